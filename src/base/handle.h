@@ -1,0 +1,39 @@
+// One RAII template for every handle of the operating system, CUDA, or a C library.
+#pragma once
+
+#include <utility>
+
+namespace tutti {
+
+/// Owns one handle. Traits give `using Type`, `static Type invalid()`, and `static void close(Type)`.
+/// Move-only; moving leaves the source invalid; assigning closes what was held. Not thread-safe.
+template <class Traits>
+class Handle {
+ public:
+  using Type = typename Traits::Type;
+
+  Handle() = default;
+  explicit Handle(Type raw) : raw_(raw) {}
+  Handle(Handle&& other) noexcept : raw_(other.release()) {}
+  Handle& operator=(Handle&& other) noexcept {
+    Handle(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~Handle() {
+    if (valid()) Traits::close(raw_);
+  }
+
+  Type get() const { return raw_; }
+  bool valid() const { return raw_ != Traits::invalid(); }
+  /// Gives up ownership: the caller closes it.
+  [[nodiscard]] Type release() { return std::exchange(raw_, Traits::invalid()); }
+  void reset() { Handle().swap(*this); }
+  void swap(Handle& other) noexcept { std::swap(raw_, other.raw_); }
+  /// An fd 0 must not read as "none": ask valid().
+  explicit operator bool() const = delete;
+
+ private:
+  Type raw_ = Traits::invalid();
+};
+
+}  // namespace tutti

@@ -1,0 +1,92 @@
+// Log lines in the shapes users and tools know from NCCL, and fail(): the only birth place of an error.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "base/status.h"
+
+namespace tutti {
+
+/// NCCL_DEBUG levels, in the order of spec. `Error` lines (fail()) are printed at every level; see docs/env.md.
+enum class LogLevel : std::uint8_t { None, Version, Warn, Info, Abort, Trace };
+
+/// NCCL_DEBUG_SUBSYS bits; a line may carry several and is printed if any is enabled.
+enum Subsys : std::uint32_t {
+  kInit = 0x1, kColl = 0x2, kP2p = 0x4, kShm = 0x8, kNet = 0x10, kGraph = 0x20, kTuning = 0x40, kEnv = 0x80,
+  kAlloc = 0x100, kCall = 0x200, kProxy = 0x400, kNvls = 0x800, kBootstrap = 0x1000, kReg = 0x2000,
+  kProfile = 0x4000, kRas = 0x8000, kDestroy = 0x10000, kAllocHost = 0x20000, kAllSubsys = 0xffffffff,
+};
+
+/// A format string together with the place in the source that wrote it.
+template <class... Args>
+struct LocatedFormat {
+  fmt::format_string<Args...> text;
+  std::source_location where;
+  template <class S>
+  consteval LocatedFormat(const S& s, std::source_location w = std::source_location::current())  // NOLINT
+      : text(s), where(w) {}
+};
+template <class... Args>
+using Format = LocatedFormat<std::type_identity_t<Args>...>;
+
+namespace detail {
+bool logEnabled(LogLevel level, std::uint32_t subsys);
+void logLine(LogLevel level, std::uint32_t subsys, const std::source_location& where, std::string_view text);
+Status failWith(ncclResult_t code, const std::source_location& where, std::string_view text);
+}  // namespace detail
+
+/// Gives birth to an error: logs it once (WARN shape, ERROR class: printed at every level that NCCL_DEBUG can name,
+/// see docs/env.md), keeps the text for ncclGetLastError, and returns its Status. Callers only pass it on with TRY.
+/// Text: what failed, on which rank/host/device where known, the system's words, the likely cause, the remedy.
+template <class... Args>
+Status fail(ncclResult_t code, Format<Args...> format, Args&&... args) {
+  return detail::failWith(code, format.where, fmt::vformat(format.text, fmt::make_format_args(args...)));
+}
+
+/// Something is off but the operation goes on. Also kept for ncclGetLastError.
+template <class... Args>
+void warn(Format<Args...> format, Args&&... args) {
+  detail::logLine(LogLevel::Warn, kAllSubsys, format.where, fmt::vformat(format.text, fmt::make_format_args(args...)));
+}
+
+template <class... Args>
+void info(std::uint32_t subsys, Format<Args...> format, Args&&... args) {
+  if (!detail::logEnabled(LogLevel::Info, subsys)) return;
+  detail::logLine(LogLevel::Info, subsys, format.where, fmt::vformat(format.text, fmt::make_format_args(args...)));
+}
+
+template <class... Args>
+void trace(std::uint32_t subsys, Format<Args...> format, Args&&... args) {
+  if (!detail::logEnabled(LogLevel::Trace, subsys)) return;
+  detail::logLine(LogLevel::Trace, subsys, format.where, fmt::vformat(format.text, fmt::make_format_args(args...)));
+}
+
+/// Text of the most recent error or warning of the process, at most 1023 characters, "" initially. The pointer stays
+/// valid for the life of the process; the text may change under a reader, as the API says.
+const char* lastErrorText();
+
+/// Prints the bare version line (`NCCL version …`) as NCCL_DEBUG asks. `rankZero`: this process initialises rank 0.
+void logVersion(bool rankZero, std::string_view versionText);
+
+/// Forgets the parsed NCCL_DEBUG* settings and closes the debug file; they are read again at the next line.
+void resetLog();
+
+/// Tells the log which CUDA device the calling thread has current (the [DEV] column). Set by gpu/ at start-up so
+/// that base needs no CUDA; nullptr restores "0".
+void setLogDeviceHook(int (*currentDevice)());
+
+/// A sink that sees each finished line instead of the debug file; nullptr restores the file. For LogCapture in tests.
+/// `isProblem` is true for WARN and ERROR lines, whether or not NCCL_DEBUG would have printed them.
+using LogSink = void (*)(void* context, bool isProblem, std::string_view line);
+void setLogSink(LogSink sink, void* context);
+
+/// strerror text with the number: "Connection refused (111)".
+std::string errnoText(int error);
+
+}  // namespace tutti

@@ -1,0 +1,56 @@
+// The whole contract between device code and its two worlds: a GPU (nvcc) and the software GPU (any C++ compiler).
+// Device code includes this and nothing of CUDA. Every asm statement and compiler #if of the project lives in the two
+// files included at the end, which both define:
+//
+//   TUTTI_DEVICE                    marks a function that runs on the device; always inlined
+//   TUTTI_HOST_DEVICE               … and on the host as well
+//   TUTTI_KERNEL(Name, Params, Shared, maxThreads, body)
+//                                   defines kernel `Name` taking `const Params&`; `Shared` is its shared struct (trivially
+//                                   constructible); `body` is called as body(simt::Thread, Shared&, const Params&)
+//   tutti::simt::Pack16             16 bytes, aligned, moved as one access on a GPU
+//   tutti::simt::Thread             the calling CUDA thread, passed by value; members:
+//     index() threads() block() blocks() lane() warp()
+//     syncBlock()                   all threads of the block
+//     syncGroup(id, n)              named barrier, id 1..15, n a multiple of 32
+//     syncWarp()  shuffle(v, lane)  ballot(p)  any(p)
+//     loadRelaxedSys/Acquire(p)     u32, u64; system scope
+//     storeRelaxedSys/Release(p,v)  u32, u64; system scope
+//     loadVolatile/storeVolatile    one access of 4, 8 or 16 bytes, no ordering
+//     fenceBlock() fenceGpu() fenceSys()
+//     pause()                       after an unsuccessful poll
+//     trap(message)
+//   tutti::simt::Group{rank, size}  threads that share a piece of work
+//   tutti::simt::forEachPack(group, n, f)
+//                                   calls f(i) for this thread's share of 0..n-1: strided per thread on a GPU (coalescing),
+//                                   one contiguous run per fiber on a CPU (a strided reduction of 512 KiB over 64 fibers
+//                                   runs at a quarter of the speed)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__CUDACC__)
+#include "device/simt_cuda.h"  // IWYU pragma: export
+#else
+#include "device/simt_host.h"  // IWYU pragma: export
+#endif
+
+namespace tutti::simt {
+
+inline constexpr unsigned kWarpSize = 32;
+
+/// How often a wait looks at the abort word: every 2^n-th unsuccessful poll.
+inline constexpr unsigned kAbortPollMask = 0x3f;
+
+/// The only spin loop of device code: polls until ready() is true or the abort word is set. Returns true when ready,
+/// false on abort. Callers leave by falling through to their barriers, never by returning early.
+template <class Ready>
+TUTTI_DEVICE bool spinUntil(Thread t, const std::uint32_t* abortWord, Ready ready) {
+  for (unsigned polls = 1; !ready(); ++polls) {
+    if ((polls & kAbortPollMask) == 0 && t.loadRelaxedSys(abortWord) != 0) return false;
+    t.pause();
+  }
+  return true;
+}
+
+}  // namespace tutti::simt

@@ -1,0 +1,66 @@
+// The binary contract between the software GPU (libcuda.so.1 of src/softgpu) and kernels compiled for the host.
+// Plain C structs: the two sides are different shared libraries.
+#pragma once
+
+#include <cstdint>
+
+namespace tutti::simt {
+
+inline constexpr std::uint32_t kHostAbiVersion = 1;
+
+struct HostThread;
+
+/// What a fiber asks of the scheduler that runs it. All functions are called on the fiber itself.
+struct HostOps {
+  /// Waits until `nThreads` threads of the block (a multiple of 32) have arrived at barrier `id` (0..15). 0 is the
+  /// whole block's. Threads that were aborted by softgpu's own shutdown never return.
+  void (*barrier)(HostThread* self, std::uint32_t id, std::uint32_t nThreads);
+  /// Converges the threads of this warp that have not exited.
+  void (*warpSync)(HostThread* self);
+  /// Warp-wide: returns the value that lane `sourceLane` passed in.
+  std::uint64_t (*shuffle)(HostThread* self, std::uint64_t value, std::uint32_t sourceLane);
+  /// Warp-wide: bit i is set if lane i passed true.
+  std::uint32_t (*ballot)(HostThread* self, bool predicate);
+  /// Told after an unsuccessful poll: lets other fibers, blocks, devices and, in the end, the host's other processes
+  /// run. The only way a kernel may wait.
+  void (*pause)(HostThread* self);
+  /// Stops the kernel with an error (cudaErrorLaunchFailure) that carries `message`. Does not return.
+  void (*trap)(HostThread* self, const char* message);
+};
+
+/// One CUDA thread of a running kernel. The software GPU fills it; device code reads it through simt::Thread.
+struct HostThread {
+  const HostOps* ops;
+  void* shared;            ///< the block's shared memory, 16-byte aligned, zeroed
+  std::uint32_t thread;    ///< threadIdx.x
+  std::uint32_t threads;   ///< blockDim.x
+  std::uint32_t block;     ///< blockIdx.x
+  std::uint32_t blocks;    ///< gridDim.x
+  void* scheduler;         ///< the software GPU's own
+};
+
+/// A kernel compiled for the host. Every kernel takes exactly one struct by value; `params` points at its copy.
+struct HostKernel {
+  const char* name;
+  void (*entry)(HostThread* self, const void* params);
+  std::uint32_t paramBytes;
+  std::uint32_t staticSharedBytes;
+  std::uint32_t maxThreads;
+};
+
+struct HostKernelTable {
+  std::uint32_t abiVersion;
+  std::uint32_t count;
+  const HostKernel* kernels;
+};
+
+}  // namespace tutti::simt
+
+extern "C" {
+/// Exported by the software GPU's libcuda.so.1 and by no other: its presence is how tutti knows where it runs. Takes
+/// the place of cuModuleLoadData: `*module` then answers cuModuleGetFunction by HostKernel::name. `table` must stay.
+/// `module` is a CUmodule*, the result a CUresult.
+int softgpuRegisterKernels(const tutti::simt::HostKernelTable* table, void** module);
+/// Exported by libtutti-kernels-host.so, beside libnccl.so.2.
+const tutti::simt::HostKernelTable* tuttiHostKernels(void);
+}

@@ -1,0 +1,100 @@
+// What the host tells a kernel: plain structs, identical in both worlds, sizes and offsets asserted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tutti::device {
+
+inline constexpr int kSteps = 8;          ///< slots of a connection's FIFO (NCCL_STEPS)
+inline constexpr int kMaxChannels = 64;
+inline constexpr int kProtocols = 3;      ///< LL, LL128, Simple, in this order
+
+enum class Func : std::uint8_t { Broadcast, Reduce, AllGather, ReduceScatter, AllReduce, SendRecv };
+enum class Algorithm : std::uint8_t { Tree, Ring };
+enum class Protocol : std::uint8_t { LL, LL128, Simple };
+
+/// Reduction as the kernel runs it. Avg on floating types and PreMulSum are PreMulSum; Avg on integers is SumPostDiv.
+enum class DevOp : std::uint8_t { Sum, Prod, Max, Min, PreMulSum, SumPostDiv };
+
+/// One side of a connection (one direction, one channel, one peer) as a kernel sees it. The receiver owns the slots;
+/// a P2P sender writes straight into them. `tail` counts slots produced, `head` slots consumed, both only ever grow.
+struct alignas(16) ConnView {
+  std::byte* slots[kProtocols];     ///< sender: the peer's slots as mapped here; receiver: our own
+  std::uint64_t* tail;              ///< written by the sender, polled by the receiver; lives with the receiver
+  std::uint64_t* head;              ///< written by the receiver, polled by the sender; lives with the sender
+  std::uint64_t* step;              ///< this side's private counter: where the next kernel resumes; our device memory
+  std::uint32_t slotBytes[kProtocols];
+  std::uint32_t reserved;
+};
+static_assert(sizeof(ConnView) == 64);
+
+/// One channel of a communicator. Arrays are indexed by peer rank.
+struct alignas(16) ChannelView {
+  ConnView* send;
+  ConnView* recv;
+  const std::int32_t* ringRanks;    ///< ring order starting at this rank: ringRanks[0] == rank
+  std::int32_t ringPrev;
+  std::int32_t ringNext;
+};
+static_assert(sizeof(ChannelView) == 32);
+
+/// What all kernels of a communicator share; in device memory, constant after init (arrays may gain connections).
+struct alignas(16) CommView {
+  ChannelView* channels;
+  const std::uint32_t* abortWord;   ///< non-zero: leave every wait (pinned host memory)
+  std::int32_t rank;
+  std::int32_t nRanks;
+  std::uint32_t nChannels;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(CommView) == 32);
+
+/// One collective. Channel c of channelLo..channelHi moves elements [count*i/n, count*(i+1)/n) rounded to grains; the
+/// partition is computed by the same constexpr function on host and device (device/partition.h).
+struct alignas(16) CollWork {
+  const void* send;
+  void* recv;
+  std::uint64_t count;              ///< elements: of the vector (AllReduce, Broadcast, Reduce) or per rank (AG, RS)
+  std::uint64_t scalar;             ///< PreMulSum: bits of the factor, or its address if scalarIsPointer; SumPostDiv: N
+  std::uint32_t chunkBytes;         ///< bytes of one chunk, a multiple of 512 and at most slotBytes * stepsPerChunk
+  std::int32_t root;
+  std::uint8_t channelLo;
+  std::uint8_t channelHi;
+  std::uint8_t stepsPerChunk;       ///< slots one chunk occupies
+  std::uint8_t scalarIsPointer;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(CollWork) == 48);
+
+/// One round of point-to-point: a send and a receive that run at the same time, either may be absent (peer -1). A
+/// message is spread over the channels in parts; the part of channel c covers the same range of bytes on both sides.
+/// sendPeer == recvPeer == rank is a copy to oneself.
+struct alignas(16) P2pWork {
+  const void* send;
+  void* recv;
+  std::uint64_t sendBytes;
+  std::uint64_t recvBytes;
+  std::int32_t sendPeer;
+  std::int32_t recvPeer;
+  std::uint8_t channelLo;
+  std::uint8_t channelHi;
+  std::uint8_t reserved[6];
+};
+static_assert(sizeof(P2pWork) == 48);
+
+/// The one parameter of every kernel. Works run in order; block b is channel firstChannel + b and skips works that do
+/// not include it.
+inline constexpr int kMaxWorksPerLaunch = 80;
+struct alignas(16) KernelArgs {
+  const CommView* comm;
+  std::uint32_t nWorks;
+  std::uint32_t firstChannel;
+  union {
+    CollWork coll[kMaxWorksPerLaunch];
+    P2pWork p2p[kMaxWorksPerLaunch];
+  };
+};
+static_assert(sizeof(KernelArgs) <= 4096, "fits the smallest kernel parameter space");
+
+}  // namespace tutti::device

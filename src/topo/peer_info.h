@@ -1,0 +1,27 @@
+// Plain facts about one rank, gathered from all ranks at init; the only thing transports know of their peers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace tutti {
+
+/// Trivially copyable: travels through ControlChannel::allGather as it is.
+struct PeerInfo {
+  std::int32_t rank = -1;
+  std::int32_t version = 0;             ///< NCCL_VERSION_CODE of the library
+  std::int32_t nRanks = 0;              ///< as this rank was told
+  std::int32_t cudaDevice = -1;         ///< ordinal in its own process
+  std::uint64_t hostHash = 0;           ///< equal on ranks of one host
+  std::uint64_t processHash = 0;        ///< equal on ranks of one process (pid and pid namespace)
+  std::int32_t pid = 0;
+  std::int32_t computeCapability = 0;   ///< major * 10 + minor
+  std::array<std::uint8_t, 16> deviceUuid{};
+  std::int64_t busId = 0;               ///< PCI bus id as 0xDDDDBBDDF packed digits
+  std::array<char, 64> hostName{};      ///< zero terminated, for messages
+  std::uint64_t configHash = 0;         ///< of settings that must agree on all ranks (buffer sizes, channel limits)
+  std::uint32_t softGpu = 0;            ///< 1 on the software GPU
+  std::uint32_t reserved = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,58 @@
+// What every transport offers: reach a peer, open one side of a connection, connect it, prove that it works.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "base/status.h"
+#include "device/work.h"
+#include "topo/peer_info.h"
+
+namespace tutti {
+
+/// What one side of a connection tells the other, opaque to whoever carries it. Trivially copyable.
+struct ConnectHandle {
+  std::array<std::byte, 256> bytes{};
+};
+
+/// One connection to be opened: one direction, one channel, one peer.
+struct LinkSpec {
+  PeerInfo self;
+  PeerInfo peer;
+  int channel = 0;
+  /// Bytes of one slot per protocol (LL, LL128, Simple); 0: this protocol is not used on the link.
+  std::array<std::uint32_t, device::kProtocols> slotBytes{};
+};
+
+/// One side of one connection; owns what it allocated or mapped. Used by one thread at a time. Order of calls:
+/// handle() -> [exchange] -> connect(peer's) -> probeWrite() -> [exchange] -> probeCheck() -> [exchange] -> view().
+class Endpoint {
+ public:
+  virtual ~Endpoint() = default;
+  virtual ConnectHandle handle() const = 0;
+  virtual Status connect(const ConnectHandle& peer) = 0;
+  /// Writes a pattern into whatever this side will write at run time (the peer's slots, the peer's counters).
+  virtual Status probeWrite() = 0;
+  /// Checks that the peer's pattern arrived here and clears it. false: it did not.
+  virtual Result<bool> probeCheck() = 0;
+  /// Valid after connect(); what kernels of this rank use.
+  virtual device::ConnView view() const = 0;
+  /// For the "Channel 00/0 : 0[0] -> 1[1] via P2P/IPC" line.
+  virtual std::string_view description() const = 0;
+};
+
+/// Stateless but for what its constructor was given; one object per communicator and device.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::string_view name() const = 0;
+  /// Whether two ranks could be connected this way; must give the same answer on both.
+  virtual Result<bool> reachable(const PeerInfo& self, const PeerInfo& peer) const = 0;
+  virtual Result<std::unique_ptr<Endpoint>> openSend(const LinkSpec& link) = 0;
+  virtual Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) = 0;
+};
+
+}  // namespace tutti
