@@ -1,0 +1,28 @@
+// Groups: calls between ncclGroupStart and the outermost ncclGroupEnd act as one. The state belongs to the thread.
+#pragma once
+
+#include "base/status.h"
+#include "comm/progress.h"
+#include "nccl.h"
+
+namespace tutti {
+
+/// Opens a (nested) group on the calling thread. Never fails.
+void groupStart();
+
+/// Closes the innermost group. The outermost end runs what was collected: jobs first (init, finalize, destroy, each on
+/// a thread of its own, a single one on the caller's), then connects peers, plans and launches. With a latched error
+/// it runs nothing, drops everything and returns the last error. ncclInvalidUsage outside a group.
+Result<Progress> groupEnd();
+
+/// As groupEnd, but nothing is launched; `microseconds` gets the estimate of the last collective, -1 without one.
+Status groupSimulateEnd(float& microseconds);
+
+/// Remembers an error of a call made inside an open group, so that the outermost end returns it. Does nothing outside
+/// a group, and nothing for success. api/ calls it with the result of every call that may be grouped.
+void latchGroupError(Status status);
+
+/// Nesting depth of the calling thread; 0: no group is open.
+int groupDepth();
+
+}  // namespace tutti

@@ -1,0 +1,73 @@
+// The life of a communicator as api/ sees it: making, asking, ending. Every function takes arguments whose plain form
+// (null pointers) api/ has checked; ranges and configuration are checked here, where their messages are born.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/status.h"
+#include "comm/progress.h"
+#include "nccl.h"
+
+namespace tutti {
+
+/// What the ncclCommInitRank family was called with.
+struct InitRequest {
+  ncclComm_t* comm = nullptr;               ///< not null; written as the API prescribes
+  int nRanks = 0;
+  int rank = 0;
+  std::span<const ncclUniqueId> ids;        ///< one; several for ncclCommInitRankScalable
+  const ncclConfig_t* config = nullptr;     ///< null: defaults
+  std::string_view function;                ///< "ncclCommInitRank", …: for the START and COMPLETE lines
+  /// ncclCommInitRank: works synchronously outside a group whatever NCCL_COMM_BLOCKING says, and leaves *comm null
+  /// after any error. The others leave the failed communicator there for ncclCommAbort.
+  bool plain = false;
+};
+
+/// Library start (settings, driver, version line): once per process, cheap afterwards. Any thread.
+/// ncclUnhandledCudaError without a usable driver.
+Status startLibrary();
+/// As startLibrary, but without CUDA: what ncclGetUniqueId needs.
+Status startLibraryWithoutCuda();
+
+/// ncclGetUniqueId. Any thread.
+Result<ncclUniqueId> makeUniqueId();
+
+/// ncclCommInitRank, …RankConfig, …RankScalable, on the CUDA device current on the calling thread. Any thread.
+Result<Progress> initRank(const InitRequest& request);
+/// ncclCommInitAll: `devices` null means 0..n-1. On success comms[0..n-1] are written.
+Status initAll(ncclComm_t* comms, int nDevices, const int* devices);
+
+/// `label: comm argument is NULL` or `Error: corrupted comm object detected`, else success. `label` as the API names
+/// the function in messages: "AllReduce", "CommCount", "ncclGetAsyncError", …
+Status checkComm(ncclComm_t comm, std::string_view label);
+/// Success if operations may be issued: not in progress (ncclInvalidArgument), no stored error (that error).
+Status checkReady(ncclComm& comm, std::string_view label);
+
+int commCount(const ncclComm& comm);
+int commUserRank(const ncclComm& comm);
+/// Ordinal of the CUDA device the communicator was made on.
+int commCuDevice(const ncclComm& comm);
+/// What ncclCommGetAsyncError stores: ncclInProgress while background work goes on. Never blocks. Any thread.
+ncclResult_t commAsyncError(ncclComm& comm);
+
+/// ncclCommFinalize, Destroy, Abort. `comm` has passed checkComm. Destroy and abort end the handle's life, also where
+/// they report an error. abortComm may run on another thread while a call on the communicator blocks.
+Result<Progress> finalizeComm(ncclComm& comm);
+Result<Progress> destroyComm(ncclComm* comm);
+Result<Progress> abortComm(ncclComm* comm);
+
+/// ncclRedOpCreatePreMulSum / Destroy. `scalar` is read now for ncclScalarHostImmediate, by kernels for Device.
+Result<ncclRedOp_t> createPreMulSum(ncclComm& comm, const void* scalar, ncclDataType_t type,
+                                    ncclScalarResidence_t residence);
+Status destroyRedOp(ncclComm& comm, ncclRedOp_t op);
+/// Whether a user operator (value >= ncclNumOps) is alive on this communicator.
+bool redOpExists(const ncclComm& comm, ncclRedOp_t op);
+
+/// ncclMemAlloc / ncclMemFree on the current device. Any thread.
+Status memAlloc(void** pointer, std::size_t bytes);
+Status memFree(void* pointer);
+
+}  // namespace tutti
