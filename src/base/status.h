@@ -6,6 +6,9 @@
 #include <type_traits>
 #include <utility>
 
+#ifndef NCCL_NO_CUDA_HEADERS
+#define NCCL_NO_CUDA_HEADERS  // the library knows the runtime's stream type only as a pointer
+#endif
 #include "nccl.h"
 
 namespace tutti {
