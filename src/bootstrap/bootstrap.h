@@ -1,0 +1,85 @@
+// How the ranks of a communicator find each other and stay in touch: unique id -> root -> tree of TCP connections.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/abort.h"
+#include "base/control_channel.h"
+#include "bootstrap/settings.h"
+#include "nccl.h"
+
+namespace tutti {
+
+/// A rank that died, left without a word, or announced a failure of its own.
+struct PeerLost {
+  int rank = -1;     ///< -1 where no single rank is to blame
+  std::string host;  ///< empty where not known
+  Status why;
+  std::string text;  ///< a whole sentence: who, where, how it was noticed
+};
+
+struct JoinOptions {
+  std::span<const ncclUniqueId> ids;  ///< one per root, same list on all ranks
+  int rank = 0;
+  int nRanks = 1;
+  int version = NCCL_VERSION_CODE;    ///< of the library; ranks of different versions refuse each other
+  BootstrapSettings settings;
+  /// Raised: every wait of this rank returns its status. May be null; must outlive the Bootstrap.
+  Abort* abort = nullptr;
+  /// Called once, on a thread of the bootstrap, when the first peer is lost (also while join() runs). Must not block
+  /// and must not destroy the Bootstrap. May be empty.
+  std::function<void(const PeerLost&)> onPeerLost;
+};
+
+/// Makes an id: without NCCL_COMM_ID a secret, a listening socket, and a root thread that ends by itself when it has
+/// served all ranks, when the time from the first rank's arrival exceeds settings.timeout, or after a day without
+/// anybody; this process must live until then. With NCCL_COMM_ID only bytes. Any thread.
+/// Errors: ncclSystemError, ncclInvalidUsage (no such interface), ncclInvalidArgument (NCCL_COMM_ID does not parse).
+Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings);
+
+/// One rank's place in a joined communicator. Holds one TCP connection per neighbour in a tree of all ranks and one
+/// thread, asleep until a socket moves, that notices within milliseconds when a neighbour's process dies and tells
+/// all others. Peer connections for send/recv are opened at first use.
+///
+/// Destroying it says goodbye, which peers do not take for a death; after abort() it says that this rank aborted.
+/// Threads: as ControlChannel says; announceFailure(), abort(), lost() from any thread.
+class Bootstrap final : public ControlChannel {
+ public:
+  /// Collective over all ranks of the ids; returns when every rank has come. Errors: ncclRemoteError naming the ranks
+  /// that did not come or died meanwhile; ncclInvalidUsage where ranks disagree (number of ranks or roots, version,
+  /// two processes with one rank, other key); ncclInvalidArgument; the Abort's status.
+  static Result<std::unique_ptr<Bootstrap>> join(const JoinOptions& options);
+  ~Bootstrap() override;
+
+  int rank() const override;
+  int size() const override;
+  Status allGather(std::span<std::byte> blocks) override;
+  Status barrier() override;
+  Status broadcast(int root, std::span<std::byte> data) override;
+  Status send(int peer, int tag, std::span<const std::byte> message) override;
+  Status recv(int peer, int tag, std::span<std::byte> message) override;
+  void abort(Status why) override;
+
+  /// Tells all peers that this rank's part of the communicator has failed; their onPeerLost gets `text`. Does not wait.
+  void announceFailure(Status why, std::string text);
+  /// The first lost peer's status, success while everybody lives.
+  Status lost() const;
+  /// Says goodbye and closes; also done by the destructor. Every later call is an ncclInvalidUsage.
+  void leave();
+
+  /// `rank 3 (host gpu07, pid 4711)`, for messages.
+  std::string describe(int rank) const;
+  /// Equal on all ranks, different between communicators: for log lines and names.
+  std::uint64_t commHash() const;
+
+ private:
+  struct State;
+  explicit Bootstrap(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tutti
