@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Checks the size limits: 600 lines a file, 80 lines a function (120 in device code)."""
+import pathlib
+import re
+import sys
+
+FILE_LIMIT, FUNCTION_LIMIT, DEVICE_LIMIT = 600, 80, 120
+# Not written by hand, or tables.
+EXEMPT = {
+    "include/nccl.h": "the public header is one file by contract",
+}
+START = re.compile(r"^(\s*)(?!namespace|class|struct|enum|union|extern|else|if|for|while|switch|do|try|case|#|//)\S.*\)"
+                   r"(\s*(const|noexcept|override|final|->\s*[\w:<>]+|mutable))*\s*(:\s.*)?\{$")
+KEYWORDS = re.compile(r"^\s*(if|for|while|switch|else|do|try|catch|\})\b")
+
+
+def functions(lines):
+    """Yields (first line, length) of everything that looks like a function body, by indentation."""
+    for number, line in enumerate(lines):
+        match = START.match(line)
+        if not match or KEYWORDS.match(line):
+            continue
+        end = match.group(1) + "}"
+        for last in range(number + 1, len(lines)):
+            if lines[last].startswith(end) and not lines[last].startswith(end + " "):
+                yield number + 1, last - number + 1
+                break
+
+
+def main():
+    found = []
+    for folder in ("include", "src", "tests", "bench", "examples", "tools"):
+        for path in sorted(pathlib.Path(folder).rglob("*")):
+            if path.suffix not in (".h", ".cc", ".c", ".cu", ".py") or not path.is_file():
+                continue
+            lines = path.read_text().split("\n")
+            if len(lines) > FILE_LIMIT and str(path) not in EXEMPT:
+                found.append(f"{path}: {len(lines)} lines, at most {FILE_LIMIT}: split it by concept")
+            limit = DEVICE_LIMIT if path.is_relative_to("src/device") else FUNCTION_LIMIT
+            if path.suffix != ".py":
+                found.extend(f"{path}:{first}: a function of {length} lines, at most {limit}"
+                             for first, length in functions(lines) if length > limit)
+    print("\n".join(found) if found else "sizes: all files and functions within their limits")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Adds up Meson's JUnit logs: prints what failed and was skipped, and the line `N passed, N failed, N skipped`.
+
+usage: test_summary.py NAME=LOG.junit.xml ... [--failed TEXT]...   (--failed counts a step that could not run at all)
+Exits with 1 if anything failed or nothing passed.
+"""
+import sys
+import xml.etree.ElementTree
+
+
+def cases(log):
+    for suite in xml.etree.ElementTree.parse(log).getroot().iter("testsuite"):
+        for case in suite.iter("testcase"):
+            name = f"{suite.get('name', '')}: {case.get('classname', '')}.{case.get('name', '')}"
+            if case.find("failure") is not None or case.find("error") is not None:
+                yield name, "failed", ""
+            elif case.find("skipped") is not None or case.get("status") == "notrun" or case.get("result") == "skipped":
+                skipped = case.find("skipped")
+                yield name, "skipped", (skipped.get("message") or "") if skipped is not None else ""
+            else:
+                yield name, "passed", ""
+
+
+def main():
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    arguments = sys.argv[1:]
+    while arguments:
+        argument = arguments.pop(0)
+        if argument == "--failed":
+            counts["failed"] += 1
+            print(f"FAILED   {arguments.pop(0)}")
+            continue
+        label, log = argument.split("=", 1)
+        for name, state, why in cases(log):
+            counts[state] += 1
+            if state != "passed":
+                print(f"{state.upper():8} [{label}] {name} {why}".rstrip())
+    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    return 1 if counts["failed"] or not counts["passed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
