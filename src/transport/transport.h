@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -51,6 +52,11 @@ class Transport {
   virtual std::string_view name() const = 0;
   /// Whether two ranks could be connected this way; must give the same answer on both.
   virtual Result<bool> reachable(const PeerInfo& self, const PeerInfo& peer) const = 0;
+  /// Why reachable() says no, for the error when no transport is left: "on different hosts"; empty if it says yes.
+  virtual std::string whyNot(const PeerInfo& self, const PeerInfo& peer) const {
+    (void)self, (void)peer;
+    return {};
+  }
   virtual Result<std::unique_ptr<Endpoint>> openSend(const LinkSpec& link) = 0;
   virtual Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) = 0;
 };

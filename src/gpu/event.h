@@ -1,0 +1,48 @@
+// CUDA events without timing: how work on one stream waits for work on another.
+#pragma once
+
+#include <chrono>
+
+#include "base/abort.h"
+#include "base/handle.h"
+#include "base/status.h"
+#include "gpu/context.h"
+#include "gpu/stream.h"
+
+namespace tutti {
+
+namespace detail {
+struct EventTraits {
+  struct Type {
+    const Device* device = nullptr;
+    CUevent event = nullptr;
+    friend bool operator==(const Type&, const Type&) = default;
+  };
+  static Type invalid() { return {}; }
+  static void close(Type held);
+};
+}  // namespace detail
+
+/// Owns an event. The device must outlive it. record() and waitOn() need the device's context current. Not
+/// thread-safe.
+class Event {
+ public:
+  static Result<Event> create(const Device& device);
+  CUevent get() const { return handle_.get().event; }
+
+  /// Marks the point that `stream` has reached. On a capturing stream the mark is part of that capture.
+  Status record(CUstream stream);
+  /// Makes later work of `stream` wait for the last record; no wait if there was none.
+  Status waitOn(CUstream stream) const;
+  /// Whether the last record has been passed (true if there was none).
+  Result<bool> done() const;
+  /// Host wait for the last record; leaves when `abort` (may be null) is raised or `bound` has passed.
+  Status wait(const Abort* abort, std::chrono::milliseconds bound = kDeviceWaitBound) const;
+
+ private:
+  explicit Event(detail::EventTraits::Type raw) : handle_(raw) {}
+  const Device& device() const { return *handle_.get().device; }
+  Handle<detail::EventTraits> handle_;
+};
+
+}  // namespace tutti

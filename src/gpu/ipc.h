@@ -1,0 +1,43 @@
+// Device memory of another process of this host, mapped by its IPC handle.
+#pragma once
+
+#include <string_view>
+
+#include "base/handle.h"
+#include "base/status.h"
+#include "gpu/context.h"
+#include "gpu/memory.h"
+
+namespace tutti {
+
+namespace detail {
+struct IpcMemoryTraits {
+  struct Type {
+    const Device* device = nullptr;
+    CUdeviceptr address = 0;
+    friend bool operator==(const Type&, const Type&) = default;
+  };
+  static Type invalid() { return {}; }
+  static void close(Type held);
+};
+}  // namespace detail
+
+/// Owns the mapping of one exported allocation. The device must outlive it; the exporter must outlive the mapping's
+/// use, which is the protocol's business.
+class IpcMemory {
+ public:
+  /// The handle that another process opens. The buffer stays owned by this one.
+  static Result<CUipcMemHandle> exportHandle(const DeviceBuffer& buffer);
+  /// Maps memory exported by another process (never this one: CUDA refuses that) into `device`'s context. `about`
+  /// names its owner in errors: "rank 3 on node7".
+  static Result<IpcMemory> open(const Device& device, const CUipcMemHandle& handle, std::string_view about);
+
+  CUdeviceptr address() const { return handle_.get().address; }
+  std::byte* data() const { return reinterpret_cast<std::byte*>(address()); }
+
+ private:
+  explicit IpcMemory(detail::IpcMemoryTraits::Type raw) : handle_(raw) {}
+  Handle<detail::IpcMemoryTraits> handle_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,58 @@
+// The library's kernels on one device, loaded when first asked for.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/dl.h"
+#include "base/handle.h"
+#include "base/status.h"
+#include "gpu/context.h"
+
+namespace tutti {
+
+namespace detail {
+struct ModuleTraits {
+  struct Type {
+    const Device* device = nullptr;
+    CUmodule module = nullptr;
+    friend bool operator==(const Type&, const Type&) = default;
+  };
+  static Type invalid() { return {}; }
+  static void close(Type held);
+};
+}  // namespace detail
+
+/// Kernels of one device: from the fatbins inside the library, or, on the software GPU, from libtutti-kernels-host.so
+/// beside it. The device must outlive it. Thread-safe.
+class KernelSet {
+ public:
+  /// Loads nothing yet. `hostModulePath` (TUTTI_KERNELS_PATH) overrides where the software GPU's kernels are found.
+  static Result<std::unique_ptr<KernelSet>> create(const Device& device, std::string hostModulePath = {});
+
+  /// The kernel of that name, "tutti_AllReduce_Ring_Simple_Sum_f32"; loads its module if need be, so ask for it before
+  /// work is in flight. Errors: ncclInvalidUsage for a kernel that this build lacks, ncclUnhandledCudaError with the
+  /// remedy if its module cannot be loaded.
+  Result<CUfunction> get(std::string_view kernelName);
+
+ private:
+  using Module = Handle<detail::ModuleTraits>;
+  KernelSet(const Device& device, std::string hostModulePath)
+      : device_(&device), hostModulePath_(std::move(hostModulePath)) {}
+  Result<CUmodule> moduleFor(std::string_view kernelName);
+  Result<CUmodule> loadHostModule();
+  Result<CUmodule> loadFatbin(std::string_view kernelName);
+
+  const Device* device_;
+  std::string hostModulePath_;
+  std::mutex mutex_;
+  DlLibrary hostObject_;
+  std::map<std::string, Module, std::less<>> modules_;
+  std::map<std::string, CUfunction, std::less<>> functions_;
+};
+
+}  // namespace tutti

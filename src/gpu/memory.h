@@ -1,0 +1,75 @@
+// Device memory and pinned host memory with owners, and copies that never wait for the application's streams.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "base/handle.h"
+#include "base/status.h"
+#include "gpu/context.h"
+
+namespace tutti {
+
+namespace detail {
+struct DeviceMemoryTraits {
+  struct Type {
+    const Device* device = nullptr;
+    CUdeviceptr address = 0;
+    friend bool operator==(const Type&, const Type&) = default;
+  };
+  static Type invalid() { return {}; }
+  static void close(Type held);
+};
+struct PinnedMemoryTraits {
+  struct Type {
+    const Device* device = nullptr;
+    void* host = nullptr;
+    friend bool operator==(const Type&, const Type&) = default;
+  };
+  static Type invalid() { return {}; }
+  static void close(Type held);
+};
+}  // namespace detail
+
+/// Owns zeroed device memory (cuMemAlloc, so that cuIpcGetMemHandle can share it). The device must outlive it.
+class DeviceBuffer {
+ public:
+  /// `bytes` > 0. `about` names the purpose in errors: "slots of channel 3 from rank 1".
+  static Result<DeviceBuffer> create(const Device& device, std::size_t bytes, std::string_view about);
+  const Device& device() const { return *handle_.get().device; }
+  CUdeviceptr address() const { return handle_.get().address; }
+  /// The same as a pointer, for views handed to kernels. The host must not dereference it.
+  std::byte* data() const { return reinterpret_cast<std::byte*>(address()); }
+  std::size_t size() const { return size_; }
+
+ private:
+  DeviceBuffer(detail::DeviceMemoryTraits::Type raw, std::size_t bytes) : handle_(raw), size_(bytes) {}
+  Handle<detail::DeviceMemoryTraits> handle_;
+  std::size_t size_ = 0;
+};
+
+/// Owns zeroed, page-locked host memory that every device of the process can read and write.
+class PinnedBuffer {
+ public:
+  static Result<PinnedBuffer> create(const Device& device, std::size_t bytes, std::string_view about);
+  std::byte* host() const { return static_cast<std::byte*>(handle_.get().host); }
+  /// The same memory as kernels address it.
+  std::byte* onDevice() const { return onDevice_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  PinnedBuffer(Handle<detail::PinnedMemoryTraits> handle, std::byte* onDevice, std::size_t bytes)
+      : handle_(std::move(handle)), onDevice_(onDevice), size_(bytes) {}
+  Handle<detail::PinnedMemoryTraits> handle_;
+  std::byte* onDevice_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// These return when the copy is done. They run on the device's own stream, so they neither wait for the
+/// application's work nor disturb a capture. Any thread; bounded by kDeviceWaitBound.
+Status copyToDevice(const Device& device, CUdeviceptr to, std::span<const std::byte> from);
+Status copyToHost(const Device& device, std::span<std::byte> to, CUdeviceptr from);
+Status zeroDevice(const Device& device, CUdeviceptr address, std::size_t bytes);
+
+}  // namespace tutti

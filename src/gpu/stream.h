@@ -1,0 +1,59 @@
+// CUDA streams: our own, and questions about the application's.
+#pragma once
+
+#include <chrono>
+
+#include "base/abort.h"
+#include "base/handle.h"
+#include "base/status.h"
+#include "gpu/context.h"
+
+namespace tutti {
+
+/// How long the library waits for a piece of its own work on a device before it says that the device is stuck.
+inline constexpr std::chrono::milliseconds kDeviceWaitBound{60'000};
+
+namespace detail {
+struct StreamTraits {
+  struct Type {
+    const Device* device = nullptr;
+    CUstream stream = nullptr;
+    friend bool operator==(const Type&, const Type&) = default;
+  };
+  static Type invalid() { return {}; }
+  static void close(Type held);
+};
+}  // namespace detail
+
+/// Owns a non-blocking stream. The device must outlive it. Thread-safe.
+class Stream {
+ public:
+  static Result<Stream> create(const Device& device);
+  CUstream get() const { return handle_.get().stream; }
+
+ private:
+  explicit Stream(detail::StreamTraits::Type raw) : handle_(raw) {}
+  Handle<detail::StreamTraits> handle_;
+};
+
+/// Whether, and in which capture, a stream records instead of running.
+struct CaptureState {
+  bool capturing = false;
+  unsigned long long id = 0;   ///< unique per capture in this process; 0 when not capturing
+  CUgraph graph = nullptr;     ///< the graph being made; valid until the capture ends
+};
+
+/// State of any stream, the legacy and the per-thread default stream included. The context of the stream must be
+/// current. Errors: ncclInvalidUsage if the capture was invalidated.
+Result<CaptureState> captureState(const Driver& driver, CUstream stream);
+
+/// A number that no other stream of the process has or will have; 0 where the driver cannot tell. Context must be
+/// current.
+Result<unsigned long long> streamId(const Driver& driver, CUstream stream);
+
+/// Waits until everything submitted to `stream` is done, polling, so that it leaves when `abort` (may be null) is
+/// raised (its status) or `bound` has passed (ncclSystemError). Switches context itself.
+Status waitStream(const Device& device, CUstream stream, const Abort* abort,
+                  std::chrono::milliseconds bound = kDeviceWaitBound);
+
+}  // namespace tutti

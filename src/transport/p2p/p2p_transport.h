@@ -1,0 +1,34 @@
+// P2P: the sender writes straight into the receiver's device memory, by pointer in one process, by IPC across.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "gpu/context.h"
+#include "transport/transport.h"
+
+namespace tutti {
+
+/// What the user allows (NCCL_P2P_DISABLE=1 and NCCL_P2P_LEVEL=LOC both mean: only ranks of one device).
+struct P2pOptions {
+  bool disabled = false;
+};
+
+/// See transport.h. `device` must outlive the transport and its endpoints.
+class P2pTransport final : public Transport {
+ public:
+  P2pTransport(const Device& device, P2pOptions options) : device_(&device), options_(options) {}
+  std::string_view name() const override { return "P2P"; }
+  Result<bool> reachable(const PeerInfo& self, const PeerInfo& peer) const override;
+  std::string whyNot(const PeerInfo& self, const PeerInfo& peer) const override;
+  Result<std::unique_ptr<Endpoint>> openSend(const LinkSpec& link) override;
+  Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) override;
+
+ private:
+  const Device* device_;
+  P2pOptions options_;
+};
+
+}  // namespace tutti
