@@ -1,0 +1,110 @@
+#include "base/environment.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "base/never_destroyed.h"
+
+namespace tutti {
+
+namespace {
+
+constexpr std::size_t kMaxLine = 4096;
+constexpr std::size_t kMaxToken = 1023;
+
+std::optional<std::string> find(const Settings& settings, std::string_view name) {
+  const auto it = settings.find(name);
+  if (it == settings.end()) return std::nullopt;
+  return it->second;
+}
+
+void addKeys(const Settings& settings, std::set<std::string>& names) {
+  for (const auto& [name, value] : settings) names.insert(name);
+}
+
+Settings readFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return {};
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return parseSettingsFile(text);
+}
+
+std::string userFile(const EnvReader& env) {
+  if (auto path = env.get("NCCL_CONF_FILE"); path && !path->empty()) return *path;
+  const auto home = env.get("HOME");
+  return home && !home->empty() ? *home + "/.nccl.conf" : std::string();
+}
+
+}  // namespace
+
+std::optional<std::string> MapEnv::get(std::string_view name) const { return find(settings_, name); }
+
+std::vector<std::string> MapEnv::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : settings_) names.push_back(name);
+  return names;
+}
+
+std::optional<std::string> ProcessEnv::get(std::string_view name) const {
+  const char* value = std::getenv(std::string(name).c_str());
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+std::vector<std::string> ProcessEnv::names() const {
+  std::set<std::string> names;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    names.emplace(text.substr(0, text.find('=')));
+  }
+  return {names.begin(), names.end()};
+}
+
+LayeredEnv::LayeredEnv(const EnvReader& first, const std::string& systemFile) : first_(first) {
+  if (const std::string path = userFile(first); !path.empty()) user_ = readFile(path);
+  system_ = readFile(systemFile);
+  // A file cannot move itself: only the real environment says where the user's file is.
+  user_.erase("NCCL_CONF_FILE");
+  system_.erase("NCCL_CONF_FILE");
+}
+
+std::optional<std::string> LayeredEnv::get(std::string_view name) const {
+  if (auto value = first_.get(name)) return value;
+  if (auto value = find(user_, name)) return value;
+  return find(system_, name);
+}
+
+std::vector<std::string> LayeredEnv::names() const {
+  const std::vector<std::string> own = first_.names();
+  std::set<std::string> names(own.begin(), own.end());
+  addKeys(user_, names);
+  addKeys(system_, names);
+  return {names.begin(), names.end()};
+}
+
+Settings parseSettingsFile(std::string_view text) {
+  Settings settings;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    line = line.substr(0, kMaxLine);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const std::size_t equals = line.find('=');
+    if (line.starts_with('#') || equals == std::string_view::npos || equals == 0) continue;
+    settings[std::string(line.substr(0, std::min(equals, kMaxToken)))] = line.substr(equals + 1, kMaxToken);
+  }
+  return settings;
+}
+
+const EnvReader& processEnvironment() {
+  static NeverDestroyed<ProcessEnv> real;
+  static NeverDestroyed<LayeredEnv> layered(real.get(), "/etc/nccl.conf");
+  return layered.get();
+}
+
+}  // namespace tutti

@@ -1,0 +1,64 @@
+// Where settings come from: the process environment, then the configuration files. The only callers of getenv.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tutti {
+
+/// Answers look-ups by variable name. Tests pass a MapEnv.
+class EnvReader {
+ public:
+  virtual ~EnvReader() = default;
+  /// The value, possibly empty, or nothing where the name is not set.
+  virtual std::optional<std::string> get(std::string_view name) const = 0;
+  /// All names that are set, sorted.
+  virtual std::vector<std::string> names() const = 0;
+};
+
+using Settings = std::map<std::string, std::string, std::less<>>;
+
+/// Settings held in memory.
+class MapEnv : public EnvReader {
+ public:
+  MapEnv() = default;
+  explicit MapEnv(Settings settings) : settings_(std::move(settings)) {}
+  std::optional<std::string> get(std::string_view name) const override;
+  std::vector<std::string> names() const override;
+
+ private:
+  Settings settings_;
+};
+
+/// The variables of this process, as they are at each look-up.
+class ProcessEnv : public EnvReader {
+ public:
+  std::optional<std::string> get(std::string_view name) const override;
+  std::vector<std::string> names() const override;
+};
+
+/// A reader in front of the settings of files: the reader wins, then the first file that has the name.
+class LayeredEnv : public EnvReader {
+ public:
+  /// Reads the files that `first` names (NCCL_CONF_FILE, or .nccl.conf in HOME) and `systemFile`; files that are missing
+  /// or unreadable count as empty. `first` is borrowed.
+  LayeredEnv(const EnvReader& first, const std::string& systemFile);
+  std::optional<std::string> get(std::string_view name) const override;
+  std::vector<std::string> names() const override;
+
+ private:
+  const EnvReader& first_;
+  Settings user_;
+  Settings system_;
+};
+
+/// `NAME=VALUE` lines of a configuration file; docs/env.md has the grammar.
+Settings parseSettingsFile(std::string_view text);
+
+/// The environment of this process over ~/.nccl.conf and /etc/nccl.conf. The files are read at the first call.
+const EnvReader& processEnvironment();
+
+}  // namespace tutti

@@ -1,0 +1,244 @@
+#include "base/log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <mutex>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/host.h"
+#include "base/log_line.h"
+#include "base/log_settings.h"
+#include "base/never_destroyed.h"
+
+namespace tutti {
+
+namespace {
+
+/// Texts for ncclGetLastError. Callers keep the pointer for ever and read it without a lock, so a new text goes to
+/// another slot and the pointer moves: a text changes under its reader only after 15 newer ones.
+class LastError {
+ public:
+  void set(std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    next_ = (next_ + 1) % slots_.size();
+    auto& slot = slots_[next_];
+    const std::size_t bytes = std::min(text.size(), slot.size() - 1);
+    std::memcpy(slot.data(), text.data(), bytes);
+    slot[bytes] = '\0';
+    current_.store(slot.data(), std::memory_order_release);
+  }
+  const char* get() const { return current_.load(std::memory_order_acquire); }
+
+ private:
+  std::mutex mutex_;
+  std::array<std::array<char, 1024>, 16> slots_{};
+  std::size_t next_ = 0;
+  std::atomic<const char*> current_{slots_[0].data()};
+};
+
+void writeAll(int fd, std::string_view line) {
+  while (!line.empty()) {
+    const ssize_t written = ::write(fd, line.data(), line.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // Nobody is left to tell.
+    line.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+/// The log of this process: settings parsed at the first line, and where lines go. Any thread.
+class Log {
+ public:
+  bool enabled(LogLevel level, std::uint32_t subsys) {
+    return level <= currentLevel() && (subsys & subsys_.load(std::memory_order_relaxed)) != 0;
+  }
+  void write(LineClass kind, const std::source_location& where, std::string_view text);
+  void problem(LineClass kind, const std::source_location& where, std::string_view text);
+  void version(bool rankZero, std::string_view text);
+  void reset();
+  void setSink(LogSink sink, void* context) {
+    const std::lock_guard lock(mutex_);
+    sink_ = sink;
+    sinkContext_ = context;
+  }
+
+  std::atomic<int (*)()> device{nullptr};
+  LastError lastError;
+
+ private:
+  static constexpr int kUnparsed = -1;
+
+  LogLevel currentLevel() {
+    int level = level_.load(std::memory_order_acquire);
+    if (level == kUnparsed) level = parse();
+    return static_cast<LogLevel>(level);
+  }
+  int parse();
+  std::string stampFor(LineClass kind) const;
+  void deliver(bool isProblem, std::string_view line);
+
+  std::atomic<int> level_{kUnparsed};
+  std::atomic<std::uint32_t> subsys_{kDefaultSubsys};
+  std::mutex mutex_;
+  LogSettings settings_;  // with all below: guarded by mutex_
+  std::string host_;
+  Fd file_;
+  LogSink sink_ = nullptr;
+  void* sinkContext_ = nullptr;
+  bool versionPrinted_ = false;
+  const SteadyClock::time_point start_ = SteadyClock::now();
+};
+
+Log& theLog() {
+  static NeverDestroyed<Log> log;
+  return log.get();
+}
+
+int Log::parse() {
+  const std::lock_guard lock(mutex_);
+  int level = level_.load(std::memory_order_relaxed);
+  if (level != kUnparsed) return level;
+  settings_ = readLogSettings(processEnvironment());
+  host_ = hostName();
+  if (!settings_.filePath.empty()) {
+    file_ = Fd(::open(settings_.filePath.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
+  }
+  subsys_.store(settings_.subsys, std::memory_order_relaxed);
+  level = static_cast<int>(settings_.level);
+  level_.store(level, std::memory_order_release);
+  return level;
+}
+
+void Log::reset() {
+  const std::lock_guard lock(mutex_);
+  file_.reset();
+  level_.store(kUnparsed, std::memory_order_release);
+}
+
+std::string Log::stampFor(LineClass kind) const {
+  LogLevel level = LogLevel::Info;
+  switch (kind) {
+    case LineClass::Version: level = LogLevel::Version; break;
+    case LineClass::Warn:
+    case LineClass::Error: level = LogLevel::Warn; break;
+    case LineClass::Info: level = LogLevel::Info; break;
+    case LineClass::Abort: level = LogLevel::Abort; break;
+    case LineClass::Trace:
+    case LineClass::Call: level = LogLevel::Trace; break;
+  }
+  if ((settings_.stampLevels >> static_cast<unsigned>(level) & 1U) == 0) return {};
+  std::timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return formatStamp(settings_.stampFormat, now);
+}
+
+void Log::deliver(bool isProblem, std::string_view line) {
+  if (sink_ != nullptr) {
+    sink_(sinkContext_, isProblem, line);
+    return;
+  }
+  if (file_.valid()) {
+    writeAll(file_.get(), line);
+    return;
+  }
+  // What the application has printed so far comes first; then the line in one piece, whatever the stream's buffering.
+  std::fflush(stdout);
+  writeAll(::fileno(stdout), line);
+}
+
+void Log::write(LineClass kind, const std::source_location& where, std::string_view text) {
+  currentLevel();
+  int (*const hook)() = device.load(std::memory_order_acquire);
+  const int current = hook != nullptr ? hook() : 0;  // Outside the lock: the driver may log.
+  const std::lock_guard lock(mutex_);
+  const LineContext context{.kind = kind,
+                            .stamp = stampFor(kind),
+                            .host = host_,
+                            .device = current,
+                            .where = where,
+                            .elapsedMs = secondsSince(start_) * 1e3};
+  deliver(kind == LineClass::Warn || kind == LineClass::Error, layOutLine(context, text));
+}
+
+void Log::problem(LineClass kind, const std::source_location& where, std::string_view text) {
+  lastError.set(text);
+  bool shown = kind == LineClass::Error || currentLevel() >= LogLevel::Warn;
+  {
+    const std::lock_guard lock(mutex_);
+    shown = shown || sink_ != nullptr;
+    const int info = static_cast<int>(LogLevel::Info);
+    if (settings_.infoAfterWarn && level_.load(std::memory_order_relaxed) < info) level_.store(info);
+  }
+  if (shown) write(kind, where, text);
+}
+
+void Log::version(bool rankZero, std::string_view text) {
+  const LogLevel level = currentLevel();
+  if (level == LogLevel::None || (level < LogLevel::Info && !rankZero)) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (versionPrinted_) return;
+    versionPrinted_ = true;
+  }
+  write(level >= LogLevel::Info ? LineClass::Info : LineClass::Version, std::source_location::current(), text);
+}
+
+/// Mistakes in a call are the caller's: quiet unless asked for. Everything else is printed whatever NCCL_DEBUG says.
+LineClass classOf(ncclResult_t code) {
+  return code == ncclInvalidArgument || code == ncclInvalidUsage ? LineClass::Warn : LineClass::Error;
+}
+
+}  // namespace
+
+namespace detail {
+
+bool logEnabled(LogLevel level, std::uint32_t subsys) { return theLog().enabled(level, subsys); }
+
+void logLine(LogLevel level, std::uint32_t subsys, const std::source_location& where, std::string_view text) {
+  if (level == LogLevel::Warn) return theLog().problem(LineClass::Warn, where, text);
+  if (!logEnabled(level, subsys)) return;
+  LineClass kind = LineClass::Info;
+  switch (level) {
+    case LogLevel::None:
+    case LogLevel::Warn:
+    case LogLevel::Info: break;
+    case LogLevel::Version: kind = LineClass::Version; break;
+    case LogLevel::Abort: kind = LineClass::Abort; break;
+    case LogLevel::Trace: kind = subsys == kCall ? LineClass::Call : LineClass::Trace; break;
+  }
+  theLog().write(kind, where, text);
+}
+
+Status failWith(ncclResult_t code, const std::source_location& where, std::string_view text) {
+  theLog().problem(classOf(code), where, text);
+  // Success and "in progress" are no errors: whoever passes them here has lost track.
+  const bool isError = code != ncclSuccess && code != ncclInProgress;
+  return Status(isError ? code : ncclInternalError);
+}
+
+}  // namespace detail
+
+const char* lastErrorText() { return theLog().lastError.get(); }
+
+void logVersion(bool rankZero, std::string_view versionText) { theLog().version(rankZero, versionText); }
+
+void resetLog() { theLog().reset(); }
+
+void setLogDeviceHook(int (*currentDevice)()) { theLog().device.store(currentDevice, std::memory_order_release); }
+
+void setLogSink(LogSink sink, void* context) { theLog().setSink(sink, context); }
+
+std::string errnoText(int error) {
+  std::array<char, 256> buffer{};
+  // The GNU strerror_r: returns the text, which need not be in the buffer.
+  return fmt::format("{} ({})", ::strerror_r(error, buffer.data(), buffer.size()), error);
+}
+
+}  // namespace tutti

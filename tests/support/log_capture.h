@@ -1,0 +1,24 @@
+// Tests fail when the library complains unexpectedly.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tutti::test {
+
+/// Allows (and requires) one WARN or ERROR line that contains `part` in the running test: the test fails if it never
+/// comes. May be called before or after the line. Any thread.
+void expectLog(std::string_view part);
+
+/// Allows any number of WARN or ERROR lines that contain `part` in the running test, none included: for lines whose
+/// number depends on timing.
+void allowLog(std::string_view part);
+
+/// All lines seen since the running test began, oldest first, INFO included where NCCL_DEBUG enables them.
+std::vector<std::string> capturedLog();
+
+/// Text of capturedLog() in one piece.
+std::string capturedText();
+
+}  // namespace tutti::test
