@@ -1,0 +1,74 @@
+// Who may speak: the challenge and response that opens every bootstrap connection. Pure, no sockets.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "bootstrap/crypto.h"
+#include "bootstrap/wire.h"
+
+namespace tutti {
+
+/// What a connection is for; part of what both sides prove, so that a proof for one use is worthless for another.
+enum class Purpose : std::uint8_t { CheckIn = 1, Lookup = 2, Tree = 3, Peer = 4 };
+
+/// First bytes of the client.
+struct Hello {
+  std::uint32_t magic = 0;
+  std::uint16_t version = 0;
+  std::uint8_t purpose = 0;
+  std::uint8_t zero = 0;
+  std::int32_t clientRank = -1;
+  std::int32_t serverRank = -1;  ///< kRootRank for a root
+  Nonce nonce{};
+};
+static_assert(sizeof(Hello) == 48);
+
+/// The server's answer: its own nonce, and the proof that it knows the key.
+struct Challenge {
+  std::uint32_t magic = 0;
+  std::uint16_t version = 0;
+  std::uint16_t zero = 0;
+  Nonce nonce{};
+  Proof proof{};
+};
+static_assert(sizeof(Challenge) == 72);
+
+inline constexpr std::int32_t kRootRank = -1;
+
+enum class Verdict : std::uint8_t { Ok, NotTutti, OtherVersion, OtherTarget, WrongKey };
+
+/// The side that connected. Order: hello(), answer(), then the Proof goes out and frames may follow it at once.
+class ClientHandshake {
+ public:
+  ClientHandshake(const Key& key, Purpose purpose, int clientRank, int serverRank);
+  const Hello& hello() const { return hello_; }
+  /// Judges the server's challenge; `proof` is set only on Ok.
+  Verdict answer(const Challenge& challenge, Proof& proof) const;
+  /// What the server says it speaks, after OtherVersion.
+  static std::uint16_t versionOf(const Challenge& challenge) { return challenge.version; }
+
+ private:
+  Key key_;
+  Hello hello_;
+};
+
+/// The side that accepted.
+class ServerHandshake {
+ public:
+  ServerHandshake(const Key& key, int serverRank) : key_(key), serverRank_(serverRank) {}
+  /// Judges the hello. On Ok and OtherVersion `challenge` is to be sent (the latter so that the client can say why).
+  Verdict challenge(const Hello& hello, Challenge& challenge);
+  Verdict verify(const Proof& proof) const;
+
+  Purpose purpose() const { return static_cast<Purpose>(hello_.purpose); }
+  int clientRank() const { return hello_.clientRank; }
+
+ private:
+  Key key_;
+  int serverRank_;
+  Hello hello_;
+  Nonce nonce_{};
+};
+
+}  // namespace tutti

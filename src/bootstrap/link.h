@@ -1,0 +1,78 @@
+// One bootstrap connection: handshake, then frames, never blocking.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "base/socket.h"
+#include "bootstrap/handshake.h"
+#include "bootstrap/wire.h"
+
+namespace tutti {
+
+/// A connected socket with its handshake and framing. Reads and writes only what goes without waiting; the owner polls
+/// fd() and calls receive() when it is readable and flush() when it is writable and wantsWrite(). Not thread-safe.
+class Link {
+ public:
+  /// How a link ended.
+  struct End {
+    enum class Kind { Closed, Broken, Refused };
+    Kind kind = Kind::Closed;
+    int error = 0;                  ///< errno where Broken by the system
+    Verdict verdict = Verdict::Ok;  ///< where Refused: how the handshake failed
+  };
+
+  /// The side that accepted. `maxFrame`: larger payloads end the link.
+  Link(Socket socket, ServerHandshake server, std::uint32_t maxFrame);
+  /// The side that connected; the hello goes out at the next flush().
+  Link(Socket socket, ClientHandshake client, std::uint32_t maxFrame);
+
+  int fd() const { return socket_.fd(); }
+  const Address& peer() const { return socket_.peer(); }
+  /// Both sides have proved who they are.
+  bool open() const { return stage_ == Stage::Header || stage_ == Stage::Payload; }
+  const std::optional<End>& end() const { return end_; }
+  /// What the accepted side learned of its client; meaningful once open.
+  Purpose purpose() const { return std::get<ServerHandshake>(handshake_).purpose(); }
+  int clientRank() const { return std::get<ServerHandshake>(handshake_).clientRank(); }
+
+  /// Queues a frame; it goes out once the link is open. The payload is shared, not copied, unless it is small.
+  void send(FrameType type, std::int32_t tag, const SharedBytes& payload, std::uint8_t op = 0);
+  /// Reads what has come and appends complete frames. Check end() afterwards.
+  void receive(std::vector<Frame>& frames);
+  /// Writes what goes. A peer that is gone shows itself at the next receive().
+  void flush();
+  bool wantsWrite() const { return !early_.empty() || (open() && !out_.empty()); }
+  /// Nothing is left to write, or nothing can be.
+  bool drained() const { return writeFailed_ || (early_.empty() && out_.empty()); }
+
+ private:
+  enum class Stage : std::uint8_t { AwaitHello, AwaitProof, AwaitChallenge, Header, Payload };
+
+  void expect(Stage stage, std::size_t bytes);
+  void onComplete(std::vector<Frame>& frames);
+  void onHello();
+  void onProof();
+  void onChallenge();
+  void onHeader(std::vector<Frame>& frames);
+  void refuse(Verdict verdict);
+  bool flushQueue(std::deque<SharedBytes>& queue);
+
+  Socket socket_;
+  std::variant<ServerHandshake, ClientHandshake> handshake_;
+  std::uint32_t maxFrame_;
+  Stage stage_ = Stage::AwaitHello;
+  Bytes in_;                ///< what is being read, at its full size
+  std::size_t got_ = 0;     ///< bytes of it that have come
+  FrameHeader header_;
+  std::deque<SharedBytes> early_;  ///< handshake bytes: go before the link is open
+  std::deque<SharedBytes> out_;
+  std::size_t sent_ = 0;    ///< bytes of the first chunk that are out
+  bool writeFailed_ = false;
+  std::optional<End> end_;
+};
+
+}  // namespace tutti

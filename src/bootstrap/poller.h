@@ -1,0 +1,50 @@
+// epoll with 64-bit names, and non-blocking accept: what the root and the ranks' threads wait on.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/socket.h"
+
+namespace tutti {
+
+/// Waits on many descriptors at a cost that does not grow with their number. wait() by one thread; the rest by any.
+class Poller {
+ public:
+  /// Errors: ncclSystemError.
+  static Result<Poller> create();
+
+  /// Watches `fd` for input (and output where `write`) under `name`. Names are the caller's; kWakeName is reserved.
+  bool add(int fd, std::uint64_t name, bool write = false);
+  void setWrite(int fd, std::uint64_t name, bool write);
+  void remove(int fd);
+  /// Makes the current or next wait() return.
+  void wake();
+
+  struct Event {
+    std::uint64_t name = 0;
+    bool readable = false;  ///< or closed, or in error: reading tells
+    bool writable = false;
+  };
+  /// Sleeps until something happens or `limit`; never with no limit where limit is negative.
+  void wait(std::vector<Event>& events, milliseconds limit);
+
+  static constexpr std::uint64_t kWakeName = ~std::uint64_t{0};
+
+ private:
+  Fd epoll_;
+  Fd wake_;
+};
+
+enum class AcceptKind { Accepted, Nothing, NoDescriptors };
+/// Takes one waiting connection without blocking; the listener must be non-blocking (makeNonBlocking).
+AcceptKind acceptNow(int listenFd, Socket* accepted);
+void makeNonBlocking(int fd);
+/// Raises the soft limit of open files to the hard one: a root holds one connection per rank.
+void raiseFileLimit();
+/// Lets the kernel find out that the peer's host is unreachable within about `silence`. A stopped process does not
+/// count: its kernel still answers.
+void watchSilence(int fd, milliseconds silence);
+
+}  // namespace tutti

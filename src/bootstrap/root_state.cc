@@ -1,0 +1,185 @@
+#include "bootstrap/root_state.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace tutti {
+
+RootState::RootState(const Welcome& self, std::uint64_t selfProcess, const Key& session)
+    : self_(self), selfProcess_(selfProcess), session_(session) {}
+
+std::string RootState::nameOf(const CheckIn& c) const { return rankText(c.rank, textOf(c.host), c.pid); }
+
+RootState::RankRow* RootState::rowOf(Conn conn) {
+  const auto rank = rankByConn_.find(conn);
+  return rank == rankByConn_.end() ? nullptr : &ranks_.at(rank->second);
+}
+
+std::optional<Notice> RootState::objection(const CheckIn& c) const {
+  const auto usage = [&](std::string text) {
+    return Notice{c.rank, ncclInvalidUsage, textOf(c.host), "Bootstrap: " + std::move(text)};
+  };
+  if (c.nRanks < 1 || c.nRoots < 1 || c.nRoots > c.nRanks || c.rank < 0 || c.rank >= c.nRanks) {
+    return usage(fmt::format("rank {} of {} with {} ids is out of range (host {})", c.rank, c.nRanks, c.nRoots,
+                             textOf(c.host)));
+  }
+  const CheckIn& first = ranks_.empty() ? c : first_;
+  if (c.nRanks != first.nRanks) {
+    return usage(fmt::format("mismatched number of ranks: {} says {}, {} says {}; all must pass the same nranks",
+                             nameOf(first), first.nRanks, nameOf(c), c.nRanks));
+  }
+  if (c.nRoots != first.nRoots) {
+    return usage(fmt::format("mismatched number of unique ids: {} passes {}, {} passes {}; all must pass the same list",
+                             nameOf(first), first.nRoots, nameOf(c), c.nRoots));
+  }
+  if (c.rootIndex != first.rootIndex || rootOf(c.nRanks, c.nRoots, c.rank) != c.rootIndex) {
+    return usage(fmt::format("the lists of unique ids differ: for {} this id is number {}, for {} number {}",
+                             nameOf(first), first.rootIndex, nameOf(c), c.rootIndex));
+  }
+  if (c.version != first.version) {
+    return usage(fmt::format("mismatched library versions: {} runs {}, {} runs {}; load the same libnccl.so.2 everywhere",
+                             nameOf(first), first.version, nameOf(c), c.version));
+  }
+  if (const auto same = ranks_.find(c.rank); same != ranks_.end()) {
+    return usage(fmt::format("duplicate rank: {} and {} both say they are rank {} of {}", nameOf(same->second.info),
+                             nameOf(c), c.rank, c.nRanks));
+  }
+  return std::nullopt;
+}
+
+RootState::Sends RootState::failAll(Notice notice) {
+  Sends sends;
+  if (failure_) return sends;
+  failure_ = std::move(notice);
+  const Bytes payload = encodeNotice(*failure_);
+  for (const auto& [rank, row] : ranks_) {
+    if (!row.done && row.conn != 0) sends.push_back({row.conn, FrameType::Notice, payload});
+  }
+  for (const auto& [conn, answered] : lookups_) {
+    if (!answered) sends.push_back({conn, FrameType::Notice, payload});
+  }
+  return sends;
+}
+
+RootState::Sends RootState::onCheckIn(Conn conn, const CheckIn& checkIn) {
+  Sends sends;
+  if (!failure_) {
+    if (auto why = objection(checkIn)) sends = failAll(std::move(*why));
+  }
+  if (failure_) {
+    ++turnedAway_;
+    sends.push_back({conn, FrameType::Notice, encodeNotice(*failure_)});
+    return sends;
+  }
+  return welcome(conn, checkIn);
+}
+
+RootState::Sends RootState::welcome(Conn conn, const CheckIn& checkIn) {
+  Sends sends;
+  if (ranks_.empty()) first_ = checkIn;
+  ranks_[checkIn.rank] = {checkIn, conn, false};
+  rankByConn_[conn] = checkIn.rank;
+  if (self_.rank < 0 && checkIn.processHash == selfProcess_) {
+    self_.rank = checkIn.rank;
+    // Ranks that came earlier must learn whose death the end of this root would mean.
+    for (const auto& [rank, row] : ranks_) sends.push_back({row.conn, FrameType::Welcome, encodeValue(self_)});
+  } else {
+    sends.push_back({conn, FrameType::Welcome, encodeValue(self_)});
+  }
+  answerLookups(sends);
+  if (ranks_.size() != static_cast<std::size_t>(segment().count())) return sends;
+  Sends places = placeAll();
+  sends.insert(sends.end(), std::make_move_iterator(places.begin()), std::make_move_iterator(places.end()));
+  return sends;
+}
+
+RootState::Sends RootState::placeAll() {
+  placed_ = true;
+  Sends sends;
+  for (const auto& [rank, row] : ranks_) {
+    Placement placement{session_, {}};
+    if (rank != segment().begin) {
+      placement.parent = ranks_.at(treePlace(first_.nRanks, first_.nRoots, rank).parent).info.listen;
+    }
+    sends.push_back({row.conn, FrameType::Placement, encodeValue(placement)});
+  }
+  return sends;
+}
+
+void RootState::answerLookups(Sends& sends) {
+  if (ranks_.empty()) return;
+  const auto leader = ranks_.find(segment().begin);
+  if (leader == ranks_.end()) return;
+  for (auto& [conn, answered] : lookups_) {
+    if (answered) continue;
+    answered = true;
+    ++lookupsAnswered_;
+    sends.push_back({conn, FrameType::LeaderFound, encodeValue(leader->second.info.listen)});
+  }
+}
+
+RootState::Sends RootState::onLookup(Conn conn, const Lookup&) {
+  if (failure_) return {{conn, FrameType::Notice, encodeNotice(*failure_)}};
+  Sends sends;
+  lookups_[conn] = false;
+  answerLookups(sends);
+  return sends;
+}
+
+RootState::Sends RootState::onDone(Conn conn) {
+  RankRow* row = rowOf(conn);
+  if (row == nullptr || row->done) return {};
+  row->done = true;
+  ++done_;
+  return {};
+}
+
+RootState::Sends RootState::onNotice(Conn conn, const Notice& notice) {
+  const RankRow* row = rowOf(conn);
+  return row == nullptr ? Sends() : failAll(notice);
+}
+
+RootState::Sends RootState::onClosed(Conn conn) {
+  if (const auto lookup = lookups_.find(conn); lookup != lookups_.end()) {
+    if (!lookup->second) lookups_.erase(lookup);
+    return {};
+  }
+  RankRow* row = rowOf(conn);
+  if (row == nullptr) return {};
+  row->conn = 0;
+  if (row->done) return {};
+  return failAll({row->info.rank, ncclRemoteError, textOf(row->info.host),
+                  fmt::format("Bootstrap: {} died or gave up while the communicator was being made: its connection to "
+                              "the root closed; look for the first error on that rank",
+                              nameOf(row->info))});
+}
+
+RootState::Sends RootState::onDeadline(double seconds) {
+  if (failure_ || ranks_.empty()) return {};
+  std::vector<int> missing;
+  for (int rank = segment().begin; rank < segment().end; ++rank) {
+    const auto row = ranks_.find(rank);
+    if (row == ranks_.end() || (placed_ && !row->second.done)) missing.push_back(rank);
+  }
+  const std::string names = missing.size() == 1 && placed_ ? nameOf(ranks_.at(missing[0]).info) : rankListText(missing);
+  return failAll({missing.size() == 1 ? missing[0] : -1, ncclRemoteError, "",
+                  fmt::format("Bootstrap: {} of {} {} within {:.1f} s: were all processes started, with the same unique "
+                              "id? TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed",
+                              names, first_.nRanks, placed_ ? "came but did not finish connecting" : "did not come",
+                              seconds)});
+}
+
+bool RootState::finished() const {
+  if (ranks_.empty() && !failure_) return false;
+  if (failure_) {
+    std::size_t open = 0;
+    for (const auto& [rank, row] : ranks_) open += row.conn != 0 && !row.done ? 1 : 0;
+    return open == 0 && ranks_.size() + turnedAway_ >= static_cast<std::size_t>(std::max(first_.nRanks, 1));
+  }
+  if (!placed_) return false;
+  return done_ == ranks_.size() && lookupsAnswered_ >= childSegments(first_.nRoots, first_.rootIndex).size();
+}
+
+}  // namespace tutti

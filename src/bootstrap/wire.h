@@ -1,0 +1,143 @@
+// What travels on bootstrap connections: frames and their contents. Layouts in docs/bootstrap.md.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/address.h"
+#include "base/status.h"
+#include "bootstrap/crypto.h"
+
+namespace tutti {
+
+/// Changes whenever a layout here or in handshake.h does.
+inline constexpr std::uint16_t kProtocolVersion = 1;
+
+using Bytes = std::vector<std::byte>;
+using SharedBytes = std::shared_ptr<const Bytes>;
+
+enum class FrameType : std::uint8_t {
+  CheckIn = 1,      ///< rank to root: who I am and where I listen
+  Lookup = 2,       ///< segment leader to another segment's root: where does your leader listen?
+  Welcome = 3,      ///< root to rank: who runs the root
+  Placement = 4,    ///< root to rank: everybody has come; your parent's address
+  LeaderFound = 5,  ///< answer to Lookup
+  Done = 6,         ///< rank to root: I am connected, watch me no longer
+  Notice = 7,       ///< somebody has failed
+  Goodbye = 8,      ///< a rank leaves in peace
+  Message = 9,      ///< send/recv between ranks
+  Collective = 10,  ///< one step of a collective along the tree
+};
+inline constexpr std::uint8_t kLastFrameType = 10;
+
+/// Precedes every payload. Little endian, like every machine that CUDA runs on.
+struct FrameHeader {
+  std::uint32_t bytes = 0;  ///< of the payload
+  std::uint8_t type = 0;    ///< FrameType
+  std::uint8_t op = 0;      ///< Collective: which one, to notice ranks out of step
+  std::uint16_t zero = 0;
+  std::int32_t tag = 0;     ///< Message: the user's tag; Collective: running number
+};
+static_assert(sizeof(FrameHeader) == 12);
+
+struct Frame {
+  FrameHeader header;
+  Bytes payload;
+  FrameType type() const { return static_cast<FrameType>(header.type); }
+};
+
+/// Zero-terminated text of fixed size, cut where too long.
+template <std::size_t N>
+using FixedText = std::array<char, N>;
+template <std::size_t N>
+void setText(FixedText<N>& to, std::string_view text) {
+  to.fill('\0');
+  std::memcpy(to.data(), text.data(), text.size() < N ? text.size() : N - 1);
+}
+/// Text as it came over a wire: ends within the array even where the sender did not terminate it.
+template <std::size_t N>
+std::string textOf(const FixedText<N>& from) {
+  return std::string(from.data(), strnlen(from.data(), N));
+}
+
+struct CheckIn {
+  std::int32_t rank = -1;
+  std::int32_t nRanks = 0;
+  std::int32_t rootIndex = 0;
+  std::int32_t nRoots = 0;
+  std::int32_t version = 0;  ///< NCCL_VERSION_CODE of the rank's library
+  std::int32_t pid = 0;
+  std::uint64_t processHash = 0;
+  Address listen;
+  FixedText<68> host{};
+};
+static_assert(sizeof(CheckIn) == 128);
+
+struct Lookup {
+  std::int32_t rank = -1;
+  std::int32_t nRanks = 0;
+  std::int32_t nRoots = 0;
+};
+
+struct Welcome {
+  std::int32_t rank = -1;  ///< in whose process the root runs; -1 while not known
+  std::int32_t pid = 0;
+  FixedText<68> host{};
+};
+
+struct Placement {
+  Key session{};   ///< drawn by the root: sets communicators with one NCCL_COMM_ID apart
+  Address parent;  ///< unset for a segment's leader
+};
+
+/// One row of the table that all ranks hold after joining.
+struct RankEntry {
+  Address listen;
+  std::int32_t pid = 0;
+  FixedText<32> host{};
+};
+static_assert(sizeof(RankEntry) == 64);
+
+/// Content of a Notice frame.
+struct Notice {
+  int rank = -1;  ///< who failed; -1 where no single rank is to blame
+  ncclResult_t code = ncclRemoteError;
+  std::string host;
+  std::string text;
+};
+inline constexpr std::size_t kMaxNoticeText = 2000;
+
+Bytes encodeNotice(const Notice& notice);
+/// Unset where the bytes are no notice.
+std::optional<Notice> decodeNotice(std::span<const std::byte> bytes);
+
+/// A trivially copyable value as a payload and back; unset where the size is wrong.
+template <class T>
+Bytes encodeValue(const T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  return Bytes(bytes.begin(), bytes.end());
+}
+template <class T>
+std::optional<T> decodeValue(std::span<const std::byte> bytes) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  if (bytes.size() != sizeof(T)) return std::nullopt;
+  T value;
+  std::memcpy(static_cast<void*>(&value), bytes.data(), sizeof value);
+  return value;
+}
+
+/// `rank 3 (host gpu07, pid 4711)`; parts that are not known are left out.
+std::string rankText(int rank, std::string_view host, int pid = 0);
+/// `rank 5`, `ranks 5, 7 and 9..12`; at most a dozen runs, then "and N more".
+std::string rankListText(std::span<const int> sortedRanks);
+
+}  // namespace tutti
