@@ -1,0 +1,63 @@
+// Work of non-blocking communicators that goes on after the call has returned, and who is inside a communicator.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/thread.h"
+
+namespace tutti {
+
+/// One piece of work on a thread of its own, shared by all communicators it works for. Joined by its last owner, which
+/// must not be the thread itself.
+class BackgroundTask {
+ public:
+  static Result<std::shared_ptr<BackgroundTask>> start(std::function<Status()> body);
+  ~BackgroundTask() { thread_.join(); }
+
+  bool done() const { return done_.load(std::memory_order_acquire); }
+  /// Waits for the end; the body's status.
+  Status wait();
+
+ private:
+  BackgroundTask() = default;
+  std::atomic<bool> done_{false};
+  Status status_;
+  std::mutex mutex_;
+  Thread thread_;
+};
+
+/// Counts the threads that are inside the library on behalf of a communicator, so that an abort from another thread
+/// knows when nobody needs the memory any more. Any thread.
+class CallGate {
+ public:
+  class Pass {
+   public:
+    explicit Pass(CallGate& gate) : gate_(&gate) { gate_->enter(); }
+    Pass(Pass&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)) {}
+    Pass& operator=(Pass&&) = delete;
+    ~Pass() {
+      if (gate_ != nullptr) gate_->leave();
+    }
+
+   private:
+    CallGate* gate_;
+  };
+
+  /// Waits until nobody is inside; false at the deadline.
+  bool awaitEmpty(Deadline deadline);
+
+ private:
+  void enter();
+  void leave();
+  std::mutex mutex_;
+  std::condition_variable empty_;
+  int inside_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,122 @@
+#include "comm/channels.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "base/log.h"
+#include "topo/rank_layout.h"
+
+namespace tutti {
+
+namespace {
+
+/// Where things lie in the one device allocation: CommView, ChannelViews, send and receive ConnViews, ring orders.
+struct TableLayout {
+  std::size_t nRanks;
+  std::size_t nChannels;
+  explicit TableLayout(const ChannelPlan& plan)
+      : nRanks(static_cast<std::size_t>(plan.nRanks)), nChannels(static_cast<std::size_t>(plan.nChannels)) {}
+
+  std::size_t channels() const { return sizeof(device::CommView); }
+  std::size_t conns() const { return channels() + nChannels * sizeof(device::ChannelView); }
+  std::size_t conn(Direction direction, std::size_t channel, std::size_t peer) const {
+    const std::size_t block = channel * 2 + (direction == Direction::Send ? 0 : 1);
+    return conns() + (block * nRanks + peer) * sizeof(device::ConnView);
+  }
+  std::size_t rings() const { return conns() + nChannels * 2 * nRanks * sizeof(device::ConnView); }
+  std::size_t bytes() const { return rings() + nRanks * sizeof(std::int32_t); }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ChannelSet>> ChannelSet::create(const Device& device, const ChannelPlan& plan) {
+  ASSIGN(DeviceBuffer table, DeviceBuffer::create(device, TableLayout(plan).bytes(), "channel tables"));
+  std::unique_ptr<ChannelSet> set(new ChannelSet(device, plan, std::move(table)));
+  TRY(set->uploadSkeleton());
+  return set;
+}
+
+const device::CommView* ChannelSet::view() const { return reinterpret_cast<const device::CommView*>(table_.data()); }
+
+int ChannelSet::neighbour(int distance) const {
+  const auto self = std::find(plan_.ring.begin(), plan_.ring.end(), plan_.rank) - plan_.ring.begin();
+  return plan_.ring[static_cast<std::size_t>(self + distance) % plan_.ring.size()];
+}
+
+Status ChannelSet::uploadSkeleton() const {
+  const TableLayout layout(plan_);
+  std::vector<std::byte> image(layout.bytes());
+  std::byte* const base = table_.data();
+
+  const device::CommView comm{
+      .channels = reinterpret_cast<device::ChannelView*>(base + layout.channels()),
+      .abortWord = plan_.abortWord,
+      .rank = plan_.rank,
+      .nRanks = plan_.nRanks,
+      .nChannels = static_cast<std::uint32_t>(plan_.nChannels),
+      .reserved = 0,
+  };
+  std::memcpy(image.data(), &comm, sizeof(comm));
+
+  for (std::size_t c = 0; c < layout.nChannels; ++c) {
+    const device::ChannelView channel{
+        .send = reinterpret_cast<device::ConnView*>(base + layout.conn(Direction::Send, c, 0)),
+        .recv = reinterpret_cast<device::ConnView*>(base + layout.conn(Direction::Recv, c, 0)),
+        .ringRanks = reinterpret_cast<const std::int32_t*>(base + layout.rings()),
+        .ringPrev = ringPrev(),
+        .ringNext = ringNext(),
+    };
+    std::memcpy(image.data() + layout.channels() + c * sizeof(channel), &channel, sizeof(channel));
+  }
+  const std::vector<std::int32_t> ring = ringFrom(plan_.ring, plan_.rank);
+  std::memcpy(image.data() + layout.rings(), ring.data(), ring.size() * sizeof(std::int32_t));
+  return copyToDevice(*device_, table_.address(), image);
+}
+
+Status ChannelSet::add(OpenLink link) {
+  const TableLayout layout(plan_);
+  const auto peer = static_cast<std::size_t>(link.request.peer);
+  for (std::size_t c = 0; c < link.endpoints.size(); ++c) {
+    const device::ConnView view = link.endpoints[c]->view();
+    const CUdeviceptr target = table_.address() + layout.conn(link.request.direction, c, peer);
+    TRY(copyToDevice(*device_, target, std::as_bytes(std::span(&view, 1))));
+  }
+  OpenLink& place = links_[slotOf(link.request.peer, link.request.direction)];
+  place = std::move(link);
+  return {};
+}
+
+Result<bool> ChannelSet::allConsumed() const {
+  for (const OpenLink& link : links_) {
+    if (link.request.direction != Direction::Send) continue;
+    for (const auto& endpoint : link.endpoints) {
+      const device::ConnView view = endpoint->view();
+      std::uint64_t sent = 0;
+      std::uint64_t consumed = 0;
+      TRY(copyToHost(*device_, std::as_writable_bytes(std::span(&sent, 1)), reinterpret_cast<CUdeviceptr>(view.step)));
+      TRY(copyToHost(*device_, std::as_writable_bytes(std::span(&consumed, 1)),
+                     reinterpret_cast<CUdeviceptr>(view.head)));
+      if (consumed < sent) return false;
+    }
+  }
+  return true;
+}
+
+Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline) const {
+  auto pause = std::chrono::microseconds(20);
+  while (true) {
+    if (abort.raised()) return abort.status();
+    ASSIGN(const bool consumed, allConsumed());
+    if (consumed) return {};
+    if (deadline.expired()) {
+      return fail(ncclRemoteError, "rank {} of {} waited too long for a peer to take what was sent to it: the peer has "
+                  "not issued the matching operation, or has died. Use ncclCommAbort to end a communicator whose "
+                  "operations cannot complete", plan_.rank, plan_.nRanks);
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(5000));
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,106 @@
+// The communicator: a short list of parts with one owner each. Only comm/ and api/ see it whole; everybody else gets
+// the part that is needed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/abort.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/background.h"
+#include "comm/channels.h"
+#include "comm/config.h"
+#include "comm/device_pool.h"
+#include "comm/launch.h"
+#include "comm/plan.h"
+#include "comm/red_ops.h"
+#include "comm/runtime.h"
+#include "nccl.h"
+#include "topo/peer_info.h"
+#include "topo/rank_layout.h"
+#include "transport/transport.h"
+
+namespace tutti {
+
+/// What a communicator is called in messages; constant from its first moment on.
+struct CommIdentity {
+  int rank = 0;
+  int nRanks = 1;
+  int cudaDevice = 0;
+  std::int64_t busId = 0;
+  std::uint64_t commId = 0;   ///< hash of the unique id
+  std::string function;       ///< the API function that made it
+};
+
+/// The word in pinned memory that kernels poll, tied to an Abort while it lives.
+class AbortWord {
+ public:
+  static Result<std::unique_ptr<AbortWord>> create(const Device& device, Abort& abort);
+  AbortWord(const AbortWord&) = delete;
+  ~AbortWord();
+  const std::uint32_t* onDevice() const { return reinterpret_cast<const std::uint32_t*>(memory_.onDevice()); }
+
+ private:
+  AbortWord(PinnedBuffer memory, Abort& abort) : memory_(std::move(memory)), abort_(abort) {}
+  std::uint32_t* word() const { return reinterpret_cast<std::uint32_t*>(memory_.host()); }
+  PinnedBuffer memory_;
+  Abort& abort_;
+};
+
+/// What init builds, in this order, and destruction takes down in reverse: the tie to the peers goes last, so that they
+/// do not take a slow farewell for a death.
+struct CommParts {
+  std::unique_ptr<Bootstrap> bootstrap;
+  std::shared_ptr<PooledDevice> device;
+  std::unique_ptr<AbortWord> abortWord;
+  std::vector<PeerInfo> peers;
+  std::unique_ptr<RankLayout> layout;
+  std::vector<std::unique_ptr<Transport>> transports;
+  PlanContext planning;
+  std::unique_ptr<ChannelSet> channels;
+  std::unique_ptr<Launcher> launcher;
+};
+
+/// What changes while a communicator is used. `task` under `mutex`; the rest atomic.
+struct CommProgress {
+  std::mutex mutex;
+  std::shared_ptr<BackgroundTask> task;     ///< work of a non-blocking call, null if none is under way
+  std::atomic<bool> starting{true};         ///< made, but its init has not run to its end
+  std::atomic<bool> finalized{false};
+  std::atomic<std::uint64_t> opCount{0};
+};
+
+}  // namespace tutti
+
+/// The object behind ncclComm_t. Used by one thread at a time, except for abort and progress, which any thread may ask.
+struct ncclComm {
+  static constexpr std::uint64_t kMagic = 0x0280028002800280ULL;
+
+  ncclComm(tutti::CommIdentity who, tutti::Config settings, const tutti::Runtime& process)
+      : identity(std::move(who)), config(std::move(settings)), runtime(process),
+        redOps(reinterpret_cast<std::uintptr_t>(this)) {}
+
+  std::uint64_t magicFirst = kMagic;
+  const tutti::CommIdentity identity;
+  const tutti::Config config;
+  const tutti::Runtime& runtime;      ///< settings and driver of the process
+  tutti::Abort abort;
+  tutti::CallGate gate;
+  tutti::RedOpTable redOps;
+  tutti::CommProgress progress;
+  tutti::CommParts parts;
+  std::uint64_t magicLast = kMagic;
+};
+
+namespace tutti {
+
+/// Marks the communicator as failed with `why`, wakes everything that waits on its behalf, here and on all peers.
+void failComm(ncclComm& comm, Status why);
+
+/// "rank 3/8 on host gpu07, device 3", for messages.
+std::string describeComm(const ncclComm& comm);
+
+}  // namespace tutti
