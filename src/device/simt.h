@@ -7,11 +7,12 @@
 //   TUTTI_KERNEL(Name, Params, Shared, maxThreads, body)
 //                                   defines kernel `Name` taking `const Params&`; `Shared` is its shared struct (trivially
 //                                   constructible); `body` is called as body(simt::Thread, Shared&, const Params&)
+//   TUTTI_UNROLL                    before a loop of constant length
 //   tutti::simt::Pack16             16 bytes, aligned, moved as one access on a GPU
 //   tutti::simt::Thread             the calling CUDA thread, passed by value; members:
 //     index() threads() block() blocks() lane() warp()
 //     syncBlock()                   all threads of the block
-//     syncGroup(id, n)              named barrier, id 1..15, n a multiple of 32
+//     syncGroup(id, n)              named barrier, id 1..15, n a multiple of 32; with a Group: nothing if it is one thread
 //     syncWarp()  shuffle(v, lane)  ballot(p)  any(p)
 //     loadRelaxedSys/Acquire(p)     u32, u64; system scope
 //     storeRelaxedSys/Release(p,v)  u32, u64; system scope
@@ -23,7 +24,17 @@
 //   tutti::simt::forEachPack(group, n, f)
 //                                   calls f(i) for this thread's share of 0..n-1: strided per thread on a GPU (coalescing),
 //                                   one contiguous run per fiber on a CPU (a strided reduction of 512 KiB over 64 fibers
-//                                   runs at a quarter of the speed)
+//                                   runs at a quarter of the speed); the calls must not depend on each other
+//   tutti::simt::forEachBatch<B>(group, n, f)
+//                                   the same, f<N>(i, stride) doing i, i+stride, … N times with N = B or 1
+//   tutti::simt::forEachRun(group, n, most, f)
+//                                   calls f(subgroup, begin, count): once with everything on a GPU, for cache-sized
+//                                   pieces of the fiber's run on a CPU
+//   tutti::simt::copyBytes(group, to, from, bytes, streaming)
+//   tutti::simt::loadData<P>(base, i) storeData(base, i, pack)
+//                                   element or pack i; never served from a cache that peers do not keep coherent
+//   tutti::simt::kPackBytes kRunBytes kFusedStores streamingPays(bytes) finishStreaming()
+//                                   what suits this world
 #pragma once
 
 #include <cstddef>

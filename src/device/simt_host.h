@@ -6,9 +6,11 @@
 #include <type_traits>
 
 #include "device/simt_host_abi.h"
+#include "device/simt_host_loops.h"
 
 #define TUTTI_DEVICE inline
 #define TUTTI_HOST_DEVICE inline
+#define TUTTI_UNROLL _Pragma("GCC unroll 16")
 
 /// Defines `Name` as a function the software GPU can run and `Name_hostKernel`, its table entry.
 #define TUTTI_KERNEL(Name, Params, Shared, maxThreadsPerBlock, body)                                       \
@@ -22,11 +24,6 @@ namespace tutti::simt {
 
 struct alignas(16) Pack16 {
   std::uint64_t word[2];
-};
-
-struct Group {
-  unsigned rank;
-  unsigned size;
 };
 
 class Thread {
@@ -81,6 +78,11 @@ class Thread {
     *const_cast<volatile T*>(p) = value;
   }
 
+  /// Barrier `id` of a group; a lone thread has nobody to wait for.
+  void syncGroup(unsigned id, Group group) const {
+    if (group.size > 1) syncGroup(id, group.size);
+  }
+
   void fenceBlock() const { std::atomic_signal_fence(std::memory_order_seq_cst); }
   void fenceGpu() const { std::atomic_thread_fence(std::memory_order_seq_cst); }
   void fenceSys() const { std::atomic_thread_fence(std::memory_order_seq_cst); }
@@ -91,12 +93,5 @@ class Thread {
  private:
   HostThread* self_;
 };
-
-template <class F>
-TUTTI_DEVICE void forEachPack(Group group, std::size_t n, F f) {
-  const std::size_t begin = n * group.rank / group.size;
-  const std::size_t end = n * (group.rank + 1) / group.size;
-  for (std::size_t i = begin; i < end; ++i) f(i);
-}
 
 }  // namespace tutti::simt

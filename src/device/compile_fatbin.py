@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Compiles one kernel source to a fatbin and keeps what ptxas says of registers and spills beside it.
+
+  compile_fatbin.py NVCC ARCHS INCLUDE SOURCE OUTPUT DEPFILE
+
+ARCHS as in the option gpu_archs: sm_XX for machine code, ptx_XX for PTX, comma separated. Writes OUTPUT,
+OUTPUT.ptxas (read by tools/kernel-report) and DEPFILE.
+"""
+import subprocess
+import sys
+
+
+def target_flags(archs):
+    flags = []
+    for arch in archs.split(","):
+        kind, _, number = arch.strip().partition("_")
+        if kind not in ("sm", "ptx") or not number:
+            sys.exit(f"compile_fatbin.py: gpu_archs has '{arch}'; write sm_XX for machine code or ptx_XX for PTX")
+        code = f"sm_{number}" if kind == "sm" else f"compute_{number}"
+        flags += ["-gencode", f"arch=compute_{number},code={code}"]
+    return flags
+
+
+def main():
+    nvcc, archs, include, source, output, depfile = sys.argv[1:]
+    command = [nvcc, "-std=c++20", "-O3", "-fmad=false", "--fatbin", "-Xptxas=-v", "-x", "cu", "-MD", "-MF", depfile,
+               "-I" + include, "-o", output, source] + target_flags(archs)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    with open(output + ".ptxas", "w", encoding="utf-8") as log:
+        log.write(done.stdout)
+    if done.returncode != 0:
+        sys.stderr.write(" ".join(command) + "\n" + done.stdout)
+    warnings = [line for line in done.stdout.splitlines() if "warning" in line.lower()]
+    if warnings:
+        sys.stderr.write("\n".join(warnings) + "\n")
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Writes the kernel sources.
+
+A kernel is (collective, algorithm, protocol, op, type). A GPU source ("family") holds all ops of one collective and
+type and becomes one fatbin; a host source holds all collectives of one type, whose inner loops are the same.
+
+  gen_kernels.py list gpu|host [--only REGEX]                 names of the sources, one per line
+  gen_kernels.py write gpu NAME OUTPUT [--only REGEX]         one source
+  gen_kernels.py write host NAME OUTPUT [--only REGEX]
+  gen_kernels.py table OUTPUT [--only REGEX]                  tuttiHostKernels(), for all kernels
+  gen_kernels.py embed OUTPUT FAMILY=FATBIN...                embeddedFatbins(), with the fatbins as data
+"""
+import argparse
+import re
+import sys
+
+REDUCING = ["AllReduce", "ReduceScatter", "Reduce"]
+COPYING = ["AllGather", "Broadcast"]
+TYPES = {
+    "i8": "std::int8_t", "u8": "std::uint8_t", "i32": "std::int32_t", "u32": "std::uint32_t", "i64": "std::int64_t",
+    "u64": "std::uint64_t", "f16": "tutti::device::Half", "bf16": "tutti::device::BFloat16", "f32": "float",
+    "f64": "double",
+}
+# Sums and products modulo 2^n are the signed type's.
+SIGNED_OPS = ["Sum", "Prod", "Max", "Min", "PreMulSum", "SumPostDiv"]
+UNSIGNED_OPS = ["Max", "Min", "SumPostDiv"]
+FLOAT_OPS = ["Sum", "Prod", "Max", "Min", "PreMulSum"]
+
+
+def ops_of(type_name):
+    if type_name[0] == "i":
+        return SIGNED_OPS
+    return UNSIGNED_OPS if type_name[0] == "u" else FLOAT_OPS
+
+
+def kernels():
+    """Yields (kernel name, GPU family, host source, body)."""
+    for func in REDUCING:
+        for type_name, cpp in TYPES.items():
+            family = f"{func}_Ring_Simple_{type_name}"
+            for op in ops_of(type_name):
+                body = (f"(tutti::device::collectiveKernel<tutti::device::Func::{func}, {cpp}, "
+                        f"tutti::device::{op}Op>)")
+                yield f"tutti_{func}_Ring_Simple_{op}_{type_name}", family, f"reduce_{type_name}", body
+    for func in COPYING:
+        body = (f"(tutti::device::collectiveKernel<tutti::device::Func::{func}, std::int8_t, "
+                f"tutti::device::CopyOp>)")
+        yield f"tutti_{func}_Ring_Simple_Copy_i8", f"{func}_Ring_Simple_i8", "copy", body
+    yield "tutti_SendRecv_Copy_i8", "SendRecv_i8", "copy", "(tutti::device::sendRecvKernel)"
+
+
+def selected(only):
+    pattern = re.compile(only)
+    return [k for k in kernels() if pattern.search(k[0])]
+
+
+def sources(world, only):
+    names = [k[1] if world == "gpu" else k[2] for k in selected(only)]
+    return list(dict.fromkeys(names))
+
+
+def write_source(world, name, output, only):
+    lines = ["// Written by gen_kernels.py.", '#include "device/kernels.h"', ""]
+    for kernel, family, host_source, body in selected(only):
+        if name == (family if world == "gpu" else host_source):
+            lines.append(f"TUTTI_KERNEL({kernel}, tutti::device::KernelArgs, tutti::device::KernelShared, "
+                         f"tutti::device::kMaxThreads, {body})")
+    write(output, lines)
+
+
+def write_table(output, only):
+    names = [k[0] for k in selected(only)]
+    lines = ["// Written by gen_kernels.py.", "#include <vector>", "", '#include "device/simt_host_abi.h"', ""]
+    lines += [f"extern const tutti::simt::HostKernel {name}_hostKernel;" for name in names]
+    lines += ["", "__attribute__((visibility(\"default\"))) const tutti::simt::HostKernelTable* tuttiHostKernels() {",
+              "  static const std::vector<tutti::simt::HostKernel> kKernels = {"]
+    lines += [f"      {name}_hostKernel," for name in names]
+    lines += ["  };",
+              "  static const tutti::simt::HostKernelTable kTable{",
+              "      tutti::simt::kHostAbiVersion, static_cast<std::uint32_t>(kKernels.size()), kKernels.data()};",
+              "  return &kTable;", "}"]
+    write(output, lines)
+
+
+def write_embedding(output, pairs):
+    """C++ with top-level asm: the assembler reads the fatbins, no compiler has to parse megabytes of numbers."""
+    lines = ["// Written by gen_kernels.py.", '#include "device/fatbins.h"', ""]
+    for index, (_, path) in enumerate(pairs):
+        lines += [f'asm(".section .rodata.tutti_fatbin, \\"a\\", @progbits\\n.balign 64\\n"',
+                  f'    ".hidden tuttiFatbin{index}\\n.globl tuttiFatbin{index}\\ntuttiFatbin{index}:\\n"',
+                  f'    ".incbin \\"{path}\\"\\n"',
+                  f'    ".hidden tuttiFatbin{index}End\\n.globl tuttiFatbin{index}End\\ntuttiFatbin{index}End:\\n"',
+                  f'    ".byte 0\\n.previous\\n");',
+                  f'extern "C" const std::byte tuttiFatbin{index}[];',
+                  f'extern "C" const std::byte tuttiFatbin{index}End[];']
+    lines += ["", "namespace tutti::device {", "", "std::span<const Fatbin> embeddedFatbins() {"]
+    if pairs:
+        lines.append("  static const Fatbin kFatbins[] = {")
+        lines += [f'      {{"{family}", tuttiFatbin{i}, tuttiFatbin{i}End}},' for i, (family, _) in enumerate(pairs)]
+        lines += ["  };", "  return kFatbins;"]
+    else:
+        lines.append("  return {};")
+    lines += ["}", "", "}  // namespace tutti::device"]
+    write(output, lines)
+
+
+def write(output, lines):
+    with open(output, "w", encoding="ascii") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Writes the kernel sources.")
+    parser.add_argument("--only", default="", metavar="REGEX", help="only kernels whose name matches")
+    commands = parser.add_subparsers(dest="command", required=True)
+    listing = commands.add_parser("list")
+    listing.add_argument("world", choices=["gpu", "host"])
+    writing = commands.add_parser("write")
+    writing.add_argument("world", choices=["gpu", "host"])
+    writing.add_argument("name")
+    writing.add_argument("output")
+    table = commands.add_parser("table")
+    table.add_argument("output")
+    embedding = commands.add_parser("embed")
+    embedding.add_argument("output")
+    embedding.add_argument("fatbins", nargs="*", metavar="FAMILY=FATBIN")
+    args = parser.parse_args()
+    if args.command == "list":
+        print("\n".join(sources(args.world, args.only)))
+    elif args.command == "write":
+        write_source(args.world, args.name, args.output, args.only)
+    elif args.command == "table":
+        write_table(args.output, args.only)
+    else:
+        write_embedding(args.output, [pair.split("=", 1) for pair in args.fatbins])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+// The inner loops: take elements from one or two sources, apply the operation, put them into one or two destinations.
+#pragma once
+
+#include "device/reduce_op.h"
+
+namespace tutti::device {
+
+/// Where one slice comes from and goes to. Sources: `own` is the user's input, `received` a slot. Destinations:
+/// `first`, and `second` if there are two. Null: absent. Any of them may be the same range as another, exactly.
+template <class T>
+struct Slice {
+  const T* own;
+  const T* received;
+  T* first;
+  T* second;
+  std::uint64_t count;
+  bool streamFirst;   ///< `first` is large and read by nobody soon
+  bool streamSecond;  ///< `second` likewise
+};
+
+template <class T>
+TUTTI_DEVICE bool alignedTo(const Slice<T>& s, std::size_t bytes) {
+  const auto all = reinterpret_cast<std::uintptr_t>(s.own) | reinterpret_cast<std::uintptr_t>(s.received) |
+                   reinterpret_cast<std::uintptr_t>(s.first) | reinterpret_cast<std::uintptr_t>(s.second);
+  return all % bytes == 0;
+}
+
+/// Which sources and destinations a loop has, so that they cost nothing where they are absent.
+template <bool kOwn, bool kReceived, bool kSecond, bool kFinal>
+struct Shape {
+  static constexpr bool own = kOwn;
+  static constexpr bool received = kReceived;
+  static constexpr bool second = kSecond;
+  static constexpr bool final = kFinal;  ///< the result is complete: apply Op::after
+};
+
+/// How many packs a GPU thread has in flight.
+inline constexpr int kBatch = 4;
+
+/// Packs `skip`, skip+1, … of the slice, `n` of them.
+template <class P, class S, class T, class Op>
+TUTTI_DEVICE void combinePacks(simt::Group group, const Op& op, const Slice<T>& slice, std::size_t n) {
+  const T* own = slice.own;
+  const T* received = slice.received;
+  T* first = slice.first;
+  T* second = slice.second;
+  simt::forEachBatch<kBatch>(group, n, [=]<int kN>(std::size_t i, std::size_t stride) {
+    P value[kN];
+    [[maybe_unused]] P other[kN];
+    TUTTI_UNROLL
+    for (int u = 0; u < kN; ++u) {
+      if constexpr (S::own) value[u] = simt::loadData<P>(own, i + u * stride);
+      if constexpr (S::received) other[u] = simt::loadData<P>(received, i + u * stride);
+    }
+    TUTTI_UNROLL
+    for (int u = 0; u < kN; ++u) {
+      if constexpr (S::own && Op::kBefore) value[u] = op.before(value[u]);
+      if constexpr (S::own && S::received) value[u] = op.combine(value[u], other[u]);
+      if constexpr (!S::own) value[u] = other[u];
+      if constexpr (S::final && Op::kAfter) value[u] = op.after(value[u]);
+      simt::storeData(first, i + u * stride, value[u]);
+      if constexpr (S::second && simt::kFusedStores) simt::storeData(second, i + u * stride, value[u]);
+    }
+  });
+}
+
+/// All elements of a slice: wide packs where the addresses allow it, single elements for the rest.
+template <class S, class T, class Op>
+TUTTI_DEVICE void combineElements(simt::Group group, const Op& op, Slice<T> slice) {
+  using Wide = Pack<T, kWidePack<T>>;
+  using Narrow = Pack<T, sizeof(T)>;
+  if constexpr (Wide::kElements > 1) {
+    if (alignedTo(slice, sizeof(Wide))) {
+      const std::size_t packs = slice.count / Wide::kElements;
+      combinePacks<Wide, S>(group, op, slice, packs);
+      const std::size_t done = packs * Wide::kElements;
+      if (done == slice.count) return;
+      if constexpr (S::own) slice.own += done;
+      if constexpr (S::received) slice.received += done;
+      if constexpr (S::second) slice.second += done;
+      slice.first += done;
+      slice.count -= done;
+    }
+  }
+  combinePacks<Narrow, S>(group, op, slice, slice.count);
+}
+
+/// The streaming form of a single destination: the result is made in the cache and leaves it at once.
+template <class S, class T, class Op>
+TUTTI_DEVICE void combineThenStream(simt::Group group, const Op& op, const Slice<T>& slice) {
+  simt::forEachRun(group, slice.count, simt::kRunBytes / sizeof(T),
+                   [&](simt::Group alone, std::size_t begin, std::size_t count) {
+                     T made[simt::kRunBytes / sizeof(T)];
+                     Slice<T> piece{slice.own + begin, slice.received + begin, made, nullptr, count, false, false};
+                     combineElements<S>(alone, op, piece);
+                     simt::copyBytes(alone, slice.first + begin, made, count * sizeof(T), true);
+                   });
+}
+
+/// Worlds without fused stores: the second destination is copied from the first while that is in the cache.
+template <class S, class T, class Op>
+TUTTI_DEVICE void combineThenCopy(simt::Group group, const Op& op, const Slice<T>& slice) {
+  simt::forEachRun(group, slice.count, simt::kRunBytes / sizeof(T),
+                   [&](simt::Group alone, std::size_t begin, std::size_t count) {
+                     Slice<T> piece = slice;
+                     if constexpr (S::own) piece.own += begin;
+                     if constexpr (S::received) piece.received += begin;
+                     piece.first += begin;
+                     piece.second = nullptr;
+                     piece.count = count;
+                     combineElements<Shape<S::own, S::received, false, S::final>>(alone, op, piece);
+                     simt::copyBytes(alone, slice.second + begin, piece.first, count * sizeof(T), slice.streamSecond);
+                   });
+}
+
+/// A slice that only moves: one source, no operation on it.
+template <class S, class T>
+TUTTI_DEVICE void copySlice(simt::Group group, const Slice<T>& slice) {
+  const T* from = S::own ? slice.own : slice.received;
+  if constexpr (S::second) {
+    simt::forEachRun(group, slice.count, simt::kRunBytes / sizeof(T),
+                     [&](simt::Group alone, std::size_t begin, std::size_t count) {
+                       const std::size_t bytes = count * sizeof(T);
+                       simt::copyBytes(alone, slice.first + begin, from + begin, bytes, slice.streamFirst);
+                       simt::copyBytes(alone, slice.second + begin, from + begin, bytes, slice.streamSecond);
+                     });
+  } else {
+    simt::copyBytes(group, slice.first, from, slice.count * sizeof(T), slice.streamFirst);
+  }
+}
+
+/// Moves one slice; every thread of the group calls it and does its share. No barrier inside.
+template <class S, class T, class Op>
+TUTTI_DEVICE void moveSlice(simt::Group group, const Op& op, const Slice<T>& slice) {
+  constexpr bool kComputes = (S::own && S::received) || (S::own && Op::kBefore) || (S::final && Op::kAfter);
+  if constexpr (simt::kFusedStores && (kComputes || S::second)) {
+    combineElements<S>(group, op, slice);
+  } else if constexpr (!kComputes) {
+    copySlice<S>(group, slice);
+  } else if constexpr (S::second) {
+    combineThenCopy<S>(group, op, slice);
+  } else if (S::own && S::received && slice.streamFirst) {
+    combineThenStream<S>(group, op, slice);
+  } else {
+    combineElements<S>(group, op, slice);
+  }
+}
+
+}  // namespace tutti::device

@@ -1,0 +1,77 @@
+// Arithmetic on elements on the CPU; the counterpart of number_cuda.h. Include number.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "device/float16_host.h"
+
+namespace tutti::device {
+
+/// What one operation works on within a pack: the element itself on a CPU.
+template <class T>
+using LaneOf = T;
+
+template <class L, class T>
+inline L broadcast(T value) {
+  return value;
+}
+
+template <class T>
+  requires std::is_integral_v<T>
+inline T add(T a, T b) {
+  using Wrapping = std::make_unsigned_t<T>;
+  return static_cast<T>(static_cast<Wrapping>(static_cast<Wrapping>(a) + static_cast<Wrapping>(b)));
+}
+template <class T>
+  requires std::is_integral_v<T>
+inline T multiply(T a, T b) {
+  using Wrapping = std::make_unsigned_t<T>;
+  return static_cast<T>(static_cast<Wrapping>(static_cast<Wrapping>(a) * static_cast<Wrapping>(b)));
+}
+template <class T>
+  requires std::is_integral_v<T>
+inline T larger(T a, T b) {
+  return a < b ? b : a;
+}
+template <class T>
+  requires std::is_integral_v<T>
+inline T lesser(T a, T b) {
+  return b < a ? b : a;
+}
+
+template <class T>
+  requires std::is_floating_point_v<T>
+inline T add(T a, T b) {
+  return a + b;
+}
+template <class T>
+  requires std::is_floating_point_v<T>
+inline T multiply(T a, T b) {
+  return a * b;
+}
+// A number wins over a NaN; b != b is "b is NaN".
+template <class T>
+  requires std::is_floating_point_v<T>
+inline T larger(T a, T b) {
+  return (a >= b) | (b != b) ? a : b;
+}
+template <class T>
+  requires std::is_floating_point_v<T>
+inline T lesser(T a, T b) {
+  return (a <= b) | (b != b) ? a : b;
+}
+
+// Sums and products of two 16-bit floats are exact enough in binary32 that rounding twice equals rounding once.
+inline Half add(Half a, Half b) { return toHalf(toFloat(a) + toFloat(b)); }
+inline Half multiply(Half a, Half b) { return toHalf(toFloat(a) * toFloat(b)); }
+inline BFloat16 add(BFloat16 a, BFloat16 b) { return toBFloat16(toFloat(a) + toFloat(b)); }
+inline BFloat16 multiply(BFloat16 a, BFloat16 b) { return toBFloat16(toFloat(a) * toFloat(b)); }
+
+inline Half larger(Half a, Half b) { return toHalf(larger(toFloat(a), toFloat(b))); }
+inline Half lesser(Half a, Half b) { return toHalf(lesser(toFloat(a), toFloat(b))); }
+inline BFloat16 larger(BFloat16 a, BFloat16 b) { return toBFloat16(larger(toFloat(a), toFloat(b))); }
+inline BFloat16 lesser(BFloat16 a, BFloat16 b) { return toBFloat16(lesser(toFloat(a), toFloat(b))); }
+
+}  // namespace tutti::device

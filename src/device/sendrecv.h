@@ -1,0 +1,70 @@
+// Point-to-point rounds. A block is two crews: one sends, one receives, each goes through the works at its own pace, so
+// that a rank that waits for a message never keeps the peer of another waiting.
+//
+// A message is spread over the channels of its work like the elements of a collective. A message of 0 bytes takes one
+// slot of the first channel: send and receive still meet.
+#pragma once
+
+#include "device/prims_simple.h"
+
+namespace tutti::device {
+
+using BytePrims = PrimsSimple<std::int8_t, CopyOp<std::int8_t>>;
+
+/// The share of a channel in a message.
+TUTTI_DEVICE Part messagePart(const P2pWork& work, std::uint64_t bytes, unsigned channel) {
+  return channelPart(bytes, 1, work.channelHi - work.channelLo + 1u, channel - work.channelLo);
+}
+
+TUTTI_DEVICE void sendMessage(const Crew& crew, const ConnView* peers, const P2pWork& work, unsigned channel) {
+  const Part part = messagePart(work, work.sendBytes, channel);
+  const auto* data = static_cast<const std::int8_t*>(work.send);
+  BytePrims prims(crew, nullptr, &peers[work.sendPeer], {}, false);
+  if (part.count > 0) prims.send(data + part.begin, part.count);
+  if (work.sendBytes == 0 && channel == work.channelLo) prims.sendEmpty();
+  prims.finish();
+}
+
+TUTTI_DEVICE void recvMessage(const Crew& crew, const ConnView* peers, const P2pWork& work, unsigned channel) {
+  const Part part = messagePart(work, work.recvBytes, channel);
+  auto* data = static_cast<std::int8_t*>(work.recv);
+  BytePrims prims(crew, &peers[work.recvPeer], nullptr, {}, simt::streamingPays(work.recvBytes));
+  if (part.count > 0) prims.recv(data + part.begin, part.count);
+  if (work.recvBytes == 0 && channel == work.channelLo) prims.recvEmpty();
+  prims.finish();
+}
+
+TUTTI_DEVICE void copyToSelf(const Crew& crew, const P2pWork& work, unsigned channel) {
+  const Part part = messagePart(work, smaller(work.sendBytes, work.recvBytes), channel);
+  if (work.send == work.recv) return;
+  simt::copyBytes(crew.group, static_cast<std::byte*>(work.recv) + part.begin,
+                  static_cast<const std::byte*>(work.send) + part.begin, part.count,
+                  simt::streamingPays(work.sendBytes));
+}
+
+/// All messages this rank sends in the launch, and its copies to itself.
+TUTTI_DEVICE void sendMessages(const Crew& crew, const KernelArgs& args, unsigned channel) {
+  const CommView& comm = *args.comm;
+  for (unsigned i = 0; i < args.nWorks; ++i) {
+    const P2pWork& work = args.p2p[i];
+    if (work.sendPeer < 0 || channel < work.channelLo || channel > work.channelHi) continue;
+    if (work.sendPeer == comm.rank) {
+      copyToSelf(crew, work, channel);
+    } else {
+      sendMessage(crew, comm.channels[channel].send, work, channel);
+    }
+  }
+}
+
+/// All messages this rank receives in the launch.
+TUTTI_DEVICE void recvMessages(const Crew& crew, const KernelArgs& args, unsigned channel) {
+  const CommView& comm = *args.comm;
+  for (unsigned i = 0; i < args.nWorks; ++i) {
+    const P2pWork& work = args.p2p[i];
+    if (work.recvPeer < 0 || work.recvPeer == comm.rank) continue;
+    if (channel < work.channelLo || channel > work.channelHi) continue;
+    recvMessage(crew, comm.channels[channel].recv, work, channel);
+  }
+}
+
+}  // namespace tutti::device

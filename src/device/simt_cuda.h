@@ -1,0 +1,238 @@
+// simt.h for a GPU: thin names over PTX; every asm statement of the project is here. Include simt.h, not this.
+//
+// Orders and scopes. A peer may be another GPU or the CPU: counters use .sys. `volatile` accesses are relaxed.sys
+// accesses that the compiler neither merges nor splits and that never hit in a first-level cache, which peers do not
+// keep coherent; data in slots moves with them, ordered by the counters' release and acquire and the block's barriers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#define TUTTI_DEVICE __device__ __forceinline__
+#define TUTTI_HOST_DEVICE __host__ __device__ __forceinline__
+#define TUTTI_UNROLL _Pragma("unroll")
+
+/// Defines `Name` as a kernel; see simt.h.
+#define TUTTI_KERNEL(Name, Params, Shared, maxThreadsPerBlock, body)                                            \
+  extern "C" __global__ void __launch_bounds__(maxThreadsPerBlock) Name(const __grid_constant__ Params params) { \
+    __shared__ Shared shared;                                                                                   \
+    body(::tutti::simt::Thread(), shared, params);                                                              \
+  }
+
+namespace tutti::simt {
+
+struct alignas(16) Pack16 {
+  std::uint64_t word[2];
+};
+
+/// Threads that share a piece of work.
+struct Group {
+  unsigned rank;
+  unsigned size;
+};
+
+inline constexpr std::size_t kPackBytes = 16;
+inline constexpr bool kFusedStores = true;
+inline constexpr std::size_t kRunBytes = 4096;
+__host__ __device__ constexpr bool streamingPays(std::uint64_t) { return false; }
+TUTTI_DEVICE void finishStreaming() {}
+
+namespace raw {
+
+// One volatile access of N bytes from or to raw bits.
+template <std::size_t N>
+struct Bits;
+template <>
+struct Bits<1> {
+  using Type = std::uint8_t;
+};
+template <>
+struct Bits<2> {
+  using Type = std::uint16_t;
+};
+template <>
+struct Bits<4> {
+  using Type = std::uint32_t;
+};
+template <>
+struct Bits<8> {
+  using Type = std::uint64_t;
+};
+template <>
+struct Bits<16> {
+  using Type = Pack16;
+};
+
+TUTTI_DEVICE void load(Pack16& v, const void* p) {
+  asm volatile("ld.volatile.v2.u64 {%0, %1}, [%2];" : "=l"(v.word[0]), "=l"(v.word[1]) : "l"(p) : "memory");
+}
+TUTTI_DEVICE void store(void* p, const Pack16& v) {
+  asm volatile("st.volatile.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(v.word[0]), "l"(v.word[1]) : "memory");
+}
+template <class B>
+TUTTI_DEVICE void load(B& v, const void* p) {
+  v = *static_cast<const volatile B*>(p);
+}
+template <class B>
+TUTTI_DEVICE void store(void* p, const B& v) {
+  *static_cast<volatile B*>(p) = v;
+}
+
+TUTTI_DEVICE std::uint32_t loadRelaxed(const std::uint32_t* p) {
+  std::uint32_t v;
+  asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+}
+TUTTI_DEVICE std::uint64_t loadRelaxed(const std::uint64_t* p) {
+  std::uint64_t v;
+  asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  return v;
+}
+TUTTI_DEVICE std::uint32_t loadAcquire(const std::uint32_t* p) {
+  std::uint32_t v;
+  asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+}
+TUTTI_DEVICE std::uint64_t loadAcquire(const std::uint64_t* p) {
+  std::uint64_t v;
+  asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  return v;
+}
+TUTTI_DEVICE void storeRelaxed(std::uint32_t* p, std::uint32_t v) {
+  asm volatile("st.relaxed.sys.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+TUTTI_DEVICE void storeRelaxed(std::uint64_t* p, std::uint64_t v) {
+  asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+TUTTI_DEVICE void storeRelease(std::uint32_t* p, std::uint32_t v) {
+  asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+TUTTI_DEVICE void storeRelease(std::uint64_t* p, std::uint64_t v) {
+  asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+
+}  // namespace raw
+
+class Thread {
+ public:
+  TUTTI_DEVICE unsigned index() const { return threadIdx.x; }
+  TUTTI_DEVICE unsigned threads() const { return blockDim.x; }
+  TUTTI_DEVICE unsigned block() const { return blockIdx.x; }
+  TUTTI_DEVICE unsigned blocks() const { return gridDim.x; }
+  TUTTI_DEVICE unsigned lane() const { return threadIdx.x % 32; }
+  TUTTI_DEVICE unsigned warp() const { return threadIdx.x / 32; }
+
+  TUTTI_DEVICE void syncBlock() const { __syncthreads(); }
+  TUTTI_DEVICE void syncGroup(unsigned id, unsigned nThreads) const {
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(nThreads) : "memory");
+  }
+  TUTTI_DEVICE void syncGroup(unsigned id, Group group) const {
+    if (group.size > 1) syncGroup(id, group.size);
+  }
+  TUTTI_DEVICE void syncWarp() const { __syncwarp(); }
+
+  template <class T>
+  TUTTI_DEVICE T shuffle(T value, unsigned sourceLane) const {
+    return __shfl_sync(0xffffffffu, value, static_cast<int>(sourceLane));
+  }
+  TUTTI_DEVICE std::uint32_t ballot(bool predicate) const { return __ballot_sync(0xffffffffu, predicate); }
+  TUTTI_DEVICE bool any(bool predicate) const { return __any_sync(0xffffffffu, predicate) != 0; }
+
+  template <class T>
+  TUTTI_DEVICE T loadRelaxedSys(const T* p) const {
+    return raw::loadRelaxed(p);
+  }
+  template <class T>
+  TUTTI_DEVICE T loadAcquireSys(const T* p) const {
+    return raw::loadAcquire(p);
+  }
+  template <class T>
+  TUTTI_DEVICE void storeRelaxedSys(T* p, T value) const {
+    raw::storeRelaxed(p, value);
+  }
+  template <class T>
+  TUTTI_DEVICE void storeReleaseSys(T* p, T value) const {
+    raw::storeRelease(p, value);
+  }
+  template <class T>
+  TUTTI_DEVICE T loadVolatile(const T* p) const {
+    typename raw::Bits<sizeof(T)>::Type bits;
+    raw::load(bits, p);
+    T value;
+    __builtin_memcpy(&value, &bits, sizeof(T));
+    return value;
+  }
+  template <class T>
+  TUTTI_DEVICE void storeVolatile(T* p, T value) const {
+    typename raw::Bits<sizeof(T)>::Type bits;
+    __builtin_memcpy(&bits, &value, sizeof(T));
+    raw::store(p, bits);
+  }
+
+  TUTTI_DEVICE void fenceBlock() const { __threadfence_block(); }
+  TUTTI_DEVICE void fenceGpu() const { __threadfence(); }
+  TUTTI_DEVICE void fenceSys() const { __threadfence_system(); }
+
+  /// Nothing: a poll already waits for memory, and sleeping costs latency.
+  TUTTI_DEVICE void pause() const {}
+  TUTTI_DEVICE void trap(const char*) const { asm volatile("trap;"); }
+};
+
+template <class P>
+TUTTI_DEVICE P loadData(const void* base, std::size_t index) {
+  return Thread().loadVolatile(static_cast<const P*>(base) + index);
+}
+template <class P>
+TUTTI_DEVICE void storeData(void* base, std::size_t index, P value) {
+  Thread().storeVolatile(static_cast<P*>(base) + index, value);
+}
+
+/// Calls f(i) for this thread's share of 0..n-1, strided so that a warp touches neighbours.
+template <class F>
+TUTTI_DEVICE void forEachPack(Group group, std::size_t n, F f) {
+  for (std::size_t i = group.rank; i < n; i += group.size) f(i);
+}
+
+/// The same in batches: f<kBatch>(i, stride) while there is enough, then f<1>.
+template <int kBatch, class F>
+TUTTI_DEVICE void forEachBatch(Group group, std::size_t n, F f) {
+  const std::size_t stride = group.size;
+  std::size_t i = group.rank;
+#pragma unroll 1
+  for (; i + (kBatch - 1) * stride < n; i += kBatch * stride) f.template operator()<kBatch>(i, stride);
+#pragma unroll 1
+  for (; i < n; i += stride) f.template operator()<1>(i, stride);
+}
+
+template <class F>
+TUTTI_DEVICE void forEachRun(Group group, std::size_t n, std::size_t, F f) {
+  f(group, std::size_t{0}, n);
+}
+
+template <class B>
+TUTTI_DEVICE std::size_t copyUnits(Group group, void* to, const void* from, std::size_t bytes) {
+  forEachBatch<4>(group, bytes / sizeof(B), [=]<int kN>(std::size_t i, std::size_t stride) {
+    B value[kN];
+#pragma unroll
+    for (int u = 0; u < kN; ++u) raw::load(value[u], static_cast<const B*>(from) + i + u * stride);
+#pragma unroll
+    for (int u = 0; u < kN; ++u) raw::store(static_cast<B*>(to) + i + u * stride, value[u]);
+  });
+  return bytes / sizeof(B) * sizeof(B);
+}
+
+/// Copies between ranges that do not overlap, in the widest units that both addresses allow.
+TUTTI_DEVICE void copyBytes(Group group, void* to, const void* from, std::size_t bytes, bool) {
+  if (to == from) return;
+  const auto both = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
+  std::size_t done = 0;
+  if (both % 16 == 0) {
+    done = copyUnits<Pack16>(group, to, from, bytes);
+  } else if (both % 4 == 0) {
+    done = copyUnits<std::uint32_t>(group, to, from, bytes);
+  }
+  copyUnits<std::uint8_t>(group, static_cast<char*>(to) + done, static_cast<const char*>(from) + done, bytes - done);
+}
+
+}  // namespace tutti::simt
