@@ -1,0 +1,28 @@
+#include "comm/communicator.h"
+
+#include "base/host.h"
+#include "base/log.h"
+
+namespace tutti {
+
+Result<std::unique_ptr<AbortWord>> AbortWord::create(const Device& device, Abort& abort) {
+  ASSIGN(PinnedBuffer memory, PinnedBuffer::create(device, sizeof(std::uint32_t), "abort word"));
+  std::unique_ptr<AbortWord> created(new AbortWord(std::move(memory), abort));
+  abort.addMirror(created->word());
+  return created;
+}
+
+AbortWord::~AbortWord() { abort_.removeMirror(word()); }
+
+void failComm(ncclComm& comm, Status why) {
+  std::string text = lastErrorText();
+  comm.abort.raise(why, text);
+  if (comm.parts.bootstrap) comm.parts.bootstrap->announceFailure(why, std::move(text));
+}
+
+std::string describeComm(const ncclComm& comm) {
+  return fmt::format("rank {} of {} on host {}, device {}", comm.identity.rank, comm.identity.nRanks, hostName(),
+                     comm.identity.cudaDevice);
+}
+
+}  // namespace tutti

@@ -1,0 +1,171 @@
+#include "comm/init.h"
+
+#include <array>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "comm/stages.h"
+
+namespace tutti {
+
+namespace {
+
+enum class Stage : std::uint8_t { Kernels, Alloc, Bootstrap, Allgathers, Topo, Graphs, Connections, Rest, Count };
+
+/// Seconds spent per stage, for the "Init timings" line.
+class StageClock {
+ public:
+  /// Books the time since the last call on `stage`.
+  void book(Stage stage) {
+    const auto now = SteadyClock::now();
+    seconds_[static_cast<std::size_t>(stage)] += std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+  }
+  double of(Stage stage) const { return seconds_[static_cast<std::size_t>(stage)]; }
+  double total() const { return std::chrono::duration<double>(last_ - start_).count(); }
+
+ private:
+  SteadyClock::time_point start_ = SteadyClock::now();
+  SteadyClock::time_point last_ = start_;
+  std::array<double, static_cast<std::size_t>(Stage::Count)> seconds_{};
+};
+
+void logPhase(const ncclComm& comm, std::string_view what) {
+  const CommIdentity& id = comm.identity;
+  info(kInit, "{} comm {} rank {} nranks {} cudaDev {} nvmlDev {} busId {:x} commId {:#x} - Init {}", id.function,
+       fmt::ptr(&comm), id.rank, id.nRanks, id.cudaDevice, id.cudaDevice, id.busId, id.commId, what);
+}
+
+void logTimings(const ncclComm& comm, const StageClock& clock) {
+  info(kInit | kProfile, "Init timings - {}: rank {} nranks {} total {:.2f} (kernels {:.2f}, alloc {:.2f}, bootstrap "
+       "{:.2f}, allgathers {:.2f}, topo {:.2f}, graphs {:.2f}, connections {:.2f}, rest {:.2f})", comm.identity.function,
+       comm.identity.rank, comm.identity.nRanks, clock.total(), clock.of(Stage::Kernels), clock.of(Stage::Alloc),
+       clock.of(Stage::Bootstrap), clock.of(Stage::Allgathers), clock.of(Stage::Topo), clock.of(Stage::Graphs),
+       clock.of(Stage::Connections), clock.of(Stage::Rest));
+}
+
+void logLayout(const ncclComm& comm, const std::vector<int>& ring) {
+  const RankLayout& layout = *comm.parts.layout;
+  info(kInit, "comm {} rank {} nRanks {} nNodes {} localRanks {} localRank {} MNNVL 0", fmt::ptr(&comm), layout.rank(),
+       layout.nRanks(), layout.nNodes(), layout.localRanks(), layout.localRank());
+  if (layout.rank() != 0) return;
+  constexpr std::size_t kLineLimit = 127;
+  std::string order;
+  for (const int rank : ring) {
+    order += fmt::format(" {}", rank);
+    if (order.size() <= kLineLimit) continue;
+    order += " ...";
+    break;
+  }
+  for (unsigned c = 0; c < comm.parts.planning.nChannels; ++c) {
+    info(kInit, "Channel {:02}/{:02} :{}", c, comm.parts.planning.nChannels, order);
+  }
+}
+
+/// Told on a thread of the bootstrap, once: the communicator cannot go on without its peer.
+void onPeerLost(ncclComm& comm, const PeerLost& lost) {
+  if (comm.abort.raised()) return;
+  const Status why = fail(ncclRemoteError, "{}: {}", describeComm(comm), lost.text);
+  comm.abort.raise(why, lost.text);
+}
+
+Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
+  JoinOptions options;
+  options.ids = ids;
+  options.rank = comm.identity.rank;
+  options.nRanks = comm.identity.nRanks;
+  options.settings = comm.runtime.bootstrap;
+  options.abort = &comm.abort;
+  options.onPeerLost = [&comm](const PeerLost& lost) { onPeerLost(comm, lost); };
+  ASSIGN(comm.parts.bootstrap, Bootstrap::join(options));
+  return {};
+}
+
+Status openDevice(ncclComm& comm) {
+  ASSIGN(const Driver* driver, loadDriver());
+  ASSIGN(comm.parts.device, acquireDevice(*driver, comm.identity.cudaDevice, comm.runtime.hostKernelsPath));
+  ASSIGN(comm.parts.abortWord, AbortWord::create(*comm.parts.device->device, comm.abort));
+  return {};
+}
+
+Status detectTopology(ncclComm& comm) {
+  CommParts& parts = comm.parts;
+  parts.layout = std::make_unique<RankLayout>(comm.identity.rank, parts.peers);
+  parts.transports.push_back(std::make_unique<P2pTransport>(*parts.device->device, comm.runtime.p2p));
+  return {};
+}
+
+Status agree(ncclComm& comm) {
+  const device::Policy& policy = policyFor(comm.parts.device->device->driver());
+  ASSIGN(const int channels, agreeOnChannels(*comm.parts.bootstrap, wishedChannels(policy, comm.config, comm.runtime)));
+  comm.parts.planning = PlanContext{
+      .rank = comm.identity.rank,
+      .nRanks = comm.identity.nRanks,
+      .nChannels = static_cast<unsigned>(channels),
+      .policy = policy,
+      .slotBytes = slotBytesFor(policy, comm.runtime),
+  };
+  return {};
+}
+
+Status buildChannels(ncclComm& comm) {
+  CommParts& parts = comm.parts;
+  const Device& device = *parts.device->device;
+  std::vector<int> ring = parts.layout->ringOrder();
+  logLayout(comm, ring);
+  const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, static_cast<int>(parts.planning.nChannels),
+                         std::move(ring), parts.abortWord->onDevice()};
+  ASSIGN(parts.channels, ChannelSet::create(device, plan));
+  ASSIGN(parts.launcher, Launcher::create(device));
+  return {};
+}
+
+Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageClock& clock) {
+  CommParts& parts = comm.parts;
+  TRY(joinBootstrap(comm, ids));
+  clock.book(Stage::Bootstrap);
+  TRY(openDevice(comm));
+  clock.book(Stage::Kernels);
+  const Device& device = *parts.device->device;
+  ASSIGN(const ContextGuard context, device.enter());
+  const PeerInfo self = describeSelf(device, comm.runtime, comm.identity.rank, comm.identity.nRanks);
+  ASSIGN(parts.peers, gatherPeers(*parts.bootstrap, self));
+  clock.book(Stage::Allgathers);
+  TRY(detectTopology(comm));
+  clock.book(Stage::Topo);
+  TRY(agree(comm));
+  clock.book(Stage::Graphs);
+  TRY(buildChannels(comm));
+  clock.book(Stage::Alloc);
+  TRY(connectRing(connectContext(comm), *parts.channels));
+  info(kInit, "Connected all rings, use ring PXN 0 GDR 0");
+  clock.book(Stage::Connections);
+  TRY(parts.bootstrap->barrier());
+  clock.book(Stage::Rest);
+  return {};
+}
+
+}  // namespace
+
+ConnectContext connectContext(ncclComm& comm) {
+  return ConnectContext{*comm.parts.bootstrap, comm.parts.peers, comm.parts.transports,
+                        {0, 0, comm.parts.planning.slotBytes}};
+}
+
+Status runInit(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
+  const CallGate::Pass pass(comm.gate);
+  logPhase(comm, "START");
+  StageClock clock;
+  const Status status = runStages(comm, ids, clock);
+  if (!status.ok()) {
+    failComm(comm, status);
+  } else {
+    logPhase(comm, "COMPLETE");
+    logTimings(comm, clock);
+  }
+  comm.progress.starting.store(false, std::memory_order_release);
+  return status;
+}
+
+}  // namespace tutti

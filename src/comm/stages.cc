@@ -1,0 +1,120 @@
+#include "comm/stages.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "base/host.h"
+#include "base/log.h"
+
+namespace tutti {
+
+namespace {
+
+/// More channels than this pay off only on machines whose links the topology search will know.
+constexpr int kDefaultChannels = 8;
+
+std::string versionName(int code) {
+  return fmt::format("{}.{}.{}", code / 10000, code % 10000 / 100, code % 100);
+}
+
+std::string nameOf(const PeerInfo& peer) {
+  return fmt::format("rank {} (host {}, pid {})", peer.rank, peer.hostName.data(), peer.pid);
+}
+
+/// Compares everybody with rank 0: every rank sees the same table, hence the same first difference.
+Status compare(const PeerInfo& first, const PeerInfo& other) {
+  if (other.version != first.version) {
+    return fail(ncclInvalidUsage, "Mismatched NCCL version detected : {} has {}, {} has {}. All ranks must load the same "
+                "library: check LD_LIBRARY_PATH and LD_PRELOAD on both hosts", nameOf(first), versionName(first.version),
+                nameOf(other), versionName(other.version));
+  }
+  if (other.nRanks != first.nRanks) {
+    return fail(ncclInvalidUsage, "Mismatched number of ranks : {} was started with {}, {} with {}", nameOf(first),
+                first.nRanks, nameOf(other), other.nRanks);
+  }
+  if (other.softGpu != first.softGpu) {
+    return fail(ncclInvalidUsage, "{} runs on {}, {} on {}: a communicator cannot span both", nameOf(first),
+                first.softGpu != 0 ? "the software GPU" : "a CUDA driver", nameOf(other),
+                other.softGpu != 0 ? "the software GPU" : "a CUDA driver");
+  }
+  if (other.configHash != first.configHash) {
+    return fail(ncclInvalidUsage, "{} and {} disagree on settings that must be equal on all ranks: compare NCCL_BUFFSIZE",
+                nameOf(first), nameOf(other));
+  }
+  return {};
+}
+
+}  // namespace
+
+const device::Policy& policyFor(const Driver& driver) {
+  return driver.softGpu ? device::kHostPolicy : device::kGpuPolicy;
+}
+
+std::uint32_t slotBytesFor(const device::Policy& policy, const Runtime& runtime) {
+  if (runtime.bufferBytes == 0) return policy.simpleSlotBytes;
+  constexpr auto kGrain = static_cast<std::uint32_t>(device::kGrainBytes);
+  return std::max(runtime.bufferBytes / device::kSteps / kGrain * kGrain, kGrain);
+}
+
+PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, int nRanks) {
+  PeerInfo self;
+  self.rank = rank;
+  self.version = NCCL_VERSION_CODE;
+  self.nRanks = nRanks;
+  self.cudaDevice = device.ordinal();
+  self.hostHash = hostHash(runtime.hostId);
+  self.processHash = processHash();
+  self.pid = getpid();
+  self.computeCapability = device.facts().computeCapability;
+  self.deviceUuid = device.facts().uuid;
+  self.busId = device.facts().busId;
+  const std::string host = hostName();
+  std::copy_n(host.begin(), std::min(host.size(), self.hostName.size() - 1), self.hostName.begin());
+  const std::uint32_t slotBytes = slotBytesFor(policyFor(device.driver()), runtime);
+  self.configHash = hashBytes(std::as_bytes(std::span(&slotBytes, 1)));
+  self.softGpu = device.driver().softGpu ? 1 : 0;
+  return self;
+}
+
+Result<std::vector<PeerInfo>> gatherPeers(ControlChannel& control, const PeerInfo& self) {
+  std::vector<PeerInfo> peers(static_cast<std::size_t>(control.size()));
+  peers[static_cast<std::size_t>(control.rank())] = self;
+  TRY(allGatherValues(control, std::span(peers)));
+  for (const PeerInfo& peer : peers) {
+    if (const Status difference = compare(peers.front(), peer); !difference.ok()) {
+      // Nobody may leave, and be taken for dead, before all have seen the difference themselves.
+      control.barrier().ignore();
+      return difference;
+    }
+  }
+  return peers;
+}
+
+int wishedChannels(const device::Policy& policy, const Config& config, const Runtime& runtime) {
+  int lowest = config.values.minCTAs;
+  int highest = std::min(config.values.maxCTAs, device::kMaxChannels);
+  if (runtime.minChannels > 0) lowest = std::max(lowest, runtime.minChannels);
+  if (runtime.maxChannels > 0) highest = std::min(highest, runtime.maxChannels);
+  const int suitable = std::min(static_cast<int>(policy.maxChannels), kDefaultChannels);
+  return std::clamp(std::max(suitable, lowest), 1, std::max(highest, 1));
+}
+
+Result<int> agreeOnChannels(ControlChannel& control, int wish) {
+  std::vector<std::int32_t> wishes(static_cast<std::size_t>(control.size()));
+  wishes[static_cast<std::size_t>(control.rank())] = wish;
+  TRY(allGatherValues(control, std::span(wishes)));
+  return *std::min_element(wishes.begin(), wishes.end());
+}
+
+Status connectRing(const ConnectContext& context, ChannelSet& channels) {
+  if (context.control.size() == 1) return {};
+  const LinkRequest wishes[] = {{channels.ringNext(), Direction::Send, channels.channels()},
+                                {channels.ringPrev(), Direction::Recv, channels.channels()}};
+  ASSIGN(auto links, connectLinks(context, wishes));
+  for (OpenLink& link : links) TRY(channels.add(std::move(link)));
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,43 @@
+// The stages of init between the bootstrap and the first kernel: each takes values and a control channel, and can be
+// tested alone.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/control_channel.h"
+#include "base/status.h"
+#include "comm/channels.h"
+#include "comm/config.h"
+#include "comm/connect.h"
+#include "comm/plan.h"
+#include "comm/runtime.h"
+#include "gpu/context.h"
+#include "topo/peer_info.h"
+
+namespace tutti {
+
+/// This rank's own line in the table of ranks.
+PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, int nRanks);
+
+/// Collective: everybody's facts. Refuses, on all ranks alike and by name, ranks that run another version of the
+/// library (ncclInvalidUsage), were told another number of ranks, or have other settings that must agree.
+Result<std::vector<PeerInfo>> gatherPeers(ControlChannel& control, const PeerInfo& self);
+
+/// Channels this rank would take: what suits the device, within the bounds of configuration and environment.
+int wishedChannels(const device::Policy& policy, const Config& config, const Runtime& runtime);
+
+/// Collective: the number that all ranks can live with, the smallest wish.
+Result<int> agreeOnChannels(ControlChannel& control, int wish);
+
+/// Bytes of one slot of the Simple protocol.
+std::uint32_t slotBytesFor(const device::Policy& policy, const Runtime& runtime);
+
+/// The numbers that suit the world the kernels run in.
+const device::Policy& policyFor(const Driver& driver);
+
+/// Collective: opens the connections to both neighbours in the ring.
+Status connectRing(const ConnectContext& context, ChannelSet& channels);
+
+}  // namespace tutti
