@@ -24,9 +24,10 @@ ncclResult_t errorCode(std::int32_t code) {
 Bytes encodeNotice(const Notice& notice) {
   NoticeHead head{notice.rank, notice.code, {}};
   setText(head.host, notice.host);
-  Bytes bytes = encodeValue(head);
-  const auto text = std::as_bytes(std::span(notice.text)).first(std::min(notice.text.size(), kMaxNoticeText));
-  bytes.insert(bytes.end(), text.begin(), text.end());
+  const std::size_t text = std::min(notice.text.size(), kMaxNoticeText);
+  Bytes bytes(sizeof head + text);
+  std::memcpy(bytes.data(), &head, sizeof head);
+  std::memcpy(bytes.data() + sizeof head, notice.text.data(), text);
   return bytes;
 }
 

@@ -1,0 +1,191 @@
+#include "bootstrap/bootstrap.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+#include "bootstrap/joiner.h"
+
+namespace tutti {
+namespace {
+
+enum class Op : std::uint8_t { AllGather = 1, Barrier = 2, Broadcast = 3 };
+
+const char* nameOf(Op op) {
+  switch (op) {
+    case Op::AllGather: return "allGather";
+    case Op::Barrier: return "barrier";
+    case Op::Broadcast: return "broadcast";
+  }
+  return "?";
+}
+
+/// Ranks deeper in the tree give up first, so that the error names whom it is really about.
+constexpr int kDeepest = 10;
+constexpr milliseconds kPerLevel{200};
+constexpr milliseconds kConnectTime{30'000};
+
+}  // namespace
+
+struct Bootstrap::State {
+  Joined joined;
+  std::int32_t sequence = 1;
+  bool left = false;
+
+  Engine& engine() const { return *joined.engine; }
+  int parent() const { return joined.place.parent; }
+
+  Result<Bytes> take(Op op, int from, std::size_t bytes, milliseconds slack);
+  void give(Op op, int to, SharedBytes payload) {
+    (void)engine().send(to, FrameType::Collective, sequence, std::move(payload), static_cast<std::uint8_t>(op));
+  }
+  Status gatherUp(Op op, std::span<std::byte> blocks);
+  Result<SharedBytes> spreadDown(Op op, SharedBytes fromTop, std::size_t bytes);
+  Status usable() const;
+};
+
+Status Bootstrap::State::usable() const {
+  if (left) return fail(ncclInvalidUsage, "Bootstrap: rank {} has already left this communicator", joined.rank);
+  TRY(engine().aborted());
+  return Status();
+}
+
+Result<Bytes> Bootstrap::State::take(Op op, int from, std::size_t bytes, milliseconds slack) {
+  ASSIGN(Frame frame, engine().await(Channel::Collective, from, sequence, Deadline::in(joined.timeout + slack), [&] {
+    return fmt::format("{} in its {}", engine().describe(from), nameOf(op));
+  }));
+  if (frame.header.op != static_cast<std::uint8_t>(op) || frame.payload.size() != bytes) {
+    return fail(ncclInternalError, "Bootstrap: {} and rank {} are out of step: {} bytes of operation {} came, {} of {} were "
+                "expected; do all ranks make the same calls in the same order?", engine().describe(from), joined.rank,
+                frame.payload.size(), frame.header.op, bytes, nameOf(op));
+  }
+  return std::move(frame.payload);
+}
+
+Status Bootstrap::State::gatherUp(Op op, std::span<std::byte> blocks) {
+  const std::size_t block = blocks.size() / static_cast<std::size_t>(joined.nRanks);
+  const auto part = [&](RankRange ranks) {
+    return blocks.subspan(static_cast<std::size_t>(ranks.begin) * block, static_cast<std::size_t>(ranks.count()) * block);
+  };
+  for (const RankRange& child : joined.place.children) {
+    const std::span<std::byte> target = part(child);
+    ASSIGN(const Bytes bytes, take(op, child.begin, target.size(), kPerLevel * (kDeepest - joined.place.depth)));
+    if (!bytes.empty()) std::memcpy(target.data(), bytes.data(), bytes.size());
+  }
+  if (parent() < 0) return Status();
+  const std::span<std::byte> own = part(joined.place.subtree);
+  give(op, parent(), std::make_shared<const Bytes>(own.begin(), own.end()));
+  return Status();
+}
+
+Result<SharedBytes> Bootstrap::State::spreadDown(Op op, SharedBytes fromTop, std::size_t bytes) {
+  if (parent() >= 0) {
+    ASSIGN(Bytes received, take(op, parent(), bytes, kPerLevel * 2 * kDeepest));
+    fromTop = std::make_shared<const Bytes>(std::move(received));
+  }
+  for (const RankRange& child : joined.place.children) give(op, child.begin, fromTop);
+  ++sequence;
+  return fromTop;
+}
+
+Bootstrap::Bootstrap(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Bootstrap::~Bootstrap() { leave(); }
+
+Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const JoinOptions& options) {
+  ASSIGN(Joined joined, joinRanks(options));
+  const std::shared_ptr<Engine> engine = joined.engine;
+  std::unique_ptr<Bootstrap> self(new Bootstrap(std::make_unique<State>(State{std::move(joined)})));
+
+  // The first collective hands every rank the addresses and names of all others.
+  std::vector<RankEntry> table(static_cast<std::size_t>(options.nRanks));
+  table[static_cast<std::size_t>(options.rank)] = self->state_->joined.self;
+  if (const Status status = self->allGather(std::as_writable_bytes(std::span(table))); !status.ok()) {
+    engine->announce(status, lastErrorText());
+    return status;
+  }
+  engine->setTable(std::move(table));
+  engine->rootDone();
+  return self;
+}
+
+int Bootstrap::rank() const { return state_->joined.rank; }
+int Bootstrap::size() const { return state_->joined.nRanks; }
+
+Status Bootstrap::allGather(std::span<std::byte> blocks) {
+  TRY(state_->usable());
+  if (blocks.size() % static_cast<std::size_t>(size()) != 0) {
+    return fail(ncclInternalError, "Bootstrap: {} bytes cannot be divided among {} ranks", blocks.size(), size());
+  }
+  TRY(state_->gatherUp(Op::AllGather, blocks));
+  SharedBytes top;
+  if (state_->parent() < 0) top = std::make_shared<const Bytes>(blocks.begin(), blocks.end());
+  ASSIGN(const SharedBytes all, state_->spreadDown(Op::AllGather, std::move(top), blocks.size()));
+  if (state_->parent() >= 0) std::copy(all->begin(), all->end(), blocks.begin());
+  return Status();
+}
+
+Status Bootstrap::barrier() {
+  TRY(state_->usable());
+  TRY(state_->gatherUp(Op::Barrier, {}));
+  TRY(state_->spreadDown(Op::Barrier, std::make_shared<const Bytes>(), 0));
+  return Status();
+}
+
+Status Bootstrap::broadcast(int root, std::span<std::byte> data) {
+  TRY(state_->usable());
+  if (root < 0 || root >= size()) return fail(ncclInvalidArgument, "Bootstrap: broadcast from rank {} of {}", root, size());
+  const TreePlace& place = state_->joined.place;
+  // First up from the root of the broadcast to rank 0, then down to everybody.
+  SharedBytes top;
+  if (root == rank()) top = std::make_shared<const Bytes>(data.begin(), data.end());
+  for (const RankRange& child : place.children) {
+    if (!child.contains(root)) continue;
+    ASSIGN(Bytes bytes, state_->take(Op::Broadcast, child.begin, data.size(), kPerLevel * (kDeepest - place.depth)));
+    top = std::make_shared<const Bytes>(std::move(bytes));
+  }
+  if (place.parent >= 0 && top) state_->give(Op::Broadcast, place.parent, top);
+  ASSIGN(const SharedBytes all, state_->spreadDown(Op::Broadcast, std::move(top), data.size()));
+  std::copy(all->begin(), all->end(), data.begin());
+  return Status();
+}
+
+Status Bootstrap::send(int peer, int tag, std::span<const std::byte> message) {
+  TRY(state_->usable());
+  if (peer < 0 || peer >= size()) return fail(ncclInvalidArgument, "Bootstrap: send to rank {} of {}", peer, size());
+  TRY(state_->engine().failure());
+  if (!state_->engine().reaches(peer)) TRY(connectPeer(state_->joined, peer, Deadline::in(std::min(state_->joined.timeout, kConnectTime))));
+  if (!state_->engine().send(peer, FrameType::Message, tag, std::make_shared<const Bytes>(message.begin(), message.end()))) {
+    return fail(ncclRemoteError, "Bootstrap: the connection from rank {} to {} is gone", rank(), describe(peer));
+  }
+  return Status();
+}
+
+Status Bootstrap::recv(int peer, int tag, std::span<std::byte> message) {
+  TRY(state_->usable());
+  if (peer < 0 || peer >= size()) return fail(ncclInvalidArgument, "Bootstrap: receive from rank {} of {}", peer, size());
+  ASSIGN(const Frame frame, state_->engine().await(Channel::User, peer, tag, Deadline::in(state_->joined.timeout), [&] {
+    return fmt::format("a message with tag {} from {}", tag, describe(peer));
+  }));
+  if (frame.payload.size() != message.size()) {
+    return fail(ncclInternalError, "Bootstrap: message with tag {} from {} has {} bytes, rank {} expected {}", tag,
+                describe(peer), frame.payload.size(), rank(), message.size());
+  }
+  std::copy(frame.payload.begin(), frame.payload.end(), message.begin());
+  return Status();
+}
+
+void Bootstrap::abort(Status why) { state_->engine().abort(why); }
+
+void Bootstrap::announceFailure(Status why, std::string text) { state_->engine().announce(why, text); }
+
+Status Bootstrap::lost() const { return state_->engine().failure(); }
+
+void Bootstrap::leave() {
+  if (std::exchange(state_->left, true)) return;
+  state_->engine().stop();
+}
+
+std::string Bootstrap::describe(int rank) const { return state_->engine().describe(rank); }
+std::uint64_t Bootstrap::commHash() const { return state_->joined.commHash; }
+
+}  // namespace tutti

@@ -1,0 +1,132 @@
+// One rank's connections and the thread that watches them.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/link.h"
+#include "bootstrap/poller.h"
+#include "bootstrap/tree.h"
+
+namespace tutti {
+
+/// What an own connection is for. Tree links live as long as the communicator: their end is a death.
+enum class Role : std::uint8_t { Stranger, Root, Lookup, Tree, PeerOut, PeerIn };
+
+/// Which queue a received frame goes to.
+enum class Channel : std::uint8_t { Root, User, Collective };
+
+/// Owns all connections of a rank after its listener is up, delivers what they bring into queues, and notices deaths.
+/// Its thread sleeps in the kernel while nothing moves. Any thread may call anything; stop() ends it for good.
+class Engine {
+ public:
+  struct Options {
+    int rank = 0;
+    int nRanks = 1;
+    TreePlace place;
+    milliseconds peerTimeout{0};
+    milliseconds handshakeTimeout{0};
+    std::function<void(const PeerLost&)> onPeerLost;
+  };
+
+  static Result<std::shared_ptr<Engine>> start(Options options, Listener listener);
+  Engine(Options options, Listener listener, Poller poller);
+  ~Engine();
+
+  /// Lets in peers that know `key`. Until then they queue up in the kernel.
+  void admit(const Key& key);
+  /// Takes over a connected socket on which we are the client of `peer`.
+  void addClient(Socket socket, const ClientHandshake& handshake, Role role, int peer);
+  /// Whether a link to send to `peer` exists.
+  bool reaches(int peer) const;
+  /// Sends on the link of a tree neighbour or opened peer; frames to oneself go to the queue. False: no such link.
+  bool send(int peer, FrameType type, int tag, SharedBytes payload, std::uint8_t op = 0);
+  void sendToRoot(FrameType type, Bytes payload, Role role = Role::Root);
+  /// We are connected: the end of the root is no death from now on.
+  void rootDone();
+
+  /// Takes the next frame. `expected` says what is missing, for the error at `deadline`.
+  Result<Frame> await(Channel channel, int peer, int tag, Deadline deadline,
+                      const std::function<std::string()>& expected);
+
+  /// Our own failure, told to everybody reachable. Only the first one counts.
+  void announce(Status why, const std::string& text);
+  void abort(Status why);
+  Status aborted() const;
+  Status failure() const;
+  void setTable(std::vector<RankEntry> table);
+  Address addressOf(int rank) const;
+  std::string describe(int rank) const;
+  /// Says goodbye (or what went wrong), gets it out within a second, ends the thread. Idempotent.
+  void stop();
+
+ private:
+  struct Entry {
+    std::unique_ptr<Link> link;
+    Role role = Role::Stranger;
+    int peer = -1;
+    bool left = false;  ///< said goodbye, or told of a failure: its end is no news
+    Deadline proveBy = Deadline::never();
+  };
+  using Name = std::uint64_t;
+  using QueueKey = std::tuple<Channel, int, int>;
+
+  void run();
+  void onEvent(const Poller::Event& event);
+  void acceptAll();
+  bool settleStranger(Entry& entry);
+  void onFrame(Name name, Entry& entry, Frame frame);
+  void onTreeFrame(Name name, Entry& entry, Frame frame);
+  void onRootFrame(Frame frame);
+  void onEnd(const Entry& entry);
+  void onRootEnd(const Link::End& end, const Address& at);
+  void onTreeEnd(const Entry& entry);
+  void expireStrangers();
+  milliseconds nextLimit();
+  void deliver(Channel channel, int peer, int tag, Frame frame);
+  void record(Notice notice, Name except, bool tell);
+  void flood(FrameType type, int tag, const SharedBytes& payload, Name except);
+  void sendOn(Name name, Entry& entry, FrameType type, int tag, const SharedBytes& payload, std::uint8_t op = 0);
+  Name insert(Entry entry);
+  Entry* sendLink(int peer, Name* name);
+  std::string describeLocked(int rank) const;
+  Status blame();
+  void tellOwner(std::unique_lock<std::mutex>& lock);
+
+  const Options options_;
+  Listener listener_;
+  Poller poller_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  struct Shared {
+    std::map<Name, Entry> links;
+    std::map<int, Name> outgoing;  ///< link to use for sending, by peer
+    Name nextName = 1;
+    std::map<QueueKey, std::deque<Frame>> queues;
+    std::map<int, SteadyClock::time_point> leftAt;
+    std::vector<RankEntry> table;
+    std::optional<Key> key;
+    Welcome root;
+    bool placed = false;
+    bool rootDone = false;
+    std::optional<Notice> failure;
+    bool failureTold = false;      ///< fail() has been called for it
+    std::optional<PeerLost> lost;  ///< to hand to the owner outside the lock
+    Status aborted;
+    bool stopping = false;
+    bool stopped = false;
+  } s_;  ///< guarded by mutex_
+  Thread thread_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,226 @@
+// The engine's thread: accepting, reading, noticing who is gone.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "bootstrap/engine.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kMaxRankFrame = 1U << 30;
+constexpr std::uint64_t kListenerName = 0;
+constexpr std::size_t kMaxStrangers = 256;
+
+}  // namespace
+
+milliseconds Engine::nextLimit() {
+  Deadline next = Deadline::never();
+  for (const auto& [name, entry] : s_.links) {
+    if (!entry.link->open()) next = next.earlierOf(entry.proveBy);
+  }
+  return next.isNever() ? milliseconds(-1) : next.remaining();
+}
+
+void Engine::run() {
+  std::vector<Poller::Event> events;
+  std::unique_lock lock(mutex_);
+  while (!s_.stopped) {
+    const milliseconds limit = nextLimit();
+    lock.unlock();
+    poller_.wait(events, limit);
+    lock.lock();
+    for (const Poller::Event& event : events) onEvent(event);
+    expireStrangers();
+    if (s_.stopping) changed_.notify_all();
+    tellOwner(lock);
+  }
+}
+
+void Engine::tellOwner(std::unique_lock<std::mutex>& lock) {
+  if (!s_.lost || s_.stopping) return;
+  const PeerLost lost = *std::exchange(s_.lost, std::nullopt);
+  if (!options_.onPeerLost) return;
+  lock.unlock();
+  options_.onPeerLost(lost);
+  lock.lock();
+}
+
+void Engine::acceptAll() {
+  while (s_.key) {
+    Socket socket;
+    const AcceptKind kind = acceptNow(listener_.fd(), &socket);
+    if (kind != AcceptKind::Accepted) return;
+    const auto unproven = [](const auto& named) { return named.second.role == Role::Stranger; };
+    const auto count = std::count_if(s_.links.begin(), s_.links.end(), unproven);
+    if (static_cast<std::size_t>(count) >= kMaxStrangers) {
+      s_.links.erase(std::find_if(s_.links.begin(), s_.links.end(), unproven));  // the oldest makes room
+    }
+    auto link = std::make_unique<Link>(std::move(socket), ServerHandshake(*s_.key, options_.rank), kMaxRankFrame);
+    insert({std::move(link), Role::Stranger, -1, false, Deadline::in(options_.handshakeTimeout)});
+  }
+}
+
+/// Gives a connection that has just proved itself its role; false where it claims one that it cannot have.
+bool Engine::settleStranger(Entry& entry) {
+  const int peer = entry.link->clientRank();
+  if (peer < 0 || peer >= options_.nRanks) return false;
+  entry.peer = peer;
+  if (entry.link->purpose() == Purpose::Peer) {
+    entry.role = Role::PeerIn;
+    return true;
+  }
+  const auto& children = options_.place.children;
+  const bool child = std::any_of(children.begin(), children.end(), [&](RankRange c) { return c.begin == peer; });
+  if (entry.link->purpose() != Purpose::Tree || !child || s_.outgoing.contains(peer)) return false;
+  entry.role = Role::Tree;
+  watchSilence(entry.link->fd(), options_.peerTimeout);
+  return true;
+}
+
+void Engine::onEvent(const Poller::Event& event) {
+  if (event.name == kListenerName) return acceptAll();
+  const auto found = s_.links.find(event.name);
+  if (found == s_.links.end()) return;
+  Entry& entry = found->second;
+  std::vector<Frame> frames;
+  if (event.readable) entry.link->receive(frames);
+  bool keep = true;
+  if (entry.role == Role::Stranger && entry.link->open()) {
+    keep = settleStranger(entry);
+    if (keep && entry.role == Role::Tree) {
+      s_.outgoing[entry.peer] = event.name;
+      // It comes too late to have heard of a failure.
+      if (s_.failure) {
+        sendOn(event.name, entry, FrameType::Notice, 0, std::make_shared<const Bytes>(encodeNotice(*s_.failure)));
+      }
+    }
+  }
+  for (Frame& frame : frames) {
+    if (keep) onFrame(event.name, entry, std::move(frame));
+  }
+  entry.link->flush();
+  if (keep && !entry.link->end()) return poller_.setWrite(entry.link->fd(), event.name, entry.link->wantsWrite());
+  Entry gone = std::move(entry);
+  s_.links.erase(found);
+  if (const auto out = s_.outgoing.find(gone.peer); out != s_.outgoing.end() && out->second == event.name) {
+    s_.outgoing.erase(out);
+  }
+  poller_.remove(gone.link->fd());
+  onEnd(gone);
+}
+
+void Engine::onFrame(Name name, Entry& entry, Frame frame) {
+  switch (entry.role) {
+    case Role::Root:
+    case Role::Lookup: return onRootFrame(std::move(frame));
+    case Role::Tree: return onTreeFrame(name, entry, std::move(frame));
+    case Role::PeerIn:
+      if (frame.type() == FrameType::Message) {
+        const int tag = frame.header.tag;
+        deliver(Channel::User, entry.peer, tag, std::move(frame));
+      }
+      return;
+    case Role::Stranger:
+    case Role::PeerOut: return;  // nothing is said in this direction
+  }
+}
+
+void Engine::onRootFrame(Frame frame) {
+  if (frame.type() == FrameType::Welcome) {
+    if (const auto welcome = decodeValue<Welcome>(frame.payload)) s_.root = *welcome;
+    return;
+  }
+  if (frame.type() == FrameType::Notice) {
+    if (auto notice = decodeNotice(frame.payload)) record(std::move(*notice), 0, true);
+    return;
+  }
+  if (frame.type() == FrameType::Placement) s_.placed = true;
+  const int tag = frame.header.type;
+  deliver(Channel::Root, -1, tag, std::move(frame));
+}
+
+void Engine::onTreeFrame(Name name, Entry& entry, Frame frame) {
+  const int tag = frame.header.tag;
+  if (frame.type() == FrameType::Message) return deliver(Channel::User, entry.peer, tag, std::move(frame));
+  if (frame.type() == FrameType::Collective) return deliver(Channel::Collective, entry.peer, tag, std::move(frame));
+  if (frame.type() == FrameType::Notice) {
+    if (auto notice = decodeNotice(frame.payload)) {
+      entry.left = notice->rank == entry.peer;
+      record(std::move(*notice), name, true);
+    }
+    return;
+  }
+  if (frame.type() != FrameType::Goodbye) return;
+  const auto who = decodeValue<std::int32_t>(frame.payload);
+  if (!who) return;
+  if (*who == entry.peer) entry.left = true;
+  if (!s_.leftAt.emplace(*who, SteadyClock::now()).second) return;
+  flood(FrameType::Goodbye, 0, std::make_shared<const Bytes>(std::move(frame.payload)), name);
+  changed_.notify_all();
+}
+
+void Engine::onEnd(const Entry& entry) {
+  switch (entry.role) {
+    case Role::Stranger:
+      info(kBootstrap, "Bootstrap: rank {} turned away a client from {} that did not prove to be a rank", options_.rank,
+           entry.link->peer().text());
+      return;
+    case Role::Root:
+    case Role::Lookup: return onRootEnd(entry.link->end().value_or(Link::End()), entry.link->peer());
+    case Role::Tree: return onTreeEnd(entry);
+    case Role::PeerOut:
+    case Role::PeerIn: return;  // the tree tells whether its process is gone
+  }
+}
+
+void Engine::onRootEnd(const Link::End& end, const Address& at) {
+  if (s_.rootDone || (s_.placed && s_.root.rank < 0)) return;
+  if (end.kind == Link::End::Kind::Refused) {
+    const std::string why =
+        end.verdict == Verdict::WrongKey
+            ? "does not share this communicator's key: is another job on that port, or does TUTTI_COMM_KEY differ?"
+        : end.verdict == Verdict::OtherVersion ? "speaks another version of the protocol: load the same library everywhere"
+                                               : "is not a root of this library: is NCCL_COMM_ID's port taken by another program?";
+    return record({-1, ncclInvalidUsage, "", fmt::format("Bootstrap: who listens at {} {}", at.text(), why)}, 0, true);
+  }
+  const std::string host = textOf(s_.root.host);
+  const std::string who = s_.root.rank >= 0 ? rankText(s_.root.rank, host, s_.root.pid)
+                          : host.empty()    ? std::string("the process that made the unique id")
+                                            : fmt::format("process {} on host {}, which made the unique id,", s_.root.pid, host);
+  record({s_.root.rank, ncclRemoteError, host,
+          fmt::format("Bootstrap: {} died while the communicator was being made: the root at {} closed the connection{}{}; "
+                      "where it lives, the key may differ (other ids or TUTTI_COMM_KEY) or the id was used before",
+                      who, at.text(), end.error != 0 ? ": " : "", end.error != 0 ? errnoText(end.error) : "")},
+         0, true);
+}
+
+void Engine::onTreeEnd(const Entry& entry) {
+  if (entry.left || s_.stopping) return;
+  const Link::End end = entry.link->end().value_or(Link::End());
+  std::string host;
+  if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);
+  const std::string who = host.empty() ? rankText(entry.peer, entry.link->peer().hostText()) : describeLocked(entry.peer);
+  const std::string how = end.error != 0 ? errnoText(end.error) : "closed without a goodbye";
+  record({entry.peer, ncclRemoteError, host,
+          fmt::format("Bootstrap: {} died or lost its network: its connection to rank {} ended ({}); look for the first "
+                      "error on that rank, or for the system's out-of-memory killer", who, options_.rank, how)},
+         0, true);
+}
+
+void Engine::expireStrangers() {
+  std::vector<Name> late;
+  for (const auto& [name, entry] : s_.links) {
+    if (!entry.link->open() && entry.proveBy.expired()) late.push_back(name);
+  }
+  for (const Name name : late) {
+    Entry gone = std::move(s_.links.at(name));
+    s_.links.erase(name);
+    if (const auto out = s_.outgoing.find(gone.peer); out != s_.outgoing.end() && out->second == name) s_.outgoing.erase(out);
+    poller_.remove(gone.link->fd());
+    onEnd(gone);
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,30 @@
+// The steps from a unique id to a place in the tree.
+#pragma once
+
+#include <memory>
+
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/engine.h"
+
+namespace tutti {
+
+/// A rank that is connected to its parent (its children connect to it in their own time).
+struct Joined {
+  int rank = 0;
+  int nRanks = 1;
+  TreePlace place;
+  RankEntry self;
+  Key key{};  ///< of this communicator: what its ranks prove to each other
+  std::uint64_t commHash = 0;
+  milliseconds timeout{0};
+  const Abort* abort = nullptr;
+  std::shared_ptr<Engine> engine;
+};
+
+/// Everything up to the connected parent. Errors: as Bootstrap::join.
+Result<Joined> joinRanks(const JoinOptions& options);
+
+/// Opens the connection on which this rank sends to `peer`.
+Status connectPeer(const Joined& joined, int peer, Deadline deadline);
+
+}  // namespace tutti

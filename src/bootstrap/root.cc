@@ -1,0 +1,205 @@
+#include "bootstrap/root.h"
+
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <set>
+
+#include "base/host.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "bootstrap/link.h"
+#include "bootstrap/poller.h"
+#include "bootstrap/root_state.h"
+#include "bootstrap/unique_id.h"
+
+namespace tutti {
+namespace {
+
+constexpr auto kIdleLife = std::chrono::hours(24);
+constexpr auto kLastWords = milliseconds(2000);   ///< time to get final notices out
+constexpr std::uint32_t kMaxRootFrame = 4096;
+constexpr std::size_t kMaxStrangers = 4096;       ///< unproven connections; beyond, the oldest makes room
+constexpr std::uint64_t kListenerName = 0;
+
+Welcome selfIntroduction() {
+  Welcome self;
+  self.pid = ::getpid();
+  setText(self.host, hostName());
+  return self;
+}
+
+Key randomKey() {
+  Key key;
+  fillRandom(key);
+  return key;
+}
+
+/// Everything of one root; lives on its thread.
+class Root {
+ public:
+  Root(RootOptions options, Poller poller)
+      : options_(std::move(options)), poller_(std::move(poller)),
+        state_(selfIntroduction(), processHash(), randomKey()) {}
+
+  void run();
+
+ private:
+  struct Conn {
+    std::unique_ptr<Link> link;
+    Deadline proveBy = Deadline::never();
+  };
+
+  void acceptAll();
+  void onEvent(const Poller::Event& event);
+  void onFrame(std::uint64_t name, const Frame& frame);
+  void drop(std::uint64_t name);
+  void apply(const RootState::Sends& sends);
+  void expireStrangers();
+  void sayLastWords();
+  milliseconds nextLimit() const;
+
+  RootOptions options_;
+  Poller poller_;
+  RootState state_;
+  std::map<std::uint64_t, Conn> conns_;
+  std::set<std::uint64_t> strangers_;  ///< names of connections that have not proved themselves, oldest first
+  std::uint64_t nextName_ = kListenerName + 1;
+  SteadyClock::time_point firstArrival_{};
+  Deadline deadline_ = Deadline::in(kIdleLife);
+};
+
+milliseconds Root::nextLimit() const {
+  Deadline next = deadline_;
+  if (!strangers_.empty()) next = next.earlierOf(conns_.at(*strangers_.begin()).proveBy);
+  return next.remaining();
+}
+
+void Root::run() {
+  raiseFileLimit();
+  makeNonBlocking(options_.listener.fd());
+  if (!poller_.add(options_.listener.fd(), kListenerName)) return;
+  std::vector<Poller::Event> events;
+  while (!state_.finished() && !deadline_.expired()) {
+    poller_.wait(events, nextLimit());
+    for (const Poller::Event& event : events) onEvent(event);
+    expireStrangers();
+    if (options_.fixedAddress && state_.complete() && options_.listener.valid()) options_.listener.close();
+  }
+  if (!state_.finished()) apply(state_.onDeadline(secondsSince(firstArrival_)));
+  sayLastWords();
+}
+
+void Root::onEvent(const Poller::Event& event) {
+  if (event.name == kListenerName) return acceptAll();
+  const auto found = conns_.find(event.name);
+  if (found == conns_.end()) return;
+  Link& link = *found->second.link;
+  std::vector<Frame> frames;
+  if (event.readable) link.receive(frames);
+  if (link.open()) strangers_.erase(event.name);
+  for (const Frame& frame : frames) onFrame(event.name, frame);
+  if (!conns_.contains(event.name)) return;
+  link.flush();
+  if (link.end()) return drop(event.name);
+  poller_.setWrite(link.fd(), event.name, link.wantsWrite());
+}
+
+void Root::acceptAll() {
+  while (true) {
+    Socket socket;
+    const AcceptKind kind = acceptNow(options_.listener.fd(), &socket);
+    if (kind == AcceptKind::Nothing) return;
+    if (kind == AcceptKind::NoDescriptors || strangers_.size() >= kMaxStrangers) {
+      if (!strangers_.empty()) drop(*strangers_.begin());
+      if (kind == AcceptKind::NoDescriptors) return;
+    }
+    const std::uint64_t name = nextName_++;
+    auto link = std::make_unique<Link>(std::move(socket), ServerHandshake(options_.key, kRootRank), kMaxRootFrame);
+    if (!poller_.add(link->fd(), name)) continue;
+    conns_[name] = {std::move(link), Deadline::in(options_.handshakeTimeout)};
+    strangers_.insert(name);
+  }
+}
+
+void Root::onFrame(std::uint64_t name, const Frame& frame) {
+  const Purpose purpose = conns_.at(name).link->purpose();
+  const bool rank = purpose == Purpose::CheckIn;
+  if (frame.type() == FrameType::CheckIn && rank) {
+    const auto checkIn = decodeValue<CheckIn>(frame.payload);
+    if (!checkIn) return drop(name);
+    if (!state_.anybodyCame() && !state_.failed()) {
+      firstArrival_ = SteadyClock::now();
+      deadline_ = Deadline::in(options_.timeout);
+    }
+    return apply(state_.onCheckIn(name, *checkIn));
+  }
+  if (frame.type() == FrameType::Lookup && purpose == Purpose::Lookup) {
+    const auto lookup = decodeValue<Lookup>(frame.payload);
+    return lookup ? apply(state_.onLookup(name, *lookup)) : drop(name);
+  }
+  if (frame.type() == FrameType::Done && rank) return apply(state_.onDone(name));
+  if (frame.type() == FrameType::Notice && rank) {
+    if (const auto notice = decodeNotice(frame.payload)) return apply(state_.onNotice(name, *notice));
+  }
+  drop(name);
+}
+
+void Root::drop(std::uint64_t name) {
+  const auto found = conns_.find(name);
+  if (found == conns_.end()) return;
+  const Link& link = *found->second.link;
+  if (strangers_.erase(name) > 0) {
+    info(kBootstrap, "Bootstrap: root turned away a client from {} that did not prove to be a rank", link.peer().text());
+  }
+  poller_.remove(link.fd());
+  conns_.erase(found);
+  apply(state_.onClosed(name));
+}
+
+void Root::apply(const RootState::Sends& sends) {
+  for (const RootSend& send : sends) {
+    const auto found = conns_.find(send.to);
+    if (found == conns_.end()) continue;
+    Link& link = *found->second.link;
+    link.send(send.type, 0, std::make_shared<const Bytes>(send.payload));
+    link.flush();
+    if (link.wantsWrite()) poller_.setWrite(link.fd(), send.to, true);
+  }
+}
+
+void Root::expireStrangers() {
+  while (!strangers_.empty() && conns_.at(*strangers_.begin()).proveBy.expired()) drop(*strangers_.begin());
+}
+
+void Root::sayLastWords() {
+  const Deadline end = Deadline::in(kLastWords);
+  while (!end.expired()) {
+    bool drained = true;
+    for (auto& [name, conn] : conns_) {
+      conn.link->flush();
+      drained = drained && (conn.link->drained() || !conn.link->open());
+    }
+    if (drained) return;
+    std::vector<Poller::Event> events;
+    poller_.wait(events, milliseconds(20));
+  }
+}
+
+}  // namespace
+
+Key rootKey(const UniqueId& id, const std::string& commKey) {
+  if (!id.fixedAddress) return deriveKey(id.secret, "tutti root");
+  return commKey.empty() ? keyFromText("tutti open root", "") : keyFromText("tutti comm key", commKey);
+}
+
+Status startRoot(RootOptions options) {
+  ASSIGN(Poller poller, Poller::create());
+  const auto root = std::make_shared<Root>(std::move(options), std::move(poller));
+  ASSIGN(Thread thread, Thread::start("NCCL BootstrapR", [root] { root->run(); }));
+  thread.detach();
+  return Status();
+}
+
+}  // namespace tutti
