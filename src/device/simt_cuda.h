@@ -15,7 +15,7 @@
 
 /// Defines `Name` as a kernel; see simt.h.
 #define TUTTI_KERNEL(Name, Params, Shared, maxThreadsPerBlock, body)                                            \
-  extern "C" __global__ void __launch_bounds__(maxThreadsPerBlock) Name(const __grid_constant__ Params params) { \
+  extern "C" __global__ void __launch_bounds__(maxThreadsPerBlock, 1) Name(const __grid_constant__ Params params) { \
     __shared__ Shared shared;                                                                                   \
     body(::tutti::simt::Thread(), shared, params);                                                              \
   }
