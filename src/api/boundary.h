@@ -1,0 +1,66 @@
+// The border between C callers and the library: how a function is exported, and what may cross.
+#pragma once
+
+#include <exception>
+#include <new>
+#include <string_view>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "comm/group.h"
+#include "comm/progress.h"
+#include "nccl.h"
+
+/// Defines one entry point: strong pncclX with the body that follows, and weak ncclX at the same address.
+#define TUTTI_API(result, name, params)                                                                       \
+  extern "C" __attribute__((visibility("default"), weak, nothrow, alias("pnccl" #name))) result nccl##name params;     \
+  extern "C" __attribute__((visibility("default"))) result pnccl##name params
+
+namespace tutti {
+
+namespace detail {
+inline ncclResult_t toCode(Status status) { return status.code(); }
+inline ncclResult_t toCode(const Result<Progress>& result) {
+  if (!result.ok()) return result.status().code();
+  return result.value() == Progress::Pending ? ncclInProgress : ncclSuccess;
+}
+}  // namespace detail
+
+/// Runs the body of an entry point; no exception leaves the library. `function` is the exported name.
+template <class Body>
+ncclResult_t api(std::string_view function, Body&& body) noexcept {
+  try {
+    return detail::toCode(body());
+  } catch (const std::bad_alloc&) {
+    return fail(ncclSystemError, "{}: the process is out of host memory", function).code();
+  } catch (const std::exception& e) {
+    return fail(ncclInternalError, "{}: unexpected exception: {}. Please report this defect", function, e.what())
+        .code();
+  } catch (...) {
+    return fail(ncclInternalError, "{}: unexpected exception. Please report this defect", function).code();
+  }
+}
+
+/// The same for calls that may stand inside a group: the group's end repeats their error.
+template <class Body>
+ncclResult_t apiInGroup(std::string_view function, Body&& body) noexcept {
+  const ncclResult_t code = api(function, std::forward<Body>(body));
+  if (code != ncclSuccess && code != ncclInProgress) latchGroupError(Status(code));
+  return code;
+}
+
+/// `label : what argument is NULL` unless the pointer is set.
+inline Status checkPointer(const void* pointer, std::string_view label, std::string_view what) {
+  if (pointer != nullptr) return {};
+  return fail(ncclInvalidArgument, "{} : {} argument is NULL", label, what);
+}
+
+/// The answer of entry points whose function is not part of this release.
+inline Status notYet(std::string_view function) {
+  return fail(ncclInvalidUsage, "tutti does not support {} yet", function);
+}
+
+/// comm not NULL, not damaged, and ready for work.
+Status checkUsable(ncclComm_t comm, std::string_view label);
+
+}  // namespace tutti

@@ -1,0 +1,37 @@
+// Groups.
+#include <cstddef>
+
+#include "api/boundary.h"
+
+using namespace tutti;
+
+namespace {
+constexpr unsigned kSimInfoMagic = 0x74685283;
+}
+
+TUTTI_API(ncclResult_t, GroupStart, (void)) {
+  return api("ncclGroupStart", []() -> Status {
+    groupStart();
+    return {};
+  });
+}
+
+TUTTI_API(ncclResult_t, GroupEnd, (void)) {
+  return api("ncclGroupEnd", [] { return groupEnd(); });
+}
+
+TUTTI_API(ncclResult_t, GroupSimulateEnd, (ncclSimInfo_t * simInfo)) {
+  if (simInfo == nullptr) return pncclGroupEnd();
+  return api("ncclGroupSimulateEnd", [&]() -> Status {
+    if (simInfo->magic != kSimInfoMagic) {
+      return fail(ncclInvalidArgument,
+                  "ncclGroupSimulateEnd : simInfo was not initialised with NCCL_SIM_INFO_INITIALIZER (magic {:#x})",
+                  simInfo->magic);
+    }
+    float microseconds = NCCL_UNDEF_FLOAT;
+    TRY(groupSimulateEnd(microseconds));
+    constexpr std::size_t kNeeded = offsetof(ncclSimInfo_t, estimatedTime) + sizeof(float);
+    if (simInfo->size >= kNeeded) simInfo->estimatedTime = microseconds;
+    return {};
+  });
+}

@@ -1,0 +1,42 @@
+// Functions that need neither a communicator nor a GPU.
+#include "api/boundary.h"
+#include "comm/lifecycle.h"
+
+using namespace tutti;
+
+TUTTI_API(ncclResult_t, GetVersion, (int* version)) {
+  return api("ncclGetVersion", [&]() -> Status {
+    TRY(checkPointer(version, "GetVersion", "version"));
+    *version = NCCL_VERSION_CODE;
+    return {};
+  });
+}
+
+TUTTI_API(const char*, GetErrorString, (ncclResult_t result)) {
+  switch (result) {
+    case ncclSuccess: return "no error";
+    case ncclUnhandledCudaError: return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+    case ncclSystemError: return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
+    case ncclInternalError: return "internal error - please report this issue to the NCCL developers";
+    case ncclInvalidArgument: return "invalid argument (run with NCCL_DEBUG=WARN for details)";
+    case ncclInvalidUsage: return "invalid usage (run with NCCL_DEBUG=WARN for details)";
+    case ncclRemoteError: return "remote process exited or there was a network error";
+    case ncclInProgress: return "NCCL operation in progress";
+    case ncclTimeout: return "timeout";
+    case ncclNumResults: break;
+  }
+  return "unknown result code";
+}
+
+TUTTI_API(const char*, GetLastError, (ncclComm_t)) { return lastErrorText(); }
+
+TUTTI_API(void, ResetDebugInit, (void)) { resetLog(); }
+
+TUTTI_API(ncclResult_t, GetUniqueId, (ncclUniqueId * uniqueId)) {
+  return api("ncclGetUniqueId", [&]() -> Status {
+    TRY(startLibraryWithoutCuda());
+    TRY(checkPointer(uniqueId, "GetUniqueId", "uniqueId"));
+    ASSIGN(*uniqueId, makeUniqueId());
+    return {};
+  });
+}

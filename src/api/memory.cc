@@ -1,0 +1,95 @@
+// Memory, its registration, and reduction operators.
+#include "api/boundary.h"
+#include "comm/lifecycle.h"
+
+using namespace tutti;
+
+TUTTI_API(ncclResult_t, MemAlloc, (void** ptr, size_t size)) {
+  return api("ncclMemAlloc", [&]() -> Status {
+    TRY(startLibrary());
+    if (ptr == nullptr) return fail(ncclUnhandledCudaError, "MemAlloc : ptr argument is NULL");
+    if (size > 0) return memAlloc(ptr, size);
+    *ptr = nullptr;
+    return {};
+  });
+}
+
+TUTTI_API(ncclResult_t, MemFree, (void* ptr)) {
+  return api("ncclMemFree", [&]() -> Status {
+    TRY(startLibrary());
+    return ptr == nullptr ? Status() : memFree(ptr);
+  });
+}
+
+// No transport reads or writes application memory of other ranks in place, so there is nothing to prepare: the null
+// handle is what the API prescribes for that.
+TUTTI_API(ncclResult_t, CommRegister, (const ncclComm_t comm, void*, size_t, void** handle)) {
+  return api("ncclCommRegister", [&]() -> Status {
+    TRY(checkComm(comm, "CommRegister"));
+    TRY(checkPointer(handle, "CommRegister", "handle"));
+    *handle = nullptr;
+    return {};
+  });
+}
+
+TUTTI_API(ncclResult_t, CommDeregister, (const ncclComm_t comm, void* handle)) {
+  if (handle == nullptr) return ncclSuccess;
+  return api("ncclCommDeregister", [&]() -> Status {
+    TRY(checkComm(comm, "CommDeregister"));
+    return fail(ncclInvalidUsage, "Deregister: Could not find handle {}", handle);
+  });
+}
+
+// Without symmetric memory a window is NULL and the call succeeds: callers are told to test for it.
+TUTTI_API(ncclResult_t, CommWindowRegister, (ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int)) {
+  return apiInGroup("ncclCommWindowRegister", [&]() -> Status {
+    TRY(checkComm(comm, "CommWindowRegister"));
+    TRY(checkPointer(win, "CommWindowRegister", "win"));
+    *win = nullptr;
+    TRY(checkReady(*comm, "CommWindowRegister"));
+    TRY(checkPointer(buff, "CommWindowRegister", "buff"));
+    if (size == 0) return fail(ncclInvalidArgument, "CommWindowRegister : size is 0");
+    return {};
+  });
+}
+
+TUTTI_API(ncclResult_t, CommWindowDeregister, (ncclComm_t comm, ncclWindow_t win)) {
+  return apiInGroup("ncclCommWindowDeregister", [&]() -> Status {
+    TRY(checkComm(comm, "CommWindowDeregister"));
+    if (win == nullptr) return {};
+    return fail(ncclInvalidArgument, "CommWindowDeregister : unknown window {}", static_cast<const void*>(win));
+  });
+}
+
+TUTTI_API(ncclResult_t, WinGetUserPtr, (ncclComm_t comm, ncclWindow_t, void** outUserPtr)) {
+  return api("ncclWinGetUserPtr", [&]() -> Status {
+    TRY(checkComm(comm, "WinGetUserPtr"));
+    TRY(checkPointer(outUserPtr, "WinGetUserPtr", "outUserPtr"));
+    *outUserPtr = nullptr;
+    return {};
+  });
+}
+
+TUTTI_API(ncclResult_t, RedOpCreatePreMulSum,
+          (ncclRedOp_t * op, void* scalar, ncclDataType_t datatype, ncclScalarResidence_t residence,
+           ncclComm_t comm)) {
+  return apiInGroup("ncclRedOpCreatePreMulSum", [&]() -> Status {
+    TRY(checkUsable(comm, "RedOpCreatePreMulSum"));
+    TRY(checkPointer(op, "RedOpCreatePreMulSum", "op"));
+    TRY(checkPointer(scalar, "RedOpCreatePreMulSum", "scalar"));
+    ASSIGN(*op, createPreMulSum(*comm, scalar, datatype, residence));
+    return {};
+  });
+}
+
+TUTTI_API(ncclResult_t, RedOpDestroy, (ncclRedOp_t op, ncclComm_t comm)) {
+  return apiInGroup("ncclRedOpDestroy", [&]() -> Status {
+    const int value = static_cast<int>(op);
+    if (value >= 0 && value < ncclNumOps) {
+      return fail(ncclInvalidArgument, "RedOpDestroy : operator {} is built in and cannot be destroyed", value);
+    }
+    if (value < 0) return fail(ncclInvalidArgument, "RedOpDestroy : invalid reduction operation {}", value);
+    TRY(checkComm(comm, "RedOpDestroy"));
+    return destroyRedOp(*comm, op);
+  });
+}

@@ -1,0 +1,79 @@
+// Messages: two-sided, and one-sided with signals.
+#include "api/op_checks.h"
+#include "comm/lifecycle.h"
+
+using namespace tutti;
+
+TUTTI_API(ncclResult_t, Send,
+          (const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+           cudaStream_t stream)) {
+  return run("ncclSend", comm,
+             {.func = ApiFunc::Send, .sendbuff = sendbuff, .recvbuff = nullptr, .count = count, .datatype = datatype,
+              .redOp = ncclSum, .root = peer, .stream = stream});
+}
+
+TUTTI_API(ncclResult_t, Recv,
+          (void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream)) {
+  return run("ncclRecv", comm,
+             {.func = ApiFunc::Recv, .sendbuff = nullptr, .recvbuff = recvbuff, .count = count, .datatype = datatype,
+              .redOp = ncclSum, .root = peer, .stream = stream});
+}
+
+namespace {
+
+Status checkPeer(const ncclComm& comm, std::string_view label, int peer) {
+  if (peer >= 0 && peer < commCount(comm)) return {};
+  return fail(ncclInvalidArgument, "{} : invalid root {} (root should be in the 0..{} range)", label, peer,
+              commCount(comm));
+}
+
+Status checkReserved(std::string_view label, int sigIdx, int ctx, unsigned flags) {
+  if (sigIdx == 0 && ctx == 0 && flags == 0) return {};
+  return fail(ncclInvalidArgument, "{} : signal index {}, context {} and flags {:#x} must all be 0", label, sigIdx, ctx,
+              flags);
+}
+
+}  // namespace
+
+TUTTI_API(ncclResult_t, PutSignal,
+          (const void*, size_t, ncclDataType_t datatype, int peer, ncclWindow_t peerWin, size_t, int sigIdx, int ctx,
+           unsigned int flags, ncclComm_t comm, cudaStream_t)) {
+  return apiInGroup("ncclPutSignal", [&]() -> Status {
+    TRY(checkUsable(comm, "PutSignal"));
+    TRY(checkPeer(*comm, "PutSignal", peer));
+    if (datatypeBytes(datatype) == 0) {
+      return fail(ncclInvalidArgument, "PutSignal : invalid type {}", static_cast<int>(datatype));
+    }
+    TRY(checkReserved("PutSignal", sigIdx, ctx, flags));
+    TRY(checkPointer(peerWin, "PutSignal", "peerWin"));
+    return notYet("ncclPutSignal");
+  });
+}
+
+TUTTI_API(ncclResult_t, Signal,
+          (int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t)) {
+  return apiInGroup("ncclSignal", [&]() -> Status {
+    TRY(checkUsable(comm, "Signal"));
+    TRY(checkPeer(*comm, "Signal", peer));
+    TRY(checkReserved("Signal", sigIdx, ctx, flags));
+    return notYet("ncclSignal");
+  });
+}
+
+TUTTI_API(ncclResult_t, WaitSignal,
+          (int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclComm_t comm, cudaStream_t)) {
+  return apiInGroup("ncclWaitSignal", [&]() -> Status {
+    TRY(checkUsable(comm, "WaitSignal"));
+    if (nDesc <= 0) return fail(ncclInvalidArgument, "WaitSignal : {} descriptors: pass at least one", nDesc);
+    TRY(checkPointer(signalDescs, "WaitSignal", "signalDescs"));
+    for (int i = 0; i < nDesc; ++i) {
+      const ncclWaitSignalDesc_t& wait = signalDescs[i];
+      if (wait.opCnt <= 0) {
+        return fail(ncclInvalidArgument, "WaitSignal : descriptor {} waits for {} signals: at least one", i, wait.opCnt);
+      }
+      TRY(checkPeer(*comm, "WaitSignal", wait.peer));
+      TRY(checkReserved("WaitSignal", wait.sigIdx, wait.ctx, 0));
+    }
+    return notYet("ncclWaitSignal");
+  });
+}

@@ -1,0 +1,15 @@
+// The checks of a data movement call, in the order the API fixes.
+#pragma once
+
+#include "api/boundary.h"
+#include "comm/operations.h"
+
+namespace tutti {
+
+/// Communicator, readiness, root or peer, data type, operator; ncclInvalidArgument with a text naming the value.
+Status checkOp(ncclComm_t comm, const Op& op);
+
+/// A whole data movement call: checks, then enqueue(). Collectives without elements end after the checks.
+ncclResult_t run(std::string_view function, ncclComm_t comm, const Op& op) noexcept;
+
+}  // namespace tutti
