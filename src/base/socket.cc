@@ -1,0 +1,138 @@
+#include "base/socket.h"
+
+#include <poll.h>
+
+#include <cerrno>
+
+#include "base/log.h"
+
+namespace tutti {
+
+namespace {
+
+using Kind = IoOutcome::Kind;
+
+IoOutcome ended(Kind kind, std::size_t bytes, int error = 0) { return {.kind = kind, .bytes = bytes, .error = error}; }
+
+bool wouldBlock(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+
+/// The peer is gone, in whatever words the system says so.
+bool meansClosed(int error) { return error == ECONNRESET || error == EPIPE || error == ENOTCONN; }
+
+/// Local trouble, as opposed to a peer's or the network's.
+bool isLocal(int error) {
+  switch (error) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOBUFS:
+    case EACCES:
+    case EBADF:
+    case EINVAL:
+    case EAFNOSUPPORT:
+    case EADDRNOTAVAIL: return true;
+    default: return false;
+  }
+}
+
+const char* remedyFor(int error) {
+  switch (error) {
+    case ECONNREFUSED: return ". Nobody listens there: did that process end, or does a firewall refuse?";
+    case ETIMEDOUT: return ". The host does not answer: is it down, or does a firewall drop packets?";
+    case EHOSTUNREACH:
+    case ENETUNREACH: return ". There is no route: choose another interface with NCCL_SOCKET_IFNAME";
+    case EMFILE:
+    case ENFILE: return ". Too many open files: raise ulimit -n";
+    case EADDRNOTAVAIL: return ". No free port, or an address that is not this host's";
+    default: return "";
+  }
+}
+
+}  // namespace
+
+Address Socket::local() const {
+  Address address = Address::any(AF_INET6);
+  socklen_t length = address.length();
+  if (::getsockname(fd(), address.raw(), &length) != 0) return {};
+  return address;
+}
+
+IoOutcome Socket::trySend(std::span<const std::byte> data) {
+  while (true) {
+    const ssize_t sent = ::send(fd(), data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) return ended(Kind::Done, static_cast<std::size_t>(sent));
+    if (errno == EINTR) continue;
+    if (wouldBlock(errno)) return ended(Kind::WouldBlock, 0);
+    return ended(meansClosed(errno) ? Kind::Closed : Kind::Failed, 0, errno);
+  }
+}
+
+IoOutcome Socket::tryRecv(std::span<std::byte> data) {
+  if (data.empty()) return {};
+  while (true) {
+    const ssize_t received = ::recv(fd(), data.data(), data.size(), MSG_DONTWAIT);
+    if (received > 0) return ended(Kind::Done, static_cast<std::size_t>(received));
+    if (received == 0) return ended(Kind::Closed, 0);
+    if (errno == EINTR) continue;
+    if (wouldBlock(errno)) return ended(Kind::WouldBlock, 0);
+    return ended(meansClosed(errno) ? Kind::Closed : Kind::Failed, 0, errno);
+  }
+}
+
+IoOutcome Socket::sendQuietly(std::span<const std::byte> data, const Wait& wait) {
+  std::size_t moved = 0;
+  while (moved < data.size()) {
+    IoOutcome outcome = trySend(data.subspan(moved));
+    moved += outcome.bytes;
+    if (outcome.kind == Kind::WouldBlock) outcome = pollFd(fd(), POLLOUT, wait);
+    if (!outcome.done()) return ended(outcome.kind, moved, outcome.error);
+  }
+  return ended(Kind::Done, moved);
+}
+
+IoOutcome Socket::recvQuietly(std::span<std::byte> data, const Wait& wait) {
+  std::size_t moved = 0;
+  while (moved < data.size()) {
+    IoOutcome outcome = tryRecv(data.subspan(moved));
+    moved += outcome.bytes;
+    if (outcome.kind == Kind::WouldBlock) outcome = pollFd(fd(), POLLIN, wait);
+    if (!outcome.done()) return ended(outcome.kind, moved, outcome.error);
+  }
+  return ended(Kind::Done, moved);
+}
+
+Status Socket::failure(const IoOutcome& outcome, const char* doing, const Wait& wait) const {
+  switch (outcome.kind) {
+    case Kind::Aborted:
+      // The abort's own error has been told already.
+      if (wait.abort != nullptr && wait.abort->raised()) return wait.abort->status();
+      return Status(ncclRemoteError);
+    case Kind::Closed:
+      return fail(ncclRemoteError, "While {} {} the connection was closed by the peer after {} bytes: that process "
+                  "ended or gave up; look at its log", doing, peer_.text(), outcome.bytes);
+    case Kind::WouldBlock:
+    case Kind::TimedOut:
+      return fail(ncclRemoteError, "While {} {} the time ran out after {} bytes: the peer hangs, or the network drops "
+                  "packets", doing, peer_.text(), outcome.bytes);
+    case Kind::Done:
+    case Kind::Failed: break;
+  }
+  return fail(isLocal(outcome.error) ? ncclSystemError : ncclRemoteError, "While {} {}: {}{}", doing, peer_.text(),
+              errnoText(outcome.error), remedyFor(outcome.error));
+}
+
+Status Socket::sendAll(std::span<const std::byte> data, const Wait& wait) {
+  const IoOutcome outcome = sendQuietly(data, wait);
+  return outcome.done() ? Status() : failure(outcome, "sending to", wait);
+}
+
+Status Socket::recvAll(std::span<std::byte> data, const Wait& wait) {
+  const IoOutcome outcome = recvQuietly(data, wait);
+  return outcome.done() ? Status() : failure(outcome, "receiving from", wait);
+}
+
+void Socket::shutdown() {
+  if (fd_.valid()) static_cast<void>(::shutdown(fd_.get(), SHUT_RDWR));
+}
+
+}  // namespace tutti

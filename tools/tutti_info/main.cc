@@ -1,0 +1,26 @@
+// tutti-info: tells about this installation of tutti.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/params.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("Tells what tutti would do here.", "tutti-info");
+  bool env = false;
+  bool markdown = false;
+  app.add_flag("--env", env, "list all settings, with their values in this environment and files");
+  app.add_flag("--markdown", markdown, "with --env: as docs/env.md, without values")->needs("--env");
+  CLI11_PARSE(app, argc, argv);
+  if (!env) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  }
+  const std::string text = markdown ? tutti::paramsMarkdown() : tutti::paramsTable(tutti::processEnvironment());
+  std::fputs(text.c_str(), stdout);
+  if (!markdown) {
+    for (const std::string& sentence : tutti::unknownSettings(tutti::processEnvironment())) {
+      std::printf("%s\n", sentence.c_str());
+    }
+  }
+  return 0;
+}
