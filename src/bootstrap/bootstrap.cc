@@ -104,7 +104,7 @@ Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const JoinOptions& options) {
     return status;
   }
   engine->setTable(std::move(table));
-  engine->rootDone();
+  engine->sendToRoot(FrameType::Done, {});
   return self;
 }
 

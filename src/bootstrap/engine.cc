@@ -89,16 +89,12 @@ bool Engine::send(int peer, FrameType type, int tag, SharedBytes payload, std::u
 
 void Engine::sendToRoot(FrameType type, Bytes payload, Role role) {
   const std::lock_guard lock(mutex_);
+  // Once the root has our Done it may close at any moment.
+  if (type == FrameType::Done) s_.rootDone = true;
   const auto shared = std::make_shared<const Bytes>(std::move(payload));
   for (auto& [name, entry] : s_.links) {
     if (entry.role == role) sendOn(name, entry, type, 0, shared);
   }
-}
-
-void Engine::rootDone() {
-  sendToRoot(FrameType::Done, {});
-  const std::lock_guard lock(mutex_);
-  s_.rootDone = true;
 }
 
 void Engine::deliver(Channel channel, int peer, int tag, Frame frame) {
@@ -131,13 +127,18 @@ Result<Frame> Engine::await(Channel channel, int peer, int tag, Deadline deadlin
       if (channel == Channel::User && rank != peer) continue;
       until = until.earlierOf(Deadline::at(when + kGoodbyeGrace));
       if (!until.expired()) continue;
-      return fail(ncclRemoteError, "Bootstrap: {} has left the communicator, while rank {} still waits for {}",
-                  describeLocked(rank), options_.rank, expected());
+      const std::string who = describeLocked(rank);
+      lock.unlock();  // `expected` may ask this engine for names
+      return fail(ncclRemoteError, "Bootstrap: {} has left the communicator, while rank {} still waits for {}", who,
+                  options_.rank, expected());
     }
     if (deadline.expired()) {
+      lock.unlock();
+      const std::string missing = expected();
+      lock.lock();
       record({-1, ncclRemoteError, "",
               fmt::format("Bootstrap: rank {} waited in vain for {}: that rank hangs, is stopped, or never made this "
-                          "call; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed", options_.rank, expected())},
+                          "call; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed", options_.rank, missing)},
              0, false);
       continue;
     }

@@ -51,9 +51,8 @@ class Engine {
   bool reaches(int peer) const;
   /// Sends on the link of a tree neighbour or opened peer; frames to oneself go to the queue. False: no such link.
   bool send(int peer, FrameType type, int tag, SharedBytes payload, std::uint8_t op = 0);
+  /// On the connection to the own root, or to the root asked for a leader. After Done the root's end is no death.
   void sendToRoot(FrameType type, Bytes payload, Role role = Role::Root);
-  /// We are connected: the end of the root is no death from now on.
-  void rootDone();
 
   /// Takes the next frame. `expected` says what is missing, for the error at `deadline`.
   Result<Frame> await(Channel channel, int peer, int tag, Deadline deadline,
@@ -87,7 +86,7 @@ class Engine {
   bool settleStranger(Entry& entry);
   void onFrame(Name name, Entry& entry, Frame frame);
   void onTreeFrame(Name name, Entry& entry, Frame frame);
-  void onRootFrame(Frame frame);
+  void onRootFrame(Entry& entry, Frame frame);
   void onEnd(const Entry& entry);
   void onRootEnd(const Link::End& end, const Address& at);
   void onTreeEnd(const Entry& entry);

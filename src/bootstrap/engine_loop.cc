@@ -114,7 +114,7 @@ void Engine::onEvent(const Poller::Event& event) {
 void Engine::onFrame(Name name, Entry& entry, Frame frame) {
   switch (entry.role) {
     case Role::Root:
-    case Role::Lookup: return onRootFrame(std::move(frame));
+    case Role::Lookup: return onRootFrame(entry, std::move(frame));
     case Role::Tree: return onTreeFrame(name, entry, std::move(frame));
     case Role::PeerIn:
       if (frame.type() == FrameType::Message) {
@@ -127,7 +127,7 @@ void Engine::onFrame(Name name, Entry& entry, Frame frame) {
   }
 }
 
-void Engine::onRootFrame(Frame frame) {
+void Engine::onRootFrame(Entry& entry, Frame frame) {
   if (frame.type() == FrameType::Welcome) {
     if (const auto welcome = decodeValue<Welcome>(frame.payload)) s_.root = *welcome;
     return;
@@ -137,6 +137,7 @@ void Engine::onRootFrame(Frame frame) {
     return;
   }
   if (frame.type() == FrameType::Placement) s_.placed = true;
+  if (frame.type() == FrameType::LeaderFound) entry.left = true;  // its root has nothing more to say
   const int tag = frame.header.type;
   deliver(Channel::Root, -1, tag, std::move(frame));
 }
@@ -168,7 +169,8 @@ void Engine::onEnd(const Entry& entry) {
            entry.link->peer().text());
       return;
     case Role::Root:
-    case Role::Lookup: return onRootEnd(entry.link->end().value_or(Link::End()), entry.link->peer());
+    case Role::Lookup:
+      return entry.left ? void() : onRootEnd(entry.link->end().value_or(Link::End()), entry.link->peer());
     case Role::Tree: return onTreeEnd(entry);
     case Role::PeerOut:
     case Role::PeerIn: return;  // the tree tells whether its process is gone

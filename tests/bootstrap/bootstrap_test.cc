@@ -1,0 +1,139 @@
+#include "bootstrap/bootstrap.h"
+
+#include "base/socket.h"
+#include "bootstrap/unique_id.h"
+#include "local_ranks.h"
+
+namespace tutti {
+namespace {
+
+using namespace test;
+
+class Joined : public testing::TestWithParam<std::pair<int, int>> {};
+
+TEST_P(Joined, AllGatherBarrierAndBroadcastAgree) {
+  const auto [nRanks, nRoots] = GetParam();
+  runJoined(nRanks, nRoots, [n = nRanks](Bootstrap& b) {
+    for (int round = 0; round < 3; ++round) {
+      std::vector<std::int64_t> values(static_cast<std::size_t>(n), -1);
+      values[static_cast<std::size_t>(b.rank())] = b.rank() * 10 + round;
+      ASSERT_TRUE(allGatherValues<std::int64_t>(b, values).ok());
+      for (int i = 0; i < n; ++i) EXPECT_EQ(values[static_cast<std::size_t>(i)], i * 10 + round);
+      ASSERT_TRUE(b.barrier().ok());
+      const int root = (round * 5) % n;
+      std::int64_t word = b.rank() == root ? 4242 + round : 0;
+      ASSERT_TRUE(b.broadcast(root, std::as_writable_bytes(std::span(&word, 1))).ok());
+      EXPECT_EQ(word, 4242 + round);
+    }
+    ASSERT_TRUE(b.barrier().ok());
+  });
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, Joined,
+                         testing::Values(std::pair{1, 1}, std::pair{2, 1}, std::pair{3, 2}, std::pair{4, 1}, std::pair{5, 5},
+                                         std::pair{11, 1}, std::pair{16, 3}, std::pair{64, 1}));
+
+TEST(Bootstrap, MessagesArriveInOrderByTagFromEverybody) {
+  runJoined(12, 1, [](Bootstrap& b) {
+    const int n = b.size();
+    for (int i = 0; i < 3; ++i) {
+      for (int peer = 0; peer < n; ++peer) {
+        for (const int tag : {7, -1}) {
+          const int value = b.rank() * 1000 + tag * 10 + i;
+          ASSERT_TRUE(b.send(peer, tag, std::as_bytes(std::span(&value, 1))).ok());
+        }
+      }
+    }
+    for (int peer = n - 1; peer >= 0; --peer) {
+      for (const int tag : {-1, 7}) {
+        for (int i = 0; i < 3; ++i) {
+          int value = 0;
+          ASSERT_TRUE(b.recv(peer, tag, std::as_writable_bytes(std::span(&value, 1))).ok());
+          EXPECT_EQ(value, peer * 1000 + tag * 10 + i);
+        }
+      }
+    }
+    ASSERT_TRUE(b.barrier().ok());
+  });
+}
+
+TEST(Bootstrap, LargeMessagesPassBothWaysAtOnce) {
+  runJoined(2, 1, [](Bootstrap& b) {
+    std::vector<std::byte> out(8 << 20, static_cast<std::byte>(b.rank() + 1));
+    std::vector<std::byte> in(out.size());
+    ASSERT_TRUE(b.send(1 - b.rank(), 0, out).ok());
+    ASSERT_TRUE(b.recv(1 - b.rank(), 0, in).ok());
+    EXPECT_EQ(in.front(), static_cast<std::byte>(2 - b.rank()));
+    EXPECT_EQ(in.back(), static_cast<std::byte>(2 - b.rank()));
+    ASSERT_TRUE(b.barrier().ok());
+  });
+}
+
+TEST(Bootstrap, MessageOfAnotherSizeIsAnError) {
+  expectLog("has 4 bytes, rank 0 expected 8");
+  runJoined(1, 1, [](Bootstrap& b) {
+    const int value = 1;
+    std::int64_t wide = 0;
+    ASSERT_TRUE(b.send(0, 1, std::as_bytes(std::span(&value, 1))).ok());
+    EXPECT_EQ(b.recv(0, 1, std::as_writable_bytes(std::span(&wide, 1))).code(), ncclInternalError);
+  });
+}
+
+TEST(Bootstrap, FixedAddressesWorkForBothFamiliesAndAgainOnTheSamePort) {
+  for (const char* host : {"127.0.0.1", "[::1]"}) {
+    const Address any = Address::parse(std::string(host) + ":0").value();
+    std::uint16_t port = 0;
+    {
+      auto probe = Listener::listen(any);
+      ASSERT_TRUE(probe.ok());
+      port = probe.value().address().port();
+    }
+    BootstrapSettings settings = localSettings();
+    settings.commId = std::string(host) + ":" + std::to_string(port);
+    settings.commKey = "shared words";
+    for (int round = 0; round < 2; ++round) {
+      runRanks(4, [&](int rank) {
+        const std::vector<ncclUniqueId> ids = makeIds(1, settings);
+        auto joined = Bootstrap::join(joinOptions(ids, rank, 4, settings));
+        ASSERT_TRUE(joined.ok());
+        ASSERT_TRUE(joined.value()->barrier().ok());
+      });
+    }
+  }
+}
+
+TEST(Bootstrap, StrangersNeitherDisturbNorDelay) {
+  const BootstrapSettings settings = localSettings();
+  const auto ids = makeIds(1, settings);
+  const Address root = decodeUniqueId(ids[0]).value().root;
+  const std::string web = "GET / HTTP/1.1\r\nHost: example.org\r\nUser-Agent: something rather long\r\n\r\n";
+  std::vector<Socket> strangers;
+  for (int i = 0; i < 60; ++i) {
+    Socket socket;
+    ASSERT_TRUE(Socket::tryConnect(root, Wait(), &socket).done());
+    const std::string bytes = i % 3 == 0 ? "" : i % 3 == 1 ? web : "Tut1";
+    if (!bytes.empty()) (void)socket.trySend(std::as_bytes(std::span(bytes.data(), bytes.size())));
+    strangers.push_back(std::move(socket));
+  }
+  const auto start = SteadyClock::now();
+  runRanks(4, [&](int rank) {
+    auto joined = Bootstrap::join(joinOptions(ids, rank, 4, settings));
+    ASSERT_TRUE(joined.ok());
+    ASSERT_TRUE(joined.value()->barrier().ok());
+  });
+  EXPECT_LT(secondsSince(start), 5.0);
+}
+
+TEST(Bootstrap, CommunicatorsHaveHashesOfTheirOwn) {
+  std::uint64_t hashes[2] = {};
+  for (auto& hash : hashes) {
+    runJoined(2, 1, [&hash](Bootstrap& b) {
+      if (b.rank() == 0) hash = b.commHash();
+      EXPECT_NE(b.describe(1).find("rank 1 (host "), std::string::npos);
+      ASSERT_TRUE(b.barrier().ok());
+    });
+  }
+  EXPECT_NE(hashes[0], hashes[1]);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,210 @@
+// What happens when ranks disagree, do not come, die, abort or leave.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+#include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/unique_id.h"
+#include "local_ranks.h"
+
+namespace tutti {
+namespace {
+
+using namespace test;
+
+constexpr milliseconds kShort{700};
+
+/// Joins ranks that cannot succeed; each must get `code`, and the last error must hold `part`.
+void expectAllFail(const std::vector<JoinOptions>& ranks, ncclResult_t code, const std::string& part) {
+  allowLog(part);
+  const auto start = SteadyClock::now();
+  runRanks(static_cast<int>(ranks.size()), [&](int i) {
+    EXPECT_EQ(Bootstrap::join(ranks[static_cast<std::size_t>(i)]).status().code(), code) << "joiner " << i;
+  });
+  EXPECT_NE(std::string(lastErrorText()).find(part), std::string::npos) << lastErrorText();
+  EXPECT_LT(secondsSince(start), 10.0);
+}
+
+TEST(BootstrapFailure, MissingRankIsNamedToEverybody) {
+  const auto settings = localSettings(kShort);
+  const auto ids = makeIds(1, settings);
+  expectAllFail({joinOptions(ids, 0, 4, settings), joinOptions(ids, 1, 4, settings), joinOptions(ids, 3, 4, settings)},
+                ncclRemoteError, "rank 2 of 4 did not come");
+}
+
+TEST(BootstrapFailure, DuplicateRankIsToldToAll) {
+  const auto settings = localSettings();
+  const auto ids = makeIds(1, settings);
+  expectAllFail({joinOptions(ids, 1, 3, settings), joinOptions(ids, 1, 3, settings), joinOptions(ids, 2, 3, settings)},
+                ncclInvalidUsage, "duplicate rank");
+}
+
+TEST(BootstrapFailure, DifferentNumbersOfRanksAreToldToAll) {
+  const auto settings = localSettings();
+  const auto ids = makeIds(1, settings);
+  expectAllFail({joinOptions(ids, 0, 2, settings), joinOptions(ids, 1, 3, settings)}, ncclInvalidUsage,
+                "mismatched number of ranks");
+}
+
+TEST(BootstrapFailure, DifferentVersionsAreToldToAll) {
+  const auto settings = localSettings();
+  const auto ids = makeIds(1, settings);
+  JoinOptions old = joinOptions(ids, 1, 2, settings);
+  old.version = 22809;
+  expectAllFail({joinOptions(ids, 0, 2, settings), old}, ncclInvalidUsage, "mismatched library versions");
+}
+
+TEST(BootstrapFailure, WrongSecretIsRefused) {
+  const auto settings = localSettings(kShort);
+  const auto ids = makeIds(1, settings);
+  UniqueId forged = decodeUniqueId(ids[0]).value();
+  forged.secret[5] ^= std::byte{1};
+  const std::vector<ncclUniqueId> wrong = {encodeUniqueId(forged)};
+  expectAllFail({joinOptions(wrong, 0, 2, settings)}, ncclInvalidUsage, "does not share this communicator's key");
+}
+
+TEST(BootstrapFailure, UsedUpIdSaysSo) {
+  const auto settings = localSettings(kShort);
+  UniqueId gone;
+  gone.root = Address::loopback(AF_INET, 1);
+  const std::vector<ncclUniqueId> ids = {encodeUniqueId(gone)};
+  expectAllFail({joinOptions(ids, 0, 2, settings)}, ncclRemoteError, "cannot connect to the bootstrap root");
+}
+
+TEST(BootstrapFailure, AbortEndsAJoinThatWaits) {
+  const auto settings = localSettings();
+  const auto ids = makeIds(1, settings);
+  Abort abort;
+  JoinOptions options = joinOptions(ids, 0, 2, settings);
+  options.abort = &abort;
+  std::thread raiser([&] {
+    std::this_thread::sleep_for(milliseconds(100));
+    abort.raise(Status(ncclInternalError), "the user gave up");
+  });
+  EXPECT_EQ(Bootstrap::join(options).status().code(), ncclInternalError);
+  raiser.join();
+}
+
+TEST(BootstrapFailure, AbortEndsEveryKindOfWaitAndPeersHearOfIt) {
+  allowLog("aborted its communicator");
+  for (int kind = 0; kind < 3; ++kind) {
+    runJoined(2, 1, [kind](Bootstrap& b) {
+      if (b.rank() == 1) {
+        EXPECT_EQ(b.barrier().code(), ncclRemoteError);
+        return;
+      }
+      std::thread raiser([&] {
+        std::this_thread::sleep_for(milliseconds(50));
+        b.abort(Status(ncclSystemError));
+      });
+      std::byte blocks[2] = {};
+      const Status status = kind == 0 ? b.recv(1, 0, blocks) : kind == 1 ? b.recv(0, 5, blocks) : b.recv(1, 9, {});
+      raiser.join();
+      EXPECT_EQ(status.code(), ncclSystemError);
+      EXPECT_EQ(b.barrier().code(), ncclSystemError) << "later calls too";
+    });
+  }
+}
+
+TEST(BootstrapFailure, WaitInVainNamesWhom) {
+  allowLog("waited in vain for a message with tag 3 from rank 1");
+  const auto settings = localSettings(kShort);
+  const auto ids = makeIds(1, settings);
+  runRanks(2, [&](int rank) {
+    auto joined = Bootstrap::join(joinOptions(ids, rank, 2, settings));
+    ASSERT_TRUE(joined.ok());
+    std::byte byte{};
+    if (rank == 0) {
+      EXPECT_EQ(joined.value()->recv(1, 3, std::span(&byte, 1)).code(), ncclRemoteError);
+    } else {
+      std::this_thread::sleep_for(kShort * 2);
+    }
+  });
+}
+
+TEST(BootstrapFailure, AnnouncedFailureReachesAll) {
+  allowLog("the disk is full");
+  runJoined(12, 1, [](Bootstrap& b) {
+    if (b.rank() == 11) {
+      b.announceFailure(Status(ncclSystemError), "rank 11: the disk is full");
+    } else {
+      EXPECT_EQ(b.barrier().code(), ncclSystemError);
+    }
+  });
+}
+
+TEST(BootstrapFailure, GoodbyeIsNoFailure) {
+  const auto settings = localSettings();
+  const auto ids = makeIds(1, settings);
+  runRanks(10, [&](int rank) {
+    JoinOptions options = joinOptions(ids, rank, 10, settings);
+    options.onPeerLost = [](const PeerLost& lost) { ADD_FAILURE() << lost.text; };
+    auto joined = Bootstrap::join(options);
+    ASSERT_TRUE(joined.ok());
+    ASSERT_TRUE(joined.value()->barrier().ok());
+    if (rank % 2 == 0) joined.value()->leave();
+    std::this_thread::sleep_for(milliseconds(50));
+    EXPECT_TRUE(joined.value()->lost().ok());
+  });
+}
+
+TEST(BootstrapFailure, KilledProcessIsNamedToAllSurvivorsWithinASecond) {
+  allowLog("died or lost its network");
+  const auto settings = localSettings();
+  const auto ids = makeIds(1, settings);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto joined = Bootstrap::join(joinOptions(ids, 5, 12, settings));
+    ::pause();
+    ::_exit(joined.ok() ? 0 : 1);
+  }
+  std::atomic<int> told{0};
+  runRanks(11, [&](int i) {
+    const int rank = i < 5 ? i : i + 1;
+    JoinOptions options = joinOptions(ids, rank, 12, settings);
+    options.onPeerLost = [&](const PeerLost& lost) {
+      EXPECT_EQ(lost.rank, 5) << lost.text;
+      EXPECT_NE(lost.text.find("pid " + std::to_string(child)), std::string::npos) << lost.text;
+      ++told;
+    };
+    auto joined = Bootstrap::join(options);
+    ASSERT_TRUE(joined.ok());
+    const auto start = SteadyClock::now();
+    if (rank == 0) ::kill(child, SIGKILL);
+    EXPECT_EQ(joined.value()->barrier().code(), ncclRemoteError);
+    while (told < 11 && secondsSince(start) < 5.0) std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_LT(secondsSince(start), 1.0 + 4.0 * (told < 11));
+  });
+  EXPECT_EQ(told, 11);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(BootstrapFailure, KilledDuringInitIsNamedToThoseWhoWait) {
+  allowLog("rank 1 (host ");
+  const auto settings = localSettings();
+  const auto ids = makeIds(1, settings);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto joined = Bootstrap::join(joinOptions(ids, 1, 4, settings));
+    ::_exit(joined.ok() ? 0 : 1);
+  }
+  std::thread killer([child] {
+    std::this_thread::sleep_for(milliseconds(300));
+    ::kill(child, SIGKILL);
+  });
+  const auto start = SteadyClock::now();
+  runRanks(2, [&](int i) {  // rank 3 never comes
+    EXPECT_EQ(Bootstrap::join(joinOptions(ids, i * 2, 4, settings)).status().code(), ncclRemoteError);
+  });
+  EXPECT_LT(secondsSince(start), 5.0);
+  EXPECT_NE(std::string(lastErrorText()).find("pid " + std::to_string(child) + ") died"), std::string::npos) << lastErrorText();
+  killer.join();
+  ::waitpid(child, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,48 @@
+// Ranks of a bootstrap as threads on the loopback interface.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "bootstrap/bootstrap.h"
+#include "support/log_capture.h"
+#include "support/thread_ranks.h"
+
+namespace tutti::test {
+
+inline BootstrapSettings localSettings(milliseconds timeout = milliseconds(20'000)) {
+  BootstrapSettings settings;
+  settings.interfaceNames = "lo";
+  settings.timeout = timeout;
+  return settings;
+}
+
+inline std::vector<ncclUniqueId> makeIds(int count, const BootstrapSettings& settings) {
+  std::vector<ncclUniqueId> ids;
+  for (int i = 0; i < count; ++i) ids.push_back(createUniqueId(settings).value());
+  return ids;
+}
+
+inline JoinOptions joinOptions(const std::vector<ncclUniqueId>& ids, int rank, int nRanks, const BootstrapSettings& settings) {
+  JoinOptions options;
+  options.ids = ids;
+  options.rank = rank;
+  options.nRanks = nRanks;
+  options.settings = settings;
+  return options;
+}
+
+/// Joins `nRanks` threads through `nRoots` ids and runs `body` on each.
+inline void runJoined(int nRanks, int nRoots, const std::function<void(Bootstrap&)>& body) {
+  const BootstrapSettings settings = localSettings();
+  const auto ids = makeIds(nRoots, settings);
+  runRanks(nRanks, [&](int rank) {
+    auto joined = Bootstrap::join(joinOptions(ids, rank, nRanks, settings));
+    ASSERT_TRUE(joined.ok());
+    body(*joined.value());
+  });
+}
+
+}  // namespace tutti::test

@@ -1,0 +1,109 @@
+#include "bootstrap/root_state.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+CheckIn rankOf(int rank, int nRanks) {
+  CheckIn c{rank, nRanks, 0, 1, 23007, 100 + rank, 1, Address::loopback(AF_INET, static_cast<std::uint16_t>(1000 + rank)), {}};
+  setText(c.host, "host" + std::to_string(rank));
+  return c;
+}
+
+std::string textIn(const RootState::Sends& sends, std::uint64_t to) {
+  for (const RootSend& send : sends) {
+    if (send.to == to && send.type == FrameType::Notice) return decodeNotice(send.payload)->text;
+  }
+  return "";
+}
+
+class RootStateTest : public testing::Test {
+ protected:
+  RootState state_{Welcome{}, 99, Key{}};
+};
+
+TEST_F(RootStateTest, PlacesEverybodyWhenTheLastOneComes) {
+  for (int r = 0; r < 2; ++r) {
+    for (const RootSend& s : state_.onCheckIn(r + 1, rankOf(r, 3))) EXPECT_EQ(s.type, FrameType::Welcome);
+  }
+  int placements = 0;
+  for (const RootSend& s : state_.onCheckIn(3, rankOf(2, 3))) placements += s.type == FrameType::Placement ? 1 : 0;
+  EXPECT_EQ(placements, 3);
+  EXPECT_TRUE(state_.complete());
+  for (std::uint64_t c = 1; c <= 3; ++c) {
+    EXPECT_FALSE(state_.finished());
+    state_.onDone(c);
+  }
+  EXPECT_TRUE(state_.finished());
+}
+
+TEST_F(RootStateTest, DuplicateRankIsToldToAllNamingBoth) {
+  state_.onCheckIn(1, rankOf(0, 3));
+  CheckIn twin = rankOf(0, 3);
+  setText(twin.host, "elsewhere");
+  const auto sends = state_.onCheckIn(2, twin);
+  for (const std::uint64_t conn : {1U, 2U}) {
+    EXPECT_NE(textIn(sends, conn).find("duplicate rank: rank 0 (host host0, pid 100) and rank 0 (host elsewhere"),
+              std::string::npos) << textIn(sends, conn);
+  }
+}
+
+TEST_F(RootStateTest, DifferentSizesRootsAndVersionsAreNamed) {
+  const auto complaint = [](auto change) {
+    RootState state{Welcome{}, 99, Key{}};
+    state.onCheckIn(1, rankOf(0, 4));
+    CheckIn odd = rankOf(1, 4);
+    change(odd);
+    const auto sends = state.onCheckIn(2, odd);
+    EXPECT_EQ(textIn(sends, 1), textIn(sends, 2));
+    return textIn(sends, 1);
+  };
+  EXPECT_NE(complaint([](CheckIn& c) { c.nRanks = 5; }).find("mismatched number of ranks"), std::string::npos);
+  EXPECT_NE(complaint([](CheckIn& c) { c.nRoots = 2; }).find("mismatched number of unique ids"), std::string::npos);
+  EXPECT_NE(complaint([](CheckIn& c) { c.version = 1; }).find("mismatched library versions"), std::string::npos);
+  EXPECT_NE(complaint([](CheckIn& c) { c.rank = 9; }).find("out of range"), std::string::npos);
+  EXPECT_NE(complaint([](CheckIn& c) { c.rootIndex = 1; }).find("lists of unique ids differ"), std::string::npos);
+}
+
+TEST_F(RootStateTest, LatecomersHearOfTheFailureToo) {
+  state_.onCheckIn(1, rankOf(0, 3));
+  state_.onCheckIn(2, rankOf(1, 4));
+  EXPECT_NE(textIn(state_.onCheckIn(3, rankOf(2, 3)), 3).find("mismatched number of ranks"), std::string::npos);
+}
+
+TEST_F(RootStateTest, DeadlineNamesTheMissing) {
+  state_.onCheckIn(1, rankOf(0, 4));
+  state_.onCheckIn(2, rankOf(2, 4));
+  const std::string text = textIn(state_.onDeadline(5.0), 1);
+  EXPECT_NE(text.find("ranks 1 and 3 of 4 did not come"), std::string::npos) << text;
+}
+
+TEST_F(RootStateTest, DeathBeforeDoneIsToldAfterDoneIsNot) {
+  state_.onCheckIn(1, rankOf(0, 2));
+  state_.onCheckIn(2, rankOf(1, 2));
+  state_.onDone(1);
+  EXPECT_TRUE(state_.onClosed(1).empty());
+  EXPECT_TRUE(state_.onClosed(2).empty()) << "nobody is left to tell";
+  EXPECT_TRUE(state_.failed());
+}
+
+TEST_F(RootStateTest, DeathOfOneIsToldToTheOthers) {
+  state_.onCheckIn(1, rankOf(0, 3));
+  state_.onCheckIn(2, rankOf(1, 3));
+  EXPECT_NE(textIn(state_.onClosed(2), 1).find("rank 1 (host host1, pid 101) died"), std::string::npos);
+}
+
+TEST_F(RootStateTest, LookupIsAnsweredWhenTheLeaderComes) {
+  EXPECT_TRUE(state_.onLookup(7, Lookup{2, 4, 2}).empty());
+  CheckIn leader = rankOf(0, 4);
+  leader.nRoots = 2;
+  const auto sends = state_.onCheckIn(1, leader);
+  EXPECT_TRUE(std::any_of(sends.begin(), sends.end(),
+                          [](const RootSend& s) { return s.to == 7 && s.type == FrameType::LeaderFound; }));
+}
+
+}  // namespace
+}  // namespace tutti
