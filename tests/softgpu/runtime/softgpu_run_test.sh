@@ -1,0 +1,37 @@
+#!/bin/sh
+# usage: softgpu_run_test.sh SOFTGPU_RUN HOST_PROGRAM: the launcher's options, statuses and messages, then an
+# unmodified program. Exit status 77 (skipped) where libcuda.so.1 is not built.
+run=$1
+program=$2
+failures=0
+
+expect() { # STATUS TEXT COMMAND...
+  status=$1
+  text=$2
+  shift 2
+  output=$("$@" 2>&1)
+  actual=$?
+  if [ "$actual" -ne "$status" ]; then
+    echo "FAILED: $* gave $actual, not $status: $output"
+    failures=$((failures + 1))
+  fi
+  case $output in
+    *"$text"*) ;;
+    *) echo "FAILED: $* does not say '$text': $output"; failures=$((failures + 1)) ;;
+  esac
+}
+
+expect 0 "usage: softgpu-run" "$run" --help
+expect 2 "no command to run" "$run"
+expect 2 "unknown option '--frobnicate'" "$run" --frobnicate true
+expect 2 "whole number" "$run" -n zero true
+expect 2 "whole number" "$run" -n 0 true
+expect 2 "needs a value" "$run" -n
+expect 2 "cannot read the topology file" "$run" --topo /does/not/exist true
+expect 2 "unknown schedule" "$run" --schedule fifo true
+[ "$failures" -eq 0 ] || exit 1
+"$run" --libdir > /dev/null 2>&1 || { echo "skipped: libcuda.so.1 of the software GPU is not built"; exit 77; }
+expect 7 "" "$run" -n 2 -- sh -c 'exit 7'
+expect 0 "5 random:3" "$run" --schedule random:3 -n 5 sh -c 'echo "$SOFTGPU_DEVICES $SOFTGPU_SCHEDULE"'
+expect 0 "3 devices, 0 failures" "$run" -n 3 "$program"
+[ "$failures" -eq 0 ]
