@@ -11,7 +11,8 @@ namespace {
 /// Refuses structs that did not start from their initializer.
 Status checkHeader(unsigned magic, unsigned version, std::string_view label) {
   if (magic != NCCL_API_MAGIC) {
-    return fail(ncclInvalidUsage, "{} : the struct was not initialised with its initializer (magic {:#x})", label, magic);
+    return fail(ncclInvalidUsage, "{} : the struct was not initialised with its initializer (magic {:#x})", label,
+                magic);
   }
   if (version <= NCCL_VERSION_CODE) return {};
   return fail(ncclInvalidUsage, "{} : the caller was compiled for version {}, this library is {}: use a newer library",

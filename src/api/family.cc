@@ -28,7 +28,8 @@ TUTTI_API(ncclResult_t, CommShrink,
     }
     if ((shrinkFlags & ~NCCL_SHRINK_ABORT) == 0) TRY(checkReady(*comm, "CommShrink"));
     if (std::count(excludeRanksList, excludeRanksList + excludeRanksCount, commUserRank(*comm)) > 0) {
-      return fail(ncclInvalidArgument, "CommShrink : rank {} is in the list of ranks to exclude: only the others call it",
+      return fail(ncclInvalidArgument,
+                  "CommShrink : rank {} is in the list of ranks to exclude: only the others call it",
                   commUserRank(*comm));
     }
     return notYet("ncclCommShrink");

@@ -69,7 +69,8 @@ TUTTI_API(ncclResult_t, WaitSignal,
     for (int i = 0; i < nDesc; ++i) {
       const ncclWaitSignalDesc_t& wait = signalDescs[i];
       if (wait.opCnt <= 0) {
-        return fail(ncclInvalidArgument, "WaitSignal : descriptor {} waits for {} signals: at least one", i, wait.opCnt);
+        return fail(ncclInvalidArgument, "WaitSignal : descriptor {} waits for {} signals: at least one", i,
+                    wait.opCnt);
       }
       TRY(checkPeer(*comm, "WaitSignal", wait.peer));
       TRY(checkReserved("WaitSignal", wait.sigIdx, wait.ctx, 0));

@@ -123,8 +123,9 @@ TUTTI_API(ncclResult_t, ParamGet, (ncclParamHandle_t handle, void* out, int maxL
     TRY(checkPointer(len, "ParamGet", "len"));
     const std::int64_t number = handle->kind == Kind::Integer ? numberOf(*handle) : 0;
     const std::string text = textOf(*handle);
-    const void* bytes = handle->kind == Kind::Integer ? static_cast<const void*>(&number) : text.c_str();
-    const int size = handle->kind == Kind::Integer ? static_cast<int>(sizeof(number)) : static_cast<int>(text.size() + 1);
+    const bool integer = handle->kind == Kind::Integer;
+    const void* bytes = integer ? static_cast<const void*>(&number) : text.c_str();
+    const int size = integer ? static_cast<int>(sizeof(number)) : static_cast<int>(text.size() + 1);
     if (maxLen < size) {
       return fail(ncclInvalidArgument, "ParamGet : {} takes {} bytes, the buffer has {}", handle->name, size, maxLen);
     }

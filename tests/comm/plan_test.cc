@@ -1,0 +1,292 @@
+#include "comm/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <random>
+
+#include "support/log_capture.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kSlot = 128 << 10;
+
+PlanContext contextOf(int rank, int nRanks, unsigned channels = 8) {
+  return {.rank = rank, .nRanks = nRanks, .nChannels = channels, .policy = device::kGpuPolicy, .slotBytes = kSlot};
+}
+
+char* fakeBuffer(int number) { return reinterpret_cast<char*>(0x10000000L + 0x1000L * number); }
+
+Op allReduce(std::size_t count, ncclDataType_t type = ncclFloat32, device::DevOp op = device::DevOp::Sum) {
+  Op made{.func = ApiFunc::AllReduce, .sendbuff = fakeBuffer(1), .recvbuff = fakeBuffer(2), .count = count,
+          .datatype = type};
+  made.reduction.op = op;
+  return made;
+}
+
+Op message(ApiFunc func, int peer, std::size_t bytes, int buffer = 3) {
+  return {.func = func, .sendbuff = fakeBuffer(buffer), .recvbuff = fakeBuffer(buffer), .count = bytes,
+          .datatype = ncclInt8, .root = peer};
+}
+
+Plan planned(const PlanContext& context, const std::vector<Op>& ops) {
+  Result<Plan> plan = makePlan(context, ops);
+  EXPECT_TRUE(plan.ok());
+  return plan.ok() ? std::move(plan).value() : Plan{};
+}
+
+TEST(Plan, OneAllReduceIsOneLaunchWithItsWork) {
+  const Plan plan = planned(contextOf(0, 4), {allReduce(1000)});
+  ASSERT_EQ(plan.launches.size(), 1u);
+  const PlannedLaunch& launch = plan.launches[0];
+  EXPECT_EQ(launch.func, device::Func::AllReduce);
+  EXPECT_EQ(launch.type, ncclFloat32);
+  EXPECT_EQ(launch.nChannels, 1u) << "4000 bytes are worth one channel";
+  EXPECT_EQ(launch.nThreads, device::kGpuPolicy.collThreadsSmall);
+  ASSERT_EQ(launch.colls.size(), 1u);
+  EXPECT_EQ(launch.colls[0].count, 1000u);
+  EXPECT_EQ(launch.colls[0].chunkBytes, kSlot * device::kMaxStepsPerChunk);
+  EXPECT_TRUE(plan.usesRing);
+}
+
+TEST(Plan, LargeCollectiveSpreadsOverAllChannels) {
+  const Plan plan = planned(contextOf(0, 4), {allReduce(64 << 20)});
+  EXPECT_EQ(plan.launches.at(0).nChannels, 8u);
+  EXPECT_EQ(plan.launches[0].colls.at(0).channelHi, 7);
+}
+
+TEST(Plan, CollectivesInARowShareALaunchUntilTheKernelChanges) {
+  const Plan plan = planned(contextOf(1, 2), {allReduce(10), allReduce(20), allReduce(10, ncclInt32), allReduce(30)});
+  ASSERT_EQ(plan.launches.size(), 3u);
+  EXPECT_EQ(plan.launches[0].colls.size(), 2u);
+  EXPECT_EQ(plan.launches[0].colls[1].count, 20u);
+  EXPECT_EQ(plan.launches[2].colls[0].count, 30u);
+}
+
+TEST(Plan, SmallCollectivesInARowRunSideBySide) {
+  const Plan plan = planned(contextOf(1, 2), {allReduce(10), allReduce(20)});
+  EXPECT_NE(plan.launches.at(0).colls.at(0).channelLo, plan.launches[0].colls.at(1).channelLo);
+  EXPECT_EQ(plan.launches[0].nChannels, 2u);
+}
+
+TEST(Plan, ALaunchHoldsNoMoreWorksThanFit) {
+  const Plan plan = planned(contextOf(0, 2), std::vector<Op>(device::kMaxWorksPerLaunch + 1, allReduce(10)));
+  ASSERT_EQ(plan.launches.size(), 2u);
+  EXPECT_EQ(plan.launches[0].nWorks(), static_cast<std::size_t>(device::kMaxWorksPerLaunch));
+  EXPECT_EQ(plan.launches[1].nWorks(), 1u);
+}
+
+TEST(Plan, CopiesCountBytes) {
+  Op gather = allReduce(100, ncclFloat64);
+  gather.func = ApiFunc::AllGather;
+  const Plan plan = planned(contextOf(0, 2), {gather});
+  EXPECT_EQ(plan.launches.at(0).type, ncclInt8);
+  EXPECT_EQ(plan.launches[0].colls.at(0).count, 800u);
+}
+
+TEST(Plan, SignedAndUnsignedSumsShareAKernel) {
+  EXPECT_EQ(planned(contextOf(0, 2), {allReduce(10, ncclUint64), allReduce(10, ncclInt64)}).launches.size(), 1u);
+}
+
+TEST(Plan, CollectiveWithoutElementsIsLeftOut) {
+  const Plan plan = planned(contextOf(0, 2), {allReduce(0)});
+  EXPECT_TRUE(plan.launches.empty());
+  EXPECT_FALSE(plan.usesRing);
+}
+
+TEST(Plan, ChainOfASmallBroadcastUsesSmallerChunks) {
+  Op small = allReduce(512 << 10, ncclInt8);
+  small.func = ApiFunc::Broadcast;
+  Op large = small;
+  large.count = 1 << 30;
+  const std::uint32_t smallChunk = planned(contextOf(0, 8), {small}).launches.at(0).colls.at(0).chunkBytes;
+  EXPECT_LT(smallChunk, kSlot);
+  EXPECT_EQ(smallChunk % device::kGrainBytes, 0u);
+  EXPECT_EQ(planned(contextOf(0, 8), {large}).launches.at(0).colls.at(0).chunkBytes, kSlot);
+}
+
+TEST(Plan, StreamsAreListedOnceInOrderOfAppearance) {
+  std::vector<Op> ops(3, allReduce(1));
+  auto* first = reinterpret_cast<CUstream_st*>(0x10);
+  auto* second = reinterpret_cast<CUstream_st*>(0x20);
+  ops[0].stream = first;
+  ops[1].stream = second;
+  ops[2].stream = first;
+  EXPECT_EQ(planned(contextOf(0, 2), ops).streams, (std::vector{first, second}));
+}
+
+TEST(Plan, UnknownKernelIsRefusedByName) {
+  test::expectLog("tutti does not support operator Sum on data type e4m3 yet");
+  EXPECT_EQ(makePlan(contextOf(0, 2), std::vector{allReduce(1, ncclFloat8e4m3)}).status().code(), ncclInvalidUsage);
+}
+
+TEST(Plan, SendAndReceiveOfARoundAreFused) {
+  const Plan plan = planned(contextOf(0, 2), {message(ApiFunc::Send, 1, 8), message(ApiFunc::Recv, 1, 8)});
+  ASSERT_EQ(plan.launches.size(), 1u);
+  ASSERT_EQ(plan.launches[0].messages.size(), 1u);
+  EXPECT_EQ(plan.launches[0].messages[0].sendPeer, 1);
+  EXPECT_EQ(plan.launches[0].messages[0].recvPeer, 1);
+  EXPECT_EQ(plan.sendPeers, std::vector{1});
+  EXPECT_EQ(plan.recvPeers, std::vector{1});
+  EXPECT_FALSE(plan.usesRing);
+}
+
+TEST(Plan, MessageWithoutContentIsKept) {
+  const Plan plan = planned(contextOf(0, 2), {message(ApiFunc::Send, 1, 0)});
+  ASSERT_EQ(plan.launches.at(0).messages.size(), 1u);
+  EXPECT_EQ(plan.launches[0].messages[0].recvPeer, -1);
+}
+
+TEST(Plan, MessageToOneselfNeedsBothHalves) {
+  test::expectLog("Trying to send to self without a matching recv");
+  EXPECT_EQ(makePlan(contextOf(1, 2), std::vector{message(ApiFunc::Send, 1, 8)}).status().code(), ncclInvalidUsage);
+  test::expectLog("recv to self without a matching send");
+  EXPECT_EQ(makePlan(contextOf(1, 2), std::vector{message(ApiFunc::Recv, 1, 8)}).status().code(), ncclInvalidUsage);
+}
+
+TEST(Plan, MessageToOneselfIsACopyUnlessTheBuffersAreOne) {
+  const Plan copy = planned(contextOf(1, 2), {message(ApiFunc::Send, 1, 8, 3), message(ApiFunc::Recv, 1, 8, 4)});
+  EXPECT_EQ(copy.launches.at(0).messages.at(0).sendPeer, 1);
+  EXPECT_TRUE(copy.sendPeers.empty());
+  EXPECT_TRUE(planned(contextOf(1, 2), {message(ApiFunc::Send, 1, 8), message(ApiFunc::Recv, 1, 8)}).launches.empty());
+}
+
+TEST(Plan, AlltoAllTalksToEverybody) {
+  const Plan plan = planned(contextOf(1, 4), {message(ApiFunc::AlltoAll, 0, 100)});
+  EXPECT_EQ(plan.sendPeers, (std::vector{0, 2, 3}));
+  EXPECT_EQ(plan.recvPeers, (std::vector{0, 2, 3}));
+}
+
+/// Runs the plans of all ranks as kernels would: launches one after the other, in a launch each channel's sends and
+/// receives each in order. A transfer needs both ends at once, the strictest case. Returns whether all finish.
+class Simulation {
+ public:
+  explicit Simulation(const std::vector<Plan>& plans) : plans_(plans), launch_(plans.size(), 0) {
+    for (std::size_t r = 0; r < plans.size(); ++r) open(r);
+  }
+  bool run() {
+    while (step()) {
+    }
+    for (std::size_t r = 0; r < plans_.size(); ++r) {
+      if (launch_[r] < plans_[r].launches.size()) return false;
+    }
+    return true;
+  }
+
+ private:
+  using Queue = std::deque<std::pair<int, std::uint64_t>>;  ///< peer, bytes of the whole message
+  using Key = std::pair<std::size_t, unsigned>;             ///< rank, channel
+
+  static bool enqueue(Queue& queue, std::size_t rank, int peer, std::uint64_t bytes) {
+    if (peer < 0 || peer == static_cast<int>(rank)) return false;
+    queue.emplace_back(peer, bytes);
+    return true;
+  }
+  void open(std::size_t r) {
+    while (launch_[r] < plans_[r].launches.size()) {
+      bool any = false;
+      for (const device::P2pWork& w : plans_[r].launches[launch_[r]].messages) {
+        for (unsigned c = w.channelLo; c <= w.channelHi; ++c) {
+          any |= enqueue(sends_[{r, c}], r, w.sendPeer, w.sendBytes);
+          any |= enqueue(recvs_[{r, c}], r, w.recvPeer, w.recvBytes);
+        }
+      }
+      if (any) return;
+      ++launch_[r];
+    }
+  }
+  bool idle(std::size_t r) const {
+    const auto empty = [r](const auto& queues) {
+      return std::all_of(queues.begin(), queues.end(),
+                         [r](const auto& q) { return q.first.first != r || q.second.empty(); });
+    };
+    return empty(sends_) && empty(recvs_);
+  }
+  bool step() {
+    bool moved = false;
+    for (auto& [key, queue] : sends_) {
+      if (queue.empty()) continue;
+      const auto [peer, bytes] = queue.front();
+      Queue& other = recvs_[{static_cast<std::size_t>(peer), key.second}];
+      if (other.empty() || other.front().first != static_cast<int>(key.first)) continue;
+      EXPECT_EQ(other.front().second, bytes) << "both ends must mean the same message";
+      queue.pop_front();
+      other.pop_front();
+      moved = true;
+    }
+    for (std::size_t r = 0; r < plans_.size(); ++r) {
+      if (launch_[r] < plans_[r].launches.size() && idle(r)) {
+        ++launch_[r];
+        open(r);
+        moved = true;
+      }
+    }
+    return moved;
+  }
+
+  const std::vector<Plan>& plans_;
+  std::vector<std::size_t> launch_;
+  std::map<Key, Queue> sends_;
+  std::map<Key, Queue> recvs_;
+};
+
+TEST(Plan, RandomGroupsOfMessagesNeverDeadlockOnAnyRank) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    std::mt19937 random(seed);
+    const int nRanks = 2 + static_cast<int>(random() % 6);
+    std::vector<std::vector<Op>> ops(static_cast<std::size_t>(nRanks));
+    for (int i = 0; i < 400; ++i) {
+      const int from = static_cast<int>(random()) & 0x7fffffff, to = static_cast<int>(random()) & 0x7fffffff;
+      const std::size_t bytes = random() % 3 == 0 ? random() % (8 << 20) : random() % 100;
+      ops[static_cast<std::size_t>(from % nRanks)].push_back(message(ApiFunc::Send, to % nRanks, bytes, 3));
+      ops[static_cast<std::size_t>(to % nRanks)].push_back(message(ApiFunc::Recv, from % nRanks, bytes, 4));
+    }
+    std::vector<Plan> plans;
+    for (int r = 0; r < nRanks; ++r) plans.push_back(planned(contextOf(r, nRanks), ops[static_cast<std::size_t>(r)]));
+    EXPECT_TRUE(Simulation(plans).run()) << "seed " << seed;
+  }
+}
+
+TEST(Plan, ACircleOfLargeSendsPostedBeforeTheReceivesCompletes) {
+  std::vector<Plan> plans;
+  for (int r = 0; r < 5; ++r) {
+    std::vector<Op> ops;
+    for (int i = 0; i < 200; ++i) ops.push_back(message(ApiFunc::Send, (r + 1) % 5, 1 << 20));
+    for (int i = 0; i < 200; ++i) ops.push_back(message(ApiFunc::Recv, (r + 4) % 5, 1 << 20));
+    plans.push_back(planned(contextOf(r, 5), ops));
+    EXPECT_GT(plans.back().launches.size(), 1u);
+  }
+  EXPECT_TRUE(Simulation(plans).run());
+}
+
+TEST(Plan, AllRanksAgreeOnCollectives) {
+  std::mt19937 random(7);
+  std::vector<Op> ops;
+  for (int i = 0; i < 300; ++i) {
+    Op op = allReduce(random() % (4 << 20), random() % 2 ? ncclFloat32 : ncclInt8);
+    op.func = static_cast<ApiFunc>(random() % 5);
+    op.root = static_cast<int>(random() % 6);
+    ops.push_back(op);
+  }
+  const Plan first = planned(contextOf(0, 6), ops);
+  for (int r = 1; r < 6; ++r) {
+    const Plan other = planned(contextOf(r, 6), ops);
+    ASSERT_EQ(other.launches.size(), first.launches.size());
+    for (std::size_t i = 0; i < first.launches.size(); ++i) {
+      const PlannedLaunch &a = first.launches[i], &b = other.launches[i];
+      ASSERT_EQ(a.nWorks(), b.nWorks());
+      EXPECT_EQ(std::tie(a.func, a.op, a.type, a.firstChannel, a.nChannels, a.nThreads),
+                std::tie(b.func, b.op, b.type, b.firstChannel, b.nChannels, b.nThreads));
+      for (std::size_t w = 0; w < a.colls.size(); ++w) {
+        EXPECT_EQ(a.colls[w].channelLo, b.colls[w].channelLo);
+        EXPECT_EQ(a.colls[w].chunkBytes, b.colls[w].chunkBytes);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti
