@@ -14,14 +14,16 @@ inline constexpr int kMaxDevices = 256;
 std::array<std::atomic<unsigned>, kMaxDevices> resets;
 
 struct ThreadState {
-  int device = 0;              ///< what cudaSetDevice chose last
-  CUcontext bound = nullptr;   ///< the primary context this thread got from us
-  unsigned boundAtReset = 0;   ///< resets[device] at that moment
+  int device = 0;             ///< what cudaSetDevice chose last
+  CUcontext bound = nullptr;  ///< the primary context this thread got from us
+  unsigned boundAtReset = 0;  ///< resets[device] at that moment
   cudaError_t last = cudaSuccess;
 };
 thread_local ThreadState thread;
 
-std::atomic<unsigned>& resetsOf(int device) { return resets[static_cast<unsigned>(device) % kMaxDevices]; }
+std::atomic<unsigned>& resetsOf(int device) {
+  return resets[static_cast<unsigned>(device) % kMaxDevices];
+}
 
 /// Makes the primary context of `device` current in this thread. The reference taken here is never given back: the
 /// runtime keeps primary contexts until a reset or the end of the process, as programs expect.
@@ -37,7 +39,9 @@ cudaError_t bindPrimary(int device) {
   return cudaSuccess;
 }
 
-bool bindingIsStale() { return thread.boundAtReset != resetsOf(thread.device).load(std::memory_order_acquire); }
+bool bindingIsStale() {
+  return thread.boundAtReset != resetsOf(thread.device).load(std::memory_order_acquire);
+}
 
 }  // namespace
 

@@ -26,7 +26,9 @@ cudaError_t toRuntimeError(CUresult result);
 /// Keeps `error` for cudaGetLastError of this thread unless it is success, and returns it. "Not ready" is an answer,
 /// not an error, and is not kept.
 cudaError_t keep(cudaError_t error);
-inline cudaError_t keep(CUresult result) { return keep(toRuntimeError(result)); }
+inline cudaError_t keep(CUresult result) {
+  return keep(toRuntimeError(result));
+}
 
 /// This thread's last error; `clear` sets it back to success.
 cudaError_t lastError(bool clear);
@@ -63,7 +65,9 @@ cudaError_t inDriver(Body body) {
   return keep(body());
 }
 
-inline CUdeviceptr toDevice(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+inline CUdeviceptr toDevice(const void* pointer) {
+  return reinterpret_cast<CUdeviceptr>(pointer);
+}
 
 /// The driver's stream for a runtime stream: handle 0 means the legacy or the per-thread default stream, as the
 /// application was compiled; 1 and 2 name them and pass through.

@@ -140,12 +140,13 @@ cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const
 
 cudaError_t cudaMemcpy2D(void* to, size_t toPitch, const void* from, size_t fromPitch, size_t width, size_t height,
                          cudaMemcpyKind kind) {
-  return synchronously(
-      [&](CUstream stream) { return copy2D({to, toPitch, from, fromPitch, width, height, kind}, stream); });
+  return synchronously([&](CUstream stream) {
+    return copy2D({to, toPitch, from, fromPitch, width, height, kind}, stream);
+  });
 }
 
-cudaError_t cudaMemcpy2DAsync(void* to, size_t toPitch, const void* from, size_t fromPitch, size_t width,
-                              size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpy2DAsync(void* to, size_t toPitch, const void* from, size_t fromPitch, size_t width, size_t height,
+                              cudaMemcpyKind kind, cudaStream_t stream) {
   return inContext([&] { return copy2D({to, toPitch, from, fromPitch, width, height, kind}, toDriver(stream)); });
 }
 
@@ -182,8 +183,9 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t count, cudaStream_t stre
 }
 
 cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
-  return synchronously(
-      [&](CUstream stream) { return toRuntimeError(fillRows(to, {pitch, 0}, value, {width, height, 1}, stream)); });
+  return synchronously([&](CUstream stream) {
+    return toRuntimeError(fillRows(to, {pitch, 0}, value, {width, height, 1}, stream));
+  });
 }
 
 cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {

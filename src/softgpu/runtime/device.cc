@@ -18,7 +18,9 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return keep(result == CUDA_SUCCESS && *count == 0 ? cudaErrorNoDevice : toRuntimeError(result));
 }
 
-cudaError_t cudaSetDevice(int device) { return keep(selectDevice(device)); }
+cudaError_t cudaSetDevice(int device) {
+  return keep(selectDevice(device));
+}
 
 cudaError_t cudaGetDevice(int* device) {
   if (device == nullptr) return keep(cudaErrorInvalidValue);
@@ -50,7 +52,9 @@ cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* properties) {
 
 cudaError_t cudaSetDeviceFlags(unsigned int flags) {
   if ((flags & ~static_cast<unsigned>(cudaDeviceMask)) != 0) return keep(cudaErrorInvalidValue);
-  return inDriver([&] { return CU(cuDevicePrimaryCtxSetFlags, currentDevice(), flags & ~static_cast<unsigned>(cudaDeviceMapHost)); });
+  return inDriver([&] {
+    return CU(cuDevicePrimaryCtxSetFlags, currentDevice(), flags & ~static_cast<unsigned>(cudaDeviceMapHost));
+  });
 }
 
 cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
@@ -146,9 +150,13 @@ cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
   return cudaSuccess;
 }
 
-cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) {
+  return cudaSuccess;
+}
 
-cudaError_t cudaCtxResetPersistingL2Cache(void) { return cudaSuccess; }
+cudaError_t cudaCtxResetPersistingL2Cache(void) {
+  return cudaSuccess;
+}
 
 cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTarget target,
                                                cudaFlushGPUDirectRDMAWritesScope scope) {
@@ -170,8 +178,12 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 
-cudaError_t cudaProfilerStart(void) { return cudaSuccess; }
+cudaError_t cudaProfilerStart(void) {
+  return cudaSuccess;
+}
 
-cudaError_t cudaProfilerStop(void) { return cudaSuccess; }
+cudaError_t cudaProfilerStop(void) {
+  return cudaSuccess;
+}
 
 }  // extern "C"

@@ -21,7 +21,8 @@ Driver load() {
   // LD_LIBRARY_PATH does not name the folder. The library is never closed: exit handlers may still call it.
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    reportOnce("libcuda.so.1", "libcudart.so.13 cannot load libcuda.so.1 (%s); run the program with softgpu-run", dlerror());
+    reportOnce("libcuda.so.1", "libcudart.so.13 cannot load libcuda.so.1 (%s); run the program with softgpu-run",
+               dlerror());
     return result;
   }
   result.loaded = true;

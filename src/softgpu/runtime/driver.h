@@ -7,7 +7,7 @@ namespace tutti::softgpu {
 
 /// Pointers to the driver functions; one that the driver lacks is null, and CU() then answers "not supported".
 struct Driver {
-  bool loaded = false;                     ///< false: no libcuda.so.1 was found, every pointer is null
+  bool loaded = false;                                ///< false: no libcuda.so.1 was found, every pointer is null
   CUresult initialised = CUDA_ERROR_NOT_INITIALIZED;  ///< what cuInit answered
 #define FUNCTION(name) decltype(&::name) name = nullptr;
 #include "softgpu/runtime/driver_functions.def"
@@ -23,6 +23,6 @@ CUresult missingDriverFunction(const char* name);
 }  // namespace tutti::softgpu
 
 /// Calls a driver function: `CU(cuMemAlloc, &pointer, bytes)`. Evaluates to its CUresult.
-#define CU(name, ...)                                                                      \
+#define CU(name, ...)                                                                        \
   (::tutti::softgpu::driver().name != nullptr ? ::tutti::softgpu::driver().name(__VA_ARGS__) \
                                               : ::tutti::softgpu::missingDriverFunction(#name))

@@ -39,8 +39,12 @@ const char* cudaGetErrorString(cudaError_t error) {
   return row != nullptr ? row->text : "unrecognized error code";
 }
 
-cudaError_t cudaGetLastError(void) { return tutti::softgpu::lastError(true); }
+cudaError_t cudaGetLastError(void) {
+  return tutti::softgpu::lastError(true);
+}
 
-cudaError_t cudaPeekAtLastError(void) { return tutti::softgpu::lastError(false); }
+cudaError_t cudaPeekAtLastError(void) {
+  return tutti::softgpu::lastError(false);
+}
 
 }  // extern "C"

@@ -5,7 +5,9 @@ using namespace tutti::softgpu;
 
 namespace {
 
-CUgraphEdgeData* edgesOf(cudaGraphEdgeData* edges) { return reinterpret_cast<CUgraphEdgeData*>(edges); }
+CUgraphEdgeData* edgesOf(cudaGraphEdgeData* edges) {
+  return reinterpret_cast<CUgraphEdgeData*>(edges);
+}
 const CUgraphEdgeData* edgesOf(const cudaGraphEdgeData* edges) {
   return reinterpret_cast<const CUgraphEdgeData*>(edges);
 }

@@ -42,7 +42,9 @@ CUDA_MEMCPY3D translate(const cudaMemcpy3DParms& p) {
   return copy;
 }
 
-bool usesArrays(const cudaMemcpy3DParms& p) { return p.srcArray != nullptr || p.dstArray != nullptr; }
+bool usesArrays(const cudaMemcpy3DParms& p) {
+  return p.srcArray != nullptr || p.dstArray != nullptr;
+}
 
 CUcontext currentContext() {
   CUcontext context = nullptr;

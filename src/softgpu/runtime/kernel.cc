@@ -105,7 +105,9 @@ void __cudaRegisterHostVar(void**, const char*, char*, size_t) {}
 
 void __cudaRegisterUnifiedTable(void) {}
 
-char __cudaInitModule(void**) { return 1; }
+char __cudaInitModule(void**) {
+  return 1;
+}
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t sharedBytes, CUstream_st* stream) {
   configurations.push_back({grid, block, sharedBytes, stream});
@@ -137,13 +139,17 @@ cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3, dim3, void**, siz
   return refuseLaunch(kernel);
 }
 
-cudaError_t cudaLaunchKernel(const void* stub, dim3, dim3, void**, size_t, cudaStream_t) { return refuseLaunch(stub); }
+cudaError_t cudaLaunchKernel(const void* stub, dim3, dim3, void**, size_t, cudaStream_t) {
+  return refuseLaunch(stub);
+}
 
 cudaError_t cudaLaunchKernel_ptsz(const void* stub, dim3, dim3, void**, size_t, cudaStream_t) {
   return refuseLaunch(stub);
 }
 
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void* stub, void**) { return refuseLaunch(stub); }
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void* stub, void**) {
+  return refuseLaunch(stub);
+}
 
 cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t*, const void* stub, void**) {
   return refuseLaunch(stub);
@@ -158,17 +164,29 @@ cudaError_t cudaLaunchCooperativeKernel_ptsz(const void* stub, dim3, dim3, void*
 }
 
 // No kernel has an image here: exactly what "invalid device function" says.
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) { return keep(cudaErrorInvalidDeviceFunction); }
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) {
+  return keep(cudaErrorInvalidDeviceFunction);
+}
 
-cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return keep(cudaErrorInvalidDeviceFunction); }
+cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
+  return keep(cudaErrorInvalidDeviceFunction);
+}
 
-cudaError_t cudaFuncSetCacheConfig(const void*, cudaFuncCache) { return keep(cudaErrorInvalidDeviceFunction); }
+cudaError_t cudaFuncSetCacheConfig(const void*, cudaFuncCache) {
+  return keep(cudaErrorInvalidDeviceFunction);
+}
 
-cudaError_t cudaGetFuncBySymbol(cudaFunction_t*, const void*) { return keep(cudaErrorInvalidDeviceFunction); }
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t*, const void*) {
+  return keep(cudaErrorInvalidDeviceFunction);
+}
 
-cudaError_t cudaGetKernel(cudaKernel_t*, const void*) { return keep(cudaErrorInvalidDeviceFunction); }
+cudaError_t cudaGetKernel(cudaKernel_t*, const void*) {
+  return keep(cudaErrorInvalidDeviceFunction);
+}
 
-cudaError_t cudaFuncGetName(const char**, const void*) { return keep(cudaErrorInvalidDeviceFunction); }
+cudaError_t cudaFuncGetName(const char**, const void*) {
+  return keep(cudaErrorInvalidDeviceFunction);
+}
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int*, const void*, int, size_t) {
   return keep(cudaErrorInvalidDeviceFunction);

@@ -11,7 +11,9 @@ namespace {
 /// Rows of pitched allocations start on multiples of this, as textures of real devices want it.
 constexpr size_t kPitchAlignment = 512;
 
-size_t pitchFor(size_t width) { return (width + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment; }
+size_t pitchFor(size_t width) {
+  return (width + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
+}
 
 CUresult allocate(void** pointer, size_t size) {
   CUdeviceptr address = 0;
@@ -145,6 +147,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   return inContext([&] { return describePointer(*attributes, pointer); });
 }
 
-cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, cudaMemLocation) { return cudaSuccess; }
+cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, cudaMemLocation) {
+  return cudaSuccess;
+}
 
 }  // extern "C"

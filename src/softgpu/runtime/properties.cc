@@ -93,7 +93,7 @@ constexpr Row<size_t> kSizes[] = {
 int attributeOf(int device, int attribute) {
   int value = 0;
   return CU(cuDeviceGetAttribute, &value, static_cast<CUdevice_attribute>(attribute), device) == CUDA_SUCCESS ? value
-                                                                                                                : 0;
+                                                                                                              : 0;
 }
 
 template <class Rows>

@@ -109,7 +109,8 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 
 cudaError_t cudaMallocAsync(void** pointer, size_t size, cudaStream_t stream) {
   if (pointer == nullptr) return keep(cudaErrorInvalidValue);
-  return inContext([&] { return CU(cuMemAllocAsync, reinterpret_cast<CUdeviceptr*>(pointer), size, toDriver(stream)); });
+  return inContext(
+      [&] { return CU(cuMemAllocAsync, reinterpret_cast<CUdeviceptr*>(pointer), size, toDriver(stream)); });
 }
 
 cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t size, cudaMemPool_t pool, cudaStream_t stream) {

@@ -31,7 +31,8 @@ class RuntimeGraph : public RuntimeTest {
 TEST_F(RuntimeGraph, CapturedWorkRunsOnlyAtEachLaunch) {
   int calls = 0;
   ASSERT_CUDA_OK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-  ASSERT_CUDA_OK(cudaLaunchHostFunc(stream_, [](void* n) { ++*static_cast<int*>(n); }, &calls));
+  ASSERT_CUDA_OK(cudaLaunchHostFunc(
+      stream_, [](void* n) { ++*static_cast<int*>(n); }, &calls));
   cudaStreamCaptureStatus status{};
   unsigned long long id = 0;
   cudaGraph_t inside = nullptr;
@@ -75,8 +76,7 @@ TEST_F(RuntimeGraph, CopyNodeIsPatchedInTheExecutable) {
   ASSERT_CUDA_OK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
   ASSERT_CUDA_OK(cudaGraphLaunch(exec, stream_));
   EXPECT_EQ(readBack(), 11);
-  ASSERT_CUDA_OK(
-      cudaGraphExecMemcpyNodeSetParams1D(exec, node, device_, &sources[1], 4, cudaMemcpyHostToDevice));
+  ASSERT_CUDA_OK(cudaGraphExecMemcpyNodeSetParams1D(exec, node, device_, &sources[1], 4, cudaMemcpyHostToDevice));
   ASSERT_CUDA_OK(cudaGraphLaunch(exec, stream_));
   EXPECT_EQ(readBack(), 22);
   ASSERT_CUDA_OK(cudaGraphExecDestroy(exec));

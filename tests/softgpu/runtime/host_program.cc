@@ -5,13 +5,13 @@
 #include <cstdio>
 #include <vector>
 
-#define CHECK(call)                                                                            \
-  do {                                                                                         \
-    const cudaError_t error = (call);                                                          \
-    if (error != cudaSuccess) {                                                                \
+#define CHECK(call)                                                                                     \
+  do {                                                                                                  \
+    const cudaError_t error = (call);                                                                   \
+    if (error != cudaSuccess) {                                                                         \
       std::fprintf(stderr, "%s: %s (%s)\n", #call, cudaGetErrorString(error), cudaGetErrorName(error)); \
-      return 1;                                                                                \
-    }                                                                                          \
+      return 1;                                                                                         \
+    }                                                                                                   \
   } while (false)
 
 static int exercise(int device) {

@@ -109,7 +109,8 @@ TEST_F(RuntimeStream, StreamOrderedMemoryIsUsable) {
   ASSERT_CUDA_OK(cudaMallocAsync(&memory, 1 << 20, stream_));
   ASSERT_CUDA_OK(cudaMemsetAsync(memory, 3, 1 << 20, stream_));
   unsigned char last = 0;
-  ASSERT_CUDA_OK(cudaMemcpyAsync(&last, static_cast<char*>(memory) + (1 << 20) - 1, 1, cudaMemcpyDeviceToHost, stream_));
+  ASSERT_CUDA_OK(
+      cudaMemcpyAsync(&last, static_cast<char*>(memory) + (1 << 20) - 1, 1, cudaMemcpyDeviceToHost, stream_));
   ASSERT_CUDA_OK(cudaFreeAsync(memory, stream_));
   ASSERT_CUDA_OK(cudaStreamSynchronize(stream_));
   EXPECT_EQ(last, 3);
