@@ -94,8 +94,12 @@ Address Address::any(int family, std::uint16_t port) {
 
 // The port lies at the same place in both families.
 static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
-std::uint16_t Address::port() const { return ntohs(storage_.v6.sin6_port); }
-void Address::setPort(std::uint16_t port) { storage_.v6.sin6_port = htons(port); }
+std::uint16_t Address::port() const {
+  return ntohs(storage_.v6.sin6_port);
+}
+void Address::setPort(std::uint16_t port) {
+  storage_.v6.sin6_port = htons(port);
+}
 
 bool Address::isLoopback() const {
   if (family() == AF_INET) return (ntohl(storage_.v4.sin_addr.s_addr) >> 24) == 127;
@@ -113,7 +117,9 @@ bool Address::sameSubnet(const Address& other, unsigned prefixBits) const {
   return family() == AF_INET6 && sameBits(&storage_.v6.sin6_addr, &other.storage_.v6.sin6_addr, 16, prefixBits);
 }
 
-socklen_t Address::length() const { return family() == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6); }
+socklen_t Address::length() const {
+  return family() == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+}
 
 std::string Address::hostText() const {
   if (!set()) return "none";
@@ -128,7 +134,9 @@ std::string Address::hostText() const {
   return fmt::format("{}%{}", text, scope);
 }
 
-std::string Address::text() const { return set() ? fmt::format("{}<{}>", hostText(), port()) : "none"; }
+std::string Address::text() const {
+  return set() ? fmt::format("{}<{}>", hostText(), port()) : "none";
+}
 
 bool operator==(const Address& a, const Address& b) {
   if (a.family() != b.family() || a.port() != b.port()) return false;

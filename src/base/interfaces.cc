@@ -106,8 +106,8 @@ std::vector<NetInterface> chooseInterfaces(const std::vector<NetInterface>& all,
   const Test onSubnet = [&choice](const NetInterface& candidate) {
     return choice.subnetOf.set() && candidate.address.sameSubnet(choice.subnetOf, candidate.prefixBits);
   };
-  for (const Test& step : {byList("ib"), onSubnet, byList("^docker,lo,virbr"), byList("docker"), byList("lo"),
-                           byList("virbr")}) {
+  for (const Test& step :
+       {byList("ib"), onSubnet, byList("^docker,lo,virbr"), byList("docker"), byList("lo"), byList("virbr")}) {
     if (auto chosen = select(all, choice, step); !chosen.empty()) return chosen;
   }
   return {};

@@ -125,13 +125,23 @@ void Log::reset() {
 std::string Log::stampFor(LineClass kind) const {
   LogLevel level = LogLevel::Info;
   switch (kind) {
-    case LineClass::Version: level = LogLevel::Version; break;
+    case LineClass::Version:
+      level = LogLevel::Version;
+      break;
     case LineClass::Warn:
-    case LineClass::Error: level = LogLevel::Warn; break;
-    case LineClass::Info: level = LogLevel::Info; break;
-    case LineClass::Abort: level = LogLevel::Abort; break;
+    case LineClass::Error:
+      level = LogLevel::Warn;
+      break;
+    case LineClass::Info:
+      level = LogLevel::Info;
+      break;
+    case LineClass::Abort:
+      level = LogLevel::Abort;
+      break;
     case LineClass::Trace:
-    case LineClass::Call: level = LogLevel::Trace; break;
+    case LineClass::Call:
+      level = LogLevel::Trace;
+      break;
   }
   if ((settings_.stampLevels >> static_cast<unsigned>(level) & 1U) == 0) return {};
   std::timespec now{};
@@ -199,7 +209,9 @@ LineClass classOf(ncclResult_t code) {
 
 namespace detail {
 
-bool logEnabled(LogLevel level, std::uint32_t subsys) { return theLog().enabled(level, subsys); }
+bool logEnabled(LogLevel level, std::uint32_t subsys) {
+  return theLog().enabled(level, subsys);
+}
 
 void logLine(LogLevel level, std::uint32_t subsys, const std::source_location& where, std::string_view text) {
   if (level == LogLevel::Warn) return theLog().problem(LineClass::Warn, where, text);
@@ -208,10 +220,17 @@ void logLine(LogLevel level, std::uint32_t subsys, const std::source_location& w
   switch (level) {
     case LogLevel::None:
     case LogLevel::Warn:
-    case LogLevel::Info: break;
-    case LogLevel::Version: kind = LineClass::Version; break;
-    case LogLevel::Abort: kind = LineClass::Abort; break;
-    case LogLevel::Trace: kind = subsys == kCall ? LineClass::Call : LineClass::Trace; break;
+    case LogLevel::Info:
+      break;
+    case LogLevel::Version:
+      kind = LineClass::Version;
+      break;
+    case LogLevel::Abort:
+      kind = LineClass::Abort;
+      break;
+    case LogLevel::Trace:
+      kind = subsys == kCall ? LineClass::Call : LineClass::Trace;
+      break;
   }
   theLog().write(kind, where, text);
 }
@@ -225,15 +244,25 @@ Status failWith(ncclResult_t code, const std::source_location& where, std::strin
 
 }  // namespace detail
 
-const char* lastErrorText() { return theLog().lastError.get(); }
+const char* lastErrorText() {
+  return theLog().lastError.get();
+}
 
-void logVersion(bool rankZero, std::string_view versionText) { theLog().version(rankZero, versionText); }
+void logVersion(bool rankZero, std::string_view versionText) {
+  theLog().version(rankZero, versionText);
+}
 
-void resetLog() { theLog().reset(); }
+void resetLog() {
+  theLog().reset();
+}
 
-void setLogDeviceHook(int (*currentDevice)()) { theLog().device.store(currentDevice, std::memory_order_release); }
+void setLogDeviceHook(int (*currentDevice)()) {
+  theLog().device.store(currentDevice, std::memory_order_release);
+}
 
-void setLogSink(LogSink sink, void* context) { theLog().setSink(sink, context); }
+void setLogSink(LogSink sink, void* context) {
+  theLog().setSink(sink, context);
+}
 
 std::string errnoText(int error) {
   std::array<char, 256> buffer{};

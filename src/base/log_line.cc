@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::size_t kMaxLineBytes = 1024;
 
-bool isNameChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '~'; }
+bool isNameChar(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '~';
+}
 
 /// Position of the parenthesis that opens the parameters: the first one outside template arguments.
 std::size_t parametersOf(std::string_view signature) {
@@ -37,15 +39,21 @@ std::string located(const LineContext& c) {
 std::string prefixed(const LineContext& c, std::string_view text) {
   const std::string who = fmt::format("{}{}:{}:{}", c.stamp, c.host, ::getpid(), ::gettid());
   switch (c.kind) {
-    case LineClass::Version: return fmt::format("{}{}", c.stamp, text);
-    case LineClass::Warn: return fmt::format("\n{} [{}] {} NCCL WARN {}", who, c.device, located(c), text);
-    case LineClass::Error: return fmt::format("\n{} [{}] {} NCCL ERROR {}", who, c.device, located(c), text);
-    case LineClass::Info: return fmt::format("{} [{}] NCCL INFO {}", who, c.device, text);
-    case LineClass::Abort: return fmt::format("{} [{}] NCCL ABORT {}", who, c.device, text);
+    case LineClass::Version:
+      return fmt::format("{}{}", c.stamp, text);
+    case LineClass::Warn:
+      return fmt::format("\n{} [{}] {} NCCL WARN {}", who, c.device, located(c), text);
+    case LineClass::Error:
+      return fmt::format("\n{} [{}] {} NCCL ERROR {}", who, c.device, located(c), text);
+    case LineClass::Info:
+      return fmt::format("{} [{}] NCCL INFO {}", who, c.device, text);
+    case LineClass::Abort:
+      return fmt::format("{} [{}] NCCL ABORT {}", who, c.device, text);
     case LineClass::Trace:
       return fmt::format("{} [{}] {:f} {}:{} NCCL TRACE {}", who, c.device, c.elapsedMs,
                          functionName(c.where.function_name()), c.where.line(), text);
-    case LineClass::Call: return fmt::format("{} NCCL CALL {}", who, text);
+    case LineClass::Call:
+      return fmt::format("{} NCCL CALL {}", who, text);
   }
   return std::string(text);
 }

@@ -18,16 +18,36 @@ namespace {
 
 using Word = std::pair<std::string_view, std::uint32_t>;
 
-constexpr std::array<Word, 19> kSubsysWords{{{"INIT", kInit}, {"COLL", kColl}, {"P2P", kP2p}, {"SHM", kShm},
-    {"NET", kNet}, {"GRAPH", kGraph}, {"TUNING", kTuning}, {"ENV", kEnv}, {"ALLOC", kAlloc}, {"CALL", kCall},
-    {"PROXY", kProxy}, {"NVLS", kNvls}, {"BOOTSTRAP", kBootstrap}, {"REG", kReg}, {"PROFILE", kProfile},
-    {"RAS", kRas}, {"DESTROY", kDestroy}, {"ALLOC_HOST", kAllocHost}, {"ALL", kAllSubsys}}};
+constexpr std::array<Word, 19> kSubsysWords{{{"INIT", kInit},
+                                             {"COLL", kColl},
+                                             {"P2P", kP2p},
+                                             {"SHM", kShm},
+                                             {"NET", kNet},
+                                             {"GRAPH", kGraph},
+                                             {"TUNING", kTuning},
+                                             {"ENV", kEnv},
+                                             {"ALLOC", kAlloc},
+                                             {"CALL", kCall},
+                                             {"PROXY", kProxy},
+                                             {"NVLS", kNvls},
+                                             {"BOOTSTRAP", kBootstrap},
+                                             {"REG", kReg},
+                                             {"PROFILE", kProfile},
+                                             {"RAS", kRas},
+                                             {"DESTROY", kDestroy},
+                                             {"ALLOC_HOST", kAllocHost},
+                                             {"ALL", kAllSubsys}}};
 
-constexpr std::uint32_t bit(LogLevel level) { return 1U << static_cast<unsigned>(level); }
+constexpr std::uint32_t bit(LogLevel level) {
+  return 1U << static_cast<unsigned>(level);
+}
 
-constexpr std::array<Word, 6> kLevelWords{{{"VERSION", bit(LogLevel::Version)}, {"WARN", bit(LogLevel::Warn)},
-    {"INFO", bit(LogLevel::Info)}, {"ABORT", bit(LogLevel::Abort)}, {"TRACE", bit(LogLevel::Trace)},
-    {"ALL", 0xffffffffU}}};
+constexpr std::array<Word, 6> kLevelWords{{{"VERSION", bit(LogLevel::Version)},
+                                           {"WARN", bit(LogLevel::Warn)},
+                                           {"INFO", bit(LogLevel::Info)},
+                                           {"ABORT", bit(LogLevel::Abort)},
+                                           {"TRACE", bit(LogLevel::Trace)},
+                                           {"ALL", 0xffffffffU}}};
 
 std::string upper(std::string_view text) {
   std::string result(text);
@@ -79,7 +99,9 @@ LogLevel parseLogLevel(std::string_view text) {
   return LogLevel::None;
 }
 
-std::uint32_t parseSubsys(std::string_view text) { return parseWords(text, kSubsysWords).value_or(kDefaultSubsys); }
+std::uint32_t parseSubsys(std::string_view text) {
+  return parseWords(text, kSubsysWords).value_or(kDefaultSubsys);
+}
 
 std::uint32_t parseStampLevels(std::string_view text) {
   return parseWords(text, kLevelWords).value_or(LogSettings().stampLevels);
@@ -89,11 +111,16 @@ std::string expandFilePattern(std::string_view pattern, std::string_view host, l
   std::string path;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     const char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
-    if (next == 'h') path += host;
-    else if (next == 'p') path += std::to_string(pid);
-    else if (next == '%') path += '%';
-    else if (next != '\0') path.append(pattern.substr(i, 2));
-    else path += pattern[i];
+    if (next == 'h')
+      path += host;
+    else if (next == 'p')
+      path += std::to_string(pid);
+    else if (next == '%')
+      path += '%';
+    else if (next != '\0')
+      path.append(pattern.substr(i, 2));
+    else
+      path += pattern[i];
     if (next != '\0') ++i;
   }
   return path.size() < PATH_MAX ? path : std::string();

@@ -18,8 +18,8 @@ using OptInt = std::optional<std::int64_t>;
 using Text = std::string;
 }  // namespace param
 
-/// Values of all settings, in groups: `params.sockets.ifname`. Default-constructed: all defaults; tests fill in what they
-/// need. Passed by const reference.
+/// Values of all settings, in groups: `params.sockets.ifname`. Default-constructed: all defaults; tests fill in what
+/// they need. Passed by const reference.
 struct Params {
 #define GROUP(Struct, field, title) struct Struct {
 #define PARAM(type, field, name, fallback, check, help) param::type field = fallback;

@@ -17,19 +17,29 @@ struct Check {
   std::string_view list = {};  ///< comma separated
 };
 
-constexpr Check any() { return {}; }
+constexpr Check any() {
+  return {};
+}
 /// Other values give the default.
-constexpr Check between(std::int64_t lo, std::int64_t hi) { return {.kind = Check::Kind::Between, .lo = lo, .hi = hi}; }
+constexpr Check between(std::int64_t lo, std::int64_t hi) {
+  return {.kind = Check::Kind::Between, .lo = lo, .hi = hi};
+}
 /// Other values give the nearest bound.
-constexpr Check clampTo(std::int64_t lo, std::int64_t hi) { return {.kind = Check::Kind::Clamp, .lo = lo, .hi = hi}; }
+constexpr Check clampTo(std::int64_t lo, std::int64_t hi) {
+  return {.kind = Check::Kind::Clamp, .lo = lo, .hi = hi};
+}
 /// Other values give the nearest multiple of `step` between the bounds, rounded down.
 constexpr Check stepsOf(std::int64_t lo, std::int64_t hi, std::int64_t step) {
   return {.kind = Check::Kind::Clamp, .lo = lo, .hi = hi, .step = step};
 }
 /// One of these words in any case, stored in upper case; others give the default.
-constexpr Check words(std::string_view list) { return {.kind = Check::Kind::Words, .list = list}; }
+constexpr Check words(std::string_view list) {
+  return {.kind = Check::Kind::Words, .list = list};
+}
 /// One of these words in this case; others give the default.
-constexpr Check exactly(std::string_view list) { return {.kind = Check::Kind::Exactly, .list = list}; }
+constexpr Check exactly(std::string_view list) {
+  return {.kind = Check::Kind::Exactly, .list = list};
+}
 
 /// "1 to 64", "GROUP, PARALLEL": for documents. "" where anything goes.
 std::string describe(const Check& check);

@@ -21,20 +21,29 @@ struct Row {
   bool perComm;
 };
 
-std::string shown(const std::string& text) { return text.empty() ? "unset" : text; }
-std::string shown(bool flag) { return flag ? "1" : "0"; }
-std::string shown(std::int64_t number) { return std::to_string(number); }
-std::string shown(const std::optional<std::int64_t>& number) { return number ? std::to_string(*number) : "unset"; }
+std::string shown(const std::string& text) {
+  return text.empty() ? "unset" : text;
+}
+std::string shown(bool flag) {
+  return flag ? "1" : "0";
+}
+std::string shown(std::int64_t number) {
+  return std::to_string(number);
+}
+std::string shown(const std::optional<std::int64_t>& number) {
+  return number ? std::to_string(*number) : "unset";
+}
 
 std::vector<Row> allRows() {
   std::vector<Row> rows;
   const Params defaults;
   using namespace param;
-#define GROUP(Struct, field, title)      \
-  {                                      \
-    const auto& group = defaults.field;  \
+#define GROUP(Struct, field, title)     \
+  {                                     \
+    const auto& group = defaults.field; \
     const std::string_view where = title;
-#define PARAM(type, field, name, fallback, check, help) rows.push_back({where, name, shown(group.field), check, help, false});
+#define PARAM(type, field, name, fallback, check, help) \
+  rows.push_back({where, name, shown(group.field), check, help, false});
 #define PARAM_PER_COMM(type, field, name, fallback, check, help) \
   rows.push_back({where, name, shown(group.field), check, help, true});
 #define END_GROUP(Struct, field) }
@@ -63,8 +72,8 @@ constexpr std::array kForeign{
 constexpr std::array<std::string_view, 2> kOlder{"NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS"};
 
 /// Families of names that plugins and test programs own.
-constexpr std::array<std::string_view, 5> kForeignPrefixes{"NCCL_TESTS_", "NCCL_FASTRAK_", "NCCL_GPUDIRECTTCPX_",
-                                                           "NCCL_INSPECTOR_", "NCCL_SHARP_"};
+constexpr std::array<std::string_view, 6> kForeignPrefixes{"TUTTI_TEST_",         "NCCL_TESTS_",     "NCCL_FASTRAK_",
+                                                           "NCCL_GPUDIRECTTCPX_", "NCCL_INSPECTOR_", "NCCL_SHARP_"};
 
 std::vector<std::string_view> knownNames() {
   std::vector<std::string_view> names(kLater.begin(), kLater.end());
@@ -141,13 +150,16 @@ the layout of a warning with `NCCL ERROR`, printed at every level, also where `N
 
 std::string param::describe(const Check& check) {
   switch (check.kind) {
-    case Check::Kind::Any: return "";
-    case Check::Kind::Between: return fmt::format("{} to {}", check.lo, check.hi);
+    case Check::Kind::Any:
+      return "";
+    case Check::Kind::Between:
+      return fmt::format("{} to {}", check.lo, check.hi);
     case Check::Kind::Clamp:
       if (check.step == 1) return fmt::format("{} to {}, else the nearest", check.lo, check.hi);
       return fmt::format("{} to {} in steps of {}, else the nearest", check.lo, check.hi, check.step);
     case Check::Kind::Words:
-    case Check::Kind::Exactly: break;
+    case Check::Kind::Exactly:
+      break;
   }
   std::string text;
   for (const char c : check.list) text += c == ',' ? std::string(", ") : std::string(1, c);

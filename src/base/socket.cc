@@ -12,12 +12,18 @@ namespace {
 
 using Kind = IoOutcome::Kind;
 
-IoOutcome ended(Kind kind, std::size_t bytes, int error = 0) { return {.kind = kind, .bytes = bytes, .error = error}; }
+IoOutcome ended(Kind kind, std::size_t bytes, int error = 0) {
+  return {.kind = kind, .bytes = bytes, .error = error};
+}
 
-bool wouldBlock(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+bool wouldBlock(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK;
+}
 
 /// The peer is gone, in whatever words the system says so.
-bool meansClosed(int error) { return error == ECONNRESET || error == EPIPE || error == ENOTCONN; }
+bool meansClosed(int error) {
+  return error == ECONNRESET || error == EPIPE || error == ENOTCONN;
+}
 
 /// Local trouble, as opposed to a peer's or the network's.
 bool isLocal(int error) {
@@ -30,21 +36,29 @@ bool isLocal(int error) {
     case EBADF:
     case EINVAL:
     case EAFNOSUPPORT:
-    case EADDRNOTAVAIL: return true;
-    default: return false;
+    case EADDRNOTAVAIL:
+      return true;
+    default:
+      return false;
   }
 }
 
 const char* remedyFor(int error) {
   switch (error) {
-    case ECONNREFUSED: return ". Nobody listens there: did that process end, or does a firewall refuse?";
-    case ETIMEDOUT: return ". The host does not answer: is it down, or does a firewall drop packets?";
+    case ECONNREFUSED:
+      return ". Nobody listens there: did that process end, or does a firewall refuse?";
+    case ETIMEDOUT:
+      return ". The host does not answer: is it down, or does a firewall drop packets?";
     case EHOSTUNREACH:
-    case ENETUNREACH: return ". There is no route: choose another interface with NCCL_SOCKET_IFNAME";
+    case ENETUNREACH:
+      return ". There is no route: choose another interface with NCCL_SOCKET_IFNAME";
     case EMFILE:
-    case ENFILE: return ". Too many open files: raise ulimit -n";
-    case EADDRNOTAVAIL: return ". No free port, or an address that is not this host's";
-    default: return "";
+    case ENFILE:
+      return ". Too many open files: raise ulimit -n";
+    case EADDRNOTAVAIL:
+      return ". No free port, or an address that is not this host's";
+    default:
+      return "";
   }
 }
 
@@ -108,14 +122,19 @@ Status Socket::failure(const IoOutcome& outcome, const char* doing, const Wait& 
       if (wait.abort != nullptr && wait.abort->raised()) return wait.abort->status();
       return Status(ncclRemoteError);
     case Kind::Closed:
-      return fail(ncclRemoteError, "While {} {} the connection was closed by the peer after {} bytes: that process "
-                  "ended or gave up; look at its log", doing, peer_.text(), outcome.bytes);
+      return fail(ncclRemoteError,
+                  "While {} {} the connection was closed by the peer after {} bytes: that process "
+                  "ended or gave up; look at its log",
+                  doing, peer_.text(), outcome.bytes);
     case Kind::WouldBlock:
     case Kind::TimedOut:
-      return fail(ncclRemoteError, "While {} {} the time ran out after {} bytes: the peer hangs, or the network drops "
-                  "packets", doing, peer_.text(), outcome.bytes);
+      return fail(ncclRemoteError,
+                  "While {} {} the time ran out after {} bytes: the peer hangs, or the network drops "
+                  "packets",
+                  doing, peer_.text(), outcome.bytes);
     case Kind::Done:
-    case Kind::Failed: break;
+    case Kind::Failed:
+      break;
   }
   return fail(isLocal(outcome.error) ? ncclSystemError : ncclRemoteError, "While {} {}: {}{}", doing, peer_.text(),
               errnoText(outcome.error), remedyFor(outcome.error));

@@ -14,7 +14,9 @@ namespace {
 
 using Kind = IoOutcome::Kind;
 
-IoOutcome failedWith(int error) { return {.kind = Kind::Failed, .bytes = 0, .error = error}; }
+IoOutcome failedWith(int error) {
+  return {.kind = Kind::Failed, .bytes = 0, .error = error};
+}
 
 void setOption(int fd, int level, int name) {
   const int on = 1;
@@ -40,8 +42,10 @@ bool worthRetrying(const IoOutcome& outcome) {
     case EHOSTUNREACH:
     case ENETUNREACH:
     case ECONNRESET:
-    case ECONNABORTED: return true;
-    default: return false;
+    case ECONNABORTED:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -73,7 +77,8 @@ Result<Socket> Socket::connect(const Address& peer, const Wait& wait, const Retr
   Socket socket;
   IoOutcome outcome = tryConnect(peer, wait, &socket, from);
   for (int again = 1; again <= retry.count && worthRetrying(outcome); ++again) {
-    if (again == 1) info(kNet | kBootstrap, "Connecting to {}: {}, trying again", peer.text(), errnoText(outcome.error));
+    if (again == 1)
+      info(kNet | kBootstrap, "Connecting to {}: {}, trying again", peer.text(), errnoText(outcome.error));
     if (!sleepWithin(again * retry.step, wait)) break;
     outcome = tryConnect(peer, wait, &socket, from);
   }

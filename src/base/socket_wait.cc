@@ -13,7 +13,9 @@ namespace {
 /// How long an Abort may go unseen.
 constexpr milliseconds kAbortSlice{100};
 
-IoOutcome ended(IoOutcome::Kind kind, int error = 0) { return {.kind = kind, .bytes = 0, .error = error}; }
+IoOutcome ended(IoOutcome::Kind kind, int error = 0) {
+  return {.kind = kind, .bytes = 0, .error = error};
+}
 
 /// One poll: nothing where neither the descriptor nor the wake-up nor an error came.
 std::optional<IoOutcome> pollOnce(int fd, short events, const Wait& wait) {

@@ -96,8 +96,8 @@ class FakeChannel : public ControlChannel {
   Result<Bytes> take(int peer, int tag) {
     std::unique_lock lock(shared_->mutex);
     auto& queue = shared_->mail[{peer, rank_, tag}];
-    const bool woken = shared_->changed.wait_for(lock, shared_->limit,
-                                                 [&] { return !queue.empty() || !abortedWith().ok(); });
+    const bool woken =
+        shared_->changed.wait_for(lock, shared_->limit, [&] { return !queue.empty() || !abortedWith().ok(); });
     if (const Status why = abortedWith(); !why.ok()) return why;
     if (!woken) {
       return fail(ncclRemoteError, "rank {}: nothing came from rank {} (tag {}) within {} ms", rank_, peer, tag,

@@ -50,17 +50,25 @@ std::string LogCapture::verdict() {
   };
   for (const std::string& part : expected_) {
     const auto it = std::find_if(open.begin(), open.end(), contains(part));
-    if (it == open.end()) complaint += "expected WARN or ERROR line did not come: " + part + "\n";
-    else open.erase(it);
+    if (it == open.end())
+      complaint += "expected WARN or ERROR line did not come: " + part + "\n";
+    else
+      open.erase(it);
   }
   for (const std::string& part : allowed_) std::erase_if(open, contains(part));
   for (const std::string& line : open) complaint += "unexpected log line (see expectLog):" + line;
   return complaint;
 }
 
-void expectLog(std::string_view part) { LogCapture::instance().expect(part); }
-void allowLog(std::string_view part) { LogCapture::instance().allow(part); }
-std::vector<std::string> capturedLog() { return LogCapture::instance().lines(); }
+void expectLog(std::string_view part) {
+  LogCapture::instance().expect(part);
+}
+void allowLog(std::string_view part) {
+  LogCapture::instance().allow(part);
+}
+std::vector<std::string> capturedLog() {
+  return LogCapture::instance().lines();
+}
 
 std::string capturedText() {
   std::string text;

@@ -1,0 +1,82 @@
+// Small parts: hashes, host names, threads, libraries, handles, and the test kit itself.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+
+#include "base/dl.h"
+#include "base/fd.h"
+#include "base/hash.h"
+#include "base/host.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "support/fake_control_channel.h"
+#include "support/log_capture.h"
+#include "support/thread_ranks.h"
+
+namespace tutti {
+namespace {
+
+TEST(Hash, DependsOnEveryByteAndTheSeed) {
+  EXPECT_EQ(hashText("abc"), hashText("abc"));
+  EXPECT_NE(hashText("abc"), hashText("abd"));
+  EXPECT_NE(hashText("abc"), hashText("abc", 1));
+}
+
+TEST(Host, NamesAreCutForLogs) {
+  EXPECT_EQ(shortHostName("node1.example.org"), "node1");
+  EXPECT_EQ(shortHostName("a%b/c"), "a-b-c");
+  EXPECT_EQ(hostHash(), hostHash());
+  EXPECT_NE(hostHash("x"), hostHash("y"));
+}
+
+TEST(Thread, JoinsWhenDestroyed) {
+  std::atomic<bool> ran{false};
+  {
+    ASSERT_TRUE(Thread::start("test", [&ran] { ran = true; }).ok());
+  }
+  EXPECT_TRUE(ran);
+}
+
+TEST(DlLibrary, MissingLibrarySaysWhy) {
+  std::string why;
+  EXPECT_FALSE(DlLibrary::open("libno-such-thing.so", &why).valid());
+  EXPECT_NE(why.find("libno-such-thing.so"), std::string::npos);
+}
+
+TEST(Fd, MoveLeavesTheSourceEmpty) {
+  Fd first(::dup(0));
+  const Fd second = std::move(first);
+  EXPECT_FALSE(first.valid());
+  EXPECT_TRUE(second.valid());
+}
+
+TEST(FakeWorld, GathersBroadcastsAndDelivers) {
+  test::FakeWorld world(4);
+  test::runRanks(4, [&](int rank) {
+    ControlChannel& channel = world.channel(rank);
+    std::array<int, 4> values{};
+    values[static_cast<std::size_t>(rank)] = rank * 10;
+    EXPECT_TRUE(allGatherValues<int>(channel, values).ok());
+    EXPECT_EQ(values, (std::array<int, 4>{0, 10, 20, 30}));
+    int word = rank == 2 ? 99 : 0;
+    EXPECT_TRUE(channel.broadcast(2, std::as_writable_bytes(std::span(&word, 1))).ok());
+    EXPECT_EQ(word, 99);
+    EXPECT_TRUE(channel.barrier().ok());
+  });
+}
+
+TEST(FakeWorld, MissingRankIsNamed) {
+  test::FakeWorld world(2, std::chrono::milliseconds(10));
+  test::expectLog("nothing came from rank 1");
+  EXPECT_EQ(world.channel(0).barrier().code(), ncclRemoteError);
+}
+
+TEST(FakeWorld, AbortEndsCalls) {
+  test::FakeWorld world(2);
+  world.abortAll(Status(ncclSystemError));
+  EXPECT_EQ(world.channel(0).barrier().code(), ncclSystemError);
+}
+
+}  // namespace
+}  // namespace tutti
