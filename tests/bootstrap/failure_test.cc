@@ -163,6 +163,7 @@ TEST(BootstrapFailure, KilledProcessIsNamedToAllSurvivorsWithinASecond) {
     ::_exit(joined.ok() ? 0 : 1);
   }
   std::atomic<int> told{0};
+  std::atomic<int> joinedRanks{0};
   runRanks(11, [&](int i) {
     const int rank = i < 5 ? i : i + 1;
     JoinOptions options = joinOptions(ids, rank, 12, settings);
@@ -172,7 +173,9 @@ TEST(BootstrapFailure, KilledProcessIsNamedToAllSurvivorsWithinASecond) {
       ++told;
     };
     auto joined = Bootstrap::join(options);
+    ++joinedRanks;
     ASSERT_TRUE(joined.ok());
+    while (joinedRanks < 11) std::this_thread::sleep_for(milliseconds(1));
     const auto start = SteadyClock::now();
     if (rank == 0) ::kill(child, SIGKILL);
     EXPECT_EQ(joined.value()->barrier().code(), ncclRemoteError);
