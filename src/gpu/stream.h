@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 
 #include "base/abort.h"
 #include "base/handle.h"
@@ -23,6 +24,10 @@ struct StreamTraits {
   static Type invalid() { return {}; }
   static void close(Type held);
 };
+
+/// Polls `query` until it says something other than "not ready"; the context must be current. See waitStream().
+Status pollDevice(const Device& device, const char* call, const Abort* abort, std::chrono::milliseconds bound,
+                  const std::function<CUresult()>& query);
 }  // namespace detail
 
 /// Owns a non-blocking stream. The device must outlive it. Thread-safe.

@@ -1,0 +1,39 @@
+#include "gpu/event.h"
+
+namespace tutti {
+
+void detail::EventTraits::close(Type held) {
+  const auto guard = held.device->enter();
+  if (guard.ok()) held.device->check(held.device->driver().cuEventDestroy(held.event), "cuEventDestroy").ignore();
+}
+
+Result<Event> Event::create(const Device& device) {
+  ASSIGN(const ContextGuard guard, device.enter());
+  CUevent event = nullptr;
+  TRY(device.check(device.driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate"));
+  return Event({&device, event});
+}
+
+Status Event::record(CUstream stream) {
+  return device().check(device().driver().cuEventRecord(get(), stream), "cuEventRecord");
+}
+
+Status Event::waitOn(CUstream stream) const {
+  return device().check(device().driver().cuStreamWaitEvent(stream, get(), CU_EVENT_WAIT_DEFAULT), "cuStreamWaitEvent");
+}
+
+Result<bool> Event::done() const {
+  ASSIGN(const ContextGuard guard, device().enter());
+  const CUresult result = device().driver().cuEventQuery(get());
+  if (result == CUDA_ERROR_NOT_READY) return false;
+  TRY(device().check(result, "cuEventQuery"));
+  return true;
+}
+
+Status Event::wait(const Abort* abort, std::chrono::milliseconds bound) const {
+  ASSIGN(const ContextGuard guard, device().enter());
+  return detail::pollDevice(device(), "cuEventQuery", abort, bound,
+                            [this] { return device().driver().cuEventQuery(get()); });
+}
+
+}  // namespace tutti

@@ -1,0 +1,116 @@
+#include "gpu/kernels.h"
+
+#include <filesystem>
+
+#include "base/log.h"
+#include "device/fatbins.h"
+#include "device/simt_host_abi.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kHostModule = "libtutti-kernels-host.so";
+constexpr const char* kHostFamily = "host";
+
+/// "tutti_AllReduce_Ring_Simple_Sum_f32" lives in family "AllReduce_Ring_Simple_f32": all but the operation.
+std::string familyOf(std::string_view kernelName) {
+  constexpr std::string_view kPrefix = "tutti_";
+  if (kernelName.starts_with(kPrefix)) kernelName.remove_prefix(kPrefix.size());
+  const std::size_t type = kernelName.rfind('_');
+  if (type == std::string_view::npos || type == 0) return std::string(kernelName);
+  const std::size_t op = kernelName.rfind('_', type - 1);
+  if (op == std::string_view::npos) return std::string(kernelName);
+  return std::string(kernelName.substr(0, op)) + std::string(kernelName.substr(type));
+}
+
+std::string besideThisLibrary() {
+  const std::string own = libraryPathOf(reinterpret_cast<const void*>(&besideThisLibrary));
+  return (std::filesystem::path(own).parent_path() / kHostModule).string();
+}
+
+}  // namespace
+
+void detail::ModuleTraits::close(Type held) {
+  const auto guard = held.device->enter();
+  if (guard.ok()) held.device->check(held.device->driver().cuModuleUnload(held.module), "cuModuleUnload").ignore();
+}
+
+Result<std::unique_ptr<KernelSet>> KernelSet::create(const Device& device, std::string hostModulePath) {
+  return std::unique_ptr<KernelSet>(new KernelSet(device, std::move(hostModulePath)));
+}
+
+Result<CUfunction> KernelSet::get(std::string_view kernelName) {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = functions_.find(kernelName); known != functions_.end()) return known->second;
+  ASSIGN(const ContextGuard guard, device_->enter());
+  ASSIGN(CUmodule const module, moduleFor(kernelName));
+  CUfunction function = nullptr;
+  const std::string name(kernelName);
+  const CUresult result = device_->driver().cuModuleGetFunction(&function, module, name.c_str());
+  if (result == CUDA_ERROR_NOT_FOUND) {
+    return fail(ncclInvalidUsage,
+                "This build of tutti has no kernel {}: rebuild it without -Donly_kernels, or choose another algorithm, "
+                "protocol, operation or type",
+                name);
+  }
+  TRY(checkCu(device_->driver(), result, CuCall{"cuModuleGetFunction", device_->ordinal(), 0, "kernel " + name}));
+  functions_.emplace(name, function);
+  return function;
+}
+
+Result<CUmodule> KernelSet::moduleFor(std::string_view kernelName) {
+  const std::string family = device_->driver().softGpu ? kHostFamily : familyOf(kernelName);
+  if (const auto known = modules_.find(family); known != modules_.end()) return known->second.get().module;
+  auto loaded = device_->driver().softGpu ? loadHostModule() : loadFatbin(kernelName);
+  if (loaded.ok()) modules_.emplace(family, Module({device_, loaded.value()}));
+  return loaded;
+}
+
+Result<CUmodule> KernelSet::loadHostModule() {
+  const std::string path = hostModulePath_.empty() ? besideThisLibrary() : hostModulePath_;
+  std::string why;
+  DlLibrary object = DlLibrary::open(path, &why);
+  if (!object.valid()) {
+    return fail(ncclSystemError,
+                "The software GPU needs tutti's kernels for the host, and {} cannot be loaded: {}. Keep {} beside "
+                "libnccl.so.2, or set TUTTI_KERNELS_PATH to its path",
+                path, why, kHostModule);
+  }
+  const auto kernels = object.function<const simt::HostKernelTable* (*)()>("tuttiHostKernels");
+  if (kernels == nullptr) {
+    return fail(ncclSystemError, "{} is not tutti's kernel module: it lacks tuttiHostKernels", path);
+  }
+  const simt::HostKernelTable* table = kernels();
+  if (table->abiVersion != simt::kHostAbiVersion) {
+    return fail(ncclSystemError, "{} has kernel interface {}, this library needs {}: install both from one build", path,
+                table->abiVersion, simt::kHostAbiVersion);
+  }
+  void* module = nullptr;
+  const auto result = static_cast<CUresult>(device_->driver().softgpuRegisterKernels(table, &module));
+  TRY(device_->check(result, "softgpuRegisterKernels"));
+  hostObject_ = std::move(object);
+  return static_cast<CUmodule>(module);
+}
+
+Result<CUmodule> KernelSet::loadFatbin(std::string_view kernelName) {
+  const std::string family = familyOf(kernelName);
+  const device::Fatbin* fatbin = device::findFatbin(family);
+  if (fatbin == nullptr) {
+    const bool none = device::embeddedFatbins().empty();
+    return fail(ncclInvalidUsage, "{} (kernel {} wanted on device {}). {}",
+                none ? "This library was built without GPU kernels" : "This library was built without this kernel",
+                kernelName, device_->ordinal(),
+                none ? "Build it where nvcc is installed, or run the program under softgpu-run"
+                     : "Rebuild it without -Donly_kernels");
+  }
+  CUmodule module = nullptr;
+  const CUresult result = device_->driver().cuModuleLoadData(&module, fatbin->begin);
+  const int capability = device_->facts().computeCapability;
+  TRY(checkCu(device_->driver(), result,
+              CuCall{"cuModuleLoadData", device_->ordinal(), 0,
+                     "kernels " + family + " (compute capability " + std::to_string(capability / 10) + "." +
+                         std::to_string(capability % 10) + ")"}));
+  return module;
+}
+
+}  // namespace tutti
