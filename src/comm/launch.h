@@ -1,6 +1,7 @@
 // Puts prepared kernels on the application's stream, one communicator's after the other.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string_view>

@@ -1,0 +1,157 @@
+#include "transport/p2p/p2p_endpoint.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <span>
+
+#include "base/log.h"
+
+namespace tutti::p2p {
+
+Result<std::unique_ptr<Endpoint>> P2pEndpoint::open(const Device& device, const LinkSpec& link, Side side) {
+  const std::size_t bytes = side == Side::Sender ? kSenderBytes : receiverLayout(link.slotBytes).bytes;
+  const std::string about = fmt::format("P2P channel {}, {}", link.channel, pairText(link.self, link.peer));
+  ASSIGN(DeviceBuffer own, DeviceBuffer::create(device, bytes, about));
+  std::unique_ptr<P2pEndpoint> endpoint(new P2pEndpoint(link, side, std::move(own)));
+  WireHandle& wire = endpoint->wire_;
+  wire.magic = kWireMagic;
+  wire.side = side;
+  wire.address = endpoint->own_.address();
+  wire.bytes = bytes;
+  wire.rank = link.self.rank;
+  wire.peerRank = link.peer.rank;
+  wire.channel = link.channel;
+  wire.slotBytes = link.slotBytes;
+  if (!sameProcess(link.self, link.peer)) {
+    ASSIGN(wire.ipc, IpcMemory::exportHandle(endpoint->own_));
+  }
+  return std::unique_ptr<Endpoint>(std::move(endpoint));
+}
+
+ConnectHandle P2pEndpoint::handle() const {
+  ConnectHandle handle;
+  std::memcpy(handle.bytes.data(), &wire_, sizeof(wire_));
+  return handle;
+}
+
+Status P2pEndpoint::checkHandle(const WireHandle& peer) const {
+  if (peer.magic != kWireMagic || peer.side == side_ || peer.rank != link_.peer.rank ||
+      peer.peerRank != link_.self.rank || peer.channel != link_.channel) {
+    return fail(ncclInternalError,
+                "P2P handle does not belong to channel {} of {}: it is from rank {} for rank {}, channel {}; do all "
+                "ranks use the same library and settings?",
+                link_.channel, pairText(link_.self, link_.peer), peer.rank, peer.peerRank, peer.channel);
+  }
+  const std::uint64_t expected = side_ == Side::Sender ? layout_.bytes : kSenderBytes;
+  if (peer.slotBytes != link_.slotBytes || peer.bytes != expected) {
+    return fail(ncclInvalidUsage,
+                "Buffer sizes differ on channel {} of {}: set NCCL_BUFFSIZE, NCCL_LL_BUFFSIZE and NCCL_LL128_BUFFSIZE "
+                "alike on all ranks",
+                link_.channel, pairText(link_.self, link_.peer));
+  }
+  return {};
+}
+
+Status P2pEndpoint::connect(const ConnectHandle& peer) {
+  WireHandle wire;
+  std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
+  TRY(checkHandle(wire));
+  ASSIGN(peer_, PeerMemory::open(own_.device(), link_.self, link_.peer, wire));
+  return {};
+}
+
+Status P2pEndpoint::requireConnected(const char* what) const {
+  if (peer_.address() != 0) return {};
+  return fail(ncclInternalError, "{} before connect on P2P channel {} of {}", what, link_.channel,
+              pairText(link_.self, link_.peer));
+}
+
+std::uint64_t P2pEndpoint::pattern(int writer, int reader) const {
+  // Differs per writer, reader and channel, so that crossed mappings do not pass; never zero.
+  const std::uint64_t ranks = static_cast<std::uint64_t>(writer) << 32 | static_cast<std::uint32_t>(reader);
+  return (ranks * 0x9e3779b97f4a7c15ULL ^ (static_cast<std::uint64_t>(link_.channel) << 8)) | 1;
+}
+
+namespace {
+
+std::span<const std::byte> bytesOf(const std::uint64_t& value) { return std::as_bytes(std::span(&value, 1)); }
+
+/// Where the probe touches the slots of one protocol: their first and their last eight bytes.
+std::array<std::size_t, 2> probePoints(const ReceiverLayout& layout, const SlotBytes& slotBytes, std::size_t p) {
+  const std::size_t bytes = std::size_t{slotBytes[p]} * device::kSteps;
+  return {layout.slots[p], layout.slots[p] + bytes - sizeof(std::uint64_t)};
+}
+
+}  // namespace
+
+Status P2pEndpoint::writeSlots(std::uint64_t value) const {
+  for (std::size_t p = 0; p < link_.slotBytes.size(); ++p) {
+    if (link_.slotBytes[p] == 0) continue;
+    const std::uint64_t own = value + 2 * (p + 1);
+    for (const std::size_t point : probePoints(layout_, link_.slotBytes, p)) {
+      TRY(copyToDevice(own_.device(), peer_.address() + point, bytesOf(own)));
+    }
+  }
+  return {};
+}
+
+Status P2pEndpoint::probeWrite() {
+  TRY(requireConnected("probe"));
+  const std::uint64_t value = pattern(link_.self.rank, link_.peer.rank);
+  if (side_ == Side::Sender) TRY(writeSlots(value));
+  return copyToDevice(own_.device(), peer_.address() + kCounterOffset, bytesOf(value));
+}
+
+Result<bool> P2pEndpoint::checkAndClear(CUdeviceptr address, std::uint64_t expected) const {
+  std::uint64_t found = 0;
+  TRY(copyToHost(own_.device(), std::as_writable_bytes(std::span(&found, 1)), address));
+  TRY(zeroDevice(own_.device(), address, sizeof(found)));
+  return found == expected;
+}
+
+Result<bool> P2pEndpoint::checkSlots(std::uint64_t value) const {
+  bool good = true;
+  for (std::size_t p = 0; p < link_.slotBytes.size(); ++p) {
+    if (link_.slotBytes[p] == 0) continue;
+    for (const std::size_t point : probePoints(layout_, link_.slotBytes, p)) {
+      ASSIGN(const bool arrived, checkAndClear(own_.address() + point, value + 2 * (p + 1)));
+      good = good && arrived;
+    }
+  }
+  return good;
+}
+
+Result<bool> P2pEndpoint::probeCheck() {
+  TRY(requireConnected("probe"));
+  const std::uint64_t value = pattern(link_.peer.rank, link_.self.rank);
+  bool good = true;
+  if (side_ == Side::Receiver) {
+    ASSIGN(good, checkSlots(value));
+  }
+  ASSIGN(const bool counter, checkAndClear(own_.address() + kCounterOffset, value));
+  return good && counter;
+}
+
+device::ConnView P2pEndpoint::view() const {
+  const bool sends = side_ == Side::Sender;
+  std::byte* const own = own_.data();
+  std::byte* const peer = reinterpret_cast<std::byte*>(peer_.address());
+  std::byte* const receiver = sends ? peer : own;
+  std::byte* const sender = sends ? own : peer;
+  device::ConnView view{};
+  for (std::size_t p = 0; p < link_.slotBytes.size(); ++p) {
+    view.slotBytes[p] = link_.slotBytes[p];
+    view.slots[p] = link_.slotBytes[p] == 0 ? nullptr : receiver + layout_.slots[p];
+  }
+  view.tail = reinterpret_cast<std::uint64_t*>(receiver + kCounterOffset);
+  view.head = reinterpret_cast<std::uint64_t*>(sender + kCounterOffset);
+  view.step = reinterpret_cast<std::uint64_t*>(own + kStepOffset);
+  return view;
+}
+
+std::string_view P2pEndpoint::description() const {
+  return sameProcess(link_.self, link_.peer) ? "P2P/direct pointer" : "P2P/IPC";
+}
+
+}  // namespace tutti::p2p

@@ -1,0 +1,44 @@
+// One end of a P2P connection.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "base/status.h"
+#include "gpu/memory.h"
+#include "transport/p2p/p2p_layout.h"
+#include "transport/p2p/p2p_peer.h"
+#include "transport/transport.h"
+
+namespace tutti::p2p {
+
+/// Both sides: an allocation of our own, the peer's once connected, and what is written where. See transport.h.
+class P2pEndpoint final : public Endpoint {
+ public:
+  static Result<std::unique_ptr<Endpoint>> open(const Device& device, const LinkSpec& link, Side side);
+  ConnectHandle handle() const override;
+  Status connect(const ConnectHandle& peer) override;
+  Status probeWrite() override;
+  Result<bool> probeCheck() override;
+  device::ConnView view() const override;
+  std::string_view description() const override;
+
+ private:
+  P2pEndpoint(const LinkSpec& link, Side side, DeviceBuffer own)
+      : link_(link), side_(side), own_(std::move(own)), layout_(receiverLayout(link.slotBytes)) {}
+  Status checkHandle(const WireHandle& peer) const;
+  Status requireConnected(const char* what) const;
+  Status writeSlots(std::uint64_t pattern) const;
+  Result<bool> checkSlots(std::uint64_t pattern) const;
+  Result<bool> checkAndClear(CUdeviceptr address, std::uint64_t pattern) const;
+  std::uint64_t pattern(int writer, int reader) const;
+
+  LinkSpec link_;
+  Side side_;
+  DeviceBuffer own_;
+  ReceiverLayout layout_;
+  WireHandle wire_;
+  PeerMemory peer_;
+};
+
+}  // namespace tutti::p2p

@@ -1,0 +1,59 @@
+// Where things lie in the one allocation that each end of a P2P connection owns. Both ends compute it from slotBytes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <cuda.h>
+
+#include "device/work.h"
+#include "transport/transport.h"
+
+namespace tutti::p2p {
+
+using SlotBytes = std::array<std::uint32_t, device::kProtocols>;
+
+/// Counters lie 128 bytes apart so that the poller of one does not suffer from the writer of another.
+inline constexpr std::size_t kCounterOffset = 0;      ///< tail at the receiver, head at the sender
+inline constexpr std::size_t kStepOffset = 128;
+inline constexpr std::size_t kSenderBytes = 256;
+inline constexpr std::size_t kSlotAlignment = 512;
+
+/// Offsets in the receiver's allocation.
+struct ReceiverLayout {
+  std::array<std::size_t, device::kProtocols> slots{};
+  std::size_t bytes = 0;
+};
+
+constexpr ReceiverLayout receiverLayout(const SlotBytes& slotBytes) {
+  ReceiverLayout layout;
+  std::size_t end = kSenderBytes;
+  for (std::size_t p = 0; p < slotBytes.size(); ++p) {
+    if (slotBytes[p] == 0) continue;
+    layout.slots[p] = (end + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+    end = layout.slots[p] + std::size_t{slotBytes[p]} * device::kSteps;
+  }
+  layout.bytes = end;
+  return layout;
+}
+
+enum class Side : std::uint32_t { Sender = 1, Receiver = 2 };
+
+/// The contents of a ConnectHandle.
+struct WireHandle {
+  std::uint32_t magic = 0;
+  Side side = Side::Sender;
+  std::uint64_t address = 0;    ///< in the owner's process; used only within it
+  std::uint64_t bytes = 0;
+  std::int32_t rank = -1;       ///< the owner
+  std::int32_t peerRank = -1;   ///< whom the owner expects at the other end
+  std::int32_t channel = -1;
+  SlotBytes slotBytes{};
+  CUipcMemHandle ipc{};         ///< zero within one process
+};
+inline constexpr std::uint32_t kWireMagic = 0x70327031;
+static_assert(sizeof(WireHandle) <= sizeof(ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
+
+}  // namespace tutti::p2p

@@ -1,0 +1,36 @@
+// How this process gets at the memory of the rank at the other end.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "gpu/context.h"
+#include "gpu/ipc.h"
+#include "topo/peer_info.h"
+#include "transport/p2p/p2p_layout.h"
+
+namespace tutti::p2p {
+
+bool sameProcess(const PeerInfo& a, const PeerInfo& b);
+bool sameDevice(const PeerInfo& a, const PeerInfo& b);
+/// "rank 3 (host node7, device 1)".
+std::string rankText(const PeerInfo& info);
+/// "rank 3 (host node7, device 1) with rank 2 (host node7, device 0)", for messages about a connection.
+std::string pairText(const PeerInfo& self, const PeerInfo& peer);
+
+/// The peer's allocation as this process addresses it; owns the mapping where there is one.
+class PeerMemory {
+ public:
+  PeerMemory() = default;
+  /// Within one process: enables access between the devices. Across processes: maps the IPC handle.
+  static Result<PeerMemory> open(const Device& device, const PeerInfo& self, const PeerInfo& peer,
+                                 const WireHandle& handle);
+  CUdeviceptr address() const { return address_; }
+
+ private:
+  CUdeviceptr address_ = 0;
+  std::optional<IpcMemory> mapping_;
+};
+
+}  // namespace tutti::p2p
