@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""The benchmarks run in one process, in threads and in processes, print the known columns, and find nothing wrong."""
+import json
+import tempfile
+
+from support import BUILD, check, main, run
+
+BENCH = BUILD / "bench"
+WAYS = {"gpus": ["-g", "8"], "threads": ["-t", "4", "-g", "2"], "processes": ["-p", "4"]}
+
+
+def every_way_of_running_is_correct():
+    for way, options in WAYS.items():
+        said = run(8, BENCH / "all_reduce_perf", "-b", "8", "-e", "4M", "-f", "8", "-n", "2", "-w", "1", *options, seconds=300)
+        check("# Out of bounds values : 0 OK" in said, f"{way}: {said}")
+        check("algbw   busbw #wrong" in " ".join(said.split("  ")) or "busbw" in said, f"{way}: no columns: {said}")
+
+
+def every_collective_is_correct():
+    for name in ("all_gather", "reduce_scatter", "broadcast", "reduce", "sendrecv"):
+        said = run(4, BENCH / f"{name}_perf", "-b", "8", "-e", "1M", "-f", "32", "-g", "4", "-n", "2", "-w", "1", "-r", "0")
+        check("# Out of bounds values : 0 OK" in said, f"{name}: {said}")
+
+
+def random_schedules_change_nothing():
+    for seed in range(1, 21):
+        way = list(WAYS.values())[seed % 3]
+        said = run(8, BENCH / "all_reduce_perf", "-b", "8", "-e", "1M", "-f", "32", "-n", "1", "-w", "0", *way,
+                   seconds=300, SOFTGPU_SCHEDULE=f"random:{seed}")
+        check("# Out of bounds values : 0 OK" in said, f"seed {seed}: {said}")
+
+
+def several_ranks_share_one_device():
+    said = run(1, BENCH / "all_reduce_perf", "-b", "8", "-e", "256K", "-f", "32", "-n", "2", "-w", "1", "-t", "2", "-g", "2")
+    check("# Out of bounds values : 0 OK" in said, said)
+    said = run(1, BENCH / "all_reduce_perf", "-b", "8", "-e", "256K", "-f", "32", "-n", "2", "-w", "1", "-p", "2")
+    check("# Out of bounds values : 0 OK" in said, said)
+
+
+def json_holds_the_figures():
+    with tempfile.NamedTemporaryFile() as file:
+        run(2, BENCH / "all_reduce_perf", "-b", "1K", "-e", "4K", "-f", "2", "-g", "2", "-n", "2", "--json", file.name)
+        figures = json.load(open(file.name))
+    check(figures["wrong"] == 0 and [r["bytes"] for r in figures["results"]] == [1024, 2048, 4096], figures)
+    check(all(r["out_of_place"]["time_us"] > 0 for r in figures["results"]), figures)
+
+
+def bad_options_are_refused():
+    from support import Failure
+    for options in (["-b", "many"], ["-d", "float99"], ["-o", "xor"], ["-r", "7"]):
+        try:
+            run(1, BENCH / "broadcast_perf", *options)
+        except Failure:
+            continue
+        check(False, f"{options} was accepted")
+
+
+if __name__ == "__main__":
+    main(every_way_of_running_is_correct, every_collective_is_correct, random_schedules_change_nothing,
+         several_ranks_share_one_device, json_holds_the_figures, bad_options_are_refused)

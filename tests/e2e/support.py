@@ -1,0 +1,101 @@
+"""What the end-to-end tests share: where things are, how to start programs on the software GPU, bounded waits."""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = pathlib.Path(os.environ["TUTTI_BUILD"])
+SOURCE = pathlib.Path(os.environ["TUTTI_SOURCE"])
+RUN = [str(BUILD / "softgpu-run")]
+LIBRARY = BUILD / "src"
+SKIP = 77
+
+
+class Failure(Exception):
+    pass
+
+
+def check(condition, message):
+    if not condition:
+        raise Failure(message)
+
+
+def environment(**extra):
+    env = dict(os.environ)
+    for name in [n for n in env if n.startswith(("NCCL_", "TUTTI_", "SOFTGPU_")) and n not in ("TUTTI_BUILD", "TUTTI_SOURCE")]:
+        del env[name]
+    env["LD_LIBRARY_PATH"] = str(LIBRARY)
+    env.update({k: str(v) for k, v in extra.items()})
+    return env
+
+
+class Process:
+    """A program on the software GPU whose output is kept; always ended by close()."""
+
+    def __init__(self, devices, command, **env):
+        self.log = tempfile.TemporaryFile("w+")
+        self.child = subprocess.Popen(RUN + ["-n", str(devices)] + [str(c) for c in command], stdout=self.log,
+                                      stderr=subprocess.STDOUT, env=environment(**env), start_new_session=True)
+
+    @property
+    def pid(self):
+        return self.child.pid
+
+    def output(self):
+        self.log.flush()
+        with open(f"/proc/self/fd/{self.log.fileno()}") as copy:
+            return copy.read()
+
+    def wait_for(self, text, seconds=60):
+        deadline = time.monotonic() + seconds
+        while text not in self.output():
+            check(self.child.poll() is None or text in self.output(), f"ended with {self.child.poll()} before saying {text!r}:\n{self.output()}")
+            check(time.monotonic() < deadline, f"did not say {text!r} within {seconds} s:\n{self.output()}")
+            time.sleep(0.02)
+
+    def wait(self, seconds=60):
+        try:
+            return self.child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"still running after {seconds} s:\n{self.output()}") from None
+
+    def kill(self, number=signal.SIGKILL):
+        os.killpg(self.child.pid, number)
+
+    def close(self):
+        if self.child.poll() is None:
+            self.kill()
+            self.child.wait()
+
+
+def run(devices, *command, seconds=120, **env):
+    """Runs to the end; fails unless it exits with 0. Returns its output."""
+    process = Process(devices, command, **env)
+    try:
+        code = process.wait(seconds)
+        check(code == 0, f"{' '.join(str(c) for c in command)} ended with {code}:\n{process.output()[-4000:]}")
+        return process.output()
+    finally:
+        process.close()
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def main(*tests):
+    """Runs every test function; the exit code is what Meson expects."""
+    for test in tests:
+        started = time.monotonic()
+        try:
+            test()
+        except Failure as failure:
+            print(f"FAILED {test.__name__}: {failure}")
+            sys.exit(1)
+        print(f"ok {test.__name__} ({time.monotonic() - started:.1f} s)")
