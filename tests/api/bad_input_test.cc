@@ -1,0 +1,172 @@
+// Bad arguments against the built library: each row is a call, the code it must return and words its text must have.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "nccl_device.h"
+
+namespace {
+
+struct Row {
+  std::string name;
+  std::function<ncclResult_t(ncclComm_t)> call;
+  ncclResult_t code = ncclSuccess;
+  std::string text;  ///< part of ncclGetLastError(), "" where the call succeeds
+};
+std::ostream& operator<<(std::ostream& out, const Row& row) { return out << row.name; }
+
+std::string rowName(const testing::TestParamInfo<Row>& info) { return info.param.name; }
+
+void check(const Row& row, ncclComm_t comm) {
+  EXPECT_EQ(row.call(comm), row.code) << ncclGetLastError(nullptr);
+  if (row.text.empty()) return;
+  EXPECT_NE(std::string(ncclGetLastError(nullptr)).find(row.text), std::string::npos)
+      << "text is: " << ncclGetLastError(nullptr);
+}
+
+constexpr auto kBadType = static_cast<ncclDataType_t>(12);
+constexpr auto kNegativeType = static_cast<ncclDataType_t>(-1);
+constexpr auto kUnknownOp = static_cast<ncclRedOp_t>(1234);
+constexpr auto kNegativeOp = static_cast<ncclRedOp_t>(-1);
+float* const kData = nullptr;
+
+std::vector<Row> rowsWithoutCommunicator() {
+  static int number;
+  static ncclResult_t result;
+  static ncclParamHandle_t handle;
+  static const char* text;
+  return {
+      {"VersionNull", [](ncclComm_t) { return ncclGetVersion(nullptr); }, ncclInvalidArgument, "GetVersion"},
+      {"UniqueIdNull", [](ncclComm_t) { return ncclGetUniqueId(nullptr); }, ncclInvalidArgument, "GetUniqueId"},
+      {"CountOfNull", [](ncclComm_t) { return ncclCommCount(nullptr, &number); }, ncclInvalidArgument,
+       "CommCount : comm argument is NULL"},
+      {"RankOfNull", [](ncclComm_t) { return ncclCommUserRank(nullptr, &number); }, ncclInvalidArgument,
+       "CommUserRank : comm argument is NULL"},
+      {"DeviceOfNull", [](ncclComm_t) { return ncclCommCuDevice(nullptr, &number); }, ncclInvalidArgument,
+       "CommCuDevice : comm argument is NULL"},
+      {"AsyncErrorOfNull", [](ncclComm_t) { return ncclCommGetAsyncError(nullptr, &result); }, ncclInvalidArgument,
+       "ncclGetAsyncError : comm argument is NULL"},
+      {"AllReduceNull", [](ncclComm_t) { return ncclAllReduce(0, kData, 1, ncclFloat, ncclSum, nullptr, nullptr); },
+       ncclInvalidArgument, "AllReduce : comm argument is NULL"},
+      {"SendNull", [](ncclComm_t) { return ncclSend(0, 1, ncclFloat, 0, nullptr, nullptr); }, ncclInvalidArgument,
+       "Send : comm argument is NULL"},
+      {"SplitNull", [](ncclComm_t) { return ncclCommSplit(nullptr, 0, 0, nullptr, nullptr); }, ncclInvalidArgument,
+       "CommSplit : comm argument is NULL"},
+      {"DestroyNull", [](ncclComm_t) { return ncclCommDestroy(nullptr); }, ncclSuccess, ""},
+      {"AbortNull", [](ncclComm_t) { return ncclCommAbort(nullptr); }, ncclSuccess, ""},
+      {"FinalizeNull", [](ncclComm_t) { return ncclCommFinalize(nullptr); }, ncclSuccess, ""},
+      {"RevokeNullWithBadFlags", [](ncclComm_t) { return ncclCommRevoke(nullptr, 77); }, ncclSuccess, ""},
+      {"DeregisterNullHandle", [](ncclComm_t) { return ncclCommDeregister(nullptr, nullptr); }, ncclSuccess, ""},
+      {"GroupEndAlone", [](ncclComm_t) { return ncclGroupEnd(); }, ncclInvalidUsage,
+       "ncclGroupEnd: not in a group call."},
+      {"ScalableNoIds", [](ncclComm_t) { return ncclCommInitRankScalable(nullptr, 2, 0, 0, nullptr, nullptr); },
+       ncclInvalidArgument, "unique ids"},
+      {"DestroyBuiltInOp", [](ncclComm_t) { return ncclRedOpDestroy(ncclSum, nullptr); }, ncclInvalidArgument,
+       "built in"},
+      {"DestroyNegativeOp", [](ncclComm_t) { return ncclRedOpDestroy(kNegativeOp, nullptr); }, ncclInvalidArgument,
+       "invalid reduction operation"},
+      {"DestroyOpNullComm", [](ncclComm_t) { return ncclRedOpDestroy(kUnknownOp, nullptr); }, ncclInvalidArgument,
+       "comm argument is NULL"},
+      {"ParamUnknown", [](ncclComm_t) { return ncclParamBind(&handle, "NCCL_NO_SUCH"); }, ncclInvalidArgument,
+       "NCCL_NO_SUCH"},
+      {"ParamNullKey", [](ncclComm_t) { return ncclParamBind(&handle, nullptr); }, ncclInvalidArgument, "key"},
+      {"ParamWrongType",
+       [](ncclComm_t) {
+         return ncclParamBind(&handle, "NCCL_SET_THREAD_NAME") ? ncclInternalError : ncclParamGetStr(handle, &text);
+       },
+       ncclInvalidArgument, "NCCL_SET_THREAD_NAME"},
+  };
+}
+
+class BadInputAlone : public testing::TestWithParam<Row> {};
+TEST_P(BadInputAlone, GivesCodeAndText) { check(GetParam(), nullptr); }
+INSTANTIATE_TEST_SUITE_P(Table, BadInputAlone, testing::ValuesIn(rowsWithoutCommunicator()), rowName);
+
+std::vector<Row> rowsWithCommunicator() {
+  static int list[] = {0};
+  static ncclComm_t child;
+  static ncclWindow_t window;
+  static ncclWaitSignalDesc_t noSignals{0, 0, 0, 0};
+  const auto reduce = [](ncclDataType_t type, ncclRedOp_t op, int root, std::size_t count) {
+    return [=](ncclComm_t comm) { return ncclReduce(kData, kData, count, type, op, root, comm, nullptr); };
+  };
+  return {
+      {"RootNegative", reduce(ncclFloat, ncclSum, -1, 1), ncclInvalidArgument, "Reduce : invalid root -1"},
+      {"RootTooLarge", reduce(ncclFloat, ncclSum, 2, 1), ncclInvalidArgument, "Reduce : invalid root 2"},
+      {"TypeTooLarge", reduce(kBadType, ncclSum, 0, 1), ncclInvalidArgument, "Reduce : invalid type 12"},
+      {"TypeNegative", reduce(kNegativeType, ncclSum, 0, 1), ncclInvalidArgument, "Reduce : invalid type -1"},
+      {"OpNegative", reduce(ncclFloat, kNegativeOp, 0, 1), ncclInvalidArgument, "invalid reduction operation"},
+      {"OpUnknown", reduce(ncclFloat, kUnknownOp, 0, 1), ncclInvalidArgument,
+       "reduction operation 1234 unknown to this communicator"},
+      {"RootBeforeType", reduce(kBadType, ncclSum, 9, 1), ncclInvalidArgument, "invalid root 9"},
+      {"TypeBeforeOp", reduce(kBadType, kUnknownOp, 0, 1), ncclInvalidArgument, "invalid type 12"},
+      {"NoElementsStillCheckTheRoot", reduce(ncclFloat, ncclSum, 5, 0), ncclInvalidArgument, "invalid root 5"},
+      {"NoElementsIsFine", reduce(ncclFloat, ncclSum, 0, 0), ncclSuccess, ""},
+      {"PeerTooLarge", [](ncclComm_t c) { return ncclSend(kData, 1, ncclFloat, 2, c, nullptr); }, ncclInvalidArgument,
+       "Send : invalid root 2"},
+      {"CountNull", [](ncclComm_t c) { return ncclCommCount(c, nullptr); }, ncclInvalidArgument,
+       "count argument is NULL"},
+      {"RevokeBadFlags", [](ncclComm_t c) { return ncclCommRevoke(c, 1); }, ncclInvalidArgument, "flags"},
+      {"SplitNoOutput", [](ncclComm_t c) { return ncclCommSplit(c, 0, 0, nullptr, nullptr); }, ncclInvalidArgument,
+       "newcomm argument is NULL"},
+      {"ShrinkNoList", [](ncclComm_t c) { return ncclCommShrink(c, nullptr, 1, &child, nullptr, 0); },
+       ncclInvalidArgument, "excludeRanksList argument is NULL"},
+      {"ShrinkOneself", [](ncclComm_t c) { return ncclCommShrink(c, list, 1, &child, nullptr, 0); },
+       ncclInvalidArgument, "rank 0 is in the list"},
+      {"WindowWithoutBuffer", [](ncclComm_t c) { return ncclCommWindowRegister(c, nullptr, 8, &window, 0); },
+       ncclInvalidArgument, "buff argument is NULL"},
+      {"DeregisterUnknown", [](ncclComm_t c) { return ncclCommDeregister(c, list); }, ncclInvalidUsage,
+       "Deregister: Could not find handle"},
+      {"WaitForNothing", [](ncclComm_t c) { return ncclWaitSignal(1, &noSignals, c, nullptr); }, ncclInvalidArgument,
+       "waits for 0 signals"},
+      {"DestroyUnknownOp", [](ncclComm_t c) { return ncclRedOpDestroy(kUnknownOp, c); }, ncclInvalidArgument, ""},
+  };
+}
+
+/// Two ranks in this process; the rows use rank 0, none of them needs the other's help.
+class BadInput : public testing::TestWithParam<Row> {
+ protected:
+  void SetUp() override {
+    const ncclResult_t result = ncclCommInitAll(comms_, 2, nullptr);
+    if (result == ncclUnhandledCudaError) GTEST_SKIP() << "two devices needed: " << ncclGetLastError(nullptr);
+    ASSERT_EQ(result, ncclSuccess) << ncclGetLastError(nullptr);
+  }
+  void TearDown() override {
+    for (ncclComm_t comm : comms_) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  }
+  ncclComm_t comms_[2] = {};
+};
+TEST_P(BadInput, GivesCodeAndText) { check(GetParam(), comms_[0]); }
+INSTANTIATE_TEST_SUITE_P(Table, BadInput, testing::ValuesIn(rowsWithCommunicator()), rowName);
+
+TEST(NotBuiltYet, SaysSoByName) {
+  ncclLLA2AHandle_t handle;
+  ncclDevResourceRequirements_t requirements;
+  EXPECT_EQ(ncclLLA2ACreateRequirement(1, 1, &handle, &requirements), ncclInvalidUsage);
+  EXPECT_NE(std::string(ncclGetLastError(nullptr)).find("tutti does not support ncclLLA2ACreateRequirement yet"),
+            std::string::npos);
+}
+
+TEST(Group, ErrorOfACallIsRepeatedByTheOutermostEnd) {
+  EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+  EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+  EXPECT_EQ(ncclAllReduce(nullptr, nullptr, 1, ncclFloat, ncclSum, nullptr, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclSuccess) << "an inner end does nothing";
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+  EXPECT_EQ(ncclGroupEnd(), ncclSuccess) << "the error is forgotten";
+}
+
+TEST(Info, VersionAndTextsAreTheInterfaces) {
+  int version = 0;
+  EXPECT_EQ(ncclGetVersion(&version), ncclSuccess);
+  EXPECT_EQ(version, 23007);
+  EXPECT_STREQ(ncclGetErrorString(ncclSuccess), "no error");
+  EXPECT_STREQ(ncclGetErrorString(ncclTimeout), "timeout");
+  EXPECT_STREQ(ncclGetErrorString(static_cast<ncclResult_t>(77)), "unknown result code");
+}
+
+}  // namespace
