@@ -119,4 +119,13 @@ Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline) const {
   }
 }
 
+Status connectRing(const ConnectContext& context, ChannelSet& channels) {
+  if (context.control.size() == 1) return {};
+  const LinkRequest wishes[] = {{channels.ringNext(), Direction::Send, channels.channels()},
+                                {channels.ringPrev(), Direction::Recv, channels.channels()}};
+  ASSIGN(auto links, connectLinks(context, wishes));
+  for (OpenLink& link : links) TRY(channels.add(std::move(link)));
+  return {};
+}
+
 }  // namespace tutti

@@ -61,4 +61,7 @@ class ChannelSet {
   DeviceBuffer table_;
 };
 
+/// Collective: opens the connections to both neighbours in the ring.
+Status connectRing(const ConnectContext& context, ChannelSet& channels);
+
 }  // namespace tutti

@@ -1,6 +1,8 @@
 #include "comm/communicator.h"
 
 #include "base/host.h"
+#include <fmt/format.h>
+
 #include "base/log.h"
 
 namespace tutti {

@@ -79,14 +79,14 @@ struct CommProgress {
 struct ncclComm {
   static constexpr std::uint64_t kMagic = 0x0280028002800280ULL;
 
-  ncclComm(tutti::CommIdentity who, tutti::Config settings, const tutti::Runtime& process)
-      : identity(std::move(who)), config(std::move(settings)), runtime(process),
+  ncclComm(tutti::CommIdentity who, tutti::Config settings, tutti::Runtime process)
+      : identity(std::move(who)), config(std::move(settings)), runtime(std::move(process)),
         redOps(reinterpret_cast<std::uintptr_t>(this)) {}
 
   std::uint64_t magicFirst = kMagic;
   const tutti::CommIdentity identity;
   const tutti::Config config;
-  const tutti::Runtime& runtime;      ///< settings and driver of the process
+  const tutti::Runtime runtime;       ///< what the environment said when it was made
   tutti::Abort abort;
   tutti::CallGate gate;
   tutti::RedOpTable redOps;

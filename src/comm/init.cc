@@ -4,6 +4,8 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include <fmt/format.h>
+
 #include "base/log.h"
 #include "comm/stages.h"
 

@@ -6,6 +6,8 @@
 
 #include "base/hash.h"
 #include "base/host.h"
+#include <fmt/format.h>
+
 #include "base/log.h"
 
 namespace tutti {
@@ -106,15 +108,6 @@ Result<int> agreeOnChannels(ControlChannel& control, int wish) {
   wishes[static_cast<std::size_t>(control.rank())] = wish;
   TRY(allGatherValues(control, std::span(wishes)));
   return *std::min_element(wishes.begin(), wishes.end());
-}
-
-Status connectRing(const ConnectContext& context, ChannelSet& channels) {
-  if (context.control.size() == 1) return {};
-  const LinkRequest wishes[] = {{channels.ringNext(), Direction::Send, channels.channels()},
-                                {channels.ringPrev(), Direction::Recv, channels.channels()}};
-  ASSIGN(auto links, connectLinks(context, wishes));
-  for (OpenLink& link : links) TRY(channels.add(std::move(link)));
-  return {};
 }
 
 }  // namespace tutti

@@ -3,14 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "base/control_channel.h"
 #include "base/status.h"
-#include "comm/channels.h"
 #include "comm/config.h"
-#include "comm/connect.h"
 #include "comm/plan.h"
 #include "comm/runtime.h"
 #include "gpu/context.h"
@@ -36,8 +33,5 @@ std::uint32_t slotBytesFor(const device::Policy& policy, const Runtime& runtime)
 
 /// The numbers that suit the world the kernels run in.
 const device::Policy& policyFor(const Driver& driver);
-
-/// Collective: opens the connections to both neighbours in the ring.
-Status connectRing(const ConnectContext& context, ChannelSet& channels);
 
 }  // namespace tutti

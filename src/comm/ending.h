@@ -1,0 +1,19 @@
+// The end of a communicator: waiting for what is under way, taking leave of the peers, freeing.
+#pragma once
+
+#include "comm/communicator.h"
+
+namespace tutti {
+
+/// Waits until this rank's operations are over and peers have taken what was sent to them. Leaves early when the
+/// communicator fails. Does nothing for a communicator that never came up.
+Status flushComm(ncclComm& comm);
+
+/// Frees everything, whatever state the communicator is in. Nobody may be inside it any more. If kernels do not leave in
+/// time, their memory stays allocated and a warning says so.
+void releaseComm(ncclComm* comm, std::string_view how);
+
+/// Raises the abort, waits for the threads inside to leave, releases.
+Status abortAndRelease(ncclComm* comm);
+
+}  // namespace tutti

@@ -1,0 +1,74 @@
+#include "comm/execute.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+
+#include "base/log.h"
+#include "comm/init.h"
+#include "device/kernel_name.h"
+
+namespace tutti {
+
+namespace {
+
+device::KernelArgs argsOf(const PlannedLaunch& launch, const device::CommView* view) {
+  device::KernelArgs args;
+  std::memset(&args, 0, sizeof(args));
+  args.comm = view;
+  args.nWorks = static_cast<std::uint32_t>(launch.nWorks());
+  args.firstChannel = launch.firstChannel;
+  if (launch.func == device::Func::SendRecv) {
+    std::copy(launch.messages.begin(), launch.messages.end(), args.p2p);
+  } else {
+    std::copy(launch.colls.begin(), launch.colls.end(), args.coll);
+  }
+  return args;
+}
+
+}  // namespace
+
+Result<PlannedComm> planComm(ncclComm& comm, std::span<const Op> ops) {
+  PlannedComm planned{&comm, {}};
+  ASSIGN(planned.plan, makePlan(comm.parts.planning, ops));
+  return planned;
+}
+
+std::vector<LinkRequest> missingLinks(const PlannedComm& planned) {
+  const ChannelSet& channels = *planned.comm->parts.channels;
+  std::vector<LinkRequest> missing;
+  for (const int peer : planned.plan.sendPeers) {
+    if (!channels.connected(peer, Direction::Send)) missing.push_back({peer, Direction::Send, channels.channels()});
+  }
+  for (const int peer : planned.plan.recvPeers) {
+    if (!channels.connected(peer, Direction::Recv)) missing.push_back({peer, Direction::Recv, channels.channels()});
+  }
+  return missing;
+}
+
+Status connectMissing(const PlannedComm& planned) {
+  ncclComm& comm = *planned.comm;
+  const std::vector<LinkRequest> missing = missingLinks(planned);
+  if (missing.empty()) return {};
+  ASSIGN(const ContextGuard context, comm.parts.device->device->enter());
+  ASSIGN(auto links, connectLinks(connectContext(comm), missing));
+  for (OpenLink& link : links) TRY(comm.parts.channels->add(std::move(link)));
+  return {};
+}
+
+Status launchPlanned(const PlannedComm& planned) {
+  CommParts& parts = planned.comm->parts;
+  ASSIGN(const ContextGuard context, parts.device->device->enter());
+  std::deque<device::KernelArgs> args;   // a deque: launches point into it
+  std::vector<PreparedLaunch> launches;
+  for (const PlannedLaunch& launch : planned.plan.launches) {
+    const std::string name = device::kernelName(launch.func, launch.algorithm, launch.protocol, launch.op, launch.type);
+    ASSIGN(const CUfunction function, parts.device->kernels->get(name));
+    args.push_back(argsOf(launch, parts.channels->view()));
+    launches.push_back({function, device::funcName(launch.func), launch.nChannels, launch.nThreads, &args.back()});
+  }
+  if (launches.empty()) return {};
+  return parts.launcher->launch(launches, planned.plan.streams);
+}
+
+}  // namespace tutti

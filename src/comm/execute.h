@@ -1,0 +1,30 @@
+// Carrying out one communicator's planned operations: connect what is missing, then launch.
+#pragma once
+
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/operations.h"
+#include "comm/plan.h"
+
+namespace tutti {
+
+/// One communicator's part of a group, planned.
+struct PlannedComm {
+  ncclComm* comm = nullptr;
+  Plan plan;
+};
+
+/// Plans; errors are the caller's mistakes and leave the communicator as it was.
+Result<PlannedComm> planComm(ncclComm& comm, std::span<const Op> ops);
+
+/// Peers that the plan exchanges messages with and that are not connected yet.
+std::vector<LinkRequest> missingLinks(const PlannedComm& planned);
+
+/// Opens them; waits for these peers to do the same.
+Status connectMissing(const PlannedComm& planned);
+
+/// Puts all kernels on the streams; never waits.
+Status launchPlanned(const PlannedComm& planned);
+
+}  // namespace tutti

@@ -1,0 +1,247 @@
+#include "comm/lifecycle.h"
+
+#include <vector>
+
+#include "base/hash.h"
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "comm/communicator.h"
+#include "comm/ending.h"
+#include "comm/group.h"
+#include "comm/group_work.h"
+#include "comm/init.h"
+#include "gpu/context.h"
+#include "gpu/driver.h"
+#include "gpu/vmm.h"
+
+namespace tutti {
+
+namespace {
+
+Status checkRequest(const InitRequest& request) {
+  if (request.nRanks < 1 || request.rank < 0 || request.rank >= request.nRanks) {
+    return fail(ncclInvalidArgument, "Invalid rank requested : {}/{} (ranks are 0..nranks-1)", request.rank,
+                request.nRanks);
+  }
+  if (request.ids.empty() || request.ids.size() > static_cast<std::size_t>(request.nRanks)) {
+    return fail(ncclInvalidArgument, "Invalid number of unique ids : {} for {} ranks (1..nranks)", request.ids.size(),
+                request.nRanks);
+  }
+  return {};
+}
+
+std::uint64_t hashOf(const ncclUniqueId& id) { return hashBytes(std::as_bytes(std::span(id.internal))); }
+
+/// Makes the object; nothing that could wait.
+Result<std::unique_ptr<ncclComm>> makeComm(const InitRequest& request, const Driver& driver, int device) {
+  Runtime runtime = currentRuntime();
+  ASSIGN(Config config, parseConfig(request.config, runtime.configOverrides));
+  ASSIGN(const DeviceFacts facts, readDeviceFacts(driver, device));
+  CommIdentity identity{request.rank, request.nRanks, device, facts.busId, hashOf(request.ids.front()),
+                        std::string(request.function)};
+  return std::make_unique<ncclComm>(std::move(identity), std::move(config), std::move(runtime));
+}
+
+/// The deferred part: now, at the group's end, or in the background.
+Result<Progress> startJob(ncclComm& comm, JobKind kind, std::function<Status()> body, bool wait) {
+  Job job{&comm, kind, std::move(body)};
+  if (GroupWork* group = openGroup()) {
+    TRY(group->add(std::move(job)));
+    return Progress::Done;
+  }
+  GroupWork alone;
+  alone.forceBlocking = wait;
+  TRY(alone.add(std::move(job)));
+  return runGroup(std::move(alone));
+}
+
+Result<Progress> initOnDevice(const InitRequest& request, const Driver& driver, int device) {
+  TRY(checkRequest(request));
+  ASSIGN(auto made, makeComm(request, driver, device));
+  if (GroupWork* group = openGroup()) TRY(group->admit(*made));
+  ncclComm* const comm = made.release();   // the application owns it from here on
+  *request.comm = comm;
+  std::vector<ncclUniqueId> ids(request.ids.begin(), request.ids.end());
+  Result<Progress> started = startJob(*comm, JobKind::Init, [comm, ids = std::move(ids)] { return runInit(*comm, ids); },
+                                      request.plain);
+  if (!started.ok() && request.plain && groupDepth() == 0) {
+    *request.comm = nullptr;
+    abortAndRelease(comm).ignore();
+  }
+  return started;
+}
+
+Status checkDevices(const Driver& driver, int nDevices, const int* devices) {
+  ASSIGN(const int available, deviceCount(driver));
+  if (nDevices < 0) return fail(ncclInvalidArgument, "Invalid device count requested : {}", nDevices);
+  std::vector<bool> used(static_cast<std::size_t>(available));
+  for (int i = 0; i < nDevices; ++i) {
+    const int device = devices != nullptr ? devices[i] : i;
+    if (device < 0 || device >= available) {
+      return fail(ncclInvalidArgument, "Invalid device requested : {} (this process sees {} devices)", device, available);
+    }
+    if (used[static_cast<std::size_t>(device)] && !currentRuntime().allowRanksOfOneDevice) {
+      return fail(ncclInvalidUsage, "Duplicate device {} in the list of ncclCommInitAll, and NCCL_MULTI_RANK_GPU_ENABLE "
+                  "is 0", device);
+    }
+    used[static_cast<std::size_t>(device)] = true;
+  }
+  return {};
+}
+
+/// After a failed group the application has no use for the objects: it only learns that init failed.
+void dropAll(std::vector<ncclComm_t>& comms) {
+  for (ncclComm_t comm : comms) {
+    if (comm != nullptr) abortAndRelease(comm).ignore();
+  }
+}
+
+}  // namespace
+
+Status startLibraryWithoutCuda() {
+  static_cast<void>(Params::process());
+  return {};
+}
+
+Status startLibrary() {
+  TRY(startLibraryWithoutCuda());
+  TRY(loadDriver());
+  return {};
+}
+
+Result<ncclUniqueId> makeUniqueId() {
+  TRY(startLibraryWithoutCuda());
+  return createUniqueId(currentRuntime().bootstrap);
+}
+
+Result<Progress> initRank(const InitRequest& request) {
+  TRY(startLibrary());
+  logVersion(request.rank == 0, versionText());
+  ASSIGN(const Driver* driver, loadDriver());
+  ASSIGN(const int device, currentDevice(*driver));
+  return initOnDevice(request, *driver, device);
+}
+
+Status initAll(ncclComm_t* comms, int nDevices, const int* devices) {
+  TRY(startLibrary());
+  logVersion(true, versionText());
+  ASSIGN(const Driver* driver, loadDriver());
+  TRY(checkDevices(*driver, nDevices, devices));
+  if (nDevices == 0) return {};
+  ASSIGN(const ncclUniqueId id, makeUniqueId());
+  std::vector<ncclComm_t> made(static_cast<std::size_t>(nDevices));
+  groupStart();
+  for (int i = 0; i < nDevices; ++i) {
+    const InitRequest request{&made[static_cast<std::size_t>(i)], nDevices, i, {&id, 1}, nullptr, "ncclCommInitAll", false};
+    latchGroupError(initOnDevice(request, *driver, devices != nullptr ? devices[i] : i).status());
+  }
+  const Status ended = groupEnd().status();
+  if (!ended.ok()) {
+    dropAll(made);
+    return ended;
+  }
+  std::copy(made.begin(), made.end(), comms);
+  return {};
+}
+
+Status checkComm(ncclComm_t comm, std::string_view label) {
+  if (comm == nullptr) return fail(ncclInvalidArgument, "{} : comm argument is NULL", label);
+  if (comm->magicFirst != ncclComm::kMagic || comm->magicLast != ncclComm::kMagic) {
+    return fail(ncclInvalidArgument, "Error: corrupted comm object detected ({}): the handle was destroyed before, or its "
+                "memory was overwritten", label);
+  }
+  return {};
+}
+
+Status checkReady(ncclComm& comm, std::string_view label) {
+  switch (commAsyncError(comm)) {
+    case ncclSuccess: break;
+    case ncclInProgress:
+      return fail(ncclInvalidArgument, "{} : attempt to use communicator {} before the previous operation returned "
+                  "ncclSuccess", label, fmt::ptr(&comm));
+    case ncclUnhandledCudaError:
+    case ncclSystemError:
+    case ncclInternalError:
+    case ncclInvalidArgument:
+    case ncclInvalidUsage:
+    case ncclRemoteError:
+    case ncclTimeout:
+    case ncclNumResults: return comm.abort.status();
+  }
+  if (comm.progress.finalized.load()) {
+    return fail(ncclInvalidUsage, "{} : the communicator was finalized; only ncclCommDestroy may follow", label);
+  }
+  return {};
+}
+
+int commCount(const ncclComm& comm) { return comm.identity.nRanks; }
+int commUserRank(const ncclComm& comm) { return comm.identity.rank; }
+int commCuDevice(const ncclComm& comm) { return comm.identity.cudaDevice; }
+
+ncclResult_t commAsyncError(ncclComm& comm) {
+  const std::lock_guard lock(comm.progress.mutex);
+  if (comm.progress.task) {
+    if (!comm.progress.task->done()) return ncclInProgress;
+    comm.progress.task->wait().ignore();   // ended: joins without waiting
+    comm.progress.task.reset();
+  }
+  if (comm.progress.starting.load(std::memory_order_acquire) && !comm.abort.raised()) return ncclInProgress;
+  return comm.abort.status().code();
+}
+
+Result<Progress> finalizeComm(ncclComm& comm) {
+  if (comm.progress.finalized.exchange(true)) {
+    return fail(ncclInvalidArgument, "CommFinalize : the communicator was finalized before");
+  }
+  return startJob(comm, JobKind::Finalize, [&comm] {
+    const CallGate::Pass pass(comm.gate);
+    return flushComm(comm);
+  }, false);
+}
+
+Result<Progress> destroyComm(ncclComm* comm) {
+  return startJob(*comm, JobKind::End, [comm] {
+    std::shared_ptr<BackgroundTask> task;
+    {
+      const std::lock_guard lock(comm->progress.mutex);
+      task = comm->progress.task;
+    }
+    if (task) task->wait().ignore();
+    task.reset();
+    if (comm->abort.raised()) return abortAndRelease(comm);
+    if (const Status flushed = flushComm(*comm); !flushed.ok()) {
+      abortAndRelease(comm).ignore();
+      return flushed;
+    }
+    releaseComm(comm, "Destroy");
+    return Status();
+  }, true);
+}
+
+Result<Progress> abortComm(ncclComm* comm) {
+  return startJob(*comm, JobKind::End, [comm] { return abortAndRelease(comm); }, true);
+}
+
+Result<ncclRedOp_t> createPreMulSum(ncclComm& comm, const void* scalar, ncclDataType_t type,
+                                    ncclScalarResidence_t residence) {
+  return comm.redOps.create(scalar, type, residence);
+}
+
+Status destroyRedOp(ncclComm& comm, ncclRedOp_t op) { return comm.redOps.destroy(op); }
+
+bool redOpExists(const ncclComm& comm, ncclRedOp_t op) { return comm.redOps.exists(op); }
+
+Status memAlloc(void** pointer, std::size_t bytes) {
+  ASSIGN(const Driver* driver, loadDriver());
+  ASSIGN(const int device, currentDevice(*driver));
+  ASSIGN(*pointer, allocateShared(*driver, device, bytes, currentRuntime().allowVmm));
+  return {};
+}
+
+Status memFree(void* pointer) {
+  ASSIGN(const Driver* driver, loadDriver());
+  return freeShared(*driver, pointer, currentRuntime().allowVmm);
+}
+
+}  // namespace tutti

@@ -1,0 +1,40 @@
+#include "comm/background.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace tutti {
+namespace {
+
+TEST(BackgroundTask, ReportsItsStatus) {
+  auto task = BackgroundTask::start([] { return Status(ncclRemoteError); });
+  ASSERT_TRUE(task.ok());
+  EXPECT_EQ(task.value()->wait().code(), ncclRemoteError);
+  EXPECT_TRUE(task.value()->done());
+}
+
+TEST(BackgroundTask, IsNotDoneBeforeItsBodyIs) {
+  std::atomic<bool> go{false};
+  auto task = BackgroundTask::start([&go] {
+    while (!go) std::this_thread::yield();
+    return Status();
+  });
+  ASSERT_TRUE(task.ok());
+  EXPECT_FALSE(task.value()->done());
+  go = true;
+  EXPECT_TRUE(task.value()->wait().ok());
+}
+
+TEST(CallGate, KnowsWhetherSomebodyIsInside) {
+  CallGate gate;
+  EXPECT_TRUE(gate.awaitEmpty(Deadline::in(milliseconds(0))));
+  {
+    const CallGate::Pass pass(gate);
+    EXPECT_FALSE(gate.awaitEmpty(Deadline::in(milliseconds(1))));
+  }
+  EXPECT_TRUE(gate.awaitEmpty(Deadline::in(milliseconds(0))));
+}
+
+}  // namespace
+}  // namespace tutti
