@@ -1,0 +1,141 @@
+#include "softgpu/core/block.h"
+
+#include <utility>
+
+namespace tutti::softgpu {
+
+const simt::HostOps Block::kOps = {Block::barrier, Block::warpSync, Block::shuffle,
+                                   Block::ballot,  Block::pause,    Block::trap};
+
+Block::Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stacks)
+    : kernel_(kernel), stacks_(stacks), fibers_(kernel.threads), warps_((kernel.threads + 31) / 32) {
+  const std::size_t sharedBytes = std::size_t{kernel.kernel->staticSharedBytes} + kernel.dynamicSharedBytes;
+  shared_.resize(sharedBytes / sizeof(std::max_align_t) + 1);
+  runnable_.reserve(fibers_.size());
+  paused_.reserve(fibers_.size());
+  for (std::uint32_t i = 0; i < kernel.threads; ++i) {
+    Fiber& fiber = fibers_[i];
+    const Stack stack = stacks_.take();
+    if (stack.lowest == nullptr) return;
+    fiber.block = this;
+    fiber.thread = {&kOps, shared_.data(), i, kernel.threads, index, kernel.blocks, &fiber};
+    fiber.context.start(stack, run, &fiber);
+    runnable_.push_back(&fiber);
+    warps_[i / 32].alive++;
+  }
+  ready_ = true;
+}
+
+Block::~Block() {
+  for (auto fiber = fibers_.rbegin(); fiber != fibers_.rend(); ++fiber) {
+    if (fiber->context.stack().lowest != nullptr) stacks_.give(fiber->context.stack());
+  }
+}
+
+void Block::run(void* argument) {
+  Fiber& fiber = *static_cast<Fiber*>(argument);
+  Block& block = *fiber.block;
+  block.kernel_.kernel->entry(&fiber.thread, block.kernel_.params->data());
+  block.threadEnded(fiber);
+  fiber.context.leaveForGood(block.scheduler_);
+}
+
+bool Block::runPass(Random* random) {
+  progressed_ = false;
+  runnable_.insert(runnable_.end(), paused_.begin(), paused_.end());
+  paused_.clear();
+  for (std::size_t next = 0; next < runnable_.size(); ++next) {
+    if (random != nullptr) std::swap(runnable_[next], runnable_[next + random->below(runnable_.size() - next)]);
+    runnable_[next]->context.enter(scheduler_);
+    if (trapped_ != nullptr) return true;
+  }
+  runnable_.clear();
+  return progressed_;
+}
+
+void Block::wake(std::vector<Fiber*>& waiting) {
+  runnable_.insert(runnable_.end(), waiting.begin(), waiting.end());
+  waiting.clear();
+  progressed_ = true;
+}
+
+void Block::threadEnded(Fiber& fiber) {
+  fiber.exited = true;
+  progressed_ = true;
+  ++exited_;
+  Warp& warp = warpOf(fiber);
+  --warp.alive;
+  if (warp.arrived != 0 && warp.arrived == warp.alive) completeWarp(warp);
+  Barrier& whole = barriers_[0];
+  if (!whole.waiting.empty() && whole.waiting.size() + exited_ >= whole.needed) wake(whole.waiting);
+}
+
+void Block::barrier(simt::HostThread* self, std::uint32_t id, std::uint32_t nThreads) {
+  Fiber& fiber = fiberOf(self);
+  Block& block = *fiber.block;
+  Barrier& barrier = block.barriers_[id & 15];
+  barrier.needed = nThreads;
+  // As on a GPU, threads that have ended no longer count for the whole block's barrier.
+  const std::size_t ended = id == 0 ? block.exited_ : 0;
+  if (barrier.waiting.size() + 1 + ended >= nThreads) return block.wake(barrier.waiting);
+  barrier.waiting.push_back(&fiber);
+  fiber.context.leave(block.scheduler_);
+}
+
+void Block::completeWarp(Warp& warp) {
+  warp.arrived = 0;
+  ++warp.generation;
+  // The next use of this half overwrites it only after every lane has read the present one.
+  warp.votes[warp.generation & 1] = 0;
+  warp.present[warp.generation & 1] = 0;
+  wake(warp.waiting);
+}
+
+std::uint32_t Block::converge(Fiber& self, std::uint64_t value, bool vote) {
+  Warp& warp = warpOf(self);
+  const std::uint32_t half = warp.generation & 1;
+  const std::uint32_t lane = self.thread.thread % 32;
+  warp.values[half][lane] = value;
+  warp.present[half] |= 1u << lane;
+  if (vote) warp.votes[half] |= 1u << lane;
+  if (++warp.arrived == warp.alive) {
+    completeWarp(warp);
+  } else {
+    warp.waiting.push_back(&self);
+    self.context.leave(scheduler_);
+  }
+  return half;
+}
+
+void Block::warpSync(simt::HostThread* self) {
+  Fiber& fiber = fiberOf(self);
+  fiber.block->converge(fiber, 0, false);
+}
+
+std::uint64_t Block::shuffle(simt::HostThread* self, std::uint64_t value, std::uint32_t sourceLane) {
+  Fiber& fiber = fiberOf(self);
+  const std::uint32_t half = fiber.block->converge(fiber, value, false);
+  const Warp& warp = fiber.block->warpOf(fiber);
+  const std::uint32_t lane = sourceLane & 31;
+  return (warp.present[half] >> lane & 1) != 0 ? warp.values[half][lane] : value;
+}
+
+std::uint32_t Block::ballot(simt::HostThread* self, bool predicate) {
+  Fiber& fiber = fiberOf(self);
+  const std::uint32_t half = fiber.block->converge(fiber, 0, predicate);
+  return fiber.block->warpOf(fiber).votes[half];
+}
+
+void Block::pause(simt::HostThread* self) {
+  Fiber& fiber = fiberOf(self);
+  fiber.block->paused_.push_back(&fiber);
+  fiber.context.leave(fiber.block->scheduler_);
+}
+
+void Block::trap(simt::HostThread* self, const char* message) {
+  Fiber& fiber = fiberOf(self);
+  fiber.block->trapped_ = std::make_unique<std::string>(message == nullptr ? "" : message);
+  fiber.context.leaveForGood(fiber.block->scheduler_);
+}
+
+}  // namespace tutti::softgpu

@@ -1,0 +1,90 @@
+// One resident thread block: its fibers, barriers and warps, and who runs next.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/simt_host_abi.h"
+#include "softgpu/core/fiber.h"
+#include "softgpu/core/operation.h"
+#include "softgpu/core/random.h"
+
+namespace tutti::softgpu {
+
+class Block;
+
+/// One CUDA thread.
+struct Fiber {
+  simt::HostThread thread = {};
+  FiberContext context;
+  Block* block = nullptr;
+  bool exited = false;
+};
+
+/// Runs on its engine's thread only.
+class Block {
+ public:
+  /// Takes a stack per thread from `stacks`; ready() is false when there was no memory for them.
+  Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stacks);
+  ~Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  bool ready() const { return ready_; }
+  /// Runs every thread that can run until all of them have paused, wait or are gone. True when a barrier or a warp
+  /// operation came about or a thread ended; false when threads at most polled.
+  bool runPass(Random* random);
+  bool finished() const { return exited_ == fibers_.size(); }
+  /// What a thread gave to trap(); null if none did. The block must not run again then.
+  const std::string* trapped() const { return trapped_.get(); }
+
+ private:
+  struct Barrier {
+    std::uint32_t needed = 0;
+    std::vector<Fiber*> waiting;
+  };
+  struct Warp {
+    std::uint32_t alive = 0;
+    std::uint32_t arrived = 0;
+    std::uint32_t generation = 0;
+    std::uint32_t votes[2] = {0, 0};
+    std::uint64_t values[2][32] = {};
+    std::uint32_t present[2] = {0, 0};
+    std::vector<Fiber*> waiting;
+  };
+  static const simt::HostOps kOps;
+  static Fiber& fiberOf(simt::HostThread* self) { return *static_cast<Fiber*>(self->scheduler); }
+  static void run(void* fiber);
+  static void barrier(simt::HostThread* self, std::uint32_t id, std::uint32_t nThreads);
+  static void warpSync(simt::HostThread* self);
+  static std::uint64_t shuffle(simt::HostThread* self, std::uint64_t value, std::uint32_t sourceLane);
+  static std::uint32_t ballot(simt::HostThread* self, bool predicate);
+  static void pause(simt::HostThread* self);
+  static void trap(simt::HostThread* self, const char* message);
+
+  Warp& warpOf(const Fiber& fiber) { return warps_[fiber.thread.thread / 32]; }
+  std::uint32_t converge(Fiber& self, std::uint64_t value, bool vote);
+  void completeWarp(Warp& warp);
+  void releaseBarrier(Barrier& barrier);
+  void threadEnded(Fiber& fiber);
+  void wake(std::vector<Fiber*>& waiting);
+
+  const KernelOperation kernel_;
+  StackPool& stacks_;
+  std::vector<Fiber> fibers_;
+  std::vector<std::max_align_t> shared_;
+  std::array<Barrier, 16> barriers_;
+  std::vector<Warp> warps_;
+  std::vector<Fiber*> runnable_;
+  std::vector<Fiber*> paused_;
+  SwitchPoint scheduler_;
+  std::size_t exited_ = 0;
+  bool ready_ = false;
+  bool progressed_ = false;
+  std::unique_ptr<std::string> trapped_;
+};
+
+}  // namespace tutti::softgpu

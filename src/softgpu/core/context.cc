@@ -1,0 +1,92 @@
+#include "softgpu/core/context.h"
+
+#include <unordered_map>
+
+#include "softgpu/core/machine.h"
+
+namespace tutti::softgpu {
+namespace {
+
+struct ThreadState {
+  std::uint64_t generation = 0;
+  std::vector<Context*> stack;
+  std::unordered_map<Context*, std::shared_ptr<Stream>> streams;
+};
+
+ThreadState& threadState() {
+  thread_local ThreadState state;
+  if (state.generation != machineGeneration()) {
+    state = ThreadState();
+    state.generation = machineGeneration();
+  }
+  return state;
+}
+
+}  // namespace
+
+Context::Context(Device& device, bool primary) : device_(device), primary_(primary) {
+  static std::atomic<std::uint64_t> ids{0};
+  id_ = ids.fetch_add(1) + 1;
+}
+
+void Context::makeLegacyStream() { legacy_ = std::make_shared<Stream>(*this, 0, 0); }
+
+void Context::setError(CUresult error) {
+  CUresult none = CUDA_SUCCESS;
+  error_.compare_exchange_strong(none, error);
+}
+
+std::shared_ptr<Stream> Context::perThread() {
+  std::shared_ptr<Stream>& stream = threadState().streams[this];
+  if (stream == nullptr) {
+    stream = std::make_shared<Stream>(*this, 0, 0);
+    std::lock_guard<std::mutex> guard(machine().lock);
+    adopt(stream);
+  }
+  return stream;
+}
+
+std::vector<std::shared_ptr<Stream>> Context::liveStreams() {
+  std::vector<std::shared_ptr<Stream>> live;
+  std::erase_if(streams_, [&live](const std::weak_ptr<Stream>& weak) {
+    auto stream = weak.lock();
+    if (stream == nullptr) return true;
+    live.push_back(std::move(stream));
+    return false;
+  });
+  return live;
+}
+
+CUresult Context::synchronize() {
+  std::vector<std::pair<std::shared_ptr<Stream>, std::uint64_t>> pending;
+  {
+    std::lock_guard<std::mutex> guard(machine().lock);
+    pending.emplace_back(legacy_, legacy_->submitted.load());
+    for (const auto& stream : liveStreams()) pending.emplace_back(stream, stream->submitted.load());
+  }
+  for (const auto& [stream, sequence] : pending) stream->waitFor(sequence);
+  return error();
+}
+
+Context* currentContext() {
+  const auto& stack = threadState().stack;
+  return stack.empty() ? nullptr : stack.back();
+}
+
+void setCurrentContext(Context* context) {
+  auto& stack = threadState().stack;
+  if (!stack.empty()) stack.pop_back();
+  if (context != nullptr) stack.push_back(context);
+}
+
+void pushContext(Context* context) { threadState().stack.push_back(context); }
+
+Context* popContext() {
+  auto& stack = threadState().stack;
+  if (stack.empty()) return nullptr;
+  Context* top = stack.back();
+  stack.pop_back();
+  return top;
+}
+
+}  // namespace tutti::softgpu

@@ -1,0 +1,168 @@
+#include "softgpu/core/device.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include <pugixml.hpp>
+
+#include "softgpu/core/callback_thread.h"
+#include "softgpu/core/engine.h"
+#include "softgpu/core/machine.h"
+
+namespace tutti::softgpu {
+namespace {
+
+constexpr unsigned kFirstBus = 0x10;
+
+std::vector<DeviceFacts> fromTopology(const std::string& path) {
+  std::vector<DeviceFacts> devices;
+  pugi::xml_document document;
+  const pugi::xml_parse_result parsed = document.load_file(path.c_str());
+  if (!parsed) {
+    std::fprintf(stderr, "softgpu: SOFTGPU_TOPO=%s is ignored: %s\n", path.c_str(), parsed.description());
+    return devices;
+  }
+  for (const auto& found : document.select_nodes("//gpu")) {
+    const pugi::xml_node gpu = found.node();
+    DeviceFacts facts;
+    facts.physical = gpu.attribute("dev").as_int(static_cast<int>(devices.size()));
+    facts.capability = gpu.attribute("sm").as_int(90);
+    unsigned function = 0;
+    std::sscanf(gpu.parent().attribute("busid").as_string(), "%x:%x:%x.%x", &facts.domain, &facts.bus, &facts.slot,
+                &function);
+    devices.push_back(facts);
+  }
+  std::sort(devices.begin(), devices.end(), [](const auto& a, const auto& b) { return a.physical < b.physical; });
+  return devices;
+}
+
+std::uint64_t hashText(const std::string& text, std::uint64_t seed) {
+  std::uint64_t hash = 0xcbf29ce484222325ull ^ seed;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  return Random(hash).next();
+}
+
+std::string bootId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+}  // namespace
+
+std::vector<DeviceFacts> describeDevices(const Settings& settings) {
+  if (!settings.topology.empty()) {
+    std::vector<DeviceFacts> devices = fromTopology(settings.topology);
+    if (!devices.empty()) {
+      const auto count = static_cast<std::size_t>(settings.devices);
+      if (settings.devicesGiven && devices.size() > count) devices.resize(count);
+      return devices;
+    }
+  }
+  std::vector<DeviceFacts> devices(static_cast<std::size_t>(settings.devices));
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    devices[i].physical = static_cast<int>(i);
+    devices[i].domain = static_cast<unsigned>(i / 128);
+    devices[i].bus = kFirstBus + static_cast<unsigned>(i % 128);
+  }
+  return devices;
+}
+
+Device::Device(int index, const DeviceFacts& facts, std::uint64_t memoryBytes)
+    : index_(index), facts_(facts), memoryBytes_(memoryBytes), arena_(facts.physical) {}
+
+Device::~Device() = default;
+
+std::string Device::busId() const {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%04x:%02x:%02x.0", facts_.domain, facts_.bus, facts_.slot);
+  return text;
+}
+
+CUuuid Device::uuid() const {
+  CUuuid uuid;
+  const std::uint64_t halves[2] = {hashText(bootId(), 1), hashText(busId(), static_cast<std::uint64_t>(facts_.physical))};
+  std::memcpy(uuid.bytes, halves, sizeof(halves));
+  return uuid;
+}
+
+Context& Device::primary() {
+  std::lock_guard<std::mutex> guard(primaryLock_);  // not startLock_: that one is taken inside the machine's lock
+  if (primary_ == nullptr) {
+    auto context = std::make_unique<Context>(*this, true);
+    context->makeLegacyStream();
+    primary_ = context.get();
+    std::lock_guard<std::mutex> contexts(machine().lock);
+    machine().contexts.push_back(std::move(context));
+  }
+  return *primary_;
+}
+
+Engine& Device::engine() {
+  if (Engine* started = startedEngine()) return *started;
+  std::lock_guard<std::mutex> guard(startLock_);
+  if (Engine* started = startedEngine()) return *started;
+  const Settings& settings = machine().settings;
+  std::unique_ptr<Random> random;
+  if (settings.randomSeed.has_value()) {
+    random = std::make_unique<Random>(*settings.randomSeed * 1000003 + static_cast<std::uint64_t>(facts_.physical));
+  }
+  auto* engine = new Engine(index_, settings.blockSlots, std::move(random));  // never deleted: its thread goes on
+  engine->start();
+  engine_.store(engine, std::memory_order_release);
+  return *engine;
+}
+
+CallbackThread& Device::callbacks() {
+  Engine& owner = engine();
+  std::lock_guard<std::mutex> guard(startLock_);
+  if (callbacks_ == nullptr) {
+    callbacks_ = std::make_unique<CallbackThread>(owner);
+    callbacks_->start();
+  }
+  return *callbacks_;
+}
+
+bool Device::charge(std::size_t bytes) {
+  if (used_.fetch_add(bytes) + bytes <= memoryBytes_ && bytes <= memoryBytes_) return true;
+  used_.fetch_sub(bytes);
+  return false;
+}
+
+CUresult Device::allocate(Context& context, std::size_t size, MemoryKind kind, std::shared_ptr<Allocation>* result) {
+  if (!charge(size)) return CUDA_ERROR_OUT_OF_MEMORY;
+  auto allocation = std::make_shared<Allocation>();
+  if (size <= Arena::kLargest) {
+    const auto piece = arena_.allocate(size);
+    if (piece.has_value()) {
+      allocation->backing = piece->backing;
+      allocation->offset = piece->offset;
+    }
+  } else {
+    allocation->backing = Backing::create(size, facts_.physical);
+  }
+  if (allocation->backing == nullptr) {
+    std::fprintf(stderr, "softgpu: device %d: %zu bytes of memory: %s\n", index_, size, std::strerror(errno));
+    discharge(size);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  allocation->base = reinterpret_cast<std::uintptr_t>(allocation->backing->base()) + allocation->offset;
+  allocation->size = size;
+  allocation->kind = kind;
+  allocation->device = index_;
+  allocation->context = &context;
+  allocation->id = machine().memory.nextId();
+  machine().memory.insert(allocation);
+  *result = std::move(allocation);
+  return CUDA_SUCCESS;
+}
+
+void Device::release(const Allocation& allocation) {
+  if (allocation.size <= Arena::kLargest) arena_.free({allocation.backing, allocation.offset}, allocation.size);
+  discharge(allocation.size);
+}
+
+}  // namespace tutti::softgpu

@@ -1,0 +1,74 @@
+// A simulated GPU: what it says about itself, its memory, its engine.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "softgpu/core/cuda_types.h"
+#include "softgpu/core/memory.h"
+#include "softgpu/core/settings.h"
+
+namespace tutti::softgpu {
+
+class CallbackThread;
+class Context;
+class Engine;
+
+/// Where a device sits in the machine, the same in every process.
+struct DeviceFacts {
+  int physical = 0;      ///< ordinal without CUDA_VISIBLE_DEVICES
+  unsigned domain = 0;
+  unsigned bus = 0;
+  unsigned slot = 0;
+  int capability = 90;   ///< compute capability times 10
+};
+
+/// The devices that the settings describe: by number, or those of a topology file in order of `dev`.
+std::vector<DeviceFacts> describeDevices(const Settings& settings);
+
+class Device {
+ public:
+  Device(int index, const DeviceFacts& facts, std::uint64_t memoryBytes);
+  ~Device();
+  int index() const { return index_; }
+  const DeviceFacts& facts() const { return facts_; }
+  std::string busId() const;
+  CUuuid uuid() const;
+  /// Any attribute of the enum; false for values outside of it.
+  bool attribute(CUdevice_attribute attribute, int* value) const;
+
+  /// The primary context, created on first use and the same for ever.
+  Context& primary();
+  /// Threads are started on first use.
+  Engine& engine();
+  CallbackThread& callbacks();
+  Engine* startedEngine() const { return engine_.load(std::memory_order_acquire); }
+
+  std::uint64_t memoryBytes() const { return memoryBytes_; }
+  std::uint64_t usedBytes() const { return used_.load(); }
+  /// Device memory for `context`, entered into the machine's table.
+  CUresult allocate(Context& context, std::size_t size, MemoryKind kind, std::shared_ptr<Allocation>* result);
+  /// Gives back what allocate made, once it is out of the table.
+  void release(const Allocation& allocation);
+  /// Counts memory made elsewhere (cuMemCreate); false when it does not fit.
+  bool charge(std::size_t bytes);
+  void discharge(std::size_t bytes) { used_.fetch_sub(bytes); }
+
+ private:
+  int index_;
+  DeviceFacts facts_;
+  std::uint64_t memoryBytes_;
+  std::atomic<std::uint64_t> used_{0};
+  Arena arena_;
+  std::mutex startLock_;
+  std::mutex primaryLock_;
+  Context* primary_ = nullptr;
+  std::atomic<Engine*> engine_{nullptr};
+  std::unique_ptr<CallbackThread> callbacks_;
+};
+
+}  // namespace tutti::softgpu

@@ -1,0 +1,178 @@
+#include "softgpu/core/engine.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include "softgpu/core/machine.h"
+
+namespace tutti::softgpu {
+namespace {
+
+constexpr std::int64_t kMicrosecond = 1000;
+constexpr std::int64_t kSpinWithoutWork = 40 * kMicrosecond;    ///< before the full sleep
+constexpr std::int64_t kSpinWhilePolling = 150 * kMicrosecond;  ///< before the first short sleep
+constexpr std::int64_t kShortestSleep = 20 * kMicrosecond;
+constexpr std::int64_t kLongestSleep = 200 * kMicrosecond;
+
+void futexWait(std::atomic<std::uint32_t>* word, std::uint32_t seen, std::int64_t nanoseconds) {
+  timespec timeout = {nanoseconds / 1000000000, nanoseconds % 1000000000};
+  ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, nanoseconds < 0 ? nullptr : &timeout, nullptr, 0);
+}
+
+[[noreturn]] void parkForEver() {
+  for (;;) ::pause();
+}
+
+}  // namespace
+
+Engine::Engine(int deviceIndex, int blockSlots, std::unique_ptr<Random> random)
+    : deviceIndex_(deviceIndex), freeSlots_(blockSlots), random_(std::move(random)) {}
+
+std::int64_t Engine::now() {
+  timespec time;
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
+}
+
+void Engine::start() {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the application's
+  std::thread([this] { loop(); }).detach();
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Engine::wake() {
+  signal_.fetch_add(1, std::memory_order_seq_cst);
+  if (sleeping_.load(std::memory_order_seq_cst)) {
+    ::syscall(SYS_futex, &signal_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  }
+}
+
+void Engine::adopt(const std::shared_ptr<Stream>& stream) { inbox_.push_back(stream); }
+
+void Engine::park(int milliseconds) {
+  wake();
+  for (int i = 0; i < milliseconds * 10 && parked_.load() == 0; ++i) ::usleep(100);
+}
+
+void Engine::loop() {
+  char name[16];
+  std::snprintf(name, sizeof(name), "softgpu-%d", deviceIndex_);
+  ::pthread_setname_np(::pthread_self(), name);
+  ::prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+  for (;;) {
+    const std::uint32_t seen = signal_.load(std::memory_order_seq_cst);
+    if (machineStopping()) {
+      parked_.store(1);
+      parkForEver();
+    }
+    {
+      std::lock_guard<std::mutex> guard(machine().lock);
+      active_.insert(active_.end(), inbox_.begin(), inbox_.end());
+      inbox_.clear();
+    }
+    for (;;) {
+      const Step state = stepAll();
+      if (state == Step::Progress) {
+        idleSince_ = 0;
+        if (signal_.load(std::memory_order_relaxed) != seen) break;
+        continue;
+      }
+      idle(state, seen);
+      break;
+    }
+  }
+}
+
+Step Engine::stepAll() {
+  Step result = Step::Blocked;
+  const std::size_t first = random_ != nullptr && !active_.empty() ? random_->below(active_.size()) : 0;
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    Stream& stream = *active_[(first + i) % active_.size()];
+    const Step step = stepStream(stream);
+    if (step == Step::Progress || step == Step::Done) result = Step::Progress;
+    if (step == Step::Polling && result == Step::Blocked) result = Step::Polling;
+  }
+  std::erase_if(active_, [](const std::shared_ptr<Stream>& stream) {
+    if (stream->head.has_value()) return false;
+    std::lock_guard<std::mutex> guard(machine().lock);
+    if (!stream->queue.empty()) return false;
+    stream->active = false;
+    return true;
+  });
+  return result;
+}
+
+bool Engine::nextTask(Stream& stream) {
+  std::lock_guard<std::mutex> guard(machine().lock);
+  if (stream.queue.empty()) return false;
+  stream.head = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  return true;
+}
+
+Step Engine::stepStream(Stream& stream) {
+  if (!stream.head.has_value() && !nextTask(stream)) return Step::Blocked;
+  auto& after = stream.head->after;
+  std::erase_if(after, [](const After& a) { return a.stream->completed.load(std::memory_order_acquire) >= a.sequence; });
+  if (!after.empty()) return Step::Blocked;
+  if (stream.context().error() != CUDA_SUCCESS) {
+    stream.head->task->abandon();  // a failed context runs nothing any more
+    finishTask(stream);
+    return Step::Done;
+  }
+  const Step step = stream.head->task->step(*this);
+  if (step == Step::Done) finishTask(stream);
+  return step;
+}
+
+void Engine::finishTask(Stream& stream) {
+  stream.head.reset();
+  std::lock_guard<std::mutex> guard(machine().lock);
+  stream.completed.fetch_add(1, std::memory_order_release);
+  if (stream.waiters > 0) stream.finished.notify_all();
+}
+
+void Engine::idle(Step state, std::uint32_t seen) {
+  const std::int64_t time = now();
+  if (idleSince_ == 0) idleSince_ = time;
+  const std::int64_t idleFor = time - idleSince_;
+  const std::int64_t spin = state == Step::Polling ? kSpinWhilePolling : kSpinWithoutWork;
+  if (idleFor < spin) {
+    ::sched_yield();
+    return;
+  }
+  if (state == Step::Polling) {
+    sleep(seen, std::clamp((idleFor - spin) / 4, kShortestSleep, kLongestSleep));
+  } else {
+    sleep(seen, -1);
+    idleSince_ = 0;
+  }
+}
+
+void Engine::sleep(std::uint32_t seen, std::int64_t nanoseconds) {
+  sleeping_.store(true, std::memory_order_seq_cst);
+  if (signal_.load(std::memory_order_seq_cst) == seen && !machineStopping()) futexWait(&signal_, seen, nanoseconds);
+  sleeping_.store(false, std::memory_order_seq_cst);
+}
+
+void stopEngines() {
+  constexpr int kPatience = 200;
+  for (const auto& device : machine().devices) {
+    if (Engine* engine = device->startedEngine()) engine->park(kPatience);
+  }
+}
+
+}  // namespace tutti::softgpu

@@ -1,0 +1,63 @@
+// The thread that runs what is at the head of a device's streams.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "softgpu/core/fiber.h"
+#include "softgpu/core/random.h"
+#include "softgpu/core/task.h"
+
+namespace tutti::softgpu {
+
+class Stream;
+
+/// One per device, started on first use, never joined: it parks itself when the process ends.
+class Engine {
+ public:
+  Engine(int deviceIndex, int blockSlots, std::unique_ptr<Random> random);
+  void start();
+
+  /// Any thread: there may be something new to do.
+  void wake();
+  /// Adds a stream that has work; the machine's lock is held. wake() must follow.
+  void adopt(const std::shared_ptr<Stream>& stream);
+  /// Any thread: asks the engine to park and waits up to `milliseconds` for it.
+  void park(int milliseconds);
+
+  // For tasks, on the engine's thread:
+  StackPool& stacks() { return stacks_; }
+  Random* random() { return random_.get(); }
+  bool takeSlot() { return freeSlots_ > 0 && freeSlots_-- > 0; }
+  void releaseSlots(int count) { freeSlots_ += count; }
+  int deviceIndex() const { return deviceIndex_; }
+  /// Steady clock in nanoseconds.
+  static std::int64_t now();
+
+ private:
+  void loop();
+  Step stepAll();
+  Step stepStream(Stream& stream);
+  bool nextTask(Stream& stream);
+  void finishTask(Stream& stream);
+  void idle(Step state, std::uint32_t seen);
+  void sleep(std::uint32_t seen, std::int64_t nanoseconds);
+
+  const int deviceIndex_;
+  int freeSlots_;
+  std::unique_ptr<Random> random_;
+  StackPool stacks_;
+  std::vector<std::shared_ptr<Stream>> active_;
+  std::vector<std::shared_ptr<Stream>> inbox_;   ///< guarded by the machine's lock
+  std::atomic<std::uint32_t> signal_{0};
+  std::atomic<bool> sleeping_{false};
+  std::atomic<int> parked_{0};
+  std::int64_t idleSince_ = 0;
+};
+
+/// Tells engines of this process to park. Async-signal-unsafe; called once, at the end of the process.
+void stopEngines();
+
+}  // namespace tutti::softgpu

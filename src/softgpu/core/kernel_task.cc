@@ -1,0 +1,75 @@
+#include "softgpu/core/kernel_task.h"
+
+#include <chrono>
+#include <cstdio>
+
+#include "softgpu/core/context.h"
+#include "softgpu/core/engine.h"
+
+namespace tutti::softgpu {
+namespace {
+
+/// A pass in which a thread did nothing but look at memory takes less than this; longer ones worked on something.
+constexpr std::int64_t kPollNanosecondsPerThread = 150;
+
+}  // namespace
+
+Step KernelTask::fail(Engine& engine, CUresult error, const std::string& why) {
+  std::fprintf(stderr, "softgpu: device %d: kernel %s failed: %s\n", engine.deviceIndex(), kernel_.kernel->name,
+               why.c_str());
+  context_.setError(error);
+  engine.releaseSlots(static_cast<int>(resident_.size()));
+  resident_.clear();
+  return Step::Done;
+}
+
+bool KernelTask::admit(Engine& engine) {
+  while (nextBlock_ < kernel_.blocks && engine.takeSlot()) {
+    resident_.push_back(std::make_unique<Block>(kernel_, nextBlock_, engine.stacks()));
+    if (!resident_.back()->ready()) return false;
+    ++nextBlock_;
+  }
+  return true;
+}
+
+bool KernelTask::runResident(Engine& engine) {
+  Random* random = engine.random();
+  bool progress = false;
+  const std::size_t first = random == nullptr ? 0 : random->below(resident_.size());
+  for (std::size_t i = 0; i < resident_.size(); ++i) {
+    if (random != nullptr && random->below(4) == 0 && resident_.size() > 1) {
+      progress = true;  // skipped by the dice, not idle
+      continue;
+    }
+    Block& block = *resident_[(first + i) % resident_.size()];
+    if (block.runPass(random)) progress = true;
+    if (block.trapped() != nullptr) return true;
+  }
+  return progress;
+}
+
+Step KernelTask::step(Engine& engine) {
+  if (!admit(engine)) return fail(engine, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "no memory for its threads' stacks");
+  if (resident_.empty()) return Step::Polling;  // every slot is taken: one becomes free when another kernel ends
+  const std::int64_t before = Engine::now();
+  bool progress = runResident(engine);
+  std::size_t threads = 0;
+  for (std::size_t i = 0; i < resident_.size();) {
+    if (const std::string* message = resident_[i]->trapped()) {
+      return fail(engine, CUDA_ERROR_LAUNCH_FAILED, "a thread trapped: " + *message);
+    }
+    if (!resident_[i]->finished()) {
+      threads += kernel_.threads;
+      ++i;
+      continue;
+    }
+    resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(i));
+    engine.releaseSlots(1);
+    progress = true;
+  }
+  if (resident_.empty() && nextBlock_ == kernel_.blocks) return Step::Done;
+  if (Engine::now() - before > kPollNanosecondsPerThread * static_cast<std::int64_t>(threads)) progress = true;
+  return progress ? Step::Progress : Step::Polling;
+}
+
+}  // namespace tutti::softgpu

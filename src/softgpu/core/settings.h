@@ -1,0 +1,26 @@
+// What the environment asks of the software GPU: the variables SOFTGPU_* and CUDA_VISIBLE_DEVICES, read once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tutti::softgpu {
+
+struct Settings {
+  int devices = 1;                          ///< SOFTGPU_DEVICES
+  bool devicesGiven = false;
+  std::string topology;                     ///< SOFTGPU_TOPO: a topology XML file, empty for none
+  std::optional<std::uint64_t> randomSeed;  ///< SOFTGPU_SCHEDULE=random:SEED
+  std::map<std::string, int> failures;      ///< SOFTGPU_FAIL=cuMemAlloc:3,…: the nth call of a name fails
+  int blockSlots = 4096;                    ///< SOFTGPU_BLOCK_SLOTS: blocks resident on a device at once
+  std::uint64_t memoryBytes = 0;            ///< SOFTGPU_MEMORY per device; default: 64 GiB, at most the machine's memory
+  std::optional<std::vector<int>> visible;  ///< CUDA_VISIBLE_DEVICES
+};
+
+/// Reads the environment. Values it does not understand are named on stderr and ignored.
+Settings readSettings();
+
+}  // namespace tutti::softgpu
