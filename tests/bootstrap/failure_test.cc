@@ -128,8 +128,12 @@ TEST(BootstrapFailure, WaitInVainNamesWhom) {
 
 TEST(BootstrapFailure, AnnouncedFailureReachesAll) {
   allowLog("the disk is full");
-  runJoined(12, 1, [](Bootstrap& b) {
+  std::atomic<int> joinedRanks{0};
+  runJoined(12, 1, [&](Bootstrap& b) {
+    ++joinedRanks;
     if (b.rank() == 11) {
+      // Before everybody has joined, the failure would rightly end the join of the others.
+      while (joinedRanks < 12) std::this_thread::sleep_for(milliseconds(1));
       b.announceFailure(Status(ncclSystemError), "rank 11: the disk is full");
     } else {
       EXPECT_EQ(b.barrier().code(), ncclSystemError);
