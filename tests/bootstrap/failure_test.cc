@@ -18,6 +18,12 @@ using namespace test;
 
 constexpr milliseconds kShort{700};
 
+#ifdef __SANITIZE_THREAD__
+constexpr bool kCanForkWithThreads = false;
+#else
+constexpr bool kCanForkWithThreads = true;
+#endif
+
 /// Joins ranks that cannot succeed; each must get `code`, and the last error must hold `part`.
 void expectAllFail(const std::vector<JoinOptions>& ranks, ncclResult_t code, const std::string& part) {
   allowLog(part);
@@ -157,6 +163,7 @@ TEST(BootstrapFailure, GoodbyeIsNoFailure) {
 }
 
 TEST(BootstrapFailure, KilledProcessIsNamedToAllSurvivorsWithinASecond) {
+  if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
   allowLog("died or lost its network");
   const auto settings = localSettings();
   const auto ids = makeIds(1, settings);
@@ -191,6 +198,7 @@ TEST(BootstrapFailure, KilledProcessIsNamedToAllSurvivorsWithinASecond) {
 }
 
 TEST(BootstrapFailure, KilledDuringInitIsNamedToThoseWhoWait) {
+  if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
   allowLog("rank 1 (host ");
   const auto settings = localSettings();
   const auto ids = makeIds(1, settings);
