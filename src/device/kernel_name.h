@@ -52,7 +52,8 @@ constexpr const char* devOpName(DevOp op) {
 
 /// The type's part of a kernel name; "?" for a value that is no type.
 constexpr const char* typeName(ncclDataType_t type) {
-  constexpr const char* kNames[] = {"i8", "u8", "i32", "u32", "i64", "u64", "f16", "f32", "f64", "bf16", "e4m3", "e5m2"};
+  constexpr const char* kNames[] = {"i8",  "u8",  "i32", "u32",  "i64",  "u64",
+                                    "f16", "f32", "f64", "bf16", "e4m3", "e5m2"};
   const int index = static_cast<int>(type);
   return index >= 0 && index < static_cast<int>(ncclNumTypes) ? kNames[index] : "?";
 }

@@ -44,7 +44,9 @@ TUTTI_DEVICE void combinePacks(simt::Group group, const Op& op, const Slice<T>& 
   const T* received = slice.received;
   T* first = slice.first;
   T* second = slice.second;
-  simt::forEachBatch<kBatch>(group, n, [=]<int kN>(std::size_t i, std::size_t stride) {
+  // A 64-bit division is a call that needs registers; with four packs in flight as well they would be spilled.
+  constexpr int kInFlight = S::final && Op::kAfter ? 1 : kBatch;
+  simt::forEachBatch<kInFlight>(group, n, [=]<int kN>(std::size_t i, std::size_t stride) {
     P value[kN];
     [[maybe_unused]] P other[kN];
     TUTTI_UNROLL

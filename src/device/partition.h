@@ -42,7 +42,8 @@ TUTTI_PURE Part channelPart(std::uint64_t count, std::size_t elementBytes, unsig
 
 /// One turn of a ring all-reduce covers `ranks` chunks of this many elements: full chunks while there is enough, then
 /// what is left in even shares of whole grains.
-TUTTI_PURE std::uint64_t ringChunk(std::uint64_t left, std::uint64_t fullChunk, unsigned ranks, std::size_t elementBytes) {
+TUTTI_PURE std::uint64_t ringChunk(std::uint64_t left, std::uint64_t fullChunk, unsigned ranks,
+                                   std::size_t elementBytes) {
   if (left / ranks >= fullChunk) return fullChunk;
   const std::uint64_t grain = grainOf(elementBytes);
   return smaller(divideUp(divideUp(left, ranks), grain) * grain, fullChunk);

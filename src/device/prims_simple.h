@@ -74,7 +74,8 @@ class PrimsSimple {
   /// in = complete result -> out, without any peer: the whole collective of a lone rank.
   TUTTI_DEVICE void copyLocal(const T* in, T* out, std::uint64_t n) {
     if (n == 0 || (in == out && !Op::kBefore && !Op::kAfter)) return;
-    moveSlice<Shape<true, false, false, true>>(crew_.group, op_, Slice<T>{in, nullptr, out, nullptr, n, streaming_, false});
+    const Slice<T> slice{in, nullptr, out, nullptr, n, streaming_, false};
+    moveSlice<Shape<true, false, false, true>>(crew_.group, op_, slice);
   }
 
   /// A message without content still takes a slot, so that both sides meet.

@@ -55,7 +55,7 @@ static_assert(sizeof(CommView) == 32);
 struct alignas(16) CollWork {
   const void* send;
   void* recv;
-  std::uint64_t count;              ///< elements, bytes for copies: of the vector (AR, Bcast, Reduce) or per rank (AG, RS)
+  std::uint64_t count;              ///< elements (copies: bytes), of the vector or per rank (AG, RS)
   std::uint64_t scalar;             ///< PreMulSum: bits of the factor, or its address if scalarIsPointer; SumPostDiv: N
   std::uint32_t chunkBytes;         ///< bytes of one chunk, a multiple of 512 and at most slotBytes * stepsPerChunk
   std::int32_t root;

@@ -75,7 +75,10 @@ class Run {
  private:
   std::uint64_t inCount() const { return c_.func == Func::ReduceScatter ? c_.count * n_ : c_.count; }
   std::uint64_t outCount() const { return c_.func == Func::AllGather ? c_.count * n_ : c_.count; }
-  T* out(int r) { return c_.inPlace && c_.func == Func::ReduceScatter ? in(r) + r * c_.count : outs_[r].data() + c_.misalign; }
+  T* out(int r) {
+    if (c_.inPlace && c_.func == Func::ReduceScatter) return in(r) + r * c_.count;
+    return outs_[r].data() + c_.misalign;
+  }
   T* in(int r) {
     if (!c_.inPlace || c_.func == Func::ReduceScatter) return ins_[r].data() + c_.misalign;
     return out(r) + (c_.func == Func::AllGather ? r * c_.count : 0);
