@@ -69,8 +69,8 @@ void open(Outcome& outcome) {
     return;
   }
   if (driver.cuDriverGetVersion(&driver.version) != CUDA_SUCCESS) driver.version = 0;
-  setLogDeviceHook(currentDeviceForLog);
   info(kInit, "CUDA driver {} version {}{}", path, driver.version, driver.softGpu ? " (software GPU)" : "");
+  setLogDeviceHook(currentDeviceForLog);  // last: from now on every line asks the driver, which must be open
 }
 
 Outcome& outcomeOfProcess() {
