@@ -96,11 +96,13 @@ CUresult cuCtxCreate_v4(CUcontext* result, CUctxCreateParams*, unsigned int flag
   });
 }
 
-CUresult cuCtxCreate_v2(CUcontext* result, unsigned int flags, CUdevice ordinal) {
+__attribute__((visibility("default"))) CUresult cuCtxCreate_v2(CUcontext* result, unsigned int flags,
+                                                               CUdevice ordinal) {
   return cuCtxCreate_v4(result, nullptr, flags, ordinal);
 }
 
-CUresult cuCtxCreate_v3(CUcontext* result, CUexecAffinityParam*, int, unsigned int flags, CUdevice ordinal) {
+__attribute__((visibility("default"))) CUresult cuCtxCreate_v3(CUcontext* result, CUexecAffinityParam*, int,
+                                                               unsigned int flags, CUdevice ordinal) {
   return cuCtxCreate_v4(result, nullptr, flags, ordinal);
 }
 

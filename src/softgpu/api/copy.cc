@@ -1,7 +1,7 @@
 // Copies and fills.
 #include <algorithm>
 
-#include "softgpu/api/entry.h"
+#include "softgpu/api/graph_support.h"
 #include "softgpu/core/capture.h"
 
 using namespace tutti::softgpu;
@@ -44,14 +44,16 @@ CUresult copyNow(const char* name, void* destination, const void* source, std::s
 }
 
 CUresult copyLater(const char* name, void* destination, const void* source, std::size_t bytes, CUstream handle) {
-  return callOnStream(name, handle, [&](Stream& stream) { return copyAsync(stream, flat(destination, source, bytes)); });
+  return callOnStream(name, handle,
+                      [&](Stream& stream) { return copyAsync(stream, flat(destination, source, bytes)); });
 }
 
 CUresult fill(const char* name, const FillOperation& operation, CUstream handle, bool wait) {
   return callOnStream(name, handle, [&](Stream& stream) -> CUresult {
     if (operation.width == 0 || operation.height == 0) return CUDA_SUCCESS;
     if (operation.destination == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (reinterpret_cast<std::uintptr_t>(operation.destination) % operation.elementBytes != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (reinterpret_cast<std::uintptr_t>(operation.destination) % operation.elementBytes != 0)
+      return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = stream.submit(operation);
     return result == CUDA_SUCCESS && wait ? stream.synchronize() : result;
   });
@@ -66,14 +68,20 @@ const void* end(CUmemorytype type, const void* host, CUdeviceptr device) {
 }
 
 CUresult copyOf(const CUDA_MEMCPY2D& c, CopyOperation* copy) {
-  if (c.srcMemoryType == CU_MEMORYTYPE_ARRAY || c.dstMemoryType == CU_MEMORYTYPE_ARRAY) return unsupported("CUarray copies");
+  if (c.srcMemoryType == CU_MEMORYTYPE_ARRAY || c.dstMemoryType == CU_MEMORYTYPE_ARRAY)
+    return unsupported("CUarray copies");
   const auto* source = static_cast<const char*>(end(c.srcMemoryType, c.srcHost, c.srcDevice));
   auto* destination = static_cast<char*>(const_cast<void*>(end(c.dstMemoryType, c.dstHost, c.dstDevice)));
   const std::size_t sourcePitch = c.srcPitch == 0 ? c.WidthInBytes : c.srcPitch;
   const std::size_t destinationPitch = c.dstPitch == 0 ? c.WidthInBytes : c.dstPitch;
   if (sourcePitch < c.WidthInBytes || destinationPitch < c.WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
-  *copy = {destination + c.dstY * destinationPitch + c.dstXInBytes, source + c.srcY * sourcePitch + c.srcXInBytes,
-           c.WidthInBytes, c.Height, destinationPitch, sourcePitch, nullptr};
+  *copy = {destination + c.dstY * destinationPitch + c.dstXInBytes,
+           source + c.srcY * sourcePitch + c.srcXInBytes,
+           c.WidthInBytes,
+           c.Height,
+           destinationPitch,
+           sourcePitch,
+           nullptr};
   return CUDA_SUCCESS;
 }
 
@@ -87,7 +95,41 @@ CUresult copy2D(const char* name, const CUDA_MEMCPY2D* c, CUstream handle, bool 
   });
 }
 
+CUresult copy3D(const char* name, const CUDA_MEMCPY3D* c, CUstream handle, bool wait) {
+  return callOnStream(name, handle, [&](Stream& stream) -> CUresult {
+    if (c == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CopyOperation copy;
+    CUresult result = rowsOf(*c, &copy);
+    if (result == CUDA_SUCCESS) result = copyAsync(stream, copy);
+    return result == CUDA_SUCCESS && wait ? stream.synchronize() : result;
+  });
+}
+
 }  // namespace
+
+CUresult tutti::softgpu::rowsOf(const CUDA_MEMCPY3D& c, CopyOperation* rows) {
+  CUDA_MEMCPY2D plane = {};
+  plane.srcXInBytes = c.srcXInBytes;
+  plane.srcY = c.srcY + c.srcZ * c.srcHeight;
+  plane.srcMemoryType = c.srcMemoryType;
+  plane.srcHost = c.srcHost;
+  plane.srcDevice = c.srcDevice;
+  plane.srcPitch = c.srcPitch;
+  plane.dstXInBytes = c.dstXInBytes;
+  plane.dstY = c.dstY + c.dstZ * c.dstHeight;
+  plane.dstMemoryType = c.dstMemoryType;
+  plane.dstHost = c.dstHost;
+  plane.dstDevice = c.dstDevice;
+  plane.dstPitch = c.dstPitch;
+  plane.WidthInBytes = c.WidthInBytes;
+  plane.Height = c.Height;
+  if (c.Depth > 1) {
+    const bool even = (c.srcHeight == c.Height || c.srcHeight == 0) && (c.dstHeight == c.Height || c.dstHeight == 0);
+    if (!even) return unsupported("a 3D copy of a part of its planes");
+    plane.Height = c.Height * c.Depth;
+  }
+  return copyOf(plane, rows);
+}
 
 extern "C" {
 
@@ -100,7 +142,8 @@ CUresult cuMemcpyAsync(CUdeviceptr destination, CUdeviceptr source, size_t bytes
 CUresult cuMemcpyPeer(CUdeviceptr destination, CUcontext, CUdeviceptr source, CUcontext, size_t bytes) {
   return copyNow("cuMemcpyPeer", bytesOf(destination), bytesOf(source), bytes);
 }
-CUresult cuMemcpyPeerAsync(CUdeviceptr destination, CUcontext, CUdeviceptr source, CUcontext, size_t bytes, CUstream stream) {
+CUresult cuMemcpyPeerAsync(CUdeviceptr destination, CUcontext, CUdeviceptr source, CUcontext, size_t bytes,
+                           CUstream stream) {
   return copyLater("cuMemcpyPeerAsync", bytesOf(destination), bytesOf(source), bytes, stream);
 }
 CUresult cuMemcpyHtoD_v2(CUdeviceptr destination, const void* source, size_t bytes) {
@@ -121,10 +164,21 @@ CUresult cuMemcpyDtoHAsync_v2(void* destination, CUdeviceptr source, size_t byte
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr destination, CUdeviceptr source, size_t bytes, CUstream stream) {
   return copyLater("cuMemcpyDtoDAsync", bytesOf(destination), bytesOf(source), bytes, stream);
 }
-CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) { return copy2D("cuMemcpy2D", copy, nullptr, true); }
-CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy) { return copy2D("cuMemcpy2DUnaligned", copy, nullptr, true); }
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) {
+  return copy2D("cuMemcpy2D", copy, nullptr, true);
+}
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy) {
+  return copy2D("cuMemcpy2DUnaligned", copy, nullptr, true);
+}
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
   return copy2D("cuMemcpy2DAsync", copy, stream, false);
+}
+
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) {
+  return copy3D("cuMemcpy3D", copy, nullptr, true);
+}
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) {
+  return copy3D("cuMemcpy3DAsync", copy, stream, false);
 }
 
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* destinations, CUdeviceptr* sources, size_t* sizes, size_t count,
@@ -169,6 +223,14 @@ CUresult cuMemsetD2D32_v2(CUdeviceptr destination, size_t pitch, unsigned int va
 CUresult cuMemsetD2D8Async(CUdeviceptr destination, size_t pitch, unsigned char value, size_t width, size_t height,
                            CUstream stream) {
   return fill("cuMemsetD2D8Async", {bytesOf(destination), value, 1, width, height, pitch}, stream, false);
+}
+CUresult cuMemsetD2D16Async(CUdeviceptr destination, size_t pitch, unsigned short value, size_t width, size_t height,
+                            CUstream stream) {
+  return fill("cuMemsetD2D16Async", {bytesOf(destination), value, 2, width, height, pitch}, stream, false);
+}
+CUresult cuMemsetD2D32Async(CUdeviceptr destination, size_t pitch, unsigned int value, size_t width, size_t height,
+                            CUstream stream) {
+  return fill("cuMemsetD2D32Async", {bytesOf(destination), value, 4, width, height, pitch}, stream, false);
 }
 
 }  // extern "C"

@@ -20,7 +20,9 @@ CUresult withDevice(const char* name, CUdevice ordinal, Body&& body) {
 
 extern "C" {
 
-CUresult cuInit(unsigned int flags) { return flags != 0 ? CUDA_ERROR_INVALID_VALUE : initialiseMachine(); }
+CUresult cuInit(unsigned int flags) {
+  return flags != 0 ? CUDA_ERROR_INVALID_VALUE : initialiseMachine();
+}
 
 CUresult cuDriverGetVersion(int* version) {
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -55,7 +55,11 @@ CUresult callOnStream(const char* name, CUstream handle, Body&& body) {
   });
 }
 
-inline std::uintptr_t addressOf(CUdeviceptr pointer) { return static_cast<std::uintptr_t>(pointer); }
-inline char* bytesOf(CUdeviceptr pointer) { return reinterpret_cast<char*>(addressOf(pointer)); }
+inline std::uintptr_t addressOf(CUdeviceptr pointer) {
+  return static_cast<std::uintptr_t>(pointer);
+}
+inline char* bytesOf(CUdeviceptr pointer) {
+  return reinterpret_cast<char*>(addressOf(pointer));
+}
 
 }  // namespace tutti::softgpu

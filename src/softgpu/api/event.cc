@@ -21,7 +21,9 @@ std::shared_ptr<Marker> lastOf(const Event& event) {
   return event.last;
 }
 
-bool sharedDone(const Event& event) { return event.shared()->completed.load() >= event.shared()->recorded.load(); }
+bool sharedDone(const Event& event) {
+  return event.shared()->completed.load() >= event.shared()->recorded.load();
+}
 
 }  // namespace
 
@@ -57,7 +59,9 @@ CUresult cuEventRecordWithFlags(CUevent handle, CUstream streamHandle, unsigned 
   });
 }
 
-CUresult cuEventRecord(CUevent handle, CUstream stream) { return cuEventRecordWithFlags(handle, stream, 0); }
+CUresult cuEventRecord(CUevent handle, CUstream stream) {
+  return cuEventRecordWithFlags(handle, stream, 0);
+}
 
 CUresult cuEventQuery(CUevent handle) {
   return withEvent("cuEventQuery", handle, [](Event& event) -> CUresult {

@@ -17,7 +17,7 @@ struct IpcHandle {
   char magic[8];
   std::int32_t pid;
   std::int32_t fd;
-  std::uint64_t inode;   ///< a descriptor number alone could mean another file by now
+  std::uint64_t inode;  ///< a descriptor number alone could mean another file by now
   std::uint64_t mapBytes;
   std::uint64_t offset;
   std::uint64_t size;

@@ -10,7 +10,9 @@ using namespace tutti::softgpu;
 
 namespace {
 
-bool ownedByDevice(const Allocation& a) { return a.kind == MemoryKind::Device || a.kind == MemoryKind::Managed; }
+bool ownedByDevice(const Allocation& a) {
+  return a.kind == MemoryKind::Device || a.kind == MemoryKind::Managed;
+}
 
 CUresult allocateFor(Context& context, CUdeviceptr* pointer, std::size_t size, MemoryKind kind) {
   if (pointer == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -103,7 +105,9 @@ CUresult cuMemHostAlloc(void** pointer, size_t size, unsigned int flags) {
   });
 }
 
-CUresult cuMemAllocHost_v2(void** pointer, size_t size) { return cuMemHostAlloc(pointer, size, 0); }
+CUresult cuMemAllocHost_v2(void** pointer, size_t size) {
+  return cuMemHostAlloc(pointer, size, 0);
+}
 
 CUresult cuMemFreeHost(void* pointer) {
   return call("cuMemFreeHost", [&]() -> CUresult {
@@ -152,7 +156,8 @@ CUresult cuMemHostGetFlags(unsigned int* flags, void* pointer) {
   return call("cuMemHostGetFlags", [&]() -> CUresult {
     const auto allocation = machine().memory.find(reinterpret_cast<std::uintptr_t>(pointer));
     if (flags == nullptr || allocation == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (allocation->kind != MemoryKind::Host && allocation->kind != MemoryKind::Registered) return CUDA_ERROR_INVALID_VALUE;
+    if (allocation->kind != MemoryKind::Host && allocation->kind != MemoryKind::Registered)
+      return CUDA_ERROR_INVALID_VALUE;
     *flags = allocation->flags;
     return CUDA_SUCCESS;
   });

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "softgpu/api/entry.h"
+#include "softgpu/api/graph_support.h"
 
 using namespace tutti::softgpu;
 
@@ -14,7 +14,8 @@ CUresult refuseCode(const char* name) {
   return call(name, [&]() -> CUresult {
     static std::atomic<bool> told{false};
     if (!told.exchange(true)) {
-      std::fprintf(stderr, "softgpu: %s: the software GPU cannot run GPU code; only kernels compiled for it can\n", name);
+      std::fprintf(stderr, "softgpu: %s: the software GPU cannot run GPU code; only kernels compiled for it can\n",
+                   name);
     }
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   });
@@ -29,24 +30,28 @@ CUresult findFunction(const Module& module, const char* name, Function** result)
 
 CUresult attributeOf(int* value, CUfunction_attribute attribute, const Function& function) {
   switch (static_cast<int>(attribute)) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = static_cast<int>(function.kernel->maxThreads); break;
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = static_cast<int>(function.kernel->staticSharedBytes); break;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *value = static_cast<int>(function.kernel->maxThreads);
+      break;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+      *value = static_cast<int>(function.kernel->staticSharedBytes);
+      break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+      *value = 32;
+      break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = 90; break;
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = function.dynamicSharedLimit; break;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+      *value = 90;
+      break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      *value = function.dynamicSharedLimit;
+      break;
     default:
       if (attribute < 0 || attribute >= CU_FUNC_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
       *value = 0;
   }
   return CUDA_SUCCESS;
 }
-
-struct Shape {
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned sharedBytes;
-};
 
 /// The params of the caller, copied: `extra` as of cuLaunchKernel is understood as well.
 CUresult packParams(const Function& function, void** params, void** extra, KernelOperation* operation) {
@@ -62,24 +67,28 @@ CUresult packParams(const Function& function, void** params, void** extra, Kerne
   return CUDA_SUCCESS;
 }
 
-CUresult launch(const char* name, CUfunction handle, const Shape& shape, CUstream stream, void** params, void** extra) {
+CUresult launch(const char* name, CUfunction handle, CUstream stream, const LaunchShape& shape) {
   return callOnStream(name, stream, [&](Stream& queue) -> CUresult {
-    if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const auto& function = *reinterpret_cast<const Function*>(handle);
-    const bool flat = shape.grid[1] == 1 && shape.grid[2] == 1 && shape.block[1] == 1 && shape.block[2] == 1;
-    if (!flat || shape.grid[0] == 0 || shape.block[0] == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (shape.block[0] > kMaxThreads || shape.block[0] > function.kernel->maxThreads) return CUDA_ERROR_INVALID_VALUE;
     KernelOperation operation;
-    operation.kernel = function.kernel;
-    operation.blocks = shape.grid[0];
-    operation.threads = shape.block[0];
-    operation.dynamicSharedBytes = shape.sharedBytes;
-    if (const CUresult error = packParams(function, params, extra, &operation); error != CUDA_SUCCESS) return error;
-    return queue.submit(operation);
+    const CUresult error = kernelOperation(handle, shape, &operation);
+    return error == CUDA_SUCCESS ? queue.submit(operation) : error;
   });
 }
 
 }  // namespace
+
+CUresult tutti::softgpu::kernelOperation(CUfunction handle, const LaunchShape& shape, KernelOperation* operation) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const auto& function = *reinterpret_cast<const Function*>(handle);
+  const bool flat = shape.grid[1] == 1 && shape.grid[2] == 1 && shape.block[1] == 1 && shape.block[2] == 1;
+  if (!flat || shape.grid[0] == 0 || shape.block[0] == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (shape.block[0] > kMaxThreads || shape.block[0] > function.kernel->maxThreads) return CUDA_ERROR_INVALID_VALUE;
+  operation->kernel = function.kernel;
+  operation->blocks = shape.grid[0];
+  operation->threads = shape.block[0];
+  operation->dynamicSharedBytes = shape.sharedBytes;
+  return packParams(function, shape.params, shape.extra, operation);
+}
 
 extern "C" {
 
@@ -122,12 +131,18 @@ CUresult cuModuleUnload(CUmodule handle) {
   });
 }
 
-CUresult cuModuleLoad(CUmodule*, const char*) { return refuseCode("cuModuleLoad"); }
-CUresult cuModuleLoadData(CUmodule*, const void*) { return refuseCode("cuModuleLoadData"); }
+CUresult cuModuleLoad(CUmodule*, const char*) {
+  return refuseCode("cuModuleLoad");
+}
+CUresult cuModuleLoadData(CUmodule*, const void*) {
+  return refuseCode("cuModuleLoadData");
+}
 CUresult cuModuleLoadDataEx(CUmodule*, const void*, unsigned int, CUjit_option*, void**) {
   return refuseCode("cuModuleLoadDataEx");
 }
-CUresult cuModuleLoadFatBinary(CUmodule*, const void*) { return refuseCode("cuModuleLoadFatBinary"); }
+CUresult cuModuleLoadFatBinary(CUmodule*, const void*) {
+  return refuseCode("cuModuleLoadFatBinary");
+}
 CUresult cuLibraryLoadData(CUlibrary*, const void*, CUjit_option*, void**, unsigned int, CUlibraryOption*, void**,
                            unsigned int) {
   return refuseCode("cuLibraryLoadData");
@@ -136,7 +151,9 @@ CUresult cuLibraryLoadData(CUlibrary*, const void*, CUjit_option*, void**, unsig
 CUresult cuLibraryGetKernel(CUkernel* result, CUlibrary library, const char* name) {
   return cuModuleGetFunction(reinterpret_cast<CUfunction*>(result), reinterpret_cast<CUmodule>(library), name);
 }
-CUresult cuLibraryUnload(CUlibrary library) { return cuModuleUnload(reinterpret_cast<CUmodule>(library)); }
+CUresult cuLibraryUnload(CUlibrary library) {
+  return cuModuleUnload(reinterpret_cast<CUmodule>(library));
+}
 CUresult cuLibraryGetModule(CUmodule* result, CUlibrary library) {
   *result = reinterpret_cast<CUmodule>(library);
   return CUDA_SUCCESS;
@@ -180,20 +197,26 @@ CUresult cuFuncGetName(const char** name, CUfunction function) {
   });
 }
 
-CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
-                        unsigned int bz, unsigned int shared, CUstream stream, void** params, void** extra) {
-  return launch("cuLaunchKernel", f, {{gx, gy, gz}, {bx, by, bz}, shared}, stream, params, extra);
+CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+                        unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void** params,
+                        void** extra) {
+  return launch("cuLaunchKernel", f, stream, {{gx, gy, gz}, {bx, by, bz}, shared, params, extra});
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {
   if (c == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const Shape shape = {{c->gridDimX, c->gridDimY, c->gridDimZ}, {c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes};
-  return launch("cuLaunchKernelEx", f, shape, c->hStream, params, extra);
+  return launch("cuLaunchKernelEx", f, c->hStream,
+                {{c->gridDimX, c->gridDimY, c->gridDimZ},
+                 {c->blockDimX, c->blockDimY, c->blockDimZ},
+                 c->sharedMemBytes,
+                 params,
+                 extra});
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-                                   unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void** params) {
-  return launch("cuLaunchCooperativeKernel", f, {{gx, gy, gz}, {bx, by, bz}, shared}, stream, params, nullptr);
+                                   unsigned int by, unsigned int bz, unsigned int shared, CUstream stream,
+                                   void** params) {
+  return launch("cuLaunchCooperativeKernel", f, stream, {{gx, gy, gz}, {bx, by, bz}, shared, params, nullptr});
 }
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int blockSize, size_t) {

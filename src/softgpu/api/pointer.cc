@@ -7,7 +7,9 @@ using namespace tutti::softgpu;
 
 namespace {
 
-bool isHost(const Allocation& a) { return a.kind == MemoryKind::Host || a.kind == MemoryKind::Registered; }
+bool isHost(const Allocation& a) {
+  return a.kind == MemoryKind::Host || a.kind == MemoryKind::Registered;
+}
 
 template <class T>
 CUresult give(void* data, T value) {
@@ -19,34 +21,50 @@ CUresult give(void* data, T value) {
 CUresult answer(void* data, CUpointer_attribute attribute, CUdeviceptr pointer, const Allocation* a) {
   const bool known = a != nullptr;
   switch (static_cast<int>(attribute)) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return give<CUcontext>(data, known && a->context != nullptr ? a->context->handle() : nullptr);
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      return give<CUcontext>(data, known && a->context != nullptr ? a->context->handle() : nullptr);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      return give<unsigned>(data, !known ? 0u : isHost(*a) ? unsigned{CU_MEMORYTYPE_HOST} : unsigned{CU_MEMORYTYPE_DEVICE});
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return give<CUdeviceptr>(data, known ? pointer : 0);
+      return give<unsigned>(data, !known       ? 0u
+                                  : isHost(*a) ? unsigned{CU_MEMORYTYPE_HOST}
+                                               : unsigned{CU_MEMORYTYPE_DEVICE});
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return give<CUdeviceptr>(data, known ? pointer : 0);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER: {
       const bool visible = known && (isHost(*a) || a->kind == MemoryKind::Managed);
       return give<void*>(data, visible ? bytesOf(pointer) : nullptr);
     }
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return give<unsigned long long>(data, known ? a->id : 0);
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return give<unsigned>(data, known && a->kind == MemoryKind::Managed);
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give<int>(data, known ? a->device : -2);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      return give<unsigned long long>(data, known ? a->id : 0);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return give<unsigned>(data, known && a->kind == MemoryKind::Managed);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return give<int>(data, known ? a->device : -2);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       return give<unsigned>(data, known && a->kind == MemoryKind::Device && !a->pooled);
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return give<CUdeviceptr>(data, known ? a->base : 0);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return give<std::size_t>(data, known ? a->size : 0);
-    case CU_POINTER_ATTRIBUTE_MAPPED: return give<unsigned>(data, known);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return give<CUdeviceptr>(data, known ? a->base : 0);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return give<std::size_t>(data, known ? a->size : 0);
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      return give<unsigned>(data, known);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-      return give<unsigned>(data, known && a->kind == MemoryKind::Virtual ? unsigned{CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR} : 0u);
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return give<unsigned>(data, 0);
+      return give<unsigned>(
+          data, known && a->kind == MemoryKind::Virtual ? unsigned{CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR} : 0u);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      return give<unsigned>(data, 0);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
-      void* pool = known && a->pooled ? machine().devices[static_cast<std::size_t>(a->device)].get() : nullptr;
-      return give<void*>(data, pool);
+      return give<const void*>(data, known ? a->pool : nullptr);
     }
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return give<unsigned>(data, known ? unsigned{CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE} : 0u);
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return give<unsigned>(data, 0);
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return give<CUdeviceptr>(data, known ? a->base : 0);
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return give<std::size_t>(data, known ? a->size : 0);
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return give<unsigned long long>(data, known ? a->id : 0);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return give<unsigned>(data, known ? unsigned{CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE} : 0u);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return give<unsigned>(data, 0);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      return give<CUdeviceptr>(data, known ? a->base : 0);
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      return give<std::size_t>(data, known ? a->size : 0);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return give<unsigned long long>(data, known ? a->id : 0);
   }
   return CUDA_ERROR_INVALID_VALUE;
 }

@@ -44,11 +44,16 @@ CUresult cuGetProcAddress_v2(const char* name, void** result, int cudaVersion, c
   void* symbol = best == nullptr ? nullptr : ownSymbol(best->symbol);
   *result = symbol;
   if (status != nullptr) {
-    *status = symbol != nullptr           ? CU_GET_PROC_ADDRESS_SUCCESS
+    *status = symbol != nullptr          ? CU_GET_PROC_ADDRESS_SUCCESS
               : known && best == nullptr ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                                          : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   }
   return symbol == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+}
+
+__attribute__((visibility("default"))) CUresult softgpuProcAddressV1(const char* name, void** result, int cudaVersion,
+                                                                     cuuint64_t flags) {
+  return cuGetProcAddress_v2(name, result, cudaVersion, flags, nullptr);
 }
 
 }  // extern "C"

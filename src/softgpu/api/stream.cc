@@ -34,7 +34,9 @@ CUresult word(const char* name, CUstream handle, const WordOperation& operation)
 
 extern "C" {
 
-CUresult cuStreamCreate(CUstream* stream, unsigned int flags) { return createStream("cuStreamCreate", stream, flags, 0); }
+CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
+  return createStream("cuStreamCreate", stream, flags, 0);
+}
 
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
   return createStream("cuStreamCreateWithPriority", stream, flags, priority);

@@ -29,7 +29,9 @@ Context::Context(Device& device, bool primary) : device_(device), primary_(prima
   id_ = ids.fetch_add(1) + 1;
 }
 
-void Context::makeLegacyStream() { legacy_ = std::make_shared<Stream>(*this, 0, 0); }
+void Context::makeLegacyStream() {
+  legacy_ = std::make_shared<Stream>(*this, 0, 0);
+}
 
 void Context::setError(CUresult error) {
   CUresult none = CUDA_SUCCESS;
@@ -79,7 +81,9 @@ void setCurrentContext(Context* context) {
   if (context != nullptr) stack.push_back(context);
 }
 
-void pushContext(Context* context) { threadState().stack.push_back(context); }
+void pushContext(Context* context) {
+  threadState().stack.push_back(context);
+}
 
 Context* popContext() {
   auto& stack = threadState().stack;

@@ -41,7 +41,7 @@ class Context {
 
   unsigned flags = 0;
   std::set<const Context*> peers;  ///< contexts whose memory this one was allowed to reach
-  int retains = 0;      ///< primary: cuDevicePrimaryCtxRetain; others: 1 until destroyed
+  int retains = 0;                 ///< primary: cuDevicePrimaryCtxRetain; others: 1 until destroyed
 
  private:
   Device& device_;

@@ -84,7 +84,8 @@ std::string Device::busId() const {
 
 CUuuid Device::uuid() const {
   CUuuid uuid;
-  const std::uint64_t halves[2] = {hashText(bootId(), 1), hashText(busId(), static_cast<std::uint64_t>(facts_.physical))};
+  const std::uint64_t halves[2] = {hashText(bootId(), 1),
+                                   hashText(busId(), static_cast<std::uint64_t>(facts_.physical))};
   std::memcpy(uuid.bytes, halves, sizeof(halves));
   return uuid;
 }

@@ -20,11 +20,11 @@ class Engine;
 
 /// Where a device sits in the machine, the same in every process.
 struct DeviceFacts {
-  int physical = 0;      ///< ordinal without CUDA_VISIBLE_DEVICES
+  int physical = 0;  ///< ordinal without CUDA_VISIBLE_DEVICES
   unsigned domain = 0;
   unsigned bus = 0;
   unsigned slot = 0;
-  int capability = 90;   ///< compute capability times 10
+  int capability = 90;  ///< compute capability times 10
 };
 
 /// The devices that the settings describe: by number, or those of a topology file in order of `dev`.

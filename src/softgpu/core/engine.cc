@@ -60,7 +60,9 @@ void Engine::wake() {
   }
 }
 
-void Engine::adopt(const std::shared_ptr<Stream>& stream) { inbox_.push_back(stream); }
+void Engine::adopt(const std::shared_ptr<Stream>& stream) {
+  inbox_.push_back(stream);
+}
 
 void Engine::park(int milliseconds) {
   wake();
@@ -126,7 +128,8 @@ bool Engine::nextTask(Stream& stream) {
 Step Engine::stepStream(Stream& stream) {
   if (!stream.head.has_value() && !nextTask(stream)) return Step::Blocked;
   auto& after = stream.head->after;
-  std::erase_if(after, [](const After& a) { return a.stream->completed.load(std::memory_order_acquire) >= a.sequence; });
+  std::erase_if(after,
+                [](const After& a) { return a.stream->completed.load(std::memory_order_acquire) >= a.sequence; });
   if (!after.empty()) return Step::Blocked;
   if (stream.context().error() != CUDA_SUCCESS) {
     stream.head->task->abandon();  // a failed context runs nothing any more

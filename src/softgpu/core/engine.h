@@ -50,7 +50,7 @@ class Engine {
   std::unique_ptr<Random> random_;
   StackPool stacks_;
   std::vector<std::shared_ptr<Stream>> active_;
-  std::vector<std::shared_ptr<Stream>> inbox_;   ///< guarded by the machine's lock
+  std::vector<std::shared_ptr<Stream>> inbox_;  ///< guarded by the machine's lock
   std::atomic<std::uint32_t> signal_{0};
   std::atomic<bool> sleeping_{false};
   std::atomic<int> parked_{0};

@@ -23,7 +23,7 @@ struct Marker {
   std::int64_t nanoseconds = 0;  ///< steady clock, valid once done
   std::vector<Engine*> waiters;
   std::condition_variable reached;
-  void complete();               ///< takes the machine's lock
+  void complete();  ///< takes the machine's lock
   /// Blocks the calling host thread until the marker is done.
   void wait();
 };

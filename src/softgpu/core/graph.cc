@@ -15,8 +15,9 @@ class GraphTask : public Task {
     std::vector<std::size_t> after;
     bool done = false;
   };
-  GraphTask(std::vector<Item> items, std::shared_ptr<Marker> before, std::shared_ptr<Marker> done)
-      : items_(std::move(items)), before_(std::move(before)), done_(std::move(done)) {}
+  GraphTask(std::shared_ptr<const Graph> graph, std::vector<Item> items, std::shared_ptr<Marker> before,
+            std::shared_ptr<Marker> done)
+      : graph_(std::move(graph)), items_(std::move(items)), before_(std::move(before)), done_(std::move(done)) {}
 
   Step step(Engine& engine) override {
     if (before_ != nullptr && !before_->done.load(std::memory_order_acquire)) return Step::Polling;
@@ -25,7 +26,8 @@ class GraphTask : public Task {
     for (Item& item : items_) {
       if (item.done) continue;
       ++left;
-      if (!std::all_of(item.after.begin(), item.after.end(), [this](std::size_t i) { return items_[i].done; })) continue;
+      if (!std::all_of(item.after.begin(), item.after.end(), [this](std::size_t i) { return items_[i].done; }))
+        continue;
       const Step step = item.task->step(engine);
       if (step == Step::Done) {
         item.done = true;
@@ -47,6 +49,7 @@ class GraphTask : public Task {
   }
 
  private:
+  std::shared_ptr<const Graph> graph_;  // its user objects live until the work is done
   std::vector<Item> items_;
   std::shared_ptr<Marker> before_;
   std::shared_ptr<Marker> done_;
@@ -118,18 +121,18 @@ void Graph::remove(Node* node) {
   std::erase_if(nodes_, [node](const auto& own) { return own.get() == node; });
 }
 
-std::unique_ptr<Task> makeGraphTask(const Graph& graph, Context& context, std::shared_ptr<Marker> before,
-                                    std::shared_ptr<Marker> done) {
+std::unique_ptr<Task> makeGraphTask(std::shared_ptr<const Graph> graph, Context& context,
+                                    std::shared_ptr<Marker> before, std::shared_ptr<Marker> done) {
   std::map<const Node*, std::size_t> position;
   std::vector<GraphTask::Item> items;
-  for (const Node* node : graph.sorted()) {
+  for (const Node* node : graph->sorted()) {
     GraphTask::Item item;
     item.task = makeTask(node->operation, node->context == nullptr ? context : *node->context);
     for (Node* before_ : node->after) item.after.push_back(position.at(before_));
     position[node] = items.size();
     items.push_back(std::move(item));
   }
-  return std::make_unique<GraphTask>(std::move(items), std::move(before), std::move(done));
+  return std::make_unique<GraphTask>(std::move(graph), std::move(items), std::move(before), std::move(done));
 }
 
 }  // namespace tutti::softgpu

@@ -24,7 +24,7 @@ struct UserObject {
   UserObject& operator=(const UserObject&) = delete;
   void* object;
   CUhostFn destroy;
-  unsigned references = 0;              ///< the program's own
+  unsigned references = 0;  ///< the program's own
 };
 
 /// A CUgraphNode. Belongs to one graph.
@@ -33,8 +33,8 @@ struct Node {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   Operation operation;
   Context* context = nullptr;
-  std::vector<Node*> after;             ///< dependencies
-  std::uint64_t id = 0;                 ///< the same in clones and executable copies
+  std::vector<Node*> after;  ///< dependencies
+  std::uint64_t id = 0;      ///< the same in clones and executable copies
 };
 
 /// A CUgraph. Guarded by the machine's lock.
@@ -58,11 +58,11 @@ class Graph {
 /// A CUgraphExec.
 struct GraphExec {
   std::shared_ptr<Graph> graph;
-  std::shared_ptr<Marker> lastLaunch;   ///< launches of one executable graph do not overlap
+  std::shared_ptr<Marker> lastLaunch;  ///< launches of one executable graph do not overlap
 };
 
 /// The whole graph as one task; the machine's lock is held.
-std::unique_ptr<Task> makeGraphTask(const Graph& graph, Context& context, std::shared_ptr<Marker> before,
-                                    std::shared_ptr<Marker> done);
+std::unique_ptr<Task> makeGraphTask(std::shared_ptr<const Graph> graph, Context& context,
+                                    std::shared_ptr<Marker> before, std::shared_ptr<Marker> done);
 
 }  // namespace tutti::softgpu

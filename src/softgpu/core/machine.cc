@@ -57,9 +57,17 @@ CUresult initialiseMachine() {
   return machine().devices.empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
 
-bool machineExists() { return theMachine.load(std::memory_order_acquire) != nullptr; }
-Machine& machine() { return *theMachine.load(std::memory_order_acquire); }
-bool machineStopping() { return stopping.load(std::memory_order_acquire); }
-std::uint64_t machineGeneration() { return generation.load(std::memory_order_relaxed); }
+bool machineExists() {
+  return theMachine.load(std::memory_order_acquire) != nullptr;
+}
+Machine& machine() {
+  return *theMachine.load(std::memory_order_acquire);
+}
+bool machineStopping() {
+  return stopping.load(std::memory_order_acquire);
+}
+std::uint64_t machineGeneration() {
+  return generation.load(std::memory_order_relaxed);
+}
 
 }  // namespace tutti::softgpu

@@ -33,6 +33,8 @@ struct Machine {
   Registry<GraphExec> execs;
   Registry<UserObject> userObjects;
   Registry<Module> modules;
+  Registry<Physical> physicals;
+  Registry<Pool> pools;
 };
 
 /// Creates the machine once. CUDA_ERROR_NO_DEVICE when the settings leave none.

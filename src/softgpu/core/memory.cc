@@ -13,11 +13,15 @@ namespace {
 
 constexpr const char* kMemfdPrefix = "softgpu-device-";
 
-std::size_t roundUp(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+std::size_t roundUp(std::size_t value, std::size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 }  // namespace
 
-void FdTraits::close(Type fd) { ::close(fd); }
+void FdTraits::close(Type fd) {
+  ::close(fd);
+}
 
 Fd createMemfd(std::size_t size, int physicalDevice) {
   char name[64];
@@ -52,7 +56,9 @@ std::shared_ptr<Backing> Backing::adopt(Fd fd, std::size_t size) {
   return std::make_shared<Backing>(std::move(fd), base, size);
 }
 
-Backing::~Backing() { ::munmap(base_, size_); }
+Backing::~Backing() {
+  ::munmap(base_, size_);
+}
 
 bool MemoryTable::insert(std::shared_ptr<Allocation> allocation) {
   std::unique_lock<std::shared_mutex> guard(lock_);

@@ -52,6 +52,23 @@ Fd createMemfd(std::size_t size, int physicalDevice);
 /// The device written into a memfd's name by createMemfd, -1 when there is none.
 int deviceOfMemfd(int fd);
 
+/// Memory without an address: a CUmemGenericAllocationHandle.
+struct Physical {
+  ~Physical();
+  Fd fd;
+  std::size_t size = 0;
+  CUmemAllocationProp properties = {};
+  int chargedDevice = -1;  ///< device whose memory it counts against, -1 for none
+  int references = 1;      ///< the program's own; guarded by the machine's lock
+};
+
+/// A CUmemoryPool: every device has one by default. Memory is taken from the device directly.
+struct Pool {
+  int device = 0;
+  bool isDefault = false;
+  std::uint64_t releaseThreshold = 0;
+};
+
 enum class MemoryKind { Device, Host, Registered, Managed, Virtual, Imported };
 
 /// One range that the driver knows about. Immutable once in the table, but for `syncMemops`.
@@ -59,14 +76,15 @@ struct Allocation {
   std::uintptr_t base = 0;
   std::size_t size = 0;
   MemoryKind kind = MemoryKind::Device;
-  int device = -1;             ///< index of the owning device; for host memory that of the context it was made in
+  int device = -1;  ///< index of the owning device; for host memory that of the context it was made in
   Context* context = nullptr;
-  std::uint64_t id = 0;        ///< unique in the process: CU_POINTER_ATTRIBUTE_BUFFER_ID
-  std::shared_ptr<Backing> backing;  ///< null for registered and virtual memory
-  std::size_t offset = 0;            ///< of base within backing
-  void* physical = nullptr;          ///< virtual memory: the handle it maps
-  unsigned flags = 0;                ///< host memory: as given at allocation
-  bool pooled = false;               ///< from cuMemAllocAsync
+  std::uint64_t id = 0;                ///< unique in the process: CU_POINTER_ATTRIBUTE_BUFFER_ID
+  std::shared_ptr<Backing> backing;    ///< null for registered and virtual memory
+  std::size_t offset = 0;              ///< of base within backing
+  std::shared_ptr<Physical> physical;  ///< virtual memory: what is mapped there
+  const void* pool = nullptr;          ///< the handle of the pool it came from
+  unsigned flags = 0;                  ///< host memory: as given at allocation
+  bool pooled = false;                 ///< from cuMemAllocAsync
 };
 
 /// All known ranges by address. Thread-safe.

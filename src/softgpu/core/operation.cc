@@ -186,7 +186,7 @@ struct TaskMaker {
   std::unique_ptr<Task> operator()(const KernelOperation& o) { return std::make_unique<KernelTask>(o, context); }
   std::unique_ptr<Task> operator()(const FreeOperation& o) { return std::make_unique<FreeTask>(o.base); }
   std::unique_ptr<Task> operator()(const GraphOperation& o) {
-    return makeGraphTask(*o.graph, context, nullptr, nullptr);
+    return makeGraphTask(o.graph, context, nullptr, nullptr);
   }
 };
 

@@ -56,7 +56,7 @@ struct WaitOperation {
 struct WordOperation {
   void* address = nullptr;
   std::uint64_t value = 0;
-  bool wide = false;   ///< 64 bits, else 32
+  bool wide = false;  ///< 64 bits, else 32
   bool write = false;
   unsigned flags = 0;  ///< CU_STREAM_WAIT_VALUE_*
 };
@@ -80,8 +80,8 @@ struct GraphOperation {
   std::shared_ptr<const Graph> graph;
 };
 
-using Operation = std::variant<EmptyOperation, CopyOperation, FillOperation, HostOperation, RecordOperation, WaitOperation,
-                               WordOperation, KernelOperation, FreeOperation, GraphOperation>;
+using Operation = std::variant<EmptyOperation, CopyOperation, FillOperation, HostOperation, RecordOperation,
+                               WaitOperation, WordOperation, KernelOperation, FreeOperation, GraphOperation>;
 
 /// Work for the engine of the context's device. The machine's lock is held: events are recorded and looked up here.
 std::unique_ptr<Task> makeTask(const Operation& operation, Context& context);

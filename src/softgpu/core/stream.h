@@ -54,14 +54,14 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<std::uint64_t> submitted{0};
   std::atomic<std::uint64_t> completed{0};
   std::deque<QueuedTask> queue;
-  bool active = false;                ///< on its engine's list
+  bool active = false;  ///< on its engine's list
   std::condition_variable finished;
   int waiters = 0;
 
-  std::shared_ptr<Capture> capture;   ///< null: not capturing
-  std::vector<Node*> captureAfter;    ///< nodes that the next captured one comes after
+  std::shared_ptr<Capture> capture;  ///< null: not capturing
+  std::vector<Node*> captureAfter;   ///< nodes that the next captured one comes after
 
-  std::optional<QueuedTask> head;     ///< the engine's own
+  std::optional<QueuedTask> head;  ///< the engine's own
 
  private:
   std::vector<After> orderAmongBlocking() const;
