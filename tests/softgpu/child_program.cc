@@ -1,0 +1,121 @@
+// The other process of process_test.cc: 0 when all went as it should, else where it went wrong.
+#include <cuda.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "softgpu/cuda_fixture.h"
+
+namespace {
+
+using tutti::softgpu::test::KernelParams;
+
+template <class Handle>
+Handle parse(const std::string& text) {
+  Handle handle = {};
+  for (std::size_t i = 0; i < sizeof(handle); ++i) {
+    handle.reserved[i] = static_cast<char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+  }
+  return handle;
+}
+
+int start() {
+  CUcontext context = nullptr;
+  if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) return 10;
+  return cuCtxSetCurrent(context) == CUDA_SUCCESS ? 0 : 11;
+}
+
+int memory(const std::string& text) {
+  CUdeviceptr pointer = 0;
+  if (cuIpcOpenMemHandle(&pointer, parse<CUipcMemHandle>(text), CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS)
+    return 40;
+  auto* words = reinterpret_cast<std::uint32_t*>(pointer);
+  if (words[3] != 77) return 41;
+  words[4] = 78;
+  return cuIpcCloseMemHandle(pointer) == CUDA_SUCCESS ? 0 : 42;
+}
+
+int event(const std::string& text) {
+  CUevent event = nullptr;
+  if (cuIpcOpenEventHandle(&event, parse<CUipcEventHandle>(text)) != CUDA_SUCCESS) return 20;
+  if (cuEventRecord(event, nullptr) != CUDA_SUCCESS) return 21;
+  return cuEventSynchronize(event) == CUDA_SUCCESS ? 0 : 22;
+}
+
+int failure() {
+  CUdeviceptr pointer = 0;
+  for (int i = 1; i <= 4; ++i) {
+    const CUresult wanted = i == 3 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    if (cuMemAlloc(&pointer, 16) != wanted) return 20 + i;
+  }
+  return 0;
+}
+
+CUresult launch(const char* name, unsigned blocks, unsigned threads, KernelParams params) {
+  void* module = nullptr;
+  CUfunction function = nullptr;
+  softgpuRegisterKernels(&tutti::softgpu::test::testKernels(), &module);
+  if (cuModuleGetFunction(&function, static_cast<CUmodule>(module), name) != CUDA_SUCCESS) return CUDA_ERROR_NOT_FOUND;
+  void* list[] = {&params};
+  return cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, nullptr, list, nullptr);
+}
+
+std::uint32_t* words() {
+  CUdeviceptr pointer = 0;
+  cuMemAlloc(&pointer, 4096);
+  cuMemsetD8(pointer, 0, 4096);
+  return reinterpret_cast<std::uint32_t*>(pointer);
+}
+
+int exitWithWork() {
+  std::uint32_t* flags = words();
+  return launch("Wait", 4, 64, {flags + 64, flags, 0, 1}) == CUDA_SUCCESS ? 0 : 20;
+}
+
+int forkAndStart() {
+  if (exitWithWork() != 0) return 20;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    CUdeviceptr pointer = 0;
+    if (cuMemAlloc(&pointer, 16) != CUDA_ERROR_NOT_INITIALIZED) ::_exit(30);
+    if (start() != 0) ::_exit(31);
+    ::_exit(cuMemAlloc(&pointer, 16) == CUDA_SUCCESS && cuCtxSynchronize() == CUDA_SUCCESS ? 0 : 32);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 33;
+}
+
+int blocks() {
+  std::uint32_t* out = words();
+  if (launch("Barrier", 7, 64, {out, nullptr, 10, 0}) != CUDA_SUCCESS || cuCtxSynchronize() != CUDA_SUCCESS) return 20;
+  return out[6 * 64 + 63] == 45 ? 0 : 21;
+}
+
+int devices(const std::string& wanted) {
+  int count = 0;
+  char id[32] = {};
+  if (cuDeviceGetCount(&count) != CUDA_SUCCESS || std::to_string(count) != wanted) return 20;
+  if (cuDeviceGetPCIBusId(id, sizeof(id), 0) != CUDA_SUCCESS) return 21;
+  return std::string(id) == "0000:11:00.0" ? 0 : 22;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const std::string mode = count > 1 ? words[1] : "";
+  const std::string argument = count > 2 ? words[2] : "";
+  if (const int error = start(); error != 0) return error;
+  if (mode == "memory") return memory(argument);
+  if (mode == "event") return event(argument);
+  if (mode == "failure") return failure();
+  if (mode == "exit") return exitWithWork();
+  if (mode == "fork") return forkAndStart();
+  if (mode == "blocks") return blocks();
+  if (mode == "devices") return devices(argument);
+  return 2;
+}

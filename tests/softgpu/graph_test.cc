@@ -1,0 +1,108 @@
+#include "softgpu/cuda_fixture.h"
+
+namespace tutti::softgpu::test {
+namespace {
+
+class Graphs : public CudaTest {};
+
+CUdeviceptr address(const void* pointer) {
+  return reinterpret_cast<CUdeviceptr>(pointer);
+}
+
+TEST_F(Graphs, CapturedWorkRunsOnlyWhenLaunched) {
+  std::uint32_t* data = words();
+  EXPECT_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  EXPECT_CU(launch("Add", 1, 32, stream_, {data, nullptr, 0, 2}));
+  EXPECT_CU(cuMemcpyDtoDAsync(address(data + 64), address(data), 128, stream_));
+  CUgraph graph = nullptr;
+  EXPECT_CU(cuStreamEndCapture(stream_, &graph));
+  EXPECT_EQ(data[0], 0u);
+  CUgraphExec exec = nullptr;
+  EXPECT_CU(cuGraphInstantiate(&exec, graph, 0));
+  EXPECT_CU(cuGraphDestroy(graph));
+  for (int i = 0; i < 3; ++i) EXPECT_CU(cuGraphLaunch(exec, stream_));
+  EXPECT_CU(cuStreamSynchronize(stream_));
+  EXPECT_EQ(data[64 + 31], 6u);
+  EXPECT_CU(cuGraphExecDestroy(exec));
+}
+
+TEST_F(Graphs, EventsBringOtherStreamsIntoTheCapture) {
+  std::uint32_t* data = words();
+  CUstream side = nullptr;
+  CUevent fork = nullptr;
+  CUevent join = nullptr;
+  EXPECT_CU(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING));
+  EXPECT_CU(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
+  EXPECT_CU(cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
+  EXPECT_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_CU(cuEventRecord(fork, stream_));
+  EXPECT_CU(cuStreamWaitEvent(side, fork, 0));
+  EXPECT_CU(launch("Wait", 1, 1, side, {data + 64, data, 0, 5}));
+  EXPECT_CU(launch("Write", 1, 1, stream_, {data, nullptr, 0, 5}));
+  EXPECT_CU(cuEventRecord(join, side));
+  EXPECT_CU(cuStreamWaitEvent(stream_, join, 0));
+  CUgraph graph = nullptr;
+  EXPECT_CU(cuStreamEndCapture(stream_, &graph));
+  std::size_t roots = 0;
+  EXPECT_CU(cuGraphGetRootNodes(graph, nullptr, &roots));
+  EXPECT_EQ(roots, 2u);
+  CUgraphExec exec = nullptr;
+  EXPECT_CU(cuGraphInstantiate(&exec, graph, 0));
+  EXPECT_CU(cuGraphLaunch(exec, stream_));
+  EXPECT_CU(cuStreamSynchronize(stream_));
+  EXPECT_EQ(data[64], 5u);
+  EXPECT_CU(cuGraphExecDestroy(exec));
+  EXPECT_CU(cuGraphDestroy(graph));
+  EXPECT_CU(cuEventDestroy(fork));
+  EXPECT_CU(cuEventDestroy(join));
+  EXPECT_CU(cuStreamDestroy(side));
+}
+
+TEST_F(Graphs, CaptureInfoNamesTheGraphAndItsEnd) {
+  EXPECT_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  EXPECT_CU(launch("Empty", 1, 32, stream_, {}));
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t id = 0;
+  CUgraph graph = nullptr;
+  const CUgraphNode* after = nullptr;
+  const CUgraphEdgeData* edges = nullptr;
+  std::size_t count = 0;
+  EXPECT_CU(cuStreamGetCaptureInfo(stream_, &status, &id, &graph, &after, &edges, &count));
+  EXPECT_EQ(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+  EXPECT_EQ(count, 1u);
+  CUgraphNode host = nullptr;
+  const CUDA_HOST_NODE_PARAMS call = {[](void*) {}, nullptr};
+  EXPECT_CU(cuGraphAddHostNode(&host, graph, after, count, &call));
+  EXPECT_CU(cuStreamUpdateCaptureDependencies(stream_, &host, nullptr, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+  CUgraph ended = nullptr;
+  EXPECT_CU(cuStreamEndCapture(stream_, &ended));
+  EXPECT_EQ(ended, graph);
+  EXPECT_CU(cuGraphDestroy(graph));
+}
+
+TEST_F(Graphs, SynchronizingInvalidatesTheCapture) {
+  EXPECT_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  EXPECT_CU_ERROR(cuStreamSynchronize(stream_), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CUgraph graph = nullptr;
+  EXPECT_CU_ERROR(cuStreamEndCapture(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  EXPECT_EQ(graph, nullptr);
+}
+
+TEST_F(Graphs, UserObjectsLiveAsLongAsInstances) {
+  int destroyed = 0;
+  CUuserObject object = nullptr;
+  const auto count = [](void* counter) { ++*static_cast<int*>(counter); };
+  EXPECT_CU(cuUserObjectCreate(&object, &destroyed, count, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+  CUgraph graph = nullptr;
+  EXPECT_CU(cuGraphCreate(&graph, 0));
+  EXPECT_CU(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+  CUgraphExec exec = nullptr;
+  EXPECT_CU(cuGraphInstantiate(&exec, graph, 0));
+  EXPECT_CU(cuGraphDestroy(graph));
+  EXPECT_EQ(destroyed, 0);
+  EXPECT_CU(cuGraphExecDestroy(exec));
+  EXPECT_EQ(destroyed, 1);
+}
+
+}  // namespace
+}  // namespace tutti::softgpu::test

@@ -1,0 +1,93 @@
+// Several processes: the other one is child_program.cc, named by SOFTGPU_TEST_CHILD.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "softgpu/cuda_fixture.h"
+
+namespace tutti::softgpu::test {
+namespace {
+
+class Processes : public CudaTest {};
+
+std::string hex(const void* data, std::size_t size) {
+  std::string text;
+  char digits[3];
+  for (std::size_t i = 0; i < size; ++i) {
+    std::snprintf(digits, sizeof(digits), "%02x", static_cast<const unsigned char*>(data)[i]);
+    text += digits;
+  }
+  return text;
+}
+
+/// Runs the child program with these words; its exit status, -1 if it was killed.
+int runChild(const std::vector<std::string>& words, const char* variable = "SOFTGPU_UNUSED", const char* value = "") {
+  std::vector<char*> arguments = {std::getenv("SOFTGPU_TEST_CHILD")};
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv(variable, value, 1);
+    ::execv(arguments[0], arguments.data());
+    ::_exit(126);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(Processes, ShareMemoryByHandle) {
+  std::uint32_t* data = words();
+  data[3] = 77;
+  CUipcMemHandle handle;
+  EXPECT_CU(cuIpcGetMemHandle(&handle, reinterpret_cast<CUdeviceptr>(data)));
+  EXPECT_EQ(runChild({"memory", hex(&handle, sizeof(handle))}), 0);
+  EXPECT_EQ(data[4], 78u);
+  CUdeviceptr own = 0;
+  EXPECT_CU_ERROR(cuIpcOpenMemHandle(&own, handle, 0), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+TEST_F(Processes, ShareEventsByHandle) {
+  CUevent event = nullptr;
+  EXPECT_CU(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS));
+  CUipcEventHandle handle;
+  EXPECT_CU(cuIpcGetEventHandle(&handle, event));
+  EXPECT_EQ(runChild({"event", hex(&handle, sizeof(handle))}), 0);
+  EXPECT_CU(cuEventSynchronize(event));
+  EXPECT_CU(cuEventDestroy(event));
+}
+
+TEST_F(Processes, StaleHandlesAreRefused) {
+  CUdeviceptr pointer = 0;
+  EXPECT_CU(cuMemAlloc(&pointer, 8 << 20));
+  CUipcMemHandle handle;
+  EXPECT_CU(cuIpcGetMemHandle(&handle, pointer));
+  EXPECT_CU(cuMemFree(pointer));
+  EXPECT_EQ(runChild({"memory", hex(&handle, sizeof(handle))}), 40);
+}
+
+TEST_F(Processes, AskedForFailureHappensOnce) {
+  EXPECT_EQ(runChild({"failure"}, "SOFTGPU_FAIL", "cuMemAlloc:3"), 0);
+}
+
+TEST_F(Processes, ExitWithWorkPendingDoesNotHang) {
+  EXPECT_EQ(runChild({"exit"}), 0);
+}
+
+TEST_F(Processes, ForkedChildStartsAnew) {
+  EXPECT_EQ(runChild({"fork"}), 0);
+}
+
+TEST_F(Processes, VisibleDevicesAreChosen) {
+  EXPECT_EQ(runChild({"devices", "1"}, "CUDA_VISIBLE_DEVICES", "1"), 0);
+}
+
+TEST_F(Processes, FullDeviceRunsBlocksAfterEachOther) {
+  EXPECT_EQ(runChild({"blocks"}, "SOFTGPU_BLOCK_SLOTS", "2"), 0);
+}
+
+}  // namespace
+}  // namespace tutti::softgpu::test
