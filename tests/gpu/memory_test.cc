@@ -1,0 +1,126 @@
+#include "gpu/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/event.h"
+#include "gpu/fake_driver.h"
+#include "gpu/ipc.h"
+#include "gpu/stream.h"
+#include "support/log_capture.h"
+
+namespace tutti::test {
+namespace {
+
+using Operation = std::function<Status(const Device&)>;
+
+/// Runs `operation` once per call name with that call failing: the error must name it, and nothing may leak.
+void expectEachFailureReported(const std::vector<std::string>& calls, const Operation& operation) {
+  for (const std::string& call : calls) {
+    FakeDriver fake;
+    const auto device = Device::create(fake.driver(), 0);
+    ASSERT_TRUE(device.ok());
+    const std::string before = fake.leaks();
+    fake.failNth(call, CUDA_ERROR_OUT_OF_MEMORY);
+    expectLog("Cuda failure 2 'out of memory' (CUDA_ERROR_OUT_OF_MEMORY) in " + call);
+    EXPECT_EQ(operation(*device.value()).code(), ncclUnhandledCudaError) << call;
+    EXPECT_EQ(fake.leaks(), before) << call;
+    EXPECT_EQ(fake.stackDepth(), 0U) << call;
+  }
+}
+
+TEST(DeviceBuffer, ReportsEveryFailureAndLeaksNothing) {
+  expectEachFailureReported({"cuCtxPushCurrent", "cuMemAlloc", "cuMemsetD8Async", "cuStreamQuery"},
+                            [](const Device& d) { return DeviceBuffer::create(d, 64, "test").status(); });
+}
+
+TEST(DeviceBuffer, OutOfMemoryNamesSizeAndPurpose) {
+  FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 1);
+  fake.failNth("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY);
+  expectLog("in cuMemAlloc of 1048576 bytes for slots of channel 3 on device 1");
+  EXPECT_FALSE(DeviceBuffer::create(*device.value(), 1 << 20, "slots of channel 3").ok());
+}
+
+TEST(PinnedBuffer, ReportsEveryFailureAndLeaksNothing) {
+  expectEachFailureReported({"cuCtxPushCurrent", "cuMemHostAlloc", "cuMemHostGetDevicePointer"},
+                            [](const Device& d) { return PinnedBuffer::create(d, 64, "test").status(); });
+}
+
+TEST(Copies, ReportEveryFailure) {
+  std::vector<std::byte> data(8);
+  expectEachFailureReported({"cuCtxPushCurrent", "cuMemcpyHtoDAsync", "cuStreamQuery"},
+                            [&](const Device& d) { return copyToDevice(d, 64, data); });
+  expectEachFailureReported({"cuCtxPushCurrent", "cuMemcpyDtoHAsync", "cuStreamQuery"},
+                            [&](const Device& d) { return copyToHost(d, data, 64); });
+  expectEachFailureReported({"cuCtxPushCurrent", "cuMemsetD8Async", "cuStreamQuery"},
+                            [](const Device& d) { return zeroDevice(d, 64, 8); });
+}
+
+TEST(Copies, OfNothingAskTheDriverNothing) {
+  FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 0);
+  const int before = fake.calls("cuCtxPushCurrent");
+  EXPECT_TRUE(copyToDevice(*device.value(), 0, {}).ok());
+  EXPECT_TRUE(copyToHost(*device.value(), {}, 0).ok());
+  EXPECT_TRUE(zeroDevice(*device.value(), 0, 0).ok());
+  EXPECT_EQ(fake.calls("cuCtxPushCurrent"), before);
+}
+
+TEST(Stream, ReportsEveryFailureAndLeaksNothing) {
+  expectEachFailureReported({"cuCtxPushCurrent", "cuStreamCreate"},
+                            [](const Device& d) { return Stream::create(d).status(); });
+}
+
+TEST(Stream, WaitLeavesWhenAborted) {
+  FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 0);
+  fake.streamState = CUDA_ERROR_NOT_READY;
+  Abort abort;
+  abort.raise(Status(ncclRemoteError), "peer gone");
+  EXPECT_EQ(waitStream(*device.value(), nullptr, &abort).code(), ncclRemoteError);
+  fake.streamState = CUDA_SUCCESS;
+}
+
+TEST(Stream, WaitIsBoundedAndSaysWhatIsStuck) {
+  FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 1);
+  fake.streamState = CUDA_ERROR_NOT_READY;
+  expectLog("Device 1 did not finish its work within 5 ms");
+  EXPECT_EQ(waitStream(*device.value(), nullptr, nullptr, std::chrono::milliseconds(5)).code(), ncclSystemError);
+  fake.streamState = CUDA_SUCCESS;
+}
+
+TEST(Event, ReportsEveryFailureAndLeaksNothing) {
+  expectEachFailureReported({"cuCtxPushCurrent", "cuEventCreate"},
+                            [](const Device& d) { return Event::create(d).status(); });
+  expectEachFailureReported({"cuEventRecord", "cuStreamWaitEvent", "cuEventQuery"}, [](const Device& d) -> Status {
+    ASSIGN(Event event, Event::create(d));
+    TRY(event.record(nullptr));
+    TRY(event.waitOn(nullptr));
+    return event.wait(nullptr);
+  });
+}
+
+TEST(IpcMemory, ReportsEveryFailureAndLeaksNothing) {
+  expectEachFailureReported({"cuIpcGetMemHandle", "cuIpcOpenMemHandle"}, [](const Device& d) -> Status {
+    ASSIGN(const DeviceBuffer buffer, DeviceBuffer::create(d, 64, "test"));
+    ASSIGN(const CUipcMemHandle handle, IpcMemory::exportHandle(buffer));
+    return IpcMemory::open(d, handle, "rank 3").status();
+  });
+}
+
+TEST(IpcMemory, ErrorNamesTheOwner) {
+  FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 0);
+  fake.failNth("cuIpcOpenMemHandle", CUDA_ERROR_MAP_FAILED);
+  expectLog("in cuIpcOpenMemHandle for memory of rank 3 on node7");
+  EXPECT_FALSE(IpcMemory::open(*device.value(), {}, "rank 3 on node7").ok());
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,62 @@
+// The simplest kernel of the library: a rank's message to itself, a copy on one device.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "device/work.h"
+#include "gpu/kernels.h"
+#include "gpu/memory.h"
+
+namespace tutti::test {
+
+/// Where the build put libtutti-kernels-host.so.
+inline std::string hostKernelsPath() {
+  const char* path = std::getenv("TUTTI_TEST_KERNELS");  // NOLINT(concurrency-mt-unsafe)
+  return path == nullptr ? "" : path;
+}
+
+/// Loads the kernel and holds what its arguments point at.
+class SelfCopy {
+ public:
+  static Result<std::unique_ptr<SelfCopy>> create(const Device& device) {
+    std::unique_ptr<SelfCopy> copy(new SelfCopy);
+    ASSIGN(copy->kernels_, KernelSet::create(device, hostKernelsPath()));
+    ASSIGN(copy->function_, copy->kernels_->get("tutti_SendRecv_Copy_i8"));
+    ASSIGN(DeviceBuffer view, DeviceBuffer::create(device, sizeof(device::CommView), "test"));
+    ASSIGN(PinnedBuffer word, PinnedBuffer::create(device, sizeof(std::uint32_t), "test"));
+    device::CommView comm{};
+    comm.abortWord = reinterpret_cast<const std::uint32_t*>(word.onDevice());
+    comm.nRanks = 1;
+    comm.nChannels = 1;
+    TRY(copyToDevice(device, view.address(), std::as_bytes(std::span(&comm, 1))));
+    copy->view_ = std::make_unique<DeviceBuffer>(std::move(view));
+    copy->word_ = std::make_unique<PinnedBuffer>(std::move(word));
+    return copy;
+  }
+  static constexpr unsigned kThreads = 64;
+  CUfunction function() const { return function_; }
+  device::KernelArgs args(const DeviceBuffer& from, const DeviceBuffer& to) const {
+    device::KernelArgs args;
+    std::memset(&args, 0, sizeof(args));
+    args.comm = reinterpret_cast<const device::CommView*>(view_->data());
+    args.nWorks = 1;
+    args.p2p[0].send = from.data();
+    args.p2p[0].recv = to.data();
+    args.p2p[0].sendBytes = from.size();
+    args.p2p[0].recvBytes = to.size();
+    return args;
+  }
+
+ private:
+  SelfCopy() = default;
+  std::unique_ptr<KernelSet> kernels_;
+  std::unique_ptr<DeviceBuffer> view_;
+  std::unique_ptr<PinnedBuffer> word_;
+  CUfunction function_ = nullptr;
+};
+
+}  // namespace tutti::test
