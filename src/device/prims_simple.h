@@ -123,9 +123,9 @@ class PrimsSimple {
     bool alive = true;
     if (V::recv && waitsForRecv()) alive = recv_.wait(crew_.thread, crew_.abortWord);
     if (V::send && waitsForSend() && !send_.wait(crew_.thread, crew_.abortWord)) alive = false;
-    if (!alive) crew_.thread.storeVolatile(&crew_.shared->aborted, std::uint32_t{1});
+    if (!alive) crew_.thread.storeRelaxedSys(&crew_.shared->aborted, std::uint32_t{1});  // both waiters may
     sync();
-    return crew_.thread.loadVolatile(&crew_.shared->aborted) == 0;
+    return crew_.thread.loadRelaxedSys(&crew_.shared->aborted) == 0;
   }
 
   template <class V>
