@@ -103,11 +103,15 @@ Status P2pEndpoint::probeWrite() {
   return copyToDevice(own_.device(), peer_.address() + kCounterOffset, bytesOf(value));
 }
 
-Result<bool> P2pEndpoint::checkAndClear(CUdeviceptr address, std::uint64_t expected) const {
+Result<bool> P2pEndpoint::checkAndClear(CUdeviceptr address, std::uint64_t expected, const char* what) const {
   std::uint64_t found = 0;
   TRY(copyToHost(own_.device(), std::as_writable_bytes(std::span(&found, 1)), address));
   TRY(zeroDevice(own_.device(), address, sizeof(found)));
-  return found == expected;
+  if (found == expected) return true;
+  warn("P2P self-test of channel {}, {}: the {} holds {:#x} instead of the peer's {:#x}. Likely causes: an IOMMU or PCI "
+       "access control (ACS) between the devices drops writes, or a handle was mixed up and the peer wrote elsewhere",
+       link_.channel, pairText(link_.self, link_.peer), what, found, expected);
+  return false;
 }
 
 Result<bool> P2pEndpoint::checkSlots(std::uint64_t value) const {
@@ -115,7 +119,7 @@ Result<bool> P2pEndpoint::checkSlots(std::uint64_t value) const {
   for (std::size_t p = 0; p < link_.slotBytes.size(); ++p) {
     if (link_.slotBytes[p] == 0) continue;
     for (const std::size_t point : probePoints(layout_, link_.slotBytes, p)) {
-      ASSIGN(const bool arrived, checkAndClear(own_.address() + point, value + 2 * (p + 1)));
+      ASSIGN(const bool arrived, checkAndClear(own_.address() + point, value + 2 * (p + 1), "slot"));
       good = good && arrived;
     }
   }
@@ -129,7 +133,7 @@ Result<bool> P2pEndpoint::probeCheck() {
   if (side_ == Side::Receiver) {
     ASSIGN(good, checkSlots(value));
   }
-  ASSIGN(const bool counter, checkAndClear(own_.address() + kCounterOffset, value));
+  ASSIGN(const bool counter, checkAndClear(own_.address() + kCounterOffset, value, "counter"));
   return good && counter;
 }
 

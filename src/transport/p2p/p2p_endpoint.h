@@ -30,7 +30,8 @@ class P2pEndpoint final : public Endpoint {
   Status requireConnected(const char* what) const;
   Status writeSlots(std::uint64_t pattern) const;
   Result<bool> checkSlots(std::uint64_t pattern) const;
-  Result<bool> checkAndClear(CUdeviceptr address, std::uint64_t pattern) const;
+  /// Warns with what was found if it is not what was expected.
+  Result<bool> checkAndClear(CUdeviceptr address, std::uint64_t expected, const char* what) const;
   std::uint64_t pattern(int writer, int reader) const;
 
   LinkSpec link_;

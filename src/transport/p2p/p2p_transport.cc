@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/log.h"
 #include "transport/p2p/p2p_endpoint.h"
 #include "transport/p2p/p2p_peer.h"
 
@@ -16,15 +17,13 @@ std::string plainObstacle(const P2pOptions& options, const PeerInfo& self, const
   return {};
 }
 
-/// Whether the two devices reach each other, asked in both directions so that both ranks get the same answer.
+/// What this process's driver says against the two devices, asked in both directions; empty if nothing, or if it does
+/// not see one of them (then mapping the peer's memory will tell).
 Result<std::string> deviceObstacle(const Driver& driver, const PeerInfo& self, const PeerInfo& peer) {
   if (p2p::sameDevice(self, peer)) return std::string();
   ASSIGN(const int mine, findDevice(driver, self.deviceUuid));
   ASSIGN(const int theirs, findDevice(driver, peer.deviceUuid));
-  if (mine < 0 || theirs < 0) {
-    return fmt::format("the device of {} is not visible to {} (look at CUDA_VISIBLE_DEVICES)", p2p::rankText(peer),
-                       p2p::rankText(self));
-  }
+  if (mine < 0 || theirs < 0) return std::string();
   CUdevice a = 0;
   CUdevice b = 0;
   TRY(checkCu(driver, driver.cuDeviceGet(&a, mine), "cuDeviceGet", mine));
@@ -37,27 +36,43 @@ Result<std::string> deviceObstacle(const Driver& driver, const PeerInfo& self, c
   return fmt::format("CUDA devices {} and {} cannot access each other's memory (nvidia-smi topo -p2p w)", mine, theirs);
 }
 
+/// All that both ranks know alike. Another process may see other devices (CUDA_VISIBLE_DEVICES) and hear another answer
+/// from its driver, so the driver is asked here only within one process, and by open() otherwise: a rank that then
+/// fails to open tells its peer, and both go on to the next transport together.
+Result<std::string> commonObstacle(const Driver& driver, const P2pOptions& options, const PeerInfo& self,
+                                   const PeerInfo& peer) {
+  std::string obstacle = plainObstacle(options, self, peer);
+  if (!obstacle.empty() || !p2p::sameProcess(self, peer)) return obstacle;
+  return deviceObstacle(driver, self, peer);
+}
+
+Result<std::unique_ptr<Endpoint>> open(const Device& device, const LinkSpec& link, p2p::Side side) {
+  ASSIGN(const std::string obstacle, deviceObstacle(device.driver(), link.self, link.peer));
+  if (!obstacle.empty()) {
+    return fail(ncclSystemError, "P2P connection of {} cannot be opened: {}", p2p::pairText(link.self, link.peer),
+                obstacle);
+  }
+  return p2p::P2pEndpoint::open(device, link, side);
+}
+
 }  // namespace
 
 Result<bool> P2pTransport::reachable(const PeerInfo& self, const PeerInfo& peer) const {
-  if (!plainObstacle(options_, self, peer).empty()) return false;
-  ASSIGN(const std::string obstacle, deviceObstacle(device_->driver(), self, peer));
+  ASSIGN(const std::string obstacle, commonObstacle(device_->driver(), options_, self, peer));
   return obstacle.empty();
 }
 
 std::string P2pTransport::whyNot(const PeerInfo& self, const PeerInfo& peer) const {
-  std::string obstacle = plainObstacle(options_, self, peer);
-  if (!obstacle.empty()) return obstacle;
-  auto asked = deviceObstacle(device_->driver(), self, peer);
-  return asked.ok() ? asked.value() : "the driver could not say";
+  auto obstacle = commonObstacle(device_->driver(), options_, self, peer);
+  return obstacle.ok() ? obstacle.value() : "the driver could not say";
 }
 
 Result<std::unique_ptr<Endpoint>> P2pTransport::openSend(const LinkSpec& link) {
-  return p2p::P2pEndpoint::open(*device_, link, p2p::Side::Sender);
+  return open(*device_, link, p2p::Side::Sender);
 }
 
 Result<std::unique_ptr<Endpoint>> P2pTransport::openRecv(const LinkSpec& link) {
-  return p2p::P2pEndpoint::open(*device_, link, p2p::Side::Receiver);
+  return open(*device_, link, p2p::Side::Receiver);
 }
 
 }  // namespace tutti
