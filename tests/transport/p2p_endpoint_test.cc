@@ -1,0 +1,268 @@
+// Connections between devices that work: in one process, and across two.
+#include "transport/p2p/p2p_endpoint.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "gpu/driver_calls.h"
+#include "support/log_capture.h"
+#include "transport/p2p/p2p_transport.h"
+#include "transport/peers.h"
+
+extern "C" char** environ;
+
+namespace tutti::test {
+namespace {
+
+std::unique_ptr<Device> openDevice(int ordinal) {
+  const auto driver = loadDriver();
+  if (!driver.ok()) return nullptr;
+  auto device = Device::create(*driver.value(), ordinal);
+  return device.ok() ? std::move(device).value() : nullptr;
+}
+
+std::uint64_t wordAt(const Device& device, const void* address) {
+  std::uint64_t word = ~std::uint64_t{0};
+  EXPECT_TRUE(
+      copyToHost(device, std::as_writable_bytes(std::span(&word, 1)), reinterpret_cast<CUdeviceptr>(address)).ok());
+  return word;
+}
+
+/// Nothing of the probe may be left in what kernels start from.
+void expectUntouched(const Device& device, const device::ConnView& view) {
+  for (const std::uint64_t* counter : {view.tail, view.head, view.step}) EXPECT_EQ(wordAt(device, counter), 0U);
+  for (int p = 0; p < device::kProtocols; ++p) {
+    if (view.slotBytes[p] == 0) continue;
+    const std::byte* last = view.slots[p] + std::size_t{view.slotBytes[p]} * device::kSteps - sizeof(std::uint64_t);
+    EXPECT_EQ(wordAt(device, view.slots[p]), 0U);
+    EXPECT_EQ(wordAt(device, last), 0U);
+  }
+}
+
+/// Both ends of a connection within this process.
+struct Pair {
+  std::unique_ptr<Device> devices[2];
+  std::unique_ptr<Endpoint> sender;
+  std::unique_ptr<Endpoint> receiver;
+
+  Pair(int sending, int receiving) {
+    devices[0] = openDevice(sending);
+    devices[1] = openDevice(receiving);
+    const PeerInfo a = peerOn(*devices[0], 0);
+    const PeerInfo b = peerOn(*devices[1], 1);
+    sender = P2pTransport(*devices[0], {}).openSend(linkFrom(a, b)).value();
+    receiver = P2pTransport(*devices[1], {}).openRecv(linkFrom(b, a)).value();
+  }
+  void connect() const {
+    ASSERT_TRUE(sender->connect(receiver->handle()).ok());
+    ASSERT_TRUE(receiver->connect(sender->handle()).ok());
+  }
+  void probe() const {
+    ASSERT_TRUE(sender->probeWrite().ok());
+    ASSERT_TRUE(receiver->probeWrite().ok());
+    EXPECT_TRUE(sender->probeCheck().value());
+    EXPECT_TRUE(receiver->probeCheck().value());
+  }
+};
+
+void expectWorks(const Pair& pair) {
+  pair.connect();
+  pair.probe();
+  const device::ConnView send = pair.sender->view();
+  const device::ConnView recv = pair.receiver->view();
+  EXPECT_EQ(send.tail, recv.tail);
+  EXPECT_EQ(send.head, recv.head);
+  EXPECT_NE(send.step, recv.step);
+  for (int p = 0; p < device::kProtocols; ++p) {
+    EXPECT_EQ(send.slots[p], recv.slots[p]);
+    EXPECT_EQ(send.slotBytes[p], kTestSlots[static_cast<std::size_t>(p)]);
+    EXPECT_EQ(send.slots[p] == nullptr, kTestSlots[static_cast<std::size_t>(p)] == 0);
+  }
+  expectUntouched(*pair.devices[0], send);
+  expectUntouched(*pair.devices[1], recv);
+}
+
+TEST(P2pEndpoint, ConnectsTwoDevicesOfOneProcess) {
+  const Pair pair(0, 1);
+  expectWorks(pair);
+  EXPECT_EQ(pair.sender->description(), "P2P/direct pointer");
+}
+
+TEST(P2pEndpoint, ConnectsTwoRanksOfOneDevice) {
+  expectWorks(Pair(2, 2));
+}
+
+TEST(P2pEndpoint, ProbeMayBeRepeated) {
+  const Pair pair(0, 1);
+  pair.connect();
+  pair.probe();
+  pair.probe();
+}
+
+TEST(P2pEndpoint, ProbeThatWasNotWrittenIsFalseOnceAndClearsUp) {
+  const Pair pair(0, 1);
+  pair.connect();
+  ASSERT_TRUE(pair.receiver->probeWrite().ok());
+  allowLog("P2P self-test of channel 3");
+  EXPECT_TRUE(pair.sender->probeCheck().value()) << "the receiver did write";
+  EXPECT_FALSE(pair.receiver->probeCheck().value()) << "the sender did not";
+  EXPECT_NE(capturedText().find("Likely causes"), std::string::npos);
+  expectUntouched(*pair.devices[1], pair.receiver->view());
+}
+
+TEST(P2pEndpoint, ProbeThroughTheWrongMemoryIsFalse) {
+  const Pair pair(0, 1);
+  const Pair other(0, 1);
+  ConnectHandle crossed = pair.receiver->handle();
+  p2p::WireHandle wire;
+  p2p::WireHandle foreign;
+  std::memcpy(&wire, crossed.bytes.data(), sizeof(wire));
+  std::memcpy(&foreign, other.receiver->handle().bytes.data(), sizeof(foreign));
+  wire.address = foreign.address;
+  std::memcpy(crossed.bytes.data(), &wire, sizeof(wire));
+  ASSERT_TRUE(pair.sender->connect(crossed).ok());
+  ASSERT_TRUE(pair.receiver->connect(pair.sender->handle()).ok());
+  ASSERT_TRUE(pair.sender->probeWrite().ok());
+  allowLog("P2P self-test of channel 3");
+  EXPECT_FALSE(pair.receiver->probeCheck().value());
+}
+
+TEST(P2pEndpoint, GivesItsMemoryBack) {
+  const auto device = openDevice(0);
+  const auto guard = device->enter();
+  const std::size_t before = freeDeviceMemory();
+  {
+    const Pair pair(0, 0);
+    pair.connect();
+    EXPECT_LT(freeDeviceMemory(), before);
+  }
+  EXPECT_EQ(freeDeviceMemory(), before);
+}
+
+constexpr const char* kLineVariable = "TUTTI_TEST_LINE";
+
+/// One end of a socket between two processes; whole messages, bounded waits.
+class Line {
+ public:
+  explicit Line(int fd) : fd_(fd) {}
+  Line(const Line&) = delete;
+  ~Line() { ::close(fd_); }
+  template <class T>
+  void send(const T& message) const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    EXPECT_EQ(::send(fd_, &message, sizeof(message), MSG_NOSIGNAL), static_cast<ssize_t>(sizeof(message)));
+  }
+  template <class T>
+  T recv() const {
+    constexpr int kPatienceMs = 30'000;
+    T message{};
+    pollfd poll{fd_, POLLIN, 0};
+    EXPECT_EQ(::poll(&poll, 1, kPatienceMs), 1) << "the other process does not answer";
+    EXPECT_EQ(::recv(fd_, &message, sizeof(message), MSG_DONTWAIT), static_cast<ssize_t>(sizeof(message)));
+    return message;
+  }
+
+ private:
+  int fd_;
+};
+
+constexpr std::uint64_t kData = 0x0123456789abcdefULL;
+
+/// The life of one side; the same in both processes but for the direction.
+void liveAs(p2p::Side side, int rank, int ordinal, const Line& line) {
+  const auto device = openDevice(ordinal);
+  ASSERT_NE(device, nullptr);
+  const PeerInfo self = peerOn(*device, rank);
+  line.send(self);
+  const PeerInfo peer = line.recv<PeerInfo>();
+  P2pTransport transport(*device, {});
+  ASSERT_TRUE(transport.reachable(self, peer).value());
+  const bool sends = side == p2p::Side::Sender;
+  auto opened = sends ? transport.openSend(linkFrom(self, peer)) : transport.openRecv(linkFrom(self, peer));
+  ASSERT_TRUE(opened.ok());
+  Endpoint& endpoint = *opened.value();
+  EXPECT_EQ(endpoint.description(), "P2P/IPC");
+  line.send(endpoint.handle());
+  ASSERT_TRUE(endpoint.connect(line.recv<ConnectHandle>()).ok());
+  ASSERT_TRUE(endpoint.probeWrite().ok());
+  line.send('w');
+  line.recv<char>();
+  EXPECT_TRUE(endpoint.probeCheck().value());
+  line.send('c');
+  line.recv<char>();
+  expectUntouched(*device, endpoint.view());
+  line.send('u');
+  line.recv<char>();
+  const auto slot = reinterpret_cast<CUdeviceptr>(endpoint.view().slots[2]);
+  if (sends) {
+    EXPECT_TRUE(copyToDevice(*device, slot, std::as_bytes(std::span(&kData, 1))).ok());
+  }
+  line.send('d');
+  line.recv<char>();
+  EXPECT_EQ(wordAt(*device, endpoint.view().slots[2]), kData);
+  line.send('e');
+  line.recv<char>();
+}
+
+TEST(P2pChild, DISABLED_Receives) {
+  const char* fd = std::getenv(kLineVariable);  // NOLINT(concurrency-mt-unsafe)
+  ASSERT_NE(fd, nullptr);
+  liveAs(p2p::Side::Receiver, 1, 1, Line(std::atoi(fd)));
+}
+
+/// Starts this program again with the named (disabled) test, `fd` and further variables in its environment.
+pid_t startChild(const std::string& test, int fd, const std::vector<std::string>& more) {
+  std::vector<std::string> variables{std::string(kLineVariable) + "=" + std::to_string(fd)};
+  variables.insert(variables.end(), more.begin(), more.end());
+  std::vector<char*> environment;
+  for (std::string& variable : variables) environment.push_back(variable.data());
+  for (char** old = environ; *old != nullptr; ++old) environment.push_back(*old);
+  environment.push_back(nullptr);
+  std::string program = "/proc/self/exe";
+  std::string disabled = "--gtest_also_run_disabled_tests";
+  std::string filter = "--gtest_filter=" + test;
+  char* arguments[] = {program.data(), disabled.data(), filter.data(), nullptr};
+  pid_t child = -1;
+  EXPECT_EQ(::posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environment.data()), 0);
+  return child;
+}
+
+void expectConnectsAcrossProcesses(int ordinal, const std::vector<std::string>& childEnvironment) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  ASSERT_EQ(::fcntl(ends[0], F_SETFD, FD_CLOEXEC), 0);
+  const pid_t child = startChild("P2pChild.DISABLED_Receives", ends[1], childEnvironment);
+  ::close(ends[1]);
+  liveAs(p2p::Side::Sender, 0, ordinal, Line(ends[0]));
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "the receiving process failed; see its output";
+}
+
+TEST(P2pEndpoint, ConnectsTwoProcesses) {
+  expectConnectsAcrossProcesses(0, {});
+}
+
+TEST(P2pEndpoint, ConnectsTwoProcessesOnOneDevice) {
+  expectConnectsAcrossProcesses(1, {});
+}
+
+TEST(P2pEndpoint, ConnectsAProcessThatSeesOnlyItsOwnDevices) {
+  // The child's devices 0 and 1 are the machine's 3 and 2.
+  expectConnectsAcrossProcesses(0, {"CUDA_VISIBLE_DEVICES=3,2"});
+}
+
+}  // namespace
+}  // namespace tutti::test

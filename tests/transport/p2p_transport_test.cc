@@ -1,0 +1,194 @@
+#include "transport/p2p/p2p_transport.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "gpu/fake_driver.h"
+#include "support/log_capture.h"
+#include "transport/p2p/p2p_layout.h"
+#include "transport/peers.h"
+
+namespace tutti::test {
+namespace {
+
+/// Two fake devices and the ranks on them.
+class P2pReach : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < 2; ++i) {
+      auto device = Device::create(fake.driver(), i);
+      ASSERT_TRUE(device.ok());
+      devices[i] = std::move(device).value();
+      ranks[i] = peerOn(*devices[i], i);
+    }
+  }
+  /// The answer of rank `i` about the other one.
+  bool reaches(int i, const PeerInfo& self, const PeerInfo& peer, P2pOptions options = {}) {
+    return P2pTransport(*devices[i], options).reachable(self, peer).value();
+  }
+  std::string whyNot(const PeerInfo& self, const PeerInfo& peer, P2pOptions options = {}) {
+    return P2pTransport(*devices[0], options).whyNot(self, peer);
+  }
+  FakeDriver fake;
+  std::unique_ptr<Device> devices[2];
+  PeerInfo ranks[2];
+};
+
+TEST_F(P2pReach, DevicesWithAccessAreReachable) {
+  EXPECT_TRUE(reaches(0, ranks[0], ranks[1]));
+  EXPECT_TRUE(reaches(1, ranks[1], ranks[0]));
+  EXPECT_EQ(whyNot(ranks[0], ranks[1]), "");
+}
+
+TEST_F(P2pReach, OtherHostsAreNot) {
+  ranks[1].hostHash += 1;
+  EXPECT_FALSE(reaches(0, ranks[0], ranks[1]));
+  EXPECT_FALSE(reaches(1, ranks[1], ranks[0]));
+  EXPECT_EQ(whyNot(ranks[0], ranks[1]), "the ranks are on different hosts");
+}
+
+TEST_F(P2pReach, SoftwareAndRealGpusAreNot) {
+  ranks[1].softGpu = 1;
+  EXPECT_FALSE(reaches(0, ranks[0], ranks[1]));
+  EXPECT_NE(whyNot(ranks[0], ranks[1]).find("software GPU"), std::string::npos);
+}
+
+TEST_F(P2pReach, DisabledLeavesOnlyRanksOfOneDevice) {
+  EXPECT_FALSE(reaches(0, ranks[0], ranks[1], {true}));
+  EXPECT_NE(whyNot(ranks[0], ranks[1], {true}).find("NCCL_P2P_DISABLE"), std::string::npos);
+  EXPECT_TRUE(reaches(0, ranks[0], peerOn(*devices[0], 1), {true}));
+}
+
+TEST_F(P2pReach, DevicesOfOneProcessWithoutAccessAreNot) {
+  fake.peerAccess = false;
+  EXPECT_FALSE(reaches(0, ranks[0], ranks[1]));
+  EXPECT_FALSE(reaches(1, ranks[1], ranks[0]));
+  EXPECT_NE(whyNot(ranks[0], ranks[1]).find("cannot access each other's memory"), std::string::npos);
+}
+
+TEST_F(P2pReach, AnswerDoesNotDependOnWhatAProcessSees) {
+  // Rank 0 sees both devices, rank 1 only its own (CUDA_VISIBLE_DEVICES): both must say the same.
+  PeerInfo hidden = elsewhere(ranks[1]);
+  const bool ofTheOneThatSeesBoth = reaches(0, ranks[0], hidden);
+  hidden.deviceUuid.fill(9);
+  const bool ofTheOneThatDoesNot = reaches(1, hidden, ranks[0]);
+  EXPECT_EQ(ofTheOneThatSeesBoth, ofTheOneThatDoesNot);
+  fake.peerAccess = false;
+  EXPECT_EQ(reaches(0, ranks[0], elsewhere(ranks[1])), reaches(1, hidden, ranks[0]));
+}
+
+TEST_F(P2pReach, OpeningSaysThatDevicesOfTwoProcessesHaveNoAccess) {
+  fake.peerAccess = false;
+  P2pTransport transport(*devices[0], {});
+  for (const bool sends : {true, false}) {
+    expectLog(
+        "P2P connection of rank 0 (host node7, device 0) with rank 1 (host node7, device 1) cannot be opened: CUDA "
+        "devices "
+        "0 and 1 cannot access each other's memory");
+    const LinkSpec link = linkFrom(ranks[0], elsewhere(ranks[1]));
+    EXPECT_EQ((sends ? transport.openSend(link) : transport.openRecv(link)).status().code(), ncclSystemError);
+  }
+}
+
+TEST_F(P2pReach, DriverErrorsArePassedOn) {
+  fake.failNth("cuDeviceCanAccessPeer", CUDA_ERROR_UNKNOWN);
+  expectLog("in cuDeviceCanAccessPeer");
+  EXPECT_EQ(P2pTransport(*devices[0], {}).reachable(ranks[0], ranks[1]).status().code(), ncclUnhandledCudaError);
+}
+
+/// Both ends of a connection between the two fake ranks.
+class P2pConnect : public P2pReach {
+ protected:
+  Result<std::unique_ptr<Endpoint>> sender() {
+    return P2pTransport(*devices[0], {}).openSend(linkFrom(ranks[0], ranks[1]));
+  }
+  ConnectHandle receiverHandle() {
+    const auto endpoint = P2pTransport(*devices[1], {}).openRecv(linkFrom(ranks[1], ranks[0]));
+    return endpoint.value()->handle();
+  }
+  /// The receiver's handle with one thing wrong.
+  template <class Change>
+  ConnectHandle changed(Change&& change) {
+    ConnectHandle handle = receiverHandle();
+    p2p::WireHandle wire;
+    std::memcpy(&wire, handle.bytes.data(), sizeof(wire));
+    change(wire);
+    std::memcpy(handle.bytes.data(), &wire, sizeof(wire));
+    return handle;
+  }
+};
+
+TEST_F(P2pConnect, HandleThatIsNotThePeersIsRefused) {
+  const auto endpoint = sender();
+  const ConnectHandle wrong[] = {
+      ConnectHandle{},
+      changed([](p2p::WireHandle& wire) { wire.side = p2p::Side::Sender; }),
+      changed([](p2p::WireHandle& wire) { wire.rank = 5; }),
+      changed([](p2p::WireHandle& wire) { wire.peerRank = 5; }),
+      changed([](p2p::WireHandle& wire) { wire.channel = 4; }),
+  };
+  for (const ConnectHandle& handle : wrong) {
+    expectLog(
+        "P2P handle does not belong to channel 3 of rank 0 (host node7, device 0) with rank 1 (host node7, device 1)");
+    EXPECT_EQ(endpoint.value()->connect(handle).code(), ncclInternalError);
+  }
+}
+
+TEST_F(P2pConnect, OtherBufferSizesAreNamedWithTheirSettings) {
+  const auto endpoint = sender();
+  expectLog("Buffer sizes differ on channel 3");
+  EXPECT_EQ(endpoint.value()->connect(changed([](p2p::WireHandle& wire) { wire.slotBytes[2] *= 2; })).code(),
+            ncclInvalidUsage);
+  EXPECT_NE(capturedText().find("NCCL_BUFFSIZE"), std::string::npos);
+}
+
+TEST_F(P2pConnect, ProbeBeforeConnectIsRefused) {
+  const auto endpoint = sender();
+  expectLog("probe before connect on P2P channel 3");
+  EXPECT_EQ(endpoint.value()->probeWrite().code(), ncclInternalError);
+  expectLog("probe before connect on P2P channel 3");
+  EXPECT_EQ(endpoint.value()->probeCheck().status().code(), ncclInternalError);
+}
+
+TEST_F(P2pConnect, AccessThatIsEnabledAlreadyIsFine) {
+  const auto endpoint = sender();
+  fake.failNth("cuCtxEnablePeerAccess", CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+  EXPECT_TRUE(endpoint.value()->connect(receiverHandle()).ok());
+}
+
+TEST_F(P2pConnect, EveryFailureIsNamedAndLeaksNothing) {
+  const std::string before = fake.leaks();
+  for (const char* call : {"cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxEnablePeerAccess"}) {
+    const auto endpoint = sender();
+    const ConnectHandle handle = receiverHandle();
+    fake.failNth(call, CUDA_ERROR_UNKNOWN);
+    expectLog(std::string("in ") + call);
+    EXPECT_EQ(endpoint.value()->connect(handle).code(), ncclUnhandledCudaError) << call;
+  }
+  EXPECT_EQ(fake.leaks(), before);
+}
+
+TEST_F(P2pConnect, HandleOfAnotherProcessThatCannotBeOpenedNamesBothRanks) {
+  P2pTransport transport(*devices[0], {});
+  const auto endpoint = transport.openSend(linkFrom(ranks[0], elsewhere(ranks[1])));
+  ASSERT_TRUE(endpoint.ok());
+  fake.failNth("cuIpcOpenMemHandle", CUDA_ERROR_MAP_FAILED);
+  expectLog("in cuIpcOpenMemHandle for memory of rank 1 (host node7, device 1) at rank 0 (host node7, device 0)");
+  EXPECT_EQ(endpoint.value()->connect(receiverHandle()).code(), ncclUnhandledCudaError);
+}
+
+TEST_F(P2pConnect, ProbeThatDoesNotArriveIsFalseAndSaysWhatWasMissing) {
+  const auto endpoint = sender();
+  ASSERT_TRUE(endpoint.value()->connect(receiverHandle()).ok());
+  expectLog(
+      "P2P self-test of channel 3, rank 0 (host node7, device 0) with rank 1 (host node7, device 1): the counter");
+  const auto arrived = endpoint.value()->probeCheck();
+  ASSERT_TRUE(arrived.ok());
+  EXPECT_FALSE(arrived.value());
+}
+
+}  // namespace
+}  // namespace tutti::test
