@@ -35,24 +35,23 @@ Status Launcher::orderBefore(const CaptureState& capture, std::span<const CUstre
     TRY(join_.waitOn(main));
   }
   if (capture.capturing) {
-    // A capture may only wait for events of its own; another capture's, or work outside, is no business of this graph.
-    return capture.id == capturedId_ ? capturedDone_.waitOn(main) : Status();
+    const bool sameCapture = capture.id == capturedId_;
+    return sameCapture ? capturedDone_.waitOn(main) : waitAtReplay(*device_, capture, main, done_);
   }
-  if (!launched_) return {};
   ASSIGN(const unsigned long long id, streamId(device_->driver(), main));
-  const bool sameStream = id != 0 && id == lastStream_;
-  return sameStream ? Status() : done_.waitOn(main);
+  const bool ordered = !everCaptured() && id != 0 && id == lastStream_;
+  return ordered ? Status() : done_.waitOn(main);
 }
 
 Status Launcher::orderAfter(const CaptureState& capture, std::span<const CUstream> streams) {
   const CUstream main = streams.back();
   Event& mark = capture.capturing ? capturedDone_ : done_;
-  // Recorded now and not when the next launch finds another stream: by then the application may have destroyed this one.
+  if (capture.capturing) TRY(recordAtReplay(*device_, capture, main, done_));
+  // Recorded now and not when the next launch finds another stream: the application may have destroyed this one then.
   TRY(mark.record(main));
   if (capture.capturing) {
     capturedId_ = capture.id;
   } else {
-    launched_ = true;
     ASSIGN(lastStream_, streamId(device_->driver(), main));
   }
   for (const CUstream other : streams.first(streams.size() - 1)) {
@@ -81,7 +80,7 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
 }
 
 Status Launcher::drain(const Abort* abort, std::chrono::milliseconds bound) const {
-  return launched_ ? done_.wait(abort, bound) : Status();
+  return done_.wait(abort, bound);
 }
 
 }  // namespace tutti

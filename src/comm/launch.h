@@ -9,6 +9,7 @@
 #include "base/abort.h"
 #include "base/status.h"
 #include "device/work.h"
+#include "gpu/capture.h"
 #include "gpu/context.h"
 #include "gpu/event.h"
 #include "gpu/stream.h"
@@ -25,8 +26,12 @@ struct PreparedLaunch {
 };
 
 /// Launches the kernels of one communicator on its device. Kernels of one communicator share its connections, so they
-/// run one after the other even when the application uses several streams; the application's host thread never waits.
-/// Used by one thread at a time.
+/// run one after the other even when the application uses several streams, captures some of them in graphs and replays
+/// those between other launches: each launch and each replay waits for the one before it, in the order of the
+/// application's calls. Its host thread never waits. Used by one thread at a time.
+///
+/// One event carries the order: whatever runs waits for its last record and then records it; in a graph, nodes do that
+/// at every replay.
 class Launcher {
  public:
   /// The device must outlive the launcher.
@@ -39,7 +44,7 @@ class Launcher {
   Status launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams);
   Status launch(std::span<const PreparedLaunch> launches, CUstream stream) { return launch(launches, {&stream, 1}); }
 
-  /// Waits on the host until the last launch outside a capture is done (graphs are their owner's business).
+  /// Waits on the host until the last launch, or the last replay of a graph with launches, is done.
   Status drain(const Abort* abort, std::chrono::milliseconds bound = kDeviceWaitBound) const;
 
   /// Whether any launch went into a graph so far.
@@ -54,12 +59,11 @@ class Launcher {
   Status launchOne(const PreparedLaunch& launch, CUstream stream) const;
 
   const Device* device_;
-  Event done_;            ///< last launch outside any capture
+  Event done_;            ///< end of the last launch or replay
   Event capturedDone_;    ///< last launch inside capture capturedId_
   Event join_;            ///< scratch: brings the other streams of a group in
-  bool launched_ = false;
-  unsigned long long lastStream_ = 0;  ///< id of the stream of the last launch outside a capture, 0: unknown
-  unsigned long long capturedId_ = 0;
+  unsigned long long lastStream_ = 0;  ///< id of the stream of the last launch outside a capture, 0: unknown or none
+  unsigned long long capturedId_ = 0;  ///< the last capture with launches; from then on, replays may come at any time
 };
 
 }  // namespace tutti

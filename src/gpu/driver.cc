@@ -54,8 +54,8 @@ void open(Outcome& outcome) {
   const std::string missing = fillTable(library, driver);
   const std::string path = driver.cuInit == nullptr ? kLibrary : libraryPathOf(reinterpret_cast<void*>(driver.cuInit));
   if (!missing.empty()) {
-    outcome.failure = fmt::format("The CUDA driver {} lacks {}: it is older than CUDA {}. Update the NVIDIA driver", path,
-                                  missing, CUDA_VERSION / 1000);
+    outcome.failure = fmt::format("The CUDA driver {} lacks {}: it is older than CUDA {}. Update the NVIDIA driver",
+                                  path, missing, CUDA_VERSION / 1000);
     return;
   }
   driver.softgpuRegisterKernels =

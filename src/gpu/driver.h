@@ -20,8 +20,9 @@ struct HostKernelTable;
   X(cuDeviceGetUuid) X(cuDeviceTotalMem) X(cuDeviceCanAccessPeer)                                                   \
   X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease)                                                          \
   X(cuCtxGetCurrent) X(cuCtxGetDevice) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxEnablePeerAccess)              \
-  X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamQuery) X(cuStreamWaitEvent) X(cuStreamIsCapturing)                 \
-  X(cuThreadExchangeStreamCaptureMode)                                                                              \
+  X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamQuery) X(cuStreamWaitEvent)                                        \
+  X(cuThreadExchangeStreamCaptureMode) X(cuStreamGetCaptureInfo) X(cuStreamUpdateCaptureDependencies)               \
+  X(cuGraphAddEventRecordNode) X(cuGraphAddEventWaitNode)                                                           \
   X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery)                                               \
   X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostGetDevicePointer)                        \
   X(cuMemGetAddressRange) X(cuPointerGetAttribute) X(cuMemsetD8Async)                                               \
@@ -32,7 +33,7 @@ struct HostKernelTable;
 
 /// Calls that may be missing (null in the table): the caller checks, and has another way or a clear error.
 #define TUTTI_DRIVER_OPTIONAL_CALLS(X)                                                                              \
-  X(cuStreamGetId) X(cuStreamGetCaptureInfo) X(cuEventRecordWithFlags) X(cuFuncSetAttribute)                        \
+  X(cuStreamGetId) X(cuEventRecordWithFlags) X(cuFuncSetAttribute)                                                  \
   X(cuMemGetAllocationGranularity) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess)       \
   X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemRetainAllocationHandle)                                         \
   X(cuGraphRetainUserObject) X(cuUserObjectCreate) X(cuUserObjectRelease)

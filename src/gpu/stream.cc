@@ -19,35 +19,6 @@ Result<Stream> Stream::create(const Device& device) {
   return Stream({&device, stream});
 }
 
-Result<CaptureState> captureState(const Driver& driver, CUstream stream) {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  CaptureState state;
-  if (driver.cuStreamGetCaptureInfo != nullptr) {
-    cuuint64_t id = 0;
-#if CUDA_VERSION >= 13000
-    const CUresult result =
-        driver.cuStreamGetCaptureInfo(stream, &status, &id, &state.graph, nullptr, nullptr, nullptr);
-#else
-    const CUresult result = driver.cuStreamGetCaptureInfo(stream, &status, &id, &state.graph, nullptr, nullptr);
-#endif
-    // The legacy stream cannot be asked while another stream of its context captures; it never captures itself.
-    if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return CaptureState{};
-    TRY(checkCu(driver, result, "cuStreamGetCaptureInfo"));
-    state.id = id;
-  } else {
-    TRY(checkCu(driver, driver.cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing"));
-    state.id = 1;
-  }
-  if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) {
-    return fail(ncclInvalidUsage,
-                "The stream's capture was invalidated by an earlier call; end it (cudaStreamEndCapture) and look for a "
-                "call that is not allowed during capture");
-  }
-  state.capturing = status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-  if (!state.capturing) return CaptureState{};
-  return state;
-}
-
 Result<unsigned long long> streamId(const Driver& driver, CUstream stream) {
   if (driver.cuStreamGetId == nullptr) return 0ULL;
   unsigned long long id = 0;

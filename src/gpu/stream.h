@@ -41,17 +41,6 @@ class Stream {
   Handle<detail::StreamTraits> handle_;
 };
 
-/// Whether, and in which capture, a stream records instead of running.
-struct CaptureState {
-  bool capturing = false;
-  unsigned long long id = 0;   ///< unique per capture in this process; 0 when not capturing
-  CUgraph graph = nullptr;     ///< the graph being made; valid until the capture ends
-};
-
-/// State of any stream, the legacy and the per-thread default stream included. The context of the stream must be
-/// current. Errors: ncclInvalidUsage if the capture was invalidated.
-Result<CaptureState> captureState(const Driver& driver, CUstream stream);
-
 /// A number that no other stream of the process has or will have; 0 where the driver cannot tell. Context must be
 /// current.
 Result<unsigned long long> streamId(const Driver& driver, CUstream stream);
