@@ -187,8 +187,19 @@ void FakeDriver::fillObjects() {
     FAKE(cuStreamWaitEvent);
     return CUDA_SUCCESS;
   };
-  driver_.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus* status) {
-    FAKE(cuStreamIsCapturing);
+  driver_.cuStreamGetId = [](CUstream, unsigned long long* id) {
+    FAKE(cuStreamGetId);
+    *id = 1;
+    return CUDA_SUCCESS;
+  };
+#if CUDA_VERSION >= 13000
+  driver_.cuStreamGetCaptureInfo = [](CUstream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
+                                      const CUgraphNode**, const CUgraphEdgeData**, std::size_t*) {
+#else
+  driver_.cuStreamGetCaptureInfo = [](CUstream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
+                                      const CUgraphNode**, std::size_t*) {
+#endif
+    FAKE(cuStreamGetCaptureInfo);
     *status = CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
   };

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "gpu/capture.h"
 #include "gpu/driver_calls.h"
 #include "gpu/event.h"
 #include "gpu/memory.h"
