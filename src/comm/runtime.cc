@@ -2,7 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+#include <utility>
+
 #include "base/environment.h"
+#include "base/log.h"
 #include "comm/config.h"
 #include "gpu/driver.h"
 
@@ -12,6 +18,54 @@ namespace {
 
 void setIfGiven(int& field, const std::optional<std::int64_t>& value) {
   if (value) field = static_cast<int>(*value);
+}
+
+/// "EFFICIENCY|ZERO", or a number; nothing where it is neither.
+std::optional<std::int64_t> ctaPolicyFrom(const std::string& text) {
+  constexpr std::pair<std::string_view, int> kWords[] = {{"DEFAULT", NCCL_CTA_POLICY_DEFAULT},
+                                                         {"EFFICIENCY", NCCL_CTA_POLICY_EFFICIENCY},
+                                                         {"ZERO", NCCL_CTA_POLICY_ZERO}};
+  constexpr std::int64_t kAll = NCCL_CTA_POLICY_EFFICIENCY | NCCL_CTA_POLICY_ZERO;
+  if (text.empty()) return std::nullopt;
+  if (std::isdigit(static_cast<unsigned char>(text.front())) != 0) {
+    const auto number = parseInteger(text).value;
+    return number && *number <= kAll ? number : std::nullopt;
+  }
+  std::int64_t policy = 0;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('|', begin), text.size());
+    const std::string_view part = std::string_view(text).substr(begin, end - begin);
+    const auto known = std::find_if(std::begin(kWords), std::end(kWords), [&](const auto& w) { return w.first == part; });
+    if (known == std::end(kWords)) return std::nullopt;
+    policy |= known->second;
+    begin = end + 1;
+  }
+  return policy;
+}
+
+/// The fields of the configuration that the environment sets; all others undefined.
+ncclConfig_t overridesFrom(const Params& params) {
+  ncclConfig_t config = undefinedConfig();
+  setIfGiven(config.blocking, params.misc.commBlocking);
+  setIfGiven(config.splitShare, params.misc.splitShare);
+  setIfGiven(config.shrinkShare, params.misc.shrinkShare);
+  setIfGiven(config.collnetEnable, params.misc.collnetEnable);
+  setIfGiven(config.numRmaCtx, params.misc.numRmaCtx);
+  setIfGiven(config.minCTAs, params.tuning.minCtas);
+  setIfGiven(config.maxCTAs, params.tuning.maxCtas);
+  setIfGiven(config.cgaClusterSize, params.tuning.cgaClusterSize);
+  setIfGiven(config.nvlsCTAs, params.tuning.nvlsCtas);
+  setIfGiven(config.nvlinkCentricSched, params.tuning.nvlinkCentricSched);
+  setIfGiven(config.nChannelsPerNetPeer, params.tuning.channelsPerNetPeer);
+  setIfGiven(config.maxP2pPeers, params.tuning.maxP2pPeers);
+  setIfGiven(config.graphStreamOrdering, params.tuning.graphStreamOrdering);
+  if (params.tuning.graphMixing) config.graphUsageMode = *params.tuning.graphMixing != 0 ? 2 : 0;
+  const auto policy = ctaPolicyFrom(params.tuning.ctaPolicy);
+  if (!policy && !params.tuning.ctaPolicy.empty()) {
+    info(kEnv, "Invalid value {} for NCCL_CTA_POLICY, using default unset.", params.tuning.ctaPolicy);
+  }
+  setIfGiven(config.CTAPolicy, policy);
+  return config;
 }
 
 BootstrapSettings bootstrapFrom(const Params::Sockets& sockets) {
@@ -30,18 +84,16 @@ BootstrapSettings bootstrapFrom(const Params::Sockets& sockets) {
 Runtime runtimeFrom(const Params& params) {
   Runtime runtime;
   runtime.bootstrap = bootstrapFrom(params.sockets);
-  runtime.configOverrides = undefinedConfig();
-  setIfGiven(runtime.configOverrides.blocking, params.misc.commBlocking);
-  setIfGiven(runtime.configOverrides.minCTAs, params.tuning.minCtas);
-  setIfGiven(runtime.configOverrides.maxCTAs, params.tuning.maxCtas);
-  setIfGiven(runtime.configOverrides.cgaClusterSize, params.tuning.cgaClusterSize);
+  runtime.configOverrides = overridesFrom(params);
+  runtime.netName = params.misc.netName;
   runtime.p2p.disabled = params.transports.p2pDisable || params.transports.p2pLevel == "LOC" ||
                          params.transports.p2pLevel == "0";
   runtime.hostId = params.sockets.hostId;
   runtime.hostKernelsPath = params.misc.kernelsPath;
-  // The default means "automatic": the software GPU does better with smaller buffers.
-  const bool given = params.tuning.buffSize != Params{}.tuning.buffSize;
-  runtime.bufferBytes = given ? static_cast<std::uint32_t>(params.tuning.buffSize) : 0;
+  // Unset means "automatic": the software GPU does better with smaller buffers.
+  runtime.bufferBytes = static_cast<std::uint32_t>(params.tuning.buffSize.value_or(0));
+  if (params.tuning.nThreads > 0) runtime.nThreads = static_cast<int>(params.tuning.nThreads);
+  runtime.launchShape = params.tuning.launchShape;
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);
   setIfGiven(runtime.maxChannels, params.tuning.maxNchannels);
   runtime.allowVmm = params.transports.cumemEnable != 0;

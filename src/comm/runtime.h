@@ -15,10 +15,13 @@ namespace tutti {
 struct Runtime {
   BootstrapSettings bootstrap;
   ncclConfig_t configOverrides;        ///< fields that the environment sets, all others undefined
+  std::string netName;                 ///< NCCL_NET; goes into the configuration like the overrides, "": not set
   P2pOptions p2p;
   std::string hostId;
   std::string hostKernelsPath;
   std::uint32_t bufferBytes = 0;       ///< of one connection; 0: what suits the device
+  int nThreads = 0;                    ///< of a block; 0: what suits the device
+  std::string launchShape;             ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
   int minChannels = 0;                 ///< 0: not set
   int maxChannels = 0;
   bool allowVmm = true;                ///< ncclMemAlloc may use virtual memory management

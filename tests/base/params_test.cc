@@ -29,7 +29,7 @@ TEST(Params, IntegersFollowStrtollWithBaseZero) {
 
 TEST(Params, DefaultsHoldWhereNothingIsSet) {
   const Params params = Params::read(MapEnv());
-  EXPECT_EQ(params.tuning.buffSize, 4194304);
+  EXPECT_FALSE(params.tuning.buffSize.has_value()) << "automatic";
   EXPECT_TRUE(params.transports.multiRankGpu);
   EXPECT_EQ(params.tuning.minCtas, std::nullopt);
   EXPECT_EQ(params.sockets.bootstrapTimeoutSec, 300);
