@@ -3,16 +3,30 @@
 namespace tutti {
 
 Result<std::shared_ptr<BackgroundTask>> BackgroundTask::start(std::function<Status()> body) {
-  std::shared_ptr<BackgroundTask> task(new BackgroundTask);
-  // The thread borrows the task: its destructor joins before anything goes away.
-  ASSIGN(task->thread_, Thread::start("tutti comm", [self = task.get(), run = std::move(body)] {
-           self->status_ = run();
-           self->done_.store(true, std::memory_order_release);
-         }));
+  auto task = idle();
+  TRY(task->run(std::move(body)));
   return task;
 }
 
+Status BackgroundTask::run(std::function<Status()> body) {
+  const auto finish = [this](Status status) {
+    status_ = status;
+    done_.store(true, std::memory_order_release);
+    done_.notify_all();
+  };
+  const std::lock_guard lock(mutex_);
+  // The thread borrows the task: its destructor joins before anything goes away.
+  auto thread = Thread::start("tutti comm", [finish, run = std::move(body)] { finish(run()); });
+  if (!thread.ok()) {
+    finish(thread.status());
+    return thread.status();
+  }
+  thread_ = std::move(thread).value();
+  return {};
+}
+
 Status BackgroundTask::wait() {
+  done_.wait(false, std::memory_order_acquire);
   const std::lock_guard lock(mutex_);
   thread_.join();
   return status_;

@@ -17,11 +17,16 @@ namespace tutti {
 /// must not be the thread itself.
 class BackgroundTask {
  public:
+  /// One that has not begun, to be shown to everybody concerned before its thread exists.
+  static std::shared_ptr<BackgroundTask> idle() { return std::shared_ptr<BackgroundTask>(new BackgroundTask); }
   static Result<std::shared_ptr<BackgroundTask>> start(std::function<Status()> body);
   ~BackgroundTask() { thread_.join(); }
 
+  /// Begins; once only. Where no thread can be had the task is done, with that error.
+  Status run(std::function<Status()> body);
+
   bool done() const { return done_.load(std::memory_order_acquire); }
-  /// Waits for the end; the body's status.
+  /// Waits for the end, also of a task that has not begun yet; the body's status.
   Status wait();
 
  private:

@@ -19,7 +19,8 @@ AbortWord::~AbortWord() { abort_.removeMirror(word()); }
 void failComm(ncclComm& comm, Status why) {
   std::string text = lastErrorText();
   comm.abort.raise(why, text);
-  if (comm.parts.bootstrap) comm.parts.bootstrap->announceFailure(why, std::move(text));
+  if (!comm.parts.bootstrap) return;
+  comm.parts.bootstrap->announceFailure(concernsAllRanks(why) ? why : Status(ncclRemoteError), std::move(text));
 }
 
 std::string describeComm(const ncclComm& comm) {

@@ -69,7 +69,9 @@ struct CommProgress {
   std::mutex mutex;
   std::shared_ptr<BackgroundTask> task;     ///< work of a non-blocking call, null if none is under way
   std::atomic<bool> starting{true};         ///< made, but its init has not run to its end
+  std::atomic<ncclResult_t> initResult{ncclSuccess};   ///< once not starting: what this rank's own init came to
   std::atomic<bool> finalized{false};
+  std::atomic<bool> ending{false};          ///< somebody frees it: nobody else may
   std::atomic<std::uint64_t> opCount{0};
 };
 
@@ -99,6 +101,12 @@ namespace tutti {
 
 /// Marks the communicator as failed with `why`, wakes everything that waits on its behalf, here and on all peers.
 void failComm(ncclComm& comm, Status why);
+
+/// Whether an error says that the ranks were started with arguments that do not fit together: then it has the same
+/// code on all of them, while any other failure of one rank is an ncclRemoteError to its peers.
+inline bool concernsAllRanks(Status why) {
+  return why.code() == ncclInvalidArgument || why.code() == ncclInvalidUsage;
+}
 
 /// "rank 3/8 on host gpu07, device 3", for messages.
 std::string describeComm(const ncclComm& comm);

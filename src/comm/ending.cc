@@ -51,10 +51,10 @@ void releaseComm(ncclComm* comm, std::string_view how) {
        identity.nRanks, identity.cudaDevice, identity.busId, how);
 }
 
-Status abortAndRelease(ncclComm* comm) {
-  info(kDestroy, "comm {} rank {} nranks {} cudaDev {} busId {:x} - Abort START", fmt::ptr(comm), comm->identity.rank,
-       comm->identity.nRanks, comm->identity.cudaDevice, comm->identity.busId);
-  comm->abort.raise(Status(ncclInvalidUsage), "the communicator was aborted by ncclCommAbort");
+namespace {
+
+/// Frees a communicator whose abort is raised and whose end the caller has claimed.
+Status finishAbort(ncclComm* comm) {
   if (const auto task = taskOf(*comm)) task->wait().ignore();
   if (!comm->gate.awaitEmpty(Deadline::in(kLeaveBound))) {
     warn("{}: a call on another thread did not return within {} s after ncclCommAbort; the communicator's memory stays "
@@ -65,5 +65,18 @@ Status abortAndRelease(ncclComm* comm) {
   releaseComm(comm, "Abort");
   return {};
 }
+
+}  // namespace
+
+Status abortAndRelease(ncclComm* comm) {
+  info(kDestroy, "comm {} rank {} nranks {} cudaDev {} busId {:x} - Abort START", fmt::ptr(comm), comm->identity.rank,
+       comm->identity.nRanks, comm->identity.cudaDevice, comm->identity.busId);
+  // Claimed before anybody is woken: a call that fails because of this must not free the communicator as well.
+  if (comm->progress.ending.exchange(true)) return {};
+  comm->abort.raise(Status(ncclInvalidUsage), "the communicator was aborted by ncclCommAbort");
+  return finishAbort(comm);
+}
+
+void endFailedInit(ncclComm* comm) { finishAbort(comm).ignore(); }
 
 }  // namespace tutti

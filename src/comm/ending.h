@@ -13,7 +13,10 @@ Status flushComm(ncclComm& comm);
 /// time, their memory stays allocated and a warning says so.
 void releaseComm(ncclComm* comm, std::string_view how);
 
-/// Raises the abort, waits for the threads inside to leave, releases.
+/// Unless somebody else is about it: raises the abort, waits for the threads inside to leave, releases.
 Status abortAndRelease(ncclComm* comm);
+
+/// Frees a communicator whose init failed on the calling thread, which has claimed its end (CommProgress::ending).
+void endFailedInit(ncclComm* comm);
 
 }  // namespace tutti

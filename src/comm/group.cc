@@ -29,16 +29,17 @@ Status notInGroup() {
               "on the same thread");
 }
 
-/// Init that never ran must not look as if it still went on.
+}  // namespace
+
 void dropWork(GroupWork& work, Status why) {
   for (Job& job : work.jobs) {
+    if (job.kind == JobKind::Finalize) job.comm->progress.finalized.store(false);
     if (job.kind != JobKind::Init) continue;
     job.comm->abort.raise(why, "the group that was to initialise the communicator failed");
     job.comm->progress.starting.store(false, std::memory_order_release);
   }
+  work = GroupWork();
 }
-
-}  // namespace
 
 Status GroupWork::admit(const ncclComm& comm) {
   if (blocking.has_value() && *blocking != comm.config.blocking()) {
@@ -100,13 +101,16 @@ Status groupSimulateEnd(float& microseconds) {
   if (--group.depth > 0) return {};
   GroupWork work = std::exchange(group.work, {});
   const Status latched = std::exchange(group.lastError, {});
-  dropWork(work, latched.ok() ? Status(ncclInvalidUsage) : latched);
-  TRY(latched);
+  if (!latched.ok()) {
+    dropWork(work, latched);
+    return latched;
+  }
   microseconds = -1.0F;
   for (const CommOps& comm : work.ops) {
     const float estimate = estimateMicroseconds(comm.comm->identity.nRanks, comm.ops);
     if (estimate >= 0) microseconds = estimate;
   }
+  dropWork(work, Status(ncclInvalidUsage));
   return {};
 }
 

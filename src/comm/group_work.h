@@ -45,6 +45,9 @@ struct GroupWork {
 /// The open group of the calling thread, null if there is none.
 GroupWork* openGroup();
 
+/// Gives up a group that cannot be carried out: an init that never ran must not look as if it still went on.
+void dropWork(GroupWork& work, Status why);
+
 /// Carries a group out: on the calling thread, or, where only non-blocking communicators are involved and somebody may
 /// have to be waited for, in the background.
 Result<Progress> runGroup(GroupWork work);

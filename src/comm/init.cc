@@ -68,7 +68,8 @@ void logLayout(const ncclComm& comm, const std::vector<int>& ring) {
 /// Told on a thread of the bootstrap, once: the communicator cannot go on without its peer.
 void onPeerLost(ncclComm& comm, const PeerLost& lost) {
   if (comm.abort.raised()) return;
-  const Status why = fail(ncclRemoteError, "{}: {}", describeComm(comm), lost.text);
+  const ncclResult_t code = concernsAllRanks(lost.why) ? lost.why.code() : ncclRemoteError;
+  const Status why = fail(code, "{}: {}", describeComm(comm), lost.text);
   comm.abort.raise(why, lost.text);
 }
 
@@ -99,7 +100,7 @@ Status detectTopology(ncclComm& comm) {
 }
 
 Status agree(ncclComm& comm) {
-  const device::Policy& policy = policyFor(comm.parts.device->device->driver());
+  const device::Policy policy = policyFor(comm.parts.device->device->driver(), comm.runtime);
   ASSIGN(const int channels, agreeOnChannels(*comm.parts.bootstrap, wishedChannels(policy, comm.config, comm.runtime)));
   comm.parts.planning = PlanContext{
       .rank = comm.identity.rank,
@@ -156,11 +157,11 @@ ConnectContext connectContext(ncclComm& comm) {
 }
 
 Status runInit(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
-  const CallGate::Pass pass(comm.gate);
   logPhase(comm, "START");
   StageClock clock;
   const Status status = runStages(comm, ids, clock);
   if (!status.ok()) {
+    comm.progress.initResult.store(status.code());
     failComm(comm, status);
   } else {
     logPhase(comm, "COMPLETE");

@@ -8,7 +8,7 @@
 namespace tutti {
 
 /// Runs all stages on the calling thread. On failure the communicator is marked as failed, its peers are told, and the
-/// status is returned. Holds the communicator's gate.
+/// status is returned. The caller holds a pass of the communicator's gate.
 Status runInit(ncclComm& comm, const std::vector<ncclUniqueId>& ids);
 
 /// What connectLinks needs of an initialised communicator.

@@ -36,7 +36,9 @@ std::uint64_t hashOf(const ncclUniqueId& id) { return hashBytes(std::as_bytes(st
 /// Makes the object; nothing that could wait.
 Result<std::unique_ptr<ncclComm>> makeComm(const InitRequest& request, const Driver& driver, int device) {
   Runtime runtime = currentRuntime();
-  ASSIGN(Config config, parseConfig(request.config, runtime.configOverrides));
+  ncclConfig_t environment = runtime.configOverrides;
+  if (!runtime.netName.empty()) environment.netName = runtime.netName.c_str();
+  ASSIGN(Config config, parseConfig(request.config, environment));
   ASSIGN(const DeviceFacts facts, readDeviceFacts(driver, device));
   CommIdentity identity{request.rank, request.nRanks, device, facts.busId, hashOf(request.ids.front()),
                         std::string(request.function)};
@@ -61,13 +63,22 @@ Result<Progress> initOnDevice(const InitRequest& request, const Driver& driver, 
   ASSIGN(auto made, makeComm(request, driver, device));
   if (GroupWork* group = openGroup()) TRY(group->admit(*made));
   ncclComm* const comm = made.release();   // the application owns it from here on
+  // Taken before the handle is shown: another thread may abort it at once, and must wait for the init to leave.
+  auto pass = std::make_shared<CallGate::Pass>(comm->gate);
   *request.comm = comm;
+  auto mayDrop = std::make_shared<bool>(false);
+  const bool dropFailed = request.plain && groupDepth() == 0;
   std::vector<ncclUniqueId> ids(request.ids.begin(), request.ids.end());
-  Result<Progress> started = startJob(*comm, JobKind::Init, [comm, ids = std::move(ids)] { return runInit(*comm, ids); },
-                                      request.plain);
-  if (!started.ok() && request.plain && groupDepth() == 0) {
+  auto body = [comm, pass = std::move(pass), mayDrop, dropFailed, ids = std::move(ids)] {
+    const Status status = runInit(*comm, ids);
+    // From here on the communicator is ours to free, unless somebody is aborting it already.
+    if (!status.ok() && dropFailed) *mayDrop = !comm->progress.ending.exchange(true);
+    return status;
+  };
+  Result<Progress> started = startJob(*comm, JobKind::Init, std::move(body), request.plain);
+  if (*mayDrop) {
     *request.comm = nullptr;
-    abortAndRelease(comm).ignore();
+    endFailedInit(comm);
   }
   return started;
 }
@@ -169,9 +180,6 @@ Status checkReady(ncclComm& comm, std::string_view label) {
     case ncclTimeout:
     case ncclNumResults: return comm.abort.status();
   }
-  if (comm.progress.finalized.load()) {
-    return fail(ncclInvalidUsage, "{} : the communicator was finalized; only ncclCommDestroy may follow", label);
-  }
   return {};
 }
 
@@ -186,8 +194,10 @@ ncclResult_t commAsyncError(ncclComm& comm) {
     comm.progress.task->wait().ignore();   // ended: joins without waiting
     comm.progress.task.reset();
   }
-  if (comm.progress.starting.load(std::memory_order_acquire) && !comm.abort.raised()) return ncclInProgress;
-  return comm.abort.status().code();
+  if (comm.progress.starting.load(std::memory_order_acquire)) return ncclInProgress;
+  // Its own reason counts more than what peers said about theirs, whoever was faster.
+  const ncclResult_t initResult = comm.progress.initResult.load();
+  return initResult != ncclSuccess ? initResult : comm.abort.status().code();
 }
 
 Result<Progress> finalizeComm(ncclComm& comm) {

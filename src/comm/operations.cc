@@ -60,6 +60,10 @@ Status runAlone(ncclComm& comm, const Op& op) {
 
 /// Into the open group of this thread.
 Status collect(ncclComm& comm, Op op) {
+  if (comm.progress.finalized.load()) {
+    return fail(ncclInvalidArgument, "{} : the communicator was finalized; only ncclCommDestroy may follow",
+                apiFuncName(op.func));
+  }
   logCall(comm, op);
   if (op.count == 0 && !isPointToPoint(op.func)) return {};
   if (isReducing(op.func)) {

@@ -1,6 +1,7 @@
 // Carrying out a group: jobs, then operations, then ends. See group_work.h.
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/log.h"
@@ -13,39 +14,46 @@ namespace tutti {
 
 namespace {
 
-/// A caller's mistake is reported and forgotten; anything else leaves ranks in different states and ends the
-/// communicator.
-bool isUsageError(Status status) {
-  return status.code() == ncclInvalidArgument || status.code() == ncclInvalidUsage;
-}
+/// The error to return for several at once: the first in time that is no mere echo of another rank's.
+class FirstError {
+ public:
+  void note(Status why) {
+    const std::lock_guard lock(mutex_);
+    const bool echo = first_.code() == ncclRemoteError && why.code() != ncclRemoteError;
+    if (first_.ok() || echo) first_ = why;
+  }
+  Status get() const { return first_; }
 
-/// Runs the bodies at once, each on a thread of its own, a single one on the caller's. The first error (in the order
-/// given) counts; `onError` hears of each as it happens.
-Status runTogether(const std::vector<std::function<Status()>>& bodies, const std::function<void(std::size_t, Status)>& onError) {
-  std::vector<Status> results(bodies.size());
-  const auto runOne = [&](std::size_t i) {
-    results[i] = bodies[i]();
-    if (!results[i].ok()) onError(i, results[i]);
+ private:
+  std::mutex mutex_;
+  Status first_;
+};
+
+/// Runs the bodies at once, each on a thread of its own, a single one on the caller's. `onError` hears of each error as
+/// it happens, on the thread where it happens, also of bodies for which no thread was left.
+Status runTogether(const std::vector<std::function<Status()>>& bodies,
+                   const std::function<void(std::size_t, Status)>& onError) {
+  FirstError error;
+  const auto report = [&](std::size_t i, Status status) {
+    if (status.ok()) return;
+    error.note(status);
+    onError(i, status);
   };
   if (bodies.size() == 1) {
-    runOne(0);
-  } else {
-    std::vector<Thread> threads;
-    Status cannotStart;
-    for (std::size_t i = 0; i < bodies.size(); ++i) {
-      auto thread = Thread::start("ncclCommInit", [&runOne, i] { runOne(i); });
-      if (!thread.ok()) {
-        cannotStart = thread.status();
-        onError(i, cannotStart);
-        break;
-      }
-      threads.push_back(std::move(thread).value());
-    }
-    threads.clear();
-    TRY(cannotStart);
+    report(0, bodies[0]());
+    return error.get();
   }
-  for (const Status result : results) TRY(result);
-  return {};
+  std::vector<Thread> threads;
+  for (std::size_t i = 0; i < bodies.size(); ++i) {
+    auto thread = Thread::start("ncclCommInit", [&, i] { report(i, bodies[i]()); });
+    if (thread.ok()) {
+      threads.push_back(std::move(thread).value());
+    } else {
+      report(i, thread.status());
+    }
+  }
+  threads.clear();   // joins
+  return error.get();
 }
 
 Status runJobs(std::vector<Job>& jobs, JobKind kind) {
@@ -57,17 +65,22 @@ Status runJobs(std::vector<Job>& jobs, JobKind kind) {
     comms.push_back(job.comm);
   }
   if (bodies.empty()) return {};
-  return runTogether(bodies, [&](std::size_t failed, Status why) {
+  const Status status = runTogether(bodies, [&](std::size_t failed, Status why) {
     if (kind == JobKind::End) return;   // the others' ends do not depend on this one
     for (std::size_t i = 0; i < comms.size(); ++i) {
       if (i != failed) comms[i]->abort.raise(why, lastErrorText());
     }
   });
+  if (kind != JobKind::Init) return status;
+  // Also where there was no thread to run it on.
+  for (ncclComm* comm : comms) comm->progress.starting.store(false, std::memory_order_release);
+  return status;
 }
 
 /// Nothing of the group was launched on these: their peers would wait for ever.
 void failAll(const std::vector<PlannedComm>& planned, Status why) {
-  if (isUsageError(why)) return;
+  // A caller's mistake is reported and forgotten; anything else leaves ranks in different states.
+  if (concernsAllRanks(why)) return;
   for (const PlannedComm& one : planned) failComm(*one.comm, why);
 }
 
@@ -107,33 +120,48 @@ Status runAll(GroupWork& work, const std::vector<PlannedComm>& planned) {
   return runJobs(work.jobs, JobKind::End);
 }
 
-/// Hands the group to a thread; the communicators show ncclInProgress until it is done.
-Result<Progress> runInBackground(std::shared_ptr<GroupWork> work, std::shared_ptr<std::vector<PlannedComm>> planned) {
-  std::vector<ncclComm*> comms;
-  for (const Job& job : work->jobs) comms.push_back(job.comm);
-  for (const PlannedComm& one : *planned) comms.push_back(one.comm);
-  ASSIGN(auto task, BackgroundTask::start([work, planned, comms] {
-           const Status status = runAll(*work, *planned);
-           if (status.ok()) return status;
-           for (ncclComm* comm : comms) comm->abort.raise(status, lastErrorText());
-           return status;
-         }));
-  for (ncclComm* comm : comms) {
-    const std::lock_guard lock(comm->progress.mutex);
-    comm->progress.task = task;
-  }
-  return Progress::Pending;
-}
-
-}  // namespace
-
-Result<Progress> runGroup(GroupWork work) {
+Result<std::vector<PlannedComm>> planAll(const GroupWork& work) {
   std::vector<PlannedComm> planned;
   for (const CommOps& one : work.ops) {
     const CallGate::Pass pass(one.comm->gate);
     ASSIGN(PlannedComm plan, planComm(*one.comm, one.ops));
     planned.push_back(std::move(plan));
   }
+  return planned;
+}
+
+/// Hands the group to a thread; the communicators show ncclInProgress until it is done.
+Result<Progress> runInBackground(std::shared_ptr<GroupWork> work, std::shared_ptr<std::vector<PlannedComm>> planned) {
+  std::vector<ncclComm*> comms;
+  for (const Job& job : work->jobs) comms.push_back(job.comm);
+  for (const PlannedComm& one : *planned) comms.push_back(one.comm);
+  // Shown before it begins: whoever aborts or asks meanwhile must find it.
+  const std::shared_ptr<BackgroundTask> task = BackgroundTask::idle();
+  for (ncclComm* comm : comms) {
+    const std::lock_guard lock(comm->progress.mutex);
+    comm->progress.task = task;
+  }
+  const Status started = task->run([work, planned, comms] {
+    const Status status = runAll(*work, *planned);
+    if (status.ok()) return status;
+    for (ncclComm* comm : comms) comm->abort.raise(status, lastErrorText());
+    return status;
+  });
+  if (started.ok()) return Progress::Pending;
+  for (ncclComm* comm : comms) comm->abort.raise(started, lastErrorText());
+  dropWork(*work, started);
+  return started;
+}
+
+}  // namespace
+
+Result<Progress> runGroup(GroupWork work) {
+  auto plans = planAll(work);
+  if (!plans.ok()) {
+    dropWork(work, plans.status());
+    return plans.status();
+  }
+  std::vector<PlannedComm> planned = std::move(plans).value();
   const bool mayWait = !work.jobs.empty() || std::any_of(planned.begin(), planned.end(), [](const PlannedComm& one) {
     return !missingLinks(one).empty();
   });

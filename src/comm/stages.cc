@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/hash.h"
 #include "base/host.h"
@@ -42,7 +43,8 @@ Status compare(const PeerInfo& first, const PeerInfo& other) {
                 other.softGpu != 0 ? "the software GPU" : "a CUDA driver");
   }
   if (other.configHash != first.configHash) {
-    return fail(ncclInvalidUsage, "{} and {} disagree on settings that must be equal on all ranks: compare NCCL_BUFFSIZE",
+    return fail(ncclInvalidUsage, "{} and {} disagree on settings that must be equal on all ranks: compare NCCL_BUFFSIZE, "
+                "NCCL_NTHREADS and TUTTI_LAUNCH_SHAPE",
                 nameOf(first), nameOf(other));
   }
   return {};
@@ -50,8 +52,15 @@ Status compare(const PeerInfo& first, const PeerInfo& other) {
 
 }  // namespace
 
-const device::Policy& policyFor(const Driver& driver) {
-  return driver.softGpu ? device::kHostPolicy : device::kGpuPolicy;
+device::Policy policyFor(const Driver& driver, const Runtime& runtime) {
+  const bool likeGpu = runtime.launchShape == "GPU" || (runtime.launchShape != "SOFTGPU" && !driver.softGpu);
+  device::Policy policy = likeGpu ? device::kGpuPolicy : device::kHostPolicy;
+  if (runtime.nThreads > 0) {
+    const auto threads = std::min(static_cast<std::uint32_t>(runtime.nThreads), device::kMaxThreads);
+    policy.collThreads = policy.collThreadsSmall = threads;
+    policy.p2pThreads = (threads + 63) / 64 * 64;  // half of the warps send, half receive
+  }
+  return policy;
 }
 
 std::uint32_t slotBytesFor(const device::Policy& policy, const Runtime& runtime) {
@@ -74,8 +83,9 @@ PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, in
   self.busId = device.facts().busId;
   const std::string host = hostName();
   std::copy_n(host.begin(), std::min(host.size(), self.hostName.size() - 1), self.hostName.begin());
-  const std::uint32_t slotBytes = slotBytesFor(policyFor(device.driver()), runtime);
-  self.configHash = hashBytes(std::as_bytes(std::span(&slotBytes, 1)));
+  const device::Policy policy = policyFor(device.driver(), runtime);
+  const std::array<std::uint32_t, 3> shape{slotBytesFor(policy, runtime), policy.maxChannels, policy.collThreads};
+  self.configHash = hashBytes(std::as_bytes(std::span(shape)));
   self.softGpu = device.driver().softGpu ? 1 : 0;
   return self;
 }
