@@ -26,6 +26,18 @@ TEST(BackgroundTask, IsNotDoneBeforeItsBodyIs) {
   EXPECT_TRUE(task.value()->wait().ok());
 }
 
+TEST(BackgroundTask, CanBeWaitedForBeforeItBegins) {
+  const auto task = BackgroundTask::idle();
+  std::atomic<bool> returned{false};
+  std::thread waiter([&] {
+    EXPECT_EQ(task->wait().code(), ncclSystemError);
+    returned = true;
+  });
+  EXPECT_FALSE(returned);
+  EXPECT_TRUE(task->run([] { return Status(ncclSystemError); }).ok());
+  waiter.join();
+}
+
 TEST(CallGate, KnowsWhetherSomebodyIsInside) {
   CallGate gate;
   EXPECT_TRUE(gate.awaitEmpty(Deadline::in(milliseconds(0))));

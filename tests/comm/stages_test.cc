@@ -38,6 +38,14 @@ TEST(Stages, VersionMismatchIsRefusedByNameOnAllRanks) {
   EXPECT_NE(test::capturedText().find("2.28.9"), std::string::npos);
 }
 
+TEST(Stages, DifferentNumbersOfRanksAreRefusedByName) {
+  test::allowLog("Mismatched number of ranks : rank 0 (host node, pid 0) was started with 2, rank 1 (host node, pid 0) with 5");
+  test::FakeWorld world(2);
+  test::runRanks(2, [&](int rank) {
+    EXPECT_EQ(gatherPeers(world.channel(rank), plainPeer(rank, rank == 0 ? 2 : 5)).status().code(), ncclInvalidUsage);
+  });
+}
+
 TEST(Stages, DifferentSettingsAreRefused) {
   test::allowLog("NCCL_BUFFSIZE");
   test::FakeWorld world(2);

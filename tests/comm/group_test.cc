@@ -1,0 +1,136 @@
+#include "comm/group.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "base/log.h"
+#include "comm/communicator.h"
+#include "comm/group_work.h"
+#include "support/log_capture.h"
+
+namespace tutti {
+namespace {
+
+/// A communicator that never came up: enough for whoever only looks at its configuration and its abort.
+struct Shell {
+  explicit Shell(bool blocking = true) : comm(CommIdentity(), configOf(blocking), Runtime()) {}
+  static Config configOf(bool blocking) {
+    ncclConfig_t user = undefinedConfig();
+    user.blocking = blocking ? 1 : 0;
+    return parseConfig(&user, undefinedConfig()).value();
+  }
+  ncclComm comm;
+};
+
+TEST(Group, EndWithoutStartIsRefused) {
+  test::expectLog("ncclGroupEnd: not in a group call.");
+  EXPECT_EQ(groupEnd().status().code(), ncclInvalidUsage);
+}
+
+TEST(Group, OutermostEndReturnsTheLastErrorOnce) {
+  groupStart();
+  groupStart();
+  latchGroupError(Status(ncclInvalidArgument));
+  EXPECT_TRUE(groupEnd().ok()) << "the inner end acts not at all";
+  latchGroupError(Status(ncclInvalidUsage));
+  latchGroupError(Status());
+  EXPECT_EQ(groupEnd().status().code(), ncclInvalidUsage);
+  EXPECT_EQ(groupDepth(), 0);
+  groupStart();
+  EXPECT_TRUE(groupEnd().ok()) << "forgotten afterwards";
+}
+
+TEST(Group, NothingIsLatchedOutsideAGroup) {
+  latchGroupError(Status(ncclSystemError));
+  groupStart();
+  EXPECT_TRUE(groupEnd().ok());
+}
+
+TEST(Group, BelongsToItsThread) {
+  groupStart();
+  std::thread([] { EXPECT_EQ(groupDepth(), 0); }).join();
+  EXPECT_EQ(groupDepth(), 1);
+  EXPECT_TRUE(groupEnd().ok());
+}
+
+TEST(Group, MixOfBlockingAndNonBlockingIsRefused) {
+  test::expectLog("Blocking and nonblocking communicators are not allowed in the same group");
+  Shell blocking;
+  Shell other(false);
+  GroupWork work;
+  EXPECT_TRUE(work.admit(blocking.comm).ok());
+  EXPECT_EQ(work.admit(other.comm).code(), ncclInvalidArgument);
+}
+
+TEST(Group, LatchedErrorDropsAnInitForGood) {
+  Shell shell;
+  bool ran = false;
+  groupStart();
+  ASSERT_TRUE(openGroup()->add({&shell.comm, JobKind::Init, [&] { ran = true; return Status(); }}).ok());
+  latchGroupError(Status(ncclInvalidArgument));
+  EXPECT_EQ(groupEnd().status().code(), ncclInvalidArgument);
+  EXPECT_FALSE(ran);
+  EXPECT_FALSE(shell.comm.progress.starting.load());
+  EXPECT_EQ(shell.comm.abort.status().code(), ncclInvalidArgument);
+}
+
+TEST(Group, JobsRunTogether) {
+  Shell a;
+  Shell b;
+  std::atomic<int> inside{0};
+  const auto meet = [&] {
+    ++inside;
+    while (inside < 2) std::this_thread::yield();
+    return Status();
+  };
+  GroupWork work;
+  ASSERT_TRUE(work.add({&a.comm, JobKind::Init, meet}).ok());
+  ASSERT_TRUE(work.add({&b.comm, JobKind::Init, meet}).ok());
+  EXPECT_TRUE(runGroup(std::move(work)).ok());
+}
+
+TEST(Group, ErrorOfOneJobWakesTheOthersAndIsReturned) {
+  Shell waits;
+  Shell fails;
+  GroupWork work;
+  ASSERT_TRUE(work.add({&waits.comm, JobKind::Init, [&] {
+                          while (!waits.comm.abort.raised()) std::this_thread::yield();
+                          return waits.comm.abort.status();
+                        }}).ok());
+  ASSERT_TRUE(work.add({&fails.comm, JobKind::Init, [] { return Status(ncclSystemError); }}).ok());
+  EXPECT_EQ(runGroup(std::move(work)).status().code(), ncclSystemError);
+}
+
+TEST(Group, OwnErrorCountsMoreThanItsEcho) {
+  Shell echo;
+  Shell origin;
+  GroupWork work;
+  ASSERT_TRUE(work.add({&echo.comm, JobKind::Init, [&] { return Status(ncclRemoteError); }}).ok());
+  ASSERT_TRUE(work.add({&origin.comm, JobKind::Init, [&] {
+                          while (!origin.comm.abort.raised()) std::this_thread::yield();
+                          return Status(ncclUnhandledCudaError);
+                        }}).ok());
+  EXPECT_EQ(runGroup(std::move(work)).status().code(), ncclUnhandledCudaError);
+}
+
+TEST(Group, NonBlockingJobsGoOnInTheBackground) {
+  Shell shell(false);
+  std::atomic<bool> go{false};
+  GroupWork work;
+  ASSERT_TRUE(work.add({&shell.comm, JobKind::Init, [&] {
+                          while (!go) std::this_thread::yield();
+                          return Status();
+                        }}).ok());
+  const auto progress = runGroup(std::move(work));
+  ASSERT_TRUE(progress.ok());
+  EXPECT_EQ(progress.value(), Progress::Pending);
+  ASSERT_NE(shell.comm.progress.task, nullptr);
+  EXPECT_FALSE(shell.comm.progress.task->done());
+  go = true;
+  EXPECT_TRUE(shell.comm.progress.task->wait().ok());
+}
+
+}  // namespace
+}  // namespace tutti

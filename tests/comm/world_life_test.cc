@@ -1,0 +1,239 @@
+// Making, asking and ending communicators, and what happens when ranks disagree, stay away, or go.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+
+#include "comm/world.h"
+
+namespace tutti {
+namespace {
+
+using test::awaitError;
+using test::Ints;
+using test::Member;
+using test::settle;
+using test::withComm;
+
+ncclConfig_t nonBlocking() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  return config;
+}
+
+std::size_t entries(const char* folder) {
+  const std::filesystem::directory_iterator all(folder);
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+std::size_t freeDeviceMemory() {
+  using Query = int (*)(std::size_t*, std::size_t*);
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  const auto query = reinterpret_cast<Query>(dlsym(library, "cuMemGetInfo_v2"));
+  std::size_t available = 0;
+  std::size_t total = 0;
+  EXPECT_EQ(query(&available, &total), 0);
+  return available;
+}
+
+TEST(WorldInit, DifferentNumbersOfRanksAreRefusedEverywhere) {
+  test::allowLog("rank");
+  const ncclUniqueId id = test::newId();
+  test::runRanks(2, [&](int rank) {
+    test::useDevice(rank);
+    ncclComm_t comm = reinterpret_cast<ncclComm_t>(16);
+    EXPECT_EQ(ncclCommInitRank(&comm, 2 + rank, id, rank), ncclInvalidUsage);
+    EXPECT_EQ(comm, nullptr);
+  });
+}
+
+TEST(WorldInit, TwoRanksWithOneNumberAreRefusedEverywhere) {
+  test::allowLog("rank");
+  const ncclUniqueId id = test::newId();
+  test::runRanks(3, [&](int thread) {
+    test::useDevice(thread);
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(ncclCommInitRank(&comm, 3, id, std::min(thread, 1)), ncclInvalidUsage);
+  });
+  EXPECT_NE(test::capturedText().find("rank 1"), std::string::npos);
+}
+
+TEST(WorldInit, NonBlockingReportsTheSameErrorAsBlocking) {
+  test::allowLog("rank");
+  const ncclUniqueId id = test::newId();
+  test::runRanks(2, [&](int rank) {
+    test::useDevice(rank);
+    ncclConfig_t config = nonBlocking();
+    ncclComm_t comm = nullptr;
+    ASSERT_EQ(ncclCommInitRankConfig(&comm, 2 + rank, id, rank, &config), ncclInProgress);
+    EXPECT_EQ(settle(comm), ncclInvalidUsage);
+    EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+  });
+}
+
+TEST(WorldInit, IsPolledToItsEnd) {
+  const ncclUniqueId id = test::newId();
+  test::runRanks(2, [&](int rank) {
+    test::useDevice(rank);
+    ncclConfig_t config = nonBlocking();
+    ncclComm_t comm = nullptr;
+    ASSERT_EQ(ncclCommInitRankConfig(&comm, 2, id, rank, &config), ncclInProgress);
+    ASSERT_EQ(settle(comm), ncclSuccess);
+    int count = 0;
+    EXPECT_EQ(ncclCommCount(comm, &count), ncclSuccess);
+    EXPECT_EQ(count, 2);
+    EXPECT_EQ(ncclCommFinalize(comm), ncclInProgress);
+    EXPECT_EQ(settle(comm), ncclSuccess);
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  });
+}
+
+TEST(WorldInit, CannotBeUsedWhileItGoesOn) {
+  test::expectLog("before the previous operation returned");
+  test::useDevice(0);
+  ncclConfig_t config = nonBlocking();
+  ncclComm_t comm = nullptr;
+  ASSERT_EQ(ncclCommInitRankConfig(&comm, 2, test::newId(), 0, &config), ncclInProgress);
+  int count = 0;
+  EXPECT_EQ(ncclCommCount(comm, &count), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+}
+
+TEST(WorldAbort, EndsAnInitWhosePeerNeverComes) {
+  const auto start = SteadyClock::now();
+  test::useDevice(0);
+  std::atomic<ncclComm_t> shared{nullptr};
+  std::thread aborter([&] {
+    while (shared.load() == nullptr) std::this_thread::sleep_for(milliseconds(1));
+    std::this_thread::sleep_for(milliseconds(30));
+    EXPECT_EQ(ncclCommAbort(shared.load()), ncclSuccess);
+  });
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  ncclComm_t comm = nullptr;
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  ASSERT_EQ(ncclCommInitRankConfig(&comm, 2, test::newId(), 0, &config), ncclSuccess);
+  shared = comm;
+  EXPECT_NE(ncclGroupEnd(), ncclSuccess) << "blocks until the other thread aborts";
+  aborter.join();
+  EXPECT_LT(secondsSince(start), 10.0);
+}
+
+TEST(WorldAbort, EndsACollectiveThatWaitsAndIsAnnouncedByName) {
+  test::allowLog("rank 0");
+  withComm(3, [](Member& m) {
+    const Ints data(m.gpu, 1000, 1);
+    if (m.rank != 2) {   // rank 2 never takes part
+      ASSERT_EQ(ncclAllReduce(data.at(), data.at(), 1000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    }
+    if (m.rank != 0) {
+      EXPECT_EQ(awaitError(m.comm), ncclRemoteError);
+    }
+    EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
+    m.comm = nullptr;
+    m.sync();
+  });
+  EXPECT_NE(test::capturedText().find("rank 0"), std::string::npos);
+}
+
+TEST(WorldEnd, ASecondFinalizeIsRefused) {
+  test::allowLog("finalized");
+  withComm(2, [](Member& m) {
+    EXPECT_EQ(ncclCommFinalize(m.comm), ncclSuccess);
+    EXPECT_EQ(ncclCommFinalize(m.comm), ncclInvalidArgument);
+    const Ints data(m.gpu, 4, 1);
+    EXPECT_EQ(ncclAllReduce(data.at(), data.at(), 4, ncclInt32, ncclSum, m.comm, m.stream()), ncclInvalidArgument);
+  });
+}
+
+TEST(WorldEnd, DestroyWaitsForWhatIsOnTheStream) {
+  withComm(2, [](Member& m) {
+    constexpr std::size_t kCount = 200'000;
+    const Ints in(m.gpu, kCount, 1);
+    const Ints out(m.gpu, kCount, -1);
+    ASSERT_EQ(ncclAllReduce(in.at(), out.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    ASSERT_EQ(ncclCommDestroy(m.comm), ncclSuccess);
+    m.comm = nullptr;
+    EXPECT_EQ(out.read(), std::vector<int>(kCount, 2));
+  });
+}
+
+TEST(WorldEnd, OneThreadMayDestroyInAnyOrder) {
+  test::useDevice(0);
+  for (const bool backwards : {false, true}) {
+    ncclComm_t comms[4] = {};
+    ASSERT_EQ(ncclCommInitAll(comms, 4, nullptr), ncclSuccess);
+    if (backwards) std::reverse(std::begin(comms), std::end(comms));
+    for (ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  }
+}
+
+void cycle() {
+  ncclComm_t comms[2] = {};
+  ASSERT_EQ(ncclCommInitAll(comms, 2, nullptr), ncclSuccess);
+  for (ncclComm_t comm : comms) ASSERT_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
+TEST(WorldEnd, FiftyLivesLeaveNothingBehind) {
+  test::useDevice(0);
+  for (int i = 0; i < 3; ++i) cycle();
+  // The thread that answers for a unique id ends a moment after its ranks have met.
+  const auto settled = [](const char* folder, std::size_t limit) {
+    const Deadline deadline = Deadline::in(std::chrono::seconds(5));
+    while (entries(folder) > limit && !deadline.expired()) std::this_thread::sleep_for(milliseconds(5));
+    return entries(folder);
+  };
+  std::this_thread::sleep_for(milliseconds(200));
+  const std::size_t files = entries("/proc/self/fd");
+  const std::size_t threads = entries("/proc/self/task");
+  const std::size_t memory = freeDeviceMemory();
+  for (int i = 0; i < 50; ++i) cycle();
+  EXPECT_LE(settled("/proc/self/fd", files), files);
+  EXPECT_LE(settled("/proc/self/task", threads), threads);
+  EXPECT_EQ(freeDeviceMemory(), memory);
+}
+
+TEST(WorldGroup, BlockingAndNonBlockingDoNotMix) {
+  test::expectLog("not allowed in the same group");
+  test::useDevice(0);
+  ncclComm_t blocking = nullptr;
+  ASSERT_EQ(ncclCommInitRank(&blocking, 1, test::newId(), 0), ncclSuccess);
+  ncclConfig_t config = nonBlocking();
+  ncclComm_t other = nullptr;
+  ncclCommInitRankConfig(&other, 1, test::newId(), 0, &config);
+  ASSERT_EQ(settle(other), ncclSuccess);
+  const Ints data(test::device(0), 8, 1);
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  ASSERT_EQ(ncclSend(data.at(), 8, ncclInt32, 0, blocking, nullptr), ncclSuccess);
+  EXPECT_EQ(ncclSend(data.at(), 8, ncclInt32, 0, other, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommDestroy(blocking), ncclSuccess);
+  EXPECT_EQ(ncclCommDestroy(other), ncclSuccess);
+}
+
+TEST(WorldGroup, ConnectsNonBlockingCommunicatorsInTheBackground) {
+  const ncclUniqueId id = test::newId();
+  test::runRanks(2, [&](int rank) {
+    test::useDevice(rank);
+    ncclConfig_t config = nonBlocking();
+    ncclComm_t comm = nullptr;
+    ncclCommInitRankConfig(&comm, 2, id, rank, &config);
+    ASSERT_EQ(settle(comm), ncclSuccess);
+    const Stream stream = Stream::create(test::device(rank)).value();
+    const Ints in(test::device(rank), 100, rank);
+    const Ints out(test::device(rank), 100, -1);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclSend(in.at(), 100, ncclInt32, 1 - rank, comm, stream.get()), ncclSuccess);
+    EXPECT_EQ(ncclRecv(out.at(), 100, ncclInt32, 1 - rank, comm, stream.get()), ncclSuccess);
+    const ncclResult_t ended = ncclGroupEnd();
+    EXPECT_TRUE(ended == ncclInProgress || ended == ncclSuccess) << ended;
+    ASSERT_EQ(settle(comm), ncclSuccess);
+    ASSERT_TRUE(waitStream(test::device(rank), stream.get(), nullptr).ok());
+    EXPECT_EQ(out.read(), std::vector<int>(100, 1 - rank));
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  });
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,215 @@
+// Operations end to end: ranks as threads, kernels on the software GPU, results compared with what a loop computes.
+#include "comm/world.h"
+
+namespace tutti {
+namespace {
+
+using test::countUp;
+using test::Ints;
+using test::Member;
+using test::withComm;
+
+void allReduceAdds(const Member& m, std::size_t count, int salt = 0) {
+  const Ints in(m.gpu, countUp(m.rank * 1000 + salt, count));
+  const Ints out(m.gpu, count, -1);
+  ASSERT_EQ(ncclAllReduce(in.at(), out.at(), count, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+  m.sync();
+  std::vector<int> expected(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    expected[i] = m.size * (static_cast<int>(i) + salt) + 1000 * m.size * (m.size - 1) / 2;
+  }
+  EXPECT_EQ(out.read(), expected);
+}
+
+TEST(WorldCollectives, AllReduceAddsForEveryNumberOfRanks) {
+  for (const int ranks : {1, 2, 3, 5}) {
+    withComm(ranks, [](Member& m) {
+      for (const std::size_t count : {1U, 1000U, 50'001U}) allReduceAdds(m, count);
+    });
+  }
+}
+
+TEST(WorldCollectives, RootsAreRespected) {
+  withComm(3, [](Member& m) {
+    constexpr std::size_t kCount = 777;
+    const Ints in(m.gpu, kCount, m.rank + 1);
+    const Ints out(m.gpu, kCount, -1);
+    ASSERT_EQ(ncclBroadcast(in.at(), out.at(), kCount, ncclInt32, 1, m.comm, m.stream()), ncclSuccess);
+    m.sync();
+    EXPECT_EQ(out.read(), std::vector<int>(kCount, 2));
+    ASSERT_EQ(ncclReduce(in.at(), out.at(), kCount, ncclInt32, ncclSum, 2, m.comm, m.stream()), ncclSuccess);
+    m.sync();
+    EXPECT_EQ(out.read(), std::vector<int>(kCount, m.rank == 2 ? 6 : 2));
+  });
+}
+
+TEST(WorldCollectives, GatheringAndScatteringPutBlocksInRankOrder) {
+  withComm(3, [](Member& m) {
+    constexpr std::size_t kCount = 129;
+    const Ints own(m.gpu, kCount, m.rank);
+    const Ints all(m.gpu, 3 * kCount, -1);
+    ASSERT_EQ(ncclAllGather(own.at(), all.at(), kCount, ncclInt32, m.comm, m.stream()), ncclSuccess);
+    m.sync();
+    std::vector<int> expected;
+    for (int r = 0; r < 3; ++r) expected.insert(expected.end(), kCount, r);
+    EXPECT_EQ(all.read(), expected);
+    const Ints part(m.gpu, kCount, -1);
+    ASSERT_EQ(ncclReduceScatter(all.at(), part.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    m.sync();
+    EXPECT_EQ(part.read(), std::vector<int>(kCount, 3 * m.rank));
+  });
+}
+
+TEST(WorldCollectives, StreamsOfAGroupAllWaitForIt) {
+  withComm(2, [](Member& m) {
+    constexpr std::size_t kCount = 20'000;
+    const Stream second = Stream::create(m.gpu).value();
+    const Ints in(m.gpu, kCount, 1);
+    const Ints a(m.gpu, kCount, -1);
+    const Ints b(m.gpu, kCount, -1);
+    for (int round = 0; round < 3; ++round) {
+      ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+      ASSERT_EQ(ncclAllReduce(in.at(), a.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+      ASSERT_EQ(ncclAllReduce(in.at(), b.at(), kCount, ncclInt32, ncclSum, m.comm, second.get()), ncclSuccess);
+      ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+    }
+    m.sync();
+    EXPECT_EQ(a.read(), std::vector<int>(kCount, 2));
+    EXPECT_EQ(b.read(), std::vector<int>(kCount, 2));
+  });
+}
+
+TEST(WorldCollectives, CommunicatorsDoNotDisturbEachOther) {
+  const ncclUniqueId secondId = test::newId();
+  withComm(3, [&](Member& m) {
+    Member other{2 - m.rank, m.size, nullptr, m.gpu, Stream::create(m.gpu).value()};
+    ASSERT_EQ(ncclCommInitRank(&other.comm, m.size, secondId, other.rank), ncclSuccess);
+    for (int i = 0; i < 5; ++i) {
+      allReduceAdds(m, 1000, i);
+      allReduceAdds(other, 500, 7 * i);
+    }
+    EXPECT_EQ(ncclCommDestroy(other.comm), ncclSuccess);
+  });
+}
+
+TEST(WorldCollectives, RanksMayShareADevice) {
+  withComm(4, [](Member& m) { allReduceAdds(m, 5000); }, 1);
+}
+
+TEST(WorldCollectives, OneThreadDrivesAllRanks) {
+  test::useDevice(0);
+  constexpr std::size_t kCount = 3000;
+  ncclComm_t comms[3] = {};
+  ASSERT_EQ(ncclCommInitAll(comms, 3, nullptr), ncclSuccess);
+  std::vector<Ints> out;
+  std::vector<Ints> in;
+  std::vector<Stream> streams;
+  for (int r = 0; r < 3; ++r) {
+    in.emplace_back(test::device(r), kCount, r + 1);
+    out.emplace_back(test::device(r), kCount, -1);
+    streams.push_back(Stream::create(test::device(r)).value());
+  }
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  for (std::size_t r = 0; r < 3; ++r) {
+    ASSERT_EQ(ncclAllReduce(in[r].at(), out[r].at(), kCount, ncclInt32, ncclSum, comms[r], streams[r].get()), ncclSuccess);
+  }
+  ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+  for (int r = 0; r < 3; ++r) ASSERT_TRUE(waitStream(test::device(r), streams[static_cast<std::size_t>(r)].get(), nullptr).ok());
+  EXPECT_EQ(out[0].read(), std::vector<int>(kCount, -1)) << "the inner end must not launch";
+  ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+  for (std::size_t r = 0; r < 3; ++r) {
+    ASSERT_TRUE(waitStream(test::device(static_cast<int>(r)), streams[r].get(), nullptr).ok());
+    EXPECT_EQ(out[r].read(), std::vector<int>(kCount, 6));
+  }
+  for (ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess) << "in order, by one thread";
+}
+
+TEST(WorldGroup, AnErrorDiscardsEverythingAndTheGroupIsUsableAgain) {
+  test::expectLog("invalid root 9");
+  withComm(1, [](Member& m) {
+    const Ints in(m.gpu, 16, 5);
+    const Ints out(m.gpu, 16, -1);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    ASSERT_EQ(ncclSend(in.at(), 16, ncclInt32, 0, m.comm, m.stream()), ncclSuccess);
+    ASSERT_EQ(ncclRecv(out.at(), 16, ncclInt32, 0, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclBroadcast(in.at(), out.at(), 16, ncclInt32, 9, m.comm, m.stream()), ncclInvalidArgument);
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+    m.sync();
+    EXPECT_EQ(out.read(), std::vector<int>(16, -1)) << "discarded";
+    ASSERT_EQ(ncclAllReduce(in.at(), out.at(), 16, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    m.sync();
+    EXPECT_EQ(out.read(), std::vector<int>(16, 5));
+  });
+}
+
+TEST(WorldMessages, EverybodySendsToEverybodyAndToItself) {
+  withComm(3, [](Member& m) {
+    constexpr std::size_t kCount = 5000;
+    std::vector<int> values;
+    for (int peer = 0; peer < 3; ++peer) values.insert(values.end(), kCount, 10 * m.rank + peer);
+    const Ints out(m.gpu, values);
+    const Ints in(m.gpu, 3 * kCount, -1);
+    for (int round = 0; round < 2; ++round) {
+      ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+      for (int peer = 0; peer < 3; ++peer) {
+        const std::size_t at = static_cast<std::size_t>(peer) * kCount;
+        ASSERT_EQ(ncclSend(out.at(at), kCount, ncclInt32, peer, m.comm, m.stream()), ncclSuccess);
+        ASSERT_EQ(ncclRecv(in.at(at), kCount, ncclInt32, peer, m.comm, m.stream()), ncclSuccess);
+      }
+      ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+    }
+    m.sync();
+    std::vector<int> expected;
+    for (int peer = 0; peer < 3; ++peer) expected.insert(expected.end(), kCount, 10 * peer + m.rank);
+    EXPECT_EQ(in.read(), expected);
+  });
+}
+
+TEST(WorldMessages, ManyToOnePeerArriveInOrderAmongEmptyOnes) {
+  withComm(2, [](Member& m) {
+    constexpr int kMessages = 40;
+    constexpr std::size_t kCount = 100;
+    const Ints out(m.gpu, countUp(m.rank * 10'000, kMessages * kCount));
+    const Ints in(m.gpu, kMessages * kCount, -1);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    for (std::size_t i = 0; i < kMessages; ++i) {
+      const std::size_t count = i % 4 == 3 ? 0 : kCount;
+      ASSERT_EQ(ncclSend(out.at(i * kCount), count, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
+      ASSERT_EQ(ncclRecv(in.at(i * kCount), count, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
+    }
+    ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+    m.sync();
+    std::vector<int> expected = countUp((1 - m.rank) * 10'000, kMessages * kCount);
+    for (std::size_t i = 3; i < kMessages; i += 4) std::fill_n(expected.begin() + static_cast<long>(i * kCount), kCount, -1);
+    EXPECT_EQ(in.read(), expected);
+  });
+}
+
+TEST(WorldMessages, OneWayMessagesNeedNoAnswer) {
+  withComm(2, [](Member& m) {
+    const Ints data(m.gpu, 1000, m.rank + 1);
+    if (m.rank == 0) {
+      ASSERT_EQ(ncclSend(data.at(), 1000, ncclInt32, 1, m.comm, m.stream()), ncclSuccess);
+    }
+    if (m.rank == 1) {
+      ASSERT_EQ(ncclRecv(data.at(), 1000, ncclInt32, 0, m.comm, m.stream()), ncclSuccess);
+    }
+    m.sync();
+    EXPECT_EQ(data.read(), std::vector<int>(1000, 1));
+  });
+}
+
+TEST(WorldMessages, AMessageToOneselfNeedsItsOtherHalf) {
+  test::allowLog("Trying to send to self without a matching recv on rank");
+  withComm(2, [](Member& m) {
+    const Ints data(m.gpu, 16, 1);
+    EXPECT_EQ(ncclSend(data.at(), 16, ncclInt32, m.rank, m.comm, m.stream()), ncclInvalidUsage);
+    ncclResult_t state = ncclInternalError;
+    EXPECT_EQ(ncclCommGetAsyncError(m.comm, &state), ncclSuccess);
+    EXPECT_EQ(state, ncclSuccess) << "a caller's mistake leaves the communicator usable";
+  });
+}
+
+}  // namespace
+}  // namespace tutti
