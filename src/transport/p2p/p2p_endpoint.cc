@@ -109,7 +109,7 @@ Result<bool> P2pEndpoint::checkAndClear(CUdeviceptr address, std::uint64_t expec
   TRY(zeroDevice(own_.device(), address, sizeof(found)));
   if (found == expected) return true;
   warn("P2P self-test of channel {}, {}: the {} holds {:#x} instead of the peer's {:#x}. Likely causes: an IOMMU or "
-       "PCI access control (ACS) between the devices drops writes, or a handle was mixed up and the peer wrote elsewhere",
+       "PCI access control (ACS) between the devices drops writes, or a handle was mixed up and it wrote elsewhere",
        link_.channel, pairText(link_.self, link_.peer), what, found, expected);
   return false;
 }
