@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/dl.h"
 #include "base/log.h"
 #include "device/fatbins.h"
 #include "device/simt_host_abi.h"
@@ -85,10 +86,11 @@ Result<CUmodule> KernelSet::loadHostModule() {
     return fail(ncclSystemError, "{} has kernel interface {}, this library needs {}: install both from one build", path,
                 table->abiVersion, simt::kHostAbiVersion);
   }
+  // Never unloaded: its own C++ runtime would leave memory behind at every turn of load and unload.
+  object.leak();
   void* module = nullptr;
   const auto result = static_cast<CUresult>(device_->driver().softgpuRegisterKernels(table, &module));
   TRY(device_->check(result, "softgpuRegisterKernels"));
-  hostObject_ = std::move(object);
   return static_cast<CUmodule>(module);
 }
 

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/dl.h"
 #include "base/handle.h"
 #include "base/status.h"
 #include "gpu/context.h"
@@ -50,7 +49,6 @@ class KernelSet {
   const Device* device_;
   std::string hostModulePath_;
   std::mutex mutex_;
-  DlLibrary hostObject_;
   std::map<std::string, Module, std::less<>> modules_;
   std::map<std::string, CUfunction, std::less<>> functions_;
 };
