@@ -12,7 +12,7 @@ NEEDS_NVCC = {"simt_cuda.h"}
 def check(path, compiler, cuda_include):
     language = ["-x", "c++", "-std=c++20"]
     command = compiler + language + ["-fsyntax-only", "-Wall", "-Wextra", "-Wno-pragma-once-outside-header", "-Iinclude",
-                                     "-Isrc", "-I.", "-isystem", cuda_include, "-include", str(path), "/dev/null"]
+                                     "-Isrc", "-I.", "-Itests", "-isystem", cuda_include, "-include", str(path), "/dev/null"]
     result = subprocess.run(command, capture_output=True, text=True)
     return None if result.returncode == 0 else f"{path}:\n{result.stderr[:2000]}"
 
