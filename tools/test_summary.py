@@ -11,6 +11,8 @@ import xml.etree.ElementTree
 def cases(log):
     for suite in xml.etree.ElementTree.parse(log).getroot().iter("testsuite"):
         for case in suite.iter("testcase"):
+            if "DISABLED_" in case.get("name", ""):
+                continue  # what a test starts as a process of its own, not a test
             name = f"{suite.get('name', '')}: {case.get('classname', '')}.{case.get('name', '')}"
             if case.find("failure") is not None or case.find("error") is not None:
                 yield name, "failed", ""

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 
-NEEDS_NVCC = {"simt_cuda.h"}
+NEEDS_NVCC = {"simt_cuda.h", "number_cuda.h"}
 
 
 def check(path, compiler, cuda_include):
