@@ -37,6 +37,7 @@ class Engine {
     milliseconds peerTimeout{0};
     milliseconds handshakeTimeout{0};
     std::function<void(const PeerLost&)> onPeerLost;
+    bool rank0IsRoot = false;   ///< with NCCL_COMM_ID: known before the root has said a word
   };
 
   static Result<std::shared_ptr<Engine>> start(Options options, Listener listener);

@@ -188,10 +188,11 @@ void Engine::onRootEnd(const Link::End& end, const Address& at) {
     return record({-1, ncclInvalidUsage, "", fmt::format("Bootstrap: who listens at {} {}", at.text(), why)}, 0, true);
   }
   const std::string host = textOf(s_.root.host);
-  const std::string who = s_.root.rank >= 0 ? rankText(s_.root.rank, host, s_.root.pid)
+  const int rank = s_.root.rank < 0 && options_.rank0IsRoot ? 0 : s_.root.rank;
+  const std::string who = rank >= 0 ? rankText(rank, host, s_.root.pid)
                           : host.empty()    ? std::string("the process that made the unique id")
                                             : fmt::format("process {} on host {}, which made the unique id,", s_.root.pid, host);
-  record({s_.root.rank, ncclRemoteError, host,
+  record({rank, ncclRemoteError, host,
           fmt::format("Bootstrap: {} died while the communicator was being made: the root at {} closed the connection{}{}; "
                       "where it lives, the key may differ (other ids or TUTTI_COMM_KEY) or the id was used before",
                       who, at.text(), end.error != 0 ? ": " : "", end.error != 0 ? errnoText(end.error) : "")},

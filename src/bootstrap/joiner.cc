@@ -117,7 +117,8 @@ Status startEngine(Join& join) {
   joined.self.listen = listener.address();
   joined.self.pid = ::getpid();
   setText(joined.self.host, hostName());
-  Engine::Options options{o.rank, o.nRanks, joined.place, o.settings.peerTimeout, o.settings.handshakeTimeout, o.onPeerLost};
+  Engine::Options options{o.rank, o.nRanks, joined.place, o.settings.peerTimeout, o.settings.handshakeTimeout, o.onPeerLost,
+                          id.fixedAddress};
   ASSIGN(joined.engine, Engine::start(std::move(options), std::move(listener)));
   if (o.abort != nullptr) {
     o.abort->addListener([weak = std::weak_ptr<Engine>(joined.engine)](Status why) {
@@ -130,7 +131,7 @@ Status startEngine(Join& join) {
 Status contactRoot(const Join& join, int index, Purpose purpose, Role role) {
   const UniqueId& id = join.ids[static_cast<std::size_t>(index)];
   const Deadline patience = id.fixedAddress ? join.deadline : join.deadline.earlierOf(Deadline::in(kRefusedPatience));
-  ASSIGN(Socket socket, connectTo(id.root, "the bootstrap root", join.engine(), join.options.abort, patience));
+  ASSIGN(Socket socket, connectTo(id.root, id.fixedAddress ? "the bootstrap root (rank 0)" : "the bootstrap root", join.engine(), join.options.abort, patience));
   const Key key = rootKey(id, join.options.settings.commKey);
   join.engine().addClient(std::move(socket), ClientHandshake(key, purpose, join.options.rank, kRootRank), role, -1);
   return Status();

@@ -6,14 +6,20 @@ import signal
 import socket
 import time
 
-from support import BUILD, Process, check, free_port, main
+from support import BUILD, Failure, Process, check, free_port, main
 
 SURVIVOR = BUILD / "tests/e2e/survivor"
 BOUND_SECONDS = 10
+REPETITIONS = 20
 
 
-def start(ranks, size, port):
-    return {r: Process(4, [SURVIVOR, r, size], NCCL_COMM_ID=f"127.0.0.1:{port}") for r in ranks}
+def start(ranks, size, port, **env):
+    return {r: Process(4, [SURVIVOR, r, size], NCCL_COMM_ID=f"127.0.0.1:{port}", **env) for r in ranks}
+
+
+def close(processes):
+    for process in processes.values():
+        process.close()
 
 
 def kill(process):
@@ -41,8 +47,7 @@ def killed_during_all_reduce_is_named_by_every_survivor():
         del processes[2]
         expect_errors(processes, 2)
     finally:
-        for process in processes.values():
-            process.close()
+        close(processes)
 
 
 def killed_during_init_is_named_by_every_survivor():
@@ -57,11 +62,77 @@ def killed_during_init_is_named_by_every_survivor():
         del processes[1]
         expect_errors(processes, 1)
     finally:
+        close(processes)
+
+
+def microseconds_of_a_healthy_init():
+    """How long ncclCommInitRank takes for the last rank to call it."""
+    port = free_port()
+    processes = start(range(3), 4, port)
+    try:
         for process in processes.values():
-            process.close()
+            process.wait_for("started")
+        time.sleep(0.1)
+        processes.update(start([3], 4, port))
+        processes[3].wait_for("init done after")
+        return int(re.search(r"init done after (\d+) us", processes[3].output()).group(1))
+    finally:
+        close(processes)
 
 
-def killed_root_is_noticed():
+def die_during_init(victim, microseconds):
+    """Ranks wait in init for the victim, which is killed so long after its own call. Returns what became of the job."""
+    port = free_port()
+    # Who has not reached rank 0 when it dies goes on looking for it until time is up: another could come.
+    bound = {"TUTTI_BOOTSTRAP_TIMEOUT_SEC": 4} if victim == 0 else {}
+    processes = start((r for r in range(4) if r != victim), 4, port, **bound)
+    try:
+        for process in processes.values():
+            process.wait_for("started")
+        time.sleep(0.1)
+        doomed = Process(4, [SURVIVOR, victim, 4, microseconds], NCCL_COMM_ID=f"127.0.0.1:{port}")
+        processes[victim] = doomed
+        check(doomed.wait(BOUND_SECONDS) == -signal.SIGKILL, f"rank {victim} was not killed:\n{doomed.output()}")
+        processes.pop(victim).close()
+        time.sleep(0.3)
+        if all(p.child.poll() is None and "error" not in p.output() for p in processes.values()):
+            # It died before it had said who it was: nobody can miss it yet, and another may take its place.
+            processes.update(start([victim], 4, port))
+            for process in processes.values():
+                process.wait_for("reduced 4", BOUND_SECONDS)
+            return "replaced"
+        expect_errors(processes, victim)
+        return "named after init" if any("init done" in p.output() for p in processes.values()) else "named"
+    finally:
+        close(processes)
+
+
+def killed_at_any_moment_of_init_is_named_or_replaced():
+    whole = microseconds_of_a_healthy_init()
+    outcomes = {}
+    for i in range(REPETITIONS):
+        microseconds = int(1.2 * whole * i / REPETITIONS)
+        victim = (3, 1, 0, 2, 3)[i % 5]
+        try:
+            outcome = die_during_init(victim, microseconds)
+        except Failure as failure:
+            raise Failure(f"rank {victim} killed {microseconds} of {whole} us after its call: {failure}") from None
+        outcomes.setdefault(outcome, []).append(microseconds)
+    print(f"  init takes {whole} us; died after (us): {outcomes}")
+    check("named" in outcomes, f"no victim died in the midst of init: {outcomes}")
+
+
+def missing_rank_is_named_when_time_is_up():
+    processes = start(range(3), 4, free_port(), TUTTI_BOOTSTRAP_TIMEOUT_SEC=2)
+    try:
+        for rank, process in processes.items():
+            check(process.wait(BOUND_SECONDS) == 42, f"rank {rank}:\n{process.output()}")
+            check(re.search(r"error \d .*\b3\b", process.output()), f"rank {rank} does not name rank 3:\n{process.output()}")
+    finally:
+        close(processes)
+
+
+def killed_root_is_named():
     processes = start(range(3), 4, free_port())
     try:
         for process in processes.values():
@@ -69,12 +140,9 @@ def killed_root_is_noticed():
         time.sleep(1)
         kill(processes[0])
         del processes[0]
-        for rank, process in processes.items():
-            check(process.wait(BOUND_SECONDS) == 42, f"rank {rank}:\n{process.output()}")
-            check("error 6" in process.output(), process.output())
+        expect_errors(processes, 0)
     finally:
-        for process in processes.values():
-            process.close()
+        close(processes)
 
 
 def knock(port, payload):
@@ -104,10 +172,10 @@ def strangers_do_not_disturb():
     finally:
         for stranger in strangers:
             stranger.close()
-        for process in processes.values():
-            process.close()
+        close(processes)
 
 
 if __name__ == "__main__":
     main(killed_during_all_reduce_is_named_by_every_survivor, killed_during_init_is_named_by_every_survivor,
-         killed_root_is_noticed, strangers_do_not_disturb)
+         killed_at_any_moment_of_init_is_named_or_replaced, missing_rank_is_named_when_time_is_up,
+         killed_root_is_named, strangers_do_not_disturb)

@@ -1,8 +1,11 @@
 // One rank of a job in which another dies: says what its API calls return.
 //
-//   survivor RANK SIZE       (NCCL_COMM_ID names the root)
+//   survivor RANK SIZE [MICROSECONDS]     (NCCL_COMM_ID names the root)
 //
-// Lines: "started", "init done", "reduced N", "error CODE TEXT", "aborted". Exit code 42 after an error and an abort.
+// With MICROSECONDS it is the one that dies: killed as by kill -9 that long after it has begun its init.
+// Lines: "started", "init done after N us", "reduced N", "error CODE TEXT", "aborted". Exit code 42 after an error and an abort.
+#include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -39,10 +42,20 @@ ncclResult_t waitWatching(ncclComm_t comm, cudaStream_t stream) {
   return r != ncclSuccess ? r : state;
 }
 
+/// The kernel kills this process after so many microseconds: no handler, no destructor, no farewell.
+bool dieAfter(long microseconds) {
+  sigevent event{};
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = SIGKILL;
+  timer_t timer{};
+  const itimerspec when{{0, 0}, {microseconds / 1000000, microseconds % 1000000 * 1000 + 1}};
+  return timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 && timer_settime(timer, 0, &when, nullptr) == 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 3 && argc != 4) return 2;
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const int rank = std::atoi(argv[1]);
   const int size = std::atoi(argv[2]);
@@ -51,8 +64,11 @@ int main(int argc, char** argv) {
   ncclUniqueId id;
   if (ncclGetUniqueId(&id) != ncclSuccess) return 3;
   ncclComm_t comm = nullptr;
+  const auto began = std::chrono::steady_clock::now();
+  if (argc == 4 && !dieAfter(std::atol(argv[3]))) return 3;
   if (const ncclResult_t r = ncclCommInitRank(&comm, size, id, rank); r != ncclSuccess) return reportAndAbort(comm, r);
-  std::printf("init done\n");
+  const auto took = std::chrono::steady_clock::now() - began;
+  std::printf("init done after %ld us\n", static_cast<long>(std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
 
   constexpr std::size_t kCount = 1 << 20;
   void* buffer = nullptr;
