@@ -1,6 +1,7 @@
 // Devices: count, choice, attributes, peers, limits.
 #include <atomic>
 #include <cstring>
+#include <initializer_list>
 
 #include "softgpu/runtime/call.h"
 
