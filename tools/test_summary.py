@@ -36,7 +36,8 @@ def main():
         for name, state, why in cases(log):
             counts[state] += 1
             if state != "passed":
-                print(f"{state.upper():8} [{label}] {name} {why}".rstrip())
+                reason = " ".join(why.split())
+                print(f"{state.upper():8} [{label}] {name} {reason}".rstrip())
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     return 1 if counts["failed"] or not counts["passed"] else 0
 
