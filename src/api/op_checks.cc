@@ -1,6 +1,7 @@
 #include "api/op_checks.h"
 
 #include "comm/lifecycle.h"
+#include "comm/pointer_checks.h"
 
 namespace tutti {
 namespace {
@@ -28,7 +29,8 @@ Status checkOp(ncclComm_t comm, const Op& op) {
   if (datatypeBytes(op.datatype) == 0) {
     return fail(ncclInvalidArgument, "{} : invalid type {}", apiFuncName(op.func), static_cast<int>(op.datatype));
   }
-  return checkRedOp(*comm, op);
+  TRY(checkRedOp(*comm, op));
+  return checkPointers(*comm, op);
 }
 
 ncclResult_t run(std::string_view function, ncclComm_t comm, const Op& op) noexcept {

@@ -96,6 +96,7 @@ Runtime runtimeFrom(const Params& params) {
   runtime.launchShape = params.tuning.launchShape;
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);
   setIfGiven(runtime.maxChannels, params.tuning.maxNchannels);
+  runtime.checkPointers = params.misc.checkPointers || params.misc.checkMode != "DEFAULT";
   runtime.allowVmm = params.transports.cumemEnable != 0;
   runtime.allowRanksOfOneDevice = params.transports.multiRankGpu;
   return runtime;

@@ -24,6 +24,7 @@ struct Runtime {
   std::string launchShape;             ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
   int minChannels = 0;                 ///< 0: not set
   int maxChannels = 0;
+  bool checkPointers = false;          ///< buffers of calls are checked to be memory of the own device
   bool allowVmm = true;                ///< ncclMemAlloc may use virtual memory management
   bool allowRanksOfOneDevice = true;
 };

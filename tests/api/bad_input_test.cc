@@ -4,6 +4,7 @@
 #include <functional>
 #include <ostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "nccl_device.h"
@@ -32,6 +33,40 @@ constexpr auto kNegativeType = static_cast<ncclDataType_t>(-1);
 constexpr auto kUnknownOp = static_cast<ncclRedOp_t>(1234);
 constexpr auto kNegativeOp = static_cast<ncclRedOp_t>(-1);
 float* const kData = nullptr;
+
+ncclResult_t initOne(int nRanks, int rank) {
+  ncclUniqueId id;
+  ncclComm_t comm = nullptr;
+  if (const ncclResult_t made = ncclGetUniqueId(&id); made != ncclSuccess) return made;
+  return ncclCommInitRank(&comm, nRanks, id, rank);
+}
+
+ncclResult_t initDevices(int first, int second) {
+  ncclComm_t comms[2] = {};
+  const int devices[2] = {first, second};
+  return ncclCommInitAll(comms, 2, devices);
+}
+
+struct Claim {
+  int nRanks;
+  int rank;
+};
+
+/// Two threads with one id that do not agree on who they are. Returns the one result that both must get.
+ncclResult_t initTwo(Claim one, Claim other) {
+  ncclUniqueId id;
+  if (const ncclResult_t made = ncclGetUniqueId(&id); made != ncclSuccess) return made;
+  ncclResult_t results[2] = {};
+  const auto join = [&id](Claim me, ncclResult_t* result) {
+    ncclComm_t comm = nullptr;
+    *result = ncclCommInitRank(&comm, me.nRanks, id, me.rank);
+  };
+  std::thread second(join, other, &results[1]);
+  join(one, &results[0]);
+  second.join();
+  EXPECT_EQ(results[0], results[1]);
+  return results[0];
+}
 
 std::vector<Row> rowsWithoutCommunicator() {
   static int number;
@@ -62,6 +97,15 @@ std::vector<Row> rowsWithoutCommunicator() {
       {"DeregisterNullHandle", [](ncclComm_t) { return ncclCommDeregister(nullptr, nullptr); }, ncclSuccess, ""},
       {"GroupEndAlone", [](ncclComm_t) { return ncclGroupEnd(); }, ncclInvalidUsage,
        "ncclGroupEnd: not in a group call."},
+      {"RankNegative", [](ncclComm_t) { return initOne(2, -1); }, ncclInvalidArgument, "Invalid rank requested : -1/2"},
+      {"RankTooLarge", [](ncclComm_t) { return initOne(2, 2); }, ncclInvalidArgument, "Invalid rank requested : 2/2"},
+      {"NoRanks", [](ncclComm_t) { return initOne(0, 0); }, ncclInvalidArgument, "Invalid rank requested : 0/0"},
+      {"DeviceTooLarge", [](ncclComm_t) { return initDevices(0, 99); }, ncclInvalidArgument,
+       "Invalid device requested : 99"},
+      {"DeviceNegative", [](ncclComm_t) { return initDevices(-1, 0); }, ncclInvalidArgument,
+       "Invalid device requested : -1"},
+      {"SameRankTwice", [](ncclComm_t) { return initTwo({2, 0}, {2, 0}); }, ncclInvalidUsage, "rank 0"},
+      {"OtherNumberOfRanks", [](ncclComm_t) { return initTwo({2, 0}, {3, 1}); }, ncclInvalidUsage, "3"},
       {"ScalableNoIds", [](ncclComm_t) { return ncclCommInitRankScalable(nullptr, 2, 0, 0, nullptr, nullptr); },
        ncclInvalidArgument, "unique ids"},
       {"DestroyBuiltInOp", [](ncclComm_t) { return ncclRedOpDestroy(ncclSum, nullptr); }, ncclInvalidArgument,
@@ -126,21 +170,61 @@ std::vector<Row> rowsWithCommunicator() {
   };
 }
 
-/// Two ranks in this process; the rows use rank 0, none of them needs the other's help.
-class BadInput : public testing::TestWithParam<Row> {
+/// Two ranks in this process; the tests use rank 0, none of them needs the other's help.
+class TwoRanks : public testing::Test {
  protected:
-  void SetUp() override {
-    const ncclResult_t result = ncclCommInitAll(comms_, 2, nullptr);
-    if (result == ncclUnhandledCudaError) GTEST_SKIP() << "two devices needed: " << ncclGetLastError(nullptr);
-    ASSERT_EQ(result, ncclSuccess) << ncclGetLastError(nullptr);
-  }
+  void SetUp() override { ASSERT_EQ(ncclCommInitAll(comms_, 2, nullptr), ncclSuccess) << ncclGetLastError(nullptr); }
   void TearDown() override {
     for (ncclComm_t comm : comms_) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
   }
   ncclComm_t comms_[2] = {};
 };
+class BadInput : public TwoRanks, public testing::WithParamInterface<Row> {};
+class Fp8 : public TwoRanks {};
+class CheckPointers : public TwoRanks {};
+
 TEST_P(BadInput, GivesCodeAndText) { check(GetParam(), comms_[0]); }
 INSTANTIATE_TEST_SUITE_P(Table, BadInput, testing::ValuesIn(rowsWithCommunicator()), rowName);
+
+ncclResult_t fp8Sum(ncclDataType_t type, ncclComm_t comm) {
+  void* data = nullptr;
+  if (ncclMemAlloc(&data, 64) != ncclSuccess) return ncclSystemError;
+  const ncclResult_t result = ncclAllReduce(data, data, 1, type, ncclSum, comm, nullptr);
+  EXPECT_EQ(ncclMemFree(data), ncclSuccess);
+  return result;
+}
+
+TEST_F(Fp8, ReductionsAreRefusedInClearWords) {
+  for (const ncclDataType_t type : {ncclFloat8e4m3, ncclFloat8e5m2}) {
+    EXPECT_NE(fp8Sum(type, comms_[0]), ncclSuccess);
+    EXPECT_NE(std::string(ncclGetLastError(nullptr)).find("does not support operator"), std::string::npos)
+        << ncclGetLastError(nullptr);
+  }
+}
+
+TEST_F(CheckPointers, RefuseWhatTheDeviceDoesNotOwn) {
+  void* own = nullptr;
+  int onStack = 0;
+  ASSERT_EQ(ncclMemAlloc(&own, 64), ncclSuccess);
+  const auto expect = [&](const void* send, void* recv, int root, ncclResult_t code, const std::string& text) {
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclBroadcast(send, recv, 1, ncclFloat, root, comms_[0], nullptr), code);
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;  // nothing is launched: the other rank does not take part
+    EXPECT_EQ(ncclGroupSimulateEnd(&info), code);
+    if (code == ncclSuccess) return;
+    EXPECT_NE(std::string(ncclGetLastError(nullptr)).find(text), std::string::npos) << ncclGetLastError(nullptr);
+  };
+  expect(own, own, 0, ncclSuccess, "");
+  expect(&onStack, own, 0, ncclInvalidArgument, "Broadcast : sendbuff");
+  expect(own, &onStack, 0, ncclInvalidArgument, "Broadcast : recvbuff");
+  expect(own, nullptr, 0, ncclInvalidArgument, "is not a valid pointer");
+  expect(&onStack, own, 1, ncclSuccess, "");  // off the root nobody reads sendbuff
+  // The same memory, seen from the communicator of the other device.
+  EXPECT_EQ(ncclBroadcast(own, own, 1, ncclFloat, 0, comms_[1], nullptr), ncclInvalidArgument);
+  EXPECT_NE(std::string(ncclGetLastError(nullptr)).find("is memory of device 0"), std::string::npos)
+      << ncclGetLastError(nullptr);
+  EXPECT_EQ(ncclMemFree(own), ncclSuccess);
+}
 
 TEST(NotBuiltYet, SaysSoByName) {
   ncclLLA2AHandle_t handle;

@@ -62,8 +62,10 @@ std::vector<Case> makeCases(int ranks, bool quick) {
         const ncclRedOp_t redOp = c->reduces ? static_cast<ncclRedOp_t>(op) : ncclNumOps;
         for (std::size_t count : counts) {
           const int root = c->rooted ? static_cast<int>(count) % ranks : 0;
-          cases.push_back({c, type, redOp, count, root, 0, false});
-          cases.push_back({c, type, redOp, count, root, 1, c->inPlace});
+          for (const std::size_t offset : {0U, 1U}) {
+            cases.push_back({c, type, redOp, count, root, offset, false});
+            if (c->inPlace) cases.push_back({c, type, redOp, count, root, offset, true});
+          }
         }
       }
     }
