@@ -214,6 +214,17 @@ std::string Engine::describe(int rank) const {
   return describeLocked(rank);
 }
 
+bool Engine::everybodyTold() const {
+  // While the tree is still being made, a child that is about to connect must hear of a failure, too: else it sees a
+  // connection that ends without a word, and blames this rank.
+  const bool failed = s_.failure || !s_.aborted.ok();
+  for (const RankRange& child : options_.place.children) {
+    if (!failed || !s_.key || s_.outgoing.contains(child.begin) || s_.leftAt.contains(child.begin)) continue;
+    if (!s_.failure || s_.failure->rank != child.begin) return false;
+  }
+  return std::all_of(s_.links.begin(), s_.links.end(), [](const auto& link) { return link.second.link->drained(); });
+}
+
 void Engine::stop() {
   std::unique_lock lock(mutex_);
   if (std::exchange(s_.stopping, true)) return;
@@ -226,9 +237,7 @@ void Engine::stop() {
     flood(FrameType::Notice, 0, std::make_shared<const Bytes>(encodeNotice(notice)), 0);
   }
   poller_.wake();
-  changed_.wait_for(lock, kLastWords, [this] {
-    return std::all_of(s_.links.begin(), s_.links.end(), [](const auto& link) { return link.second.link->drained(); });
-  });
+  changed_.wait_for(lock, kLastWords, [this] { return everybodyTold(); });
   s_.stopped = true;
   lock.unlock();
   poller_.wake();

@@ -99,6 +99,8 @@ class Engine {
   void sendOn(Name name, Entry& entry, FrameType type, int tag, const SharedBytes& payload, std::uint8_t op = 0);
   Name insert(Entry entry);
   Entry* sendLink(int peer, Name* name);
+  /// Whether the last words have reached everybody who is to hear them; the lock is held.
+  bool everybodyTold() const;
   std::string describeLocked(int rank) const;
   Status blame();
   void tellOwner(std::unique_lock<std::mutex>& lock);
