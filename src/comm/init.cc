@@ -1,7 +1,9 @@
 #include "comm/init.h"
 
 #include <array>
+#include <chrono>
 #include <string_view>
+#include <thread>
 
 #include "base/clock.h"
 #include <fmt/format.h>
@@ -12,6 +14,9 @@
 namespace tutti {
 
 namespace {
+
+/// How long a failed rank waits for word of what made it fail.
+constexpr auto kEchoGrace = std::chrono::milliseconds(500);
 
 enum class Stage : std::uint8_t { Kernels, Alloc, Bootstrap, Allgathers, Topo, Graphs, Connections, Rest, Count };
 
@@ -149,6 +154,15 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   return {};
 }
 
+/// A rank that died makes others fail, whose memory and connections then fail for the rest: what fails here may be such an
+/// echo, and word of its cause be under way. Waits a moment for it, and prefers it.
+Status causeOf(ncclComm& comm, Status own) {
+  if (own.ok() || concernsAllRanks(own) || comm.parts.bootstrap == nullptr) return own;
+  const Deadline deadline = Deadline::in(kEchoGrace);
+  while (!comm.abort.raised() && !deadline.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  return comm.abort.raised() ? comm.abort.status() : own;
+}
+
 }  // namespace
 
 ConnectContext connectContext(ncclComm& comm) {
@@ -159,7 +173,7 @@ ConnectContext connectContext(ncclComm& comm) {
 Status runInit(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
   logPhase(comm, "START");
   StageClock clock;
-  const Status status = runStages(comm, ids, clock);
+  const Status status = causeOf(comm, runStages(comm, ids, clock));
   if (!status.ok()) {
     comm.progress.initResult.store(status.code());
     failComm(comm, status);
