@@ -248,6 +248,10 @@ const char* lastErrorText() {
   return theLog().lastError.get();
 }
 
+void restoreLastError(std::string_view text) {
+  if (!text.empty()) theLog().lastError.set(text);
+}
+
 void logVersion(bool rankZero, std::string_view versionText) {
   theLog().version(rankZero, versionText);
 }

@@ -71,6 +71,10 @@ void trace(std::uint32_t subsys, Format<Args...> format, Args&&... args) {
 /// valid for the life of the process; the text may change under a reader, as the API says.
 const char* lastErrorText();
 
+/// Makes a text that was reported before the last error again, so that a later echo of the same failure does not hide its
+/// cause. Prints nothing; an empty text changes nothing. Any thread.
+void restoreLastError(std::string_view text);
+
 /// Prints the bare version line (`NCCL version …`) as NCCL_DEBUG asks. `rankZero`: this process initialises rank 0.
 void logVersion(bool rankZero, std::string_view versionText);
 

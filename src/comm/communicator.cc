@@ -17,6 +17,8 @@ Result<std::unique_ptr<AbortWord>> AbortWord::create(const Device& device, Abort
 AbortWord::~AbortWord() { abort_.removeMirror(word()); }
 
 void failComm(ncclComm& comm, Status why) {
+  // What failed here may only be an echo: a peer's memory is gone because that peer heard of a death before this rank.
+  if (comm.abort.raised()) restoreLastError(comm.abort.text());
   std::string text = lastErrorText();
   comm.abort.raise(why, text);
   if (!comm.parts.bootstrap) return;
