@@ -81,9 +81,11 @@ inline ncclUniqueId newId() {
   return id;
 }
 
+/// Two ranks on one device must not free memory there between collectives: freeing waits for the other's kernel, which may
+/// wait for this rank. So every rank has a device of its own unless a test asks otherwise.
 /// Runs `body` on one thread per rank, rank r on device r modulo `devices`, each with a communicator that is destroyed
 /// afterwards unless the body has set `comm` to null.
-inline void withComm(int ranks, const std::function<void(Member&)>& body, int devices = 4) {
+inline void withComm(int ranks, const std::function<void(Member&)>& body, int devices = 8) {
   const ncclUniqueId id = newId();
   runRanks(ranks, [&](int rank) {
     const int ordinal = rank % devices;
