@@ -11,6 +11,9 @@ namespace tutti {
 
 namespace {
 
+/// From the first protocol's counter to the last's.
+constexpr std::size_t kCounterWords = (device::kProtocols - 1) * device::kCounterStride + 1;
+
 /// Where things lie in the one device allocation: CommView, ChannelViews, send and receive ConnViews, ring orders.
 struct TableLayout {
   std::size_t nRanks;
@@ -20,11 +23,12 @@ struct TableLayout {
 
   std::size_t channels() const { return sizeof(device::CommView); }
   std::size_t conns() const { return channels() + nChannels * sizeof(device::ChannelView); }
-  std::size_t conn(Direction direction, std::size_t channel, std::size_t peer) const {
-    const std::size_t block = channel * 2 + (direction == Direction::Send ? 0 : 1);
+  std::size_t conn(Direction direction, device::ConnKind kind, std::size_t channel, std::size_t peer) const {
+    const std::size_t pair = channel * device::kConnKinds + static_cast<std::size_t>(kind);
+    const std::size_t block = pair * 2 + (direction == Direction::Send ? 0 : 1);
     return conns() + (block * nRanks + peer) * sizeof(device::ConnView);
   }
-  std::size_t rings() const { return conns() + nChannels * 2 * nRanks * sizeof(device::ConnView); }
+  std::size_t rings() const { return conns() + nChannels * device::kConnKinds * 2 * nRanks * sizeof(device::ConnView); }
   std::size_t bytes() const { return rings() + nRanks * sizeof(std::int32_t); }
 };
 
@@ -59,13 +63,17 @@ Status ChannelSet::uploadSkeleton() const {
   };
   std::memcpy(image.data(), &comm, sizeof(comm));
 
+  const auto views = [&](Direction direction, device::ConnKind kind, std::size_t channel) {
+    return reinterpret_cast<device::ConnView*>(base + layout.conn(direction, kind, channel, 0));
+  };
   for (std::size_t c = 0; c < layout.nChannels; ++c) {
     const device::ChannelView channel{
-        .send = reinterpret_cast<device::ConnView*>(base + layout.conn(Direction::Send, c, 0)),
-        .recv = reinterpret_cast<device::ConnView*>(base + layout.conn(Direction::Recv, c, 0)),
+        .send = {views(Direction::Send, device::ConnKind::Graph, c), views(Direction::Send, device::ConnKind::Mesh, c)},
+        .recv = {views(Direction::Recv, device::ConnKind::Graph, c), views(Direction::Recv, device::ConnKind::Mesh, c)},
         .ringRanks = reinterpret_cast<const std::int32_t*>(base + layout.rings()),
         .ringPrev = ringPrev(),
         .ringNext = ringNext(),
+        .tree = {-1, {-1, -1, -1}},
     };
     std::memcpy(image.data() + layout.channels() + c * sizeof(channel), &channel, sizeof(channel));
   }
@@ -79,10 +87,10 @@ Status ChannelSet::add(OpenLink link) {
   const auto peer = static_cast<std::size_t>(link.request.peer);
   for (std::size_t c = 0; c < link.endpoints.size(); ++c) {
     const device::ConnView view = link.endpoints[c]->view();
-    const CUdeviceptr target = table_.address() + layout.conn(link.request.direction, c, peer);
+    const CUdeviceptr target = table_.address() + layout.conn(link.request.direction, link.request.kind, c, peer);
     TRY(copyToDevice(*device_, target, std::as_bytes(std::span(&view, 1))));
   }
-  OpenLink& place = links_[slotOf(link.request.peer, link.request.direction)];
+  OpenLink& place = links_[slotOf(link.request.peer, link.request.kind, link.request.direction)];
   place = std::move(link);
   return {};
 }
@@ -92,12 +100,13 @@ Result<bool> ChannelSet::allConsumed() const {
     if (link.request.direction != Direction::Send) continue;
     for (const auto& endpoint : link.endpoints) {
       const device::ConnView view = endpoint->view();
-      std::uint64_t sent = 0;
-      std::uint64_t consumed = 0;
-      TRY(copyToHost(*device_, std::as_writable_bytes(std::span(&sent, 1)), reinterpret_cast<CUdeviceptr>(view.step)));
-      TRY(copyToHost(*device_, std::as_writable_bytes(std::span(&consumed, 1)),
-                     reinterpret_cast<CUdeviceptr>(view.head)));
-      if (consumed < sent) return false;
+      std::array<std::uint64_t, kCounterWords> sent{};
+      std::array<std::uint64_t, kCounterWords> consumed{};
+      TRY(copyToHost(*device_, std::as_writable_bytes(std::span(sent)), reinterpret_cast<CUdeviceptr>(view.step)));
+      TRY(copyToHost(*device_, std::as_writable_bytes(std::span(consumed)), reinterpret_cast<CUdeviceptr>(view.head)));
+      for (std::size_t at = 0; at < kCounterWords; at += device::kCounterStride) {
+        if (consumed[at] < sent[at]) return false;
+      }
     }
   }
   return true;
@@ -121,8 +130,8 @@ Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline) const {
 
 Status connectRing(const ConnectContext& context, ChannelSet& channels) {
   if (context.control.size() == 1) return {};
-  const LinkRequest wishes[] = {{channels.ringNext(), Direction::Send, channels.channels()},
-                                {channels.ringPrev(), Direction::Recv, channels.channels()}};
+  const LinkRequest wishes[] = {{channels.ringNext(), Direction::Send, device::ConnKind::Graph, channels.channels()},
+                                {channels.ringPrev(), Direction::Recv, device::ConnKind::Graph, channels.channels()}};
   ASSIGN(auto links, connectLinks(context, wishes));
   for (OpenLink& link : links) TRY(channels.add(std::move(link)));
   return {};

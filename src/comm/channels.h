@@ -36,7 +36,9 @@ class ChannelSet {
   int ringNext() const { return neighbour(1); }
   int ringPrev() const { return neighbour(plan_.nRanks - 1); }
 
-  bool connected(int peer, Direction direction) const { return !links_[slotOf(peer, direction)].endpoints.empty(); }
+  bool connected(int peer, device::ConnKind kind, Direction direction) const {
+    return !links_[slotOf(peer, kind, direction)].endpoints.empty();
+  }
   /// Takes the endpoints over and publishes them to kernels launched from now on.
   Status add(OpenLink link);
 
@@ -46,11 +48,12 @@ class ChannelSet {
 
  private:
   ChannelSet(const Device& device, ChannelPlan plan, DeviceBuffer table)
-      : device_(&device), plan_(std::move(plan)), links_(static_cast<std::size_t>(plan_.nRanks) * 2),
+      : device_(&device), plan_(std::move(plan)), links_(static_cast<std::size_t>(plan_.nRanks) * device::kConnKinds * 2),
         table_(std::move(table)) {}
   int neighbour(int distance) const;
-  std::size_t slotOf(int peer, Direction direction) const {
-    return static_cast<std::size_t>(peer) * 2 + (direction == Direction::Send ? 0 : 1);
+  static std::size_t slotOf(int peer, device::ConnKind kind, Direction direction) {
+    const std::size_t link = static_cast<std::size_t>(peer) * device::kConnKinds + static_cast<std::size_t>(kind);
+    return link * 2 + (direction == Direction::Send ? 0 : 1);
   }
   Status uploadSkeleton() const;
   Result<bool> allConsumed() const;

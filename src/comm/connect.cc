@@ -9,14 +9,15 @@ namespace tutti {
 
 namespace {
 
-/// Messages of one link carry the phase and which of the two sides sent them in their tag, so that the two directions
+/// Messages of one link carry the phase, the kind and which of the two sides sent them in their tag, so that the links
 /// between one pair of ranks do not mix. Order within a tag is the order of the calls, hence equal on both sides.
 enum class Phase : int { Handles, Written, Verdict };
 
 constexpr int kConnectTag = 0x1000;
 
-int tagOf(Phase phase, Direction senderSide) {
-  return kConnectTag + static_cast<int>(phase) * 2 + (senderSide == Direction::Send ? 0 : 1);
+int tagOf(Phase phase, const LinkRequest& link, Direction senderSide) {
+  const int place = static_cast<int>(phase) * device::kConnKinds + static_cast<int>(link.kind);
+  return kConnectTag + place * 2 + (senderSide == Direction::Send ? 0 : 1);
 }
 
 Direction opposite(Direction d) { return d == Direction::Send ? Direction::Recv : Direction::Send; }
@@ -79,7 +80,7 @@ Status Connector::chooseTransport(Attempt& attempt) const {
 
 Status Connector::open(Attempt& attempt) const {
   for (int channel = 0; channel < attempt.request.channels; ++channel) {
-    const LinkSpec link{self(), peer(attempt), channel, context_.slotBytes};
+    const LinkSpec link{self(), peer(attempt), channel, context_.slotBytes[static_cast<std::size_t>(attempt.request.kind)]};
     Transport& transport = transportOf(attempt);
     const bool sending = attempt.request.direction == Direction::Send;
     ASSIGN(auto endpoint, sending ? transport.openSend(link) : transport.openRecv(link));
@@ -98,13 +99,13 @@ Status Connector::sendHandles(Attempt& attempt) const {
     const ConnectHandle handle = attempt.endpoints[c]->handle();
     std::memcpy(message.data() + sizeof(good) + c * sizeof(handle), &handle, sizeof(handle));
   }
-  return context_.control.send(attempt.request.peer, tagOf(Phase::Handles, attempt.request.direction), message);
+  return context_.control.send(attempt.request.peer, tagOf(Phase::Handles, attempt.request, attempt.request.direction), message);
 }
 
 Status Connector::recvHandles(Attempt& attempt) const {
   const std::size_t channels = static_cast<std::size_t>(attempt.request.channels);
   std::vector<std::byte> message(sizeof(std::uint64_t) + channels * sizeof(ConnectHandle));
-  const int tag = tagOf(Phase::Handles, opposite(attempt.request.direction));
+  const int tag = tagOf(Phase::Handles, attempt.request, opposite(attempt.request.direction));
   TRY(context_.control.recv(attempt.request.peer, tag, message));
   std::uint64_t peerGood = 0;
   std::memcpy(&peerGood, message.data(), sizeof(peerGood));
@@ -133,12 +134,12 @@ Status Connector::check(Attempt& attempt) {
 Status Connector::exchangeVerdict(std::span<Attempt> attempts, Phase phase) const {
   for (const Attempt& attempt : attempts) {
     const std::uint64_t good = attempt.good ? 1 : 0;
-    TRY(context_.control.send(attempt.request.peer, tagOf(phase, attempt.request.direction),
+    TRY(context_.control.send(attempt.request.peer, tagOf(phase, attempt.request, attempt.request.direction),
                               std::as_bytes(std::span(&good, 1))));
   }
   for (Attempt& attempt : attempts) {
     std::uint64_t good = 0;
-    TRY(context_.control.recv(attempt.request.peer, tagOf(phase, opposite(attempt.request.direction)),
+    TRY(context_.control.recv(attempt.request.peer, tagOf(phase, attempt.request, opposite(attempt.request.direction)),
                               std::as_writable_bytes(std::span(&good, 1))));
     if (good == 0) attempt.good = false;
   }
@@ -162,7 +163,7 @@ Status Connector::runRound(std::span<Attempt> attempts) const {
 void Connector::report(const Attempt& attempt) const {
   if (attempt.request.direction != Direction::Send) return;
   for (std::size_t c = 0; c < attempt.endpoints.size(); ++c) {
-    info(kInit | kP2p, "Channel {:02}/0 : {}[{}] -> {}[{}] via {}", c, self().rank, self().cudaDevice,
+    info(kInit | kP2p, "Channel {:02}/{} : {}[{}] -> {}[{}] via {}", c, static_cast<int>(attempt.request.kind), self().rank, self().cudaDevice,
          peer(attempt).rank, peer(attempt).cudaDevice, attempt.endpoints[c]->description());
   }
 }

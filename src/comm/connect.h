@@ -9,6 +9,7 @@
 
 #include "base/control_channel.h"
 #include "base/status.h"
+#include "device/policy.h"
 #include "topo/peer_info.h"
 #include "transport/transport.h"
 
@@ -16,10 +17,11 @@ namespace tutti {
 
 enum class Direction : std::uint8_t { Send, Recv };
 
-/// A wish for connections to one peer in one direction, on channels 0..channels-1.
+/// A wish for connections of one kind to one peer in one direction, on channels 0..channels-1.
 struct LinkRequest {
   int peer = -1;
   Direction direction = Direction::Send;
+  device::ConnKind kind = device::ConnKind::Graph;
   int channels = 1;
   friend bool operator==(const LinkRequest&, const LinkRequest&) = default;
 };
@@ -35,7 +37,7 @@ struct ConnectContext {
   ControlChannel& control;
   std::span<const PeerInfo> peers;                           ///< of all ranks, ours included
   std::span<const std::unique_ptr<Transport>> transports;    ///< best first, the same list on all ranks
-  std::array<std::uint32_t, device::kProtocols> slotBytes{};
+  std::array<device::SlotBytes, device::kConnKinds> slotBytes{};
 };
 
 /// Opens all links at once. Every peer named must call it with the mirrored requests (the other direction, as many

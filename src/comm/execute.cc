@@ -35,13 +35,18 @@ Result<PlannedComm> planComm(ncclComm& comm, std::span<const Op> ops) {
 }
 
 std::vector<LinkRequest> missingLinks(const PlannedComm& planned) {
+  constexpr auto kMesh = device::ConnKind::Mesh;
   const ChannelSet& channels = *planned.comm->parts.channels;
   std::vector<LinkRequest> missing;
   for (const int peer : planned.plan.sendPeers) {
-    if (!channels.connected(peer, Direction::Send)) missing.push_back({peer, Direction::Send, channels.channels()});
+    if (!channels.connected(peer, kMesh, Direction::Send)) {
+      missing.push_back({peer, Direction::Send, kMesh, channels.channels()});
+    }
   }
   for (const int peer : planned.plan.recvPeers) {
-    if (!channels.connected(peer, Direction::Recv)) missing.push_back({peer, Direction::Recv, channels.channels()});
+    if (!channels.connected(peer, kMesh, Direction::Recv)) {
+      missing.push_back({peer, Direction::Recv, kMesh, channels.channels()});
+    }
   }
   return missing;
 }

@@ -167,7 +167,7 @@ Status causeOf(ncclComm& comm, Status own) {
 
 ConnectContext connectContext(ncclComm& comm) {
   return ConnectContext{*comm.parts.bootstrap, comm.parts.peers, comm.parts.transports,
-                        {0, 0, comm.parts.planning.slotBytes}};
+                        comm.parts.planning.slotBytes};
 }
 
 Status runInit(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {

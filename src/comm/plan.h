@@ -2,6 +2,7 @@
 // rank sees what the others were asked, so every choice below rests on values that are equal on all ranks concerned.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -19,7 +20,12 @@ struct PlanContext {
   int nRanks = 1;
   unsigned nChannels = 1;             ///< of the communicator
   device::Policy policy = device::kGpuPolicy;
-  std::uint32_t slotBytes = 0;        ///< Simple protocol, as the connections were made; a multiple of 512
+  /// As connections of each kind are made; Simple: multiples of 512.
+  std::array<device::SlotBytes, device::kConnKinds> slotBytes{};
+
+  std::uint32_t slotBytesOf(device::ConnKind kind, device::Protocol protocol) const {
+    return slotBytes[static_cast<std::size_t>(kind)][static_cast<std::size_t>(protocol)];
+  }
 };
 
 /// One kernel: its name's parts, its shape, and its works (`colls` or, for Func::SendRecv, `messages`).

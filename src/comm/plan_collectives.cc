@@ -67,7 +67,7 @@ class CollectivePlanner {
     PlannedLaunch& launch = launchFor(kernel);
     widen(launch, lo, lo + channels - 1, device::threadsFor(context_.policy, kernel.func, total / channels));
 
-    const device::ChunkShape shape = device::chunkShape(kernel.func, context_.slotBytes);
+    const device::ChunkShape shape = device::chunkShape(kernel.func, context_.slotBytesOf(device::ConnKind::Graph, device::Protocol::Simple));
     const bool chain = kernel.func == Func::Broadcast || kernel.func == Func::Reduce;
     device::CollWork work{};
     work.send = op.sendbuff;
@@ -75,6 +75,7 @@ class CollectivePlanner {
     work.count = perRank / device::typeBytes(kernel.type);
     work.scalar = op.reduction.scalar;
     work.scalarIsPointer = op.reduction.scalarIsPointer ? 1 : 0;
+    work.op = kernel.op;
     work.root = op.root;
     work.chunkBytes = chain ? chainChunk(total / channels, context_.nRanks, shape.chunkBytes) : shape.chunkBytes;
     work.stepsPerChunk = shape.stepsPerChunk;

@@ -63,10 +63,12 @@ device::Policy policyFor(const Driver& driver, const Runtime& runtime) {
   return policy;
 }
 
-std::uint32_t slotBytesFor(const device::Policy& policy, const Runtime& runtime) {
-  if (runtime.bufferBytes == 0) return policy.simpleSlotBytes;
+std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Policy& policy, const Runtime& runtime) {
   constexpr auto kGrain = static_cast<std::uint32_t>(device::kGrainBytes);
-  return std::max(runtime.bufferBytes / device::kSteps / kGrain * kGrain, kGrain);
+  std::uint32_t simple = policy.simpleSlotBytes;
+  if (runtime.bufferBytes != 0) simple = std::max(runtime.bufferBytes / device::kSteps / kGrain * kGrain, kGrain);
+  return {device::SlotBytes{policy.llSlotBytes, policy.ll128SlotBytes, simple},
+          device::SlotBytes{policy.meshLlSlotBytes, 0, std::min(simple, policy.meshSlotBytes)}};
 }
 
 PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, int nRanks) {
@@ -84,7 +86,9 @@ PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, in
   const std::string host = hostName();
   std::copy_n(host.begin(), std::min(host.size(), self.hostName.size() - 1), self.hostName.begin());
   const device::Policy policy = policyFor(device.driver(), runtime);
-  const std::array<std::uint32_t, 3> shape{slotBytesFor(policy, runtime), policy.maxChannels, policy.collThreads};
+  const auto slots = slotBytesFor(policy, runtime);
+  const std::array<std::uint32_t, 8> shape{slots[0][0], slots[0][1], slots[0][2], slots[1][0], slots[1][1], slots[1][2],
+                                           policy.maxChannels, policy.collThreads};
   self.configHash = hashBytes(std::as_bytes(std::span(shape)));
   self.softGpu = device.driver().softGpu ? 1 : 0;
   return self;

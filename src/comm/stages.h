@@ -29,7 +29,7 @@ int wishedChannels(const device::Policy& policy, const Config& config, const Run
 Result<int> agreeOnChannels(ControlChannel& control, int wish);
 
 /// Bytes of one slot of the Simple protocol.
-std::uint32_t slotBytesFor(const device::Policy& policy, const Runtime& runtime);
+std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Policy& policy, const Runtime& runtime);
 
 /// The numbers that suit the world the kernels run in, with NCCL_NTHREADS and TUTTI_LAUNCH_SHAPE applied.
 device::Policy policyFor(const Driver& driver, const Runtime& runtime);

@@ -26,8 +26,10 @@ class FifoView {
   TUTTI_DEVICE FifoView(simt::Thread t, const ConnView& conn, Protocol protocol)
       : slots_(conn.slots[static_cast<int>(protocol)]),
         slotBytes_(conn.slotBytes[static_cast<int>(protocol)]),
-        conn_(&conn),
-        step_(t.loadRelaxedSys(conn.step)) {}
+        tail_(conn.tailOf(protocol)),
+        head_(conn.headOf(protocol)),
+        savedStep_(conn.stepOf(protocol)),
+        step_(t.loadRelaxedSys(savedStep_)) {}
 
   TUTTI_DEVICE std::uint32_t slotBytes() const { return slotBytes_; }
 
@@ -36,7 +38,7 @@ class FifoView {
   /// Waits until the slot is ours: free for a sender, filled for a receiver. false: aborted. For the waiting thread.
   TUTTI_DEVICE bool wait(simt::Thread t, const std::uint32_t* abortWord) {
     if (ready()) return true;
-    const std::uint64_t* counter = kDirection == Direction::Send ? conn_->head : conn_->tail;
+    const std::uint64_t* counter = kDirection == Direction::Send ? head_ : tail_;
     return simt::spinUntil(t, abortWord, [&] {
       seen_ = t.loadAcquireSys(counter);
       looked_ = true;
@@ -46,14 +48,14 @@ class FifoView {
 
   /// Hands the slot to the peer. For the waiting thread, after a barrier of the group.
   TUTTI_DEVICE void post(simt::Thread t) const {
-    t.storeReleaseSys(kDirection == Direction::Send ? conn_->tail : conn_->head, step_ + 1);
+    t.storeReleaseSys(kDirection == Direction::Send ? tail_ : head_, step_ + 1);
   }
 
   /// Goes to the next slot. For every thread.
   TUTTI_DEVICE void advance() { ++step_; }
 
   /// Stores where the next kernel resumes. For one thread, at the end.
-  TUTTI_DEVICE void save(simt::Thread t) const { t.storeRelaxedSys(conn_->step, step_); }
+  TUTTI_DEVICE void save(simt::Thread t) const { t.storeRelaxedSys(savedStep_, step_); }
 
  private:
   // What was seen of the peer's counter stays true: it only grows.
@@ -65,7 +67,9 @@ class FifoView {
   std::byte* slots_ = nullptr;
   std::uint32_t slotBytes_ = 0;
   bool looked_ = false;
-  const ConnView* conn_ = nullptr;
+  std::uint64_t* tail_ = nullptr;
+  std::uint64_t* head_ = nullptr;
+  std::uint64_t* savedStep_ = nullptr;
   std::uint64_t step_ = 0;
   std::uint64_t seen_ = 0;
 };

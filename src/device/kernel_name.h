@@ -25,6 +25,13 @@ constexpr const char* algorithmName(Algorithm algorithm) {
   switch (algorithm) {
     case Algorithm::Tree: return "Tree";
     case Algorithm::Ring: return "Ring";
+    case Algorithm::CollNetDirect: return "CollNetDirect";
+    case Algorithm::CollNetChain: return "CollNetChain";
+    case Algorithm::Nvls: return "NVLS";
+    case Algorithm::NvlsTree: return "NVLSTree";
+    case Algorithm::Pat: return "PAT";
+    case Algorithm::OneShot: return "OneShot";
+    case Algorithm::Direct: return "Direct";
   }
   return "?";
 }

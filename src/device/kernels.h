@@ -42,8 +42,8 @@ template <Func kFunc, class T, class Op>
 TUTTI_DEVICE void runCollective(const Crew& crew, const CommView& comm, const CollWork& work, unsigned channel) {
   const ChannelView& view = comm.channels[channel];
   const bool alone = comm.nRanks == 1;
-  PrimsSimple<T, Op> prims(crew, alone ? nullptr : &view.recv[view.ringPrev],
-                           alone ? nullptr : &view.send[view.ringNext], Op(work),
+  PrimsSimple<T, Op> prims(crew, alone ? nullptr : &view.recvFrom(ConnKind::Graph, view.ringPrev),
+                           alone ? nullptr : &view.sendTo(ConnKind::Graph, view.ringNext), Op(work),
                            streamsOutput<T>(kFunc, work, comm.nRanks));
   const RingWork ringWork{
       channelPart(work.count, sizeof(T), work.channelHi - work.channelLo + 1u, channel - work.channelLo), work.count,

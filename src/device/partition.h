@@ -7,12 +7,6 @@
 
 #include "device/policy.h"
 
-#if defined(__CUDACC__)
-#define TUTTI_PURE __host__ __device__ constexpr
-#else
-#define TUTTI_PURE constexpr
-#endif
-
 namespace tutti::device {
 
 /// A range of elements (or bytes).

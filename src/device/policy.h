@@ -2,6 +2,7 @@
 // them; nothing here is compiled into a kernel but kMaxThreads.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -24,6 +25,10 @@ struct Policy {
   std::uint32_t collThreadsSmall;  ///< the same for messages up to smallBytes
   std::uint32_t p2pThreads;        ///< threads of a block of sends and receives; 2, or a multiple of 64
   std::uint32_t simpleSlotBytes;   ///< Simple protocol; slots * kSteps is what NCCL_BUFFSIZE sets
+  std::uint32_t llSlotBytes;       ///< LL protocol, flags included; what NCCL_LL_BUFFSIZE sets
+  std::uint32_t ll128SlotBytes;    ///< LL128 protocol, flags included; what NCCL_LL128_BUFFSIZE sets
+  std::uint32_t meshSlotBytes;     ///< Simple protocol of Mesh connections, of which there are many: at most this
+  std::uint32_t meshLlSlotBytes;   ///< LL protocol of Mesh connections, flags included
   std::uint32_t maxChannels;       ///< more channels (blocks) than this gain nothing
   std::uint64_t smallBytes;
   std::uint64_t bytesPerChannel;   ///< a further channel pays off only with this much work for each
@@ -35,6 +40,10 @@ inline constexpr Policy kGpuPolicy{
     .collThreadsSmall = 128,
     .p2pThreads = 512,
     .simpleSlotBytes = 512 << 10,
+    .llSlotBytes = 64 << 10,
+    .ll128SlotBytes = 600 << 10,
+    .meshSlotBytes = 512 << 10,
+    .meshLlSlotBytes = 64 << 10,
     .maxChannels = 32,
     .smallBytes = 64 << 10,
     .bytesPerChannel = 256 << 10,
@@ -48,10 +57,17 @@ inline constexpr Policy kHostPolicy{
     .collThreadsSmall = 1,
     .p2pThreads = 2,
     .simpleSlotBytes = 128 << 10,
+    .llSlotBytes = 16 << 10,
+    .ll128SlotBytes = 32 << 10,
+    .meshSlotBytes = 128 << 10,
+    .meshLlSlotBytes = 16 << 10,
     .maxChannels = 1,
     .smallBytes = 64 << 10,
     .bytesPerChannel = 64 << 20,
 };
+
+/// Bytes of one slot by protocol; 0: the protocol is not offered.
+using SlotBytes = std::array<std::uint32_t, kProtocols>;
 
 /// How a collective cuts its work: CollWork::chunkBytes and CollWork::stepsPerChunk.
 struct ChunkShape {

@@ -51,7 +51,7 @@ TUTTI_DEVICE void sendMessages(const Crew& crew, const KernelArgs& args, unsigne
     if (work.sendPeer == comm.rank) {
       copyToSelf(crew, work, channel);
     } else {
-      sendMessage(crew, comm.channels[channel].send, work, channel);
+      sendMessage(crew, comm.channels[channel].send[static_cast<int>(ConnKind::Mesh)], work, channel);
     }
   }
 }
@@ -63,7 +63,7 @@ TUTTI_DEVICE void recvMessages(const Crew& crew, const KernelArgs& args, unsigne
     const P2pWork& work = args.p2p[i];
     if (work.recvPeer < 0 || work.recvPeer == comm.rank) continue;
     if (channel < work.channelLo || channel > work.channelHi) continue;
-    recvMessage(crew, comm.channels[channel].recv, work, channel);
+    recvMessage(crew, comm.channels[channel].recv[static_cast<int>(ConnKind::Mesh)], work, channel);
   }
 }
 

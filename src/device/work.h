@@ -4,6 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 
+// For functions that are the same on the host and in kernels.
+#if defined(__CUDACC__)
+#define TUTTI_PURE __host__ __device__ constexpr
+#else
+#define TUTTI_PURE constexpr
+#endif
+
 namespace tutti::device {
 
 inline constexpr int kSteps = 8;          ///< slots of a connection's FIFO (NCCL_STEPS)
@@ -11,33 +18,60 @@ inline constexpr int kMaxChannels = 64;
 inline constexpr int kProtocols = 3;      ///< LL, LL128, Simple, in this order
 
 enum class Func : std::uint8_t { Broadcast, Reduce, AllGather, ReduceScatter, AllReduce, SendRecv };
-enum class Algorithm : std::uint8_t { Tree, Ring };
+/// The first seven in the order of NCCL's cost tables; the last two are tutti's own.
+enum class Algorithm : std::uint8_t { Tree, Ring, CollNetDirect, CollNetChain, Nvls, NvlsTree, Pat, OneShot, Direct };
+inline constexpr int kAlgorithms = 9;
 enum class Protocol : std::uint8_t { LL, LL128, Simple };
 
 /// Reduction as the kernel runs it. Avg on floating types and PreMulSum are PreMulSum; Avg on integers is SumPostDiv.
 enum class DevOp : std::uint8_t { Sum, Prod, Max, Min, PreMulSum, SumPostDiv };
 
-/// One side of a connection (one direction, one channel, one peer) as a kernel sees it. The receiver owns the slots;
-/// a P2P sender writes straight into them. `tail` counts slots produced, `head` slots consumed, both only ever grow.
+/// What a connection is for. Two ranks may have one of each: Graph connections follow the ring, the trees and PAT and
+/// have slots for every protocol; Mesh connections join any pair, for messages and direct algorithms, without LL128.
+enum class ConnKind : std::uint8_t { Graph, Mesh };
+inline constexpr int kConnKinds = 2;
+
+/// Counters of one connection lie this many words apart: who polls one does not suffer from the writer of another.
+inline constexpr std::size_t kCounterStride = 16;
+
+/// One side of a connection (one direction, one channel, one peer, one kind) as a kernel sees it. Each protocol has a
+/// FIFO of its own: slots and counters. The receiver owns the slots; a P2P sender writes straight into them. `tail` counts
+/// slots produced, `head` slots consumed, both only ever grow. Index the counters through tailOf() and its like.
 struct alignas(16) ConnView {
-  std::byte* slots[kProtocols];     ///< sender: the peer's slots as mapped here; receiver: our own
+  std::byte* slots[kProtocols];     ///< sender: the peer's slots as mapped here; receiver: our own; null: not offered
   std::uint64_t* tail;              ///< written by the sender, polled by the receiver; lives with the receiver
   std::uint64_t* head;              ///< written by the receiver, polled by the sender; lives with the sender
-  std::uint64_t* step;              ///< this side's private counter: where the next kernel resumes; our device memory
+  std::uint64_t* step;              ///< this side's private counters: where the next kernel resumes; our device memory
   std::uint32_t slotBytes[kProtocols];
   std::uint32_t reserved;
+
+  TUTTI_PURE std::uint64_t* tailOf(Protocol p) const { return tail + static_cast<std::size_t>(p) * kCounterStride; }
+  TUTTI_PURE std::uint64_t* headOf(Protocol p) const { return head + static_cast<std::size_t>(p) * kCounterStride; }
+  TUTTI_PURE std::uint64_t* stepOf(Protocol p) const { return step + static_cast<std::size_t>(p) * kCounterStride; }
 };
 static_assert(sizeof(ConnView) == 64);
 
-/// One channel of a communicator. Arrays are indexed by peer rank.
+/// A rank's place in one tree: ranks, -1 for none.
+inline constexpr int kMaxTreeChildren = 3;
+struct TreeView {
+  std::int32_t up;
+  std::int32_t down[kMaxTreeChildren];  ///< the present ones first
+};
+static_assert(sizeof(TreeView) == 16);
+
+/// One channel of a communicator. Connection arrays are indexed by peer rank.
 struct alignas(16) ChannelView {
-  ConnView* send;
-  ConnView* recv;
+  ConnView* send[kConnKinds];
+  ConnView* recv[kConnKinds];
   const std::int32_t* ringRanks;    ///< ring order starting at this rank: ringRanks[0] == rank
   std::int32_t ringPrev;
   std::int32_t ringNext;
+  TreeView tree;                    ///< channels 0..n/2-1 carry the first tree of a pair, the others the second
+
+  TUTTI_PURE const ConnView& sendTo(ConnKind kind, int peer) const { return send[static_cast<int>(kind)][peer]; }
+  TUTTI_PURE const ConnView& recvFrom(ConnKind kind, int peer) const { return recv[static_cast<int>(kind)][peer]; }
 };
-static_assert(sizeof(ChannelView) == 32);
+static_assert(sizeof(ChannelView) == 64);
 
 /// What all kernels of a communicator share; in device memory, constant after init (arrays may gain connections).
 struct alignas(16) CommView {
@@ -63,7 +97,8 @@ struct alignas(16) CollWork {
   std::uint8_t channelHi;
   std::uint8_t stepsPerChunk;       ///< slots one chunk occupies
   std::uint8_t scalarIsPointer;
-  std::uint32_t reserved;
+  DevOp op;                         ///< for kernels that choose it at run time
+  std::uint8_t reserved[3];
 };
 static_assert(sizeof(CollWork) == 48);
 
@@ -79,7 +114,9 @@ struct alignas(16) P2pWork {
   std::int32_t recvPeer;
   std::uint8_t channelLo;
   std::uint8_t channelHi;
-  std::uint8_t reserved[6];
+  Protocol sendProtocol;
+  Protocol recvProtocol;
+  std::uint8_t reserved[4];
 };
 static_assert(sizeof(P2pWork) == 48);
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "device/work.h"
+#include "device/policy.h"
 #include "topo/peer_info.h"
 
 namespace tutti {
@@ -25,7 +25,7 @@ struct LinkSpec {
   PeerInfo peer;
   int channel = 0;
   /// Bytes of one slot per protocol (LL, LL128, Simple); 0: this protocol is not used on the link.
-  std::array<std::uint32_t, device::kProtocols> slotBytes{};
+  device::SlotBytes slotBytes{};
 };
 
 /// One side of one connection; owns what it allocated or mapped. Used by one thread at a time. Order of calls:

@@ -97,7 +97,7 @@ struct World {
 };
 
 std::vector<LinkRequest> ringRequests(int rank, int size, int channels) {
-  return {{(rank + 1) % size, Direction::Send, channels}, {(rank + size - 1) % size, Direction::Recv, channels}};
+  return {{(rank + 1) % size, Direction::Send, device::ConnKind::Graph, channels}, {(rank + size - 1) % size, Direction::Recv, device::ConnKind::Graph, channels}};
 }
 
 TEST(Connect, RingOfThreeConnectsAllChannels) {

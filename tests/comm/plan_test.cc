@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kSlot = 128 << 10;
 
 PlanContext contextOf(int rank, int nRanks, unsigned channels = 8) {
-  return {.rank = rank, .nRanks = nRanks, .nChannels = channels, .policy = device::kGpuPolicy, .slotBytes = kSlot};
+  return {.rank = rank, .nRanks = nRanks, .nChannels = channels, .policy = device::kGpuPolicy, .slotBytes = {device::SlotBytes{0, 0, kSlot}, device::SlotBytes{0, 0, kSlot}}};
 }
 
 char* fakeBuffer(int number) { return reinterpret_cast<char*>(0x10000000L + 0x1000L * number); }

@@ -95,13 +95,13 @@ TEST(Stages, ChannelsStayWithinTheBounds) {
 
 TEST(Stages, SlotsFollowTheBufferSize) {
   Runtime runtime = plainRuntime();
-  EXPECT_EQ(slotBytesFor(device::kHostPolicy, runtime), device::kHostPolicy.simpleSlotBytes);
+  EXPECT_EQ(slotBytesFor(device::kHostPolicy, runtime)[0][2], device::kHostPolicy.simpleSlotBytes);
   runtime.bufferBytes = 1 << 20;
-  EXPECT_EQ(slotBytesFor(device::kHostPolicy, runtime), (1U << 20) / 8);
+  EXPECT_EQ(slotBytesFor(device::kHostPolicy, runtime)[0][2], (1U << 20) / 8);
   runtime.bufferBytes = 4096 + 8;
-  EXPECT_EQ(slotBytesFor(device::kHostPolicy, runtime), 512U);
+  EXPECT_EQ(slotBytesFor(device::kHostPolicy, runtime)[0][2], 512U);
   runtime.bufferBytes = 1;
-  EXPECT_EQ(slotBytesFor(device::kHostPolicy, runtime), 512U);
+  EXPECT_EQ(slotBytesFor(device::kHostPolicy, runtime)[0][2], 512U);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Several ranks' views built by hand in plain memory, so that kernels can be run without a communicator.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -25,7 +26,9 @@ class World {
     for (int r = 0; r < shape.nRanks; ++r) buildRank(r);
     for (unsigned c = 0; c < shape.nChannels; ++c) {
       for (int from = 0; from < shape.nRanks; ++from) {
-        for (int to = 0; to < shape.nRanks; ++to) connect(c, from, to);
+        for (int to = 0; to < shape.nRanks; ++to) {
+          for (int kind = 0; kind < kConnKinds; ++kind) connect(c, from, to, kind);
+        }
       }
     }
   }
@@ -38,40 +41,48 @@ class World {
   struct Rank {
     CommView view;
     std::vector<ChannelView> channels;
-    std::vector<std::vector<ConnView>> send, recv;
+    std::vector<std::vector<ConnView>> send[kConnKinds], recv[kConnKinds];
     std::vector<std::int32_t> ring;
   };
+  using Counters = std::array<std::uint64_t, kProtocols * kCounterStride>;
   struct Connection {
     std::vector<std::uint64_t> slots;
-    alignas(64) std::uint64_t tail, head, sendStep, recvStep;
+    alignas(64) Counters tail, head, sendStep, recvStep;
   };
 
   void buildRank(int r) {
     Rank& rank = ranks_[r];
     const int n = shape_.nRanks;
     for (int i = 0; i < n; ++i) rank.ring.push_back((r + i) % n);
-    rank.send.assign(shape_.nChannels, std::vector<ConnView>(n));
-    rank.recv.assign(shape_.nChannels, std::vector<ConnView>(n));
+    for (int kind = 0; kind < kConnKinds; ++kind) {
+      rank.send[kind].assign(shape_.nChannels, std::vector<ConnView>(n));
+      rank.recv[kind].assign(shape_.nChannels, std::vector<ConnView>(n));
+    }
     for (unsigned c = 0; c < shape_.nChannels; ++c) {
       rank.channels.push_back(
-          {rank.send[c].data(), rank.recv[c].data(), rank.ring.data(), (r + n - 1) % n, (r + 1) % n});
+          {.send = {rank.send[0][c].data(), rank.send[1][c].data()},
+           .recv = {rank.recv[0][c].data(), rank.recv[1][c].data()},
+           .ringRanks = rank.ring.data(),
+           .ringPrev = (r + n - 1) % n,
+           .ringNext = (r + 1) % n,
+           .tree = {-1, {-1, -1, -1}}});
     }
     rank.view = {rank.channels.data(), &abortWord_, r, n, shape_.nChannels, 0};
   }
 
-  void connect(unsigned channel, int from, int to) {
+  void connect(unsigned channel, int from, int to, int kind) {
     Connection& link = links_.emplace_back();
     link.slots.resize(shape_.slotBytes * kSteps / 8);
-    link.tail = link.head = link.sendStep = link.recvStep = shape_.firstStep;
+    for (Counters* counters : {&link.tail, &link.head, &link.sendStep, &link.recvStep}) counters->fill(shape_.firstStep);
     ConnView view{};
     view.slots[static_cast<int>(Protocol::Simple)] = reinterpret_cast<std::byte*>(link.slots.data());
     view.slotBytes[static_cast<int>(Protocol::Simple)] = shape_.slotBytes;
-    view.tail = &link.tail;
-    view.head = &link.head;
-    view.step = &link.sendStep;
-    ranks_[from].send[channel][to] = view;
-    view.step = &link.recvStep;
-    ranks_[to].recv[channel][from] = view;
+    view.tail = link.tail.data();
+    view.head = link.head.data();
+    view.step = link.sendStep.data();
+    ranks_[from].send[kind][channel][to] = view;
+    view.step = link.recvStep.data();
+    ranks_[to].recv[kind][channel][from] = view;
   }
 
   WorldShape shape_;

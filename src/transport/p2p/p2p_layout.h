@@ -8,17 +8,18 @@
 
 #include <cuda.h>
 
-#include "device/work.h"
+#include "device/policy.h"
 #include "transport/transport.h"
 
 namespace tutti::p2p {
 
-using SlotBytes = std::array<std::uint32_t, device::kProtocols>;
+using device::SlotBytes;
 
-/// Counters lie 128 bytes apart so that the poller of one does not suffer from the writer of another.
-inline constexpr std::size_t kCounterOffset = 0;      ///< tail at the receiver, head at the sender
-inline constexpr std::size_t kStepOffset = 128;
-inline constexpr std::size_t kSenderBytes = 256;
+/// One group of counters, one per protocol.
+inline constexpr std::size_t kCountersBytes = device::kProtocols * device::kCounterStride * sizeof(std::uint64_t);
+inline constexpr std::size_t kCounterOffset = 0;      ///< tails at the receiver, heads at the sender
+inline constexpr std::size_t kStepOffset = kCountersBytes;
+inline constexpr std::size_t kSenderBytes = 2 * kCountersBytes;
 inline constexpr std::size_t kSlotAlignment = 512;
 
 /// Offsets in the receiver's allocation.
