@@ -51,8 +51,8 @@ TUTTI_DEVICE void combinePacks(simt::Group group, const Op& op, const Slice<T>& 
     [[maybe_unused]] P other[kN];
     TUTTI_UNROLL
     for (int u = 0; u < kN; ++u) {
-      if constexpr (S::own) value[u] = simt::loadData<P>(own, i + u * stride);
-      if constexpr (S::received) other[u] = simt::loadData<P>(received, i + u * stride);
+      if constexpr (S::own) value[u] = simt::loadPlain<P>(own, i + u * stride);
+      if constexpr (S::received) other[u] = simt::loadPlain<P>(received, i + u * stride);
     }
     TUTTI_UNROLL
     for (int u = 0; u < kN; ++u) {
@@ -60,8 +60,8 @@ TUTTI_DEVICE void combinePacks(simt::Group group, const Op& op, const Slice<T>& 
       if constexpr (S::own && S::received) value[u] = op.combine(value[u], other[u]);
       if constexpr (!S::own) value[u] = other[u];
       if constexpr (S::final && Op::kAfter) value[u] = op.after(value[u]);
-      simt::storeData(first, i + u * stride, value[u]);
-      if constexpr (S::second && simt::kFusedStores) simt::storeData(second, i + u * stride, value[u]);
+      simt::storePlain(first, i + u * stride, value[u]);
+      if constexpr (S::second && simt::kFusedStores) simt::storePlain(second, i + u * stride, value[u]);
     }
   });
 }
@@ -115,6 +115,24 @@ TUTTI_DEVICE void combineThenCopy(simt::Group group, const Op& op, const Slice<T
                    });
 }
 
+/// While stores are delayed on purpose: only copies touch memory that others see.
+template <class S, class T, class Op>
+TUTTI_DEVICE_RARE void combineInBuffers(simt::Group group, const Op& op, const Slice<T>& slice) {
+  simt::forEachRun(group, slice.count, simt::kRunBytes / sizeof(T),
+                   [&](simt::Group alone, std::size_t begin, std::size_t count) {
+                     T own[S::own ? simt::kRunBytes / sizeof(T) : 1];
+                     T received[S::received ? simt::kRunBytes / sizeof(T) : 1];
+                     T made[simt::kRunBytes / sizeof(T)];
+                     const std::size_t bytes = count * sizeof(T);
+                     if constexpr (S::own) simt::copyBytes(alone, own, slice.own + begin, bytes, false);
+                     if constexpr (S::received) simt::copyBytes(alone, received, slice.received + begin, bytes, false);
+                     const Slice<T> piece{own, received, made, nullptr, count, false, false};
+                     combineElements<Shape<S::own, S::received, false, S::final>>(alone, op, piece);
+                     simt::copyBytes(alone, slice.first + begin, made, bytes, false);
+                     if constexpr (S::second) simt::copyBytes(alone, slice.second + begin, made, bytes, false);
+                   });
+}
+
 /// A slice that only moves: one source, no operation on it.
 template <class S, class T>
 TUTTI_DEVICE void copySlice(simt::Group group, const Slice<T>& slice) {
@@ -135,6 +153,9 @@ TUTTI_DEVICE void copySlice(simt::Group group, const Slice<T>& slice) {
 template <class S, class T, class Op>
 TUTTI_DEVICE void moveSlice(simt::Group group, const Op& op, const Slice<T>& slice) {
   constexpr bool kComputes = (S::own && S::received) || (S::own && Op::kBefore) || (S::final && Op::kAfter);
+  if constexpr (simt::kDelayPossible && kComputes) {
+    if (simt::storesAreDelayed()) [[unlikely]] return combineInBuffers<S>(group, op, slice);
+  }
   if constexpr (simt::kFusedStores && (kComputes || S::second)) {
     combineElements<S>(group, op, slice);
   } else if constexpr (!kComputes) {

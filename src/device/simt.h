@@ -3,6 +3,7 @@
 // files included at the end, which both define:
 //
 //   TUTTI_DEVICE                    marks a function that runs on the device; always inlined
+//   TUTTI_DEVICE_RARE               the same for what a CPU rarely runs: not inlined there
 //   TUTTI_HOST_DEVICE               … and on the host as well
 //   TUTTI_KERNEL(Name, Params, Shared, maxThreads, body)
 //                                   defines kernel `Name` taking `const Params&`; `Shared` is its shared struct (trivially
@@ -13,11 +14,20 @@
 //     index() threads() block() blocks() lane() warp()
 //     syncBlock()                   all threads of the block
 //     syncGroup(id, n)              named barrier, id 1..15, n a multiple of 32; with a Group: nothing if it is one thread
-//     syncWarp()  shuffle(v, lane)  ballot(p)  any(p)
+//     syncWarp()                    orders memory among the warp like a barrier
+//     shuffle(v, lane)  ballot(p)  any(p)
+//                                   warp-wide; order no memory
 //     loadRelaxedSys/Acquire(p)     u32, u64; system scope
 //     storeRelaxedSys/Release(p,v)  u32, u64; system scope
 //     loadVolatile/storeVolatile    one access of 4, 8 or 16 bytes, no ordering
 //     fenceBlock() fenceGpu() fenceSys()
+//     loadLine16(group, p) storeLine16(group, p, pack)
+//                                   one of the 8 parts of a 128-byte line whose last 8 bytes are its flag.
+//                                   Warp-synchronous: all threads of a warp of the group call it together, with p null
+//                                   where there is nothing to do (loads give zeros); a group of one thread stores the
+//                                   parts in ascending order and loads the last part first. If the load of a last part
+//                                   saw what a store left, the loads of the other parts by the same warp-wide call (one
+//                                   thread: later) see it too. No other access is ordered by it
 //     pause()                       after an unsuccessful poll
 //     trap(message)
 //   tutti::simt::Group{rank, size}  threads that share a piece of work
@@ -33,6 +43,11 @@
 //   tutti::simt::copyBytes(group, to, from, bytes, streaming)
 //   tutti::simt::loadData<P>(base, i) storeData(base, i, pack)
 //                                   element or pack i; never served from a cache that peers do not keep coherent
+//   tutti::simt::loadPlain<P>(base, i) storePlain(base, i, pack)
+//                                   the same for memory that nobody else looks at, and for loops over data that are not
+//                                   entered while storesAreDelayed(): they become vectors on a CPU
+//   tutti::simt::kDelayPossible storesAreDelayed()
+//                                   the weak-memory mode of the software GPU (docs/softgpu.md)
 //   tutti::simt::kPackBytes kRunBytes kFusedStores streamingPays(bytes) finishStreaming()
 //                                   what suits this world
 #pragma once

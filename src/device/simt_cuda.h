@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #define TUTTI_DEVICE __device__ __forceinline__
+#define TUTTI_DEVICE_RARE TUTTI_DEVICE
 #define TUTTI_HOST_DEVICE __host__ __device__ __forceinline__
 #define TUTTI_UNROLL _Pragma("unroll")
 
@@ -35,6 +36,8 @@ struct Group {
 inline constexpr std::size_t kPackBytes = 16;
 inline constexpr bool kFusedStores = true;
 inline constexpr std::size_t kRunBytes = 4096;
+inline constexpr bool kDelayPossible = false;
+__host__ __device__ constexpr bool storesAreDelayed() { return false; }
 __host__ __device__ constexpr bool streamingPays(std::uint64_t) { return false; }
 TUTTI_DEVICE void finishStreaming() {}
 
@@ -170,6 +173,11 @@ class Thread {
     raw::store(p, bits);
   }
 
+  TUTTI_DEVICE Pack16 loadLine16(Group, const Pack16* p) const { return p == nullptr ? Pack16{} : loadVolatile(p); }
+  TUTTI_DEVICE void storeLine16(Group, Pack16* p, Pack16 value) const {
+    if (p != nullptr) storeVolatile(p, value);
+  }
+
   TUTTI_DEVICE void fenceBlock() const { __threadfence_block(); }
   TUTTI_DEVICE void fenceGpu() const { __threadfence(); }
   TUTTI_DEVICE void fenceSys() const { __threadfence_system(); }
@@ -186,6 +194,15 @@ TUTTI_DEVICE P loadData(const void* base, std::size_t index) {
 template <class P>
 TUTTI_DEVICE void storeData(void* base, std::size_t index, P value) {
   Thread().storeVolatile(static_cast<P*>(base) + index, value);
+}
+
+template <class P>
+TUTTI_DEVICE P loadPlain(const void* base, std::size_t index) {
+  return loadData<P>(base, index);
+}
+template <class P>
+TUTTI_DEVICE void storePlain(void* base, std::size_t index, P value) {
+  storeData(base, index, value);
 }
 
 /// Calls f(i) for this thread's share of 0..n-1, strided so that a warp touches neighbours.

@@ -2,11 +2,12 @@
 // Plain C structs: the two sides are different shared libraries.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace tutti::simt {
 
-inline constexpr std::uint32_t kHostAbiVersion = 1;
+inline constexpr std::uint32_t kHostAbiVersion = 2;
 
 struct HostThread;
 
@@ -28,6 +29,26 @@ struct HostOps {
   void (*trap)(HostThread* self, const char* message);
 };
 
+/// How far a fence or a release reaches.
+enum class FenceScope : std::uint32_t { Block, Gpu, Sys };
+
+/// Memory whose stores become visible late and out of order: device code reaches what others see through these. Called
+/// on the running fiber.
+struct HostMemory {
+  /// Bytes as the calling thread sees them: its own stores and those that a barrier passed to it, then memory. 4 or 8
+  /// aligned bytes are one access with acquire order.
+  void (*load)(void* to, const void* from, std::size_t bytes);
+  /// Stores in aligned units of at most 16 bytes, each visible whole or not at all, in any order.
+  void (*store)(void* to, const void* from, std::size_t bytes);
+  /// load() and store() in one.
+  void (*copy)(void* to, const void* from, std::size_t bytes);
+  /// 16 aligned bytes; those at the end of a 128-byte line do not become visible before the earlier ones of the line.
+  void (*storeLinePart)(void* to, const void* from);
+  void (*fence)(FenceScope scope);
+  /// fence(Sys), then a store of 4 or 8 bytes that is visible at once.
+  void (*storeRelease)(void* to, const void* from, std::size_t bytes);
+};
+
 /// One CUDA thread of a running kernel. The software GPU fills it; device code reads it through simt::Thread.
 struct HostThread {
   const HostOps* ops;
@@ -37,6 +58,7 @@ struct HostThread {
   std::uint32_t block;     ///< blockIdx.x
   std::uint32_t blocks;    ///< gridDim.x
   void* scheduler;         ///< the software GPU's own
+  const HostMemory* memory;  ///< null: stores go straight to memory
 };
 
 /// A kernel compiled for the host. Every kernel takes exactly one struct by value; `params` points at its copy.

@@ -10,6 +10,8 @@
 #include <immintrin.h>
 #endif
 
+#include "device/simt_host_memory.h"
+
 #if defined(__clang__)
 #define TUTTI_INDEPENDENT_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -160,20 +162,13 @@ inline void copyBytes(Group group, void* to, const void* from, std::size_t bytes
   if (begin >= end || to == from) return;
   std::byte* target = static_cast<std::byte*>(to) + begin;
   const std::byte* source = static_cast<const std::byte*>(from) + begin;
-  if (streaming) {
+  if (const HostMemory* memory = delaying(); memory != nullptr) [[unlikely]] {
+    memory->copy(target, source, end - begin);
+  } else if (streaming) {
     streamCopy(target, source, end - begin);
   } else {
     std::memcpy(target, source, end - begin);
   }
-}
-
-template <class P>
-inline P loadData(const void* base, std::size_t index) {
-  return static_cast<const P*>(base)[index];
-}
-template <class P>
-inline void storeData(void* base, std::size_t index, P value) {
-  static_cast<P*>(base)[index] = value;
 }
 
 }  // namespace tutti::simt
