@@ -1,10 +1,13 @@
 // Every collective x type x op x count x alignment x in/out of place, ranks as threads, through the public API alone: runs
 // on the software GPU and, from a bundle, on real ones.
 //
-//   conformance [--ranks N] [--quick]
+//   conformance [--ranks N] [--quick] [--only all_reduce,all_gather]
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "bench/datatypes.h"
 #include "bench/verify.h"
@@ -123,14 +126,23 @@ void runRank(bench::Worker& worker, void* context) {
 int main(int argc, char** argv) {
   bench::Options options;
   bool quick = false;
+  std::vector<std::string> only;
   options.threads = 2;
   CLI::App app{"conformance: every collective, type, operation, count and alignment"};
   app.add_option("--ranks", options.threads, "ranks, one thread each")->check(CLI::Range(1, 64));
   app.add_flag("--quick", quick, "fewer counts");
+  app.add_option("--only", only, "these collectives alone")->delimiter(',');
   CLI11_PARSE(app, argc, argv);
   options.maxBytes = static_cast<std::size_t>(options.threads) * (kLargest * sizeof(float) / static_cast<std::size_t>(options.threads) + 65537 * 8);
   Run run;
   run.cases = makeCases(options.threads, quick);
+  if (!only.empty()) {
+    std::erase_if(run.cases, [&](const Case& c) {
+      return std::none_of(only.begin(), only.end(), [&](const std::string& name) {
+        return c.collective->program == name || c.collective->program == name + "_perf";
+      });
+    });
+  }
   const int exitCode = bench::runWorld(options, runRank, &run);
   std::printf("conformance: %zu cases on %d ranks, %llu wrong\n", run.cases.size(), options.threads,
               static_cast<unsigned long long>(run.failures.load()));
