@@ -50,6 +50,7 @@ struct Collective {
 inline constexpr int kReduced = -1;
 inline constexpr int kUntouched = -2;
 
-extern const Collective kAllReduce, kAllGather, kReduceScatter, kBroadcast, kReduce, kSendRecv;
+extern const Collective kAllReduce, kAllGather, kReduceScatter, kBroadcast, kReduce, kSendRecv, kAlltoAll, kGather,
+    kScatter;
 
 }  // namespace bench

@@ -51,6 +51,25 @@ const Collective kReduce{
     [](const Call& c) { return ncclReduce(c.send, c.recv, c.count, c.type, c.op, c.root, c.comm, c.stream); }, one,
     [](const Call& c, std::size_t) { return Collective::Origin{c.rank == c.root ? kReduced : kUntouched, 0}; }};
 
+const Collective kAlltoAll{
+    "alltoall_perf", false, false, false, share, timesRanks, timesRanks, atStart, atStart,
+    [](const Call& c) { return ncclAlltoAll(c.send, c.recv, c.count, c.type, c.comm, c.stream); }, othersShare,
+    [](const Call& c, std::size_t block) {
+      return Collective::Origin{static_cast<int>(block), c.count * static_cast<std::size_t>(c.rank)};
+    }};
+
+const Collective kGather{
+    "gather_perf", false, true, true, share, once, timesRanks, atBlock, atStart,
+    [](const Call& c) { return ncclGather(c.send, c.recv, c.count, c.type, c.root, c.comm, c.stream); }, othersShare,
+    [](const Call& c, std::size_t block) {
+      return Collective::Origin{c.rank == c.root ? static_cast<int>(block) : kUntouched, 0};
+    }};
+
+const Collective kScatter{
+    "scatter_perf", false, true, true, share, timesRanks, once, atStart, atBlock,
+    [](const Call& c) { return ncclScatter(c.send, c.recv, c.count, c.type, c.root, c.comm, c.stream); }, othersShare,
+    [](const Call& c, std::size_t) { return Collective::Origin{c.root, c.count * static_cast<std::size_t>(c.rank)}; }};
+
 const Collective kSendRecv{
     "sendrecv_perf", false, false, false, whole, once, once, atStart, atStart, runSendRecv, one,
     [](const Call& c, std::size_t) { return Collective::Origin{(c.rank + c.ranks - 1) % c.ranks, 0}; }};

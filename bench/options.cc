@@ -70,8 +70,9 @@ bool parseOptions(int argc, char** argv, const char* program, Options* o, int* e
   app.add_option("-g,--ngpus", o->gpus, "GPUs per thread")->check(CLI::Range(1, 1024));
   app.add_option("-n,--iters", o->iterations, "timed calls per size")->check(CLI::Range(1, 1 << 20));
   app.add_option("-w,--warmup_iters", o->warmup, "calls before timing")->check(CLI::Range(0, 1 << 20));
+  app.add_option("--repeat", o->repeats, "report the median of this many timings of -n calls")->check(CLI::Range(1, 1000));
   app.add_option("-c,--check", o->check, "verify results: 0 or 1");
-  app.add_option("-r,--root", o->root, "root of broadcast and reduce");
+  app.add_option("-r,--root", o->root, "root of broadcast, reduce, gather and scatter");
   app.add_option("-a,--average", o->average, "over ranks: 0 rank 0, 1 mean, 2 min, 3 max")->check(CLI::Range(0, 3));
   app.add_flag("-z,--blocking", o->blockingCalls, "wait for each call before the next");
   app.add_option("--json", o->jsonFile, "write results as JSON to this file (- for standard output)");

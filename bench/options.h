@@ -19,6 +19,7 @@ struct Options {
   int gpus = 1;                       ///< ranks per thread, driven in one group
   int iterations = 20;
   int warmup = 5;
+  int repeats = 1;                    ///< timings of `iterations` calls each, of which the median counts
   int check = 1;                      ///< how many of the measured runs are verified: 0 none
   int root = 0;
   int average = 1;                    ///< over ranks: 0 rank 0, 1 mean, 2 minimum, 3 maximum

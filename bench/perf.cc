@@ -81,11 +81,20 @@ class Measurement {
     return shared.wrong;
   }
 
-  /// Seconds per call, over ranks as -a says.
+  /// Seconds per call: the median of --repeat timings.
   double time() {
     const Options& o = worker_.options();
     for (int i = 0; i < o.warmup; ++i) callOnce();
     worker_.synchronize();
+    std::vector<double> seconds;
+    for (int i = 0; i < o.repeats; ++i) seconds.push_back(timeOnce());
+    std::sort(seconds.begin(), seconds.end());
+    return seconds[seconds.size() / 2];
+  }
+
+  /// Seconds per call, over ranks as -a says.
+  double timeOnce() {
+    const Options& o = worker_.options();
     worker_.barrier();
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < o.iterations; ++i) callOnce();

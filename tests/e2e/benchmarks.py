@@ -17,9 +17,16 @@ def every_way_of_running_is_correct():
 
 
 def every_collective_is_correct():
-    for name in ("all_gather", "reduce_scatter", "broadcast", "reduce", "sendrecv"):
+    for name in ("all_gather", "reduce_scatter", "broadcast", "reduce", "sendrecv", "alltoall", "gather", "scatter"):
         said = run(4, BENCH / f"{name}_perf", "-b", "8", "-e", "1M", "-f", "32", "-g", "4", "-n", "2", "-w", "1", "-r", "0")
         check("# Out of bounds values : 0 OK" in said, f"{name}: {said}")
+
+
+def every_root_gathers_and_scatters():
+    for name in ("gather", "scatter", "broadcast", "reduce"):
+        for root in (1, 2):
+            said = run(3, BENCH / f"{name}_perf", "-b", "12", "-e", "1200K", "-f", "100", "-t", "3", "-n", "2", "-w", "1", "-r", root)
+            check("# Out of bounds values : 0 OK" in said, f"{name} from rank {root}: {said}")
 
 
 def random_schedules_change_nothing():
@@ -39,7 +46,7 @@ def several_ranks_share_one_device():
 
 def json_holds_the_figures():
     with tempfile.NamedTemporaryFile() as file:
-        run(2, BENCH / "all_reduce_perf", "-b", "1K", "-e", "4K", "-f", "2", "-g", "2", "-n", "2", "--json", file.name)
+        run(2, BENCH / "all_reduce_perf", "-b", "1K", "-e", "4K", "-f", "2", "-g", "2", "-n", "2", "--repeat", "3", "--json", file.name)
         figures = json.load(open(file.name))
     check(figures["wrong"] == 0 and [r["bytes"] for r in figures["results"]] == [1024, 2048, 4096], figures)
     check(all(r["out_of_place"]["time_us"] > 0 for r in figures["results"]), figures)
@@ -56,5 +63,5 @@ def bad_options_are_refused():
 
 
 if __name__ == "__main__":
-    main(every_way_of_running_is_correct, every_collective_is_correct, random_schedules_change_nothing,
-         several_ranks_share_one_device, json_holds_the_figures, bad_options_are_refused)
+    main(every_way_of_running_is_correct, every_collective_is_correct, every_root_gathers_and_scatters,
+         random_schedules_change_nothing, several_ranks_share_one_device, json_holds_the_figures, bad_options_are_refused)

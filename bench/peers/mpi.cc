@@ -1,0 +1,61 @@
+// Collectives of an MPI library; built once with each implementation's compiler.
+#include <mpi.h>
+
+#include "peer.h"
+
+namespace {
+
+class MpiPeer : public peer::Peer {
+ public:
+  MpiPeer() {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
+  double largest(double value) override {
+    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return value;
+  }
+  float* allocate(std::size_t bytes) override {
+    blocks_.push_back(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
+    return static_cast<float*>(blocks_.back());
+  }
+  void forgetBuffers() override {
+    for (void* block : blocks_) std::free(block);
+    blocks_.clear();
+  }
+  std::function<void()> prepare(const peer::Call& c) override {
+    const int count = static_cast<int>(c.count);
+    switch (c.op) {
+      case peer::Op::AllReduce:
+        return [=] { MPI_Allreduce(c.in, c.out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
+      case peer::Op::AllGather:
+        return [=] { MPI_Allgather(c.in, count, MPI_FLOAT, c.out, count, MPI_FLOAT, MPI_COMM_WORLD); };
+      case peer::Op::ReduceScatter:
+        return [=] { MPI_Reduce_scatter_block(c.in, c.out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
+      case peer::Op::Broadcast:
+        if (rank_ == 0) std::copy(c.in, c.in + c.count, c.out);  // MPI_Bcast has one buffer
+        return [=] { MPI_Bcast(c.out, count, MPI_FLOAT, 0, MPI_COMM_WORLD); };
+      case peer::Op::AlltoAll:
+        return [=] { MPI_Alltoall(c.in, count, MPI_FLOAT, c.out, count, MPI_FLOAT, MPI_COMM_WORLD); };
+    }
+    return {};
+  }
+
+ private:
+  int rank_ = 0;
+  int size_ = 1;
+  std::vector<void*> blocks_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MpiPeer library;
+  const int code = peer::runPeer(library, argc, argv);
+  MPI_Finalize();
+  return code;
+}

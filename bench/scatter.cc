@@ -1,0 +1,3 @@
+#include "bench/perf.h"
+
+int main(int argc, char** argv) { return bench::runPerf(bench::kScatter, argc, argv); }
