@@ -33,7 +33,7 @@ struct PlannedLaunch {
   device::Func func = device::Func::AllReduce;
   device::Algorithm algorithm = device::Algorithm::Ring;
   device::Protocol protocol = device::Protocol::Simple;
-  device::DevOp op = device::DevOp::Sum;
+  device::DevOp op = device::DevOp::Sum;  ///< Sum, or that of one of the works
   ncclDataType_t type = ncclInt8;     ///< of the kernel: ncclInt8 for everything that only moves bytes
   unsigned firstChannel = 0;
   unsigned nChannels = 1;             ///< blocks

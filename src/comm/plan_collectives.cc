@@ -97,7 +97,7 @@ class CollectivePlanner {
   PlannedLaunch& launchFor(const PlannedLaunch& kernel) {
     if (!plan_.launches.empty()) {
       PlannedLaunch& last = plan_.launches.back();
-      const bool same = last.func == kernel.func && last.op == kernel.op && last.type == kernel.type;
+      const bool same = last.func == kernel.func && device::sharesKernel(last.op, kernel.op) && last.type == kernel.type;
       if (same && last.nWorks() < device::kMaxWorksPerLaunch) return last;
     }
     plan_.launches.push_back(kernel);

@@ -79,12 +79,14 @@ constexpr bool reduces(Func func) {
   return func == Func::AllReduce || func == Func::ReduceScatter || func == Func::Reduce;
 }
 
-/// The type whose kernel does the work: copies of all types are copies of bytes, and sums and products modulo 2^n are
-/// the same for signed and unsigned integers.
+/// Sums have kernels of their own; one kernel does every other operation and reads CollWork::op to know which.
+constexpr bool sharesKernel(DevOp a, DevOp b) { return (a == DevOp::Sum) == (b == DevOp::Sum); }
+
+/// The type whose kernel does the work: copies of all types are copies of bytes, and sums modulo 2^n are the same for
+/// signed and unsigned integers.
 constexpr ncclDataType_t kernelType(Func func, DevOp op, ncclDataType_t type) {
   if (!reduces(func)) return ncclInt8;
-  const bool signMatters = op == DevOp::Max || op == DevOp::Min || op == DevOp::SumPostDiv;
-  if (signMatters) return type;
+  if (op != DevOp::Sum) return type;
   if (type == ncclUint8) return ncclInt8;
   if (type == ncclUint32) return ncclInt32;
   if (type == ncclUint64) return ncclInt64;
@@ -97,7 +99,6 @@ constexpr bool kernelExists(Func func, Algorithm algorithm, Protocol protocol, D
   if (func == Func::SendRecv) return true;
   if (algorithm != Algorithm::Ring || protocol != Protocol::Simple) return false;
   if (!reduces(func)) return true;
-  if (type == ncclFloat8e4m3 || type == ncclFloat8e5m2) return false;
   return op != DevOp::SumPostDiv || isInteger(type);
 }
 
@@ -108,11 +109,13 @@ inline std::string kernelFamily(Func func, Algorithm algorithm, Protocol protoco
   return name + "_" + typeName(kernelType(func, op, type));
 }
 
-/// The kernel's name in its module, e.g. "tutti_AllReduce_Ring_Simple_Sum_f32", "tutti_SendRecv_Copy_i8".
+/// The kernel's name in its module, e.g. "tutti_AllReduce_Ring_Simple_Sum_f32",
+/// "tutti_AllReduce_Ring_Simple_Any_u8", "tutti_SendRecv_Copy_i8".
 inline std::string kernelName(Func func, Algorithm algorithm, Protocol protocol, DevOp op, ncclDataType_t type) {
   std::string name = std::string("tutti_") + funcName(func);
   if (func != Func::SendRecv) name = name + "_" + algorithmName(algorithm) + "_" + protocolName(protocol);
-  return name + "_" + (reduces(func) ? devOpName(op) : "Copy") + "_" + typeName(kernelType(func, op, type));
+  const char* opPart = !reduces(func) ? "Copy" : sharesKernel(op, DevOp::Sum) ? "Sum" : "Any";
+  return name + "_" + opPart + "_" + typeName(kernelType(func, op, type));
 }
 
 }  // namespace tutti::device

@@ -149,9 +149,9 @@ TUTTI_DEVICE void copySlice(simt::Group group, const Slice<T>& slice) {
   }
 }
 
-/// Moves one slice; every thread of the group calls it and does its share. No barrier inside.
+/// moveSlice() for one operation.
 template <class S, class T, class Op>
-TUTTI_DEVICE void moveSlice(simt::Group group, const Op& op, const Slice<T>& slice) {
+TUTTI_DEVICE void moveSliceBy(simt::Group group, const Op& op, const Slice<T>& slice) {
   constexpr bool kComputes = (S::own && S::received) || (S::own && Op::kBefore) || (S::final && Op::kAfter);
   if constexpr (simt::kDelayPossible && kComputes) {
     if (simt::storesAreDelayed()) [[unlikely]] return combineInBuffers<S>(group, op, slice);
@@ -166,6 +166,26 @@ TUTTI_DEVICE void moveSlice(simt::Group group, const Op& op, const Slice<T>& sli
     combineThenStream<S>(group, op, slice);
   } else {
     combineElements<S>(group, op, slice);
+  }
+}
+
+/// Moves one slice; every thread of the group calls it and does its share. No barrier inside.
+template <class S, class T, class Op>
+TUTTI_DEVICE void moveSlice(simt::Group group, const Op& op, const Slice<T>& slice) {
+  moveSliceBy<S>(group, op, slice);
+}
+
+/// The operation is told apart once per slice where loops want it so. On a GPU only the division is: it would slow
+/// down everybody's loop.
+template <class S, class T, bool kDivides>
+TUTTI_DEVICE void moveSlice(simt::Group group, const RuntimeOp<T, kDivides>& any, const Slice<T>& slice) {
+  if constexpr (simt::kHoistsOps) {
+    withConcreteOp(any, [&](const auto& op) { moveSliceBy<S>(group, op, slice); });
+  } else if constexpr (S::final && kDivides) {
+    if (any.op == DevOp::SumPostDiv) return moveSliceBy<S>(group, SumPostDivOp<T>(any.scalar), slice);
+    moveSliceBy<S>(group, RuntimeOp<T, false>(any.op, any.scalar), slice);
+  } else {
+    moveSliceBy<S>(group, RuntimeOp<T, false>(any.op, any.scalar), slice);
   }
 }
 

@@ -1,12 +1,15 @@
-// Arithmetic on elements and on pairs of 16-bit floats on a GPU; the counterpart of number_host.h. Include number.h.
+// Arithmetic on elements and on pairs of 8- and 16-bit floats on a GPU; the counterpart of number_host.h. Include number.h.
 #pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+
+#include "device/float8.h"
 
 namespace tutti::device {
 
@@ -26,7 +29,18 @@ struct Lane<BFloat16> {
   using Type = __nv_bfloat162;
 };
 
-/// What one operation works on within a pack: pairs of 16-bit floats, else the element.
+
+/// Two neighbours, the first in the low byte.
+template <class F>
+struct Float8Pair {
+  std::uint16_t bits;
+};
+template <int kE, int kM>
+struct Lane<Float8<kE, kM>> {
+  using Type = Float8Pair<Float8<kE, kM>>;
+};
+
+/// What one operation works on within a pack: pairs of small floats, else the element.
 template <class T>
 using LaneOf = typename Lane<T>::Type;
 
@@ -36,6 +50,8 @@ __device__ __forceinline__ L broadcast(T value) {
     return value;
   } else if constexpr (std::is_same_v<T, Half>) {
     return __half2half2(value);
+  } else if constexpr (sizeof(T) == 1) {
+    return L{static_cast<std::uint16_t>(value.bits * 0x101u)};
   } else {
     return __bfloat162bfloat162(value);
   }
@@ -87,5 +103,72 @@ __device__ __forceinline__ __nv_bfloat162 add(__nv_bfloat162 a, __nv_bfloat162 b
 __device__ __forceinline__ __nv_bfloat162 multiply(__nv_bfloat162 a, __nv_bfloat162 b) { return __hmul2_rn(a, b); }
 __device__ __forceinline__ __nv_bfloat162 larger(__nv_bfloat162 a, __nv_bfloat162 b) { return __hmax2(a, b); }
 __device__ __forceinline__ __nv_bfloat162 lesser(__nv_bfloat162 a, __nv_bfloat162 b) { return __hmin2(a, b); }
+
+// 8-bit floats are computed in binary16 and rounded back, saturating, after every operation.
+template <class F>
+inline constexpr __nv_fp8_interpretation_t kFloat8Kind = F::kHasInfinity ? __NV_E5M2 : __NV_E4M3;
+
+template <class F>
+__device__ __forceinline__ __half2 widen(Float8Pair<F> pair) {
+  if constexpr (simt::kConvertsFloat8) {
+    return __half2(__nv_cvt_fp8x2_to_halfraw2(pair.bits, kFloat8Kind<F>));
+  } else {
+    return __floats2half2_rn(toFloat(F{static_cast<std::uint8_t>(pair.bits & 0xffu)}),
+                             toFloat(F{static_cast<std::uint8_t>(pair.bits >> 8)}));
+  }
+}
+template <class F>
+__device__ __forceinline__ Float8Pair<F> narrow(__half2 pair) {
+  if constexpr (simt::kConvertsFloat8) {
+    return {__nv_cvt_halfraw2_to_fp8x2(static_cast<__half2_raw>(pair), __NV_SATFINITE, kFloat8Kind<F>)};
+  } else {
+    const unsigned low = toFloat8<F>(__low2float(pair)).bits;
+    const unsigned high = toFloat8<F>(__high2float(pair)).bits;
+    return {static_cast<std::uint16_t>(low | high << 8)};
+  }
+}
+
+template <class F>
+__device__ __forceinline__ Float8Pair<F> add(Float8Pair<F> a, Float8Pair<F> b) {
+  return narrow<F>(add(widen(a), widen(b)));
+}
+template <class F>
+__device__ __forceinline__ Float8Pair<F> multiply(Float8Pair<F> a, Float8Pair<F> b) {
+  return narrow<F>(multiply(widen(a), widen(b)));
+}
+template <class F>
+__device__ __forceinline__ Float8Pair<F> larger(Float8Pair<F> a, Float8Pair<F> b) {
+  return narrow<F>(larger(widen(a), widen(b)));
+}
+template <class F>
+__device__ __forceinline__ Float8Pair<F> lesser(Float8Pair<F> a, Float8Pair<F> b) {
+  return narrow<F>(lesser(widen(a), widen(b)));
+}
+
+// A single one is the first of a pair with zero.
+template <int kE, int kM>
+__device__ __forceinline__ Float8Pair<Float8<kE, kM>> pairOf(Float8<kE, kM> value) {
+  return {value.bits};
+}
+template <class F>
+__device__ __forceinline__ F firstOf(Float8Pair<F> pair) {
+  return F{static_cast<std::uint8_t>(pair.bits & 0xffu)};
+}
+template <int kE, int kM>
+__device__ __forceinline__ Float8<kE, kM> add(Float8<kE, kM> a, Float8<kE, kM> b) {
+  return firstOf(add(pairOf(a), pairOf(b)));
+}
+template <int kE, int kM>
+__device__ __forceinline__ Float8<kE, kM> multiply(Float8<kE, kM> a, Float8<kE, kM> b) {
+  return firstOf(multiply(pairOf(a), pairOf(b)));
+}
+template <int kE, int kM>
+__device__ __forceinline__ Float8<kE, kM> larger(Float8<kE, kM> a, Float8<kE, kM> b) {
+  return firstOf(larger(pairOf(a), pairOf(b)));
+}
+template <int kE, int kM>
+__device__ __forceinline__ Float8<kE, kM> lesser(Float8<kE, kM> a, Float8<kE, kM> b) {
+  return firstOf(lesser(pairOf(a), pairOf(b)));
+}
 
 }  // namespace tutti::device

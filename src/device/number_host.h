@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "device/float16_host.h"
+#include "device/float8.h"
 
 namespace tutti::device {
 
@@ -73,5 +74,23 @@ inline Half larger(Half a, Half b) { return toHalf(larger(toFloat(a), toFloat(b)
 inline Half lesser(Half a, Half b) { return toHalf(lesser(toFloat(a), toFloat(b))); }
 inline BFloat16 larger(BFloat16 a, BFloat16 b) { return toBFloat16(larger(toFloat(a), toFloat(b))); }
 inline BFloat16 lesser(BFloat16 a, BFloat16 b) { return toBFloat16(lesser(toFloat(a), toFloat(b))); }
+
+// Where a GPU goes through binary16, binary32 gives the same bits: for all operands, tests/device/float8_test.cc.
+template <int kE, int kM>
+inline Float8<kE, kM> add(Float8<kE, kM> a, Float8<kE, kM> b) {
+  return toFloat8<Float8<kE, kM>>(toFloat(a) + toFloat(b));
+}
+template <int kE, int kM>
+inline Float8<kE, kM> multiply(Float8<kE, kM> a, Float8<kE, kM> b) {
+  return toFloat8<Float8<kE, kM>>(toFloat(a) * toFloat(b));
+}
+template <int kE, int kM>
+inline Float8<kE, kM> larger(Float8<kE, kM> a, Float8<kE, kM> b) {
+  return toFloat8<Float8<kE, kM>>(larger(toFloat(a), toFloat(b)));
+}
+template <int kE, int kM>
+inline Float8<kE, kM> lesser(Float8<kE, kM> a, Float8<kE, kM> b) {
+  return toFloat8<Float8<kE, kM>>(lesser(toFloat(a), toFloat(b)));
+}
 
 }  // namespace tutti::device

@@ -44,6 +44,7 @@ struct CopyOp : PlainOp {
 template <class T>
 struct SumOp : PlainOp {
   TUTTI_DEVICE explicit SumOp(const CollWork&) {}
+  SumOp() = default;
   template <class P>
   TUTTI_DEVICE P combine(P a, P b) const {
     return zipLanes(a, b, [](auto x, auto y) { return add(x, y); });
@@ -52,7 +53,6 @@ struct SumOp : PlainOp {
 
 template <class T>
 struct ProdOp : PlainOp {
-  TUTTI_DEVICE explicit ProdOp(const CollWork&) {}
   template <class P>
   TUTTI_DEVICE P combine(P a, P b) const {
     return zipLanes(a, b, [](auto x, auto y) { return multiply(x, y); });
@@ -61,7 +61,6 @@ struct ProdOp : PlainOp {
 
 template <class T>
 struct MaxOp : PlainOp {
-  TUTTI_DEVICE explicit MaxOp(const CollWork&) {}
   template <class P>
   TUTTI_DEVICE P combine(P a, P b) const {
     return zipLanes(a, b, [](auto x, auto y) { return larger(x, y); });
@@ -70,7 +69,6 @@ struct MaxOp : PlainOp {
 
 template <class T>
 struct MinOp : PlainOp {
-  TUTTI_DEVICE explicit MinOp(const CollWork&) {}
   template <class P>
   TUTTI_DEVICE P combine(P a, P b) const {
     return zipLanes(a, b, [](auto x, auto y) { return lesser(x, y); });
@@ -82,7 +80,7 @@ template <class T>
 struct PreMulSumOp : SumOp<T> {
   static constexpr bool kBefore = true;
   T factor;
-  TUTTI_DEVICE explicit PreMulSumOp(const CollWork& work) : SumOp<T>(work), factor(scalarOf<T>(work)) {}
+  TUTTI_DEVICE explicit PreMulSumOp(T by) : factor(by) {}
   template <class P>
   TUTTI_DEVICE P before(P pack) const {
     const auto wide = broadcast<typename P::Lane>(factor);
@@ -90,21 +88,93 @@ struct PreMulSumOp : SumOp<T> {
   }
 };
 
+/// A divisor that holds the number of ranks also where the element type does not.
+template <class T>
+struct PostDivisor {
+  using Narrow = std::conditional_t<std::is_signed_v<T>, std::int32_t, std::uint32_t>;
+  using Type = std::conditional_t<std::is_integral_v<T> && (sizeof(T) < sizeof(Narrow)), Narrow, T>;
+};
+
 /// Sum modulo 2^n, then one division that truncates; integers only.
 template <class T>
 struct SumPostDivOp : SumOp<T> {
   static constexpr bool kAfter = true;
-  /// Holds the number of ranks also where the element type does not.
-  using Narrow = std::conditional_t<std::is_signed_v<T>, std::int32_t, std::uint32_t>;
-  using Divisor = std::conditional_t<(sizeof(T) < sizeof(Narrow)), Narrow, T>;
+  using Divisor = typename PostDivisor<T>::Type;
   Divisor divisor;
-  TUTTI_DEVICE explicit SumPostDivOp(const CollWork& work)
-      : SumOp<T>(work), divisor(static_cast<Divisor>(work.scalar)) {}
+  TUTTI_DEVICE explicit SumPostDivOp(Divisor by) : divisor(by) {}
   template <class P>
   TUTTI_DEVICE P after(P pack) const {
     const Divisor by = divisor;
     return mapLanes(pack, [by](T x) { return static_cast<T>(x / by); });
   }
 };
+
+/// The operation that CollWork::op names, chosen at run time; all threads of a kernel take the same branches. Loops
+/// that cannot afford the branch go through withConcreteOp(). kDivides: SumPostDiv is among the choices.
+template <class T, bool kDivides>
+struct RuntimeOp {
+  static constexpr bool kBefore = true;
+  static constexpr bool kAfter = kDivides;
+  using Scalar = typename PostDivisor<T>::Type;
+  DevOp op;
+  Scalar scalar{};  ///< the factor of PreMulSum or the divisor of SumPostDiv
+
+  TUTTI_DEVICE explicit RuntimeOp(const CollWork& work) : op(work.op) {
+    if (op == DevOp::PreMulSum) scalar = static_cast<Scalar>(scalarOf<T>(work));
+    if constexpr (kDivides) {
+      if (op == DevOp::SumPostDiv) scalar = static_cast<Scalar>(work.scalar);
+    }
+  }
+  TUTTI_DEVICE RuntimeOp(DevOp which, Scalar with) : op(which), scalar(with) {}
+
+  template <class P>
+  TUTTI_DEVICE P before(P pack) const {
+    return op == DevOp::PreMulSum ? PreMulSumOp<T>(static_cast<T>(scalar)).before(pack) : pack;
+  }
+  template <class P>
+  TUTTI_DEVICE P combine(P a, P b) const {
+    switch (op) {
+      case DevOp::Prod: return ProdOp<T>().combine(a, b);
+      case DevOp::Max: return MaxOp<T>().combine(a, b);
+      case DevOp::Min: return MinOp<T>().combine(a, b);
+      case DevOp::Sum:
+      case DevOp::PreMulSum:
+      case DevOp::SumPostDiv: break;
+    }
+    return SumOp<T>().combine(a, b);
+  }
+  template <class P>
+  TUTTI_DEVICE P after(P pack) const {
+    if constexpr (kDivides) {
+      if (op == DevOp::SumPostDiv) return SumPostDivOp<T>(scalar).after(pack);
+    }
+    return pack;
+  }
+};
+
+template <class T>
+using AnyOp = RuntimeOp<T, std::is_integral_v<T>>;
+
+/// Calls f with the operation itself: an op of the compile-time kind as it is.
+template <class Op, class F>
+TUTTI_DEVICE void withConcreteOp(const Op& op, F f) {
+  f(op);
+}
+
+/// … and what a RuntimeOp stands for.
+template <class T, bool kDivides, class F>
+TUTTI_DEVICE void withConcreteOp(const RuntimeOp<T, kDivides>& any, F f) {
+  switch (any.op) {
+    case DevOp::Prod: return f(ProdOp<T>());
+    case DevOp::Max: return f(MaxOp<T>());
+    case DevOp::Min: return f(MinOp<T>());
+    case DevOp::PreMulSum: return f(PreMulSumOp<T>(static_cast<T>(any.scalar)));
+    case DevOp::SumPostDiv:
+      if constexpr (kDivides) return f(SumPostDivOp<T>(any.scalar));
+      break;
+    case DevOp::Sum: break;
+  }
+  f(SumOp<T>());
+}
 
 }  // namespace tutti::device

@@ -35,6 +35,17 @@ struct Group {
 
 inline constexpr std::size_t kPackBytes = 16;
 inline constexpr bool kFusedStores = true;
+
+/// A branch that all threads take alike costs next to nothing beside a memory access: one loop serves all operations.
+inline constexpr bool kHoistsOps = false;
+
+/// Conversions between 8-bit floats and binary16 are instructions from here on; older processors compute them.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+inline constexpr bool kConvertsFloat8 = true;
+#else
+inline constexpr bool kConvertsFloat8 = false;
+#endif
+
 inline constexpr std::size_t kRunBytes = 4096;
 inline constexpr bool kDelayPossible = false;
 __host__ __device__ constexpr bool storesAreDelayed() { return false; }

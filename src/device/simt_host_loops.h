@@ -31,6 +31,9 @@ inline constexpr std::size_t kPackBytes = 1;
 /// A second destination is cheaper as a copy of the first, which is still in the cache.
 inline constexpr bool kFusedStores = false;
 
+/// A branch inside a loop keeps it from becoming vector code: operations are told apart outside.
+inline constexpr bool kHoistsOps = true;
+
 /// Bytes of a run that stay in the first-level cache between two passes.
 inline constexpr std::size_t kRunBytes = 4096;
 

@@ -180,27 +180,10 @@ class TwoRanks : public testing::Test {
   ncclComm_t comms_[2] = {};
 };
 class BadInput : public TwoRanks, public testing::WithParamInterface<Row> {};
-class Fp8 : public TwoRanks {};
 class CheckPointers : public TwoRanks {};
 
 TEST_P(BadInput, GivesCodeAndText) { check(GetParam(), comms_[0]); }
 INSTANTIATE_TEST_SUITE_P(Table, BadInput, testing::ValuesIn(rowsWithCommunicator()), rowName);
-
-ncclResult_t fp8Sum(ncclDataType_t type, ncclComm_t comm) {
-  void* data = nullptr;
-  if (ncclMemAlloc(&data, 64) != ncclSuccess) return ncclSystemError;
-  const ncclResult_t result = ncclAllReduce(data, data, 1, type, ncclSum, comm, nullptr);
-  EXPECT_EQ(ncclMemFree(data), ncclSuccess);
-  return result;
-}
-
-TEST_F(Fp8, ReductionsAreRefusedInClearWords) {
-  for (const ncclDataType_t type : {ncclFloat8e4m3, ncclFloat8e5m2}) {
-    EXPECT_NE(fp8Sum(type, comms_[0]), ncclSuccess);
-    EXPECT_NE(std::string(ncclGetLastError(nullptr)).find("does not support operator"), std::string::npos)
-        << ncclGetLastError(nullptr);
-  }
-}
 
 TEST_F(CheckPointers, RefuseWhatTheDeviceDoesNotOwn) {
   void* own = nullptr;

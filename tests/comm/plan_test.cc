@@ -91,6 +91,20 @@ TEST(Plan, SignedAndUnsignedSumsShareAKernel) {
   EXPECT_EQ(planned(contextOf(0, 2), {allReduce(10, ncclUint64), allReduce(10, ncclInt64)}).launches.size(), 1u);
 }
 
+TEST(Plan, OperationsOtherThanSumShareAKernelAndTravelWithTheWork) {
+  Op largest = allReduce(10, ncclUint8);
+  largest.reduction.op = device::DevOp::Max;
+  Op average = allReduce(10, ncclUint8);
+  average.reduction.op = device::DevOp::SumPostDiv;
+  const Plan plan = planned(contextOf(0, 2), {largest, average, allReduce(10, ncclUint8)});
+  ASSERT_EQ(plan.launches.size(), 2u) << "and the sum has one of its own";
+  ASSERT_EQ(plan.launches[0].nWorks(), 2u);
+  EXPECT_EQ(plan.launches[0].colls[0].op, device::DevOp::Max);
+  EXPECT_EQ(plan.launches[0].colls[1].op, device::DevOp::SumPostDiv);
+  EXPECT_EQ(plan.launches[0].type, ncclUint8);
+  EXPECT_EQ(plan.launches[1].type, ncclInt8);
+}
+
 TEST(Plan, CollectiveWithoutElementsIsLeftOut) {
   const Plan plan = planned(contextOf(0, 2), {allReduce(0)});
   EXPECT_TRUE(plan.launches.empty());
@@ -119,8 +133,10 @@ TEST(Plan, StreamsAreListedOnceInOrderOfAppearance) {
 }
 
 TEST(Plan, UnknownKernelIsRefusedByName) {
-  test::expectLog("tutti does not support operator Sum on data type e4m3 yet");
-  EXPECT_EQ(makePlan(contextOf(0, 2), std::vector{allReduce(1, ncclFloat8e4m3)}).status().code(), ncclInvalidUsage);
+  test::expectLog("tutti does not support operator SumPostDiv on data type f32 yet");
+  Op op = allReduce(1, ncclFloat32);
+  op.reduction.op = device::DevOp::SumPostDiv;
+  EXPECT_EQ(makePlan(contextOf(0, 2), std::vector{op}).status().code(), ncclInvalidUsage);
 }
 
 TEST(Plan, SendAndReceiveOfARoundAreFused) {

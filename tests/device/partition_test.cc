@@ -38,7 +38,9 @@ TEST(KernelName, SharesKernelsWhereBytesAreTheSame) {
   };
   EXPECT_EQ(name(Func::AllReduce, DevOp::Sum, ncclFloat32), "tutti_AllReduce_Ring_Simple_Sum_f32");
   EXPECT_EQ(name(Func::AllReduce, DevOp::Sum, ncclUint32), "tutti_AllReduce_Ring_Simple_Sum_i32");
-  EXPECT_EQ(name(Func::AllReduce, DevOp::Max, ncclUint32), "tutti_AllReduce_Ring_Simple_Max_u32");
+  EXPECT_EQ(name(Func::AllReduce, DevOp::Max, ncclUint32), "tutti_AllReduce_Ring_Simple_Any_u32");
+  EXPECT_EQ(name(Func::AllReduce, DevOp::Prod, ncclUint8), "tutti_AllReduce_Ring_Simple_Any_u8");
+  EXPECT_EQ(name(Func::Reduce, DevOp::Sum, ncclFloat8e4m3), "tutti_Reduce_Ring_Simple_Sum_e4m3");
   EXPECT_EQ(name(Func::AllGather, DevOp::Sum, ncclFloat64), "tutti_AllGather_Ring_Simple_Copy_i8");
   EXPECT_EQ(name(Func::SendRecv, DevOp::Sum, ncclFloat16), "tutti_SendRecv_Copy_i8");
   EXPECT_EQ(kernelFamily(Func::Reduce, Algorithm::Ring, Protocol::Simple, DevOp::Min, ncclUint8),
