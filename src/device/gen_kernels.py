@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes the kernel sources.
 
-A kernel is (collective, algorithm, protocol, op, type). A GPU source ("family") holds all ops of one collective and
-type and becomes one fatbin; a host source holds all collectives of one type, whose inner loops are the same.
+A kernel is (collective, algorithm, protocol, op, type). A GPU source ("family") holds all ops of one method and
+type and becomes one fatbin; a host source holds all collectives of one protocol and type, whose inner loops are the
+same.
 
   gen_kernels.py list gpu|host [--only REGEX]                 names of the sources, one per line
   gen_kernels.py write gpu NAME OUTPUT [--only REGEX]         one source
@@ -15,7 +16,14 @@ import re
 import sys
 
 REDUCING = ["AllReduce", "ReduceScatter", "Reduce"]
-COPYING = ["AllGather", "Broadcast"]
+# Collective, algorithm, protocols; kernel_name.h (methodExists) has the same list.
+METHODS = [
+    ("AllReduce", "Ring", ["Simple"]),
+    ("ReduceScatter", "Ring", ["Simple"]),
+    ("Reduce", "Ring", ["Simple"]),
+    ("AllGather", "Ring", ["Simple"]),
+    ("Broadcast", "Ring", ["Simple"]),
+]
 TYPES = {
     "i8": "std::int8_t", "u8": "std::uint8_t", "i32": "std::int32_t", "u32": "std::uint32_t", "i64": "std::int64_t",
     "u64": "std::uint64_t", "f16": "tutti::device::Half", "bf16": "tutti::device::BFloat16", "f32": "float",
@@ -28,20 +36,28 @@ def ops_of(type_name):
     return ["Any"] if type_name[0] == "u" else ["Sum", "Any"]
 
 
+def variants(func):
+    """Yields (op, kernel's type) of a collective."""
+    if func not in REDUCING:
+        yield "Copy", "i8"
+        return
+    for type_name in TYPES:
+        for op in ops_of(type_name):
+            yield op, type_name
+
+
 def kernels():
     """Yields (kernel name, GPU family, host source, body)."""
-    for func in REDUCING:
-        for type_name, cpp in TYPES.items():
-            family = f"{func}_Ring_Simple_{type_name}"
-            for op in ops_of(type_name):
-                body = (f"(tutti::device::collectiveKernel<tutti::device::Func::{func}, {cpp}, "
-                        f"tutti::device::{op}Op>)")
-                yield f"tutti_{func}_Ring_Simple_{op}_{type_name}", family, f"reduce_{type_name}", body
-    for func in COPYING:
-        body = (f"(tutti::device::collectiveKernel<tutti::device::Func::{func}, std::int8_t, "
-                f"tutti::device::CopyOp>)")
-        yield f"tutti_{func}_Ring_Simple_Copy_i8", f"{func}_Ring_Simple_i8", "copy", body
-    yield "tutti_SendRecv_Copy_i8", "SendRecv_i8", "copy", "(tutti::device::sendRecvKernel)"
+    for func, algorithm, protocols in METHODS:
+        for protocol in protocols:
+            method = (f"tutti::device::Method<tutti::device::Func::{func}, tutti::device::Algorithm::{algorithm}, "
+                      f"tutti::device::Protocol::{protocol}>")
+            for op, type_name in variants(func):
+                body = f"(tutti::device::collectiveKernel<{method}, {TYPES[type_name]}, tutti::device::{op}Op>)"
+                name = f"{func}_{algorithm}_{protocol}"
+                host = f"{protocol}_copy" if op == "Copy" else f"{protocol}_{type_name}"
+                yield f"tutti_{name}_{op}_{type_name}", f"{name}_{type_name}", host, body
+    yield "tutti_SendRecv_Copy_i8", "SendRecv_i8", "SendRecv", "(tutti::device::sendRecvKernel)"
 
 
 def selected(only):

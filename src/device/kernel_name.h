@@ -93,11 +93,27 @@ constexpr ncclDataType_t kernelType(Func func, DevOp op, ncclDataType_t type) {
   return type;
 }
 
+/// Which algorithms and protocols a collective comes in; gen_kernels.py (METHODS) has the same list.
+constexpr bool methodExists(Func func, Algorithm algorithm, Protocol protocol) {
+  switch (algorithm) {
+    case Algorithm::Ring: return func != Func::SendRecv && protocol == Protocol::Simple;
+    case Algorithm::Tree:
+    case Algorithm::OneShot:
+    case Algorithm::Direct:
+    case Algorithm::Pat:
+    case Algorithm::CollNetDirect:
+    case Algorithm::CollNetChain:
+    case Algorithm::Nvls:
+    case Algorithm::NvlsTree: break;
+  }
+  return false;
+}
+
 /// Whether a kernel for this combination is part of tutti (`-Donly_kernels` may have left it out of a build).
 constexpr bool kernelExists(Func func, Algorithm algorithm, Protocol protocol, DevOp op, ncclDataType_t type) {
   if (typeBytes(type) == 0) return false;
   if (func == Func::SendRecv) return true;
-  if (algorithm != Algorithm::Ring || protocol != Protocol::Simple) return false;
+  if (!methodExists(func, algorithm, protocol)) return false;
   if (!reduces(func)) return true;
   return op != DevOp::SumPostDiv || isInteger(type);
 }

@@ -1,86 +1,70 @@
 // The bodies of kernels; gen_kernels.py writes the sources that turn them into kernels.
+//
+// A further algorithm brings a header with  run…<Method, T, Op>(const KernelBlock&, const CollWork&)  and a branch in
+// runWork(), a line in kernel_name.h (methodExists) and one in gen_kernels.py (METHODS).
 #pragma once
 
-#include "device/prims_simple.h"
+#include "device/block.h"
+#include "device/prims.h"
 #include "device/ring.h"
 #include "device/sendrecv.h"
 
 namespace tutti::device {
 
-/// Shared memory of every kernel: one entry per crew.
-struct KernelShared {
-  GroupShared crew[2];
-};
-
-/// Shared memory is not cleared by a GPU.
-TUTTI_DEVICE void clearShared(simt::Thread t, KernelShared& shared) {
-  if (t.index() < 2) t.storeVolatile(&shared.crew[t.index()].aborted, std::uint32_t{0});
-  if (t.threads() == 1) t.storeVolatile(&shared.crew[1].aborted, std::uint32_t{0});
-  t.syncBlock();
-}
-
-/// Bytes of output that this block writes; decides whether they bypass the cache.
-template <class T>
-TUTTI_DEVICE bool streamsOutput(Func func, const CollWork& work, int nRanks) {
-  const bool gathers = func == Func::AllGather;
-  return work.send != work.recv && simt::streamingPays(work.count * sizeof(T) * (gathers ? nRanks : 1));
-}
-
-template <Func kFunc, class T, class Prims>
-TUTTI_DEVICE void runRing(Prims& prims, const Ring& ring, const RingWork& ringWork, const CollWork& work) {
+template <class M, class T, class Prims>
+TUTTI_DEVICE void runRingFunc(Prims& prims, const Ring& ring, const RingWork& ringWork, const CollWork& work) {
   const T* in = static_cast<const T*>(work.send);
   T* out = static_cast<T*>(work.recv);
-  if constexpr (kFunc == Func::AllReduce) ringAllReduce(prims, ring, ringWork, in, out);
-  if constexpr (kFunc == Func::ReduceScatter) ringReduceScatter(prims, ring, ringWork, in, out);
-  if constexpr (kFunc == Func::AllGather) ringAllGather(prims, ring, ringWork, in, out);
-  if constexpr (kFunc == Func::Broadcast) ringBroadcast(prims, ring, ringWork, in, out);
-  if constexpr (kFunc == Func::Reduce) ringReduce(prims, ring, ringWork, in, out);
+  if constexpr (M::func == Func::AllReduce) ringAllReduce(prims, ring, ringWork, in, out);
+  if constexpr (M::func == Func::ReduceScatter) ringReduceScatter(prims, ring, ringWork, in, out);
+  if constexpr (M::func == Func::AllGather) ringAllGather(prims, ring, ringWork, in, out);
+  if constexpr (M::func == Func::Broadcast) ringBroadcast(prims, ring, ringWork, in, out);
+  if constexpr (M::func == Func::Reduce) ringReduce(prims, ring, ringWork, in, out);
 }
 
-/// One work of one channel.
-template <Func kFunc, class T, class Op>
-TUTTI_DEVICE void runCollective(const Crew& crew, const CommView& comm, const CollWork& work, unsigned channel) {
-  const ChannelView& view = comm.channels[channel];
-  const bool alone = comm.nRanks == 1;
-  PrimsSimple<T, Op> prims(crew, alone ? nullptr : &view.recvFrom(ConnKind::Graph, view.ringPrev),
-                           alone ? nullptr : &view.sendTo(ConnKind::Graph, view.ringNext), Op(work),
-                           streamsOutput<T>(kFunc, work, comm.nRanks));
-  const RingWork ringWork{
-      channelPart(work.count, sizeof(T), work.channelHi - work.channelLo + 1u, channel - work.channelLo), work.count,
-      work.chunkBytes / sizeof(T), work.root};
-  runRing<kFunc, T>(prims, Ring{view.ringRanks, comm.nRanks}, ringWork, work);
+/// Ring algorithms: the whole block is one crew.
+template <class M, class T, class Op>
+TUTTI_DEVICE void runRing(const KernelBlock& block, const CollWork& work) {
+  const ChannelView& view = block.view();
+  const int nRanks = block.comm->nRanks;
+  const bool alone = nRanks == 1;
+  PrimsOf<M::protocol, T, Op> prims(block.whole(), alone ? nullptr : &view.recvFrom(ConnKind::Graph, view.ringPrev),
+                                    alone ? nullptr : &view.sendTo(ConnKind::Graph, view.ringNext), Op(work),
+                                    streamsOutput<T>(M::func, work, nRanks));
+  const RingWork ringWork{partOf<T>(work, block.channel), work.count, work.chunkBytes / sizeof(T), work.root};
+  runRingFunc<M, T>(prims, Ring{view.ringRanks, nRanks}, ringWork, work);
   prims.finish();
 }
 
-/// Body of a collective kernel: the whole block is one crew.
-template <Func kFunc, class T, template <class> class Op>
+/// One work of one channel.
+template <class M, class T, class Op>
+TUTTI_DEVICE void runWork(const KernelBlock& block, const CollWork& work) {
+  if constexpr (M::algorithm == Algorithm::Ring) {
+    runRing<M, T, Op>(block, work);
+  } else {
+    static_assert(M::algorithm == Algorithm::Ring, "gen_kernels.py asks for an algorithm that has no body here");
+  }
+}
+
+/// Body of a collective kernel.
+template <class M, class T, template <class> class Op>
 TUTTI_DEVICE void collectiveKernel(simt::Thread t, KernelShared& shared, const KernelArgs& args) {
   clearShared(t, shared);
-  const unsigned channel = args.firstChannel + t.block();
-  const Crew crew{t, {t.index(), t.threads()}, 1, &shared.crew[0], args.comm->abortWord};
+  const KernelBlock block{t, &shared, args.comm, args.firstChannel + t.block()};
   for (unsigned i = 0; i < args.nWorks; ++i) {
     const CollWork& work = args.coll[i];
-    if (channel < work.channelLo || channel > work.channelHi) continue;
-    runCollective<kFunc, T, Op<T>>(crew, *args.comm, work, channel);
+    if (block.channel < work.channelLo || block.channel > work.channelHi) continue;
+    runWork<M, T, Op<T>>(block, work);
   }
   simt::finishStreaming();
 }
 
-/// Body of the send/recv kernel. Blocks of 64 threads or more are split into halves of whole warps; in smaller ones
-/// thread 0 sends and thread 1 receives.
+/// Body of the send/recv kernel: one half of the block sends, the other receives.
 TUTTI_DEVICE void sendRecvKernel(simt::Thread t, KernelShared& shared, const KernelArgs& args) {
   clearShared(t, shared);
-  const unsigned channel = args.firstChannel + t.block();
-  const unsigned half = t.threads() < 2 * simt::kWarpSize ? 1 : t.threads() / 2 / simt::kWarpSize * simt::kWarpSize;
-  const bool sends = t.index() < half;
-  const simt::Group group{sends ? t.index() : t.index() - half, half};
-  if (group.rank < half) {
-    if (sends) {
-      sendMessages(Crew{t, group, 1, &shared.crew[0], args.comm->abortWord}, args, channel);
-    } else {
-      recvMessages(Crew{t, group, 2, &shared.crew[1], args.comm->abortWord}, args, channel);
-    }
-  }
+  const KernelBlock block{t, &shared, args.comm, args.firstChannel + t.block()};
+  if (block.halfIndex() == 0) sendMessages(block.half(), args, block.channel);
+  if (block.halfIndex() == 1) recvMessages(block.half(), args, block.channel);
   t.syncBlock();
   simt::finishStreaming();
 }

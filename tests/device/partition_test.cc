@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "device/kernel_name.h"
+#include "device/simt_host_abi.h"
 
 namespace tutti::device {
 namespace {
@@ -45,8 +49,33 @@ TEST(KernelName, SharesKernelsWhereBytesAreTheSame) {
   EXPECT_EQ(name(Func::SendRecv, DevOp::Sum, ncclFloat16), "tutti_SendRecv_Copy_i8");
   EXPECT_EQ(kernelFamily(Func::Reduce, Algorithm::Ring, Protocol::Simple, DevOp::Min, ncclUint8),
             "Reduce_Ring_Simple_u8");
-  EXPECT_FALSE(kernelExists(Func::AllReduce, Algorithm::Tree, Protocol::Simple, DevOp::Sum, ncclFloat32));
+  EXPECT_FALSE(kernelExists(Func::Broadcast, Algorithm::Tree, Protocol::Simple, DevOp::Sum, ncclFloat32));
   EXPECT_FALSE(kernelExists(Func::AllReduce, Algorithm::Ring, Protocol::Simple, DevOp::SumPostDiv, ncclFloat32));
+}
+
+TEST(KernelName, WhatIsSaidToExistIsBuiltAndNothingElse) {
+  std::set<std::string> wanted;
+  for (int f = 0; f <= static_cast<int>(Func::SendRecv); ++f) {
+    for (int a = 0; a < kAlgorithms; ++a) {
+      for (int p = 0; p < kProtocols; ++p) {
+        for (int op = 0; op <= static_cast<int>(DevOp::SumPostDiv); ++op) {
+          for (int type = 0; type < ncclNumTypes; ++type) {
+            const auto func = static_cast<Func>(f);
+            const auto algorithm = static_cast<Algorithm>(a);
+            const auto protocol = static_cast<Protocol>(p);
+            const auto devOp = static_cast<DevOp>(op);
+            const auto dataType = static_cast<ncclDataType_t>(type);
+            if (!kernelExists(func, algorithm, protocol, devOp, dataType)) continue;
+            wanted.insert(kernelName(func, algorithm, protocol, devOp, dataType));
+          }
+        }
+      }
+    }
+  }
+  std::set<std::string> built;
+  const simt::HostKernelTable* table = tuttiHostKernels();
+  for (std::uint32_t i = 0; i < table->count; ++i) built.insert(table->kernels[i].name);
+  EXPECT_EQ(built, wanted);
 }
 
 }  // namespace
