@@ -87,6 +87,27 @@ TEST(Plan, CopiesCountBytes) {
   EXPECT_EQ(plan.launches[0].colls.at(0).count, 800u);
 }
 
+TEST(Plan, CountsBeyond2To31ReachKernelsWhole) {
+  constexpr std::size_t kCount = (std::size_t{1} << 31) + 3;
+  Op sum = allReduce(kCount, ncclFloat64);
+  EXPECT_EQ(planned(contextOf(0, 8), {sum}).launches.at(0).colls.at(0).count, kCount);
+  sum.func = ApiFunc::ReduceScatter;
+  EXPECT_EQ(planned(contextOf(0, 8), {sum}).launches.at(0).colls.at(0).count, kCount);
+  sum.func = ApiFunc::AllGather;
+  EXPECT_EQ(planned(contextOf(0, 8), {sum}).launches.at(0).colls.at(0).count, kCount * 8);
+  Op exchange = allReduce(kCount, ncclFloat64);
+  exchange.func = ApiFunc::AlltoAll;
+  const Plan plan = planned(contextOf(1, 4), {exchange});
+  std::uint64_t sent = 0;
+  for (const device::P2pWork& work : plan.launches.at(0).messages) {
+    if (work.sendPeer < 0) continue;
+    EXPECT_EQ(work.sendBytes, kCount * 8);
+    EXPECT_EQ(static_cast<const char*>(work.send) - fakeBuffer(1), static_cast<std::int64_t>(kCount * 8) * work.sendPeer);
+    ++sent;
+  }
+  EXPECT_EQ(sent, 4u);
+}
+
 TEST(Plan, SignedAndUnsignedSumsShareAKernel) {
   EXPECT_EQ(planned(contextOf(0, 2), {allReduce(10, ncclUint64), allReduce(10, ncclInt64)}).launches.size(), 1u);
 }
