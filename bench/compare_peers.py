@@ -36,6 +36,7 @@ PROGRAMS = {"AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter
             "AlltoAll": "alltoall"}
 WORLDS = {"two_processes": (2, {"tutti -p 2": ["-p", "2"]}),
           "four_devices": (4, {"tutti -g 4": ["-g", "4"], "tutti -t 4": ["-t", "4"]})}
+REALTIME = ["chrt", "-f", "1"]
 LIBRARIES = ("openmpi", "mpich", "gloo")  # what must be beaten; variants of one ("gloo ring") count by their fastest
 
 
@@ -78,8 +79,9 @@ def run(command, extra, seconds):
     return result.stdout
 
 
-def run_tutti(build, collective, ways, ranks, sizes, budget):
+def run_tutti(options, build, collective, ways, ranks, sizes):
     times = {}
+    budget = options.budget
     for size in sizes:
         guess = 20e-6 + size * ranks / 4e9
         calls = max(1, min(100, int(2e-3 / guess)))
@@ -87,14 +89,14 @@ def run_tutti(build, collective, ways, ranks, sizes, budget):
         command = [str(build / "softgpu-run"), "-n", str(ranks), str(build / f"bench/{PROGRAMS[collective]}_perf"), *ways, "-b", str(size),
                    "-e", str(size), "-n", str(calls), "-w", str(max(3, min(calls, 50))), "--repeat", str(repeats), "-z", "-a", "3", "-c", "0",
                    "--json", "-"]
-        out = run(command, {"LD_LIBRARY_PATH": str(build / "src")}, 300)
+        out = run(REALTIME * options.realtime + command, {"LD_LIBRARY_PATH": str(build / "src")}, 300)
         row = json.loads(out)["results"][0]
         times[row["bytes"]] = row["in_place" if collective == "Broadcast" else "out_of_place"]["time_us"]
     return times
 
 
-def run_peer(command, extra, collective, sizes, budget, job):
-    command = command + ["--op", collective.lower(), "--sizes", ",".join(map(str, sizes)), "--budget", str(budget)]
+def run_peer(options, command, extra, collective, sizes, job, realtime):
+    command = REALTIME * realtime + command + ["--op", collective.lower(), "--sizes", ",".join(map(str, sizes)), "--budget", str(options.budget)]
     rows = [json.loads(line) for line in run(command, dict(extra, PEERBENCH_JOB=job), 600).splitlines() if line.startswith("{")]
     wrong = [row for row in rows if row.get("errors")]
     if wrong:
@@ -138,9 +140,11 @@ def measure(options, raw):
                     wait_until_quiet(options.wait_quiet)
                     began, busy, own = time.time(), busy_seconds(), child_seconds()
                     if name in ours:
-                        times = run_tutti(build, collective, ours[name], ranks, wanted, options.budget)
+                        times = run_tutti(options, build, collective, ours[name], ranks, wanted)
                     else:
-                        times = run_peer(*peers[name], collective, wanted, options.budget, f"compare-{os.getpid()}-{time.time_ns()}")
+                        job = f"compare-{os.getpid()}-{time.time_ns()}"
+                        alone = options.realtime and ranks <= os.cpu_count()
+                        times = run_peer(options, *peers[name], collective, wanted, job, alone)
                     others = (busy_seconds() - busy - (child_seconds() - own)) / (time.time() - began) / os.cpu_count()
                     raw.write(json.dumps({"world": world, "collective": collective, "name": name, "round": number, "times": times,
                                           "others": round(max(others, 0), 3), "load": round(os.getloadavg()[0], 2)}) + "\n")
@@ -212,6 +216,8 @@ def main():
     parser.add_argument("--only", help="comma separated parts of program names, such as tutti,gloo")
     parser.add_argument("--budget", type=float, default=0.2, help="seconds of timed calls for one size of one program")
     parser.add_argument("--wait-quiet", type=float, default=0, help="before each program wait at most so long for an idle machine")
+    parser.add_argument("--realtime", action="store_true",
+                        help="on a machine that others use: real-time priority for ours, and for peers with a core for each rank")
     parser.add_argument("--raw", type=pathlib.Path, help="append what every program said, one JSON object a line")
     parser.add_argument("--tables", type=pathlib.Path, help="a file that --raw wrote: print its tables, run nothing")
     parser.add_argument("-o", "--output", type=pathlib.Path)
