@@ -14,7 +14,7 @@ struct Slice {
   T* first;
   T* second;
   std::uint64_t count;
-  bool streamFirst;   ///< `first` is large and read by nobody soon
+  bool streamFirst;   ///< `first` should not enter this core's cache
   bool streamSecond;  ///< `second` likewise
 };
 
@@ -87,15 +87,21 @@ TUTTI_DEVICE void combineElements(simt::Group group, const Op& op, Slice<T> slic
   combinePacks<Narrow, S>(group, op, slice, slice.count);
 }
 
-/// The streaming form of a single destination: the result is made in the cache and leaves it at once.
+/// The streaming form: the result is made in a buffer that stays in the cache, and leaves that for its destinations.
 template <class S, class T, class Op>
 TUTTI_DEVICE void combineThenStream(simt::Group group, const Op& op, const Slice<T>& slice) {
   simt::forEachRun(group, slice.count, simt::kRunBytes / sizeof(T),
                    [&](simt::Group alone, std::size_t begin, std::size_t count) {
                      T made[simt::kRunBytes / sizeof(T)];
-                     Slice<T> piece{slice.own + begin, slice.received + begin, made, nullptr, count, false, false};
-                     combineElements<S>(alone, op, piece);
-                     simt::copyBytes(alone, slice.first + begin, made, count * sizeof(T), true);
+                     Slice<T> piece{nullptr, nullptr, made, nullptr, count, false, false};
+                     if constexpr (S::own) piece.own = slice.own + begin;
+                     if constexpr (S::received) piece.received = slice.received + begin;
+                     combineElements<Shape<S::own, S::received, false, S::final>>(alone, op, piece);
+                     const std::size_t bytes = count * sizeof(T);
+                     simt::copyBytes(alone, slice.first + begin, made, bytes, slice.streamFirst);
+                     if constexpr (S::second) {
+                       simt::copyBytes(alone, slice.second + begin, made, bytes, slice.streamSecond);
+                     }
                    });
 }
 
@@ -160,10 +166,10 @@ TUTTI_DEVICE void moveSliceBy(simt::Group group, const Op& op, const Slice<T>& s
     combineElements<S>(group, op, slice);
   } else if constexpr (!kComputes) {
     copySlice<S>(group, slice);
+  } else if (slice.streamFirst) {
+    combineThenStream<S>(group, op, slice);
   } else if constexpr (S::second) {
     combineThenCopy<S>(group, op, slice);
-  } else if (S::own && S::received && slice.streamFirst) {
-    combineThenStream<S>(group, op, slice);
   } else {
     combineElements<S>(group, op, slice);
   }

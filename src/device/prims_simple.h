@@ -130,6 +130,7 @@ class PrimsSimple {
 
   template <class V>
   TUTTI_DEVICE void release(bool alive) {
+    if (V::send) simt::finishStreaming();
     sync();
     if (V::recv && waitsForRecv() && alive) recv_.post(crew_.thread);
     if (V::send && waitsForSend() && alive) send_.post(crew_.thread);
@@ -144,7 +145,7 @@ class PrimsSimple {
     if constexpr (V::send) {
       slice.first = reinterpret_cast<T*>(send_.slot());
       slice.second = out;
-      slice.streamFirst = false;
+      slice.streamFirst = simt::streamingToPeerPays(n * sizeof(T));
       slice.streamSecond = streaming_;
     }
     moveSlice<Shape<V::own, V::recv, V::send && V::out, V::final>>(crew_.group, op_, slice);

@@ -50,6 +50,7 @@ inline constexpr std::size_t kRunBytes = 4096;
 inline constexpr bool kDelayPossible = false;
 __host__ __device__ constexpr bool storesAreDelayed() { return false; }
 __host__ __device__ constexpr bool streamingPays(std::uint64_t) { return false; }
+__host__ __device__ constexpr bool streamingToPeerPays(std::uint64_t) { return false; }
 TUTTI_DEVICE void finishStreaming() {}
 
 namespace raw {
