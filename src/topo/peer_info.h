@@ -19,7 +19,6 @@ struct PeerInfo {
   std::array<std::uint8_t, 16> deviceUuid{};
   std::int64_t busId = 0;               ///< PCI bus id as 0xDDDDBBDDF packed digits
   std::array<char, 64> hostName{};      ///< zero terminated, for messages
-  std::uint64_t configHash = 0;         ///< of settings that must agree on all ranks (buffer sizes, channel limits)
   std::uint32_t softGpu = 0;            ///< 1 on the software GPU
   std::uint32_t reserved = 0;
 };
