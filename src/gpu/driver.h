@@ -33,7 +33,7 @@ struct HostKernelTable;
 
 /// Calls that may be missing (null in the table): the caller checks, and has another way or a clear error.
 #define TUTTI_DRIVER_OPTIONAL_CALLS(X)                                                                              \
-  X(cuStreamGetId) X(cuEventRecordWithFlags) X(cuFuncSetAttribute)                                                  \
+  X(cuStreamGetId) X(cuEventRecordWithFlags) X(cuFuncSetAttribute) X(cuDeviceGetP2PAttribute)                       \
   X(cuMemGetAllocationGranularity) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess)       \
   X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemRetainAllocationHandle)                                         \
   X(cuGraphRetainUserObject) X(cuUserObjectCreate) X(cuUserObjectRelease)

@@ -45,6 +45,13 @@ class Endpoint {
   virtual std::string_view description() const = 0;
 };
 
+/// What a link between two ranks is good for, as one of them sees it.
+enum class LinkQuality : std::uint8_t {
+  None,         ///< this transport does not join them
+  Plain,        ///< memory of the other rank can be written
+  WholeLines,   ///< and 128-byte stores of a warp arrive whole: what the LL128 protocol needs
+};
+
 /// Stateless but for what its constructor was given; one object per communicator and device.
 class Transport {
  public:
@@ -56,6 +63,11 @@ class Transport {
   virtual std::string whyNot(const PeerInfo& self, const PeerInfo& peer) const {
     (void)self, (void)peer;
     return {};
+  }
+  /// What this rank's driver says of the link; the peer's may say something else, so decisions take what both have.
+  virtual Result<LinkQuality> judge(const PeerInfo& self, const PeerInfo& peer) const {
+    ASSIGN(const bool reaches, reachable(self, peer));
+    return reaches ? LinkQuality::Plain : LinkQuality::None;
   }
   virtual Result<std::unique_ptr<Endpoint>> openSend(const LinkSpec& link) = 0;
   virtual Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) = 0;

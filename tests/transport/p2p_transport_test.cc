@@ -184,7 +184,9 @@ TEST_F(P2pConnect, ProbeThatDoesNotArriveIsFalseAndSaysWhatWasMissing) {
   const auto endpoint = sender();
   ASSERT_TRUE(endpoint.value()->connect(receiverHandle()).ok());
   expectLog(
-      "P2P self-test of channel 3, rank 0 (host node7, device 0) with rank 1 (host node7, device 1): the counter");
+      "P2P self-test of channel 3, rank 0 (host node7, device 0) with rank 1 (host node7, device 1): the LL128 counter");
+  expectLog(
+      "P2P self-test of channel 3, rank 0 (host node7, device 0) with rank 1 (host node7, device 1): the Simple counter");
   const auto arrived = endpoint.value()->probeCheck();
   ASSERT_TRUE(arrived.ok());
   EXPECT_FALSE(arrived.value());

@@ -77,6 +77,11 @@ namespace {
 
 std::span<const std::byte> bytesOf(const std::uint64_t& value) { return std::as_bytes(std::span(&value, 1)); }
 
+/// What is written for one protocol; another one than for its neighbours.
+std::uint64_t valueFor(std::uint64_t pattern, std::size_t p) { return pattern + 2 * (p + 1); }
+
+std::size_t counterOffset(std::size_t p) { return kCounterOffset + p * device::kCounterStride * sizeof(std::uint64_t); }
+
 /// Where the probe touches the slots of one protocol: their first and their last eight bytes.
 std::array<std::size_t, 2> probePoints(const ReceiverLayout& layout, const SlotBytes& slotBytes, std::size_t p) {
   const std::size_t bytes = std::size_t{slotBytes[p]} * device::kSteps;
@@ -85,56 +90,60 @@ std::array<std::size_t, 2> probePoints(const ReceiverLayout& layout, const SlotB
 
 }  // namespace
 
-Status P2pEndpoint::writeSlots(std::uint64_t value) const {
-  for (std::size_t p = 0; p < link_.slotBytes.size(); ++p) {
-    if (link_.slotBytes[p] == 0) continue;
-    const std::uint64_t own = value + 2 * (p + 1);
-    for (const std::size_t point : probePoints(layout_, link_.slotBytes, p)) {
-      TRY(copyToDevice(own_.device(), peer_.address() + point, bytesOf(own)));
-    }
+Status P2pEndpoint::writeSlots(std::uint64_t value, std::size_t p) const {
+  for (const std::size_t point : probePoints(layout_, link_.slotBytes, p)) {
+    TRY(copyToDevice(own_.device(), peer_.address() + point, bytesOf(value)));
   }
   return {};
 }
 
 Status P2pEndpoint::probeWrite() {
   TRY(requireConnected("probe"));
-  const std::uint64_t value = pattern(link_.self.rank, link_.peer.rank);
-  if (side_ == Side::Sender) TRY(writeSlots(value));
-  return copyToDevice(own_.device(), peer_.address() + kCounterOffset, bytesOf(value));
+  for (std::size_t p = 0; p < link_.slotBytes.size(); ++p) {
+    if (link_.slotBytes[p] == 0) continue;
+    const std::uint64_t value = valueFor(pattern(link_.self.rank, link_.peer.rank), p);
+    if (side_ == Side::Sender) TRY(writeSlots(value, p));
+    TRY(copyToDevice(own_.device(), peer_.address() + counterOffset(p), bytesOf(value)));
+  }
+  return {};
 }
 
-Result<bool> P2pEndpoint::checkAndClear(CUdeviceptr address, std::uint64_t expected, const char* what) const {
+Result<bool> P2pEndpoint::checkAndClear(CUdeviceptr address, std::uint64_t expected, std::size_t p,
+                                        const char* what) const {
+  constexpr std::array<const char*, device::kProtocols> kNames{"LL", "LL128", "Simple"};
   std::uint64_t found = 0;
   TRY(copyToHost(own_.device(), std::as_writable_bytes(std::span(&found, 1)), address));
   TRY(zeroDevice(own_.device(), address, sizeof(found)));
   if (found == expected) return true;
-  warn("P2P self-test of channel {}, {}: the {} holds {:#x} instead of the peer's {:#x}. Likely causes: an IOMMU or "
+  warn("P2P self-test of channel {}, {}: the {} {} holds {:#x} instead of the peer's {:#x}. Likely causes: an IOMMU or "
        "PCI access control (ACS) between the devices drops writes, or a handle was mixed up and it wrote elsewhere",
-       link_.channel, pairText(link_.self, link_.peer), what, found, expected);
+       link_.channel, pairText(link_.self, link_.peer), kNames[p], what, found, expected);
   return false;
 }
 
-Result<bool> P2pEndpoint::checkSlots(std::uint64_t value) const {
+Result<bool> P2pEndpoint::checkSlots(std::uint64_t value, std::size_t p) const {
   bool good = true;
-  for (std::size_t p = 0; p < link_.slotBytes.size(); ++p) {
-    if (link_.slotBytes[p] == 0) continue;
-    for (const std::size_t point : probePoints(layout_, link_.slotBytes, p)) {
-      ASSIGN(const bool arrived, checkAndClear(own_.address() + point, value + 2 * (p + 1), "slot"));
-      good = good && arrived;
-    }
+  for (const std::size_t point : probePoints(layout_, link_.slotBytes, p)) {
+    ASSIGN(const bool arrived, checkAndClear(own_.address() + point, value, p, "slot"));
+    good = good && arrived;
   }
   return good;
 }
 
 Result<bool> P2pEndpoint::probeCheck() {
   TRY(requireConnected("probe"));
-  const std::uint64_t value = pattern(link_.peer.rank, link_.self.rank);
   bool good = true;
-  if (side_ == Side::Receiver) {
-    ASSIGN(good, checkSlots(value));
+  for (std::size_t p = 0; p < link_.slotBytes.size(); ++p) {
+    if (link_.slotBytes[p] == 0) continue;
+    const std::uint64_t value = valueFor(pattern(link_.peer.rank, link_.self.rank), p);
+    if (side_ == Side::Receiver) {
+      ASSIGN(const bool slots, checkSlots(value, p));
+      good = good && slots;
+    }
+    ASSIGN(const bool counter, checkAndClear(own_.address() + counterOffset(p), value, p, "counter"));
+    good = good && counter;
   }
-  ASSIGN(const bool counter, checkAndClear(own_.address() + kCounterOffset, value, "counter"));
-  return good && counter;
+  return good;
 }
 
 device::ConnView P2pEndpoint::view() const {

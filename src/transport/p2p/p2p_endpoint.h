@@ -28,10 +28,10 @@ class P2pEndpoint final : public Endpoint {
       : link_(link), side_(side), own_(std::move(own)), layout_(receiverLayout(link.slotBytes)) {}
   Status checkHandle(const WireHandle& peer) const;
   Status requireConnected(const char* what) const;
-  Status writeSlots(std::uint64_t pattern) const;
-  Result<bool> checkSlots(std::uint64_t pattern) const;
-  /// Warns with what was found if it is not what was expected.
-  Result<bool> checkAndClear(CUdeviceptr address, std::uint64_t expected, const char* what) const;
+  Status writeSlots(std::uint64_t value, std::size_t protocol) const;
+  Result<bool> checkSlots(std::uint64_t value, std::size_t protocol) const;
+  /// Warns with what was found if it is not what was expected. `what`: "slot" or "counter".
+  Result<bool> checkAndClear(CUdeviceptr address, std::uint64_t expected, std::size_t protocol, const char* what) const;
   std::uint64_t pattern(int writer, int reader) const;
 
   LinkSpec link_;

@@ -36,6 +36,23 @@ Result<std::string> deviceObstacle(const Driver& driver, const PeerInfo& self, c
   return fmt::format("CUDA devices {} and {} cannot access each other's memory (nvidia-smi topo -p2p w)", mine, theirs);
 }
 
+/// Atomic operations of one device on another's memory work over NVLink and not over PCI. No for devices that this
+/// process does not see.
+bool joinedByNvlink(const Driver& driver, const PeerInfo& self, const PeerInfo& peer) {
+  if (driver.cuDeviceGetP2PAttribute == nullptr) return false;
+  const auto mine = findDevice(driver, self.deviceUuid);
+  const auto theirs = findDevice(driver, peer.deviceUuid);
+  if (!mine.ok() || !theirs.ok() || mine.value() < 0 || theirs.value() < 0) return false;
+  CUdevice a = 0;
+  CUdevice b = 0;
+  int atomics = 0;
+  const bool asked = driver.cuDeviceGet(&a, mine.value()) == CUDA_SUCCESS &&
+                     driver.cuDeviceGet(&b, theirs.value()) == CUDA_SUCCESS &&
+                     driver.cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, a, b) ==
+                         CUDA_SUCCESS;
+  return asked && atomics != 0;
+}
+
 /// All that both ranks know alike. Another process may see other devices (CUDA_VISIBLE_DEVICES) and hear another answer
 /// from its driver, so the driver is asked here only within one process, and by open() otherwise: a rank that then
 /// fails to open tells its peer, and both go on to the next transport together.
@@ -65,6 +82,16 @@ Result<bool> P2pTransport::reachable(const PeerInfo& self, const PeerInfo& peer)
 std::string P2pTransport::whyNot(const PeerInfo& self, const PeerInfo& peer) const {
   auto obstacle = commonObstacle(device_->driver(), options_, self, peer);
   return obstacle.ok() ? obstacle.value() : "the driver could not say";
+}
+
+Result<LinkQuality> P2pTransport::judge(const PeerInfo& self, const PeerInfo& peer) const {
+  std::string obstacle = plainObstacle(options_, self, peer);
+  if (obstacle.empty()) {
+    ASSIGN(obstacle, deviceObstacle(device_->driver(), self, peer));
+  }
+  if (!obstacle.empty()) return LinkQuality::None;
+  const bool whole = p2p::sameDevice(self, peer) || self.softGpu != 0 || joinedByNvlink(device_->driver(), self, peer);
+  return whole ? LinkQuality::WholeLines : LinkQuality::Plain;
 }
 
 Result<std::unique_ptr<Endpoint>> P2pTransport::openSend(const LinkSpec& link) {

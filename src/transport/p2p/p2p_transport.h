@@ -23,6 +23,7 @@ class P2pTransport final : public Transport {
   std::string_view name() const override { return "P2P"; }
   Result<bool> reachable(const PeerInfo& self, const PeerInfo& peer) const override;
   std::string whyNot(const PeerInfo& self, const PeerInfo& peer) const override;
+  Result<LinkQuality> judge(const PeerInfo& self, const PeerInfo& peer) const override;
   Result<std::unique_ptr<Endpoint>> openSend(const LinkSpec& link) override;
   Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) override;
 
