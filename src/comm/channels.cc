@@ -32,6 +32,14 @@ struct TableLayout {
   std::size_t bytes() const { return rings() + nRanks * sizeof(std::int32_t); }
 };
 
+device::TreeView treeView(const RankPlace& place) {
+  static_assert(std::tuple_size_v<decltype(place.down)> == device::kMaxTreeChildren);
+  device::TreeView view{};
+  view.up = place.up;
+  std::copy(place.down.begin(), place.down.end(), view.down);
+  return view;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ChannelSet>> ChannelSet::create(const Device& device, const ChannelPlan& plan) {
@@ -43,9 +51,12 @@ Result<std::unique_ptr<ChannelSet>> ChannelSet::create(const Device& device, con
 
 const device::CommView* ChannelSet::view() const { return reinterpret_cast<const device::CommView*>(table_.data()); }
 
-int ChannelSet::neighbour(int distance) const {
-  const auto self = std::find(plan_.ring.begin(), plan_.ring.end(), plan_.rank) - plan_.ring.begin();
-  return plan_.ring[static_cast<std::size_t>(self + distance) % plan_.ring.size()];
+Neighbours ChannelSet::neighboursIn(const ChannelPlan& plan) {
+  const auto self = std::find(plan.ring.begin(), plan.ring.end(), plan.rank) - plan.ring.begin();
+  const auto after = [&](int distance) {
+    return plan.ring[static_cast<std::size_t>(self + distance) % plan.ring.size()];
+  };
+  return {plan.rank, after(plan.nRanks - 1), after(1), plan.trees.neighbours(), patNeighbours(plan.rank, plan.nRanks)};
 }
 
 Status ChannelSet::uploadSkeleton() const {
@@ -71,9 +82,9 @@ Status ChannelSet::uploadSkeleton() const {
         .send = {views(Direction::Send, device::ConnKind::Graph, c), views(Direction::Send, device::ConnKind::Mesh, c)},
         .recv = {views(Direction::Recv, device::ConnKind::Graph, c), views(Direction::Recv, device::ConnKind::Mesh, c)},
         .ringRanks = reinterpret_cast<const std::int32_t*>(base + layout.rings()),
-        .ringPrev = ringPrev(),
-        .ringNext = ringNext(),
-        .tree = {-1, {-1, -1, -1}},
+        .ringPrev = neighbours_.ringPrev,
+        .ringNext = neighbours_.ringNext,
+        .tree = treeView(plan_.trees.ofChannel(static_cast<int>(c), plan_.nChannels)),
     };
     std::memcpy(image.data() + layout.channels() + c * sizeof(channel), &channel, sizeof(channel));
   }
@@ -128,13 +139,26 @@ Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline) const {
   }
 }
 
-Status connectRing(const ConnectContext& context, ChannelSet& channels) {
-  if (context.control.size() == 1) return {};
-  const LinkRequest wishes[] = {{channels.ringNext(), Direction::Send, device::ConnKind::Graph, channels.channels()},
-                                {channels.ringPrev(), Direction::Recv, device::ConnKind::Graph, channels.channels()}};
-  ASSIGN(auto links, connectLinks(context, wishes));
+std::vector<LinkRequest> ChannelSet::missing(std::span<const LinkRequest> wanted) const {
+  std::vector<LinkRequest> missing;
+  std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(missing), [this](const LinkRequest& link) {
+    return !connected(link.peer, link.kind, link.direction);
+  });
+  return missing;
+}
+
+Status openMissing(const ConnectContext& context, ChannelSet& channels, std::span<const LinkRequest> wanted) {
+  const std::vector<LinkRequest> missing = channels.missing(wanted);
+  if (missing.empty()) return {};
+  ASSIGN(auto links, connectLinks(context, missing));
   for (OpenLink& link : links) TRY(channels.add(std::move(link)));
   return {};
+}
+
+Status connectRing(const ConnectContext& context, ChannelSet& channels) {
+  Plan plan;
+  plan.usesRing = true;
+  return openMissing(context, channels, linksOf(plan, channels.neighbours(), channels.channels()));
 }
 
 }  // namespace tutti

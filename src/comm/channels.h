@@ -10,8 +10,10 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "comm/connect.h"
+#include "comm/links.h"
 #include "device/work.h"
 #include "gpu/memory.h"
+#include "topo/trees.h"
 
 namespace tutti {
 
@@ -21,6 +23,7 @@ struct ChannelPlan {
   int nRanks = 1;
   int nChannels = 1;
   std::vector<int> ring;                      ///< ring order, the same on all channels
+  RankTrees trees;                            ///< this rank's places
   const std::uint32_t* abortWord = nullptr;   ///< as kernels address it
 };
 
@@ -33,12 +36,13 @@ class ChannelSet {
 
   const device::CommView* view() const;
   int channels() const { return plan_.nChannels; }
-  int ringNext() const { return neighbour(1); }
-  int ringPrev() const { return neighbour(plan_.nRanks - 1); }
+  const Neighbours& neighbours() const { return neighbours_; }
 
   bool connected(int peer, device::ConnKind kind, Direction direction) const {
     return !links_[slotOf(peer, kind, direction)].endpoints.empty();
   }
+  /// Those that are not connected yet.
+  std::vector<LinkRequest> missing(std::span<const LinkRequest> wanted) const;
   /// Takes the endpoints over and publishes them to kernels launched from now on.
   Status add(OpenLink link);
 
@@ -48,9 +52,9 @@ class ChannelSet {
 
  private:
   ChannelSet(const Device& device, ChannelPlan plan, DeviceBuffer table)
-      : device_(&device), plan_(std::move(plan)), links_(static_cast<std::size_t>(plan_.nRanks) * device::kConnKinds * 2),
-        table_(std::move(table)) {}
-  int neighbour(int distance) const;
+      : device_(&device), plan_(std::move(plan)), neighbours_(neighboursIn(plan_)),
+        links_(static_cast<std::size_t>(plan_.nRanks) * device::kConnKinds * 2), table_(std::move(table)) {}
+  static Neighbours neighboursIn(const ChannelPlan& plan);
   static std::size_t slotOf(int peer, device::ConnKind kind, Direction direction) {
     const std::size_t link = static_cast<std::size_t>(peer) * device::kConnKinds + static_cast<std::size_t>(kind);
     return link * 2 + (direction == Direction::Send ? 0 : 1);
@@ -60,9 +64,13 @@ class ChannelSet {
 
   const Device* device_;
   ChannelPlan plan_;
+  Neighbours neighbours_;
   std::vector<OpenLink> links_;   ///< by slotOf(); without endpoints: not connected
   DeviceBuffer table_;
 };
+
+/// Opens those of `wanted` that are not connected yet; waits for the peers of these to do the same.
+Status openMissing(const ConnectContext& context, ChannelSet& channels, std::span<const LinkRequest> wanted);
 
 /// Collective: opens the connections to both neighbours in the ring.
 Status connectRing(const ConnectContext& context, ChannelSet& channels);

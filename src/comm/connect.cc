@@ -1,6 +1,9 @@
 #include "comm/connect.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "base/log.h"
@@ -28,7 +31,8 @@ struct Attempt {
   std::size_t transport = 0;
   std::vector<std::unique_ptr<Endpoint>> endpoints;
   bool good = true;
-  Status error;   ///< ours, where it was ours
+  Status error;          ///< ours, where it was ours
+  std::string reasons;   ///< why earlier transports are out
 };
 
 class Connector {
@@ -42,6 +46,8 @@ class Connector {
   Status runRound(std::span<Attempt> attempts) const;
   void report(const Attempt& attempt) const;
   void explainRetry(const Attempt& attempt) const;
+  /// The same wish, to be tried with the next transport.
+  Attempt nextTry(Attempt failed) const;
 
  private:
   const PeerInfo& self() const { return context_.peers[static_cast<std::size_t>(context_.control.rank())]; }
@@ -55,6 +61,7 @@ class Connector {
   static Status connectAndWrite(Attempt& attempt, std::span<const ConnectHandle> handles);
   static Status check(Attempt& attempt);
   static void noteError(Attempt& attempt, Status status);
+  void noteReason(Attempt& attempt, std::string_view reason) const;
 
   const ConnectContext& context_;
 };
@@ -65,17 +72,29 @@ void Connector::noteError(Attempt& attempt, Status status) {
   attempt.error = status;
 }
 
+void Connector::noteReason(Attempt& attempt, std::string_view reason) const {
+  attempt.reasons += fmt::format("{}{}: {}", attempt.reasons.empty() ? "" : "; ", transportOf(attempt).name(), reason);
+}
+
+Attempt Connector::nextTry(Attempt failed) const {
+  noteReason(failed, "it was tried and does not work, see above");
+  return {failed.request, failed.transport + 1, {}, true, {}, std::move(failed.reasons)};
+}
+
 Status Connector::chooseTransport(Attempt& attempt) const {
   for (; attempt.transport < context_.transports.size(); ++attempt.transport) {
-    ASSIGN(const bool reaches, transportOf(attempt).reachable(self(), peer(attempt)));
+    const Transport& transport = transportOf(attempt);
+    ASSIGN(const bool reaches, transport.reachable(self(), peer(attempt)));
     if (reaches) return {};
+    noteReason(attempt, transport.whyNot(self(), peer(attempt)));
   }
   const bool sending = attempt.request.direction == Direction::Send;
   const PeerInfo& from = sending ? self() : peer(attempt);
   const PeerInfo& to = sending ? peer(attempt) : self();
-  return fail(ncclSystemError, "No transport found for rank {}[{:x}] -> rank {}[{:x}] (hosts {} and {}). Ranks on "
+  return fail(ncclSystemError, "No transport found for rank {}[{:x}] -> rank {}[{:x}] (hosts {} and {}): {}. Ranks on "
               "different hosts need a network transport, ranks on one host peer access between their devices",
-              from.rank, from.busId, to.rank, to.busId, from.hostName.data(), to.hostName.data());
+              from.rank, from.busId, to.rank, to.busId, from.hostName.data(), to.hostName.data(),
+              attempt.reasons.empty() ? "no transport is enabled" : attempt.reasons);
 }
 
 Status Connector::open(Attempt& attempt) const {
@@ -182,7 +201,7 @@ Result<std::vector<OpenLink>> connectLinks(const ConnectContext& context, std::s
   const Connector connector(context);
   std::vector<OpenLink> links;
   std::vector<Attempt> pending;
-  for (const LinkRequest& request : requests) pending.push_back(Attempt{request, 0, {}, true, {}});
+  for (const LinkRequest& request : requests) pending.push_back(Attempt{request, 0, {}, true, {}, {}});
 
   while (!pending.empty()) {
     for (Attempt& attempt : pending) TRY(connector.chooseTransport(attempt));
@@ -195,7 +214,7 @@ Result<std::vector<OpenLink>> connectLinks(const ConnectContext& context, std::s
         continue;
       }
       connector.explainRetry(attempt);
-      failed.push_back(Attempt{attempt.request, attempt.transport + 1, {}, true, {}});
+      failed.push_back(connector.nextTry(std::move(attempt)));
     }
     pending = std::move(failed);
   }

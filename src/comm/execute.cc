@@ -35,20 +35,8 @@ Result<PlannedComm> planComm(ncclComm& comm, std::span<const Op> ops) {
 }
 
 std::vector<LinkRequest> missingLinks(const PlannedComm& planned) {
-  constexpr auto kMesh = device::ConnKind::Mesh;
   const ChannelSet& channels = *planned.comm->parts.channels;
-  std::vector<LinkRequest> missing;
-  for (const int peer : planned.plan.sendPeers) {
-    if (!channels.connected(peer, kMesh, Direction::Send)) {
-      missing.push_back({peer, Direction::Send, kMesh, channels.channels()});
-    }
-  }
-  for (const int peer : planned.plan.recvPeers) {
-    if (!channels.connected(peer, kMesh, Direction::Recv)) {
-      missing.push_back({peer, Direction::Recv, kMesh, channels.channels()});
-    }
-  }
-  return missing;
+  return channels.missing(linksOf(planned.plan, channels.neighbours(), channels.channels()));
 }
 
 Status connectMissing(const PlannedComm& planned) {
@@ -56,8 +44,10 @@ Status connectMissing(const PlannedComm& planned) {
   const std::vector<LinkRequest> missing = missingLinks(planned);
   if (missing.empty()) return {};
   ASSIGN(const ContextGuard context, comm.parts.device->device->enter());
-  ASSIGN(auto links, connectLinks(connectContext(comm), missing));
-  for (OpenLink& link : links) TRY(comm.parts.channels->add(std::move(link)));
+  TRY(openMissing(connectContext(comm), *comm.parts.channels, missing));
+  // Told once: from then on nothing of theirs is missing.
+  if (planned.plan.usesTree) info(kInit, "Connected all trees");
+  if (planned.plan.usesPat) info(kInit, "Connected binomial trees");
   return {};
 }
 

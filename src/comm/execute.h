@@ -18,7 +18,7 @@ struct PlannedComm {
 /// Plans; errors are the caller's mistakes and leave the communicator as it was.
 Result<PlannedComm> planComm(ncclComm& comm, std::span<const Op> ops);
 
-/// Peers that the plan exchanges messages with and that are not connected yet.
+/// Connections that the plan uses and that are not open yet.
 std::vector<LinkRequest> missingLinks(const PlannedComm& planned);
 
 /// Opens them; waits for these peers to do the same.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "comm/agreement.h"
 #include "comm/stages.h"
 
 namespace tutti {
@@ -52,11 +53,7 @@ void logTimings(const ncclComm& comm, const StageClock& clock) {
        clock.of(Stage::Connections), clock.of(Stage::Rest));
 }
 
-void logLayout(const ncclComm& comm, const std::vector<int>& ring) {
-  const RankLayout& layout = *comm.parts.layout;
-  info(kInit, "comm {} rank {} nRanks {} nNodes {} localRanks {} localRank {} MNNVL 0", fmt::ptr(&comm), layout.rank(),
-       layout.nRanks(), layout.nNodes(), layout.localRanks(), layout.localRank());
-  if (layout.rank() != 0) return;
+void logChannels(const std::vector<int>& ring, unsigned nChannels) {
   constexpr std::size_t kLineLimit = 127;
   std::string order;
   for (const int rank : ring) {
@@ -65,9 +62,16 @@ void logLayout(const ncclComm& comm, const std::vector<int>& ring) {
     order += " ...";
     break;
   }
-  for (unsigned c = 0; c < comm.parts.planning.nChannels; ++c) {
-    info(kInit, "Channel {:02}/{:02} :{}", c, comm.parts.planning.nChannels, order);
-  }
+  for (unsigned c = 0; c < nChannels; ++c) info(kInit, "Channel {:02}/{:02} :{}", c, nChannels, order);
+}
+
+void logLayout(const ncclComm& comm, const std::vector<int>& ring, const RankTrees& trees) {
+  const RankLayout& layout = *comm.parts.layout;
+  const unsigned nChannels = comm.parts.planning.nChannels;
+  info(kInit, "comm {} rank {} nRanks {} nNodes {} localRanks {} localRank {} MNNVL 0", fmt::ptr(&comm), layout.rank(),
+       layout.nRanks(), layout.nNodes(), layout.localRanks(), layout.localRank());
+  if (layout.rank() == 0) logChannels(ring, nChannels);
+  info(kInit, "{}", treesLine(trees, layout.rank(), static_cast<int>(nChannels)));
 }
 
 /// Told on a thread of the bootstrap, once: the communicator cannot go on without its peer.
@@ -104,15 +108,22 @@ Status detectTopology(ncclComm& comm) {
   return {};
 }
 
-Status agree(ncclComm& comm) {
-  const device::Policy policy = policyFor(comm.parts.device->device->driver(), comm.runtime);
-  ASSIGN(const int channels, agreeOnChannels(*comm.parts.bootstrap, wishedChannels(policy, comm.config, comm.runtime)));
-  comm.parts.planning = PlanContext{
-      .rank = comm.identity.rank,
+/// The numbers that all ranks plan with.
+Status agreeOnPlanning(ncclComm& comm) {
+  CommParts& parts = comm.parts;
+  const int rank = comm.identity.rank;
+  const device::Policy policy = policyFor(parts.device->device->driver(), comm.runtime);
+  const auto slotBytes = slotBytesFor(policy, comm.runtime);
+  Proposal proposal = proposalFor(policy, slotBytes, comm.runtime);
+  proposal.channels = wishedChannels(policy, comm.config, comm.runtime);
+  ASSIGN(proposal.links, abilitiesOf(parts.transports, parts.peers, treesOf(*parts.layout, rank), rank));
+  ASSIGN(const Agreement agreement, agree(*parts.bootstrap, parts.peers, proposal));
+  parts.planning = PlanContext{
+      .rank = rank,
       .nRanks = comm.identity.nRanks,
-      .nChannels = static_cast<unsigned>(channels),
+      .nChannels = static_cast<unsigned>(agreement.nChannels),
       .policy = policy,
-      .slotBytes = slotBytesFor(policy, comm.runtime),
+      .slotBytes = slotBytes,
   };
   return {};
 }
@@ -121,9 +132,10 @@ Status buildChannels(ncclComm& comm) {
   CommParts& parts = comm.parts;
   const Device& device = *parts.device->device;
   std::vector<int> ring = parts.layout->ringOrder();
-  logLayout(comm, ring);
+  const RankTrees trees = treesOf(*parts.layout, comm.identity.rank);
+  logLayout(comm, ring, trees);
   const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, static_cast<int>(parts.planning.nChannels),
-                         std::move(ring), parts.abortWord->onDevice()};
+                         std::move(ring), trees, parts.abortWord->onDevice()};
   ASSIGN(parts.channels, ChannelSet::create(device, plan));
   ASSIGN(parts.launcher, Launcher::create(device));
   return {};
@@ -142,7 +154,7 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   clock.book(Stage::Allgathers);
   TRY(detectTopology(comm));
   clock.book(Stage::Topo);
-  TRY(agree(comm));
+  TRY(agreeOnPlanning(comm));
   clock.book(Stage::Graphs);
   TRY(buildChannels(comm));
   clock.book(Stage::Alloc);

@@ -50,7 +50,10 @@ struct Plan {
   std::vector<CUstream_st*> streams;        ///< the application's, without repetition, in order of appearance
   std::vector<int> sendPeers;               ///< ranks that get messages from us, ascending, without ourselves
   std::vector<int> recvPeers;               ///< ranks we get messages from, ascending, without ourselves
-  bool usesRing = false;                    ///< some launch is a collective: the ring must be connected
+  bool usesRing = false;                    ///< some launch goes round the ring: it must be connected
+  bool usesTree = false;                    ///< the same for the trees
+  bool usesPat = false;                     ///< the same for the neighbours in PAT
+  std::vector<int> meshPeers;               ///< ranks that direct algorithms exchange data with, both ways, ascending
 };
 
 /// Plans `ops` in call order: first the collectives, those in a row that share a kernel in one launch, then all

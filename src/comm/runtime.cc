@@ -20,6 +20,9 @@ void setIfGiven(int& field, const std::optional<std::int64_t>& value) {
   if (value) field = static_cast<int>(*value);
 }
 
+/// Zero and less: not set.
+std::uint32_t sizeIfSet(std::int64_t bytes) { return bytes > 0 ? static_cast<std::uint32_t>(bytes) : 0; }
+
 /// "EFFICIENCY|ZERO", or a number; nothing where it is neither.
 std::optional<std::int64_t> ctaPolicyFrom(const std::string& text) {
   constexpr std::pair<std::string_view, int> kWords[] = {{"DEFAULT", NCCL_CTA_POLICY_DEFAULT},
@@ -91,7 +94,11 @@ Runtime runtimeFrom(const Params& params) {
   runtime.hostId = params.sockets.hostId;
   runtime.hostKernelsPath = params.misc.kernelsPath;
   // Unset means "automatic": the software GPU does better with smaller buffers.
-  runtime.bufferBytes = static_cast<std::uint32_t>(params.tuning.buffSize.value_or(0));
+  runtime.buffers.simple = static_cast<std::uint32_t>(params.tuning.buffSize.value_or(0));
+  runtime.buffers.ll = sizeIfSet(params.tuning.llBuffSize);
+  runtime.buffers.ll128 = sizeIfSet(params.tuning.ll128BuffSize);
+  runtime.algo = params.tuning.algo;
+  runtime.proto = params.tuning.proto;
   if (params.tuning.nThreads > 0) runtime.nThreads = static_cast<int>(params.tuning.nThreads);
   runtime.launchShape = params.tuning.launchShape;
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);

@@ -11,6 +11,13 @@
 
 namespace tutti {
 
+/// Bytes of the buffers of one connection, as the user set them; 0: what suits the device.
+struct BufferSettings {
+  std::uint32_t simple = 0;
+  std::uint32_t ll = 0;
+  std::uint32_t ll128 = 0;
+};
+
 /// A value; constant for the life of a communicator.
 struct Runtime {
   BootstrapSettings bootstrap;
@@ -19,7 +26,9 @@ struct Runtime {
   P2pOptions p2p;
   std::string hostId;
   std::string hostKernelsPath;
-  std::uint32_t bufferBytes = 0;       ///< of one connection; 0: what suits the device
+  BufferSettings buffers;
+  std::string algo;                    ///< NCCL_ALGO
+  std::string proto;                   ///< NCCL_PROTO
   int nThreads = 0;                    ///< of a block; 0: what suits the device
   std::string launchShape;             ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
   int minChannels = 0;                 ///< 0: not set

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/hash.h"
 #include "base/host.h"
 #include <fmt/format.h>
 
@@ -22,35 +21,41 @@ std::string versionName(int code) {
   return fmt::format("{}.{}.{}", code / 10000, code % 10000 / 100, code % 100);
 }
 
-std::string nameOf(const PeerInfo& peer) {
-  return fmt::format("rank {} (host {}, pid {})", peer.rank, peer.hostName.data(), peer.pid);
-}
-
 /// Compares everybody with rank 0: every rank sees the same table, hence the same first difference.
 Status compare(const PeerInfo& first, const PeerInfo& other) {
   if (other.version != first.version) {
     return fail(ncclInvalidUsage, "Mismatched NCCL version detected : {} has {}, {} has {}. All ranks must load the same "
-                "library: check LD_LIBRARY_PATH and LD_PRELOAD on both hosts", nameOf(first), versionName(first.version),
-                nameOf(other), versionName(other.version));
+                "library: check LD_LIBRARY_PATH and LD_PRELOAD on both hosts", rankName(first), versionName(first.version),
+                rankName(other), versionName(other.version));
   }
   if (other.nRanks != first.nRanks) {
-    return fail(ncclInvalidUsage, "Mismatched number of ranks : {} was started with {}, {} with {}", nameOf(first),
-                first.nRanks, nameOf(other), other.nRanks);
+    return fail(ncclInvalidUsage, "Mismatched number of ranks : {} was started with {}, {} with {}", rankName(first),
+                first.nRanks, rankName(other), other.nRanks);
   }
   if (other.softGpu != first.softGpu) {
-    return fail(ncclInvalidUsage, "{} runs on {}, {} on {}: a communicator cannot span both", nameOf(first),
-                first.softGpu != 0 ? "the software GPU" : "a CUDA driver", nameOf(other),
+    return fail(ncclInvalidUsage, "{} runs on {}, {} on {}: a communicator cannot span both", rankName(first),
+                first.softGpu != 0 ? "the software GPU" : "a CUDA driver", rankName(other),
                 other.softGpu != 0 ? "the software GPU" : "a CUDA driver");
-  }
-  if (other.configHash != first.configHash) {
-    return fail(ncclInvalidUsage, "{} and {} disagree on settings that must be equal on all ranks: compare NCCL_BUFFSIZE, "
-                "NCCL_NTHREADS and TUTTI_LAUNCH_SHAPE",
-                nameOf(first), nameOf(other));
   }
   return {};
 }
 
+/// Bytes of one slot: an eighth of the buffer that was asked for, in whole grains; `usual` if nothing was asked for.
+std::uint32_t slotFrom(const char* setting, std::uint32_t buffer, std::uint32_t grain, std::uint32_t usual) {
+  if (buffer == 0) return usual;
+  const std::uint32_t slot = std::max(buffer / device::kSteps / grain * grain, grain);
+  if (slot * device::kSteps != buffer) {
+    info(kInit | kEnv, "{} {} is not a multiple of {} bytes ({} slots of whole grains): using {}", setting, buffer,
+         grain * device::kSteps, device::kSteps, slot * device::kSteps);
+  }
+  return slot;
+}
+
 }  // namespace
+
+std::string rankName(const PeerInfo& peer) {
+  return fmt::format("rank {} (host {}, pid {})", peer.rank, peer.hostName.data(), peer.pid);
+}
 
 device::Policy policyFor(const Driver& driver, const Runtime& runtime) {
   const bool likeGpu = runtime.launchShape == "GPU" || (runtime.launchShape != "SOFTGPU" && !driver.softGpu);
@@ -64,11 +69,16 @@ device::Policy policyFor(const Driver& driver, const Runtime& runtime) {
 }
 
 std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Policy& policy, const Runtime& runtime) {
-  constexpr auto kGrain = static_cast<std::uint32_t>(device::kGrainBytes);
-  std::uint32_t simple = policy.simpleSlotBytes;
-  if (runtime.bufferBytes != 0) simple = std::max(runtime.bufferBytes / device::kSteps / kGrain * kGrain, kGrain);
-  return {device::SlotBytes{policy.llSlotBytes, policy.ll128SlotBytes, simple},
-          device::SlotBytes{policy.meshLlSlotBytes, 0, std::min(simple, policy.meshSlotBytes)}};
+  // Half of an LL line and 15 of 16 words of an LL128 line are content, which has to come in grains.
+  constexpr auto kSimpleGrain = static_cast<std::uint32_t>(device::kGrainBytes);
+  constexpr std::uint32_t kLlGrain = 2 * kSimpleGrain;
+  constexpr std::uint32_t kLl128Grain = 16 * 128;
+  const BufferSettings& asked = runtime.buffers;
+  const std::uint32_t ll = slotFrom("NCCL_LL_BUFFSIZE", asked.ll, kLlGrain, policy.llSlotBytes);
+  const std::uint32_t ll128 = slotFrom("NCCL_LL128_BUFFSIZE", asked.ll128, kLl128Grain, policy.ll128SlotBytes);
+  const std::uint32_t simple = slotFrom("NCCL_BUFFSIZE", asked.simple, kSimpleGrain, policy.simpleSlotBytes);
+  return {device::SlotBytes{ll, ll128, simple},
+          device::SlotBytes{std::min(ll, policy.meshLlSlotBytes), 0, std::min(simple, policy.meshSlotBytes)}};
 }
 
 PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, int nRanks) {
@@ -85,11 +95,6 @@ PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, in
   self.busId = device.facts().busId;
   const std::string host = hostName();
   std::copy_n(host.begin(), std::min(host.size(), self.hostName.size() - 1), self.hostName.begin());
-  const device::Policy policy = policyFor(device.driver(), runtime);
-  const auto slots = slotBytesFor(policy, runtime);
-  const std::array<std::uint32_t, 8> shape{slots[0][0], slots[0][1], slots[0][2], slots[1][0], slots[1][1], slots[1][2],
-                                           policy.maxChannels, policy.collThreads};
-  self.configHash = hashBytes(std::as_bytes(std::span(shape)));
   self.softGpu = device.driver().softGpu ? 1 : 0;
   return self;
 }
@@ -115,13 +120,6 @@ int wishedChannels(const device::Policy& policy, const Config& config, const Run
   if (runtime.maxChannels > 0) highest = std::min(highest, runtime.maxChannels);
   const int suitable = std::min(static_cast<int>(policy.maxChannels), kDefaultChannels);
   return std::clamp(std::max(suitable, lowest), 1, std::max(highest, 1));
-}
-
-Result<int> agreeOnChannels(ControlChannel& control, int wish) {
-  std::vector<std::int32_t> wishes(static_cast<std::size_t>(control.size()));
-  wishes[static_cast<std::size_t>(control.rank())] = wish;
-  TRY(allGatherValues(control, std::span(wishes)));
-  return *std::min_element(wishes.begin(), wishes.end());
 }
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/control_channel.h"
@@ -15,20 +16,21 @@
 
 namespace tutti {
 
+/// "rank 3 (host gpu07, pid 4711)".
+std::string rankName(const PeerInfo& peer);
+
 /// This rank's own line in the table of ranks.
 PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, int nRanks);
 
 /// Collective: everybody's facts. Refuses, on all ranks alike and by name, ranks that run another version of the
-/// library (ncclInvalidUsage), were told another number of ranks, or have other settings that must agree.
+/// library (ncclInvalidUsage), were told another number of ranks, or run on another kind of device.
 Result<std::vector<PeerInfo>> gatherPeers(ControlChannel& control, const PeerInfo& self);
 
 /// Channels this rank would take: what suits the device, within the bounds of configuration and environment.
 int wishedChannels(const device::Policy& policy, const Config& config, const Runtime& runtime);
 
-/// Collective: the number that all ranks can live with, the smallest wish.
-Result<int> agreeOnChannels(ControlChannel& control, int wish);
-
-/// Bytes of one slot of the Simple protocol.
+/// Bytes of one slot by kind of connection and protocol. What NCCL_BUFFSIZE, NCCL_LL_BUFFSIZE and NCCL_LL128_BUFFSIZE
+/// ask for is rounded down to whole grains, at least one; an INFO line says so.
 std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Policy& policy, const Runtime& runtime);
 
 /// The numbers that suit the world the kernels run in, with NCCL_NTHREADS and TUTTI_LAUNCH_SHAPE applied.

@@ -14,13 +14,13 @@ TEST(Runtime, NothingSetOverridesNothing) {
   ASSERT_TRUE(config.ok());
   EXPECT_EQ(config.value().values.blocking, 1);
   EXPECT_EQ(config.value().values.graphUsageMode, 2);
-  EXPECT_EQ(runtime.bufferBytes, 0U);
+  EXPECT_EQ(runtime.buffers.simple, 0U);
 }
 
 TEST(Runtime, BufferSizeCountsAlsoWhereItIsTheUsualOne) {
   Params params;
   params.tuning.buffSize = 4194304;
-  EXPECT_EQ(runtimeFrom(params).bufferBytes, 4194304U);
+  EXPECT_EQ(runtimeFrom(params).buffers.simple, 4194304U);
 }
 
 TEST(Runtime, EverySettingReachesItsField) {

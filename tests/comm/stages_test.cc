@@ -46,16 +46,6 @@ TEST(Stages, DifferentNumbersOfRanksAreRefusedByName) {
   });
 }
 
-TEST(Stages, DifferentSettingsAreRefused) {
-  test::allowLog("NCCL_BUFFSIZE");
-  test::FakeWorld world(2);
-  test::runRanks(2, [&](int rank) {
-    PeerInfo self = plainPeer(rank, 2);
-    self.configHash = static_cast<std::uint64_t>(rank);
-    EXPECT_EQ(gatherPeers(world.channel(rank), self).status().code(), ncclInvalidUsage);
-  });
-}
-
 TEST(Stages, SoftwareGpuAndDriverDoNotMix) {
   test::allowLog("the software GPU");
   test::FakeWorld world(2);
@@ -63,15 +53,6 @@ TEST(Stages, SoftwareGpuAndDriverDoNotMix) {
     PeerInfo self = plainPeer(rank, 2);
     self.softGpu = static_cast<std::uint32_t>(rank);
     EXPECT_EQ(gatherPeers(world.channel(rank), self).status().code(), ncclInvalidUsage);
-  });
-}
-
-TEST(Stages, SmallestChannelWishWins) {
-  test::FakeWorld world(3);
-  test::runRanks(3, [&](int rank) {
-    const auto channels = agreeOnChannels(world.channel(rank), 4 + rank);
-    ASSERT_TRUE(channels.ok());
-    EXPECT_EQ(channels.value(), 4);
   });
 }
 
@@ -93,15 +74,38 @@ TEST(Stages, ChannelsStayWithinTheBounds) {
   EXPECT_EQ(wishedChannels(device::kGpuPolicy, narrow, runtime), 2);
 }
 
-TEST(Stages, SlotsFollowTheBufferSize) {
+std::uint32_t slotOf(const Runtime& runtime, device::ConnKind kind, device::Protocol protocol) {
+  return slotBytesFor(device::kHostPolicy, runtime)[static_cast<std::size_t>(kind)][static_cast<std::size_t>(protocol)];
+}
+
+TEST(Stages, SlotsAreThePolicysUnlessBuffersAreSet) {
+  const Runtime runtime = plainRuntime();
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::Simple), device::kHostPolicy.simpleSlotBytes);
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL), device::kHostPolicy.llSlotBytes);
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL128), device::kHostPolicy.ll128SlotBytes);
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Mesh, device::Protocol::LL128), 0U);
+}
+
+TEST(Stages, SlotsFollowTheBufferSizes) {
   Runtime runtime = plainRuntime();
-  EXPECT_EQ(slotBytesFor(device::kHostPolicy, runtime)[0][2], device::kHostPolicy.simpleSlotBytes);
-  runtime.bufferBytes = 1 << 20;
-  EXPECT_EQ(slotBytesFor(device::kHostPolicy, runtime)[0][2], (1U << 20) / 8);
-  runtime.bufferBytes = 4096 + 8;
-  EXPECT_EQ(slotBytesFor(device::kHostPolicy, runtime)[0][2], 512U);
-  runtime.bufferBytes = 1;
-  EXPECT_EQ(slotBytesFor(device::kHostPolicy, runtime)[0][2], 512U);
+  runtime.buffers = {1 << 20, 1 << 14, 1 << 15};
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::Simple), (1U << 20) / 8);
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL), (1U << 14) / 8);
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL128), (1U << 15) / 8);
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Mesh, device::Protocol::LL), (1U << 14) / 8) << "no larger there";
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Mesh, device::Protocol::LL128), 0U);
+}
+
+TEST(Stages, OddBufferSizesBecomeWholeGrains) {
+  Runtime runtime = plainRuntime();
+  runtime.buffers = {4096 + 8, 9000, 100'000};
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::Simple), 512U);
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL), 1024U);
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL128), 6U * 2048);
+  runtime.buffers = {1, 1, 1};
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::Simple), 512U);
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL), 1024U);
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL128), 2048U);
 }
 
 }  // namespace

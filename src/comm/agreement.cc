@@ -1,0 +1,147 @@
+#include "comm/agreement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "comm/stages.h"
+
+namespace tutti {
+
+namespace {
+
+const char* nameOf(AgreedSetting setting) {
+  switch (setting) {
+    case AgreedSetting::BuffSize: return "NCCL_BUFFSIZE";
+    case AgreedSetting::LlBuffSize: return "NCCL_LL_BUFFSIZE";
+    case AgreedSetting::Ll128BuffSize: return "NCCL_LL128_BUFFSIZE";
+    case AgreedSetting::NThreads: return "NCCL_NTHREADS";
+    case AgreedSetting::LaunchShape: return "TUTTI_LAUNCH_SHAPE";
+    case AgreedSetting::P2pDisable: return "NCCL_P2P_DISABLE (or NCCL_P2P_LEVEL)";
+    case AgreedSetting::Count: break;
+  }
+  return "";
+}
+
+Status mismatch(const char* setting, const PeerInfo& a, std::string_view hasA, const PeerInfo& b, std::string_view hasB) {
+  return fail(ncclInvalidUsage, "Mismatched {} : {} has {}, {} has {}. Set it alike on all ranks", setting, rankName(a),
+              hasA, rankName(b), hasB);
+}
+
+std::string quoted(const AgreedText& text) {
+  return text.text[0] == 0 ? "nothing" : fmt::format("\"{}\"", text.text.data());
+}
+
+Status compareText(const char* name, const PeerInfo& a, const AgreedText& hasA, const PeerInfo& b,
+                   const AgreedText& hasB) {
+  if (hasA.hash == hasB.hash) return {};
+  return mismatch(name, a, quoted(hasA), b, quoted(hasB));
+}
+
+/// Everybody is compared with rank 0: all ranks see the same table, hence the same first difference.
+Status compare(std::span<const PeerInfo> peers, std::span<const Proposal> proposals) {
+  for (std::size_t r = 1; r < proposals.size(); ++r) {
+    for (std::size_t s = 0; s < proposals[0].settings.size(); ++s) {
+      const std::uint32_t first = proposals[0].settings[s];
+      const std::uint32_t other = proposals[r].settings[s];
+      if (first == other) continue;
+      return mismatch(nameOf(static_cast<AgreedSetting>(s)), peers[0], std::to_string(first), peers[r],
+                      std::to_string(other));
+    }
+    TRY(compareText("NCCL_ALGO", peers[0], proposals[0].algo, peers[r], proposals[r].algo));
+    TRY(compareText("NCCL_PROTO", peers[0], proposals[0].proto, peers[r], proposals[r].proto));
+  }
+  return {};
+}
+
+Agreement smallestOf(std::span<const PeerInfo> peers, std::span<const Proposal> proposals) {
+  Agreement agreement;
+  agreement.nChannels = proposals.front().channels;
+  agreement.lowestComputeCapability = agreement.highestComputeCapability = peers.front().computeCapability;
+  for (std::size_t r = 0; r < proposals.size(); ++r) {
+    const LinkAbilities& links = proposals[r].links;
+    agreement.nChannels = std::min(agreement.nChannels, static_cast<int>(proposals[r].channels));
+    agreement.links.tree &= links.tree;
+    agreement.links.pat &= links.pat;
+    agreement.links.everybody &= links.everybody;
+    agreement.links.wholeLines &= links.wholeLines;
+    const int capability = peers[r].computeCapability;
+    agreement.lowestComputeCapability = std::min(agreement.lowestComputeCapability, capability);
+    agreement.highestComputeCapability = std::max(agreement.highestComputeCapability, capability);
+  }
+  return agreement;
+}
+
+Result<LinkQuality> bestLink(std::span<const std::unique_ptr<Transport>> transports, const PeerInfo& self,
+                             const PeerInfo& peer) {
+  for (const std::unique_ptr<Transport>& transport : transports) {
+    ASSIGN(const LinkQuality quality, transport->judge(self, peer));
+    if (quality != LinkQuality::None) return quality;
+  }
+  return LinkQuality::None;
+}
+
+}  // namespace
+
+AgreedText agreedText(std::string_view text) {
+  AgreedText agreed;
+  std::copy_n(text.begin(), std::min(text.size(), agreed.text.size() - 1), agreed.text.begin());
+  agreed.hash = hashBytes(std::as_bytes(std::span(text)));
+  return agreed;
+}
+
+Proposal proposalFor(const device::Policy& policy, const std::array<device::SlotBytes, device::kConnKinds>& slotBytes,
+                     const Runtime& runtime) {
+  Proposal proposal;
+  const auto set = [&](AgreedSetting setting, std::uint32_t value) {
+    proposal.settings[static_cast<std::size_t>(setting)] = value;
+  };
+  const auto buffer = [&](device::Protocol protocol) {
+    const auto graph = static_cast<std::size_t>(device::ConnKind::Graph);
+    return slotBytes[graph][static_cast<std::size_t>(protocol)] * static_cast<std::uint32_t>(device::kSteps);
+  };
+  set(AgreedSetting::BuffSize, buffer(device::Protocol::Simple));
+  set(AgreedSetting::LlBuffSize, buffer(device::Protocol::LL));
+  set(AgreedSetting::Ll128BuffSize, buffer(device::Protocol::LL128));
+  set(AgreedSetting::NThreads, policy.collThreads);
+  set(AgreedSetting::LaunchShape, policy.maxChannels);
+  set(AgreedSetting::P2pDisable, runtime.p2p.disabled ? 1 : 0);
+  proposal.algo = agreedText(runtime.algo);
+  proposal.proto = agreedText(runtime.proto);
+  return proposal;
+}
+
+Result<LinkAbilities> abilitiesOf(std::span<const std::unique_ptr<Transport>> transports,
+                                  std::span<const PeerInfo> peers, const RankTrees& trees, int rank) {
+  const PeerInfo& self = peers[static_cast<std::size_t>(rank)];
+  const std::vector<int> inTrees = trees.neighbours();
+  const std::vector<int> inPat = patNeighbours(rank, static_cast<int>(peers.size()));
+  LinkAbilities abilities;
+  for (const PeerInfo& peer : peers) {
+    if (peer.rank == rank) continue;
+    ASSIGN(const LinkQuality quality, bestLink(transports, self, peer));
+    if (quality != LinkQuality::WholeLines && peer.hostHash == self.hostHash) abilities.wholeLines = 0;
+    if (quality == LinkQuality::None || peer.hostHash != self.hostHash) abilities.everybody = 0;
+    if (quality != LinkQuality::None) continue;
+    if (std::binary_search(inTrees.begin(), inTrees.end(), peer.rank)) abilities.tree = 0;
+    if (std::binary_search(inPat.begin(), inPat.end(), peer.rank)) abilities.pat = 0;
+  }
+  return abilities;
+}
+
+Result<Agreement> agree(ControlChannel& control, std::span<const PeerInfo> peers, const Proposal& own) {
+  std::vector<Proposal> proposals(static_cast<std::size_t>(control.size()));
+  proposals[static_cast<std::size_t>(control.rank())] = own;
+  TRY(allGatherValues(control, std::span(proposals)));
+  if (const Status difference = compare(peers, proposals); !difference.ok()) {
+    // Nobody may leave, and be taken for dead, before all have seen the difference themselves.
+    control.barrier().ignore();
+    return difference;
+  }
+  return smallestOf(peers, proposals);
+}
+
+}  // namespace tutti

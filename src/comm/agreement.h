@@ -1,0 +1,70 @@
+// What all ranks must see alike before the first operation: settings that have to be equal, numbers that the smallest
+// wish decides, abilities that count only if everybody has them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/control_channel.h"
+#include "base/status.h"
+#include "comm/runtime.h"
+#include "device/policy.h"
+#include "topo/peer_info.h"
+#include "topo/trees.h"
+#include "transport/transport.h"
+
+namespace tutti {
+
+/// Settings that shape connections and kernels on both ends. Compared as they work out, not as they were written.
+enum class AgreedSetting : std::uint8_t { BuffSize, LlBuffSize, Ll128BuffSize, NThreads, LaunchShape, P2pDisable, Count };
+
+/// A setting that is text. The hash covers what does not fit.
+struct AgreedText {
+  std::array<char, 112> text{};   ///< zero terminated
+  std::uint64_t hash = 0;
+};
+
+/// What this rank's links can do, as far as it can tell alone.
+struct LinkAbilities {
+  std::uint8_t tree = 1;        ///< some transport reaches its neighbours in the trees
+  std::uint8_t pat = 1;         ///< the same for PAT's
+  std::uint8_t everybody = 1;   ///< the same for all ranks, by P2P: direct algorithms are possible
+  std::uint8_t wholeLines = 1;  ///< its links to all ranks of its node keep 128-byte stores whole
+  friend bool operator==(const LinkAbilities&, const LinkAbilities&) = default;
+};
+
+/// What one rank brings. Trivially copyable: travels through ControlChannel::allGather as it is.
+struct Proposal {
+  std::int32_t channels = 1;    ///< wished
+  LinkAbilities links;
+  std::array<std::uint32_t, static_cast<std::size_t>(AgreedSetting::Count)> settings{};
+  AgreedText algo;              ///< NCCL_ALGO
+  AgreedText proto;             ///< NCCL_PROTO
+};
+
+/// What came of it; equal on all ranks.
+struct Agreement {
+  int nChannels = 1;                      ///< the smallest wish
+  LinkAbilities links;                    ///< what all ranks can do
+  int lowestComputeCapability = 0;        ///< major * 10 + minor
+  int highestComputeCapability = 0;
+};
+
+AgreedText agreedText(std::string_view text);
+
+/// The part of a proposal that follows from settings.
+Proposal proposalFor(const device::Policy& policy, const std::array<device::SlotBytes, device::kConnKinds>& slotBytes,
+                     const Runtime& runtime);
+
+/// Asks the transports about every rank. Errors: the driver's.
+Result<LinkAbilities> abilitiesOf(std::span<const std::unique_ptr<Transport>> transports,
+                                  std::span<const PeerInfo> peers, const RankTrees& trees, int rank);
+
+/// Collective. ncclInvalidUsage, on all ranks alike, where a setting differs: its name, two ranks and their values.
+Result<Agreement> agree(ControlChannel& control, std::span<const PeerInfo> peers, const Proposal& own);
+
+}  // namespace tutti

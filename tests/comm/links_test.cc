@@ -1,0 +1,67 @@
+#include "comm/links.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "topo/trees.h"
+
+namespace tutti {
+namespace {
+
+using device::ConnKind;
+
+Neighbours neighboursOf(int rank, int nRanks) {
+  std::vector<PeerInfo> peers(static_cast<std::size_t>(nRanks));
+  return {rank, (rank + nRanks - 1) % nRanks, (rank + 1) % nRanks, treesOf(RankLayout(rank, peers), rank).neighbours(),
+          patNeighbours(rank, nRanks)};
+}
+
+TEST(Links, NothingUsedNeedsNothing) { EXPECT_TRUE(linksOf(Plan{}, neighboursOf(1, 4), 8).empty()); }
+
+TEST(Links, RingSendsOneWay) {
+  Plan plan;
+  plan.usesRing = true;
+  EXPECT_EQ(linksOf(plan, neighboursOf(1, 4), 8),
+            (std::vector<LinkRequest>{{2, Direction::Send, ConnKind::Graph, 8}, {0, Direction::Recv, ConnKind::Graph, 8}}));
+}
+
+TEST(Links, RingAndTreeShareConnections) {
+  Plan plan;
+  plan.usesRing = true;
+  plan.usesTree = true;
+  EXPECT_EQ(linksOf(plan, neighboursOf(1, 4), 2).size(), 4U) << "0 and 2, both ways";
+}
+
+TEST(Links, MessagesAndDirectAlgorithmsUseTheMesh) {
+  Plan plan;
+  plan.meshPeers = {0, 2, 3};
+  plan.sendPeers = {0};
+  const auto links = linksOf(plan, neighboursOf(1, 4), 1);
+  EXPECT_EQ(links.size(), 6U);
+  EXPECT_TRUE(std::all_of(links.begin(), links.end(), [](const LinkRequest& l) { return l.kind == ConnKind::Mesh; }));
+}
+
+TEST(Links, AloneNothingIsJoined) {
+  Plan plan;
+  plan.usesRing = plan.usesTree = plan.usesPat = true;
+  EXPECT_TRUE(linksOf(plan, neighboursOf(0, 1), 2).empty());
+}
+
+TEST(Links, EveryWishHasItsMirror) {
+  Plan plan;
+  plan.usesRing = plan.usesTree = plan.usesPat = true;
+  for (const int nRanks : {2, 3, 6, 8, 13}) {
+    for (int rank = 0; rank < nRanks; ++rank) {
+      for (const LinkRequest& link : linksOf(plan, neighboursOf(rank, nRanks), 4)) {
+        const auto there = linksOf(plan, neighboursOf(link.peer, nRanks), 4);
+        const Direction other = link.direction == Direction::Send ? Direction::Recv : Direction::Send;
+        const LinkRequest mirror{rank, other, link.kind, 4};
+        EXPECT_NE(std::find(there.begin(), there.end(), mirror), there.end()) << nRanks << ": " << rank << ", " << link.peer;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti
