@@ -1,5 +1,6 @@
 #include "softgpu/core/block.h"
 
+#include <cstring>
 #include <utility>
 
 namespace tutti::softgpu {
@@ -7,10 +8,16 @@ namespace tutti::softgpu {
 const simt::HostOps Block::kOps = {Block::barrier, Block::warpSync, Block::shuffle,
                                    Block::ballot,  Block::pause,    Block::trap};
 
-Block::Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stacks)
-    : kernel_(kernel), stacks_(stacks), fibers_(kernel.threads), warps_((kernel.threads + 31) / 32) {
+Block::Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stacks, std::unique_ptr<WeakMemory> memory)
+    : kernel_(kernel),
+      stacks_(stacks),
+      fibers_(kernel.threads),
+      warps_((kernel.threads + 31) / 32),
+      memory_(std::move(memory)) {
   const std::size_t sharedBytes = std::size_t{kernel.kernel->staticSharedBytes} + kernel.dynamicSharedBytes;
   shared_.resize(sharedBytes / sizeof(std::max_align_t) + 1);
+  // As on a GPU, where nobody clears it.
+  if (memory_ != nullptr) std::memset(shared_.data(), 0xa5, shared_.size() * sizeof(std::max_align_t));
   runnable_.reserve(fibers_.size());
   paused_.reserve(fibers_.size());
   for (std::uint32_t i = 0; i < kernel.threads; ++i) {
@@ -18,7 +25,8 @@ Block::Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stac
     const Stack stack = stacks_.take();
     if (stack.lowest == nullptr) return;
     fiber.block = this;
-    fiber.thread = {&kOps, shared_.data(), i, kernel.threads, index, kernel.blocks, &fiber};
+    fiber.thread = {&kOps, shared_.data(), i, kernel.threads, index, kernel.blocks, &fiber,
+                    memory_ == nullptr ? nullptr : WeakMemory::operations()};
     fiber.context.start(stack, run, &fiber);
     runnable_.push_back(&fiber);
     warps_[i / 32].alive++;
@@ -40,13 +48,22 @@ void Block::run(void* argument) {
   fiber.context.leaveForGood(block.scheduler_);
 }
 
+void Block::enter(Fiber& fiber) {
+  if (memory_ != nullptr) {
+    const Stack& stack = fiber.context.stack();
+    memory_->enter(fiber.thread.thread, stack.lowest, stack.size);
+  }
+  fiber.context.enter(scheduler_);
+}
+
 bool Block::runPass(Random* random) {
   progressed_ = false;
+  if (memory_ != nullptr) memory_->drift();
   runnable_.insert(runnable_.end(), paused_.begin(), paused_.end());
   paused_.clear();
   for (std::size_t next = 0; next < runnable_.size(); ++next) {
     if (random != nullptr) std::swap(runnable_[next], runnable_[next + random->below(runnable_.size() - next)]);
-    runnable_[next]->context.enter(scheduler_);
+    enter(*runnable_[next]);
     if (trapped_ != nullptr) return true;
   }
   runnable_.clear();
@@ -59,15 +76,27 @@ void Block::wake(std::vector<Fiber*>& waiting) {
   progressed_ = true;
 }
 
+/// The threads of `waiting`, and `arriving` unless it is null, have met.
+void Block::orderMemory(const std::vector<Fiber*>& waiting, const Fiber* arriving) {
+  if (memory_ == nullptr) return;
+  std::vector<std::uint32_t> threads;
+  for (const Fiber* fiber : waiting) threads.push_back(fiber->thread.thread);
+  if (arriving != nullptr) threads.push_back(arriving->thread.thread);
+  if (threads.size() > 1) memory_->synchronise(threads);
+}
+
 void Block::threadEnded(Fiber& fiber) {
   fiber.exited = true;
   progressed_ = true;
   ++exited_;
+  if (memory_ != nullptr && finished()) memory_->flush();
   Warp& warp = warpOf(fiber);
   --warp.alive;
-  if (warp.arrived != 0 && warp.arrived == warp.alive) completeWarp(warp);
+  if (warp.arrived != 0 && warp.arrived == warp.alive) completeWarp(warp, nullptr);
   Barrier& whole = barriers_[0];
-  if (!whole.waiting.empty() && whole.waiting.size() + exited_ >= whole.needed) wake(whole.waiting);
+  if (whole.waiting.empty() || whole.waiting.size() + exited_ < whole.needed) return;
+  orderMemory(whole.waiting, nullptr);
+  wake(whole.waiting);
 }
 
 void Block::barrier(simt::HostThread* self, std::uint32_t id, std::uint32_t nThreads) {
@@ -77,12 +106,17 @@ void Block::barrier(simt::HostThread* self, std::uint32_t id, std::uint32_t nThr
   barrier.needed = nThreads;
   // As on a GPU, threads that have ended no longer count for the whole block's barrier.
   const std::size_t ended = id == 0 ? block.exited_ : 0;
-  if (barrier.waiting.size() + 1 + ended >= nThreads) return block.wake(barrier.waiting);
+  if (barrier.waiting.size() + 1 + ended >= nThreads) {
+    block.orderMemory(barrier.waiting, &fiber);
+    return block.wake(barrier.waiting);
+  }
   barrier.waiting.push_back(&fiber);
   fiber.context.leave(block.scheduler_);
 }
 
-void Block::completeWarp(Warp& warp) {
+void Block::completeWarp(Warp& warp, const Fiber* arriving) {
+  if (warp.ordersMemory) orderMemory(warp.waiting, arriving);
+  warp.ordersMemory = false;
   warp.arrived = 0;
   ++warp.generation;
   // The next use of this half overwrites it only after every lane has read the present one.
@@ -99,7 +133,7 @@ std::uint32_t Block::converge(Fiber& self, std::uint64_t value, bool vote) {
   warp.present[half] |= 1u << lane;
   if (vote) warp.votes[half] |= 1u << lane;
   if (++warp.arrived == warp.alive) {
-    completeWarp(warp);
+    completeWarp(warp, &self);
   } else {
     warp.waiting.push_back(&self);
     self.context.leave(scheduler_);
@@ -109,6 +143,7 @@ std::uint32_t Block::converge(Fiber& self, std::uint64_t value, bool vote) {
 
 void Block::warpSync(simt::HostThread* self) {
   Fiber& fiber = fiberOf(self);
+  fiber.block->warpOf(fiber).ordersMemory = true;
   fiber.block->converge(fiber, 0, false);
 }
 

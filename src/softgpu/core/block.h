@@ -11,6 +11,7 @@
 #include "softgpu/core/fiber.h"
 #include "softgpu/core/operation.h"
 #include "softgpu/core/random.h"
+#include "softgpu/core/weak_memory.h"
 
 namespace tutti::softgpu {
 
@@ -27,8 +28,10 @@ struct Fiber {
 /// Runs on its engine's thread only.
 class Block {
  public:
-  /// Takes a stack per thread from `stacks`; ready() is false when there was no memory for them.
-  Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stacks);
+  /// Takes a stack per thread from `stacks`; ready() is false when there was no memory for them. `memory` delays the
+  /// threads' stores; null: it does not.
+  Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stacks,
+        std::unique_ptr<WeakMemory> memory = nullptr);
   ~Block();
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
@@ -37,6 +40,8 @@ class Block {
   /// Runs every thread that can run until all of them have paused, wait or are gone. True when a barrier or a warp
   /// operation came about or a thread ended; false when threads at most polled.
   bool runPass(Random* random);
+  /// Stores wait to become visible, which takes further passes.
+  bool storesPending() const { return memory_ != nullptr && !memory_->empty(); }
   bool finished() const { return exited_ == fibers_.size(); }
   /// What a thread gave to trap(); null if none did. The block must not run again then.
   const std::string* trapped() const { return trapped_.get(); }
@@ -50,6 +55,7 @@ class Block {
     std::uint32_t alive = 0;
     std::uint32_t arrived = 0;
     std::uint32_t generation = 0;
+    bool ordersMemory = false;
     std::uint32_t votes[2] = {0, 0};
     std::uint64_t values[2][32] = {};
     std::uint32_t present[2] = {0, 0};
@@ -67,7 +73,9 @@ class Block {
 
   Warp& warpOf(const Fiber& fiber) { return warps_[fiber.thread.thread / 32]; }
   std::uint32_t converge(Fiber& self, std::uint64_t value, bool vote);
-  void completeWarp(Warp& warp);
+  void enter(Fiber& fiber);
+  void orderMemory(const std::vector<Fiber*>& waiting, const Fiber* arriving);
+  void completeWarp(Warp& warp, const Fiber* arriving);
   void releaseBarrier(Barrier& barrier);
   void threadEnded(Fiber& fiber);
   void wake(std::vector<Fiber*>& waiting);
@@ -85,6 +93,7 @@ class Block {
   bool ready_ = false;
   bool progressed_ = false;
   std::unique_ptr<std::string> trapped_;
+  std::unique_ptr<WeakMemory> memory_;
 };
 
 }  // namespace tutti::softgpu

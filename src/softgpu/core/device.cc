@@ -107,11 +107,11 @@ Engine& Device::engine() {
   std::lock_guard<std::mutex> guard(startLock_);
   if (Engine* started = startedEngine()) return *started;
   const Settings& settings = machine().settings;
-  std::unique_ptr<Random> random;
-  if (settings.randomSeed.has_value()) {
-    random = std::make_unique<Random>(*settings.randomSeed * 1000003 + static_cast<std::uint64_t>(facts_.physical));
-  }
-  auto* engine = new Engine(index_, settings.blockSlots, std::move(random));  // never deleted: its thread goes on
+  const auto dice = [this](const std::optional<std::uint64_t>& seed) -> std::unique_ptr<Random> {
+    if (!seed.has_value()) return nullptr;
+    return std::make_unique<Random>(*seed * 1000003 + static_cast<std::uint64_t>(facts_.physical));
+  };
+  auto* engine = new Engine(index_, settings.blockSlots, dice(settings.randomSeed), dice(settings.weakSeed));  // never deleted: its thread goes on
   engine->start();
   engine_.store(engine, std::memory_order_release);
   return *engine;

@@ -35,8 +35,13 @@ void futexWait(std::atomic<std::uint32_t>* word, std::uint32_t seen, std::int64_
 
 }  // namespace
 
-Engine::Engine(int deviceIndex, int blockSlots, std::unique_ptr<Random> random)
-    : deviceIndex_(deviceIndex), freeSlots_(blockSlots), random_(std::move(random)) {}
+Engine::Engine(int deviceIndex, int blockSlots, std::unique_ptr<Random> random, std::unique_ptr<Random> weak)
+    : deviceIndex_(deviceIndex), freeSlots_(blockSlots), random_(std::move(random)), weak_(std::move(weak)) {}
+
+std::unique_ptr<WeakMemory> Engine::weakMemory(std::uint32_t threads) {
+  if (weak_ == nullptr) return nullptr;
+  return std::make_unique<WeakMemory>(weak_->next(), threads);
+}
 
 std::int64_t Engine::now() {
   timespec time;

@@ -9,6 +9,7 @@
 #include "softgpu/core/fiber.h"
 #include "softgpu/core/random.h"
 #include "softgpu/core/task.h"
+#include "softgpu/core/weak_memory.h"
 
 namespace tutti::softgpu {
 
@@ -17,7 +18,8 @@ class Stream;
 /// One per device, started on first use, never joined: it parks itself when the process ends.
 class Engine {
  public:
-  Engine(int deviceIndex, int blockSlots, std::unique_ptr<Random> random);
+  /// `random` orders what runs next, `weak` delays stores; null: neither.
+  Engine(int deviceIndex, int blockSlots, std::unique_ptr<Random> random, std::unique_ptr<Random> weak);
   void start();
 
   /// Any thread: there may be something new to do.
@@ -30,6 +32,8 @@ class Engine {
   // For tasks, on the engine's thread:
   StackPool& stacks() { return stacks_; }
   Random* random() { return random_.get(); }
+  /// The memory of a new block; null: stores are not delayed.
+  std::unique_ptr<WeakMemory> weakMemory(std::uint32_t threads);
   bool takeSlot() { return freeSlots_ > 0 && freeSlots_-- > 0; }
   void releaseSlots(int count) { freeSlots_ += count; }
   int deviceIndex() const { return deviceIndex_; }
@@ -48,6 +52,7 @@ class Engine {
   const int deviceIndex_;
   int freeSlots_;
   std::unique_ptr<Random> random_;
+  std::unique_ptr<Random> weak_;
   StackPool stacks_;
   std::vector<std::shared_ptr<Stream>> active_;
   std::vector<std::shared_ptr<Stream>> inbox_;  ///< guarded by the machine's lock

@@ -25,7 +25,8 @@ Step KernelTask::fail(Engine& engine, CUresult error, const std::string& why) {
 
 bool KernelTask::admit(Engine& engine) {
   while (nextBlock_ < kernel_.blocks && engine.takeSlot()) {
-    resident_.push_back(std::make_unique<Block>(kernel_, nextBlock_, engine.stacks()));
+    resident_.push_back(std::make_unique<Block>(kernel_, nextBlock_, engine.stacks(),
+                                                engine.weakMemory(kernel_.threads)));
     if (!resident_.back()->ready()) return false;
     ++nextBlock_;
   }
@@ -42,7 +43,7 @@ bool KernelTask::runResident(Engine& engine) {
       continue;
     }
     Block& block = *resident_[(first + i) % resident_.size()];
-    if (block.runPass(random)) progress = true;
+    if (block.runPass(random) || block.storesPending()) progress = true;
     if (block.trapped() != nullptr) return true;
   }
   return progress;

@@ -62,6 +62,13 @@ void readSchedule(Settings& settings) {
   settings.randomSeed = *seed;
 }
 
+void readWeakMemory(Settings& settings) {
+  const std::string text = variable("SOFTGPU_WEAK_MEMORY");
+  if (text.empty()) return;
+  settings.weakSeed = number(text);
+  if (!settings.weakSeed) complain("SOFTGPU_WEAK_MEMORY", text, "a number, the seed");
+}
+
 void readFailures(Settings& settings) {
   for (const std::string& part : splitByComma(variable("SOFTGPU_FAIL"))) {
     const std::size_t colon = part.find(':');
@@ -117,6 +124,7 @@ Settings readSettings() {
   readDevices(settings);
   settings.topology = variable("SOFTGPU_TOPO");
   readSchedule(settings);
+  readWeakMemory(settings);
   readFailures(settings);
   readLimits(settings);
   readVisible(settings);
