@@ -45,7 +45,7 @@ TUTTI_DEVICE void combinePacks(simt::Group group, const Op& op, const Slice<T>& 
   T* first = slice.first;
   T* second = slice.second;
   // A 64-bit division is a call that needs registers; with four packs in flight as well they would be spilled.
-  constexpr int kInFlight = S::final && Op::kAfter ? 1 : kBatch;
+  constexpr int kInFlight = (S::final && Op::kAfter) || kLongCode<T> ? 1 : kBatch;
   simt::forEachBatch<kInFlight>(group, n, [=]<int kN>(std::size_t i, std::size_t stride) {
     P value[kN];
     [[maybe_unused]] P other[kN];
@@ -54,10 +54,10 @@ TUTTI_DEVICE void combinePacks(simt::Group group, const Op& op, const Slice<T>& 
       if constexpr (S::own) value[u] = simt::loadPlain<P>(own, i + u * stride);
       if constexpr (S::received) other[u] = simt::loadPlain<P>(received, i + u * stride);
     }
+    if constexpr (S::own && Op::kBefore) beforeAll(op, value);
+    if constexpr (S::own && S::received) combineAll(op, value, other);
     TUTTI_UNROLL
     for (int u = 0; u < kN; ++u) {
-      if constexpr (S::own && Op::kBefore) value[u] = op.before(value[u]);
-      if constexpr (S::own && S::received) value[u] = op.combine(value[u], other[u]);
       if constexpr (!S::own) value[u] = other[u];
       if constexpr (S::final && Op::kAfter) value[u] = op.after(value[u]);
       simt::storePlain(first, i + u * stride, value[u]);

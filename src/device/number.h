@@ -1,6 +1,6 @@
-// The element types of kernels and their arithmetic: add, multiply, larger, lesser. Integers wrap; 8- and 16-bit floats
-// round after every operation; a number wins over a NaN in larger and lesser. `LaneOf<T>`: what these work on inside a
-// pack.
+// The element types of kernels and their arithmetic: add, multiply, larger, lesser; divide for integers. Integers wrap;
+// 8- and 16-bit floats round after every operation; a number wins over a NaN in larger and lesser. `LaneOf<T>`: what
+// these work on inside a pack.
 #pragma once
 
 #if defined(__CUDACC__)

@@ -1,4 +1,5 @@
-// Arithmetic on elements and on pairs of 8- and 16-bit floats on a GPU; the counterpart of number_host.h. Include number.h.
+// Arithmetic on elements, on pairs of small floats and on four bytes at once on a GPU; the counterpart of number_host.h.
+// Include number.h.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -40,7 +41,21 @@ struct Lane<Float8<kE, kM>> {
   using Type = Float8Pair<Float8<kE, kM>>;
 };
 
-/// What one operation works on within a pack: pairs of small floats, else the element.
+/// Four neighbouring bytes of an integer type, the first in the lowest.
+template <class T>
+struct ByteQuad {
+  std::uint32_t bits;
+};
+template <>
+struct Lane<std::int8_t> {
+  using Type = ByteQuad<std::int8_t>;
+};
+template <>
+struct Lane<std::uint8_t> {
+  using Type = ByteQuad<std::uint8_t>;
+};
+
+/// What one operation works on within a pack: pairs of small floats, four bytes, else the element.
 template <class T>
 using LaneOf = typename Lane<T>::Type;
 
@@ -50,6 +65,8 @@ __device__ __forceinline__ L broadcast(T value) {
     return value;
   } else if constexpr (std::is_same_v<T, Half>) {
     return __half2half2(value);
+  } else if constexpr (std::is_integral_v<T>) {
+    return L{static_cast<std::uint8_t>(value) * 0x01010101u};
   } else if constexpr (sizeof(T) == 1) {
     return L{static_cast<std::uint16_t>(value.bits * 0x101u)};
   } else {
@@ -74,6 +91,42 @@ __device__ __forceinline__ T larger(T a, T b) {
 template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
 __device__ __forceinline__ T lesser(T a, T b) {
   return b < a ? b : a;
+}
+
+/// Truncates; `Divisor` is T or wider.
+template <class T, class Divisor>
+__device__ __forceinline__ T divide(T a, Divisor by) {
+  return static_cast<T>(a / by);
+}
+
+template <class T>
+__device__ __forceinline__ ByteQuad<T> add(ByteQuad<T> a, ByteQuad<T> b) {
+  return {__vadd4(a.bits, b.bits)};
+}
+/// The low byte of a product needs the low bytes of its factors alone; what lies above them is cut off.
+template <class T>
+__device__ __forceinline__ ByteQuad<T> multiply(ByteQuad<T> a, ByteQuad<T> b) {
+  const std::uint32_t low = __byte_perm(a.bits * b.bits, (a.bits >> 8) * (b.bits >> 8), 0x0040);
+  const std::uint32_t high = __byte_perm((a.bits >> 16) * (b.bits >> 16), (a.bits >> 24) * (b.bits >> 24), 0x0040);
+  return {__byte_perm(low, high, 0x5410)};
+}
+template <class T>
+__device__ __forceinline__ ByteQuad<T> larger(ByteQuad<T> a, ByteQuad<T> b) {
+  return {std::is_signed_v<T> ? __vmaxs4(a.bits, b.bits) : __vmaxu4(a.bits, b.bits)};
+}
+template <class T>
+__device__ __forceinline__ ByteQuad<T> lesser(ByteQuad<T> a, ByteQuad<T> b) {
+  return {std::is_signed_v<T> ? __vmins4(a.bits, b.bits) : __vminu4(a.bits, b.bits)};
+}
+template <class T, class Divisor>
+__device__ __forceinline__ ByteQuad<T> divide(ByteQuad<T> a, Divisor by) {
+  std::uint32_t result = 0;
+#pragma unroll
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    const T quotient = divide(static_cast<T>(a.bits >> shift), by);
+    result |= static_cast<std::uint32_t>(static_cast<std::uint8_t>(quotient)) << shift;
+  }
+  return {result};
 }
 
 __device__ __forceinline__ float add(float a, float b) { return __fadd_rn(a, b); }
@@ -107,6 +160,12 @@ __device__ __forceinline__ __nv_bfloat162 lesser(__nv_bfloat162 a, __nv_bfloat16
 // 8-bit floats are computed in binary16 and rounded back, saturating, after every operation.
 template <class F>
 inline constexpr __nv_fp8_interpretation_t kFloat8Kind = F::kHasInfinity ? __NV_E5M2 : __NV_E4M3;
+
+/// Types computed step by step on this processor: long code that must not be multiplied by unrolling.
+template <class T>
+inline constexpr bool kLongCode = false;
+template <int kE, int kM>
+inline constexpr bool kLongCode<Float8<kE, kM>> = !simt::kConvertsFloat8;
 
 template <class F>
 __device__ __forceinline__ __half2 widen(Float8Pair<F> pair) {

@@ -14,6 +14,10 @@ namespace tutti::device {
 template <class T>
 using LaneOf = T;
 
+/// Types whose code must not be multiplied by unrolling: none, loops here are compact.
+template <class T>
+inline constexpr bool kLongCode = false;
+
 template <class L, class T>
 inline L broadcast(T value) {
   return value;
@@ -40,6 +44,12 @@ template <class T>
   requires std::is_integral_v<T>
 inline T lesser(T a, T b) {
   return b < a ? b : a;
+}
+
+/// Truncates; `Divisor` is T or wider.
+template <class T, class Divisor>
+inline T divide(T a, Divisor by) {
+  return static_cast<T>(a / by);
 }
 
 template <class T>

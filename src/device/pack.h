@@ -17,7 +17,7 @@ struct alignas(kBytes) Pack {
 
 /// What this world moves at a time when everything is aligned.
 template <class T>
-inline constexpr std::size_t kWidePack = simt::kPackBytes > sizeof(T) ? simt::kPackBytes : sizeof(T);
+inline constexpr std::size_t kWidePack = simt::kPackBytes > sizeof(T) && !kLongCode<T> ? simt::kPackBytes : sizeof(T);
 
 template <class P, class F>
 TUTTI_DEVICE P mapLanes(P a, F f) {

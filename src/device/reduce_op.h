@@ -105,7 +105,7 @@ struct SumPostDivOp : SumOp<T> {
   template <class P>
   TUTTI_DEVICE P after(P pack) const {
     const Divisor by = divisor;
-    return mapLanes(pack, [by](T x) { return static_cast<T>(x / by); });
+    return mapLanes(pack, [by](auto x) { return divide(x, by); });
   }
 };
 
@@ -154,6 +154,36 @@ struct RuntimeOp {
 
 template <class T>
 using AnyOp = RuntimeOp<T, std::is_integral_v<T>>;
+
+/// `before` on several packs.
+template <class Op, class P, int kN>
+TUTTI_DEVICE void beforeAll(const Op& op, P (&packs)[kN]) {
+  TUTTI_UNROLL
+  for (int u = 0; u < kN; ++u) packs[u] = op.before(packs[u]);
+}
+template <class T, bool kDivides, class P, int kN>
+TUTTI_DEVICE void beforeAll(const RuntimeOp<T, kDivides>& any, P (&packs)[kN]) {
+  if (any.op == DevOp::PreMulSum) beforeAll(PreMulSumOp<T>(static_cast<T>(any.scalar)), packs);
+}
+
+/// `combine` on several pairs of packs, into the first of each; a RuntimeOp branches once for all.
+template <class Op, class P, int kN>
+TUTTI_DEVICE void combineAll(const Op& op, P (&into)[kN], const P (&other)[kN]) {
+  TUTTI_UNROLL
+  for (int u = 0; u < kN; ++u) into[u] = op.combine(into[u], other[u]);
+}
+template <class T, bool kDivides, class P, int kN>
+TUTTI_DEVICE void combineAll(const RuntimeOp<T, kDivides>& any, P (&into)[kN], const P (&other)[kN]) {
+  switch (any.op) {
+    case DevOp::Prod: return combineAll(ProdOp<T>(), into, other);
+    case DevOp::Max: return combineAll(MaxOp<T>(), into, other);
+    case DevOp::Min: return combineAll(MinOp<T>(), into, other);
+    case DevOp::Sum:
+    case DevOp::PreMulSum:
+    case DevOp::SumPostDiv: break;
+  }
+  combineAll(SumOp<T>(), into, other);
+}
 
 /// Calls f with the operation itself: an op of the compile-time kind as it is.
 template <class Op, class F>
