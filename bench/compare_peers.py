@@ -230,7 +230,8 @@ def main():
             parser.error("--peers is missing")
         with open(raw_path, "a") as raw:
             measure(options, raw)
-    text = tables([json.loads(line) for line in open(raw_path)])
+    rows = [json.loads(line) for line in open(raw_path)]
+    text = tables([row for row in rows if row["world"] in options.worlds.split(",")])
     print(text)
     if options.output:
         options.output.write_text(text + "\n")
