@@ -19,6 +19,9 @@ const char* nameOf(AgreedSetting setting) {
     case AgreedSetting::LlBuffSize: return "NCCL_LL_BUFFSIZE";
     case AgreedSetting::Ll128BuffSize: return "NCCL_LL128_BUFFSIZE";
     case AgreedSetting::NThreads: return "NCCL_NTHREADS";
+    case AgreedSetting::Ll128NThreads: return "NCCL_LL128_NTHREADS";
+    case AgreedSetting::P2pLlThreshold: return "NCCL_P2P_LL_THRESHOLD";
+    case AgreedSetting::PatEnable: return "NCCL_PAT_ENABLE";
     case AgreedSetting::LaunchShape: return "TUTTI_LAUNCH_SHAPE";
     case AgreedSetting::P2pDisable: return "NCCL_P2P_DISABLE (or NCCL_P2P_LEVEL)";
     case AgreedSetting::Count: break;
@@ -106,7 +109,10 @@ Proposal proposalFor(const device::Policy& policy, const std::array<device::Slot
   set(AgreedSetting::BuffSize, buffer(device::Protocol::Simple));
   set(AgreedSetting::LlBuffSize, buffer(device::Protocol::LL));
   set(AgreedSetting::Ll128BuffSize, buffer(device::Protocol::LL128));
-  set(AgreedSetting::NThreads, policy.collThreads);
+  set(AgreedSetting::NThreads, policy.collThreads[static_cast<std::size_t>(device::Protocol::Simple)]);
+  set(AgreedSetting::Ll128NThreads, policy.collThreads[static_cast<std::size_t>(device::Protocol::LL128)]);
+  set(AgreedSetting::P2pLlThreshold, static_cast<std::uint32_t>(policy.llMessageBytes));
+  set(AgreedSetting::PatEnable, static_cast<std::uint32_t>(runtime.tuning.pat));
   set(AgreedSetting::LaunchShape, policy.maxChannels);
   set(AgreedSetting::P2pDisable, runtime.p2p.disabled ? 1 : 0);
   proposal.algo = agreedText(runtime.algo);
@@ -142,6 +148,25 @@ Result<Agreement> agree(ControlChannel& control, std::span<const PeerInfo> peers
     return difference;
   }
   return smallestOf(peers, proposals);
+}
+
+RankFacts rankFactsFrom(const Agreement& agreement, const RankLayout& layout, std::span<const PeerInfo> peers) {
+  RankFacts facts;
+  facts.nRanks = layout.nRanks();
+  facts.nNodes = layout.nNodes();
+  facts.computeCapability = agreement.lowestComputeCapability;
+  const bool softGpu = peers.front().softGpu != 0;
+  if (softGpu || agreement.links.wholeLines != 0) facts.path = PathClass::NVLink;
+  const bool alike = ll128IsSafe(facts, agreement.highestComputeCapability, false);
+  facts.ll128Safe = agreement.links.wholeLines != 0 && alike;
+  return facts;
+}
+
+Speeds speedsFrom(const Agreement& agreement, const RankFacts& ranks) {
+  Speeds speeds = assumedSpeeds(ranks, static_cast<unsigned>(agreement.nChannels), agreement.links.everybody != 0);
+  if (agreement.links.tree == 0) speeds.tree = {};
+  if (agreement.links.pat == 0) speeds.pat = {};
+  return speeds;
 }
 
 }  // namespace tutti

@@ -12,15 +12,19 @@
 #include "base/control_channel.h"
 #include "base/status.h"
 #include "comm/runtime.h"
+#include "comm/tuning.h"
 #include "device/policy.h"
 #include "topo/peer_info.h"
+#include "topo/rank_layout.h"
 #include "topo/trees.h"
 #include "transport/transport.h"
 
 namespace tutti {
 
 /// Settings that shape connections and kernels on both ends. Compared as they work out, not as they were written.
-enum class AgreedSetting : std::uint8_t { BuffSize, LlBuffSize, Ll128BuffSize, NThreads, LaunchShape, P2pDisable, Count };
+enum class AgreedSetting : std::uint8_t {
+  BuffSize, LlBuffSize, Ll128BuffSize, NThreads, Ll128NThreads, P2pLlThreshold, PatEnable, LaunchShape, P2pDisable, Count
+};
 
 /// A setting that is text. The hash covers what does not fit.
 struct AgreedText {
@@ -66,5 +70,12 @@ Result<LinkAbilities> abilitiesOf(std::span<const std::unique_ptr<Transport>> tr
 
 /// Collective. ncclInvalidUsage, on all ranks alike, where a setting differs: its name, two ranks and their values.
 Result<Agreement> agree(ControlChannel& control, std::span<const PeerInfo> peers, const Proposal& own);
+
+/// What the tuner has to know of the ranks; the same on all of them. While nobody knows the machine's links, those that
+/// keep lines whole count as NVLink, the others as PCI.
+RankFacts rankFactsFrom(const Agreement& agreement, const RankLayout& layout, std::span<const PeerInfo> peers);
+
+/// What the connections that can be made are assumed to carry; the same on all ranks.
+Speeds speedsFrom(const Agreement& agreement, const RankFacts& ranks);
 
 }  // namespace tutti

@@ -31,6 +31,7 @@ device::KernelArgs argsOf(const PlannedLaunch& launch, const device::CommView* v
 Result<PlannedComm> planComm(ncclComm& comm, std::span<const Op> ops) {
   PlannedComm planned{&comm, {}};
   ASSIGN(planned.plan, makePlan(comm.parts.planning, ops));
+  if (comm.identity.rank == 0) logDecisions(comm.parts.planning, planned.plan);
   return planned;
 }
 

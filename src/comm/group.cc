@@ -105,12 +105,17 @@ Status groupSimulateEnd(float& microseconds) {
     dropWork(work, latched);
     return latched;
   }
-  microseconds = -1.0F;
-  for (const CommOps& comm : work.ops) {
-    const float estimate = estimateMicroseconds(comm.comm->identity.nRanks, comm.ops);
-    if (estimate >= 0) microseconds = estimate;
+  // Communicators run side by side: the slowest decides.
+  double slowest = -1;
+  Status status;
+  for (const CommOps& one : work.ops) {
+    const Result<double> estimate = estimateMicroseconds(*one.comm, one.ops);
+    if (!estimate.ok()) status = estimate.status();
+    if (estimate.ok()) slowest = std::max(slowest, estimate.value());
   }
   dropWork(work, Status(ncclInvalidUsage));
+  TRY(status);
+  microseconds = static_cast<float>(slowest);
   return {};
 }
 

@@ -15,7 +15,8 @@ void groupStart();
 /// it runs nothing, drops everything and returns the last error. ncclInvalidUsage outside a group.
 Result<Progress> groupEnd();
 
-/// As groupEnd, but nothing is launched; `microseconds` gets the estimate of the last collective, -1 without one.
+/// As groupEnd, but nothing is launched; `microseconds` gets the estimate of the slowest communicator's share, -1 where
+/// there is nothing to do.
 Status groupSimulateEnd(float& microseconds);
 
 /// Remembers an error of a call made inside an open group, so that the outermost end returns it. Does nothing outside

@@ -67,7 +67,7 @@ void logChannels(const std::vector<int>& ring, unsigned nChannels) {
 
 void logLayout(const ncclComm& comm, const std::vector<int>& ring, const RankTrees& trees) {
   const RankLayout& layout = *comm.parts.layout;
-  const unsigned nChannels = comm.parts.planning.nChannels;
+  const unsigned nChannels = comm.parts.planning.nChannels();
   info(kInit, "comm {} rank {} nRanks {} nNodes {} localRanks {} localRank {} MNNVL 0", fmt::ptr(&comm), layout.rank(),
        layout.nRanks(), layout.nNodes(), layout.localRanks(), layout.localRank());
   if (layout.rank() == 0) logChannels(ring, nChannels);
@@ -108,23 +108,37 @@ Status detectTopology(ncclComm& comm) {
   return {};
 }
 
+/// NCCL_ALGO and NCCL_PROTO; a lone rank has nothing to choose.
+Result<TuningFilter> readFilter(const ncclComm& comm) {
+  if (comm.identity.nRanks == 1) return parseTuningFilter("", "");
+  ASSIGN(TuningFilter filter, filterFrom(comm.runtime.algo, comm.runtime.proto, comm.runtime.tuning));
+  if (comm.identity.rank == 0 && filter.restricted()) info(kEnv, "{}", filterMatrix(filter));
+  return filter;
+}
+
 /// The numbers that all ranks plan with.
 Status agreeOnPlanning(ncclComm& comm) {
   CommParts& parts = comm.parts;
   const int rank = comm.identity.rank;
+  ASSIGN(TuningFilter filter, readFilter(comm));
   const device::Policy policy = policyFor(parts.device->device->driver(), comm.runtime);
   const auto slotBytes = slotBytesFor(policy, comm.runtime);
   Proposal proposal = proposalFor(policy, slotBytes, comm.runtime);
   proposal.channels = wishedChannels(policy, comm.config, comm.runtime);
   ASSIGN(proposal.links, abilitiesOf(parts.transports, parts.peers, treesOf(*parts.layout, rank), rank));
   ASSIGN(const Agreement agreement, agree(*parts.bootstrap, parts.peers, proposal));
-  parts.planning = PlanContext{
-      .rank = rank,
-      .nRanks = comm.identity.nRanks,
-      .nChannels = static_cast<unsigned>(agreement.nChannels),
-      .policy = policy,
+  const auto nChannels = static_cast<unsigned>(agreement.nChannels);
+  const RankFacts ranks = rankFactsFrom(agreement, *parts.layout, parts.peers);
+  parts.planning.rank = rank;
+  parts.planning.tuning = makeTuning({
+      .ranks = ranks,
+      .speeds = speedsFrom(agreement, ranks),
+      .nChannels = nChannels,
       .slotBytes = slotBytes,
-  };
+      .policy = policy,
+      .filter = std::move(filter),
+  });
+  if (rank == 0) info(kTuning, "{}", describeTuning(parts.planning.tuning));
   return {};
 }
 
@@ -134,7 +148,7 @@ Status buildChannels(ncclComm& comm) {
   std::vector<int> ring = parts.layout->ringOrder();
   const RankTrees trees = treesOf(*parts.layout, comm.identity.rank);
   logLayout(comm, ring, trees);
-  const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, static_cast<int>(parts.planning.nChannels),
+  const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, static_cast<int>(parts.planning.nChannels()),
                          std::move(ring), trees, parts.abortWord->onDevice()};
   ASSIGN(parts.channels, ChannelSet::create(device, plan));
   ASSIGN(parts.launcher, Launcher::create(device));
@@ -179,7 +193,7 @@ Status causeOf(ncclComm& comm, Status own) {
 
 ConnectContext connectContext(ncclComm& comm) {
   return ConnectContext{*comm.parts.bootstrap, comm.parts.peers, comm.parts.transports,
-                        comm.parts.planning.slotBytes};
+                        comm.parts.planning.tuning.input.slotBytes};
 }
 
 Status runInit(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {

@@ -1,10 +1,49 @@
 #include "comm/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/log.h"
 #include "comm/plan_parts.h"
+#include "device/kernel_name.h"
 
 namespace tutti {
+
+namespace {
+
+std::string collText(const device::CollWork& work) {
+  return fmt::format("count {} root {} op {} channels {}-{} chunk {} in {} steps", work.count, work.root,
+                     device::devOpName(work.op), work.channelLo, work.channelHi, work.chunkBytes, work.stepsPerChunk);
+}
+
+std::string messageText(const device::P2pWork& work) {
+  std::string text;
+  if (work.sendPeer >= 0) {
+    text += fmt::format("to {} {} bytes {} ", work.sendPeer, work.sendBytes, device::protocolName(work.sendProtocol));
+  }
+  if (work.recvPeer >= 0) {
+    text += fmt::format("from {} {} bytes {} ", work.recvPeer, work.recvBytes, device::protocolName(work.recvProtocol));
+  }
+  return text + fmt::format("channels {}-{}", work.channelLo, work.channelHi);
+}
+
+void logMessages(const PlannedLaunch& launch) {
+  std::uint64_t out = 0, in = 0;
+  unsigned ll = 0, simple = 0;
+  for (const device::P2pWork& work : launch.messages) {
+    out += work.sendBytes;
+    in += work.recvBytes;
+    for (const auto& [peer, protocol] : {std::pair(work.sendPeer, work.sendProtocol), {work.recvPeer, work.recvProtocol}}) {
+      if (peer >= 0) ++(protocol == device::Protocol::LL ? ll : simple);
+    }
+  }
+  info(kTuning, "SendRecv: {} Bytes out, {} Bytes in -> {} by LL, {} by SIMPLE, threads {} channel{{Lo..Hi}}={{{}..{}}}, {:.1f} us",
+       out, in, ll, simple, launch.nThreads, launch.firstChannel, launch.firstChannel + launch.nChannels - 1,
+       launch.latencyUs + launch.transferUs);
+}
+
+}  // namespace
 
 bool isMessageFunc(ApiFunc func) {
   switch (func) {
@@ -36,6 +75,17 @@ void widen(PlannedLaunch& launch, unsigned lo, unsigned hi, unsigned threads) {
   launch.nThreads = std::max(launch.nThreads, threads);
 }
 
+unsigned usableChannels(const PlanContext& context) {
+  return std::max(1U, std::min(context.nChannels(), context.policy().maxChannels));
+}
+
+double Plan::microseconds() const {
+  if (launches.empty()) return -1;
+  double sum = 0;
+  for (const PlannedLaunch& launch : launches) sum += launch.latencyUs + launch.transferUs;
+  return sum;
+}
+
 Result<Plan> makePlan(const PlanContext& context, std::span<const Op> ops) {
   Plan plan;
   for (const Op& op : ops) {
@@ -46,6 +96,32 @@ Result<Plan> makePlan(const PlanContext& context, std::span<const Op> ops) {
   TRY(planCollectives(context, ops, plan));
   TRY(planMessages(context, ops, plan));
   return plan;
+}
+
+void logDecisions(const PlanContext& context, const Plan& plan) {
+  if (!detail::logEnabled(LogLevel::Info, kTuning)) return;
+  for (const Decision& d : plan.decisions) {
+    const char* name = device::funcName(d.request.func);
+    info(kTuning, "{}: {} Bytes: weighed {}", name, d.request.bytes, describeCandidates(context.tuning, d.request));
+    info(kTuning, "{}: {} Bytes -> Algo {} proto {} channel{{Lo..Hi}}={{{}..{}}} threads {} chunk {}, quickest with {:.1f} us",
+         name, d.request.bytes, logName(d.choice.algorithm), logName(d.choice.protocol), d.channelLo, d.channelHi,
+         d.choice.nThreads, d.choice.chunkBytes, d.choice.microseconds);
+  }
+  for (const PlannedLaunch& launch : plan.launches) {
+    if (launch.func == device::Func::SendRecv) logMessages(launch);
+  }
+}
+
+std::string describePlan(const Plan& plan) {
+  std::string text;
+  for (const PlannedLaunch& launch : plan.launches) {
+    text += fmt::format("{} blocks {}-{} threads {}\n",
+                        device::kernelName(launch.func, launch.algorithm, launch.protocol, launch.op, launch.type),
+                        launch.firstChannel, launch.firstChannel + launch.nChannels - 1, launch.nThreads);
+    for (const device::CollWork& work : launch.colls) text += "  " + collText(work) + "\n";
+    for (const device::P2pWork& work : launch.messages) text += "  " + messageText(work) + "\n";
+  }
+  return text;
 }
 
 }  // namespace tutti

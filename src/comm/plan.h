@@ -2,13 +2,14 @@
 // rank sees what the others were asked, so every choice below rests on values that are equal on all ranks concerned.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "comm/operations.h"
+#include "comm/tuning.h"
 #include "device/policy.h"
 #include "device/work.h"
 
@@ -17,14 +18,14 @@ namespace tutti {
 /// Facts about the communicator that the planner needs. Equal on all ranks but for `rank`.
 struct PlanContext {
   int rank = 0;
-  int nRanks = 1;
-  unsigned nChannels = 1;             ///< of the communicator
-  device::Policy policy = device::kGpuPolicy;
-  /// As connections of each kind are made; Simple: multiples of 512.
-  std::array<device::SlotBytes, device::kConnKinds> slotBytes{};
+  Tuning tuning;
+  int ranksPerGroup = 0;   ///< of the schedule of messages, see MessageSchedule; 0: the largest divisor up to 8
 
+  int nRanks() const { return tuning.input.ranks.nRanks; }
+  unsigned nChannels() const { return tuning.input.nChannels; }
+  const device::Policy& policy() const { return tuning.input.policy; }
   std::uint32_t slotBytesOf(device::ConnKind kind, device::Protocol protocol) const {
-    return slotBytes[static_cast<std::size_t>(kind)][static_cast<std::size_t>(protocol)];
+    return tuning.input.slotBytes[static_cast<std::size_t>(kind)][static_cast<std::size_t>(protocol)];
   }
 };
 
@@ -38,10 +39,20 @@ struct PlannedLaunch {
   unsigned firstChannel = 0;
   unsigned nChannels = 1;             ///< blocks
   unsigned nThreads = 1;              ///< per block
+  double latencyUs = 0;               ///< estimate: of the slowest work, whatever its size
+  double transferUs = 0;              ///< estimate: what the bytes of all works add to that
   std::vector<device::CollWork> colls;
   std::vector<device::P2pWork> messages;
 
   std::size_t nWorks() const { return colls.size() + messages.size(); }
+};
+
+/// What was decided for one collective, for the log.
+struct Decision {
+  Request request;
+  Choice choice;
+  unsigned channelLo = 0;
+  unsigned channelHi = 0;
 };
 
 /// Everything to be done for one group.
@@ -54,11 +65,21 @@ struct Plan {
   bool usesTree = false;                    ///< the same for the trees
   bool usesPat = false;                     ///< the same for the neighbours in PAT
   std::vector<int> meshPeers;               ///< ranks that direct algorithms exchange data with, both ways, ascending
+  std::vector<Decision> decisions;          ///< one for each collective that is carried out, in call order
+
+  /// Estimate for the whole group: launches run one after another. -1 where nothing is to be done.
+  double microseconds() const;
 };
 
-/// Plans `ops` in call order: first the collectives, those in a row that share a kernel in one launch, then all
-/// messages. Collectives without elements are left out; messages without content are not. ncclInvalidUsage: a message
-/// to oneself without its other half, or a combination of operator and type that has no kernel.
+/// Plans `ops` in call order: first the collectives, those that share a kernel in one launch, spread over the channels;
+/// then all messages. Collectives without elements are left out; messages without content are not. ncclInvalidUsage: a
+/// message to oneself without its other half, or a collective that no allowed algorithm and protocol can do.
 Result<Plan> makePlan(const PlanContext& context, std::span<const Op> ops);
+
+/// Tells the TUNING log what was weighed and chosen. Prints nothing, and costs nothing, where that log is off.
+void logDecisions(const PlanContext& context, const Plan& plan);
+
+/// A plan as text, one line for each launch and each of its works: for tests and for people.
+std::string describePlan(const Plan& plan);
 
 }  // namespace tutti

@@ -1,4 +1,8 @@
+// Collectives of a group: each gets the algorithm, protocol and channels that the tuner chose; those that share a kernel
+// share launches, side by side on the channels that have the least to do so far. Everything here depends on the list of
+// collectives alone, which is the same on all ranks.
 #include <algorithm>
+#include <array>
 
 #include "base/log.h"
 #include "comm/plan_parts.h"
@@ -7,10 +11,8 @@
 namespace tutti {
 namespace {
 
+using device::Algorithm;
 using device::Func;
-
-/// Below this a chunk costs more in waits than its early departure gains.
-constexpr std::uint64_t kMinChainChunk = 32 << 10;
 
 /// The kernels' name for a collective. Never called for messages.
 Func deviceFunc(ApiFunc func) {
@@ -29,93 +31,173 @@ Func deviceFunc(ApiFunc func) {
   return Func::SendRecv;
 }
 
-/// A chain (Broadcast, Reduce) of n ranks takes n - 2 chunks of time before the last rank sees the first byte: the
-/// less there is to move, the smaller the chunk.
-std::uint32_t chainChunk(std::uint64_t bytesPerChannel, int nRanks, std::uint32_t fullChunk) {
-  const std::uint64_t wanted = bytesPerChannel / (4 * static_cast<std::uint64_t>(std::max(nRanks - 1, 1)));
-  const std::uint64_t chunk = std::max(wanted, kMinChainChunk) / device::kGrainBytes * device::kGrainBytes;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(chunk, fullChunk));
-}
+bool isCarriedOut(const Op& op) { return !isMessageFunc(op.func) && op.count > 0; }
+
+/// A kernel and the launches of it so far; the last one is open.
+struct KernelLaunches {
+  PlannedLaunch shape;                   ///< without works
+  std::uint64_t bytes = 0;               ///< of all its collectives
+  std::size_t current = 0;               ///< index of the open launch in the plan
+  std::array<std::uint64_t, device::kMaxChannels> load{};   ///< bytes by channel in the open launch
+
+  bool runs(const PlannedLaunch& other) const {
+    return shape.func == other.func && shape.algorithm == other.algorithm && shape.protocol == other.protocol &&
+           device::sharesKernel(shape.op, other.op) && shape.type == other.type;
+  }
+};
 
 /// Lays collectives over channels and launches.
 class CollectivePlanner {
  public:
   CollectivePlanner(const PlanContext& context, Plan& plan) : context_(context), plan_(plan) {}
 
-  Status add(const Op& op) {
-    const Func func = deviceFunc(op.func);
-    const device::DevOp devOp = device::reduces(func) ? op.reduction.op : device::DevOp::Sum;
-    if (!device::kernelExists(func, device::Algorithm::Ring, device::Protocol::Simple, devOp, op.datatype)) {
-      return fail(ncclInvalidUsage, "{}: tutti does not support operator {} on data type {} yet", apiFuncName(op.func),
-                  device::devOpName(devOp), device::typeName(op.datatype));
+  /// First every decision: how many channels a collective gets depends on what it shares them with.
+  Status decide(std::span<const Op> ops) {
+    const auto inGroup = static_cast<unsigned>(std::count_if(ops.begin(), ops.end(), isCarriedOut));
+    for (const Op& op : ops) {
+      if (!isCarriedOut(op)) continue;
+      Decision decision;
+      decision.request = requestFor(op, inGroup);
+      ASSIGN(decision.choice, chooseCollective(context_.tuning, decision.request));
+      kernelOf_.push_back(kernelFor(decision));
+      kernels_[kernelOf_.back()].bytes += decision.request.bytes;
+      plan_.decisions.push_back(decision);
     }
-    PlannedLaunch kernel;
-    kernel.func = func;
-    kernel.op = devOp;
-    kernel.type = device::kernelType(func, devOp, op.datatype);
-    append(kernel, op);
     return {};
   }
 
- private:
-  void append(const PlannedLaunch& kernel, const Op& op) {
-    const std::uint64_t perRank = op.count * device::typeBytes(op.datatype);
-    const bool blocks = kernel.func == Func::AllGather || kernel.func == Func::ReduceScatter;
-    const std::uint64_t total = perRank * (blocks ? static_cast<std::uint64_t>(context_.nRanks) : 1);
-    const unsigned channels = device::channelsFor(context_.policy, total, context_.nChannels);
-    const unsigned lo = firstChannel(channels);
-    PlannedLaunch& launch = launchFor(kernel);
-    widen(launch, lo, lo + channels - 1, device::threadsFor(context_.policy, kernel.func, total / channels));
+  void layOut(std::span<const Op> ops) {
+    std::size_t index = 0;
+    for (const Op& op : ops) {
+      if (!isCarriedOut(op)) continue;
+      append(op, plan_.decisions[index], kernels_[kernelOf_[index]]);
+      ++index;
+    }
+  }
 
-    const device::ChunkShape shape = device::chunkShape(kernel.func, context_.slotBytesOf(device::ConnKind::Graph, device::Protocol::Simple));
-    const bool chain = kernel.func == Func::Broadcast || kernel.func == Func::Reduce;
+ private:
+  Request requestFor(const Op& op, unsigned inGroup) const {
+    Request request;
+    request.func = deviceFunc(op.func);
+    request.op = device::reduces(request.func) ? op.reduction.op : device::DevOp::Sum;
+    request.type = op.datatype;
+    const bool blocks = request.func == Func::AllGather || request.func == Func::ReduceScatter;
+    request.bytes = op.count * device::typeBytes(op.datatype) *
+                    (blocks ? static_cast<std::uint64_t>(context_.nRanks()) : 1);
+    request.inGroup = inGroup;
+    return request;
+  }
+
+  std::size_t kernelFor(const Decision& decision) {
+    PlannedLaunch shape;
+    shape.func = decision.request.func;
+    shape.algorithm = decision.choice.algorithm;
+    shape.protocol = decision.choice.protocol;
+    shape.op = decision.request.op;
+    shape.type = device::kernelType(shape.func, shape.op, decision.request.type);
+    const auto known = std::find_if(kernels_.begin(), kernels_.end(), [&](const KernelLaunches& k) { return k.runs(shape); });
+    if (known != kernels_.end()) return static_cast<std::size_t>(known - kernels_.begin());
+    kernels_.push_back({.shape = shape, .current = kNone});
+    return kernels_.size() - 1;
+  }
+
+  /// Its share of the channels among all that run the same kernel, and no more than are good for it.
+  unsigned channelsFor(const Decision& decision, const KernelLaunches& kernel) const {
+    const unsigned usable = usableChannels(context_);
+    if (decision.request.bytes >= kernel.bytes) return decision.choice.nChannels;
+    const double part = static_cast<double>(decision.request.bytes) / static_cast<double>(kernel.bytes);
+    const auto share = static_cast<unsigned>(part * usable) + 1;
+    return std::min(share, decision.choice.nChannels);
+  }
+
+  /// The first of `channels` neighbours of which the busiest has the least to do.
+  unsigned leastLoaded(const KernelLaunches& kernel, unsigned channels) const {
+    unsigned best = 0;
+    std::uint64_t bestLoad = ~std::uint64_t{0};
+    for (unsigned lo = 0; lo + channels <= usableChannels(context_); ++lo) {
+      const std::uint64_t load = *std::max_element(kernel.load.begin() + lo, kernel.load.begin() + lo + channels);
+      if (load >= bestLoad) continue;
+      best = lo;
+      bestLoad = load;
+    }
+    return best;
+  }
+
+  PlannedLaunch& openLaunch(KernelLaunches& kernel) {
+    const bool full = kernel.current == kNone || plan_.launches[kernel.current].nWorks() == device::kMaxWorksPerLaunch;
+    if (full) {
+      kernel.current = plan_.launches.size();
+      kernel.load = {};
+      plan_.launches.push_back(kernel.shape);
+    }
+    return plan_.launches[kernel.current];
+  }
+
+  void append(const Op& op, Decision& decision, KernelLaunches& kernel) {
+    PlannedLaunch& launch = openLaunch(kernel);
+    const Choice& choice = decision.choice;
+    const unsigned channels = channelsFor(decision, kernel);
+    decision.channelLo = leastLoaded(kernel, channels);
+    decision.channelHi = decision.channelLo + channels - 1;
+    // A byte more than there is, so that collectives of next to nothing are spread too.
+    for (unsigned c = decision.channelLo; c <= decision.channelHi; ++c) kernel.load[c] += decision.request.bytes / channels + 1;
+    widen(launch, decision.channelLo, decision.channelHi, choice.nThreads);
+    launch.latencyUs = std::max(launch.latencyUs, choice.latencyUs);
+    launch.transferUs += choice.microseconds - choice.latencyUs;
+    launch.colls.push_back(workFor(op, decision, launch.type));
+    use(choice.algorithm);
+  }
+
+  static device::CollWork workFor(const Op& op, const Decision& decision, ncclDataType_t kernelType) {
     device::CollWork work{};
     work.send = op.sendbuff;
     work.recv = op.recvbuff;
-    work.count = perRank / device::typeBytes(kernel.type);
+    work.count = op.count * device::typeBytes(op.datatype) / device::typeBytes(kernelType);
     work.scalar = op.reduction.scalar;
     work.scalarIsPointer = op.reduction.scalarIsPointer ? 1 : 0;
-    work.op = kernel.op;
+    work.op = decision.request.op;
     work.root = op.root;
-    work.chunkBytes = chain ? chainChunk(total / channels, context_.nRanks, shape.chunkBytes) : shape.chunkBytes;
-    work.stepsPerChunk = shape.stepsPerChunk;
-    work.channelLo = static_cast<std::uint8_t>(lo);
-    work.channelHi = static_cast<std::uint8_t>(lo + channels - 1);
-    launch.colls.push_back(work);
-    plan_.usesRing = true;
+    work.chunkBytes = decision.choice.chunkBytes;
+    work.stepsPerChunk = decision.choice.stepsPerChunk;
+    work.channelLo = static_cast<std::uint8_t>(decision.channelLo);
+    work.channelHi = static_cast<std::uint8_t>(decision.channelHi);
+    return work;
   }
 
-  /// Small collectives in a row run side by side: each takes the next free channels, and starts over at the end.
-  unsigned firstChannel(unsigned channels) {
-    const unsigned usable = std::max(1U, std::min(context_.nChannels, context_.policy.maxChannels));
-    if (nextChannel_ + channels > usable) nextChannel_ = 0;
-    const unsigned first = nextChannel_;
-    nextChannel_ += channels;
-    return first;
-  }
-
-  PlannedLaunch& launchFor(const PlannedLaunch& kernel) {
-    if (!plan_.launches.empty()) {
-      PlannedLaunch& last = plan_.launches.back();
-      const bool same = last.func == kernel.func && device::sharesKernel(last.op, kernel.op) && last.type == kernel.type;
-      if (same && last.nWorks() < device::kMaxWorksPerLaunch) return last;
+  void use(Algorithm algorithm) {
+    switch (algorithm) {
+      case Algorithm::Ring: plan_.usesRing = true; return;
+      case Algorithm::Tree: plan_.usesTree = true; return;
+      case Algorithm::Pat: plan_.usesPat = true; return;
+      case Algorithm::OneShot:
+      case Algorithm::Direct: return useMesh();
+      case Algorithm::CollNetDirect:
+      case Algorithm::CollNetChain:
+      case Algorithm::Nvls:
+      case Algorithm::NvlsTree: return;
     }
-    plan_.launches.push_back(kernel);
-    return plan_.launches.back();
   }
 
+  void useMesh() {
+    if (!plan_.meshPeers.empty()) return;
+    for (int rank = 0; rank < context_.nRanks(); ++rank) {
+      if (rank != context_.rank) plan_.meshPeers.push_back(rank);
+    }
+  }
+
+  static constexpr std::size_t kNone = ~std::size_t{0};
   const PlanContext& context_;
   Plan& plan_;
-  unsigned nextChannel_ = 0;
+  std::vector<KernelLaunches> kernels_;   ///< in order of first appearance
+  std::vector<std::size_t> kernelOf_;     ///< by decision
 };
 
 }  // namespace
 
 Status planCollectives(const PlanContext& context, std::span<const Op> ops, Plan& plan) {
   CollectivePlanner planner(context, plan);
-  for (const Op& op : ops) {
-    if (!isMessageFunc(op.func) && op.count > 0) TRY(planner.add(op));
-  }
+  TRY(planner.decide(ops));
+  planner.layOut(ops);
   return {};
 }
 

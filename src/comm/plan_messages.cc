@@ -1,11 +1,14 @@
-// Messages are ordered by keys (epoch, distance): the e-th message from rank s to rank d has epoch e and distance
-// (d - s) mod n. Both its ends compute the same key. A round of a rank is all it has to do under one key: one send and
-// one receive at most. Rounds are ascending in every rank's list, and a round is never torn between two launches.
+// Messages are ordered by keys (epoch, round): the e-th message from rank s to rank d has epoch e, and the schedule says
+// in which round s sends to d. Both its ends compute the same key. Under one key a rank has one send and one receive at
+// most, since in a round of the schedule it sends to one rank and receives from one. Keys are ascending in every rank's
+// list, and what a rank has to do under one key (its part of the round) is never torn between two launches. Neither
+// protocol nor channels of a message enter the order: both ends compute them alike from its bytes and its key, and
+// protocols do not share counters.
 //
 // Why no group can deadlock, wherever ranks cut their lists into launches. Suppose nothing moves although messages are
-// left, and look at one with the smallest key K of all ranks. Its sender has completed all rounds with smaller keys,
-// since nothing smaller is left; launches before the one that holds round K hold only smaller keys, so they are
-// over, and this one runs (or is about to: it waits for nothing but them). Within a launch the sending crew of a
+// left, and look at one with the smallest key K of all ranks. Its sender has completed everything with smaller keys,
+// since nothing smaller is left; launches before the one that holds its part of round K hold only smaller keys, so they
+// are over, and this one runs (or is about to: it waits for nothing but them). Within a launch the sending crew of a
 // channel goes through sends alone, in order; those before K are over, so it stands at K. The same holds for the
 // receiver and its receiving crew. Both ends are at work on the message, so it moves: a contradiction.
 // Tearing a round would break the argument: the launch with its send could wait for a peer whose own launch waits, in a
@@ -15,6 +18,7 @@
 
 #include "base/log.h"
 #include "comm/plan_parts.h"
+#include "comm/plan_schedule.h"
 #include "device/kernel_name.h"
 
 namespace tutti {
@@ -28,10 +32,11 @@ struct Message {
   std::byte* buffer = nullptr;
   std::uint64_t bytes = 0;
   int peer = 0;
-  int distance = 0;        ///< from the sender to the receiver
+  int round = 0;           ///< of the schedule
   std::uint32_t epoch = 0;
+  MessageChoice choice;
 
-  auto key() const { return std::tuple(epoch, distance); }
+  auto key() const { return std::tuple(epoch, round); }
 };
 
 struct ChannelRange {
@@ -44,8 +49,8 @@ struct ChannelRange {
 class MessagePlanner {
  public:
   MessagePlanner(const PlanContext& context, Plan& plan)
-      : context_(context), plan_(plan), sent_(static_cast<std::size_t>(context.nRanks)),
-        received_(static_cast<std::size_t>(context.nRanks)) {}
+      : context_(context), plan_(plan), schedule_(context.nRanks(), context.ranksPerGroup),
+        sent_(static_cast<std::size_t>(context.nRanks())), received_(static_cast<std::size_t>(context.nRanks())) {}
 
   void add(const Op& op) {
     const std::uint64_t bytes = op.count * device::typeBytes(op.datatype);
@@ -57,10 +62,10 @@ class MessagePlanner {
     const bool fromAll = op.func == ApiFunc::AlltoAll || (op.func == ApiFunc::Gather && op.root == context_.rank);
     const bool toAll = op.func == ApiFunc::AlltoAll || (op.func == ApiFunc::Scatter && op.root == context_.rank);
     if (toAll) {
-      for (int r = 0; r < context_.nRanks; ++r) send(r, out + static_cast<std::uint64_t>(r) * bytes, bytes);
+      for (int r = 0; r < context_.nRanks(); ++r) send(r, out + static_cast<std::uint64_t>(r) * bytes, bytes);
     }
     if (fromAll) {
-      for (int r = 0; r < context_.nRanks; ++r) recv(r, in + static_cast<std::uint64_t>(r) * bytes, bytes);
+      for (int r = 0; r < context_.nRanks(); ++r) recv(r, in + static_cast<std::uint64_t>(r) * bytes, bytes);
     }
     if (op.func == ApiFunc::Gather) send(op.root, out, bytes);
     if (op.func == ApiFunc::Scatter) recv(op.root, in, bytes);
@@ -88,11 +93,14 @@ class MessagePlanner {
  private:
   void send(int peer, std::byte* buffer, std::uint64_t bytes) {
     std::uint32_t& count = sent_[static_cast<std::size_t>(peer)];
-    sends_.push_back({buffer, bytes, peer, (peer - context_.rank + context_.nRanks) % context_.nRanks, count++});
+    sends_.push_back({buffer, bytes, peer, schedule_.roundOf(context_.rank, peer), count++, choiceFor(peer, bytes)});
   }
   void recv(int peer, std::byte* buffer, std::uint64_t bytes) {
     std::uint32_t& count = received_[static_cast<std::size_t>(peer)];
-    recvs_.push_back({buffer, bytes, peer, (context_.rank - peer + context_.nRanks) % context_.nRanks, count++});
+    recvs_.push_back({buffer, bytes, peer, schedule_.roundOf(peer, context_.rank), count++, choiceFor(peer, bytes)});
+  }
+  MessageChoice choiceFor(int peer, std::uint64_t bytes) const {
+    return chooseMessage(context_.tuning, bytes, peer == context_.rank);
   }
 
   Status checkSelf() const {
@@ -105,11 +113,11 @@ class MessagePlanner {
                 context_.rank, sent, received);
   }
 
-  /// A function of bytes and distance: equal at both ends. Neighbouring rounds use different channels where they can.
+  /// A function of bytes and key: equal at both ends. Neighbours in the order use different channels where they can.
   ChannelRange channelsOf(const Message& message) const {
-    const unsigned usable = std::max(1U, std::min(context_.nChannels, context_.policy.maxChannels));
-    const unsigned channels = device::channelsFor(context_.policy, message.bytes, context_.nChannels);
-    const unsigned lo = static_cast<unsigned>(message.distance) % (usable / channels) * channels;
+    const unsigned channels = message.choice.nChannels;
+    const unsigned place = static_cast<unsigned>(message.round) + message.epoch;
+    const unsigned lo = place % (usableChannels(context_) / channels) * channels;
     return {lo, lo + channels - 1};
   }
 
@@ -138,20 +146,25 @@ class MessagePlanner {
     work.send = out != nullptr ? out->buffer : nullptr;
     work.sendBytes = out != nullptr ? out->bytes : 0;
     work.sendPeer = out != nullptr ? out->peer : -1;
+    work.sendProtocol = out != nullptr ? out->choice.protocol : device::Protocol::Simple;
     work.recv = in != nullptr ? in->buffer : nullptr;
     work.recvBytes = in != nullptr ? in->bytes : 0;
     work.recvPeer = in != nullptr ? in->peer : -1;
+    work.recvProtocol = in != nullptr ? in->choice.protocol : device::Protocol::Simple;
     work.channelLo = static_cast<std::uint8_t>(range.lo);
     work.channelHi = static_cast<std::uint8_t>(range.hi);
     PlannedLaunch& launch = plan_.launches.back();
-    const std::uint64_t most = std::max(work.sendBytes, work.recvBytes) / (range.hi - range.lo + 1);
-    widen(launch, range.lo, range.hi, device::threadsFor(context_.policy, Func::SendRecv, most));
+    widen(launch, range.lo, range.hi, context_.policy().p2pThreads);
     launch.messages.push_back(work);
+    // Sends and receives overlap: the slower half counts, roughly.
+    const MessageChoice& slower = in == nullptr || (out != nullptr && out->bytes > in->bytes) ? out->choice : in->choice;
+    launch.latencyUs = std::max(launch.latencyUs, slower.latencyUs);
+    launch.transferUs += slower.microseconds - slower.latencyUs;
   }
 
   std::vector<int> peersOf(const std::vector<std::uint32_t>& counts) const {
     std::vector<int> peers;
-    for (int r = 0; r < context_.nRanks; ++r) {
+    for (int r = 0; r < context_.nRanks(); ++r) {
       if (r != context_.rank && counts[static_cast<std::size_t>(r)] > 0) peers.push_back(r);
     }
     return peers;
@@ -159,6 +172,7 @@ class MessagePlanner {
 
   const PlanContext& context_;
   Plan& plan_;
+  MessageSchedule schedule_;
   std::vector<std::uint32_t> sent_;      ///< messages so far, by destination
   std::vector<std::uint32_t> received_;  ///< the same by source
   std::vector<Message> sends_;

@@ -1,4 +1,4 @@
-// The two halves of the planner. Only plan.cc and its tests include this.
+// The two halves of the planner. Only plan*.cc and tests include this.
 #pragma once
 
 #include "comm/plan.h"
@@ -8,13 +8,16 @@ namespace tutti {
 /// Whether `func` is made of messages: Send, Recv, AlltoAll, Gather, Scatter.
 bool isMessageFunc(ApiFunc func);
 
-/// Appends the launches of the collectives among `ops` and sets usesRing.
+/// Appends the launches of the collectives among `ops` and sets what they use.
 Status planCollectives(const PlanContext& context, std::span<const Op> ops, Plan& plan);
 
-/// Appends the launches of the messages among `ops` and fills in the peers.
+/// Appends the launches of the messages among `ops` and adds their peers.
 Status planMessages(const PlanContext& context, std::span<const Op> ops, Plan& plan);
 
 /// Adds channels [lo, hi] and a demand for threads to a launch.
 void widen(PlannedLaunch& launch, unsigned lo, unsigned hi, unsigned threads);
+
+/// Channels that launches may use.
+unsigned usableChannels(const PlanContext& context);
 
 }  // namespace tutti

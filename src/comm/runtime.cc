@@ -99,7 +99,7 @@ Runtime runtimeFrom(const Params& params) {
   runtime.buffers.ll128 = sizeIfSet(params.tuning.ll128BuffSize);
   runtime.algo = params.tuning.algo;
   runtime.proto = params.tuning.proto;
-  if (params.tuning.nThreads > 0) runtime.nThreads = static_cast<int>(params.tuning.nThreads);
+  runtime.tuning = tuningSettingsFrom(params);
   runtime.launchShape = params.tuning.launchShape;
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);
   setIfGiven(runtime.maxChannels, params.tuning.maxNchannels);

@@ -6,6 +6,7 @@
 
 #include "base/params.h"
 #include "bootstrap/settings.h"
+#include "comm/tuning_settings.h"
 #include "nccl.h"
 #include "transport/p2p/p2p_transport.h"
 
@@ -29,7 +30,7 @@ struct Runtime {
   BufferSettings buffers;
   std::string algo;                    ///< NCCL_ALGO
   std::string proto;                   ///< NCCL_PROTO
-  int nThreads = 0;                    ///< of a block; 0: what suits the device
+  TuningSettings tuning;
   std::string launchShape;             ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
   int minChannels = 0;                 ///< 0: not set
   int maxChannels = 0;

@@ -59,13 +59,7 @@ std::string rankName(const PeerInfo& peer) {
 
 device::Policy policyFor(const Driver& driver, const Runtime& runtime) {
   const bool likeGpu = runtime.launchShape == "GPU" || (runtime.launchShape != "SOFTGPU" && !driver.softGpu);
-  device::Policy policy = likeGpu ? device::kGpuPolicy : device::kHostPolicy;
-  if (runtime.nThreads > 0) {
-    const auto threads = std::min(static_cast<std::uint32_t>(runtime.nThreads), device::kMaxThreads);
-    policy.collThreads = policy.collThreadsSmall = threads;
-    policy.p2pThreads = (threads + 63) / 64 * 64;  // half of the warps send, half receive
-  }
-  return policy;
+  return applySettings(likeGpu ? device::kGpuPolicy : device::kHostPolicy, runtime.tuning);
 }
 
 std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Policy& policy, const Runtime& runtime) {
@@ -74,11 +68,11 @@ std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Pol
   constexpr std::uint32_t kLlGrain = 2 * kSimpleGrain;
   constexpr std::uint32_t kLl128Grain = 16 * 128;
   const BufferSettings& asked = runtime.buffers;
-  const std::uint32_t ll = slotFrom("NCCL_LL_BUFFSIZE", asked.ll, kLlGrain, policy.llSlotBytes);
-  const std::uint32_t ll128 = slotFrom("NCCL_LL128_BUFFSIZE", asked.ll128, kLl128Grain, policy.ll128SlotBytes);
-  const std::uint32_t simple = slotFrom("NCCL_BUFFSIZE", asked.simple, kSimpleGrain, policy.simpleSlotBytes);
+  const std::uint32_t ll = slotFrom("NCCL_LL_BUFFSIZE", asked.ll, kLlGrain, policy.slotBytes[0]);
+  const std::uint32_t ll128 = slotFrom("NCCL_LL128_BUFFSIZE", asked.ll128, kLl128Grain, policy.slotBytes[1]);
+  const std::uint32_t simple = slotFrom("NCCL_BUFFSIZE", asked.simple, kSimpleGrain, policy.slotBytes[2]);
   return {device::SlotBytes{ll, ll128, simple},
-          device::SlotBytes{std::min(ll, policy.meshLlSlotBytes), 0, std::min(simple, policy.meshSlotBytes)}};
+          device::SlotBytes{std::min(ll, policy.meshSlotBytes[0]), 0, std::min(simple, policy.meshSlotBytes[2])}};
 }
 
 PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, int nRanks) {

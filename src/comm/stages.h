@@ -33,7 +33,8 @@ int wishedChannels(const device::Policy& policy, const Config& config, const Run
 /// ask for is rounded down to whole grains, at least one; an INFO line says so.
 std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Policy& policy, const Runtime& runtime);
 
-/// The numbers that suit the world the kernels run in, with NCCL_NTHREADS and TUTTI_LAUNCH_SHAPE applied.
+/// The numbers that suit the world the kernels run in, with TUTTI_LAUNCH_SHAPE and what
+/// applySettings() knows applied.
 device::Policy policyFor(const Driver& driver, const Runtime& runtime);
 
 }  // namespace tutti

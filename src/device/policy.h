@@ -19,55 +19,59 @@ inline constexpr std::size_t kGrainBytes = 512;
 /// A ring sends one chunk before it receives one: a chunk must fit into the FIFO with room to spare.
 inline constexpr unsigned kMaxStepsPerChunk = kSteps / 2;
 
-/// What the planner needs to know of the world that will run the kernels.
+/// Whose processors run the kernels.
+enum class World : std::uint8_t { Gpu, Host };
+
+/// What the planner needs to know of the world that will run the kernels. Arrays are indexed by Protocol.
 struct Policy {
-  std::uint32_t collThreads;       ///< threads of a block of a collective; 1, or a multiple of 32
-  std::uint32_t collThreadsSmall;  ///< the same for messages up to smallBytes
+  World world;
+  std::array<std::uint32_t, kProtocols> collThreads;    ///< most threads of a block of a collective; 1, or a multiple of 32
+  std::array<std::uint64_t, kProtocols> bytesPerThread; ///< a thread, and a further channel, pay off only with this much
   std::uint32_t p2pThreads;        ///< threads of a block of sends and receives; 2, or a multiple of 64
-  std::uint32_t simpleSlotBytes;   ///< Simple protocol; slots * kSteps is what NCCL_BUFFSIZE sets
-  std::uint32_t llSlotBytes;       ///< LL protocol, flags included; what NCCL_LL_BUFFSIZE sets
-  std::uint32_t ll128SlotBytes;    ///< LL128 protocol, flags included; what NCCL_LL128_BUFFSIZE sets
-  std::uint32_t meshSlotBytes;     ///< Simple protocol of Mesh connections, of which there are many: at most this
-  std::uint32_t meshLlSlotBytes;   ///< LL protocol of Mesh connections, flags included
+  std::array<std::uint32_t, kProtocols> slotBytes;      ///< Graph connections, flags included; 8 of them: NCCL_*BUFFSIZE
+  std::array<std::uint32_t, kProtocols> meshSlotBytes;  ///< Mesh connections, of which there are many: at most this
   std::uint32_t maxChannels;       ///< more channels (blocks) than this gain nothing
-  std::uint64_t smallBytes;
-  std::uint64_t bytesPerChannel;   ///< a further channel pays off only with this much work for each
+  std::uint64_t messagePerChannel; ///< bytes of a message that are worth a further channel
+  std::uint64_t llMessageBytes;    ///< messages up to this many bytes per channel go by LL: NCCL_P2P_LL_THRESHOLD
 };
 
 /// A GPU: hundreds of threads hide the latency of the links, and one block drives a part of them.
 inline constexpr Policy kGpuPolicy{
-    .collThreads = 512,
-    .collThreadsSmall = 128,
+    .world = World::Gpu,
+    .collThreads = {512, 512, 512},
+    .bytesPerThread = {8, 8, 64},
     .p2pThreads = 512,
-    .simpleSlotBytes = 512 << 10,
-    .llSlotBytes = 64 << 10,
-    .ll128SlotBytes = 600 << 10,
-    .meshSlotBytes = 512 << 10,
-    .meshLlSlotBytes = 64 << 10,
+    .slotBytes = {64 << 10, 600 << 10, 512 << 10},
+    .meshSlotBytes = {64 << 10, 0, 512 << 10},
     .maxChannels = 32,
-    .smallBytes = 64 << 10,
-    .bytesPerChannel = 256 << 10,
+    .messagePerChannel = 64 << 10,
+    .llMessageBytes = 16 << 10,
 };
 
 /// The software GPU: one CPU thread runs everything that is on a device, so a second fiber only adds switches and a
 /// second channel only adds waits. Send and receive need a fiber each. Slots: small enough that what is in flight
 /// stays in the cache between its writer and its reader.
 inline constexpr Policy kHostPolicy{
-    .collThreads = 1,
-    .collThreadsSmall = 1,
+    .world = World::Host,
+    .collThreads = {1, 1, 1},
+    .bytesPerThread = {64 << 20, 64 << 20, 64 << 20},
     .p2pThreads = 2,
-    .simpleSlotBytes = 128 << 10,
-    .llSlotBytes = 16 << 10,
-    .ll128SlotBytes = 32 << 10,
-    .meshSlotBytes = 128 << 10,
-    .meshLlSlotBytes = 16 << 10,
+    .slotBytes = {16 << 10, 32 << 10, 128 << 10},
+    .meshSlotBytes = {16 << 10, 0, 128 << 10},
     .maxChannels = 1,
-    .smallBytes = 64 << 10,
-    .bytesPerChannel = 64 << 20,
+    .messagePerChannel = 64 << 20,
+    .llMessageBytes = 4 << 10,
 };
 
 /// Bytes of one slot by protocol; 0: the protocol is not offered.
 using SlotBytes = std::array<std::uint32_t, kProtocols>;
+
+/// Content that one slot of `bytes` carries: LL spends half on flags, LL128 a sixteenth.
+TUTTI_PURE std::uint32_t slotContent(Protocol protocol, std::uint32_t bytes) {
+  constexpr std::uint32_t kLine = 128, kLineContent = 120;
+  if (protocol == Protocol::LL) return bytes / 2;
+  return protocol == Protocol::LL128 ? bytes / kLine * kLineContent : bytes;
+}
 
 /// How a collective cuts its work: CollWork::chunkBytes and CollWork::stepsPerChunk.
 struct ChunkShape {
@@ -75,29 +79,17 @@ struct ChunkShape {
   std::uint8_t stepsPerChunk;
 };
 
-/// `slotBytes`: what the connections were made with, a multiple of kGrainBytes. Chains (Broadcast, Reduce) take one
-/// slot per chunk: nothing returns to the sender that would have to be overlapped.
-constexpr ChunkShape chunkShape(Func func, std::uint32_t slotBytes) {
-  const bool ring = func == Func::AllReduce || func == Func::AllGather || func == Func::ReduceScatter;
-  const unsigned steps = ring ? kMaxStepsPerChunk : 1;
-  return {slotBytes * steps, static_cast<std::uint8_t>(steps)};
+/// The largest chunks for slots of `slotBytes`. Several slots make a chunk of a ring with the Simple protocol, where
+/// something returns to the sender that would otherwise have to be overlapped; everything else takes one.
+constexpr ChunkShape chunkShape(Func func, Algorithm algorithm, Protocol protocol, std::uint32_t slotBytes) {
+  const bool ring = algorithm == Algorithm::Ring && (func == Func::AllReduce || func == Func::AllGather ||
+                                                     func == Func::ReduceScatter);
+  const unsigned steps = ring && protocol == Protocol::Simple ? kMaxStepsPerChunk : 1;
+  const auto content = static_cast<std::uint32_t>(slotContent(protocol, slotBytes) / kGrainBytes * kGrainBytes);
+  return {content * steps, static_cast<std::uint8_t>(steps)};
 }
 
-/// Threads of a block for a message of `bytes` on one channel.
-constexpr unsigned threadsFor(const Policy& policy, Func func, std::uint64_t bytes) {
-  if (func == Func::SendRecv) return policy.p2pThreads;
-  return bytes <= policy.smallBytes ? policy.collThreadsSmall : policy.collThreads;
-}
-
-/// Channels worth using for `bytes`, at least 1, at most `available`.
-constexpr unsigned channelsFor(const Policy& policy, std::uint64_t bytes, unsigned available) {
-  const std::uint64_t wanted = (bytes + policy.bytesPerChannel - 1) / policy.bytesPerChannel;
-  const unsigned limit = available < policy.maxChannels ? available : policy.maxChannels;
-  if (wanted <= 1 || limit <= 1) return 1;
-  return wanted < limit ? static_cast<unsigned>(wanted) : limit;
-}
-
-static_assert(kGpuPolicy.simpleSlotBytes % kGrainBytes == 0 && kHostPolicy.simpleSlotBytes % kGrainBytes == 0);
-static_assert(kGpuPolicy.collThreads <= kMaxThreads && kGpuPolicy.p2pThreads % 64 == 0);
+static_assert(kGpuPolicy.slotBytes[2] % kGrainBytes == 0 && kHostPolicy.slotBytes[2] % kGrainBytes == 0);
+static_assert(kGpuPolicy.collThreads[2] <= kMaxThreads && kGpuPolicy.p2pThreads % 64 == 0);
 
 }  // namespace tutti::device

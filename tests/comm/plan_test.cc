@@ -15,7 +15,13 @@ namespace {
 constexpr std::uint32_t kSlot = 128 << 10;
 
 PlanContext contextOf(int rank, int nRanks, unsigned channels = 8) {
-  return {.rank = rank, .nRanks = nRanks, .nChannels = channels, .policy = device::kGpuPolicy, .slotBytes = {device::SlotBytes{0, 0, kSlot}, device::SlotBytes{0, 0, kSlot}}};
+  TuningInput input;
+  input.ranks = {.nRanks = nRanks, .nNodes = 1, .computeCapability = 90, .path = PathClass::NVLink};
+  input.speeds = assumedSpeeds(input.ranks, channels, true);
+  input.nChannels = channels;
+  input.slotBytes = {device::SlotBytes{16 << 10, 0, kSlot}, device::SlotBytes{16 << 10, 0, kSlot}};
+  input.filter = parseTuningFilter("Ring", "Simple").value();
+  return {.rank = rank, .tuning = makeTuning(input)};
 }
 
 char* fakeBuffer(int number) { return reinterpret_cast<char*>(0x10000000L + 0x1000L * number); }
@@ -45,7 +51,7 @@ TEST(Plan, OneAllReduceIsOneLaunchWithItsWork) {
   EXPECT_EQ(launch.func, device::Func::AllReduce);
   EXPECT_EQ(launch.type, ncclFloat32);
   EXPECT_EQ(launch.nChannels, 1u) << "4000 bytes are worth one channel";
-  EXPECT_EQ(launch.nThreads, device::kGpuPolicy.collThreadsSmall);
+  EXPECT_EQ(launch.nThreads, 64u) << "and few threads";
   ASSERT_EQ(launch.colls.size(), 1u);
   EXPECT_EQ(launch.colls[0].count, 1000u);
   EXPECT_EQ(launch.colls[0].chunkBytes, kSlot * device::kMaxStepsPerChunk);
@@ -58,12 +64,12 @@ TEST(Plan, LargeCollectiveSpreadsOverAllChannels) {
   EXPECT_EQ(plan.launches[0].colls.at(0).channelHi, 7);
 }
 
-TEST(Plan, CollectivesInARowShareALaunchUntilTheKernelChanges) {
+TEST(Plan, CollectivesOfAGroupThatShareAKernelShareALaunch) {
   const Plan plan = planned(contextOf(1, 2), {allReduce(10), allReduce(20), allReduce(10, ncclInt32), allReduce(30)});
-  ASSERT_EQ(plan.launches.size(), 3u);
-  EXPECT_EQ(plan.launches[0].colls.size(), 2u);
+  ASSERT_EQ(plan.launches.size(), 2u);
+  EXPECT_EQ(plan.launches[0].colls.size(), 3u);
   EXPECT_EQ(plan.launches[0].colls[1].count, 20u);
-  EXPECT_EQ(plan.launches[2].colls[0].count, 30u);
+  EXPECT_EQ(plan.launches[0].colls[2].count, 30u);
 }
 
 TEST(Plan, SmallCollectivesInARowRunSideBySide) {
@@ -154,7 +160,7 @@ TEST(Plan, StreamsAreListedOnceInOrderOfAppearance) {
 }
 
 TEST(Plan, UnknownKernelIsRefusedByName) {
-  test::expectLog("tutti does not support operator SumPostDiv on data type f32 yet");
+  test::expectLog("No algorithm/protocol available for function AllReduce with datatype f32 and operator SumPostDiv");
   Op op = allReduce(1, ncclFloat32);
   op.reduction.op = device::DevOp::SumPostDiv;
   EXPECT_EQ(makePlan(contextOf(0, 2), std::vector{op}).status().code(), ncclInvalidUsage);

@@ -80,9 +80,9 @@ std::uint32_t slotOf(const Runtime& runtime, device::ConnKind kind, device::Prot
 
 TEST(Stages, SlotsAreThePolicysUnlessBuffersAreSet) {
   const Runtime runtime = plainRuntime();
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::Simple), device::kHostPolicy.simpleSlotBytes);
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL), device::kHostPolicy.llSlotBytes);
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL128), device::kHostPolicy.ll128SlotBytes);
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::Simple), device::kHostPolicy.slotBytes[2]);
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL), device::kHostPolicy.slotBytes[0]);
+  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL128), device::kHostPolicy.slotBytes[1]);
   EXPECT_EQ(slotOf(runtime, device::ConnKind::Mesh, device::Protocol::LL128), 0U);
 }
 

@@ -1,0 +1,46 @@
+// NCCL_ALGO and NCCL_PROTO: which algorithms and protocols each collective may use.
+//
+//   value := entry { ";" entry }     entry := [ func ":" ] [ "^" ] name { "," name }
+//
+// Only the first entry may leave out its function and then speaks for all; later entries replace the selection of their
+// function; ^ turns a list into everything but it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "device/work.h"
+
+namespace tutti {
+
+inline constexpr int kTunedFuncs = 5;   ///< Broadcast, Reduce, AllGather, ReduceScatter, AllReduce, in this order
+
+/// Auto: taken only where it is known to be safe. Numbers as the matrix in the log shows them.
+enum class Permission : std::uint8_t { No = 0, Yes = 1, Auto = 2 };
+
+/// What the two settings allow, by device::Func. Equal on all ranks, or the communicator does not come up.
+struct TuningFilter {
+  std::array<std::array<Permission, device::kAlgorithms>, kTunedFuncs> algorithms{};
+  std::array<std::array<Permission, device::kProtocols>, kTunedFuncs> protocols{};
+  std::string algoText;    ///< NCCL_ALGO as it was given, for messages; "": not set
+  std::string protoText;
+
+  bool restricted() const { return !algoText.empty() || !protoText.empty(); }
+};
+
+/// Reads both values; "" allows everything. Algorithms are Auto where nothing was said and Yes where they were named;
+/// PAT runs on nodes of several ranks, and LL128 on links of unknown kind, only where it is Yes.
+/// ncclInvalidUsage, with the word that is wrong: unknown names, or a later entry without its function.
+Result<TuningFilter> parseTuningFilter(std::string_view algo, std::string_view proto);
+
+/// "Enabled NCCL Func/Proto/Algo Matrix:" as text, without the end of the last line.
+std::string filterMatrix(const TuningFilter& filter);
+
+/// The name as logs and tools know it: "RING", "COLLNET_DIRECT", "ONESHOT"; "LL", "LL128", "SIMPLE".
+std::string_view logName(device::Algorithm algorithm);
+std::string_view logName(device::Protocol protocol);
+
+}  // namespace tutti

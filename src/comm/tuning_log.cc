@@ -1,0 +1,75 @@
+// What the tuner weighed, in words.
+#include <fmt/format.h>
+
+#include "comm/tuning.h"
+#include "device/kernel_name.h"
+
+namespace tutti {
+
+namespace {
+
+std::string_view reasonOf(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::Possible: return "possible";
+    case Verdict::NotAllowed: return "not allowed";
+    case Verdict::NoConnections: return "not connected";
+    case Verdict::NoBuffers: return "no buffers";
+    case Verdict::Unsafe: return "unsafe on these links";
+    case Verdict::NoKernel: return "no kernel";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string describeCandidates(const Tuning& tuning, const Request& request) {
+  const auto table = weigh(tuning, request);
+  std::string text;
+  const auto separate = [&](std::string_view between) {
+    if (!text.empty()) text += between;
+  };
+  for (const Candidate& candidate : table) {
+    if (candidate.verdict != Verdict::Possible) continue;
+    separate(", ");
+    text += fmt::format("{}/{} {:.1f} us", logName(candidate.algorithm), logName(candidate.protocol), candidate.microseconds);
+  }
+  for (const Verdict why : {Verdict::NotAllowed, Verdict::NoConnections, Verdict::NoBuffers, Verdict::Unsafe}) {
+    std::string names;
+    for (const Candidate& candidate : table) {
+      if (candidate.verdict != why) continue;
+      names += fmt::format(" {}/{}", logName(candidate.algorithm), logName(candidate.protocol));
+    }
+    if (names.empty()) continue;
+    separate("; ");
+    text += fmt::format("{}:{}", reasonOf(why), names);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+std::string describeTuning(const Tuning& tuning) {
+  const TuningInput& in = tuning.input;
+  std::string text = fmt::format("Latency/bandwidth (us, GB/s) and most threads for {} ranks on {} nodes, {} channels; 0: not "
+                                 "available", in.ranks.nRanks, in.ranks.nNodes, in.nChannels);
+  for (std::size_t a = 0; a < device::kAlgorithms; ++a) {
+    std::string lines;
+    for (std::size_t f = 0; f < kTunedFuncs; ++f) {
+      std::string row;
+      bool any = false;
+      for (std::size_t p = 0; p < device::kProtocols; ++p) {
+        const bool possible = tuning.verdicts[f][a][p] == Verdict::Possible;
+        any |= possible;
+        const Cost cost = possible ? tuning.costs[f][a][p] : Cost{};
+        row += fmt::format(" {:>7} {:8.1f}/{:<8.1f}", logName(static_cast<device::Protocol>(p)), cost.latencyUs,
+                           cost.bandwidth);
+      }
+      if (any) lines += fmt::format("\n{:>14} {:>13} |{}", logName(static_cast<device::Algorithm>(a)),
+                                    device::funcName(static_cast<device::Func>(f)), row);
+    }
+    text += lines;
+  }
+  text += fmt::format("\n{:>14} LL {} LL128 {} SIMPLE {}", "Max NThreads", in.policy.collThreads[0],
+                      in.policy.collThreads[1], in.policy.collThreads[2]);
+  return text;
+}
+
+}  // namespace tutti

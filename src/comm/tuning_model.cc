@@ -1,0 +1,256 @@
+// Latency and bandwidth of every combination, once per communicator.
+#include <algorithm>
+#include <cmath>
+
+#include "comm/tuning.h"
+#include "comm/tuning_costs.h"
+#include "device/kernel_name.h"
+
+namespace tutti {
+
+namespace {
+
+using device::Algorithm;
+using device::Func;
+using device::Protocol;
+
+costs::Generation generationOf(int computeCapability) {
+  if (computeCapability < 80) return costs::kVolta;
+  if (computeCapability < 90) return costs::kAmpere;
+  return computeCapability < 100 ? costs::kHopper : costs::kBlackwell;
+}
+
+std::size_t columnOf(int nNodes) { return static_cast<std::size_t>(std::min(nNodes, 3) - 1); }
+
+/// Times a rank passes something on, one after another.
+double stepsOf(Func func, double n) {
+  switch (func) {
+    case Func::AllReduce: return 2 * (n - 1);
+    case Func::AllGather:
+    case Func::ReduceScatter: return n - 1;
+    case Func::Broadcast:
+    case Func::Reduce:
+    case Func::SendRecv: break;
+  }
+  return n;
+}
+
+bool isMesh(Algorithm algorithm) { return algorithm == Algorithm::OneShot || algorithm == Algorithm::Direct; }
+
+/// Whether there is such a thing at all; algorithms that need hardware tutti has no code for are not.
+bool combinationExists(Func func, Algorithm algorithm, Protocol protocol) {
+  const bool blocks = func == Func::AllGather || func == Func::ReduceScatter;
+  switch (algorithm) {
+    case Algorithm::Ring: return true;
+    case Algorithm::Tree: return func == Func::AllReduce;
+    case Algorithm::Pat: return blocks && protocol == Protocol::Simple;
+    case Algorithm::OneShot: return func == Func::AllReduce && protocol != Protocol::LL128;
+    case Algorithm::Direct: return (func == Func::AllReduce || blocks) && protocol != Protocol::LL128;
+    case Algorithm::CollNetDirect:
+    case Algorithm::CollNetChain:
+    case Algorithm::Nvls:
+    case Algorithm::NvlsTree: break;
+  }
+  return false;
+}
+
+/// The model for GPUs, after NCCL's published one; times of direct algorithms are tutti's own.
+class GpuModel {
+ public:
+  explicit GpuModel(const TuningInput& input)
+      : in_(input), n_(input.ranks.nRanks), m_(input.ranks.nNodes), ch_(input.nChannels),
+        gen_(generationOf(input.ranks.computeCapability)), column_(columnOf(input.ranks.nNodes)),
+        link_(input.ranks.path == PathClass::NVLink ? costs::kNvlink : costs::kPci) {}
+
+  Cost cost(Func func, Algorithm algorithm, Protocol protocol) const {
+    if (algorithm == Algorithm::Ring) return ring(func, protocol);
+    if (algorithm == Algorithm::Tree) return tree(protocol);
+    if (algorithm == Algorithm::Pat) return pat();
+    return mesh(func, algorithm, protocol);
+  }
+
+ private:
+  double speedOf(const GraphSpeed& graph) const { return ch_ * (m_ <= 2 ? graph.intra : graph.inter); }
+  double llMost() const {
+    const costs::Generation row = m_ == 1 ? gen_ : in_.ranks.amdOrMixedCpus ? costs::kAmpere : costs::kVolta;
+    return costs::kLlMost[row][column_];
+  }
+  /// One hop through the network; Simple needs a flush on top.
+  double netHop(const costs::PerProtocol& hop, const GraphSpeed& graph, Protocol protocol) const {
+    const double extra = protocol == Protocol::Simple ? 2 * graph.latencyInter : graph.latencyInter;
+    return hop[static_cast<std::size_t>(protocol)] + extra;
+  }
+
+  Cost ring(Func func, Protocol protocol) const {
+    const auto p = static_cast<std::size_t>(protocol);
+    const double steps = stepsOf(func, n_);
+    double bus = speedOf(in_.speeds.ring);
+    if (protocol == Protocol::LL) bus = std::min(llMost(), bus * 0.5);
+    if (protocol == Protocol::LL128) bus = std::min(bus * 0.92, ch_ * costs::kRingLl128PerChannel[gen_][column_]);
+    const bool oneRankPerNode = m_ == n_;
+    const auto& net = oneRankPerNode ? costs::kTreeHop[costs::kNetwork] : costs::kRingHop[costs::kNetwork];
+    const double between = m_ == 1 ? 0 : func == Func::AllReduce ? 2 * (m_ - 1) : m_ - 1;
+    const double overhead = m_ == 1 ? 0 : (in_.ranks.amdOrMixedCpus ? 2.0 : 1.0) * (protocol == Protocol::Simple ? 3 : 1);
+    const double latency = costs::kRingBase[p] + (steps - between) * std::max(costs::kRingHop[link_][p], overhead) +
+                           between * netHop(net, in_.speeds.ring, protocol);
+    return {latency, bus * n_ / steps};
+  }
+
+  Cost tree(Protocol protocol) const {
+    const auto p = static_cast<std::size_t>(protocol);
+    double bus = std::min(speedOf(in_.speeds.tree) * 0.92, ch_ * costs::kTreePerChannel[gen_][column_]);
+    if (protocol == Protocol::LL) bus = std::min(bus / 3.8, llMost());
+    if (protocol == Protocol::LL128) {
+      bus = std::min(bus * (m_ == 1 ? 7.0 / 9 : 120.0 / 128), ch_ * costs::kTreeLl128PerChannel[gen_][column_]);
+    }
+    const double latency = costs::kTreeBase[p] + 2 * ((n_ / m_ - 1) * costs::kTreeHop[link_][p] +
+                           std::log2(m_) * netHop(costs::kTreeHop[costs::kNetwork], in_.speeds.tree, protocol));
+    return {latency, bus * 0.5};
+  }
+
+  Cost pat() const {
+    constexpr auto p = static_cast<std::size_t>(Protocol::Simple);
+    const double net = costs::kPatHop[costs::kNetwork] + 2 * in_.speeds.pat.latencyInter;
+    const double hops = m_ == 1 ? std::log2(n_) * costs::kPatHop[link_] : std::log2(m_) * net / 3.5;
+    return {costs::kPatBase[p] + hops + 2.8 * n_, speedOf(in_.speeds.pat) * 0.75};
+  }
+
+  Cost mesh(Func func, Algorithm algorithm, Protocol protocol) const {
+    const auto p = static_cast<std::size_t>(protocol);
+    const double total = protocol == Protocol::LL ? std::min(llMost(), in_.speeds.mesh * 0.5) : in_.speeds.mesh;
+    const bool twice = algorithm == Algorithm::Direct && func == Func::AllReduce;
+    const double shots = twice ? 2 : 1;
+    const double latency = costs::kRingBase[p] + shots * (costs::kRingHop[link_][p] + (n_ - 1) * costs::kMeshPeer);
+    const double sent = algorithm == Algorithm::OneShot ? n_ - 1 : shots * (n_ - 1) / n_;
+    return {latency, total / sent};
+  }
+
+  const TuningInput& in_;
+  double n_;
+  double m_;
+  double ch_;
+  costs::Generation gen_;
+  std::size_t column_;
+  costs::Link link_;
+};
+
+/// The software GPU: hops cost switches between threads, bytes cost reads and writes of memory.
+class HostModel {
+ public:
+  explicit HostModel(const TuningInput& input) : n_(input.ranks.nRanks), m_(input.ranks.nNodes) {}
+
+  Cost cost(Func func, Algorithm algorithm, Protocol protocol) const {
+    const auto p = static_cast<std::size_t>(protocol);
+    const costs::HostCost& c = isMesh(algorithm) ? costs::kHostMesh[p] : costs::kHostGraph[p];
+    const double shots = isMesh(algorithm) ? hops(func, algorithm) : 0;
+    return {c.base + hops(func, algorithm) * c.hop + shots * (n_ - 1) * c.peer, c.touch / touches(func, algorithm)};
+  }
+
+ private:
+  double hops(Func func, Algorithm algorithm) const {
+    switch (algorithm) {
+      case Algorithm::Tree: return 2 * ((n_ / m_ - 1) + std::ceil(std::log2(m_)));
+      case Algorithm::Pat: return std::ceil(std::log2(n_));
+      case Algorithm::OneShot: return 1;
+      case Algorithm::Direct: return func == Func::AllReduce ? 2 : 1;
+      case Algorithm::Ring:
+      case Algorithm::CollNetDirect:
+      case Algorithm::CollNetChain:
+      case Algorithm::Nvls:
+      case Algorithm::NvlsTree: break;
+    }
+    return stepsOf(func, n_);
+  }
+
+  /// How often a rank reads or writes memory per byte of the operation: counted in the algorithms' verbs (a send reads
+  /// and writes, recvReduceSend reads twice and writes, …).
+  double touches(Func func, Algorithm algorithm) const {
+    if (algorithm == Algorithm::Tree) return 6;
+    if (algorithm == Algorithm::OneShot) return 3 * n_ - 1;
+    if (algorithm == Algorithm::Pat) return (4 * n_ - 4) / n_;
+    switch (func) {
+      case Func::AllReduce: return (6 * n_ - 4) / n_;
+      case Func::ReduceScatter: return (3 * n_ - 1) / n_;
+      case Func::AllGather: return (3 * n_ - 2) / n_;
+      case Func::Broadcast:
+      case Func::Reduce:
+      case Func::SendRecv: break;
+    }
+    return 3;
+  }
+
+  double n_;
+  double m_;
+};
+
+bool connected(const TuningInput& input, Algorithm algorithm) {
+  const Speeds& speeds = input.speeds;
+  const auto usable = [&](const GraphSpeed& graph) {
+    return graph.connected() && (input.ranks.nNodes == 1 || graph.inter > 0);
+  };
+  if (isMesh(algorithm)) return speeds.mesh > 0;
+  if (algorithm == Algorithm::Tree) return usable(speeds.tree);
+  return usable(algorithm == Algorithm::Pat ? speeds.pat : speeds.ring);
+}
+
+Verdict verdictOf(const TuningInput& input, Func func, Algorithm algorithm, Protocol protocol) {
+  const auto f = static_cast<std::size_t>(func);
+  const auto p = static_cast<std::size_t>(protocol);
+  if (!combinationExists(func, algorithm, protocol)) return Verdict::NoKernel;
+  const Permission algorithmAllowed = input.filter.algorithms[f][static_cast<std::size_t>(algorithm)];
+  const Permission protocolAllowed = input.filter.protocols[f][p];
+  if (algorithmAllowed == Permission::No || protocolAllowed == Permission::No) return Verdict::NotAllowed;
+  if (!connected(input, algorithm)) return Verdict::NoConnections;
+  const auto kind = static_cast<std::size_t>(isMesh(algorithm) ? device::ConnKind::Mesh : device::ConnKind::Graph);
+  if (input.slotBytes[kind][p] == 0) return Verdict::NoBuffers;
+  // PAT saves network steps at the price of more copies: between ranks of one node it only costs.
+  const bool patPays = input.ranks.nNodes == input.ranks.nRanks && input.ranks.computeCapability >= 60;
+  if (algorithm == Algorithm::Pat && algorithmAllowed == Permission::Auto && !patPays) return Verdict::NotAllowed;
+  const bool safe = protocol != Protocol::LL128 || protocolAllowed == Permission::Yes || input.ranks.ll128Safe;
+  return safe ? Verdict::Possible : Verdict::Unsafe;
+}
+
+}  // namespace
+
+Tuning makeTuning(TuningInput input) {
+  Tuning tuning;
+  tuning.input = std::move(input);
+  const TuningInput& in = tuning.input;
+  const GpuModel gpu(in);
+  const HostModel host(in);
+  for (std::size_t f = 0; f < kTunedFuncs; ++f) {
+    for (std::size_t a = 0; a < device::kAlgorithms; ++a) {
+      for (std::size_t p = 0; p < device::kProtocols; ++p) {
+        const auto func = static_cast<Func>(f);
+        const auto algorithm = static_cast<Algorithm>(a);
+        const auto protocol = static_cast<Protocol>(p);
+        const Verdict verdict = verdictOf(in, func, algorithm, protocol);
+        tuning.verdicts[f][a][p] = verdict;
+        if (verdict == Verdict::NoKernel || verdict == Verdict::NoConnections || in.ranks.nRanks < 2) continue;
+        const bool onHost = in.policy.world == device::World::Host;
+        tuning.costs[f][a][p] = onHost ? host.cost(func, algorithm, protocol) : gpu.cost(func, algorithm, protocol);
+      }
+    }
+  }
+  return tuning;
+}
+
+Speeds assumedSpeeds(const RankFacts& ranks, unsigned nChannels, bool meshed) {
+  const costs::Generation generation = generationOf(ranks.computeCapability);
+  const bool nvlink = ranks.path == PathClass::NVLink;
+  const double total = nvlink ? costs::kNvlinkTotal[generation] : costs::kPciTotal[generation];
+  const double channels = std::max(nChannels, 1U);
+  GraphSpeed graph;
+  graph.intra = std::min(total / channels, costs::kPerBlock[generation]);
+  if (ranks.nNodes > 1) graph.inter = std::min(graph.intra, costs::kNetworkTotal / channels);
+  const double share = nvlink ? costs::kMeshNvlinkShare : costs::kMeshPciShare;
+  return {.ring = graph, .tree = graph, .pat = graph, .mesh = meshed ? total * share : 0};
+}
+
+bool ll128IsSafe(const RankFacts& ranks, int highestComputeCapability, bool netKeepsOrder) {
+  if (ranks.path != PathClass::NVLink || ranks.computeCapability < 70) return false;
+  if (ranks.computeCapability != highestComputeCapability && ranks.computeCapability < 90) return false;
+  return ranks.nNodes == 1 || netKeepsOrder;
+}
+
+}  // namespace tutti
