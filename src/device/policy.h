@@ -89,6 +89,11 @@ constexpr ChunkShape chunkShape(Func func, Algorithm algorithm, Protocol protoco
   return {content * steps, static_cast<std::uint8_t>(steps)};
 }
 
+/// The same for the ring with the Simple protocol.
+constexpr ChunkShape chunkShape(Func func, std::uint32_t slotBytes) {
+  return chunkShape(func, Algorithm::Ring, Protocol::Simple, slotBytes);
+}
+
 static_assert(kGpuPolicy.slotBytes[2] % kGrainBytes == 0 && kHostPolicy.slotBytes[2] % kGrainBytes == 0);
 static_assert(kGpuPolicy.collThreads[2] <= kMaxThreads && kGpuPolicy.p2pThreads % 64 == 0);
 

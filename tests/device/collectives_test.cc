@@ -99,7 +99,7 @@ class Run {
   }
 
   KernelArgs args(int r) {
-    const ChunkShape shape = chunkShape(c_.func, Algorithm::Ring, Protocol::Simple, world_.shape().slotBytes);
+    const ChunkShape shape = chunkShape(c_.func, world_.shape().slotBytes);
     KernelArgs args{};
     args.comm = world_.comm(r);
     args.nWorks = 1;
