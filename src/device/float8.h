@@ -38,6 +38,11 @@ TUTTI_HOST_DEVICE std::uint32_t bitsOfFloat(float value) {
   return bits;
 }
 
+/// `condition ? yes : no`, written so that no compiler makes a branch of it.
+TUTTI_HOST_DEVICE std::uint32_t select(bool condition, std::uint32_t yes, std::uint32_t no) {
+  return no ^ ((yes ^ no) & (0u - static_cast<std::uint32_t>(condition)));
+}
+
 template <int kExponent, int kMantissa>
 TUTTI_HOST_DEVICE float toFloat(Float8<kExponent, kMantissa> value) {
   using F = Float8<kExponent, kMantissa>;
@@ -50,13 +55,9 @@ TUTTI_HOST_DEVICE float toFloat(Float8<kExponent, kMantissa> value) {
   // Subnormal: give it the hidden bit that it lacks, and take that away again. (No subnormal binary32 is made: those
   // are slow.)
   const std::uint32_t subnormal = bitsOfFloat(floatOfBits(normal + kOne) - floatOfBits(kRebias + kOne));
-  std::uint32_t result = magnitude < (1u << kMantissa) ? subnormal : normal;
-  if constexpr (F::kHasInfinity) {
-    result |= magnitude > F::kLargest ? 0x7f800000u : 0u;
-  } else {
-    result |= magnitude > F::kLargest ? 0x7fc00000u : 0u;
-  }
-  return floatOfBits(result | sign);
+  const std::uint32_t finite = select(magnitude < (1u << kMantissa), subnormal, normal);
+  const std::uint32_t special = select(magnitude > F::kLargest, F::kHasInfinity ? 0x7f800000u : 0x7fc00000u, 0u);
+  return floatOfBits(finite | special | sign);
 }
 
 /// A NaN becomes 0x7f, whatever its sign and payload.
@@ -72,9 +73,9 @@ TUTTI_HOST_DEVICE F toFloat8(float value) {
   const std::uint32_t rounded = (x - kRebias + ((1u << (kShift - 1)) - 1) + ((x >> kShift) & 1u)) >> kShift;
   const std::uint32_t normal = rounded < F::kLargest ? rounded : F::kLargest;
   const bool small = x < kSmallestNormal;
-  const std::uint32_t subnormal = bitsOfFloat(floatOfBits(small ? x : 0u) + floatOfBits(kAligner)) - kAligner;
-  const std::uint32_t finite = (small ? subnormal : normal) | ((bits >> 24) & 0x80u);
-  return F{static_cast<std::uint8_t>(x > 0x7f800000u ? F::kNan : finite)};
+  const std::uint32_t subnormal = bitsOfFloat(floatOfBits(select(small, x, 0u)) + floatOfBits(kAligner)) - kAligner;
+  const std::uint32_t finite = select(small, subnormal, normal) | ((bits >> 24) & 0x80u);
+  return F{static_cast<std::uint8_t>(select(x > 0x7f800000u, F::kNan, finite))};
 }
 
 }  // namespace tutti::device

@@ -37,7 +37,7 @@ struct Shape {
 /// How many packs a GPU thread has in flight.
 inline constexpr int kBatch = 4;
 
-/// Packs `skip`, skip+1, … of the slice, `n` of them.
+/// The first `n` packs (or bare elements) P of the slice.
 template <class P, class S, class T, class Op>
 TUTTI_DEVICE void combinePacks(simt::Group group, const Op& op, const Slice<T>& slice, std::size_t n) {
   const T* own = slice.own;
@@ -70,7 +70,6 @@ TUTTI_DEVICE void combinePacks(simt::Group group, const Op& op, const Slice<T>& 
 template <class S, class T, class Op>
 TUTTI_DEVICE void combineElements(simt::Group group, const Op& op, Slice<T> slice) {
   using Wide = Pack<T, kWidePack<T>>;
-  using Narrow = Pack<T, sizeof(T)>;
   if constexpr (Wide::kElements > 1) {
     if (alignedTo(slice, sizeof(Wide))) {
       const std::size_t packs = slice.count / Wide::kElements;
@@ -84,7 +83,7 @@ TUTTI_DEVICE void combineElements(simt::Group group, const Op& op, Slice<T> slic
       slice.count -= done;
     }
   }
-  combinePacks<Narrow, S>(group, op, slice, slice.count);
+  combinePacks<T, S>(group, op, slice, slice.count);
 }
 
 /// The streaming form: the result is made in a buffer that stays in the cache, and leaves that for its destinations.

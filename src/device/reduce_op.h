@@ -83,7 +83,7 @@ struct PreMulSumOp : SumOp<T> {
   TUTTI_DEVICE explicit PreMulSumOp(T by) : factor(by) {}
   template <class P>
   TUTTI_DEVICE P before(P pack) const {
-    const auto wide = broadcast<typename P::Lane>(factor);
+    const auto wide = broadcast<LaneIn<P>>(factor);
     return mapLanes(pack, [wide](auto x) { return multiply(x, wide); });
   }
 };
