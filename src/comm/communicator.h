@@ -14,6 +14,7 @@
 #include "comm/channels.h"
 #include "comm/config.h"
 #include "comm/device_pool.h"
+#include "comm/graph_holds.h"
 #include "comm/launch.h"
 #include "comm/plan.h"
 #include "comm/red_ops.h"
@@ -92,6 +93,7 @@ struct ncclComm {
   tutti::Abort abort;
   tutti::CallGate gate;
   tutti::RedOpTable redOps;
+  tutti::GraphHolds graphs;           ///< that contain its operations
   tutti::CommProgress progress;
   tutti::CommParts parts;
   std::uint64_t magicLast = kMagic;

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <string>
+#include <thread>
+
 #include "base/log.h"
+#include "comm/watch.h"
 
 namespace tutti {
 
@@ -16,18 +21,36 @@ std::shared_ptr<BackgroundTask> taskOf(ncclComm& comm) {
   return comm.progress.task;
 }
 
-/// Memory that kernels may still touch must not be freed: it is given up instead.
-void giveUp(ncclComm& comm) {
-  warn("{}: kernels did not stop within {} s after the abort; their memory stays allocated until the process ends",
-       describeComm(comm), kLeaveBound.count() / 1000);
+/// Memory that kernels may still touch, or that a failed device does not take back, is given up.
+void giveUp(ncclComm& comm, std::string_view why) {
+  warn("{}: {}; their memory stays allocated until the process ends", describeComm(comm), why);
   auto* leaked = new CommParts(std::move(comm.parts));
   leaked->bootstrap.reset();
 }
 
-/// After an abort kernels leave by themselves; before anything is freed they must have.
-bool kernelsHaveLeft(ncclComm& comm) {
-  if (!comm.parts.launcher) return true;
-  return comm.parts.launcher->drain(nullptr, kLeaveBound).ok();
+/// After an abort kernels leave by themselves; before anything is freed they must have. Says why if they have not.
+std::string whatKernelsStillDo(ncclComm& comm) {
+  if (!comm.parts.launcher) return {};
+  Launcher& launcher = *comm.parts.launcher;
+  const Deadline deadline = Deadline::in(kLeaveBound);
+  CUresult state = launcher.query();
+  for (; state == CUDA_ERROR_NOT_READY && !deadline.expired(); state = launcher.query()) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  if (state == CUDA_SUCCESS) return {};
+  if (state == CUDA_ERROR_NOT_READY) {
+    return fmt::format("kernels did not stop within {} s after the abort", kLeaveBound.count() / 1000);
+  }
+  return fmt::format("the device of the kernels has failed ({})", describeCu(comm.parts.device->device->driver(), state));
+}
+
+/// Frees it, or leaves it to the graphs that contain its operations.
+void freeOrBequeath(ncclComm* comm) {
+  if (comm->graphs.any()) comm->parts.bootstrap.reset();   // else it goes last, see CommParts
+  const std::shared_ptr<void> estate(comm, [](void* last) { delete static_cast<ncclComm*>(last); });
+  if (!comm->graphs.bequeath(estate)) return;
+  info(kDestroy, "comm {} : graphs with its operations are left; what they use stays allocated until they are destroyed",
+       fmt::ptr(comm));
 }
 
 }  // namespace
@@ -42,11 +65,15 @@ Status flushComm(ncclComm& comm) {
 
 void releaseComm(ncclComm* comm, std::string_view how) {
   const CommIdentity identity = comm->identity;
-  if (comm->abort.raised() && !kernelsHaveLeft(*comm)) giveUp(*comm);
+  KernelWatch::instance().remove(*comm);
+  if (comm->abort.raised()) {
+    if (const std::string why = whatKernelsStillDo(*comm); !why.empty()) giveUp(*comm, why);
+  }
   comm->magicFirst = 0;
   comm->magicLast = 0;
   const std::string address = fmt::format("{}", fmt::ptr(comm));
-  delete comm;
+  freeOrBequeath(comm);
+  GraphHolds::freeAbandoned();
   info(kDestroy, "comm {} rank {} nranks {} cudaDev {} busId {:x} - {} COMPLETE", address, identity.rank,
        identity.nRanks, identity.cudaDevice, identity.busId, how);
 }

@@ -26,10 +26,14 @@ device::KernelArgs argsOf(const PlannedLaunch& launch, const device::CommView* v
   return args;
 }
 
+std::string nameOf(const PlannedLaunch& launch) {
+  return device::kernelName(launch.func, launch.algorithm, launch.protocol, launch.op, launch.type);
+}
+
 }  // namespace
 
 Result<PlannedComm> planComm(ncclComm& comm, std::span<const Op> ops) {
-  PlannedComm planned{&comm, {}};
+  PlannedComm planned{&comm, {}, {}};
   ASSIGN(planned.plan, makePlan(comm.parts.planning, ops));
   if (comm.identity.rank == 0) logDecisions(comm.parts.planning, planned.plan);
   return planned;
@@ -52,16 +56,29 @@ Status connectMissing(const PlannedComm& planned) {
   return {};
 }
 
+Status loadKernels(PlannedComm& planned) {
+  PooledDevice& pooled = *planned.comm->parts.device;
+  ASSIGN(const ContextGuard context, pooled.device->enter());
+  planned.kernels.clear();
+  for (const PlannedLaunch& launch : planned.plan.launches) {
+    LoadedKernel kernel{nameOf(launch)};
+    ASSIGN(kernel.function, pooled.kernels->get(kernel.name));
+    planned.kernels.push_back(std::move(kernel));
+  }
+  return {};
+}
+
 Status launchPlanned(const PlannedComm& planned) {
   CommParts& parts = planned.comm->parts;
   ASSIGN(const ContextGuard context, parts.device->device->enter());
   std::deque<device::KernelArgs> args;   // a deque: launches point into it
   std::vector<PreparedLaunch> launches;
-  for (const PlannedLaunch& launch : planned.plan.launches) {
-    const std::string name = device::kernelName(launch.func, launch.algorithm, launch.protocol, launch.op, launch.type);
-    ASSIGN(const CUfunction function, parts.device->kernels->get(name));
+  for (std::size_t i = 0; i < planned.plan.launches.size(); ++i) {
+    const PlannedLaunch& launch = planned.plan.launches[i];
+    const LoadedKernel& kernel = planned.kernels[i];
     args.push_back(argsOf(launch, parts.channels->view()));
-    launches.push_back({function, device::funcName(launch.func), launch.nChannels, launch.nThreads, &args.back()});
+    launches.push_back({kernel.function, device::funcName(launch.func), launch.nChannels, launch.nThreads, &args.back(),
+                        kernel.name});
   }
   if (launches.empty()) return {};
   return parts.launcher->launch(launches, planned.plan.streams);

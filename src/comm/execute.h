@@ -1,6 +1,7 @@
 // Carrying out one communicator's planned operations: connect what is missing, then launch.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -9,10 +10,17 @@
 
 namespace tutti {
 
+/// A kernel by name and as the driver knows it.
+struct LoadedKernel {
+  std::string name;
+  CUfunction function = nullptr;
+};
+
 /// One communicator's part of a group, planned.
 struct PlannedComm {
   ncclComm* comm = nullptr;
   Plan plan;
+  std::vector<LoadedKernel> kernels;   ///< one per launch of the plan, once loadKernels() was there
 };
 
 /// Plans; errors are the caller's mistakes and leave the communicator as it was.
@@ -23,6 +31,10 @@ std::vector<LinkRequest> missingLinks(const PlannedComm& planned);
 
 /// Opens them; waits for these peers to do the same.
 Status connectMissing(const PlannedComm& planned);
+
+/// Loads the kernels of the plan. Loading may wait for the device, so all communicators of a group do it before the
+/// first of them launches.
+Status loadKernels(PlannedComm& planned);
 
 /// Puts all kernels on the streams; never waits.
 Status launchPlanned(const PlannedComm& planned);

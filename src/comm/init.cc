@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "comm/agreement.h"
 #include "comm/stages.h"
+#include "comm/watch.h"
 
 namespace tutti {
 
@@ -142,6 +143,13 @@ Status agreeOnPlanning(ncclComm& comm) {
   return {};
 }
 
+/// graphUsageMode 2: graphs and launches are ordered among each other; 0 and 1 leave that to the application, which may
+/// then do without any order inside a graph, too.
+GraphRules graphRules(ncclComm& comm) {
+  const bool mix = comm.config.values.graphUsageMode == 2;
+  return {.mix = mix, .orderWithin = mix || comm.config.values.graphStreamOrdering != 0, .holds = &comm.graphs};
+}
+
 Status buildChannels(ncclComm& comm) {
   CommParts& parts = comm.parts;
   const Device& device = *parts.device->device;
@@ -151,7 +159,7 @@ Status buildChannels(ncclComm& comm) {
   const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, static_cast<int>(parts.planning.nChannels()),
                          std::move(ring), trees, parts.abortWord->onDevice()};
   ASSIGN(parts.channels, ChannelSet::create(device, plan));
-  ASSIGN(parts.launcher, Launcher::create(device));
+  ASSIGN(parts.launcher, Launcher::create(device, graphRules(comm)));
   return {};
 }
 
@@ -176,6 +184,7 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   info(kInit, "Connected all rings, use ring PXN 0 GDR 0");
   clock.book(Stage::Connections);
   TRY(parts.bootstrap->barrier());
+  TRY(KernelWatch::instance().add(comm));
   clock.book(Stage::Rest);
   return {};
 }

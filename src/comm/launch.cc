@@ -1,16 +1,24 @@
 #include "comm/launch.h"
 
-#include <string>
+#include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/log.h"
 
 namespace tutti {
 
-Result<std::unique_ptr<Launcher>> Launcher::create(const Device& device) {
+namespace {
+
+/// Captures that may go on side by side before their launches lose their order across streams.
+constexpr std::size_t kMarks = 8;
+
+}  // namespace
+
+Result<std::unique_ptr<Launcher>> Launcher::create(const Device& device, GraphRules rules) {
   ASSIGN(Event done, Event::create(device));
-  ASSIGN(Event capturedDone, Event::create(device));
   ASSIGN(Event join, Event::create(device));
-  return std::unique_ptr<Launcher>(new Launcher(device, std::move(done), std::move(capturedDone), std::move(join)));
+  return std::unique_ptr<Launcher>(new Launcher(device, rules, std::move(done), std::move(join)));
 }
 
 Result<CaptureState> Launcher::commonCapture(std::span<const CUstream> streams) const {
@@ -27,6 +35,26 @@ Result<CaptureState> Launcher::commonCapture(std::span<const CUstream> streams) 
   return common;
 }
 
+Launcher::CaptureMark* Launcher::markOf(const CaptureState& capture) {
+  const auto mark = std::find_if(marks_.begin(), marks_.end(), [&](const CaptureMark& m) { return m.id == capture.id; });
+  return mark == marks_.end() ? nullptr : &*mark;
+}
+
+Status Launcher::addMark(const CaptureState& capture) {
+  ASSIGN(Event last, Event::create(*device_));
+  if (rules_.holds != nullptr) TRY(rules_.holds->addTo(*device_, capture.graph));
+  if (marks_.size() == kMarks) marks_.erase(marks_.begin());
+  marks_.push_back({capture.id, std::move(last)});
+  return {};
+}
+
+/// `main`, which is captured, waits for what is in its graph already, or for what is outside.
+Status Launcher::orderCaptured(const CaptureState& capture, CUstream main) {
+  if (const CaptureMark* known = markOf(capture)) return rules_.orderWithin ? known->last.waitOn(main) : Status();
+  TRY(addMark(capture));
+  return rules_.mix ? waitAtReplay(*device_, capture, main, done_) : Status();
+}
+
 Status Launcher::orderBefore(const CaptureState& capture, std::span<const CUstream> streams) {
   const CUstream main = streams.back();
   for (const CUstream other : streams.first(streams.size() - 1)) {
@@ -34,25 +62,24 @@ Status Launcher::orderBefore(const CaptureState& capture, std::span<const CUstre
     TRY(join_.record(other));
     TRY(join_.waitOn(main));
   }
-  if (capture.capturing) {
-    const bool sameCapture = capture.id == capturedId_;
-    return sameCapture ? capturedDone_.waitOn(main) : waitAtReplay(*device_, capture, main, done_);
-  }
+  if (capture.capturing) return orderCaptured(capture, main);
   ASSIGN(const unsigned long long id, streamId(device_->driver(), main));
-  const bool ordered = !everCaptured() && id != 0 && id == lastStream_;
+  const bool replaysBetween = rules_.mix && everCaptured();
+  const bool ordered = !replaysBetween && id != 0 && id == lastStream_;
   return ordered ? Status() : done_.waitOn(main);
 }
 
 Status Launcher::orderAfter(const CaptureState& capture, std::span<const CUstream> streams) {
   const CUstream main = streams.back();
-  Event& mark = capture.capturing ? capturedDone_ : done_;
-  if (capture.capturing) TRY(recordAtReplay(*device_, capture, main, done_));
+  Event& mark = capture.capturing ? markOf(capture)->last : done_;
+  if (capture.capturing && rules_.mix) TRY(recordAtReplay(*device_, capture, main, done_));
   // Recorded now and not when the next launch finds another stream: the application may have destroyed this one then.
   TRY(mark.record(main));
   if (capture.capturing) {
-    capturedId_ = capture.id;
+    everCaptured_.store(true, std::memory_order_relaxed);
   } else {
     ASSIGN(lastStream_, streamId(device_->driver(), main));
+    launched_.fetch_add(1);
   }
   for (const CUstream other : streams.first(streams.size() - 1)) {
     if (other != main) TRY(mark.waitOn(other));
@@ -60,14 +87,18 @@ Status Launcher::orderAfter(const CaptureState& capture, std::span<const CUstrea
   return {};
 }
 
-Status Launcher::launchOne(const PreparedLaunch& launch, CUstream stream) const {
+Status Launcher::launchOne(const PreparedLaunch& launch, CUstream stream) {
+  {
+    const std::lock_guard lock(namesMutex_);
+    lastOperation_ = launch.operation;
+    lastKernel_ = launch.kernel;
+  }
   // cuLaunchKernel copies the parameters before it returns and never writes to them.
   void* params[] = {const_cast<device::KernelArgs*>(launch.args)};
   const CUresult result = device_->driver().cuLaunchKernel(launch.function, launch.grid, 1, 1, launch.block, 1, 1, 0,
                                                            stream, params, nullptr);
   if (result == CUDA_SUCCESS) return {};
-  return checkCu(device_->driver(), result,
-                 CuCall{"cuLaunchKernel", device_->ordinal(), 0, "operation " + std::string(launch.operation)});
+  return checkCu(device_->driver(), result, CuCall{"cuLaunchKernel", device_->ordinal(), 0, lastLaunch()});
 }
 
 Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams) {
@@ -81,6 +112,22 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
 
 Status Launcher::drain(const Abort* abort, std::chrono::milliseconds bound) const {
   return done_.wait(abort, bound);
+}
+
+CUresult Launcher::query() {
+  const std::uint64_t launched = launched_.load();
+  const auto guard = device_->enter();
+  if (!guard.ok()) return CUDA_ERROR_INVALID_CONTEXT;
+  const CUresult result = device_->driver().cuEventQuery(done_.get());
+  if (result == CUDA_SUCCESS) seenDone_.store(launched);
+  return result;
+}
+
+std::string Launcher::lastLaunch() const {
+  const std::lock_guard lock(namesMutex_);
+  if (lastOperation_.empty()) return "none";
+  const std::string kernel = lastKernel_.empty() ? "" : fmt::format(" (kernel {})", lastKernel_);
+  return fmt::format("operation {}{}", lastOperation_, kernel);
 }
 
 }  // namespace tutti

@@ -1,13 +1,19 @@
 // Puts prepared kernels on the application's stream, one communicator's after the other.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/abort.h"
 #include "base/status.h"
+#include "comm/graph_holds.h"
 #include "device/work.h"
 #include "gpu/capture.h"
 #include "gpu/context.h"
@@ -16,26 +22,35 @@
 
 namespace tutti {
 
-/// One kernel, ready to go. `args` and `operation` are only read during launch().
+/// One kernel, ready to go. `args` and the names are only read during launch().
 struct PreparedLaunch {
   CUfunction function = nullptr;
   std::string_view operation;               ///< "AllReduce", for errors
   unsigned grid = 1;                        ///< blocks: channels
   unsigned block = 32;                      ///< threads per block
   const device::KernelArgs* args = nullptr;
+  std::string_view kernel = {};             ///< "tutti_AllReduce_Ring_Simple_Sum_f32", for errors
+};
+
+/// How a communicator's launches and graphs are ordered among each other, and who hears of graphs.
+struct GraphRules {
+  bool mix = true;                ///< graphs wait for launches and other graphs and the other way round
+  bool orderWithin = true;        ///< launches captured in one graph on several streams wait for each other
+  GraphHolds* holds = nullptr;    ///< told of each graph with launches; may be null
 };
 
 /// Launches the kernels of one communicator on its device. Kernels of one communicator share its connections, so they
 /// run one after the other even when the application uses several streams, captures some of them in graphs and replays
 /// those between other launches: each launch and each replay waits for the one before it, in the order of the
-/// application's calls. Its host thread never waits. Used by one thread at a time.
+/// application's calls, unless the rules leave that to the application. Its host thread never waits. Used by one thread
+/// at a time, but for mayBeBusy(), query() and lastLaunch().
 ///
 /// One event carries the order: whatever runs waits for its last record and then records it; in a graph, nodes do that
 /// at every replay.
 class Launcher {
  public:
-  /// The device must outlive the launcher.
-  static Result<std::unique_ptr<Launcher>> create(const Device& device);
+  /// The device, and `rules.holds`, must outlive the launcher.
+  static Result<std::unique_ptr<Launcher>> create(const Device& device, GraphRules rules = {});
 
   /// Launches in order. `streams` are all streams that the application gave in this group, in order of appearance, at
   /// least one: the kernels run on the last one, wait for all, and all wait for the kernels. The caller's current
@@ -48,22 +63,44 @@ class Launcher {
   Status drain(const Abort* abort, std::chrono::milliseconds bound = kDeviceWaitBound) const;
 
   /// Whether any launch went into a graph so far.
-  bool everCaptured() const { return capturedId_ != 0; }
+  bool everCaptured() const { return everCaptured_.load(std::memory_order_relaxed); }
+
+  /// Whether something was launched, or could have been replayed, since query() last said that all is done. Any thread.
+  bool mayBeBusy() const { return everCaptured() || launched_.load() != seenDone_.load(); }
+  /// CUDA_SUCCESS: all is done; CUDA_ERROR_NOT_READY: not yet; otherwise the device has failed. Never waits, logs
+  /// nothing. Any thread.
+  CUresult query();
+  /// "operation AllReduce (kernel tutti_AllReduce_…)", "none" before the first. Any thread.
+  std::string lastLaunch() const;
 
  private:
-  Launcher(const Device& device, Event done, Event capturedDone, Event join)
-      : device_(&device), done_(std::move(done)), capturedDone_(std::move(capturedDone)), join_(std::move(join)) {}
+  /// Where a capture with launches stands. Captures go on side by side, though rarely.
+  struct CaptureMark {
+    unsigned long long id;
+    Event last;
+  };
+  Launcher(const Device& device, GraphRules rules, Event done, Event join)
+      : device_(&device), rules_(rules), done_(std::move(done)), join_(std::move(join)) {}
   Result<CaptureState> commonCapture(std::span<const CUstream> streams) const;
+  CaptureMark* markOf(const CaptureState& capture);
+  Status addMark(const CaptureState& capture);
+  Status orderCaptured(const CaptureState& capture, CUstream main);
   Status orderBefore(const CaptureState& capture, std::span<const CUstream> streams);
   Status orderAfter(const CaptureState& capture, std::span<const CUstream> streams);
-  Status launchOne(const PreparedLaunch& launch, CUstream stream) const;
+  Status launchOne(const PreparedLaunch& launch, CUstream stream);
 
   const Device* device_;
-  Event done_;            ///< end of the last launch or replay
-  Event capturedDone_;    ///< last launch inside capture capturedId_
-  Event join_;            ///< scratch: brings the other streams of a group in
+  GraphRules rules_;
+  Event done_;                         ///< end of the last launch or replay
+  Event join_;                         ///< scratch: brings the other streams of a group in
+  std::vector<CaptureMark> marks_;     ///< the latest captures, newest last
   unsigned long long lastStream_ = 0;  ///< id of the stream of the last launch outside a capture, 0: unknown or none
-  unsigned long long capturedId_ = 0;  ///< the last capture with launches; from then on, replays may come at any time
+  std::atomic<bool> everCaptured_{false};
+  std::atomic<std::uint64_t> launched_{0};
+  std::atomic<std::uint64_t> seenDone_{0};
+  mutable std::mutex namesMutex_;
+  std::string lastOperation_;
+  std::string lastKernel_;
 };
 
 }  // namespace tutti

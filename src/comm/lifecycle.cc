@@ -130,6 +130,7 @@ Result<Progress> initRank(const InitRequest& request) {
   TRY(startLibrary());
   logVersion(request.rank == 0, versionText());
   ASSIGN(const Driver* driver, loadDriver());
+  GraphHolds::freeAbandoned();
   ASSIGN(const int device, currentDevice(*driver));
   return initOnDevice(request, *driver, device);
 }

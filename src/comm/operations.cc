@@ -46,7 +46,8 @@ Status runAlone(ncclComm& comm, const Op& op) {
   if (scales) {
     Op scaling = op;
     scaling.func = ApiFunc::AllReduce;
-    ASSIGN(const PlannedComm planned, planComm(comm, {&scaling, 1}));
+    ASSIGN(PlannedComm planned, planComm(comm, {&scaling, 1}));
+    TRY(loadKernels(planned));
     return launchPlanned(planned);
   }
   if (op.sendbuff == op.recvbuff) return {};

@@ -100,10 +100,13 @@ Status connectAll(const std::vector<PlannedComm>& planned) {
 }
 
 /// Connects whatever is missing anywhere before the first launch, and launches everywhere before anything could wait.
-Status execute(const std::vector<PlannedComm>& planned) {
+Status execute(std::vector<PlannedComm>& planned) {
   std::vector<CallGate::Pass> passes;
   for (const PlannedComm& one : planned) passes.emplace_back(one.comm->gate);
   Status status = connectAll(planned);
+  for (PlannedComm& one : planned) {
+    if (status.ok()) status = loadKernels(one);
+  }
   for (const PlannedComm& one : planned) {
     if (!status.ok()) break;
     status = one.comm->abort.status();
@@ -113,7 +116,7 @@ Status execute(const std::vector<PlannedComm>& planned) {
   return status;
 }
 
-Status runAll(GroupWork& work, const std::vector<PlannedComm>& planned) {
+Status runAll(GroupWork& work, std::vector<PlannedComm>& planned) {
   TRY(runJobs(work.jobs, JobKind::Init));
   TRY(execute(planned));
   TRY(runJobs(work.jobs, JobKind::Finalize));

@@ -265,6 +265,72 @@ TEST_F(Launches, DrainWaitsForReplays) {
   EXPECT_TRUE(launcher->drain(nullptr).ok());
 }
 
+TEST_F(Launches, WithoutMixingAGraphDoesNotWaitForThem) {
+  launcher = Launcher::create(*device, {.mix = false}).value();
+  const auto graph = captureCopy(a(), c());
+  hold(first());
+  ASSERT_TRUE(copy(a(), b(), first()).ok());
+  graph->launch(second());
+  EXPECT_TRUE(waitStream(*device, second(), nullptr).ok());
+  EXPECT_EQ(valueOf(c()), 1);
+  EXPECT_TRUE(busy(first()));
+}
+
+TEST_F(Launches, WithoutOrderForkedStreamsOfACaptureAreIndependent) {
+  launcher = Launcher::create(*device, {.mix = false, .orderWithin = false}).value();
+  CUevent fork = nullptr;
+  CUevent joined = nullptr;
+  ASSERT_EQ(device->driver().cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  ASSERT_EQ(device->driver().cuEventCreate(&joined, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  begin(first());
+  ASSERT_EQ(device->driver().cuEventRecord(fork, first()), CUDA_SUCCESS);
+  ASSERT_EQ(device->driver().cuStreamWaitEvent(second(), fork, 0), CUDA_SUCCESS);
+  hold(first());
+  ASSERT_TRUE(copy(a(), b(), first()).ok());
+  ASSERT_TRUE(copy(a(), c(), second()).ok());
+  ASSERT_EQ(device->driver().cuEventRecord(joined, second()), CUDA_SUCCESS);
+  ASSERT_EQ(device->driver().cuStreamWaitEvent(first(), joined, 0), CUDA_SUCCESS);
+  const auto graph = end(first());
+  graph->launch(first());
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (valueOf(c()) != 1 && std::chrono::steady_clock::now() < limit) std::this_thread::sleep_for(kMoment);
+  EXPECT_EQ(valueOf(c()), 1) << "although the other branch is held";
+  EXPECT_EQ(valueOf(b()), 0);
+  gate.open();
+  EXPECT_TRUE(waitStream(*device, first(), nullptr).ok());
+  EXPECT_EQ(valueOf(b()), 1);
+  device->driver().cuEventDestroy(fork);
+  device->driver().cuEventDestroy(joined);
+}
+
+TEST_F(Launches, TwoCapturesMayGoOnSideBySide) {
+  begin(first());
+  ASSERT_TRUE(copy(a(), b(), first()).ok());
+  begin(second());
+  ASSERT_TRUE(copy(b(), c(), second()).ok());
+  ASSERT_TRUE(copy(a(), b(), first()).ok());
+  const auto early = end(first());
+  const auto late = end(second());
+  early->launch(first());
+  late->launch(second());
+  EXPECT_TRUE(waitStream(*device, second(), nullptr).ok());
+  EXPECT_EQ(valueOf(c()), 1);
+}
+
+TEST_F(Launches, TellWhetherTheyAreDone) {
+  EXPECT_FALSE(launcher->mayBeBusy());
+  EXPECT_EQ(launcher->lastLaunch(), "none");
+  hold(first());
+  ASSERT_TRUE(copy(a(), b(), first()).ok());
+  EXPECT_TRUE(launcher->mayBeBusy());
+  EXPECT_EQ(launcher->query(), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(launcher->lastLaunch(), "operation SendRecv");
+  gate.open();
+  EXPECT_TRUE(launcher->drain(nullptr).ok());
+  EXPECT_EQ(launcher->query(), CUDA_SUCCESS);
+  EXPECT_FALSE(launcher->mayBeBusy());
+}
+
 TEST_F(Launches, MixingCapturedAndOtherStreamsInAGroupIsInvalidUsage) {
   begin(first());
   const CUstream both[] = {first(), second()};

@@ -1,0 +1,37 @@
+// Graphs that contain operations of a communicator keep what their kernels use: memory of the channels, the kernels, the
+// events between launches. So graphs and communicators may be destroyed in any order.
+#pragma once
+
+#include <memory>
+
+#include "base/status.h"
+#include "gpu/context.h"
+
+namespace tutti {
+
+/// Counts the graphs, and executable copies of graphs, that contain operations of one communicator. Any thread.
+class GraphHolds {
+ public:
+  GraphHolds();
+
+  /// From now on `graph`, which is being captured, and everything made of it count until they are destroyed. Errors: the
+  /// driver's; a driver that cannot say when a graph is destroyed (older than CUDA 11.3) is ncclInvalidUsage.
+  Status addTo(const Device& device, CUgraph graph);
+
+  bool any() const;
+
+  /// Leaves `estate` to the graphs: it is freed after the last of them, by the next freeAbandoned(). false, and
+  /// `estate` stays with the caller, if there are none.
+  bool bequeath(std::shared_ptr<void> estate);
+
+  /// Frees what graphs have left behind by now. The driver tells of a graph's end on threads on which nothing may be
+  /// freed, so init, destroy and abort of other communicators do it.
+  static void freeAbandoned();
+
+ private:
+  struct State;
+  struct Hold;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,93 @@
+#include "comm/graph_holds.h"
+
+#include <gtest/gtest.h>
+
+#include "comm/graph.h"
+#include "gpu/fake_driver.h"
+#include "support/log_capture.h"
+
+namespace tutti {
+namespace {
+
+struct Estate {
+  explicit Estate(bool& gone) : gone_(gone) {}
+  Estate(const Estate&) = delete;
+  ~Estate() { gone_ = true; }
+  bool& gone_;
+};
+
+class Holds : public testing::Test {
+ protected:
+  void SetUp() override {
+    device = Device::create(*loadDriver().value(), 0).value();
+    guard = std::make_unique<ContextGuard>(device->enter().value());
+  }
+  CUgraph newGraph() const {
+    CUgraph graph = nullptr;
+    EXPECT_EQ(DRIVER_CALL(cuGraphCreate)(&graph, 0), CUDA_SUCCESS);
+    return graph;
+  }
+  std::unique_ptr<Device> device;
+  std::unique_ptr<ContextGuard> guard;
+  GraphHolds holds;
+};
+
+TEST_F(Holds, WithoutGraphsTheEstateStaysWithItsOwner) {
+  bool gone = false;
+  EXPECT_FALSE(holds.any());
+  {
+    const auto estate = std::make_shared<Estate>(gone);
+    EXPECT_FALSE(holds.bequeath(estate));
+    EXPECT_EQ(estate.use_count(), 1);
+  }
+  EXPECT_TRUE(gone);
+}
+
+TEST_F(Holds, TheLastOfGraphAndInstanceFreesTheEstate) {
+  bool gone = false;
+  CUgraph graph = newGraph();
+  ASSERT_TRUE(holds.addTo(*device, graph).ok());
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(DRIVER_CALL(cuGraphInstantiate)(&exec, graph, 0), CUDA_SUCCESS);
+  EXPECT_TRUE(holds.bequeath(std::make_shared<Estate>(gone)));
+  EXPECT_EQ(DRIVER_CALL(cuGraphDestroy)(graph), CUDA_SUCCESS);
+  EXPECT_TRUE(holds.any());
+  GraphHolds::freeAbandoned();
+  EXPECT_FALSE(gone);
+  EXPECT_EQ(DRIVER_CALL(cuGraphExecDestroy)(exec), CUDA_SUCCESS);
+  EXPECT_FALSE(holds.any());
+  EXPECT_FALSE(gone) << "not on the driver's thread";
+  GraphHolds::freeAbandoned();
+  EXPECT_TRUE(gone);
+}
+
+TEST_F(Holds, EveryGraphCounts) {
+  CUgraph first = newGraph();
+  CUgraph second = newGraph();
+  ASSERT_TRUE(holds.addTo(*device, first).ok());
+  ASSERT_TRUE(holds.addTo(*device, second).ok());
+  EXPECT_EQ(DRIVER_CALL(cuGraphDestroy)(second), CUDA_SUCCESS);
+  EXPECT_TRUE(holds.any());
+  EXPECT_EQ(DRIVER_CALL(cuGraphDestroy)(first), CUDA_SUCCESS);
+  EXPECT_FALSE(holds.any());
+}
+
+TEST_F(Holds, AFailureLeavesNoCountBehind) {
+  test::expectLog("in cuGraphRetainUserObject");
+  CUgraph graph = newGraph();
+  EXPECT_EQ(DRIVER_CALL(cuGraphDestroy)(graph), CUDA_SUCCESS);
+  EXPECT_EQ(holds.addTo(*device, graph).code(), ncclUnhandledCudaError);
+  EXPECT_FALSE(holds.any());
+}
+
+TEST_F(Holds, AnOldDriverIsNamed) {
+  test::expectLog("lacks user objects");
+  Driver old = device->driver();
+  old.cuUserObjectCreate = nullptr;
+  const auto aged = Device::create(old, 0);
+  ASSERT_TRUE(aged.ok());
+  EXPECT_EQ(holds.addTo(*aged.value(), newGraph()).code(), ncclInvalidUsage);
+}
+
+}  // namespace
+}  // namespace tutti

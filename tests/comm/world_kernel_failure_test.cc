@@ -1,0 +1,61 @@
+// A kernel that fails takes its device down for its process. In a program of its own: the device stays broken.
+#include "comm/graph.h"
+#include "comm/world.h"
+#include "device/simt_host_abi.h"
+
+namespace tutti {
+namespace {
+
+using test::Ints;
+using test::Member;
+
+void trapEntry(simt::HostThread* self, const void*) { self->ops->trap(self, "on purpose"); }
+
+/// Breaks the device whose context is current, as an illegal access of a kernel does.
+void failAKernel(const Device& gpu, CUstream stream) {
+  struct Nothing {
+    int unused = 0;
+  };
+  static constexpr simt::HostKernel kKernel{"trap", trapEntry, sizeof(Nothing), 0, 32};
+  static constexpr simt::HostKernelTable kTable{simt::kHostAbiVersion, 1, &kKernel};
+  void* module = nullptr;
+  ASSERT_EQ(gpu.driver().softgpuRegisterKernels(&kTable, &module), CUDA_SUCCESS);
+  CUfunction function = nullptr;
+  ASSERT_EQ(gpu.driver().cuModuleGetFunction(&function, static_cast<CUmodule>(module), "trap"), CUDA_SUCCESS);
+  Nothing nothing;
+  void* params[] = {&nothing};
+  ASSERT_EQ(gpu.driver().cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params, nullptr), CUDA_SUCCESS);
+}
+
+TEST(WorldKernelFailure, IsNoticedAndToldToEveryRankThatWaits) {
+  test::allowLog("a kernel failed on the device");
+  test::allowLog("the device of the kernels has failed");
+  test::allowLog("Cuda failure");
+  const ncclUniqueId id = test::newId();
+  const auto start = SteadyClock::now();
+  test::runRanks(3, [&](int rank) {
+    test::useDevice(rank);
+    const Device& gpu = test::device(rank);
+    // Given up with the device, like everything on it.
+    auto* m = new Member{rank, 3, nullptr, gpu, Stream::create(gpu).value()};
+    auto* data = new Ints(gpu, 1000, 1);
+    ASSERT_EQ(ncclCommInitRank(&m->comm, 3, id, rank), ncclSuccess);
+    // Rank 0 stays away: the kernels of 1 and 2 wait for it.
+    if (rank != 0) {
+      ASSERT_EQ(ncclAllReduce(data->at(), data->at(), 1000, ncclInt32, ncclSum, m->comm, m->stream()), ncclSuccess);
+    }
+    if (rank == 1) {
+      const Stream other = Stream::create(gpu).value();
+      failAKernel(gpu, other.get());
+    }
+    EXPECT_EQ(test::awaitError(m->comm), rank == 1 ? ncclUnhandledCudaError : ncclRemoteError);
+    EXPECT_EQ(ncclCommAbort(m->comm), ncclSuccess);
+  });
+  EXPECT_LT(secondsSince(start), 10.0);
+  const std::string log = test::capturedText();
+  EXPECT_NE(log.find("rank 1 of 3 on host"), std::string::npos);
+  EXPECT_NE(log.find("operation AllReduce (kernel tutti_AllReduce_"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tutti
