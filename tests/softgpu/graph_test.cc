@@ -104,5 +104,22 @@ TEST_F(Graphs, UserObjectsLiveAsLongAsInstances) {
   EXPECT_EQ(destroyed, 1);
 }
 
+TEST_F(Graphs, EventsOfACaptureDoNotKeepTheGraph) {
+  int destroyed = 0;
+  CUuserObject object = nullptr;
+  const auto count = [](void* counter) { ++*static_cast<int*>(counter); };
+  EXPECT_CU(cuUserObjectCreate(&object, &destroyed, count, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+  CUevent event = nullptr;
+  EXPECT_CU(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  EXPECT_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  EXPECT_CU(cuEventRecord(event, stream_));
+  CUgraph graph = nullptr;
+  EXPECT_CU(cuStreamEndCapture(stream_, &graph));
+  EXPECT_CU(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+  EXPECT_CU(cuGraphDestroy(graph));
+  EXPECT_EQ(destroyed, 1);
+  EXPECT_CU(cuEventDestroy(event));
+}
+
 }  // namespace
 }  // namespace tutti::softgpu::test

@@ -84,9 +84,11 @@ CUresult endCapture(Stream& stream, std::shared_ptr<Graph>* graph) {
     member->captureAfter.clear();
   }
   capture->streams.clear();
+  // Events recorded in the capture remember it, and must not keep the graph, whose user objects may own these events.
+  const std::shared_ptr<Graph> captured = std::move(capture->graph);
   if (capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (!joined) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-  *graph = capture->graph;
+  *graph = captured;
   return CUDA_SUCCESS;
 }
 
