@@ -39,7 +39,9 @@ double decodeSmall(const TypeInfo& type, std::uint32_t bits) {
   const int exponent = static_cast<int>(bits >> type.mantissa) & ((1 << type.exponent) - 1);
   const double mantissa = static_cast<double>(bits & ((1u << type.mantissa) - 1)) / (1 << type.mantissa);
   const double sign = (bits >> (type.mantissa + type.exponent)) & 1 ? -1 : 1;
-  if (exponent == (1 << type.exponent) - 1 && type.exponent != 4) return mantissa != 0 ? std::nan("") : sign * INFINITY;
+  const bool isE4m3 = type.exponent == 4;  // its largest exponent holds numbers, and one NaN
+  if (isE4m3 && (bits & 0x7f) == 0x7f) return std::nan("");
+  if (exponent == (1 << type.exponent) - 1 && !isE4m3) return mantissa != 0 ? std::nan("") : sign * INFINITY;
   if (exponent == 0) return sign * std::ldexp(mantissa, 1 - bias);
   return sign * std::ldexp(1 + mantissa, exponent - bias);
 }

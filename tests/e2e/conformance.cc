@@ -60,7 +60,6 @@ std::vector<Case> makeCases(int ranks, bool quick) {
   for (const Collective* c : all) {
     for (int t = 0; t < ncclNumTypes; ++t) {
       const auto type = static_cast<ncclDataType_t>(t);
-      if (c->reduces && bench::isFp8(type)) continue;
       for (int op = 0; op < (c->reduces ? ncclNumOps : 1); ++op) {
         const ncclRedOp_t redOp = c->reduces ? static_cast<ncclRedOp_t>(op) : ncclNumOps;
         for (std::size_t count : counts) {
