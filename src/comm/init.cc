@@ -113,8 +113,14 @@ Status detectTopology(ncclComm& comm) {
 Result<TuningFilter> readFilter(const ncclComm& comm) {
   if (comm.identity.nRanks == 1) return parseTuningFilter("", "");
   ASSIGN(TuningFilter filter, filterFrom(comm.runtime.algo, comm.runtime.proto, comm.runtime.tuning));
-  if (comm.identity.rank == 0 && filter.restricted()) info(kEnv, "{}", filterMatrix(filter));
+  if (comm.identity.rank == 0 && filter.restricted()) {
+    for (const std::string& line : filterMatrix(filter)) info(kEnv, "{}", line);
+  }
   return filter;
+}
+
+void logTuning(const Tuning& tuning) {
+  for (const std::string& line : describeTuning(tuning)) info(kTuning, "{}", line);
 }
 
 /// The numbers that all ranks plan with.
@@ -139,7 +145,7 @@ Status agreeOnPlanning(ncclComm& comm) {
       .policy = policy,
       .filter = std::move(filter),
   });
-  if (rank == 0) info(kTuning, "{}", describeTuning(parts.planning.tuning));
+  if (rank == 0) logTuning(parts.planning.tuning);
   return {};
 }
 

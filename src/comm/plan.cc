@@ -34,13 +34,12 @@ void logMessages(const PlannedLaunch& launch) {
   for (const device::P2pWork& work : launch.messages) {
     out += work.sendBytes;
     in += work.recvBytes;
-    for (const auto& [peer, protocol] : {std::pair(work.sendPeer, work.sendProtocol), {work.recvPeer, work.recvProtocol}}) {
-      if (peer >= 0) ++(protocol == device::Protocol::LL ? ll : simple);
-    }
+    if (work.sendPeer >= 0) ++(work.sendProtocol == device::Protocol::LL ? ll : simple);
+    if (work.recvPeer >= 0) ++(work.recvProtocol == device::Protocol::LL ? ll : simple);
   }
-  info(kTuning, "SendRecv: {} Bytes out, {} Bytes in -> {} by LL, {} by SIMPLE, threads {} channel{{Lo..Hi}}={{{}..{}}}, {:.1f} us",
-       out, in, ll, simple, launch.nThreads, launch.firstChannel, launch.firstChannel + launch.nChannels - 1,
-       launch.latencyUs + launch.transferUs);
+  info(kTuning, "SendRecv: {} Bytes out, {} Bytes in -> {} by LL, {} by SIMPLE, threads {} channel{{Lo..Hi}}={{{}..{}}}, "
+       "{:.1f} us", out, in, ll, simple, launch.nThreads, launch.firstChannel,
+       launch.firstChannel + launch.nChannels - 1, launch.latencyUs + launch.transferUs);
 }
 
 }  // namespace
@@ -103,9 +102,9 @@ void logDecisions(const PlanContext& context, const Plan& plan) {
   for (const Decision& d : plan.decisions) {
     const char* name = device::funcName(d.request.func);
     info(kTuning, "{}: {} Bytes: weighed {}", name, d.request.bytes, describeCandidates(context.tuning, d.request));
-    info(kTuning, "{}: {} Bytes -> Algo {} proto {} channel{{Lo..Hi}}={{{}..{}}} threads {} chunk {}, quickest with {:.1f} us",
-         name, d.request.bytes, logName(d.choice.algorithm), logName(d.choice.protocol), d.channelLo, d.channelHi,
-         d.choice.nThreads, d.choice.chunkBytes, d.choice.microseconds);
+    info(kTuning, "{}: {} Bytes -> Algo {} proto {} channel{{Lo..Hi}}={{{}..{}}} threads {} chunk {}, quickest with "
+         "{:.1f} us", name, d.request.bytes, logName(d.choice.algorithm), logName(d.choice.protocol), d.channelLo,
+         d.channelHi, d.choice.nThreads, d.choice.chunkBytes, d.choice.microseconds);
   }
   for (const PlannedLaunch& launch : plan.launches) {
     if (launch.func == device::Func::SendRecv) logMessages(launch);

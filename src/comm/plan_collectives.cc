@@ -95,7 +95,8 @@ class CollectivePlanner {
     shape.protocol = decision.choice.protocol;
     shape.op = decision.request.op;
     shape.type = device::kernelType(shape.func, shape.op, decision.request.type);
-    const auto known = std::find_if(kernels_.begin(), kernels_.end(), [&](const KernelLaunches& k) { return k.runs(shape); });
+    const auto known = std::find_if(kernels_.begin(), kernels_.end(),
+                                    [&](const KernelLaunches& kernel) { return kernel.runs(shape); });
     if (known != kernels_.end()) return static_cast<std::size_t>(known - kernels_.begin());
     kernels_.push_back({.shape = shape, .current = kNone});
     return kernels_.size() - 1;
@@ -140,7 +141,8 @@ class CollectivePlanner {
     decision.channelLo = leastLoaded(kernel, channels);
     decision.channelHi = decision.channelLo + channels - 1;
     // A byte more than there is, so that collectives of next to nothing are spread too.
-    for (unsigned c = decision.channelLo; c <= decision.channelHi; ++c) kernel.load[c] += decision.request.bytes / channels + 1;
+    const std::uint64_t each = decision.request.bytes / channels + 1;
+    for (unsigned c = decision.channelLo; c <= decision.channelHi; ++c) kernel.load[c] += each;
     widen(launch, decision.channelLo, decision.channelHi, choice.nThreads);
     launch.latencyUs = std::max(launch.latencyUs, choice.latencyUs);
     launch.transferUs += choice.microseconds - choice.latencyUs;

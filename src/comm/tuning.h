@@ -9,9 +9,11 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "comm/tuning_filter.h"
+#include "device/kernel_name.h"
 #include "device/policy.h"
 #include "device/work.h"
 #include "nccl.h"
@@ -48,6 +50,9 @@ struct Speeds {
   double mesh = 0;                      ///< GB/s from one rank to all others together; 0: not every pair is connected
 };
 
+/// Which kernels there are: device::kernelExists(), unless a test asks what would be chosen if there were others.
+using KernelFilter = bool (*)(device::Func, device::Algorithm, device::Protocol, device::DevOp, ncclDataType_t);
+
 /// Everything the tuner knows. Equal on all ranks.
 struct TuningInput {
   RankFacts ranks;
@@ -56,6 +61,7 @@ struct TuningInput {
   std::array<device::SlotBytes, device::kConnKinds> slotBytes{};   ///< as connections are made; 0: no such buffers
   device::Policy policy = device::kGpuPolicy;   ///< its world decides between the cost tables
   TuningFilter filter;
+  KernelFilter kernelExists = device::kernelExists;
 };
 
 /// One combination of collective, algorithm and protocol: `latencyUs + bytes / bandwidth` is its time.
@@ -131,8 +137,8 @@ MessageChoice chooseMessage(const Tuning& tuning, std::uint64_t bytes, bool toSe
 /// The table that was weighed, on one line: "RING/LL 7.8 us, RING/SIMPLE 15.2 us, …; no kernel: …".
 std::string describeCandidates(const Tuning& tuning, const Request& request);
 
-/// Latencies and bandwidths of all combinations, as rank 0 shows them when the communicator comes up.
-std::string describeTuning(const Tuning& tuning);
+/// Latencies and bandwidths of all combinations, line by line, as rank 0 shows them when the communicator comes up.
+std::vector<std::string> describeTuning(const Tuning& tuning);
 
 /// Speeds to assume while nobody has searched the topology. `meshed`: P2P connects every pair of ranks. Algorithms
 /// without connections have to be set to 0 by the caller.

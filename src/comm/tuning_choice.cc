@@ -53,14 +53,16 @@ void estimate(const Tuning& tuning, const Request& request, Candidate& candidate
   double bandwidth = cost.bandwidth;
   if (candidate.algorithm == Algorithm::Tree) bandwidth *= treeEfficiency(tuning, candidate.protocol, request.bytes);
   // Plateau of many nodes: a ring of large parts runs into the network's own queues.
-  const std::uint64_t perStep = request.bytes / (std::uint64_t{usableChannels(in)} * static_cast<std::uint64_t>(in.ranks.nRanks));
+  const std::uint64_t parts = std::uint64_t{usableChannels(in)} * static_cast<std::uint64_t>(in.ranks.nRanks);
+  const std::uint64_t perStep = request.bytes / parts;
   if (ring && candidate.protocol == Protocol::Simple && in.ranks.nNodes > 1 && request.func == Func::AllReduce &&
       perStep >= 64) {
     latency *= in.ranks.computeCapability < 80 ? 1.9 : 1.4;
   }
   const unsigned perPipeline = divideUp(std::max(request.inGroup, 1U), usableChannels(in));
   candidate.latencyUs = latency * (ring ? perPipeline : divideUp(perPipeline, kCollectivesPerBatch));
-  candidate.microseconds = candidate.latencyUs + (bandwidth > 0 ? static_cast<double>(request.bytes) / (1000 * bandwidth) : 0);
+  const double transfer = bandwidth > 0 ? static_cast<double>(request.bytes) / (1000 * bandwidth) : 0;
+  candidate.microseconds = candidate.latencyUs + transfer;
   if (ring && device::reduces(request.func) && isFp8(request.type) && in.ranks.nRanks > kLongRing) {
     candidate.microseconds *= kInaccurate;
   }
@@ -86,18 +88,21 @@ void shape(const Tuning& tuning, const Request& request, Choice& choice) {
 std::uint64_t pipelineDepth(const RankFacts& ranks, Func func, Algorithm algorithm) {
   const auto n = static_cast<std::uint64_t>(ranks.nRanks);
   const auto m = static_cast<std::uint64_t>(std::max(ranks.nNodes, 1));
-  if (algorithm == Algorithm::Tree) return std::max<std::uint64_t>(n / m - 1 + static_cast<std::uint64_t>(std::bit_width(m) - 1), 1);
+  if (algorithm == Algorithm::Tree) {
+    return std::max<std::uint64_t>(n / m - 1 + static_cast<std::uint64_t>(std::bit_width(m) - 1), 1);
+  }
   const bool chain = algorithm == Algorithm::Ring && (func == Func::Broadcast || func == Func::Reduce);
   return chain && n > 1 ? n - 1 : 0;
 }
 
-/// A pipeline of d ranks takes d - 1 chunks of time before the last sees the first byte: the less there is to move, the
-/// smaller the chunk.
+/// A pipeline of d ranks takes d - 1 chunks of time before the last sees the first byte: the less there is to move,
+/// the smaller the chunk.
 void cut(const Tuning& tuning, const Request& request, Choice& choice) {
   const TuningInput& in = tuning.input;
-  const auto kind = static_cast<std::size_t>(isMesh(choice.algorithm) ? device::ConnKind::Mesh : device::ConnKind::Graph);
+  const device::ConnKind kind = isMesh(choice.algorithm) ? device::ConnKind::Mesh : device::ConnKind::Graph;
   const auto p = static_cast<std::size_t>(choice.protocol);
-  const device::ChunkShape full = device::chunkShape(request.func, choice.algorithm, choice.protocol, in.slotBytes[kind][p]);
+  const std::uint32_t slot = in.slotBytes[static_cast<std::size_t>(kind)][p];
+  const device::ChunkShape full = device::chunkShape(request.func, choice.algorithm, choice.protocol, slot);
   choice.chunkBytes = full.chunkBytes;
   choice.stepsPerChunk = full.stepsPerChunk;
   const std::uint64_t depth = pipelineDepth(in.ranks, request.func, choice.algorithm);
@@ -110,8 +115,8 @@ void cut(const Tuning& tuning, const Request& request, Choice& choice) {
 Status nothingLeft(const Tuning& tuning, const Request& request) {
   const TuningFilter& filter = tuning.input.filter;
   const ncclResult_t code = filter.restricted() ? ncclInvalidUsage : ncclInternalError;
-  return fail(code, "No algorithm/protocol available for function {} with datatype {} and operator {}. NCCL_ALGO was set to "
-              "{}, NCCL_PROTO to {}. Weighed: {}", device::funcName(request.func), device::typeName(request.type),
+  return fail(code, "No algorithm/protocol available for function {} with datatype {} and operator {}. NCCL_ALGO was set "
+              "to {}, NCCL_PROTO to {}. Weighed: {}", device::funcName(request.func), device::typeName(request.type),
               device::devOpName(request.op), filter.algoText.empty() ? "nothing" : filter.algoText,
               filter.protoText.empty() ? "nothing" : filter.protoText, describeCandidates(tuning, request));
 }
@@ -128,7 +133,7 @@ std::array<Candidate, kCandidates> weigh(const Tuning& tuning, const Request& re
     candidate.protocol = static_cast<Protocol>(p);
     candidate.verdict = tuning.verdicts[static_cast<std::size_t>(request.func)][a][p];
     if (candidate.verdict != Verdict::Possible) continue;
-    if (!device::kernelExists(request.func, candidate.algorithm, candidate.protocol, request.op, request.type)) {
+    if (!tuning.input.kernelExists(request.func, candidate.algorithm, candidate.protocol, request.op, request.type)) {
       candidate.verdict = Verdict::NoKernel;
       continue;
     }
@@ -151,7 +156,8 @@ Result<Choice> chooseCollective(const Tuning& tuning, const Request& request) {
     choice.protocol = best->protocol;
     choice.latencyUs = best->latencyUs;
     choice.microseconds = best->microseconds;
-  } else if (!device::kernelExists(request.func, choice.algorithm, choice.protocol, request.op, request.type)) {
+  } else if (!tuning.input.kernelExists(request.func, choice.algorithm, choice.protocol, request.op,
+                                           request.type)) {
     return nothingLeft(tuning, request);
   }
   shape(tuning, request, choice);
@@ -174,7 +180,8 @@ MessageChoice chooseMessage(const Tuning& tuning, std::uint64_t bytes, bool toSe
   constexpr double kReadAndWrite = 4;   // the sender's copy and the receiver's
   choice.latencyUs = onHost ? costs::kHostMesh[p].base + costs::kHostMesh[p].hop
                             : costs::kRingBase[p] + costs::kRingHop[link][p];
-  const double speed = onHost ? costs::kHostMesh[p].touch / kReadAndWrite : std::max(in.speeds.mesh, in.speeds.ring.intra);
+  const double speed = onHost ? costs::kHostMesh[p].touch / kReadAndWrite
+                              : std::max(in.speeds.mesh, in.speeds.ring.intra);
   choice.microseconds = choice.latencyUs + (speed > 0 ? static_cast<double>(bytes) / (1000 * speed) : 0);
   return choice;
 }

@@ -78,12 +78,15 @@ Status readList(const Grammar& grammar, std::string_view list, std::span<Permiss
     if (word.empty()) continue;
     const auto index = grammar.indexOf(word);
     if (!index) {
-      return fail(ncclInvalidUsage, "{}: unknown name \"{}\"; known are {}", grammar.variable, word, grammar.allNames());
+      return fail(ncclInvalidUsage, "{}: unknown name \"{}\"; known are {}", grammar.variable, word,
+                  grammar.allNames());
     }
     named[*index] = true;
     any = true;
   }
-  if (!any) return fail(ncclInvalidUsage, "{}: a list without names; known are {}", grammar.variable, grammar.allNames());
+  if (!any) {
+    return fail(ncclInvalidUsage, "{}: a list without names; known are {}", grammar.variable, grammar.allNames());
+  }
   for (std::size_t i = 0; i < row.size(); ++i) {
     if (!inverted) row[i] = named[i] ? Permission::Yes : Permission::No;
     if (inverted && named[i]) row[i] = Permission::No;
@@ -93,7 +96,8 @@ Status readList(const Grammar& grammar, std::string_view list, std::span<Permiss
 
 /// The whole value: `rows` hold the defaults and get the result.
 template <std::size_t N>
-Status readValue(const Grammar& grammar, std::string_view value, std::array<std::array<Permission, N>, kTunedFuncs>& rows) {
+Status readValue(const Grammar& grammar, std::string_view value,
+                 std::array<std::array<Permission, N>, kTunedFuncs>& rows) {
   const std::array<Permission, N> defaults = rows.front();
   bool first = true;
   while (!value.empty()) {
@@ -104,8 +108,8 @@ Status readValue(const Grammar& grammar, std::string_view value, std::array<std:
       const std::string_view word = takeUntil(entry, ':');
       func = funcFrom(word);
       if (!func) {
-        return fail(ncclInvalidUsage, "{}: unknown function \"{}\"; known are Broadcast, Reduce, AllGather, ReduceScatter, "
-                    "AllReduce", grammar.variable, word);
+        return fail(ncclInvalidUsage, "{}: unknown function \"{}\"; known are Broadcast, Reduce, AllGather, "
+                    "ReduceScatter, AllReduce", grammar.variable, word);
       }
     } else if (!first) {
       return fail(ncclInvalidUsage, "{}: \"{}\" names no function; only the first entry may leave it out, as in "
@@ -137,18 +141,20 @@ Result<TuningFilter> parseTuningFilter(std::string_view algo, std::string_view p
   return filter;
 }
 
-std::string filterMatrix(const TuningFilter& filter) {
-  std::string text = fmt::format("Enabled NCCL Func/Proto/Algo Matrix:\n{:>13} |", "Function");
-  for (const char* name : kProtocolNames) text += fmt::format(" {:>7}", name);
-  text += " |";
-  for (const char* name : kAlgorithmNames) text += fmt::format(" {:>13}", name);
+std::vector<std::string> filterMatrix(const TuningFilter& filter) {
+  std::string head = fmt::format("{:>13} |", "Function");
+  for (const char* name : kProtocolNames) head += fmt::format(" {:>6}", name);
+  head += " |";
+  for (const char* name : kAlgorithmNames) head += fmt::format(" {:>13}", name);
+  std::vector<std::string> lines{"Enabled NCCL Func/Proto/Algo Matrix:", head};
   for (std::size_t f = 0; f < kTunedFuncs; ++f) {
-    text += fmt::format("\n{:>13} |", device::funcName(static_cast<Func>(f)));
-    for (const Permission p : filter.protocols[f]) text += fmt::format(" {:>7}", static_cast<int>(p));
-    text += " |";
-    for (const Permission p : filter.algorithms[f]) text += fmt::format(" {:>13}", static_cast<int>(p));
+    std::string line = fmt::format("{:>13} |", device::funcName(static_cast<Func>(f)));
+    for (const Permission p : filter.protocols[f]) line += fmt::format(" {:>6}", static_cast<int>(p));
+    line += " |";
+    for (const Permission p : filter.algorithms[f]) line += fmt::format(" {:>13}", static_cast<int>(p));
+    lines.push_back(line);
   }
-  return text;
+  return lines;
 }
 
 std::string_view logName(Algorithm algorithm) {

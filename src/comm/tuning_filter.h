@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "device/work.h"
@@ -36,8 +37,8 @@ struct TuningFilter {
 /// ncclInvalidUsage, with the word that is wrong: unknown names, or a later entry without its function.
 Result<TuningFilter> parseTuningFilter(std::string_view algo, std::string_view proto);
 
-/// "Enabled NCCL Func/Proto/Algo Matrix:" as text, without the end of the last line.
-std::string filterMatrix(const TuningFilter& filter);
+/// The lines of the log that begin with "Enabled NCCL Func/Proto/Algo Matrix:".
+std::vector<std::string> filterMatrix(const TuningFilter& filter);
 
 /// The name as logs and tools know it: "RING", "COLLNET_DIRECT", "ONESHOT"; "LL", "LL128", "SIMPLE".
 std::string_view logName(device::Algorithm algorithm);

@@ -31,7 +31,8 @@ std::string describeCandidates(const Tuning& tuning, const Request& request) {
   for (const Candidate& candidate : table) {
     if (candidate.verdict != Verdict::Possible) continue;
     separate(", ");
-    text += fmt::format("{}/{} {:.1f} us", logName(candidate.algorithm), logName(candidate.protocol), candidate.microseconds);
+    text += fmt::format("{}/{} {:.1f} us", logName(candidate.algorithm), logName(candidate.protocol),
+                        candidate.microseconds);
   }
   for (const Verdict why : {Verdict::NotAllowed, Verdict::NoConnections, Verdict::NoBuffers, Verdict::Unsafe}) {
     std::string names;
@@ -46,12 +47,12 @@ std::string describeCandidates(const Tuning& tuning, const Request& request) {
   return text.empty() ? "nothing" : text;
 }
 
-std::string describeTuning(const Tuning& tuning) {
+std::vector<std::string> describeTuning(const Tuning& tuning) {
   const TuningInput& in = tuning.input;
-  std::string text = fmt::format("Latency/bandwidth (us, GB/s) and most threads for {} ranks on {} nodes, {} channels; 0: not "
-                                 "available", in.ranks.nRanks, in.ranks.nNodes, in.nChannels);
+  std::vector<std::string> lines{
+      fmt::format("Model for {} ranks on {} nodes, {} channels: latency/bandwidth in us, GB/s; 0: not available",
+                  in.ranks.nRanks, in.ranks.nNodes, in.nChannels)};
   for (std::size_t a = 0; a < device::kAlgorithms; ++a) {
-    std::string lines;
     for (std::size_t f = 0; f < kTunedFuncs; ++f) {
       std::string row;
       bool any = false;
@@ -59,17 +60,17 @@ std::string describeTuning(const Tuning& tuning) {
         const bool possible = tuning.verdicts[f][a][p] == Verdict::Possible;
         any |= possible;
         const Cost cost = possible ? tuning.costs[f][a][p] : Cost{};
-        row += fmt::format(" {:>7} {:8.1f}/{:<8.1f}", logName(static_cast<device::Protocol>(p)), cost.latencyUs,
+        row += fmt::format(" {:>6} {:7.1f}/{:<7.1f}", logName(static_cast<device::Protocol>(p)), cost.latencyUs,
                            cost.bandwidth);
       }
-      if (any) lines += fmt::format("\n{:>14} {:>13} |{}", logName(static_cast<device::Algorithm>(a)),
-                                    device::funcName(static_cast<device::Func>(f)), row);
+      if (!any) continue;
+      lines.push_back(fmt::format("{:>14} {:>13} |{}", logName(static_cast<device::Algorithm>(a)),
+                                  device::funcName(static_cast<device::Func>(f)), row));
     }
-    text += lines;
   }
-  text += fmt::format("\n{:>14} LL {} LL128 {} SIMPLE {}", "Max NThreads", in.policy.collThreads[0],
-                      in.policy.collThreads[1], in.policy.collThreads[2]);
-  return text;
+  lines.push_back(fmt::format("Max NThreads LL {} LL128 {} SIMPLE {}", in.policy.collThreads[0],
+                              in.policy.collThreads[1], in.policy.collThreads[2]));
+  return lines;
 }
 
 }  // namespace tutti

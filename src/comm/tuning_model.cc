@@ -90,7 +90,8 @@ class GpuModel {
     const bool oneRankPerNode = m_ == n_;
     const auto& net = oneRankPerNode ? costs::kTreeHop[costs::kNetwork] : costs::kRingHop[costs::kNetwork];
     const double between = m_ == 1 ? 0 : func == Func::AllReduce ? 2 * (m_ - 1) : m_ - 1;
-    const double overhead = m_ == 1 ? 0 : (in_.ranks.amdOrMixedCpus ? 2.0 : 1.0) * (protocol == Protocol::Simple ? 3 : 1);
+    const double post = in_.ranks.amdOrMixedCpus ? 2.0 : 1.0;
+    const double overhead = m_ == 1 ? 0 : post * (protocol == Protocol::Simple ? 3 : 1);
     const double latency = costs::kRingBase[p] + (steps - between) * std::max(costs::kRingHop[link_][p], overhead) +
                            between * netHop(net, in_.speeds.ring, protocol);
     return {latency, bus * n_ / steps};
