@@ -28,7 +28,7 @@
 //                                   parts in ascending order and loads the last part first. If the load of a last part
 //                                   saw what a store left, the loads of the other parts by the same warp-wide call (one
 //                                   thread: later) see it too. No other access is ordered by it
-//     pause()                       after an unsuccessful poll
+//     pause(again)                  after an unsuccessful poll; again: nothing was done since the last one
 //     trap(message)
 //   tutti::simt::Group{rank, size}  threads that share a piece of work
 //   tutti::simt::forEachPack(group, n, f)
@@ -75,7 +75,7 @@ template <class Ready>
 TUTTI_DEVICE bool spinUntil(Thread t, const std::uint32_t* abortWord, Ready ready) {
   for (unsigned polls = 1; !ready(); ++polls) {
     if ((polls & kAbortPollMask) == 0 && t.loadRelaxedSys(abortWord) != 0) return false;
-    t.pause();
+    t.pause(polls > 1);
   }
   return true;
 }

@@ -195,7 +195,7 @@ class Thread {
   TUTTI_DEVICE void fenceSys() const { __threadfence_system(); }
 
   /// Nothing: a poll already waits for memory, and sleeping costs latency.
-  TUTTI_DEVICE void pause() const {}
+  TUTTI_DEVICE void pause(bool = true) const {}
   TUTTI_DEVICE void trap(const char*) const { asm volatile("trap;"); }
 };
 

@@ -115,7 +115,7 @@ class Thread {
   void fenceGpu() const { fence(FenceScope::Gpu); }
   void fenceSys() const { fence(FenceScope::Sys); }
 
-  void pause() const { self_->ops->pause(self_); }
+  void pause(bool again = true) const { self_->ops->pause(self_, again); }
   void trap(const char* message) const { self_->ops->trap(self_, message); }
 
  private:

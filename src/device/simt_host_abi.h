@@ -7,7 +7,7 @@
 
 namespace tutti::simt {
 
-inline constexpr std::uint32_t kHostAbiVersion = 2;
+inline constexpr std::uint32_t kHostAbiVersion = 3;
 
 struct HostThread;
 
@@ -23,8 +23,8 @@ struct HostOps {
   /// Warp-wide: bit i is set if lane i passed true.
   std::uint32_t (*ballot)(HostThread* self, bool predicate);
   /// Told after an unsuccessful poll: lets other fibers, blocks, devices and, in the end, the host's other processes
-  /// run. The only way a kernel may wait.
-  void (*pause)(HostThread* self);
+  /// run. The only way a kernel may wait. `again`: the thread has done nothing but poll since its last pause.
+  void (*pause)(HostThread* self, bool again);
   /// Stops the kernel with an error (cudaErrorLaunchFailure) that carries `message`. Does not return.
   void (*trap)(HostThread* self, const char* message);
 };
@@ -41,7 +41,9 @@ struct HostMemory {
   /// Stores in aligned units of at most 16 bytes, each visible whole or not at all, in any order.
   void (*store)(void* to, const void* from, std::size_t bytes);
   /// load() and store() in one.
-  void (*copy)(void* to, const void* from, std::size_t bytes);
+  /// Streaming: no release covers the stores before finishStreaming().
+  void (*copy)(void* to, const void* from, std::size_t bytes, bool streaming);
+  void (*finishStreaming)();
   /// 16 aligned bytes; those at the end of a 128-byte line do not become visible before the earlier ones of the line.
   void (*storeLinePart)(void* to, const void* from);
   void (*fence)(FenceScope scope);

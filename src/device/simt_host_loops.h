@@ -39,13 +39,13 @@ inline constexpr std::size_t kRunBytes = 4096;
 
 /// Whether an output of `bytes` should bypass the cache: it would be gone before anybody reads it, and lines need not
 /// be fetched before they are overwritten.
-constexpr bool streamingPays(std::uint64_t bytes) { return bytes >= (8u << 20); }
+inline bool streamingPays(std::uint64_t bytes) { return bytes >= (8u << 20) || storesAreDelayed(); }
 
 /// The same for `bytes` written into a peer's slot. The peer's core has the slot's lines from the last time round. To take
 /// them back, stores run at 10 GB/s where the cores share a cache and at 2.3 GB/s where they do not; past the cache they
 /// run at 30 GB/s in both cases, and the peer reads at 18 GB/s what it would otherwise read at 18 to 45. Measured on a
 /// virtual EPYC whose cores move between the two cases; below 8 KiB the peer's wait for memory outweighs the gain.
-constexpr bool streamingToPeerPays(std::uint64_t bytes) { return bytes >= (8u << 10); }
+inline bool streamingToPeerPays(std::uint64_t bytes) { return bytes >= (8u << 10) || storesAreDelayed(); }
 
 enum class VectorUnit { Base, Avx2, Avx512 };
 
@@ -155,7 +155,10 @@ inline void streamCopy(std::byte* to, const std::byte* from, std::size_t bytes) 
   std::memcpy(to + done, from + done, bytes - done);
 }
 
-inline void finishStreaming() { _mm_sfence(); }
+inline void finishStreaming() {
+  if (const HostMemory* memory = delaying(); memory != nullptr) [[unlikely]] memory->finishStreaming();
+  _mm_sfence();
+}
 #else
 inline void streamCopy(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
 inline void finishStreaming() {}
@@ -172,7 +175,7 @@ inline void copyBytes(Group group, void* to, const void* from, std::size_t bytes
   std::byte* target = static_cast<std::byte*>(to) + begin;
   const std::byte* source = static_cast<const std::byte*>(from) + begin;
   if (const HostMemory* memory = delaying(); memory != nullptr) [[unlikely]] {
-    memory->copy(target, source, end - begin);
+    memory->copy(target, source, end - begin, streaming);
   } else if (streaming) {
     streamCopy(target, source, end - begin);
   } else {

@@ -63,7 +63,7 @@ inline const simt::HostOps& threadOps() {
       .warpSync = [](simt::HostThread*) { std::abort(); },
       .shuffle = [](simt::HostThread*, std::uint64_t, std::uint32_t) -> std::uint64_t { std::abort(); },
       .ballot = [](simt::HostThread*, bool) -> std::uint32_t { std::abort(); },
-      .pause = [](simt::HostThread*) { std::this_thread::yield(); },
+      .pause = [](simt::HostThread*, bool) { std::this_thread::yield(); },
       .trap = [](simt::HostThread*, const char*) { std::abort(); },
   };
   return kOps;

@@ -26,6 +26,7 @@ MUTATIONS = [
     (re.compile(r"\bstoreReleaseSys(?=\()"), "storeRelaxedSys"),
     (re.compile(r"\bstoreLine16(?=\()"), "storeLine16Torn"),
     (re.compile(CALL + r"fence(?:Block|Gpu|Sys)\(\);"), ";"),
+    (re.compile(r"\bsimt::finishStreaming\(\);"), ";"),
     (re.compile(CALL + r"sync(?:Group|Block|Warp)?" + ARGUMENTS + ";"), ";"),
     (re.compile(CALL + r"(?:post|release)\w*" + ARGUMENTS + ";"), ";"),
 ]

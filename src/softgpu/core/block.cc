@@ -161,8 +161,9 @@ std::uint32_t Block::ballot(simt::HostThread* self, bool predicate) {
   return fiber.block->warpOf(fiber).votes[half];
 }
 
-void Block::pause(simt::HostThread* self) {
+void Block::pause(simt::HostThread* self, bool again) {
   Fiber& fiber = fiberOf(self);
+  if (!again) fiber.block->progressed_ = true;
   fiber.block->paused_.push_back(&fiber);
   fiber.context.leave(fiber.block->scheduler_);
 }

@@ -37,8 +37,8 @@ class Block {
   Block& operator=(const Block&) = delete;
 
   bool ready() const { return ready_; }
-  /// Runs every thread that can run until all of them have paused, wait or are gone. True when a barrier or a warp
-  /// operation came about or a thread ended; false when threads at most polled.
+  /// Runs every thread that can run until all of them have paused, wait or are gone. False when they did nothing but
+  /// poll what they had polled before.
   bool runPass(Random* random);
   /// Stores wait to become visible, which takes further passes.
   bool storesPending() const { return memory_ != nullptr && !memory_->empty(); }
@@ -68,7 +68,7 @@ class Block {
   static void warpSync(simt::HostThread* self);
   static std::uint64_t shuffle(simt::HostThread* self, std::uint64_t value, std::uint32_t sourceLane);
   static std::uint32_t ballot(simt::HostThread* self, bool predicate);
-  static void pause(simt::HostThread* self);
+  static void pause(simt::HostThread* self, bool again);
   static void trap(simt::HostThread* self, const char* message);
 
   Warp& warpOf(const Fiber& fiber) { return warps_[fiber.thread.thread / 32]; }

@@ -19,6 +19,7 @@ namespace tutti::softgpu {
 namespace {
 
 constexpr std::int64_t kMicrosecond = 1000;
+constexpr std::int64_t kSpinBeforeYield = 2 * kMicrosecond;     ///< a yield takes a third of one, a switch three
 constexpr std::int64_t kSpinWithoutWork = 40 * kMicrosecond;    ///< before the full sleep
 constexpr std::int64_t kSpinWhilePolling = 150 * kMicrosecond;  ///< before the first short sleep
 constexpr std::int64_t kShortestSleep = 20 * kMicrosecond;
@@ -67,6 +68,8 @@ void Engine::wake() {
 
 void Engine::adopt(const std::shared_ptr<Stream>& stream) {
   inbox_.push_back(stream);
+  newStreams_.store(true, std::memory_order_release);
+  busy_.store(true, std::memory_order_relaxed);
 }
 
 void Engine::park(int milliseconds) {
@@ -85,23 +88,29 @@ void Engine::loop() {
       parked_.store(1);
       parkForEver();
     }
-    {
-      std::lock_guard<std::mutex> guard(machine().lock);
-      active_.insert(active_.end(), inbox_.begin(), inbox_.end());
-      inbox_.clear();
-    }
-    for (;;) {
-      const Step state = stepAll();
-      if (state == Step::Progress) {
-        idleSince_ = 0;
-        if (signal_.load(std::memory_order_relaxed) != seen) break;
-        continue;
-      }
+    looks_.store(looks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    const Step state = attendOnce();
+    if (state == Step::Progress) {
+      idleSince_ = 0;
+    } else {
       idle(state, seen);
-      break;
     }
   }
 }
+
+Step Engine::attendOnce() {
+  std::unique_lock<std::mutex> seat(seat_, std::try_to_lock);
+  if (!seat.owns_lock()) return Step::Polling;
+  if (newStreams_.load(std::memory_order_acquire)) {
+    std::lock_guard<std::mutex> guard(machine().lock);
+    active_.insert(active_.end(), inbox_.begin(), inbox_.end());
+    inbox_.clear();
+    newStreams_.store(false, std::memory_order_relaxed);
+  }
+  return stepAll();
+}
+
+bool Engine::attend() { return !machineStopping() && attendOnce() == Step::Progress; }
 
 Step Engine::stepAll() {
   Step result = Step::Blocked;
@@ -112,6 +121,7 @@ Step Engine::stepAll() {
     if (step == Step::Progress || step == Step::Done) result = Step::Progress;
     if (step == Step::Polling && result == Step::Blocked) result = Step::Polling;
   }
+  if (active_.empty()) return result;
   std::erase_if(active_, [](const std::shared_ptr<Stream>& stream) {
     if (stream->head.has_value()) return false;
     std::lock_guard<std::mutex> guard(machine().lock);
@@ -119,6 +129,10 @@ Step Engine::stepAll() {
     stream->active = false;
     return true;
   });
+  if (active_.empty()) {
+    std::lock_guard<std::mutex> guard(machine().lock);
+    busy_.store(!inbox_.empty(), std::memory_order_relaxed);
+  }
   return result;
 }
 
@@ -157,13 +171,19 @@ void Engine::idle(Step state, std::uint32_t seen) {
   const std::int64_t time = now();
   if (idleSince_ == 0) idleSince_ = time;
   const std::int64_t idleFor = time - idleSince_;
-  const std::int64_t spin = state == Step::Polling ? kSpinWhilePolling : kSpinWithoutWork;
-  if (idleFor < spin) {
-    ::sched_yield();
-    return;
-  }
   if (state == Step::Polling) {
-    sleep(seen, std::clamp((idleFor - spin) / 4, kShortestSleep, kLongestSleep));
+    // What it waits for may come from an engine of this process whose thread has no processor.
+    if (helper_.help(this, time)) {
+      idleSince_ = 0;
+    } else if (idleFor < kSpinBeforeYield) {
+      relax();
+    } else if (idleFor < kSpinWhilePolling) {
+      ::sched_yield();
+    } else {
+      sleep(seen, std::clamp((idleFor - kSpinWhilePolling) / 4, kShortestSleep, kLongestSleep));
+    }
+  } else if (idleFor < kSpinWithoutWork) {
+    ::sched_yield();
   } else {
     sleep(seen, -1);
     idleSince_ = 0;

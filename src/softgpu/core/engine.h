@@ -4,9 +4,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "softgpu/core/fiber.h"
+#include "softgpu/core/helper.h"
 #include "softgpu/core/random.h"
 #include "softgpu/core/task.h"
 #include "softgpu/core/weak_memory.h"
@@ -24,6 +26,15 @@ class Engine {
 
   /// Any thread: there may be something new to do.
   void wake();
+  /// Any thread: does what is to be done once, in the engine's stead. False if nothing came of it, or somebody else is at
+  /// it.
+  bool attend();
+  /// Counts how often its thread looked for work.
+  std::uint32_t looks() const { return looks_.load(std::memory_order_relaxed); }
+  /// There is work that may go on.
+  bool busy() const { return busy_.load(std::memory_order_relaxed); }
+  /// Its thread waits for wake(), or has not yet noticed it.
+  bool asleep() const { return sleeping_.load(std::memory_order_relaxed); }
   /// Adds a stream that has work; the machine's lock is held. wake() must follow.
   void adopt(const std::shared_ptr<Stream>& stream);
   /// Any thread: asks the engine to park and waits up to `milliseconds` for it.
@@ -42,6 +53,7 @@ class Engine {
 
  private:
   void loop();
+  Step attendOnce();
   Step stepAll();
   Step stepStream(Stream& stream);
   bool nextTask(Stream& stream);
@@ -50,16 +62,21 @@ class Engine {
   void sleep(std::uint32_t seen, std::int64_t nanoseconds);
 
   const int deviceIndex_;
+  std::mutex seat_;  ///< whoever attends holds it, and what follows
   int freeSlots_;
   std::unique_ptr<Random> random_;
   std::unique_ptr<Random> weak_;
   StackPool stacks_;
   std::vector<std::shared_ptr<Stream>> active_;
   std::vector<std::shared_ptr<Stream>> inbox_;  ///< guarded by the machine's lock
+  std::atomic<bool> newStreams_{false};  ///< the inbox is not empty
+  std::atomic<bool> busy_{false};
+  std::atomic<std::uint32_t> looks_{0};
   std::atomic<std::uint32_t> signal_{0};
   std::atomic<bool> sleeping_{false};
   std::atomic<int> parked_{0};
-  std::int64_t idleSince_ = 0;
+  std::int64_t idleSince_ = 0;  ///< the thread's own
+  Helper helper_;
 };
 
 /// Tells engines of this process to park. Async-signal-unsafe; called once, at the end of the process.

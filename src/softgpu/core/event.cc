@@ -1,9 +1,8 @@
 #include "softgpu/core/event.h"
 
-#include <sched.h>
-
 #include "softgpu/core/engine.h"
 #include "softgpu/core/machine.h"
+#include "softgpu/core/waiting.h"
 
 namespace tutti::softgpu {
 
@@ -17,11 +16,7 @@ void Marker::complete() {
 }
 
 void Marker::wait() {
-  constexpr int kYields = 20;
-  for (int i = 0; i < kYields; ++i) {
-    if (done.load(std::memory_order_acquire)) return;
-    ::sched_yield();
-  }
+  if (waitAwake([this] { return done.load(std::memory_order_acquire); })) return;
   std::unique_lock<std::mutex> guard(machine().lock);
   reached.wait(guard, [this] { return done.load(); });
 }

@@ -1,19 +1,11 @@
 #include "softgpu/core/kernel_task.h"
 
-#include <chrono>
 #include <cstdio>
 
 #include "softgpu/core/context.h"
 #include "softgpu/core/engine.h"
 
 namespace tutti::softgpu {
-namespace {
-
-/// A pass in which a thread did nothing but look at memory takes less than this; longer ones worked on something.
-constexpr std::int64_t kPollNanosecondsPerThread = 150;
-
-}  // namespace
-
 Step KernelTask::fail(Engine& engine, CUresult error, const std::string& why) {
   std::fprintf(stderr, "softgpu: device %d: kernel %s failed: %s\n", engine.deviceIndex(), kernel_.kernel->name,
                why.c_str());
@@ -52,15 +44,12 @@ bool KernelTask::runResident(Engine& engine) {
 Step KernelTask::step(Engine& engine) {
   if (!admit(engine)) return fail(engine, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "no memory for its threads' stacks");
   if (resident_.empty()) return Step::Polling;  // every slot is taken: one becomes free when another kernel ends
-  const std::int64_t before = Engine::now();
   bool progress = runResident(engine);
-  std::size_t threads = 0;
   for (std::size_t i = 0; i < resident_.size();) {
     if (const std::string* message = resident_[i]->trapped()) {
       return fail(engine, CUDA_ERROR_LAUNCH_FAILED, "a thread trapped: " + *message);
     }
     if (!resident_[i]->finished()) {
-      threads += kernel_.threads;
       ++i;
       continue;
     }
@@ -69,7 +58,6 @@ Step KernelTask::step(Engine& engine) {
     progress = true;
   }
   if (resident_.empty() && nextBlock_ == kernel_.blocks) return Step::Done;
-  if (Engine::now() - before > kPollNanosecondsPerThread * static_cast<std::int64_t>(threads)) progress = true;
   return progress ? Step::Progress : Step::Polling;
 }
 

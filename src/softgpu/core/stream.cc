@@ -1,10 +1,9 @@
 #include "softgpu/core/stream.h"
 
-#include <sched.h>
-
 #include "softgpu/core/capture.h"
 #include "softgpu/core/engine.h"
 #include "softgpu/core/machine.h"
+#include "softgpu/core/waiting.h"
 
 namespace tutti::softgpu {
 
@@ -58,11 +57,7 @@ CUresult Stream::submit(const Operation& operation) {
 }
 
 void Stream::waitFor(std::uint64_t sequence) {
-  constexpr int kYields = 20;
-  for (int i = 0; i < kYields; ++i) {
-    if (completed.load(std::memory_order_acquire) >= sequence) return;
-    ::sched_yield();
-  }
+  if (waitAwake([&] { return completed.load(std::memory_order_acquire) >= sequence; })) return;
   std::unique_lock<std::mutex> guard(machine().lock);
   ++waiters;
   finished.wait(guard, [&] { return completed.load(std::memory_order_acquire) >= sequence; });

@@ -79,7 +79,8 @@ WeakMemory::WeakMemory(std::uint64_t seed, std::uint32_t threads) : random_(seed
 }
 
 const simt::HostMemory* WeakMemory::operations() {
-  static const simt::HostMemory kOperations = {load, store, copy, storeLinePart, fence, storeRelease};
+  static const simt::HostMemory kOperations = {load,          store, copy,        finishStreaming,
+                                               storeLinePart, fence, storeRelease};
   return &kOperations;
 }
 
@@ -94,25 +95,39 @@ void WeakMemory::load(void* to, const void* from, std::size_t bytes) {
 }
 
 void WeakMemory::store(void* to, const void* from, std::size_t bytes) {
-  running.memory->write(reinterpret_cast<std::uintptr_t>(to), static_cast<const unsigned char*>(from), bytes, false);
+  running.memory->write(reinterpret_cast<std::uintptr_t>(to), static_cast<const unsigned char*>(from), bytes,
+                        Kind::Plain);
 }
 
-void WeakMemory::copy(void* to, const void* from, std::size_t bytes) {
+void WeakMemory::copy(void* to, const void* from, std::size_t bytes, bool streaming) {
   unsigned char piece[512];
   for (std::size_t done = 0; done < bytes; done += sizeof(piece)) {
     const std::size_t n = std::min(sizeof(piece), bytes - done);
     load(piece, static_cast<const char*>(from) + done, n);
-    store(static_cast<char*>(to) + done, piece, n);
+    running.memory->write(reinterpret_cast<std::uintptr_t>(to) + done, piece, n,
+                          streaming ? Kind::Streamed : Kind::Plain);
+  }
+}
+
+/// The running thread's streamed stores become like any others.
+void WeakMemory::finishStreaming() {
+  WeakMemory& memory = *running.memory;
+  for (const Line& line : memory.lines_) {
+    for (std::uint32_t i = line.first; i != kNone; i = memory.stores_[i].next) {
+      if (memory.stores_[i].owner == running.thread) memory.stores_[i].streamed = false;
+    }
   }
 }
 
 void WeakMemory::storeLinePart(void* to, const void* from) {
   const auto address = reinterpret_cast<std::uintptr_t>(to);
   const bool endsLine = address % kFlagLineBytes == kFlagLineBytes - kLineBytes;
-  running.memory->write(address, static_cast<const unsigned char*>(from), kLineBytes, endsLine);
+  running.memory->write(address, static_cast<const unsigned char*>(from), kLineBytes,
+                        endsLine ? Kind::EndsLine : Kind::Plain);
 }
 
 void WeakMemory::fence(simt::FenceScope scope) {
+  if (scope != simt::FenceScope::Block) finishStreaming();
   running.memory->reach(scope);
 }
 
@@ -151,20 +166,20 @@ void WeakMemory::read(unsigned char* to, std::uintptr_t from, std::size_t bytes)
   }
 }
 
-void WeakMemory::write(std::uintptr_t to, const unsigned char* from, std::size_t bytes, bool endsLine) {
+void WeakMemory::write(std::uintptr_t to, const unsigned char* from, std::size_t bytes, Kind kind) {
   if (ownStack(reinterpret_cast<const void*>(to))) {
     std::memcpy(reinterpret_cast<void*>(to), from, bytes);
     return;
   }
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t n = std::min(kLineBytes - (to + done) % kLineBytes, bytes - done);
-    append(to + done, from + done, n, endsLine);
+    append(to + done, from + done, n, kind);
     done += n;
   }
   if (random_.below(storeDriftEvery_) == 0) drainSome(1 + random_.below(16));
 }
 
-void WeakMemory::append(std::uintptr_t to, const unsigned char* from, std::size_t bytes, bool endsLine) {
+void WeakMemory::append(std::uintptr_t to, const unsigned char* from, std::size_t bytes, Kind kind) {
   if (pending_ >= kMostStores) drainSome(kMostStores / 2);
   std::uint32_t index = freeStore_;
   if (index == kNone) {
@@ -182,7 +197,8 @@ void WeakMemory::append(std::uintptr_t to, const unsigned char* from, std::size_
   store.offset = static_cast<std::uint8_t>(to - address);
   store.bytes = static_cast<std::uint8_t>(bytes);
   store.blockWide = false;
-  store.endsLine = endsLine;
+  store.streamed = kind == Kind::Streamed;
+  store.endsLine = kind == Kind::EndsLine;
   std::memcpy(store.data, from, bytes);
   ++pending_;
   const auto [at, isNew] = lineAt_.try_emplace(address, lines_.size());
@@ -234,7 +250,7 @@ void WeakMemory::drainKnown(std::size_t at) {
   std::uint64_t newest = 0;
   bool any = false;
   for (std::uint32_t i = lines_[at].first; i != kNone; i = stores_[i].next) {
-    if (!knows(stores_[i])) continue;
+    if (!knows(stores_[i]) || stores_[i].streamed) continue;
     newest = stores_[i].sequence;
     any = true;
   }

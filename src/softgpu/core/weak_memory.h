@@ -44,6 +44,7 @@ class WeakMemory {
     std::uint8_t offset;
     std::uint8_t bytes;
     bool blockWide;  ///< a fence showed it to the whole block
+    bool streamed;   ///< no release covers it yet
     bool endsLine;   ///< must not overtake earlier stores to the same 128 bytes
     unsigned char data[kLineBytes];
   };
@@ -62,7 +63,8 @@ class WeakMemory {
 
   static void load(void* to, const void* from, std::size_t bytes);
   static void store(void* to, const void* from, std::size_t bytes);
-  static void copy(void* to, const void* from, std::size_t bytes);
+  static void copy(void* to, const void* from, std::size_t bytes, bool streaming);
+  static void finishStreaming();
   static void storeLinePart(void* to, const void* from);
   static void fence(simt::FenceScope scope);
   static void storeRelease(void* to, const void* from, std::size_t bytes);
@@ -70,8 +72,9 @@ class WeakMemory {
   bool ownStack(const void* address) const;
   bool knows(const Store& store) const;
   void read(unsigned char* to, std::uintptr_t from, std::size_t bytes) const;
-  void write(std::uintptr_t to, const unsigned char* from, std::size_t bytes, bool endsLine);
-  void append(std::uintptr_t to, const unsigned char* from, std::size_t bytes, bool endsLine);
+  enum class Kind { Plain, Streamed, EndsLine };
+  void write(std::uintptr_t to, const unsigned char* from, std::size_t bytes, Kind kind);
+  void append(std::uintptr_t to, const unsigned char* from, std::size_t bytes, Kind kind);
   void reach(simt::FenceScope scope);
   void drainSome(std::size_t most);
   void drainFirst(std::size_t line);

@@ -1,0 +1,61 @@
+#include "softgpu/core/helper.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "softgpu/core/engine.h"
+#include "softgpu/core/machine.h"
+#include "softgpu/core/waiting.h"
+
+namespace tutti::softgpu {
+namespace {
+
+/// An engine's thread that has a processor looks more often than this, or holds the seat.
+constexpr std::int64_t kUnattended = 1500;
+
+}  // namespace
+
+SignalsOff::SignalsOff() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+SignalsOff::~SignalsOff() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+void relax() {
+#if defined(__x86_64__)
+  for (int i = 0; i < 8; ++i) _mm_pause();
+#endif
+}
+
+bool Helper::help(const Engine* self, std::int64_t now, bool eager) {
+  const auto& devices = machine().devices;
+  if (seen_.size() != devices.size()) seen_.resize(devices.size());
+  bool progress = false;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    Engine* engine = devices[i]->startedEngine();
+    if (engine == nullptr || engine == self || !engine->busy()) continue;
+    Seen& seen = seen_[i];
+    const std::uint32_t looks = engine->looks();
+    if (looks != seen.looks || seen.since == 0) {
+      seen.looks = looks;
+      seen.since = now;
+    }
+    if (!eager && !engine->asleep() && now - seen.since < kUnattended) continue;
+    seen.helped = true;
+    if (engine->attend()) progress = true;
+  }
+  return progress;
+}
+
+void Helper::leave() {
+  for (std::size_t i = 0; i < seen_.size(); ++i) {
+    if (!seen_[i].helped) continue;
+    seen_[i].helped = false;
+    Engine* engine = machine().devices[i]->startedEngine();
+    if (engine->busy()) engine->wake();
+  }
+}
+
+}  // namespace tutti::softgpu
