@@ -22,7 +22,7 @@ Block::Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stac
   paused_.reserve(fibers_.size());
   for (std::uint32_t i = 0; i < kernel.threads; ++i) {
     Fiber& fiber = fibers_[i];
-    const Stack stack = stacks_.take();
+    const Stack stack = stacks_.take(kernel.threads);
     if (stack.lowest == nullptr) return;
     fiber.block = this;
     fiber.thread = {&kOps, shared_.data(), i, kernel.threads, index, kernel.blocks, &fiber,
@@ -66,6 +66,7 @@ bool Block::runPass(Random* random) {
     enter(*runnable_[next]);
     if (trapped_ != nullptr) return true;
   }
+  if (finished()) checkStacks();
   runnable_.clear();
   return progressed_;
 }
@@ -74,6 +75,16 @@ void Block::wake(std::vector<Fiber*>& waiting) {
   runnable_.insert(runnable_.end(), waiting.begin(), waiting.end());
   waiting.clear();
   progressed_ = true;
+}
+
+/// Stacks without guard pages are looked at when the block has ended.
+void Block::checkStacks() {
+  for (const Fiber& fiber : fibers_) {
+    if (!fiber.context.stack().overflown()) continue;
+    trapped_ = std::make_unique<std::string>("the stack of thread " + std::to_string(fiber.thread.thread) +
+                                             " overflowed; memory of other threads was overwritten");
+    return;
+  }
 }
 
 /// The threads of `waiting`, and `arriving` unless it is null, have met.

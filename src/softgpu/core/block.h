@@ -74,6 +74,7 @@ class Block {
   Warp& warpOf(const Fiber& fiber) { return warps_[fiber.thread.thread / 32]; }
   std::uint32_t converge(Fiber& self, std::uint64_t value, bool vote);
   void enter(Fiber& fiber);
+  void checkStacks();
   void orderMemory(const std::vector<Fiber*>& waiting, const Fiber* arriving);
   void completeWarp(Warp& warp, const Fiber* arriving);
   void releaseBarrier(Barrier& barrier);

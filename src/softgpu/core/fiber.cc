@@ -1,6 +1,9 @@
 #include "softgpu/core/fiber.h"
 
+#include <errno.h>
 #include <sys/mman.h>
+
+#include <algorithm>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -21,37 +24,63 @@ constexpr std::size_t kStackBytes = std::size_t{64} << 10;
 #endif
 constexpr std::size_t kColourStep = 320;
 constexpr unsigned kColours = 12;
+constexpr std::uint32_t kFewThreads = 8;
+constexpr std::size_t kSlabStacks = 64;
+constexpr std::size_t kWatchedBytes = 256;
 
 }  // namespace
 
-Stack StackPool::take() {
-  if (!free_.empty()) {
-    Stack stack = free_.back();
-    free_.pop_back();
-    return stack;
+bool Stack::overflown() const {
+  if (guarded) return false;
+  const auto* words = reinterpret_cast<const volatile std::uint64_t*>(lowest);
+  for (std::size_t i = 0; i < kWatchedBytes / sizeof(std::uint64_t); ++i) {
+    if (words[i] != 0) return true;
   }
-  void* memory = ::mmap(nullptr, kStackBytes + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return {};
-  Stack stack;
-  stack.lowest = static_cast<char*>(memory) + kPage;
-  if (::mprotect(stack.lowest, kStackBytes, PROT_READ | PROT_WRITE) != 0) {
-    ::munmap(memory, kStackBytes + kPage);
-    return {};
+  return false;
+}
+
+/// Maps `stacks` of them one above the other.
+bool StackPool::map(std::size_t stacks, bool guarded) {
+  const std::size_t bytes = kPage + stacks * kStackBytes;
+  void* memory = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  char* begin = static_cast<char*>(memory);
+  if (::mprotect(begin + kPage, bytes - kPage, PROT_READ | PROT_WRITE) != 0) {
+    const int why = errno;
+    ::munmap(memory, bytes);
+    errno = why;
+    return false;
   }
-  stack.size = kStackBytes - (made_++ % kColours) * kColourStep;
+  mappings_.push_back({begin, bytes});
+  for (std::size_t i = stacks; i-- > 0;) {
+    Stack stack;
+    stack.lowest = begin + kPage + i * kStackBytes;
+    stack.size = kStackBytes - (made_++ % kColours) * kColourStep;
+    stack.guarded = guarded;
 #if defined(__SANITIZE_THREAD__)
-  stack.tsanFiber = __tsan_create_fiber(0);
+    stack.tsanFiber = __tsan_create_fiber(0);
 #endif
+    free_[guarded].push_back(stack);
+  }
+  return true;
+}
+
+Stack StackPool::take(std::uint32_t threads) {
+  const bool guarded = threads <= kFewThreads;
+  std::vector<Stack>& free = free_[guarded];
+  if (free.empty() && !map(guarded ? 1 : std::min<std::size_t>(threads, kSlabStacks), guarded)) return {};
+  const Stack stack = free.back();
+  free.pop_back();
   return stack;
 }
 
 StackPool::~StackPool() {
-  for (const Stack& stack : free_) {
 #if defined(__SANITIZE_THREAD__)
-    __tsan_destroy_fiber(stack.tsanFiber);
-#endif
-    ::munmap(stack.lowest - kPage, kStackBytes + kPage);
+  for (const std::vector<Stack>& stacks : free_) {
+    for (const Stack& stack : stacks) __tsan_destroy_fiber(stack.tsanFiber);
   }
+#endif
+  for (const Mapping& mapping : mappings_) ::munmap(mapping.begin, mapping.bytes);
 }
 
 void FiberContext::start(Stack stack, Entry entry, void* argument) {

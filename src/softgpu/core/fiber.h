@@ -2,29 +2,41 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include <boost/context/detail/fcontext.hpp>
 
 namespace tutti::softgpu {
 
-/// A stack with a guard page below it.
+/// A stack. Below it lies a guard page, or the next stack of a slab: then overflown() tells whether it held.
 struct Stack {
   char* lowest = nullptr;  ///< first usable byte
   std::size_t size = 0;    ///< usable bytes; the top is offset by colour, so that equal frames do not share cache sets
   void* tsanFiber = nullptr;
+  bool guarded = false;
+
+  /// Somebody got to the last bytes of an unguarded stack. They are never touched otherwise, and zero.
+  bool overflown() const;
 };
 
-/// Stacks to reuse. One thread only.
+/// Stacks to reuse. A guard page splits a mapping in two and a process may have some 65000: blocks of few threads get
+/// guarded stacks, those of many get slabs of stacks with one guard page below all of them. One thread at a time.
 class StackPool {
  public:
   ~StackPool();
-  /// A stack with lowest == nullptr when the system has no memory.
-  Stack take();
-  void give(Stack stack) { free_.push_back(stack); }
+  /// A stack for a block of `threads`; lowest is null when the system gives none, errno says why.
+  Stack take(std::uint32_t threads);
+  void give(const Stack& stack) { free_[stack.guarded].push_back(stack); }
 
  private:
-  std::vector<Stack> free_;
+  struct Mapping {
+    char* begin;
+    std::size_t bytes;
+  };
+  bool map(std::size_t stacks, bool guarded);
+  std::vector<Stack> free_[2];  ///< by Stack::guarded
+  std::vector<Mapping> mappings_;
   unsigned made_ = 0;
 };
 

@@ -1,6 +1,9 @@
 #include "softgpu/core/kernel_task.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <string>
 
 #include "softgpu/core/context.h"
 #include "softgpu/core/engine.h"
@@ -42,7 +45,13 @@ bool KernelTask::runResident(Engine& engine) {
 }
 
 Step KernelTask::step(Engine& engine) {
-  if (!admit(engine)) return fail(engine, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "no memory for its threads' stacks");
+  if (!admit(engine)) {
+    const int why = errno;
+    return fail(engine, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+                "no stacks for the " + std::to_string(kernel_.threads) + " threads of block " +
+                    std::to_string(nextBlock_) + ": " + std::strerror(why) +
+                    " (a limit on memory, or vm.max_map_count; fewer threads or channels need less)");
+  }
   if (resident_.empty()) return Step::Polling;  // every slot is taken: one becomes free when another kernel ends
   bool progress = runResident(engine);
   for (std::size_t i = 0; i < resident_.size();) {
