@@ -23,7 +23,17 @@ METHODS = [
     ("Reduce", "Ring", ["Simple"]),
     ("AllGather", "Ring", ["Simple"]),
     ("Broadcast", "Ring", ["Simple"]),
+    ("AllReduce", "OneShot", ["Simple"]),
+    ("AllReduce", "Direct", ["Simple"]),
+    ("ReduceScatter", "Direct", ["Simple"]),
+    ("AllGather", "Direct", ["Simple"]),
+    ("AllGather", "Pat", ["Simple"]),
+    ("ReduceScatter", "Pat", ["Simple"]),
 ]
+# Where the name of an algorithm differs from the enumerator's.
+NAMES = {"Pat": "PAT"}
+# Those whose blocks talk to many peers at once, by name.
+PEER_ALGORITHMS = ["OneShot", "Direct", "PAT"]
 TYPES = {
     "i8": "std::int8_t", "u8": "std::uint8_t", "i32": "std::int32_t", "u32": "std::uint32_t", "i64": "std::int64_t",
     "u64": "std::uint64_t", "f16": "tutti::device::Half", "bf16": "tutti::device::BFloat16", "f32": "float",
@@ -54,8 +64,10 @@ def kernels():
                       f"tutti::device::Protocol::{protocol}>")
             for op, type_name in variants(func):
                 body = f"(tutti::device::collectiveKernel<{method}, {TYPES[type_name]}, tutti::device::{op}Op>)"
-                name = f"{func}_{algorithm}_{protocol}"
+                name = f"{func}_{NAMES.get(algorithm, algorithm)}_{protocol}"
                 host = f"{protocol}_copy" if op == "Copy" else f"{protocol}_{type_name}"
+                if name.split("_")[1] in PEER_ALGORITHMS:
+                    host = "peers_" + host
                 yield f"tutti_{name}_{op}_{type_name}", f"{name}_{type_name}", host, body
     yield "tutti_SendRecv_Copy_i8", "SendRecv_i8", "SendRecv", "(tutti::device::sendRecvKernel)"
 
@@ -74,7 +86,8 @@ def write_source(world, name, output, only):
     lines = ["// Written by gen_kernels.py.", '#include "device/kernels.h"', ""]
     for kernel, family, host_source, body in selected(only):
         if name == (family if world == "gpu" else host_source):
-            lines.append(f"TUTTI_KERNEL({kernel}, tutti::device::KernelArgs, tutti::device::KernelShared, "
+            shared = "PeerKernelShared" if kernel.split("_")[2] in PEER_ALGORITHMS else "KernelShared"
+            lines.append(f"TUTTI_KERNEL({kernel}, tutti::device::KernelArgs, tutti::device::{shared}, "
                          f"tutti::device::kMaxThreads, {body})")
     write(output, lines)
 

@@ -97,10 +97,13 @@ constexpr ncclDataType_t kernelType(Func func, DevOp op, ncclDataType_t type) {
 constexpr bool methodExists(Func func, Algorithm algorithm, Protocol protocol) {
   switch (algorithm) {
     case Algorithm::Ring: return func != Func::SendRecv && protocol == Protocol::Simple;
+    case Algorithm::OneShot: return func == Func::AllReduce && protocol == Protocol::Simple;
+    case Algorithm::Direct: {
+      const bool exists = func == Func::AllReduce || func == Func::ReduceScatter || func == Func::AllGather;
+      return exists && protocol == Protocol::Simple;
+    }
+    case Algorithm::Pat: return (func == Func::AllGather || func == Func::ReduceScatter) && protocol == Protocol::Simple;
     case Algorithm::Tree:
-    case Algorithm::OneShot:
-    case Algorithm::Direct:
-    case Algorithm::Pat:
     case Algorithm::CollNetDirect:
     case Algorithm::CollNetChain:
     case Algorithm::Nvls:

@@ -5,6 +5,8 @@
 #pragma once
 
 #include "device/block.h"
+#include "device/direct.h"
+#include "device/pat.h"
 #include "device/prims.h"
 #include "device/ring.h"
 #include "device/sendrecv.h"
@@ -36,11 +38,37 @@ TUTTI_DEVICE void runRing(const KernelBlock& block, const CollWork& work) {
   prims.finish();
 }
 
+/// Algorithms that talk to many peers: the whole block is one crew.
+template <class M, class T, class Op>
+TUTTI_DEVICE void runPeers(const KernelBlock& block, const CollWork& work) {
+  const T* in = static_cast<const T*>(work.send);
+  T* out = static_cast<T*>(work.recv);
+  const int nRanks = block.comm->nRanks;
+  const bool streaming = streamsOutput<T>(M::func, work, nRanks);
+  const Part part = partOf<T>(work, block.channel);
+  if (nRanks == 1) {
+    PrimsSimple<T, Op>(block.whole(), nullptr, nullptr, Op(work), streaming)
+        .copyLocal(in + part.begin, out + part.begin, part.count);
+    return;
+  }
+  const DirectSetup<Op> setup{block.whole(), &peersOf(block), block.comm, &block.view(), Op(work), streaming};
+  if constexpr (M::algorithm == Algorithm::Pat) {
+    runPat<M::func>(setup, part, work.count, in, out);
+  } else {
+    DirectPrims<M::protocol, T, Op> prims(setup);
+    runDirect<M>(prims, DirectWork{part, work.count, work.chunkBytes / sizeof(T)}, in, out);
+    prims.finish();
+  }
+}
+
 /// One work of one channel.
 template <class M, class T, class Op>
 TUTTI_DEVICE void runWork(const KernelBlock& block, const CollWork& work) {
   if constexpr (M::algorithm == Algorithm::Ring) {
     runRing<M, T, Op>(block, work);
+  } else if constexpr (M::algorithm == Algorithm::OneShot || M::algorithm == Algorithm::Direct ||
+                       M::algorithm == Algorithm::Pat) {
+    runPeers<M, T, Op>(block, work);
   } else {
     static_assert(M::algorithm == Algorithm::Ring, "gen_kernels.py asks for an algorithm that has no body here");
   }

@@ -13,6 +13,9 @@ namespace tutti::device {
 /// Upper bound of every kernel's block: leaves 128 registers per thread.
 inline constexpr unsigned kMaxThreads = 512;
 
+/// Most ranks of a communicator that direct algorithms serve: what a host may have.
+inline constexpr int kMaxDirectRanks = 72;
+
 /// Chunks and slots are multiples of this many bytes, so that a chunk keeps the alignment of the user's buffer.
 inline constexpr std::size_t kGrainBytes = 512;
 

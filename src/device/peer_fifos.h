@@ -1,0 +1,165 @@
+// Connections to many peers at once, as direct algorithms and PAT use them: per-peer state lies in shared memory, entry i
+// of it is looked after by one thread (i modulo the threads of the group), so that waiting for n peers costs as long as
+// the slowest of them and no thread needs arrays of its own.
+//
+//   acquire()   the owners wait for credits and for data, note the addresses of the slots, a barrier
+//   …           all threads move
+//   release()   a barrier, the owners hand slots over and go to the next
+//
+// The order of slots on each connection is the order of these calls on both of its ends.
+#pragma once
+
+#include "device/block.h"
+#include "device/policy.h"
+
+namespace tutti::device {
+
+/// State of every connection, by entry. What an entry stands for (a rank, a step of PAT) is up to the algorithm.
+struct PeerShared {
+  const ConnView* send[kMaxDirectRanks];
+  const ConnView* recv[kMaxDirectRanks];
+  std::uint64_t sendStep[kMaxDirectRanks];
+  std::uint64_t recvStep[kMaxDirectRanks];
+  std::uint64_t headSeen[kMaxDirectRanks];
+  std::byte* to[kMaxDirectRanks];          ///< the slot of the peer that is being filled
+  const std::byte* from[kMaxDirectRanks];  ///< our slot that the peer has filled
+};
+
+/// Shared memory of kernels that talk to many peers.
+struct PeerKernelShared : KernelShared {
+  PeerShared peers;
+};
+
+/// The part of a block's shared memory that only kernels declared with PeerKernelShared have.
+TUTTI_DEVICE PeerShared& peersOf(const KernelBlock& block) {
+  return static_cast<PeerKernelShared*>(block.shared)->peers;
+}
+
+/// Entries first..last-1.
+struct Entries {
+  int first;
+  int last;
+};
+
+class PeerFifos {
+ public:
+  static constexpr int kNone = -1;
+
+  /// `skip`: the entry that stands for this rank, or kNone. Every thread of the group constructs its own.
+  TUTTI_DEVICE PeerFifos(const Crew& crew, PeerShared& shared, Protocol protocol, int skip)
+      : crew_(crew), shared_(shared), protocol_(protocol), skip_(skip) {}
+
+  /// Resumes where the last kernel stopped. Only entry i's owner has to call it, for all its entries.
+  TUTTI_DEVICE void open(int i, const ConnView& send, const ConnView& recv) {
+    shared_.send[i] = &send;
+    shared_.recv[i] = &recv;
+    // Three loads in flight: on a GPU each takes about as long as a small message.
+    const std::uint64_t sendStep = crew_.thread.loadRelaxedSys(send.stepOf(protocol_));
+    const std::uint64_t recvStep = crew_.thread.loadRelaxedSys(recv.stepOf(protocol_));
+    shared_.headSeen[i] = crew_.thread.loadAcquireSys(send.headOf(protocol_));
+    shared_.sendStep[i] = sendStep;
+    shared_.recvStep[i] = recvStep;
+  }
+
+  /// Calls f(i) for the entries that the calling thread looks after.
+  template <class F>
+  TUTTI_DEVICE void forOwned(Entries entries, F f) const {
+    const int size = static_cast<int>(crew_.group.size);
+    int i = static_cast<int>(crew_.group.rank);
+    if (i < entries.first) i += (entries.first - i + size - 1) / size * size;
+    for (; i < entries.last; i += size) {
+      if (i != skip_) f(i);
+    }
+  }
+
+  /// A group of one thread hands over slot by slot, which lets its peers start earlier.
+  TUTTI_DEVICE bool alone() const { return crew_.group.size == 1; }
+
+  /// For the owner: entry i's next slot at the peer is free; its address is noted. false: aborted.
+  TUTTI_DEVICE bool waitSend(int i) {
+    const ConnView& conn = *shared_.send[i];
+    const std::uint64_t step = shared_.sendStep[i];
+    shared_.to[i] = conn.slots[static_cast<int>(protocol_)] + step % kSteps * slotBytes(conn);
+    if (step - shared_.headSeen[i] < kSteps) return true;
+    return simt::spinUntil(crew_.thread, crew_.abortWord, [&] {
+      shared_.headSeen[i] = crew_.thread.loadAcquireSys(conn.headOf(protocol_));
+      return step - shared_.headSeen[i] < kSteps;
+    });
+  }
+
+  /// For the owner: notes the address of entry i's next slot, which may not be filled yet.
+  TUTTI_DEVICE void locateRecv(int i) {
+    const ConnView& conn = *shared_.recv[i];
+    shared_.from[i] = conn.slots[static_cast<int>(protocol_)] + shared_.recvStep[i] % kSteps * slotBytes(conn);
+  }
+
+  /// For the owner: entry i's next slot is filled; its address is noted. false: aborted.
+  TUTTI_DEVICE bool waitRecv(int i) {
+    locateRecv(i);
+    const std::uint64_t* tail = shared_.recv[i]->tailOf(protocol_);
+    const std::uint64_t step = shared_.recvStep[i];
+    return simt::spinUntil(crew_.thread, crew_.abortWord,
+                           [&] { return crew_.thread.loadAcquireSys(tail) - step - 1 < kSteps; });
+  }
+
+  /// For the owner: the peer may read the slot; the next one comes.
+  TUTTI_DEVICE void postSend(int i) {
+    if (alone()) simt::finishStreaming();
+    crew_.thread.storeReleaseSys(shared_.send[i]->tailOf(protocol_), ++shared_.sendStep[i]);
+  }
+  /// For the owner: the peer may fill the slot again; the next one comes.
+  TUTTI_DEVICE void postRecv(int i) {
+    crew_.thread.storeReleaseSys(shared_.recv[i]->headOf(protocol_), ++shared_.recvStep[i]);
+  }
+
+  /// For the owner, where slots are validated by what is in them: no tail.
+  TUTTI_DEVICE void advanceSend(int i) { ++shared_.sendStep[i]; }
+
+  TUTTI_DEVICE void sync() const { crew_.thread.syncGroup(crew_.barrier, crew_.group); }
+
+  /// Tells the crew that the communicator was aborted.
+  TUTTI_DEVICE void setAborted() const { crew_.thread.storeRelaxedSys(&crew_.shared->aborted, std::uint32_t{1}); }
+  TUTTI_DEVICE bool alive() const { return crew_.thread.loadRelaxedSys(&crew_.shared->aborted) == 0; }
+
+  /// Every thread: the slots of these entries are ours after it; false, for all threads, if aborted.
+  TUTTI_DEVICE bool acquire(Entries send, Entries recv) {
+    bool fine = true;
+    forOwned(send, [&](int i) { fine = fine && waitSend(i); });
+    forOwned(recv, [&](int i) { fine = fine && waitRecv(i); });
+    if (!fine) setAborted();
+    sync();
+    return alive();
+  }
+
+  /// Every thread: hands over what acquire() got.
+  TUTTI_DEVICE void release(Entries send, Entries recv, bool fine) {
+    if (!alone()) simt::finishStreaming();
+    sync();
+    if (!fine) return;
+    forOwned(recv, [&](int i) { postRecv(i); });
+    forOwned(send, [&](int i) { postSend(i); });
+  }
+
+  /// Every thread: the counters are stored for whoever comes next.
+  TUTTI_DEVICE void finish(Entries all) {
+    forOwned(all, [&](int i) {
+      crew_.thread.storeRelaxedSys(shared_.send[i]->stepOf(protocol_), shared_.sendStep[i]);
+      crew_.thread.storeRelaxedSys(shared_.recv[i]->stepOf(protocol_), shared_.recvStep[i]);
+    });
+    sync();
+  }
+
+  TUTTI_DEVICE const Crew& crew() const { return crew_; }
+  TUTTI_DEVICE PeerShared& shared() const { return shared_; }
+  TUTTI_DEVICE std::uint32_t slotBytes(const ConnView& conn) const {
+    return conn.slotBytes[static_cast<int>(protocol_)];
+  }
+
+ private:
+  Crew crew_;
+  PeerShared& shared_;
+  Protocol protocol_;
+  int skip_;
+};
+
+}  // namespace tutti::device

@@ -1,0 +1,174 @@
+// Runs kernels of algorithms that talk to many peers over a hand-built world and compares with a fold in the order of
+// ranks, bit by bit.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "device/kernel_name.h"
+#include "device/reduce_op.h"
+#include "device/thread_executor.h"
+#include "device/world.h"
+
+namespace tutti::device::test {
+
+struct JobMethod {
+  Func func;
+  Algorithm algorithm;
+  Protocol protocol;
+};
+struct Job {
+  JobMethod method;
+  DevOp op = DevOp::Sum;
+  ncclDataType_t type = ncclFloat32;
+  std::uint64_t count = 1;
+  bool inPlace = false;
+  unsigned threads = 1;
+  std::size_t misalign = 0;  ///< elements by which the buffers are shifted
+};
+
+inline std::string nameOf(const Job& job) {
+  return kernelName(job.method.func, job.method.algorithm, job.method.protocol, job.op, job.type);
+}
+
+inline const simt::HostKernel& kernelOf(const Job& job) {
+  const simt::HostKernel* kernel = findKernel(nameOf(job));
+  EXPECT_NE(kernel, nullptr) << nameOf(job);
+  return *kernel;
+}
+
+/// Chunks of one slot, as direct algorithms take them; rings take as much of the same.
+inline CollWork workFor(const World& world, const Job& job) {
+  CollWork work{};
+  const std::uint32_t slotBytes = world.shape().slotBytes;
+  work.chunkBytes = job.method.protocol == Protocol::LL ? slotBytes / 2 : slotBytes;
+  work.stepsPerChunk = 1;
+  work.channelHi = static_cast<std::uint8_t>(world.shape().nChannels - 1);
+  work.op = job.op;
+  return work;
+}
+
+/// With floats that round: any other order of summing them shows.
+template <class T>
+T valueOf(int rank, std::uint64_t i) {
+  const auto mixed = static_cast<std::uint32_t>((i + 1) * 2654435761u + static_cast<std::uint32_t>(rank) * 40503u);
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(mixed >> 8);
+  } else {
+    return static_cast<T>(mixed % 100003) / T{7};
+  }
+}
+
+template <class T>
+class MethodRun {
+ public:
+  MethodRun(World& world, const Job& job) : world_(world), job_(job), n_(world.shape().nRanks) {}
+
+  void check() {
+    for (int r = 0; r < n_; ++r) fill(r);
+    {
+      std::vector<std::unique_ptr<ThreadLaunch>> launches;
+      for (int r = 0; r < n_; ++r) {
+        launches.push_back(
+            std::make_unique<ThreadLaunch>(kernelOf(job_), world_.shape().nChannels, job_.threads, args(r)));
+      }
+    }
+    for (int r = 0; r < n_; ++r) compare(r);
+  }
+
+ private:
+  using One = Pack<T, sizeof(T)>;
+
+  std::uint64_t blocksIn() const { return job_.method.func == Func::ReduceScatter ? n_ : 1; }
+  std::uint64_t blocksOut() const { return job_.method.func == Func::AllGather ? n_ : 1; }
+  T* out(int r) {
+    if (job_.inPlace && job_.method.func == Func::ReduceScatter) return in(r) + r * job_.count;
+    return outs_[r].data() + job_.misalign;
+  }
+  T* in(int r) {
+    if (!job_.inPlace || job_.method.func == Func::ReduceScatter) return ins_[r].data() + job_.misalign;
+    return out(r) + (job_.method.func == Func::AllGather ? r * job_.count : 0);
+  }
+
+  void fill(int r) {
+    ins_.emplace_back(job_.count * blocksIn() + job_.misalign + 1);
+    outs_.emplace_back(job_.count * blocksOut() + job_.misalign + 1, T{});
+    outs_[r].back() = T{7};
+    for (std::uint64_t i = 0; i < job_.count * blocksIn(); ++i) in(r)[i] = valueOf<T>(r, i);
+  }
+
+  CollWork work(int r) {
+    CollWork work = workFor(world_, job_);
+    work.send = in(r);
+    work.recv = out(r);
+    work.count = job_.count * (reduces(job_.method.func) ? 1 : sizeof(T));
+    const T factor = static_cast<T>(r + 2);  // every rank its own
+    std::memcpy(&work.scalar, &factor, sizeof(T));
+    if (job_.op == DevOp::SumPostDiv) work.scalar = static_cast<std::uint64_t>(n_);
+    return work;
+  }
+
+  KernelArgs args(int r) {
+    KernelArgs args{};
+    args.comm = world_.comm(r);
+    args.nWorks = 1;
+    args.coll[0] = work(r);
+    return args;
+  }
+
+  One contribution(int r, std::uint64_t i) {
+    return AnyOp<T>(work(r)).before(One{{valueOf<T>(r, i)}});
+  }
+
+  One expected(int r, std::uint64_t i) {
+    if (job_.method.func == Func::AllGather) {
+      return One{{valueOf<T>(static_cast<int>(i / job_.count), i % job_.count)}};
+    }
+    if (job_.method.func == Func::ReduceScatter) i += r * job_.count;
+    One sum = contribution(0, i);
+    for (int peer = 1; peer < n_; ++peer) sum = AnyOp<T>(work(peer)).combine(sum, contribution(peer, i));
+    return AnyOp<T>(work(r)).after(sum);
+  }
+
+  void compare(int r) {
+    for (std::uint64_t i = 0; i < job_.count * blocksOut(); ++i) {
+      const One want = expected(r, i);
+      ASSERT_EQ(std::memcmp(&out(r)[i], &want, sizeof(T)), 0)
+          << "rank " << r << " element " << i << " of " << job_.count << ": " << +out(r)[i] << ", not " << +want.lane[0];
+    }
+    ASSERT_EQ(outs_[r].back(), T{7}) << "wrote past the end";
+  }
+
+  World& world_;
+  Job job_;
+  int n_;
+  std::vector<std::vector<T>> ins_, outs_;
+};
+
+inline void check(World& world, const Job& job) {
+  SCOPED_TRACE(nameOf(job) + " ranks " + std::to_string(world.shape().nRanks) + " count " + std::to_string(job.count) +
+               " threads " + std::to_string(job.threads) + (job.inPlace ? " in place" : ""));
+  switch (job.type) {
+    case ncclInt8: return MethodRun<std::int8_t>(world, job).check();
+    case ncclUint32: return MethodRun<std::uint32_t>(world, job).check();
+    case ncclInt64: return MethodRun<std::int64_t>(world, job).check();
+    case ncclFloat32: return MethodRun<float>(world, job).check();
+    case ncclFloat64: return MethodRun<double>(world, job).check();
+    case ncclUint8:
+    case ncclInt32:
+    case ncclUint64:
+    case ncclFloat16:
+    case ncclBfloat16:
+    case ncclFloat8e4m3:
+    case ncclFloat8e5m2:
+    case ncclNumTypes: break;
+  }
+  FAIL() << "no such type here";
+}
+
+}  // namespace tutti::device::test
