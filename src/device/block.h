@@ -1,7 +1,8 @@
 // A block of a kernel: its shared memory, the crews its threads form, what it works for.
 #pragma once
 
-#include "device/prims_simple.h"
+#include "device/partition.h"
+#include "device/prims_common.h"
 #include "device/simt.h"
 #include "device/work.h"
 

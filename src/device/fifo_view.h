@@ -6,7 +6,7 @@
 //   posts    tail = ++step  (release.sys)    posts    head = ++step  (release.sys)
 //
 // The counters only grow; differences are taken modulo 2^64, so a wrap-around changes nothing. Every thread of the
-// group keeps its own copy of `step`; one thread waits and posts, barriers around it extend that to the group.
+// group keeps its own copy of `step`. Protocols whose data carry flags have no tail: their receivers never call wait().
 #pragma once
 
 #include "device/simt.h"
@@ -16,62 +16,73 @@ namespace tutti::device {
 
 enum class Direction { Send, Recv };
 
-template <Direction kDirection>
+template <Direction kDirection, Protocol kProtocol>
 class FifoView {
  public:
   /// An end that is not used.
   FifoView() = default;
 
-  /// Resumes where the last kernel stopped. Every thread of the group constructs its own.
-  TUTTI_DEVICE FifoView(simt::Thread t, const ConnView& conn, Protocol protocol)
-      : slots_(conn.slots[static_cast<int>(protocol)]),
-        slotBytes_(conn.slotBytes[static_cast<int>(protocol)]),
-        tail_(conn.tailOf(protocol)),
-        head_(conn.headOf(protocol)),
-        savedStep_(conn.stepOf(protocol)),
-        step_(t.loadRelaxedSys(savedStep_)) {}
+  /// Resumes where the last kernel stopped. Every thread of the group constructs its own. `conn` must stay.
+  TUTTI_DEVICE FifoView(simt::Thread t, const ConnView& conn)
+      : conn_(&conn),
+        slots_(conn.slots[kIndex]),
+        slotBytes_(conn.slotBytes[kIndex]),
+        step_(t.loadRelaxedSys(conn.stepOf(kProtocol))),
+        seen_(kSends ? step_ - kSteps : step_) {}
 
   TUTTI_DEVICE std::uint32_t slotBytes() const { return slotBytes_; }
-
+  TUTTI_DEVICE std::uint64_t step() const { return step_; }
   TUTTI_DEVICE std::byte* slot() const { return slots_ + (step_ % kSteps) * slotBytes_; }
 
-  /// Waits until the slot is ours: free for a sender, filled for a receiver. false: aborted. For the waiting thread.
+  /// Waits until the slot is ours: free for a sender, filled for a receiver. false: aborted. For any one thread.
   TUTTI_DEVICE bool wait(simt::Thread t, const std::uint32_t* abortWord) {
     if (ready()) return true;
-    const std::uint64_t* counter = kDirection == Direction::Send ? head_ : tail_;
+    const std::uint64_t* counter = peerCounter();
     return simt::spinUntil(t, abortWord, [&] {
       seen_ = t.loadAcquireSys(counter);
-      looked_ = true;
       return ready();
     });
   }
 
-  /// Hands the slot to the peer. For the waiting thread, after a barrier of the group.
+  /// The same for a warp whose threads all wait, and all leave with the same answer.
+  TUTTI_DEVICE bool waitWarp(simt::Thread t, const std::uint32_t* abortWord) {
+    if (!t.any(!ready())) return true;
+    const std::uint64_t* counter = peerCounter();
+    return simt::spinWarpUntil(t, abortWord, [&] {
+      seen_ = t.loadAcquireSys(counter);
+      return !t.any(!ready());
+    });
+  }
+
+  /// Hands the slot to the peer. For one thread, when all threads of the group are done with the slot.
   TUTTI_DEVICE void post(simt::Thread t) const {
-    t.storeReleaseSys(kDirection == Direction::Send ? tail_ : head_, step_ + 1);
+    t.storeReleaseSys(kSends ? conn_->tailOf(kProtocol) : conn_->headOf(kProtocol), step_ + 1);
   }
 
   /// Goes to the next slot. For every thread.
   TUTTI_DEVICE void advance() { ++step_; }
 
   /// Stores where the next kernel resumes. For one thread, at the end.
-  TUTTI_DEVICE void save(simt::Thread t) const { t.storeRelaxedSys(savedStep_, step_); }
+  TUTTI_DEVICE void save(simt::Thread t) const { t.storeRelaxedSys(conn_->stepOf(kProtocol), step_); }
 
  private:
-  // What was seen of the peer's counter stays true: it only grows.
+  static constexpr int kIndex = static_cast<int>(kProtocol);
+  static constexpr bool kSends = kDirection == Direction::Send;
+
+  TUTTI_DEVICE const std::uint64_t* peerCounter() const {
+    return kSends ? conn_->headOf(kProtocol) : conn_->tailOf(kProtocol);
+  }
+  // What was seen of the peer's counter stays true: it only grows. A receiver may even be past this step: where threads
+  // wait for themselves, others may have sent all that there is in it.
   TUTTI_DEVICE bool ready() const {
-    if (!looked_) return false;
-    return kDirection == Direction::Send ? step_ - seen_ < kSteps : seen_ - step_ - 1 < kSteps;
+    return kSends ? static_cast<std::int64_t>(step_ - seen_) < kSteps : seen_ - step_ - 1 < kSteps;
   }
 
+  const ConnView* conn_ = nullptr;
   std::byte* slots_ = nullptr;
   std::uint32_t slotBytes_ = 0;
-  bool looked_ = false;
-  std::uint64_t* tail_ = nullptr;
-  std::uint64_t* head_ = nullptr;
-  std::uint64_t* savedStep_ = nullptr;
   std::uint64_t step_ = 0;
-  std::uint64_t seen_ = 0;
+  std::uint64_t seen_ = 0;  ///< at first: as if nothing had been seen
 };
 
 }  // namespace tutti::device

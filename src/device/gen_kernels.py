@@ -18,11 +18,11 @@ import sys
 REDUCING = ["AllReduce", "ReduceScatter", "Reduce"]
 # Collective, algorithm, protocols; kernel_name.h (methodExists) has the same list.
 METHODS = [
-    ("AllReduce", "Ring", ["Simple"]),
-    ("ReduceScatter", "Ring", ["Simple"]),
-    ("Reduce", "Ring", ["Simple"]),
-    ("AllGather", "Ring", ["Simple"]),
-    ("Broadcast", "Ring", ["Simple"]),
+    ("AllReduce", "Ring", ["LL", "Simple"]),
+    ("ReduceScatter", "Ring", ["LL", "Simple"]),
+    ("Reduce", "Ring", ["LL", "Simple"]),
+    ("AllGather", "Ring", ["LL", "Simple"]),
+    ("Broadcast", "Ring", ["LL", "Simple"]),
     ("AllReduce", "OneShot", ["Simple"]),
     ("AllReduce", "Direct", ["Simple"]),
     ("ReduceScatter", "Direct", ["Simple"]),

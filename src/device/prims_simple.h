@@ -8,40 +8,40 @@
 
 #include "device/fifo_view.h"
 #include "device/move.h"
+#include "device/move_fan.h"
 #include "device/partition.h"
+#include "device/prims_common.h"
 
 namespace tutti::device {
 
-/// What the threads of a group share. Must be zero when the group starts.
-struct GroupShared {
-  std::uint32_t aborted;
-};
-
-/// Who works together.
-struct Crew {
-  simt::Thread thread;
-  simt::Group group;
-  unsigned barrier;  ///< named barrier of this group
-  GroupShared* shared;
-  const std::uint32_t* abortWord;
-};
-
-template <class T, class Op>
+template <class T, class Op, class FanOf = Fan<1, 1>>
 class PrimsSimple {
  public:
   using Element = T;
+  using Peers = ConnPeers<FanOf>;
 
-  /// `recv`, `send`: connections this group uses, null for none. `streaming`: outputs are large (see Slice).
-  TUTTI_DEVICE PrimsSimple(const Crew& crew, const ConnView* recv, const ConnView* send, const Op& op, bool streaming)
-      : crew_(crew), op_(op), hasRecv_(recv != nullptr), hasSend_(send != nullptr), streaming_(streaming) {
-    if (hasRecv_) recv_ = RecvFifo(crew.thread, *recv, Protocol::Simple);
-    if (hasSend_) send_ = SendFifo(crew.thread, *send, Protocol::Simple);
+  /// `streaming`: outputs are large (see Slice).
+  TUTTI_DEVICE PrimsSimple(const Crew& crew, const Peers& peers, const Op& op, bool streaming)
+      : crew_(crew), op_(op), streaming_(streaming) {
+    TUTTI_UNROLL
+    for (int k = 0; k < kRecvs; ++k) {
+      if (peers.recv[k] != nullptr) recv_[k] = RecvFifo(crew.thread, *peers.recv[k]), nRecvs_ = k + 1;
+    }
+    TUTTI_UNROLL
+    for (int k = 0; k < kSends; ++k) {
+      if (peers.send[k] != nullptr) send_[k] = SendFifo(crew.thread, *peers.send[k]), nSends_ = k + 1;
+    }
   }
+  /// `recv`, `send`: connections this crew uses, null for none.
+  TUTTI_DEVICE PrimsSimple(const Crew& crew, const ConnView* recv, const ConnView* send, const Op& op, bool streaming)
+      : PrimsSimple(crew, Peers{{recv}, {send}}, op, streaming) {}
 
   /// Ends the work: the counters are stored for whoever comes next. Every thread calls it.
   TUTTI_DEVICE void finish() {
-    if (hasRecv_ && crew_.group.rank == 0) recv_.save(crew_.thread);
-    if (hasSend_ && crew_.group.rank == 0) send_.save(crew_.thread);
+    if (crew_.group.rank == 0) {
+      if (nRecvs_ > 0) forRecvs([&](RecvFifo& fifo, int) { fifo.save(crew_.thread); });
+      if (nSends_ > 0) forSends([&](SendFifo& fifo, int) { fifo.save(crew_.thread); });
+    }
     sync();
   }
 
@@ -83,33 +83,44 @@ class PrimsSimple {
   TUTTI_DEVICE void recvEmpty() { oneStep<Verb<false, true, false, true, false>>(nullptr, nullptr, 0); }
 
  private:
-  using SendFifo = FifoView<Direction::Send>;
-  using RecvFifo = FifoView<Direction::Recv>;
+  static constexpr int kRecvs = FanOf::kRecvs;
+  static constexpr int kSends = FanOf::kSends;
+  static constexpr bool kSingle = kRecvs == 1 && kSends == 1;
+  using SendFifo = FifoView<Direction::Send, Protocol::Simple>;
+  using RecvFifo = FifoView<Direction::Recv, Protocol::Simple>;
 
-  template <bool kOwn, bool kRecv, bool kSend, bool kOut, bool kFinal>
-  struct Verb {
-    static constexpr bool own = kOwn;
-    static constexpr bool recv = kRecv;
-    static constexpr bool send = kSend;
-    static constexpr bool out = kOut;
-    static constexpr bool final = kFinal;
-  };
+  // A verb that receives has a connection to receive from; how many, only matters where there may be several.
+  template <class F>
+  TUTTI_DEVICE void forRecvs(F f) {
+    TUTTI_UNROLL
+    for (int k = 0; k < kRecvs; ++k) {
+      if (kRecvs == 1 || k < nRecvs_) f(recv_[k], k);
+    }
+  }
+  template <class F>
+  TUTTI_DEVICE void forSends(F f) {
+    TUTTI_UNROLL
+    for (int k = 0; k < kSends; ++k) {
+      if (kSends == 1 || k < nSends_) f(send_[k], k);
+    }
+  }
 
   TUTTI_DEVICE void sync() const { crew_.thread.syncGroup(crew_.barrier, crew_.group); }
-  TUTTI_DEVICE bool waitsForRecv() const { return crew_.group.rank == 0; }
-  TUTTI_DEVICE bool waitsForSend() const {
-    return crew_.group.rank == (crew_.group.size > simt::kWarpSize ? simt::kWarpSize : 0);
+  /// Each connection has a waiting thread, in a warp of its own where there are enough. Outgoing ones come last.
+  TUTTI_DEVICE bool waitsFor(unsigned connection) const {
+    const unsigned rank = connection * simt::kWarpSize;
+    return crew_.group.rank == (rank < crew_.group.size ? rank : 0);
   }
 
   template <class V>
   TUTTI_DEVICE void steps(const T* in, T* out, std::uint64_t n) {
-    const std::uint64_t most = (V::send ? send_.slotBytes() : recv_.slotBytes()) / sizeof(T);
+    const bool bySend = V::send && (!V::recv || nSends_ > 0);
+    const std::uint64_t most = (bySend ? send_[0].slotBytes() : recv_[0].slotBytes()) / sizeof(T);
     for (std::uint64_t done = 0; done < n; done += most) {
       oneStep<V>(V::own ? in + done : nullptr, V::out ? out + done : nullptr, smaller(most, n - done));
     }
   }
 
-  /// Not inlined on purpose where a compiler has the choice: algorithms use the same verb in several places.
   template <class V>
   TUTTI_DEVICE void oneStep(const T* in, T* out, std::uint64_t n) {
     const bool alive = acquire<V>();
@@ -117,13 +128,21 @@ class PrimsSimple {
     release<V>(alive);
   }
 
-  /// Both slots are ours after it; false for all threads if the communicator was aborted.
+  /// All slots are ours after it; false for all threads if the communicator was aborted.
   template <class V>
   TUTTI_DEVICE bool acquire() {
     bool alive = true;
-    if (V::recv && waitsForRecv()) alive = recv_.wait(crew_.thread, crew_.abortWord);
-    if (V::send && waitsForSend() && !send_.wait(crew_.thread, crew_.abortWord)) alive = false;
-    if (!alive) crew_.thread.storeRelaxedSys(&crew_.shared->aborted, std::uint32_t{1});  // both waiters may
+    if constexpr (V::recv) {
+      forRecvs([&](RecvFifo& fifo, int k) {
+        if (alive && waitsFor(k)) alive = fifo.wait(crew_.thread, crew_.abortWord);
+      });
+    }
+    if constexpr (V::send) {
+      forSends([&](SendFifo& fifo, int k) {
+        if (alive && waitsFor(kRecvs + k)) alive = fifo.wait(crew_.thread, crew_.abortWord);
+      });
+    }
+    if (!alive) crew_.thread.storeRelaxedSys(&crew_.shared->aborted, std::uint32_t{1});  // several waiters may
     sync();
     return crew_.thread.loadRelaxedSys(&crew_.shared->aborted) == 0;
   }
@@ -132,32 +151,48 @@ class PrimsSimple {
   TUTTI_DEVICE void release(bool alive) {
     if (V::send) simt::finishStreaming();
     sync();
-    if (V::recv && waitsForRecv() && alive) recv_.post(crew_.thread);
-    if (V::send && waitsForSend() && alive) send_.post(crew_.thread);
-    if (V::recv) recv_.advance();
-    if (V::send) send_.advance();
+    if constexpr (V::recv) {
+      forRecvs([&](RecvFifo& fifo, int k) {
+        if (alive && waitsFor(k)) fifo.post(crew_.thread);
+        fifo.advance();
+      });
+    }
+    if constexpr (V::send) {
+      forSends([&](SendFifo& fifo, int k) {
+        if (alive && waitsFor(kRecvs + k)) fifo.post(crew_.thread);
+        fifo.advance();
+      });
+    }
   }
 
   template <class V>
   TUTTI_DEVICE void move(const T* in, T* out, std::uint64_t n) {
-    Slice<T> slice{in, nullptr, out, nullptr, n, streaming_, false};
-    if constexpr (V::recv) slice.received = reinterpret_cast<const T*>(recv_.slot());
-    if constexpr (V::send) {
-      slice.first = reinterpret_cast<T*>(send_.slot());
-      slice.second = out;
-      slice.streamFirst = simt::streamingToPeerPays(n * sizeof(T));
-      slice.streamSecond = streaming_;
+    if constexpr (kSingle) {
+      Slice<T> slice{in, nullptr, out, nullptr, n, streaming_, false};
+      if constexpr (V::recv) slice.received = reinterpret_cast<const T*>(recv_[0].slot());
+      if constexpr (V::send) {
+        slice.first = reinterpret_cast<T*>(send_[0].slot());
+        slice.second = out;
+        slice.streamFirst = simt::streamingToPeerPays(n * sizeof(T));
+        slice.streamSecond = streaming_;
+      }
+      moveSlice<Shape<V::own, V::recv, V::send && V::out, V::final>>(crew_.group, op_, slice);
+    } else {
+      FanSlice<T, FanOf> slice{in, {}, out, {}, nRecvs_, nSends_, n, streaming_,
+                              simt::streamingToPeerPays(n * sizeof(T))};
+      forRecvs([&](RecvFifo& fifo, int k) { slice.received[k] = reinterpret_cast<const T*>(fifo.slot()); });
+      forSends([&](SendFifo& fifo, int k) { slice.sent[k] = reinterpret_cast<T*>(fifo.slot()); });
+      moveFan<V>(crew_.group, op_, slice);
     }
-    moveSlice<Shape<V::own, V::recv, V::send && V::out, V::final>>(crew_.group, op_, slice);
   }
 
   Crew crew_;
   Op op_;
-  bool hasRecv_;
-  bool hasSend_;
   bool streaming_;
-  RecvFifo recv_;
-  SendFifo send_;
+  int nRecvs_ = 0;
+  int nSends_ = 0;
+  RecvFifo recv_[kRecvs];
+  SendFifo send_[kSends];
 };
 
 }  // namespace tutti::device

@@ -2,33 +2,36 @@
 // that a rank that waits for a message never keeps the peer of another waiting.
 //
 // A message is spread over the channels of its work like the elements of a collective. A message of 0 bytes takes one
-// slot of the first channel: send and receive still meet.
+// slot of the first channel: send and receive still meet. Each message has a protocol of its own, LL or Simple.
 #pragma once
 
-#include "device/prims_simple.h"
+#include "device/prims.h"
 
 namespace tutti::device {
 
-using BytePrims = PrimsSimple<std::int8_t, CopyOp<std::int8_t>>;
+template <Protocol kProtocol>
+using BytePrims = PrimsOf<kProtocol, std::int8_t, CopyOp<std::int8_t>>;
 
 /// The share of a channel in a message.
 TUTTI_DEVICE Part messagePart(const P2pWork& work, std::uint64_t bytes, unsigned channel) {
   return channelPart(bytes, 1, work.channelHi - work.channelLo + 1u, channel - work.channelLo);
 }
 
+template <Protocol kProtocol>
 TUTTI_DEVICE void sendMessage(const Crew& crew, const ConnView* peers, const P2pWork& work, unsigned channel) {
   const Part part = messagePart(work, work.sendBytes, channel);
   const auto* data = static_cast<const std::int8_t*>(work.send);
-  BytePrims prims(crew, nullptr, &peers[work.sendPeer], {}, false);
+  BytePrims<kProtocol> prims(crew, nullptr, &peers[work.sendPeer], {}, false);
   if (part.count > 0) prims.send(data + part.begin, part.count);
   if (work.sendBytes == 0 && channel == work.channelLo) prims.sendEmpty();
   prims.finish();
 }
 
+template <Protocol kProtocol>
 TUTTI_DEVICE void recvMessage(const Crew& crew, const ConnView* peers, const P2pWork& work, unsigned channel) {
   const Part part = messagePart(work, work.recvBytes, channel);
   auto* data = static_cast<std::int8_t*>(work.recv);
-  BytePrims prims(crew, &peers[work.recvPeer], nullptr, {}, simt::streamingPays(work.recvBytes));
+  BytePrims<kProtocol> prims(crew, &peers[work.recvPeer], nullptr, {}, simt::streamingPays(work.recvBytes));
   if (part.count > 0) prims.recv(data + part.begin, part.count);
   if (work.recvBytes == 0 && channel == work.channelLo) prims.recvEmpty();
   prims.finish();
@@ -48,10 +51,13 @@ TUTTI_DEVICE void sendMessages(const Crew& crew, const KernelArgs& args, unsigne
   for (unsigned i = 0; i < args.nWorks; ++i) {
     const P2pWork& work = args.p2p[i];
     if (work.sendPeer < 0 || channel < work.channelLo || channel > work.channelHi) continue;
+    const ConnView* peers = comm.channels[channel].send[static_cast<int>(ConnKind::Mesh)];
     if (work.sendPeer == comm.rank) {
       copyToSelf(crew, work, channel);
+    } else if (work.sendProtocol == Protocol::LL) {
+      sendMessage<Protocol::LL>(crew, peers, work, channel);
     } else {
-      sendMessage(crew, comm.channels[channel].send[static_cast<int>(ConnKind::Mesh)], work, channel);
+      sendMessage<Protocol::Simple>(crew, peers, work, channel);
     }
   }
 }
@@ -63,7 +69,12 @@ TUTTI_DEVICE void recvMessages(const Crew& crew, const KernelArgs& args, unsigne
     const P2pWork& work = args.p2p[i];
     if (work.recvPeer < 0 || work.recvPeer == comm.rank) continue;
     if (channel < work.channelLo || channel > work.channelHi) continue;
-    recvMessage(crew, comm.channels[channel].recv[static_cast<int>(ConnKind::Mesh)], work, channel);
+    const ConnView* peers = comm.channels[channel].recv[static_cast<int>(ConnKind::Mesh)];
+    if (work.recvProtocol == Protocol::LL) {
+      recvMessage<Protocol::LL>(crew, peers, work, channel);
+    } else {
+      recvMessage<Protocol::Simple>(crew, peers, work, channel);
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 //                                   defines kernel `Name` taking `const Params&`; `Shared` is its shared struct (trivially
 //                                   constructible); `body` is called as body(simt::Thread, Shared&, const Params&)
 //   TUTTI_UNROLL                    before a loop of constant length
+//   TUTTI_NO_UNROLL                 before a loop that should stay small
 //   tutti::simt::Pack16             16 bytes, aligned, moved as one access on a GPU
 //   tutti::simt::Thread             the calling CUDA thread, passed by value; members:
 //     index() threads() block() blocks() lane() warp()
@@ -48,7 +49,7 @@
 //                                   entered while storesAreDelayed(): they become vectors on a CPU
 //   tutti::simt::kDelayPossible storesAreDelayed()
 //                                   the weak-memory mode of the software GPU (docs/softgpu.md)
-//   tutti::simt::kPackBytes kRunBytes kFusedStores kHoistsOps streamingPays(bytes)
+//   tutti::simt::kPackBytes kRunBytes kFusedStores kLoneThreads kHoistsOps streamingPays(bytes)
 //                 streamingToPeerPays(bytes) finishStreaming()
 //                                   what suits this world
 #pragma once
@@ -75,6 +76,17 @@ template <class Ready>
 TUTTI_DEVICE bool spinUntil(Thread t, const std::uint32_t* abortWord, Ready ready) {
   for (unsigned polls = 1; !ready(); ++polls) {
     if ((polls & kAbortPollMask) == 0 && t.loadRelaxedSys(abortWord) != 0) return false;
+    t.pause(polls > 1);
+  }
+  return true;
+}
+
+/// The same for a warp that polls together: ready() is warp-wide and has the same answer for all of its threads, as has
+/// this function.
+template <class Ready>
+TUTTI_DEVICE bool spinWarpUntil(Thread t, const std::uint32_t* abortWord, Ready ready) {
+  for (unsigned polls = 1; !ready(); ++polls) {
+    if ((polls & kAbortPollMask) == 0 && t.any(t.loadRelaxedSys(abortWord) != 0)) return false;
     t.pause(polls > 1);
   }
   return true;

@@ -13,6 +13,7 @@
 #define TUTTI_DEVICE_RARE TUTTI_DEVICE
 #define TUTTI_HOST_DEVICE __host__ __device__ __forceinline__
 #define TUTTI_UNROLL _Pragma("unroll")
+#define TUTTI_NO_UNROLL _Pragma("unroll 1")
 
 /// Defines `Name` as a kernel; see simt.h.
 #define TUTTI_KERNEL(Name, Params, Shared, maxThreadsPerBlock, body)                                            \
@@ -35,6 +36,7 @@ struct Group {
 
 inline constexpr std::size_t kPackBytes = 16;
 inline constexpr bool kFusedStores = true;
+inline constexpr bool kLoneThreads = false;
 
 /// A branch that all threads take alike costs next to nothing beside a memory access: one loop serves all operations.
 inline constexpr bool kHoistsOps = false;
@@ -49,6 +51,7 @@ inline constexpr bool kConvertsFloat8 = false;
 inline constexpr std::size_t kRunBytes = 4096;
 inline constexpr bool kDelayPossible = false;
 __host__ __device__ constexpr bool storesAreDelayed() { return false; }
+TUTTI_DEVICE std::byte* filledLater(std::byte* buffer) { return buffer; }
 __host__ __device__ constexpr bool streamingPays(std::uint64_t) { return false; }
 __host__ __device__ constexpr bool streamingToPeerPays(std::uint64_t) { return false; }
 TUTTI_DEVICE void finishStreaming() {}
@@ -185,8 +188,13 @@ class Thread {
     raw::store(p, bits);
   }
 
-  TUTTI_DEVICE Pack16 loadLine16(Group, const Pack16* p) const { return p == nullptr ? Pack16{} : loadVolatile(p); }
+  // A line is whole because one instruction of a converged warp touches it.
+  TUTTI_DEVICE Pack16 loadLine16(Group, const Pack16* p) const {
+    __syncwarp();
+    return p == nullptr ? Pack16{} : loadVolatile(p);
+  }
   TUTTI_DEVICE void storeLine16(Group, Pack16* p, Pack16 value) const {
+    __syncwarp();
     if (p != nullptr) storeVolatile(p, value);
   }
 

@@ -13,6 +13,7 @@
 #define TUTTI_DEVICE_RARE [[gnu::noinline, gnu::cold]] inline
 #define TUTTI_HOST_DEVICE inline
 #define TUTTI_UNROLL _Pragma("GCC unroll 16")
+#define TUTTI_NO_UNROLL
 
 /// Defines `Name` as a function the software GPU can run and `Name_hostKernel`, its table entry.
 #define TUTTI_KERNEL(Name, Params, Shared, maxThreadsPerBlock, body)                                       \

@@ -31,6 +31,9 @@ inline constexpr std::size_t kPackBytes = 1;
 /// A second destination is cheaper as a copy of the first, which is still in the cache.
 inline constexpr bool kFusedStores = false;
 
+/// Groups of one thread are the usual case here, and have loops of their own.
+inline constexpr bool kLoneThreads = true;
+
 /// A branch inside a loop keeps it from becoming vector code: operations are told apart outside.
 inline constexpr bool kHoistsOps = true;
 
@@ -46,6 +49,12 @@ inline bool streamingPays(std::uint64_t bytes) { return bytes >= (8u << 20) || s
 /// run at 30 GB/s in both cases, and the peer reads at 18 GB/s what it would otherwise read at 18 to 45. Measured on a
 /// virtual EPYC whose cores move between the two cases; below 8 KiB the peer's wait for memory outweighs the gain.
 inline bool streamingToPeerPays(std::uint64_t bytes) { return bytes >= (8u << 10) || storesAreDelayed(); }
+
+/// A buffer that is filled before it is read, in ways that compilers cannot follow: keeps them from warning.
+inline std::byte* filledLater(std::byte* buffer) {
+  asm("" : "+r"(buffer) : : "memory");
+  return buffer;
+}
 
 enum class VectorUnit { Base, Avx2, Avx512 };
 

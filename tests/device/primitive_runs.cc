@@ -138,6 +138,7 @@ std::vector<Primitive> primitives() {
       }
     }
   }
+  all.push_back({Func::SendRecv, Algorithm::Direct, Protocol::LL});
   all.push_back({Func::SendRecv, Algorithm::Direct, Protocol::Simple});
   return all;
 }

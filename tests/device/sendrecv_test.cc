@@ -13,8 +13,11 @@ std::byte pattern(int from, int to, std::size_t i) {
   return static_cast<std::byte>((i * 7 + static_cast<std::size_t>(from * 31 + to * 5)) % 251);
 }
 
+/// Simple for all; LL (asked for) for all but the messages of rank 1.
+Protocol protocolFor(Protocol asked, int from) { return from == 1 ? Protocol::Simple : asked; }
+
 /// Every rank exchanges `bytes` with every rank, itself included, in one launch.
-void exchangeAll(World& world, std::size_t bytes, unsigned threads) {
+void exchangeAll(World& world, std::size_t bytes, unsigned threads, Protocol protocol) {
   const int n = world.shape().nRanks;
   std::vector<std::vector<std::byte>> in(n), out(n);
   const simt::HostKernel* kernel = findKernel("tutti_SendRecv_Copy_i8");
@@ -33,7 +36,8 @@ void exchangeAll(World& world, std::size_t bytes, unsigned threads) {
         for (std::size_t i = 0; i < bytes; ++i) in[r][to * bytes + i] = pattern(r, to, i);
         args.p2p[k] = {.send = in[r].data() + to * bytes, .recv = out[r].data() + from * bytes, .sendBytes = bytes,
                        .recvBytes = bytes, .sendPeer = to, .recvPeer = from, .channelLo = 0,
-                       .channelHi = static_cast<std::uint8_t>(world.shape().nChannels - 1)};
+                       .channelHi = static_cast<std::uint8_t>(world.shape().nChannels - 1),
+                       .sendProtocol = protocolFor(protocol, r), .recvProtocol = protocolFor(protocol, from)};
       }
       launches.push_back(std::make_unique<ThreadLaunch>(*kernel, world.shape().nChannels, threads, args));
     }
@@ -47,32 +51,43 @@ void exchangeAll(World& world, std::size_t bytes, unsigned threads) {
   }
 }
 
-TEST(SendRecv, EveryRankExchangesWithEveryRank) {
+class SendRecv : public testing::TestWithParam<Protocol> {};
+INSTANTIATE_TEST_SUITE_P(Protocols, SendRecv, testing::Values(Protocol::LL, Protocol::Simple),
+                         [](const auto& p) { return std::string(p.param == Protocol::LL ? "LL" : "Simple"); });
+
+TEST_P(SendRecv, EveryRankExchangesWithEveryRank) {
   for (const int nRanks : {1, 2, 3, 5}) {
     for (const unsigned channels : {1u, 2u}) {
       World world({.nRanks = nRanks, .nChannels = channels, .slotBytes = 512});
-      for (const std::size_t bytes : {0, 1, 513, 9001}) exchangeAll(world, bytes, 2);
+      for (const std::size_t bytes : {0, 1, 513, 9001}) exchangeAll(world, bytes, 2, GetParam());
     }
   }
 }
 
-TEST(SendRecv, HalvesOfABlockSendAndReceive) {
+TEST_P(SendRecv, HalvesOfABlockSendAndReceive) {
   World world({.nRanks = 2, .slotBytes = 512});
   for (const std::size_t bytes : {0, 700, 6000}) {
-    exchangeAll(world, bytes, 64);
-    exchangeAll(world, bytes, 32);
+    exchangeAll(world, bytes, 64, GetParam());
+    exchangeAll(world, bytes, 32, GetParam());
   }
 }
 
-TEST(SendRecv, AbortEndsAReceiverWithoutSender) {
-  World world({.nRanks = 2});
-  std::vector<std::byte> data(100);
-  KernelArgs args{};
-  args.comm = world.comm(0);
-  args.nWorks = 1;
-  args.p2p[0] = {.recv = data.data(), .recvBytes = 100, .sendPeer = -1, .recvPeer = 1};
-  ThreadLaunch launch(*findKernel("tutti_SendRecv_Copy_i8"), 1, 2, args);
-  std::atomic_ref<std::uint32_t>(*world.abortWord()).store(1);
+TEST_P(SendRecv, AbortEndsAReceiverWithoutSenderAndASenderWithoutReceiver) {
+  World world({.nRanks = 2, .slotBytes = 512});
+  for (const unsigned threads : {2u, 64u}) {
+    for (const bool receives : {true, false}) {
+      std::vector<std::byte> data(10000);
+      KernelArgs args{};
+      args.comm = world.comm(0);
+      args.nWorks = 1;
+      args.p2p[0] = {.send = data.data(), .recv = data.data(), .sendBytes = 10000, .recvBytes = 10000,
+                     .sendPeer = receives ? -1 : 1, .recvPeer = receives ? 1 : -1, .sendProtocol = GetParam(),
+                     .recvProtocol = GetParam()};
+      std::atomic_ref<std::uint32_t>(*world.abortWord()).store(0);
+      ThreadLaunch launch(*findKernel("tutti_SendRecv_Copy_i8"), 1, threads, args);
+      std::atomic_ref<std::uint32_t>(*world.abortWord()).store(1);
+    }
+  }
 }
 
 }  // namespace

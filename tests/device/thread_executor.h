@@ -1,7 +1,9 @@
 // Runs host kernels without the software GPU: one std::thread per CUDA thread. Slow and simple, with real concurrency:
-// what a sanitizer finds here is real. Warp operations that no kernel uses yet are not offered.
+// what a sanitizer finds here is real.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
@@ -28,7 +30,8 @@ inline const simt::HostKernel* findKernel(std::string_view name) {
 /// One block: shared memory and its barriers.
 class ThreadBlock {
  public:
-  explicit ThreadBlock(std::uint32_t sharedBytes) : shared_((sharedBytes + 15) / 16 * 2) {}
+  ThreadBlock(std::uint32_t sharedBytes, std::uint32_t nThreads)
+      : shared_((sharedBytes + 15) / 16 * 2), nThreads_(nThreads), warps_((nThreads + 31) / 32) {}
 
   void* shared() { return shared_.data(); }
 
@@ -45,24 +48,59 @@ class ThreadBlock {
     all_.wait(lock, [&] { return barrier.generation != generation; });
   }
 
+  /// Warp-wide: gives everybody what all lanes brought.
+  std::array<std::uint64_t, 32> exchange(std::uint32_t thread, std::uint64_t value) {
+    Warp& warp = warps_[thread / 32];
+    const std::uint32_t lanes = std::min(32u, nThreads_ - thread / 32 * 32);
+    std::unique_lock lock(warp.mutex);
+    warp.brought[thread % 32] = value;
+    const std::uint64_t generation = warp.generation;
+    if (++warp.arrived == lanes) {
+      warp.arrived = 0;
+      warp.given = warp.brought;
+      ++warp.generation;
+      warp.all.notify_all();
+    } else {
+      warp.all.wait(lock, [&] { return warp.generation != generation; });
+    }
+    return warp.given;  // the next round cannot end before this lane has joined it
+  }
+
  private:
   struct Barrier {
     std::uint32_t arrived = 0;
     std::uint64_t generation = 0;
   };
+  struct Warp {
+    std::mutex mutex;
+    std::condition_variable all;
+    std::array<std::uint64_t, 32> brought{}, given{};
+    std::uint32_t arrived = 0;
+    std::uint64_t generation = 0;
+  };
   std::vector<std::uint64_t> shared_;
+  std::uint32_t nThreads_;
+  std::vector<Warp> warps_;
   std::mutex mutex_;
   std::condition_variable all_;
   std::map<std::uint32_t, Barrier> barriers_;
 };
 
+inline ThreadBlock& blockOf(simt::HostThread* t) { return *static_cast<ThreadBlock*>(t->scheduler); }
+
 inline const simt::HostOps& threadOps() {
   static const simt::HostOps kOps{
       .barrier = [](simt::HostThread* t, std::uint32_t id,
-                    std::uint32_t n) { static_cast<ThreadBlock*>(t->scheduler)->arrive(id, n); },
-      .warpSync = [](simt::HostThread*) { std::abort(); },
-      .shuffle = [](simt::HostThread*, std::uint64_t, std::uint32_t) -> std::uint64_t { std::abort(); },
-      .ballot = [](simt::HostThread*, bool) -> std::uint32_t { std::abort(); },
+                    std::uint32_t n) { blockOf(t).arrive(id, n); },
+      .warpSync = [](simt::HostThread* t) { blockOf(t).exchange(t->thread, 0); },
+      .shuffle = [](simt::HostThread* t, std::uint64_t value,
+                    std::uint32_t lane) { return blockOf(t).exchange(t->thread, value)[lane]; },
+      .ballot = [](simt::HostThread* t, bool predicate) -> std::uint32_t {
+        const auto votes = blockOf(t).exchange(t->thread, predicate ? 1 : 0);
+        std::uint32_t bits = 0;
+        for (std::uint32_t lane = 0; lane < 32; ++lane) bits |= static_cast<std::uint32_t>(votes[lane]) << lane;
+        return bits;
+      },
       .pause = [](simt::HostThread*, bool) { std::this_thread::yield(); },
       .trap = [](simt::HostThread*, const char*) { std::abort(); },
   };
@@ -77,7 +115,7 @@ class ThreadLaunch {
       : params_(sizeof(Params)) {
     std::memcpy(params_.data(), &params, sizeof(Params));
     for (std::uint32_t b = 0; b < nBlocks; ++b) {
-      blocks_.push_back(std::make_unique<ThreadBlock>(kernel.staticSharedBytes));
+      blocks_.push_back(std::make_unique<ThreadBlock>(kernel.staticSharedBytes, nThreads));
       for (std::uint32_t i = 0; i < nThreads; ++i) {
         contexts_.push_back(std::make_unique<simt::HostThread>(simt::HostThread{
             &threadOps(), blocks_.back()->shared(), i, nThreads, b, nBlocks, blocks_.back().get()}));

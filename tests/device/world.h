@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "device/packet_ll.h"
 #include "device/policy.h"
 #include "device/work.h"
 
@@ -15,14 +16,16 @@ namespace tutti::device::test {
 struct WorldShape {
   int nRanks = 2;
   unsigned nChannels = 1;
-  std::uint32_t slotBytes = 1024;
-  std::uint64_t firstStep = 0;  ///< where all counters start
+  std::uint32_t slotBytes = 1024;    ///< Simple; LL has slots of twice this, LL128 of 16/15 of it: the same payload or more
+  std::uint64_t firstStep = 0;       ///< where all counters start
+  std::uint64_t staleStep = 0;       ///< slots were last written in this step and the 7 after it; 0: before firstStep
 };
 
 /// Every pair of ranks is connected on every channel; the ring is 0, 1, 2, ….
 class World {
  public:
   explicit World(const WorldShape& shape) : shape_(shape), ranks_(shape.nRanks) {
+    if (shape.staleStep == 0 && shape.firstStep != 0) shape_.staleStep = shape.firstStep - kSteps;
     for (int r = 0; r < shape.nRanks; ++r) buildRank(r);
     for (unsigned c = 0; c < shape.nChannels; ++c) {
       for (int from = 0; from < shape.nRanks; ++from) {
@@ -36,6 +39,12 @@ class World {
   const WorldShape& shape() const { return shape_; }
   const CommView* comm(int rank) const { return &ranks_[rank].view; }
   std::uint32_t* abortWord() { return &abortWord_; }
+  std::uint32_t slotBytesOf(Protocol protocol) const {
+    const std::uint32_t bytes = shape_.slotBytes;
+    if (protocol == Protocol::LL) return 2 * bytes;
+    if (protocol == Protocol::LL128) return (bytes * 16 / 15 + 1023) / 1024 * 1024;
+    return bytes;
+  }
 
  private:
   struct Rank {
@@ -45,8 +54,11 @@ class World {
     std::vector<std::int32_t> ring;
   };
   using Counters = std::array<std::uint64_t, kProtocols * kCounterStride>;
+  struct alignas(128) Line {
+    std::uint64_t word[16];
+  };
   struct Connection {
-    std::vector<std::uint64_t> slots;
+    std::vector<Line> slots[kProtocols];
     alignas(64) Counters tail, head, sendStep, recvStep;
   };
 
@@ -72,17 +84,36 @@ class World {
 
   void connect(unsigned channel, int from, int to, int kind) {
     Connection& link = links_.emplace_back();
-    link.slots.resize(shape_.slotBytes * kSteps / 8);
     for (Counters* counters : {&link.tail, &link.head, &link.sendStep, &link.recvStep}) counters->fill(shape_.firstStep);
     ConnView view{};
-    view.slots[static_cast<int>(Protocol::Simple)] = reinterpret_cast<std::byte*>(link.slots.data());
-    view.slotBytes[static_cast<int>(Protocol::Simple)] = shape_.slotBytes;
+    for (int p = 0; p < kProtocols; ++p) {
+      const auto protocol = static_cast<Protocol>(p);
+      const std::uint32_t slotBytes = slotBytesOf(protocol);
+      std::vector<Line>& slots = link.slots[p];
+      slots.resize(std::size_t{slotBytes} * kSteps / sizeof(Line));
+      if (protocol != Protocol::Simple && shape_.staleStep != 0) soil(protocol, slots);
+      view.slots[p] = reinterpret_cast<std::byte*>(slots.data());
+      view.slotBytes[p] = slotBytes;
+    }
     view.tail = link.tail.data();
     view.head = link.head.data();
     view.step = link.sendStep.data();
     ranks_[from].send[kind][channel][to] = view;
     view.step = link.recvStep.data();
     ranks_[to].recv[kind][channel][from] = view;
+  }
+
+  /// Leaves flags of an earlier time in every line.
+  void soil(Protocol protocol, std::vector<Line>& slots) const {
+    const std::size_t linesPerSlot = slots.size() / kSteps;
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const std::uint64_t slot = i / linesPerSlot;
+      const std::uint64_t step = shape_.staleStep + (slot - shape_.staleStep) % kSteps;
+      for (std::size_t w = 0; w < 16; ++w) {
+        if (protocol == Protocol::LL) slots[i].word[w] = ll::wordOf(0xdeadbeef, ll::flagOf(step));
+        if (protocol == Protocol::LL128) slots[i].word[w] = w == 15 ? step + 1 : 0xdeadbeefdeadbeef;
+      }
+    }
   }
 
   WorldShape shape_;

@@ -1,0 +1,183 @@
+// One collective on hand-made ranks, checked against exact references: inputs are small whole numbers, so every type's
+// sums are exact.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "device/float16_host.h"
+#include "device/float8.h"
+#include "device/kernel_name.h"
+#include "device/partition.h"
+#include "device/thread_executor.h"
+#include "device/world.h"
+
+namespace tutti::device::test {
+
+inline double asDouble(Half h) { return toFloat(h); }
+inline double asDouble(BFloat16 b) { return toFloat(b); }
+inline double asDouble(Float8E4M3 e) { return toFloat(e); }
+inline double asDouble(Float8E5M2 e) { return toFloat(e); }
+template <class T>
+inline double asDouble(T value) {
+  return static_cast<double>(value);
+}
+template <class T>
+T fromDouble(double value) {
+  if constexpr (std::is_same_v<T, Half>) {
+    return toHalf(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return toBFloat16(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<T, Float8E4M3> || std::is_same_v<T, Float8E5M2>) {
+    return toFloat8<T>(static_cast<float>(value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+struct Case {
+  Func func = Func::AllReduce;
+  Algorithm algorithm = Algorithm::Ring;
+  Protocol protocol = Protocol::Simple;
+  DevOp op = DevOp::Sum;
+  ncclDataType_t type = ncclFloat32;
+  std::uint64_t count = 1;
+  bool inPlace = false;
+  unsigned threads = 1;
+  std::size_t misalign = 0;  ///< elements by which the buffers are shifted
+  int root = 0;
+};
+
+inline double input(int rank, std::uint64_t i, const Case& c) {
+  if (c.op == DevOp::Prod) return (static_cast<std::uint64_t>(rank) + i) % 2 + 1.0;
+  // Sums of three numbers up to 1, twice each, are whole numbers that even e5m2 holds.
+  const bool tiny = c.type == ncclFloat8e4m3 || c.type == ncclFloat8e5m2;
+  return static_cast<double>((static_cast<std::uint64_t>(rank) * 3 + i) % (tiny ? 2 : 7));
+}
+
+/// What rank `rank` must find at element i of the reduced vector.
+inline double reduced(int nRanks, std::uint64_t i, const Case& c) {
+  double result = c.op == DevOp::Prod ? 1 : c.op == DevOp::Min ? 1e9 : 0;
+  for (int r = 0; r < nRanks; ++r) {
+    const double x = input(r, i, c);
+    if (c.op == DevOp::Prod) result *= x;
+    if (c.op == DevOp::Max) result = std::max(result, x);
+    if (c.op == DevOp::Min) result = std::min(result, x);
+    if (c.op == DevOp::Sum || c.op == DevOp::SumPostDiv) result += x;
+    if (c.op == DevOp::PreMulSum) result += 2 * x;
+  }
+  return c.op == DevOp::SumPostDiv ? static_cast<double>(static_cast<int>(result) / nRanks) : result;
+}
+
+template <class T>
+class Run {
+ public:
+  Run(World& world, const Case& c) : world_(world), c_(c), n_(world.shape().nRanks) {}
+
+  void check() {
+    for (int r = 0; r < n_; ++r) fill(r);
+    launch();
+    for (int r = 0; r < n_; ++r) compare(r);
+  }
+
+ private:
+  std::uint64_t inCount() const { return c_.func == Func::ReduceScatter ? c_.count * n_ : c_.count; }
+  std::uint64_t outCount() const { return c_.func == Func::AllGather ? c_.count * n_ : c_.count; }
+  T* out(int r) {
+    if (c_.inPlace && c_.func == Func::ReduceScatter) return in(r) + r * c_.count;
+    return outs_[r].data() + c_.misalign;
+  }
+  T* in(int r) {
+    if (!c_.inPlace || c_.func == Func::ReduceScatter) return ins_[r].data() + c_.misalign;
+    return out(r) + (c_.func == Func::AllGather ? r * c_.count : 0);
+  }
+
+  void fill(int r) {
+    ins_.emplace_back(inCount() + c_.misalign + 1);
+    outs_.emplace_back(outCount() + c_.misalign + 1, fromDouble<T>(0));
+    outs_[r].back() = fromDouble<T>(7);
+    for (std::uint64_t i = 0; i < inCount(); ++i) in(r)[i] = fromDouble<T>(input(r, i, c_));
+  }
+
+  KernelArgs args(int r) {
+    const ChunkShape shape = chunkShape(c_.func, world_.shape().slotBytes);
+    KernelArgs args{};
+    args.comm = world_.comm(r);
+    args.nWorks = 1;
+    CollWork& work = args.coll[0];
+    work.send = in(r);
+    work.recv = out(r);
+    work.count = c_.count * (reduces(c_.func) ? 1 : sizeof(T));
+    work.chunkBytes = shape.chunkBytes;
+    work.stepsPerChunk = shape.stepsPerChunk;
+    work.root = c_.root;
+    work.channelHi = static_cast<std::uint8_t>(world_.shape().nChannels - 1);
+    const T two = fromDouble<T>(2);
+    std::memcpy(&work.scalar, &two, sizeof(T));
+    work.op = c_.op;
+    if (c_.op == DevOp::SumPostDiv) work.scalar = static_cast<std::uint64_t>(n_);
+    return args;
+  }
+
+  void launch() {
+    const auto name = kernelName(c_.func, c_.algorithm, c_.protocol, c_.op, c_.type);
+    const simt::HostKernel* kernel = findKernel(name);
+    ASSERT_NE(kernel, nullptr) << name;
+    std::vector<std::unique_ptr<ThreadLaunch>> launches;
+    for (int r = 0; r < n_; ++r) {
+      launches.push_back(std::make_unique<ThreadLaunch>(*kernel, world_.shape().nChannels, c_.threads, args(r)));
+    }
+  }
+
+  double expected(int r, std::uint64_t i) const {
+    switch (c_.func) {
+      case Func::AllReduce:
+      case Func::Reduce: return reduced(n_, i, c_);
+      case Func::ReduceScatter: return reduced(n_, r * c_.count + i, c_);
+      case Func::AllGather: return input(static_cast<int>(i / c_.count), i % c_.count, c_);
+      case Func::Broadcast: return input(c_.root, i, c_);
+      case Func::SendRecv: return 0;
+    }
+    return 0;
+  }
+
+  void compare(int r) {
+    if (c_.func == Func::Reduce && r != c_.root) return;
+    for (std::uint64_t i = 0; i < outCount(); ++i) {
+      ASSERT_EQ(asDouble(out(r)[i]), expected(r, i)) << "rank " << r << " element " << i << " of " << c_.count;
+    }
+    ASSERT_EQ(asDouble(outs_[r].back()), 7) << "wrote past the end";
+  }
+
+  World& world_;
+  Case c_;
+  int n_;
+  std::vector<std::vector<T>> ins_, outs_;
+};
+
+inline void check(World& world, const Case& c) {
+  SCOPED_TRACE(kernelName(c.func, c.algorithm, c.protocol, c.op, c.type) + " ranks " +
+               std::to_string(world.shape().nRanks) + " count " + std::to_string(c.count) + " threads " +
+               std::to_string(c.threads));
+  switch (c.type) {
+    case ncclInt8: return Run<std::int8_t>(world, c).check();
+    case ncclUint8: return Run<std::uint8_t>(world, c).check();
+    case ncclInt32: return Run<std::int32_t>(world, c).check();
+    case ncclUint32: return Run<std::uint32_t>(world, c).check();
+    case ncclInt64: return Run<std::int64_t>(world, c).check();
+    case ncclUint64: return Run<std::uint64_t>(world, c).check();
+    case ncclFloat16: return Run<Half>(world, c).check();
+    case ncclFloat32: return Run<float>(world, c).check();
+    case ncclFloat64: return Run<double>(world, c).check();
+    case ncclBfloat16: return Run<BFloat16>(world, c).check();
+    case ncclFloat8e4m3: return Run<Float8E4M3>(world, c).check();
+    case ncclFloat8e5m2: return Run<Float8E5M2>(world, c).check();
+    case ncclNumTypes: break;
+  }
+  FAIL() << "no such type";
+}
+
+}  // namespace tutti::device::test
