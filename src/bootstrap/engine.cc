@@ -219,7 +219,7 @@ bool Engine::everybodyTold() const {
   // connection that ends without a word, and blames this rank.
   const bool failed = s_.failure || !s_.aborted.ok();
   for (const RankRange& child : options_.place.children) {
-    if (!failed || !s_.key || s_.outgoing.contains(child.begin) || s_.leftAt.contains(child.begin)) continue;
+    if (!failed || !s_.key || s_.children.contains(child.begin) || s_.leftAt.contains(child.begin)) continue;
     if (!s_.failure || s_.failure->rank != child.begin) return false;
   }
   return std::all_of(s_.links.begin(), s_.links.end(), [](const auto& link) { return link.second.link->drained(); });

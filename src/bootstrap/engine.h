@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <set>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -116,6 +117,7 @@ class Engine {
     Name nextName = 1;
     std::map<QueueKey, std::deque<Frame>> queues;
     std::map<int, SteadyClock::time_point> leftAt;
+    std::set<int> children;       ///< that have connected, whatever became of them
     std::vector<RankEntry> table;
     std::optional<Key> key;
     Welcome root;

@@ -91,6 +91,7 @@ void Engine::onEvent(const Poller::Event& event) {
     keep = settleStranger(entry);
     if (keep && entry.role == Role::Tree) {
       s_.outgoing[entry.peer] = event.name;
+      s_.children.insert(entry.peer);
       // It comes too late to have heard of a failure.
       if (s_.failure) {
         sendOn(event.name, entry, FrameType::Notice, 0, std::make_shared<const Bytes>(encodeNotice(*s_.failure)));
