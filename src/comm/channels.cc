@@ -123,12 +123,12 @@ Result<bool> ChannelSet::allConsumed() const {
   return true;
 }
 
-Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline) const {
+Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline) {
   auto pause = std::chrono::microseconds(20);
   while (true) {
     if (abort.raised()) return abort.status();
     ASSIGN(const bool consumed, allConsumed());
-    if (consumed) return {};
+    if (consumed) break;
     if (deadline.expired()) {
       return fail(ncclRemoteError, "rank {} of {} waited too long for a peer to take what was sent to it: the peer has "
                   "not issued the matching operation, or has died. Use ncclCommAbort to end a communicator whose "
@@ -137,6 +137,10 @@ Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline) const {
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(5000));
   }
+  for (OpenLink& link : links_) {
+    for (auto& endpoint : link.endpoints) endpoint->settle();
+  }
+  return {};
 }
 
 std::vector<LinkRequest> ChannelSet::missing(std::span<const LinkRequest> wanted) const {

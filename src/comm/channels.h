@@ -48,7 +48,7 @@ class ChannelSet {
 
   /// Waits until peers have consumed everything this rank's kernels sent: then nobody writes to our memory any more,
   /// and it may be freed without asking anybody. Leaves when `abort` is raised or at the deadline.
-  Status awaitConsumed(const Abort& abort, Deadline deadline) const;
+  Status awaitConsumed(const Abort& abort, Deadline deadline);
 
  private:
   ChannelSet(const Device& device, ChannelPlan plan, DeviceBuffer table)

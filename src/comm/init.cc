@@ -105,7 +105,7 @@ Status openDevice(ncclComm& comm) {
 Status detectTopology(ncclComm& comm) {
   CommParts& parts = comm.parts;
   parts.layout = std::make_unique<RankLayout>(comm.identity.rank, parts.peers);
-  parts.transports.push_back(std::make_unique<P2pTransport>(*parts.device->device, comm.runtime.p2p));
+  parts.transports.push_back(std::make_unique<P2pTransport>(*parts.device->device, comm.runtime.p2p, parts.device));
   return {};
 }
 

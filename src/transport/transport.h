@@ -41,6 +41,9 @@ class Endpoint {
   virtual Result<bool> probeCheck() = 0;
   /// Valid after connect(); what kernels of this rank use.
   virtual device::ConnView view() const = 0;
+  /// Nobody writes to this side's memory any more: it may be freed with this end. Otherwise, after a failure, it has to
+  /// stay for as long as kernels of a peer in this process may reach it.
+  virtual void settle() {}
   /// For the "Channel 00/0 : 0[0] -> 1[1] via P2P/IPC" line.
   virtual std::string_view description() const = 0;
 };

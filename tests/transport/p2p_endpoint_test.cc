@@ -53,7 +53,7 @@ void expectUntouched(const Device& device, const device::ConnView& view) {
 
 /// Both ends of a connection within this process.
 struct Pair {
-  std::unique_ptr<Device> devices[2];
+  std::shared_ptr<Device> devices[2];
   std::unique_ptr<Endpoint> sender;
   std::unique_ptr<Endpoint> receiver;
 
@@ -62,8 +62,8 @@ struct Pair {
     devices[1] = openDevice(receiving);
     const PeerInfo a = peerOn(*devices[0], 0);
     const PeerInfo b = peerOn(*devices[1], 1);
-    sender = P2pTransport(*devices[0], {}).openSend(linkFrom(a, b)).value();
-    receiver = P2pTransport(*devices[1], {}).openRecv(linkFrom(b, a)).value();
+    sender = P2pTransport(*devices[0], {}, devices[0]).openSend(linkFrom(a, b)).value();
+    receiver = P2pTransport(*devices[1], {}, devices[1]).openRecv(linkFrom(b, a)).value();
   }
   void connect() const {
     ASSERT_TRUE(sender->connect(receiver->handle()).ok());
@@ -149,6 +149,57 @@ TEST(P2pEndpoint, GivesItsMemoryBack) {
     EXPECT_LT(freeDeviceMemory(), before);
   }
   EXPECT_EQ(freeDeviceMemory(), before);
+}
+
+class P2pMemory : public testing::Test {
+ protected:
+  void SetUp() override {
+    device = openDevice(0);
+    guard = std::make_unique<ContextGuard>(device->enter().value());
+    before = freeDeviceMemory();
+  }
+  std::unique_ptr<Device> device;
+  std::unique_ptr<ContextGuard> guard;
+  std::size_t before = 0;
+};
+
+TEST_F(P2pMemory, StaysWhileAPeerInTheProcessMayWrite) {
+  Pair pair(0, 0);
+  pair.connect();
+  pair.receiver.reset();   // as after a failure: not settled
+  EXPECT_LT(freeDeviceMemory(), before);
+  EXPECT_TRUE(pair.sender->probeWrite().ok()) << "into memory whose owner is gone";
+  pair.sender.reset();
+  EXPECT_EQ(freeDeviceMemory(), before);
+}
+
+TEST_F(P2pMemory, OfASettledEndIsFreedAtOnce) {
+  Pair pair(0, 0);
+  pair.connect();
+  const std::size_t open = freeDeviceMemory();
+  pair.receiver->settle();
+  pair.receiver.reset();
+  EXPECT_GT(freeDeviceMemory(), open);
+  pair.sender->settle();
+  pair.sender.reset();
+  EXPECT_EQ(freeDeviceMemory(), before);
+}
+
+TEST_F(P2pMemory, OutlivesTheDeviceObjectThroughItsOwner) {
+  std::weak_ptr<Device> watch;
+  Pair pair(0, 0);
+  {
+    const std::shared_ptr<Device> owner = openDevice(0);
+    watch = owner;
+    const PeerInfo a = peerOn(*pair.devices[0], 0);
+    const PeerInfo b = peerOn(*owner, 1);
+    pair.receiver = P2pTransport(*owner, {}, owner).openRecv(linkFrom(b, a)).value();
+    pair.connect();
+    pair.receiver.reset();
+  }
+  EXPECT_FALSE(watch.expired());
+  pair.sender.reset();
+  EXPECT_TRUE(watch.expired());
 }
 
 constexpr const char* kLineVariable = "TUTTI_TEST_LINE";

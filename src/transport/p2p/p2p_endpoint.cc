@@ -9,24 +9,29 @@
 
 namespace tutti::p2p {
 
-Result<std::unique_ptr<Endpoint>> P2pEndpoint::open(const Device& device, const LinkSpec& link, Side side) {
+Result<std::unique_ptr<Endpoint>> P2pEndpoint::open(const Device& device, const LinkSpec& link, Side side,
+                                                    std::shared_ptr<const void> deviceOwner) {
   const std::size_t bytes = side == Side::Sender ? kSenderBytes : receiverLayout(link.slotBytes).bytes;
   const std::string about = fmt::format("P2P channel {}, {}", link.channel, pairText(link.self, link.peer));
-  ASSIGN(DeviceBuffer own, DeviceBuffer::create(device, bytes, about));
+  ASSIGN(auto own, SharedMemory::create(device, bytes, about, std::move(deviceOwner)));
   std::unique_ptr<P2pEndpoint> endpoint(new P2pEndpoint(link, side, std::move(own)));
   WireHandle& wire = endpoint->wire_;
   wire.magic = kWireMagic;
   wire.side = side;
-  wire.address = endpoint->own_.address();
+  wire.address = endpoint->own().address();
   wire.bytes = bytes;
   wire.rank = link.self.rank;
   wire.peerRank = link.peer.rank;
   wire.channel = link.channel;
   wire.slotBytes = link.slotBytes;
   if (!sameProcess(link.self, link.peer)) {
-    ASSIGN(wire.ipc, IpcMemory::exportHandle(endpoint->own_));
+    ASSIGN(wire.ipc, IpcMemory::exportHandle(endpoint->own()));
   }
   return std::unique_ptr<Endpoint>(std::move(endpoint));
+}
+
+P2pEndpoint::~P2pEndpoint() {
+  if (settled_) own_->free();
 }
 
 ConnectHandle P2pEndpoint::handle() const {
@@ -57,7 +62,7 @@ Status P2pEndpoint::connect(const ConnectHandle& peer) {
   WireHandle wire;
   std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
   TRY(checkHandle(wire));
-  ASSIGN(peer_, PeerMemory::open(own_.device(), link_.self, link_.peer, wire));
+  ASSIGN(peer_, PeerMemory::open(own().device(), link_.self, link_.peer, wire));
   return {};
 }
 
@@ -92,7 +97,7 @@ std::array<std::size_t, 2> probePoints(const ReceiverLayout& layout, const SlotB
 
 Status P2pEndpoint::writeSlots(std::uint64_t value, std::size_t p) const {
   for (const std::size_t point : probePoints(layout_, link_.slotBytes, p)) {
-    TRY(copyToDevice(own_.device(), peer_.address() + point, bytesOf(value)));
+    TRY(copyToDevice(own().device(), peer_.address() + point, bytesOf(value)));
   }
   return {};
 }
@@ -103,7 +108,7 @@ Status P2pEndpoint::probeWrite() {
     if (link_.slotBytes[p] == 0) continue;
     const std::uint64_t value = valueFor(pattern(link_.self.rank, link_.peer.rank), p);
     if (side_ == Side::Sender) TRY(writeSlots(value, p));
-    TRY(copyToDevice(own_.device(), peer_.address() + counterOffset(p), bytesOf(value)));
+    TRY(copyToDevice(own().device(), peer_.address() + counterOffset(p), bytesOf(value)));
   }
   return {};
 }
@@ -112,8 +117,8 @@ Result<bool> P2pEndpoint::checkAndClear(CUdeviceptr address, std::uint64_t expec
                                         const char* what) const {
   constexpr std::array<const char*, device::kProtocols> kNames{"LL", "LL128", "Simple"};
   std::uint64_t found = 0;
-  TRY(copyToHost(own_.device(), std::as_writable_bytes(std::span(&found, 1)), address));
-  TRY(zeroDevice(own_.device(), address, sizeof(found)));
+  TRY(copyToHost(own().device(), std::as_writable_bytes(std::span(&found, 1)), address));
+  TRY(zeroDevice(own().device(), address, sizeof(found)));
   if (found == expected) return true;
   warn("P2P self-test of channel {}, {}: the {} {} holds {:#x} instead of the peer's {:#x}. Likely causes: an IOMMU or "
        "PCI access control (ACS) between the devices drops writes, or a handle was mixed up and it wrote elsewhere",
@@ -124,7 +129,7 @@ Result<bool> P2pEndpoint::checkAndClear(CUdeviceptr address, std::uint64_t expec
 Result<bool> P2pEndpoint::checkSlots(std::uint64_t value, std::size_t p) const {
   bool good = true;
   for (const std::size_t point : probePoints(layout_, link_.slotBytes, p)) {
-    ASSIGN(const bool arrived, checkAndClear(own_.address() + point, value, p, "slot"));
+    ASSIGN(const bool arrived, checkAndClear(own().address() + point, value, p, "slot"));
     good = good && arrived;
   }
   return good;
@@ -140,7 +145,7 @@ Result<bool> P2pEndpoint::probeCheck() {
       ASSIGN(const bool slots, checkSlots(value, p));
       good = good && slots;
     }
-    ASSIGN(const bool counter, checkAndClear(own_.address() + counterOffset(p), value, p, "counter"));
+    ASSIGN(const bool counter, checkAndClear(own().address() + counterOffset(p), value, p, "counter"));
     good = good && counter;
   }
   return good;
@@ -148,10 +153,10 @@ Result<bool> P2pEndpoint::probeCheck() {
 
 device::ConnView P2pEndpoint::view() const {
   const bool sends = side_ == Side::Sender;
-  std::byte* const own = own_.data();
+  std::byte* const mine = own().data();
   std::byte* const peer = reinterpret_cast<std::byte*>(peer_.address());
-  std::byte* const receiver = sends ? peer : own;
-  std::byte* const sender = sends ? own : peer;
+  std::byte* const receiver = sends ? peer : mine;
+  std::byte* const sender = sends ? mine : peer;
   device::ConnView view{};
   for (std::size_t p = 0; p < link_.slotBytes.size(); ++p) {
     view.slotBytes[p] = link_.slotBytes[p];
@@ -159,7 +164,7 @@ device::ConnView P2pEndpoint::view() const {
   }
   view.tail = reinterpret_cast<std::uint64_t*>(receiver + kCounterOffset);
   view.head = reinterpret_cast<std::uint64_t*>(sender + kCounterOffset);
-  view.step = reinterpret_cast<std::uint64_t*>(own + kStepOffset);
+  view.step = reinterpret_cast<std::uint64_t*>(mine + kStepOffset);
   return view;
 }
 

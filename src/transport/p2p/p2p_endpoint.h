@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "gpu/memory.h"
 #include "transport/p2p/p2p_layout.h"
+#include "transport/p2p/p2p_memory.h"
 #include "transport/p2p/p2p_peer.h"
 #include "transport/transport.h"
 
@@ -15,17 +16,22 @@ namespace tutti::p2p {
 /// Both sides: an allocation of our own, the peer's once connected, and what is written where. See transport.h.
 class P2pEndpoint final : public Endpoint {
  public:
-  static Result<std::unique_ptr<Endpoint>> open(const Device& device, const LinkSpec& link, Side side);
+  /// `deviceOwner`, which may be null, keeps the device alive.
+  static Result<std::unique_ptr<Endpoint>> open(const Device& device, const LinkSpec& link, Side side,
+                                                std::shared_ptr<const void> deviceOwner = {});
+  ~P2pEndpoint() override;
   ConnectHandle handle() const override;
   Status connect(const ConnectHandle& peer) override;
   Status probeWrite() override;
   Result<bool> probeCheck() override;
   device::ConnView view() const override;
+  void settle() override { settled_ = true; }
   std::string_view description() const override;
 
  private:
-  P2pEndpoint(const LinkSpec& link, Side side, DeviceBuffer own)
+  P2pEndpoint(const LinkSpec& link, Side side, std::shared_ptr<SharedMemory> own)
       : link_(link), side_(side), own_(std::move(own)), layout_(receiverLayout(link.slotBytes)) {}
+  const DeviceBuffer& own() const { return own_->buffer(); }
   Status checkHandle(const WireHandle& peer) const;
   Status requireConnected(const char* what) const;
   Status writeSlots(std::uint64_t value, std::size_t protocol) const;
@@ -36,7 +42,8 @@ class P2pEndpoint final : public Endpoint {
 
   LinkSpec link_;
   Side side_;
-  DeviceBuffer own_;
+  std::shared_ptr<SharedMemory> own_;
+  bool settled_ = false;
   ReceiverLayout layout_;
   WireHandle wire_;
   PeerMemory peer_;

@@ -50,6 +50,7 @@ Result<PeerMemory> PeerMemory::open(const Device& device, const PeerInfo& self, 
   if (sameProcess(self, peer)) {
     TRY(enableAccess(device, self, peer));
     memory.address_ = static_cast<CUdeviceptr>(handle.address);
+    memory.shared_ = SharedMemory::at(memory.address_);
     return memory;
   }
   ASSIGN(IpcMemory mapping, IpcMemory::open(device, handle.ipc, rankText(peer) + " at " + rankText(self)));

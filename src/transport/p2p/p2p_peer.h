@@ -1,6 +1,7 @@
 // How this process gets at the memory of the rank at the other end.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "gpu/ipc.h"
 #include "topo/peer_info.h"
 #include "transport/p2p/p2p_layout.h"
+#include "transport/p2p/p2p_memory.h"
 
 namespace tutti::p2p {
 
@@ -19,7 +21,8 @@ std::string rankText(const PeerInfo& info);
 /// "rank 3 (host node7, device 1) with rank 2 (host node7, device 0)", for messages about a connection.
 std::string pairText(const PeerInfo& self, const PeerInfo& peer);
 
-/// The peer's allocation as this process addresses it; owns the mapping where there is one.
+/// The peer's allocation as this process addresses it; owns the mapping where there is one, and keeps the memory of a
+/// peer in this process.
 class PeerMemory {
  public:
   PeerMemory() = default;
@@ -31,6 +34,7 @@ class PeerMemory {
  private:
   CUdeviceptr address_ = 0;
   std::optional<IpcMemory> mapping_;
+  std::shared_ptr<SharedMemory> shared_;   ///< within one process
 };
 
 }  // namespace tutti::p2p

@@ -19,7 +19,9 @@ struct P2pOptions {
 /// See transport.h. `device` must outlive the transport and its endpoints.
 class P2pTransport final : public Transport {
  public:
-  P2pTransport(const Device& device, P2pOptions options) : device_(&device), options_(options) {}
+  /// `deviceOwner`, which may be null, keeps the device for memory that has to outlive the transport after a failure.
+  P2pTransport(const Device& device, P2pOptions options, std::shared_ptr<const void> deviceOwner = {})
+      : device_(&device), options_(options), deviceOwner_(std::move(deviceOwner)) {}
   std::string_view name() const override { return "P2P"; }
   Result<bool> reachable(const PeerInfo& self, const PeerInfo& peer) const override;
   std::string whyNot(const PeerInfo& self, const PeerInfo& peer) const override;
@@ -30,6 +32,7 @@ class P2pTransport final : public Transport {
  private:
   const Device* device_;
   P2pOptions options_;
+  std::shared_ptr<const void> deviceOwner_;
 };
 
 }  // namespace tutti
