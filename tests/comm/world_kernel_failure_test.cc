@@ -40,6 +40,9 @@ TEST(WorldKernelFailure, IsNoticedAndToldToEveryRankThatWaits) {
     auto* m = new Member{rank, 3, nullptr, gpu, Stream::create(gpu).value()};
     auto* data = new Ints(gpu, 1000, 1);
     ASSERT_EQ(ncclCommInitRank(&m->comm, 3, id, rank), ncclSuccess);
+    // The first call connects, and waits for everybody.
+    ASSERT_EQ(ncclAllReduce(data->at(), data->at(), 1000, ncclInt32, ncclSum, m->comm, m->stream()), ncclSuccess);
+    m->sync();
     // Rank 0 stays away: the kernels of 1 and 2 wait for it.
     if (rank != 0) {
       ASSERT_EQ(ncclAllReduce(data->at(), data->at(), 1000, ncclInt32, ncclSum, m->comm, m->stream()), ncclSuccess);

@@ -124,7 +124,10 @@ TEST(WorldAbort, EndsACollectiveThatWaitsAndIsAnnouncedByName) {
   test::allowLog("rank 0");
   withComm(3, [](Member& m) {
     const Ints data(m.gpu, 1000, 1);
-    if (m.rank != 2) {   // rank 2 never takes part
+    // The first call connects, and waits for everybody.
+    ASSERT_EQ(ncclAllReduce(data.at(), data.at(), 1000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    m.sync();
+    if (m.rank != 2) {   // rank 2 takes no further part
       ASSERT_EQ(ncclAllReduce(data.at(), data.at(), 1000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
     }
     if (m.rank != 0) {
