@@ -18,11 +18,11 @@ import sys
 REDUCING = ["AllReduce", "ReduceScatter", "Reduce"]
 # Collective, algorithm, protocols; kernel_name.h (methodExists) has the same list.
 METHODS = [
-    ("AllReduce", "Ring", ["LL", "Simple"]),
-    ("ReduceScatter", "Ring", ["LL", "Simple"]),
-    ("Reduce", "Ring", ["LL", "Simple"]),
-    ("AllGather", "Ring", ["LL", "Simple"]),
-    ("Broadcast", "Ring", ["LL", "Simple"]),
+    ("AllReduce", "Ring", ["LL", "LL128", "Simple"]),
+    ("ReduceScatter", "Ring", ["LL", "LL128", "Simple"]),
+    ("Reduce", "Ring", ["LL", "LL128", "Simple"]),
+    ("AllGather", "Ring", ["LL", "LL128", "Simple"]),
+    ("Broadcast", "Ring", ["LL", "LL128", "Simple"]),
     ("AllReduce", "OneShot", ["Simple"]),
     ("AllReduce", "Direct", ["Simple"]),
     ("ReduceScatter", "Direct", ["Simple"]),

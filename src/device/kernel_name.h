@@ -96,7 +96,7 @@ constexpr ncclDataType_t kernelType(Func func, DevOp op, ncclDataType_t type) {
 /// Which algorithms and protocols a collective comes in; gen_kernels.py (METHODS) has the same list.
 constexpr bool methodExists(Func func, Algorithm algorithm, Protocol protocol) {
   switch (algorithm) {
-    case Algorithm::Ring: return func != Func::SendRecv && protocol != Protocol::LL128;
+    case Algorithm::Ring: return func != Func::SendRecv;
     case Algorithm::OneShot: return func == Func::AllReduce && protocol == Protocol::Simple;
     case Algorithm::Direct: {
       const bool exists = func == Func::AllReduce || func == Func::ReduceScatter || func == Func::AllGather;

@@ -6,7 +6,7 @@
 namespace tutti::device::test {
 namespace {
 
-constexpr Protocol kProtocolList[] = {Protocol::LL, Protocol::Simple};
+constexpr Protocol kProtocolList[] = {Protocol::LL, Protocol::LL128, Protocol::Simple};
 constexpr Func kFuncs[] = {Func::Broadcast, Func::Reduce, Func::AllGather, Func::ReduceScatter, Func::AllReduce};
 
 class RingCollectives : public testing::TestWithParam<Protocol> {};
