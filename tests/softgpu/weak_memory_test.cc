@@ -84,10 +84,25 @@ KERNEL(BlockFence, blockFenceBody)
 
 void copiedBody(simt::Thread t, Shared&, const Params& p) {
   const std::uint64_t one = 1;
-  simt::copyBytes({0, 1}, p.data, &one, sizeof(one), true);
+  simt::copyBytes({0, 1}, p.data, &one, sizeof(one), false);
   t.storeReleaseSys(p.flag, std::uint64_t{1});
 }
 KERNEL(Copied, copiedBody)
+
+void streamedBody(simt::Thread t, Shared&, const Params& p) {
+  const std::uint64_t one = 1;
+  simt::copyBytes({0, 1}, p.data, &one, sizeof(one), true);
+  simt::finishStreaming();
+  t.storeReleaseSys(p.flag, std::uint64_t{1});
+}
+KERNEL(Streamed, streamedBody)
+
+void unfinishedBody(simt::Thread t, Shared&, const Params& p) {
+  const std::uint64_t one = 1;
+  simt::copyBytes({0, 1}, p.data, &one, sizeof(one), true);
+  t.storeReleaseSys(p.flag, std::uint64_t{1});
+}
+KERNEL(Unfinished, unfinishedBody)
 
 /// Its own stores, at once and in order, also in parts and across units.
 void forwardBody(simt::Thread t, Shared&, const Params& p) {
@@ -113,6 +128,11 @@ TEST(WeakMemory, ReleasesAndFencesOrder) {
   EXPECT_EQ(stale<2>({{{&Release_hostKernel, 1}, {&Read_hostKernel, 1}}}), 0);
   EXPECT_EQ(stale<2>({{{&Fence_hostKernel, 1}, {&Read_hostKernel, 1}}}), 0);
   EXPECT_EQ(stale<2>({{{&Copied_hostKernel, 1}, {&Read_hostKernel, 1}}}), 0);
+  EXPECT_EQ(stale<2>({{{&Streamed_hostKernel, 1}, {&Read_hostKernel, 1}}}), 0);
+}
+
+TEST(WeakMemory, ReleasesDoNotCoverStreamsThatWereNotFinished) {
+  EXPECT_GT(stale<2>({{{&Unfinished_hostKernel, 1}, {&Read_hostKernel, 1}}}), 0);
 }
 
 TEST(WeakMemory, AFenceOfTheBlockOrdersNothingForOthers) {

@@ -34,6 +34,7 @@ void readWord(unsigned char* to, std::uintptr_t from) {
 
 /// One access of real memory. Other engines look at the same time.
 void writeMemory(std::uintptr_t to, const unsigned char* from, std::size_t bytes) {
+  if (bytes == 0) return;
   if (bytes == 16) {
 #if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
     typedef long long Vector __attribute__((vector_size(16)));
@@ -307,6 +308,11 @@ void WeakMemory::drift() {
 }
 
 void WeakMemory::flush() {
+  for (const Line& line : lines_) {
+    for (std::uint32_t i = line.first; i != kNone; i = stores_[i].next) {
+      if (stores_[i].streamed) stores_[i].bytes = 0;
+    }
+  }
   while (!lines_.empty()) drainFirst(lines_.size() - 1);
 }
 

@@ -27,7 +27,7 @@ class WeakMemory {
   void synchronise(const std::vector<std::uint32_t>& threads);
   /// Time passes: some stores may become visible.
   void drift();
-  /// Everything becomes visible.
+  /// The end of the block: everything becomes visible, but for what was streamed and not finished, which is lost.
   void flush();
   bool empty() const { return lines_.empty(); }
 
