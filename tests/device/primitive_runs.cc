@@ -28,7 +28,9 @@ class Run {
     KernelArgs args{};
     args.comm = world_.comm(rank);
     args.nWorks = shape_.nWorks;
-    const ChunkShape chunk = chunkShape(primitive_.func, shape_.slotBytes);
+    // Slots of all protocols hold the same in this world.
+    ChunkShape chunk = chunkShape(primitive_.func, primitive_.algorithm, Protocol::Simple, shape_.slotBytes);
+    if (primitive_.protocol != Protocol::Simple) chunk = {shape_.slotBytes, 1};
     for (unsigned w = 0; w < shape_.nWorks; ++w) {
       CollWork& work = args.coll[w];
       work.send = in(rank, w).data();
@@ -138,8 +140,9 @@ std::vector<Primitive> primitives() {
       }
     }
   }
-  all.push_back({Func::SendRecv, Algorithm::Direct, Protocol::LL});
-  all.push_back({Func::SendRecv, Algorithm::Direct, Protocol::Simple});
+  for (const Protocol protocol : {Protocol::Simple, Protocol::LL}) {
+    all.push_back({Func::SendRecv, Algorithm::Direct, protocol});
+  }
   return all;
 }
 
