@@ -37,8 +37,8 @@ void logMessages(const PlannedLaunch& launch) {
     if (work.sendPeer >= 0) ++(work.sendProtocol == device::Protocol::LL ? ll : simple);
     if (work.recvPeer >= 0) ++(work.recvProtocol == device::Protocol::LL ? ll : simple);
   }
-  info(kTuning, "SendRecv: {} Bytes out, {} Bytes in -> {} by LL, {} by SIMPLE, threads {} channel{{Lo..Hi}}={{{}..{}}}, "
-       "{:.1f} us", out, in, ll, simple, launch.nThreads, launch.firstChannel,
+  info(kTuning, "SendRecv: {} Bytes out, {} Bytes in -> {} by LL, {} by SIMPLE, threads {} "
+       "channel{{Lo..Hi}}={{{}..{}}}, {:.1f} us", out, in, ll, simple, launch.nThreads, launch.firstChannel,
        launch.firstChannel + launch.nChannels - 1, launch.latencyUs + launch.transferUs);
 }
 

@@ -1,6 +1,6 @@
-// Collectives of a group: each gets the algorithm, protocol and channels that the tuner chose; those that share a kernel
-// share launches, side by side on the channels that have the least to do so far. Everything here depends on the list of
-// collectives alone, which is the same on all ranks.
+// Collectives of a group: each gets the algorithm, protocol and channels that the tuner chose; those that share a
+// kernel share launches, side by side on the channels that have the least to do so far. Everything here depends on the
+// list of collectives alone, which is the same on all ranks.
 #include <algorithm>
 #include <array>
 

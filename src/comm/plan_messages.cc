@@ -1,9 +1,9 @@
-// Messages are ordered by keys (epoch, round): the e-th message from rank s to rank d has epoch e, and the schedule says
-// in which round s sends to d. Both its ends compute the same key. Under one key a rank has one send and one receive at
-// most, since in a round of the schedule it sends to one rank and receives from one. Keys are ascending in every rank's
-// list, and what a rank has to do under one key (its part of the round) is never torn between two launches. Neither
-// protocol nor channels of a message enter the order: both ends compute them alike from its bytes and its key, and
-// protocols do not share counters.
+// Messages are ordered by keys (epoch, round): the e-th message from rank s to rank d has epoch e, and the schedule
+// says in which round s sends to d. Both its ends compute the same key. Under one key a rank has one send and one
+// receive at most, since in a round of the schedule it sends to one rank and receives from one. Keys are ascending in
+// every rank's list, and what a rank has to do under one key (its part of the round) is never torn between two launches.
+// Neither protocol nor channels of a message enter the order: both ends compute them alike from its bytes and its key,
+// and protocols do not share counters.
 //
 // Why no group can deadlock, wherever ranks cut their lists into launches. Suppose nothing moves although messages are
 // left, and look at one with the smallest key K of all ranks. Its sender has completed everything with smaller keys,
@@ -158,7 +158,8 @@ class MessagePlanner {
     widen(launch, range.lo, range.hi, context_.policy().p2pThreads);
     launch.messages.push_back(work);
     // Sends and receives overlap: the slower half counts, roughly.
-    const MessageChoice& slower = in == nullptr || (out != nullptr && out->bytes > in->bytes) ? out->choice : in->choice;
+    const bool outSlower = in == nullptr || (out != nullptr && out->bytes > in->bytes);
+    const MessageChoice& slower = outSlower ? out->choice : in->choice;
     launch.latencyUs = std::max(launch.latencyUs, slower.latencyUs);
     launch.transferUs += slower.microseconds - slower.latencyUs;
   }

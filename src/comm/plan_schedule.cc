@@ -1,5 +1,6 @@
 #include "comm/plan_schedule.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace tutti {
@@ -8,8 +9,10 @@ namespace {
 
 constexpr int kMaxPerGroup = 8;
 
-int largestDivisor(int n, int most) {
-  for (int d = most < n ? most : n; d > 1; --d) {
+/// `wanted` where it fits, else the largest divisor of n up to kMaxPerGroup.
+int groupSize(int n, int wanted) {
+  if (wanted > 0 && n % wanted == 0) return wanted;
+  for (int d = std::min(n, kMaxPerGroup); d > 1; --d) {
     if (n % d == 0) return d;
   }
   return 1;
@@ -18,8 +21,7 @@ int largestDivisor(int n, int most) {
 }  // namespace
 
 MessageSchedule::MessageSchedule(int nRanks, int ranksPerGroup)
-    : nRanks_(nRanks),
-      perGroup_(ranksPerGroup > 0 && nRanks % ranksPerGroup == 0 ? ranksPerGroup : largestDivisor(nRanks, kMaxPerGroup)),
+    : nRanks_(nRanks), perGroup_(groupSize(nRanks, ranksPerGroup)),
       turnOfDistance_(static_cast<std::size_t>(nRanks / perGroup_)) {
   const int groups = nRanks / perGroup_;
   int power = 1;

@@ -60,6 +60,7 @@ struct TuningInput {
   unsigned nChannels = 1;               ///< of the communicator
   std::array<device::SlotBytes, device::kConnKinds> slotBytes{};   ///< as connections are made; 0: no such buffers
   device::Policy policy = device::kGpuPolicy;   ///< its world decides between the cost tables
+  bool threadsGiven = false;            ///< the user said how many: no rule about links lowers the policy's
   TuningFilter filter;
   KernelFilter kernelExists = device::kernelExists;
 };
@@ -145,7 +146,8 @@ std::vector<std::string> describeTuning(const Tuning& tuning);
 Speeds assumedSpeeds(const RankFacts& ranks, unsigned nChannels, bool meshed);
 
 /// Whether LL128 may run without being asked for. Links within a node: NVLink, or memory of one device; between nodes:
-/// the network writes in order (`netKeepsOrder`). All GPUs of one compute capability, or none below 9.0; none below 7.0.
+/// the network writes in order (`netKeepsOrder`). All GPUs of one compute capability, or none below 9.0; and none
+/// below 7.0.
 bool ll128IsSafe(const RankFacts& ranks, int highestComputeCapability, bool netKeepsOrder);
 
 }  // namespace tutti

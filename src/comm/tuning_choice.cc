@@ -68,6 +68,17 @@ void estimate(const Tuning& tuning, const Request& request, Candidate& candidate
   }
 }
 
+/// Threads that the links of a ring can keep busy: few where all channels together are no faster than PCI of the third
+/// generation.
+unsigned mostThreads(const TuningInput& in, Algorithm algorithm, Protocol protocol) {
+  constexpr double kSlowLinks = 12;
+  constexpr unsigned kThreadsOfSlowLinks = 256;
+  const unsigned most = in.policy.collThreads[static_cast<std::size_t>(protocol)];
+  const bool slow = algorithm == Algorithm::Ring && protocol == Protocol::Simple &&
+                    in.speeds.ring.intra * in.nChannels <= kSlowLinks;
+  return slow && !in.threadsGiven ? std::min(most, kThreadsOfSlowLinks) : most;
+}
+
 /// Fewer channels, then fewer threads, the less there is to do for each.
 void shape(const Tuning& tuning, const Request& request, Choice& choice) {
   const TuningInput& in = tuning.input;
@@ -77,7 +88,7 @@ void shape(const Tuning& tuning, const Request& request, Choice& choice) {
     perThread *= static_cast<std::uint64_t>(in.ranks.nRanks);
   }
   choice.nChannels = usableChannels(in);
-  choice.nThreads = in.policy.collThreads[p];
+  choice.nThreads = mostThreads(in, choice.algorithm, choice.protocol);
   const auto tooLittle = [&] { return request.bytes < std::uint64_t{choice.nChannels} * choice.nThreads * perThread; };
   while (choice.nChannels >= 2 && tooLittle()) --choice.nChannels;
   constexpr unsigned kHalvable = 128;
@@ -115,8 +126,8 @@ void cut(const Tuning& tuning, const Request& request, Choice& choice) {
 Status nothingLeft(const Tuning& tuning, const Request& request) {
   const TuningFilter& filter = tuning.input.filter;
   const ncclResult_t code = filter.restricted() ? ncclInvalidUsage : ncclInternalError;
-  return fail(code, "No algorithm/protocol available for function {} with datatype {} and operator {}. NCCL_ALGO was set "
-              "to {}, NCCL_PROTO to {}. Weighed: {}", device::funcName(request.func), device::typeName(request.type),
+  return fail(code, "No algorithm/protocol available for function {} with datatype {} and operator {}. NCCL_ALGO was "
+              "set to {}, NCCL_PROTO to {}. Weighed: {}", device::funcName(request.func), device::typeName(request.type),
               device::devOpName(request.op), filter.algoText.empty() ? "nothing" : filter.algoText,
               filter.protoText.empty() ? "nothing" : filter.protoText, describeCandidates(tuning, request));
 }

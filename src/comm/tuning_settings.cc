@@ -39,7 +39,8 @@ device::Policy applySettings(device::Policy policy, const TuningSettings& settin
     policy.p2pThreads = (static_cast<std::uint32_t>(settings.nThreads) + 63) / 64 * 64;   // half send, half receive
   }
   if (settings.ll128Threads > 0) {
-    policy.collThreads[static_cast<std::size_t>(device::Protocol::LL128)] = static_cast<std::uint32_t>(settings.ll128Threads);
+    constexpr auto kLl128 = static_cast<std::size_t>(device::Protocol::LL128);
+    policy.collThreads[kLl128] = static_cast<std::uint32_t>(settings.ll128Threads);
   }
   if (settings.llMessageBytes >= 0) policy.llMessageBytes = static_cast<std::uint64_t>(settings.llMessageBytes);
   return policy;

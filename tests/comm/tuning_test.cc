@@ -130,6 +130,16 @@ TEST(Tuning, FewBytesTakeFewChannelsAndThreads) {
   EXPECT_LT(chosen(ring, allReduce(100 << 10)).nChannels, 8u);
 }
 
+TEST(Tuning, SlowLinksTakeFewerThreadsUnlessTheUserSaidHowMany) {
+  TuningInput pci = restricted(gpuInput(4), "Ring", "Simple");
+  pci.ranks.computeCapability = 70;
+  pci.ranks.path = PathClass::Pci;
+  pci.speeds = assumedSpeeds(pci.ranks, 8, true);
+  EXPECT_EQ(chosen(pci, allReduce(kHuge)).nThreads, 256u);
+  pci.threadsGiven = true;
+  EXPECT_EQ(chosen(pci, allReduce(kHuge)).nThreads, 512u);
+}
+
 TEST(Tuning, TheChainOfASmallBroadcastUsesSmallerChunks) {
   const TuningInput ring = restricted(gpuInput(8), "Ring", "Simple");
   const std::uint32_t slot = ring.slotBytes[0][2];
