@@ -72,7 +72,7 @@ struct Cost {
 };
 
 /// Why a combination is out, or that it is not.
-enum class Verdict : std::uint8_t { Possible, NotAllowed, NoConnections, NoBuffers, Unsafe, NoKernel };
+enum class Verdict : std::uint8_t { Possible, NotAllowed, NoConnections, NoBuffers, TooManyRanks, Unsafe, NoKernel };
 
 /// The tuner of a communicator: a value, made once.
 struct Tuning {

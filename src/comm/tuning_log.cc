@@ -14,6 +14,7 @@ std::string_view reasonOf(Verdict verdict) {
     case Verdict::NotAllowed: return "not allowed";
     case Verdict::NoConnections: return "not connected";
     case Verdict::NoBuffers: return "no buffers";
+    case Verdict::TooManyRanks: return "too many ranks";
     case Verdict::Unsafe: return "unsafe on these links";
     case Verdict::NoKernel: return "no kernel";
   }
@@ -34,7 +35,8 @@ std::string describeCandidates(const Tuning& tuning, const Request& request) {
     text += fmt::format("{}/{} {:.1f} us", logName(candidate.algorithm), logName(candidate.protocol),
                         candidate.microseconds);
   }
-  for (const Verdict why : {Verdict::NotAllowed, Verdict::NoConnections, Verdict::NoBuffers, Verdict::Unsafe}) {
+  for (const Verdict why : {Verdict::NotAllowed, Verdict::NoConnections, Verdict::NoBuffers, Verdict::TooManyRanks,
+                            Verdict::Unsafe}) {
     std::string names;
     for (const Candidate& candidate : table) {
       if (candidate.verdict != why) continue;

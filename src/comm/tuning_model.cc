@@ -1,6 +1,7 @@
 // Latency and bandwidth of every combination, once per communicator.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "comm/tuning.h"
 #include "comm/tuning_costs.h"
@@ -194,6 +195,14 @@ bool connected(const TuningInput& input, Algorithm algorithm) {
   return usable(algorithm == Algorithm::Pat ? speeds.pat : speeds.ring);
 }
 
+/// Ranks that an algorithm's kernels can keep in view: those of direct ones in shared memory, a block of each in one of
+/// PAT's slots.
+int mostRanks(Algorithm algorithm, std::uint32_t slotBytes) {
+  constexpr std::uint32_t kPatBlock = 16;
+  if (isMesh(algorithm)) return device::kMaxDirectRanks;
+  return algorithm == Algorithm::Pat ? static_cast<int>(slotBytes / kPatBlock) : std::numeric_limits<int>::max();
+}
+
 Verdict verdictOf(const TuningInput& input, Func func, Algorithm algorithm, Protocol protocol) {
   const auto f = static_cast<std::size_t>(func);
   const auto p = static_cast<std::size_t>(protocol);
@@ -204,6 +213,7 @@ Verdict verdictOf(const TuningInput& input, Func func, Algorithm algorithm, Prot
   if (!connected(input, algorithm)) return Verdict::NoConnections;
   const auto kind = static_cast<std::size_t>(isMesh(algorithm) ? device::ConnKind::Mesh : device::ConnKind::Graph);
   if (input.slotBytes[kind][p] == 0) return Verdict::NoBuffers;
+  if (input.ranks.nRanks > mostRanks(algorithm, input.slotBytes[kind][p])) return Verdict::TooManyRanks;
   // PAT saves network steps at the price of more copies: between ranks of one node it only costs.
   const bool patPays = input.ranks.nNodes == input.ranks.nRanks && input.ranks.computeCapability >= 60;
   if (algorithm == Algorithm::Pat && algorithmAllowed == Permission::Auto && !patPays) return Verdict::NotAllowed;

@@ -246,6 +246,11 @@ TEST(Tuning, PatIsForNodesOfOneRankUnlessNamed) {
   EXPECT_TRUE(possible(forced));
 }
 
+TEST(Tuning, DirectAlgorithmsEndWhereTheirTablesEnd) {
+  EXPECT_EQ(chosen(gpuInput(72), allReduce(8)).algorithm, Algorithm::OneShot);
+  EXPECT_EQ(chosen(restricted(gpuInput(73), "Ring,OneShot,Direct", ""), allReduce(8)).algorithm, Algorithm::Ring);
+}
+
 TEST(Tuning, LongRingsAvoidEightBitFloats) {
   const Tuning tuning = makeTuning(restricted(gpuInput(16), "Ring,Tree", ""));
   Request request = allReduce(kHuge);
