@@ -153,7 +153,6 @@ class MessagePlanner {
     work.recvProtocol = in != nullptr ? in->choice.protocol : device::Protocol::Simple;
     work.channelLo = static_cast<std::uint8_t>(range.lo);
     work.channelHi = static_cast<std::uint8_t>(range.hi);
-    work.sendProtocol = work.recvProtocol = device::Protocol::Simple;
     PlannedLaunch& launch = plan_.launches.back();
     widen(launch, range.lo, range.hi, context_.policy().p2pThreads);
     launch.messages.push_back(work);
