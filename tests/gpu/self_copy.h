@@ -26,13 +26,15 @@ class SelfCopy {
     std::unique_ptr<SelfCopy> copy(new SelfCopy);
     ASSIGN(copy->kernels_, KernelSet::create(device, hostKernelsPath()));
     ASSIGN(copy->function_, copy->kernels_->get("tutti_SendRecv_Copy_i8"));
-    ASSIGN(DeviceBuffer view, DeviceBuffer::create(device, sizeof(device::CommView), "test"));
+    ASSIGN(DeviceBuffer view, DeviceBuffer::create(device, sizeof(Tables), "test"));
     ASSIGN(PinnedBuffer word, PinnedBuffer::create(device, sizeof(std::uint32_t), "test"));
-    device::CommView comm{};
+    Tables tables{};   // the one channel has no connections
+    device::CommView& comm = tables.comm;
+    comm.channels = &reinterpret_cast<Tables*>(view.data())->channel;
     comm.abortWord = reinterpret_cast<const std::uint32_t*>(word.onDevice());
     comm.nRanks = 1;
     comm.nChannels = 1;
-    TRY(copyToDevice(device, view.address(), std::as_bytes(std::span(&comm, 1))));
+    TRY(copyToDevice(device, view.address(), std::as_bytes(std::span(&tables, 1))));
     copy->view_ = std::make_unique<DeviceBuffer>(std::move(view));
     copy->word_ = std::make_unique<PinnedBuffer>(std::move(word));
     return copy;
@@ -52,6 +54,10 @@ class SelfCopy {
   }
 
  private:
+  struct Tables {
+    device::CommView comm;
+    device::ChannelView channel;
+  };
   SelfCopy() = default;
   std::unique_ptr<KernelSet> kernels_;
   std::unique_ptr<DeviceBuffer> view_;
