@@ -16,7 +16,8 @@ namespace tutti::device {
 
 enum class Direction { Send, Recv };
 
-template <Direction kDirection, Protocol kProtocol>
+/// `kRemembers`: whether the slots' address and size stay in registers; crews with many connections have none to spare.
+template <Direction kDirection, Protocol kProtocol, bool kRemembers = true>
 class FifoView {
  public:
   /// An end that is not used.
@@ -30,9 +31,11 @@ class FifoView {
         step_(t.loadRelaxedSys(conn.stepOf(kProtocol))),
         seen_(kSends ? step_ - kSteps : step_) {}
 
-  TUTTI_DEVICE std::uint32_t slotBytes() const { return slotBytes_; }
+  TUTTI_DEVICE std::uint32_t slotBytes() const { return kRemembers ? slotBytes_ : conn_->slotBytes[kIndex]; }
   TUTTI_DEVICE std::uint64_t step() const { return step_; }
-  TUTTI_DEVICE std::byte* slot() const { return slots_ + (step_ % kSteps) * slotBytes_; }
+  TUTTI_DEVICE std::byte* slot() const {
+    return (kRemembers ? slots_ : conn_->slots[kIndex]) + (step_ % kSteps) * slotBytes();
+  }
 
   /// Waits until the slot is ours: free for a sender, filled for a receiver. false: aborted. For any one thread.
   TUTTI_DEVICE bool wait(simt::Thread t, const std::uint32_t* abortWord) {

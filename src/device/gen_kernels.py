@@ -23,6 +23,7 @@ METHODS = [
     ("Reduce", "Ring", ["LL", "LL128", "Simple"]),
     ("AllGather", "Ring", ["LL", "LL128", "Simple"]),
     ("Broadcast", "Ring", ["LL", "LL128", "Simple"]),
+    ("AllReduce", "Tree", ["LL", "LL128", "Simple"]),
     ("AllReduce", "OneShot", ["Simple"]),
     ("AllReduce", "Direct", ["Simple"]),
     ("ReduceScatter", "Direct", ["Simple"]),

@@ -103,7 +103,7 @@ constexpr bool methodExists(Func func, Algorithm algorithm, Protocol protocol) {
       return exists && protocol == Protocol::Simple;
     }
     case Algorithm::Pat: return (func == Func::AllGather || func == Func::ReduceScatter) && protocol == Protocol::Simple;
-    case Algorithm::Tree:
+    case Algorithm::Tree: return func == Func::AllReduce;
     case Algorithm::CollNetDirect:
     case Algorithm::CollNetChain:
     case Algorithm::Nvls:

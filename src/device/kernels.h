@@ -9,6 +9,7 @@
 #include "device/pat.h"
 #include "device/prims.h"
 #include "device/ring.h"
+#include "device/run_tree.h"
 #include "device/sendrecv.h"
 
 namespace tutti::device {
@@ -66,6 +67,8 @@ template <class M, class T, class Op>
 TUTTI_DEVICE void runWork(const KernelBlock& block, const CollWork& work) {
   if constexpr (M::algorithm == Algorithm::Ring) {
     runRing<M, T, Op>(block, work);
+  } else if constexpr (M::algorithm == Algorithm::Tree) {
+    runTree<M, T, Op>(block, work);
   } else if constexpr (M::algorithm == Algorithm::OneShot || M::algorithm == Algorithm::Direct ||
                        M::algorithm == Algorithm::Pat) {
     runPeers<M, T, Op>(block, work);

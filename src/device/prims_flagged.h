@@ -117,8 +117,10 @@ class PrimsFlagged {
  private:
   static constexpr int kRecvs = FanOf::kRecvs;
   static constexpr int kSends = FanOf::kSends;
-  using SendFifo = FifoView<Direction::Send, Wire::kProtocol>;
-  using RecvFifo = FifoView<Direction::Recv, Wire::kProtocol>;
+  static constexpr bool kSingle = kRecvs == 1 && kSends == 1;
+  static constexpr int kUnitsInFlight = kSingle ? Wire::kInFlight : 1;
+  using SendFifo = FifoView<Direction::Send, Wire::kProtocol, kSingle>;
+  using RecvFifo = FifoView<Direction::Recv, Wire::kProtocol, kSingle>;
   using Cell = Pack<T, sizeof(typename Wire::Cell)>;
 
   TUTTI_DEVICE void sync() {
@@ -211,7 +213,7 @@ class PrimsFlagged {
     std::uint64_t unit = crew_.group.rank / Wire::kTeam;
     const bool aligned = ((V::own ? reinterpret_cast<std::uintptr_t>(in) : 0) |
                           (V::out ? reinterpret_cast<std::uintptr_t>(out) : 0)) % sizeof(Cell) == 0;
-    constexpr int kInFlight = V::final && Op::kAfter ? 1 : Wire::kInFlight;
+    constexpr int kInFlight = V::final && Op::kAfter ? 1 : kUnitsInFlight;
     TUTTI_NO_UNROLL
     for (; aligned && alive_ && unit + (kInFlight - 1) * stride < whole; unit += kInFlight * stride) {
       moveCells<V, kInFlight, true>(in, out, bytes, unit);

@@ -86,8 +86,8 @@ class PrimsSimple {
   static constexpr int kRecvs = FanOf::kRecvs;
   static constexpr int kSends = FanOf::kSends;
   static constexpr bool kSingle = kRecvs == 1 && kSends == 1;
-  using SendFifo = FifoView<Direction::Send, Protocol::Simple>;
-  using RecvFifo = FifoView<Direction::Recv, Protocol::Simple>;
+  using SendFifo = FifoView<Direction::Send, Protocol::Simple, kSingle>;
+  using RecvFifo = FifoView<Direction::Recv, Protocol::Simple, kSingle>;
 
   // A verb that receives has a connection to receive from; how many, only matters where there may be several.
   template <class F>
@@ -131,7 +131,7 @@ class PrimsSimple {
   /// All slots are ours after it; false for all threads if the communicator was aborted.
   template <class V>
   TUTTI_DEVICE bool acquire() {
-    bool alive = true;
+    bool alive = alive_;  // once dead, nobody waits again
     if constexpr (V::recv) {
       forRecvs([&](RecvFifo& fifo, int k) {
         if (alive && waitsFor(k)) alive = fifo.wait(crew_.thread, crew_.abortWord);
@@ -144,7 +144,8 @@ class PrimsSimple {
     }
     if (!alive) crew_.thread.storeRelaxedSys(&crew_.shared->aborted, std::uint32_t{1});  // several waiters may
     sync();
-    return crew_.thread.loadRelaxedSys(&crew_.shared->aborted) == 0;
+    alive_ = crew_.thread.loadRelaxedSys(&crew_.shared->aborted) == 0;
+    return alive_;
   }
 
   template <class V>
@@ -189,6 +190,7 @@ class PrimsSimple {
   Crew crew_;
   Op op_;
   bool streaming_;
+  bool alive_ = true;  ///< the same for all threads after each barrier
   int nRecvs_ = 0;
   int nSends_ = 0;
   RecvFifo recv_[kRecvs];

@@ -103,7 +103,7 @@ class Run {
   }
 
   KernelArgs args(int r) {
-    const ChunkShape shape = chunkShape(c_.func, world_.shape().slotBytes);
+    const ChunkShape shape = chunkShape(c_.func, c_.algorithm, c_.protocol, world_.slotBytesOf(c_.protocol));
     KernelArgs args{};
     args.comm = world_.comm(r);
     args.nWorks = 1;

@@ -18,6 +18,7 @@ struct WorldShape {
   unsigned nChannels = 1;
   std::uint32_t slotBytes = 1024;    ///< Simple; LL has slots of twice this, LL128 of 16/15 of it: the same payload or more
   std::uint64_t firstStep = 0;       ///< where all counters start
+  int treeArity = 3;                 ///< children of a rank in the tree; odd channels have the tree upside down
   std::uint64_t staleStep = 0;       ///< slots were last written in this step and the 7 after it; 0: before firstStep
 };
 
@@ -77,9 +78,19 @@ class World {
            .ringRanks = rank.ring.data(),
            .ringPrev = (r + n - 1) % n,
            .ringNext = (r + 1) % n,
-           .tree = {-1, {-1, -1, -1}}});
+           .tree = treeOf(r, c % 2 == 1)});
     }
     rank.view = {rank.channels.data(), &abortWord_, r, n, shape_.nChannels, 0};
+  }
+
+  TreeView treeOf(int rank, bool mirrored) const {
+    const int n = shape_.nRanks;
+    const int arity = shape_.treeArity;
+    const auto name = [&](int place) { return mirrored ? n - 1 - place : place; };
+    const int place = name(rank);
+    TreeView tree{place == 0 ? -1 : name((place - 1) / arity), {-1, -1, -1}};
+    for (int k = 0; k < arity && place * arity + 1 + k < n; ++k) tree.down[k] = name(place * arity + 1 + k);
+    return tree;
   }
 
   void connect(unsigned channel, int from, int to, int kind) {
