@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles one kernel source to a fatbin and keeps what ptxas says of registers and spills beside it.
+"""Compiles one kernel source to a fatbin and keeps what ptxas says of registers and spills, and the time, beside it.
 
   compile_fatbin.py NVCC ARCHS INCLUDE SOURCE OUTPUT DEPFILE
 
@@ -8,6 +8,7 @@ OUTPUT.ptxas (read by tools/kernel-report) and DEPFILE.
 """
 import subprocess
 import sys
+import time
 
 
 def target_flags(archs):
@@ -25,9 +26,11 @@ def main():
     nvcc, archs, include, source, output, depfile = sys.argv[1:]
     command = [nvcc, "-std=c++20", "-O3", "-fmad=false", "--fatbin", "-Xptxas=-v", "-x", "cu", "-MD", "-MF", depfile,
                "-I" + include, "-o", output, source] + target_flags(archs)
+    begin = time.monotonic()
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     with open(output + ".ptxas", "w", encoding="utf-8") as log:
         log.write(done.stdout)
+        log.write(f"compiled in {time.monotonic() - begin:.1f} s\n")
     if done.returncode != 0:
         sys.stderr.write(" ".join(command) + "\n" + done.stdout)
     warnings = [line for line in done.stdout.splitlines() if "warning" in line.lower()]
