@@ -118,8 +118,8 @@ TEST_P(RingCollectives, AbortEndsAKernelWhosePeerNeverComes) {
 // written every line at the start of the epoch: as here, where small messages pass that start and a large one follows.
 TEST(LLEpoch, LinesOfThePreviousRoundOfFlagsAreNotTakenForNew) {
   const std::uint64_t epoch = 3 * ll::kEpochSteps;
-  World world({.nRanks = 2, .slotBytes = 512, .firstStep = epoch - 4, .staleStep = epoch + 16});
-  for (int round = 0; round < 10; ++round) check(world, {.protocol = Protocol::LL, .count = 1});
+  World world({.nRanks = 2, .slotBytes = 512, .firstStep = epoch - 4, .staleStep = epoch + 12});
+  for (int round = 0; round < 16; ++round) check(world, {.protocol = Protocol::LL, .count = 1});
   check(world, {.protocol = Protocol::LL, .count = 3000});
 }
 
