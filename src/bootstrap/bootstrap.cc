@@ -162,8 +162,17 @@ Status Bootstrap::send(int peer, int tag, std::span<const std::byte> message) {
 
 Status Bootstrap::recv(int peer, int tag, std::span<std::byte> message) {
   TRY(state_->usable());
+  return receive(peer, tag, message, Deadline::in(state_->joined.timeout));
+}
+
+Status Bootstrap::recvLate(int peer, int tag, std::span<std::byte> message) {
+  TRY(state_->usable());
+  return receive(peer, tag, message, Deadline::never());
+}
+
+Status Bootstrap::receive(int peer, int tag, std::span<std::byte> message, Deadline deadline) {
   if (peer < 0 || peer >= size()) return fail(ncclInvalidArgument, "Bootstrap: receive from rank {} of {}", peer, size());
-  ASSIGN(const Frame frame, state_->engine().await(Channel::User, peer, tag, Deadline::in(state_->joined.timeout), [&] {
+  ASSIGN(const Frame frame, state_->engine().await(Channel::User, peer, tag, deadline, [&] {
     return fmt::format("a message with tag {} from {}", tag, describe(peer));
   }));
   if (frame.payload.size() != message.size()) {

@@ -55,6 +55,7 @@ class Connector {
   Transport& transportOf(const Attempt& a) const { return *context_.transports[a.transport]; }
 
   Status open(Attempt& attempt) const;
+  Status recv(int peer, int tag, std::span<std::byte> message) const;
   Status sendHandles(Attempt& attempt) const;
   Status recvHandles(Attempt& attempt) const;
   Status exchangeVerdict(std::span<Attempt> attempts, Phase phase) const;
@@ -108,6 +109,12 @@ Status Connector::open(Attempt& attempt) const {
   return {};
 }
 
+/// In every phase: a peer may be waiting for a third rank that is late.
+Status Connector::recv(int peer, int tag, std::span<std::byte> message) const {
+  return context_.peersMayBeLate ? context_.control.recvLate(peer, tag, message)
+                                 : context_.control.recv(peer, tag, message);
+}
+
 /// A verdict word, then one handle per channel (all zero where opening failed, so that the size is fixed).
 Status Connector::sendHandles(Attempt& attempt) const {
   const std::size_t channels = static_cast<std::size_t>(attempt.request.channels);
@@ -125,7 +132,7 @@ Status Connector::recvHandles(Attempt& attempt) const {
   const std::size_t channels = static_cast<std::size_t>(attempt.request.channels);
   std::vector<std::byte> message(sizeof(std::uint64_t) + channels * sizeof(ConnectHandle));
   const int tag = tagOf(Phase::Handles, attempt.request, opposite(attempt.request.direction));
-  TRY(context_.control.recv(attempt.request.peer, tag, message));
+  TRY(recv(attempt.request.peer, tag, message));
   std::uint64_t peerGood = 0;
   std::memcpy(&peerGood, message.data(), sizeof(peerGood));
   if (peerGood == 0) attempt.good = false;
@@ -158,8 +165,8 @@ Status Connector::exchangeVerdict(std::span<Attempt> attempts, Phase phase) cons
   }
   for (Attempt& attempt : attempts) {
     std::uint64_t good = 0;
-    TRY(context_.control.recv(attempt.request.peer, tagOf(phase, attempt.request, opposite(attempt.request.direction)),
-                              std::as_writable_bytes(std::span(&good, 1))));
+    TRY(recv(attempt.request.peer, tagOf(phase, attempt.request, opposite(attempt.request.direction)),
+             std::as_writable_bytes(std::span(&good, 1))));
     if (good == 0) attempt.good = false;
   }
   return {};

@@ -38,6 +38,8 @@ struct ConnectContext {
   std::span<const PeerInfo> peers;                           ///< of all ranks, ours included
   std::span<const std::unique_ptr<Transport>> transports;    ///< best first, the same list on all ranks
   std::array<device::SlotBytes, device::kConnKinds> slotBytes{};
+  /// Peers may come as late as they like, as they may to any operation: nothing is bounded in time but by their death.
+  bool peersMayBeLate = false;
 };
 
 /// Opens all links at once. Every peer named must call it with the mirrored requests (the other direction, as many

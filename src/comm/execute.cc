@@ -49,7 +49,9 @@ Status connectMissing(const PlannedComm& planned) {
   const std::vector<LinkRequest> missing = missingLinks(planned);
   if (missing.empty()) return {};
   ASSIGN(const ContextGuard context, comm.parts.device->device->enter());
-  TRY(openMissing(connectContext(comm), *comm.parts.channels, missing));
+  ConnectContext connecting = connectContext(comm);
+  connecting.peersMayBeLate = true;
+  TRY(openMissing(connecting, *comm.parts.channels, missing));
   // Told once: from then on nothing of theirs is missing.
   if (planned.plan.usesTree) info(kInit, "Connected all trees");
   if (planned.plan.usesPat) info(kInit, "Connected binomial trees");

@@ -42,6 +42,41 @@ TEST(BootstrapFailure, MissingRankIsNamedToEverybody) {
                 ncclRemoteError, "rank 2 of 4 did not come");
 }
 
+TEST(BootstrapFailure, APeerMayBeLateWhereItIsSaid) {
+  const auto settings = localSettings(kShort);
+  const auto ids = makeIds(1, settings);
+  runRanks(2, [&](int rank) {
+    auto joined = Bootstrap::join(joinOptions(ids, rank, 2, settings));
+    ASSERT_TRUE(joined.ok());
+    int word = 5;
+    if (rank == 1) {
+      std::this_thread::sleep_for(kShort + milliseconds(150));
+      EXPECT_TRUE(joined.value()->send(0, 9, std::as_bytes(std::span(&word, 1))).ok());
+    } else {
+      EXPECT_TRUE(joined.value()->recvLate(1, 9, std::as_writable_bytes(std::span(&word, 1))).ok());
+      EXPECT_EQ(word, 5);
+    }
+    EXPECT_TRUE(joined.value()->barrier().ok());
+  });
+}
+
+TEST(BootstrapFailure, WaitingForALatePeerEndsWithItsLife) {
+  allowLog("rank 1");
+  const auto settings = localSettings();
+  const auto ids = makeIds(1, settings);
+  runRanks(2, [&](int rank) {
+    auto joined = Bootstrap::join(joinOptions(ids, rank, 2, settings));
+    ASSERT_TRUE(joined.ok());
+    if (rank == 1) {
+      std::this_thread::sleep_for(milliseconds(20));
+      joined.value()->abort(Status(ncclInvalidUsage));
+      return;
+    }
+    int word = 0;
+    EXPECT_EQ(joined.value()->recvLate(1, 9, std::as_writable_bytes(std::span(&word, 1))).code(), ncclRemoteError);
+  });
+}
+
 TEST(BootstrapFailure, DuplicateRankIsToldToAll) {
   const auto settings = localSettings();
   const auto ids = makeIds(1, settings);
