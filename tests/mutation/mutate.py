@@ -17,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 # What is looked for, what it becomes. CALL is an object, if any: "crew_.thread." or "t.".
@@ -87,12 +88,17 @@ class Builder:
             self.units[name] = work / f"{name}.cc"
             subprocess.run([sys.executable, gen, *only, "write", "host", name, self.units[name]], check=True)
         self.tables = {}
+        self.lock = threading.Lock()
 
     def run(self, command, timeout):
         return subprocess.run(command, capture_output=True, text=True, timeout=timeout, errors="replace")
 
     def table(self, names):
         """The object that lists the kernels of these sources."""
+        with self.lock:
+            return self.make_table(names)
+
+    def make_table(self, names):
         key = "+".join(names)
         if key not in self.tables:
             kernels = [line.split("(")[1].split(",")[0] for n in names for line in
@@ -120,12 +126,18 @@ class Builder:
         if linked.returncode != 0:
             raise RuntimeError(f"the probe does not link:\n{linked.stderr[-3000:]}")
         try:
-            done = self.run([program, str(self.args.seeds)], 60)
+            done = self.run([program, str(self.args.seeds)], 120)
         except subprocess.TimeoutExpired:
             return "it does not end"
         if done.returncode == 0:
             return None
         return done.stdout.strip() or f"it ends with status {done.returncode}"
+
+
+    def probe_unchanged(self, name):
+        folder = self.work / f"unchanged_{name}"
+        folder.mkdir(exist_ok=True)
+        return self.probe([name], self.args.source / "src", folder)
 
 
 TORN = """
@@ -135,16 +147,15 @@ TORN = """
   void storeLine16("""
 
 
+# Which kernels likely notice a change of a file: part of the file's name, start of the source's.
+HINTS = [("ll128", "LL128_"), ("_ll", "LL_"), ("flagged", "LL_"), ("peer", "peers_"), ("direct", "peers_"),
+         ("pat", "peers_"), ("sendrecv", "SendRecv"), ("", "Simple")]
+
+
 def units_for(site, builder):
     """Groups of sources to try for a place, the likeliest to notice first."""
-    names = list(builder.units)
-    protocol = "LL128" if "ll128" in site.path.name else "LL" if "_ll" in site.path.name else None
-    if protocol is not None:
-        own = [n for n in names if n.startswith(protocol + "_")]
-        return [[n] for n in own + [n for n in names if n not in own]]
-    if site.path.name == "sendrecv.h":
-        names.sort(key=lambda n: n != "SendRecv")
-    return [[n] for n in names]
+    start = next(unit for part, unit in HINTS if part in site.path.name)
+    return [[name] for name in sorted(builder.units, key=lambda n: not n.startswith(start))]
 
 
 def test_site(site, builder, index):
@@ -173,7 +184,7 @@ def report(results):
     """Prints what was noticed and what was not; returns how many problems there are."""
     survivors = {}
     for site, noticed in results:
-        print(f"{'noticed ' if noticed else 'SURVIVED'}  {site}\n          {noticed or 'no run went wrong'}")
+        print(f"{'noticed ' if noticed else 'SURVIVED'}  {site}\n          {noticed or 'no run went wrong'}", flush=True)
         if not noticed:
             survivors.setdefault(site.key, []).append(site)
     problems = 0
@@ -214,11 +225,11 @@ def main():
         return 1
     args.work.mkdir(parents=True, exist_ok=True)
     builder = Builder(args, args.work)
-    for names in [[n] for n in builder.units]:
-        wrong = builder.probe(names, args.source / "src", args.work)
-        if wrong is not None:
-            print(f"PROBLEM: the unchanged sources fail: {wrong}")
-            return 1
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for wrong in pool.map(builder.probe_unchanged, builder.units):
+            if wrong is not None:
+                print(f"PROBLEM: the unchanged sources fail: {wrong}")
+                return 1
     print(f"{len(sites)} places; the unchanged kernels are right ({time.time() - start:.0f} s)", flush=True)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         results = list(zip(sites, pool.map(lambda job: test_site(job[1], builder, job[0]), enumerate(sites))))
