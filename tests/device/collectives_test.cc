@@ -120,7 +120,7 @@ TEST(LLEpoch, LinesOfThePreviousRoundOfFlagsAreNotTakenForNew) {
   const std::uint64_t epoch = 3 * ll::kEpochSteps;
   World world({.nRanks = 2, .slotBytes = 512, .firstStep = epoch - 4, .staleStep = epoch + 12});
   for (int round = 0; round < 16; ++round) check(world, {.protocol = Protocol::LL, .count = 1});
-  check(world, {.protocol = Protocol::LL, .count = 3000});
+  check(world, {.protocol = Protocol::LL, .count = 3000, .threads = 32});  // each looks at once at a line of its own
 }
 
 TEST(LLEpoch, FlagsMayWrapAround) {
