@@ -13,7 +13,7 @@
 #pragma once
 
 #include "device/partition.h"
-#include "device/prims_direct.h"
+#include "device/prims_direct_ll.h"
 
 namespace tutti::device {
 
@@ -22,6 +22,10 @@ struct DirectPrimsFor;
 template <class T, class Op>
 struct DirectPrimsFor<Protocol::Simple, T, Op> {
   using Type = DirectSimple<T, Op>;
+};
+template <class T, class Op>
+struct DirectPrimsFor<Protocol::LL, T, Op> {
+  using Type = DirectLL<T, Op>;
 };
 template <Protocol kProtocol, class T, class Op>
 using DirectPrims = typename DirectPrimsFor<kProtocol, T, Op>::Type;

@@ -97,10 +97,10 @@ constexpr ncclDataType_t kernelType(Func func, DevOp op, ncclDataType_t type) {
 constexpr bool methodExists(Func func, Algorithm algorithm, Protocol protocol) {
   switch (algorithm) {
     case Algorithm::Ring: return func != Func::SendRecv;
-    case Algorithm::OneShot: return func == Func::AllReduce && protocol == Protocol::Simple;
+    case Algorithm::OneShot: return func == Func::AllReduce && protocol != Protocol::LL128;
     case Algorithm::Direct: {
       const bool exists = func == Func::AllReduce || func == Func::ReduceScatter || func == Func::AllGather;
-      return exists && protocol == Protocol::Simple;
+      return exists && protocol != Protocol::LL128;
     }
     case Algorithm::Pat: return (func == Func::AllGather || func == Func::ReduceScatter) && protocol == Protocol::Simple;
     case Algorithm::Tree: return func == Func::AllReduce;

@@ -80,10 +80,12 @@ class PeerFifos {
     const ConnView& conn = *shared_.send[i];
     const std::uint64_t step = shared_.sendStep[i];
     shared_.to[i] = conn.slots[static_cast<int>(protocol_)] + step % kSteps * slotBytes(conn);
-    if (step - shared_.headSeen[i] < kSteps) return true;
+    // A receiver of nothing does not wait for its sender where slots are validated by what is in them: it may be ahead.
+    const auto free = [&] { return static_cast<std::int64_t>(step - shared_.headSeen[i]) < kSteps; };
+    if (free()) return true;
     return simt::spinUntil(crew_.thread, crew_.abortWord, [&] {
       shared_.headSeen[i] = crew_.thread.loadAcquireSys(conn.headOf(protocol_));
-      return step - shared_.headSeen[i] < kSteps;
+      return free();
     });
   }
 

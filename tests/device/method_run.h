@@ -45,8 +45,7 @@ inline const simt::HostKernel& kernelOf(const Job& job) {
 /// Chunks of one slot, as direct algorithms take them; rings take as much of the same.
 inline CollWork workFor(const World& world, const Job& job) {
   CollWork work{};
-  const std::uint32_t slotBytes = world.shape().slotBytes;
-  work.chunkBytes = job.method.protocol == Protocol::LL ? slotBytes / 2 : slotBytes;
+  work.chunkBytes = world.shape().slotBytes;  // worlds give every protocol slots for this much
   work.stepsPerChunk = 1;
   work.channelHi = static_cast<std::uint8_t>(world.shape().nChannels - 1);
   work.op = job.op;
