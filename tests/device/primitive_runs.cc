@@ -160,6 +160,7 @@ std::vector<RunShape> shapesFor(const Primitive& primitive) {
       {3, 1, 32, 450},                                                    // one warp does all duties
       {2, 2, 96, 1100, 512, 3},                                           // waiters in different warps, two channels
       {4, 1, 64, 300, 512, 2, 2, ~std::uint64_t{0} - 2},                  // counters wrap around
+      {2, 1, 64, 40, 512, 20, 2, (std::uint64_t{1} << 30) - 4},           // small ones pass the start of an epoch
   };
 }
 
