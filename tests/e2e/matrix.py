@@ -19,6 +19,7 @@ COMBINATIONS = [
     ("Tree", "LL128", ("all_reduce",)),
     ("Tree", "Simple", ("all_reduce",)),
     ("OneShot", "LL", ("all_reduce",)),
+    ("OneShot", "Simple", ("all_reduce",)),
     ("Direct", "LL", ("all_reduce", "all_gather", "reduce_scatter")),
     ("Direct", "Simple", ("all_reduce", "all_gather", "reduce_scatter")),
     ("PAT", "Simple", ("all_gather", "reduce_scatter")),
