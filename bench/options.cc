@@ -70,6 +70,8 @@ bool parseOptions(int argc, char** argv, const char* program, Options* o, int* e
   app.add_option("-g,--ngpus", o->gpus, "GPUs per thread")->check(CLI::Range(1, 1024));
   app.add_option("-n,--iters", o->iterations, "timed calls per size")->check(CLI::Range(1, 1 << 20));
   app.add_option("-w,--warmup_iters", o->warmup, "calls before timing")->check(CLI::Range(0, 1 << 20));
+  app.add_option("-G,--cudagraph", o->graphLaunches, "capture the timed calls in a CUDA graph and replay it so often")
+      ->check(CLI::Range(0, 1 << 20));
   app.add_option("--repeat", o->repeats, "report the median of this many timings of -n calls")->check(CLI::Range(1, 1000));
   app.add_option("-c,--check", o->check, "verify results: 0 or 1");
   app.add_option("-r,--root", o->root, "root of broadcast, reduce, gather and scatter");

@@ -19,6 +19,7 @@ struct Options {
   int gpus = 1;                       ///< ranks per thread, driven in one group
   int iterations = 20;
   int warmup = 5;
+  int graphLaunches = 0;              ///< > 0: the timed calls are captured once, and this graph is replayed so often
   int repeats = 1;                    ///< timings of `iterations` calls each, of which the median counts
   int check = 1;                      ///< how many of the measured runs are verified: 0 none
   int root = 0;

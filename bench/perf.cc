@@ -60,13 +60,17 @@ class Measurement {
   }
 
   void callOnce() {
+    callGroup();
+    if (worker_.options().blockingCalls) worker_.synchronize();
+  }
+
+  void callGroup() {
     NCCL_CHECK(ncclGroupStart());
     for (Rank& r : worker_.ranks()) {
       CUDA_CHECK(cudaSetDevice(r.device));
       NCCL_CHECK(collective_.run(call(r)));
     }
     NCCL_CHECK(ncclGroupEnd());
-    if (worker_.options().blockingCalls) worker_.synchronize();
   }
 
   std::uint64_t verify() {
@@ -95,14 +99,8 @@ class Measurement {
   /// Seconds per call, over ranks as -a says.
   double timeOnce() {
     const Options& o = worker_.options();
-    worker_.barrier();
-    const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < o.iterations; ++i) callOnce();
-    worker_.synchronize();
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    for (Rank& r : worker_.ranks()) {
-      worker_.shared().seconds[static_cast<std::size_t>(r.rank)] = elapsed.count() / o.iterations;
-    }
+    const double elapsed = o.graphLaunches > 0 ? replay() : call();
+    for (Rank& r : worker_.ranks()) worker_.shared().seconds[static_cast<std::size_t>(r.rank)] = elapsed;
     worker_.barrier();
     const auto& seconds = worker_.shared().seconds;
     const auto end = seconds.begin() + o.ranks();
@@ -115,6 +113,57 @@ class Measurement {
     if (o.average == 3) result = *std::max_element(seconds.begin(), end);
     worker_.barrier();
     return result;
+  }
+
+  static double since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+
+  /// Seconds per call.
+  double call() {
+    worker_.barrier();
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < worker_.options().iterations; ++i) callOnce();
+    worker_.synchronize();
+    return since(start) / worker_.options().iterations;
+  }
+
+  /// Seconds per call when the calls are in a graph, one graph per rank.
+  double replay() {
+    const Options& o = worker_.options();
+    std::vector<cudaGraphExec_t> graphs = capture();
+    worker_.barrier();
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < o.graphLaunches; ++i) {
+      for (std::size_t r = 0; r < graphs.size(); ++r) {
+        CUDA_CHECK(cudaSetDevice(worker_.ranks()[r].device));
+        CUDA_CHECK(cudaGraphLaunch(graphs[r], worker_.ranks()[r].stream));
+      }
+      if (o.blockingCalls) worker_.synchronize();
+    }
+    worker_.synchronize();
+    const double seconds = since(start) / o.graphLaunches / o.iterations;
+    worker_.barrier();
+    for (cudaGraphExec_t graph : graphs) CUDA_CHECK(cudaGraphExecDestroy(graph));
+    return seconds;
+  }
+
+  std::vector<cudaGraphExec_t> capture() {
+    for (Rank& r : worker_.ranks()) {
+      CUDA_CHECK(cudaSetDevice(r.device));
+      CUDA_CHECK(cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal));
+    }
+    for (int i = 0; i < worker_.options().iterations; ++i) callGroup();
+    std::vector<cudaGraphExec_t> graphs;
+    for (Rank& r : worker_.ranks()) {
+      cudaGraph_t graph = nullptr;
+      CUDA_CHECK(cudaSetDevice(r.device));
+      CUDA_CHECK(cudaStreamEndCapture(r.stream, &graph));
+      graphs.push_back(nullptr);
+      CUDA_CHECK(cudaGraphInstantiateWithFlags(&graphs.back(), graph, 0));
+      CUDA_CHECK(cudaGraphDestroy(graph));
+    }
+    return graphs;
   }
 
   Worker& worker_;

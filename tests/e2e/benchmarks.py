@@ -52,6 +52,17 @@ def json_holds_the_figures():
     check(all(r["out_of_place"]["time_us"] > 0 for r in figures["results"]), figures)
 
 
+def calls_can_be_timed_in_graphs():
+    for way in (["-g", "2"], ["-t", "2"], ["-p", "2"]):
+        said = run(2, BENCH / "all_reduce_perf", "-b", "8", "-e", "256K", "-f", "32", "-n", "3", "-w", "1", "-G", "4", *way)
+        check("# Out of bounds values : 0 OK" in said, f"{way}: {said}")
+
+
+def copies_within_a_device_are_timed():
+    said = run(1, BENCH / "device_copy_perf", "-b", "64K", "-e", "256K", "-n", "2")
+    check(len([line for line in said.splitlines() if not line.startswith("#")]) == 2, said)
+
+
 def bad_options_are_refused():
     from support import Failure
     for options in (["-b", "many"], ["-d", "float99"], ["-o", "xor"], ["-r", "7"]):
@@ -64,4 +75,5 @@ def bad_options_are_refused():
 
 if __name__ == "__main__":
     main(every_way_of_running_is_correct, every_collective_is_correct, every_root_gathers_and_scatters,
-         random_schedules_change_nothing, several_ranks_share_one_device, json_holds_the_figures, bad_options_are_refused)
+         random_schedules_change_nothing, several_ranks_share_one_device, json_holds_the_figures, calls_can_be_timed_in_graphs,
+         copies_within_a_device_are_timed, bad_options_are_refused)
