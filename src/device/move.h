@@ -45,7 +45,8 @@ TUTTI_DEVICE void combinePacks(simt::Group group, const Op& op, const Slice<T>& 
   T* first = slice.first;
   T* second = slice.second;
   // A 64-bit division is a call that needs registers; with four packs in flight as well they would be spilled.
-  constexpr int kInFlight = (S::final && Op::kAfter) || kLongCode<T> ? 1 : kBatch;
+  constexpr int kFew = Op::kBefore || Op::kAfter ? kBatch / 2 : kBatch;  // operations chosen at run time need registers
+  constexpr int kInFlight = (S::final && Op::kAfter) || kLongCode<T> ? 1 : kFew;
   simt::forEachBatch<kInFlight>(group, n, [=]<int kN>(std::size_t i, std::size_t stride) {
     P value[kN];
     [[maybe_unused]] P other[kN];

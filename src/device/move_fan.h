@@ -48,7 +48,7 @@ TUTTI_DEVICE void fanPacks(simt::Group group, const Op& op, const FanSlice<T, Fa
 
 template <class V, class T, class Op, class FanOf>
 TUTTI_DEVICE void fanTogether(simt::Group group, const Op& op, FanSlice<T, FanOf> s) {
-  using Wide = Pack<T, 16>;
+  using Wide = Pack<T, (Op::kAfter && sizeof(T) == 1 ? 8 : 16)>;  // 16 divisions at a time would be spilled
   using Narrow = Pack<T, sizeof(T)>;
   const auto user = (V::own ? reinterpret_cast<std::uintptr_t>(s.own) : 0) |
                     (V::out ? reinterpret_cast<std::uintptr_t>(s.out) : 0);  // slots are aligned
