@@ -2,8 +2,9 @@
 // says in which round s sends to d. Both its ends compute the same key. Under one key a rank has one send and one
 // receive at most, since in a round of the schedule it sends to one rank and receives from one. Keys are ascending in
 // every rank's list, and what a rank has to do under one key (its part of the round) is never torn between two launches.
-// Neither protocol nor channels of a message enter the order: both ends compute them alike from its bytes and its key,
-// and protocols do not share counters.
+// Neither protocol nor channels of a message enter the order: both ends compute them alike from its bytes and its round,
+// and protocols do not share counters. Nor does the epoch enter the choice of channels: it counts within a group, and the
+// two ends of a message may have cut their calls into groups differently (two sends in one group, two lone receives).
 //
 // Why no group can deadlock, wherever ranks cut their lists into launches. Suppose nothing moves although messages are
 // left, and look at one with the smallest key K of all ranks. Its sender has completed everything with smaller keys,
@@ -113,11 +114,10 @@ class MessagePlanner {
                 context_.rank, sent, received);
   }
 
-  /// A function of bytes and key: equal at both ends. Neighbours in the order use different channels where they can.
+  /// A function of bytes and round: equal at both ends. Neighbouring rounds use different channels where they can.
   ChannelRange channelsOf(const Message& message) const {
     const unsigned channels = message.choice.nChannels;
-    const unsigned place = static_cast<unsigned>(message.round) + message.epoch;
-    const unsigned lo = place % (usableChannels(context_) / channels) * channels;
+    const unsigned lo = static_cast<unsigned>(message.round) % (usableChannels(context_) / channels) * channels;
     return {lo, lo + channels - 1};
   }
 

@@ -121,7 +121,7 @@ tutti_SendRecv_Copy_i8 blocks 0-3 threads 512
   to 3 1000 bytes LL from 3 1000 bytes LL channels 2-2
   to 0 1000 bytes LL from 2 1000 bytes LL channels 3-3
   to 2 1048576 bytes Simple channels 0-3
-  from 0 102400 bytes Simple channels 0-1
+  from 0 102400 bytes Simple channels 2-3
 )");
 }
 

@@ -197,6 +197,18 @@ TEST(Plan, MessageToOneselfIsACopyUnlessTheBuffersAreOne) {
   EXPECT_TRUE(planned(contextOf(1, 2), {message(ApiFunc::Send, 1, 8), message(ApiFunc::Recv, 1, 8)}).launches.empty());
 }
 
+TEST(Plan, ChannelsOfAMessageDoNotDependOnItsGroup) {
+  // The receiver may take one by one what the sender sends in one group.
+  const std::vector<Op> sends(3, message(ApiFunc::Send, 1, 100));
+  const Plan together = planned(contextOf(0, 4), sends);
+  const Plan alone = planned(contextOf(1, 4), {message(ApiFunc::Recv, 0, 100)});
+  ASSERT_EQ(together.launches.at(0).messages.size(), 3u);
+  for (const device::P2pWork& work : together.launches[0].messages) {
+    EXPECT_EQ(work.channelLo, alone.launches.at(0).messages.at(0).channelLo);
+    EXPECT_EQ(work.channelHi, alone.launches[0].messages[0].channelHi);
+  }
+}
+
 TEST(Plan, AlltoAllTalksToEverybody) {
   const Plan plan = planned(contextOf(1, 4), {message(ApiFunc::AlltoAll, 0, 100)});
   EXPECT_EQ(plan.sendPeers, (std::vector{0, 2, 3}));
