@@ -67,6 +67,7 @@ Agreement smallestOf(std::span<const PeerInfo> peers, std::span<const Proposal> 
   for (std::size_t r = 0; r < proposals.size(); ++r) {
     const LinkAbilities& links = proposals[r].links;
     agreement.nChannels = std::min(agreement.nChannels, static_cast<int>(proposals[r].channels));
+    agreement.threadsGiven |= proposals[r].threadsGiven != 0;
     agreement.links.tree &= links.tree;
     agreement.links.pat &= links.pat;
     agreement.links.everybody &= links.everybody;
@@ -115,6 +116,7 @@ Proposal proposalFor(const device::Policy& policy, const std::array<device::Slot
   set(AgreedSetting::PatEnable, static_cast<std::uint32_t>(runtime.tuning.pat));
   set(AgreedSetting::LaunchShape, policy.maxChannels);
   set(AgreedSetting::P2pDisable, runtime.p2p.disabled ? 1 : 0);
+  proposal.threadsGiven = runtime.tuning.nThreads > 0 ? 1 : 0;
   proposal.algo = agreedText(runtime.algo);
   proposal.proto = agreedText(runtime.proto);
   return proposal;

@@ -44,6 +44,7 @@ struct LinkAbilities {
 /// What one rank brings. Trivially copyable: travels through ControlChannel::allGather as it is.
 struct Proposal {
   std::int32_t channels = 1;    ///< wished
+  std::uint8_t threadsGiven = 0;   ///< NCCL_NTHREADS is set
   LinkAbilities links;
   std::array<std::uint32_t, static_cast<std::size_t>(AgreedSetting::Count)> settings{};
   AgreedText algo;              ///< NCCL_ALGO
@@ -53,6 +54,7 @@ struct Proposal {
 /// What came of it; equal on all ranks.
 struct Agreement {
   int nChannels = 1;                      ///< the smallest wish
+  bool threadsGiven = false;              ///< somebody set NCCL_NTHREADS, if only to the value that the others have
   LinkAbilities links;                    ///< what all ranks can do
   int lowestComputeCapability = 0;        ///< major * 10 + minor
   int highestComputeCapability = 0;

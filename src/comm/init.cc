@@ -143,7 +143,7 @@ Status agreeOnPlanning(ncclComm& comm) {
       .nChannels = nChannels,
       .slotBytes = slotBytes,
       .policy = policy,
-      .threadsGiven = comm.runtime.tuning.nThreads > 0,
+      .threadsGiven = agreement.threadsGiven,
       .filter = std::move(filter),
   });
   if (rank == 0) logTuning(parts.planning.tuning);
