@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gpu/fake_driver.h"
 #include "support/log_capture.h"
@@ -105,9 +106,10 @@ class P2pConnect : public P2pReach {
   Result<std::unique_ptr<Endpoint>> sender() {
     return P2pTransport(*devices[0], {}).openSend(linkFrom(ranks[0], ranks[1]));
   }
+  /// Of a receiver that lives on in `receivers`.
   ConnectHandle receiverHandle() {
-    const auto endpoint = P2pTransport(*devices[1], {}).openRecv(linkFrom(ranks[1], ranks[0]));
-    return endpoint.value()->handle();
+    receivers.push_back(P2pTransport(*devices[1], {}).openRecv(linkFrom(ranks[1], ranks[0])).value());
+    return receivers.back()->handle();
   }
   /// The receiver's handle with one thing wrong.
   template <class Change>
@@ -119,6 +121,8 @@ class P2pConnect : public P2pReach {
     std::memcpy(handle.bytes.data(), &wire, sizeof(wire));
     return handle;
   }
+
+  std::vector<std::unique_ptr<Endpoint>> receivers;
 };
 
 TEST_F(P2pConnect, HandleThatIsNotThePeersIsRefused) {
@@ -159,6 +163,14 @@ TEST_F(P2pConnect, AccessThatIsEnabledAlreadyIsFine) {
   EXPECT_TRUE(endpoint.value()->connect(receiverHandle()).ok());
 }
 
+TEST_F(P2pConnect, MemoryThatThePeerHasGivenUpIsNotTouched) {
+  const auto endpoint = sender();
+  const ConnectHandle handle = receiverHandle();
+  receivers.clear();
+  expectLog("The memory of rank 1 (host node7, device 1) is gone");
+  EXPECT_EQ(endpoint.value()->connect(handle).code(), ncclRemoteError);
+}
+
 TEST_F(P2pConnect, EveryFailureIsNamedAndLeaksNothing) {
   const std::string before = fake.leaks();
   for (const char* call : {"cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxEnablePeerAccess"}) {
@@ -168,6 +180,7 @@ TEST_F(P2pConnect, EveryFailureIsNamedAndLeaksNothing) {
     expectLog(std::string("in ") + call);
     EXPECT_EQ(endpoint.value()->connect(handle).code(), ncclUnhandledCudaError) << call;
   }
+  receivers.clear();
   EXPECT_EQ(fake.leaks(), before);
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/log.h"
+
 namespace tutti::p2p {
 
 bool sameProcess(const PeerInfo& a, const PeerInfo& b) {
@@ -51,7 +53,8 @@ Result<PeerMemory> PeerMemory::open(const Device& device, const PeerInfo& self, 
     TRY(enableAccess(device, self, peer));
     memory.address_ = static_cast<CUdeviceptr>(handle.address);
     memory.shared_ = SharedMemory::at(memory.address_);
-    return memory;
+    if (memory.shared_ != nullptr) return memory;
+    return fail(ncclRemoteError, "The memory of {} is gone: that rank has given the connection up", rankText(peer));
   }
   ASSIGN(IpcMemory mapping, IpcMemory::open(device, handle.ipc, rankText(peer) + " at " + rankText(self)));
   memory.address_ = mapping.address();
