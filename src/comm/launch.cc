@@ -116,9 +116,18 @@ Status Launcher::drain(const Abort* abort, std::chrono::milliseconds bound) cons
 
 CUresult Launcher::query() {
   const std::uint64_t launched = launched_.load();
-  const auto guard = device_->enter();
-  if (!guard.ok()) return CUDA_ERROR_INVALID_CONTEXT;
-  const CUresult result = device_->driver().cuEventQuery(done_.get());
+  const Driver& driver = device_->driver();
+  // No ContextGuard, which logs and forgets the driver's code: when the process ends, the driver refuses every call, and
+  // nothing is wrong with the kernels.
+  if (const CUresult refused = driver.cuCtxPushCurrent(device_->context()); refused != CUDA_SUCCESS) return refused;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CUresult result = driver.cuThreadExchangeStreamCaptureMode(&mode);
+  if (result == CUDA_SUCCESS) {
+    result = driver.cuEventQuery(done_.get());
+    static_cast<void>(driver.cuThreadExchangeStreamCaptureMode(&mode));
+  }
+  CUcontext popped = nullptr;
+  static_cast<void>(driver.cuCtxPopCurrent(&popped));
   if (result == CUDA_SUCCESS) seenDone_.store(launched);
   return result;
 }

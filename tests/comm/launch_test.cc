@@ -373,6 +373,17 @@ TEST(LaunchErrors, EveryFailureIsNamedAndLeaksNothing) {
   }
 }
 
+TEST(LaunchErrors, AQueryGivesTheDriversCodeAndLogsNothing) {
+  FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 0);
+  const auto launcher = Launcher::create(*device.value());
+  for (const char* call : {"cuCtxPushCurrent", "cuThreadExchangeStreamCaptureMode", "cuEventQuery"}) {
+    fake.failNth(call, CUDA_ERROR_DEINITIALIZED);
+    EXPECT_EQ(launcher.value()->query(), CUDA_ERROR_DEINITIALIZED) << call;
+    EXPECT_EQ(fake.stackDepth(), 0U) << call;
+  }
+}
+
 TEST(LaunchErrors, ALaunchNeedsAStream) {
   FakeDriver fake;
   const auto device = Device::create(fake.driver(), 0);
