@@ -17,7 +17,7 @@ inline constexpr std::size_t kLineBytes = 16;
 inline constexpr std::size_t kLinePayload = 8;
 
 /// Steps after which the sender writes all lines of each slot once: no line is ever older than two epochs, far less
-/// than the 2^32 steps after which a flag returns.
+/// than the 2^32 steps after which a flag returns. In the first epoch lines that were not written yet are zero.
 inline constexpr std::uint64_t kEpochSteps = std::uint64_t{1} << 30;
 
 TUTTI_PURE std::uint32_t linesOf(std::uint32_t slotBytes) {
@@ -32,7 +32,7 @@ TUTTI_PURE std::uint32_t payloadOf(std::uint32_t slotBytes) {
 TUTTI_PURE std::uint32_t flagOf(std::uint64_t step) { return static_cast<std::uint32_t>(step + 1); }
 
 /// Whether the sender writes all lines of the slot in this step.
-TUTTI_PURE bool cleansSlot(std::uint64_t step) { return step % kEpochSteps < kSteps; }
+TUTTI_PURE bool cleansSlot(std::uint64_t step) { return step >= kEpochSteps && step % kEpochSteps < kSteps; }
 
 /// A line as two words: data in the lower halves, flags in the upper ones.
 TUTTI_PURE std::uint64_t wordOf(std::uint32_t data, std::uint32_t flag) {
@@ -44,7 +44,8 @@ TUTTI_PURE std::uint64_t dataIn(std::uint64_t first, std::uint64_t second) {
 }
 
 static_assert(payloadOf(64 << 10) == 32 << 10);
-static_assert(cleansSlot(0) && cleansSlot(kEpochSteps + 7) && !cleansSlot(8) && !cleansSlot(kEpochSteps - 1));
+static_assert(cleansSlot(kEpochSteps) && cleansSlot(kEpochSteps + 7) && !cleansSlot(kEpochSteps + 8));
+static_assert(!cleansSlot(0) && !cleansSlot(kEpochSteps - 1), "fresh slots are clean");
 static_assert(flagOf(~std::uint64_t{0}) == 0 && flagOf(0xffffffffu) == 0 && flagOf(0) == 1);
 static_assert(dataIn(wordOf(1, 7), wordOf(2, 7)) == 0x200000001u);
 
