@@ -132,6 +132,11 @@ Status agreeOnPlanning(ncclComm& comm) {
   const auto slotBytes = slotBytesFor(policy, comm.runtime);
   Proposal proposal = proposalFor(policy, slotBytes, comm.runtime);
   proposal.channels = wishedChannels(policy, comm.config, comm.runtime);
+  const PeerInfo& self = parts.peers[static_cast<std::size_t>(rank)];
+  if (self.softGpu == 0) {
+    const int multiprocessors = parts.device->device->facts().multiprocessors;
+    proposal.channels = channelsThatFit(proposal.channels, multiprocessors, parts.peers, self);
+  }
   ASSIGN(proposal.links, abilitiesOf(parts.transports, parts.peers, treesOf(*parts.layout, rank), rank));
   ASSIGN(const Agreement agreement, agree(*parts.bootstrap, parts.peers, proposal));
   const auto nChannels = static_cast<unsigned>(agreement.nChannels);

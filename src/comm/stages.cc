@@ -116,4 +116,16 @@ int wishedChannels(const device::Policy& policy, const Config& config, const Run
   return std::clamp(std::max(suitable, lowest), 1, std::max(highest, 1));
 }
 
+int channelsThatFit(int wished, int multiprocessors, std::span<const PeerInfo> peers, const PeerInfo& self) {
+  const auto sharing = std::count_if(peers.begin(), peers.end(),
+                                     [&](const PeerInfo& peer) { return peer.deviceUuid == self.deviceUuid; });
+  if (sharing <= 1) return wished;
+  const int fitting = std::max(1, std::min(wished, multiprocessors / static_cast<int>(sharing)));
+  if (fitting < wished) {
+    info(kInit, "{} ranks share the GPU of {}, which has {} multiprocessors: {} channels instead of {}", sharing,
+         rankName(self), multiprocessors, fitting, wished);
+  }
+  return fitting;
+}
+
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,10 @@ Result<std::vector<PeerInfo>> gatherPeers(ControlChannel& control, const PeerInf
 
 /// Channels this rank would take: what suits the device, within the bounds of configuration and environment.
 int wishedChannels(const device::Policy& policy, const Config& config, const Runtime& runtime);
+
+/// How many of them may be used on a GPU with so many multiprocessors. Blocks of ranks that share it wait for each
+/// other, and each fills a multiprocessor: all must fit at the same time. At least one.
+int channelsThatFit(int wished, int multiprocessors, std::span<const PeerInfo> peers, const PeerInfo& self);
 
 /// Bytes of one slot by kind of connection and protocol. What NCCL_BUFFSIZE, NCCL_LL_BUFFSIZE and NCCL_LL128_BUFFSIZE
 /// ask for is rounded down to whole grains, at least one; an INFO line says so.

@@ -74,6 +74,17 @@ TEST(Stages, ChannelsStayWithinTheBounds) {
   EXPECT_EQ(wishedChannels(device::kGpuPolicy, narrow, runtime), 2);
 }
 
+TEST(Stages, BlocksOfRanksThatShareAGpuFitOnItTogether) {
+  std::vector<PeerInfo> peers;
+  for (int rank = 0; rank < 8; ++rank) peers.push_back(plainPeer(rank, 8));
+  for (PeerInfo& peer : peers) peer.deviceUuid = {};
+  EXPECT_EQ(channelsThatFit(8, 132, peers, peers[0]), 8);
+  EXPECT_EQ(channelsThatFit(32, 132, peers, peers[0]), 16);
+  EXPECT_EQ(channelsThatFit(32, 4, peers, peers[0]), 1) << "one at least";
+  peers[0].deviceUuid[0] = 1;
+  EXPECT_EQ(channelsThatFit(32, 16, peers, peers[0]), 32) << "a GPU of its own";
+}
+
 std::uint32_t slotOf(const Runtime& runtime, device::ConnKind kind, device::Protocol protocol) {
   return slotBytesFor(device::kHostPolicy, runtime)[static_cast<std::size_t>(kind)][static_cast<std::size_t>(protocol)];
 }
