@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace tutti {
@@ -12,7 +13,7 @@ namespace tutti {
 /// this interface, so a test passes an in-process fake (tests/support/fake_control_channel.h).
 ///
 /// One thread at a time, except abort(), which any thread may call. Every call is bounded: by the deadline the
-/// implementation was made with (but recvLate()), and by abort(). Errors: ncclRemoteError naming the ranks that are missing.
+/// implementation was made with, and by abort(). Errors: ncclRemoteError naming the ranks that are missing.
 class ControlChannel {
  public:
   virtual ~ControlChannel() = default;
@@ -32,8 +33,11 @@ class ControlChannel {
   virtual Status send(int peer, int tag, std::span<const std::byte> message) = 0;
   /// Receives exactly message.size() bytes; a message of another size is an ncclInternalError.
   virtual Status recv(int peer, int tag, std::span<std::byte> message) = 0;
-  /// As recv(), but the peer may send when it likes: ends early only when the peer is gone, or by abort().
-  virtual Status recvLate(int peer, int tag, std::span<std::byte> message) { return recv(peer, tag, message); }
+  /// Whether recv() would return at once: a message is there, or an error (abort, a failure, the peer has left). Never
+  /// waits. For whoever waits for several peers, or for one that may send when it likes.
+  virtual bool arrived(int peer, int tag) = 0;
+  /// How long recv() waits.
+  virtual milliseconds timeout() const = 0;
   /// Makes every present and future call on this rank return `why`. Idempotent. Any thread.
   virtual void abort(Status why) = 0;
 };

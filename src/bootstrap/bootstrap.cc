@@ -162,17 +162,8 @@ Status Bootstrap::send(int peer, int tag, std::span<const std::byte> message) {
 
 Status Bootstrap::recv(int peer, int tag, std::span<std::byte> message) {
   TRY(state_->usable());
-  return receive(peer, tag, message, Deadline::in(state_->joined.timeout));
-}
-
-Status Bootstrap::recvLate(int peer, int tag, std::span<std::byte> message) {
-  TRY(state_->usable());
-  return receive(peer, tag, message, Deadline::never());
-}
-
-Status Bootstrap::receive(int peer, int tag, std::span<std::byte> message, Deadline deadline) {
   if (peer < 0 || peer >= size()) return fail(ncclInvalidArgument, "Bootstrap: receive from rank {} of {}", peer, size());
-  ASSIGN(const Frame frame, state_->engine().await(Channel::User, peer, tag, deadline, [&] {
+  ASSIGN(const Frame frame, state_->engine().await(Channel::User, peer, tag, Deadline::in(timeout()), [&] {
     return fmt::format("a message with tag {} from {}", tag, describe(peer));
   }));
   if (frame.payload.size() != message.size()) {
@@ -182,6 +173,13 @@ Status Bootstrap::receive(int peer, int tag, std::span<std::byte> message, Deadl
   std::copy(frame.payload.begin(), frame.payload.end(), message.begin());
   return Status();
 }
+
+bool Bootstrap::arrived(int peer, int tag) {
+  const bool named = peer >= 0 && peer < size();
+  return state_->left || !named || state_->engine().arrived(Channel::User, peer, tag);
+}
+
+milliseconds Bootstrap::timeout() const { return state_->joined.timeout; }
 
 void Bootstrap::abort(Status why) { state_->engine().abort(why); }
 

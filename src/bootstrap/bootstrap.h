@@ -63,7 +63,8 @@ class Bootstrap final : public ControlChannel {
   Status broadcast(int root, std::span<std::byte> data) override;
   Status send(int peer, int tag, std::span<const std::byte> message) override;
   Status recv(int peer, int tag, std::span<std::byte> message) override;
-  Status recvLate(int peer, int tag, std::span<std::byte> message) override;
+  bool arrived(int peer, int tag) override;
+  milliseconds timeout() const override;
   void abort(Status why) override;
 
   /// Tells all peers that this rank's part of the communicator has failed; their onPeerLost gets `text`. Does not wait.
@@ -81,7 +82,6 @@ class Bootstrap final : public ControlChannel {
  private:
   struct State;
   explicit Bootstrap(std::unique_ptr<State> state);
-  Status receive(int peer, int tag, std::span<std::byte> message, Deadline deadline);
   std::unique_ptr<State> state_;
 };
 

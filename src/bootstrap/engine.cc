@@ -122,12 +122,8 @@ Result<Frame> Engine::await(Channel channel, int peer, int tag, Deadline deadlin
     }
     if (s_.failure) return blame();
     Deadline until = deadline;
-    for (const auto& [rank, when] : s_.leftAt) {
-      // A collective needs everybody, a message only its sender.
-      if (channel == Channel::User && rank != peer) continue;
-      until = until.earlierOf(Deadline::at(when + kGoodbyeGrace));
-      if (!until.expired()) continue;
-      const std::string who = describeLocked(rank);
+    if (const int* gone = goneLocked(channel, peer, until)) {
+      const std::string who = describeLocked(*gone);
       lock.unlock();  // `expected` may ask this engine for names
       return fail(ncclRemoteError, "Bootstrap: {} has left the communicator, while rank {} still waits for {}", who,
                   options_.rank, expected());
@@ -148,6 +144,24 @@ Result<Frame> Engine::await(Channel channel, int peer, int tag, Deadline deadlin
       changed_.wait_until(lock, until.when());
     }
   }
+}
+
+const int* Engine::goneLocked(Channel channel, int peer, Deadline& until) const {
+  for (const auto& [rank, when] : s_.leftAt) {
+    // A collective needs everybody, a message only its sender.
+    if (channel == Channel::User && rank != peer) continue;
+    const Deadline grace = Deadline::at(when + kGoodbyeGrace);
+    if (grace.expired()) return &rank;
+    until = until.earlierOf(grace);
+  }
+  return nullptr;
+}
+
+bool Engine::arrived(Channel channel, int peer, int tag) const {
+  const std::lock_guard lock(mutex_);
+  if (!s_.aborted.ok() || s_.failure || s_.queues.contains({channel, peer, tag})) return true;
+  Deadline unused = Deadline::never();
+  return goneLocked(channel, peer, unused) != nullptr;
 }
 
 void Engine::flood(FrameType type, int tag, const SharedBytes& payload, Name except) {

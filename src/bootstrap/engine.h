@@ -59,6 +59,8 @@ class Engine {
   /// Takes the next frame. `expected` says what is missing, for the error at `deadline`.
   Result<Frame> await(Channel channel, int peer, int tag, Deadline deadline,
                       const std::function<std::string()>& expected);
+  /// Whether await() would return at once, with a frame or an error.
+  bool arrived(Channel channel, int peer, int tag) const;
 
   /// Our own failure, told to everybody reachable. Only the first one counts.
   void announce(Status why, const std::string& text);
@@ -104,6 +106,9 @@ class Engine {
   bool everybodyTold() const;
   std::string describeLocked(int rank) const;
   Status blame();
+  /// A rank whose goodbye means that nothing more will come on `channel` from `peer`; null: none yet. `until` is moved to
+  /// the moment at which the first such rank counts as gone. The lock is held.
+  const int* goneLocked(Channel channel, int peer, Deadline& until) const;
   void tellOwner(std::unique_lock<std::mutex>& lock);
 
   const Options options_;

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "base/log.h"
 
@@ -12,9 +15,13 @@ namespace tutti {
 
 namespace {
 
-/// Messages of one link carry the phase, the kind and which of the two sides sent them in their tag, so that the links
-/// between one pair of ranks do not mix. Order within a tag is the order of the calls, hence equal on both sides.
-enum class Phase : int { Handles, Written, Verdict };
+/// What one link waits for: the peer's message of that name. Ours goes out as the phase begins. Messages carry the phase,
+/// the kind and which of the two sides sent them in their tag, so that the links between one pair of ranks do not mix;
+/// order within a tag is the order of the tries, hence equal on both sides.
+///   Handles: how to reach the peer's buffers   -> connects and writes the probe
+///   Written: the peer has written its probe    -> checks ours
+///   Verdict: the peer has checked              -> Connected, or Handles again with the next transport
+enum class Phase : int { Handles, Written, Verdict, Connected };
 
 constexpr int kConnectTag = 0x1000;
 
@@ -25,6 +32,10 @@ int tagOf(Phase phase, const LinkRequest& link, Direction senderSide) {
 
 Direction opposite(Direction d) { return d == Direction::Send ? Direction::Recv : Direction::Send; }
 
+using Pause = std::chrono::microseconds;
+constexpr Pause kShortestPause{50};
+constexpr Pause kLongestPause{1000};
+
 /// One link on its way: which transport it tries, how far it got. `good` turns false on either side's failure.
 struct Attempt {
   LinkRequest request;
@@ -33,32 +44,39 @@ struct Attempt {
   bool good = true;
   Status error;          ///< ours, where it was ours
   std::string reasons;   ///< why earlier transports are out
+  Phase phase = Phase::Handles;
+  Deadline until = Deadline::never();   ///< for the message of this phase
 };
 
 class Connector {
  public:
   explicit Connector(const ConnectContext& context) : context_(context) {}
 
-  /// Moves the attempt to the first transport from its current one on that reaches the peer.
-  Status chooseTransport(Attempt& attempt) const;
-  /// Runs all phases for all attempts; on return `good` says which are connected. An error means that the exchange
-  /// itself broke down.
-  Status runRound(std::span<Attempt> attempts) const;
-  void report(const Attempt& attempt) const;
-  void explainRetry(const Attempt& attempt) const;
-  /// The same wish, to be tried with the next transport.
-  Attempt nextTry(Attempt failed) const;
+  /// Opens our end with the first transport from the attempt's current one on that reaches the peer, and offers it.
+  Status begin(Attempt& attempt) const;
+  /// Advances every attempt whose peer's message has come; whether there was any. Never waits. An error means that the
+  /// exchange itself broke down, or that a peer that must not be late is.
+  Result<bool> advanceArrived(std::span<Attempt> attempts) const;
 
  private:
   const PeerInfo& self() const { return context_.peers[static_cast<std::size_t>(context_.control.rank())]; }
   const PeerInfo& peer(const Attempt& a) const { return context_.peers[static_cast<std::size_t>(a.request.peer)]; }
   Transport& transportOf(const Attempt& a) const { return *context_.transports[a.transport]; }
 
+  Status chooseTransport(Attempt& attempt) const;
   Status open(Attempt& attempt) const;
-  Status recv(int peer, int tag, std::span<std::byte> message) const;
+  void enter(Attempt& attempt, Phase phase) const;
+  Status advance(Attempt& attempt) const;
   Status sendHandles(Attempt& attempt) const;
   Status recvHandles(Attempt& attempt) const;
-  Status exchangeVerdict(std::span<Attempt> attempts, Phase phase) const;
+  Status sendVerdict(Attempt& attempt, Phase phase) const;
+  Status recvVerdict(Attempt& attempt) const;
+  Status conclude(Attempt& attempt) const;
+  Status overdue(const Attempt& attempt) const;
+  void report(const Attempt& attempt) const;
+  void explainRetry(const Attempt& attempt) const;
+  /// The same wish, to be tried with the next transport.
+  Attempt nextTry(Attempt failed) const;
   static Status connectAndWrite(Attempt& attempt, std::span<const ConnectHandle> handles);
   static Status check(Attempt& attempt);
   static void noteError(Attempt& attempt, Status status);
@@ -79,7 +97,7 @@ void Connector::noteReason(Attempt& attempt, std::string_view reason) const {
 
 Attempt Connector::nextTry(Attempt failed) const {
   noteReason(failed, "it was tried and does not work, see above");
-  return {failed.request, failed.transport + 1, {}, true, {}, std::move(failed.reasons)};
+  return {failed.request, failed.transport + 1, {}, true, {}, std::move(failed.reasons), Phase::Handles, Deadline::never()};
 }
 
 Status Connector::chooseTransport(Attempt& attempt) const {
@@ -109,10 +127,10 @@ Status Connector::open(Attempt& attempt) const {
   return {};
 }
 
-/// In every phase: a peer may be waiting for a third rank that is late.
-Status Connector::recv(int peer, int tag, std::span<std::byte> message) const {
-  return context_.peersMayBeLate ? context_.control.recvLate(peer, tag, message)
-                                 : context_.control.recv(peer, tag, message);
+/// A late peer is bounded in every phase by nothing but its life: it may be waiting for a third rank that is late.
+void Connector::enter(Attempt& attempt, Phase phase) const {
+  attempt.phase = phase;
+  attempt.until = context_.peersMayBeLate ? Deadline::never() : Deadline::in(context_.control.timeout());
 }
 
 /// A verdict word, then one handle per channel (all zero where opening failed, so that the size is fixed).
@@ -132,7 +150,7 @@ Status Connector::recvHandles(Attempt& attempt) const {
   const std::size_t channels = static_cast<std::size_t>(attempt.request.channels);
   std::vector<std::byte> message(sizeof(std::uint64_t) + channels * sizeof(ConnectHandle));
   const int tag = tagOf(Phase::Handles, attempt.request, opposite(attempt.request.direction));
-  TRY(recv(attempt.request.peer, tag, message));
+  TRY(context_.control.recv(attempt.request.peer, tag, message));
   std::uint64_t peerGood = 0;
   std::memcpy(&peerGood, message.data(), sizeof(peerGood));
   if (peerGood == 0) attempt.good = false;
@@ -157,33 +175,80 @@ Status Connector::check(Attempt& attempt) {
   return {};
 }
 
-Status Connector::exchangeVerdict(std::span<Attempt> attempts, Phase phase) const {
-  for (const Attempt& attempt : attempts) {
-    const std::uint64_t good = attempt.good ? 1 : 0;
-    TRY(context_.control.send(attempt.request.peer, tagOf(phase, attempt.request, attempt.request.direction),
-                              std::as_bytes(std::span(&good, 1))));
-  }
-  for (Attempt& attempt : attempts) {
-    std::uint64_t good = 0;
-    TRY(recv(attempt.request.peer, tagOf(phase, attempt.request, opposite(attempt.request.direction)),
-             std::as_writable_bytes(std::span(&good, 1))));
-    if (good == 0) attempt.good = false;
+Status Connector::sendVerdict(Attempt& attempt, Phase phase) const {
+  const std::uint64_t good = attempt.good ? 1 : 0;
+  TRY(context_.control.send(attempt.request.peer, tagOf(phase, attempt.request, attempt.request.direction),
+                            std::as_bytes(std::span(&good, 1))));
+  enter(attempt, phase);
+  return {};
+}
+
+Status Connector::recvVerdict(Attempt& attempt) const {
+  std::uint64_t good = 0;
+  const int tag = tagOf(attempt.phase, attempt.request, opposite(attempt.request.direction));
+  TRY(context_.control.recv(attempt.request.peer, tag, std::as_writable_bytes(std::span(&good, 1))));
+  if (good == 0) attempt.good = false;
+  return {};
+}
+
+Status Connector::begin(Attempt& attempt) const {
+  TRY(chooseTransport(attempt));
+  noteError(attempt, open(attempt));
+  TRY(sendHandles(attempt));
+  enter(attempt, Phase::Handles);
+  return {};
+}
+
+Status Connector::advance(Attempt& attempt) const {
+  switch (attempt.phase) {
+    case Phase::Handles:
+      TRY(recvHandles(attempt));
+      return sendVerdict(attempt, Phase::Written);
+    case Phase::Written:
+      TRY(recvVerdict(attempt));
+      if (attempt.good) noteError(attempt, check(attempt));
+      return sendVerdict(attempt, Phase::Verdict);
+    case Phase::Verdict:
+      // Only after both sides have checked, and cleared what they checked, may a kernel write.
+      TRY(recvVerdict(attempt));
+      return conclude(attempt);
+    case Phase::Connected:
+      return {};
   }
   return {};
 }
 
-Status Connector::runRound(std::span<Attempt> attempts) const {
-  for (Attempt& attempt : attempts) {
-    noteError(attempt, open(attempt));
-    TRY(sendHandles(attempt));
+Status Connector::conclude(Attempt& attempt) const {
+  if (attempt.good) {
+    report(attempt);
+    attempt.phase = Phase::Connected;
+    return {};
   }
-  for (Attempt& attempt : attempts) TRY(recvHandles(attempt));
-  TRY(exchangeVerdict(attempts, Phase::Written));
+  explainRetry(attempt);
+  attempt = nextTry(std::move(attempt));
+  return begin(attempt);
+}
+
+Result<bool> Connector::advanceArrived(std::span<Attempt> attempts) const {
+  bool any = false;
   for (Attempt& attempt : attempts) {
-    if (attempt.good) noteError(attempt, check(attempt));
+    if (attempt.phase == Phase::Connected) continue;
+    const int tag = tagOf(attempt.phase, attempt.request, opposite(attempt.request.direction));
+    if (context_.control.arrived(attempt.request.peer, tag)) {
+      TRY(advance(attempt));
+      any = true;
+    } else if (attempt.until.expired()) {
+      return overdue(attempt);
+    }
   }
-  // Only after both sides have checked, and cleared what they checked, may a kernel write.
-  return exchangeVerdict(attempts, Phase::Verdict);
+  return any;
+}
+
+Status Connector::overdue(const Attempt& attempt) const {
+  const PeerInfo& late = peer(attempt);
+  return fail(ncclRemoteError, "Rank {} waited {} ms in vain for rank {} (host {}, device {}) to connect: that rank hangs, "
+              "is stopped, or never made this call; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed", self().rank,
+              context_.control.timeout().count(), late.rank, late.hostName.data(), late.cudaDevice);
 }
 
 void Connector::report(const Attempt& attempt) const {
@@ -202,29 +267,41 @@ void Connector::explainRetry(const Attempt& attempt) const {
                             "other side could not open it" : "see the error above");
 }
 
+/// Sleeps longer and longer while nothing comes. Nothing wakes it: a message is found a pause later at most.
+class Idle {
+ public:
+  void after(bool anythingCame) {
+    if (anythingCame) {
+      pause_ = kShortestPause;
+      return;
+    }
+    std::this_thread::sleep_for(pause_);
+    pause_ = std::min(pause_ * 2, kLongestPause);
+  }
+
+ private:
+  Pause pause_ = kShortestPause;
+};
+
 }  // namespace
 
 Result<std::vector<OpenLink>> connectLinks(const ConnectContext& context, std::span<const LinkRequest> requests) {
   const Connector connector(context);
-  std::vector<OpenLink> links;
-  std::vector<Attempt> pending;
-  for (const LinkRequest& request : requests) pending.push_back(Attempt{request, 0, {}, true, {}, {}});
-
-  while (!pending.empty()) {
-    for (Attempt& attempt : pending) TRY(connector.chooseTransport(attempt));
-    TRY(connector.runRound(pending));
-    std::vector<Attempt> failed;
-    for (Attempt& attempt : pending) {
-      if (attempt.good) {
-        connector.report(attempt);
-        links.push_back(OpenLink{attempt.request, std::move(attempt.endpoints)});
-        continue;
-      }
-      connector.explainRetry(attempt);
-      failed.push_back(connector.nextTry(std::move(attempt)));
-    }
-    pending = std::move(failed);
+  std::vector<Attempt> attempts(requests.size());
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
+    attempts[i].request = requests[i];
+    TRY(connector.begin(attempts[i]));
   }
+
+  Idle idle;
+  const auto connected = [](const Attempt& attempt) { return attempt.phase == Phase::Connected; };
+  while (!std::all_of(attempts.begin(), attempts.end(), connected)) {
+    ASSIGN(const bool any, connector.advanceArrived(attempts));
+    idle.after(any);
+  }
+
+  std::vector<OpenLink> links;
+  for (Attempt& attempt : attempts) links.push_back(OpenLink{attempt.request, std::move(attempt.endpoints)});
   return links;
 }
 

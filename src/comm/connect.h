@@ -42,12 +42,14 @@ struct ConnectContext {
   bool peersMayBeLate = false;
 };
 
-/// Opens all links at once. Every peer named must call it with the mirrored requests (the other direction, as many
-/// channels) before its next call; other ranks need not take part. A link whose self-test fails is tried again with
-/// the next transport; ncclSystemError naming both ranks where none works.
+/// Opens all links at once. Every peer named must ask for the mirrored link (the other direction, as many channels), in
+/// this call or in a later one, in whatever company; other ranks need not take part. A link whose self-test fails is
+/// tried again with the next transport; ncclSystemError naming both ranks where none works.
 ///
-/// Why it cannot deadlock: it runs in phases, in each of which a rank first sends to all its peers, which never waits,
-/// and then receives. A rank can only wait for a peer that has not begun, never for one that waits for it.
+/// Why it cannot deadlock: every link advances by itself. Its first message is sent before anything is waited for,
+/// each further one as soon as the peer's last one has come, whatever the other links of the call wait for; sending
+/// never waits. So a link is complete once both its ends have been asked for, and a call waits only for calls that its
+/// peers have yet to make: ranks wait for each other in a circle only where the program's own order makes them.
 Result<std::vector<OpenLink>> connectLinks(const ConnectContext& context, std::span<const LinkRequest> requests);
 
 }  // namespace tutti

@@ -42,7 +42,13 @@ TEST(BootstrapFailure, MissingRankIsNamedToEverybody) {
                 ncclRemoteError, "rank 2 of 4 did not come");
 }
 
-TEST(BootstrapFailure, APeerMayBeLateWhereItIsSaid) {
+/// Waits, as long as a test may, until a receive would not wait any more.
+void awaitArrival(Bootstrap& bootstrap, int peer, int tag) {
+  const Deadline limit = Deadline::in(std::chrono::seconds(20));
+  while (!bootstrap.arrived(peer, tag) && !limit.expired()) std::this_thread::sleep_for(milliseconds(1));
+}
+
+TEST(BootstrapFailure, APeerMayBeLateToWhoeverAsksForArrivals) {
   const auto settings = localSettings(kShort);
   const auto ids = makeIds(1, settings);
   runRanks(2, [&](int rank) {
@@ -53,8 +59,12 @@ TEST(BootstrapFailure, APeerMayBeLateWhereItIsSaid) {
       std::this_thread::sleep_for(kShort + milliseconds(150));
       EXPECT_TRUE(joined.value()->send(0, 9, std::as_bytes(std::span(&word, 1))).ok());
     } else {
-      EXPECT_TRUE(joined.value()->recvLate(1, 9, std::as_writable_bytes(std::span(&word, 1))).ok());
+      EXPECT_FALSE(joined.value()->arrived(1, 9));
+      awaitArrival(*joined.value(), 1, 9);
+      EXPECT_FALSE(joined.value()->arrived(1, 8)) << "another tag";
+      EXPECT_TRUE(joined.value()->recv(1, 9, std::as_writable_bytes(std::span(&word, 1))).ok());
       EXPECT_EQ(word, 5);
+      EXPECT_FALSE(joined.value()->arrived(1, 9)) << "taken";
     }
     EXPECT_TRUE(joined.value()->barrier().ok());
   });
@@ -73,7 +83,9 @@ TEST(BootstrapFailure, WaitingForALatePeerEndsWithItsLife) {
       return;
     }
     int word = 0;
-    EXPECT_EQ(joined.value()->recvLate(1, 9, std::as_writable_bytes(std::span(&word, 1))).code(), ncclRemoteError);
+    awaitArrival(*joined.value(), 1, 9);
+    ASSERT_TRUE(joined.value()->arrived(1, 9));
+    EXPECT_EQ(joined.value()->recv(1, 9, std::as_writable_bytes(std::span(&word, 1))).code(), ncclRemoteError);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include "base/log.h"
 #include "support/fake_control_channel.h"
@@ -82,7 +83,7 @@ class FakeTransport final : public Transport {
 
 /// N ranks whose transports behave as told, per rank.
 struct World {
-  explicit World(int n) : size(n), control(n), peers(static_cast<std::size_t>(n)) {
+  explicit World(int n, milliseconds limit = std::chrono::seconds(20)) : size(n), control(n, limit), peers(static_cast<std::size_t>(n)) {
     for (int r = 0; r < n; ++r) peers[static_cast<std::size_t>(r)].rank = r;
   }
   std::vector<std::unique_ptr<Transport>> transports(std::initializer_list<Behaviour> behaviours) {
@@ -157,6 +158,95 @@ TEST(Connect, WithoutAnyTransportBothRanksAreNamed) {
     const auto links = connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 1));
     EXPECT_EQ(links.status().code(), ncclSystemError);
   });
+}
+
+/// Asks for the links of one call, and expects them all to be there in the end.
+void expectCall(World& world, int rank, const std::vector<LinkRequest>& requests) {
+  const auto transports = world.transports({{}});
+  const auto links = connectLinks({world.control.channel(rank), world.peers, transports, {}}, requests);
+  ASSERT_TRUE(links.ok()) << "rank " << rank;
+  EXPECT_EQ(links.value().size(), requests.size());
+}
+
+LinkRequest toPeer(int peer) { return {peer, Direction::Send, device::ConnKind::Mesh, 1}; }
+LinkRequest fromPeer(int peer) { return {peer, Direction::Recv, device::ConnKind::Mesh, 1}; }
+
+constexpr auto kPatience = std::chrono::seconds(3);
+
+TEST(Connect, OnePeerMayAskForOneLinkAfterAnother) {
+  World world(2, kPatience);
+  test::runRanks(2, [&](int rank) {
+    if (rank == 0) return expectCall(world, 0, {toPeer(1), fromPeer(1)});
+    expectCall(world, 1, {toPeer(0)});
+    expectCall(world, 1, {fromPeer(0)});
+  });
+}
+
+TEST(Connect, AChainOfCallsEndsWhereOneRankAsksForAllAtOnce) {
+  World world(3, kPatience);
+  test::runRanks(3, [&](int rank) {
+    switch (rank) {
+      case 0:
+        expectCall(world, 0, {toPeer(1)});
+        return expectCall(world, 0, {toPeer(2)});
+      case 1:
+        return expectCall(world, 1, {toPeer(2), fromPeer(0)});
+      case 2:
+        expectCall(world, 2, {fromPeer(0)});
+        return expectCall(world, 2, {fromPeer(1)});
+    }
+  });
+}
+
+TEST(Connect, ALateLinkDoesNotHoldUpThoseOfAnotherKind) {
+  World world(2, kPatience);
+  test::runRanks(2, [&](int rank) {
+    auto requests = ringRequests(rank, 2, 2);
+    if (rank == 0) {
+      requests.insert(requests.begin(), toPeer(1));
+      return expectCall(world, 0, requests);
+    }
+    expectCall(world, 1, requests);
+    expectCall(world, 1, {fromPeer(0)});
+  });
+}
+
+TEST(Connect, EveryLinkIsRetriedByItself) {
+  test::allowLog("does not work");
+  World world(2, kPatience);
+  test::runRanks(2, [&](int rank) {
+    const auto connect = [&](const std::vector<LinkRequest>& requests) {
+      const auto transports = world.transports({{.writeIsLost = true}, {}});
+      return connectLinks({world.control.channel(rank), world.peers, transports, {}}, requests).ok();
+    };
+    if (rank == 0) {
+      EXPECT_TRUE(connect({toPeer(1), fromPeer(1)}));
+      return;
+    }
+    EXPECT_TRUE(connect({toPeer(0)}));
+    EXPECT_TRUE(connect({fromPeer(0)}));
+  });
+}
+
+TEST(Connect, APeerThatNeverComesIsNamedInTime) {
+  test::expectLog("in vain for rank 1");
+  World world(2, milliseconds(50));
+  const auto transports = world.transports({{}});
+  const auto links = connectLinks({world.control.channel(0), world.peers, transports, {}}, ringRequests(0, 2, 1));
+  EXPECT_EQ(links.status().code(), ncclRemoteError);
+}
+
+TEST(Connect, ALatePeerIsWaitedForUntilTheAbort) {
+  World world(2, milliseconds(10));
+  std::thread aborter([&] {
+    std::this_thread::sleep_for(milliseconds(60));
+    world.control.abortAll(Status(ncclInvalidUsage));
+  });
+  const auto transports = world.transports({{}});
+  ConnectContext context{world.control.channel(0), world.peers, transports, {}};
+  context.peersMayBeLate = true;
+  EXPECT_EQ(connectLinks(context, ringRequests(0, 2, 1)).status().code(), ncclInvalidUsage);
+  aborter.join();
 }
 
 TEST(Connect, AbsentPeerIsAnErrorNotAHang) {

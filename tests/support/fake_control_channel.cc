@@ -83,6 +83,13 @@ class FakeChannel : public ControlChannel {
     return {};
   }
 
+  bool arrived(int peer, int tag) override {
+    const std::lock_guard lock(shared_->mutex);
+    const auto queue = shared_->mail.find({peer, rank_, tag});
+    return !abortedWith().ok() || (queue != shared_->mail.end() && !queue->second.empty());
+  }
+  milliseconds timeout() const override { return shared_->limit; }
+
   void abort(Status why) override {
     const std::lock_guard lock(shared_->mutex);
     Status& mine = shared_->aborted[static_cast<std::size_t>(rank_)];

@@ -1,0 +1,87 @@
+// Operations that open their connections in other company, or in other calls, than their peers do.
+#include <bit>
+
+#include "comm/world.h"
+
+namespace tutti {
+namespace {
+
+using test::Ints;
+using test::Member;
+using test::withComm;
+
+constexpr std::size_t kCount = 3000;
+
+int bitsOf(float value) { return std::bit_cast<int>(value); }
+
+void send(const Member& m, const Ints& data, int peer) {
+  EXPECT_EQ(ncclSend(data.at(), kCount, ncclInt32, peer, m.comm, m.stream()), ncclSuccess);
+}
+
+void recv(const Member& m, const Ints& data, int peer) {
+  EXPECT_EQ(ncclRecv(data.at(), kCount, ncclInt32, peer, m.comm, m.stream()), ncclSuccess);
+}
+
+TEST(WorldConnect, AnExchangeMeetsAPeerThatSendsAndReceivesInTwoCalls) {
+  withComm(2, [](Member& m) {
+    const Ints in(m.gpu, kCount, m.rank + 5);
+    const Ints out(m.gpu, kCount, -1);
+    if (m.rank == 0) {
+      EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    }
+    send(m, in, 1 - m.rank);
+    recv(m, out, 1 - m.rank);
+    if (m.rank == 0) {
+      EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+    }
+    m.sync();
+    EXPECT_EQ(out.read(), std::vector<int>(kCount, 1 - m.rank + 5));
+  });
+}
+
+TEST(WorldConnect, OneRankGroupsWhatTheOthersCallOneByOne) {
+  withComm(3, [](Member& m) {
+    const Ints in(m.gpu, kCount, m.rank);
+    const Ints fromFirst(m.gpu, kCount, -1);
+    const Ints fromSecond(m.gpu, kCount, -1);
+    if (m.rank == 0) {
+      send(m, in, 1);
+      send(m, in, 2);
+    } else if (m.rank == 1) {
+      ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+      recv(m, fromFirst, 0);
+      send(m, in, 2);
+      ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+    } else {
+      recv(m, fromFirst, 0);
+      recv(m, fromSecond, 1);
+    }
+    m.sync();
+    EXPECT_EQ(fromFirst.read(), std::vector<int>(kCount, m.rank == 0 ? -1 : 0));
+    EXPECT_EQ(fromSecond.read(), std::vector<int>(kCount, m.rank == 2 ? 1 : -1));
+  });
+}
+
+TEST(WorldConnect, ACollectiveAndAMessageInOneGroupMeetTwoCalls) {
+  withComm(2, [](Member& m) {
+    const Ints in(m.gpu, kCount, bitsOf(m.rank == 0 ? 1.0F : 2.0F));
+    const Ints sum(m.gpu, kCount, -1);
+    const Ints out(m.gpu, kCount, -1);
+    if (m.rank == 0) {
+      EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    }
+    EXPECT_EQ(ncclAllReduce(in.at(), sum.at(), kCount, ncclFloat32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    if (m.rank == 0) {
+      send(m, in, 1);
+      ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+    } else {
+      recv(m, out, 0);
+    }
+    m.sync();
+    EXPECT_EQ(sum.read(), std::vector<int>(kCount, bitsOf(3.0F)));
+    EXPECT_EQ(out.read(), std::vector<int>(kCount, m.rank == 0 ? -1 : bitsOf(1.0F)));
+  });
+}
+
+}  // namespace
+}  // namespace tutti
