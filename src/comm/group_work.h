@@ -49,7 +49,8 @@ GroupWork* openGroup();
 void dropWork(GroupWork& work, Status why);
 
 /// Carries a group out: on the calling thread, or, where only non-blocking communicators are involved and somebody may
-/// have to be waited for, in the background.
+/// have to be waited for, in the background. Where something fails, what comes after it is given up, but for End jobs:
+/// they run in any case.
 Result<Progress> runGroup(GroupWork work);
 
 }  // namespace tutti

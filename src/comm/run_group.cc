@@ -56,14 +56,16 @@ Status runTogether(const std::vector<std::function<Status()>>& bodies,
   return error.get();
 }
 
-Status runJobs(std::vector<Job>& jobs, JobKind kind) {
+/// Runs the group's jobs of one kind, and takes them out of it.
+Status runJobs(GroupWork& work, JobKind kind) {
   std::vector<std::function<Status()>> bodies;
   std::vector<ncclComm*> comms;
-  for (Job& job : jobs) {
+  for (Job& job : work.jobs) {
     if (job.kind != kind) continue;
     bodies.push_back(std::move(job.body));
     comms.push_back(job.comm);
   }
+  std::erase_if(work.jobs, [kind](const Job& job) { return job.kind == kind; });
   if (bodies.empty()) return {};
   const Status status = runTogether(bodies, [&](std::size_t failed, Status why) {
     if (kind == JobKind::End) return;   // the others' ends do not depend on this one
@@ -116,11 +118,25 @@ Status execute(std::vector<PlannedComm>& planned) {
   return status;
 }
 
+/// Ends the communicators that are to end, whatever became of the rest: their handles are the caller's no more. What has
+/// not run by then is given up where `soFar` is an error, which counts more than one of the ends.
+Status endAll(GroupWork& work, Status soFar) {
+  GroupWork ends;
+  for (Job& job : work.jobs) {
+    if (job.kind == JobKind::End) ends.jobs.push_back(std::move(job));
+  }
+  std::erase_if(work.jobs, [](const Job& job) { return job.kind == JobKind::End; });
+  // First: what it touches may be about to end.
+  if (!soFar.ok()) dropWork(work, soFar);
+  const Status ended = runJobs(ends, JobKind::End);
+  return soFar.ok() ? ended : soFar;
+}
+
 Status runAll(GroupWork& work, std::vector<PlannedComm>& planned) {
-  TRY(runJobs(work.jobs, JobKind::Init));
-  TRY(execute(planned));
-  TRY(runJobs(work.jobs, JobKind::Finalize));
-  return runJobs(work.jobs, JobKind::End);
+  Status status = runJobs(work, JobKind::Init);
+  if (status.ok()) status = execute(planned);
+  if (status.ok()) status = runJobs(work, JobKind::Finalize);
+  return endAll(work, status);
 }
 
 Result<std::vector<PlannedComm>> planAll(const GroupWork& work) {
@@ -160,10 +176,7 @@ Result<Progress> runInBackground(std::shared_ptr<GroupWork> work, std::shared_pt
 
 Result<Progress> runGroup(GroupWork work) {
   auto plans = planAll(work);
-  if (!plans.ok()) {
-    dropWork(work, plans.status());
-    return plans.status();
-  }
+  if (!plans.ok()) return endAll(work, plans.status());
   std::vector<PlannedComm> planned = std::move(plans).value();
   const bool mayWait = !work.jobs.empty() || std::any_of(planned.begin(), planned.end(), [](const PlannedComm& one) {
     return !missingLinks(one).empty();

@@ -115,6 +115,33 @@ TEST(Group, OwnErrorCountsMoreThanItsEcho) {
   EXPECT_EQ(runGroup(std::move(work)).status().code(), ncclUnhandledCudaError);
 }
 
+TEST(Group, CommunicatorsEndAlsoWhereTheRestOfTheGroupFails) {
+  Shell fails;
+  Shell finalized;
+  Shell ends;
+  finalized.comm.progress.finalized.store(true);   // as the call has left it
+  bool flushed = false;
+  bool ended = false;
+  GroupWork work;
+  ASSERT_TRUE(work.add({&ends.comm, JobKind::End, [&] { ended = true; return Status(ncclInternalError); }}).ok());
+  ASSERT_TRUE(work.add({&finalized.comm, JobKind::Finalize, [&] { flushed = true; return Status(); }}).ok());
+  ASSERT_TRUE(work.add({&fails.comm, JobKind::Init, [] { return Status(ncclSystemError); }}).ok());
+  EXPECT_EQ(runGroup(std::move(work)).status().code(), ncclSystemError) << "the first error";
+  EXPECT_TRUE(ended);
+  EXPECT_FALSE(flushed);
+  EXPECT_FALSE(finalized.comm.progress.finalized.load()) << "given up: it may be tried again";
+}
+
+TEST(Group, AnInitThatRanIsNotGivenUpWithTheRest) {
+  Shell up;
+  Shell fails;
+  GroupWork work;
+  ASSERT_TRUE(work.add({&up.comm, JobKind::Init, [] { return Status(); }}).ok());
+  ASSERT_TRUE(work.add({&fails.comm, JobKind::Finalize, [] { return Status(ncclSystemError); }}).ok());
+  EXPECT_EQ(runGroup(std::move(work)).status().code(), ncclSystemError);
+  EXPECT_TRUE(up.comm.abort.status().ok());
+}
+
 TEST(Group, NonBlockingJobsGoOnInTheBackground) {
   Shell shell(false);
   std::atomic<bool> go{false};

@@ -197,6 +197,40 @@ TEST(WorldEnd, FiftyLivesLeaveNothingBehind) {
   EXPECT_EQ(freeDeviceMemory(), memory);
 }
 
+TEST(WorldGroup, DestroysEvenWhereItsOperationsFail) {
+  test::allowLog("rank");
+  // So that what every process needs once is there.
+  test::useDevice(0);
+  ncclComm_t first = nullptr;
+  ASSERT_EQ(ncclCommInitRank(&first, 1, test::newId(), 0), ncclSuccess);
+  ASSERT_EQ(ncclCommDestroy(first), ncclSuccess);
+  std::atomic<bool> asked{false};
+  withComm(2, [&](Member& m) {
+    if (m.rank == 1) {
+      const Deadline limit = Deadline::in(std::chrono::seconds(20));
+      while (!asked && !limit.expired()) std::this_thread::sleep_for(milliseconds(1));
+      std::this_thread::sleep_for(milliseconds(30));   // now the other waits for us to connect
+      EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
+      m.comm = nullptr;
+      return;
+    }
+    const std::size_t memory = freeDeviceMemory();
+    ncclComm_t ends = nullptr;
+    ASSERT_EQ(ncclCommInitRank(&ends, 1, test::newId(), 0), ncclSuccess);
+    ASSERT_LT(freeDeviceMemory(), memory);
+    const Ints data(m.gpu, 8, 1);
+    const std::size_t held = freeDeviceMemory();
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclCommDestroy(ends), ncclSuccess);
+    EXPECT_EQ(ncclSend(data.at(), 8, ncclInt32, 1, m.comm, m.stream()), ncclSuccess);
+    asked = true;
+    EXPECT_EQ(ncclGroupEnd(), ncclRemoteError);
+    EXPECT_GT(freeDeviceMemory(), held);
+    EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
+    m.comm = nullptr;
+  });
+}
+
 TEST(WorldGroup, BlockingAndNonBlockingDoNotMix) {
   test::expectLog("not allowed in the same group");
   test::useDevice(0);
