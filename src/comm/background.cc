@@ -1,6 +1,23 @@
 #include "comm/background.h"
 
+#include <exception>
+#include <new>
+
+#include "base/log.h"
+
 namespace tutti {
+
+Status runGuarded(const std::function<Status()>& body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return fail(ncclSystemError, "A thread of the library: the process is out of host memory");
+  } catch (const std::exception& e) {
+    return fail(ncclSystemError, "A thread of the library: unexpected exception: {}. Please report this defect", e.what());
+  } catch (...) {
+    return fail(ncclSystemError, "A thread of the library: unexpected exception. Please report this defect");
+  }
+}
 
 Result<std::shared_ptr<BackgroundTask>> BackgroundTask::start(std::function<Status()> body) {
   auto task = idle();
@@ -16,7 +33,7 @@ Status BackgroundTask::run(std::function<Status()> body) {
   };
   const std::lock_guard lock(mutex_);
   // The thread borrows the task: its destructor joins before anything goes away.
-  auto thread = Thread::start("tutti comm", [finish, run = std::move(body)] { finish(run()); });
+  auto thread = Thread::start("tutti comm", [finish, run = std::move(body)] { finish(runGuarded(run)); });
   if (!thread.ok()) {
     finish(thread.status());
     return thread.status();

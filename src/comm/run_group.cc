@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "comm/background.h"
 #include "comm/communicator.h"
 #include "comm/execute.h"
 #include "comm/group_work.h"
@@ -40,12 +41,12 @@ Status runTogether(const std::vector<std::function<Status()>>& bodies,
     onError(i, status);
   };
   if (bodies.size() == 1) {
-    report(0, bodies[0]());
+    report(0, runGuarded(bodies[0]));
     return error.get();
   }
   std::vector<Thread> threads;
   for (std::size_t i = 0; i < bodies.size(); ++i) {
-    auto thread = Thread::start("ncclCommInit", [&, i] { report(i, bodies[i]()); });
+    auto thread = Thread::start("ncclCommInit", [&, i] { report(i, runGuarded(bodies[i])); });
     if (thread.ok()) {
       threads.push_back(std::move(thread).value());
     } else {

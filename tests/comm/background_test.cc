@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+#include <stdexcept>
 #include <thread>
+
+#include "support/log_capture.h"
 
 namespace tutti {
 namespace {
@@ -12,6 +16,17 @@ TEST(BackgroundTask, ReportsItsStatus) {
   ASSERT_TRUE(task.ok());
   EXPECT_EQ(task.value()->wait().code(), ncclRemoteError);
   EXPECT_TRUE(task.value()->done());
+}
+
+TEST(BackgroundTask, TurnsExceptionsIntoErrors) {
+  test::expectLog("out of host memory");
+  test::expectLog("unexpected exception: thrown");
+  auto memory = BackgroundTask::start([]() -> Status { throw std::bad_alloc(); });
+  ASSERT_TRUE(memory.ok());
+  EXPECT_EQ(memory.value()->wait().code(), ncclSystemError);
+  auto other = BackgroundTask::start([]() -> Status { throw std::runtime_error("thrown"); });
+  ASSERT_TRUE(other.ok());
+  EXPECT_EQ(other.value()->wait().code(), ncclSystemError);
 }
 
 TEST(BackgroundTask, IsNotDoneBeforeItsBodyIs) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
 #include <thread>
 
 #include "base/log.h"
@@ -101,6 +102,20 @@ TEST(Group, ErrorOfOneJobWakesTheOthersAndIsReturned) {
                         }}).ok());
   ASSERT_TRUE(work.add({&fails.comm, JobKind::Init, [] { return Status(ncclSystemError); }}).ok());
   EXPECT_EQ(runGroup(std::move(work)).status().code(), ncclSystemError);
+}
+
+TEST(Group, AnExceptionInAJobIsItsError) {
+  test::expectLog("out of host memory");
+  Shell throws;
+  Shell waits;
+  GroupWork work;
+  ASSERT_TRUE(work.add({&throws.comm, JobKind::Init, []() -> Status { throw std::bad_alloc(); }}).ok());
+  ASSERT_TRUE(work.add({&waits.comm, JobKind::Init, [&] {
+                          while (!waits.comm.abort.raised()) std::this_thread::yield();
+                          return waits.comm.abort.status();
+                        }}).ok());
+  EXPECT_EQ(runGroup(std::move(work)).status().code(), ncclSystemError);
+  EXPECT_FALSE(throws.comm.progress.starting.load());
 }
 
 TEST(Group, OwnErrorCountsMoreThanItsEcho) {
