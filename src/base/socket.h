@@ -40,7 +40,7 @@ IoOutcome pollFd(int fd, short events, const Wait& wait);
 /// receives; shutdown() may come from any thread and wakes both.
 class Socket {
  public:
-  /// How often to try again where nobody listens yet: try i sleeps i * step (NCCL_SOCKET_RETRY_CNT, _SLEEP_MSEC).
+  /// How often to try again where nobody listens yet: try i sleeps i * step.
   struct Retry {
     int count = 34;
     milliseconds step{100};
