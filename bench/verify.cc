@@ -50,13 +50,14 @@ double reducedValue(std::size_t i, const Call& call) {
   return isFloating(call.type) ? result / call.ranks : std::trunc(result / call.ranks);
 }
 
-/// A tile and one period more, so that any phase has a whole tile behind it.
+/// A tile, or the few periods that cover `elements`, and one period more, so that any phase has as much behind it.
 template <class Value>
-std::vector<char> makeTile(ncclDataType_t type, Value value) {
+std::vector<char> makeTile(ncclDataType_t type, std::size_t elements, Value value) {
   const std::size_t size = typeSize(type);
-  std::vector<char> tile((kTile + kPeriod) * size);
+  const std::size_t periods = std::min(kPeriodsPerTile, (elements + kPeriod - 1) / kPeriod);
+  std::vector<char> tile((periods + 1) * kPeriod * size);
   for (std::size_t i = 0; i < kPeriod; ++i) encode(type, value(i), tile.data(), i);
-  for (std::size_t p = 1; p <= kPeriodsPerTile; ++p) {
+  for (std::size_t p = 1; p <= periods; ++p) {
     std::memcpy(tile.data() + p * kPeriod * size, tile.data(), kPeriod * size);
   }
   return tile;
@@ -79,7 +80,7 @@ void fillInput(void* device, std::size_t elements, const Call& call, int rank) {
   const std::size_t size = typeSize(call.type);
   const bool reduces = call.op != ncclNumOps;
   const std::vector<char> tile =
-      makeTile(call.type, [&](std::size_t i) { return inputValue(i, rank, call, reduces); });
+      makeTile(call.type, elements, [&](std::size_t i) { return inputValue(i, rank, call, reduces); });
   for (std::size_t done = 0; done < elements; done += kTile) {
     const std::size_t n = std::min(kTile, elements - done);
     CUDA_CHECK(cudaMemcpy(static_cast<char*>(device) + done * size, tile.data(), n * size, cudaMemcpyHostToDevice));
@@ -90,12 +91,12 @@ std::uint64_t countWrong(const Collective& collective, const Call& call, std::si
   const std::size_t size = typeSize(call.type);
   const bool inexact = call.op == ncclAvg || (isFp8(call.type) && call.ranks > kExactFp8Ranks);
   const double relative = collective.reduces && inexact ? tolerance(call.type, call.ranks) : 0;
-  std::vector<char> got(kTile * size);
+  std::vector<char> got(std::min(kTile, call.count) * size);
   std::uint64_t wrong = 0;
   for (std::size_t block = 0; call.count != 0 && block < recvElements / call.count; ++block) {
     const Collective::Origin origin = collective.origin(call, block);
     if (origin.rank == kUntouched) continue;
-    const std::vector<char> want = makeTile(call.type, [&](std::size_t i) {
+    const std::vector<char> want = makeTile(call.type, call.count, [&](std::size_t i) {
       return origin.rank == kReduced ? reducedValue(i, call) : inputValue(i, origin.rank, call, collective.reduces);
     });
     const char* base = static_cast<const char*>(call.recv) + block * call.count * size;
@@ -107,6 +108,21 @@ std::uint64_t countWrong(const Collective& collective, const Call& call, std::si
     }
   }
   return wrong;
+}
+
+std::uint64_t countChanged(const Call& call, std::size_t elements) {
+  const std::size_t size = typeSize(call.type);
+  const bool reduces = call.op != ncclNumOps;
+  const std::vector<char> want =
+      makeTile(call.type, elements, [&](std::size_t i) { return inputValue(i, call.rank, call, reduces); });
+  std::vector<char> got(std::min(kTile, elements) * size);
+  std::uint64_t changed = 0;
+  for (std::size_t done = 0; done < elements; done += kTile) {
+    const std::size_t n = std::min(kTile, elements - done);
+    CUDA_CHECK(cudaMemcpy(got.data(), static_cast<const char*>(call.send) + done * size, n * size, cudaMemcpyDeviceToHost));
+    changed += compare(got.data(), want.data(), n, call, 0);
+  }
+  return changed;
 }
 
 }  // namespace bench

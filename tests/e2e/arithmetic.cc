@@ -1,9 +1,9 @@
-// What all-reduce promises of numbers, for every data type and operation, ranks as threads, through the public API alone:
-// integers are exact modulo 2^n and averages truncate; a number wins over a NaN; a rank's input is scaled by its own
-// factor, which may lie on the host or on the device; sums of floats are as exact as rounding allows; and every rank
-// receives the same bits, whatever the bits of the input.
+// What all-reduce, reduce-scatter and reduce promise of numbers, for every data type and operation, ranks as threads,
+// through the public API alone: integers are exact modulo 2^n and averages truncate; a number wins over a NaN; a rank's
+// input is scaled by its own factor, which may lie on the host or on the device; sums of floats are as exact as rounding
+// allows; and every rank of an all-reduce receives the same bits, whatever the bits of the input.
 //
-//   arithmetic [--ranks N]
+//   arithmetic [--ranks N] [--quick] [--only all_reduce,reduce_scatter,reduce]
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -11,8 +11,10 @@
 #include <cstdio>
 #include <cstring>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "bench/collective.h"
 #include "bench/datatypes.h"
 #include "bench/world.h"
 
@@ -20,21 +22,25 @@ namespace {
 
 constexpr ncclRedOp_t kPreMulSum = ncclNumOps;  // here alone: stands for a user's operator
 constexpr std::size_t kCounts[] = {3, 1021, 70001};
-constexpr std::size_t kLargest = 70001 + 16;
+constexpr std::size_t kQuickCount = 1021;
+constexpr std::size_t kLargest = 70001 + 64;  // beyond the largest vector, also rounded up to 64 ranks
+constexpr std::size_t kScalarAt = kLargest * 8;  // of the send buffer, in bytes
 
 enum class Input { AnyBits, Small };
 
 struct Case {
+  const bench::Collective* collective;
   ncclDataType_t type;
   ncclRedOp_t op;
   Input input;
-  std::size_t count;
+  std::size_t count;  ///< of the vector that is reduced, a multiple of the ranks where it is scattered
   bool deviceScalar;
+  int root;
 };
 
 struct Run {
   std::vector<Case> cases;
-  std::vector<std::vector<char>> results;  ///< by rank, of the case in progress
+  std::vector<std::vector<char>> results;  ///< what each rank received in the case in progress
   std::atomic<std::uint64_t> failures{0};
 };
 
@@ -150,46 +156,69 @@ bool isRight(const Case& c, const std::vector<std::vector<char>>& inputs, std::s
   return c.op == ncclProd ? productIsRight(c, inputs, i, value) : sumIsRight(c, inputs, i, value);
 }
 
-std::vector<Case> makeCases() {
-  std::vector<Case> cases;
-  for (int type = 0; type < ncclNumTypes; ++type) {
+void addCases(const bench::Collective& collective, int ranks, bool quick, std::vector<Case>& cases) {
+  const auto n = static_cast<std::size_t>(ranks);
+  for (int t = 0; t < ncclNumTypes; ++t) {
+    const auto type = static_cast<ncclDataType_t>(t);
     for (int op = 0; op <= kPreMulSum; ++op) {
       for (const Input input : {Input::AnyBits, Input::Small}) {
-        for (const std::size_t count : kCounts) {
-          cases.push_back({static_cast<ncclDataType_t>(type), static_cast<ncclRedOp_t>(op), input, count, false});
+        for (std::size_t count : kCounts) {
+          if (quick && count != kQuickCount) continue;
+          if (&collective == &bench::kReduceScatter) count = (count + n - 1) / n * n;
+          const int root = static_cast<int>(count) % ranks;
+          const auto redOp = static_cast<ncclRedOp_t>(op);
+          cases.push_back({&collective, type, redOp, input, count, false, root});
+          if (op == kPreMulSum && input == Input::Small) cases.push_back({&collective, type, redOp, input, count, true, root});
         }
       }
     }
-    cases.push_back({static_cast<ncclDataType_t>(type), kPreMulSum, Input::Small, 1021, true});
   }
-  return cases;
 }
 
-/// The user's operator of this rank, scaling by its own factor.
+/// The user's operator of this rank, scaling by its own factor. One on the device gets its value after the operator was
+/// made: it is read when the kernel runs.
 ncclRedOp_t makeOperator(const Case& c, const bench::Rank& r) {
   char factor[8] = {};
   bench::encode(c.type, factorOf(r.rank), factor, 0);
-  void* scalar = factor;
-  if (c.deviceScalar) {
-    scalar = static_cast<char*>(r.send) + kLargest / 16 * 16 * 8;
-    CUDA_CHECK(cudaMemcpy(scalar, factor, sizeof factor, cudaMemcpyHostToDevice));
-  }
+  char* const onDevice = static_cast<char*>(r.send) + kScalarAt;
+  void* const scalar = c.deviceScalar ? onDevice : factor;
+  const ncclScalarResidence_t where = c.deviceScalar ? ncclScalarDevice : ncclScalarHostImmediate;
+  if (c.deviceScalar) CUDA_CHECK(cudaMemset(onDevice, 0, sizeof factor));
   ncclRedOp_t op = ncclSum;
-  NCCL_CHECK(ncclRedOpCreatePreMulSum(&op, scalar, c.type, c.deviceScalar ? ncclScalarDevice : ncclScalarHostImmediate, r.comm));
+  NCCL_CHECK(ncclRedOpCreatePreMulSum(&op, scalar, c.type, where, r.comm));
+  if (c.deviceScalar) CUDA_CHECK(cudaMemcpy(onDevice, factor, sizeof factor, cudaMemcpyHostToDevice));
   return op;
 }
 
+/// What this rank receives. The operator is gone before its kernel has run.
 std::vector<char> reduce(bench::Worker& worker, const bench::Rank& r, const Case& c, const std::vector<char>& input) {
+  const int ranks = worker.options().ranks();
+  const bool scatters = c.collective == &bench::kReduceScatter;
+  const std::size_t count = scatters ? c.count / static_cast<std::size_t>(ranks) : c.count;
   CUDA_CHECK(cudaMemcpy(r.send, input.data(), input.size(), cudaMemcpyHostToDevice));
   CUDA_CHECK(cudaMemset(r.recv, 0xa5, input.size()));
-  CUDA_CHECK(cudaDeviceSynchronize());
   const ncclRedOp_t op = c.op == kPreMulSum ? makeOperator(c, r) : c.op;
-  NCCL_CHECK(ncclAllReduce(r.send, r.recv, c.count, c.type, op, r.comm, r.stream));
+  CUDA_CHECK(cudaDeviceSynchronize());
+  worker.barrier();  // ranks may share a device, and what waits for all of it would wait for a kernel that waits for us
+  NCCL_CHECK(c.collective->run({r.send, r.recv, count, c.type, op, c.root, r.rank, ranks, r.comm, r.stream}));
   if (c.op == kPreMulSum) NCCL_CHECK(ncclRedOpDestroy(op, r.comm));
   worker.synchronize();
-  std::vector<char> result(input.size());
+  std::vector<char> result(count * bench::typeSize(c.type));
   CUDA_CHECK(cudaMemcpy(result.data(), r.recv, result.size(), cudaMemcpyDeviceToHost));
   return result;
+}
+
+/// Elements of the reduced vector that are wrong.
+std::size_t countWrong(const Case& c, const std::vector<std::vector<char>>& results) {
+  std::vector<std::vector<char>> inputs;
+  for (int r = 0; r < static_cast<int>(results.size()); ++r) inputs.push_back(makeInput(c, r));
+  std::vector<char> vector = results[c.collective == &bench::kReduce ? static_cast<std::size_t>(c.root) : 0];
+  if (c.collective == &bench::kReduceScatter) {
+    for (std::size_t r = 1; r < results.size(); ++r) vector.insert(vector.end(), results[r].begin(), results[r].end());
+  }
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < c.count; ++i) wrong += isRight(c, inputs, i, vector) ? 0 : 1;
+  return wrong;
 }
 
 void runRank(bench::Worker& worker, void* context) {
@@ -200,21 +229,20 @@ void runRank(bench::Worker& worker, void* context) {
   for (const Case& c : run.cases) {
     run.results[self] = reduce(worker, r, c, makeInput(c, r.rank));
     worker.barrier();
-    // Rank 0's result against the reference, everybody else's against rank 0's.
+    // Rank 0 checks the vector, everybody else that it was given the same.
     std::size_t wrong = 0;
     if (r.rank == 0) {
-      std::vector<std::vector<char>> inputs;
-      for (int i = 0; i < worker.options().ranks(); ++i) inputs.push_back(makeInput(c, i));
-      for (std::size_t i = 0; i < c.count; ++i) wrong += isRight(c, inputs, i, run.results[0]) ? 0 : 1;
-    } else if (run.results[self] != run.results[0]) {
+      wrong = countWrong(c, run.results);
+    } else if (c.collective == &bench::kAllReduce && run.results[self] != run.results[0]) {
       wrong = 1;
     }
     worker.barrier();
     if (wrong == 0) continue;
     ++run.failures;
-    std::printf("WRONG: %s %s count %zu %s%s, rank %d: %s\n", bench::typeName(c.type), nameOf(c.op), c.count,
-                c.input == Input::AnyBits ? "any bits" : "small values", c.deviceScalar ? ", scalar on the device" : "",
-                r.rank, r.rank == 0 ? (std::to_string(wrong) + " elements").c_str() : "other bits than rank 0");
+    std::printf("WRONG: %s %s %s count %zu %s%s, rank %d: %s\n", c.collective->program, bench::typeName(c.type),
+                nameOf(c.op), c.count, c.input == Input::AnyBits ? "any bits" : "small values",
+                c.deviceScalar ? ", scalar on the device" : "", r.rank,
+                r.rank == 0 ? (std::to_string(wrong) + " elements").c_str() : "other bits than rank 0");
   }
 }
 
@@ -222,13 +250,22 @@ void runRank(bench::Worker& worker, void* context) {
 
 int main(int argc, char** argv) {
   bench::Options options;
+  bool quick = false;
+  std::vector<std::string> only{"all_reduce", "reduce_scatter", "reduce"};
   options.threads = 2;
-  CLI::App app{"arithmetic: every type and operation of an all-reduce against its definition"};
-  app.add_option("--ranks", options.threads, "ranks, one thread each")->check(CLI::Range(1, 8));
+  CLI::App app{"arithmetic: every type and operation of the reducing collectives against its definition"};
+  app.add_option("--ranks", options.threads, "ranks, one thread each")->check(CLI::Range(1, 64));
+  app.add_flag("--quick", quick, "one length alone");
+  app.add_option("--only", only, "these collectives alone")
+      ->delimiter(',')->check(CLI::IsMember({"all_reduce", "reduce_scatter", "reduce"}));
   CLI11_PARSE(app, argc, argv);
-  options.maxBytes = kLargest * 8 + 64;
+  options.maxBytes = kScalarAt + 64;
   Run run;
-  run.cases = makeCases();
+  for (const bench::Collective* collective : {&bench::kAllReduce, &bench::kReduceScatter, &bench::kReduce}) {
+    for (const std::string& name : only) {
+      if (name + "_perf" == collective->program) addCases(*collective, options.threads, quick, run.cases);
+    }
+  }
   run.results.resize(static_cast<std::size_t>(options.threads));
   const int exitCode = bench::runWorld(options, runRank, &run);
   std::printf("arithmetic: %zu cases on %d ranks, %llu wrong\n", run.cases.size(), options.threads,

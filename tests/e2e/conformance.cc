@@ -1,11 +1,13 @@
 // Every collective x type x op x count x alignment x in/out of place, ranks as threads, through the public API alone: runs
-// on the software GPU and, from a bundle, on real ones.
+// on the software GPU and, from a bundle, on real ones. Results must be right, and nothing else be written: no input, no
+// byte beside an output, no output of a rank that receives nothing.
 //
 //   conformance [--ranks N] [--quick] [--only all_reduce,all_gather]
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -18,27 +20,12 @@ namespace {
 using bench::Call;
 using bench::Collective;
 
-std::size_t times(std::size_t count, int ranks) { return count * static_cast<std::size_t>(ranks); }
-std::size_t same(std::size_t count, int) { return count; }
-std::size_t zero(std::size_t, int) { return 0; }
-double noBandwidth(int) { return 0; }
+constexpr unsigned char kFiller = 0xa5;
+constexpr std::size_t kGuardBytes = 64;  // that must stay as they are behind an output
 
-const Collective kAlltoAll{
-    "AlltoAll", false, false, false, same, times, times, zero, zero,
-    [](const Call& c) { return ncclAlltoAll(c.send, c.recv, c.count, c.type, c.comm, c.stream); }, noBandwidth,
-    [](const Call& c, std::size_t block) { return Collective::Origin{static_cast<int>(block), times(c.count, c.rank)}; }};
-
-const Collective kGather{
-    "Gather", false, true, false, same, same, times, zero, zero,
-    [](const Call& c) { return ncclGather(c.send, c.recv, c.count, c.type, c.root, c.comm, c.stream); }, noBandwidth,
-    [](const Call& c, std::size_t block) {
-      return Collective::Origin{c.rank == c.root ? static_cast<int>(block) : bench::kUntouched, 0};
-    }};
-
-const Collective kScatter{
-    "Scatter", false, true, false, same, times, same, zero, zero,
-    [](const Call& c) { return ncclScatter(c.send, c.recv, c.count, c.type, c.root, c.comm, c.stream); }, noBandwidth,
-    [](const Call& c, std::size_t) { return Collective::Origin{c.root, times(c.count, c.rank)}; }};
+const std::vector<const Collective*> kCollectives{&bench::kAllReduce, &bench::kAllGather, &bench::kReduceScatter,
+                                                  &bench::kBroadcast, &bench::kReduce,    &bench::kSendRecv,
+                                                  &bench::kAlltoAll,  &bench::kGather,    &bench::kScatter};
 
 struct Case {
   const Collective* collective;
@@ -50,14 +37,23 @@ struct Case {
   bool inPlace;
 };
 
-constexpr std::size_t kLargest = 3000017;  // float32: beyond all slots of a connection
+constexpr std::size_t kLargestBytes = 12'000'068;  // shared by the ranks; still beyond all slots of a connection
 
-std::vector<Case> makeCases(int ranks, bool quick) {
+/// Vectors that go through the slots of a connection several times: one for each kind of kernel.
+void addLargest(const Collective& c, int ranks, std::vector<Case>& cases) {
+  const auto add = [&](ncclDataType_t type, ncclRedOp_t op) {
+    cases.push_back({&c, type, op, kLargestBytes / bench::typeSize(type) / static_cast<std::size_t>(ranks), 0, 0, false});
+  };
+  if (!c.reduces) return add(ncclFloat32, ncclNumOps);
+  add(ncclFloat32, ncclSum);
+  add(ncclBfloat16, ncclMax);
+  add(ncclInt64, ncclAvg);
+}
+
+std::vector<Case> makeCases(const std::vector<const Collective*>& collectives, int ranks, bool quick) {
   std::vector<Case> cases;
   const std::vector<std::size_t> counts = quick ? std::vector<std::size_t>{1, 1021} : std::vector<std::size_t>{0, 1, 3, 1021, 65537};
-  const std::vector<const Collective*> all{&bench::kAllReduce, &bench::kAllGather, &bench::kReduceScatter, &bench::kBroadcast,
-                                           &bench::kReduce,    &bench::kSendRecv,  &kAlltoAll,             &kGather, &kScatter};
-  for (const Collective* c : all) {
+  for (const Collective* c : collectives) {
     for (int t = 0; t < ncclNumTypes; ++t) {
       const auto type = static_cast<ncclDataType_t>(t);
       for (int op = 0; op < (c->reduces ? ncclNumOps : 1); ++op) {
@@ -71,7 +67,7 @@ std::vector<Case> makeCases(int ranks, bool quick) {
         }
       }
     }
-    if (!quick) cases.push_back({c, ncclFloat32, c->reduces ? ncclSum : ncclNumOps, kLargest / static_cast<std::size_t>(ranks), 0, 0, false});
+    if (!quick) addLargest(*c, ranks, cases);
   }
   return cases;
 }
@@ -92,18 +88,40 @@ Call makeCall(const Case& c, const bench::Rank& r, int ranks) {
   return {send, recv, c.count, c.type, c.op, c.root, r.rank, ranks, r.comm, r.stream};
 }
 
+/// Bytes of device memory that are not kFiller.
+std::uint64_t countOverwritten(const char* device, std::size_t bytes) {
+  std::vector<unsigned char> got(bytes);
+  CUDA_CHECK(cudaMemcpy(got.data(), device, bytes, cudaMemcpyDeviceToHost));
+  return bytes - static_cast<std::size_t>(std::count(got.begin(), got.end(), kFiller));
+}
+
+/// What was written that is none of this rank's results: inputs of another buffer, and the surroundings of `bytes` bytes
+/// at `buffer`, the output or what input and output share.
+std::uint64_t countStray(const Case& c, const Call& call, const bench::Rank& r, std::size_t bytes) {
+  const auto* received = static_cast<const char*>(r.recv);
+  const std::size_t before = c.offset * bench::typeSize(c.type);
+  std::uint64_t wrong = countOverwritten(received, before) + countOverwritten(received + before + bytes, kGuardBytes);
+  if (c.inPlace) return wrong;
+  wrong += bench::countChanged(call, c.collective->sendCount(c.count, call.ranks));
+  if (c.collective->origin(call, 0).rank == bench::kUntouched) wrong += countOverwritten(received + before, bytes);
+  return wrong;
+}
+
 /// Fills, calls, waits, compares. Returns the wrong elements of this rank.
 std::uint64_t runCase(bench::Worker& worker, bench::Rank& r, const Case& c) {
   const int ranks = worker.options().ranks();
   const Call call = makeCall(c, r, ranks);
+  const std::size_t size = bench::typeSize(c.type);
+  const std::size_t sendElements = c.collective->sendCount(c.count, ranks);
   const std::size_t recvElements = c.collective->recvCount(c.count, ranks);
-  CUDA_CHECK(cudaMemset(r.recv, 0xa5, (recvElements + 1) * bench::typeSize(c.type)));
-  bench::fillInput(const_cast<void*>(call.send), c.collective->sendCount(c.count, ranks), call, r.rank);
+  const std::size_t bytes = (c.inPlace ? std::max(sendElements, recvElements) : recvElements) * size;
+  CUDA_CHECK(cudaMemset(r.recv, kFiller, c.offset * size + bytes + kGuardBytes));
+  bench::fillInput(const_cast<void*>(call.send), sendElements, call, r.rank);
   CUDA_CHECK(cudaDeviceSynchronize());
   worker.barrier();
   NCCL_CHECK(c.collective->run(call));
   worker.synchronize();
-  return bench::countWrong(*c.collective, call, recvElements);
+  return bench::countWrong(*c.collective, call, recvElements) + countStray(c, call, r, bytes);
 }
 
 void runRank(bench::Worker& worker, void* context) {
@@ -125,23 +143,22 @@ void runRank(bench::Worker& worker, void* context) {
 int main(int argc, char** argv) {
   bench::Options options;
   bool quick = false;
+  std::vector<std::string> names;
   std::vector<std::string> only;
+  for (const Collective* c : kCollectives) names.push_back(std::string(c->program, std::strlen(c->program) - std::strlen("_perf")));
   options.threads = 2;
   CLI::App app{"conformance: every collective, type, operation, count and alignment"};
   app.add_option("--ranks", options.threads, "ranks, one thread each")->check(CLI::Range(1, 64));
   app.add_flag("--quick", quick, "fewer counts");
-  app.add_option("--only", only, "these collectives alone")->delimiter(',');
+  app.add_option("--only", only, "these collectives alone")->delimiter(',')->check(CLI::IsMember(names));
   CLI11_PARSE(app, argc, argv);
-  options.maxBytes = static_cast<std::size_t>(options.threads) * (kLargest * sizeof(float) / static_cast<std::size_t>(options.threads) + 65537 * 8);
-  Run run;
-  run.cases = makeCases(options.threads, quick);
-  if (!only.empty()) {
-    std::erase_if(run.cases, [&](const Case& c) {
-      return std::none_of(only.begin(), only.end(), [&](const std::string& name) {
-        return c.collective->program == name || c.collective->program == name + "_perf";
-      });
-    });
+  std::vector<const Collective*> collectives;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (only.empty() || std::find(only.begin(), only.end(), names[i]) != only.end()) collectives.push_back(kCollectives[i]);
   }
+  options.maxBytes = kLargestBytes + static_cast<std::size_t>(options.threads) * 65537 * 8 + 2 * kGuardBytes;
+  Run run;
+  run.cases = makeCases(collectives, options.threads, quick);
   const int exitCode = bench::runWorld(options, runRank, &run);
   std::printf("conformance: %zu cases on %d ranks, %llu wrong\n", run.cases.size(), options.threads,
               static_cast<unsigned long long>(run.failures.load()));
