@@ -1,3 +1,8 @@
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
 #include "softgpu/cuda_fixture.h"
 
 namespace tutti::softgpu::test {
@@ -88,27 +93,80 @@ TEST_F(Graphs, SynchronizingInvalidatesTheCapture) {
   EXPECT_EQ(graph, nullptr);
 }
 
+/// What a user object stands for: notes its destruction, which takes a lock as an application's might.
+struct Owned {
+  std::timed_mutex mutex;
+  std::atomic<bool> destroyed{false};
+  std::thread::id destroyer;
+
+  CUuserObject makeObject() {
+    CUuserObject object = nullptr;
+    const auto destroy = [](void* self) {
+      auto& owned = *static_cast<Owned*>(self);
+      const std::unique_lock<std::timed_mutex> lock(owned.mutex, std::chrono::seconds(2));
+      owned.destroyer = std::this_thread::get_id();
+      owned.destroyed = true;
+    };
+    EXPECT_CU(cuUserObjectCreate(&object, this, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    return object;
+  }
+  /// Waits for the destruction.
+  bool isDestroyed() const {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!destroyed && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    return destroyed;
+  }
+};
+
 TEST_F(Graphs, UserObjectsLiveAsLongAsInstances) {
-  int destroyed = 0;
-  CUuserObject object = nullptr;
-  const auto count = [](void* counter) { ++*static_cast<int*>(counter); };
-  EXPECT_CU(cuUserObjectCreate(&object, &destroyed, count, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+  Owned owned;
+  CUuserObject object = owned.makeObject();
   CUgraph graph = nullptr;
   EXPECT_CU(cuGraphCreate(&graph, 0));
   EXPECT_CU(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
   CUgraphExec exec = nullptr;
   EXPECT_CU(cuGraphInstantiate(&exec, graph, 0));
   EXPECT_CU(cuGraphDestroy(graph));
-  EXPECT_EQ(destroyed, 0);
+  EXPECT_FALSE(owned.destroyed);
   EXPECT_CU(cuGraphExecDestroy(exec));
-  EXPECT_EQ(destroyed, 1);
+  EXPECT_TRUE(owned.isDestroyed());
+}
+
+TEST_F(Graphs, DestructorsRunOnAThreadOfTheirOwnWhateverTheCallerHolds) {
+  Owned released;
+  CUuserObject object = released.makeObject();
+  {
+    const std::lock_guard<std::timed_mutex> lock(released.mutex);
+    EXPECT_CU(cuUserObjectRelease(object, 1));
+  }
+  ASSERT_TRUE(released.isDestroyed());
+  EXPECT_NE(released.destroyer, std::this_thread::get_id());
+
+  // The last reference goes with a replay, which a thread that waits for it may carry out.
+  std::uint32_t* data = words();
+  Owned replayed;
+  object = replayed.makeObject();
+  EXPECT_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  EXPECT_CU(launch("Add", 1, 32, stream_, {data, nullptr, 0, 2}));
+  CUgraph graph = nullptr;
+  EXPECT_CU(cuStreamEndCapture(stream_, &graph));
+  EXPECT_CU(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+  CUgraphExec exec = nullptr;
+  EXPECT_CU(cuGraphInstantiate(&exec, graph, 0));
+  EXPECT_CU(cuGraphDestroy(graph));
+  {
+    const std::lock_guard<std::timed_mutex> lock(replayed.mutex);
+    EXPECT_CU(cuGraphLaunch(exec, stream_));
+    EXPECT_CU(cuGraphExecDestroy(exec));
+    EXPECT_CU(cuStreamSynchronize(stream_));
+  }
+  ASSERT_TRUE(replayed.isDestroyed());
+  EXPECT_EQ(replayed.destroyer, released.destroyer);
 }
 
 TEST_F(Graphs, EventsOfACaptureDoNotKeepTheGraph) {
-  int destroyed = 0;
-  CUuserObject object = nullptr;
-  const auto count = [](void* counter) { ++*static_cast<int*>(counter); };
-  EXPECT_CU(cuUserObjectCreate(&object, &destroyed, count, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+  Owned owned;
+  CUuserObject object = owned.makeObject();
   CUevent event = nullptr;
   EXPECT_CU(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
   EXPECT_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -117,7 +175,7 @@ TEST_F(Graphs, EventsOfACaptureDoNotKeepTheGraph) {
   EXPECT_CU(cuStreamEndCapture(stream_, &graph));
   EXPECT_CU(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
   EXPECT_CU(cuGraphDestroy(graph));
-  EXPECT_EQ(destroyed, 1);
+  EXPECT_TRUE(owned.isDestroyed());
   EXPECT_CU(cuEventDestroy(event));
 }
 

@@ -36,14 +36,14 @@ std::vector<const Node*> dependentsOf(const Node* node) {
   return result;
 }
 
-/// Drops program references; gives the object to `last` when none is left, for it to die outside of the lock.
-CUresult dropReferences(CUuserObject handle, unsigned count, std::shared_ptr<UserObject>* last) {
+/// Drops program references.
+CUresult dropReferences(CUuserObject handle, unsigned count) {
   const auto object = machine().userObjects.find(handle);
   if (object == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard<std::mutex> guard(machine().lock);
   if (object->references < count) return CUDA_ERROR_INVALID_VALUE;
   object->references -= count;
-  if (object->references == 0) *last = machine().userObjects.take(handle);
+  if (object->references == 0) machine().userObjects.take(handle);
   return CUDA_SUCCESS;
 }
 
@@ -227,14 +227,10 @@ CUresult cuUserObjectRetain(CUuserObject handle, unsigned int count) {
 }
 
 CUresult cuUserObjectRelease(CUuserObject handle, unsigned int count) {
-  return call("cuUserObjectRelease", [&]() -> CUresult {
-    std::shared_ptr<UserObject> last;
-    return dropReferences(handle, count, &last);
-  });
+  return call("cuUserObjectRelease", [&]() -> CUresult { return dropReferences(handle, count); });
 }
 
 CUresult cuGraphRetainUserObject(CUgraph handle, CUuserObject objectHandle, unsigned int count, unsigned int flags) {
-  std::shared_ptr<UserObject> last;
   return withGraph("cuGraphRetainUserObject", handle, [&](Graph& graph) -> CUresult {
     const auto object = machine().userObjects.find(objectHandle);
     if (object == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -243,7 +239,7 @@ CUresult cuGraphRetainUserObject(CUgraph handle, CUuserObject objectHandle, unsi
     graph.kept.insert(graph.kept.end(), count, object);
     if (!move) return CUDA_SUCCESS;
     object->references -= count;
-    if (object->references == 0) last = machine().userObjects.take(objectHandle);
+    if (object->references == 0) machine().userObjects.take(objectHandle);
     return CUDA_SUCCESS;
   });
 }

@@ -3,8 +3,7 @@
 #include <signal.h>
 
 #include <thread>
-
-#include "softgpu/core/engine.h"
+#include <utility>
 
 namespace tutti::softgpu {
 
@@ -17,10 +16,11 @@ void CallbackThread::start() {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void CallbackThread::post(const HostOperation& call, std::shared_ptr<std::atomic<bool>> done) {
+void CallbackThread::post(const HostOperation& call, std::function<void()> after) {
   {
     std::lock_guard<std::mutex> guard(lock_);
-    calls_.push_back({call, std::move(done)});
+    calls_.push_back({call, std::move(after)});
+    if (!std::exchange(started_, true)) start();
   }
   posted_.notify_one();
 }
@@ -35,8 +35,7 @@ void CallbackThread::loop() {
       calls_.pop_front();
     }
     next.call.function(next.call.data);
-    next.done->store(true, std::memory_order_release);
-    engine_.wake();
+    if (next.after) next.after();
   }
 }
 

@@ -1,33 +1,32 @@
-// The thread of a device on which host functions of streams run.
+// Threads on which functions of the application run: never one that attends to an engine.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <memory>
+#include <functional>
 #include <mutex>
 
 #include "softgpu/core/operation.h"
 
 namespace tutti::softgpu {
 
-class Engine;
-
+/// Runs functions one after the other, in the order in which they were posted. A device has one for the host functions of
+/// its streams, the machine one for the destructors of user objects. Its thread is started on first use and never ends, so
+/// neither may the object.
 class CallbackThread {
  public:
-  explicit CallbackThread(Engine& engine) : engine_(engine) {}
-  void start();
-  /// Calls the function later, then sets `*done` and wakes the engine.
-  void post(const HostOperation& call, std::shared_ptr<std::atomic<bool>> done);
+  /// Calls the function later, then `after`, if any. Any thread, whatever locks it holds.
+  void post(const HostOperation& call, std::function<void()> after = {});
 
  private:
   struct Call {
     HostOperation call;
-    std::shared_ptr<std::atomic<bool>> done;
+    std::function<void()> after;
   };
+  void start();
   void loop();
-  Engine& engine_;
   std::mutex lock_;
+  bool started_ = false;
   std::condition_variable posted_;
   std::deque<Call> calls_;
 };

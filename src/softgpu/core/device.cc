@@ -7,7 +7,6 @@
 
 #include <pugixml.hpp>
 
-#include "softgpu/core/callback_thread.h"
 #include "softgpu/core/engine.h"
 #include "softgpu/core/machine.h"
 
@@ -111,20 +110,11 @@ Engine& Device::engine() {
     if (!seed.has_value()) return nullptr;
     return std::make_unique<Random>(*seed * 1000003 + static_cast<std::uint64_t>(facts_.physical));
   };
-  auto* engine = new Engine(index_, settings.blockSlots, dice(settings.randomSeed), dice(settings.weakSeed));  // never deleted: its thread goes on
+  // Never deleted: its thread goes on.
+  auto* engine = new Engine(index_, settings.blockSlots, dice(settings.randomSeed), dice(settings.weakSeed));
   engine->start();
   engine_.store(engine, std::memory_order_release);
   return *engine;
-}
-
-CallbackThread& Device::callbacks() {
-  Engine& owner = engine();
-  std::lock_guard<std::mutex> guard(startLock_);
-  if (callbacks_ == nullptr) {
-    callbacks_ = std::make_unique<CallbackThread>(owner);
-    callbacks_->start();
-  }
-  return *callbacks_;
 }
 
 bool Device::charge(std::size_t bytes) {

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "softgpu/core/callback_thread.h"
 #include "softgpu/core/cuda_types.h"
 #include "softgpu/core/memory.h"
 #include "softgpu/core/settings.h"
 
 namespace tutti::softgpu {
 
-class CallbackThread;
 class Context;
 class Engine;
 
@@ -43,9 +43,9 @@ class Device {
 
   /// The primary context, created on first use and the same for ever.
   Context& primary();
-  /// Threads are started on first use.
+  /// Started on first use.
   Engine& engine();
-  CallbackThread& callbacks();
+  CallbackThread& callbacks() { return callbacks_; }
   Engine* startedEngine() const { return engine_.load(std::memory_order_acquire); }
 
   std::uint64_t memoryBytes() const { return memoryBytes_; }
@@ -68,7 +68,7 @@ class Device {
   std::mutex primaryLock_;
   Context* primary_ = nullptr;
   std::atomic<Engine*> engine_{nullptr};
-  std::unique_ptr<CallbackThread> callbacks_;
+  CallbackThread callbacks_;
 };
 
 }  // namespace tutti::softgpu

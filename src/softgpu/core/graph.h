@@ -16,10 +16,11 @@ class Context;
 class Graph;
 struct Marker;
 
-/// A CUuserObject: destroyed when the last reference of the program or a graph goes.
+/// A CUuserObject: destroyed when the last reference of the program or a graph goes, whoever drops it, on the machine's
+/// thread for that: the destructor is the application's, and may take locks that the dropping thread holds.
 struct UserObject {
   UserObject(void* pointer, CUhostFn destroyFunction) : object(pointer), destroy(destroyFunction) {}
-  ~UserObject() { destroy(object); }
+  ~UserObject();
   UserObject(const UserObject&) = delete;
   UserObject& operator=(const UserObject&) = delete;
   void* object;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "softgpu/core/callback_thread.h"
 #include "softgpu/core/context.h"
 #include "softgpu/core/cuda_types.h"
 #include "softgpu/core/device.h"
@@ -32,6 +33,7 @@ struct Machine {
   Registry<Graph> graphs;
   Registry<GraphExec> execs;
   Registry<UserObject> userObjects;
+  CallbackThread destructors;  ///< of user objects
   Registry<Module> modules;
   Registry<Physical> physicals;
   Registry<Pool> pools;

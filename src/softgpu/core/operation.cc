@@ -68,10 +68,13 @@ class FillTask : public Task {
 class HostTask : public Task {
  public:
   HostTask(const HostOperation& call, Device& device) : call_(call), device_(device) {}
-  Step step(Engine&) override {
+  Step step(Engine& engine) override {
     if (done_ == nullptr) {
       done_ = std::make_shared<std::atomic<bool>>(false);
-      device_.callbacks().post(call_, done_);
+      device_.callbacks().post(call_, [done = done_, &engine] {
+        done->store(true, std::memory_order_release);
+        engine.wake();
+      });
     }
     return done_->load(std::memory_order_acquire) ? Step::Done : Step::Blocked;
   }

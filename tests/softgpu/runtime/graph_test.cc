@@ -1,3 +1,6 @@
+#include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "softgpu/runtime/support.h"
@@ -32,7 +35,7 @@ TEST_F(RuntimeGraph, CapturedWorkRunsOnlyAtEachLaunch) {
   int calls = 0;
   ASSERT_CUDA_OK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
   ASSERT_CUDA_OK(cudaLaunchHostFunc(
-      stream_, [](void* n) { ++*static_cast<int*>(n); }, &calls));
+      stream_, [](void* n) { ++*static_cast<std::atomic<int>*>(n); }, &calls));
   cudaStreamCaptureStatus status{};
   unsigned long long id = 0;
   cudaGraph_t inside = nullptr;
@@ -85,7 +88,7 @@ TEST_F(RuntimeGraph, CopyNodeIsPatchedInTheExecutable) {
 }
 
 TEST_F(RuntimeGraph, UserObjectDiesWithItsGraph) {
-  int destroyed = 0;
+  std::atomic<int> destroyed{0};
   cudaUserObject_t object = nullptr;
   cudaGraph_t graph = nullptr;
   ASSERT_CUDA_OK(cudaGraphCreate(&graph, 0));
@@ -94,6 +97,8 @@ TEST_F(RuntimeGraph, UserObjectDiesWithItsGraph) {
   ASSERT_CUDA_OK(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
   EXPECT_EQ(destroyed, 0);
   ASSERT_CUDA_OK(cudaGraphDestroy(graph));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (destroyed == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   EXPECT_EQ(destroyed, 1);
 }
 
