@@ -87,10 +87,7 @@ Result<Progress> groupEnd() {
   if (--group.depth > 0) return Progress::Done;
   GroupWork work = std::exchange(group.work, {});
   const Status latched = std::exchange(group.lastError, {});
-  if (!latched.ok()) {
-    dropWork(work, latched);
-    return latched;
-  }
+  if (!latched.ok()) return endAll(work, latched);
   if (work.empty()) return Progress::Done;
   return runGroup(std::move(work));
 }
@@ -101,10 +98,7 @@ Status groupSimulateEnd(float& microseconds) {
   if (--group.depth > 0) return {};
   GroupWork work = std::exchange(group.work, {});
   const Status latched = std::exchange(group.lastError, {});
-  if (!latched.ok()) {
-    dropWork(work, latched);
-    return latched;
-  }
+  if (!latched.ok()) return endAll(work, latched);
   // Communicators run side by side: the slowest decides.
   double slowest = -1;
   Status status;
@@ -113,7 +107,7 @@ Status groupSimulateEnd(float& microseconds) {
     if (!estimate.ok()) status = estimate.status();
     if (estimate.ok()) slowest = std::max(slowest, estimate.value());
   }
-  dropWork(work, Status(ncclInvalidUsage));
+  endAll(work, Status(ncclInvalidUsage)).ignore();
   TRY(status);
   microseconds = static_cast<float>(slowest);
   return {};

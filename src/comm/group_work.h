@@ -48,6 +48,10 @@ GroupWork* openGroup();
 /// Gives up a group that cannot be carried out: an init that never ran must not look as if it still went on.
 void dropWork(GroupWork& work, Status why);
 
+/// Ends the communicators that are to end, whatever became of the rest: their handles are the caller's no more. What has
+/// not run by then is given up where `soFar` is an error, which counts more than one of the ends.
+Status endAll(GroupWork& work, Status soFar);
+
 /// Carries a group out: on the calling thread, or, where only non-blocking communicators are involved and somebody may
 /// have to be waited for, in the background. Where something fails, what comes after it is given up, but for End jobs:
 /// they run in any case.

@@ -119,8 +119,8 @@ Status execute(std::vector<PlannedComm>& planned) {
   return status;
 }
 
-/// Ends the communicators that are to end, whatever became of the rest: their handles are the caller's no more. What has
-/// not run by then is given up where `soFar` is an error, which counts more than one of the ends.
+}  // namespace
+
 Status endAll(GroupWork& work, Status soFar) {
   GroupWork ends;
   for (Job& job : work.jobs) {
@@ -132,6 +132,8 @@ Status endAll(GroupWork& work, Status soFar) {
   const Status ended = runJobs(ends, JobKind::End);
   return soFar.ok() ? ended : soFar;
 }
+
+namespace {
 
 Status runAll(GroupWork& work, std::vector<PlannedComm>& planned) {
   Status status = runJobs(work, JobKind::Init);

@@ -77,6 +77,42 @@ TEST(Group, LatchedErrorDropsAnInitForGood) {
   EXPECT_EQ(shell.comm.abort.status().code(), ncclInvalidArgument);
 }
 
+TEST(Group, LatchedErrorDoesNotKeepACommunicatorFromEnding) {
+  using End = Status (*)();
+  const End ends[] = {[] { return groupEnd().status(); }, [] {
+                        float microseconds = 0;
+                        return groupSimulateEnd(microseconds);
+                      }};
+  for (const End end : ends) {
+    Shell starts;
+    Shell shell;
+    bool ended = false;
+    groupStart();
+    ASSERT_TRUE(openGroup()->add({&starts.comm, JobKind::Init, [] { return Status(); }}).ok());
+    ASSERT_TRUE(openGroup()->add({&shell.comm, JobKind::End, [&] {
+                                    ended = true;
+                                    return Status();
+                                  }}).ok());
+    latchGroupError(Status(ncclInvalidArgument));
+    EXPECT_EQ(end().code(), ncclInvalidArgument);
+    EXPECT_TRUE(ended) << "its handle is the caller's no more";
+    EXPECT_EQ(starts.comm.abort.status().code(), ncclInvalidArgument) << "given up";
+  }
+}
+
+TEST(Group, ASimulatedGroupEndsCommunicatorsToo) {
+  Shell shell;
+  bool ended = false;
+  groupStart();
+  ASSERT_TRUE(openGroup()->add({&shell.comm, JobKind::End, [&] {
+                                  ended = true;
+                                  return Status();
+                                }}).ok());
+  float microseconds = 0;
+  EXPECT_TRUE(groupSimulateEnd(microseconds).ok());
+  EXPECT_TRUE(ended);
+}
+
 TEST(Group, JobsRunTogether) {
   Shell a;
   Shell b;
