@@ -1,6 +1,7 @@
 // Bad arguments against the built library: each row is a call, the code it must return and words its text must have.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -47,6 +48,22 @@ ncclResult_t initDevices(int first, int second) {
   return ncclCommInitAll(comms, 2, devices);
 }
 
+/// Memory that is no communicator.
+ncclComm_t someMemory() {
+  alignas(64) static std::uint64_t words[8192];
+  return reinterpret_cast<ncclComm_t>(words);
+}
+
+template <class Field>
+ncclResult_t initWithConfig(Field ncclConfig_t::*field, Field value) {
+  ncclUniqueId id;
+  ncclComm_t comm = nullptr;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.*field = value;
+  if (const ncclResult_t made = ncclGetUniqueId(&id); made != ncclSuccess) return made;
+  return ncclCommInitRankConfig(&comm, 1, id, 0, &config);
+}
+
 struct Claim {
   int nRanks;
   int rank;
@@ -73,6 +90,9 @@ std::vector<Row> rowsWithoutCommunicator() {
   static ncclResult_t result;
   static ncclParamHandle_t handle;
   static const char* text;
+  static ncclComm_t made;
+  static ncclUniqueId foreign{};
+  static ncclSimInfo_t unknownInfo{};
   return {
       {"VersionNull", [](ncclComm_t) { return ncclGetVersion(nullptr); }, ncclInvalidArgument, "GetVersion"},
       {"UniqueIdNull", [](ncclComm_t) { return ncclGetUniqueId(nullptr); }, ncclInvalidArgument, "GetUniqueId"},
@@ -90,6 +110,11 @@ std::vector<Row> rowsWithoutCommunicator() {
        "Send : comm argument is NULL"},
       {"SplitNull", [](ncclComm_t) { return ncclCommSplit(nullptr, 0, 0, nullptr, nullptr); }, ncclInvalidArgument,
        "CommSplit : comm argument is NULL"},
+      {"CountOfNoCommunicator", [](ncclComm_t) { return ncclCommCount(someMemory(), &number); }, ncclInvalidArgument,
+       "Error: corrupted comm object detected"},
+      {"AllReduceOnNoCommunicator",
+       [](ncclComm_t) { return ncclAllReduce(kData, kData, 1, ncclFloat, ncclSum, someMemory(), nullptr); },
+       ncclInvalidArgument, "Error: corrupted comm object detected"},
       {"DestroyNull", [](ncclComm_t) { return ncclCommDestroy(nullptr); }, ncclSuccess, ""},
       {"AbortNull", [](ncclComm_t) { return ncclCommAbort(nullptr); }, ncclSuccess, ""},
       {"FinalizeNull", [](ncclComm_t) { return ncclCommFinalize(nullptr); }, ncclSuccess, ""},
@@ -97,6 +122,24 @@ std::vector<Row> rowsWithoutCommunicator() {
       {"DeregisterNullHandle", [](ncclComm_t) { return ncclCommDeregister(nullptr, nullptr); }, ncclSuccess, ""},
       {"GroupEndAlone", [](ncclComm_t) { return ncclGroupEnd(); }, ncclInvalidUsage,
        "ncclGroupEnd: not in a group call."},
+      {"SimulateEndWithoutInitializer", [](ncclComm_t) { return ncclGroupSimulateEnd(&unknownInfo); }, ncclInvalidArgument,
+       "NCCL_SIM_INFO_INITIALIZER"},
+      {"InitNoOutput", [](ncclComm_t) { return ncclCommInitRank(nullptr, 1, foreign, 0); }, ncclInvalidArgument,
+       "CommInitRank : comm argument is NULL"},
+      {"InitForeignId", [](ncclComm_t) { return ncclCommInitRank(&made, 1, foreign, 0); }, ncclInvalidArgument,
+       "was not made by this library's ncclGetUniqueId"},
+      {"InitAllNoOutput", [](ncclComm_t) { return ncclCommInitAll(nullptr, 1, nullptr); }, ncclInvalidArgument,
+       "CommInitAll : comms argument is NULL"},
+      {"InitAllNegative", [](ncclComm_t) { return ncclCommInitAll(&made, -1, nullptr); }, ncclInvalidArgument,
+       "invalid device count requested : -1"},
+      {"ConfigWithoutInitializer", [](ncclComm_t) { return initWithConfig(&ncclConfig_t::magic, 17U); },
+       ncclInvalidArgument, "NCCL_CONFIG_INITIALIZER"},
+      {"ConfigBlockingTwo", [](ncclComm_t) { return initWithConfig(&ncclConfig_t::blocking, 2); }, ncclInvalidArgument,
+       "blocking"},
+      {"ConfigNoBlocks", [](ncclComm_t) { return initWithConfig(&ncclConfig_t::maxCTAs, 0); }, ncclInvalidArgument,
+       "maxCTAs"},
+      {"ConfigMinWithoutMax", [](ncclComm_t) { return initWithConfig(&ncclConfig_t::minCTAs, 4); }, ncclInvalidArgument,
+       "minCTAs"},
       {"RankNegative", [](ncclComm_t) { return initOne(2, -1); }, ncclInvalidArgument, "Invalid rank requested : -1/2"},
       {"RankTooLarge", [](ncclComm_t) { return initOne(2, 2); }, ncclInvalidArgument, "Invalid rank requested : 2/2"},
       {"NoRanks", [](ncclComm_t) { return initOne(0, 0); }, ncclInvalidArgument, "Invalid rank requested : 0/0"},
@@ -131,11 +174,12 @@ INSTANTIATE_TEST_SUITE_P(Table, BadInputAlone, testing::ValuesIn(rowsWithoutComm
 
 std::vector<Row> rowsWithCommunicator() {
   static int list[] = {0};
+  static ncclRedOp_t op;
   static ncclComm_t child;
   static ncclWindow_t window;
   static ncclWaitSignalDesc_t noSignals{0, 0, 0, 0};
-  const auto reduce = [](ncclDataType_t type, ncclRedOp_t op, int root, std::size_t count) {
-    return [=](ncclComm_t comm) { return ncclReduce(kData, kData, count, type, op, root, comm, nullptr); };
+  const auto reduce = [](ncclDataType_t type, ncclRedOp_t redOp, int root, std::size_t count) {
+    return [=](ncclComm_t comm) { return ncclReduce(kData, kData, count, type, redOp, root, comm, nullptr); };
   };
   return {
       {"RootNegative", reduce(ncclFloat, ncclSum, -1, 1), ncclInvalidArgument, "Reduce : invalid root -1"},
@@ -151,6 +195,25 @@ std::vector<Row> rowsWithCommunicator() {
       {"NoElementsIsFine", reduce(ncclFloat, ncclSum, 0, 0), ncclSuccess, ""},
       {"PeerTooLarge", [](ncclComm_t c) { return ncclSend(kData, 1, ncclFloat, 2, c, nullptr); }, ncclInvalidArgument,
        "Send : invalid root 2"},
+      {"SendToSelfAlone", [](ncclComm_t c) { return ncclSend(kData, 1, ncclFloat, 0, c, nullptr); }, ncclInvalidUsage,
+       "Trying to send to self without a matching recv"},
+      {"RecvFromSelfAlone", [](ncclComm_t c) { return ncclRecv(kData, 1, ncclFloat, 0, c, nullptr); }, ncclInvalidUsage,
+       "Trying to recv to self without a matching send"},
+      {"GatherRootTooLarge", [](ncclComm_t c) { return ncclGather(kData, kData, 1, ncclFloat, 2, c, nullptr); },
+       ncclInvalidArgument, "Gather : invalid root 2"},
+      {"ScatterRootNegative", [](ncclComm_t c) { return ncclScatter(kData, kData, 1, ncclFloat, -1, c, nullptr); },
+       ncclInvalidArgument, "Scatter : invalid root -1"},
+      {"AlltoAllTypeTooLarge", [](ncclComm_t c) { return ncclAlltoAll(kData, kData, 1, kBadType, c, nullptr); },
+       ncclInvalidArgument, "AlltoAll : invalid type 12"},
+      {"OperatorNoOutput",
+       [](ncclComm_t c) { return ncclRedOpCreatePreMulSum(nullptr, list, ncclInt, ncclScalarHostImmediate, c); },
+       ncclInvalidArgument, "op argument is NULL"},
+      {"OperatorNoScalar",
+       [](ncclComm_t c) { return ncclRedOpCreatePreMulSum(&op, nullptr, ncclInt, ncclScalarHostImmediate, c); },
+       ncclInvalidArgument, "scalar argument is NULL"},
+      {"OperatorTypeTooLarge",
+       [](ncclComm_t c) { return ncclRedOpCreatePreMulSum(&op, list, kBadType, ncclScalarHostImmediate, c); },
+       ncclInternalError, "invalid type 12"},
       {"CountNull", [](ncclComm_t c) { return ncclCommCount(c, nullptr); }, ncclInvalidArgument,
        "count argument is NULL"},
       {"RevokeBadFlags", [](ncclComm_t c) { return ncclCommRevoke(c, 1); }, ncclInvalidArgument, "flags"},
@@ -170,6 +233,37 @@ std::vector<Row> rowsWithCommunicator() {
   };
 }
 
+/// Calls in which nothing is wrong but that tutti does not have them yet.
+std::vector<Row> rowsNotYet() {
+  static int other[] = {1};
+  static ncclComm_t child;
+  static ncclUniqueId id;
+  static std::uint64_t number;
+  static ncclWaitSignalDesc_t oneSignal{1, 1, 0, 0};
+  static ncclDevCommRequirements_t requirements = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
+  static ncclDevComm_t devComm;
+  std::vector<Row> rows;
+  const auto add = [&rows](const std::string& name, std::function<ncclResult_t(ncclComm_t)> call) {
+    rows.push_back({name, std::move(call), ncclInvalidUsage, "tutti does not support nccl" + name + " yet"});
+  };
+  add("CommSplit", [](ncclComm_t c) { return ncclCommSplit(c, 0, 0, &child, nullptr); });
+  add("CommShrink", [](ncclComm_t c) { return ncclCommShrink(c, other, 1, &child, nullptr, NCCL_SHRINK_DEFAULT); });
+  add("CommGrow", [](ncclComm_t c) { return ncclCommGrow(c, 3, &id, -1, &child, nullptr); });
+  add("CommGetUniqueId", [](ncclComm_t c) { return ncclCommGetUniqueId(c, &id); });
+  add("CommRevoke", [](ncclComm_t c) { return ncclCommRevoke(c, NCCL_REVOKE_DEFAULT); });
+  add("CommSuspend", [](ncclComm_t c) { return ncclCommSuspend(c, NCCL_SUSPEND_MEM); });
+  add("CommResume", [](ncclComm_t c) { return ncclCommResume(c); });
+  add("CommMemStats", [](ncclComm_t c) { return ncclCommMemStats(c, ncclStatGpuMemTotal, &number); });
+  add("PutSignal", [](ncclComm_t c) {
+    auto* const window = reinterpret_cast<ncclWindow_t>(&number);
+    return ncclPutSignal(kData, 1, ncclFloat, 1, window, 0, 0, 0, 0, c, nullptr);
+  });
+  add("Signal", [](ncclComm_t c) { return ncclSignal(1, 0, 0, 0, c, nullptr); });
+  add("WaitSignal", [](ncclComm_t c) { return ncclWaitSignal(1, &oneSignal, c, nullptr); });
+  add("DevCommCreate", [](ncclComm_t c) { return ncclDevCommCreate(c, &requirements, &devComm); });
+  return rows;
+}
+
 /// Two ranks in this process; the tests use rank 0, none of them needs the other's help.
 class TwoRanks : public testing::Test {
  protected:
@@ -184,6 +278,39 @@ class CheckPointers : public TwoRanks {};
 
 TEST_P(BadInput, GivesCodeAndText) { check(GetParam(), comms_[0]); }
 INSTANTIATE_TEST_SUITE_P(Table, BadInput, testing::ValuesIn(rowsWithCommunicator()), rowName);
+INSTANTIATE_TEST_SUITE_P(NotYet, BadInput, testing::ValuesIn(rowsNotYet()), rowName);
+
+TEST_F(TwoRanks, OperatorsBelongToTheirTypeAndCommunicator) {
+  float factor = 2;
+  ncclRedOp_t op = ncclSum;
+  ASSERT_EQ(ncclRedOpCreatePreMulSum(&op, &factor, ncclFloat, ncclScalarHostImmediate, comms_[0]), ncclSuccess);
+  EXPECT_GE(static_cast<int>(op), static_cast<int>(ncclNumOps));
+  const auto expect = [&](ncclDataType_t type, std::size_t count, ncclComm_t comm, const std::string& text) {
+    const auto call = [=](ncclComm_t c) { return ncclAllReduce(kData, kData, count, type, op, c, nullptr); };
+    check({"", call, text.empty() ? ncclSuccess : ncclInvalidArgument, text}, comm);
+  };
+  expect(ncclDouble, 1, comms_[0], "operator was made for f32");
+  expect(ncclDouble, 0, comms_[0], "");   // nothing to do: not looked at
+  expect(ncclFloat, 1, comms_[1], "unknown to this communicator");
+  EXPECT_EQ(ncclRedOpDestroy(op, comms_[1]), ncclInvalidArgument);
+  EXPECT_EQ(ncclRedOpDestroy(op, comms_[0]), ncclSuccess);
+  EXPECT_EQ(ncclRedOpDestroy(op, comms_[0]), ncclInvalidArgument);
+  expect(ncclFloat, 1, comms_[0], "unknown to this communicator");
+}
+
+TEST_F(TwoRanks, RegistrationIsAcceptedWithoutEffect) {
+  void* buffer = nullptr;
+  ASSERT_EQ(ncclMemAlloc(&buffer, 4096), ncclSuccess);
+  void* handle = &handle;
+  EXPECT_EQ(ncclCommRegister(comms_[0], buffer, 4096, &handle), ncclSuccess);
+  EXPECT_EQ(handle, nullptr);
+  EXPECT_EQ(ncclCommDeregister(comms_[0], handle), ncclSuccess);
+  auto* window = reinterpret_cast<ncclWindow_t>(&handle);
+  EXPECT_EQ(ncclCommWindowRegister(comms_[0], buffer, 4096, &window, NCCL_WIN_COLL_SYMMETRIC), ncclSuccess);
+  EXPECT_EQ(window, nullptr);
+  EXPECT_EQ(ncclCommWindowDeregister(comms_[0], window), ncclSuccess);
+  EXPECT_EQ(ncclMemFree(buffer), ncclSuccess);
+}
 
 TEST_F(CheckPointers, RefuseWhatTheDeviceDoesNotOwn) {
   void* own = nullptr;

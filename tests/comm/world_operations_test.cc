@@ -1,4 +1,5 @@
 // Operations end to end: ranks as threads, kernels on the software GPU, results compared with what a loop computes.
+#include "comm/communicator.h"
 #include "comm/world.h"
 
 namespace tutti {
@@ -89,6 +90,49 @@ TEST(WorldCollectives, CommunicatorsDoNotDisturbEachOther) {
       allReduceAdds(other, 500, 7 * i);
     }
     EXPECT_EQ(ncclCommDestroy(other.comm), ncclSuccess);
+  });
+}
+
+TEST(WorldCollectives, EightBitFloatsAreReducedOnlyWhereEveryGpuCan) {
+  test::allowLog("FP8 reduction support begins with sm90 capable devices. rank 1 on host ");
+  withComm(2, [](Member& m) {
+    PeerInfo& old = m.comm->parts.peers[1];
+    const PeerInfo real = old;
+    old.softGpu = 0;
+    old.computeCapability = 89;
+    const Ints in(m.gpu, 64, 0);
+    const Ints out(m.gpu, 64, -1);
+    for (const ncclDataType_t type : {ncclFloat8e4m3, ncclFloat8e5m2}) {
+      EXPECT_EQ(ncclAllReduce(in.at(), out.at(), 16, type, ncclSum, m.comm, m.stream()), ncclInvalidArgument);
+      EXPECT_NE(std::string(ncclGetLastError(m.comm)).find("has sm89"), std::string::npos);
+      EXPECT_EQ(ncclAllReduce(in.at(), out.at(), 0, type, ncclSum, m.comm, m.stream()), ncclSuccess) << "nothing to do";
+      EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+      EXPECT_EQ(ncclAllGather(in.at(), out.at(), 128, type, m.comm, m.stream()), ncclSuccess) << "a copy";
+      ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;   // nothing is connected: no link would be found
+      EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclSuccess);
+    }
+    old = real;
+    EXPECT_EQ(ncclAllReduce(in.at(), out.at(), 16, ncclFloat8e5m2, ncclMax, m.comm, m.stream()), ncclSuccess);
+    m.sync();
+  });
+}
+
+TEST(WorldCollectives, ALoneRankNeedsNoGroupEnd) {
+  withComm(1, [](Member& m) {
+    const Ints in(m.gpu, 100, 6);
+    const Ints copied(m.gpu, 100, -1);
+    const Ints scaled(m.gpu, 100, -1);
+    int factor = 7;
+    ncclRedOp_t op = ncclSum;
+    ASSERT_EQ(ncclRedOpCreatePreMulSum(&op, &factor, ncclInt32, ncclScalarHostImmediate, m.comm), ncclSuccess);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclAllGather(in.at(), copied.at(), 100, ncclInt32, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclReduceScatter(in.at(), scaled.at(), 100, ncclInt32, op, m.comm, m.stream()), ncclSuccess);
+    m.sync();
+    EXPECT_EQ(copied.read(), std::vector<int>(100, 6));
+    EXPECT_EQ(scaled.read(), std::vector<int>(100, 42));
+    EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+    EXPECT_EQ(ncclRedOpDestroy(op, m.comm), ncclSuccess);
   });
 }
 
