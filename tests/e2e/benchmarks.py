@@ -3,9 +3,10 @@
 import json
 import tempfile
 
-from support import BUILD, check, main, run
+from support import BUILD, check, main, run, run_for_code
 
 BENCH = BUILD / "bench"
+COLUMNS = ["size", "count", "type", "redop", "root"] + 2 * ["time", "algbw", "busbw", "#wrong"]
 WAYS = {"gpus": ["-g", "8"], "threads": ["-t", "4", "-g", "2"], "processes": ["-p", "4"]}
 
 
@@ -13,7 +14,11 @@ def every_way_of_running_is_correct():
     for way, options in WAYS.items():
         said = run(8, BENCH / "all_reduce_perf", "-b", "8", "-e", "4M", "-f", "8", "-n", "2", "-w", "1", *options, seconds=300)
         check("# Out of bounds values : 0 OK" in said, f"{way}: {said}")
-        check("algbw   busbw #wrong" in " ".join(said.split("  ")) or "busbw" in said, f"{way}: no columns: {said}")
+        columns = [line.split()[1:] for line in said.splitlines() if line.startswith("#") and "busbw" in line]
+        check(columns == [COLUMNS], f"{way}: the columns are {columns}: {said}")
+        rows = [line.split() for line in said.splitlines() if line.strip() and not line.startswith("#")]
+        sizes = [8 ** i for i in range(1, 8)]
+        check([int(row[0]) for row in rows] == sizes and all(len(row) == len(COLUMNS) for row in rows), f"{way}: {said}")
 
 
 def every_collective_is_correct():
@@ -64,13 +69,11 @@ def copies_within_a_device_are_timed():
 
 
 def bad_options_are_refused():
-    from support import Failure
-    for options in (["-b", "many"], ["-d", "float99"], ["-o", "xor"], ["-r", "7"]):
-        try:
-            run(1, BENCH / "broadcast_perf", *options)
-        except Failure:
-            continue
-        check(False, f"{options} was accepted")
+    for options, text in ((["-b", "many"], "'many' is not a size"), (["-d", "float99"], "'float99' is no data type"),
+                          (["-o", "xor"], "'xor' is no reduction"), (["-r", "7"], "one of the 1 ranks"),
+                          (["-n", "0"], "not in range"), (["--sizes", "8"], "not expected")):
+        code, said = run_for_code(1, BENCH / "broadcast_perf", *options)
+        check(code > 1 and text in said, f"{options} ended with {code}: {said}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What the end-to-end tests share: where things are, how to start programs on the software GPU, bounded waits."""
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -72,21 +73,34 @@ class Process:
             self.child.wait()
 
 
-def run(devices, *command, seconds=120, **env):
-    """Runs to the end; fails unless it exits with 0. Returns its output."""
+def run_for_code(devices, *command, seconds=120, **env):
+    """Runs to the end. Returns the exit code and the output."""
     process = Process(devices, command, **env)
     try:
-        code = process.wait(seconds)
-        check(code == 0, f"{' '.join(str(c) for c in command)} ended with {code}:\n{process.output()[-4000:]}")
-        return process.output()
+        return process.wait(seconds), process.output()
     finally:
         process.close()
 
 
+def run(devices, *command, seconds=120, **env):
+    """Runs to the end; fails unless it exits with 0. Returns its output."""
+    code, said = run_for_code(devices, *command, seconds=seconds, **env)
+    check(code == 0, f"{' '.join(str(c) for c in command)} ended with {code}:\n{said[-4000:]}")
+    return said
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port nobody listens on, and outside the range from which the kernel gives ports to whoever asks for any."""
+    lowest = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for _ in range(1000):
+        port = random.randrange(min(20000, lowest - 1), lowest) if lowest > 1024 else 0
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return s.getsockname()[1]
+    raise Failure("no port is free")
 
 
 def main(*tests):
