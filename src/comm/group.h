@@ -12,11 +12,12 @@ void groupStart();
 
 /// Closes the innermost group. The outermost end runs what was collected: jobs first (init, finalize, destroy, each on
 /// a thread of its own, a single one on the caller's), then connects peers, plans and launches. With a latched error
-/// it runs nothing but destroy and abort, drops everything else and returns the last error. ncclInvalidUsage outside a group.
+/// it runs nothing but destroy and abort, drops everything else and returns the last error. ncclInvalidUsage outside
+/// a group.
 Result<Progress> groupEnd();
 
-/// As groupEnd, but nothing is launched and of the jobs only destroy and abort run; `microseconds` gets the estimate of the slowest communicator's share, -1 where
-/// there is nothing to do.
+/// As groupEnd, but nothing is launched and of the jobs only destroy and abort run; `microseconds` gets the estimate of
+/// the slowest communicator's share, -1 where there is nothing to do.
 Status groupSimulateEnd(float& microseconds);
 
 /// Remembers an error of a call made inside an open group, so that the outermost end returns it. Does nothing outside

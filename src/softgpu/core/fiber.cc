@@ -4,6 +4,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cfenv>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -27,6 +32,31 @@ constexpr unsigned kColours = 12;
 constexpr std::uint32_t kFewThreads = 8;
 constexpr std::size_t kSlabStacks = 64;
 constexpr std::size_t kWatchedBytes = 256;
+
+/// The rounding and the treatment of tiny numbers that a process starts with. Switches between contexts keep what a
+/// context was made with: without this, kernels would calculate as the application's thread that happens to run them.
+class PlainArithmetic {
+ public:
+  PlainArithmetic(const PlainArithmetic&) = delete;
+  PlainArithmetic& operator=(const PlainArithmetic&) = delete;
+#if defined(__x86_64__)
+  PlainArithmetic() : before_(_mm_getcsr()) { _mm_setcsr(kDefaultMxcsr); }
+  ~PlainArithmetic() { _mm_setcsr(before_); }
+
+ private:
+  static constexpr unsigned kDefaultMxcsr = 0x1f80;
+  const unsigned before_;
+#else
+  PlainArithmetic() {
+    std::fegetenv(&before_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~PlainArithmetic() { std::fesetenv(&before_); }
+
+ private:
+  std::fenv_t before_;
+#endif
+};
 
 }  // namespace
 
@@ -91,6 +121,7 @@ void FiberContext::start(Stack stack, Entry entry, void* argument) {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_unpoison_memory_region(stack.lowest, stack.size);  // what an abandoned fiber left behind
 #endif
+  const PlainArithmetic plain;
   context_ = boost::context::detail::make_fcontext(stack.lowest + stack.size, stack.size, trampoline);
 }
 
