@@ -90,8 +90,6 @@ std::vector<Row> rowsWithoutCommunicator() {
   static ncclResult_t result;
   static ncclParamHandle_t handle;
   static const char* text;
-  static ncclComm_t made;
-  static ncclUniqueId foreign{};
   static ncclSimInfo_t unknownInfo{};
   return {
       {"VersionNull", [](ncclComm_t) { return ncclGetVersion(nullptr); }, ncclInvalidArgument, "GetVersion"},
@@ -124,6 +122,27 @@ std::vector<Row> rowsWithoutCommunicator() {
        "ncclGroupEnd: not in a group call."},
       {"SimulateEndWithoutInitializer", [](ncclComm_t) { return ncclGroupSimulateEnd(&unknownInfo); }, ncclInvalidArgument,
        "NCCL_SIM_INFO_INITIALIZER"},
+      {"DestroyBuiltInOp", [](ncclComm_t) { return ncclRedOpDestroy(ncclSum, nullptr); }, ncclInvalidArgument,
+       "built in"},
+      {"DestroyNegativeOp", [](ncclComm_t) { return ncclRedOpDestroy(kNegativeOp, nullptr); }, ncclInvalidArgument,
+       "invalid reduction operation"},
+      {"DestroyOpNullComm", [](ncclComm_t) { return ncclRedOpDestroy(kUnknownOp, nullptr); }, ncclInvalidArgument,
+       "comm argument is NULL"},
+      {"ParamUnknown", [](ncclComm_t) { return ncclParamBind(&handle, "NCCL_NO_SUCH"); }, ncclInvalidArgument,
+       "NCCL_NO_SUCH"},
+      {"ParamNullKey", [](ncclComm_t) { return ncclParamBind(&handle, nullptr); }, ncclInvalidArgument, "key"},
+      {"ParamWrongType",
+       [](ncclComm_t) {
+         return ncclParamBind(&handle, "NCCL_SET_THREAD_NAME") ? ncclInternalError : ncclParamGetStr(handle, &text);
+       },
+       ncclInvalidArgument, "NCCL_SET_THREAD_NAME"},
+  };
+}
+
+std::vector<Row> rowsOfInits() {
+  static ncclComm_t made;
+  static ncclUniqueId foreign{};
+  return {
       {"InitNoOutput", [](ncclComm_t) { return ncclCommInitRank(nullptr, 1, foreign, 0); }, ncclInvalidArgument,
        "CommInitRank : comm argument is NULL"},
       {"InitForeignId", [](ncclComm_t) { return ncclCommInitRank(&made, 1, foreign, 0); }, ncclInvalidArgument,
@@ -151,26 +170,13 @@ std::vector<Row> rowsWithoutCommunicator() {
       {"OtherNumberOfRanks", [](ncclComm_t) { return initTwo({2, 0}, {3, 1}); }, ncclInvalidUsage, "3"},
       {"ScalableNoIds", [](ncclComm_t) { return ncclCommInitRankScalable(nullptr, 2, 0, 0, nullptr, nullptr); },
        ncclInvalidArgument, "unique ids"},
-      {"DestroyBuiltInOp", [](ncclComm_t) { return ncclRedOpDestroy(ncclSum, nullptr); }, ncclInvalidArgument,
-       "built in"},
-      {"DestroyNegativeOp", [](ncclComm_t) { return ncclRedOpDestroy(kNegativeOp, nullptr); }, ncclInvalidArgument,
-       "invalid reduction operation"},
-      {"DestroyOpNullComm", [](ncclComm_t) { return ncclRedOpDestroy(kUnknownOp, nullptr); }, ncclInvalidArgument,
-       "comm argument is NULL"},
-      {"ParamUnknown", [](ncclComm_t) { return ncclParamBind(&handle, "NCCL_NO_SUCH"); }, ncclInvalidArgument,
-       "NCCL_NO_SUCH"},
-      {"ParamNullKey", [](ncclComm_t) { return ncclParamBind(&handle, nullptr); }, ncclInvalidArgument, "key"},
-      {"ParamWrongType",
-       [](ncclComm_t) {
-         return ncclParamBind(&handle, "NCCL_SET_THREAD_NAME") ? ncclInternalError : ncclParamGetStr(handle, &text);
-       },
-       ncclInvalidArgument, "NCCL_SET_THREAD_NAME"},
   };
 }
 
 class BadInputAlone : public testing::TestWithParam<Row> {};
 TEST_P(BadInputAlone, GivesCodeAndText) { check(GetParam(), nullptr); }
 INSTANTIATE_TEST_SUITE_P(Table, BadInputAlone, testing::ValuesIn(rowsWithoutCommunicator()), rowName);
+INSTANTIATE_TEST_SUITE_P(Init, BadInputAlone, testing::ValuesIn(rowsOfInits()), rowName);
 
 std::vector<Row> rowsWithCommunicator() {
   static int list[] = {0};
