@@ -112,6 +112,13 @@ std::string nameList(std::vector<std::string_view> names) {
   return text + "\n";
 }
 
+/// For a cell of a table.
+std::string cell(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
+  return escaped;
+}
+
 constexpr std::string_view kIntro =
     R"(# Settings
 
@@ -199,12 +206,12 @@ std::string paramsMarkdown() {
       group = row.group;
       text += fmt::format("\n## {}\n\n| name | default | allowed | meaning |\n|---|---|---|---|\n", group);
     }
-    text += fmt::format("| `{}` | {} | {} | {}{} |\n", row.name, row.fallback, param::describe(row.check), row.help,
-                        row.perComm ? " *(each communicator)*" : "");
+    text += fmt::format("| `{}` | {} | {} | {}{} |\n", row.name, cell(row.fallback), cell(param::describe(row.check)),
+                        cell(row.help), row.perComm ? " *(each communicator)*" : "");
   }
   text += "\n## Accepted, no effect yet\n\n" + nameList({kLater.begin(), kLater.end()});
   text += "\n## Accepted, obsolete\n\n" + nameList({kObsolete.begin(), kObsolete.end()});
-  return text + "\nThe software GPU has settings of its own, named `SOFTGPU_*`.\n";
+  return text + "\nThe software GPU has settings of its own, named `SOFTGPU_*`: see `softgpu.md`.\n";
 }
 
 std::string paramsTable(const EnvReader& env) {

@@ -97,15 +97,28 @@ TEST(Params, DocumentIsCurrent) {
   EXPECT_EQ(text.str(), paramsMarkdown()) << "run tutti-info --env --markdown > docs/env.md";
 }
 
+TEST(Params, EveryRowOfTheDocumentHasFourCells) {
+  std::istringstream text(paramsMarkdown());
+  int rows = 0;
+  for (std::string line; std::getline(text, line);) {
+    if (line.empty() || line.front() != '|') continue;
+    int bars = 0;
+    for (std::size_t i = 0; i < line.size(); ++i) bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\') ? 1 : 0;
+    EXPECT_EQ(bars, 5) << line;
+    ++rows;
+  }
+  EXPECT_GT(rows, 50);
+}
+
 TEST(Environment, FileGrammar) {
   const Settings s = parseSettingsFile("# c\nA=1\r\nB==x=y\n C=2\nnothing\n\nD= v \nA=3");
   EXPECT_EQ(s, (Settings{{"A", "3"}, {"B", "=x=y"}, {" C", "2"}, {"D", " v "}}));
 }
 
 TEST(Environment, RealBeatsUserBeatsSystem) {
-  const std::string dir = testing::TempDir();
-  const std::string user = dir + "tutti_user.conf";
-  const std::string system = dir + "tutti_system.conf";
+  const std::string base = testing::TempDir() + "tutti_" + std::to_string(::getpid());
+  const std::string user = base + "_user.conf";
+  const std::string system = base + "_system.conf";
   std::ofstream(user) << "A=user\nB=user\n";
   std::ofstream(system) << "A=system\nB=system\nC=system\n";
   const MapEnv real(Settings{{"NCCL_CONF_FILE", user}, {"A", "real"}});
