@@ -247,8 +247,9 @@ void Engine::stop() {
     flood(FrameType::Goodbye, 0, std::make_shared<const Bytes>(who), 0);
   } else if (!s_.failure) {
     const std::string name = describeLocked(options_.rank);
-    const Notice notice{options_.rank, ncclRemoteError, "", fmt::format("Bootstrap: {} aborted its communicator", name)};
+    Notice notice{options_.rank, ncclRemoteError, "", fmt::format("Bootstrap: {} aborted its communicator", name)};
     flood(FrameType::Notice, 0, std::make_shared<const Bytes>(encodeNotice(notice)), 0);
+    s_.failure = std::move(notice);   // for children that connect from now on
   }
   poller_.wake();
   changed_.wait_for(lock, kLastWords, [this] { return everybodyTold(); });

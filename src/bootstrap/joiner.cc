@@ -131,7 +131,8 @@ Status startEngine(Join& join) {
 Status contactRoot(const Join& join, int index, Purpose purpose, Role role) {
   const UniqueId& id = join.ids[static_cast<std::size_t>(index)];
   const Deadline patience = id.fixedAddress ? join.deadline : join.deadline.earlierOf(Deadline::in(kRefusedPatience));
-  ASSIGN(Socket socket, connectTo(id.root, id.fixedAddress ? "the bootstrap root (rank 0)" : "the bootstrap root", join.engine(), join.options.abort, patience));
+  const char* const whom = id.fixedAddress ? "the bootstrap root (rank 0)" : "the bootstrap root";
+  ASSIGN(Socket socket, connectTo(id.root, whom, join.engine(), join.options.abort, patience));
   const Key key = rootKey(id, join.options.settings.commKey);
   join.engine().addClient(std::move(socket), ClientHandshake(key, purpose, join.options.rank, kRootRank), role, -1);
   return Status();
