@@ -15,6 +15,7 @@ namespace {
 
 const char* nameOf(AgreedSetting setting) {
   switch (setting) {
+    case AgreedSetting::LaunchShape: return "TUTTI_LAUNCH_SHAPE";
     case AgreedSetting::BuffSize: return "NCCL_BUFFSIZE";
     case AgreedSetting::LlBuffSize: return "NCCL_LL_BUFFSIZE";
     case AgreedSetting::Ll128BuffSize: return "NCCL_LL128_BUFFSIZE";
@@ -22,11 +23,15 @@ const char* nameOf(AgreedSetting setting) {
     case AgreedSetting::Ll128NThreads: return "NCCL_LL128_NTHREADS";
     case AgreedSetting::P2pLlThreshold: return "NCCL_P2P_LL_THRESHOLD";
     case AgreedSetting::PatEnable: return "NCCL_PAT_ENABLE";
-    case AgreedSetting::LaunchShape: return "TUTTI_LAUNCH_SHAPE";
     case AgreedSetting::P2pDisable: return "NCCL_P2P_DISABLE (or NCCL_P2P_LEVEL)";
     case AgreedSetting::Count: break;
   }
   return "";
+}
+
+std::string textOf(AgreedSetting setting, std::uint32_t value) {
+  if (setting != AgreedSetting::LaunchShape) return std::to_string(value);
+  return value == static_cast<std::uint32_t>(device::World::Gpu) ? "GPU" : "SOFTGPU";
 }
 
 Status mismatch(const char* setting, const PeerInfo& a, std::string_view hasA, const PeerInfo& b, std::string_view hasB) {
@@ -48,11 +53,11 @@ Status compareText(const char* name, const PeerInfo& a, const AgreedText& hasA, 
 Status compare(std::span<const PeerInfo> peers, std::span<const Proposal> proposals) {
   for (std::size_t r = 1; r < proposals.size(); ++r) {
     for (std::size_t s = 0; s < proposals[0].settings.size(); ++s) {
+      const auto setting = static_cast<AgreedSetting>(s);
       const std::uint32_t first = proposals[0].settings[s];
       const std::uint32_t other = proposals[r].settings[s];
       if (first == other) continue;
-      return mismatch(nameOf(static_cast<AgreedSetting>(s)), peers[0], std::to_string(first), peers[r],
-                      std::to_string(other));
+      return mismatch(nameOf(setting), peers[0], textOf(setting, first), peers[r], textOf(setting, other));
     }
     TRY(compareText("NCCL_ALGO", peers[0], proposals[0].algo, peers[r], proposals[r].algo));
     TRY(compareText("NCCL_PROTO", peers[0], proposals[0].proto, peers[r], proposals[r].proto));
@@ -107,6 +112,7 @@ Proposal proposalFor(const device::Policy& policy, const std::array<device::Slot
     const auto graph = static_cast<std::size_t>(device::ConnKind::Graph);
     return slotBytes[graph][static_cast<std::size_t>(protocol)] * static_cast<std::uint32_t>(device::kSteps);
   };
+  set(AgreedSetting::LaunchShape, static_cast<std::uint32_t>(policy.world));
   set(AgreedSetting::BuffSize, buffer(device::Protocol::Simple));
   set(AgreedSetting::LlBuffSize, buffer(device::Protocol::LL));
   set(AgreedSetting::Ll128BuffSize, buffer(device::Protocol::LL128));
@@ -114,7 +120,6 @@ Proposal proposalFor(const device::Policy& policy, const std::array<device::Slot
   set(AgreedSetting::Ll128NThreads, policy.collThreads[static_cast<std::size_t>(device::Protocol::LL128)]);
   set(AgreedSetting::P2pLlThreshold, static_cast<std::uint32_t>(policy.llMessageBytes));
   set(AgreedSetting::PatEnable, static_cast<std::uint32_t>(runtime.tuning.pat));
-  set(AgreedSetting::LaunchShape, policy.maxChannels);
   set(AgreedSetting::P2pDisable, runtime.p2p.disabled ? 1 : 0);
   proposal.threadsGiven = runtime.tuning.nThreads > 0 ? 1 : 0;
   proposal.algo = agreedText(runtime.algo);

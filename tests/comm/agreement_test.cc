@@ -63,6 +63,18 @@ TEST(Agreement, DifferentBufferSizesAreRefusedByName) {
   EXPECT_NE(test::capturedText().find("Mismatched NCCL_LL_BUFFSIZE"), std::string::npos);
 }
 
+TEST(Agreement, DifferentShapesAreNotBlamedOnWhatFollowsFromThem) {
+  constexpr const char* kBlame =
+      "Mismatched TUTTI_LAUNCH_SHAPE : rank 0 (host node, pid 100) has SOFTGPU, rank 1 (host node, pid 101) has GPU";
+  test::allowLog(kBlame);
+  const Proposal like = proposalFor(device::kGpuPolicy, {device::kGpuPolicy.slotBytes, device::kGpuPolicy.meshSlotBytes},
+                                    runtimeFrom(Params{}));
+  for (const auto& result : agreeAll(plainPeers(2), {proposalOf(Params{}), like})) {
+    EXPECT_EQ(result.status().code(), ncclInvalidUsage);
+  }
+  EXPECT_NE(test::capturedText().find(kBlame), std::string::npos) << test::capturedText();
+}
+
 TEST(Agreement, DifferentAlgorithmSettingsAreRefusedWithBothValues) {
   test::allowLog("Mismatched NCCL_ALGO : rank 0 (host node, pid 100) has \"Ring\", rank 2 (host node, pid 102) has nothing");
   Params ring;
