@@ -31,7 +31,7 @@ REDUCING = ("all_reduce", "reduce_scatter", "reduce")
 MESSAGES = ("sendrecv", "alltoall", "gather", "scatter")
 # Bytes up to which a message goes by LL: none, and all.
 MESSAGE_PROTOCOLS = {"SIMPLE": 0, "LL": 1 << 30}
-SMALL_SLOTS = {"NCCL_BUFFSIZE": 8 * 4096, "NCCL_LL_BUFFSIZE": 8 * 2048, "NCCL_LL128_BUFFSIZE": 8 * 3840}
+SMALL_SLOTS = {"NCCL_BUFFSIZE": 8 * 4096, "NCCL_LL_BUFFSIZE": 8 * 2048, "NCCL_LL128_BUFFSIZE": 8 * 4096}
 
 
 def forced(algorithm, protocol, **env):
