@@ -185,6 +185,7 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   ASSIGN(const ContextGuard context, device.enter());
   const PeerInfo self = describeSelf(device, comm.runtime, comm.identity.rank, comm.identity.nRanks);
   ASSIGN(parts.peers, gatherPeers(*parts.bootstrap, self));
+  if (!comm.runtime.allowRanksOfOneDevice) TRY(refuseSharedDevices(parts.peers));
   clock.book(Stage::Allgathers);
   TRY(detectTopology(comm));
   clock.book(Stage::Topo);

@@ -107,6 +107,17 @@ Result<std::vector<PeerInfo>> gatherPeers(ControlChannel& control, const PeerInf
   return peers;
 }
 
+Status refuseSharedDevices(std::span<const PeerInfo> peers) {
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (peers[i].hostHash != peers[j].hostHash || peers[i].deviceUuid != peers[j].deviceUuid) continue;
+      return fail(ncclInvalidUsage, "Duplicate GPU detected : {} and {} both have the device with bus id {:x}, and "
+                  "NCCL_MULTI_RANK_GPU_ENABLE is 0", rankName(peers[j]), rankName(peers[i]), peers[i].busId);
+    }
+  }
+  return {};
+}
+
 int wishedChannels(const device::Policy& policy, const Config& config, const Runtime& runtime) {
   int lowest = config.values.minCTAs;
   int highest = std::min(config.values.maxCTAs, device::kMaxChannels);

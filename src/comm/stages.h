@@ -27,6 +27,9 @@ PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, in
 /// library (ncclInvalidUsage), were told another number of ranks, or run on another kind of device.
 Result<std::vector<PeerInfo>> gatherPeers(ControlChannel& control, const PeerInfo& self);
 
+/// ncclInvalidUsage, naming both, where two ranks have one GPU.
+Status refuseSharedDevices(std::span<const PeerInfo> peers);
+
 /// Channels this rank would take: what suits the device, within the bounds of configuration and environment.
 int wishedChannels(const device::Policy& policy, const Config& config, const Runtime& runtime);
 

@@ -56,6 +56,21 @@ TEST(Stages, SoftwareGpuAndDriverDoNotMix) {
   });
 }
 
+TEST(Stages, RanksThatShareAGpuAreBothNamedWhereThatIsForbidden) {
+  std::vector<PeerInfo> peers;
+  for (int rank = 0; rank < 4; ++rank) {
+    peers.push_back(plainPeer(rank, 4));
+    peers.back().deviceUuid[3] = static_cast<std::uint8_t>(rank);
+  }
+  EXPECT_TRUE(refuseSharedDevices(peers).ok());
+  peers[3].deviceUuid = peers[1].deviceUuid;
+  peers[3].hostHash = 5;
+  EXPECT_TRUE(refuseSharedDevices(peers).ok()) << "on another host it is another GPU";
+  peers[3].hostHash = peers[1].hostHash;
+  test::expectLog("Duplicate GPU detected : rank 1 (host node, pid 0) and rank 3 (host node, pid 0)");
+  EXPECT_EQ(refuseSharedDevices(peers).code(), ncclInvalidUsage);
+}
+
 Runtime plainRuntime() { return runtimeFrom(Params{}); }
 
 Config plainConfig() { return parseConfig(nullptr, undefinedConfig()).value(); }

@@ -47,6 +47,9 @@ def several_ranks_share_one_device():
     check("# Out of bounds values : 0 OK" in said, said)
     said = run(1, BENCH / "all_reduce_perf", "-b", "8", "-e", "256K", "-f", "32", "-n", "2", "-w", "1", "-p", "2")
     check("# Out of bounds values : 0 OK" in said, said)
+    for way in (["-t", "2"], ["-p", "2"], ["-g", "2"]):
+        code, said = run_for_code(1, BENCH / "all_reduce_perf", "-b", "8", *way, NCCL_MULTI_RANK_GPU_ENABLE=0)
+        check(code != 0 and "NCCL_MULTI_RANK_GPU_ENABLE is 0" in said, f"{way}: ended with {code}: {said}")
 
 
 def json_holds_the_figures():
