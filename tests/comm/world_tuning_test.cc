@@ -124,5 +124,24 @@ TEST(WorldTuning, SimulatedGroupsAreEstimatedAndNotCarriedOut) {
   });
 }
 
+TEST(WorldTuning, TheSlowestCommunicatorOfASimulatedGroupCounts) {
+  test::useDevice(0);
+  ncclComm_t comms[2] = {};
+  ASSERT_EQ(ncclCommInitAll(comms, 2, nullptr), ncclSuccess);
+  const auto estimate = [&](std::size_t first, std::size_t second) {
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(nullptr, nullptr, first, ncclInt32, ncclSum, comms[0], nullptr), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(nullptr, nullptr, second, ncclInt32, ncclSum, comms[1], nullptr), ncclSuccess);
+    EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclSuccess);
+    return info.estimatedTime;
+  };
+  const float both = estimate(1 << 20, 1 << 20);
+  EXPECT_GT(both, estimate(1, 1));
+  EXPECT_EQ(estimate(1, 1 << 20), both);
+  EXPECT_EQ(estimate(1 << 20, 1), both);
+  for (ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
 }  // namespace
 }  // namespace tutti
