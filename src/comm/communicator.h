@@ -31,6 +31,7 @@ struct CommIdentity {
   int rank = 0;
   int nRanks = 1;
   int cudaDevice = 0;
+  int nvmlDevice = -1;        ///< number that nvidia-smi gives the device, -1: unknown
   std::int64_t busId = 0;
   std::uint64_t commId = 0;   ///< hash of the unique id
   std::string function;       ///< the API function that made it

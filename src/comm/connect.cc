@@ -254,8 +254,8 @@ Status Connector::overdue(const Attempt& attempt) const {
 void Connector::report(const Attempt& attempt) const {
   if (attempt.request.direction != Direction::Send) return;
   for (std::size_t c = 0; c < attempt.endpoints.size(); ++c) {
-    info(kInit | kP2p, "Channel {:02}/{} : {}[{}] -> {}[{}] via {}", c, static_cast<int>(attempt.request.kind), self().rank, self().cudaDevice,
-         peer(attempt).rank, peer(attempt).cudaDevice, attempt.endpoints[c]->description());
+    info(kInit | kP2p, "Channel {:02}/{} : {}[{}] -> {}[{}] via {}", c, static_cast<int>(attempt.request.kind), self().rank,
+         self().nvmlDevice, peer(attempt).rank, peer(attempt).nvmlDevice, attempt.endpoints[c]->description());
   }
 }
 

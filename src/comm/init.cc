@@ -43,7 +43,7 @@ class StageClock {
 void logPhase(const ncclComm& comm, std::string_view what) {
   const CommIdentity& id = comm.identity;
   info(kInit, "{} comm {} rank {} nranks {} cudaDev {} nvmlDev {} busId {:x} commId {:#x} - Init {}", id.function,
-       fmt::ptr(&comm), id.rank, id.nRanks, id.cudaDevice, id.cudaDevice, id.busId, id.commId, what);
+       fmt::ptr(&comm), id.rank, id.nRanks, id.cudaDevice, id.nvmlDevice, id.busId, id.commId, what);
 }
 
 void logTimings(const ncclComm& comm, const StageClock& clock) {

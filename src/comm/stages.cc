@@ -81,6 +81,7 @@ PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, in
   self.version = NCCL_VERSION_CODE;
   self.nRanks = nRanks;
   self.cudaDevice = device.ordinal();
+  self.nvmlDevice = device.facts().nvmlIndex;
   self.hostHash = hostHash(runtime.hostId);
   self.processHash = processHash();
   self.pid = getpid();

@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
+#include <string_view>
 
+#include "base/environment.h"
 #include "base/log.h"
+#include "base/params.h"
+#include "gpu/nvml.h"
 
 namespace tutti {
 
@@ -90,6 +95,18 @@ bool hasVmmCalls(const Driver& driver) {
          driver.cuMemRetainAllocationHandle != nullptr;
 }
 
+/// The software GPU's devices are shown in the order of CUDA_VISIBLE_DEVICES.
+int ordinalOfAll(int visible) {
+  const std::optional<std::string> shown = ProcessEnv().get("CUDA_VISIBLE_DEVICES");
+  if (!shown) return visible;
+  std::string_view rest = *shown;
+  for (int i = 0; i < visible; ++i) {
+    const std::size_t comma = rest.find(',');
+    rest = comma == rest.npos ? std::string_view() : rest.substr(comma + 1);
+  }
+  return static_cast<int>(parseInteger(rest.substr(0, rest.find(','))).value.value_or(-1));
+}
+
 }  // namespace
 
 Result<DeviceFacts> readDeviceFacts(const Driver& driver, int ordinal) {
@@ -116,6 +133,7 @@ Result<DeviceFacts> readDeviceFacts(const Driver& driver, int ordinal) {
   ASSIGN(const int major, attribute(driver, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
   ASSIGN(const int minor, attribute(driver, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
   facts.computeCapability = major * 10 + minor;
+  facts.nvmlIndex = driver.softGpu ? ordinalOfAll(ordinal) : Nvml::instance().indexOf(facts.busIdText);
   ASSIGN(facts.multiprocessors, attribute(driver, device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   if (hasVmmCalls(driver)) {
     ASSIGN(const int vmm, attribute(driver, device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));

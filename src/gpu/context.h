@@ -23,6 +23,8 @@ struct DeviceFacts {
   std::array<std::uint8_t, 16> uuid{};
   std::size_t memoryBytes = 0;
   int multiprocessors = 0;
+  int nvmlIndex = -1;                      ///< number that nvidia-smi gives it, -1: unknown; on the software GPU, its
+                                           ///< ordinal without CUDA_VISIBLE_DEVICES
   bool vmm = false;                        ///< virtual memory management with POSIX file descriptors
 };
 

@@ -20,7 +20,7 @@ struct PeerInfo {
   std::int64_t busId = 0;               ///< PCI bus id as 0xDDDDBBDDF packed digits
   std::array<char, 64> hostName{};      ///< zero terminated, for messages
   std::uint32_t softGpu = 0;            ///< 1 on the software GPU
-  std::uint32_t reserved = 0;
+  std::int32_t nvmlDevice = -1;         ///< number that nvidia-smi gives the device, -1: unknown
 };
 
 }  // namespace tutti

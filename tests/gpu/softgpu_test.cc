@@ -56,6 +56,15 @@ TEST_F(OnDevice, EveryDeviceHasFactsOfItsOwn) {
   }
 }
 
+TEST_F(OnDevice, ItsNumberCountsAllDevicesNotThoseShown) {
+  EXPECT_EQ(readDeviceFacts(*driver_, 3).value().nvmlIndex, 3);
+  ::setenv("CUDA_VISIBLE_DEVICES", "2,0,3", 1);
+  EXPECT_EQ(readDeviceFacts(*driver_, 0).value().nvmlIndex, 2);
+  EXPECT_EQ(readDeviceFacts(*driver_, 2).value().nvmlIndex, 3);
+  EXPECT_EQ(readDeviceFacts(*driver_, 3).value().nvmlIndex, -1) << "not in the list";
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
 TEST_F(OnDevice, CurrentDeviceFollowsTheGuard) {
   const auto other = Device::create(*driver_, 2);
   EXPECT_EQ(currentDevice(*driver_).value(), 0);
