@@ -104,6 +104,25 @@ int devices(const std::string& wanted) {
   return std::string(id) == "0000:11:00.0" ? 0 : 22;
 }
 
+/// Capability of the first device, major * 10 + minor.
+int capability(const std::string& wanted) {
+  int major = 0;
+  int minor = 0;
+  if (cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0) != CUDA_SUCCESS) return 20;
+  if (cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0) != CUDA_SUCCESS) return 21;
+  return std::to_string(major * 10 + minor) == wanted ? 0 : 22;
+}
+
+/// The device has so many bytes, and no more are to be had.
+int limit(const std::string& wanted) {
+  std::size_t available = 0;
+  std::size_t total = 0;
+  CUdeviceptr pointer = 0;
+  if (cuMemGetInfo(&available, &total) != CUDA_SUCCESS || std::to_string(total) != wanted) return 20;
+  if (cuMemAlloc(&pointer, total + 1) != CUDA_ERROR_OUT_OF_MEMORY) return 21;
+  return cuMemAlloc(&pointer, total / 2) == CUDA_SUCCESS ? 0 : 22;
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -117,5 +136,7 @@ int main(int count, char** words) {
   if (mode == "fork") return forkAndStart();
   if (mode == "blocks") return blocks();
   if (mode == "devices") return devices(argument);
+  if (mode == "capability") return capability(argument);
+  if (mode == "limit") return limit(argument);
   return 2;
 }

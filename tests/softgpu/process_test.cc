@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "softgpu/cuda_fixture.h"
 
@@ -83,6 +84,22 @@ TEST_F(Processes, ForkedChildStartsAnew) {
 
 TEST_F(Processes, VisibleDevicesAreChosen) {
   EXPECT_EQ(runChild({"devices", "1"}, "CUDA_VISIBLE_DEVICES", "1"), 0);
+}
+
+TEST_F(Processes, DevicesAreThoseOfATopologyFile) {
+  const std::string path = testing::TempDir() + "softgpu-topology-" + std::to_string(::getpid()) + ".xml";
+  std::ofstream(path) << R"(<system version="1"><cpu>
+    <pci busid="0000:30:00.0"><gpu dev="1" sm="90"/></pci><pci busid="0000:11:00.0"><gpu dev="0" sm="80"/></pci>
+    <pci busid="0000:40:00.0"><gpu dev="2" sm="90"/></pci></cpu></system>)";
+  EXPECT_EQ(runChild({"devices", "2"}, "SOFTGPU_TOPO", path.c_str()), 0) << "no more than SOFTGPU_DEVICES says";
+  EXPECT_EQ(runChild({"capability", "80"}, "SOFTGPU_TOPO", path.c_str()), 0);
+  ::unlink(path.c_str());
+  EXPECT_EQ(runChild({"capability", "90"}, "SOFTGPU_TOPO", path.c_str()), 0) << "no file: the usual devices";
+}
+
+TEST_F(Processes, MemoryIsWhatWasAskedFor) {
+  EXPECT_EQ(runChild({"limit", "3145728"}, "SOFTGPU_MEMORY", "3M"), 0);
+  EXPECT_EQ(runChild({"limit", "3145728"}, "SOFTGPU_MEMORY", "three"), 20) << "no number: the usual memory";
 }
 
 TEST_F(Processes, FullDeviceRunsBlocksAfterEachOther) {
