@@ -24,10 +24,18 @@ constexpr std::int64_t kSpinWithoutWork = 40 * kMicrosecond;    ///< before the 
 constexpr std::int64_t kSpinWhilePolling = 150 * kMicrosecond;  ///< before the first short sleep
 constexpr std::int64_t kShortestSleep = 20 * kMicrosecond;
 constexpr std::int64_t kLongestSleep = 200 * kMicrosecond;
+constexpr std::int64_t kBriefTask = 8 * kMicrosecond;           ///< of work, waits not counted
+constexpr int kNapFrom = 8;                                     ///< so many more brief tasks than others
+constexpr std::int64_t kNap = 300 * kMicrosecond;               ///< what an application loses that no longer waits
+constexpr std::int64_t kNapping = 2000 * kMicrosecond;          ///< without work, before the full sleep
 
 void futexWait(std::atomic<std::uint32_t>* word, std::uint32_t seen, std::int64_t nanoseconds) {
   timespec timeout = {nanoseconds / 1000000000, nanoseconds % 1000000000};
   ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, nanoseconds < 0 ? nullptr : &timeout, nullptr, 0);
+}
+
+void futexWake(std::atomic<std::uint32_t>* word) {
+  ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 [[noreturn]] void parkForEver() {
@@ -61,9 +69,13 @@ void Engine::start() {
 
 void Engine::wake() {
   signal_.fetch_add(1, std::memory_order_seq_cst);
-  if (sleeping_.load(std::memory_order_seq_cst)) {
-    ::syscall(SYS_futex, &signal_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-  }
+  if (sleep_.load(std::memory_order_seq_cst) == Sleep::Deep) futexWake(&signal_);
+}
+
+void Engine::takeOver() {
+  mayNap_.store(false, std::memory_order_relaxed);
+  signal_.fetch_add(1, std::memory_order_seq_cst);
+  if (sleep_.load(std::memory_order_seq_cst) != Sleep::None) futexWake(&signal_);
 }
 
 void Engine::adopt(const std::shared_ptr<Stream>& stream) {
@@ -73,7 +85,7 @@ void Engine::adopt(const std::shared_ptr<Stream>& stream) {
 }
 
 void Engine::park(int milliseconds) {
-  wake();
+  takeOver();
   for (int i = 0; i < milliseconds * 10 && parked_.load() == 0; ++i) ::usleep(100);
 }
 
@@ -87,6 +99,10 @@ void Engine::loop() {
     if (machineStopping()) {
       parked_.store(1);
       parkForEver();
+    }
+    if (othersAttend()) {
+      sleep(Sleep::Nap, signal_.load(std::memory_order_seq_cst), kNap);
+      continue;
     }
     looks_.store(looks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     const Step state = attendOnce();
@@ -110,7 +126,19 @@ Step Engine::attendOnce() {
   return stepAll();
 }
 
-bool Engine::attend() { return !machineStopping() && attendOnce() == Step::Progress; }
+bool Engine::attend() {
+  attended_.store(attended_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return !machineStopping() && attendOnce() == Step::Progress;
+}
+
+/// Up and looking, the thread would take a processor from those who do its work.
+bool Engine::othersAttend() {
+  const std::uint32_t attended = attended_.load(std::memory_order_relaxed);
+  if (attended == attendedSeen_) return false;
+  attendedSeen_ = attended;
+  idleSince_ = 0;
+  return mayNap_.load(std::memory_order_relaxed);
+}
 
 Step Engine::stepAll() {
   Step result = Step::Blocked;
@@ -141,6 +169,7 @@ bool Engine::nextTask(Stream& stream) {
   if (stream.queue.empty()) return false;
   stream.head = std::move(stream.queue.front());
   stream.queue.pop_front();
+  stream.headWork = 0;
   return true;
 }
 
@@ -155,13 +184,21 @@ Step Engine::stepStream(Stream& stream) {
     finishTask(stream);
     return Step::Done;
   }
+  const std::int64_t before = now();
   const Step step = stream.head->task->step(*this);
+  if (step != Step::Polling && step != Step::Blocked) stream.headWork += now() - before;
   if (step == Step::Done) finishTask(stream);
   return step;
 }
 
 void Engine::finishTask(Stream& stream) {
   stream.head.reset();
+  const std::uint32_t attended = attended_.load(std::memory_order_relaxed);
+  const bool waitedFor = attended != attendedBefore_;
+  attendedBefore_ = attended;
+  const bool brief = waitedFor && stream.headWork < kBriefTask;
+  brief_ = brief ? std::min(brief_ + 1, 2 * kNapFrom) : std::max(brief_ - kNapFrom / 2, 0);
+  mayNap_.store(brief_ >= kNapFrom, std::memory_order_relaxed);
   std::lock_guard<std::mutex> guard(machine().lock);
   stream.completed.fetch_add(1, std::memory_order_release);
   if (stream.waiters > 0) stream.finished.notify_all();
@@ -171,7 +208,9 @@ void Engine::idle(Step state, std::uint32_t seen) {
   const std::int64_t time = now();
   if (idleSince_ == 0) idleSince_ = time;
   const std::int64_t idleFor = time - idleSince_;
-  if (state == Step::Polling) {
+  if (mayNap_.load(std::memory_order_relaxed) && !busy() && idleFor < kNapping) {
+    sleep(Sleep::Nap, signal_.load(std::memory_order_seq_cst), kNap);
+  } else if (state == Step::Polling) {
     // What it waits for may come from an engine of this process whose thread has no processor.
     if (helper_.help(this, time)) {
       idleSince_ = 0;
@@ -180,20 +219,20 @@ void Engine::idle(Step state, std::uint32_t seen) {
     } else if (idleFor < kSpinWhilePolling) {
       ::sched_yield();
     } else {
-      sleep(seen, std::clamp((idleFor - kSpinWhilePolling) / 4, kShortestSleep, kLongestSleep));
+      sleep(Sleep::Deep, seen, std::clamp((idleFor - kSpinWhilePolling) / 4, kShortestSleep, kLongestSleep));
     }
   } else if (idleFor < kSpinWithoutWork) {
     ::sched_yield();
   } else {
-    sleep(seen, -1);
+    sleep(Sleep::Deep, seen, -1);
     idleSince_ = 0;
   }
 }
 
-void Engine::sleep(std::uint32_t seen, std::int64_t nanoseconds) {
-  sleeping_.store(true, std::memory_order_seq_cst);
+void Engine::sleep(Sleep how, std::uint32_t seen, std::int64_t nanoseconds) {
+  sleep_.store(how, std::memory_order_seq_cst);
   if (signal_.load(std::memory_order_seq_cst) == seen && !machineStopping()) futexWait(&signal_, seen, nanoseconds);
-  sleeping_.store(false, std::memory_order_seq_cst);
+  sleep_.store(Sleep::None, std::memory_order_seq_cst);
 }
 
 void stopEngines() {

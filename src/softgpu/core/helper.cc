@@ -54,7 +54,7 @@ void Helper::leave() {
     if (!seen_[i].helped) continue;
     seen_[i].helped = false;
     Engine* engine = machine().devices[i]->startedEngine();
-    if (engine->busy()) engine->wake();
+    if (engine->busy()) engine->takeOver();
   }
 }
 

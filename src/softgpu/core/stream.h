@@ -62,6 +62,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::vector<Node*> captureAfter;   ///< nodes that the next captured one comes after
 
   std::optional<QueuedTask> head;  ///< the engine's own
+  std::int64_t headWork = 0;             ///< likewise: nanoseconds spent on it
 
  private:
   std::vector<After> orderAmongBlocking() const;

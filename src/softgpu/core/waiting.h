@@ -24,19 +24,26 @@ class SignalsOff {
 /// True once done() is, which is soon; lends engines a hand meanwhile. False when it is time to sleep.
 template <class Done>
 bool waitAwake(Done done) {
-  constexpr int kYields = 20;
+  constexpr std::int64_t kPatience = 100'000;     // ns without progress; a peer may be a process switch late
+  constexpr std::int64_t kBeforeYields = 2'000;
   constexpr int kEager = 3;  // what was just launched has run sooner than another thread is up
   if (done()) return true;
   const SignalsOff off;
   Helper helper;
   bool reached = false;
-  for (int i = 0; i < kYields && !reached; ++i) {
-    if (helper.help(nullptr, Engine::now(), i < kEager)) {
+  std::int64_t time = Engine::now();
+  std::int64_t last = time;
+  for (int i = 0; time - last < kPatience && !reached; ++i) {
+    if (helper.help(nullptr, time, i < kEager)) {
       i = 0;
+      last = time;
+    } else if (time - last < kBeforeYields) {
+      relax();
     } else {
       ::sched_yield();
     }
     reached = done();
+    time = Engine::now();
   }
   helper.leave();
   return reached;
