@@ -37,6 +37,9 @@ inline constexpr std::size_t kCounterStride = 16;
 /// One side of a connection (one direction, one channel, one peer, one kind) as a kernel sees it. Each protocol has a
 /// FIFO of its own: slots and counters. The receiver owns the slots; a P2P sender writes straight into them. `tail` counts
 /// slots produced, `head` slots consumed, both only ever grow. Index the counters through tailOf() and its like.
+///
+/// Where a receiver can read the sender's memory, the Simple protocol may pull (docs/protocols.md): instead of filling a
+/// slot the sender says where the slot's content lies, and keeps it until the receiver has consumed the slot.
 struct alignas(16) ConnView {
   std::byte* slots[kProtocols];     ///< sender: the peer's slots as mapped here; receiver: our own; null: not offered
   std::uint64_t* tail;              ///< written by the sender, polled by the receiver; lives with the receiver
@@ -44,12 +47,17 @@ struct alignas(16) ConnView {
   std::uint64_t* step;              ///< this side's private counters: where the next kernel resumes; our device memory
   std::uint32_t slotBytes[kProtocols];
   std::uint32_t reserved;
+  std::uint64_t* pullFrom;          ///< a word per slot, written by the sender before the tail, at the receiver: the
+                                    ///< sender's address of the slot's content; 0: in the slot. Null: never pulls
+  std::uint64_t pullBase;           ///< sender: the receiver reads its memory from this address on …
+  std::uint64_t pullBytes;          ///< … for so many bytes
+  std::int64_t pullShift;           ///< receiver: to be added to the sender's addresses
 
   TUTTI_PURE std::uint64_t* tailOf(Protocol p) const { return tail + static_cast<std::size_t>(p) * kCounterStride; }
   TUTTI_PURE std::uint64_t* headOf(Protocol p) const { return head + static_cast<std::size_t>(p) * kCounterStride; }
   TUTTI_PURE std::uint64_t* stepOf(Protocol p) const { return step + static_cast<std::size_t>(p) * kCounterStride; }
 };
-static_assert(sizeof(ConnView) == 64);
+static_assert(sizeof(ConnView) == 96);
 
 /// A rank's place in one tree: ranks, -1 for none.
 inline constexpr int kMaxTreeChildren = 3;
