@@ -1,4 +1,5 @@
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "softgpu/cuda_fixture.h"
@@ -91,6 +92,23 @@ TEST_F(Streams, HostFunctionsRunElsewhereAndInOrder) {
   EXPECT_CU(cuStreamSynchronize(stream_));
   EXPECT_EQ(seen.value, 6u);
   EXPECT_NE(seen.thread, std::this_thread::get_id());
+}
+
+TEST_F(Streams, WorkIsDoneAlsoWhenNobodyWaitsAnyMore) {
+  constexpr std::uint32_t kWaitedFor = 200;  // enough for the engine's thread to leave the work to who waits
+  std::uint32_t* data = words();
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint32_t i = 0; i < kWaitedFor; ++i) {
+      EXPECT_CU(launch("Write", 1, 1, stream_, {data, nullptr, 0, i}));
+      EXPECT_CU(cuStreamSynchronize(stream_));
+    }
+    EXPECT_CU(launch("Write", 1, 1, stream_, {data, nullptr, 0, kWaitedFor}));
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (std::atomic_ref<std::uint32_t>(data[0]).load() != kWaitedFor && std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(std::atomic_ref<std::uint32_t>(data[0]).load(), kWaitedFor);
+  }
 }
 
 TEST_F(Streams, ValuesAreWaitedForAndWritten) {
