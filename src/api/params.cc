@@ -1,56 +1,45 @@
-// Reading settings by name from outside.
-#include <array>
-#include <charconv>
+// Reading settings by name from outside: the values that the library works with.
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "api/boundary.h"
-#include "base/environment.h"
+#include "base/never_destroyed.h"
+#include "base/params.h"
 
 using namespace tutti;
 
 /// A visible setting: what ncclParamHandle_t points at.
 struct ncclParamHandle {
-  enum class Kind : std::uint8_t { Integer, Text };
-  const char* name;
-  Kind kind;
-  const char* fallback;
+  std::size_t index = 0;   ///< in visibleSettings()
+  const char* name = nullptr;
+  bool integer = false;
 };
 
 namespace {
 
-using Kind = ncclParamHandle::Kind;
-
-constexpr std::array kVisible{
-    ncclParamHandle{"NCCL_DEBUG", Kind::Text, ""},
-    ncclParamHandle{"NCCL_DEBUG_SUBSYS", Kind::Text, ""},
-    ncclParamHandle{"NCCL_DEBUG_FILE", Kind::Text, ""},
-    ncclParamHandle{"NCCL_DEBUG_TIMESTAMP_FORMAT", Kind::Text, "[%F %T] "},
-    ncclParamHandle{"NCCL_DEBUG_TIMESTAMP_LEVELS", Kind::Text, "WARN"},
-    ncclParamHandle{"NCCL_WARN_ENABLE_DEBUG_INFO", Kind::Integer, "0"},
-    ncclParamHandle{"NCCL_SET_THREAD_NAME", Kind::Integer, "0"},
-    ncclParamHandle{"NCCL_PARAM_DUMP_ALL", Kind::Integer, "0"},
-    ncclParamHandle{"NCCL_NO_CACHE", Kind::Text, ""},
-};
-
-std::string textOf(const ncclParamHandle& param) {
-  return processEnvironment().get(param.name).value_or(param.fallback);
+const std::vector<ncclParamHandle>& allHandles() {
+  static NeverDestroyed<std::vector<ncclParamHandle>> handles([] {
+    std::vector<ncclParamHandle> made;
+    for (const VisibleSetting& setting : visibleSettings(Params())) {
+      made.push_back({made.size(), setting.name, setting.integer});
+    }
+    return made;
+  }());
+  return handles.get();
 }
 
-/// What does not read as a number counts as the default, as everywhere in the library.
-std::int64_t numberOf(const ncclParamHandle& param) {
-  std::int64_t value = 0;
-  for (const std::string& text : {textOf(param), std::string(param.fallback)}) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc() && end != text.data()) return value;
-  }
-  return value;
-}
+/// As a communicator made now would read them.
+Params valuesNow() { return Params::process().forCommunicator(processEnvironment()); }
+
+std::string textOf(const ncclParamHandle& param) { return visibleSettings(valuesNow())[param.index].value; }
+
+std::int64_t numberOf(const ncclParamHandle& param) { return parseInteger(textOf(param)).value.value_or(0); }
 
 Result<const ncclParamHandle*> find(std::string_view label, const char* key) {
   TRY(checkPointer(key, label, "key"));
-  for (const ncclParamHandle& param : kVisible) {
+  for (const ncclParamHandle& param : allHandles()) {
     if (std::strcmp(param.name, key) == 0) return &param;
   }
   return fail(ncclInvalidArgument, "{} : there is no setting named {}", label, key);
@@ -65,7 +54,7 @@ const std::string& keep(std::string text) {
 
 Status wrongType(std::string_view label, const ncclParamHandle& param) {
   return fail(ncclInvalidArgument, "{} : {} is {}", label, param.name,
-              param.kind == Kind::Integer ? "a signed 64-bit integer" : "text");
+              param.integer ? "a signed 64-bit integer" : "text");
 }
 
 /// All visible integers are signed and 64 bits wide: the other widths are always refused.
@@ -100,7 +89,7 @@ TUTTI_API(ncclResult_t, ParamGetI64, (ncclParamHandle_t handle, int64_t* out)) {
   return api("ncclParamGetI64", [&]() -> Status {
     TRY(checkPointer(handle, "ParamGetI64", "handle"));
     TRY(checkPointer(out, "ParamGetI64", "out"));
-    if (handle->kind != Kind::Integer) return wrongType("ParamGetI64", *handle);
+    if (!handle->integer) return wrongType("ParamGetI64", *handle);
     *out = numberOf(*handle);
     return {};
   });
@@ -110,7 +99,7 @@ TUTTI_API(ncclResult_t, ParamGetStr, (ncclParamHandle_t handle, const char** out
   return api("ncclParamGetStr", [&]() -> Status {
     TRY(checkPointer(handle, "ParamGetStr", "handle"));
     TRY(checkPointer(out, "ParamGetStr", "out"));
-    if (handle->kind != Kind::Text) return wrongType("ParamGetStr", *handle);
+    if (handle->integer) return wrongType("ParamGetStr", *handle);
     *out = keep(textOf(*handle)).c_str();
     return {};
   });
@@ -121,9 +110,9 @@ TUTTI_API(ncclResult_t, ParamGet, (ncclParamHandle_t handle, void* out, int maxL
     TRY(checkPointer(handle, "ParamGet", "handle"));
     TRY(checkPointer(out, "ParamGet", "out"));
     TRY(checkPointer(len, "ParamGet", "len"));
-    const std::int64_t number = handle->kind == Kind::Integer ? numberOf(*handle) : 0;
+    const bool integer = handle->integer;
+    const std::int64_t number = integer ? numberOf(*handle) : 0;
     const std::string text = textOf(*handle);
-    const bool integer = handle->kind == Kind::Integer;
     const void* bytes = integer ? static_cast<const void*>(&number) : text.c_str();
     const int size = integer ? static_cast<int>(sizeof(number)) : static_cast<int>(text.size() + 1);
     if (maxLen < size) {
@@ -140,7 +129,7 @@ TUTTI_API(ncclResult_t, ParamGetParameter, (const char* key, const char** value,
     TRY(checkPointer(value, "ParamGetParameter", "value"));
     TRY(checkPointer(valueLen, "ParamGetParameter", "valueLen"));
     ASSIGN(const ncclParamHandle* param, find("ParamGetParameter", key));
-    const std::string& text = keep(param->kind == Kind::Integer ? std::to_string(numberOf(*param)) : textOf(*param));
+    const std::string& text = keep(textOf(*param));
     *value = text.c_str();
     *valueLen = static_cast<int>(text.size());
     return {};
@@ -151,19 +140,20 @@ TUTTI_API(ncclResult_t, ParamGetAllParameterKeys, (const char*** table, int* tab
   return api("ncclParamGetAllParameterKeys", [&]() -> Status {
     TRY(checkPointer(table, "ParamGetAllParameterKeys", "table"));
     TRY(checkPointer(tableLen, "ParamGetAllParameterKeys", "tableLen"));
-    static const char* names[kVisible.size()];
-    for (std::size_t i = 0; i < kVisible.size(); ++i) names[i] = kVisible[i].name;
-    *table = names;
-    *tableLen = static_cast<int>(kVisible.size());
+    static NeverDestroyed<std::vector<const char*>> names([] {
+      std::vector<const char*> all;
+      for (const ncclParamHandle& param : allHandles()) all.push_back(param.name);
+      return all;
+    }());
+    *table = names.get().data();
+    *tableLen = static_cast<int>(names.get().size());
     return {};
   });
 }
 
 TUTTI_API(void, ParamDumpAll, (void)) {
   (void)api("ncclParamDumpAll", []() -> Status {
-    std::string text = "=== ncclParam Registry Dump ===\n";
-    for (const ncclParamHandle& param : kVisible) text += std::string(param.name) + "=" + textOf(param) + "\n";
-    std::fputs(text.c_str(), stdout);
+    std::fputs(visibleSettingsDump(valuesNow()).c_str(), stdout);
     std::fflush(stdout);
     return {};
   });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 
 #include "base/log.h"
@@ -66,10 +67,7 @@ class Reader {
 
 /// The value that a rule makes of another one; nothing: the default.
 std::optional<std::int64_t> allowed(const Check& check, std::int64_t value) {
-  if (check.kind == Check::Kind::Clamp) {
-    const std::int64_t bounded = std::clamp(value, check.lo, check.hi);
-    return bounded - bounded % check.step;
-  }
+  if (check.kind == Check::Kind::Clamp) return std::clamp(value, check.lo, check.hi);
   if (check.kind == Check::Kind::Between && (value < check.lo || value > check.hi)) return std::nullopt;
   return value;
 }
@@ -164,7 +162,12 @@ const Params& Params::process() {
   static NeverDestroyed<Params> params([] {
     const EnvReader& env = processEnvironment();
     for (const std::string& sentence : unknownSettings(env)) warn("{}", sentence);
-    return Params::read(env);
+    Params read = Params::read(env);
+    if (read.misc.paramDumpAll) {
+      std::fputs(visibleSettingsDump(read).c_str(), stdout);
+      std::fflush(stdout);
+    }
+    return read;
   }());
   return params.get();
 }

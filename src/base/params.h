@@ -49,6 +49,17 @@ std::vector<std::string> unknownSettings(const EnvReader& env);
 /// The known name that takes the fewest edits from `name`; "" where none is similar.
 std::string nearestSetting(std::string_view name);
 
+/// A setting that programs may ask for by name (ncclParamGetParameter and its like).
+struct VisibleSetting {
+  const char* name;
+  bool integer;        ///< else text
+  std::string value;   ///< numbers in decimal
+};
+/// Those of the table that NCCL shows as well, with their values in `params`.
+std::vector<VisibleSetting> visibleSettings(const Params& params);
+/// The same as text: a heading, then NAME=VALUE lines.
+std::string visibleSettingsDump(const Params& params);
+
 /// docs/env.md.
 std::string paramsMarkdown();
 /// A table for terminals of all settings: name, value now, default, help.

@@ -162,8 +162,7 @@ std::string param::describe(const Check& check) {
     case Check::Kind::Between:
       return fmt::format("{} to {}", check.lo, check.hi);
     case Check::Kind::Clamp:
-      if (check.step == 1) return fmt::format("{} to {}, else the nearest", check.lo, check.hi);
-      return fmt::format("{} to {} in steps of {}, else the nearest", check.lo, check.hi, check.step);
+      return fmt::format("{} to {}, else the nearest", check.lo, check.hi);
     case Check::Kind::Words:
     case Check::Kind::Exactly:
       break;

@@ -175,6 +175,23 @@ std::vector<Row> rowsOfInits() {
 
 class BadInputAlone : public testing::TestWithParam<Row> {};
 TEST_P(BadInputAlone, GivesCodeAndText) { check(GetParam(), nullptr); }
+/// Bad numbers in settings: the Param API answers with what the library takes them for.
+TEST(Params, AnswerWithWhatTheLibraryWorksWith) {
+  ncclParamHandle_t handle = nullptr;
+  ASSERT_EQ(ncclParamBind(&handle, "NCCL_SET_THREAD_NAME"), ncclSuccess);
+  std::int64_t number = -1;
+  EXPECT_EQ(ncclParamGetI64(handle, &number), ncclSuccess);
+  EXPECT_EQ(number, 1) << "0x1";
+  const char* value = nullptr;
+  int length = 0;
+  EXPECT_EQ(ncclParamGetParameter("NCCL_SET_THREAD_NAME", &value, &length), ncclSuccess);
+  EXPECT_STREQ(value, "1");
+  EXPECT_EQ(length, 1);
+  const char** names = nullptr;
+  EXPECT_EQ(ncclParamGetAllParameterKeys(&names, &length), ncclSuccess);
+  EXPECT_EQ(length, 9);
+}
+
 INSTANTIATE_TEST_SUITE_P(Table, BadInputAlone, testing::ValuesIn(rowsWithoutCommunicator()), rowName);
 INSTANTIATE_TEST_SUITE_P(Init, BadInputAlone, testing::ValuesIn(rowsOfInits()), rowName);
 

@@ -88,6 +88,19 @@ TEST(Params, CommunicatorsReadSomeSettingsAgain) {
   EXPECT_EQ(open.forCommunicator(MapEnv(Settings{{"NCCL_BUFFSIZE", "16384"}})).tuning.buffSize, 16384);
 }
 
+TEST(Params, VisibleSettingsShowWhatTheLibraryWorksWith) {
+  const MapEnv env({{"NCCL_DEBUG", "info"}, {"NCCL_SET_THREAD_NAME", "0x10"}, {"TUTTI_COMM_KEY", "hidden"}});
+  const auto settings = visibleSettings(Params::read(env));
+  EXPECT_EQ(settings.size(), 9U) << "those that NCCL shows";
+  const std::string dump = visibleSettingsDump(Params::read(env));
+  EXPECT_TRUE(dump.starts_with("=== ncclParam Registry Dump ===\n"));
+  for (const char* line : {"\nNCCL_DEBUG=INFO\n", "\nNCCL_SET_THREAD_NAME=1\n", "\nNCCL_DEBUG_TIMESTAMP_LEVELS=WARN\n",
+                           "\nNCCL_DEBUG_FILE=\n", "\nNCCL_PARAM_DUMP_ALL=0\n"}) {
+    EXPECT_NE(dump.find(line), std::string::npos) << line << "in\n" << dump;
+  }
+  EXPECT_EQ(dump.find("hidden"), std::string::npos);
+}
+
 TEST(Params, DocumentIsCurrent) {
   const char* source = ::getenv("TUTTI_TEST_SOURCE_ROOT");
   if (source == nullptr) GTEST_SKIP() << "TUTTI_TEST_SOURCE_ROOT is not set";
