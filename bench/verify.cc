@@ -119,7 +119,8 @@ std::uint64_t countChanged(const Call& call, std::size_t elements) {
   std::uint64_t changed = 0;
   for (std::size_t done = 0; done < elements; done += kTile) {
     const std::size_t n = std::min(kTile, elements - done);
-    CUDA_CHECK(cudaMemcpy(got.data(), static_cast<const char*>(call.send) + done * size, n * size, cudaMemcpyDeviceToHost));
+    CUDA_CHECK(
+        cudaMemcpy(got.data(), static_cast<const char*>(call.send) + done * size, n * size, cudaMemcpyDeviceToHost));
     changed += compare(got.data(), want.data(), n, call, 0);
   }
   return changed;

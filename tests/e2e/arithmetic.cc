@@ -1,7 +1,7 @@
 // What all-reduce, reduce-scatter and reduce promise of numbers, for every data type and operation, ranks as threads,
 // through the public API alone: integers are exact modulo 2^n and averages truncate; a number wins over a NaN; a rank's
-// input is scaled by its own factor, which may lie on the host or on the device; sums of floats are as exact as rounding
-// allows; and every rank of an all-reduce receives the same bits, whatever the bits of the input.
+// input is scaled by its own factor, which may lie on the host or on the device; sums of floats are as exact as
+// rounding allows; and every rank of an all-reduce receives the same bits, whatever the bits of the input.
 //
 //   arithmetic [--ranks N] [--quick] [--only all_reduce,reduce_scatter,reduce]
 #include <CLI/CLI.hpp>
@@ -23,7 +23,7 @@ namespace {
 constexpr ncclRedOp_t kPreMulSum = ncclNumOps;  // here alone: stands for a user's operator
 constexpr std::size_t kCounts[] = {3, 1021, 70001};
 constexpr std::size_t kQuickCount = 1021;
-constexpr std::size_t kLargest = 70001 + 64;  // beyond the largest vector, also rounded up to 64 ranks
+constexpr std::size_t kLargest = 70001 + 64;     // beyond the largest vector, also rounded up to 64 ranks
 constexpr std::size_t kScalarAt = kLargest * 8;  // of the send buffer, in bytes
 
 enum class Input { AnyBits, Small };
@@ -168,7 +168,8 @@ void addCases(const bench::Collective& collective, int ranks, bool quick, std::v
           const int root = static_cast<int>(count) % ranks;
           const auto redOp = static_cast<ncclRedOp_t>(op);
           cases.push_back({&collective, type, redOp, input, count, false, root});
-          if (op == kPreMulSum && input == Input::Small) cases.push_back({&collective, type, redOp, input, count, true, root});
+          if (op == kPreMulSum && input == Input::Small)
+            cases.push_back({&collective, type, redOp, input, count, true, root});
         }
       }
     }
@@ -257,7 +258,8 @@ int main(int argc, char** argv) {
   app.add_option("--ranks", options.threads, "ranks, one thread each")->check(CLI::Range(1, 64));
   app.add_flag("--quick", quick, "one length alone");
   app.add_option("--only", only, "these collectives alone")
-      ->delimiter(',')->check(CLI::IsMember({"all_reduce", "reduce_scatter", "reduce"}));
+      ->delimiter(',')
+      ->check(CLI::IsMember({"all_reduce", "reduce_scatter", "reduce"}));
   CLI11_PARSE(app, argc, argv);
   options.maxBytes = kScalarAt + 64;
   Run run;

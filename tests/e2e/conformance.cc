@@ -1,6 +1,6 @@
-// Every collective x type x op x count x alignment x in/out of place, ranks as threads, through the public API alone: runs
-// on the software GPU and, from a bundle, on real ones. Results must be right, and nothing else be written: no input, no
-// byte beside an output, no output of a rank that receives nothing.
+// Every collective x type x op x count x alignment x in/out of place, ranks as threads, through the public API alone:
+// runs on the software GPU and, from a bundle, on real ones. Results must be right, and nothing else be written: no
+// input, no byte beside an output, no output of a rank that receives nothing.
 //
 //   conformance [--ranks N] [--quick] [--only all_reduce,all_gather]
 #include <CLI/CLI.hpp>
@@ -37,12 +37,13 @@ struct Case {
   bool inPlace;
 };
 
-constexpr std::size_t kLargestBytes = 12'000'068;  // shared by the ranks; still beyond all slots of a connection
+constexpr std::size_t kLargestBytes = 12'000'068;  // shared by the ranks; on the software GPU still beyond all slots
 
 /// Vectors that go through the slots of a connection several times: one for each kind of kernel.
 void addLargest(const Collective& c, int ranks, std::vector<Case>& cases) {
   const auto add = [&](ncclDataType_t type, ncclRedOp_t op) {
-    cases.push_back({&c, type, op, kLargestBytes / bench::typeSize(type) / static_cast<std::size_t>(ranks), 0, 0, false});
+    cases.push_back(
+        {&c, type, op, kLargestBytes / bench::typeSize(type) / static_cast<std::size_t>(ranks), 0, 0, false});
   };
   if (!c.reduces) return add(ncclFloat32, ncclNumOps);
   add(ncclFloat32, ncclSum);
@@ -95,8 +96,8 @@ std::uint64_t countOverwritten(const char* device, std::size_t bytes) {
   return bytes - static_cast<std::size_t>(std::count(got.begin(), got.end(), kFiller));
 }
 
-/// What was written that is none of this rank's results: inputs of another buffer, and the surroundings of `bytes` bytes
-/// at `buffer`, the output or what input and output share.
+/// What was written that is none of this rank's results: an input in another buffer, what surrounds the `bytes` bytes of
+/// the output (or of what input and output share), and an output of which nothing is promised.
 std::uint64_t countStray(const Case& c, const Call& call, const bench::Rank& r, std::size_t bytes) {
   const auto* received = static_cast<const char*>(r.recv);
   const std::size_t before = c.offset * bench::typeSize(c.type);
@@ -145,7 +146,8 @@ int main(int argc, char** argv) {
   bool quick = false;
   std::vector<std::string> names;
   std::vector<std::string> only;
-  for (const Collective* c : kCollectives) names.push_back(std::string(c->program, std::strlen(c->program) - std::strlen("_perf")));
+  for (const Collective* c : kCollectives)
+    names.push_back(std::string(c->program, std::strlen(c->program) - std::strlen("_perf")));
   options.threads = 2;
   CLI::App app{"conformance: every collective, type, operation, count and alignment"};
   app.add_option("--ranks", options.threads, "ranks, one thread each")->check(CLI::Range(1, 64));
@@ -154,7 +156,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   std::vector<const Collective*> collectives;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (only.empty() || std::find(only.begin(), only.end(), names[i]) != only.end()) collectives.push_back(kCollectives[i]);
+    if (only.empty() || std::find(only.begin(), only.end(), names[i]) != only.end())
+      collectives.push_back(kCollectives[i]);
   }
   options.maxBytes = kLargestBytes + static_cast<std::size_t>(options.threads) * 65537 * 8 + 2 * kGuardBytes;
   Run run;
