@@ -143,7 +143,8 @@ Numbers: decimal, `0x` hexadecimal or `0` octal, with or without sign; what foll
 number counts as 0**. An empty value is unset. A value that is not allowed gives the default with an INFO line, or the nearest
 allowed one where the table says so. For settings of 0 or 1 every number but 0 counts as 1.
 
-An unknown `NCCL_*` or `TUTTI_*` name has no effect; a warning names it once, with the nearest known name.
+An unknown `NCCL_*` or `TUTTI_*` name has no effect; a warning (see below) names it once, with the nearest known name, and so
+does `tutti-info --env`.
 
 ## What is printed
 
