@@ -11,7 +11,7 @@
 
 namespace {
 
-class GlooPeer : public peer::Peer {
+class GlooPeer : public peer::HeapPeer {
  public:
   GlooPeer() {
     const int rank = std::atoi(std::getenv("RANK"));
@@ -39,14 +39,6 @@ class GlooPeer : public peer::Peer {
     gloo::allreduce(options);
     return value;
   }
-  float* allocate(std::size_t bytes) override {
-    blocks_.push_back(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
-    return static_cast<float*>(blocks_.back());
-  }
-  void forgetBuffers() override {
-    for (void* block : blocks_) std::free(block);
-    blocks_.clear();
-  }
   std::function<void()> prepare(const peer::Call& c) override {
     if (c.op != peer::Op::AlltoAll) return {};
     const std::size_t elements = c.count * static_cast<std::size_t>(size());
@@ -58,7 +50,6 @@ class GlooPeer : public peer::Peer {
 
  private:
   std::shared_ptr<gloo::rendezvous::Context> context_;
-  std::vector<void*> blocks_;
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 namespace {
 
-class MpiPeer : public peer::Peer {
+class MpiPeer : public peer::HeapPeer {
  public:
   MpiPeer() {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
@@ -17,14 +17,6 @@ class MpiPeer : public peer::Peer {
   double largest(double value) override {
     MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return value;
-  }
-  float* allocate(std::size_t bytes) override {
-    blocks_.push_back(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
-    return static_cast<float*>(blocks_.back());
-  }
-  void forgetBuffers() override {
-    for (void* block : blocks_) std::free(block);
-    blocks_.clear();
   }
   std::function<void()> prepare(const peer::Call& c) override {
     const int count = static_cast<int>(c.count);
@@ -47,7 +39,6 @@ class MpiPeer : public peer::Peer {
  private:
   int rank_ = 0;
   int size_ = 1;
-  std::vector<void*> blocks_;
 };
 
 }  // namespace

@@ -44,6 +44,22 @@ class Peer {
   virtual std::function<void()> prepare(const Call& call) = 0;
 };
 
+/// A peer that works with ordinary memory.
+class HeapPeer : public Peer {
+ public:
+  float* allocate(std::size_t bytes) override {
+    blocks_.push_back(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
+    return static_cast<float*>(blocks_.back());
+  }
+  void forgetBuffers() override {
+    for (void* block : blocks_) std::free(block);
+    blocks_.clear();
+  }
+
+ private:
+  std::vector<void*> blocks_;
+};
+
 inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

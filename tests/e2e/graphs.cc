@@ -6,19 +6,12 @@
 #include <functional>
 #include <vector>
 
+#include "check.h"
 #include "cuda_runtime.h"
 #include "nccl.h"
 
 namespace {
 
-#define CHECK(call, good)                                                        \
-  do {                                                                           \
-    const int result = static_cast<int>(call);                                   \
-    if (result != static_cast<int>(good)) {                                      \
-      std::printf("failed: %s:%d: %s: %d\n", __FILE__, __LINE__, #call, result); \
-      std::exit(EXIT_FAILURE);                                                   \
-    }                                                                            \
-  } while (0)
 #define CUDA(call) CHECK(call, cudaSuccess)
 #define NCCL(call) CHECK(call, ncclSuccess)
 

@@ -1,18 +1,10 @@
 #!/usr/bin/env python3
 """CUDA graphs in one process per rank: replays, several graphs, the communicator destroyed first."""
-from support import BUILD, Process, check, free_port, main
+from support import main, ranks_succeed
 
 
 def replays_in(size, **environment):
-    address = f"127.0.0.1:{free_port()}"
-    ranks = [Process(size, [BUILD / "tests/e2e/graphs"], RANK=r, SIZE=size, NCCL_COMM_ID=address, **environment)
-             for r in range(size)]
-    try:
-        for r, process in enumerate(ranks):
-            check(process.wait(120) == 0 and f"[Rank {r}] Success" in process.output(), process.output())
-    finally:
-        for process in ranks:
-            process.close()
+    ranks_succeed("graphs", size, **environment)
 
 
 def two_processes_replay_graphs():

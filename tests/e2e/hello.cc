@@ -2,17 +2,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "check.h"
 #include "cuda_runtime.h"
 #include "nccl.h"
-
-#define CHECK(call, good)                                                     \
-  do {                                                                        \
-    const int result = static_cast<int>(call);                                \
-    if (result != static_cast<int>(good)) {                                   \
-      std::printf("failed: %s:%d: %s: %d\n", __FILE__, __LINE__, #call, result); \
-      std::exit(EXIT_FAILURE);                                                \
-    }                                                                         \
-  } while (0)
 
 int main() {
   const int count = 32 * 1024 * 1024;

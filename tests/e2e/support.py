@@ -103,6 +103,19 @@ def free_port():
     raise Failure("no port is free")
 
 
+def ranks_succeed(program, size, **env):
+    """Runs a program of this folder with one process per rank; each must say so when it is done."""
+    address = f"127.0.0.1:{free_port()}"
+    ranks = [Process(size, [BUILD / "tests/e2e" / program], RANK=r, SIZE=size, NCCL_COMM_ID=address, **env)
+             for r in range(size)]
+    try:
+        for r, process in enumerate(ranks):
+            check(process.wait(120) == 0 and f"[Rank {r}] Success" in process.output(), process.output())
+    finally:
+        for process in ranks:
+            process.close()
+
+
 def main(*tests):
     """Runs every test function; the exit code is what Meson expects."""
     for test in tests:
