@@ -48,6 +48,7 @@ MAY_SURVIVE = {
 
 # In this order: a source is compiled only if the kernels of those before it did not notice.
 KERNELS = re.compile(r"_(Sum_i32|Copy_i8)$")
+FLAGS = ["-std=c++20", "-O1", "-w"]
 
 
 class Site:
@@ -96,6 +97,16 @@ class Builder:
             subprocess.run([sys.executable, gen, *only, "write", "host", name, self.units[name]], check=True)
         self.tables = {}
         self.lock = threading.Lock()
+        self.prelude = self.compile_prelude()
+
+    def compile_prelude(self):
+        """The standard headers that device code includes, compiled once: no mutant changes them."""
+        prelude = self.work / "prelude.h"
+        texts = [path.read_text() for path in (self.args.source / "src/device").glob("*.h")]
+        names = set(re.findall(r"^#include (<\w+(?:\.h)?>)$", "\n".join(texts), re.MULTILINE))
+        prelude.write_text("".join(f"#include {n}\n" for n in sorted(names) if not n.startswith("<cuda")))
+        self.run([*self.args.cxx, *FLAGS, "-x", "c++-header", prelude, "-o", f"{prelude}.gch"], 120)
+        return prelude
 
     def run(self, command, timeout):
         return subprocess.run(command, capture_output=True, text=True, timeout=timeout, errors="replace")
@@ -119,7 +130,7 @@ class Builder:
 
     def compile(self, source, sources, output):
         include = [f"-I{sources}", f"-I{self.args.source / 'src'}", f"-I{self.args.source / 'include'}"]
-        done = self.run([*self.args.cxx, "-std=c++20", "-O1", "-w", *include, "-c", source, "-o", output], 120)
+        done = self.run([*self.args.cxx, *FLAGS, "-include", self.prelude, *include, "-c", source, "-o", output], 120)
         if done.returncode != 0:
             raise RuntimeError(f"{source.name} does not compile:\n{done.stderr[-3000:]}")
         return output
