@@ -55,6 +55,16 @@ TEST(Stacks, AnOverflowInASlabIsFound) {
   EXPECT_NE(block.trapped()->find("thread 30 overflowed"), std::string::npos) << *block.trapped();
 }
 
+TEST(Stacks, AnOverflowIsNotBlamedOnTheNextBlock) {
+  StackPool stacks;
+  for (const std::uint32_t kilobytes : {64u, 1u}) {
+    Block block(deep(kilobytes), 0, stacks);
+    ASSERT_TRUE(block.ready());
+    while (!block.finished()) block.runPass(nullptr);
+    EXPECT_EQ(block.trapped() != nullptr, kilobytes == 64u);
+  }
+}
+
 TEST(Stacks, OfLargeBlocksNeedFewMappings) {
   const auto mappings = [] {
     std::ifstream maps("/proc/self/maps");

@@ -36,7 +36,10 @@ Block::Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stac
 
 Block::~Block() {
   for (auto fiber = fibers_.rbegin(); fiber != fibers_.rend(); ++fiber) {
-    if (fiber->context.stack().lowest != nullptr) stacks_.give(fiber->context.stack());
+    const Stack& stack = fiber->context.stack();
+    if (stack.lowest == nullptr) continue;
+    if (trapped_ != nullptr) stack.forgetOverflow();
+    stacks_.give(stack);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cfenv>
+#include <cstring>
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -67,6 +68,10 @@ bool Stack::overflown() const {
     if (words[i] != 0) return true;
   }
   return false;
+}
+
+void Stack::forgetOverflow() const {
+  if (!guarded) std::memset(lowest, 0, kWatchedBytes);
 }
 
 /// Maps `stacks` of them one above the other.

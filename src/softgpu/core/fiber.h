@@ -18,6 +18,8 @@ struct Stack {
 
   /// Somebody got to the last bytes of an unguarded stack. They are never touched otherwise, and zero.
   bool overflown() const;
+  /// Makes overflown() false again, for the next block that gets this stack.
+  void forgetOverflow() const;
 };
 
 /// Stacks to reuse. A guard page splits a mapping in two and a process may have some 65000: blocks of few threads get
