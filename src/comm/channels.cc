@@ -4,6 +4,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/host.h"
 #include "base/log.h"
 #include "topo/rank_layout.h"
 
@@ -106,7 +107,7 @@ Status ChannelSet::add(OpenLink link) {
   return {};
 }
 
-Result<bool> ChannelSet::allConsumed() const {
+Result<const OpenLink*> ChannelSet::unconsumed() const {
   for (const OpenLink& link : links_) {
     if (link.request.direction != Direction::Send) continue;
     for (const auto& endpoint : link.endpoints) {
@@ -116,23 +117,24 @@ Result<bool> ChannelSet::allConsumed() const {
       TRY(copyToHost(*device_, std::as_writable_bytes(std::span(sent)), reinterpret_cast<CUdeviceptr>(view.step)));
       TRY(copyToHost(*device_, std::as_writable_bytes(std::span(consumed)), reinterpret_cast<CUdeviceptr>(view.head)));
       for (std::size_t at = 0; at < kCounterWords; at += device::kCounterStride) {
-        if (consumed[at] < sent[at]) return false;
+        if (consumed[at] < sent[at]) return &link;
       }
     }
   }
-  return true;
+  return nullptr;
 }
 
 Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline) {
   auto pause = std::chrono::microseconds(20);
   while (true) {
     if (abort.raised()) return abort.status();
-    ASSIGN(const bool consumed, allConsumed());
-    if (consumed) break;
+    ASSIGN(const OpenLink* const waiting, unconsumed());
+    if (waiting == nullptr) break;
     if (deadline.expired()) {
-      return fail(ncclRemoteError, "rank {} of {} waited too long for a peer to take what was sent to it: the peer has "
-                  "not issued the matching operation, or has died. Use ncclCommAbort to end a communicator whose "
-                  "operations cannot complete", plan_.rank, plan_.nRanks);
+      return fail(ncclRemoteError, "rank {} of {} on host {}, device {}, waited in vain for rank {} to take what was sent to "
+                  "it: that rank has not issued the matching operation, or hangs. Use ncclCommAbort to end a communicator "
+                  "whose operations cannot complete; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed", plan_.rank,
+                  plan_.nRanks, hostName(), device_->ordinal(), waiting->request.peer);
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(5000));

@@ -60,7 +60,8 @@ class ChannelSet {
     return link * 2 + (direction == Direction::Send ? 0 : 1);
   }
   Status uploadSkeleton() const;
-  Result<bool> allConsumed() const;
+  /// A link whose peer has not consumed everything yet; null: there is none.
+  Result<const OpenLink*> unconsumed() const;
 
   const Device* device_;
   ChannelPlan plan_;

@@ -167,7 +167,7 @@ TEST_F(P2pConnect, MemoryThatThePeerHasGivenUpIsNotTouched) {
   const auto endpoint = sender();
   const ConnectHandle handle = receiverHandle();
   receivers.clear();
-  expectLog("The memory of rank 1 (host node7, device 1) is gone");
+  expectLog("The memory of rank 1 (host node7, device 1) is gone, which rank 0 (host node7, device 0) connects to");
   EXPECT_EQ(endpoint.value()->connect(handle).code(), ncclRemoteError);
 }
 

@@ -54,7 +54,8 @@ Result<PeerMemory> PeerMemory::open(const Device& device, const PeerInfo& self, 
     memory.address_ = static_cast<CUdeviceptr>(handle.address);
     memory.shared_ = SharedMemory::at(memory.address_);
     if (memory.shared_ != nullptr) return memory;
-    return fail(ncclRemoteError, "The memory of {} is gone: that rank has given the connection up", rankText(peer));
+    return fail(ncclRemoteError, "The memory of {} is gone, which {} connects to: that rank has given the connection up. Look "
+                "for its own first error", rankText(peer), rankText(self));
   }
   ASSIGN(IpcMemory mapping, IpcMemory::open(device, handle.ipc, rankText(peer) + " at " + rankText(self)));
   memory.address_ = mapping.address();

@@ -1,0 +1,59 @@
+#include "comm/channels.h"
+
+#include <gtest/gtest.h>
+
+#include "support/log_capture.h"
+
+namespace tutti {
+namespace {
+
+/// An end whose counters a test sets: what was sent, and what the peer has consumed of it.
+class CountedEnd final : public Endpoint {
+ public:
+  CountedEnd(const DeviceBuffer& counters, bool& settled) : counters_(counters), settled_(settled) {}
+  ConnectHandle handle() const override { return {}; }
+  Status connect(const ConnectHandle&) override { return {}; }
+  Status probeWrite() override { return {}; }
+  Result<bool> probeCheck() override { return true; }
+  device::ConnView view() const override {
+    device::ConnView view{};
+    view.step = reinterpret_cast<std::uint64_t*>(counters_.data());
+    view.head = reinterpret_cast<std::uint64_t*>(counters_.data() + kApart);
+    return view;
+  }
+  void settle() override { settled_ = true; }
+  std::string_view description() const override { return "counted"; }
+
+  static constexpr std::size_t kApart = 1024;
+
+ private:
+  const DeviceBuffer& counters_;
+  bool& settled_;
+};
+
+TEST(Channels, WhoDoesNotTakeWhatWasSentIsNamed) {
+  test::expectLog("waited in vain for rank 1 to take what was sent to it");
+  const auto device = Device::create(*loadDriver().value(), 2).value();
+  const auto guard = device->enter();
+  const DeviceBuffer counters = DeviceBuffer::create(*device, 2 * CountedEnd::kApart, "counters").value();
+  ChannelPlan plan;
+  plan.nRanks = 2;
+  plan.ring = {0, 1};
+  const auto channels = ChannelSet::create(*device, plan).value();
+  bool settled = false;
+  OpenLink link{{1, Direction::Send, device::ConnKind::Mesh, 1}, {}};
+  link.endpoints.push_back(std::make_unique<CountedEnd>(counters, settled));
+  ASSERT_TRUE(channels->add(std::move(link)).ok());
+  const Abort abort;
+  const std::uint64_t sent = 3;
+  ASSERT_TRUE(copyToDevice(*device, counters.address(), std::as_bytes(std::span(&sent, 1))).ok());
+  EXPECT_EQ(channels->awaitConsumed(abort, Deadline::in(milliseconds(30))).code(), ncclRemoteError);
+  EXPECT_NE(test::capturedText().find("device 2"), std::string::npos) << test::capturedText();
+  EXPECT_FALSE(settled) << "the peer may still write";
+  ASSERT_TRUE(copyToDevice(*device, counters.address() + CountedEnd::kApart, std::as_bytes(std::span(&sent, 1))).ok());
+  EXPECT_TRUE(channels->awaitConsumed(abort, Deadline::in(milliseconds(30))).ok());
+  EXPECT_TRUE(settled);
+}
+
+}  // namespace
+}  // namespace tutti
