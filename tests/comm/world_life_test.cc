@@ -153,6 +153,26 @@ TEST(WorldEnd, ASecondFinalizeIsRefused) {
   });
 }
 
+TEST(WorldEnd, AGroupThatFailsEndsWhatWasToEnd) {
+  test::allowLog("invalid type");
+  withComm(1, [](Member&) {});   // loads what stays
+  test::useDevice(0);
+  const std::size_t before = freeDeviceMemory();
+  withComm(1, [](Member& m) {
+    const Ints data(m.gpu, 4, 1);
+    ncclComm_t starts = nullptr;
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclCommInitRank(&starts, 1, test::newId(), 0), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(data.at(), data.at(), 4, static_cast<ncclDataType_t>(77), ncclSum, m.comm, m.stream()),
+              ncclInvalidArgument);
+    EXPECT_EQ(ncclCommDestroy(m.comm), ncclSuccess);
+    EXPECT_EQ(ncclCommAbort(starts), ncclSuccess);
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+    m.comm = nullptr;
+  });
+  EXPECT_EQ(freeDeviceMemory(), before);
+}
+
 TEST(WorldEnd, DestroyWaitsForWhatIsOnTheStream) {
   withComm(2, [](Member& m) {
     constexpr std::size_t kCount = 200'000;
