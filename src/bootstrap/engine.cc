@@ -9,8 +9,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kMaxRankFrame = 1U << 30;
-constexpr std::uint64_t kListenerName = 0;
 /// A rank that said goodbye may have sent messages by other ways that are still under way.
 constexpr auto kGoodbyeGrace = milliseconds(2000);
 constexpr auto kLastWords = milliseconds(1000);

@@ -82,6 +82,8 @@ class Engine {
     Deadline proveBy = Deadline::never();
   };
   using Name = std::uint64_t;
+  static constexpr Name kListenerName = 0;
+  static constexpr std::uint32_t kMaxRankFrame = 1U << 30;
   using QueueKey = std::tuple<Channel, int, int>;
 
   void run();

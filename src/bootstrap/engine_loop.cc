@@ -9,8 +9,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kMaxRankFrame = 1U << 30;
-constexpr std::uint64_t kListenerName = 0;
 constexpr std::size_t kMaxStrangers = 256;
 
 }  // namespace

@@ -18,10 +18,10 @@ namespace tutti {
 namespace {
 
 constexpr auto kIdleLife = std::chrono::hours(24);
-constexpr auto kLastWords = milliseconds(2000);   ///< time to get final notices out
+constexpr auto kNoticeTime = milliseconds(2000);   ///< time to get final notices out
 constexpr std::uint32_t kMaxRootFrame = 4096;
-constexpr std::size_t kMaxStrangers = 4096;       ///< unproven connections; beyond, the oldest makes room
-constexpr std::uint64_t kListenerName = 0;
+constexpr std::size_t kMaxUnproven = 4096;       ///< unproven connections; beyond, the oldest makes room
+constexpr std::uint64_t kRootListener = 0;
 
 Welcome selfIntroduction() {
   Welcome self;
@@ -65,7 +65,7 @@ class Root {
   RootState state_;
   std::map<std::uint64_t, Conn> conns_;
   std::set<std::uint64_t> strangers_;  ///< names of connections that have not proved themselves, oldest first
-  std::uint64_t nextName_ = kListenerName + 1;
+  std::uint64_t nextName_ = kRootListener + 1;
   SteadyClock::time_point firstArrival_{};
   Deadline deadline_ = Deadline::in(kIdleLife);
 };
@@ -79,7 +79,7 @@ milliseconds Root::nextLimit() const {
 void Root::run() {
   raiseFileLimit();
   makeNonBlocking(options_.listener.fd());
-  if (!poller_.add(options_.listener.fd(), kListenerName)) return;
+  if (!poller_.add(options_.listener.fd(), kRootListener)) return;
   std::vector<Poller::Event> events;
   while (!state_.finished() && !deadline_.expired()) {
     poller_.wait(events, nextLimit());
@@ -92,7 +92,7 @@ void Root::run() {
 }
 
 void Root::onEvent(const Poller::Event& event) {
-  if (event.name == kListenerName) return acceptAll();
+  if (event.name == kRootListener) return acceptAll();
   const auto found = conns_.find(event.name);
   if (found == conns_.end()) return;
   Link& link = *found->second.link;
@@ -111,7 +111,7 @@ void Root::acceptAll() {
     Socket socket;
     const AcceptKind kind = acceptNow(options_.listener.fd(), &socket);
     if (kind == AcceptKind::Nothing) return;
-    if (kind == AcceptKind::NoDescriptors || strangers_.size() >= kMaxStrangers) {
+    if (kind == AcceptKind::NoDescriptors || strangers_.size() >= kMaxUnproven) {
       if (!strangers_.empty()) drop(*strangers_.begin());
       if (kind == AcceptKind::NoDescriptors) return;
     }
@@ -174,7 +174,7 @@ void Root::expireStrangers() {
 }
 
 void Root::sayLastWords() {
-  const Deadline end = Deadline::in(kLastWords);
+  const Deadline end = Deadline::in(kNoticeTime);
   while (!end.expired()) {
     bool drained = true;
     for (auto& [name, conn] : conns_) {

@@ -100,9 +100,9 @@ TEST(Agreement, DisabledPeerAccessMustBeDisabledEverywhere) {
 }
 
 /// Links as a table says.
-class FakeTransport final : public Transport {
+class TableTransport final : public Transport {
  public:
-  explicit FakeTransport(std::vector<LinkQuality> qualities) : qualities_(std::move(qualities)) {}
+  explicit TableTransport(std::vector<LinkQuality> qualities) : qualities_(std::move(qualities)) {}
   std::string_view name() const override { return "FAKE"; }
   Result<bool> reachable(const PeerInfo&, const PeerInfo&) const override { return true; }
   Result<LinkQuality> judge(const PeerInfo&, const PeerInfo& peer) const override {
@@ -117,7 +117,7 @@ class FakeTransport final : public Transport {
 
 LinkAbilities abilitiesWith(std::vector<LinkQuality> qualities, const std::vector<PeerInfo>& peers) {
   std::vector<std::unique_ptr<Transport>> transports;
-  transports.push_back(std::make_unique<FakeTransport>(std::move(qualities)));
+  transports.push_back(std::make_unique<TableTransport>(std::move(qualities)));
   const RankLayout layout(0, peers);
   const auto abilities = abilitiesOf(transports, peers, treesOf(layout, 0), 0);
   EXPECT_TRUE(abilities.ok());

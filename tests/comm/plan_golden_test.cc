@@ -20,7 +20,7 @@ Op collective(ApiFunc func, std::size_t count, ncclDataType_t type = ncclFloat32
   return {.func = func, .sendbuff = bufferAt(1), .recvbuff = bufferAt(2), .count = count, .datatype = type, .root = root};
 }
 
-Op message(ApiFunc func, int peer, std::size_t bytes, int buffer = 3) {
+Op transferOf(ApiFunc func, int peer, std::size_t bytes, int buffer = 3) {
   return {.func = func, .sendbuff = bufferAt(buffer), .recvbuff = bufferAt(buffer + 1), .count = bytes,
           .datatype = ncclInt8, .root = peer};
 }
@@ -112,8 +112,8 @@ tutti_AllReduce_Ring_Simple_Sum_f32 blocks 0-3 threads 512
 }
 
 TEST(GoldenPlan, AlltoAllAndAnExchangeWithTheNeighbours) {
-  const std::vector<Op> ops{message(ApiFunc::AlltoAll, 0, 1000), message(ApiFunc::Send, 2, 1 << 20, 5),
-                            message(ApiFunc::Recv, 0, 100 << 10, 6)};
+  const std::vector<Op> ops{transferOf(ApiFunc::AlltoAll, 0, 1000), transferOf(ApiFunc::Send, 2, 1 << 20, 5),
+                            transferOf(ApiFunc::Recv, 0, 100 << 10, 6)};
   EXPECT_EQ(planText(gpuInput(4, 4), 1, ops), R"(
 tutti_SendRecv_Copy_i8 blocks 0-3 threads 512
   to 1 1000 bytes Simple from 1 1000 bytes Simple channels 0-0
@@ -145,8 +145,8 @@ class RandomGroups {
     const auto from = random_() % static_cast<unsigned>(n_);
     const auto to = random_() % static_cast<unsigned>(n_);
     const std::size_t bytes = someSize();
-    ops_[from].push_back(message(ApiFunc::Send, static_cast<int>(to), bytes, 7));
-    ops_[to].push_back(message(ApiFunc::Recv, static_cast<int>(from), bytes, 9));
+    ops_[from].push_back(transferOf(ApiFunc::Send, static_cast<int>(to), bytes, 7));
+    ops_[to].push_back(transferOf(ApiFunc::Recv, static_cast<int>(from), bytes, 9));
   }
 
   std::mt19937 random_;

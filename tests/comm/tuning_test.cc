@@ -24,7 +24,7 @@ Choice chosen(const TuningInput& input, const Request& request) {
   return choice.ok() ? choice.value() : Choice{};
 }
 
-Request allReduce(std::uint64_t bytes) {
+Request allReduceOf(std::uint64_t bytes) {
   return {.func = Func::AllReduce, .op = device::DevOp::Sum, .type = ncclFloat32, .bytes = bytes};
 }
 
@@ -49,21 +49,21 @@ std::vector<TuningInput> someWorlds() {
 TEST(Tuning, TinyGoesByLlAndHugeBySimple) {
   for (const TuningInput& world : someWorlds()) {
     const int n = world.ranks.nRanks;
-    EXPECT_EQ(chosen(world, allReduce(8)).protocol, Protocol::LL) << n << " ranks";
-    EXPECT_EQ(chosen(world, allReduce(kHuge)).protocol, Protocol::Simple) << n << " ranks";
+    EXPECT_EQ(chosen(world, allReduceOf(8)).protocol, Protocol::LL) << n << " ranks";
+    EXPECT_EQ(chosen(world, allReduceOf(kHuge)).protocol, Protocol::Simple) << n << " ranks";
   }
 }
 
 TEST(Tuning, OneShotServesTheSmallestWhereEverybodyReachesEverybody) {
   for (const int n : {2, 4, 8}) {
-    EXPECT_EQ(chosen(gpuInput(n), allReduce(64)).algorithm, Algorithm::OneShot) << n << " ranks";
-    EXPECT_EQ(chosen(hostInput(n), allReduce(64)).algorithm, Algorithm::OneShot) << n << " ranks";
-    EXPECT_NE(chosen(gpuInput(n), allReduce(kHuge)).algorithm, Algorithm::OneShot) << n << " ranks";
+    EXPECT_EQ(chosen(gpuInput(n), allReduceOf(64)).algorithm, Algorithm::OneShot) << n << " ranks";
+    EXPECT_EQ(chosen(hostInput(n), allReduceOf(64)).algorithm, Algorithm::OneShot) << n << " ranks";
+    EXPECT_NE(chosen(gpuInput(n), allReduceOf(kHuge)).algorithm, Algorithm::OneShot) << n << " ranks";
   }
-  EXPECT_NE(chosen(hostInput(8), allReduce(kHuge)).algorithm, Algorithm::OneShot);
+  EXPECT_NE(chosen(hostInput(8), allReduceOf(kHuge)).algorithm, Algorithm::OneShot);
   TuningInput separate = gpuInput(8);
   separate.speeds.mesh = 0;
-  EXPECT_EQ(chosen(separate, allReduce(64)).algorithm, Algorithm::Ring);
+  EXPECT_EQ(chosen(separate, allReduceOf(64)).algorithm, Algorithm::Ring);
 }
 
 TEST(Tuning, EstimatesGrowWithBytes) {
@@ -71,7 +71,7 @@ TEST(Tuning, EstimatesGrowWithBytes) {
     const Tuning tuning = makeTuning(world);
     double last = 0;
     for (std::uint64_t bytes = 1; bytes <= kHuge; bytes *= 4) {
-      const auto choice = chooseCollective(tuning, allReduce(bytes));
+      const auto choice = chooseCollective(tuning, allReduceOf(bytes));
       ASSERT_TRUE(choice.ok());
       EXPECT_GE(choice.value().microseconds, last * 0.8) << bytes << ": but for the tree's steps in efficiency";
       EXPECT_GE(choice.value().microseconds, choice.value().latencyUs);
@@ -123,11 +123,11 @@ TEST(Tuning, ShapesStayWithinTheirBounds) {
 
 TEST(Tuning, FewBytesTakeFewChannelsAndThreads) {
   const TuningInput ring = restricted(gpuInput(4), "Ring", "Simple");
-  EXPECT_EQ(chosen(ring, allReduce(4000)).nChannels, 1u);
-  EXPECT_EQ(chosen(ring, allReduce(4000)).nThreads, 64u);
-  EXPECT_EQ(chosen(ring, allReduce(kHuge)).nChannels, 8u);
-  EXPECT_EQ(chosen(ring, allReduce(kHuge)).nThreads, 512u);
-  EXPECT_LT(chosen(ring, allReduce(100 << 10)).nChannels, 8u);
+  EXPECT_EQ(chosen(ring, allReduceOf(4000)).nChannels, 1u);
+  EXPECT_EQ(chosen(ring, allReduceOf(4000)).nThreads, 64u);
+  EXPECT_EQ(chosen(ring, allReduceOf(kHuge)).nChannels, 8u);
+  EXPECT_EQ(chosen(ring, allReduceOf(kHuge)).nThreads, 512u);
+  EXPECT_LT(chosen(ring, allReduceOf(100 << 10)).nChannels, 8u);
 }
 
 TEST(Tuning, SlowLinksTakeFewerThreadsUnlessTheUserSaidHowMany) {
@@ -135,9 +135,9 @@ TEST(Tuning, SlowLinksTakeFewerThreadsUnlessTheUserSaidHowMany) {
   pci.ranks.computeCapability = 70;
   pci.ranks.path = PathClass::Pci;
   pci.speeds = assumedSpeeds(pci.ranks, 8, true);
-  EXPECT_EQ(chosen(pci, allReduce(kHuge)).nThreads, 256u);
+  EXPECT_EQ(chosen(pci, allReduceOf(kHuge)).nThreads, 256u);
   pci.threadsGiven = true;
-  EXPECT_EQ(chosen(pci, allReduce(kHuge)).nThreads, 512u);
+  EXPECT_EQ(chosen(pci, allReduceOf(kHuge)).nThreads, 512u);
 }
 
 TEST(Tuning, TheChainOfASmallBroadcastUsesSmallerChunks) {
@@ -178,8 +178,8 @@ TEST(Tuning, ForcedCombinationsAreTaken) {
 
 TEST(Tuning, AListOfNamesExcludesWhatItDoesNotName) {
   for (std::uint64_t bytes = 1; bytes <= kHuge; bytes *= 16) {
-    EXPECT_EQ(chosen(restricted(gpuInput(8), "Ring", ""), allReduce(bytes)).algorithm, Algorithm::Ring);
-    EXPECT_NE(chosen(restricted(gpuInput(8), "^OneShot,Direct", ""), allReduce(bytes)).algorithm, Algorithm::Direct);
+    EXPECT_EQ(chosen(restricted(gpuInput(8), "Ring", ""), allReduceOf(bytes)).algorithm, Algorithm::Ring);
+    EXPECT_NE(chosen(restricted(gpuInput(8), "^OneShot,Direct", ""), allReduceOf(bytes)).algorithm, Algorithm::Direct);
   }
 }
 
@@ -190,27 +190,27 @@ TEST(Tuning, NothingLeftFailsTheOperationWithBothSettings) {
   EXPECT_EQ(chooseCollective(tree, {.func = Func::AllGather, .bytes = 8}).status().code(), ncclInvalidUsage);
   test::expectLog("NCCL_ALGO was set to NVLS,CollNetDirect, NCCL_PROTO to nothing");
   const Tuning nvls = makeTuning(restricted(gpuInput(4), "NVLS,CollNetDirect", ""));
-  EXPECT_EQ(chooseCollective(nvls, allReduce(8)).status().code(), ncclInvalidUsage);
+  EXPECT_EQ(chooseCollective(nvls, allReduceOf(8)).status().code(), ncclInvalidUsage);
 }
 
 TEST(Tuning, NothingLeftWithoutSettingsIsOurFault) {
   TuningInput input = gpuInput(4);
   input.speeds = {};
   test::expectLog("No algorithm/protocol available for function AllReduce");
-  EXPECT_EQ(chooseCollective(makeTuning(input), allReduce(8)).status().code(), ncclInternalError);
+  EXPECT_EQ(chooseCollective(makeTuning(input), allReduceOf(8)).status().code(), ncclInternalError);
 }
 
 TEST(Tuning, Ll128RunsOnlyWhereItIsSafeOrNamed) {
   TuningInput unsafe = gpuInput(4);
   unsafe.ranks.ll128Safe = false;
-  for (const Candidate& c : weigh(makeTuning(unsafe), allReduce(1 << 20))) {
+  for (const Candidate& c : weigh(makeTuning(unsafe), allReduceOf(1 << 20))) {
     const bool asked = c.protocol == Protocol::LL128 && c.algorithm == Algorithm::Ring;
     EXPECT_EQ(c.verdict == Verdict::Unsafe, c.verdict != Verdict::NoKernel && c.protocol == Protocol::LL128);
     if (asked) {
       EXPECT_EQ(c.verdict, Verdict::Unsafe);
     }
   }
-  EXPECT_EQ(chosen(restricted(unsafe, "Ring", "LL128"), allReduce(1 << 20)).protocol, Protocol::LL128);
+  EXPECT_EQ(chosen(restricted(unsafe, "Ring", "LL128"), allReduceOf(1 << 20)).protocol, Protocol::LL128);
   EXPECT_TRUE(ll128IsSafe(gpuInput(4).ranks, 90, false));
   EXPECT_TRUE(ll128IsSafe(gpuInput(4).ranks, 100, false)) << "mixed, but none below 9.0";
   RankFacts old = gpuInput(4).ranks;
@@ -247,20 +247,20 @@ TEST(Tuning, PatIsForNodesOfOneRankUnlessNamed) {
 }
 
 TEST(Tuning, DirectAlgorithmsEndWhereTheirTablesEnd) {
-  EXPECT_EQ(chosen(gpuInput(72), allReduce(8)).algorithm, Algorithm::OneShot);
-  EXPECT_EQ(chosen(restricted(gpuInput(73), "Ring,OneShot,Direct", ""), allReduce(8)).algorithm, Algorithm::Ring);
+  EXPECT_EQ(chosen(gpuInput(72), allReduceOf(8)).algorithm, Algorithm::OneShot);
+  EXPECT_EQ(chosen(restricted(gpuInput(73), "Ring,OneShot,Direct", ""), allReduceOf(8)).algorithm, Algorithm::Ring);
 }
 
 TEST(Tuning, LongRingsAvoidEightBitFloats) {
   const Tuning tuning = makeTuning(restricted(gpuInput(16), "Ring,Tree", ""));
-  Request request = allReduce(kHuge);
+  Request request = allReduceOf(kHuge);
   EXPECT_EQ(chooseCollective(tuning, request).value().algorithm, Algorithm::Ring);
   request.type = ncclFloat8e4m3;
   EXPECT_EQ(chooseCollective(tuning, request).value().algorithm, Algorithm::Tree);
 }
 
 TEST(Tuning, ALoneRankIgnoresTheSettings) {
-  const Choice choice = chosen(restricted(gpuInput(1), "NVLS", "LL"), allReduce(100));
+  const Choice choice = chosen(restricted(gpuInput(1), "NVLS", "LL"), allReduceOf(100));
   EXPECT_EQ(choice.algorithm, Algorithm::Ring);
   EXPECT_EQ(choice.protocol, Protocol::Simple);
 }
@@ -296,7 +296,7 @@ TEST(Tuning, SettingsBendThePolicy) {
 
 TEST(Tuning, LogNamesEveryCandidateWithItsTimeOrItsFault) {
   const Tuning tuning = makeTuning(restricted(gpuInput(4), "Ring,OneShot", "^LL128"));
-  const std::string text = describeCandidates(tuning, allReduce(1024));
+  const std::string text = describeCandidates(tuning, allReduceOf(1024));
   EXPECT_NE(text.find("RING/LL "), std::string::npos) << text;
   EXPECT_NE(text.find("ONESHOT/SIMPLE "), std::string::npos) << text;
   EXPECT_NE(text.find("not allowed: TREE/LL"), std::string::npos) << text;

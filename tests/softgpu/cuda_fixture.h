@@ -19,6 +19,10 @@ inline std::string nameOf(CUresult result) {
 #define EXPECT_CU(call) EXPECT_EQ(tutti::softgpu::test::nameOf(call), "CUDA_SUCCESS")
 #define EXPECT_CU_ERROR(call, error) EXPECT_EQ(tutti::softgpu::test::nameOf(call), #error)
 
+inline CUdeviceptr address(const void* pointer) {
+  return reinterpret_cast<CUdeviceptr>(pointer);
+}
+
 /// What the test kernels are given.
 struct KernelParams {
   std::uint32_t* out;

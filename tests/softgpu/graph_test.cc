@@ -10,10 +10,6 @@ namespace {
 
 class Graphs : public CudaTest {};
 
-CUdeviceptr address(const void* pointer) {
-  return reinterpret_cast<CUdeviceptr>(pointer);
-}
-
 TEST_F(Graphs, CapturedWorkRunsOnlyWhenLaunched) {
   std::uint32_t* data = words();
   EXPECT_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));

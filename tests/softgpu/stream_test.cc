@@ -9,10 +9,6 @@ namespace {
 
 class Streams : public CudaTest {};
 
-CUdeviceptr address(const void* pointer) {
-  return reinterpret_cast<CUdeviceptr>(pointer);
-}
-
 TEST_F(Streams, WorkRunsInOrder) {
   std::uint32_t* data = words();
   EXPECT_CU(cuMemsetD32Async(address(data), 5, 64, stream_));

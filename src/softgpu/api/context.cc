@@ -5,14 +5,6 @@ using namespace tutti::softgpu;
 
 namespace {
 
-template <class Body>
-CUresult withDevice(const char* name, CUdevice ordinal, Body&& body) {
-  return call(name, [&]() -> CUresult {
-    Device* device = deviceOf(ordinal);
-    return device == nullptr ? CUDA_ERROR_INVALID_DEVICE : body(*device);
-  });
-}
-
 CUresult freeMemoryOf(Context& context) {
   for (const auto& allocation : machine().memory.all()) {
     if (allocation->context != &context || allocation->kind != MemoryKind::Device) continue;

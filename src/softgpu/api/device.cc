@@ -6,18 +6,6 @@
 
 using namespace tutti::softgpu;
 
-namespace {
-
-template <class Body>
-CUresult withDevice(const char* name, CUdevice ordinal, Body&& body) {
-  return call(name, [&]() -> CUresult {
-    Device* device = deviceOf(ordinal);
-    return device == nullptr ? CUDA_ERROR_INVALID_DEVICE : body(*device);
-  });
-}
-
-}  // namespace
-
 extern "C" {
 
 CUresult cuInit(unsigned int flags) {

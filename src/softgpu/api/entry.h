@@ -45,6 +45,15 @@ Context* contextOf(CUcontext handle);
 /// Null for a bad ordinal.
 Device* deviceOf(CUdevice ordinal);
 
+/// Runs `body` on the device, for entry points with a device argument.
+template <class Body>
+CUresult withDevice(const char* name, CUdevice ordinal, Body&& body) {
+  return call(name, [&]() -> CUresult {
+    Device* device = deviceOf(ordinal);
+    return device == nullptr ? CUDA_ERROR_INVALID_DEVICE : body(*device);
+  });
+}
+
 /// Runs `body` on the stream, for entry points with a stream argument.
 template <class Body>
 CUresult callOnStream(const char* name, CUstream handle, Body&& body) {
