@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
+#include "device/built_kernels.h"
 #include "device/kernel_name.h"
 #include "device/simt_host_abi.h"
 
@@ -75,7 +77,12 @@ TEST(KernelName, WhatIsSaidToExistIsBuiltAndNothingElse) {
   std::set<std::string> built;
   const simt::HostKernelTable* table = tuttiHostKernels();
   for (std::uint32_t i = 0; i < table->count; ++i) built.insert(table->kernels[i].name);
-  EXPECT_EQ(built, wanted);
+  if (test::kPartialBuild) {
+    EXPECT_TRUE(std::includes(wanted.begin(), wanted.end(), built.begin(), built.end()));
+    EXPECT_FALSE(built.empty());
+  } else {
+    EXPECT_EQ(built, wanted);
+  }
 }
 
 }  // namespace

@@ -1,13 +1,12 @@
 // Every primitive where stores become visible late and out of order, and in schedules of the dice.
 #include <gtest/gtest.h>
 
+#include "device/built_kernels.h"
 #include "device/kernel_name.h"
 #include "device/primitive_runs.h"
 
 namespace tutti::device::test {
 namespace {
-
-constexpr std::uint64_t kSeeds = 20;
 
 class WeakMemory : public testing::TestWithParam<Primitive> {};
 
