@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "softgpu/api/entry.h"
+#include "softgpu/memory_window.h"
 
 using namespace tutti::softgpu;
 
@@ -22,11 +23,12 @@ struct IpcHandle {
   std::uint64_t offset;
   std::uint64_t size;
   std::int32_t physicalDevice;
-  std::uint32_t eventFlags;
+  std::uint32_t detail;  ///< memory: its mark in a window (Window::marked), 0 for none; events: their flags
+  std::uint64_t id;      ///< what is marked; 0: a window
 };
 static_assert(sizeof(IpcHandle) <= CU_IPC_HANDLE_SIZE);
 
-constexpr char kMagic[8] = {'s', 'o', 'f', 't', 'g', 'p', 'u', '1'};
+constexpr char kMagic[8] = {'s', 'o', 'f', 't', 'g', 'p', 'u', '2'};
 
 IpcHandle describe(const Backing& backing) {
   struct stat status = {};
@@ -47,6 +49,11 @@ CUresult unpack(const Handle& packed, IpcHandle* handle) {
   return handle->pid == ::getpid() ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
 }
 
+std::shared_ptr<Backing> refuseFreed(const IpcHandle& handle) {
+  std::fprintf(stderr, "softgpu: memory of process %d was freed before it was opened\n", handle.pid);
+  return nullptr;
+}
+
 std::shared_ptr<Backing> open(const IpcHandle& handle) {
   char path[64];
   std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", handle.pid, handle.fd);
@@ -57,11 +64,8 @@ std::shared_ptr<Backing> open(const IpcHandle& handle) {
                  handle.pid, path, std::strerror(errno));
     return nullptr;
   }
-  if (status.st_ino != handle.inode) {
-    std::fprintf(stderr, "softgpu: memory of process %d was freed before it was opened\n", handle.pid);
-    return nullptr;
-  }
-  return Backing::adopt(std::move(fd), handle.mapBytes);
+  if (status.st_ino != handle.inode) return refuseFreed(handle);
+  return machine().imports.map(std::move(fd), handle.inode, handle.mapBytes);
 }
 
 int indexOf(int physical, Context& context) {
@@ -69,6 +73,18 @@ int indexOf(int physical, Context& context) {
     if (device->facts().physical == physical) return device->index();
   }
   return context.device().index();
+}
+
+template <class Handle>
+void pack(const IpcHandle& handle, Handle* result) {
+  std::memset(result, 0, sizeof(*result));
+  std::memcpy(result->reserved, &handle, sizeof(handle));
+}
+
+std::shared_ptr<Backing> openMemory(const IpcHandle& handle) {
+  std::shared_ptr<Backing> backing = open(handle);
+  if (backing == nullptr || handle.detail == 0 || Window::marked(*backing, handle.detail, handle.id)) return backing;
+  return refuseFreed(handle);
 }
 
 }  // namespace
@@ -84,9 +100,11 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* result, CUdeviceptr pointer) {
     IpcHandle handle = describe(*allocation->backing);
     handle.offset = allocation->offset;
     handle.size = allocation->size;
-    handle.physicalDevice = machine().devices[static_cast<std::size_t>(allocation->device)]->facts().physical;
-    std::memset(result, 0, sizeof(*result));
-    std::memcpy(result->reserved, &handle, sizeof(handle));
+    Device& device = *machine().devices[static_cast<std::size_t>(allocation->device)];
+    handle.physicalDevice = device.facts().physical;
+    if (allocation->backing == device.window().backing()) handle.detail = device.window().exportRange(*allocation);
+    handle.id = allocation->id;
+    pack(handle, result);
     return CUDA_SUCCESS;
   });
 }
@@ -97,7 +115,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pointer, CUipcMemHandle packed, unsi
     IpcHandle handle;
     if (const CUresult error = unpack(packed, &handle); error != CUDA_SUCCESS) return error;
     auto allocation = std::make_shared<Allocation>();
-    allocation->backing = open(handle);
+    allocation->backing = openMemory(handle);
     if (allocation->backing == nullptr) return CUDA_ERROR_MAP_FAILED;
     allocation->base = reinterpret_cast<std::uintptr_t>(allocation->backing->base()) + handle.offset;
     allocation->size = handle.size;
@@ -107,20 +125,36 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pointer, CUipcMemHandle packed, unsi
     allocation->context = &context;
     allocation->id = machine().memory.nextId();
     *pointer = allocation->base;
-    machine().memory.insert(std::move(allocation));
+    machine().imports.open(allocation, handle.id == 0 ? nullptr : &machine().memory);  // 0: a whole window
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
   return callInContext("cuIpcCloseMemHandle", [&](Context&) -> CUresult {
-    const auto allocation = machine().memory.find(addressOf(pointer));
-    if (allocation == nullptr || allocation->base != addressOf(pointer) || allocation->kind != MemoryKind::Imported) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
+    const auto allocation = machine().imports.find(addressOf(pointer));
+    if (allocation == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = allocation->context->synchronize();
-    machine().memory.take(allocation->base);
+    machine().imports.close(allocation->base);
     return result;
+  });
+}
+
+__attribute__((visibility("default"))) int softgpuMemoryWindow(int ordinal, void** base, std::size_t* bytes,
+                                                               CUipcMemHandle* result) {
+  return call("softgpuMemoryWindow", [&]() -> CUresult {
+    Device* device = deviceOf(ordinal);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (base == nullptr || bytes == nullptr || result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::shared_ptr<Backing> window = device->window().backing();
+    if (window == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    *base = window->base();
+    *bytes = window->size();
+    IpcHandle handle = describe(*window);
+    handle.size = window->size();
+    handle.physicalDevice = device->facts().physical;
+    pack(handle, result);
+    return CUDA_SUCCESS;
   });
 }
 
@@ -130,9 +164,8 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle* result, CUevent event) {
     if (found == nullptr || found->shared() == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
     IpcHandle handle = describe(*found->sharedPage);
-    handle.eventFlags = found->flags();
-    std::memset(result, 0, sizeof(*result));
-    std::memcpy(result->reserved, &handle, sizeof(handle));
+    handle.detail = found->flags();
+    pack(handle, result);
     return CUDA_SUCCESS;
   });
 }
@@ -142,7 +175,7 @@ CUresult cuIpcOpenEventHandle(CUevent* result, CUipcEventHandle packed) {
     if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
     IpcHandle handle;
     if (const CUresult error = unpack(packed, &handle); error != CUDA_SUCCESS) return error;
-    auto event = std::make_shared<Event>(context, handle.eventFlags);
+    auto event = std::make_shared<Event>(context, handle.detail);
     event->sharedPage = open(handle);
     if (event->sharedPage == nullptr) return CUDA_ERROR_MAP_FAILED;
     *result = reinterpret_cast<CUevent>(machine().events.add(std::move(event)));

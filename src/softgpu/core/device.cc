@@ -71,7 +71,7 @@ std::vector<DeviceFacts> describeDevices(const Settings& settings) {
 }
 
 Device::Device(int index, const DeviceFacts& facts, std::uint64_t memoryBytes)
-    : index_(index), facts_(facts), memoryBytes_(memoryBytes), arena_(facts.physical) {}
+    : index_(index), facts_(facts), memoryBytes_(memoryBytes), window_(facts.physical, memoryBytes) {}
 
 Device::~Device() = default;
 
@@ -126,12 +126,9 @@ bool Device::charge(std::size_t bytes) {
 CUresult Device::allocate(Context& context, std::size_t size, MemoryKind kind, std::shared_ptr<Allocation>* result) {
   if (!charge(size)) return CUDA_ERROR_OUT_OF_MEMORY;
   auto allocation = std::make_shared<Allocation>();
-  if (size <= Arena::kLargest) {
-    const auto piece = arena_.allocate(size);
-    if (piece.has_value()) {
-      allocation->backing = piece->backing;
-      allocation->offset = piece->offset;
-    }
+  if (const auto offset = window_.allocate(size); offset.has_value()) {
+    allocation->backing = window_.backing();
+    allocation->offset = *offset;
   } else {
     allocation->backing = Backing::create(size, facts_.physical);
   }
@@ -152,7 +149,7 @@ CUresult Device::allocate(Context& context, std::size_t size, MemoryKind kind, s
 }
 
 void Device::release(const Allocation& allocation) {
-  if (allocation.size <= Arena::kLargest) arena_.free({allocation.backing, allocation.offset}, allocation.size);
+  if (allocation.backing == window_.backing()) window_.free(allocation);
   discharge(allocation.size);
 }
 

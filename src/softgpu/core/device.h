@@ -12,6 +12,7 @@
 #include "softgpu/core/cuda_types.h"
 #include "softgpu/core/memory.h"
 #include "softgpu/core/settings.h"
+#include "softgpu/core/window.h"
 
 namespace tutti::softgpu {
 
@@ -54,6 +55,8 @@ class Device {
   CUresult allocate(Context& context, std::size_t size, MemoryKind kind, std::shared_ptr<Allocation>* result);
   /// Gives back what allocate made, once it is out of the table.
   void release(const Allocation& allocation);
+  /// Where allocate takes memory from, as long as it can.
+  Window& window() { return window_; }
   /// Counts memory made elsewhere (cuMemCreate); false when it does not fit.
   bool charge(std::size_t bytes);
   void discharge(std::size_t bytes) { used_.fetch_sub(bytes); }
@@ -63,7 +66,7 @@ class Device {
   DeviceFacts facts_;
   std::uint64_t memoryBytes_;
   std::atomic<std::uint64_t> used_{0};
-  Arena arena_;
+  Window window_;
   std::mutex startLock_;
   std::mutex primaryLock_;
   Context* primary_ = nullptr;

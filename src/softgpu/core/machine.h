@@ -12,6 +12,7 @@
 #include "softgpu/core/device.h"
 #include "softgpu/core/event.h"
 #include "softgpu/core/graph.h"
+#include "softgpu/core/imports.h"
 #include "softgpu/core/memory.h"
 #include "softgpu/core/module.h"
 #include "softgpu/core/registry.h"
@@ -25,6 +26,7 @@ struct Machine {
   Settings settings;
   std::vector<std::unique_ptr<Device>> devices;
   MemoryTable memory;
+  Imports imports;
   /// Guards streams, events, graphs, captures and contexts. Held only for moments, never while work runs.
   std::mutex lock;
   std::vector<std::unique_ptr<Context>> contexts;  ///< never freed: stale handles stay recognisable

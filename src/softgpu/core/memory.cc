@@ -50,8 +50,9 @@ std::shared_ptr<Backing> Backing::create(std::size_t size, int physicalDevice) {
 }
 
 std::shared_ptr<Backing> Backing::adopt(Fd fd, std::size_t size) {
-  void* base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  void* base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
   if (base == MAP_FAILED) return nullptr;
+  ::madvise(base, size, MADV_DONTDUMP);  // device memory is in no core file
   ::madvise(base, size, MADV_HUGEPAGE);  // only a hint: refused where shared memory has no huge pages
   return std::make_shared<Backing>(std::move(fd), base, size);
 }
@@ -94,50 +95,6 @@ std::vector<std::shared_ptr<Allocation>> MemoryTable::all() const {
   std::vector<std::shared_ptr<Allocation>> result;
   for (const auto& [base, allocation] : ranges_) result.push_back(allocation);
   return result;
-}
-
-std::optional<Arena::Piece> Arena::allocate(std::size_t size) {
-  const std::size_t bytes = roundUp(size, kAlignment);
-  std::lock_guard<std::mutex> guard(lock_);
-  for (Chunk& chunk : chunks_) {
-    for (auto it = chunk.gaps.begin(); it != chunk.gaps.end(); ++it) {
-      const auto [offset, gap] = *it;
-      if (gap < bytes) continue;
-      chunk.gaps.erase(it);
-      if (gap > bytes) chunk.gaps.emplace(offset + bytes, gap - bytes);
-      return Piece{chunk.backing, offset};
-    }
-  }
-  std::shared_ptr<Backing> backing = Backing::create(kChunkBytes, physicalDevice_);
-  if (backing == nullptr) return std::nullopt;
-  chunks_.push_back({backing, {{bytes, kChunkBytes - bytes}}});
-  return Piece{backing, 0};
-}
-
-void Arena::free(const Piece& piece, std::size_t size) {
-  std::size_t offset = piece.offset;
-  std::size_t bytes = roundUp(size, kAlignment);
-  std::lock_guard<std::mutex> guard(lock_);
-  for (auto chunk = chunks_.begin(); chunk != chunks_.end(); ++chunk) {
-    if (chunk->backing != piece.backing) continue;
-    auto& gaps = chunk->gaps;
-    auto next = gaps.lower_bound(offset);
-    if (next != gaps.end() && next->first == offset + bytes) {
-      bytes += next->second;
-      next = gaps.erase(next);
-    }
-    if (next != gaps.begin()) {
-      const auto before = std::prev(next);
-      if (before->first + before->second == offset) {
-        offset = before->first;
-        bytes += before->second;
-        gaps.erase(before);
-      }
-    }
-    gaps[offset] = bytes;
-    if (bytes == kChunkBytes) chunks_.erase(chunk);
-    return;
-  }
 }
 
 }  // namespace tutti::softgpu

@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <shared_mutex>
 #include <vector>
 
@@ -71,7 +70,7 @@ struct Pool {
 
 enum class MemoryKind { Device, Host, Registered, Managed, Virtual, Imported };
 
-/// One range that the driver knows about. Immutable once in the table, but for `syncMemops`.
+/// One range that the driver knows about. Immutable once in the table, but for `mark`.
 struct Allocation {
   std::uintptr_t base = 0;
   std::size_t size = 0;
@@ -85,6 +84,7 @@ struct Allocation {
   const void* pool = nullptr;          ///< the handle of the pool it came from
   unsigned flags = 0;                  ///< host memory: as given at allocation
   bool pooled = false;                 ///< from cuMemAllocAsync
+  std::uint32_t mark = 0;              ///< device memory: not 0 once exported; the window's (window.h)
 };
 
 /// All known ranges by address. Thread-safe.
@@ -103,32 +103,6 @@ class MemoryTable {
   mutable std::shared_mutex lock_;
   std::map<std::uintptr_t, std::shared_ptr<Allocation>> ranges_;
   std::atomic<std::uint64_t> ids_{0};
-};
-
-/// Cuts small allocations out of shared memfds, so that they do not cost a descriptor and a mapping each.
-class Arena {
- public:
-  explicit Arena(int physicalDevice) : physicalDevice_(physicalDevice) {}
-  /// A range of at least `size` bytes, 512-byte aligned; nullopt when the system refuses.
-  struct Piece {
-    std::shared_ptr<Backing> backing;
-    std::size_t offset;
-  };
-  std::optional<Piece> allocate(std::size_t size);
-  void free(const Piece& piece, std::size_t size);
-
-  static constexpr std::size_t kAlignment = 512;
-  static constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
-  static constexpr std::size_t kLargest = std::size_t{256} << 10;  ///< bigger requests get a memfd of their own
-
- private:
-  struct Chunk {
-    std::shared_ptr<Backing> backing;
-    std::map<std::size_t, std::size_t> gaps;  ///< offset -> bytes
-  };
-  std::mutex lock_;
-  std::vector<Chunk> chunks_;
-  int physicalDevice_;
 };
 
 }  // namespace tutti::softgpu
