@@ -24,7 +24,8 @@ namespace tutti {
 /// Settings that shape connections and kernels on both ends. Compared as they work out, not as they were written, and in
 /// this order: what others follow from comes first, so that a difference is blamed on its cause.
 enum class AgreedSetting : std::uint8_t {
-  LaunchShape, BuffSize, LlBuffSize, Ll128BuffSize, NThreads, Ll128NThreads, P2pLlThreshold, PatEnable, P2pDisable, Count
+  LaunchShape, BuffSize, LlBuffSize, Ll128BuffSize, NThreads, Ll128NThreads, P2pLlThreshold, PatEnable, P2pDisable,
+  P2pDirectDisable, Count
 };
 
 /// A setting that is text. The hash covers what does not fit.

@@ -60,6 +60,7 @@ void open(Outcome& outcome) {
   }
   driver.softgpuRegisterKernels =
       library.function<decltype(driver.softgpuRegisterKernels)>("softgpuRegisterKernels");
+  driver.softgpuMemoryWindow = library.function<decltype(driver.softgpuMemoryWindow)>("softgpuMemoryWindow");
   driver.softGpu = driver.softgpuRegisterKernels != nullptr;
   library.leak();
   const CUresult started = driver.cuInit(0);

@@ -53,6 +53,8 @@ struct Driver {
 
   /// Set on the software GPU only: takes the place of cuModuleLoadData for kernels compiled for the host.
   int (*softgpuRegisterKernels)(const simt::HostKernelTable* table, void** module) = nullptr;
+  /// The same: a range that holds all memory of a device, and a handle for it (softgpu/memory_window.h).
+  int (*softgpuMemoryWindow)(int device, void** base, std::size_t* bytes, CUipcMemHandle* handle) = nullptr;
   bool softGpu = false;
   int version = 0;  ///< cuDriverGetVersion: 13000 is CUDA 13.0
 };

@@ -30,4 +30,18 @@ Result<IpcMemory> IpcMemory::open(const Device& device, const CUipcMemHandle& ha
   return IpcMemory({&device, address});
 }
 
+Result<MemoryWindow> memoryWindow(const Device& device) {
+  const Driver& driver = device.driver();
+  MemoryWindow window;
+  if (driver.softgpuMemoryWindow == nullptr) return window;
+  void* base = nullptr;
+  std::size_t bytes = 0;
+  const auto result = static_cast<CUresult>(driver.softgpuMemoryWindow(device.handle(), &base, &bytes, &window.ipc));
+  if (result == CUDA_ERROR_NOT_SUPPORTED) return MemoryWindow{};
+  TRY(device.check(result, "softgpuMemoryWindow"));
+  window.base = reinterpret_cast<std::uintptr_t>(base);
+  window.bytes = bytes;
+  return window;
+}
+
 }  // namespace tutti

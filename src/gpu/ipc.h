@@ -1,6 +1,8 @@
 // Device memory of another process of this host, mapped by its IPC handle.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include "base/handle.h"
@@ -39,5 +41,15 @@ class IpcMemory {
   explicit IpcMemory(detail::IpcMemoryTraits::Type raw) : handle_(raw) {}
   Handle<detail::IpcMemoryTraits> handle_;
 };
+
+/// Where all memory lies that this process has of a device (virtual memory management apart), as long as it lives.
+struct MemoryWindow {
+  std::uint64_t base = 0;   ///< in this process
+  std::uint64_t bytes = 0;  ///< 0: there is none
+  CUipcMemHandle ipc{};     ///< IpcMemory::open maps all of it
+};
+
+/// The window of `device`; none on GPUs, and where the software GPU did not get so large a range.
+Result<MemoryWindow> memoryWindow(const Device& device);
 
 }  // namespace tutti

@@ -10,24 +10,34 @@
 namespace tutti::p2p {
 
 Result<std::unique_ptr<Endpoint>> P2pEndpoint::open(const Device& device, const LinkSpec& link, Side side,
-                                                    std::shared_ptr<const void> deviceOwner) {
+                                                    bool pulls, std::shared_ptr<const void> deviceOwner) {
   const std::size_t bytes = side == Side::Sender ? kSenderBytes : receiverLayout(link.slotBytes).bytes;
   const std::string about = fmt::format("P2P channel {}, {}", link.channel, pairText(link.self, link.peer));
   ASSIGN(auto own, SharedMemory::create(device, bytes, about, std::move(deviceOwner)));
   std::unique_ptr<P2pEndpoint> endpoint(new P2pEndpoint(link, side, std::move(own)));
-  WireHandle& wire = endpoint->wire_;
-  wire.magic = kWireMagic;
-  wire.side = side;
-  wire.address = endpoint->own().address();
-  wire.bytes = bytes;
-  wire.rank = link.self.rank;
-  wire.peerRank = link.peer.rank;
-  wire.channel = link.channel;
-  wire.slotBytes = link.slotBytes;
-  if (!sameProcess(link.self, link.peer)) {
-    ASSIGN(wire.ipc, IpcMemory::exportHandle(endpoint->own()));
-  }
+  TRY(endpoint->describe(device, pulls));
   return std::unique_ptr<Endpoint>(std::move(endpoint));
+}
+
+Status P2pEndpoint::describe(const Device& device, bool pulls) {
+  WireHandle& wire = wire_;
+  wire.magic = kWireMagic;
+  wire.side = side_;
+  wire.address = own().address();
+  wire.bytes = own().size();
+  wire.rank = link_.self.rank;
+  wire.peerRank = link_.peer.rank;
+  wire.channel = link_.channel;
+  wire.slotBytes = link_.slotBytes;
+  wire.pulls = pulls ? 1 : 0;
+  if (!sameProcess(link_.self, link_.peer)) {
+    ASSIGN(wire.ipc, IpcMemory::exportHandle(own()));
+  }
+  if (side_ == Side::Sender && pulls) {
+    ASSIGN(window_, memoryWindow(device));
+    wire.window = window_;
+  }
+  return {};
 }
 
 P2pEndpoint::~P2pEndpoint() {
@@ -55,6 +65,24 @@ Status P2pEndpoint::checkHandle(const WireHandle& peer) const {
                 "alike on all ranks",
                 link_.channel, pairText(link_.self, link_.peer));
   }
+  if (peer.pulls != wire_.pulls) {
+    return fail(ncclInvalidUsage,
+                "Only one side of channel {} of {} reads the peer's buffers in place: set NCCL_P2P_DIRECT_DISABLE alike "
+                "on all ranks",
+                link_.channel, pairText(link_.self, link_.peer));
+  }
+  return {};
+}
+
+Status P2pEndpoint::openWindow(const MemoryWindow& senders) {
+  if (senders.bytes == 0) return {};
+  if (!sameProcess(link_.self, link_.peer)) {
+    ASSIGN(IpcMemory mapping, IpcMemory::open(own().device(), senders.ipc,
+                                              fmt::format("{} at {}", rankText(link_.peer), rankText(link_.self))));
+    pullShift_ = static_cast<std::int64_t>(mapping.address() - senders.base);
+    windowMapping_.emplace(std::move(mapping));
+  }
+  window_ = senders;
   return {};
 }
 
@@ -63,6 +91,7 @@ Status P2pEndpoint::connect(const ConnectHandle& peer) {
   std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
   TRY(checkHandle(wire));
   ASSIGN(peer_, PeerMemory::open(own().device(), link_.self, link_.peer, wire));
+  if (side_ == Side::Receiver) TRY(openWindow(wire.window));
   return {};
 }
 
@@ -165,6 +194,11 @@ device::ConnView P2pEndpoint::view() const {
   view.tail = reinterpret_cast<std::uint64_t*>(receiver + kCounterOffset);
   view.head = reinterpret_cast<std::uint64_t*>(sender + kCounterOffset);
   view.step = reinterpret_cast<std::uint64_t*>(mine + kStepOffset);
+  if (window_.bytes == 0) return view;
+  view.pullFrom = reinterpret_cast<std::uint64_t*>(receiver + kPullOffset);
+  view.pullBase = sends ? window_.base : 0;
+  view.pullBytes = sends ? window_.bytes : 0;
+  view.pullShift = pullShift_;
   return view;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "base/status.h"
@@ -16,8 +17,9 @@ namespace tutti::p2p {
 /// Both sides: an allocation of our own, the peer's once connected, and what is written where. See transport.h.
 class P2pEndpoint final : public Endpoint {
  public:
+  /// `pulls`: the receiver may read the sender's memory where the sender has a window; both sides must say the same.
   /// `deviceOwner`, which may be null, keeps the device alive.
-  static Result<std::unique_ptr<Endpoint>> open(const Device& device, const LinkSpec& link, Side side,
+  static Result<std::unique_ptr<Endpoint>> open(const Device& device, const LinkSpec& link, Side side, bool pulls,
                                                 std::shared_ptr<const void> deviceOwner = {});
   ~P2pEndpoint() override;
   ConnectHandle handle() const override;
@@ -32,7 +34,10 @@ class P2pEndpoint final : public Endpoint {
   P2pEndpoint(const LinkSpec& link, Side side, std::shared_ptr<SharedMemory> own)
       : link_(link), side_(side), own_(std::move(own)), layout_(receiverLayout(link.slotBytes)) {}
   const DeviceBuffer& own() const { return own_->buffer(); }
+  Status describe(const Device& device, bool pulls);
   Status checkHandle(const WireHandle& peer) const;
+  /// Receiver: makes the sender's window readable.
+  Status openWindow(const MemoryWindow& senders);
   Status requireConnected(const char* what) const;
   Status writeSlots(std::uint64_t value, std::size_t protocol) const;
   Result<bool> checkSlots(std::uint64_t value, std::size_t protocol) const;
@@ -47,6 +52,9 @@ class P2pEndpoint final : public Endpoint {
   ReceiverLayout layout_;
   WireHandle wire_;
   PeerMemory peer_;
+  MemoryWindow window_;                ///< the sender's, as it told; empty: nothing is pulled
+  std::int64_t pullShift_ = 0;         ///< receiver: from the sender's addresses to this process's
+  std::optional<IpcMemory> windowMapping_;
 };
 
 }  // namespace tutti::p2p

@@ -9,6 +9,7 @@
 #include <cuda.h>
 
 #include "device/policy.h"
+#include "gpu/ipc.h"
 #include "transport/transport.h"
 
 namespace tutti::p2p {
@@ -20,6 +21,10 @@ inline constexpr std::size_t kCountersBytes = device::kProtocols * device::kCoun
 inline constexpr std::size_t kCounterOffset = 0;      ///< tails at the receiver, heads at the sender
 inline constexpr std::size_t kStepOffset = kCountersBytes;
 inline constexpr std::size_t kSenderBytes = 2 * kCountersBytes;
+/// At the receiver: where the content of each slot lies (ConnView::pullFrom); no counter shares its cache lines.
+inline constexpr std::size_t kPullOffset = kSenderBytes;
+inline constexpr std::size_t kPullBytes =
+    (device::kSteps + device::kCounterStride - 1) / device::kCounterStride * device::kCounterStride * sizeof(std::uint64_t);
 inline constexpr std::size_t kSlotAlignment = 512;
 
 /// Offsets in the receiver's allocation.
@@ -30,7 +35,7 @@ struct ReceiverLayout {
 
 constexpr ReceiverLayout receiverLayout(const SlotBytes& slotBytes) {
   ReceiverLayout layout;
-  std::size_t end = kSenderBytes;
+  std::size_t end = kPullOffset + kPullBytes;
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
     if (slotBytes[p] == 0) continue;
     layout.slots[p] = (end + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
@@ -53,8 +58,10 @@ struct WireHandle {
   std::int32_t channel = -1;
   SlotBytes slotBytes{};
   CUipcMemHandle ipc{};         ///< zero within one process
+  std::uint32_t pulls = 0;      ///< 1: the receiver may read the sender's memory, if the sender has a window
+  MemoryWindow window{};        ///< the sender's; empty at receivers
 };
-inline constexpr std::uint32_t kWireMagic = 0x70327031;
+inline constexpr std::uint32_t kWireMagic = 0x70327032;
 static_assert(sizeof(WireHandle) <= sizeof(ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
 
 }  // namespace tutti::p2p

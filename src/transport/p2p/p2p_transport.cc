@@ -63,14 +63,15 @@ Result<std::string> commonObstacle(const Driver& driver, const P2pOptions& optio
   return deviceObstacle(driver, self, peer);
 }
 
-Result<std::unique_ptr<Endpoint>> open(const Device& device, const LinkSpec& link, p2p::Side side,
-                                       std::shared_ptr<const void> deviceOwner) {
+Result<std::unique_ptr<Endpoint>> open(const Device& device, const P2pOptions& options, const LinkSpec& link,
+                                       p2p::Side side, std::shared_ptr<const void> deviceOwner) {
   ASSIGN(const std::string obstacle, deviceObstacle(device.driver(), link.self, link.peer));
   if (!obstacle.empty()) {
     return fail(ncclSystemError, "P2P connection of {} cannot be opened: {}", p2p::pairText(link.self, link.peer),
                 obstacle);
   }
-  return p2p::P2pEndpoint::open(device, link, side, std::move(deviceOwner));
+  const bool pulls = device.driver().softgpuMemoryWindow != nullptr && !options.directDisabled;
+  return p2p::P2pEndpoint::open(device, link, side, pulls, std::move(deviceOwner));
 }
 
 }  // namespace
@@ -96,11 +97,11 @@ Result<LinkQuality> P2pTransport::judge(const PeerInfo& self, const PeerInfo& pe
 }
 
 Result<std::unique_ptr<Endpoint>> P2pTransport::openSend(const LinkSpec& link) {
-  return open(*device_, link, p2p::Side::Sender, deviceOwner_);
+  return open(*device_, options_, link, p2p::Side::Sender, deviceOwner_);
 }
 
 Result<std::unique_ptr<Endpoint>> P2pTransport::openRecv(const LinkSpec& link) {
-  return open(*device_, link, p2p::Side::Receiver, deviceOwner_);
+  return open(*device_, options_, link, p2p::Side::Receiver, deviceOwner_);
 }
 
 }  // namespace tutti
