@@ -91,7 +91,7 @@ TEST_F(Graphs, SynchronizingInvalidatesTheCapture) {
 
 /// What a user object stands for: notes its destruction, which takes a lock as an application's might.
 struct Owned {
-  std::timed_mutex mutex;
+  std::mutex mutex;
   std::atomic<bool> destroyed{false};
   std::thread::id destroyer;
 
@@ -99,9 +99,15 @@ struct Owned {
     CUuserObject object = nullptr;
     const auto destroy = [](void* self) {
       auto& owned = *static_cast<Owned*>(self);
-      const std::unique_lock<std::timed_mutex> lock(owned.mutex, std::chrono::seconds(2));
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+      bool locked = owned.mutex.try_lock();
+      while (!locked && std::chrono::steady_clock::now() < deadline) {
+        std::this_thread::yield();
+        locked = owned.mutex.try_lock();
+      }
       owned.destroyer = std::this_thread::get_id();
-      owned.destroyed = true;
+      if (locked) owned.mutex.unlock();
+      owned.destroyed = true;  // the last word: now the test may end, and the mutex with it
     };
     EXPECT_CU(cuUserObjectCreate(&object, this, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
     return object;
@@ -132,7 +138,7 @@ TEST_F(Graphs, DestructorsRunOnAThreadOfTheirOwnWhateverTheCallerHolds) {
   Owned released;
   CUuserObject object = released.makeObject();
   {
-    const std::lock_guard<std::timed_mutex> lock(released.mutex);
+    const std::lock_guard<std::mutex> lock(released.mutex);
     EXPECT_CU(cuUserObjectRelease(object, 1));
   }
   ASSERT_TRUE(released.isDestroyed());
@@ -151,7 +157,7 @@ TEST_F(Graphs, DestructorsRunOnAThreadOfTheirOwnWhateverTheCallerHolds) {
   EXPECT_CU(cuGraphInstantiate(&exec, graph, 0));
   EXPECT_CU(cuGraphDestroy(graph));
   {
-    const std::lock_guard<std::timed_mutex> lock(replayed.mutex);
+    const std::lock_guard<std::mutex> lock(replayed.mutex);
     EXPECT_CU(cuGraphLaunch(exec, stream_));
     EXPECT_CU(cuGraphExecDestroy(exec));
     EXPECT_CU(cuStreamSynchronize(stream_));

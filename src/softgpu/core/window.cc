@@ -24,13 +24,13 @@ constexpr std::uint64_t kLargestWindow = std::uint64_t{16} << 30;  // it leaves 
 constexpr std::uint64_t kLargestWindow = std::uint64_t{8} << 40;  // others' windows need addresses too
 #endif
 
-constexpr std::size_t roundUp(std::size_t value, std::size_t unit) {
+constexpr std::size_t roundUpTo(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
 std::size_t windowBytes(std::uint64_t deviceBytes) {
   const std::uint64_t wanted = std::min(deviceBytes, kLargestWindow / kReserve) * kReserve;
-  return kMarksBytes + roundUp(wanted, Window::kLargeAlignment);
+  return kMarksBytes + roundUpTo(wanted, Window::kLargeAlignment);
 }
 
 std::size_t alignmentFor(std::size_t size) {
@@ -83,11 +83,11 @@ std::shared_ptr<Backing> Window::backing() {
 std::optional<std::size_t> Window::allocate(std::size_t size) {
   if (backing() == nullptr) return std::nullopt;
   const std::size_t alignment = alignmentFor(size);
-  const std::size_t bytes = roundUp(size, kSmallAlignment);
+  const std::size_t bytes = roundUpTo(size, kSmallAlignment);
   std::lock_guard<std::mutex> guard(lock_);
   for (auto it = gaps_.begin(); it != gaps_.end(); ++it) {
     const auto [offset, gap] = *it;
-    const std::size_t begin = roundUp(offset, alignment);
+    const std::size_t begin = roundUpTo(offset, alignment);
     if (begin - offset > gap || gap - (begin - offset) < bytes) continue;
     const std::size_t rest = gap - (begin - offset) - bytes;
     if (begin == offset) {
@@ -121,7 +121,7 @@ std::uint32_t Window::exportRange(Allocation& allocation) {
 
 void Window::free(const Allocation& allocation) {
   const std::size_t offset = allocation.offset;
-  const std::size_t bytes = roundUp(allocation.size, kSmallAlignment);
+  const std::size_t bytes = roundUpTo(allocation.size, kSmallAlignment);
   std::lock_guard<std::mutex> guard(lock_);
   const bool exported = allocation.mark != 0;
   if (exported && allocation.mark != kUnmarked) {
@@ -131,8 +131,8 @@ void Window::free(const Allocation& allocation) {
   const auto [whole, wholeBytes] = join(exported ? retired_ : gaps_, offset, bytes);
   // Pages that were free before have been given back already.
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  punch(std::max(roundUp(whole, page), offset / page * page),
-        std::min((whole + wholeBytes) / page * page, roundUp(offset + bytes, page)));
+  punch(std::max(roundUpTo(whole, page), offset / page * page),
+        std::min((whole + wholeBytes) / page * page, roundUpTo(offset + bytes, page)));
 }
 
 void Window::punch(std::size_t begin, std::size_t end) {

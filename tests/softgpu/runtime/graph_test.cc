@@ -93,7 +93,7 @@ TEST_F(RuntimeGraph, UserObjectDiesWithItsGraph) {
   cudaGraph_t graph = nullptr;
   ASSERT_CUDA_OK(cudaGraphCreate(&graph, 0));
   ASSERT_CUDA_OK(cudaUserObjectCreate(
-      &object, &destroyed, [](void* n) { ++*static_cast<int*>(n); }, 1, cudaUserObjectNoDestructorSync));
+      &object, &destroyed, [](void* n) { ++*static_cast<std::atomic<int>*>(n); }, 1, cudaUserObjectNoDestructorSync));
   ASSERT_CUDA_OK(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
   EXPECT_EQ(destroyed, 0);
   ASSERT_CUDA_OK(cudaGraphDestroy(graph));
