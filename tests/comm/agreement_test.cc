@@ -99,6 +99,15 @@ TEST(Agreement, DisabledPeerAccessMustBeDisabledEverywhere) {
   }
 }
 
+TEST(Agreement, ReadingInPlaceMustBeDisabledEverywhere) {
+  test::allowLog("Mismatched NCCL_P2P_DIRECT_DISABLE");
+  Params off;
+  off.transports.p2pDirectDisable = true;
+  for (const auto& result : agreeAll(plainPeers(2), {proposalOf(Params{}), proposalOf(off)})) {
+    EXPECT_EQ(result.status().code(), ncclInvalidUsage);
+  }
+}
+
 /// Links as a table says.
 class TableTransport final : public Transport {
  public:

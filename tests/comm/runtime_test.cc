@@ -34,6 +34,7 @@ TEST(Runtime, EveryPlainSettingReachesItsField) {
   params.sockets.hostId = std::string("box");
   params.transports.cumemEnable = 0;
   params.transports.multiRankGpu = false;
+  params.transports.p2pDirectDisable = true;
   params.tuning.llBuffSize = 16384;
   params.tuning.ll128BuffSize = 32768;
   params.tuning.minNchannels = 2;
@@ -52,6 +53,7 @@ TEST(Runtime, EveryPlainSettingReachesItsField) {
   EXPECT_EQ(runtime.hostId, "box");
   EXPECT_FALSE(runtime.allowVmm);
   EXPECT_FALSE(runtime.allowRanksOfOneDevice);
+  EXPECT_TRUE(runtime.p2p.directDisabled);
   EXPECT_EQ(runtime.buffers.ll, 16384U);
   EXPECT_EQ(runtime.buffers.ll128, 32768U);
   EXPECT_EQ(runtime.minChannels, 2);

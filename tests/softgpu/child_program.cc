@@ -1,5 +1,6 @@
 // The other process of process_test.cc: 0 when all went as it should, else where it went wrong.
 #include <cuda.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "softgpu/cuda_fixture.h"
+#include "softgpu/memory_window.h"
 
 namespace {
 
@@ -37,6 +39,52 @@ int memory(const std::string& text) {
   if (words[3] != 77) return 41;
   words[4] = 78;
   return cuIpcCloseMemHandle(pointer) == CUDA_SUCCESS ? 0 : 42;
+}
+
+int twice(const std::string& text) {
+  CUdeviceptr pointers[2] = {};
+  for (CUdeviceptr& pointer : pointers) {
+    if (cuIpcOpenMemHandle(&pointer, parse<CUipcMemHandle>(text), 0) != CUDA_SUCCESS) return 40;
+  }
+  if (pointers[0] != pointers[1]) return 41;
+  if (cuIpcCloseMemHandle(pointers[0]) != CUDA_SUCCESS) return 42;
+  auto* words = reinterpret_cast<std::uint32_t*>(pointers[1]);
+  CUdeviceptr base = 0;
+  std::size_t size = 0;
+  if (words[3] != 77 || cuMemGetAddressRange(&base, &size, pointers[1] + 5) != CUDA_SUCCESS) return 43;
+  words[4] = 79;
+  if (cuIpcCloseMemHandle(pointers[1]) != CUDA_SUCCESS) return 44;
+  if (cuMemGetAddressRange(&base, &size, pointers[1]) != CUDA_ERROR_NOT_FOUND) return 45;
+  return cuIpcCloseMemHandle(pointers[1]) == CUDA_ERROR_INVALID_VALUE ? 0 : 46;
+}
+
+/// An allocation, the window that it is in, and how far from the window's begin.
+int window(const std::string& allocation, const std::string& whole, const std::string& offset) {
+  CUdeviceptr inside = 0;
+  CUdeviceptr base = 0;
+  if (cuIpcOpenMemHandle(&base, parse<CUipcMemHandle>(whole), 0) != CUDA_SUCCESS) return 40;
+  if (cuIpcOpenMemHandle(&inside, parse<CUipcMemHandle>(allocation), 0) != CUDA_SUCCESS) return 41;
+  if (inside != base + std::stoull(offset)) return 42;
+  if (cuIpcCloseMemHandle(inside) != CUDA_SUCCESS) return 43;
+  auto* words = reinterpret_cast<std::uint32_t*>(inside);
+  if (words[3] != 77) return 44;
+  words[4] = 80;
+  return cuIpcCloseMemHandle(base) == CUDA_SUCCESS ? 0 : 45;
+}
+
+/// As where the system refuses large files.
+int windowless() {
+  void* base = nullptr;
+  std::size_t bytes = 0;
+  CUipcMemHandle handle;
+  if (softgpuMemoryWindow(0, &base, &bytes, &handle) != CUDA_ERROR_NOT_SUPPORTED) return 40;
+  CUdeviceptr pointers[2] = {};
+  for (CUdeviceptr& pointer : pointers) {
+    if (cuMemAlloc(&pointer, 1 << 20) != CUDA_SUCCESS) return 41;
+    if (cuMemsetD8(pointer, 1, 1 << 20) != CUDA_SUCCESS) return 42;
+  }
+  if (cuIpcGetMemHandle(&handle, pointers[0]) != CUDA_SUCCESS) return 43;
+  return cuMemFree(pointers[0]) == CUDA_SUCCESS && cuMemFree(pointers[1]) == CUDA_SUCCESS ? 0 : 44;
 }
 
 int event(const std::string& text) {
@@ -128,8 +176,15 @@ int limit(const std::string& wanted) {
 int main(int count, char** words) {
   const std::string mode = count > 1 ? words[1] : "";
   const std::string argument = count > 2 ? words[2] : "";
+  if (mode == "windowless") {
+    const rlimit smallFiles = {1 << 30, 1 << 30};
+    ::setrlimit(RLIMIT_FSIZE, &smallFiles);
+  }
   if (const int error = start(); error != 0) return error;
   if (mode == "memory") return memory(argument);
+  if (mode == "twice") return twice(argument);
+  if (mode == "window" && count > 4) return window(argument, words[3], words[4]);
+  if (mode == "windowless") return windowless();
   if (mode == "event") return event(argument);
   if (mode == "failure") return failure();
   if (mode == "exit") return exitWithWork();

@@ -2,8 +2,10 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <vector>
 
 #include "softgpu/cuda_fixture.h"
+#include "softgpu/memory_window.h"
 
 namespace tutti::softgpu::test {
 namespace {
@@ -54,6 +56,97 @@ TEST_F(Memory, PointersTellWhatTheyAre) {
   EXPECT_CU_ERROR(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(&local)),
                   CUDA_ERROR_INVALID_VALUE);
   EXPECT_CU(cuMemFreeHost(host));
+}
+
+struct Window {
+  char* base = nullptr;
+  std::size_t bytes = 0;
+  CUipcMemHandle handle = {};
+};
+
+Window windowOf(int device) {
+  Window window;
+  void* base = nullptr;
+  EXPECT_CU(static_cast<CUresult>(softgpuMemoryWindow(device, &base, &window.bytes, &window.handle)));
+  window.base = static_cast<char*>(base);
+  return window;
+}
+
+bool holds(const Window& window, CUdeviceptr pointer, std::size_t size) {
+  const auto base = reinterpret_cast<CUdeviceptr>(window.base);
+  return pointer >= base && pointer + size <= base + window.bytes;
+}
+
+TEST_F(Memory, AllOfADeviceLiesInOneWindow) {
+  const Window window = windowOf(0);
+  CUdeviceptr pointers[4] = {};
+  EXPECT_CU(cuMemAlloc(&pointers[0], 1000));
+  EXPECT_CU(cuMemAlloc(&pointers[1], 5 * kPiece + 1));
+  EXPECT_CU(cuMemAllocManaged(&pointers[2], 70000, CU_MEM_ATTACH_GLOBAL));
+  EXPECT_CU(cuMemAllocAsync(&pointers[3], 3 * kPiece, stream_));
+  EXPECT_EQ(pointers[1] % kPiece, 0u);
+  EXPECT_EQ(pointers[3] % kPiece, 0u);
+  for (const CUdeviceptr pointer : pointers) {
+    EXPECT_TRUE(holds(window, pointer, 1000));
+    EXPECT_FALSE(holds(windowOf(1), pointer, 1000));
+    EXPECT_CU(cuMemFree(pointer));
+  }
+  EXPECT_EQ(windowOf(0).base, window.base);
+  int device = 0;
+  EXPECT_CU(cuDeviceGetCount(&device));
+  void* base = nullptr;
+  std::size_t bytes = 0;
+  CUipcMemHandle handle;
+  EXPECT_CU_ERROR(static_cast<CUresult>(softgpuMemoryWindow(device, &base, &bytes, &handle)),
+                  CUDA_ERROR_INVALID_DEVICE);
+}
+
+TEST_F(Memory, AddressesOfExportedRangesAreNotUsedAgain) {
+  for (const std::size_t size : {std::size_t{1000}, 2 * kPiece}) {
+    CUdeviceptr first = 0;
+    CUdeviceptr second = 0;
+    EXPECT_CU(cuMemAlloc(&first, size));
+    EXPECT_CU(cuMemFree(first));
+    EXPECT_CU(cuMemAlloc(&second, size));
+    EXPECT_EQ(first, second);
+    CUipcMemHandle handle;
+    EXPECT_CU(cuIpcGetMemHandle(&handle, second));
+    EXPECT_CU(cuMemFree(second));
+    EXPECT_CU(cuMemAlloc(&second, size));
+    EXPECT_NE(first, second);
+    EXPECT_CU(cuMemFree(second));
+  }
+}
+
+TEST_F(Memory, FreedPagesGoBackAndStayReadable) {
+  for (const bool exported : {false, true}) {
+    for (const std::size_t size : {std::size_t{32} << 10, 2 * kPiece}) {
+      CUdeviceptr pointer = 0;
+      EXPECT_CU(cuMemAlloc(&pointer, size));
+      EXPECT_CU(cuMemsetD8(pointer, 42, size));
+      CUipcMemHandle handle;
+      if (exported) {
+        EXPECT_CU(cuIpcGetMemHandle(&handle, pointer));
+      }
+      EXPECT_CU(cuMemFree(pointer));
+      EXPECT_EQ(reinterpret_cast<const volatile char*>(pointer)[size / 2], 0) << size;
+    }
+  }
+}
+
+TEST_F(Memory, PagesOfSmallRangesGoBackWithTheLastOfThem) {
+  constexpr std::size_t kSize = 512;
+  std::vector<CUdeviceptr> pointers(64);
+  for (CUdeviceptr& pointer : pointers) {
+    EXPECT_CU(cuMemAlloc(&pointer, kSize));
+    EXPECT_CU(cuMemsetD8(pointer, 42, kSize));
+  }
+  for (std::size_t i = 0; i < pointers.size(); i += 2) EXPECT_CU(cuMemFree(pointers[i]));
+  for (std::size_t i = 1; i < pointers.size(); i += 2) {
+    EXPECT_EQ(*reinterpret_cast<const volatile char*>(pointers[i]), 42);
+    EXPECT_CU(cuMemFree(pointers[i]));
+  }
+  EXPECT_EQ(*reinterpret_cast<const volatile char*>(pointers[pointers.size() / 2]), 0);
 }
 
 TEST_F(Memory, HostRangesRegisterOnce) {

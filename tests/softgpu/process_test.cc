@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "softgpu/cuda_fixture.h"
+#include "softgpu/memory_window.h"
 
 namespace tutti::softgpu::test {
 namespace {
@@ -62,12 +63,41 @@ TEST_F(Processes, ShareEventsByHandle) {
 }
 
 TEST_F(Processes, StaleHandlesAreRefused) {
-  CUdeviceptr pointer = 0;
-  EXPECT_CU(cuMemAlloc(&pointer, 8 << 20));
+  for (const std::size_t size : {std::size_t{1000}, std::size_t{8} << 20}) {
+    CUdeviceptr pointer = 0;
+    EXPECT_CU(cuMemAlloc(&pointer, size));
+    CUipcMemHandle handle;
+    EXPECT_CU(cuIpcGetMemHandle(&handle, pointer));
+    EXPECT_CU(cuMemFree(pointer));
+    EXPECT_EQ(runChild({"memory", hex(&handle, sizeof(handle))}), 40) << size;
+  }
+}
+
+TEST_F(Processes, OpenOneAllocationSeveralTimes) {
+  std::uint32_t* data = words();
+  data[3] = 77;
   CUipcMemHandle handle;
-  EXPECT_CU(cuIpcGetMemHandle(&handle, pointer));
-  EXPECT_CU(cuMemFree(pointer));
-  EXPECT_EQ(runChild({"memory", hex(&handle, sizeof(handle))}), 40);
+  EXPECT_CU(cuIpcGetMemHandle(&handle, reinterpret_cast<CUdeviceptr>(data)));
+  EXPECT_EQ(runChild({"twice", hex(&handle, sizeof(handle))}), 0);
+  EXPECT_EQ(data[4], 79u);
+}
+
+TEST_F(Processes, MapAWholeWindowAndAllocationsInIt) {
+  std::uint32_t* data = words();
+  data[3] = 77;
+  CUipcMemHandle handle;
+  EXPECT_CU(cuIpcGetMemHandle(&handle, reinterpret_cast<CUdeviceptr>(data)));
+  void* base = nullptr;
+  std::size_t bytes = 0;
+  CUipcMemHandle window;
+  EXPECT_CU(static_cast<CUresult>(softgpuMemoryWindow(0, &base, &bytes, &window)));
+  const auto offset = reinterpret_cast<char*>(data) - static_cast<char*>(base);
+  EXPECT_EQ(runChild({"window", hex(&handle, sizeof(handle)), hex(&window, sizeof(window)), std::to_string(offset)}), 0);
+  EXPECT_EQ(data[4], 80u);
+}
+
+TEST_F(Processes, ShareMemoryAlsoWithoutAWindow) {
+  EXPECT_EQ(runChild({"windowless"}), 0);
 }
 
 TEST_F(Processes, AskedForFailureHappensOnce) {

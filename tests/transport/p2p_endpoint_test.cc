@@ -57,13 +57,13 @@ struct Pair {
   std::unique_ptr<Endpoint> sender;
   std::unique_ptr<Endpoint> receiver;
 
-  Pair(int sending, int receiving) {
+  Pair(int sending, int receiving, P2pOptions sends = {}, P2pOptions receives = {}) {
     devices[0] = openDevice(sending);
     devices[1] = openDevice(receiving);
     const PeerInfo a = peerOn(*devices[0], 0);
     const PeerInfo b = peerOn(*devices[1], 1);
-    sender = P2pTransport(*devices[0], {}, devices[0]).openSend(linkFrom(a, b)).value();
-    receiver = P2pTransport(*devices[1], {}, devices[1]).openRecv(linkFrom(b, a)).value();
+    sender = P2pTransport(*devices[0], sends, devices[0]).openSend(linkFrom(a, b)).value();
+    receiver = P2pTransport(*devices[1], receives, devices[1]).openRecv(linkFrom(b, a)).value();
   }
   void connect() const {
     ASSERT_TRUE(sender->connect(receiver->handle()).ok());
@@ -102,6 +102,39 @@ TEST(P2pEndpoint, ConnectsTwoDevicesOfOneProcess) {
 
 TEST(P2pEndpoint, ConnectsTwoRanksOfOneDevice) {
   expectWorks(Pair(2, 2));
+}
+
+constexpr P2pOptions kThroughSlots{false, true};
+
+TEST(P2pEndpoint, ReceiverReadsTheSendersMemoryInPlace) {
+  const Pair pair(0, 1);
+  pair.connect();
+  const device::ConnView send = pair.sender->view();
+  const device::ConnView recv = pair.receiver->view();
+  ASSERT_NE(send.pullFrom, nullptr);
+  EXPECT_EQ(send.pullFrom, recv.pullFrom);
+  for (int i = 0; i < device::kSteps; ++i) EXPECT_EQ(wordAt(*pair.devices[1], recv.pullFrom + i), 0U);
+  const auto theirs = reinterpret_cast<std::uintptr_t>(recv.step);
+  EXPECT_LT(reinterpret_cast<std::uintptr_t>(send.step) - send.pullBase, send.pullBytes);
+  EXPECT_GE(theirs - send.pullBase, send.pullBytes) << "another device's memory";
+  EXPECT_EQ(recv.pullShift, 0) << "one process";
+}
+
+TEST(P2pEndpoint, NothingIsReadInPlaceWhereThatIsDisabled) {
+  const Pair pair(0, 1, kThroughSlots, kThroughSlots);
+  expectWorks(pair);
+  for (const Endpoint* endpoint : {pair.sender.get(), pair.receiver.get()}) {
+    EXPECT_EQ(endpoint->view().pullFrom, nullptr);
+    EXPECT_EQ(endpoint->view().pullBytes, 0U);
+  }
+}
+
+TEST(P2pEndpoint, ReadingInPlaceMustBeDisabledOnBothSides) {
+  const Pair pair(0, 1, {}, kThroughSlots);
+  expectLog("set NCCL_P2P_DIRECT_DISABLE alike");
+  EXPECT_EQ(pair.sender->connect(pair.receiver->handle()).code(), ncclInvalidUsage);
+  expectLog("set NCCL_P2P_DIRECT_DISABLE alike");
+  EXPECT_EQ(pair.receiver->connect(pair.sender->handle()).code(), ncclInvalidUsage);
 }
 
 TEST(P2pEndpoint, ProbeMayBeRepeated) {
@@ -231,6 +264,24 @@ class Line {
 
 constexpr std::uint64_t kData = 0x0123456789abcdefULL;
 
+/// The receiver finds what the sender wrote into memory that is younger than the connection.
+void expectReadsInPlace(p2p::Side side, const Device& device, const device::ConnView& view, const Line& line) {
+  if (side == p2p::Side::Sender) {
+    const auto buffer = DeviceBuffer::create(device, 3 << 20, "test");
+    ASSERT_TRUE(buffer.ok());
+    const CUdeviceptr last = buffer.value().address() + buffer.value().size() - sizeof(kData);
+    EXPECT_LE(last + sizeof(kData) - view.pullBase, view.pullBytes);
+    EXPECT_TRUE(copyToDevice(device, last, std::as_bytes(std::span(&kData, 1))).ok());
+    line.send(last);
+    line.recv<char>();
+  } else {
+    const auto address = line.recv<CUdeviceptr>() + static_cast<std::uint64_t>(view.pullShift);
+    // As kernels of the software GPU read it; copies know only addresses of allocations.
+    EXPECT_EQ(*reinterpret_cast<const volatile std::uint64_t*>(address), kData);
+    line.send('r');
+  }
+}
+
 /// The life of one side; the same in both processes but for the direction.
 void liveAs(p2p::Side side, int rank, int ordinal, const Line& line) {
   const auto device = openDevice(ordinal);
@@ -265,6 +316,7 @@ void liveAs(p2p::Side side, int rank, int ordinal, const Line& line) {
   EXPECT_EQ(wordAt(*device, endpoint.view().slots[2]), kData);
   line.send('e');
   line.recv<char>();
+  expectReadsInPlace(side, *device, endpoint.view(), line);
 }
 
 TEST(P2pChild, DISABLED_Receives) {

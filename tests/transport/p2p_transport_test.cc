@@ -193,6 +193,67 @@ TEST_F(P2pConnect, HandleOfAnotherProcessThatCannotBeOpenedNamesBothRanks) {
   EXPECT_EQ(endpoint.value()->connect(receiverHandle()).code(), ncclUnhandledCudaError);
 }
 
+int someWindow(int, void** base, std::size_t* bytes, CUipcMemHandle*) {
+  *base = reinterpret_cast<void*>(std::uintptr_t{1} << 40);
+  *bytes = std::size_t{1} << 30;
+  return CUDA_SUCCESS;
+}
+
+int noWindow(int, void**, std::size_t*, CUipcMemHandle*) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+int failingWindow(int, void**, std::size_t*, CUipcMemHandle*) {
+  return CUDA_ERROR_UNKNOWN;
+}
+
+/// A receiver on device 0 whose sender seems to be another process.
+class P2pWindow : public P2pConnect {
+ protected:
+  /// What connecting the two gave.
+  Status connect() {
+    receiving = P2pTransport(*devices[0], {}).openRecv(linkFrom(ranks[0], elsewhere(ranks[1]))).value();
+    sending = P2pTransport(*devices[1], {}).openSend(linkFrom(ranks[1], elsewhere(ranks[0]))).value();
+    return receiving->connect(sending->handle());
+  }
+  std::unique_ptr<Endpoint> receiving;
+  std::unique_ptr<Endpoint> sending;
+};
+
+TEST_F(P2pWindow, OfAnotherProcessIsMappedByTheReceiver) {
+  const std::string before = fake.leaks();
+  fake.driver().softgpuMemoryWindow = someWindow;
+  ASSERT_TRUE(connect().ok());
+  EXPECT_EQ(fake.calls("cuIpcOpenMemHandle"), 2);
+  EXPECT_NE(receiving->view().pullFrom, nullptr);
+  EXPECT_NE(receiving->view().pullShift, 0);
+  receiving.reset();
+  sending.reset();
+  EXPECT_EQ(fake.leaks(), before);
+}
+
+TEST_F(P2pWindow, ThatCannotBeMappedNamesBothRanks) {
+  fake.driver().softgpuMemoryWindow = someWindow;
+  fake.failNth("cuIpcOpenMemHandle", CUDA_ERROR_MAP_FAILED, 2);
+  expectLog("in cuIpcOpenMemHandle for memory of rank 1 (host node7, device 1) at rank 0 (host node7, device 0)");
+  EXPECT_EQ(connect().code(), ncclUnhandledCudaError);
+}
+
+TEST_F(P2pWindow, ThatDoesNotExistLeavesTheSlots) {
+  for (const auto window : {noWindow, static_cast<decltype(&noWindow)>(nullptr)}) {
+    fake.driver().softgpuMemoryWindow = window;
+    ASSERT_TRUE(connect().ok());
+    EXPECT_EQ(receiving->view().pullFrom, nullptr);
+    EXPECT_EQ(sending->view().pullFrom, nullptr);
+  }
+}
+
+TEST_F(P2pWindow, FailureIsPassedOn) {
+  fake.driver().softgpuMemoryWindow = failingWindow;
+  expectLog("in softgpuMemoryWindow");
+  EXPECT_EQ(sender().status().code(), ncclUnhandledCudaError);
+}
+
 TEST_F(P2pConnect, ProbeThatDoesNotArriveIsFalseAndSaysWhatWasMissing) {
   const auto endpoint = sender();
   ASSERT_TRUE(endpoint.value()->connect(receiverHandle()).ok());

@@ -17,6 +17,28 @@ std::size_t roundUp(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+/// Maps the file; MAP_FAILED where the system refuses. From the size of a huge page on at a multiple of it.
+void* mapFile(int fd, std::size_t size) {
+  constexpr int kAccess = PROT_READ | PROT_WRITE;
+  if (size < kHugePage) return ::mmap(nullptr, size, kAccess, MAP_SHARED, fd, 0);
+  void* reserved = ::mmap(nullptr, size + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) return MAP_FAILED;
+  const auto begin = reinterpret_cast<std::uintptr_t>(reserved);
+  const std::size_t front = roundUp(begin, kHugePage) - begin;
+  char* const wanted = static_cast<char*>(reserved) + front;
+  void* base = ::mmap(wanted, size, kAccess, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
+  if (base == MAP_FAILED) {
+    ::munmap(reserved, size + kHugePage);
+    return MAP_FAILED;
+  }
+  const std::size_t used = roundUp(size, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  if (front != 0) ::munmap(reserved, front);
+  if (front + used < size + kHugePage) ::munmap(wanted + used, size + kHugePage - front - used);
+  return base;
+}
+
 }  // namespace
 
 void FdTraits::close(Type fd) {
@@ -50,7 +72,7 @@ std::shared_ptr<Backing> Backing::create(std::size_t size, int physicalDevice) {
 }
 
 std::shared_ptr<Backing> Backing::adopt(Fd fd, std::size_t size) {
-  void* base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
+  void* base = mapFile(fd.get(), size);
   if (base == MAP_FAILED) return nullptr;
   ::madvise(base, size, MADV_DONTDUMP);  // device memory is in no core file
   ::madvise(base, size, MADV_HUGEPAGE);  // only a hint: refused where shared memory has no huge pages
