@@ -85,7 +85,7 @@ TUTTI_DEVICE void oneShotAllReduce(Prims& prims, const DirectWork& work, const T
       turns.n,
       [&](std::uint64_t t) {
         const Part now = pieceOf(work.part, turns.chunk, t);
-        prims.pushAll(in + now.begin, nullptr, now.count);
+        prims.pushAll(in + now.begin, nullptr, now.count, in != out);
       },
       [&](std::uint64_t t) {
         const Part now = pieceOf(work.part, turns.chunk, t);
@@ -134,7 +134,7 @@ TUTTI_DEVICE void directAllGather(Prims& prims, const DirectWork& work, const T*
       turns.n,
       [&](std::uint64_t t) {
         const Part now = pieceOf(work.part, turns.chunk, t);
-        prims.pushAll(in + now.begin, in == own ? nullptr : own + now.begin, now.count);
+        prims.pushAll(in + now.begin, in == own ? nullptr : own + now.begin, now.count, true);
       },
       [&](std::uint64_t t) {
         const Part now = pieceOf(work.part, turns.chunk, t);

@@ -14,6 +14,33 @@
 
 namespace tutti::device {
 
+/// Whether a sender may offer `bytes` of its memory at `data` instead of filling a slot with them.
+TUTTI_DEVICE bool mayOffer(const ConnView& conn, const void* data, std::uint64_t bytes) {
+  if constexpr (!simt::kPulls) return false;
+  const std::uint64_t begin = reinterpret_cast<std::uintptr_t>(data) - conn.pullBase;
+  return conn.pullFrom != nullptr && bytes > 0 && bytes >= conn.pullLeast && begin < conn.pullBytes &&
+         conn.pullBytes - begin >= bytes;
+}
+
+/// For a sender, before it posts the slot of `step`: where its content lies; null: in the slot.
+TUTTI_DEVICE void offer(simt::Thread t, const ConnView& conn, std::uint64_t step, const void* data) {
+  if constexpr (simt::kPulls) {
+    if (conn.pullFrom == nullptr) return;
+    t.storeRelaxedSys(conn.pullFrom + step % kSteps, std::uint64_t{reinterpret_cast<std::uintptr_t>(data)});
+  }
+}
+
+/// For a receiver that has waited for `step`: where the content of its slot lies.
+TUTTI_DEVICE const std::byte* contentOf(simt::Thread t, const ConnView& conn, std::uint64_t step,
+                                        const std::byte* slot) {
+  if constexpr (simt::kPulls) {
+    if (conn.pullFrom == nullptr) return slot;
+    const std::uint64_t data = t.loadRelaxedSys(conn.pullFrom + step % kSteps);
+    if (data != 0) return reinterpret_cast<const std::byte*>(data + static_cast<std::uint64_t>(conn.pullShift));
+  }
+  return slot;
+}
+
 enum class Direction { Send, Recv };
 
 /// `kRemembers`: whether the slots' address and size stay in registers; crews with many connections have none to spare.
@@ -57,9 +84,23 @@ class FifoView {
     });
   }
 
-  /// Hands the slot to the peer. For one thread, when all threads of the group are done with the slot.
-  TUTTI_DEVICE void post(simt::Thread t) const {
+  /// Hands the slot to the peer. For one thread, when all threads of the group are done with the slot. `offered`: what
+  /// the receiver is to read instead of it, or null.
+  TUTTI_DEVICE void post(simt::Thread t, const void* offered = nullptr) const {
+    if constexpr (kSends && kProtocol == Protocol::Simple) offer(t, *conn_, step_, offered);
     t.storeReleaseSys(kSends ? conn_->tailOf(kProtocol) : conn_->headOf(kProtocol), step_ + 1);
+  }
+
+  /// For a sender: whether it may post() this instead of filling the slot. The same for all threads.
+  TUTTI_DEVICE bool mayOffer(const void* data, std::uint64_t bytes) const {
+    return device::mayOffer(*conn_, data, bytes);
+  }
+  /// For a receiver, after wait(): the content of the slot.
+  TUTTI_DEVICE const std::byte* content(simt::Thread t) const { return contentOf(t, *conn_, step_, slot()); }
+
+  /// For a sender that has offered memory: waits until everything was consumed. false: aborted. For any one thread.
+  TUTTI_DEVICE bool drain(simt::Thread t, const std::uint32_t* abortWord) {
+    return simt::spinUntil(t, abortWord, [&] { return t.loadAcquireSys(conn_->headOf(kProtocol)) == step_; });
   }
 
   /// Goes to the next slot. For every thread.

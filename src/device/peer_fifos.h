@@ -10,6 +10,7 @@
 #pragma once
 
 #include "device/block.h"
+#include "device/fifo_view.h"
 #include "device/policy.h"
 
 namespace tutti::device {
@@ -22,7 +23,8 @@ struct PeerShared {
   std::uint64_t recvStep[kMaxDirectRanks];
   std::uint64_t headSeen[kMaxDirectRanks];
   std::byte* to[kMaxDirectRanks];          ///< the slot of the peer that is being filled
-  const std::byte* from[kMaxDirectRanks];  ///< our slot that the peer has filled
+  const std::byte* from[kMaxDirectRanks];  ///< our slot that the peer has filled, or what it offers instead
+  const void* offered[kMaxDirectRanks];    ///< what the peer is to read instead of the slot at `to`, or null
 };
 
 /// Shared memory of kernels that talk to many peers.
@@ -59,6 +61,7 @@ class PeerFifos {
     shared_.headSeen[i] = crew_.thread.loadAcquireSys(send.headOf(protocol_));
     shared_.sendStep[i] = sendStep;
     shared_.recvStep[i] = recvStep;
+    shared_.offered[i] = nullptr;
   }
 
   /// Calls f(i) for the entries that the calling thread looks after.
@@ -100,13 +103,26 @@ class PeerFifos {
     locateRecv(i);
     const std::uint64_t* tail = shared_.recv[i]->tailOf(protocol_);
     const std::uint64_t step = shared_.recvStep[i];
-    return simt::spinUntil(crew_.thread, crew_.abortWord,
-                           [&] { return crew_.thread.loadAcquireSys(tail) - step - 1 < kSteps; });
+    const bool filled = simt::spinUntil(crew_.thread, crew_.abortWord,
+                                        [&] { return crew_.thread.loadAcquireSys(tail) - step - 1 < kSteps; });
+    if (filled) shared_.from[i] = contentOf(crew_.thread, *shared_.recv[i], step, shared_.from[i]);
+    return filled;
+  }
+
+  /// Between waiting for entry i's slot at the peer and posting it, instead of filling it: `data` stays as it is until
+  /// finish(). false: it has to be filled. Every thread calls it; all get the same answer. Simple protocol only.
+  TUTTI_DEVICE bool offer(int i, const void* data, std::uint64_t bytes) {
+    if (!simt::kPulls || !mayOffer(*shared_.send[i], data, bytes)) return false;
+    offered_ = true;
+    if (i % static_cast<int>(crew_.group.size) == static_cast<int>(crew_.group.rank)) shared_.offered[i] = data;
+    return true;
   }
 
   /// For the owner: the peer may read the slot; the next one comes.
   TUTTI_DEVICE void postSend(int i) {
     if (alone()) simt::finishStreaming();
+    device::offer(crew_.thread, *shared_.send[i], shared_.sendStep[i], shared_.offered[i]);
+    shared_.offered[i] = nullptr;
     crew_.thread.storeReleaseSys(shared_.send[i]->tailOf(protocol_), ++shared_.sendStep[i]);
   }
   /// For the owner: the peer may fill the slot again; the next one comes.
@@ -142,9 +158,11 @@ class PeerFifos {
     forOwned(send, [&](int i) { postSend(i); });
   }
 
-  /// Every thread: the counters are stored for whoever comes next.
+  /// Every thread: what was offered has been read; the counters are stored for whoever comes next.
   TUTTI_DEVICE void finish(Entries all) {
+    bool fine = alive();
     forOwned(all, [&](int i) {
+      if (simt::kPulls && offered_ && fine) fine = drain(i);
       crew_.thread.storeRelaxedSys(shared_.send[i]->stepOf(protocol_), shared_.sendStep[i]);
       crew_.thread.storeRelaxedSys(shared_.recv[i]->stepOf(protocol_), shared_.recvStep[i]);
     });
@@ -158,10 +176,18 @@ class PeerFifos {
   }
 
  private:
+  /// For the owner: entry i's peer has consumed all slots. false: aborted.
+  TUTTI_DEVICE bool drain(int i) {
+    const std::uint64_t* head = shared_.send[i]->headOf(protocol_);
+    return simt::spinUntil(crew_.thread, crew_.abortWord,
+                           [&] { return crew_.thread.loadAcquireSys(head) == shared_.sendStep[i]; });
+  }
+
   Crew crew_;
   PeerShared& shared_;
   Protocol protocol_;
   int skip_;
+  bool offered_ = false;  ///< peers read what the caller may change after the work
 };
 
 }  // namespace tutti::device

@@ -68,6 +68,7 @@ class DirectSimple {
   TUTTI_DEVICE void push(const T* in, PartOf partOf) {
     eachPeer<true>([&](int p) {
       const Part part = partOf(p);
+      if (!changesInput(op_) && fifos_.offer(p, in + part.begin, part.count * sizeof(T))) return;
       const bool streams = simt::streamingToPeerPays(part.count * sizeof(T));
       const Slice<T> slice{in + part.begin, nullptr, reinterpret_cast<T*>(shared().to[p]), nullptr, part.count, streams,
                            false};
@@ -75,11 +76,13 @@ class DirectSimple {
     });
   }
 
-  /// `out`: null, or where the elements go as well.
-  TUTTI_DEVICE void pushAll(const T* in, T* out, std::uint64_t n) {
+  /// `out`: null, or where the elements go as well. `kept`: `in` does not change before the work ends.
+  TUTTI_DEVICE void pushAll(const T* in, T* out, std::uint64_t n, bool kept) {
     const bool fine = fifos_.acquire(peers_.all(), kNobody);
-    if (fine) fanIn<false>(group(), op_, delivery(FanIn<T>{.own = in, .out = out}, n));
+    const bool offered = fine && kept && !changesInput(op_) && offerAll(in, n);
+    if (fine && !offered) fanIn<false>(group(), op_, delivery(FanIn<T>{.own = in, .out = out}, n));
     fifos_.release(peers_.all(), kNobody, fine);
+    if (offered && out != nullptr) simt::copyBytes(group(), out, in, n * sizeof(T), streaming_);
   }
 
   /// kDeliver: every peer gets the result, too.
@@ -89,7 +92,7 @@ class DirectSimple {
     const bool fine = fifos_.acquire(receivers, peers_.all());
     if (fine) {
       FanIn<T> work{.own = own, .from = shared().from, .nSources = peers_.n, .ownAt = peers_.self, .out = out};
-      if (kDeliver) work = delivery(work, n);
+      if (kDeliver && !offerAll(out, n)) work = delivery(work, n);
       work.count = n;
       work.streams = streaming_;
       fanIn<true>(group(), op_, work);
@@ -113,6 +116,15 @@ class DirectSimple {
 
   TUTTI_DEVICE simt::Group group() const { return fifos_.crew().group; }
   TUTTI_DEVICE PeerShared& shared() const { return fifos_.shared(); }
+
+  /// Every peer reads the same elements; false: none does.
+  TUTTI_DEVICE bool offerAll(const T* data, std::uint64_t n) {
+    bool offered = simt::kPulls;
+    for (int p = 0; p < peers_.n && offered; ++p) {
+      if (p != peers_.self) offered = fifos_.offer(p, data, n * sizeof(T));
+    }
+    return offered;
+  }
 
   TUTTI_DEVICE FanIn<T> delivery(FanIn<T> work, std::uint64_t n) const {
     work.to = shared().to;

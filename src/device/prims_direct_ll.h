@@ -37,7 +37,7 @@ class DirectLL {
     release(true, false, fine);
   }
 
-  TUTTI_DEVICE void pushAll(const T* in, T* out, std::uint64_t n) {
+  TUTTI_DEVICE void pushAll(const T* in, T* out, std::uint64_t n, bool) {
     const bool fine = acquire(true, false);
     if (fine) {
       forLines(linesOf(n), [&](std::uint32_t i) {

@@ -4,6 +4,9 @@
 // Three duties meet in a step. One thread waits for the incoming slot, one for the outgoing slot (their threads are in
 // different warps where there are several); all threads move; the waiting threads post. Two barriers per step separate
 // them; a group of one thread needs none.
+//
+// What a verb sends may lie ready in this rank's input or output. Where the receiver can read it there, it is offered
+// instead of copied into the slot, and the work ends only when the receiver has consumed it.
 #pragma once
 
 #include "device/fifo_view.h"
@@ -36,8 +39,14 @@ class PrimsSimple {
   TUTTI_DEVICE PrimsSimple(const Crew& crew, const ConnView* recv, const ConnView* send, const Op& op, bool streaming)
       : PrimsSimple(crew, Peers{{recv}, {send}}, op, streaming) {}
 
-  /// Ends the work: the counters are stored for whoever comes next. Every thread calls it.
+  /// Ends the work: what was offered has been read, the counters are stored for whoever comes next. For every thread.
   TUTTI_DEVICE void finish() {
+    if (simt::kPulls && offered_ && alive_ && crew_.group.rank == 0) send_[0].drain(crew_.thread, crew_.abortWord);
+    finishUnread();
+  }
+
+  /// The same, but what was offered may not have been read: the caller sees to that.
+  TUTTI_DEVICE void finishUnread() {
     if (crew_.group.rank == 0) {
       if (nRecvs_ > 0) forRecvs([&](RecvFifo& fifo, int) { fifo.save(crew_.thread); });
       if (nSends_ > 0) forSends([&](SendFifo& fifo, int) { fifo.save(crew_.thread); });
@@ -124,8 +133,43 @@ class PrimsSimple {
   template <class V>
   TUTTI_DEVICE void oneStep(const T* in, T* out, std::uint64_t n) {
     const bool alive = acquire<V>();
+    if constexpr (V::send && simt::kPulls && kSingle) {
+      if (const T* ready = offerOf<V>(in, out, n); ready != nullptr) return offeringStep<V>(in, out, n, ready);
+    }
     if (alive && n > 0) move<V>(in, out, n);
     release<V>(alive);
+  }
+
+  /// What the verb sends, where it need not be copied into the slot; null where it must.
+  template <class V>
+  TUTTI_DEVICE const T* offerOf(const T* in, const T* out, std::uint64_t n) const {
+    const T* ready = nullptr;
+    if constexpr (V::own && !V::recv) {
+      if (!changesInput(op_)) ready = in;
+    } else if constexpr (V::out) {
+      ready = out;
+    }
+    return ready != nullptr && send_[0].mayOffer(ready, n * sizeof(T)) ? ready : nullptr;
+  }
+
+  /// A step whose content is offered. Input is there already: the receiver need not wait for this rank's own copy.
+  template <class V>
+  TUTTI_DEVICE void offeringStep(const T* in, T* out, std::uint64_t n, const T* ready) {
+    constexpr bool kAtOnce = V::own && !V::recv;
+    const bool posts = alive_ && waitsFor(kRecvs);
+    if (kAtOnce && posts) send_[0].post(crew_.thread, ready);
+    if constexpr (V::out) {
+      if (alive_) move<Verb<V::own, V::recv, false, true, V::final>>(in, out, n);
+    }
+    if constexpr (!kAtOnce) {
+      simt::finishStreaming();
+      sync();
+      if (alive_ && waitsFor(0)) recv_[0].post(crew_.thread);
+      if (posts) send_[0].post(crew_.thread, ready);
+      recv_[0].advance();
+    }
+    send_[0].advance();
+    offered_ = true;
   }
 
   /// All slots are ours after it; false for all threads if the communicator was aborted.
@@ -170,7 +214,7 @@ class PrimsSimple {
   TUTTI_DEVICE void move(const T* in, T* out, std::uint64_t n) {
     if constexpr (kSingle) {
       Slice<T> slice{in, nullptr, out, nullptr, n, streaming_, false};
-      if constexpr (V::recv) slice.received = reinterpret_cast<const T*>(recv_[0].slot());
+      if constexpr (V::recv) slice.received = reinterpret_cast<const T*>(recv_[0].content(crew_.thread));
       if constexpr (V::send) {
         slice.first = reinterpret_cast<T*>(send_[0].slot());
         slice.second = out;
@@ -181,7 +225,9 @@ class PrimsSimple {
     } else {
       FanSlice<T, FanOf> slice{in, {}, out, {}, nRecvs_, nSends_, n, streaming_,
                               simt::streamingToPeerPays(n * sizeof(T))};
-      forRecvs([&](RecvFifo& fifo, int k) { slice.received[k] = reinterpret_cast<const T*>(fifo.slot()); });
+      forRecvs([&](RecvFifo& fifo, int k) {
+        slice.received[k] = reinterpret_cast<const T*>(fifo.content(crew_.thread));
+      });
       forSends([&](SendFifo& fifo, int k) { slice.sent[k] = reinterpret_cast<T*>(fifo.slot()); });
       moveFan<V>(crew_.group, op_, slice);
     }
@@ -191,6 +237,7 @@ class PrimsSimple {
   Op op_;
   bool streaming_;
   bool alive_ = true;  ///< the same for all threads after each barrier
+  bool offered_ = false;  ///< the receiver reads what the caller may change after the work
   int nRecvs_ = 0;
   int nSends_ = 0;
   RecvFifo recv_[kRecvs];

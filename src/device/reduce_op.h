@@ -166,6 +166,16 @@ TUTTI_DEVICE void beforeAll(const RuntimeOp<T, kDivides>& any, P (&packs)[kN]) {
   if (any.op == DevOp::PreMulSum) beforeAll(PreMulSumOp<T>(static_cast<T>(any.scalar)), packs);
 }
 
+/// Whether inputs meet `before`: what is sent first is then not what lies in the input.
+template <class Op>
+TUTTI_DEVICE bool changesInput(const Op&) {
+  return Op::kBefore;
+}
+template <class T, bool kDivides>
+TUTTI_DEVICE bool changesInput(const RuntimeOp<T, kDivides>& any) {
+  return any.op == DevOp::PreMulSum;
+}
+
 /// `combine` on several pairs of packs, into the first of each; a RuntimeOp branches once for all.
 template <class Op, class P, int kN>
 TUTTI_DEVICE void combineAll(const Op& op, P (&into)[kN], const P (&other)[kN]) {

@@ -24,7 +24,27 @@ TUTTI_DEVICE void sendMessage(const Crew& crew, const ConnView* peers, const P2p
   BytePrims<kProtocol> prims(crew, nullptr, &peers[work.sendPeer], {}, false);
   if (part.count > 0) prims.send(data + part.begin, part.count);
   if (work.sendBytes == 0 && channel == work.channelLo) prims.sendEmpty();
-  prims.finish();
+  if constexpr (kProtocol == Protocol::Simple) {
+    prims.finishUnread();
+  } else {
+    prims.finish();
+  }
+}
+
+/// Waits until everything that was sent has been read: some of it may have been offered where it lies.
+TUTTI_DEVICE void awaitReaders(const Crew& crew, const KernelArgs& args, unsigned channel) {
+  bool alive = crew.thread.loadRelaxedSys(&crew.shared->aborted) == 0;
+  for (unsigned i = 0; i < args.nWorks && alive && crew.group.rank == 0; ++i) {
+    const P2pWork& work = args.p2p[i];
+    if (work.sendPeer < 0 || work.sendPeer == args.comm->rank || work.sendProtocol != Protocol::Simple) continue;
+    if (channel < work.channelLo || channel > work.channelHi) continue;
+    const ConnView& conn = args.comm->channels[channel].sendTo(ConnKind::Mesh, work.sendPeer);
+    if (conn.pullFrom == nullptr) continue;
+    const std::uint64_t sent = crew.thread.loadRelaxedSys(conn.stepOf(Protocol::Simple));
+    alive = simt::spinUntil(crew.thread, crew.abortWord,
+                            [&] { return crew.thread.loadAcquireSys(conn.headOf(Protocol::Simple)) == sent; });
+  }
+  crew.thread.syncGroup(crew.barrier, crew.group);
 }
 
 template <Protocol kProtocol>
@@ -60,6 +80,8 @@ TUTTI_DEVICE void sendMessages(const Crew& crew, const KernelArgs& args, unsigne
       sendMessage<Protocol::Simple>(crew, peers, work, channel);
     }
   }
+  // At the end: a reader that is late keeps no message to others.
+  if constexpr (simt::kPulls) awaitReaders(crew, args, channel);
 }
 
 /// All messages this rank receives in the launch.

@@ -49,8 +49,8 @@
 //                                   entered while storesAreDelayed(): they become vectors on a CPU
 //   tutti::simt::kDelayPossible storesAreDelayed()
 //                                   the weak-memory mode of the software GPU (docs/softgpu.md)
-//   tutti::simt::kPackBytes kRunBytes kFusedStores kLoneThreads kHoistsOps streamingPays(bytes)
-//                 streamingToPeerPays(bytes) finishStreaming()
+//   tutti::simt::kPackBytes kRunBytes kFusedStores kLoneThreads kHoistsOps kPulls
+//                 streamingPays(bytes) streamingToPeerPays(bytes) finishStreaming()
 //                                   what suits this world
 #pragma once
 

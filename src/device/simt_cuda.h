@@ -38,6 +38,9 @@ inline constexpr std::size_t kPackBytes = 16;
 inline constexpr bool kFusedStores = true;
 inline constexpr bool kLoneThreads = false;
 
+/// Nobody pulls: whether it pays on GPUs was never measured, and kernels have no registers to spare.
+inline constexpr bool kPulls = false;
+
 /// A branch that all threads take alike costs next to nothing beside a memory access: one loop serves all operations.
 inline constexpr bool kHoistsOps = false;
 

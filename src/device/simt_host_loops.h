@@ -34,6 +34,9 @@ inline constexpr bool kFusedStores = false;
 /// Groups of one thread are the usual case here, and have loops of their own.
 inline constexpr bool kLoneThreads = true;
 
+/// Connections may pull (ConnView): a copy into a slot and one out of it cost what everything else costs together.
+inline constexpr bool kPulls = true;
+
 /// A branch inside a loop keeps it from becoming vector code: operations are told apart outside.
 inline constexpr bool kHoistsOps = true;
 

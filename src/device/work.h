@@ -46,7 +46,7 @@ struct alignas(16) ConnView {
   std::uint64_t* head;              ///< written by the receiver, polled by the sender; lives with the sender
   std::uint64_t* step;              ///< this side's private counters: where the next kernel resumes; our device memory
   std::uint32_t slotBytes[kProtocols];
-  std::uint32_t reserved;
+  std::uint32_t pullLeast;          ///< sender: slots with less are filled
   std::uint64_t* pullFrom;          ///< a word per slot, written by the sender before the tail, at the receiver: the
                                     ///< sender's address of the slot's content; 0: in the slot. Null: never pulls
   std::uint64_t pullBase;           ///< sender: the receiver reads its memory from this address on …

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -25,16 +26,20 @@ class BlockExecutor {
     if (seeds.weak) weak_.emplace(*seeds.weak);
   }
 
-  /// All launches run side by side, as on devices of their own.
+  /// All launches run side by side, as on devices of their own. `onEnd` is called when all blocks have ended.
   template <class Params>
-  void launch(const simt::HostKernel& kernel, std::uint32_t nBlocks, std::uint32_t nThreads, const Params& params) {
+  void launch(const simt::HostKernel& kernel, std::uint32_t nBlocks, std::uint32_t nThreads, const Params& params,
+              std::function<void()> onEnd = {}) {
+    const std::shared_ptr<void> end(nullptr, [onEnd = std::move(onEnd)](void*) {
+      if (onEnd) onEnd();
+    });
     auto copy = std::make_shared<std::vector<std::max_align_t>>(sizeof(Params) / sizeof(std::max_align_t) + 1);
     std::memcpy(copy->data(), &params, sizeof(Params));
     const softgpu::KernelOperation operation{&kernel, copy, nBlocks, nThreads, 0};
     for (std::uint32_t b = 0; b < nBlocks; ++b) {
       std::unique_ptr<softgpu::WeakMemory> memory;
       if (weak_) memory = std::make_unique<softgpu::WeakMemory>(weak_->next(), nThreads);
-      blocks_.push_back(std::make_unique<softgpu::Block>(operation, b, stacks(), std::move(memory)));
+      blocks_.push_back({std::make_unique<softgpu::Block>(operation, b, stacks(), std::move(memory)), end});
     }
   }
 
@@ -46,7 +51,7 @@ class BlockExecutor {
       for (std::size_t turn = blocks_.size(); turn-- > 0;) {
         const std::size_t at = schedule_ ? schedule_->below(blocks_.size()) : turn;
         if (at >= blocks_.size()) continue;
-        softgpu::Block& block = *blocks_[at];
+        softgpu::Block& block = *blocks_[at].block;
         if (block.runPass(schedule_ ? &*schedule_ : nullptr)) progress = true;
         if (block.trapped() != nullptr) return false;
         if (block.finished()) blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -58,6 +63,11 @@ class BlockExecutor {
   }
 
  private:
+  struct Resident {
+    std::unique_ptr<softgpu::Block> block;
+    std::shared_ptr<void> end;  ///< shared by the blocks of a launch
+  };
+
   /// Kept from run to run: mapping stacks would take longer than the kernels.
   static softgpu::StackPool& stacks() {
     static thread_local softgpu::StackPool kStacks;
@@ -66,7 +76,7 @@ class BlockExecutor {
 
   std::optional<softgpu::Random> schedule_;
   std::optional<softgpu::Random> weak_;
-  std::vector<std::unique_ptr<softgpu::Block>> blocks_;
+  std::vector<Resident> blocks_;
 };
 
 }  // namespace tutti::device::test

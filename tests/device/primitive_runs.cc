@@ -1,5 +1,7 @@
 #include "device/primitive_runs.h"
 
+#include <algorithm>
+
 #include "device/kernel_name.h"
 #include "device/partition.h"
 #include "device/thread_executor.h"
@@ -20,6 +22,7 @@ class Run {
         Values& in = ins_.emplace_back(inCount());
         for (std::uint64_t i = 0; i < in.size(); ++i) in[i] = input(r, w, i);
         outs_.emplace_back(outCount() + 1, -7777);
+        results_.emplace_back();
       }
     }
   }
@@ -67,11 +70,20 @@ class Run {
     return args;
   }
 
+  /// The kernel of a rank has ended: the caller does with its buffers what it likes.
+  void end(int rank) {
+    for (unsigned w = 0; w < shape_.nWorks; ++w) {
+      std::fill(in(rank, w).begin(), in(rank, w).end(), -1);
+      result(rank, w) = out(rank, w);
+      std::fill(out(rank, w).begin(), out(rank, w).end(), -1);
+    }
+  }
+
   std::string compare() {
     for (int r = 0; r < shape_.nRanks; ++r) {
       for (unsigned w = 0; w < shape_.nWorks; ++w) {
         if (primitive_.func == Func::Reduce && r != root(w)) continue;
-        const Values& found = out(r, w);
+        const Values& found = result(r, w);
         for (std::uint64_t i = 0; i < outCount(); ++i) {
           if (found[i] == expected(r, w, i)) continue;
           return "launch " + std::to_string(launch_) + " work " + std::to_string(w) + " rank " + std::to_string(r) +
@@ -96,6 +108,7 @@ class Run {
   }
   Values& in(int rank, unsigned work) { return ins_[static_cast<unsigned>(rank) * shape_.nWorks + work]; }
   Values& out(int rank, unsigned work) { return outs_[static_cast<unsigned>(rank) * shape_.nWorks + work]; }
+  Values& result(int rank, unsigned work) { return results_[static_cast<unsigned>(rank) * shape_.nWorks + work]; }
   int root(unsigned work) const { return static_cast<int>((work + launch_) % static_cast<unsigned>(shape_.nRanks)); }
 
   std::int32_t input(int rank, unsigned work, std::uint64_t i) const {
@@ -125,7 +138,7 @@ class Run {
   const RunShape& shape_;
   World& world_;
   unsigned launch_;
-  std::vector<Values> ins_, outs_;
+  std::vector<Values> ins_, outs_, results_;
 };
 
 }  // namespace
@@ -151,7 +164,9 @@ std::string primitiveName(const Primitive& p) {
   return kernelName(p.func, p.algorithm, p.protocol, DevOp::Sum, sums ? ncclInt32 : ncclInt8);
 }
 
-std::vector<RunShape> shapesFor(const Primitive& primitive) {
+namespace {
+
+std::vector<RunShape> pushedShapesFor(const Primitive& primitive) {
   if (primitive.func == Func::SendRecv) {
     return {{2, 1, 2, 700}, {3, 1, 64, 90}, {2, 2, 128, 600, 512, 3}};
   }
@@ -164,21 +179,38 @@ std::vector<RunShape> shapesFor(const Primitive& primitive) {
   };
 }
 
+}  // namespace
+
+std::vector<RunShape> shapesFor(const Primitive& primitive) {
+  std::vector<RunShape> shapes = pushedShapesFor(primitive);
+  if (primitive.protocol != Protocol::Simple) return shapes;
+  for (std::size_t i = 0; i < 3; ++i) {
+    shapes.push_back(shapes[i]);
+    shapes.back().pulls = true;
+  }
+  return shapes;
+}
+
 std::string shapeName(const RunShape& s) {
   return std::to_string(s.nRanks) + " ranks, " + std::to_string(s.nChannels) + " channels, " +
-         std::to_string(s.threads) + " threads, count " + std::to_string(s.count);
+         std::to_string(s.threads) + " threads, count " + std::to_string(s.count) + (s.pulls ? ", pulled" : "");
 }
 
 std::string runPrimitive(const Primitive& primitive, const RunShape& shape, const BlockExecutor::Seeds& seeds) {
   const simt::HostKernel* kernel = findKernel(primitiveName(primitive));
   if (kernel == nullptr) return "there is no kernel " + primitiveName(primitive);
-  World world({shape.nRanks, shape.nChannels, shape.slotBytes, shape.firstStep});
+  World world({.nRanks = shape.nRanks,
+               .nChannels = shape.nChannels,
+               .slotBytes = shape.slotBytes,
+               .firstStep = shape.firstStep,
+               .pulls = shape.pulls});
   for (unsigned launch = 0; launch < shape.nLaunches; ++launch) {
     Run run(primitive, shape, world, launch);
     BlockExecutor executor(seeds);
     for (int r = 0; r < shape.nRanks; ++r) {
       const bool messages = primitive.func == Func::SendRecv;
-      executor.launch(*kernel, shape.nChannels, shape.threads, messages ? run.messageArgs(r) : run.args(r));
+      executor.launch(*kernel, shape.nChannels, shape.threads, messages ? run.messageArgs(r) : run.args(r),
+                      [&run, r] { run.end(r); });
     }
     if (!executor.run()) return "launch " + std::to_string(launch) + " does not end";
     if (std::string wrong = run.compare(); !wrong.empty()) return wrong;

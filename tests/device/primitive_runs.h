@@ -27,6 +27,7 @@ struct RunShape {
   unsigned nWorks = 2;   ///< of one launch
   unsigned nLaunches = 2;
   std::uint64_t firstStep = 0;
+  bool pulls = false;    ///< receivers read the senders' memory
 };
 
 /// All that exist: what methodExists() says, and messages in each protocol they have.

@@ -19,6 +19,7 @@ struct WorldShape {
   std::uint32_t slotBytes = 1024;    ///< Simple; LL has slots of twice this, LL128 of 16/15 of it: the same payload or more
   std::uint64_t firstStep = 0;       ///< where all counters start
   int treeArity = 3;                 ///< children of a rank in the tree; odd channels have the tree upside down
+  bool pulls = false;                ///< receivers read every buffer of every sender in place, by the Simple protocol
   std::uint64_t staleStep = 0;       ///< slots were last written in this step and the 7 after it; 0: before firstStep
 };
 
@@ -61,6 +62,7 @@ class World {
   struct Connection {
     std::vector<Line> slots[kProtocols];
     alignas(64) Counters tail, head, sendStep, recvStep;
+    std::array<std::uint64_t, kSteps> pullFrom{};
   };
 
   void buildRank(int r) {
@@ -105,6 +107,10 @@ class World {
       if (protocol != Protocol::Simple && shape_.staleStep != 0) soil(protocol, slots);
       view.slots[p] = reinterpret_cast<std::byte*>(slots.data());
       view.slotBytes[p] = slotBytes;
+    }
+    if (shape_.pulls) {
+      view.pullFrom = link.pullFrom.data();
+      view.pullBytes = ~std::uint64_t{0};
     }
     view.tail = link.tail.data();
     view.head = link.head.data();
