@@ -82,6 +82,11 @@ struct Tuning {
   std::array<std::array<std::array<Verdict, device::kProtocols>, device::kAlgorithms>, kTunedFuncs> verdicts{};
 };
 
+/// Algorithms over Mesh connections; all others follow a graph.
+constexpr bool isMesh(device::Algorithm algorithm) {
+  return algorithm == device::Algorithm::OneShot || algorithm == device::Algorithm::Direct;
+}
+
 /// Fills the tables. Never fails: a communicator for which nothing is left fails at its first operation.
 Tuning makeTuning(TuningInput input);
 

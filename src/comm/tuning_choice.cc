@@ -29,8 +29,6 @@ constexpr unsigned divideUp(unsigned a, unsigned b) { return a / b + (a % b != 0
 
 bool isFp8(ncclDataType_t type) { return type == ncclFloat8e4m3 || type == ncclFloat8e5m2; }
 
-bool isMesh(Algorithm algorithm) { return algorithm == Algorithm::OneShot || algorithm == Algorithm::Direct; }
-
 unsigned usableChannels(const TuningInput& input) {
   return std::max(1U, std::min(input.nChannels, input.policy.maxChannels));
 }

@@ -63,11 +63,11 @@ struct HostCost {
   double touch;   ///< GB/s of reading or writing memory, flags included
 };
 
-/// Graph connections (Ring, Tree, PAT) and Mesh connections (OneShot, Direct), by protocol. To be measured on the
-/// machines that matter; only their proportions decide.
+/// Graph connections (Ring, Tree, PAT) and Mesh connections (OneShot, Direct), by protocol. Fitted to two processes and
+/// four devices on a virtual EPYC with two cores; only their proportions decide.
 inline constexpr std::array<HostCost, device::kProtocols> kHostGraph{
-    {{1.0, 0.7, 0.0, 4.0}, {1.1, 0.8, 0.0, 8.0}, {1.5, 1.0, 0.0, 12.0}}};
+    {{1.0, 0.4, 0.0, 3.0}, {1.1, 0.5, 0.0, 6.0}, {1.5, 3.0, 0.0, 42.0}}};
 inline constexpr std::array<HostCost, device::kProtocols> kHostMesh{
-    {{1.0, 0.7, 0.15, 4.0}, {1.1, 0.8, 0.15, 8.0}, {1.5, 1.0, 0.3, 12.0}}};
+    {{1.0, 0.4, 0.6, 3.0}, {1.1, 0.5, 0.6, 6.0}, {1.5, 3.0, 0.2, 42.0}}};
 
 }  // namespace tutti::costs

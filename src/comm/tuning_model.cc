@@ -36,8 +36,6 @@ double stepsOf(Func func, double n) {
   return n;
 }
 
-bool isMesh(Algorithm algorithm) { return algorithm == Algorithm::OneShot || algorithm == Algorithm::Direct; }
-
 /// Whether there is such a thing at all; algorithms that need hardware tutti has no code for are not.
 bool combinationExists(Func func, Algorithm algorithm, Protocol protocol) {
   const bool blocks = func == Func::AllGather || func == Func::ReduceScatter;
@@ -145,7 +143,8 @@ class HostModel {
     const auto p = static_cast<std::size_t>(protocol);
     const costs::HostCost& c = isMesh(algorithm) ? costs::kHostMesh[p] : costs::kHostGraph[p];
     const double shots = isMesh(algorithm) ? hops(func, algorithm) : 0;
-    return {c.base + hops(func, algorithm) * c.hop + shots * (n_ - 1) * c.peer, c.touch / touches(func, algorithm)};
+    const double touched = protocol == Protocol::Simple ? pulledTouches(func, algorithm) : touches(func, algorithm);
+    return {c.base + hops(func, algorithm) * c.hop + shots * (n_ - 1) * c.peer, c.touch / touched};
   }
 
  private:
@@ -179,6 +178,23 @@ class HostModel {
       case Func::SendRecv: break;
     }
     return 3;
+  }
+
+  /// The same where receivers read the senders' buffers (docs/protocols.md): nothing is copied into slots but partial
+  /// sums on their way round a ring, and what trees and PAT carry.
+  double pulledTouches(Func func, Algorithm algorithm) const {
+    if (algorithm == Algorithm::Tree || algorithm == Algorithm::Pat) return touches(func, algorithm);
+    if (algorithm == Algorithm::OneShot) return 2 * n_;   // n + 1 out of place, 3 n - 1 in place, which pushes
+    const bool direct = algorithm == Algorithm::Direct;
+    switch (func) {
+      case Func::AllReduce: return (direct ? 3 * n_ - 1 : 5 * n_ - 5) / n_;
+      case Func::ReduceScatter: return (direct ? n_ + 1 : 3 * n_ - 3) / n_;
+      case Func::AllGather:
+      case Func::Broadcast:
+      case Func::Reduce:
+      case Func::SendRecv: break;
+    }
+    return 2;
   }
 
   double n_;

@@ -19,6 +19,9 @@ inline constexpr int kMaxDirectRanks = 72;
 /// Chunks and slots are multiples of this many bytes, so that a chunk keeps the alignment of the user's buffer.
 inline constexpr std::size_t kGrainBytes = 512;
 
+/// Slots with less are filled even where the receiver could read the sender's memory: that costs both sides a wait.
+inline constexpr std::uint32_t kPullLeast = 4 << 10;
+
 /// A ring sends one chunk before it receives one: a chunk must fit into the FIFO with room to spare.
 inline constexpr unsigned kMaxStepsPerChunk = kSteps / 2;
 
@@ -63,7 +66,7 @@ inline constexpr Policy kHostPolicy{
     .meshSlotBytes = {16 << 10, 0, 128 << 10},
     .maxChannels = 1,
     .messagePerChannel = 64 << 20,
-    .llMessageBytes = 4 << 10,
+    .llMessageBytes = 2 << 10,
 };
 
 /// Bytes of one slot by protocol; 0: the protocol is not offered.

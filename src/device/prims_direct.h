@@ -92,9 +92,11 @@ class DirectSimple {
     const bool fine = fifos_.acquire(receivers, peers_.all());
     if (fine) {
       FanIn<T> work{.own = own, .from = shared().from, .nSources = peers_.n, .ownAt = peers_.self, .out = out};
-      if (kDeliver && !offerAll(out, n)) work = delivery(work, n);
+      const bool offered = kDeliver && offerAll(out, n);
+      if (kDeliver && !offered) work = delivery(work, n);
       work.count = n;
-      work.streams = streaming_;
+      // Like a slot: what other cores read next.
+      work.streams = streaming_ || (offered && simt::streamingToPeerPays(n * sizeof(T)));
       fanIn<true>(group(), op_, work);
     }
     fifos_.release(receivers, peers_.all(), fine);

@@ -20,7 +20,9 @@ def functions(lines):
         match = START.match(line)
         if not match or KEYWORDS.match(line):
             continue
-        end = match.group(1) + "}"
+        indent = match.group(1)
+        # A constructor's initializers are indented by four more than what they belong to.
+        end = (indent[:-4] if line.lstrip().startswith(":") else indent) + "}"
         for last in range(number + 1, len(lines)):
             if lines[last].startswith(end) and not lines[last].startswith(end + " "):
                 yield number + 1, last - number + 1

@@ -199,6 +199,7 @@ device::ConnView P2pEndpoint::view() const {
   view.pullBase = sends ? window_.base : 0;
   view.pullBytes = sends ? window_.bytes : 0;
   view.pullShift = pullShift_;
+  view.pullLeast = device::kPullLeast;
   return view;
 }
 
