@@ -84,7 +84,7 @@ def run_tutti(options, build, collective, ways, ranks, sizes):
     budget = options.budget
     for size in sizes:
         guess = 20e-6 + size * ranks / 4e9
-        calls = max(1, min(100, int(2e-3 / guess)))
+        calls = max(1, min(500, int(10e-3 / guess)))
         repeats = max(3, min(40, int(budget / guess / calls)))
         command = [str(build / "softgpu-run"), "-n", str(ranks), str(build / f"bench/{PROGRAMS[collective]}_perf"), *ways, "-b", str(size),
                    "-e", str(size), "-n", str(calls), "-w", str(max(3, min(calls, 50))), "--repeat", str(repeats), "-z", "-a", "3", "-c", "0",
