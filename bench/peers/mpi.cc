@@ -18,7 +18,7 @@ class MpiPeer : public peer::HeapPeer {
     MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return value;
   }
-  std::function<void()> prepare(const peer::Call& c) override {
+  std::function<void()> prepare(peer::Call& c) override {
     const int count = static_cast<int>(c.count);
     switch (c.op) {
       case peer::Op::AllReduce:
@@ -45,8 +45,9 @@ class MpiPeer : public peer::HeapPeer {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
+  const peer::Options options = peer::parse(argc, argv, {});
   MpiPeer library;
-  const int code = peer::runPeer(library, argc, argv);
+  const int code = peer::runPeer(library, options);
   MPI_Finalize();
   return code;
 }

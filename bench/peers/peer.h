@@ -2,7 +2,7 @@
 // part of the build: see the Makefile here and bench/compare_peers.py.
 //
 // Sizes are nccl-tests' sizes: bytes of the larger of a rank's two buffers. Calls follow each other without a barrier;
-// the figure is the median over rounds of (slowest rank's time / calls).
+// the figure is the slowest rank's median over rounds of (time / calls).
 #pragma once
 
 #include <algorithm>
@@ -40,8 +40,9 @@ class Peer {
   /// Memory for one size; what was handed out before for another size is not used any more after forgetBuffers().
   virtual float* allocate(std::size_t bytes) = 0;
   virtual void forgetBuffers() = 0;
-  /// What runs the call once and returns when this rank is done; empty if the library has no such collective.
-  virtual std::function<void()> prepare(const Call& call) = 0;
+  /// What runs the call once and returns when this rank is done. Where a library only works in place, call.out is set
+  /// to where the result will be.
+  virtual std::function<void()> prepare(Call& call) = 0;
 };
 
 /// A peer that works with ordinary memory.
@@ -102,27 +103,28 @@ inline Shape shapeOf(Op op, std::size_t bytes, int size) {
           op == Op::AllGather || op == Op::AlltoAll ? count * n : count};
 }
 
-/// Seconds per call.
-inline double timeCalls(Peer& peer, const std::function<void()>& run, double budget) {
-  double once = 1e9;
-  for (int i = 0; i < 3; ++i) {
-    peer.barrier();
-    const double start = now();
-    run();
-    once = std::min(once, peer.largest(now() - start));
-  }
-  once = std::max(once, 1e-7);
-  const int calls = static_cast<int>(std::clamp(500e-6 / once, 1.0, 500.0));
-  const int rounds = static_cast<int>(std::clamp(budget / (once * calls), 3.0, 40.0));
+/// Seconds per call, of the slowest rank: the median over `rounds` of `calls` calls, all without a barrier between.
+inline double timeRounds(Peer& peer, const std::function<void()>& run, int calls, int rounds) {
   std::vector<double> seconds;
+  peer.barrier();
+  double start = now();
   for (int round = 0; round < rounds; ++round) {
-    peer.barrier();
-    const double start = now();
     for (int i = 0; i < calls; ++i) run();
-    seconds.push_back(peer.largest((now() - start) / calls));
+    const double end = now();
+    seconds.push_back((end - start) / calls);
+    start = end;
   }
   std::sort(seconds.begin(), seconds.end());
-  return seconds[seconds.size() / 2];
+  return peer.largest(seconds[seconds.size() / 2]);
+}
+
+/// Seconds per call. Rounds are short, so that on a busy machine most of them are undisturbed.
+inline double timeCalls(Peer& peer, const std::function<void()>& run, double budget) {
+  const double first = timeRounds(peer, run, 1, 2);
+  const double once = std::max(first < 5e-3 ? timeRounds(peer, run, 1, 15) : first, 1e-7);
+  const int calls = static_cast<int>(std::clamp(500e-6 / once, 1.0, 500.0));
+  const int rounds = static_cast<int>(std::clamp(budget / (once * calls), 3.0, 100.0));
+  return timeRounds(peer, run, calls, rounds);
 }
 
 /// False if a result was wrong.
@@ -132,13 +134,12 @@ inline bool runSize(Peer& peer, Op op, std::size_t bytes, double budget) {
   float* out = peer.allocate(shape.out * sizeof(float));
   for (std::size_t i = 0; i < shape.in; ++i) in[i] = input(peer.rank(), i);
   std::fill(out, out + shape.out, -1.0F);
-  const Call call{op, in, out, shape.count};
+  Call call{op, in, out, shape.count};
   const std::function<void()> run = peer.prepare(call);
-  if (!run) return true;
   peer.barrier();
   run();
   double wrong = 0;
-  for (std::size_t i = 0; i < shape.out; ++i) wrong += out[i] != expected(call, peer.rank(), peer.size(), i);
+  for (std::size_t i = 0; i < shape.out; ++i) wrong += call.out[i] != expected(call, peer.rank(), peer.size(), i);
   wrong = peer.largest(wrong);
   const double seconds = timeCalls(peer, run, budget);
   peer.barrier();
@@ -151,26 +152,53 @@ inline bool runSize(Peer& peer, Op op, std::size_t bytes, double budget) {
   return wrong == 0;
 }
 
-/// --op NAME --sizes LIST --budget SECONDS; other options are ignored. Returns the exit code.
-inline int runPeer(Peer& peer, int argc, char** argv) {
+struct Options {
+  Op op = Op::AllReduce;
+  std::vector<std::size_t> sizes;  ///< bytes
+  std::string algorithm;           ///< empty: the library's or program's own choice
+  double budget = 0.2;             ///< seconds of timed calls for one size
+};
+
+/// --op NAME --sizes BYTES,... [--algo NAME] [--budget SECONDS]; `algorithms`: the names that --algo may have. Ends the
+/// program with 2 if they are wrong.
+inline Options parse(int argc, char** argv, const std::vector<std::string>& algorithms) {
   const std::vector<std::string> names{"allreduce", "allgather", "reducescatter", "broadcast", "alltoall"};
-  std::string op = "alltoall", sizes = "8";
-  double budget = 0.2;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--op") == 0) op = argv[i + 1];
-    if (std::strcmp(argv[i], "--sizes") == 0) sizes = argv[i + 1];
-    if (std::strcmp(argv[i], "--budget") == 0) budget = std::atof(argv[i + 1]);
+  const auto refuse = [](const std::string& what) {
+    std::fprintf(stderr, "%s; options: --op NAME --sizes BYTES,... [--algo NAME] [--budget SECONDS]\n", what.c_str());
+    std::exit(2);
+  };
+  Options options;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string name = argv[i];
+    if (i + 1 == argc) refuse(name + " has no value");
+    const std::string value = argv[i + 1];
+    if (name == "--op") {
+      const auto found = std::find(names.begin(), names.end(), value);
+      if (found == names.end()) refuse("no such collective: " + value);
+      options.op = static_cast<Op>(found - names.begin());
+    } else if (name == "--sizes") {
+      std::istringstream list(value);
+      for (std::string size; std::getline(list, size, ',');) {
+        options.sizes.push_back(std::strtoull(size.c_str(), nullptr, 10));
+      }
+    } else if (name == "--algo") {
+      const bool known = std::find(algorithms.begin(), algorithms.end(), value) != algorithms.end();
+      if (!known) refuse("no such --algo here: " + value);
+      options.algorithm = value;
+    } else if (name == "--budget") {
+      options.budget = std::atof(value.c_str());
+    } else {
+      refuse("no such option: " + name);
+    }
   }
-  const auto found = std::find(names.begin(), names.end(), op);
-  if (found == names.end()) {
-    std::fprintf(stderr, "no such collective: %s\n", op.c_str());
-    return 2;
-  }
+  if (options.sizes.empty()) refuse("--sizes is missing");
+  return options;
+}
+
+/// Returns the exit code: 1 if a result was wrong.
+inline int runPeer(Peer& peer, const Options& options) {
   bool right = true;
-  std::istringstream list(sizes);
-  for (std::string item; std::getline(list, item, ',');) {
-    right = runSize(peer, static_cast<Op>(found - names.begin()), std::stoull(item), budget) && right;
-  }
+  for (const std::size_t bytes : options.sizes) right = runSize(peer, options.op, bytes, options.budget) && right;
   return right ? 0 : 1;
 }
 

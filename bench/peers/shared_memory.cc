@@ -1,94 +1,88 @@
 // How fast the machine can do it at all: user buffers lie in memory that all ranks map, so every rank reads its peers'
 // inputs where they are. No library can offer that for buffers of any origin. --algo nt: stores past the cache.
-// Ranks are started with RANK, WORLD_SIZE and PEERBENCH_JOB (a name of this run) set.
-#include <fcntl.h>
+// Ranks are started by launch.py.
+#if defined(__x86_64__)
 #include <immintrin.h>
-#include <sched.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#endif
 
-#include <atomic>
-#include <thread>
-
+#include "meeting.h"
 #include "peer.h"
 
 namespace {
 
-constexpr std::size_t kArena = std::size_t{1} << 30;  // of each rank; only what is touched takes memory
-constexpr std::size_t kLane = 16;                     // floats of one AVX-512 store
-constexpr int kMaxRanks = 16;
+constexpr std::size_t kArena = std::size_t{1} << 30;  // address space of each rank
+constexpr std::size_t kLane = 16;                     // floats of one cache line
+constexpr std::size_t kMaxRanks = 16;
 
-struct alignas(128) Flag {
-  std::atomic<std::uint64_t> value;
-};
+using Lane = float __attribute__((vector_size(kLane * sizeof(float))));
 
-struct Control {
-  Flag arrived[kMaxRanks];
-  alignas(128) double values[kMaxRanks];
-};
+/// Floats at any address as a lane.
+using LooseLane = float __attribute__((vector_size(kLane * sizeof(float)), aligned(sizeof(float)), may_alias));
+const LooseLane& load(const float* from) { return *reinterpret_cast<const LooseLane*>(from); }
+
+/// `to` lies on a cache line. Elsewhere than on x86 an ordinary store.
+void storePastCache(float* to, const Lane& lane) {
+#if defined(__AVX512F__)
+  _mm512_stream_ps(to, reinterpret_cast<const __m512&>(lane));
+#elif defined(__x86_64__)
+  for (std::size_t i = 0; i < kLane; i += 4) {
+    _mm_stream_ps(to + i, _mm_setr_ps(lane[i], lane[i + 1], lane[i + 2], lane[i + 3]));
+  }
+#else
+  std::memcpy(to, &lane, sizeof lane);
+#endif
+}
+
+/// Stores past the cache become visible in order only after this.
+void orderStores() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
 
 class SharedMemory : public peer::Peer {
  public:
-  explicit SharedMemory(bool streaming) : streaming_(streaming) {
-    rank_ = std::atoi(std::getenv("RANK"));
-    size_ = std::atoi(std::getenv("WORLD_SIZE"));
-    yields_ = size_ > static_cast<int>(std::thread::hardware_concurrency());
-    const std::string name = std::string("/tutti-reference.") + std::getenv("PEERBENCH_JOB");
-    const std::size_t total = sizeof(Control) + 4096 + kArena * static_cast<std::size_t>(size_);
-    const int file = shm_open(name.c_str(), O_RDWR | O_CREAT, 0600);
-    void* memory = MAP_FAILED;
-    if (file >= 0 && ftruncate(file, static_cast<off_t>(total)) == 0) {
-      memory = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    }
-    if (memory == MAP_FAILED) {
-      std::perror(name.c_str());
-      _exit(1);
-    }
-    control_ = static_cast<Control*>(memory);
-    arenas_ = static_cast<char*>(memory) + (sizeof(Control) + 4095) / 4096 * 4096;
-    barrier();
-    if (rank_ == 0) shm_unlink(name.c_str());
-  }
+  explicit SharedMemory(bool streaming)
+      : streaming_(streaming), meeting_(kArena * kMaxRanks, false), rank_(meeting_.rank()), size_(meeting_.size()) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  void barrier() override {
-    const std::uint64_t epoch = ++epoch_;
-    control_->arrived[rank_].value.store(epoch, std::memory_order_release);
-    for (int r = 0; r < size_; ++r) {
-      for (int spins = 0; control_->arrived[r].value.load(std::memory_order_acquire) < epoch; ++spins) {
-        if (yields_ && spins > 64) sched_yield();
-      }
-    }
-  }
-  double largest(double value) override {
-    control_->values[rank_] = value;
-    barrier();
-    for (int r = 0; r < size_; ++r) value = std::max(value, control_->values[r]);
-    barrier();
-    return value;
-  }
+  void barrier() override { meeting_.barrier(); }
+  double largest(double value) override { return meeting_.largest(value); }
   float* allocate(std::size_t bytes) override {
-    float* block = at(rank_, used_);
+    const std::size_t offset = used_;
     used_ += (bytes + 4095) / 4096 * 4096;
-    return block;
+    meeting_.reserve(kArena * static_cast<std::size_t>(rank_) + offset, used_ - offset);
+    return at(rank_, offset);
   }
   void forgetBuffers() override { used_ = 0; }
-  std::function<void()> prepare(const peer::Call& c) override {
+  std::function<void()> prepare(peer::Call& c) override {
     if (c.op == peer::Op::Broadcast && rank_ == 0) std::copy(c.in, c.in + c.count, c.out);  // in place, as MPI's
-    return [this, c] {
+    std::vector<float*> outs{c.out};
+    if (c.op == peer::Op::AllReduce) {
+      outs.clear();
+      for (int r = 0; r < size_; ++r) outs.push_back(theirs(r, c.out) + shareStart(c, rank_));
+    }
+    return [this, c, outs] {
       barrier();
-      run(c);
+      run(c, outs);
       barrier();
     };
   }
 
  private:
   float* at(int rank, std::size_t offset) const {
-    return reinterpret_cast<float*>(arenas_ + kArena * static_cast<std::size_t>(rank) + offset);
+    return reinterpret_cast<float*>(meeting_.extra() + kArena * static_cast<std::size_t>(rank) + offset);
   }
   /// The buffer that lies in `rank`'s arena where this one lies in ours: all ranks allocate alike.
   float* theirs(int rank, const float* own) const {
-    return at(rank, static_cast<std::size_t>(reinterpret_cast<const char*>(own) - reinterpret_cast<char*>(at(rank_, 0))));
+    return at(rank, static_cast<std::size_t>(own - at(rank_, 0)) * sizeof(float));
+  }
+
+  /// Of AllReduce: the first element that `rank` sums up, whole lanes but at the end.
+  std::size_t shareStart(const peer::Call& c, int rank) const {
+    const auto n = static_cast<std::size_t>(size_);
+    const std::size_t share = ((c.count + n - 1) / n + kLane - 1) / kLane * kLane;
+    return std::min(c.count, share * static_cast<std::size_t>(rank));
   }
 
   void copy(float* to, const float* from, std::size_t n) const {
@@ -97,9 +91,9 @@ class SharedMemory : public peer::Peer {
       return;
     }
     std::size_t i = 0;
-    for (; i + kLane <= n; i += kLane) _mm512_stream_ps(to + i, _mm512_loadu_ps(from + i));
+    for (; i + kLane <= n; i += kLane) storePastCache(to + i, load(from + i));
     for (; i < n; ++i) to[i] = from[i];
-    _mm_sfence();
+    orderStores();
   }
 
   /// Sums elements [begin, end) of all inputs into every buffer of `outs`, whose element 0 belongs to `begin`.
@@ -107,11 +101,11 @@ class SharedMemory : public peer::Peer {
     std::size_t i = begin;
     const bool aligned = reinterpret_cast<std::uintptr_t>(outs[0]) % 64 == 0;
     for (; i + kLane <= end; i += kLane) {
-      __m512 sum = _mm512_loadu_ps(theirs(0, in) + i);
-      for (int r = 1; r < size_; ++r) sum = _mm512_add_ps(sum, _mm512_loadu_ps(theirs(r, in) + i));
+      Lane sum = load(theirs(0, in) + i);
+      for (int r = 1; r < size_; ++r) sum += load(theirs(r, in) + i);
       for (float* out : outs) {
-        if (streaming_ && aligned) _mm512_stream_ps(out + (i - begin), sum);
-        else _mm512_storeu_ps(out + (i - begin), sum);
+        if (streaming_ && aligned) storePastCache(out + (i - begin), sum);
+        else std::memcpy(out + (i - begin), &sum, sizeof sum);
       }
     }
     for (; i < end; ++i) {
@@ -119,10 +113,12 @@ class SharedMemory : public peer::Peer {
       for (int r = 0; r < size_; ++r) sum += theirs(r, in)[i];
       for (float* out : outs) out[i - begin] = sum;
     }
-    _mm_sfence();
+    orderStores();
   }
 
-  void run(const peer::Call& c) const {
+  /// Every byte of the inputs is read once and every byte of the outputs written once, for all ranks together: what a
+  /// rank sums up it stores in everybody's output. (Storing it once, for the others to copy, was slower at all sizes.)
+  void run(const peer::Call& c, const std::vector<float*>& outs) const {
     const auto me = static_cast<std::size_t>(rank_);
     const auto n = static_cast<std::size_t>(size_);
     switch (c.op) {
@@ -137,33 +133,22 @@ class SharedMemory : public peer::Peer {
       case peer::Op::Broadcast:
         if (rank_ != 0) copy(c.out, theirs(0, c.in), c.count);
         return;
-      case peer::Op::ReduceScatter: return reduce(c.in, me * c.count, (me + 1) * c.count, {c.out});
-      case peer::Op::AllReduce: {
-        const std::size_t share = (c.count / n + kLane - 1) / kLane * kLane;
-        const std::size_t begin = std::min(c.count, share * me);
-        const std::size_t end = rank_ == size_ - 1 ? c.count : std::min(c.count, begin + share);
-        std::vector<float*> outs;
-        for (int r = 0; r < size_; ++r) outs.push_back(theirs(r, c.out) + begin);
-        return reduce(c.in, begin, end, outs);
-      }
+      case peer::Op::ReduceScatter: return reduce(c.in, me * c.count, (me + 1) * c.count, outs);
+      case peer::Op::AllReduce: return reduce(c.in, shareStart(c, rank_), shareStart(c, rank_ + 1), outs);
     }
   }
 
   bool streaming_;
-  int rank_ = 0;
-  int size_ = 1;
-  bool yields_ = true;
+  peer::Meeting meeting_;
+  int rank_;
+  int size_;
   std::size_t used_ = 0;
-  std::uint64_t epoch_ = 0;
-  Control* control_ = nullptr;
-  char* arenas_ = nullptr;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool streaming = false;
-  for (int i = 1; i + 1 < argc; ++i) streaming |= std::strcmp(argv[i], "--algo") == 0 && std::strcmp(argv[i + 1], "nt") == 0;
-  SharedMemory machine(streaming);
-  return peer::runPeer(machine, argc, argv);
+  const peer::Options options = peer::parse(argc, argv, {"direct", "nt"});
+  SharedMemory machine(options.algorithm == "nt");
+  return peer::runPeer(machine, options);
 }
