@@ -23,6 +23,12 @@ SignalsOff::SignalsOff() {
 }
 SignalsOff::~SignalsOff() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
+void SignalsOff::letIn() {
+  sigset_t blocked;
+  ::pthread_sigmask(SIG_SETMASK, &before_, &blocked);
+  ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+}
+
 void relax() {
 #if defined(__x86_64__)
   for (int i = 0; i < 8; ++i) _mm_pause();

@@ -14,6 +14,8 @@ class SignalsOff {
  public:
   SignalsOff();
   ~SignalsOff();
+  /// Lets those in that have come meanwhile.
+  void letIn();
   SignalsOff(const SignalsOff&) = delete;
   SignalsOff& operator=(const SignalsOff&) = delete;
 
@@ -26,13 +28,15 @@ template <class Done>
 bool waitAwake(Done done) {
   constexpr std::int64_t kPatience = 100'000;     // ns without progress; a peer may be a process switch late
   constexpr std::int64_t kBeforeYields = 2'000;
+  constexpr std::int64_t kDeaf = 10'000'000;      // ns; with a long queue there is progress for minutes
   constexpr int kEager = 3;  // what was just launched has run sooner than another thread is up
   if (done()) return true;
-  const SignalsOff off;
+  SignalsOff off;
   Helper helper;
   bool reached = false;
   std::int64_t time = Engine::now();
   std::int64_t last = time;
+  std::int64_t deafSince = time;
   for (int i = 0; time - last < kPatience && !reached; ++i) {
     if (helper.help(nullptr, time, i < kEager)) {
       i = 0;
@@ -44,6 +48,10 @@ bool waitAwake(Done done) {
     }
     reached = done();
     time = Engine::now();
+    if (time - deafSince > kDeaf) {
+      off.letIn();
+      deafSince = time;
+    }
   }
   helper.leave();
   return reached;
