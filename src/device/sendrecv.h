@@ -44,7 +44,6 @@ TUTTI_DEVICE void awaitReaders(const Crew& crew, const KernelArgs& args, unsigne
     alive = simt::spinUntil(crew.thread, crew.abortWord,
                             [&] { return crew.thread.loadAcquireSys(conn.headOf(Protocol::Simple)) == sent; });
   }
-  crew.thread.syncGroup(crew.barrier, crew.group);
 }
 
 template <Protocol kProtocol>
