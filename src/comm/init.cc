@@ -187,6 +187,9 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   ASSIGN(parts.peers, gatherPeers(*parts.bootstrap, self));
   if (!comm.runtime.allowRanksOfOneDevice) TRY(refuseSharedDevices(parts.peers));
   clock.book(Stage::Allgathers);
+  // Before the first kernel of this communicator runs, and before any of its ranks goes on.
+  if (sharesDeviceInProcess(parts.peers, comm.identity.rank)) TRY(parts.device->kernels->loadAll());
+  clock.book(Stage::Kernels);
   TRY(detectTopology(comm));
   clock.book(Stage::Topo);
   TRY(agreeOnPlanning(comm));

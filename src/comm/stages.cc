@@ -119,6 +119,14 @@ Status refuseSharedDevices(std::span<const PeerInfo> peers) {
   return {};
 }
 
+bool sharesDeviceInProcess(std::span<const PeerInfo> peers, int rank) {
+  const PeerInfo& self = peers[static_cast<std::size_t>(rank)];
+  return std::any_of(peers.begin(), peers.end(), [&](const PeerInfo& peer) {
+    return peer.rank != rank && peer.hostHash == self.hostHash && peer.processHash == self.processHash &&
+           peer.deviceUuid == self.deviceUuid;
+  });
+}
+
 int wishedChannels(const device::Policy& policy, const Config& config, const Runtime& runtime) {
   int lowest = config.values.minCTAs;
   int highest = std::min(config.values.maxCTAs, device::kMaxChannels);

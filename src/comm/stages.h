@@ -30,6 +30,9 @@ Result<std::vector<PeerInfo>> gatherPeers(ControlChannel& control, const PeerInf
 /// ncclInvalidUsage, naming both, where two ranks have one GPU.
 Status refuseSharedDevices(std::span<const PeerInfo> peers);
 
+/// Whether another rank of this process has the same GPU as `rank`, which indexes `peers`.
+bool sharesDeviceInProcess(std::span<const PeerInfo> peers, int rank);
+
 /// Channels this rank would take: what suits the device, within the bounds of configuration and environment.
 int wishedChannels(const device::Policy& policy, const Config& config, const Runtime& runtime);
 

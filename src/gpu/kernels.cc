@@ -24,6 +24,12 @@ std::string familyOf(std::string_view kernelName) {
   return std::string(kernelName.substr(0, op)) + std::string(kernelName.substr(type));
 }
 
+/// The kernel of a family that does `op`: the reverse of familyOf().
+std::string kernelOf(std::string_view family, std::string_view op) {
+  const std::size_t type = family.rfind('_');
+  return "tutti_" + std::string(family.substr(0, type)) + "_" + std::string(op) + std::string(family.substr(type));
+}
+
 std::string besideThisLibrary() {
   const std::string own = libraryPathOf(reinterpret_cast<const void*>(&besideThisLibrary));
   return (std::filesystem::path(own).parent_path() / kHostModule).string();
@@ -40,29 +46,53 @@ Result<std::unique_ptr<KernelSet>> KernelSet::create(const Device& device, std::
   return std::unique_ptr<KernelSet>(new KernelSet(device, std::move(hostModulePath)));
 }
 
+CUfunction KernelSet::known(std::string_view kernelName) {
+  const std::lock_guard lock(functionsMutex_);
+  const auto found = functions_.find(kernelName);
+  return found == functions_.end() ? nullptr : found->second;
+}
+
 Result<CUfunction> KernelSet::get(std::string_view kernelName) {
-  const std::lock_guard lock(mutex_);
-  if (const auto known = functions_.find(kernelName); known != functions_.end()) return known->second;
+  if (CUfunction const function = known(kernelName); function != nullptr) return function;
+  const std::lock_guard lock(loading_);
+  if (CUfunction const function = known(kernelName); function != nullptr) return function;
   ASSIGN(const ContextGuard guard, device_->enter());
-  ASSIGN(CUmodule const module, moduleFor(kernelName));
+  ASSIGN(CUmodule const module, moduleFor(device_->driver().softGpu ? kHostFamily : familyOf(kernelName)));
+  ASSIGN(CUfunction const function, find(kernelName, module));
+  if (function != nullptr) return function;
+  return fail(ncclInvalidUsage,
+              "This build of tutti has no kernel {}: rebuild it without -Donly_kernels, or choose another algorithm, "
+              "protocol, operation or type",
+              kernelName);
+}
+
+Status KernelSet::loadAll() {
+  const std::lock_guard lock(loading_);
+  if (device_->driver().softGpu || allLoaded_) return {};
+  ASSIGN(const ContextGuard guard, device_->enter());
+  for (const device::Fatbin& fatbin : device::embeddedFatbins()) {
+    ASSIGN(CUmodule const module, moduleFor(fatbin.family));
+    for (const char* op : {"Copy", "Sum", "Any"}) TRY(find(kernelOf(fatbin.family, op), module).status());
+  }
+  allLoaded_ = true;
+  return {};
+}
+
+/// The kernel of that name, null if the module has none. This is what loads its code.
+Result<CUfunction> KernelSet::find(std::string_view kernelName, CUmodule module) {
   CUfunction function = nullptr;
   const std::string name(kernelName);
   const CUresult result = device_->driver().cuModuleGetFunction(&function, module, name.c_str());
-  if (result == CUDA_ERROR_NOT_FOUND) {
-    return fail(ncclInvalidUsage,
-                "This build of tutti has no kernel {}: rebuild it without -Donly_kernels, or choose another algorithm, "
-                "protocol, operation or type",
-                name);
-  }
+  if (result == CUDA_ERROR_NOT_FOUND) return CUfunction{nullptr};
   TRY(checkCu(device_->driver(), result, CuCall{"cuModuleGetFunction", device_->ordinal(), 0, "kernel " + name}));
+  const std::lock_guard lock(functionsMutex_);
   functions_.emplace(name, function);
   return function;
 }
 
-Result<CUmodule> KernelSet::moduleFor(std::string_view kernelName) {
-  const std::string family = device_->driver().softGpu ? kHostFamily : familyOf(kernelName);
+Result<CUmodule> KernelSet::moduleFor(const std::string& family) {
   if (const auto known = modules_.find(family); known != modules_.end()) return known->second.get().module;
-  auto loaded = device_->driver().softGpu ? loadHostModule() : loadFatbin(kernelName);
+  auto loaded = device_->driver().softGpu ? loadHostModule() : loadFatbin(family);
   if (loaded.ok()) modules_.emplace(family, Module({device_, loaded.value()}));
   return loaded;
 }
@@ -94,14 +124,13 @@ Result<CUmodule> KernelSet::loadHostModule() {
   return static_cast<CUmodule>(module);
 }
 
-Result<CUmodule> KernelSet::loadFatbin(std::string_view kernelName) {
-  const std::string family = familyOf(kernelName);
+Result<CUmodule> KernelSet::loadFatbin(const std::string& family) {
   const device::Fatbin* fatbin = device::findFatbin(family);
   if (fatbin == nullptr) {
     const bool none = device::embeddedFatbins().empty();
-    return fail(ncclInvalidUsage, "{} (kernel {} wanted on device {}). {}",
-                none ? "This library was built without GPU kernels" : "This library was built without this kernel",
-                kernelName, device_->ordinal(),
+    return fail(ncclInvalidUsage, "{} (kernels {} wanted on device {}). {}",
+                none ? "This library was built without GPU kernels" : "This library was built without these kernels",
+                family, device_->ordinal(),
                 none ? "Build it where nvcc is installed, or run the program under softgpu-run"
                      : "Rebuild it without -Donly_kernels");
   }

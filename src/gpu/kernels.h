@@ -38,18 +38,27 @@ class KernelSet {
   /// remedy if its module cannot be loaded.
   Result<CUfunction> get(std::string_view kernelName);
 
+  /// Loads all kernels of this build, so that no get() loads anything from then on. For devices that several ranks of
+  /// this process share: loading may wait until the whole device is idle (CUDA's "lazy loading"), and what runs there may
+  /// wait for the very rank that is loading. On the software GPU, where one module has all, nothing is left to do.
+  Status loadAll();
+
  private:
   using Module = Handle<detail::ModuleTraits>;
   KernelSet(const Device& device, std::string hostModulePath)
       : device_(&device), hostModulePath_(std::move(hostModulePath)) {}
-  Result<CUmodule> moduleFor(std::string_view kernelName);
+  CUfunction known(std::string_view kernelName);
+  Result<CUfunction> find(std::string_view kernelName, CUmodule module);
+  Result<CUmodule> moduleFor(const std::string& family);
   Result<CUmodule> loadHostModule();
-  Result<CUmodule> loadFatbin(std::string_view kernelName);
+  Result<CUmodule> loadFatbin(const std::string& family);
 
   const Device* device_;
   std::string hostModulePath_;
-  std::mutex mutex_;
+  std::mutex loading_;                                      ///< guards what follows, and may be held for long
   std::map<std::string, Module, std::less<>> modules_;
+  bool allLoaded_ = false;
+  std::mutex functionsMutex_;                               ///< never held while the driver works
   std::map<std::string, CUfunction, std::less<>> functions_;
 };
 

@@ -71,6 +71,25 @@ TEST(Stages, RanksThatShareAGpuAreBothNamedWhereThatIsForbidden) {
   EXPECT_EQ(refuseSharedDevices(peers).code(), ncclInvalidUsage);
 }
 
+TEST(Stages, OnlyRanksOfOneProcessOnOneGpuShareADevice) {
+  std::vector<PeerInfo> peers;
+  for (int rank = 0; rank < 3; ++rank) {
+    peers.push_back(plainPeer(rank, 3));
+    peers.back().processHash = 7;
+    peers.back().deviceUuid[3] = static_cast<std::uint8_t>(rank);
+  }
+  EXPECT_FALSE(sharesDeviceInProcess(peers, 1));
+  peers[2].deviceUuid = peers[1].deviceUuid;
+  EXPECT_FALSE(sharesDeviceInProcess(peers, 0));
+  EXPECT_TRUE(sharesDeviceInProcess(peers, 1));
+  EXPECT_TRUE(sharesDeviceInProcess(peers, 2));
+  peers[2].processHash = 8;
+  EXPECT_FALSE(sharesDeviceInProcess(peers, 1)) << "another process has another context";
+  peers[2].processHash = 7;
+  peers[2].hostHash = 5;
+  EXPECT_FALSE(sharesDeviceInProcess(peers, 1)) << "on another host it is another GPU";
+}
+
 Runtime plainRuntime() { return runtimeFrom(Params{}); }
 
 Config plainConfig() { return parseConfig(nullptr, undefinedConfig()).value(); }

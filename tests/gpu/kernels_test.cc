@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <latch>
+#include <semaphore>
 #include <string>
+#include <thread>
 
 #include "device/fatbins.h"
 #include "gpu/fake_driver.h"
@@ -42,7 +46,7 @@ TEST(KernelSet, KernelThatWasNotBuiltIsInvalidUsage) {
   const auto device = Device::create(fake.driver(), 1);
   const auto kernels = KernelSet::create(*device.value());
   expectLog(device::embeddedFatbins().empty() ? "This library was built without GPU kernels"
-                                              : "This library was built without this kernel");
+                                              : "This library was built without these kernels");
   EXPECT_EQ(kernels.value()->get("tutti_Nothing_Ring_Simple_Sum_f32").status().code(), ncclInvalidUsage);
 }
 
@@ -55,6 +59,68 @@ TEST(KernelSet, FatbinThatDoesNotFitNamesArchitectureAndRemedy) {
   expectLog("(compute capability 9.0) on device 1. This build has no kernel for the GPU's architecture");
   EXPECT_EQ(kernels.value()->get("tutti_SendRecv_Copy_i8").status().code(), ncclUnhandledCudaError);
   EXPECT_TRUE(kernels.value()->get("tutti_SendRecv_Copy_i8").ok()) << "the next attempt starts afresh";
+}
+
+TEST(KernelSet, LoadsNothingMoreOnceAllIsLoaded) {
+  if (device::embeddedFatbins().empty()) GTEST_SKIP() << "built without nvcc: no fatbin to load";
+  FakeDriver fake;
+  {
+    const auto device = Device::create(fake.driver(), 1);
+    const auto kernels = KernelSet::create(*device.value());
+    ASSERT_TRUE(kernels.value()->loadAll().ok());
+    EXPECT_EQ(fake.calls("cuModuleLoadData"), static_cast<int>(device::embeddedFatbins().size()));
+    const int lookUps = fake.calls("cuModuleGetFunction");
+    ASSERT_TRUE(kernels.value()->get("tutti_SendRecv_Copy_i8").ok());
+    ASSERT_TRUE(kernels.value()->get("tutti_AllReduce_Ring_Simple_Any_f32").ok());
+    ASSERT_TRUE(kernels.value()->loadAll().ok());
+    EXPECT_EQ(fake.calls("cuModuleLoadData"), static_cast<int>(device::embeddedFatbins().size()));
+    EXPECT_EQ(fake.calls("cuModuleGetFunction"), lookUps);
+  }
+  EXPECT_EQ(fake.leaks(), "");
+}
+
+TEST(KernelSet, LoadingAllStopsAtTheFirstErrorAndCanBeTriedAgain) {
+  if (device::embeddedFatbins().empty()) GTEST_SKIP() << "built without nvcc: no fatbin to load";
+  FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 1);
+  const auto kernels = KernelSet::create(*device.value());
+  fake.failNth("cuModuleLoadData", CUDA_ERROR_OUT_OF_MEMORY, 3);
+  expectLog("in cuModuleLoadData for kernels ");
+  EXPECT_EQ(kernels.value()->loadAll().code(), ncclUnhandledCudaError);
+  EXPECT_TRUE(kernels.value()->loadAll().ok());
+  EXPECT_EQ(fake.calls("cuModuleLoadData"), static_cast<int>(device::embeddedFatbins().size()) + 1);
+}
+
+/// What a driver does that loads until it is told to stop, 20 s at most.
+struct SlowLoading {
+  std::latch begun{1};
+  std::binary_semaphore enough{0};
+  bool inTime = false;
+};
+
+SlowLoading& slowLoading() {
+  static SlowLoading instance;
+  return instance;
+}
+
+TEST(KernelSet, KnownKernelsAreFoundWhileOthersLoad) {
+  if (device::embeddedFatbins().empty()) GTEST_SKIP() << "built without nvcc: no fatbin to load";
+  FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 0);
+  const auto kernels = KernelSet::create(*device.value());
+  ASSERT_TRUE(kernels.value()->get("tutti_SendRecv_Copy_i8").ok());
+  fake.driver().cuModuleLoadData = [](CUmodule*, const void*) {
+    slowLoading().begun.count_down();
+    slowLoading().inTime = slowLoading().enough.try_acquire_for(std::chrono::seconds(20));
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  };
+  expectLog("in cuModuleLoadData for kernels AllReduce_Ring_Simple_f32");
+  std::thread loader([&] { EXPECT_FALSE(kernels.value()->get("tutti_AllReduce_Ring_Simple_Sum_f32").ok()); });
+  slowLoading().begun.wait();
+  EXPECT_TRUE(kernels.value()->get("tutti_SendRecv_Copy_i8").ok());
+  slowLoading().enough.release();
+  loader.join();
+  EXPECT_TRUE(slowLoading().inTime) << "the known kernel was found only after the other had been loaded";
 }
 
 TEST(KernelSet, MissingHostModuleNamesPathAndRemedy) {
