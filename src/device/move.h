@@ -67,23 +67,35 @@ TUTTI_DEVICE void combinePacks(simt::Group group, const Op& op, const Slice<T>& 
   });
 }
 
+/// What fits into packs P, if the addresses allow them; the rest stays in `slice`.
+template <class P, class S, class T, class Op>
+TUTTI_DEVICE void combineWhole(simt::Group group, const Op& op, Slice<T>& slice) {
+  if (!alignedTo(slice, sizeof(P))) return;
+  const std::size_t packs = slice.count / P::kElements;
+  combinePacks<P, S>(group, op, slice, packs);
+  const std::size_t done = packs * P::kElements;
+  if constexpr (S::own) slice.own += done;
+  if constexpr (S::received) slice.received += done;
+  if constexpr (S::second) slice.second += done;
+  slice.first += done;
+  slice.count -= done;
+}
+
 /// All elements of a slice: wide packs where the addresses allow it, single elements for the rest.
 template <class S, class T, class Op>
 TUTTI_DEVICE void combineElements(simt::Group group, const Op& op, Slice<T> slice) {
   using Wide = Pack<T, kWidePack<T>>;
-  if constexpr (Wide::kElements > 1) {
-    if (alignedTo(slice, sizeof(Wide))) {
-      const std::size_t packs = slice.count / Wide::kElements;
-      combinePacks<Wide, S>(group, op, slice, packs);
-      const std::size_t done = packs * Wide::kElements;
-      if (done == slice.count) return;
-      if constexpr (S::own) slice.own += done;
-      if constexpr (S::received) slice.received += done;
-      if constexpr (S::second) slice.second += done;
-      slice.first += done;
-      slice.count -= done;
-    }
-  }
+  if constexpr (Wide::kElements > 1) combineWhole<Wide, S>(group, op, slice);
+  if (slice.count != 0) combinePacks<T, S>(group, op, slice, slice.count);
+}
+
+/// A slice of bytes for two places at once: the elements they stand for are wider, and aligned as such.
+template <class S, class T, class Op>
+TUTTI_DEVICE void copyTogether(simt::Group group, const Op& op, Slice<T> slice) {
+  combineWhole<Pack<T, 16>, S>(group, op, slice);
+  combineWhole<Pack<T, 8>, S>(group, op, slice);
+  combineWhole<Pack<T, 4>, S>(group, op, slice);
+  combineWhole<Pack<T, 2>, S>(group, op, slice);
   combinePacks<T, S>(group, op, slice, slice.count);
 }
 
@@ -162,7 +174,9 @@ TUTTI_DEVICE void moveSliceBy(simt::Group group, const Op& op, const Slice<T>& s
   if constexpr (simt::kDelayPossible && kComputes) {
     if (simt::storesAreDelayed()) [[unlikely]] return combineInBuffers<S>(group, op, slice);
   }
-  if constexpr (simt::kFusedStores && (kComputes || S::second)) {
+  if constexpr (simt::kFusedStores && !kComputes && S::second && sizeof(T) == 1) {
+    copyTogether<S>(group, op, slice);
+  } else if constexpr (simt::kFusedStores && (kComputes || S::second)) {
     combineElements<S>(group, op, slice);
   } else if constexpr (!kComputes) {
     copySlice<S>(group, slice);

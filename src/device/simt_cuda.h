@@ -250,29 +250,38 @@ TUTTI_DEVICE void forEachRun(Group group, std::size_t n, std::size_t, F f) {
   f(group, std::size_t{0}, n);
 }
 
+/// A copy in progress.
+struct Copy {
+  char* to;
+  const char* from;
+  std::size_t bytes;
+};
+
+/// All of a copy that fits into units B, if both addresses allow them; what is left remains in `copy`.
 template <class B>
-TUTTI_DEVICE std::size_t copyUnits(Group group, void* to, const void* from, std::size_t bytes) {
-  forEachBatch<4>(group, bytes / sizeof(B), [=]<int kN>(std::size_t i, std::size_t stride) {
+TUTTI_DEVICE void copyUnits(Group group, Copy& copy) {
+  const auto both = reinterpret_cast<std::uintptr_t>(copy.to) | reinterpret_cast<std::uintptr_t>(copy.from);
+  if (both % sizeof(B) != 0) return;
+  forEachBatch<4>(group, copy.bytes / sizeof(B), [copy]<int kN>(std::size_t i, std::size_t stride) {
     B value[kN];
 #pragma unroll
-    for (int u = 0; u < kN; ++u) raw::load(value[u], static_cast<const B*>(from) + i + u * stride);
+    for (int u = 0; u < kN; ++u) raw::load(value[u], reinterpret_cast<const B*>(copy.from) + i + u * stride);
 #pragma unroll
-    for (int u = 0; u < kN; ++u) raw::store(static_cast<B*>(to) + i + u * stride, value[u]);
+    for (int u = 0; u < kN; ++u) raw::store(reinterpret_cast<B*>(copy.to) + i + u * stride, value[u]);
   });
-  return bytes / sizeof(B) * sizeof(B);
+  const std::size_t done = copy.bytes / sizeof(B) * sizeof(B);
+  copy = {copy.to + done, copy.from + done, copy.bytes - done};
 }
 
 /// Copies between ranges that do not overlap, in the widest units that both addresses allow.
 TUTTI_DEVICE void copyBytes(Group group, void* to, const void* from, std::size_t bytes, bool) {
   if (to == from) return;
-  const auto both = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
-  std::size_t done = 0;
-  if (both % 16 == 0) {
-    done = copyUnits<Pack16>(group, to, from, bytes);
-  } else if (both % 4 == 0) {
-    done = copyUnits<std::uint32_t>(group, to, from, bytes);
-  }
-  copyUnits<std::uint8_t>(group, static_cast<char*>(to) + done, static_cast<const char*>(from) + done, bytes - done);
+  Copy copy{static_cast<char*>(to), static_cast<const char*>(from), bytes};
+  copyUnits<Pack16>(group, copy);
+  copyUnits<std::uint64_t>(group, copy);
+  copyUnits<std::uint32_t>(group, copy);
+  copyUnits<std::uint16_t>(group, copy);
+  copyUnits<std::uint8_t>(group, copy);
 }
 
 }  // namespace tutti::simt
