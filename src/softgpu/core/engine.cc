@@ -27,6 +27,7 @@ constexpr std::int64_t kLongestSleep = 200 * kMicrosecond;
 constexpr std::int64_t kBriefTask = 8 * kMicrosecond;           ///< of work, waits not counted
 constexpr int kNapFrom = 8;                                     ///< so many more brief tasks than others
 constexpr std::int64_t kNap = 300 * kMicrosecond;               ///< what an application loses that no longer waits
+constexpr std::int64_t kLongestNap = 2400 * kMicrosecond;       ///< a processor that wakes more often takes no work over
 constexpr std::int64_t kNapping = 2000 * kMicrosecond;          ///< without work, before the full sleep
 
 void futexWait(std::atomic<std::uint32_t>* word, std::uint32_t seen, std::int64_t nanoseconds) {
@@ -101,9 +102,11 @@ void Engine::loop() {
       parkForEver();
     }
     if (othersAttend()) {
-      sleep(Sleep::Nap, signal_.load(std::memory_order_seq_cst), kNap);
+      sleep(Sleep::Nap, signal_.load(std::memory_order_seq_cst), nap_);
+      nap_ = std::min(2 * nap_, kLongestNap);
       continue;
     }
+    nap_ = kNap;
     looks_.store(looks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     const Step state = attendOnce();
     if (state == Step::Progress) {

@@ -86,6 +86,7 @@ class Engine {
   std::atomic<int> parked_{0};
   std::int64_t idleSince_ = 0;       ///< the thread's own
   std::uint32_t attendedSeen_ = 0;   ///< likewise
+  std::int64_t nap_ = 0;             ///< likewise: how long the next nap is
   Helper helper_;
 };
 

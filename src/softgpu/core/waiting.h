@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <signal.h>
 
+#include <cstdint>
+
 #include "softgpu/core/engine.h"
 #include "softgpu/core/machine.h"
 
@@ -22,6 +24,11 @@ class SignalsOff {
  private:
   sigset_t before_;
 };
+
+/// Yields the processor; `now` is Engine::now(). Moves the thread to another processor when this one is given to another
+/// busy thread each time: threads that wait for each other and yield to each other can share one processor for a tenth
+/// of a second while the next one is idle, for a scheduler that sees two short tasks sees nothing to balance.
+void yieldOrMove(std::int64_t now);
 
 /// True once done() is, which is soon; lends engines a hand meanwhile. False when it is time to sleep.
 template <class Done>
@@ -44,7 +51,7 @@ bool waitAwake(Done done) {
     } else if (time - last < kBeforeYields) {
       relax();
     } else {
-      ::sched_yield();
+      yieldOrMove(time);
     }
     reached = done();
     time = Engine::now();
