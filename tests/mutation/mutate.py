@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Proves that the tests notice every missing order in device code.
 
-Finds each release, fence, barrier and post of the protocols in src/device, and for each makes a copy of the sources in
-which exactly this one is weakened or gone, compiles a few kernels from it and runs them under weak memory and random
-schedules. A mutant must give wrong data, hang or crash; the unchanged sources must not. New places are found by
-themselves. Places that cannot be noticed are listed in MAY_SURVIVE with the reason.
+Finds each release, fence, barrier and post of the protocols in src/device and compiles a few kernels from a copy of the
+sources in which each of them is weakened or gone if its number says so: one build of all mutants. Runs them under weak
+memory and random schedules, one mutant after the other. A mutant must give wrong data, hang or crash; without any the
+kernels must be right. New places are found by themselves. Places that cannot be noticed are listed in MAY_SURVIVE with
+the reason.
 
   mutate.py --list                  the places
   mutate.py --only REGEX            only places whose "file:line text" matches
@@ -17,20 +18,19 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import time
 
-# What is looked for, what it becomes. CALL is an object, if any: "crew_.thread." or "t.".
-CALL = r"(?:\b\w+(?:\([^()]*\)|\[\w+\])?(?:\.|->))*\b"
-ARGUMENTS = r"\((?:[^(){};]|\([^()]*\))*\)"
+# What is looked for, and what takes its place in a mutant. CALL is an object, if any: "crew_.thread." or "t.".
+CALL = r"(?:\breturn )?(?:\b\w+(?:\([^()]*\)|\[\w+\])?(?:\.|->))*\b"
+ARGUMENTS = r"\((?:[^();]|\([^()]*\))*\)"
 MUTATIONS = [
-    (re.compile(r"\bstoreReleaseSys(?=\()"), "storeRelaxedSys"),
-    (re.compile(r"\bstoreLine16(?=\()"), "storeLine16Torn"),
-    (re.compile(CALL + r"fence(?:Block|Gpu|Sys)\(\);"), ";"),
-    (re.compile(r"\bsimt::finishStreaming\(\);"), ";"),
-    (re.compile(CALL + r"sync(?:Group|Block|Warp)?" + ARGUMENTS + ";"), ";"),
-    (re.compile(CALL + r"(?:post|release|awaitReaders)\w*" + ARGUMENTS + ";"), ";"),
-    (re.compile(r"\boffered_(?= &&)"), "false"),
+    (re.compile(CALL + "storeReleaseSys" + ARGUMENTS + ";"), lambda text: text.replace("Release", "Relaxed")),
+    (re.compile(CALL + "storeLine16" + ARGUMENTS + ";"), lambda text: text.replace("storeLine16", "storeLine16Torn")),
+    (re.compile(CALL + r"fence(?:Block|Gpu|Sys)\(\);"), lambda text: ";"),
+    (re.compile(r"\bsimt::finishStreaming\(\);"), lambda text: ";"),
+    (re.compile(CALL + r"sync(?:Group|Block|Warp)?" + ARGUMENTS + ";"), lambda text: ";"),
+    (re.compile(CALL + r"(?:post|release|awaitReaders)\w*" + ARGUMENTS + ";"), lambda text: ";"),
+    (re.compile(r"\boffered_(?= &&)"), lambda text: "false"),
 ]
 # The contract between device code and its worlds is not a protocol; numbers have no order to lose.
 NOT_PROTOCOLS = re.compile(r"^(simt|number|float|pack|reduce_op|policy|partition|work|kernel_name)\w*\.h$")
@@ -38,7 +38,7 @@ NOT_PROTOCOLS = re.compile(r"^(simt|number|float|pack|reduce_op|policy|partition
 # "file: statement", how often it may survive, and why.
 MAY_SURVIVE = {
     "kernels.h: t.syncBlock();": (1, "keeps the halves of a block together to its end, which orders everything anyway"),
-    "peer_fifos.h: storeReleaseSys(shared_.recv[i]->headOf(protocol_), ++shared_.recvStep[i]);":
+    "peer_fifos.h: crew_.thread.storeReleaseSys(shared_.recv[i]->headOf(protocol_), ++shared_.recvStep[i]);":
         (1, "keeps loads of a slot before the credit that gives it back; weak memory does not delay loads"),
     "peer_fifos.h: sync();":
         (1, "the one that ends finish(): what the next work writes before its first barrier is what is there already"),
@@ -47,21 +47,29 @@ MAY_SURVIVE = {
             "not. unit_device's real threads found the fault when it was there"),
 }
 
-# In this order: a source is compiled only if the kernels of those before it did not notice.
 KERNELS = re.compile(r"_(Sum_i32|Copy_i8)$")
 FLAGS = ["-std=c++20", "-O1", "-w"]
+FEW_SEEDS = 2
 
 
 class Site:
-    def __init__(self, path, text, match, replacement):
+    def __init__(self, path, text, match, mutation):
         self.path = path
         self.begin, self.end = match.span()
-        self.replacement = replacement
         self.line = text.count("\n", 0, self.begin) + 1
-        self.statement = " ".join(match.group(0).split())
-        if replacement != ";":  # show the whole call
-            self.statement = text[self.begin:text.index(";", self.end) + 1]
-        self.key = f"{path.name}: {' '.join(self.statement.split())}"
+        self.original = match.group(0)
+        self.mutant = mutation(self.original)
+        if self.mutant == ";" and self.original.startswith("return "):
+            self.mutant = "return;"
+        shown = self.original if self.original.endswith(";") else text[self.begin:text.index(";", self.end) + 1]
+        self.statement = " ".join(shown.split())
+        self.key = f"{path.name}: {self.statement}"
+
+    def switched(self, number):
+        """Source text that is the mutant if that number was chosen."""
+        if self.original.endswith(";"):
+            return f"{{ if (::tuttiMutant == {number}) {self.mutant} else {self.original} }}"
+        return f"(::tuttiMutant == {number} ? {self.mutant} : {self.original})"
 
     def __str__(self):
         return f"{self.path.name}:{self.line} {self.statement}"
@@ -77,86 +85,9 @@ def find_sites(folder):
         if NOT_PROTOCOLS.match(path.name):
             continue
         text = without_comments(path.read_text())
-        for pattern, replacement in MUTATIONS:
-            sites += [Site(path, text, match, replacement) for match in pattern.finditer(text)]
+        for pattern, mutation in MUTATIONS:
+            sites += [Site(path, text, match, mutation) for match in pattern.finditer(text)]
     return sorted(sites, key=lambda s: (s.path.name, s.begin))
-
-
-class Builder:
-    """Compiles kernels from a folder of sources and links them with the probe."""
-
-    def __init__(self, args, work):
-        self.args = args
-        self.work = work
-        gen = args.source / "src/device/gen_kernels.py"
-        only = ["--only", KERNELS.pattern]
-        names = subprocess.run([sys.executable, gen, *only, "list", "host"], check=True, capture_output=True,
-                               text=True).stdout.split()
-        self.units = {}
-        for name in sorted(names, key=lambda n: (not n.startswith("Simple"), not n.startswith("SendRecv"), n)):
-            self.units[name] = work / f"{name}.cc"
-            subprocess.run([sys.executable, gen, *only, "write", "host", name, self.units[name]], check=True)
-        self.tables = {}
-        self.lock = threading.Lock()
-        self.prelude = self.compile_prelude()
-
-    def compile_prelude(self):
-        """The standard headers that device code includes, compiled once: no mutant changes them."""
-        prelude = self.work / "prelude.h"
-        texts = [path.read_text() for path in (self.args.source / "src/device").glob("*.h")]
-        names = set(re.findall(r"^#include (<\w+(?:\.h)?>)$", "\n".join(texts), re.MULTILINE))
-        prelude.write_text("".join(f"#include {n}\n" for n in sorted(names) if not n.startswith("<cuda")))
-        self.run([*self.args.cxx, *FLAGS, "-x", "c++-header", prelude, "-o", f"{prelude}.gch"], 120)
-        return prelude
-
-    def run(self, command, timeout):
-        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, errors="replace")
-
-    def table(self, names):
-        """The object that lists the kernels of these sources."""
-        with self.lock:
-            return self.make_table(names)
-
-    def make_table(self, names):
-        key = "+".join(names)
-        if key not in self.tables:
-            kernels = [line.split("(")[1].split(",")[0] for n in names for line in
-                       self.units[n].read_text().split("\n") if line.startswith("TUTTI_KERNEL(")]
-            source = self.work / f"table_{len(self.tables)}.cc"
-            pattern = "^(" + "|".join(kernels) + ")$"
-            gen = self.args.source / "src/device/gen_kernels.py"
-            subprocess.run([sys.executable, gen, "--only", pattern, "table", source], check=True)
-            self.tables[key] = self.compile(source, self.args.source / "src", source.with_suffix(".o"))
-        return self.tables[key]
-
-    def compile(self, source, sources, output):
-        include = [f"-I{sources}", f"-I{self.args.source / 'src'}", f"-I{self.args.source / 'include'}"]
-        done = self.run([*self.args.cxx, *FLAGS, "-include", self.prelude, *include, "-c", source, "-o", output], 120)
-        if done.returncode != 0:
-            raise RuntimeError(f"{source.name} does not compile:\n{done.stderr[-3000:]}")
-        return output
-
-    def probe(self, names, sources, folder, seeds):
-        """Runs the kernels of these sources; None if all is right, else what is wrong."""
-        objects = [self.compile(self.units[n], sources, folder / f"{n}.o") for n in names]
-        program = folder / "probe"
-        linked = self.run([*self.args.cxx, *objects, self.table(names), *self.args.libraries, "-lboost_context",
-                           "-pthread", "-o", program], 120)
-        if linked.returncode != 0:
-            raise RuntimeError(f"the probe does not link:\n{linked.stderr[-3000:]}")
-        try:
-            done = self.run([program, str(seeds)], 120)
-        except subprocess.TimeoutExpired:
-            return "it does not end"
-        if done.returncode == 0:
-            return None
-        return done.stdout.strip() or f"it ends with status {done.returncode}"
-
-
-    def probe_unchanged(self, name):
-        folder = self.work / f"unchanged_{name}"
-        folder.mkdir(exist_ok=True)
-        return self.probe([name], self.args.source / "src", folder, 2)   # the device tests run them with more
 
 
 TORN = """
@@ -165,6 +96,100 @@ TORN = """
   }
   void storeLine16("""
 
+CHOICE = """#include <cstdlib>
+static int chosen() {
+  const char* text = std::getenv("TUTTI_MUTANT");
+  return text == nullptr ? -1 : std::atoi(text);
+}
+int tuttiMutant = chosen();
+"""
+
+
+def write_mutants(folder, sites, target):
+    """A copy of the device sources that holds all mutants."""
+    target.mkdir(parents=True)
+    for path in folder.glob("*.h"):
+        text = path.read_text()
+        for number, site in reversed(list(enumerate(sites))):
+            if site.path == path:
+                text = text[:site.begin] + site.switched(number) + text[site.end:]
+        if path.name == "simt_host.h":
+            text = text.replace("\n  void storeLine16(", TORN, 1)
+        (target / path.name).write_text(text)
+
+
+class Builder:
+    """Compiles kernels with all mutants in them and links each source's with the probe."""
+
+    def __init__(self, args, sites):
+        self.args = args
+        self.work = args.work
+        shutil.rmtree(self.work, ignore_errors=True)
+        write_mutants(args.source / "src/device", sites, self.work / "src/device")
+        gen = args.source / "src/device/gen_kernels.py"
+        only = ["--only", KERNELS.pattern]
+        names = subprocess.run([sys.executable, gen, *only, "list", "host"], check=True, capture_output=True,
+                               text=True).stdout.split()
+        self.units = {}
+        for name in sorted(names, key=lambda n: (not n.startswith("Simple"), not n.startswith("SendRecv"), n)):
+            self.units[name] = self.work / f"{name}.cc"
+            subprocess.run([sys.executable, gen, *only, "write", "host", name, self.units[name]], check=True)
+        self.prelude = self.compile_prelude()
+        choice = self.work / "choice.cc"
+        choice.write_text(CHOICE)
+        self.choice = self.compile(choice)
+
+    def compile_prelude(self):
+        """What no mutant changes of what device code includes, compiled once; and how a mutant is known."""
+        prelude = self.work / "prelude.h"
+        texts = [path.read_text() for path in (self.args.source / "src/device").glob("*.h")]
+        names = set(re.findall(r"^#include (<\w+(?:\.h)?>)$", "\n".join(texts), re.MULTILINE))
+        lines = [f"#include {n}\n" for n in sorted(names) if not n.startswith("<cuda")]
+        prelude.write_text("".join(lines) + "extern int tuttiMutant;\n")
+        self.run([*self.args.cxx, *FLAGS, "-x", "c++-header", prelude, "-o", f"{prelude}.gch"], 120)
+        return prelude
+
+    def run(self, command, timeout, env=None):
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, errors="replace", env=env)
+
+    def compile(self, source):
+        output = source.with_suffix(".o")
+        include = [f"-I{self.work / 'src'}", f"-I{self.args.source / 'src'}", f"-I{self.args.source / 'include'}"]
+        done = self.run([*self.args.cxx, *FLAGS, "-include", self.prelude, *include, "-c", source, "-o", output], 240)
+        if done.returncode != 0:
+            raise RuntimeError(f"{source.name} does not compile:\n{done.stderr[-3000:]}")
+        return output
+
+    def table(self, name):
+        """The object that lists the kernels of a source."""
+        kernels = [line.split("(")[1].split(",")[0] for line in self.units[name].read_text().split("\n")
+                   if line.startswith("TUTTI_KERNEL(")]
+        source = self.work / f"table_{name}.cc"
+        gen = self.args.source / "src/device/gen_kernels.py"
+        subprocess.run([sys.executable, gen, "--only", "^(" + "|".join(kernels) + ")$", "table", source], check=True)
+        return self.compile(source)
+
+    def build(self, name):
+        objects = [self.compile(self.units[name]), self.table(name), self.choice]
+        linked = self.run([*self.args.cxx, *objects, *self.args.libraries, "-lboost_context", "-pthread", "-o",
+                           self.work / name], 240)
+        if linked.returncode != 0:
+            raise RuntimeError(f"the probe does not link:\n{linked.stderr[-3000:]}")
+
+    def probe(self, name, seeds, mutant):
+        """Runs the kernels of a source; None if all is right, else what is wrong. No mutant: -1."""
+        try:
+            done = self.run([self.work / name, str(seeds)], 120, {**os.environ, "TUTTI_MUTANT": str(mutant)})
+        except subprocess.TimeoutExpired:
+            return "it does not end"
+        if done.returncode == 0:
+            return None
+        return done.stdout.strip() or f"it ends with status {done.returncode}"
+
+    def build_and_probe(self, name):
+        self.build(name)
+        return self.probe(name, FEW_SEEDS, -1)   # the device tests run them with more
+
 
 # Which kernels likely notice a change of a file: part of the file's name, start of the source's.
 HINTS = [("ll128", "LL128_"), ("_ll", "LL_"), ("flagged", "LL_"), ("peer", "peers_"), ("direct", "peers_"),
@@ -172,33 +197,20 @@ HINTS = [("ll128", "LL128_"), ("_ll", "LL_"), ("flagged", "LL_"), ("peer", "peer
 
 
 def units_for(site, builder):
-    """Groups of sources to try for a place, the likeliest to notice first. Of a place that may survive, only those."""
+    """The sources to try for a place, the likeliest to notice first. Of a place that may survive, only those."""
     start = next(unit for part, unit in HINTS if part in site.path.name)
-    likely = [[name] for name in builder.units if name.startswith(start)]
-    rest = [[name] for name in builder.units if not name.startswith(start)]
+    likely = [name for name in builder.units if name.startswith(start)]
+    rest = [name for name in builder.units if not name.startswith(start)]
     return likely if site.key in MAY_SURVIVE else likely + rest
 
 
-def test_site(site, builder, index):
-    folder = builder.work / f"mutant_{index}"
-    shutil.rmtree(folder, ignore_errors=True)
-    copies = folder / "src/device"
-    copies.mkdir(parents=True)
-    for path in site.path.parent.glob("*.h"):
-        shutil.copy(path, copies)
-    text = site.path.read_text()
-    (copies / site.path.name).write_text(text[:site.begin] + site.replacement + text[site.end:])
-    if "Torn" in site.replacement:
-        world = copies / "simt_host.h"
-        world.write_text(world.read_text().replace("\n  void storeLine16(", TORN, 1))
-    try:
-        for names in units_for(site, builder):
-            noticed = builder.probe(names, folder / "src", folder, builder.args.seeds)
+def test_site(site, builder, number):
+    for seeds in (FEW_SEEDS, builder.args.seeds):   # the wrong source's every seed takes longer than all sources' few
+        for name in units_for(site, builder):
+            noticed = builder.probe(name, seeds, number)
             if noticed is not None:
                 return noticed
-        return None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    return None
 
 
 def report(results):
@@ -237,25 +249,26 @@ def main():
     args.cxx = args.cxx.split()
     args.libraries = args.libraries.split(":")
     start = time.time()
-    sites = [s for s in find_sites(args.source / "src/device") if re.search(args.only, str(s))]
+    sites = find_sites(args.source / "src/device")
+    wanted = [(number, site) for number, site in enumerate(sites) if re.search(args.only, str(site))]
     if args.list:
-        print("\n".join(str(s) for s in sites))
+        print("\n".join(str(site) for _, site in wanted))
         return 0
-    if not sites:
+    if not wanted:
         print("PROBLEM: no place to change was found")
         return 1
-    args.work.mkdir(parents=True, exist_ok=True)
-    builder = Builder(args, args.work)
+    builder = Builder(args, sites)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for wrong in pool.map(builder.probe_unchanged, builder.units):
+        for wrong in pool.map(builder.build_and_probe, builder.units):
             if wrong is not None:
                 print(f"PROBLEM: the unchanged sources fail: {wrong}")
                 return 1
-    print(f"{len(sites)} places; the unchanged kernels are right ({time.time() - start:.0f} s)", flush=True)
+    print(f"{len(wanted)} places; the unchanged kernels are right ({time.time() - start:.0f} s)", flush=True)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        results = list(zip(sites, pool.map(lambda job: test_site(job[1], builder, job[0]), enumerate(sites))))
+        noticed = pool.map(lambda job: test_site(job[1], builder, job[0]), wanted)
+        results = list(zip([site for _, site in wanted], noticed))
     problems = report(results)
-    print(f"{len(sites)} mutants, {problems} problems, {time.time() - start:.0f} s")
+    print(f"{len(wanted)} mutants, {problems} problems, {time.time() - start:.0f} s")
     return 1 if problems else 0
 
 
