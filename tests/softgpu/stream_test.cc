@@ -1,6 +1,10 @@
+#include <sched.h>
+
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <vector>
 
 #include "softgpu/cuda_fixture.h"
 
@@ -54,6 +58,49 @@ TEST_F(Streams, EventsOrderDevices) {
   EXPECT_CU(cuEventDestroy(event));
   EXPECT_CU(cuStreamDestroy(other));
   EXPECT_CU(cuCtxSetCurrent(contexts_[0]));
+}
+
+/// Threads that keep every processor busy, and set a flag to what they were asked for some yields later.
+class BusyThreads {
+ public:
+  explicit BusyThreads(std::uint32_t* flag) : flag_(flag) {
+    const unsigned enough = std::min(std::thread::hardware_concurrency() + 1, 8u);
+    for (unsigned i = 0; i < enough; ++i) threads_.emplace_back([this] { run(); });
+  }
+  ~BusyThreads() {
+    stop_.store(true);
+    for (std::thread& thread : threads_) thread.join();
+  }
+  void ask(std::uint32_t value) { asked_.store(value); }
+
+ private:
+  void run() {
+    for (std::uint32_t i = 0; !stop_.load(); ++i) {
+      if (i % 20 == 0) std::atomic_ref<std::uint32_t>(*flag_).store(asked_.load());
+      ::sched_yield();
+    }
+  }
+  std::uint32_t* flag_;
+  std::atomic<std::uint32_t> asked_{0};
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+TEST_F(Streams, WaitingAmongBusyThreadsKeepsTheProcessorsAThreadMayUse) {
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+  std::uint32_t* data = words();
+  {
+    BusyThreads busy(data);
+    for (std::uint32_t round = 1; round <= 200; ++round) {
+      EXPECT_CU(launch("Wait", 1, 1, stream_, {data + 64, data, 0, round}));
+      busy.ask(round);
+      EXPECT_CU(cuStreamSynchronize(stream_));
+    }
+  }
+  cpu_set_t after;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(after), &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
 TEST_F(Streams, TimingEventsMeasure) {
