@@ -92,7 +92,7 @@ TEST_F(Streams, WaitingAmongBusyThreadsKeepsTheProcessorsAThreadMayUse) {
   std::uint32_t* data = words();
   {
     BusyThreads busy(data);
-    for (std::uint32_t round = 1; round <= 200; ++round) {
+    for (std::uint32_t round = 1; round <= 2000; ++round) {
       EXPECT_CU(launch("Wait", 1, 1, stream_, {data + 64, data, 0, round}));
       busy.ask(round);
       EXPECT_CU(cuStreamSynchronize(stream_));
