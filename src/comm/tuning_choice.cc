@@ -41,13 +41,23 @@ double treeEfficiency(const Tuning& tuning, Protocol protocol, std::uint64_t byt
   return log == 0 || log > row.size() ? 1 : row[log - 1];
 }
 
+/// The latency of a candidate on the software GPU, where hops of little data are cheap.
+double hostLatency(const Cost& cost, const Candidate& candidate, std::uint64_t bytes) {
+  if (candidate.protocol != Protocol::Simple || isMesh(candidate.algorithm) || bytes > costs::kHostShortBytes) {
+    return cost.latencyUs;
+  }
+  const double base = costs::kHostGraph[static_cast<std::size_t>(Protocol::Simple)].base;
+  return base + (cost.latencyUs - base) * costs::kHostShortHop;
+}
+
 /// Fills in the times of one candidate.
 void estimate(const Tuning& tuning, const Request& request, Candidate& candidate) {
   const TuningInput& in = tuning.input;
   const Cost& cost = tuning.costs[static_cast<std::size_t>(request.func)][static_cast<std::size_t>(candidate.algorithm)]
                                  [static_cast<std::size_t>(candidate.protocol)];
   const bool ring = candidate.algorithm == Algorithm::Ring;
-  double latency = cost.latencyUs;
+  const bool onHost = in.policy.world == device::World::Host;
+  double latency = onHost ? hostLatency(cost, candidate, request.bytes) : cost.latencyUs;
   double bandwidth = cost.bandwidth;
   if (candidate.algorithm == Algorithm::Tree) bandwidth *= treeEfficiency(tuning, candidate.protocol, request.bytes);
   // Plateau of many nodes: a ring of large parts runs into the network's own queues.

@@ -66,8 +66,12 @@ struct HostCost {
 /// Graph connections (Ring, Tree, PAT) and Mesh connections (OneShot, Direct), by protocol. Fitted to two processes and
 /// four devices on a virtual EPYC with two cores; only their proportions decide.
 inline constexpr std::array<HostCost, device::kProtocols> kHostGraph{
-    {{1.0, 0.4, 0.0, 3.0}, {1.1, 0.5, 0.0, 6.0}, {1.5, 3.0, 0.0, 42.0}}};
+    {{1.0, 0.4, 0.0, 3.0}, {1.1, 0.5, 0.0, 6.0}, {1.5, 6.0, 0.0, 42.0}}};
 inline constexpr std::array<HostCost, device::kProtocols> kHostMesh{
-    {{1.0, 0.4, 0.6, 3.0}, {1.1, 0.5, 0.6, 6.0}, {1.5, 3.0, 0.2, 42.0}}};
+    {{1.0, 0.4, 0.6, 3.0}, {1.1, 0.5, 0.6, 6.0}, {1.5, 6.0, 0.2, 42.0}}};
+/// A hop's cost is mostly that the next rank reads what this one has just written. Little data are there at once: then a
+/// hop of the Simple protocol costs this share, and none of LL's packing is worth its while.
+inline constexpr std::uint64_t kHostShortBytes = 8 << 10;
+inline constexpr double kHostShortHop = 0.01;
 
 }  // namespace tutti::costs

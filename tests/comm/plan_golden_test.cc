@@ -59,10 +59,10 @@ tutti_AllReduce_Direct_Simple_Sum_f32 blocks 0-7 threads 512
 
 TEST(GoldenPlan, AllReducesOfGrowingSizeOnFourSoftwareGpus) {
   EXPECT_EQ(growingAllReduces(hostInput(4)), R"(
-tutti_AllReduce_OneShot_LL_Sum_f32 blocks 0-0 threads 1
-  count 2 root 0 op Sum channels 0-0 chunk 8192 in 1 steps
+tutti_AllReduce_Ring_Simple_Sum_f32 blocks 0-0 threads 1
+  count 2 root 0 op Sum channels 0-0 chunk 524288 in 4 steps
 
-tutti_AllReduce_Direct_Simple_Sum_f32 blocks 0-0 threads 1
+tutti_AllReduce_OneShot_Simple_Sum_f32 blocks 0-0 threads 1
   count 8192 root 0 op Sum channels 0-0 chunk 131072 in 1 steps
 
 tutti_AllReduce_Direct_Simple_Sum_f32 blocks 0-0 threads 1
