@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,6 +53,12 @@ class AbortWord {
   Abort& abort_;
 };
 
+/// A kernel by name and as the driver knows it.
+struct LoadedKernel {
+  std::string name;
+  CUfunction function = nullptr;
+};
+
 /// What init builds, in this order, and destruction takes down in reverse: the tie to the peers goes last, so that they
 /// do not take a slow farewell for a death.
 struct CommParts {
@@ -64,6 +71,7 @@ struct CommParts {
   PlanContext planning;
   std::unique_ptr<ChannelSet> channels;
   std::unique_ptr<Launcher> launcher;
+  std::map<std::uint32_t, LoadedKernel> kernels;   ///< those used so far, by what they do (execute.cc)
 };
 
 /// What changes while a communicator is used. `task` under `mutex`; the rest atomic.

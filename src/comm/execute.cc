@@ -1,8 +1,7 @@
 #include "comm/execute.h"
 
 #include <algorithm>
-#include <cstring>
-#include <deque>
+#include <memory>
 
 #include "base/log.h"
 #include "comm/init.h"
@@ -12,9 +11,8 @@ namespace tutti {
 
 namespace {
 
-device::KernelArgs argsOf(const PlannedLaunch& launch, const device::CommView* view) {
-  device::KernelArgs args;
-  std::memset(&args, 0, sizeof(args));
+/// Only what kernels look at: the table of works is long, and mostly empty.
+void fillArgs(const PlannedLaunch& launch, const device::CommView* view, device::KernelArgs& args) {
   args.comm = view;
   args.nWorks = static_cast<std::uint32_t>(launch.nWorks());
   args.firstChannel = launch.firstChannel;
@@ -23,7 +21,14 @@ device::KernelArgs argsOf(const PlannedLaunch& launch, const device::CommView* v
   } else {
     std::copy(launch.colls.begin(), launch.colls.end(), args.coll);
   }
-  return args;
+}
+
+/// The same for all launches of one kernel, so that its name is not made every time.
+std::uint32_t keyOf(const PlannedLaunch& launch) {
+  const auto number = [](auto value) { return static_cast<std::uint32_t>(value); };
+  const bool sum = device::sharesKernel(launch.op, device::DevOp::Sum);
+  return number(launch.func) << 24 | number(launch.algorithm) << 16 | number(launch.protocol) << 12 |
+         number(sum) << 8 | number(launch.type);
 }
 
 std::string nameOf(const PlannedLaunch& launch) {
@@ -59,30 +64,34 @@ Status connectMissing(const PlannedComm& planned) {
 }
 
 Status loadKernels(PlannedComm& planned) {
-  PooledDevice& pooled = *planned.comm->parts.device;
-  ASSIGN(const ContextGuard context, pooled.device->enter());
+  CommParts& parts = planned.comm->parts;
   planned.kernels.clear();
   for (const PlannedLaunch& launch : planned.plan.launches) {
-    LoadedKernel kernel{nameOf(launch)};
-    ASSIGN(kernel.function, pooled.kernels->get(kernel.name));
-    planned.kernels.push_back(std::move(kernel));
+    LoadedKernel& kernel = parts.kernels[keyOf(launch)];
+    if (kernel.function == nullptr) {
+      kernel.name = nameOf(launch);
+      ASSIGN(kernel.function, parts.device->kernels->get(kernel.name));
+    }
+    planned.kernels.push_back(&kernel);
   }
   return {};
 }
 
 Status launchPlanned(const PlannedComm& planned) {
   CommParts& parts = planned.comm->parts;
+  const std::vector<PlannedLaunch>& planning = planned.plan.launches;
+  if (planning.empty()) return {};
   ASSIGN(const ContextGuard context, parts.device->device->enter());
-  std::deque<device::KernelArgs> args;   // a deque: launches point into it
+  const auto args = std::make_unique_for_overwrite<device::KernelArgs[]>(planning.size());
   std::vector<PreparedLaunch> launches;
-  for (std::size_t i = 0; i < planned.plan.launches.size(); ++i) {
-    const PlannedLaunch& launch = planned.plan.launches[i];
-    const LoadedKernel& kernel = planned.kernels[i];
-    args.push_back(argsOf(launch, parts.channels->view()));
-    launches.push_back({kernel.function, device::funcName(launch.func), launch.nChannels, launch.nThreads, &args.back(),
+  launches.reserve(planning.size());
+  for (std::size_t i = 0; i < planning.size(); ++i) {
+    const PlannedLaunch& launch = planning[i];
+    const LoadedKernel& kernel = *planned.kernels[i];
+    fillArgs(launch, parts.channels->view(), args[i]);
+    launches.push_back({kernel.function, device::funcName(launch.func), launch.nChannels, launch.nThreads, &args[i],
                         kernel.name});
   }
-  if (launches.empty()) return {};
   return parts.launcher->launch(launches, planned.plan.streams);
 }
 

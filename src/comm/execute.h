@@ -1,7 +1,6 @@
 // Carrying out one communicator's planned operations: connect what is missing, then launch.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -10,17 +9,11 @@
 
 namespace tutti {
 
-/// A kernel by name and as the driver knows it.
-struct LoadedKernel {
-  std::string name;
-  CUfunction function = nullptr;
-};
-
 /// One communicator's part of a group, planned.
 struct PlannedComm {
   ncclComm* comm = nullptr;
   Plan plan;
-  std::vector<LoadedKernel> kernels;   ///< one per launch of the plan, once loadKernels() was there
+  std::vector<const LoadedKernel*> kernels;   ///< one per launch of the plan, once loadKernels() was there
 };
 
 /// Plans; errors are the caller's mistakes and leave the communicator as it was.
