@@ -1,0 +1,50 @@
+// Computes the channels of every algorithm from a machine and its ways. Pure: the same result on any computer.
+#pragma once
+
+#include <vector>
+
+#include "topo/graph.h"
+#include "topo/machine.h"
+#include "topo/paths.h"
+
+namespace tutti {
+
+struct SearchSettings {
+  bool interNode = false;  ///< the communicator spans several machines: rings end at NICs
+  bool collNet = false;    ///< a collNet plugin is there: its graphs are wanted
+  bool nvls = true;        ///< multicast allowed, where the machine has it
+  int crossNic = 2;        ///< NCCL_CROSS_NIC: 0 one rail, 1 any NIC, 2 as the bandwidth wants
+  int maxChannels = 32;    ///< of the ring
+  int minChannels = 1;
+};
+
+/// Which graph is wanted, and within which numbers of channels.
+struct GraphRequest {
+  GraphId id = GraphId::Ring;
+  Pattern pattern = Pattern::Ring;
+  int minChannels = 1;
+  int maxChannels = 32;
+};
+
+/// All graphs of one machine; collNet's and NVLS' have no channels where they are not wanted or not possible.
+struct GraphSet {
+  Graph ring;
+  Graph tree;  ///< as many channels as the ring
+  Graph collNetChain;
+  Graph collNetDirect;
+  Graph nvls;
+};
+
+/// One graph. Never fails for ring and tree: what cannot be connected well gets one channel of 0.1 GB/s over SYS.
+Graph searchGraph(const Machine& machine, const PathTable& paths, const GraphRequest& request,
+                  const SearchSettings& settings);
+
+/// All graphs, in order, the later ones bound by the ring's number of channels.
+GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const SearchSettings& settings);
+
+/// The most bandwidth (GB/s, sum over channels) that such a graph of this machine can have: a cut, never exceeded by
+/// what is feasible. docs/topology.md, "Bound".
+float bandwidthBound(const Machine& machine, const PathTable& paths, const GraphRequest& request,
+                     const SearchSettings& settings);
+
+}  // namespace tutti

@@ -1,0 +1,44 @@
+// Elements and attributes of the topology and graph files, as written, with lines for messages.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace tutti {
+
+/// One element. A value; children in the order of the file.
+struct XmlElement {
+  std::string name;
+  int line = 0;                                                 ///< of its start tag, 1-based; 0: not from a file
+  std::vector<std::pair<std::string, std::string>> attributes;  ///< in the file's order, names unique
+  std::vector<XmlElement> children;
+
+  /// The attribute's value, null if there is none.
+  const std::string* find(std::string_view attribute) const;
+  /// Sets or adds.
+  void set(std::string_view attribute, std::string value);
+};
+
+/// Bounds that keep a hostile file from using up memory or stack.
+struct XmlLimits {
+  std::size_t bytes = 64u << 20;
+  int elements = 1 << 20;
+  int depth = 64;
+};
+
+/// The root element of `text`. `origin` (a path or "rank 3's topology") is named in messages.
+/// Errors: ncclInvalidUsage with origin, line and reason: not well formed, more than `limits`, text between tags.
+Result<XmlElement> parseXml(std::string_view text, std::string_view origin, const XmlLimits& limits = {});
+
+/// The same from a file. Errors: also ncclSystemError when it cannot be read.
+Result<XmlElement> readXmlFile(const std::string& path, const XmlLimits& limits = {});
+
+/// Text as NCCL writes and reads it: an element per line, two spaces a level, attributes behind one space each in
+/// double quotes, no prolog.
+std::string writeXml(const XmlElement& root);
+
+}  // namespace tutti
