@@ -39,7 +39,7 @@ Result<std::unique_ptr<ncclComm>> makeComm(const InitRequest& request, const Dri
   ncclConfig_t environment = runtime.configOverrides;
   if (!runtime.netName.empty()) environment.netName = runtime.netName.c_str();
   ASSIGN(Config config, parseConfig(request.config, environment));
-  ASSIGN(const DeviceFacts facts, readDeviceFacts(driver, device));
+  ASSIGN(const CudaDeviceFacts facts, readDeviceFacts(driver, device));
   CommIdentity identity{request.rank, request.nRanks, device, facts.nvmlIndex, facts.busId, hashOf(request.ids.front()),
                         std::string(request.function)};
   return std::make_unique<ncclComm>(std::move(identity), std::move(config), std::move(runtime));

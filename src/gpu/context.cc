@@ -40,7 +40,7 @@ void Device::RetainedContext::close(Type held) {
 }
 
 Result<std::unique_ptr<Device>> Device::create(const Driver& driver, int ordinal) {
-  ASSIGN(DeviceFacts facts, readDeviceFacts(driver, ordinal));
+  ASSIGN(CudaDeviceFacts facts, readDeviceFacts(driver, ordinal));
   CUdevice handle = 0;
   TRY(checkCu(driver, driver.cuDeviceGet(&handle, ordinal), "cuDeviceGet", ordinal));
   std::unique_ptr<Device> device(new Device(driver, ordinal, handle, std::move(facts)));
@@ -109,7 +109,7 @@ int ordinalOfAll(int visible) {
 
 }  // namespace
 
-Result<DeviceFacts> readDeviceFacts(const Driver& driver, int ordinal) {
+Result<CudaDeviceFacts> readDeviceFacts(const Driver& driver, int ordinal) {
   ASSIGN(const int count, deviceCount(driver));
   if (ordinal < 0 || ordinal >= count) {
     return fail(ncclInvalidArgument, "There is no CUDA device {}: this process sees {} (look at CUDA_VISIBLE_DEVICES)",
@@ -117,7 +117,7 @@ Result<DeviceFacts> readDeviceFacts(const Driver& driver, int ordinal) {
   }
   CUdevice device = 0;
   TRY(checkCu(driver, driver.cuDeviceGet(&device, ordinal), "cuDeviceGet", ordinal));
-  DeviceFacts facts;
+  CudaDeviceFacts facts;
   char text[128] = {};
   TRY(checkCu(driver, driver.cuDeviceGetName(text, sizeof(text) - 1, device), "cuDeviceGetName", ordinal));
   facts.name = text;

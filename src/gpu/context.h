@@ -15,7 +15,7 @@
 namespace tutti {
 
 /// Plain facts about a device.
-struct DeviceFacts {
+struct CudaDeviceFacts {
   std::string name;
   int computeCapability = 0;               ///< major * 10 + minor
   std::string busIdText;                   ///< "0000:1b:00.0", lower case
@@ -56,7 +56,7 @@ class Device {
   int ordinal() const { return ordinal_; }
   CUdevice handle() const { return handle_; }
   CUcontext context() const { return context_.get().context; }
-  const DeviceFacts& facts() const { return facts_; }
+  const CudaDeviceFacts& facts() const { return facts_; }
   /// A non-blocking stream for copies of the library's own: never waits for the application's streams.
   CUstream ownStream() const { return ownStream_; }
   /// Makes this device's context current for as long as the result lives.
@@ -75,13 +75,13 @@ class Device {
     static Type invalid() { return {}; }
     static void close(Type held);
   };
-  Device(const Driver& driver, int ordinal, CUdevice handle, DeviceFacts facts)
+  Device(const Driver& driver, int ordinal, CUdevice handle, CudaDeviceFacts facts)
       : driver_(&driver), ordinal_(ordinal), handle_(handle), facts_(std::move(facts)) {}
 
   const Driver* driver_;
   int ordinal_;
   CUdevice handle_;
-  DeviceFacts facts_;
+  CudaDeviceFacts facts_;
   Handle<RetainedContext> context_;
   CUstream ownStream_ = nullptr;
 };
@@ -91,7 +91,7 @@ Result<int> deviceCount(const Driver& driver);
 /// The ordinal of the calling thread's current device: that of its current context, 0 when it has none.
 Result<int> currentDevice(const Driver& driver);
 /// Reads the facts of one device; needs no context.
-Result<DeviceFacts> readDeviceFacts(const Driver& driver, int ordinal);
+Result<CudaDeviceFacts> readDeviceFacts(const Driver& driver, int ordinal);
 /// "0000:1B:00.0" -> 0x1b000; characters that are no hexadecimal digit are skipped.
 std::int64_t packBusId(const std::string& text);
 /// The ordinal of the visible device with this uuid, -1 if this process sees none.
