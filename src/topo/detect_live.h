@@ -1,0 +1,32 @@
+// The facts of the machine that this process runs on, gathered from /sys, the driver and NVML.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "gpu/driver.h"
+#include "topo/detect.h"
+
+namespace tutti {
+
+/// Where a VM's provider puts its description of the machine.
+inline constexpr const char* kVirtualTopologyFile = "/var/run/nvidia-topologyd/virtualTopology.xml";
+
+struct LiveRequest {
+  const Driver* driver = nullptr;                   ///< null: only the host and what NVML knows
+  std::string topologyFile;                         ///< NCCL_TOPO_FILE; empty: kVirtualTopologyFile, if it is there
+  std::optional<std::vector<NetDeviceFacts>> nets;  ///< of the network plugins, by dev; empty: there are none yet
+  std::string systemRoot;                           ///< folder with sys/ and proc/; empty: "/"
+};
+
+/// Asks everybody. What is missing or does not answer is an INFO line (GRAPH) that says what is then unknown.
+/// Errors: none for missing sources; ncclInvalidUsage for a topology file that is there and broken.
+Result<DetectInput> gatherFacts(const LiveRequest& request);
+
+/// gatherFacts, then detectTopology. Empty on a software GPU without SOFTGPU_TOPO: nothing is known, and the host's
+/// hardware says nothing about simulated devices. Reads files: a few milliseconds; any thread.
+Result<std::optional<XmlElement>> detectLive(const LiveRequest& request);
+
+}  // namespace tutti
