@@ -1,6 +1,7 @@
 // Elements and attributes of the topology and graph files, as written, with lines for messages.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,17 +17,20 @@ struct XmlElement {
   int line = 0;                                                 ///< of its start tag, 1-based; 0: not from a file
   std::vector<std::pair<std::string, std::string>> attributes;  ///< in the file's order, names unique
   std::vector<XmlElement> children;
+  std::shared_ptr<const std::string> origin;  ///< the file (or what parseXml was told), null: not from a file
 
   /// The attribute's value, null if there is none.
   const std::string* find(std::string_view attribute) const;
   /// Sets or adds.
   void set(std::string_view attribute, std::string value);
+  /// "a.xml, line 12, <gpu>" for messages; also after trees of several files were put together.
+  std::string where() const;
 };
 
 /// Bounds that keep a hostile file from using up memory or stack.
 struct XmlLimits {
-  std::size_t bytes = 64u << 20;
-  int elements = 1 << 20;
+  std::size_t bytes = 16u << 20;
+  int elements = 1 << 18;
   int depth = 64;
 };
 

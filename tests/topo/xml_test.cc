@@ -1,0 +1,151 @@
+#include "topo/xml.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "support/log_capture.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kOrigin = "a.xml";
+
+TEST(Xml, ReadsElementsAttributesAndLines) {
+  const auto root = parseXml(
+      "<system version=\"1\">\n"
+      "  <!-- <cpu>\n -->\n"
+      "  <cpu numaid='0'  arch=\"it's\" />\n"
+      "  <cpu>\n"
+      "    <pci busid=\"0\"\n"
+      "         class=\"1\"><gpu/></pci>\n"
+      "  </cpu>\n"
+      "</system>\n",
+      kOrigin);
+  ASSERT_TRUE(root.ok());
+  const XmlElement& system = root.value();
+  EXPECT_EQ(system.name, "system");
+  EXPECT_EQ(system.line, 1);
+  ASSERT_EQ(system.children.size(), 2u);
+  EXPECT_EQ(system.children[0].line, 4);
+  EXPECT_EQ(*system.children[0].find("arch"), "it's");
+  EXPECT_EQ(system.children[0].find("vendor"), nullptr);
+  const XmlElement& pci = system.children[1].children.at(0);
+  EXPECT_EQ(pci.line, 6);
+  EXPECT_EQ(*pci.find("class"), "1");
+  EXPECT_EQ(pci.children.at(0).line, 7);
+}
+
+TEST(Xml, AcceptsPrologTabsAndByteOrderMark) {
+  const auto root =
+      parseXml("\xef\xbb\xbf<?xml version=\"1.0\"?>\r\n<a>\t<b\tc = \"1\"/>\r\n</a >\n<!-- end -->", kOrigin);
+  ASSERT_TRUE(root.ok());
+  ASSERT_EQ(root.value().children.size(), 1u);
+  EXPECT_EQ(root.value().children[0].line, 2);
+  EXPECT_EQ(*root.value().children[0].find("c"), "1");
+}
+
+TEST(Xml, TakesValuesAsTheyStand) {
+  const auto root = parseXml("<a b=\"&quot;x&amp; <>\" c='a\nb'/>", kOrigin);
+  ASSERT_TRUE(root.ok());
+  EXPECT_EQ(*root.value().find("b"), "&quot;x&amp; <>");
+  EXPECT_EQ(*root.value().find("c"), "a b");
+}
+
+struct Broken {
+  std::string text;
+  const char* message;
+};
+
+class BrokenXml : public testing::TestWithParam<Broken> {};
+
+TEST_P(BrokenXml, IsRefusedWithLineAndReason) {
+  test::expectLog(GetParam().message);
+  const auto root = parseXml(GetParam().text, kOrigin, {.bytes = 1000, .elements = 10, .depth = 4});
+  EXPECT_EQ(root.status().code(), ncclInvalidUsage);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BrokenXml,
+    testing::Values(Broken{"", "a.xml, line 1: there is no element"},
+                    Broken{"\n<!-- -->\n", "a.xml, line 3: there is no element"},
+                    Broken{"<a>\n<b>", "a.xml, line 2: the file ends inside <b> of line 2: is it cut off?"},
+                    Broken{"<a>\n<b c=\"1", "a.xml, line 2: <b> without its end '>'"},
+                    Broken{"<a>\n<b c=1>", "a.xml, line 2: the file ends inside <b> of line 2"},
+                    Broken{"<a>\n<b c=1/></a>", "a.xml, line 2: an attribute is not written as name=\"value\""},
+                    Broken{"<a>\n<b c/></a>", "a.xml, line 2: an attribute is not written as name=\"value\""},
+                    Broken{"<a>\n<b c=\"1\"d=\"2\"/></a>", "a.xml, line 2: an attribute is not written as"},
+                    Broken{"<a>\n<b c=\"1\" c=\"2\"/></a>", "a.xml, line 2, <b>: the attribute 'c' stands there twice"},
+                    Broken{"<a>\n<b>\n</a>", "a.xml, line 3: </a> where <b> of line 2 is to be closed"},
+                    Broken{"<a/>\n</a>", "a.xml, line 2: </a> closes nothing"},
+                    Broken{"<a/>\n<b/>", "a.xml, line 2: <b> is a second root element"},
+                    Broken{"<a>\n\ntext</a>", "a.xml, line 3: text between elements"},
+                    Broken{"<a/>\ntext", "a.xml, line 2: text outside of the root element"},
+                    Broken{"PK stuff", "a.xml, line 1: text outside of the root element"},
+                    Broken{"<a>\n<!-- </a>", "a.xml, line 2: a comment without its end '-->'"},
+                    Broken{"<?xml", "a.xml, line 1: a processing instruction without its end '?>'"},
+                    Broken{"<!DOCTYPE a [<!ENTITY b \"c\">]>\n<a/>", "a.xml, line 1: a declaration or CDATA section"},
+                    Broken{"<a>\n<![CDATA[x]]></a>", "a.xml, line 2: a declaration or CDATA section"},
+                    Broken{std::string("<a>\n\0</a>", 9), "a.xml, line 2: a character 0x00: this is no text"},
+                    Broken{"<a>\n<></></a>", "a.xml, line 2: '<' without the name of an element"},
+                    Broken{"<a>\n<1b/></a>", "a.xml, line 2: a tag is not well formed"},
+                    Broken{"<a>\n<b/ ></b></a>", "a.xml, line 2: a tag is not well formed"},
+                    Broken{"<a>\n</a", "a.xml, line 2: an end tag without its end '>'"},
+                    Broken{"<a><a><a><a>\n<a/></a></a></a></a>",
+                           "a.xml, line 2: elements more than 4 deep in each other"},
+                    Broken{"<a><b/><b/><b/><b/><b/><b/><b/><b/><b/>\n<b/></a>", "a.xml, line 2: more than 10 elements"},
+                    Broken{std::string(1001, ' '), "a.xml: 1001 bytes, at most 1000 are read"},
+                    Broken{std::string("<").append(90, 'x') + ">", "xxx...> of line 1: is it cut off?"}));
+
+TEST(Xml, RefusesMoreAttributesThanAnyElementHas) {
+  std::string text = "<a";
+  for (int i = 0; i < 65; ++i) text += " b" + std::to_string(i) + "=''";
+  test::expectLog("a.xml, line 1, <a>: more than 64 attributes");
+  EXPECT_FALSE(parseXml(text + "/>", kOrigin).ok());
+}
+
+TEST(Xml, WritesWhatItReads) {
+  const std::string text =
+      "<system version=\"1\">\n"
+      "  <cpu numaid=\"0\" arch=\"x86_64\">\n"
+      "    <nic>\n"
+      "      <net name='\"quoted\"'/>\n"
+      "    </nic>\n"
+      "  </cpu>\n"
+      "</system>\n";
+  const auto root = parseXml(text, kOrigin);
+  ASSERT_TRUE(root.ok());
+  EXPECT_EQ(writeXml(root.value()), text);
+}
+
+TEST(Xml, WritesNoValueThatCouldNotBeReadAgain) {
+  XmlElement element{.name = "a"};
+  element.set("b", "1");
+  element.set("b", "'\"\n");
+  const auto again = parseXml(writeXml(element), kOrigin);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(*again.value().find("b"), "\"\" ");
+}
+
+TEST(XmlFile, IsReadAndNamedInMessages) {
+  const std::string path = testing::TempDir() + "xml_test_" + std::to_string(getpid()) + ".xml";
+  std::ofstream(path) << "<a>\n";
+  test::expectLog(path + ", line 2: the file ends inside <a>");
+  EXPECT_EQ(readXmlFile(path).status().code(), ncclInvalidUsage);
+  std::ofstream(path) << "<a/>\n";
+  EXPECT_TRUE(readXmlFile(path).ok());
+  std::remove(path.c_str());
+  test::expectLog("cannot open " + path + ": No such file");
+  EXPECT_EQ(readXmlFile(path).status().code(), ncclSystemError);
+  test::expectLog("cannot read /: Is a directory");
+  EXPECT_EQ(readXmlFile("/").status().code(), ncclSystemError);
+}
+
+TEST(XmlFile, OfNoEndIsRefused) {
+  test::expectLog("/dev/zero: ");
+  EXPECT_EQ(readXmlFile("/dev/zero", {.bytes = 1 << 20}).status().code(), ncclInvalidUsage);
+}
+
+}  // namespace
+}  // namespace tutti
