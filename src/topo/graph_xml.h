@@ -1,0 +1,31 @@
+// Graph files: what a search found as NCCL_GRAPH_DUMP_FILE writes it, and NCCL_GRAPH_FILE in place of a search.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "topo/graph.h"
+#include "topo/machine.h"
+#include "topo/search.h"
+#include "topo/xml.h"
+
+namespace tutti {
+
+/// All graphs as <graphs version="1">; those that were not computed have no channels. GPUs and NICs are named by host
+/// and index (system << 56 | dev, hexadecimal), GPUs also by rank.
+XmlElement writeGraphs(const Machine& machine, const GraphSet& graphs);
+
+/// Graphs of a file for `machine`; graphs that the file does not have come without channels. `rank` of a <gpu>, where
+/// it is there, wins over `dev`. NVLS channels may name their head alone. How many channels a graph has is the number
+/// of its <channel>.
+/// Errors: ncclInvalidUsage with file, line, element and reason: another version, no such GPU or NIC, a pattern that
+/// the algorithm cannot use, a channel that leaves out a GPU or has one twice, more than 64 channels.
+Result<GraphSet> readGraphs(const Machine& machine, const XmlElement& graphs);
+
+/// readXmlFile, then readGraphs. Errors: also ncclSystemError when the file cannot be read.
+Result<GraphSet> readGraphFile(const std::string& path, const Machine& machine);
+
+/// Takes the place of a graph that was searched? `crossNic`: NCCL_CROSS_NIC.
+bool replacesSearch(const Graph& fromFile, int crossNic);
+
+}  // namespace tutti
