@@ -1,0 +1,165 @@
+#include "topo/fuse.h"
+
+#include <gtest/gtest.h>
+
+#include "topo/topology_xml.h"
+
+namespace tutti {
+namespace {
+
+XmlElement parsed(const std::string& text) {
+  auto system = parseTopology(text, "t.xml");
+  EXPECT_TRUE(system.ok());
+  return system.ok() ? system.value() : XmlElement{};
+}
+
+/// Two CPUs; on the first a switch with two GPUs and a NIC of two ports, on the second a GPU, a NIC of no PCI function.
+XmlElement host() {
+  return parsed(
+      "<system version=\"1\">"
+      "<cpu numaid=\"0\"><pci busid=\"0000:10:00.0\" class=\"0x060400\"><pcilink target=\"0000:20:00.0\"/>"
+      "<pci busid=\"0000:11:00.0\"><gpu dev=\"0\"/></pci><pci busid=\"0000:12:00.0\"><gpu dev=\"1\" rank=\"7\"/></pci>"
+      "<pci busid=\"0000:13:00.0\"><nic><net name=\"a\" dev=\"0\" guid=\"0x5\"/><net name=\"b\" dev=\"1\"/></nic></pci>"
+      "</pci></cpu>"
+      "<cpu numaid=\"1\"><pci busid=\"0000:20:00.0\"><gpu dev=\"2\"/></pci><nic><net name=\"c\" dev=\"2\"/></nic></cpu>"
+      "</system>");
+}
+
+std::string trimmedTo(const UsedLeaves& used) {
+  return writeXml(trimTopology(host(), used));
+}
+
+TEST(Trim, KeepsTheBranchOfTheOwnGpu) {
+  EXPECT_EQ(trimmedTo({.gpus = {{0x12000, 3}}}),
+            "<system version=\"1\">\n"
+            "  <cpu numaid=\"0\">\n"
+            "    <pci busid=\"0000:10:00.0\" class=\"0x060400\">\n"
+            "      <pcilink target=\"0000:20:00.0\"/>\n"
+            "      <pci busid=\"0000:12:00.0\">\n"
+            "        <gpu dev=\"1\" rank=\"3\"/>\n"
+            "      </pci>\n"
+            "    </pci>\n"
+            "  </cpu>\n"
+            "</system>\n");
+}
+
+TEST(Trim, KeepsTheNetsOfThatName) {
+  const XmlElement system = trimTopology(host(), {.nets = {"b", "c"}});
+  ASSERT_EQ(system.children.size(), 2u);
+  EXPECT_EQ(system.children[0].children.at(0).children.size(), 2u);  // the pcilink, the NIC
+  const XmlElement& nic = system.children[0].children[0].children[1].children.at(0);
+  ASSERT_EQ(nic.children.size(), 1u);
+  EXPECT_EQ(*nic.children[0].find("name"), "b");
+  ASSERT_EQ(system.children[1].children.size(), 1u);
+  EXPECT_EQ(system.children[1].children[0].name, "nic");
+}
+
+TEST(Trim, KeepsAllNetsWhereAsked) {
+  const std::string text = trimmedTo({.allNets = true});
+  for (const char* name : {"name=\"a\"", "name=\"b\"", "name=\"c\""}) EXPECT_NE(text.find(name), std::string::npos);
+  EXPECT_EQ(text.find("<gpu"), std::string::npos);
+}
+
+TEST(Trim, GivesEachRankOfADeviceItsGpu) {
+  const std::string text = trimmedTo({.gpus = {{0x20000, 0}, {0x20000, 1}}});
+  EXPECT_NE(text.find("<gpu dev=\"2\" rank=\"0\"/>\n      <gpu dev=\"2\" rank=\"1\"/>"), std::string::npos);
+}
+
+TEST(Trim, TellsPartitionsOfADeviceApart) {
+  const XmlElement system = parsed(
+      "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:11:00.0\">"
+      "<gpu dev=\"0\" mlopart=\"0\"/><gpu dev=\"0\" mlopart=\"1\"/></pci></cpu></system>");
+  const std::string text = writeXml(trimTopology(system, {.gpus = {{0x11000, 0, 1}, {0x11000, 1, 0}}}));
+  EXPECT_NE(text.find("<gpu dev=\"0\" mlopart=\"0\" rank=\"1\"/>"), std::string::npos);
+  EXPECT_NE(text.find("<gpu dev=\"0\" mlopart=\"1\" rank=\"0\"/>"), std::string::npos);
+}
+
+TEST(Trim, LeavesNothingWhereNothingIsUsed) {
+  EXPECT_EQ(trimmedTo({}), "<system version=\"1\"/>\n");
+}
+
+TEST(Fuse, PutsTheFilesOfAllRanksTogetherAgain) {
+  std::vector<XmlElement> ranks;
+  int rank = 0;
+  for (const std::uint64_t busId : {0x11000u, 0x12000u, 0x20000u}) {
+    ranks.push_back(trimTopology(host(), {.gpus = {{busId, rank++}}, .allNets = true}));
+  }
+  const XmlElement fused = fuseTopologies(ranks);
+  // Branches that come with a later rank follow behind those that are there.
+  EXPECT_EQ(writeXml(fused),
+            "<system version=\"1\">\n"
+            "  <cpu numaid=\"0\">\n"
+            "    <pci busid=\"0000:10:00.0\" class=\"0x060400\">\n"
+            "      <pcilink target=\"0000:20:00.0\"/>\n"
+            "      <pci busid=\"0000:11:00.0\">\n"
+            "        <gpu dev=\"0\" rank=\"0\"/>\n"
+            "      </pci>\n"
+            "      <pci busid=\"0000:13:00.0\">\n"
+            "        <nic>\n"
+            "          <net name=\"a\" dev=\"0\" guid=\"0x5\"/>\n"
+            "          <net name=\"b\" dev=\"1\"/>\n"
+            "        </nic>\n"
+            "      </pci>\n"
+            "      <pci busid=\"0000:12:00.0\">\n"
+            "        <gpu dev=\"1\" rank=\"1\"/>\n"
+            "      </pci>\n"
+            "    </pci>\n"
+            "  </cpu>\n"
+            "  <cpu numaid=\"1\">\n"
+            "    <nic>\n"
+            "      <net name=\"c\" dev=\"2\"/>\n"
+            "    </nic>\n"
+            "    <pci busid=\"0000:20:00.0\">\n"
+            "      <gpu dev=\"2\" rank=\"2\"/>\n"
+            "    </pci>\n"
+            "  </cpu>\n"
+            "</system>\n");
+}
+
+TEST(Fuse, DoesNotMindTheOrderOfAttributes) {
+  const std::vector<XmlElement> files = {parsed("<system version=\"1\"><cpu numaid=\"0\" arch=\"arm64\"/></system>"),
+                                         parsed("<system version=\"1\"><cpu arch=\"arm64\" numaid=\"0\"/></system>"),
+                                         parsed("<system version=\"1\"><cpu numaid=\"0\"/></system>")};
+  EXPECT_EQ(fuseTopologies(files).children.size(), 2u);
+}
+
+TEST(Fuse, KeepsWhatAFileSaysTwice) {
+  const std::string twice =
+      "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:11:00.0\"><gpu dev=\"0\" rank=\"0\">"
+      "<nvlink target=\"0000:12:00.0\" count=\"1\"/><nvlink target=\"0000:12:00.0\" "
+      "count=\"1\"/></gpu></pci></cpu></system>";
+  const std::vector<XmlElement> files = {parsed("<system version=\"1\"/>"), parsed(twice), parsed(twice)};
+  const XmlElement fused = fuseTopologies(files);
+  EXPECT_EQ(fused.children.at(0).children.at(0).children.at(0).children.size(), 2u);
+}
+
+TEST(Fuse, OfNothingIsNothing) {
+  EXPECT_TRUE(fuseTopologies({}).name.empty());
+}
+
+TEST(Fuse, KeepsHostsOfADomainApart) {
+  std::vector<XmlElement> hosts(2, trimTopology(host(), {.gpus = {{0x11000, 0}}}));
+  setHostHash(hosts[0], 0xaaaa);
+  setHostHash(hosts[1], 0xbbbb);
+  hosts[1].children[0].children[0].children[1].children[0].set("rank", "1");
+  const XmlElement fused = fuseTopologies(hosts);
+  ASSERT_EQ(fused.children.size(), 2u);
+  EXPECT_EQ(*fused.children[0].find("host_hash"), "0xaaaa");
+  EXPECT_EQ(*fused.children[1].find("host_hash"), "0xbbbb");
+}
+
+TEST(CopyHosts, GivesEachHostItsHashRanksAndAdapters) {
+  const XmlElement one = trimTopology(host(), {.gpus = {{0x11000, 0}, {0x12000, 1}}, .allNets = true});
+  const XmlElement domain = copyHosts(one, 3);
+  ASSERT_EQ(domain.children.size(), 6u);
+  const XmlElement& last = domain.children[4].children.at(0);
+  EXPECT_NE(*domain.children[0].find("host_hash"), *domain.children[2].find("host_hash"));
+  EXPECT_EQ(*domain.children[4].find("host_hash"), *domain.children[5].find("host_hash"));
+  EXPECT_EQ(*last.children.at(1).children.at(0).find("rank"), "4");
+  EXPECT_EQ(*last.children.at(2).children.at(0).find("rank"), "5");
+  EXPECT_EQ(*last.children.at(3).children.at(0).children.at(0).find("guid"), "0x2000000000005");
+  EXPECT_EQ(last.children.at(3).children.at(0).children.at(1).find("guid"), nullptr);
+}
+
+}  // namespace
+}  // namespace tutti
