@@ -1,0 +1,92 @@
+// Every known machine in every use: as much bandwidth as the reference reaches, carried by the machine, and what our
+// own table says.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "topo/known_machines.h"
+#include "topo/search.h"
+#include "topo/validate.h"
+
+namespace tutti {
+namespace {
+
+using test::Expectation;
+using test::KnownUse;
+
+constexpr double kRounding = 1e-4;
+constexpr const char* kRegenerate =
+    "build/tests/topo/print_graphs tests/fixtures/topo > new && mv new tests/fixtures/topo/expected.tsv";
+
+const test::KnownTable& table() {
+  static const test::KnownTable kTable = test::readKnownTable(TOPO_FIXTURES);
+  return kTable;
+}
+
+std::vector<std::string> machines() {
+  std::vector<std::string> names;
+  for (const KnownUse& use : table().uses) {
+    if (names.empty() || names.back() != use.machine) names.push_back(use.machine);
+  }
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+void checkAgainstReference(const Topology& topology, const Expectation& row, const Graph& graph) {
+  EXPECT_GE(graph.nChannels() * graph.bwIntra, row.floorIntra * (1 - kRounding)) << row.graph << " inside the machine";
+  if (!topology.interNode) return;
+  EXPECT_GE(graph.nChannels() * graph.bwInter, row.floorInter * (1 - kRounding)) << row.graph << " to the network";
+}
+
+void checkUse(const XmlElement& xml, const KnownUse& use) {
+  SCOPED_TRACE(use.machine + " " + use.name);
+  const Result<Topology> built = test::buildKnown(xml, use);
+  ASSERT_TRUE(built.ok());
+  const Topology& topology = built.value();
+  const GraphSet graphs = searchGraphs(topology.machine, topology.paths, test::searchSettingsOf(use, topology));
+  for (const Graph* graph : test::foundGraphs(graphs)) {
+    const auto faults = validateGraph(topology.machine, topology.paths, *graph, topology.interNode);
+    EXPECT_TRUE(faults.empty()) << joined(faults);
+    const bool listed = std::any_of(use.graphs.begin(), use.graphs.end(), [&](const Expectation& row) {
+      return test::graphNamed(graphs, row.graph) == graph;
+    });
+    EXPECT_TRUE(listed) << "new in the table: " << test::rowText(use, *graph, nullptr) << "\n" << kRegenerate;
+  }
+  for (const Expectation& row : use.graphs) {
+    const Graph* graph = test::graphNamed(graphs, row.graph);
+    ASSERT_NE(graph, nullptr) << row.graph;
+    checkAgainstReference(topology, row, *graph);
+    EXPECT_EQ(test::foundText(*graph), row.found) << row.graph << " is now\n"
+                                                  << test::rowText(use, *graph, &row) << "\n"
+                                                  << kRegenerate;
+  }
+}
+
+class KnownMachine : public testing::TestWithParam<std::string> {};
+
+TEST_P(KnownMachine, GetsAsMuchAsTheReferenceAndCanCarryIt) {
+  const Result<XmlElement> xml = readXmlFile(std::string(TOPO_FIXTURES) + "/" + GetParam() + ".xml");
+  ASSERT_TRUE(xml.ok());
+  for (const KnownUse& use : table().uses) {
+    if (use.machine == GetParam()) checkUse(xml.value(), use);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KnownMachine, testing::ValuesIn(machines()),
+                         [](const testing::TestParamInfo<std::string>& info) { return info.param; });
+
+TEST(KnownMachines, AreThereWithAllTheirUses) {
+  EXPECT_EQ(table().error, "");
+  EXPECT_GE(machines().size(), 56U);
+  EXPECT_GE(table().uses.size(), 540U);
+}
+
+}  // namespace
+}  // namespace tutti
