@@ -122,6 +122,8 @@ class Machine {
   }
   /// The first CPU's: what CPU rules go by.
   CpuKind cpuKind() const;
+  /// The link of this kind from one node to another, -1: none.
+  int findLink(int from, int to, LinkKind kind) const;
 
  private:
   std::vector<Node> nodes_;

@@ -1,0 +1,20 @@
+// From the elements of a topology file to a machine: which element becomes which node, and what joins them.
+#pragma once
+
+#include "base/status.h"
+#include "topo/machine.h"
+#include "topo/xml.h"
+
+namespace tutti {
+
+/// Builds the machine that `system` describes. GPUs without the attribute `rank` are left out with their PCI element;
+/// so are nets without `dev` and elements where they have no meaning. CPUs with different `host_hash` are different
+/// hosts. docs/topology.md, "Machine". Errors: ncclInvalidUsage with element, line and attribute: not a <system> of
+/// version 1, a required attribute missing or no number, a bus id used twice.
+Result<Machine> buildMachine(const XmlElement& system);
+
+/// Broadcom's switches of one chip show up as two levels; true: `child` is the lower one of `parent`. Device ids as in
+/// SwitchFacts.
+bool isOneSwitch(std::uint64_t parent, std::uint64_t child);
+
+}  // namespace tutti
