@@ -17,6 +17,7 @@
 #include "device/policy.h"
 #include "device/work.h"
 #include "nccl.h"
+#include "topo/costs.h"
 
 namespace tutti {
 
@@ -31,15 +32,6 @@ struct RankFacts {
   PathClass path = PathClass::Pci;
   bool ll128Safe = false;               ///< every link keeps 128-byte stores whole: see ll128IsSafe()
   bool amdOrMixedCpus = false;          ///< across nodes the LL bandwidth depends on the host's CPU
-};
-
-/// Speed of the connections along one graph, by channel.
-struct GraphSpeed {
-  double intra = 0;                     ///< GB/s within a node; 0: there are no such connections
-  double inter = 0;                     ///< GB/s between nodes
-  double latencyInter = 0;              ///< microseconds that the network adds
-
-  bool connected() const { return intra > 0; }
 };
 
 /// What the connections of a communicator can carry. Equal on all ranks.

@@ -83,7 +83,7 @@ unsigned mostThreads(const TuningInput& in, Algorithm algorithm, Protocol protoc
   constexpr unsigned kThreadsOfSlowLinks = 256;
   const unsigned most = in.policy.collThreads[static_cast<std::size_t>(protocol)];
   const bool slow = algorithm == Algorithm::Ring && protocol == Protocol::Simple &&
-                    in.speeds.ring.intra * in.nChannels <= kSlowLinks;
+                    in.speeds.ring.intra * in.speeds.ring.lanes(in.nChannels) <= kSlowLinks;
   return slow && !in.threadsGiven ? std::min(most, kThreadsOfSlowLinks) : most;
 }
 

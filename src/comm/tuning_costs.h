@@ -1,39 +1,14 @@
-// The numbers behind the cost model. Latencies in microseconds, bandwidths in GB/s.
+// The numbers behind the cost model that no graph decides. Latencies in microseconds, bandwidths in GB/s.
 #pragma once
 
 #include <array>
 
 #include "comm/tuning.h"
+#include "topo/costs_constants.h"
 
 namespace tutti::costs {
 
-/// By protocol: LL, LL128, Simple.
-using PerProtocol = std::array<double, device::kProtocols>;
-
-// ---- GPUs. Tables and formulae follow NCCL's published tuning constants, so that switch points feel familiar. ----
-
-/// What one launch and the work around the data cost.
-inline constexpr PerProtocol kTreeBase{6.8, 14.0, 8.4};
-inline constexpr PerProtocol kRingBase{6.6, 14.0, 8.4};
-inline constexpr PerProtocol kPatBase{8.0, 8.0, 8.0};
-
-/// One hop, by kind of link.
-enum Link { kNvlink, kPci, kNetwork, kLinks };
-inline constexpr std::array<PerProtocol, kLinks> kTreeHop{{{0.6, 1.25, 4.0}, {1.0, 1.9, 4.0}, {5.0, 8.5, 14.0}}};
-inline constexpr std::array<PerProtocol, kLinks> kRingHop{{{0.6, 1.9, 3.4}, {1.0, 2.5, 5.7}, {2.7, 4.0, 14.0}}};
-inline constexpr std::array<double, kLinks> kPatHop{4.0, 4.0, 14.0};
-
-/// Rows: compute capability below 8, 8, 9, from 10. Columns: one node, two, more.
-enum Generation { kVolta, kAmpere, kHopper, kBlackwell, kGenerations };
-using PerNodes = std::array<double, 3>;
-inline constexpr std::array<PerNodes, kGenerations> kLlMost{
-    {{39.0, 39.0, 20.4}, {87.7, 22.5, 19.0}, {141.0, 45.0, 35.0}, {282.0, 90.0, 70.0}}};
-inline constexpr std::array<PerNodes, kGenerations> kRingLl128PerChannel{
-    {{20.0, 20.0, 20.0}, {20.0, 20.0, 20.0}, {36.7, 36.7, 36.7}, {40.0, 40.0, 40.0}}};
-inline constexpr std::array<PerNodes, kGenerations> kTreeLl128PerChannel{
-    {{20.0, 20.0, 20.0}, {20.0, 20.0, 20.0}, {36.7, 36.7, 29.0}, {55.6, 31.67, 20.0}}};
-inline constexpr std::array<PerNodes, kGenerations> kTreePerChannel{
-    {{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {38.7, 41.4, 36.0}, {70.0, 42.8, 24.0}}};
+// ---- GPUs: what hops and links cost is in topo/costs_constants.h. ----
 
 /// How much of its bandwidth a tree reaches, by log2 of the size in units of 64 bytes.
 inline constexpr std::array<std::array<double, 24>, device::kProtocols> kTreeEfficiency{{

@@ -15,14 +15,6 @@ using device::Algorithm;
 using device::Func;
 using device::Protocol;
 
-costs::Generation generationOf(int computeCapability) {
-  if (computeCapability < 80) return costs::kVolta;
-  if (computeCapability < 90) return costs::kAmpere;
-  return computeCapability < 100 ? costs::kHopper : costs::kBlackwell;
-}
-
-std::size_t columnOf(int nNodes) { return static_cast<std::size_t>(std::min(nNodes, 3) - 1); }
-
 /// Times a rank passes something on, one after another.
 double stepsOf(Func func, double n) {
   switch (func) {
@@ -53,85 +45,71 @@ bool combinationExists(Func func, Algorithm algorithm, Protocol protocol) {
   return false;
 }
 
-/// The model for GPUs, after NCCL's published one; times of direct algorithms are tutti's own.
+static_assert(kCostProtocols == device::kProtocols && int{static_cast<int>(CostAlgorithm::Pat)} ==
+                                                         static_cast<int>(Algorithm::Pat));
+
+CostFacts costFactsOf(const TuningInput& input) {
+  return {.nRanks = input.ranks.nRanks,
+          .nNodes = input.ranks.nNodes,
+          .computeCapability = input.ranks.computeCapability,
+          .nvlink = input.ranks.path == PathClass::NVLink,
+          .amdOrMixedCpus = input.ranks.amdOrMixedCpus,
+          .nChannels = static_cast<int>(input.nChannels)};
+}
+
+/// The model for GPUs, after NCCL's published one: what a hop costs comes from the graphs (topo/costs.h), how many hops
+/// an operation makes is counted here. Times of direct algorithms are tutti's own.
 class GpuModel {
  public:
   explicit GpuModel(const TuningInput& input)
-      : in_(input), n_(input.ranks.nRanks), m_(input.ranks.nNodes), ch_(input.nChannels),
-        gen_(generationOf(input.ranks.computeCapability)), column_(columnOf(input.ranks.nNodes)),
-        link_(input.ranks.path == PathClass::NVLink ? costs::kNvlink : costs::kPci) {}
+      : in_(input), facts_(costFactsOf(input)),
+        table_(costTable(facts_, {.ring = input.speeds.ring, .tree = input.speeds.tree, .pat = input.speeds.pat})),
+        n_(input.ranks.nRanks), m_(input.ranks.nNodes) {}
 
   Cost cost(Func func, Algorithm algorithm, Protocol protocol) const {
-    if (algorithm == Algorithm::Ring) return ring(func, protocol);
-    if (algorithm == Algorithm::Tree) return tree(protocol);
-    if (algorithm == Algorithm::Pat) return pat();
-    return mesh(func, algorithm, protocol);
+    if (isMesh(algorithm)) return mesh(func, algorithm, protocol);
+    const HopCost& hop = table_[static_cast<std::size_t>(algorithm)][static_cast<std::size_t>(protocol)];
+    if (algorithm == Algorithm::Ring) return ring(func, protocol, hop);
+    return algorithm == Algorithm::Tree ? tree(hop) : pat(hop);
   }
 
  private:
-  double speedOf(const GraphSpeed& graph) const { return ch_ * (m_ <= 2 ? graph.intra : graph.inter); }
-  double llMost() const {
-    const costs::Generation row = m_ == 1 ? gen_ : in_.ranks.amdOrMixedCpus ? costs::kAmpere : costs::kVolta;
-    return costs::kLlMost[row][column_];
-  }
-  /// One hop through the network; Simple needs a flush on top.
-  double netHop(const costs::PerProtocol& hop, const GraphSpeed& graph, Protocol protocol) const {
-    const double extra = protocol == Protocol::Simple ? 2 * graph.latencyInter : graph.latencyInter;
-    return hop[static_cast<std::size_t>(protocol)] + extra;
-  }
-
-  Cost ring(Func func, Protocol protocol) const {
-    const auto p = static_cast<std::size_t>(protocol);
+  Cost ring(Func func, Protocol protocol, const HopCost& hop) const {
     const double steps = stepsOf(func, n_);
-    double bus = speedOf(in_.speeds.ring);
-    if (protocol == Protocol::LL) bus = std::min(llMost(), bus * 0.5);
-    if (protocol == Protocol::LL128) bus = std::min(bus * 0.92, ch_ * costs::kRingLl128PerChannel[gen_][column_]);
-    const bool oneRankPerNode = m_ == n_;
-    const auto& net = oneRankPerNode ? costs::kTreeHop[costs::kNetwork] : costs::kRingHop[costs::kNetwork];
     const double between = m_ == 1 ? 0 : func == Func::AllReduce ? 2 * (m_ - 1) : m_ - 1;
     const double post = in_.ranks.amdOrMixedCpus ? 2.0 : 1.0;
     const double overhead = m_ == 1 ? 0 : post * (protocol == Protocol::Simple ? 3 : 1);
-    const double latency = costs::kRingBase[p] + (steps - between) * std::max(costs::kRingHop[link_][p], overhead) +
-                           between * netHop(net, in_.speeds.ring, protocol);
-    return {latency, bus * n_ / steps};
+    const double latency = hop.base + (steps - between) * std::max(hop.intra, overhead) + between * hop.inter;
+    return {latency, hop.bandwidth * n_ / steps};
   }
 
-  Cost tree(Protocol protocol) const {
-    const auto p = static_cast<std::size_t>(protocol);
-    double bus = std::min(speedOf(in_.speeds.tree) * 0.92, ch_ * costs::kTreePerChannel[gen_][column_]);
-    if (protocol == Protocol::LL) bus = std::min(bus / 3.8, llMost());
-    if (protocol == Protocol::LL128) {
-      bus = std::min(bus * (m_ == 1 ? 7.0 / 9 : 120.0 / 128), ch_ * costs::kTreeLl128PerChannel[gen_][column_]);
-    }
-    const double latency = costs::kTreeBase[p] + 2 * ((n_ / m_ - 1) * costs::kTreeHop[link_][p] +
-                           std::log2(m_) * netHop(costs::kTreeHop[costs::kNetwork], in_.speeds.tree, protocol));
-    return {latency, bus * 0.5};
+  Cost tree(const HopCost& hop) const {
+    const double latency = hop.base + 2 * ((n_ / m_ - 1) * hop.intra + std::log2(m_) * hop.inter);
+    return {latency, hop.bandwidth * 0.5};
   }
 
-  Cost pat() const {
-    constexpr auto p = static_cast<std::size_t>(Protocol::Simple);
-    const double net = costs::kPatHop[costs::kNetwork] + 2 * in_.speeds.pat.latencyInter;
-    const double hops = m_ == 1 ? std::log2(n_) * costs::kPatHop[link_] : std::log2(m_) * net / 3.5;
-    return {costs::kPatBase[p] + hops + 2.8 * n_, speedOf(in_.speeds.pat) * 0.75};
+  Cost pat(const HopCost& hop) const {
+    const double hops = m_ == 1 ? std::log2(n_) * hop.intra : std::log2(m_) * hop.inter / 3.5;
+    return {hop.base + hops + 2.8 * n_, hop.bandwidth};
   }
 
   Cost mesh(Func func, Algorithm algorithm, Protocol protocol) const {
     const auto p = static_cast<std::size_t>(protocol);
-    const double total = protocol == Protocol::LL ? std::min(llMost(), in_.speeds.mesh * 0.5) : in_.speeds.mesh;
+    const auto link = facts_.nvlink ? costs::kNvlink : costs::kPci;
+    const double most = mostLlBandwidth(facts_);
+    const double total = protocol == Protocol::LL ? std::min(most, in_.speeds.mesh * 0.5) : in_.speeds.mesh;
     const bool twice = algorithm == Algorithm::Direct && func == Func::AllReduce;
     const double shots = twice ? 2 : 1;
-    const double latency = costs::kRingBase[p] + shots * (costs::kRingHop[link_][p] + (n_ - 1) * costs::kMeshPeer);
+    const double latency = costs::kRingBase[p] + shots * (costs::kRingHop[link][p] + (n_ - 1) * costs::kMeshPeer);
     const double sent = algorithm == Algorithm::OneShot ? n_ - 1 : shots * (n_ - 1) / n_;
     return {latency, total / sent};
   }
 
   const TuningInput& in_;
+  CostFacts facts_;
+  CostTable table_;
   double n_;
   double m_;
-  double ch_;
-  costs::Generation gen_;
-  std::size_t column_;
-  costs::Link link_;
 };
 
 /// The software GPU: hops cost switches between threads, bytes cost reads and writes of memory.
@@ -263,7 +241,7 @@ Tuning makeTuning(TuningInput input) {
 }
 
 Speeds assumedSpeeds(const RankFacts& ranks, unsigned nChannels, bool meshed) {
-  const costs::Generation generation = generationOf(ranks.computeCapability);
+  const costs::Generation generation = costs::generationOf(ranks.computeCapability);
   const bool nvlink = ranks.path == PathClass::NVLink;
   const double total = nvlink ? costs::kNvlinkTotal[generation] : costs::kPciTotal[generation];
   const double channels = std::max(nChannels, 1U);
