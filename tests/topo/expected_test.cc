@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "topo/known_machines.h"
 #include "topo/search.h"
 #include "topo/validate.h"
+#include "topo/validate_loads.h"
 
 namespace tutti {
 namespace {
@@ -76,6 +78,33 @@ TEST_P(KnownMachine, GetsAsMuchAsTheReferenceAndCanCarryIt) {
   ASSERT_TRUE(xml.ok());
   for (const KnownUse& use : table().uses) {
     if (use.machine == GetParam()) checkUse(xml.value(), use);
+  }
+}
+
+void checkWays(const Topology& topology) {
+  const Machine& machine = topology.machine;
+  for (const int gpu : machine.nodes(NodeKind::Gpu)) {
+    for (const NodeKind kind : {NodeKind::Gpu, NodeKind::Net, NodeKind::Cpu, NodeKind::NvSwitch}) {
+      for (const int other : machine.nodes(kind)) {
+        for (const auto& [from, to] : {std::pair(gpu, other), std::pair(other, gpu)}) {
+          if (topology.paths.of(from, to).type >= PathType::Net) continue;
+          EXPECT_EQ(routeFault(machine, topology.paths, Stream{0, from, to, 1, false}), "")
+              << nodeName(machine, from) << " to " << nodeName(machine, to);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(KnownMachine, HasWaysThatAreWhatTheySay) {
+  const Result<XmlElement> xml = readXmlFile(std::string(TOPO_FIXTURES) + "/" + GetParam() + ".xml");
+  ASSERT_TRUE(xml.ok());
+  for (const KnownUse& use : table().uses) {
+    if (use.machine != GetParam() || use.hosts > 4) continue;
+    SCOPED_TRACE(use.machine + " " + use.name);
+    const Result<Topology> built = test::buildKnown(xml.value(), use);
+    ASSERT_TRUE(built.ok());
+    checkWays(built.value());
   }
 }
 
