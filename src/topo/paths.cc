@@ -1,6 +1,7 @@
 #include "topo/paths.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 
 #include "topo/machine_speeds.h"
@@ -252,6 +253,13 @@ std::vector<int> nearest(std::span<const int> candidates, PathTo pathTo) {
   return best;
 }
 
+/// The bits of `value` back to front; `count` is a power of two.
+unsigned reversedBits(unsigned value, unsigned count) {
+  unsigned reversed = 0;
+  for (unsigned bit = 1; bit < count; bit <<= 1) reversed = reversed << 1 | ((value & bit) != 0 ? 1U : 0U);
+  return reversed;
+}
+
 /// What a GPU can put out: over all its NVLinks, or over PCI.
 float outputOf(const Machine& machine, int gpu) {
   float nvlink = 0;
@@ -295,6 +303,17 @@ std::vector<int> localNets(const Machine& machine, const PathTable& paths, int g
 
 std::vector<int> localGpus(const Machine& machine, const PathTable& paths, int net) {
   return nearest(machine.nodes(NodeKind::Gpu), [&](int gpu) -> const Path& { return paths.of(net, gpu); });
+}
+
+int netOfChannel(const Machine& machine, const PathTable& paths, int gpu, int channel) {
+  const std::vector<int> nets = localNets(machine, paths, gpu);
+  if (nets.empty()) return -1;
+  const auto count = static_cast<unsigned>(nets.size());
+  const auto gpus = static_cast<unsigned>(localGpus(machine, paths, nets.front()).size());
+  unsigned place = static_cast<unsigned>(machine.facts<GpuFacts>(gpu).dev) % std::max(gpus, 1U);
+  if (std::has_single_bit(count)) place = reversedBits(place % count, count);
+  const unsigned netsPerGpu = gpus == 0 ? count : (count + gpus - 1) / gpus;
+  return nets[(place + static_cast<unsigned>(channel) % netsPerGpu) % count];
 }
 
 MachineBandwidth machineBandwidth(const Machine& machine, const PathTable& paths, bool interNode) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -16,6 +17,12 @@ struct Path {
   std::vector<int> links;  ///< numbers of the machine's links, in order of travel
 };
 
+/// What NVML says of direct access between GPUs.
+struct P2pStatus {
+  std::vector<std::pair<int, int>> refused;  ///< (from, to) by NVML index: reading or writing is not possible
+  int ignore = 0;                            ///< NCCL_IGNORE_DISABLED_P2P: 1: no error over NVLink, 2: not looked at
+};
+
 /// What decides about ways besides the machine; defaults are those of the settings they are named after.
 struct PathSettings {
   std::optional<PathType> p2pLevel;  ///< NCCL_P2P_LEVEL; empty: PXB, on AMD with at most 2 devices SYS
@@ -27,8 +34,8 @@ struct PathSettings {
   bool gdrOverC2c = true;
   std::optional<PathType> gdrLevel;  ///< NCCL_NET_GDR_LEVEL
   int gdrRead = -2;                  ///< NCCL_NET_GDR_READ: -2 decided by the GPU's generation
-  bool netDisableIntra = false;
-  bool interNode = false;  ///< the communicator spans several machines
+  bool netDisableIntra = false;      ///< NCCL_NET_DISABLE_INTRA: never the network inside a machine for its speed
+  P2pStatus p2p;
 };
 
 /// Ways between all nodes; a value, constant once computed.
@@ -52,7 +59,8 @@ class PathTable {
 PathTable shortestPaths(const Machine& machine, const PathSettings& settings);
 
 /// shortestPaths, then what P2P, SHM, GPUDirect and PXN make of them (docs/topology.md, "Ways").
-/// Errors: ncclInvalidUsage when a setting forbids what the machine needs.
+/// A pair of GPUs that neither P2P nor SHM connects has type NET and no links.
+/// Errors: ncclUnhandledCudaError when NVML refuses P2P between GPUs that NVLink joins.
 Result<PathTable> computePaths(const Machine& machine, const PathSettings& settings);
 
 /// Part of a link's bandwidth that a flow takes: GB/s on `link` for each GB/s of the flow.
@@ -70,6 +78,9 @@ std::vector<LinkLoad> loadsOf(const Machine& machine, const PathTable& paths, in
 std::vector<int> localNets(const Machine& machine, const PathTable& paths, int gpu);
 /// GPUs nearest to a NIC, likewise.
 std::vector<int> localGpus(const Machine& machine, const PathTable& paths, int net);
+
+/// The NIC that channel `channel` of a GPU uses: its local NICs in turn, each GPU starting at another one; -1: none.
+int netOfChannel(const Machine& machine, const PathTable& paths, int gpu, int channel);
 
 /// The best GPU-to-GPU path of the machine, with several nodes GPU-to-NIC, and the most any GPU can put out; GB/s. One
 /// GPU alone: 5000 each.

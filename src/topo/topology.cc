@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -90,24 +91,113 @@ Status giveRanks(XmlElement& system, const std::vector<int>& wanted) {
   return {};
 }
 
+/// Without hosts that have no used GPU.
+void dropIdleHosts(XmlElement& system) {
+  const auto hostOf = [](const XmlElement& cpu) {
+    const std::string* hash = cpu.find("host_hash");
+    return hash == nullptr ? std::string() : *hash;
+  };
+  std::set<std::string> busy;
+  for (XmlElement& cpu : system.children) {
+    forGpus(cpu, [&](const XmlElement& gpu) {
+      if (isUsedGpu(gpu)) busy.insert(hostOf(cpu));
+    });
+  }
+  std::erase_if(system.children, [&](const XmlElement& cpu) { return !busy.contains(hostOf(cpu)); });
+}
+
 /// The elements of what is used, with ranks.
 Result<XmlElement> select(const XmlElement& xml, const TopologyUse& use) {
   XmlElement used = xml;
   TRY(giveRanks(used, use.gpus));
   if (use.collNet) markCollective(used);
   trim(used);
+  dropIdleHosts(used);
   return use.hosts > 1 ? copyHosts(used, use.hosts) : used;
 }
+
+/// `system` without the GPUs of other ranks.
+XmlElement withRanks(XmlElement system, const std::vector<int>& ranks) {
+  forSystemGpus(system, [&](XmlElement& gpu) {
+    const Result<int> rank = intAttribute(gpu, "rank", -1);
+    if (!rank.ok() || !std::binary_search(ranks.begin(), ranks.end(), rank.value())) eraseAttribute(gpu, "rank");
+  });
+  trim(system);
+  dropIdleHosts(system);
+  return system;
+}
+
+/// Ranks that reach each other without the network, each group ascending, groups in the order of their lowest rank.
+std::vector<std::vector<int>> groupsOf(const Machine& machine, const PathTable& paths) {
+  std::vector<int> left(machine.nodes(NodeKind::Gpu).begin(), machine.nodes(NodeKind::Gpu).end());
+  const auto rankOf = [&](int gpu) { return machine.facts<GpuFacts>(gpu).rank; };
+  std::sort(left.begin(), left.end(), [&](int a, int b) { return rankOf(a) < rankOf(b); });
+  std::vector<std::vector<int>> groups;
+  while (!left.empty()) {
+    std::vector<int> group{left.front()};
+    left.erase(left.begin());
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const auto near = [&](int gpu) {
+        return paths.of(group[i], gpu).type < PathType::Net || paths.of(gpu, group[i]).type < PathType::Net;
+      };
+      const auto far = std::stable_partition(left.begin(), left.end(), [&](int gpu) { return !near(gpu); });
+      group.insert(group.end(), far, left.end());
+      left.erase(far, left.end());
+    }
+    std::transform(group.begin(), group.end(), group.begin(), rankOf);
+    std::sort(group.begin(), group.end());
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+/// Builds the machines of groups of ranks, until none of them falls into groups.
+class Splitter {
+ public:
+  Splitter(const TopologyUse& use, const PathSettings& settings) : use_(use), settings_(settings) {}
+
+  /// Settles the ranks of `system`; `groups` gets the groups they form in the end.
+  Status settle(const XmlElement& system, Topology& result, std::vector<std::vector<int>>& groups) {
+    ASSIGN(Machine machine, buildMachine(system));
+    ASSIGN(PathTable paths, computePaths(machine, settings_));
+    std::vector<std::vector<int>> parts = groupsOf(machine, paths);
+    if (parts.size() > 1) {
+      for (const std::vector<int>& part : parts) TRY(settle(withRanks(system, part), result, groups));
+      return {};
+    }
+    if (std::binary_search(parts.front().begin(), parts.front().end(), use_.rank)) {
+      result.machine = std::move(machine);
+      result.paths = std::move(paths);
+    }
+    groups.push_back(std::move(parts.front()));
+    return {};
+  }
+
+ private:
+  const TopologyUse& use_;
+  const PathSettings& settings_;
+};
 
 }  // namespace
 
 Result<Topology> buildTopology(const XmlElement& xml, const TopologyUse& use, PathSettings settings) {
   ASSIGN(const XmlElement used, select(xml, use));
   Topology topology;
-  ASSIGN(topology.machine, buildMachine(used));
-  ASSIGN(topology.paths, computePaths(topology.machine, settings));
-  topology.interNode = use.interNode;
-  topology.groupOf.assign(topology.machine.nodes(NodeKind::Gpu).size(), 0);
+  std::vector<std::vector<int>> groups;
+  TRY(Splitter(use, settings).settle(used, topology, groups));
+  std::sort(groups.begin(), groups.end());
+  topology.interNode = use.interNode || groups.size() > 1;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    for (const int rank : groups[group]) {
+      topology.groupOf.resize(std::max(topology.groupOf.size(), static_cast<std::size_t>(rank) + 1));
+      topology.groupOf[static_cast<std::size_t>(rank)] = static_cast<int>(group);
+    }
+  }
+  if (use.rank < 0 || static_cast<std::size_t>(use.rank) >= topology.groupOf.size()) {
+    return fail(ncclInvalidArgument, "Rank {} is asked for, but only {} GPUs of the topology are used", use.rank,
+                topology.groupOf.size());
+  }
+  topology.group = topology.groupOf[static_cast<std::size_t>(use.rank)];
   return topology;
 }
 

@@ -20,6 +20,7 @@ struct TopologyUse {
   int hosts = 1;           ///< that many copies of the machine joined by NVLink into one (MNNVL)
   bool interNode = false;  ///< the communicator spans several such machines; NICs are used
   bool collNet = false;    ///< mark all NICs as capable of collectives
+  int rank = 0;            ///< whose group the result is about, counted from 0 over the GPUs of all hosts
 };
 
 /// A machine that one group of GPUs can use together, with its ways.
@@ -27,11 +28,12 @@ struct Topology {
   Machine machine;
   PathTable paths{0};
   bool interNode = false;    ///< as asked, or because the communicator fell into groups joined by the network only
-  std::vector<int> groupOf;  ///< group of each GPU of the use, in rank order; this value is about group 0
+  std::vector<int> groupOf;  ///< group of each GPU of the use, in rank order; groups in the order of their lowest rank
+  int group = 0;             ///< the one this value is about
 };
 
 /// Reads a machine out of `xml` for `use`: trims what is not used, gives ranks, builds nodes and links, computes ways,
-/// splits off GPUs that only the network reaches (docs/topology.md, "Groups").
+/// splits off GPUs that only the network reaches (docs/topology.md, "Groups"). GPUs keep the ranks of the use.
 /// Errors: ncclInvalidUsage, naming element, line and attribute; ncclInvalidArgument: a GPU the file does not have.
 Result<Topology> buildTopology(const XmlElement& xml, const TopologyUse& use, PathSettings settings);
 
