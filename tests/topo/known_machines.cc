@@ -64,9 +64,7 @@ KnownTable readKnownTable(const std::string& folder) {
 
 Result<Topology> buildKnown(const XmlElement& xml, const KnownUse& use) {
   const TopologyUse wanted{use.gpus, use.hosts, use.interNode(), use.collNet()};
-  PathSettings settings;
-  settings.interNode = use.interNode();
-  return buildTopology(xml, wanted, settings);
+  return buildTopology(xml, wanted, {});
 }
 
 Result<Topology> buildKnown(const std::string& folder, const KnownUse& use) {

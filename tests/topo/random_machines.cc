@@ -229,9 +229,7 @@ void renumberGpus(MachineSketch& sketch, Lot& lot) {
 
 Result<Topology> buildSketch(const MachineSketch& sketch, bool interNode) {
   const TopologyUse use{{}, sketch.hosts, interNode, interNode};
-  PathSettings settings;
-  settings.interNode = interNode;
-  return buildTopology(toXml(sketch), use, settings);
+  return buildTopology(toXml(sketch), use, {});
 }
 
 }  // namespace tutti::test
