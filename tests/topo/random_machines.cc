@@ -59,6 +59,7 @@ XmlElement gpuElement(const MachineSketch& sketch, int place) {
     const int count = sketch.nvLinks[at][static_cast<std::size_t>(other)];
     if (count > 0) link(gpuBusId(other), count, "0x030200");
   }
+  if (sketch.c2c) gpu.children.push_back(element("c2c", {{"bw", "44712"}, {"count", "5"}}));
   XmlElement function = pci(sketch, gpuBusId(place), "0x030200");
   function.children.push_back(std::move(gpu));
   return function;
@@ -66,15 +67,18 @@ XmlElement gpuElement(const MachineSketch& sketch, int place) {
 
 XmlElement nicElement(const MachineSketch& sketch, int index) {
   const MachineSketch::Nic& nic = sketch.nics[static_cast<std::size_t>(index)];
-  XmlElement net = element("net", {{"name", fmt::format("net{}", index)},
-                                   {"dev", std::to_string(index)},
-                                   {"speed", std::to_string(nic.megabits)},
-                                   {"port", "1"},
-                                   {"guid", fmt::format("{:#x}", 0x1000 + index)},
-                                   {"gdr", "1"}});
-  if (nic.rail >= 0) net.set("rail", std::to_string(nic.rail));
   XmlElement holder = element("nic", {});
-  holder.children.push_back(std::move(net));
+  for (int port = 0; port < nic.ports; ++port) {
+    const int dev = index * nic.ports + port;
+    XmlElement net = element("net", {{"name", fmt::format("net{}", dev)},
+                                     {"dev", std::to_string(dev)},
+                                     {"speed", std::to_string(nic.megabits)},
+                                     {"port", std::to_string(port + 1)},
+                                     {"guid", fmt::format("{:#x}", 0x1000 + index)},
+                                     {"gdr", "1"}});
+    if (nic.rail >= 0) net.set("rail", std::to_string(nic.rail));
+    holder.children.push_back(std::move(net));
+  }
   XmlElement function = pci(sketch, fmt::format("0000:{:02x}:00.0", 0x60 + index), "0x020000");
   function.children.push_back(std::move(holder));
   return function;
@@ -180,7 +184,9 @@ MachineSketch drawMachine(std::uint64_t seed) {
   const int nics = lot.below(std::min(sketch.gpus(), 8) + 2);
   const int megabits = kMegabits[static_cast<std::size_t>(lot.below(kMegabits.size()))];
   const bool rails = lot.oneIn(3);
-  for (int i = 0; i < nics; ++i) sketch.nics.push_back({i % sketch.branches(), megabits, rails ? i : -1});
+  const int ports = lot.oneIn(4) ? 2 : 1;
+  for (int i = 0; i < nics; ++i) sketch.nics.push_back({i % sketch.branches(), megabits, rails ? i : -1, ports});
+  sketch.c2c = kCpus[static_cast<std::size_t>(sketch.cpu)].vendor[0] == 0 && sketch.sm >= 90 && lot.oneIn(2);
   if (sketch.kind == NvLinks::Switch && sketch.sm >= 90 && sketch.gpus() <= 4 && lot.oneIn(2)) {
     sketch.hosts = lot.between(2, 4);
   }
@@ -191,10 +197,10 @@ std::string describe(const MachineSketch& sketch) {
   constexpr std::array kNames{"no NVLinks", "NVLink pairs", "an NVLink mesh", "full NVLink mesh", "NVSwitches"};
   const CpuAttributes& cpu = kCpus[static_cast<std::size_t>(sketch.cpu)];
   return fmt::format(
-      "{} host(s) of {} GPUs sm {}, {}, {} sockets {} {}, PCI gen {} depth {} with {} a branch, {} NICs of {} Mb/s",
+      "{} host(s) of {} GPUs sm {}, {}, {} sockets {} {}, PCI gen {} depth {} with {} a branch, {} NICs of {} Mb/s{}",
       sketch.hosts, sketch.gpus(), sketch.sm, kNames[static_cast<std::size_t>(sketch.kind)], sketch.sockets,
       cpu.vendor[0] != 0 ? cpu.vendor : cpu.arch, cpu.model, sketch.pciGeneration, sketch.depth, sketch.perBranch,
-      sketch.nics.size(), sketch.nics.empty() ? 0 : sketch.nics[0].megabits);
+      sketch.nics.size(), sketch.nics.empty() ? 0 : sketch.nics[0].megabits, sketch.c2c ? ", C2C" : "");
 }
 
 XmlElement toXml(const MachineSketch& sketch) {

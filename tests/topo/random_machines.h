@@ -41,9 +41,11 @@ struct MachineSketch {
     int branch = 0;
     int megabits = 100000;
     int rail = -1;
+    int ports = 1;  ///< nets of one adapter
   };
   std::vector<Nic> nics;
   int hosts = 1;
+  bool c2c = false;  ///< between each GPU and its CPU
 
   int gpus() const { return static_cast<int>(dev.size()); }
   int branches() const { return (gpus() + perBranch - 1) / perBranch; }

@@ -1,0 +1,146 @@
+// How long ways and graphs take on the machines of the tests, beside the reference: Markdown on stdout.
+//
+//   topology_search FOLDER [RUNS]      FOLDER has the machines and expected.tsv
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "topo/known_machines.h"
+
+namespace tutti::test {
+namespace {
+
+/// Milliseconds, medians.
+struct Timing {
+  const KnownUse* use = nullptr;
+  int gpus = 0;
+  double ways = 0;
+  double search = 0;
+  double reference = 0;  ///< its search alone, all graphs
+
+  double ours() const { return ways + search; }
+};
+
+double medianOf(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double millisecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+Result<Timing> timeOf(const XmlElement& xml, const KnownUse& use, int runs) {
+  std::vector<double> ways;
+  std::vector<double> search;
+  Timing timing{&use, static_cast<int>(use.gpus.size()) * use.hosts};
+  for (int run = 0; run < runs; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    ASSIGN(const Topology topology, buildKnown(xml, use));
+    ways.push_back(millisecondsSince(start));
+    const auto built = std::chrono::steady_clock::now();
+    const GraphSet graphs = searchGraphs(topology.machine, topology.paths, searchSettingsOf(use, topology));
+    search.push_back(millisecondsSince(built));
+    if (graphs.ring.channels.empty()) return fail(ncclInternalError, "{} {}: no ring", use.machine, use.name);
+  }
+  timing.ways = medianOf(ways);
+  timing.search = medianOf(search);
+  for (const Expectation& row : use.graphs) timing.reference += std::atof(row.referenceMs.c_str());
+  return timing;
+}
+
+void printRow(const std::string& name, const Timing& at) {
+  fmt::print("| {} | {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} |\n", name, at.use->name, at.gpus, at.ways, at.search,
+             at.ours(), at.reference);
+}
+
+void printHead(const char* title) {
+  fmt::print(
+      "### {}\n\n| machine | use | GPUs | ways | search | both | reference's search |\n|---|---|---|---|---|---|---|\n",
+      title);
+}
+
+/// The slowest use of each machine, ours and the reference's.
+void printByMachine(const std::vector<Timing>& timings) {
+  printHead("Slowest use of each machine, milliseconds");
+  for (auto first = timings.begin(); first != timings.end();) {
+    const std::string& machine = first->use->machine;
+    const auto last = std::find_if(first, timings.end(), [&](const Timing& t) { return t.use->machine != machine; });
+    const auto slowest = [&](auto less) { return *std::max_element(first, last, less); };
+    const Timing ours = slowest([](const Timing& a, const Timing& b) { return a.ours() < b.ours(); });
+    const Timing theirs = slowest([](const Timing& a, const Timing& b) { return a.reference < b.reference; });
+    printRow(machine, ours);
+    if (theirs.use != ours.use) printRow("", theirs);
+    first = last;
+  }
+}
+
+void printFused(const std::vector<Timing>& timings) {
+  printHead("Hosts joined by NVLink, milliseconds");
+  for (const Timing& at : timings) {
+    if (at.use->hosts > 1) printRow(at.use->machine, at);
+  }
+}
+
+void printSums(const std::vector<Timing>& timings) {
+  const auto line = [&](const char* what, auto wanted) {
+    double ours = 0;
+    double theirs = 0;
+    double worst = 0;
+    int uses = 0;
+    for (const Timing& at : timings) {
+      if (!wanted(at)) continue;
+      ++uses;
+      ours += at.ours();
+      theirs += at.reference;
+      worst = std::max(worst, at.ours());
+    }
+    fmt::print("| {} | {} | {:.2f} | {:.1f} | {:.1f} |\n", what, uses, worst, ours, theirs);
+  };
+  fmt::print("### All uses, milliseconds\n\n| machines | uses | slowest | ours, sum | reference, sum of searches |\n");
+  fmt::print("|---|---|---|---|---|\n");
+  line("up to 8 GPUs", [](const Timing& at) { return at.gpus <= 8; });
+  line("9 to 36 GPUs", [](const Timing& at) { return at.gpus > 8 && at.gpus <= 36; });
+  line("72 GPUs", [](const Timing& at) { return at.gpus == 72; });
+  line("all", [](const Timing&) { return true; });
+}
+
+int measure(const std::string& folder, int runs) {
+  const KnownTable table = readKnownTable(folder);
+  if (!table.error.empty()) {
+    fmt::print(stderr, "{}\n", table.error);
+    return 2;
+  }
+  std::vector<Timing> timings;
+  for (const KnownUse& use : table.uses) {
+    const Result<XmlElement> xml = readXmlFile(folder + "/" + use.machine + ".xml");
+    const Result<Timing> timing = xml.ok() ? timeOf(xml.value(), use, runs) : Result<Timing>(xml.status());
+    if (!timing.ok()) return 1;
+    timings.push_back(timing.value());
+  }
+  printSums(timings);
+  fmt::print("\n");
+  printFused(timings);
+  fmt::print("\n");
+  printByMachine(timings);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tutti::test
+
+int main(int argc, char** argv) {
+  const int runs = argc > 2 ? std::atoi(argv[2]) : 5;
+  if (argc < 2 || runs < 1) {
+    fmt::print(stderr, "usage: topology_search FOLDER [RUNS]\n");
+    return 2;
+  }
+  return tutti::test::measure(argv[1], runs);
+}
