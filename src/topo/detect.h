@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -42,7 +43,7 @@ struct PciFacts {
   int numa = -1;          ///< -1: unknown
 };
 
-/// What the operating system shows. Sources: sysfs.h (a live /sys or a recorded one), hwloc_xml.h.
+/// What the operating system shows. Sources: detect_sysfs.h (a live /sys or a recorded one), detect_hwloc.h.
 struct HostFacts {
   ProcessorFacts processor;
   std::vector<NumaNodeFacts> numaNodes;  ///< ascending; empty: unknown, taken as one
@@ -91,9 +92,12 @@ struct NetDeviceFacts {
 struct DetectInput {
   HostFacts host;
   std::vector<GpuSourceFacts> gpus;
+  bool gpusComplete = false;                        ///< the machine has no others: a given file's are left out
   std::optional<std::vector<NetDeviceFacts>> nets;  ///< by their `dev`; empty: nobody was asked, a given file's stay
   std::optional<XmlElement> given;                  ///< a topology file: kept, completed by the facts
   std::string givenOrigin;                          ///< its path, for messages
+  /// (from, to) by NVML index: what P2pStatus::refused (paths.h) wants to know. No part of the topology file's form.
+  std::vector<std::pair<int, int>> peersRefused;
 };
 
 /// The machine as the root element of a topology file: one <cpu> for each NUMA node with something below, PCI switches
@@ -105,5 +109,8 @@ Result<XmlElement> detectTopology(const DetectInput& input);
 
 /// "0000:1b:00.0" from the forms drivers use ("00000000:1B:00.0", "1b:00.0"); empty if it is no bus id.
 std::string normalBusId(std::string_view text);
+
+/// The last part of a path that is a bus id, in its normal form; empty if there is none.
+std::string lastBusId(std::string_view path);
 
 }  // namespace tutti

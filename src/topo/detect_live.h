@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -25,8 +26,14 @@ struct LiveRequest {
 /// Errors: none for missing sources; ncclInvalidUsage for a topology file that is there and broken.
 Result<DetectInput> gatherFacts(const LiveRequest& request);
 
+/// What was found out about this machine.
+struct LiveTopology {
+  XmlElement xml;
+  std::vector<std::pair<int, int>> peersRefused;  ///< for P2pStatus::refused
+};
+
 /// gatherFacts, then detectTopology. Empty on a software GPU without SOFTGPU_TOPO: nothing is known, and the host's
 /// hardware says nothing about simulated devices. Reads files: a few milliseconds; any thread.
-Result<std::optional<XmlElement>> detectLive(const LiveRequest& request);
+Result<std::optional<LiveTopology>> detectLive(const LiveRequest& request);
 
 }  // namespace tutti
