@@ -1,0 +1,240 @@
+#include "topo/search.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "topo/bound.h"
+#include "topo/search_heads.h"
+#include "topo/search_pack.h"
+
+namespace tutti {
+
+namespace {
+
+constexpr int kMaxDirectHeads = 8;
+constexpr int kMaxNvlsHeads = 32;
+constexpr int kNvlsSm = 90;
+/// What is had where nothing connects.
+constexpr float kFallbackBandwidth = 0.1f;
+/// Longer ways or NICs of another rail have to give that much more.
+constexpr float kWorthWhile = 1.005f;
+
+/// A channel is work for one block of threads: more bandwidth than this (GB/s) is better split among several channels.
+float channelBandwidth(const SearchModel& model, int channels) {
+  constexpr int kManyChannels = 4;
+  if (model.interNode() && channels > kManyChannels) return 51;
+  const int sm = model.lowestSm();
+  if (sm >= 100) return 46;
+  if (sm >= 90) return 32;
+  return model.interNode() ? 26 : 21;
+}
+
+bool isChain(Pattern pattern) {
+  return pattern == Pattern::Tree || pattern == Pattern::BalancedTree || pattern == Pattern::SplitTree;
+}
+
+bool isCollNet(GraphId id) {
+  return id == GraphId::CollNetChain || id == GraphId::CollNetDirect;
+}
+
+/// One graph's search.
+class GraphSearch {
+ public:
+  GraphSearch(const SearchModel& model, const GraphRequest& request, const SearchSettings& settings)
+      : model_(model), request_(request), settings_(settings) {
+    // One GPU has no chain to balance, and no one to be head of.
+    if (model.gpuCount() == 1 && request.pattern != Pattern::Ring) {
+      request_.pattern = Pattern::Tree;
+      if (request.id == GraphId::CollNetDirect) request_.minChannels = request_.maxChannels = 1;
+    }
+  }
+
+  Graph run() {
+    graph_.id = request_.id;
+    graph_.pattern = request_.pattern;
+    if (!isWanted()) return graph_;
+    if (model_.interNode() || model_.gpuCount() > 1) {
+      pack();
+    } else {
+      alone();
+    }
+    if (!packing_.channels.empty()) {
+      fill();
+    } else if (!isOptional()) {
+      fallBack();
+    }
+    return graph_;
+  }
+
+ private:
+  bool isOptional() const { return isCollNet(request_.id) || request_.id == GraphId::Nvls; }
+  bool isWanted() const;
+  PackTask task(Pattern pattern) const;
+  void alone();
+  void pack();
+  void packRing();
+  void packChain();
+  void split();
+  void fill();
+  void fallBack();
+  GraphChannel named(const DenseChannel& channel) const;
+
+  const SearchModel& model_;
+  GraphRequest request_;
+  SearchSettings settings_;
+  Packing packing_;
+  Graph graph_;
+};
+
+bool GraphSearch::isWanted() const {
+  if (model_.gpuCount() == 0) return false;
+  if (isCollNet(request_.id)) return settings_.collNet && model_.interNode();
+  if (request_.id != GraphId::Nvls) return true;
+  return settings_.nvls && model_.gpuCount() > 1 && model_.lowestSm() >= kNvlsSm && model_.toSwitch(0).usable();
+}
+
+PackTask GraphSearch::task(Pattern pattern) const {
+  PackTask task{.pattern = pattern, .collectiveOnly = isCollNet(request_.id)};
+  task.minChannels = request_.minChannels;
+  task.maxChannels = std::max(request_.maxChannels, task.minChannels);
+  return task;
+}
+
+/// One GPU on one machine has nobody to talk to: as many channels as may be, for its copies.
+void GraphSearch::alone() {
+  packing_.channels.assign(static_cast<std::size_t>(std::max(request_.maxChannels, 1)), DenseChannel{.gpus = {0}});
+}
+
+void GraphSearch::pack() {
+  if (request_.pattern == Pattern::Ring) {
+    packRing();
+  } else if (isChain(request_.pattern)) {
+    packChain();
+  } else {
+    PackTask heads = task(request_.pattern);
+    const int most = request_.pattern == Pattern::Nvls ? kMaxNvlsHeads : kMaxDirectHeads;
+    heads.maxChannels = std::min({heads.maxChannels, most, model_.gpuCount()});
+    if (!model_.interNode()) heads.minChannels = heads.maxChannels;
+    heads.bound = headBound(model_, request_.pattern, heads.maxChannels, heads.collectiveOnly);
+    packing_ = packHeads(model_, heads);
+  }
+}
+
+void GraphSearch::packRing() {
+  PackTask rail = task(Pattern::Ring);
+  rail.bound = channelBound(model_, Pattern::Ring, rail.collectiveOnly);
+  packing_ = Packer(model_, rail).run();
+  const bool mayCross = settings_.crossNic != 0 && model_.netCount() > 1 && rail.maxChannels > 1;
+  graph_.crossNic = settings_.crossNic == 1 && model_.interNode() ? 1 : 0;
+  if (mayCross && !packing_.reaches(rail.bound)) {
+    PackTask swapped = rail;
+    swapped.swapNets = true;
+    Packing crossing = Packer(model_, swapped).run();
+    if (crossing.total > packing_.total * kWorthWhile) {
+      packing_ = std::move(crossing);
+      graph_.crossNic = settings_.crossNic;
+    }
+  }
+  split();
+}
+
+/// Copies channels that have more bandwidth than one channel is good for, each copy with its part.
+void GraphSearch::split() {
+  const auto channels = static_cast<int>(packing_.channels.size());
+  if (channels == 0) return;
+  const float bandwidth = packing_.total / static_cast<float>(channels);
+  int copies = 1;
+  while (bandwidth / static_cast<float>(copies) > channelBandwidth(model_, channels) &&
+         channels * (copies + 1) <= request_.maxChannels) {
+    ++copies;
+  }
+  const std::vector<DenseChannel> once = packing_.channels;
+  for (int copy = 1; copy < copies; ++copy) {
+    packing_.channels.insert(packing_.channels.end(), once.begin(), once.end());
+  }
+}
+
+/// A balanced tree if asked for, unless a plain one carries more.
+void GraphSearch::packChain() {
+  PackTask chain = task(request_.pattern);
+  chain.bound = channelBound(model_, chain.pattern, chain.collectiveOnly);
+  packing_ = Packer(model_, chain).run();
+  if (chain.pattern == Pattern::Tree || !model_.interNode() || packing_.reaches(chain.bound)) return;
+  chain.pattern = Pattern::Tree;
+  Packing plain = Packer(model_, chain).run();
+  if (plain.total <= packing_.total * kWorthWhile) return;
+  packing_ = std::move(plain);
+  graph_.pattern = Pattern::Tree;
+}
+
+GraphChannel GraphSearch::named(const DenseChannel& channel) const {
+  GraphChannel named;
+  for (int gpu : channel.gpus) named.gpus.push_back(model_.gpuNode(gpu));
+  if (channel.netIn >= 0) named.netIn = model_.netNode(channel.netIn);
+  if (channel.netOut >= 0) named.netOut = model_.netNode(channel.netOut);
+  return named;
+}
+
+void GraphSearch::fill() {
+  const Bandwidths bandwidths = bandwidthsOf(model_, graph_.pattern, packing_.channels);
+  graph_.bwIntra = bandwidths.intra;
+  graph_.bwInter = bandwidths.inter;
+  const LongestWays longest = longestWays(model_, graph_.pattern, packing_.channels);
+  graph_.typeIntra = longest.intra;
+  graph_.typeInter = model_.interNode() ? longest.inter : PathType::Pix;
+  graph_.sameChannels = true;
+  for (const DenseChannel& channel : packing_.channels) {
+    graph_.channels.push_back(named(channel));
+    if (channel.gpus != packing_.channels.front().gpus) graph_.sameChannels = false;
+  }
+  const int last = graph_.channels.back().netIn;
+  if (last >= 0) graph_.latencyInter = model_.machine().facts<NetFacts>(last).latency;
+}
+
+void GraphSearch::fallBack() {
+  DenseChannel channel;
+  for (int gpu = 0; gpu < model_.gpuCount(); ++gpu) channel.gpus.push_back(gpu);
+  if (model_.netCount() > 0) channel.netIn = channel.netOut = 0;
+  graph_.channels = {named(channel)};
+  graph_.sameChannels = true;
+  graph_.bwIntra = kFallbackBandwidth;
+  graph_.bwInter = model_.netCount() > 0 || !model_.interNode() ? kFallbackBandwidth : 0;
+  graph_.typeIntra = PathType::Sys;
+  graph_.typeInter = graph_.bwInter > 0 ? PathType::Sys : PathType::Dis;
+}
+
+}  // namespace
+
+Graph searchGraph(const Machine& machine, const PathTable& paths, const GraphRequest& request,
+                  const SearchSettings& settings) {
+  const SearchModel model(machine, paths, settings);
+  return GraphSearch(model, request, settings).run();
+}
+
+GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const SearchSettings& settings) {
+  const SearchModel model(machine, paths, settings);
+  const auto search = [&](GraphId id, Pattern pattern, int least, int most) {
+    return GraphSearch(model, {id, pattern, least, most}, settings).run();
+  };
+  GraphSet set;
+  set.ring = search(GraphId::Ring, Pattern::Ring, settings.minChannels, settings.maxChannels);
+  const int n = set.ring.nChannels();
+  set.tree = search(GraphId::Tree, Pattern::BalancedTree, n, n);
+  set.collNetChain = search(GraphId::CollNetChain, Pattern::Tree, n, n);
+  set.collNetDirect = search(GraphId::CollNetDirect, Pattern::CollNetDirect, 1, kMaxDirectHeads);
+  set.nvls = search(GraphId::Nvls, Pattern::Nvls, 1, kMaxNvlsHeads);
+  return set;
+}
+
+float bandwidthBound(const Machine& machine, const PathTable& paths, const GraphRequest& request,
+                     const SearchSettings& settings) {
+  const SearchModel model(machine, paths, settings);
+  const bool collectiveOnly = isCollNet(request.id);
+  if (request.pattern == Pattern::Nvls || request.pattern == Pattern::CollNetDirect) {
+    const int most = request.pattern == Pattern::Nvls ? kMaxNvlsHeads : kMaxDirectHeads;
+    return headBound(model, request.pattern, std::min({request.maxChannels, most, model.gpuCount()}), collectiveOnly);
+  }
+  return channelBound(model, request.pattern, collectiveOnly);
+}
+
+}  // namespace tutti

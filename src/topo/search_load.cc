@@ -1,0 +1,98 @@
+#include "topo/search_load.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tutti {
+
+namespace {
+
+/// A GPU to itself: what machineBandwidth says of it.
+constexpr float kAlone = 5000;
+
+/// Loads by what carries them.
+struct SplitLoads {
+  std::vector<double> intra;
+  std::vector<double> inter;
+};
+
+SplitLoads splitLoads(const SearchModel& model, Pattern pattern, const std::vector<DenseChannel>& channels) {
+  SplitLoads loads{std::vector<double>(model.capacities().size()), std::vector<double>(model.capacities().size())};
+  for (const DenseChannel& channel : channels) {
+    visitWays(model, pattern, channel, [&](const SearchWay& way, float share, bool inter) {
+      std::vector<double>& of = inter ? loads.inter : loads.intra;
+      for (const ResourceUse& use : model.uses(way)) of[static_cast<std::size_t>(use.resource)] += share * use.factor;
+    });
+  }
+  return loads;
+}
+
+/// The most that `raised` may be where the other part of the traffic has `fixed` GB/s a channel; infinite without load.
+double most(const SearchModel& model, const std::vector<double>& raised, const std::vector<double>& other,
+            double fixed) {
+  double most = std::numeric_limits<double>::infinity();
+  for (std::size_t r = 0; r < raised.size(); ++r) {
+    if (raised[r] <= 0) continue;
+    most = std::min(most, (static_cast<double>(model.capacities()[r]) - fixed * other[r]) / raised[r]);
+  }
+  return most;
+}
+
+/// Down to four digits behind the point, so that adding up does not exceed what is there.
+float rounded(double bandwidth) {
+  return static_cast<float>(std::floor(bandwidth * 1e4 + 1e-3) / 1e4);
+}
+
+}  // namespace
+
+void Congestion::change(Pattern pattern, const DenseChannel& channel, int sign) {
+  visitWays(model_, pattern, channel, [&](const SearchWay& way, float share, bool) {
+    for (const ResourceUse& use : model_.uses(way)) {
+      loads_[static_cast<std::size_t>(use.resource)] += static_cast<float>(sign) * share * use.factor;
+    }
+  });
+  channels_ += sign;
+}
+
+float Congestion::worst() const {
+  float worst = 0;
+  for (std::size_t r = 0; r < loads_.size(); ++r) {
+    if (loads_[r] > 1e-4f) worst = std::max(worst, loads_[r] / std::max(model_.capacities()[r], 1e-6f));
+  }
+  return worst;
+}
+
+float Congestion::total() const {
+  if (channels_ == 0) return 0;
+  const float load = worst();
+  return load > 0 ? static_cast<float>(channels_) / load : kAlone;
+}
+
+Bandwidths bandwidthsOf(const SearchModel& model, Pattern pattern, const std::vector<DenseChannel>& channels) {
+  if (channels.empty()) return {};
+  const SplitLoads loads = splitLoads(model, pattern, channels);
+  std::vector<double> sum = loads.intra;
+  for (std::size_t r = 0; r < sum.size(); ++r) sum[r] += loads.inter[r];
+  double both = most(model, sum, loads.intra, 0);
+  if (std::isinf(both)) both = kAlone / static_cast<double>(channels.size());
+  if (pattern == Pattern::Ring || !model.interNode()) return {rounded(both), rounded(both)};
+  const double outside = most(model, loads.inter, loads.intra, both);
+  double intra = most(model, loads.intra, loads.inter, both);
+  if (std::isinf(intra)) intra = 2 * both;
+  const double inter = std::isinf(outside) ? both : most(model, loads.inter, loads.intra, intra);
+  return {rounded(std::max(intra, both)), rounded(std::max(inter, both))};
+}
+
+LongestWays longestWays(const SearchModel& model, Pattern pattern, const std::vector<DenseChannel>& channels) {
+  LongestWays longest;
+  for (const DenseChannel& channel : channels) {
+    visitWays(model, pattern, channel, [&](const SearchWay& way, float, bool inter) {
+      PathType& of = inter ? longest.inter : longest.intra;
+      of = std::max(of, way.type);
+    });
+  }
+  return longest;
+}
+
+}  // namespace tutti

@@ -1,0 +1,123 @@
+#include "topo/search_model.h"
+
+#include <algorithm>
+
+namespace tutti {
+
+namespace {
+
+void addUse(std::vector<ResourceUse>& uses, std::size_t begin, ResourceUse use) {
+  for (std::size_t i = begin; i < uses.size(); ++i) {
+    if (uses[i].resource == use.resource) {
+      uses[i].factor += use.factor;
+      return;
+    }
+  }
+  uses.push_back(use);
+}
+
+}  // namespace
+
+bool isViewOfDevice(const Machine& machine, const Link& link) {
+  const NodeKind from = machine.node(link.from).kind();
+  const NodeKind to = machine.node(link.to).kind();
+  return (from == NodeKind::Gpu && to == NodeKind::Device) || (from == NodeKind::Device && to == NodeKind::Gpu);
+}
+
+SearchModel::SearchModel(const Machine& machine, const PathTable& paths, const SearchSettings& settings)
+    : machine_(machine), interNode_(settings.interNode) {
+  const auto gpus = machine.nodes(NodeKind::Gpu);
+  gpus_.assign(gpus.begin(), gpus.end());
+  if (interNode_) {
+    const auto nets = machine.nodes(NodeKind::Net);
+    nets_.assign(nets.begin(), nets.end());
+  }
+  for (int l = 0; l < machine.linkCount(); ++l) capacities_.push_back(machine.link(l).bandwidth);
+  addPorts();
+  const int n = gpuCount();
+  hops_.resize(static_cast<std::size_t>(n) * static_cast<std::size_t>(n));
+  for (int a = 0; a < n; ++a) {
+    for (int b = 0; b < n; ++b) {
+      if (a != b) hops_[square(a, b)] = wayOf(paths, gpuNode(a), gpuNode(b), -1);
+    }
+  }
+  const auto switches = machine.nodes(NodeKind::NvSwitch);
+  for (int gpu = 0; gpu < n; ++gpu) {
+    toSwitch_.push_back(switches.empty() ? SearchWay{} : wayOf(paths, gpuNode(gpu), switches[0], -1));
+    fromSwitch_.push_back(switches.empty() ? SearchWay{} : wayOf(paths, switches[0], gpuNode(gpu), -1));
+  }
+  for (int net = 0; net < netCount(); ++net) {
+    const int port = ports_[static_cast<std::size_t>(net)];
+    for (int gpu = 0; gpu < n; ++gpu) {
+      entries_.push_back(wayOf(paths, netNode(net), gpuNode(gpu), port));
+      exits_.push_back(wayOf(paths, gpuNode(gpu), netNode(net), port < 0 ? -1 : port + 1));
+    }
+  }
+}
+
+SearchWay SearchModel::wayOf(const PathTable& paths, int from, int to, int port) {
+  const Path& path = paths.of(from, to);
+  SearchWay way{.type = path.type, .begin = static_cast<int>(uses_.size()), .end = static_cast<int>(uses_.size())};
+  if (!way.usable() || path.bandwidth <= 0) {
+    way.type = PathType::Dis;
+    return way;
+  }
+  const auto begin = static_cast<std::size_t>(way.begin);
+  const std::vector<LinkLoad> loads = loadsOf(machine_, paths, from, to);
+  for (const LinkLoad& load : loads) {
+    if (!isViewOfDevice(machine_, machine_.link(load.link))) addUse(uses_, begin, {load.link, load.factor});
+  }
+  if (uses_.size() == begin) {  // two ranks of one device
+    for (const LinkLoad& load : loads) addUse(uses_, begin, {load.link, load.factor});
+  }
+  if (port >= 0) addUse(uses_, begin, {port, 1});
+  way.end = static_cast<int>(uses_.size());
+  return way;
+}
+
+void SearchModel::addPorts() {
+  ports_.assign(nets_.size(), -1);
+  for (int a = 0; a < netCount(); ++a) {
+    for (int b = 0; b < a; ++b) {
+      if (!samePort(a, b)) continue;
+      int& shared = ports_[static_cast<std::size_t>(b)];
+      if (shared < 0) {
+        shared = static_cast<int>(capacities_.size());
+        capacities_.insert(capacities_.end(), 2, netFacts(b).speed);
+      }
+      for (int way = 0; way < 2; ++way) {
+        float& capacity = capacities_[static_cast<std::size_t>(shared + way)];
+        capacity = std::min(capacity, netFacts(a).speed);
+      }
+      ports_[static_cast<std::size_t>(a)] = shared;
+      break;
+    }
+  }
+}
+
+bool SearchModel::samePort(int netA, int netB) const {
+  if (machine_.node(netNode(netA)).system != machine_.node(netNode(netB)).system) return false;
+  return netFacts(netA).guid == netFacts(netB).guid && netFacts(netA).port == netFacts(netB).port;
+}
+
+bool SearchModel::sameRail(int netA, int netB) const {
+  if (netA == netB) return true;
+  if (!samePlane(netA, netB)) return false;
+  const int a = netFacts(netA).rail;
+  const int b = netFacts(netB).rail;
+  return a >= 0 && b >= 0 ? a == b : samePort(netA, netB);
+}
+
+bool SearchModel::samePlane(int netA, int netB) const {
+  const int a = netFacts(netA).plane;
+  const int b = netFacts(netB).plane;
+  return a == b || a < 0 || b < 0;
+}
+
+int SearchModel::lowestSm() const {
+  int lowest = gpus_.empty() ? 0 : machine_.facts<GpuFacts>(gpus_[0]).sm;
+  for (int gpu : gpus_) lowest = std::min(lowest, machine_.facts<GpuFacts>(gpu).sm);
+  return lowest;
+}
+
+}  // namespace tutti

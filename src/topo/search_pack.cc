@@ -1,0 +1,234 @@
+#include "topo/search_pack.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tutti {
+
+namespace {
+
+/// Steps of the router that packing may take, and what one channel more may take of them.
+constexpr std::int64_t kStepsInAll = 1'200'000;
+constexpr int kRounds = 24;
+constexpr int kRoundsBeforeNoise = 5;
+
+/// Channels of the same bandwidth that links of these capacities can carry in sum, b GB/s each.
+int channelsThrough(const std::vector<float>& capacities, float b) {
+  int sum = 0;
+  for (float capacity : capacities) sum += static_cast<int>(capacity / b + 1e-3f);
+  return sum;
+}
+
+/// The most bandwidth that `count` channels over these links can each have if none is split.
+float bandwidthThrough(const std::vector<float>& capacities, int count) {
+  float best = 0;
+  for (float capacity : capacities) {
+    for (int parts = 1; parts <= count; ++parts) {
+      const float b = capacity / static_cast<float>(parts);
+      if (b > best && channelsThrough(capacities, b) >= count) best = b;
+    }
+  }
+  return best;
+}
+
+/// The links at which a GPU's hops start (or end): what its channels have to share between them.
+std::vector<float> doorLinks(const SearchModel& model, int gpu, bool outwards) {
+  std::vector<int> resources;
+  for (int other = 0; other < model.gpuCount(); ++other) {
+    if (other == gpu) continue;
+    const auto uses = model.uses(outwards ? model.hop(gpu, other) : model.hop(other, gpu));
+    if (!uses.empty()) resources.push_back(outwards ? uses.front().resource : uses.back().resource);
+  }
+  std::sort(resources.begin(), resources.end());
+  resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
+  std::vector<float> capacities;
+  for (int r : resources) capacities.push_back(model.capacities()[static_cast<std::size_t>(r)]);
+  return capacities;
+}
+
+/// What `count` undivided channels could carry in sum at best, by the links of each GPU and the NICs.
+float potential(const SearchModel& model, const PackTask& task, int count) {
+  float least = task.bound / static_cast<float>(count);
+  if (task.pattern == Pattern::Ring && !model.interNode()) {
+    for (int g = 0; g < model.gpuCount(); ++g) {
+      least = std::min(least, bandwidthThrough(doorLinks(model, g, true), count));
+      least = std::min(least, bandwidthThrough(doorLinks(model, g, false), count));
+    }
+  }
+  std::vector<float> speeds;
+  for (int net = 0; net < model.netCount(); ++net) {
+    speeds.push_back(model.machine().facts<NetFacts>(model.netNode(net)).speed);
+  }
+  if (!speeds.empty()) least = std::min(least, bandwidthThrough(speeds, count));
+  return least * static_cast<float>(count);
+}
+
+std::size_t at(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+}  // namespace
+
+Packer::Packer(const SearchModel& model, const PackTask& task)
+    : model_(model), task_(task), prices_(model, task_), congestion_(model) {}
+
+Packing Packer::run() {
+  budget_ = kStepsInAll / 2;
+  twin_ = task_.swapNets;
+  std::vector<float> greedy;
+  const int unit = twin_ ? 2 : 1;
+  for (int count = unit; count <= task_.maxChannels; count += unit) {
+    const bool exact = task_.minChannels == task_.maxChannels;
+    if (!put(count - unit, exact ? task_.maxChannels : count)) return {};
+    greedy.resize(at(count), 0);
+    greedy[at(count - 1)] = congestion_.total();
+    if (count >= task_.minChannels) consider();
+    if (isDone()) break;
+  }
+  if (best_.reaches(task_.bound)) return best_;
+  budget_ = router_.steps() + kStepsInAll / 2;
+  const std::vector<int> counts = promisingCounts(greedy);
+  for (int count : counts) {
+    budget_ = router_.steps() + kStepsInAll / 2 / static_cast<std::int64_t>(counts.size());
+    if (task_.pattern == Pattern::Ring && count % 2 == 0) negotiate(count, true);
+    if (!task_.swapNets) negotiate(count, false);
+    if (best_.reaches(task_.bound)) break;
+  }
+  return best_;
+}
+
+/// Numbers of channels worth more work: those whose links could carry most, and those that greed did best with.
+std::vector<int> Packer::promisingCounts(const std::vector<float>& greedy) const {
+  if (task_.minChannels == task_.maxChannels) return {task_.maxChannels};
+  std::vector<int> counts;
+  std::vector<float> potentials(at(task_.maxChannels) + 1, 0);
+  for (int count = task_.minChannels; count <= task_.maxChannels; ++count) {
+    if (task_.swapNets && count % 2 != 0) continue;
+    counts.push_back(count);
+    potentials[at(count)] = potential(model_, task_, count);
+  }
+  const auto better = [](float a, float b) { return a > b * 1.002f; };
+  std::stable_sort(counts.begin(), counts.end(),
+                   [&](int a, int b) { return better(potentials[at(a)], potentials[at(b)]); });
+  std::vector<int> chosen(counts.begin(), counts.begin() + std::min<std::ptrdiff_t>(3, std::ssize(counts)));
+  std::stable_sort(counts.begin(), counts.end(), [&](int a, int b) {
+    const auto of = [&](int count) { return count <= std::ssize(greedy) ? greedy[at(count - 1)] : 0.0f; };
+    return better(of(a), of(b));
+  });
+  for (int i = 0; i < std::min<int>(2, static_cast<int>(counts.size())); ++i) {
+    if (std::find(chosen.begin(), chosen.end(), counts[at(i)]) == chosen.end()) chosen.push_back(counts[at(i)]);
+  }
+  return chosen;
+}
+
+void Packer::empty() {
+  while (!channels_.empty()) {
+    congestion_.remove(task_.pattern, channels_.back());
+    channels_.pop_back();
+  }
+}
+
+std::vector<int> Packer::hint(int index) const {
+  if (index > 0 && index <= std::ssize(channels_)) return channels_[at(index - 1)].gpus;
+  std::vector<int> order(at(model_.gpuCount()));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+/// Adds a channel (and its reverse) at a place.
+bool Packer::put(int index, int wanted) {
+  prices_.set(congestion_, wanted);
+  RoutePrices prices{.n = model_.gpuCount(), .hop = prices_.hops(twin_, noisy_)};
+  prices.closed = task_.pattern == Pattern::Ring && !model_.interNode();
+  RouteResult best;
+  const Doors* through = nullptr;
+  std::vector<Doors> doors = prices_.doors(twin_, prices.hop);
+  const int tries = model_.gpuCount() <= Router::kExactGpus ? 4 : 2;
+  for (int i = 0; i < std::min<int>(tries, static_cast<int>(doors.size())); ++i) {
+    Doors& door = doors[at(i)];
+    if (door.least >= best.price) break;
+    prices.start = door.start;
+    prices.second = door.second;
+    prices.end = door.end;
+    RouteResult found = router_.find(prices, hint(index));
+    if (found.price >= best.price) continue;
+    best = std::move(found);
+    through = &door;
+  }
+  if (through == nullptr) return false;
+  place(index, *through, std::move(best.order));
+  return true;
+}
+
+void Packer::place(int index, const Doors& doors, std::vector<int> order) {
+  DenseChannel channel{.gpus = std::move(order), .netIn = doors.in, .netOut = doors.out};
+  if (!doors.inOf.empty()) {
+    channel.netIn = doors.inOf[at(channel.gpus.front())];
+    channel.netOut = doors.outOf[at(channel.gpus.back())];
+  }
+  congestion_.add(task_.pattern, channel);
+  DenseChannel reverse = channel;
+  channels_.insert(channels_.begin() + index, std::move(channel));
+  if (!twin_) return;
+  std::reverse(reverse.gpus.begin(), reverse.gpus.end());
+  std::swap(reverse.netIn, reverse.netOut);
+  congestion_.add(task_.pattern, reverse);
+  channels_.insert(channels_.begin() + index + 1, std::move(reverse));
+}
+
+void Packer::takeOut(int index) {
+  for (int i = 0; i < (twin_ ? 2 : 1); ++i) {
+    congestion_.remove(task_.pattern, channels_[at(index)]);
+    channels_.erase(channels_.begin() + index);
+  }
+}
+
+void Packer::consider() {
+  Packing packing{.total = congestion_.total()};
+  if (packing.total < best_.total * 0.9999f) return;
+  for (const DenseChannel& channel : channels_) {
+    visitWays(model_, task_.pattern, channel,
+              [&](const SearchWay& way, float, bool) { packing.length += static_cast<int>(way.type); });
+  }
+  packing.length = packing.length * 100 / static_cast<int>(channels_.size());
+  if (!packing.isBetterThan(best_)) return;
+  packing.channels = channels_;
+  best_ = std::move(packing);
+}
+
+bool Packer::fill(int wanted) {
+  while (std::ssize(channels_) < wanted) {
+    if (!put(static_cast<int>(std::ssize(channels_)), wanted)) return false;
+  }
+  consider();
+  return true;
+}
+
+/// Takes each channel out and puts it back at the prices that the others leave.
+bool Packer::sweep(int wanted) {
+  const float before = best_.total;
+  for (int i = 0; i < wanted && !isDone(); i += twin_ ? 2 : 1) {
+    takeOut(i);
+    if (!put(i, wanted)) return false;
+    consider();
+  }
+  return best_.total > before * 1.0001f;
+}
+
+void Packer::negotiate(int wanted, bool twin) {
+  empty();
+  prices_.forget();
+  twin_ = twin;
+  noisy_ = false;
+  if (!fill(wanted)) return;
+  int idle = 0;
+  for (int round = 0; round < kRounds && !isDone(); ++round) {
+    idle = sweep(wanted) ? 0 : idle + 1;
+    if (std::ssize(channels_) < wanted) break;
+    prices_.raiseWorst(congestion_);
+    noisy_ = idle >= kRoundsBeforeNoise && idle % 2 == 1;
+  }
+  noisy_ = false;
+}
+
+}  // namespace tutti

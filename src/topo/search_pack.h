@@ -1,0 +1,61 @@
+// Packs channels into a machine: as many as wanted, so that the most loaded resource is loaded least. Pure.
+//
+// The method is that of routing wires on a chip by negotiation: every resource has a price that grows steeply with its
+// load, every channel takes the cheapest order of GPUs at these prices, and channels are taken out and put back until
+// the bound is reached or the work is used up.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "topo/search_load.h"
+#include "topo/search_model.h"
+#include "topo/search_price.h"
+#include "topo/search_route.h"
+
+namespace tutti {
+
+struct Packing {
+  std::vector<DenseChannel> channels;
+  float total = 0;  ///< channels x bandwidth, GB/s
+  int length = 0;   ///< sum of the ways' types: of two that carry the same, the one with the shorter ways is better
+
+  bool reaches(float bound) const { return total >= bound * 0.9995f; }
+  bool isBetterThan(const Packing& other) const {
+    const float slack = other.total * 1e-5f;
+    return total > other.total + slack || (total > other.total - slack && length < other.length);
+  }
+};
+
+class Packer {
+ public:
+  Packer(const SearchModel& model, const PackTask& task);
+  /// The best packing found; no channels where there is none.
+  Packing run();
+
+ private:
+  void empty();
+  bool put(int at, int wanted);
+  void takeOut(int at);
+  bool fill(int wanted);
+  void negotiate(int wanted, bool twin);
+  bool sweep(int wanted);
+  void consider();
+  bool isDone() const { return best_.reaches(task_.bound) || router_.steps() > budget_; }
+  std::vector<int> promisingCounts(const std::vector<float>& greedy) const;
+  std::vector<int> hint(int at) const;
+  void place(int at, const Doors& doors, std::vector<int> order);
+
+  const SearchModel& model_;
+  PackTask task_;
+  PriceList prices_;
+  Router router_;
+  Congestion congestion_;
+  std::vector<DenseChannel> channels_;
+  Packing best_;
+  bool twin_ = false;  ///< each channel is followed by its reverse
+  bool noisy_ = false;
+  std::int64_t budget_ = 0;
+};
+
+}  // namespace tutti
