@@ -33,6 +33,7 @@ bool listed(std::string_view list, std::string_view word) {
 std::string_view olderName(std::string_view name) {
   if (name == "NCCL_MIN_NCHANNELS") return "NCCL_MIN_NRINGS";
   if (name == "NCCL_MAX_NCHANNELS") return "NCCL_MAX_NRINGS";
+  if (name == "NCCL_NET_GDR_LEVEL") return "NCCL_IB_GDR_LEVEL";
   return {};
 }
 

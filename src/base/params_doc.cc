@@ -69,7 +69,7 @@ constexpr std::array kForeign{
 #define FOREIGN(name) std::string_view(#name),
 #include "base/params_known.def"  // NOLINT(bugprone-suspicious-include)
 };
-constexpr std::array<std::string_view, 2> kOlder{"NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS"};
+constexpr std::array<std::string_view, 3> kOlder{"NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS", "NCCL_IB_GDR_LEVEL"};
 
 /// Families of names that plugins and test programs own.
 constexpr std::array<std::string_view, 6> kForeignPrefixes{"TUTTI_TEST_",         "NCCL_TESTS_",     "NCCL_FASTRAK_",

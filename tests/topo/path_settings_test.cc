@@ -1,0 +1,37 @@
+#include "topo/path_settings.h"
+
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+TEST(PathSettings, LevelsAreNamesInUpperCaseOrOldDigits) {
+  EXPECT_EQ(parsePathLevel("NVL"), PathType::Nvl);
+  EXPECT_EQ(parsePathLevel("SYS"), PathType::Sys);
+  EXPECT_EQ(parsePathLevel("0"), PathType::Loc);
+  EXPECT_EQ(parsePathLevel("1"), PathType::Pix);
+  EXPECT_EQ(parsePathLevel("3"), PathType::Phb);
+  EXPECT_EQ(parsePathLevel("9"), PathType::Sys);
+  for (const char* text : {"", "nvl", "NET", "DIS", "10", "-1"}) EXPECT_FALSE(parsePathLevel(text).has_value()) << text;
+}
+
+TEST(PathSettings, ComeFromTheSettings) {
+  Params params;
+  const PathSettings defaults = pathSettings(params);
+  EXPECT_FALSE(defaults.p2pLevel.has_value());
+  EXPECT_FALSE(defaults.gdrLevel.has_value());
+  EXPECT_TRUE(defaults.pxnOverC2c);
+  EXPECT_EQ(defaults.gdrRead, -2);
+  params.transports.p2pLevel = std::string("PHB");
+  params.topology.netGdrLevel = std::string("4");
+  params.topology.nvbDisable = true;
+  params.topology.ignoreDisabledP2p = 2;
+  const PathSettings set = pathSettings(params);
+  EXPECT_EQ(set.p2pLevel, PathType::Phb);
+  EXPECT_EQ(set.gdrLevel, PathType::Sys);
+  EXPECT_TRUE(set.nvbDisabled);
+  EXPECT_EQ(set.p2p.ignore, 2);
+}
+
+}  // namespace
+}  // namespace tutti
