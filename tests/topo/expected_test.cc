@@ -109,7 +109,7 @@ TEST_P(KnownMachine, HasWaysThatAreWhatTheySay) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, KnownMachine, testing::ValuesIn(machines()),
-                         [](const testing::TestParamInfo<std::string>& info) { return info.param; });
+                         [](const testing::TestParamInfo<std::string>& machine) { return machine.param; });
 
 TEST(KnownMachines, AreThereWithAllTheirUses) {
   EXPECT_EQ(table().error, "");
