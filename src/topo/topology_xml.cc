@@ -12,22 +12,36 @@ namespace tutti {
 
 namespace {
 
-using Parents = std::span<const std::string_view>;
+using Names = std::span<const std::string_view>;
 
 constexpr std::array<std::string_view, 2> kInCpu = {"pci", "nic"};
 constexpr std::array<std::string_view, 4> kInPci = {"pci", "gpu", "nic", "pcilink"};
 constexpr std::array<std::string_view, 2> kInGpu = {"nvlink", "c2c"};
 constexpr std::array<std::string_view, 1> kInNic = {"net"};
 constexpr std::array<std::string_view, 1> kInSystem = {"cpu"};
+constexpr std::array<std::string_view, 1> kOnlyGpu = {"gpu"};
+constexpr std::array<std::string_view, 1> kOnlyNic = {"nic"};
 
 /// Children that are known below an element of that name.
-Parents knownChildren(std::string_view name) {
+Names knownChildren(std::string_view name) {
   if (name == "system") return kInSystem;
   if (name == "cpu") return kInCpu;
   if (name == "pci") return kInPci;
   if (name == "gpu") return kInGpu;
   if (name == "nic") return kInNic;
   return {};
+}
+
+bool hasChild(const XmlElement& element, std::string_view name) {
+  return std::any_of(element.children.begin(), element.children.end(),
+                     [name](const XmlElement& child) { return child.name == name; });
+}
+
+/// Children that mean something below this very element: nothing hangs below a GPU's or a NIC's function.
+Names knownChildrenOf(const XmlElement& element) {
+  if (element.name == "pci" && hasChild(element, "gpu")) return kOnlyGpu;
+  if (element.name == "pci" && hasChild(element, "nic")) return kOnlyNic;
+  return knownChildren(element.name);
 }
 
 /// What was removed, for one line about it.
@@ -37,7 +51,7 @@ struct Unknown {
 };
 
 void removeUnknown(XmlElement& element, Unknown& unknown) {
-  const Parents known = knownChildren(element.name);
+  const Names known = knownChildrenOf(element);
   std::erase_if(element.children, [&](const XmlElement& child) {
     if (std::find(known.begin(), known.end(), child.name) != known.end()) return false;
     if (unknown.count++ == 0) unknown.first = child.where();

@@ -18,7 +18,7 @@ inline constexpr int kMaxTopologyChildren = 4096;
 /// that is below (one INFO line says how many). What is left:
 ///   <system> version must be 1
 ///     <cpu>  numaid; and, where it is there, a well formed host_hash, affinity, familyid, modelid
-///       <pci>  busid, unique on its host; below it <pci>, <gpu>, <nic>, <pcilink target>
+///       <pci>  busid, unique on its host; below it <pci> and <pcilink target>, or <gpu>, or <nic>
 ///         <gpu>  dev; <nvlink target count>, <c2c bw count>
 ///       <nic>  <net>
 /// Attributes that detection can fill in (arch, vendor, class, link_speed, link_width, sm, tclass) may be missing:

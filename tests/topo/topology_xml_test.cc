@@ -131,6 +131,15 @@ TEST(TopologyXml, LeavesOutWhatItDoesNotKnowInThatPlace) {
   EXPECT_TRUE(cpu.children[1].children.at(0).children.empty());
 }
 
+TEST(TopologyXml, HasNothingBelowTheFunctionOfAGpuOrNic) {
+  const auto system =
+      parseTopology(inCpu("<pci busid=\"0000:1b:00.0\"><pci busid=\"0000:1c:00.0\"/><gpu dev=\"0\"/><nic/></pci>"
+                          "<pci busid=\"0000:1d:00.0\"><pci busid=\"0000:1e:00.0\"/><nic/></pci>"),
+                    kOrigin);
+  ASSERT_TRUE(system.ok());
+  for (const XmlElement& pci : system.value().children.at(0).children) EXPECT_EQ(pci.children.size(), 1u);
+}
+
 TEST(TopologyXml, LetsDetectionFillInWhatItCanFind) {
   EXPECT_TRUE(parseTopology(inGpu("<nvlink target=\"fffffff:ff:ff.0\" count=\"18\"/>"), kOrigin).ok());
 }

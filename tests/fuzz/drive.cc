@@ -1,0 +1,112 @@
+#include "drive.h"
+
+#include <vector>
+
+#include "base/log.h"
+#include "topo/fuse.h"
+#include "topo/graph_xml.h"
+#include "topo/machine_lines.h"
+#include "topo/topology.h"
+#include "topo/topology_xml.h"
+#include "topo/validate.h"
+
+namespace tutti::fuzz {
+
+namespace {
+
+constexpr const char* kOrigin = "fuzz.xml";
+
+/// Two GPUs, two NICs, on a switch each; as a host of a pair and on its own.
+constexpr const char* kSmallMachine = R"(<system version="1"><cpu numaid="0" arch="x86_64" vendor="AuthenticAMD">
+<pci busid="0000:10:00.0" class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16">
+<pci busid="0000:11:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"><gpu dev="0" sm="80" gdr="1"/></pci>
+<pci busid="0000:12:00.0" class="0x020700" link_speed="16.0 GT/s PCIe" link_width="16">
+<nic><net name="a" dev="0" speed="200000" gdr="1"/></nic></pci></pci>
+<pci busid="0000:20:00.0" class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16">
+<pci busid="0000:21:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"><gpu dev="1" sm="80" gdr="1"/></pci>
+<pci busid="0000:22:00.0" class="0x020700" link_speed="16.0 GT/s PCIe" link_width="16">
+<nic><net name="b" dev="1" speed="200000" gdr="1"/></nic></pci></pci></cpu></system>)";
+
+/// Paths grow with the square of the nodes: what is larger takes no part in building, only in reading.
+constexpr std::size_t kMostBuilt = 32 << 10;
+/// GPUs of a machine whose graphs are searched too.
+constexpr std::size_t kMostSearched = 4;
+
+Machine smallMachine(int hosts) {
+  const auto xml = parseTopology(kSmallMachine, "small machine");
+  if (!xml.ok()) return {};
+  auto topology = buildTopology(xml.value(), {.hosts = hosts, .interNode = true}, {});
+  return topology.ok() ? std::move(topology.value().machine) : Machine{};
+}
+
+void build(const XmlElement& system) {
+  for (const bool interNode : {false, true}) {
+    for (const int hosts : {1, 2}) {
+      const auto topology = buildTopology(system, {.hosts = hosts, .interNode = interNode}, {});
+      if (!topology.ok()) return;
+      const Machine& machine = topology.value().machine;
+      machineLines(machine, machineBandwidth(machine, topology.value().paths, interNode));
+    }
+  }
+}
+
+}  // namespace
+
+std::string driveTopology(std::string_view text) {
+  const auto system = parseTopology(text, kOrigin);
+  if (!system.ok()) return "";
+  const std::string written = writeXml(system.value());
+  const auto again = parseTopology(written, kOrigin);
+  if (!again.ok()) return "what was written is not read again";
+  if (writeXml(again.value()) != written) return "what was written does not come back as it was";
+  const XmlElement trimmed = trimTopology(system.value(), {.gpus = {{0x11000, 0}, {0x1b000, 1}}, .allNets = true});
+  const std::vector<XmlElement> ranks = {trimmed, system.value()};
+  XmlElement fused = fuseTopologies(ranks);
+  if (!checkTopology(fused).ok() && checkTopology(fused).code() != ncclInvalidUsage)
+    return "a fused file cannot be checked";
+  if (text.size() <= kMostBuilt) build(system.value());
+  return "";
+}
+
+std::string driveSearch(std::string_view text) {
+  const auto system = parseTopology(text, kOrigin);
+  if (!system.ok() || text.size() > kMostBuilt) return "";
+  for (const bool several : {false, true}) {
+    const auto built = buildTopology(system.value(), {.interNode = several, .collNet = several}, {});
+    if (!built.ok()) return "";
+    const Topology& topology = built.value();
+    if (topology.machine.nodes(NodeKind::Gpu).size() > kMostSearched) return "";
+    const SearchSettings settings = {.interNode = topology.interNode, .collNet = several};
+    const GraphSet graphs = searchGraphs(topology.machine, topology.paths, settings);
+    for (const Graph* graph : {&graphs.ring, &graphs.tree, &graphs.collNetChain, &graphs.collNetDirect, &graphs.nvls}) {
+      const auto wrong = validateGraph(topology.machine, topology.paths, *graph, topology.interNode);
+      if (!wrong.empty()) return wrong.front();
+    }
+  }
+  return "";
+}
+
+std::string driveGraphs(std::string_view text) {
+  static const std::vector<Machine> machines = {smallMachine(1), smallMachine(2)};
+  const auto xml = parseXml(text, kOrigin);
+  if (!xml.ok()) return "";
+  for (const Machine& machine : machines) {
+    if (machine.nodes(NodeKind::Gpu).empty()) return "there is no machine";
+    const auto graphs = readGraphs(machine, xml.value());
+    if (!graphs.ok()) continue;
+    for (const Graph* graph : {&graphs.value().ring, &graphs.value().nvls}) graphLines(machine, *graph);
+    const std::string written = writeXml(writeGraphs(machine, graphs.value()));
+    const auto again = parseXml(written, kOrigin);
+    if (!again.ok()) return "written graphs are no XML";
+    const auto graphsAgain = readGraphs(machine, again.value());
+    if (!graphsAgain.ok()) return "written graphs are not read again";
+    if (writeXml(writeGraphs(machine, graphsAgain.value())) != written) return "graphs do not come back as they were";
+  }
+  return "";
+}
+
+void silenceLog() {
+  setLogSink([](void*, bool, std::string_view) {}, nullptr);
+}
+
+}  // namespace tutti::fuzz

@@ -1,0 +1,98 @@
+// The corpora of the fuzzers and a few thousand changed files, in every run of the tests: what was found once stays
+// found, without clang.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "drive.h"
+#include "mutate.h"
+
+namespace tutti::fuzz {
+namespace {
+
+struct Input {
+  std::string name;
+  std::string text;
+};
+
+/// All files of a folder below the sources' root, by name.
+std::vector<Input> inputsOf(const std::string& folder) {
+  const char* root = std::getenv("TUTTI_TEST_SOURCE_ROOT");
+  std::vector<Input> inputs;
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(root ? root : ".") / folder)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    inputs.push_back({entry.path().filename(), {std::istreambuf_iterator<char>(file), {}}});
+  }
+  std::sort(inputs.begin(), inputs.end(), [](const Input& a, const Input& b) { return a.name < b.name; });
+  return inputs;
+}
+
+using Drive = std::string (*)(std::string_view);
+
+void replay(const std::vector<Input>& inputs, Drive drive) {
+  silenceLog();
+  ASSERT_FALSE(inputs.empty());
+  for (const Input& input : inputs) EXPECT_EQ(drive(input.text), "") << input.name;
+}
+
+/// `count` changed files, taken in turn from the inputs of at most `bytes`.
+void replayChanged(std::vector<Input> inputs, Drive drive, int count, std::size_t bytes) {
+  silenceLog();
+  std::erase_if(inputs, [bytes](const Input& input) { return input.text.size() > bytes; });
+  ASSERT_FALSE(inputs.empty());
+  for (int seed = 0; seed < count; ++seed) {
+    const Input& input = inputs[static_cast<std::size_t>(seed) % inputs.size()];
+    EXPECT_EQ(drive(mutateXml(input.text, static_cast<std::uint64_t>(seed))), "") << input.name << ", seed " << seed;
+  }
+}
+
+TEST(TopologyReader, TakesItsCorpus) {
+  replay(inputsOf("tests/fuzz/corpus/topology"), driveTopology);
+}
+
+TEST(TopologyReader, TakesAllMachines) {
+  replay(inputsOf("tests/fixtures/topo"), driveTopology);
+}
+
+TEST(TopologyReader, TakesChangedMachines) {
+  replayChanged(inputsOf("tests/fixtures/topo"), driveTopology, 1000, 6000);
+}
+
+TEST(TopologyReader, TakesItsChangedCorpus) {
+  replayChanged(inputsOf("tests/fuzz/corpus/topology"), driveTopology, 2000, 4096);
+}
+
+TEST(Search, FindsGraphsOfTheCorpus) {
+  replay(inputsOf("tests/fuzz/corpus/topology"), driveSearch);
+}
+
+TEST(Search, FindsGraphsOfChangedMachines) {
+  replayChanged(inputsOf("tests/fixtures/topo"), driveSearch, 300, 6000);
+}
+
+TEST(GraphReader, TakesItsCorpus) {
+  replay(inputsOf("tests/fuzz/corpus/graph"), driveGraphs);
+}
+
+TEST(GraphReader, TakesItsChangedCorpus) {
+  replayChanged(inputsOf("tests/fuzz/corpus/graph"), driveGraphs, 4000, 4096);
+}
+
+TEST(Mutation, IsTheSameForTheSameSeedAndChangesSomething) {
+  const std::string text = "<a><b c=\"1\"/><d/></a>";
+  int changed = 0;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    EXPECT_EQ(mutateXml(text, seed), mutateXml(text, seed));
+    changed += mutateXml(text, seed) != text ? 1 : 0;
+  }
+  EXPECT_GT(changed, 40);
+}
+
+}  // namespace
+}  // namespace tutti::fuzz
