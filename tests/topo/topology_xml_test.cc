@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "support/log_capture.h"
 
 namespace tutti {
@@ -142,6 +145,22 @@ TEST(TopologyXml, HasNothingBelowTheFunctionOfAGpuOrNic) {
 
 TEST(TopologyXml, LetsDetectionFillInWhatItCanFind) {
   EXPECT_TRUE(parseTopology(inGpu("<nvlink target=\"fffffff:ff:ff.0\" count=\"18\"/>"), kOrigin).ok());
+}
+
+TEST(TopologyXml, TakesAllKnownMachinesAndWritesThemUnchanged) {
+  const char* root = std::getenv("TUTTI_TEST_SOURCE_ROOT");
+  int machines = 0;
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::string(root ? root : ".") + "/tests/fixtures/topo")) {
+    if (file.path().extension() != ".xml") continue;
+    ++machines;
+    const auto system = readTopologyFile(file.path());
+    ASSERT_TRUE(system.ok());
+    const auto again = parseTopology(writeXml(system.value()), kOrigin);
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(writeXml(again.value()), writeXml(system.value())) << file.path();
+  }
+  EXPECT_GE(machines, 50);
 }
 
 TEST(TopologyXml, TakesEqualBusIdsOnDifferentHosts) {
