@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "topo/search.h"
@@ -20,7 +23,7 @@ using test::drawMachine;
 using test::Lot;
 using test::MachineSketch;
 
-constexpr std::uint64_t kMachines = 150;
+constexpr std::uint64_t kMachines = 60;
 constexpr double kRounding = 1e-3;
 
 std::string joined(const std::vector<std::string>& lines) {
@@ -65,44 +68,69 @@ std::string textOf(const Graph& graph) {
   return text;
 }
 
-/// Calls `body(sketch, interNode)` for every machine of the lot, alone and as one of several.
+/// One machine alone, or one of several, and what the search finds on it.
+struct Case {
+  MachineSketch sketch;
+  bool interNode = false;
+  std::optional<Topology> topology;
+  GraphSet graphs;
+};
+
+Case solve(const MachineSketch& sketch, bool interNode) {
+  Case made{sketch, interNode, std::nullopt, {}};
+  Result<Topology> built = buildSketch(sketch, interNode);
+  if (!built.ok()) return made;
+  made.topology = std::move(built).value();
+  made.graphs = search(*made.topology);
+  return made;
+}
+
+/// How many machines; TOPO_RANDOM_MACHINES asks for another number.
+std::uint64_t machineCount() {
+  const char* text = std::getenv("TOPO_RANDOM_MACHINES");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : kMachines;
+}
+
+/// Solved once for all tests.
+const std::vector<Case>& cases() {
+  static const std::vector<Case> kCases = [] {
+    std::vector<Case> made;
+    for (std::uint64_t seed = 0; seed < machineCount(); ++seed) {
+      for (const bool interNode : {false, true}) made.push_back(solve(drawMachine(seed), interNode));
+    }
+    return made;
+  }();
+  return kCases;
+}
+
+/// Calls `body` for every machine of the lot, alone and as one of several.
 template <typename Body>
 void forAllMachines(const Body& body) {
-  for (std::uint64_t seed = 0; seed < kMachines; ++seed) {
-    const MachineSketch sketch = drawMachine(seed);
-    for (const bool interNode : {false, true}) {
-      SCOPED_TRACE("seed " + std::to_string(seed) + (interNode ? ", several: " : ", one: ") + describe(sketch));
-      body(sketch, interNode);
-      if (testing::Test::HasFatalFailure()) return;
-    }
+  for (std::size_t i = 0; i < cases().size(); ++i) {
+    const Case& one = cases()[i];
+    SCOPED_TRACE("seed " + std::to_string(i / 2) + (one.interNode ? ", several: " : ", one: ") + describe(one.sketch));
+    ASSERT_TRUE(one.topology.has_value());
+    body(one);
   }
 }
 
 TEST(RandomMachines, CarryEveryGraphThatIsFound) {
-  forAllMachines([](const MachineSketch& sketch, bool interNode) {
-    const Result<Topology> built = buildSketch(sketch, interNode);
-    ASSERT_TRUE(built.ok());
-    const Topology& topology = built.value();
-    const GraphSet graphs = search(topology);
-    for (const Graph* graph : all(graphs)) {
-      const auto faults = validateGraph(topology.machine, topology.paths, *graph, topology.interNode);
+  forAllMachines([](const Case& one) {
+    for (const Graph* graph : all(one.graphs)) {
+      const auto faults = validateGraph(one.topology->machine, one.topology->paths, *graph, one.topology->interNode);
       EXPECT_TRUE(faults.empty()) << joined(faults) << textOf(*graph);
     }
-    EXPECT_EQ(graphs.ring.nChannels(), graphs.tree.nChannels());
+    EXPECT_EQ(one.graphs.ring.nChannels(), one.graphs.tree.nChannels());
   });
 }
 
 TEST(RandomMachines, NeverCarryMoreThanTheBound) {
-  forAllMachines([](const MachineSketch& sketch, bool interNode) {
-    const Result<Topology> built = buildSketch(sketch, interNode);
-    ASSERT_TRUE(built.ok());
-    const Topology& topology = built.value();
-    const SearchSettings settings = settingsOf(topology);
-    const GraphSet graphs = searchGraphs(topology.machine, topology.paths, settings);
-    for (const Graph* graph : all(graphs)) {
+  forAllMachines([](const Case& one) {
+    const Topology& topology = *one.topology;
+    for (const Graph* graph : all(one.graphs)) {
       if (graph->nChannels() == 0) continue;
       const GraphRequest request{graph->id, graph->pattern, 1, 64};
-      const double bound = bandwidthBound(topology.machine, topology.paths, request, settings);
+      const double bound = bandwidthBound(topology.machine, topology.paths, request, settingsOf(topology));
       const double carried = topology.interNode ? std::min(intraOf(*graph), interOf(*graph)) : intraOf(*graph);
       EXPECT_LE(carried, bound * (1 + kRounding)) << textOf(*graph);
     }
@@ -110,47 +138,39 @@ TEST(RandomMachines, NeverCarryMoreThanTheBound) {
 }
 
 TEST(RandomMachines, GiveTheSameGraphsEveryTime) {
-  forAllMachines([](const MachineSketch& sketch, bool interNode) {
-    std::array<std::string, 2> texts;
-    for (std::string& text : texts) {
-      const Result<Topology> built = buildSketch(sketch, interNode);
-      ASSERT_TRUE(built.ok());
-      const GraphSet graphs = search(built.value());
-      for (const Graph* graph : all(graphs)) text += textOf(*graph) + "\n";
+  forAllMachines([](const Case& one) {
+    const Case again = solve(one.sketch, one.interNode);
+    for (std::size_t i = 0; i < all(one.graphs).size(); ++i) {
+      EXPECT_EQ(textOf(*all(again.graphs)[i]), textOf(*all(one.graphs)[i]));
     }
-    EXPECT_EQ(texts[0], texts[1]);
   });
 }
 
 TEST(RandomMachines, NeverCarryLessWithAnNvLinkMore) {
-  forAllMachines([](const MachineSketch& sketch, bool interNode) {
-    MachineSketch more = sketch;
+  forAllMachines([](const Case& one) {
+    MachineSketch more = one.sketch;
     Lot lot(7);
     if (!test::addNvLink(more, lot)) return;
-    const Result<Topology> before = buildSketch(sketch, interNode);
-    const Result<Topology> after = buildSketch(more, interNode);
-    ASSERT_TRUE(before.ok() && after.ok());
-    const GraphSet old = search(before.value());
-    const GraphSet now = search(after.value());
-    EXPECT_GE(intraOf(now.ring), intraOf(old.ring) * (1 - kRounding)) << textOf(old.ring) << "\n" << textOf(now.ring);
-    if (!before.value().interNode) return;
-    EXPECT_GE(interOf(now.ring), interOf(old.ring) * (1 - kRounding)) << textOf(old.ring) << "\n" << textOf(now.ring);
+    const Case now = solve(more, one.interNode);
+    ASSERT_TRUE(now.topology.has_value());
+    if (now.topology->groupOf != one.topology->groupOf) return;  // another group's machine
+    const std::string both = textOf(one.graphs.ring) + "\n" + textOf(now.graphs.ring);
+    EXPECT_GE(intraOf(now.graphs.ring), intraOf(one.graphs.ring) * (1 - kRounding)) << both;
+    if (!one.topology->interNode) return;
+    EXPECT_GE(interOf(now.graphs.ring), interOf(one.graphs.ring) * (1 - kRounding)) << both;
   });
 }
 
 TEST(RandomMachines, CarryTheSameHoweverTheirGpusAreNumbered) {
-  forAllMachines([](const MachineSketch& sketch, bool interNode) {
-    MachineSketch renumbered = sketch;
+  forAllMachines([](const Case& one) {
+    MachineSketch renumbered = one.sketch;
     Lot lot(11);
     test::renumberGpus(renumbered, lot);
-    const Result<Topology> before = buildSketch(sketch, interNode);
-    const Result<Topology> after = buildSketch(renumbered, interNode);
-    ASSERT_TRUE(before.ok() && after.ok());
-    if (before.value().groupOf != after.value().groupOf) return;  // another group's machine
-    const GraphSet old = search(before.value());
-    const GraphSet now = search(after.value());
-    EXPECT_NEAR(intraOf(now.ring), intraOf(old.ring), kRounding * intraOf(old.ring));
-    EXPECT_NEAR(interOf(now.ring), interOf(old.ring), kRounding * interOf(old.ring));
+    const Case now = solve(renumbered, one.interNode);
+    ASSERT_TRUE(now.topology.has_value());
+    if (now.topology->groupOf != one.topology->groupOf) return;  // another group's machine
+    EXPECT_NEAR(intraOf(now.graphs.ring), intraOf(one.graphs.ring), kRounding * intraOf(one.graphs.ring));
+    EXPECT_NEAR(interOf(now.graphs.ring), interOf(one.graphs.ring), kRounding * interOf(one.graphs.ring));
   });
 }
 

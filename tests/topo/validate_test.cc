@@ -209,6 +209,16 @@ TEST(ValidateGraph, BelievesThatThereIsNoNetworkOnlyWhereNoGpuReachesANic) {
   EXPECT_THAT(one.faults(none, true), IsEmpty());
 }
 
+TEST(ValidateGraph, LetsGpusMeetOverTheNetworkOnlyInTheLastResort) {
+  Checked four(fourGpus());
+  four.paths.of(four.sketch.gpus[1], four.sketch.gpus[2]) = {PathType::Net, 0, {}};
+  Graph ring = four.ring(0.1F);
+  four.add(ring, {0, 1, 2, 3});
+  EXPECT_THAT(four.faults(ring), IsEmpty());
+  ring.bwIntra = 0.2F;
+  EXPECT_THAT(four.faults(ring), Contains(HasSubstr("no way inside the machine (NET)")));
+}
+
 TEST(ValidateGraph, WantsCollNetsNicsToBeCapable) {
   const Checked four(fourGpus());
   Graph chain = four.graph(GraphId::CollNetChain, Pattern::Tree, 20, 12);
