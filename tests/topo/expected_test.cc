@@ -47,6 +47,28 @@ void checkAgainstReference(const Topology& topology, const Expectation& row, con
   EXPECT_GE(graph.nChannels() * graph.bwInter, row.floorInter * (1 - kRounding)) << row.graph << " to the network";
 }
 
+/// The graph, made wrong in one way after the other, is refused.
+void checkRefusals(const Topology& topology, const Graph& good) {
+  const auto refused = [&](const char* how, const auto& spoil) {
+    Graph bad = good;
+    spoil(bad);
+    EXPECT_FALSE(validateGraph(topology.machine, topology.paths, bad, topology.interNode).empty())
+        << graphName(good.id) << " " << how;
+  };
+  refused("without a GPU", [](Graph& graph) { graph.channels.back().gpus.pop_back(); });
+  refused("with a GPU twice", [](Graph& graph) { graph.channels[0].gpus.push_back(graph.channels[0].gpus[0]); });
+  refused("with a CPU for a GPU",
+          [&](Graph& graph) { graph.channels[0].gpus[0] = topology.machine.nodes(NodeKind::Cpu)[0]; });
+  if (good.channels[0].gpus.size() > 1) {
+    refused("a thousand times as fast inside", [](Graph& graph) { graph.bwIntra *= 1000; });
+    refused("over no way at all", [](Graph& graph) { graph.typeIntra = PathType::Loc; });
+  }
+  if (!topology.interNode || good.channels[0].netIn < 0) return;
+  refused("a thousand times as fast outside", [](Graph& graph) { graph.bwInter *= 1000; });
+  refused("without a NIC", [](Graph& graph) { graph.channels.back().netIn = -1; });
+  refused("next to its NICs", [](Graph& graph) { graph.typeInter = PathType::Nvl; });
+}
+
 void checkUse(const XmlElement& xml, const KnownUse& use) {
   SCOPED_TRACE(use.machine + " " + use.name);
   const Result<Topology> built = test::buildKnown(xml, use);
@@ -56,6 +78,7 @@ void checkUse(const XmlElement& xml, const KnownUse& use) {
   for (const Graph* graph : test::foundGraphs(graphs)) {
     const auto faults = validateGraph(topology.machine, topology.paths, *graph, topology.interNode);
     EXPECT_TRUE(faults.empty()) << joined(faults);
+    checkRefusals(topology, *graph);
     const bool listed = std::any_of(use.graphs.begin(), use.graphs.end(), [&](const Expectation& row) {
       return test::graphNamed(graphs, row.graph) == graph;
     });
