@@ -50,20 +50,8 @@ MachineFlow::MachineFlow(const SearchModel& model, bool collectiveOnly)
 }
 
 void MachineFlow::markUsed() {
-  const auto mark = [&](const SearchWay& way) {
-    for (const ResourceUse& use : model_.uses(way)) {
-      const auto link = static_cast<std::size_t>(use.resource);
-      if (link < used_.size()) used_[link] = true;
-    }
-  };
-  for (int a = 0; a < model_.gpuCount(); ++a) {
-    for (int b = 0; b < model_.gpuCount(); ++b) {
-      if (a != b) mark(model_.hop(a, b));
-    }
-    for (int net = 0; net < model_.netCount(); ++net) {
-      mark(model_.entry(net, a));
-      mark(model_.exit(a, net));
-    }
+  for (int r = 0; r < static_cast<int>(model_.capacities().size()); ++r) {
+    if (model_.linkOf(r) >= 0) used_[static_cast<std::size_t>(model_.linkOf(r))] = true;
   }
 }
 

@@ -17,7 +17,7 @@ constexpr int kNvlsSm = 90;
 /// What is had where nothing connects.
 constexpr float kFallbackBandwidth = 0.1f;
 /// Longer ways or NICs of another rail have to give that much more.
-constexpr float kWorthWhile = 1.005f;
+constexpr float kWorthWhile = 1.002f;
 
 /// A channel is work for one block of threads: more bandwidth than this (GB/s) is better split among several channels.
 float channelBandwidth(const SearchModel& model, int channels) {
@@ -35,6 +35,26 @@ bool isChain(Pattern pattern) {
 
 bool isCollNet(GraphId id) {
   return id == GraphId::CollNetChain || id == GraphId::CollNetDirect;
+}
+
+/// Tries of a tree with a multiple of the ring's channels.
+constexpr int kMostCopies = 4;
+
+bool isMoreThan(const Graph& a, const Graph& b) {
+  const auto more = [](float x, float y) { return x > y * 1.02f; };
+  const auto n = static_cast<float>(a.nChannels());
+  const auto m = static_cast<float>(b.nChannels());
+  if (more(n * a.bwInter, m * b.bwInter)) return true;
+  return !more(m * b.bwInter, n * a.bwInter) && more(n * a.bwIntra, m * b.bwIntra);
+}
+
+/// Each channel that many times, each copy with its part of the bandwidth.
+void repeatChannels(Graph& graph, int times) {
+  const std::vector<GraphChannel> once = graph.channels;
+  for (int i = 1; i < times; ++i) graph.channels.insert(graph.channels.end(), once.begin(), once.end());
+  if (times <= 1) return;
+  graph.bwIntra /= static_cast<float>(times);
+  graph.bwInter /= static_cast<float>(times);
 }
 
 /// One graph's search.
@@ -218,8 +238,15 @@ GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const Sear
   };
   GraphSet set;
   set.ring = search(GraphId::Ring, Pattern::Ring, settings.minChannels, settings.maxChannels);
+  const int once = set.ring.nChannels();
+  set.tree = search(GraphId::Tree, Pattern::BalancedTree, once, once);
+  // Chains run in one direction and start at one GPU: more of them can be spread better.
+  for (int copies = 2; copies <= kMostCopies && copies * once <= settings.maxChannels; ++copies) {
+    Graph tree = search(GraphId::Tree, Pattern::BalancedTree, copies * once, copies * once);
+    if (isMoreThan(tree, set.tree)) set.tree = std::move(tree);
+  }
+  repeatChannels(set.ring, set.tree.nChannels() / std::max(once, 1));
   const int n = set.ring.nChannels();
-  set.tree = search(GraphId::Tree, Pattern::BalancedTree, n, n);
   set.collNetChain = search(GraphId::CollNetChain, Pattern::Tree, n, n);
   set.collNetDirect = search(GraphId::CollNetDirect, Pattern::CollNetDirect, 1, kMaxDirectHeads);
   set.nvls = search(GraphId::Nvls, Pattern::Nvls, 1, kMaxNvlsHeads);

@@ -6,6 +6,10 @@ namespace tutti {
 
 namespace {
 
+constexpr int kRounds = 2;
+/// Of a GPU and a NIC.
+constexpr int kFewPairs = 16;
+
 class HeadPacker {
  public:
   HeadPacker(const SearchModel& model, const PackTask& task)
@@ -16,26 +20,64 @@ class HeadPacker {
         isHead_(static_cast<std::size_t>(model.gpuCount())) {}
 
   Packing run() {
-    Packing best;
-    Bandwidths bestBandwidths;
     while (std::ssize(channels_) < task_.maxChannels && add()) {
       if (std::ssize(channels_) < task_.minChannels) continue;
-      Bandwidths total = bandwidthsOf(model_, task_.pattern, channels_);
-      const auto count = static_cast<float>(channels_.size());
-      total.intra *= count;
-      total.inter *= count;
-      const float slack = 1e-4f * bestBandwidths.inter;
-      const bool better = total.inter > bestBandwidths.inter + slack ||
-                          (total.inter > bestBandwidths.inter - slack && total.intra > bestBandwidths.intra * 1.0001f);
-      if (!better) continue;
-      bestBandwidths = total;
-      best.channels = channels_;
-      best.total = congestion_.total();
+      consider();
+      const std::vector<DenseChannel> greedy = channels_;
+      for (int i = 0; i < kRounds * static_cast<int>(greedy.size()) && mayImprove(); ++i) {
+        takeOut();
+        if (model_.gpuCount() * model_.netCount() <= kFewPairs) tryAll();
+        add();
+        consider();
+      }
+      while (!channels_.empty()) takeOut();
+      for (const DenseChannel& channel : greedy) put(channel);
     }
-    return best;
+    return best_;
   }
 
  private:
+  /// Greed is as good on large machines, whose GPUs are alike.
+  bool mayImprove() const { return model_.interNode() && model_.gpuCount() <= 8; }
+
+  /// Prices do not see what is left for the inside to use; few pairs can all be tried.
+  void tryAll() {
+    for (int gpu = 0; gpu < model_.gpuCount(); ++gpu) {
+      if (isHead_[static_cast<std::size_t>(gpu)]) continue;
+      for (int net : prices_.nets()) {
+        channels_.push_back(channelOf(gpu, net));
+        consider();
+        channels_.pop_back();
+      }
+    }
+  }
+
+  void consider() {
+    Bandwidths total = bandwidthsOf(model_, task_.pattern, channels_);
+    const auto count = static_cast<float>(channels_.size());
+    total.intra *= count;
+    total.inter *= count;
+    const float slack = 1e-4f * most_.inter;
+    const bool better =
+        total.inter > most_.inter + slack || (total.inter > most_.inter - slack && total.intra > most_.intra * 1.0001f);
+    if (!better) return;
+    most_ = total;
+    best_.channels = channels_;
+  }
+
+  void put(DenseChannel channel) {
+    isHead_[static_cast<std::size_t>(channel.gpus.front())] = true;
+    congestion_.add(task_.pattern, channel);
+    channels_.push_back(std::move(channel));
+  }
+
+  /// The one that was put first.
+  void takeOut() {
+    isHead_[static_cast<std::size_t>(channels_.front().gpus.front())] = false;
+    congestion_.remove(task_.pattern, channels_.front());
+    channels_.erase(channels_.begin());
+  }
+
   bool add() {
     prices_.set(congestion_, static_cast<int>(std::ssize(channels_)) + 1);
     float cheapest = kNoWay;
@@ -59,9 +101,7 @@ class HeadPacker {
       }
     }
     if (chosen.gpus.empty()) return false;
-    isHead_[static_cast<std::size_t>(chosen.gpus.front())] = true;
-    congestion_.add(task_.pattern, chosen);
-    channels_.push_back(std::move(chosen));
+    put(std::move(chosen));
     return true;
   }
 
@@ -86,6 +126,8 @@ class HeadPacker {
   Congestion congestion_;
   std::vector<DenseChannel> channels_;
   std::vector<bool> isHead_;
+  Packing best_;
+  Bandwidths most_;  ///< of the best, in sum
 };
 
 }  // namespace

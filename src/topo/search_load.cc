@@ -11,6 +11,11 @@ namespace {
 /// A GPU to itself: what machineBandwidth says of it.
 constexpr float kAlone = 5000;
 
+/// Part of a NIC's speed that data can have: frames and headers take the rest.
+constexpr double kPayload = 0.96;
+/// Inside of one GPU nothing limits; so many times what goes to the network.
+constexpr double kFree = 4;
+
 /// Loads by what carries them.
 struct SplitLoads {
   std::vector<double> intra;
@@ -37,6 +42,27 @@ double most(const SearchModel& model, const std::vector<double>& raised, const s
     most = std::min(most, (static_cast<double>(model.capacities()[r]) - fixed * other[r]) / raised[r]);
   }
   return most;
+}
+
+/// What the NICs' ports alone let each channel have.
+double nicLimit(const SearchModel& model, const std::vector<double>& inter) {
+  double limit = std::numeric_limits<double>::infinity();
+  for (std::size_t r = 0; r < inter.size(); ++r) {
+    const int link = model.linkOf(static_cast<int>(r));
+    const bool isPort = link < 0 || model.machine().link(link).kind == LinkKind::Net;
+    if (isPort && inter[r] > 0) limit = std::min(limit, static_cast<double>(model.capacities()[r]) / inter[r]);
+  }
+  return limit;
+}
+
+/// What each of `channels` needs of the network at least if it could have `most`, the remainder being for the inside:
+/// six binary digits of the sum, and what a port of 100 Gb/s delivers if there is not much more.
+double enough(double most, double channels) {
+  constexpr double kPortOf100 = 12;
+  if (most >= kPortOf100 && most < kPortOf100 * 1.25) return kPortOf100;
+  int exponent = 0;
+  const double digits = std::frexp(most * channels, &exponent) * 64;
+  return std::ldexp(std::floor(digits + 1e-6), exponent - 6) / channels;
 }
 
 /// Down to four digits behind the point, so that adding up does not exceed what is there.
@@ -77,11 +103,13 @@ Bandwidths bandwidthsOf(const SearchModel& model, Pattern pattern, const std::ve
   double both = most(model, sum, loads.intra, 0);
   if (std::isinf(both)) both = kAlone / static_cast<double>(channels.size());
   if (pattern == Pattern::Ring || !model.interNode()) return {rounded(both), rounded(both)};
-  const double outside = most(model, loads.inter, loads.intra, both);
-  double intra = most(model, loads.intra, loads.inter, both);
-  if (std::isinf(intra)) intra = 2 * both;
-  const double inter = std::isinf(outside) ? both : most(model, loads.inter, loads.intra, intra);
-  return {rounded(std::max(intra, both)), rounded(std::max(inter, both))};
+  // Where the network's last part costs bandwidth inside, it is left.
+  const double least =
+      std::min(enough(both, static_cast<double>(channels.size())), kPayload * nicLimit(model, loads.inter));
+  double intra = most(model, loads.intra, loads.inter, least);
+  if (std::isinf(intra)) intra = kFree * both;
+  const double inter = most(model, loads.inter, loads.intra, intra);
+  return {rounded(intra), rounded(std::isinf(inter) ? both : inter)};
 }
 
 LongestWays longestWays(const SearchModel& model, Pattern pattern, const std::vector<DenseChannel>& channels) {

@@ -32,7 +32,7 @@ SearchModel::SearchModel(const Machine& machine, const PathTable& paths, const S
     const auto nets = machine.nodes(NodeKind::Net);
     nets_.assign(nets.begin(), nets.end());
   }
-  for (int l = 0; l < machine.linkCount(); ++l) capacities_.push_back(machine.link(l).bandwidth);
+  resourceOf_.assign(static_cast<std::size_t>(machine.linkCount()), -1);
   addPorts();
   const int n = gpuCount();
   hops_.resize(static_cast<std::size_t>(n) * static_cast<std::size_t>(n));
@@ -65,14 +65,23 @@ SearchWay SearchModel::wayOf(const PathTable& paths, int from, int to, int port)
   const auto begin = static_cast<std::size_t>(way.begin);
   const std::vector<LinkLoad> loads = loadsOf(machine_, paths, from, to);
   for (const LinkLoad& load : loads) {
-    if (!isViewOfDevice(machine_, machine_.link(load.link))) addUse(uses_, begin, {load.link, load.factor});
+    if (!isViewOfDevice(machine_, machine_.link(load.link))) addUse(uses_, begin, {resourceOf(load.link), load.factor});
   }
   if (uses_.size() == begin) {  // two ranks of one device
-    for (const LinkLoad& load : loads) addUse(uses_, begin, {load.link, load.factor});
+    for (const LinkLoad& load : loads) addUse(uses_, begin, {resourceOf(load.link), load.factor});
   }
   if (port >= 0) addUse(uses_, begin, {port, 1});
   way.end = static_cast<int>(uses_.size());
   return way;
+}
+
+int SearchModel::resourceOf(int link) {
+  int& resource = resourceOf_[static_cast<std::size_t>(link)];
+  if (resource >= 0) return resource;
+  resource = static_cast<int>(capacities_.size());
+  capacities_.push_back(machine_.link(link).bandwidth);
+  links_.push_back(link);
+  return resource;
 }
 
 void SearchModel::addPorts() {
@@ -84,6 +93,7 @@ void SearchModel::addPorts() {
       if (shared < 0) {
         shared = static_cast<int>(capacities_.size());
         capacities_.insert(capacities_.end(), 2, netFacts(b).speed);
+        links_.insert(links_.end(), 2, -1);
       }
       for (int way = 0; way < 2; ++way) {
         float& capacity = capacities_[static_cast<std::size_t>(shared + way)];

@@ -39,8 +39,10 @@ class SearchModel {
   bool interNode() const { return interNode_; }
   const Machine& machine() const { return machine_; }
 
-  /// GB/s that each resource carries.
+  /// GB/s that each resource carries; resources are what ways use, nothing else.
   std::span<const float> capacities() const { return capacities_; }
+  /// The link whose direction a resource is; -1: a port that NICs share.
+  int linkOf(int resource) const { return links_[static_cast<std::size_t>(resource)]; }
   std::span<const ResourceUse> uses(const SearchWay& way) const {
     return std::span(uses_).subspan(static_cast<std::size_t>(way.begin), static_cast<std::size_t>(way.end - way.begin));
   }
@@ -63,6 +65,7 @@ class SearchModel {
 
  private:
   bool samePort(int netA, int netB) const;
+  int resourceOf(int link);
   SearchWay wayOf(const PathTable& paths, int from, int to, int port);
   void addPorts();
   const NetFacts& netFacts(int net) const { return machine_.facts<NetFacts>(netNode(net)); }
@@ -77,6 +80,8 @@ class SearchModel {
   std::vector<int> nets_;
   std::vector<int> ports_;  ///< portOf()
   std::vector<float> capacities_;
+  std::vector<int> links_;       ///< linkOf()
+  std::vector<int> resourceOf_;  ///< of each link; -1: no way uses it
   std::vector<ResourceUse> uses_;
   std::vector<SearchWay> hops_;
   std::vector<SearchWay> entries_;

@@ -86,10 +86,10 @@ Packing Packer::run() {
     if (isDone()) break;
   }
   if (best_.reaches(task_.bound)) return best_;
-  budget_ = router_.steps() + kStepsInAll / 2;
+  budget_ = steps() + kStepsInAll / 2;
   const std::vector<int> counts = promisingCounts(greedy);
   for (int count : counts) {
-    budget_ = router_.steps() + kStepsInAll / 2 / static_cast<std::int64_t>(counts.size());
+    budget_ = steps() + kStepsInAll / 2 / static_cast<std::int64_t>(counts.size());
     if (task_.pattern == Pattern::Ring && count % 2 == 0) negotiate(count, true);
     if (!task_.swapNets) negotiate(count, false);
     if (best_.reaches(task_.bound)) break;
@@ -142,10 +142,8 @@ bool Packer::put(int index, int wanted) {
   prices.closed = task_.pattern == Pattern::Ring && !model_.interNode();
   RouteResult best;
   const Doors* through = nullptr;
-  std::vector<Doors> doors = prices_.doors(twin_, prices.hop);
-  const int tries = model_.gpuCount() <= Router::kExactGpus ? 4 : 2;
-  for (int i = 0; i < std::min<int>(tries, static_cast<int>(doors.size())); ++i) {
-    Doors& door = doors[at(i)];
+  const std::vector<Doors> doors = prices_.doors(twin_, prices.hop, model_.gpuCount() <= Router::kExactGpus ? 4 : 2);
+  for (const Doors& door : doors) {
     if (door.least >= best.price) break;
     prices.start = door.start;
     prices.second = door.second;

@@ -41,10 +41,13 @@ class Packer {
   void negotiate(int wanted, bool twin);
   bool sweep(int wanted);
   void consider();
-  bool isDone() const { return best_.reaches(task_.bound) || router_.steps() > budget_; }
+  std::int64_t steps() const { return router_.steps() + prices_.steps() * kStepsOfPrice; }
+  bool isDone() const { return best_.reaches(task_.bound) || steps() > budget_; }
   std::vector<int> promisingCounts(const std::vector<float>& greedy) const;
   std::vector<int> hint(int at) const;
   void place(int at, const Doors& doors, std::vector<int> order);
+
+  static constexpr int kStepsOfPrice = 6;
 
   const SearchModel& model_;
   PackTask task_;

@@ -1,6 +1,7 @@
 #include "topo/search_price.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tutti {
 
@@ -13,6 +14,12 @@ float steep(float utilization) {
   return square * square * square * u;
 }
 
+/// On each step of a way's type, so that of two ways that cost the same the shorter is taken.
+constexpr float kTax = 2e-5f;
+
+/// Of loading a resource beyond what the channels have to reach, or beyond what is loaded most already.
+constexpr float kTooMuch = 20;
+
 float least(const std::vector<float>& prices) {
   return *std::min_element(prices.begin(), prices.end());
 }
@@ -20,9 +27,18 @@ float least(const std::vector<float>& prices) {
 }  // namespace
 
 PriceList::PriceList(const SearchModel& model, const PackTask& task)
-    : model_(model), task_(task), prices_(model.capacities().size()), history_(prices_.size(), 1.0f) {
+    : model_(model),
+      task_(task),
+      prices_(model.capacities().size()),
+      history_(prices_.size(), 1.0f),
+      loads_(prices_.size()) {
   for (int net = 0; net < model.netCount(); ++net) {
     if (isAllowed(net)) nets_.push_back(net);
+  }
+  for (int in : nets_) {
+    for (int out : nets_) {
+      if (model.sameRail(in, out)) rails_.emplace_back(in, out);
+    }
   }
 }
 
@@ -35,14 +51,19 @@ void PriceList::forget() {
 }
 
 void PriceList::set(const Congestion& congestion, int wanted) {
-  const float target = std::max(congestion.worst(), static_cast<float>(wanted) / task_.bound);
-  const auto capacities = model_.capacities();
+  target_ = std::max(congestion.worst(), static_cast<float>(wanted) / task_.bound);
   for (std::size_t r = 0; r < prices_.size(); ++r) {
-    const float capacity = std::max(capacities[r], 1e-6f);
-    const float utilization = (congestion.load(static_cast<int>(r)) + 1) / capacity / target;
-    prices_[r] = history_[r] * (0.001f + steep(utilization)) / (capacity * target);
+    loads_[r] = congestion.load(static_cast<int>(r));
+    prices_[r] = priceOf({static_cast<int>(r), 1});
   }
-  tax_ = 2e-5f;
+}
+
+float PriceList::priceOf(const ResourceUse& use) const {
+  const auto r = static_cast<std::size_t>(use.resource);
+  const float capacity = std::max(model_.capacities()[r], 1e-6f) * target_;
+  const float utilization = (loads_[r] + use.factor) / capacity;
+  const float price = use.factor * history_[r] * (0.001f + steep(utilization)) / capacity;
+  return utilization > 1.0005f ? kTooMuch * price : price;
 }
 
 void PriceList::raiseWorst(const Congestion& congestion) {
@@ -64,8 +85,11 @@ float PriceList::noise() {
 
 float PriceList::priceOf(const SearchWay& way) const {
   if (!way.usable()) return kNoWay;
-  float sum = tax_ * static_cast<float>(way.type);
-  for (const ResourceUse& use : model_.uses(way)) sum += use.factor * prices_[static_cast<std::size_t>(use.resource)];
+  ++steps_;
+  float sum = kTax * static_cast<float>(way.type);
+  for (const ResourceUse& use : model_.uses(way)) {
+    sum += use.factor == 1.0f ? prices_[static_cast<std::size_t>(use.resource)] : priceOf(use);
+  }
   return sum;
 }
 
@@ -86,18 +110,27 @@ std::vector<float> PriceList::hops(bool twin, bool noisy) {
   return hops;
 }
 
-std::vector<Doors> PriceList::doors(bool twin, const std::vector<float>& hops) const {
+std::vector<Doors> PriceList::doors(bool twin, const std::vector<float>& hops, int atMost) const {
+  if (!model_.interNode()) return closedDoors(hops);
   std::vector<Doors> doors;
-  if (!model_.interNode()) {
-    doors = closedDoors(hops);
-  } else if (task_.pattern != Pattern::Ring) {
-    doors = chainDoors();
+  if (task_.pattern != Pattern::Ring) {
+    doors = chainDoors(atMost);
   } else {
-    doors = task_.swapNets ? swappedDoors() : railDoors(twin);
+    doors = task_.swapNets ? swappedDoors() : railDoors(twin, atMost);
   }
   for (Doors& door : doors) door.least = least(door.start) + least(door.end);
-  std::stable_sort(doors.begin(), doors.end(), [](const Doors& a, const Doors& b) { return a.least < b.least; });
   return doors;
+}
+
+std::vector<std::size_t> PriceList::cheapest(const std::vector<float>& leasts, int atMost) const {
+  std::vector<std::size_t> order(leasts.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto keep = std::min(order.size(), static_cast<std::size_t>(atMost));
+  std::partial_sort(
+      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(keep), order.end(),
+      [&](std::size_t a, std::size_t b) { return leasts[a] != leasts[b] ? leasts[a] < leasts[b] : a < b; });
+  order.resize(keep);
+  return order;
 }
 
 /// One machine: a cycle begins anywhere, so at the first GPU; a chain's ends cost nothing.
@@ -111,18 +144,34 @@ std::vector<Doors> PriceList::closedDoors(const std::vector<float>& hops) const 
   return {doors};
 }
 
-std::vector<Doors> PriceList::railDoors(bool twin) const {
-  std::vector<Doors> all;
-  for (int in : nets_) {
-    for (int out : nets_) {
-      if (!model_.sameRail(in, out) || (twin && out < in)) continue;
-      Doors doors{.in = in, .out = out};
-      for (int g = 0; g < model_.gpuCount(); ++g) {
-        doors.start.push_back(priceOf(model_.entry(in, g)) + (twin ? priceOf(model_.exit(g, in)) : 0.0f));
-        doors.end.push_back(priceOf(model_.exit(g, out)) + (twin ? priceOf(model_.entry(out, g)) : 0.0f));
-      }
-      all.push_back(std::move(doors));
+std::vector<Doors> PriceList::railDoors(bool twin, int atMost) const {
+  const int n = model_.gpuCount();
+  const auto start = [&](int net, int g) {
+    return priceOf(model_.entry(net, g)) + (twin ? priceOf(model_.exit(g, net)) : 0.0f);
+  };
+  const auto end = [&](int net, int g) {
+    return priceOf(model_.exit(g, net)) + (twin ? priceOf(model_.entry(net, g)) : 0.0f);
+  };
+  std::vector<float> leastStart(static_cast<std::size_t>(model_.netCount()), kNoWay);
+  std::vector<float> leastEnd = leastStart;
+  for (int net : nets_) {
+    for (int g = 0; g < n; ++g) {
+      leastStart[static_cast<std::size_t>(net)] = std::min(leastStart[static_cast<std::size_t>(net)], start(net, g));
+      leastEnd[static_cast<std::size_t>(net)] = std::min(leastEnd[static_cast<std::size_t>(net)], end(net, g));
     }
+  }
+  std::vector<float> leasts;
+  for (const auto& [in, out] : rails_) {
+    leasts.push_back(leastStart[static_cast<std::size_t>(in)] + leastEnd[static_cast<std::size_t>(out)]);
+  }
+  std::vector<Doors> all;
+  for (std::size_t i : cheapest(leasts, atMost)) {
+    Doors doors{.in = rails_[i].first, .out = rails_[i].second};
+    for (int g = 0; g < n; ++g) {
+      doors.start.push_back(start(doors.in, g));
+      doors.end.push_back(end(doors.out, g));
+    }
+    all.push_back(std::move(doors));
   }
   return all;
 }
@@ -156,16 +205,23 @@ std::vector<Doors> PriceList::swappedDoors() const {
 }
 
 /// Trees: in and out at the chain's first GPU, or half there and half at the second.
-std::vector<Doors> PriceList::chainDoors() const {
+std::vector<Doors> PriceList::chainDoors(int atMost) const {
   const int n = model_.gpuCount();
   const bool two = entersAtTwo(task_.pattern) && n > 1;
-  std::vector<Doors> all;
+  const auto both = [&](int net, int g) { return priceOf(model_.entry(net, g)) + priceOf(model_.exit(g, net)); };
+  std::vector<float> leasts;
   for (int net : nets_) {
-    Doors doors{.in = net, .out = net};
+    float least = kNoWay;
+    for (int g = 0; g < n; ++g) least = std::min(least, both(net, g));
+    leasts.push_back(least);
+  }
+  std::vector<Doors> all;
+  for (std::size_t i : cheapest(leasts, atMost)) {
+    Doors doors{.in = nets_[i], .out = nets_[i]};
     for (int g = 0; g < n; ++g) {
-      const float both = priceOf(model_.entry(net, g)) + priceOf(model_.exit(g, net));
-      doors.start.push_back(two ? both / 2 : both);
-      if (two) doors.second.push_back(both / 2);
+      const float price = both(nets_[i], g);
+      doors.start.push_back(two ? price / 2 : price);
+      if (two) doors.second.push_back(price / 2);
     }
     doors.end.assign(static_cast<std::size_t>(n), 0.0f);
     all.push_back(std::move(doors));

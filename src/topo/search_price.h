@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "topo/search_load.h"
@@ -47,8 +48,10 @@ class PriceList {
 
   /// `twin`: of a channel and its reverse together. `noisy`: changed a little, otherwise each time.
   std::vector<float> hops(bool twin, bool noisy);
-  /// Cheapest first.
-  std::vector<Doors> doors(bool twin, const std::vector<float>& hops) const;
+  /// The cheapest `atMost`, cheapest first.
+  std::vector<Doors> doors(bool twin, const std::vector<float>& hops, int atMost) const;
+  /// Prices worked out so far, as a measure of work.
+  std::int64_t steps() const { return steps_; }
 
   float priceOf(const SearchWay& way) const;
   /// Numbers of the NICs that may be used.
@@ -56,9 +59,11 @@ class PriceList {
 
  private:
   std::vector<Doors> closedDoors(const std::vector<float>& hops) const;
-  std::vector<Doors> railDoors(bool twin) const;
+  std::vector<Doors> railDoors(bool twin, int atMost) const;
   std::vector<Doors> swappedDoors() const;
-  std::vector<Doors> chainDoors() const;
+  std::vector<Doors> chainDoors(int atMost) const;
+  std::vector<std::size_t> cheapest(const std::vector<float>& leasts, int atMost) const;
+  float priceOf(const ResourceUse& use) const;
   bool isAllowed(int net) const;
   float noise();
 
@@ -66,8 +71,11 @@ class PriceList {
   const PackTask& task_;
   std::vector<float> prices_;
   std::vector<float> history_;
-  std::vector<int> nets_;  ///< that may be used
-  float tax_ = 0;          ///< on each step of a way's type
+  std::vector<float> loads_;
+  std::vector<int> nets_;                   ///< that may be used
+  std::vector<std::pair<int, int>> rails_;  ///< NICs that a channel may come in and leave by, staying on its rail
+  mutable std::int64_t steps_ = 0;
+  float target_ = 1;  ///< load in proportion to capacity that is to be kept to
   std::uint64_t seed_ = 0x9e3779b97f4a7c15ull;
 };
 

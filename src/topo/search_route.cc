@@ -80,6 +80,73 @@ std::vector<std::pair<int, int>> cheapestEnds(const RoutePrices& prices, int atM
   return ends;
 }
 
+/// The hint's order with the wanted ends.
+std::vector<int> turned(const std::vector<int>& hint, int first, int last) {
+  std::vector<int> order{first};
+  const auto begin = std::find(hint.begin(), hint.end(), first) - hint.begin();
+  const auto n = std::ssize(hint);
+  for (std::ptrdiff_t i = 0; i < n; ++i) {
+    const int gpu = hint[static_cast<std::size_t>((begin + i) % n)];
+    if (gpu != first && gpu != last) order.push_back(gpu);
+  }
+  order.push_back(last);
+  return order;
+}
+
+/// What no order costs less than: each GPU but the last is left at least at its lowest price, and each but the first
+/// entered at least at what is then left of its lowest price.
+class HopBound {
+ public:
+  explicit HopBound(const RoutePrices& prices) {
+    const int n = prices.n;
+    leave_.assign(static_cast<std::size_t>(n), kNoWay);
+    enter_.assign(static_cast<std::size_t>(n), kNoWay);
+    for (int a = 0; a < n; ++a) {
+      float& leave = leave_[static_cast<std::size_t>(a)];
+      for (int b = 0; b < n; ++b) leave = a == b ? leave : std::min(leave, prices.hopPrice(a, b));
+      for (int b = 0; b < n; ++b) {
+        float& enter = enter_[static_cast<std::size_t>(b)];
+        if (a != b) enter = std::min(enter, prices.hopPrice(a, b) - leave);
+      }
+    }
+    for (int a = 0; a < n; ++a) sum_ += leave_[static_cast<std::size_t>(a)] + enter_[static_cast<std::size_t>(a)];
+  }
+
+  struct Ends {
+    int first = -1;
+    int last = -1;
+    float price = kNoWay;
+  };
+  Ends bestEnds(const RoutePrices& prices) const {
+    Ends best;
+    for (int first = 0; first < prices.n; ++first) {
+      const float start = priceOf(prices.start, first) - enter_[static_cast<std::size_t>(first)];
+      for (int last = 0; last < prices.n; ++last) {
+        if (first == last) continue;
+        const float price = sum_ + start + priceOf(prices.end, last) - leave_[static_cast<std::size_t>(last)] +
+                            cheapestSecond(prices, first, last);
+        if (price < best.price) best = {first, last, price};
+      }
+    }
+    return best;
+  }
+
+ private:
+  static float cheapestSecond(const RoutePrices& prices, int first, int last) {
+    if (prices.second.empty()) return 0;
+    if (prices.n == 2) return priceOf(prices.second, last);
+    float least = kNoWay;
+    for (int g = 0; g < prices.n; ++g) {
+      if (g != first && g != last) least = std::min(least, priceOf(prices.second, g));
+    }
+    return least;
+  }
+
+  std::vector<float> leave_;
+  std::vector<float> enter_;
+  float sum_ = 0;
+};
+
 /// Price of the hops and, for the first three places, of being second, around positions [from, to] of an order.
 float spanPrice(const RoutePrices& prices, const std::vector<int>& order, int from, int to) {
   float sum = 0;
@@ -139,7 +206,28 @@ std::int64_t improveOrder(const RoutePrices& prices, std::vector<int>& order) {
 
 RouteResult Router::find(const RoutePrices& prices, const std::vector<int>& hint) {
   if (prices.n == 1) return {{0}, priceOf(prices.start, 0) + priceOf(prices.end, 0)};
+  RouteResult result = withBestEnds(prices, hint);
+  if (!result.order.empty()) return result;
   return prices.n <= kExactGpus ? exact(prices) : beam(prices, hint);
+}
+
+/// The hint's order between the ends that are best by a bound on all orders, if it is as cheap as the bound. So it is
+/// where leaving a GPU and entering one have their prices whatever the other end is: at one NVSwitch.
+RouteResult Router::withBestEnds(const RoutePrices& prices, const std::vector<int>& hint) {
+  const HopBound bound(prices);
+  steps_ += static_cast<std::int64_t>(prices.n) * prices.n * 2;
+  const HopBound::Ends ends = bound.bestEnds(prices);
+  if (ends.price >= kNoWay) return {};
+  std::vector<int> order = turned(hint, ends.first, ends.last);
+  if (!prices.second.empty() && prices.n > 2) {
+    const auto second = std::min_element(order.begin() + 1, order.end() - 1, [&](int a, int b) {
+      return priceOf(prices.second, a) < priceOf(prices.second, b);
+    });
+    std::rotate(order.begin() + 1, second, second + 1);
+  }
+  const float price = routePrice(prices, order);
+  if (price > ends.price * 1.0005f) return {};
+  return {std::move(order), price};
 }
 
 /// The cheapest way to have visited a set and to stand at one of it, for all sets by size (Held and Karp).
@@ -198,16 +286,7 @@ RouteResult Router::beam(const RoutePrices& prices, const std::vector<int>& hint
   };
   for (const auto& [first, last] : cheapestEnds(prices, prices.n <= 24 ? 4 : 2)) {
     offer(between(prices, first, last).order);
-    // The hint's order, with the wanted ends.
-    std::vector<int> order{first};
-    const auto begin = std::find(hint.begin(), hint.end(), first);
-    std::vector<int> turned(begin, hint.end());
-    turned.insert(turned.end(), hint.begin(), begin);
-    for (int gpu : turned) {
-      if (gpu != first && gpu != last) order.push_back(gpu);
-    }
-    order.push_back(last);
-    offer(std::move(order));
+    offer(turned(hint, first, last));
   }
   return best;
 }

@@ -39,6 +39,7 @@ class Router {
   static constexpr int kExactGpus = 9;
 
  private:
+  RouteResult withBestEnds(const RoutePrices& prices, const std::vector<int>& hint);
   RouteResult exact(const RoutePrices& prices);
   RouteResult beam(const RoutePrices& prices, const std::vector<int>& hint);
   RouteResult between(const RoutePrices& prices, int first, int last);
