@@ -35,22 +35,22 @@ SearchModel::SearchModel(const Machine& machine, const PathTable& paths, const S
   resourceOf_.assign(static_cast<std::size_t>(machine.linkCount()), -1);
   addPorts();
   const int n = gpuCount();
-  hops_.resize(static_cast<std::size_t>(n) * static_cast<std::size_t>(n));
+  ways_.hops.resize(static_cast<std::size_t>(n) * static_cast<std::size_t>(n));
   for (int a = 0; a < n; ++a) {
     for (int b = 0; b < n; ++b) {
-      if (a != b) hops_[square(a, b)] = wayOf(paths, gpuNode(a), gpuNode(b), -1);
+      if (a != b) ways_.hops[square(a, b)] = wayOf(paths, gpuNode(a), gpuNode(b), -1);
     }
   }
   const auto switches = machine.nodes(NodeKind::NvSwitch);
   for (int gpu = 0; gpu < n; ++gpu) {
-    toSwitch_.push_back(switches.empty() ? SearchWay{} : wayOf(paths, gpuNode(gpu), switches[0], -1));
-    fromSwitch_.push_back(switches.empty() ? SearchWay{} : wayOf(paths, switches[0], gpuNode(gpu), -1));
+    ways_.toSwitch.push_back(switches.empty() ? SearchWay{} : wayOf(paths, gpuNode(gpu), switches[0], -1));
+    ways_.fromSwitch.push_back(switches.empty() ? SearchWay{} : wayOf(paths, switches[0], gpuNode(gpu), -1));
   }
   for (int net = 0; net < netCount(); ++net) {
     const int port = ports_[static_cast<std::size_t>(net)];
     for (int gpu = 0; gpu < n; ++gpu) {
-      entries_.push_back(wayOf(paths, netNode(net), gpuNode(gpu), port));
-      exits_.push_back(wayOf(paths, gpuNode(gpu), netNode(net), port < 0 ? -1 : port + 1));
+      ways_.entries.push_back(wayOf(paths, netNode(net), gpuNode(gpu), port));
+      ways_.exits.push_back(wayOf(paths, gpuNode(gpu), netNode(net), port < 0 ? -1 : port + 1));
     }
   }
 }

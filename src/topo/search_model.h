@@ -46,13 +46,13 @@ class SearchModel {
   std::span<const ResourceUse> uses(const SearchWay& way) const {
     return std::span(uses_).subspan(static_cast<std::size_t>(way.begin), static_cast<std::size_t>(way.end - way.begin));
   }
-  const SearchWay& hop(int from, int to) const { return hops_[square(from, to)]; }
-  const SearchWay& entry(int net, int gpu) const { return entries_[netIndex(net, gpu)]; }
-  const SearchWay& exit(int gpu, int net) const { return exits_[netIndex(net, gpu)]; }
+  const SearchWay& hop(int from, int to) const { return ways_.hops[square(from, to)]; }
+  const SearchWay& entry(int net, int gpu) const { return ways_.entries[netIndex(net, gpu)]; }
+  const SearchWay& exit(int gpu, int net) const { return ways_.exits[netIndex(net, gpu)]; }
 
   /// To and from the NVSwitch; not usable without one.
-  const SearchWay& toSwitch(int gpu) const { return toSwitch_[static_cast<std::size_t>(gpu)]; }
-  const SearchWay& fromSwitch(int gpu) const { return fromSwitch_[static_cast<std::size_t>(gpu)]; }
+  const SearchWay& toSwitch(int gpu) const { return ways_.toSwitch[static_cast<std::size_t>(gpu)]; }
+  const SearchWay& fromSwitch(int gpu) const { return ways_.fromSwitch[static_cast<std::size_t>(gpu)]; }
 
   /// Whether a channel that stays on its rail may come in at one NIC and leave at the other.
   bool sameRail(int netA, int netB) const;
@@ -74,6 +74,14 @@ class SearchModel {
   }
   std::size_t netIndex(int net, int gpu) const { return square(net, gpu); }
 
+  struct Ways {
+    std::vector<SearchWay> hops;
+    std::vector<SearchWay> entries;
+    std::vector<SearchWay> exits;
+    std::vector<SearchWay> toSwitch;
+    std::vector<SearchWay> fromSwitch;
+  };
+
   const Machine& machine_;
   bool interNode_;
   std::vector<int> gpus_;
@@ -83,11 +91,7 @@ class SearchModel {
   std::vector<int> links_;       ///< linkOf()
   std::vector<int> resourceOf_;  ///< of each link; -1: no way uses it
   std::vector<ResourceUse> uses_;
-  std::vector<SearchWay> hops_;
-  std::vector<SearchWay> entries_;
-  std::vector<SearchWay> exits_;
-  std::vector<SearchWay> toSwitch_;
-  std::vector<SearchWay> fromSwitch_;
+  Ways ways_;
 };
 
 /// The link between a rank and its device: it never limits what the device's other links do not limit first.

@@ -27,11 +27,7 @@ float least(const std::vector<float>& prices) {
 }  // namespace
 
 PriceList::PriceList(const SearchModel& model, const PackTask& task)
-    : model_(model),
-      task_(task),
-      prices_(model.capacities().size()),
-      history_(prices_.size(), 1.0f),
-      loads_(prices_.size()) {
+    : model_(model), task_(task), prices_(model.capacities().size()), history_(prices_.size(), 1.0f), loads_(prices_) {
   for (int net = 0; net < model.netCount(); ++net) {
     if (isAllowed(net)) nets_.push_back(net);
   }
