@@ -86,6 +86,7 @@ class Builder {
     int cpu;
   };
 
+  Status checkSize(const XmlElement& next) const;
   int systemOf(const XmlElement& cpu);
   Status addCpu(const XmlElement& cpu);
   Status addPci(const XmlElement& pci, const Place& place);
@@ -111,6 +112,11 @@ class Builder {
   std::uint64_t virtualNics_ = 0;
 };
 
+Status Builder::checkSize(const XmlElement& next) const {
+  if (machine_.nodeCount() < kMaxNodes && machine_.nodes(NodeKind::Cpu).size() <= kMaxCpus) return {};
+  return fail(ncclInvalidUsage, "{}: the machine has more than {} nodes or {} CPUs", next.where(), kMaxNodes, kMaxCpus);
+}
+
 int Builder::systemOf(const XmlElement& cpu) {
   const std::string* hash = cpu.find("host_hash");
   const std::string key = hash == nullptr ? "" : *hash;
@@ -127,6 +133,7 @@ int Builder::find(int system, std::uint64_t busId) const {
 }
 
 Status Builder::addCpu(const XmlElement& cpu) {
+  TRY(checkSize(cpu));
   ASSIGN(const int numa, intAttribute(cpu, "numaid", {}, {.least = -1, .most = INT32_MAX}));
   ASSIGN(const CpuKind kind, cpuKindOf(cpu));
   const std::string* affinity = cpu.find("affinity");
@@ -146,6 +153,7 @@ Status Builder::addCpu(const XmlElement& cpu) {
 }
 
 Status Builder::addPci(const XmlElement& pci, const Place& place) {
+  TRY(checkSize(pci));
   ASSIGN(const std::uint64_t busId, busIdAttribute(pci, "busid"));
   if (find(place.system, busId) >= 0) {
     return fail(ncclInvalidUsage, "{}: another element has busid=\"{}\" too", pci.where(), *pci.find("busid"));
@@ -210,6 +218,7 @@ Status Builder::addDevice(const XmlElement& pci, std::uint64_t busId, const Plac
 Status Builder::addGpu(const XmlElement& gpu, int device, int index) {
   const Node& owner = machine_.node(device);
   const auto& deviceFacts = std::get<DeviceFacts>(owner.facts);
+  TRY(checkSize(gpu));
   GpuFacts facts;
   facts.device = device;
   facts.sm = deviceFacts.sm;
@@ -234,6 +243,7 @@ Status Builder::addNic(const XmlElement& nic, int node) {
 
 Status Builder::addNet(const XmlElement& net, int nic) {
   const int system = machine_.node(nic).system;
+  TRY(checkSize(net));
   NetFacts facts;
   if (const std::string* name = net.find("name")) facts.name = *name;
   ASSIGN(facts.dev, intAttribute(net, "dev", {}, {.least = -1, .most = INT32_MAX}));

@@ -108,6 +108,10 @@ void dropIdleHosts(XmlElement& system) {
 
 /// The elements of what is used, with ranks.
 Result<XmlElement> select(const XmlElement& xml, const TopologyUse& use) {
+  if (use.hosts < 1 || use.hosts > kMaxNodes) {
+    return fail(ncclInvalidArgument, "{} copies of a machine are asked for; 1 to {} can be joined", use.hosts,
+                kMaxNodes);
+  }
   XmlElement used = xml;
   TRY(giveRanks(used, use.gpus));
   if (use.collNet) markCollective(used);

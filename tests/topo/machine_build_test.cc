@@ -216,6 +216,17 @@ TEST(MachineBuild, SaysWhichElementIsWrong) {
   refused(system(cpu(kIntel, "<pci busid=\"0000:11:00.0\" class=\"0x060400\"/>")), "'link_speed' is missing");
 }
 
+TEST(MachineBuild, RefusesMachinesThatNobodyHas) {
+  std::string nets;
+  for (int i = 0; i < kMaxNodes; ++i) nets += net(i);
+  expectLog("more than 2048 nodes");
+  EXPECT_EQ(buildMachine(parsed(system(cpu(kIntel, nic("11", nets))))).status().code(), ncclInvalidUsage);
+  std::string cpus;
+  for (int i = 0; i <= kMaxCpus + 1; ++i) cpus += cpu(kIntel, "", i);
+  expectLog("or 512 CPUs");
+  EXPECT_EQ(buildMachine(parsed(system(cpus))).status().code(), ncclInvalidUsage);
+}
+
 TEST(MachineBuild, EveryKnownMachineCanBeBuilt) {
   int machines = 0;
   for (const auto& entry : std::filesystem::directory_iterator(fixtures())) {

@@ -80,6 +80,18 @@ TEST(Topology, CopiesOfAHostAreJoinedByNvlinkOnly) {
   EXPECT_EQ(two.paths.of(gpu, at(two.machine, NodeKind::Net, 4)).type, PathType::Dis);
 }
 
+TEST(Topology, CopiesAreAsManyAsCanBeBuilt) {
+  const auto copies = [](int hosts) {
+    return buildTopology(known("own_gb200_tray"), {.hosts = hosts}, {}).status().code();
+  };
+  expectLog("0 copies of a machine are asked for");
+  EXPECT_EQ(copies(0), ncclInvalidArgument);
+  expectLog("100000 copies of a machine are asked for");
+  EXPECT_EQ(copies(100000), ncclInvalidArgument);
+  expectLog("the machine has more than");
+  EXPECT_EQ(copies(200), ncclInvalidUsage);
+}
+
 TEST(Topology, ATrayFallsIntoItsHostsWithoutNvlink) {
   const Topology two = topologyOf("own_ws_pcie2_amd", {.hosts = 2, .rank = 3});
   EXPECT_EQ(two.groupOf, (std::vector<int>{0, 0, 1, 1}));
