@@ -1,20 +1,24 @@
 #include "gpu/nvml.h"
 
+#include <fmt/format.h>
+
 #include "base/never_destroyed.h"
+#include "gpu/nvml_calls.h"
 
 namespace tutti {
 
-namespace {
-
-constexpr int kNvmlSuccess = 0;
-
-}  // namespace
-
 Nvml Nvml::open(const std::string& library) {
   Nvml nvml;
-  DlLibrary found = DlLibrary::open(library);
-  const auto start = found.function<int (*)()>("nvmlInit_v2");
-  if (start != nullptr && start() == kNvmlSuccess) nvml.library_ = std::move(found);
+  DlLibrary found = DlLibrary::open(library, &nvml.why_);
+  if (!found.valid()) return nvml;
+  const auto start = found.function<nvml::Result (*)()>("nvmlInit_v2");
+  if (start == nullptr) {
+    nvml.why_ = library + " has no nvmlInit_v2";
+  } else if (const nvml::Result result = start(); result != nvml::kSuccess) {
+    nvml.why_ = fmt::format("{} does not start: {}", library, NvmlCalls(found).words(result));
+  } else {
+    nvml.library_ = std::move(found);
+  }
   return nvml;
 }
 
@@ -24,13 +28,21 @@ const Nvml& Nvml::instance() {
 }
 
 int Nvml::indexOf(const std::string& busId) const {
-  const auto find = library_.function<int (*)(const char*, void**)>("nvmlDeviceGetHandleByPciBusId_v2");
-  const auto number = library_.function<int (*)(void*, unsigned*)>("nvmlDeviceGetIndex");
-  if (find == nullptr || number == nullptr) return -1;
-  void* device = nullptr;
+  const NvmlCalls calls(library_);
+  nvml::Device device = nullptr;
   unsigned index = 0;
-  const bool known = find(busId.c_str(), &device) == kNvmlSuccess && number(device, &index) == kNvmlSuccess;
+  if (calls.handleByBusId == nullptr || calls.index == nullptr) return -1;
+  const bool known =
+      calls.handleByBusId(busId.c_str(), &device) == nvml::kSuccess && calls.index(device, &index) == nvml::kSuccess;
   return known ? static_cast<int>(index) : -1;
+}
+
+NvmlMachine Nvml::readMachine() const {
+  if (library_.valid()) return NvmlReader(NvmlCalls(library_)).read();
+  NvmlMachine nothing;
+  nothing.unknown.push_back(
+      fmt::format("NVML was not found ({}): NVLinks, NVSwitches, C2C links and MIG are unknown", why_));
+  return nothing;
 }
 
 }  // namespace tutti
