@@ -61,6 +61,7 @@ void open(Outcome& outcome) {
   driver.softgpuRegisterKernels =
       library.function<decltype(driver.softgpuRegisterKernels)>("softgpuRegisterKernels");
   driver.softgpuMemoryWindow = library.function<decltype(driver.softgpuMemoryWindow)>("softgpuMemoryWindow");
+  driver.softgpuTopology = library.function<decltype(driver.softgpuTopology)>("softgpuTopology");
   driver.softGpu = driver.softgpuRegisterKernels != nullptr;
   library.leak();
   const CUresult started = driver.cuInit(0);

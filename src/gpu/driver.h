@@ -55,6 +55,8 @@ struct Driver {
   int (*softgpuRegisterKernels)(const simt::HostKernelTable* table, void** module) = nullptr;
   /// The same: a range that holds all memory of a device, and a handle for it (softgpu/memory_window.h).
   int (*softgpuMemoryWindow)(int device, void** base, std::size_t* bytes, CUipcMemHandle* handle) = nullptr;
+  /// The same: the machine that SOFTGPU_TOPO describes (softgpu/topology_text.h).
+  int (*softgpuTopology)(const char** text, std::size_t* bytes, const char** path) = nullptr;
   bool softGpu = false;
   int version = 0;  ///< cuDriverGetVersion: 13000 is CUDA 13.0
 };

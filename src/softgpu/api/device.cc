@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "softgpu/api/entry.h"
+#include "softgpu/topology_text.h"
 
 using namespace tutti::softgpu;
 
@@ -120,6 +121,17 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CU
                      attribute == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED
                  ? 1
                  : 0;
+    return CUDA_SUCCESS;
+  });
+}
+
+__attribute__((visibility("default"))) int softgpuTopology(const char** text, size_t* bytes, const char** path) {
+  return call("softgpuTopology", [&]() -> CUresult {
+    if (text == nullptr || bytes == nullptr || path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (machine().file.text.empty()) return CUDA_ERROR_NOT_FOUND;
+    *text = machine().file.text.c_str();
+    *bytes = machine().file.text.size();
+    *path = machine().settings.topology.c_str();
     return CUDA_SUCCESS;
   });
 }

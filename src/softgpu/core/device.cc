@@ -1,41 +1,17 @@
 #include "softgpu/core/device.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 
-#include <pugixml.hpp>
-
 #include "softgpu/core/engine.h"
 #include "softgpu/core/machine.h"
+#include "softgpu/core/topology.h"
 
 namespace tutti::softgpu {
 namespace {
 
 constexpr unsigned kFirstBus = 0x10;
-
-std::vector<DeviceFacts> fromTopology(const std::string& path) {
-  std::vector<DeviceFacts> devices;
-  pugi::xml_document document;
-  const pugi::xml_parse_result parsed = document.load_file(path.c_str());
-  if (!parsed) {
-    std::fprintf(stderr, "softgpu: SOFTGPU_TOPO=%s is ignored: %s\n", path.c_str(), parsed.description());
-    return devices;
-  }
-  for (const auto& found : document.select_nodes("//gpu")) {
-    const pugi::xml_node gpu = found.node();
-    DeviceFacts facts;
-    facts.physical = gpu.attribute("dev").as_int(static_cast<int>(devices.size()));
-    facts.capability = gpu.attribute("sm").as_int(90);
-    unsigned function = 0;
-    std::sscanf(gpu.parent().attribute("busid").as_string(), "%x:%x:%x.%x", &facts.domain, &facts.bus, &facts.slot,
-                &function);
-    devices.push_back(facts);
-  }
-  std::sort(devices.begin(), devices.end(), [](const auto& a, const auto& b) { return a.physical < b.physical; });
-  return devices;
-}
 
 std::uint64_t hashText(const std::string& text, std::uint64_t seed) {
   std::uint64_t hash = 0xcbf29ce484222325ull ^ seed;
@@ -52,16 +28,18 @@ std::string bootId() {
 
 }  // namespace
 
-std::vector<DeviceFacts> describeDevices(const Settings& settings) {
+std::vector<DeviceFacts> describeDevices(const Settings& settings, MachineFile& file) {
+  const auto count = static_cast<std::size_t>(settings.devices);
   if (!settings.topology.empty()) {
-    std::vector<DeviceFacts> devices = fromTopology(settings.topology);
-    if (!devices.empty()) {
-      const auto count = static_cast<std::size_t>(settings.devices);
+    file = readMachineFile(settings.topology, settings.host);
+    if (file.complaint.empty()) {
+      std::vector<DeviceFacts> devices = file.devices;
       if (settings.devicesGiven && devices.size() > count) devices.resize(count);
       return devices;
     }
+    std::fprintf(stderr, "softgpu: SOFTGPU_TOPO=%s is ignored: %s\n", settings.topology.c_str(), file.complaint.c_str());
   }
-  std::vector<DeviceFacts> devices(static_cast<std::size_t>(settings.devices));
+  std::vector<DeviceFacts> devices(count);
   for (std::size_t i = 0; i < devices.size(); ++i) {
     devices[i].physical = static_cast<int>(i);
     devices[i].domain = static_cast<unsigned>(i / 128);
@@ -83,8 +61,9 @@ std::string Device::busId() const {
 
 CUuuid Device::uuid() const {
   CUuuid uuid;
-  const std::uint64_t halves[2] = {hashText(bootId(), 1),
-                                   hashText(busId(), static_cast<std::uint64_t>(facts_.physical))};
+  const auto host = static_cast<std::uint64_t>(machine().settings.host);
+  const std::uint64_t halves[2] = {
+      hashText(bootId(), 1), hashText(busId(), static_cast<std::uint64_t>(facts_.physical) | host << 32)};
   std::memcpy(uuid.bytes, halves, sizeof(halves));
   return uuid;
 }

@@ -18,6 +18,7 @@ namespace tutti::softgpu {
 
 class Context;
 class Engine;
+struct MachineFile;
 
 /// Where a device sits in the machine, the same in every process.
 struct DeviceFacts {
@@ -28,8 +29,9 @@ struct DeviceFacts {
   int capability = 90;  ///< compute capability times 10
 };
 
-/// The devices that the settings describe: by number, or those of a topology file in order of `dev`.
-std::vector<DeviceFacts> describeDevices(const Settings& settings);
+/// The devices that the settings describe: by number, or those of a topology file in order of `dev`, which is put into
+/// `file`. A file that is of no use is named on stderr.
+std::vector<DeviceFacts> describeDevices(const Settings& settings, MachineFile& file);
 
 class Device {
  public:

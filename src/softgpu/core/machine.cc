@@ -23,7 +23,7 @@ void forgetInChild() {
 std::unique_ptr<Machine> build() {
   auto made = std::make_unique<Machine>();
   made->settings = readSettings();
-  const std::vector<DeviceFacts> all = describeDevices(made->settings);
+  const std::vector<DeviceFacts> all = describeDevices(made->settings, made->file);
   std::vector<DeviceFacts> shown;
   if (made->settings.visible.has_value()) {
     for (const int ordinal : *made->settings.visible) {

@@ -18,12 +18,14 @@
 #include "softgpu/core/registry.h"
 #include "softgpu/core/settings.h"
 #include "softgpu/core/stream.h"
+#include "softgpu/core/topology.h"
 
 namespace tutti::softgpu {
 
 /// Exists from cuInit to the end of the process; a forked child forgets it and may initialise anew.
 struct Machine {
   Settings settings;
+  MachineFile file;  ///< SOFTGPU_TOPO
   std::vector<std::unique_ptr<Device>> devices;
   MemoryTable memory;
   Imports imports;

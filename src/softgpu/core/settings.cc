@@ -53,6 +53,15 @@ void readDevices(Settings& settings) {
   settings.devicesGiven = true;
 }
 
+void readTopology(Settings& settings) {
+  settings.topology = variable("SOFTGPU_TOPO");
+  const std::string text = variable("SOFTGPU_HOST");
+  if (text.empty()) return;
+  const auto host = number(text);
+  if (!host || *host > 65535) return complain("SOFTGPU_HOST", text, "a host's number in SOFTGPU_TOPO, from 0");
+  settings.host = static_cast<int>(*host);
+}
+
 void readSchedule(Settings& settings) {
   const std::string text = variable("SOFTGPU_SCHEDULE");
   if (text.empty() || text == "fair") return;
@@ -122,7 +131,7 @@ void readVisible(Settings& settings) {
 Settings readSettings() {
   Settings settings;
   readDevices(settings);
-  settings.topology = variable("SOFTGPU_TOPO");
+  readTopology(settings);
   readSchedule(settings);
   readWeakMemory(settings);
   readFailures(settings);

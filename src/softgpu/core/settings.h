@@ -13,6 +13,7 @@ struct Settings {
   int devices = 1;  ///< SOFTGPU_DEVICES
   bool devicesGiven = false;
   std::string topology;                     ///< SOFTGPU_TOPO: a topology XML file, empty for none
+  int host = 0;                             ///< SOFTGPU_HOST: which of the file's hosts this process is on
   std::optional<std::uint64_t> randomSeed;  ///< SOFTGPU_SCHEDULE=random:SEED
   std::optional<std::uint64_t> weakSeed;    ///< SOFTGPU_WEAK_MEMORY=SEED: stores become visible late
   std::map<std::string, int> failures;      ///< SOFTGPU_FAIL=cuMemAlloc:3,…: the nth call of a name fails
