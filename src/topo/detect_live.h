@@ -22,8 +22,9 @@ struct LiveRequest {
   std::string systemRoot;                           ///< folder with sys/ and proc/; empty: "/"
 };
 
-/// Asks everybody. What is missing or does not answer is an INFO line (GRAPH) that says what is then unknown.
-/// Errors: none for missing sources; ncclInvalidUsage for a topology file that is there and broken.
+/// Asks everybody. What is missing or does not answer is an INFO line (GRAPH) that says what is then unknown. Where
+/// /sys shows no PCI functions or no NUMA nodes, the file of hwloc that HWLOC_XMLFILE names stands in. Errors: none for
+/// missing sources; ncclInvalidUsage for such a file, or a topology file, that is broken.
 Result<DetectInput> gatherFacts(const LiveRequest& request);
 
 /// What was found out about this machine.

@@ -9,7 +9,7 @@ ALLOWED = {
     "device": set(),
     "gpu": {"base", "device"},  # the embedded fatbins and the software GPU's kernel table
     "bootstrap": {"base"},
-    "topo": {"base"},
+    "topo": {"base", "gpu"},  # gathering the facts of the live machine
     "plugin": {"base"},
     "proxy": {"base"},
     "softgpu": {"base", "device"},
@@ -22,7 +22,12 @@ ONLY = {
     ("softgpu", "device"): re.compile(r"simt"),
     ("gpu", "device"): re.compile(r"(fatbins|simt_host_abi)\.h"),
     ("transport", "device"): re.compile(r"(work|policy)\.h"),
+    ("topo", "gpu"): re.compile(r"(driver|nvml)\.h"),
     ("softgpu", "base"): re.compile(r"(handle|hash|fd|dl|clock)\.h"),
+}
+# Arrows that only some files of a module may use.
+FROM = {
+    ("topo", "gpu"): re.compile(r"detect_live\.(h|cc)"),
 }
 FORBIDDEN_IN_DEVICE = re.compile(r"<(vector|string|map|memory|functional|iostream)>")
 PUBLIC = {p.name for p in pathlib.Path("include").glob("*.h")}
@@ -48,6 +53,8 @@ def problems(path, module):
             continue
         if other not in ALLOWED[module]:
             yield f"{where}: {module} must not include {other} ({target})"
+        elif (module, other) in FROM and not FROM[module, other].fullmatch(path.name):
+            yield f"{where}: of {module}, only {FROM[module, other].pattern} may include {other} ({target})"
         elif (module, other) in ONLY and not ONLY[module, other].search(rest):
             yield f"{where}: {module} may use of {other} only {ONLY[module, other].pattern}, not {target}"
 

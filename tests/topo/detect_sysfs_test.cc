@@ -1,0 +1,201 @@
+#include "topo/detect_sysfs.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "support/log_capture.h"
+#include "topo/detect_facts.h"
+#include "topo/detect_hwloc.h"
+
+namespace tutti {
+namespace {
+
+using namespace tutti::test;
+
+std::string hwlocText(const std::string& name) {
+  std::ifstream file(fixture("detect/" + name + ".hwloc.xml"));
+  EXPECT_TRUE(file.good()) << name;
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+const PciFacts* find(const HostFacts& facts, const std::string& busId) {
+  for (const PciFacts& pci : facts.pci) {
+    if (pci.busId == busId) return &pci;
+  }
+  return nullptr;
+}
+
+/// The same ways as the machine's own file, with what this source says of the host.
+void expectMachine(const HostFacts& host, const std::string& machine) {
+  const XmlElement system = machineFile(machine);
+  DetectInput input;
+  input.host = host;
+  input.gpus = gpuFactsOf(system);
+  input.nets = netFactsOf(system);
+  const auto found = detectTopology(input);
+  ASSERT_TRUE(found.ok());
+  for (const bool interNode : {false, true}) {
+    EXPECT_EQ(differenceOfWays(system, found.value(), interNode), "") << writeXml(found.value());
+  }
+}
+
+TEST(Sysfs, GivesAServerWithSwitches) {
+  const HostFacts host = readSysfs(RecordedSystem("dgx_h100").root());
+  EXPECT_EQ(host.numaNodes.size(), 2u);
+  EXPECT_EQ(host.processor.vendor, "GenuineIntel");
+  EXPECT_EQ(host.processor.model, 143);
+  expectMachine(host, "own_dgx_h100");
+}
+
+TEST(Sysfs, GivesAServerWithNvlinksBetweenGpus) {
+  expectMachine(readSysfs(RecordedSystem("dgx1v").root()), "own_dgx1v");
+}
+
+TEST(Sysfs, GivesAWorkstation) {
+  expectMachine(readSysfs(RecordedSystem("ws_pcie4").root()), "own_ws_pcie4_intel");
+}
+
+TEST(Sysfs, GivesAnArmMachineAndSkipsNodesOfMemoryAlone) {
+  const HostFacts host = readSysfs(RecordedSystem("gb200_tray").root());
+  EXPECT_EQ(host.processor.arch, "arm64");
+  ASSERT_EQ(host.numaNodes.size(), 2u) << "the third has no CPUs";
+  EXPECT_EQ(host.numaNodes[1].affinity, "ffff0000,00000000");
+  expectMachine(host, "own_gb200_tray");
+}
+
+TEST(Sysfs, GivesAVirtualMachineThatHidesPci) {
+  const HostFacts host = readSysfs(RecordedSystem("vm_a6000x2").root());
+  EXPECT_TRUE(host.pci.empty());
+  EXPECT_TRUE(host.numaNodes.empty());
+  expectMachine(host, "ncclminer_a6000x2_vm");
+}
+
+TEST(Sysfs, TakesTheMostOfDeviceAndSlot) {
+  const RecordedSystem system("ws_pcie4");
+  const HostFacts before = readSysfs(system.root());
+  const PciFacts* gpu = find(before, "0000:01:00.0");
+  ASSERT_NE(gpu, nullptr);
+  EXPECT_EQ(gpu->linkSpeed, "16.0 GT/s PCIe") << "neither the slot's nor that of the sleeping link";
+  EXPECT_EQ(gpu->linkWidth, 16);
+  system.put("sys/bus/pci/devices/" + gpu->parent + "/max_link_speed", "8.0 GT/s PCIe\n");
+  system.put("sys/bus/pci/devices/" + gpu->parent + "/max_link_width", "4\n");
+  const HostFacts after = readSysfs(system.root());
+  EXPECT_EQ(find(after, "0000:01:00.0")->linkSpeed, "8.0 GT/s PCIe");
+  EXPECT_EQ(find(after, "0000:01:00.0")->linkWidth, 4);
+}
+
+TEST(Sysfs, TakesWhatVirtualBusesSayForUnknown) {
+  const RecordedSystem system("ws_pcie4");
+  system.put("sys/bus/pci/devices/0000:01:00.0/max_link_speed", "Unknown\n");
+  system.put("sys/bus/pci/devices/0000:01:00.0/max_link_width", "255\n");
+  system.put("sys/bus/pci/devices/0000:01:00.0/numa_node", "-1\n");
+  const HostFacts host = readSysfs(system.root());
+  const PciFacts* gpu = find(host, "0000:01:00.0");
+  ASSERT_NE(gpu, nullptr);
+  EXPECT_EQ(gpu->linkSpeed, "");
+  EXPECT_EQ(gpu->linkWidth, 0);
+  EXPECT_EQ(gpu->numa, -1);
+}
+
+TEST(Sysfs, LeavesOutWhatNoTopologyNeeds) {
+  const HostFacts host = readSysfs(RecordedSystem("dgx_h100").root());
+  EXPECT_EQ(find(host, "0000:f0:01.0"), nullptr) << "a disk";
+  EXPECT_NE(find(host, "0000:19:00.0"), nullptr);
+}
+
+TEST(Sysfs, KnowsNothingWhereThereIsNothing) {
+  const HostFacts host = readSysfs("/nonexistent");
+  EXPECT_TRUE(host.pci.empty());
+  EXPECT_TRUE(host.numaNodes.empty());
+  EXPECT_EQ(host.processor.arch, "");
+}
+
+TEST(Sysfs, SurvivesRubbish) {
+  const RecordedSystem system("ws_pcie4");
+  system.put("proc/cpuinfo", std::string("\0\n:\nvendor_id\nvendor_id:", 22));
+  system.put("sys/devices/system/node/node0/cpumap", "");
+  system.put("sys/devices/system/node/nodeX/cpumap", "ff\n");
+  system.put("sys/bus/pci/devices/rubbish/class", "0x030000\n");
+  system.put("sys/bus/pci/devices/0000:01:00.0/class", "three\n");
+  system.put("sys/bus/pci/devices/0000:21:00.0/vendor", std::string(9000, 'f'));
+  const HostFacts host = readSysfs(system.root());
+  EXPECT_TRUE(host.numaNodes.empty());
+  EXPECT_EQ(find(host, "0000:01:00.0"), nullptr);
+  EXPECT_NE(find(host, "0000:21:00.0"), nullptr);
+}
+
+TEST(Sysfs, GivesThisMachinesCpus) {
+  const HostFacts host = readSysfs();
+  EXPECT_NE(host.processor.arch, "");
+  for (const NumaNodeFacts& node : host.numaNodes) EXPECT_GE(node.affinity.size(), 8u);
+}
+
+TEST(Sysfs, PadsShortCpuMaps) {
+  const HostFacts host = readSysfs(RecordedSystem("vm_no_gpu").root());
+  ASSERT_EQ(host.numaNodes.size(), 1u);
+  EXPECT_EQ(host.numaNodes[0].affinity, "00000003");
+  EXPECT_EQ(host.processor.vendor, "AuthenticAMD");
+  EXPECT_NE(find(host, "0000:00:03.0"), nullptr) << "its network function";
+}
+
+class HwlocFile : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(HwlocFile, GivesTheMachine) {
+  const auto host = readHwlocXml(hwlocText(GetParam().first), GetParam().first);
+  ASSERT_TRUE(host.ok());
+  expectMachine(host.value(), GetParam().second);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hwloc, HwlocFile,
+                         testing::Values(std::pair("dgx_h100", "own_dgx_h100"),
+                                         std::pair("ws_pcie4", "own_ws_pcie4_intel"),
+                                         std::pair("gb200_tray", "own_gb200_tray"),
+                                         std::pair("vm_a6000x2", "ncclminer_a6000x2_vm")),
+                         [](const auto& machine) { return machine.param.first; });
+
+TEST(Hwloc, SaysTheSameAsSysfs) {
+  const HostFacts sysfs = readSysfs(RecordedSystem("dgx_h100").root());
+  const auto hwloc = readHwlocXml(hwlocText("dgx_h100"), "dgx_h100");
+  ASSERT_TRUE(hwloc.ok());
+  EXPECT_EQ(hwloc.value().processor.vendor, sysfs.processor.vendor);
+  EXPECT_EQ(hwloc.value().processor.model, sysfs.processor.model);
+  ASSERT_EQ(hwloc.value().numaNodes.size(), 2u);
+  EXPECT_EQ(hwloc.value().numaNodes[1].affinity, sysfs.numaNodes[1].affinity);
+  for (const PciFacts& pci : sysfs.pci) {
+    const PciFacts* other = find(hwloc.value(), pci.busId);
+    ASSERT_NE(other, nullptr) << pci.busId;
+    EXPECT_EQ(other->parent, pci.parent) << pci.busId;
+    EXPECT_EQ(other->classCode, pci.classCode) << pci.busId;
+    EXPECT_EQ(other->vendor, pci.vendor) << pci.busId;
+    EXPECT_EQ(other->numa, pci.numa) << pci.busId;
+    if (pci.parent.empty()) continue;  // a root port, faster than what runs behind it
+    EXPECT_EQ(other->linkSpeed, pci.linkSpeed) << pci.busId;
+    EXPECT_EQ(other->linkWidth, pci.linkWidth) << pci.busId;
+  }
+}
+
+TEST(Hwloc, RefusesOtherFiles) {
+  expectLog("a.xml: not well formed at byte");
+  EXPECT_EQ(readHwlocXml("<topology", "a.xml").status().code(), ncclInvalidUsage);
+  expectLog("b.xml: no topology of hwloc 2");
+  EXPECT_EQ(readHwlocXml("<system version=\"1\"/>", "b.xml").status().code(), ncclInvalidUsage);
+  expectLog("c.xml: no topology of hwloc 2");
+  EXPECT_EQ(readHwlocXml("<topology><object type=\"Machine\"/></topology>", "c.xml").status().code(), ncclInvalidUsage);
+}
+
+TEST(Hwloc, ToleratesWhatIsMissing) {
+  const auto host = readHwlocXml(
+      "<topology version=\"2.0\"><object type=\"Machine\"><object type=\"PCIDev\" pci_busid=\"x\"/>"
+      "<object type=\"PCIDev\" pci_busid=\"0000:01:00.0\" pci_type=\"zz\" pci_link_speed=\"-1\"/>"
+      "<object type=\"NUMANode\" cpuset=\"0xf...f\"/></object></topology>",
+      "t.xml");
+  ASSERT_TRUE(host.ok());
+  ASSERT_EQ(host.value().pci.size(), 1u);
+  EXPECT_EQ(host.value().pci[0].linkSpeed, "");
+  EXPECT_TRUE(host.value().numaNodes.empty());
+}
+
+}  // namespace
+}  // namespace tutti
