@@ -1,0 +1,18 @@
+// How much room texts and lines take in a picture.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tutti {
+
+/// Stroke width of a link or channel of so many GB/s.
+double strokeWidth(double gigabytes);
+
+/// Upper bound of a text's width in pixels, for common sans-serif fonts.
+double textWidth(const std::string& text, double size, bool bold = false);
+
+/// The first of `candidates` that fits into `width`; the last one, shortened with dots, if none does.
+std::string fittingText(const std::vector<std::string>& candidates, double width, double size, bool bold = false);
+
+}  // namespace tutti
