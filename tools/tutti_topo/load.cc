@@ -1,0 +1,70 @@
+#include "tutti_topo/load.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "base/environment.h"
+#include "base/log.h"
+#include "base/params.h"
+#include "gpu/driver.h"
+#include "topo/detect_live.h"
+#include "topo/path_settings.h"
+#include "topo/topology_xml.h"
+#include "topo/xml.h"
+
+namespace tutti::tool {
+namespace {
+
+/// A description of a machine, and what its driver says of direct access between GPUs.
+struct Source {
+  XmlElement xml;
+  std::vector<std::pair<int, int>> peersRefused;
+};
+
+bool hasGpu(const XmlElement& element) {
+  return element.name == "gpu" || std::any_of(element.children.begin(), element.children.end(), hasGpu);
+}
+
+Result<Source> lookAtThisMachine() {
+  const Result<const Driver*> driver = loadDriver();  // without one: the host and what NVML knows
+  LiveRequest request;
+  if (driver.ok()) request.driver = driver.value();
+  ASSIGN(std::optional<LiveTopology> found, detectLive(request));
+  if (!found) {
+    return fail(
+        ncclInvalidUsage,
+        "live: a software GPU says nothing about a machine; set SOFTGPU_TOPO to a topology file, or name the file "
+        "instead of \"live\"");
+  }
+  if (!hasGpu(found->xml)) {
+    return fail(ncclInvalidUsage, "live: no GPU is seen here: neither the CUDA driver nor NVML shows one");
+  }
+  return Source{std::move(found->xml), std::move(found->peersRefused)};
+}
+
+Result<Source> readSource(const std::string& source) {
+  if (source == "live") return lookAtThisMachine();
+  ASSIGN(XmlElement xml, readTopologyFile(source));
+  return Source{std::move(xml), {}};
+}
+
+}  // namespace
+
+Result<Loaded> load(const MachineChoice& choice) {
+  Loaded loaded;
+  ASSIGN(const Source source, readSource(choice.source));
+  loaded.title = std::filesystem::path(choice.source).stem().string();
+  if (choice.hosts > 1) loaded.title += " × " + std::to_string(choice.hosts);
+  const TopologyUse use{
+      .gpus = choice.gpus, .hosts = choice.hosts, .interNode = choice.nodes > 1, .collNet = choice.collNet};
+  PathSettings settings = pathSettings(Params::read(processEnvironment()));
+  settings.p2p.refused = source.peersRefused;
+  ASSIGN(loaded.topology, buildTopology(source.xml, use, settings));
+  loaded.settings.interNode = loaded.topology.interNode;
+  loaded.settings.collNet = choice.collNet;
+  return loaded;
+}
+
+}  // namespace tutti::tool

@@ -1,0 +1,30 @@
+// What tutti-topo writes for readers: pure functions from a machine and its graphs to text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "topo/graph.h"
+#include "topo/machine.h"
+#include "topo/topology.h"
+
+namespace tutti::tool {
+
+/// The tree of hosts, CPUs, switches, GPUs and NICs, at most 120 columns wide.
+std::string showText(const Machine& machine);
+
+/// Two matrices, of types and of bandwidths, GPUs and NICs from (rows) and to (columns), and what the words mean.
+std::string pathsText(const Topology& topology);
+
+/// A graph and its search.
+struct Found {
+  Graph graph;
+  float bound = 0;          ///< GB/s of all channels together, 0: unknown
+  double milliseconds = 0;  ///< of its search, processor time
+};
+
+std::string searchText(const Machine& machine, const std::vector<Found>& found, bool interNode);
+/// The same as JSON: an object with the machine's GPUs and NICs, and an array of graphs.
+std::string searchJson(const Machine& machine, const std::vector<Found>& found, bool interNode);
+
+}  // namespace tutti::tool
