@@ -16,7 +16,7 @@ constexpr int kMaxNvlsHeads = 32;
 constexpr int kNvlsSm = 90;
 /// What is had where nothing connects.
 constexpr float kFallbackBandwidth = 0.1f;
-/// Longer ways or NICs of another rail have to give that much more.
+/// NICs of another rail have to give that much more, unless they are nearer.
 constexpr float kWorthWhile = 1.002f;
 
 /// A channel is work for one block of threads: more bandwidth than this (GB/s) is better split among several channels.
@@ -41,7 +41,7 @@ bool isCollNet(GraphId id) {
 constexpr int kMostCopies = 4;
 
 bool isMoreThan(const Graph& a, const Graph& b) {
-  const auto more = [](float x, float y) { return x > y * 1.02f; };
+  const auto more = [](float x, float y) { return x > y * 1.05f; };
   const auto n = static_cast<float>(a.nChannels());
   const auto m = static_cast<float>(b.nChannels());
   if (more(n * a.bwInter, m * b.bwInter)) return true;
@@ -146,11 +146,15 @@ void GraphSearch::packRing() {
   packing_ = Packer(model_, rail).run();
   const bool mayCross = settings_.crossNic != 0 && model_.netCount() > 1 && rail.maxChannels > 1;
   graph_.crossNic = settings_.crossNic == 1 && model_.interNode() ? 1 : 0;
-  if (mayCross && !packing_.reaches(rail.bound)) {
+  const auto farthest = [&](const Packing& packing) {
+    return std::max(PathType::Pxn, longestWays(model_, Pattern::Ring, packing.channels).inter);
+  };
+  if (mayCross && (!packing_.reaches(rail.bound) || farthest(packing_) > PathType::Pxn)) {
     PackTask swapped = rail;
     swapped.swapNets = true;
     Packing crossing = Packer(model_, swapped).run();
-    if (crossing.total > packing_.total * kWorthWhile) {
+    const bool nearer = farthest(crossing) < farthest(packing_) && crossing.total * kWorthWhile > packing_.total;
+    if (nearer || crossing.total > packing_.total * kWorthWhile) {
       packing_ = std::move(crossing);
       graph_.crossNic = settings_.crossNic;
     }

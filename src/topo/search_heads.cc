@@ -115,8 +115,9 @@ class HeadPacker {
 
   float priceOf(const DenseChannel& channel) const {
     float sum = 0;
-    visitWays(model_, task_.pattern, channel,
-              [&](const SearchWay& way, float share, bool) { sum += share * prices_.priceOf(way); });
+    visitWays(model_, task_.pattern, channel, [&](const SearchWay& way, float share, bool) {
+      sum += way.usable() ? share * prices_.priceOf(way) : kNoWay;
+    });
     return sum;
   }
 

@@ -67,7 +67,7 @@ double enough(double most, double channels) {
 
 /// Down to four digits behind the point, so that adding up does not exceed what is there.
 float rounded(double bandwidth) {
-  return static_cast<float>(std::floor(bandwidth * 1e4 + 1e-3) / 1e4);
+  return static_cast<float>(std::floor(bandwidth * 1e4 + 0.3) / 1e4);
 }
 
 }  // namespace

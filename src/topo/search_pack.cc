@@ -83,16 +83,15 @@ Packing Packer::run() {
     greedy.resize(at(count), 0);
     greedy[at(count - 1)] = congestion_.total();
     if (count >= task_.minChannels) consider();
-    if (isDone()) break;
+    if (isDone(count)) break;
   }
-  if (best_.reaches(task_.bound)) return best_;
   budget_ = steps() + kStepsInAll / 2;
   const std::vector<int> counts = promisingCounts(greedy);
   for (int count : counts) {
+    if (best_.reaches(task_.bound) && std::ssize(best_.channels) <= count) continue;
     budget_ = steps() + kStepsInAll / 2 / static_cast<std::int64_t>(counts.size());
     if (task_.pattern == Pattern::Ring && count % 2 == 0) negotiate(count, true);
     if (!task_.swapNets) negotiate(count, false);
-    if (best_.reaches(task_.bound)) break;
   }
   return best_;
 }
@@ -182,16 +181,15 @@ void Packer::takeOut(int index) {
 }
 
 void Packer::consider() {
-  Packing packing{.total = congestion_.total()};
-  if (packing.total < best_.total * 0.9999f) return;
+  const float total = congestion_.total();
+  if (total < best_.total * 0.95f) return;
+  Packing packing{.channels = channels_, .total = total};
   for (const DenseChannel& channel : channels_) {
     visitWays(model_, task_.pattern, channel,
-              [&](const SearchWay& way, float, bool) { packing.length += static_cast<int>(way.type); });
+              [&](const SearchWay& way, float, bool) { packing.length += static_cast<float>(way.type); });
   }
-  packing.length = packing.length * 100 / static_cast<int>(channels_.size());
-  if (!packing.isBetterThan(best_)) return;
-  packing.channels = channels_;
-  best_ = std::move(packing);
+  packing.length /= static_cast<float>(channels_.size());
+  if (packing.worth() > best_.worth()) best_ = std::move(packing);
 }
 
 bool Packer::fill(int wanted) {
@@ -204,13 +202,13 @@ bool Packer::fill(int wanted) {
 
 /// Takes each channel out and puts it back at the prices that the others leave.
 bool Packer::sweep(int wanted) {
-  const float before = best_.total;
-  for (int i = 0; i < wanted && !isDone(); i += twin_ ? 2 : 1) {
+  const float before = best_.worth();
+  for (int i = 0; i < wanted && !isDone(wanted); i += twin_ ? 2 : 1) {
     takeOut(i);
     if (!put(i, wanted)) return false;
     consider();
   }
-  return best_.total > before * 1.0001f;
+  return best_.worth() > before * 1.0001f;
 }
 
 void Packer::negotiate(int wanted, bool twin) {
@@ -220,7 +218,7 @@ void Packer::negotiate(int wanted, bool twin) {
   noisy_ = false;
   if (!fill(wanted)) return;
   int idle = 0;
-  for (int round = 0; round < kRounds && !isDone(); ++round) {
+  for (int round = 0; round < kRounds && !isDone(wanted); ++round) {
     idle = sweep(wanted) ? 0 : idle + 1;
     if (std::ssize(channels_) < wanted) break;
     prices_.raiseWorst(congestion_);

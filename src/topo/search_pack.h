@@ -17,14 +17,13 @@ namespace tutti {
 
 struct Packing {
   std::vector<DenseChannel> channels;
-  float total = 0;  ///< channels x bandwidth, GB/s
-  int length = 0;   ///< sum of the ways' types: of two that carry the same, the one with the shorter ways is better
+  float total = 0;   ///< channels x bandwidth, GB/s
+  float length = 0;  ///< types of a channel's ways in sum, on average
 
   bool reaches(float bound) const { return total >= bound * 0.9995f; }
-  bool isBetterThan(const Packing& other) const {
-    const float slack = other.total * 1e-5f;
-    return total > other.total + slack || (total > other.total - slack && length < other.length);
-  }
+  /// What it is worth: each channel costs threads and buffers, so one more has to give a little; and of two that carry
+  /// the same, the one with the shorter ways is better.
+  float worth() const { return total / (1 + 0.002f * static_cast<float>(channels.size())) * (1 - 1e-6f * length); }
 };
 
 class Packer {
@@ -42,7 +41,11 @@ class Packer {
   bool sweep(int wanted);
   void consider();
   std::int64_t steps() const { return router_.steps() + prices_.steps() * kStepsOfPrice; }
-  bool isDone() const { return best_.reaches(task_.bound) || steps() > budget_; }
+  /// No packing of at least so many channels is better, or the work is used up.
+  bool isDone(int wanted) const {
+    const bool isBest = best_.reaches(task_.bound) && std::ssize(best_.channels) <= wanted;
+    return isBest || steps() > budget_;
+  }
   std::vector<int> promisingCounts(const std::vector<float>& greedy) const;
   std::vector<int> hint(int at) const;
   void place(int at, const Doors& doors, std::vector<int> order);

@@ -14,8 +14,11 @@ float steep(float utilization) {
   return square * square * square * u;
 }
 
-/// On each step of a way's type, so that of two ways that cost the same the shorter is taken.
-constexpr float kTax = 2e-5f;
+/// So that of two ways that cost about the same the shorter is taken, the more so if one needs a CPU.
+float taxOn(PathType type) {
+  return type > PathType::Pxn ? 0.02f * (static_cast<float>(type) - static_cast<float>(PathType::Pxn))
+                              : 2e-5f * static_cast<float>(type);
+}
 
 /// Of loading a resource beyond what the channels have to reach, or beyond what is loaded most already.
 constexpr float kTooMuch = 20;
@@ -82,7 +85,7 @@ float PriceList::noise() {
 float PriceList::priceOf(const SearchWay& way) const {
   if (!way.usable()) return kNoWay;
   ++steps_;
-  float sum = kTax * static_cast<float>(way.type);
+  float sum = taxOn(way.type);
   for (const ResourceUse& use : model_.uses(way)) {
     sum += use.factor == 1.0f ? prices_[static_cast<std::size_t>(use.resource)] : priceOf(use);
   }
@@ -204,7 +207,9 @@ std::vector<Doors> PriceList::swappedDoors() const {
 std::vector<Doors> PriceList::chainDoors(int atMost) const {
   const int n = model_.gpuCount();
   const bool two = entersAtTwo(task_.pattern) && n > 1;
-  const auto both = [&](int net, int g) { return priceOf(model_.entry(net, g)) + priceOf(model_.exit(g, net)); };
+  const auto both = [&](int net, int g) {
+    return std::min(priceOf(model_.entry(net, g)) + priceOf(model_.exit(g, net)), kNoWay);
+  };
   std::vector<float> leasts;
   for (int net : nets_) {
     float least = kNoWay;
@@ -216,8 +221,9 @@ std::vector<Doors> PriceList::chainDoors(int atMost) const {
     Doors doors{.in = nets_[i], .out = nets_[i]};
     for (int g = 0; g < n; ++g) {
       const float price = both(nets_[i], g);
-      doors.start.push_back(two ? price / 2 : price);
-      if (two) doors.second.push_back(price / 2);
+      const float half = price < kNoWay ? price / 2 : kNoWay;
+      doors.start.push_back(two ? half : price);
+      if (two) doors.second.push_back(half);
     }
     doors.end.assign(static_cast<std::size_t>(n), 0.0f);
     all.push_back(std::move(doors));
