@@ -11,7 +11,7 @@ namespace tutti {
 namespace {
 
 constexpr int kMaxChannels = 64;
-constexpr float kLastResort = 0.1F;
+constexpr float kLastResort = 0.1001F;  ///< GB/s, all channels together
 
 bool hasHeads(Pattern pattern) {
   return pattern == Pattern::Nvls || pattern == Pattern::CollNetDirect;
@@ -75,8 +75,8 @@ class Validator {
                        [](const GraphChannel& channel) { return channel.netIn < 0 && channel.netOut < 0; });
   }
 
-  /// What a search says that found nothing: one channel with hardly any bandwidth.
-  bool lastResort() const { return graph_.nChannels() == 1 && graph_.bwIntra <= kLastResort; }
+  /// What a search says that found nothing: channels with hardly any bandwidth.
+  bool lastResort() const { return static_cast<float>(graph_.nChannels()) * graph_.bwIntra <= kLastResort; }
 
   void checkNumbers() {
     if (graph_.channels.empty()) add("has no channels");
