@@ -70,22 +70,6 @@ bool isCpuSet(std::string_view text) {
   return text.empty() || digits > 0;
 }
 
-/// Counts what becomes nodes, from top to bottom.
-Status countNodes(const XmlElement& element, int& nodes, int& cpus) {
-  const std::string_view name = element.name;
-  if (name == "cpu") ++cpus;
-  if (name == "cpu" || name == "pci" || name == "gpu" || name == "nic" || name == "net") ++nodes;
-  if (cpus > kMaxMachineCpus) {
-    return fail(ncclInvalidUsage, "{}: more than {} <cpu>: no machine has so many", element.where(), kMaxMachineCpus);
-  }
-  if (nodes > kMaxMachineNodes) {
-    return fail(ncclInvalidUsage, "{}: more than {} <cpu>, <pci>, <gpu>, <nic> and <net>: no machine has so many",
-                element.where(), kMaxMachineNodes);
-  }
-  for (const XmlElement& child : element.children) TRY(countNodes(child, nodes, cpus));
-  return {};
-}
-
 class Check {
  public:
   Status run(const XmlElement& system) {
@@ -191,17 +175,10 @@ class Check {
 
 }  // namespace
 
-Status checkMachineSize(const XmlElement& system) {
-  int nodes = 0;
-  int cpus = 0;
-  return countNodes(system, nodes, cpus);
-}
-
 Status checkTopology(XmlElement& system) {
   Unknown unknown;
   removeUnknown(system, unknown);
   TRY(Check().run(system));
-  TRY(checkMachineSize(system));
   if (unknown.count > 0) {
     info(kGraph, "{}: {} element{} left out that topology files do not have there, the first: {}",
          system.origin ? *system.origin : "topology", unknown.count, unknown.count == 1 ? "" : "s", unknown.first);

@@ -14,15 +14,6 @@ namespace tutti {
 inline constexpr int kMaxTopologyElements = 1 << 16;
 inline constexpr int kMaxTopologyChildren = 4096;
 
-/// A machine's ways take memory by the square of its nodes: that many are built. An NVLink domain of 576 GPUs with a
-/// NIC each has about 3000.
-inline constexpr int kMaxMachineNodes = 4096;
-inline constexpr int kMaxMachineCpus = 1024;
-
-/// Few enough CPUs, PCI functions, GPUs, NICs and nets to build a machine of? Errors: ncclInvalidUsage with file and
-/// line of the first that is too much.
-Status checkMachineSize(const XmlElement& system);
-
 /// Checks `system` and removes what topology files do not have: elements in a place where nobody knows them, with all
 /// that is below (one INFO line says how many). What is left:
 ///   <system> version must be 1

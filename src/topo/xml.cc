@@ -155,4 +155,18 @@ std::string writeXml(const XmlElement& root) {
   return text;
 }
 
+Status writeXmlFile(const std::string& path, const XmlElement& root) {
+  const std::string text = writeXml(root);
+  constexpr mode_t kReadableByAll = 0644;
+  const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kReadableByAll));
+  if (file.get() < 0) return fail(ncclSystemError, "cannot write {}: {}", path, errnoText(errno));
+  std::size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t some = write(file.get(), text.data() + written, text.size() - written);
+    if (some < 0 && errno != EINTR) return fail(ncclSystemError, "cannot write {}: {}", path, errnoText(errno));
+    written += static_cast<std::size_t>(std::max<ssize_t>(some, 0));
+  }
+  return {};
+}
+
 }  // namespace tutti

@@ -45,4 +45,7 @@ Result<XmlElement> readXmlFile(const std::string& path, const XmlLimits& limits 
 /// double quotes, no prolog.
 std::string writeXml(const XmlElement& root);
 
+/// The same into a file, which is replaced. Errors: ncclSystemError with the path and the system's words.
+Status writeXmlFile(const std::string& path, const XmlElement& root);
+
 }  // namespace tutti

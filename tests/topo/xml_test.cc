@@ -142,6 +142,26 @@ TEST(XmlFile, IsReadAndNamedInMessages) {
   EXPECT_EQ(readXmlFile("/").status().code(), ncclSystemError);
 }
 
+TEST(XmlFile, ReplacesWhatWasThere) {
+  const std::string path = testing::TempDir() + "xml_test_written_" + std::to_string(getpid()) + ".xml";
+  std::ofstream(path) << std::string(1000, 'x');
+  XmlElement root{.name = "a"};
+  root.set("b", "1");
+  ASSERT_TRUE(writeXmlFile(path, root).ok());
+  const auto again = readXmlFile(path);
+  std::remove(path.c_str());
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(writeXml(again.value()), "<a b=\"1\"/>\n");
+}
+
+TEST(XmlFile, SaysWhyItCannotBeWritten) {
+  test::expectLog("cannot write /nowhere/a.xml: No such file or directory");
+  EXPECT_EQ(writeXmlFile("/nowhere/a.xml", {.name = "a"}).code(), ncclSystemError);
+  if (access("/dev/full", W_OK) != 0) return;
+  test::expectLog("cannot write /dev/full: No space left on device");
+  EXPECT_EQ(writeXmlFile("/dev/full", {.name = "a"}).code(), ncclSystemError);
+}
+
 TEST(XmlFile, OfNoEndIsRefused) {
   test::expectLog("/dev/zero: ");
   EXPECT_EQ(readXmlFile("/dev/zero", {.bytes = 1 << 20}).status().code(), ncclInvalidUsage);
