@@ -33,8 +33,7 @@ class Detection {
 
   Result<XmlElement> run() {
     if (input_.given) TRY(takeGiven());
-    int ordinal = 0;
-    for (const GpuSourceFacts& gpu : input_.gpus) addGpu(gpu, ordinal++);
+    for (const GpuSourceFacts& gpu : input_.gpus) addGpu(gpu, gpu.index >= 0 ? gpu.index : freeNumber());
     if (input_.nets) addNets();
     if (tree_.of(DetectTree::kRoot).children.empty()) places_.addAllCpus();
     places_.complete();
@@ -75,7 +74,14 @@ class Detection {
     }
   }
 
-  void addGpu(const GpuSourceFacts& gpu, int ordinal) {
+  /// A number that no GPU has, for one that NVML does not know: without NVML, CUDA's.
+  int freeNumber() {
+    const auto taken = [this](const GpuSourceFacts& gpu) { return gpu.index == nextFree_; };
+    while (std::any_of(input_.gpus.begin(), input_.gpus.end(), taken)) ++nextFree_;
+    return nextFree_++;
+  }
+
+  void addGpu(const GpuSourceFacts& gpu, int number) {
     const std::string busId = normalBusId(gpu.busId);
     const int pci = places_.pci(busId.empty() ? gpu.busId : busId, kGpuClass);
     if (gpu.pcieGeneration > 0 && gpu.pcieWidth > 0) places_.offerLink(pci, gpu.pcieGeneration, gpu.pcieWidth);
@@ -83,7 +89,7 @@ class Detection {
     const bool known = item >= 0;
     if (!known) item = tree_.add(pci, "gpu");
     XmlElement& element = tree_.of(item).self;
-    element.set("dev", std::to_string(gpu.index >= 0 ? gpu.index : ordinal));
+    element.set("dev", std::to_string(number));
     offer(element, "sm", std::to_string(gpu.sm));
     if (gpu.gdr) offer(element, "gdr", *gpu.gdr ? "1" : "0");
     if (tree_.child(item, "nvlink") < 0 && !gpu.mig) addNvLinks(item, gpu);
@@ -171,6 +177,7 @@ class Detection {
   DetectTree tree_;
   DetectPlaces places_;
   std::map<std::string, const GpuSourceFacts*> gpus_;
+  int nextFree_ = 0;
 };
 
 }  // namespace

@@ -62,7 +62,7 @@ struct NvLinkFacts {
 /// One GPU, as driver and NVML see it.
 struct GpuSourceFacts {
   std::string busId;
-  int index = -1;           ///< NVML index; the number that nvidia-smi gives
+  int index = -1;           ///< NVML index; the number that nvidia-smi gives; -1: unknown
   int sm = 0;               ///< compute capability x 10
   std::optional<bool> gdr;  ///< GPUDirect RDMA; empty: the driver was not asked about this GPU
   bool mig = false;         ///< divided into instances: its NVLinks carry nothing between them

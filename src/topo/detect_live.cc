@@ -10,6 +10,7 @@
 
 #include "base/environment.h"
 #include "base/log.h"
+#include "base/never_destroyed.h"
 #include "gpu/nvml.h"
 #include "topo/detect_hwloc.h"
 #include "topo/detect_sysfs.h"
@@ -99,8 +100,15 @@ void addDriver(const Driver& driver, std::vector<GpuSourceFacts>& gpus) {
   }
 }
 
+/// Asked once for the life of the process: a thousand calls on a large machine, for what does not change while it is
+/// used.
+const NvmlMachine& nvmlMachine() {
+  static NeverDestroyed<NvmlMachine> machine(Nvml::instance().readMachine());
+  return machine.get();
+}
+
 void gatherGpus(const Driver* driver, DetectInput& input) {
-  const NvmlMachine machine = Nvml::instance().readMachine();
+  const NvmlMachine& machine = nvmlMachine();
   for (const std::string& sentence : machine.unknown) info(kGraph, "Topology detection: {}", sentence);
   for (const NvmlGpu& gpu : machine.gpus) {
     if (gpu.mig) info(kGraph, "GPU {} is divided into instances (MIG): its NVLinks are not used", gpu.index);

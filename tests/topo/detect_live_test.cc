@@ -69,6 +69,32 @@ TEST(LiveMachine, IsPutTogetherFromNvmlAndDriver) {
   EXPECT_EQ(text.find("target=\"0000:19:00.0\""), std::string::npos) << "GPU 3 is divided: " << text;
 }
 
+TEST(LiveMachine, TakesInstancesOfOneGpuForOneAndKeepsWhatNvmlDoesNotKnow) {
+  Driver driver = twoDevices();
+  driver.cuDeviceGetCount = [](int* count) {
+    *count = 4;
+    return CUDA_SUCCESS;
+  };
+  driver.cuDeviceGetPCIBusId = [](char* text, int size, CUdevice device) {
+    if (device == 3) return CUDA_ERROR_NOT_SUPPORTED;
+    std::snprintf(text, static_cast<std::size_t>(size), "0000:%s:00.0", device == 2 ? "2A" : "19");
+    return CUDA_SUCCESS;
+  };
+  driver.cuGetErrorName = [](CUresult, const char** text) {
+    *text = "CUDA_ERROR_NOT_SUPPORTED";
+    return CUDA_SUCCESS;
+  };
+  LiveRequest request;
+  request.driver = &driver;
+  request.systemRoot = "/nonexistent";
+  const std::string text = live(request);
+  EXPECT_NE(text.find("0000:19:00.0"), std::string::npos) << text;
+  EXPECT_EQ(text.find("0000:19:00.0"), text.rfind("0000:19:00.0")) << "two instances on one GPU: " << text;
+  EXPECT_NE(text.find("<pci busid=\"0000:2a:00.0\""), std::string::npos) << text;
+  EXPECT_NE(text.find("<gpu dev=\"6\" sm=\"91\" gdr=\"1\"/>"), std::string::npos) << "the first free number: " << text;
+  EXPECT_NE(capturedText().find("CUDA device 3 has no bus id"), std::string::npos);
+}
+
 TEST(LiveMachine, TellsRefusedPairsByNvmlIndex) {
   LiveRequest request;
   request.systemRoot = "/nonexistent";
@@ -247,6 +273,11 @@ TEST(SoftwareGpu, IgnoresFilesOfNoUse) {
     EXPECT_EQ(onSoftwareGpu({{"SOFTGPU_TOPO", folder.root() + "/broken.xml"}}, nothing), 0) << text;
   }
   EXPECT_EQ(onSoftwareGpu({{"SOFTGPU_TOPO", folder.root()}}, nothing), 0) << "a folder";
+  std::string deep = "<system version=\"1\"><cpu host_hash=\"1\"/><cpu host_hash=\"2\">";
+  for (int i = 0; i < 200000; ++i) deep += "<pci>";
+  for (int i = 0; i < 200000; ++i) deep += "</pci>";
+  folder.put("deep.xml", deep + "</cpu></system>");
+  EXPECT_EQ(onSoftwareGpu({{"SOFTGPU_TOPO", folder.root() + "/deep.xml"}}, nothing), 0);
 }
 
 }  // namespace

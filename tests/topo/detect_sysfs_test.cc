@@ -185,6 +185,26 @@ TEST(Hwloc, RefusesOtherFiles) {
   EXPECT_EQ(readHwlocXml("<topology><object type=\"Machine\"/></topology>", "c.xml").status().code(), ncclInvalidUsage);
 }
 
+TEST(Hwloc, SurvivesDamage) {
+  allowLog("not well formed");
+  allowLog("no topology of hwloc 2");
+  const std::string whole = hwlocText("ws_pcie4");
+  for (std::size_t at = 0; at < whole.size(); at += 31) {
+    for (const char wrong : {'\0', '"', '<', '9', '\xff'}) {
+      std::string text = whole;
+      text[at] = wrong;
+      if (const auto host = readHwlocXml(text, "damaged.xml"); host.ok()) {
+        DetectInput input;
+        input.host = host.value();
+        input.gpus.resize(1);
+        input.gpus[0].busId = "0000:01:00.0";
+        EXPECT_TRUE(detectTopology(input).ok());
+      }
+    }
+    readHwlocXml(std::string_view(whole).substr(0, at), "cut.xml").status().ignore();
+  }
+}
+
 TEST(Hwloc, ToleratesWhatIsMissing) {
   const auto host = readHwlocXml(
       "<topology version=\"2.0\"><object type=\"Machine\"><object type=\"PCIDev\" pci_busid=\"x\"/>"

@@ -171,12 +171,16 @@ TEST(Detection, LeavesLinksOfDividedGpusOut) {
   EXPECT_EQ(detected(input).find("<nvlink"), std::string::npos) << "neither from it nor to it";
 }
 
-TEST(Detection, CountsGpusWithoutANumber) {
+TEST(Detection, GivesGpusWithoutANumberOneThatIsFree) {
   DetectInput input;
-  input.gpus = {gpuAt("0000:18:00.0", -1), gpuAt("0000:1a:00.0", -1)};
+  input.gpus = {gpuAt("0000:18:00.0", -1), gpuAt("0000:1a:00.0", 0), gpuAt("0000:1c:00.0", -1),
+                gpuAt("0000:1e:00.0", 2)};
   const std::string text = detected(input);
-  EXPECT_NE(text.find("dev=\"0\""), std::string::npos);
-  EXPECT_NE(text.find("dev=\"1\""), std::string::npos);
+  EXPECT_NE(text.find("<pci busid=\"0000:18:00.0\""), std::string::npos);
+  for (const char* dev : {"dev=\"0\"", "dev=\"1\"", "dev=\"2\"", "dev=\"3\""}) {
+    EXPECT_NE(text.find(dev), std::string::npos) << dev << text;
+    EXPECT_EQ(text.find(dev), text.rfind(dev)) << dev << text;
+  }
 }
 
 TEST(Detection, EndsWhereBridgesGoInACircle) {

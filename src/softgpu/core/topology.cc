@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uintmax_t kMaxBytes = 16u << 20;
 constexpr std::size_t kMaxDevices = 1024;
+constexpr int kMaxDepth = 64;  ///< of elements: pugixml removes them recursively
 
 struct Found {
   pugi::xml_node gpu;
@@ -28,6 +29,10 @@ bool parsePlace(const char* text, DeviceFacts& facts) {
   return std::sscanf(text, "%x:%x:%x.%x", &facts.domain, &facts.bus, &facts.slot, &function) == 4 && facts.bus < 256 &&
          facts.slot < 32;
 }
+
+struct DepthCheck : pugi::xml_tree_walker {
+  bool for_each(pugi::xml_node&) override { return depth() < kMaxDepth; }
+};
 
 /// Takes the hosts out that are not the one asked for. The complaint, empty if there is none.
 std::string keepHost(pugi::xml_node system, int host) {
@@ -102,6 +107,11 @@ MachineFile readMachineFile(const std::string& path, int host) {
   const pugi::xml_parse_result parsed = document.load_file(path.c_str(), keep);
   if (!parsed) {
     file.complaint = std::string(parsed.description()) + " at byte " + std::to_string(parsed.offset);
+    return file;
+  }
+  DepthCheck check;
+  if (!document.traverse(check)) {
+    file.complaint = "its elements are nested more than " + std::to_string(kMaxDepth) + " deep";
     return file;
   }
   const pugi::xml_node system = document.child("system");
