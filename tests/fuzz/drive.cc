@@ -29,7 +29,7 @@ constexpr const char* kSmallMachine = R"(<system version="1"><cpu numaid="0" arc
 
 /// Paths grow with the square of the nodes: what is larger takes no part in building, only in reading.
 constexpr std::size_t kMostBuilt = 32 << 10;
-/// GPUs of a machine whose graphs are searched too.
+/// GPUs, and nets, of a machine whose graphs are searched too: with sanitizers a search takes long.
 constexpr std::size_t kMostSearched = 4;
 
 Machine smallMachine(int hosts) {
@@ -76,6 +76,7 @@ std::string driveSearch(std::string_view text) {
     if (!built.ok()) return "";
     const Topology& topology = built.value();
     if (topology.machine.nodes(NodeKind::Gpu).size() > kMostSearched) return "";
+    if (topology.machine.nodes(NodeKind::Net).size() > kMostSearched) return "";
     const SearchSettings settings = {.interNode = topology.interNode, .collNet = several};
     const GraphSet graphs = searchGraphs(topology.machine, topology.paths, settings);
     for (const Graph* graph : {&graphs.ring, &graphs.tree, &graphs.collNetChain, &graphs.collNetDirect, &graphs.nvls}) {
