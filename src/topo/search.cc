@@ -40,12 +40,21 @@ bool isCollNet(GraphId id) {
 /// Tries of a tree with a multiple of the ring's channels.
 constexpr int kMostCopies = 4;
 
+bool isMuchMore(float a, float b) {
+  return a > b * 1.05f;
+}
+
 bool isMoreThan(const Graph& a, const Graph& b) {
-  const auto more = [](float x, float y) { return x > y * 1.05f; };
   const auto n = static_cast<float>(a.nChannels());
   const auto m = static_cast<float>(b.nChannels());
-  if (more(n * a.bwInter, m * b.bwInter)) return true;
-  return !more(m * b.bwInter, n * a.bwInter) && more(n * a.bwIntra, m * b.bwIntra);
+  if (isMuchMore(n * a.bwInter, m * b.bwInter)) return true;
+  return !isMuchMore(m * b.bwInter, n * a.bwInter) && isMuchMore(n * a.bwIntra, m * b.bwIntra);
+}
+
+/// Whether more than the tree has is possible and of use: inside of the machine up to twice what leaves it.
+bool mayGain(const Graph& tree, float bound) {
+  const float lesser = std::min(tree.bwIntra, tree.bwInter) * static_cast<float>(tree.nChannels());
+  return isMuchMore(bound, lesser) || tree.bwIntra < 2 * tree.bwInter;
 }
 
 /// Each channel that many times, each copy with its part of the bandwidth.
@@ -115,6 +124,7 @@ bool GraphSearch::isWanted() const {
 
 PackTask GraphSearch::task(Pattern pattern) const {
   PackTask task{.pattern = pattern, .collectiveOnly = isCollNet(request_.id)};
+  task.effort = request_.pattern == Pattern::Ring ? 1.0f : 0.3f;
   task.minChannels = request_.minChannels;
   task.maxChannels = std::max(request_.maxChannels, task.minChannels);
   return task;
@@ -245,7 +255,9 @@ GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const Sear
   const int once = set.ring.nChannels();
   set.tree = search(GraphId::Tree, Pattern::BalancedTree, once, once);
   // Chains run in one direction and start at one GPU: more of them can be spread better.
+  const float bound = channelBound(model, Pattern::Tree, false);
   for (int copies = 2; copies <= kMostCopies && copies * once <= settings.maxChannels; ++copies) {
+    if (!mayGain(set.tree, bound)) break;
     Graph tree = search(GraphId::Tree, Pattern::BalancedTree, copies * once, copies * once);
     if (isMoreThan(tree, set.tree)) set.tree = std::move(tree);
   }

@@ -43,8 +43,9 @@ class HeadPacker {
   /// Prices do not see what is left for the inside to use; few pairs can all be tried.
   void tryAll() {
     for (int gpu = 0; gpu < model_.gpuCount(); ++gpu) {
-      if (isHead_[static_cast<std::size_t>(gpu)]) continue;
+      if (isHead_[static_cast<std::size_t>(gpu)] || priceOf(channelOf(gpu, -1)) >= kNoWay) continue;
       for (int net : prices_.nets()) {
+        if (!model_.entry(net, gpu).usable() || !model_.exit(gpu, net).usable()) continue;
         channels_.push_back(channelOf(gpu, net));
         consider();
         channels_.pop_back();

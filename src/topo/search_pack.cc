@@ -8,7 +8,7 @@ namespace tutti {
 namespace {
 
 /// Steps of the router that packing may take, and what one channel more may take of them.
-constexpr std::int64_t kStepsInAll = 1'200'000;
+constexpr double kStepsInAll = 1'200'000;
 constexpr int kRounds = 24;
 constexpr int kRoundsBeforeNoise = 5;
 
@@ -73,7 +73,8 @@ Packer::Packer(const SearchModel& model, const PackTask& task)
     : model_(model), task_(task), prices_(model, task_), congestion_(model) {}
 
 Packing Packer::run() {
-  budget_ = kStepsInAll / 2;
+  const auto allowance = static_cast<std::int64_t>(kStepsInAll * task_.effort);
+  budget_ = allowance / 2;
   twin_ = task_.swapNets;
   std::vector<float> greedy;
   const int unit = twin_ ? 2 : 1;
@@ -85,11 +86,10 @@ Packing Packer::run() {
     if (count >= task_.minChannels) consider();
     if (isDone(count)) break;
   }
-  budget_ = steps() + kStepsInAll / 2;
   const std::vector<int> counts = promisingCounts(greedy);
   for (int count : counts) {
     if (best_.reaches(task_.bound) && std::ssize(best_.channels) <= count) continue;
-    budget_ = steps() + kStepsInAll / 2 / static_cast<std::int64_t>(counts.size());
+    budget_ = steps() + allowance / 2 / static_cast<std::int64_t>(counts.size());
     if (task_.pattern == Pattern::Ring && count % 2 == 0) negotiate(count, true);
     if (!task_.swapNets) negotiate(count, false);
   }
@@ -181,9 +181,9 @@ void Packer::takeOut(int index) {
 }
 
 void Packer::consider() {
-  const float total = congestion_.total();
-  if (total < best_.total * 0.95f) return;
-  Packing packing{.channels = channels_, .total = total};
+  Packing packing{.total = congestion_.total()};
+  if (packing.total < best_.worth()) return;
+  packing.channels = channels_;
   for (const DenseChannel& channel : channels_) {
     visitWays(model_, task_.pattern, channel,
               [&](const SearchWay& way, float, bool) { packing.length += static_cast<float>(way.type); });

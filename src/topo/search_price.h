@@ -19,7 +19,8 @@ struct PackTask {
   bool collectiveOnly = false;  ///< use NICs with CollNet alone
   int minChannels = 1;
   int maxChannels = 32;
-  float bound = 0;  ///< GB/s; reaching it ends the work
+  float bound = 0;   ///< GB/s; reaching it ends the work
+  float effort = 1;  ///< part of the usual work that this is worth
 };
 
 /// Ends of a channel: NICs (-1: one machine), with what being first, second or last costs.

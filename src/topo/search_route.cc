@@ -1,6 +1,7 @@
 #include "topo/search_route.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <numeric>
 #include <tuple>
@@ -11,6 +12,10 @@ namespace {
 
 float priceOf(const std::vector<float>& prices, int gpu) {
   return prices.empty() ? 0.0f : prices[static_cast<std::size_t>(gpu)];
+}
+
+bool isSingle(unsigned set) {
+  return (set & (set - 1)) == 0;
 }
 
 /// A beginning of an order.
@@ -204,11 +209,77 @@ std::int64_t improveOrder(const RoutePrices& prices, std::vector<int>& order) {
   return steps;
 }
 
+/// The cheapest way to have visited a set and to stand at one of it, for all sets (Held and Karp): kLanes successors of
+/// each set are worked out side by side.
+template <int kLanes>
+RouteResult Router::exact(const RoutePrices& prices) {
+  const int n = prices.n;
+  const unsigned full = (1u << n) - 1;
+  const auto row = [](unsigned set) { return static_cast<std::size_t>(set) * kLanes; };
+  best_.assign(row(full + 1), kNoWay);
+  hops_.assign(row(static_cast<unsigned>(n)), kNoWay);
+  for (int a = 0; a < n; ++a) {
+    for (int b = 0; b < n; ++b)
+      hops_[row(static_cast<unsigned>(a)) + static_cast<std::size_t>(b)] = prices.hopPrice(a, b);
+  }
+  for (int g = 0; g < (prices.closed ? 1 : n); ++g) {
+    best_[row(1u << g) + static_cast<std::size_t>(g)] = priceOf(prices.start, g);
+  }
+  steps_ += static_cast<std::int64_t>(full) * n * kLanes / 16;
+  for (unsigned set = 1; set < full; ++set) {
+    std::array<float, kLanes> next;
+    next.fill(kNoWay);
+    for (unsigned lasts = set; lasts != 0; lasts &= lasts - 1) {
+      const auto last = static_cast<unsigned>(std::countr_zero(lasts));
+      const float here = best_[row(set) + last];
+      const float* hop = &hops_[row(last)];
+      for (std::size_t lane = 0; lane < kLanes; ++lane) next[lane] = std::min(next[lane], here + hop[lane]);
+    }
+    const bool single = isSingle(set);
+    for (unsigned rest = full & ~set; rest != 0; rest &= rest - 1) {
+      const int to = std::countr_zero(rest);
+      best_[row(set | (1u << to)) + static_cast<std::size_t>(to)] =
+          next[static_cast<std::size_t>(to)] + (single ? priceOf(prices.second, to) : 0.0f);
+    }
+  }
+  return cheapestEnding(prices, kLanes);
+}
+
+/// Reads the order off the table, from its end.
+RouteResult Router::cheapestEnding(const RoutePrices& prices, int lanes) const {
+  const int n = prices.n;
+  const unsigned full = (1u << n) - 1;
+  const auto cell = [&](unsigned set, int last) {
+    return best_[static_cast<std::size_t>(set) * static_cast<std::size_t>(lanes) + static_cast<std::size_t>(last)];
+  };
+  RouteResult result;
+  for (int g = 0; g < n; ++g) {
+    const float price = cell(full, g) + priceOf(prices.end, g);
+    if (price < result.price) result = {{g}, price};
+  }
+  if (result.order.empty()) return {};
+  for (unsigned set = full; !isSingle(set);) {
+    const int to = result.order.back();
+    set &= ~(1u << to);
+    int from = -1;
+    float least = 2 * kNoWay;
+    for (int g = 0; g < n; ++g) {
+      if ((set >> g & 1u) == 0 || cell(set, g) + prices.hopPrice(g, to) >= least) continue;
+      least = cell(set, g) + prices.hopPrice(g, to);
+      from = g;
+    }
+    result.order.push_back(from);
+  }
+  std::reverse(result.order.begin(), result.order.end());
+  return result;
+}
+
 RouteResult Router::find(const RoutePrices& prices, const std::vector<int>& hint) {
   if (prices.n == 1) return {{0}, priceOf(prices.start, 0) + priceOf(prices.end, 0)};
   RouteResult result = withBestEnds(prices, hint);
   if (!result.order.empty()) return result;
-  return prices.n <= kExactGpus ? exact(prices) : beam(prices, hint);
+  if (prices.n > kExactGpus) return beam(prices, hint);
+  return prices.n <= 8 ? exact<8>(prices) : exact<kExactGpus>(prices);
 }
 
 /// The hint's order between the ends that are best by a bound on all orders, if it is as cheap as the bound. So it is
@@ -228,52 +299,6 @@ RouteResult Router::withBestEnds(const RoutePrices& prices, const std::vector<in
   const float price = routePrice(prices, order);
   if (price > ends.price * 1.0005f) return {};
   return {std::move(order), price};
-}
-
-/// The cheapest way to have visited a set and to stand at one of it, for all sets by size (Held and Karp).
-RouteResult Router::exact(const RoutePrices& prices) {
-  const int n = prices.n;
-  const unsigned full = (1u << n) - 1;
-  const auto cell = [n](unsigned set, int last) {
-    return static_cast<std::size_t>(set) * static_cast<std::size_t>(n) + static_cast<std::size_t>(last);
-  };
-  best_.assign(cell(full + 1, 0), kNoWay);
-  before_.assign(best_.size(), -1);
-  for (int g = 0; g < (prices.closed ? 1 : n); ++g) best_[cell(1u << g, g)] = priceOf(prices.start, g);
-  for (unsigned set = 1; set < full; ++set) {
-    const bool single = std::has_single_bit(set);
-    for (unsigned lasts = set; lasts != 0; lasts &= lasts - 1) {
-      const int last = std::countr_zero(lasts);
-      const float here = best_[cell(set, last)];
-      if (here >= kNoWay) continue;
-      for (unsigned rest = full & ~set; rest != 0; rest &= rest - 1) {
-        const int next = std::countr_zero(rest);
-        const float price = here + prices.hopPrice(last, next) + (single ? priceOf(prices.second, next) : 0.0f);
-        ++steps_;
-        const std::size_t to = cell(set | (1u << next), next);
-        if (price >= best_[to]) continue;
-        best_[to] = price;
-        before_[to] = static_cast<std::int8_t>(last);
-      }
-    }
-  }
-  RouteResult result;
-  int last = -1;
-  for (int g = 0; g < n; ++g) {
-    const float price = best_[cell(full, g)] + priceOf(prices.end, g);
-    if (price >= result.price) continue;
-    result.price = price;
-    last = g;
-  }
-  if (last < 0) return {};
-  for (unsigned set = full; last >= 0;) {
-    result.order.push_back(last);
-    const int previous = before_[cell(set, last)];
-    set &= ~(1u << last);
-    last = previous;
-  }
-  std::reverse(result.order.begin(), result.order.end());
-  return result;
 }
 
 RouteResult Router::beam(const RoutePrices& prices, const std::vector<int>& hint) {

@@ -36,17 +36,19 @@ class Router {
   /// Steps taken so far: what bounds the search's time on any computer alike.
   std::int64_t steps() const { return steps_; }
 
-  static constexpr int kExactGpus = 9;
+  static constexpr int kExactGpus = 12;
 
  private:
   RouteResult withBestEnds(const RoutePrices& prices, const std::vector<int>& hint);
+  template <int kLanes>
   RouteResult exact(const RoutePrices& prices);
+  RouteResult cheapestEnding(const RoutePrices& prices, int lanes) const;
   RouteResult beam(const RoutePrices& prices, const std::vector<int>& hint);
   RouteResult between(const RoutePrices& prices, int first, int last);
 
   std::int64_t steps_ = 0;
   std::vector<float> best_;
-  std::vector<std::int8_t> before_;
+  std::vector<float> hops_;
 };
 
 /// What an order costs; kNoWay or more if it takes a way that is not there.
