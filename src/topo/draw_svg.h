@@ -21,7 +21,7 @@ struct Paint {
 Paint paintOf(BoxKind kind);
 const char* colourOf(LinkKind kind);
 
-/// Text as XML takes it; control characters become blanks or nothing.
+/// cleanText(), and as XML takes it.
 std::string escaped(const std::string& text);
 
 /// Collects the document.

@@ -7,6 +7,8 @@
 #include <deque>
 #include <set>
 
+#include "topo/draw_text.h"
+
 namespace tutti {
 namespace {
 
@@ -83,7 +85,7 @@ std::string gpuLabel(const Machine& machine, int gpu) {
 
 std::string netLabel(const Machine& machine, int net) {
   const NetFacts& facts = machine.facts<NetFacts>(net);
-  return facts.name.empty() ? fmt::format("net {}", facts.dev) : facts.name;
+  return facts.name.empty() ? fmt::format("net {}", facts.dev) : cleanText(facts.name);
 }
 
 std::string orderText(const Machine& machine, const std::vector<int>& gpus, std::size_t most) {

@@ -149,6 +149,13 @@ TEST(DrawLayout, FitsAnyTextIntoItsWidth) {
   EXPECT_EQ(fittingText({"anything"}, 0, 12), "");
 }
 
+TEST(DrawText, ReplacesWhatNoTerminalOrDocumentTakes) {
+  EXPECT_EQ(cleanText("mlx5_0 ä € 🙂"), "mlx5_0 ä € 🙂");
+  EXPECT_EQ(cleanText("a\x1b[31m\n\x7f"), "a?[31m\?\?");
+  EXPECT_EQ(cleanText("\xff\xc3(\xe2\x82"), "\?\?(\?\?");
+  EXPECT_EQ(cleanText("\xc0\xaf\xed\xa0\x80\xef\xbf\xbf\xc2\x85"), std::string(10, '?'));
+}
+
 TEST(DrawChannels, JoinChannelsThatTakeTheSameWay) {
   const Topology topology = topologyOf("own_dgx_h100");
   Graph graph = turnedRings(topology.machine, 2, false);
