@@ -18,6 +18,12 @@ Status wrong(const XmlElement& element, std::string_view name, const std::string
   return fail(ncclInvalidUsage, "{}: {}=\"{}\" is not {}", element.where(), name, shownText(value), wanted);
 }
 
+/// Nothing said, where nothing need be said: NCCL writes "" for what it could not read from the system.
+template <typename T>
+bool isAbsent(const std::string* text, const std::optional<T>& fallback) {
+  return text == nullptr || (text->empty() && fallback.has_value());
+}
+
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(' ');
   return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
@@ -79,7 +85,7 @@ constexpr int kGen3LaneSpeed = 60;
 Result<int> intAttribute(const XmlElement& element, std::string_view name, std::optional<int> fallback,
                          IntRange range) {
   const std::string* text = element.find(name);
-  if (text == nullptr) return fallback ? Result<int>(*fallback) : missing(element, name);
+  if (isAbsent(text, fallback)) return fallback ? Result<int>(*fallback) : missing(element, name);
   const std::optional<std::int64_t> value = cLiteral(trimmed(*text));
   if (!value) return wrong(element, name, *text, "an integer");
   if (*value < range.least || *value > range.most) {
@@ -91,14 +97,14 @@ Result<int> intAttribute(const XmlElement& element, std::string_view name, std::
 Result<std::uint64_t> hexAttribute(const XmlElement& element, std::string_view name,
                                    std::optional<std::uint64_t> fallback) {
   const std::string* text = element.find(name);
-  if (text == nullptr) return fallback ? Result<std::uint64_t>(*fallback) : missing(element, name);
+  if (isAbsent(text, fallback)) return fallback ? Result<std::uint64_t>(*fallback) : missing(element, name);
   const auto value = wholeNumber<std::uint64_t>(withoutHexMark(trimmed(*text)), 16);
   return value ? Result<std::uint64_t>(*value) : wrong(element, name, *text, "a hexadecimal number of up to 64 bits");
 }
 
 Result<float> floatAttribute(const XmlElement& element, std::string_view name, std::optional<float> fallback) {
   const std::string* text = element.find(name);
-  if (text == nullptr) return fallback ? Result<float>(*fallback) : missing(element, name);
+  if (isAbsent(text, fallback)) return fallback ? Result<float>(*fallback) : missing(element, name);
   const std::string_view digits = trimmed(*text);
   float value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);

@@ -1,5 +1,6 @@
 // Attributes of the topology and graph files as values. Every error names file, line, element and attribute
-// (ncclInvalidUsage). Without a `fallback` the attribute is required; a value that is there must be right.
+// (ncclInvalidUsage). Without a `fallback` the attribute is required; a value that is there must be right. With one, an
+// empty value counts as none.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "topo/machine_build.h"
 #include "topo/topology_xml.h"
 
 namespace tutti {
@@ -114,6 +119,46 @@ TEST(Fuse, PutsTheFilesOfAllRanksTogetherAgain) {
             "    </pci>\n"
             "  </cpu>\n"
             "</system>\n");
+}
+
+/// Names of all nodes, sorted, and of what is joined how well: what a machine is but for the order of its nodes.
+std::vector<std::string> contentsOf(const XmlElement& system) {
+  const auto machine = buildMachine(system);
+  EXPECT_TRUE(machine.ok());
+  std::vector<std::string> contents;
+  if (!machine.ok()) return contents;
+  for (int n = 0; n < machine.value().nodeCount(); ++n) contents.push_back(nodeName(machine.value(), n));
+  for (int l = 0; l < machine.value().linkCount(); ++l) {
+    const Link& link = machine.value().link(l);
+    contents.push_back(nodeName(machine.value(), link.from) + " - " + nodeName(machine.value(), link.to) + " " +
+                       std::to_string(link.bandwidth));
+  }
+  std::sort(contents.begin(), contents.end());
+  return contents;
+}
+
+void collectGpus(const XmlElement& element, std::vector<UsedGpu>& gpus) {
+  for (const XmlElement& child : element.children) {
+    if (child.name == "gpu") gpus.push_back({busIdAttribute(element, "busid").value(), static_cast<int>(gpus.size())});
+    collectGpus(child, gpus);
+  }
+}
+
+TEST(Fuse, MakesEveryKnownMachineOfTheFilesOfItsRanks) {
+  const char* root = std::getenv("TUTTI_TEST_SOURCE_ROOT");
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::string(root ? root : ".") + "/tests/fixtures/topo")) {
+    if (file.path().extension() != ".xml") continue;
+    const auto system = readTopologyFile(file.path());
+    ASSERT_TRUE(system.ok());
+    std::vector<UsedGpu> gpus;
+    collectGpus(system.value(), gpus);
+    std::vector<XmlElement> ranks;
+    for (const UsedGpu& gpu : gpus) ranks.push_back(trimTopology(system.value(), {.gpus = {gpu}, .allNets = true}));
+    std::reverse(ranks.begin(), ranks.end());
+    const XmlElement whole = trimTopology(system.value(), {.gpus = gpus, .allNets = true});
+    EXPECT_EQ(contentsOf(fuseTopologies(ranks)), contentsOf(whole)) << file.path();
+  }
 }
 
 TEST(Fuse, DoesNotMindTheOrderOfAttributes) {

@@ -192,6 +192,16 @@ TEST(XmlValues, ReadIntegersAsCDoes) {
   EXPECT_FALSE(intAttribute(withValue("1e\x01\x7f"), "a").ok());
 }
 
+TEST(XmlValues, TakeAnEmptyValueForNoneWhereThereIsADefault) {
+  EXPECT_EQ(intAttribute(withValue(""), "a", 7).value(), 7);
+  EXPECT_EQ(hexAttribute(withValue(""), "a", 8).value(), 8u);
+  EXPECT_FLOAT_EQ(floatAttribute(withValue(""), "a", 9.0f).value(), 9.0f);
+  test::expectLog("<net>: a=\"\" is not an integer");
+  EXPECT_FALSE(intAttribute(withValue(""), "a").ok());
+  test::expectLog("<net>: a=\" \" is not an integer");
+  EXPECT_FALSE(intAttribute(withValue(" "), "a", 7).ok());
+}
+
 TEST(XmlValues, ReadAndWriteBusIds) {
   EXPECT_EQ(parseBusId("0000:1b:00.1"), 0x1b001u);
   EXPECT_EQ(parseBusId("fffffff:ff:ff.0"), 0xfffffffffff0u);
