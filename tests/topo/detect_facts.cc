@@ -11,6 +11,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "topo/topology_xml.h"
@@ -128,12 +129,16 @@ RecordedSystem::RecordedSystem(const std::string& name) {
   std::string folder = testing::TempDir() + "tutti-system-XXXXXX";
   EXPECT_NE(::mkdtemp(folder.data()), nullptr);
   root_ = folder;
+  std::set<files::path> made;
+  const auto makeFolder = [&](const files::path& parent) {
+    if (made.insert(parent).second) files::create_directories(parent);
+  };
   std::istringstream lines(readFile(fixture("detect/" + name + ".sys")));
   std::map<std::string, std::string> contents;
   for (std::string line; std::getline(lines, line);) {
     if (const std::size_t arrow = line.find(" -> "); arrow != line.npos) {
       const files::path link = files::path(root_) / line.substr(0, arrow);
-      files::create_directories(link.parent_path());
+      makeFolder(link.parent_path());
       files::create_symlink(line.substr(arrow + 4), link);
       continue;
     }
@@ -141,7 +146,10 @@ RecordedSystem::RecordedSystem(const std::string& name) {
     const std::size_t colon = line.find(": ");
     contents[line.substr(0, colon)] += (colon == line.npos ? "" : line.substr(colon + 2)) + "\n";
   }
-  for (const auto& [path, content] : contents) put(path, content);
+  for (const auto& [path, content] : contents) {
+    makeFolder((files::path(root_) / path).parent_path());
+    std::ofstream(root_ + "/" + path) << content;
+  }
 }
 
 RecordedSystem::~RecordedSystem() {

@@ -126,6 +126,15 @@ TEST(Sysfs, SurvivesRubbish) {
   EXPECT_NE(find(host, "0000:21:00.0"), nullptr);
 }
 
+TEST(Sysfs, TellsArchitecturesApart) {
+  const RecordedSystem system("vm_a6000x2");
+  EXPECT_EQ(readSysfs(system.root()).processor.arch, "x86_64");
+  system.put("proc/cpuinfo", "processor\t: 0\ncpu\t\t: POWER9, altivec supported\nclock\t\t: 3800.000000MHz\n");
+  EXPECT_EQ(readSysfs(system.root()).processor.arch, "ppc64");
+  system.put("proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\n");
+  EXPECT_EQ(readSysfs(system.root()).processor.arch, "arm64");
+}
+
 TEST(Sysfs, GivesThisMachinesCpus) {
   const HostFacts host = readSysfs();
   EXPECT_NE(host.processor.arch, "");
