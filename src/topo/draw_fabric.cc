@@ -53,6 +53,11 @@ void placeNvLinks(Layout& out, const Machine& machine) {
   }
 }
 
+/// How far an arc's control points are from its ends; the arc itself bulges three quarters of that.
+double arcDepth(double distance) {
+  return 28 + distance * 0.26;
+}
+
 /// Is there anything to run between GPUs?
 bool joinsGpus(const Machine& machine, const Hops& hops) {
   const auto isGpu = [&](int node) { return machine.node(node).kind() == NodeKind::Gpu; };
@@ -73,7 +78,8 @@ bool joinsGpus(const Machine& machine, const Hops& hops) {
 double fabricHeight(const Layout& out, const Machine& machine, const Hops& hops) {
   if (!joinsGpus(machine, hops) && out.bar <= 0) return out.halves ? 40 : 16;
   const double wide = std::clamp(out.fabric.w * 0.12, 0.0, 130.0);
-  return (out.halves ? 210 : 120) + wide + 1.5 * out.bar;
+  if (out.halves) return 210 + wide + 1.5 * out.bar;
+  return std::min(120 + wide, arcDepth(out.fabric.w) * 0.75 + 40) + 1.5 * out.bar;
 }
 
 void addFabric(Layout& layout, const Machine& machine) {
@@ -90,7 +96,7 @@ std::vector<Point> fabricCurve(const Layout& layout, Point from, bool fromUpper,
   }
   const double room = layout.halves ? layout.fabric.h / 2 - layout.bar / 2 - 8 : layout.fabric.h - layout.bar - 34;
   const double pad = layout.metrics.pad * (layout.fabric.h > 0 ? 1 : 0);
-  const double depth = std::min(28 + distance * 0.26 + deeper, (room + pad) / 0.75) * (fromUpper ? 1 : -1);
+  const double depth = std::min(arcDepth(distance) + deeper, (room + pad) / 0.75) * (fromUpper ? 1 : -1);
   const double lean = std::min(distance * 0.15, 40.0) * (to.x > from.x ? 1 : -1);
   return {from, {from.x + lean, from.y + depth}, {to.x - lean, to.y + depth}, to};
 }

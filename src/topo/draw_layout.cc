@@ -137,10 +137,13 @@ void placeColumn(Work& work, const SocketPlan& socket, const Column& column, boo
   const Metrics& m = work.out.metrics;
   const double left = x + (m.column - m.gpuWidth) / 2;
   if (column.net >= 0) {
-    Box box = netBox(work.machine, column.net, m);
+    Box box = netBox(work.machine, column.net, column.moreNets, m);
     box.upper = upper;
     box.at = placed(work, upper, work.depths.net, {left, 0, m.netWidth, m.netHeight});
     addBox(work, std::move(box), true);
+    for (const int other : column.moreNets) {
+      work.out.boxOf[static_cast<std::size_t>(other)] = work.out.boxOf[static_cast<std::size_t>(column.net)];
+    }
     joinToParent(work, column.netParent, column.nic, column.net, left + m.netWidth / 2);
   }
   if (column.gpu >= 0) {

@@ -14,6 +14,11 @@ namespace {
 constexpr int kColumnsOfOneHalf = 4;   // so few need no second half
 constexpr int kColumnsBesideGpus = 8;  // likewise where the other sockets have no GPUs
 
+/// How many NICs of one parent have a column each; some hosts have dozens of virtual ones.
+std::size_t ownColumns(std::size_t gpus) {
+  return std::max<std::size_t>(gpus + 2, 4);
+}
+
 struct Planner {
   const Machine& machine;
   const MachineTree& tree;
@@ -36,12 +41,17 @@ struct Planner {
       }
     }
     plan.nets = plan.nets || !nets.empty();
+    if (const std::size_t own = ownColumns(gpus.size()); nets.size() > own + 1) {
+      for (std::size_t i = own + 1; i < nets.size(); ++i) nets[own].moreNets.push_back(nets[i].net);
+      nets.resize(own + 1);
+    }
     for (std::size_t i = 0; i < std::max(gpus.size(), nets.size()); ++i) {
       Column column = i < gpus.size() ? gpus[i] : Column{};
       if (i < nets.size()) {
         column.net = nets[i].net;
         column.nic = nets[i].nic;
         column.netParent = node;
+        column.moreNets = nets[i].moreNets;
       }
       plan.columns.push_back(column);
     }
@@ -136,7 +146,7 @@ Box gpuBox(const Machine& machine, int gpu, const Metrics& metrics) {
   return box;
 }
 
-Box netBox(const Machine& machine, int net, const Metrics& metrics) {
+Box netBox(const Machine& machine, int net, const std::vector<int>& more, const Metrics& metrics) {
   const NetFacts& facts = machine.facts<NetFacts>(net);
   const std::string name = netLabel(machine, net);
   Box box{.kind = BoxKind::Net, .node = net};
@@ -152,6 +162,12 @@ Box netBox(const Machine& machine, int net, const Metrics& metrics) {
       fmt::format("NIC {} (net {}) of host {}, port {}, {} GB/s{}{}", name, facts.dev, machine.node(net).system,
                   facts.port, bandwidthText(facts.speed), facts.rail >= 0 ? fmt::format(", rail {}", facts.rail) : "",
                   facts.gdr ? ", GPUDirect RDMA" : "");
+  for (const int other : more) box.tip += fmt::format("; NIC {}", netLabel(machine, other));
+  if (!more.empty()) {
+    box.title = fittingText({fmt::format("{} more", more.size() + 1), fmt::format("n ×{}", more.size() + 1)}, width,
+                            metrics.textSize, metrics.column >= 60);
+    if (!box.detail.empty()) box.detail = fittingText({"NICs", "…"}, width, metrics.textSize);
+  }
   return box;
 }
 
@@ -159,11 +175,13 @@ Box cpuBox(const Machine& machine, int cpu, double width, const Metrics& metrics
   const CpuFacts& facts = machine.facts<CpuFacts>(cpu);
   const std::string kind = cpuKindText(facts.kind);
   Box box{.kind = BoxKind::Cpu, .node = cpu};
-  box.title = fittingText({fmt::format("CPU · NUMA {} · {}", facts.numa, kind),
-                           fmt::format("NUMA {} · {}", facts.numa, kind), fmt::format("CPU {}", facts.numa)},
-                          width - 10, metrics.textSize + 1, true);
+  const std::string numa = facts.numa < 0 ? "CPU" : fmt::format("NUMA {}", facts.numa);  // some files do not know it
+  box.title =
+      fittingText({facts.numa < 0 ? "CPU · " + kind : fmt::format("CPU · {} · {}", numa, kind),
+                   fmt::format("{} · {}", numa, kind), facts.numa < 0 ? "CPU" : fmt::format("CPU {}", facts.numa)},
+                  width - 10, metrics.textSize + 1, true);
   box.tip = fmt::format("NUMA node {}, {}{}", facts.numa, kind,
-                        facts.affinity.empty() ? "" : ", processors " + facts.affinity);
+                        facts.affinity.empty() ? "" : ", processors " + cleanText(facts.affinity));
   return box;
 }
 

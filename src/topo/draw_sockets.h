@@ -16,6 +16,7 @@ struct Column {
   int net = -1;
   int nic = -1;  ///< the net's function
   int netParent = -1;
+  std::vector<int> moreNets;  ///< that share the net's box, where there are too many to show each
 };
 
 /// A switch spans the columns of all that hangs under it.
@@ -48,7 +49,8 @@ std::vector<Unit> unitsOf(const Machine& machine);
 
 /// Boxes with their texts, not yet placed. `width`: what the texts must fit into.
 Box gpuBox(const Machine& machine, int gpu, const Metrics& metrics);
-Box netBox(const Machine& machine, int net, const Metrics& metrics);
+/// `more`: other nets that the box stands for as well.
+Box netBox(const Machine& machine, int net, const std::vector<int>& more, const Metrics& metrics);
 Box cpuBox(const Machine& machine, int cpu, double width, const Metrics& metrics);
 Box switchBox(const Machine& machine, int node, double width, const Metrics& metrics);
 

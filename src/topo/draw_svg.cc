@@ -101,9 +101,12 @@ void drawBox(Svg& svg, const Box& box, const Metrics& metrics) {
 }
 
 void drawWire(Svg& svg, const Wire& wire) {
-  svg.add(R"(<g><path d="{}" fill="none" stroke="{}" stroke-width="{:.1f}" stroke-linejoin="round"/>)",
-          pathData(wire.points, wire.curved), colourOf(wire.kind), strokeWidth(static_cast<double>(wire.bandwidth)));
-  svg.tip(wire.tip);
+  // A local link is none that anybody waits for: a virtual NIC's.
+  const bool local = wire.kind == LinkKind::Local;
+  svg.add(R"(<g><path d="{}" fill="none" stroke="{}" stroke-width="{:.1f}" stroke-linejoin="round"{}/>)",
+          pathData(wire.points, wire.curved), colourOf(wire.kind),
+          local ? 1.5 : strokeWidth(static_cast<double>(wire.bandwidth)), local ? R"( stroke-dasharray="4 3")" : "");
+  svg.tip(local ? "virtual" : wire.tip);
   svg.add("</g>");
 }
 

@@ -98,6 +98,9 @@ const std::vector<std::string> kMachines = {"own_dgx1v",
                                             "aws_p4d",
                                             "simai_a100x8_5cx6",
                                             "yccl_l20x16",
+                                            "yccl_a6000x4",
+                                            "sugarlxn_4090x4",
+                                            "modal_b200",
                                             "own_single_gpu_socket",
                                             "own_gb10_spark",
                                             "oci_b4_flattened",
@@ -140,6 +143,17 @@ TEST(DrawLayout, TurnsTheLowerHalfRoundWhereThatShortensTheRing) {
   EXPECT_DOUBLE_EQ(turned.find(gpus[3])->at.x, turned.find(gpus[4])->at.x);
   const Layout straight = layoutMachine(topology.machine, {{gpus[0], gpus[4]}, {gpus[3], gpus[7]}});
   EXPECT_DOUBLE_EQ(straight.find(gpus[0])->at.x, straight.find(gpus[4])->at.x);
+}
+
+TEST(DrawLayout, PutsNicsBeyondTheFirstFewIntoOneBox) {
+  const Topology topology = topologyOf("yccl_a6000x4", {.interNode = true});
+  const auto nets = topology.machine.nodes(NodeKind::Net);
+  ASSERT_EQ(nets.size(), 10u);
+  const Layout layout = layoutMachine(topology.machine, {});
+  EXPECT_NE(layout.find(nets[0]), layout.find(nets[1]));
+  EXPECT_EQ(layout.find(nets[4]), layout.find(nets[9]));
+  EXPECT_EQ(layout.find(nets[4])->title, "6 more");
+  expectTidy(layout, "many NICs");
 }
 
 TEST(DrawLayout, FitsAnyTextIntoItsWidth) {

@@ -94,7 +94,8 @@ class Tree {
 
   Parts cpuParts(int cpu) const {
     const CpuFacts& facts = machine_.facts<CpuFacts>(cpu);
-    Parts parts{fmt::format("CPU, NUMA node {}, {}", facts.numa, cpuKindText(facts.kind))};
+    const std::string numa = facts.numa < 0 ? "" : fmt::format("NUMA node {}, ", facts.numa);
+    Parts parts{fmt::format("CPU, {}{}", numa, cpuKindText(facts.kind))};
     std::vector<std::pair<float, std::string>> others;
     for (const int number : machine_.node(cpu).links) {
       const Link& link = machine_.link(number);
