@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "comm/stages.h"
+#include "topo/trees.h"
 
 namespace tutti {
 
@@ -130,9 +131,8 @@ Proposal proposalFor(const device::Policy& policy, const std::array<device::Slot
 }
 
 Result<LinkAbilities> abilitiesOf(std::span<const std::unique_ptr<Transport>> transports,
-                                  std::span<const PeerInfo> peers, const RankTrees& trees, int rank) {
+                                  std::span<const PeerInfo> peers, std::span<const int> inTrees, int rank) {
   const PeerInfo& self = peers[static_cast<std::size_t>(rank)];
-  const std::vector<int> inTrees = trees.neighbours();
   const std::vector<int> inPat = patNeighbours(rank, static_cast<int>(peers.size()));
   LinkAbilities abilities;
   for (const PeerInfo& peer : peers) {
@@ -159,20 +159,30 @@ Result<Agreement> agree(ControlChannel& control, std::span<const PeerInfo> peers
   return smallestOf(peers, proposals);
 }
 
-RankFacts rankFactsFrom(const Agreement& agreement, const RankLayout& layout, std::span<const PeerInfo> peers) {
+RankFacts rankFactsFrom(const Agreement& agreement, const RankLayout& layout, std::span<const PeerInfo> peers,
+                        const AgreedGraphs* graphs) {
   RankFacts facts;
   facts.nRanks = layout.nRanks();
   facts.nNodes = layout.nNodes();
   facts.computeCapability = agreement.lowestComputeCapability;
   const bool softGpu = peers.front().softGpu != 0;
-  if (softGpu || agreement.links.wholeLines != 0) facts.path = PathClass::NVLink;
+  if (graphs != nullptr) {
+    const bool nvlink = graphs->of(GraphId::Ring).typeIntra <= PathType::Nvb;
+    facts.path = nvlink ? PathClass::NVLink : PathClass::Pci;
+    facts.amdOrMixedCpus = graphs->amdOrMixedCpus;
+  } else if (softGpu || agreement.links.wholeLines != 0) {
+    facts.path = PathClass::NVLink;
+  }
   const bool alike = ll128IsSafe(facts, agreement.highestComputeCapability, false);
   facts.ll128Safe = agreement.links.wholeLines != 0 && alike;
   return facts;
 }
 
-Speeds speedsFrom(const Agreement& agreement, const RankFacts& ranks) {
-  Speeds speeds = assumedSpeeds(ranks, static_cast<unsigned>(agreement.nChannels), agreement.links.everybody != 0);
+Speeds speedsFrom(const Agreement& agreement, const RankFacts& ranks, const AgreedGraphs* graphs) {
+  const auto nChannels = static_cast<unsigned>(agreement.nChannels);
+  const bool meshed = agreement.links.everybody != 0;
+  Speeds speeds = graphs == nullptr ? assumedSpeeds(ranks, nChannels, meshed)
+                                    : knownSpeeds(ranks, speedsOf(*graphs), nChannels, meshed);
   if (agreement.links.tree == 0) speeds.tree = {};
   if (agreement.links.pat == 0) speeds.pat = {};
   return speeds;

@@ -14,9 +14,9 @@
 #include "comm/runtime.h"
 #include "comm/tuning.h"
 #include "device/policy.h"
+#include "topo/agree.h"
 #include "topo/peer_info.h"
 #include "topo/rank_layout.h"
-#include "topo/trees.h"
 #include "transport/transport.h"
 
 namespace tutti {
@@ -68,18 +68,20 @@ AgreedText agreedText(std::string_view text);
 Proposal proposalFor(const device::Policy& policy, const std::array<device::SlotBytes, device::kConnKinds>& slotBytes,
                      const Runtime& runtime);
 
-/// Asks the transports about every rank. Errors: the driver's.
+/// Asks the transports about every rank. `inTrees`: neighbours in trees, ascending. Errors: the driver's.
 Result<LinkAbilities> abilitiesOf(std::span<const std::unique_ptr<Transport>> transports,
-                                  std::span<const PeerInfo> peers, const RankTrees& trees, int rank);
+                                  std::span<const PeerInfo> peers, std::span<const int> inTrees, int rank);
 
 /// Collective. ncclInvalidUsage, on all ranks alike, where a setting differs: its name, two ranks and their values.
 Result<Agreement> agree(ControlChannel& control, std::span<const PeerInfo> peers, const Proposal& own);
 
-/// What the tuner has to know of the ranks; the same on all of them. While nobody knows the machine's links, those that
-/// keep lines whole count as NVLink, the others as PCI.
-RankFacts rankFactsFrom(const Agreement& agreement, const RankLayout& layout, std::span<const PeerInfo> peers);
+/// What the tuner has to know of the ranks; the same on all of them. `graphs` null: nobody knows the machine's links;
+/// then those that keep lines whole count as NVLink, the others as PCI.
+RankFacts rankFactsFrom(const Agreement& agreement, const RankLayout& layout, std::span<const PeerInfo> peers,
+                        const AgreedGraphs* graphs);
 
-/// What the connections that can be made are assumed to carry; the same on all ranks.
-Speeds speedsFrom(const Agreement& agreement, const RankFacts& ranks);
+/// What the connections that can be made carry: as the graphs say, or, without (null), as it is assumed of such ranks;
+/// the same on all of them.
+Speeds speedsFrom(const Agreement& agreement, const RankFacts& ranks, const AgreedGraphs* graphs);
 
 }  // namespace tutti

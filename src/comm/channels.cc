@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <thread>
 
 #include "base/host.h"
 #include "base/log.h"
-#include "topo/rank_layout.h"
 
 namespace tutti {
 
@@ -19,8 +19,10 @@ constexpr std::size_t kCounterWords = (device::kProtocols - 1) * device::kCounte
 struct TableLayout {
   std::size_t nRanks;
   std::size_t nChannels;
+  std::size_t nRings;
   explicit TableLayout(const ChannelPlan& plan)
-      : nRanks(static_cast<std::size_t>(plan.nRanks)), nChannels(static_cast<std::size_t>(plan.nChannels)) {}
+      : nRanks(static_cast<std::size_t>(plan.nRanks)), nChannels(plan.channels.channels.size()),
+        nRings(plan.channels.rings.size()) {}
 
   std::size_t channels() const { return sizeof(device::CommView); }
   std::size_t conns() const { return channels() + nChannels * sizeof(device::ChannelView); }
@@ -29,8 +31,11 @@ struct TableLayout {
     const std::size_t block = pair * 2 + (direction == Direction::Send ? 0 : 1);
     return conns() + (block * nRanks + peer) * sizeof(device::ConnView);
   }
-  std::size_t rings() const { return conns() + nChannels * device::kConnKinds * 2 * nRanks * sizeof(device::ConnView); }
-  std::size_t bytes() const { return rings() + nRanks * sizeof(std::int32_t); }
+  std::size_t ring(std::size_t number) const {
+    const std::size_t first = conns() + nChannels * device::kConnKinds * 2 * nRanks * sizeof(device::ConnView);
+    return first + number * nRanks * sizeof(std::int32_t);
+  }
+  std::size_t bytes() const { return ring(nRings); }
 };
 
 device::TreeView treeView(const RankPlace& place) {
@@ -52,14 +57,6 @@ Result<std::unique_ptr<ChannelSet>> ChannelSet::create(const Device& device, con
 
 const device::CommView* ChannelSet::view() const { return reinterpret_cast<const device::CommView*>(table_.data()); }
 
-Neighbours ChannelSet::neighboursIn(const ChannelPlan& plan) {
-  const auto self = std::find(plan.ring.begin(), plan.ring.end(), plan.rank) - plan.ring.begin();
-  const auto after = [&](int distance) {
-    return plan.ring[static_cast<std::size_t>(self + distance) % plan.ring.size()];
-  };
-  return {plan.rank, after(plan.nRanks - 1), after(1), plan.trees.neighbours(), patNeighbours(plan.rank, plan.nRanks)};
-}
-
 Status ChannelSet::uploadSkeleton() const {
   const TableLayout layout(plan_);
   std::vector<std::byte> image(layout.bytes());
@@ -70,7 +67,7 @@ Status ChannelSet::uploadSkeleton() const {
       .abortWord = plan_.abortWord,
       .rank = plan_.rank,
       .nRanks = plan_.nRanks,
-      .nChannels = static_cast<std::uint32_t>(plan_.nChannels),
+      .nChannels = static_cast<std::uint32_t>(layout.nChannels),
       .reserved = 0,
   };
   std::memcpy(image.data(), &comm, sizeof(comm));
@@ -79,31 +76,41 @@ Status ChannelSet::uploadSkeleton() const {
     return reinterpret_cast<device::ConnView*>(base + layout.conn(direction, kind, channel, 0));
   };
   for (std::size_t c = 0; c < layout.nChannels; ++c) {
+    const RankChannel& own = plan_.channels.channels[c];
     const device::ChannelView channel{
         .send = {views(Direction::Send, device::ConnKind::Graph, c), views(Direction::Send, device::ConnKind::Mesh, c)},
         .recv = {views(Direction::Recv, device::ConnKind::Graph, c), views(Direction::Recv, device::ConnKind::Mesh, c)},
-        .ringRanks = reinterpret_cast<const std::int32_t*>(base + layout.rings()),
-        .ringPrev = neighbours_.ringPrev,
-        .ringNext = neighbours_.ringNext,
-        .tree = treeView(plan_.trees.ofChannel(static_cast<int>(c), plan_.nChannels)),
+        .ringRanks = reinterpret_cast<const std::int32_t*>(base + layout.ring(static_cast<std::size_t>(own.ring))),
+        .ringPrev = own.prev,
+        .ringNext = own.next,
+        .tree = treeView(own.tree),
     };
     std::memcpy(image.data() + layout.channels() + c * sizeof(channel), &channel, sizeof(channel));
   }
-  const std::vector<std::int32_t> ring = ringFrom(plan_.ring, plan_.rank);
-  std::memcpy(image.data() + layout.rings(), ring.data(), ring.size() * sizeof(std::int32_t));
+  for (std::size_t r = 0; r < layout.nRings; ++r) {
+    const std::vector<std::int32_t>& ring = plan_.channels.rings[r];
+    std::memcpy(image.data() + layout.ring(r), ring.data(), ring.size() * sizeof(std::int32_t));
+  }
   return copyToDevice(*device_, table_.address(), image);
 }
 
 Status ChannelSet::add(OpenLink link) {
   const TableLayout layout(plan_);
   const auto peer = static_cast<std::size_t>(link.request.peer);
-  for (std::size_t c = 0; c < link.endpoints.size(); ++c) {
-    const device::ConnView view = link.endpoints[c]->view();
-    const CUdeviceptr target = table_.address() + layout.conn(link.request.direction, link.request.kind, c, peer);
-    TRY(copyToDevice(*device_, target, std::as_bytes(std::span(&view, 1))));
+  const std::vector<int> channels = channelsIn(link.request.channels);
+  for (std::size_t i = 0; i < link.endpoints.size(); ++i) {
+    const device::ConnView view = link.endpoints[i]->view();
+    const auto channel = static_cast<std::size_t>(channels[i]);
+    const std::size_t place = layout.conn(link.request.direction, link.request.kind, channel, peer);
+    TRY(copyToDevice(*device_, table_.address() + place, std::as_bytes(std::span(&view, 1))));
   }
-  OpenLink& place = links_[slotOf(link.request.peer, link.request.kind, link.request.direction)];
-  place = std::move(link);
+  OpenLink& held = links_[slotOf(link.request.peer, link.request.kind, link.request.direction)];
+  if (held.endpoints.empty()) {
+    held = std::move(link);
+    return {};
+  }
+  held.request.channels |= link.request.channels;
+  std::move(link.endpoints.begin(), link.endpoints.end(), std::back_inserter(held.endpoints));
   return {};
 }
 
@@ -147,9 +154,10 @@ Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline) {
 
 std::vector<LinkRequest> ChannelSet::missing(std::span<const LinkRequest> wanted) const {
   std::vector<LinkRequest> missing;
-  std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(missing), [this](const LinkRequest& link) {
-    return !connected(link.peer, link.kind, link.direction);
-  });
+  for (LinkRequest link : wanted) {
+    link.channels &= ~connected(link.peer, link.kind, link.direction);
+    if (link.channels != 0) missing.push_back(link);
+  }
   return missing;
 }
 
@@ -164,7 +172,7 @@ Status openMissing(const ConnectContext& context, ChannelSet& channels, std::spa
 Status connectRing(const ConnectContext& context, ChannelSet& channels) {
   Plan plan;
   plan.usesRing = true;
-  return openMissing(context, channels, linksOf(plan, channels.neighbours(), channels.channels()));
+  return openMissing(context, channels, linksOf(plan, channels.neighbours()));
 }
 
 }  // namespace tutti

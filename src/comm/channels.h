@@ -13,6 +13,7 @@
 #include "comm/links.h"
 #include "device/work.h"
 #include "gpu/memory.h"
+#include "topo/across.h"
 #include "topo/trees.h"
 
 namespace tutti {
@@ -21,9 +22,7 @@ namespace tutti {
 struct ChannelPlan {
   int rank = 0;
   int nRanks = 1;
-  int nChannels = 1;
-  std::vector<int> ring;                      ///< ring order, the same on all channels
-  RankTrees trees;                            ///< this rank's places
+  RankChannels channels;                      ///< this rank's neighbours, and the rings it walks along
   const std::uint32_t* abortWord = nullptr;   ///< as kernels address it
 };
 
@@ -35,15 +34,17 @@ class ChannelSet {
   static Result<std::unique_ptr<ChannelSet>> create(const Device& device, const ChannelPlan& plan);
 
   const device::CommView* view() const;
-  int channels() const { return plan_.nChannels; }
   const Neighbours& neighbours() const { return neighbours_; }
 
-  bool connected(int peer, device::ConnKind kind, Direction direction) const {
-    return !links_[slotOf(peer, kind, direction)].endpoints.empty();
+  /// Channels on which a peer is connected.
+  ChannelMask connected(int peer, device::ConnKind kind, Direction direction) const {
+    const OpenLink& link = links_[slotOf(peer, kind, direction)];
+    return link.endpoints.empty() ? 0 : link.request.channels;
   }
-  /// Those that are not connected yet.
+  /// Those that are not connected yet, on the channels that they lack.
   std::vector<LinkRequest> missing(std::span<const LinkRequest> wanted) const;
-  /// Takes the endpoints over and publishes them to kernels launched from now on.
+  /// Takes the endpoints over and publishes them to kernels launched from now on. The peer may be connected already on
+  /// other channels.
   Status add(OpenLink link);
 
   /// Waits until peers have consumed everything this rank's kernels sent: then nobody writes to our memory any more,
@@ -52,9 +53,9 @@ class ChannelSet {
 
  private:
   ChannelSet(const Device& device, ChannelPlan plan, DeviceBuffer table)
-      : device_(&device), plan_(std::move(plan)), neighbours_(neighboursIn(plan_)),
+      : device_(&device), plan_(std::move(plan)),
+        neighbours_{plan_.rank, plan_.channels.channels, patNeighbours(plan_.rank, plan_.nRanks)},
         links_(static_cast<std::size_t>(plan_.nRanks) * device::kConnKinds * 2), table_(std::move(table)) {}
-  static Neighbours neighboursIn(const ChannelPlan& plan);
   static std::size_t slotOf(int peer, device::ConnKind kind, Direction direction) {
     const std::size_t link = static_cast<std::size_t>(peer) * device::kConnKinds + static_cast<std::size_t>(kind);
     return link * 2 + (direction == Direction::Send ? 0 : 1);

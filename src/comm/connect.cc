@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -117,7 +118,7 @@ Status Connector::chooseTransport(Attempt& attempt) const {
 }
 
 Status Connector::open(Attempt& attempt) const {
-  for (int channel = 0; channel < attempt.request.channels; ++channel) {
+  for (const int channel : channelsIn(attempt.request.channels)) {
     const LinkSpec link{self(), peer(attempt), channel, context_.slotBytes[static_cast<std::size_t>(attempt.request.kind)]};
     Transport& transport = transportOf(attempt);
     const bool sending = attempt.request.direction == Direction::Send;
@@ -133,11 +134,11 @@ void Connector::enter(Attempt& attempt, Phase phase) const {
   attempt.until = context_.peersMayBeLate ? Deadline::never() : Deadline::in(context_.control.timeout());
 }
 
-/// A verdict word, then one handle per channel (all zero where opening failed, so that the size is fixed).
+/// The channels, then one handle for each (all zero where opening failed, so that the size is fixed).
 Status Connector::sendHandles(Attempt& attempt) const {
-  const std::size_t channels = static_cast<std::size_t>(attempt.request.channels);
+  const auto channels = static_cast<std::size_t>(std::popcount(attempt.request.channels));
   std::vector<std::byte> message(sizeof(std::uint64_t) + channels * sizeof(ConnectHandle));
-  const std::uint64_t good = attempt.good ? 1 : 0;
+  const std::uint64_t good = attempt.good ? attempt.request.channels : 0;
   std::memcpy(message.data(), &good, sizeof(good));
   for (std::size_t c = 0; attempt.good && c < channels; ++c) {
     const ConnectHandle handle = attempt.endpoints[c]->handle();
@@ -147,7 +148,7 @@ Status Connector::sendHandles(Attempt& attempt) const {
 }
 
 Status Connector::recvHandles(Attempt& attempt) const {
-  const std::size_t channels = static_cast<std::size_t>(attempt.request.channels);
+  const auto channels = static_cast<std::size_t>(std::popcount(attempt.request.channels));
   std::vector<std::byte> message(sizeof(std::uint64_t) + channels * sizeof(ConnectHandle));
   const int tag = tagOf(Phase::Handles, attempt.request, opposite(attempt.request.direction));
   TRY(context_.control.recv(attempt.request.peer, tag, message));
@@ -155,6 +156,10 @@ Status Connector::recvHandles(Attempt& attempt) const {
   std::memcpy(&peerGood, message.data(), sizeof(peerGood));
   if (peerGood == 0) attempt.good = false;
   if (!attempt.good) return {};
+  if (peerGood != attempt.request.channels) {
+    return fail(ncclInternalError, "Rank {} and rank {} want to be joined on different channels: {:#x} and {:#x}",
+                self().rank, attempt.request.peer, attempt.request.channels, peerGood);
+  }
   std::vector<ConnectHandle> handles(channels);
   std::memcpy(handles.data(), message.data() + sizeof(peerGood), channels * sizeof(ConnectHandle));
   noteError(attempt, connectAndWrite(attempt, handles));
@@ -253,9 +258,10 @@ Status Connector::overdue(const Attempt& attempt) const {
 
 void Connector::report(const Attempt& attempt) const {
   if (attempt.request.direction != Direction::Send) return;
-  for (std::size_t c = 0; c < attempt.endpoints.size(); ++c) {
-    info(kInit | kP2p, "Channel {:02}/{} : {}[{}] -> {}[{}] via {}", c, static_cast<int>(attempt.request.kind), self().rank,
-         self().nvmlDevice, peer(attempt).rank, peer(attempt).nvmlDevice, attempt.endpoints[c]->description());
+  auto endpoint = attempt.endpoints.begin();
+  for (const int channel : channelsIn(attempt.request.channels)) {
+    info(kInit | kP2p, "Channel {:02}/{} : {}[{}] -> {}[{}] via {}", channel, static_cast<int>(attempt.request.kind),
+         self().rank, self().nvmlDevice, peer(attempt).rank, peer(attempt).nvmlDevice, (*endpoint++)->description());
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -17,16 +18,30 @@ namespace tutti {
 
 enum class Direction : std::uint8_t { Send, Recv };
 
-/// A wish for connections of one kind to one peer in one direction, on channels 0..channels-1.
+/// Channels of a communicator, one bit each.
+using ChannelMask = std::uint64_t;
+static_assert(device::kMaxChannels <= 64);
+
+/// Channels 0..n-1.
+constexpr ChannelMask allChannels(int n) { return n >= 64 ? ~ChannelMask{0} : (ChannelMask{1} << n) - 1; }
+constexpr ChannelMask oneChannel(int channel) { return ChannelMask{1} << channel; }
+/// Their numbers, ascending.
+inline std::vector<int> channelsIn(ChannelMask mask) {
+  std::vector<int> channels;
+  for (; mask != 0; mask &= mask - 1) channels.push_back(std::countr_zero(mask));
+  return channels;
+}
+
+/// A wish for connections of one kind to one peer in one direction, on some channels.
 struct LinkRequest {
   int peer = -1;
   Direction direction = Direction::Send;
   device::ConnKind kind = device::ConnKind::Graph;
-  int channels = 1;
+  ChannelMask channels = 1;
   friend bool operator==(const LinkRequest&, const LinkRequest&) = default;
 };
 
-/// A wish fulfilled: one proven endpoint per channel.
+/// A wish fulfilled: one proven endpoint per channel, ascending.
 struct OpenLink {
   LinkRequest request;
   std::vector<std::unique_ptr<Endpoint>> endpoints;
@@ -42,7 +57,7 @@ struct ConnectContext {
   bool peersMayBeLate = false;
 };
 
-/// Opens all links at once. Every peer named must ask for the mirrored link (the other direction, as many channels), in
+/// Opens all links at once. Every peer named must ask for the mirrored link (the other direction, the same channels), in
 /// this call or in a later one, in whatever company; other ranks need not take part. A link whose self-test fails is
 /// tried again with the next transport; ncclSystemError naming both ranks where none works.
 ///

@@ -46,7 +46,7 @@ Result<PlannedComm> planComm(ncclComm& comm, std::span<const Op> ops) {
 
 std::vector<LinkRequest> missingLinks(const PlannedComm& planned) {
   const ChannelSet& channels = *planned.comm->parts.channels;
-  return channels.missing(linksOf(planned.plan, channels.neighbours(), channels.channels()));
+  return channels.missing(linksOf(planned.plan, channels.neighbours()));
 }
 
 Status connectMissing(const PlannedComm& planned) {

@@ -1,7 +1,9 @@
 #include "comm/init.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <span>
 #include <string_view>
 #include <thread>
 
@@ -11,7 +13,9 @@
 #include "base/log.h"
 #include "comm/agreement.h"
 #include "comm/stages.h"
+#include "comm/topology_stages.h"
 #include "comm/watch.h"
+#include "topo/trees.h"
 
 namespace tutti {
 
@@ -54,25 +58,25 @@ void logTimings(const ncclComm& comm, const StageClock& clock) {
        clock.of(Stage::Connections), clock.of(Stage::Rest));
 }
 
-void logChannels(const std::vector<int>& ring, unsigned nChannels) {
+std::string orderOf(std::span<const std::int32_t> ring) {
   constexpr std::size_t kLineLimit = 127;
   std::string order;
-  for (const int rank : ring) {
+  for (const std::int32_t rank : ring) {
     order += fmt::format(" {}", rank);
-    if (order.size() <= kLineLimit) continue;
-    order += " ...";
-    break;
+    if (order.size() > kLineLimit) return order + " ...";
   }
-  for (unsigned c = 0; c < nChannels; ++c) info(kInit, "Channel {:02}/{:02} :{}", c, nChannels, order);
+  return order;
 }
 
-void logLayout(const ncclComm& comm, const std::vector<int>& ring, const RankTrees& trees) {
+void logLayout(const ncclComm& comm, const RankChannels& channels) {
   const RankLayout& layout = *comm.parts.layout;
-  const unsigned nChannels = comm.parts.planning.nChannels();
   info(kInit, "comm {} rank {} nRanks {} nNodes {} localRanks {} localRank {} MNNVL 0", fmt::ptr(&comm), layout.rank(),
        layout.nRanks(), layout.nNodes(), layout.localRanks(), layout.localRank());
-  if (layout.rank() == 0) logChannels(ring, nChannels);
-  info(kInit, "{}", treesLine(trees, layout.rank(), static_cast<int>(nChannels)));
+  for (int c = 0; layout.rank() == 0 && c < channels.size(); ++c) {
+    info(kInit, "Channel {:02}/{:02} :{}", c, channels.size(), orderOf(channels.ringOf(c)));
+  }
+  info(kInit, "{}", treesLine(channels, layout.rank()));
+  for (const std::string& line : channelLines(channels, layout.rank())) info(kGraph, "{}", line);
 }
 
 /// Told on a thread of the bootstrap, once: the communicator cannot go on without its peer.
@@ -102,7 +106,7 @@ Status openDevice(ncclComm& comm) {
   return {};
 }
 
-Status detectTopology(ncclComm& comm) {
+Status layOutRanks(ncclComm& comm) {
   CommParts& parts = comm.parts;
   parts.layout = std::make_unique<RankLayout>(comm.identity.rank, parts.peers);
   parts.transports.push_back(std::make_unique<P2pTransport>(*parts.device->device, comm.runtime.p2p, parts.device));
@@ -123,31 +127,50 @@ void logTuning(const Tuning& tuning) {
   for (const std::string& line : describeTuning(tuning)) info(kTuning, "{}", line);
 }
 
+/// The channels that this rank would take if others did not wish for less.
+int channelsWished(const ncclComm& comm, const device::Policy& policy, const CommGraphs& graphs) {
+  const CommParts& parts = comm.parts;
+  const PeerInfo& self = parts.peers[static_cast<std::size_t>(comm.identity.rank)];
+  int wished = wishedChannels(policy, comm.config, comm.runtime);
+  if (graphs.known()) {
+    const int lowest = std::min_element(parts.peers.begin(), parts.peers.end(), [](const PeerInfo& a, const PeerInfo& b) {
+                         return a.computeCapability < b.computeCapability;
+                       })->computeCapability;
+    wished = channelsFor(graphs.agreed, parts.layout->nNodes(), lowest, channelLimits(comm.config, comm.runtime));
+  }
+  if (self.softGpu != 0) return wished;
+  return channelsThatFit(wished, parts.device->device->facts().multiprocessors, parts.peers, self);
+}
+
+/// Neighbours in all trees there may be, whatever number of channels the ranks will agree on.
+Result<std::vector<int>> treeNeighbours(const ncclComm& comm, const CommGraphs& graphs, int nChannels) {
+  if (!graphs.known()) return treesOf(*comm.parts.layout, comm.identity.rank).neighbours();
+  ASSIGN(const RankChannels channels, channelsOf(graphs, *comm.parts.layout, nChannels));
+  return channels.treeNeighbours();
+}
+
 /// The numbers that all ranks plan with.
-Status agreeOnPlanning(ncclComm& comm) {
+Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   CommParts& parts = comm.parts;
   const int rank = comm.identity.rank;
   ASSIGN(TuningFilter filter, readFilter(comm));
   const device::Policy policy = policyFor(parts.device->device->driver(), comm.runtime);
   const auto slotBytes = slotBytesFor(policy, comm.runtime);
   Proposal proposal = proposalFor(policy, slotBytes, comm.runtime);
-  proposal.channels = wishedChannels(policy, comm.config, comm.runtime);
-  const PeerInfo& self = parts.peers[static_cast<std::size_t>(rank)];
-  if (self.softGpu == 0) {
-    const int multiprocessors = parts.device->device->facts().multiprocessors;
-    proposal.channels = channelsThatFit(proposal.channels, multiprocessors, parts.peers, self);
-  }
-  ASSIGN(proposal.links, abilitiesOf(parts.transports, parts.peers, treesOf(*parts.layout, rank), rank));
+  proposal.channels = channelsWished(comm, policy, graphs);
+  ASSIGN(const std::vector<int> inTrees, treeNeighbours(comm, graphs, proposal.channels));
+  ASSIGN(proposal.links, abilitiesOf(parts.transports, parts.peers, inTrees, rank));
   ASSIGN(const Agreement agreement, agree(*parts.bootstrap, parts.peers, proposal));
   const auto nChannels = static_cast<unsigned>(agreement.nChannels);
-  const RankFacts ranks = rankFactsFrom(agreement, *parts.layout, parts.peers);
+  const AgreedGraphs* const agreed = graphs.known() ? &graphs.agreed : nullptr;
+  const RankFacts ranks = rankFactsFrom(agreement, *parts.layout, parts.peers, agreed);
   parts.planning.rank = rank;
   parts.planning.tuning = makeTuning({
       .ranks = ranks,
-      .speeds = speedsFrom(agreement, ranks),
+      .speeds = speedsFrom(agreement, ranks, agreed),
       .nChannels = nChannels,
       .slotBytes = slotBytes,
-      .policy = policy,
+      .policy = graphs.known() ? alongGraphs(policy, agreement.nChannels) : policy,
       .threadsGiven = agreement.threadsGiven,
       .filter = std::move(filter),
   });
@@ -162,14 +185,12 @@ GraphRules graphRules(ncclComm& comm) {
   return {.mix = mix, .orderWithin = mix || comm.config.values.graphStreamOrdering != 0, .holds = &comm.graphs};
 }
 
-Status buildChannels(ncclComm& comm) {
+Status buildChannels(ncclComm& comm, const CommGraphs& graphs) {
   CommParts& parts = comm.parts;
   const Device& device = *parts.device->device;
-  std::vector<int> ring = parts.layout->ringOrder();
-  const RankTrees trees = treesOf(*parts.layout, comm.identity.rank);
-  logLayout(comm, ring, trees);
-  const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, static_cast<int>(parts.planning.nChannels()),
-                         std::move(ring), trees, parts.abortWord->onDevice()};
+  ASSIGN(RankChannels channels, channelsOf(graphs, *parts.layout, static_cast<int>(parts.planning.nChannels())));
+  logLayout(comm, channels);
+  const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, std::move(channels), parts.abortWord->onDevice()};
   ASSIGN(parts.channels, ChannelSet::create(device, plan));
   ASSIGN(parts.launcher, Launcher::create(device, graphRules(comm)));
   return {};
@@ -183,18 +204,22 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   clock.book(Stage::Kernels);
   const Device& device = *parts.device->device;
   ASSIGN(const ContextGuard context, device.enter());
-  const PeerInfo self = describeSelf(device, comm.runtime, comm.identity.rank, comm.identity.nRanks);
+  ASSIGN(const OwnMachine machine, readMachine(device.driver(), comm.runtime.topology));
+  clock.book(Stage::Topo);
+  PeerInfo self = describeSelf(device, comm.runtime, comm.identity.rank, comm.identity.nRanks);
+  self.machineHash = machine.hash;
   ASSIGN(parts.peers, gatherPeers(*parts.bootstrap, self));
   if (!comm.runtime.allowRanksOfOneDevice) TRY(refuseSharedDevices(parts.peers));
   clock.book(Stage::Allgathers);
   // Before the first kernel of this communicator runs, and before any of its ranks goes on.
   if (sharesDeviceInProcess(parts.peers, comm.identity.rank)) TRY(parts.device->kernels->loadAll());
   clock.book(Stage::Kernels);
-  TRY(detectTopology(comm));
+  TRY(layOutRanks(comm));
+  ASSIGN(const CommGraphs graphs, findGraphs({*parts.bootstrap, parts.peers, *parts.layout, comm.runtime.topology}, machine));
   clock.book(Stage::Topo);
-  TRY(agreeOnPlanning(comm));
+  TRY(agreeOnPlanning(comm, graphs));
   clock.book(Stage::Graphs);
-  TRY(buildChannels(comm));
+  TRY(buildChannels(comm, graphs));
   clock.book(Stage::Alloc);
   TRY(connectRing(connectContext(comm), *parts.channels));
   info(kInit, "Connected all rings, use ring PXN 0 GDR 0");

@@ -5,20 +5,19 @@
 
 #include "comm/connect.h"
 #include "comm/plan.h"
+#include "topo/across.h"
 
 namespace tutti {
 
 /// Whom a rank is joined with in each structure that algorithms follow.
 struct Neighbours {
   int rank = 0;
-  int ringPrev = 0;         ///< the rank itself where it is alone
-  int ringNext = 0;
-  std::vector<int> tree;    ///< in both trees
-  std::vector<int> pat;
+  std::vector<RankChannel> channels;   ///< in ring and tree, by channel
+  std::vector<int> pat;                ///< on all channels
 };
 
-/// Every connection that `plan` uses, on `channels` channels each, without repetition. The rank at the other end of each
+/// Every connection that `plan` uses, on the channels that use it, without repetition. The rank at the other end of each
 /// finds the mirrored one in its own list if it was given the same collectives and the other half of each message.
-std::vector<LinkRequest> linksOf(const Plan& plan, const Neighbours& neighbours, int channels);
+std::vector<LinkRequest> linksOf(const Plan& plan, const Neighbours& neighbours);
 
 }  // namespace tutti

@@ -101,6 +101,7 @@ Runtime runtimeFrom(const Params& params) {
   runtime.algo = params.tuning.algo;
   runtime.proto = params.tuning.proto;
   runtime.tuning = tuningSettingsFrom(params);
+  runtime.topology = topologySettingsFrom(params);
   runtime.launchShape = params.tuning.launchShape;
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);
   setIfGiven(runtime.maxChannels, params.tuning.maxNchannels);

@@ -6,6 +6,7 @@
 
 #include "base/params.h"
 #include "bootstrap/settings.h"
+#include "comm/topology_settings.h"
 #include "comm/tuning_settings.h"
 #include "nccl.h"
 #include "transport/p2p/p2p_transport.h"
@@ -31,6 +32,7 @@ struct Runtime {
   std::string algo;                    ///< NCCL_ALGO
   std::string proto;                   ///< NCCL_PROTO
   TuningSettings tuning;
+  TopologySettings topology;
   std::string launchShape;             ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
   int minChannels = 0;                 ///< 0: not set
   int maxChannels = 0;

@@ -127,13 +127,27 @@ bool sharesDeviceInProcess(std::span<const PeerInfo> peers, int rank) {
   });
 }
 
+ChannelLimits channelLimits(const Config& config, const Runtime& runtime) {
+  ChannelLimits limits{config.values.minCTAs, std::min(config.values.maxCTAs, device::kMaxChannels)};
+  if (runtime.minChannels > 0) limits.fewest = std::max(limits.fewest, runtime.minChannels);
+  if (runtime.maxChannels > 0) limits.most = std::min(limits.most, runtime.maxChannels);
+  return limits;
+}
+
 int wishedChannels(const device::Policy& policy, const Config& config, const Runtime& runtime) {
-  int lowest = config.values.minCTAs;
-  int highest = std::min(config.values.maxCTAs, device::kMaxChannels);
-  if (runtime.minChannels > 0) lowest = std::max(lowest, runtime.minChannels);
-  if (runtime.maxChannels > 0) highest = std::min(highest, runtime.maxChannels);
+  const ChannelLimits limits = channelLimits(config, runtime);
   const int suitable = std::min(static_cast<int>(policy.maxChannels), kDefaultChannels);
-  return std::clamp(std::max(suitable, lowest), 1, std::max(highest, 1));
+  return std::clamp(std::max(suitable, limits.fewest), 1, std::max(limits.most, 1));
+}
+
+device::Policy alongGraphs(device::Policy policy, int nChannels) {
+  constexpr std::uint64_t kBytesPerHostChannel = 4 << 10;
+  policy.maxChannels = static_cast<std::uint32_t>(nChannels);
+  if (policy.world == device::World::Host) {
+    policy.bytesPerThread.fill(kBytesPerHostChannel);
+    policy.messagePerChannel = 16 * kBytesPerHostChannel;
+  }
+  return policy;
 }
 
 int channelsThatFit(int wished, int multiprocessors, std::span<const PeerInfo> peers, const PeerInfo& self) {

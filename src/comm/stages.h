@@ -13,6 +13,7 @@
 #include "comm/plan.h"
 #include "comm/runtime.h"
 #include "gpu/context.h"
+#include "topo/across.h"
 #include "topo/peer_info.h"
 
 namespace tutti {
@@ -35,6 +36,13 @@ bool sharesDeviceInProcess(std::span<const PeerInfo> peers, int rank);
 
 /// Channels this rank would take: what suits the device, within the bounds of configuration and environment.
 int wishedChannels(const device::Policy& policy, const Config& config, const Runtime& runtime);
+
+/// The same bounds, for channels whose number comes from graphs.
+ChannelLimits channelLimits(const Config& config, const Runtime& runtime);
+
+/// The policy of a world whose links are known: as many channels as their graphs have pay off, on the software GPU as
+/// well, where they are wanted to be seen at work.
+device::Policy alongGraphs(device::Policy policy, int nChannels);
 
 /// How many of them may be used on a GPU with so many multiprocessors. Blocks of ranks that share it wait for each
 /// other, and each fills a multiprocessor: all must fit at the same time. At least one.

@@ -28,6 +28,8 @@ inline constexpr std::array<double, kGenerations> kNvlinkTotal{120.0, 240.0, 370
 inline constexpr std::array<double, kGenerations> kPciTotal{12.0, 24.0, 48.0, 48.0};
 inline constexpr std::array<double, kGenerations> kPerBlock{20.0, 24.0, 40.0, 70.0};
 inline constexpr double kNetworkTotal = 24.0;
+/// Between nodes whose NICs no graph reaches, by channel.
+inline constexpr double kUnknownNetwork = 0.1;
 
 // ---- The software GPU. Its devices share the machine's memory: what counts is how often bytes are touched. ----
 

@@ -252,6 +252,17 @@ Speeds assumedSpeeds(const RankFacts& ranks, unsigned nChannels, bool meshed) {
   return {.ring = graph, .tree = graph, .pat = graph, .mesh = meshed ? total * share : 0};
 }
 
+Speeds knownSpeeds(const RankFacts& ranks, const GraphSpeeds& graphs, unsigned nChannels, bool meshed) {
+  Speeds speeds{.ring = graphs.ring, .tree = graphs.tree, .pat = graphs.pat};
+  // A search that found no way to a NIC says so, but nodes may still be joined.
+  for (GraphSpeed* graph : {&speeds.ring, &speeds.tree, &speeds.pat}) {
+    if (ranks.nNodes > 1 && graph->inter <= 0) graph->inter = costs::kUnknownNetwork;
+  }
+  const double share = ranks.path == PathClass::NVLink ? costs::kMeshNvlinkShare : costs::kMeshPciShare;
+  if (meshed) speeds.mesh = speeds.ring.intra * speeds.ring.lanes(nChannels) * share;
+  return speeds;
+}
+
 bool ll128IsSafe(const RankFacts& ranks, int highestComputeCapability, bool netKeepsOrder) {
   if (ranks.path != PathClass::NVLink || ranks.computeCapability < 70) return false;
   if (ranks.computeCapability != highestComputeCapability && ranks.computeCapability < 90) return false;

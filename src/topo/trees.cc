@@ -1,7 +1,5 @@
 #include "topo/trees.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace tutti {
@@ -93,15 +91,6 @@ std::vector<int> RankTrees::neighbours() const {
   }
   sortOut(ranks);
   return ranks;
-}
-
-std::string treesLine(const RankTrees& trees, int rank, int nChannels) {
-  std::string line = "Trees";
-  for (int c = 0; c < nChannels; ++c) {
-    const RankPlace& place = trees.ofChannel(c, nChannels);
-    line += fmt::format(" [{}] {}/{}/{}->{}->{}", c, place.down[0], place.down[1], place.down[2], rank, place.up);
-  }
-  return line;
 }
 
 std::vector<int> patNeighbours(int rank, int nRanks) {

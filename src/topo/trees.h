@@ -17,7 +17,6 @@
 #pragma once
 
 #include <array>
-#include <string>
 #include <vector>
 
 #include "topo/rank_layout.h"
@@ -59,9 +58,6 @@ struct RankTrees {
 };
 
 RankTrees treesOf(const RankLayout& layout, int rank);
-
-/// "Trees [0] 1/-1/-1->0->-1 [1] …": children, the rank, its parent, by channel.
-std::string treesLine(const RankTrees& trees, int rank, int nChannels);
 
 /// The ranks that PAT moves data to or from, besides itself: those a power of two away, in either direction round the
 /// circle; ascending, without repetition.

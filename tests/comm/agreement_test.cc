@@ -5,6 +5,7 @@
 #include "support/fake_control_channel.h"
 #include "support/log_capture.h"
 #include "support/thread_ranks.h"
+#include "topo/trees.h"
 
 namespace tutti {
 namespace {
@@ -128,7 +129,7 @@ LinkAbilities abilitiesWith(std::vector<LinkQuality> qualities, const std::vecto
   std::vector<std::unique_ptr<Transport>> transports;
   transports.push_back(std::make_unique<TableTransport>(std::move(qualities)));
   const RankLayout layout(0, peers);
-  const auto abilities = abilitiesOf(transports, peers, treesOf(layout, 0), 0);
+  const auto abilities = abilitiesOf(transports, peers, treesOf(layout, 0).neighbours(), 0);
   EXPECT_TRUE(abilities.ok());
   return abilities.value();
 }
@@ -156,6 +157,48 @@ TEST(Abilities, DirectAlgorithmsStayOnOneHost) {
   std::vector<PeerInfo> peers = plainPeers(2);
   peers[1].hostHash = 5;
   EXPECT_EQ(abilitiesWith({LinkQuality::Plain, LinkQuality::Plain}, peers), (LinkAbilities{1, 1, 0, 1}));
+}
+
+AgreedGraphs nvlinkGraphs() {
+  AgreedGraphs graphs;
+  for (const GraphId id : {GraphId::Ring, GraphId::Tree}) {
+    GraphSummary& graph = graphs.graphs[static_cast<std::size_t>(id)];
+    graph.channels = 12;
+    graph.bwIntra = 20;
+    graph.typeIntra = PathType::Nvl;
+  }
+  graphs.amdOrMixedCpus = true;
+  return graphs;
+}
+
+TEST(Agreement, GraphsSayWhatLinksAreAndCarry) {
+  Agreement agreement;
+  agreement.nChannels = 24;
+  agreement.lowestComputeCapability = agreement.highestComputeCapability = 80;
+  AgreedGraphs graphs = nvlinkGraphs();
+  const auto peers = plainPeers(4);
+  const RankLayout layout(0, peers);
+  RankFacts ranks = rankFactsFrom(agreement, layout, peers, &graphs);
+  EXPECT_EQ(ranks.path, PathClass::NVLink);
+  EXPECT_TRUE(ranks.amdOrMixedCpus);
+  const Speeds speeds = speedsFrom(agreement, ranks, &graphs);
+  EXPECT_EQ(speeds.ring.intra, 20);
+  EXPECT_EQ(speeds.ring.channels, 12);
+  EXPECT_NEAR(speeds.mesh, 12 * 20 * 0.85, 0.01) << "twelve channels' worth, not twenty-four's";
+  graphs.graphs[0].typeIntra = PathType::Phb;
+  EXPECT_EQ(rankFactsFrom(agreement, layout, peers, &graphs).path, PathClass::Pci);
+  EXPECT_FALSE(rankFactsFrom(agreement, layout, peers, &graphs).ll128Safe);
+}
+
+TEST(Agreement, NodesWithoutAWayToANicAreSlowNotApart) {
+  Agreement agreement;
+  RankFacts ranks;
+  ranks.nRanks = 4;
+  ranks.nNodes = 2;
+  const AgreedGraphs graphs = nvlinkGraphs();
+  EXPECT_GT(speedsFrom(agreement, ranks, &graphs).ring.inter, 0);
+  agreement.links.tree = 0;
+  EXPECT_FALSE(speedsFrom(agreement, ranks, &graphs).tree.connected());
 }
 
 }  // namespace

@@ -38,10 +38,10 @@ TEST(Channels, WhoDoesNotTakeWhatWasSentIsNamed) {
   const DeviceBuffer counters = DeviceBuffer::create(*device, 2 * CountedEnd::kApart, "counters").value();
   ChannelPlan plan;
   plan.nRanks = 2;
-  plan.ring = {0, 1};
+  plan.channels = channelsByRank(RankLayout(0, std::vector<PeerInfo>(2)), 1);
   const auto channels = ChannelSet::create(*device, plan).value();
   bool settled = false;
-  OpenLink link{{1, Direction::Send, device::ConnKind::Mesh, 1}, {}};
+  OpenLink link{{1, Direction::Send, device::ConnKind::Mesh, oneChannel(0)}, {}};
   link.endpoints.push_back(std::make_unique<CountedEnd>(counters, settled));
   ASSERT_TRUE(channels->add(std::move(link)).ok());
   const Abort abort;
@@ -53,6 +53,35 @@ TEST(Channels, WhoDoesNotTakeWhatWasSentIsNamed) {
   ASSERT_TRUE(copyToDevice(*device, counters.address() + CountedEnd::kApart, std::as_bytes(std::span(&sent, 1))).ok());
   EXPECT_TRUE(channels->awaitConsumed(abort, Deadline::in(milliseconds(30))).ok());
   EXPECT_TRUE(settled);
+}
+
+/// A link on some channels, with an end for each.
+OpenLink linkOn(ChannelMask channels, const DeviceBuffer& counters, bool& settled) {
+  OpenLink link{{1, Direction::Send, device::ConnKind::Graph, channels}, {}};
+  for (const int channel : channelsIn(channels)) {
+    (void)channel;
+    link.endpoints.push_back(std::make_unique<CountedEnd>(counters, settled));
+  }
+  return link;
+}
+
+TEST(Channels, APeerMayBeConnectedOnOneChannelAfterAnother) {
+  const auto device = Device::create(*loadDriver().value(), 2).value();
+  const auto guard = device->enter();
+  const DeviceBuffer counters = DeviceBuffer::create(*device, 2 * CountedEnd::kApart, "counters").value();
+  ChannelPlan plan;
+  plan.nRanks = 2;
+  plan.channels = channelsByRank(RankLayout(0, std::vector<PeerInfo>(2)), 4);
+  const auto channels = ChannelSet::create(*device, plan).value();
+  bool settled = false;
+  const LinkRequest all{1, Direction::Send, device::ConnKind::Graph, allChannels(4)};
+  EXPECT_EQ(channels->missing(std::span(&all, 1)).front().channels, ChannelMask{0b1111});
+  ASSERT_TRUE(channels->add(linkOn(0b0101, counters, settled)).ok());
+  EXPECT_EQ(channels->connected(1, device::ConnKind::Graph, Direction::Send), ChannelMask{0b0101});
+  EXPECT_EQ(channels->missing(std::span(&all, 1)).front().channels, ChannelMask{0b1010});
+  ASSERT_TRUE(channels->add(linkOn(0b1010, counters, settled)).ok());
+  EXPECT_TRUE(channels->missing(std::span(&all, 1)).empty());
+  EXPECT_EQ(channels->connected(1, device::ConnKind::Mesh, Direction::Send), ChannelMask{0});
 }
 
 }  // namespace

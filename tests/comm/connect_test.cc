@@ -98,7 +98,7 @@ struct World {
 };
 
 std::vector<LinkRequest> ringRequests(int rank, int size, int channels) {
-  return {{(rank + 1) % size, Direction::Send, device::ConnKind::Graph, channels}, {(rank + size - 1) % size, Direction::Recv, device::ConnKind::Graph, channels}};
+  return {{(rank + 1) % size, Direction::Send, device::ConnKind::Graph, allChannels(channels)}, {(rank + size - 1) % size, Direction::Recv, device::ConnKind::Graph, allChannels(channels)}};
 }
 
 TEST(Connect, RingOfThreeConnectsAllChannels) {
@@ -117,6 +117,31 @@ TEST(Connect, TwoRanksUseBothDirectionsOfOnePair) {
   test::runRanks(2, [&](int rank) {
     const auto transports = world.transports({{}});
     EXPECT_TRUE(connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 3)).ok());
+  });
+}
+
+TEST(Connect, OnlyTheChannelsAskedForAreJoined) {
+  World world(2);
+  test::runRanks(2, [&](int rank) {
+    const auto transports = world.transports({{}});
+    auto requests = ringRequests(rank, 2, 1);
+    for (LinkRequest& request : requests) request.channels = 0b1001;
+    const auto links = connectLinks({world.control.channel(rank), world.peers, transports, {}}, requests);
+    ASSERT_TRUE(links.ok());
+    EXPECT_EQ(links.value()[0].endpoints.size(), 2U);
+  });
+}
+
+TEST(Connect, RanksThatWantDifferentChannelsAreNamed) {
+  test::expectLog("Rank 0 and rank 1 want to be joined on different channels: 0x2 and 0x1");
+  test::allowLog("want to be joined on different channels");
+  World world(2);
+  test::runRanks(2, [&](int rank) {
+    const auto transports = world.transports({{}});
+    auto requests = ringRequests(rank, 2, 1);
+    for (LinkRequest& request : requests) request.channels = rank == 0 ? 0b10 : 0b01;
+    const auto links = connectLinks({world.control.channel(rank), world.peers, transports, {}}, requests);
+    EXPECT_EQ(links.status().code(), ncclInternalError);
   });
 }
 

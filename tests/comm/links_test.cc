@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "topo/across.h"
 #include "topo/trees.h"
 
 namespace tutti {
@@ -11,33 +12,32 @@ namespace {
 
 using device::ConnKind;
 
-Neighbours neighboursOf(int rank, int nRanks) {
-  std::vector<PeerInfo> peers(static_cast<std::size_t>(nRanks));
-  return {rank, (rank + nRanks - 1) % nRanks, (rank + 1) % nRanks, treesOf(RankLayout(rank, peers), rank).neighbours(),
-          patNeighbours(rank, nRanks)};
+Neighbours neighboursOf(int rank, int nRanks, int channels) {
+  const std::vector<PeerInfo> peers(static_cast<std::size_t>(nRanks));
+  return {rank, channelsByRank(RankLayout(rank, peers), channels).channels, patNeighbours(rank, nRanks)};
 }
 
-TEST(Links, NothingUsedNeedsNothing) { EXPECT_TRUE(linksOf(Plan{}, neighboursOf(1, 4), 8).empty()); }
+TEST(Links, NothingUsedNeedsNothing) { EXPECT_TRUE(linksOf(Plan{}, neighboursOf(1, 4, 8)).empty()); }
 
 TEST(Links, RingSendsOneWay) {
   Plan plan;
   plan.usesRing = true;
-  EXPECT_EQ(linksOf(plan, neighboursOf(1, 4), 8),
-            (std::vector<LinkRequest>{{2, Direction::Send, ConnKind::Graph, 8}, {0, Direction::Recv, ConnKind::Graph, 8}}));
+  EXPECT_EQ(linksOf(plan, neighboursOf(1, 4, 8)),
+            (std::vector<LinkRequest>{{2, Direction::Send, ConnKind::Graph, allChannels(8)}, {0, Direction::Recv, ConnKind::Graph, allChannels(8)}}));
 }
 
 TEST(Links, RingAndTreeShareConnections) {
   Plan plan;
   plan.usesRing = true;
   plan.usesTree = true;
-  EXPECT_EQ(linksOf(plan, neighboursOf(1, 4), 2).size(), 4U) << "0 and 2, both ways";
+  EXPECT_EQ(linksOf(plan, neighboursOf(1, 4, 2)).size(), 4U) << "0 and 2, both ways";
 }
 
 TEST(Links, MessagesAndDirectAlgorithmsUseTheMesh) {
   Plan plan;
   plan.meshPeers = {0, 2, 3};
   plan.sendPeers = {0};
-  const auto links = linksOf(plan, neighboursOf(1, 4), 1);
+  const auto links = linksOf(plan, neighboursOf(1, 4, 1));
   EXPECT_EQ(links.size(), 6U);
   EXPECT_TRUE(std::all_of(links.begin(), links.end(), [](const LinkRequest& l) { return l.kind == ConnKind::Mesh; }));
 }
@@ -45,7 +45,7 @@ TEST(Links, MessagesAndDirectAlgorithmsUseTheMesh) {
 TEST(Links, AloneNothingIsJoined) {
   Plan plan;
   plan.usesRing = plan.usesTree = plan.usesPat = true;
-  EXPECT_TRUE(linksOf(plan, neighboursOf(0, 1), 2).empty());
+  EXPECT_TRUE(linksOf(plan, neighboursOf(0, 1, 2)).empty());
 }
 
 TEST(Links, EveryWishHasItsMirror) {
@@ -53,14 +53,33 @@ TEST(Links, EveryWishHasItsMirror) {
   plan.usesRing = plan.usesTree = plan.usesPat = true;
   for (const int nRanks : {2, 3, 6, 8, 13}) {
     for (int rank = 0; rank < nRanks; ++rank) {
-      for (const LinkRequest& link : linksOf(plan, neighboursOf(rank, nRanks), 4)) {
-        const auto there = linksOf(plan, neighboursOf(link.peer, nRanks), 4);
+      for (const LinkRequest& link : linksOf(plan, neighboursOf(rank, nRanks, 4))) {
+        const auto there = linksOf(plan, neighboursOf(link.peer, nRanks, 4));
         const Direction other = link.direction == Direction::Send ? Direction::Recv : Direction::Send;
-        const LinkRequest mirror{rank, other, link.kind, 4};
+        const LinkRequest mirror{rank, other, link.kind, link.channels};
         EXPECT_NE(std::find(there.begin(), there.end(), mirror), there.end()) << nRanks << ": " << rank << ", " << link.peer;
       }
     }
   }
+}
+
+TEST(Links, AreOnTheChannelsThatUseThem) {
+  Plan plan;
+  plan.usesRing = plan.usesTree = true;
+  Neighbours neighbours = neighboursOf(1, 4, 3);
+  neighbours.channels[1].next = 3;
+  neighbours.channels[1].tree = {3, {-1, -1, -1}};
+  const auto links = linksOf(plan, neighbours);
+  const auto maskOf = [&](int peer, Direction direction) {
+    const auto link = std::find_if(links.begin(), links.end(), [&](const LinkRequest& one) {
+      return one.peer == peer && one.direction == direction;
+    });
+    return link == links.end() ? ChannelMask{0} : link->channels;
+  };
+  EXPECT_EQ(maskOf(2, Direction::Send), ChannelMask{0b101});
+  EXPECT_EQ(maskOf(3, Direction::Send), ChannelMask{0b010}) << "ring and tree share it";
+  EXPECT_EQ(maskOf(3, Direction::Recv), ChannelMask{0b010});
+  EXPECT_EQ(maskOf(0, Direction::Recv), ChannelMask{0b111}) << "the ring's on all, the tree's on two";
 }
 
 }  // namespace

@@ -108,6 +108,26 @@ TEST(Stages, ChannelsStayWithinTheBounds) {
   EXPECT_EQ(wishedChannels(device::kGpuPolicy, narrow, runtime), 2);
 }
 
+TEST(Stages, BoundsOfGraphsChannelsAreThoseOfTheSettings) {
+  const Config config = plainConfig();
+  Runtime runtime = plainRuntime();
+  EXPECT_EQ(channelLimits(config, runtime).most, device::kMaxChannels);
+  runtime.minChannels = 4;
+  runtime.maxChannels = 6;
+  EXPECT_EQ(channelLimits(config, runtime).fewest, 4);
+  EXPECT_EQ(channelLimits(config, runtime).most, 6);
+}
+
+TEST(Stages, ChannelsOfGraphsAreAllUsed) {
+  const device::Policy gpu = alongGraphs(device::kGpuPolicy, 24);
+  EXPECT_EQ(gpu.maxChannels, 24U);
+  EXPECT_EQ(gpu.bytesPerThread, device::kGpuPolicy.bytesPerThread);
+  const device::Policy host = alongGraphs(device::kHostPolicy, 6);
+  EXPECT_EQ(host.maxChannels, 6U);
+  EXPECT_LT(host.bytesPerThread[2], device::kHostPolicy.bytesPerThread[2]);
+  EXPECT_EQ(host.slotBytes, device::kHostPolicy.slotBytes);
+}
+
 TEST(Stages, BlocksOfRanksThatShareAGpuFitOnItTogether) {
   std::vector<PeerInfo> peers;
   for (int rank = 0; rank < 8; ++rank) peers.push_back(plainPeer(rank, 8));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
 
 namespace tutti {
 namespace {
@@ -160,10 +161,6 @@ TEST(RankTrees, HalfOfTheChannelsCarryTheSecondTree) {
   EXPECT_EQ(trees.ofChannel(1, 2), trees.second);
   EXPECT_EQ(trees.ofChannel(3, 8), trees.first);
   EXPECT_EQ(trees.ofChannel(4, 8), trees.second);
-}
-
-TEST(RankTrees, LineShowsChildrenRankAndParentByChannel) {
-  EXPECT_EQ(treesLine(treesOf(layoutOf(4, 1), 0), 0, 2), "Trees [0] 2/-1/-1->0->-1 [1] -1/-1/-1->0->1");
 }
 
 TEST(PatNeighbours, ArePowersOfTwoAwayAndMutual) {

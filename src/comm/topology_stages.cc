@@ -1,0 +1,149 @@
+#include "comm/topology_stages.h"
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "comm/host_topology.h"
+#include "topo/detect_live.h"
+#include "topo/graph_xml.h"
+#include "topo/machine_lines.h"
+
+namespace tutti {
+
+namespace {
+
+/// Whether graphs are to be looked for at all. All ranks say the same: they see the same table.
+bool everybodyKnows(const TopologyContext& context) {
+  const auto silent = std::find_if(context.peers.begin(), context.peers.end(),
+                                   [](const PeerInfo& peer) { return peer.machineHash == 0; });
+  if (silent != context.peers.end()) {
+    info(kGraph, "Rank {} on host {} knows nothing of its machine: rings follow the ranks' numbers", silent->rank,
+         silent->hostName.data());
+    return false;
+  }
+  for (int node = 0; node < context.layout.nNodes(); ++node) {
+    const std::size_t ranks = context.layout.ranksOnNode(node).size();
+    if (ranks <= static_cast<std::size_t>(kMostLocalRanks)) continue;
+    info(kGraph, "Node {} has {} ranks, more than {}: rings follow the ranks' numbers", node, ranks, kMostLocalRanks);
+    return false;
+  }
+  return true;
+}
+
+Status writeFile(const std::string& path, const char* setting, const XmlElement& root) {
+  std::ofstream file(path, std::ios::trunc);
+  file << writeXml(root);
+  file.close();
+  if (file.good()) return {};
+  return fail(ncclSystemError, "Cannot write {} ({}): check that its folder exists and may be written to", path,
+              setting);
+}
+
+/// Puts the graphs of NCCL_GRAPH_FILE in the place of those that were searched.
+Status replaceFromFile(const TopologySettings& settings, const Machine& machine, GraphSet& graphs) {
+  if (settings.graphFile.empty()) return {};
+  ASSIGN(const GraphSet given, readGraphFile(settings.graphFile, machine));
+  for (Graph GraphSet::*graph : {&GraphSet::ring, &GraphSet::tree, &GraphSet::collNetChain, &GraphSet::collNetDirect,
+                                 &GraphSet::nvls}) {
+    if (!replacesSearch(given.*graph, settings.crossNic)) continue;
+    graphs.*graph = given.*graph;
+    info(kGraph | kEnv, "NCCL_GRAPH_FILE={}: its {} graph is used, with {} channels", settings.graphFile,
+         graphName((given.*graph).id), (given.*graph).nChannels());
+  }
+  return {};
+}
+
+void logGraphs(const Topology& topology, const GraphSet& graphs) {
+  const MachineBandwidth bandwidth = machineBandwidth(topology.machine, topology.paths, topology.interNode);
+  for (const std::string& line : machineLines(topology.machine, bandwidth)) info(kGraph, "{}", line);
+  for (const Graph* graph : {&graphs.ring, &graphs.tree, &graphs.collNetChain, &graphs.collNetDirect, &graphs.nvls}) {
+    if (graph->channels.empty()) continue;
+    for (const std::string& line : graphLines(topology.machine, *graph)) info(kGraph, "{}", line);
+  }
+}
+
+/// Who names a file wants its machine; what detection found that makes none is a reason to do without, having said so.
+bool mustWork(const TopologySettings& settings) { return !settings.file.empty(); }
+
+/// The words about our own node; empty ones if its machine cannot be used.
+Result<RankGraphs> searchOwnNode(const TopologyContext& context, const OwnMachine& own) {
+  const TopologySettings& settings = context.settings;
+  const int rank = context.layout.rank();
+  ASSIGN(const std::optional<XmlElement> elements, joinElements(context, *own.elements));
+  if (!elements) return RankGraphs{};
+  if (settings.dump.wantedBy(rank)) TRY(writeFile(settings.dump.path, "NCCL_TOPO_DUMP_FILE", *elements));
+  const auto built = buildHostTopology(context, *elements, own.peersRefused);
+  if (!built.ok() && mustWork(settings)) return built.status();
+  if (!built.ok() || !built.value()) return RankGraphs{};
+  const Topology& topology = *built.value();
+  SearchSettings search;
+  search.interNode = topology.interNode;
+  search.crossNic = settings.crossNic;
+  GraphSet graphs = searchGraphs(topology.machine, topology.paths, search);
+  TRY(replaceFromFile(settings, topology.machine, graphs));
+  logGraphs(topology, graphs);
+  if (settings.graphDump.wantedBy(rank)) {
+    TRY(writeFile(settings.graphDump.path, "NCCL_GRAPH_DUMP_FILE", writeGraphs(topology.machine, graphs)));
+  }
+  return describeGraphs(topology.machine, graphs, context.layout.localRank());
+}
+
+void sayUnused(const TopologySettings& settings) {
+  if (!settings.graphFile.empty()) {
+    info(kGraph | kEnv, "NCCL_GRAPH_FILE={} is not used: nothing is known of this machine", settings.graphFile);
+  }
+}
+
+}  // namespace
+
+OwnMachine ownMachine(XmlElement elements, std::vector<std::pair<int, int>> peersRefused) {
+  std::uint64_t hash = hashText(writeXml(elements));
+  for (const auto& [from, to] : peersRefused) hash = hashText(fmt::format("{} {}", from, to), hash);
+  return {std::move(elements), std::move(peersRefused), std::max<std::uint64_t>(hash, 1)};
+}
+
+Result<OwnMachine> readMachine(const Driver& driver, const TopologySettings& settings) {
+  auto detected = detectLive({.driver = &driver, .topologyFile = settings.file, .nets = {}, .systemRoot = {}});
+  if (!detected.ok() && mustWork(settings)) return detected.status();
+  if (!detected.ok() || !detected.value()) return OwnMachine{};
+  LiveTopology& live = *detected.value();
+  return ownMachine(std::move(live.xml), std::move(live.peersRefused));
+}
+
+Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& own) {
+  const TopologySettings& settings = context.settings;
+  const bool alone = context.peers.size() == 1;
+  if (alone && !settings.dump.wantedBy(0) && !settings.graphDump.wantedBy(0)) return CommGraphs{};
+  if (!everybodyKnows(context)) {
+    sayUnused(settings);
+    return CommGraphs{};
+  }
+  std::vector<RankGraphs> words(context.peers.size());
+  const auto rank = static_cast<std::size_t>(context.layout.rank());
+  ASSIGN(words[rank], searchOwnNode(context, own));
+  if (alone) return CommGraphs{};   // it has nobody to be joined with
+  TRY(allGatherValues(context.control, std::span(words)));
+  auto agreed = agreeOnGraphs(context.layout, context.peers, words);
+  if (!agreed.ok()) {
+    // Nobody may leave, and be taken for dead, before all have seen the difference themselves.
+    context.control.barrier().ignore();
+    return agreed.status();
+  }
+  if (!agreed.value().known()) {
+    info(kGraph, "Not all nodes have graphs: rings follow the ranks' numbers");
+    return CommGraphs{};
+  }
+  return CommGraphs{std::move(words), agreed.value()};
+}
+
+Result<RankChannels> channelsOf(const CommGraphs& graphs, const RankLayout& layout, int nChannels) {
+  if (!graphs.known()) return channelsByRank(layout, nChannels);
+  return channelsAcross(layout, graphs.words, graphs.agreed, nChannels);
+}
+
+}  // namespace tutti

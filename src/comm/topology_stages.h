@@ -1,0 +1,70 @@
+// The stages of init that look at machines: what is this rank's host, what do its node's ranks have of it together, which
+// graphs are there, what can all nodes do. Collective stages take a control channel and can be tested alone.
+//
+//   readMachine      this rank:        files, detection -> elements
+//   findGraphs       ranks of a node:  one machine of all their elements -> ways -> graphs, or a file's
+//                    all ranks:        words about the graphs -> agreement
+//
+// A rank that knows nothing of its machine leaves all without graphs: then rings follow the ranks' numbers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/control_channel.h"
+#include "base/status.h"
+#include "comm/topology_settings.h"
+#include "gpu/driver.h"
+#include "topo/across.h"
+#include "topo/agree.h"
+#include "topo/peer_info.h"
+#include "topo/rank_layout.h"
+#include "topo/search.h"
+#include "topo/topology.h"
+#include "topo/xml.h"
+
+namespace tutti {
+
+/// What a rank knows of its host's hardware.
+struct OwnMachine {
+  std::optional<XmlElement> elements;  ///< a <system>; empty: nothing
+  std::vector<std::pair<int, int>> peersRefused;  ///< pairs of NVML indices without direct access
+  std::uint64_t hash = 0;  ///< of both, never 0 if there is something: PeerInfo::machineHash
+};
+
+/// With its hash.
+OwnMachine ownMachine(XmlElement elements, std::vector<std::pair<int, int>> peersRefused = {});
+
+/// Reads NCCL_TOPO_FILE and asks the machine. On the software GPU there is nothing to ask but SOFTGPU_TOPO.
+/// Errors: ncclInvalidUsage for that file where it is broken, with its line. Without it, what goes wrong is logged, and
+/// nothing is known.
+Result<OwnMachine> readMachine(const Driver& driver, const TopologySettings& settings);
+
+/// Borrowed for a call.
+struct TopologyContext {
+  ControlChannel& control;
+  std::span<const PeerInfo> peers;
+  const RankLayout& layout;
+  const TopologySettings& settings;
+};
+
+/// Everybody's words about the graphs of their nodes.
+struct CommGraphs {
+  std::vector<RankGraphs> words;  ///< by rank; empty: not known
+  AgreedGraphs agreed;            ///< equal on all ranks
+
+  bool known() const { return !words.empty(); }
+};
+
+/// Collective. Writes the files that are asked for, says at GRAPH what was found.
+/// Errors: ncclInvalidUsage: a file that is broken, elements of NCCL_TOPO_FILE that make no machine, or graphs that differ
+/// between two ranks of a node; ncclSystemError: a file that cannot be read or written.
+Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& own);
+
+/// This rank's channels: along the graphs where they are known, else along the ranks' numbers.
+Result<RankChannels> channelsOf(const CommGraphs& graphs, const RankLayout& layout, int nChannels);
+
+}  // namespace tutti
