@@ -81,7 +81,20 @@ class Detection {
     return nextFree_++;
   }
 
+  /// Its compute capability; where nobody told it, that of another GPU: most machines have one kind. 0: all unknown.
+  int capabilityOf(const GpuSourceFacts& gpu) const {
+    if (gpu.sm > 0) return gpu.sm;
+    const auto known =
+        std::find_if(input_.gpus.begin(), input_.gpus.end(), [](const auto& other) { return other.sm > 0; });
+    return known == input_.gpus.end() ? 0 : known->sm;
+  }
+
   void addGpu(const GpuSourceFacts& gpu, int number) {
+    const int sm = capabilityOf(gpu);
+    if (sm == 0) {
+      info(kGraph, "The GPU at {} is left out: neither the driver nor NVML tells its compute capability", gpu.busId);
+      return;
+    }
     const std::string busId = normalBusId(gpu.busId);
     const int pci = places_.pci(busId.empty() ? gpu.busId : busId, kGpuClass);
     if (gpu.pcieGeneration > 0 && gpu.pcieWidth > 0) places_.offerLink(pci, gpu.pcieGeneration, gpu.pcieWidth);
@@ -90,7 +103,7 @@ class Detection {
     if (!known) item = tree_.add(pci, "gpu");
     XmlElement& element = tree_.of(item).self;
     element.set("dev", std::to_string(number));
-    offer(element, "sm", std::to_string(gpu.sm));
+    offer(element, "sm", std::to_string(sm));
     if (gpu.gdr) offer(element, "gdr", *gpu.gdr ? "1" : "0");
     if (tree_.child(item, "nvlink") < 0 && !gpu.mig) addNvLinks(item, gpu);
     if (tree_.child(item, "c2c") < 0 && gpu.c2cLinks > 0 && gpu.c2cBandwidth > 0) {

@@ -240,6 +240,9 @@ void DetectPlaces::complete() {
     if (processor.arch.empty()) continue;
     offer(element, "arch", processor.arch);
     if (*element.find("arch") != processor.arch) continue;
+    // Whoever reads the file asks for it on x86.
+    const bool nameless = processor.vendor.empty() && processor.arch == "x86_64";
+    if (nameless) offer(element, "vendor", "unknown");
     if (!processor.vendor.empty()) offer(element, "vendor", processor.vendor);
     if (processor.family >= 0) offer(element, "familyid", std::to_string(processor.family));
     if (processor.model >= 0) offer(element, "modelid", std::to_string(processor.model));

@@ -207,6 +207,7 @@ TEST(Hwloc, SurvivesDamage) {
         input.host = host.value();
         input.gpus.resize(1);
         input.gpus[0].busId = "0000:01:00.0";
+        input.gpus[0].sm = 86;
         EXPECT_TRUE(detectTopology(input).ok());
       }
     }

@@ -183,6 +183,18 @@ TEST(Detection, GivesGpusWithoutANumberOneThatIsFree) {
   }
 }
 
+TEST(Detection, GivesAMachineAlsoOfLittle) {
+  DetectInput input;
+  input.host.processor.arch = "x86_64";
+  input.gpus = {gpuAt("0000:18:00.0", -1), gpuAt("0000:1a:00.0", -1)};
+  input.gpus[0].sm = 0;
+  const auto found = detectTopology(input);
+  ASSERT_TRUE(found.ok());
+  const auto topology = buildTopology(found.value(), {}, {});
+  ASSERT_TRUE(topology.ok()) << writeXml(found.value());
+  EXPECT_EQ(topology.value().machine.nodes(NodeKind::Gpu).size(), 2u);
+}
+
 TEST(Detection, EndsWhereBridgesGoInACircle) {
   DetectInput input;
   input.host.pci = {{"0000:01:00.0", "0000:02:00.0", 0x060400}, {"0000:02:00.0", "0000:01:00.0", 0x060400}};
