@@ -36,7 +36,7 @@ Metrics metricsFor(int gpus) {
     m.column = 98, m.gpuWidth = 86, m.netWidth = 66;
     return m;
   }
-  m.column = 50, m.gpuWidth = 44, m.gpuHeight = 40, m.netWidth = 32, m.netHeight = 26;
+  m.column = 50, m.gpuWidth = 44, m.gpuHeight = 40, m.netWidth = 26, m.netHeight = 26;
   m.titleSize = 15, m.pad = 6;
   return m;
 }
@@ -153,7 +153,7 @@ void placeColumn(Work& work, const SocketPlan& socket, const Column& column, boo
     addBox(work, std::move(box), true);
     const int device = work.machine.facts<GpuFacts>(column.gpu).device;
     const double beside = left + (m.gpuWidth + m.netWidth) / 2;
-    joinToParent(work, column.gpuParent, device, column.gpu, compact(work.out) ? beside - 2 : beside + 5);
+    joinToParent(work, column.gpuParent, device, column.gpu, compact(work.out) ? beside - 5 : beside + 5);
     joinToCpu(work, socket.cpu, device, column.gpu, compact(work.out) ? beside + 3 : beside - 7);
   }
 }

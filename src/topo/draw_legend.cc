@@ -32,15 +32,15 @@ std::string counted(std::size_t count, const std::string& one, const std::string
 void addMachine(Rows& rows, const Machine& machine, const DrawOptions& options) {
   addText(rows, LegendKind::Title, options.title.empty() ? "machine" : options.title);
   const auto gpus = machine.nodes(NodeKind::Gpu);
-  std::string text = counted(gpus.size(), "GPU", "GPUs");
+  std::string text = machine.systems() > 1 ? fmt::format("{} hosts, ", machine.systems()) : "";
+  text += counted(gpus.size(), "GPU", "GPUs");
   if (!gpus.empty()) text += fmt::format(" (sm {})", machine.facts<GpuFacts>(gpus[0]).sm);
   text += ", " + counted(machine.nodes(NodeKind::Net).size(), "NIC", "NICs");
-  text += ", " + counted(machine.nodes(NodeKind::Cpu).size(), "NUMA node", "NUMA nodes");
-  if (machine.systems() > 1) text += fmt::format(", {} hosts", machine.systems());
   addText(rows, LegendKind::Text, text);
-  if (!machine.nodes(NodeKind::Cpu).empty()) {
-    addText(rows, LegendKind::Text, fmt::format("CPUs: {}", cpuKindText(machine.cpuKind())));
-  }
+  const auto cpus = machine.nodes(NodeKind::Cpu);
+  if (cpus.empty()) return;
+  addText(rows, LegendKind::Text,
+          fmt::format("{}, {}", counted(cpus.size(), "NUMA node", "NUMA nodes"), cpuKindText(machine.cpuKind())));
 }
 
 void addParts(Rows& rows, const Machine& machine, const Layout& layout) {
