@@ -4,10 +4,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -27,6 +30,43 @@ struct Timing {
   double ours() const { return ways + search; }
 };
 
+/// Channels x bandwidth beside the reference's, of one kind of graph on one machine or several.
+struct Gain {
+  int graphs = 0;
+  int more = 0;  ///< by more than 2 percent
+  double logs = 0;
+
+  void take(double ours, double theirs) {
+    if (theirs <= 0) return;
+    ++graphs;
+    if (ours > 1.02 * theirs) ++more;
+    logs += std::log(ours / theirs);
+  }
+};
+using Gains = std::map<std::pair<std::string, bool>, Gain>;
+
+/// What counts is the inside on one machine, and the network on several.
+void takeGains(const KnownUse& use, const GraphSet& graphs, bool interNode, Gains& gains) {
+  for (const Expectation& row : use.graphs) {
+    const Graph* graph = graphNamed(graphs, row.graph);
+    if (graph == nullptr || graph->channels.empty()) continue;
+    if (!interNode && graph->channels[0].gpus.size() == 1) continue;  // nothing is sent
+    const double n = graph->nChannels();
+    gains[{row.graph, interNode}].take(n * (interNode ? graph->bwInter : graph->bwIntra),
+                                       interNode ? row.floorInter : row.floorIntra);
+  }
+}
+
+void printGains(const Gains& gains) {
+  fmt::print("### Bandwidth beside the reference\n\n");
+  fmt::print("| graph | machines | graphs | over 2% more than the reference | geometric mean of ours / reference |\n");
+  fmt::print("|---|---|---|---|---|\n");
+  for (const auto& [key, gain] : gains) {
+    fmt::print("| {} | {} | {} | {} | {:.2f} |\n", key.first, key.second ? "several, to the network" : "one",
+               gain.graphs, gain.more, std::exp(gain.logs / gain.graphs));
+  }
+}
+
 double medianOf(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -40,7 +80,7 @@ double cpuMilliseconds() {
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
-Result<Timing> timeOf(const XmlElement& xml, const KnownUse& use, int runs) {
+Result<Timing> timeOf(const XmlElement& xml, const KnownUse& use, int runs, Gains& gains) {
   std::vector<double> ways;
   std::vector<double> search;
   Timing timing{&use, static_cast<int>(use.gpus.size()) * use.hosts};
@@ -51,6 +91,7 @@ Result<Timing> timeOf(const XmlElement& xml, const KnownUse& use, int runs) {
     const double built = cpuMilliseconds();
     const GraphSet graphs = searchGraphs(topology.machine, topology.paths, searchSettingsOf(use, topology));
     search.push_back(cpuMilliseconds() - built);
+    if (run == 0) takeGains(use, graphs, topology.interNode, gains);
     if (graphs.ring.channels.empty()) return fail(ncclInternalError, "{} {}: no ring", use.machine, use.name);
   }
   timing.ways = medianOf(ways);
@@ -122,9 +163,10 @@ int measure(const std::string& folder, int runs) {
     return 2;
   }
   std::vector<Timing> timings;
+  Gains gains;
   for (const KnownUse& use : table.uses) {
     const Result<XmlElement> xml = readXmlFile(folder + "/" + use.machine + ".xml");
-    const Result<Timing> timing = xml.ok() ? timeOf(xml.value(), use, runs) : Result<Timing>(xml.status());
+    const Result<Timing> timing = xml.ok() ? timeOf(xml.value(), use, runs, gains) : Result<Timing>(xml.status());
     if (!timing.ok()) return 1;
     timings.push_back(timing.value());
   }
@@ -133,6 +175,8 @@ int measure(const std::string& folder, int runs) {
   printFused(timings);
   fmt::print("\n");
   printByMachine(timings);
+  fmt::print("\n");
+  printGains(gains);
   return 0;
 }
 
