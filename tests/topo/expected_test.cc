@@ -104,6 +104,20 @@ TEST_P(KnownMachine, GetsAsMuchAsTheReferenceAndCanCarryIt) {
   }
 }
 
+/// Charges of one stream as the search sees them and as the validator does: two pieces of code, one set of rules.
+void checkCharges(const Topology& topology, int from, int to) {
+  const Machine& machine = topology.machine;
+  std::vector<double> ours(static_cast<std::size_t>(machine.linkCount()), 0);
+  for (const LinkLoad& load : loadsOf(machine, topology.paths, from, to)) {
+    ours[static_cast<std::size_t>(load.link)] += load.factor;
+  }
+  const std::vector<LinkUse> use = linkUse(machine, topology.paths, {Stream{0, from, to, 1, false}});
+  for (std::size_t link = 0; link < use.size(); ++link) {
+    EXPECT_NEAR(ours[link], use[link].load, 1e-6)
+        << "link " << link << " from " << nodeName(machine, from) << " to " << nodeName(machine, to);
+  }
+}
+
 void checkWays(const Topology& topology) {
   const Machine& machine = topology.machine;
   for (const int gpu : machine.nodes(NodeKind::Gpu)) {
@@ -113,13 +127,14 @@ void checkWays(const Topology& topology) {
           if (topology.paths.of(from, to).type >= PathType::Net) continue;
           EXPECT_EQ(routeFault(machine, topology.paths, Stream{0, from, to, 1, false}), "")
               << nodeName(machine, from) << " to " << nodeName(machine, to);
+          checkCharges(topology, from, to);
         }
       }
     }
   }
 }
 
-TEST_P(KnownMachine, HasWaysThatAreWhatTheySay) {
+TEST_P(KnownMachine, HasWaysThatAreWhatTheySayAndCostTheSameToSearchAndValidator) {
   const Result<XmlElement> xml = readXmlFile(std::string(TOPO_FIXTURES) + "/" + GetParam() + ".xml");
   ASSERT_TRUE(xml.ok());
   for (const KnownUse& use : table().uses) {
