@@ -6,7 +6,7 @@
 
 namespace tutti::fuzz {
 
-/// Reads `text` as a topology file, writes it, cuts and fuses it, builds machines of it and prints them. Returns what
+/// Reads `text` as a topology file, writes it, cuts and fuses it, builds a machine of it and prints it. Returns what
 /// went wrong ("" if nothing did): a refusal is nothing wrong, a tree that does not come back as it was is.
 std::string driveTopology(std::string_view text);
 
