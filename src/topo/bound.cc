@@ -206,14 +206,14 @@ float headBound(const SearchModel& model, Pattern pattern, int heads, bool colle
   return static_cast<float>(bound);
 }
 
-float channelBound(const SearchModel& model, Pattern pattern, bool collectiveOnly) {
+float channelBound(const SearchModel& model, Pattern pattern, bool collectiveOnly, float inside) {
   MachineFlow flow(model, collectiveOnly);
   const bool ring = pattern == Pattern::Ring;
   double bound = kUnlimited;
   if (!model.interNode()) {
     if (model.gpuCount() > 1) bound = ring ? cycleBound(model, flow) : chainBound(model, flow);
   } else {
-    bound = ring ? passBound(model, flow) : std::min(flow.throughNets(), chainBound(model, flow));
+    bound = ring ? passBound(model, flow) : std::min(flow.throughNets(), chainBound(model, flow) / inside);
   }
   constexpr double kAlone = 5000;
   return static_cast<float>(std::min(bound, kAlone));

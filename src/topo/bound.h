@@ -30,9 +30,9 @@ class FlowNetwork {
   std::vector<std::size_t> next_;
 };
 
-/// GB/s in sum over channels that no rings or chains of this machine exceed, the same bandwidth inside as outside.
-/// docs/topology.md, "Bound".
-float channelBound(const SearchModel& model, Pattern pattern, bool collectiveOnly);
+/// GB/s in sum over channels that no rings or chains of this machine exceed, if chains' bandwidth inside is to be
+/// `inside` times that to the network. docs/topology.md, "Bound".
+float channelBound(const SearchModel& model, Pattern pattern, bool collectiveOnly, float inside = 1);
 
 /// Likewise of graphs with one head per channel (NVLS, CollNetDirect) and at most `heads` of them.
 float headBound(const SearchModel& model, Pattern pattern, int heads, bool collectiveOnly);

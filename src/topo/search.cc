@@ -37,24 +37,31 @@ bool isCollNet(GraphId id) {
   return id == GraphId::CollNetChain || id == GraphId::CollNetDirect;
 }
 
+/// A tree's GPUs pass on what they get to two others: that much more inside than to the network is of use.
+constexpr float kUsefulInside = 2;
+constexpr float kMoreInside = 1.02f;
+/// Less than that inside is worth trying more channels.
+constexpr float kLittleInside = 1.25f;
+
 /// Tries of a tree with a multiple of the ring's channels.
-constexpr int kMostCopies = 4;
+constexpr int kCopies[] = {2, 3};
 
 bool isMuchMore(float a, float b) {
   return a > b * 1.05f;
 }
 
+/// More to the network, or as much and considerably more inside.
 bool isMoreThan(const Graph& a, const Graph& b) {
   const auto n = static_cast<float>(a.nChannels());
   const auto m = static_cast<float>(b.nChannels());
   if (isMuchMore(n * a.bwInter, m * b.bwInter)) return true;
-  return !isMuchMore(m * b.bwInter, n * a.bwInter) && isMuchMore(n * a.bwIntra, m * b.bwIntra);
+  return !isMuchMore(m * b.bwInter, n * a.bwInter) && n * a.bwIntra > m * b.bwIntra * 1.2f;
 }
 
 /// Whether more than the tree has is possible and of use: inside of the machine up to twice what leaves it.
 bool mayGain(const Graph& tree, float bound) {
   const float lesser = std::min(tree.bwIntra, tree.bwInter) * static_cast<float>(tree.nChannels());
-  return isMuchMore(bound, lesser) || tree.bwIntra < 2 * tree.bwInter;
+  return isMuchMore(bound, lesser) || tree.bwIntra < kLittleInside * tree.bwInter;
 }
 
 /// Each channel that many times, each copy with its part of the bandwidth.
@@ -103,6 +110,7 @@ class GraphSearch {
   void pack();
   void packRing();
   void packChain();
+  void tryChain(Pattern pattern, float inside);
   void split();
   void fill();
   void fallBack();
@@ -124,7 +132,7 @@ bool GraphSearch::isWanted() const {
 
 PackTask GraphSearch::task(Pattern pattern) const {
   PackTask task{.pattern = pattern, .collectiveOnly = isCollNet(request_.id)};
-  task.effort = request_.pattern == Pattern::Ring ? 1.0f : 0.3f;
+  task.effort = request_.pattern == Pattern::Ring ? 2.0f : 0.3f;
   task.minChannels = request_.minChannels;
   task.maxChannels = std::max(request_.maxChannels, task.minChannels);
   return task;
@@ -188,17 +196,32 @@ void GraphSearch::split() {
   }
 }
 
-/// A balanced tree if asked for, unless a plain one carries more.
+/// A balanced tree if asked for, unless a plain one carries more; with as much to the network as there can be, and then
+/// as much inside.
 void GraphSearch::packChain() {
-  PackTask chain = task(request_.pattern);
-  chain.bound = channelBound(model_, chain.pattern, chain.collectiveOnly);
-  packing_ = Packer(model_, chain).run();
-  if (chain.pattern == Pattern::Tree || !model_.interNode() || packing_.reaches(chain.bound)) return;
-  chain.pattern = Pattern::Tree;
-  Packing plain = Packer(model_, chain).run();
-  if (plain.total <= packing_.total * kWorthWhile) return;
-  packing_ = std::move(plain);
-  graph_.pattern = Pattern::Tree;
+  tryChain(request_.pattern, 1);
+  const bool reached = packing_.reaches(channelBound(model_, request_.pattern, isCollNet(request_.id)));
+  if (!model_.interNode() || model_.gpuCount() == 1) return;
+  if (!reached && request_.pattern != Pattern::Tree) tryChain(Pattern::Tree, 1);
+  const Bandwidths found = bandwidthsOf(model_, graph_.pattern, packing_.channels);
+  if (found.intra < kUsefulInside * found.inter) tryChain(graph_.pattern, kUsefulInside);
+}
+
+void GraphSearch::tryChain(Pattern pattern, float inside) {
+  PackTask chain = task(pattern);
+  chain.inside = inside;
+  chain.bound = channelBound(model_, pattern, chain.collectiveOnly, inside);
+  Packing packing = Packer(model_, chain).run();
+  if (packing.channels.empty()) return;
+  if (!packing_.channels.empty()) {
+    const Bandwidths now = bandwidthsOf(model_, pattern, packing.channels);
+    const Bandwidths before = bandwidthsOf(model_, graph_.pattern, packing_.channels);
+    const bool more = now.inter > before.inter * kWorthWhile;
+    const bool asMuch = now.inter * kWorthWhile >= before.inter && now.intra > before.intra * kMoreInside;
+    if (!more && !(asMuch && pattern == graph_.pattern)) return;
+  }
+  packing_ = std::move(packing);
+  graph_.pattern = pattern;
 }
 
 GraphChannel GraphSearch::named(const DenseChannel& channel) const {
@@ -256,8 +279,8 @@ GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const Sear
   set.tree = search(GraphId::Tree, Pattern::BalancedTree, once, once);
   // Chains run in one direction and start at one GPU: more of them can be spread better.
   const float bound = channelBound(model, Pattern::Tree, false);
-  for (int copies = 2; copies <= kMostCopies && copies * once <= settings.maxChannels; ++copies) {
-    if (!mayGain(set.tree, bound)) break;
+  for (int copies : kCopies) {
+    if (copies * once > settings.maxChannels || !mayGain(set.tree, bound)) break;
     Graph tree = search(GraphId::Tree, Pattern::BalancedTree, copies * once, copies * once);
     if (isMoreThan(tree, set.tree)) set.tree = std::move(tree);
   }

@@ -73,10 +73,9 @@ float rounded(double bandwidth) {
 }  // namespace
 
 void Congestion::change(Pattern pattern, const DenseChannel& channel, int sign) {
-  visitWays(model_, pattern, channel, [&](const SearchWay& way, float share, bool) {
-    for (const ResourceUse& use : model_.uses(way)) {
-      loads_[static_cast<std::size_t>(use.resource)] += static_cast<float>(sign) * share * use.factor;
-    }
+  visitWays(model_, pattern, channel, [&](const SearchWay& way, float share, bool inter) {
+    const float part = static_cast<float>(sign) * share * (inter ? 1.0f : inside_);
+    for (const ResourceUse& use : model_.uses(way)) loads_[static_cast<std::size_t>(use.resource)] += part * use.factor;
   });
   channels_ += sign;
 }

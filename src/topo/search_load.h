@@ -7,10 +7,12 @@
 
 namespace tutti {
 
-/// What some channels take, per GB/s of a channel's bandwidth (the same inside and outside of the machine).
+/// What some channels take, per GB/s of a channel's bandwidth to the network; inside of the machine it is `inside`
+/// times that.
 class Congestion {
  public:
-  explicit Congestion(const SearchModel& model) : model_(model), loads_(model.capacities().size(), 0.0f) {}
+  explicit Congestion(const SearchModel& model, float inside = 1)
+      : model_(model), inside_(inside), loads_(model.capacities().size(), 0.0f) {}
 
   void add(Pattern pattern, const DenseChannel& channel) { change(pattern, channel, 1); }
   void remove(Pattern pattern, const DenseChannel& channel) { change(pattern, channel, -1); }
@@ -25,6 +27,7 @@ class Congestion {
   void change(Pattern pattern, const DenseChannel& channel, int sign);
 
   const SearchModel& model_;
+  float inside_;
   std::vector<float> loads_;
   int channels_ = 0;
 };

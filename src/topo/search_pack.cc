@@ -70,7 +70,7 @@ std::size_t at(int i) {
 }  // namespace
 
 Packer::Packer(const SearchModel& model, const PackTask& task)
-    : model_(model), task_(task), prices_(model, task_), congestion_(model) {}
+    : model_(model), task_(task), prices_(model, task_), congestion_(model, task.inside) {}
 
 Packing Packer::run() {
   const auto allowance = static_cast<std::int64_t>(kStepsInAll * task_.effort);
@@ -89,9 +89,12 @@ Packing Packer::run() {
   const std::vector<int> counts = promisingCounts(greedy);
   for (int count : counts) {
     if (best_.reaches(task_.bound) && std::ssize(best_.channels) <= count) continue;
-    budget_ = steps() + allowance / 2 / static_cast<std::int64_t>(counts.size());
-    if (task_.pattern == Pattern::Ring && count % 2 == 0) negotiate(count, true);
-    if (!task_.swapNets) negotiate(count, false);
+    for (const bool twin : {false, true}) {
+      const bool isPossible = twin ? task_.pattern == Pattern::Ring && count % 2 == 0 : !task_.swapNets;
+      if (!isPossible) continue;
+      budget_ = steps() + allowance / 4 / static_cast<std::int64_t>(counts.size());
+      negotiate(count, twin);
+    }
   }
   return best_;
 }

@@ -7,11 +7,12 @@ namespace tutti {
 
 namespace {
 
-/// How steeply prices grow with load: the higher, the more the most loaded resource alone counts.
+/// How prices grow with load: the higher the power, the more the most loaded resource alone counts. Little loads differ
+/// a little, so that they spread, too.
 float steep(float utilization) {
   const float u = std::min(utilization, 20.0f);
   const float square = u * u;
-  return square * square * square * u;
+  return 0.0005f + 0.002f * square + square * square * square * u;
 }
 
 /// So that of two ways that cost about the same the shorter is taken, the more so if one needs a CPU.
@@ -19,6 +20,9 @@ float taxOn(PathType type) {
   return type > PathType::Pxn ? 0.02f * (static_cast<float>(type) - static_cast<float>(PathType::Pxn))
                               : 2e-5f * static_cast<float>(type);
 }
+
+/// What one more channel costs besides its prices, as a number of these.
+constexpr std::int64_t kStepsOfCall = 60;
 
 /// Of loading a resource beyond what the channels have to reach, or beyond what is loaded most already.
 constexpr float kTooMuch = 20;
@@ -51,6 +55,7 @@ void PriceList::forget() {
 
 void PriceList::set(const Congestion& congestion, int wanted) {
   target_ = std::max(congestion.worst(), static_cast<float>(wanted) / task_.bound);
+  steps_ += static_cast<std::int64_t>(prices_.size()) / 2 + kStepsOfCall;
   for (std::size_t r = 0; r < prices_.size(); ++r) {
     loads_[r] = congestion.load(static_cast<int>(r));
     prices_[r] = priceOf({static_cast<int>(r), 1});
@@ -61,7 +66,7 @@ float PriceList::priceOf(const ResourceUse& use) const {
   const auto r = static_cast<std::size_t>(use.resource);
   const float capacity = std::max(model_.capacities()[r], 1e-6f) * target_;
   const float utilization = (loads_[r] + use.factor) / capacity;
-  const float price = use.factor * history_[r] * (0.001f + steep(utilization)) / capacity;
+  const float price = use.factor * history_[r] * steep(utilization) / capacity;
   return utilization > 1.0005f ? kTooMuch * price : price;
 }
 
@@ -82,12 +87,13 @@ float PriceList::noise() {
   return static_cast<float>(seed_ >> 40) / static_cast<float>(1 << 24);
 }
 
-float PriceList::priceOf(const SearchWay& way) const {
+float PriceList::priceOf(const SearchWay& way, float part) const {
   if (!way.usable()) return kNoWay;
   ++steps_;
   float sum = taxOn(way.type);
   for (const ResourceUse& use : model_.uses(way)) {
-    sum += use.factor == 1.0f ? prices_[static_cast<std::size_t>(use.resource)] : priceOf(use);
+    const ResourceUse taken{use.resource, use.factor * part};
+    sum += taken.factor == 1.0f ? prices_[static_cast<std::size_t>(use.resource)] : priceOf(taken);
   }
   return sum;
 }
@@ -100,7 +106,7 @@ std::vector<float> PriceList::hops(bool twin, bool noisy) {
   };
   for (int a = 0; a < n; ++a) {
     for (int b = 0; b < n; ++b) {
-      if (a != b) at(a, b) = priceOf(model_.hop(a, b)) * (noisy ? 1 + 0.5f * noise() : 1.0f);
+      if (a != b) at(a, b) = priceOf(model_.hop(a, b), task_.inside) * (noisy ? 1 + 0.5f * noise() : 1.0f);
     }
   }
   for (int a = 0; twin && a < n; ++a) {

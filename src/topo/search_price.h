@@ -19,6 +19,7 @@ struct PackTask {
   bool collectiveOnly = false;  ///< use NICs with CollNet alone
   int minChannels = 1;
   int maxChannels = 32;
+  float inside = 1;  ///< bandwidth wanted inside, in proportion to that to the network
   float bound = 0;   ///< GB/s; reaching it ends the work
   float effort = 1;  ///< part of the usual work that this is worth
 };
@@ -54,7 +55,8 @@ class PriceList {
   /// Prices worked out so far, as a measure of work.
   std::int64_t steps() const { return steps_; }
 
-  float priceOf(const SearchWay& way) const;
+  /// `part`: of the channel's bandwidth to the network.
+  float priceOf(const SearchWay& way, float part = 1) const;
   /// Numbers of the NICs that may be used.
   const std::vector<int>& nets() const { return nets_; }
 

@@ -297,7 +297,7 @@ RouteResult Router::withBestEnds(const RoutePrices& prices, const std::vector<in
     std::rotate(order.begin() + 1, second, second + 1);
   }
   const float price = routePrice(prices, order);
-  if (price > ends.price * 1.0005f) return {};
+  if (price > ends.price * 1.0001f) return {};
   return {std::move(order), price};
 }
 
