@@ -14,7 +14,6 @@
 #include "device/work.h"
 #include "gpu/memory.h"
 #include "topo/across.h"
-#include "topo/trees.h"
 
 namespace tutti {
 
@@ -54,7 +53,7 @@ class ChannelSet {
  private:
   ChannelSet(const Device& device, ChannelPlan plan, DeviceBuffer table)
       : device_(&device), plan_(std::move(plan)),
-        neighbours_{plan_.rank, plan_.channels.channels, patNeighbours(plan_.rank, plan_.nRanks)},
+        neighbours_(neighboursOf(plan_.rank, plan_.nRanks, plan_.channels.channels)),
         links_(static_cast<std::size_t>(plan_.nRanks) * device::kConnKinds * 2), table_(std::move(table)) {}
   static std::size_t slotOf(int peer, device::ConnKind kind, Direction direction) {
     const std::size_t link = static_cast<std::size_t>(peer) * device::kConnKinds + static_cast<std::size_t>(kind);

@@ -9,12 +9,17 @@
 
 namespace tutti {
 
-/// Whom a rank is joined with in each structure that algorithms follow.
+/// Whom a rank is joined with in each structure that algorithms follow; made once, asked at every operation.
 struct Neighbours {
   int rank = 0;
-  std::vector<RankChannel> channels;   ///< in ring and tree, by channel
-  std::vector<int> pat;                ///< on all channels
+  std::vector<RankChannel> channels;
+  /// Links to these neighbours; a peer once in each, on the channels that have it.
+  std::vector<LinkRequest> ring;
+  std::vector<LinkRequest> tree;
+  std::vector<LinkRequest> pat;
 };
+
+Neighbours neighboursOf(int rank, int nRanks, std::vector<RankChannel> channels);
 
 /// Every connection that `plan` uses, on the channels that use it, without repetition. The rank at the other end of each
 /// finds the mirrored one in its own list if it was given the same collectives and the other half of each message.

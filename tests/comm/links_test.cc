@@ -12,17 +12,20 @@ namespace {
 
 using device::ConnKind;
 
-Neighbours neighboursOf(int rank, int nRanks, int channels) {
-  const std::vector<PeerInfo> peers(static_cast<std::size_t>(nRanks));
-  return {rank, channelsByRank(RankLayout(rank, peers), channels).channels, patNeighbours(rank, nRanks)};
+std::vector<RankChannel> channelsOf(int rank, int nRanks, int channels) {
+  return channelsByRank(RankLayout(rank, std::vector<PeerInfo>(static_cast<std::size_t>(nRanks))), channels).channels;
 }
 
-TEST(Links, NothingUsedNeedsNothing) { EXPECT_TRUE(linksOf(Plan{}, neighboursOf(1, 4, 8)).empty()); }
+Neighbours neighboursByRank(int rank, int nRanks, int channels) {
+  return neighboursOf(rank, nRanks, channelsOf(rank, nRanks, channels));
+}
+
+TEST(Links, NothingUsedNeedsNothing) { EXPECT_TRUE(linksOf(Plan{}, neighboursByRank(1, 4, 8)).empty()); }
 
 TEST(Links, RingSendsOneWay) {
   Plan plan;
   plan.usesRing = true;
-  EXPECT_EQ(linksOf(plan, neighboursOf(1, 4, 8)),
+  EXPECT_EQ(linksOf(plan, neighboursByRank(1, 4, 8)),
             (std::vector<LinkRequest>{{2, Direction::Send, ConnKind::Graph, allChannels(8)}, {0, Direction::Recv, ConnKind::Graph, allChannels(8)}}));
 }
 
@@ -30,14 +33,14 @@ TEST(Links, RingAndTreeShareConnections) {
   Plan plan;
   plan.usesRing = true;
   plan.usesTree = true;
-  EXPECT_EQ(linksOf(plan, neighboursOf(1, 4, 2)).size(), 4U) << "0 and 2, both ways";
+  EXPECT_EQ(linksOf(plan, neighboursByRank(1, 4, 2)).size(), 4U) << "0 and 2, both ways";
 }
 
 TEST(Links, MessagesAndDirectAlgorithmsUseTheMesh) {
   Plan plan;
   plan.meshPeers = {0, 2, 3};
   plan.sendPeers = {0};
-  const auto links = linksOf(plan, neighboursOf(1, 4, 1));
+  const auto links = linksOf(plan, neighboursByRank(1, 4, 1));
   EXPECT_EQ(links.size(), 6U);
   EXPECT_TRUE(std::all_of(links.begin(), links.end(), [](const LinkRequest& l) { return l.kind == ConnKind::Mesh; }));
 }
@@ -45,7 +48,7 @@ TEST(Links, MessagesAndDirectAlgorithmsUseTheMesh) {
 TEST(Links, AloneNothingIsJoined) {
   Plan plan;
   plan.usesRing = plan.usesTree = plan.usesPat = true;
-  EXPECT_TRUE(linksOf(plan, neighboursOf(0, 1, 2)).empty());
+  EXPECT_TRUE(linksOf(plan, neighboursByRank(0, 1, 2)).empty());
 }
 
 TEST(Links, EveryWishHasItsMirror) {
@@ -53,8 +56,8 @@ TEST(Links, EveryWishHasItsMirror) {
   plan.usesRing = plan.usesTree = plan.usesPat = true;
   for (const int nRanks : {2, 3, 6, 8, 13}) {
     for (int rank = 0; rank < nRanks; ++rank) {
-      for (const LinkRequest& link : linksOf(plan, neighboursOf(rank, nRanks, 4))) {
-        const auto there = linksOf(plan, neighboursOf(link.peer, nRanks, 4));
+      for (const LinkRequest& link : linksOf(plan, neighboursByRank(rank, nRanks, 4))) {
+        const auto there = linksOf(plan, neighboursByRank(link.peer, nRanks, 4));
         const Direction other = link.direction == Direction::Send ? Direction::Recv : Direction::Send;
         const LinkRequest mirror{rank, other, link.kind, link.channels};
         EXPECT_NE(std::find(there.begin(), there.end(), mirror), there.end()) << nRanks << ": " << rank << ", " << link.peer;
@@ -66,10 +69,10 @@ TEST(Links, EveryWishHasItsMirror) {
 TEST(Links, AreOnTheChannelsThatUseThem) {
   Plan plan;
   plan.usesRing = plan.usesTree = true;
-  Neighbours neighbours = neighboursOf(1, 4, 3);
-  neighbours.channels[1].next = 3;
-  neighbours.channels[1].tree = {3, {-1, -1, -1}};
-  const auto links = linksOf(plan, neighbours);
+  std::vector<RankChannel> channels = channelsOf(1, 4, 3);
+  channels[1].next = 3;
+  channels[1].tree = {3, {-1, -1, -1}};
+  const auto links = linksOf(plan, neighboursOf(1, 4, channels));
   const auto maskOf = [&](int peer, Direction direction) {
     const auto link = std::find_if(links.begin(), links.end(), [&](const LinkRequest& one) {
       return one.peer == peer && one.direction == direction;
