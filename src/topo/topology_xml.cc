@@ -37,10 +37,18 @@ bool hasChild(const XmlElement& element, std::string_view name) {
                      [name](const XmlElement& child) { return child.name == name; });
 }
 
+/// A function of a GPU or NIC by its class.
+bool isLeafByClass(const XmlElement& pci) {
+  const std::string* text = pci.find("class");
+  const PciClass kind = text != nullptr ? pciClassOf(*text) : PciClass::Switch;
+  return kind == PciClass::Gpu || kind == PciClass::Nic;
+}
+
 /// Children that mean something below this very element: nothing hangs below a GPU's or a NIC's function.
 Names knownChildrenOf(const XmlElement& element) {
   if (element.name == "pci" && hasChild(element, "gpu")) return kOnlyGpu;
   if (element.name == "pci" && hasChild(element, "nic")) return kOnlyNic;
+  if (element.name == "pci" && isLeafByClass(element)) return {};
   return knownChildren(element.name);
 }
 

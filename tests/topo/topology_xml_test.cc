@@ -143,6 +143,17 @@ TEST(TopologyXml, HasNothingBelowTheFunctionOfAGpuOrNic) {
   for (const XmlElement& pci : system.value().children.at(0).children) EXPECT_EQ(pci.children.size(), 1u);
 }
 
+TEST(TopologyXml, HasNothingBelowWhatIsAGpuOrNicByItsClass) {
+  for (const char* pciClass : {"0x030200", "0x020700", "0x060400"}) {
+    const auto system = parseTopology(inCpu(std::string("<pci busid=\"0000:1b:00.0\" class=\"") + pciClass +
+                                            "\"><pci busid=\"0000:1c:00.0\"><gpu dev=\"0\"/></pci></pci>"),
+                                      kOrigin);
+    ASSERT_TRUE(system.ok());
+    const bool isSwitch = std::string(pciClass) == "0x060400";
+    EXPECT_EQ(system.value().children.at(0).children.at(0).children.size(), isSwitch ? 1u : 0u) << pciClass;
+  }
+}
+
 TEST(TopologyXml, LetsDetectionFillInWhatItCanFind) {
   EXPECT_TRUE(parseTopology(inGpu("<nvlink target=\"fffffff:ff:ff.0\" count=\"18\"/>"), kOrigin).ok());
 }
