@@ -1,6 +1,7 @@
 #include "topo/paths_adjust.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/log.h"
 
@@ -37,6 +38,7 @@ class Adjuster {
   Result<bool> p2pAllowed(const Path& path) const;
   bool netIsFaster(std::size_t a, std::size_t b, const Path& path) const;
   void markC2cNets();
+  std::vector<int> netsInTurn(int gpu) const;
   Relay relayOf(int net) const;
   void relayOverGpus();
   void relay(int gpu, int net, const Relay& relay);
@@ -46,7 +48,8 @@ class Adjuster {
   const PathSettings& settings_;
   PathTable& paths_;
   PathType level_;
-  std::vector<float> netBandwidth_;  // of each GPU's best way to a NIC that is near
+  std::vector<float> netBandwidth_;         // of each GPU's best way to a NIC that is near
+  std::map<int, std::vector<int>> inTurn_;  // netsInTurn() of each GPU
 };
 
 /// Whether the path is short enough and NVML lets data go from GPU to GPU along it. Errors: as of computePaths().
@@ -119,14 +122,28 @@ void Adjuster::markC2cNets() {
   }
 }
 
+/// The NICs of a GPU's channels, until they start again.
+std::vector<int> Adjuster::netsInTurn(int gpu) const {
+  std::vector<int> inTurn;
+  for (int channel = 0; channel < static_cast<int>(nets().size()); ++channel) {
+    const int net = netOfChannel(machine_, paths_, gpu, channel);
+    if (net < 0 || (channel > 0 && net == inTurn.front())) break;
+    inTurn.push_back(net);
+  }
+  return inTurn;
+}
+
 /// The GPU that others send through to a NIC: that which the NIC is for, where it is near enough.
 Adjuster::Relay Adjuster::relayOf(int net) const {
   const std::vector<int> near = localGpus(machine_, paths_, net);
   int chosen = -1;
-  for (std::size_t channel = 0; channel < nets().size() && chosen < 0; ++channel) {
-    const auto uses = [&](int gpu) { return netOfChannel(machine_, paths_, gpu, static_cast<int>(channel)) == net; };
-    const auto found = std::find_if(near.begin(), near.end(), uses);
-    if (found != near.end()) chosen = *found;
+  std::size_t earliest = nets().size();
+  for (const int gpu : near) {
+    const std::vector<int>& inTurn = inTurn_.at(gpu);
+    const auto channel = static_cast<std::size_t>(std::find(inTurn.begin(), inTurn.end(), net) - inTurn.begin());
+    if (channel == inTurn.size() || channel >= earliest) continue;
+    earliest = channel;
+    chosen = gpu;
   }
   if (chosen < 0) return {};
   const PathType distance = paths_.of(chosen, net).type;
@@ -148,6 +165,7 @@ void Adjuster::relay(int gpu, int net, const Relay& relay) {
 void Adjuster::relayOverGpus() {
   if (settings_.pxnDisabled) return;
   // All relays first: they are chosen by ways without relays.
+  for (const int gpu : gpus()) inTurn_.emplace(gpu, netsInTurn(gpu));
   std::vector<Relay> relays;
   for (const int net : nets()) relays.push_back(relayOf(net));
   for (const int gpu : gpus()) {

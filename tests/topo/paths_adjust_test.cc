@@ -1,5 +1,7 @@
 #include "topo/paths_adjust.h"
 
+#include <ctime>
+
 #include "support/log_capture.h"
 #include "topo/machine_text.h"
 
@@ -148,6 +150,20 @@ TEST(Pxn, CanBeForbidden) {
   noC2c.pxnOverC2c = false;
   EXPECT_EQ(Adjusted(knownMachine("own_gb200_tray")).toNet(0, 2), PathType::Pxn);
   EXPECT_EQ(Adjusted(knownMachine("own_gb200_tray"), noC2c).toNet(0, 2), PathType::Sys);
+}
+
+TEST(Pxn, LooksForRelaysOnceForEachGpu) {
+  // One NIC is the best of all GPUs, so that nobody is there for the others.
+  std::string parts = pci("10", "<nic>" + net(0) + "</nic>");
+  std::string slow;
+  for (int i = 1; i < 600; ++i) slow += "<net dev=\"" + std::to_string(i) + "\" speed=\"100000\"/>";
+  parts += pci("11", "<nic>" + slow + "</nic>");
+  for (int i = 0; i < 8; ++i) parts += gpu(std::to_string(20 + i), i);
+  const Machine machine = built(system(cpu(kIntel, parts)));
+  const std::clock_t start = std::clock();
+  const Adjusted adjusted(machine);
+  EXPECT_LT(std::clock() - start, 2 * CLOCKS_PER_SEC) << "of processor time; a moment is usual";
+  EXPECT_EQ(adjusted.toNet(0, 599), PathType::Phb);
 }
 
 TEST(Pxn, NeedsAnNvlink) {
