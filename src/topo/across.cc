@@ -199,6 +199,7 @@ int channelsFor(const AgreedGraphs& agreed, int nNodes, int lowestComputeCapabil
 Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const RankGraphs> all,
                                     const AgreedGraphs& agreed, int nChannels) {
   const int inGraphs = std::min(agreed.of(GraphId::Ring).channels, agreed.of(GraphId::Tree).channels);
+  if (!agreed.known()) return fail(ncclInternalError, "Channels are to be made of graphs that not all ranks have");
   const int pairs = std::min(nChannels, 2 * inGraphs);
   const RingBuilder builder(layout, all, agreed);
   std::vector<int> ringOf = builder.shared(std::min(nChannels, inGraphs));

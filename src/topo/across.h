@@ -63,7 +63,8 @@ int channelsFor(const AgreedGraphs& agreed, int nNodes, int lowestComputeCapabil
 
 /// The channels of `layout.rank()`. `nChannels` may be any number from 1 to kMostChannels: channels beyond those of the
 /// graphs repeat them.
-/// ncclInternalError, naming the node, where the words of its ranks do not give an order.
+/// ncclInternalError where the graphs are not known() to all, and, naming the node, where the words of its ranks do not
+/// give an order.
 Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const RankGraphs> all,
                                     const AgreedGraphs& agreed, int nChannels);
 

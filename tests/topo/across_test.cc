@@ -202,6 +202,13 @@ TEST(ChannelsAcross, PlacesThatClashAreAnErrorThatNamesTheNode) {
             ncclInternalError);
 }
 
+TEST(ChannelsAcross, NeedGraphsOfAllRanks) {
+  test::expectLog("graphs that not all ranks have");
+  const std::vector<PeerInfo> peers = test::evenPeers(2, 1);
+  const std::vector<RankGraphs> nothing(2);
+  EXPECT_EQ(channelsAcross(RankLayout(0, peers), nothing, AgreedGraphs{}, 2).status().code(), ncclInternalError);
+}
+
 TEST(ChannelsAcross, TreeNeighboursAreThoseOfAllChannels) {
   const Cluster cluster(test::evenPeers(4, 4), {.channels = 4});
   for (int r = 0; r < cluster.size(); ++r) {
