@@ -1,6 +1,8 @@
 #include "topo/machine_build.h"
 
+#include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,7 @@ struct Place {
   int system = 0;
   int cpu = -1;
   int parent = -1;
+  int depth = 0;  ///< PCI elements above
 };
 
 const XmlElement* firstChild(const XmlElement& element, std::string_view name) {
@@ -87,7 +90,7 @@ class Builder {
   };
 
   Status checkSize(const XmlElement& next) const;
-  int systemOf(const XmlElement& cpu);
+  Result<int> systemOf(const XmlElement& cpu);
   Status addCpu(const XmlElement& cpu);
   Status addPci(const XmlElement& pci, const Place& place);
   Status addSwitch(const XmlElement& pci, std::uint64_t busId, const Place& place);
@@ -99,13 +102,14 @@ class Builder {
   Status addNvLink(const XmlElement& nvlink, const PendingDevice& device);
   Status addC2c(const PendingDevice& device);
   Status addPciLinks();
-  void connectCpus();
+  Status connectCpus(const XmlElement& system);
+  Status checkBandwidths(const XmlElement& system) const;
   int nvSwitch();
   /// The node of a bus id on a host, -1: none.
   int find(int system, std::uint64_t busId) const;
 
   Machine machine_;
-  std::vector<std::string> hosts_;
+  std::vector<std::uint64_t> hosts_;
   std::map<std::pair<int, std::uint64_t>, int> byBusId_;
   std::vector<PendingDevice> devices_;
   std::vector<std::pair<const XmlElement*, int>> pciLinks_;
@@ -113,17 +117,19 @@ class Builder {
 };
 
 Status Builder::checkSize(const XmlElement& next) const {
-  if (machine_.nodeCount() < kMaxNodes && machine_.nodes(NodeKind::Cpu).size() <= kMaxCpus) return {};
+  if (machine_.nodeCount() < kMaxNodes &&
+      std::ssize(machine_.nodes(NodeKind::Cpu)) < kMaxCpus + (next.name == "cpu" ? 0 : 1)) {
+    return {};
+  }
   return fail(ncclInvalidUsage, "{}: the machine has more than {} nodes or {} CPUs", next.where(), kMaxNodes, kMaxCpus);
 }
 
-int Builder::systemOf(const XmlElement& cpu) {
-  const std::string* hash = cpu.find("host_hash");
-  const std::string key = hash == nullptr ? "" : *hash;
+Result<int> Builder::systemOf(const XmlElement& cpu) {
+  ASSIGN(const std::uint64_t hash, hexAttribute(cpu, "host_hash", 0));
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    if (hosts_[i] == key) return static_cast<int>(i);
+    if (hosts_[i] == hash) return static_cast<int>(i);
   }
-  hosts_.push_back(key);
+  hosts_.push_back(hash);
   return static_cast<int>(hosts_.size()) - 1;
 }
 
@@ -137,13 +143,14 @@ Status Builder::addCpu(const XmlElement& cpu) {
   ASSIGN(const int numa, intAttribute(cpu, "numaid", {}, {.least = -1, .most = INT32_MAX}));
   ASSIGN(const CpuKind kind, cpuKindOf(cpu));
   const std::string* affinity = cpu.find("affinity");
-  const int system = systemOf(cpu);
+  ASSIGN(const int system, systemOf(cpu));
   const int node = machine_.addNode(system, static_cast<std::uint32_t>(numa),
                                     CpuFacts{kind, numa, affinity == nullptr ? "" : *affinity});
-  const Place place{system, node, node};
+  const Place place{system, node, node, 0};
   for (const XmlElement& child : cpu.children) {
     if (child.name == "pci") TRY(addPci(child, place));
     if (child.name == "nic") {
+      TRY(checkSize(child));
       const int nic = machine_.addNode(system, virtualNics_++, NicFacts{});
       machine_.connect(nic, node, LinkKind::Local, kLocalBandwidth);
       TRY(addNic(child, nic));
@@ -154,6 +161,9 @@ Status Builder::addCpu(const XmlElement& cpu) {
 
 Status Builder::addPci(const XmlElement& pci, const Place& place) {
   TRY(checkSize(pci));
+  if (place.depth >= kMaxPciDepth) {
+    return fail(ncclInvalidUsage, "{}: it stands in {} others, more than any machine has", pci.where(), place.depth);
+  }
   ASSIGN(const std::uint64_t busId, busIdAttribute(pci, "busid"));
   if (find(place.system, busId) >= 0) {
     return fail(ncclInvalidUsage, "{}: another element has busid=\"{}\" too", pci.where(), *pci.find("busid"));
@@ -180,6 +190,7 @@ Status Builder::addSwitch(const XmlElement& pci, std::uint64_t busId, const Plac
   ASSIGN(const std::uint64_t deviceId, deviceIdOf(pci));
   ASSIGN(const float bandwidth, uplinkBandwidth(pci));
   Place below = place;
+  ++below.depth;
   const bool underSwitch = machine_.node(place.parent).kind() == NodeKind::Switch;
   if (!underSwitch || !isOneSwitch(machine_.facts<SwitchFacts>(place.parent).deviceId, deviceId)) {
     below.parent = machine_.addNode(place.system, busId, SwitchFacts{deviceId});
@@ -323,8 +334,13 @@ Status Builder::addPciLinks() {
   return {};
 }
 
-void Builder::connectCpus() {
+Status Builder::connectCpus(const XmlElement& system) {
   const std::vector<int> cpus(machine_.nodes(NodeKind::Cpu).begin(), machine_.nodes(NodeKind::Cpu).end());
+  std::map<int, int> ofHost;
+  for (const int cpu : cpus) {
+    if (++ofHost[machine_.node(cpu).system] <= kMaxCpusOfHost) continue;
+    return fail(ncclInvalidUsage, "{}: a host has more than {} CPUs", system.where(), kMaxCpusOfHost);
+  }
   const float bandwidth = cpuBandwidth(machine_.cpuKind());
   for (std::size_t i = 0; i < cpus.size(); ++i) {
     for (std::size_t j = i + 1; j < cpus.size(); ++j) {
@@ -332,6 +348,15 @@ void Builder::connectCpus() {
       machine_.connect(cpus[i], cpus[j], LinkKind::Sys, bandwidth);
     }
   }
+  return {};
+}
+
+Status Builder::checkBandwidths(const XmlElement& system) const {
+  std::set<float> bandwidths;
+  for (int link = 0; link < machine_.linkCount(); ++link) bandwidths.insert(machine_.link(link).bandwidth);
+  if (std::ssize(bandwidths) <= kMaxBandwidths) return {};
+  return fail(ncclInvalidUsage, "{}: its links have {} different bandwidths, more than any machine has ({})",
+              system.where(), bandwidths.size(), kMaxBandwidths);
 }
 
 Result<Machine> Builder::build(const XmlElement& system) {
@@ -349,7 +374,8 @@ Result<Machine> Builder::build(const XmlElement& system) {
   for (const PendingDevice& device : devices_) TRY(addNvLinks(device));
   for (const PendingDevice& device : devices_) TRY(addC2c(device));
   TRY(addPciLinks());
-  connectCpus();
+  TRY(connectCpus(system));
+  TRY(checkBandwidths(system));
   machine_.sortLinks();
   return std::move(machine_);
 }

@@ -227,6 +227,45 @@ TEST(MachineBuild, RefusesMachinesThatNobodyHas) {
   EXPECT_EQ(buildMachine(parsed(system(cpus))).status().code(), ncclInvalidUsage);
 }
 
+void expectRefused(const std::string& cpus, const char* reason) {
+  expectLog(reason);
+  EXPECT_EQ(buildMachine(parsed(system(cpus))).status().code(), ncclInvalidUsage) << reason;
+}
+
+TEST(MachineBuild, CountsVirtualNicsAndEachCpu) {
+  std::string nics;
+  for (int i = 0; i < kMaxNodes; ++i) nics += "<nic/>";
+  expectRefused(cpu(kIntel, nics), "more than 2048 nodes");
+  std::string cpus;
+  for (int i = 0; i <= kMaxCpus; ++i) cpus += cpu(std::string(kIntel) + " host_hash=\"" + std::to_string(i) + "\"", "");
+  expectRefused(cpus, "or 512 CPUs");
+}
+
+TEST(MachineBuild, RefusesWhatWouldTakeMinutes) {
+  std::string cpus;
+  for (int i = 0; i <= kMaxCpusOfHost; ++i) cpus += cpu(kIntel, "", i);
+  expectRefused(cpus, "a host has more than 64 CPUs");
+  const auto busId = [](int i) { return std::to_string(10 + i); };
+  std::string deep;
+  for (int i = 0; i <= kMaxPciDepth; ++i) deep = pci(busId(i), deep);
+  expectRefused(cpu(kIntel, deep), "it stands in 16 others");
+  std::string wide;
+  for (int i = 1; i <= kMaxBandwidths; ++i) {
+    wide += "<pci busid=\"" + busId(i) + ":00:00.0\" class=\"0x060400\" link_speed=\"\" link_width=\"" +
+            std::to_string(i) + "\"/>";
+  }
+  EXPECT_EQ(built(system(cpu(kIntel, wide))).nodes(NodeKind::Switch).size(), 100U);
+  expectRefused(cpu(kIntel, wide) + cpu(kIntel, "", 1), "101 different bandwidths");
+}
+
+TEST(MachineBuild, AHostIsTheNumberOfItsHashHoweverWritten) {
+  const std::string amd(kAmd);
+  const Machine machine = built(system(cpu(amd + " host_hash=\"0xAB\"", "") + cpu(amd + " host_hash=\"ab\"", "", 1) +
+                                       cpu(amd + " host_hash=\"0xac\"", "")));
+  EXPECT_EQ(machine.systems(), 2);
+  EXPECT_EQ(machine.linkCount(), 2);
+}
+
 TEST(MachineBuild, EveryKnownMachineCanBeBuilt) {
   int machines = 0;
   for (const auto& entry : std::filesystem::directory_iterator(fixtures())) {
