@@ -17,18 +17,18 @@ namespace tutti {
 namespace {
 
 /// Calls `use` with every <gpu> below `element` that has a meaning, in the file's order.
-template <typename Use>
-void forGpus(XmlElement& element, Use use) {
-  for (XmlElement& child : element.children) {
+template <typename Element, typename Use>
+void forGpus(Element& element, Use use) {
+  for (auto& child : element.children) {
     if (child.name == "pci") forGpus(child, use);
     if (child.name == "gpu" && element.name == "pci") use(child);
   }
 }
 
 /// The same with the GPUs of all CPUs of a <system>.
-template <typename Use>
-void forSystemGpus(XmlElement& system, Use use) {
-  for (XmlElement& cpu : system.children) {
+template <typename Element, typename Use>
+void forSystemGpus(Element& system, Use use) {
+  for (auto& cpu : system.children) {
     if (cpu.name == "cpu") forGpus(cpu, use);
   }
 }
@@ -93,11 +93,12 @@ Status giveRanks(XmlElement& system, const std::vector<int>& wanted) {
 
 /// Without hosts that have no used GPU.
 void dropIdleHosts(XmlElement& system) {
+  // One that is no number is complained about where the machine is built.
   const auto hostOf = [](const XmlElement& cpu) {
-    const std::string* hash = cpu.find("host_hash");
-    return hash == nullptr ? std::string() : *hash;
+    const Result<std::uint64_t> hash = hexAttribute(cpu, "host_hash", 0);
+    return hash.ok() ? hash.value() : 0;
   };
-  std::set<std::string> busy;
+  std::set<std::uint64_t> busy;
   for (XmlElement& cpu : system.children) {
     forGpus(cpu, [&](const XmlElement& gpu) {
       if (isUsedGpu(gpu)) busy.insert(hostOf(cpu));
@@ -155,6 +156,16 @@ std::vector<std::vector<int>> groupsOf(const Machine& machine, const PathTable& 
   return groups;
 }
 
+/// Every GPU with a rank is in the machine? One below the function of a NIC or of another GPU is not.
+Status checkGpus(const XmlElement& system, const Machine& machine) {
+  std::size_t used = 0;
+  forSystemGpus(system, [&](const XmlElement& gpu) { used += isUsedGpu(gpu) ? 1 : 0; });
+  const std::size_t built = machine.nodes(NodeKind::Gpu).size();
+  if (built == used) return {};
+  return fail(ncclInvalidUsage, "{}: {} of {} GPUs in use stand below a <pci> that is a NIC or another GPU",
+              system.where(), used - built, used);
+}
+
 /// Builds the machines of groups of ranks, until none of them falls into groups.
 class Splitter {
  public:
@@ -163,6 +174,7 @@ class Splitter {
   /// Settles the ranks of `system`; `groups` gets the groups they form in the end.
   Status settle(const XmlElement& system, Topology& result, std::vector<std::vector<int>>& groups) {
     ASSIGN(Machine machine, buildMachine(system));
+    TRY(checkGpus(system, machine));
     ASSIGN(PathTable paths, computePaths(machine, settings_));
     std::vector<std::vector<int>> parts = groupsOf(machine, paths);
     if (parts.size() > 1) {

@@ -36,6 +36,22 @@ TEST(Topology, SaysWhichGpuThereIsNot) {
   EXPECT_EQ(buildTopology(parsed(system(cpu(kIntel, ""))), {}, {}).status().code(), ncclInvalidUsage);
 }
 
+TEST(Topology, SaysThatGpusStandWhereNobodyLooksForThem) {
+  const std::string below = pci("10", "<nic>" + net(0) + "</nic>" + gpu("11", 0));
+  expectLog("t.xml, line 1, <system>: 1 of 2 GPUs in use stand below a <pci> that is a NIC or another GPU");
+  EXPECT_EQ(buildTopology(parsed(system(cpu(kIntel, below + gpu("12", 1)))), {}, {}).status().code(), ncclInvalidUsage);
+  expectLog("1 of 1 GPUs in use");
+  EXPECT_EQ(buildTopology(parsed(system(cpu(kIntel, below))), {}, {}).status().code(), ncclInvalidUsage);
+}
+
+TEST(Topology, AHostStaysWholeHoweverItsHashIsWritten) {
+  const std::string both = cpu(std::string(kAmd) + " host_hash=\"0xAB\"", gpu("11", 0)) +
+                           cpu(std::string(kAmd) + " host_hash=\"0xab\"", nic("21", net(0)), 1);
+  const auto topology = buildTopology(parsed(system(both)), {.interNode = true}, {});
+  ASSERT_TRUE(topology.ok());
+  EXPECT_EQ(topology.value().machine.nodes(NodeKind::Net).size(), 1U);
+}
+
 TEST(Topology, AGpuNamedTwiceIsTheNextElementOfThatNumber) {
   const std::string two = pci("11", "<gpu dev=\"0\" sm=\"80\"/><gpu dev=\"0\" sm=\"80\"/>");
   const auto topology = buildTopology(parsed(system(cpu(kIntel, two))), {.gpus = {0, 0}}, {});
