@@ -20,38 +20,62 @@ class MachineFlow {
   double outOfGpu(int gpu) { return network_.maxFlow(model_.gpuNode(gpu), sink()); }
   /// The smaller of what NICs can bring to any GPUs, and take from them.
   double throughNets();
-  /// The links into or out of a GPU's device, added up.
-  double around(int gpu, bool outwards) const;
+  /// The links into or out of a GPU's device, added up: all of them, or those that lead to GPUs.
+  double around(int gpu, bool outwards) const { return around(gpu, outwards, all_); }
+  double aroundToGpus(int gpu, bool outwards) const { return around(gpu, outwards, hops_); }
 
  private:
   int source() const { return model_.machine().nodeCount(); }
   int sink() const { return source() + 1; }
   int gpus() const { return source() + 2; }
   void addNets(bool collectiveOnly);
-  void markUsed();
+  void lowerCapacities();
+  double around(int gpu, bool outwards, const std::vector<double>& capacities) const;
 
   const SearchModel& model_;
-  std::vector<bool> used_;
+  std::vector<double> all_;   ///< of each link: what flows over it at most, with what ways make it cost; 0: unused
+  std::vector<double> hops_;  ///< likewise if only hops between GPUs use it
   FlowNetwork network_;
 };
 
 MachineFlow::MachineFlow(const SearchModel& model, bool collectiveOnly)
     : model_(model),
-      used_(static_cast<std::size_t>(model.machine().linkCount())),
+      all_(static_cast<std::size_t>(model.machine().linkCount())),
+      hops_(all_.size()),
       network_(model.machine().nodeCount() + 3 + 2 * model.netCount()) {
-  markUsed();
+  lowerCapacities();
   const Machine& machine = model.machine();
   for (int l = 0; l < machine.linkCount(); ++l) {
     const Link& link = machine.link(l);
-    if (used_[static_cast<std::size_t>(l)]) network_.addEdge(link.from, link.to, link.bandwidth);
+    const double capacity = all_[static_cast<std::size_t>(l)];
+    if (capacity > 0) network_.addEdge(link.from, link.to, capacity);
     if (isViewOfDevice(machine, link)) network_.addEdge(link.from, link.to, kUnlimited);
   }
   addNets(collectiveOnly);
 }
 
-void MachineFlow::markUsed() {
-  for (int r = 0; r < static_cast<int>(model_.capacities().size()); ++r) {
-    if (model_.linkOf(r) >= 0) used_[static_cast<std::size_t>(model_.linkOf(r))] = true;
+/// Where every way that uses a link takes more than one GB/s of it for each GB/s, less flows over it.
+void MachineFlow::lowerCapacities() {
+  const auto raise = [&](const SearchWay& way, std::vector<double>& capacities) {
+    for (const ResourceUse& use : model_.uses(way)) {
+      const int link = model_.linkOf(use.resource);
+      if (link < 0) continue;
+      const double capacity = static_cast<double>(model_.machine().link(link).bandwidth) / std::max(use.factor, 1.0f);
+      double& highest = capacities[static_cast<std::size_t>(link)];
+      highest = std::max(highest, capacity);
+    }
+  };
+  for (int a = 0; a < model_.gpuCount(); ++a) {
+    for (int b = 0; b < model_.gpuCount(); ++b) {
+      if (a != b) raise(model_.hop(a, b), hops_);
+    }
+  }
+  all_ = hops_;
+  for (int gpu = 0; gpu < model_.gpuCount(); ++gpu) {
+    for (int net = 0; net < model_.netCount(); ++net) {
+      raise(model_.entry(net, gpu), all_);
+      raise(model_.exit(gpu, net), all_);
+    }
   }
 }
 
@@ -89,14 +113,14 @@ double MachineFlow::throughNets() {
   return std::min(in.maxFlow(source(), gpus()), out.maxFlow(gpus(), sink()));
 }
 
-double MachineFlow::around(int gpu, bool outwards) const {
+double MachineFlow::around(int gpu, bool outwards, const std::vector<double>& capacities) const {
   const Machine& machine = model_.machine();
   const int device = machine.facts<GpuFacts>(model_.gpuNode(gpu)).device;
   const int node = device < 0 ? model_.gpuNode(gpu) : device;
   double sum = 0;
-  for (std::size_t l = 0; l < used_.size(); ++l) {
+  for (std::size_t l = 0; l < capacities.size(); ++l) {
     const Link& link = machine.link(static_cast<int>(l));
-    if (used_[l] && (outwards ? link.from : link.to) == node) sum += link.bandwidth;
+    if ((outwards ? link.from : link.to) == node) sum += capacities[l];
   }
   return sum > 0 ? sum : kUnlimited;
 }
@@ -112,29 +136,36 @@ double cycleBound(const SearchModel& model, MachineFlow& flow) {
   return bound;
 }
 
+/// A chain leaves all GPUs but one towards GPUs, and enters all but one from GPUs.
+double hopsBound(const SearchModel& model, const MachineFlow& flow) {
+  const int n = model.gpuCount();
+  if (n < 2) return kUnlimited;
+  double out = 0;
+  double in = 0;
+  for (int g = 0; g < n; ++g) {
+    out += flow.aroundToGpus(g, true);
+    in += flow.aroundToGpus(g, false);
+  }
+  return std::min(in, out) / (n - 1);
+}
+
+/// A chain also passes between any two GPUs in one direction.
+double chainBound(const SearchModel& model, MachineFlow& flow) {
+  double bound = hopsBound(model, flow);
+  for (int g = 1; g < model.gpuCount() && model.gpuCount() <= kFlowGpus; ++g) {
+    bound = std::min(bound, flow.between(0, g) + flow.between(g, 0));
+  }
+  return bound;
+}
+
 /// A ring over several machines comes from the NICs to every GPU, and gets from it to the NICs.
 double passBound(const SearchModel& model, MachineFlow& flow) {
-  double bound = flow.throughNets();
+  double bound = std::min(flow.throughNets(), hopsBound(model, flow));
   for (int g = 0; g < model.gpuCount(); ++g) {
     bound = std::min({bound, flow.around(g, true), flow.around(g, false)});
     if (model.gpuCount() <= kFlowGpus) bound = std::min({bound, flow.intoGpu(g), flow.outOfGpu(g)});
   }
   return bound;
-}
-
-/// A chain leaves all GPUs but one, enters all but one, and passes between two of them in one direction.
-double chainBound(const SearchModel& model, MachineFlow& flow) {
-  const int n = model.gpuCount();
-  if (n < 2) return kUnlimited;
-  double out = 0;
-  double in = 0;
-  double bound = kUnlimited;
-  for (int g = 0; g < n; ++g) {
-    out += flow.around(g, true);
-    in += flow.around(g, false);
-    if (g > 0 && n <= kFlowGpus) bound = std::min(bound, flow.between(0, g) + flow.between(g, 0));
-  }
-  return std::min(bound, std::min(in, out) / (n - 1));
 }
 
 }  // namespace
