@@ -1,6 +1,7 @@
 #include "topo/search_price.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace tutti {
@@ -124,6 +125,9 @@ std::vector<Doors> PriceList::doors(bool twin, const std::vector<float>& hops, i
     doors = task_.swapNets ? swappedDoors() : railDoors(twin, atMost);
   }
   for (Doors& door : doors) door.least = least(door.start) + least(door.end);
+  if (task_.swapNets) {
+    std::stable_sort(doors.begin(), doors.end(), [](const Doors& a, const Doors& b) { return a.least < b.least; });
+  }
   return doors;
 }
 
@@ -181,19 +185,26 @@ std::vector<Doors> PriceList::railDoors(bool twin, int atMost) const {
   return all;
 }
 
+/// A NIC of each plane. NICs without one go with all planes, so they stand for one only if there are no others.
+std::vector<int> PriceList::onePerPlane() const {
+  std::map<int, int> found;
+  for (const int net : nets_) found.try_emplace(model_.machine().facts<NetFacts>(model_.netNode(net)).plane, net);
+  if (found.size() > 1) found.erase(-1);
+  std::vector<int> nets;
+  for (const auto& [plane, net] : found) nets.push_back(net);
+  return nets;
+}
+
 /// The reverse of the channel comes in where it leaves: each end takes the NIC that is cheapest there both ways.
 std::vector<Doors> PriceList::swappedDoors() const {
   std::vector<Doors> all;
-  for (std::size_t first = 0; first < nets_.size(); ++first) {
-    const bool seen = std::any_of(nets_.begin(), nets_.begin() + static_cast<std::ptrdiff_t>(first),
-                                  [&](int net) { return model_.samePlane(net, nets_[first]); });
-    if (seen) continue;
+  for (const int first : onePerPlane()) {
     Doors doors;
     for (int g = 0; g < model_.gpuCount(); ++g) {
       float cheapest = kNoWay;
       int chosen = -1;
       for (int net : nets_) {
-        if (!model_.samePlane(net, nets_[first])) continue;
+        if (!model_.samePlane(net, first)) continue;
         const float price = priceOf(model_.entry(net, g)) + priceOf(model_.exit(g, net));
         if (price >= cheapest) continue;
         cheapest = price;

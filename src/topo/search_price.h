@@ -63,6 +63,7 @@ class PriceList {
  private:
   std::vector<Doors> closedDoors(const std::vector<float>& hops) const;
   std::vector<Doors> railDoors(bool twin, int atMost) const;
+  std::vector<int> onePerPlane() const;
   std::vector<Doors> swappedDoors() const;
   std::vector<Doors> chainDoors(int atMost) const;
   std::vector<std::size_t> cheapest(const std::vector<float>& leasts, int atMost) const;

@@ -229,5 +229,22 @@ TEST(Search, DoesNotSendBetweenPlanes) {
   }
 }
 
+TEST(RingSearch, NeverJoinsNicsOfDifferentPlanes) {
+  test::Sketch sketch(CpuKind::Amd);
+  for (int i = 0; i < 2; ++i) {
+    sketch.addSwitch(24);
+    sketch.addGpu(sketch.switches[static_cast<std::size_t>(i)], 80, 24);
+  }
+  // The first one has no plane: it goes with either of the others, but these do not go with each other.
+  sketch.addNet(sketch.cpu, 1, {0x500, 1});
+  for (int i = 0; i < 2; ++i) {
+    sketch.addNet(sketch.switches[static_cast<std::size_t>(i)], 24, {0x600U + static_cast<unsigned>(i), 1, -1, i});
+  }
+  const PathTable paths = shortestPaths(sketch.machine, {});
+  const Graph ring = searchGraph(sketch.machine, paths, {}, {.interNode = true});
+  EXPECT_EQ(validateGraph(sketch.machine, paths, ring, true), std::vector<std::string>{});
+  EXPECT_GT(ring.bwInter, 1);
+}
+
 }  // namespace
 }  // namespace tutti
