@@ -37,6 +37,7 @@ class Adjuster {
   Status adjustGpus();
   Result<bool> p2pAllowed(const Path& path) const;
   bool netIsFaster(std::size_t a, std::size_t b, const Path& path) const;
+  bool passesC2c(const Path& path) const;
   void markC2cNets();
   std::vector<int> netsInTurn(int gpu) const;
   Relay relayOf(int net) const;
@@ -107,6 +108,11 @@ Status Adjuster::adjustGpus() {
   return {};
 }
 
+bool Adjuster::passesC2c(const Path& path) const {
+  return std::any_of(path.links.begin(), path.links.end(),
+                     [this](int number) { return machine_.link(number).kind == LinkKind::C2c; });
+}
+
 /// Where the best NICs of a GPU hang under the CPU that it reaches over C2C.
 void Adjuster::markC2cNets() {
   for (const int gpu : gpus()) {
@@ -115,7 +121,7 @@ void Adjuster::markC2cNets() {
     for (const int net : localNets(machine_, paths_, gpu)) {
       Path& there = paths_.of(gpu, net);
       Path& back = paths_.of(net, gpu);
-      if (there.type != PathType::Phb || back.type != PathType::Phb) continue;
+      if (there.type != PathType::Phb || back.type != PathType::Phb || !passesC2c(there) || !passesC2c(back)) continue;
       there.type = PathType::P2c;
       back.type = PathType::P2c;
     }

@@ -117,6 +117,14 @@ TEST(C2c, NicsOfTheCpuThatItJoinsAreNear) {
   EXPECT_EQ(known.fromNet(0, 2), PathType::Sys);
 }
 
+TEST(C2c, IsOnTheWaysThatAreCalledByIt) {
+  // A C2C link that is slower than PCI is the nearest way to the CPU, but not the one to a NIC.
+  const Adjusted known(
+      built(system(cpu(kIntel, gpu("11", 0, "<c2c bw=\"1000\" count=\"1\"/>") + gpu("12", 1) + nic("21", net(0))))));
+  EXPECT_EQ(known.toNet(0, 0), PathType::Phb);
+  EXPECT_EQ(known.fromNet(0, 0), PathType::Phb);
+}
+
 TEST(C2c, WithoutGdrTheWayLeadsThroughIt) {
   const Adjusted known(knownMachine("own_gb10_spark"));
   EXPECT_EQ(known.toNet(0, 0), PathType::P2c);
