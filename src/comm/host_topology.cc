@@ -95,9 +95,8 @@ Result<std::optional<XmlElement>> joinElements(const TopologyContext& context, c
   const PeerInfo& self = peerOf(context, context.layout.rank());
   XmlElement elements = own;
   setHostHash(elements, self.hostHash);
-  const bool alike = std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
-    return peerOf(context, rank).machineHash == self.machineHash;
-  });
+  const bool alike = std::all_of(ranks.begin(), ranks.end(),
+                                 [&](int rank) { return peerOf(context, rank).machineHash == self.machineHash; });
   XmlElement joined;
   if (alike) {
     std::vector<XmlElement> parts;
@@ -124,7 +123,8 @@ Result<std::optional<Topology>> buildHostTopology(const TopologyContext& context
   PathSettings paths = context.settings.paths;
   paths.p2p.refused.assign(peersRefused.begin(), peersRefused.end());
   ASSIGN(Topology topology, buildTopology(elements, use, paths));
-  const bool together = std::all_of(topology.groupOf.begin(), topology.groupOf.end(), [&](int g) { return g == topology.group; });
+  const bool together =
+      std::all_of(topology.groupOf.begin(), topology.groupOf.end(), [&](int g) { return g == topology.group; });
   if (together) return std::optional(std::move(topology));
   info(kGraph, "Only the network would join all GPUs of host {}: its machine is not searched",
        peerOf(context, context.layout.rank()).hostName.data());

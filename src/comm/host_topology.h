@@ -14,8 +14,8 @@ namespace tutti {
 /// GPU is not among the elements.
 Result<std::optional<XmlElement>> joinElements(const TopologyContext& context, const XmlElement& own);
 
-/// The machine of joined elements with its ways; GpuFacts::rank is the local rank. `peersRefused` as in OwnMachine. Empty
-/// where only the network would join its GPUs: ranks of a node are then not searched as one.
+/// The machine of joined elements with its ways; GpuFacts::rank is the local rank. `peersRefused` as in OwnMachine.
+/// Empty where only the network would join its GPUs: ranks of a node are then not searched as one.
 Result<std::optional<Topology>> buildHostTopology(const TopologyContext& context, const XmlElement& elements,
                                                   std::span<const std::pair<int, int>> peersRefused);
 

@@ -21,8 +21,8 @@ struct Neighbours {
 
 Neighbours neighboursOf(int rank, int nRanks, std::vector<RankChannel> channels);
 
-/// Every connection that `plan` uses, on the channels that use it, without repetition. The rank at the other end of each
-/// finds the mirrored one in its own list if it was given the same collectives and the other half of each message.
+/// Every connection that `plan` uses, on the channels that use it, without repetition. The rank at the other end of
+/// each finds the mirrored one in its own list if it was given the same collectives and the other half of each message.
 std::vector<LinkRequest> linksOf(const Plan& plan, const Neighbours& neighbours);
 
 }  // namespace tutti

@@ -10,7 +10,7 @@ namespace tutti {
 
 /// A file to write, and by which rank.
 struct DumpFile {
-  std::string path;   ///< empty: none
+  std::string path;  ///< empty: none
   int rank = 0;
 
   bool wantedBy(int who) const { return !path.empty() && rank == who; }

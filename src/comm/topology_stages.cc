@@ -48,8 +48,8 @@ Status writeFile(const std::string& path, const char* setting, const XmlElement&
 Status replaceFromFile(const TopologySettings& settings, const Machine& machine, GraphSet& graphs) {
   if (settings.graphFile.empty()) return {};
   ASSIGN(const GraphSet given, readGraphFile(settings.graphFile, machine));
-  for (Graph GraphSet::*graph : {&GraphSet::ring, &GraphSet::tree, &GraphSet::collNetChain, &GraphSet::collNetDirect,
-                                 &GraphSet::nvls}) {
+  for (Graph GraphSet::*graph :
+       {&GraphSet::ring, &GraphSet::tree, &GraphSet::collNetChain, &GraphSet::collNetDirect, &GraphSet::nvls}) {
     if (!replacesSearch(given.*graph, settings.crossNic)) continue;
     graphs.*graph = given.*graph;
     info(kGraph | kEnv, "NCCL_GRAPH_FILE={}: its {} graph is used, with {} channels", settings.graphFile,
@@ -68,7 +68,9 @@ void logGraphs(const Topology& topology, const GraphSet& graphs) {
 }
 
 /// Who names a file wants its machine; what detection found that makes none is a reason to do without, having said so.
-bool mustWork(const TopologySettings& settings) { return !settings.file.empty(); }
+bool mustWork(const TopologySettings& settings) {
+  return !settings.file.empty();
+}
 
 /// The words about our own node; empty ones if its machine cannot be used.
 Result<RankGraphs> searchOwnNode(const TopologyContext& context, const OwnMachine& own) {
@@ -126,7 +128,7 @@ Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& 
   std::vector<RankGraphs> words(context.peers.size());
   const auto rank = static_cast<std::size_t>(context.layout.rank());
   ASSIGN(words[rank], searchOwnNode(context, own));
-  if (alone) return CommGraphs{};   // it has nobody to be joined with
+  if (alone) return CommGraphs{};  // it has nobody to be joined with
   TRY(allGatherValues(context.control, std::span(words)));
   auto agreed = agreeOnGraphs(context.layout, context.peers, words);
   if (!agreed.ok()) {

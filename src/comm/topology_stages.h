@@ -1,5 +1,5 @@
-// The stages of init that look at machines: what is this rank's host, what do its node's ranks have of it together, which
-// graphs are there, what can all nodes do. Collective stages take a control channel and can be tested alone.
+// The stages of init that look at machines: what is this rank's host, what do its node's ranks have of it together,
+// which graphs are there, what can all nodes do. Collective stages take a control channel and can be tested alone.
 //
 //   readMachine      this rank:        files, detection -> elements
 //   findGraphs       ranks of a node:  one machine of all their elements -> ways -> graphs, or a file's
@@ -30,9 +30,9 @@ namespace tutti {
 
 /// What a rank knows of its host's hardware.
 struct OwnMachine {
-  std::optional<XmlElement> elements;  ///< a <system>; empty: nothing
+  std::optional<XmlElement> elements;             ///< a <system>; empty: nothing
   std::vector<std::pair<int, int>> peersRefused;  ///< pairs of NVML indices without direct access
-  std::uint64_t hash = 0;  ///< of both, never 0 if there is something: PeerInfo::machineHash
+  std::uint64_t hash = 0;                         ///< of both, never 0 if there is something: PeerInfo::machineHash
 };
 
 /// With its hash.
@@ -60,8 +60,8 @@ struct CommGraphs {
 };
 
 /// Collective. Writes the files that are asked for, says at GRAPH what was found.
-/// Errors: ncclInvalidUsage: a file that is broken, elements of NCCL_TOPO_FILE that make no machine, or graphs that differ
-/// between two ranks of a node; ncclSystemError: a file that cannot be read or written.
+/// Errors: ncclInvalidUsage: a file that is broken, elements of NCCL_TOPO_FILE that make no machine, or graphs that
+/// differ between two ranks of a node; ncclSystemError: a file that cannot be read or written.
 Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& own);
 
 /// This rank's channels: along the graphs where they are known, else along the ranks' numbers.

@@ -54,9 +54,11 @@ constexpr const char* kMachine = R"(<system version="1">
 </system>
 )";
 
-constexpr std::int64_t kBusIds[]{0x2000, 0x3000, 0x12000, 0x13000};   // 0000:02:00.0 and so on, packed
+constexpr std::int64_t kBusIds[]{0x2000, 0x3000, 0x12000, 0x13000};  // 0000:02:00.0 and so on, packed
 
-OwnMachine machineOf(std::string_view text) { return ownMachine(parseTopology(text, "test").value()); }
+OwnMachine machineOf(std::string_view text) {
+  return ownMachine(parseTopology(text, "test").value());
+}
 
 /// Ranks in order of hosts, on GPUs 0, 1, … of each.
 class Nodes {

@@ -154,21 +154,25 @@ TEST_F(WorldTopology, FewerRanksThanGpusGetRingsOfTheirOwn) {
 }
 
 TEST_F(WorldTopology, RanksThatShareGpusAreInTheGraphsToo) {
-  withComm(4, [](Member& m) {
-    EXPECT_GT(channels(m).size(), 1U);
-    const Ints in(m.gpu, 5000, m.rank);
-    const Ints out(m.gpu, 5000, -1);
-    EXPECT_EQ(ncclAllReduce(in.at(), out.at(), 5000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
-    m.sync();
-    EXPECT_EQ(out.read(), std::vector<int>(5000, 6));
-    EXPECT_EQ(ncclCommDestroy(m.comm), ncclSuccess);
-    m.comm = nullptr;
-  }, 2);
+  withComm(
+      4,
+      [](Member& m) {
+        EXPECT_GT(channels(m).size(), 1U);
+        const Ints in(m.gpu, 5000, m.rank);
+        const Ints out(m.gpu, 5000, -1);
+        EXPECT_EQ(ncclAllReduce(in.at(), out.at(), 5000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+        m.sync();
+        EXPECT_EQ(out.read(), std::vector<int>(5000, 6));
+        EXPECT_EQ(ncclCommDestroy(m.comm), ncclSuccess);
+        m.comm = nullptr;
+      },
+      2);
 }
 
 TEST_F(WorldTopology, AGraphFileGivesTheRings) {
-  std::string text = "<graphs version=\"1\">\n  <graph id=\"0\" pattern=\"4\" crossnic=\"0\" nchannels=\"2\" speedintra=\"20\" "
-                     "speedinter=\"20\" typeintra=\"NVL\" typeinter=\"PIX\" samechannels=\"0\">\n";
+  std::string text =
+      "<graphs version=\"1\">\n  <graph id=\"0\" pattern=\"4\" crossnic=\"0\" nchannels=\"2\" speedintra=\"20\" "
+      "speedinter=\"20\" typeintra=\"NVL\" typeinter=\"PIX\" samechannels=\"0\">\n";
   for (const int step : {3, 5}) {
     text += "    <channel>";
     for (int i = 0; i < kRanks; ++i) text += "<gpu dev=\"" + std::to_string(i * step % kRanks) + "\"/>";
@@ -210,7 +214,8 @@ TEST_F(WorldTopology, AMissingTopologyFileIsIgnored) {
 
 TEST_F(WorldTopology, ABrokenTopologyFileFailsInitWithItsLine) {
   test::allowLog("broken.xml");
-  const Setting topo("NCCL_TOPO_FILE", write("broken.xml", "<system version=\"1\">\n  <cpu numaid=\"x\">\n</system>\n"));
+  const Setting topo("NCCL_TOPO_FILE",
+                     write("broken.xml", "<system version=\"1\">\n  <cpu numaid=\"x\">\n</system>\n"));
   const ncclUniqueId id = test::newId();
   test::runRanks(2, [&](int rank) {
     test::useDevice(rank);
