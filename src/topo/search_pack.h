@@ -5,6 +5,7 @@
 // the bound is reached or the work is used up.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -21,9 +22,14 @@ struct Packing {
   float length = 0;  ///< types of a channel's ways in sum, on average
 
   bool reaches(float bound) const { return total >= bound * 0.9995f; }
-  /// What it is worth: each channel costs threads and buffers, so one more has to give a little; and of two that carry
-  /// the same, the one with the shorter ways is better.
-  float worth() const { return total / (1 + 0.002f * static_cast<float>(channels.size())) * (1 - 1e-6f * length); }
+  /// What it is worth: a channel costs threads and buffers, so one of less than 25 GB/s has to add a little to the sum;
+  /// and of two packings that carry the same, the one with the shorter ways is better.
+  float worth() const {
+    constexpr float kFullChannel = 25;
+    constexpr float kCost = 0.004f;
+    const float small = std::max(static_cast<float>(channels.size()) - total / kFullChannel, 0.0f);
+    return total / (1 + kCost * small) * (1 - 1e-6f * length);
+  }
 };
 
 class Packer {
