@@ -113,6 +113,7 @@ class GraphSearch {
   void tryChain(Pattern pattern, float inside);
   void split();
   void fill();
+  DenseChannel anyChannel() const;
   void fallBack();
   GraphChannel named(const DenseChannel& channel) const;
 
@@ -248,10 +249,37 @@ void GraphSearch::fill() {
   if (last >= 0) graph_.latencyInter = model_.machine().facts<NetFacts>(last).latency;
 }
 
-void GraphSearch::fallBack() {
+/// The machine's order, but for the ends of a machine among several: they are GPUs that reach a NIC, if there are any.
+DenseChannel GraphSearch::anyChannel() const {
   DenseChannel channel;
   for (int gpu = 0; gpu < model_.gpuCount(); ++gpu) channel.gpus.push_back(gpu);
-  if (model_.netCount() > 0) channel.netIn = channel.netOut = 0;
+  if (model_.netCount() == 0) return channel;
+  const auto netOf = [this](int gpu) {
+    int net = 0;
+    while (net < model_.netCount() && !(model_.entry(net, gpu).usable() && model_.exit(gpu, net).usable())) ++net;
+    return net < model_.netCount() ? net : -1;
+  };
+  const auto reaches = [&](int gpu) { return netOf(gpu) >= 0; };
+  std::vector<int>& order = channel.gpus;
+  const auto first = std::find_if(order.begin(), order.end(), reaches);
+  if (first != order.end()) std::rotate(order.begin(), first, first + 1);
+  const auto last = std::find_if(order.rbegin(), order.rend() - 1, reaches);
+  if (last != order.rend() - 1) std::rotate(order.rbegin(), last, last + 1);
+  channel.netIn = std::max(netOf(order.front()), 0);
+  channel.netOut = channel.netIn;
+  const bool oneNic = request_.pattern != Pattern::Ring || model_.exit(order.back(), channel.netIn).usable();
+  if (!oneNic) channel.netOut = std::max(netOf(order.back()), 0);
+  return channel;
+}
+
+void GraphSearch::fallBack() {
+  const DenseChannel channel = anyChannel();
+  if (channel.netIn >= 0 && !model_.sameRail(channel.netIn, channel.netOut)) graph_.crossNic = 1;
+  if (isChain(graph_.pattern) && channel.netIn >= 0 && channel.gpus.size() > 1) {
+    const int second = channel.gpus[1];
+    const bool both = model_.entry(channel.netIn, second).usable() && model_.exit(second, channel.netIn).usable();
+    if (!both) graph_.pattern = Pattern::Tree;
+  }
   graph_.channels = {named(channel)};
   graph_.sameChannels = true;
   graph_.bwIntra = kFallbackBandwidth;

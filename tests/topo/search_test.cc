@@ -246,5 +246,24 @@ TEST(RingSearch, NeverJoinsNicsOfDifferentPlanes) {
   EXPECT_GT(ring.bwInter, 1);
 }
 
+TEST(LastResort, EntersAndLeavesWhereThereAreNics) {
+  // Three hosts with a GPU each, joined by NVLink; the first has no NIC. No ring stays on one rail.
+  test::Sketch sketch(CpuKind::Amd);
+  Machine& machine = sketch.machine;
+  const int fabric = machine.addNode(0, 0, NvSwitchFacts{});
+  for (int host = 0; host < 3; ++host) {
+    const int cpu = host == 0 ? sketch.cpu : machine.addNode(host, 0, CpuFacts{CpuKind::Amd, 0, ""});
+    sketch.addGpu(cpu, 80, 24);
+    machine.connect(sketch.devices.back(), fabric, LinkKind::NvLink, 240);
+    if (host != 0) sketch.addNet(cpu, 24, {0x500U + static_cast<unsigned>(host), 1});
+  }
+  const PathTable paths = shortestPaths(machine, {});
+  for (const Pattern pattern : {Pattern::Ring, Pattern::BalancedTree}) {
+    const GraphId id = pattern == Pattern::Ring ? GraphId::Ring : GraphId::Tree;
+    const Graph graph = searchGraph(machine, paths, {id, pattern, 1, 1}, {.interNode = true, .crossNic = 0});
+    EXPECT_EQ(validateGraph(machine, paths, graph, true), std::vector<std::string>{});
+  }
+}
+
 }  // namespace
 }  // namespace tutti
