@@ -1,7 +1,10 @@
 #include "topo/search_pack.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 namespace tutti {
 
@@ -63,11 +66,26 @@ float potential(const SearchModel& model, const PackTask& task, int count) {
   return least * static_cast<float>(count);
 }
 
+/// Ten binary digits, rounded: numbers of the same step are all equal to each other, on any computer.
+int stepOf(float value) {
+  constexpr float kSteps = 1024;
+  if (!(value > 0)) return std::numeric_limits<int>::min();
+  int exponent = 0;
+  const float digits = std::frexp(value, &exponent);  // half to one
+  return exponent * static_cast<int>(kSteps) / 2 + static_cast<int>(digits * kSteps + 0.5f);
+}
+
 std::size_t at(int i) {
   return static_cast<std::size_t>(i);
 }
 
 }  // namespace
+
+std::vector<int> sortedByWorth(std::vector<int> counts, const std::vector<float>& valueOf) {
+  const auto step = [&](int count) { return count < std::ssize(valueOf) ? stepOf(valueOf[at(count)]) : stepOf(0); };
+  std::stable_sort(counts.begin(), counts.end(), [&](int a, int b) { return step(a) > step(b); });
+  return counts;
+}
 
 Packer::Packer(const SearchModel& model, const PackTask& task)
     : model_(model), task_(task), prices_(model, task_), congestion_(model, task.inside) {}
@@ -81,8 +99,8 @@ Packing Packer::run() {
   for (int count = unit; count <= task_.maxChannels; count += unit) {
     const bool exact = task_.minChannels == task_.maxChannels;
     if (!put(count - unit, exact ? task_.maxChannels : count)) return {};
-    greedy.resize(at(count), 0);
-    greedy[at(count - 1)] = congestion_.total();
+    greedy.resize(at(count) + 1, 0);
+    greedy[at(count)] = congestion_.total();
     if (count >= task_.minChannels) consider();
     if (isDone(count)) break;
   }
@@ -109,14 +127,9 @@ std::vector<int> Packer::promisingCounts(const std::vector<float>& greedy) const
     counts.push_back(count);
     potentials[at(count)] = potential(model_, task_, count);
   }
-  const auto better = [](float a, float b) { return a > b * 1.002f; };
-  std::stable_sort(counts.begin(), counts.end(),
-                   [&](int a, int b) { return better(potentials[at(a)], potentials[at(b)]); });
+  counts = sortedByWorth(std::move(counts), potentials);
   std::vector<int> chosen(counts.begin(), counts.begin() + std::min<std::ptrdiff_t>(3, std::ssize(counts)));
-  std::stable_sort(counts.begin(), counts.end(), [&](int a, int b) {
-    const auto of = [&](int count) { return count <= std::ssize(greedy) ? greedy[at(count - 1)] : 0.0f; };
-    return better(of(a), of(b));
-  });
+  counts = sortedByWorth(std::move(counts), greedy);
   for (int i = 0; i < std::min<int>(2, static_cast<int>(counts.size())); ++i) {
     if (std::find(chosen.begin(), chosen.end(), counts[at(i)]) == chosen.end()) chosen.push_back(counts[at(i)]);
   }

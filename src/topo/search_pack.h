@@ -32,6 +32,10 @@ struct Packing {
   }
 };
 
+/// Numbers of channels by what each is worth (valueOf[count], 0 beyond its end), the largest first. Values count in
+/// steps of 0.1 to 0.2 %; within a step the order stays.
+std::vector<int> sortedByWorth(std::vector<int> counts, const std::vector<float>& valueOf);
+
 class Packer {
  public:
   Packer(const SearchModel& model, const PackTask& task);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "topo/known_machines.h"
+#include "topo/search_pack.h"
 #include "topo/sketch.h"
 #include "topo/validate.h"
 #include "topo/validate_loads.h"
@@ -137,6 +138,24 @@ TEST(TreeSearch, HasTwiceTheBandwidthInsideWhereThereIsEnough) {
   const Found found = search("own_dgx_a100", 2, {0, 1, 2, 3});
   const Graph& tree = found.graphs.tree;
   EXPECT_GE(tree.bwIntra, 1.9f * tree.bwInter);
+}
+
+TEST(SortedByWorth, NeverPutsLessFirstHoweverSmallTheSteps) {
+  // Neighbours differ by less than a step, the ends by much more.
+  std::vector<int> counts;
+  std::vector<float> values{0};
+  for (int count = 1; count <= 32; ++count) {
+    counts.push_back(count);
+    values.push_back(values.size() == 1 ? 100 : values.back() * 1.0008f);
+  }
+  const std::vector<int> sorted = sortedByWorth(counts, values);
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    for (std::size_t j = i + 1; j < sorted.size(); ++j) {
+      const auto value = [&](std::size_t at) { return values[static_cast<std::size_t>(sorted[at])]; };
+      EXPECT_GE(value(i), value(j) * 0.997f) << sorted[i] << " before " << sorted[j];
+    }
+  }
+  EXPECT_EQ(sortedByWorth({3, 1, 2}, {0, 5, 5}), (std::vector<int>{1, 2, 3})) << "what has no value is last";
 }
 
 TEST(NvlsSearch, MakesEveryGpuAHead) {
