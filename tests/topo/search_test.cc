@@ -248,6 +248,21 @@ TEST(Search, DoesNotSendBetweenPlanes) {
   }
 }
 
+TEST(Search, GivesTheSlowestNicABandwidth) {
+  // 1 Mb/s, shared by many channels.
+  test::Sketch sketch(CpuKind::Amd);
+  sketch.addSwitch(24);
+  for (int i = 0; i < 4; ++i) sketch.addGpu(sketch.switches[0], 80, 24);
+  sketch.addNet(sketch.switches[0], 0.000125f, {0x500, 1});
+  const PathTable paths = sketch.paths();
+  for (const int channels : {1, 32}) {
+    const GraphRequest request{GraphId::Ring, Pattern::Ring, channels, channels};
+    const Graph ring = searchGraph(sketch.machine, paths, request, {.interNode = true});
+    EXPECT_NEAR(ring.nChannels() * ring.bwInter, 0.000125, 1e-7);
+    EXPECT_EQ(validateGraph(sketch.machine, paths, ring, true), std::vector<std::string>{});
+  }
+}
+
 TEST(RingSearch, NeverJoinsNicsOfDifferentPlanes) {
   test::Sketch sketch(CpuKind::Amd);
   for (int i = 0; i < 2; ++i) {
