@@ -20,7 +20,8 @@ class MachineFlow {
   double outOfGpu(int gpu) { return network_.maxFlow(model_.gpuNode(gpu), sink()); }
   /// The smaller of what NICs can bring to any GPUs, and take from them.
   double throughNets();
-  /// The links into or out of a GPU's device, added up: all of them, or those that lead to GPUs.
+  /// The links into or out of a GPU's device (its own, if it shares it), added up: all of them, or those that lead to
+  /// GPUs.
   double around(int gpu, bool outwards) const { return around(gpu, outwards, all_); }
   double aroundToGpus(int gpu, bool outwards) const { return around(gpu, outwards, hops_); }
 
@@ -116,7 +117,7 @@ double MachineFlow::throughNets() {
 double MachineFlow::around(int gpu, bool outwards, const std::vector<double>& capacities) const {
   const Machine& machine = model_.machine();
   const int device = machine.facts<GpuFacts>(model_.gpuNode(gpu)).device;
-  const int node = device < 0 ? model_.gpuNode(gpu) : device;
+  const int node = device < 0 || isShared(machine, device) ? model_.gpuNode(gpu) : device;
   double sum = 0;
   for (std::size_t l = 0; l < capacities.size(); ++l) {
     const Link& link = machine.link(static_cast<int>(l));
@@ -246,8 +247,8 @@ float channelBound(const SearchModel& model, Pattern pattern, bool collectiveOnl
   } else {
     bound = ring ? passBound(model, flow) : std::min(flow.throughNets(), chainBound(model, flow) / inside);
   }
-  constexpr double kAlone = 5000;
-  return static_cast<float>(std::min(bound, kAlone));
+  constexpr double kAlone = 5000;  // what nothing limits: machineBandwidth says that of a GPU to itself
+  return static_cast<float>(bound < kUnlimited / 100 ? bound : kAlone);
 }
 
 }  // namespace tutti

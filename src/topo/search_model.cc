@@ -18,10 +18,17 @@ void addUse(std::vector<ResourceUse>& uses, std::size_t begin, ResourceUse use) 
 
 }  // namespace
 
+bool isShared(const Machine& machine, int device) {
+  int ranks = 0;
+  for (const int gpu : machine.nodes(NodeKind::Gpu)) ranks += machine.facts<GpuFacts>(gpu).device == device ? 1 : 0;
+  return ranks > 1;
+}
+
 bool isViewOfDevice(const Machine& machine, const Link& link) {
   const NodeKind from = machine.node(link.from).kind();
   const NodeKind to = machine.node(link.to).kind();
-  return (from == NodeKind::Gpu && to == NodeKind::Device) || (from == NodeKind::Device && to == NodeKind::Gpu);
+  if (from == NodeKind::Gpu && to == NodeKind::Device) return !isShared(machine, link.to);
+  return from == NodeKind::Device && to == NodeKind::Gpu && !isShared(machine, link.from);
 }
 
 SearchModel::SearchModel(const Machine& machine, const PathTable& paths, const SearchSettings& settings)
@@ -33,6 +40,7 @@ SearchModel::SearchModel(const Machine& machine, const PathTable& paths, const S
     nets_.assign(nets.begin(), nets.end());
   }
   resourceOf_.assign(static_cast<std::size_t>(machine.linkCount()), -1);
+  for (int l = 0; l < machine.linkCount(); ++l) isView_.push_back(isViewOfDevice(machine, machine.link(l)));
   addPorts();
   const int n = gpuCount();
   ways_.hops.resize(static_cast<std::size_t>(n) * static_cast<std::size_t>(n));
@@ -63,12 +71,8 @@ SearchWay SearchModel::wayOf(const PathTable& paths, int from, int to, int port)
     return way;
   }
   const auto begin = static_cast<std::size_t>(way.begin);
-  const std::vector<LinkLoad> loads = loadsOf(machine_, paths, from, to);
-  for (const LinkLoad& load : loads) {
-    if (!isViewOfDevice(machine_, machine_.link(load.link))) addUse(uses_, begin, {resourceOf(load.link), load.factor});
-  }
-  if (uses_.size() == begin) {  // two ranks of one device
-    for (const LinkLoad& load : loads) addUse(uses_, begin, {resourceOf(load.link), load.factor});
+  for (const LinkLoad& load : loadsOf(machine_, paths, from, to)) {
+    if (!isView_[static_cast<std::size_t>(load.link)]) addUse(uses_, begin, {resourceOf(load.link), load.factor});
   }
   if (port >= 0) addUse(uses_, begin, {port, 1});
   way.end = static_cast<int>(uses_.size());

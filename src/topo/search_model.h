@@ -90,12 +90,16 @@ class SearchModel {
   std::vector<float> capacities_;
   std::vector<int> links_;       ///< linkOf()
   std::vector<int> resourceOf_;  ///< of each link; -1: no way uses it
+  std::vector<bool> isView_;     ///< of each link: isViewOfDevice()
   std::vector<ResourceUse> uses_;
   Ways ways_;
 };
 
-/// The link between a rank and its device: it never limits what the device's other links do not limit first.
+/// The link between a rank and a device that it has to itself: it never limits what the device's other links do not
+/// limit first. Ranks that share a device meet there, so their links count.
 bool isViewOfDevice(const Machine& machine, const Link& link);
+/// Whether several ranks have this device, or partitions of it.
+bool isShared(const Machine& machine, int device);
 
 /// A channel in the model's numbers; netIn and netOut are -1 on one machine.
 struct DenseChannel {

@@ -280,6 +280,32 @@ TEST(RingSearch, NeverJoinsNicsOfDifferentPlanes) {
   EXPECT_GT(ring.bwInter, 1);
 }
 
+TEST(Search, CountsWhatRanksOfOneDeviceShare) {
+  for (const float local : {5000.0f, 2618.0f}) {
+    test::Sketch sketch(CpuKind::Amd);
+    sketch.addSwitch(24);
+    const int device = sketch.machine.addNode(0, 0x6000, DeviceFacts{0, 90, -1, true});
+    sketch.machine.connect(device, sketch.switches[0], LinkKind::Pci, 24);
+    for (int i = 0; i < 2; ++i) {
+      sketch.gpus.push_back(sketch.machine.addNode(0, 0x6000, GpuFacts{0, i, device, 90, true}));
+      sketch.machine.connect(sketch.gpus.back(), device, LinkKind::Local, local);
+    }
+    sketch.addNet(sketch.switches[0], 25, {0x500, 1});
+    const PathTable paths = sketch.paths();
+    for (const bool interNode : {false, true}) {
+      const SearchSettings settings{.interNode = interNode, .collNet = interNode};
+      const GraphSet graphs = searchGraphs(sketch.machine, paths, settings);
+      for (const Graph* graph : {&graphs.ring, &graphs.tree, &graphs.collNetChain, &graphs.collNetDirect}) {
+        EXPECT_EQ(validateGraph(sketch.machine, paths, *graph, interNode), std::vector<std::string>{});
+        if (graph->channels.empty()) continue;
+        const float bound = bandwidthBound(sketch.machine, paths, {graph->id, graph->pattern, 1, 64}, settings);
+        const float bandwidth = interNode ? std::min(graph->bwIntra, graph->bwInter) : graph->bwIntra;
+        EXPECT_LE(static_cast<float>(graph->nChannels()) * bandwidth, bound * 1.001f) << graphName(graph->id);
+      }
+    }
+  }
+}
+
 TEST(LastResort, EntersAndLeavesWhereThereAreNics) {
   // Three hosts with a GPU each, joined by NVLink; the first has no NIC. No ring stays on one rail.
   test::Sketch sketch(CpuKind::Amd);
