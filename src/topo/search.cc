@@ -113,6 +113,16 @@ class GraphSearch {
   void tryChain(Pattern pattern, float inside);
   void split();
   void fill();
+
+  /// NICs and GPUs where a last resort enters and leaves; -1: nowhere.
+  struct LastEnds {
+    int in = -1;
+    int out = -1;
+    int first = -1;
+    int last = -1;
+  };
+  LastEnds anyEnds() const;
+  LastEnds endsBetween(int in, int out) const;
   DenseChannel anyChannel() const;
   void fallBack();
   GraphChannel named(const DenseChannel& channel) const;
@@ -249,27 +259,53 @@ void GraphSearch::fill() {
   if (last >= 0) graph_.latencyInter = model_.machine().facts<NetFacts>(last).latency;
 }
 
-/// The machine's order, but for the ends of a machine among several: they are GPUs that reach a NIC, if there are any.
+/// The machine's order, but for the ends of a machine among several, where NICs are reached; no NICs if it cannot end
+/// so.
 DenseChannel GraphSearch::anyChannel() const {
   DenseChannel channel;
   for (int gpu = 0; gpu < model_.gpuCount(); ++gpu) channel.gpus.push_back(gpu);
-  if (model_.netCount() == 0) return channel;
-  const auto netOf = [this](int gpu) {
-    int net = 0;
-    while (net < model_.netCount() && !(model_.entry(net, gpu).usable() && model_.exit(gpu, net).usable())) ++net;
-    return net < model_.netCount() ? net : -1;
-  };
-  const auto reaches = [&](int gpu) { return netOf(gpu) >= 0; };
+  const LastEnds ends = anyEnds();
+  if (ends.first < 0) return channel;
+  channel.netIn = ends.in;
+  channel.netOut = ends.out;
   std::vector<int>& order = channel.gpus;
-  const auto first = std::find_if(order.begin(), order.end(), reaches);
-  if (first != order.end()) std::rotate(order.begin(), first, first + 1);
-  const auto last = std::find_if(order.rbegin(), order.rend() - 1, reaches);
-  if (last != order.rend() - 1) std::rotate(order.rbegin(), last, last + 1);
-  channel.netIn = std::max(netOf(order.front()), 0);
-  channel.netOut = channel.netIn;
-  const bool oneNic = request_.pattern != Pattern::Ring || model_.exit(order.back(), channel.netIn).usable();
-  if (!oneNic) channel.netOut = std::max(netOf(order.back()), 0);
+  const auto first = std::find(order.begin(), order.end(), ends.first);
+  std::rotate(order.begin(), first, first + 1);
+  const auto last = std::find(order.begin(), order.end(), ends.last);
+  std::rotate(last, last + 1, order.end());
   return channel;
+}
+
+/// The first that are possible: over one NIC, else over one rail, else within one plane. Only a ring leaves elsewhere
+/// than it came in.
+GraphSearch::LastEnds GraphSearch::anyEnds() const {
+  const int nets = model_.netCount();
+  const bool ring = request_.pattern == Pattern::Ring;
+  const auto near = [&](int in, int out) { return in == out ? 0 : model_.sameRail(in, out) ? 1 : 2; };
+  LastEnds best;
+  int nearest = ring ? 3 : 1;
+  for (int in = 0; in < nets; ++in) {
+    for (int out = 0; out < nets; ++out) {
+      if (!model_.samePlane(in, out) || near(in, out) >= nearest) continue;
+      const LastEnds ends = endsBetween(in, out);
+      if (ends.first < 0) continue;
+      best = ends;
+      nearest = near(in, out);
+    }
+  }
+  return best;
+}
+
+GraphSearch::LastEnds GraphSearch::endsBetween(int in, int out) const {
+  const bool ring = request_.pattern == Pattern::Ring && model_.gpuCount() > 1;
+  for (int first = 0; first < model_.gpuCount(); ++first) {
+    if (!model_.entry(in, first).usable() || (!ring && !model_.exit(first, out).usable())) continue;
+    for (int last = model_.gpuCount() - 1; last >= 0; --last) {
+      const bool other = last != first || model_.gpuCount() == 1;
+      if (other && (!ring || model_.exit(last, out).usable())) return {in, out, first, last};
+    }
+  }
+  return {};
 }
 
 void GraphSearch::fallBack() {
@@ -283,7 +319,7 @@ void GraphSearch::fallBack() {
   graph_.channels = {named(channel)};
   graph_.sameChannels = true;
   graph_.bwIntra = kFallbackBandwidth;
-  graph_.bwInter = model_.netCount() > 0 || !model_.interNode() ? kFallbackBandwidth : 0;
+  graph_.bwInter = channel.netIn >= 0 || !model_.interNode() ? kFallbackBandwidth : 0;
   graph_.typeIntra = PathType::Sys;
   graph_.typeInter = graph_.bwInter > 0 ? PathType::Sys : PathType::Dis;
 }

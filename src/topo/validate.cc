@@ -96,10 +96,30 @@ class Validator {
     if (interNode_ && withoutNetwork()) checkNoNicReached();
   }
 
+  bool reach(int from, int to) const { return paths_.of(from, to).type < PathType::Net; }
+
+  /// Whether a ring that comes in from a NIC at one GPU can leave at another (the same, if there is but one).
+  bool leavesElsewhere(int in, int first) const {
+    const auto gpus = machine_.nodes(NodeKind::Gpu);
+    const int plane = machine_.facts<NetFacts>(in).plane;
+    for (const int gpu : gpus) {
+      if (gpu == first && gpus.size() > 1) continue;
+      for (const int out : machine_.nodes(NodeKind::Net)) {
+        const int other = machine_.facts<NetFacts>(out).plane;
+        const bool meet = plane == other || plane < 0 || other < 0;
+        if (meet && reach(gpu, out)) return true;
+      }
+    }
+    return false;
+  }
+
+  /// A ring enters and leaves at different GPUs, so that one that reaches a NIC is not enough for it.
   void checkNoNicReached() {
     for (const int gpu : machine_.nodes(NodeKind::Gpu)) {
       for (const int net : machine_.nodes(NodeKind::Net)) {
-        if (paths_.of(gpu, net).type >= PathType::Net || paths_.of(net, gpu).type >= PathType::Net) continue;
+        if (!reach(net, gpu)) continue;
+        const bool leaves = graph_.pattern == Pattern::Ring ? leavesElsewhere(net, gpu) : reach(gpu, net);
+        if (!leaves) continue;
         add(fmt::format("uses no NIC, though {} reaches {}", name(gpu), name(net)));
         return;
       }

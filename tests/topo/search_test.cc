@@ -306,6 +306,42 @@ TEST(Search, CountsWhatRanksOfOneDeviceShare) {
   }
 }
 
+TEST(LastResort, UsesNoNicWhereARingCannotLeave) {
+  // Two hosts joined by NVLink, of which one has a NIC: a tree is possible, a ring is not.
+  test::Sketch sketch(CpuKind::Amd);
+  Machine& machine = sketch.machine;
+  const int fabric = machine.addNode(0, 0, NvSwitchFacts{});
+  const int cpus[] = {sketch.cpu, machine.addNode(1, 0, CpuFacts{CpuKind::Amd, 0, ""})};
+  for (const int cpu : cpus) {
+    sketch.addGpu(cpu, 80, 24);
+    machine.connect(sketch.devices.back(), fabric, LinkKind::NvLink, 240);
+  }
+  sketch.addNet(cpus[0], 24, {0x500U, 1});
+  const PathTable paths = shortestPaths(machine, {});
+  const GraphSet graphs = searchGraphs(machine, paths, {.interNode = true});
+  EXPECT_EQ(validateGraph(machine, paths, graphs.ring, true), std::vector<std::string>{});
+  EXPECT_EQ(graphs.ring.channels[0].netOut, -1);
+  EXPECT_EQ(validateGraph(machine, paths, graphs.tree, true), std::vector<std::string>{});
+  EXPECT_GT(graphs.tree.bwInter, 1);
+}
+
+TEST(LastResort, StaysInAPlane) {
+  // Each of three hosts has one GPU and one NIC; the first NIC is of another plane than the others.
+  test::Sketch sketch(CpuKind::Amd);
+  Machine& machine = sketch.machine;
+  const int fabric = machine.addNode(0, 0, NvSwitchFacts{});
+  for (int host = 0; host < 3; ++host) {
+    const int cpu = host == 0 ? sketch.cpu : machine.addNode(host, 0, CpuFacts{CpuKind::Amd, 0, ""});
+    sketch.addGpu(cpu, 80, 24);
+    machine.connect(sketch.devices.back(), fabric, LinkKind::NvLink, 240);
+    sketch.addNet(cpu, 24, {0x500U + static_cast<unsigned>(host), 1, -1, host == 0 ? 0 : 1});
+  }
+  const PathTable paths = shortestPaths(machine, {});
+  const Graph ring = searchGraph(machine, paths, {GraphId::Ring, Pattern::Ring, 1, 1}, {.interNode = true});
+  EXPECT_EQ(validateGraph(machine, paths, ring, true), std::vector<std::string>{});
+  EXPECT_NE(ring.channels[0].netIn, sketch.nets[0]);
+}
+
 TEST(LastResort, EntersAndLeavesWhereThereAreNics) {
   // Three hosts with a GPU each, joined by NVLink; the first has no NIC. No ring stays on one rail.
   test::Sketch sketch(CpuKind::Amd);
