@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <set>
 
 #include "support/log_capture.h"
@@ -256,20 +257,40 @@ TEST(ChannelLines, ShowNeighboursByChannel) {
   EXPECT_EQ(treesLine(channels, 0), "Trees [0] 1/-1/-1->0->-1");
 }
 
+double threadSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+std::size_t bytesOf(const RankChannels& channels) {
+  std::size_t bytes = sizeof(channels) + channels.channels.capacity() * sizeof(RankChannel) +
+                      channels.rings.capacity() * sizeof(channels.rings[0]);
+  for (const auto& ring : channels.rings) bytes += ring.capacity() * sizeof(ring[0]);
+  return bytes;
+}
+
 TEST(ChannelsAcross, SixteenThousandNodesTakeAMomentAndLittleMemory) {
-  const Cluster cluster(test::evenPeers(16384, 8), {.channels = 16, .crossNic = 2});
+  const Cluster cluster(test::evenPeers(16384, 8), {.channels = 32, .crossNic = 2});
   const RankLayout layout(70'001, cluster.peers);
-  const auto start = std::chrono::steady_clock::now();
-  const auto channels = channelsAcross(layout, cluster.all, cluster.agreed, 32);
-  const auto taken = std::chrono::steady_clock::now() - start;
-  ASSERT_TRUE(channels.ok());
-  std::size_t bytes = 0;
-  for (const auto& ring : channels.value().rings) bytes += ring.capacity() * sizeof(std::int32_t);
-  EXPECT_LE(bytes, std::size_t{20} << 20);
+  double best = 1e9;
+  RankChannels channels;
+  for (int round = 0; round < 3; ++round) {
+    const double start = threadSeconds();
+    auto made = channelsAcross(layout, cluster.all, cluster.agreed, 32);
+    best = std::min(best, threadSeconds() - start);
+    ASSERT_TRUE(made.ok());
+    channels = std::move(made).value();
+  }
+  RecordProperty("milliseconds", std::to_string(best * 1e3));
+  RecordProperty("bytes", std::to_string(bytesOf(channels)));
+  EXPECT_LE(bytesOf(channels), std::size_t{64} << 20);
   EXPECT_LE(sizeof(RankGraphs) * cluster.all.size(), std::size_t{32} << 20) << "what ranks tell each other";
-  EXPECT_LE(taken, std::chrono::seconds(2)) << "100 ms when measured alone: docs/measurements";
-  EXPECT_EQ(channels.value().ringOf(0).front(), 70'001);
-  std::vector<std::int32_t> sorted(channels.value().ringOf(5).begin(), channels.value().ringOf(5).end());
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LE(best, 1) << "seconds; 0.1 when measured alone: docs/measurements";
+#endif
+  EXPECT_EQ(channels.ringOf(0).front(), 70'001);
+  std::vector<std::int32_t> sorted(channels.ringOf(5).begin(), channels.ringOf(5).end());
   std::sort(sorted.begin(), sorted.end());
   EXPECT_TRUE(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end());
 }
