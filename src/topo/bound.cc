@@ -61,7 +61,8 @@ void MachineFlow::lowerCapacities() {
     for (const ResourceUse& use : model_.uses(way)) {
       const int link = model_.linkOf(use.resource);
       if (link < 0) continue;
-      const double capacity = static_cast<double>(model_.machine().link(link).bandwidth) / std::max(use.factor, 1.0f);
+      const double capacity =
+          static_cast<double>(model_.capacities()[static_cast<std::size_t>(use.resource)]) / std::max(use.factor, 1.0f);
       double& highest = capacities[static_cast<std::size_t>(link)];
       highest = std::max(highest, capacity);
     }

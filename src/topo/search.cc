@@ -19,6 +19,9 @@ constexpr float kFallbackBandwidth = 0.1f;
 /// NICs of another rail have to give that much more, unless they are nearer.
 constexpr float kWorthWhile = 1.002f;
 
+/// So many of the amounts that NVLinks carry are tried as the most that they carry.
+constexpr std::size_t kLevels = 3;
+
 /// A channel is work for one block of threads: more bandwidth than this (GB/s) is better split among several channels.
 float channelBandwidth(const SearchModel& model, int channels) {
   constexpr int kManyChannels = 4;
@@ -108,7 +111,12 @@ class GraphSearch {
   PackTask task(Pattern pattern) const;
   void alone();
   void pack();
+  struct PackedRing {
+    Packing packing;
+    int crossNic = 0;
+  };
   void packRing();
+  PackedRing ringOf(const SearchModel& model) const;
   void packChain();
   void tryChain(Pattern pattern, float inside);
   void split();
@@ -169,26 +177,38 @@ void GraphSearch::pack() {
   }
 }
 
+/// With links that differ, what is best without the excess of some of them may be better than what is found with it.
 void GraphSearch::packRing() {
-  PackTask rail = task(Pattern::Ring);
-  rail.bound = channelBound(model_, Pattern::Ring, rail.collectiveOnly);
-  packing_ = Packer(model_, rail).run();
-  const bool mayCross = settings_.crossNic != 0 && model_.netCount() > 1 && rail.maxChannels > 1;
-  graph_.crossNic = settings_.crossNic == 1 && model_.interNode() ? 1 : 0;
-  const auto farthest = [&](const Packing& packing) {
-    return std::max(PathType::Pxn, longestWays(model_, Pattern::Ring, packing.channels).inter);
-  };
-  if (mayCross && (!packing_.reaches(rail.bound) || farthest(packing_) > PathType::Pxn)) {
-    PackTask swapped = rail;
-    swapped.swapNets = true;
-    Packing crossing = Packer(model_, swapped).run();
-    const bool nearer = farthest(crossing) < farthest(packing_) && crossing.total * kWorthWhile > packing_.total;
-    if (nearer || crossing.total > packing_.total * kWorthWhile) {
-      packing_ = std::move(crossing);
-      graph_.crossNic = settings_.crossNic;
-    }
+  PackedRing best = ringOf(model_);
+  const float bound = channelBound(model_, Pattern::Ring, false);
+  const std::vector<float> levels = model_.nvLinkLevels();
+  for (std::size_t i = 0; i + 1 < levels.size() && i < kLevels && !best.packing.reaches(bound); ++i) {
+    PackedRing ring = ringOf(model_.levelled(levels[i]));
+    Congestion congestion(model_);
+    for (const DenseChannel& channel : ring.packing.channels) congestion.add(Pattern::Ring, channel);
+    ring.packing.total = congestion.total();
+    if (ring.packing.total > best.packing.total * kWorthWhile) best = std::move(ring);
   }
+  packing_ = std::move(best.packing);
+  graph_.crossNic = best.crossNic;
   split();
+}
+
+GraphSearch::PackedRing GraphSearch::ringOf(const SearchModel& model) const {
+  PackTask rail = task(Pattern::Ring);
+  rail.bound = channelBound(model, Pattern::Ring, rail.collectiveOnly);
+  PackedRing ring{Packer(model, rail).run(), settings_.crossNic == 1 && model.interNode() ? 1 : 0};
+  const bool mayCross = settings_.crossNic != 0 && model.netCount() > 1 && rail.maxChannels > 1;
+  const auto farthest = [&](const Packing& packing) {
+    return std::max(PathType::Pxn, longestWays(model, Pattern::Ring, packing.channels).inter);
+  };
+  if (!mayCross || (ring.packing.reaches(rail.bound) && farthest(ring.packing) <= PathType::Pxn)) return ring;
+  PackTask swapped = rail;
+  swapped.swapNets = true;
+  Packing crossing = Packer(model, swapped).run();
+  const bool nearer = farthest(crossing) < farthest(ring.packing) && crossing.total * kWorthWhile > ring.packing.total;
+  if (nearer || crossing.total > ring.packing.total * kWorthWhile) ring = {std::move(crossing), settings_.crossNic};
+  return ring;
 }
 
 /// Copies channels that have more bandwidth than one channel is good for, each copy with its part.

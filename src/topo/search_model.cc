@@ -88,6 +88,28 @@ int SearchModel::resourceOf(int link) {
   return resource;
 }
 
+bool SearchModel::isNvLink(std::size_t resource) const {
+  return links_[resource] >= 0 && machine_.link(links_[resource]).kind == LinkKind::NvLink;
+}
+
+std::vector<float> SearchModel::nvLinkLevels() const {
+  std::vector<float> levels;
+  for (std::size_t r = 0; r < capacities_.size(); ++r) {
+    if (isNvLink(r)) levels.push_back(capacities_[r]);
+  }
+  std::sort(levels.begin(), levels.end());
+  levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
+  return levels;
+}
+
+SearchModel SearchModel::levelled(float most) const {
+  SearchModel model = *this;
+  for (std::size_t r = 0; r < capacities_.size(); ++r) {
+    if (isNvLink(r)) model.capacities_[r] = std::min(capacities_[r], most);
+  }
+  return model;
+}
+
 void SearchModel::addPorts() {
   ports_.assign(nets_.size(), -1);
   for (int a = 0; a < netCount(); ++a) {

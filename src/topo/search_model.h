@@ -41,6 +41,10 @@ class SearchModel {
 
   /// GB/s that each resource carries; resources are what ways use, nothing else.
   std::span<const float> capacities() const { return capacities_; }
+  /// What NVLinks of the machine carry: each amount once, ascending.
+  std::vector<float> nvLinkLevels() const;
+  /// The same machine, but that no NVLink carries more than so many GB/s.
+  SearchModel levelled(float most) const;
   /// The link whose direction a resource is; -1: a port that NICs share.
   int linkOf(int resource) const { return links_[static_cast<std::size_t>(resource)]; }
   std::span<const ResourceUse> uses(const SearchWay& way) const {
@@ -66,6 +70,7 @@ class SearchModel {
  private:
   bool samePort(int netA, int netB) const;
   int resourceOf(int link);
+  bool isNvLink(std::size_t resource) const;
   SearchWay wayOf(const PathTable& paths, int from, int to, int port);
   void addPorts();
   const NetFacts& netFacts(int net) const { return machine_.facts<NetFacts>(netNode(net)); }

@@ -25,7 +25,7 @@ using test::MachineSketch;
 
 constexpr std::uint64_t kMachines = 40;
 constexpr double kRounding = 1e-3;
-/// A search that does not try everything may do a little worse on the better machine, or on one with other numbers.
+/// A search that does not try everything may do a little worse on a machine with other numbers.
 constexpr double kLuck = 0.9;
 
 std::string joined(const std::vector<std::string>& lines) {
@@ -152,21 +152,35 @@ TEST(RandomMachines, GiveTheSameGraphsEveryTime) {
   });
 }
 
+void expectNoLessWithAnNvLinkMore(const Case& one) {
+  MachineSketch more = one.sketch;
+  Lot lot(7);
+  if (!test::addNvLink(more, lot)) return;
+  const Case now = solve(more, one.interNode);
+  ASSERT_TRUE(now.topology.has_value());
+  if (now.topology->groupOf != one.topology->groupOf) return;  // another group's machine
+  const Graph& old = one.graphs.ring;
+  const std::string both = textOf(old) + "\n" + textOf(now.graphs.ring);
+  EXPECT_GE(boundOf(now, old), boundOf(one, old) * (1 - kRounding)) << both;
+  EXPECT_GE(intraOf(now.graphs.ring), intraOf(old) * (1 - kRounding)) << both;
+  if (!one.topology->interNode) return;
+  EXPECT_GE(interOf(now.graphs.ring), interOf(old) * (1 - kRounding)) << both;
+}
+
 TEST(RandomMachines, NeverCarryLessWithAnNvLinkMore) {
-  forAllMachines([](const Case& one) {
-    MachineSketch more = one.sketch;
-    Lot lot(7);
-    if (!test::addNvLink(more, lot)) return;
-    const Case now = solve(more, one.interNode);
-    ASSERT_TRUE(now.topology.has_value());
-    if (now.topology->groupOf != one.topology->groupOf) return;  // another group's machine
-    const Graph& old = one.graphs.ring;
-    const std::string both = textOf(old) + "\n" + textOf(now.graphs.ring);
-    EXPECT_GE(boundOf(now, old), boundOf(one, old) * (1 - kRounding)) << both;
-    EXPECT_GE(intraOf(now.graphs.ring), intraOf(old) * kLuck) << both;
-    if (!one.topology->interNode) return;
-    EXPECT_GE(interOf(now.graphs.ring), interOf(old) * kLuck) << both;
-  });
+  forAllMachines(expectNoLessWithAnNvLinkMore);
+}
+
+TEST(RandomMachines, AreNotMisledByOneNvLinkMoreThanAFullMesh) {
+  // Machines where a search that sees all links at once finds up to 8 % less than without the one link more.
+  for (const std::uint64_t seed : {264U, 346U, 432U, 493U, 823U}) {
+    for (const bool interNode : {false, true}) {
+      const Case one = solve(drawMachine(seed), interNode);
+      SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(one.sketch));
+      ASSERT_TRUE(one.topology.has_value());
+      expectNoLessWithAnNvLinkMore(one);
+    }
+  }
 }
 
 TEST(RandomMachines, CarryTheSameHoweverTheirGpusAreNumbered) {
