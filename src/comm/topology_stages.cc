@@ -45,9 +45,9 @@ Status writeFile(const std::string& path, const char* setting, const XmlElement&
 }
 
 /// Puts the graphs of NCCL_GRAPH_FILE in the place of those that were searched.
-Status replaceFromFile(const TopologySettings& settings, const Machine& machine, GraphSet& graphs) {
+Status replaceFromFile(const TopologySettings& settings, const Topology& topology, GraphSet& graphs) {
   if (settings.graphFile.empty()) return {};
-  ASSIGN(const GraphSet given, readGraphFile(settings.graphFile, machine));
+  ASSIGN(const GraphSet given, readGraphFile(settings.graphFile, topology.machine, topology.interNode));
   for (Graph GraphSet::*graph :
        {&GraphSet::ring, &GraphSet::tree, &GraphSet::collNetChain, &GraphSet::collNetDirect, &GraphSet::nvls}) {
     if (!replacesSearch(given.*graph, settings.crossNic)) continue;
@@ -87,7 +87,7 @@ Result<RankGraphs> searchOwnNode(const TopologyContext& context, const OwnMachin
   search.interNode = topology.interNode;
   search.crossNic = settings.crossNic;
   GraphSet graphs = searchGraphs(topology.machine, topology.paths, search);
-  TRY(replaceFromFile(settings, topology.machine, graphs));
+  TRY(replaceFromFile(settings, topology, graphs));
   logGraphs(topology, graphs);
   if (settings.graphDump.wantedBy(rank)) {
     TRY(writeFile(settings.graphDump.path, "NCCL_GRAPH_DUMP_FILE", writeGraphs(topology.machine, graphs)));

@@ -105,7 +105,7 @@ class Writing {
 /// Reads the graphs of one file.
 class Reading {
  public:
-  explicit Reading(const Machine& machine) : machine_(machine) {}
+  Reading(const Machine& machine, bool interNode) : machine_(machine), interNode_(interNode) {}
 
   Status graph(const XmlElement& element, GraphId id, Graph& to) const {
     to.id = id;
@@ -117,8 +117,17 @@ class Reading {
       }
       TRY(channel(child, to));
     }
-    if (to.channels.empty() || to.bwIntra > 0) return {};
-    return fail(ncclInvalidUsage, "{}: speedintra=\"0\" of a graph with channels", element.where());
+    if (to.channels.empty()) return {};
+    if (!(to.bwIntra > 0)) {
+      return fail(ncclInvalidUsage, "{}: speedintra=\"0\" of a graph with channels", element.where());
+    }
+    if (usesNics() && !(to.bwInter > 0)) {
+      return fail(
+          ncclInvalidUsage,
+          "{}: speedinter=\"0\" of a graph for several nodes: set what a channel carries between nodes, in GB/s",
+          element.where());
+    }
+    return {};
   }
 
  private:
@@ -169,11 +178,26 @@ class Reading {
       channel.netOut = nets[1];
     }
     TRY(complete(element, graph.pattern, channel.gpus));
-    if (!graph.channels.empty() && (graph.channels.front().netIn < 0) != (channel.netIn < 0)) {
-      return fail(ncclInvalidUsage, "{}: some channels of the graph have <net>, others have not", element.where());
-    }
+    TRY(checkNets(element, channel));
     graph.channels.push_back(std::move(channel));
     return {};
+  }
+
+  /// Channels lead from NIC to NIC between nodes; a search that has no NICs to use does without.
+  bool usesNics() const { return interNode_ && !machine_.nodes(NodeKind::Net).empty(); }
+
+  Status checkNets(const XmlElement& element, const GraphChannel& channel) const {
+    if ((channel.netIn >= 0) == usesNics()) return {};
+    if (interNode_) {
+      return fail(ncclInvalidUsage,
+                  "{}: the channel has no <net>, and the communicator spans several nodes: name the NICs it enters and "
+                  "leaves by, or take a file that NCCL_GRAPH_DUMP_FILE wrote on several nodes",
+                  element.where());
+    }
+    return fail(ncclInvalidUsage,
+                "{}: the channel has <net>, and the communicator has a single node: remove them, or take a file that "
+                "NCCL_GRAPH_DUMP_FILE wrote on one node",
+                element.where());
   }
 
   /// Every GPU of the machine must be there; behind the head of an NVLS channel all others are meant.
@@ -205,7 +229,8 @@ class Reading {
 
   Result<int> gpu(const XmlElement& element, const std::vector<int>& used) const {
     ASSIGN(const int rank, intAttribute(element, "rank", -1));
-    ASSIGN(const std::uint64_t device, hexAttribute(element, "dev", rank >= 0 ? std::optional<std::uint64_t>(0) : std::nullopt));
+    ASSIGN(const std::uint64_t device,
+           hexAttribute(element, "dev", rank >= 0 ? std::optional<std::uint64_t>(0) : std::nullopt));
     bool known = false;
     for (const int node : machine_.nodes(NodeKind::Gpu)) {
       const GpuFacts& facts = machine_.facts<GpuFacts>(node);
@@ -220,6 +245,7 @@ class Reading {
   }
 
   const Machine& machine_;
+  bool interNode_;
 };
 
 Graph emptyGraph(GraphId id) {
@@ -238,7 +264,7 @@ XmlElement writeGraphs(const Machine& machine, const GraphSet& graphs) {
   return root;
 }
 
-Result<GraphSet> readGraphs(const Machine& machine, const XmlElement& graphs) {
+Result<GraphSet> readGraphs(const Machine& machine, const XmlElement& graphs, bool interNode) {
   if (graphs.name != "graphs") {
     return fail(ncclInvalidUsage, "{}: the root of a graph file is <graphs>{}", graphs.where(),
                 graphs.name == "system" ? "; this is a topology file (NCCL_TOPO_FILE)" : "");
@@ -261,14 +287,14 @@ Result<GraphSet> readGraphs(const Machine& machine, const XmlElement& graphs) {
       return fail(ncclInvalidUsage, "{}: id=\"{}\" is already that of {}", element.where(), number, first->where());
     }
     first = &element;
-    TRY(Reading(machine).graph(element, known->first, set.*(known->second)));
+    TRY(Reading(machine, interNode).graph(element, known->first, set.*(known->second)));
   }
   return set;
 }
 
-Result<GraphSet> readGraphFile(const std::string& path, const Machine& machine) {
+Result<GraphSet> readGraphFile(const std::string& path, const Machine& machine, bool interNode) {
   ASSIGN(const XmlElement graphs, readXmlFile(path));
-  return readGraphs(machine, graphs);
+  return readGraphs(machine, graphs, interNode);
 }
 
 bool replacesSearch(const Graph& fromFile, int crossNic) {

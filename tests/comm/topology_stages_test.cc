@@ -246,7 +246,7 @@ TEST(FindGraphs, DumpsAreWrittenByTheirRanksAndCanBeReadAgain) {
   use.interNode = true;
   const auto topology = buildTopology(machine.value(), use, {});
   ASSERT_TRUE(topology.ok());
-  const auto graphs = readGraphFile(folder.file("graphs.xml"), topology.value().machine);
+  const auto graphs = readGraphFile(folder.file("graphs.xml"), topology.value().machine, true);
   ASSERT_TRUE(graphs.ok());
   EXPECT_GT(graphs.value().ring.nChannels(), 0);
 }

@@ -198,7 +198,7 @@ TEST_F(WorldTopology, DumpsCanBeReadAgainAndForced) {
   ASSERT_TRUE(machine.ok());
   const auto topology = buildTopology(machine.value(), {}, {});
   ASSERT_TRUE(topology.ok());
-  const auto graphs = readGraphFile(file("graphs.xml"), topology.value().machine);
+  const auto graphs = readGraphFile(file("graphs.xml"), topology.value().machine, false);
   ASSERT_TRUE(graphs.ok());
   EXPECT_GT(graphs.value().ring.nChannels(), 0);
   EXPECT_GT(graphs.value().tree.nChannels(), 0);

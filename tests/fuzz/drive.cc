@@ -1,5 +1,6 @@
 #include "drive.h"
 
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -93,18 +94,19 @@ std::string driveSearch(std::string_view text) {
 }
 
 std::string driveGraphs(std::string_view text) {
-  static const std::vector<Machine> machines = {smallMachine(1), smallMachine(2)};
+  static const std::vector<std::pair<Machine, bool>> machines = {
+      {smallMachine(1), false}, {smallMachine(1), true}, {smallMachine(2), true}};
   const auto xml = parseXml(text, kOrigin);
   if (!xml.ok()) return "";
-  for (const Machine& machine : machines) {
+  for (const auto& [machine, interNode] : machines) {
     if (machine.nodes(NodeKind::Gpu).empty()) return "there is no machine";
-    const auto graphs = readGraphs(machine, xml.value());
+    const auto graphs = readGraphs(machine, xml.value(), interNode);
     if (!graphs.ok()) continue;
     for (const Graph* graph : {&graphs.value().ring, &graphs.value().nvls}) graphLines(machine, *graph);
     const std::string written = writeXml(writeGraphs(machine, graphs.value()));
     const auto again = parseXml(written, kOrigin);
     if (!again.ok()) return "written graphs are no XML";
-    const auto graphsAgain = readGraphs(machine, again.value());
+    const auto graphsAgain = readGraphs(machine, again.value(), interNode);
     if (!graphsAgain.ok()) return "written graphs are not read again";
     if (writeXml(writeGraphs(machine, graphsAgain.value())) != written) return "graphs do not come back as they were";
   }

@@ -99,7 +99,7 @@ TEST(GraphXml, ReadsWhatItWrote) {
     const GraphSet set = someGraphs(machine);
     const auto xml = parseXml(writeXml(writeGraphs(machine, set)), "g.xml");
     ASSERT_TRUE(xml.ok());
-    const auto again = readGraphs(machine, xml.value());
+    const auto again = readGraphs(machine, xml.value(), true);
     ASSERT_TRUE(again.ok());
     expectEqualGraphs(set.ring, again.value().ring);
     expectEqualGraphs(set.tree, again.value().tree);
@@ -144,9 +144,9 @@ std::string inChannel(const std::string& content, const std::string& graph = kRi
   return "<graphs version=\"1\">\n" + graph + "<channel>\n" + content + "</channel></graph></graphs>";
 }
 
-Result<GraphSet> readText(const std::string& text, int hosts = 1) {
+Result<GraphSet> readText(const std::string& text, int hosts = 1, bool interNode = false) {
   ASSIGN(const XmlElement xml, parseXml(text, "g.xml"));
-  return readGraphs(twoGpuHosts(hosts), xml);
+  return readGraphs(twoGpuHosts(hosts), xml, interNode);
 }
 
 TEST(GraphXml, FindsGpusByIndexWhereAnOlderFileHasNoRanks) {
@@ -169,7 +169,7 @@ TEST(GraphXml, FindsDevicesOfTheRightHost) {
   const auto set = readText(
       inChannel("<net dev=\"0x100000000000000\"/><gpu dev=\"0x100000000000005\"/><gpu dev=\"2\"/><gpu dev=\"5\"/>"
                 "<gpu dev=\"0x100000000000002\"/><net dev=\"1\"/>"),
-      2);
+      2, true);
   ASSERT_TRUE(set.ok());
   const Machine machine = twoGpuHosts(2);
   const GraphChannel& channel = set.value().ring.channels.at(0);
@@ -268,8 +268,39 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{inChannel("<net/>" + kBothGpus), "<net>: the attribute 'dev' is missing"},
         Broken{inChannel("<net dev=\"0\"/>" + kBothGpus),
                "<channel>: 1 <net>: a channel has none, or one in and one out"},
-        Broken{inChannel("<net dev=\"0\"/>" + kBothGpus + "<net dev=\"1\"/></channel>\n<channel>" + kBothGpus),
-               "g.xml, line 5, <channel>: some channels of the graph have <net>, others have not"}));
+        Broken{inChannel("<net dev=\"0\"/>" + kBothGpus + "<net dev=\"1\"/>"),
+               "g.xml, line 3, <channel>: the channel has <net>, and the communicator has a single node: remove them"},
+        Broken{inChannel(kBothGpus + "</channel>\n<channel><net dev=\"0\"/>" + kBothGpus + "<net dev=\"1\"/>"),
+               "g.xml, line 5, <channel>: the channel has <net>, and the communicator has a single node"}));
+
+const std::string kThroughNics = "<net dev=\"0\"/>" + kBothGpus + "<net dev=\"1\"/>";
+
+TEST(GraphXml, NeedsNicsBetweenNodes) {
+  EXPECT_TRUE(readText(inChannel(kThroughNics), 1, true).ok());
+  test::expectLog("g.xml, line 3, <channel>: the channel has no <net>, and the communicator spans several nodes: name");
+  EXPECT_EQ(readText(inChannel(kBothGpus), 1, true).status().code(), ncclInvalidUsage);
+  test::expectLog("g.xml, line 5, <channel>: the channel has no <net>");
+  EXPECT_FALSE(readText(inChannel(kThroughNics + "</channel>\n<channel>" + kBothGpus), 1, true).ok());
+}
+
+TEST(GraphXml, NeedsBandwidthBetweenNodes) {
+  const std::string graph = graphWith("speedinter", "0");
+  EXPECT_TRUE(readText(inChannel(kBothGpus, graph)).ok());
+  test::expectLog("g.xml, line 2, <graph>: speedinter=\"0\" of a graph for several nodes: set what");
+  EXPECT_EQ(readText(inChannel(kThroughNics, graph), 1, true).status().code(), ncclInvalidUsage);
+}
+
+TEST(GraphXml, DoesWithoutNicsWhereTheMachineHasNone) {
+  Machine machine;
+  const int cpu = machine.addNode(0, 0, CpuFacts{});
+  const int device = machine.addNode(0, 1, DeviceFacts{.dev = 0});
+  const int gpu = machine.addNode(0, 1, GpuFacts{.rank = 0, .dev = 0, .device = device});
+  machine.connect(cpu, device, LinkKind::Pci, 48);
+  machine.connect(device, gpu, LinkKind::Local, 5000);
+  const auto xml = parseXml(inChannel("<gpu rank=\"0\"/>", graphWith("speedinter", "0")), "g.xml");
+  ASSERT_TRUE(xml.ok());
+  EXPECT_TRUE(readGraphs(machine, xml.value(), true).ok());
+}
 
 TEST(GraphXml, RefusesMoreChannelsThanThereAre) {
   std::string channels;
@@ -281,7 +312,7 @@ TEST(GraphXml, RefusesMoreChannelsThanThereAre) {
 
 TEST(GraphXml, IsReadFromAFileThatIsThere) {
   test::expectLog("cannot open /nowhere/graphs.xml: No such file or directory");
-  EXPECT_EQ(readGraphFile("/nowhere/graphs.xml", twoGpuHosts(1)).status().code(), ncclSystemError);
+  EXPECT_EQ(readGraphFile("/nowhere/graphs.xml", twoGpuHosts(1), false).status().code(), ncclSystemError);
 }
 
 TEST(GraphXml, ReplacesASearchWhereItHasChannels) {

@@ -53,7 +53,8 @@ std::string groupNote(const Loaded& loaded) {
 
 Result<std::vector<Found>> graphsOf(const Loaded& loaded, const std::string& graphFile) {
   if (graphFile.empty()) return searchAll(loaded);
-  ASSIGN(const GraphSet graphs, readGraphFile(graphFile, loaded.topology.machine));
+  const Topology& topology = loaded.topology;
+  ASSIGN(const GraphSet graphs, readGraphFile(graphFile, topology.machine, topology.interNode));
   std::vector<Found> found = withBounds(loaded, graphs);
   if (found.empty()) return fail(ncclInvalidUsage, "{}: no graph in it has channels", graphFile);
   return found;
