@@ -90,7 +90,8 @@ Result<RankGraphs> searchOwnNode(const TopologyContext& context, const OwnMachin
   TRY(replaceFromFile(settings, topology, graphs));
   logGraphs(topology, graphs);
   if (settings.graphDump.wantedBy(rank)) {
-    TRY(writeFile(settings.graphDump.path, "NCCL_GRAPH_DUMP_FILE", writeGraphs(topology.machine, graphs)));
+    ASSIGN(const XmlElement written, writeGraphs(topology.machine, graphs));
+    TRY(writeFile(settings.graphDump.path, "NCCL_GRAPH_DUMP_FILE", written));
   }
   return describeGraphs(topology.machine, graphs, context.layout.localRank());
 }

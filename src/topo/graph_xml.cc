@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::size_t kMaxChannels = 64;
 constexpr int kSystemShift = 56;
+/// What is left of 64 bits above kSystemShift.
+constexpr int kMaxSystems = 256;
 
 /// The graphs in the order in which they are written.
 constexpr std::array<std::pair<GraphId, Graph GraphSet::*>, 5> kGraphs = {{
@@ -54,6 +56,16 @@ bool canUse(GraphId id, Pattern pattern) {
 std::string deviceText(const Node& node, int dev) {
   const std::uint64_t value = static_cast<std::uint64_t>(node.system) << kSystemShift | static_cast<std::uint64_t>(dev);
   return value == 0 ? "0" : fmt::format("{:#x}", value);
+}
+
+/// Names of devices have room for so many hosts; those beyond would have the names of the first ones.
+Status checkHosts(const Machine& machine, const std::string& where) {
+  if (machine.systems() <= kMaxSystems) return {};
+  return fail(
+      ncclInvalidUsage,
+      "{}: graph files name devices of up to {} hosts, and NVLink joins {} here: do without NCCL_GRAPH_FILE and "
+      "NCCL_GRAPH_DUMP_FILE",
+      where, kMaxSystems, machine.systems());
 }
 
 class Writing {
@@ -257,8 +269,9 @@ Graph emptyGraph(GraphId id) {
 
 }  // namespace
 
-XmlElement writeGraphs(const Machine& machine, const GraphSet& graphs) {
+Result<XmlElement> writeGraphs(const Machine& machine, const GraphSet& graphs) {
   XmlElement root{.name = "graphs"};
+  TRY(checkHosts(machine, root.where()));
   root.set("version", "1");
   for (const auto& [id, member] : kGraphs) root.children.push_back(Writing(machine).graph(graphs.*member, id));
   return root;
@@ -269,6 +282,7 @@ Result<GraphSet> readGraphs(const Machine& machine, const XmlElement& graphs, bo
     return fail(ncclInvalidUsage, "{}: the root of a graph file is <graphs>{}", graphs.where(),
                 graphs.name == "system" ? "; this is a topology file (NCCL_TOPO_FILE)" : "");
   }
+  TRY(checkHosts(machine, graphs.where()));
   ASSIGN(const int version, intAttribute(graphs, "version"));
   if (version != 1) {
     return fail(ncclInvalidUsage, "{}: version=\"{}\": files of version 1 are read", graphs.where(), version);

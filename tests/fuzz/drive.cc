@@ -103,12 +103,15 @@ std::string driveGraphs(std::string_view text) {
     const auto graphs = readGraphs(machine, xml.value(), interNode);
     if (!graphs.ok()) continue;
     for (const Graph* graph : {&graphs.value().ring, &graphs.value().nvls}) graphLines(machine, *graph);
-    const std::string written = writeXml(writeGraphs(machine, graphs.value()));
+    const auto elements = writeGraphs(machine, graphs.value());
+    if (!elements.ok()) return "graphs that were read cannot be written";
+    const std::string written = writeXml(elements.value());
     const auto again = parseXml(written, kOrigin);
     if (!again.ok()) return "written graphs are no XML";
     const auto graphsAgain = readGraphs(machine, again.value(), interNode);
     if (!graphsAgain.ok()) return "written graphs are not read again";
-    if (writeXml(writeGraphs(machine, graphsAgain.value())) != written) return "graphs do not come back as they were";
+    const auto writtenAgain = writeGraphs(machine, graphsAgain.value());
+    if (!writtenAgain.ok() || writeXml(writtenAgain.value()) != written) return "graphs do not come back as they were";
   }
   return "";
 }

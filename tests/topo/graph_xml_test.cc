@@ -97,7 +97,9 @@ TEST(GraphXml, ReadsWhatItWrote) {
   for (const int hosts : {1, 2}) {
     const Machine machine = twoGpuHosts(hosts);
     const GraphSet set = someGraphs(machine);
-    const auto xml = parseXml(writeXml(writeGraphs(machine, set)), "g.xml");
+    const auto written = writeGraphs(machine, set);
+    ASSERT_TRUE(written.ok());
+    const auto xml = parseXml(writeXml(written.value()), "g.xml");
     ASSERT_TRUE(xml.ok());
     const auto again = readGraphs(machine, xml.value(), true);
     ASSERT_TRUE(again.ok());
@@ -111,7 +113,9 @@ TEST(GraphXml, ReadsWhatItWrote) {
 
 TEST(GraphXml, WritesGraphsInNcclsOrderAndShape) {
   const Machine machine = twoGpuHosts(2);
-  const XmlElement root = writeGraphs(machine, someGraphs(machine));
+  const auto written = writeGraphs(machine, someGraphs(machine));
+  ASSERT_TRUE(written.ok());
+  const XmlElement& root = written.value();
   std::string ids;
   for (const XmlElement& graph : root.children) ids += *graph.find("id");
   EXPECT_EQ(ids, "01423");
@@ -308,6 +312,19 @@ TEST(GraphXml, RefusesMoreChannelsThanThereAre) {
   EXPECT_TRUE(readText(inChannel(channels.substr(0, channels.size() - 19))).ok());
   test::expectLog("the graph has more than 64 channels");
   EXPECT_FALSE(readText(inChannel(channels + kBothGpus)).ok());
+}
+
+TEST(GraphXml, NamesDevicesOfAsManyHostsAsThereIsRoomFor) {
+  Machine machine;
+  for (int host = 0; host < 256; ++host) machine.addNode(host, 0, CpuFacts{});
+  EXPECT_TRUE(writeGraphs(machine, {}).ok());
+  machine.addNode(256, 0, CpuFacts{});
+  test::expectLog("<graphs>: graph files name devices of up to 256 hosts, and NVLink joins 257 here");
+  EXPECT_EQ(writeGraphs(machine, {}).status().code(), ncclInvalidUsage);
+  test::expectLog("g.xml, line 1, <graphs>: graph files name devices of up to 256 hosts");
+  const auto xml = parseXml("<graphs version=\"1\"/>", "g.xml");
+  ASSERT_TRUE(xml.ok());
+  EXPECT_EQ(readGraphs(machine, xml.value(), false).status().code(), ncclInvalidUsage);
 }
 
 TEST(GraphXml, IsReadFromAFileThatIsThere) {
