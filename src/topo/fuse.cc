@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "topo/topology_xml.h"
 #include "topo/xml_values.h"
 
 namespace tutti {
@@ -111,6 +112,12 @@ int ranksBelow(const XmlElement& element) {
   return ranks;
 }
 
+std::size_t elementsOf(const XmlElement& element) {
+  std::size_t elements = 1;
+  for (const XmlElement& child : element.children) elements += elementsOf(child);
+  return elements;
+}
+
 /// Makes a copy that of host `host`, of which each has `ranks` ranks.
 void moveToHost(XmlElement& element, int host, int ranks) {
   // Above what adapters' numbers and indices usually use.
@@ -141,7 +148,12 @@ XmlElement fuseTopologies(std::span<const XmlElement> systems) {
   return fused;
 }
 
-XmlElement copyHosts(const XmlElement& system, int hosts) {
+Result<XmlElement> copyHosts(const XmlElement& system, int hosts) {
+  const std::size_t elements = elementsOf(system);
+  if (hosts > 0 && elements > static_cast<std::size_t>(kMaxTopologyElements / hosts)) {
+    return fail(ncclInvalidUsage, "{}: {} copies of {} elements are more than {}: ask for fewer hosts", system.where(),
+                hosts, elements, kMaxTopologyElements);
+  }
   XmlElement domain = shallow(system);
   const int ranks = ranksBelow(system);
   for (int host = 0; host < hosts; ++host) {

@@ -118,7 +118,7 @@ Result<XmlElement> select(const XmlElement& xml, const TopologyUse& use) {
   if (use.collNet) markCollective(used);
   trim(used);
   dropIdleHosts(used);
-  return use.hosts > 1 ? copyHosts(used, use.hosts) : used;
+  return use.hosts > 1 ? copyHosts(used, use.hosts) : Result<XmlElement>(std::move(used));
 }
 
 /// `system` without the GPUs of other ranks.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "support/log_capture.h"
 #include "topo/machine_build.h"
 #include "topo/topology_xml.h"
 
@@ -195,7 +196,9 @@ TEST(Fuse, KeepsHostsOfADomainApart) {
 
 TEST(CopyHosts, GivesEachHostItsHashRanksAndAdapters) {
   const XmlElement one = trimTopology(host(), {.gpus = {{0x11000, 0}, {0x12000, 1}}, .allNets = true});
-  const XmlElement domain = copyHosts(one, 3);
+  const auto copied = copyHosts(one, 3);
+  ASSERT_TRUE(copied.ok());
+  const XmlElement& domain = copied.value();
   ASSERT_EQ(domain.children.size(), 6u);
   const XmlElement& last = domain.children[4].children.at(0);
   EXPECT_NE(*domain.children[0].find("host_hash"), *domain.children[2].find("host_hash"));
@@ -204,6 +207,14 @@ TEST(CopyHosts, GivesEachHostItsHashRanksAndAdapters) {
   EXPECT_EQ(*last.children.at(2).children.at(0).find("rank"), "5");
   EXPECT_EQ(*last.children.at(3).children.at(0).children.at(0).find("guid"), "0x2000000000005");
   EXPECT_EQ(last.children.at(3).children.at(0).children.at(1).find("guid"), nullptr);
+}
+
+TEST(CopyHosts, MakesNoMoreElementsThanAFileMayHave) {
+  XmlElement system{.name = "system"};
+  system.children.assign(1023, XmlElement{.name = "cpu"});
+  EXPECT_TRUE(copyHosts(system, 64).ok());
+  test::expectLog("<system>: 65 copies of 1024 elements are more than 65536: ask for fewer hosts");
+  EXPECT_EQ(copyHosts(system, 65).status().code(), ncclInvalidUsage);
 }
 
 }  // namespace
