@@ -235,7 +235,7 @@ TEST(SoftwareGpu, IsOneHostOfAFileOfSeveral) {
              "<system version=\"1\">\n"
              "<cpu host_hash=\"0xa\" numaid=\"0\"><pci busid=\"0000:30:00.0\"><gpu dev=\"0\" sm=\"90\"/></pci></cpu>\n"
              "<cpu host_hash=\"0xb\" numaid=\"0\"><pci busid=\"0000:31:00.0\"><gpu dev=\"0\" sm=\"100\"/></pci></cpu>\n"
-             "<cpu host_hash=\"0xa\" numaid=\"1\"><pci busid=\"0000:32:00.0\"><gpu dev=\"1\" sm=\"90\"/></pci></cpu>\n"
+             "<cpu host_hash=\"00A\" numaid=\"1\"><pci busid=\"0000:32:00.0\"><gpu dev=\"1\" sm=\"90\"/></pci></cpu>\n"
              "</system>");
   const std::string path = folder.root() + "/rack.xml";
   const auto has = [](const Driver& driver, const char* busId) {
@@ -264,6 +264,7 @@ TEST(SoftwareGpu, IgnoresFilesOfNoUse) {
       "<system version=\"1\">",
       "<graphs version=\"1\"/>",
       "<system version=\"1\"/>",
+      "<system version=\"1\"><cpu host_hash=\"rack\"><pci busid=\"0000:01:00.0\"><gpu/></pci></cpu></system>",
       "<system version=\"1\"><cpu><pci busid=\"here\"><gpu dev=\"0\"/></pci></cpu></system>",
       "<system version=\"1\"><cpu><pci busid=\"0000:01:00.0\"><gpu sm=\"100000\"/></pci></cpu></system>",
       "<system version=\"1\"><cpu><pci busid=\"0000:01:00.0\"><gpu/></pci>"

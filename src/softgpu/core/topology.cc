@@ -1,12 +1,15 @@
 #include "softgpu/core/topology.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <pugixml.hpp>
 #include <set>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -34,12 +37,25 @@ struct DepthCheck : pugi::xml_tree_walker {
   bool for_each(pugi::xml_node&) override { return depth() < kMaxDepth; }
 };
 
+/// A host_hash as readers of topology files take it: hexadecimal, none is 0. False: it is no number.
+bool parseHost(std::string_view text, std::uint64_t& hash) {
+  hash = 0;
+  if (text.empty()) return true;
+  const std::size_t first = std::min(text.find_first_not_of(' '), text.size());
+  text = text.substr(first, text.find_last_not_of(' ') + 1 - first);
+  if (text.substr(0, 2) == "0x" || text.substr(0, 2) == "0X") text.remove_prefix(2);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
 /// Takes the hosts out that are not the one asked for. The complaint, empty if there is none.
 std::string keepHost(pugi::xml_node system, int host) {
-  std::vector<std::string> hosts;
+  std::vector<std::uint64_t> hosts;
   std::vector<std::pair<pugi::xml_node, std::size_t>> cpus;
   for (const pugi::xml_node& cpu : system.children("cpu")) {
-    const std::string hash = cpu.attribute("host_hash").as_string();
+    const std::string text = cpu.attribute("host_hash").as_string();
+    std::uint64_t hash = 0;
+    if (!parseHost(text, hash)) return "a <cpu> has host_hash=\"" + text + "\", which is no hexadecimal number";
     const auto known = std::find(hosts.begin(), hosts.end(), hash);
     cpus.emplace_back(cpu, static_cast<std::size_t>(known - hosts.begin()));
     if (known == hosts.end()) hosts.push_back(hash);
