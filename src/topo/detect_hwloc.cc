@@ -1,5 +1,6 @@
 #include "topo/detect_hwloc.h"
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -53,6 +54,13 @@ Link linkOf(double bandwidth) {
     }
   }
   return {};
+}
+
+/// With a point, whatever the process' locale writes; 0: no number.
+double numberOf(std::string_view text) {
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
 }
 
 /// Walks hwloc's tree. What stands inside an object belongs to its CPUs.
@@ -119,7 +127,7 @@ class Reader {
     facts.device = static_cast<std::uint16_t>(ids[1]);
     facts.subsystemVendor = static_cast<std::uint16_t>(ids[2]);
     facts.subsystemDevice = static_cast<std::uint16_t>(ids[3]);
-    const Link link = linkOf(object.attribute("pci_link_speed").as_double());
+    const Link link = linkOf(numberOf(object.attribute("pci_link_speed").as_string()));
     facts.linkSpeed = link.speed;
     facts.linkWidth = link.width;
     pci_.emplace_back(std::move(facts), above.nodeset);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -124,8 +125,11 @@ bool isBridge(std::uint32_t classCode) {
   return classCode >> 8 == 0x0604;
 }
 
+/// With a point, whatever the process' locale writes; 0: no number.
 double rateOf(const std::string& speed) {
-  return std::strtod(speed.c_str(), nullptr);
+  double rate = 0;
+  std::from_chars(speed.data(), speed.data() + speed.size(), rate);
+  return rate;
 }
 
 /// Facts about the functions of a folder of links like 0000:1b:00.0 -> ../../../devices/pci0000:16/0000:16:01.0/….

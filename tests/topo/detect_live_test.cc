@@ -140,6 +140,16 @@ TEST(LiveMachine, TakesWhatIsHiddenFromAFileOfHwloc) {
   EXPECT_EQ(broken.status().code(), ncclInvalidUsage);
 }
 
+TEST(LiveMachine, ReadsNoEndlessFileOfHwloc) {
+  LiveRequest request;
+  request.systemRoot = "/nonexistent";
+  ::setenv("HWLOC_XMLFILE", "/dev/zero", 1);
+  expectLog("HWLOC_XMLFILE=/dev/zero: it has more than 16 MiB");
+  const auto input = gatherFacts(request);
+  ::unsetenv("HWLOC_XMLFILE");
+  EXPECT_EQ(input.status().code(), ncclInvalidUsage);
+}
+
 TEST(LiveMachine, KnowsItsCpusHere) {
   const std::string text = live({});
   EXPECT_NE(text.find("<cpu numaid="), std::string::npos) << text;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <clocale>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 
@@ -183,6 +185,44 @@ TEST(Hwloc, SaysTheSameAsSysfs) {
     EXPECT_EQ(other->linkSpeed, pci.linkSpeed) << pci.busId;
     EXPECT_EQ(other->linkWidth, pci.linkWidth) << pci.busId;
   }
+}
+
+/// Numbers with a comma while it lives, as a program has them that calls setlocale().
+class CommaLocale {
+ public:
+  CommaLocale() {
+    const std::string& root = folder_.root();
+    folder_.put("numbers", "LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \"\"\ngrouping -1\nEND LC_NUMERIC\n");
+    // It complains of all that is not in the file.
+    const std::string make = "localedef -c -i " + root + "/numbers -f UTF-8 " + root + "/comma.UTF-8 >/dev/null 2>&1";
+    if (std::system(make.c_str()) < 0) return;
+    ::setenv("LOCPATH", root.c_str(), 1);
+    set_ = std::setlocale(LC_NUMERIC, "comma.UTF-8") != nullptr;
+  }
+  CommaLocale(const CommaLocale&) = delete;
+  ~CommaLocale() {
+    std::setlocale(LC_NUMERIC, "C");
+    ::unsetenv("LOCPATH");
+  }
+  bool isSet() const { return set_; }
+
+ private:
+  RecordedSystem folder_{"vm_no_gpu"};
+  bool set_ = false;
+};
+
+TEST(Hwloc, ReadsNumbersAlikeInAllLocales) {
+  const CommaLocale locale;
+  if (!locale.isSet()) GTEST_SKIP() << "a locale with decimal commas cannot be made here";
+  ASSERT_EQ(std::strtod("1,5", nullptr), 1.5);
+  const auto host = readHwlocXml(
+      "<topology version=\"2.0\"><object type=\"Machine\"><object type=\"PCIDev\" pci_busid=\"0000:01:00.0\" "
+      "pci_type=\"0302 [10de:2330] [10de:16c1] a1\" pci_link_speed=\"1.969231\"/></object></topology>",
+      "t.xml");
+  ASSERT_TRUE(host.ok());
+  ASSERT_EQ(host.value().pci.size(), 1u);
+  EXPECT_EQ(host.value().pci[0].linkWidth, 8) << "taken as 1 GB/s it has 4 lanes";
+  EXPECT_EQ(host.value().pci[0].linkSpeed, "2.5 GT/s PCIe");
 }
 
 TEST(Hwloc, RefusesOtherFiles) {
