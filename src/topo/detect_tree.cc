@@ -7,11 +7,13 @@
 #include <tuple>
 #include <utility>
 
+#include "base/log.h"
+
 namespace tutti {
 namespace {
 
-/// A bridge under bridges: deeper than any machine, so that facts that name each other in a circle come to an end.
-constexpr int kMaxDepth = 32;
+/// Switches under switches: deeper than any machine.
+constexpr std::size_t kMaxDepth = 32;
 
 std::string hex16(std::uint16_t value) {
   return fmt::format("{:#06x}", value);
@@ -186,23 +188,33 @@ int DetectPlaces::anyCpu() {
   return best >= 0 ? best : cpu(-1);
 }
 
-int DetectPlaces::above(const PciFacts& facts, int depth) {
+int DetectPlaces::above(const PciFacts& facts) {
   // A switch is an upstream port with downstream ports below; it stands here by its upstream port. So the next element
   // up is two bridges up; a single bridge is the root port, which is the CPU's.
   const PciFacts* port = find(facts.parent);
-  const PciFacts* upstream = port == nullptr || depth >= kMaxDepth ? nullptr : find(port->parent);
-  return upstream == nullptr ? cpu(facts.numa) : switchOf(*upstream, depth + 1);
+  const PciFacts* upstream = port == nullptr ? nullptr : find(port->parent);
+  if (upstream == nullptr) return cpu(facts.numa);
+  const bool circle = std::find(way_.begin(), way_.end(), upstream) != way_.end();
+  if (!circle && way_.size() < kMaxDepth) return switchOf(*upstream);
+  info(kGraph,
+       "PCI function {} stands below bridge {}, {}: it is taken to hang at its CPU; is /sys (or HWLOC_XMLFILE) right?",
+       facts.busId, port->busId,
+       circle ? fmt::format("which stands below {}: a circle", upstream->busId) : std::string("too deep to be true"));
+  return cpu(facts.numa);
 }
 
-int DetectPlaces::switchOf(const PciFacts& facts, int depth) {
+int DetectPlaces::switchOf(const PciFacts& facts) {
   if (const auto known = tree_.pciItems().find(facts.busId); known != tree_.pciItems().end()) return known->second;
-  return tree_.addPci(above(facts, depth), facts.busId);
+  way_.push_back(&facts);
+  const int parent = above(facts);
+  way_.pop_back();
+  return tree_.addPci(parent, facts.busId);
 }
 
 int DetectPlaces::pci(const std::string& busId, const char* classIfHidden) {
   if (const auto known = tree_.pciItems().find(busId); known != tree_.pciItems().end()) return known->second;
   const PciFacts* facts = find(busId);
-  const int item = facts != nullptr ? switchOf(*facts, 0) : tree_.addPci(cpu(-1), busId);
+  const int item = facts != nullptr ? switchOf(*facts) : tree_.addPci(cpu(-1), busId);
   if (facts == nullptr) tree_.of(item).self.set("class", classIfHidden);
   return item;
 }

@@ -76,12 +76,13 @@ class DetectPlaces {
   int findCpu(int numa) const;
   int addCpu(int numa);
   /// The element that a function's element hangs under: the switch above it, or its CPU.
-  int above(const PciFacts& facts, int depth);
-  int switchOf(const PciFacts& facts, int depth);
+  int above(const PciFacts& facts);
+  int switchOf(const PciFacts& facts);
 
   const HostFacts& host_;
   DetectTree& tree_;
   std::unordered_map<std::string, const PciFacts*> pci_;
+  std::vector<const PciFacts*> way_;  ///< functions whose place is being looked for, each below the next
 };
 
 /// Sets an attribute that is not there.

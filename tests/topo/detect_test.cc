@@ -199,7 +199,14 @@ TEST(Detection, EndsWhereBridgesGoInACircle) {
   DetectInput input;
   input.host.pci = {{"0000:01:00.0", "0000:02:00.0", 0x060400}, {"0000:02:00.0", "0000:01:00.0", 0x060400}};
   input.gpus = {gpuAt("0000:01:00.0", 0)};
-  EXPECT_FALSE(detected(input).empty());
+  const std::string text = detected(input);
+  const std::size_t first = text.find("busid=\"0000:01:00.0\"");
+  EXPECT_NE(first, std::string::npos) << text;
+  EXPECT_EQ(text.find("busid=\"0000:01:00.0\"", first + 1), std::string::npos) << "it stands there twice: " << text;
+  EXPECT_NE(
+      capturedText().find("0000:01:00.0 stands below bridge 0000:02:00.0, which stands below 0000:01:00.0: a circle"),
+      std::string::npos)
+      << capturedText();
 }
 
 TEST(GivenFile, IsCompletedAndKeepsWhatItSays) {
