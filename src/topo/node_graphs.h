@@ -13,8 +13,8 @@
 namespace tutti {
 
 inline constexpr int kGraphs = 5;
-/// Channels of a graph that ranks tell each other of; further ones are left out.
-inline constexpr int kMostGraphChannels = 32;
+/// Channels of a graph that ranks tell each other of: as many as a graph file may have.
+inline constexpr int kMostGraphChannels = 64;
 /// Ranks of a node whose places fit into a RankGraphs.
 inline constexpr int kMostLocalRanks = 255;
 

@@ -63,9 +63,13 @@ TEST_F(DescribeGraphs, AGraphThatMissesAGpuCountsAsNone) {
   EXPECT_EQ(channels(graphs({{0, 1, 2}}, {{0, 2, 1}})), 1);
 }
 
-TEST_F(DescribeGraphs, MoreChannelsThanRanksTellOfAreLeftOut) {
-  const std::vector<std::vector<int>> many(40, {0, 1, 2});
-  EXPECT_EQ(describeGraphs(machine_, graphs(many, many), 1).of(GraphId::Ring).channels, kMostGraphChannels);
+TEST_F(DescribeGraphs, TellsOfAsManyChannelsAsAGraphFileMayHave) {
+  std::vector<std::vector<int>> many(63, {0, 1, 2});
+  many.push_back({2, 0, 1});
+  const RankGraphs words = describeGraphs(machine_, graphs(many, many), 1);
+  EXPECT_EQ(words.of(GraphId::Ring).channels, 64);
+  EXPECT_EQ(words.ringPlace[62], 1);
+  EXPECT_EQ(words.treePlace[63], 2);
 }
 
 }  // namespace
