@@ -133,7 +133,7 @@ class Reading {
     if (!(to.bwIntra > 0)) {
       return fail(ncclInvalidUsage, "{}: speedintra=\"0\" of a graph with channels", element.where());
     }
-    if (usesNics() && !(to.bwInter > 0)) {
+    if (usesNics(to) && !(to.bwInter > 0)) {
       return fail(
           ncclInvalidUsage,
           "{}: speedinter=\"0\" of a graph for several nodes: set what a channel carries between nodes, in GB/s",
@@ -190,21 +190,31 @@ class Reading {
       channel.netOut = nets[1];
     }
     TRY(complete(element, graph.pattern, channel.gpus));
-    TRY(checkNets(element, channel));
+    TRY(checkNets(element, graph, channel));
     graph.channels.push_back(std::move(channel));
     return {};
   }
 
-  /// Channels lead from NIC to NIC between nodes; a search that has no NICs to use does without.
-  bool usesNics() const { return interNode_ && !machine_.nodes(NodeKind::Net).empty(); }
+  /// Between nodes channels lead from NIC to NIC; a search that reaches none says so in this way.
+  bool usesNics(const Graph& graph) const {
+    const bool nothingReached = graph.bwInter == 0 && graph.typeInter == PathType::Dis;
+    return interNode_ && !nothingReached;
+  }
 
-  Status checkNets(const XmlElement& element, const GraphChannel& channel) const {
-    if ((channel.netIn >= 0) == usesNics()) return {};
-    if (interNode_) {
+  Status checkNets(const XmlElement& element, const Graph& graph, const GraphChannel& channel) const {
+    if ((channel.netIn >= 0) == usesNics(graph)) return {};
+    if (usesNics(graph)) {
       return fail(ncclInvalidUsage,
                   "{}: the channel has no <net>, and the communicator spans several nodes: name the NICs it enters and "
                   "leaves by, or take a file that NCCL_GRAPH_DUMP_FILE wrote on several nodes",
                   element.where());
+    }
+    if (interNode_) {
+      return fail(
+          ncclInvalidUsage,
+          "{}: the channel has <net>, and the graph's typeinter=\"DIS\" and speedinter=\"0\" say that no NIC is "
+          "reached: set them, or remove <net>",
+          element.where());
     }
     return fail(ncclInvalidUsage,
                 "{}: the channel has <net>, and the communicator has a single node: remove them, or take a file that "

@@ -294,16 +294,12 @@ TEST(GraphXml, NeedsBandwidthBetweenNodes) {
   EXPECT_EQ(readText(inChannel(kThroughNics, graph), 1, true).status().code(), ncclInvalidUsage);
 }
 
-TEST(GraphXml, DoesWithoutNicsWhereTheMachineHasNone) {
-  Machine machine;
-  const int cpu = machine.addNode(0, 0, CpuFacts{});
-  const int device = machine.addNode(0, 1, DeviceFacts{.dev = 0});
-  const int gpu = machine.addNode(0, 1, GpuFacts{.rank = 0, .dev = 0, .device = device});
-  machine.connect(cpu, device, LinkKind::Pci, 48);
-  machine.connect(device, gpu, LinkKind::Local, 5000);
-  const auto xml = parseXml(inChannel("<gpu rank=\"0\"/>", graphWith("speedinter", "0")), "g.xml");
-  ASSERT_TRUE(xml.ok());
-  EXPECT_TRUE(readGraphs(machine, xml.value(), true).ok());
+TEST(GraphXml, DoesWithoutNicsWhereNoneIsReached) {
+  std::string graph = graphWith("speedinter", "0");
+  graph.replace(graph.find("PIX"), 3, "DIS");
+  EXPECT_TRUE(readText(inChannel(kBothGpus, graph), 1, true).ok());
+  test::expectLog("g.xml, line 3, <channel>: the channel has <net>, and the graph's typeinter=\"DIS\" and speedinter");
+  EXPECT_FALSE(readText(inChannel(kThroughNics, graph), 1, true).ok());
 }
 
 TEST(GraphXml, RefusesMoreChannelsThanThereAre) {
