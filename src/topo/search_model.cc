@@ -110,6 +110,30 @@ SearchModel SearchModel::levelled(float most) const {
   return model;
 }
 
+SearchModel SearchModel::within(PathType farthest) const {
+  SearchModel model = *this;
+  for (std::vector<SearchWay>* ways : {&model.ways_.entries, &model.ways_.exits}) {
+    for (SearchWay& way : *ways) {
+      if (way.type > farthest) way.type = PathType::Dis;
+    }
+  }
+  return model;
+}
+
+std::vector<PathType> SearchModel::reaches() const {
+  std::vector<PathType> limits;
+  PathType before = PathType::Loc;
+  for (const PathType limit : {PathType::Pxn, PathType::Phb, PathType::Sys}) {
+    const auto isNew = [&](const SearchWay& way) { return way.usable() && way.type >= before && way.type <= limit; };
+    const bool any = std::any_of(ways_.entries.begin(), ways_.entries.end(), isNew) ||
+                     std::any_of(ways_.exits.begin(), ways_.exits.end(), isNew);
+    if (any) limits.push_back(limit);
+    before = static_cast<PathType>(static_cast<int>(limit) + 1);
+  }
+  if (limits.empty()) limits.push_back(PathType::Sys);
+  return limits;
+}
+
 void SearchModel::addPorts() {
   ports_.assign(nets_.size(), -1);
   for (int a = 0; a < netCount(); ++a) {

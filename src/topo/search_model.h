@@ -45,6 +45,11 @@ class SearchModel {
   std::vector<float> nvLinkLevels() const;
   /// The same machine, but that no NVLink carries more than so many GB/s.
   SearchModel levelled(float most) const;
+  /// The same machine, but that no way between a GPU and a NIC is of a longer type.
+  SearchModel within(PathType farthest) const;
+  /// Limits for within() that each leave more ways than the one before, the last all of them: near NICs, which read and
+  /// write a GPU's memory themselves, those under the same CPU, those of other CPUs.
+  std::vector<PathType> reaches() const;
   /// The link whose direction a resource is; -1: a port that NICs share.
   int linkOf(int resource) const { return links_[static_cast<std::size_t>(resource)]; }
   std::span<const ResourceUse> uses(const SearchWay& way) const {

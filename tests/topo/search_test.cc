@@ -158,6 +158,22 @@ TEST(SortedByWorth, NeverPutsLessFirstHoweverSmallTheSteps) {
   EXPECT_EQ(sortedByWorth({3, 1, 2}, {0, 5, 5}), (std::vector<int>{1, 2, 3})) << "what has no value is last";
 }
 
+TEST(TreeSearch, KeepsToNearNicsWhereFartherOnesGiveNoMore) {
+  for (const char* machine : {"own_dgx_a100", "oci_bm_gpu4_8", "aws_p5"}) {
+    SCOPED_TRACE(machine);
+    const Found found = search(machine, 2);
+    EXPECT_LE(found.graphs.ring.typeInter, PathType::Pxn);
+    EXPECT_LE(found.graphs.tree.typeInter, PathType::Pxn);
+  }
+}
+
+TEST(RingSearch, TakesFartherNicsThatGiveMuchMore) {
+  // Two GPUs under a switch with one NIC; the others' NICs are under other CPUs.
+  const Found found = search("aws_p4d", 2, {0, 1});
+  EXPECT_GT(found.graphs.ring.typeInter, PathType::Pxn);
+  EXPECT_GT(found.toNetwork(found.graphs.ring), 1.5 * 12);
+}
+
 TEST(NvlsSearch, MakesEveryGpuAHead) {
   const Found found = search("own_dgx_h100", 1);
   const Graph& nvls = found.graphs.nvls;

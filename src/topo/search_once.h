@@ -1,0 +1,25 @@
+// One graph on a machine as it is given, with every way that the model allows. Pure.
+#pragma once
+
+#include "topo/graph.h"
+#include "topo/search.h"
+#include "topo/search_model.h"
+
+namespace tutti {
+
+inline constexpr int kMaxDirectHeads = 8;
+inline constexpr int kMaxNvlsHeads = 32;
+/// A tree's GPUs pass on what they get to two others: that much more inside than to the network is of use.
+inline constexpr float kUsefulInside = 2;
+
+/// Whether the pattern is a chain of all GPUs that stays open.
+bool isChain(Pattern pattern);
+
+/// The best graph found with so much of the usual work; no channels where the graph is not wanted, or is optional and
+/// not possible.
+Graph searchOnce(const SearchModel& model, const GraphRequest& request, const SearchSettings& settings, float effort);
+
+/// bandwidthBound() of a model.
+float boundOf(const SearchModel& model, const GraphRequest& request);
+
+}  // namespace tutti
