@@ -18,7 +18,7 @@ namespace tutti::softgpu {
 namespace {
 
 constexpr std::uintmax_t kMaxBytes = 16u << 20;
-constexpr std::size_t kMaxDevices = 1024;
+constexpr std::size_t kMaxDevicesOfFile = 1024;
 constexpr int kMaxDepth = 64;  ///< of elements: pugixml removes them recursively
 
 struct Found {
@@ -89,7 +89,7 @@ std::string findGpus(const pugi::xml_node& system, std::vector<Found>& gpus) {
       return "the GPU at " + busId + " has sm=\"" + found.gpu.attribute("sm").as_string() + "\"; 90 is 9.0";
     }
     gpus.push_back(found);
-    if (gpus.size() > kMaxDevices) return "it has more than " + std::to_string(kMaxDevices) + " GPUs";
+    if (gpus.size() > kMaxDevicesOfFile) return "it has more than " + std::to_string(kMaxDevicesOfFile) + " GPUs";
   }
   return gpus.empty() ? "there is no <gpu> below <cpu> and <pci>" : std::string();
 }
