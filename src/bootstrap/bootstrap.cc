@@ -152,7 +152,7 @@ Status Bootstrap::broadcast(int root, std::span<std::byte> data) {
 Status Bootstrap::send(int peer, int tag, std::span<const std::byte> message) {
   TRY(state_->usable());
   if (peer < 0 || peer >= size()) return fail(ncclInvalidArgument, "Bootstrap: send to rank {} of {}", peer, size());
-  TRY(state_->engine().failure());
+  TRY(state_->engine().checkFailure());
   if (!state_->engine().reaches(peer)) TRY(connectPeer(state_->joined, peer, Deadline::in(std::min(state_->joined.timeout, kConnectTime))));
   if (!state_->engine().send(peer, FrameType::Message, tag, std::make_shared<const Bytes>(message.begin(), message.end()))) {
     return fail(ncclRemoteError, "Bootstrap: the connection from rank {} to {} is gone", rank(), describe(peer));

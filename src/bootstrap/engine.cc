@@ -205,6 +205,11 @@ Status Engine::failure() const {
   return s_.failure ? Status(s_.failure->code) : Status();
 }
 
+Status Engine::checkFailure() {
+  const std::lock_guard lock(mutex_);
+  return s_.failure ? blame() : Status();
+}
+
 void Engine::setTable(std::vector<RankEntry> table) {
   const std::lock_guard lock(mutex_);
   s_.table = std::move(table);

@@ -67,6 +67,8 @@ class Engine {
   void abort(Status why);
   Status aborted() const;
   Status failure() const;
+  /// The same as an error that has been reported: whoever returns it to the application has a text that says who is gone.
+  Status checkFailure();
   void setTable(std::vector<RankEntry> table);
   Address addressOf(int rank) const;
   std::string describe(int rank) const;

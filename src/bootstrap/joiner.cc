@@ -44,14 +44,14 @@ bool worthRetrying(const IoOutcome& outcome) {
 }
 
 /// Connects, patiently: refused connections are tried again until `patience` ends.
-Result<Socket> connectTo(const Address& to, const std::string& whom, const Engine& engine, const Abort* abort,
+Result<Socket> connectTo(const Address& to, const std::string& whom, Engine& engine, const Abort* abort,
                          Deadline patience) {
   while (true) {
     Socket socket;
     const IoOutcome outcome = Socket::tryConnect(to, {patience, abort, -1}, &socket);
     if (outcome.done()) return socket;
     if (abort != nullptr && abort->raised()) return abort->status();
-    TRY(engine.failure());
+    TRY(engine.checkFailure());
     if (!worthRetrying(outcome) || patience.expired()) {
       const std::string why = outcome.error != 0 ? errnoText(outcome.error) : "timed out";
       return fail(ncclRemoteError, "Bootstrap: cannot connect to {} at {}: {}; has that process ended, was the id used "

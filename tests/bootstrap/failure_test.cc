@@ -194,6 +194,25 @@ TEST(BootstrapFailure, AnnouncedFailureReachesAll) {
   });
 }
 
+TEST(BootstrapFailure, SendingAfterAFailureSaysWhatFailed) {
+  const auto settings = localSettings(milliseconds(10000));
+  const auto ids = makeIds(1, settings);
+  allowLog("the disk of rank 1 is full");
+  allowLog("something else");
+  runRanks(2, [&](int rank) {
+    auto joined = Bootstrap::join(joinOptions(ids, rank, 2, settings));
+    ASSERT_TRUE(joined.ok());
+    Bootstrap& bootstrap = *joined.value();
+    if (rank == 1) return bootstrap.announceFailure(Status(ncclSystemError), "the disk of rank 1 is full");
+    const Deadline limit = Deadline::in(std::chrono::seconds(20));
+    while (bootstrap.lost().ok() && !limit.expired()) std::this_thread::sleep_for(milliseconds(1));
+    warn("something else");
+    const int word = 5;
+    EXPECT_EQ(bootstrap.send(1, 9, std::as_bytes(std::span(&word, 1))).code(), ncclSystemError);
+    EXPECT_NE(std::string(lastErrorText()).find("the disk of rank 1 is full"), std::string::npos) << lastErrorText();
+  });
+}
+
 TEST(BootstrapFailure, GoodbyeIsNoFailure) {
   const auto settings = localSettings();
   const auto ids = makeIds(1, settings);
