@@ -13,7 +13,7 @@ namespace tutti {
 namespace {
 
 /// Switches under switches: deeper than any machine.
-constexpr std::size_t kMaxDepth = 32;
+constexpr std::size_t kMaxBridges = 32;
 
 std::string hex16(std::uint16_t value) {
   return fmt::format("{:#06x}", value);
@@ -195,7 +195,7 @@ int DetectPlaces::above(const PciFacts& facts) {
   const PciFacts* upstream = port == nullptr ? nullptr : find(port->parent);
   if (upstream == nullptr) return cpu(facts.numa);
   const bool circle = std::find(way_.begin(), way_.end(), upstream) != way_.end();
-  if (!circle && way_.size() < kMaxDepth) return switchOf(*upstream);
+  if (!circle && way_.size() < kMaxBridges) return switchOf(*upstream);
   info(kGraph,
        "PCI function {} stands below bridge {}, {}: it is taken to hang at its CPU; is /sys (or HWLOC_XMLFILE) right?",
        facts.busId, port->busId,

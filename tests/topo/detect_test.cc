@@ -46,7 +46,7 @@ std::string detected(const DetectInput& input) {
   return xml.ok() ? writeXml(xml.value()) : std::string();
 }
 
-XmlElement parsed(const std::string& text) {
+XmlElement parsedText(const std::string& text) {
   auto xml = parseXml(text, "given.xml");
   EXPECT_TRUE(xml.ok());
   return xml.ok() ? xml.value() : XmlElement{};
@@ -213,7 +213,7 @@ TEST(GivenFile, IsCompletedAndKeepsWhatItSays) {
   DetectInput input;
   input.host = switchedHost();
   input.gpus = {gpuAt("0000:18:00.0", 3)};
-  input.given = parsed(
+  input.given = parsedText(
       "<system version=\"1\">\n<cpu numaid=\"1\" arch=\"x86_64\" vendor=\"AuthenticAMD\">\n"
       "<pci busid=\"0000:18:00.0\" link_width=\"4\">\n<gpu dev=\"0\" gdr=\"0\"/>\n</pci>\n</cpu>\n</system>");
   const std::string text = detected(input);
@@ -229,7 +229,7 @@ TEST(GivenFile, LosesGpusThatAreNotThereWhereAllAreKnown) {
   DetectInput input;
   input.host = switchedHost();
   input.gpus = {gpuAt("0000:18:00.0", 0)};
-  input.given = parsed(
+  input.given = parsedText(
       "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:77:00.0\" class=\"0x030200\"><gpu dev=\"0\"/></pci>"
       "</cpu></system>");
   const std::string before = detected(input);
@@ -242,7 +242,7 @@ TEST(GivenFile, LosesGpusThatAreNotThereWhereAllAreKnown) {
 
 TEST(GivenFile, KeepsNetsThatPluginsKnowByName) {
   DetectInput input;
-  input.given = parsed(
+  input.given = parsedText(
       "<system version=\"1\"><cpu numaid=\"0\"><nic><net name=\"b\" dev=\"0\" speed=\"5\"/><net name=\"gone\" "
       "dev=\"1\"/>"
       "</nic></cpu></system>");
@@ -260,7 +260,7 @@ TEST(GivenFile, KeepsNetsThatPluginsKnowByName) {
 
 TEST(GivenFile, MustBeATopology) {
   DetectInput input;
-  input.given = parsed("<graphs version=\"1\"/>");
+  input.given = parsedText("<graphs version=\"1\"/>");
   input.givenOrigin = "given.xml";
   expectLog("given.xml:1: the root element is <graphs>");
   EXPECT_EQ(detectTopology(input).status().code(), ncclInvalidUsage);

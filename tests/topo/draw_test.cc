@@ -218,7 +218,7 @@ TEST(DrawChannels, HaveColoursOfTheirOwn) {
   EXPECT_EQ(colours.size(), 32u);
 }
 
-pugi::xml_document parsed(const std::string& svg) {
+pugi::xml_document parsedSvg(const std::string& svg) {
   pugi::xml_document document;
   EXPECT_TRUE(document.load_string(svg.c_str())) << svg.substr(0, 200);
   return document;
@@ -238,7 +238,7 @@ TEST(DrawMachine, WritesWellFormedXmlThatNamesEveryGpu) {
     const Topology topology = topologyOf(name);
     const Graph graph = turnedRings(topology.machine, 3, true);
     const std::string svg = drawMachine(topology.machine, {.title = name + " <&\"\x01>", .graph = &graph});
-    const pugi::xml_document document = parsed(svg);
+    const pugi::xml_document document = parsedSvg(svg);
     std::set<std::string> texts;
     for (const pugi::xpath_node& text : document.select_nodes("//text")) texts.insert(text.node().child_value());
     for (const int gpu : topology.machine.nodes(NodeKind::Gpu)) {
@@ -250,17 +250,17 @@ TEST(DrawMachine, WritesWellFormedXmlThatNamesEveryGpu) {
 TEST(DrawMachine, ShowsTheChannelsThatWereChosenAndKeepsTheOthersHidden) {
   const Topology topology = topologyOf("own_dgx_h100");
   const Graph graph = turnedRings(topology.machine, 4, false);
-  const auto all = shownBundles(parsed(drawMachine(topology.machine, {.title = "x", .graph = &graph})));
+  const auto all = shownBundles(parsedSvg(drawMachine(topology.machine, {.title = "x", .graph = &graph})));
   EXPECT_EQ(all, (std::map<std::string, bool>{{"0", true}, {"1", true}, {"2", true}, {"3", true}}));
   const auto some =
-      shownBundles(parsed(drawMachine(topology.machine, {.title = "x", .graph = &graph, .channels = {1, 3, 99}})));
+      shownBundles(parsedSvg(drawMachine(topology.machine, {.title = "x", .graph = &graph, .channels = {1, 3, 99}})));
   EXPECT_EQ(some, (std::map<std::string, bool>{{"0", false}, {"1", true}, {"2", false}, {"3", true}}));
 }
 
 TEST(DrawMachine, ShowsOnlyTheFirstChannelsWhereAllWouldHideEachOther) {
   const Topology topology = topologyOf("own_gb200_tray", {.hosts = 18});
   const Graph graph = turnedRings(topology.machine, 16, false);
-  const auto shown = shownBundles(parsed(drawMachine(topology.machine, {.title = "rack", .graph = &graph})));
+  const auto shown = shownBundles(parsedSvg(drawMachine(topology.machine, {.title = "rack", .graph = &graph})));
   EXPECT_EQ(shown.size(), 16u);
   EXPECT_TRUE(shown.at("0"));
   EXPECT_FALSE(shown.at("15"));
@@ -269,7 +269,7 @@ TEST(DrawMachine, ShowsOnlyTheFirstChannelsWhereAllWouldHideEachOther) {
 TEST(DrawMachine, DrawsTheMachineAloneWithoutAGraph) {
   const Topology topology = topologyOf("own_dgx1v");
   const std::string svg = drawMachine(topology.machine, {.title = "alone"});
-  EXPECT_TRUE(shownBundles(parsed(svg)).empty());
+  EXPECT_TRUE(shownBundles(parsedSvg(svg)).empty());
 }
 
 TEST(DrawLegend, KeepsItsRowsApartAndInsideThePicture) {

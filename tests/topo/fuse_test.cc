@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-XmlElement parsed(const std::string& text) {
+XmlElement parsedSystem(const std::string& text) {
   auto system = parseTopology(text, "t.xml");
   EXPECT_TRUE(system.ok());
   return system.ok() ? system.value() : XmlElement{};
@@ -21,7 +21,7 @@ XmlElement parsed(const std::string& text) {
 
 /// Two CPUs; on the first a switch with two GPUs and a NIC of two ports, on the second a GPU, a NIC of no PCI function.
 XmlElement host() {
-  return parsed(
+  return parsedSystem(
       "<system version=\"1\">"
       "<cpu numaid=\"0\"><pci busid=\"0000:10:00.0\" class=\"0x060400\"><pcilink target=\"0000:20:00.0\"/>"
       "<pci busid=\"0000:11:00.0\"><gpu dev=\"0\"/></pci><pci busid=\"0000:12:00.0\"><gpu dev=\"1\" rank=\"7\"/></pci>"
@@ -72,7 +72,7 @@ TEST(Trim, GivesEachRankOfADeviceItsGpu) {
 }
 
 TEST(Trim, TellsPartitionsOfADeviceApart) {
-  const XmlElement system = parsed(
+  const XmlElement system = parsedSystem(
       "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:11:00.0\">"
       "<gpu dev=\"0\" mlopart=\"0\"/><gpu dev=\"0\" mlopart=\"1\"/></pci></cpu></system>");
   const std::string text = writeXml(trimTopology(system, {.gpus = {{0x11000, 0, 1}, {0x11000, 1, 0}}}));
@@ -163,9 +163,10 @@ TEST(Fuse, MakesEveryKnownMachineOfTheFilesOfItsRanks) {
 }
 
 TEST(Fuse, DoesNotMindTheOrderOfAttributes) {
-  const std::vector<XmlElement> files = {parsed("<system version=\"1\"><cpu numaid=\"0\" arch=\"arm64\"/></system>"),
-                                         parsed("<system version=\"1\"><cpu arch=\"arm64\" numaid=\"0\"/></system>"),
-                                         parsed("<system version=\"1\"><cpu numaid=\"0\"/></system>")};
+  const std::vector<XmlElement> files = {
+      parsedSystem("<system version=\"1\"><cpu numaid=\"0\" arch=\"arm64\"/></system>"),
+      parsedSystem("<system version=\"1\"><cpu arch=\"arm64\" numaid=\"0\"/></system>"),
+      parsedSystem("<system version=\"1\"><cpu numaid=\"0\"/></system>")};
   EXPECT_EQ(fuseTopologies(files).children.size(), 2u);
 }
 
@@ -174,7 +175,8 @@ TEST(Fuse, KeepsWhatAFileSaysTwice) {
       "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:11:00.0\"><gpu dev=\"0\" rank=\"0\">"
       "<nvlink target=\"0000:12:00.0\" count=\"1\"/><nvlink target=\"0000:12:00.0\" "
       "count=\"1\"/></gpu></pci></cpu></system>";
-  const std::vector<XmlElement> files = {parsed("<system version=\"1\"/>"), parsed(twice), parsed(twice)};
+  const std::vector<XmlElement> files = {parsedSystem("<system version=\"1\"/>"), parsedSystem(twice),
+                                         parsedSystem(twice)};
   const XmlElement fused = fuseTopologies(files);
   EXPECT_EQ(fused.children.at(0).children.at(0).children.at(0).children.size(), 2u);
 }

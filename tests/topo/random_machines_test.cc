@@ -24,11 +24,11 @@ using test::Lot;
 using test::MachineSketch;
 
 constexpr std::uint64_t kMachines = 40;
-constexpr double kRounding = 1e-3;
+constexpr double kRoundingAllowed = 1e-3;
 /// A search that does not try everything may do a little worse on a machine with other numbers.
 constexpr double kLuck = 0.9;
 
-std::string joined(const std::vector<std::string>& lines) {
+std::string joinedLines(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
   return text;
@@ -120,7 +120,7 @@ TEST(RandomMachines, CarryEveryGraphThatIsFound) {
   forAllMachines([](const Case& one) {
     for (const Graph* graph : all(one.graphs)) {
       const auto faults = validateGraph(one.topology->machine, one.topology->paths, *graph, one.topology->interNode);
-      EXPECT_TRUE(faults.empty()) << joined(faults) << textOf(*graph);
+      EXPECT_TRUE(faults.empty()) << joinedLines(faults) << textOf(*graph);
     }
     EXPECT_EQ(one.graphs.ring.nChannels(), one.graphs.tree.nChannels());
   });
@@ -138,7 +138,7 @@ TEST(RandomMachines, NeverCarryMoreThanTheBound) {
       if (graph->nChannels() == 0) continue;
       const double bound = boundOf(one, *graph);
       const double carried = topology.interNode ? std::min(intraOf(*graph), interOf(*graph)) : intraOf(*graph);
-      EXPECT_LE(carried, bound * (1 + kRounding)) << textOf(*graph);
+      EXPECT_LE(carried, bound * (1 + kRoundingAllowed)) << textOf(*graph);
     }
   });
 }
@@ -161,10 +161,10 @@ void expectNoLessWithAnNvLinkMore(const Case& one) {
   if (now.topology->groupOf != one.topology->groupOf) return;  // another group's machine
   const Graph& old = one.graphs.ring;
   const std::string both = textOf(old) + "\n" + textOf(now.graphs.ring);
-  EXPECT_GE(boundOf(now, old), boundOf(one, old) * (1 - kRounding)) << both;
-  EXPECT_GE(intraOf(now.graphs.ring), intraOf(old) * (1 - kRounding)) << both;
+  EXPECT_GE(boundOf(now, old), boundOf(one, old) * (1 - kRoundingAllowed)) << both;
+  EXPECT_GE(intraOf(now.graphs.ring), intraOf(old) * (1 - kRoundingAllowed)) << both;
   if (!one.topology->interNode) return;
-  EXPECT_GE(interOf(now.graphs.ring), interOf(old) * (1 - kRounding)) << both;
+  EXPECT_GE(interOf(now.graphs.ring), interOf(old) * (1 - kRoundingAllowed)) << both;
 }
 
 TEST(RandomMachines, NeverCarryLessWithAnNvLinkMore) {
