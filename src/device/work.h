@@ -52,12 +52,20 @@ struct alignas(16) ConnView {
   std::uint64_t pullBase;           ///< sender: the receiver reads its memory from this address on …
   std::uint64_t pullBytes;          ///< … for so many bytes
   std::int64_t pullShift;           ///< receiver: to be added to the sender's addresses
+  std::uint64_t* sizes;             ///< sender over a network: a word per slot, sizeWord() of its step, written before
+                                    ///< the tail or the first line. Null: the peer's kernel reads the slots
 
   TUTTI_PURE std::uint64_t* tailOf(Protocol p) const { return tail + static_cast<std::size_t>(p) * kCounterStride; }
   TUTTI_PURE std::uint64_t* headOf(Protocol p) const { return head + static_cast<std::size_t>(p) * kCounterStride; }
   TUTTI_PURE std::uint64_t* stepOf(Protocol p) const { return step + static_cast<std::size_t>(p) * kCounterStride; }
 };
-static_assert(sizeof(ConnView) == 96);
+static_assert(sizeof(ConnView) == 112);
+
+/// What a sender says of the slot of `step` (ConnView::sizes): never equal to what it said of an earlier one.
+TUTTI_PURE std::uint64_t sizeWord(std::uint64_t step, std::uint32_t bytes) { return (step + 1) << 32 | bytes; }
+TUTTI_PURE bool isSizeOf(std::uint64_t word, std::uint64_t step) {
+  return static_cast<std::uint32_t>(word >> 32) == static_cast<std::uint32_t>(step + 1);
+}
 
 /// A rank's place in one tree: ranks, -1 for none.
 inline constexpr int kMaxTreeChildren = 3;

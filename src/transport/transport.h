@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "device/policy.h"
+#include "proxy/task.h"
 #include "topo/peer_info.h"
 
 namespace tutti {
@@ -26,21 +27,27 @@ struct LinkSpec {
   int channel = 0;
   /// Bytes of one slot per protocol (LL, LL128, Simple); 0: this protocol is not used on the link.
   device::SlotBytes slotBytes{};
+  /// Which kind of connection it is, for messages and keys.
+  device::ConnKind kind = device::ConnKind::Graph;
 };
 
 /// One side of one connection; owns what it allocated or mapped. Used by one thread at a time. Order of calls:
-/// handle() -> [exchange] -> connect(peer's) -> probeWrite() -> [exchange] -> probeCheck() -> [exchange] -> view().
+/// handle() -> [exchange] -> connect(peer's) -> ready() until it says so -> probeWrite() -> [exchange] -> probeCheck() -> [exchange] -> view().
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
   virtual ConnectHandle handle() const = 0;
   virtual Status connect(const ConnectHandle& peer) = 0;
+  /// Whether connect() has come to its end. Transports that need both sides at once go on here, without waiting.
+  virtual Result<bool> ready() { return true; }
   /// Writes a pattern into whatever this side will write at run time (the peer's slots, the peer's counters).
   virtual Status probeWrite() = 0;
   /// Checks that the peer's pattern arrived here and clears it. false: it did not.
   virtual Result<bool> probeCheck() = 0;
   /// Valid after connect(); what kernels of this rank use.
   virtual device::ConnView view() const = 0;
+  /// What a host thread has to drive while kernels use the connection; null: nothing. Owned by the endpoint.
+  virtual ProgressTask* task() { return nullptr; }
   /// Nobody writes to this side's memory any more: it may be freed with this end. Otherwise, after a failure, it has to
   /// stay for as long as kernels of a peer in this process may reach it.
   virtual void settle() {}

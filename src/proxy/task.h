@@ -1,0 +1,35 @@
+// What the progress engine drives: pieces of work that advance without waiting.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+
+namespace tutti {
+
+/// What a task has done so far; written by the engine's thread, read by any.
+struct TaskCounters {
+  std::uint64_t posted = 0;      ///< steps that the kernel, or the network, has handed to the task
+  std::uint64_t done = 0;        ///< steps that the task has finished
+  std::uint64_t bytes = 0;
+  std::uint64_t stalls = 0;      ///< times that the network could not take a step at once
+};
+
+/// One end of a connection that a host thread has to drive while kernels use it. advance() and quiet() are called by the
+/// engine's thread only, between add() and remove().
+class ProgressTask {
+ public:
+  virtual ~ProgressTask() = default;
+  /// Does everything that can be done without waiting; whether anything was.
+  virtual Result<bool> advance() = 0;
+  /// Nothing is under way that only this task can finish: the engine may sleep, if no kernel runs either.
+  virtual bool quiet() const = 0;
+  /// Any thread.
+  virtual TaskCounters counters() const = 0;
+  /// "send to rank 3 (host b, device 0) by NET/Socket/0 on channel 1: step 17, waits for the network to take 4096 bytes",
+  /// for stall reports. Any thread.
+  virtual std::string describe() const = 0;
+};
+
+}  // namespace tutti
