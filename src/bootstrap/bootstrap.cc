@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "bootstrap/crypto.h"
 #include "bootstrap/joiner.h"
 
 namespace tutti {
@@ -194,5 +195,9 @@ void Bootstrap::leave() {
 
 std::string Bootstrap::describe(int rank) const { return state_->engine().describe(rank); }
 std::uint64_t Bootstrap::commHash() const { return state_->joined.commHash; }
+std::array<std::byte, 32> Bootstrap::keyFor(std::string_view purpose) const {
+  return deriveKey(state_->joined.key, purpose);
+}
+bool Bootstrap::hasLeft(int rank) const { return state_->engine().hasLeft(rank); }
 
 }  // namespace tutti

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/abort.h"
 #include "base/clock.h"
@@ -78,6 +81,11 @@ class Bootstrap final : public ControlChannel {
   std::string describe(int rank) const;
   /// Equal on all ranks, different between communicators: for log lines and names.
   std::uint64_t commHash() const;
+  /// A key for one use that only the ranks of this communicator know: the same on all of them, unrelated for different
+  /// purposes. As strong as the unique id's secret; with NCCL_COMM_ID, as strong as TUTTI_COMM_KEY.
+  std::array<std::byte, 32> keyFor(std::string_view purpose) const;
+  /// Whether that rank has said goodbye: what happens to its connections from then on is no failure. Any thread.
+  bool hasLeft(int rank) const;
 
  private:
   struct State;

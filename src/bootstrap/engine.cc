@@ -155,6 +155,11 @@ const int* Engine::goneLocked(Channel channel, int peer, Deadline& until) const 
   return nullptr;
 }
 
+bool Engine::hasLeft(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return s_.leftAt.contains(rank);
+}
+
 bool Engine::arrived(Channel channel, int peer, int tag) const {
   const std::lock_guard lock(mutex_);
   if (!s_.aborted.ok() || s_.failure || s_.queues.contains({channel, peer, tag})) return true;

@@ -72,6 +72,7 @@ class Engine {
   void setTable(std::vector<RankEntry> table);
   Address addressOf(int rank) const;
   std::string describe(int rank) const;
+  bool hasLeft(int rank) const;
   /// Says goodbye (or what went wrong), gets it out within a second, ends the thread. Idempotent.
   void stop();
 

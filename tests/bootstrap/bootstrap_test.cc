@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <thread>
 
 #include "base/fd.h"
 #include "base/socket.h"
@@ -37,6 +38,34 @@ TEST_P(Joined, AllGatherBarrierAndBroadcastAgree) {
 INSTANTIATE_TEST_SUITE_P(Sizes, Joined,
                          testing::Values(std::pair{1, 1}, std::pair{2, 1}, std::pair{3, 2}, std::pair{4, 1}, std::pair{5, 5},
                                          std::pair{11, 1}, std::pair{16, 3}, std::pair{64, 1}));
+
+TEST(Bootstrap, AllRanksHaveOneKeyForAPurposeAndUnrelatedOnesForOthers) {
+  runJoined(5, 1, [](Bootstrap& b) {
+    std::vector<std::array<std::byte, 32>> keys(5);
+    keys[static_cast<std::size_t>(b.rank())] = b.keyFor("test");
+    ASSERT_TRUE(allGatherValues(b, std::span(keys)).ok());
+    for (const auto& key : keys) EXPECT_EQ(key, keys[0]);
+    EXPECT_NE(b.keyFor("test"), b.keyFor("other"));
+    ASSERT_TRUE(b.barrier().ok());
+  });
+}
+
+TEST(Bootstrap, KnowsWhoHasSaidGoodbye) {
+  runJoined(3, 1, [](Bootstrap& b) {
+    ASSERT_TRUE(b.barrier().ok());
+    EXPECT_FALSE(b.hasLeft(1));
+    ASSERT_TRUE(b.barrier().ok());
+    if (b.rank() == 1) return b.leave();
+    const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+    while (!b.hasLeft(1) && !deadline.expired()) std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_TRUE(b.hasLeft(1));
+    EXPECT_FALSE(b.hasLeft(b.rank() == 0 ? 2 : 0));
+    std::int32_t word = 1;   // so that neither leaves before the other has looked
+    const int other = b.rank() == 0 ? 2 : 0;
+    ASSERT_TRUE(b.send(other, 1, std::as_bytes(std::span(&word, 1))).ok());
+    ASSERT_TRUE(b.recv(other, 1, std::as_writable_bytes(std::span(&word, 1))).ok());
+  });
+}
 
 TEST(Bootstrap, MessagesArriveInOrderByTagFromEverybody) {
   runJoined(12, 1, [](Bootstrap& b) {
