@@ -6,6 +6,7 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -19,10 +20,11 @@ namespace {
 /// What one link waits for: the peer's message of that name. Ours goes out as the phase begins. Messages carry the phase,
 /// the kind and which of the two sides sent them in their tag, so that the links between one pair of ranks do not mix;
 /// order within a tag is the order of the tries, hence equal on both sides.
-///   Handles: how to reach the peer's buffers   -> connects and writes the probe
+///   Handles: how to reach the peer's buffers   -> connects, if that takes the peer's help as well: Joining
+///   Joining: no message; until ready           -> writes the probe
 ///   Written: the peer has written its probe    -> checks ours
 ///   Verdict: the peer has checked              -> Connected, or Handles again with the next transport
-enum class Phase : int { Handles, Written, Verdict, Connected };
+enum class Phase : int { Handles, Joining, Written, Verdict, Connected };
 
 constexpr int kConnectTag = 0x1000;
 
@@ -43,6 +45,7 @@ struct Attempt {
   std::size_t transport = 0;
   std::vector<std::unique_ptr<Endpoint>> endpoints;
   bool good = true;
+  std::optional<bool> peerWritten;   ///< its word after its probe, where it came while we were joining
   Status error;          ///< ours, where it was ours
   std::string reasons;   ///< why earlier transports are out
   Phase phase = Phase::Handles;
@@ -58,6 +61,8 @@ class Connector {
   /// Advances every attempt whose peer's message has come; whether there was any. Never waits. An error means that the
   /// exchange itself broke down, or that a peer that must not be late is.
   Result<bool> advanceArrived(std::span<Attempt> attempts) const;
+  /// Advances one attempt, if its peer's message has come, or what it waits for itself; whether there was anything.
+  Result<bool> advanceOne(Attempt& attempt) const;
 
  private:
   const PeerInfo& self() const { return context_.peers[static_cast<std::size_t>(context_.control.rank())]; }
@@ -71,6 +76,8 @@ class Connector {
   Status sendHandles(Attempt& attempt) const;
   Status recvHandles(Attempt& attempt) const;
   Status sendVerdict(Attempt& attempt, Phase phase) const;
+  /// What the peer says of its side at the end of a phase.
+  Result<bool> recvWord(const Attempt& attempt, Phase phase) const;
   Status recvVerdict(Attempt& attempt) const;
   Status conclude(Attempt& attempt) const;
   Status overdue(const Attempt& attempt) const;
@@ -78,7 +85,10 @@ class Connector {
   void explainRetry(const Attempt& attempt) const;
   /// The same wish, to be tried with the next transport.
   Attempt nextTry(Attempt failed) const;
-  static Status connectAndWrite(Attempt& attempt, std::span<const ConnectHandle> handles);
+  Result<bool> join(Attempt& attempt) const;
+  static Result<bool> allReady(Attempt& attempt);
+  static Status connectAll(Attempt& attempt, std::span<const ConnectHandle> handles);
+  static Status writeProbes(Attempt& attempt);
   static Status check(Attempt& attempt);
   static void noteError(Attempt& attempt, Status status);
   void noteReason(Attempt& attempt, std::string_view reason) const;
@@ -98,7 +108,11 @@ void Connector::noteReason(Attempt& attempt, std::string_view reason) const {
 
 Attempt Connector::nextTry(Attempt failed) const {
   noteReason(failed, "it was tried and does not work, see above");
-  return {failed.request, failed.transport + 1, {}, true, {}, std::move(failed.reasons), Phase::Handles, Deadline::never()};
+  Attempt next;
+  next.request = failed.request;
+  next.transport = failed.transport + 1;
+  next.reasons = std::move(failed.reasons);
+  return next;
 }
 
 Status Connector::chooseTransport(Attempt& attempt) const {
@@ -119,7 +133,8 @@ Status Connector::chooseTransport(Attempt& attempt) const {
 
 Status Connector::open(Attempt& attempt) const {
   for (const int channel : channelsIn(attempt.request.channels)) {
-    const LinkSpec link{self(), peer(attempt), channel, context_.slotBytes[static_cast<std::size_t>(attempt.request.kind)]};
+    const LinkSpec link{self(), peer(attempt), channel, context_.slotBytes[static_cast<std::size_t>(attempt.request.kind)],
+                        attempt.request.kind};
     Transport& transport = transportOf(attempt);
     const bool sending = attempt.request.direction == Direction::Send;
     ASSIGN(auto endpoint, sending ? transport.openSend(link) : transport.openRecv(link));
@@ -162,14 +177,48 @@ Status Connector::recvHandles(Attempt& attempt) const {
   }
   std::vector<ConnectHandle> handles(channels);
   std::memcpy(handles.data(), message.data() + sizeof(peerGood), channels * sizeof(ConnectHandle));
-  noteError(attempt, connectAndWrite(attempt, handles));
+  noteError(attempt, connectAll(attempt, handles));
   return {};
 }
 
-Status Connector::connectAndWrite(Attempt& attempt, std::span<const ConnectHandle> handles) {
+Status Connector::connectAll(Attempt& attempt, std::span<const ConnectHandle> handles) {
   for (std::size_t c = 0; c < attempt.endpoints.size(); ++c) TRY(attempt.endpoints[c]->connect(handles[c]));
+  return {};
+}
+
+/// Every endpoint is asked: each may have something to do.
+Result<bool> Connector::allReady(Attempt& attempt) {
+  bool all = true;
+  for (auto& endpoint : attempt.endpoints) {
+    ASSIGN(const bool ready, endpoint->ready());
+    all = all && ready;
+  }
+  return all;
+}
+
+Status Connector::writeProbes(Attempt& attempt) {
   for (auto& endpoint : attempt.endpoints) TRY(endpoint->probeWrite());
   return {};
+}
+
+/// Whether joining has come to its end, good or bad: the peer has then been told. A peer that gave up says so with the
+/// word that it would otherwise say after its own probe.
+Result<bool> Connector::join(Attempt& attempt) const {
+  bool ended = !attempt.good;
+  if (!ended) {
+    const Result<bool> ready = allReady(attempt);
+    noteError(attempt, ready.status());
+    ended = !ready.ok() || ready.value();
+  }
+  const int word = tagOf(Phase::Written, attempt.request, opposite(attempt.request.direction));
+  if (!attempt.peerWritten && context_.control.arrived(attempt.request.peer, word)) {
+    ASSIGN(attempt.peerWritten, recvWord(attempt, Phase::Written));
+    if (!*attempt.peerWritten) attempt.good = false, ended = true;
+  }
+  if (!ended) return false;
+  if (attempt.good) noteError(attempt, writeProbes(attempt));
+  TRY(sendVerdict(attempt, Phase::Written));
+  return true;
 }
 
 Status Connector::check(Attempt& attempt) {
@@ -188,11 +237,16 @@ Status Connector::sendVerdict(Attempt& attempt, Phase phase) const {
   return {};
 }
 
-Status Connector::recvVerdict(Attempt& attempt) const {
+Result<bool> Connector::recvWord(const Attempt& attempt, Phase phase) const {
   std::uint64_t good = 0;
-  const int tag = tagOf(attempt.phase, attempt.request, opposite(attempt.request.direction));
+  const int tag = tagOf(phase, attempt.request, opposite(attempt.request.direction));
   TRY(context_.control.recv(attempt.request.peer, tag, std::as_writable_bytes(std::span(&good, 1))));
-  if (good == 0) attempt.good = false;
+  return good != 0;
+}
+
+Status Connector::recvVerdict(Attempt& attempt) const {
+  ASSIGN(const bool good, recvWord(attempt, attempt.phase));
+  if (!good) attempt.good = false;
   return {};
 }
 
@@ -208,9 +262,16 @@ Status Connector::advance(Attempt& attempt) const {
   switch (attempt.phase) {
     case Phase::Handles:
       TRY(recvHandles(attempt));
-      return sendVerdict(attempt, Phase::Written);
+      enter(attempt, Phase::Joining);
+      return join(attempt).status();
+    case Phase::Joining:
+      return {};
     case Phase::Written:
-      TRY(recvVerdict(attempt));
+      if (attempt.peerWritten) {
+        if (!*attempt.peerWritten) attempt.good = false;
+      } else {
+        TRY(recvVerdict(attempt));
+      }
       if (attempt.good) noteError(attempt, check(attempt));
       return sendVerdict(attempt, Phase::Verdict);
     case Phase::Verdict:
@@ -234,17 +295,22 @@ Status Connector::conclude(Attempt& attempt) const {
   return begin(attempt);
 }
 
+Result<bool> Connector::advanceOne(Attempt& attempt) const {
+  if (attempt.phase == Phase::Joining) return join(attempt);
+  const int tag = tagOf(attempt.phase, attempt.request, opposite(attempt.request.direction));
+  const bool known = attempt.phase == Phase::Written && attempt.peerWritten;
+  if (!known && !context_.control.arrived(attempt.request.peer, tag)) return false;
+  TRY(advance(attempt));
+  return true;
+}
+
 Result<bool> Connector::advanceArrived(std::span<Attempt> attempts) const {
   bool any = false;
   for (Attempt& attempt : attempts) {
     if (attempt.phase == Phase::Connected) continue;
-    const int tag = tagOf(attempt.phase, attempt.request, opposite(attempt.request.direction));
-    if (context_.control.arrived(attempt.request.peer, tag)) {
-      TRY(advance(attempt));
-      any = true;
-    } else if (attempt.until.expired()) {
-      return overdue(attempt);
-    }
+    ASSIGN(const bool advanced, advanceOne(attempt));
+    if (!advanced && attempt.until.expired()) return overdue(attempt);
+    any = any || advanced;
   }
   return any;
 }
@@ -257,11 +323,18 @@ Status Connector::overdue(const Attempt& attempt) const {
 }
 
 void Connector::report(const Attempt& attempt) const {
-  if (attempt.request.direction != Direction::Send) return;
+  const bool sends = attempt.request.direction == Direction::Send;
+  const PeerInfo& from = sends ? self() : peer(attempt);
+  const PeerInfo& to = sends ? peer(attempt) : self();
   auto endpoint = attempt.endpoints.begin();
   for (const int channel : channelsIn(attempt.request.channels)) {
-    info(kInit | kP2p, "Channel {:02}/{} : {}[{}] -> {}[{}] via {}", channel, static_cast<int>(attempt.request.kind),
-         self().rank, self().nvmlDevice, peer(attempt).rank, peer(attempt).nvmlDevice, (*endpoint++)->description());
+    const Endpoint& end = **endpoint++;
+    // Where each end has a device of its own, each says so; else the sender speaks for both.
+    if (!end.eachEndReports() && !sends) continue;
+    const char* side = end.eachEndReports() ? (sends ? " [send]" : " [receive]") : "";
+    info(kInit | (end.eachEndReports() ? kNet : kP2p), "Channel {:02}/{} : {}[{}] -> {}[{}]{} via {}", channel,
+         static_cast<int>(attempt.request.kind), from.rank, from.nvmlDevice, to.rank, to.nvmlDevice, side,
+         end.description());
   }
 }
 

@@ -53,6 +53,8 @@ class Endpoint {
   virtual void settle() {}
   /// For the "Channel 00/0 : 0[0] -> 1[1] via P2P/IPC" line.
   virtual std::string_view description() const = 0;
+  /// Whether that line is printed on both sides, for their descriptions may differ.
+  virtual bool eachEndReports() const { return false; }
 };
 
 /// What a link between two ranks is good for, as one of them sees it.
@@ -79,6 +81,8 @@ class Transport {
     ASSIGN(const bool reaches, reachable(self, peer));
     return reaches ? LinkQuality::Plain : LinkQuality::None;
   }
+  /// Whether a host thread stands between the kernels: then only what goes through slots may be sent.
+  virtual bool proxied() const { return false; }
   virtual Result<std::unique_ptr<Endpoint>> openSend(const LinkSpec& link) = 0;
   virtual Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) = 0;
 };
