@@ -1,54 +1,170 @@
-// The progress engine: one thread per device that drives the tasks of all communicators on it, and sleeps while there is
-// nothing to drive.
+// The progress engine: one thread per device that drives the tasks of all communicators on it, and sleeps while there
+// is nothing to drive.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
+#include "base/thread.h"
+#include "proxy/holds.h"
+#include "proxy/patience.h"
+#include "proxy/sleeper.h"
+#include "proxy/stall_watch.h"
 #include "proxy/task.h"
+#include "proxy/turns.h"
 
 namespace tutti {
 
 class ProgressEngine;
 
-/// How the engine sees the communicator that tasks belong to. All are called on the engine's thread and must not wait.
+/// How the engine sees the communicator that tasks belong to. All are called on the engine's thread, must not wait, and
+/// may call hold() and release() of groups but nothing else of the engine.
 struct GroupHooks {
-  /// Whether kernels that use the tasks may be running.
+  /// Whether kernels that use the tasks may be running. Required. Asked only when nobody holds the group and its tasks
+  /// have been quiet for tens of microseconds.
   std::function<bool()> busy;
-  /// Whether the communicator has failed: its tasks are left alone from then on.
+  /// Whether the communicator has failed: its tasks are left alone from then on. Asked at every turn. Empty: never.
   std::function<bool()> aborted;
-  /// A task failed; the first time only.
+  /// A task failed; the first time only. `text` says which and why.
   std::function<void(Status, const std::string& text)> failed;
+  /// The group is active and no counter of its tasks has changed for `stallAfter`: one line per task. Once per stall.
+  std::function<void(std::vector<std::string> lines)> stalled;
+  milliseconds stallAfter{0};  ///< 0: stalls are not looked for
 };
 
-/// The tasks of one communicator. add() and remove() any thread; hold() and release() any thread, without locks.
+/// The tasks of one communicator. Its engine polls them while it is active: it is held, kernels run, or a task has
+/// something to finish.
 class ProgressGroup {
  public:
+  /// No thread may be inside another member. Waits for the engine's round; never called by the engine's thread.
   ~ProgressGroup();
   ProgressGroup(const ProgressGroup&) = delete;
+  ProgressGroup& operator=(const ProgressGroup&) = delete;
 
-  /// `task` must outlive its removal.
-  void add(ProgressTask* task);
-  /// When it returns, the engine does not touch the task any more.
+  /// The engine drives `task` until remove(), which must come before the task's end. The engine looks at it at least
+  /// once. Any thread but the engine's. Errors: ncclSystemError where the thread cannot be started.
+  Status add(ProgressTask* task);
+  /// When it returns, the engine does not touch the task any more. Harmless for a task that was never added. Waits for
+  /// the engine's round, not for its sleep. Any thread but the engine's.
   void remove(ProgressTask* task);
 
-  /// From now on kernels may use the tasks, whatever busy() says, until release(). Wakes the engine.
-  void hold();
-  void release();
+  /// From now on kernels may use the tasks, whatever busy() says, until release(). Wakes the engine. Any thread, no
+  /// locks; one atomic addition where the engine is up.
+  void hold() {
+    if (holds_.hold()) wake();
+    nudge();
+  }
+  /// One for each hold(); busy() must tell from now on.
+  void release() { holds_.release(); }
+
+  /// What each task is at, with its counters. Any thread but the engine's, at any time; waits for the engine's round.
+  std::vector<std::string> describe() const;
+  /// A task failed or the communicator was aborted: the tasks are left alone. Any thread but the engine's.
+  bool dead() const;
 
  private:
   friend class ProgressEngine;
   ProgressGroup(std::shared_ptr<ProgressEngine> engine, GroupHooks hooks);
-  std::shared_ptr<ProgressEngine> engine_;
-  GroupHooks hooks_;
-  std::vector<ProgressTask*> tasks_;     ///< under the engine's lock
-  std::atomic<int> holds_{0};
-  std::atomic<bool> active_{false};
-  bool dead_ = false;                    ///< engine's thread: a task failed, or the communicator was aborted
+  void wake();  ///< after holds_ said that the group has to be listed
+  void nudge();
+  std::vector<std::string> lines() const;
+
+  const std::shared_ptr<ProgressEngine> engine_;
+  const GroupHooks hooks_;
+  Holds holds_;
+  ProgressGroup* nextWoken_ = nullptr;  ///< while on ProgressEngine::woken_
+
+  // Under the engine's turns:
+  std::vector<ProgressTask*> tasks_;
+  /// Without tasks or dead: on no list, yet marked as listed in holds_, so that a hold costs nothing.
+  bool dormant_ = true;
+  bool dead_ = false;
+  std::uint32_t holdsSeen_ = 0;
+  SteadyClock::time_point progressAt_;
+  SteadyClock::time_point askAt_;
+  std::optional<Holds::Seen> idle_;  ///< what holds_ was before busy() said no, with nothing done since
+  StallWatch stallWatch_;
+};
+
+/// What an engine's thread has done so far.
+struct EngineCounters {
+  std::uint64_t rounds = 0;     ///< turns over all active groups
+  std::uint64_t pauses = 0;     ///< short sleeps between rounds
+  std::uint64_t sleeps = 0;     ///< sleeps without an end, for want of an active group
+  std::uint64_t wakeUps = 0;    ///< ends of such sleeps
+  std::uint64_t questions = 0;  ///< calls of busy()
+};
+
+struct EngineOptions {
+  /// Processors that the thread may run on, of the GPU's NUMA node; empty: those of the thread that starts it.
+  std::optional<cpu_set_t> processors;
+  /// Empty: by the number of processors that the thread may run on.
+  std::optional<Patience> patience;
+};
+
+/// Owns the thread, which is started with the first task and ends with the engine's last owner: the caller's pointer
+/// and those of its groups. That owner must not be the engine's own thread.
+class ProgressEngine : public std::enable_shared_from_this<ProgressEngine> {
+ public:
+  /// `threadName` as Thread::start() takes it. Errors: ncclInternalError for pauses without length.
+  static Result<std::shared_ptr<ProgressEngine>> create(std::string threadName, EngineOptions options = {});
+  ~ProgressEngine();
+  ProgressEngine(const ProgressEngine&) = delete;
+  ProgressEngine& operator=(const ProgressEngine&) = delete;
+
+  /// A group without tasks. Any thread but the engine's. Errors: ncclInternalError without `hooks.busy`.
+  Result<std::unique_ptr<ProgressGroup>> group(GroupHooks hooks);
+  /// Any thread.
+  EngineCounters counters() const;
+
+ private:
+  friend class ProgressGroup;
+  enum class After : std::uint8_t { Progress, Idle, Rest };  ///< what a visit of a group left behind
+  struct Tally {
+    std::atomic<std::uint64_t> rounds{0}, pauses{0}, sleeps{0}, wakeUps{0}, questions{0};
+  };
+  ProgressEngine(std::string threadName, EngineOptions options);
+
+  // Any thread.
+  void pushWoken(ProgressGroup* group);
+  // Within a turn.
+  Status start();
+  void takeWoken(SteadyClock::time_point now);
+  void list(ProgressGroup* group, SteadyClock::time_point now);
+  // The engine's thread, engine_loop.cc.
+  void loop();
+  void settle();
+  bool round(SteadyClock::time_point now);
+  After visit(ProgressGroup& group, SteadyClock::time_point now);
+  After visitGuarded(ProgressGroup& group, SteadyClock::time_point now) noexcept;
+  Result<bool> advance(ProgressGroup& group);
+  void failed(ProgressGroup& group, Status why, const std::string& text);
+  After consider(ProgressGroup& group, Holds::Seen seen, SteadyClock::time_point now);
+  void watch(ProgressGroup& group, SteadyClock::time_point now);
+  After drop(ProgressGroup& group);
+  void sleep();
+  void rest(std::chrono::nanoseconds idle);
+
+  const std::string threadName_;
+  const EngineOptions options_;
+  Patience patience_;  ///< engine's thread
+  Turns turns_;
+  std::vector<ProgressGroup*> active_;          ///< within a turn
+  std::size_t groups_ = 0;                      ///< within a turn
+  std::atomic<ProgressGroup*> woken_{nullptr};  ///< a stack of groups to be put on active_; taken whole, within a turn
+  Sleeper sleeper_;
+  std::atomic<bool> stop_{false};
+  Tally tally_;
+  Thread thread_;  ///< within a turn; last: joined before the rest goes
 };
 
 }  // namespace tutti

@@ -1,0 +1,151 @@
+// What other threads do with the engine; its own thread is in engine_loop.cc.
+#include "proxy/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace tutti {
+
+ProgressGroup::ProgressGroup(std::shared_ptr<ProgressEngine> engine, GroupHooks hooks)
+    : engine_(std::move(engine)),
+      hooks_(std::move(hooks)),
+      stallWatch_(hooks_.stalled ? hooks_.stallAfter : milliseconds(0)) {}
+
+ProgressGroup::~ProgressGroup() {
+  const Turns::Visit visit(engine_->turns_);
+  // The group may be on the stack of woken ones, from the middle of which it cannot be taken. The engine finds the
+  // others on its list: whoever put them on the stack leaves it a token.
+  engine_->takeWoken(SteadyClock::now());
+  std::erase(engine_->active_, this);
+  --engine_->groups_;
+}
+
+Status ProgressGroup::add(ProgressTask* task) {
+  {
+    const Turns::Visit visit(engine_->turns_);
+    TRY(engine_->start());
+    tasks_.push_back(task);
+    // Otherwise the engine has it listed, or whoever held it is about to.
+    if (!dead_ && (dormant_ || holds_.list())) engine_->list(this, SteadyClock::now());
+  }
+  engine_->sleeper_.wake();
+  return {};
+}
+
+void ProgressGroup::remove(ProgressTask* task) {
+  const Turns::Visit visit(engine_->turns_);
+  std::erase(tasks_, task);
+}
+
+std::vector<std::string> ProgressGroup::describe() const {
+  const Turns::Visit visit(engine_->turns_);
+  return lines();
+}
+
+bool ProgressGroup::dead() const {
+  const Turns::Visit visit(engine_->turns_);
+  return dead_;
+}
+
+std::vector<std::string> ProgressGroup::lines() const {
+  std::vector<std::string> all;
+  all.reserve(tasks_.size());
+  for (const ProgressTask* task : tasks_) {
+    const TaskCounters counters = task->counters();
+    all.push_back(fmt::format("{} ({} steps posted, {} done, {} bytes, {} stalls)", task->describe(), counters.posted,
+                              counters.done, counters.bytes, counters.stalls));
+  }
+  return all;
+}
+
+void ProgressGroup::wake() {
+  engine_->pushWoken(this);
+  engine_->sleeper_.wake();
+}
+
+void ProgressGroup::nudge() {
+  engine_->sleeper_.nudge();
+}
+
+ProgressEngine::ProgressEngine(std::string threadName, EngineOptions options)
+    : threadName_(std::move(threadName)), options_(std::move(options)) {}
+
+Result<std::shared_ptr<ProgressEngine>> ProgressEngine::create(std::string threadName, EngineOptions options) {
+  constexpr std::chrono::nanoseconds kNone{0};
+  if (const auto& patience = options.patience;
+      patience.has_value() && (patience->shortestPause <= kNone || patience->longestPause < patience->shortestPause ||
+                               patience->askEvery <= kNone || patience->askAtLeastEvery < patience->askEvery)) {
+    return fail(ncclInternalError,
+                "Progress engine \"{}\": its shortest pause and question have to take some time, and "
+                "the longest ones no less. Please report this defect",
+                threadName);
+  }
+  return std::shared_ptr<ProgressEngine>(new ProgressEngine(std::move(threadName), std::move(options)));
+}
+
+ProgressEngine::~ProgressEngine() {
+  stop_.store(true, std::memory_order_release);
+  sleeper_.wake();
+  thread_.join();
+}
+
+Result<std::unique_ptr<ProgressGroup>> ProgressEngine::group(GroupHooks hooks) {
+  if (!hooks.busy) {
+    return fail(ncclInternalError,
+                "Progress engine \"{}\": a group that cannot tell whether its kernels run. Please "
+                "report this defect",
+                threadName_);
+  }
+  std::unique_ptr<ProgressGroup> group(new ProgressGroup(shared_from_this(), std::move(hooks)));
+  const Turns::Visit visit(turns_);
+  ++groups_;
+  // So that listing a group, also by the engine's thread, takes no memory.
+  if (active_.capacity() < groups_) active_.reserve(2 * groups_);
+  return group;
+}
+
+EngineCounters ProgressEngine::counters() const {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  return {.rounds = tally_.rounds.load(kRelaxed),
+          .pauses = tally_.pauses.load(kRelaxed),
+          .sleeps = tally_.sleeps.load(kRelaxed),
+          .wakeUps = tally_.wakeUps.load(kRelaxed),
+          .questions = tally_.questions.load(kRelaxed)};
+}
+
+Status ProgressEngine::start() {
+  if (thread_.running()) return {};
+  ASSIGN(thread_, Thread::start(threadName_, [this] { loop(); }));
+  return {};
+}
+
+void ProgressEngine::pushWoken(ProgressGroup* group) {
+  ProgressGroup* head = woken_.load(std::memory_order_relaxed);
+  do {
+    group->nextWoken_ = head;
+  } while (!woken_.compare_exchange_weak(head, group, std::memory_order_release, std::memory_order_relaxed));
+}
+
+void ProgressEngine::takeWoken(SteadyClock::time_point now) {
+  ProgressGroup* next = woken_.exchange(nullptr, std::memory_order_acquire);
+  while (next != nullptr) {
+    ProgressGroup* const group = next;
+    next = group->nextWoken_;
+    list(group, now);
+  }
+}
+
+void ProgressEngine::list(ProgressGroup* group, SteadyClock::time_point now) {
+  group->dormant_ = false;
+  group->progressAt_ = now;
+  group->askAt_ = now;
+  group->idle_.reset();
+  group->stallWatch_.begin(now);
+  active_.push_back(group);
+}
+
+}  // namespace tutti

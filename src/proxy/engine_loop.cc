@@ -1,0 +1,212 @@
+// The engine's own thread.
+//
+// Why no step is left behind when a group is dropped. Work for a task comes from kernels, whose launch is held, or from
+// the network, whose messages a quiet task can leave where they are. The engine drops a group when, in this order,
+//   1. it saw the group not held (Holds::look),
+//   2. busy() said no: kernels launched before 1 have ended, and whatever they posted can be seen,
+//   3. all tasks were advanced once more, none could do anything, and all are quiet,
+//   4. the word of 1 is still the same: nobody has held the group since, so no kernel was launched since.
+// Whoever holds it later finds it dropped, puts it on the stack of woken groups and leaves the engine a token
+// (proxy/sleeper.h), which it takes before it looks at that stack.
+#include "proxy/engine.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+
+namespace tutti {
+
+namespace {
+
+/// Counters have one writer.
+void count(std::atomic<std::uint64_t>& counter) {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// How many processors the calling thread may run on.
+int processorsAllowed() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::thread::hardware_concurrency());  // more than a cpu_set_t can name
+}
+
+bool allQuiet(const std::vector<ProgressTask*>& tasks) {
+  return std::all_of(tasks.begin(), tasks.end(), [](const ProgressTask* task) { return task->quiet(); });
+}
+
+TaskCounters sumOf(const std::vector<ProgressTask*>& tasks) {
+  TaskCounters sum;
+  for (const ProgressTask* task : tasks) {
+    const TaskCounters one = task->counters();
+    sum.posted += one.posted;
+    sum.done += one.done;
+    sum.bytes += one.bytes;
+  }
+  return sum;
+}
+
+}  // namespace
+
+void ProgressEngine::loop() {
+  settle();
+  auto progressAt = SteadyClock::now();
+  while (!stop_.load(std::memory_order_acquire)) {
+    const auto now = SteadyClock::now();
+    bool progressed = false;
+    bool nobody = false;
+    {
+      const Turns::Round turn(turns_);
+      progressed = round(now);
+      nobody = active_.empty();
+    }
+    count(tally_.rounds);
+    if (nobody) {
+      sleep();
+      progressAt = SteadyClock::now();
+    } else if (progressed) {
+      progressAt = now;
+    } else {
+      rest(now - progressAt);
+    }
+  }
+}
+
+void ProgressEngine::settle() {
+  if (const auto& processors = options_.processors; processors.has_value()) {
+    const int error = ::pthread_setaffinity_np(::pthread_self(), sizeof(*processors), &*processors);
+    if (error != 0) {
+      info(kProxy, "Progress engine \"{}\" stays where it is: binding it to the GPU's processors failed: {}",
+           threadName_, errnoText(error));
+    }
+  }
+  // Else the kernel makes every pause 50 us longer.
+  constexpr unsigned long kSlackNanoseconds = 1000;
+  ::prctl(PR_SET_TIMERSLACK, kSlackNanoseconds, 0, 0, 0);
+  patience_ = options_.patience.value_or(Patience::forProcessors(processorsAllowed()));
+}
+
+void ProgressEngine::sleep() {
+  if (!sleeper_.settleDown()) return;
+  count(tally_.sleeps);
+  sleeper_.sleep();
+  count(tally_.wakeUps);
+}
+
+void ProgressEngine::rest(std::chrono::nanoseconds idle) {
+  const Patience::Next next = patience_.next(idle);
+  switch (next.step) {
+    case Patience::Step::Spin:
+      relax();
+      return;
+    case Patience::Step::Yield:
+      ::sched_yield();
+      return;
+    case Patience::Step::Pause:
+      count(tally_.pauses);
+      sleeper_.pause(next.pause);
+      return;
+  }
+}
+
+bool ProgressEngine::round(SteadyClock::time_point now) {
+  takeWoken(now);
+  bool progressed = false;
+  std::size_t kept = 0;
+  for (ProgressGroup* group : active_) {
+    const After after = visitGuarded(*group, now);
+    progressed |= after == After::Progress;
+    if (after != After::Rest) active_[kept++] = group;
+  }
+  active_.resize(kept);
+  return progressed;
+}
+
+ProgressEngine::After ProgressEngine::visitGuarded(ProgressGroup& group, SteadyClock::time_point now) noexcept {
+  std::string what = "unknown";
+  try {
+    return visit(group, now);
+  } catch (const std::exception& e) {
+    what = e.what();
+  } catch (...) {
+  }
+  failed(group, fail(ncclSystemError, "Progress engine \"{}\": unexpected exception: {}", threadName_, what), what);
+  return drop(group);
+}
+
+/// Marked as listed still, so that holds of it cost nothing and come to nothing; add() may put it back.
+ProgressEngine::After ProgressEngine::drop(ProgressGroup& group) {
+  group.dormant_ = true;
+  return After::Rest;
+}
+
+void ProgressEngine::failed(ProgressGroup& group, Status why, const std::string& text) {
+  if (std::exchange(group.dead_, true)) return;
+  if (group.hooks_.failed) group.hooks_.failed(why, text);
+}
+
+ProgressEngine::After ProgressEngine::visit(ProgressGroup& group, SteadyClock::time_point now) {
+  if (!group.dead_ && group.hooks_.aborted && group.hooks_.aborted()) group.dead_ = true;
+  if (group.dead_ || group.tasks_.empty()) return drop(group);
+  const Holds::Seen seen = group.holds_.look();
+  const Result<bool> advanced = advance(group);
+  if (!advanced.ok()) return drop(group);
+  watch(group, now);
+  const bool heldAnew = std::exchange(group.holdsSeen_, seen.holdsMade()) != seen.holdsMade();
+  if (!advanced.value() && !heldAnew) return consider(group, seen, now);
+  group.progressAt_ = now;
+  group.idle_.reset();
+  return After::Progress;
+}
+
+/// Every task once, so that none waits for more than one turn of each other.
+Result<bool> ProgressEngine::advance(ProgressGroup& group) {
+  bool any = false;
+  for (ProgressTask* task : group.tasks_) {
+    const Result<bool> did = task->advance();
+    if (!did.ok()) {
+      const std::string reason = lastErrorText();
+      failed(group, did.status(), fmt::format("{}: {}", task->describe(), reason));
+      return did.status();
+    }
+    any |= did.value();
+  }
+  return any;
+}
+
+/// Nothing could be done: whether the group can be dropped. See the top of this file.
+ProgressEngine::After ProgressEngine::consider(ProgressGroup& group, Holds::Seen seen, SteadyClock::time_point now) {
+  if (const auto before = std::exchange(group.idle_, std::nullopt); before.has_value()) {
+    return allQuiet(group.tasks_) && group.holds_.rest(*before) ? After::Rest : After::Idle;
+  }
+  const auto idle = now - group.progressAt_;
+  if (seen.held() || idle < patience_.beforePauses() || now < group.askAt_ || !allQuiet(group.tasks_))
+    return After::Idle;
+  group.askAt_ = now + patience_.untilNextQuestion(idle);
+  count(tally_.questions);
+  if (!group.hooks_.busy()) group.idle_ = seen;
+  return After::Idle;
+}
+
+void ProgressEngine::watch(ProgressGroup& group, SteadyClock::time_point now) {
+  if (!group.stallWatch_.due(now)) return;
+  if (group.stallWatch_.look(now, sumOf(group.tasks_))) group.hooks_.stalled(group.lines());
+}
+
+}  // namespace tutti

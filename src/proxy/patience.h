@@ -1,0 +1,59 @@
+// What the engine does with its processor while there is nothing to do, and for how long.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+namespace tutti {
+
+/// The ladder of waiting: look again at once, then give the processor to whoever wants it, then pause. A pause is a
+/// quarter of the time already waited, so a step that comes meanwhile is at most that much late, whatever the network's
+/// latency is, and a thread that has waited long costs next to nothing. The software GPU's threads wait by the same
+/// rule.
+struct Patience {
+  enum class Step : std::uint8_t { Spin, Yield, Pause };
+  struct Next {
+    Step step;
+    std::chrono::nanoseconds pause{0};  ///< for Step::Pause
+  };
+
+  /// A step over a fast network, or between two kernels, takes 5 to 20 us: worth a processor.
+  std::chrono::nanoseconds spin = std::chrono::microseconds(20);
+  /// Over TCP 20 to 100 us: worth one that nobody else wants.
+  std::chrono::nanoseconds yield = std::chrono::microseconds(80);
+  /// Less is not worth the two switches of a sleep, about 5 us.
+  std::chrono::nanoseconds shortestPause = std::chrono::microseconds(5);
+  /// The most that a step may be late, and 1 to 2 % of a processor while kernels run that need nothing.
+  std::chrono::nanoseconds longestPause = std::chrono::microseconds(200);
+  /// Asking the driver for kernels takes about 1 us: 2 % of the time between two questions, or less.
+  std::chrono::nanoseconds askEvery = std::chrono::microseconds(50);
+  /// The answer only ends the polling: with many groups a late one costs less than many questions.
+  std::chrono::nanoseconds askAtLeastEvery = std::chrono::milliseconds(10);
+
+  /// For a thread that may run on so many processors. With few of them, what is waited for is likely to need this one,
+  /// and the kernel gives a processor sooner to a thread that slept than to one that yielded.
+  static Patience forProcessors(int count) {
+    constexpr int kPlenty = 8;
+    Patience patience;
+    if (count >= kPlenty) return patience;
+    patience.spin = std::chrono::nanoseconds(0);
+    patience.yield = std::chrono::microseconds(count > 1 ? 20 : 0);
+    return patience;
+  }
+
+  /// After this long without progress it is worth asking whether there is anything to wait for.
+  std::chrono::nanoseconds beforePauses() const { return spin + yield; }
+
+  Next next(std::chrono::nanoseconds idle) const {
+    if (idle < spin) return {.step = Step::Spin};
+    if (idle < spin + yield) return {.step = Step::Yield};
+    return {.step = Step::Pause, .pause = std::clamp(idle / 4, shortestPause, longestPause)};
+  }
+  /// From one question whether kernels run to the next.
+  std::chrono::nanoseconds untilNextQuestion(std::chrono::nanoseconds idle) const {
+    return std::clamp(idle / 4, askEvery, askAtLeastEvery);
+  }
+};
+
+}  // namespace tutti
