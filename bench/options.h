@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct Options {
   std::vector<ncclDataType_t> types{ncclFloat32};
   std::vector<ncclRedOp_t> ops{ncclSum};
   std::string jsonFile;               ///< "-": standard output in place of the table
+  std::function<void(int)> enter;     ///< what a process, told its number, does before anything else; may be empty
 
   int ranks() const { return processes * threads * gpus; }
 };

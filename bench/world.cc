@@ -29,6 +29,7 @@ Shared* mapShared(int threads) {
 }
 
 void runProcess(const Options& options, Shared* shared, int process, void (*body)(Worker&, void*), void* context) {
+  if (options.enter) options.enter(process);
   if (process == 0) NCCL_CHECK(ncclGetUniqueId(&shared->id));
   std::vector<std::thread> threads;
   for (int t = 0; t < options.threads; ++t) {

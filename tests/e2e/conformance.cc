@@ -2,10 +2,17 @@
 // runs on the software GPU and, from a bundle, on real ones. Results must be right, and nothing else be written: no
 // input, no byte beside an output, no output of a rank that receives nothing.
 //
-//   conformance [--ranks N] [--quick] [--only all_reduce,all_gather]
+//   conformance [--ranks N] [--quick] [--only all_reduce,all_gather] [--inside PID,PID,...]
+//
+// With --inside there is one process of ranks for each PID, in that one's network, host name and mounts.
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <atomic>
+#include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -75,7 +82,6 @@ std::vector<Case> makeCases(const std::vector<const Collective*>& collectives, i
 
 struct Run {
   std::vector<Case> cases;
-  std::atomic<std::uint64_t> failures{0};
 };
 
 Call makeCall(const Case& c, const bench::Rank& r, int ranks) {
@@ -126,16 +132,35 @@ std::uint64_t runCase(bench::Worker& worker, bench::Rank& r, const Case& c) {
 }
 
 void runRank(bench::Worker& worker, void* context) {
-  Run& run = *static_cast<Run*>(context);
+  const Run& run = *static_cast<const Run*>(context);
   bench::Rank& r = worker.ranks().front();
   CUDA_CHECK(cudaSetDevice(r.device));
   for (const Case& c : run.cases) {
     const std::uint64_t wrong = runCase(worker, r, c);
     if (wrong == 0) continue;
-    ++run.failures;
+    ++worker.shared().wrong;
     std::printf("WRONG: %s %s %s count %zu root %d offset %zu %s, rank %d: %llu elements\n", c.collective->program,
                 bench::typeName(c.type), c.op == ncclNumOps ? "" : bench::opName(c.op), c.count, c.root, c.offset,
                 c.inPlace ? "in place" : "out of place", r.rank, static_cast<unsigned long long>(wrong));
+  }
+  worker.barrier();
+  if (!worker.leads()) return;
+  std::printf("conformance: %zu cases on %d ranks, %llu wrong\n", run.cases.size(), worker.options().ranks(),
+              static_cast<unsigned long long>(worker.shared().wrong.load()));
+}
+
+/// Goes where process `pid` is: all namespaces are opened before its mounts hide ours.
+void enterHost(int pid) {
+  std::array<int, 3> spaces{};
+  constexpr std::array<const char*, 3> kNames{"net", "uts", "mnt"};
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    const std::string path = "/proc/" + std::to_string(pid) + "/ns/" + kNames[i];
+    spaces[i] = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (spaces[i] < 0) bench::die(path.c_str(), std::strerror(errno), __FILE__, __LINE__);
+  }
+  for (const int space : spaces) {
+    if (setns(space, 0) != 0) bench::die("setns", std::strerror(errno), __FILE__, __LINE__);
+    close(space);
   }
 }
 
@@ -146,24 +171,27 @@ int main(int argc, char** argv) {
   bool quick = false;
   std::vector<std::string> names;
   std::vector<std::string> only;
+  std::vector<int> hosts;
   for (const Collective* c : kCollectives)
     names.push_back(std::string(c->program, std::strlen(c->program) - std::strlen("_perf")));
-  options.threads = 2;
+  int ranks = 2;
   CLI::App app{"conformance: every collective, type, operation, count and alignment"};
-  app.add_option("--ranks", options.threads, "ranks, one thread each")->check(CLI::Range(1, 64));
+  app.add_option("--ranks", ranks, "ranks, one thread each")->check(CLI::Range(1, 64));
   app.add_flag("--quick", quick, "fewer counts");
   app.add_option("--only", only, "these collectives alone")->delimiter(',')->check(CLI::IsMember(names));
+  app.add_option("--inside", hosts, "one process for each of these, on its host")->delimiter(',');
   CLI11_PARSE(app, argc, argv);
+  options.processes = hosts.empty() ? 1 : static_cast<int>(hosts.size());
+  if (ranks % options.processes != 0) return 2;
+  options.threads = ranks / options.processes;
+  if (!hosts.empty()) options.enter = [&hosts](int process) { enterHost(hosts[static_cast<std::size_t>(process)]); };
   std::vector<const Collective*> collectives;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (only.empty() || std::find(only.begin(), only.end(), names[i]) != only.end())
       collectives.push_back(kCollectives[i]);
   }
-  options.maxBytes = kLargestBytes + static_cast<std::size_t>(options.threads) * 65537 * 8 + 2 * kGuardBytes;
+  options.maxBytes = kLargestBytes + static_cast<std::size_t>(ranks) * 65537 * 8 + 2 * kGuardBytes;
   Run run;
-  run.cases = makeCases(collectives, options.threads, quick);
-  const int exitCode = bench::runWorld(options, runRank, &run);
-  std::printf("conformance: %zu cases on %d ranks, %llu wrong\n", run.cases.size(), options.threads,
-              static_cast<unsigned long long>(run.failures.load()));
-  return exitCode != 0 ? exitCode : (run.failures == 0 ? 0 : 1);
+  run.cases = makeCases(collectives, ranks, quick);
+  return bench::runWorld(options, runRank, &run);
 }

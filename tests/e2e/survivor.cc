@@ -60,7 +60,8 @@ int main(int argc, char** argv) {
   const int rank = std::atoi(argv[1]);
   const int size = std::atoi(argv[2]);
   std::printf("started pid %d\n", getpid());
-  if (cudaSetDevice(rank) != cudaSuccess) return 3;
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0 || cudaSetDevice(rank % devices) != cudaSuccess) return 3;
   ncclUniqueId id;
   if (ncclGetUniqueId(&id) != ncclSuccess) return 3;
   ncclComm_t comm = nullptr;
