@@ -83,6 +83,7 @@ class Engine {
     int peer = -1;
     bool left = false;  ///< said goodbye, or told of a failure: its end is no news
     Deadline proveBy = Deadline::never();
+    SteadyClock::time_point heard = SteadyClock::now();  ///< the last sign of life
   };
   using Name = std::uint64_t;
   static constexpr Name kListenerName = 0;
@@ -99,6 +100,9 @@ class Engine {
   void onEnd(const Entry& entry);
   void onRootEnd(const Link::End& end, const Address& at);
   void onTreeEnd(const Entry& entry);
+  void onSilence(Entry& entry);
+  /// Four times in `peerTimeout`: says to the neighbours in the tree that this process lives, and looks who does not.
+  void tendNeighbours();
   void expireStrangers();
   milliseconds nextLimit();
   void deliver(Channel channel, int peer, int tag, Frame frame);
@@ -117,6 +121,7 @@ class Engine {
   void tellOwner(std::unique_lock<std::mutex>& lock);
 
   const Options options_;
+  SteadyClock::time_point tended_ = SteadyClock::now();  ///< the engine's thread
   Listener listener_;
   Poller poller_;
   mutable std::mutex mutex_;

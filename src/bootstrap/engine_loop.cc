@@ -10,6 +10,7 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kMaxStrangers = 256;
+constexpr int kSignsOfLife = 4;  // within the silence that counts as death
 
 }  // namespace
 
@@ -17,6 +18,7 @@ milliseconds Engine::nextLimit() {
   Deadline next = Deadline::never();
   for (const auto& [name, entry] : s_.links) {
     if (!entry.link->open()) next = next.earlierOf(entry.proveBy);
+    if (entry.role == Role::Tree) next = next.earlierOf(Deadline::at(tended_ + options_.peerTimeout / kSignsOfLife));
   }
   return next.isNever() ? milliseconds(-1) : next.remaining();
 }
@@ -31,6 +33,7 @@ void Engine::run() {
     lock.lock();
     for (const Poller::Event& event : events) onEvent(event);
     expireStrangers();
+    tendNeighbours();
     if (s_.stopping) changed_.notify_all();
     tellOwner(lock);
   }
@@ -83,7 +86,10 @@ void Engine::onEvent(const Poller::Event& event) {
   if (found == s_.links.end()) return;
   Entry& entry = found->second;
   std::vector<Frame> frames;
-  if (event.readable) entry.link->receive(frames);
+  if (event.readable) {
+    entry.link->receive(frames);
+    entry.heard = SteadyClock::now();
+  }
   bool keep = true;
   if (entry.role == Role::Stranger && entry.link->open()) {
     keep = settleStranger(entry);
@@ -209,6 +215,34 @@ void Engine::onTreeEnd(const Entry& entry) {
           fmt::format("Bootstrap: {} died or lost its network: its connection to rank {} ended ({}); look for the first "
                       "error on that rank, or for the system's out-of-memory killer", who, options_.rank, how)},
          0, true);
+}
+
+void Engine::onSilence(Entry& entry) {
+  entry.left = true;  // how it ends is no news any more
+  std::string host;
+  if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);
+  const std::string who = host.empty() ? rankText(entry.peer, entry.link->peer().hostText()) : describeLocked(entry.peer);
+  record({entry.peer, ncclRemoteError, host,
+          fmt::format("Bootstrap: {} has given rank {} no sign of life for {} ms: is its process stopped (SIGSTOP, a "
+                      "debugger), its host frozen, or the network between them cut? TUTTI_PEER_TIMEOUT_MS sets the time allowed",
+                      who, options_.rank, options_.peerTimeout.count())},
+         0, true);
+}
+
+void Engine::tendNeighbours() {
+  const auto now = SteadyClock::now();
+  const auto since = now - tended_;
+  if (since < options_.peerTimeout / kSignsOfLife) return;
+  tended_ = now;
+  const SharedBytes nothing;
+  // Who was away itself, stopped or without a processor, has not listened.
+  const bool wasAway = since > options_.peerTimeout / 2;
+  for (auto& [name, entry] : s_.links) {
+    if (entry.role != Role::Tree || entry.left || !entry.link->open()) continue;
+    if (wasAway) entry.heard = now;
+    sendOn(name, entry, FrameType::Alive, 0, nothing);
+    if (now - entry.heard > options_.peerTimeout && !s_.stopping) onSilence(entry);
+  }
 }
 
 void Engine::expireStrangers() {

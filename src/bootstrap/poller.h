@@ -43,8 +43,8 @@ AcceptKind acceptNow(int listenFd, Socket* accepted);
 void makeNonBlocking(int fd);
 /// Raises the soft limit of open files to the hard one: a root holds one connection per rank.
 void raiseFileLimit();
-/// Lets the kernel find out that the peer's host is unreachable within about `silence`. A stopped process does not
-/// count: its kernel still answers.
+/// Lets the kernel find out that the peer's host is unreachable within about `silence`. It does not find out about a
+/// stopped process, for which its kernel still answers.
 void watchSilence(int fd, milliseconds silence);
 
 }  // namespace tutti

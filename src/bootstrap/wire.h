@@ -19,7 +19,7 @@
 namespace tutti {
 
 /// Changes whenever a layout here or in handshake.h does.
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
 
 using Bytes = std::vector<std::byte>;
 using SharedBytes = std::shared_ptr<const Bytes>;
@@ -35,8 +35,9 @@ enum class FrameType : std::uint8_t {
   Goodbye = 8,      ///< a rank leaves in peace
   Message = 9,      ///< send/recv between ranks
   Collective = 10,  ///< one step of a collective along the tree
+  Alive = 11,       ///< a sign of life to the neighbours in the tree
 };
-inline constexpr std::uint8_t kLastFrameType = 10;
+inline constexpr std::uint8_t kLastFrameType = 11;
 
 /// Precedes every payload. Little endian, like every machine that CUDA runs on.
 struct FrameHeader {

@@ -263,6 +263,43 @@ TEST(BootstrapFailure, KilledProcessIsNamedToAllSurvivorsWithinASecond) {
   ::waitpid(child, nullptr, 0);
 }
 
+TEST(BootstrapFailure, StoppedProcessIsNamedToAllOthers) {
+  if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
+  allowLog("no sign of life");
+  auto settings = localSettings();
+  settings.peerTimeout = milliseconds(600);
+  const auto ids = makeIds(1, settings);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto joined = Bootstrap::join(joinOptions(ids, 1, 4, settings));
+    ::pause();
+    ::_exit(joined.ok() ? 0 : 1);
+  }
+  runRanks(3, [&](int i) {
+    auto joined = Bootstrap::join(joinOptions(ids, i == 0 ? 0 : i + 1, 4, settings));
+    ASSERT_TRUE(joined.ok());
+    if (i == 0) ::kill(child, SIGSTOP);
+    EXPECT_EQ(joined.value()->barrier().code(), ncclRemoteError);
+  });
+  EXPECT_NE(std::string(lastErrorText()).find("pid " + std::to_string(child) + ") has given"), std::string::npos)
+      << lastErrorText();
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(BootstrapFailure, IdlingIsNoSilence) {
+  auto settings = localSettings();
+  settings.peerTimeout = milliseconds(600);
+  const auto ids = makeIds(1, settings);
+  runRanks(3, [&](int rank) {
+    auto joined = Bootstrap::join(joinOptions(ids, rank, 3, settings));
+    ASSERT_TRUE(joined.ok());
+    std::this_thread::sleep_for(settings.peerTimeout * 4 / 3);
+    EXPECT_TRUE(joined.value()->lost().ok());
+    EXPECT_TRUE(joined.value()->barrier().ok());
+  });
+}
+
 TEST(BootstrapFailure, KilledDuringInitIsNamedToThoseWhoWait) {
   if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
   allowLog("rank 1 (host ");
