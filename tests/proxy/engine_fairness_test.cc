@@ -34,10 +34,14 @@ TEST(ProgressEngine, LetsNoTaskWithEndlessWorkStarveOthers) {
   ASSERT_TRUE(one->add(&modest).ok());
   ASSERT_TRUE(two->add(&elsewhere).ok());
   EXPECT_TRUE(eventually([&] { return modest.done.load() == 1'000 && elsewhere.done.load() == 1'000; }));
-  // A turn each: the three counts may differ by what passed between the calls of add() and of load().
-  const auto turns = greedy.turns.load();
-  EXPECT_TRUE(eventually([&] { return greedy.turns.load() > turns + 1'000; }));
-  EXPECT_GT(elsewhere.turns.load(), turns);
+  // A turn each; read in this order, the others' counts cannot fall behind by more than the turn under way.
+  const auto modestBefore = modest.turns.load();
+  const auto elsewhereBefore = elsewhere.turns.load();
+  const auto before = greedy.turns.load();
+  ASSERT_TRUE(eventually([&] { return greedy.turns.load() > before + 1'000; }));
+  const auto turns = greedy.turns.load() - before;
+  EXPECT_GE(modest.turns.load() - modestBefore + 1, turns);
+  EXPECT_GE(elsewhere.turns.load() - elsewhereBefore + 1, turns);
   one->remove(&greedy);
   one->remove(&modest);
   two->remove(&elsewhere);
