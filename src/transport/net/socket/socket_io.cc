@@ -1,0 +1,77 @@
+#include "transport/net/socket/socket_io.h"
+
+#include <netinet/tcp.h>
+
+#include <cerrno>
+
+namespace tutti {
+
+namespace {
+
+using Kind = IoOutcome::Kind;
+
+IoOutcome failedWith(int error) {
+  if (error == EAGAIN || error == EWOULDBLOCK) return {.kind = Kind::WouldBlock};
+  const bool closed = error == ECONNRESET || error == EPIPE || error == ENOTCONN;
+  return {.kind = closed ? Kind::Closed : Kind::Failed, .bytes = 0, .error = error};
+}
+
+IoOutcome moved(ssize_t bytes) {
+  return {.kind = Kind::Done, .bytes = static_cast<std::size_t>(bytes)};
+}
+
+void setOption(int fd, int level, int name, int value) {
+  static_cast<void>(::setsockopt(fd, level, name, &value, sizeof(value)));
+}
+
+}  // namespace
+
+IoOutcome sendParts(int fd, std::span<iovec> parts) {
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  while (true) {
+    const ssize_t bytes = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (bytes >= 0) return moved(bytes);
+    if (errno != EINTR) return failedWith(errno);
+  }
+}
+
+IoOutcome receiveParts(int fd, std::span<iovec> parts) {
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  while (true) {
+    const ssize_t bytes = parts.size() == 1 ? ::recv(fd, parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT)
+                                            : ::recvmsg(fd, &message, MSG_DONTWAIT);
+    if (bytes > 0) return moved(bytes);
+    if (bytes == 0) return {.kind = Kind::Closed};
+    if (errno != EINTR) return failedWith(errno);
+  }
+}
+
+void tuneSocket(int fd, const SocketOptions& options) {
+  setOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  if (options.sendBuffer >= 0) setOption(fd, SOL_SOCKET, SO_SNDBUF, options.sendBuffer);
+  if (options.receiveBuffer >= 0) setOption(fd, SOL_SOCKET, SO_RCVBUF, options.receiveBuffer);
+}
+
+bool isLocalTrouble(int error) {
+  switch (error) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOBUFS:
+    case EACCES:
+    case EBADF:
+    case EINVAL:
+    case EFAULT:
+    case EAFNOSUPPORT:
+    case EADDRNOTAVAIL:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,24 @@
+// Calls on non-blocking sockets that say how they ended, and nothing else.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <span>
+
+#include "base/socket.h"
+#include "transport/net/socket/socket_options.h"
+
+namespace tutti {
+
+/// As much as goes in one call without waiting: Done with the bytes moved, WouldBlock, Closed (`error`: errno, 0 at the
+/// end of the stream) or Failed.
+IoOutcome sendParts(int fd, std::span<iovec> parts);
+IoOutcome receiveParts(int fd, std::span<iovec> parts);
+
+/// No delay, and buffers as the options say. A system that refuses still works.
+void tuneSocket(int fd, const SocketOptions& options);
+
+/// Whether trouble with this errno is this host's own.
+bool isLocalTrouble(int error);
+
+}  // namespace tutti

@@ -1,0 +1,34 @@
+// The receiving end of a connection of the built-in network.
+#pragma once
+
+#include <vector>
+
+#include "transport/net/socket/socket_connection.h"
+
+namespace tutti {
+
+class SocketReceiver final : public SocketConnection {
+ public:
+  explicit SocketReceiver(SocketLink link);
+
+  /// Posts a receive; it is done at once if the message has come with an earlier one. Null: all requests are taken.
+  /// When the peer has closed its end in order, what is posted beyond its last message is never done, and no error.
+  /// Errors: those of the connection; ncclInvalidUsage (a message is longer than what was posted for it) from here or
+  /// test.
+  Result<SocketRequest*> irecv(const NetBuffer& message);
+
+ private:
+  Status moveControl() override;
+  IoOutcome fill(bool& all);
+  Status consume();
+  Status open(SocketRequest& request, const SocketHeader& header);
+
+  /// Read ahead: short messages come several at a time, and a header together with what is behind it.
+  std::vector<std::byte> staging_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  bool opened_ = false;  ///< the header of the current request is known
+  bool ended_ = false;   ///< the peer has said goodbye
+};
+
+}  // namespace tutti

@@ -1,0 +1,276 @@
+#include "transport/net/socket/socket_net.h"
+
+#include <dirent.h>
+#include <poll.h>
+
+#include <array>
+
+#include "support/log_capture.h"
+#include "transport/net/socket_pair.h"
+
+namespace tutti {
+namespace {
+
+using namespace test;
+
+/// Sends messages of the given sizes, `depth` at a time, and compares everything.
+void exchange(SocketPair& pair, const std::vector<std::size_t>& sizes) {
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto sent = pattern(sizes[i], static_cast<unsigned>(i));
+    std::vector<unsigned char> received(sizes[i] + 8, 0xee);
+    void* in = pair.recv(received.data(), sizes[i] + 4);
+    void* out = pair.send(sent.data(), sizes[i]);
+    ASSERT_EQ(pair.finish(out, in), static_cast<int>(sizes[i]));
+    ASSERT_EQ(std::memcmp(received.data(), sent.data(), sizes[i]), 0) << sizes[i];
+    ASSERT_EQ(received[sizes[i] + 7], 0xee);
+  }
+}
+
+const std::vector<std::size_t> kSizes{
+    0,     1,     7,     8,      9,      999,    1000, 1001, 4096,    8183,  8184,    8185, 8192,     8193,
+    16384, 16385, 65536, 100000, 131072, 262145, 0,    3,    1 << 20, 12345, 4 << 20, 1,    16 << 20, (16 << 20) - 3};
+
+TEST(SocketNet, CarriesMessagesOfAllSizes) {
+  SocketSide side;
+  SocketPair pair(side);
+  exchange(pair, kSizes);
+}
+
+TEST(SocketNet, CarriesMessagesOfAllSizesOverSeveralSockets) {
+  SocketSide side(manySockets(0, 3));
+  SocketPair pair(side);
+  exchange(pair, kSizes);
+}
+
+TEST(SocketNet, CarriesMessagesOfAllSizesByHelperThreads) {
+  SocketSide side(manySockets(2, 2));
+  SocketPair pair(side);
+  exchange(pair, kSizes);
+}
+
+TEST(SocketNet, CarriesMessagesOfAllSizesByAHelperWithOneSocket) {
+  SocketSide side(manySockets(1, 1));
+  SocketPair pair(side);
+  exchange(pair, kSizes);
+}
+
+TEST(SocketNet, LetsTheListenerDecideAboutTheSockets) {
+  SocketSide sender(manySockets(2, 2));
+  SocketSide receiver(manySockets(0, 5));
+  SocketPair pair(sender, receiver);
+  exchange(pair, {0, 1, 1000, 1001, 100000, 1 << 20});
+}
+
+/// As many messages as requests are posted on both sides before anything is tested; the last is tested first.
+void keepOrder(SocketSide& side) {
+  SocketPair pair(side);
+  constexpr std::size_t kMessages = 32;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::vector<unsigned char>> sent, received;
+    std::array<void*, kMessages> out, in;
+    for (std::size_t i = 0; i < kMessages; ++i) {
+      sent.push_back(pattern(i * i * i * 2, static_cast<unsigned>(i)));
+      received.emplace_back(70000);
+    }
+    for (std::size_t i = 0; i < kMessages; ++i) out[i] = pair.send(sent[i].data(), sent[i].size());
+    for (std::size_t i = 0; i < kMessages; ++i) in[i] = pair.recv(received[i].data(), received[i].size());
+    for (std::size_t i = kMessages; i-- > 0;) {
+      ASSERT_EQ(pair.finish(out[i], in[i]), static_cast<int>(sent[i].size()));
+    }
+    for (std::size_t i = 0; i < kMessages; ++i) {
+      ASSERT_EQ(std::memcmp(received[i].data(), sent[i].data(), sent[i].size()), 0);
+    }
+  }
+}
+
+TEST(SocketNet, KeepsMessagesInOrder) {
+  SocketSide side;
+  keepOrder(side);
+}
+
+TEST(SocketNet, KeepsMessagesInOrderWithHelpers) {
+  SocketSide side(manySockets(2, 1));
+  keepOrder(side);
+}
+
+TEST(SocketNet, AsksToTryAgainWhenAllRequestsAreTaken) {
+  SocketSide side;
+  SocketPair pair(side);
+  char out = 'x';
+  std::array<char, 40> in{};
+  std::vector<void*> sends, recvs;
+  for (int i = 0; i < 32; ++i) {
+    sends.push_back(pair.send(&out, 1));
+    recvs.push_back(pair.recv(&in[static_cast<std::size_t>(i)], 1));
+    ASSERT_NE(sends.back(), nullptr);
+    ASSERT_NE(recvs.back(), nullptr);
+  }
+  EXPECT_EQ(pair.send(&out, 1), nullptr);
+  EXPECT_EQ(pair.recv(&in[32], 1), nullptr);
+  ASSERT_EQ(pair.finish(sends[0], recvs[0]), 1);
+  void* sent = pair.send(&out, 1);
+  void* received = pair.recv(&in[32], 1);
+  ASSERT_NE(sent, nullptr);
+  ASSERT_NE(received, nullptr);
+  EXPECT_EQ(pair.send(&out, 1), nullptr);
+  EXPECT_EQ(pair.finish(sent, received), 1);
+  for (std::size_t i = 1; i < 32; ++i) EXPECT_EQ(pair.finish(sends[i], recvs[i]), 1);
+}
+
+TEST(SocketNet, ProgressesEarlierMessagesWhenOnlyTheEarliestIsTested) {
+  SocketSide side;
+  SocketPair pair(side);
+  const auto sent = pattern(3 << 20, 5);
+  std::vector<unsigned char> first(sent.size()), second(sent.size());
+  void* in1 = pair.recv(first.data(), first.size());
+  void* in2 = pair.recv(second.data(), second.size());
+  void* out1 = pair.send(sent.data(), sent.size());
+  void* out2 = pair.send(sent.data(), sent.size());
+  ASSERT_EQ(pair.finish(out1, in1), static_cast<int>(sent.size()));
+  ASSERT_EQ(pair.finish(out2, in2), static_cast<int>(sent.size()));
+  EXPECT_EQ(first, sent);
+  EXPECT_EQ(second, sent);
+}
+
+TEST(SocketNet, ServesManyConnectionsFromOneThread) {
+  SocketSide side;
+  constexpr std::size_t kPairs = 50;
+  std::vector<std::unique_ptr<SocketPair>> pairs;
+  std::vector<void*> out, in;
+  std::vector<std::vector<unsigned char>> received(kPairs, std::vector<unsigned char>(300000));
+  const auto sent = pattern(300000, 9);
+  for (std::size_t i = 0; i < kPairs; ++i) {
+    pairs.push_back(std::make_unique<SocketPair>(side));
+    in.push_back(pairs[i]->recv(received[i].data(), received[i].size()));
+    out.push_back(pairs[i]->send(sent.data() + i, sent.size() - i));
+  }
+  for (std::size_t i = kPairs; i-- > 0;) {
+    ASSERT_EQ(pairs[i]->finish(out[i], in[i]), static_cast<int>(sent.size() - i));
+    ASSERT_EQ(std::memcmp(received[i].data(), sent.data() + i, sent.size() - i), 0);
+  }
+}
+
+TEST(SocketNet, ConnectsManyAtOnceFromOneThread) {
+  SocketSide side;
+  struct Half {
+    NetHandle handle{};
+    void* listener = nullptr;
+    void* sender = nullptr;
+    void* receiver = nullptr;
+  };
+  std::vector<Half> all(40);
+  for (Half& one : all) {
+    auto listening = side.net->listen(0, one.handle);
+    ASSERT_TRUE(listening.ok());
+    one.listener = listening.value();
+  }
+  EXPECT_TRUE(until([&] {
+    bool ready = true;
+    for (Half& one : all) {
+      if (one.sender == nullptr) one.sender = side.net->connect(0, one.handle).value();
+      if (one.receiver == nullptr) one.receiver = side.net->accept(one.listener).value();
+      ready = ready && one.sender != nullptr && one.receiver != nullptr;
+    }
+    return ready;
+  }));
+  for (Half& one : all) {
+    EXPECT_TRUE(side.net->closeListen(one.listener).ok());
+    EXPECT_TRUE(side.net->closeSend(one.sender).ok());
+    EXPECT_TRUE(side.net->closeRecv(one.receiver).ok());
+  }
+}
+
+/// Open descriptors of this process.
+int descriptors() {
+  int count = 0;
+  DIR* folder = ::opendir("/proc/self/fd");
+  while (::readdir(folder) != nullptr) ++count;
+  ::closedir(folder);
+  return count;
+}
+
+TEST(SocketNet, LeavesNoDescriptorAfterAThousandConnections) {
+  SocketSide plain;
+  SocketSide several(manySockets(1, 2));
+  { SocketPair warm(plain); }
+  const int before = descriptors();
+  for (int i = 0; i < 1000; ++i) {
+    SocketPair pair(i % 10 == 0 ? several : plain);
+    char byte = 'x';
+    if (i % 3 == 0) pair.recv(&byte, 1);
+    if (i % 4 == 0) pair.send(&byte, 1);
+  }
+  EXPECT_EQ(descriptors(), before);
+}
+
+TEST(SocketNet, GivesUpWhatWasBegunButNeverStood) {
+  const int before = descriptors();
+  {
+    SocketSide side;
+    NetHandle handle{};
+    auto listening = side.net->listen(0, handle);
+    ASSERT_TRUE(listening.ok());
+    auto sender = side.net->connect(0, handle);
+    ASSERT_TRUE(sender.ok());
+    EXPECT_EQ(sender.value(), nullptr);
+    auto nobody = side.net->accept(listening.value());
+    EXPECT_TRUE(nobody.ok());
+    if (nobody.ok() && nobody.value() != nullptr) {
+      EXPECT_TRUE(side.net->closeRecv(nobody.value()).ok());
+    }
+    EXPECT_TRUE(side.net->closeListen(listening.value()).ok());
+  }
+  EXPECT_EQ(descriptors(), before);
+}
+
+TEST(SocketNet, WorksOverIpv6) {
+  Params params = loopbackParams();
+  params.sockets.ifname = "";
+  params.sockets.family = "AF_INET6";
+  SocketSide side(params);
+  if (side.net->devices().value() == 0) GTEST_SKIP() << "no interface with an IPv6 address here";
+  SocketPair pair(side);
+  exchange(pair, {0, 1, 100000});
+}
+
+TEST(SocketNet, OffersADescriptorToSleepOn) {
+  SocketSide side;
+  SocketPair pair(side);
+  char out = 'x', in = 0;
+  void* received = pair.recv(&in, 1);
+  pollfd one{SocketNet::receivePollFd(pair.receiver), POLLIN, 0};
+  EXPECT_EQ(::poll(&one, 1, 0), 0);
+  void* sent = pair.send(&out, 1);
+  EXPECT_EQ(::poll(&one, 1, 10000), 1);
+  EXPECT_EQ(pair.finish(sent, received), 1);
+  EXPECT_GE(SocketNet::sendPollFd(pair.sender), 0);
+}
+
+TEST(SocketNet, TakesHostMemoryOnly) {
+  expectLog("not the host's");
+  SocketSide side;
+  SocketPair pair(side);
+  int word = 0;
+  auto host = side.net->registerMemory(pair.sender, &word, sizeof(word), PtrKind::Host);
+  ASSERT_TRUE(host.ok());
+  EXPECT_TRUE(side.net->deregisterMemory(pair.sender, host.value()).ok());
+  EXPECT_EQ(side.net->registerMemory(pair.sender, &word, sizeof(word), PtrKind::Cuda).status().code(),
+            ncclInvalidUsage);
+}
+
+TEST(SocketNet, RefusesHandlesOfOtherNetworks) {
+  expectLog("none of this network");
+  SocketSide side;
+  NetHandle handle{};
+  handle.fill(std::byte{3});
+  EXPECT_EQ(side.net->connect(0, handle).status().code(), ncclInternalError);
+}
+
+TEST(SocketNet, RefusesDevicesThatAreNotThere) {
+  expectLog("There is no device 1: this host has 1");
+  SocketSide side;
+  EXPECT_EQ(side.net->properties(1).status().code(), ncclInvalidArgument);
+}
+
+}  // namespace
+}  // namespace tutti
