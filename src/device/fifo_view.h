@@ -22,6 +22,14 @@ TUTTI_DEVICE bool mayOffer(const ConnView& conn, const void* data, std::uint64_t
          conn.pullBytes - begin >= bytes;
 }
 
+/// For a sender to which the slot of `step` belongs: how much of it is content. Who sends it over a network wants to
+/// know; by the Simple protocol when the tail is posted, else some time in this step.
+TUTTI_DEVICE void tellSize(simt::Thread t, const ConnView& conn, Protocol protocol, std::uint64_t step,
+                           std::uint64_t bytes) {
+  if (conn.sizes == nullptr) return;
+  t.storeRelaxedSys(conn.sizesOf(protocol) + step % kSteps, sizeWord(step, static_cast<std::uint32_t>(bytes)));
+}
+
 /// For a sender, before it posts the slot of `step`: where its content lies; null: in the slot.
 TUTTI_DEVICE void offer(simt::Thread t, const ConnView& conn, std::uint64_t step, const void* data) {
   if constexpr (simt::kPulls) {
@@ -84,12 +92,18 @@ class FifoView {
     });
   }
 
-  /// Hands the slot to the peer. For one thread, when all threads of the group are done with the slot. `offered`: what
-  /// the receiver is to read instead of it, or null.
-  TUTTI_DEVICE void post(simt::Thread t, const void* offered = nullptr) const {
-    if constexpr (kSends && kProtocol == Protocol::Simple) offer(t, *conn_, step_, offered);
+  /// Hands the slot to the peer. For one thread, when all threads of the group are done with the slot. A sender says how
+  /// many `bytes` it has put there; `offered`: what the receiver is to read instead of it, or null.
+  TUTTI_DEVICE void post(simt::Thread t, std::uint64_t bytes = 0, const void* offered = nullptr) const {
+    if constexpr (kSends && kProtocol == Protocol::Simple) {
+      tell(t, bytes);
+      offer(t, *conn_, step_, offered);
+    }
     t.storeReleaseSys(kSends ? conn_->tailOf(kProtocol) : conn_->headOf(kProtocol), step_ + 1);
   }
+
+  /// For a sender that does not post, when it has waited: the content of the slot. For one thread.
+  TUTTI_DEVICE void tell(simt::Thread t, std::uint64_t bytes) const { tellSize(t, *conn_, kProtocol, step_, bytes); }
 
   /// For a sender: whether it may post() this instead of filling the slot. The same for all threads.
   TUTTI_DEVICE bool mayOffer(const void* data, std::uint64_t bytes) const {

@@ -146,6 +146,11 @@ class Pat {
     return patRank(rank_, b, n_) * piece.block + piece.part.begin;
   }
 
+  /// Bytes of a slot up to the end of its last block.
+  TUTTI_DEVICE static std::uint64_t extentOf(int blocks, const Piece& piece) {
+    return ((blocks - 1) * piece.stride + piece.part.count) * sizeof(T);
+  }
+
   /// Calls f(subgroup, b) for b = 0..blocks-1. Small pieces are left to a warp each.
   template <class F>
   TUTTI_DEVICE void forBlocks(int blocks, std::uint64_t bytes, F f) const {
@@ -169,7 +174,7 @@ class Pat {
         simt::copyBytes(some, shared().to[k] + b * piece.stride * sizeof(T), from, bytes, simt::streamingToPeerPays(bytes));
       });
     }
-    fifos_.release({k, k + 1}, kNone, fine);
+    fifos_.release({k, k + 1}, kNone, fine, extentOf(step.blocks, piece));
   }
 
   TUTTI_DEVICE void recvBlocks(int k, const PatStep& step, T* out, const Piece& piece) {
@@ -207,7 +212,7 @@ class Pat {
         fanIn<false>(some, op_, work);
       });
     }
-    fifos_.release({k, k + 1}, kNone, fine);
+    fifos_.release({k, k + 1}, kNone, fine, extentOf(step.blocks, piece));
   }
 
   static constexpr std::uint64_t kWarpBytes = 2048;

@@ -118,9 +118,11 @@ class PeerFifos {
     return true;
   }
 
-  /// For the owner: the peer may read the slot; the next one comes.
-  TUTTI_DEVICE void postSend(int i) {
+  /// For the owner: the peer may read the slot; the next one comes. `bytes`: what is in it, for a network; direct
+  /// algorithms, which never use one, need not say.
+  TUTTI_DEVICE void postSend(int i, std::uint64_t bytes = 0) {
     if (alone()) simt::finishStreaming();
+    tellSize(crew_.thread, *shared_.send[i], protocol_, shared_.sendStep[i], bytes);
     device::offer(crew_.thread, *shared_.send[i], shared_.sendStep[i], shared_.offered[i]);
     shared_.offered[i] = nullptr;
     crew_.thread.storeReleaseSys(shared_.send[i]->tailOf(protocol_), ++shared_.sendStep[i]);
@@ -149,13 +151,13 @@ class PeerFifos {
     return alive();
   }
 
-  /// Every thread: hands over what acquire() got.
-  TUTTI_DEVICE void release(Entries send, Entries recv, bool fine) {
+  /// Every thread: hands over what acquire() got. `bytes`: as for postSend().
+  TUTTI_DEVICE void release(Entries send, Entries recv, bool fine, std::uint64_t bytes = 0) {
     if (!alone()) simt::finishStreaming();
     sync();
     if (!fine) return;
     forOwned(recv, [&](int i) { postRecv(i); });
-    forOwned(send, [&](int i) { postSend(i); });
+    forOwned(send, [&](int i) { postSend(i, bytes); });
   }
 
   /// Every thread: what was offered has been read; the counters are stored for whoever comes next.

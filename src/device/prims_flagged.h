@@ -163,7 +163,10 @@ class PrimsFlagged {
       forSends([&](SendFifo& fifo) { alive_ = alive_ && Wire::wait(fifo, crew_.thread, crew_.group, crew_.abortWord); });
     }
     if (alive_) move<V>(in, out, n);
-    if constexpr (V::send) clean(n * sizeof(T));
+    if constexpr (V::send) {
+      tell(n * sizeof(T));
+      clean(n * sizeof(T));
+    }
     if constexpr (V::recv) {
       sync();  // everybody has read
       forRecvs([&](RecvFifo& fifo) {
@@ -186,6 +189,12 @@ class PrimsFlagged {
     } else {
       moveTogether<V>(in, out, bytes);
     }
+  }
+
+  /// After the lines, because whoever reads them in this machine does not wait for it.
+  TUTTI_DEVICE void tell(std::uint64_t bytes) {
+    if (!alive_ || crew_.group.rank != 0) return;
+    forSends([&](SendFifo& fifo) { fifo.tell(crew_.thread, bytes); });
   }
 
   /// Writes the rest of the slots where old flags could be mistaken. The barrier keeps a thread that is still at it

@@ -137,7 +137,7 @@ class PrimsSimple {
       if (const T* ready = offerOf<V>(in, out, n); ready != nullptr) return offeringStep<V>(in, out, n, ready);
     }
     if (alive && n > 0) move<V>(in, out, n);
-    release<V>(alive);
+    release<V>(alive, n * sizeof(T));
   }
 
   /// What the verb sends, where it need not be copied into the slot; null where it must.
@@ -157,7 +157,7 @@ class PrimsSimple {
   TUTTI_DEVICE void offeringStep(const T* in, T* out, std::uint64_t n, const T* ready) {
     constexpr bool kAtOnce = V::own && !V::recv;
     const bool posts = alive_ && waitsFor(kRecvs);
-    if (kAtOnce && posts) send_[0].post(crew_.thread, ready);
+    if (kAtOnce && posts) send_[0].post(crew_.thread, n * sizeof(T), ready);
     if constexpr (V::out) {
       if (alive_) move<Verb<V::own, V::recv, false, true, V::final>>(in, out, n);
     }
@@ -165,7 +165,7 @@ class PrimsSimple {
       simt::finishStreaming();
       sync();
       if (alive_ && waitsFor(0)) recv_[0].post(crew_.thread);
-      if (posts) send_[0].post(crew_.thread, ready);
+      if (posts) send_[0].post(crew_.thread, n * sizeof(T), ready);
       recv_[0].advance();
     }
     send_[0].advance();
@@ -193,7 +193,7 @@ class PrimsSimple {
   }
 
   template <class V>
-  TUTTI_DEVICE void release(bool alive) {
+  TUTTI_DEVICE void release(bool alive, std::uint64_t bytes) {
     if (V::send) simt::finishStreaming();
     sync();
     if constexpr (V::recv) {
@@ -204,7 +204,7 @@ class PrimsSimple {
     }
     if constexpr (V::send) {
       forSends([&](SendFifo& fifo, int k) {
-        if (alive && waitsFor(kRecvs + k)) fifo.post(crew_.thread);
+        if (alive && waitsFor(kRecvs + k)) fifo.post(crew_.thread, bytes);
         fifo.advance();
       });
     }

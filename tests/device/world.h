@@ -20,6 +20,8 @@ struct WorldShape {
   std::uint64_t firstStep = 0;       ///< where all counters start
   int treeArity = 3;                 ///< children of a rank in the tree; odd channels have the tree upside down
   bool pulls = false;                ///< receivers read every buffer of every sender in place, by the Simple protocol
+  bool tells = false;                ///< senders say how much of a slot is content, as for a network
+  bool apart = false;                ///< the ends of a connection have memory of their own each: somebody moves slots
   std::uint64_t staleStep = 0;       ///< slots were last written in this step and the 7 after it; 0: before firstStep
 };
 
@@ -38,6 +40,14 @@ class World {
     }
   }
 
+  /// Both ends of a connection, as their kernels see it.
+  struct Pair {
+    int from;
+    int to;
+    ConnView sender;
+    ConnView receiver;
+  };
+  const std::vector<Pair>& pairs() const { return pairs_; }
   const WorldShape& shape() const { return shape_; }
   const CommView* comm(int rank) const { return &ranks_[rank].view; }
   std::uint32_t* abortWord() { return &abortWord_; }
@@ -63,6 +73,7 @@ class World {
     std::vector<Line> slots[kProtocols];
     alignas(64) Counters tail, head, sendStep, recvStep;
     std::array<std::uint64_t, kSteps> pullFrom{};
+    Counters sizes{};
   };
 
   void buildRank(int r) {
@@ -97,6 +108,19 @@ class World {
 
   void connect(unsigned channel, int from, int to, int kind) {
     Connection& link = links_.emplace_back();
+    ConnView sender = viewOf(link);
+    Connection& other = shape_.apart ? links_.emplace_back() : link;
+    ConnView receiver = shape_.apart ? viewOf(other) : sender;
+    sender.step = link.sendStep.data();
+    sender.sizes = shape_.tells || shape_.apart ? link.sizes.data() : nullptr;
+    receiver.step = other.recvStep.data();
+    if (shape_.apart) receiver.pullFrom = nullptr;
+    ranks_[from].send[kind][channel][to] = sender;
+    ranks_[to].recv[kind][channel][from] = receiver;
+    pairs_.push_back({from, to, sender, receiver});
+  }
+
+  ConnView viewOf(Connection& link) {
     for (Counters* counters : {&link.tail, &link.head, &link.sendStep, &link.recvStep}) counters->fill(shape_.firstStep);
     ConnView view{};
     for (int p = 0; p < kProtocols; ++p) {
@@ -114,10 +138,7 @@ class World {
     }
     view.tail = link.tail.data();
     view.head = link.head.data();
-    view.step = link.sendStep.data();
-    ranks_[from].send[kind][channel][to] = view;
-    view.step = link.recvStep.data();
-    ranks_[to].recv[kind][channel][from] = view;
+    return view;
   }
 
   /// Leaves flags of an earlier time in every line.
@@ -137,6 +158,7 @@ class World {
   std::uint32_t abortWord_ = 0;
   std::vector<Rank> ranks_;
   std::list<Connection> links_;
+  std::vector<Pair> pairs_;
 };
 
 }  // namespace tutti::device::test
