@@ -1,7 +1,6 @@
 #include "comm/topology_stages.h"
 
 #include <algorithm>
-#include <fstream>
 #include <string>
 
 #include <fmt/format.h>
@@ -35,13 +34,9 @@ bool everybodyKnows(const TopologyContext& context) {
   return true;
 }
 
-Status writeFile(const std::string& path, const char* setting, const XmlElement& root) {
-  std::ofstream file(path, std::ios::trunc);
-  file << writeXml(root);
-  file.close();
-  if (file.good()) return {};
-  return fail(ncclSystemError, "Cannot write {} ({}): check that its folder exists and may be written to", path,
-              setting);
+Status writeDump(const TopologyContext& context, const DumpFile& dump, const char* setting, const XmlElement& root) {
+  const PeerInfo& self = context.peers[static_cast<std::size_t>(context.layout.rank())];
+  return writeXmlFile(dump.path, root, fmt::format("{}, rank {} on host {}", setting, self.rank, self.hostName.data()));
 }
 
 /// Puts the graphs of NCCL_GRAPH_FILE in the place of those that were searched.
@@ -78,7 +73,7 @@ Result<RankGraphs> searchOwnNode(const TopologyContext& context, const OwnMachin
   const int rank = context.layout.rank();
   ASSIGN(const std::optional<XmlElement> elements, joinElements(context, *own.elements));
   if (!elements) return RankGraphs{};
-  if (settings.dump.wantedBy(rank)) TRY(writeFile(settings.dump.path, "NCCL_TOPO_DUMP_FILE", *elements));
+  if (settings.dump.wantedBy(rank)) TRY(writeDump(context, settings.dump, "NCCL_TOPO_DUMP_FILE", *elements));
   const auto built = buildHostTopology(context, *elements, own.peersRefused);
   if (!built.ok() && mustWork(settings)) return built.status();
   if (!built.ok() || !built.value()) return RankGraphs{};
@@ -91,7 +86,7 @@ Result<RankGraphs> searchOwnNode(const TopologyContext& context, const OwnMachin
   logGraphs(topology, graphs);
   if (settings.graphDump.wantedBy(rank)) {
     ASSIGN(const XmlElement written, writeGraphs(topology.machine, graphs));
-    TRY(writeFile(settings.graphDump.path, "NCCL_GRAPH_DUMP_FILE", written));
+    TRY(writeDump(context, settings.graphDump, "NCCL_GRAPH_DUMP_FILE", written));
   }
   return describeGraphs(topology.machine, graphs, context.layout.localRank());
 }

@@ -83,6 +83,11 @@ void writeAttribute(std::string_view name, std::string_view value, std::string& 
   text += quote;
 }
 
+Status cannotWrite(const std::string& path, std::string_view asked, int error) {
+  const std::string wish = asked.empty() ? "" : fmt::format(" ({})", asked);
+  return fail(ncclSystemError, "cannot write {}{}: {}", path, wish, errnoText(error));
+}
+
 void writeElement(const XmlElement& element, std::size_t level, std::string& text) {
   text.append(level * 2, ' ');
   (text += '<') += element.name;
@@ -155,15 +160,15 @@ std::string writeXml(const XmlElement& root) {
   return text;
 }
 
-Status writeXmlFile(const std::string& path, const XmlElement& root) {
+Status writeXmlFile(const std::string& path, const XmlElement& root, std::string_view asked) {
   const std::string text = writeXml(root);
   constexpr mode_t kReadableByAll = 0644;
   const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kReadableByAll));
-  if (file.get() < 0) return fail(ncclSystemError, "cannot write {}: {}", path, errnoText(errno));
+  if (file.get() < 0) return cannotWrite(path, asked, errno);
   std::size_t written = 0;
   while (written < text.size()) {
     const ssize_t some = write(file.get(), text.data() + written, text.size() - written);
-    if (some < 0 && errno != EINTR) return fail(ncclSystemError, "cannot write {}: {}", path, errnoText(errno));
+    if (some < 0 && errno != EINTR) return cannotWrite(path, asked, errno);
     written += static_cast<std::size_t>(std::max<ssize_t>(some, 0));
   }
   return {};

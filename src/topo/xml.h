@@ -45,7 +45,8 @@ Result<XmlElement> readXmlFile(const std::string& path, const XmlLimits& limits 
 /// double quotes, no prolog.
 std::string writeXml(const XmlElement& root);
 
-/// The same into a file, which is replaced. Errors: ncclSystemError with the path and the system's words.
-Status writeXmlFile(const std::string& path, const XmlElement& root);
+/// The same into a file, which is replaced. `asked` says in messages who wants it ("NCCL_TOPO_DUMP_FILE, rank 3").
+/// Errors: ncclSystemError with the path, `asked` and the system's words.
+Status writeXmlFile(const std::string& path, const XmlElement& root, std::string_view asked = {});
 
 }  // namespace tutti

@@ -251,10 +251,17 @@ TEST(FindGraphs, DumpsAreWrittenByTheirRanksAndCanBeReadAgain) {
   EXPECT_GT(graphs.value().ring.nChannels(), 0);
 }
 
-TEST(FindGraphs, ADumpThatCannotBeWrittenIsAnErrorThatNamesIt) {
-  test::expectLog("Cannot write /nonexistent/machine.xml (NCCL_TOPO_DUMP_FILE)");
+TEST(FindGraphs, ADumpThatCannotBeWrittenIsAnErrorThatSaysWhichRankWhereAndWhy) {
+  test::expectLog(
+      "cannot write /nonexistent/machine.xml (NCCL_TOPO_DUMP_FILE, rank 0 on host n0): No such file or directory (2)");
   Nodes nodes(1, 1);
   nodes.settings(0).dump = {"/nonexistent/machine.xml", 0};
+  nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
+    EXPECT_EQ(graphs.status().code(), ncclSystemError);
+  });
+  nodes.settings(0).dump = {};
+  nodes.settings(0).graphDump = {"/dev/null/graphs.xml", 0};
+  test::expectLog("(NCCL_GRAPH_DUMP_FILE, rank 0 on host n0): Not a directory (20)");
   nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
     EXPECT_EQ(graphs.status().code(), ncclSystemError);
   });
