@@ -17,9 +17,9 @@ namespace {
 
 /// Values are taken as they stand, as NCCL does: no entities; line breaks in them become spaces.
 constexpr unsigned kParseOptions = pugi::parse_wconv_attribute;
-constexpr int kMaxAttributes = 64;
 
-/// Turns pugixml's nodes into ours, `lines` being those of the elements in order. Depth is bounded by the scan.
+/// Turns pugixml's nodes into ours, `lines` being those of the elements in order. Depth and numbers are bounded by the
+/// scan.
 class Conversion {
  public:
   Conversion(std::string_view origin, const std::vector<int>& lines)
@@ -42,9 +42,6 @@ class Conversion {
     if (to.find(attribute.name()) != nullptr) {
       return fail(ncclInvalidUsage, "{}: the attribute '{}' stands there twice", to.where(),
                   shownText(attribute.name()));
-    }
-    if (to.attributes.size() >= kMaxAttributes) {
-      return fail(ncclInvalidUsage, "{}: more than {} attributes", to.where(), kMaxAttributes);
     }
     to.attributes.emplace_back(attribute.name(), attribute.value());
     return {};

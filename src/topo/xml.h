@@ -32,6 +32,7 @@ struct XmlLimits {
   std::size_t bytes = 16u << 20;
   int elements = 1 << 18;
   int depth = 64;
+  int attributes = 64;  ///< of one element
 };
 
 /// The root element of `text`. `origin` (a path or "rank 3's topology") is named in messages.
