@@ -24,7 +24,8 @@ struct LiveRequest {
 
 /// Asks everybody. What is missing or does not answer is an INFO line (GRAPH) that says what is then unknown. Where
 /// /sys shows no PCI functions or no NUMA nodes, the file of hwloc that HWLOC_XMLFILE names stands in. Errors: none for
-/// missing sources; ncclInvalidUsage for such a file, or a topology file, that is broken.
+/// missing sources; ncclInvalidUsage for such a file, or a topology file, that is broken, ncclSystemError for one that
+/// is there and cannot be read.
 Result<DetectInput> gatherFacts(const LiveRequest& request);
 
 /// What was found out about this machine.

@@ -243,12 +243,12 @@ void DetectPlaces::complete() {
     if (facts != nullptr || element.find("class") != nullptr) completePci(element, facts, "0x060400");
   }
   const ProcessorFacts& processor = host_.processor;
+  std::unordered_map<int, const NumaNodeFacts*> nodes;
+  for (const NumaNodeFacts& node : host_.numaNodes) nodes.try_emplace(node.id, &node);
   for (const int item : tree_.items("cpu")) {
     XmlElement& element = tree_.of(item).self;
-    const int numa = numberOf(element, "numaid", -1);
-    for (const NumaNodeFacts& node : host_.numaNodes) {
-      if (node.id == numa && !node.affinity.empty()) offer(element, "affinity", node.affinity);
-    }
+    const auto node = nodes.find(numberOf(element, "numaid", -1));
+    if (node != nodes.end() && !node->second->affinity.empty()) offer(element, "affinity", node->second->affinity);
     if (processor.arch.empty()) continue;
     offer(element, "arch", processor.arch);
     if (*element.find("arch") != processor.arch) continue;

@@ -60,11 +60,6 @@ const char* reasonOf(pugi::xml_parse_status status) {
   return "a tag is not well formed";
 }
 
-int lineOf(std::string_view text, std::ptrdiff_t offset) {
-  const std::size_t end = std::min(static_cast<std::size_t>(std::max<std::ptrdiff_t>(offset, 0)), text.size());
-  return 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
-}
-
 void writeAttribute(std::string_view name, std::string_view value, std::string& text) {
   // There is no way to write both kinds of quotes into one value that the readers of these files know.
   const char quote = value.find('"') == std::string_view::npos ? '"' : '\'';
@@ -135,11 +130,11 @@ Result<XmlElement> parseXml(std::string_view text, std::string_view origin, cons
   return root;
 }
 
-Result<XmlElement> readXmlFile(const std::string& path, const XmlLimits& limits) {
+Result<std::string> readXmlText(const std::string& path, std::size_t most) {
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return fail(ncclSystemError, "cannot open {}: {}", path, errnoText(errno));
   std::string text;
-  while (text.size() <= limits.bytes) {
+  while (text.size() <= most) {
     constexpr std::size_t kBlock = 64 << 10;
     const std::size_t had = text.size();
     text.resize(had + kBlock);
@@ -148,6 +143,11 @@ Result<XmlElement> readXmlFile(const std::string& path, const XmlLimits& limits)
     if (got == 0) break;
     if (got < 0 && errno != EINTR) return fail(ncclSystemError, "cannot read {}: {}", path, errnoText(errno));
   }
+  return text;
+}
+
+Result<XmlElement> readXmlFile(const std::string& path, const XmlLimits& limits) {
+  ASSIGN(const std::string text, readXmlText(path, limits.bytes));
   return parseXml(text, path, limits);
 }
 

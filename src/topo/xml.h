@@ -39,7 +39,11 @@ struct XmlLimits {
 /// Errors: ncclInvalidUsage with origin, line and reason: not well formed, more than `limits`, text between tags.
 Result<XmlElement> parseXml(std::string_view text, std::string_view origin, const XmlLimits& limits = {});
 
-/// The same from a file. Errors: also ncclSystemError when it cannot be read.
+/// The bytes of a file; of a longer one than `most` a few more than that. Errors: ncclSystemError with the path and the
+/// system's words.
+Result<std::string> readXmlText(const std::string& path, std::size_t most);
+
+/// parseXml of a file. Errors: also ncclSystemError when it cannot be read.
 Result<XmlElement> readXmlFile(const std::string& path, const XmlLimits& limits = {});
 
 /// Text as NCCL writes and reads it: an element per line, two spaces a level, attributes behind one space each in

@@ -148,6 +148,11 @@ Result<std::vector<int>> scanXml(std::string_view text, std::string_view origin,
   return Scan(text, origin, limits).run();
 }
 
+int lineOf(std::string_view text, std::ptrdiff_t offset) {
+  const std::size_t end = std::min(static_cast<std::size_t>(std::max<std::ptrdiff_t>(offset, 0)), text.size());
+  return 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+}
+
 std::string shownText(std::string_view value) {
   constexpr std::size_t kMost = 60;
   std::string shown(value.substr(0, kMost));
