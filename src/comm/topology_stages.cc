@@ -63,19 +63,20 @@ void logGraphs(const Topology& topology, const GraphSet& graphs) {
 }
 
 /// Who names a file wants its machine; what detection found that makes none is a reason to do without, having said so.
-bool mustWork(const TopologySettings& settings) {
-  return !settings.file.empty();
+/// A driver that forbids what the hardware offers is broken for whatever comes after.
+bool mustWork(const TopologySettings& settings, const Status& status) {
+  return !settings.file.empty() || status.code() == ncclUnhandledCudaError;
 }
 
 /// The words about our own node; empty ones if its machine cannot be used.
 Result<RankGraphs> searchOwnNode(const TopologyContext& context, const OwnMachine& own) {
   const TopologySettings& settings = context.settings;
   const int rank = context.layout.rank();
-  ASSIGN(const std::optional<XmlElement> elements, joinElements(context, *own.elements));
-  if (!elements) return RankGraphs{};
-  if (settings.dump.wantedBy(rank)) TRY(writeDump(context, settings.dump, "NCCL_TOPO_DUMP_FILE", *elements));
-  const auto built = buildHostTopology(context, *elements, own.peersRefused);
-  if (!built.ok() && mustWork(settings)) return built.status();
+  ASSIGN(const std::optional<JoinedMachine> joined, joinMachines(context, own));
+  if (!joined) return RankGraphs{};
+  if (settings.dump.wantedBy(rank)) TRY(writeDump(context, settings.dump, "NCCL_TOPO_DUMP_FILE", joined->elements));
+  const auto built = buildHostTopology(context, *joined);
+  if (!built.ok() && mustWork(settings, built.status())) return built.status();
   if (!built.ok() || !built.value()) return RankGraphs{};
   const Topology& topology = *built.value();
   SearchSettings search;
@@ -99,15 +100,15 @@ void sayUnused(const TopologySettings& settings) {
 
 }  // namespace
 
-OwnMachine ownMachine(XmlElement elements, std::vector<std::pair<int, int>> peersRefused) {
+OwnMachine ownMachine(XmlElement elements, std::vector<PeerRefusal> peersRefused) {
   std::uint64_t hash = hashText(writeXml(elements));
-  for (const auto& [from, to] : peersRefused) hash = hashText(fmt::format("{} {}", from, to), hash);
+  for (const PeerRefusal& pair : peersRefused) hash = hashText(fmt::format("{} {}", pair.from, pair.to), hash);
   return {std::move(elements), std::move(peersRefused), std::max<std::uint64_t>(hash, 1)};
 }
 
 Result<OwnMachine> readMachine(const Driver& driver, const TopologySettings& settings) {
   auto detected = detectLive({.driver = &driver, .topologyFile = settings.file, .nets = {}, .systemRoot = {}});
-  if (!detected.ok() && mustWork(settings)) return detected.status();
+  if (!detected.ok() && mustWork(settings, detected.status())) return detected.status();
   if (!detected.ok() || !detected.value()) return OwnMachine{};
   LiveTopology& live = *detected.value();
   return ownMachine(std::move(live.xml), std::move(live.peersRefused));

@@ -116,8 +116,11 @@ void gatherGpus(const Driver* driver, DetectInput& input) {
     const NvmlGpu& a = machine.gpus[static_cast<std::size_t>(refusal.a)];
     const NvmlGpu& b = machine.gpus[static_cast<std::size_t>(refusal.b)];
     info(kGraph, "The driver refuses peer access between GPU {} and GPU {}: {}", a.index, b.index, refusal.reason);
-    input.peersRefused.emplace_back(a.index, b.index);
-    input.peersRefused.emplace_back(b.index, a.index);
+    const std::optional<std::uint64_t> one = parseBusId(a.busId);
+    const std::optional<std::uint64_t> other = parseBusId(b.busId);
+    if (!one || !other) continue;
+    input.peersRefused.push_back({*one, *other, refusal.reason});
+    input.peersRefused.push_back({*other, *one, refusal.reason});
   }
   input.gpusComplete = machine.complete && !machine.gpus.empty();
   if (driver != nullptr) addDriver(*driver, input.gpus);

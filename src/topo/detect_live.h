@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -31,7 +30,7 @@ Result<DetectInput> gatherFacts(const LiveRequest& request);
 /// What was found out about this machine.
 struct LiveTopology {
   XmlElement xml;
-  std::vector<std::pair<int, int>> peersRefused;  ///< for P2pStatus::refused
+  std::vector<PeerRefusal> peersRefused;  ///< for P2pStatus::refused
 };
 
 /// gatherFacts, then detectTopology. Empty on a software GPU without SOFTGPU_TOPO: nothing is known, and the host's

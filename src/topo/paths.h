@@ -2,12 +2,13 @@
 #pragma once
 
 #include <optional>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "topo/machine.h"
 #include "topo/path_type.h"
+#include "topo/peer_refusal.h"
 
 namespace tutti {
 
@@ -19,8 +20,9 @@ struct Path {
 
 /// What NVML says of direct access between GPUs.
 struct P2pStatus {
-  std::vector<std::pair<int, int>> refused;  ///< (from, to) by NVML index: reading or writing is not possible
-  int ignore = 0;                            ///< NCCL_IGNORE_DISABLED_P2P: 1: no error over NVLink, 2: not looked at
+  std::vector<PeerRefusal> refused;
+  std::string host;  ///< whose NVML it is, for messages; empty: nobody's in particular
+  int ignore = 0;    ///< NCCL_IGNORE_DISABLED_P2P: 1: no error over NVLink, 2: not looked at
 };
 
 /// What decides about ways besides the machine; defaults are those of the settings they are named after.
@@ -60,7 +62,7 @@ PathTable shortestPaths(const Machine& machine, const PathSettings& settings);
 
 /// shortestPaths, then what P2P, SHM, GPUDirect and PXN make of them (docs/topology.md, "Ways").
 /// A pair of GPUs that neither P2P nor SHM connects has type NET and no links.
-/// Errors: ncclUnhandledCudaError when NVML refuses P2P between GPUs that NVLink joins.
+/// Errors: ncclUnhandledCudaError, naming both and the host, when NVML refuses P2P between GPUs that NVLink joins.
 Result<PathTable> computePaths(const Machine& machine, const PathSettings& settings);
 
 /// Part of a link's bandwidth that a flow takes: GB/s on `link` for each GB/s of the flow.

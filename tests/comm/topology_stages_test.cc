@@ -181,6 +181,33 @@ TEST(FindGraphs, WhatRanksOfANodeKnowApartIsPutTogether) {
   EXPECT_NE(nodes.machine(1).hash, nodes.machine(0).hash);
 }
 
+TEST(FindGraphs, ARefusalThatOneRankKnowsOfCountsForAllOfTheNode) {
+  Nodes nodes(1, 4);
+  // Between GPUs 0 and 1; a container of the other ranks hides it.
+  nodes.machine(2) = ownMachine(parseTopology(kMachine, "test").value(),
+                                {{0x2000, 0x3000, "not supported"}, {0x3000, 0x2000, "not supported"}});
+  for (int r = 0; r < 4; ++r) nodes.settings(r).paths.p2p.ignore = 1;
+  for (const RankChannels& own : nodes.channels(8)) {
+    for (const std::vector<int>& ring : own.rings) {
+      const auto zero = static_cast<std::size_t>(std::find(ring.begin(), ring.end(), 0) - ring.begin());
+      EXPECT_NE(ring[(zero + 1) % 4], 1);
+      EXPECT_NE(ring[(zero + 3) % 4], 1);
+    }
+  }
+}
+
+TEST(FindGraphs, ARefusalBetweenGpusThatNvlinkJoinsNamesBothAndTheHost) {
+  test::allowLog("NVML on host n0 says that GPU 0 (0000:02:00.0) cannot access GPU 1 (0000:03:00.0) directly, no luck");
+  Nodes nodes(1, 2);
+  for (int r = 0; r < 2; ++r) {
+    nodes.machine(r) = ownMachine(parseTopology(kMachine, "test").value(), {{0x2000, 0x3000, "no luck"}});
+  }
+  nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
+    EXPECT_EQ(graphs.status().code(), ncclUnhandledCudaError);
+  });
+  EXPECT_NE(test::capturedText().find("NVML on host n0 says"), std::string::npos);
+}
+
 TEST(FindGraphs, AGraphFileTakesThePlaceOfTheSearch) {
   const Folder folder;
   Nodes nodes(1, 4);

@@ -95,12 +95,13 @@ TEST(LiveMachine, TakesInstancesOfOneGpuForOneAndKeepsWhatNvmlDoesNotKnow) {
   EXPECT_NE(capturedText().find("CUDA device 3 has no bus id"), std::string::npos);
 }
 
-TEST(LiveMachine, TellsRefusedPairsByNvmlIndex) {
+TEST(LiveMachine, TellsRefusedPairsByBusIdAndWhy) {
   LiveRequest request;
   request.systemRoot = "/nonexistent";
   const auto found = detectLive(request);
   ASSERT_TRUE(found.ok() && found.value());
-  EXPECT_EQ(found.value()->peersRefused, (std::vector<std::pair<int, int>>{{1, 2}, {2, 1}}));
+  const std::string why = "chipset not supported";
+  EXPECT_EQ(found.value()->peersRefused, (std::vector<PeerRefusal>{{0x17000, 0x18000, why}, {0x18000, 0x17000, why}}));
 }
 
 TEST(LiveMachine, SaysWhatIsUnknown) {
