@@ -28,7 +28,9 @@ bool everybodyKnows(const TopologyContext& context) {
   for (int node = 0; node < context.layout.nNodes(); ++node) {
     const std::size_t ranks = context.layout.ranksOnNode(node).size();
     if (ranks <= static_cast<std::size_t>(kMostLocalRanks)) continue;
-    info(kGraph, "Node {} has {} ranks, more than {}: rings follow the ranks' numbers", node, ranks, kMostLocalRanks);
+    const auto first = static_cast<std::size_t>(context.layout.ranksOnNode(node).front());
+    info(kGraph, "Host {} has {} ranks, more than {}: rings follow the ranks' numbers",
+         context.peers[first].hostName.data(), ranks, kMostLocalRanks);
     return false;
   }
   return true;
@@ -92,10 +94,21 @@ Result<RankGraphs> searchOwnNode(const TopologyContext& context, const OwnMachin
   return describeGraphs(topology.machine, graphs, context.layout.localRank());
 }
 
-void sayUnused(const TopologySettings& settings) {
+/// Some rank has no graphs, so nobody uses any.
+CommGraphs withoutGraphs(const TopologySettings& settings) {
   if (!settings.graphFile.empty()) {
-    info(kGraph | kEnv, "NCCL_GRAPH_FILE={} is not used: nothing is known of this machine", settings.graphFile);
+    info(kGraph | kEnv, "NCCL_GRAPH_FILE={} is not used: rings follow the ranks' numbers", settings.graphFile);
   }
+  return {};
+}
+
+void saySilent(const TopologyContext& context, std::span<const RankGraphs> words) {
+  const auto silent = std::find_if(words.begin(), words.end(), [](const RankGraphs& own) {
+    return own.of(GraphId::Ring).channels == 0 || own.of(GraphId::Tree).channels == 0;
+  });
+  if (silent == words.end()) return;
+  const PeerInfo& peer = context.peers[static_cast<std::size_t>(silent - words.begin())];
+  info(kGraph, "Rank {} on host {} has no graphs: rings follow the ranks' numbers", peer.rank, peer.hostName.data());
 }
 
 }  // namespace
@@ -118,10 +131,7 @@ Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& 
   const TopologySettings& settings = context.settings;
   const bool alone = context.peers.size() == 1;
   if (alone && !settings.dump.wantedBy(0) && !settings.graphDump.wantedBy(0)) return CommGraphs{};
-  if (!everybodyKnows(context)) {
-    sayUnused(settings);
-    return CommGraphs{};
-  }
+  if (!everybodyKnows(context)) return withoutGraphs(settings);
   std::vector<RankGraphs> words(context.peers.size());
   const auto rank = static_cast<std::size_t>(context.layout.rank());
   ASSIGN(words[rank], searchOwnNode(context, own));
@@ -134,8 +144,8 @@ Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& 
     return agreed.status();
   }
   if (!agreed.value().known()) {
-    info(kGraph, "Not all nodes have graphs: rings follow the ranks' numbers");
-    return CommGraphs{};
+    saySilent(context, words);
+    return withoutGraphs(settings);
   }
   return CommGraphs{std::move(words), agreed.value()};
 }

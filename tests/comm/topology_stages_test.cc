@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 
+#include "base/log.h"
 #include "support/fake_control_channel.h"
 #include "support/log_capture.h"
 #include "support/thread_ranks.h"
@@ -122,6 +124,22 @@ class Folder {
   std::filesystem::path path_;
 };
 
+/// Lets the GRAPH and ENV lines through.
+class GraphLog {
+ public:
+  GraphLog() {
+    ::setenv("NCCL_DEBUG", "INFO", 1);
+    ::setenv("NCCL_DEBUG_SUBSYS", "GRAPH,ENV", 1);
+    resetLog();
+  }
+  GraphLog(const GraphLog&) = delete;
+  ~GraphLog() {
+    ::unsetenv("NCCL_DEBUG");
+    ::unsetenv("NCCL_DEBUG_SUBSYS");
+    resetLog();
+  }
+};
+
 void expectRings(const std::vector<RankChannels>& all) {
   for (int c = 0; c < all.front().size(); ++c) {
     std::vector<int> seen;
@@ -159,12 +177,20 @@ TEST(FindGraphs, OneRankThatKnowsNothingLeavesAllWithout) {
 }
 
 TEST(FindGraphs, AGpuThatTheMachineDoesNotHaveLeavesAllWithout) {
+  const GraphLog heard;
   Nodes nodes(2, 2);
   nodes.peer(2).busId = 0x990;
+  // The file is read where there is a machine, before anybody knows that not all have one.
+  const Folder folder;
+  nodes.settings(0).graphFile = folder.write("graphs.xml", "<graphs version=\"1\"/>");
   nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
     ASSERT_TRUE(graphs.ok());
     EXPECT_FALSE(graphs.value().known());
   });
+  const std::string log = test::capturedText();
+  EXPECT_NE(log.find("(bus id 0000:00:99.0) is not among"), std::string::npos) << log;
+  EXPECT_NE(log.find("Rank 2 on host n1 has no graphs: rings follow the ranks' numbers"), std::string::npos) << log;
+  EXPECT_NE(log.find("graphs.xml is not used: rings follow the ranks' numbers"), std::string::npos) << log;
 }
 
 TEST(FindGraphs, WhatRanksOfANodeKnowApartIsPutTogether) {
