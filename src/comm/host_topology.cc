@@ -1,6 +1,7 @@
 #include "comm/host_topology.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -118,21 +119,12 @@ Result<JoinedMachine> exchange(const TopologyContext& context, const JoinedMachi
   return joined;
 }
 
-/// `dev` of the GPU of each local rank, by local rank; -1: it has none.
-void findDevices(const XmlElement& element, std::span<const int> ranks, std::vector<int>& devices) {
+/// Ranks whose GPUs are among the elements.
+void collectRanks(const XmlElement& element, std::set<int>& ranks) {
   if (element.name == "gpu") {
-    const Result<int> rank = intAttribute(element, "rank", -1);
-    const Result<int> dev = intAttribute(element, "dev", -1);
-    const auto at = rank.ok() ? std::find(ranks.begin(), ranks.end(), rank.value()) : ranks.end();
-    if (at != ranks.end() && dev.ok()) devices[static_cast<std::size_t>(at - ranks.begin())] = dev.value();
+    if (const Result<int> rank = intAttribute(element, "rank", -1); rank.ok()) ranks.insert(rank.value());
   }
-  for (const XmlElement& child : element.children) findDevices(child, ranks, devices);
-}
-
-std::vector<int> devicesOf(const TopologyContext& context, const XmlElement& elements) {
-  std::vector<int> devices(localRanks(context).size(), -1);
-  findDevices(elements, localRanks(context), devices);
-  return devices;
+  for (const XmlElement& child : element.children) collectRanks(child, ranks);
 }
 
 }  // namespace
@@ -151,10 +143,11 @@ Result<std::optional<JoinedMachine>> joinMachines(const TopologyContext& context
   } else {
     ASSIGN(joined, exchange(context, joined));
   }
-  const std::vector<int> devices = devicesOf(context, joined.elements);
-  const auto missing = std::find(devices.begin(), devices.end(), -1);
-  if (missing == devices.end()) return std::optional(std::move(joined));
-  const PeerInfo& absent = peerOf(context, ranks[static_cast<std::size_t>(missing - devices.begin())]);
+  std::set<int> found;
+  collectRanks(joined.elements, found);
+  const auto missing = std::find_if(ranks.begin(), ranks.end(), [&](int rank) { return !found.contains(rank); });
+  if (missing == ranks.end()) return std::optional(std::move(joined));
+  const PeerInfo& absent = peerOf(context, *missing);
   info(kGraph, "The GPU of rank {} on host {} (bus id {}) is not among what is known of the machine", absent.rank,
        absent.hostName.data(), busIdText(static_cast<std::uint64_t>(absent.busId)));
   return std::optional<JoinedMachine>();
@@ -163,7 +156,9 @@ Result<std::optional<JoinedMachine>> joinMachines(const TopologyContext& context
 Result<std::optional<Topology>> buildHostTopology(const TopologyContext& context, const JoinedMachine& joined) {
   const char* host = peerOf(context, context.layout.rank()).hostName.data();
   TopologyUse use;
-  use.gpus = devicesOf(context, joined.elements);
+  const std::span<const int> ranks = localRanks(context);
+  // Not by index: in containers each GPU may be NVML's first.
+  use.ranks.assign(ranks.begin(), ranks.end());
   use.interNode = context.layout.nNodes() > 1;
   use.rank = context.layout.localRank();
   PathSettings paths = context.settings.paths;

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <regex>
+#include <utility>
 
 #include "base/log.h"
 #include "support/fake_control_channel.h"
@@ -205,6 +207,19 @@ TEST(FindGraphs, WhatRanksOfANodeKnowApartIsPutTogether) {
   expectRings(joined);
   EXPECT_EQ(joined[2].rings, alike[2].rings);
   EXPECT_NE(nodes.machine(1).hash, nodes.machine(0).hash);
+}
+
+TEST(FindGraphs, GpusThatAreEachTheFirstOfTheirContainerAreToldApart) {
+  const std::string numbered = std::regex_replace(kMachine, std::regex("<gpu dev=.[0-9]."), "<gpu dev=\"0\"");
+  const std::string text = std::regex_replace(numbered, std::regex("<nvlink [^>]*>"), "");
+  for (const int mate : {2, 3}) {
+    Nodes nodes(1, 4);
+    for (int r = 0; r < 4; ++r) nodes.machine(r) = machineOf(text);
+    std::swap(nodes.peer(1).busId, nodes.peer(mate).busId);  // now rank 0 and its mate share a switch
+    const std::vector<RankChannels> all = nodes.channels(2);
+    expectRings(all);
+    for (const RankChannel& channel : all[0].channels) EXPECT_TRUE(channel.next == mate || channel.prev == mate);
+  }
 }
 
 TEST(FindGraphs, ARefusalThatOneRankKnowsOfCountsForAllOfTheNode) {
