@@ -36,6 +36,7 @@ struct PathSettings {
   bool gdrOverC2c = true;
   std::optional<PathType> gdrLevel;  ///< NCCL_NET_GDR_LEVEL
   int gdrRead = -2;                  ///< NCCL_NET_GDR_READ: -2 decided by the GPU's generation
+  int netsPerGpu = 0;                ///< NCCL_NETDEVS_POLICY: most NICs of a GPU's channels, 0: AUTO
   bool netDisableIntra = false;      ///< NCCL_NET_DISABLE_INTRA: never the network inside a machine for its speed
   P2pStatus p2p;
 };
@@ -81,8 +82,9 @@ std::vector<int> localNets(const Machine& machine, const PathTable& paths, int g
 /// GPUs nearest to a NIC, likewise.
 std::vector<int> localGpus(const Machine& machine, const PathTable& paths, int net);
 
-/// The NIC that channel `channel` of a GPU uses: its local NICs in turn, each GPU starting at another one; -1: none.
-int netOfChannel(const Machine& machine, const PathTable& paths, int gpu, int channel);
+/// The NIC that channel `channel` of a GPU uses: of its local NICs at most `netsPerGpu` in turn (0: as many as the GPUs
+/// near to them leave it), each GPU starting at another one; -1: none.
+int netOfChannel(const Machine& machine, const PathTable& paths, int gpu, int channel, int netsPerGpu = 0);
 
 /// The best GPU-to-GPU path of the machine, with several nodes GPU-to-NIC, and the most any GPU can put out; GB/s. One
 /// GPU alone: 5000 each.

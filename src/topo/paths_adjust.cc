@@ -152,7 +152,7 @@ void Adjuster::markC2cNets() {
 std::vector<int> Adjuster::netsInTurn(int gpu) const {
   std::vector<int> inTurn;
   for (int channel = 0; channel < static_cast<int>(nets().size()); ++channel) {
-    const int net = netOfChannel(machine_, paths_, gpu, channel);
+    const int net = netOfChannel(machine_, paths_, gpu, channel, settings_.netsPerGpu);
     if (net < 0 || (channel > 0 && net == inTurn.front())) break;
     inTurn.push_back(net);
   }
