@@ -26,11 +26,11 @@ const PeerInfo& peerOf(const TopologyContext& context, int rank) {
   return context.peers[static_cast<std::size_t>(rank)];
 }
 
-/// What one rank uses of the elements.
-XmlElement partOf(const XmlElement& elements, const PeerInfo& peer) {
+/// What one rank uses of the elements, with all NICs or none.
+XmlElement partOf(const XmlElement& elements, const PeerInfo& peer, bool nets) {
   UsedLeaves used;
   used.gpus.push_back({.busId = static_cast<std::uint64_t>(peer.busId), .rank = peer.rank});
-  used.allNets = true;
+  used.allNets = nets;
   return trimTopology(elements, used);
 }
 
@@ -104,7 +104,7 @@ JoinedMachine fuseParts(std::span<JoinedMachine> parts) {
 /// The first rank of the node puts all parts together and sends the others what came of it.
 Result<JoinedMachine> exchange(const TopologyContext& context, const JoinedMachine& own) {
   const std::span<const int> ranks = localRanks(context);
-  const JoinedMachine part{partOf(own.elements, peerOf(context, context.layout.rank())), own.peersRefused};
+  const JoinedMachine part{partOf(own.elements, peerOf(context, context.layout.rank()), true), own.peersRefused};
   if (context.layout.localRank() != 0) {
     TRY(sendMachine(context.control, ranks.front(), part));
     return recvMachine(context, ranks.front());
@@ -138,7 +138,10 @@ Result<std::optional<JoinedMachine>> joinMachines(const TopologyContext& context
                                  [&](int rank) { return peerOf(context, rank).machineHash == self.machineHash; });
   if (alike) {
     std::vector<XmlElement> parts;
-    for (const int rank : ranks) parts.push_back(partOf(joined.elements, peerOf(context, rank)));
+    // NICs come with the first part: those of the others would be the same.
+    for (const int rank : ranks) {
+      parts.push_back(partOf(joined.elements, peerOf(context, rank), rank == ranks.front()));
+    }
     joined.elements = fuseTopologies(parts);
   } else {
     ASSIGN(joined, exchange(context, joined));
