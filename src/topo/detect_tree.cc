@@ -222,7 +222,7 @@ int DetectPlaces::pci(const std::string& busId, const char* classIfHidden) {
 void DetectPlaces::offerLink(int pci, int generation, int width) {
   XmlElement& element = tree_.of(pci).self;
   const std::string* busId = element.find("busid");
-  const PciFacts* facts = busId == nullptr ? nullptr : find(*busId);
+  const PciFacts* facts = busId == nullptr ? nullptr : find(normalBusId(*busId));
   if (facts != nullptr && !facts->linkSpeed.empty() && facts->linkWidth > 0) return;
   completePci(element, facts, "0x030200");
   const std::string* speed = element.find("link_speed");
