@@ -2,21 +2,24 @@
 #pragma once
 
 #include <optional>
-#include <span>
-#include <utility>
+#include <vector>
 
 #include "comm/topology_stages.h"
 
 namespace tutti {
 
-/// Collective among the ranks of a node: their machine's elements with the GPUs that they use, `rank` being the rank in
-/// the communicator. Nothing is exchanged where all have the same elements. Empty, on all of them alike, where a rank's
-/// GPU is not among the elements.
-Result<std::optional<XmlElement>> joinElements(const TopologyContext& context, const XmlElement& own);
+/// What the ranks of a node know together.
+struct JoinedMachine {
+  XmlElement elements;                    ///< with the GPUs that they use, `rank` being the rank in the communicator
+  std::vector<PeerRefusal> peersRefused;  ///< that any of them knows of
+};
 
-/// The machine of joined elements with its ways; GpuFacts::rank is the local rank. `peersRefused` as in OwnMachine.
-/// Empty where only the network would join its GPUs: ranks of a node are then not searched as one.
-Result<std::optional<Topology>> buildHostTopology(const TopologyContext& context, const XmlElement& elements,
-                                                  std::span<const std::pair<int, int>> peersRefused);
+/// Collective among the ranks of a node. Nothing is exchanged where all know the same. Empty, on all of them alike,
+/// where a rank's GPU is not among the elements. `own` has elements.
+Result<std::optional<JoinedMachine>> joinMachines(const TopologyContext& context, const OwnMachine& own);
+
+/// The joined machine with its ways; GpuFacts::rank is the local rank. Empty where only the network would join its
+/// GPUs: ranks of a node are then not searched as one.
+Result<std::optional<Topology>> buildHostTopology(const TopologyContext& context, const JoinedMachine& joined);
 
 }  // namespace tutti

@@ -1,7 +1,6 @@
 #include "comm/topology_stages.h"
 
 #include <algorithm>
-#include <fstream>
 #include <string>
 
 #include <fmt/format.h>
@@ -29,19 +28,17 @@ bool everybodyKnows(const TopologyContext& context) {
   for (int node = 0; node < context.layout.nNodes(); ++node) {
     const std::size_t ranks = context.layout.ranksOnNode(node).size();
     if (ranks <= static_cast<std::size_t>(kMostLocalRanks)) continue;
-    info(kGraph, "Node {} has {} ranks, more than {}: rings follow the ranks' numbers", node, ranks, kMostLocalRanks);
+    const auto first = static_cast<std::size_t>(context.layout.ranksOnNode(node).front());
+    info(kGraph, "Host {} has {} ranks, more than {}: rings follow the ranks' numbers",
+         context.peers[first].hostName.data(), ranks, kMostLocalRanks);
     return false;
   }
   return true;
 }
 
-Status writeFile(const std::string& path, const char* setting, const XmlElement& root) {
-  std::ofstream file(path, std::ios::trunc);
-  file << writeXml(root);
-  file.close();
-  if (file.good()) return {};
-  return fail(ncclSystemError, "Cannot write {} ({}): check that its folder exists and may be written to", path,
-              setting);
+Status writeDump(const TopologyContext& context, const DumpFile& dump, const char* setting, const XmlElement& root) {
+  const PeerInfo& self = context.peers[static_cast<std::size_t>(context.layout.rank())];
+  return writeXmlFile(dump.path, root, fmt::format("{}, rank {} on host {}", setting, self.rank, self.hostName.data()));
 }
 
 /// Puts the graphs of NCCL_GRAPH_FILE in the place of those that were searched.
@@ -68,19 +65,20 @@ void logGraphs(const Topology& topology, const GraphSet& graphs) {
 }
 
 /// Who names a file wants its machine; what detection found that makes none is a reason to do without, having said so.
-bool mustWork(const TopologySettings& settings) {
-  return !settings.file.empty();
+/// A driver that forbids what the hardware offers is broken for whatever comes after.
+bool mustWork(const TopologySettings& settings, const Status& status) {
+  return !settings.file.empty() || status.code() == ncclUnhandledCudaError;
 }
 
 /// The words about our own node; empty ones if its machine cannot be used.
 Result<RankGraphs> searchOwnNode(const TopologyContext& context, const OwnMachine& own) {
   const TopologySettings& settings = context.settings;
   const int rank = context.layout.rank();
-  ASSIGN(const std::optional<XmlElement> elements, joinElements(context, *own.elements));
-  if (!elements) return RankGraphs{};
-  if (settings.dump.wantedBy(rank)) TRY(writeFile(settings.dump.path, "NCCL_TOPO_DUMP_FILE", *elements));
-  const auto built = buildHostTopology(context, *elements, own.peersRefused);
-  if (!built.ok() && mustWork(settings)) return built.status();
+  ASSIGN(const std::optional<JoinedMachine> joined, joinMachines(context, own));
+  if (!joined) return RankGraphs{};
+  if (settings.dump.wantedBy(rank)) TRY(writeDump(context, settings.dump, "NCCL_TOPO_DUMP_FILE", joined->elements));
+  const auto built = buildHostTopology(context, *joined);
+  if (!built.ok() && mustWork(settings, built.status())) return built.status();
   if (!built.ok() || !built.value()) return RankGraphs{};
   const Topology& topology = *built.value();
   SearchSettings search;
@@ -91,28 +89,39 @@ Result<RankGraphs> searchOwnNode(const TopologyContext& context, const OwnMachin
   logGraphs(topology, graphs);
   if (settings.graphDump.wantedBy(rank)) {
     ASSIGN(const XmlElement written, writeGraphs(topology.machine, graphs));
-    TRY(writeFile(settings.graphDump.path, "NCCL_GRAPH_DUMP_FILE", written));
+    TRY(writeDump(context, settings.graphDump, "NCCL_GRAPH_DUMP_FILE", written));
   }
   return describeGraphs(topology.machine, graphs, context.layout.localRank());
 }
 
-void sayUnused(const TopologySettings& settings) {
+/// Some rank has no graphs, so nobody uses any.
+CommGraphs withoutGraphs(const TopologySettings& settings) {
   if (!settings.graphFile.empty()) {
-    info(kGraph | kEnv, "NCCL_GRAPH_FILE={} is not used: nothing is known of this machine", settings.graphFile);
+    info(kGraph | kEnv, "NCCL_GRAPH_FILE={} is not used: rings follow the ranks' numbers", settings.graphFile);
   }
+  return {};
+}
+
+void saySilent(const TopologyContext& context, std::span<const RankGraphs> words) {
+  const auto silent = std::find_if(words.begin(), words.end(), [](const RankGraphs& own) {
+    return own.of(GraphId::Ring).channels == 0 || own.of(GraphId::Tree).channels == 0;
+  });
+  if (silent == words.end()) return;
+  const PeerInfo& peer = context.peers[static_cast<std::size_t>(silent - words.begin())];
+  info(kGraph, "Rank {} on host {} has no graphs: rings follow the ranks' numbers", peer.rank, peer.hostName.data());
 }
 
 }  // namespace
 
-OwnMachine ownMachine(XmlElement elements, std::vector<std::pair<int, int>> peersRefused) {
+OwnMachine ownMachine(XmlElement elements, std::vector<PeerRefusal> peersRefused) {
   std::uint64_t hash = hashText(writeXml(elements));
-  for (const auto& [from, to] : peersRefused) hash = hashText(fmt::format("{} {}", from, to), hash);
+  for (const PeerRefusal& pair : peersRefused) hash = hashText(fmt::format("{} {}", pair.from, pair.to), hash);
   return {std::move(elements), std::move(peersRefused), std::max<std::uint64_t>(hash, 1)};
 }
 
 Result<OwnMachine> readMachine(const Driver& driver, const TopologySettings& settings) {
   auto detected = detectLive({.driver = &driver, .topologyFile = settings.file, .nets = {}, .systemRoot = {}});
-  if (!detected.ok() && mustWork(settings)) return detected.status();
+  if (!detected.ok() && mustWork(settings, detected.status())) return detected.status();
   if (!detected.ok() || !detected.value()) return OwnMachine{};
   LiveTopology& live = *detected.value();
   return ownMachine(std::move(live.xml), std::move(live.peersRefused));
@@ -122,10 +131,7 @@ Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& 
   const TopologySettings& settings = context.settings;
   const bool alone = context.peers.size() == 1;
   if (alone && !settings.dump.wantedBy(0) && !settings.graphDump.wantedBy(0)) return CommGraphs{};
-  if (!everybodyKnows(context)) {
-    sayUnused(settings);
-    return CommGraphs{};
-  }
+  if (!everybodyKnows(context)) return withoutGraphs(settings);
   std::vector<RankGraphs> words(context.peers.size());
   const auto rank = static_cast<std::size_t>(context.layout.rank());
   ASSIGN(words[rank], searchOwnNode(context, own));
@@ -138,8 +144,8 @@ Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& 
     return agreed.status();
   }
   if (!agreed.value().known()) {
-    info(kGraph, "Not all nodes have graphs: rings follow the ranks' numbers");
-    return CommGraphs{};
+    saySilent(context, words);
+    return withoutGraphs(settings);
   }
   return CommGraphs{std::move(words), agreed.value()};
 }

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/control_channel.h"
@@ -21,6 +20,7 @@
 #include "topo/across.h"
 #include "topo/agree.h"
 #include "topo/peer_info.h"
+#include "topo/peer_refusal.h"
 #include "topo/rank_layout.h"
 #include "topo/search.h"
 #include "topo/topology.h"
@@ -30,13 +30,13 @@ namespace tutti {
 
 /// What a rank knows of its host's hardware.
 struct OwnMachine {
-  std::optional<XmlElement> elements;             ///< a <system>; empty: nothing
-  std::vector<std::pair<int, int>> peersRefused;  ///< pairs of NVML indices without direct access
-  std::uint64_t hash = 0;                         ///< of both, never 0 if there is something: PeerInfo::machineHash
+  std::optional<XmlElement> elements;  ///< a <system>; empty: nothing
+  std::vector<PeerRefusal> peersRefused;
+  std::uint64_t hash = 0;  ///< of both, never 0 if there is something: PeerInfo::machineHash
 };
 
 /// With its hash.
-OwnMachine ownMachine(XmlElement elements, std::vector<std::pair<int, int>> peersRefused = {});
+OwnMachine ownMachine(XmlElement elements, std::vector<PeerRefusal> peersRefused = {});
 
 /// Reads NCCL_TOPO_FILE and asks the machine. On the software GPU there is nothing to ask but SOFTGPU_TOPO.
 /// Errors: ncclInvalidUsage for that file where it is broken, with its line. Without it, what goes wrong is logged, and
@@ -61,7 +61,8 @@ struct CommGraphs {
 
 /// Collective. Writes the files that are asked for, says at GRAPH what was found.
 /// Errors: ncclInvalidUsage: a file that is broken, elements of NCCL_TOPO_FILE that make no machine, or graphs that
-/// differ between two ranks of a node; ncclSystemError: a file that cannot be read or written.
+/// differ between two ranks of a node; ncclSystemError: a file that cannot be read or written; ncclUnhandledCudaError:
+/// GPUs that NVLink joins and the driver keeps apart (NCCL_IGNORE_DISABLED_P2P).
 Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& own);
 
 /// This rank's channels: along the graphs where they are known, else along the ranks' numbers.

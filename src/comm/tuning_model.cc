@@ -45,8 +45,8 @@ bool combinationExists(Func func, Algorithm algorithm, Protocol protocol) {
   return false;
 }
 
-static_assert(kCostProtocols == device::kProtocols && int{static_cast<int>(CostAlgorithm::Pat)} ==
-                                                         static_cast<int>(Algorithm::Pat));
+static_assert(kCostProtocols == device::kProtocols);
+static_assert(static_cast<int>(CostAlgorithm::Pat) == static_cast<int>(Algorithm::Pat));
 
 CostFacts costFactsOf(const TuningInput& input) {
   return {.nRanks = input.ranks.nRanks,

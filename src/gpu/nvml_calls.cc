@@ -215,10 +215,17 @@ void NvmlReader::readC2c(nvml::Device device, NvmlGpu& gpu) {
 void NvmlReader::readRefusals() {
   if (calls_.peerStatus == nullptr) return;
   const int count = static_cast<int>(devices_.size());
+  const std::size_t sentences = machine_.unknown.size();
   const auto status = [&](int a, int b, unsigned what) {
     unsigned answer = 0;
+    const auto asked = static_cast<std::size_t>(a);
     const nvml::Result result =
-        calls_.peerStatus(devices_[static_cast<std::size_t>(a)], devices_[static_cast<std::size_t>(b)], what, &answer);
+        calls_.peerStatus(devices_[asked], devices_[static_cast<std::size_t>(b)], what, &answer);
+    // One sentence stands for all pairs: there are many.
+    if (machine_.unknown.size() == sentences) {
+      complain(machine_.gpus[asked], "nvmlDeviceGetP2PStatus", result,
+               "whether the driver refuses it peer access is unknown");
+    }
     return result == nvml::kSuccess ? answer : 0u;
   };
   for (int a = 0; a < count; ++a) {

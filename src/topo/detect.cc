@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <map>
 #include <utility>
@@ -45,9 +44,7 @@ class Detection {
   Status takeGiven() {
     const XmlElement& root = *input_.given;
     if (root.name != "system") {
-      return fail(ncclInvalidUsage,
-                  "{}:{}: the root element is <{}>; a topology file begins with <system version=\"1\">",
-                  input_.givenOrigin, root.line, root.name);
+      return fail(ncclInvalidUsage, "{}: a topology file begins with <system version=\"1\">", root.where());
     }
     tree_.import(root);
     if (input_.gpusComplete) dropAbsentGpus();

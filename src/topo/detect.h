@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "topo/peer_refusal.h"
 #include "topo/xml.h"
 
 namespace tutti {
@@ -96,8 +96,7 @@ struct DetectInput {
   std::optional<std::vector<NetDeviceFacts>> nets;  ///< by their `dev`; empty: nobody was asked, a given file's stay
   std::optional<XmlElement> given;                  ///< a topology file: kept, completed by the facts
   std::string givenOrigin;                          ///< its path, for messages
-  /// (from, to) by NVML index: what P2pStatus::refused (paths.h) wants to know. No part of the topology file's form.
-  std::vector<std::pair<int, int>> peersRefused;
+  std::vector<PeerRefusal> peersRefused;  ///< for P2pStatus::refused (paths.h); no part of the topology file's form
 };
 
 /// The machine as the root element of a topology file: one <cpu> for each NUMA node with something below, PCI switches

@@ -1,14 +1,17 @@
 #include "topo/detect_hwloc.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <pugixml.hpp>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "base/log.h"
+#include "topo/xml_scan.h"
 
 namespace tutti {
 namespace {
@@ -63,7 +66,7 @@ double numberOf(std::string_view text) {
   return value;
 }
 
-/// Walks hwloc's tree. What stands inside an object belongs to its CPUs.
+/// Walks hwloc's tree; the document must live on. What stands inside an object belongs to its CPUs.
 class Reader {
  public:
   HostFacts read(const pugi::xml_node& topology) {
@@ -72,14 +75,16 @@ class Reader {
       facts.numa = numaOf(set);
       facts_.pci.push_back(std::move(facts));
     }
+    std::sort(facts_.numaNodes.begin(), facts_.numaNodes.end(),
+              [](const auto& a, const auto& b) { return a.id < b.id; });
     facts_.processor.arch = arch();
     return std::move(facts_);
   }
 
  private:
   struct Above {
-    std::string bridge;   ///< bus id
-    std::string nodeset;  ///< of the nearest object that has one
+    std::string bridge;        ///< bus id
+    const char* nodeset = "";  ///< of the nearest object that has one; the document's
   };
 
   void visit(const pugi::xml_node& object, Above above, int depth) {
@@ -102,15 +107,16 @@ class Reader {
       const char* value = info.attribute("value").as_string();
       ProcessorFacts& processor = facts_.processor;
       if (name == "CPUVendor") processor.vendor = value;
-      if (name == "CPUFamilyNumber") processor.family = std::atoi(value);
-      if (name == "CPUModelNumber") processor.model = std::atoi(value);
+      if (name == "CPUFamilyNumber") processor.family = info.attribute("value").as_int();
+      if (name == "CPUModelNumber") processor.model = info.attribute("value").as_int();
       if (name == "Architecture" || name == "CPUModel") (name == "CPUModel" ? model_ : machine_) = value;
     }
   }
 
   void takeNode(const pugi::xml_node& object) {
     NumaNodeFacts node{object.attribute("os_index").as_int(), affinityOf(object.attribute("cpuset").as_string())};
-    nodesets_.emplace_back(object.attribute("nodeset").as_string(), node.id);
+    if (!ids_.insert(node.id).second) return;
+    nodesets_.try_emplace(object.attribute("nodeset").as_string(), node.id);
     if (node.affinity.find_first_not_of("0,") != node.affinity.npos) facts_.numaNodes.push_back(std::move(node));
   }
 
@@ -133,12 +139,14 @@ class Reader {
     pci_.emplace_back(std::move(facts), above.nodeset);
   }
 
-  /// The NUMA node whose set it is; -1 for the set of several.
-  int numaOf(const std::string& nodeset) const {
-    for (const auto& [set, id] : nodesets_) {
-      if (set == nodeset) return id;
-    }
-    return -1;
+  /// The NUMA node whose set it is; -1 for the set of several. A set that many objects stand in is looked up once: it
+  /// may be long.
+  int numaOf(const char* nodeset) {
+    const auto [known, isNew] = numaOf_.try_emplace(nodeset, -1);
+    if (!isNew) return known->second;
+    const auto found = nodesets_.find(nodeset);
+    if (found != nodesets_.end()) known->second = found->second;
+    return known->second;
   }
 
   /// hwloc writes down what uname says, unless the file was made from a recorded /sys.
@@ -153,8 +161,10 @@ class Reader {
   HostFacts facts_;
   std::string machine_;
   std::string model_;
-  std::vector<std::pair<std::string, int>> nodesets_;
-  std::vector<std::pair<PciFacts, std::string>> pci_;  ///< with the set of NUMA nodes they are near to
+  std::set<int> ids_;  ///< of NUMA nodes
+  std::unordered_map<std::string_view, int> nodesets_;
+  std::unordered_map<const char*, int> numaOf_;
+  std::vector<std::pair<PciFacts, const char*>> pci_;  ///< with the set of NUMA nodes they are near to
 };
 
 }  // namespace
@@ -163,7 +173,8 @@ Result<HostFacts> readHwlocXml(std::string_view text, std::string_view origin) {
   pugi::xml_document document;
   const pugi::xml_parse_result parsed = document.load_buffer(text.data(), text.size());
   if (!parsed) {
-    return fail(ncclInvalidUsage, "{}: not well formed at byte {}: {}", origin, parsed.offset, parsed.description());
+    return fail(ncclInvalidUsage, "{}, line {}: not well formed: {}", origin, lineOf(text, parsed.offset),
+                parsed.description());
   }
   const pugi::xml_node topology = document.child("topology");
   if (std::strncmp(topology.attribute("version").as_string(), "2.", 2) != 0) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <utility>
 
 #include "base/environment.h"
@@ -117,8 +116,11 @@ void gatherGpus(const Driver* driver, DetectInput& input) {
     const NvmlGpu& a = machine.gpus[static_cast<std::size_t>(refusal.a)];
     const NvmlGpu& b = machine.gpus[static_cast<std::size_t>(refusal.b)];
     info(kGraph, "The driver refuses peer access between GPU {} and GPU {}: {}", a.index, b.index, refusal.reason);
-    input.peersRefused.emplace_back(a.index, b.index);
-    input.peersRefused.emplace_back(b.index, a.index);
+    const std::optional<std::uint64_t> one = parseBusId(a.busId);
+    const std::optional<std::uint64_t> other = parseBusId(b.busId);
+    if (!one || !other) continue;
+    input.peersRefused.push_back({*one, *other, refusal.reason});
+    input.peersRefused.push_back({*other, *one, refusal.reason});
   }
   input.gpusComplete = machine.complete && !machine.gpus.empty();
   if (driver != nullptr) addDriver(*driver, input.gpus);
@@ -142,28 +144,20 @@ Status gatherFile(const LiveRequest& request, DetectInput& input) {
   return {};
 }
 
-/// A file of hwloc, of as many bytes as a topology file may have; empty if it cannot be read.
-Result<std::string> readBounded(const std::string& path) {
-  constexpr std::size_t kMost = XmlLimits().bytes;
-  constexpr std::size_t kBlock = 64 << 10;
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  while (file && text.size() <= kMost) {
-    const std::size_t had = text.size();
-    text.resize(had + kBlock);
-    file.read(text.data() + had, kBlock);
-    text.resize(had + static_cast<std::size_t>(file.gcount()));
-  }
-  if (text.size() <= kMost) return text;
-  return fail(ncclInvalidUsage, "HWLOC_XMLFILE={}: it has more than {} MiB, which no machine needs: check the path",
-              path, kMost >> 20);
-}
-
 /// What /sys hides (in a container, say), out of the file that hwloc would be given in its stead.
 Status completeByHwloc(HostFacts& host) {
   const std::optional<std::string> path = ProcessEnv().get("HWLOC_XMLFILE");
   if (!path || path->empty() || (!host.pci.empty() && !host.numaNodes.empty())) return {};
-  ASSIGN(const std::string text, readBounded(*path));
+  if (::access(path->c_str(), F_OK) != 0) {
+    info(kGraph, "HWLOC_XMLFILE={}: {}; what /sys does not show stays unknown", *path, errnoText(errno));
+    return {};
+  }
+  constexpr std::size_t kMost = XmlLimits().bytes;
+  ASSIGN(const std::string text, readXmlText(*path, kMost));
+  if (text.size() > kMost) {
+    return fail(ncclInvalidUsage, "HWLOC_XMLFILE={}: it has more than {} MiB, which no machine needs: check the path",
+                *path, kMost >> 20);
+  }
   ASSIGN(HostFacts recorded, readHwlocXml(text, *path));
   info(kGraph, "HWLOC_XMLFILE={} stands in for what /sys does not show", *path);
   if (host.pci.empty()) host.pci = std::move(recorded.pci);

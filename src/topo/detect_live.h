@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -24,13 +23,14 @@ struct LiveRequest {
 
 /// Asks everybody. What is missing or does not answer is an INFO line (GRAPH) that says what is then unknown. Where
 /// /sys shows no PCI functions or no NUMA nodes, the file of hwloc that HWLOC_XMLFILE names stands in. Errors: none for
-/// missing sources; ncclInvalidUsage for such a file, or a topology file, that is broken.
+/// missing sources; ncclInvalidUsage for such a file, or a topology file, that is broken, ncclSystemError for one that
+/// is there and cannot be read.
 Result<DetectInput> gatherFacts(const LiveRequest& request);
 
 /// What was found out about this machine.
 struct LiveTopology {
   XmlElement xml;
-  std::vector<std::pair<int, int>> peersRefused;  ///< for P2pStatus::refused
+  std::vector<PeerRefusal> peersRefused;  ///< for P2pStatus::refused
 };
 
 /// gatherFacts, then detectTopology. Empty on a software GPU without SOFTGPU_TOPO: nothing is known, and the host's

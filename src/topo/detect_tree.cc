@@ -222,7 +222,7 @@ int DetectPlaces::pci(const std::string& busId, const char* classIfHidden) {
 void DetectPlaces::offerLink(int pci, int generation, int width) {
   XmlElement& element = tree_.of(pci).self;
   const std::string* busId = element.find("busid");
-  const PciFacts* facts = busId == nullptr ? nullptr : find(*busId);
+  const PciFacts* facts = busId == nullptr ? nullptr : find(normalBusId(*busId));
   if (facts != nullptr && !facts->linkSpeed.empty() && facts->linkWidth > 0) return;
   completePci(element, facts, "0x030200");
   const std::string* speed = element.find("link_speed");
@@ -243,12 +243,12 @@ void DetectPlaces::complete() {
     if (facts != nullptr || element.find("class") != nullptr) completePci(element, facts, "0x060400");
   }
   const ProcessorFacts& processor = host_.processor;
+  std::unordered_map<int, const NumaNodeFacts*> nodes;
+  for (const NumaNodeFacts& node : host_.numaNodes) nodes.try_emplace(node.id, &node);
   for (const int item : tree_.items("cpu")) {
     XmlElement& element = tree_.of(item).self;
-    const int numa = numberOf(element, "numaid", -1);
-    for (const NumaNodeFacts& node : host_.numaNodes) {
-      if (node.id == numa && !node.affinity.empty()) offer(element, "affinity", node.affinity);
-    }
+    const auto node = nodes.find(numberOf(element, "numaid", -1));
+    if (node != nodes.end() && !node->second->affinity.empty()) offer(element, "affinity", node->second->affinity);
     if (processor.arch.empty()) continue;
     offer(element, "arch", processor.arch);
     if (*element.find("arch") != processor.arch) continue;

@@ -1,6 +1,10 @@
 #include "topo/fuse.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <unordered_map>
+#include <utility>
 
 #include "topo/topology_xml.h"
 #include "topo/xml_values.h"
@@ -81,33 +85,38 @@ class Trim {
   const UsedLeaves& used_;
 };
 
-bool equalElements(const XmlElement& a, const XmlElement& b) {
-  if (a.name != b.name || a.attributes.size() != b.attributes.size()) return false;
-  if (a.attributes == b.attributes) return true;
-  return std::all_of(a.attributes.begin(), a.attributes.end(), [&](const auto& attribute) {
-    const std::string* other = b.find(attribute.first);
-    return other != nullptr && *other == attribute.second;
-  });
+/// The same text for elements of equal name and attributes, in whichever order these stand; no text of a file has
+/// characters 0.
+std::string identityOf(const XmlElement& element) {
+  std::vector<const std::pair<std::string, std::string>*> sorted;
+  for (const auto& attribute : element.attributes) sorted.push_back(&attribute);
+  std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return *a < *b; });
+  std::string identity = element.name;
+  for (const auto* attribute : sorted) {
+    ((identity += '\0') += attribute->first) += '\0';
+    identity += attribute->second;
+  }
+  return identity;
 }
 
 void mergeChildren(XmlElement& into, const XmlElement& from) {
+  if (from.children.empty()) return;
   // What `from` brings twice itself stays twice: only children that were there before are candidates.
-  const std::size_t had = into.children.size();
+  std::unordered_map<std::string, std::size_t> had;
+  for (std::size_t i = 0; i < into.children.size(); ++i) had.try_emplace(identityOf(into.children[i]), i);
   for (const XmlElement& child : from.children) {
-    const auto end = into.children.begin() + static_cast<std::ptrdiff_t>(had);
-    const auto same =
-        std::find_if(into.children.begin(), end, [&](const XmlElement& other) { return equalElements(other, child); });
-    if (same == end) {
+    const auto same = had.find(identityOf(child));
+    if (same == had.end()) {
       into.children.push_back(child);
     } else {
-      mergeChildren(*same, child);
+      mergeChildren(into.children[same->second], child);
     }
   }
 }
 
 /// Largest rank + 1 below `element`.
-int ranksBelow(const XmlElement& element) {
-  int ranks = element.name == "gpu" ? intOr(element, "rank", -1) + 1 : 0;
+std::int64_t ranksBelow(const XmlElement& element) {
+  std::int64_t ranks = element.name == "gpu" ? std::int64_t{intOr(element, "rank", -1)} + 1 : 0;
   for (const XmlElement& child : element.children) ranks = std::max(ranks, ranksBelow(child));
   return ranks;
 }
@@ -155,9 +164,14 @@ Result<XmlElement> copyHosts(const XmlElement& system, int hosts) {
                 hosts, elements, kMaxTopologyElements);
   }
   XmlElement domain = shallow(system);
-  const int ranks = ranksBelow(system);
+  const std::int64_t ranks = ranksBelow(system);
+  if (ranks * hosts > std::numeric_limits<std::int32_t>::max()) {
+    return fail(ncclInvalidUsage, "{}: {} copies of a host with rank {} have more ranks than can be counted",
+                system.where(), hosts, ranks - 1);
+  }
   for (int host = 0; host < hosts; ++host) {
-    for (const XmlElement& cpu : system.children) moveToHost(domain.children.emplace_back(cpu), host, ranks);
+    for (const XmlElement& cpu : system.children)
+      moveToHost(domain.children.emplace_back(cpu), host, static_cast<int>(ranks));
   }
   return domain;
 }

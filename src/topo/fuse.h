@@ -35,7 +35,7 @@ XmlElement fuseTopologies(std::span<const XmlElement> systems);
 
 /// `hosts` copies of what `system` describes, as one NVLink domain: host h has a host_hash and adapters (guid) of its
 /// own, and its ranks continue those of host h-1. Bus ids and indices stay.
-/// Errors: ncclInvalidUsage where the copies have more than kMaxTopologyElements together.
+/// Errors: ncclInvalidUsage where the copies have more than kMaxTopologyElements together, or more than 2^31 ranks.
 Result<XmlElement> copyHosts(const XmlElement& system, int hosts);
 
 /// Writes `hash` into every <cpu>: files do not know on which host they are read.

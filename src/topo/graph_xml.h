@@ -19,10 +19,10 @@ Result<XmlElement> writeGraphs(const Machine& machine, const GraphSet& graphs);
 /// Graphs of a file for `machine`; graphs that the file does not have come without channels. `rank` of a <gpu>, where
 /// it is there, wins over `dev`. NVLS channels may name their head alone. How many channels a graph has is the number
 /// of its <channel>. `interNode`: the communicator spans several nodes, so that channels enter and leave by NICs.
-/// Errors: ncclInvalidUsage with file, line, element and reason: another version, a machine of more than 256 hosts, no such GPU
-/// or NIC, a pattern that the algorithm cannot use, a channel that leaves out a GPU or has one twice, more than 64
-/// channels; with `interNode` a channel without <net> or a speedinter of 0, unless this and typeinter="DIS" say that no
-/// NIC is reached; without it a channel with <net>.
+/// Errors: ncclInvalidUsage with file, line, element and reason: another version, a machine of more than 256 hosts, no
+/// such GPU or NIC, a pattern that the algorithm cannot use, a channel that leaves out a GPU or has one twice, more
+/// than 64 channels; with `interNode` a channel without <net> or a speedinter of 0, unless this and typeinter="DIS" say
+/// that no NIC is reached; without it a channel with <net>.
 Result<GraphSet> readGraphs(const Machine& machine, const XmlElement& graphs, bool interNode);
 
 /// readXmlFile, then readGraphs. Errors: also ncclSystemError when the file cannot be read.

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "topo/machine_speeds.h"
+#include "topo/xml_scan.h"
 #include "topo/xml_values.h"
 
 namespace tutti {
@@ -51,7 +52,7 @@ Result<CpuKind> cpuKindOf(const XmlElement& cpu) {
   if (arch.starts_with("arm64")) return CpuKind::Arm;
   if (arch.starts_with("ppc64")) return CpuKind::Power;
   if (!arch.starts_with("x86_64")) {
-    return fail(ncclInvalidUsage, "{}: arch=\"{}\" is none of x86_64, arm64 and ppc64", cpu.where(), arch);
+    return fail(ncclInvalidUsage, "{}: arch=\"{}\" is none of x86_64, arm64 and ppc64", cpu.where(), shownText(arch));
   }
   ASSIGN(const std::string vendor, textAttribute(cpu, "vendor"));
   if (vendor.starts_with("GenuineIntel")) return intelKind(cpu);

@@ -305,15 +305,16 @@ std::vector<int> localGpus(const Machine& machine, const PathTable& paths, int n
   return nearest(machine.nodes(NodeKind::Gpu), [&](int gpu) -> const Path& { return paths.of(net, gpu); });
 }
 
-int netOfChannel(const Machine& machine, const PathTable& paths, int gpu, int channel) {
+int netOfChannel(const Machine& machine, const PathTable& paths, int gpu, int channel, int netsPerGpu) {
   const std::vector<int> nets = localNets(machine, paths, gpu);
   if (nets.empty()) return -1;
   const auto count = static_cast<unsigned>(nets.size());
   const auto gpus = static_cast<unsigned>(localGpus(machine, paths, nets.front()).size());
   unsigned place = static_cast<unsigned>(machine.facts<GpuFacts>(gpu).dev) % std::max(gpus, 1U);
   if (std::has_single_bit(count)) place = reversedBits(place % count, count);
-  const unsigned netsPerGpu = gpus == 0 ? count : (count + gpus - 1) / gpus;
-  return nets[(place + static_cast<unsigned>(channel) % netsPerGpu) % count];
+  unsigned turns = gpus == 0 ? count : (count + gpus - 1) / gpus;
+  if (netsPerGpu > 0) turns = std::min(static_cast<unsigned>(netsPerGpu), count);
+  return nets[(place + static_cast<unsigned>(channel) % turns) % count];
 }
 
 MachineBandwidth machineBandwidth(const Machine& machine, const PathTable& paths, bool interNode) {

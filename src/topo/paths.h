@@ -2,12 +2,13 @@
 #pragma once
 
 #include <optional>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "topo/machine.h"
 #include "topo/path_type.h"
+#include "topo/peer_refusal.h"
 
 namespace tutti {
 
@@ -19,8 +20,9 @@ struct Path {
 
 /// What NVML says of direct access between GPUs.
 struct P2pStatus {
-  std::vector<std::pair<int, int>> refused;  ///< (from, to) by NVML index: reading or writing is not possible
-  int ignore = 0;                            ///< NCCL_IGNORE_DISABLED_P2P: 1: no error over NVLink, 2: not looked at
+  std::vector<PeerRefusal> refused;
+  std::string host;  ///< whose NVML it is, for messages; empty: nobody's in particular
+  int ignore = 0;    ///< NCCL_IGNORE_DISABLED_P2P: 1: no error over NVLink, 2: not looked at
 };
 
 /// What decides about ways besides the machine; defaults are those of the settings they are named after.
@@ -34,6 +36,7 @@ struct PathSettings {
   bool gdrOverC2c = true;
   std::optional<PathType> gdrLevel;  ///< NCCL_NET_GDR_LEVEL
   int gdrRead = -2;                  ///< NCCL_NET_GDR_READ: -2 decided by the GPU's generation
+  int netsPerGpu = 0;                ///< NCCL_NETDEVS_POLICY: most NICs of a GPU's channels, 0: AUTO
   bool netDisableIntra = false;      ///< NCCL_NET_DISABLE_INTRA: never the network inside a machine for its speed
   P2pStatus p2p;
 };
@@ -60,7 +63,7 @@ PathTable shortestPaths(const Machine& machine, const PathSettings& settings);
 
 /// shortestPaths, then what P2P, SHM, GPUDirect and PXN make of them (docs/topology.md, "Ways").
 /// A pair of GPUs that neither P2P nor SHM connects has type NET and no links.
-/// Errors: ncclUnhandledCudaError when NVML refuses P2P between GPUs that NVLink joins.
+/// Errors: ncclUnhandledCudaError, naming both and the host, when NVML refuses P2P between GPUs that NVLink joins.
 Result<PathTable> computePaths(const Machine& machine, const PathSettings& settings);
 
 /// Part of a link's bandwidth that a flow takes: GB/s on `link` for each GB/s of the flow.
@@ -79,8 +82,9 @@ std::vector<int> localNets(const Machine& machine, const PathTable& paths, int g
 /// GPUs nearest to a NIC, likewise.
 std::vector<int> localGpus(const Machine& machine, const PathTable& paths, int net);
 
-/// The NIC that channel `channel` of a GPU uses: its local NICs in turn, each GPU starting at another one; -1: none.
-int netOfChannel(const Machine& machine, const PathTable& paths, int gpu, int channel);
+/// The NIC that channel `channel` of a GPU uses: of its local NICs at most `netsPerGpu` in turn (0: as many as the GPUs
+/// near to them leave it), each GPU starting at another one; -1: none.
+int netOfChannel(const Machine& machine, const PathTable& paths, int gpu, int channel, int netsPerGpu = 0);
 
 /// The best GPU-to-GPU path of the machine, with several nodes GPU-to-NIC, and the most any GPU can put out; GB/s. One
 /// GPU alone: 5000 each.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/log.h"
+#include "topo/xml_values.h"
 
 namespace tutti {
 
@@ -35,7 +37,9 @@ class Adjuster {
   std::span<const int> nets() const { return machine_.nodes(NodeKind::Net); }
 
   Status adjustGpus();
+  const PeerRefusal* refusalOf(int from, int to) const;
   Result<bool> p2pAllowed(const Path& path) const;
+  Status refuse(int from, int to, const PeerRefusal& refusal) const;
   bool netIsFaster(std::size_t a, std::size_t b, const Path& path) const;
   bool passesC2c(const Path& path) const;
   void markC2cNets();
@@ -53,6 +57,18 @@ class Adjuster {
   std::map<int, std::vector<int>> inTurn_;  // netsInTurn() of each GPU
 };
 
+/// What NVML says against the way from one device to another; null: nothing.
+const PeerRefusal* Adjuster::refusalOf(int from, int to) const {
+  const Node& one = machine_.node(from);
+  const Node& other = machine_.node(to);
+  if (one.system != other.system) return nullptr;
+  const auto& refused = settings_.p2p.refused;
+  const auto found = std::find_if(refused.begin(), refused.end(), [&](const PeerRefusal& refusal) {
+    return refusal.from == one.id && refusal.to == other.id;
+  });
+  return found == refused.end() ? nullptr : &*found;
+}
+
 /// Whether the path is short enough and NVML lets data go from GPU to GPU along it. Errors: as of computePaths().
 Result<bool> Adjuster::p2pAllowed(const Path& path) const {
   if (path.type > level_) return false;
@@ -61,19 +77,23 @@ Result<bool> Adjuster::p2pAllowed(const Path& path) const {
   for (const int number : path.links) {
     const int node = machine_.link(number).to;
     if (machine_.node(node).kind() != NodeKind::Device) continue;
-    const std::pair<int, int> hop{previous, machine_.facts<DeviceFacts>(node).dev};
-    previous = hop.second;
-    const auto& refused = settings_.p2p.refused;
-    if (hop.first < 0 || std::find(refused.begin(), refused.end(), hop) == refused.end()) continue;
+    const int from = std::exchange(previous, node);
+    const PeerRefusal* refusal = from < 0 ? nullptr : refusalOf(from, node);
+    if (refusal == nullptr) continue;
     if (path.type > PathType::Nvb || settings_.p2p.ignore != 0) return false;
-    return fail(
-        ncclUnhandledCudaError,
-        "NVML says that GPU {} cannot access GPU {} directly although NVLink joins them. The cause is probably a "
-        "fault of the hardware or a driver setting; see `nvidia-smi topo -p2p rw`. NCCL_IGNORE_DISABLED_P2P=1 "
-        "goes on without P2P between the two",
-        hop.first, hop.second);
+    return refuse(from, node, *refusal);
   }
   return true;
+}
+
+Status Adjuster::refuse(int from, int to, const PeerRefusal& refusal) const {
+  const std::string& host = settings_.p2p.host;
+  return fail(ncclUnhandledCudaError,
+              "NVML{} says that GPU {} ({}) cannot access GPU {} ({}) directly, {}, although NVLink joins them. The "
+              "cause is probably a fault of the hardware or a driver setting; see `nvidia-smi topo -p2p rw`. "
+              "NCCL_IGNORE_DISABLED_P2P=1 goes on without P2P between the two",
+              host.empty() ? "" : fmt::format(" on host {}", host), machine_.facts<DeviceFacts>(from).dev,
+              busIdText(refusal.from), machine_.facts<DeviceFacts>(to).dev, busIdText(refusal.to), refusal.reason);
 }
 
 bool Adjuster::netIsFaster(std::size_t a, std::size_t b, const Path& path) const {
@@ -132,7 +152,7 @@ void Adjuster::markC2cNets() {
 std::vector<int> Adjuster::netsInTurn(int gpu) const {
   std::vector<int> inTurn;
   for (int channel = 0; channel < static_cast<int>(nets().size()); ++channel) {
-    const int net = netOfChannel(machine_, paths_, gpu, channel);
+    const int net = netOfChannel(machine_, paths_, gpu, channel, settings_.netsPerGpu);
     if (net < 0 || (channel > 0 && net == inTurn.front())) break;
     inTurn.push_back(net);
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -91,6 +92,25 @@ Status giveRanks(XmlElement& system, const std::vector<int>& wanted) {
   return {};
 }
 
+/// Gives GPUs the place that their rank has in `carried`. All others lose theirs, also those that have a rank again.
+Status keepRanks(XmlElement& system, const std::vector<int>& carried) {
+  std::map<int, int> places;
+  for (std::size_t i = 0; i < carried.size(); ++i) places.try_emplace(carried[i], static_cast<int>(i));
+  Status status;
+  forSystemGpus(system, [&](XmlElement& gpu) {
+    const Result<int> rank = intAttribute(gpu, "rank", -1);
+    if (!rank.ok()) status = rank.status();
+    eraseAttribute(gpu, "rank");
+    const auto place = rank.ok() ? places.find(rank.value()) : places.end();
+    if (place == places.end()) return;
+    gpu.set("rank", std::to_string(place->second));
+    places.erase(place);
+  });
+  TRY(status);
+  if (places.empty()) return {};
+  return fail(ncclInvalidArgument, "{}: there is no <gpu> of rank {}", system.where(), places.begin()->first);
+}
+
 /// Without hosts that have no used GPU.
 void dropIdleHosts(XmlElement& system) {
   // One that is no number is complained about where the machine is built.
@@ -114,7 +134,7 @@ Result<XmlElement> select(const XmlElement& xml, const TopologyUse& use) {
                 kMaxNodes);
   }
   XmlElement used = xml;
-  TRY(giveRanks(used, use.gpus));
+  TRY(use.ranks.empty() ? giveRanks(used, use.gpus) : keepRanks(used, use.ranks));
   if (use.collNet) markCollective(used);
   trim(used);
   dropIdleHosts(used);

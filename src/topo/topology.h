@@ -21,6 +21,7 @@ struct TopologyUse {
   bool interNode = false;  ///< the communicator spans several such machines; NICs are used
   bool collNet = false;    ///< mark all NICs as capable of collectives
   int rank = 0;            ///< whose group the result is about, counted from 0 over the GPUs of all hosts
+  std::vector<int> ranks;  ///< instead of `gpus`: the values of `rank` in the description, in rank order
 };
 
 /// A machine that one group of GPUs can use together, with its ways.

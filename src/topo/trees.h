@@ -35,8 +35,8 @@ struct TreePlace {
   friend bool operator==(const TreePlace&, const TreePlace&) = default;
 };
 
-using NodePlace = TreePlace<2>;   ///< of a node among nodes
-using RankPlace = TreePlace<3>;   ///< of a rank: a head has its chain and two nodes below
+using NodePlace = TreePlace<2>;  ///< of a node among nodes
+using RankPlace = TreePlace<3>;  ///< of a rank: a head has its chain and two nodes below
 
 /// The place of `node` (0..nNodes-1) in the first tree; every node's depth is at most ceil(log2(nNodes)).
 NodePlace firstNodeTree(int node, int nNodes);

@@ -17,9 +17,9 @@ namespace {
 
 /// Values are taken as they stand, as NCCL does: no entities; line breaks in them become spaces.
 constexpr unsigned kParseOptions = pugi::parse_wconv_attribute;
-constexpr int kMaxAttributes = 64;
 
-/// Turns pugixml's nodes into ours, `lines` being those of the elements in order. Depth is bounded by the scan.
+/// Turns pugixml's nodes into ours, `lines` being those of the elements in order. Depth and numbers are bounded by the
+/// scan.
 class Conversion {
  public:
   Conversion(std::string_view origin, const std::vector<int>& lines)
@@ -43,9 +43,6 @@ class Conversion {
       return fail(ncclInvalidUsage, "{}: the attribute '{}' stands there twice", to.where(),
                   shownText(attribute.name()));
     }
-    if (to.attributes.size() >= kMaxAttributes) {
-      return fail(ncclInvalidUsage, "{}: more than {} attributes", to.where(), kMaxAttributes);
-    }
     to.attributes.emplace_back(attribute.name(), attribute.value());
     return {};
   }
@@ -63,11 +60,6 @@ const char* reasonOf(pugi::xml_parse_status status) {
   return "a tag is not well formed";
 }
 
-int lineOf(std::string_view text, std::ptrdiff_t offset) {
-  const std::size_t end = std::min(static_cast<std::size_t>(std::max<std::ptrdiff_t>(offset, 0)), text.size());
-  return 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
-}
-
 void writeAttribute(std::string_view name, std::string_view value, std::string& text) {
   // There is no way to write both kinds of quotes into one value that the readers of these files know.
   const char quote = value.find('"') == std::string_view::npos ? '"' : '\'';
@@ -81,6 +73,11 @@ void writeAttribute(std::string_view name, std::string_view value, std::string& 
     }
   }
   text += quote;
+}
+
+Status cannotWrite(const std::string& path, std::string_view asked, int error) {
+  const std::string wish = asked.empty() ? "" : fmt::format(" ({})", asked);
+  return fail(ncclSystemError, "cannot write {}{}: {}", path, wish, errnoText(error));
 }
 
 void writeElement(const XmlElement& element, std::size_t level, std::string& text) {
@@ -133,11 +130,11 @@ Result<XmlElement> parseXml(std::string_view text, std::string_view origin, cons
   return root;
 }
 
-Result<XmlElement> readXmlFile(const std::string& path, const XmlLimits& limits) {
+Result<std::string> readXmlText(const std::string& path, std::size_t most) {
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return fail(ncclSystemError, "cannot open {}: {}", path, errnoText(errno));
   std::string text;
-  while (text.size() <= limits.bytes) {
+  while (text.size() <= most) {
     constexpr std::size_t kBlock = 64 << 10;
     const std::size_t had = text.size();
     text.resize(had + kBlock);
@@ -146,6 +143,11 @@ Result<XmlElement> readXmlFile(const std::string& path, const XmlLimits& limits)
     if (got == 0) break;
     if (got < 0 && errno != EINTR) return fail(ncclSystemError, "cannot read {}: {}", path, errnoText(errno));
   }
+  return text;
+}
+
+Result<XmlElement> readXmlFile(const std::string& path, const XmlLimits& limits) {
+  ASSIGN(const std::string text, readXmlText(path, limits.bytes));
   return parseXml(text, path, limits);
 }
 
@@ -155,15 +157,15 @@ std::string writeXml(const XmlElement& root) {
   return text;
 }
 
-Status writeXmlFile(const std::string& path, const XmlElement& root) {
+Status writeXmlFile(const std::string& path, const XmlElement& root, std::string_view asked) {
   const std::string text = writeXml(root);
   constexpr mode_t kReadableByAll = 0644;
   const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kReadableByAll));
-  if (file.get() < 0) return fail(ncclSystemError, "cannot write {}: {}", path, errnoText(errno));
+  if (file.get() < 0) return cannotWrite(path, asked, errno);
   std::size_t written = 0;
   while (written < text.size()) {
     const ssize_t some = write(file.get(), text.data() + written, text.size() - written);
-    if (some < 0 && errno != EINTR) return fail(ncclSystemError, "cannot write {}: {}", path, errnoText(errno));
+    if (some < 0 && errno != EINTR) return cannotWrite(path, asked, errno);
     written += static_cast<std::size_t>(std::max<ssize_t>(some, 0));
   }
   return {};

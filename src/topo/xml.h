@@ -32,20 +32,26 @@ struct XmlLimits {
   std::size_t bytes = 16u << 20;
   int elements = 1 << 18;
   int depth = 64;
+  int attributes = 64;  ///< of one element
 };
 
 /// The root element of `text`. `origin` (a path or "rank 3's topology") is named in messages.
 /// Errors: ncclInvalidUsage with origin, line and reason: not well formed, more than `limits`, text between tags.
 Result<XmlElement> parseXml(std::string_view text, std::string_view origin, const XmlLimits& limits = {});
 
-/// The same from a file. Errors: also ncclSystemError when it cannot be read.
+/// The bytes of a file; of a longer one than `most` a few more than that. Errors: ncclSystemError with the path and the
+/// system's words.
+Result<std::string> readXmlText(const std::string& path, std::size_t most);
+
+/// parseXml of a file. Errors: also ncclSystemError when it cannot be read.
 Result<XmlElement> readXmlFile(const std::string& path, const XmlLimits& limits = {});
 
 /// Text as NCCL writes and reads it: an element per line, two spaces a level, attributes behind one space each in
 /// double quotes, no prolog.
 std::string writeXml(const XmlElement& root);
 
-/// The same into a file, which is replaced. Errors: ncclSystemError with the path and the system's words.
-Status writeXmlFile(const std::string& path, const XmlElement& root);
+/// The same into a file, which is replaced. `asked` says in messages who wants it ("NCCL_TOPO_DUMP_FILE, rank 3").
+/// Errors: ncclSystemError with the path, `asked` and the system's words.
+Status writeXmlFile(const std::string& path, const XmlElement& root, std::string_view asked = {});
 
 }  // namespace tutti

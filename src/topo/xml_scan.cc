@@ -50,7 +50,8 @@ class Scan {
 
   Status checkCharacters() {
     if (text_.size() > limits_.bytes) {
-      return fail(ncclInvalidUsage, "{}: {} bytes, at most {} are read", origin_, text_.size(), limits_.bytes);
+      // Of a file no more was read than shows that it is too long.
+      return fail(ncclInvalidUsage, "{}: more than {} bytes, which no machine needs", origin_, limits_.bytes);
     }
     const auto isControl = [](char c) {
       return static_cast<unsigned char>(c) < 0x20 && kSpace.find(c) == std::string_view::npos;
@@ -111,18 +112,25 @@ class Scan {
       return bad(fmt::format("elements more than {} deep in each other", limits_.depth));
     }
     lines_.push_back(line_);
-    std::size_t end = at_ + 1;
-    while (true) {
-      end = text_.find_first_of("\"'>", end);
-      if (end != std::string_view::npos && text_[end] != '>') end = text_.find(text_[end], end + 1);
-      if (end == std::string_view::npos) return bad(fmt::format("<{}> without its end '>'", shownText(name)));
-      if (text_[end] == '>') break;
-      ++end;
-    }
+    ASSIGN(const std::size_t end, endOfTag(name));
     const bool empty = text_[end - 1] == '/';
     if (!empty) open_.push_back({name, line_});
     moveTo(end + 1);
     return {};
+  }
+
+  /// Where the '>' of the start tag is; it may also stand in values.
+  Result<std::size_t> endOfTag(std::string_view name) const {
+    int values = 0;
+    for (std::size_t end = at_ + 1;; ++end) {
+      end = text_.find_first_of("\"'>", end);
+      if (end != std::string_view::npos && text_[end] == '>') return end;
+      if (end != std::string_view::npos) end = text_.find(text_[end], end + 1);
+      if (end == std::string_view::npos) return bad(fmt::format("<{}> without its end '>'", shownText(name)));
+      if (++values > limits_.attributes) {
+        return bad(fmt::format("<{}> has more than {} attributes", shownText(name), limits_.attributes));
+      }
+    }
   }
 
   std::string_view text_;
@@ -138,6 +146,11 @@ class Scan {
 
 Result<std::vector<int>> scanXml(std::string_view text, std::string_view origin, const XmlLimits& limits) {
   return Scan(text, origin, limits).run();
+}
+
+int lineOf(std::string_view text, std::ptrdiff_t offset) {
+  const std::size_t end = std::min(static_cast<std::size_t>(std::max<std::ptrdiff_t>(offset, 0)), text.size());
+  return 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
 }
 
 std::string shownText(std::string_view value) {

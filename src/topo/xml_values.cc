@@ -65,13 +65,12 @@ constexpr std::array<Word<PciClass>, 6> kPciClasses = {{
 }};
 
 /// "32 GT/s" is how sysfs wrote it once, "32.0 GT/s PCIe" how it writes it now; a mixture of both is unknown.
-constexpr std::array<Word<int>, 11> kLaneSpeeds = {{
+constexpr std::array<Word<int>, 10> kLaneSpeeds = {{
     {"2.5 GT/s", 15},
     {"5 GT/s", 30},
     {"8 GT/s", 60},
     {"16 GT/s", 120},
     {"32 GT/s", 240},
-    {"2.5 GT/s PCIe", 15},
     {"5.0 GT/s PCIe", 30},
     {"8.0 GT/s PCIe", 60},
     {"16.0 GT/s PCIe", 120},

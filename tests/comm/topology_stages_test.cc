@@ -4,10 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <regex>
+#include <utility>
 
+#include "base/log.h"
 #include "support/fake_control_channel.h"
 #include "support/log_capture.h"
 #include "support/thread_ranks.h"
@@ -122,6 +126,22 @@ class Folder {
   std::filesystem::path path_;
 };
 
+/// Lets the GRAPH and ENV lines through.
+class GraphLog {
+ public:
+  GraphLog() {
+    ::setenv("NCCL_DEBUG", "INFO", 1);
+    ::setenv("NCCL_DEBUG_SUBSYS", "GRAPH,ENV", 1);
+    resetLog();
+  }
+  GraphLog(const GraphLog&) = delete;
+  ~GraphLog() {
+    ::unsetenv("NCCL_DEBUG");
+    ::unsetenv("NCCL_DEBUG_SUBSYS");
+    resetLog();
+  }
+};
+
 void expectRings(const std::vector<RankChannels>& all) {
   for (int c = 0; c < all.front().size(); ++c) {
     std::vector<int> seen;
@@ -159,12 +179,20 @@ TEST(FindGraphs, OneRankThatKnowsNothingLeavesAllWithout) {
 }
 
 TEST(FindGraphs, AGpuThatTheMachineDoesNotHaveLeavesAllWithout) {
+  const GraphLog heard;
   Nodes nodes(2, 2);
   nodes.peer(2).busId = 0x990;
+  // The file is read where there is a machine, before anybody knows that not all have one.
+  const Folder folder;
+  nodes.settings(0).graphFile = folder.write("graphs.xml", "<graphs version=\"1\"/>");
   nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
     ASSERT_TRUE(graphs.ok());
     EXPECT_FALSE(graphs.value().known());
   });
+  const std::string log = test::capturedText();
+  EXPECT_NE(log.find("(bus id 0000:00:99.0) is not among"), std::string::npos) << log;
+  EXPECT_NE(log.find("Rank 2 on host n1 has no graphs: rings follow the ranks' numbers"), std::string::npos) << log;
+  EXPECT_NE(log.find("graphs.xml is not used: rings follow the ranks' numbers"), std::string::npos) << log;
 }
 
 TEST(FindGraphs, WhatRanksOfANodeKnowApartIsPutTogether) {
@@ -179,6 +207,46 @@ TEST(FindGraphs, WhatRanksOfANodeKnowApartIsPutTogether) {
   expectRings(joined);
   EXPECT_EQ(joined[2].rings, alike[2].rings);
   EXPECT_NE(nodes.machine(1).hash, nodes.machine(0).hash);
+}
+
+TEST(FindGraphs, GpusThatAreEachTheFirstOfTheirContainerAreToldApart) {
+  const std::string numbered = std::regex_replace(kMachine, std::regex("<gpu dev=.[0-9]."), "<gpu dev=\"0\"");
+  const std::string text = std::regex_replace(numbered, std::regex("<nvlink [^>]*>"), "");
+  for (const int mate : {2, 3}) {
+    Nodes nodes(1, 4);
+    for (int r = 0; r < 4; ++r) nodes.machine(r) = machineOf(text);
+    std::swap(nodes.peer(1).busId, nodes.peer(mate).busId);  // now rank 0 and its mate share a switch
+    const std::vector<RankChannels> all = nodes.channels(2);
+    expectRings(all);
+    for (const RankChannel& channel : all[0].channels) EXPECT_TRUE(channel.next == mate || channel.prev == mate);
+  }
+}
+
+TEST(FindGraphs, ARefusalThatOneRankKnowsOfCountsForAllOfTheNode) {
+  Nodes nodes(1, 4);
+  // Between GPUs 0 and 1; a container of the other ranks hides it.
+  nodes.machine(2) = ownMachine(parseTopology(kMachine, "test").value(),
+                                {{0x2000, 0x3000, "not supported"}, {0x3000, 0x2000, "not supported"}});
+  for (int r = 0; r < 4; ++r) nodes.settings(r).paths.p2p.ignore = 1;
+  for (const RankChannels& own : nodes.channels(8)) {
+    for (const std::vector<int>& ring : own.rings) {
+      const auto zero = static_cast<std::size_t>(std::find(ring.begin(), ring.end(), 0) - ring.begin());
+      EXPECT_NE(ring[(zero + 1) % 4], 1);
+      EXPECT_NE(ring[(zero + 3) % 4], 1);
+    }
+  }
+}
+
+TEST(FindGraphs, ARefusalBetweenGpusThatNvlinkJoinsNamesBothAndTheHost) {
+  test::allowLog("NVML on host n0 says that GPU 0 (0000:02:00.0) cannot access GPU 1 (0000:03:00.0) directly, no luck");
+  Nodes nodes(1, 2);
+  for (int r = 0; r < 2; ++r) {
+    nodes.machine(r) = ownMachine(parseTopology(kMachine, "test").value(), {{0x2000, 0x3000, "no luck"}});
+  }
+  nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
+    EXPECT_EQ(graphs.status().code(), ncclUnhandledCudaError);
+  });
+  EXPECT_NE(test::capturedText().find("NVML on host n0 says"), std::string::npos);
 }
 
 TEST(FindGraphs, AGraphFileTakesThePlaceOfTheSearch) {
@@ -251,10 +319,17 @@ TEST(FindGraphs, DumpsAreWrittenByTheirRanksAndCanBeReadAgain) {
   EXPECT_GT(graphs.value().ring.nChannels(), 0);
 }
 
-TEST(FindGraphs, ADumpThatCannotBeWrittenIsAnErrorThatNamesIt) {
-  test::expectLog("Cannot write /nonexistent/machine.xml (NCCL_TOPO_DUMP_FILE)");
+TEST(FindGraphs, ADumpThatCannotBeWrittenIsAnErrorThatSaysWhichRankWhereAndWhy) {
+  test::expectLog(
+      "cannot write /nonexistent/machine.xml (NCCL_TOPO_DUMP_FILE, rank 0 on host n0): No such file or directory (2)");
   Nodes nodes(1, 1);
   nodes.settings(0).dump = {"/nonexistent/machine.xml", 0};
+  nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
+    EXPECT_EQ(graphs.status().code(), ncclSystemError);
+  });
+  nodes.settings(0).dump = {};
+  nodes.settings(0).graphDump = {"/dev/null/graphs.xml", 0};
+  test::expectLog("(NCCL_GRAPH_DUMP_FILE, rank 0 on host n0): Not a directory (20)");
   nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
     EXPECT_EQ(graphs.status().code(), ncclSystemError);
   });

@@ -3,6 +3,7 @@
 
   matrix.py proof            the log proves that what was forced is what ran
   matrix.py full RANKS       every collective, type, operation, count, alignment, in and out of place
+  matrix.py brief RANKS      the same with fewer counts
   matrix.py slots RANKS      the same with small slots: many counts fill the FIFOs several times
   matrix.py shape RANKS      the same with fewer counts, in the launch shape of GPUs
   matrix.py arithmetic RANKS what reductions promise of bits, in both launch shapes
@@ -80,6 +81,10 @@ def full(ranks):
     conform(ranks)
 
 
+def brief(ranks):
+    conform(ranks, "--quick")
+
+
 def slots(ranks):
     conform(ranks, **SMALL_SLOTS)
 
@@ -103,5 +108,5 @@ def seeds(first, last):
 
 
 if __name__ == "__main__":
-    {"proof": proof, "full": full, "slots": slots, "shape": shape, "arithmetic": arithmetic,
+    {"proof": proof, "full": full, "brief": brief, "slots": slots, "shape": shape, "arithmetic": arithmetic,
      "seeds": seeds}[sys.argv[1]](*sys.argv[2:])

@@ -16,6 +16,10 @@ std::string driveSearch(std::string_view text);
 /// Reads `text` as a graph file for two small machines, writes what came out and reads that again. Likewise.
 std::string driveGraphs(std::string_view text);
 
+/// Reads `text` as a file of hwloc and detects the machine that has GPUs and NICs at its functions, which must be a
+/// topology file. Likewise.
+std::string driveHwloc(std::string_view text);
+
 /// Lets the library say nothing: inputs are refused by the thousand.
 void silenceLog();
 

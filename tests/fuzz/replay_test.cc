@@ -84,6 +84,25 @@ TEST(GraphReader, TakesItsChangedCorpus) {
   replayChanged(inputsOf("tests/fuzz/corpus/graph"), driveGraphs, 4000, 4096);
 }
 
+/// Files of hwloc among those of recorded systems.
+std::vector<Input> hwlocFiles() {
+  std::vector<Input> inputs = inputsOf("tests/fixtures/detect");
+  std::erase_if(inputs, [](const Input& input) { return !input.name.ends_with(".hwloc.xml"); });
+  return inputs;
+}
+
+TEST(HwlocReader, TakesItsCorpus) {
+  replay(inputsOf("tests/fuzz/corpus/hwloc"), driveHwloc);
+}
+
+TEST(HwlocReader, TakesItsChangedCorpus) {
+  replayChanged(inputsOf("tests/fuzz/corpus/hwloc"), driveHwloc, 2000, 4096);
+}
+
+TEST(HwlocReader, TakesChangedMachines) {
+  replayChanged(hwlocFiles(), driveHwloc, 500, 1 << 20);
+}
+
 TEST(Mutation, IsTheSameForTheSameSeedAndChangesSomething) {
   const std::string text = "<a><b c=\"1\"/><d/></a>";
   int changed = 0;

@@ -1,7 +1,8 @@
 /* An NVML of a made-up machine with six GPUs at 0000:16:00.0 to 0000:1b:00.0, one more that is lost from the bus, and an
    NVSwitch at 0000:c0:00.0. GPU 0 has ten C2C links, one of them down, and no NVLink; GPU 1 does not answer about its
    NVLinks; GPU 2 has a link that carries no peer traffic; GPU 3 is divided into instances; GPU 4 and 5 are joined by two
-   links, and GPU 5 has one to the switch and one that is down. GPU 1 and 2 are refused peer access. */
+   links, and GPU 5 has one to the switch and one that is down. GPU 1 and 2 are refused peer access; whether others and GPU 5
+   are is not answered. */
 #include <stdio.h>
 #include <string.h>
 
@@ -153,5 +154,5 @@ int nvmlDeviceGetFieldValues(void* asked, int count, struct FieldValue* values) 
 
 int nvmlDeviceGetP2PStatus(void* a, void* b, unsigned what, unsigned* status) {
   *status = numberOf(a) == 1 && numberOf(b) == 2 && what == 1 ? 1 : 0;
-  return SUCCESS;
+  return numberOf(b) == 5 ? LOST : SUCCESS;
 }

@@ -95,12 +95,13 @@ TEST(LiveMachine, TakesInstancesOfOneGpuForOneAndKeepsWhatNvmlDoesNotKnow) {
   EXPECT_NE(capturedText().find("CUDA device 3 has no bus id"), std::string::npos);
 }
 
-TEST(LiveMachine, TellsRefusedPairsByNvmlIndex) {
+TEST(LiveMachine, TellsRefusedPairsByBusIdAndWhy) {
   LiveRequest request;
   request.systemRoot = "/nonexistent";
   const auto found = detectLive(request);
   ASSERT_TRUE(found.ok() && found.value());
-  EXPECT_EQ(found.value()->peersRefused, (std::vector<std::pair<int, int>>{{1, 2}, {2, 1}}));
+  const std::string why = "chipset not supported";
+  EXPECT_EQ(found.value()->peersRefused, (std::vector<PeerRefusal>{{0x17000, 0x18000, why}, {0x18000, 0x17000, why}}));
 }
 
 TEST(LiveMachine, SaysWhatIsUnknown) {
@@ -130,14 +131,23 @@ TEST(LiveMachine, TakesWhatIsHiddenFromAFileOfHwloc) {
   ::setenv("HWLOC_XMLFILE", fixture("detect/gb200_tray.hwloc.xml").c_str(), 1);
   const auto input = gatherFacts(request);
   ::setenv("HWLOC_XMLFILE", "/nonexistent", 1);
-  expectLog("/nonexistent");
+  const auto missing = gatherFacts(request);
+  system.put("broken.xml", "<topology>\n<object>\n</topology>");
+  ::setenv("HWLOC_XMLFILE", (system.root() + "/broken.xml").c_str(), 1);
+  expectLog("broken.xml, line 3: not well formed");
   const auto broken = gatherFacts(request);
+  ::setenv("HWLOC_XMLFILE", "/", 1);
+  expectLog("cannot read /: Is a directory");
+  const auto folder = gatherFacts(request);
   ::unsetenv("HWLOC_XMLFILE");
   ASSERT_TRUE(input.ok());
   EXPECT_EQ(input.value().host.numaNodes.size(), 2u);
   EXPECT_FALSE(input.value().host.pci.empty());
   EXPECT_EQ(input.value().host.processor.vendor, "AuthenticAMD") << "/proc/cpuinfo was there";
+  EXPECT_TRUE(missing.ok()) << "as with a topology file that is not there";
+  EXPECT_NE(capturedText().find("HWLOC_XMLFILE=/nonexistent: No such file or directory"), std::string::npos);
   EXPECT_EQ(broken.status().code(), ncclInvalidUsage);
+  EXPECT_EQ(folder.status().code(), ncclSystemError);
 }
 
 TEST(LiveMachine, ReadsNoEndlessFileOfHwloc) {

@@ -4,12 +4,14 @@
 
 #include <clocale>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 
 #include "support/log_capture.h"
 #include "topo/detect_facts.h"
 #include "topo/detect_hwloc.h"
+#include "topo/xml_values.h"
 
 namespace tutti {
 namespace {
@@ -226,8 +228,8 @@ TEST(Hwloc, ReadsNumbersAlikeInAllLocales) {
 }
 
 TEST(Hwloc, RefusesOtherFiles) {
-  expectLog("a.xml: not well formed at byte");
-  EXPECT_EQ(readHwlocXml("<topology", "a.xml").status().code(), ncclInvalidUsage);
+  expectLog("a.xml, line 2: not well formed: ");
+  EXPECT_EQ(readHwlocXml("<topology>\n<object", "a.xml").status().code(), ncclInvalidUsage);
   expectLog("b.xml: no topology of hwloc 2");
   EXPECT_EQ(readHwlocXml("<system version=\"1\"/>", "b.xml").status().code(), ncclInvalidUsage);
   expectLog("c.xml: no topology of hwloc 2");
@@ -253,6 +255,37 @@ TEST(Hwloc, SurvivesDamage) {
     }
     readHwlocXml(std::string_view(whole).substr(0, at), "cut.xml").status().ignore();
   }
+}
+
+TEST(Hwloc, ListsNodesByNumberAndEachOnce) {
+  const auto host = readHwlocXml(
+      "<topology version=\"2.0\"><object type=\"Machine\"><object type=\"NUMANode\" os_index=\"8\" cpuset=\"0x2\"/>"
+      "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x1\"/><object type=\"NUMANode\" os_index=\"8\" "
+      "cpuset=\"0x4\"/></object></topology>",
+      "t.xml");
+  ASSERT_TRUE(host.ok());
+  ASSERT_EQ(host.value().numaNodes.size(), 2u);
+  EXPECT_EQ(host.value().numaNodes[0].id, 0);
+  EXPECT_EQ(host.value().numaNodes[1].affinity, "00000002");
+}
+
+TEST(Hwloc, TakesTimeAndMemoryByTheSizeOfTheFile) {
+  // A set of a megabyte that thousands of functions stand in, and thousands of nodes.
+  std::string text =
+      "<topology version=\"2.0\"><object type=\"Machine\" nodeset=\"" + std::string(1 << 20, '0') + "\">";
+  for (int i = 0; i < 20000; ++i) {
+    text += "<object type=\"NUMANode\" cpuset=\"0x1\" os_index=\"" + std::to_string(i) + "\" nodeset=\"" +
+            std::to_string(i) + "\"/>";
+    text += "<object type=\"PCIDev\" pci_busid=\"" + busIdText(static_cast<unsigned>(i) << 12) + "\"/>";
+  }
+  const std::clock_t begin = std::clock();
+  const auto host = readHwlocXml(text + "</object></topology>", "t.xml");
+  ASSERT_TRUE(host.ok());
+  EXPECT_EQ(host.value().pci.size(), 20000u);
+  DetectInput input;
+  input.host = host.value();
+  EXPECT_TRUE(detectTopology(input).ok());
+  EXPECT_LT(std::clock() - begin, 5 * CLOCKS_PER_SEC);
 }
 
 TEST(Hwloc, ToleratesWhatIsMissing) {

@@ -225,6 +225,19 @@ TEST(GivenFile, IsCompletedAndKeepsWhatItSays) {
   EXPECT_EQ(text.find("0000:16:00.0"), std::string::npos) << "the GPU stays where the file has it";
 }
 
+TEST(GivenFile, IsCompletedHoweverItWritesBusIds) {
+  DetectInput input;
+  input.host = switchedHost();
+  input.gpus = {gpuAt("0000:18:00.0", 3)};
+  input.gpus[0].pcieGeneration = 3;
+  input.gpus[0].pcieWidth = 8;
+  input.given = parsedText(
+      "<system version=\"1\"><cpu numaid=\"1\"><pci busid=\"00000000:18:00.0\"><gpu dev=\"0\"/></pci></cpu></system>");
+  const std::string text = detected(input);
+  EXPECT_NE(text.find("link_speed=\"32.0 GT/s PCIe\" link_width=\"16\""), std::string::npos)
+      << "what /sys knows, not NVML's answer: " << text;
+}
+
 TEST(GivenFile, LosesGpusThatAreNotThereWhereAllAreKnown) {
   DetectInput input;
   input.host = switchedHost();
@@ -262,7 +275,7 @@ TEST(GivenFile, MustBeATopology) {
   DetectInput input;
   input.given = parsedText("<graphs version=\"1\"/>");
   input.givenOrigin = "given.xml";
-  expectLog("given.xml:1: the root element is <graphs>");
+  expectLog("given.xml, line 1, <graphs>: a topology file begins with <system version=");
   EXPECT_EQ(detectTopology(input).status().code(), ncclInvalidUsage);
 }
 

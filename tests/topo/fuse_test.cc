@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
+#include <limits>
 
 #include "support/log_capture.h"
 #include "topo/machine_build.h"
@@ -181,6 +183,22 @@ TEST(Fuse, KeepsWhatAFileSaysTwice) {
   EXPECT_EQ(fused.children.at(0).children.at(0).children.at(0).children.size(), 2u);
 }
 
+TEST(Fuse, TakesTimeByTheSizeOfTheFiles) {
+  // As many children as a file may have, alike but for the last of their attributes.
+  XmlElement file{.name = "nic"};
+  for (int i = 0; i < kMaxTopologyChildren; ++i) {
+    XmlElement& net = file.children.emplace_back(XmlElement{.name = "net"});
+    for (int a = 0; a < 30; ++a) net.set("a" + std::to_string(a), "1");
+    net.set("name", std::to_string(i));
+  }
+  XmlElement turned = file;
+  for (XmlElement& net : turned.children) std::reverse(net.attributes.begin(), net.attributes.end());
+  const std::clock_t begin = std::clock();
+  const std::vector<XmlElement> files = {file, turned};
+  EXPECT_EQ(fuseTopologies(files).children.size(), file.children.size());
+  EXPECT_LT(std::clock() - begin, 5 * CLOCKS_PER_SEC);
+}
+
 TEST(Fuse, OfNothingIsNothing) {
   EXPECT_TRUE(fuseTopologies({}).name.empty());
 }
@@ -217,6 +235,12 @@ TEST(CopyHosts, MakesNoMoreElementsThanAFileMayHave) {
   EXPECT_TRUE(copyHosts(system, 64).ok());
   test::expectLog("<system>: 65 copies of 1024 elements are more than 65536: ask for fewer hosts");
   EXPECT_EQ(copyHosts(system, 65).status().code(), ncclInvalidUsage);
+}
+
+TEST(CopyHosts, MakesNoRanksThatAreNoNumbersAnyMore) {
+  const XmlElement system = trimTopology(host(), {.gpus = {{0x11000, std::numeric_limits<int>::max()}}});
+  test::expectLog("<system>: 1 copies of a host with rank 2147483647 have more ranks than can be counted");
+  EXPECT_EQ(copyHosts(system, 1).status().code(), ncclInvalidUsage);
 }
 
 }  // namespace

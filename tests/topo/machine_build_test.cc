@@ -210,6 +210,7 @@ TEST(MachineBuild, SaysWhichElementIsWrong) {
   refused("<graphs version=\"1\"/>", "<graphs>");
   refused(system("\n" + cpu("arch=\"x86_64\"", "")), "line 2, <cpu>: the attribute 'vendor' is missing");
   refused(system(cpu("arch=\"mips\"", "")), "arch=\"mips\"");
+  refused(system(cpu("arch=\"" + std::string(100000, 'm') + "\"", "")), "mmm...\" is none of x86_64");
   refused(system(cpu(kIntel, gpu("11", 0) + gpu("11", 1))), "busid=\"0000:11:00.0\" too");
   refused(system(cpu(kIntel, pci("11", "<gpu dev=\"0\" rank=\"0\"/>"))), "'sm' is missing");
   refused(system(cpu(kIntel, gpu("11", 0, nvlink("0000:12:00.0", -1, "0x03")))), "count=\"-1\"");

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "support/log_capture.h"
+
 namespace tutti {
 namespace {
 
@@ -13,6 +17,21 @@ TEST(PathSettings, LevelsAreNamesInUpperCaseOrOldDigits) {
   EXPECT_EQ(parsePathLevel("3"), PathType::Phb);
   EXPECT_EQ(parsePathLevel("9"), PathType::Sys);
   for (const char* text : {"", "nvl", "NET", "DIS", "10", "-1"}) EXPECT_FALSE(parsePathLevel(text).has_value()) << text;
+}
+
+TEST(PathSettings, NicsOfAGpuAreSharedAllOrSoMany) {
+  EXPECT_EQ(parseNetDevsPolicy("auto"), 0);
+  EXPECT_EQ(parseNetDevsPolicy("All"), std::numeric_limits<int>::max());
+  EXPECT_EQ(parseNetDevsPolicy("max:3"), 3);
+  for (const char* text : {"", "MAX", "MAX:", "MAX:0", "MAX:-1", "MAX:2x", "MAX:99999999999", "AUTO ", "3"}) {
+    EXPECT_FALSE(parseNetDevsPolicy(text).has_value()) << text;
+  }
+  Params params;
+  params.topology.netDevsPolicy = std::string("MAX:2");
+  EXPECT_EQ(pathSettings(params).netsPerGpu, 2);
+  params.topology.netDevsPolicy = std::string("most");
+  EXPECT_EQ(pathSettings(params).netsPerGpu, 0);
+  EXPECT_NE(test::capturedText().find("NCCL_NETDEVS_POLICY=most is none of AUTO, ALL and MAX:n"), std::string::npos);
 }
 
 TEST(PathSettings, ComeFromTheSettings) {

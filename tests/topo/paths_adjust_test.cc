@@ -4,6 +4,7 @@
 
 #include "support/log_capture.h"
 #include "topo/machine_text.h"
+#include "topo/xml_values.h"
 
 namespace tutti {
 namespace {
@@ -64,11 +65,21 @@ TEST(P2p, WithoutItTheWayLeadsThroughTheCpuOfTheDestination) {
   EXPECT_FALSE(known.passes(known.gpus(0, 7), NodeKind::NvSwitch));
 }
 
+/// What NVML says against the i-th and j-th device of a machine.
+PeerRefusal refusal(const Machine& machine, std::size_t i, std::size_t j) {
+  const auto busId = [&](std::size_t device) { return machine.node(at(machine, NodeKind::Device, device)).id; };
+  return {busId(i), busId(j), "chipset not supported"};
+}
+
 TEST(P2p, IsNotUsedWhereNvmlRefusesIt) {
   const Machine machine = knownMachine("own_rtx3090_x2_nvlink");
   PathSettings settings;
-  settings.p2p.refused = {{1, 0}};
-  expectLog("NVML says that GPU 1 cannot access GPU 0");
+  settings.p2p.refused = {refusal(machine, 1, 0)};
+  settings.p2p.host = "gpu07";
+  const std::string one = busIdText(settings.p2p.refused[0].from);
+  const std::string other = busIdText(settings.p2p.refused[0].to);
+  expectLog("NVML on host gpu07 says that GPU 1 (" + one + ") cannot access GPU 0 (" + other +
+            ") directly, chipset not supported, although NVLink joins them");
   EXPECT_EQ(computePaths(machine, settings).status().code(), ncclUnhandledCudaError);
   settings.p2p.ignore = 1;
   const Adjusted overCpu(machine, settings);
@@ -82,11 +93,23 @@ TEST(P2p, OverAnotherGpuNeedsBothHops) {
   const Machine machine = knownMachine("own_dgx1v");
   const Adjusted whole(machine);
   ASSERT_EQ(whole.gpus(0, 7).type, PathType::Nvb);
-  const int middle = machine.facts<DeviceFacts>(machine.link(whole.gpus(0, 7).links[1]).to).dev;
+  const int middle = machine.link(whole.gpus(0, 7).links[1]).to;
   PathSettings settings;
   settings.p2p.ignore = 1;
-  settings.p2p.refused = {{middle, 7}};
+  settings.p2p.refused = {{machine.node(middle).id, machine.node(at(machine, NodeKind::Device, 7)).id, ""}};
   EXPECT_GE(Adjusted(machine, settings).gpus(0, 7).type, PathType::Phb);
+}
+
+TEST(P2p, IsRefusedInsideHostsOnlyThoughOthersHaveTheSameBusIds) {
+  const Topology domain = topologyOf("own_gb200_tray", {.hosts = 2});
+  PathSettings settings;
+  settings.p2p.ignore = 1;
+  settings.p2p.refused = {refusal(domain.machine, 0, 1)};
+  const Adjusted known(domain.machine, settings);
+  const std::size_t perHost = domain.machine.nodes(NodeKind::Gpu).size() / 2;
+  EXPECT_GT(known.gpus(0, 1).type, PathType::Nvl);
+  EXPECT_EQ(known.gpus(1, 0).type, PathType::Nvl) << "the other direction";
+  EXPECT_EQ(known.gpus(0, perHost + 1).type, PathType::Nvl) << "a GPU of the other host";
 }
 
 TEST(Groups, GpusThatNeitherP2pNorShmJoinsAreJoinedByTheNetwork) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "topo/machine_text.h"
 
@@ -201,8 +202,8 @@ TEST(LocalNics, AreGivenToChannelsInTurn) {
   // Two GPUs near four NICs: each GPU has two of them.
   const WithPaths known(built(system(
       cpu(kAmd, pci("10", gpu("11", 0) + gpu("12", 1) + nic("13", net(0) + net(1)) + nic("14", net(2) + net(3)))))));
-  const auto dev = [&](std::size_t gpu, int channel) {
-    const int net = netOfChannel(known.machine, known.paths, known.gpu(gpu), channel);
+  const auto dev = [&](std::size_t gpu, int channel, int netsPerGpu = 0) {
+    const int net = netOfChannel(known.machine, known.paths, known.gpu(gpu), channel, netsPerGpu);
     return known.machine.facts<NetFacts>(net).dev;
   };
   EXPECT_EQ(dev(0, 0), 0);
@@ -210,6 +211,9 @@ TEST(LocalNics, AreGivenToChannelsInTurn) {
   EXPECT_EQ(dev(0, 2), 0);
   EXPECT_EQ(dev(1, 0), 2);
   EXPECT_EQ(dev(1, 1), 3);
+  EXPECT_EQ(dev(1, 1, 1), 2) << "one only";
+  EXPECT_EQ(dev(0, 3, std::numeric_limits<int>::max()), 3) << "all of them";
+  EXPECT_EQ(dev(0, 4, std::numeric_limits<int>::max()), 0);
   const WithPaths none(built(system(cpu(kAmd, gpu("11", 0)))));
   EXPECT_EQ(netOfChannel(none.machine, none.paths, none.gpu(0), 0), -1);
 }

@@ -23,7 +23,11 @@ using test::drawMachine;
 using test::Lot;
 using test::MachineSketch;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kMachines = 6;
+#else
 constexpr std::uint64_t kMachines = 40;
+#endif
 constexpr double kRoundingAllowed = 1e-3;
 /// A search that does not try everything may do a little worse on a machine with other numbers.
 constexpr double kLuck = 0.9;

@@ -60,6 +60,22 @@ TEST(Topology, AGpuNamedTwiceIsTheNextElementOfThatNumber) {
   EXPECT_EQ(topology.value().groupOf, (std::vector<int>{0, 0}));
 }
 
+TEST(Topology, RanksOfTheDescriptionTellGpusOfOneNumberApart) {
+  const auto ranked = [](const char* busId, const char* rank) {
+    return pci(busId, std::string("<gpu dev=\"0\" sm=\"80\" rank=\"") + rank + "\"/>");
+  };
+  const XmlElement xml = parsed(system(cpu(kIntel, ranked("11", "9") + ranked("12", "7") + ranked("13", "8"))));
+  const auto topology = buildTopology(xml, {.ranks = {7, 9}}, {});
+  ASSERT_TRUE(topology.ok());
+  const Machine& machine = topology.value().machine;
+  ASSERT_EQ(machine.nodes(NodeKind::Gpu).size(), 2U);
+  EXPECT_EQ(machine.node(at(machine, NodeKind::Gpu, 0)).id, 0x11000U);
+  EXPECT_EQ(machine.facts<GpuFacts>(at(machine, NodeKind::Gpu, 0)).rank, 1);
+  EXPECT_EQ(machine.facts<GpuFacts>(at(machine, NodeKind::Gpu, 1)).rank, 0);
+  expectLog("t.xml, line 1, <system>: there is no <gpu> of rank 6");
+  EXPECT_EQ(buildTopology(xml, {.ranks = {7, 6}}, {}).status().code(), ncclInvalidArgument);
+}
+
 TEST(Topology, LeavesOutWhatLeadsNowhere) {
   const Topology part = topologyOf("own_pcie8_v100_switch_1nic", {.gpus = {0}});
   EXPECT_EQ(part.machine.nodes(NodeKind::Device).size(), 1U);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/environment.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "gpu/driver.h"
@@ -20,7 +21,7 @@ namespace {
 /// A description of a machine, and what its driver says of direct access between GPUs.
 struct Source {
   XmlElement xml;
-  std::vector<std::pair<int, int>> peersRefused;
+  std::vector<PeerRefusal> peersRefused;
 };
 
 bool hasGpu(const XmlElement& element) {
@@ -61,6 +62,7 @@ Result<Loaded> load(const MachineChoice& choice) {
       .gpus = choice.gpus, .hosts = choice.hosts, .interNode = choice.nodes > 1, .collNet = choice.collNet};
   PathSettings settings = pathSettings(Params::read(processEnvironment()));
   settings.p2p.refused = source.peersRefused;
+  settings.p2p.host = hostName();
   ASSIGN(loaded.topology, buildTopology(source.xml, use, settings));
   loaded.settings.interNode = loaded.topology.interNode;
   loaded.settings.collNet = choice.collNet;
