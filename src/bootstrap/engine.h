@@ -101,7 +101,8 @@ class Engine {
   void onRootEnd(const Link::End& end, const Address& at);
   void onTreeEnd(const Entry& entry);
   void onSilence(Entry& entry);
-  /// Four times in `peerTimeout`: says to the neighbours in the tree that this process lives, and looks who does not.
+  /// Four times in `peerTimeout`: says to the root and the neighbours in the tree that this process lives, and looks who
+  /// does not.
   void tendNeighbours();
   void expireStrangers();
   milliseconds nextLimit();

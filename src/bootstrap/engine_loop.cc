@@ -2,15 +2,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/log.h"
 #include "bootstrap/engine.h"
+#include "bootstrap/settings.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::size_t kMaxStrangers = 256;
-constexpr int kSignsOfLife = 4;  // within the silence that counts as death
 
 }  // namespace
 
@@ -18,7 +19,7 @@ milliseconds Engine::nextLimit() {
   Deadline next = Deadline::never();
   for (const auto& [name, entry] : s_.links) {
     if (!entry.link->open()) next = next.earlierOf(entry.proveBy);
-    if (entry.role == Role::Tree) next = next.earlierOf(Deadline::at(tended_ + options_.peerTimeout / kSignsOfLife));
+    if (entry.role == Role::Tree || entry.role == Role::Root) next = next.earlierOf(Deadline::at(tended_ + options_.peerTimeout / kSignsOfLife));
   }
   return next.isNever() ? milliseconds(-1) : next.remaining();
 }
@@ -219,6 +220,7 @@ void Engine::onTreeEnd(const Entry& entry) {
 
 void Engine::onSilence(Entry& entry) {
   entry.left = true;  // how it ends is no news any more
+  if (entry.role == Role::Root) return onRootEnd({Link::End::Kind::Broken, ETIMEDOUT}, entry.link->peer());
   std::string host;
   if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);
   const std::string who = host.empty() ? rankText(entry.peer, entry.link->peer().hostText()) : describeLocked(entry.peer);
@@ -238,10 +240,11 @@ void Engine::tendNeighbours() {
   // Who was away itself, stopped or without a processor, has not listened.
   const bool wasAway = since > options_.peerTimeout / 2;
   for (auto& [name, entry] : s_.links) {
-    if (entry.role != Role::Tree || entry.left || !entry.link->open()) continue;
+    if ((entry.role != Role::Tree && entry.role != Role::Root) || entry.left || !entry.link->open()) continue;
     if (wasAway) entry.heard = now;
     sendOn(name, entry, FrameType::Alive, 0, nothing);
-    if (now - entry.heard > options_.peerTimeout && !s_.stopping) onSilence(entry);
+    if (now - entry.heard <= options_.peerTimeout || s_.stopping) continue;
+    if (entry.role == Role::Tree || !s_.rootDone) onSilence(entry);
   }
 }
 

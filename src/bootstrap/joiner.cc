@@ -100,7 +100,8 @@ Status startFixedRoot(const Join& join) {
   listen.reusePort = true;
   ASSIGN(Listener listener, Listener::listen(id.root, listen));
   const BootstrapSettings& settings = join.options.settings;
-  return startRoot({std::move(listener), rootKey(id, settings.commKey), true, settings.timeout, settings.handshakeTimeout});
+  return startRoot({std::move(listener), rootKey(id, settings.commKey), true, settings.timeout, settings.handshakeTimeout,
+                    settings.peerTimeout});
 }
 
 Status startEngine(Join& join) {
@@ -229,7 +230,8 @@ Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings) {
   ASSIGN(Listener listener, Listener::listen(interface.address));
   id.root = listener.address();
   fillRandom(id.secret);
-  TRY(startRoot({std::move(listener), rootKey(id, {}), false, settings.timeout, settings.handshakeTimeout}));
+  TRY(startRoot({std::move(listener), rootKey(id, {}), false, settings.timeout, settings.handshakeTimeout,
+                 settings.peerTimeout}));
   return encodeUniqueId(id);
 }
 

@@ -12,6 +12,7 @@
 #include "bootstrap/link.h"
 #include "bootstrap/poller.h"
 #include "bootstrap/root_state.h"
+#include "bootstrap/settings.h"
 #include "bootstrap/unique_id.h"
 
 namespace tutti {
@@ -49,6 +50,7 @@ class Root {
   struct Conn {
     std::unique_ptr<Link> link;
     Deadline proveBy = Deadline::never();
+    SteadyClock::time_point heard = SteadyClock::now();  ///< the last sign of life
   };
 
   void acceptAll();
@@ -57,6 +59,7 @@ class Root {
   void drop(std::uint64_t name);
   void apply(const RootState::Sends& sends);
   void expireStrangers();
+  void tendRanks();
   void sayLastWords();
   milliseconds nextLimit() const;
 
@@ -68,11 +71,13 @@ class Root {
   std::uint64_t nextName_ = kRootListener + 1;
   SteadyClock::time_point firstArrival_{};
   Deadline deadline_ = Deadline::in(kIdleLife);
+  SteadyClock::time_point tended_ = SteadyClock::now();
 };
 
 milliseconds Root::nextLimit() const {
   Deadline next = deadline_;
   if (!strangers_.empty()) next = next.earlierOf(conns_.at(*strangers_.begin()).proveBy);
+  if (!conns_.empty()) next = next.earlierOf(Deadline::at(tended_ + options_.peerTimeout / kSignsOfLife));
   return next.remaining();
 }
 
@@ -85,6 +90,7 @@ void Root::run() {
     poller_.wait(events, nextLimit());
     for (const Poller::Event& event : events) onEvent(event);
     expireStrangers();
+    tendRanks();
     if (options_.fixedAddress && state_.complete() && options_.listener.valid()) options_.listener.close();
   }
   if (!state_.finished()) apply(state_.onDeadline(secondsSince(firstArrival_)));
@@ -97,7 +103,10 @@ void Root::onEvent(const Poller::Event& event) {
   if (found == conns_.end()) return;
   Link& link = *found->second.link;
   std::vector<Frame> frames;
-  if (event.readable) link.receive(frames);
+  if (event.readable) {
+    link.receive(frames);
+    found->second.heard = SteadyClock::now();
+  }
   if (link.open()) strangers_.erase(event.name);
   for (const Frame& frame : frames) onFrame(event.name, frame);
   if (!conns_.contains(event.name)) return;
@@ -139,6 +148,7 @@ void Root::onFrame(std::uint64_t name, const Frame& frame) {
     const auto lookup = decodeValue<Lookup>(frame.payload);
     return lookup ? apply(state_.onLookup(name, *lookup)) : drop(name);
   }
+  if (frame.type() == FrameType::Alive && rank) return;
   if (frame.type() == FrameType::Done && rank) return apply(state_.onDone(name));
   if (frame.type() == FrameType::Notice && rank) {
     if (const auto notice = decodeNotice(frame.payload)) return apply(state_.onNotice(name, *notice));
@@ -171,6 +181,25 @@ void Root::apply(const RootState::Sends& sends) {
 
 void Root::expireStrangers() {
   while (!strangers_.empty() && conns_.at(*strangers_.begin()).proveBy.expired()) drop(*strangers_.begin());
+}
+
+/// The same that ranks do for their neighbours in the tree, who are not connected yet.
+void Root::tendRanks() {
+  const auto now = SteadyClock::now();
+  const auto since = now - tended_;
+  if (since < options_.peerTimeout / kSignsOfLife) return;
+  tended_ = now;
+  const bool wasAway = since > options_.peerTimeout / 2;
+  std::vector<std::uint64_t> silent;
+  for (auto& [name, conn] : conns_) {
+    if (!conn.link->open() || conn.link->purpose() != Purpose::CheckIn) continue;
+    if (wasAway) conn.heard = now;
+    conn.link->send(FrameType::Alive, 0, nullptr);
+    conn.link->flush();
+    if (conn.link->wantsWrite()) poller_.setWrite(conn.link->fd(), name, true);
+    if (now - conn.heard > options_.peerTimeout) silent.push_back(name);
+  }
+  for (const std::uint64_t name : silent) drop(name);
 }
 
 void Root::sayLastWords() {

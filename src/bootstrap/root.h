@@ -14,6 +14,7 @@ struct RootOptions {
   bool fixedAddress = false;  ///< gives the port up as soon as everybody has come
   milliseconds timeout{0};
   milliseconds handshakeTimeout{0};
+  milliseconds peerTimeout{0};
 };
 
 /// The key that ranks and root prove to each other; `commKey` counts only for ids without a secret.

@@ -7,6 +7,9 @@
 
 namespace tutti {
 
+/// Signs of life that neighbours give each other within the silence that counts as death.
+inline constexpr int kSignsOfLife = 4;
+
 /// Filled from the parameters by whoever creates ids and communicators; see docs/bootstrap.md and docs/env.md.
 struct BootstrapSettings {
   std::string interfaceNames;            ///< NCCL_SOCKET_IFNAME; empty: automatic

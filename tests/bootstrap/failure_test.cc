@@ -324,5 +324,29 @@ TEST(BootstrapFailure, KilledDuringInitIsNamedToThoseWhoWait) {
   ::waitpid(child, nullptr, 0);
 }
 
+TEST(BootstrapFailure, StoppedDuringInitIsNamedToThoseWhoWait) {
+  if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
+  allowLog("rank 1 (host ");
+  auto settings = localSettings();
+  settings.peerTimeout = milliseconds(400);
+  const auto ids = makeIds(1, settings);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto joined = Bootstrap::join(joinOptions(ids, 1, 4, settings));
+    ::_exit(joined.ok() ? 0 : 1);
+  }
+  std::thread stopper([child] {
+    std::this_thread::sleep_for(milliseconds(200));
+    ::kill(child, SIGSTOP);
+  });
+  runRanks(2, [&](int i) {  // rank 3 never comes
+    EXPECT_EQ(Bootstrap::join(joinOptions(ids, i * 2, 4, settings)).status().code(), ncclRemoteError);
+  });
+  EXPECT_NE(std::string(lastErrorText()).find("pid " + std::to_string(child) + ") died"), std::string::npos) << lastErrorText();
+  stopper.join();
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
 }  // namespace
 }  // namespace tutti
