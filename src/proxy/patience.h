@@ -24,7 +24,8 @@ struct Patience {
   std::chrono::nanoseconds yield = std::chrono::microseconds(80);
   /// Less is not worth the two switches of a sleep, about 5 us.
   std::chrono::nanoseconds shortestPause = std::chrono::microseconds(5);
-  /// The most that a step may be late, and 1 to 2 % of a processor while kernels run that need nothing.
+  /// The most that a step may be late. A pause costs 5 to 20 us of a processor by the machine: 2 to 10 % of one while
+  /// kernels run that need nothing.
   std::chrono::nanoseconds longestPause = std::chrono::microseconds(200);
   /// Asking the driver for kernels takes about 1 us: 2 % of the time between two questions, or less.
   std::chrono::nanoseconds askEvery = std::chrono::microseconds(50);
@@ -32,13 +33,16 @@ struct Patience {
   std::chrono::nanoseconds askAtLeastEvery = std::chrono::milliseconds(10);
 
   /// For a thread that may run on so many processors. With few of them, what is waited for is likely to need this one,
-  /// and the kernel gives a processor sooner to a thread that slept than to one that yielded.
+  /// and the kernel gives a processor sooner to a thread that slept than to one that yielded. Longer pauses are for
+  /// many ranks on a small machine, where a step takes milliseconds and the engines together must leave the processors
+  /// to the others.
   static Patience forProcessors(int count) {
     constexpr int kPlenty = 8;
     Patience patience;
     if (count >= kPlenty) return patience;
     patience.spin = std::chrono::nanoseconds(0);
     patience.yield = std::chrono::microseconds(count > 1 ? 20 : 0);
+    patience.longestPause = std::chrono::milliseconds(1);
     return patience;
   }
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "proxy/fakes.h"
@@ -141,27 +144,38 @@ TEST(ProgressEngine, LooksOnceMoreAfterTheDriverSaidThatNothingRuns) {
   group->remove(&task);
 }
 
-/// A launch that falls between the question and the decision is covered by nobody's answer.
-TEST(ProgressEngine, IsNotPutToSleepOverALaunchBesideTheQuestion) {
+/// A launch that falls beside the question or between it and the decision is covered by nobody's answer.
+class LaunchBeside : public testing::TestWithParam<const char*> {};
+
+TEST_P(LaunchBeside, IsNotSleptOver) {
+  const bool besideTheQuestion = std::string_view(GetParam()) == "Question";
   FakeComm comm;
   FakeTask task;
   const auto engine = makeEngine({.patience = test::hasty()});
   GroupHooks hooks = comm.hooks();
   ProgressGroup* held = nullptr;
+  std::atomic<int> answers{0};
   std::atomic<bool> launched{false};
+  const auto launch = [&] {
+    if (launched.exchange(true)) return;
+    held->hold();
+    comm.running = 1;
+    held->release();
+  };
   hooks.busy = [&] {
     const bool answer = comm.running.load() > 0;
-    if (!launched.exchange(true)) {
-      held->hold();
-      comm.running = 1;
-      held->release();
-    }
+    if (besideTheQuestion) launch();
+    answers.fetch_add(1);
     return answer;
+  };
+  task.whenAsked = [&] {
+    if (answers.load() == 1) launch();
   };
   const auto group = engine->group(hooks).value();
   held = group.get();
   ASSERT_TRUE(group->add(&task).ok());
-  ASSERT_TRUE(eventually([&] { return engine->counters().questions > 3; }));
+  ASSERT_TRUE(eventually([&] { return launched.load(); }));
+  std::this_thread::sleep_for(milliseconds(5));
   EXPECT_FALSE(asleep(*engine));
   task.posted.fetch_add(1);
   EXPECT_TRUE(eventually([&] { return task.done.load() == 1; }));
@@ -169,6 +183,9 @@ TEST(ProgressEngine, IsNotPutToSleepOverALaunchBesideTheQuestion) {
   EXPECT_TRUE(eventually([&] { return asleep(*engine); }));
   group->remove(&task);
 }
+
+INSTANTIATE_TEST_SUITE_P(ProgressEngine, LaunchBeside, testing::Values("Question", "Decision"),
+                         [](const auto& one) { return std::string(one.param); });
 
 TEST(ProgressEngine, IsNotWokenForAGroupWithoutTasks) {
   FakeComm withTask;

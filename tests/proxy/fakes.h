@@ -42,7 +42,10 @@ class FakeTask : public ProgressTask {
     done.fetch_add(1);
     return true;
   }
-  bool quiet() const override { return isQuiet.load(); }
+  bool quiet() const override {
+    if (whenAsked) whenAsked();
+    return isQuiet.load();
+  }
   TaskCounters counters() const override {
     return {.posted = posted.load(), .done = done.load(), .bytes = 8 * done.load()};
   }
@@ -62,6 +65,7 @@ class FakeTask : public ProgressTask {
   std::atomic<bool> isQuiet{true};
   std::atomic<ncclResult_t> error{ncclSuccess};
   std::function<void()> during;
+  std::function<void()> whenAsked;
 
  private:
   std::string name_;

@@ -6,6 +6,7 @@ namespace tutti {
 namespace {
 
 using std::chrono::microseconds;
+using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 TEST(Patience, ClimbsFromLookingOverYieldingToPauses) {
@@ -30,6 +31,7 @@ TEST(Patience, NeverSpinsWhereProcessorsAreFew) {
     const Patience patience = Patience::forProcessors(count);
     EXPECT_NE(patience.next(nanoseconds(0)).step, Patience::Step::Spin) << count;
     EXPECT_EQ(patience.next(microseconds(50)).step, Patience::Step::Pause) << count;
+    EXPECT_GT(patience.next(milliseconds(10)).pause, Patience{}.longestPause) << count;
   }
 }
 
