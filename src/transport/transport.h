@@ -17,7 +17,7 @@ namespace tutti {
 
 /// What one side of a connection tells the other, opaque to whoever carries it. Trivially copyable.
 struct ConnectHandle {
-  std::array<std::byte, 256> bytes{};
+  std::array<std::byte, 320> bytes{};
 };
 
 /// One connection to be opened: one direction, one channel, one peer.

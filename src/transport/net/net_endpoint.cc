@@ -1,0 +1,267 @@
+#include "transport/net/net_endpoint.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <span>
+
+#include "base/log.h"
+#include "transport/net/net_receiver.h"
+#include "transport/net/net_sender.h"
+
+namespace tutti::net {
+namespace {
+
+using device::Protocol;
+
+constexpr std::uint32_t kWireMagic = 0x6e65746c;
+constexpr std::uint32_t kProbeMagic = 0x70726f62;
+
+/// What the sender of a network connection says first.
+struct ProbeMessage {
+  std::uint32_t magic = kProbeMagic;
+  std::int32_t from = -1;
+  std::int32_t to = -1;
+  std::int32_t channel = -1;
+  std::uint32_t kind = 0;
+  std::uint32_t join = 0;
+};
+static_assert(sizeof(ProbeMessage) <= kProbeBytes);
+
+ProbeMessage probeOf(const NetPath& path, std::size_t join) {
+  const bool sends = path.side == Side::Sender;
+  ProbeMessage probe;
+  probe.from = sends ? path.link.self.rank : path.link.peer.rank;
+  probe.to = sends ? path.link.peer.rank : path.link.self.rank;
+  probe.channel = path.link.channel;
+  probe.kind = static_cast<std::uint32_t>(path.link.kind);
+  probe.join = static_cast<std::uint32_t>(join);
+  return probe;
+}
+
+std::uint32_t slotBytesOf(const NetPath& path, Protocol protocol) {
+  return path.link.slotBytes[static_cast<std::size_t>(protocol)];
+}
+
+}  // namespace
+
+NetEndpoint::NetEndpoint(const EndContext& context, NetPath path)
+    : device_(context.device),
+      options_(context.options),
+      path_(std::move(path)),
+      netDevice_(options_.deviceOf ? options_.deviceOf(path_.link.channel, path_.link.peer.rank) : 0) {
+  path_.description =
+      fmt::format("NET/{}/{}{}", context.net.name(), netDevice_, options_.slotsOnDevice ? "/GDRDMA" : "");
+  for (NetLane& lane : lanes_) {
+    lane.net = &context.net;
+    lane.tag = path_.side == Side::Sender ? path_.link.self.rank : path_.link.peer.rank;
+  }
+  const bool flagged = slotBytesOf(path_, Protocol::LL) != 0 || slotBytesOf(path_, Protocol::LL128) != 0;
+  if (slotBytesOf(path_, Protocol::Simple) != 0) {
+    joins_[kSimple] = std::make_unique<NetJoin>(context.net, path_, netDevice_);
+  }
+  if (flagged) joins_[kFlagged] = std::make_unique<NetJoin>(context.net, path_, netDevice_);
+}
+
+Result<std::unique_ptr<Endpoint>> NetEndpoint::open(const EndContext& context, const LinkSpec& link, Side side) {
+  std::unique_ptr<NetEndpoint> endpoint(new NetEndpoint(context, NetPath{link, side, {}}));
+  TRY(endpoint->checkLimits());
+  if (side == Side::Receiver) TRY(endpoint->listen());
+  return std::unique_ptr<Endpoint>(std::move(endpoint));
+}
+
+/// A slot is one message: it must fit into what the network takes at once.
+Status NetEndpoint::checkLimits() const {
+  auto properties = lanes_[kSimple].net->properties(netDevice_);
+  if (!properties.ok()) return failNet(path_, properties.status(), "asking for the device's properties");
+  const std::size_t most = properties.value().maxP2pBytes;
+  const std::uint32_t slot = slotBytesOf(path_, Protocol::Simple);
+  if (most == 0 || slot <= most) return {};
+  return fail(ncclInvalidUsage,
+              "{}: the network takes at most {} bytes at once, a slot has {}; set NCCL_BUFFSIZE to {} "
+              "or less on all ranks",
+              path_.text(), most, slot, most * device::kSteps);
+}
+
+Status NetEndpoint::listen() {
+  for (const auto& join : joins_) {
+    if (join != nullptr) TRY(join->listen());
+  }
+  return {};
+}
+
+ConnectHandle NetEndpoint::handle() const {
+  WireHandle wire;
+  wire.magic = kWireMagic;
+  wire.side = path_.side;
+  wire.rank = path_.link.self.rank;
+  wire.peerRank = path_.link.peer.rank;
+  wire.channel = path_.link.channel;
+  wire.kind = path_.link.kind;
+  wire.slotBytes = path_.link.slotBytes;
+  for (std::size_t j = 0; j < kJoins && path_.side == Side::Receiver; ++j) {
+    if (joins_[j] != nullptr) wire.listeners[j] = joins_[j]->handle();
+  }
+  ConnectHandle handle;
+  std::memcpy(handle.bytes.data(), &wire, sizeof(wire));
+  return handle;
+}
+
+Status NetEndpoint::checkHandle(const WireHandle& peer) const {
+  const LinkSpec& link = path_.link;
+  if (peer.magic != kWireMagic || peer.side == path_.side || peer.rank != link.peer.rank ||
+      peer.peerRank != link.self.rank || peer.channel != link.channel || peer.kind != link.kind) {
+    return fail(
+        ncclInternalError,
+        "{}: the handle belongs to something else, it is from rank {} for rank {}, channel {}; do all ranks use "
+        "the same library and settings?",
+        path_.text(), peer.rank, peer.peerRank, peer.channel);
+  }
+  if (peer.slotBytes != link.slotBytes) {
+    return fail(ncclInvalidUsage,
+                "{}: the other rank has buffers of another size; set NCCL_BUFFSIZE, NCCL_LL_BUFFSIZE and "
+                "NCCL_LL128_BUFFSIZE alike on all ranks, and do not mix the software GPU with others",
+                path_.text());
+  }
+  return {};
+}
+
+Status NetEndpoint::connect(const ConnectHandle& peer) {
+  WireHandle wire;
+  std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
+  TRY(checkHandle(wire));
+  for (std::size_t j = 0; j < kJoins && path_.side == Side::Sender; ++j) {
+    if (joins_[j] != nullptr) joins_[j]->aim(wire.listeners[j]);
+  }
+  phase_ = Phase::Joining;
+  return {};
+}
+
+Result<bool> NetEndpoint::join() {
+  bool all = true;
+  for (const auto& join : joins_) {
+    if (join == nullptr) continue;
+    ASSIGN(const bool joined, join->poll());
+    all = all && joined;
+  }
+  return all;
+}
+
+Status NetEndpoint::prepare() {
+  ASSIGN(memory_, EndMemory::create(device_, path_, options_.slotsOnDevice));
+  for (std::size_t j = 0; j < kJoins; ++j) {
+    if (joins_[j] == nullptr) continue;
+    NetLane& lane = lanes_[j];
+    lane.connection = joins_[j]->connection();
+    ASSIGN(lane.registration, joins_[j]->registerMemory(memory_->host(), memory_->hostBytes(), PtrKind::Host));
+    lane.slotRegistration = lane.registration;
+    const ProbeMessage probe = probeOf(path_, j);
+    if (path_.side == Side::Sender) std::memcpy(probeAt(j), &probe, sizeof(probe));
+  }
+  if (const DeviceBuffer* slots = memory_->deviceSlots(); slots != nullptr) {
+    NetLane& lane = lanes_[kSimple];
+    ASSIGN(lane.slotRegistration, joins_[kSimple]->registerMemory(slots->data(), slots->size(), PtrKind::Cuda));
+    lane.flushes = options_.flushes;
+  }
+  if (options_.inPlace && path_.side == Side::Sender && !options_.slotsOnDevice) {
+    ASSIGN(window_, memoryWindow(device_));
+  }
+  return {};
+}
+
+std::byte* NetEndpoint::probeAt(std::size_t join) const {
+  return memory_->host() + memory_->layout().probe + join * kProbeBytes;
+}
+
+Result<void*> NetEndpoint::postProbe(std::size_t join) {
+  const NetLane& lane = lanes_[join];
+  NetBuffer message{probeAt(join), sizeof(ProbeMessage), lane.tag, lane.registration};
+  if (path_.side == Side::Sender) {
+    auto request = lane.net->isend(lane.connection, message);
+    if (!request.ok()) return failNet(path_, request.status(), "isend of the first message");
+    return request;
+  }
+  message.bytes = kProbeBytes;
+  auto request = lane.net->irecv(lane.connection, std::span(&message, 1));
+  if (!request.ok()) return failNet(path_, request.status(), "irecv of the first message");
+  return request;
+}
+
+Status NetEndpoint::checkProbe(std::size_t join, int received) const {
+  const ProbeMessage expected = probeOf(path_, join);
+  if (received == sizeof(expected) && std::memcmp(probeAt(join), &expected, sizeof(expected)) == 0) return {};
+  ProbeMessage found;
+  std::memcpy(&found, probeAt(join), sizeof(found));
+  return fail(
+      ncclSystemError,
+      "{}: the first message has {} bytes and is from rank {} for rank {} on channel {}: the network confused its "
+      "connections or damaged the message",
+      path_.text(), received, found.from, found.to, found.channel);
+}
+
+Result<bool> NetEndpoint::probe(std::size_t join) {
+  if (joins_[join] == nullptr || probed_[join]) return true;
+  if (probes_[join] == nullptr) {
+    ASSIGN(probes_[join], postProbe(join));
+    if (probes_[join] == nullptr) return false;
+  }
+  const bool receives = path_.side == Side::Receiver;
+  int received = 0;
+  auto over = lanes_[join].net->test(probes_[join], receives ? std::span(&received, 1) : std::span<int>());
+  if (!over.ok()) return failNet(path_, over.status(), "test of the first message");
+  if (!over.value()) return false;
+  probes_[join] = nullptr;
+  probed_[join] = true;
+  if (receives) TRY(checkProbe(join, received));
+  return true;
+}
+
+Status NetEndpoint::start() {
+  TaskSetup setup;
+  setup.path = path_;
+  setup.view = memory_->hostView();
+  if (window_.bytes != 0) {
+    setup.view.pullFrom = reinterpret_cast<std::uint64_t*>(memory_->host() + memory_->layout().pullFrom);
+  }
+  setup.simple = joins_[kSimple] == nullptr ? nullptr : &lanes_[kSimple];
+  setup.flagged = joins_[kFlagged] == nullptr ? nullptr : &lanes_[kFlagged];
+  setup.messages = memory_->host() + memory_->layout().messages;
+  if (path_.side == Side::Sender) {
+    task_ = std::make_unique<NetSender>(setup);
+  } else {
+    task_ = std::make_unique<NetReceiver>(setup);
+  }
+  return {};
+}
+
+Result<bool> NetEndpoint::ready() {
+  if (phase_ == Phase::Opened) return fail(ncclInternalError, "{}: ready() before connect()", path_.text());
+  if (phase_ == Phase::Joining) {
+    ASSIGN(const bool joined, join());
+    if (!joined) return false;
+    TRY(prepare());
+    phase_ = Phase::Probing;
+  }
+  if (phase_ == Phase::Probing) {
+    ASSIGN(const bool simple, probe(kSimple));
+    ASSIGN(const bool flagged, probe(kFlagged));
+    if (!simple || !flagged) return false;
+    TRY(start());
+    phase_ = Phase::Ready;
+  }
+  return true;
+}
+
+device::ConnView NetEndpoint::view() const {
+  device::ConnView view = memory_->kernelView();
+  if (window_.bytes == 0) return view;
+  // What kernels offer is read in this process: nothing is shifted.
+  view.pullFrom = reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::byte*>(view.tail) - memory_->layout().tail +
+                                                   memory_->layout().pullFrom);
+  view.pullBase = window_.base;
+  view.pullBytes = window_.bytes;
+  view.pullLeast = device::kPullLeast;
+  return view;
+}
+
+}  // namespace tutti::net

@@ -1,0 +1,86 @@
+// One end of a connection over a network: becomes two network connections at most, memory, and a task that moves steps.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "base/status.h"
+#include "gpu/ipc.h"
+#include "transport/net/net_join.h"
+#include "transport/net/net_memory.h"
+#include "transport/net/net_path.h"
+#include "transport/net/net_transport.h"
+#include "transport/transport.h"
+
+namespace tutti::net {
+
+/// What all ends of a transport share.
+struct EndContext {
+  const Device& device;
+  Net& net;
+  const NetTransportOptions& options;
+};
+
+/// The contents of a ConnectHandle. The receiver's says where it listens.
+struct WireHandle {
+  std::uint32_t magic = 0;
+  Side side = Side::Sender;
+  std::int32_t rank = -1;      ///< the owner
+  std::int32_t peerRank = -1;  ///< whom the owner expects at the other end
+  std::int32_t channel = -1;
+  device::ConnKind kind = device::ConnKind::Graph;
+  device::SlotBytes slotBytes{};
+  std::array<NetHandle, 2> listeners{};
+};
+static_assert(sizeof(WireHandle) <= sizeof(ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
+
+/// See transport.h. ready() needs the other side to be asked as well. The probe of the connections is part of it.
+class NetEndpoint final : public Endpoint {
+ public:
+  static Result<std::unique_ptr<Endpoint>> open(const EndContext& context, const LinkSpec& link, Side side);
+  ConnectHandle handle() const override;
+  Status connect(const ConnectHandle& peer) override;
+  Result<bool> ready() override;
+  Status probeWrite() override { return {}; }
+  Result<bool> probeCheck() override { return phase_ == Phase::Ready; }
+  device::ConnView view() const override;
+  ProgressTask* task() override { return task_.get(); }
+  std::string_view description() const override { return path_.description; }
+  bool eachEndReports() const override { return true; }
+
+ private:
+  static constexpr std::size_t kSimple = 0;   ///< the network connection of the Simple protocol …
+  static constexpr std::size_t kFlagged = 1;  ///< … and that of the others
+  static constexpr std::size_t kJoins = 2;
+  enum class Phase : std::uint8_t { Opened, Joining, Probing, Ready };
+
+  NetEndpoint(const EndContext& context, NetPath path);
+  Status listen();
+  Status checkLimits() const;
+  Status checkHandle(const WireHandle& peer) const;
+  Result<bool> join();
+  Status prepare();
+  Result<bool> probe(std::size_t join);
+  Result<void*> postProbe(std::size_t join);
+  Status checkProbe(std::size_t join, int received) const;
+  Status start();
+  std::byte* probeAt(std::size_t join) const;
+
+  const Device& device_;
+  NetTransportOptions options_;
+  NetPath path_;
+  int netDevice_;
+  MemoryWindow window_;              ///< of a sender whose kernels may offer what lies there
+  std::optional<EndMemory> memory_;  ///< outlives the connections
+  std::array<NetLane, kJoins> lanes_{};
+  std::array<std::unique_ptr<NetJoin>, kJoins> joins_;
+  std::array<void*, kJoins> probes_{};
+  std::array<bool, kJoins> probed_{};
+  Phase phase_ = Phase::Opened;
+  std::unique_ptr<ProgressTask> task_;
+};
+
+}  // namespace tutti::net

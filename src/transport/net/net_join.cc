@@ -1,0 +1,47 @@
+#include "transport/net/net_join.h"
+
+#include <utility>
+
+namespace tutti::net {
+
+NetJoin::~NetJoin() {
+  // Requests may be under way: the memory lives on until the connection is closed.
+  for (void* registration : registrations_) net_.deregisterMemory(connection_, registration).ignore();
+  if (connection_ != nullptr) {
+    const bool sends = path_.side == Side::Sender;
+    (sends ? net_.closeSend(connection_) : net_.closeRecv(connection_)).ignore();
+  }
+  closeListener().ignore();
+}
+
+Status NetJoin::listen() {
+  auto listener = net_.listen(device_, handle_);
+  if (!listener.ok()) return failNet(path_, listener.status(), "listen");
+  listener_ = listener.value();
+  return {};
+}
+
+Status NetJoin::closeListener() {
+  if (listener_ == nullptr) return {};
+  return net_.closeListen(std::exchange(listener_, nullptr));
+}
+
+Result<bool> NetJoin::poll() {
+  if (connection_ != nullptr) return true;
+  const bool sends = path_.side == Side::Sender;
+  auto connection = sends ? net_.connect(device_, handle_) : net_.accept(listener_);
+  if (!connection.ok()) return failNet(path_, connection.status(), sends ? "connect" : "accept");
+  connection_ = connection.value();
+  if (connection_ == nullptr) return false;
+  if (const Status closed = closeListener(); !closed.ok()) return failNet(path_, closed, "closeListen");
+  return true;
+}
+
+Result<void*> NetJoin::registerMemory(void* data, std::size_t bytes, PtrKind kind) {
+  auto registration = net_.registerMemory(connection_, data, bytes, kind);
+  if (!registration.ok()) return failNet(path_, registration.status(), "registering memory");
+  if (registration.value() != nullptr) registrations_.push_back(registration.value());
+  return registration;
+}
+
+}  // namespace tutti::net

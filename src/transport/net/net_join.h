@@ -1,0 +1,46 @@
+// One connection of a network, from listening or connecting to closing, with what is registered on it.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/status.h"
+#include "plugin/net.h"
+#include "transport/net/net_path.h"
+
+namespace tutti::net {
+
+/// Owns whatever the network has given so far, and gives it back in the order in which networks expect it, at whatever
+/// point it ends. Used by one thread at a time. `net` and `path` must outlive it.
+class NetJoin {
+ public:
+  NetJoin(Net& net, const NetPath& path, int device) : net_(net), path_(path), device_(device) {}
+  NetJoin(const NetJoin&) = delete;
+  NetJoin& operator=(const NetJoin&) = delete;
+  ~NetJoin();
+
+  /// Receiver: handle() is what the sender needs.
+  Status listen();
+  const NetHandle& handle() const { return handle_; }
+  /// Sender: what the receiver's handle() was.
+  void aim(const NetHandle& handle) { handle_ = handle; }
+
+  /// Connects, or accepts, without waiting: whether that has come to its end.
+  Result<bool> poll();
+  void* connection() const { return connection_; }
+  /// The result may be null and still valid; it lasts as long as this. The memory must outlive it.
+  Result<void*> registerMemory(void* data, std::size_t bytes, PtrKind kind);
+
+ private:
+  Status closeListener();
+
+  Net& net_;
+  const NetPath& path_;
+  int device_;
+  NetHandle handle_{};
+  void* listener_ = nullptr;
+  void* connection_ = nullptr;
+  std::vector<void*> registrations_;
+};
+
+}  // namespace tutti::net

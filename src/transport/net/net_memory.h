@@ -1,0 +1,68 @@
+// What one end of a connection over a network has in memory: slots and counters for its kernels, messages for the
+// network.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/status.h"
+#include "device/work.h"
+#include "gpu/memory.h"
+#include "transport/net/net_path.h"
+
+namespace tutti::net {
+
+/// Offsets in an end's host memory.
+struct EndLayout {
+  std::size_t tail = 0;
+  std::size_t head = 0;
+  std::size_t sizes = 0;
+  std::size_t pullFrom = 0;
+  std::size_t probe = 0;  ///< kProbeBytes for each network connection
+  std::size_t messages = 0;
+  std::array<std::size_t, device::kProtocols> slots{};
+  std::size_t bytes = 0;
+};
+
+inline constexpr std::size_t kProbeBytes = 64;
+
+/// `slotsOnDevice`: those of the Simple protocol are not here.
+EndLayout endLayout(const device::SlotBytes& slotBytes, Side side, bool slotsOnDevice);
+
+/// One allocation of pinned host memory, the kernels' private counters in device memory, and, if asked for, the slots
+/// of the Simple protocol there as well. `device` must outlive it.
+class EndMemory {
+ public:
+  static Result<EndMemory> create(const Device& device, const NetPath& path, bool slotsOnDevice);
+
+  std::byte* host() const { return pinned_.host(); }
+  std::size_t hostBytes() const { return pinned_.size(); }
+  const EndLayout& layout() const { return layout_; }
+  /// The Simple slots in device memory; null: in host memory.
+  const DeviceBuffer* deviceSlots() const { return slots_ ? &*slots_ : nullptr; }
+  /// As kernels address it, without what is offered.
+  device::ConnView kernelView() const { return viewAt(pinned_.onDevice()); }
+  /// The same as the host and the network address it.
+  device::ConnView hostView() const { return viewAt(pinned_.host()); }
+
+ private:
+  EndMemory(const NetPath& path, const EndLayout& layout, PinnedBuffer pinned, DeviceBuffer steps)
+      : slotBytes_(path.link.slotBytes),
+        sends_(path.side == Side::Sender),
+        layout_(layout),
+        pinned_(std::move(pinned)),
+        steps_(std::move(steps)) {}
+  device::ConnView viewAt(std::byte* base) const;
+
+  device::SlotBytes slotBytes_;
+  bool sends_;
+  EndLayout layout_;
+  PinnedBuffer pinned_;
+  DeviceBuffer steps_;
+  std::optional<DeviceBuffer> slots_;
+};
+
+}  // namespace tutti::net

@@ -1,0 +1,69 @@
+#include "transport/net/net_path.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/log.h"
+#include "transport/net/net_lines.h"
+
+namespace tutti::net {
+
+std::string rankText(const PeerInfo& info) {
+  return fmt::format("rank {} (host {}, device {})", info.rank, info.hostName.data(), info.cudaDevice);
+}
+
+std::string NetPath::direction() const {
+  return fmt::format("{} {} by {} on channel {}", side == Side::Sender ? "send to" : "receive from",
+                     rankText(link.peer), description, link.channel);
+}
+
+std::string NetPath::text() const {
+  return fmt::format("{} of {}", direction(), rankText(link.self));
+}
+
+Status failNet(const NetPath& path, Status cause, std::string_view call) {
+  const std::string said = lastErrorText();
+  return fail(cause.code(), "{} failed in {}: {}", path.text(), call,
+              said.empty() ? "the network gave no reason" : said);
+}
+
+std::string LaneReport::text() const {
+  struct Words {
+    const char* before;
+    bool counted;
+  };
+  // By LaneWait.
+  static constexpr std::array<Words, 8> kWords{{{"a kernel", false},
+                                                {"the lines of", true},
+                                                {"the network to take", true},
+                                                {"the network to finish", true},
+                                                {"the network to take a receive", false},
+                                                {"a message", false},
+                                                {"the flush of", true},
+                                                {"a kernel to free a slot", false}}};
+  static constexpr std::array<const char*, device::kProtocols> kProtocolNames{"LL", "LL128", "Simple"};
+  const Words& words = kWords[static_cast<std::size_t>(wait_.load(std::memory_order_relaxed))];
+  std::string text = fmt::format("{} step {}, waits for {}", kProtocolNames[static_cast<std::size_t>(protocol_)],
+                                 step_.load(std::memory_order_relaxed), words.before);
+  if (words.counted) text += fmt::format(" {} bytes", bytes_.load(std::memory_order_relaxed));
+  return text;
+}
+
+const LaneReport* reportToShow(std::initializer_list<const LaneReport*> reports) {
+  const LaneReport* shown = nullptr;
+  for (const LaneReport* report : reports) {
+    if (report == nullptr) continue;
+    const bool further = shown == nullptr || (report->idle() == shown->idle() && report->step() > shown->step());
+    if (further || (shown->idle() && !report->idle())) shown = report;
+  }
+  return shown;
+}
+
+std::size_t messageRoom(device::Protocol protocol, std::uint32_t slotBytes) {
+  constexpr std::size_t kUnit = 64;
+  if (slotBytes == 0) return 0;
+  return (sizeof(MessageHead) + contentRoom(protocol, slotBytes) + kUnit - 1) / kUnit * kUnit;
+}
+
+}  // namespace tutti::net

@@ -1,0 +1,232 @@
+#include "transport/net/net_receiver.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <span>
+
+#include "base/log.h"
+#include "transport/net/net_lines.h"
+
+namespace tutti::net {
+
+using device::Protocol;
+
+namespace {
+
+Result<void*> receive(const NetLane& lane, const NetPath& path, const NetBuffer& into) {
+  auto request = lane.net->irecv(lane.connection, std::span(&into, 1));
+  if (!request.ok()) return failNet(path, request.status(), "irecv");
+  return request;
+}
+
+/// The bytes that a receive has brought; -1: it goes on.
+Result<int> receivedBy(const NetLane& lane, const NetPath& path, void* request) {
+  int bytes = 0;
+  const auto over = lane.net->test(request, std::span(&bytes, 1));
+  if (!over.ok()) return failNet(path, over.status(), "test");
+  return over.value() ? bytes : -1;
+}
+
+}  // namespace
+
+SimpleRecvLane::SimpleRecvLane(NetLane& lane, const TaskSetup& setup, Tally& tally)
+    : lane_(lane),
+      path_(setup.path),
+      view_(setup.view),
+      tally_(tally),
+      posted_(setup.firstStep),
+      done_(setup.firstStep) {}
+
+NetBuffer SimpleRecvLane::slotOf(std::uint64_t step) const {
+  const auto index = static_cast<int>(Protocol::Simple);
+  const std::uint32_t slotBytes = view_.slotBytes[index];
+  return {view_.slots[index] + step % device::kSteps * slotBytes, slotBytes, lane_.tag, lane_.slotRegistration};
+}
+
+Result<bool> SimpleRecvLane::post() {
+  const std::uint64_t head = loadCounter(view_.headOf(Protocol::Simple));
+  bool any = false;
+  for (; posted_ - head < device::kSteps; ++posted_, any = true) {
+    ASSIGN(void* const request, receive(lane_, path_, slotOf(posted_)));
+    if (request == nullptr) {
+      if (!stalled_) tally_.stalled();
+      stalled_ = true;
+      if (posted_ == done_) report_.set(LaneWait::Room, posted_);
+      return any;
+    }
+    stalled_ = false;
+    requests_[posted_ % device::kSteps] = request;
+  }
+  return any;
+}
+
+Result<bool> SimpleRecvLane::flushed() {
+  if (flush_ == nullptr) {
+    NetBuffer slot = slotOf(done_);
+    slot.bytes = bytes_;
+    auto flush = lane_.net->iflush(lane_.connection, std::span(&slot, 1));
+    if (!flush.ok()) return failNet(path_, flush.status(), "iflush");
+    flush_ = flush.value();
+    if (flush_ == nullptr) return true;
+  }
+  const auto over = lane_.net->test(flush_, {});
+  if (!over.ok()) return failNet(path_, over.status(), "test of a flush");
+  if (over.value()) flush_ = nullptr;
+  return over.value();
+}
+
+Result<bool> SimpleRecvLane::arrived() {
+  if (!received_) {
+    ASSIGN(const int bytes, receivedBy(lane_, path_, requests_[done_ % device::kSteps]));
+    if (bytes < 0) {
+      report_.set(LaneWait::Message, done_);
+      return false;
+    }
+    received_ = true;
+    bytes_ = static_cast<std::uint32_t>(bytes);
+    tally_.posted();
+  }
+  if (!lane_.flushes || bytes_ == 0) return true;
+  report_.set(LaneWait::Flush, done_, bytes_);
+  return flushed();
+}
+
+Result<bool> SimpleRecvLane::deliver() {
+  bool any = false;
+  for (; done_ != posted_; any = true) {
+    ASSIGN(const bool here, arrived());
+    if (!here) return any;
+    received_ = false;
+    tally_.bytes(bytes_);
+    tally_.done();
+    storeCounter(view_.tailOf(Protocol::Simple), ++done_);
+  }
+  if (!stalled_) report_.set(LaneWait::Slot, done_);
+  return any;
+}
+
+Result<bool> SimpleRecvLane::advance() {
+  ASSIGN(const bool posted, post());
+  ASSIGN(const bool delivered, deliver());
+  return posted || delivered;
+}
+
+FlaggedRecvLane::FlaggedRecvLane(NetLane& lane, const TaskSetup& setup, Tally& tally)
+    : lane_(lane),
+      path_(setup.path),
+      view_(setup.view),
+      tally_(tally),
+      messages_(setup.messages),
+      room_(receiverMessageBytes({setup.view.slotBytes[0], setup.view.slotBytes[1], 0}) / kMostUnderWay) {
+  for (Fifo& fifo : fifos_) fifo.arrived = fifo.put = setup.firstStep;
+}
+
+Result<bool> FlaggedRecvLane::post() {
+  bool any = false;
+  for (; free_ != 0; any = true) {
+    const auto place = static_cast<Place>(std::countr_zero(free_));
+    ASSIGN(void* const request, receive(lane_, path_, {messageAt(place), room_, lane_.tag, lane_.registration}));
+    if (request == nullptr) {
+      if (!stalled_) tally_.stalled();
+      stalled_ = true;
+      return any;
+    }
+    stalled_ = false;
+    free_ &= ~(1u << place);
+    requests_[place] = request;
+    order_[posted_++ % kMostUnderWay] = place;
+  }
+  return any;
+}
+
+Status FlaggedRecvLane::enter(Place place, std::size_t received) {
+  MessageHead head;
+  if (received >= sizeof(head)) std::memcpy(&head, messageAt(place), sizeof(head));
+  Fifo* const fifo = head.protocol < kFlagged ? &fifos_[head.protocol] : nullptr;
+  const auto protocol = static_cast<Protocol>(head.protocol);
+  const bool right = fifo != nullptr && received == sizeof(head) + head.bytes && head.step == fifo->arrived &&
+                     head.bytes <= contentRoom(protocol, view_.slotBytes[head.protocol]);
+  if (!right) {
+    return fail(ncclRemoteError,
+                "{}: a message of {} bytes says that it is step {} of protocol {} with {} bytes of content, and is not "
+                "what comes next; messages were lost, cut short or confused on the way",
+                path_.text(), received, head.step, head.protocol, head.bytes);
+  }
+  fifo->placeOf[fifo->arrived++ % kMostUnderWay] = place;
+  tally_.posted();
+  return {};
+}
+
+Result<bool> FlaggedRecvLane::take() {
+  bool any = false;
+  for (; taken_ != posted_; ++taken_, any = true) {
+    const Place place = order_[taken_ % kMostUnderWay];
+    ASSIGN(const int received, receivedBy(lane_, path_, requests_[place]));
+    if (received < 0) return any;
+    TRY(enter(place, static_cast<std::size_t>(received)));
+  }
+  return any;
+}
+
+bool FlaggedRecvLane::put(Protocol protocol) {
+  Fifo& fifo = fifos_[static_cast<std::size_t>(protocol)];
+  if (fifo.put == fifo.arrived) return false;
+  const std::uint64_t head = loadCounter(view_.headOf(protocol));
+  const std::uint32_t slotBytes = view_.slotBytes[static_cast<int>(protocol)];
+  bool any = false;
+  for (; fifo.put != fifo.arrived; ++fifo.put, any = true) {
+    const Place place = fifo.placeOf[fifo.put % kMostUnderWay];
+    MessageHead message;
+    std::memcpy(&message, messageAt(place), sizeof(message));
+    if (static_cast<std::int64_t>(fifo.put - head) >= device::kSteps) {
+      fifo.report.set(LaneWait::Slot, fifo.put, message.bytes);
+      return any;
+    }
+    std::byte* const slot = view_.slots[static_cast<int>(protocol)] + fifo.put % device::kSteps * slotBytes;
+    putLines(protocol, {slot, slotBytes, fifo.put}, message.bytes, messageAt(place) + sizeof(message));
+    free_ |= 1u << place;
+    tally_.bytes(message.bytes);
+    tally_.done();
+  }
+  fifo.report.set(LaneWait::Message, fifo.put);
+  return any;
+}
+
+Result<bool> FlaggedRecvLane::advance() {
+  ASSIGN(const bool taken, take());
+  const bool ll = put(Protocol::LL);
+  const bool ll128 = put(Protocol::LL128);
+  ASSIGN(const bool posted, post());
+  return taken || ll || ll128 || posted;
+}
+
+std::size_t receiverMessageBytes(const device::SlotBytes& slotBytes) {
+  return kMostUnderWay * std::max(messageRoom(Protocol::LL, slotBytes[0]), messageRoom(Protocol::LL128, slotBytes[1]));
+}
+
+NetReceiver::NetReceiver(const TaskSetup& setup) : setup_(setup) {
+  if (setup_.simple != nullptr) simple_.emplace(*setup_.simple, setup_, tally_);
+  if (setup_.flagged != nullptr) flagged_.emplace(*setup_.flagged, setup_, tally_);
+}
+
+Result<bool> NetReceiver::advance() {
+  bool any = false;
+  if (flagged_) {
+    ASSIGN(any, flagged_->advance());
+  }
+  if (simple_) {
+    ASSIGN(const bool simple, simple_->advance());
+    any = any || simple;
+  }
+  return any;
+}
+
+std::string NetReceiver::describe() const {
+  const auto flagged = [&](Protocol protocol) { return flagged_ ? &flagged_->report(protocol) : nullptr; };
+  const LaneReport* shown =
+      reportToShow({simple_ ? &simple_->report() : nullptr, flagged(Protocol::LL), flagged(Protocol::LL128)});
+  return setup_.path.direction() + ": " + (shown == nullptr ? "no protocol" : shown->text());
+}
+
+}  // namespace tutti::net

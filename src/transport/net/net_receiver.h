@@ -1,0 +1,110 @@
+// The receiving end of a connection over a network: brings what arrives into slots that kernels read.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "device/work.h"
+#include "proxy/task.h"
+#include "transport/net/net_path.h"
+
+namespace tutti::net {
+
+/// Receives the Simple protocol: messages land in their slots.
+class SimpleRecvLane {
+ public:
+  /// What the references name must outlive the lane.
+  SimpleRecvLane(NetLane& lane, const TaskSetup& setup, Tally& tally);
+  Result<bool> advance();
+  const LaneReport& report() const { return report_; }
+
+ private:
+  NetBuffer slotOf(std::uint64_t step) const;
+  Result<bool> post();
+  /// Whether the oldest receive has ended, and its content is where the GPU sees it.
+  Result<bool> arrived();
+  Result<bool> flushed();
+  Result<bool> deliver();
+
+  NetLane& lane_;
+  const NetPath& path_;
+  const device::ConnView& view_;
+  Tally& tally_;
+  std::uint64_t posted_;
+  std::uint64_t done_;
+  bool stalled_ = false;
+  bool received_ = false;  ///< the oldest receive has ended and is being flushed
+  void* flush_ = nullptr;  ///< null with `received_`: still to be asked for
+  std::uint32_t bytes_ = 0;
+  std::array<void*, device::kSteps> requests_{};
+  LaneReport report_{device::Protocol::Simple};
+};
+
+/// Receives LL and LL128 beside the slots: messages name their protocol, and lines are written in an order of our own.
+class FlaggedRecvLane {
+ public:
+  FlaggedRecvLane(NetLane& lane, const TaskSetup& setup, Tally& tally);
+  Result<bool> advance();
+  const LaneReport& report(device::Protocol protocol) const {
+    return fifos_[static_cast<std::size_t>(protocol)].report;
+  }
+
+ private:
+  static constexpr std::size_t kFlagged = 2;
+  using Place = std::uint8_t;
+  /// The slots of one protocol.
+  struct Fifo {
+    explicit Fifo(device::Protocol protocol) : report(protocol) {}
+    std::uint64_t arrived = 0;                   ///< steps of which messages have come
+    std::uint64_t put = 0;                       ///< steps whose lines have been written
+    std::array<Place, kMostUnderWay> placeOf{};  ///< of the steps put .. arrived-1
+    LaneReport report;
+  };
+  std::byte* messageAt(std::size_t place) const { return messages_ + place * room_; }
+  Result<bool> post();
+  Result<bool> take();
+  /// A message that has come to `place`.
+  Status enter(Place place, std::size_t received);
+  bool put(device::Protocol protocol);
+
+  NetLane& lane_;
+  const NetPath& path_;
+  const device::ConnView& view_;
+  Tally& tally_;
+  std::byte* messages_;
+  std::size_t room_;
+  bool stalled_ = false;
+  // Receives end in the order in which they were posted; places come free in another one.
+  std::uint64_t posted_ = 0;
+  std::uint64_t taken_ = 0;
+  std::array<Place, kMostUnderWay> order_{};
+  std::array<void*, kMostUnderWay> requests_{};
+  std::uint32_t free_ = (1u << kMostUnderWay) - 1;  ///< a bit for each place
+  std::array<Fifo, kFlagged> fifos_{Fifo(device::Protocol::LL), Fifo(device::Protocol::LL128)};
+};
+
+/// Bytes of TaskSetup::messages.
+std::size_t receiverMessageBytes(const device::SlotBytes& slotBytes);
+
+/// See proxy/task.h. Does not own the network connections.
+class NetReceiver final : public ProgressTask {
+ public:
+  explicit NetReceiver(const TaskSetup& setup);
+  Result<bool> advance() override;
+  /// Always: what arrives can wait until a kernel wants it.
+  bool quiet() const override { return true; }
+  TaskCounters counters() const override { return tally_.read(); }
+  std::string describe() const override;
+
+ private:
+  TaskSetup setup_;
+  Tally tally_;
+  std::optional<SimpleRecvLane> simple_;
+  std::optional<FlaggedRecvLane> flagged_;
+};
+
+}  // namespace tutti::net

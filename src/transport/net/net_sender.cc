@@ -1,0 +1,279 @@
+#include "transport/net/net_sender.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "base/log.h"
+#include "transport/net/net_lines.h"
+
+namespace tutti::net {
+
+using device::Protocol;
+
+namespace {
+
+std::uint64_t wordOf(const device::ConnView& view, Protocol protocol, std::uint64_t step) {
+  return loadCounter(view.sizesOf(protocol) + step % device::kSteps);
+}
+
+Status notASize(const NetPath& path, std::uint64_t word, std::uint64_t step) {
+  return fail(ncclInternalError,
+              "{}: the kernel gave step {} the size {:#x}, which is none: its memory was overwritten", path.text(),
+              step, word);
+}
+
+/// Whether a request has been completed. A request must not be asked about again then.
+Result<bool> ended(const NetLane& lane, const NetPath& path, void* request) {
+  auto result = lane.net->test(request, {});
+  if (!result.ok()) return failNet(path, result.status(), "test");
+  return result;
+}
+
+}  // namespace
+
+SimpleSendLane::SimpleSendLane(NetLane& lane, const TaskSetup& setup, Tally& tally)
+    : lane_(lane),
+      path_(setup.path),
+      view_(setup.view),
+      tally_(tally),
+      seen_(setup.firstStep),
+      sent_(setup.firstStep),
+      done_(setup.firstStep) {}
+
+Result<NetBuffer> SimpleSendLane::messageOf(std::uint64_t step) const {
+  const std::uint64_t word = wordOf(view_, Protocol::Simple, step);
+  const auto bytes = static_cast<std::uint32_t>(word);
+  const std::uint32_t slotBytes = view_.slotBytes[static_cast<int>(Protocol::Simple)];
+  if (!device::isSizeOf(word, step) || bytes > slotBytes) return notASize(path_, word, step);
+  NetBuffer message{nullptr, bytes, lane_.tag, lane_.slotRegistration};
+  if (view_.pullFrom != nullptr) {
+    const std::uint64_t offered =
+        std::atomic_ref(view_.pullFrom[step % device::kSteps]).load(std::memory_order_relaxed);
+    message.data = reinterpret_cast<void*>(offered);
+    if (offered != 0) message.registration = nullptr;
+  }
+  if (message.data == nullptr) {
+    message.data = view_.slots[static_cast<int>(Protocol::Simple)] + step % device::kSteps * slotBytes;
+  }
+  return message;
+}
+
+Result<bool> SimpleSendLane::post() {
+  bool any = false;
+  for (;; ++sent_, any = true) {
+    if (sent_ == seen_) seen_ = loadCounter(view_.tailOf(Protocol::Simple));
+    if (sent_ == seen_) return any;
+    ASSIGN(const NetBuffer message, messageOf(sent_));
+    auto request = lane_.net->isend(lane_.connection, message);
+    if (!request.ok()) return failNet(path_, request.status(), "isend");
+    if (request.value() == nullptr) {
+      if (!stalled_) tally_.stalled();
+      stalled_ = true;
+      report_.set(LaneWait::Network, sent_, static_cast<std::uint32_t>(message.bytes));
+      return any;
+    }
+    stalled_ = false;
+    tally_.posted();
+    requests_[sent_ % device::kSteps] = {request.value(), static_cast<std::uint32_t>(message.bytes)};
+  }
+}
+
+Result<bool> SimpleSendLane::finish() {
+  bool any = false;
+  for (; done_ != sent_; any = true) {
+    const Request& request = requests_[done_ % device::kSteps];
+    ASSIGN(const bool over, ended(lane_, path_, request.handle));
+    if (!over) {
+      if (!stalled_) report_.set(LaneWait::Completion, done_, request.bytes);
+      return any;
+    }
+    tally_.bytes(request.bytes);
+    tally_.done();
+    storeCounter(view_.headOf(Protocol::Simple), ++done_);
+  }
+  if (!stalled_) report_.set(LaneWait::Kernel, done_);
+  return any;
+}
+
+Result<bool> SimpleSendLane::advance() {
+  ASSIGN(const bool posted, post());
+  if (!posted && done_ == sent_) return false;
+  ASSIGN(const bool finished, finish());
+  return posted || finished;
+}
+
+bool SimpleSendLane::quiet() const {
+  return done_ == sent_ && loadCounter(view_.tailOf(Protocol::Simple)) == sent_;
+}
+
+FlaggedSendLane::FlaggedSendLane(Protocol protocol, NetLane& lane, const TaskSetup& setup, Tally& tally,
+                                 std::byte* messages)
+    : protocol_(protocol),
+      lane_(lane),
+      path_(setup.path),
+      view_(setup.view),
+      tally_(tally),
+      messages_(messages),
+      room_(messageRoom(protocol, setup.view.slotBytes[static_cast<int>(protocol)])),
+      collected_(setup.firstStep),
+      sent_(setup.firstStep),
+      done_(setup.firstStep),
+      report_(protocol) {}
+
+Result<bool> FlaggedSendLane::collectOne() {
+  if (collected_ - done_ == device::kSteps) return false;
+  const std::uint64_t word = wordOf(view_, protocol_, collected_);
+  if (!device::isSizeOf(word, collected_)) return false;
+  const auto bytes = static_cast<std::uint32_t>(word);
+  const std::uint32_t slotBytes = view_.slotBytes[static_cast<int>(protocol_)];
+  if (bytes > contentRoom(protocol_, slotBytes)) return notASize(path_, word, collected_);
+  std::byte* const message = messageAt(collected_);
+  const LineSlot slot{view_.slots[static_cast<int>(protocol_)] + collected_ % device::kSteps * slotBytes, slotBytes,
+                      collected_};
+  lines_ = takeLines(protocol_, slot, bytes, lines_, message + sizeof(MessageHead));
+  if (lines_ < linesFor(protocol_, bytes)) {
+    report_.set(LaneWait::Lines, collected_, bytes);
+    return false;
+  }
+  lines_ = 0;
+  const MessageHead head{static_cast<std::uint32_t>(protocol_), bytes, collected_};
+  std::memcpy(message, &head, sizeof(head));
+  tally_.posted();
+  storeCounter(view_.headOf(protocol_), ++collected_);
+  return true;
+}
+
+Result<bool> FlaggedSendLane::collect() {
+  for (int n = 0; n < kMostAtOnce; ++n) {
+    ASSIGN(const bool collected, collectOne());
+    if (!collected) return n > 0;
+  }
+  return true;
+}
+
+Result<Offer> FlaggedSendLane::sendOne() {
+  if (sent_ == collected_) return Offer::Nothing;
+  std::byte* const message = messageAt(sent_);
+  MessageHead head;
+  std::memcpy(&head, message, sizeof(head));
+  void* request = nullptr;
+  if (lane_.underWay < kMostUnderWay) {
+    const NetBuffer buffer{message, sizeof(head) + head.bytes, lane_.tag, lane_.registration};
+    auto posted = lane_.net->isend(lane_.connection, buffer);
+    if (!posted.ok()) return failNet(path_, posted.status(), "isend");
+    request = posted.value();
+  }
+  if (request == nullptr) {
+    if (!stalled_) tally_.stalled();
+    stalled_ = true;
+    report_.set(LaneWait::Network, sent_, head.bytes);
+    return Offer::Refused;
+  }
+  stalled_ = false;
+  requests_[sent_ % device::kSteps] = request;
+  ++lane_.underWay;
+  ++sent_;
+  return Offer::Taken;
+}
+
+Result<bool> FlaggedSendLane::finish() {
+  bool any = false;
+  for (; done_ != sent_; any = true) {
+    MessageHead head;
+    std::memcpy(&head, messageAt(done_), sizeof(head));
+    ASSIGN(const bool over, ended(lane_, path_, requests_[done_ % device::kSteps]));
+    if (!over) {
+      if (!stalled_) report_.set(LaneWait::Completion, done_, head.bytes);
+      return any;
+    }
+    --lane_.underWay;
+    tally_.bytes(head.bytes);
+    tally_.done();
+    ++done_;
+  }
+  if (any && done_ == collected_ && lines_ == 0) report_.set(LaneWait::Kernel, done_);
+  return any;
+}
+
+bool FlaggedSendLane::quiet() const {
+  return done_ == collected_ && !device::isSizeOf(wordOf(view_, protocol_, collected_), collected_);
+}
+
+std::size_t senderMessageBytes(const device::SlotBytes& slotBytes) {
+  std::size_t bytes = 0;
+  for (const Protocol protocol : {Protocol::LL, Protocol::LL128}) {
+    bytes += device::kSteps * messageRoom(protocol, slotBytes[static_cast<std::size_t>(protocol)]);
+  }
+  return bytes;
+}
+
+NetSender::NetSender(const TaskSetup& setup) : setup_(setup) {
+  if (setup_.simple != nullptr) simple_.emplace(*setup_.simple, setup_, tally_);
+  std::byte* messages = setup_.messages;
+  for (const Protocol protocol : {Protocol::LL, Protocol::LL128}) {
+    const auto index = static_cast<std::size_t>(protocol);
+    if (setup_.flagged == nullptr || setup_.view.slotBytes[index] == 0) continue;
+    flagged_[index].emplace(protocol, *setup_.flagged, setup_, tally_, messages);
+    messages += device::kSteps * messageRoom(protocol, setup_.view.slotBytes[index]);
+  }
+}
+
+/// One message of each lane after the other, and who was refused is the first one the next time: no lane gets far ahead
+/// of another. The receiver has room for little that a kernel does not want yet.
+Result<bool> NetSender::sendInTurns() {
+  bool any = false;
+  for (unsigned nothing = 0; nothing < kFlagged; turn_ = (turn_ + 1) % kFlagged) {
+    Offer offer = Offer::Nothing;
+    if (flagged_[turn_]) {
+      ASSIGN(offer, flagged_[turn_]->sendOne());
+    }
+    if (offer == Offer::Refused) return any;
+    nothing = offer == Offer::Nothing ? nothing + 1 : 0;
+    any = any || offer == Offer::Taken;
+  }
+  return any;
+}
+
+Result<bool> NetSender::advanceFlagged() {
+  bool any = false;
+  for (auto& lane : flagged_) {
+    if (!lane) continue;
+    ASSIGN(const bool collected, lane->collect());
+    any = any || collected;
+  }
+  ASSIGN(const bool sent, sendInTurns());
+  any = any || sent;
+  for (auto& lane : flagged_) {
+    if (!lane) continue;
+    ASSIGN(const bool finished, lane->finish());
+    any = any || finished;
+  }
+  return any;
+}
+
+Result<bool> NetSender::advance() {
+  bool any = false;
+  if (setup_.flagged != nullptr) {
+    ASSIGN(any, advanceFlagged());
+  }
+  if (simple_) {
+    ASSIGN(const bool simple, simple_->advance());
+    any = any || simple;
+  }
+  return any;
+}
+
+bool NetSender::quiet() const {
+  for (const auto& lane : flagged_) {
+    if (lane && !lane->quiet()) return false;
+  }
+  return !simple_ || simple_->quiet();
+}
+
+std::string NetSender::describe() const {
+  const auto of = [](const auto& lane) { return lane ? &lane->report() : nullptr; };
+  const LaneReport* shown = reportToShow({of(simple_), of(flagged_[0]), of(flagged_[1])});
+  return setup_.path.direction() + ": " + (shown == nullptr ? "no protocol" : shown->text());
+}
+
+}  // namespace tutti::net

@@ -1,0 +1,109 @@
+// The sending end of a connection over a network: takes the slots that a kernel has filled to the network.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "device/work.h"
+#include "proxy/task.h"
+#include "transport/net/net_path.h"
+
+namespace tutti::net {
+
+/// Sends slots of the Simple protocol from where they lie, or what the kernel offers instead of them.
+class SimpleSendLane {
+ public:
+  /// What the references name must outlive the lane.
+  SimpleSendLane(NetLane& lane, const TaskSetup& setup, Tally& tally);
+  Result<bool> advance();
+  bool quiet() const;
+  const LaneReport& report() const { return report_; }
+
+ private:
+  Result<NetBuffer> messageOf(std::uint64_t step) const;
+  Result<bool> post();
+  Result<bool> finish();
+
+  NetLane& lane_;
+  const NetPath& path_;
+  const device::ConnView& view_;
+  Tally& tally_;
+  std::uint64_t seen_;  ///< of the tail
+  std::uint64_t sent_;
+  std::uint64_t done_;
+  bool stalled_ = false;  ///< the network has refused step sent_ before
+  struct Request {
+    void* handle = nullptr;
+    std::uint32_t bytes = 0;
+  };
+  std::array<Request, device::kSteps> requests_{};
+  LaneReport report_{device::Protocol::Simple};
+};
+
+/// What came of the attempt to hand one message to the network.
+enum class Offer : std::uint8_t { Nothing, Taken, Refused };
+
+/// Takes content out of lines into messages of its own as it appears, and gives the slots back at once.
+class FlaggedSendLane {
+ public:
+  /// `messages`: kSteps times messageRoom() bytes, registered with the network.
+  FlaggedSendLane(device::Protocol protocol, NetLane& lane, const TaskSetup& setup, Tally& tally, std::byte* messages);
+  /// Looks for a few steps, not for all there are: lanes of one network connection must not get far ahead of each
+  /// other.
+  Result<bool> collect();
+  Result<Offer> sendOne();
+  Result<bool> finish();
+  bool quiet() const;
+  const LaneReport& report() const { return report_; }
+
+ private:
+  static constexpr int kMostAtOnce = 2;
+  std::byte* messageAt(std::uint64_t step) const { return messages_ + step % device::kSteps * room_; }
+  /// Whether the next step has been taken out of its slot.
+  Result<bool> collectOne();
+
+  device::Protocol protocol_;
+  NetLane& lane_;
+  const NetPath& path_;
+  const device::ConnView& view_;
+  Tally& tally_;
+  std::byte* messages_;
+  std::size_t room_;
+  std::uint64_t collected_;
+  std::uint64_t sent_;
+  std::uint64_t done_;
+  std::uint32_t lines_ = 0;  ///< of step collected_ that have been taken
+  bool stalled_ = false;
+  std::array<void*, device::kSteps> requests_{};
+  LaneReport report_;
+};
+
+/// Bytes of TaskSetup::messages.
+std::size_t senderMessageBytes(const device::SlotBytes& slotBytes);
+
+/// See proxy/task.h. Does not own the network connections.
+class NetSender final : public ProgressTask {
+ public:
+  explicit NetSender(const TaskSetup& setup);
+  Result<bool> advance() override;
+  bool quiet() const override;
+  TaskCounters counters() const override { return tally_.read(); }
+  std::string describe() const override;
+
+ private:
+  static constexpr std::size_t kFlagged = 2;
+  Result<bool> advanceFlagged();
+  Result<bool> sendInTurns();
+
+  TaskSetup setup_;
+  Tally tally_;
+  std::optional<SimpleSendLane> simple_;
+  std::array<std::optional<FlaggedSendLane>, kFlagged> flagged_;
+  std::size_t turn_ = 0;  ///< which flagged lane may send next
+};
+
+}  // namespace tutti::net

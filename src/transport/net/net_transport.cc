@@ -1,0 +1,28 @@
+#include "transport/net/net_transport.h"
+
+#include "transport/net/net_endpoint.h"
+
+namespace tutti {
+
+Result<bool> NetTransport::reachable(const PeerInfo& self, const PeerInfo& peer) const {
+  return self.rank != peer.rank;
+}
+
+std::string NetTransport::whyNot(const PeerInfo& self, const PeerInfo& peer) const {
+  return self.rank != peer.rank ? "" : "a rank has no connection to itself";
+}
+
+Result<LinkQuality> NetTransport::judge(const PeerInfo& self, const PeerInfo& peer) const {
+  if (self.rank == peer.rank) return LinkQuality::None;
+  return self.softGpu != 0 && peer.softGpu != 0 ? LinkQuality::WholeLines : LinkQuality::Plain;
+}
+
+Result<std::unique_ptr<Endpoint>> NetTransport::openSend(const LinkSpec& link) {
+  return net::NetEndpoint::open({*device_, *net_, options_}, link, net::Side::Sender);
+}
+
+Result<std::unique_ptr<Endpoint>> NetTransport::openRecv(const LinkSpec& link) {
+  return net::NetEndpoint::open({*device_, *net_, options_}, link, net::Side::Receiver);
+}
+
+}  // namespace tutti

@@ -1,0 +1,50 @@
+// NET: both ends keep their slots to themselves, and a host thread at each moves what is in them over a network.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "gpu/context.h"
+#include "plugin/net.h"
+#include "transport/transport.h"
+
+namespace tutti {
+
+/// How a communicator uses its network.
+struct NetTransportOptions {
+  /// The network's device for a channel to or from a peer; none: always device 0.
+  std::function<int(int channel, int peer)> deviceOf = {};
+  /// The network reads any host memory without a registration: what kernels of the software GPU offer is sent from
+  /// where it lies. For networks of our own.
+  bool inPlace = false;
+  /// Slots of the Simple protocol lie in device memory, which the network reads and writes itself.
+  bool slotsOnDevice = false;
+  /// … and what was received there has to be flushed before a kernel may look.
+  bool flushes = false;
+};
+
+/// See transport.h. `device` and `net` must outlive the transport and its endpoints. It can join any two ranks, so it
+/// belongs at the end of the list.
+class NetTransport final : public Transport {
+ public:
+  NetTransport(const Device& device, Net& net, NetTransportOptions options)
+      : device_(&device), net_(&net), options_(std::move(options)) {}
+  std::string_view name() const override { return "NET"; }
+  Result<bool> reachable(const PeerInfo& self, const PeerInfo& peer) const override;
+  std::string whyNot(const PeerInfo& self, const PeerInfo& peer) const override;
+  /// Lines of LL128 are written by the host in order. A kernel of the software GPU sees them so, and host threads see
+  /// those of such a kernel; nobody promises that of a GPU and host memory.
+  Result<LinkQuality> judge(const PeerInfo& self, const PeerInfo& peer) const override;
+  Result<std::unique_ptr<Endpoint>> openSend(const LinkSpec& link) override;
+  Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) override;
+
+ private:
+  const Device* device_;
+  Net* net_;
+  NetTransportOptions options_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,295 @@
+// A network within the process that does everything wrong that networks do: it is slow, refuses, completes late and out
+// of order, cuts messages short, fails. It also watches what is asked of it.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "plugin/net.h"
+
+namespace tutti::test {
+
+struct FakeKnobs {
+  unsigned seed = 1;
+  unsigned refuse = 0;      ///< percent of isend and irecv that are refused
+  unsigned delay = 0;       ///< a request takes up to so many tests
+  bool rendezvous = false;  ///< a send ends only when a receive has taken it
+  unsigned polls = 0;       ///< connect and accept say "not yet" so often
+  bool neverAccepts = false;
+  bool neverEnds = false;    ///< no request does
+  std::string failing = {};  ///< the call that fails …
+  unsigned failAfter = 0;    ///< … when it has worked so often
+  unsigned cutBy = 0;        ///< bytes that the end of every message lacks
+  unsigned spoilAt = 0;      ///< 1-based byte of every message that is changed
+};
+
+/// One process, both ends. Any thread.
+class FakeNet final : public Net {
+ public:
+  explicit FakeNet(FakeKnobs knobs = {}) : knobs_(std::move(knobs)), dice_(knobs_.seed) {}
+  ~FakeNet() override {
+    for (auto* listener : listeners_) delete listener;
+    for (auto* end : ends_) delete end;
+    for (auto* registration : registrations_) delete registration;
+    for (auto* request : requests_) delete request;
+  }
+
+  FakeKnobs& knobs() { return knobs_; }
+  std::string_view name() const override { return "Fake"; }
+  Result<int> devices() override { return 2; }
+  Result<NetProperties> properties(int device) override {
+    NetProperties properties;
+    properties.name = "fake" + std::to_string(device);
+    properties.maxP2pBytes = maxBytes;
+    return properties;
+  }
+
+  Result<void*> listen(int device, NetHandle& handle) override {
+    const std::lock_guard lock(mutex_);
+    TRY(step("listen"));
+    auto* listener = new Listener{++lastId_, device, {}, 0};
+    listeners_.insert(listener);
+    std::memcpy(handle.data(), &listener->id, sizeof(listener->id));
+    return static_cast<void*>(listener);
+  }
+  Result<void*> connect(int, NetHandle& handle) override {
+    const std::lock_guard lock(mutex_);
+    TRY(step("connect"));
+    unsigned state[2];  // the listener, and how often we have been here
+    std::memcpy(state, handle.data(), sizeof(state));
+    if (state[1]++ < knobs_.polls || knobs_.neverAccepts) {
+      std::memcpy(handle.data(), state, sizeof(state));
+      return static_cast<void*>(nullptr);
+    }
+    for (Listener* listener : listeners_) {
+      if (listener->id != state[0]) continue;
+      auto wire = std::make_shared<Wire>();
+      listener->waiting.push_back(wire);
+      return open(wire, true);
+    }
+    return fail(ncclRemoteError, "Fake: nobody listens");
+  }
+  Result<void*> accept(void* listener) override {
+    const std::lock_guard lock(mutex_);
+    TRY(step("accept"));
+    auto* waiting = static_cast<Listener*>(listener);
+    if (waiting->polls++ < knobs_.polls || waiting->waiting.empty()) return static_cast<void*>(nullptr);
+    auto wire = waiting->waiting.front();
+    waiting->waiting.pop_front();
+    return open(wire, false);
+  }
+  Status closeListen(void* listener) override {
+    const std::lock_guard lock(mutex_);
+    listeners_.erase(static_cast<Listener*>(listener));
+    delete static_cast<Listener*>(listener);
+    return {};
+  }
+  Status closeSend(void* connection) override { return close(connection, true); }
+  Status closeRecv(void* connection) override { return close(connection, false); }
+
+  Result<void*> registerMemory(void* connection, void* data, std::size_t bytes, PtrKind kind) override {
+    const std::lock_guard lock(mutex_);
+    TRY(step("registerMemory"));
+    auto* registration = new Registration{static_cast<End*>(connection), static_cast<std::byte*>(data), bytes, kind};
+    registrations_.insert(registration);
+    if (kind == PtrKind::Cuda) ++onDevice;
+    return static_cast<void*>(registration);
+  }
+  bool takesDmaBuf() const override { return false; }
+  Result<void*> registerDmaBuf(void*, void*, std::size_t, std::uint64_t, int) override {
+    return fail(ncclInvalidUsage, "Fake: no DMA buffers");
+  }
+  Status deregisterMemory(void*, void* registration) override {
+    const std::lock_guard lock(mutex_);
+    registrations_.erase(static_cast<Registration*>(registration));
+    delete static_cast<Registration*>(registration);
+    return {};
+  }
+
+  Result<void*> isend(void* connection, const NetBuffer& message) override {
+    const std::lock_guard lock(mutex_);
+    return post("isend", connection, message);
+  }
+  Result<void*> irecv(void* connection, std::span<const NetBuffer> messages) override {
+    const std::lock_guard lock(mutex_);
+    if (messages.size() != 1) ++faults;
+    return post("irecv", connection, messages[0]);
+  }
+  Result<void*> iflush(void* connection, std::span<const NetBuffer>) override {
+    const std::lock_guard lock(mutex_);
+    TRY(step("iflush"));
+    ++flushes;
+    auto* end = static_cast<End*>(connection);
+    auto* request = new Request{end, {}, below(knobs_.delay + 1), true, 0};
+    requests_.insert(request);
+    ++end->open;
+    return static_cast<void*>(request);
+  }
+  Result<bool> test(void* request, std::span<int> sizes) override {
+    const std::lock_guard lock(mutex_);
+    TRY(step("test"));
+    auto* asked = static_cast<Request*>(request);
+    if (requests_.count(asked) == 0) {
+      ++faults;
+      return fail(ncclInternalError, "Fake: no such request");
+    }
+    match(*asked->end->wire);
+    const bool waits = asked->delay > 0;
+    if (waits) --asked->delay;
+    if (knobs_.neverEnds || waits || !asked->over) return false;
+    if (!sizes.empty()) sizes[0] = static_cast<int>(asked->received);
+    --asked->end->open;
+    requests_.erase(asked);
+    delete asked;
+    return true;
+  }
+  bool fuses() const override { return false; }
+  Result<int> makeVirtual(std::span<const int>) override { return fail(ncclInvalidUsage, "Fake: no"); }
+
+  /// Listeners, connections and registrations that have not been given back.
+  std::size_t leftOpen() {
+    const std::lock_guard lock(mutex_);
+    return listeners_.size() + ends_.size() + registrations_.size();
+  }
+
+  unsigned faults = 0;    ///< what no caller may do
+  unsigned mostOpen = 0;  ///< requests of one end at a time
+  unsigned flushes = 0;
+  unsigned onDevice = 0;      ///< registrations of device memory
+  unsigned unregistered = 0;  ///< messages of memory without registration
+  std::size_t maxBytes = 0;
+
+ private:
+  struct Request;
+  struct Wire {
+    std::deque<Request*> sends, recvs;
+    std::deque<std::vector<std::byte>> sent;  ///< whose senders have been told that they are gone
+  };
+  struct End {
+    std::shared_ptr<Wire> wire;
+    bool sends;
+    unsigned open = 0;
+  };
+  struct Request {
+    End* end;
+    NetBuffer buffer;
+    unsigned delay;
+    bool over;
+    std::size_t received;
+  };
+  struct Listener {
+    unsigned id;
+    int device;
+    std::deque<std::shared_ptr<Wire>> waiting;
+    unsigned polls;
+  };
+  struct Registration {
+    End* end;
+    std::byte* data;
+    std::size_t bytes;
+    PtrKind kind;
+  };
+
+  unsigned below(unsigned n) { return n <= 1 ? 0 : static_cast<unsigned>(dice_() % n); }
+
+  Status step(const char* call) {
+    if (knobs_.failing != call || knobs_.failAfter-- != 0) return {};
+    knobs_.failAfter = 0;
+    return fail(ncclSystemError, "Fake: the cable is cut");
+  }
+
+  Result<void*> open(std::shared_ptr<Wire> wire, bool sends) {
+    auto* end = new End{std::move(wire), sends, 0};
+    ends_.insert(end);
+    return static_cast<void*>(end);
+  }
+
+  Status close(void* connection, bool sends) {
+    const std::lock_guard lock(mutex_);
+    auto* end = static_cast<End*>(connection);
+    if (end->sends != sends) ++faults;
+    for (const Registration* registration : registrations_) {
+      if (registration->end == end) ++faults;
+    }
+    for (auto* queue : {&end->wire->sends, &end->wire->recvs}) {
+      std::erase_if(*queue, [&](const Request* r) { return r->end == end; });
+    }
+    for (auto it = requests_.begin(); it != requests_.end();) {
+      Request* const request = *it;
+      it = request->end == end ? requests_.erase(it) : std::next(it);
+      if (request->end == end) delete request;
+    }
+    ends_.erase(end);
+    delete end;
+    return {};
+  }
+
+  Result<void*> post(const char* call, void* connection, const NetBuffer& buffer) {
+    TRY(step(call));
+    auto* end = static_cast<End*>(connection);
+    check(*end, buffer);
+    if (below(100) < knobs_.refuse) return static_cast<void*>(nullptr);
+    auto* request = new Request{end, buffer, below(knobs_.delay + 1), false, 0};
+    requests_.insert(request);
+    (end->sends ? end->wire->sends : end->wire->recvs).push_back(request);
+    mostOpen = std::max(mostOpen, ++end->open);
+    return static_cast<void*>(request);
+  }
+
+  void check(const End& end, const NetBuffer& buffer) {
+    if (buffer.registration == nullptr) {
+      ++unregistered;
+      return;
+    }
+    const auto* registration = static_cast<const Registration*>(buffer.registration);
+    const auto* data = static_cast<const std::byte*>(buffer.data);
+    const bool inside = registrations_.count(const_cast<Registration*>(registration)) == 1 &&
+                        registration->end == &end && data >= registration->data &&
+                        data + buffer.bytes <= registration->data + registration->bytes;
+    if (!inside) ++faults;
+  }
+
+  /// Data are read as late as a sender has to bear it.
+  void match(Wire& wire) {
+    while (!wire.sends.empty() && (!knobs_.rendezvous || wire.recvs.size() > wire.sent.size())) {
+      Request* const send = wire.sends.front();
+      const auto* data = static_cast<const std::byte*>(send->buffer.data);
+      std::vector<std::byte> bytes(data, data + send->buffer.bytes);
+      bytes.resize(bytes.size() - std::min<std::size_t>(knobs_.cutBy, bytes.size()));
+      if (knobs_.spoilAt > 0 && bytes.size() >= knobs_.spoilAt) bytes[knobs_.spoilAt - 1] ^= std::byte{0xff};
+      wire.sent.push_back(std::move(bytes));
+      send->over = true;
+      wire.sends.pop_front();
+    }
+    while (!wire.sent.empty() && !wire.recvs.empty()) {
+      Request* const recv = wire.recvs.front();
+      const std::vector<std::byte>& bytes = wire.sent.front();
+      if (bytes.size() > recv->buffer.bytes) ++faults;
+      if (!bytes.empty()) std::memcpy(recv->buffer.data, bytes.data(), std::min(bytes.size(), recv->buffer.bytes));
+      recv->received = bytes.size();
+      recv->over = true;
+      wire.recvs.pop_front();
+      wire.sent.pop_front();
+    }
+  }
+
+  FakeKnobs knobs_;
+  std::mutex mutex_;
+  std::minstd_rand dice_;
+  unsigned lastId_ = 0;
+  std::set<Listener*> listeners_;
+  std::set<End*> ends_;
+  std::set<Registration*> registrations_;
+  std::set<Request*> requests_;
+};
+
+}  // namespace tutti::test

@@ -1,0 +1,262 @@
+// Senders and receivers between kernels and a network of many faults.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/log_capture.h"
+#include "transport/net/sim_kernels.h"
+
+namespace tutti::test {
+namespace {
+
+std::string nameOf(Protocol protocol) {
+  return protocol == Protocol::LL ? "LL" : protocol == Protocol::LL128 ? "LL128" : "Simple";
+}
+
+/// Bytes of the n-th step: empty ones, whole slots and what is between.
+std::uint32_t bytesOf(Protocol protocol, std::uint64_t n) {
+  const std::uint32_t room = roomOf(protocol);
+  if (n % 5 == 0) return 0;
+  if (n % 5 == 1) return room;
+  return static_cast<std::uint32_t>(n * 97 % room);
+}
+
+/// Sends and receives `steps` steps of each protocol, kernels and tasks in turns, the receiving kernel seldom.
+void exchange(NetPair& pair, const std::vector<Protocol>& protocols, std::uint64_t steps) {
+  std::uint64_t sent[3] = {}, got[3] = {};
+  std::uint64_t missing = steps * protocols.size();
+  for (unsigned round = 0; missing > 0; ++round) {
+    ASSERT_LT(round, 100000u) << pair.sender->describe() << "; " << pair.receiver->describe();
+    for (const Protocol protocol : protocols) {
+      auto& n = sent[static_cast<int>(protocol)];
+      while (n < steps && pair.kernelOut.send(protocol, bytesOf(protocol, n))) ++n;
+    }
+    pair.advance();
+    for (const Protocol protocol : protocols) {
+      auto& n = got[static_cast<int>(protocol)];
+      if (round % 3 != 0) continue;
+      while (n < steps && pair.kernelIn.recv(protocol, bytesOf(protocol, n))) ++n, --missing;
+    }
+  }
+  for (unsigned round = 0; round < 1000 && !pair.sender->quiet(); ++round) pair.advance();
+  EXPECT_TRUE(pair.sender->quiet());
+  EXPECT_EQ(pair.net.faults, 0u);
+  EXPECT_LE(pair.net.mostOpen, 8u);
+  const TaskCounters counters = pair.sender->counters();
+  EXPECT_EQ(counters.posted, steps * protocols.size());
+  EXPECT_EQ(counters.done, steps * protocols.size());
+  EXPECT_EQ(pair.receiver->counters().bytes, counters.bytes);
+}
+
+class NetTasks : public testing::TestWithParam<Protocol> {};
+INSTANTIATE_TEST_SUITE_P(Protocols, NetTasks, testing::ValuesIn(kAllProtocols),
+                         [](const auto& p) { return nameOf(p.param); });
+
+TEST_P(NetTasks, CarryStepsOfAllSizesInOrder) {
+  NetPair pair;
+  exchange(pair, {GetParam()}, 200);
+}
+
+TEST_P(NetTasks, CarryOnWhenCountersComeRound) {
+  for (const std::uint64_t first :
+       {(std::uint64_t{1} << 30) - 5, (std::uint64_t{1} << 32) - 5, ~std::uint64_t{0} - 4}) {
+    NetPair pair({}, first);
+    exchange(pair, {GetParam()}, 20);
+  }
+}
+
+TEST_P(NetTasks, BearANetworkThatIsSlowAndRefuses) {
+  for (unsigned seed = 1; seed <= 5; ++seed) {
+    for (const bool rendezvous : {false, true}) {
+      NetPair pair({.seed = seed, .refuse = 40, .delay = 5, .rendezvous = rendezvous});
+      exchange(pair, {GetParam()}, 100);
+      EXPECT_GT(pair.sender->counters().stalls + pair.receiver->counters().stalls, 0u);
+    }
+  }
+}
+
+TEST(NetTask, CarryAllProtocolsAtOnce) {
+  for (unsigned seed = 1; seed <= 5; ++seed) {
+    NetPair pair({.seed = seed, .refuse = 20, .delay = 3, .rendezvous = seed % 2 == 0});
+    exchange(pair, {Protocol::LL, Protocol::LL128, Protocol::Simple}, 60);
+  }
+}
+
+TEST_P(NetTasks, DoNotSendBeforeAllIsThere) {
+  NetPair pair;
+  const std::vector<std::byte> content(1000);
+  if (GetParam() == Protocol::Simple) {
+    pair.kernelOut.tell(GetParam(), 1000);  // and no tail
+  } else {
+    pair.kernelOut.writeLines(GetParam(), content.data(), 500);
+    pair.kernelOut.tell(GetParam(), 1000);
+  }
+  for (int i = 0; i < 10; ++i) pair.advance();
+  EXPECT_EQ(pair.sender->counters().posted, 0u);
+  EXPECT_EQ(*pair.out.view.headOf(GetParam()), 0u);
+}
+
+TEST_P(NetTasks, AreNotQuietUntilTheNetworkHasLetGo) {
+  NetPair pair({.rendezvous = true});
+  EXPECT_TRUE(pair.sender->quiet());
+  ASSERT_TRUE(pair.kernelOut.send(GetParam(), 100));
+  EXPECT_FALSE(pair.sender->quiet());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(pair.sender->advance().ok());
+  EXPECT_FALSE(pair.sender->quiet());
+  for (int i = 0; i < 5; ++i) pair.advance();
+  EXPECT_TRUE(pair.sender->quiet());
+  EXPECT_TRUE(pair.receiver->quiet());
+}
+
+TEST_P(NetTasks, SayWhetherTheyDidAnything) {
+  NetPair pair;
+  for (int i = 0; i < 3; ++i) pair.advance();
+  EXPECT_FALSE(pair.sender->advance().value());
+  EXPECT_FALSE(pair.receiver->advance().value());
+  ASSERT_TRUE(pair.kernelOut.send(GetParam(), 100));
+  EXPECT_TRUE(pair.sender->advance().value());
+  EXPECT_TRUE(pair.receiver->advance().value());
+}
+
+TEST_P(NetTasks, KeepNoMoreThanTheSlotsOfAKernelThatDoesNotReceive) {
+  NetPair pair({.rendezvous = true});
+  unsigned sent = 0;
+  for (int round = 0; round < 200; ++round) {
+    while (pair.kernelOut.send(GetParam(), 64)) ++sent;
+    pair.advance();
+  }
+  EXPECT_LE(sent, 40u);
+  for (unsigned n = 0; n < sent; ++n) {
+    for (int i = 0; i < 5; ++i) pair.advance();
+    ASSERT_TRUE(pair.kernelIn.recv(GetParam(), 64)) << n;
+  }
+}
+
+TEST(NetTask, LetNoProtocolKeepAnotherWaiting) {
+  NetPair pair({.rendezvous = true});
+  // A kernel has sent by LL128 and the next one sends by LL without end; the receiver wants LL128 first.
+  for (std::uint64_t n = 0; n < kSteps; ++n) ASSERT_TRUE(pair.kernelOut.send(Protocol::LL128, 1000));
+  std::uint64_t sent = 0;
+  std::uint64_t got = 0;
+  for (int round = 0; round < 1000 && got < kSteps; ++round) {
+    while (pair.kernelOut.send(Protocol::LL, 64)) ++sent;
+    pair.advance();
+    while (got < kSteps && pair.kernelIn.recv(Protocol::LL128, 1000)) ++got;
+  }
+  EXPECT_EQ(got, static_cast<std::uint64_t>(kSteps)) << pair.receiver->describe();
+  for (std::uint64_t n = 0; n < sent; ++n) {
+    for (int i = 0; i < 5; ++i) pair.advance();
+    ASSERT_TRUE(pair.kernelIn.recv(Protocol::LL, 64)) << n;
+  }
+}
+
+TEST(NetTask, SendWhatIsOfferedFromWhereItLies) {
+  NetPair pair({}, 0, true);
+  std::vector<std::byte> content(kSlots[2]);
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = contentAt(Protocol::Simple, 0, i);
+  pair.kernelOut.offer(content.data(), static_cast<std::uint32_t>(content.size()));
+  ASSERT_TRUE(pair.kernelOut.send(Protocol::Simple, 100));
+  for (int i = 0; i < 5; ++i) pair.advance();
+  EXPECT_TRUE(pair.kernelIn.recv(Protocol::Simple, kSlots[2]));
+  EXPECT_TRUE(pair.kernelIn.recv(Protocol::Simple, 100));
+  EXPECT_EQ(pair.net.unregistered, 1u);
+  EXPECT_EQ(pair.net.faults, 0u);
+}
+
+TEST(NetTask, FlushWhatWasReceivedBeforeAKernelMayLook) {
+  NetPair pair({.delay = 3});
+  pair.simple.receiver.flushes = true;
+  exchange(pair, {Protocol::Simple}, 50);
+  EXPECT_EQ(pair.net.flushes, 40u) << "empty ones need none";
+}
+
+TEST_P(NetTasks, NameWhatFailed) {
+  for (const char* call : {"isend", "test"}) {
+    NetPair pair;
+    pair.net.knobs().failing = call;
+    ASSERT_TRUE(pair.kernelOut.send(GetParam(), 100));
+    expectLog("Fake: the cable is cut");
+    expectLog(
+        "send to rank 3 (host hostb, device 0) by NET/Fake/0 on channel 1 of rank 0 (host hosta, device 0) failed in " +
+        std::string(call) + ": ");
+    EXPECT_EQ(pair.sender->advance().status().code(), ncclSystemError);
+  }
+  NetPair pair;
+  pair.net.knobs().failing = "irecv";
+  expectLog("Fake: the cable is cut");
+  expectLog(
+      "receive from rank 0 (host hostb, device 0) by NET/Fake/0 on channel 1 of rank 3 (host hosta, device 0) failed");
+  EXPECT_FALSE(pair.receiver->advance().ok());
+}
+
+TEST(NetTask, RefuseMessagesThatAreNotWhatComesNext) {
+  for (const FakeKnobs& knobs : {FakeKnobs{.cutBy = 1}, FakeKnobs{.cutBy = 100000}, FakeKnobs{.spoilAt = 1},
+                                 FakeKnobs{.spoilAt = 5}, FakeKnobs{.spoilAt = 9}}) {
+    NetPair pair(knobs);
+    ASSERT_TRUE(pair.kernelOut.send(Protocol::LL, 100));
+    ASSERT_TRUE(pair.receiver->advance().ok());
+    ASSERT_TRUE(pair.sender->advance().ok());
+    expectLog("is not what comes next");
+    EXPECT_EQ(pair.receiver->advance().status().code(), ncclRemoteError);
+  }
+}
+
+TEST_P(NetTasks, RefuseSizesThatNoKernelSays) {
+  NetPair pair;
+  pair.kernelOut.tell(GetParam(), 1 << 20);
+  *pair.out.view.tailOf(GetParam()) = 1;
+  expectLog("which is none");
+  EXPECT_EQ(pair.sender->advance().status().code(), ncclInternalError);
+}
+
+TEST_P(NetTasks, SayWhatTheyWaitFor) {
+  NetPair pair({.rendezvous = true});
+  const std::string name = nameOf(GetParam());
+  ASSERT_TRUE(pair.kernelOut.send(GetParam(), 100));
+  ASSERT_TRUE(pair.sender->advance().ok());
+  EXPECT_EQ(pair.sender->describe(), "send to rank 3 (host hostb, device 0) by NET/Fake/0 on channel 1: " + name +
+                                         " step 0, waits for the network to finish 100 bytes");
+  pair.net.knobs().refuse = 100;
+  ASSERT_TRUE(pair.kernelOut.send(GetParam(), 200));
+  ASSERT_TRUE(pair.sender->advance().ok());
+  EXPECT_NE(pair.sender->describe().find(name + " step 1, waits for the network to take 200 bytes"), std::string::npos)
+      << pair.sender->describe();
+  pair.net.knobs().refuse = 0;
+  for (int i = 0; i < 5; ++i) pair.advance();
+  EXPECT_NE(pair.sender->describe().find(name + " step 2, waits for a kernel"), std::string::npos)
+      << pair.sender->describe();
+  EXPECT_NE(pair.receiver->describe().find(name + " step 2, waits for a message"), std::string::npos)
+      << pair.receiver->describe();
+}
+
+TEST_P(NetTasks, WorkBesideKernelsInThreadsOfTheirOwn) {
+  NetPair pair({.refuse = 5, .delay = 1});
+  constexpr std::uint64_t kMany = 500;
+  std::atomic<bool> over{false};
+  const auto until = [&](const std::function<bool()>& step) {
+    while (!over.load() && !step()) std::this_thread::yield();
+  };
+  std::thread sends([&] {
+    for (std::uint64_t n = 0; n < kMany; ++n)
+      until([&] { return pair.kernelOut.send(GetParam(), bytesOf(GetParam(), n)); });
+  });
+  std::thread receives([&] {
+    for (std::uint64_t n = 0; n < kMany; ++n)
+      until([&] { return pair.kernelIn.recv(GetParam(), bytesOf(GetParam(), n)); });
+    over.store(true);
+  });
+  std::thread moves([&] { until([&] { return !pair.sender->advance().ok(); }); });
+  std::thread watches(
+      [&] { until([&] { return pair.sender->describe().empty() || pair.receiver->counters().posted > kMany; }); });
+  until([&] { return !pair.receiver->advance().ok(); });
+  for (std::thread* thread : {&sends, &receives, &moves, &watches}) thread->join();
+  EXPECT_EQ(pair.kernelIn.step(GetParam()), kMany);
+  EXPECT_EQ(pair.net.faults, 0u);
+}
+
+}  // namespace
+}  // namespace tutti::test
