@@ -63,6 +63,8 @@ Status compare(std::span<const PeerInfo> peers, std::span<const Proposal> propos
     }
     TRY(compareText("NCCL_ALGO", peers[0], proposals[0].algo, peers[r], proposals[r].algo));
     TRY(compareText("NCCL_PROTO", peers[0], proposals[0].proto, peers[r], proposals[r].proto));
+    TRY(compareText("network (NCCL_NET, NCCL_NET_PLUGIN)", peers[0], proposals[0].network, peers[r],
+                    proposals[r].network));
   }
   return {};
 }
@@ -86,13 +88,18 @@ Agreement smallestOf(std::span<const PeerInfo> peers, std::span<const Proposal> 
   return agreement;
 }
 
-Result<LinkQuality> bestLink(std::span<const std::unique_ptr<Transport>> transports, const PeerInfo& self,
-                             const PeerInfo& peer) {
+struct BestLink {
+  LinkQuality quality = LinkQuality::None;
+  bool proxied = false;
+};
+
+Result<BestLink> bestLink(std::span<const std::unique_ptr<Transport>> transports, const PeerInfo& self,
+                      const PeerInfo& peer) {
   for (const std::unique_ptr<Transport>& transport : transports) {
     ASSIGN(const LinkQuality quality, transport->judge(self, peer));
-    if (quality != LinkQuality::None) return quality;
+    if (quality != LinkQuality::None) return BestLink{quality, transport->proxied()};
   }
-  return LinkQuality::None;
+  return BestLink{};
 }
 
 }  // namespace
@@ -137,10 +144,11 @@ Result<LinkAbilities> abilitiesOf(std::span<const std::unique_ptr<Transport>> tr
   LinkAbilities abilities;
   for (const PeerInfo& peer : peers) {
     if (peer.rank == rank) continue;
-    ASSIGN(const LinkQuality quality, bestLink(transports, self, peer));
-    if (quality != LinkQuality::WholeLines && peer.hostHash == self.hostHash) abilities.wholeLines = 0;
-    if (quality == LinkQuality::None || peer.hostHash != self.hostHash) abilities.everybody = 0;
-    if (quality != LinkQuality::None) continue;
+    ASSIGN(const BestLink link, bestLink(transports, self, peer));
+    const bool sameHost = peer.hostHash == self.hostHash;
+    if (link.quality != LinkQuality::WholeLines && sameHost) abilities.wholeLines = 0;
+    if (link.quality == LinkQuality::None || link.proxied || !sameHost) abilities.everybody = 0;
+    if (link.quality != LinkQuality::None) continue;
     if (std::binary_search(inTrees.begin(), inTrees.end(), peer.rank)) abilities.tree = 0;
     if (std::binary_search(inPat.begin(), inPat.end(), peer.rank)) abilities.pat = 0;
   }

@@ -38,7 +38,7 @@ struct AgreedText {
 struct LinkAbilities {
   std::uint8_t tree = 1;        ///< some transport reaches its neighbours in the trees
   std::uint8_t pat = 1;         ///< the same for PAT's
-  std::uint8_t everybody = 1;   ///< the same for all ranks, by P2P: direct algorithms are possible
+  std::uint8_t everybody = 1;   ///< kernels reach those of all ranks: direct algorithms are possible
   std::uint8_t wholeLines = 1;  ///< its links to all ranks of its node keep 128-byte stores whole
   friend bool operator==(const LinkAbilities&, const LinkAbilities&) = default;
 };
@@ -51,6 +51,7 @@ struct Proposal {
   std::array<std::uint32_t, static_cast<std::size_t>(AgreedSetting::Count)> settings{};
   AgreedText algo;              ///< NCCL_ALGO
   AgreedText proto;             ///< NCCL_PROTO
+  AgreedText network;           ///< the name of the network; empty: none can be used
 };
 
 /// What came of it; equal on all ranks.

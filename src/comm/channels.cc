@@ -104,6 +104,7 @@ Status ChannelSet::add(OpenLink link) {
     const std::size_t place = layout.conn(link.request.direction, link.request.kind, channel, peer);
     TRY(copyToDevice(*device_, table_.address() + place, std::as_bytes(std::span(&view, 1))));
   }
+  for (const auto& endpoint : link.endpoints) TRY(drive(*endpoint));
   OpenLink& held = links_[slotOf(link.request.peer, link.request.kind, link.request.direction)];
   if (held.endpoints.empty()) {
     held = std::move(link);
@@ -111,6 +112,15 @@ Status ChannelSet::add(OpenLink link) {
   }
   held.request.channels |= link.request.channels;
   std::move(link.endpoints.begin(), link.endpoints.end(), std::back_inserter(held.endpoints));
+  return {};
+}
+
+Status ChannelSet::drive(Endpoint& endpoint) {
+  ProgressTask* const task = endpoint.task();
+  if (task == nullptr) return {};
+  if (progress_ == nullptr) return fail(ncclInternalError, "Nobody drives connection {}", endpoint.description());
+  TRY(progress_->add(task));
+  driven_ = true;
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include "comm/links.h"
 #include "device/work.h"
 #include "gpu/memory.h"
+#include "proxy/engine.h"
 #include "topo/across.h"
 
 namespace tutti {
@@ -46,6 +47,11 @@ class ChannelSet {
   /// other channels.
   Status add(OpenLink link);
 
+  /// Who drives connections that need it; all their tasks must be gone from there before this is destroyed.
+  void driveBy(ProgressGroup& progress) { progress_ = &progress; }
+  /// Whether there are any.
+  bool driven() const { return driven_; }
+
   /// Waits until peers have consumed everything this rank's kernels sent: then nobody writes to our memory any more,
   /// and it may be freed without asking anybody. Leaves when `abort` is raised or at the deadline.
   Status awaitConsumed(const Abort& abort, Deadline deadline);
@@ -60,6 +66,7 @@ class ChannelSet {
     return link * 2 + (direction == Direction::Send ? 0 : 1);
   }
   Status uploadSkeleton() const;
+  Status drive(Endpoint& endpoint);
   /// A link whose peer has not consumed everything yet; null: there is none.
   Result<const OpenLink*> unconsumed() const;
 
@@ -68,6 +75,8 @@ class ChannelSet {
   Neighbours neighbours_;
   std::vector<OpenLink> links_;   ///< by slotOf(); without endpoints: not connected
   DeviceBuffer table_;
+  ProgressGroup* progress_ = nullptr;
+  bool driven_ = false;
 };
 
 /// Opens those of `wanted` that are not connected yet; waits for the peers of these to do the same.

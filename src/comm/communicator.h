@@ -17,10 +17,13 @@
 #include "comm/device_pool.h"
 #include "comm/graph_holds.h"
 #include "comm/launch.h"
+#include "comm/network.h"
+#include "comm/nics.h"
 #include "comm/plan.h"
 #include "comm/red_ops.h"
 #include "comm/runtime.h"
 #include "nccl.h"
+#include "proxy/engine.h"
 #include "topo/peer_info.h"
 #include "topo/rank_layout.h"
 #include "transport/transport.h"
@@ -67,10 +70,13 @@ struct CommParts {
   std::unique_ptr<AbortWord> abortWord;
   std::vector<PeerInfo> peers;
   std::unique_ptr<RankLayout> layout;
+  std::unique_ptr<CommNetwork> network;   ///< null: a lone rank needs none
+  OwnNics nics;
   std::vector<std::unique_ptr<Transport>> transports;
   PlanContext planning;
   std::unique_ptr<ChannelSet> channels;
   std::unique_ptr<Launcher> launcher;
+  std::unique_ptr<ProgressGroup> progress;   ///< the host's part in the connections; asks the launcher
   std::map<std::uint32_t, LoadedKernel> kernels;   ///< those used so far, by what they do (execute.cc)
 };
 

@@ -3,6 +3,8 @@
 #include <map>
 #include <mutex>
 
+#include <fmt/format.h>
+
 namespace tutti {
 
 namespace {
@@ -28,6 +30,7 @@ Result<std::shared_ptr<PooledDevice>> acquireDevice(const Driver& driver, int or
   auto fresh = std::make_shared<PooledDevice>();
   ASSIGN(fresh->device, Device::create(driver, ordinal));
   ASSIGN(fresh->kernels, KernelSet::create(*fresh->device, hostKernelsPath));
+  ASSIGN(fresh->engine, ProgressEngine::create(fmt::format("NCCL Progress{:2}", ordinal)));
   place = fresh;
   return fresh;
 }

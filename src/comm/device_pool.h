@@ -7,13 +7,15 @@
 #include "base/status.h"
 #include "gpu/context.h"
 #include "gpu/kernels.h"
+#include "proxy/engine.h"
 
 namespace tutti {
 
-/// A device and its kernels. Thread-safe like its members.
+/// A device, its kernels, and the thread that drives what the host has to do for them. Thread-safe like its members.
 struct PooledDevice {
   std::unique_ptr<Device> device;
   std::unique_ptr<KernelSet> kernels;
+  std::shared_ptr<ProgressEngine> engine;   ///< without a thread until there is something to drive
 };
 
 /// The device of that ordinal, opened at first use and closed when its last user lets go. Any thread.

@@ -24,6 +24,7 @@ std::shared_ptr<BackgroundTask> taskOf(ncclComm& comm) {
 /// Memory that kernels may still touch, or that a failed device does not take back, is given up.
 void giveUp(ncclComm& comm, std::string_view why) {
   warn("{}: {}; their memory stays allocated until the process ends", describeComm(comm), why);
+  comm.parts.progress.reset();   // it refers to the communicator, which goes
   auto* leaked = new CommParts(std::move(comm.parts));
   leaked->bootstrap.reset();
 }
@@ -69,6 +70,8 @@ void releaseComm(ncclComm* comm, std::string_view how) {
   if (comm->abort.raised()) {
     if (const std::string why = whatKernelsStillDo(*comm); !why.empty()) giveUp(*comm, why);
   }
+  // Said before connections close: what peers see of them then is no failure.
+  if (comm->parts.bootstrap && comm->parts.channels && comm->parts.channels->driven()) comm->parts.bootstrap->leave();
   comm->magicFirst = 0;
   comm->magicLast = 0;
   const std::string address = fmt::format("{}", fmt::ptr(comm));

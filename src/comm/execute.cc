@@ -92,7 +92,8 @@ Status launchPlanned(const PlannedComm& planned) {
     launches.push_back({kernel.function, device::funcName(launch.func), launch.nChannels, launch.nThreads, &args[i],
                         kernel.name});
   }
-  return parts.launcher->launch(launches, planned.plan.streams);
+  ProgressGroup* const driven = parts.channels->driven() ? parts.progress.get() : nullptr;
+  return parts.launcher->launch(launches, planned.plan.streams, driven);
 }
 
 }  // namespace tutti

@@ -16,6 +16,7 @@
 #include "comm/topology_stages.h"
 #include "comm/watch.h"
 #include "topo/trees.h"
+#include "transport/net/net_transport.h"
 
 namespace tutti {
 
@@ -106,10 +107,45 @@ Status openDevice(ncclComm& comm) {
   return {};
 }
 
+/// A lone rank has nobody to reach.
+Status openNetwork(ncclComm& comm) {
+  if (comm.identity.nRanks == 1) return {};
+  const NetOpening opening{.commId = comm.parts.bootstrap->commHash(),
+                           .trafficClass = comm.config.values.trafficClass,
+                           .secret = comm.parts.bootstrap->keyFor("tutti network")};
+  ASSIGN(comm.parts.network, CommNetwork::open(comm.config.netName, opening));
+  info(kInit, "Using network {}", comm.parts.network->net().name());
+  return {};
+}
+
+std::optional<std::vector<NetDeviceFacts>> nicFacts(const ncclComm& comm) {
+  if (!comm.parts.network) return std::nullopt;
+  return factsOf(comm.parts.network->devices());
+}
+
+/// How connections over the network are made. Read when they are made, after init knows the NICs.
+NetTransportOptions netOptions(const ncclComm& comm) {
+  NetTransportOptions options;
+  options.deviceOf = [&parts = comm.parts](const LinkSpec& link, bool sends) {
+    return nicFor(parts.nics, {.nDevices = parts.network->nDevices(),
+                               .turn = parts.layout->localRank(),
+                               .channel = link.channel,
+                               .kind = link.kind,
+                               .direction = sends ? Direction::Send : Direction::Recv});
+  };
+  options.hasLeft = [&parts = comm.parts](int peer) { return parts.bootstrap == nullptr || parts.bootstrap->hasLeft(peer); };
+  options.inPlace = comm.parts.network->readsAnyMemory();
+  return options;
+}
+
 Status layOutRanks(ncclComm& comm) {
   CommParts& parts = comm.parts;
   parts.layout = std::make_unique<RankLayout>(comm.identity.rank, parts.peers);
   parts.transports.push_back(std::make_unique<P2pTransport>(*parts.device->device, comm.runtime.p2p, parts.device));
+  if (parts.network) {
+    parts.transports.push_back(
+        std::make_unique<NetTransport>(*parts.device->device, parts.network->net(), netOptions(comm)));
+  }
   return {};
 }
 
@@ -158,6 +194,7 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   const auto slotBytes = slotBytesFor(policy, comm.runtime);
   Proposal proposal = proposalFor(policy, slotBytes, comm.runtime);
   proposal.channels = channelsWished(comm, policy, graphs);
+  if (parts.network) proposal.network = agreedText(parts.network->net().name());
   ASSIGN(const std::vector<int> inTrees, treeNeighbours(comm, graphs, proposal.channels));
   ASSIGN(proposal.links, abilitiesOf(parts.transports, parts.peers, inTrees, rank));
   ASSIGN(const Agreement agreement, agree(*parts.bootstrap, parts.peers, proposal));
@@ -185,6 +222,19 @@ GraphRules graphRules(ncclComm& comm) {
   return {.mix = mix, .orderWithin = mix || comm.config.values.graphStreamOrdering != 0, .holds = &comm.graphs};
 }
 
+/// How the engine sees this communicator.
+GroupHooks progressHooks(ncclComm& comm) {
+  GroupHooks hooks;
+  hooks.busy = [&launcher = *comm.parts.launcher] {
+    return launcher.mayBeBusy() && launcher.query() == CUDA_ERROR_NOT_READY;
+  };
+  hooks.aborted = [&abort = comm.abort] { return abort.raised(); };
+  hooks.failed = [&comm](Status why, const std::string& text) {
+    failComm(comm, fail(why.code(), "{}: {}", describeComm(comm), text));
+  };
+  return hooks;
+}
+
 Status buildChannels(ncclComm& comm, const CommGraphs& graphs) {
   CommParts& parts = comm.parts;
   const Device& device = *parts.device->device;
@@ -193,6 +243,8 @@ Status buildChannels(ncclComm& comm, const CommGraphs& graphs) {
   const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, std::move(channels), parts.abortWord->onDevice()};
   ASSIGN(parts.channels, ChannelSet::create(device, plan));
   ASSIGN(parts.launcher, Launcher::create(device, graphRules(comm)));
+  ASSIGN(parts.progress, parts.device->engine->group(progressHooks(comm)));
+  parts.channels->driveBy(*parts.progress);
   return {};
 }
 
@@ -204,7 +256,8 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   clock.book(Stage::Kernels);
   const Device& device = *parts.device->device;
   ASSIGN(const ContextGuard context, device.enter());
-  ASSIGN(const OwnMachine machine, readMachine(device.driver(), comm.runtime.topology));
+  TRY(openNetwork(comm));
+  ASSIGN(const OwnMachine machine, readMachine(device.driver(), comm.runtime.topology, nicFacts(comm)));
   clock.book(Stage::Topo);
   PeerInfo self = describeSelf(device, comm.runtime, comm.identity.rank, comm.identity.nRanks);
   self.machineHash = machine.hash;
@@ -216,6 +269,7 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   clock.book(Stage::Kernels);
   TRY(layOutRanks(comm));
   ASSIGN(const CommGraphs graphs, findGraphs({*parts.bootstrap, parts.peers, *parts.layout, comm.runtime.topology}, machine));
+  parts.nics = graphs.nics;
   clock.book(Stage::Topo);
   TRY(agreeOnPlanning(comm, graphs));
   clock.book(Stage::Graphs);

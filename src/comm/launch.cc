@@ -13,6 +13,24 @@ namespace {
 /// Captures that may go on side by side before their launches lose their order across streams.
 constexpr std::size_t kMarks = 8;
 
+/// Keeps the host thread at work until the kernels are on their stream, where their event speaks for them.
+class Held {
+ public:
+  explicit Held(ProgressGroup* group) : group_(group) {
+    if (group_ != nullptr) group_->hold();
+  }
+  Held(const Held&) = delete;
+  ~Held() {
+    if (group_ != nullptr) group_->release();
+  }
+
+ private:
+  ProgressGroup* group_;
+};
+
+void CUDA_CB holdGroup(void* group) { static_cast<ProgressGroup*>(group)->hold(); }
+void CUDA_CB releaseGroup(void* group) { static_cast<ProgressGroup*>(group)->release(); }
+
 }  // namespace
 
 Result<std::unique_ptr<Launcher>> Launcher::create(const Device& device, GraphRules rules) {
@@ -101,12 +119,22 @@ Status Launcher::launchOne(const PreparedLaunch& launch, CUstream stream) {
   return checkCu(device_->driver(), result, CuCall{"cuLaunchKernel", device_->ordinal(), 0, lastLaunch()});
 }
 
-Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams) {
+Status Launcher::callAtReplay(CUstream stream, CUhostFn function, ProgressGroup* driven) const {
+  return checkCu(device_->driver(), device_->driver().cuLaunchHostFunc(stream, function, driven),
+                 CuCall{"cuLaunchHostFunc", device_->ordinal(), 0, "drive the network in a graph"});
+}
+
+Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams,
+                        ProgressGroup* driven) {
   if (streams.empty()) return fail(ncclInternalError, "A launch needs a stream (device {})", device_->ordinal());
   ASSIGN(const ContextGuard guard, device_->enter());
   ASSIGN(const CaptureState capture, commonCapture(streams));
+  const bool inGraph = capture.capturing && driven != nullptr;
+  const Held held(inGraph ? nullptr : driven);
   TRY(orderBefore(capture, streams));
+  if (inGraph) TRY(callAtReplay(streams.back(), holdGroup, driven));
   for (const PreparedLaunch& one : launches) TRY(launchOne(one, streams.back()));
+  if (inGraph) TRY(callAtReplay(streams.back(), releaseGroup, driven));
   return orderAfter(capture, streams);
 }
 

@@ -19,6 +19,7 @@
 #include "gpu/context.h"
 #include "gpu/event.h"
 #include "gpu/stream.h"
+#include "proxy/engine.h"
 
 namespace tutti {
 
@@ -54,9 +55,11 @@ class Launcher {
 
   /// Launches in order. `streams` are all streams that the application gave in this group, in order of appearance, at
   /// least one: the kernels run on the last one, wait for all, and all wait for the kernels. The caller's current
-  /// device does not matter and does not change. Errors: ncclInvalidUsage if some streams are captured and others not
-  /// (or by another graph), ncclUnhandledCudaError naming the operation.
-  Status launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams);
+  /// device does not matter and does not change. `driven`: connections that a host thread has to drive while the kernels
+  /// run, at every replay as well; must outlive graphs; null: none. Errors: ncclInvalidUsage if some streams are captured
+  /// and others not (or by another graph), ncclUnhandledCudaError naming the operation.
+  Status launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams,
+                ProgressGroup* driven = nullptr);
   Status launch(std::span<const PreparedLaunch> launches, CUstream stream) { return launch(launches, {&stream, 1}); }
 
   /// Waits on the host until the last launch, or the last replay of a graph with launches, is done.
@@ -88,6 +91,8 @@ class Launcher {
   Status orderBefore(const CaptureState& capture, std::span<const CUstream> streams);
   Status orderAfter(const CaptureState& capture, std::span<const CUstream> streams);
   Status launchOne(const PreparedLaunch& launch, CUstream stream);
+  /// What `stream` captures from here on begins, at every replay, with a call of `function` on a host thread.
+  Status callAtReplay(CUstream stream, CUhostFn function, ProgressGroup* driven) const;
 
   const Device* device_;
   GraphRules rules_;

@@ -70,16 +70,29 @@ bool mustWork(const TopologySettings& settings, const Status& status) {
   return !settings.file.empty() || status.code() == ncclUnhandledCudaError;
 }
 
+/// What one rank knows of its node.
+struct OwnNode {
+  RankGraphs words;
+  OwnNics nics;
+};
+
+OwnNics nicsOfRank(const Topology& topology, const Graph& ring, int localRank) {
+  for (const int gpu : topology.machine.nodes(NodeKind::Gpu)) {
+    if (topology.machine.facts<GpuFacts>(gpu).rank == localRank) return nicsOf(topology, ring, gpu);
+  }
+  return {};
+}
+
 /// The words about our own node; empty ones if its machine cannot be used.
-Result<RankGraphs> searchOwnNode(const TopologyContext& context, const OwnMachine& own) {
+Result<OwnNode> searchOwnNode(const TopologyContext& context, const OwnMachine& own) {
   const TopologySettings& settings = context.settings;
   const int rank = context.layout.rank();
   ASSIGN(const std::optional<JoinedMachine> joined, joinMachines(context, own));
-  if (!joined) return RankGraphs{};
+  if (!joined) return OwnNode{};
   if (settings.dump.wantedBy(rank)) TRY(writeDump(context, settings.dump, "NCCL_TOPO_DUMP_FILE", joined->elements));
   const auto built = buildHostTopology(context, *joined);
   if (!built.ok() && mustWork(settings, built.status())) return built.status();
-  if (!built.ok() || !built.value()) return RankGraphs{};
+  if (!built.ok() || !built.value()) return OwnNode{};
   const Topology& topology = *built.value();
   SearchSettings search;
   search.interNode = topology.interNode;
@@ -91,7 +104,8 @@ Result<RankGraphs> searchOwnNode(const TopologyContext& context, const OwnMachin
     ASSIGN(const XmlElement written, writeGraphs(topology.machine, graphs));
     TRY(writeDump(context, settings.graphDump, "NCCL_GRAPH_DUMP_FILE", written));
   }
-  return describeGraphs(topology.machine, graphs, context.layout.localRank());
+  const int localRank = context.layout.localRank();
+  return OwnNode{describeGraphs(topology.machine, graphs, localRank), nicsOfRank(topology, graphs.ring, localRank)};
 }
 
 /// Some rank has no graphs, so nobody uses any.
@@ -119,8 +133,11 @@ OwnMachine ownMachine(XmlElement elements, std::vector<PeerRefusal> peersRefused
   return {std::move(elements), std::move(peersRefused), std::max<std::uint64_t>(hash, 1)};
 }
 
-Result<OwnMachine> readMachine(const Driver& driver, const TopologySettings& settings) {
-  auto detected = detectLive({.driver = &driver, .topologyFile = settings.file, .nets = {}, .systemRoot = {}});
+Result<OwnMachine> readMachine(const Driver& driver, const TopologySettings& settings,
+                               const std::optional<std::vector<NetDeviceFacts>>& nets) {
+  LiveRequest request{.driver = &driver, .topologyFile = settings.file, .nets = {}, .systemRoot = {}};
+  if (!driver.softGpu) request.nets = nets;
+  auto detected = detectLive(request);
   if (!detected.ok() && mustWork(settings, detected.status())) return detected.status();
   if (!detected.ok() || !detected.value()) return OwnMachine{};
   LiveTopology& live = *detected.value();
@@ -134,7 +151,8 @@ Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& 
   if (!everybodyKnows(context)) return withoutGraphs(settings);
   std::vector<RankGraphs> words(context.peers.size());
   const auto rank = static_cast<std::size_t>(context.layout.rank());
-  ASSIGN(words[rank], searchOwnNode(context, own));
+  ASSIGN(OwnNode node, searchOwnNode(context, own));
+  words[rank] = node.words;
   if (alone) return CommGraphs{};  // it has nobody to be joined with
   TRY(allGatherValues(context.control, std::span(words)));
   auto agreed = agreeOnGraphs(context.layout, context.peers, words);
@@ -147,7 +165,7 @@ Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& 
     saySilent(context, words);
     return withoutGraphs(settings);
   }
-  return CommGraphs{std::move(words), agreed.value()};
+  return CommGraphs{std::move(words), agreed.value(), std::move(node.nics)};
 }
 
 Result<RankChannels> channelsOf(const CommGraphs& graphs, const RankLayout& layout, int nChannels) {

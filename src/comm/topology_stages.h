@@ -15,10 +15,12 @@
 
 #include "base/control_channel.h"
 #include "base/status.h"
+#include "comm/nics.h"
 #include "comm/topology_settings.h"
 #include "gpu/driver.h"
 #include "topo/across.h"
 #include "topo/agree.h"
+#include "topo/detect.h"
 #include "topo/peer_info.h"
 #include "topo/peer_refusal.h"
 #include "topo/rank_layout.h"
@@ -38,10 +40,12 @@ struct OwnMachine {
 /// With its hash.
 OwnMachine ownMachine(XmlElement elements, std::vector<PeerRefusal> peersRefused = {});
 
-/// Reads NCCL_TOPO_FILE and asks the machine. On the software GPU there is nothing to ask but SOFTGPU_TOPO.
+/// Reads NCCL_TOPO_FILE and asks the machine. On the software GPU there is nothing to ask but SOFTGPU_TOPO, whose NICs stay;
+/// elsewhere `nets` takes the place of all NICs that a file names.
 /// Errors: ncclInvalidUsage for that file where it is broken, with its line. Without it, what goes wrong is logged, and
 /// nothing is known.
-Result<OwnMachine> readMachine(const Driver& driver, const TopologySettings& settings);
+Result<OwnMachine> readMachine(const Driver& driver, const TopologySettings& settings,
+                               const std::optional<std::vector<NetDeviceFacts>>& nets = {});
 
 /// Borrowed for a call.
 struct TopologyContext {
@@ -55,6 +59,7 @@ struct TopologyContext {
 struct CommGraphs {
   std::vector<RankGraphs> words;  ///< by rank; empty: not known
   AgreedGraphs agreed;            ///< equal on all ranks
+  OwnNics nics;                   ///< of this rank
 
   bool known() const { return !words.empty(); }
 };
