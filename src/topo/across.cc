@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 
 #include "base/log.h"
 
@@ -160,6 +159,11 @@ class TreeBuilder {
   std::array<NodePlace, 2> places_;
 };
 
+/// Channels that the graphs have.
+int inGraphs(const AgreedGraphs& agreed) {
+  return std::min(agreed.of(GraphId::Ring).channels, agreed.of(GraphId::Tree).channels);
+}
+
 RankChannel channelIn(std::span<const std::int32_t> order, int ring) {
   return {order.back(), order[1 % order.size()], ring, {}};
 }
@@ -175,22 +179,11 @@ std::string childrenOf(const RankPlace& place) {
 
 }  // namespace
 
-std::vector<int> RankChannels::treeNeighbours() const {
-  std::vector<int> ranks;
-  for (const RankChannel& channel : channels) {
-    if (channel.tree.up >= 0) ranks.push_back(channel.tree.up);
-    std::copy_if(channel.tree.down.begin(), channel.tree.down.end(), std::back_inserter(ranks),
-                 [](int rank) { return rank >= 0; });
-  }
-  sortOut(ranks);
-  return ranks;
-}
-
 int channelsFor(const AgreedGraphs& agreed, int nNodes, int lowestComputeCapability, const ChannelLimits& limits) {
   constexpr float kMuch = 45;
   constexpr int kFew = 16;
   const GraphSummary& ring = agreed.of(GraphId::Ring);
-  int channels = 2 * std::min<int>(ring.channels, agreed.of(GraphId::Tree).channels);
+  int channels = 2 * inGraphs(agreed);
   if (lowestComputeCapability >= 90 && nNodes > 1 && ring.bwIntra > kMuch && channels < kFew) channels *= 2;
   channels = std::min({channels, limits.most, kMostChannels});
   return std::max({channels, std::min(limits.fewest, kMostChannels), 1});
@@ -198,11 +191,11 @@ int channelsFor(const AgreedGraphs& agreed, int nNodes, int lowestComputeCapabil
 
 Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const RankGraphs> all,
                                     const AgreedGraphs& agreed, int nChannels) {
-  const int inGraphs = std::min(agreed.of(GraphId::Ring).channels, agreed.of(GraphId::Tree).channels);
   if (!agreed.known()) return fail(ncclInternalError, "Channels are to be made of graphs that not all ranks have");
-  const int pairs = std::min(nChannels, 2 * inGraphs);
+  const int graphChannels = inGraphs(agreed);
+  const int pairs = std::min(nChannels, 2 * graphChannels);
   const RingBuilder builder(layout, all, agreed);
-  std::vector<int> ringOf = builder.shared(std::min(nChannels, inGraphs));
+  std::vector<int> ringOf = builder.shared(std::min(nChannels, graphChannels));
   std::vector<int> distinct(ringOf);
   sortOut(distinct);
   RankChannels result;
@@ -210,7 +203,7 @@ Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const Ra
   const TreeBuilder trees(layout, all);
   for (int c = 0; c < nChannels; ++c) {
     const int inPairs = c % pairs;
-    const int inGraph = inPairs % inGraphs;
+    const int inGraph = inPairs % graphChannels;
     const auto ring = std::lower_bound(distinct.begin(), distinct.end(), ringOf[static_cast<std::size_t>(inGraph)]);
     const int index = static_cast<int>(ring - distinct.begin());
     RankChannel channel = channelIn(result.rings[static_cast<std::size_t>(index)], index);
@@ -218,6 +211,23 @@ Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const Ra
     result.channels.push_back(channel);
   }
   return result;
+}
+
+std::vector<int> treeNeighboursAcross(const RankLayout& layout, std::span<const RankGraphs> all,
+                                      const AgreedGraphs& agreed, int mostChannels) {
+  const TreeBuilder trees(layout, all);
+  std::vector<int> ranks;
+  const auto add = [&](const RankPlace& place) {
+    ranks.push_back(place.up);
+    ranks.insert(ranks.end(), place.down.begin(), place.down.end());
+  };
+  for (int c = 0; c < std::min(inGraphs(agreed), mostChannels); ++c) {
+    add(trees.place(c, false));
+    if (mostChannels > 1) add(trees.place(c, true));
+  }
+  std::erase(ranks, -1);
+  sortOut(ranks);
+  return ranks;
 }
 
 RankChannels channelsByRank(const RankLayout& layout, int nChannels) {
