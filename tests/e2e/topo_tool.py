@@ -107,11 +107,12 @@ typeinter="PIX" samechannels="0">
         path = pathlib.Path(folder) / "graphs.xml"
         path.write_text(text.format(20, 20, gpus))
         code, out, err = run("validate", machine("own_dgx1v"), path)
-        check(code == 0 and "the machine carries it" in out, f"a good ring: {code} {out} {err}")
+        check(code == 0 and out == "ring: 1 channel x 20 GB/s: the machine carries it\n", f"a good ring: {code} {out} {err}")
         works("draw", machine("own_dgx1v"), "--graphs", path)
         path.write_text(text.format(90, 90, gpus))
         code, out, err = run("validate", machine("own_dgx1v"), path)
-        check(code == 1 and "ring" in out, f"too much bandwidth: {code} {out} {err}")
+        check(code == 1 and all(line.startswith("ring: the NVLink ") for line in out.splitlines()) and out.count("\n") == 8,
+              f"too much bandwidth: {code} {out} {err}")
         path.write_text(text.format(20, 20, gpus.replace('rank="7"', 'rank="70"')))
         code, out, err = run("validate", machine("own_dgx1v"), path)
         check(code == 2 and str(path) in err, f"an unknown GPU: {code} {out} {err}")
