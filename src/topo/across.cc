@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/hash.h"
 #include "base/log.h"
 
 namespace tutti {
@@ -13,7 +14,8 @@ namespace {
 
 /// Which channel of its own graph a node lends to ring `ring` of the communicator. Where rings change the rail inside a
 /// node and come back on the next channel of their pair, every other node takes the pair in the other order, so that
-/// each network hop stays on one rail.
+/// hops between an even and an odd node stay on one rail. With an odd number of nodes the last hop, to node 0, does
+/// not.
 int lentChannel(int ring, int node, const GraphSummary& graph) {
   const int partner = ring ^ 1;
   return graph.crossNic == 2 && node % 2 == 1 && partner < graph.channels ? partner : ring;
@@ -25,15 +27,20 @@ class RingBuilder {
   RingBuilder(const RankLayout& layout, std::span<const RankGraphs> all, const AgreedGraphs& agreed)
       : layout_(layout), all_(all), graph_(agreed.of(GraphId::Ring)) {}
 
-  /// For each of the first `nChannels` channels of the graphs, the channel whose ring it shares: the first one's where
-  /// that is the same on all nodes, else its own.
+  /// For each of the first `nChannels` channels of the graphs the first one that has the same order on all nodes, as
+  /// 64-bit FNV hashes tell: all ranks see the same ones, so even equal hashes of different orders would do no harm.
   std::vector<int> shared(int nChannels) const {
-    std::vector<int> sharing(static_cast<std::size_t>(nChannels), 0);
+    constexpr std::uint64_t kPrime = 0x100000001b3;
+    std::vector<std::uint64_t> orders(static_cast<std::size_t>(nChannels), kHashSeed);
     for (int rank = 0; rank < layout_.nRanks(); ++rank) {
       const int node = layout_.nodeOf(rank);
-      for (int c = 1; c < nChannels; ++c) {
-        if (placeOf(rank, node, c) != placeOf(rank, node, 0)) sharing[static_cast<std::size_t>(c)] = c;
+      for (std::size_t c = 0; c < orders.size(); ++c) {
+        orders[c] = (orders[c] ^ placeOf(rank, node, static_cast<int>(c))) * kPrime;
       }
+    }
+    std::vector<int> sharing;
+    for (const std::uint64_t order : orders) {
+      sharing.push_back(static_cast<int>(std::find(orders.begin(), orders.end(), order) - orders.begin()));
     }
     return sharing;
   }
@@ -59,7 +66,7 @@ class RingBuilder {
  private:
   using Rings = std::vector<std::vector<std::int32_t>>;
 
-  std::size_t placeOf(int rank, int node, int channel) const {
+  std::uint8_t placeOf(int rank, int node, int channel) const {
     const int lent = lentChannel(channel, node, graph_);
     return all_[static_cast<std::size_t>(rank)].ringPlace[static_cast<std::size_t>(lent)];
   }

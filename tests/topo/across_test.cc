@@ -187,6 +187,10 @@ TEST(ChannelsAcross, WithCrossNicOddNodesSwapTheRingsOfAPair) {
 TEST(ChannelsAcross, ChannelsWithTheSameOrderShareOneRing) {
   Cluster cluster(test::evenPeers(3, 4), {.channels = 4});
   EXPECT_EQ(cluster.of(0, 8).rings.size(), 4U);
+  for (RankGraphs& own : cluster.all) std::copy_n(own.ringPlace.begin(), 2, own.ringPlace.begin() + 2);
+  const RankChannels twice = cluster.of(0, 8);
+  EXPECT_EQ(twice.rings.size(), 2U);
+  EXPECT_EQ(twice.channels[3].ring, 1);
   for (RankGraphs& own : cluster.all) own.ringPlace.fill(own.ringPlace[0]);
   EXPECT_EQ(cluster.of(0, 8).rings.size(), 1U);
 }
