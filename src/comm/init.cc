@@ -179,10 +179,10 @@ int channelsWished(const ncclComm& comm, const device::Policy& policy, const Com
 }
 
 /// Neighbours in all trees there may be, whatever number of channels the ranks will agree on.
-Result<std::vector<int>> treeNeighbours(const ncclComm& comm, const CommGraphs& graphs, int nChannels) {
-  if (!graphs.known()) return treesOf(*comm.parts.layout, comm.identity.rank).neighbours();
-  ASSIGN(const RankChannels channels, channelsOf(graphs, *comm.parts.layout, nChannels));
-  return channels.treeNeighbours();
+std::vector<int> treeNeighbours(const ncclComm& comm, const CommGraphs& graphs, int mostChannels) {
+  const RankLayout& layout = *comm.parts.layout;
+  if (!graphs.known()) return treesOf(layout, layout.rank()).neighbours();
+  return treeNeighboursAcross(layout, graphs.words, graphs.agreed, mostChannels);
 }
 
 /// The numbers that all ranks plan with.
@@ -195,7 +195,7 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   Proposal proposal = proposalFor(policy, slotBytes, comm.runtime);
   proposal.channels = channelsWished(comm, policy, graphs);
   if (parts.network) proposal.network = agreedText(parts.network->net().name());
-  ASSIGN(const std::vector<int> inTrees, treeNeighbours(comm, graphs, proposal.channels));
+  const std::vector<int> inTrees = treeNeighbours(comm, graphs, proposal.channels);
   ASSIGN(proposal.links, abilitiesOf(parts.transports, parts.peers, inTrees, rank));
   ASSIGN(const Agreement agreement, agree(*parts.bootstrap, parts.peers, proposal));
   const auto nChannels = static_cast<unsigned>(agreement.nChannels);

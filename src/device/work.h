@@ -84,7 +84,7 @@ struct alignas(16) ChannelView {
   const std::int32_t* ringRanks;    ///< ring order starting at this rank: ringRanks[0] == rank
   std::int32_t ringPrev;
   std::int32_t ringNext;
-  TreeView tree;                    ///< channels 0..n/2-1 carry the first tree of a pair, the others the second
+  TreeView tree;                    ///< in the first or the second of a pair of trees, as the channel has it
 
   TUTTI_PURE const ConnView& sendTo(ConnKind kind, int peer) const { return send[static_cast<int>(kind)][peer]; }
   TUTTI_PURE const ConnView& recvFrom(ConnKind kind, int peer) const { return recv[static_cast<int>(kind)][peer]; }

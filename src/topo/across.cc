@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 
+#include "base/hash.h"
 #include "base/log.h"
 
 namespace tutti {
@@ -14,7 +14,8 @@ namespace {
 
 /// Which channel of its own graph a node lends to ring `ring` of the communicator. Where rings change the rail inside a
 /// node and come back on the next channel of their pair, every other node takes the pair in the other order, so that
-/// each network hop stays on one rail.
+/// hops between an even and an odd node stay on one rail. With an odd number of nodes the last hop, to node 0, does
+/// not.
 int lentChannel(int ring, int node, const GraphSummary& graph) {
   const int partner = ring ^ 1;
   return graph.crossNic == 2 && node % 2 == 1 && partner < graph.channels ? partner : ring;
@@ -26,15 +27,20 @@ class RingBuilder {
   RingBuilder(const RankLayout& layout, std::span<const RankGraphs> all, const AgreedGraphs& agreed)
       : layout_(layout), all_(all), graph_(agreed.of(GraphId::Ring)) {}
 
-  /// For each of the first `nChannels` channels of the graphs, the channel whose ring it shares: the first one's where
-  /// that is the same on all nodes, else its own.
+  /// For each of the first `nChannels` channels of the graphs the first one that has the same order on all nodes, as
+  /// 64-bit FNV hashes tell: all ranks see the same ones, so even equal hashes of different orders would do no harm.
   std::vector<int> shared(int nChannels) const {
-    std::vector<int> sharing(static_cast<std::size_t>(nChannels), 0);
+    constexpr std::uint64_t kPrime = 0x100000001b3;
+    std::vector<std::uint64_t> orders(static_cast<std::size_t>(nChannels), kHashSeed);
     for (int rank = 0; rank < layout_.nRanks(); ++rank) {
       const int node = layout_.nodeOf(rank);
-      for (int c = 1; c < nChannels; ++c) {
-        if (placeOf(rank, node, c) != placeOf(rank, node, 0)) sharing[static_cast<std::size_t>(c)] = c;
+      for (std::size_t c = 0; c < orders.size(); ++c) {
+        orders[c] = (orders[c] ^ placeOf(rank, node, static_cast<int>(c))) * kPrime;
       }
+    }
+    std::vector<int> sharing;
+    for (const std::uint64_t order : orders) {
+      sharing.push_back(static_cast<int>(std::find(orders.begin(), orders.end(), order) - orders.begin()));
     }
     return sharing;
   }
@@ -60,7 +66,7 @@ class RingBuilder {
  private:
   using Rings = std::vector<std::vector<std::int32_t>>;
 
-  std::size_t placeOf(int rank, int node, int channel) const {
+  std::uint8_t placeOf(int rank, int node, int channel) const {
     const int lent = lentChannel(channel, node, graph_);
     return all_[static_cast<std::size_t>(rank)].ringPlace[static_cast<std::size_t>(lent)];
   }
@@ -160,6 +166,11 @@ class TreeBuilder {
   std::array<NodePlace, 2> places_;
 };
 
+/// Channels that the graphs have.
+int inGraphs(const AgreedGraphs& agreed) {
+  return std::min(agreed.of(GraphId::Ring).channels, agreed.of(GraphId::Tree).channels);
+}
+
 RankChannel channelIn(std::span<const std::int32_t> order, int ring) {
   return {order.back(), order[1 % order.size()], ring, {}};
 }
@@ -175,22 +186,11 @@ std::string childrenOf(const RankPlace& place) {
 
 }  // namespace
 
-std::vector<int> RankChannels::treeNeighbours() const {
-  std::vector<int> ranks;
-  for (const RankChannel& channel : channels) {
-    if (channel.tree.up >= 0) ranks.push_back(channel.tree.up);
-    std::copy_if(channel.tree.down.begin(), channel.tree.down.end(), std::back_inserter(ranks),
-                 [](int rank) { return rank >= 0; });
-  }
-  sortOut(ranks);
-  return ranks;
-}
-
 int channelsFor(const AgreedGraphs& agreed, int nNodes, int lowestComputeCapability, const ChannelLimits& limits) {
   constexpr float kMuch = 45;
   constexpr int kFew = 16;
   const GraphSummary& ring = agreed.of(GraphId::Ring);
-  int channels = 2 * std::min<int>(ring.channels, agreed.of(GraphId::Tree).channels);
+  int channels = 2 * inGraphs(agreed);
   if (lowestComputeCapability >= 90 && nNodes > 1 && ring.bwIntra > kMuch && channels < kFew) channels *= 2;
   channels = std::min({channels, limits.most, kMostChannels});
   return std::max({channels, std::min(limits.fewest, kMostChannels), 1});
@@ -198,11 +198,11 @@ int channelsFor(const AgreedGraphs& agreed, int nNodes, int lowestComputeCapabil
 
 Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const RankGraphs> all,
                                     const AgreedGraphs& agreed, int nChannels) {
-  const int inGraphs = std::min(agreed.of(GraphId::Ring).channels, agreed.of(GraphId::Tree).channels);
   if (!agreed.known()) return fail(ncclInternalError, "Channels are to be made of graphs that not all ranks have");
-  const int pairs = std::min(nChannels, 2 * inGraphs);
+  const int graphChannels = inGraphs(agreed);
+  const int pairs = std::min(nChannels, 2 * graphChannels);
   const RingBuilder builder(layout, all, agreed);
-  std::vector<int> ringOf = builder.shared(std::min(nChannels, inGraphs));
+  std::vector<int> ringOf = builder.shared(std::min(nChannels, graphChannels));
   std::vector<int> distinct(ringOf);
   sortOut(distinct);
   RankChannels result;
@@ -210,7 +210,7 @@ Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const Ra
   const TreeBuilder trees(layout, all);
   for (int c = 0; c < nChannels; ++c) {
     const int inPairs = c % pairs;
-    const int inGraph = inPairs % inGraphs;
+    const int inGraph = inPairs % graphChannels;
     const auto ring = std::lower_bound(distinct.begin(), distinct.end(), ringOf[static_cast<std::size_t>(inGraph)]);
     const int index = static_cast<int>(ring - distinct.begin());
     RankChannel channel = channelIn(result.rings[static_cast<std::size_t>(index)], index);
@@ -218,6 +218,23 @@ Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const Ra
     result.channels.push_back(channel);
   }
   return result;
+}
+
+std::vector<int> treeNeighboursAcross(const RankLayout& layout, std::span<const RankGraphs> all,
+                                      const AgreedGraphs& agreed, int mostChannels) {
+  const TreeBuilder trees(layout, all);
+  std::vector<int> ranks;
+  const auto add = [&](const RankPlace& place) {
+    ranks.push_back(place.up);
+    ranks.insert(ranks.end(), place.down.begin(), place.down.end());
+  };
+  for (int c = 0; c < std::min(inGraphs(agreed), mostChannels); ++c) {
+    add(trees.place(c, false));
+    if (mostChannels > 1) add(trees.place(c, true));
+  }
+  std::erase(ranks, -1);
+  sortOut(ranks);
+  return ranks;
 }
 
 RankChannels channelsByRank(const RankLayout& layout, int nChannels) {

@@ -46,8 +46,6 @@ struct RankChannels {
   std::span<const std::int32_t> ringOf(int channel) const {
     return rings[static_cast<std::size_t>(channels[static_cast<std::size_t>(channel)].ring)];
   }
-  /// Neighbours in the trees of all channels, ascending, without repetition.
-  std::vector<int> treeNeighbours() const;
 };
 
 /// What a user allows: NCCL_MIN_CTAS and NCCL_MAX_CTAS with their older names, and the configuration.
@@ -68,7 +66,13 @@ int channelsFor(const AgreedGraphs& agreed, int nNodes, int lowestComputeCapabil
 Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const RankGraphs> all,
                                     const AgreedGraphs& agreed, int nChannels);
 
-/// The same while nobody knows the machine: one ring and chains by rank number inside nodes, on all channels.
+/// Whoever channelsAcross() may make this rank's neighbour in a tree, whatever number of channels up to `mostChannels`
+/// is agreed on: fewer channels are not the first ones of more, for half of them carry the second tree. Ascending,
+/// without repetition; none where the graphs are not known().
+std::vector<int> treeNeighboursAcross(const RankLayout& layout, std::span<const RankGraphs> all,
+                                      const AgreedGraphs& agreed, int mostChannels);
+
+/// Channels while nobody knows the machine: one ring and chains by rank number inside nodes, on all channels.
 RankChannels channelsByRank(const RankLayout& layout, int nChannels);
 
 /// "Trees [0] 1/-1/-1->0->-1 [1] …": children, the rank, its parent, by channel.

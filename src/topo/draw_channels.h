@@ -46,7 +46,7 @@ std::vector<Curve> curvesOf(const Layout& layout, const Graph& graph, const std:
 Point pointAt(const std::vector<Point>& curve, double t);
 double directionAt(const std::vector<Point>& curve, double t);
 
-/// "0", "0-11", "0 2 4".
+/// "0", "0–11", "0 2 4".
 std::string rangesText(const std::vector<int>& numbers);
 
 /// Colours that differ for neighbouring numbers: "#rrggbb".

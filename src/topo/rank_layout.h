@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-/// The ranks of a communicator by host. A value, constant after it is built; the same on every rank but for `rank`.
+/// The ranks of a communicator by host, and which of them is ours. A value, constant after it is built.
 class RankLayout {
  public:
   /// `peers[r]` describes rank r; nodes are numbered in the order of their lowest rank.

@@ -104,11 +104,16 @@ Graph searchGraph(const Machine& machine, const PathTable& paths, const GraphReq
   return NearFirst(model, settings).search(request);
 }
 
-GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const SearchSettings& settings) {
+GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const SearchSettings& settings,
+                      const GraphSearched& searched) {
   const SearchModel model(machine, paths, settings);
   const NearFirst near(model, settings);
+  const auto done = [&](GraphId id) {
+    if (searched) searched(id);
+  };
   GraphSet set;
   set.ring = near.search({GraphId::Ring, Pattern::Ring, settings.minChannels, settings.maxChannels});
+  done(GraphId::Ring);
   const int once = set.ring.nChannels();
   set.tree = near.search({GraphId::Tree, Pattern::BalancedTree, once, once});
   // Chains run in one direction and start at one GPU: more of them can be spread better.
@@ -119,10 +124,14 @@ GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const Sear
     if (isMoreThan(tree, set.tree)) set.tree = std::move(tree);
   }
   repeatChannels(set.ring, set.tree.nChannels() / std::max(once, 1));
+  done(GraphId::Tree);
   const int n = set.ring.nChannels();
   set.collNetChain = near.search({GraphId::CollNetChain, Pattern::Tree, n, n});
+  done(GraphId::CollNetChain);
   set.collNetDirect = near.search({GraphId::CollNetDirect, Pattern::CollNetDirect, 1, kMaxDirectHeads});
+  done(GraphId::CollNetDirect);
   set.nvls = near.search({GraphId::Nvls, Pattern::Nvls, 1, kMaxNvlsHeads});
+  done(GraphId::Nvls);
   return set;
 }
 

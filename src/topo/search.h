@@ -1,7 +1,7 @@
 // Computes the channels of every algorithm from a machine and its ways. Pure: the same result on any computer.
 #pragma once
 
-#include <vector>
+#include <functional>
 
 #include "topo/graph.h"
 #include "topo/machine.h"
@@ -39,8 +39,13 @@ struct GraphSet {
 Graph searchGraph(const Machine& machine, const PathTable& paths, const GraphRequest& request,
                   const SearchSettings& settings);
 
-/// All graphs, in order, the later ones bound by the ring's number of channels.
-GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const SearchSettings& settings);
+/// Hears of each graph of a set, in order, as soon as its own search is over: for whoever measures the time.
+using GraphSearched = std::function<void(GraphId)>;
+
+/// All graphs, in order, the later ones bound by the ring's number of channels. The ring may still be split for the
+/// tree's sake.
+GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const SearchSettings& settings,
+                      const GraphSearched& searched = {});
 
 /// The most bandwidth (GB/s, sum over channels) that such a graph of this machine can have: a cut, never exceeded by
 /// what is feasible. docs/topology.md, "Bound".

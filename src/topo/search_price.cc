@@ -28,6 +28,9 @@ constexpr std::int64_t kStepsOfCall = 60;
 /// Of loading a resource beyond what the channels have to reach, or beyond what is loaded most already.
 constexpr float kTooMuch = 20;
 
+/// GB/s, so that nothing is divided by 0 where a link carries nothing or no NIC is reached.
+constexpr float kLeastCapacity = 1e-6f;
+
 float least(const std::vector<float>& prices) {
   return *std::min_element(prices.begin(), prices.end());
 }
@@ -55,7 +58,7 @@ void PriceList::forget() {
 }
 
 void PriceList::set(const Congestion& congestion, int wanted) {
-  target_ = std::max(congestion.worst(), static_cast<float>(wanted) / task_.bound);
+  target_ = std::max(congestion.worst(), static_cast<float>(wanted) / std::max(task_.bound, kLeastCapacity));
   steps_ += static_cast<std::int64_t>(prices_.size()) / 2 + kStepsOfCall;
   for (std::size_t r = 0; r < prices_.size(); ++r) {
     loads_[r] = congestion.load(static_cast<int>(r));
@@ -65,7 +68,7 @@ void PriceList::set(const Congestion& congestion, int wanted) {
 
 float PriceList::priceOf(const ResourceUse& use) const {
   const auto r = static_cast<std::size_t>(use.resource);
-  const float capacity = std::max(model_.capacities()[r], 1e-6f) * target_;
+  const float capacity = std::max(model_.capacities()[r], kLeastCapacity) * target_;
   const float utilization = (loads_[r] + use.factor) / capacity;
   const float price = use.factor * history_[r] * steep(utilization) / capacity;
   return utilization > 1.0005f ? kTooMuch * price : price;

@@ -122,6 +122,7 @@ class HopBound {
     int last = -1;
     float price = kNoWay;
   };
+  /// Of cycles that cost the same the one that ends just before it begins, so that it goes round once.
   Ends bestEnds(const RoutePrices& prices) const {
     Ends best;
     for (int first = 0; first < prices.n; ++first) {
@@ -130,7 +131,8 @@ class HopBound {
         if (first == last) continue;
         const float price = sum_ + start + priceOf(prices.end, last) - leave_[static_cast<std::size_t>(last)] +
                             cheapestSecond(prices, first, last);
-        if (price < best.price) best = {first, last, price};
+        const bool closesNearer = prices.closed && price == best.price && last > best.last;
+        if (price < best.price || closesNearer) best = {first, last, price};
       }
     }
     return best;

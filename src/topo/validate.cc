@@ -20,18 +20,20 @@ bool isCollNet(GraphId id) {
   return id == GraphId::CollNetChain || id == GraphId::CollNetDirect;
 }
 
+/// docs/topology.md, "Graph files": one GPU alone has no other pattern than a tree.
 bool patternFits(GraphId id, Pattern pattern) {
-  const bool chain = pattern == Pattern::Tree || pattern == Pattern::BalancedTree || pattern == Pattern::SplitTree;
+  const bool tree = pattern == Pattern::Tree;
   switch (id) {
     case GraphId::Ring:
       return pattern == Pattern::Ring;
     case GraphId::Tree:
+      return tree || pattern == Pattern::BalancedTree || pattern == Pattern::SplitTree;
     case GraphId::CollNetChain:
-      return chain;
+      return tree;
     case GraphId::CollNetDirect:
-      return pattern == Pattern::CollNetDirect || chain;
+      return tree || pattern == Pattern::CollNetDirect;
     case GraphId::Nvls:
-      return pattern == Pattern::Nvls || chain;
+      return tree || pattern == Pattern::Nvls;
   }
   return false;
 }

@@ -195,6 +195,42 @@ TEST(FindGraphs, AGpuThatTheMachineDoesNotHaveLeavesAllWithout) {
   EXPECT_NE(log.find("graphs.xml is not used: rings follow the ranks' numbers"), std::string::npos) << log;
 }
 
+TEST(FindGraphs, GpusThatOnlyTheNetworkWouldJoinLeaveAllWithout) {
+  Nodes nodes(1, 2);
+  for (int r = 0; r < 2; ++r) nodes.settings(r).paths.p2pDisabled = nodes.settings(r).paths.shmDisabled = true;
+  nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
+    ASSERT_TRUE(graphs.ok());
+    EXPECT_FALSE(graphs.value().known());
+  });
+}
+
+TEST(FindGraphs, MoreRanksOnANodeThanWordsCanTellOfGetNone) {
+  std::vector<PeerInfo> peers(kMostLocalRanks + 1);
+  for (PeerInfo& peer : peers) peer.machineHash = 1;
+  test::FakeWorld control(1);
+  const auto graphs = findGraphs({control.channel(0), peers, RankLayout(0, peers), TopologySettings{}}, OwnMachine{});
+  ASSERT_TRUE(graphs.ok()) << "and nobody is waited for";
+  EXPECT_FALSE(graphs.value().known());
+}
+
+TEST(FindGraphs, ElementsThatMakeNoMachineAreAnErrorWhereAFileWasNamed) {
+  test::allowLog("arch");
+  std::string text = kMachine;
+  constexpr std::string_view kArch = " arch=\"x86_64\"";
+  text.erase(text.find(kArch), kArch.size());
+  for (const bool named : {false, true}) {
+    Nodes nodes(1, 2);
+    for (int r = 0; r < 2; ++r) {
+      nodes.machine(r) = machineOf(text);
+      if (named) nodes.settings(r).file = "machine.xml";
+    }
+    nodes.run([&](int, const RankLayout&, const Result<CommGraphs>& graphs) {
+      EXPECT_EQ(graphs.status().code(), named ? ncclInvalidUsage : ncclSuccess);
+      EXPECT_FALSE(graphs.ok() && graphs.value().known());
+    });
+  }
+}
+
 TEST(FindGraphs, WhatRanksOfANodeKnowApartIsPutTogether) {
   Nodes nodes(1, 4);
   const std::vector<RankChannels> alike = nodes.channels(8);

@@ -30,6 +30,9 @@ struct Cluster {
     EXPECT_TRUE(channels.ok());
     return channels.value();
   }
+  std::vector<int> treeNeighboursOf(int rank, int mostChannels) const {
+    return treeNeighboursAcross(RankLayout(rank, peers), all, agreed, mostChannels);
+  }
   std::vector<RankChannels> everybody(int nChannels) const {
     std::vector<RankChannels> ranks;
     for (int r = 0; r < size(); ++r) ranks.push_back(of(r, nChannels));
@@ -184,6 +187,10 @@ TEST(ChannelsAcross, WithCrossNicOddNodesSwapTheRingsOfAPair) {
 TEST(ChannelsAcross, ChannelsWithTheSameOrderShareOneRing) {
   Cluster cluster(test::evenPeers(3, 4), {.channels = 4});
   EXPECT_EQ(cluster.of(0, 8).rings.size(), 4U);
+  for (RankGraphs& own : cluster.all) std::copy_n(own.ringPlace.begin(), 2, own.ringPlace.begin() + 2);
+  const RankChannels twice = cluster.of(0, 8);
+  EXPECT_EQ(twice.rings.size(), 2U);
+  EXPECT_EQ(twice.channels[3].ring, 1);
   for (RankGraphs& own : cluster.all) own.ringPlace.fill(own.ringPlace[0]);
   EXPECT_EQ(cluster.of(0, 8).rings.size(), 1U);
 }
@@ -192,7 +199,7 @@ TEST(ChannelsAcross, ALoneRankIsItsOwnNeighbour) {
   const RankChannels channels = Cluster(test::evenPeers(1, 1), {.channels = 2}).of(0, 4);
   EXPECT_EQ(channels.channels[3].prev, 0);
   EXPECT_EQ(channels.channels[3].next, 0);
-  EXPECT_TRUE(channels.treeNeighbours().empty());
+  EXPECT_EQ(channels.channels[3].tree, RankPlace{});
 }
 
 TEST(ChannelsAcross, PlacesThatClashAreAnErrorThatNamesTheNode) {
@@ -210,14 +217,39 @@ TEST(ChannelsAcross, NeedGraphsOfAllRanks) {
   EXPECT_EQ(channelsAcross(RankLayout(0, peers), nothing, AgreedGraphs{}, 2).status().code(), ncclInternalError);
 }
 
-TEST(ChannelsAcross, TreeNeighboursAreThoseOfAllChannels) {
-  const Cluster cluster(test::evenPeers(4, 4), {.channels = 4});
-  for (int r = 0; r < cluster.size(); ++r) {
-    for (const int other : cluster.of(r, 8).treeNeighbours()) {
-      const std::vector<int> back = cluster.of(other, 8).treeNeighbours();
-      EXPECT_TRUE(std::binary_search(back.begin(), back.end(), r)) << r << " and " << other;
+std::set<int> neighboursIn(const RankChannels& channels) {
+  std::set<int> ranks;
+  for (const RankChannel& channel : channels.channels) {
+    ranks.insert(channel.tree.up);
+    ranks.insert(channel.tree.down.begin(), channel.tree.down.end());
+  }
+  ranks.erase(-1);
+  return ranks;
+}
+
+TEST(TreeNeighboursAcross, HaveThoseOfEveryNumberOfChannels) {
+  for (const int graphChannels : {1, 3, 4}) {
+    const Cluster cluster(test::evenPeers(4, 4), {.channels = graphChannels});
+    for (int most = 1; most <= 10; ++most) {
+      for (int r = 0; r < cluster.size(); ++r) {
+        const std::vector<int> prepared = cluster.treeNeighboursOf(r, most);
+        for (int fewer = 1; fewer <= most; ++fewer) {
+          const std::set<int> used = neighboursIn(cluster.of(r, fewer));
+          EXPECT_TRUE(std::includes(prepared.begin(), prepared.end(), used.begin(), used.end()))
+              << "rank " << r << " with " << fewer << " of " << most << " channels";
+        }
+      }
     }
   }
+}
+
+TEST(TreeNeighboursAcross, HaveNoOthersWhereAllChannelsAreUsed) {
+  const Cluster cluster(test::evenPeers(4, 4), {.channels = 3});
+  for (int r = 0; r < cluster.size(); ++r) {
+    const std::set<int> used = neighboursIn(cluster.of(r, 6));
+    EXPECT_EQ(cluster.treeNeighboursOf(r, 6), std::vector<int>(used.begin(), used.end()));
+  }
+  EXPECT_TRUE(Cluster(test::evenPeers(1, 1), {.channels = 2}).treeNeighboursOf(0, 4).empty());
 }
 
 TEST(ChannelsFor, DoublesForTheSecondTreeWithinLimits) {

@@ -63,6 +63,19 @@ TEST_F(DescribeGraphs, AGraphThatMissesAGpuCountsAsNone) {
   EXPECT_EQ(channels(graphs({{0, 1, 2}}, {{0, 2, 1}})), 1);
 }
 
+TEST_F(DescribeGraphs, TellsNothingOfMoreRanksThanPlacesCanBeNumbered) {
+  const auto channels = [&](int ranks) {
+    std::vector<int> order;
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (rank >= static_cast<int>(gpus_.size())) gpus_.push_back(machine_.addNode(0, 0, GpuFacts{.rank = rank}));
+      order.push_back(rank);
+    }
+    return describeGraphs(machine_, graphs({order}, {order}), ranks - 1).of(GraphId::Ring).channels;
+  };
+  EXPECT_EQ(channels(kMostLocalRanks), 1);
+  EXPECT_EQ(channels(kMostLocalRanks + 1), 0);
+}
+
 TEST_F(DescribeGraphs, TellsOfAsManyChannelsAsAGraphFileMayHave) {
   std::vector<std::vector<int>> many(63, {0, 1, 2});
   many.push_back({2, 0, 1});

@@ -90,6 +90,15 @@ TEST(Router, FollowsACircleOfManyGpus) {
   EXPECT_FLOAT_EQ(found.price, kGpus);
 }
 
+TEST(Router, FollowsTheHintRoundWhereAllCyclesCostTheSame) {
+  constexpr int kGpus = 8;
+  RoutePrices prices{.n = kGpus, .hop = std::vector<float>(kGpus * kGpus, 1), .closed = true};
+  prices.start.assign(kGpus, kNoWay);
+  prices.start[0] = 0;
+  prices.end.assign(kGpus, 1);
+  EXPECT_EQ(Router().find(prices, firstOrder(kGpus)).order, firstOrder(kGpus));
+}
+
 TEST(Router, HasNoOrderWhereAGpuCannotBeReached) {
   RoutePrices prices = drawPrices(5, 1, false);
   for (int a = 0; a < 5; ++a) {

@@ -341,6 +341,27 @@ TEST(LastResort, UsesNoNicWhereARingCannotLeave) {
   EXPECT_GT(graphs.tree.bwInter, 1);
 }
 
+TEST(LastResort, UsesNoNicWhereNoneIsReached) {
+  // Both GPUs are under one CPU, the NICs under another that nothing joins to it.
+  test::Sketch sketch(CpuKind::Amd);
+  for (int i = 0; i < 2; ++i) sketch.addGpu(sketch.cpu, 90, 24);
+  sketch.nvLink(0, 1, 100);
+  const int other = sketch.machine.addNode(0, 1, CpuFacts{CpuKind::Amd, 1, ""});
+  for (unsigned i = 0; i < 2; ++i) sketch.addNet(other, 24, {0x500U + i, 1});
+  const PathTable paths = sketch.paths();
+  for (const int crossNic : {0, 1, 2}) {
+    const SearchSettings settings{.interNode = true, .collNet = true, .crossNic = crossNic};
+    EXPECT_EQ(bandwidthBound(sketch.machine, paths, {}, settings), 0);
+    const GraphSet graphs = searchGraphs(sketch.machine, paths, settings);
+    for (const Graph* graph : {&graphs.ring, &graphs.tree}) {
+      EXPECT_EQ(validateGraph(sketch.machine, paths, *graph, true), std::vector<std::string>{});
+      EXPECT_EQ(graph->nChannels(), 1);
+      EXPECT_EQ(graph->typeInter, PathType::Dis);
+    }
+    EXPECT_EQ(graphs.collNetChain.nChannels() + graphs.collNetDirect.nChannels(), 0);
+  }
+}
+
 TEST(LastResort, StaysInAPlane) {
   // Each of three hosts has one GPU and one NIC; the first NIC is of another plane than the others.
   test::Sketch sketch(CpuKind::Amd);

@@ -95,6 +95,24 @@ TEST(ValidateGraph, WantsChannelsAndBandwidth) {
   EXPECT_THAT(four.faults(ring), Contains(HasSubstr("cannot have the pattern")));
 }
 
+TEST(ValidateGraph, WantsAPatternThatTheAlgorithmCanHave) {
+  const Checked four(fourGpus());
+  const auto refused = [&](GraphId id, Pattern pattern) {
+    Graph graph = four.graph(id, pattern, 10);
+    four.add(graph, {0, 1, 2, 3});
+    return std::ranges::any_of(four.faults(graph), [](const std::string& fault) {
+      return fault.find("cannot have the pattern") != std::string::npos;
+    });
+  };
+  EXPECT_FALSE(refused(GraphId::Tree, Pattern::SplitTree));
+  EXPECT_TRUE(refused(GraphId::Tree, Pattern::Ring));
+  EXPECT_FALSE(refused(GraphId::CollNetChain, Pattern::Tree));
+  EXPECT_TRUE(refused(GraphId::CollNetChain, Pattern::BalancedTree));
+  EXPECT_FALSE(refused(GraphId::CollNetDirect, Pattern::Tree));
+  EXPECT_TRUE(refused(GraphId::CollNetDirect, Pattern::SplitTree));
+  EXPECT_TRUE(refused(GraphId::Nvls, Pattern::BalancedTree));
+}
+
 TEST(ValidateGraph, WantsOneOrderWhereAllChannelsAreCalledTheSame) {
   const Checked four(fourGpus());
   Graph ring = four.ring(20);

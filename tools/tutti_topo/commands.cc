@@ -42,7 +42,7 @@ int put(const std::string& text, const std::string& path = {}) {
   return whole ? 0 : failed(fmt::format("{} cannot be written: {}", path.empty() ? "stdout" : path, errnoText(error)));
 }
 
-/// The machine's name, and what of the choice a reader should know.
+/// What a reader should know where the machine is not all that was asked for.
 std::string groupNote(const Loaded& loaded) {
   const std::vector<int>& groups = loaded.topology.groupOf;
   const int last = groups.empty() ? 0 : *std::max_element(groups.begin(), groups.end());
@@ -62,14 +62,10 @@ Result<std::vector<Found>> graphsOf(const Loaded& loaded, const std::string& gra
 
 std::string verdictOn(const Found& found, const std::vector<std::string>& faults) {
   const Graph& graph = found.graph;
-  if (!faults.empty()) {
-    std::string text;
-    for (const std::string& fault : faults) text += fmt::format("{}: {}\n", graphName(graph.id), fault);
-    return text;
-  }
+  if (!faults.empty()) return fmt::format("{}\n", fmt::join(faults, "\n"));  // each begins with the graph's name
   if (graph.channels.empty()) return fmt::format("{}: no channels\n", graphName(graph.id));
-  return fmt::format("{}: {} channels x {} GB/s: the machine carries it\n", graphName(graph.id), graph.nChannels(),
-                     bandwidthText(graph.bwIntra));
+  return fmt::format("{}: {} channel{} x {} GB/s: the machine carries it\n", graphName(graph.id), graph.nChannels(),
+                     graph.nChannels() == 1 ? "" : "s", bandwidthText(graph.bwIntra));
 }
 
 }  // namespace

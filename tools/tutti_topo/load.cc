@@ -60,12 +60,14 @@ Result<Loaded> load(const MachineChoice& choice) {
   if (choice.hosts > 1) loaded.title += " × " + std::to_string(choice.hosts);
   const TopologyUse use{
       .gpus = choice.gpus, .hosts = choice.hosts, .interNode = choice.nodes > 1, .collNet = choice.collNet};
-  PathSettings settings = pathSettings(Params::read(processEnvironment()));
+  const Params params = Params::read(processEnvironment());
+  PathSettings settings = pathSettings(params);
   settings.p2p.refused = source.peersRefused;
   settings.p2p.host = hostName();
   ASSIGN(loaded.topology, buildTopology(source.xml, use, settings));
   loaded.settings.interNode = loaded.topology.interNode;
   loaded.settings.collNet = choice.collNet;
+  loaded.settings.crossNic = static_cast<int>(params.topology.crossNic);
   return loaded;
 }
 

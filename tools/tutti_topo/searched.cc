@@ -1,20 +1,18 @@
 #include "tutti_topo/searched.h"
 
-#include <algorithm>
 #include <ctime>
+#include <map>
 
 namespace tutti::tool {
 namespace {
 
 constexpr int kMostHeads = 64;  // the search itself knows lower limits
 
-/// What searchGraphs() asks for each graph once the ring has `channels`; not `all`: without those that are not wanted.
-std::vector<GraphRequest> requestsOf(const Loaded& loaded, int channels, bool all = false) {
-  std::vector<GraphRequest> requests{
-      {GraphId::Ring, Pattern::Ring, loaded.settings.minChannels, loaded.settings.maxChannels},
-      {GraphId::Tree, Pattern::BalancedTree, channels, channels}};
+/// What the bounds of the graphs go by; not `all`: without those that are not wanted.
+std::vector<GraphRequest> requestsOf(const Loaded& loaded, bool all) {
+  std::vector<GraphRequest> requests{{GraphId::Ring, Pattern::Ring}, {GraphId::Tree, Pattern::BalancedTree}};
   if (all || loaded.settings.collNet) {
-    requests.push_back({GraphId::CollNetChain, Pattern::Tree, channels, channels});
+    requests.push_back({GraphId::CollNetChain, Pattern::Tree});
     requests.push_back({GraphId::CollNetDirect, Pattern::CollNetDirect, 1, kMostHeads});
   }
   if (all || (loaded.settings.nvls && !loaded.topology.machine.nodes(NodeKind::NvSwitch).empty())) {
@@ -53,23 +51,24 @@ const Graph& graphOf(const GraphSet& graphs, GraphId id) {
 }  // namespace
 
 std::vector<Found> searchAll(const Loaded& loaded) {
+  std::map<GraphId, double> milliseconds;
+  double before = processorMilliseconds();
+  const auto book = [&](GraphId id) {
+    const double now = processorMilliseconds();
+    milliseconds[id] = now - before;
+    before = now;
+  };
+  const GraphSet graphs = searchGraphs(loaded.topology.machine, loaded.topology.paths, loaded.settings, book);
   std::vector<Found> found;
-  int channels = 1;
-  for (std::size_t i = 0; i < requestsOf(loaded, channels).size(); ++i) {
-    const GraphRequest request = requestsOf(loaded, channels)[i];
-    const double start = processorMilliseconds();
-    Found one{.graph = searchGraph(loaded.topology.machine, loaded.topology.paths, request, loaded.settings)};
-    one.milliseconds = processorMilliseconds() - start;
-    one.bound = boundOf(loaded, request);
-    if (i == 0) channels = one.graph.nChannels();
-    found.push_back(std::move(one));
+  for (const GraphRequest& request : requestsOf(loaded, false)) {
+    found.push_back({graphOf(graphs, request.id), boundOf(loaded, request), milliseconds[request.id]});
   }
   return found;
 }
 
 std::vector<Found> withBounds(const Loaded& loaded, const GraphSet& graphs) {
   std::vector<Found> found;
-  for (const GraphRequest& request : requestsOf(loaded, std::max(1, graphs.ring.nChannels()), true)) {
+  for (const GraphRequest& request : requestsOf(loaded, true)) {
     const Graph& graph = graphOf(graphs, request.id);
     if (!graph.channels.empty()) found.push_back({.graph = graph, .bound = boundOf(loaded, request)});
   }

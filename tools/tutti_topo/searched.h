@@ -8,8 +8,8 @@
 
 namespace tutti::tool {
 
-/// Ring and tree, and the graphs of CollNet and NVLS that are wanted; those that the machine cannot have have no
-/// channels.
+/// What a communicator would get of searchGraphs(): ring and tree, and the graphs of CollNet and NVLS that are wanted;
+/// those that the machine cannot have have no channels.
 std::vector<Found> searchAll(const Loaded& loaded);
 
 /// The same of graphs that were not searched, those that have channels. Their time is 0.
