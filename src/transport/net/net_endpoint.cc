@@ -49,7 +49,7 @@ NetEndpoint::NetEndpoint(const EndContext& context, NetPath path)
     : device_(context.device),
       options_(context.options),
       path_(std::move(path)),
-      netDevice_(options_.deviceOf ? options_.deviceOf(path_.link.channel, path_.link.peer.rank) : 0) {
+      netDevice_(options_.deviceOf ? options_.deviceOf(path_.link, path_.side == Side::Sender) : 0) {
   path_.description =
       fmt::format("NET/{}/{}{}", context.net.name(), netDevice_, options_.slotsOnDevice ? "/GDRDMA" : "");
   for (NetLane& lane : lanes_) {
@@ -218,6 +218,7 @@ Result<bool> NetEndpoint::probe(std::size_t join) {
 
 Status NetEndpoint::start() {
   TaskSetup setup;
+  setup.hasLeft = options_.hasLeft;
   setup.path = path_;
   setup.view = memory_->hostView();
   if (window_.bytes != 0) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -105,6 +106,7 @@ struct TaskSetup {
   NetLane* flagged = nullptr;     ///< … of the others
   std::byte* messages = nullptr;  ///< senderMessageBytes() or receiverMessageBytes(), registered with `flagged`
   std::uint64_t firstStep = 0;    ///< where all counters start
+  std::function<bool(int peer)> hasLeft = {};  ///< none: nobody leaves
 };
 
 /// A message of a flagged protocol: this, then content.

@@ -210,7 +210,19 @@ NetReceiver::NetReceiver(const TaskSetup& setup) : setup_(setup) {
   if (setup_.flagged != nullptr) flagged_.emplace(*setup_.flagged, setup_, tally_);
 }
 
+/// Receives are posted ahead of what will come: those that nothing comes for end with the connection, in whatever way
+/// the network says so. A peer that said goodbye has sent all that it ever will.
 Result<bool> NetReceiver::advance() {
+  if (closed_) return false;
+  auto advanced = advanceLanes();
+  const bool left = !advanced.ok() && setup_.hasLeft && setup_.hasLeft(setup_.path.link.peer.rank);
+  if (!left) return advanced;
+  closed_ = true;
+  info(kNet, "{}: closed, for rank {} has left the communicator", setup_.path.text(), setup_.path.link.peer.rank);
+  return false;
+}
+
+Result<bool> NetReceiver::advanceLanes() {
   bool any = false;
   if (flagged_) {
     ASSIGN(any, flagged_->advance());

@@ -101,8 +101,11 @@ class NetReceiver final : public ProgressTask {
   std::string describe() const override;
 
  private:
+  Result<bool> advanceLanes();
+
   TaskSetup setup_;
   Tally tally_;
+  bool closed_ = false;   ///< the peer has left, and its connections with it
   std::optional<SimpleRecvLane> simple_;
   std::optional<FlaggedRecvLane> flagged_;
 };

@@ -15,8 +15,10 @@ namespace tutti {
 
 /// How a communicator uses its network.
 struct NetTransportOptions {
-  /// The network's device for a channel to or from a peer; none: always device 0.
-  std::function<int(int channel, int peer)> deviceOf = {};
+  /// The network's device for our side of a connection; none: always device 0.
+  std::function<int(const LinkSpec& link, bool sends)> deviceOf = {};
+  /// Whether a peer has said goodbye; none: never. What its connections come to then is no failure. Any thread.
+  std::function<bool(int peer)> hasLeft = {};
   /// The network reads any host memory without a registration: what kernels of the software GPU offer is sent from
   /// where it lies. For networks of our own.
   bool inPlace = false;
@@ -38,6 +40,7 @@ class NetTransport final : public Transport {
   /// Lines of LL128 are written by the host in order. A kernel of the software GPU sees them so, and host threads see
   /// those of such a kernel; nobody promises that of a GPU and host memory.
   Result<LinkQuality> judge(const PeerInfo& self, const PeerInfo& peer) const override;
+  bool proxied() const override { return true; }
   Result<std::unique_ptr<Endpoint>> openSend(const LinkSpec& link) override;
   Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) override;
 

@@ -108,7 +108,7 @@ TEST(NetEndpoint, ComesUpAndCarriesStepsOfAllProtocols) {
 }
 
 TEST(NetEndpoint, UsesTheDeviceThatItIsTold) {
-  Ends ends({}, {.deviceOf = [](int channel, int peer) { return channel == 2 && peer == 1 ? 1 : 0; }});
+  Ends ends({}, {.deviceOf = [](const LinkSpec& link, bool sends) { return link.channel == 2 && sends ? 1 : 0; }});
   EXPECT_EQ(ends.sender->description(), "NET/Fake/1");
   EXPECT_EQ(ends.receiver->description(), "NET/Fake/0");
   EXPECT_TRUE(ends.sender->eachEndReports());
