@@ -193,6 +193,23 @@ TEST_P(NetTasks, NameWhatFailed) {
   EXPECT_FALSE(pair.receiver->advance().ok());
 }
 
+TEST(NetTask, TakeTheEndOfAConnectionForNoFailureOnceThePeerHasLeft) {
+  bool left = false;
+  NetPair pair({}, 0, false, [&](int peer) { return peer == 0 && left; });
+  ASSERT_TRUE(pair.kernelOut.send(Protocol::Simple, 100));
+  for (int i = 0; i < 3; ++i) pair.advance();
+  EXPECT_TRUE(pair.kernelIn.recv(Protocol::Simple, 100));
+  left = true;
+  pair.net.knobs().failing = "test";
+  pair.net.knobs().failAfter = 0;
+  expectLog("Fake: the cable is cut");
+  const auto closing = pair.receiver->advance();
+  ASSERT_TRUE(closing.ok());
+  EXPECT_FALSE(closing.value());
+  EXPECT_TRUE(pair.receiver->advance().ok()) << "and it is not asked again";
+  EXPECT_TRUE(pair.receiver->quiet());
+}
+
 TEST(NetTask, RefuseMessagesThatAreNotWhatComesNext) {
   for (const FakeKnobs& knobs : {FakeKnobs{.cutBy = 1}, FakeKnobs{.cutBy = 100000}, FakeKnobs{.spoilAt = 1},
                                  FakeKnobs{.spoilAt = 5}, FakeKnobs{.spoilAt = 9}}) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -219,7 +220,9 @@ inline LanePair connectLanes(FakeNet& net, std::vector<std::pair<void*, std::siz
 
 /// Both ends of a connection over a network of the process, with tasks and kernels.
 struct NetPair {
-  explicit NetPair(FakeKnobs knobs = {}, std::uint64_t firstStep = 0, bool offers = false)
+  /// `hasLeft`: what the receiver is told of its peer.
+  explicit NetPair(FakeKnobs knobs = {}, std::uint64_t firstStep = 0, bool offers = false,
+                   std::function<bool(int)> hasLeft = {})
       : net(std::move(knobs)),
         out(firstStep),
         in(firstStep),
@@ -232,7 +235,8 @@ struct NetPair {
                                                              &flagged.sender, out.messages.data(), firstStep});
     receiver =
         std::make_unique<net::NetReceiver>(net::TaskSetup{pathFor(net::Side::Receiver, 3, 0), in.view, &simple.receiver,
-                                                          &flagged.receiver, in.messages.data(), firstStep});
+                                                          &flagged.receiver, in.messages.data(), firstStep,
+                                                          std::move(hasLeft)});
   }
   const ConnView& viewThatOffers(bool offers) {
     if (offers) out.view.pullFrom = pullFrom.data();
