@@ -1,15 +1,31 @@
 #include "base/dl.h"
 
+#include <link.h>
+
 namespace tutti {
 
-DlLibrary DlLibrary::open(const std::string& name, std::string* why) {
+DlLibrary DlLibrary::openFile(const char* name, std::string* why) {
   DlLibrary library;
-  library.handle_ = Handle<DlTraits>(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL));
+  library.handle_ = Handle<DlTraits>(::dlopen(name, RTLD_NOW | RTLD_LOCAL));
   if (!library.valid() && why != nullptr) {
     const char* words = ::dlerror();
     *why = words != nullptr ? words : "unknown loader error";
   }
   return library;
+}
+
+DlLibrary DlLibrary::open(const std::string& name, std::string* why) {
+  return openFile(name.c_str(), why);
+}
+
+DlLibrary DlLibrary::openProgram(std::string* why) {
+  return openFile(nullptr, why);
+}
+
+std::string DlLibrary::path() const {
+  link_map* found = nullptr;
+  if (!valid() || ::dlinfo(get(), RTLD_DI_LINKMAP, &found) != 0 || found == nullptr) return {};
+  return found->l_name != nullptr ? found->l_name : "";
 }
 
 std::string libraryPathOf(const void* address) {

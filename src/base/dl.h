@@ -23,12 +23,16 @@ class DlLibrary {
   /// Opens `name` (file name for the loader's search, or a path) with RTLD_NOW | RTLD_LOCAL. Where that fails the
   /// result is invalid and `*why`, if given, holds the loader's words.
   static DlLibrary open(const std::string& name, std::string* why = nullptr);
+  /// The running program itself, with everything that it was started with.
+  static DlLibrary openProgram(std::string* why = nullptr);
   /// Keeps the library loaded for the life of the process: for drivers that must not be unloaded under their threads.
   void leak() { static_cast<void>(handle_.release()); }
 
   bool valid() const { return handle_.valid(); }
   /// The raw handle, borrowed.
   void* get() const { return handle_.get(); }
+  /// The file that the loader found; "" for the program itself or where unknown.
+  std::string path() const;
   /// Address of `name`, or nullptr.
   void* symbol(const char* name) const { return valid() ? ::dlsym(handle_.get(), name) : nullptr; }
   /// The same as a function pointer: `library.function<int (*)(void)>("name")`.
@@ -38,6 +42,8 @@ class DlLibrary {
   }
 
  private:
+  static DlLibrary openFile(const char* name, std::string* why);
+
   Handle<DlTraits> handle_;
 };
 

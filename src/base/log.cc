@@ -59,8 +59,8 @@ class Log {
   bool enabled(LogLevel level, std::uint32_t subsys) {
     return level <= currentLevel() && (subsys & subsys_.load(std::memory_order_relaxed)) != 0;
   }
-  void write(LineClass kind, const std::source_location& where, std::string_view text);
-  void problem(LineClass kind, const std::source_location& where, std::string_view text);
+  void write(LineClass kind, const SourcePlace& where, std::string_view text);
+  void problem(LineClass kind, const SourcePlace& where, std::string_view text);
   void version(bool rankZero, std::string_view text);
   void reset();
   void setSink(LogSink sink, void* context) {
@@ -163,7 +163,7 @@ void Log::deliver(bool isProblem, std::string_view line) {
   writeAll(::fileno(stdout), line);
 }
 
-void Log::write(LineClass kind, const std::source_location& where, std::string_view text) {
+void Log::write(LineClass kind, const SourcePlace& where, std::string_view text) {
   currentLevel();
   int (*const hook)() = device.load(std::memory_order_acquire);
   const int current = hook != nullptr ? hook() : 0;  // Outside the lock: the driver may log.
@@ -177,7 +177,7 @@ void Log::write(LineClass kind, const std::source_location& where, std::string_v
   deliver(kind == LineClass::Warn || kind == LineClass::Error, layOutLine(context, text));
 }
 
-void Log::problem(LineClass kind, const std::source_location& where, std::string_view text) {
+void Log::problem(LineClass kind, const SourcePlace& where, std::string_view text) {
   lastError.set(text);
   bool shown = kind == LineClass::Error || currentLevel() >= LogLevel::Warn;
   {
@@ -213,7 +213,7 @@ bool logEnabled(LogLevel level, std::uint32_t subsys) {
   return theLog().enabled(level, subsys);
 }
 
-void logLine(LogLevel level, std::uint32_t subsys, const std::source_location& where, std::string_view text) {
+void logLine(LogLevel level, std::uint32_t subsys, const SourcePlace& where, std::string_view text) {
   if (level == LogLevel::Warn) return theLog().problem(LineClass::Warn, where, text);
   if (!logEnabled(level, subsys)) return;
   LineClass kind = LineClass::Info;
@@ -235,7 +235,7 @@ void logLine(LogLevel level, std::uint32_t subsys, const std::source_location& w
   theLog().write(kind, where, text);
 }
 
-Status failWith(ncclResult_t code, const std::source_location& where, std::string_view text) {
+Status failWith(ncclResult_t code, const SourcePlace& where, std::string_view text) {
   theLog().problem(classOf(code), where, text);
   // Success and "in progress" are no errors: whoever passes them here has lost track.
   const bool isError = code != ncclSuccess && code != ncclInProgress;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/source_place.h"
 #include "base/status.h"
 
 namespace tutti {
@@ -37,8 +38,9 @@ using Format = LocatedFormat<std::type_identity_t<Args>...>;
 
 namespace detail {
 bool logEnabled(LogLevel level, std::uint32_t subsys);
-void logLine(LogLevel level, std::uint32_t subsys, const std::source_location& where, std::string_view text);
-Status failWith(ncclResult_t code, const std::source_location& where, std::string_view text);
+/// Also for messages of others (plugins), which say themselves where they were written.
+void logLine(LogLevel level, std::uint32_t subsys, const SourcePlace& where, std::string_view text);
+Status failWith(ncclResult_t code, const SourcePlace& where, std::string_view text);
 }  // namespace detail
 
 /// Gives birth to an error: logs it once (WARN shape, ERROR class: printed at every level that NCCL_DEBUG can name,

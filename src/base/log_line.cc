@@ -32,8 +32,9 @@ std::size_t parametersOf(std::string_view signature) {
 }
 
 std::string located(const LineContext& c) {
-  return fmt::format("{}:{} ({})", sourcePath(c.where.file_name()), c.where.line(),
-                     functionName(c.where.function_name()));
+  const std::string_view function = functionName(c.where.function);
+  if (function.empty()) return fmt::format("{}:{}", sourcePath(c.where.file), c.where.line);
+  return fmt::format("{}:{} ({})", sourcePath(c.where.file), c.where.line, function);
 }
 
 std::string prefixed(const LineContext& c, std::string_view text) {
@@ -50,8 +51,8 @@ std::string prefixed(const LineContext& c, std::string_view text) {
     case LineClass::Abort:
       return fmt::format("{} [{}] NCCL ABORT {}", who, c.device, text);
     case LineClass::Trace:
-      return fmt::format("{} [{}] {:f} {}:{} NCCL TRACE {}", who, c.device, c.elapsedMs,
-                         functionName(c.where.function_name()), c.where.line(), text);
+      return fmt::format("{} [{}] {:f} {}:{} NCCL TRACE {}", who, c.device, c.elapsedMs, functionName(c.where.function),
+                         c.where.line, text);
     case LineClass::Call:
       return fmt::format("{} NCCL CALL {}", who, text);
   }

@@ -3,9 +3,10 @@
 
 #include <cstdint>
 #include <ctime>
-#include <source_location>
 #include <string>
 #include <string_view>
+
+#include "base/source_place.h"
 
 namespace tutti {
 
@@ -18,7 +19,7 @@ struct LineContext {
   std::string stamp;            ///< formatted time stamp, "" for none
   std::string host;
   int device = 0;
-  std::source_location where;
+  SourcePlace where;
   double elapsedMs = 0;         ///< since the log began; TRACE lines show it
 };
 
