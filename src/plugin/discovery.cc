@@ -1,0 +1,103 @@
+#include "plugin/discovery.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace tutti {
+
+namespace {
+
+constexpr std::string_view kDefaultLibrary = "libnccl-net.so";
+constexpr std::string_view kStaticPlugin = "STATIC_PLUGIN";
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+/// The loader's words for a file that is nowhere, as opposed to one that cannot be used.
+bool saysMissing(std::string_view words, std::string_view file) {
+  return words.find(file) != std::string_view::npos &&
+         words.find("No such file or directory") != std::string_view::npos;
+}
+
+void append(std::string& list, std::string_view separator, std::string_view word) {
+  if (!list.empty()) list += separator;
+  list += word;
+}
+
+OpenedPlugin openProgram() {
+  OpenedPlugin opened;
+  opened.library = DlLibrary::openProgram(&opened.why);
+  opened.path = kStaticPlugin;
+  if (!opened.library.valid()) info(kInit | kNet, "NET/Plugin: {}: {}", kStaticPlugin, opened.why);
+  return opened;
+}
+
+}  // namespace
+
+bool equalInAnyCase(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
+}
+
+std::vector<std::string> parsePluginList(std::string_view value) {
+  std::vector<std::string> names;
+  if (equalInAnyCase(value, "none")) return names;
+  while (!value.empty()) {
+    const std::size_t comma = std::min(value.find(','), value.size());
+    const std::string_view name = value.substr(0, comma);
+    value.remove_prefix(std::min(comma + 1, value.size()));
+    if (name.empty()) continue;
+    if (name.size() > kLongestPluginName) {
+      info(kNet | kEnv, "NCCL_NET_PLUGIN list contains a plugin name {} longer than {} characters, ignoring it.", name,
+           kLongestPluginName + 1);
+      continue;
+    }
+    if (names.size() == kMostNetPlugins) {
+      info(kNet | kEnv, "NCCL_NET_PLUGIN list contains more than {} plugins, ignoring the rest", kMostNetPlugins);
+      break;
+    }
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+std::vector<std::string> pluginFileNames(std::string_view name) {
+  if (name.empty()) return {std::string(kDefaultLibrary)};
+  std::vector<std::string> files{std::string(name)};
+  const bool path = name.find('/') != std::string_view::npos;
+  const bool library = name.starts_with("lib") && name.ends_with(".so");
+  if (!path && !library) files.push_back("libnccl-net-" + std::string(name) + ".so");
+  return files;
+}
+
+OpenedPlugin openNetPlugin(const std::string& name) {
+  if (equalInAnyCase(name, kStaticPlugin)) return openProgram();
+  OpenedPlugin opened;
+  std::string missing;
+  for (const std::string& file : pluginFileNames(name)) {
+    std::string words;
+    opened.library = DlLibrary::open(file, &words);
+    if (opened.library.valid()) {
+      const std::string found = opened.library.path();
+      opened.path = found.empty() ? file : found;
+      opened.why.clear();
+      return opened;
+    }
+    info(kInit, "ncclOsDlopen({}) failed: {}", file, words);
+    if (saysMissing(words, file)) {
+      append(missing, " ", file);
+    } else {
+      info(kInit | kNet, "NET/Plugin: {}: {}", file, words);
+      append(opened.why, "; ", words);
+    }
+  }
+  if (!missing.empty()) {
+    info(kInit | kNet, "NET/Plugin: Could not find: {}", missing);
+    append(opened.why, "; ", "not found: " + missing);
+  }
+  return opened;
+}
+
+}  // namespace tutti

@@ -1,0 +1,63 @@
+#include "plugin/plugin_calls.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tutti {
+
+ncclResult_t errorCode(ncclResult_t returned) {
+  const int value = returned;
+  // "In progress" is no answer of a plugin: what must be tried again is said by null pointers.
+  const bool known = value > ncclSuccess && value < ncclNumResults && value != ncclInProgress;
+  return known ? returned : ncclInternalError;
+}
+
+std::string resultName(ncclResult_t code) {
+  constexpr std::array<const char*, ncclNumResults> kNames{
+      "ncclSuccess",      "ncclUnhandledCudaError", "ncclSystemError", "ncclInternalError", "ncclInvalidArgument",
+      "ncclInvalidUsage", "ncclRemoteError",        "ncclInProgress",  "ncclTimeout"};
+  const auto index = static_cast<std::size_t>(static_cast<unsigned>(code));
+  return index < kNames.size() ? kNames[index] : fmt::format("{}, which is no result code", static_cast<int>(code));
+}
+
+std::string PluginCalls::place(int device) const {
+  std::string text = fmt::format("network {} ({} v{} of {})", who_.name, who_.kind, who_.version, who_.library);
+  if (device != kNoDevice) text += fmt::format(", device {}", device);
+  return text;
+}
+
+std::string PluginCalls::describe(ncclResult_t code, const char* call, int device) const {
+  const std::string words = takePluginWarning();
+  return fmt::format("{}: {} failed with {}{}", place(device), call, resultName(code),
+                     words.empty() ? ", and the network said nothing" : fmt::format("; it said: {}", words));
+}
+
+Status PluginCalls::failed(ncclResult_t code, const char* call, int device) const {
+  return fail(errorCode(code), "{}", describe(code, call, device));
+}
+
+Status PluginCalls::refuse(ncclResult_t code, const char* call, int device, const std::string& why) const {
+  return fail(code, "{}: {}: {}", place(device), call, why);
+}
+
+void PluginCalls::remember(const void* end, int device) {
+  const std::lock_guard lock(mutex_);
+  devices_[end] = device;
+}
+
+void PluginCalls::forget(const void* end) {
+  const std::lock_guard lock(mutex_);
+  devices_.erase(end);
+}
+
+int PluginCalls::deviceOf(const void* end) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = devices_.find(end); found != devices_.end()) return found->second;
+  if (end != nullptr || devices_.empty()) return kNoDevice;
+  const int first = devices_.begin()->second;
+  const bool only =
+      std::all_of(devices_.begin(), devices_.end(), [&](const auto& entry) { return entry.second == first; });
+  return only ? first : kNoDevice;
+}
+
+}  // namespace tutti

@@ -1,0 +1,24 @@
+// What plugins are given to speak with: a logger, and a callback for profilers.
+#pragma once
+
+#include <string>
+
+#include "nccl_net.h"
+
+namespace tutti {
+
+/// The logger that plugins are given. A message is printed as NCCL_DEBUG and NCCL_DEBUG_SUBSYS say; the text of a WARN
+/// is kept for ncclGetLastError even where it is not. Any thread.
+void pluginLog(ncclDebugLogLevel level, unsigned long flags, const char* file, int line, const char* format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/// Takes the events of networks; nobody listens to them.
+ncclResult_t pluginProfile(void** eventHandle, int type, void* parent, std::int64_t pluginId, void* data);
+
+/// Forgets what a plugin warned of on this thread: before a call whose failure will be explained by the next warning.
+void forgetPluginWarning();
+/// The last warning of a plugin on this thread since it was forgotten; where there is none, the last one of a thread of
+/// the plugin's own; "" if nobody said anything. Each is given out once.
+std::string takePluginWarning();
+
+}  // namespace tutti

@@ -1,0 +1,177 @@
+#include "plugin/registry.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "plugin/discovery.h"
+
+namespace tutti {
+
+/// A row of the table. Guarded by the registry's mutex.
+struct NetRegistry::Entry {
+  enum class State : std::uint8_t {
+    NotLoaded,   ///< its library is not open
+    LoadFailed,  ///< for ever
+    Ready,
+    Disabled,  ///< for ever
+  };
+
+  std::string title;  ///< in messages: the library as it was asked for, or the built-in network's name
+  State state = State::Ready;
+  std::string why;      ///< of LoadFailed and Disabled
+  bool opened = false;  ///< a communicator has used it since it was loaded
+  int users = 0;
+  std::unique_ptr<NetSource> builtIn;  ///< null: a library's
+  DlLibrary library;
+  std::unique_ptr<LoadedNet> net;
+  std::unique_ptr<LoadedCollNet> collNet;
+  bool collNetUsable = true;
+
+  bool external() const { return builtIn == nullptr; }
+  std::string_view name() const { return external() ? net->name() : builtIn->name(); }
+  void close(State how, std::string reason) {
+    state = how;
+    why = std::move(reason);
+  }
+};
+
+NetLease::~NetLease() {
+  if (net_ != nullptr) registry_.giveBack(*this);
+}
+
+NetRegistry::NetRegistry(const Params::Misc& settings, std::vector<std::unique_ptr<NetSource>> builtIn)
+    : keepLoaded_(settings.netPluginRefCount > 0) {
+  for (std::string& name : parsePluginList(settings.netPlugin)) {
+    auto& entry = *entries_.emplace_back(std::make_unique<Entry>());
+    entry.title = std::move(name);
+    entry.state = Entry::State::NotLoaded;
+  }
+  for (auto& source : builtIn) {
+    auto& entry = *entries_.emplace_back(std::make_unique<Entry>());
+    entry.title = source->name();
+    entry.builtIn = std::move(source);
+  }
+}
+
+NetRegistry::~NetRegistry() = default;
+
+void NetRegistry::load(Entry& entry) {
+  OpenedPlugin opened = openNetPlugin(entry.title);
+  if (!opened.library.valid()) return entry.close(Entry::State::LoadFailed, opened.why);
+  entry.library = std::move(opened.library);
+  entry.net = findNet(entry.library, opened.path);
+  if (entry.net == nullptr) {
+    info(kInit | kNet, "External network plugin {} is unsupported", opened.path);
+    entry.library = {};
+    return entry.close(Entry::State::LoadFailed, fmt::format("{} exports no ncclNetPlugin_v6 to _v12", opened.path));
+  }
+  info(kInit | kNet, "Successfully loaded external network plugin {}", opened.path);
+  entry.collNet = findCollNet(entry.library, opened.path);
+  entry.state = Entry::State::Ready;
+  entry.collNetUsable = true;
+  entry.opened = false;
+}
+
+void NetRegistry::unload(Entry& entry) {
+  info(kDestroy | kNet, "Unloading plugin {}", entry.title);
+  entry.net.reset();
+  entry.collNet.reset();
+  entry.library = {};
+  if (entry.state == Entry::State::Ready) entry.state = Entry::State::NotLoaded;
+}
+
+void NetRegistry::openCollNet(Entry& entry, const NetOpening& opening, NetLease& lease) {
+  if (entry.collNet == nullptr || !entry.collNetUsable) return;
+  NetAttempt<CollNet> attempt = entry.collNet->attempt(opening);
+  if (attempt.net == nullptr) {
+    info(kInit | kNet, "collNet of plugin {} is not used: {}", entry.collNet->name(), attempt.why);
+    entry.collNetUsable = false;  // Older communicators may be using it.
+    return;
+  }
+  lease.collNet_ = std::move(attempt.net);
+}
+
+bool NetRegistry::tryBuiltIn(Entry& entry, const NetOpening& opening, NetLease& lease) {
+  auto net = entry.builtIn->open(opening);
+  if (!net.ok()) {
+    entry.why = lastErrorText();
+    info(kInit | kNet, "Failed to initialize NET plugin {}: {}", entry.name(), entry.why);
+    return false;
+  }
+  lease.net_ = std::move(net).value();
+  const auto devices = lease.net_->devices();
+  if (devices.ok() && devices.value() > 0) return true;
+  entry.why = devices.ok() ? "it has no devices" : lastErrorText();
+  info(kInit | kNet, "Failed to initialize NET plugin {}: {}", entry.name(), entry.why);
+  lease.net_.reset();
+  return false;
+}
+
+bool NetRegistry::tryEntry(Entry& entry, const NetOpening& opening, NetLease& lease) {
+  if (!entry.external()) return tryBuiltIn(entry, opening, lease);
+  NetAttempt<Net> attempt = entry.net->attempt(opening);
+  if (attempt.net == nullptr) {
+    info(kInit | kNet, "Failed to initialize NET plugin {}: {}", entry.name(), attempt.why);
+    entry.close(Entry::State::Disabled, attempt.why);
+    return false;
+  }
+  lease.net_ = std::move(attempt.net);
+  openCollNet(entry, opening, lease);
+  return true;
+}
+
+void NetRegistry::disableOthers(const Entry& chosen) {
+  std::string others;
+  for (const auto& entry : entries_) {
+    const bool offered = entry->state == Entry::State::NotLoaded || entry->state == Entry::State::Ready;
+    if (entry.get() == &chosen || !entry->external() || !offered) continue;
+    others += (others.empty() ? "" : ", ") + entry->title;
+    entry->close(Entry::State::Disabled, fmt::format("the network of {} was chosen before", chosen.title));
+  }
+  if (!others.empty()) info(kInit | kNet, "Disabling external plugins: {}", others);
+}
+
+Result<std::unique_ptr<NetLease>> NetRegistry::assign(std::string_view wanted, const NetOpening& opening) {
+  const std::lock_guard lock(mutex_);
+  std::string reasons;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    Entry& entry = *entries_[i];
+    if (entry.state == Entry::State::NotLoaded) load(entry);
+    std::string why = entry.why;
+    if (entry.state == Entry::State::Ready) {
+      if (!wanted.empty() && !equalInAnyCase(wanted, entry.name())) {
+        why = fmt::format("its network is {}, wanted is {}", entry.name(), wanted);
+      } else {
+        auto lease = std::make_unique<NetLease>(*this, i);
+        if (tryEntry(entry, opening, *lease)) {
+          if (!entry.opened) info(kInit | kNet, "Initialized NET plugin {}", entry.name());
+          info(kInit | kNet, "Assigned NET plugin {} to comm", entry.name());
+          entry.opened = true;
+          ++entry.users;
+          if (entry.external()) disableOthers(entry);
+          return lease;
+        }
+        why = entry.why;
+      }
+    }
+    reasons += fmt::format("{} {}: {}", reasons.empty() ? "" : ";", entry.title, why);
+  }
+  return fail(ncclInvalidUsage,
+              "Failed to initialize any NET plugin:{}. NCCL_NET_PLUGIN lists the libraries that are "
+              "tried{}",
+              reasons.empty() ? " there is none" : reasons,
+              wanted.empty() ? "" : ", NCCL_NET or netName of the configuration says which network is wanted");
+}
+
+void NetRegistry::giveBack(NetLease& lease) {
+  const std::lock_guard lock(mutex_);
+  lease.net_.reset();
+  lease.collNet_.reset();
+  Entry& entry = *entries_[lease.entry_];
+  --entry.users;
+  if (entry.users == 0 && entry.external() && !keepLoaded_) unload(entry);
+}
+
+}  // namespace tutti

@@ -1,0 +1,76 @@
+// The networks that a process can use, and the choice of one for each communicator.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dl.h"
+#include "base/params.h"
+#include "plugin/collnet.h"
+#include "plugin/net.h"
+#include "plugin/net_plugin.h"
+
+namespace tutti {
+
+class NetRegistry;
+
+/// One communicator's network. Destroying it gives the network back: its context, and its library once nobody uses it.
+/// All connections must be closed by then.
+class NetLease {
+ public:
+  NetLease(NetRegistry& registry, std::size_t entry) : registry_(registry), entry_(entry) {}
+  NetLease(const NetLease&) = delete;
+  NetLease& operator=(const NetLease&) = delete;
+  ~NetLease();
+
+  Net& net() { return *net_; }
+  /// Null: the library has none, or it cannot be used.
+  CollNet* collNet() { return collNet_.get(); }
+
+ private:
+  friend class NetRegistry;
+
+  NetRegistry& registry_;
+  const std::size_t entry_;
+  std::unique_ptr<Net> net_;
+  std::unique_ptr<CollNet> collNet_;
+};
+
+/// The networks in the order in which they are tried: those of the listed libraries, then the built-in ones. Must
+/// outlive its leases. Any thread: choosing and giving back exclude each other, and so do the plugins' init and
+/// finalize.
+class NetRegistry {
+ public:
+  /// Libraries are opened when a communicator first needs a network.
+  NetRegistry(const Params::Misc& settings, std::vector<std::unique_ptr<NetSource>> builtIn);
+  ~NetRegistry();
+  NetRegistry(const NetRegistry&) = delete;
+  NetRegistry& operator=(const NetRegistry&) = delete;
+
+  /// The first network that can be used and has the name `wanted`, in any case ("": any). Once a library's network is
+  /// taken, those of other libraries are no longer offered. Fails with ncclInvalidUsage and what is wrong with each.
+  Result<std::unique_ptr<NetLease>> assign(std::string_view wanted, const NetOpening& opening);
+
+ private:
+  friend class NetLease;
+  struct Entry;
+
+  void load(Entry& entry);
+  void unload(Entry& entry);
+  bool tryEntry(Entry& entry, const NetOpening& opening, NetLease& lease);
+  bool tryBuiltIn(Entry& entry, const NetOpening& opening, NetLease& lease);
+  void openCollNet(Entry& entry, const NetOpening& opening, NetLease& lease);
+  void disableOthers(const Entry& chosen);
+  void giveBack(NetLease& lease);
+
+  std::mutex mutex_;
+  const bool keepLoaded_;
+  std::vector<std::unique_ptr<Entry>> entries_;  // guarded by mutex_
+};
+
+}  // namespace tutti
