@@ -1,0 +1,123 @@
+// What tests of plugins share: the test plugins by version, settings for one test, and a connection within the process.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/dl.h"
+#include "base/log.h"
+#include "plugin/net_plugin.h"
+#include "plugin/test_net.h"
+
+namespace tutti::test {
+
+/// Sets a variable of the environment for its own lifetime.
+class ScopedEnv {
+ public:
+  ScopedEnv(const char* name, const std::string& value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ScopedEnv(const ScopedEnv&) = delete;
+  ScopedEnv& operator=(const ScopedEnv&) = delete;
+  ~ScopedEnv() {
+    if (old_) {
+      ::setenv(name_, old_->c_str(), 1);
+    } else {
+      ::unsetenv(name_);
+    }
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+/// The log at a level, with all subsystems or some, for its own lifetime.
+class ScopedLog {
+ public:
+  explicit ScopedLog(const char* level, const char* subsys = "ALL")
+      : level_("NCCL_DEBUG", level), subsys_("NCCL_DEBUG_SUBSYS", subsys) {
+    resetLog();
+  }
+  ~ScopedLog() { resetLog(); }
+
+ private:
+  ScopedEnv level_;
+  ScopedEnv subsys_;
+};
+
+/// Where the build has put the test plugins.
+inline std::string pluginFolder() {
+  const char* folder = std::getenv("TUTTI_TEST_PLUGINS");
+  return folder != nullptr ? folder : ".";
+}
+inline std::string pluginPath(int version) {
+  return pluginFolder() + "/libnccl-net-testv" + std::to_string(version) + ".so";
+}
+/// The name of the network in it: "testv06".
+inline std::string networkName(int version) {
+  return std::string("testv") + (version < 10 ? "0" : "") + std::to_string(version);
+}
+/// What a loaded test plugin has counted; null: it is not loaded. The counts end with the library.
+inline TestNetCounts* countsOf(int version) {
+  void* const library = ::dlopen(pluginPath(version).c_str(), RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) return nullptr;
+  auto* const function = reinterpret_cast<TestNetCountsFunction*>(::dlsym(library, "testNetCounts"));
+  ::dlclose(library);
+  return function();
+}
+
+/// A test plugin, loaded and opened.
+struct OpenPlugin {
+  DlLibrary library;
+  std::unique_ptr<LoadedNet> source;
+  std::unique_ptr<Net> net;
+  TestNetCounts* counts = nullptr;
+
+  explicit OpenPlugin(int version, const NetOpening& opening = {}) {
+    std::string why;
+    library = DlLibrary::open(pluginPath(version), &why);
+    EXPECT_TRUE(library.valid()) << why;
+    source = findNet(library, pluginPath(version));
+    if (source == nullptr) return;
+    NetAttempt<Net> attempt = source->attempt(opening);
+    EXPECT_EQ(attempt.why, "");
+    net = std::move(attempt.net);
+    counts = countsOf(version);
+  }
+};
+
+/// A connection of a network to itself.
+struct Loop {
+  Net& net;
+  NetHandle handle{};
+  void* listener = nullptr;
+  void* sender = nullptr;
+  void* receiver = nullptr;
+
+  explicit Loop(Net& n) : net(n) {
+    listener = net.listen(0, handle).value();
+    for (int i = 0; i < 1000 && (sender == nullptr || receiver == nullptr); ++i) {
+      if (sender == nullptr) sender = net.connect(0, handle).value();
+      if (receiver == nullptr) receiver = net.accept(listener).value();
+    }
+    EXPECT_NE(sender, nullptr);
+    EXPECT_NE(receiver, nullptr);
+  }
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+  ~Loop() {
+    EXPECT_TRUE(net.closeSend(sender).ok());
+    EXPECT_TRUE(net.closeRecv(receiver).ok());
+    EXPECT_TRUE(net.closeListen(listener).ok());
+  }
+};
+
+}  // namespace tutti::test

@@ -1,0 +1,260 @@
+// Which network a communicator gets, and what becomes of it.
+#include "plugin/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "nccl_net.h"
+#include "plugin/plugin_fixture.h"
+#include "support/log_capture.h"
+
+namespace {
+
+ncclResult_t refuseToStart(ncclDebugLogger_t) {
+  return ncclSystemError;
+}
+
+}  // namespace
+
+// Plugins that are part of this program, for STATIC_PLUGIN: the newer one is the one that counts.
+extern "C" {
+NCCL_PLUGIN_EXPORT ncclNet_v9_t ncclNetPlugin_v9 = {.name = "inProgram9", .init = &refuseToStart};
+NCCL_PLUGIN_EXPORT ncclNet_v6_t ncclNetPlugin_v6 = {.name = "inProgram6", .init = &refuseToStart};
+}
+
+namespace tutti::test {
+namespace {
+
+/// A built-in network that can only be begun.
+class FakeNet final : public Net {
+ public:
+  explicit FakeNet(int count) : count_(count) {}
+  std::string_view name() const override { return "Socket"; }
+  Result<int> devices() override { return count_; }
+  Result<NetProperties> properties(int) override { return NetProperties{}; }
+  Result<void*> listen(int, NetHandle&) override { return nullptr; }
+  Result<void*> connect(int, NetHandle&) override { return nullptr; }
+  Result<void*> accept(void*) override { return nullptr; }
+  Status closeListen(void*) override { return {}; }
+  Status closeSend(void*) override { return {}; }
+  Status closeRecv(void*) override { return {}; }
+  Result<void*> registerMemory(void*, void*, std::size_t, PtrKind) override { return nullptr; }
+  bool takesDmaBuf() const override { return false; }
+  Result<void*> registerDmaBuf(void*, void*, std::size_t, std::uint64_t, int) override { return nullptr; }
+  Status deregisterMemory(void*, void*) override { return {}; }
+  Result<void*> isend(void*, const NetBuffer&) override { return nullptr; }
+  Result<void*> irecv(void*, std::span<const NetBuffer>) override { return nullptr; }
+  Result<void*> iflush(void*, std::span<const NetBuffer>) override { return nullptr; }
+  Result<bool> test(void*, std::span<int>) override { return true; }
+  bool fuses() const override { return false; }
+  Result<int> makeVirtual(std::span<const int>) override { return 0; }
+
+ private:
+  int count_;
+};
+
+class FakeSource final : public NetSource {
+ public:
+  explicit FakeSource(int devices = 1) : devices_(devices) {}
+  std::string_view name() const override { return "Socket"; }
+  Result<std::unique_ptr<Net>> open(const NetOpening&) override {
+    if (devices_ < 0) return fail(ncclSystemError, "the fake network has no interface");
+    return std::unique_ptr<Net>(std::make_unique<FakeNet>(devices_));
+  }
+
+ private:
+  int devices_;
+};
+
+/// A registry with a list of plugins, and perhaps a built-in network of so many devices.
+struct World {
+  std::unique_ptr<NetRegistry> registry;
+
+  explicit World(const std::string& list, int builtInDevices = 1, bool keepLoaded = false) {
+    Params::Misc settings;
+    settings.netPlugin = list;
+    settings.netPluginRefCount = keepLoaded ? 1 : 0;
+    std::vector<std::unique_ptr<NetSource>> builtIn;
+    if (builtInDevices != 0) builtIn.push_back(std::make_unique<FakeSource>(builtInDevices));
+    registry = std::make_unique<NetRegistry>(settings, std::move(builtIn));
+  }
+  std::unique_ptr<NetLease> lease(std::string_view wanted = "") {
+    auto lease = registry->assign(wanted, {});
+    EXPECT_TRUE(lease.ok()) << lastErrorText();
+    return lease.ok() ? std::move(lease).value() : nullptr;
+  }
+  /// The name of what a communicator gets; "": nothing.
+  std::string choice(std::string_view wanted = "") {
+    const auto got = lease(wanted);
+    return got == nullptr ? "" : std::string(got->net().name());
+  }
+};
+
+bool logged(const std::string& text) {
+  return capturedText().find(text) != std::string::npos;
+}
+
+TEST(NetRegistry, FollowsTheRulesOfLoading) {
+  const std::string path8 = pluginPath(8);
+  const struct {
+    std::string list;
+    const char* wanted;
+    const char* fault;  // of version 8
+    const char* chosen;
+    const char* line;
+  } rows[] = {
+      {"", "", "", "Socket", "Assigned NET plugin Socket to comm"},
+      {"none", "", "", "Socket", "Initialized NET plugin Socket"},
+      {"nowhere", "", "", "Socket", "NET/Plugin: Could not find: nowhere libnccl-net-nowhere.so"},
+      {"testv8", "", "", "testv08", "NET/Plugin: Loaded net plugin testv08 (v8)"},
+      {"libnccl-net-testv8.so", "", "", "testv08", "NET/Plugin: Loaded collnet plugin testv08 (v8)"},
+      {path8, "", "", "testv08", "Successfully loaded external network plugin "},
+      {path8, "", "", "testv08", "Initialized NET plugin testv08"},
+      {path8, "", "", "testv08", "Assigned NET plugin testv08 to comm"},
+      {path8, "TESTV08", "", "testv08", "Assigned NET plugin testv08 to comm"},
+      {path8, "socket", "", "Socket", "Assigned NET plugin Socket to comm"},
+      {" testv8", "", "", "Socket", "Could not find:  testv8"},
+      {"nowhere,testv8", "", "", "testv08", "Could not find: nowhere"},
+      {pluginFolder() + "/libno-net.so", "", "", "Socket", "libno-net.so is unsupported"},
+      {"STATIC_PLUGIN", "", "", "Socket", "Failed to initialize NET plugin inProgram9"},
+      {"testv8", "", "init", "Socket", "Failed to initialize NET plugin testv08: network testv08"},
+      {"testv8", "", "devices", "Socket", "devices failed with ncclSystemError"},
+      {"testv8", "", "zero-devices", "Socket", "it has no devices"},
+      {"testv8", "", "unpack", "Socket", "must be unpacked by kernels"},
+      {"testv8", "", "missing", "Socket", "its table has no isend"},
+      {"testv8,testv12", "", "init", "testv12", "Failed to initialize NET plugin testv08"},
+      {"testv8,testv12", "", "", "testv08", "Disabling external plugins: testv12"},
+      {"testv8,testv12", "testv12", "", "testv12", "Disabling external plugins: testv8"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.list + " wanted " + row.wanted + " fault " + row.fault);
+    const ScopedLog log("INFO");
+    allowLog("told to fail");
+    const ScopedEnv fault("TEST_NET_FAULT_V8", row.fault);
+    World world(row.list);
+    EXPECT_EQ(world.choice(row.wanted), row.chosen);
+    EXPECT_TRUE(logged(row.line)) << capturedText();
+  }
+}
+
+TEST(NetRegistry, LoadsEveryVersion) {
+  for (int version = 6; version <= 12; ++version) {
+    World world("testv" + std::to_string(version));
+    const auto lease = world.lease();
+    ASSERT_NE(lease, nullptr);
+    EXPECT_EQ(lease->net().name(), networkName(version));
+    ASSERT_NE(lease->collNet(), nullptr);
+    EXPECT_EQ(lease->collNet()->name(), networkName(version));
+  }
+}
+
+TEST(NetRegistry, TellsWhatIsWrongWithEach) {
+  const ScopedEnv fault("TEST_NET_FAULT_V8", "zero-devices");
+  World world("nowhere,testv8,testv7", -1);
+  allowLog("the fake network has no interface");
+  expectLog(
+      "Failed to initialize any NET plugin: nowhere: not found: nowhere libnccl-net-nowhere.so; testv8: its network "
+      "is testv08, wanted is nothing; testv7: its network is testv07, wanted is nothing; Socket: its network is "
+      "Socket, wanted is nothing");
+  EXPECT_EQ(world.registry->assign("nothing", {}).status().code(), ncclInvalidUsage);
+
+  World other("testv8", -1);
+  expectLog("it has no devices; Socket: the fake network has no interface");
+  EXPECT_EQ(other.registry->assign("", {}).status().code(), ncclInvalidUsage);
+
+  World empty("none", 0);
+  expectLog("Failed to initialize any NET plugin: there is none");
+  EXPECT_EQ(empty.registry->assign("", {}).status().code(), ncclInvalidUsage);
+}
+
+TEST(NetRegistry, UnloadsWhatNobodyUses) {
+  const ScopedLog log("INFO");
+  World world("testv12");
+  auto first = world.lease();
+  auto second = world.lease();
+  ASSERT_NE(countsOf(12), nullptr);
+  EXPECT_EQ(countsOf(12)->inits, 2);
+  EXPECT_EQ(countsOf(12)->collInits, 2);
+  first.reset();
+  ASSERT_NE(countsOf(12), nullptr);
+  EXPECT_EQ(countsOf(12)->finalizes, 1);
+  EXPECT_EQ(countsOf(12)->collFinalizes, 1);
+  EXPECT_FALSE(logged("Unloading plugin"));
+  second.reset();
+  EXPECT_EQ(countsOf(12), nullptr);
+  EXPECT_TRUE(logged("Unloading plugin testv12"));
+
+  // The next communicator loads it anew.
+  EXPECT_EQ(world.choice(), "testv12");
+  EXPECT_EQ(countsOf(12), nullptr);
+}
+
+TEST(NetRegistry, KeepsLibrariesWhereAsked) {
+  World world("testv11", 1, true);
+  EXPECT_EQ(world.choice(), "testv11");
+  ASSERT_NE(countsOf(11), nullptr);
+  EXPECT_EQ(countsOf(11)->finalizes, 1);
+  EXPECT_EQ(world.choice(), "testv11");
+  EXPECT_EQ(countsOf(11)->inits, 2);
+  world.registry.reset();
+  EXPECT_EQ(countsOf(11), nullptr);
+}
+
+TEST(NetRegistry, OffersOnlyTheFirstLibraryThatWasChosen) {
+  World world("testv8,testv12");
+  EXPECT_EQ(world.choice("testv12"), "testv12");
+  // The other one stays out, for all communicators to come.
+  expectLog("testv8: the network of testv12 was chosen before");
+  EXPECT_EQ(world.registry->assign("testv08", {}).status().code(), ncclInvalidUsage);
+  EXPECT_EQ(world.choice(), "testv12");
+  EXPECT_EQ(world.choice("Socket"), "Socket");
+}
+
+TEST(NetRegistry, LeavesOthersAloneWhereABuiltInNetworkWasChosen) {
+  World world("testv12");
+  EXPECT_EQ(world.choice("Socket"), "Socket");
+  EXPECT_EQ(world.choice("testv12"), "testv12");
+}
+
+TEST(NetRegistry, DoesWithoutACollNetThatCannotBeUsed) {
+  const ScopedLog log("INFO");
+  const ScopedEnv fault("TEST_NET_FAULT_V9", "coll-init");
+  expectLog("collNet init: told to fail");
+  World world("testv9");
+  const auto lease = world.lease();
+  ASSERT_NE(lease, nullptr);
+  EXPECT_EQ(lease->collNet(), nullptr);
+  EXPECT_TRUE(logged("collNet of plugin testv09 is not used: network testv09 (collNet v9"));
+  const auto again = world.lease();
+  EXPECT_EQ(again->collNet(), nullptr);
+  EXPECT_EQ(countsOf(9)->collInits, 0);
+}
+
+TEST(NetRegistry, NeverTriesAgainWhatFailed) {
+  const ScopedLog log("INFO");
+  const ScopedEnv fault("TEST_NET_FAULT_V10", "init");
+  expectLog("init: told to fail");  // once
+  World world("testv10");
+  EXPECT_EQ(world.choice(), "Socket");
+  EXPECT_EQ(world.choice(), "Socket");
+}
+
+TEST(NetRegistry, ServesManyThreads) {
+  World world("testv12");
+  const auto held = world.lease();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) EXPECT_EQ(world.choice(), "testv12");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(countsOf(12)->inits, 81);
+  EXPECT_EQ(countsOf(12)->finalizes, 80);
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,330 @@
+// A network plugin of version TEST_NET_VERSION over UNIX sockets, which can be told to misbehave (test_net.h). All
+// versions are made of this source: a table takes of each function the overload that has its version's signature.
+#include "plugin/test_net.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <set>
+
+#include "examples/plugins/unix_net/transport.h"
+#include "nccl_net.h"
+#include "plugin/test_net_faults.h"
+
+#define JOIN_(a, b, c) a##b##c
+#define JOIN(a, b, c) JOIN_(a, b, c)
+#define TABLE_TYPE JOIN(ncclNet_v, TEST_NET_VERSION, _t)
+#define TABLE JOIN(ncclNetPlugin_v, TEST_NET_VERSION, )
+#define PROPERTIES JOIN(ncclNetProperties_v, TEST_NET_VERSION, _t)
+
+namespace test_net {
+
+using Clock = std::chrono::steady_clock;
+using tutti::test::TestNetCounts;
+using tutti::test::TestNetFaults;
+
+constexpr int kVersion = TEST_NET_VERSION;
+
+inline ncclDebugLogger_t logger = nullptr;
+inline TestNetCounts counts;
+inline TestNetFaults faults;
+inline char deviceNames[4][16];
+
+inline ncclResult_t failed(const char* call, const std::string& why, ncclResult_t code) {
+  if (!faults.has("silent")) logger(NCCL_LOG_WARN, NCCL_NET, __FILE__, __LINE__, "test net: %s: %s", call, why.c_str());
+  return faults.has("odd-code") ? static_cast<ncclResult_t>(42) : code;
+}
+inline ncclResult_t told(const char* call) {
+  return failed(call, "told to fail", ncclSystemError);
+}
+
+struct Connection;
+
+/// A request of the transport, and when the test plugin admits that it is done.
+struct Request {
+  Connection* connection;
+  unix_net::Request* inner;
+  std::uint64_t number;
+  bool seen = false;  // done, but perhaps not admitted
+  Clock::time_point since{};
+};
+
+struct Connection {
+  std::unique_ptr<unix_net::Connection> inner;
+  std::set<Request*> requests;
+  std::uint64_t posted = 0;
+  std::uint64_t latestDone = 0;
+  int tries = 0;
+
+  explicit Connection(unix_net::Connection* c) : inner(c) { ++counts.openEnds; }
+  ~Connection() {
+    for (Request* request : requests) delete request;
+    --counts.openEnds;
+  }
+};
+
+struct Listener {
+  std::unique_ptr<unix_net::Listener> inner;
+  int tries = 0;
+};
+
+void fillTables();
+
+// ---- init and devices
+
+inline ncclResult_t start(ncclDebugLogger_t log) {
+  if (logger == nullptr) logger = log;
+  faults.read(kVersion);
+  if (faults.strikes("init")) return told("init");
+  ++counts.inits;
+  fillTables();
+  return ncclSuccess;
+}
+inline ncclResult_t init(ncclDebugLogger_t log) {
+  return start(log);
+}
+inline ncclResult_t init(ncclDebugLogger_t log, ncclProfilerCallback_t profile) {
+  return profile != nullptr ? start(log) : ncclInternalError;
+}
+inline ncclResult_t init(void** ctx, std::uint64_t commId, ncclNetCommConfig_v11_t* config, ncclDebugLogger_t log,
+                         ncclProfilerCallback_t profile) {
+  *ctx = &counts;
+  counts.commId = commId;
+  counts.trafficClass = config->trafficClass;
+  return profile != nullptr ? start(log) : ncclInternalError;
+}
+inline ncclResult_t finalize(void* ctx) {
+  ++counts.finalizes;
+  return ctx == &counts ? ncclSuccess : ncclInternalError;
+}
+inline ncclResult_t devices(int* count) {
+  *count = faults.has("zero-devices") ? 0 : faults.has("two-devices") ? 2 : 1;
+  return faults.strikes("devices") ? told("devices") : ncclSuccess;
+}
+inline ncclResult_t getProperties(int device, PROPERTIES* props) {
+  if (device < 0 || device > 3) return failed("getProperties", "no such device", ncclInvalidArgument);
+  *props = {};
+  std::snprintf(deviceNames[device], sizeof(deviceNames[device]), "test%d", device);
+  props->name = faults.has("no-name") ? nullptr : deviceNames[device];
+  props->guid = static_cast<std::uint64_t>(device) + 1;
+  props->ptrSupport = NCCL_PTR_HOST;
+  props->speed = 10000 + kVersion;
+  props->port = 1;
+  props->latency = 2;
+  props->maxComms = 1024;
+  props->maxRecvs = 1;
+#if TEST_NET_VERSION >= 7
+  if (faults.has("unpack")) props->netDeviceType = NCCL_NET_DEVICE_UNPACK;
+  if (faults.has("unknown-device")) props->netDeviceType = static_cast<ncclNetDeviceType>(9);
+#endif
+#if TEST_NET_VERSION >= 9
+  props->vProps.ndevs = 1;
+  props->vProps.devs[0] = device;
+  props->maxP2pBytes = faults.has("no-p2p-bytes") ? 0 : MAX_NET_SIZE;
+  props->maxCollBytes = MAX_COLLNET_SIZE;
+#endif
+  return ncclSuccess;
+}
+template <class List>
+ncclResult_t makeVDevice(int* device, List* list) {
+  counts.fused = list->ndevs;
+  if (list->ndevs < 2) return failed("makeVDevice", "one device is no group", ncclInvalidArgument);
+  *device = 3;
+  return ncclSuccess;
+}
+
+// ---- connections
+
+inline ncclResult_t listen(void*, int, void* handle, void** listener) {
+  auto* const made = unix_net::listen(*static_cast<unix_net::Handle*>(handle));
+  if (made == nullptr) return failed("listen", std::strerror(errno), ncclSystemError);
+  *listener = new Listener{std::unique_ptr<unix_net::Listener>(made)};
+  ++counts.openEnds;
+  return ncclSuccess;
+}
+inline ncclResult_t listen(int device, void* handle, void** listener) {
+  return listen(nullptr, device, handle, listener);
+}
+inline ncclResult_t connect(void*, int, void* handle, void** connection, ncclNetDeviceHandle_t**) {
+  *connection = nullptr;
+  if (faults.strikes("connect")) return told("connect");
+  auto* const bytes = static_cast<char*>(handle);
+  if (faults.has("busy") && ++bytes[NCCL_NET_HANDLE_MAXSIZE - 1] < 4) return ncclSuccess;
+  auto* const made = unix_net::connect(*static_cast<unix_net::Handle*>(handle));
+  if (made == nullptr && errno == EAGAIN) return ncclSuccess;
+  if (made == nullptr) return failed("connect", std::strerror(errno), ncclRemoteError);
+  *connection = new Connection(made);
+  return ncclSuccess;
+}
+inline ncclResult_t connect(int device, ncclNetCommConfig_v10_t* config, void* handle, void** connection,
+                            ncclNetDeviceHandle_t** kernels) {
+  counts.trafficClass = config->trafficClass;
+  return connect(nullptr, device, handle, connection, kernels);
+}
+inline ncclResult_t connect(int device, void* handle, void** connection, ncclNetDeviceHandle_t** kernels) {
+  return connect(nullptr, device, handle, connection, kernels);
+}
+inline ncclResult_t connect(int device, void* handle, void** connection) {
+  return connect(nullptr, device, handle, connection, nullptr);
+}
+inline ncclResult_t accept(void* from, void** connection, ncclNetDeviceHandle_t**) {
+  *connection = nullptr;
+  if (faults.strikes("accept")) return told("accept");
+  auto& listener = *static_cast<Listener*>(from);
+  if (faults.has("busy") && ++listener.tries < 4) return ncclSuccess;
+  auto* const made = unix_net::accept(*listener.inner);
+  if (made == nullptr && errno == EAGAIN) return ncclSuccess;
+  if (made == nullptr) return failed("accept", std::strerror(errno), ncclSystemError);
+  *connection = new Connection(made);
+  return ncclSuccess;
+}
+inline ncclResult_t accept(void* listener, void** connection) {
+  return accept(listener, connection, nullptr);
+}
+inline ncclResult_t closeListen(void* listener) {
+  delete static_cast<Listener*>(listener);
+  --counts.openEnds;
+  return ncclSuccess;
+}
+inline ncclResult_t closeConnection(void* connection) {
+  delete static_cast<Connection*>(connection);
+  return ncclSuccess;
+}
+
+// ---- memory
+
+inline ncclResult_t regMr(void*, void* data, std::size_t bytes, int type, void** registration) {
+  if (type != NCCL_PTR_HOST || bytes == 0) return failed("regMr", "not memory of the host", ncclInternalError);
+  ++counts.registrations;
+  *registration = data;
+  return ncclSuccess;
+}
+inline ncclResult_t regMr(void* connection, void* data, int bytes, int type, void** registration) {
+  return regMr(connection, data, static_cast<std::size_t>(bytes), type, registration);
+}
+inline ncclResult_t deregMr(void*, void*) {
+  --counts.registrations;
+  return ncclSuccess;
+}
+
+// ---- messages
+
+inline ncclResult_t post(Connection& connection, void* data, std::size_t bytes, void** request) {
+  *request = nullptr;
+  const char* const call = connection.inner->sends ? "isend" : "irecv";
+  if (faults.strikes(call)) return told(call);
+  if (faults.has("busy") && ++connection.tries % 2 == 1) return ncclSuccess;
+  unix_net::Request* const inner = connection.inner->post(data, bytes);
+  if (!connection.inner->error.empty()) return failed(call, connection.inner->error, ncclRemoteError);
+  if (inner == nullptr) return ncclSuccess;
+  auto* const made = new Request{&connection, inner, ++connection.posted};
+  connection.requests.insert(made);
+  *request = made;
+  return ncclSuccess;
+}
+inline ncclResult_t isend(void* to, void* data, std::size_t bytes, int, void*, void*, void** request) {
+  return post(*static_cast<Connection*>(to), data, bytes, request);
+}
+inline ncclResult_t isend(void* to, void* data, std::size_t bytes, int, void*, void** request) {
+  return post(*static_cast<Connection*>(to), data, bytes, request);
+}
+inline ncclResult_t isend(void* to, void* data, int bytes, int, void*, void** request) {
+  return post(*static_cast<Connection*>(to), data, static_cast<std::size_t>(bytes), request);
+}
+template <class Size>
+ncclResult_t receive(void* from, int n, void** data, Size* sizes, void** request) {
+  if (*request != nullptr) counts.sawHint = true;
+  if (n != 1) return failed("irecv", "one receive at a time", ncclInternalError);
+  return post(*static_cast<Connection*>(from), data[0], static_cast<std::size_t>(sizes[0]), request);
+}
+inline ncclResult_t irecv(void* from, int n, void** data, std::size_t* sizes, int*, void**, void** events,
+                          void** request) {
+  return events != nullptr && events[0] == nullptr ? receive(from, n, data, sizes, request) : ncclInternalError;
+}
+inline ncclResult_t irecv(void* from, int n, void** data, std::size_t* sizes, int*, void**, void** request) {
+  return receive(from, n, data, sizes, request);
+}
+inline ncclResult_t irecv(void* from, int n, void** data, int* sizes, int*, void**, void** request) {
+  return receive(from, n, data, sizes, request);
+}
+inline ncclResult_t iflush(void*, int, void**, int*, void**, void** request) {
+  *request = nullptr;
+  return ncclSuccess;
+}
+
+/// Whether a request that is done may be called so.
+inline bool admitted(Request& request) {
+  Connection& connection = *request.connection;
+  if (!request.seen) {
+    request.seen = true;
+    request.since = Clock::now();
+    connection.latestDone = std::max(connection.latestDone, request.number);
+  }
+  const auto waited = Clock::now() - request.since;
+  if (faults.has("delay") && waited < std::chrono::microseconds(faults.value("delay"))) return false;
+  const bool held = faults.has("reorder") && request.number % 2 == 1 && connection.latestDone <= request.number;
+  if (held && waited < std::chrono::milliseconds(2)) return false;
+  return !faults.strikes("hang");
+}
+inline ncclResult_t test(void* posted, int* done, int* sizes) {
+  auto* const request = static_cast<Request*>(posted);
+  Connection& connection = *request->connection;
+  *done = 0;
+  if (faults.strikes("test")) return told("test");
+  if (!request->inner->done()) connection.inner->progress();
+  if (!request->inner->done()) {
+    return connection.inner->error.empty() ? ncclSuccess : failed("test", connection.inner->error, ncclRemoteError);
+  }
+  if (!admitted(*request)) return ncclSuccess;
+  const bool cut = !connection.inner->sends && faults.strikes("short");
+  if (sizes != nullptr) sizes[0] = static_cast<int>(cut ? request->inner->header / 2 : request->inner->header);
+  request->inner->busy = false;
+  connection.requests.erase(request);
+  delete request;
+  *done = 1;
+  return ncclSuccess;
+}
+
+}  // namespace test_net
+
+extern "C" {
+NCCL_PLUGIN_EXPORT tutti::test::TestNetCounts* testNetCounts() {
+  return &test_net::counts;
+}
+
+static char networkName[] = {'t', 'e', 's', 't', 'v', '0' + TEST_NET_VERSION / 10, '0' + TEST_NET_VERSION % 10, '\0'};
+
+/// The rest of the table is filled by init(): nobody may look at it before.
+NCCL_PLUGIN_EXPORT TABLE_TYPE TABLE = {.name = networkName, .init = test_net::init};
+}
+
+namespace test_net {
+
+void fillTables() {
+  TABLE_TYPE& table = TABLE;
+  if (table.devices != nullptr) return;  // by an earlier communicator, whose threads may be reading it
+  table.devices = devices;
+  table.getProperties = getProperties;
+  table.listen = listen;
+  table.connect = connect;
+  table.accept = accept;
+  table.regMr = regMr;
+  table.deregMr = deregMr;
+  if (!faults.has("missing")) table.isend = isend;
+  table.irecv = irecv;
+  table.iflush = iflush;
+  table.test = test;
+  table.closeSend = table.closeRecv = closeConnection;
+  table.closeListen = closeListen;
+#if TEST_NET_VERSION >= 9
+  table.makeVDevice = makeVDevice;
+#endif
+#if TEST_NET_VERSION >= 11
+  table.finalize = finalize;
+#endif
+}
+
+}  // namespace test_net
+
+#include "plugin/test_collnet.h"

@@ -1,0 +1,41 @@
+// What the test plugins tell the tests about how they were called, and how they are made to misbehave.
+//
+// A test plugin reads TEST_NET_FAULT_V<version>, or else TEST_NET_FAULT, when it is first initialised after loading: a
+// comma list of
+//   init, devices, connect, accept, isend, irecv, test   an error in that call; "isend@100": after 100 good ones
+//   zero-devices, unpack, unknown-device, no-p2p-bytes, no-name, two-devices    answers about devices
+//   missing   its table lacks isend
+//   hang[@N]  no request completes (after N that did)
+//   short[@N] receives report half of what came
+//   delay=US  requests complete that much later than they could
+//   reorder   every second request completes only when a later one has, or after 2 ms
+//   busy      every second isend and irecv has no room; the first connects and accepts are too early
+//   odd-code  errors are no result codes
+//   silent    errors without a message
+//   coll-init an error in collNet's init
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace tutti::test {
+
+/// Counted since the library was loaded.
+struct TestNetCounts {
+  std::atomic<int> inits = 0;
+  std::atomic<int> finalizes = 0;
+  std::atomic<int> openEnds = 0;          ///< connections and listeners that are not closed
+  std::atomic<int> registrations = 0;     ///< that are not taken back
+  std::atomic<std::uint64_t> commId = 0;  ///< of the last init
+  std::atomic<int> trafficClass = -2;     ///< of the last init or connect
+  std::atomic<bool> sawHint = false;      ///< *request was not null before irecv
+  std::atomic<int> fused = 0;             ///< devices of the last makeVDevice
+  std::atomic<int> collInits = 0;
+  std::atomic<int> collFinalizes = 0;
+  std::atomic<std::uint64_t> collBytes = 0;  ///< of the last operation of collNet
+};
+
+/// The function that each test plugin exports as "testNetCounts".
+using TestNetCountsFunction = TestNetCounts*();
+
+}  // namespace tutti::test
