@@ -43,8 +43,9 @@ struct NetLane {
   void* registration = nullptr;      ///< of the end's host memory
   void* slotRegistration = nullptr;  ///< of the Simple slots; the same unless they lie on the device
   int tag = 0;
-  int underWay = 0;      ///< requests, where several lanes share the connection
-  bool flushes = false;  ///< what was received is not yet where the GPU sees it
+  int underWay = 0;        ///< requests, where several lanes share the connection …
+  std::uint64_t made = 0;  ///< … and messages that they have made for it
+  bool flushes = false;    ///< what was received is not yet where the GPU sees it
 };
 
 /// Requests of a connection at a time.

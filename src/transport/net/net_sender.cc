@@ -138,6 +138,7 @@ Result<bool> FlaggedSendLane::collectOne() {
   lines_ = 0;
   const MessageHead head{static_cast<std::uint32_t>(protocol_), bytes, collected_};
   std::memcpy(message, &head, sizeof(head));
+  made_[collected_ % device::kSteps] = lane_.made++;
   tally_.posted();
   storeCounter(view_.headOf(protocol_), ++collected_);
   return true;
@@ -151,8 +152,7 @@ Result<bool> FlaggedSendLane::collect() {
   return true;
 }
 
-Result<Offer> FlaggedSendLane::sendOne() {
-  if (sent_ == collected_) return Offer::Nothing;
+Result<bool> FlaggedSendLane::sendOne() {
   std::byte* const message = messageAt(sent_);
   MessageHead head;
   std::memcpy(&head, message, sizeof(head));
@@ -167,13 +167,13 @@ Result<Offer> FlaggedSendLane::sendOne() {
     if (!stalled_) tally_.stalled();
     stalled_ = true;
     report_.set(LaneWait::Network, sent_, head.bytes);
-    return Offer::Refused;
+    return false;
   }
   stalled_ = false;
   requests_[sent_ % device::kSteps] = request;
   ++lane_.underWay;
   ++sent_;
-  return Offer::Taken;
+  return true;
 }
 
 Result<bool> FlaggedSendLane::finish() {
@@ -218,20 +218,20 @@ NetSender::NetSender(const TaskSetup& setup) : setup_(setup) {
   }
 }
 
-/// One message of each lane after the other, and who was refused is the first one the next time: no lane gets far ahead
-/// of another. The receiver has room for little that a kernel does not want yet.
-Result<bool> NetSender::sendInTurns() {
-  bool any = false;
-  for (unsigned nothing = 0; nothing < kFlagged; turn_ = (turn_ + 1) % kFlagged) {
-    Offer offer = Offer::Nothing;
-    if (flagged_[turn_]) {
-      ASSIGN(offer, flagged_[turn_]->sendOne());
+/// In the order in which messages were made: no lane gets far ahead of another whose kernel came before. The receiver
+/// has room for little that a kernel does not want yet.
+Result<bool> NetSender::sendInOrder() {
+  for (bool any = false;; any = true) {
+    FlaggedSendLane* first = nullptr;
+    for (auto& lane : flagged_) {
+      if (lane && lane->next() != FlaggedSendLane::kNone && (first == nullptr || lane->next() < first->next())) {
+        first = &*lane;
+      }
     }
-    if (offer == Offer::Refused) return any;
-    nothing = offer == Offer::Nothing ? nothing + 1 : 0;
-    any = any || offer == Offer::Taken;
+    if (first == nullptr) return any;
+    ASSIGN(const bool sent, first->sendOne());
+    if (!sent) return any;
   }
-  return any;
 }
 
 Result<bool> NetSender::advanceFlagged() {
@@ -241,7 +241,7 @@ Result<bool> NetSender::advanceFlagged() {
     ASSIGN(const bool collected, lane->collect());
     any = any || collected;
   }
-  ASSIGN(const bool sent, sendInTurns());
+  ASSIGN(const bool sent, sendInOrder());
   any = any || sent;
   for (auto& lane : flagged_) {
     if (!lane) continue;

@@ -44,9 +44,6 @@ class SimpleSendLane {
   LaneReport report_{device::Protocol::Simple};
 };
 
-/// What came of the attempt to hand one message to the network.
-enum class Offer : std::uint8_t { Nothing, Taken, Refused };
-
 /// Takes content out of lines into messages of its own as it appears, and gives the slots back at once.
 class FlaggedSendLane {
  public:
@@ -55,7 +52,11 @@ class FlaggedSendLane {
   /// Looks for a few steps, not for all there are: lanes of one network connection must not get far ahead of each
   /// other.
   Result<bool> collect();
-  Result<Offer> sendOne();
+  /// Hands the next message, which there must be, to the network; false: it does not take it now.
+  Result<bool> sendOne();
+  /// Which of all messages for this network connection is the next one here; kNone: there is none.
+  std::uint64_t next() const { return sent_ == collected_ ? kNone : made_[sent_ % device::kSteps]; }
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   Result<bool> finish();
   bool quiet() const;
   const LaneReport& report() const { return report_; }
@@ -79,6 +80,7 @@ class FlaggedSendLane {
   std::uint32_t lines_ = 0;  ///< of step collected_ that have been taken
   bool stalled_ = false;
   std::array<void*, device::kSteps> requests_{};
+  std::array<std::uint64_t, device::kSteps> made_{};
   LaneReport report_;
 };
 
@@ -97,13 +99,12 @@ class NetSender final : public ProgressTask {
  private:
   static constexpr std::size_t kFlagged = 2;
   Result<bool> advanceFlagged();
-  Result<bool> sendInTurns();
+  Result<bool> sendInOrder();
 
   TaskSetup setup_;
   Tally tally_;
   std::optional<SimpleSendLane> simple_;
   std::array<std::optional<FlaggedSendLane>, kFlagged> flagged_;
-  std::size_t turn_ = 0;  ///< which flagged lane may send next
 };
 
 }  // namespace tutti::net
