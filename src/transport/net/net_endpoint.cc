@@ -52,6 +52,7 @@ NetEndpoint::NetEndpoint(const EndContext& context, NetPath path)
       netDevice_(options_.deviceOf ? options_.deviceOf(path_.link, path_.side == Side::Sender) : 0) {
   path_.description =
       fmt::format("NET/{}/{}{}", context.net.name(), netDevice_, options_.slotsOnDevice ? "/GDRDMA" : "");
+  path_.hasLeft = options_.hasLeft;
   for (NetLane& lane : lanes_) {
     lane.net = &context.net;
     lane.tag = path_.side == Side::Sender ? path_.link.self.rank : path_.link.peer.rank;
@@ -218,7 +219,6 @@ Result<bool> NetEndpoint::probe(std::size_t join) {
 
 Status NetEndpoint::start() {
   TaskSetup setup;
-  setup.hasLeft = options_.hasLeft;
   setup.path = path_;
   setup.view = memory_->hostView();
   if (window_.bytes != 0) {

@@ -23,6 +23,7 @@ std::string NetPath::text() const {
 }
 
 Status failNet(const NetPath& path, Status cause, std::string_view call) {
+  if (path.peerHasLeft()) return cause;
   const std::string said = lastErrorText();
   return fail(cause.code(), "{} failed in {}: {}", path.text(), call,
               said.empty() ? "the network gave no reason" : said);

@@ -26,14 +26,17 @@ struct NetPath {
   LinkSpec link;
   Side side = Side::Sender;
   std::string description;  ///< "NET/Socket/0"
+  std::function<bool(int peer)> hasLeft = {};  ///< see NetTransportOptions
 
+  bool peerHasLeft() const { return hasLeft && hasLeft(link.peer.rank); }
   /// "send to rank 3 (host b, device 0) by NET/Socket/0 on channel 1".
   std::string direction() const;
   /// The same with "of rank 0 (host a, device 0)".
   std::string text() const;
 };
 
-/// The error of a call of the network: who, with whom, over what, which call, what the network has said.
+/// The error of a call of the network: who, with whom, over what, which call, what the network has said. Says nothing,
+/// and passes `cause` on, where the peer has left in peace.
 Status failNet(const NetPath& path, Status cause, std::string_view call);
 
 /// A network connection as lanes use it, on the progress engine's thread.
@@ -107,7 +110,6 @@ struct TaskSetup {
   NetLane* flagged = nullptr;     ///< … of the others
   std::byte* messages = nullptr;  ///< senderMessageBytes() or receiverMessageBytes(), registered with `flagged`
   std::uint64_t firstStep = 0;    ///< where all counters start
-  std::function<bool(int peer)> hasLeft = {};  ///< none: nobody leaves
 };
 
 /// A message of a flagged protocol: this, then content.

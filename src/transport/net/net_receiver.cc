@@ -215,8 +215,7 @@ NetReceiver::NetReceiver(const TaskSetup& setup) : setup_(setup) {
 Result<bool> NetReceiver::advance() {
   if (closed_) return false;
   auto advanced = advanceLanes();
-  const bool left = !advanced.ok() && setup_.hasLeft && setup_.hasLeft(setup_.path.link.peer.rank);
-  if (!left) return advanced;
+  if (advanced.ok() || !setup_.path.peerHasLeft()) return advanced;
   closed_ = true;
   info(kNet, "{}: closed, for rank {} has left the communicator", setup_.path.text(), setup_.path.link.peer.rank);
   return false;

@@ -233,10 +233,11 @@ struct NetPair {
         connectLanes(net, {{out.messages.data(), out.messages.size()}}, {{in.messages.data(), in.messages.size()}});
     sender = std::make_unique<net::NetSender>(net::TaskSetup{pathFor(net::Side::Sender), out.view, &simple.sender,
                                                              &flagged.sender, out.messages.data(), firstStep});
+    net::NetPath receiving = pathFor(net::Side::Receiver, 3, 0);
+    receiving.hasLeft = std::move(hasLeft);
     receiver =
-        std::make_unique<net::NetReceiver>(net::TaskSetup{pathFor(net::Side::Receiver, 3, 0), in.view, &simple.receiver,
-                                                          &flagged.receiver, in.messages.data(), firstStep,
-                                                          std::move(hasLeft)});
+        std::make_unique<net::NetReceiver>(net::TaskSetup{receiving, in.view, &simple.receiver,
+                                                          &flagged.receiver, in.messages.data(), firstStep});
   }
   const ConnView& viewThatOffers(bool offers) {
     if (offers) out.view.pullFrom = pullFrom.data();
