@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Ranks that only a network joins, on one host: P2P and shared memory are switched off.
+
+  network.py proof             the log proves that the network carries everything, and which one
+  network.py sockets RANKS     conformance of every algorithm and protocol over the built-in network
+  network.py shapes            the same with fewer counts where slots are small, blocks large, schedules random
+  network.py plugins FOLDER…   conformance over plugins of every version of the interface
+  network.py graphs            captured operations, replayed
+  network.py leftovers         idle communicators cost nothing; a thousand leave nothing behind
+  network.py many              64 ranks, a process each
+"""
+import pathlib
+import re
+import sys
+
+import matrix
+from support import BUILD, check, ranks_succeed, run
+
+OFF = {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1}
+COMBINATIONS = [c for c in matrix.COMBINATIONS if c[0] not in ("OneShot", "Direct")]
+
+
+def conform(ranks, *options, combinations=COMBINATIONS, **env):
+    for algorithm, protocol, names in combinations:
+        matrix.prove("conformance", ranks, names, *options, **matrix.forced(algorithm, protocol, **OFF, **env))
+    for threshold in matrix.MESSAGE_PROTOCOLS.values():
+        matrix.prove("conformance", ranks, matrix.MESSAGES, *options, NCCL_P2P_LL_THRESHOLD=threshold, **OFF, **env)
+
+
+def connections(ranks, names, **env):
+    said = run(ranks, BUILD / "tests/e2e/conformance", "--ranks", ranks, "--quick", "--only", names, NCCL_DEBUG="INFO",
+               NCCL_DEBUG_SUBSYS="INIT,NET,P2P,SHM", **OFF, **env)
+    lines = [line for line in said.splitlines() if re.search(r"Channel \d+/\d+ : \d+\[", line)]
+    check(lines, f"no connection was logged:\n{said[-2000:]}")
+    return said, lines
+
+
+def proof():
+    said, lines = connections(3, "all_reduce,sendrecv")
+    strangers = [line for line in lines if not re.search(r"\[(send|receive)\] via NET/Socket/\d+$", line)]
+    check(not strangers, f"not by the network: {strangers[:3]}")
+    check(said.count("Using network Socket") == 3, said[:3000])
+    check(any("[send]" in line for line in lines) and any("[receive]" in line for line in lines), "one side is silent")
+
+
+def sockets(ranks):
+    conform(ranks, *([] if int(ranks) <= 3 else ["--quick"]))
+
+
+def shapes():
+    conform(3, "--quick", **matrix.SMALL_SLOTS)
+    conform(2, "--quick", TUTTI_LAUNCH_SHAPE="GPU")
+    conform(3, "--quick", SOFTGPU_SCHEDULE="random:7", SOFTGPU_WEAK_MEMORY=7)
+    # A connection of several sockets, with threads of its own.
+    conform(2, "--quick", NCCL_SOCKET_NTHREADS=2, NCCL_NSOCKS_PERTHREAD=2)
+
+
+def plugins(*files):
+    some = [c for c in COMBINATIONS if c[:2] in (("Ring", "LL"), ("Ring", "LL128"), ("Ring", "Simple"), ("Tree", "Simple"))]
+    for file in files:
+        name = pathlib.Path(file).name
+        said, lines = connections(2, "all_reduce", NCCL_NET_PLUGIN=file)
+        check(all(" via NET/" in line and "/Socket/" not in line for line in lines), f"{name}: {lines[:3]}")
+        check(f"Successfully loaded external network plugin" in said, f"{name}: {said[:2000]}")
+        ranks = 2 if "test" in name else 8
+        conform(ranks, "--quick", combinations=some, NCCL_NET_PLUGIN=file)
+
+
+def graphs():
+    ranks_succeed("graphs", 2, **OFF)
+    ranks_succeed("graphs", 3, **OFF)
+    ranks_succeed("graphs", 2, NCCL_GRAPH_MIXING_SUPPORT=0, **OFF)
+
+
+def leftovers():
+    idle = re.search(r"idle ([\d.]+) %", run(2, BUILD / "tests/e2e/leftovers", "idle", 4, **OFF))
+    check(idle and float(idle.group(1)) < 1, f"two idle communicators take {idle and idle.group(1)} % of a processor")
+    said = run(2, BUILD / "tests/e2e/leftovers", "cycles", 1000, seconds=600, **OFF)
+    counts = [[int(n) for n in line] for line in re.findall(r"(\d+) descriptors, (\d+) threads, (\d+) KiB", said)]
+    check(len(counts) == 2, said)
+    check(counts[0][:2] == counts[1][:2], f"descriptors or threads are left behind: {said}")
+    check(counts[1][2] < counts[0][2] * 1.2 + 4096, f"memory is left behind: {said}")
+
+
+def many():
+    said = run(64, BUILD / "bench/all_reduce_perf", "-p", "64", "-b", "1K", "-e", "1K", "-n", "1", "-w", "0", seconds=300, **OFF)
+    check("# Out of bounds values : 0 OK" in said, said[-2000:])
+
+
+if __name__ == "__main__":
+    {"proof": proof, "sockets": sockets, "shapes": shapes, "plugins": plugins, "graphs": graphs, "leftovers": leftovers,
+     "many": many}[sys.argv[1]](*sys.argv[2:])
