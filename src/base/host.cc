@@ -50,4 +50,9 @@ std::uint64_t processHash() {
   return hashText(std::to_string(::getpid()) + "@" + std::to_string(inode));
 }
 
+std::uint64_t networkNamespace() {
+  struct stat space {};
+  return ::stat("/proc/self/ns/net", &space) == 0 ? space.st_ino : 0;
+}
+
 }  // namespace tutti

@@ -20,4 +20,8 @@ std::uint64_t hostHash(std::string_view hostId = {});
 /// namespace).
 std::uint64_t processHash();
 
+/// Equal in processes of one host that can meet at sockets with abstract names (network namespace); 0 where the system
+/// does not tell.
+std::uint64_t networkNamespace();
+
 }  // namespace tutti

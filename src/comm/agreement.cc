@@ -26,6 +26,7 @@ const char* nameOf(AgreedSetting setting) {
     case AgreedSetting::PatEnable: return "NCCL_PAT_ENABLE";
     case AgreedSetting::P2pDisable: return "NCCL_P2P_DISABLE (or NCCL_P2P_LEVEL)";
     case AgreedSetting::P2pDirectDisable: return "NCCL_P2P_DIRECT_DISABLE";
+    case AgreedSetting::ShmDisable: return "NCCL_SHM_DISABLE";
     case AgreedSetting::Count: break;
   }
   return "";
@@ -131,6 +132,7 @@ Proposal proposalFor(const device::Policy& policy, const std::array<device::Slot
   set(AgreedSetting::PatEnable, static_cast<std::uint32_t>(runtime.tuning.pat));
   set(AgreedSetting::P2pDisable, runtime.p2p.disabled ? 1 : 0);
   set(AgreedSetting::P2pDirectDisable, runtime.p2p.directDisabled ? 1 : 0);
+  set(AgreedSetting::ShmDisable, runtime.shm.disabled ? 1 : 0);
   proposal.threadsGiven = runtime.tuning.nThreads > 0 ? 1 : 0;
   proposal.algo = agreedText(runtime.algo);
   proposal.proto = agreedText(runtime.proto);

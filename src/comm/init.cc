@@ -142,6 +142,7 @@ Status layOutRanks(ncclComm& comm) {
   CommParts& parts = comm.parts;
   parts.layout = std::make_unique<RankLayout>(comm.identity.rank, parts.peers);
   parts.transports.push_back(std::make_unique<P2pTransport>(*parts.device->device, comm.runtime.p2p, parts.device));
+  parts.transports.push_back(std::make_unique<ShmTransport>(*parts.device->device, comm.runtime.shm, parts.device));
   if (parts.network) {
     parts.transports.push_back(
         std::make_unique<NetTransport>(*parts.device->device, parts.network->net(), netOptions(comm)));

@@ -92,6 +92,7 @@ Runtime runtimeFrom(const Params& params) {
   runtime.p2p.disabled = params.transports.p2pDisable || params.transports.p2pLevel == "LOC" ||
                          params.transports.p2pLevel == "0";
   runtime.p2p.directDisabled = params.transports.p2pDirectDisable;
+  runtime.shm.disabled = params.topology.shmDisable;
   runtime.hostId = params.sockets.hostId;
   runtime.hostKernelsPath = params.misc.kernelsPath;
   // Unset means "automatic": the software GPU does better with smaller buffers.

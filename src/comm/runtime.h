@@ -10,6 +10,7 @@
 #include "comm/tuning_settings.h"
 #include "nccl.h"
 #include "transport/p2p/p2p_transport.h"
+#include "transport/shm/shm_transport.h"
 
 namespace tutti {
 
@@ -26,6 +27,7 @@ struct Runtime {
   ncclConfig_t configOverrides;        ///< fields that the environment sets, all others undefined
   std::string netName;                 ///< NCCL_NET; goes into the configuration like the overrides, "": not set
   P2pOptions p2p;
+  ShmOptions shm;
   std::string hostId;
   std::string hostKernelsPath;
   BufferSettings buffers;

@@ -84,6 +84,7 @@ PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, in
   self.nvmlDevice = device.facts().nvmlIndex;
   self.hostHash = hostHash(runtime.hostId);
   self.processHash = processHash();
+  self.networkNamespace = networkNamespace();
   self.pid = getpid();
   self.computeCapability = device.facts().computeCapability;
   self.deviceUuid = device.facts().uuid;

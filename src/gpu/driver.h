@@ -25,6 +25,7 @@ struct HostKernelTable;
   X(cuGraphAddEventRecordNode) X(cuGraphAddEventWaitNode)                                                           \
   X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery)                                               \
   X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostGetDevicePointer)                        \
+  X(cuMemHostRegister) X(cuMemHostUnregister)                                                                       \
   X(cuMemGetAddressRange) X(cuPointerGetAttribute) X(cuMemsetD8Async)                                               \
   X(cuMemcpyAsync) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync)                                                        \
   X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle)                                                 \

@@ -17,6 +17,11 @@ void detail::PinnedMemoryTraits::close(Type held) {
   if (guard.ok()) held.device->check(held.device->driver().cuMemFreeHost(held.host), "cuMemFreeHost").ignore();
 }
 
+void detail::RegisteredMemoryTraits::close(Type held) {
+  const auto guard = held.device->enter();
+  if (guard.ok()) held.device->check(held.device->driver().cuMemHostUnregister(held.host), "cuMemHostUnregister").ignore();
+}
+
 Result<DeviceBuffer> DeviceBuffer::create(const Device& device, std::size_t bytes, std::string_view about) {
   const Driver& driver = device.driver();
   ASSIGN(const ContextGuard guard, device.enter());
@@ -41,10 +46,30 @@ Result<PinnedBuffer> PinnedBuffer::create(const Device& device, std::size_t byte
     return checkCu(driver, result, CuCall{"cuMemHostAlloc", device.ordinal(), bytes, std::string(about)});
   }
   Handle<detail::PinnedMemoryTraits> handle({&device, host});
-  CUdeviceptr onDevice = 0;
-  TRY(device.check(driver.cuMemHostGetDevicePointer(&onDevice, host, 0), "cuMemHostGetDevicePointer"));
+  ASSIGN(std::byte* const onDevice, addressOnDevice(device, host));
   std::memset(host, 0, bytes);
-  return PinnedBuffer(std::move(handle), reinterpret_cast<std::byte*>(onDevice), bytes);
+  return PinnedBuffer(std::move(handle), onDevice, bytes);
+}
+
+Result<RegisteredMemory> RegisteredMemory::create(const Device& device, std::span<std::byte> memory,
+                                                  std::string_view about) {
+  const Driver& driver = device.driver();
+  ASSIGN(const ContextGuard guard, device.enter());
+  const CUresult result =
+      driver.cuMemHostRegister(memory.data(), memory.size(), CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  if (result != CUDA_SUCCESS) {
+    return checkCu(driver, result, CuCall{"cuMemHostRegister", device.ordinal(), memory.size(), std::string(about)});
+  }
+  Handle<detail::RegisteredMemoryTraits> handle({&device, memory.data()});
+  ASSIGN(std::byte* const onDevice, addressOnDevice(device, memory.data()));
+  return RegisteredMemory(std::move(handle), onDevice);
+}
+
+Result<std::byte*> addressOnDevice(const Device& device, void* host) {
+  ASSIGN(const ContextGuard guard, device.enter());
+  CUdeviceptr address = 0;
+  TRY(device.check(device.driver().cuMemHostGetDevicePointer(&address, host, 0), "cuMemHostGetDevicePointer"));
+  return reinterpret_cast<std::byte*>(address);
 }
 
 Status copyToDevice(const Device& device, CUdeviceptr to, std::span<const std::byte> from) {

@@ -30,6 +30,9 @@ struct PinnedMemoryTraits {
   static Type invalid() { return {}; }
   static void close(Type held);
 };
+struct RegisteredMemoryTraits : PinnedMemoryTraits {
+  static void close(Type held);
+};
 }  // namespace detail
 
 /// Owns zeroed device memory (cuMemAlloc, so that cuIpcGetMemHandle can share it). The device must outlive it.
@@ -65,6 +68,25 @@ class PinnedBuffer {
   std::byte* onDevice_ = nullptr;
   std::size_t size_ = 0;
 };
+
+/// Owns the page-locking of host memory that somebody else owns and keeps mapped meanwhile: every device of the process
+/// can read and write it. The device must outlive it.
+class RegisteredMemory {
+ public:
+  /// `memory` in whole pages. `about` names the purpose in errors.
+  static Result<RegisteredMemory> create(const Device& device, std::span<std::byte> memory, std::string_view about);
+  /// The memory as kernels of the device address it.
+  std::byte* onDevice() const { return onDevice_; }
+
+ private:
+  RegisteredMemory(Handle<detail::RegisteredMemoryTraits> handle, std::byte* onDevice)
+      : handle_(std::move(handle)), onDevice_(onDevice) {}
+  Handle<detail::RegisteredMemoryTraits> handle_;
+  std::byte* onDevice_ = nullptr;
+};
+
+/// Page-locked host memory of this process, whichever device it was locked for, as kernels of `device` address it.
+Result<std::byte*> addressOnDevice(const Device& device, void* host);
 
 /// These return when the copy is done. They run on the device's own stream, so they neither wait for the
 /// application's work nor disturb a capture. Any thread; bounded by kDeviceWaitBound.

@@ -109,6 +109,15 @@ TEST(Agreement, ReadingInPlaceMustBeDisabledEverywhere) {
   }
 }
 
+TEST(Agreement, DisabledSharedMemoryMustBeDisabledEverywhere) {
+  test::allowLog("Mismatched NCCL_SHM_DISABLE");
+  Params off;
+  off.topology.shmDisable = true;
+  for (const auto& result : agreeAll(plainPeers(2), {proposalOf(Params{}), proposalOf(off)})) {
+    EXPECT_EQ(result.status().code(), ncclInvalidUsage);
+  }
+}
+
 /// Links as a table says.
 class TableTransport final : public Transport {
  public:

@@ -6,6 +6,7 @@
   matrix.py brief RANKS      the same with fewer counts
   matrix.py slots RANKS      the same with small slots: many counts fill the FIFOs several times
   matrix.py shape RANKS      the same with fewer counts, in the launch shape of GPUs
+  matrix.py shm RANKS        the same with fewer counts, through host memory instead of P2P
   matrix.py arithmetic RANKS what reductions promise of bits, in both launch shapes
   matrix.py seeds FIRST LAST random schedules together with weak memory, one seed each
 """
@@ -93,6 +94,10 @@ def shape(ranks):
     conform(ranks, "--quick", TUTTI_LAUNCH_SHAPE="GPU")
 
 
+def shm(ranks):
+    conform(ranks, "--quick", NCCL_P2P_DISABLE=1)
+
+
 def arithmetic(ranks):
     for algorithm, protocol, names in COMBINATIONS:
         reducing = [name for name in names if name in REDUCING]
@@ -108,5 +113,5 @@ def seeds(first, last):
 
 
 if __name__ == "__main__":
-    {"proof": proof, "full": full, "brief": brief, "slots": slots, "shape": shape, "arithmetic": arithmetic,
+    {"proof": proof, "full": full, "brief": brief, "slots": slots, "shape": shape, "shm": shm, "arithmetic": arithmetic,
      "seeds": seeds}[sys.argv[1]](*sys.argv[2:])

@@ -244,6 +244,15 @@ void FakeDriver::fillMemory() {
     std::free(host);
     return fake.drop("cuMemHostAlloc", handle);
   };
+  driver_.cuMemHostRegister = [](void* host, std::size_t, unsigned) {
+    FAKE(cuMemHostRegister);
+    fake.live_["cuMemHostRegister"].insert(numberOf(host));
+    return CUDA_SUCCESS;
+  };
+  driver_.cuMemHostUnregister = [](void* host) {
+    FAKE(cuMemHostUnregister);
+    return fake.drop("cuMemHostRegister", numberOf(host));
+  };
   driver_.cuMemHostGetDevicePointer = [](CUdeviceptr* address, void* host, unsigned) {
     FAKE(cuMemHostGetDevicePointer);
     *address = numberOf(host);

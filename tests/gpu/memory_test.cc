@@ -51,6 +51,27 @@ TEST(PinnedBuffer, ReportsEveryFailureAndLeaksNothing) {
                             [](const Device& d) { return PinnedBuffer::create(d, 64, "test").status(); });
 }
 
+TEST(RegisteredMemory, ReportsEveryFailureAndLeaksNothing) {
+  std::vector<std::byte> memory(4096);
+  expectEachFailureReported({"cuCtxPushCurrent", "cuMemHostRegister", "cuMemHostGetDevicePointer"},
+                            [&](const Device& d) { return RegisteredMemory::create(d, memory, "test").status(); });
+}
+
+TEST(RegisteredMemory, IsGivenBackToTheDriverAndNotFreed) {
+  FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 0);
+  const std::string before = fake.leaks();
+  std::vector<std::byte> memory(4096);
+  {
+    const auto registered = RegisteredMemory::create(*device.value(), memory, "test");
+    ASSERT_TRUE(registered.ok());
+    EXPECT_EQ(registered.value().onDevice(), memory.data());
+    EXPECT_NE(fake.leaks(), before);
+  }
+  EXPECT_EQ(fake.leaks(), before);
+  EXPECT_EQ(fake.calls("cuMemFreeHost"), 0);
+}
+
 TEST(Copies, ReportEveryFailure) {
   std::vector<std::byte> data(8);
   expectEachFailureReported({"cuCtxPushCurrent", "cuMemcpyHtoDAsync", "cuStreamQuery"},

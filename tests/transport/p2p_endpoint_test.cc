@@ -1,55 +1,23 @@
 // Connections between devices that work: in one process, and across two.
 #include "transport/p2p/p2p_endpoint.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <spawn.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "gpu/driver_calls.h"
 #include "support/log_capture.h"
+#include "transport/ends.h"
 #include "transport/p2p/p2p_transport.h"
 #include "transport/peers.h"
-
-extern "C" char** environ;
+#include "transport/two_processes.h"
 
 namespace tutti::test {
 namespace {
-
-std::unique_ptr<Device> openDevice(int ordinal) {
-  const auto driver = loadDriver();
-  if (!driver.ok()) return nullptr;
-  auto device = Device::create(*driver.value(), ordinal);
-  return device.ok() ? std::move(device).value() : nullptr;
-}
-
-std::uint64_t wordAt(const Device& device, const void* address) {
-  std::uint64_t word = ~std::uint64_t{0};
-  EXPECT_TRUE(
-      copyToHost(device, std::as_writable_bytes(std::span(&word, 1)), reinterpret_cast<CUdeviceptr>(address)).ok());
-  return word;
-}
-
-/// Nothing of the probe may be left in what kernels start from.
-void expectUntouched(const Device& device, const device::ConnView& view) {
-  for (const std::uint64_t* counter : {view.tail, view.head, view.step}) EXPECT_EQ(wordAt(device, counter), 0U);
-  for (int p = 0; p < device::kProtocols; ++p) {
-    if (view.slotBytes[p] == 0) continue;
-    const std::byte* last = view.slots[p] + std::size_t{view.slotBytes[p]} * device::kSteps - sizeof(std::uint64_t);
-    EXPECT_EQ(wordAt(device, view.slots[p]), 0U);
-    EXPECT_EQ(wordAt(device, last), 0U);
-  }
-}
 
 /// Both ends of a connection within this process.
 struct Pair {
@@ -235,35 +203,6 @@ TEST_F(P2pMemory, OutlivesTheDeviceObjectThroughItsOwner) {
   EXPECT_TRUE(watch.expired());
 }
 
-constexpr const char* kLineVariable = "TUTTI_TEST_LINE";
-
-/// One end of a socket between two processes; whole messages, bounded waits.
-class Line {
- public:
-  explicit Line(int fd) : fd_(fd) {}
-  Line(const Line&) = delete;
-  ~Line() { ::close(fd_); }
-  template <class T>
-  void send(const T& message) const {
-    static_assert(std::is_trivially_copyable_v<T>);
-    EXPECT_EQ(::send(fd_, &message, sizeof(message), MSG_NOSIGNAL), static_cast<ssize_t>(sizeof(message)));
-  }
-  template <class T>
-  T recv() const {
-    constexpr int kPatienceMs = 30'000;
-    T message{};
-    pollfd poll{fd_, POLLIN, 0};
-    EXPECT_EQ(::poll(&poll, 1, kPatienceMs), 1) << "the other process does not answer";
-    EXPECT_EQ(::recv(fd_, &message, sizeof(message), MSG_DONTWAIT), static_cast<ssize_t>(sizeof(message)));
-    return message;
-  }
-
- private:
-  int fd_;
-};
-
-constexpr std::uint64_t kData = 0x0123456789abcdefULL;
-
 /// The receiver finds what the sender wrote into memory that is younger than the connection.
 void expectReadsInPlace(p2p::Side side, const Device& device, const device::ConnView& view, const Line& line) {
   if (side == p2p::Side::Sender) {
@@ -296,62 +235,19 @@ void liveAs(p2p::Side side, int rank, int ordinal, const Line& line) {
   ASSERT_TRUE(opened.ok());
   Endpoint& endpoint = *opened.value();
   EXPECT_EQ(endpoint.description(), "P2P/IPC");
-  line.send(endpoint.handle());
-  ASSERT_TRUE(endpoint.connect(line.recv<ConnectHandle>()).ok());
-  ASSERT_TRUE(endpoint.probeWrite().ok());
-  line.send('w');
-  line.recv<char>();
-  EXPECT_TRUE(endpoint.probeCheck().value());
-  line.send('c');
-  line.recv<char>();
-  expectUntouched(*device, endpoint.view());
-  line.send('u');
-  line.recv<char>();
-  const auto slot = reinterpret_cast<CUdeviceptr>(endpoint.view().slots[2]);
-  if (sends) {
-    EXPECT_TRUE(copyToDevice(*device, slot, std::as_bytes(std::span(&kData, 1))).ok());
-  }
-  line.send('d');
-  line.recv<char>();
-  EXPECT_EQ(wordAt(*device, endpoint.view().slots[2]), kData);
-  line.send('e');
-  line.recv<char>();
+  expectProvesItself(side == p2p::Side::Sender, *device, endpoint, line);
   expectReadsInPlace(side, *device, endpoint.view(), line);
 }
 
 TEST(P2pChild, DISABLED_Receives) {
-  const char* fd = std::getenv(kLineVariable);  // NOLINT(concurrency-mt-unsafe)
-  ASSERT_NE(fd, nullptr);
-  liveAs(p2p::Side::Receiver, 1, 1, Line(std::atoi(fd)));
-}
-
-/// Starts this program again with the named (disabled) test, `fd` and further variables in its environment.
-pid_t startChild(const std::string& test, int fd, const std::vector<std::string>& more) {
-  std::vector<std::string> variables{std::string(kLineVariable) + "=" + std::to_string(fd)};
-  variables.insert(variables.end(), more.begin(), more.end());
-  std::vector<char*> environment;
-  for (std::string& variable : variables) environment.push_back(variable.data());
-  for (char** old = environ; *old != nullptr; ++old) environment.push_back(*old);
-  environment.push_back(nullptr);
-  std::string program = "/proc/self/exe";
-  std::string disabled = "--gtest_also_run_disabled_tests";
-  std::string filter = "--gtest_filter=" + test;
-  char* arguments[] = {program.data(), disabled.data(), filter.data(), nullptr};
-  pid_t child = -1;
-  EXPECT_EQ(::posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environment.data()), 0);
-  return child;
+  const Line line = lineToParent();
+  liveAs(p2p::Side::Receiver, 1, 1, line);
 }
 
 void expectConnectsAcrossProcesses(int ordinal, const std::vector<std::string>& childEnvironment) {
-  int ends[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-  ASSERT_EQ(::fcntl(ends[0], F_SETFD, FD_CLOEXEC), 0);
-  const pid_t child = startChild("P2pChild.DISABLED_Receives", ends[1], childEnvironment);
-  ::close(ends[1]);
-  liveAs(p2p::Side::Sender, 0, ordinal, Line(ends[0]));
-  int status = -1;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0) << "the receiving process failed; see its output";
+  Child child("P2pChild.DISABLED_Receives", childEnvironment);
+  liveAs(p2p::Side::Sender, 0, ordinal, child.line());
+  EXPECT_EQ(child.wait(), 0) << "the receiving process failed; see its output";
 }
 
 TEST(P2pEndpoint, ConnectsTwoProcesses) {

@@ -10,6 +10,7 @@
 #include "transport/p2p/p2p_layout.h"
 #include "transport/p2p/p2p_memory.h"
 #include "transport/p2p/p2p_peer.h"
+#include "transport/self_test.h"
 #include "transport/transport.h"
 
 namespace tutti::p2p {
@@ -32,24 +33,19 @@ class P2pEndpoint final : public Endpoint {
 
  private:
   P2pEndpoint(const LinkSpec& link, Side side, std::shared_ptr<SharedMemory> own)
-      : link_(link), side_(side), own_(std::move(own)), layout_(receiverLayout(link.slotBytes)) {}
+      : link_(link), side_(side), own_(std::move(own)) {}
   const DeviceBuffer& own() const { return own_->buffer(); }
   Status describe(const Device& device, bool pulls);
   Status checkHandle(const WireHandle& peer) const;
   /// Receiver: makes the sender's window readable.
   Status openWindow(const MemoryWindow& senders);
   Status requireConnected(const char* what) const;
-  Status writeSlots(std::uint64_t value, std::size_t protocol) const;
-  Result<bool> checkSlots(std::uint64_t value, std::size_t protocol) const;
-  /// Warns with what was found if it is not what was expected. `what`: "slot" or "counter".
-  Result<bool> checkAndClear(CUdeviceptr address, std::uint64_t expected, std::size_t protocol, const char* what) const;
-  std::uint64_t pattern(int writer, int reader) const;
+  transport::SelfTest selfTest() const;
 
   LinkSpec link_;
   Side side_;
   std::shared_ptr<SharedMemory> own_;
   bool settled_ = false;
-  ReceiverLayout layout_;
   WireHandle wire_;
   PeerMemory peer_;
   MemoryWindow window_;                ///< the sender's, as it told; empty: nothing is pulled

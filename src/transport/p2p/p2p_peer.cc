@@ -1,26 +1,16 @@
 #include "transport/p2p/p2p_peer.h"
 
-#include <fmt/format.h>
+#include <string>
 
 #include "base/log.h"
+#include "transport/ranks.h"
 
 namespace tutti::p2p {
 
-bool sameProcess(const PeerInfo& a, const PeerInfo& b) {
-  return a.hostHash == b.hostHash && a.processHash == b.processHash;
-}
-
-bool sameDevice(const PeerInfo& a, const PeerInfo& b) {
-  return a.hostHash == b.hostHash && a.deviceUuid == b.deviceUuid;
-}
-
-std::string rankText(const PeerInfo& info) {
-  return fmt::format("rank {} (host {}, device {})", info.rank, info.hostName.data(), info.cudaDevice);
-}
-
-std::string pairText(const PeerInfo& self, const PeerInfo& peer) {
-  return fmt::format("{} with {}", rankText(self), rankText(peer));
-}
+using transport::pairText;
+using transport::rankText;
+using transport::sameDevice;
+using transport::sameProcess;
 
 namespace {
 

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "base/status.h"
 #include "gpu/context.h"
@@ -13,13 +12,6 @@
 #include "transport/p2p/p2p_memory.h"
 
 namespace tutti::p2p {
-
-bool sameProcess(const PeerInfo& a, const PeerInfo& b);
-bool sameDevice(const PeerInfo& a, const PeerInfo& b);
-/// "rank 3 (host node7, device 1)".
-std::string rankText(const PeerInfo& info);
-/// "rank 3 (host node7, device 1) with rank 2 (host node7, device 0)", for messages about a connection.
-std::string pairText(const PeerInfo& self, const PeerInfo& peer);
 
 /// The peer's allocation as this process addresses it; owns the mapping where there is one, and keeps the memory of a
 /// peer in this process.

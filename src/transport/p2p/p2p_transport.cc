@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "transport/p2p/p2p_endpoint.h"
-#include "transport/p2p/p2p_peer.h"
+#include "transport/ranks.h"
 
 namespace tutti {
 namespace {
@@ -13,14 +13,14 @@ namespace {
 std::string plainObstacle(const P2pOptions& options, const PeerInfo& self, const PeerInfo& peer) {
   if (self.hostHash != peer.hostHash) return "the ranks are on different hosts";
   if (self.softGpu != peer.softGpu) return "one rank uses the software GPU, the other does not";
-  if (options.disabled && !p2p::sameDevice(self, peer)) return "disabled by NCCL_P2P_DISABLE or NCCL_P2P_LEVEL=LOC";
+  if (options.disabled && !transport::sameDevice(self, peer)) return "disabled by NCCL_P2P_DISABLE or NCCL_P2P_LEVEL=LOC";
   return {};
 }
 
 /// What this process's driver says against the two devices, asked in both directions; empty if nothing, or if it does
 /// not see one of them (then mapping the peer's memory will tell).
 Result<std::string> deviceObstacle(const Driver& driver, const PeerInfo& self, const PeerInfo& peer) {
-  if (p2p::sameDevice(self, peer)) return std::string();
+  if (transport::sameDevice(self, peer)) return std::string();
   ASSIGN(const int mine, findDevice(driver, self.deviceUuid));
   ASSIGN(const int theirs, findDevice(driver, peer.deviceUuid));
   if (mine < 0 || theirs < 0) return std::string();
@@ -59,7 +59,7 @@ bool joinedByNvlink(const Driver& driver, const PeerInfo& self, const PeerInfo& 
 Result<std::string> commonObstacle(const Driver& driver, const P2pOptions& options, const PeerInfo& self,
                                    const PeerInfo& peer) {
   std::string obstacle = plainObstacle(options, self, peer);
-  if (!obstacle.empty() || !p2p::sameProcess(self, peer)) return obstacle;
+  if (!obstacle.empty() || !transport::sameProcess(self, peer)) return obstacle;
   return deviceObstacle(driver, self, peer);
 }
 
@@ -67,7 +67,7 @@ Result<std::unique_ptr<Endpoint>> open(const Device& device, const P2pOptions& o
                                        p2p::Side side, std::shared_ptr<const void> deviceOwner) {
   ASSIGN(const std::string obstacle, deviceObstacle(device.driver(), link.self, link.peer));
   if (!obstacle.empty()) {
-    return fail(ncclSystemError, "P2P connection of {} cannot be opened: {}", p2p::pairText(link.self, link.peer),
+    return fail(ncclSystemError, "P2P connection of {} cannot be opened: {}", transport::pairText(link.self, link.peer),
                 obstacle);
   }
   const bool pulls = device.driver().softgpuMemoryWindow != nullptr && !options.directDisabled;
@@ -92,7 +92,7 @@ Result<LinkQuality> P2pTransport::judge(const PeerInfo& self, const PeerInfo& pe
     ASSIGN(obstacle, deviceObstacle(device_->driver(), self, peer));
   }
   if (!obstacle.empty()) return LinkQuality::None;
-  const bool whole = p2p::sameDevice(self, peer) || self.softGpu != 0 || joinedByNvlink(device_->driver(), self, peer);
+  const bool whole = transport::sameDevice(self, peer) || self.softGpu != 0 || joinedByNvlink(device_->driver(), self, peer);
   return whole ? LinkQuality::WholeLines : LinkQuality::Plain;
 }
 

@@ -264,28 +264,35 @@ TEST(SocketFailure, ADamagedStreamIsTold) {
 TEST(SocketFailure, HeadersAndContentsInPiecesArePutTogether) {
   SocketSide side;
   ByHand hand(side);
-  std::array<std::uint64_t, 2> words{};
-  void* first = hand.recv(&words[0], sizeof(words[0]));
-  void* second = hand.recv(&words[1], sizeof(words[1]));
-  std::vector<std::byte> wire;
-  for (std::uint32_t i = 0; i < 2; ++i) {
-    const SocketHeader header{.bytes = 8, .sequence = i};
-    const std::uint64_t content = 0x0123456789abcdef + i;
-    const auto add = [&](const auto& part) {
-      const auto bytes = std::as_bytes(std::span(&part, 1));
-      wire.insert(wire.end(), bytes.begin(), bytes.end());
-    };
-    add(header);
-    add(content);
+  const auto first = pattern(100, 1), second = pattern(9, 2), third = pattern(64, 3);
+  std::vector<unsigned char> wire;
+  const auto add = [&](const std::vector<unsigned char>& content, std::uint32_t sequence) {
+    SocketHeader header{.bytes = static_cast<std::uint32_t>(content.size()), .sequence = sequence};
+    const bool inside = content.size() <= header.content.size();
+    if (inside) std::memcpy(header.content.data(), content.data(), content.size());
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&header);
+    wire.insert(wire.end(), bytes, bytes + sizeof(header));
+    if (!inside) wire.insert(wire.end(), content.begin(), content.end());
+    wire.resize(wire.size() + socketPadding(wire.size()));
+  };
+  add(first, 0), add(second, 1), add(third, 2);
+  std::vector<std::vector<unsigned char>> got{first, second, third};
+  std::vector<void*> requests;
+  for (auto& one : got) {
+    std::fill(one.begin(), one.end(), 0);
+    requests.push_back(hand.recv(one.data(), one.size()));
   }
-  for (const std::byte byte : wire) {
+  std::size_t done = 0;
+  const auto test = [&] {
+    if (done < requests.size() && SocketPair::testOne(*side.net, requests[done])) ++done;
+    return done == requests.size();
+  };
+  for (const unsigned char byte : wire) {
     ASSERT_TRUE(hand.socket.sendValue(byte, Wait{}).ok());
-    if (first != nullptr && SocketPair::testOne(*side.net, first)) first = nullptr;
+    test();
   }
-  EXPECT_TRUE(until([&] { return first == nullptr || SocketPair::testOne(*side.net, first); }));
-  EXPECT_TRUE(until([&] { return SocketPair::testOne(*side.net, second); }));
-  EXPECT_EQ(words[0], 0x0123456789abcdefu);
-  EXPECT_EQ(words[1], 0x0123456789abcdf0u);
+  EXPECT_TRUE(until(test));
+  EXPECT_EQ(got, (std::vector<std::vector<unsigned char>>{first, second, third}));
 }
 
 /// The receiver goes while a long message is under way.

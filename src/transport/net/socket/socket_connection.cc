@@ -68,8 +68,9 @@ std::string SocketConnection::whatIsUnderWay() {
     return fmt::format("{} message {} ({} bytes over {} more sockets)", verb, number, request.bytes,
                        request.left.load());
   }
-  const std::size_t header = direction_ == SocketDirection::Send ? std::min(request.moved, sizeof(SocketHeader)) : 0;
-  return fmt::format("{} message {} ({} of {} bytes)", verb, number, request.moved - header, request.bytes);
+  const std::size_t header = direction_ == SocketDirection::Send ? sizeof(SocketHeader) : 0;
+  const std::size_t moved = std::min(request.moved - std::min(request.moved, header), request.bytes);
+  return fmt::format("{} message {} ({} of {} bytes)", verb, number, moved, request.bytes);
 }
 
 Status SocketConnection::breakWith(const IoOutcome& outcome) {

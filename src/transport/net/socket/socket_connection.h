@@ -29,7 +29,7 @@ struct SocketRequest {
   std::size_t bytes = 0;  ///< of the message; until a receive knows that: how much fits
   SocketHeader header;
   std::size_t viaControl = 0;          ///< bytes behind the header on the control socket
-  std::size_t moved = 0;               ///< of header and those, what has moved
+  std::size_t moved = 0;               ///< of those, what has come; at the sender what has gone, header and padding too
   bool headed = false;                 ///< all that the control socket has to carry has moved
   std::atomic<std::uint32_t> left{0};  ///< pieces on data sockets
   bool done() const { return headed && left.load(std::memory_order_acquire) == 0; }

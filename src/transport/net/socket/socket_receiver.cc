@@ -48,25 +48,35 @@ Status SocketReceiver::open(SocketRequest& request, const SocketHeader& header) 
   request.bytes = header.bytes;
   request.viaControl = header.bytes;
   opened_ = true;
-  if (!streams_.none() && header.bytes > inlineBytes_) {
+  long_ = header.bytes > kStagingBytes;
+  if (header.bytes <= header.content.size()) {
+    request.viaControl = 0;
+    if (header.bytes > 0) std::memcpy(request.data, header.content.data(), header.bytes);
+  } else if (!streams_.none() && header.bytes > inlineBytes_) {
     request.viaControl = 0;
     streams_.add(request.data, request.bytes, request.left);
   }
   return {};
 }
 
+/// Opens the current request if its header is there.
+Status SocketReceiver::takeHeader() {
+  const std::size_t skipped = std::min(skip_, end_ - begin_);
+  begin_ += skipped;
+  skip_ -= skipped;
+  SocketHeader header;
+  if (end_ - begin_ < sizeof(header)) return {};
+  std::memcpy(&header, staging_.data() + begin_, sizeof(header));
+  begin_ += sizeof(header);
+  return open(at(current_), header);
+}
+
 /// Deals out what was read ahead.
 Status SocketReceiver::consume() {
   while (current_ != posted_ && !ended_) {
+    if (!opened_) TRY(takeHeader());
+    if (!opened_) return {};
     SocketRequest& request = at(current_);
-    if (!opened_) {
-      SocketHeader header;
-      if (end_ - begin_ < sizeof(header)) return {};
-      std::memcpy(&header, staging_.data() + begin_, sizeof(header));
-      begin_ += sizeof(header);
-      TRY(open(request, header));
-      if (ended_) return {};
-    }
     const std::size_t step = std::min(end_ - begin_, request.viaControl - request.moved);
     if (step > 0) std::memcpy(request.data + request.moved, staging_.data() + begin_, step);
     begin_ += step;
@@ -74,6 +84,7 @@ Status SocketReceiver::consume() {
     if (request.moved < request.viaControl) return {};
     request.headed = true;
     opened_ = false;
+    skip_ = socketPadding(request.viaControl);
     ++current_;
   }
   return {};
@@ -92,7 +103,8 @@ IoOutcome SocketReceiver::fill(bool& all) {
   end_ -= begin_;
   begin_ = 0;
   // Behind a long message comes a long one, most likely: its content shall not take the way through here.
-  const std::size_t ahead = rest > kStagingBytes ? sizeof(SocketHeader) : kStagingBytes - end_;
+  const std::size_t padding = rest > 0 ? socketPadding(request.viaControl) : skip_;
+  const std::size_t ahead = long_ ? padding + sizeof(SocketHeader) - end_ : kStagingBytes - end_;
   parts[count++] = {staging_.data() + end_, ahead};
   const IoOutcome outcome = receiveParts(control_.get(), std::span(parts).first(count));
   const std::size_t direct = std::min(outcome.bytes, rest);

@@ -20,6 +20,7 @@ class SocketReceiver final : public SocketConnection {
  private:
   Status moveControl() override;
   IoOutcome fill(bool& all);
+  Status takeHeader();
   Status consume();
   Status open(SocketRequest& request, const SocketHeader& header);
 
@@ -27,8 +28,10 @@ class SocketReceiver final : public SocketConnection {
   std::vector<std::byte> staging_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  bool opened_ = false;  ///< the header of the current request is known
-  bool ended_ = false;   ///< the peer has said goodbye
+  bool opened_ = false;   ///< the header of the current request is known
+  bool long_ = false;     ///< the last message was longer than the staging memory
+  bool ended_ = false;    ///< the peer has said goodbye
+  std::size_t skip_ = 0;  ///< padding to come before the next header
 };
 
 }  // namespace tutti

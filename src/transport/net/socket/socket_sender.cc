@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstring>
 
 #include "base/log.h"
 #include "transport/net/socket/socket_io.h"
@@ -10,8 +11,8 @@ namespace tutti {
 
 namespace {
 
-/// Parts of one call: headers and contents of eight messages.
-constexpr std::size_t kParts = 16;
+/// Parts of one call: header, content and padding of eight messages.
+constexpr std::size_t kParts = 24;
 
 }  // namespace
 
@@ -31,7 +32,10 @@ Result<SocketRequest*> SocketSender::isend(const NetBuffer& message) {
   }
   SocketRequest* request = post(message);
   if (request == nullptr) return nullptr;
-  if (!streams_.none() && message.bytes > inlineBytes_) {
+  if (message.bytes <= request->header.content.size()) {
+    request->viaControl = 0;
+    if (message.bytes > 0) std::memcpy(request->header.content.data(), request->data, message.bytes);
+  } else if (!streams_.none() && message.bytes > inlineBytes_) {
     request->viaControl = 0;
     streams_.add(request->data, request->bytes, request->left);
   }
@@ -39,19 +43,22 @@ Result<SocketRequest*> SocketSender::isend(const NetBuffer& message) {
   return request;
 }
 
-/// What the control socket has to carry next. Returns the bytes.
+/// What the control socket has to carry next: header, content and padding of each message. Returns the bytes.
 std::size_t SocketSender::gather(std::span<iovec> parts, std::size_t& count) {
+  static std::array<std::byte, kSocketUnit> padding{};
   std::size_t bytes = 0;
-  for (std::uint32_t number = current_; number != posted_ && count + 2 <= parts.size(); ++number) {
+  for (std::uint32_t number = current_; number != posted_ && count + 3 <= parts.size(); ++number) {
     SocketRequest& request = at(number);
-    const std::size_t ofHeader = std::min(request.moved, sizeof(SocketHeader));
-    const std::size_t ofContent = request.moved - ofHeader;
-    if (ofHeader < sizeof(SocketHeader)) {
-      auto* header = reinterpret_cast<std::byte*>(&request.header);
-      parts[count++] = {header + ofHeader, sizeof(SocketHeader) - ofHeader};
-    }
-    if (ofContent < request.viaControl) parts[count++] = {request.data + ofContent, request.viaControl - ofContent};
-    bytes += sizeof(SocketHeader) + request.viaControl - request.moved;
+    std::size_t gone = request.moved;
+    const auto add = [&](std::byte* data, std::size_t size) {
+      const std::size_t skipped = std::min(gone, size);
+      gone -= skipped;
+      if (skipped < size) parts[count++] = {data + skipped, size - skipped};
+      bytes += size - skipped;
+    };
+    add(reinterpret_cast<std::byte*>(&request.header), sizeof(request.header));
+    add(request.data, request.viaControl);
+    add(padding.data(), socketPadding(request.viaControl));
   }
   return bytes;
 }
@@ -59,10 +66,11 @@ std::size_t SocketSender::gather(std::span<iovec> parts, std::size_t& count) {
 void SocketSender::account(std::size_t moved) {
   while (current_ != posted_) {
     SocketRequest& request = at(current_);
-    const std::size_t step = std::min(moved, sizeof(SocketHeader) + request.viaControl - request.moved);
+    const std::size_t all = sizeof(SocketHeader) + request.viaControl + socketPadding(request.viaControl);
+    const std::size_t step = std::min(moved, all - request.moved);
     request.moved += step;
     moved -= step;
-    if (request.moved < sizeof(SocketHeader) + request.viaControl) return;
+    if (request.moved < all) return;
     request.headed = true;
     ++current_;
   }

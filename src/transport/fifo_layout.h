@@ -1,0 +1,66 @@
+// Where slots and counters lie in the memory that the two ends of a connection share. Both compute it from slotBytes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "device/policy.h"
+#include "device/work.h"
+
+namespace tutti::transport {
+
+using device::SlotBytes;
+
+enum class Side : std::uint32_t { Sender = 1, Receiver = 2 };
+
+/// One group of counters, one per protocol.
+inline constexpr std::size_t kCountersBytes = device::kProtocols * device::kCounterStride * sizeof(std::uint64_t);
+inline constexpr std::size_t kCounterOffset = 0;  ///< tails at the receiver, heads at the sender
+/// Private counters of either end, where it keeps them beside what it shares.
+inline constexpr std::size_t kStepOffset = kCountersBytes;
+inline constexpr std::size_t kSenderBytes = 2 * kCountersBytes;
+/// At the receiver: where the content of each slot lies (ConnView::pullFrom); no counter shares its cache lines.
+inline constexpr std::size_t kPullOffset = kSenderBytes;
+inline constexpr std::size_t kPullBytes = (device::kSteps + device::kCounterStride - 1) / device::kCounterStride *
+                                          device::kCounterStride * sizeof(std::uint64_t);
+inline constexpr std::size_t kSlotAlignment = 512;
+
+/// Offsets in the receiver's memory.
+struct ReceiverLayout {
+  std::array<std::size_t, device::kProtocols> slots{};
+  std::size_t bytes = 0;
+};
+
+constexpr ReceiverLayout receiverLayout(const SlotBytes& slotBytes) {
+  ReceiverLayout layout;
+  std::size_t end = kPullOffset + kPullBytes;
+  for (std::size_t p = 0; p < slotBytes.size(); ++p) {
+    if (slotBytes[p] == 0) continue;
+    layout.slots[p] = (end + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+    end = layout.slots[p] + std::size_t{slotBytes[p]} * device::kSteps;
+  }
+  layout.bytes = end;
+  return layout;
+}
+
+/// How much an end shares with the other.
+constexpr std::size_t sharedBytes(Side side, const SlotBytes& slotBytes) {
+  return side == Side::Sender ? kSenderBytes : receiverLayout(slotBytes).bytes;
+}
+
+/// The view of an end, as its device addresses the memory of both; `steps`: its private counters.
+inline device::ConnView fifoView(const SlotBytes& slotBytes, std::byte* receiver, std::byte* sender, std::byte* steps) {
+  const ReceiverLayout layout = receiverLayout(slotBytes);
+  device::ConnView view{};
+  for (std::size_t p = 0; p < slotBytes.size(); ++p) {
+    view.slotBytes[p] = slotBytes[p];
+    view.slots[p] = slotBytes[p] == 0 ? nullptr : receiver + layout.slots[p];
+  }
+  view.tail = reinterpret_cast<std::uint64_t*>(receiver + kCounterOffset);
+  view.head = reinterpret_cast<std::uint64_t*>(sender + kCounterOffset);
+  view.step = reinterpret_cast<std::uint64_t*>(steps);
+  return view;
+}
+
+}  // namespace tutti::transport

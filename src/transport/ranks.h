@@ -1,0 +1,17 @@
+// Two ranks as transports see them: how near they are, and their names in messages.
+#pragma once
+
+#include <string>
+
+#include "topo/peer_info.h"
+
+namespace tutti::transport {
+
+bool sameProcess(const PeerInfo& a, const PeerInfo& b);
+bool sameDevice(const PeerInfo& a, const PeerInfo& b);
+/// "rank 3 (host node7, device 1)".
+std::string rankText(const PeerInfo& info);
+/// "rank 3 (host node7, device 1) with rank 2 (host node7, device 0)", for messages about a connection.
+std::string pairText(const PeerInfo& self, const PeerInfo& peer);
+
+}  // namespace tutti::transport

@@ -1,0 +1,62 @@
+// Hands file descriptors to other processes of this user that present a ticket.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "transport/shm/fd_wire.h"
+
+namespace tutti::shm {
+
+/// Listens at a local socket, with a thread that sleeps in poll, while something is on offer, and not longer. Who
+/// belongs to another user, says nothing, or has no valid ticket gets nothing and holds up nobody. Any thread.
+class FdServer {
+ public:
+  /// Strangers that may be connected without having said anything; the next one drives the oldest out.
+  static constexpr std::size_t kMostSilent = 32;
+
+  FdServer() = default;
+  FdServer(const FdServer&) = delete;
+  ~FdServer();
+
+  /// Keeps `fd` until it has been handed out, once, or is withdrawn. Errors: ncclSystemError with the system's words.
+  Result<Ticket> offer(Fd fd);
+  /// Nothing happens where it has been handed out.
+  void withdraw(const Ticket& ticket);
+  /// On offer now.
+  std::size_t pending() const;
+  bool listening() const;
+
+ private:
+  struct Visitor {
+    Fd line;
+    Deadline until;
+  };
+  Status open();
+  void wake() const;
+  void run();
+  /// Whether there is nothing left to do; then nobody listens any more.
+  bool leave();
+  void acceptAll(std::vector<Visitor>& visitors);
+  /// Whether the visitor has been dealt with.
+  bool serve(int line);
+  bool grant(int line, const Token& item);
+
+  mutable std::mutex mutex_;
+  std::map<Token, Fd> offers_;
+  Token name_{};
+  Fd listener_;  ///< changed by open() and leave() only, while no thread, or only the thread, uses it
+  Fd wake_;      ///< eventfd: something was withdrawn, or the end has come
+  bool running_ = false;
+  bool stopping_ = false;
+  bool crowded_ = false;  ///< the thread's own: accepting failed for want of descriptors
+  Thread thread_;
+};
+
+}  // namespace tutti::shm

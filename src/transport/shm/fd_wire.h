@@ -1,0 +1,49 @@
+// How file descriptors are asked for and handed out between processes of one user on one host.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/status.h"
+
+namespace tutti::shm {
+
+/// 128 random bits.
+using Token = std::array<std::byte, 16>;
+
+/// Whom to ask for one descriptor, and by what right. Trivially copyable; travels in handles.
+struct Ticket {
+  Token server{};  ///< the socket's name
+  Token item{};
+  friend bool operator==(const Ticket&, const Ticket&) = default;
+};
+
+/// What the asking side sends: one message.
+struct FdRequest {
+  std::uint64_t magic = kMagic;
+  Token item{};
+  static constexpr std::uint64_t kMagic = 0x74757474692d6664;  // "tutti-fd"
+};
+
+/// The answer: one message of this; Granted comes with one descriptor.
+enum class FdReply : std::uint8_t { Granted = 1, Refused = 2 };
+
+/// Errors: ncclSystemError where the system has no random bits.
+Result<Token> randomToken();
+
+/// The server's socket: an abstract name, which no file system holds and which goes with the last descriptor.
+struct SocketName {
+  sockaddr_un address{};
+  socklen_t length = 0;
+  const sockaddr* generic() const { return reinterpret_cast<const sockaddr*>(&address); }
+};
+SocketName socketName(const Token& server);
+
+/// Whether the process at the other end of a connected local socket belongs to our user.
+bool peerIsOurUser(int fd);
+
+}  // namespace tutti::shm

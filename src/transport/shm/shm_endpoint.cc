@@ -1,0 +1,128 @@
+#include "transport/shm/shm_endpoint.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+#include "transport/ranks.h"
+#include "transport/shm/numa.h"
+
+namespace tutti::shm {
+
+using transport::pairText;
+using transport::rankText;
+using transport::sameProcess;
+
+Result<std::unique_ptr<Endpoint>> ShmEndpoint::open(const Surroundings& around, const LinkSpec& link, Side side) {
+  const std::string steps = fmt::format("counters of SHM channel {}, {}", link.channel, pairText(link.self, link.peer));
+  ASSIGN(DeviceBuffer buffer, DeviceBuffer::create(*around.device, transport::kCountersBytes, steps));
+  std::unique_ptr<ShmEndpoint> endpoint(new ShmEndpoint(around, link, side, std::move(buffer)));
+  TRY(endpoint->createOwn());
+  return std::unique_ptr<Endpoint>(std::move(endpoint));
+}
+
+ShmEndpoint::~ShmEndpoint() {
+  if (wire_.ticket != Ticket{}) around_.server->withdraw(wire_.ticket);
+}
+
+std::string ShmEndpoint::about() const {
+  return fmt::format("SHM channel {}, {}", link_.channel, pairText(link_.self, link_.peer));
+}
+
+Status ShmEndpoint::createOwn() {
+  ASSIGN(Segment segment, Segment::create(wire_.bytes, numaNodeOf(device()), about()));
+  ASSIGN(own_, Region::create(device(), std::move(segment), about(), around_.deviceOwner));
+  wire_.address = reinterpret_cast<std::uintptr_t>(own_->host());
+  Fd descriptor = own_->takeDescriptor();
+  if (sameProcess(link_.self, link_.peer)) return {};
+  ASSIGN(wire_.ticket, around_.server->offer(std::move(descriptor)));
+  return {};
+}
+
+ConnectHandle ShmEndpoint::handle() const {
+  ConnectHandle handle;
+  std::memcpy(handle.bytes.data(), &wire_, sizeof(wire_));
+  return handle;
+}
+
+Status ShmEndpoint::connect(const ConnectHandle& peer) {
+  std::memcpy(&peerWire_, peer.bytes.data(), sizeof(peerWire_));
+  TRY(transport::checkIdentity("SHM", link_, wire_, peerWire_));
+  if (!sameProcess(link_.self, link_.peer)) {
+    fetch_.emplace(peerWire_.ticket, Deadline::in(around_.patience));
+    return {};
+  }
+  peer_ = Region::at(peerWire_.address);
+  if (peer_ == nullptr) {
+    return fail(ncclRemoteError,
+                "The memory of {} is gone, which {} connects to: that rank has given the connection up. Look "
+                "for its own first error",
+                rankText(link_.peer), rankText(link_.self));
+  }
+  ASSIGN(peerOnDevice_, addressOnDevice(device(), peer_->host()));
+  return {};
+}
+
+Result<bool> ShmEndpoint::ready() {
+  if (!fetch_) return peerOnDevice_ != nullptr;
+  switch (fetch_->advance()) {
+    case FetchState::Pending:
+      return false;
+    case FetchState::Done:
+      break;
+    case FetchState::Failed: {
+      const std::string why = fetch_->why();
+      fetch_.reset();
+      return fail(ncclRemoteError,
+                  "{}: the peer's memory could not be fetched: {}. NCCL_SHM_DISABLE=1 does without shared "
+                  "memory",
+                  about(), why);
+    }
+  }
+  Fd descriptor = fetch_->take();
+  fetch_.reset();
+  TRY(adoptPeer(std::move(descriptor)));
+  return true;
+}
+
+Status ShmEndpoint::adoptPeer(Fd fd) {
+  ASSIGN(Segment segment, Segment::adopt(std::move(fd), peerWire_.bytes, about()));
+  ASSIGN(peer_, Region::create(device(), std::move(segment), about(), around_.deviceOwner));
+  peerOnDevice_ = peer_->onDevice();
+  return {};
+}
+
+Status ShmEndpoint::requireConnected() const {
+  if (peerOnDevice_ != nullptr) return {};
+  return fail(ncclInternalError, "Self-test before the end of connecting on {}", about());
+}
+
+transport::SelfTest ShmEndpoint::selfTest() const {
+  return {"SHM",
+          &device(),
+          &link_,
+          wire_.side,
+          reinterpret_cast<CUdeviceptr>(own_->onDevice()),
+          reinterpret_cast<CUdeviceptr>(peerOnDevice_)};
+}
+
+Status ShmEndpoint::probeWrite() {
+  TRY(requireConnected());
+  return selfTest().write();
+}
+
+Result<bool> ShmEndpoint::probeCheck() {
+  TRY(requireConnected());
+  return selfTest().check();
+}
+
+device::ConnView ShmEndpoint::view() const {
+  const bool sends = wire_.side == Side::Sender;
+  std::byte* const receiver = sends ? peerOnDevice_ : own_->onDevice();
+  std::byte* const sender = sends ? own_->onDevice() : peerOnDevice_;
+  return transport::fifoView(link_.slotBytes, receiver, sender, steps_.data());
+}
+
+}  // namespace tutti::shm

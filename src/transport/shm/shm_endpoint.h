@@ -1,0 +1,77 @@
+// One end of a connection through shared host memory.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "gpu/memory.h"
+#include "transport/link_identity.h"
+#include "transport/self_test.h"
+#include "transport/shm/fd_fetch.h"
+#include "transport/shm/fd_server.h"
+#include "transport/shm/region.h"
+#include "transport/transport.h"
+
+namespace tutti::shm {
+
+using transport::Side;
+
+/// The contents of a ConnectHandle.
+struct WireHandle : transport::LinkIdentity {
+  std::uint64_t address = 0;  ///< of the memory in the owner's process; used only within it
+  Ticket ticket{};            ///< for the memory's descriptor; zero within one process
+};
+inline constexpr std::uint32_t kWireMagic = 0x73686d31;
+static_assert(sizeof(WireHandle) <= sizeof(ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
+
+/// What the ends of one transport have in common.
+struct Surroundings {
+  const Device* device = nullptr;
+  std::shared_ptr<const void> deviceOwner;  ///< may be null
+  std::shared_ptr<FdServer> server;
+  milliseconds patience{};  ///< with a peer that does not hand out its memory
+};
+
+/// Both ends: a region of our own (fifo_layout.h), the peer's once connected, private counters in device memory.
+/// See transport.h.
+class ShmEndpoint final : public Endpoint {
+ public:
+  static Result<std::unique_ptr<Endpoint>> open(const Surroundings& around, const LinkSpec& link, Side side);
+  ~ShmEndpoint() override;
+  ConnectHandle handle() const override;
+  Status connect(const ConnectHandle& peer) override;
+  /// Fetches the memory of a peer in another process, which that process's FdServer hands out by itself.
+  Result<bool> ready() override;
+  Status probeWrite() override;
+  Result<bool> probeCheck() override;
+  device::ConnView view() const override;
+  std::string_view description() const override { return "SHM/direct"; }
+
+ private:
+  ShmEndpoint(const Surroundings& around, const LinkSpec& link, Side side, DeviceBuffer steps)
+      : around_(around), link_(link), steps_(std::move(steps)), wire_{transport::identityOf(link, side, kWireMagic)} {}
+  const Device& device() const { return *around_.device; }
+  /// "SHM channel 3, rank 0 (…) with rank 1 (…)".
+  std::string about() const;
+  Status createOwn();
+  Status adoptPeer(Fd fd);
+  Status requireConnected() const;
+  transport::SelfTest selfTest() const;
+
+  Surroundings around_;
+  LinkSpec link_;
+  DeviceBuffer steps_;
+  WireHandle wire_;
+  WireHandle peerWire_;
+  std::shared_ptr<Region> own_;
+  std::shared_ptr<Region> peer_;
+  std::byte* peerOnDevice_ = nullptr;  ///< null: not connected
+  std::optional<FdFetch> fetch_;       ///< while it is under way
+};
+
+}  // namespace tutti::shm

@@ -1,0 +1,55 @@
+// Looking at both ends of a connection on devices that work.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <thread>
+
+#include "base/clock.h"
+#include "gpu/context.h"
+#include "gpu/memory.h"
+#include "transport/transport.h"
+
+namespace tutti::test {
+
+inline std::unique_ptr<Device> openDevice(int ordinal) {
+  const auto driver = loadDriver();
+  if (!driver.ok()) return nullptr;
+  auto device = Device::create(*driver.value(), ordinal);
+  return device.ok() ? std::move(device).value() : nullptr;
+}
+
+inline std::uint64_t wordAt(const Device& device, const void* address) {
+  std::uint64_t word = ~std::uint64_t{0};
+  EXPECT_TRUE(
+      copyToHost(device, std::as_writable_bytes(std::span(&word, 1)), reinterpret_cast<CUdeviceptr>(address)).ok());
+  return word;
+}
+
+/// Nothing of the probe may be left in what kernels start from.
+inline void expectUntouched(const Device& device, const device::ConnView& view) {
+  for (const std::uint64_t* counter : {view.tail, view.head, view.step}) EXPECT_EQ(wordAt(device, counter), 0U);
+  for (int p = 0; p < device::kProtocols; ++p) {
+    if (view.slotBytes[p] == 0) continue;
+    const std::byte* last = view.slots[p] + std::size_t{view.slotBytes[p]} * device::kSteps - sizeof(std::uint64_t);
+    EXPECT_EQ(wordAt(device, view.slots[p]), 0U);
+    EXPECT_EQ(wordAt(device, last), 0U);
+  }
+}
+
+/// Whether the end of connecting comes, soon and without an error.
+inline bool becomesReady(Endpoint& endpoint) {
+  const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+  while (!deadline.expired()) {
+    const auto ready = endpoint.ready();
+    if (!ready.ok() || ready.value()) return ready.ok();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return false;
+}
+
+}  // namespace tutti::test

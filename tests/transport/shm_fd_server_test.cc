@@ -1,0 +1,263 @@
+// Who gets a descriptor, who does not, and that nobody is held up by others.
+#include "transport/shm/fd_server.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/log_capture.h"
+#include "transport/shm/fd_fetch.h"
+
+namespace tutti::test {
+namespace {
+
+using shm::FdFetch;
+using shm::FdServer;
+using shm::FetchState;
+using shm::Ticket;
+
+Deadline inTime() {
+  return Deadline::in(std::chrono::seconds(20));
+}
+
+template <class Condition>
+bool comesTrue(Condition&& condition) {
+  const Deadline deadline = inTime();
+  while (!deadline.expired()) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return false;
+}
+
+Fd someFile(const char* content) {
+  Fd fd(::memfd_create("tutti-test", MFD_CLOEXEC));
+  EXPECT_GT(::write(fd.get(), content, std::string(content).size()), 0);
+  return fd;
+}
+
+std::string contentOf(const Fd& fd) {
+  char text[64]{};
+  const ssize_t got = ::pread(fd.get(), text, sizeof(text), 0);
+  return {text, static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+}
+
+FetchState finish(FdFetch& fetch) {
+  FetchState state = FetchState::Pending;
+  comesTrue([&] { return (state = fetch.advance()) != FetchState::Pending; });
+  return state;
+}
+
+std::string fetched(const Ticket& ticket) {
+  FdFetch fetch(ticket, inTime());
+  return finish(fetch) == FetchState::Done ? contentOf(fetch.take()) : "failed: " + fetch.why();
+}
+
+/// Connected to the server, as anybody of this user can.
+Fd visitor(const Ticket& ticket) {
+  Fd line(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const shm::SocketName name = shm::socketName(ticket.server);
+  EXPECT_EQ(::connect(line.get(), name.generic(), name.length), 0);
+  return line;
+}
+
+/// Whether the server ends the line without a word.
+bool isDropped(const Fd& line) {
+  pollfd polled{line.get(), POLLIN, 0};
+  char byte = 0;
+  return ::poll(&polled, 1, 20'000) == 1 && ::recv(line.get(), &byte, 1, MSG_DONTWAIT) <= 0;
+}
+
+TEST(FdServer, HandsOutWhatTheTicketIsFor) {
+  FdServer server;
+  const Ticket first = server.offer(someFile("first")).value();
+  const Ticket second = server.offer(someFile("second")).value();
+  EXPECT_EQ(fetched(second), "second");
+  EXPECT_EQ(fetched(first), "first");
+  EXPECT_TRUE(comesTrue([&] { return server.pending() == 0; }));
+}
+
+TEST(FdServer, ListensOnlyWhileSomethingIsOnOffer) {
+  FdServer server;
+  EXPECT_FALSE(server.listening());
+  for (int i = 0; i < 3; ++i) {
+    const Ticket taken = server.offer(someFile("a")).value();
+    const Ticket withdrawn = server.offer(someFile("b")).value();
+    EXPECT_EQ(fetched(taken), "a");
+    EXPECT_TRUE(server.listening());
+    server.withdraw(withdrawn);
+    EXPECT_TRUE(comesTrue([&] { return !server.listening(); }));
+  }
+}
+
+TEST(FdServer, HandsOutOnce) {
+  FdServer server;
+  ASSERT_TRUE(server.offer(someFile("kept")).ok());
+  const Ticket ticket = server.offer(someFile("once")).value();
+  EXPECT_EQ(fetched(ticket), "once");
+  EXPECT_NE(fetched(ticket).find("does not offer it any more"), std::string::npos);
+}
+
+TEST(FdServer, WithdrawnIsRefused) {
+  FdServer server;
+  ASSERT_TRUE(server.offer(someFile("kept")).ok());
+  const Ticket ticket = server.offer(someFile("gone")).value();
+  server.withdraw(ticket);
+  EXPECT_NE(fetched(ticket).find("does not offer it any more"), std::string::npos);
+}
+
+TEST(FdServer, ThatIsGoneIsSeenAtOnce) {
+  Ticket ticket;
+  {
+    FdServer server;
+    ticket = server.offer(someFile("gone")).value();
+  }
+  FdFetch fetch(ticket, inTime());
+  EXPECT_EQ(fetch.advance(), FetchState::Failed);
+  EXPECT_NE(fetch.why().find("nobody offers it any more"), std::string::npos);
+}
+
+TEST(FdServer, GuessedTicketGetsNothing) {
+  FdServer server;
+  const Ticket ticket = server.offer(someFile("secret")).value();
+  Ticket guess = ticket;
+  guess.item[7] ^= std::byte{1};
+  EXPECT_EQ(fetched(guess).find("secret"), std::string::npos);
+  EXPECT_EQ(fetched(ticket), "secret");
+}
+
+TEST(FdServer, NonsenseIsDroppedWithoutAWord) {
+  FdServer server;
+  const Ticket ticket = server.offer(someFile("content")).value();
+  for (const std::size_t bytes : {1U, 8U, 23U, 24U, 25U, 4000U}) {
+    const Fd line = visitor(ticket);
+    const std::vector<char> nonsense(bytes, 'x');
+    ASSERT_EQ(::send(line.get(), nonsense.data(), bytes, MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
+    EXPECT_TRUE(isDropped(line)) << bytes;
+  }
+  const Fd early = visitor(ticket);
+  ::shutdown(early.get(), SHUT_WR);
+  EXPECT_TRUE(isDropped(early));
+  EXPECT_EQ(fetched(ticket), "content");
+}
+
+TEST(FdServer, SilentStrangersHoldUpNobody) {
+  FdServer server;
+  const Ticket first = server.offer(someFile("first")).value();
+  const Ticket second = server.offer(someFile("second")).value();
+  std::vector<Fd> silent;
+  for (std::size_t i = 0; i < FdServer::kMostSilent; ++i) silent.push_back(visitor(first));
+  EXPECT_EQ(fetched(first), "first");
+  for (std::size_t i = 0; i < 2 * FdServer::kMostSilent; ++i) silent.push_back(visitor(second));
+  EXPECT_EQ(fetched(second), "second");
+}
+
+TEST(FdServer, OldestSilentStrangersMakeRoom) {
+  FdServer server;
+  const Ticket ticket = server.offer(someFile("content")).value();
+  std::vector<Fd> silent;
+  for (std::size_t i = 0; i < FdServer::kMostSilent + 1; ++i) silent.push_back(visitor(ticket));
+  EXPECT_TRUE(isDropped(silent.front()));
+}
+
+TEST(FdServer, EndsWhileStrangersAreConnected) {
+  Fd line;
+  {
+    FdServer server;
+    const Ticket ticket = server.offer(someFile("content")).value();
+    line = visitor(ticket);
+  }
+  EXPECT_TRUE(isDropped(line));
+}
+
+/// Uses system calls only: it runs after a fork. 0: the other user was turned away.
+int tryAsOtherUser(const shm::SocketName& name, const shm::FdRequest& request) {
+  if (::setuid(65534) != 0) return 2;
+  const int line = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  if (::connect(line, name.generic(), name.length) != 0) return 0;
+  if (::send(line, &request, sizeof(request), MSG_NOSIGNAL) < 0) return 0;
+  char reply = 0;
+  return ::recv(line, &reply, 1, 0) > 0 ? 1 : 0;
+}
+
+TEST(FdServer, AnotherUserGetsNothingEvenWithATicket) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  FdServer server;
+  const Ticket ticket = server.offer(someFile("content")).value();
+  const shm::SocketName name = shm::socketName(ticket.server);
+  shm::FdRequest request;
+  request.item = ticket.item;
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(tryAsOtherUser(name, request));
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "this root cannot become another user";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(fetched(ticket), "content");
+}
+
+TEST(FdFetch, ServerThatNeverAnswersIsGivenUpInTime) {
+  const shm::Token token = shm::randomToken().value();
+  const shm::SocketName name = shm::socketName(token);
+  const Fd mute(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(mute.get(), name.generic(), name.length), 0);
+  ASSERT_EQ(::listen(mute.get(), 0), 0);
+  // The second finds the queue full already.
+  FdFetch fetches[] = {FdFetch({token, {}}, Deadline::in(milliseconds(30))),
+                       FdFetch({token, {}}, Deadline::in(milliseconds(30)))};
+  for (FdFetch& fetch : fetches) EXPECT_EQ(fetch.advance(), FetchState::Pending);
+  for (FdFetch& fetch : fetches) {
+    EXPECT_EQ(finish(fetch), FetchState::Failed);
+    EXPECT_NE(fetch.why().find("did not answer in time"), std::string::npos);
+  }
+}
+
+TEST(FdFetch, ManyAtOnceAllGetTheirOwn) {
+  constexpr int kMany = 300;
+  FdServer server;
+  std::vector<Ticket> tickets;
+  std::vector<FdFetch> fetches;
+  for (int i = 0; i < kMany; ++i) {
+    tickets.push_back(server.offer(someFile(("file " + std::to_string(i)).c_str())).value());
+    fetches.emplace_back(tickets.back(), inTime());
+  }
+  int done = 0;
+  std::vector<bool> ended(kMany);
+  EXPECT_TRUE(comesTrue([&] {
+    for (std::size_t i = 0; i < kMany; ++i) {
+      if (ended[i] || fetches[i].advance() == FetchState::Pending) continue;
+      ended[i] = true;
+      ++done;
+    }
+    return done == kMany;
+  }));
+  for (std::size_t i = 0; i < kMany; ++i) EXPECT_EQ(contentOf(fetches[i].take()), "file " + std::to_string(i));
+}
+
+TEST(FdServer, RefusesToWorkWithoutDescriptorsAndSaysWhy) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  Fd file = someFile("content");
+  FdServer server;
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  allowLog("Too many open files");
+  const auto offered = server.offer(std::move(file));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(offered.status().code(), ncclSystemError);
+  EXPECT_NE(capturedText().find("ulimit -n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tutti::test
