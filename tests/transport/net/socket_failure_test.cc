@@ -298,8 +298,8 @@ TEST(SocketFailure, HeadersAndContentsInPiecesArePutTogether) {
 /// The receiver goes while a long message is under way.
 void losesTheReceiver(SocketSide& side) {
   allowLog("Connection closed by remote peer");
+  const auto data = pattern(16 << 20, 1);  // stays until the connection is closed
   SocketPair pair(side);
-  const auto data = pattern(16 << 20, 1);
   Status status;
   pair.closeRecv();
   EXPECT_TRUE(until([&] {
@@ -325,9 +325,9 @@ TEST(SocketFailure, ASenderWithHelpersHearsThatTheReceiverIsGone) {
 TEST(SocketFailure, ClosingWithMessagesUnderWayDoesNotHang) {
   for (int threads : {0, 2}) {
     SocketSide side(manySockets(threads, 2));
-    SocketPair pair(side);
     const auto data = pattern(16 << 20, 1);
     std::vector<unsigned char> in(16 << 20);
+    SocketPair pair(side);
     for (int i = 0; i < 4; ++i) pair.send(data.data(), data.size());
     for (int i = 0; i < 4; ++i) pair.recv(in.data(), in.size());
   }

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 
 #include "support/log_capture.h"
@@ -21,7 +22,7 @@ void exchange(SocketPair& pair, const std::vector<std::size_t>& sizes) {
     void* in = pair.recv(received.data(), sizes[i] + 4);
     void* out = pair.send(sent.data(), sizes[i]);
     ASSERT_EQ(pair.finish(out, in), static_cast<int>(sizes[i]));
-    ASSERT_EQ(std::memcmp(received.data(), sent.data(), sizes[i]), 0) << sizes[i];
+    ASSERT_TRUE(std::equal(sent.begin(), sent.end(), received.begin())) << sizes[i];
     ASSERT_EQ(received[sizes[i] + 7], 0xee);
   }
 }
@@ -79,7 +80,7 @@ void keepOrder(SocketSide& side) {
       ASSERT_EQ(pair.finish(out[i], in[i]), static_cast<int>(sent[i].size()));
     }
     for (std::size_t i = 0; i < kMessages; ++i) {
-      ASSERT_EQ(std::memcmp(received[i].data(), sent[i].data(), sent[i].size()), 0);
+      ASSERT_TRUE(std::equal(sent[i].begin(), sent[i].end(), received[i].begin()));
     }
   }
 }
@@ -196,8 +197,8 @@ TEST(SocketNet, LeavesNoDescriptorAfterAThousandConnections) {
   { SocketPair warm(plain); }
   const int before = descriptors();
   for (int i = 0; i < 1000; ++i) {
-    SocketPair pair(i % 10 == 0 ? several : plain);
     char byte = 'x';
+    SocketPair pair(i % 10 == 0 ? several : plain);
     if (i % 3 == 0) pair.recv(&byte, 1);
     if (i % 4 == 0) pair.send(&byte, 1);
   }

@@ -21,7 +21,7 @@ namespace tutti {
 ///
 /// An end that is closed in order, nothing being under way, says so: receives that the peer has posted beyond the last
 /// message then stay open without an error. An end that dies is ncclRemoteError at the peer's next test(); errors
-/// stick.
+/// stick. Helper threads touch the memory of unfinished messages until their end is closed, also after an error.
 class SocketNet final : public Net {
  public:
   /// `settings` are borrowed and outlive the object.
