@@ -108,7 +108,7 @@ class Network final : public Way {
       if (must(net_.test(requests[static_cast<std::size_t>(done % kDepth)], {}))) {
         ++done;
       } else if (wait.fd >= 0) {
-        static_cast<void>(::poll(&wait, 1, 10));
+        static_cast<void>(::poll(&wait, 1, -1));
       } else {
         ::sched_yield();
       }
