@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 namespace tutti {
@@ -36,7 +37,9 @@ NetProperties common(const Said& said, int device) {
 template <class Said>
 NetProperties withDevice(const Said& said, int device) {
   NetProperties p = common(said, device);
-  p.deviceType = said.netDeviceType;
+  // Not read as the enumeration: newer plugins know kinds that it does not have.
+  static_assert(sizeof(said.netDeviceType) == sizeof(p.deviceType));
+  std::memcpy(&p.deviceType, &said.netDeviceType, sizeof(p.deviceType));
   p.deviceVersion = said.netDeviceVersion;
   return p;
 }

@@ -221,14 +221,14 @@ TEST_P(NetPlugin, RefusesWhatCannotBeUsed) {
     ncclResult_t code;
   } rows[] = {
       {"init", 6, "init failed with ncclSystemError; it said: test net: init: told to fail", ncclSystemError},
-      {"init,odd-code", 6, "init failed with 42, which is no result code; it said", ncclInternalError},
+      {"init,odd-code", 6, "init failed with 12, which is no result code; it said", ncclInternalError},
       {"init,silent", 6, "init failed with ncclSystemError, and the network said nothing", ncclSystemError},
       {"devices", 6, "devices failed with ncclSystemError", ncclSystemError},
       {"zero-devices", 6, "it has no devices", ncclInvalidUsage},
       {"missing", 6, "its table has no isend", ncclInvalidUsage},
       {"no-name", 6, "device 0 cannot be used: it has no name", ncclInvalidUsage},
       {"unpack", 7, "must be unpacked by kernels", ncclInvalidUsage},
-      {"unknown-device", 7, "Unknown device code index 9", ncclInvalidUsage},
+      {"unknown-device", 7, "Unknown device code index 7", ncclInvalidUsage},
       {"no-p2p-bytes", 9, "its maxP2pBytes is 0", ncclInvalidUsage},
   };
   for (const auto& row : rows) {

@@ -33,7 +33,7 @@ inline char deviceNames[4][16];
 
 inline ncclResult_t failed(const char* call, const std::string& why, ncclResult_t code) {
   if (!faults.has("silent")) logger(NCCL_LOG_WARN, NCCL_NET, __FILE__, __LINE__, "test net: %s: %s", call, why.c_str());
-  return faults.has("odd-code") ? static_cast<ncclResult_t>(42) : code;
+  return faults.has("odd-code") ? static_cast<ncclResult_t>(12) : code;
 }
 inline ncclResult_t told(const char* call) {
   return failed(call, "told to fail", ncclSystemError);
@@ -116,7 +116,7 @@ inline ncclResult_t getProperties(int device, PROPERTIES* props) {
   props->maxRecvs = 1;
 #if TEST_NET_VERSION >= 7
   if (faults.has("unpack")) props->netDeviceType = NCCL_NET_DEVICE_UNPACK;
-  if (faults.has("unknown-device")) props->netDeviceType = static_cast<ncclNetDeviceType>(9);
+  if (faults.has("unknown-device")) props->netDeviceType = static_cast<ncclNetDeviceType>(7);
 #endif
 #if TEST_NET_VERSION >= 9
   props->vProps.ndevs = 1;
