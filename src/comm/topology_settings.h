@@ -22,7 +22,7 @@ struct TopologySettings {
   std::string graphFile;  ///< NCCL_GRAPH_FILE
   DumpFile dump;          ///< NCCL_TOPO_DUMP_FILE
   DumpFile graphDump;     ///< NCCL_GRAPH_DUMP_FILE
-  PathSettings paths;     ///< never over the network inside a node: there is no such transport yet
+  PathSettings paths;     ///< never over the network inside a node for its speed: P2P and SHM come first there
   int crossNic = 2;       ///< NCCL_CROSS_NIC
 };
 
