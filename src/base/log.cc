@@ -53,6 +53,9 @@ void writeAll(int fd, std::string_view line) {
   }
 }
 
+/// The calling thread's, while it keeps its errors to itself.
+thread_local LastError* ownLastError = nullptr;
+
 /// The log of this process: settings parsed at the first line, and where lines go. Any thread.
 class Log {
  public:
@@ -178,7 +181,7 @@ void Log::write(LineClass kind, const SourcePlace& where, std::string_view text)
 }
 
 void Log::problem(LineClass kind, const SourcePlace& where, std::string_view text) {
-  lastError.set(text);
+  (ownLastError != nullptr ? *ownLastError : lastError).set(text);
   bool shown = kind == LineClass::Error || currentLevel() >= LogLevel::Warn;
   {
     const std::lock_guard lock(mutex_);
@@ -245,8 +248,12 @@ Status failWith(ncclResult_t code, const SourcePlace& where, std::string_view te
 }  // namespace detail
 
 const char* lastErrorText() {
-  return theLog().lastError.get();
+  return ownLastError != nullptr ? ownLastError->get() : theLog().lastError.get();
 }
+
+OwnLastError::OwnLastError() { ownLastError = new LastError(); }
+
+OwnLastError::~OwnLastError() { delete std::exchange(ownLastError, nullptr); }
 
 void restoreLastError(std::string_view text) {
   if (!text.empty()) theLog().lastError.set(text);

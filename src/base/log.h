@@ -77,6 +77,17 @@ const char* lastErrorText();
 /// cause. Prints nothing; an empty text changes nothing. Any thread.
 void restoreLastError(std::string_view text);
 
+/// While it lives, the errors that this thread reports are its own last error (lastErrorText() on this thread), not the
+/// process's: for threads of the library whose errors may be echoes of one that the application is about to read. What is
+/// no echo is published with restoreLastError(). One at a time on a thread.
+class OwnLastError {
+ public:
+  OwnLastError();
+  ~OwnLastError();
+  OwnLastError(const OwnLastError&) = delete;
+  OwnLastError& operator=(const OwnLastError&) = delete;
+};
+
 /// Prints the bare version line (`NCCL version …`) as NCCL_DEBUG asks. `rankZero`: this process initialises rank 0.
 void logVersion(bool rankZero, std::string_view versionText);
 

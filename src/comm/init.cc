@@ -230,9 +230,8 @@ GroupHooks progressHooks(ncclComm& comm) {
     return launcher.mayBeBusy() && launcher.query() == CUDA_ERROR_NOT_READY;
   };
   hooks.aborted = [&abort = comm.abort] { return abort.raised(); };
-  hooks.failed = [&comm](Status why, const std::string& text) {
-    failComm(comm, fail(why.code(), "{}: {}", describeComm(comm), text));
-  };
+  // What was reported names connection, rank, host and cause.
+  hooks.failed = [&comm](Status why, const std::string&) { failComm(comm, why); };
   return hooks;
 }
 

@@ -65,6 +65,7 @@ TaskCounters sumOf(const std::vector<ProgressTask*>& tasks) {
 }  // namespace
 
 void ProgressEngine::loop() {
+  const OwnLastError own;   // tasks of a communicator that has failed fail as well: not what the application is to read
   settle();
   auto progressAt = SteadyClock::now();
   while (!stop_.load(std::memory_order_acquire)) {

@@ -1,12 +1,14 @@
 #include "base/log.h"
 
 #include <gtest/gtest.h>
+
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <regex>
 #include <sstream>
+#include <thread>
 
 #include "base/host.h"
 #include "base/log_settings.h"
@@ -135,6 +137,25 @@ TEST(LogSettings, StampFormatTurnsUnderscoresIntoBlanks) {
 TEST(LogSettings, FileNeedsMoreThanVersion) {
   EXPECT_EQ(readLogSettings(MapEnv(Settings{{"NCCL_DEBUG", "VERSION"}, {"NCCL_DEBUG_FILE", "x"}})).filePath, "");
   EXPECT_EQ(expandFilePattern("%h-%p-%%-%q%", "n", 5), "n-5-%-%q%");
+}
+
+TEST(Log, AThreadMayKeepItsErrorsToItself) {
+  test::expectLog("what the application reads");
+  test::expectLog("an echo");
+  fail(ncclSystemError, "what the application reads").ignore();
+  {
+    const OwnLastError own;
+    EXPECT_STREQ(lastErrorText(), "");
+    fail(ncclRemoteError, "an echo").ignore();
+    EXPECT_STREQ(lastErrorText(), "an echo");
+    std::thread([] { EXPECT_STREQ(lastErrorText(), "what the application reads"); }).join();
+  }
+  EXPECT_STREQ(lastErrorText(), "what the application reads");
+  {
+    const OwnLastError own;
+    restoreLastError("published after all");
+  }
+  EXPECT_STREQ(lastErrorText(), "published after all");
 }
 
 }  // namespace

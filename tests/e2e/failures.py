@@ -50,6 +50,69 @@ def killed_during_all_reduce_is_named_by_every_survivor():
         close(processes)
 
 
+def killed_during_all_reduce_is_named_whatever_carries_it():
+    for way in ({"NCCL_P2P_DISABLE": 1}, {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1}):
+        processes = start(range(4), 4, free_port(), **way)
+        try:
+            for process in processes.values():
+                process.wait_for("reduced 8")
+            kill(processes[2])
+            del processes[2]
+            expect_errors(processes, 2)
+        finally:
+            close(processes)
+
+
+def stopped_during_all_reduce_is_named_by_the_others():
+    """A process that is stopped keeps its sockets: only its silence tells."""
+    processes = start(range(3), 3, free_port(), NCCL_P2P_DISABLE=1, NCCL_SHM_DISABLE=1, TUTTI_PEER_TIMEOUT_MS=2000)
+    try:
+        for process in processes.values():
+            process.wait_for("reduced 8")
+        os.kill(int(re.search(r"started pid (\d+)", processes[1].output()).group(1)), signal.SIGSTOP)
+        stopped = processes.pop(1)
+        try:
+            expect_errors(processes, 1)
+        finally:
+            stopped.close()
+    finally:
+        close(processes)
+
+
+def a_plugin_that_fails_ends_the_job_with_its_words():
+    """The network of every rank fails in that call: whoever meets it says so, the others hear of it. Messages of LL say how
+    long they are, those of Simple do not."""
+    plugin = BUILD / "tests/plugin/libnccl-net-testv12.so"
+    for fault in ("connect", "accept", "isend@100", "irecv@100", "test@200", "short@40"):
+        processes = start(range(3), 3, free_port(), NCCL_P2P_DISABLE=1, NCCL_SHM_DISABLE=1, NCCL_NET_PLUGIN=plugin,
+                          TEST_NET_FAULT=fault, NCCL_PROTO="LL" if fault.startswith("short") else "")
+        try:
+            deadline = time.monotonic() + 30
+            for rank, process in processes.items():
+                code = process.wait(max(deadline - time.monotonic(), 0.1))
+                said = process.output()
+                check(code == 42 and "aborted 0" in said, f"{fault}: rank {rank} ended with {code}:\n{said}")
+                check(re.search(r"error [1-6] .*\brank \d", said), f"{fault}: rank {rank} names nobody:\n{said}")
+            # Who met the fault has the plugin's words; a message cut short is seen by us.
+            everything = "".join(process.output() for process in processes.values())
+            words = "what comes next|cut short|bytes" if fault.startswith("short") else "told to fail"
+            check(re.search(words, everything), f"{fault}: nobody says why:\n{everything[-3000:]}")
+        finally:
+            close(processes)
+
+
+def a_full_disk_for_the_log_stops_nobody():
+    processes = start(range(2), 2, free_port(), NCCL_DEBUG="INFO", NCCL_DEBUG_FILE="/dev/full")
+    try:
+        for process in processes.values():
+            process.wait_for("reduced 8")
+        kill(processes[1])
+        del processes[1]
+        expect_errors(processes, 1)
+    finally:
+        close(processes)
+
+
 def killed_during_init_is_named_by_every_survivor():
     # Rank 3 never starts, so the others wait in init when rank 1 dies.
     processes = start(range(3), 4, free_port())
@@ -178,6 +241,8 @@ def strangers_do_not_disturb():
 
 
 if __name__ == "__main__":
-    main(killed_during_all_reduce_is_named_by_every_survivor, killed_during_init_is_named_by_every_survivor,
+    main(killed_during_all_reduce_is_named_by_every_survivor, killed_during_all_reduce_is_named_whatever_carries_it,
+         stopped_during_all_reduce_is_named_by_the_others, a_plugin_that_fails_ends_the_job_with_its_words,
+         a_full_disk_for_the_log_stops_nobody, killed_during_init_is_named_by_every_survivor,
          killed_at_any_moment_of_init_is_named_or_replaced, missing_rank_is_named_when_time_is_up,
          killed_root_is_named, strangers_do_not_disturb)
