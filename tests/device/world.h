@@ -122,6 +122,8 @@ class World {
 
   ConnView viewOf(Connection& link) {
     for (Counters* counters : {&link.tail, &link.head, &link.sendStep, &link.recvStep}) counters->fill(shape_.firstStep);
+    // As an earlier step left them; zero would be the word of step 2^32 - 1.
+    link.sizes.fill(device::sizeWord(shape_.firstStep - 1, 0));
     ConnView view{};
     for (int p = 0; p < kProtocols; ++p) {
       const auto protocol = static_cast<Protocol>(p);

@@ -2,7 +2,8 @@
 // runs on the software GPU and, from a bundle, on real ones. Results must be right, and nothing else be written: no
 // input, no byte beside an output, no output of a rank that receives nothing.
 //
-//   conformance [--ranks N] [--quick] [--only all_reduce,all_gather] [--inside PID,PID,...]
+//   conformance [--ranks N] [--quick] [--only all_reduce,all_gather] [--types int8,float]
+//               [--inside PID,PID,...]
 //
 // With --inside there is one process of ranks for each PID, in that one's network, host name and mounts.
 #include <CLI/CLI.hpp>
@@ -46,9 +47,19 @@ struct Case {
 
 constexpr std::size_t kLargestBytes = 12'000'068;  // shared by the ranks; on the software GPU still beyond all slots
 
+struct Selection {
+  std::vector<const Collective*> collectives;
+  std::vector<std::string> types;  ///< empty: all
+  bool quick = false;
+  bool has(ncclDataType_t type) const {
+    return types.empty() || std::find(types.begin(), types.end(), bench::typeName(type)) != types.end();
+  }
+};
+
 /// Vectors that go through the slots of a connection several times: one for each kind of kernel.
-void addLargest(const Collective& c, int ranks, std::vector<Case>& cases) {
+void addLargest(const Collective& c, int ranks, const Selection& selection, std::vector<Case>& cases) {
   const auto add = [&](ncclDataType_t type, ncclRedOp_t op) {
+    if (!selection.has(type)) return;
     cases.push_back(
         {&c, type, op, kLargestBytes / bench::typeSize(type) / static_cast<std::size_t>(ranks), 0, 0, false});
   };
@@ -58,12 +69,13 @@ void addLargest(const Collective& c, int ranks, std::vector<Case>& cases) {
   add(ncclInt64, ncclAvg);
 }
 
-std::vector<Case> makeCases(const std::vector<const Collective*>& collectives, int ranks, bool quick) {
+std::vector<Case> makeCases(const Selection& selection, int ranks) {
   std::vector<Case> cases;
-  const std::vector<std::size_t> counts = quick ? std::vector<std::size_t>{1, 1021} : std::vector<std::size_t>{0, 1, 3, 1021, 65537};
-  for (const Collective* c : collectives) {
+  const std::vector<std::size_t> counts = selection.quick ? std::vector<std::size_t>{1, 1021} : std::vector<std::size_t>{0, 1, 3, 1021, 65537};
+  for (const Collective* c : selection.collectives) {
     for (int t = 0; t < ncclNumTypes; ++t) {
       const auto type = static_cast<ncclDataType_t>(t);
+      if (!selection.has(type)) continue;
       for (int op = 0; op < (c->reduces ? ncclNumOps : 1); ++op) {
         const ncclRedOp_t redOp = c->reduces ? static_cast<ncclRedOp_t>(op) : ncclNumOps;
         for (std::size_t count : counts) {
@@ -75,7 +87,7 @@ std::vector<Case> makeCases(const std::vector<const Collective*>& collectives, i
         }
       }
     }
-    if (!quick) addLargest(*c, ranks, cases);
+    if (!selection.quick) addLargest(*c, ranks, selection, cases);
   }
   return cases;
 }
@@ -168,7 +180,7 @@ void enterHost(int pid) {
 
 int main(int argc, char** argv) {
   bench::Options options;
-  bool quick = false;
+  Selection selection;
   std::vector<std::string> names;
   std::vector<std::string> only;
   std::vector<int> hosts;
@@ -177,21 +189,21 @@ int main(int argc, char** argv) {
   int ranks = 2;
   CLI::App app{"conformance: every collective, type, operation, count and alignment"};
   app.add_option("--ranks", ranks, "ranks, one thread each")->check(CLI::Range(1, 64));
-  app.add_flag("--quick", quick, "fewer counts");
+  app.add_flag("--quick", selection.quick, "fewer counts");
   app.add_option("--only", only, "these collectives alone")->delimiter(',')->check(CLI::IsMember(names));
+  app.add_option("--types", selection.types, "these types alone, as the benchmarks call them")->delimiter(',');
   app.add_option("--inside", hosts, "one process for each of these, on its host")->delimiter(',');
   CLI11_PARSE(app, argc, argv);
   options.processes = hosts.empty() ? 1 : static_cast<int>(hosts.size());
   if (ranks % options.processes != 0) return 2;
   options.threads = ranks / options.processes;
   if (!hosts.empty()) options.enter = [&hosts](int process) { enterHost(hosts[static_cast<std::size_t>(process)]); };
-  std::vector<const Collective*> collectives;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (only.empty() || std::find(only.begin(), only.end(), names[i]) != only.end())
-      collectives.push_back(kCollectives[i]);
+      selection.collectives.push_back(kCollectives[i]);
   }
   options.maxBytes = kLargestBytes + static_cast<std::size_t>(ranks) * 65537 * 8 + 2 * kGuardBytes;
   Run run;
-  run.cases = makeCases(collectives, ranks, quick);
+  run.cases = makeCases(selection, ranks);
   return bench::runWorld(options, runRank, &run);
 }

@@ -16,12 +16,12 @@ with socket.create_server((sys.argv[1], 5000), family=socket.AF_INET6 if ":" in 
 """
 # Sends so many bytes there, `rounds` times, and prints the seconds of each round trip.
 ASK = """
-import socket, sys, time
+import socket, sys, threading, time
 host, bytes, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with socket.create_connection((host, 5000), timeout=float(sys.argv[4])) as s:
     for _ in range(rounds):
         began, left = time.monotonic(), bytes
-        s.sendall(b"x" * bytes)
+        threading.Thread(target=s.sendall, args=(b"x" * bytes,), daemon=True).start()
         while left:
             left -= len(s.recv(left))
         print(time.monotonic() - began)

@@ -191,8 +191,7 @@ class Lab:
             self.relays.append(Relay(self.weather))
             return self.relays[-1]
         except OSError as error:
-            if self.weather.netem() is None:
-                raise Unavailable(f"/dev/net/tun: {error.strerror}") from None
+            print(f"  no relay, hence netem: {error}")
             return None
 
     def root(self, port=29500):

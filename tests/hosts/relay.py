@@ -1,4 +1,4 @@
-"""A switch in a program: frames of tap interfaces wait, are lost, go no faster than a rate, or are too long to pass."""
+"""A switch in a program: frames of tap interfaces wait, are lost, or go no faster than a rate."""
 import dataclasses
 import fcntl
 import heapq
@@ -13,7 +13,6 @@ TUNSETIFF = 0x400454CA
 IFF_TAP = 0x0002
 IFF_NO_PI = 0x1000
 FRAME_BYTES = 65536
-HEADER_BYTES = 14
 QUEUE_SECONDS = 0.2  # what a port's queue holds; what comes beyond is lost
 
 
@@ -23,12 +22,9 @@ class Weather:
     delay: float = 0.0          # seconds
     loss: float = 0.0           # probability
     rate: float = 0.0           # bits per second into each host; 0: no limit
-    longest: int = 0            # bytes of payload above which frames vanish without a word; 0: no limit
 
     def netem(self):
-        """The same as options of tc; None where it has no words for it."""
-        if self.longest:
-            return None
+        """The same as options of tc."""
         words = ["netem", "limit", "10000"]
         if self.delay:
             words += ["delay", f"{self.delay * 1000:.3f}ms"]
@@ -103,8 +99,6 @@ class Relay:
     def send(self, port, frame):
         weather = self.weather
         if weather.loss and self.dice.random() < weather.loss:
-            return
-        if weather.longest and len(frame) - HEADER_BYTES > weather.longest:
             return
         due = now = time.monotonic()
         if weather.rate:

@@ -42,7 +42,7 @@ class EndMemoryForTests {
  public:
   explicit EndMemoryForTests(std::uint64_t firstStep = 0) {
     for (auto& counter : counters_) counter.fill(firstStep);
-    sizes_.fill(0);
+    sizes_.fill(device::sizeWord(firstStep - 1, 0));  // of an earlier step, for zero is the word of step 2^32 - 1
     for (int p = 0; p < device::kProtocols; ++p) {
       slots_[p].resize(std::size_t{kSlots[p]} * kSteps / sizeof(Line));
       // Zero is what comes before step 0; later it would be a flag of its own.

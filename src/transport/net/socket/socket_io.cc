@@ -2,6 +2,7 @@
 
 #include <netinet/tcp.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace tutti {
@@ -22,6 +23,16 @@ IoOutcome moved(ssize_t bytes) {
 
 void setOption(int fd, int level, int name, int value) {
   static_cast<void>(::setsockopt(fd, level, name, &value, sizeof(value)));
+}
+
+/// Whoever waits for bytes asks the peer's kernel whether it is there. (TCP_USER_TIMEOUT would end as well what a living
+/// peer has no room for yet, which is no error.)
+void watchSilence(int fd, milliseconds silence) {
+  const int seconds = std::max(1, static_cast<int>(silence.count() / 1000));
+  setOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  setOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, seconds / 2));
+  setOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / 6));
+  setOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
 }  // namespace
@@ -54,6 +65,7 @@ void tuneSocket(int fd, const SocketOptions& options) {
   setOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   if (options.sendBuffer >= 0) setOption(fd, SOL_SOCKET, SO_SNDBUF, options.sendBuffer);
   if (options.receiveBuffer >= 0) setOption(fd, SOL_SOCKET, SO_RCVBUF, options.receiveBuffer);
+  watchSilence(fd, options.silence);
 }
 
 bool isLocalTrouble(int error) {

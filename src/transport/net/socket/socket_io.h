@@ -15,7 +15,8 @@ namespace tutti {
 IoOutcome sendParts(int fd, std::span<iovec> parts);
 IoOutcome receiveParts(int fd, std::span<iovec> parts);
 
-/// No delay, and buffers as the options say. A system that refuses still works.
+/// No delay, buffers as the options say, and an end to waiting for a host that does not answer any more. A system that
+/// refuses still works.
 void tuneSocket(int fd, const SocketOptions& options);
 
 /// Whether trouble with this errno is this host's own.

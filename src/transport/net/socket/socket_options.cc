@@ -43,6 +43,7 @@ SocketOptions socketOptions(const Params& params, SocketVendor vendor, bool* red
   options.receiveBuffer = static_cast<int>(set.receiveBuffer);
   options.retries = static_cast<int>(set.retryCount);
   options.retryStep = milliseconds(set.retrySleepMs);
+  options.silence = milliseconds(set.peerTimeoutMs);
   return options;
 }
 
