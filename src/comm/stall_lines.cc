@@ -14,7 +14,9 @@ std::string slots(std::uint64_t first, std::uint64_t end) {
   return end - first == 1 ? fmt::format("slot {}", first) : fmt::format("slots {}..{}", first, end - 1);
 }
 
-std::string counted(std::uint64_t n) { return fmt::format("{} slot{}", n, n == 1 ? "" : "s"); }
+std::string counted(std::uint64_t n) {
+  return fmt::format("{} slot{}", n, n == 1 ? "" : "s");
+}
 
 std::optional<EndWait> senderWait(const EndReading& end) {
   // By LL and LL128 only the receiver counts: whether the sender has room is not known here.

@@ -16,16 +16,16 @@ struct EndReading {
   int peer = -1;
   Direction direction = Direction::Send;
   device::Protocol protocol = device::Protocol::Simple;
-  std::string transport;            ///< Endpoint::description()
-  std::uint64_t produced = 0;       ///< slots that the sender has filled; LL and LL128 do not count them
-  std::uint64_t consumed = 0;       ///< slots that the receiver has taken
-  std::string task = {};            ///< what the host thread in between says of itself; empty: there is none
+  std::string transport;       ///< Endpoint::description()
+  std::uint64_t produced = 0;  ///< slots that the sender has filled; LL and LL128 do not count them
+  std::uint64_t consumed = 0;  ///< slots that the receiver has taken
+  std::string task = {};       ///< what the host thread in between says of itself; empty: there is none
 };
 
 /// What an end is at.
 struct EndWait {
-  bool waits = false;   ///< it cannot go on before the peer does something
-  std::string text;     ///< "waits for rank 3 to fill slot 18"
+  bool waits = false;  ///< it cannot go on before the peer does something
+  std::string text;    ///< "waits for rank 3 to fill slot 18"
 };
 
 /// Unset where there is nothing to wait for and nothing under way.

@@ -45,7 +45,8 @@ Status CounterReader::copyAll() {
     TRY(device_->check(driver.cuMemcpyDtoHAsync(to, places_[i].tail, sizeof(std::uint64_t), device_->ownStream()),
                        "cuMemcpyDtoHAsync"));
     TRY(device_->check(driver.cuMemcpyDtoHAsync(to + sizeof(std::uint64_t), places_[i].head, sizeof(std::uint64_t),
-                                                device_->ownStream()), "cuMemcpyDtoHAsync"));
+                                                device_->ownStream()),
+                       "cuMemcpyDtoHAsync"));
   }
   return done_.record(device_->ownStream());
 }

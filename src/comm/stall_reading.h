@@ -16,8 +16,8 @@
 
 namespace tutti {
 
-/// Connections of one communicator, one reading at a time. Copies are put on the device's own stream, beside the kernels,
-/// and asked about later: a device that is stuck keeps nobody waiting. One thread.
+/// Connections of one communicator, one reading at a time. Copies are put on the device's own stream, beside the
+/// kernels, and asked about later: a device that is stuck keeps nobody waiting. One thread.
 class CounterReader {
  public:
   /// Ends that one reading looks at; further ones are left out.
@@ -39,7 +39,7 @@ class CounterReader {
   std::size_t leftOut() const { return leftOut_; }
 
  private:
-  static constexpr std::size_t kWords = 2;   ///< of one end: tail and head
+  static constexpr std::size_t kWords = 2;  ///< of one end: tail and head
   CounterReader(const Device& device, PinnedBuffer words, Event done)
       : device_(&device), words_(std::make_unique<PinnedBuffer>(std::move(words))), done_(std::move(done)) {}
   void list(const ChannelSet& channels, const LaunchNote& note, int nRanks);
@@ -47,7 +47,7 @@ class CounterReader {
   std::uint64_t word(std::size_t end, std::size_t which) const;
 
   const Device* device_;
-  std::unique_ptr<PinnedBuffer> words_;   ///< given up if the device still writes to it at the end
+  std::unique_ptr<PinnedBuffer> words_;  ///< given up if the device still writes to it at the end
   Event done_;
   State state_ = State::None;
   struct Place {

@@ -28,7 +28,8 @@ bool mayAsk(int client) {
 
 std::string linesOf(ncclComm& comm) {
   std::string text = fmt::format("communicator {:#x}\n", comm.identity.commId);
-  if (comm.abort.raised()) return text + fmt::format("  {}: it has failed: {}\n", describeComm(comm), comm.abort.text());
+  if (comm.abort.raised())
+    return text + fmt::format("  {}: it has failed: {}\n", describeComm(comm), comm.abort.text());
   if (!comm.parts.stalls) return text + fmt::format("  {}: a lone rank waits for nobody\n", describeComm(comm));
   const std::vector<std::string> lines = comm.parts.stalls->takeAnswer();
   if (lines.empty()) return text + fmt::format("  {}: no answer in time\n", describeComm(comm));

@@ -29,7 +29,7 @@ class StallService {
   Fd client_;
   SteadyClock::time_point since_;
   bool composed_ = false;
-  std::string text_;   ///< that the client has still to take
+  std::string text_;  ///< that the client has still to take
 };
 
 }  // namespace tutti

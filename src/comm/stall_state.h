@@ -19,25 +19,25 @@
 namespace tutti {
 
 enum class RankDoing : std::uint8_t {
-  Idle,         ///< nothing under way
-  Connecting,   ///< in a call that waits for others to be connected with
-  Running,      ///< kernels run
-  Stalled,      ///< kernels run, and nothing has moved for longer than the limit
-  Deaf,         ///< kernels run, and the device does not let its counters be read
+  Idle,        ///< nothing under way
+  Connecting,  ///< in a call that waits for others to be connected with
+  Running,     ///< kernels run
+  Stalled,     ///< kernels run, and nothing has moved for longer than the limit
+  Deaf,        ///< kernels run, and the device does not let its counters be read
 };
 
 /// One rank's account of itself, as it travels.
 struct RankState {
   static constexpr std::size_t kWaits = 4;
   RankDoing doing = RankDoing::Idle;
-  std::uint8_t asks = 0;              ///< 1: everybody else is to say how it is
-  std::uint8_t replays = 0;           ///< 1: graphs were captured; what they replay is not counted
-  std::uint8_t message = 0;           ///< 1: the last launch was of sends and receives
-  std::uint32_t forMs = 0;            ///< how long that has been so
-  std::uint64_t launched = 0;         ///< operations of all kinds
-  std::uint64_t collectives = 0;      ///< of these, those that every rank calls
+  std::uint8_t asks = 0;          ///< 1: everybody else is to say how it is
+  std::uint8_t replays = 0;       ///< 1: graphs were captured; what they replay is not counted
+  std::uint8_t message = 0;       ///< 1: the last launch was of sends and receives
+  std::uint32_t forMs = 0;        ///< how long that has been so
+  std::uint64_t launched = 0;     ///< operations of all kinds
+  std::uint64_t collectives = 0;  ///< of these, those that every rank calls
   std::array<std::int32_t, kWaits> waitsFor{-1, -1, -1, -1};  ///< ranks, the first ones; -1: no more
-  std::array<char, 16> operation{};   ///< zero-terminated; the last one
+  std::array<char, 16> operation{};                           ///< zero-terminated; the last one
 };
 static_assert(sizeof(RankState) == 56 && std::is_trivially_copyable_v<RankState>);
 

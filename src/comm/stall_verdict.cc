@@ -68,23 +68,25 @@ std::string silenceOf(const StallCase& stall) {
   if (silent == 0) return {};
   const std::vector<int> ranks(culprits.begin(), culprits.end());
   const bool one = ranks.size() == 1;
-  std::string text = fmt::format("{} {} not answer: {} stopped or {} not reachable", listed(stall, ranks),
-                                 one ? "does" : "do", one ? "its process is" : "their processes are",
-                                 one ? "its host is" : "their hosts are");
-  if (silent > ranks.size()) text += fmt::format(" ({} more ranks are asked through {})", silent - ranks.size(),
-                                                 one ? "it" : "them");
+  std::string text =
+      fmt::format("{} {} not answer: {} stopped or {} not reachable", listed(stall, ranks), one ? "does" : "do",
+                  one ? "its process is" : "their processes are", one ? "its host is" : "their hosts are");
+  if (silent > ranks.size())
+    text += fmt::format(" ({} more ranks are asked through {})", silent - ranks.size(), one ? "it" : "them");
   return text;
 }
 
 std::string doingOf(const RankState& state) {
   const double seconds = state.forMs / 1000.0;
   switch (state.doing) {
-    case RankDoing::Idle: return "has nothing under way";
+    case RankDoing::Idle:
+      return "has nothing under way";
     case RankDoing::Connecting:
       return fmt::format("has waited for {:.1f} s in a call of {} for others to be connected with", seconds,
                          operationOf(state));
     case RankDoing::Running:
-    case RankDoing::Stalled: return fmt::format("has been in {} for {:.1f} s", operationOf(state), seconds);
+    case RankDoing::Stalled:
+      return fmt::format("has been in {} for {:.1f} s", operationOf(state), seconds);
     case RankDoing::Deaf:
       return fmt::format("has been in {} for {:.1f} s, and its device does not answer", operationOf(state), seconds);
   }
@@ -93,7 +95,11 @@ std::string doingOf(const RankState& state) {
 
 std::string ordinal(std::uint64_t n) {
   const std::uint64_t tens = n % 100;
-  const char* end = tens >= 11 && tens <= 13 ? "th" : n % 10 == 1 ? "st" : n % 10 == 2 ? "nd" : n % 10 == 3 ? "rd" : "th";
+  const char* end = tens >= 11 && tens <= 13 ? "th"
+                    : n % 10 == 1            ? "st"
+                    : n % 10 == 2            ? "nd"
+                    : n % 10 == 3            ? "rd"
+                                             : "th";
   return fmt::format("{}{}", n, end);
 }
 
@@ -116,11 +122,11 @@ std::string lateOf(const StallCase& stall) {
   const bool one = late.size() == 1;
   std::string name = stall.nameOf(least + 1);
   if (name.empty()) name = operationOf(stall.own);
-  const std::string ours = own == least + 1 ? fmt::format("this one is the {}", ordinal(own))
-                                            : fmt::format("this rank {}", own);
-  std::string text = fmt::format("{} {} launched {} collective operation{}, {}: {} not called {} yet",
-                                 listed(stall, late), one ? "has" : "have", least, least == 1 ? "" : "s", ours,
-                                 one ? "it has" : "they have", name);
+  const std::string ours =
+      own == least + 1 ? fmt::format("this one is the {}", ordinal(own)) : fmt::format("this rank {}", own);
+  std::string text =
+      fmt::format("{} {} launched {} collective operation{}, {}: {} not called {} yet", listed(stall, late),
+                  one ? "has" : "have", least, least == 1 ? "" : "s", ours, one ? "it has" : "they have", name);
   const RankState& first = *stateOf(stall, late.front());
   if (first.doing != RankDoing::Idle) text += fmt::format(" ({}{})", one ? "it " : "the first one ", doingOf(first));
   return text;
@@ -159,12 +165,16 @@ std::string endOfChain(const StallCase& stall, int rank) {
                            who, state.launched, state.launched == 1 ? "" : "s");
       }
       return fmt::format("{} has nothing under way: it is done with its part, or was given other arguments", who);
-    case RankDoing::Connecting: return fmt::format("{} {}", who, doingOf(state));
+    case RankDoing::Connecting:
+      return fmt::format("{} {}", who, doingOf(state));
     case RankDoing::Running:
     case RankDoing::Stalled:
-      return fmt::format("all ranks are in an operation; {} waits for nobody: its device is stuck or stopped, or busy "
-                         "with other work", who);
-    case RankDoing::Deaf: return fmt::format("{} {}: it is stuck or stopped", who, doingOf(state));
+      return fmt::format(
+          "all ranks are in an operation; {} waits for nobody: its device is stuck or stopped, or busy "
+          "with other work",
+          who);
+    case RankDoing::Deaf:
+      return fmt::format("{} {}: it is stuck or stopped", who, doingOf(state));
   }
   return {};
 }
@@ -179,8 +189,10 @@ std::string judgeStall(const StallCase& stall) {
   }
   Chain chain(stall);
   if (const int rank = chain.end(stall.self); rank >= 0) return endOfChain(stall, rank);
-  return fmt::format("{} wait for each other in a circle: do all ranks make the same calls in the same order, and has "
-                     "each Send its Recv?", listed(stall, chain.members()));
+  return fmt::format(
+      "{} wait for each other in a circle: do all ranks make the same calls in the same order, and has "
+      "each Send its Recv?",
+      listed(stall, chain.members()));
 }
 
 }  // namespace tutti

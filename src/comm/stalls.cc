@@ -64,7 +64,9 @@ void StallProbe::rest(Time now) {
   answer_ = {headline(state(now))};
 }
 
-bool StallProbe::fresh(Time now) const { return readAt_ && now - *readAt_ <= kFresh; }
+bool StallProbe::fresh(Time now) const {
+  return readAt_ && now - *readAt_ <= kFresh;
+}
 
 void StallProbe::look(Time now) {
   read(now);
@@ -75,7 +77,7 @@ void StallProbe::look(Time now) {
     return;
   }
   if (!wanted) {
-    askedAt_.reset();   // it has moved meanwhile
+    askedAt_.reset();  // it has moved meanwhile
     return;
   }
   if (answered() || now - *askedAt_ >= kAnswers) conclude(now);
@@ -96,8 +98,10 @@ void StallProbe::read(Time now) {
       case CounterReader::State::UnderWay:
         if (now - *begunAt_ >= kDeaf) took(now, 0, true);
         return;
-      case CounterReader::State::Failed:   // the watch finds out why
-      case CounterReader::State::None: begunAt_.reset(); return;
+      case CounterReader::State::Failed:  // the watch finds out why
+      case CounterReader::State::None:
+        begunAt_.reset();
+        return;
     }
   }
   if (!wanted) return;
@@ -169,11 +173,12 @@ std::string StallProbe::headline(const RankState& own) const {
                          operationOf(own), seconds);
     case RankDoing::Running:
     case RankDoing::Stalled:
-    case RankDoing::Deaf: break;
+    case RankDoing::Deaf:
+      break;
   }
   return fmt::format("{}: {}, number {} of this communicator, has been under way for {:.1f} s{}", who,
-                     comm_.parts.launcher->lastLaunch(), own.launched,
-                     seconds, own.doing == RankDoing::Stalled ? " and does not move" : "");
+                     comm_.parts.launcher->lastLaunch(), own.launched, seconds,
+                     own.doing == RankDoing::Stalled ? " and does not move" : "");
 }
 
 std::string StallProbe::peerText(int rank) const {

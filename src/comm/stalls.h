@@ -23,8 +23,8 @@ class StallProbe {
  public:
   using Time = SteadyClock::time_point;
 
-  /// `limit`: how long an operation may stay without progress before it is reported; 0: for ever. What is asked of it is
-  /// answered all the same. `comm` must outlive the result.
+  /// `limit`: how long an operation may stay without progress before it is reported; 0: for ever. What is asked of it
+  /// is answered all the same. `comm` must outlive the result.
   static Result<std::unique_ptr<StallProbe>> create(ncclComm& comm, milliseconds limit);
 
   /// Four times a second. `kernelsRun`: the last launch has not ended.
@@ -59,13 +59,13 @@ class StallProbe {
   StallClock clock_;
   std::unique_ptr<CounterReader> reader_;
   bool kernelsRun_ = false;
-  const char* connecting_ = nullptr;   ///< in a call of that name, which waits for peers
-  bool deaf_ = false;                  ///< the device does not let itself be read
-  std::optional<Time> begunAt_;        ///< of a reading under way
+  const char* connecting_ = nullptr;  ///< in a call of that name, which waits for peers
+  bool deaf_ = false;                 ///< the device does not let itself be read
+  std::optional<Time> begunAt_;       ///< of a reading under way
   std::optional<Time> readAt_;
-  std::optional<Time> askedAt_;        ///< others are being asked since then
+  std::optional<Time> askedAt_;  ///< others are being asked since then
   Time saidAt_{};
-  bool owes_ = false;                  ///< others have asked
+  bool owes_ = false;  ///< others have asked
   bool inquired_ = false;
   std::vector<std::string> answer_;
 };

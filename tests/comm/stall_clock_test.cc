@@ -7,7 +7,9 @@ namespace {
 
 using Time = StallClock::Time;
 
-Time at(int ms) { return Time(milliseconds(1'000'000 + ms)); }
+Time at(int ms) {
+  return Time(milliseconds(1'000'000 + ms));
+}
 
 TEST(StallClock, AsksForNothingAsLongAsOperationsEndInTime) {
   StallClock clock(milliseconds(5000));
@@ -69,7 +71,7 @@ TEST(StallClock, IsOffWithoutALimit) {
   for (int ms = 0; ms < 1'000'000; ms += 1000) {
     clock.follow(at(ms), true);
     EXPECT_FALSE(clock.due(at(ms)));
-    clock.read(at(ms), 7);   // somebody asks
+    clock.read(at(ms), 7);  // somebody asks
     EXPECT_FALSE(clock.stalled(at(ms)));
   }
 }

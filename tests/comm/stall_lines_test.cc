@@ -27,7 +27,8 @@ std::string lineOf(const EndReading& reading) {
 TEST(StallLines, ASenderWithoutRoomWaitsForItsPeer) {
   const EndReading full = end(Direction::Send, Protocol::Simple, 17, 9);
   EXPECT_TRUE(waitOf(full)->waits);
-  EXPECT_EQ(lineOf(full), "channel 2, to rank 3 (host b, device 1) by P2P/IPC, Simple, 17 slots sent, 9 taken: waits for "
+  EXPECT_EQ(lineOf(full),
+            "channel 2, to rank 3 (host b, device 1) by P2P/IPC, Simple, 17 slots sent, 9 taken: waits for "
             "rank 3 to take slots 9..16");
 }
 
@@ -41,7 +42,8 @@ TEST(StallLines, ASenderWithRoomTellsWhatIsOpenAndDoesNotWait) {
 TEST(StallLines, AReceiverOfAnEmptySlotWaitsForItsPeer) {
   const EndReading empty = end(Direction::Recv, Protocol::Simple, 18, 18);
   EXPECT_TRUE(waitOf(empty)->waits);
-  EXPECT_EQ(lineOf(empty), "channel 2, from rank 3 (host b, device 1) by P2P/IPC, Simple, 18 slots received: waits for "
+  EXPECT_EQ(lineOf(empty),
+            "channel 2, from rank 3 (host b, device 1) by P2P/IPC, Simple, 18 slots received: waits for "
             "rank 3 to fill slot 18");
 }
 

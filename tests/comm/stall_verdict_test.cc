@@ -33,7 +33,8 @@ StallCase inTwelfth() {
 TEST(StallVerdict, NamesTheRankThatHasNotCalled) {
   StallCase stall = inTwelfth();
   stall.answers[3] = stateOf(RankDoing::Idle, 11);
-  EXPECT_EQ(judgeStall(stall), "rank 3 (host b) has launched 11 collective operations, this one is the 12th: it has not "
+  EXPECT_EQ(judgeStall(stall),
+            "rank 3 (host b) has launched 11 collective operations, this one is the 12th: it has not "
             "called AllReduce yet");
 }
 
@@ -42,7 +43,8 @@ TEST(StallVerdict, NamesSeveralRanksThatAreLate) {
   stall.own = stateOf(RankDoing::Stalled, 14, 0);
   stall.answers[0] = stateOf(RankDoing::Idle, 11);
   stall.answers[3] = stateOf(RankDoing::Idle, 11);
-  EXPECT_EQ(judgeStall(stall), "rank 0 (host b) and rank 3 (host b) have launched 11 collective operations, this rank 14: "
+  EXPECT_EQ(judgeStall(stall),
+            "rank 0 (host b) and rank 3 (host b) have launched 11 collective operations, this rank 14: "
             "they have not called AllReduce yet");
 }
 
@@ -55,8 +57,10 @@ TEST(StallVerdict, SaysWhatALateRankDoesInstead) {
 TEST(StallVerdict, NamesWhoDoesNotAnswer) {
   StallCase stall = inTwelfth();
   stall.answers.erase(0);
-  EXPECT_EQ(judgeStall(stall).find("rank 0 (host b) does not answer: its process is stopped or its host is not reachable"),
-            0U) << judgeStall(stall);
+  EXPECT_EQ(
+      judgeStall(stall).find("rank 0 (host b) does not answer: its process is stopped or its host is not reachable"),
+      0U)
+      << judgeStall(stall);
 }
 
 TEST(StallVerdict, ARankBehindAStoppedOneIsNotBlamed) {
@@ -80,7 +84,8 @@ TEST(StallVerdict, ARankBehindAStoppedOneIsNotBlamedFromBelowEither) {
 TEST(StallVerdict, NamesWhoWaitsForNobody) {
   StallCase stall = inTwelfth();
   stall.answers[2] = stateOf(RankDoing::Running, 12);
-  EXPECT_NE(judgeStall(stall).find("rank 2 (host b) waits for nobody: its device is stuck or stopped"), std::string::npos)
+  EXPECT_NE(judgeStall(stall).find("rank 2 (host b) waits for nobody: its device is stuck or stopped"),
+            std::string::npos)
       << judgeStall(stall);
   stall.answers[2] = stateOf(RankDoing::Deaf, 12);
   EXPECT_NE(judgeStall(stall).find("its device does not answer"), std::string::npos) << judgeStall(stall);
@@ -95,7 +100,8 @@ TEST(StallVerdict, AMessageWaitsForItsOtherHalf) {
   stall.own.message = 1;
   stall.own.waitsFor[0] = 2;
   stall.answers[2] = stateOf(RankDoing::Idle, 3);
-  EXPECT_EQ(judgeStall(stall), "rank 2 (host b) has nothing under way after 3 operations: it has not called the matching "
+  EXPECT_EQ(judgeStall(stall),
+            "rank 2 (host b) has nothing under way after 3 operations: it has not called the matching "
             "Send or Recv");
 }
 
@@ -104,7 +110,8 @@ TEST(StallVerdict, ACallThatConnectsCountsAsTheNextOperation) {
   stall.own = stateOf(RankDoing::Connecting, 0);
   for (auto& [rank, state] : stall.answers) state = stateOf(RankDoing::Connecting, 0);
   stall.answers[3] = stateOf(RankDoing::Idle, 0);
-  EXPECT_EQ(judgeStall(stall), "rank 3 (host b) has launched 0 collective operations, this one is the 1st: it has not "
+  EXPECT_EQ(judgeStall(stall),
+            "rank 3 (host b) has launched 0 collective operations, this one is the 1st: it has not "
             "called AllReduce yet");
 }
 

@@ -36,7 +36,9 @@ bool awaitLog(const std::string& part, std::size_t times, std::chrono::seconds l
 }
 
 /// Settings are read again at each communicator (NCCL_NO_CACHE=ALL).
-void stallAfter(const char* seconds) { ::setenv("TUTTI_STALL_SEC", seconds, 1); }
+void stallAfter(const char* seconds) {
+  ::setenv("TUTTI_STALL_SEC", seconds, 1);
+}
 
 /// What a person would be told, "" without an answer.
 std::string askOwnProcess() {
@@ -62,18 +64,20 @@ TEST(WorldStalls, NameTheRankThatDoesNotCall) {
     m.sync();
     if (m.rank == 2) {
       EXPECT_TRUE(awaitLog("Stall: rank ", 3));
-      std::this_thread::sleep_for(milliseconds(1500));   // each says it once
+      std::this_thread::sleep_for(milliseconds(1500));  // each says it once
     }
     ASSERT_EQ(allReduce(m, data), ncclSuccess);
     m.sync();
   });
   const std::string log = test::capturedText();
   EXPECT_EQ(countOf(log, "Stall: "), 3U) << log;
-  EXPECT_EQ(countOf(log, "has launched 1 collective operation, this one is the 2nd: it has not called AllReduce yet"), 3U)
+  EXPECT_EQ(countOf(log, "has launched 1 collective operation, this one is the 2nd: it has not called AllReduce yet"),
+            3U)
       << log;
   EXPECT_NE(log.find("to fill slot"), std::string::npos) << log;
   EXPECT_NE(log.find("operation AllReduce (kernel tutti_AllReduce_"), std::string::npos) << log;
-  EXPECT_EQ(countOf(log, "rank 1 (host "), countOf(log, "from rank 1 (host ") + countOf(log, "to rank 1 (host ")) << log;
+  EXPECT_EQ(countOf(log, "rank 1 (host "), countOf(log, "from rank 1 (host ") + countOf(log, "to rank 1 (host "))
+      << log;
 }
 
 TEST(WorldStalls, NameTheOtherHalfOfAMessage) {
@@ -95,7 +99,8 @@ TEST(WorldStalls, NameTheOtherHalfOfAMessage) {
   });
   const std::string log = test::capturedText();
   EXPECT_NE(log.find("has nothing under way after 1 operation: it has not called the matching Send or Recv"),
-            std::string::npos) << log;
+            std::string::npos)
+      << log;
 }
 
 TEST(WorldStalls, ACallThatWaitsToBeConnectedIsReportedToo) {
@@ -107,7 +112,8 @@ TEST(WorldStalls, ACallThatWaitsToBeConnectedIsReportedToo) {
       EXPECT_TRUE(awaitLog("Stall: rank 0", 1));
     }
     ASSERT_EQ(m.rank == 0 ? ncclRecv(data.at(), kCount, ncclInt32, 1, m.comm, m.stream())
-                          : ncclSend(data.at(), kCount, ncclInt32, 0, m.comm, m.stream()), ncclSuccess);
+                          : ncclSend(data.at(), kCount, ncclInt32, 0, m.comm, m.stream()),
+              ncclSuccess);
     m.sync();
   });
   EXPECT_NE(test::capturedText().find("a call of SendRecv has waited for"), std::string::npos);
@@ -122,15 +128,18 @@ TEST(WorldStalls, WhatIsOffOrMovesIsNotReported) {
     m.sync();
   });
   stallAfter("1");
-  test::withComm(2, [](Member& m) {
-    const Ints data(m.gpu, kCount, m.rank);
-    // The kernels of rank 1 are queued for far longer than the limit, and move whenever rank 0 calls.
-    for (int i = 0; i < 350; ++i) {
-      ASSERT_EQ(allReduce(m, data), ncclSuccess);
-      if (m.rank == 0) std::this_thread::sleep_for(milliseconds(10));
-    }
-    m.sync();
-  }, 2);
+  test::withComm(
+      2,
+      [](Member& m) {
+        const Ints data(m.gpu, kCount, m.rank);
+        // The kernels of rank 1 are queued for far longer than the limit, and move whenever rank 0 calls.
+        for (int i = 0; i < 350; ++i) {
+          ASSERT_EQ(allReduce(m, data), ncclSuccess);
+          if (m.rank == 0) std::this_thread::sleep_for(milliseconds(10));
+        }
+        m.sync();
+      },
+      2);
   EXPECT_EQ(countOf(test::capturedText(), "Stall: "), 0U) << test::capturedText();
 }
 

@@ -26,8 +26,10 @@ int explain(int pid, int error) {
   if (::kill(pid, 0) != 0 && errno == ESRCH) {
     std::fprintf(stderr, "tutti-info: there is no process %d\n", pid);
   } else if (error == ECONNREFUSED) {
-    std::fprintf(stderr, "tutti-info: process %d has no communicator of tutti at the moment (or lives in another network "
-                 "namespace: run this in its container, with the number that the process has there)\n", pid);
+    std::fprintf(stderr,
+                 "tutti-info: process %d has no communicator of tutti at the moment (or lives in another network "
+                 "namespace: run this in its container, with the number that the process has there)\n",
+                 pid);
   } else {
     std::fprintf(stderr, "tutti-info: process %d cannot be asked: %s\n", pid, errnoText(error).c_str());
   }
@@ -53,8 +55,10 @@ int printAll(int socket, int pid) {
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
       if (any) return 0;
-      std::fprintf(stderr, "tutti-info: process %d said nothing: its last communicator has ended, or it runs as another "
-                   "user\n", pid);
+      std::fprintf(stderr,
+                   "tutti-info: process %d said nothing: its last communicator has ended, or it runs as another "
+                   "user\n",
+                   pid);
       return 1;
     }
     std::fwrite(piece.data(), 1, static_cast<std::size_t>(got), stdout);
