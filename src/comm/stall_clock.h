@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 
 #include "base/clock.h"
 
@@ -20,26 +19,26 @@ class StallClock {
   /// Whether something is under way. A communicator that is idle for a moment begins anew.
   void follow(Time now, bool busy) {
     if (!busy) {
-      begun_.reset();
-      seen_.reset();
-      reported_ = false;
+      busy_ = known_ = reported_ = false;
       return;
     }
-    if (!begun_) begun_ = now;
+    if (!busy_) begun_ = now;
+    busy_ = true;
   }
 
   /// Whether the counters should be read, at most every quarter of a second.
   bool due(Time now) const {
-    if (limit_ <= milliseconds(0) || !begun_ || now - *begun_ < limit_) return false;
-    return !read_ || now - *read_ >= (reported_ ? quiet() : kApart);
+    if (limit_ <= milliseconds(0) || !busy_ || now - begun_ < limit_) return false;
+    return !known_ || now - read_ >= (reported_ ? quiet() : kApart);
   }
 
   /// What was read, as a number that differs when anything moved.
   void read(Time now, std::uint64_t fingerprint) {
     read_ = now;
-    if (seen_ == fingerprint) return;
+    if (known_ && seen_ == fingerprint) return;
     // What moves is no stall; it gets its time again.
-    if (seen_) begun_ = now;
+    if (known_) begun_ = now;
+    known_ = true;
     seen_ = fingerprint;
     unmoved_ = now;
     reported_ = false;
@@ -47,15 +46,17 @@ class StallClock {
 
   /// Nothing has moved for long enough, and nobody has been told.
   bool stalled(Time now) const {
-    return limit_ > milliseconds(0) && begun_ && seen_ && !reported_ && now - *begun_ >= limit_ &&
+    return limit_ > milliseconds(0) && busy_ && known_ && !reported_ && now - begun_ >= limit_ &&
            now - unmoved_ >= quiet();
   }
+  /// Whether something was seen to have moved after `when`.
+  bool movedAfter(Time when) const { return known_ && unmoved_ > when; }
   void report() { reported_ = true; }
   bool reported() const { return reported_; }
 
   /// How long the operation has been under way without having been seen to move.
   milliseconds age(Time now) const {
-    return begun_ ? std::chrono::duration_cast<milliseconds>(now - *begun_) : milliseconds(0);
+    return busy_ ? std::chrono::duration_cast<milliseconds>(now - begun_) : milliseconds(0);
   }
 
  private:
@@ -64,10 +65,12 @@ class StallClock {
   milliseconds quiet() const { return std::max(milliseconds(1000), limit_ / 10); }
 
   milliseconds limit_;
-  std::optional<Time> begun_;
-  std::optional<Time> read_;
-  std::optional<std::uint64_t> seen_;
-  Time unmoved_;
+  bool busy_ = false;
+  Time begun_{};             ///< while busy
+  bool known_ = false;       ///< something was read
+  Time read_{};              ///< last
+  std::uint64_t seen_ = 0;   ///< then
+  Time unmoved_{};           ///< since then
   bool reported_ = false;
 };
 

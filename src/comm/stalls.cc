@@ -80,11 +80,13 @@ void StallProbe::look(Time now) {
     askedAt_.reset();  // it has moved meanwhile
     return;
   }
-  if (answered() || now - *askedAt_ >= kAnswers) conclude(now);
+  const bool lookedAgain = readAt_ && *readAt_ > *askedAt_;
+  if ((answered() && lookedAgain) || now - *askedAt_ >= kAnswers) conclude(now);
 }
 
 void StallProbe::read(Time now) {
-  const bool wanted = clock_.due(now) || ((owes_ || inquired_ || askedAt_) && !fresh(now));
+  const bool again = askedAt_ && readAt_ && *readAt_ <= *askedAt_;
+  const bool wanted = clock_.due(now) || again || ((owes_ || inquired_ || askedAt_) && !fresh(now));
   if (!kernelsRun_) {
     if (!wanted) return;
     const std::uint64_t operations = comm_.parts.launcher->lastNote().operations;
@@ -224,7 +226,9 @@ void StallProbe::warnOnce(const std::string& head, const std::string& verdict,
 void StallProbe::conclude(Time now) {
   const RankState own = state(now);
   const std::string head = headline(own);
-  const std::string who = verdict(own);
+  // What moves holds nobody up, and its numbers are not those that others had when they answered.
+  const bool moves = clock_.movedAfter(*askedAt_);
+  const std::string who = moves ? "it moves" : verdict(own);
   std::vector<std::string> lines = waits();
   askedAt_.reset();
   if (clock_.stalled(now)) {

@@ -66,6 +66,17 @@ TEST(StallClock, IsReadyForTheNextStallAfterTheOperationHasMoved) {
   EXPECT_EQ(run(20'250, 30'000, 2), 1);
 }
 
+TEST(StallClock, KnowsWhenSomethingMovedLast) {
+  StallClock clock(milliseconds(0));
+  clock.follow(at(0), true);
+  clock.read(at(0), 1);
+  clock.read(at(500), 1);
+  EXPECT_FALSE(clock.movedAfter(at(250)));
+  clock.read(at(1000), 2);
+  EXPECT_TRUE(clock.movedAfter(at(250)));
+  EXPECT_FALSE(clock.movedAfter(at(1000)));
+}
+
 TEST(StallClock, IsOffWithoutALimit) {
   StallClock clock(milliseconds(0));
   for (int ms = 0; ms < 1'000'000; ms += 1000) {
