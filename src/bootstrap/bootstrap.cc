@@ -32,6 +32,7 @@ struct Bootstrap::State {
   Joined joined;
   std::int32_t sequence = 1;
   bool left = false;
+  int nRoots = 1;
 
   Engine& engine() const { return *joined.engine; }
   int parent() const { return joined.place.parent; }
@@ -96,6 +97,7 @@ Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const JoinOptions& options) {
   ASSIGN(Joined joined, joinRanks(options));
   const std::shared_ptr<Engine> engine = joined.engine;
   std::unique_ptr<Bootstrap> self(new Bootstrap(std::make_unique<State>(State{std::move(joined)})));
+  self->state_->nRoots = static_cast<int>(options.ids.size());
 
   // The first collective hands every rank the addresses and names of all others.
   std::vector<RankEntry> table(static_cast<std::size_t>(options.nRanks));
@@ -185,6 +187,13 @@ milliseconds Bootstrap::timeout() const { return state_->joined.timeout; }
 void Bootstrap::abort(Status why) { state_->engine().abort(why); }
 
 void Bootstrap::announceFailure(Status why, std::string text) { state_->engine().announce(why, text); }
+
+void Bootstrap::announceState(std::span<const std::byte> state) {
+  if (state.size() > kMaxState) return;
+  state_->engine().announceState(std::make_shared<const Bytes>(state.begin(), state.end()));
+}
+
+int Bootstrap::parentOf(int rank) const { return treePlace(size(), state_->nRoots, rank).parent; }
 
 Status Bootstrap::lost() const { return state_->engine().failure(); }
 

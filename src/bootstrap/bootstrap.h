@@ -37,6 +37,9 @@ struct JoinOptions {
   /// Called once, on a thread of the bootstrap, when the first peer is lost (also while join() runs). Must not block
   /// and must not destroy the Bootstrap. May be empty.
   std::function<void(const PeerLost&)> onPeerLost;
+  /// Called with what another rank said by announceState(), on a thread of the bootstrap. Must not block and must not
+  /// destroy the Bootstrap. May be empty: then it is only passed on.
+  std::function<void(int rank, std::span<const std::byte>)> onState;
 };
 
 /// Makes an id: without NCCL_COMM_ID a secret, a listening socket, and a root thread that ends by itself when it has
@@ -72,6 +75,11 @@ class Bootstrap final : public ControlChannel {
 
   /// Tells all peers that this rank's part of the communicator has failed; their onPeerLost gets `text`. Does not wait.
   void announceFailure(Status why, std::string text);
+  /// Tells all other ranks how this one is: their onState gets the bytes, at most 256 of them. Does not wait; what one rank
+  /// says arrives in order. A rank that is stopped hears nothing, nor do those that are reached through it. Any thread.
+  void announceState(std::span<const std::byte> state);
+  /// Through whom announcements reach `rank` from rank 0: its parent in the tree; -1 for rank 0.
+  int parentOf(int rank) const;
   /// The first lost peer's status, success while everybody lives.
   Status lost() const;
   /// Says goodbye and closes; also done by the destructor. Every later call is an ncclInvalidUsage.

@@ -194,6 +194,11 @@ void Engine::announce(Status why, const std::string& text) {
   record({options_.rank, why.code(), host, text}, 0, false);
 }
 
+void Engine::announceState(const SharedBytes& state) {
+  const std::lock_guard lock(mutex_);
+  if (!s_.stopping) flood(FrameType::State, options_.rank, state, 0);
+}
+
 void Engine::abort(Status why) {
   const std::lock_guard lock(mutex_);
   if (s_.aborted.ok()) s_.aborted = why;

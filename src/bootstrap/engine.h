@@ -38,6 +38,7 @@ class Engine {
     milliseconds peerTimeout{0};
     milliseconds handshakeTimeout{0};
     std::function<void(const PeerLost&)> onPeerLost;
+    std::function<void(int, std::span<const std::byte>)> onState;
     bool rank0IsRoot = false;   ///< with NCCL_COMM_ID: known before the root has said a word
   };
 
@@ -64,6 +65,8 @@ class Engine {
 
   /// Our own failure, told to everybody reachable. Only the first one counts.
   void announce(Status why, const std::string& text);
+  /// How this rank is, to all others that can be reached.
+  void announceState(const SharedBytes& state);
   void abort(Status why);
   Status aborted() const;
   Status failure() const;
@@ -119,7 +122,9 @@ class Engine {
   /// A rank whose goodbye means that nothing more will come on `channel` from `peer`; null: none yet. `until` is moved to
   /// the moment at which the first such rank counts as gone. The lock is held.
   const int* goneLocked(Channel channel, int peer, Deadline& until) const;
+  void onState(Name name, Frame frame);
   void tellOwner(std::unique_lock<std::mutex>& lock);
+  void tellStates(std::unique_lock<std::mutex>& lock);
 
   const Options options_;
   SteadyClock::time_point tended_ = SteadyClock::now();  ///< the engine's thread
@@ -142,6 +147,7 @@ class Engine {
     std::optional<Notice> failure;
     bool failureTold = false;      ///< fail() has been called for it
     std::optional<PeerLost> lost;  ///< to hand to the owner outside the lock
+    std::deque<Frame> states;      ///< the same, of others
     Status aborted;
     bool stopping = false;
     bool stopped = false;

@@ -37,6 +37,7 @@ void Engine::run() {
     tendNeighbours();
     if (s_.stopping) changed_.notify_all();
     tellOwner(lock);
+    tellStates(lock);
   }
 }
 
@@ -46,6 +47,14 @@ void Engine::tellOwner(std::unique_lock<std::mutex>& lock) {
   if (!options_.onPeerLost) return;
   lock.unlock();
   options_.onPeerLost(lost);
+  lock.lock();
+}
+
+void Engine::tellStates(std::unique_lock<std::mutex>& lock) {
+  const std::deque<Frame> states = std::exchange(s_.states, {});
+  if (states.empty() || s_.stopping || !options_.onState) return;
+  lock.unlock();
+  for (const Frame& state : states) options_.onState(state.header.tag, state.payload);
   lock.lock();
 }
 
@@ -159,6 +168,7 @@ void Engine::onTreeFrame(Name name, Entry& entry, Frame frame) {
     }
     return;
   }
+  if (frame.type() == FrameType::State) return onState(name, std::move(frame));
   if (frame.type() != FrameType::Goodbye) return;
   const auto who = decodeValue<std::int32_t>(frame.payload);
   if (!who) return;
@@ -166,6 +176,14 @@ void Engine::onTreeFrame(Name name, Entry& entry, Frame frame) {
   if (!s_.leftAt.emplace(*who, SteadyClock::now()).second) return;
   flood(FrameType::Goodbye, 0, std::make_shared<const Bytes>(std::move(frame.payload)), name);
   changed_.notify_all();
+}
+
+/// There is one way between any two ranks in a tree: what is passed on to all but who sent it comes to each rank once.
+void Engine::onState(Name name, Frame frame) {
+  const int rank = frame.header.tag;
+  if (rank < 0 || rank >= options_.nRanks || frame.payload.size() > kMaxState) return;
+  flood(FrameType::State, rank, std::make_shared<const Bytes>(frame.payload), name);
+  s_.states.push_back(std::move(frame));
 }
 
 void Engine::onEnd(const Entry& entry) {

@@ -118,7 +118,7 @@ Status startEngine(Join& join) {
   joined.self.listen = listener.address();
   joined.self.pid = ::getpid();
   setText(joined.self.host, hostName());
-  Engine::Options options{o.rank, o.nRanks, joined.place, o.settings.peerTimeout, o.settings.handshakeTimeout, o.onPeerLost,
+  Engine::Options options{o.rank, o.nRanks, joined.place, o.settings.peerTimeout, o.settings.handshakeTimeout, o.onPeerLost, o.onState,
                           id.fixedAddress};
   ASSIGN(joined.engine, Engine::start(std::move(options), std::move(listener)));
   if (o.abort != nullptr) {

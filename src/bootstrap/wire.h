@@ -19,7 +19,7 @@
 namespace tutti {
 
 /// Changes whenever a layout here or in handshake.h does.
-inline constexpr std::uint16_t kProtocolVersion = 2;
+inline constexpr std::uint16_t kProtocolVersion = 3;
 
 using Bytes = std::vector<std::byte>;
 using SharedBytes = std::shared_ptr<const Bytes>;
@@ -36,8 +36,11 @@ enum class FrameType : std::uint8_t {
   Message = 9,      ///< send/recv between ranks
   Collective = 10,  ///< one step of a collective along the tree
   Alive = 11,       ///< a sign of life to the neighbours in the tree
+  State = 12,       ///< how a rank is, for all others; the tag is the rank
 };
-inline constexpr std::uint8_t kLastFrameType = 11;
+inline constexpr std::uint8_t kLastFrameType = 12;
+/// Bytes of a State frame at most.
+inline constexpr std::size_t kMaxState = 256;
 
 /// Precedes every payload. Little endian, like every machine that CUDA runs on.
 struct FrameHeader {

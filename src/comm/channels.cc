@@ -1,8 +1,8 @@
 #include "comm/channels.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
-#include <iterator>
 #include <thread>
 
 #include "base/host.h"
@@ -105,13 +105,18 @@ Status ChannelSet::add(OpenLink link) {
     TRY(copyToDevice(*device_, table_.address() + place, std::as_bytes(std::span(&view, 1))));
   }
   for (const auto& endpoint : link.endpoints) TRY(drive(*endpoint));
+  const std::lock_guard lock(mutex_);
   OpenLink& held = links_[slotOf(link.request.peer, link.request.kind, link.request.direction)];
   if (held.endpoints.empty()) {
     held = std::move(link);
     return {};
   }
-  held.request.channels |= link.request.channels;
-  std::move(link.endpoints.begin(), link.endpoints.end(), std::back_inserter(held.endpoints));
+  for (std::size_t i = 0; i < link.endpoints.size(); ++i) {
+    const ChannelMask mask = oneChannel(channels[i]);
+    const int before = std::popcount(held.request.channels & (mask - 1));
+    held.endpoints.insert(held.endpoints.begin() + before, std::move(link.endpoints[i]));
+    held.request.channels |= mask;
+  }
   return {};
 }
 
@@ -122,6 +127,20 @@ Status ChannelSet::drive(Endpoint& endpoint) {
   TRY(progress_->add(task));
   driven_ = true;
   return {};
+}
+
+std::vector<ConnectedEnd> ChannelSet::endsOf(const LinkRequest& link) const {
+  std::vector<ConnectedEnd> ends;
+  const std::lock_guard lock(mutex_);
+  const OpenLink& held = links_[slotOf(link.peer, link.kind, link.direction)];
+  if (held.endpoints.empty()) return ends;
+  const std::vector<int> channels = channelsIn(held.request.channels);
+  for (std::size_t i = 0; i < held.endpoints.size(); ++i) {
+    if ((link.channels & oneChannel(channels[i])) == 0) continue;
+    Endpoint& end = *held.endpoints[i];
+    ends.push_back({channels[i], link.peer, link.direction, end.view(), std::string(end.description()), end.task()});
+  }
+  return ends;
 }
 
 Result<const OpenLink*> ChannelSet::unconsumed() const {

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/abort.h"
@@ -24,6 +26,16 @@ struct ChannelPlan {
   int nRanks = 1;
   RankChannels channels;                      ///< this rank's neighbours, and the rings it walks along
   const std::uint32_t* abortWord = nullptr;   ///< as kernels address it
+};
+
+/// A connection as a report of a stall looks at it.
+struct ConnectedEnd {
+  int channel = 0;
+  int peer = -1;
+  Direction direction = Direction::Send;
+  device::ConnView view{};
+  std::string transport;
+  const ProgressTask* task = nullptr;   ///< null: no host thread stands in between
 };
 
 /// Owns all endpoints of one rank and the device memory of CommView, ChannelViews and ConnViews. Used by one thread at
@@ -52,6 +64,9 @@ class ChannelSet {
   /// Whether there are any.
   bool driven() const { return driven_; }
 
+  /// Those of a link's ends that are connected. Any thread, while the set lives.
+  std::vector<ConnectedEnd> endsOf(const LinkRequest& link) const;
+
   /// Waits until peers have consumed everything this rank's kernels sent: then nobody writes to our memory any more,
   /// and it may be freed without asking anybody. Leaves when `abort` is raised or at the deadline.
   Status awaitConsumed(const Abort& abort, Deadline deadline);
@@ -73,6 +88,7 @@ class ChannelSet {
   const Device* device_;
   ChannelPlan plan_;
   Neighbours neighbours_;
+  mutable std::mutex mutex_;      ///< links_, between add() and endsOf()
   std::vector<OpenLink> links_;   ///< by slotOf(); without endpoints: not connected
   DeviceBuffer table_;
   ProgressGroup* progress_ = nullptr;

@@ -22,6 +22,7 @@
 #include "comm/plan.h"
 #include "comm/red_ops.h"
 #include "comm/runtime.h"
+#include "comm/stalls.h"
 #include "nccl.h"
 #include "proxy/engine.h"
 #include "topo/peer_info.h"
@@ -77,6 +78,7 @@ struct CommParts {
   std::unique_ptr<ChannelSet> channels;
   std::unique_ptr<Launcher> launcher;
   std::unique_ptr<ProgressGroup> progress;   ///< the host's part in the connections; asks the launcher
+  std::unique_ptr<StallProbe> stalls;        ///< null: a lone rank waits for nobody
   std::map<std::uint32_t, LoadedKernel> kernels;   ///< those used so far, by what they do (execute.cc)
 };
 
@@ -89,6 +91,7 @@ struct CommProgress {
   std::atomic<bool> finalized{false};
   std::atomic<bool> ending{false};          ///< somebody frees it: nobody else may
   std::atomic<std::uint64_t> opCount{0};
+  std::atomic<const char*> connecting{nullptr};   ///< the operation whose call waits to be connected with peers
 };
 
 }  // namespace tutti
@@ -110,6 +113,7 @@ struct ncclComm {
   tutti::RedOpTable redOps;
   tutti::GraphHolds graphs;           ///< that contain its operations
   tutti::CommProgress progress;
+  tutti::StallBoard stalls;           ///< what peers say of themselves
   tutti::CommParts parts;
   std::uint64_t magicLast = kMagic;
 };

@@ -35,6 +35,19 @@ std::string nameOf(const PlannedLaunch& launch) {
   return device::kernelName(launch.func, launch.algorithm, launch.protocol, launch.op, launch.type);
 }
 
+/// Says for reports of stalls that a call waits for peers, as long as it lives.
+class Connecting {
+ public:
+  Connecting(ncclComm& comm, const Plan& plan) : progress_(comm.progress) {
+    if (!plan.launches.empty()) progress_.connecting.store(device::funcName(plan.launches.front().func));
+  }
+  Connecting(const Connecting&) = delete;
+  ~Connecting() { progress_.connecting.store(nullptr); }
+
+ private:
+  CommProgress& progress_;
+};
+
 }  // namespace
 
 Result<PlannedComm> planComm(ncclComm& comm, std::span<const Op> ops) {
@@ -56,6 +69,7 @@ Status connectMissing(const PlannedComm& planned) {
   ASSIGN(const ContextGuard context, comm.parts.device->device->enter());
   ConnectContext connecting = connectContext(comm);
   connecting.peersMayBeLate = true;
+  const Connecting mark(comm, planned.plan);
   TRY(openMissing(connecting, *comm.parts.channels, missing));
   // Told once: from then on nothing of theirs is missing.
   if (planned.plan.usesTree) info(kInit, "Connected all trees");
@@ -90,7 +104,7 @@ Status launchPlanned(const PlannedComm& planned) {
     const LoadedKernel& kernel = *planned.kernels[i];
     fillArgs(launch, parts.channels->view(), args[i]);
     launches.push_back({kernel.function, device::funcName(launch.func), launch.nChannels, launch.nThreads, &args[i],
-                        kernel.name});
+                        kernel.name, {launch.func, launch.algorithm, launch.protocol}});
   }
   ProgressGroup* const driven = parts.channels->driven() ? parts.progress.get() : nullptr;
   return parts.launcher->launch(launches, planned.plan.streams, driven);

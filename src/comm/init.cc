@@ -96,6 +96,7 @@ Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
   options.settings = comm.runtime.bootstrap;
   options.abort = &comm.abort;
   options.onPeerLost = [&comm](const PeerLost& lost) { onPeerLost(comm, lost); };
+  options.onState = [&comm](int rank, std::span<const std::byte> state) { comm.stalls.hear(rank, state); };
   ASSIGN(comm.parts.bootstrap, Bootstrap::join(options));
   return {};
 }
@@ -245,6 +246,9 @@ Status buildChannels(ncclComm& comm, const CommGraphs& graphs) {
   ASSIGN(parts.launcher, Launcher::create(device, graphRules(comm)));
   ASSIGN(parts.progress, parts.device->engine->group(progressHooks(comm)));
   parts.channels->driveBy(*parts.progress);
+  if (comm.identity.nRanks > 1) {
+    ASSIGN(parts.stalls, StallProbe::create(comm, comm.runtime.stallAfter));
+  }
   return {};
 }
 

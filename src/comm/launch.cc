@@ -106,11 +106,7 @@ Status Launcher::orderAfter(const CaptureState& capture, std::span<const CUstrea
 }
 
 Status Launcher::launchOne(const PreparedLaunch& launch, CUstream stream) {
-  {
-    const std::lock_guard lock(namesMutex_);
-    lastOperation_ = launch.operation;
-    lastKernel_ = launch.kernel;
-  }
+  note(launch);
   // cuLaunchKernel copies the parameters before it returns and never writes to them.
   void* params[] = {const_cast<device::KernelArgs*>(launch.args)};
   const CUresult result = device_->driver().cuLaunchKernel(launch.function, launch.grid, 1, 1, launch.block, 1, 1, 0,
@@ -160,8 +156,54 @@ CUresult Launcher::query() {
   return result;
 }
 
+void Launcher::note(const PreparedLaunch& launch) {
+  const std::lock_guard lock(namesMutex_);
+  lastOperation_ = launch.operation;
+  lastKernel_ = launch.kernel;
+  note_.shape = launch.shape;
+  note_.nChannels = launch.grid;
+  note_.root = -1;
+  note_.messages.clear();
+  if (launch.args == nullptr) return;
+  const std::uint32_t works = launch.args->nWorks;
+  note_.firstChannel = launch.args->firstChannel;
+  note_.operations += works;
+  if (launch.shape.func == device::Func::SendRecv) {
+    note_.messages.assign(launch.args->p2p, launch.args->p2p + works);
+    return;
+  }
+  if (works > 0) note_.root = launch.args->coll[0].root;
+  for (std::uint32_t i = 0; i < works; ++i) {
+    std::array<char, 16>& name = history_[++note_.collectives % kHistory];
+    name = {};
+    launch.operation.copy(name.data(), name.size() - 1);
+  }
+}
+
+LaunchNote Launcher::lastNote() const {
+  const std::lock_guard lock(namesMutex_);
+  LaunchNote note = note_;
+  note.text = lastLaunchLocked();
+  return note;
+}
+
+std::string Launcher::collectiveName(std::uint64_t number) const {
+  const std::lock_guard lock(namesMutex_);
+  if (number == 0 || number > note_.collectives || note_.collectives - number >= kHistory) return {};
+  return history_[number % kHistory].data();
+}
+
+std::string Launcher::lastOperation() const {
+  const std::lock_guard lock(namesMutex_);
+  return lastOperation_;
+}
+
 std::string Launcher::lastLaunch() const {
   const std::lock_guard lock(namesMutex_);
+  return lastLaunchLocked();
+}
+
+std::string Launcher::lastLaunchLocked() const {
   if (lastOperation_.empty()) return "none";
   const std::string kernel = lastKernel_.empty() ? "" : fmt::format(" (kernel {})", lastKernel_);
   return fmt::format("operation {}{}", lastOperation_, kernel);

@@ -1,6 +1,7 @@
 // Puts prepared kernels on the application's stream, one communicator's after the other.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -23,6 +24,13 @@
 
 namespace tutti {
 
+/// What a kernel does, for reports of stalls: which connections it uses.
+struct LaunchShape {
+  device::Func func = device::Func::AllReduce;
+  device::Algorithm algorithm = device::Algorithm::Ring;
+  device::Protocol protocol = device::Protocol::Simple;
+};
+
 /// One kernel, ready to go. `args` and the names are only read during launch().
 struct PreparedLaunch {
   CUfunction function = nullptr;
@@ -31,6 +39,19 @@ struct PreparedLaunch {
   unsigned block = 32;                      ///< threads per block
   const device::KernelArgs* args = nullptr;
   std::string_view kernel = {};             ///< "tutti_AllReduce_Ring_Simple_Sum_f32", for errors
+  LaunchShape shape = {};
+};
+
+/// What is remembered of the last launch.
+struct LaunchNote {
+  LaunchShape shape;
+  unsigned firstChannel = 0;
+  unsigned nChannels = 0;                    ///< 0: nothing was launched
+  int root = -1;                             ///< of its first collective
+  std::vector<device::P2pWork> messages;     ///< of Func::SendRecv
+  std::string text;                          ///< as Launcher::lastLaunch()
+  std::uint64_t operations = 0;              ///< that the communicator has launched, all kinds
+  std::uint64_t collectives = 0;             ///< of these, those that every rank calls
 };
 
 /// How a communicator's launches and graphs are ordered among each other, and who hears of graphs.
@@ -75,8 +96,17 @@ class Launcher {
   CUresult query();
   /// "operation AllReduce (kernel tutti_AllReduce_…)", "none" before the first. Any thread.
   std::string lastLaunch() const;
+  /// "AllReduce"; empty before the first. Any thread.
+  std::string lastOperation() const;
+  /// The same and more. Replays of graphs are not launches. Any thread.
+  LaunchNote lastNote() const;
+  /// "AllReduce": the n-th collective, counted from 1; empty where that is not known any more. Any thread.
+  std::string collectiveName(std::uint64_t number) const;
 
  private:
+  static constexpr std::size_t kHistory = 64;
+  void note(const PreparedLaunch& launch);
+  std::string lastLaunchLocked() const;
   /// Where a capture with launches stands. Captures go on side by side, though rarely.
   struct CaptureMark {
     unsigned long long id;
@@ -106,6 +136,8 @@ class Launcher {
   mutable std::mutex namesMutex_;
   std::string lastOperation_;
   std::string lastKernel_;
+  LaunchNote note_;                    ///< without its text
+  std::array<std::array<char, 16>, kHistory> history_{};   ///< names of collectives, by number
 };
 
 }  // namespace tutti

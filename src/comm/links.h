@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "comm/connect.h"
+#include "comm/launch.h"
 #include "comm/plan.h"
 #include "topo/across.h"
 
@@ -24,5 +25,15 @@ Neighbours neighboursOf(int rank, int nRanks, std::vector<RankChannel> channels)
 /// Every connection that `plan` uses, on the channels that use it, without repetition. The rank at the other end of
 /// each finds the mirrored one in its own list if it was given the same collectives and the other half of each message.
 std::vector<LinkRequest> linksOf(const Plan& plan, const Neighbours& neighbours);
+
+/// A link that a kernel uses, and by which protocol.
+struct UsedLink {
+  LinkRequest link;
+  device::Protocol protocol = device::Protocol::Simple;
+};
+
+/// The same for a kernel that was launched, for reports of stalls. Of PAT both directions are given, though an operation
+/// uses one.
+std::vector<UsedLink> linksUsedBy(const LaunchNote& note, const Neighbours& neighbours, int nRanks);
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/clock.h"
 #include "base/params.h"
 #include "bootstrap/settings.h"
 #include "comm/topology_settings.h"
@@ -35,6 +36,7 @@ struct Runtime {
   std::string proto;                   ///< NCCL_PROTO
   TuningSettings tuning;
   TopologySettings topology;
+  milliseconds stallAfter{0};          ///< without progress for so long, an operation is reported; 0: never
   std::string launchShape;             ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
   int minChannels = 0;                 ///< 0: not set
   int maxChannels = 0;

@@ -22,9 +22,11 @@ bool harmless(CUresult result) {
 void look(ncclComm& comm) {
   if (comm.abort.raised()) return;
   Launcher& launcher = *comm.parts.launcher;
-  if (!launcher.mayBeBusy()) return;
-  const CUresult result = launcher.query();
-  if (harmless(result)) return;
+  const CUresult result = launcher.mayBeBusy() ? launcher.query() : CUDA_SUCCESS;
+  if (harmless(result)) {
+    if (comm.parts.stalls) comm.parts.stalls->tick(SteadyClock::now(), result == CUDA_ERROR_NOT_READY);
+    return;
+  }
   failComm(comm, fail(ncclUnhandledCudaError, "{}: a kernel failed on the device: Cuda failure {} {}. The last one that "
                       "this communicator launched is {}. Nothing of this process on that device works any more; end the "
                       "communicator with ncclCommAbort", describeComm(comm), static_cast<int>(result),
@@ -70,11 +72,14 @@ void KernelWatch::remove(ncclComm& comm) {
 
 void KernelWatch::run() {
   std::unique_lock lock(mutex_);
+  service_.open();
   while (!wake_.wait_for(lock, kInterval, [this] { return stop_; })) lookAtAll();
+  service_.close();
 }
 
 void KernelWatch::lookAtAll() {
   for (ncclComm* comm : comms_) look(*comm);
+  service_.serve(comms_, SteadyClock::now());
 }
 
 }  // namespace tutti

@@ -8,13 +8,15 @@
 
 #include "base/status.h"
 #include "base/thread.h"
+#include "comm/stall_service.h"
 
 struct ncclComm;
 
 namespace tutti {
 
 /// Asks four times a second whether the device still works for every communicator that has launched something; where it
-/// does not, the communicator fails (ncclUnhandledCudaError) and its peers are told. Any thread.
+/// does not, the communicator fails (ncclUnhandledCudaError) and its peers are told; and whether operations still move
+/// (comm/stalls.h). Any thread.
 class KernelWatch {
  public:
   static KernelWatch& instance();
@@ -32,6 +34,7 @@ class KernelWatch {
   std::mutex mutex_;              ///< the two below; held while looking, which never waits
   std::vector<ncclComm*> comms_;
   bool stop_ = false;
+  StallService service_;          ///< the thread's
   std::condition_variable wake_;
   Thread thread_;                 ///< runs while there are communicators
 };

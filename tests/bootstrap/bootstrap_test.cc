@@ -3,7 +3,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "base/fd.h"
@@ -169,6 +174,51 @@ TEST(Bootstrap, StrangersNeitherDisturbNorDelay) {
     ASSERT_TRUE(joined.value()->barrier().ok());
   });
   EXPECT_LT(secondsSince(start), 5.0);
+}
+
+TEST(Bootstrap, WhatARankAnnouncesComesToAllOthersOnceAndInOrder) {
+  constexpr int kRanks = 20;   // inner ranks pass it on
+  const BootstrapSettings settings = localSettings();
+  const auto ids = makeIds(2, settings);
+  runRanks(kRanks, [&](int rank) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::map<int, std::vector<int>> heard;
+    JoinOptions options = joinOptions(ids, rank, kRanks, settings);
+    options.onState = [&](int from, std::span<const std::byte> bytes) {
+      int value = -1;
+      if (bytes.size() == sizeof(value)) std::memcpy(&value, bytes.data(), sizeof(value));
+      const std::lock_guard lock(mutex);
+      heard[from].push_back(value);
+      changed.notify_all();
+    };
+    auto joined = Bootstrap::join(options);
+    ASSERT_TRUE(joined.ok());
+    Bootstrap& b = *joined.value();
+    ASSERT_TRUE(b.barrier().ok());
+    for (const int value : {rank, rank + 100}) b.announceState(std::as_bytes(std::span(&value, 1)));
+    {
+      std::unique_lock lock(mutex);
+      const bool all = changed.wait_for(lock, std::chrono::seconds(20), [&] {
+        return heard.size() == kRanks - 1 &&
+               std::all_of(heard.begin(), heard.end(), [](const auto& one) { return one.second.size() == 2; });
+      });
+      EXPECT_TRUE(all) << "rank " << rank << " heard of " << heard.size();
+      for (const auto& [from, values] : heard) EXPECT_EQ(values, (std::vector<int>{from, from + 100})) << rank;
+    }
+    ASSERT_TRUE(b.barrier().ok());
+  });
+}
+
+TEST(Bootstrap, ParentsLeadToRankZero) {
+  runJoined(12, 3, [](Bootstrap& b) {
+    for (int rank = 0; rank < 12; ++rank) {
+      int at = rank;
+      int hops = 0;
+      while (b.parentOf(at) >= 0 && hops++ < 12) at = b.parentOf(at);
+      EXPECT_EQ(at, 0) << rank;
+    }
+  });
 }
 
 TEST(Bootstrap, CommunicatorsHaveHashesOfTheirOwn) {

@@ -10,7 +10,8 @@ namespace {
 /// An end whose counters a test sets: what was sent, and what the peer has consumed of it.
 class CountedEnd final : public Endpoint {
  public:
-  CountedEnd(const DeviceBuffer& counters, bool& settled) : counters_(counters), settled_(settled) {}
+  CountedEnd(const DeviceBuffer& counters, bool& settled, int channel = 0)
+      : counters_(counters), settled_(settled), description_("counted on channel " + std::to_string(channel)) {}
   ConnectHandle handle() const override { return {}; }
   Status connect(const ConnectHandle&) override { return {}; }
   Status probeWrite() override { return {}; }
@@ -22,13 +23,14 @@ class CountedEnd final : public Endpoint {
     return view;
   }
   void settle() override { settled_ = true; }
-  std::string_view description() const override { return "counted"; }
+  std::string_view description() const override { return description_; }
 
   static constexpr std::size_t kApart = 1024;
 
  private:
   const DeviceBuffer& counters_;
   bool& settled_;
+  std::string description_;
 };
 
 TEST(Channels, WhoDoesNotTakeWhatWasSentIsNamed) {
@@ -59,8 +61,7 @@ TEST(Channels, WhoDoesNotTakeWhatWasSentIsNamed) {
 OpenLink linkOn(ChannelMask channels, const DeviceBuffer& counters, bool& settled) {
   OpenLink link{{1, Direction::Send, device::ConnKind::Graph, channels}, {}};
   for (const int channel : channelsIn(channels)) {
-    (void)channel;
-    link.endpoints.push_back(std::make_unique<CountedEnd>(counters, settled));
+    link.endpoints.push_back(std::make_unique<CountedEnd>(counters, settled, channel));
   }
   return link;
 }
@@ -82,6 +83,13 @@ TEST(Channels, APeerMayBeConnectedOnOneChannelAfterAnother) {
   ASSERT_TRUE(channels->add(linkOn(0b1010, counters, settled)).ok());
   EXPECT_TRUE(channels->missing(std::span(&all, 1)).empty());
   EXPECT_EQ(channels->connected(1, device::ConnKind::Mesh, Direction::Send), ChannelMask{0});
+  LinkRequest some = all;
+  some.channels = 0b0110;
+  const std::vector<ConnectedEnd> ends = channels->endsOf(some);
+  ASSERT_EQ(ends.size(), 2U);
+  EXPECT_EQ(ends[0].channel, 1);
+  EXPECT_EQ(ends[0].transport, "counted on channel 1") << "whatever the order in which they were added";
+  EXPECT_EQ(ends[1].transport, "counted on channel 2");
 }
 
 }  // namespace

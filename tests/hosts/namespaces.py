@@ -85,6 +85,10 @@ class Host:
         transmitted = next(i for i, line in enumerate(words) if line.strip().startswith("TX:"))
         return int(words[transmitted + 1].split()[0])
 
+    def segments_sent_again(self):
+        names, values = (line.split() for line in self.run("cat", "/proc/net/snmp").splitlines() if line.startswith("Tcp:"))
+        return int(values[names.index("RetransSegs")])
+
     def add_dead_end(self, name, address):
         """An interface that is up and has an address, and from which no way leads anywhere."""
         self.run("ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}-end")

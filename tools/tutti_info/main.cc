@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/params.h"
+#include "stalls.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Tells what tutti would do here.", "tutti-info");
@@ -10,7 +11,11 @@ int main(int argc, char** argv) {
   bool markdown = false;
   app.add_flag("--env", env, "list all settings, with their values in this environment and files");
   app.add_flag("--markdown", markdown, "with --env: as docs/env.md, without values")->needs("--env");
+  CLI::App* const stalls = app.add_subcommand("stalls", "ask a running process what its operations wait for");
+  int pid = 0;
+  stalls->add_option("pid", pid, "number of the process, as the process itself sees it")->required()->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
+  if (stalls->parsed()) return tutti::askForStalls(pid);
   if (!env) {
     std::fputs(app.help().c_str(), stdout);
     return 0;

@@ -1,0 +1,141 @@
+#include "comm/stall_verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace tutti {
+namespace {
+
+RankState stateOf(RankDoing doing, std::uint64_t collectives, int waitsFor = -1) {
+  RankState state;
+  state.doing = doing;
+  state.forMs = 2500;
+  state.launched = state.collectives = collectives;
+  state.waitsFor[0] = waitsFor;
+  setOperation(state, "AllReduce");
+  return state;
+}
+
+/// Rank 1 of 4 is in its 12th collective, as all others are.
+StallCase inTwelfth() {
+  StallCase stall;
+  stall.self = 1;
+  stall.nRanks = 4;
+  stall.own = stateOf(RankDoing::Stalled, 12, 0);
+  for (const int rank : {0, 2, 3}) stall.answers[rank] = stateOf(RankDoing::Stalled, 12, (rank + 3) % 4);
+  stall.describe = [](int rank) { return "rank " + std::to_string(rank) + " (host b)"; };
+  stall.parent = [](int rank) { return rank == 0 ? -1 : rank == 3 ? 2 : 0; };
+  stall.nameOf = [](std::uint64_t number) { return number == 12 ? "AllReduce" : ""; };
+  return stall;
+}
+
+TEST(StallVerdict, NamesTheRankThatHasNotCalled) {
+  StallCase stall = inTwelfth();
+  stall.answers[3] = stateOf(RankDoing::Idle, 11);
+  EXPECT_EQ(judgeStall(stall),
+            "rank 3 (host b) has launched 11 collective operations, this one is the 12th: it has not "
+            "called AllReduce yet");
+}
+
+TEST(StallVerdict, NamesSeveralRanksThatAreLate) {
+  StallCase stall = inTwelfth();
+  stall.own = stateOf(RankDoing::Stalled, 14, 0);
+  stall.answers[0] = stateOf(RankDoing::Idle, 11);
+  stall.answers[3] = stateOf(RankDoing::Idle, 11);
+  EXPECT_EQ(judgeStall(stall),
+            "rank 0 (host b) and rank 3 (host b) have launched 11 collective operations, this rank 14: "
+            "they have not called AllReduce yet");
+}
+
+TEST(StallVerdict, SaysWhatALateRankDoesInstead) {
+  StallCase stall = inTwelfth();
+  stall.answers[3] = stateOf(RankDoing::Running, 11);
+  EXPECT_NE(judgeStall(stall).find("(it has been in AllReduce for 2.5 s)"), std::string::npos) << judgeStall(stall);
+}
+
+TEST(StallVerdict, NamesWhoDoesNotAnswer) {
+  StallCase stall = inTwelfth();
+  stall.answers.erase(0);
+  EXPECT_EQ(
+      judgeStall(stall).find("rank 0 (host b) does not answer: its process is stopped or its host is not reachable"),
+      0U)
+      << judgeStall(stall);
+}
+
+TEST(StallVerdict, ARankBehindAStoppedOneIsNotBlamed) {
+  StallCase stall = inTwelfth();
+  stall.answers.erase(2);
+  stall.answers.erase(3);
+  const std::string text = judgeStall(stall);
+  EXPECT_EQ(text.find("rank 2 (host b) does not answer"), 0U) << text;
+  EXPECT_EQ(text.find("rank 3"), std::string::npos) << text;
+}
+
+TEST(StallVerdict, ARankBehindAStoppedOneIsNotBlamedFromBelowEither) {
+  StallCase stall = inTwelfth();
+  stall.self = 3;
+  stall.own = stateOf(RankDoing::Stalled, 12, 2);
+  stall.answers.clear();
+  const std::string text = judgeStall(stall);
+  EXPECT_EQ(text.find("rank 2 (host b) does not answer"), 0U) << text;
+}
+
+TEST(StallVerdict, NamesWhoWaitsForNobody) {
+  StallCase stall = inTwelfth();
+  stall.answers[2] = stateOf(RankDoing::Running, 12);
+  EXPECT_NE(judgeStall(stall).find("rank 2 (host b) waits for nobody: its device is stuck or stopped"),
+            std::string::npos)
+      << judgeStall(stall);
+  stall.answers[2] = stateOf(RankDoing::Deaf, 12);
+  EXPECT_NE(judgeStall(stall).find("its device does not answer"), std::string::npos) << judgeStall(stall);
+}
+
+TEST(StallVerdict, RanksMayWaitInACircle) {
+  EXPECT_NE(judgeStall(inTwelfth()).find("wait for each other in a circle"), std::string::npos);
+}
+
+TEST(StallVerdict, AMessageWaitsForItsOtherHalf) {
+  StallCase stall = inTwelfth();
+  stall.own.message = 1;
+  stall.own.waitsFor[0] = 2;
+  stall.answers[2] = stateOf(RankDoing::Idle, 3);
+  EXPECT_EQ(judgeStall(stall),
+            "rank 2 (host b) has nothing under way after 3 operations: it has not called the matching "
+            "Send or Recv");
+}
+
+TEST(StallVerdict, ACallThatConnectsCountsAsTheNextOperation) {
+  StallCase stall = inTwelfth();
+  stall.own = stateOf(RankDoing::Connecting, 0);
+  for (auto& [rank, state] : stall.answers) state = stateOf(RankDoing::Connecting, 0);
+  stall.answers[3] = stateOf(RankDoing::Idle, 0);
+  EXPECT_EQ(judgeStall(stall),
+            "rank 3 (host b) has launched 0 collective operations, this one is the 1st: it has not "
+            "called AllReduce yet");
+}
+
+TEST(StallVerdict, ReplaysOfGraphsAreNotComparedByNumber) {
+  StallCase stall = inTwelfth();
+  stall.own.replays = 1;
+  stall.answers[3] = stateOf(RankDoing::Idle, 11);
+  EXPECT_EQ(judgeStall(stall).find("launched 11"), std::string::npos) << judgeStall(stall);
+}
+
+TEST(StallBoard, IgnoresWhatIsNoState) {
+  StallBoard board;
+  const std::vector<std::byte> noise(sizeof(RankState), std::byte{0xff});
+  board.hear(1, noise);
+  board.hear(1, std::span(noise).first(8));
+  EXPECT_TRUE(board.since({}).empty());
+  EXPECT_FALSE(board.takeAsked());
+  RankState state;
+  state.asks = 1;
+  board.hear(2, std::as_bytes(std::span(&state, 1)));
+  EXPECT_TRUE(board.takeAsked());
+  EXPECT_FALSE(board.takeAsked());
+  EXPECT_EQ(board.since({}).count(2), 1U);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,165 @@
+// Operations that do not end are reported after a second, and who holds them up is named.
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/fd.h"
+#include "base/stall_socket.h"
+#include "comm/world.h"
+
+namespace tutti {
+namespace {
+
+using test::Ints;
+using test::Member;
+
+constexpr std::size_t kCount = 1 << 16;
+
+ncclResult_t allReduce(const Member& m, const Ints& data) {
+  return ncclAllReduce(data.at(), data.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream());
+}
+
+std::size_t countOf(const std::string& log, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = log.find(part); at != std::string::npos; at = log.find(part, at + 1)) ++count;
+  return count;
+}
+
+/// Waits until the log has `part` so many times; whether it came to that.
+bool awaitLog(const std::string& part, std::size_t times, std::chrono::seconds limit = std::chrono::seconds(30)) {
+  const Deadline deadline = Deadline::in(limit);
+  while (countOf(test::capturedText(), part) < times) {
+    if (deadline.expired()) return false;
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  return true;
+}
+
+/// Settings are read again at each communicator (NCCL_NO_CACHE=ALL).
+void stallAfter(const char* seconds) {
+  ::setenv("TUTTI_STALL_SEC", seconds, 1);
+}
+
+/// What a person would be told, "" without an answer.
+std::string askOwnProcess() {
+  const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const StallAddress at = stallAddress(::getpid());
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&at.address), at.size) != 0) return "";
+  timeval patience{20, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  std::string text;
+  char piece[1024];
+  for (ssize_t got = 0; (got = ::recv(socket.get(), piece, sizeof(piece), 0)) > 0;) {
+    text.append(piece, static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+TEST(WorldStalls, NameTheRankThatDoesNotCall) {
+  stallAfter("1");
+  for (const int rank : {0, 1, 3}) test::expectLog("Stall: rank " + std::to_string(rank) + " of 4");
+  test::withComm(4, [](Member& m) {
+    const Ints data(m.gpu, kCount, m.rank);
+    ASSERT_EQ(allReduce(m, data), ncclSuccess);
+    m.sync();
+    if (m.rank == 2) {
+      EXPECT_TRUE(awaitLog("Stall: rank ", 3));
+      std::this_thread::sleep_for(milliseconds(1500));  // each says it once
+    }
+    ASSERT_EQ(allReduce(m, data), ncclSuccess);
+    m.sync();
+  });
+  const std::string log = test::capturedText();
+  EXPECT_EQ(countOf(log, "Stall: "), 3U) << log;
+  EXPECT_EQ(countOf(log, "has launched 1 collective operation, this one is the 2nd: it has not called AllReduce yet"),
+            3U)
+      << log;
+  EXPECT_NE(log.find("to fill slot"), std::string::npos) << log;
+  EXPECT_NE(log.find("operation AllReduce (kernel tutti_AllReduce_"), std::string::npos) << log;
+  EXPECT_EQ(countOf(log, "rank 1 (host "), countOf(log, "from rank 1 (host ") + countOf(log, "to rank 1 (host "))
+      << log;
+}
+
+TEST(WorldStalls, NameTheOtherHalfOfAMessage) {
+  stallAfter("1");
+  test::expectLog("Stall: rank 0 of 2");
+  test::withComm(2, [](Member& m) {
+    const Ints data(m.gpu, kCount, m.rank);
+    const auto exchange = [&] {
+      return m.rank == 0 ? ncclRecv(data.at(), kCount, ncclInt32, 1, m.comm, m.stream())
+                         : ncclSend(data.at(), kCount, ncclInt32, 0, m.comm, m.stream());
+    };
+    ASSERT_EQ(exchange(), ncclSuccess);
+    m.sync();
+    if (m.rank == 1) {
+      EXPECT_TRUE(awaitLog("Stall: rank 0", 1));
+    }
+    ASSERT_EQ(exchange(), ncclSuccess);
+    m.sync();
+  });
+  const std::string log = test::capturedText();
+  EXPECT_NE(log.find("has nothing under way after 1 operation: it has not called the matching Send or Recv"),
+            std::string::npos)
+      << log;
+}
+
+TEST(WorldStalls, ACallThatWaitsToBeConnectedIsReportedToo) {
+  stallAfter("1");
+  test::expectLog("Stall: rank 0 of 2");
+  test::withComm(2, [](Member& m) {
+    const Ints data(m.gpu, kCount, m.rank);
+    if (m.rank == 1) {
+      EXPECT_TRUE(awaitLog("Stall: rank 0", 1));
+    }
+    ASSERT_EQ(m.rank == 0 ? ncclRecv(data.at(), kCount, ncclInt32, 1, m.comm, m.stream())
+                          : ncclSend(data.at(), kCount, ncclInt32, 0, m.comm, m.stream()),
+              ncclSuccess);
+    m.sync();
+  });
+  EXPECT_NE(test::capturedText().find("a call of SendRecv has waited for"), std::string::npos);
+}
+
+TEST(WorldStalls, WhatIsOffOrMovesIsNotReported) {
+  stallAfter("0");
+  test::withComm(2, [](Member& m) {
+    const Ints data(m.gpu, kCount, m.rank);
+    if (m.rank == 1) std::this_thread::sleep_for(milliseconds(2500));
+    ASSERT_EQ(allReduce(m, data), ncclSuccess);
+    m.sync();
+  });
+  stallAfter("1");
+  test::withComm(
+      2,
+      [](Member& m) {
+        const Ints data(m.gpu, kCount, m.rank);
+        // The kernels of rank 1 are queued for far longer than the limit, and move whenever rank 0 calls.
+        for (int i = 0; i < 350; ++i) {
+          ASSERT_EQ(allReduce(m, data), ncclSuccess);
+          if (m.rank == 0) std::this_thread::sleep_for(milliseconds(10));
+        }
+        m.sync();
+      },
+      2);
+  EXPECT_EQ(countOf(test::capturedText(), "Stall: "), 0U) << test::capturedText();
+}
+
+TEST(WorldStalls, ArePrintedForWhoeverAsks) {
+  stallAfter("0");
+  EXPECT_EQ(askOwnProcess(), "") << "nobody listens without communicators";
+  test::withComm(3, [](Member& m) {
+    const Ints data(m.gpu, kCount, m.rank);
+    if (m.rank == 0) {
+      std::this_thread::sleep_for(milliseconds(300));
+      const std::string text = askOwnProcess();
+      EXPECT_EQ(countOf(text, "communicator 0x"), 3U) << text;
+      EXPECT_EQ(countOf(text, "nothing is under way, 0 operations were launched"), 1U) << text;
+      EXPECT_EQ(countOf(text, "it has not called AllReduce yet"), 2U) << text;
+      EXPECT_NE(text.find("to fill slot 0"), std::string::npos) << text;
+    }
+    ASSERT_EQ(allReduce(m, data), ncclSuccess);
+    m.sync();
+  });
+}
+
+}  // namespace
+}  // namespace tutti
