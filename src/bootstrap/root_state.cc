@@ -60,6 +60,10 @@ RootState::Sends RootState::failAll(Notice notice) {
   for (const auto& [conn, answered] : lookups_) {
     if (!answered) sends.push_back({conn, FrameType::Notice, payload});
   }
+  // Last: whoever hears it may end its process, and the root lives in this one.
+  const auto own = ranks_.find(self_.rank);
+  if (own == ranks_.end()) return sends;
+  std::stable_partition(sends.begin(), sends.end(), [&](const RootSend& s) { return s.to != own->second.conn; });
   return sends;
 }
 

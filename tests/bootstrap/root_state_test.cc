@@ -81,6 +81,17 @@ TEST_F(RootStateTest, DeadlineNamesTheMissing) {
   EXPECT_NE(text.find("ranks 1 and 3 of 4 did not come"), std::string::npos) << text;
 }
 
+TEST_F(RootStateTest, TheRankOfItsOwnProcessHearsOfAFailureLast) {
+  CheckIn own = rankOf(0, 4);
+  own.processHash = 99;
+  state_.onCheckIn(1, own);
+  state_.onCheckIn(2, rankOf(2, 4));
+  state_.onCheckIn(3, rankOf(1, 4));
+  const auto sends = state_.onDeadline(5.0);
+  ASSERT_EQ(sends.size(), 3u);
+  EXPECT_EQ(sends.back().to, 1u);
+}
+
 TEST_F(RootStateTest, DeathBeforeDoneIsToldAfterDoneIsNot) {
   state_.onCheckIn(1, rankOf(0, 2));
   state_.onCheckIn(2, rankOf(1, 2));
