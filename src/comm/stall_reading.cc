@@ -1,8 +1,24 @@
 #include "comm/stall_reading.h"
 
 #include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "base/never_destroyed.h"
 
 namespace tutti {
+
+namespace {
+
+/// Keeps memory that a stuck device may still write to, for good.
+void giveUp(std::unique_ptr<PinnedBuffer> memory) {
+  static NeverDestroyed<std::vector<std::unique_ptr<PinnedBuffer>>> lost;
+  static NeverDestroyed<std::mutex> mutex;
+  const std::lock_guard lock(mutex.get());
+  lost.get().push_back(std::move(memory));
+}
+
+}  // namespace
 
 Result<std::unique_ptr<CounterReader>> CounterReader::create(const Device& device) {
   ASSIGN(PinnedBuffer words, PinnedBuffer::create(device, kMostEnds * kWords * sizeof(std::uint64_t), "stall reports"));
@@ -11,7 +27,7 @@ Result<std::unique_ptr<CounterReader>> CounterReader::create(const Device& devic
 }
 
 CounterReader::~CounterReader() {
-  if (state_ == State::UnderWay && poll() == State::UnderWay) static_cast<void>(words_.release());
+  if (state_ == State::UnderWay && poll() == State::UnderWay) giveUp(std::move(words_));
 }
 
 void CounterReader::list(const ChannelSet& channels, const LaunchNote& note, int nRanks) {

@@ -1,0 +1,113 @@
+#include "comm/stall_reading.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <thread>
+
+#include "gpu/fake_driver.h"
+
+namespace tutti {
+namespace {
+
+/// An end whose counters lie in a buffer: tails first, then heads.
+class BufferedEnd final : public Endpoint {
+ public:
+  explicit BufferedEnd(const DeviceBuffer& counters) : counters_(counters) {}
+  ConnectHandle handle() const override { return {}; }
+  Status connect(const ConnectHandle&) override { return {}; }
+  Status probeWrite() override { return {}; }
+  Result<bool> probeCheck() override { return true; }
+  device::ConnView view() const override {
+    device::ConnView view{};
+    view.tail = reinterpret_cast<std::uint64_t*>(counters_.data());
+    view.head = reinterpret_cast<std::uint64_t*>(counters_.data() + kApart);
+    return view;
+  }
+  std::string_view description() const override { return "buffered"; }
+
+  static constexpr std::size_t kApart = 1024;
+
+ private:
+  const DeviceBuffer& counters_;
+};
+
+std::unique_ptr<ChannelSet> twoRanks(const Device& device) {
+  ChannelPlan plan;
+  plan.nRanks = 2;
+  plan.channels = channelsByRank(RankLayout(0, std::vector<PeerInfo>(2)), 2);
+  return ChannelSet::create(device, plan).value();
+}
+
+LaunchNote ringNote() {
+  LaunchNote note;
+  note.shape = {device::Func::AllReduce, device::Algorithm::Ring, device::Protocol::LL128};
+  note.nChannels = 1;
+  note.firstChannel = 1;
+  return note;
+}
+
+CounterReader::State outcome(CounterReader& reader) {
+  const Deadline deadline = Deadline::in(std::chrono::seconds(10));
+  CounterReader::State state = reader.poll();
+  for (; state == CounterReader::State::UnderWay && !deadline.expired(); state = reader.poll()) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return state;
+}
+
+TEST(CounterReader, ReadsTheCountersThatTheLastLaunchUses) {
+  const auto device = Device::create(*loadDriver().value(), 2).value();
+  const auto guard = device->enter();
+  const DeviceBuffer counters = DeviceBuffer::create(*device, 2 * BufferedEnd::kApart, "counters").value();
+  const std::array<std::uint64_t, 2 * device::kCounterStride> tails{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 17};
+  const std::array<std::uint64_t, 2 * device::kCounterStride> heads{2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9};
+  ASSERT_TRUE(copyToDevice(*device, counters.address(), std::as_bytes(std::span(tails))).ok());
+  ASSERT_TRUE(copyToDevice(*device, counters.address() + BufferedEnd::kApart, std::as_bytes(std::span(heads))).ok());
+  const auto channels = twoRanks(*device);
+  for (const Direction direction : {Direction::Send, Direction::Recv}) {
+    OpenLink link{{1, direction, device::ConnKind::Graph, allChannels(2)}, {}};
+    for (int i = 0; i < 2; ++i) link.endpoints.push_back(std::make_unique<BufferedEnd>(counters));
+    ASSERT_TRUE(channels->add(std::move(link)).ok());
+  }
+  const auto reader = CounterReader::create(*device).value();
+  EXPECT_EQ(reader->poll(), CounterReader::State::None);
+  reader->begin(*channels, ringNote(), 2);
+  ASSERT_EQ(outcome(*reader), CounterReader::State::Done);
+  ASSERT_EQ(reader->ends().size(), 2U) << "one channel, both ways";
+  for (const EndReading& end : reader->ends()) {
+    EXPECT_EQ(end.channel, 1);
+    EXPECT_EQ(end.produced, 17U);
+    EXPECT_EQ(end.consumed, 9U);
+    EXPECT_EQ(end.protocol, device::Protocol::LL128);
+  }
+  EXPECT_EQ(reader->poll(), CounterReader::State::None) << "said once";
+}
+
+TEST(CounterReader, DoesNotWaitForADeviceThatDoesNotAnswer) {
+  const auto real = Device::create(*loadDriver().value(), 2).value();
+  const auto channels = twoRanks(*real);
+  test::FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 1).value();
+  const auto reader = CounterReader::create(*device).value();
+  fake.streamState = CUDA_ERROR_NOT_READY;
+  reader->begin(*channels, LaunchNote(), 2);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(reader->poll(), CounterReader::State::UnderWay);
+  fake.streamState = CUDA_SUCCESS;
+  EXPECT_EQ(reader->poll(), CounterReader::State::Done);
+}
+
+TEST(CounterReader, GivesUpMemoryThatTheDeviceMayStillWrite) {
+  const auto real = Device::create(*loadDriver().value(), 2).value();
+  const auto channels = twoRanks(*real);
+  test::FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 1).value();
+  auto reader = CounterReader::create(*device).value();
+  fake.streamState = CUDA_ERROR_NOT_READY;
+  reader->begin(*channels, LaunchNote(), 2);
+  reader.reset();
+  EXPECT_NE(fake.leaks().find("cuMemHostAlloc 1"), std::string::npos) << fake.leaks();
+}
+
+}  // namespace
+}  // namespace tutti
