@@ -256,7 +256,9 @@ OwnLastError::OwnLastError() { ownLastError = new LastError(); }
 OwnLastError::~OwnLastError() { delete std::exchange(ownLastError, nullptr); }
 
 void restoreLastError(std::string_view text) {
-  if (!text.empty()) theLog().lastError.set(text);
+  if (text.empty()) return;
+  theLog().lastError.set(text);
+  if (ownLastError != nullptr) ownLastError->set(text);
 }
 
 void logVersion(bool rankZero, std::string_view versionText) {

@@ -1,6 +1,7 @@
 #include "bootstrap/bootstrap.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "base/log.h"
@@ -31,7 +32,7 @@ constexpr milliseconds kConnectTime{30'000};
 struct Bootstrap::State {
   Joined joined;
   std::int32_t sequence = 1;
-  bool left = false;
+  std::atomic<bool> left = false;
   int nRoots = 1;
 
   Engine& engine() const { return *joined.engine; }
@@ -96,7 +97,9 @@ Bootstrap::~Bootstrap() { leave(); }
 Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const JoinOptions& options) {
   ASSIGN(Joined joined, joinRanks(options));
   const std::shared_ptr<Engine> engine = joined.engine;
-  std::unique_ptr<Bootstrap> self(new Bootstrap(std::make_unique<State>(State{std::move(joined)})));
+  auto state = std::make_unique<State>();
+  state->joined = std::move(joined);
+  std::unique_ptr<Bootstrap> self(new Bootstrap(std::move(state)));
   self->state_->nRoots = static_cast<int>(options.ids.size());
 
   // The first collective hands every rank the addresses and names of all others.
@@ -198,7 +201,7 @@ int Bootstrap::parentOf(int rank) const { return treePlace(size(), state_->nRoot
 Status Bootstrap::lost() const { return state_->engine().failure(); }
 
 void Bootstrap::leave() {
-  if (std::exchange(state_->left, true)) return;
+  if (state_->left.exchange(true)) return;
   state_->engine().stop();
 }
 
@@ -207,6 +210,6 @@ std::uint64_t Bootstrap::commHash() const { return state_->joined.commHash; }
 std::array<std::byte, 32> Bootstrap::keyFor(std::string_view purpose) const {
   return deriveKey(state_->joined.key, purpose);
 }
-bool Bootstrap::hasLeft(int rank) const { return state_->engine().hasLeft(rank); }
+bool Bootstrap::hasLeft(int rank) const { return state_->left || state_->engine().hasLeft(rank); }
 
 }  // namespace tutti

@@ -92,7 +92,8 @@ class Bootstrap final : public ControlChannel {
   /// A key for one use that only the ranks of this communicator know: the same on all of them, unrelated for different
   /// purposes. As strong as the unique id's secret; with NCCL_COMM_ID, as strong as TUTTI_COMM_KEY.
   std::array<std::byte, 32> keyFor(std::string_view purpose) const;
-  /// Whether that rank has said goodbye: what happens to its connections from then on is no failure. Any thread.
+  /// Whether that rank has said goodbye: what happens to its connections from then on is no failure. Who has left itself
+  /// hears of nobody any more, and takes all others to have left. Any thread.
   bool hasLeft(int rank) const;
 
  private:

@@ -11,6 +11,7 @@
 namespace tutti {
 namespace {
 
+/// Connections that have not proved themselves, besides those that all ranks may open at once.
 constexpr std::size_t kMaxStrangers = 256;
 
 }  // namespace
@@ -19,7 +20,7 @@ milliseconds Engine::nextLimit() {
   Deadline next = Deadline::never();
   for (const auto& [name, entry] : s_.links) {
     if (!entry.link->open()) next = next.earlierOf(entry.proveBy);
-    if (entry.role == Role::Tree || entry.role == Role::Root) next = next.earlierOf(Deadline::at(tended_ + options_.peerTimeout / kSignsOfLife));
+    if (entry.role == Role::Tree || entry.role == Role::Root) next = next.earlierOf(Deadline::at(tended_ + signInterval(options_.peerTimeout)));
   }
   return next.isNever() ? milliseconds(-1) : next.remaining();
 }
@@ -65,7 +66,7 @@ void Engine::acceptAll() {
     if (kind != AcceptKind::Accepted) return;
     const auto unproven = [](const auto& named) { return named.second.role == Role::Stranger; };
     const auto count = std::count_if(s_.links.begin(), s_.links.end(), unproven);
-    if (static_cast<std::size_t>(count) >= kMaxStrangers) {
+    if (static_cast<std::size_t>(count) >= kMaxStrangers + static_cast<std::size_t>(options_.nRanks)) {
       s_.links.erase(std::find_if(s_.links.begin(), s_.links.end(), unproven));  // the oldest makes room
     }
     auto link = std::make_unique<Link>(std::move(socket), ServerHandshake(*s_.key, options_.rank), kMaxRankFrame);
@@ -252,7 +253,7 @@ void Engine::onSilence(Entry& entry) {
 void Engine::tendNeighbours() {
   const auto now = SteadyClock::now();
   const auto since = now - tended_;
-  if (since < options_.peerTimeout / kSignsOfLife) return;
+  if (since < signInterval(options_.peerTimeout)) return;
   tended_ = now;
   const SharedBytes nothing;
   // Who was away itself, stopped or without a processor, has not listened.

@@ -77,7 +77,7 @@ class Root {
 milliseconds Root::nextLimit() const {
   Deadline next = deadline_;
   if (!strangers_.empty()) next = next.earlierOf(conns_.at(*strangers_.begin()).proveBy);
-  if (!conns_.empty()) next = next.earlierOf(Deadline::at(tended_ + options_.peerTimeout / kSignsOfLife));
+  if (!conns_.empty()) next = next.earlierOf(Deadline::at(tended_ + signInterval(options_.peerTimeout)));
   return next.remaining();
 }
 
@@ -187,7 +187,7 @@ void Root::expireStrangers() {
 void Root::tendRanks() {
   const auto now = SteadyClock::now();
   const auto since = now - tended_;
-  if (since < options_.peerTimeout / kSignsOfLife) return;
+  if (since < signInterval(options_.peerTimeout)) return;
   tended_ = now;
   const bool wasAway = since > options_.peerTimeout / 2;
   std::vector<std::uint64_t> silent;

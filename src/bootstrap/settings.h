@@ -1,6 +1,7 @@
 // What the user may choose about the bootstrap, as plain values.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "base/clock.h"
@@ -9,6 +10,11 @@ namespace tutti {
 
 /// Signs of life that neighbours give each other within the silence that counts as death.
 inline constexpr int kSignsOfLife = 4;
+
+/// How often a rank gives one. Others may have less patience than it has itself.
+inline milliseconds signInterval(milliseconds peerTimeout) {
+  return std::min(peerTimeout / kSignsOfLife, milliseconds(500));
+}
 
 /// Filled from the parameters by whoever creates ids and communicators; see docs/bootstrap.md and docs/env.md.
 struct BootstrapSettings {

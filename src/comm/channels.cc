@@ -147,6 +147,11 @@ Result<const OpenLink*> ChannelSet::unconsumed() const {
   for (const OpenLink& link : links_) {
     if (link.request.direction != Direction::Send) continue;
     for (const auto& endpoint : link.endpoints) {
+      // What a host thread has taken out of the slots may still be on its way to the network.
+      if (const ProgressTask* const task = endpoint->task(); task != nullptr) {
+        const TaskCounters counters = task->counters();
+        if (counters.posted != counters.done) return &link;
+      }
       const device::ConnView view = endpoint->view();
       std::array<std::uint64_t, kCounterWords> sent{};
       std::array<std::uint64_t, kCounterWords> consumed{};

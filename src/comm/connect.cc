@@ -47,6 +47,7 @@ struct Attempt {
   bool good = true;
   std::optional<bool> peerWritten;   ///< its word after its probe, where it came while we were joining
   Status error;          ///< ours, where it was ours
+  std::string errorText;
   std::string reasons;   ///< why earlier transports are out
   Phase phase = Phase::Handles;
   Deadline until = Deadline::never();   ///< for the message of this phase
@@ -100,6 +101,7 @@ void Connector::noteError(Attempt& attempt, Status status) {
   if (status.ok()) return;
   attempt.good = false;
   attempt.error = status;
+  attempt.errorText = lastErrorText();
 }
 
 void Connector::noteReason(Attempt& attempt, std::string_view reason) const {
@@ -107,7 +109,9 @@ void Connector::noteReason(Attempt& attempt, std::string_view reason) const {
 }
 
 Attempt Connector::nextTry(Attempt failed) const {
-  noteReason(failed, "it was tried and does not work, see above");
+  noteReason(failed, failed.error.ok() ? std::string("it was tried and does not work: its self-test did not pass, or the "
+                                                      "other side could not open it")
+                                       : failed.errorText);
   Attempt next;
   next.request = failed.request;
   next.transport = failed.transport + 1;

@@ -21,12 +21,15 @@ std::shared_ptr<BackgroundTask> taskOf(ncclComm& comm) {
   return comm.progress.task;
 }
 
-/// Memory that kernels may still touch, or that a failed device does not take back, is given up.
-void giveUp(ncclComm& comm, std::string_view why) {
+/// Memory that kernels may still touch, or that a failed device does not take back, is given up. Whether the communicator
+/// itself has to stay, too: graphs call its group of tasks, which refers to it.
+bool giveUp(ncclComm& comm, std::string_view why) {
   warn("{}: {}; their memory stays allocated until the process ends", describeComm(comm), why);
-  comm.parts.progress.reset();   // it refers to the communicator, which goes
+  const bool called = comm.graphs.any();
+  if (!called) comm.parts.progress.reset();
   auto* leaked = new CommParts(std::move(comm.parts));
   leaked->bootstrap.reset();
+  return called;
 }
 
 /// After an abort kernels leave by themselves; before anything is freed they must have. Says why if they have not.
@@ -47,7 +50,8 @@ std::string whatKernelsStillDo(ncclComm& comm) {
 
 /// Frees it, or leaves it to the graphs that contain its operations.
 void freeOrBequeath(ncclComm* comm) {
-  if (comm->graphs.any()) comm->parts.bootstrap.reset();   // else it goes last, see CommParts
+  // Else it goes last, see CommParts. Not destroyed: tasks that graphs drive may ask it who has left.
+  if (comm->graphs.any() && comm->parts.bootstrap) comm->parts.bootstrap->leave();
   const std::shared_ptr<void> estate(comm, [](void* last) { delete static_cast<ncclComm*>(last); });
   if (!comm->graphs.bequeath(estate)) return;
   info(kDestroy, "comm {} : graphs with its operations are left; what they use stays allocated until they are destroyed",
@@ -67,15 +71,16 @@ Status flushComm(ncclComm& comm) {
 void releaseComm(ncclComm* comm, std::string_view how) {
   const CommIdentity identity = comm->identity;
   KernelWatch::instance().remove(*comm);
+  bool stays = false;
   if (comm->abort.raised()) {
-    if (const std::string why = whatKernelsStillDo(*comm); !why.empty()) giveUp(*comm, why);
+    if (const std::string why = whatKernelsStillDo(*comm); !why.empty()) stays = giveUp(*comm, why);
   }
-  // Said before connections close: what peers see of them then is no failure.
-  if (comm->parts.bootstrap && comm->parts.channels && comm->parts.channels->driven()) comm->parts.bootstrap->leave();
+  // Said before connections close and memory goes: what peers see of them then is no failure, and they look no more.
+  if (comm->parts.bootstrap) comm->parts.bootstrap->leave();
   comm->magicFirst = 0;
   comm->magicLast = 0;
   const std::string address = fmt::format("{}", fmt::ptr(comm));
-  freeOrBequeath(comm);
+  if (!stays) freeOrBequeath(comm);
   GraphHolds::freeAbandoned();
   info(kDestroy, "comm {} rank {} nranks {} cudaDev {} busId {:x} - {} COMPLETE", address, identity.rank,
        identity.nRanks, identity.cudaDevice, identity.busId, how);

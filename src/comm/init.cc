@@ -227,9 +227,9 @@ GraphRules graphRules(ncclComm& comm) {
 /// How the engine sees this communicator.
 GroupHooks progressHooks(ncclComm& comm) {
   GroupHooks hooks;
-  hooks.busy = [&launcher = *comm.parts.launcher] {
-    return launcher.mayBeBusy() && launcher.query() == CUDA_ERROR_NOT_READY;
-  };
+  // As the watch over kernels saw them a quarter of a second ago at most: a call of the driver could wait for a thread
+  // that waits, with a lock of the driver's, for the very kernel that the engine serves. Graphs hold the group.
+  hooks.busy = [&launcher = *comm.parts.launcher] { return launcher.launchedUnseen(); };
   hooks.aborted = [&abort = comm.abort] { return abort.raised(); };
   // What was reported names connection, rank, host and cause.
   hooks.failed = [&comm](Status why, const std::string&) { failComm(comm, why); };

@@ -129,9 +129,21 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
   const Held held(inGraph ? nullptr : driven);
   TRY(orderBefore(capture, streams));
   if (inGraph) TRY(callAtReplay(streams.back(), holdGroup, driven));
-  for (const PreparedLaunch& one : launches) TRY(launchOne(one, streams.back()));
-  if (inGraph) TRY(callAtReplay(streams.back(), releaseGroup, driven));
-  return orderAfter(capture, streams);
+  Status status;
+  bool any = false;
+  for (const PreparedLaunch& one : launches) {
+    status = launchOne(one, streams.back());
+    if (!status.ok()) break;
+    any = true;
+  }
+  // What is on the stream has to be known, whatever came after it.
+  if (inGraph) {
+    const Status released = callAtReplay(streams.back(), releaseGroup, driven);
+    if (status.ok()) status = released;
+  }
+  if (!any && !status.ok()) return status;
+  const Status ordered = orderAfter(capture, streams);
+  return status.ok() ? ordered : status;
 }
 
 Status Launcher::drain(const Abort* abort, std::chrono::milliseconds bound) const {

@@ -91,6 +91,8 @@ class Launcher {
 
   /// Whether something was launched, or could have been replayed, since query() last said that all is done. Any thread.
   bool mayBeBusy() const { return everCaptured() || launched_.load() != seenDone_.load(); }
+  /// The same for launches alone, as query() last saw them: asks nobody, so it may be called where nothing may wait.
+  bool launchedUnseen() const { return launched_.load() != seenDone_.load(); }
   /// CUDA_SUCCESS: all is done; CUDA_ERROR_NOT_READY: not yet; otherwise the device has failed. Never waits, logs
   /// nothing. Any thread.
   CUresult query();

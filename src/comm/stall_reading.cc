@@ -30,11 +30,13 @@ CounterReader::~CounterReader() {
   if (state_ == State::UnderWay && poll() == State::UnderWay) giveUp(std::move(words_));
 }
 
-void CounterReader::list(const ChannelSet& channels, const LaunchNote& note, int nRanks) {
+void CounterReader::list(const ChannelSet& channels, const LaunchNote& note, int nRanks,
+                         const std::function<bool(int rank)>& hasLeft) {
   places_.clear();
   listed_.clear();
   leftOut_ = 0;
   for (const UsedLink& used : linksUsedBy(note, channels.neighbours(), nRanks)) {
+    if (hasLeft && hasLeft(used.link.peer)) continue;
     for (ConnectedEnd& end : channels.endsOf(used.link)) {
       if (places_.size() == kMostEnds) {
         ++leftOut_;
@@ -67,9 +69,10 @@ Status CounterReader::copyAll() {
   return done_.record(device_->ownStream());
 }
 
-void CounterReader::begin(const ChannelSet& channels, const LaunchNote& note, int nRanks) {
+void CounterReader::begin(const ChannelSet& channels, const LaunchNote& note, int nRanks,
+                          const std::function<bool(int rank)>& hasLeft) {
   if (state_ == State::UnderWay) return;
-  list(channels, note, nRanks);
+  list(channels, note, nRanks, hasLeft);
   state_ = copyAll().ok() ? State::UnderWay : State::Failed;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -30,7 +31,9 @@ class CounterReader {
   ~CounterReader();
 
   /// Begins to read what `note`'s launch uses, unless a reading is under way.
-  void begin(const ChannelSet& channels, const LaunchNote& note, int nRanks);
+  /// `hasLeft`: ranks whose memory, in which some counters lie, may be gone; none: nobody leaves.
+  void begin(const ChannelSet& channels, const LaunchNote& note, int nRanks,
+             const std::function<bool(int rank)>& hasLeft = {});
   /// How far that is. Done and Failed are said once.
   State poll();
   /// What was read last.
@@ -42,7 +45,8 @@ class CounterReader {
   static constexpr std::size_t kWords = 2;  ///< of one end: tail and head
   CounterReader(const Device& device, PinnedBuffer words, Event done)
       : device_(&device), words_(std::make_unique<PinnedBuffer>(std::move(words))), done_(std::move(done)) {}
-  void list(const ChannelSet& channels, const LaunchNote& note, int nRanks);
+  void list(const ChannelSet& channels, const LaunchNote& note, int nRanks,
+            const std::function<bool(int rank)>& hasLeft);
   Status copyAll();
   std::uint64_t word(std::size_t end, std::size_t which) const;
 

@@ -108,7 +108,8 @@ void StallProbe::read(Time now) {
   }
   if (!wanted) return;
   begunAt_ = now;
-  reader_->begin(*comm_.parts.channels, comm_.parts.launcher->lastNote(), comm_.identity.nRanks);
+  reader_->begin(*comm_.parts.channels, comm_.parts.launcher->lastNote(), comm_.identity.nRanks,
+                 [&bootstrap = *comm_.parts.bootstrap](int rank) { return bootstrap.hasLeft(rank); });
 }
 
 void StallProbe::took(Time now, std::uint64_t fingerprint, bool deaf) {

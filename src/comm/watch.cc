@@ -71,6 +71,7 @@ void KernelWatch::remove(ncclComm& comm) {
 }
 
 void KernelWatch::run() {
+  const OwnLastError own;   // what it finds out is published by failComm()
   std::unique_lock lock(mutex_);
   service_.open();
   while (!wake_.wait_for(lock, kInterval, [this] { return stop_; })) lookAtAll();

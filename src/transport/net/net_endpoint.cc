@@ -76,7 +76,10 @@ Status NetEndpoint::checkLimits() const {
   auto properties = lanes_[kSimple].net->properties(netDevice_);
   if (!properties.ok()) return failNet(path_, properties.status(), "asking for the device's properties");
   const std::size_t most = properties.value().maxP2pBytes;
-  const std::uint32_t slot = slotBytesOf(path_, Protocol::Simple);
+  std::size_t slot = slotBytesOf(path_, Protocol::Simple);
+  for (const Protocol protocol : {Protocol::LL, Protocol::LL128}) {
+    slot = std::max(slot, messageRoom(protocol, slotBytesOf(path_, protocol)));
+  }
   if (most == 0 || slot <= most) return {};
   return fail(ncclInvalidUsage,
               "{}: the network takes at most {} bytes at once, a slot has {}; set NCCL_BUFFSIZE to {} "

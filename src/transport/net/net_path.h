@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "plugin/net.h"
 #include "proxy/task.h"
@@ -110,6 +111,9 @@ struct TaskSetup {
   NetLane* flagged = nullptr;     ///< … of the others
   std::byte* messages = nullptr;  ///< senderMessageBytes() or receiverMessageBytes(), registered with `flagged`
   std::uint64_t firstStep = 0;    ///< where all counters start
+  /// How long the failure of a receive may turn out to be the peer's farewell, where NetPath::hasLeft can tell: that word
+  /// comes another way.
+  milliseconds farewellGrace{2000};
 };
 
 /// A message of a flagged protocol: this, then content.

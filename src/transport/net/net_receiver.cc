@@ -14,17 +14,15 @@ using device::Protocol;
 
 namespace {
 
-Result<void*> receive(const NetLane& lane, const NetPath& path, const NetBuffer& into) {
-  auto request = lane.net->irecv(lane.connection, std::span(&into, 1));
-  if (!request.ok()) return failNet(path, request.status(), "irecv");
-  return request;
+Result<void*> receive(const NetLane& lane, const NetBuffer& into) {
+  return lane.net->irecv(lane.connection, std::span(&into, 1));
 }
 
 /// The bytes that a receive has brought; -1: it goes on.
-Result<int> receivedBy(const NetLane& lane, const NetPath& path, void* request) {
+Result<int> receivedBy(const NetLane& lane, void* request) {
   int bytes = 0;
   const auto over = lane.net->test(request, std::span(&bytes, 1));
-  if (!over.ok()) return failNet(path, over.status(), "test");
+  if (!over.ok()) return over.status();
   return over.value() ? bytes : -1;
 }
 
@@ -47,8 +45,16 @@ NetBuffer SimpleRecvLane::slotOf(std::uint64_t step) const {
 Result<bool> SimpleRecvLane::post() {
   const std::uint64_t head = loadCounter(view_.headOf(Protocol::Simple));
   bool any = false;
+  if (refusedForGood_ && posted_ != done_) return false;
   for (; posted_ - head < device::kSteps; ++posted_, any = true) {
-    ASSIGN(void* const request, receive(lane_, path_, slotOf(posted_)));
+    const auto posting = receive(lane_, slotOf(posted_));
+    if (!posting.ok()) {
+      refusedForGood_ = true;
+      if (posted_ != done_) return any;   // what is under way may still come
+      networkFailed_ = true;
+      return posting.status();
+    }
+    void* const request = posting.value();
     if (request == nullptr) {
       if (!stalled_) tally_.stalled();
       stalled_ = true;
@@ -78,10 +84,20 @@ Result<bool> SimpleRecvLane::flushed() {
 
 Result<bool> SimpleRecvLane::arrived() {
   if (!received_) {
-    ASSIGN(const int bytes, receivedBy(lane_, path_, requests_[done_ % device::kSteps]));
+    const auto over = receivedBy(lane_, requests_[done_ % device::kSteps]);
+    if (!over.ok()) {
+      networkFailed_ = true;
+      return over.status();
+    }
+    const int bytes = over.value();
     if (bytes < 0) {
       report_.set(LaneWait::Message, done_);
       return false;
+    }
+    const std::uint32_t room = view_.slotBytes[static_cast<int>(Protocol::Simple)];
+    if (static_cast<std::uint32_t>(bytes) > room) {
+      return fail(ncclRemoteError, "{}: step {} came with {} bytes, more than the {} of a slot", path_.text(), done_, bytes,
+                  room);
     }
     received_ = true;
     bytes_ = static_cast<std::uint32_t>(bytes);
@@ -107,8 +123,8 @@ Result<bool> SimpleRecvLane::deliver() {
 }
 
 Result<bool> SimpleRecvLane::advance() {
-  ASSIGN(const bool posted, post());
   ASSIGN(const bool delivered, deliver());
+  ASSIGN(const bool posted, post());
   return posted || delivered;
 }
 
@@ -124,15 +140,25 @@ FlaggedRecvLane::FlaggedRecvLane(NetLane& lane, const TaskSetup& setup, Tally& t
 
 Result<bool> FlaggedRecvLane::post() {
   bool any = false;
+  if (refusedForGood_ && taken_ != posted_) return false;
   for (; free_ != 0; any = true) {
-    const auto place = static_cast<Place>(std::countr_zero(free_));
-    ASSIGN(void* const request, receive(lane_, path_, {messageAt(place), room_, lane_.tag, lane_.registration}));
+    const auto place = refused_.value_or(static_cast<Place>(std::countr_zero(free_)));
+    const auto posting = receive(lane_, {messageAt(place), room_, lane_.tag, lane_.registration});
+    if (!posting.ok()) {
+      refusedForGood_ = true;
+      if (taken_ != posted_) return any;   // what is under way may still come
+      networkFailed_ = true;
+      return posting.status();
+    }
+    void* const request = posting.value();
     if (request == nullptr) {
       if (!stalled_) tally_.stalled();
       stalled_ = true;
+      refused_ = place;
       return any;
     }
     stalled_ = false;
+    refused_.reset();
     free_ &= ~(1u << place);
     requests_[place] = request;
     order_[posted_++ % kMostUnderWay] = place;
@@ -162,9 +188,13 @@ Result<bool> FlaggedRecvLane::take() {
   bool any = false;
   for (; taken_ != posted_; ++taken_, any = true) {
     const Place place = order_[taken_ % kMostUnderWay];
-    ASSIGN(const int received, receivedBy(lane_, path_, requests_[place]));
-    if (received < 0) return any;
-    TRY(enter(place, static_cast<std::size_t>(received)));
+    const auto over = receivedBy(lane_, requests_[place]);
+    if (!over.ok()) {
+      networkFailed_ = true;
+      return over.status();
+    }
+    if (over.value() < 0) return any;
+    TRY(enter(place, static_cast<std::size_t>(over.value())));
   }
   return any;
 }
@@ -211,23 +241,33 @@ NetReceiver::NetReceiver(const TaskSetup& setup) : setup_(setup) {
 }
 
 /// Receives are posted ahead of what will come: those that nothing comes for end with the connection, in whatever way
-/// the network says so. A peer that said goodbye has sent all that it ever will.
-Result<bool> NetReceiver::advance() {
-  if (closed_) return false;
-  auto advanced = advanceLanes();
-  if (advanced.ok() || !setup_.path.peerHasLeft()) return advanced;
-  closed_ = true;
-  info(kNet, "{}: closed, for rank {} has left the communicator", setup_.path.text(), setup_.path.link.peer.rank);
-  return false;
+/// the network says so. A peer that said goodbye has sent all that it ever will; its word may come a little later.
+template <class Lane>
+Result<bool> NetReceiver::advanceLane(Lane& lane, LaneEnd& end) {
+  if (end.closed) return lane.drain();
+  if (!end.failing) {
+    auto advanced = lane.advance();
+    if (advanced.ok() || !lane.networkFailed()) return advanced;
+    end = {true, false, advanced.status(), lastErrorText(), SteadyClock::now()};
+  }
+  if (setup_.path.peerHasLeft()) {
+    end.closed = true;
+    info(kNet, "{}: closed, for rank {} has left the communicator", setup_.path.text(), setup_.path.link.peer.rank);
+    return lane.drain();
+  }
+  const bool mayBeFarewell = static_cast<bool>(setup_.path.hasLeft);
+  if (mayBeFarewell && SteadyClock::now() - end.since < setup_.farewellGrace) return lane.drain();
+  restoreLastError(end.said);
+  return failNet(setup_.path, end.why, "receiving");
 }
 
-Result<bool> NetReceiver::advanceLanes() {
+Result<bool> NetReceiver::advance() {
   bool any = false;
   if (flagged_) {
-    ASSIGN(any, flagged_->advance());
+    ASSIGN(any, advanceLane(*flagged_, flaggedEnd_));
   }
   if (simple_) {
-    ASSIGN(const bool simple, simple_->advance());
+    ASSIGN(const bool simple, advanceLane(*simple_, simpleEnd_));
     any = any || simple;
   }
   return any;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "device/work.h"
 #include "proxy/task.h"
@@ -19,7 +20,12 @@ class SimpleRecvLane {
  public:
   /// What the references name must outlive the lane.
   SimpleRecvLane(NetLane& lane, const TaskSetup& setup, Tally& tally);
+  /// What has come is delivered even if the network refuses further receives. An error with networkFailed(): nothing more
+  /// comes.
   Result<bool> advance();
+  bool networkFailed() const { return networkFailed_; }
+  /// What can be done without the network.
+  bool drain() { return false; }
   const LaneReport& report() const { return report_; }
 
  private:
@@ -38,6 +44,8 @@ class SimpleRecvLane {
   std::uint64_t done_;
   bool stalled_ = false;
   bool received_ = false;  ///< the oldest receive has ended and is being flushed
+  bool networkFailed_ = false;
+  bool refusedForGood_ = false;  ///< the network takes no further receives
   void* flush_ = nullptr;  ///< null with `received_`: still to be asked for
   std::uint32_t bytes_ = 0;
   std::array<void*, device::kSteps> requests_{};
@@ -48,7 +56,13 @@ class SimpleRecvLane {
 class FlaggedRecvLane {
  public:
   FlaggedRecvLane(NetLane& lane, const TaskSetup& setup, Tally& tally);
+  /// See SimpleRecvLane.
   Result<bool> advance();
+  bool networkFailed() const { return networkFailed_; }
+  bool drain() {
+    const bool ll = put(device::Protocol::LL);
+    return put(device::Protocol::LL128) || ll;
+  }
   const LaneReport& report(device::Protocol protocol) const {
     return fifos_[static_cast<std::size_t>(protocol)].report;
   }
@@ -78,6 +92,9 @@ class FlaggedRecvLane {
   std::byte* messages_;
   std::size_t room_;
   bool stalled_ = false;
+  bool networkFailed_ = false;
+  bool refusedForGood_ = false;
+  std::optional<Place> refused_;  ///< that the network had no room for: it is asked again with the same
   // Receives end in the order in which they were posted; places come free in another one.
   std::uint64_t posted_ = 0;
   std::uint64_t taken_ = 0;
@@ -101,11 +118,21 @@ class NetReceiver final : public ProgressTask {
   std::string describe() const override;
 
  private:
-  Result<bool> advanceLanes();
+  /// How a lane's connection has ended, or seems to.
+  struct LaneEnd {
+    bool failing = false;
+    bool closed = false;            ///< the peer has left, and its connection with it
+    Status why;
+    std::string said;
+    SteadyClock::time_point since;
+  };
+  template <class Lane>
+  Result<bool> advanceLane(Lane& lane, LaneEnd& end);
 
   TaskSetup setup_;
   Tally tally_;
-  bool closed_ = false;   ///< the peer has left, and its connections with it
+  LaneEnd simpleEnd_;
+  LaneEnd flaggedEnd_;
   std::optional<SimpleRecvLane> simple_;
   std::optional<FlaggedRecvLane> flagged_;
 };

@@ -1,5 +1,6 @@
 #include "transport/net/net_sender.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -120,8 +121,12 @@ FlaggedSendLane::FlaggedSendLane(Protocol protocol, NetLane& lane, const TaskSet
       done_(setup.firstStep),
       report_(protocol) {}
 
-Result<bool> FlaggedSendLane::collectOne() {
+Result<bool> FlaggedSendLane::collectOne(std::uint64_t othersOldest) {
   if (collected_ - done_ == device::kSteps) return false;
+  // A network may finish short messages before long ones that were made earlier. The peer has places for so many: those
+  // made later must not take them all.
+  const std::uint64_t first = std::min(othersOldest, oldest());
+  if (first != kNone && lane_.made - first >= kMostUnderWay) return false;
   const std::uint64_t word = wordOf(view_, protocol_, collected_);
   if (!device::isSizeOf(word, collected_)) return false;
   const auto bytes = static_cast<std::uint32_t>(word);
@@ -144,9 +149,9 @@ Result<bool> FlaggedSendLane::collectOne() {
   return true;
 }
 
-Result<bool> FlaggedSendLane::collect() {
+Result<bool> FlaggedSendLane::collect(std::uint64_t othersOldest) {
   for (int n = 0; n < kMostAtOnce; ++n) {
-    ASSIGN(const bool collected, collectOne());
+    ASSIGN(const bool collected, collectOne(othersOldest));
     if (!collected) return n > 0;
   }
   return true;
@@ -238,7 +243,11 @@ Result<bool> NetSender::advanceFlagged() {
   bool any = false;
   for (auto& lane : flagged_) {
     if (!lane) continue;
-    ASSIGN(const bool collected, lane->collect());
+    std::uint64_t oldest = FlaggedSendLane::kNone;
+    for (const auto& other : flagged_) {
+      if (other && &other != &lane) oldest = std::min(oldest, other->oldest());
+    }
+    ASSIGN(const bool collected, lane->collect(oldest));
     any = any || collected;
   }
   ASSIGN(const bool sent, sendInOrder());

@@ -51,12 +51,15 @@ class FlaggedSendLane {
   FlaggedSendLane(device::Protocol protocol, NetLane& lane, const TaskSetup& setup, Tally& tally, std::byte* messages);
   /// Looks for a few steps, not for all there are: lanes of one network connection must not get far ahead of each
   /// other.
-  Result<bool> collect();
+  /// `othersOldest`: the first message of other lanes that the network has not finished; kNone: there is none.
+  Result<bool> collect(std::uint64_t othersOldest);
   /// Hands the next message, which there must be, to the network; false: it does not take it now.
   Result<bool> sendOne();
   /// Which of all messages for this network connection is the next one here; kNone: there is none.
   std::uint64_t next() const { return sent_ == collected_ ? kNone : made_[sent_ % device::kSteps]; }
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  /// The first message here that the network has not finished; kNone: there is none.
+  std::uint64_t oldest() const { return done_ == collected_ ? kNone : made_[done_ % device::kSteps]; }
   Result<bool> finish();
   bool quiet() const;
   const LaneReport& report() const { return report_; }
@@ -65,7 +68,7 @@ class FlaggedSendLane {
   static constexpr int kMostAtOnce = 2;
   std::byte* messageAt(std::uint64_t step) const { return messages_ + step % device::kSteps * room_; }
   /// Whether the next step has been taken out of its slot.
-  Result<bool> collectOne();
+  Result<bool> collectOne(std::uint64_t othersOldest);
 
   device::Protocol protocol_;
   NetLane& lane_;

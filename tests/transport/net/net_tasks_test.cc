@@ -210,11 +210,46 @@ TEST(NetTask, TakeTheEndOfAConnectionForNoFailureOnceThePeerHasLeft) {
   pair.net.knobs().failing = "test";
   pair.net.knobs().failAfter = 0;
   expectLog("Fake: the cable is cut");
+  expectLog("Fake: the cable is cut");
   const auto closing = pair.receiver->advance();
   ASSERT_TRUE(closing.ok());
   EXPECT_FALSE(closing.value());
   EXPECT_TRUE(pair.receiver->advance().ok()) << "and it is not asked again";
   EXPECT_TRUE(pair.receiver->quiet());
+}
+
+TEST(NetTask, WaitForAFarewellBeforeTheyCallTheEndOfAConnectionAFailure) {
+  bool left = false;
+  NetPair pair({}, 0, false, [&](int) { return left; });
+  pair.advance();
+  pair.net.knobs().failing = "test";
+  expectLog("Fake: the cable is cut");
+  expectLog("Fake: the cable is cut");
+  EXPECT_TRUE(pair.receiver->advance().ok()) << "its word may be on the way";
+  left = true;
+  EXPECT_TRUE(pair.receiver->advance().ok());
+
+  NetPair hasty({}, 0, false, [](int) { return false; }, milliseconds(0));
+  hasty.advance();
+  hasty.net.knobs().failing = "test";
+  expectLog("Fake: the cable is cut");
+  expectLog("of rank 3 (host hosta, device 0) failed in receiving: Fake: the cable is cut");
+  EXPECT_FALSE(hasty.receiver->advance().ok());
+}
+
+TEST(NetTask, DeliverWhatHasComeThoughNothingMoreCanBeReceived) {
+  for (const Protocol protocol : {Protocol::LL, Protocol::Simple}) {
+    NetPair pair;
+    pair.advance();
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(pair.kernelOut.send(protocol, 100));
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(pair.sender->advance().ok());
+    pair.net.knobs().failing = "irecv";
+    expectLog("Fake: the cable is cut");
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(pair.receiver->advance().ok()) << i;
+      EXPECT_TRUE(pair.kernelIn.recv(protocol, 100)) << i;
+    }
+  }
 }
 
 TEST(NetTask, RefuseMessagesThatAreNotWhatComesNext) {

@@ -222,7 +222,7 @@ inline LanePair connectLanes(FakeNet& net, std::vector<std::pair<void*, std::siz
 struct NetPair {
   /// `hasLeft`: what the receiver is told of its peer.
   explicit NetPair(FakeKnobs knobs = {}, std::uint64_t firstStep = 0, bool offers = false,
-                   std::function<bool(int)> hasLeft = {})
+                   std::function<bool(int)> hasLeft = {}, milliseconds grace = milliseconds(60'000))
       : net(std::move(knobs)),
         out(firstStep),
         in(firstStep),
@@ -235,9 +235,8 @@ struct NetPair {
                                                              &flagged.sender, out.messages.data(), firstStep});
     net::NetPath receiving = pathFor(net::Side::Receiver, 3, 0);
     receiving.hasLeft = std::move(hasLeft);
-    receiver =
-        std::make_unique<net::NetReceiver>(net::TaskSetup{receiving, in.view, &simple.receiver,
-                                                          &flagged.receiver, in.messages.data(), firstStep});
+    receiver = std::make_unique<net::NetReceiver>(net::TaskSetup{
+        receiving, in.view, &simple.receiver, &flagged.receiver, in.messages.data(), firstStep, grace});
   }
   const ConnView& viewThatOffers(bool offers) {
     if (offers) out.view.pullFrom = pullFrom.data();

@@ -1,6 +1,7 @@
 #include "transport/net/socket/socket_connector.h"
 
 #include <net/if.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -17,7 +18,6 @@ namespace {
 bool worthRetrying(int error) {
   switch (error) {
     case ECONNREFUSED:
-    case ETIMEDOUT:
     case EHOSTUNREACH:
     case ENETUNREACH:
     case ECONNRESET:
@@ -93,6 +93,9 @@ Status SocketConnector::begin(Dial& dial) {
   dial.socket = Fd(::socket(peer_.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!dial.socket.valid()) return retry(dial, errno);
   tuneSocket(dial.socket.get(), options_);
+  // A host that swallows packets is given up after about half a minute, not after two, and not tried again.
+  constexpr int kSynRetries = 4;
+  static_cast<void>(::setsockopt(dial.socket.get(), IPPROTO_TCP, TCP_SYNCNT, &kSynRetries, sizeof(kSynRetries)));
   dial.step = Step::Connecting;
   // One that was interrupted goes on in the background, as one in progress does.
   const int result = ::connect(dial.socket.get(), peer_.raw(), peer_.length());
