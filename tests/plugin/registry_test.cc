@@ -93,7 +93,7 @@ struct World {
   }
 };
 
-bool logged(const std::string& text) {
+bool wasLogged(const std::string& text) {
   return capturedText().find(text) != std::string::npos;
 }
 
@@ -136,7 +136,7 @@ TEST(NetRegistry, FollowsTheRulesOfLoading) {
     const ScopedEnv fault("TEST_NET_FAULT_V8", row.fault);
     World world(row.list);
     EXPECT_EQ(world.choice(row.wanted), row.chosen);
-    EXPECT_TRUE(logged(row.line)) << capturedText();
+    EXPECT_TRUE(wasLogged(row.line)) << capturedText();
   }
 }
 
@@ -182,10 +182,10 @@ TEST(NetRegistry, UnloadsWhatNobodyUses) {
   ASSERT_NE(countsOf(12), nullptr);
   EXPECT_EQ(countsOf(12)->finalizes, 1);
   EXPECT_EQ(countsOf(12)->collFinalizes, 1);
-  EXPECT_FALSE(logged("Unloading plugin"));
+  EXPECT_FALSE(wasLogged("Unloading plugin"));
   second.reset();
   EXPECT_EQ(countsOf(12), nullptr);
-  EXPECT_TRUE(logged("Unloading plugin testv12"));
+  EXPECT_TRUE(wasLogged("Unloading plugin testv12"));
 
   // The next communicator loads it anew.
   EXPECT_EQ(world.choice(), "testv12");
@@ -227,7 +227,7 @@ TEST(NetRegistry, DoesWithoutACollNetThatCannotBeUsed) {
   const auto lease = world.lease();
   ASSERT_NE(lease, nullptr);
   EXPECT_EQ(lease->collNet(), nullptr);
-  EXPECT_TRUE(logged("collNet of plugin testv09 is not used: network testv09 (collNet v9"));
+  EXPECT_TRUE(wasLogged("collNet of plugin testv09 is not used: network testv09 (collNet v9"));
   const auto again = world.lease();
   EXPECT_EQ(again->collNet(), nullptr);
   EXPECT_EQ(countsOf(9)->collInits, 0);
