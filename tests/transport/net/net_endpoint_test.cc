@@ -17,15 +17,16 @@
 namespace tutti::test {
 namespace {
 
-/// A device of the software GPU, opened once.
+/// A device of the software GPU, opened once and never closed: what the driver keeps for a thread goes before static
+/// objects do.
 Device* testDevice() {
-  static const std::unique_ptr<Device> kDevice = [] {
+  static Device* const kDevice = []() -> Device* {
     const auto driver = loadDriver();
     auto device =
         driver.ok() ? Device::create(*driver.value(), 0) : Result<std::unique_ptr<Device>>(Status(ncclSystemError));
-    return device.ok() ? std::move(device).value() : nullptr;
+    return device.ok() ? std::move(device).value().release() : nullptr;
   }();
-  return kDevice.get();
+  return kDevice;
 }
 
 PeerInfo rankOn(int rank) {
