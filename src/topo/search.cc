@@ -98,12 +98,6 @@ class NearFirst {
 
 }  // namespace
 
-Graph searchGraph(const Machine& machine, const PathTable& paths, const GraphRequest& request,
-                  const SearchSettings& settings) {
-  const SearchModel model(machine, paths, settings);
-  return NearFirst(model, settings).search(request);
-}
-
 GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const SearchSettings& settings,
                       const GraphSearched& searched) {
   const SearchModel model(machine, paths, settings);

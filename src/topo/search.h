@@ -35,15 +35,11 @@ struct GraphSet {
   Graph nvls;
 };
 
-/// One graph. Never fails for ring and tree: what cannot be connected well gets one channel of 0.1 GB/s over SYS.
-Graph searchGraph(const Machine& machine, const PathTable& paths, const GraphRequest& request,
-                  const SearchSettings& settings);
-
 /// Hears of each graph of a set, in order, as soon as its own search is over: for whoever measures the time.
 using GraphSearched = std::function<void(GraphId)>;
 
 /// All graphs, in order, the later ones bound by the ring's number of channels. The ring may still be split for the
-/// tree's sake.
+/// tree's sake. Never fails for ring and tree: what cannot be connected well gets one channel of 0.1 GB/s over SYS.
 GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const SearchSettings& settings,
                       const GraphSearched& searched = {});
 

@@ -6,7 +6,7 @@ namespace tutti {
 
 namespace {
 
-constexpr int kRounds = 2;
+constexpr int kHeadRounds = 2;
 /// Of a GPU and a NIC.
 constexpr int kFewPairs = 16;
 
@@ -24,7 +24,7 @@ class HeadPacker {
       if (std::ssize(channels_) < task_.minChannels) continue;
       consider();
       const std::vector<DenseChannel> greedy = channels_;
-      for (int i = 0; i < kRounds * static_cast<int>(greedy.size()) && mayImprove(); ++i) {
+      for (int i = 0; i < kHeadRounds * static_cast<int>(greedy.size()) && mayImprove(); ++i) {
         takeOut();
         if (model_.gpuCount() * model_.netCount() <= kFewPairs) tryAll();
         add();

@@ -1,6 +1,7 @@
 #include "topo/search_load.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -15,6 +16,9 @@ constexpr float kAlone = 5000;
 constexpr double kPayload = 0.96;
 /// Inside of one GPU nothing limits; so many times what goes to the network.
 constexpr double kFree = 4;
+
+/// Resources whose loads are compared at once.
+constexpr std::size_t kSideBySide = 4;
 
 /// Loads by what carries them.
 struct SplitLoads {
@@ -75,20 +79,39 @@ float rounded(double bandwidth) {
 
 }  // namespace
 
+Congestion::Congestion(const SearchModel& model, float inside)
+    : model_(model),
+      inside_(inside),
+      loads_((model.capacities().size() + kSideBySide - 1) / kSideBySide * kSideBySide, 0.0f),
+      capacities_(loads_.size(), 1.0f) {
+  for (std::size_t r = 0; r < model.capacities().size(); ++r) capacities_[r] = std::max(model.capacities()[r], 1e-6f);
+}
+
 void Congestion::change(Pattern pattern, const DenseChannel& channel, int sign) {
   visitWays(model_, pattern, channel, [&](const SearchWay& way, float share, bool inter) {
     const float part = static_cast<float>(sign) * share * (inter ? 1.0f : inside_);
     for (const ResourceUse& use : model_.uses(way)) loads_[static_cast<std::size_t>(use.resource)] += part * use.factor;
+    length_ += sign * static_cast<int>(way.type);
   });
   channels_ += sign;
+  worst_ = -1;
 }
 
 float Congestion::worst() const {
-  float worst = 0;
-  for (std::size_t r = 0; r < loads_.size(); ++r) {
-    if (loads_[r] > 1e-4f) worst = std::max(worst, loads_[r] / std::max(model_.capacities()[r], 1e-6f));
+  if (worst_ < 0) worst_ = computeWorst();
+  return worst_;
+}
+
+float Congestion::computeWorst() const {
+  std::array<float, kSideBySide> worst{};
+  for (std::size_t r = 0; r < loads_.size(); r += kSideBySide) {
+    for (std::size_t lane = 0; lane < kSideBySide; ++lane) {
+      const float load = loads_[r + lane] / capacities_[r + lane];
+      const float counted = loads_[r + lane] > 1e-4f ? load : 0.0f;
+      worst[lane] = worst[lane] < counted ? counted : worst[lane];
+    }
   }
-  return worst;
+  return *std::max_element(worst.begin(), worst.end());
 }
 
 float Congestion::total() const {

@@ -11,8 +11,7 @@ namespace tutti {
 /// times that.
 class Congestion {
  public:
-  explicit Congestion(const SearchModel& model, float inside = 1)
-      : model_(model), inside_(inside), loads_(model.capacities().size(), 0.0f) {}
+  explicit Congestion(const SearchModel& model, float inside = 1);
 
   void add(Pattern pattern, const DenseChannel& channel) { change(pattern, channel, 1); }
   void remove(Pattern pattern, const DenseChannel& channel) { change(pattern, channel, -1); }
@@ -22,14 +21,20 @@ class Congestion {
   float worst() const;
   float load(int resource) const { return loads_[static_cast<std::size_t>(resource)]; }
   int channels() const { return channels_; }
+  /// Types of all channels' ways in sum.
+  int length() const { return length_; }
 
  private:
   void change(Pattern pattern, const DenseChannel& channel, int sign);
+  float computeWorst() const;
 
   const SearchModel& model_;
   float inside_;
-  std::vector<float> loads_;
+  std::vector<float> loads_;       ///< padded for computeWorst()
+  std::vector<float> capacities_;  ///< likewise
   int channels_ = 0;
+  int length_ = 0;
+  mutable float worst_ = 0;  ///< below 0: not known
 };
 
 /// GB/s of each channel.

@@ -55,6 +55,8 @@ class SearchModel {
   std::span<const ResourceUse> uses(const SearchWay& way) const {
     return std::span(uses_).subspan(static_cast<std::size_t>(way.begin), static_cast<std::size_t>(way.end - way.begin));
   }
+  /// What all ways together use: a way's begin and end are places in this list.
+  std::size_t useCount() const { return uses_.size(); }
   const SearchWay& hop(int from, int to) const { return ways_.hops[square(from, to)]; }
   const SearchWay& entry(int net, int gpu) const { return ways_.entries[netIndex(net, gpu)]; }
   const SearchWay& exit(int gpu, int net) const { return ways_.exits[netIndex(net, gpu)]; }

@@ -88,14 +88,19 @@ std::vector<int> sortedByWorth(std::vector<int> counts, const std::vector<float>
 }
 
 Packer::Packer(const SearchModel& model, const PackTask& task)
-    : model_(model), task_(task), prices_(model, task_), congestion_(model, task.inside) {}
+    : model_(model), task_(task), prices_(model, task_), congestion_(model, task.inside) {
+  next_.prices.n = model.gpuCount();
+  next_.prices.closed = task.pattern == Pattern::Ring && !model.interNode();
+  next_.straight.resize(at(model.gpuCount()));
+  std::iota(next_.straight.begin(), next_.straight.end(), 0);
+}
 
 Packing Packer::run() {
   const auto allowance = static_cast<std::int64_t>(kStepsInAll * task_.effort);
   budget_ = allowance / 2;
   twin_ = task_.swapNets;
   std::vector<float> greedy;
-  const int unit = twin_ ? 2 : 1;
+  const int unit = together();
   for (int count = unit; count <= task_.maxChannels; count += unit) {
     const bool exact = task_.minChannels == task_.maxChannels;
     if (!put(count - unit, exact ? task_.maxChannels : count)) return {};
@@ -143,69 +148,61 @@ void Packer::empty() {
   }
 }
 
-std::vector<int> Packer::hint(int index) const {
-  if (index > 0 && index <= std::ssize(channels_)) return channels_[at(index - 1)].gpus;
-  std::vector<int> order(at(model_.gpuCount()));
-  std::iota(order.begin(), order.end(), 0);
-  return order;
+const std::vector<int>& Packer::hint(int index) const {
+  return index > 0 && index <= std::ssize(channels_) ? channels_[at(index - 1)].gpus : next_.straight;
 }
 
-/// Adds a channel (and its reverse) at a place.
+/// Adds a channel (and its reverse) at the end, or where one was lifted.
 bool Packer::put(int index, int wanted) {
   prices_.set(congestion_, wanted);
-  RoutePrices prices{.n = model_.gpuCount(), .hop = prices_.hops(twin_, noisy_)};
-  prices.closed = task_.pattern == Pattern::Ring && !model_.interNode();
-  RouteResult best;
+  RoutePrices& prices = next_.prices;
+  prices_.hops(twin_, noisy_, prices.hop);
+  next_.route.price = kNoWay;
   const Doors* through = nullptr;
-  const std::vector<Doors> doors = prices_.doors(twin_, prices.hop, model_.gpuCount() <= Router::kExactGpus ? 4 : 2);
-  for (const Doors& door : doors) {
-    if (door.least >= best.price) break;
+  RouteWish wish;
+  for (const Doors& door : prices_.doors(twin_, prices.hop, model_.gpuCount() <= Router::kExactGpus ? 4 : 2)) {
+    if (door.least >= next_.route.price) break;
     prices.start = door.start;
     prices.second = door.second;
     prices.end = door.end;
-    RouteResult found = router_.find(prices, hint(index));
-    if (found.price >= best.price) continue;
-    best = std::move(found);
+    const RouteResult& found = router_.find(prices, hint(index), wish);
+    wish.sameHops = true;
+    if (found.price >= next_.route.price) continue;
+    next_.route = found;
     through = &door;
   }
   if (through == nullptr) return false;
-  place(index, *through, std::move(best.order));
+  place(index, *through);
   return true;
 }
 
-void Packer::place(int index, const Doors& doors, std::vector<int> order) {
-  DenseChannel channel{.gpus = std::move(order), .netIn = doors.in, .netOut = doors.out};
-  if (!doors.inOf.empty()) {
-    channel.netIn = doors.inOf[at(channel.gpus.front())];
-    channel.netOut = doors.outOf[at(channel.gpus.back())];
-  }
+void Packer::place(int index, const Doors& doors) {
+  if (index == std::ssize(channels_)) channels_.resize(at(index + together()));
+  DenseChannel& channel = channels_[at(index)];
+  channel.gpus = next_.route.order;
+  channel.netIn = doors.inOf.empty() ? doors.in : doors.inOf[at(channel.gpus.front())];
+  channel.netOut = doors.inOf.empty() ? doors.out : doors.outOf[at(channel.gpus.back())];
   congestion_.add(task_.pattern, channel);
-  DenseChannel reverse = channel;
-  channels_.insert(channels_.begin() + index, std::move(channel));
   if (!twin_) return;
-  std::reverse(reverse.gpus.begin(), reverse.gpus.end());
-  std::swap(reverse.netIn, reverse.netOut);
+  DenseChannel& reverse = channels_[at(index + 1)];
+  reverse.gpus.assign(channel.gpus.rbegin(), channel.gpus.rend());
+  reverse.netIn = channel.netOut;
+  reverse.netOut = channel.netIn;
   congestion_.add(task_.pattern, reverse);
-  channels_.insert(channels_.begin() + index + 1, std::move(reverse));
 }
 
-void Packer::takeOut(int index) {
-  for (int i = 0; i < (twin_ ? 2 : 1); ++i) {
-    congestion_.remove(task_.pattern, channels_[at(index)]);
-    channels_.erase(channels_.begin() + index);
-  }
+/// Takes a channel (and its reverse) off the machine, for another one in its place.
+void Packer::lift(int index) {
+  for (int i = 0; i < together(); ++i) congestion_.remove(task_.pattern, channels_[at(index + i)]);
 }
 
 void Packer::consider() {
-  Packing packing{.total = congestion_.total()};
-  if (packing.total < best_.worth()) return;
-  packing.channels = channels_;
-  for (const DenseChannel& channel : channels_) {
-    visitWays(model_, task_.pattern, channel,
-              [&](const SearchWay& way, float, bool) { packing.length += static_cast<float>(way.type); });
-  }
-  packing.length /= static_cast<float>(channels_.size());
-  if (packing.worth() > best_.worth()) best_ = std::move(packing);
+  const float total = congestion_.total();
+  const float worth = best_.worth();
+  if (total < worth) return;
+  const auto count = static_cast<float>(channels_.size());
+  const float length = static_cast<float>(congestion_.length()) / count;
+  if (Packing::worthOf(count, total, length) > worth) best_ = {channels_, total, length};
 }
 
 bool Packer::fill(int wanted) {
@@ -219,9 +216,12 @@ bool Packer::fill(int wanted) {
 /// Takes each channel out and puts it back at the prices that the others leave.
 bool Packer::sweep(int wanted) {
   const float before = best_.worth();
-  for (int i = 0; i < wanted && !isDone(wanted); i += twin_ ? 2 : 1) {
-    takeOut(i);
-    if (!put(i, wanted)) return false;
+  for (int i = 0; i < wanted && !isDone(wanted); i += together()) {
+    lift(i);
+    if (!put(i, wanted)) {
+      channels_.erase(channels_.begin() + i, channels_.begin() + i + together());
+      return false;
+    }
     consider();
   }
   return best_.worth() > before * 1.0001f;

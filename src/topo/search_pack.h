@@ -24,10 +24,11 @@ struct Packing {
   bool reaches(float bound) const { return total >= bound * 0.9995f; }
   /// What it is worth: a channel costs threads and buffers, so one of less than 25 GB/s has to add a little to the sum;
   /// and of two packings that carry the same, the one with the shorter ways is better.
-  float worth() const {
+  float worth() const { return worthOf(static_cast<float>(channels.size()), total, length); }
+  static float worthOf(float channels, float total, float length) {
     constexpr float kFullChannel = 25;
     constexpr float kCost = 0.004f;
-    const float small = std::max(static_cast<float>(channels.size()) - total / kFullChannel, 0.0f);
+    const float small = std::max(channels - total / kFullChannel, 0.0f);
     return total / (1 + kCost * small) * (1 - 1e-6f * length);
   }
 };
@@ -45,7 +46,7 @@ class Packer {
  private:
   void empty();
   bool put(int at, int wanted);
-  void takeOut(int at);
+  void lift(int at);
   bool fill(int wanted);
   void negotiate(int wanted, bool twin);
   bool sweep(int wanted);
@@ -57,8 +58,10 @@ class Packer {
     return isBest || steps() > budget_;
   }
   std::vector<int> promisingCounts(const std::vector<float>& greedy) const;
-  std::vector<int> hint(int at) const;
-  void place(int at, const Doors& doors, std::vector<int> order);
+  const std::vector<int>& hint(int at) const;
+  void place(int at, const Doors& doors);
+  /// Channels that are put and taken out together.
+  int together() const { return twin_ ? 2 : 1; }
 
   static constexpr int kStepsOfPrice = 6;
 
@@ -72,6 +75,13 @@ class Packer {
   bool twin_ = false;  ///< each channel is followed by its reverse
   bool noisy_ = false;
   std::int64_t budget_ = 0;
+  /// Of the channel that is being put.
+  struct Next {
+    RoutePrices prices;
+    RouteResult route;
+    std::vector<int> straight;  ///< the machine's order
+  };
+  Next next_;
 };
 
 }  // namespace tutti

@@ -1,44 +1,55 @@
 #include "topo/search_price.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
-#include <numeric>
 
 namespace tutti {
 
 namespace {
 
-/// How prices grow with load: the higher the power, the more the most loaded resource alone counts. Little loads differ
-/// a little, so that they spread, too.
-float steep(float utilization) {
-  const float u = std::min(utilization, 20.0f);
-  const float square = u * u;
-  return 0.0005f + 0.002f * square + square * square * square * u;
-}
-
-/// So that of two ways that cost about the same the shorter is taken, the more so if one needs a CPU.
-float taxOn(PathType type) {
-  return type > PathType::Pxn ? 0.02f * (static_cast<float>(type) - static_cast<float>(PathType::Pxn))
-                              : 2e-5f * static_cast<float>(type);
-}
-
 /// What one more channel costs besides its prices, as a number of these.
 constexpr std::int64_t kStepsOfCall = 60;
-
-/// Of loading a resource beyond what the channels have to reach, or beyond what is loaded most already.
-constexpr float kTooMuch = 20;
-
-/// GB/s, so that nothing is divided by 0 where a link carries nothing or no NIC is reached.
-constexpr float kLeastCapacity = 1e-6f;
+/// Doors that are tried for one channel.
+constexpr std::size_t kMostDoors = 4;
 
 float least(const std::vector<float>& prices) {
   return *std::min_element(prices.begin(), prices.end());
 }
 
+std::size_t place(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+/// The cheapest few of what is offered, cheapest first, of equal ones the first offered first.
+class Cheapest {
+ public:
+  explicit Cheapest(int atMost) : atMost_(std::min(place(atMost), kMostDoors)) {}
+  void offer(int index, float price) {
+    std::size_t rank = count_;
+    while (rank > 0 && price < few_[rank - 1].price) --rank;
+    if (rank >= atMost_) return;
+    count_ = std::min(count_ + 1, atMost_);
+    for (std::size_t i = count_ - 1; i > rank; --i) few_[i] = few_[i - 1];
+    few_[rank] = {index, price};
+  }
+  std::size_t count() const { return count_; }
+  int operator[](std::size_t rank) const { return few_[rank].index; }
+
+ private:
+  struct Offer {
+    int index = 0;
+    float price = 0;
+  };
+  std::size_t atMost_;
+  std::size_t count_ = 0;
+  std::array<Offer, kMostDoors> few_;
+};
+
 }  // namespace
 
 PriceList::PriceList(const SearchModel& model, const PackTask& task)
-    : model_(model), task_(task), prices_(model.capacities().size()), history_(prices_.size(), 1.0f), loads_(prices_) {
+    : model_(model), task_(task), tariff_(model, task.inside), netPrices_(place(model.netCount())) {
   for (int net = 0; net < model.netCount(); ++net) {
     if (isAllowed(net)) nets_.push_back(net);
   }
@@ -47,41 +58,47 @@ PriceList::PriceList(const SearchModel& model, const PackTask& task)
       if (model.sameRail(in, out)) rails_.emplace_back(in, out);
     }
   }
+  findPlanes();
+  countWays();
 }
 
 bool PriceList::isAllowed(int net) const {
   return !task_.collectiveOnly || model_.machine().facts<NetFacts>(model_.netNode(net)).collective;
 }
 
-void PriceList::forget() {
-  std::fill(history_.begin(), history_.end(), 1.0f);
+/// NICs without a plane go with all planes, so they are one only if there are no others.
+void PriceList::findPlanes() {
+  std::map<int, int> found;
+  for (const int net : nets_) found.try_emplace(model_.machine().facts<NetFacts>(model_.netNode(net)).plane, net);
+  if (found.size() > 1) found.erase(-1);
+  for (const auto& [plane, first] : found) {
+    std::vector<int>& nets = planes_.emplace_back();
+    for (const int net : nets_) {
+      if (model_.samePlane(net, first)) nets.push_back(net);
+    }
+  }
+}
+
+void PriceList::countWays() {
+  const int n = model_.gpuCount();
+  for (int a = 0; a < n; ++a) {
+    for (int b = 0; b < n; ++b) hopCount_ += a != b && model_.hop(a, b).usable() ? 1 : 0;
+  }
+  for (const int net : nets_) {
+    NetPrices& prices = priced(net);
+    prices.entries.resize(place(n));
+    prices.exits.resize(place(n));
+    for (int g = 0; g < n; ++g) {
+      prices.entryCount += model_.entry(net, g).usable() ? 1 : 0;
+      prices.exitCount += model_.exit(g, net).usable() ? 1 : 0;
+    }
+  }
 }
 
 void PriceList::set(const Congestion& congestion, int wanted) {
-  target_ = std::max(congestion.worst(), static_cast<float>(wanted) / std::max(task_.bound, kLeastCapacity));
-  steps_ += static_cast<std::int64_t>(prices_.size()) / 2 + kStepsOfCall;
-  for (std::size_t r = 0; r < prices_.size(); ++r) {
-    loads_[r] = congestion.load(static_cast<int>(r));
-    prices_[r] = priceOf({static_cast<int>(r), 1});
-  }
-}
-
-float PriceList::priceOf(const ResourceUse& use) const {
-  const auto r = static_cast<std::size_t>(use.resource);
-  const float capacity = std::max(model_.capacities()[r], kLeastCapacity) * target_;
-  const float utilization = (loads_[r] + use.factor) / capacity;
-  const float price = use.factor * history_[r] * steep(utilization) / capacity;
-  return utilization > 1.0005f ? kTooMuch * price : price;
-}
-
-void PriceList::raiseWorst(const Congestion& congestion) {
-  const float worst = congestion.worst();
-  const auto capacities = model_.capacities();
-  for (std::size_t r = 0; r < history_.size(); ++r) {
-    if (congestion.load(static_cast<int>(r)) >= 0.999f * worst * capacities[r]) {
-      history_[r] = std::min(history_[r] * 1.3f, 1e3f);
-    }
-  }
+  const float target = std::max(congestion.worst(), static_cast<float>(wanted) / std::max(task_.bound, kLeastCapacity));
+  steps_ += tariff_.resourceCount() / 2 + kStepsOfCall;
+  tariff_.set(congestion, target);
 }
 
 float PriceList::noise() {
@@ -91,164 +108,143 @@ float PriceList::noise() {
   return static_cast<float>(seed_ >> 40) / static_cast<float>(1 << 24);
 }
 
-float PriceList::priceOf(const SearchWay& way, float part) const {
-  if (!way.usable()) return kNoWay;
-  ++steps_;
-  float sum = taxOn(way.type);
-  for (const ResourceUse& use : model_.uses(way)) {
-    const ResourceUse taken{use.resource, use.factor * part};
-    sum += taken.factor == 1.0f ? prices_[static_cast<std::size_t>(use.resource)] : priceOf(taken);
-  }
-  return sum;
-}
-
-std::vector<float> PriceList::hops(bool twin, bool noisy) {
+void PriceList::hops(bool twin, bool noisy, std::vector<float>& prices) {
   const int n = model_.gpuCount();
-  std::vector<float> hops(static_cast<std::size_t>(n) * static_cast<std::size_t>(n), kNoWay);
-  const auto at = [&](int a, int b) -> float& {
-    return hops[static_cast<std::size_t>(a) * static_cast<std::size_t>(n) + static_cast<std::size_t>(b)];
-  };
+  prices.assign(place(n) * place(n), kNoWay);
+  const auto hop = [&](int a, int b) -> float& { return prices[place(a) * place(n) + place(b)]; };
   for (int a = 0; a < n; ++a) {
     for (int b = 0; b < n; ++b) {
-      if (a != b) at(a, b) = priceOf(model_.hop(a, b), task_.inside) * (noisy ? 1 + 0.5f * noise() : 1.0f);
+      if (a != b) hop(a, b) = tariff_.priceOf(model_.hop(a, b)) * (noisy ? 1 + 0.5f * noise() : 1.0f);
     }
   }
+  steps_ += hopCount_;
   for (int a = 0; twin && a < n; ++a) {
-    for (int b = 0; b < a; ++b) at(a, b) = at(b, a) = at(a, b) + at(b, a);
+    for (int b = 0; b < a; ++b) hop(a, b) = hop(b, a) = hop(a, b) + hop(b, a);
   }
-  return hops;
 }
 
-std::vector<Doors> PriceList::doors(bool twin, const std::vector<float>& hops, int atMost) const {
-  if (!model_.interNode()) return closedDoors(hops);
-  std::vector<Doors> doors;
-  if (task_.pattern != Pattern::Ring) {
-    doors = chainDoors(atMost);
-  } else {
-    doors = task_.swapNets ? swappedDoors() : railDoors(twin, atMost);
+std::span<const Doors> PriceList::doors(bool twin, const std::vector<float>& hops, int atMost) {
+  doorCount_ = 0;
+  if (!model_.interNode()) {
+    closedDoors(hops);
+    return {doors_.data(), doorCount_};
   }
+  setNets(twin);
+  if (task_.pattern != Pattern::Ring) {
+    chainDoors(atMost);
+  } else if (task_.swapNets) {
+    swappedDoors();
+  } else {
+    railDoors(twin, atMost);
+  }
+  const std::span<Doors> doors(doors_.data(), doorCount_);
   for (Doors& door : doors) door.least = least(door.start) + least(door.end);
-  if (task_.swapNets) {
+  if (task_.swapNets && doors.size() > 1) {
     std::stable_sort(doors.begin(), doors.end(), [](const Doors& a, const Doors& b) { return a.least < b.least; });
   }
   return doors;
 }
 
-std::vector<std::size_t> PriceList::cheapest(const std::vector<float>& leasts, int atMost) const {
-  std::vector<std::size_t> order(leasts.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto keep = std::min(order.size(), static_cast<std::size_t>(atMost));
-  std::partial_sort(
-      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(keep), order.end(),
-      [&](std::size_t a, std::size_t b) { return leasts[a] != leasts[b] ? leasts[a] < leasts[b] : a < b; });
-  order.resize(keep);
-  return order;
+/// With room for all GPUs.
+Doors& PriceList::nextDoors(int in, int out) {
+  if (doorCount_ == doors_.size()) doors_.emplace_back();
+  Doors& doors = doors_[doorCount_++];
+  doors.in = in;
+  doors.out = out;
+  doors.start.resize(place(model_.gpuCount()));
+  doors.end.resize(doors.start.size());
+  return doors;
 }
 
 /// One machine: a cycle begins anywhere, so at the first GPU; a chain's ends cost nothing.
-std::vector<Doors> PriceList::closedDoors(const std::vector<float>& hops) const {
-  const auto n = static_cast<std::size_t>(model_.gpuCount());
-  Doors doors{.start = std::vector<float>(n, 0.0f), .end = std::vector<float>(n, 0.0f)};
+void PriceList::closedDoors(const std::vector<float>& hops) {
+  const std::size_t n = place(model_.gpuCount());
+  Doors& doors = nextDoors(-1, -1);
+  std::fill(doors.start.begin(), doors.start.end(), 0.0f);
+  std::fill(doors.end.begin(), doors.end.end(), 0.0f);
   if (task_.pattern == Pattern::Ring && n > 1) {
     std::fill(doors.start.begin() + 1, doors.start.end(), kNoWay);
     for (std::size_t g = 0; g < n; ++g) doors.end[g] = hops[g * n];
   }
-  return {doors};
 }
 
-std::vector<Doors> PriceList::railDoors(bool twin, int atMost) const {
-  const int n = model_.gpuCount();
-  const auto start = [&](int net, int g) {
-    return priceOf(model_.entry(net, g)) + (twin ? priceOf(model_.exit(g, net)) : 0.0f);
-  };
-  const auto end = [&](int net, int g) {
-    return priceOf(model_.exit(g, net)) + (twin ? priceOf(model_.entry(net, g)) : 0.0f);
-  };
-  std::vector<float> leastStart(static_cast<std::size_t>(model_.netCount()), kNoWay);
-  std::vector<float> leastEnd = leastStart;
-  for (int net : nets_) {
-    for (int g = 0; g < n; ++g) {
-      leastStart[static_cast<std::size_t>(net)] = std::min(leastStart[static_cast<std::size_t>(net)], start(net, g));
-      leastEnd[static_cast<std::size_t>(net)] = std::min(leastEnd[static_cast<std::size_t>(net)], end(net, g));
+/// What ways between NICs and GPUs cost; `twin`: with those of a channel's reverse.
+void PriceList::setNets(bool twin) {
+  for (const int net : nets_) {
+    NetPrices& prices = priced(net);
+    prices.least = prices.leastIn = prices.leastOut = kNoWay;
+    for (int g = 0; g < model_.gpuCount(); ++g) {
+      const float in = tariff_.priceOf(model_.entry(net, g));
+      const float out = tariff_.priceOf(model_.exit(g, net));
+      const float both = in + out;
+      prices.entries[place(g)] = twin ? both : in;
+      prices.exits[place(g)] = twin ? both : out;
+      prices.least = std::min(prices.least, both);
+      prices.leastIn = std::min(prices.leastIn, prices.entries[place(g)]);
+      prices.leastOut = std::min(prices.leastOut, prices.exits[place(g)]);
     }
   }
-  std::vector<float> leasts;
-  for (const auto& [in, out] : rails_) {
-    leasts.push_back(leastStart[static_cast<std::size_t>(in)] + leastEnd[static_cast<std::size_t>(out)]);
-  }
-  std::vector<Doors> all;
-  for (std::size_t i : cheapest(leasts, atMost)) {
-    Doors doors{.in = rails_[i].first, .out = rails_[i].second};
-    for (int g = 0; g < n; ++g) {
-      doors.start.push_back(start(doors.in, g));
-      doors.end.push_back(end(doors.out, g));
-    }
-    all.push_back(std::move(doors));
-  }
-  return all;
 }
 
-/// A NIC of each plane. NICs without one go with all planes, so they stand for one only if there are no others.
-std::vector<int> PriceList::onePerPlane() const {
-  std::map<int, int> found;
-  for (const int net : nets_) found.try_emplace(model_.machine().facts<NetFacts>(model_.netNode(net)).plane, net);
-  if (found.size() > 1) found.erase(-1);
-  std::vector<int> nets;
-  for (const auto& [plane, net] : found) nets.push_back(net);
-  return nets;
+void PriceList::railDoors(bool twin, int atMost) {
+  Cheapest chosen(atMost);
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    chosen.offer(static_cast<int>(i), priced(rails_[i].first).leastIn + priced(rails_[i].second).leastOut);
+  }
+  for (const int net : nets_) steps_ += (priced(net).entryCount + priced(net).exitCount) * (twin ? 2 : 1);
+  for (std::size_t i = 0; i < chosen.count(); ++i) {
+    const auto [in, out] = rails_[place(chosen[i])];
+    Doors& doors = nextDoors(in, out);
+    doors.start = priced(in).entries;
+    doors.end = priced(out).exits;
+    steps_ += priced(in).entryCount + priced(out).exitCount;
+    if (twin) steps_ += priced(in).exitCount + priced(out).entryCount;
+  }
+}
+
+void PriceList::swappedDoors() {
+  for (const std::vector<int>& nets : planes_) swappedDoors(nets);
 }
 
 /// The reverse of the channel comes in where it leaves: each end takes the NIC that is cheapest there both ways.
-std::vector<Doors> PriceList::swappedDoors() const {
-  std::vector<Doors> all;
-  for (const int first : onePerPlane()) {
-    Doors doors;
-    for (int g = 0; g < model_.gpuCount(); ++g) {
-      float cheapest = kNoWay;
-      int chosen = -1;
-      for (int net : nets_) {
-        if (!model_.samePlane(net, first)) continue;
-        const float price = priceOf(model_.entry(net, g)) + priceOf(model_.exit(g, net));
-        if (price >= cheapest) continue;
-        cheapest = price;
-        chosen = net;
-      }
-      doors.start.push_back(cheapest);
-      doors.inOf.push_back(chosen);
+void PriceList::swappedDoors(const std::vector<int>& nets) {
+  Doors& doors = nextDoors(-1, -1);
+  doors.inOf.assign(doors.start.size(), -1);
+  std::fill(doors.start.begin(), doors.start.end(), kNoWay);
+  for (const int net : nets) {
+    const NetPrices& prices = priced(net);
+    steps_ += prices.entryCount + prices.exitCount;
+    for (std::size_t g = 0; g < doors.start.size(); ++g) {
+      if (prices.entries[g] >= doors.start[g]) continue;
+      doors.start[g] = prices.entries[g];
+      doors.inOf[g] = net;
     }
-    doors.end = doors.start;
-    doors.outOf = doors.inOf;
-    all.push_back(std::move(doors));
   }
-  return all;
+  doors.end = doors.start;
+  doors.outOf = doors.inOf;
 }
 
 /// Trees: in and out at the chain's first GPU, or half there and half at the second.
-std::vector<Doors> PriceList::chainDoors(int atMost) const {
-  const int n = model_.gpuCount();
-  const bool two = entersAtTwo(task_.pattern) && n > 1;
-  const auto both = [&](int net, int g) {
-    return std::min(priceOf(model_.entry(net, g)) + priceOf(model_.exit(g, net)), kNoWay);
-  };
-  std::vector<float> leasts;
-  for (int net : nets_) {
-    float least = kNoWay;
-    for (int g = 0; g < n; ++g) least = std::min(least, both(net, g));
-    leasts.push_back(least);
+void PriceList::chainDoors(int atMost) {
+  const bool two = entersAtTwo(task_.pattern) && model_.gpuCount() > 1;
+  Cheapest chosen(atMost);
+  for (std::size_t i = 0; i < nets_.size(); ++i) {
+    chosen.offer(nets_[i], priced(nets_[i]).least);
+    steps_ += priced(nets_[i]).entryCount + priced(nets_[i]).exitCount;
   }
-  std::vector<Doors> all;
-  for (std::size_t i : cheapest(leasts, atMost)) {
-    Doors doors{.in = nets_[i], .out = nets_[i]};
-    for (int g = 0; g < n; ++g) {
-      const float price = both(nets_[i], g);
+  for (std::size_t i = 0; i < chosen.count(); ++i) {
+    const NetPrices& prices = priced(chosen[i]);
+    steps_ += prices.entryCount + prices.exitCount;
+    Doors& doors = nextDoors(chosen[i], chosen[i]);
+    doors.second.clear();
+    for (std::size_t g = 0; g < doors.start.size(); ++g) {
+      const float price = std::min(prices.entries[g] + prices.exits[g], kNoWay);
       const float half = price < kNoWay ? price / 2 : kNoWay;
-      doors.start.push_back(two ? half : price);
+      doors.start[g] = two ? half : price;
       if (two) doors.second.push_back(half);
     }
-    doors.end.assign(static_cast<std::size_t>(n), 0.0f);
-    all.push_back(std::move(doors));
+    std::fill(doors.end.begin(), doors.end.end(), 0.0f);
   }
-  return all;
 }
 
 }  // namespace tutti

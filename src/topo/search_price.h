@@ -1,14 +1,15 @@
-// Prices of a machine's resources as negotiation makes them, and of the hops and doors of a channel at these prices.
-// Pure.
+// Prices of the hops and doors of one more channel, at what the machine's resources cost. Pure.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "topo/search_load.h"
 #include "topo/search_model.h"
 #include "topo/search_route.h"
+#include "topo/search_tariff.h"
 
 namespace tutti {
 
@@ -38,48 +39,62 @@ struct Doors {
   std::vector<int> outOf;
 };
 
+/// Keeps its memory between calls.
 class PriceList {
  public:
   PriceList(const SearchModel& model, const PackTask& task);
 
-  void forget();
+  void forget() { tariff_.forget(); }
   /// Prices for one more channel on top of `congestion`, of `wanted` in the end.
   void set(const Congestion& congestion, int wanted);
-  /// Makes what is loaded most dearer for good.
-  void raiseWorst(const Congestion& congestion);
+  void raiseWorst(const Congestion& congestion) { tariff_.raiseWorst(congestion); }
 
   /// `twin`: of a channel and its reverse together. `noisy`: changed a little, otherwise each time.
-  std::vector<float> hops(bool twin, bool noisy);
-  /// The cheapest `atMost`, cheapest first.
-  std::vector<Doors> doors(bool twin, const std::vector<float>& hops, int atMost) const;
-  /// Prices worked out so far, as a measure of work.
+  void hops(bool twin, bool noisy, std::vector<float>& prices);
+  /// The cheapest `atMost`, cheapest first; they hold until the next call.
+  std::span<const Doors> doors(bool twin, const std::vector<float>& hops, int atMost);
+  /// Prices that a packing needed so far, as a measure of work; those that were known already count, too.
   std::int64_t steps() const { return steps_; }
 
-  /// `part`: of the channel's bandwidth to the network.
-  float priceOf(const SearchWay& way, float part = 1) const;
+  float priceOf(const SearchWay& way) const { return tariff_.priceOf(way); }
   /// Numbers of the NICs that may be used.
   const std::vector<int>& nets() const { return nets_; }
 
  private:
-  std::vector<Doors> closedDoors(const std::vector<float>& hops) const;
-  std::vector<Doors> railDoors(bool twin, int atMost) const;
-  std::vector<int> onePerPlane() const;
-  std::vector<Doors> swappedDoors() const;
-  std::vector<Doors> chainDoors(int atMost) const;
-  std::vector<std::size_t> cheapest(const std::vector<float>& leasts, int atMost) const;
-  float priceOf(const ResourceUse& use) const;
+  /// A NIC's ways to and from all GPUs: their prices, and how many there are.
+  struct NetPrices {
+    std::vector<float> entries;
+    std::vector<float> exits;
+    int entryCount = 0;
+    int exitCount = 0;
+    float least = kNoWay;     ///< of a way in and a way out of the same GPU
+    float leastIn = kNoWay;   ///< of a ring's start
+    float leastOut = kNoWay;  ///< of a ring's end
+  };
+  NetPrices& priced(int net) { return netPrices_[static_cast<std::size_t>(net)]; }
+  void countWays();
+  void findPlanes();
+  void setNets(bool twin);
+  Doors& nextDoors(int in, int out);
+  void closedDoors(const std::vector<float>& hops);
+  void railDoors(bool twin, int atMost);
+  void swappedDoors();
+  void swappedDoors(const std::vector<int>& nets);
+  void chainDoors(int atMost);
   bool isAllowed(int net) const;
   float noise();
 
   const SearchModel& model_;
   const PackTask& task_;
-  std::vector<float> prices_;
-  std::vector<float> history_;
-  std::vector<float> loads_;
+  Tariff tariff_;
   std::vector<int> nets_;                   ///< that may be used
   std::vector<std::pair<int, int>> rails_;  ///< NICs that a channel may come in and leave by, staying on its rail
-  mutable std::int64_t steps_ = 0;
-  float target_ = 1;  ///< load in proportion to capacity that is to be kept to
+  std::vector<std::vector<int>> planes_;    ///< NICs of each plane, and those that go with all planes
+  std::vector<NetPrices> netPrices_;        ///< by NIC
+  std::vector<Doors> doors_;                ///< more than are in use, for their memory
+  std::size_t doorCount_ = 0;
+  int hopCount_ = 0;  ///< that are possible
+  std::int64_t steps_ = 0;
   std::uint64_t seed_ = 0x9e3779b97f4a7c15ull;
 };
 

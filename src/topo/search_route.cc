@@ -1,8 +1,6 @@
 #include "topo/search_route.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <numeric>
 #include <tuple>
 
@@ -12,10 +10,6 @@ namespace {
 
 float priceOf(const std::vector<float>& prices, int gpu) {
   return prices.empty() ? 0.0f : prices[static_cast<std::size_t>(gpu)];
-}
-
-bool isSingle(unsigned set) {
-  return (set & (set - 1)) == 0;
 }
 
 /// A beginning of an order.
@@ -86,73 +80,17 @@ std::vector<std::pair<int, int>> cheapestEnds(const RoutePrices& prices, int atM
 }
 
 /// The hint's order with the wanted ends.
-std::vector<int> turned(const std::vector<int>& hint, int first, int last) {
-  std::vector<int> order{first};
-  const auto begin = std::find(hint.begin(), hint.end(), first) - hint.begin();
-  const auto n = std::ssize(hint);
-  for (std::ptrdiff_t i = 0; i < n; ++i) {
-    const int gpu = hint[static_cast<std::size_t>((begin + i) % n)];
+void turn(const std::vector<int>& hint, int first, int last, std::vector<int>& order) {
+  order.clear();
+  order.push_back(first);
+  const auto begin = std::find(hint.begin(), hint.end(), first);
+  const auto take = [&](int gpu) {
     if (gpu != first && gpu != last) order.push_back(gpu);
-  }
-  order.push_back(last);
-  return order;
-}
-
-/// What no order costs less than: each GPU but the last is left at least at its lowest price, and each but the first
-/// entered at least at what is then left of its lowest price.
-class HopBound {
- public:
-  explicit HopBound(const RoutePrices& prices) {
-    const int n = prices.n;
-    leave_.assign(static_cast<std::size_t>(n), kNoWay);
-    enter_.assign(static_cast<std::size_t>(n), kNoWay);
-    for (int a = 0; a < n; ++a) {
-      float& leave = leave_[static_cast<std::size_t>(a)];
-      for (int b = 0; b < n; ++b) leave = a == b ? leave : std::min(leave, prices.hopPrice(a, b));
-      for (int b = 0; b < n; ++b) {
-        float& enter = enter_[static_cast<std::size_t>(b)];
-        if (a != b) enter = std::min(enter, prices.hopPrice(a, b) - leave);
-      }
-    }
-    for (int a = 0; a < n; ++a) sum_ += leave_[static_cast<std::size_t>(a)] + enter_[static_cast<std::size_t>(a)];
-  }
-
-  struct Ends {
-    int first = -1;
-    int last = -1;
-    float price = kNoWay;
   };
-  /// Of cycles that cost the same the one that ends just before it begins, so that it goes round once.
-  Ends bestEnds(const RoutePrices& prices) const {
-    Ends best;
-    for (int first = 0; first < prices.n; ++first) {
-      const float start = priceOf(prices.start, first) - enter_[static_cast<std::size_t>(first)];
-      for (int last = 0; last < prices.n; ++last) {
-        if (first == last) continue;
-        const float price = sum_ + start + priceOf(prices.end, last) - leave_[static_cast<std::size_t>(last)] +
-                            cheapestSecond(prices, first, last);
-        const bool closesNearer = prices.closed && price == best.price && last > best.last;
-        if (price < best.price || closesNearer) best = {first, last, price};
-      }
-    }
-    return best;
-  }
-
- private:
-  static float cheapestSecond(const RoutePrices& prices, int first, int last) {
-    if (prices.second.empty()) return 0;
-    if (prices.n == 2) return priceOf(prices.second, last);
-    float least = kNoWay;
-    for (int g = 0; g < prices.n; ++g) {
-      if (g != first && g != last) least = std::min(least, priceOf(prices.second, g));
-    }
-    return least;
-  }
-
-  std::vector<float> leave_;
-  std::vector<float> enter_;
-  float sum_ = 0;
-};
+  std::for_each(begin, hint.end(), take);
+  std::for_each(hint.begin(), begin, take);
+  order.push_back(last);
+}
 
 /// Price of the hops and, for the first three places, of being second, around positions [from, to] of an order.
 float spanPrice(const RoutePrices& prices, const std::vector<int>& order, int from, int to) {
@@ -211,87 +149,39 @@ std::int64_t improveOrder(const RoutePrices& prices, std::vector<int>& order) {
   return steps;
 }
 
-/// The cheapest way to have visited a set and to stand at one of it, for all sets (Held and Karp): kLanes successors of
-/// each set are worked out side by side.
-template <int kLanes>
-RouteResult Router::exact(const RoutePrices& prices) {
+const RouteResult& Router::find(const RoutePrices& prices, const std::vector<int>& hint, const RouteWish& wish) {
   const int n = prices.n;
-  const unsigned full = (1u << n) - 1;
-  const auto row = [](unsigned set) { return static_cast<std::size_t>(set) * kLanes; };
-  best_.assign(row(full + 1), kNoWay);
-  hops_.assign(row(static_cast<unsigned>(n)), kNoWay);
-  for (int a = 0; a < n; ++a) {
-    for (int b = 0; b < n; ++b)
-      hops_[row(static_cast<unsigned>(a)) + static_cast<std::size_t>(b)] = prices.hopPrice(a, b);
+  found_.order.clear();
+  found_.price = kNoWay;
+  if (n == 1) {
+    found_.order.push_back(0);
+    found_.price = prices.start[0] + prices.end[0];
+    return found_;
   }
-  for (int g = 0; g < (prices.closed ? 1 : n); ++g) {
-    best_[row(1u << g) + static_cast<std::size_t>(g)] = priceOf(prices.start, g);
+  if (!wish.sameHops) {
+    bound_.set(prices);
+    hasHops_ = false;
   }
-  steps_ += static_cast<std::int64_t>(full) * n * kLanes / 16;
-  for (unsigned set = 1; set < full; ++set) {
-    std::array<float, kLanes> next;
-    next.fill(kNoWay);
-    for (unsigned lasts = set; lasts != 0; lasts &= lasts - 1) {
-      const auto last = static_cast<unsigned>(std::countr_zero(lasts));
-      const float here = best_[row(set) + last];
-      const float* hop = &hops_[row(last)];
-      for (std::size_t lane = 0; lane < kLanes; ++lane) next[lane] = std::min(next[lane], here + hop[lane]);
-    }
-    const bool single = isSingle(set);
-    for (unsigned rest = full & ~set; rest != 0; rest &= rest - 1) {
-      const int to = std::countr_zero(rest);
-      best_[row(set | (1u << to)) + static_cast<std::size_t>(to)] =
-          next[static_cast<std::size_t>(to)] + (single ? priceOf(prices.second, to) : 0.0f);
-    }
+  steps_ += static_cast<std::int64_t>(n) * n * 2;
+  const BoundEnds ends = bound_.bestEnds(prices);
+  if (ends.price < kNoWay && tryEnds(prices, hint, ends)) return found_;
+  if (n > kExactGpus) {
+    found_ = beam(prices, hint);
+    return found_;
   }
-  return cheapestEnding(prices, kLanes);
-}
-
-/// Reads the order off the table, from its end.
-RouteResult Router::cheapestEnding(const RoutePrices& prices, int lanes) const {
-  const int n = prices.n;
-  const unsigned full = (1u << n) - 1;
-  const auto cell = [&](unsigned set, int last) {
-    return best_[static_cast<std::size_t>(set) * static_cast<std::size_t>(lanes) + static_cast<std::size_t>(last)];
-  };
-  RouteResult result;
-  for (int g = 0; g < n; ++g) {
-    const float price = cell(full, g) + priceOf(prices.end, g);
-    if (price < result.price) result = {{g}, price};
-  }
-  if (result.order.empty()) return {};
-  for (unsigned set = full; !isSingle(set);) {
-    const int to = result.order.back();
-    set &= ~(1u << to);
-    int from = -1;
-    float least = 2 * kNoWay;
-    for (int g = 0; g < n; ++g) {
-      if ((set >> g & 1u) == 0 || cell(set, g) + prices.hopPrice(g, to) >= least) continue;
-      least = cell(set, g) + prices.hopPrice(g, to);
-      from = g;
-    }
-    result.order.push_back(from);
-  }
-  std::reverse(result.order.begin(), result.order.end());
-  return result;
-}
-
-RouteResult Router::find(const RoutePrices& prices, const std::vector<int>& hint) {
-  if (prices.n == 1) return {{0}, priceOf(prices.start, 0) + priceOf(prices.end, 0)};
-  RouteResult result = withBestEnds(prices, hint);
-  if (!result.order.empty()) return result;
-  if (prices.n > kExactGpus) return beam(prices, hint);
-  return prices.n <= 8 ? exact<8>(prices) : exact<kExactGpus>(prices);
+  const int lanes = n <= 8 ? 8 : kExactGpus;  // as many steps, however they are worked out
+  steps_ += static_cast<std::int64_t>((1u << n) - 1) * n * lanes / 16;
+  if (!hasHops_) exact_.setHops(prices);
+  hasHops_ = true;
+  exact_.find(prices, found_);
+  return found_;
 }
 
 /// The hint's order between the ends that are best by a bound on all orders, if it is as cheap as the bound. So it is
 /// where leaving a GPU and entering one have their prices whatever the other end is: at one NVSwitch.
-RouteResult Router::withBestEnds(const RoutePrices& prices, const std::vector<int>& hint) {
-  const HopBound bound(prices);
-  steps_ += static_cast<std::int64_t>(prices.n) * prices.n * 2;
-  const HopBound::Ends ends = bound.bestEnds(prices);
-  if (ends.price >= kNoWay) return {};
-  std::vector<int> order = turned(hint, ends.first, ends.last);
+bool Router::tryEnds(const RoutePrices& prices, const std::vector<int>& hint, const BoundEnds& ends) {
+  std::vector<int>& order = found_.order;
+  turn(hint, ends.first, ends.last, order);
   if (!prices.second.empty() && prices.n > 2) {
     const auto second = std::min_element(order.begin() + 1, order.end() - 1, [&](int a, int b) {
       return priceOf(prices.second, a) < priceOf(prices.second, b);
@@ -299,8 +189,12 @@ RouteResult Router::withBestEnds(const RoutePrices& prices, const std::vector<in
     std::rotate(order.begin() + 1, second, second + 1);
   }
   const float price = routePrice(prices, order);
-  if (price > ends.price * 1.0001f) return {};
-  return {std::move(order), price};
+  if (price <= ends.price * 1.0001f) {
+    found_.price = price;
+    return true;
+  }
+  order.clear();
+  return false;
 }
 
 RouteResult Router::beam(const RoutePrices& prices, const std::vector<int>& hint) {
@@ -313,7 +207,9 @@ RouteResult Router::beam(const RoutePrices& prices, const std::vector<int>& hint
   };
   for (const auto& [first, last] : cheapestEnds(prices, prices.n <= 24 ? 4 : 2)) {
     offer(between(prices, first, last).order);
-    offer(turned(hint, first, last));
+    std::vector<int> order;
+    turn(hint, first, last, order);
+    offer(std::move(order));
   }
   return best;
 }

@@ -59,6 +59,24 @@ TEST(Router, FindsTheCheapestOfAllOrdersOfFewGpus) {
   }
 }
 
+TEST(Router, FindsTheSameWithOtherEndsWhoseHopsItKnows) {
+  Router router;
+  for (const int n : {2, 4, 7, 10, 14}) {
+    RoutePrices prices = drawPrices(n, 1, false);
+    router.find(prices, firstOrder(n));
+    for (std::uint64_t seed = 2; seed < 6; ++seed) {
+      const RoutePrices other = drawPrices(n, seed, false);
+      prices.start = other.start;
+      prices.second = other.second;
+      prices.end = other.end;
+      const RouteResult again = router.find(prices, firstOrder(n), {.sameHops = true});
+      const RouteResult anew = Router().find(prices, firstOrder(n));
+      EXPECT_EQ(again.order, anew.order);
+      EXPECT_EQ(again.price, anew.price);
+    }
+  }
+}
+
 TEST(Router, AgreesOnBothSidesOfEightGpus) {
   Router router;
   for (std::uint64_t seed = 0; seed < 5; ++seed) {

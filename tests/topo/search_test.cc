@@ -34,6 +34,10 @@ Found search(const char* machine, int nodes, std::vector<int> gpus = {}, int hos
   return found;
 }
 
+Graph ringOf(const Machine& machine, const PathTable& paths, const SearchSettings& settings) {
+  return searchGraphs(machine, paths, settings).ring;
+}
+
 /// Part of each NVLink's bandwidth that a graph uses, smallest.
 double leastNvlinkUse(const Found& found, const Graph& graph) {
   const Machine& machine = found.topology.machine;
@@ -90,7 +94,7 @@ TEST(RingSearch, SwapsNicsInPairsWhereRailsCarryLess) {
 TEST(RingSearch, StaysOnRailsWhenToldTo) {
   const Found found = search("own_dgx_h100", 2);
   const SearchSettings settings{.interNode = true, .crossNic = 0};
-  const Graph ring = searchGraph(found.topology.machine, found.topology.paths, {}, settings);
+  const Graph ring = ringOf(found.topology.machine, found.topology.paths, settings);
   EXPECT_EQ(ring.crossNic, 0);
   for (const GraphChannel& channel : ring.channels) EXPECT_EQ(channel.netIn, channel.netOut);
   EXPECT_TRUE(validateGraph(found.topology.machine, found.topology.paths, ring, true).empty());
@@ -111,8 +115,8 @@ TEST(RingSearch, GivesOneGpuAsManyChannelsAsAllowed) {
 TEST(RingSearch, KeepsToTheChannelsThatAreAllowed) {
   const Found found = search("own_dgx1v", 1);
   for (int channels : {1, 2, 3, 5}) {
-    const GraphRequest request{GraphId::Ring, Pattern::Ring, channels, channels};
-    const Graph ring = searchGraph(found.topology.machine, found.topology.paths, request, {});
+    const SearchSettings settings{.maxChannels = channels, .minChannels = channels};
+    const Graph ring = ringOf(found.topology.machine, found.topology.paths, settings);
     EXPECT_EQ(ring.nChannels(), channels);
     EXPECT_TRUE(validateGraph(found.topology.machine, found.topology.paths, ring, false).empty());
   }
@@ -246,7 +250,7 @@ TEST(Search, DoesNotLoadAPortBeyondItsSpeedThatIsListedTwice) {
   for (int i = 0; i < 2; ++i) sketch.addGpu(sketch.switches[0], 80, 24);
   for (int i = 0; i < 2; ++i) sketch.addNet(sketch.switches[0], 10, {0x500, 1});
   const PathTable paths = sketch.paths();
-  const Graph ring = searchGraph(sketch.machine, paths, {}, {.interNode = true});
+  const Graph ring = ringOf(sketch.machine, paths, {.interNode = true});
   EXPECT_NEAR(ring.nChannels() * ring.bwInter, 10, 0.01);
   EXPECT_TRUE(validateGraph(sketch.machine, paths, ring, true).empty());
 }
@@ -258,7 +262,7 @@ TEST(Search, DoesNotSendBetweenPlanes) {
   for (int i = 0; i < 4; ++i) sketch.addNet(sketch.switches[0], 5, {0x500u + static_cast<unsigned>(i), 1, -1, i / 2});
   const PathTable paths = sketch.paths();
   for (int crossNic : {0, 1, 2}) {
-    const Graph ring = searchGraph(sketch.machine, paths, {}, {.interNode = true, .crossNic = crossNic});
+    const Graph ring = ringOf(sketch.machine, paths, {.interNode = true, .crossNic = crossNic});
     EXPECT_TRUE(validateGraph(sketch.machine, paths, ring, true).empty());
     EXPECT_NEAR(ring.nChannels() * ring.bwInter, 20, 0.01);
   }
@@ -272,8 +276,8 @@ TEST(Search, GivesTheSlowestNicABandwidth) {
   sketch.addNet(sketch.switches[0], 0.000125f, {0x500, 1});
   const PathTable paths = sketch.paths();
   for (const int channels : {1, 32}) {
-    const GraphRequest request{GraphId::Ring, Pattern::Ring, channels, channels};
-    const Graph ring = searchGraph(sketch.machine, paths, request, {.interNode = true});
+    const SearchSettings settings{.interNode = true, .maxChannels = channels, .minChannels = channels};
+    const Graph ring = ringOf(sketch.machine, paths, settings);
     EXPECT_NEAR(ring.nChannels() * ring.bwInter, 0.000125, 1e-7);
     EXPECT_EQ(validateGraph(sketch.machine, paths, ring, true), std::vector<std::string>{});
   }
@@ -291,7 +295,7 @@ TEST(RingSearch, NeverJoinsNicsOfDifferentPlanes) {
     sketch.addNet(sketch.switches[static_cast<std::size_t>(i)], 24, {0x600U + static_cast<unsigned>(i), 1, -1, i});
   }
   const PathTable paths = shortestPaths(sketch.machine, {});
-  const Graph ring = searchGraph(sketch.machine, paths, {}, {.interNode = true});
+  const Graph ring = ringOf(sketch.machine, paths, {.interNode = true});
   EXPECT_EQ(validateGraph(sketch.machine, paths, ring, true), std::vector<std::string>{});
   EXPECT_GT(ring.bwInter, 1);
 }
@@ -374,7 +378,7 @@ TEST(LastResort, StaysInAPlane) {
     sketch.addNet(cpu, 24, {0x500U + static_cast<unsigned>(host), 1, -1, host == 0 ? 0 : 1});
   }
   const PathTable paths = shortestPaths(machine, {});
-  const Graph ring = searchGraph(machine, paths, {GraphId::Ring, Pattern::Ring, 1, 1}, {.interNode = true});
+  const Graph ring = ringOf(machine, paths, {.interNode = true, .maxChannels = 1});
   EXPECT_EQ(validateGraph(machine, paths, ring, true), std::vector<std::string>{});
   EXPECT_NE(ring.channels[0].netIn, sketch.nets[0]);
 }
@@ -391,10 +395,9 @@ TEST(LastResort, EntersAndLeavesWhereThereAreNics) {
     if (host != 0) sketch.addNet(cpu, 24, {0x500U + static_cast<unsigned>(host), 1});
   }
   const PathTable paths = shortestPaths(machine, {});
-  for (const Pattern pattern : {Pattern::Ring, Pattern::BalancedTree}) {
-    const GraphId id = pattern == Pattern::Ring ? GraphId::Ring : GraphId::Tree;
-    const Graph graph = searchGraph(machine, paths, {id, pattern, 1, 1}, {.interNode = true, .crossNic = 0});
-    EXPECT_EQ(validateGraph(machine, paths, graph, true), std::vector<std::string>{});
+  const GraphSet graphs = searchGraphs(machine, paths, {.interNode = true, .crossNic = 0, .maxChannels = 1});
+  for (const Graph* graph : {&graphs.ring, &graphs.tree}) {
+    EXPECT_EQ(validateGraph(machine, paths, *graph, true), std::vector<std::string>{});
   }
 }
 
