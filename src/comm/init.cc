@@ -119,16 +119,26 @@ Status openNetwork(ncclComm& comm) {
   return {};
 }
 
+/// A topology that is written to a file shows what there is, not what was made of it.
+Status fuseNetworkDevices(ncclComm& comm, const Driver& driver) {
+  if (!comm.parts.network || !comm.runtime.topology.dump.path.empty()) return {};
+  const auto describe = [&](const std::vector<NetDeviceFacts>& nets) -> Result<std::optional<XmlElement>> {
+    ASSIGN(OwnMachine machine, readMachine(driver, comm.runtime.topology, nets));
+    return std::move(machine.elements);
+  };
+  return comm.parts.network->fuse(comm.runtime.fusion, describe);
+}
+
 std::optional<std::vector<NetDeviceFacts>> nicFacts(const ncclComm& comm) {
   if (!comm.parts.network) return std::nullopt;
-  return factsOf(comm.parts.network->devices());
+  return factsOf(comm.parts.network->devices(), comm.parts.network->usable());
 }
 
 /// How connections over the network are made. Read when they are made, after init knows the NICs.
 NetTransportOptions netOptions(const ncclComm& comm) {
   NetTransportOptions options;
   options.deviceOf = [&parts = comm.parts](const LinkSpec& link, bool sends) {
-    return nicFor(parts.nics, {.nDevices = parts.network->nDevices(),
+    return nicFor(parts.nics, {.devices = parts.network->usable(),
                                .turn = parts.layout->localRank(),
                                .channel = link.channel,
                                .kind = link.kind,
@@ -261,6 +271,7 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   const Device& device = *parts.device->device;
   ASSIGN(const ContextGuard context, device.enter());
   TRY(openNetwork(comm));
+  TRY(fuseNetworkDevices(comm, device.driver()));
   ASSIGN(const OwnMachine machine, readMachine(device.driver(), comm.runtime.topology, nicFacts(comm)));
   clock.book(Stage::Topo);
   PeerInfo self = describeSelf(device, comm.runtime, comm.identity.rank, comm.identity.nRanks);

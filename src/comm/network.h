@@ -1,14 +1,19 @@
 // The network of a communicator: chosen from plugins and built-in ones, with what it says of its devices.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "comm/nic_fusion.h"
 #include "plugin/net.h"
 #include "plugin/registry.h"
 #include "topo/detect.h"
+#include "topo/xml.h"
 
 namespace tutti {
 
@@ -18,21 +23,28 @@ class CommNetwork {
   /// `wanted`: the name of the network, in any case; empty: any. Errors: ncclInvalidUsage naming what was tried.
   static Result<std::unique_ptr<CommNetwork>> open(std::string_view wanted, const NetOpening& opening);
 
+  /// What the machine is with these devices of the network in it: its elements, where anything is known.
+  using Describe = std::function<Result<std::optional<XmlElement>>(const std::vector<NetDeviceFacts>&)>;
+  /// Makes one device of those that belong together (nic_fusion.h), where no communicator has before. `describe` is
+  /// asked only where the settings need to know more of the machine than bus ids.
+  Status fuse(const FusionSettings& settings, const Describe& describe);
+
   Net& net() const { return lease_->net(); }
   /// By the network's numbers; at least one.
   const std::vector<NetProperties>& devices() const { return devices_; }
-  int nDevices() const { return static_cast<int>(devices_.size()); }
+  /// The numbers of those that are used: not those that are parts of another one.
+  const std::vector<int>& usable() const { return usable_; }
   /// Whether messages may lie in any memory of the process, as they may for our own networks.
   bool readsAnyMemory() const;
 
  private:
-  CommNetwork(std::unique_ptr<NetLease> lease, std::vector<NetProperties> devices)
-      : lease_(std::move(lease)), devices_(std::move(devices)) {}
+  explicit CommNetwork(std::unique_ptr<NetLease> lease) : lease_(std::move(lease)) {}
   std::unique_ptr<NetLease> lease_;
   std::vector<NetProperties> devices_;
+  std::vector<int> usable_;
 };
 
-/// What the topology has to know of a network's devices.
-std::vector<NetDeviceFacts> factsOf(const std::vector<NetProperties>& devices);
+/// What the topology has to know of these of a network's devices.
+std::vector<NetDeviceFacts> factsOf(const std::vector<NetProperties>& devices, std::span<const int> numbers);
 
 }  // namespace tutti

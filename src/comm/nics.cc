@@ -1,5 +1,6 @@
 #include "comm/nics.h"
 
+#include <algorithm>
 #include <variant>
 
 #include "topo/paths.h"
@@ -15,7 +16,7 @@ int deviceOf(const Machine& machine, int node) {
   return net != nullptr ? net->dev : -1;
 }
 
-int turnOf(const std::vector<int>& devices, int at) {
+int turnOf(std::span<const int> devices, int at) {
   return devices.empty() ? -1 : devices[static_cast<std::size_t>(at) % devices.size()];
 }
 
@@ -34,15 +35,16 @@ OwnNics nicsOf(const Topology& topology, const Graph& ring, int gpu) {
 }
 
 int nicFor(const OwnNics& nics, const NicQuestion& question) {
-  if (question.nDevices <= 0) return -1;
+  if (question.devices.empty()) return -1;
   int device = -1;
   if (question.kind == device::ConnKind::Graph) {
     device = turnOf(question.direction == Direction::Send ? nics.ringOut : nics.ringIn, question.channel);
   }
   if (device < 0) device = turnOf(nics.nearest, question.channel);
-  if (device < 0) device = question.turn + question.channel;
-  // A described machine may have more NICs than there are: the software GPU's.
-  return device % question.nDevices;
+  if (device < 0) return turnOf(question.devices, question.turn + question.channel);
+  // A described machine may have other NICs than there are: the software GPU's.
+  const bool exists = std::find(question.devices.begin(), question.devices.end(), device) != question.devices.end();
+  return exists ? device : turnOf(question.devices, device);
 }
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 // Which device of the network serves which connection of a rank: plain facts -> numbers.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "comm/connect.h"
@@ -21,9 +22,9 @@ OwnNics nicsOf(const Topology& topology, const Graph& ring, int gpu);
 
 /// The device for a connection of `channel` in that direction; -1 where there is no device. What follows a graph takes the
 /// graph's NIC, repeated where there are more channels; anything else one of the nearest, another one for each channel.
-/// Without knowledge all `nDevices` take turns, beginning at `turn` (the rank within its node).
+/// Without knowledge all `devices` take turns, beginning at `turn` (the rank within its node).
 struct NicQuestion {
-  int nDevices = 0;
+  std::span<const int> devices;   ///< the network's numbers of those there are
   int turn = 0;
   int channel = 0;
   device::ConnKind kind = device::ConnKind::Graph;

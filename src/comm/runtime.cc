@@ -103,6 +103,7 @@ Runtime runtimeFrom(const Params& params) {
   runtime.proto = params.tuning.proto;
   runtime.tuning = tuningSettingsFrom(params);
   runtime.topology = topologySettingsFrom(params);
+  runtime.fusion = fusionSettings(params.topology);
   runtime.stallAfter = std::chrono::seconds(params.misc.stallSec);
   runtime.launchShape = params.tuning.launchShape;
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/params.h"
 #include "bootstrap/settings.h"
+#include "comm/nic_fusion.h"
 #include "comm/topology_settings.h"
 #include "comm/tuning_settings.h"
 #include "nccl.h"
@@ -36,6 +37,7 @@ struct Runtime {
   std::string proto;                   ///< NCCL_PROTO
   TuningSettings tuning;
   TopologySettings topology;
+  FusionSettings fusion;
   milliseconds stallAfter{0};          ///< without progress for so long, an operation is reported; 0: never
   std::string launchShape;             ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
   int minChannels = 0;                 ///< 0: not set

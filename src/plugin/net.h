@@ -52,6 +52,12 @@ struct NetBuffer {
   void* registration = nullptr;
 };
 
+/// How fusing devices ended. Born without a log line: whether a refusal is an error is for the caller to say.
+struct NetFusion {
+  int device = -1;  ///< the fused one's number; -1: none
+  std::string why;  ///< there is none
+};
+
 /// The use of one network by one communicator. Ends of connections, registrations and requests are the network's own
 /// pointers. No call waits for a peer.
 ///
@@ -94,10 +100,10 @@ class Net {
   /// of a receive, or empty.
   virtual Result<bool> test(void* request, std::span<int> sizes) = 0;
 
-  /// Fuses devices into one: its number. ncclInvalidUsage where the network cannot.
+  /// Makes one of several devices. What is made stays until the network's library is unloaded.
   virtual bool fuses() const = 0;
   virtual int maxFused() const { return 4; }
-  virtual Result<int> makeVirtual(std::span<const int> devices) = 0;
+  virtual NetFusion makeVirtual(std::span<const int> devices) = 0;
 };
 
 /// What a network is told when a communicator begins to use it.

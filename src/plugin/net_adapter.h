@@ -14,6 +14,7 @@
 #include "plugin/net_upgrade.h"
 #include "plugin/net_versions.h"
 #include "plugin/plugin_calls.h"
+#include "plugin/plugin_log.h"
 #include "plugin/shared_init.h"
 
 namespace tutti {
@@ -80,7 +81,7 @@ class PluginNet final : public Net {
 
   bool fuses() const override;
   int maxFused() const override { return mostFused<V>(); }
-  Result<int> makeVirtual(std::span<const int> devices) override;
+  NetFusion makeVirtual(std::span<const int> devices) override;
 
  private:
   /// The first function that the network must have and has not; null: none.
@@ -379,24 +380,23 @@ bool PluginNet<V>::fuses() const {
 }
 
 template <int V>
-Result<int> PluginNet<V>::makeVirtual(std::span<const int> devices) {
-  if (!fuses()) return calls_.refuse(ncclInvalidUsage, "makeVDevice", kNoDevice, "the network fuses no devices");
-  if (devices.size() > static_cast<std::size_t>(maxFused())) {
-    return calls_.refuse(ncclInvalidUsage, "makeVDevice", kNoDevice,
-                         fmt::format("{} devices; at most {} become one", devices.size(), maxFused()));
+NetFusion PluginNet<V>::makeVirtual(std::span<const int> devices) {
+  const auto refused = [&](const std::string& why) {
+    return NetFusion{kNoDevice, fmt::format("{}: {}", calls_.place(kNoDevice), why)};
+  };
+  if (!fuses()) return refused("it fuses no devices");
+  if (devices.empty() || devices.size() > static_cast<std::size_t>(maxFused())) {
+    return refused(fmt::format("{} devices; at most {} become one", devices.size(), maxFused()));
   }
+  NetFusion made;
   if constexpr (V >= 9) {
     auto list = fusedList<V>(devices);
-    int fused = -1;
+    const PluginWarningsAsInfo noWarnings;
     forgetPluginWarning();
-    const ncclResult_t code = table_.makeVDevice(&fused, &list);
-    if (code != ncclSuccess) {
-      return fail(ncclInvalidUsage, "{}",
-                  calls_.describe(code, "makeVDevice", devices.empty() ? kNoDevice : devices[0]));
-    }
-    return fused;
+    const ncclResult_t code = table_.makeVDevice(&made.device, &list);
+    if (code != ncclSuccess) return {kNoDevice, calls_.describe(code, "makeVDevice", devices[0])};
   }
-  return kNoDevice;
+  return made;
 }
 
 /// The network of version V in a library.

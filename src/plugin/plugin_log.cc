@@ -29,6 +29,7 @@ struct Warning {
 
 /// Not a string: plugins may warn from destructors of threads, after strings of the thread are gone.
 thread_local Warning ownWarning;
+thread_local int warningsAsInfo = 0;
 
 struct SharedWarning {
   std::mutex mutex;
@@ -46,6 +47,10 @@ void warnFor(const SourcePlace& where, std::uint32_t subsys, const Text& text) {
     SharedWarning& shared = sharedWarning();
     const std::lock_guard lock(shared.mutex);
     shared.last.keep(text);
+  }
+  if (warningsAsInfo > 0) {
+    if (detail::logEnabled(LogLevel::Info, subsys)) detail::logLine(LogLevel::Info, subsys, where, text.data());
+    return;
   }
   const bool warnsAreShown = detail::logEnabled(LogLevel::Warn, kAllSubsys);
   if (warnsAreShown && !detail::logEnabled(LogLevel::Warn, subsys)) {
@@ -85,6 +90,13 @@ ncclResult_t pluginProfile(void** eventHandle, int type, void*, std::int64_t, vo
 
 void forgetPluginWarning() {
   if (ownWarning.fresh) ownWarning.fresh = false;
+}
+
+PluginWarningsAsInfo::PluginWarningsAsInfo() {
+  ++warningsAsInfo;
+}
+PluginWarningsAsInfo::~PluginWarningsAsInfo() {
+  --warningsAsInfo;
 }
 
 std::string takePluginWarning() {

@@ -21,4 +21,13 @@ void forgetPluginWarning();
 /// the plugin's own; "" if nobody said anything. Each is given out once.
 std::string takePluginWarning();
 
+/// While it lives, what plugins warn of on this thread is printed as INFO: for calls that may be refused without harm.
+class PluginWarningsAsInfo {
+ public:
+  PluginWarningsAsInfo();
+  ~PluginWarningsAsInfo();
+  PluginWarningsAsInfo(const PluginWarningsAsInfo&) = delete;
+  PluginWarningsAsInfo& operator=(const PluginWarningsAsInfo&) = delete;
+};
+
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <optional>
 #include <utility>
 
 #include "base/log.h"
@@ -20,8 +21,10 @@ struct NetRegistry::Entry {
 
   std::string title;  ///< in messages: the library as it was asked for, or the built-in network's name
   State state = State::Ready;
-  std::string why;      ///< of LoadFailed and Disabled
-  bool opened = false;  ///< a communicator has used it since it was loaded
+  std::string why;              ///< of LoadFailed and Disabled
+  std::optional<int> physical;  ///< devices before any were fused; empty: not counted since it was loaded
+  bool fused = false;           ///< what should be fused has been, since it was loaded
+  bool opened = false;          ///< a communicator has used it since it was loaded
   int users = 0;
   std::unique_ptr<NetSource> builtIn;  ///< null: a library's
   DlLibrary library;
@@ -39,6 +42,17 @@ struct NetRegistry::Entry {
 
 NetLease::~NetLease() {
   if (net_ != nullptr) registry_.giveBack(*this);
+}
+
+Result<int> NetLease::fuseOnce(const std::function<Status(Net& net, int physical)>& make) {
+  const std::lock_guard lock(registry_.mutex_);
+  NetRegistry::Entry& entry = *registry_.entries_[entry_];
+  if (!entry.physical) {
+    ASSIGN(entry.physical, net_->devices());
+  }
+  if (!entry.fused) TRY(make(*net_, *entry.physical));
+  entry.fused = true;
+  return *entry.physical;
 }
 
 NetRegistry::NetRegistry(const Params::Misc& settings, std::vector<std::unique_ptr<NetSource>> builtIn)
@@ -72,6 +86,8 @@ void NetRegistry::load(Entry& entry) {
   entry.state = Entry::State::Ready;
   entry.collNetUsable = true;
   entry.opened = false;
+  entry.physical.reset();
+  entry.fused = false;
 }
 
 void NetRegistry::unload(Entry& entry) {

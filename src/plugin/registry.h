@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -31,6 +32,10 @@ class NetLease {
   Net& net() { return *net_; }
   /// Null: the library has none, or it cannot be used.
   CollNet* collNet() { return collNet_.get(); }
+  /// Lets `make` fuse devices, but only for the first communicator since the library was loaded: what it made stays for
+  /// the later ones. Returns how many devices there were before; those behind them are fused. Errors: what `make` says,
+  /// which the next communicator will ask again.
+  Result<int> fuseOnce(const std::function<Status(Net& net, int physical)>& make);
 
  private:
   friend class NetRegistry;

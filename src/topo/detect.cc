@@ -170,7 +170,8 @@ class Detection {
       int item = netNamed(device.name);
       if (item < 0) item = newNet(device);
       XmlElement& net = tree_.of(item).self;
-      net.set("dev", std::to_string(dev++));
+      net.set("dev", std::to_string(device.dev >= 0 ? device.dev : dev));
+      ++dev;
       offer(net, "speed", std::to_string(device.speed));
       offer(net, "port", std::to_string(device.port));
       offer(net, "latency", fmt::format("{:.6f}", device.latency));

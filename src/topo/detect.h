@@ -76,6 +76,7 @@ struct GpuSourceFacts {
 /// One port of a network plugin.
 struct NetDeviceFacts {
   std::string name;
+  int dev = -1;         ///< the network's number for it; -1: its place in the list
   std::string pciPath;  ///< folder of its PCI function under /sys; empty or without a bus id: a virtual NIC
   std::uint64_t guid = 0;
   int speed = 10000;  ///< Mb/s
@@ -93,7 +94,7 @@ struct DetectInput {
   HostFacts host;
   std::vector<GpuSourceFacts> gpus;
   bool gpusComplete = false;                        ///< the machine has no others: a given file's are left out
-  std::optional<std::vector<NetDeviceFacts>> nets;  ///< by their `dev`; empty: nobody was asked, a given file's stay
+  std::optional<std::vector<NetDeviceFacts>> nets;  ///< empty: nobody was asked, a given file's stay
   std::optional<XmlElement> given;                  ///< a topology file: kept, completed by the facts
   std::string givenOrigin;                          ///< its path, for messages
   std::vector<PeerRefusal> peersRefused;  ///< for P2pStatus::refused (paths.h); no part of the topology file's form

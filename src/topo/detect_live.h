@@ -17,7 +17,7 @@ inline constexpr const char* kVirtualTopologyFile = "/var/run/nvidia-topologyd/v
 struct LiveRequest {
   const Driver* driver = nullptr;                   ///< null: only the host and what NVML knows
   std::string topologyFile;                         ///< NCCL_TOPO_FILE; empty: kVirtualTopologyFile, if it is there
-  std::optional<std::vector<NetDeviceFacts>> nets;  ///< of the network plugins, by dev; empty: there are none yet
+  std::optional<std::vector<NetDeviceFacts>> nets;  ///< of the network plugins; empty: there are none yet
   std::string systemRoot;                           ///< folder with sys/ and proc/; empty: "/"
 };
 

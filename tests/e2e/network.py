@@ -5,6 +5,7 @@
   network.py sockets RANKS     conformance of every algorithm and protocol over the built-in network
   network.py shapes            the same with fewer counts where slots are small, blocks large, schedules random
   network.py plugins FOLDER…   conformance over plugins of every version of the interface
+  network.py fusion FOLDER…    ports of an adapter become one device where a plugin offers that
   network.py graphs            captured operations, replayed
   network.py leftovers         idle communicators cost nothing; a thousand leave nothing behind
   network.py many              64 ranks, a process each
@@ -70,6 +71,26 @@ def plugins(*files):
             conform(2, "--quick", combinations=SOME[:3:2], NCCL_NET_PLUGIN=file, TEST_NET_FAULT="busy,reorder,delay=50")
 
 
+def fusion(*files):
+    # Four ports of two adapters; the topology and the connections get to see what they become.
+    for file in files:
+        name = pathlib.Path(file).name
+        if "testv" not in name:
+            continue
+        fuses = int(re.search(r"testv(\d+)", name).group(1)) >= 9
+        said, lines = connections(2, "all_reduce", NCCL_NET_PLUGIN=file, TEST_NET_FAULT="ports=4")
+        used = {int(re.search(r"via NET/\w+/(\d+)", line).group(1)) for line in lines}
+        check(("test0, test1 are used as one device, number 4" in said) == fuses, f"{name}: {said[:3000]}")
+        check(used and used <= ({4, 5} if fuses else {0, 1, 2, 3}), f"{name}: devices {used}")
+        if "testv12" not in name:
+            continue
+        said, lines = connections(2, "all_reduce", NCCL_NET_PLUGIN=file, TEST_NET_FAULT="ports=4", NCCL_NET_FORCE_MERGE="test0,test2")
+        check("test0, test2 are used as one device, number 4" in said and "number 5" not in said, said[:3000])
+        said, lines = connections(2, "all_reduce", NCCL_NET_PLUGIN=file, TEST_NET_FAULT="ports=4,fuse")
+        check("test0, test1 stay devices of their own" in said, said[:3000])
+        conform(2, "--quick", combinations=SOME[2:3], NCCL_NET_PLUGIN=file, TEST_NET_FAULT="ports=4")
+
+
 def graphs():
     ranks_succeed("graphs", 2, **OFF)
     ranks_succeed("graphs", 3, **OFF)
@@ -92,5 +113,5 @@ def many():
 
 
 if __name__ == "__main__":
-    {"proof": proof, "sockets": sockets, "shapes": shapes, "plugins": plugins, "graphs": graphs, "leftovers": leftovers,
+    {"proof": proof, "sockets": sockets, "shapes": shapes, "plugins": plugins, "fusion": fusion, "graphs": graphs, "leftovers": leftovers,
      "many": many}[sys.argv[1]](*sys.argv[2:])

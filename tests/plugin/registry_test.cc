@@ -50,7 +50,7 @@ class FakeNet final : public Net {
   Result<void*> iflush(void*, std::span<const NetBuffer>) override { return nullptr; }
   Result<bool> test(void*, std::span<int>) override { return true; }
   bool fuses() const override { return false; }
-  Result<int> makeVirtual(std::span<const int>) override { return 0; }
+  NetFusion makeVirtual(std::span<const int>) override { return {}; }
 
  private:
   int count_;
@@ -254,6 +254,40 @@ TEST(NetRegistry, ServesManyThreads) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(countsOf(12)->inits, 81);
   EXPECT_EQ(countsOf(12)->finalizes, 80);
+}
+
+TEST(NetRegistry, WhatIsFusedStaysUntilTheLibraryIsUnloaded) {
+  const ScopedEnv fault("TEST_NET_FAULT", "ports=4");
+  World world(pluginPath(12));
+  int asked = 0;
+  const auto make = [&](Net& net, int physical) -> Status {
+    ++asked;
+    EXPECT_EQ(physical, 4);
+    const std::vector<int> group{1, 2, 3};
+    EXPECT_EQ(net.makeVirtual(group).device, 4);
+    return {};
+  };
+  for (int turn = 0; turn < 2; ++turn) {
+    const auto first = world.lease();
+    EXPECT_EQ(first->fuseOnce(make).value(), 4);
+    const auto second = world.lease();
+    EXPECT_EQ(second->fuseOnce(make).value(), 4);
+    EXPECT_EQ(asked, turn + 1) << "once for all communicators, again after the library was unloaded";
+    EXPECT_EQ(second->net().devices().value(), 5);
+    const NetProperties fused = second->net().properties(4).value();
+    EXPECT_EQ(fused.physical, (std::vector<int>{1, 2, 3}));
+    EXPECT_EQ(fused.speedMbps, 3 * second->net().properties(0).value().speedMbps);
+  }
+}
+
+TEST(NetRegistry, FusionThatFailedIsTriedAgain) {
+  World world("");
+  const auto lease = world.lease();
+  int asked = 0;
+  const auto make = [&](Net&, int) -> Status { return ++asked == 1 ? Status(ncclInvalidUsage) : Status(); };
+  EXPECT_EQ(lease->fuseOnce(make).status().code(), ncclInvalidUsage);
+  EXPECT_TRUE(lease->fuseOnce(make).ok());
+  EXPECT_EQ(asked, 2);
 }
 
 }  // namespace

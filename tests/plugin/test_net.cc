@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <set>
+#include <vector>
 
 #include "examples/plugins/unix_net/transport.h"
 #include "nccl_net.h"
@@ -29,7 +30,9 @@ constexpr int kVersion = TEST_NET_VERSION;
 inline ncclDebugLogger_t logger = nullptr;
 inline TestNetCounts counts;
 inline TestNetFaults faults;
-inline char deviceNames[4][16];
+inline char deviceNames[16][32];
+inline char devicePaths[16][64];
+inline std::vector<std::vector<int>> fusedDevices;  // only with "ports"
 
 inline ncclResult_t failed(const char* call, const std::string& why, ncclResult_t code) {
   if (!faults.has("silent")) logger(NCCL_LOG_WARN, NCCL_NET, __FILE__, __LINE__, "test net: %s: %s", call, why.c_str());
@@ -98,12 +101,39 @@ inline ncclResult_t finalize(void* ctx) {
   ++counts.finalizes;
   return ctx == &counts ? ncclSuccess : ncclInternalError;
 }
+inline int physicalDevices() {
+  return faults.has("ports") ? static_cast<int>(faults.value("ports")) : faults.has("two-devices") ? 2 : 1;
+}
+/// What a fused device is made of; null: it is none.
+inline const std::vector<int>* partsOf(int device) {
+  const int fused = device - physicalDevices();
+  if (!faults.has("ports") || fused < 0) return nullptr;
+  return &fusedDevices[static_cast<std::size_t>(fused)];
+}
 inline ncclResult_t devices(int* count) {
-  *count = faults.has("zero-devices") ? 0 : faults.has("two-devices") ? 2 : 1;
+  *count = faults.has("zero-devices") ? 0 : physicalDevices() + static_cast<int>(fusedDevices.size());
   return faults.strikes("devices") ? told("devices") : ncclSuccess;
 }
+/// Of a device with "ports": where it is, or that it is made of others.
+inline void describePorts(int device, PROPERTIES* props) {
+  const std::vector<int>* const parts = partsOf(device);
+  const int first = parts != nullptr ? parts->front() : device;
+  std::snprintf(devicePaths[device], sizeof(devicePaths[device]),
+                "/sys/devices/pci0000:1a/0000:1a:01.0/0000:%02x:00.%d", 0x1b + first / 2, first % 2);
+  props->pciPath = devicePaths[device];
+  props->port = 1 + first % 2;
+  if (parts == nullptr) return;
+  std::snprintf(deviceNames[device], sizeof(deviceNames[device]), "test%d+%zu", first, parts->size() - 1);
+  props->speed *= static_cast<int>(parts->size());
+#if TEST_NET_VERSION >= 9
+  if (faults.has("no-parts")) return;
+  props->vProps.ndevs = static_cast<int>(parts->size());
+  std::copy(parts->begin(), parts->end(), props->vProps.devs);
+#endif
+}
 inline ncclResult_t getProperties(int device, PROPERTIES* props) {
-  if (device < 0 || device > 3) return failed("getProperties", "no such device", ncclInvalidArgument);
+  if (device < 0 || device >= (faults.has("ports") ? physicalDevices() + static_cast<int>(fusedDevices.size()) : 4))
+    return failed("getProperties", "no such device", ncclInvalidArgument);
   *props = {};
   std::snprintf(deviceNames[device], sizeof(deviceNames[device]), "test%d", device);
   props->name = faults.has("no-name") ? nullptr : deviceNames[device];
@@ -124,13 +154,18 @@ inline ncclResult_t getProperties(int device, PROPERTIES* props) {
   props->maxP2pBytes = faults.has("no-p2p-bytes") ? 0 : MAX_NET_SIZE;
   props->maxCollBytes = MAX_COLLNET_SIZE;
 #endif
+  if (faults.has("ports")) describePorts(device, props);
   return ncclSuccess;
 }
 template <class List>
 ncclResult_t makeVDevice(int* device, List* list) {
   counts.fused = list->ndevs;
   if (list->ndevs < 2) return failed("makeVDevice", "one device is no group", ncclInvalidArgument);
+  if (faults.strikes("fuse")) return told("makeVDevice");
   *device = 3;
+  if (!faults.has("ports")) return ncclSuccess;
+  *device = physicalDevices() + static_cast<int>(fusedDevices.size());
+  fusedDevices.emplace_back(list->devs, list->devs + list->ndevs);
   return ncclSuccess;
 }
 

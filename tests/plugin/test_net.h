@@ -4,6 +4,9 @@
 // comma list of
 //   init, devices, connect, accept, isend, irecv, test   an error in that call; "isend@100": after 100 good ones
 //   zero-devices, unpack, unknown-device, no-p2p-bytes, no-name, two-devices    answers about devices
+//   ports=N   N devices, two ports each of adapters 1b:00, 1c:00, …; what is fused is a device behind them
+//   fuse[@N]  an error in makeVDevice
+//   no-parts  fused devices do not say what they are made of
 //   missing   its table lacks isend
 //   hang[@N]  no request completes (after N that did)
 //   short[@N] receives report half of what came

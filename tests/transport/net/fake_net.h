@@ -153,7 +153,7 @@ class FakeNet final : public Net {
     return true;
   }
   bool fuses() const override { return false; }
-  Result<int> makeVirtual(std::span<const int>) override { return fail(ncclInvalidUsage, "Fake: no"); }
+  NetFusion makeVirtual(std::span<const int>) override { return {-1, "Fake: no"}; }
 
   /// Listeners, connections and registrations that have not been given back.
   std::size_t leftOpen() {

@@ -140,9 +140,8 @@ Result<bool> SocketNet::test(void* request, std::span<int> sizes) {
   return one->connection->test(*one, sizes);
 }
 
-Result<int> SocketNet::makeVirtual(std::span<const int> devices) {
-  return fail(ncclInvalidUsage, "NET/Socket : Devices cannot be fused ({} were given): use several sockets instead",
-              devices.size());
+NetFusion SocketNet::makeVirtual(std::span<const int>) {
+  return {-1, "NET/Socket fuses no devices: use several sockets instead"};
 }
 
 int SocketNet::sendPollFd(void* connection) {

@@ -49,7 +49,7 @@ class SocketNet final : public Net {
   Result<bool> test(void* request, std::span<int> sizes) override;
 
   bool fuses() const override { return false; }
-  Result<int> makeVirtual(std::span<const int> devices) override;
+  NetFusion makeVirtual(std::span<const int> devices) override;
 
   /// Sockets to sleep on instead of testing again and again; -1 where one would not do. Sender: POLLOUT, receiver:
   /// POLLIN.

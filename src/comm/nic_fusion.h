@@ -1,0 +1,52 @@
+// Which devices of a network become one: ports of one NIC, as far as the settings allow and the network can.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/params.h"
+#include "base/status.h"
+#include "plugin/net.h"
+#include "topo/xml.h"
+
+namespace tutti {
+
+/// How far apart two devices of a network are. Ordered.
+enum class NicDistance : std::uint8_t {
+  Port,   ///< ports, or functions, of one adapter
+  Pix,    ///< below one PCI switch
+  Pxb,    ///< several switches in between
+  Phb,    ///< the same NUMA node
+  Apart,  ///< different ones, or unknown
+};
+
+/// What the environment says.
+struct FusionSettings {
+  std::optional<NicDistance> farthest = NicDistance::Port;  ///< NCCL_NET_MERGE_LEVEL; empty: LOC, none are fused
+  bool onlyOfOneRail = false;                               ///< NCCL_NET_MERGE_POLICY=RAIL
+  std::string forced;                                       ///< NCCL_NET_FORCE_MERGE
+};
+
+FusionSettings fusionSettings(const Params::Topology& params);
+
+/// `machine`: the elements of a topology file with both as <net>; null: only what their bus ids say is known.
+NicDistance nicDistance(const NetProperties& a, const NetProperties& b, const XmlElement* machine);
+
+/// The groups of NCCL_NET_FORCE_MERGE ("a,b:1;c,d": names, perhaps with a port) as numbers of devices. Errors:
+/// ncclInvalidUsage naming what is no device, or stands in two groups.
+Result<std::vector<std::vector<int>>> forcedGroups(std::string_view list, std::span<const NetProperties> devices);
+
+/// Asks `net` to fuse: what is forced, then what is near enough; a group that it refuses is tried with fewer. Says at
+/// INFO what became one. Errors: ncclInvalidUsage where the network refuses, or has not, what is forced.
+Status fuseNics(Net& net, std::span<const NetProperties> devices, const FusionSettings& settings,
+                const XmlElement* machine);
+
+/// Of a network's devices those to be used: fused ones, whose parts are not, and all others. `physical`: how many are
+/// no fused ones. A fused one that does not name its parts is left out.
+std::vector<int> devicesToUse(std::span<const NetProperties> devices, int physical, std::string_view network);
+
+}  // namespace tutti
