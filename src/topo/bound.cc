@@ -239,17 +239,26 @@ float headBound(const SearchModel& model, Pattern pattern, int heads, bool colle
   return static_cast<float>(bound);
 }
 
-float channelBound(const SearchModel& model, Pattern pattern, bool collectiveOnly, float inside) {
+ChannelCuts channelCuts(const SearchModel& model, bool isRing, bool collectiveOnly) {
   MachineFlow flow(model, collectiveOnly);
-  const bool ring = pattern == Pattern::Ring;
-  double bound = kUnlimited;
-  if (!model.interNode()) {
-    if (model.gpuCount() > 1) bound = ring ? cycleBound(model, flow) : chainBound(model, flow);
-  } else {
-    bound = ring ? passBound(model, flow) : std::min(flow.throughNets(), chainBound(model, flow) / inside);
+  ChannelCuts cuts{kUnlimited, kUnlimited};
+  if (model.interNode()) {
+    cuts.whole = isRing ? passBound(model, flow) : flow.throughNets();
+    if (!isRing) cuts.inside = chainBound(model, flow);
+  } else if (model.gpuCount() > 1) {
+    cuts.whole = isRing ? cycleBound(model, flow) : chainBound(model, flow);
   }
+  return cuts;
+}
+
+float ChannelCuts::bound(float inProportion) const {
   constexpr double kAlone = 5000;  // what nothing limits: machineBandwidth says that of a GPU to itself
+  const double bound = std::min(whole, inside / inProportion);
   return static_cast<float>(bound < kUnlimited / 100 ? bound : kAlone);
+}
+
+float channelBound(const SearchModel& model, Pattern pattern, bool collectiveOnly, float inside) {
+  return channelCuts(model, pattern == Pattern::Ring, collectiveOnly).bound(inside);
 }
 
 }  // namespace tutti

@@ -34,6 +34,17 @@ class FlowNetwork {
 /// `inside` times that to the network. docs/topology.md, "Bound".
 float channelBound(const SearchModel& model, Pattern pattern, bool collectiveOnly, float inside = 1);
 
+/// What bounds of channels come from: the smallest cut that all of a channel's bandwidth passes, and that of the inside
+/// alone. GB/s.
+struct ChannelCuts {
+  double whole = 0;
+  double inside = 0;
+
+  /// channelBound()
+  float bound(float inProportion) const;
+};
+ChannelCuts channelCuts(const SearchModel& model, bool isRing, bool collectiveOnly);
+
 /// Likewise of graphs with one head per channel (NVLS, CollNetDirect) and at most `heads` of them.
 float headBound(const SearchModel& model, Pattern pattern, int heads, bool collectiveOnly);
 

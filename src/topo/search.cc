@@ -1,10 +1,10 @@
 #include "topo/search.h"
 
 #include <algorithm>
+#include <list>
 #include <utility>
 #include <vector>
 
-#include "topo/bound.h"
 #include "topo/search_model.h"
 #include "topo/search_once.h"
 
@@ -54,19 +54,19 @@ void repeatChannels(Graph& graph, int times) {
 /// is not what NICs do to memory that lies behind several bridges.
 class NearFirst {
  public:
-  NearFirst(const SearchModel& model, const SearchSettings& settings) : model_(model), settings_(settings) {
-    const std::vector<PathType> limits = model.reaches();
-    for (std::size_t i = 0; i + 1 < limits.size(); ++i) nearer_.push_back(model.within(limits[i]));
+  NearFirst(SearchPlace& whole, const SearchSettings& settings) : whole_(whole), settings_(settings) {
+    const std::vector<PathType> limits = whole.model.reaches();
+    for (std::size_t i = 0; i + 1 < limits.size(); ++i) nearer_.emplace_back(whole.model.within(limits[i]));
   }
 
-  Graph search(const GraphRequest& request) const {
+  Graph search(const GraphRequest& request) {
     const bool isRing = request.pattern == Pattern::Ring;
     std::vector<Graph> found;
-    for (const SearchModel& nearer : nearer_) {
+    for (SearchPlace& nearer : nearer_) {
       found.push_back(searchOnce(nearer, request, settings_, isRing ? kNearEffort : 1));
       if (suffices(found.back(), request)) return std::move(found.back());
     }
-    found.push_back(searchOnce(model_, request, settings_, isRing && !nearer_.empty() ? kFarEffort : 1));
+    found.push_back(searchOnce(whole_, request, settings_, isRing && !nearer_.empty() ? kFarEffort : 1));
     const auto good = std::find_if(found.begin(), found.end(), [&](const Graph& graph) {
       return std::none_of(found.begin(), found.end(),
                           [&](const Graph& other) { return isWorthGoingFar(graph, other); });
@@ -76,11 +76,11 @@ class NearFirst {
 
  private:
   /// Whether going further cannot be worth it.
-  bool suffices(const Graph& near, const GraphRequest& request) const {
+  bool suffices(const Graph& near, const GraphRequest& request) {
     // NVLink is not shared with ways to NICs.
     const bool mayHaveMoreInside = near.typeIntra > PathType::Nvb && near.bwIntra < kLittleInside * near.bwInter;
     if (isChain(request.pattern) && mayHaveMoreInside) return false;
-    return static_cast<float>(near.nChannels()) * near.bwInter * kWorthGoingFar >= boundOf(model_, request);
+    return static_cast<float>(near.nChannels()) * near.bwInter * kWorthGoingFar >= boundOf(whole_, request);
   }
   /// To the network, or inside as far as that is of use.
   static bool isWorthGoingFar(const Graph& near, const Graph& far) {
@@ -91,17 +91,17 @@ class NearFirst {
   }
   static float usefulInside(const Graph& graph) { return std::min(graph.bwIntra, graph.bwInter * kUsefulInside); }
 
-  const SearchModel& model_;
+  SearchPlace& whole_;
   const SearchSettings& settings_;
-  std::vector<SearchModel> nearer_;  ///< from the nearest
+  std::list<SearchPlace> nearer_;  ///< from the nearest
 };
 
 }  // namespace
 
 GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const SearchSettings& settings,
                       const GraphSearched& searched) {
-  const SearchModel model(machine, paths, settings);
-  const NearFirst near(model, settings);
+  SearchPlace whole(SearchModel(machine, paths, settings));
+  NearFirst near(whole, settings);
   const auto done = [&](GraphId id) {
     if (searched) searched(id);
   };
@@ -111,7 +111,7 @@ GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const Sear
   const int once = set.ring.nChannels();
   set.tree = near.search({GraphId::Tree, Pattern::BalancedTree, once, once});
   // Chains run in one direction and start at one GPU: more of them can be spread better.
-  const float bound = channelBound(model, Pattern::Tree, false);
+  const float bound = whole.memory.channelBound(Pattern::Tree, false);
   for (int copies : kCopies) {
     if (copies * once > settings.maxChannels || !mayGain(set.tree, bound)) break;
     Graph tree = near.search({GraphId::Tree, Pattern::BalancedTree, copies * once, copies * once});
@@ -131,8 +131,8 @@ GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const Sear
 
 float bandwidthBound(const Machine& machine, const PathTable& paths, const GraphRequest& request,
                      const SearchSettings& settings) {
-  const SearchModel model(machine, paths, settings);
-  return boundOf(model, request);
+  SearchPlace whole(SearchModel(machine, paths, settings));
+  return boundOf(whole, request);
 }
 
 }  // namespace tutti

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+
+#include "topo/search_lanes.h"
 
 namespace tutti {
 
@@ -12,16 +13,17 @@ bool isSingle(unsigned set) {
   return (set & (set - 1)) == 0;
 }
 
-/// Prices of four GPUs, worked out side by side: compilers do not find that themselves.
-using Four = float __attribute__((vector_size(16)));
-
 /// A row of the table.
 template <int kFours>
 struct Lanes {
   Four four[kFours];
 
-  void load(const float* from) { std::memcpy(four, from, sizeof(four)); }
-  void store(float* to) const { std::memcpy(to, four, sizeof(four)); }
+  void load(const float* from) {
+    for (std::size_t i = 0; i < kFours; ++i) four[i] = loadFour(from + i * kLanesOfFour);
+  }
+  void store(float* to) const {
+    for (std::size_t i = 0; i < kFours; ++i) storeFour(to + i * kLanesOfFour, four[i]);
+  }
   /// With what it costs to come by `hop` at most.
   void lower(float here, const Lanes& hop) {
     for (int i = 0; i < kFours; ++i) {
@@ -81,7 +83,7 @@ void ExactOrder::fillFour(unsigned set) {
   Lanes<kFours> rows[4];
   Lanes<kFours> hop;
   for (Lanes<kFours>& row : rows) {
-    for (Four& four : row.four) four = Four{kNoWay, kNoWay, kNoWay, kNoWay};
+    for (Four& four : row.four) four = allFour(kNoWay);
   }
   for (unsigned lasts = set; lasts != 0; lasts &= lasts - 1) {
     const auto last = static_cast<unsigned>(std::countr_zero(lasts));

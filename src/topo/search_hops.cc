@@ -2,42 +2,30 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace tutti {
 
 namespace {
 
-/// The least that being second costs, for any two GPUs at the ends: one of the three cheapest is at neither end.
-class CheapestSecond {
- public:
-  explicit CheapestSecond(const RoutePrices& prices) : few_(prices.n == 2) {
-    if (prices.second.empty()) return;
-    for (int g = 0; g < prices.n; ++g) take({g, prices.second[static_cast<std::size_t>(g)]});
-  }
-  float between(int first, int last) const {
-    if (least_[0].gpu < 0) return 0;
-    for (const Second& second : least_) {
-      const bool isFree = few_ ? second.gpu == last : second.gpu != first && second.gpu != last;
-      if (isFree) return second.price;
-    }
-    return kNoWay;
-  }
-
- private:
-  struct Second {
-    int gpu = -1;
-    float price = kNoWay;
-  };
-  void take(Second second) {
-    for (Second& least : least_) {
-      if (least.gpu < 0 || second.price < least.price) std::swap(least, second);
-      if (second.gpu < 0) return;
-    }
-  }
-
-  bool few_;
-  std::array<Second, 3> least_;
+struct Second {
+  int gpu = -1;
+  float price = kNoWay;
 };
+
+/// Two GPUs that being second costs least for if `first` is first: one of them is not last. No GPU: it costs nothing.
+std::array<Second, 2> cheapestSeconds(const RoutePrices& prices, int first) {
+  if (prices.second.empty()) return {Second{-1, 0}, Second{-1, 0}};
+  std::array<Second, 2> least;
+  for (int g = 0; g < prices.n; ++g) {
+    const float price = prices.second[static_cast<std::size_t>(g)];
+    if (g == first || price >= least[1].price) continue;
+    least[1] = {g, price};
+    if (price < least[0].price) std::swap(least[0], least[1]);
+  }
+  if (prices.n == 2) least[1] = least[0];  // the second is the last
+  return least;
+}
 
 }  // namespace
 
@@ -60,13 +48,14 @@ void HopBound::set(const RoutePrices& prices) {
 
 BoundEnds HopBound::bestEnds(const RoutePrices& prices) const {
   const auto at = [](int gpu) { return static_cast<std::size_t>(gpu); };
-  const CheapestSecond second(prices);
   BoundEnds best;
   for (int first = 0; first < prices.n; ++first) {
     const float start = sum_ + (prices.start[at(first)] - enter_[at(first)]);
+    const std::array<Second, 2> seconds = cheapestSeconds(prices, first);
     for (int last = 0; last < prices.n; ++last) {
       if (first == last) continue;
-      const float price = start + prices.end[at(last)] - leave_[at(last)] + second.between(first, last);
+      const float second = seconds[last == seconds[0].gpu ? 1 : 0].price;
+      const float price = start + prices.end[at(last)] - leave_[at(last)] + second;
       const bool closesNearer = prices.closed && price == best.price && last > best.last;
       if (price < best.price || closesNearer) best = {first, last, price};
     }

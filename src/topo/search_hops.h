@@ -38,8 +38,12 @@ class HopBound {
   /// The ends with the lowest bound, for the ends' prices and the same hops. Of cycles that cost the same the one that
   /// ends just before it begins, so that it goes round once.
   BoundEnds bestEnds(const RoutePrices& prices) const;
+  /// Whether rounding aside no order between such ends costs less than that.
+  bool isAbove(const BoundEnds& ends, float price) const { return ends.price > price + (price + sum_) * kRounding; }
 
  private:
+  static constexpr float kRounding = 1e-5f;  ///< more than that of all prices added up
+
   std::vector<float> leave_;
   std::vector<float> enter_;
   float sum_ = 0;

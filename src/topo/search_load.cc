@@ -1,9 +1,10 @@
 #include "topo/search_load.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
+
+#include "topo/search_lanes.h"
 
 namespace tutti {
 
@@ -16,9 +17,6 @@ constexpr float kAlone = 5000;
 constexpr double kPayload = 0.96;
 /// Inside of one GPU nothing limits; so many times what goes to the network.
 constexpr double kFree = 4;
-
-/// Resources whose loads are compared at once.
-constexpr std::size_t kSideBySide = 4;
 
 /// Loads by what carries them.
 struct SplitLoads {
@@ -82,7 +80,7 @@ float rounded(double bandwidth) {
 Congestion::Congestion(const SearchModel& model, float inside)
     : model_(model),
       inside_(inside),
-      loads_((model.capacities().size() + kSideBySide - 1) / kSideBySide * kSideBySide, 0.0f),
+      loads_(paddedToFour(model.capacities().size()), 0.0f),
       capacities_(loads_.size(), 1.0f) {
   for (std::size_t r = 0; r < model.capacities().size(); ++r) capacities_[r] = std::max(model.capacities()[r], 1e-6f);
 }
@@ -103,15 +101,14 @@ float Congestion::worst() const {
 }
 
 float Congestion::computeWorst() const {
-  std::array<float, kSideBySide> worst{};
-  for (std::size_t r = 0; r < loads_.size(); r += kSideBySide) {
-    for (std::size_t lane = 0; lane < kSideBySide; ++lane) {
-      const float load = loads_[r + lane] / capacities_[r + lane];
-      const float counted = loads_[r + lane] > 1e-4f ? load : 0.0f;
-      worst[lane] = worst[lane] < counted ? counted : worst[lane];
-    }
+  Four worst = allFour(0);
+  for (std::size_t r = 0; r < loads_.size(); r += kLanesOfFour) {
+    const Four load = loadFour(&loads_[r]);
+    const Four part = load / loadFour(&capacities_[r]);
+    const Four counted = load > 1e-4f ? part : allFour(0);
+    worst = counted > worst ? counted : worst;
   }
-  return *std::max_element(worst.begin(), worst.end());
+  return std::max({worst[0], worst[1], worst[2], worst[3]});
 }
 
 float Congestion::total() const {

@@ -39,10 +39,10 @@ constexpr float kMoreInside = 1.02f;
 /// One graph's search.
 class GraphSearch {
  public:
-  GraphSearch(const SearchModel& model, const GraphRequest& request, const SearchSettings& settings, float effort)
-      : model_(model), request_(request), settings_(settings), effort_(effort) {
+  GraphSearch(SearchPlace& place, const GraphRequest& request, const SearchSettings& settings, float effort)
+      : model_(place.model), memory_(place.memory), request_(request), settings_(settings), effort_(effort) {
     // One GPU has no chain to balance, and no one to be head of.
-    if (model.gpuCount() == 1 && request.pattern != Pattern::Ring) {
+    if (model_.gpuCount() == 1 && request.pattern != Pattern::Ring) {
       request_.pattern = Pattern::Tree;
       if (request.id == GraphId::CollNetDirect) request_.minChannels = request_.maxChannels = 1;
     }
@@ -76,7 +76,7 @@ class GraphSearch {
     int crossNic = 0;
   };
   void packRing();
-  PackedRing ringOf(const SearchModel& model) const;
+  PackedRing ringOf(const SearchModel& model, float bound) const;
   void packChain();
   void tryChain(Pattern pattern, float inside);
   void split();
@@ -96,6 +96,7 @@ class GraphSearch {
   GraphChannel named(const DenseChannel& channel) const;
 
   const SearchModel& model_;
+  SearchMemory& memory_;
   GraphRequest request_;
   SearchSettings settings_;
   float effort_;
@@ -140,11 +141,12 @@ void GraphSearch::pack() {
 
 /// With links that differ, what is best without the excess of some of them may be better than what is found with it.
 void GraphSearch::packRing() {
-  PackedRing best = ringOf(model_);
-  const float bound = channelBound(model_, Pattern::Ring, false);
+  const float bound = memory_.channelBound(Pattern::Ring, false);
+  PackedRing best = ringOf(model_, bound);
   const std::vector<float> levels = model_.nvLinkLevels();
   for (std::size_t i = 0; i + 1 < levels.size() && i < kLevels && !best.packing.reaches(bound); ++i) {
-    PackedRing ring = ringOf(model_.levelled(levels[i]));
+    const SearchModel levelled = model_.levelled(levels[i]);
+    PackedRing ring = ringOf(levelled, channelBound(levelled, Pattern::Ring, false));
     Congestion congestion(model_);
     for (const DenseChannel& channel : ring.packing.channels) congestion.add(Pattern::Ring, channel);
     ring.packing.total = congestion.total();
@@ -155,9 +157,9 @@ void GraphSearch::packRing() {
   split();
 }
 
-GraphSearch::PackedRing GraphSearch::ringOf(const SearchModel& model) const {
+GraphSearch::PackedRing GraphSearch::ringOf(const SearchModel& model, float bound) const {
   PackTask rail = task(Pattern::Ring);
-  rail.bound = channelBound(model, Pattern::Ring, rail.collectiveOnly);
+  rail.bound = bound;
   PackedRing ring{Packer(model, rail).run(), settings_.crossNic == 1 && model.interNode() ? 1 : 0};
   const bool mayCross = settings_.crossNic != 0 && model.netCount() > 1 && rail.maxChannels > 1;
   const auto farthest = [&](const Packing& packing) {
@@ -192,7 +194,7 @@ void GraphSearch::split() {
 /// as much inside.
 void GraphSearch::packChain() {
   tryChain(request_.pattern, 1);
-  const bool reached = packing_.reaches(channelBound(model_, request_.pattern, isCollNet(request_.id)));
+  const bool reached = packing_.reaches(memory_.channelBound(request_.pattern, isCollNet(request_.id)));
   if (!model_.interNode() || model_.gpuCount() == 1) return;
   if (!reached && request_.pattern != Pattern::Tree) tryChain(Pattern::Tree, 1);
   const Bandwidths found = bandwidthsOf(model_, graph_.pattern, packing_.channels);
@@ -202,8 +204,8 @@ void GraphSearch::packChain() {
 void GraphSearch::tryChain(Pattern pattern, float inside) {
   PackTask chain = task(pattern);
   chain.inside = inside;
-  chain.bound = channelBound(model_, pattern, chain.collectiveOnly, inside);
-  Packing packing = Packer(model_, chain).run();
+  chain.bound = memory_.channelBound(pattern, chain.collectiveOnly, inside);
+  const Packing& packing = memory_.pack(chain);
   if (packing.channels.empty()) return;
   if (!packing_.channels.empty()) {
     const Bandwidths now = bandwidthsOf(model_, pattern, packing.channels);
@@ -212,7 +214,7 @@ void GraphSearch::tryChain(Pattern pattern, float inside) {
     const bool asMuch = now.inter * kWorthWhile >= before.inter && now.intra > before.intra * kMoreInside;
     if (!more && !(asMuch && pattern == graph_.pattern)) return;
   }
-  packing_ = std::move(packing);
+  packing_ = packing;
   graph_.pattern = pattern;
 }
 
@@ -311,17 +313,18 @@ bool isChain(Pattern pattern) {
   return pattern == Pattern::Tree || pattern == Pattern::BalancedTree || pattern == Pattern::SplitTree;
 }
 
-Graph searchOnce(const SearchModel& model, const GraphRequest& request, const SearchSettings& settings, float effort) {
-  return GraphSearch(model, request, settings, effort).run();
+Graph searchOnce(SearchPlace& place, const GraphRequest& request, const SearchSettings& settings, float effort) {
+  return GraphSearch(place, request, settings, effort).run();
 }
 
-float boundOf(const SearchModel& model, const GraphRequest& request) {
+float boundOf(SearchPlace& place, const GraphRequest& request) {
+  const SearchModel& model = place.model;
   const bool collectiveOnly = isCollNet(request.id);
   if (request.pattern == Pattern::Nvls || request.pattern == Pattern::CollNetDirect) {
     const int most = request.pattern == Pattern::Nvls ? kMaxNvlsHeads : kMaxDirectHeads;
     return headBound(model, request.pattern, std::min({request.maxChannels, most, model.gpuCount()}), collectiveOnly);
   }
-  return channelBound(model, request.pattern, collectiveOnly);
+  return place.memory.channelBound(request.pattern, collectiveOnly);
 }
 
 }  // namespace tutti

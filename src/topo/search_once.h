@@ -1,8 +1,11 @@
 // One graph on a machine as it is given, with every way that the model allows. Pure.
 #pragma once
 
+#include <utility>
+
 #include "topo/graph.h"
 #include "topo/search.h"
+#include "topo/search_memory.h"
 #include "topo/search_model.h"
 
 namespace tutti {
@@ -15,11 +18,21 @@ inline constexpr float kUsefulInside = 2;
 /// Whether the pattern is a chain of all GPUs that stays open.
 bool isChain(Pattern pattern);
 
+/// A model and what was found on it.
+struct SearchPlace {
+  explicit SearchPlace(SearchModel of) : model(std::move(of)), memory(model) {}
+  SearchPlace(const SearchPlace&) = delete;
+  SearchPlace& operator=(const SearchPlace&) = delete;
+
+  const SearchModel model;
+  SearchMemory memory;
+};
+
 /// The best graph found with so much of the usual work; no channels where the graph is not wanted, or is optional and
 /// not possible.
-Graph searchOnce(const SearchModel& model, const GraphRequest& request, const SearchSettings& settings, float effort);
+Graph searchOnce(SearchPlace& place, const GraphRequest& request, const SearchSettings& settings, float effort);
 
 /// bandwidthBound() of a model.
-float boundOf(const SearchModel& model, const GraphRequest& request);
+float boundOf(SearchPlace& place, const GraphRequest& request);
 
 }  // namespace tutti

@@ -165,6 +165,7 @@ bool Packer::put(int index, int wanted) {
     prices.start = door.start;
     prices.second = door.second;
     prices.end = door.end;
+    wish.limit = next_.route.price;
     const RouteResult& found = router_.find(prices, hint(index), wish);
     wish.sameHops = true;
     if (found.price >= next_.route.price) continue;

@@ -23,6 +23,8 @@ struct PackTask {
   float inside = 1;  ///< bandwidth wanted inside, in proportion to that to the network
   float bound = 0;   ///< GB/s; reaching it ends the work
   float effort = 1;  ///< part of the usual work that this is worth
+
+  bool operator==(const PackTask&) const = default;
 };
 
 /// Ends of a channel: NICs (-1: one machine), with what being first, second or last costs.

@@ -171,6 +171,7 @@ const RouteResult& Router::find(const RoutePrices& prices, const std::vector<int
   }
   const int lanes = n <= 8 ? 8 : kExactGpus;  // as many steps, however they are worked out
   steps_ += static_cast<std::int64_t>((1u << n) - 1) * n * lanes / 16;
+  if (bound_.isAbove(ends, wish.limit)) return found_;
   if (!hasHops_) exact_.setHops(prices);
   hasHops_ = true;
   exact_.find(prices, found_);

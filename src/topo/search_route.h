@@ -12,6 +12,7 @@ namespace tutti {
 /// What is known beforehand of an order that is looked for.
 struct RouteWish {
   bool sameHops = false;  ///< the hops' prices are those of the call before
+  float limit = kNoWay;   ///< an order that does not cost less need not be found
 };
 
 /// Finds orders; keeps its memory between calls. One thread at a time.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "topo/search_hops.h"
+#include "topo/search_lanes.h"
 
 namespace tutti {
 
@@ -13,16 +13,10 @@ constexpr float kTooMuch = 20;
 
 /// How prices grow with load: the higher the power, the more the most loaded resource alone counts. Little loads differ
 /// a little, so that they spread, too.
-inline float steep(float utilization) {
-  const float u = std::min(utilization, 20.0f);
-  const float square = u * u;
+Four steep(Four utilization) {
+  const Four u = utilization < 20.0f ? utilization : allFour(20);
+  const Four square = u * u;
   return 0.0005f + 0.002f * square + square * square * square * u;
-}
-
-/// So that of two ways that cost about the same the shorter is taken, the more so if one needs a CPU.
-float taxOn(PathType type) {
-  return type > PathType::Pxn ? 0.02f * (static_cast<float>(type) - static_cast<float>(PathType::Pxn))
-                              : 2e-5f * static_cast<float>(type);
 }
 
 std::size_t slot(int i) {
@@ -32,6 +26,7 @@ std::size_t slot(int i) {
 }  // namespace
 
 Tariff::Tariff(const SearchModel& model, float inside) : model_(model), termOf_(model.useCount()) {
+  if (resourceCount() == 0) return;
   for (int r = 0; r < resourceCount(); ++r) addTerm(r, 1);
   const int n = model.gpuCount();
   for (int a = 0; a < n; ++a) {
@@ -45,6 +40,7 @@ Tariff::Tariff(const SearchModel& model, float inside) : model_(model), termOf_(
       enlist(model.exit(a, net), 1);
     }
   }
+  while (terms_.factor.size() % kLanesOfFour != 0) addTerm(0, 1);
   terms_.load.resize(terms_.factor.size());
   terms_.price.resize(terms_.factor.size());
 }
@@ -81,16 +77,12 @@ void Tariff::forget() {
 void Tariff::set(const Congestion& congestion, float target) {
   const std::size_t count = terms_.factor.size();
   for (std::size_t t = 0; t < count; ++t) terms_.load[t] = congestion.load(terms_.resource[t]);
-  const float* factor = terms_.factor.data();
-  const float* capacity = terms_.capacity.data();
-  const float* history = terms_.history.data();
-  const float* load = terms_.load.data();
-  float* __restrict prices = terms_.price.data();
-  for (std::size_t t = 0; t < count; ++t) {
-    const float room = capacity[t] * target;
-    const float utilization = (load[t] + factor[t]) / room;
-    const float price = factor[t] * history[t] * steep(utilization) / room;
-    prices[t] = price * (utilization > 1.0005f ? kTooMuch : 1.0f);
+  for (std::size_t t = 0; t < count; t += kLanesOfFour) {
+    const Four factor = loadFour(&terms_.factor[t]);
+    const Four room = loadFour(&terms_.capacity[t]) * target;
+    const Four utilization = (loadFour(&terms_.load[t]) + factor) / room;
+    const Four price = factor * loadFour(&terms_.history[t]) * steep(utilization) / room;
+    storeFour(&terms_.price[t], utilization > 1.0005f ? price * kTooMuch : price);
   }
 }
 
@@ -102,13 +94,6 @@ void Tariff::raiseWorst(const Congestion& congestion) {
       terms_.history[t] = std::min(terms_.history[t] * 1.3f, 1e3f);
     }
   }
-}
-
-float Tariff::priceOf(const SearchWay& way) const {
-  if (!way.usable()) return kNoWay;
-  float sum = taxOn(way.type);
-  for (auto use = slot(way.begin); use < slot(way.end); ++use) sum += terms_.price[slot(termOf_[use])];
-  return sum;
 }
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "topo/search_hops.h"
 #include "topo/search_load.h"
 #include "topo/search_model.h"
 
@@ -24,7 +25,14 @@ class Tariff {
   void raiseWorst(const Congestion& congestion);
 
   /// At the prices that were set last; kNoWay or more if the way cannot be used.
-  float priceOf(const SearchWay& way) const;
+  float priceOf(const SearchWay& way) const {
+    if (!way.usable()) return kNoWay;
+    float sum = taxOn(way.type);
+    for (auto use = static_cast<std::size_t>(way.begin); use < static_cast<std::size_t>(way.end); ++use) {
+      sum += terms_.price[static_cast<std::size_t>(termOf_[use])];
+    }
+    return sum;
+  }
   int resourceCount() const { return static_cast<int>(model_.capacities().size()); }
 
  private:
@@ -37,6 +45,11 @@ class Tariff {
     std::vector<float> load;
     std::vector<float> price;
   };
+  /// So that of two ways that cost about the same the shorter is taken, the more so if one needs a CPU.
+  static float taxOn(PathType type) {
+    return type > PathType::Pxn ? 0.02f * (static_cast<float>(type) - static_cast<float>(PathType::Pxn))
+                                : 2e-5f * static_cast<float>(type);
+  }
   void addTerm(int resource, float factor);
   int termOf(int resource, float factor);
   void enlist(const SearchWay& way, float part);

@@ -48,8 +48,8 @@ bool isOrderOfAll(std::vector<int> order, int n) {
 
 TEST(Router, FindsTheCheapestOfAllOrdersOfFewGpus) {
   Router router;
-  for (int n = 2; n <= 7; ++n) {
-    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (int n = 2; n <= 8; ++n) {
+    for (std::uint64_t seed = 0; seed < (n < 8 ? 20 : 2); ++seed) {
       const RoutePrices prices = drawPrices(n, seed, seed % 2 == 0);
       const RouteResult found = router.find(prices, firstOrder(n));
       ASSERT_TRUE(isOrderOfAll(found.order, n));
@@ -75,6 +75,29 @@ TEST(Router, FindsTheSameWithOtherEndsWhoseHopsItKnows) {
       EXPECT_EQ(again.price, anew.price);
     }
   }
+}
+
+TEST(Router, FindsWhatCostsLessThanTheLimit) {
+  Router router;
+  for (const int n : {3, 6, 9, 12}) {
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      const RoutePrices prices = drawPrices(n, seed, seed % 2 == 0);
+      const RouteResult free = router.find(prices, firstOrder(n));
+      const RouteResult below = router.find(prices, firstOrder(n), {.limit = free.price * 1.01f});
+      EXPECT_EQ(below.order, free.order);
+      EXPECT_EQ(below.price, free.price);
+      EXPECT_GE(router.find(prices, firstOrder(n), {.limit = free.price / 4}).price, free.price / 4);
+    }
+  }
+}
+
+TEST(Router, TakesAsManyStepsWhateverTheLimit) {
+  const RoutePrices prices = drawPrices(8, 1, false);
+  Router free;
+  Router limited;
+  free.find(prices, firstOrder(8));
+  EXPECT_TRUE(limited.find(prices, firstOrder(8), {.limit = 1}).order.empty());
+  EXPECT_EQ(limited.steps(), free.steps());
 }
 
 TEST(Router, AgreesOnBothSidesOfEightGpus) {
