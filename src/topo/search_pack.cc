@@ -49,20 +49,27 @@ std::vector<float> doorLinks(const SearchModel& model, int gpu, bool outwards) {
   return capacities;
 }
 
-/// What `count` undivided channels could carry in sum at best, by the links of each GPU and the NICs.
-float potential(const SearchModel& model, const PackTask& task, int count) {
-  float least = task.bound / static_cast<float>(count);
-  if (task.pattern == Pattern::Ring && !model.interNode()) {
-    for (int g = 0; g < model.gpuCount(); ++g) {
-      least = std::min(least, bandwidthThrough(doorLinks(model, g, true), count));
-      least = std::min(least, bandwidthThrough(doorLinks(model, g, false), count));
-    }
+/// What all channels have to share between them: the links of each GPU, and the NICs. Each list of capacities once.
+std::vector<std::vector<float>> allDoors(const SearchModel& model, Pattern pattern) {
+  std::vector<std::vector<float>> doors;
+  for (int g = 0; g < model.gpuCount() && pattern == Pattern::Ring && !model.interNode(); ++g) {
+    doors.push_back(doorLinks(model, g, true));
+    doors.push_back(doorLinks(model, g, false));
   }
   std::vector<float> speeds;
   for (int net = 0; net < model.netCount(); ++net) {
     speeds.push_back(model.machine().facts<NetFacts>(model.netNode(net)).speed);
   }
-  if (!speeds.empty()) least = std::min(least, bandwidthThrough(speeds, count));
+  if (!speeds.empty()) doors.push_back(std::move(speeds));
+  std::sort(doors.begin(), doors.end());
+  doors.erase(std::unique(doors.begin(), doors.end()), doors.end());
+  return doors;
+}
+
+/// What `count` undivided channels could carry in sum at best.
+float potential(float bound, const std::vector<std::vector<float>>& doors, int count) {
+  float least = bound / static_cast<float>(count);
+  for (const std::vector<float>& door : doors) least = std::min(least, bandwidthThrough(door, count));
   return least * static_cast<float>(count);
 }
 
@@ -127,10 +134,11 @@ std::vector<int> Packer::promisingCounts(const std::vector<float>& greedy) const
   if (task_.minChannels == task_.maxChannels) return {task_.maxChannels};
   std::vector<int> counts;
   std::vector<float> potentials(at(task_.maxChannels) + 1, 0);
+  const std::vector<std::vector<float>> doors = allDoors(model_, task_.pattern);
   for (int count = task_.minChannels; count <= task_.maxChannels; ++count) {
     if (task_.swapNets && count % 2 != 0) continue;
     counts.push_back(count);
-    potentials[at(count)] = potential(model_, task_, count);
+    potentials[at(count)] = potential(task_.bound, doors, count);
   }
   counts = sortedByWorth(std::move(counts), potentials);
   std::vector<int> chosen(counts.begin(), counts.begin() + std::min<std::ptrdiff_t>(3, std::ssize(counts)));
