@@ -138,6 +138,25 @@ int forkAndStart() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 33;
 }
 
+/// Uses the device when everything thread_local of the main thread is gone.
+struct AtTheEnd {
+  CUcontext wanted = nullptr;
+  ~AtTheEnd() {
+    CUcontext current = nullptr;
+    CUdeviceptr pointer = 0;
+    if (cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != wanted) ::_exit(40);
+    if (cuCtxPushCurrent(wanted) != CUDA_SUCCESS || cuMemAlloc(&pointer, 16) != CUDA_SUCCESS) ::_exit(41);
+    if (cuMemFree(pointer) != CUDA_SUCCESS || cuCtxPopCurrent(&current) != CUDA_SUCCESS) ::_exit(42);
+    if (current != wanted) ::_exit(43);
+  }
+};
+
+int staticObject() {
+  static AtTheEnd object;
+  if (cuCtxGetCurrent(&object.wanted) != CUDA_SUCCESS || object.wanted == nullptr) return 20;
+  return cuCtxPushCurrent(object.wanted) == CUDA_SUCCESS ? 0 : 21;
+}
+
 int blocks() {
   std::uint32_t* out = words();
   if (launch("Barrier", 7, 64, {out, nullptr, 10, 0}) != CUDA_SUCCESS || cuCtxSynchronize() != CUDA_SUCCESS) return 20;
@@ -188,6 +207,7 @@ int main(int count, char** words) {
   if (mode == "event") return event(argument);
   if (mode == "failure") return failure();
   if (mode == "exit") return exitWithWork();
+  if (mode == "static") return staticObject();
   if (mode == "fork") return forkAndStart();
   if (mode == "blocks") return blocks();
   if (mode == "devices") return devices(argument);

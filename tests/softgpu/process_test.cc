@@ -108,6 +108,10 @@ TEST_F(Processes, ExitWithWorkPendingDoesNotHang) {
   EXPECT_EQ(runChild({"exit"}), 0);
 }
 
+TEST_F(Processes, StaticObjectsMayUseTheDeviceAtTheEnd) {
+  EXPECT_EQ(runChild({"static"}), 0);
+}
+
 TEST_F(Processes, ForkedChildStartsAnew) {
   EXPECT_EQ(runChild({"fork"}), 0);
 }

@@ -23,6 +23,24 @@ TEST_F(Streams, WorkRunsInOrder) {
   EXPECT_EQ(result[63], 8u);
 }
 
+TEST_F(Streams, SmallCopiesTakeWordsThatOthersCountInMeanwhile) {
+  auto* counters = reinterpret_cast<std::uint64_t*>(words());
+  std::atomic<bool> stop{false};
+  std::thread counting([&] {
+    for (std::uint64_t n = 1; !stop.load(); ++n) {
+      for (int i : {0, 16}) __atomic_store_n(counters + i, n << 32 | n, __ATOMIC_RELEASE);
+    }
+  });
+  std::uint64_t seen[17] = {};
+  for (int round = 0; round < 500; ++round) {
+    EXPECT_CU(cuMemcpyDtoHAsync(seen, address(counters), sizeof(seen), stream_));
+    EXPECT_CU(cuStreamSynchronize(stream_));
+    for (int i : {0, 16}) EXPECT_EQ(seen[i] >> 32, seen[i] & 0xffffffffu);
+  }
+  stop = true;
+  counting.join();
+}
+
 TEST_F(Streams, BlockingStreamsWaitForTheLegacyStream) {
   std::uint32_t* data = words();
   CUstream blocking = nullptr;

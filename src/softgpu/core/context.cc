@@ -1,5 +1,7 @@
 #include "softgpu/core/context.h"
 
+#include <pthread.h>
+
 #include <unordered_map>
 
 #include "softgpu/core/machine.h"
@@ -13,13 +15,32 @@ struct ThreadState {
   std::unordered_map<Context*, std::shared_ptr<Stream>> streams;
 };
 
+constinit thread_local ThreadState* own = nullptr;
+
+/// Frees the state of a thread that ends, after its thread_local objects, which may still use it. The main thread's stays:
+/// static objects are destroyed after everything thread_local, and may still use it, too.
+pthread_key_t lastKey() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made = 0;
+    ::pthread_key_create(&made, [](void* state) {
+      own = nullptr;
+      delete static_cast<ThreadState*>(state);
+    });
+    return made;
+  }();
+  return key;
+}
+
 ThreadState& threadState() {
-  thread_local ThreadState state;
-  if (state.generation != machineGeneration()) {
-    state = ThreadState();
-    state.generation = machineGeneration();
+  if (own == nullptr) {
+    own = new ThreadState();
+    ::pthread_setspecific(lastKey(), own);
   }
-  return state;
+  if (own->generation != machineGeneration()) {
+    *own = ThreadState();
+    own->generation = machineGeneration();
+  }
+  return *own;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "softgpu/core/operation.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 
@@ -14,6 +15,28 @@ namespace {
 
 constexpr std::size_t kChunkBytes = std::size_t{512} << 10;  ///< work between two looks at other streams
 
+/// Aligned words of what is no longer than that are copied each at once, as hardware does: kernels count there meanwhile.
+constexpr std::size_t kWordwiseBytes = 512;
+
+/// Whether it was done so.
+template <class Word>
+bool copyWordwise(char* to, const char* from, std::size_t bytes) {
+  const std::uintptr_t any = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes;
+  if (bytes > kWordwiseBytes || any % sizeof(Word) != 0) return false;
+  std::array<Word, kWordwiseBytes / sizeof(Word)> words;  // the two may overlap
+  const std::size_t count = bytes / sizeof(Word);
+  for (std::size_t i = 0; i < count; ++i) {
+    words[i] = __atomic_load_n(reinterpret_cast<const Word*>(from) + i, __ATOMIC_RELAXED);
+  }
+  for (std::size_t i = 0; i < count; ++i) __atomic_store_n(reinterpret_cast<Word*>(to) + i, words[i], __ATOMIC_RELAXED);
+  return true;
+}
+
+void copyBytes(char* to, const char* from, std::size_t bytes) {
+  if (copyWordwise<std::uint64_t>(to, from, bytes) || copyWordwise<std::uint32_t>(to, from, bytes)) return;
+  std::memmove(to, from, bytes);
+}
+
 class EmptyTask : public Task {
  public:
   Step step(Engine&) override { return Step::Done; }
@@ -25,8 +48,8 @@ class CopyTask : public Task {
   Step step(Engine&) override {
     for (std::size_t budget = kChunkBytes; row_ < copy_.height && budget > 0;) {
       const std::size_t bytes = std::min(budget, copy_.width - column_);
-      std::memmove(copy_.destination + row_ * copy_.destinationPitch + column_,
-                   copy_.source + row_ * copy_.sourcePitch + column_, bytes);
+      copyBytes(copy_.destination + row_ * copy_.destinationPitch + column_,
+                copy_.source + row_ * copy_.sourcePitch + column_, bytes);
       column_ += bytes;
       budget -= bytes;
       if (column_ < copy_.width) continue;

@@ -1,9 +1,9 @@
 // Kernels of the application. Programs built by nvcc register theirs before main and must start; launching one is an
 // error whose line on stderr says why: there is no code generator for GPUs here.
+#include <array>
 #include <map>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "softgpu/runtime/call.h"
 #include "softgpu/runtime/report.h"
@@ -43,10 +43,15 @@ cudaError_t refuseLaunch(const void* stub) {
 struct LaunchConfiguration {
   dim3 grid;
   dim3 block;
-  size_t sharedBytes;
-  cudaStream_t stream;
+  size_t sharedBytes = 0;
+  cudaStream_t stream = nullptr;
 };
-thread_local std::vector<LaunchConfiguration> configurations;
+/// One inside the other, where arguments of a launch launch. Never destroyed: static objects may launch at the end.
+struct LaunchConfigurations {
+  std::array<LaunchConfiguration, 16> all{};
+  std::size_t count = 0;
+};
+constinit thread_local LaunchConfigurations configurations;
 
 }  // namespace
 }  // namespace tutti::softgpu
@@ -110,14 +115,14 @@ char __cudaInitModule(void**) {
 }
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t sharedBytes, CUstream_st* stream) {
-  configurations.push_back({grid, block, sharedBytes, stream});
+  if (configurations.count == configurations.all.size()) return 1;
+  configurations.all[configurations.count++] = {grid, block, sharedBytes, stream};
   return 0;
 }
 
 cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* sharedBytes, void* stream) {
-  if (configurations.empty()) return keep(cudaErrorMissingConfiguration);
-  const LaunchConfiguration top = configurations.back();
-  configurations.pop_back();
+  if (configurations.count == 0) return keep(cudaErrorMissingConfiguration);
+  const LaunchConfiguration& top = configurations.all[--configurations.count];
   *grid = top.grid;
   *block = top.block;
   *sharedBytes = top.sharedBytes;
