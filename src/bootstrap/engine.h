@@ -103,6 +103,7 @@ class Engine {
   void onEnd(const Entry& entry);
   void onRootEnd(const Link::End& end, const Address& at);
   void onTreeEnd(const Entry& entry);
+  void onPeerEnd(const Entry& entry);
   void onSilence(Entry& entry);
   /// Four times in `peerTimeout`: says to the root and the neighbours in the tree that this process lives, and looks who
   /// does not.
@@ -128,6 +129,7 @@ class Engine {
 
   const Options options_;
   SteadyClock::time_point tended_ = SteadyClock::now();  ///< the engine's thread
+  milliseconds patience_{options_.peerTimeout};          ///< the engine's thread; of the least patient neighbour
   Listener listener_;
   Poller poller_;
   mutable std::mutex mutex_;

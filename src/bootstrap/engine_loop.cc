@@ -20,7 +20,7 @@ milliseconds Engine::nextLimit() {
   Deadline next = Deadline::never();
   for (const auto& [name, entry] : s_.links) {
     if (!entry.link->open()) next = next.earlierOf(entry.proveBy);
-    if (entry.role == Role::Tree || entry.role == Role::Root) next = next.earlierOf(Deadline::at(tended_ + signInterval(options_.peerTimeout)));
+    if (entry.role == Role::Tree || entry.role == Role::Root) next = next.earlierOf(Deadline::at(tended_ + signInterval(patience_)));
   }
   return next.isNever() ? milliseconds(-1) : next.remaining();
 }
@@ -100,6 +100,9 @@ void Engine::onEvent(const Poller::Event& event) {
   if (event.readable) {
     entry.link->receive(frames);
     entry.heard = SteadyClock::now();
+  }
+  for (const Frame& frame : frames) {
+    if (frame.type() == FrameType::Alive) patience_ = leastPatience(patience_, frame.header.tag);
   }
   bool keep = true;
   if (entry.role == Role::Stranger && entry.link->open()) {
@@ -197,7 +200,7 @@ void Engine::onEnd(const Entry& entry) {
     case Role::Lookup:
       return entry.left ? void() : onRootEnd(entry.link->end().value_or(Link::End()), entry.link->peer());
     case Role::Tree: return onTreeEnd(entry);
-    case Role::PeerOut:
+    case Role::PeerOut: return onPeerEnd(entry);
     case Role::PeerIn: return;  // the tree tells whether its process is gone
   }
 }
@@ -237,6 +240,29 @@ void Engine::onTreeEnd(const Entry& entry) {
          0, true);
 }
 
+/// The tree tells whether its process is gone. But nobody else tells of messages that were on their way there.
+void Engine::onPeerEnd(const Entry& entry) {
+  if (s_.stopping) return;
+  std::string how = fmt::format("no answer within {} ms", options_.handshakeTimeout.count());
+  if (const auto& end = entry.link->end()) {
+    how = end->kind == Link::End::Kind::Refused ? "who listens there is not that rank"
+          : end->error != 0                     ? errnoText(end->error)
+                                                : "closed by that rank";
+  }
+  if (!entry.link->undelivered() || s_.leftAt.contains(entry.peer)) {
+    info(kBootstrap, "Bootstrap: the connection from rank {} to rank {} ended ({}); the next message opens another",
+         options_.rank, entry.peer, how);
+    return;
+  }
+  std::string host;
+  if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);
+  record({entry.peer, ncclRemoteError, host,
+          fmt::format("Bootstrap: the connection from rank {} to {} at {} ended ({}) before all messages had gone out: has that "
+                      "process died, or is its host overloaded?",
+                      options_.rank, describeLocked(entry.peer), entry.link->peer().text(), how)},
+         0, true);
+}
+
 void Engine::onSilence(Entry& entry) {
   entry.left = true;  // how it ends is no news any more
   if (entry.role == Role::Root) return onRootEnd({Link::End::Kind::Broken, ETIMEDOUT}, entry.link->peer());
@@ -253,7 +279,7 @@ void Engine::onSilence(Entry& entry) {
 void Engine::tendNeighbours() {
   const auto now = SteadyClock::now();
   const auto since = now - tended_;
-  if (since < signInterval(options_.peerTimeout)) return;
+  if (since < signInterval(patience_)) return;
   tended_ = now;
   const SharedBytes nothing;
   // Who was away itself, stopped or without a processor, has not listened.
@@ -261,7 +287,7 @@ void Engine::tendNeighbours() {
   for (auto& [name, entry] : s_.links) {
     if ((entry.role != Role::Tree && entry.role != Role::Root) || entry.left || !entry.link->open()) continue;
     if (wasAway) entry.heard = now;
-    sendOn(name, entry, FrameType::Alive, 0, nothing);
+    sendOn(name, entry, FrameType::Alive, patienceTag(options_.peerTimeout), nothing);
     if (now - entry.heard <= options_.peerTimeout || s_.stopping) continue;
     if (entry.role == Role::Tree || !s_.rootDone) onSilence(entry);
   }

@@ -48,6 +48,8 @@ class Link {
   bool wantsWrite() const { return !early_.empty() || (open() && !out_.empty()); }
   /// Nothing is left to write, or nothing can be.
   bool drained() const { return writeFailed_ || (early_.empty() && out_.empty()); }
+  /// A frame was queued that has not gone out.
+  bool undelivered() const { return writeFailed_ || !out_.empty(); }
 
  private:
   enum class Stage : std::uint8_t { AwaitHello, AwaitProof, AwaitChallenge, Header, Payload };

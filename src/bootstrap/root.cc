@@ -72,12 +72,13 @@ class Root {
   SteadyClock::time_point firstArrival_{};
   Deadline deadline_ = Deadline::in(kIdleLife);
   SteadyClock::time_point tended_ = SteadyClock::now();
+  milliseconds patience_{options_.peerTimeout};  ///< of the least patient rank
 };
 
 milliseconds Root::nextLimit() const {
   Deadline next = deadline_;
   if (!strangers_.empty()) next = next.earlierOf(conns_.at(*strangers_.begin()).proveBy);
-  if (!conns_.empty()) next = next.earlierOf(Deadline::at(tended_ + signInterval(options_.peerTimeout)));
+  if (!conns_.empty()) next = next.earlierOf(Deadline::at(tended_ + signInterval(patience_)));
   return next.remaining();
 }
 
@@ -148,7 +149,10 @@ void Root::onFrame(std::uint64_t name, const Frame& frame) {
     const auto lookup = decodeValue<Lookup>(frame.payload);
     return lookup ? apply(state_.onLookup(name, *lookup)) : drop(name);
   }
-  if (frame.type() == FrameType::Alive && rank) return;
+  if (frame.type() == FrameType::Alive && rank) {
+    patience_ = leastPatience(patience_, frame.header.tag);
+    return;
+  }
   if (frame.type() == FrameType::Done && rank) return apply(state_.onDone(name));
   if (frame.type() == FrameType::Notice && rank) {
     if (const auto notice = decodeNotice(frame.payload)) return apply(state_.onNotice(name, *notice));
@@ -187,14 +191,14 @@ void Root::expireStrangers() {
 void Root::tendRanks() {
   const auto now = SteadyClock::now();
   const auto since = now - tended_;
-  if (since < signInterval(options_.peerTimeout)) return;
+  if (since < signInterval(patience_)) return;
   tended_ = now;
   const bool wasAway = since > options_.peerTimeout / 2;
   std::vector<std::uint64_t> silent;
   for (auto& [name, conn] : conns_) {
     if (!conn.link->open() || conn.link->purpose() != Purpose::CheckIn) continue;
     if (wasAway) conn.heard = now;
-    conn.link->send(FrameType::Alive, 0, nullptr);
+    conn.link->send(FrameType::Alive, patienceTag(options_.peerTimeout), nullptr);
     conn.link->flush();
     if (conn.link->wantsWrite()) poller_.setWrite(conn.link->fd(), name, true);
     if (now - conn.heard > options_.peerTimeout) silent.push_back(name);

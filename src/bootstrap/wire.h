@@ -35,7 +35,7 @@ enum class FrameType : std::uint8_t {
   Goodbye = 8,      ///< a rank leaves in peace
   Message = 9,      ///< send/recv between ranks
   Collective = 10,  ///< one step of a collective along the tree
-  Alive = 11,       ///< a sign of life to the neighbours in the tree
+  Alive = 11,       ///< a sign of life to the neighbours in the tree; tag: silence in ms that its sender takes for death
   State = 12,       ///< how a rank is, for all others; the tag is the rank
 };
 inline constexpr std::uint8_t kLastFrameType = 12;
