@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/cpu_set.h"
 #include <fmt/format.h>
 
 #include "base/log.h"
@@ -106,6 +107,17 @@ Status openDevice(ncclComm& comm) {
   ASSIGN(comm.parts.device, acquireDevice(*driver, comm.identity.cudaDevice, comm.runtime.hostKernelsPath));
   ASSIGN(comm.parts.abortWord, AbortWord::create(*comm.parts.device->device, comm.abort));
   return {};
+}
+
+/// The first communicator on a device decides for its thread.
+void placeEngine(ncclComm& comm, const OwnMachine& machine) {
+  if (comm.identity.nRanks == 1) return;
+  const Affinity affinity =
+      affinityFor(comm.runtime.affinity, comm.identity.cudaDevice,
+                  processorsNear(machine, static_cast<std::uint64_t>(comm.identity.busId)), ownProcessors());
+  if (!affinity.complaint.empty()) info(kEnv, "{}", affinity.complaint);
+  if (!affinity.text.empty()) info(kInit, "{}", affinity.text);
+  if (affinity.processors) comm.parts.device->engine->runOn(*affinity.processors);
 }
 
 /// A lone rank has nobody to reach.
@@ -242,7 +254,7 @@ GroupHooks progressHooks(ncclComm& comm) {
   hooks.busy = [&launcher = *comm.parts.launcher] { return launcher.launchedUnseen(); };
   hooks.aborted = [&abort = comm.abort] { return abort.raised(); };
   // What was reported names connection, rank, host and cause.
-  hooks.failed = [&comm](Status why, const std::string&) { failComm(comm, why); };
+  hooks.failed = [&comm](Status why) { failComm(comm, why); };
   return hooks;
 }
 
@@ -273,6 +285,7 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   TRY(openNetwork(comm));
   TRY(fuseNetworkDevices(comm, device.driver()));
   ASSIGN(const OwnMachine machine, readMachine(device.driver(), comm.runtime.topology, nicFacts(comm)));
+  placeEngine(comm, machine);
   clock.book(Stage::Topo);
   PeerInfo self = describeSelf(device, comm.runtime, comm.identity.rank, comm.identity.nRanks);
   self.machineHash = machine.hash;

@@ -104,6 +104,7 @@ Runtime runtimeFrom(const Params& params) {
   runtime.tuning = tuningSettingsFrom(params);
   runtime.topology = topologySettingsFrom(params);
   runtime.fusion = fusionSettings(params.topology);
+  runtime.affinity = {params.misc.proxyCpuset, params.misc.ignoreCpuAffinity};
   runtime.stallAfter = std::chrono::seconds(params.misc.stallSec);
   runtime.launchShape = params.tuning.launchShape;
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);

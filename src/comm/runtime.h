@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/params.h"
 #include "bootstrap/settings.h"
+#include "comm/affinity.h"
 #include "comm/nic_fusion.h"
 #include "comm/topology_settings.h"
 #include "comm/tuning_settings.h"
@@ -38,6 +39,7 @@ struct Runtime {
   TuningSettings tuning;
   TopologySettings topology;
   FusionSettings fusion;
+  AffinitySettings affinity;
   milliseconds stallAfter{0};          ///< without progress for so long, an operation is reported; 0: never
   std::string launchShape;             ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
   int minChannels = 0;                 ///< 0: not set

@@ -1,8 +1,6 @@
 // What other threads do with the engine; its own thread is in engine_loop.cc.
 #include "proxy/engine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -11,9 +9,7 @@
 namespace tutti {
 
 ProgressGroup::ProgressGroup(std::shared_ptr<ProgressEngine> engine, GroupHooks hooks)
-    : engine_(std::move(engine)),
-      hooks_(std::move(hooks)),
-      stallWatch_(hooks_.stalled ? hooks_.stallAfter : milliseconds(0)) {}
+    : engine_(std::move(engine)), hooks_(std::move(hooks)) {}
 
 ProgressGroup::~ProgressGroup() {
   const Turns::Visit visit(engine_->turns_);
@@ -41,25 +37,9 @@ void ProgressGroup::remove(ProgressTask* task) {
   std::erase(tasks_, task);
 }
 
-std::vector<std::string> ProgressGroup::describe() const {
-  const Turns::Visit visit(engine_->turns_);
-  return lines();
-}
-
 bool ProgressGroup::dead() const {
   const Turns::Visit visit(engine_->turns_);
   return dead_;
-}
-
-std::vector<std::string> ProgressGroup::lines() const {
-  std::vector<std::string> all;
-  all.reserve(tasks_.size());
-  for (const ProgressTask* task : tasks_) {
-    const TaskCounters counters = task->counters();
-    all.push_back(fmt::format("{} ({} steps posted, {} done, {} bytes, {} stalls)", task->describe(), counters.posted,
-                              counters.done, counters.bytes, counters.stalls));
-  }
-  return all;
 }
 
 void ProgressGroup::wake() {
@@ -117,6 +97,11 @@ EngineCounters ProgressEngine::counters() const {
           .questions = tally_.questions.load(kRelaxed)};
 }
 
+void ProgressEngine::runOn(const cpu_set_t& processors) {
+  const Turns::Visit visit(turns_);
+  if (!options_.processors && !thread_.running()) options_.processors = processors;
+}
+
 Status ProgressEngine::start() {
   if (thread_.running()) return {};
   ASSIGN(thread_, Thread::start(threadName_, [this] { loop(); }));
@@ -144,7 +129,6 @@ void ProgressEngine::list(ProgressGroup* group, SteadyClock::time_point now) {
   group->progressAt_ = now;
   group->askAt_ = now;
   group->idle_.reset();
-  group->stallWatch_.begin(now);
   active_.push_back(group);
 }
 

@@ -18,7 +18,6 @@
 #include "proxy/holds.h"
 #include "proxy/patience.h"
 #include "proxy/sleeper.h"
-#include "proxy/stall_watch.h"
 #include "proxy/task.h"
 #include "proxy/turns.h"
 
@@ -34,11 +33,8 @@ struct GroupHooks {
   std::function<bool()> busy;
   /// Whether the communicator has failed: its tasks are left alone from then on. Asked at every turn. Empty: never.
   std::function<bool()> aborted;
-  /// A task failed; the first time only. `text` says which and why.
-  std::function<void(Status, const std::string& text)> failed;
-  /// The group is active and no counter of its tasks has changed for `stallAfter`: one line per task. Once per stall.
-  std::function<void(std::vector<std::string> lines)> stalled;
-  milliseconds stallAfter{0};  ///< 0: stalls are not looked for
+  /// A task failed, which has been reported; the first time only.
+  std::function<void(Status)> failed;
 };
 
 /// The tasks of one communicator. Its engine polls them while it is active: it is held, kernels run, or a task has
@@ -66,8 +62,6 @@ class ProgressGroup {
   /// One for each hold(); busy() must tell from now on.
   void release() { holds_.release(); }
 
-  /// What each task is at, with its counters. Any thread but the engine's, at any time; waits for the engine's round.
-  std::vector<std::string> describe() const;
   /// A task failed or the communicator was aborted: the tasks are left alone. Any thread but the engine's.
   bool dead() const;
 
@@ -76,7 +70,6 @@ class ProgressGroup {
   ProgressGroup(std::shared_ptr<ProgressEngine> engine, GroupHooks hooks);
   void wake();  ///< after holds_ said that the group has to be listed
   void nudge();
-  std::vector<std::string> lines() const;
 
   const std::shared_ptr<ProgressEngine> engine_;
   const GroupHooks hooks_;
@@ -92,7 +85,6 @@ class ProgressGroup {
   SteadyClock::time_point progressAt_;
   SteadyClock::time_point askAt_;
   std::optional<Holds::Seen> idle_;  ///< what holds_ was before busy() said no, with nothing done since
-  StallWatch stallWatch_;
 };
 
 /// What an engine's thread has done so far.
@@ -106,7 +98,7 @@ struct EngineCounters {
 
 struct EngineOptions {
   /// Processors that the thread may run on, of the GPU's NUMA node; empty: those of the thread that starts it.
-  std::optional<cpu_set_t> processors;
+  std::optional<cpu_set_t> processors = {};
   /// Empty: by the number of processors that the thread may run on.
   std::optional<Patience> patience;
 };
@@ -123,6 +115,8 @@ class ProgressEngine : public std::enable_shared_from_this<ProgressEngine> {
 
   /// A group without tasks. Any thread but the engine's. Errors: ncclInternalError without `hooks.busy`.
   Result<std::unique_ptr<ProgressGroup>> group(GroupHooks hooks);
+  /// On these processors, if nobody said so before and the thread has not been started. Any thread but the engine's.
+  void runOn(const cpu_set_t& processors);
   /// Any thread.
   EngineCounters counters() const;
 
@@ -147,15 +141,14 @@ class ProgressEngine : public std::enable_shared_from_this<ProgressEngine> {
   After visit(ProgressGroup& group, SteadyClock::time_point now);
   After visitGuarded(ProgressGroup& group, SteadyClock::time_point now) noexcept;
   Result<bool> advance(ProgressGroup& group);
-  void failed(ProgressGroup& group, Status why, const std::string& text);
+  void failed(ProgressGroup& group, Status why);
   After consider(ProgressGroup& group, Holds::Seen seen, SteadyClock::time_point now);
-  void watch(ProgressGroup& group, SteadyClock::time_point now);
   After drop(ProgressGroup& group);
   void sleep();
   void rest(std::chrono::nanoseconds idle);
 
   const std::string threadName_;
-  const EngineOptions options_;
+  EngineOptions options_;  ///< `processors` within a turn, until the thread is started
   Patience patience_;  ///< engine's thread
   Turns turns_;
   std::vector<ProgressGroup*> active_;          ///< within a turn

@@ -10,7 +10,6 @@
 // (proxy/sleeper.h), which it takes before it looks at that stack.
 #include "proxy/engine.h"
 
-#include <fmt/format.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -49,17 +48,6 @@ int processorsAllowed() {
 
 bool allQuiet(const std::vector<ProgressTask*>& tasks) {
   return std::all_of(tasks.begin(), tasks.end(), [](const ProgressTask* task) { return task->quiet(); });
-}
-
-TaskCounters sumOf(const std::vector<ProgressTask*>& tasks) {
-  TaskCounters sum;
-  for (const ProgressTask* task : tasks) {
-    const TaskCounters one = task->counters();
-    sum.posted += one.posted;
-    sum.done += one.done;
-    sum.bytes += one.bytes;
-  }
-  return sum;
 }
 
 }  // namespace
@@ -147,7 +135,7 @@ ProgressEngine::After ProgressEngine::visitGuarded(ProgressGroup& group, SteadyC
     what = e.what();
   } catch (...) {
   }
-  failed(group, fail(ncclSystemError, "Progress engine \"{}\": unexpected exception: {}", threadName_, what), what);
+  failed(group, fail(ncclSystemError, "Progress engine \"{}\": unexpected exception: {}", threadName_, what));
   return drop(group);
 }
 
@@ -157,9 +145,9 @@ ProgressEngine::After ProgressEngine::drop(ProgressGroup& group) {
   return After::Rest;
 }
 
-void ProgressEngine::failed(ProgressGroup& group, Status why, const std::string& text) {
+void ProgressEngine::failed(ProgressGroup& group, Status why) {
   if (std::exchange(group.dead_, true)) return;
-  if (group.hooks_.failed) group.hooks_.failed(why, text);
+  if (group.hooks_.failed) group.hooks_.failed(why);
 }
 
 ProgressEngine::After ProgressEngine::visit(ProgressGroup& group, SteadyClock::time_point now) {
@@ -168,7 +156,6 @@ ProgressEngine::After ProgressEngine::visit(ProgressGroup& group, SteadyClock::t
   const Holds::Seen seen = group.holds_.look();
   const Result<bool> advanced = advance(group);
   if (!advanced.ok()) return drop(group);
-  watch(group, now);
   const bool heldAnew = std::exchange(group.holdsSeen_, seen.holdsMade()) != seen.holdsMade();
   if (!advanced.value() && !heldAnew) return consider(group, seen, now);
   group.progressAt_ = now;
@@ -182,8 +169,7 @@ Result<bool> ProgressEngine::advance(ProgressGroup& group) {
   for (ProgressTask* task : group.tasks_) {
     const Result<bool> did = task->advance();
     if (!did.ok()) {
-      const std::string reason = lastErrorText();
-      failed(group, did.status(), fmt::format("{}: {}", task->describe(), reason));
+      failed(group, did.status());
       return did.status();
     }
     any |= did.value();
@@ -203,11 +189,6 @@ ProgressEngine::After ProgressEngine::consider(ProgressGroup& group, Holds::Seen
   count(tally_.questions);
   if (!group.hooks_.busy()) group.idle_ = seen;
   return After::Idle;
-}
-
-void ProgressEngine::watch(ProgressGroup& group, SteadyClock::time_point now) {
-  if (!group.stallWatch_.due(now)) return;
-  if (group.stallWatch_.look(now, sumOf(group.tasks_))) group.hooks_.stalled(group.lines());
 }
 
 }  // namespace tutti

@@ -90,7 +90,6 @@ TEST(ProgressEngine, RemovesFromASleepingEngineAtOnce) {
   const auto rounds = engine->counters().rounds;
   for (auto& task : tasks) group->remove(&task);
   EXPECT_EQ(engine->counters().rounds, rounds);
-  EXPECT_TRUE(group->describe().empty());
 }
 
 TEST(ProgressEngine, DrivesAThousandGroupsAndVisitsOnlyActiveOnes) {

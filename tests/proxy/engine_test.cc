@@ -223,6 +223,32 @@ TEST(ProgressEngine, FindsATaskThatIsAddedToAHeldGroup) {
   group->remove(&second);
 }
 
+TEST(ProgressEngine, StaysWhereTheFirstWantedIt) {
+  cpu_set_t mine;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(mine), &mine), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i) {
+    if (CPU_ISSET(i, &mine)) CPU_SET(i, &one);
+  }
+  FakeComm comm;
+  FakeTask task;
+  std::atomic<int> processors{0};
+  task.during = [&] {
+    cpu_set_t set;
+    if (::sched_getaffinity(0, sizeof(set), &set) == 0) processors = CPU_EQUAL(&set, &one) ? 1 : -1;
+  };
+  const auto engine = makeEngine();
+  engine->runOn(one);
+  engine->runOn(mine);
+  const auto group = makeGroup(*engine, comm);
+  ASSERT_TRUE(group->add(&task).ok());
+  engine->runOn(mine);
+  EXPECT_TRUE(eventually([&] { return processors.load() != 0; }));
+  EXPECT_EQ(processors.load(), 1);
+  group->remove(&task);
+}
+
 TEST(ProgressEngine, BindsItsThreadWhereItIsTold) {
   cpu_set_t mine;
   ASSERT_EQ(::sched_getaffinity(0, sizeof(mine), &mine), 0);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "proxy/engine.h"
 
 namespace tutti::test {
@@ -77,36 +78,22 @@ struct FakeComm {
   std::atomic<int> running{0};  ///< kernels
   std::atomic<bool> isAborted{false};
   std::atomic<int> failures{0};
-  std::atomic<int> stalls{0};
   std::mutex mutex;
-  std::string failure;              ///< under mutex
-  std::vector<std::string> report;  ///< under mutex
-  milliseconds stallAfter{0};
+  std::string failure;  ///< under mutex
 
   GroupHooks hooks() {
     return {.busy = [this] { return running.load() > 0; },
             .aborted = [this] { return isAborted.load(); },
             .failed =
-                [this](Status, const std::string& text) {
+                [this](Status) {
                   const std::lock_guard lock(mutex);
-                  failure = text;
+                  failure = lastErrorText();
                   failures.fetch_add(1);
-                },
-            .stalled =
-                [this](std::vector<std::string> lines) {
-                  const std::lock_guard lock(mutex);
-                  report = std::move(lines);
-                  stalls.fetch_add(1);
-                },
-            .stallAfter = stallAfter};
+                }};
   }
   std::string failureText() {
     const std::lock_guard lock(mutex);
     return failure;
-  }
-  std::vector<std::string> lines() {
-    const std::lock_guard lock(mutex);
-    return report;
   }
 };
 
