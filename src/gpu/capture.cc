@@ -46,7 +46,12 @@ Result<CaptureState> captureState(const Driver& driver, CUstream stream) {
   const CUresult result = queryCapture(driver, stream, info);
   // The legacy stream cannot be asked while another stream of its context captures; it never captures itself.
   if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return CaptureState{};
-  TRY(checkCu(driver, result, "cuStreamGetCaptureInfo"));
+  if (result != CUDA_SUCCESS) {
+    // The first call of a launch, so it is what finds a device that failed before.
+    CUdevice current = -1;
+    if (driver.cuCtxGetDevice(&current) != CUDA_SUCCESS) current = -1;
+    return checkCu(driver, result, CuCall{"cuStreamGetCaptureInfo", current, 0, "a launch on the application's stream"});
+  }
   if (info.status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) {
     return fail(ncclInvalidUsage,
                 "The stream's capture was invalidated by an earlier call; end it (cudaStreamEndCapture) and look for a "
