@@ -32,19 +32,22 @@ Affinity affinityFor(const AffinitySettings& settings, int device, const std::op
                      const std::optional<cpu_set_t>& job) {
   if (!settings.proxyCpus.empty()) {
     if (const auto given = parseCpuList(settings.proxyCpus)) {
-      return {given, fmt::format("The progress thread of GPU {} runs on processors {} (NCCL_PROXY_CPUSET)", device,
-                                 cpuListText(*given)), {}};
+      return {given,
+              fmt::format("The progress thread of GPU {} runs on processors {} (NCCL_PROXY_CPUSET)", device,
+                          cpuListText(*given)),
+              {}};
     }
     Affinity unset = affinityFor({.proxyCpus = "", .ignoreJob = settings.ignoreJob}, device, gpu, job);
-    unset.complaint =
-        fmt::format("Invalid value {} for NCCL_PROXY_CPUSET, using default unset.", settings.proxyCpus);
+    unset.complaint = fmt::format("Invalid value {} for NCCL_PROXY_CPUSET, using default unset.", settings.proxyCpus);
     return unset;
   }
   if (!gpu) return {};
   const cpu_set_t near = settings.ignoreJob || !job ? *gpu : *gpu & *job;
   if (CPU_COUNT(&near) == 0) return {std::nullopt, fmt::format("Affinity for GPU {} is empty, ignoring.", device), {}};
-  return {near, fmt::format("Affinity for GPU {} is {}. (GPU affinity = {} ; CPU affinity = {}).", device,
-                            cpuListText(near), cpuListText(*gpu), job ? cpuListText(*job) : "unknown"), {}};
+  return {near,
+          fmt::format("Affinity for GPU {} is {}. (GPU affinity = {} ; CPU affinity = {}).", device, cpuListText(near),
+                      cpuListText(*gpu), job ? cpuListText(*job) : "unknown"),
+          {}};
 }
 
 }  // namespace tutti

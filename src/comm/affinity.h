@@ -25,8 +25,8 @@ struct Affinity {
 /// Processors of the NUMA node at which the GPU with this bus id hangs; empty where that is not known.
 std::optional<cpu_set_t> processorsNear(const OwnMachine& machine, std::uint64_t busId);
 
-/// Pure. `gpu`: processors near GPU `device`, `job`: those that this process may use; empty: unknown. A list that is none
-/// counts as unset.
+/// Pure. `gpu`: processors near GPU `device`, `job`: those that this process may use; empty: unknown. A list that is
+/// none counts as unset.
 Affinity affinityFor(const AffinitySettings& settings, int device, const std::optional<cpu_set_t>& gpu,
                      const std::optional<cpu_set_t>& job);
 

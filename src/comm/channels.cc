@@ -143,6 +143,15 @@ std::vector<ConnectedEnd> ChannelSet::endsOf(const LinkRequest& link) const {
   return ends;
 }
 
+std::vector<ConnectedCounters> ChannelSet::allEnds() const {
+  std::vector<ConnectedCounters> ends;
+  const std::lock_guard lock(mutex_);
+  for (const OpenLink& link : links_) {
+    for (const auto& end : link.endpoints) ends.push_back({link.request.peer, end->view(), end->task()});
+  }
+  return ends;
+}
+
 Result<const OpenLink*> ChannelSet::unconsumed() const {
   for (const OpenLink& link : links_) {
     if (link.request.direction != Direction::Send) continue;

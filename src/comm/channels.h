@@ -38,6 +38,13 @@ struct ConnectedEnd {
   const ProgressTask* task = nullptr;   ///< null: no host thread stands in between
 };
 
+/// What is read of a connection to see whether it moves.
+struct ConnectedCounters {
+  int peer = -1;
+  device::ConnView view{};
+  const ProgressTask* task = nullptr;   ///< null: no host thread stands in between
+};
+
 /// Owns all endpoints of one rank and the device memory of CommView, ChannelViews and ConnViews. Used by one thread at
 /// a time; kernels read the tables meanwhile, but only entries of links that were added before their launch.
 class ChannelSet {
@@ -66,6 +73,8 @@ class ChannelSet {
 
   /// Those of a link's ends that are connected. Any thread, while the set lives.
   std::vector<ConnectedEnd> endsOf(const LinkRequest& link) const;
+  /// All that are connected. Any thread, while the set lives.
+  std::vector<ConnectedCounters> allEnds() const;
 
   /// Waits until peers have consumed everything this rank's kernels sent: then nobody writes to our memory any more,
   /// and it may be freed without asking anybody. Leaves when `abort` is raised or at the deadline.

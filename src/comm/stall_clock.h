@@ -44,10 +44,21 @@ class StallClock {
     reported_ = false;
   }
 
+  /// Something else than what is read was seen to move: it gets its time again.
+  void moved(Time now) {
+    begun_ = unmoved_ = now;
+    reported_ = false;
+  }
+
+  /// It has been under way for so long that it may be stalled, or is: worth a look at everything.
+  bool suspects(Time now) const { return limit_ > milliseconds(0) && busy_ && now - begun_ >= limit_; }
+  /// Unmoved for so long means that it does not move: a tenth of the limit, a second at least.
+  milliseconds quiet() const { return std::max(milliseconds(1000), limit_ / 10); }
+  milliseconds limit() const { return limit_; }
+
   /// Nothing has moved for long enough, and nobody has been told.
   bool stalled(Time now) const {
-    return limit_ > milliseconds(0) && busy_ && known_ && !reported_ && now - begun_ >= limit_ &&
-           now - unmoved_ >= quiet();
+    return suspects(now) && known_ && !reported_ && now - unmoved_ >= quiet();
   }
   /// Whether something was seen to have moved after `when`.
   bool movedAfter(Time when) const { return known_ && unmoved_ > when; }
@@ -61,9 +72,6 @@ class StallClock {
 
  private:
   static constexpr milliseconds kApart{250};
-  /// Unmoved for so long means that it does not move: a tenth of the limit, a second at least.
-  milliseconds quiet() const { return std::max(milliseconds(1000), limit_ / 10); }
-
   milliseconds limit_;
   bool busy_ = false;
   Time begun_{};             ///< while busy

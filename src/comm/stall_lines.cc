@@ -44,6 +44,10 @@ std::string countsOf(const EndReading& end) {
 }  // namespace
 
 std::optional<EndWait> waitOf(const EndReading& end) {
+  // What it sent before came all: whoever waits for it waits in vain. A receiver looks like one that waits.
+  if (end.left) {
+    return EndWait{end.direction == Direction::Recv, fmt::format("rank {} has left the communicator", end.peer)};
+  }
   std::optional<EndWait> wait = end.direction == Direction::Send ? senderWait(end) : receiverWait(end);
   if (end.task.empty()) return wait;
   // The kernel waits for the host thread, which knows better.
@@ -51,9 +55,9 @@ std::optional<EndWait> waitOf(const EndReading& end) {
 }
 
 std::string describeEnd(const EndReading& end, const std::string& peer, const EndWait& wait) {
-  return fmt::format("channel {}, {} {} by {}, {}, {}: {}", end.channel,
+  return fmt::format("channel {}, {} {} by {}, {}{}: {}", end.channel,
                      end.direction == Direction::Send ? "to" : "from", peer, end.transport,
-                     device::protocolName(end.protocol), countsOf(end), wait.text);
+                     device::protocolName(end.protocol), end.left ? "" : ", " + countsOf(end), wait.text);
 }
 
 }  // namespace tutti

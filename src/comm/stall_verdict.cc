@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <vector>
 
@@ -30,6 +31,21 @@ const RankState* stateOf(const StallCase& stall, int rank) {
   return found == stall.answers.end() ? nullptr : &found->second;
 }
 
+/// Who has left answers no more, and nobody is asked through it.
+bool hasLeft(const StallCase& stall, int rank) {
+  return rank != stall.self && stall.hasLeft && stall.hasLeft(rank);
+}
+
+/// Kernels run there, and it does not say that they are stalled: they began, or were seen to move, not long ago. Where
+/// stalls are not looked for nobody says so; then only time tells.
+bool moves(const StallCase& stall, int rank) {
+  if (rank == stall.self) return false;
+  const RankState* const state = stateOf(stall, rank);
+  const milliseconds lately = 2 * stall.limit + milliseconds(3000);
+  return state != nullptr && stall.limit > milliseconds(0) && state->doing == RankDoing::Running &&
+         milliseconds(state->forMs) < lately;
+}
+
 std::vector<int> pathToTop(const StallCase& stall, int rank) {
   std::vector<int> path;
   for (; rank >= 0 && path.size() <= static_cast<std::size_t>(stall.nRanks); rank = stall.parent(rank)) {
@@ -38,21 +54,24 @@ std::vector<int> pathToTop(const StallCase& stall, int rank) {
   return path;
 }
 
+/// The ranks through which this one asks another, itself first and that one last.
+std::vector<int> pathTo(const StallCase& stall, int other) {
+  const std::vector<int> theirs = pathToTop(stall, other);
+  std::vector<int> path;
+  for (const int rank : pathToTop(stall, stall.self)) {
+    path.push_back(rank);
+    const auto joint = std::find(theirs.begin(), theirs.end(), rank);
+    if (joint == theirs.end()) continue;
+    path.insert(path.end(), std::make_reverse_iterator(joint), theirs.rend());
+    break;
+  }
+  return path;
+}
+
 /// Of the ranks between this one and a silent one, that one included, the nearest silent one: answers do not get past.
 int silencer(const StallCase& stall, int silent) {
-  const std::vector<int> up = pathToTop(stall, stall.self);
-  const std::vector<int> theirs = pathToTop(stall, silent);
-  for (const int rank : up) {
-    const auto joint = std::find(theirs.begin(), theirs.end(), rank);
-    if (joint == theirs.end()) {
-      if (stateOf(stall, rank) == nullptr) return rank;
-      continue;
-    }
-    for (auto at = joint;; --at) {
-      if (stateOf(stall, *at) == nullptr) return *at;
-      if (at == theirs.begin()) break;
-    }
-    break;
+  for (const int rank : pathTo(stall, silent)) {
+    if (stateOf(stall, rank) == nullptr) return rank;
   }
   return silent;
 }
@@ -61,9 +80,11 @@ std::string silenceOf(const StallCase& stall) {
   std::set<int> culprits;
   std::size_t silent = 0;
   for (int rank = 0; rank < stall.nRanks; ++rank) {
-    if (stateOf(stall, rank) != nullptr) continue;
+    if (stateOf(stall, rank) != nullptr || hasLeft(stall, rank)) continue;
+    const int culprit = silencer(stall, rank);
+    if (hasLeft(stall, culprit)) continue;  // then nothing can be known of it
     ++silent;
-    culprits.insert(silencer(stall, rank));
+    culprits.insert(culprit);
   }
   if (silent == 0) return {};
   const std::vector<int> ranks(culprits.begin(), culprits.end());
@@ -109,16 +130,22 @@ std::uint64_t called(const RankState& state) {
 }
 
 /// Collectives are called by all ranks in one order: who has called fewer is late.
-std::string lateOf(const StallCase& stall) {
-  if (stall.own.replays != 0 || (stall.own.message != 0 && stall.own.doing != RankDoing::Connecting)) return {};
-  const std::uint64_t own = called(stall.own);
-  std::uint64_t least = own;
-  for (const auto& [rank, state] : stall.answers) least = std::min(least, called(state));
-  if (least == own) return {};
+std::vector<int> lateRanks(const StallCase& stall) {
   std::vector<int> late;
+  if (stall.own.replays != 0 || (stall.own.message != 0 && stall.own.doing != RankDoing::Connecting)) return late;
+  std::uint64_t least = called(stall.own);
   for (const auto& [rank, state] : stall.answers) {
-    if (called(state) == least) late.push_back(rank);
+    if (called(state) > least || called(state) == called(stall.own) || hasLeft(stall, rank)) continue;
+    if (called(state) < least) late.clear();
+    least = called(state);
+    late.push_back(rank);
   }
+  return late;
+}
+
+std::string lateText(const StallCase& stall, const std::vector<int>& late) {
+  const std::uint64_t own = called(stall.own);
+  const std::uint64_t least = called(*stateOf(stall, late.front()));
   const bool one = late.size() == 1;
   std::string name = stall.nameOf(least + 1);
   if (name.empty()) name = operationOf(stall.own);
@@ -139,14 +166,19 @@ class Chain {
   /// That rank; -1: none, they wait in a circle.
   int end(int rank) {
     if (!seen_.insert(rank).second) return -1;
+    if (hasLeft(stall_, rank) || moves(stall_, rank)) return rank;
     const RankState* const state = stateOf(stall_, rank);
-    if (state == nullptr) return rank;
-    if (state->waitsFor.front() < 0) return rank;
-    for (const int next : state->waitsFor) {
-      if (next < 0 || next >= stall_.nRanks) continue;
-      if (const int found = end(next); found >= 0) return found;
-    }
-    return -1;
+    if (state == nullptr || state->waitsFor.front() < 0) return rank;
+    const auto follow = [&](bool left) {
+      for (const int next : state->waitsFor) {
+        if (next < 0 || next >= stall_.nRanks || hasLeft(stall_, next) != left) continue;
+        if (const int found = end(next); found >= 0) return found;
+      }
+      return -1;
+    };
+    // Who has left is likely to have done its part.
+    const int present = follow(false);
+    return present >= 0 ? present : follow(true);
   }
   std::vector<int> members() const { return {seen_.begin(), seen_.end()}; }
 
@@ -156,8 +188,16 @@ class Chain {
 };
 
 std::string endOfChain(const StallCase& stall, int rank) {
-  const RankState& state = *stateOf(stall, rank);
   const std::string who = rank == stall.self ? "this rank" : stall.describe(rank);
+  if (hasLeft(stall, rank)) {
+    return fmt::format("{} has left the communicator: it has not called what is waited for, or was given other arguments",
+                       who);
+  }
+  if (stateOf(stall, rank) == nullptr) {
+    return fmt::format("{} cannot be asked: a rank through which it is asked has left the communicator", who);
+  }
+  const RankState& state = *stateOf(stall, rank);
+  if (moves(stall, rank)) return fmt::format("{} {}, and moves", who, doingOf(state));
   switch (state.doing) {
     case RankDoing::Idle:
       if (stall.own.message != 0) {
@@ -181,18 +221,20 @@ std::string endOfChain(const StallCase& stall, int rank) {
 
 }  // namespace
 
-std::string judgeStall(const StallCase& stall) {
-  if (std::string text = silenceOf(stall); !text.empty()) return text;
-  if (std::string text = lateOf(stall); !text.empty()) return text;
+StallVerdict judgeStall(const StallCase& stall) {
+  if (std::string text = silenceOf(stall); !text.empty()) return {std::move(text)};
+  if (const std::vector<int> late = lateRanks(stall); !late.empty()) {
+    return {lateText(stall, late), std::any_of(late.begin(), late.end(), [&](int rank) { return moves(stall, rank); })};
+  }
   for (const auto& [rank, state] : stall.answers) {
-    if (state.doing == RankDoing::Deaf) return endOfChain(stall, rank);
+    if (state.doing == RankDoing::Deaf && !hasLeft(stall, rank)) return {endOfChain(stall, rank)};
   }
   Chain chain(stall);
-  if (const int rank = chain.end(stall.self); rank >= 0) return endOfChain(stall, rank);
-  return fmt::format(
+  if (const int rank = chain.end(stall.self); rank >= 0) return {endOfChain(stall, rank), moves(stall, rank)};
+  return {fmt::format(
       "{} wait for each other in a circle: do all ranks make the same calls in the same order, and has "
       "each Send its Recv?",
-      listed(stall, chain.members()));
+      listed(stall, chain.members()))};
 }
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "base/clock.h"
 #include "comm/stall_state.h"
 
 namespace tutti {
@@ -16,12 +17,19 @@ struct StallCase {
   int nRanks = 1;
   RankState own;
   std::map<int, RankState> answers;                  ///< of other ranks; those that are missing did not answer
+  milliseconds limit{0};                             ///< after which an operation that does not move is stalled; 0: never
+  std::function<bool(int)> hasLeft;                  ///< has destroyed its communicator: it answers no more
   std::function<std::string(int)> describe;          ///< "rank 5 (host b, device 0)"
   std::function<int(int)> parent;                    ///< in the tree that carries the answers; -1: none
   std::function<std::string(std::uint64_t)> nameOf;  ///< of the n-th collective, counted from 1; empty: not known
 };
 
-/// One sentence that names whoever the operation waits for, as far as the answers tell. Pure.
-std::string judgeStall(const StallCase& stall);
+struct StallVerdict {
+  std::string text;    ///< a sentence that names whoever the operation waits for, as far as the answers tell
+  bool moves = false;  ///< that rank has moved within its limit, or begun: this is no stall as yet
+};
+
+/// Pure.
+StallVerdict judgeStall(const StallCase& stall);
 
 }  // namespace tutti

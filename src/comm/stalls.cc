@@ -9,7 +9,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "comm/communicator.h"
-#include "comm/stall_verdict.h"
 #include "device/kernel_name.h"
 
 namespace tutti {
@@ -40,7 +39,8 @@ std::uint64_t fingerprintOf(const std::vector<EndReading>& ends, std::uint64_t o
 
 Result<std::unique_ptr<StallProbe>> StallProbe::create(ncclComm& comm, milliseconds limit) {
   ASSIGN(auto reader, CounterReader::create(*comm.parts.device->device));
-  return std::unique_ptr<StallProbe>(new StallProbe(comm, limit, std::move(reader)));
+  ASSIGN(MovementSweep sweep, MovementSweep::create(*comm.parts.device->device));
+  return std::unique_ptr<StallProbe>(new StallProbe(comm, limit, std::move(reader), std::move(sweep)));
 }
 
 void StallProbe::tick(Time now, bool kernelsRun) {
@@ -59,6 +59,8 @@ void StallProbe::tick(Time now, bool kernelsRun) {
 void StallProbe::rest(Time now) {
   askedAt_.reset();
   readAt_.reset();
+  sweep_.reset();
+  stalled_ = false;
   if (owes_ && now - saidAt_ >= kBetweenWords) say(now, false);
   if (!std::exchange(inquired_, false)) return;
   answer_ = {headline(state(now))};
@@ -68,10 +70,34 @@ bool StallProbe::fresh(Time now) const {
   return readAt_ && now - *readAt_ <= kFresh;
 }
 
+/// Whether an operation that seems to be stalled is: the last launch's connections are not all there are.
+bool StallProbe::confirmed(Time now) {
+  if (!clock_.suspects(now)) {
+    sweep_.reset();
+    return false;
+  }
+  if (!kernelsRun_ || deaf_) return clock_.stalled(now);
+  const auto hasLeft = [&bootstrap = *comm_.parts.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
+  switch (sweep_.follow(now, *comm_.parts.channels, hasLeft, clock_.quiet())) {
+    case MovementSweep::State::None:
+    case MovementSweep::State::UnderWay:
+      return false;
+    case MovementSweep::State::Moves:
+      sweep_.reset();
+      clock_.moved(now);
+      return false;
+    case MovementSweep::State::Still:
+      if (clock_.reported()) sweep_.reset();
+      return clock_.stalled(now);
+  }
+  return false;
+}
+
 void StallProbe::look(Time now) {
   read(now);
   if (owes_ && fresh(now) && now - saidAt_ >= kBetweenWords) say(now, false);
-  const bool wanted = clock_.stalled(now) || inquired_;
+  stalled_ = confirmed(now);
+  const bool wanted = (stalled_ && now >= notBefore_) || inquired_;
   if (!askedAt_) {
     if (wanted && fresh(now)) ask(now);
     return;
@@ -133,7 +159,11 @@ void StallProbe::say(Time now, bool asks) {
 
 bool StallProbe::answered() const {
   const auto answers = comm_.stalls.since(*askedAt_);
-  return static_cast<int>(answers.size()) == comm_.identity.nRanks - 1;
+  for (int rank = 0; rank < comm_.identity.nRanks; ++rank) {
+    if (rank == comm_.identity.rank || answers.contains(rank)) continue;
+    if (!comm_.parts.bootstrap->hasLeft(rank)) return false;
+  }
+  return true;
 }
 
 RankState StallProbe::state(Time now) const {
@@ -147,7 +177,7 @@ RankState StallProbe::state(Time now) const {
   own.message = messages ? 1 : 0;
   setOperation(own, comm_.parts.launcher->lastOperation());
   if (kernelsRun_) {
-    const bool stalled = clock_.stalled(now) || clock_.reported();
+    const bool stalled = stalled_ || clock_.reported();
     own.doing = deaf_ ? RankDoing::Deaf : stalled ? RankDoing::Stalled : RankDoing::Running;
   } else if (connecting_ != nullptr) {
     own.doing = RankDoing::Connecting;
@@ -189,13 +219,15 @@ std::string StallProbe::peerText(int rank) const {
   return fmt::format("rank {} (host {}, device {}, pid {})", rank, peer.hostName.data(), peer.cudaDevice, peer.pid);
 }
 
-std::string StallProbe::verdict(const RankState& own) const {
+StallVerdict StallProbe::verdict(const RankState& own) const {
   StallCase stall;
   stall.self = comm_.identity.rank;
   stall.nRanks = comm_.identity.nRanks;
   stall.own = own;
   // What came a moment before the question counts: everybody asks at about the same time, and answers once a second.
   stall.answers = comm_.stalls.since(*askedAt_ - kBetweenWords);
+  stall.limit = clock_.limit();
+  stall.hasLeft = [&bootstrap = *comm_.parts.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
   stall.describe = [this](int rank) { return peerText(rank); };
   stall.parent = [&bootstrap = *comm_.parts.bootstrap](int rank) { return bootstrap.parentOf(rank); };
   stall.nameOf = [&launcher = *comm_.parts.launcher](std::uint64_t n) { return launcher.collectiveName(n); };
@@ -229,15 +261,18 @@ void StallProbe::conclude(Time now) {
   const std::string head = headline(own);
   // What moves holds nobody up, and its numbers are not those that others had when they answered.
   const bool moves = clock_.movedAfter(*askedAt_);
-  const std::string who = moves ? "it moves" : verdict(own);
+  const StallVerdict who = moves ? StallVerdict{"it moves", true} : verdict(own);
   std::vector<std::string> lines = waits();
   askedAt_.reset();
-  if (clock_.stalled(now)) {
-    warnOnce(head, who, lines);
+  if (who.moves) {
+    notBefore_ = now + clock_.quiet();
+  } else if (stalled_) {
+    warnOnce(head, who.text, lines);
     clock_.report();
+    sweep_.reset();  // it may move again
   }
   if (!std::exchange(inquired_, false)) return;
-  answer_ = {head, who};
+  answer_ = {head, who.text};
   answer_.insert(answer_.end(), lines.begin(), lines.end());
 }
 

@@ -12,6 +12,8 @@
 #include "comm/stall_clock.h"
 #include "comm/stall_reading.h"
 #include "comm/stall_state.h"
+#include "comm/stall_sweep.h"
+#include "comm/stall_verdict.h"
 
 struct ncclComm;
 
@@ -37,8 +39,8 @@ class StallProbe {
   std::vector<std::string> takeAnswer() { return std::exchange(answer_, {}); }
 
  private:
-  StallProbe(ncclComm& comm, milliseconds limit, std::unique_ptr<CounterReader> reader)
-      : comm_(comm), clock_(limit), reader_(std::move(reader)) {}
+  StallProbe(ncclComm& comm, milliseconds limit, std::unique_ptr<CounterReader> reader, MovementSweep sweep)
+      : comm_(comm), clock_(limit), reader_(std::move(reader)), sweep_(std::move(sweep)) {}
   void rest(Time now);
   void look(Time now);
   void read(Time now);
@@ -46,11 +48,12 @@ class StallProbe {
   void ask(Time now);
   void conclude(Time now);
   void say(Time now, bool asks);
+  bool confirmed(Time now);
   bool fresh(Time now) const;
   bool answered() const;
   RankState state(Time now) const;
   std::string headline(const RankState& own) const;
-  std::string verdict(const RankState& own) const;
+  StallVerdict verdict(const RankState& own) const;
   std::vector<std::string> waits() const;
   std::string peerText(int rank) const;
   void warnOnce(const std::string& head, const std::string& verdict, const std::vector<std::string>& waits) const;
@@ -58,13 +61,16 @@ class StallProbe {
   ncclComm& comm_;
   StallClock clock_;
   std::unique_ptr<CounterReader> reader_;
+  MovementSweep sweep_;
   bool kernelsRun_ = false;
   const char* connecting_ = nullptr;  ///< in a call of that name, which waits for peers
+  bool stalled_ = false;              ///< found to be, with all that could move
   bool deaf_ = false;                 ///< the device does not let itself be read
   std::optional<Time> begunAt_;       ///< of a reading under way
   std::optional<Time> readAt_;
   std::optional<Time> askedAt_;  ///< others are being asked since then
   Time saidAt_{};
+  Time notBefore_{};   ///< others are not asked again
   bool owes_ = false;  ///< others have asked
   bool inquired_ = false;
   std::vector<std::string> answer_;

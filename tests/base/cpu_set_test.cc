@@ -5,13 +5,16 @@
 namespace tutti {
 namespace {
 
-std::string listed(const std::optional<cpu_set_t>& set) { return set ? cpuListText(*set) : "refused"; }
+std::string listed(const std::optional<cpu_set_t>& set) {
+  return set ? cpuListText(*set) : "refused";
+}
 
 TEST(CpuSet, ListsAreReadAndWritten) {
   EXPECT_EQ(listed(parseCpuList("0-3,8")), "0-3,8");
   EXPECT_EQ(listed(parseCpuList("8,1,0,2,3")), "0-3,8");
   EXPECT_EQ(listed(parseCpuList("1023")), "1023");
-  for (const char* broken : {"", ",", "0,", ",0", "3-1", "a", "0-", "-1", "0x3", "1024", "0-1024", "0 1", "4294967296"}) {
+  for (const char* broken :
+       {"", ",", "0,", ",0", "3-1", "a", "0-", "-1", "0x3", "1024", "0-1024", "0 1", "4294967296"}) {
     EXPECT_EQ(listed(parseCpuList(broken)), "refused") << broken;
   }
 }

@@ -301,19 +301,19 @@ TEST(BootstrapFailure, IdlingIsNoSilence) {
 }
 
 TEST(BootstrapFailure, NeighboursWithLessPatienceAreGivenMoreSignsOfLife) {
-  // As the process of the root, as parent, as child: whoever has little patience.
-  for (const int hasty : {0, 1, 2, 8}) {
+  // With the process of the root and as parent, or as child.
+  for (const int hasty : {0, 2}) {
     auto settings = localSettings();
-    settings.peerTimeout = milliseconds(hasty == 0 ? 400 : 60'000);
+    settings.peerTimeout = milliseconds(hasty == 0 ? 300 : 60'000);
     const auto ids = makeIds(1, settings);
     runRanks(10, [&](int rank) {
       auto own = settings;
-      own.peerTimeout = milliseconds(rank == hasty ? 400 : 60'000);
+      own.peerTimeout = milliseconds(rank == hasty ? 300 : 60'000);
       // Late ones keep the others waiting in touch with the root.
-      if (rank == 9) std::this_thread::sleep_for(milliseconds(500));
+      if (rank == 9) std::this_thread::sleep_for(milliseconds(350));
       auto joined = Bootstrap::join(joinOptions(ids, rank, 10, own));
       ASSERT_TRUE(joined.ok()) << hasty;
-      std::this_thread::sleep_for(milliseconds(900));
+      std::this_thread::sleep_for(milliseconds(650));
       EXPECT_TRUE(joined.value()->lost().ok()) << hasty;
       EXPECT_TRUE(joined.value()->barrier().ok());
     });

@@ -7,7 +7,9 @@
 namespace tutti {
 namespace {
 
-OwnMachine machineWith(const char* text) { return ownMachine(parseXml(text, "test").value()); }
+OwnMachine machineWith(const char* text) {
+  return ownMachine(parseXml(text, "test").value());
+}
 
 constexpr const char* kTwoNodes = R"(<system version="1">
   <cpu numaid="0" affinity="00000000,0000000f"><pci busid="0000:10:00.0"><gpu dev="0"/></pci></cpu>
@@ -17,24 +19,27 @@ constexpr const char* kTwoNodes = R"(<system version="1">
   <cpu numaid="2"><pci busid="0000:30:00.0"><gpu dev="2"/></pci></cpu>
 </system>)";
 
-std::string listed(const std::optional<cpu_set_t>& set) { return set ? cpuListText(*set) : "unknown"; }
+std::string listed(const std::optional<cpu_set_t>& set) {
+  return set ? cpuListText(*set) : "unknown";
+}
 
 TEST(Affinity, ProcessorsNearAGpuAreThoseOfItsNumaNode) {
   const OwnMachine machine = machineWith(kTwoNodes);
-  EXPECT_EQ(listed(processorsNear(machine, 0x100000)), "0-3");
-  EXPECT_EQ(listed(processorsNear(machine, 0x210000)), "4-7");
-  EXPECT_EQ(listed(processorsNear(machine, 0x300000)), "unknown") << "its node says nothing";
-  EXPECT_EQ(listed(processorsNear(machine, 0x400000)), "unknown") << "not there";
-  EXPECT_EQ(listed(processorsNear(OwnMachine(), 0x100000)), "unknown");
+  EXPECT_EQ(listed(processorsNear(machine, 0x10000)), "0-3");
+  EXPECT_EQ(listed(processorsNear(machine, 0x21000)), "4-7");
+  EXPECT_EQ(listed(processorsNear(machine, 0x30000)), "unknown") << "its node says nothing";
+  EXPECT_EQ(listed(processorsNear(machine, 0x40000)), "unknown") << "not there";
+  EXPECT_EQ(listed(processorsNear(OwnMachine(), 0x10000)), "unknown");
 }
 
 TEST(Affinity, IsNearTheGpuWithinTheJob) {
   const Affinity affinity = affinityFor({}, 2, parseCpuList("0-63"), parseCpuList("0-31"));
   EXPECT_EQ(listed(affinity.processors), "0-31");
   EXPECT_EQ(affinity.text, "Affinity for GPU 2 is 0-31. (GPU affinity = 0-63 ; CPU affinity = 0-31).");
-  EXPECT_EQ(listed(affinityFor({.proxyCpus = "", .ignoreJob = true}, 2, parseCpuList("0-63"), parseCpuList("0-31"))
-                       .processors),
-            "0-63");
+  EXPECT_EQ(
+      listed(
+          affinityFor({.proxyCpus = "", .ignoreJob = true}, 2, parseCpuList("0-63"), parseCpuList("0-31")).processors),
+      "0-63");
 }
 
 TEST(Affinity, BindsNobodyWhereNothingIsLeftOrKnown) {

@@ -19,7 +19,7 @@ struct Estate {
   bool& gone_;
 };
 
-class Holds : public testing::Test {
+class GraphEstates : public testing::Test {
  protected:
   void SetUp() override {
     device = Device::create(*loadDriver().value(), 0).value();
@@ -41,7 +41,7 @@ class Holds : public testing::Test {
   GraphHolds holds;
 };
 
-TEST_F(Holds, WithoutGraphsTheEstateStaysWithItsOwner) {
+TEST_F(GraphEstates, WithoutGraphsTheEstateStaysWithItsOwner) {
   bool gone = false;
   EXPECT_FALSE(holds.any());
   {
@@ -52,7 +52,7 @@ TEST_F(Holds, WithoutGraphsTheEstateStaysWithItsOwner) {
   EXPECT_TRUE(gone);
 }
 
-TEST_F(Holds, TheLastOfGraphAndInstanceFreesTheEstate) {
+TEST_F(GraphEstates, TheLastOfGraphAndInstanceFreesTheEstate) {
   bool gone = false;
   CUgraph graph = newGraph();
   ASSERT_TRUE(holds.addTo(*device, graph).ok());
@@ -71,7 +71,7 @@ TEST_F(Holds, TheLastOfGraphAndInstanceFreesTheEstate) {
   EXPECT_TRUE(gone);
 }
 
-TEST_F(Holds, EveryGraphCounts) {
+TEST_F(GraphEstates, EveryGraphCounts) {
   CUgraph first = newGraph();
   CUgraph second = newGraph();
   ASSERT_TRUE(holds.addTo(*device, first).ok());
@@ -82,7 +82,7 @@ TEST_F(Holds, EveryGraphCounts) {
   EXPECT_TRUE(allGone());
 }
 
-TEST_F(Holds, AFailureLeavesNoCountBehind) {
+TEST_F(GraphEstates, AFailureLeavesNoCountBehind) {
   test::expectLog("in cuGraphRetainUserObject");
   CUgraph graph = newGraph();
   EXPECT_EQ(DRIVER_CALL(cuGraphDestroy)(graph), CUDA_SUCCESS);
@@ -90,7 +90,7 @@ TEST_F(Holds, AFailureLeavesNoCountBehind) {
   EXPECT_TRUE(allGone());
 }
 
-TEST_F(Holds, AnOldDriverIsNamed) {
+TEST_F(GraphEstates, AnOldDriverIsNamed) {
   test::expectLog("lacks user objects");
   Driver old = device->driver();
   old.cuUserObjectCreate = nullptr;

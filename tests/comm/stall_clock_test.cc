@@ -77,6 +77,17 @@ TEST(StallClock, KnowsWhenSomethingMovedLast) {
   EXPECT_FALSE(clock.movedAfter(at(1000)));
 }
 
+TEST(StallClock, WhatMovesElsewhereGivesItTimeAgain) {
+  StallClock clock(milliseconds(2000));
+  for (int ms = 0; ms < 60'000; ms += 250) {
+    clock.follow(at(ms), true);
+    if (clock.due(at(ms))) clock.read(at(ms), 42);
+    if (clock.suspects(at(ms)) && ms % 1000 == 0) clock.moved(at(ms));
+    EXPECT_FALSE(clock.stalled(at(ms))) << ms;
+  }
+  EXPECT_LE(clock.age(at(60'000)), milliseconds(3000));
+}
+
 TEST(StallClock, IsOffWithoutALimit) {
   StallClock clock(milliseconds(0));
   for (int ms = 0; ms < 1'000'000; ms += 1000) {

@@ -68,5 +68,21 @@ TEST(StallLines, TheHostThreadInBetweenSpeaksForItself) {
   EXPECT_FALSE(waitOf(proxied)->waits);
 }
 
+TEST(StallLines, OfAPeerThatHasLeftNothingIsCounted) {
+  EndReading end;
+  end.channel = 1;
+  end.peer = 3;
+  end.direction = Direction::Recv;
+  end.transport = "P2P/IPC";
+  end.left = true;
+  const auto wait = waitOf(end);
+  ASSERT_TRUE(wait.has_value());
+  EXPECT_TRUE(wait->waits);
+  EXPECT_EQ(describeEnd(end, "rank 3 (host b)", *wait),
+            "channel 1, from rank 3 (host b) by P2P/IPC, Simple: rank 3 has left the communicator");
+  end.direction = Direction::Send;
+  EXPECT_FALSE(waitOf(end)->waits) << "it may have taken all";
+}
+
 }  // namespace
 }  // namespace tutti

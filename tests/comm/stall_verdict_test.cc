@@ -33,7 +33,7 @@ StallCase inTwelfth() {
 TEST(StallVerdict, NamesTheRankThatHasNotCalled) {
   StallCase stall = inTwelfth();
   stall.answers[3] = stateOf(RankDoing::Idle, 11);
-  EXPECT_EQ(judgeStall(stall),
+  EXPECT_EQ(judgeStall(stall).text,
             "rank 3 (host b) has launched 11 collective operations, this one is the 12th: it has not "
             "called AllReduce yet");
 }
@@ -43,7 +43,7 @@ TEST(StallVerdict, NamesSeveralRanksThatAreLate) {
   stall.own = stateOf(RankDoing::Stalled, 14, 0);
   stall.answers[0] = stateOf(RankDoing::Idle, 11);
   stall.answers[3] = stateOf(RankDoing::Idle, 11);
-  EXPECT_EQ(judgeStall(stall),
+  EXPECT_EQ(judgeStall(stall).text,
             "rank 0 (host b) and rank 3 (host b) have launched 11 collective operations, this rank 14: "
             "they have not called AllReduce yet");
 }
@@ -51,23 +51,23 @@ TEST(StallVerdict, NamesSeveralRanksThatAreLate) {
 TEST(StallVerdict, SaysWhatALateRankDoesInstead) {
   StallCase stall = inTwelfth();
   stall.answers[3] = stateOf(RankDoing::Running, 11);
-  EXPECT_NE(judgeStall(stall).find("(it has been in AllReduce for 2.5 s)"), std::string::npos) << judgeStall(stall);
+  EXPECT_NE(judgeStall(stall).text.find("(it has been in AllReduce for 2.5 s)"), std::string::npos) << judgeStall(stall).text;
 }
 
 TEST(StallVerdict, NamesWhoDoesNotAnswer) {
   StallCase stall = inTwelfth();
   stall.answers.erase(0);
   EXPECT_EQ(
-      judgeStall(stall).find("rank 0 (host b) does not answer: its process is stopped or its host is not reachable"),
+      judgeStall(stall).text.find("rank 0 (host b) does not answer: its process is stopped or its host is not reachable"),
       0U)
-      << judgeStall(stall);
+      << judgeStall(stall).text;
 }
 
 TEST(StallVerdict, ARankBehindAStoppedOneIsNotBlamed) {
   StallCase stall = inTwelfth();
   stall.answers.erase(2);
   stall.answers.erase(3);
-  const std::string text = judgeStall(stall);
+  const std::string text = judgeStall(stall).text;
   EXPECT_EQ(text.find("rank 2 (host b) does not answer"), 0U) << text;
   EXPECT_EQ(text.find("rank 3"), std::string::npos) << text;
 }
@@ -77,22 +77,22 @@ TEST(StallVerdict, ARankBehindAStoppedOneIsNotBlamedFromBelowEither) {
   stall.self = 3;
   stall.own = stateOf(RankDoing::Stalled, 12, 2);
   stall.answers.clear();
-  const std::string text = judgeStall(stall);
+  const std::string text = judgeStall(stall).text;
   EXPECT_EQ(text.find("rank 2 (host b) does not answer"), 0U) << text;
 }
 
 TEST(StallVerdict, NamesWhoWaitsForNobody) {
   StallCase stall = inTwelfth();
   stall.answers[2] = stateOf(RankDoing::Running, 12);
-  EXPECT_NE(judgeStall(stall).find("rank 2 (host b) waits for nobody: its device is stuck or stopped"),
+  EXPECT_NE(judgeStall(stall).text.find("rank 2 (host b) waits for nobody: its device is stuck or stopped"),
             std::string::npos)
-      << judgeStall(stall);
+      << judgeStall(stall).text;
   stall.answers[2] = stateOf(RankDoing::Deaf, 12);
-  EXPECT_NE(judgeStall(stall).find("its device does not answer"), std::string::npos) << judgeStall(stall);
+  EXPECT_NE(judgeStall(stall).text.find("its device does not answer"), std::string::npos) << judgeStall(stall).text;
 }
 
 TEST(StallVerdict, RanksMayWaitInACircle) {
-  EXPECT_NE(judgeStall(inTwelfth()).find("wait for each other in a circle"), std::string::npos);
+  EXPECT_NE(judgeStall(inTwelfth()).text.find("wait for each other in a circle"), std::string::npos);
 }
 
 TEST(StallVerdict, AMessageWaitsForItsOtherHalf) {
@@ -100,7 +100,7 @@ TEST(StallVerdict, AMessageWaitsForItsOtherHalf) {
   stall.own.message = 1;
   stall.own.waitsFor[0] = 2;
   stall.answers[2] = stateOf(RankDoing::Idle, 3);
-  EXPECT_EQ(judgeStall(stall),
+  EXPECT_EQ(judgeStall(stall).text,
             "rank 2 (host b) has nothing under way after 3 operations: it has not called the matching "
             "Send or Recv");
 }
@@ -110,7 +110,7 @@ TEST(StallVerdict, ACallThatConnectsCountsAsTheNextOperation) {
   stall.own = stateOf(RankDoing::Connecting, 0);
   for (auto& [rank, state] : stall.answers) state = stateOf(RankDoing::Connecting, 0);
   stall.answers[3] = stateOf(RankDoing::Idle, 0);
-  EXPECT_EQ(judgeStall(stall),
+  EXPECT_EQ(judgeStall(stall).text,
             "rank 3 (host b) has launched 0 collective operations, this one is the 1st: it has not "
             "called AllReduce yet");
 }
@@ -119,7 +119,60 @@ TEST(StallVerdict, ReplaysOfGraphsAreNotComparedByNumber) {
   StallCase stall = inTwelfth();
   stall.own.replays = 1;
   stall.answers[3] = stateOf(RankDoing::Idle, 11);
-  EXPECT_EQ(judgeStall(stall).find("launched 11"), std::string::npos) << judgeStall(stall);
+  EXPECT_EQ(judgeStall(stall).text.find("launched 11"), std::string::npos) << judgeStall(stall).text;
+}
+
+TEST(StallVerdict, WhoHasLeftInPeaceIsNotCalledUnreachable) {
+  StallCase stall = inTwelfth();
+  stall.answers.erase(2);
+  stall.answers[3] = stateOf(RankDoing::Stalled, 12, 2);
+  stall.hasLeft = [](int rank) { return rank == 2; };
+  EXPECT_EQ(judgeStall(stall).text,
+            "rank 2 (host b) has left the communicator: it has not called what is waited for, or was given other "
+            "arguments");
+  stall.answers[3] = stateOf(RankDoing::Idle, 11);
+  EXPECT_EQ(judgeStall(stall).text.find("rank 3 (host b) has launched 11"), 0U) << "rank 2 has done its part";
+}
+
+TEST(StallVerdict, WhoLeftShortlyAfterItAnsweredIsNotLate) {
+  StallCase stall = inTwelfth();
+  stall.answers[2] = stateOf(RankDoing::Idle, 11);
+  stall.hasLeft = [](int rank) { return rank == 2; };
+  EXPECT_EQ(judgeStall(stall).text.find("rank 2 (host b) has left the communicator"), 0U) << judgeStall(stall).text;
+}
+
+TEST(StallVerdict, OthersAreFollowedBeforeOneThatHasLeft) {
+  StallCase stall = inTwelfth();
+  stall.answers.erase(2);
+  stall.hasLeft = [](int rank) { return rank == 2; };
+  stall.own.waitsFor = {2, 3, -1, -1};
+  stall.answers[3] = stateOf(RankDoing::Idle, 12);
+  EXPECT_EQ(judgeStall(stall).text.find("rank 3 (host b) has nothing under way"), 0U) << judgeStall(stall).text;
+}
+
+TEST(StallVerdict, OfRanksBehindOneThatHasLeftNothingIsKnown) {
+  StallCase stall = inTwelfth();
+  stall.answers.erase(2);
+  stall.answers.erase(3);
+  stall.hasLeft = [](int rank) { return rank == 2; };
+  stall.own.waitsFor[0] = 3;
+  EXPECT_EQ(judgeStall(stall).text,
+            "rank 3 (host b) cannot be asked: a rank through which it is asked has left the communicator");
+}
+
+TEST(StallVerdict, WhoWaitsForARankThatMovesIsNotStalled) {
+  StallCase stall = inTwelfth();
+  stall.limit = milliseconds(2000);
+  stall.own.waitsFor[0] = 2;
+  stall.answers[2] = stateOf(RankDoing::Running, 12, 3);
+  EXPECT_TRUE(judgeStall(stall).moves);
+  EXPECT_EQ(judgeStall(stall).text, "rank 2 (host b) has been in AllReduce for 2.5 s, and moves");
+  stall.answers[2].forMs = 60'000;
+  EXPECT_FALSE(judgeStall(stall).moves) << "there nobody looks";
+  stall.answers[2] = stateOf(RankDoing::Stalled, 12);
+  EXPECT_FALSE(judgeStall(stall).moves);
+  stall.answers[2] = stateOf(RankDoing::Running, 11);
+  EXPECT_TRUE(judgeStall(stall).moves) << "late, but on its way";
 }
 
 TEST(StallBoard, IgnoresWhatIsNoState) {

@@ -60,5 +60,55 @@ TEST(WorldKernelFailure, IsNoticedAndToldToEveryRankThatWaits) {
   EXPECT_NE(log.find("operation AllReduce (kernel tutti_AllReduce_"), std::string::npos);
 }
 
+TEST(WorldKernelFailure, AGroupThatIsLaunchedHalfWayFailsOnAllItsCommunicators) {
+  test::allowLog("Cuda failure");
+  test::allowLog("a kernel failed on the device");
+  test::allowLog("the device of the kernels has failed");
+  constexpr int kRanks = 3;
+  constexpr int kFirst = 4;  // devices that are sound as yet
+  std::vector<Member*> members;
+  std::vector<Ints*> data;
+  const ncclUniqueId id = test::newId();
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    test::useDevice(kFirst + rank);
+    const Device& gpu = test::device(kFirst + rank);
+    members.push_back(new Member{rank, kRanks, nullptr, gpu, Stream::create(gpu).value()});
+    data.push_back(new Ints(gpu, 1000, 1));
+    ASSERT_EQ(ncclCommInitRank(&members.back()->comm, kRanks, id, rank), ncclSuccess);
+  }
+  ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+  const auto allReduce = [&] {
+    ncclGroupStart();
+    for (std::size_t i = 0; i < kRanks; ++i) {
+      EXPECT_EQ(ncclAllReduce(data[i]->at(), data[i]->at(), 1000, ncclInt32, ncclSum, members[i]->comm,
+                              members[i]->stream()),
+                ncclSuccess);
+    }
+    return ncclGroupEnd();
+  };
+  ASSERT_EQ(allReduce(), ncclSuccess);
+  for (const Member* m : members) m->sync();
+
+  const auto start = SteadyClock::now();
+  test::useDevice(kFirst + 1);
+  const Stream other = Stream::create(members[1]->gpu).value();
+  failAKernel(members[1]->gpu, other.get());
+  EXPECT_FALSE(waitStream(members[1]->gpu, other.get(), nullptr).ok());
+  // The first is launched, the second cannot be, and the third is not any more.
+  EXPECT_EQ(allReduce(), ncclUnhandledCudaError);
+  const std::string said = ncclGetLastError(nullptr);
+  EXPECT_NE(said.find("device 5"), std::string::npos) << said;
+  for (const Member* m : members) {
+    // Whether it hears of the others' failure or of its own first.
+    const ncclResult_t error = test::awaitError(m->comm);
+    EXPECT_TRUE(error == ncclUnhandledCudaError || error == ncclRemoteError) << m->rank << ": " << error;
+    EXPECT_NE(ncclAllReduce(nullptr, nullptr, 0, ncclInt32, ncclSum, m->comm, m->stream()), ncclSuccess);
+  }
+  for (const Member* m : members) EXPECT_EQ(ncclCommAbort(m->comm), ncclSuccess);
+  for (const int sound : {0, 2}) members[static_cast<std::size_t>(sound)]->sync();
+  EXPECT_LT(secondsSince(start), 15.0);
+}
+
 }  // namespace
 }  // namespace tutti

@@ -143,6 +143,60 @@ TEST(WorldStalls, WhatIsOffOrMovesIsNotReported) {
   EXPECT_EQ(countOf(test::capturedText(), "Stall: "), 0U) << test::capturedText();
 }
 
+TEST(WorldStalls, SeveralLaunchesOfWhichAnEarlierOneMovesAreNotReported) {
+  stallAfter("1");
+  constexpr int kSteps = 320;
+  test::withComm(3, [](Member& m) {
+    const Ints data(m.gpu, kCount, m.rank);
+    const auto message = [&](int from, int to) {
+      if (m.rank == from) {
+        ASSERT_EQ(ncclSend(data.at(), kCount, ncclInt32, to, m.comm, m.stream()), ncclSuccess);
+      }
+      if (m.rank == to) {
+        ASSERT_EQ(ncclRecv(data.at(), kCount, ncclInt32, from, m.comm, m.stream()), ncclSuccess);
+      }
+    };
+    message(0, 1);
+    message(0, 2);
+    m.sync();
+    // Of rank 0 only the last launch is known, which waits for the others; rank 2 waits for rank 0.
+    for (int i = 0; i < kSteps; ++i) {
+      message(0, 1);
+      if (m.rank == 1) std::this_thread::sleep_for(milliseconds(10));
+    }
+    message(0, 2);
+    m.sync();
+  });
+  EXPECT_EQ(countOf(test::capturedText(), "Stall: "), 0U) << test::capturedText();
+}
+
+TEST(WorldStalls, ARankThatLeftInPeaceIsNotBlamed) {
+  stallAfter("1");
+  test::expectLog("Stall: rank 0 of 3");
+  test::withComm(3, [](Member& m) {
+    const Ints data(m.gpu, kCount, m.rank);
+    const auto exchange = [&] {
+      if (m.rank == 0) {
+        ASSERT_EQ(ncclRecv(data.at(), kCount, ncclInt32, 1, m.comm, m.stream()), ncclSuccess);
+      }
+      if (m.rank == 1) {
+        ASSERT_EQ(ncclSend(data.at(), kCount, ncclInt32, 0, m.comm, m.stream()), ncclSuccess);
+      }
+      m.sync();
+    };
+    if (m.rank == 2) return;  // destroys its communicator
+    exchange();
+    if (m.rank == 1) {
+      EXPECT_TRUE(awaitLog("Stall: rank 0", 1));
+    }
+    exchange();
+  });
+  const std::string log = test::capturedText();
+  EXPECT_NE(log.find("rank 1 (host "), std::string::npos) << log;
+  EXPECT_NE(log.find("has nothing under way after 1 operation"), std::string::npos) << log;
+  EXPECT_EQ(log.find("does not answer"), std::string::npos) << log;
+}
+
 TEST(WorldStalls, ArePrintedForWhoeverAsks) {
   stallAfter("0");
   EXPECT_EQ(askOwnProcess(), "") << "nobody listens without communicators";
