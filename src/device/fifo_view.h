@@ -30,6 +30,13 @@ TUTTI_DEVICE void tellSize(simt::Thread t, const ConnView& conn, Protocol protoc
   t.storeRelaxedSys(conn.sizesOf(protocol) + step % kSteps, sizeWord(step, static_cast<std::uint32_t>(bytes)));
 }
 
+/// For a receiver by the Simple protocol, before it waits for the slot of `step`: how much of it is read. Who receives it
+/// from a network compares that with what has come.
+TUTTI_DEVICE void expectSize(simt::Thread t, const ConnView& conn, std::uint64_t step, std::uint64_t bytes) {
+  if (conn.sizes == nullptr) return;
+  t.storeRelaxedSys(conn.expectedOf(step), sizeWord(step, static_cast<std::uint32_t>(bytes)));
+}
+
 /// For a sender, before it posts the slot of `step`: where its content lies; null: in the slot.
 TUTTI_DEVICE void offer(simt::Thread t, const ConnView& conn, std::uint64_t step, const void* data) {
   if constexpr (simt::kPulls) {
@@ -104,6 +111,9 @@ class FifoView {
 
   /// For a sender that does not post, when it has waited: the content of the slot. For one thread.
   TUTTI_DEVICE void tell(simt::Thread t, std::uint64_t bytes) const { tellSize(t, *conn_, kProtocol, step_, bytes); }
+
+  /// For a receiver by the Simple protocol, before wait(): how much of the slot is read. For one thread.
+  TUTTI_DEVICE void expect(simt::Thread t, std::uint64_t bytes) const { expectSize(t, *conn_, step_, bytes); }
 
   /// For a sender: whether it may post() this instead of filling the slot. The same for all threads.
   TUTTI_DEVICE bool mayOffer(const void* data, std::uint64_t bytes) const {

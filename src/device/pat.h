@@ -117,7 +117,7 @@ class Pat {
     for (std::uint64_t t = 0; t < turns.n; ++t) {
       const Piece piece{pieceOf(part, turns.chunk, t), block, turns.chunk};
       for (int k = steps_ - 1; k >= 0; --k) sendShares(k, in, piece);
-      const bool fine = fifos_.acquire(kNone, {0, 1});
+      const bool fine = fifos_.acquire(kNone, {0, 1}, extentOf(patReduceStep(rank_, n_, 0).blocks, piece));
       if (fine) {
         FanIn<T> work = share(0, in, piece, -1);
         work.out = out + piece.part.begin;
@@ -179,7 +179,7 @@ class Pat {
 
   TUTTI_DEVICE void recvBlocks(int k, const PatStep& step, T* out, const Piece& piece) {
     const std::uint64_t bytes = piece.part.count * sizeof(T);
-    const bool fine = fifos_.acquire(kNone, {k, k + 1});
+    const bool fine = fifos_.acquire(kNone, {k, k + 1}, extentOf(step.blocks, piece));
     if (fine) {
       forBlocks(step.blocks, bytes, [&](simt::Group some, int b) {
         simt::copyBytes(some, out + offsetOf(step.distance + b, piece), shared().from[k] + b * piece.stride * sizeof(T), bytes, false);
@@ -201,7 +201,9 @@ class Pat {
   TUTTI_DEVICE void sendShares(int k, const T* in, const Piece& piece) {
     const PatStep step = patReduceStep(rank_, n_, k);
     const std::uint64_t bytes = piece.part.count * sizeof(T);
-    const bool fine = fifos_.acquire({k, k + 1}, k + 1 < steps_ ? Entries{k + 1, k + 2} : kNone);
+    const bool receives = k + 1 < steps_;
+    const bool fine = fifos_.acquire({k, k + 1}, receives ? Entries{k + 1, k + 2} : kNone,
+                                     receives ? extentOf(patReduceStep(rank_, n_, k + 1).blocks, piece) : 0);
     if (fine) {
       forBlocks(step.blocks, bytes, [&](simt::Group some, int b) {
         FanIn<T> work = share(step.distance + b, in, piece, k);

@@ -98,9 +98,11 @@ class PeerFifos {
     shared_.from[i] = conn.slots[static_cast<int>(protocol_)] + shared_.recvStep[i] % kSteps * slotBytes(conn);
   }
 
-  /// For the owner: entry i's next slot is filled; its address is noted. false: aborted.
-  TUTTI_DEVICE bool waitRecv(int i) {
+  /// For the owner: entry i's next slot is filled; its address is noted. false: aborted. `bytes`: what is read of it, for
+  /// a network; direct algorithms, which never use one, need not say.
+  TUTTI_DEVICE bool waitRecv(int i, std::uint64_t bytes = 0) {
     locateRecv(i);
+    expectSize(crew_.thread, *shared_.recv[i], shared_.recvStep[i], bytes);
     const std::uint64_t* tail = shared_.recv[i]->tailOf(protocol_);
     const std::uint64_t step = shared_.recvStep[i];
     const bool filled = simt::spinUntil(crew_.thread, crew_.abortWord,
@@ -141,11 +143,12 @@ class PeerFifos {
   TUTTI_DEVICE void setAborted() const { crew_.thread.storeRelaxedSys(&crew_.shared->aborted, std::uint32_t{1}); }
   TUTTI_DEVICE bool alive() const { return crew_.thread.loadRelaxedSys(&crew_.shared->aborted) == 0; }
 
-  /// Every thread: the slots of these entries are ours after it; false, for all threads, if aborted.
-  TUTTI_DEVICE bool acquire(Entries send, Entries recv) {
+  /// Every thread: the slots of these entries are ours after it; false, for all threads, if aborted. `expected`: as for
+  /// waitRecv().
+  TUTTI_DEVICE bool acquire(Entries send, Entries recv, std::uint64_t expected = 0) {
     bool fine = true;
     forOwned(send, [&](int i) { fine = fine && waitSend(i); });
-    forOwned(recv, [&](int i) { fine = fine && waitRecv(i); });
+    forOwned(recv, [&](int i) { fine = fine && waitRecv(i, expected); });
     if (!fine) setAborted();
     sync();
     return alive();

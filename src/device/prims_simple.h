@@ -132,7 +132,7 @@ class PrimsSimple {
 
   template <class V>
   TUTTI_DEVICE void oneStep(const T* in, T* out, std::uint64_t n) {
-    const bool alive = acquire<V>();
+    const bool alive = acquire<V>(n * sizeof(T));
     if constexpr (V::send && simt::kPulls && kSingle) {
       if (const T* ready = offerOf<V>(in, out, n); ready != nullptr) return offeringStep<V>(in, out, n, ready);
     }
@@ -172,13 +172,15 @@ class PrimsSimple {
     offered_ = true;
   }
 
-  /// All slots are ours after it; false for all threads if the communicator was aborted.
+  /// All slots are ours after it; false for all threads if the communicator was aborted. `bytes`: of each.
   template <class V>
-  TUTTI_DEVICE bool acquire() {
+  TUTTI_DEVICE bool acquire(std::uint64_t bytes) {
     bool alive = alive_;  // once dead, nobody waits again
     if constexpr (V::recv) {
       forRecvs([&](RecvFifo& fifo, int k) {
-        if (alive && waitsFor(k)) alive = fifo.wait(crew_.thread, crew_.abortWord);
+        if (!alive || !waitsFor(k)) return;
+        fifo.expect(crew_.thread, bytes);
+        alive = fifo.wait(crew_.thread, crew_.abortWord);
       });
     }
     if constexpr (V::send) {

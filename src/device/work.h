@@ -53,17 +53,22 @@ struct alignas(16) ConnView {
   std::uint64_t pullBytes;          ///< … for so many bytes
   std::int64_t pullShift;           ///< receiver: to be added to the sender's addresses
   std::uint64_t* sizes;             ///< sender over a network: a word per slot, sizeWord() of its step, written before
-                                    ///< the tail (Simple) or beside the lines. Null: the peer's kernel reads the slots
+                                    ///< the tail (Simple) or beside the lines. Null: the peer's kernel reads the slots.
+                                    ///< Receiver over a network: what it reads of each slot of the Simple protocol
 
   TUTTI_PURE std::uint64_t* tailOf(Protocol p) const { return tail + static_cast<std::size_t>(p) * kCounterStride; }
   TUTTI_PURE std::uint64_t* headOf(Protocol p) const { return head + static_cast<std::size_t>(p) * kCounterStride; }
   TUTTI_PURE std::uint64_t* stepOf(Protocol p) const { return step + static_cast<std::size_t>(p) * kCounterStride; }
   /// The word of slot i is sizesOf(p)[i]. Every protocol counts steps of its own.
   TUTTI_PURE std::uint64_t* sizesOf(Protocol p) const { return sizes + static_cast<std::size_t>(p) * kCounterStride; }
+  /// A receiver's word of a step. It outlives the slot by kSteps steps: who looks at it may lag behind the kernel.
+  TUTTI_PURE std::uint64_t* expectedOf(std::uint64_t number) const {
+    return sizesOf(Protocol::Simple) + number % kCounterStride;
+  }
 };
-static_assert(sizeof(ConnView) == 112 && kSteps <= kCounterStride);
+static_assert(sizeof(ConnView) == 112 && 2 * kSteps <= kCounterStride);
 
-/// What a sender says of the slot of `step` (ConnView::sizes): never equal to what it said of an earlier one.
+/// What an end says of the slot of `step` (ConnView::sizes): never equal to what it said of an earlier one.
 TUTTI_PURE std::uint64_t sizeWord(std::uint64_t step, std::uint32_t bytes) { return (step + 1) << 32 | bytes; }
 TUTTI_PURE bool isSizeOf(std::uint64_t word, std::uint64_t step) {
   return static_cast<std::uint32_t>(word >> 32) == static_cast<std::uint32_t>(step + 1);

@@ -1,4 +1,4 @@
-// What senders say of their slots to whoever sends them over a network (ConnView::sizes).
+// What kernels say of their slots to whoever moves them over a network (ConnView::sizes).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,6 +26,26 @@ Sizes toldBy(const World& world, ConnKind kind, int from, int to, Protocol proto
     sizes.push_back(static_cast<std::uint32_t>(word));
   }
   return sizes;
+}
+
+/// What the receiver of the Simple protocol said that it would read of these steps.
+Sizes expectedBy(const World& world, ConnKind kind, int at, int from) {
+  const ConnView& view = world.comm(at)->channels[0].recvFrom(kind, from);
+  Sizes sizes;
+  for (std::uint64_t step = world.shape().firstStep; step != *view.stepOf(Protocol::Simple); ++step) {
+    EXPECT_TRUE(isSizeOf(*view.expectedOf(step), step)) << "nothing was said of step " << step;
+    sizes.push_back(static_cast<std::uint32_t>(*view.expectedOf(step)));
+  }
+  return sizes;
+}
+
+/// What `from` told of its slots for `to`, which must expect the same.
+Sizes agreedOn(const World& world, ConnKind kind, int from, int to, Protocol protocol) {
+  const Sizes told = toldBy(world, kind, from, to, protocol);
+  if (protocol == Protocol::Simple) {
+    EXPECT_EQ(expectedBy(world, kind, to, from), told);
+  }
+  return told;
 }
 
 /// One message from rank 0 to rank 1.
@@ -69,7 +89,7 @@ TEST_P(ToldSizes, OfAMessageAreToldSlotBySlot) {
       for (const std::size_t bytes : {0, 1, 512, 513, 3000}) {
         World world({.nRanks = 2, .slotBytes = 512, .firstStep = first, .tells = true});
         sendOne(world, bytes, threads, GetParam());
-        EXPECT_EQ(toldBy(world, ConnKind::Mesh, 0, 1, GetParam()), slotsOf(bytes, 512)) << bytes << " at " << first;
+        EXPECT_EQ(agreedOn(world, ConnKind::Mesh, 0, 1, GetParam()), slotsOf(bytes, 512)) << bytes << " at " << first;
       }
     }
   }
@@ -83,7 +103,7 @@ TEST_P(ToldSizes, OfARingAddUpToWhatARankSends) {
       if (isLeftOut(kernelName(c.func, c.algorithm, c.protocol, c.op, c.type))) return;
       check(world, c);
       for (int r = 0; r < 2; ++r) {
-        const Sizes sizes = toldBy(world, ConnKind::Graph, r, 1 - r, GetParam());
+        const Sizes sizes = agreedOn(world, ConnKind::Graph, r, 1 - r, GetParam());
         EXPECT_EQ(std::accumulate(sizes.begin(), sizes.end(), 0u), 700 * sizeof(float));
       }
     }
@@ -98,9 +118,9 @@ TEST_P(ToldSizes, OfATreeAreTheSameForAllChildren) {
     if (isLeftOut(kernelName(c.func, c.algorithm, c.protocol, c.op, c.type))) return;
     check(world, c);
     for (int child = 1; child < 4; ++child) {
-      const Sizes up = toldBy(world, ConnKind::Graph, child, 0, GetParam());
+      const Sizes up = agreedOn(world, ConnKind::Graph, child, 0, GetParam());
       EXPECT_EQ(std::accumulate(up.begin(), up.end(), 0u), 300 * sizeof(float));
-      EXPECT_EQ(toldBy(world, ConnKind::Graph, 0, child, GetParam()), up);
+      EXPECT_EQ(agreedOn(world, ConnKind::Graph, 0, child, GetParam()), up);
     }
   }
 }
@@ -118,8 +138,8 @@ TEST(Sizes, OfPatReachToTheEndOfTheLastBlock) {
     for (int r = 0; r < 4; ++r) {
       const int near = (func == Func::AllGather ? r + 3 : r + 1) % 4;
       const int far = (r + 2) % 4;
-      EXPECT_EQ(toldBy(world, ConnKind::Graph, r, near, Protocol::Simple), Sizes{static_cast<std::uint32_t>(bytes)});
-      EXPECT_EQ(toldBy(world, ConnKind::Graph, r, far, Protocol::Simple),
+      EXPECT_EQ(agreedOn(world, ConnKind::Graph, r, near, Protocol::Simple), Sizes{static_cast<std::uint32_t>(bytes)});
+      EXPECT_EQ(agreedOn(world, ConnKind::Graph, r, far, Protocol::Simple),
                 Sizes{static_cast<std::uint32_t>(stride + bytes)});
     }
   }
@@ -128,7 +148,7 @@ TEST(Sizes, OfPatReachToTheEndOfTheLastBlock) {
 TEST(Sizes, OfOfferedContentAreToldAsWell) {
   World world({.nRanks = 2, .slotBytes = 512, .pulls = true, .tells = true});
   sendOne(world, 1300, 2, Protocol::Simple);
-  EXPECT_EQ(toldBy(world, ConnKind::Mesh, 0, 1, Protocol::Simple), slotsOf(1300, 512));
+  EXPECT_EQ(agreedOn(world, ConnKind::Mesh, 0, 1, Protocol::Simple), slotsOf(1300, 512));
   EXPECT_NE(world.comm(0)->channels[0].sendTo(ConnKind::Mesh, 1).pullFrom[0], 0u);
 }
 

@@ -20,7 +20,7 @@ struct WorldShape {
   std::uint64_t firstStep = 0;       ///< where all counters start
   int treeArity = 3;                 ///< children of a rank in the tree; odd channels have the tree upside down
   bool pulls = false;                ///< receivers read every buffer of every sender in place, by the Simple protocol
-  bool tells = false;                ///< senders say how much of a slot is content, as for a network
+  bool tells = false;                ///< both ends say how much of a slot is content, as for a network
   bool apart = false;                ///< the ends of a connection have memory of their own each: somebody moves slots
   std::uint64_t staleStep = 0;       ///< slots were last written in this step and the 7 after it; 0: before firstStep
 };
@@ -73,7 +73,7 @@ class World {
     std::vector<Line> slots[kProtocols];
     alignas(64) Counters tail, head, sendStep, recvStep;
     std::array<std::uint64_t, kSteps> pullFrom{};
-    Counters sizes{};
+    Counters sizes{}, expected{};
   };
 
   void buildRank(int r) {
@@ -113,6 +113,7 @@ class World {
     ConnView receiver = shape_.apart ? viewOf(other) : sender;
     sender.step = link.sendStep.data();
     sender.sizes = shape_.tells || shape_.apart ? link.sizes.data() : nullptr;
+    receiver.sizes = sender.sizes == nullptr ? nullptr : link.expected.data();
     receiver.step = other.recvStep.data();
     if (shape_.apart) receiver.pullFrom = nullptr;
     ranks_[from].send[kind][channel][to] = sender;
@@ -124,6 +125,7 @@ class World {
     for (Counters* counters : {&link.tail, &link.head, &link.sendStep, &link.recvStep}) counters->fill(shape_.firstStep);
     // As an earlier step left them; zero would be the word of step 2^32 - 1.
     link.sizes.fill(device::sizeWord(shape_.firstStep - 1, 0));
+    link.expected.fill(device::sizeWord(shape_.firstStep - 1, 0));
     ConnView view{};
     for (int p = 0; p < kProtocols; ++p) {
       const auto protocol = static_cast<Protocol>(p);
