@@ -20,6 +20,9 @@ std::string driveGraphs(std::string_view text);
 /// topology file. Likewise.
 std::string driveHwloc(std::string_view text);
 
+/// What the fuzzer that is being built does: one of these.
+std::string driveTarget(std::string_view text);
+
 /// Lets the library say nothing: inputs are refused by the thousand.
 void silenceLog();
 
