@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "base/socket_errors.h"
 
 namespace tutti {
 
@@ -18,48 +19,6 @@ IoOutcome ended(Kind kind, std::size_t bytes, int error = 0) {
 
 bool wouldBlock(int error) {
   return error == EAGAIN || error == EWOULDBLOCK;
-}
-
-/// The peer is gone, in whatever words the system says so.
-bool meansClosed(int error) {
-  return error == ECONNRESET || error == EPIPE || error == ENOTCONN;
-}
-
-/// Local trouble, as opposed to a peer's or the network's.
-bool isLocal(int error) {
-  switch (error) {
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-    case ENOBUFS:
-    case EACCES:
-    case EBADF:
-    case EINVAL:
-    case EAFNOSUPPORT:
-    case EADDRNOTAVAIL:
-      return true;
-    default:
-      return false;
-  }
-}
-
-const char* remedyFor(int error) {
-  switch (error) {
-    case ECONNREFUSED:
-      return ". Nobody listens there: did that process end, or does a firewall refuse?";
-    case ETIMEDOUT:
-      return ". The host does not answer: is it down, or does a firewall drop packets?";
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-      return ". There is no route: choose another interface with NCCL_SOCKET_IFNAME";
-    case EMFILE:
-    case ENFILE:
-      return ". Too many open files: raise ulimit -n";
-    case EADDRNOTAVAIL:
-      return ". No free port, or an address that is not this host's";
-    default:
-      return "";
-  }
 }
 
 }  // namespace
@@ -77,7 +36,7 @@ IoOutcome Socket::trySend(std::span<const std::byte> data) {
     if (sent >= 0) return ended(Kind::Done, static_cast<std::size_t>(sent));
     if (errno == EINTR) continue;
     if (wouldBlock(errno)) return ended(Kind::WouldBlock, 0);
-    return ended(meansClosed(errno) ? Kind::Closed : Kind::Failed, 0, errno);
+    return ended(meansPeerGone(errno) ? Kind::Closed : Kind::Failed, 0, errno);
   }
 }
 
@@ -89,7 +48,7 @@ IoOutcome Socket::tryRecv(std::span<std::byte> data) {
     if (received == 0) return ended(Kind::Closed, 0);
     if (errno == EINTR) continue;
     if (wouldBlock(errno)) return ended(Kind::WouldBlock, 0);
-    return ended(meansClosed(errno) ? Kind::Closed : Kind::Failed, 0, errno);
+    return ended(meansPeerGone(errno) ? Kind::Closed : Kind::Failed, 0, errno);
   }
 }
 
@@ -136,8 +95,8 @@ Status Socket::failure(const IoOutcome& outcome, const char* doing, const Wait& 
     case Kind::Failed:
       break;
   }
-  return fail(isLocal(outcome.error) ? ncclSystemError : ncclRemoteError, "While {} {}: {}{}", doing, peer_.text(),
-              errnoText(outcome.error), remedyFor(outcome.error));
+  return fail(isLocalTrouble(outcome.error) ? ncclSystemError : ncclRemoteError, "While {} {}: {}{}", doing,
+              peer_.text(), errnoText(outcome.error), socketRemedy(outcome.error));
 }
 
 Status Socket::sendAll(std::span<const std::byte> data, const Wait& wait) {

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/socket.h"
+#include "base/socket_errors.h"
 
 namespace tutti {
 
@@ -31,22 +32,6 @@ IoOutcome finishConnect(int fd, const Wait& wait) {
   socklen_t length = sizeof(error);
   if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
   return error == 0 ? IoOutcome{} : failedWith(error);
-}
-
-/// Errors that go away when the other side comes up.
-bool worthRetrying(const IoOutcome& outcome) {
-  if (outcome.kind != Kind::Failed) return false;
-  switch (outcome.error) {
-    case ECONNREFUSED:
-    case ETIMEDOUT:
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-    case ECONNRESET:
-    case ECONNABORTED:
-      return true;
-    default:
-      return false;
-  }
 }
 
 /// Sleeps `span`, less if the wait ends. False: it ended.
@@ -76,7 +61,7 @@ IoOutcome Socket::tryConnect(const Address& peer, const Wait& wait, Socket* conn
 Result<Socket> Socket::connect(const Address& peer, const Wait& wait, const Retry& retry, const Address& from) {
   Socket socket;
   IoOutcome outcome = tryConnect(peer, wait, &socket, from);
-  for (int again = 1; again <= retry.count && worthRetrying(outcome); ++again) {
+  for (int again = 1; again <= retry.count && outcome.kind == Kind::Failed && mayComeUpYet(outcome.error); ++again) {
     if (again == 1)
       info(kNet | kBootstrap, "Connecting to {}: {}, trying again", peer.text(), errnoText(outcome.error));
     if (!sleepWithin(again * retry.step, wait)) break;
