@@ -77,6 +77,8 @@ class Net {
   virtual Result<void*> listen(int device, NetHandle& handle) = 0;
   /// Null: not yet, call again with the same handle object, in which the network may keep its state.
   virtual Result<void*> connect(int device, NetHandle& handle) = 0;
+  /// Gives up a connect() that still says "not yet". Networks that have no call for it keep what they have begun.
+  virtual void abandonConnect(NetHandle& handle) { static_cast<void>(handle); }
   /// Null: not yet.
   virtual Result<void*> accept(void* listener) = 0;
   virtual Status closeListen(void* listener) = 0;
@@ -99,6 +101,13 @@ class Net {
   /// Whether the request is done; it must not be used again then. `sizes`: room for the bytes received by each message
   /// of a receive, or empty.
   virtual Result<bool> test(void* request, std::span<int> sizes) = 0;
+  /// Whether the peer's host has all that was sent on this sending end, or has no room for it: sends may be done before.
+  /// To be asked from time to time, by the thread that calls test(). Errors: it cannot be reached any more. Networks that
+  /// do not know say true.
+  virtual Result<bool> delivered(void* connection) {
+    static_cast<void>(connection);
+    return true;
+  }
 
   /// Makes one of several devices. What is made stays until the network's library is unloaded.
   virtual bool fuses() const = 0;

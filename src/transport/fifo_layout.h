@@ -7,12 +7,11 @@
 
 #include "device/policy.h"
 #include "device/work.h"
+#include "transport/ranks.h"
 
 namespace tutti::transport {
 
 using device::SlotBytes;
-
-enum class Side : std::uint32_t { Sender = 1, Receiver = 2 };
 
 /// One group of counters, one per protocol.
 inline constexpr std::size_t kCountersBytes = device::kProtocols * device::kCounterStride * sizeof(std::uint64_t);

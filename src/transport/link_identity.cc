@@ -28,7 +28,7 @@ Status checkIdentity(std::string_view transport, const LinkSpec& link, const Lin
   if (peer.slotBytes != self.slotBytes || peer.bytes != sharedBytes(peer.side, self.slotBytes)) {
     return fail(ncclInvalidUsage,
                 "Buffer sizes differ on channel {} of {}: set NCCL_BUFFSIZE, NCCL_LL_BUFFSIZE and NCCL_LL128_BUFFSIZE "
-                "alike on all ranks",
+                "alike on all ranks, and do not mix the software GPU with others",
                 link.channel, pairText(link.self, link.peer));
   }
   return {};

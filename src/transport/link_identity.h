@@ -1,4 +1,4 @@
-// Who one end of a connection through shared memory is, as it tells the other end.
+// Who one end of a connection is, as it tells the other end.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace tutti::transport {
 
-/// Begins what such a transport puts into a ConnectHandle. Trivially copyable.
+/// Begins what a transport puts into a ConnectHandle. Trivially copyable.
 struct LinkIdentity {
   std::uint32_t magic = 0;  ///< the transport's own
   Side side = Side::Sender;
-  std::uint64_t bytes = 0;     ///< what the end shares
+  std::uint64_t bytes = 0;     ///< of the memory of such an end (fifo_layout.h)
   std::int32_t rank = -1;      ///< the owner
   std::int32_t peerRank = -1;  ///< whom the owner expects at the other end
   std::int32_t channel = -1;

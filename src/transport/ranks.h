@@ -1,11 +1,15 @@
 // Two ranks as transports see them: how near they are, and their names in messages.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "topo/peer_info.h"
 
 namespace tutti::transport {
+
+/// Of a connection.
+enum class Side : std::uint32_t { Sender = 1, Receiver = 2 };
 
 bool sameProcess(const PeerInfo& a, const PeerInfo& b);
 bool sameDevice(const PeerInfo& a, const PeerInfo& b);

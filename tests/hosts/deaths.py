@@ -5,7 +5,7 @@ import signal
 import time
 
 from jobs import Survivors
-from namespaces import Lab, check, run_in_sandbox
+from namespaces import Lab, Weather, check, run_in_sandbox
 
 PATIENCE_MS = 2000
 BOUND_SECONDS = 10
@@ -48,6 +48,17 @@ def cable_that_is_healed_in_time_does_no_harm():
         lab.hosts[1].heal()
         for process, lines in zip(ranks.ranks.values(), said):
             process.wait_for(f"reduced {4 * (lines + 2)}", BOUND_SECONDS)
+
+
+def way_that_swallows_long_packets_alone_is_noticed():
+    """Short ones pass: keep-alive and the bootstrap miss nothing. The senders do."""
+    with Lab(2, weather=Weather(longest=9000)) as lab, survivors(lab) as ranks:
+        ranks.interrupted_reduction()
+        lab.relays[0].weather = Weather(longest=400)
+        took = ranks.expect_errors({0: [1], 1: [0]}, BOUND_SECONDS)
+        said = "".join(process.output() for process in ranks.ranks.values())
+        check("smaller MTU than eth0" in said, f"the MTU is not named:\n{said}")
+        print(f"  noticed after {took:.1f} s")
 
 
 def frozen_host_is_noticed():
@@ -133,6 +144,7 @@ def how_it_ended(ranks, limit):
 
 if __name__ == "__main__":
     run_in_sandbox(cut_cable_is_noticed_on_both_sides, cut_cable_of_one_host_of_three_is_noticed,
-                   cut_cable_of_one_interface_of_two_is_noticed, cable_that_is_healed_in_time_does_no_harm, frozen_host_is_noticed,
+                   cut_cable_of_one_interface_of_two_is_noticed, cable_that_is_healed_in_time_does_no_harm,
+                   way_that_swallows_long_packets_alone_is_noticed, frozen_host_is_noticed,
                    cut_cable_is_noticed_during_init, frozen_host_is_noticed_during_init, killed_rank_is_named_on_all_hosts,
                    killed_host_is_named, too_few_descriptors_are_an_error)

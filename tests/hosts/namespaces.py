@@ -195,6 +195,8 @@ class Lab:
             self.relays.append(Relay(self.weather))
             return self.relays[-1]
         except OSError as error:
+            if self.weather.longest:
+                raise Unavailable(f"a relay: {error}") from None
             print(f"  no relay, hence netem: {error}")
             return None
 

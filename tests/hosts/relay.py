@@ -1,4 +1,4 @@
-"""A switch in a program: frames of tap interfaces wait, are lost, or go no faster than a rate."""
+"""A switch in a program: frames of tap interfaces wait, are lost or too long, or go no faster than a rate."""
 import dataclasses
 import fcntl
 import heapq
@@ -22,6 +22,7 @@ class Weather:
     delay: float = 0.0          # seconds
     loss: float = 0.0           # probability
     rate: float = 0.0           # bits per second into each host; 0: no limit
+    longest: int = 0            # bytes of a frame, longer ones are swallowed without a word; 0: no limit
 
     def netem(self):
         """The same as options of tc."""
@@ -98,6 +99,8 @@ class Relay:
 
     def send(self, port, frame):
         weather = self.weather
+        if weather.longest and len(frame) > weather.longest:
+            return
         if weather.loss and self.dice.random() < weather.loss:
             return
         due = now = time.monotonic()

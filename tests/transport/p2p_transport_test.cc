@@ -2,30 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "gpu/fake_driver.h"
 #include "support/log_capture.h"
+#include "transport/fake_ranks.h"
 #include "transport/p2p/p2p_layout.h"
-#include "transport/peers.h"
 
 namespace tutti::test {
 namespace {
 
-/// Two fake devices and the ranks on them.
-class P2pReach : public testing::Test {
+class P2pReach : public FakeRanks {
  protected:
-  void SetUp() override {
-    for (int i = 0; i < 2; ++i) {
-      auto device = Device::create(fake.driver(), i);
-      ASSERT_TRUE(device.ok());
-      devices[i] = std::move(device).value();
-      ranks[i] = peerOn(*devices[i], i);
-    }
-  }
   /// The answer of rank `i` about the other one.
   bool reaches(int i, const PeerInfo& self, const PeerInfo& peer, P2pOptions options = {}) {
     return P2pTransport(*devices[i], options).reachable(self, peer).value();
@@ -33,9 +22,6 @@ class P2pReach : public testing::Test {
   std::string whyNot(const PeerInfo& self, const PeerInfo& peer, P2pOptions options = {}) {
     return P2pTransport(*devices[0], options).whyNot(self, peer);
   }
-  FakeDriver fake;
-  std::unique_ptr<Device> devices[2];
-  PeerInfo ranks[2];
 };
 
 TEST_F(P2pReach, DevicesWithAccessAreReachable) {
@@ -114,12 +100,7 @@ class P2pConnect : public P2pReach {
   /// The receiver's handle with one thing wrong.
   template <class Change>
   ConnectHandle changed(Change&& change) {
-    ConnectHandle handle = receiverHandle();
-    p2p::WireHandle wire;
-    std::memcpy(&wire, handle.bytes.data(), sizeof(wire));
-    change(wire);
-    std::memcpy(handle.bytes.data(), &wire, sizeof(wire));
-    return handle;
+    return changedHandle<p2p::WireHandle>(receiverHandle(), std::forward<Change>(change));
   }
 
   std::vector<std::unique_ptr<Endpoint>> receivers;
@@ -127,34 +108,22 @@ class P2pConnect : public P2pReach {
 
 TEST_F(P2pConnect, HandleThatIsNotThePeersIsRefused) {
   const auto endpoint = sender();
-  const ConnectHandle wrong[] = {
+  expectRefused(*endpoint.value(), "P2P", {
       ConnectHandle{},
       changed([](p2p::WireHandle& wire) { wire.side = p2p::Side::Sender; }),
       changed([](p2p::WireHandle& wire) { wire.rank = 5; }),
       changed([](p2p::WireHandle& wire) { wire.peerRank = 5; }),
-      changed([](p2p::WireHandle& wire) { wire.channel = 4; }),
-  };
-  for (const ConnectHandle& handle : wrong) {
-    expectLog(
-        "P2P handle does not belong to channel 3 of rank 0 (host node7, device 0) with rank 1 (host node7, device 1)");
-    EXPECT_EQ(endpoint.value()->connect(handle).code(), ncclInternalError);
-  }
+      changed([](p2p::WireHandle& wire) { wire.channel = 4; })});
 }
 
 TEST_F(P2pConnect, OtherBufferSizesAreNamedWithTheirSettings) {
   const auto endpoint = sender();
-  expectLog("Buffer sizes differ on channel 3");
-  EXPECT_EQ(endpoint.value()->connect(changed([](p2p::WireHandle& wire) { wire.slotBytes[2] *= 2; })).code(),
-            ncclInvalidUsage);
-  EXPECT_NE(capturedText().find("NCCL_BUFFSIZE"), std::string::npos);
+  expectOtherSizesNamed(*endpoint.value(), changed([](p2p::WireHandle& wire) { wire.slotBytes[2] *= 2; }));
 }
 
 TEST_F(P2pConnect, ProbeBeforeConnectIsRefused) {
   const auto endpoint = sender();
-  expectLog("probe before connect on P2P channel 3");
-  EXPECT_EQ(endpoint.value()->probeWrite().code(), ncclInternalError);
-  expectLog("probe before connect on P2P channel 3");
-  EXPECT_EQ(endpoint.value()->probeCheck().status().code(), ncclInternalError);
+  expectProbesRefused(*endpoint.value(), "probe before connect on P2P channel 3");
 }
 
 TEST_F(P2pConnect, AccessThatIsEnabledAlreadyIsFine) {

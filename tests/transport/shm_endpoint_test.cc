@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/host.h"
+#include "support/descriptors.h"
 #include "support/log_capture.h"
 #include "transport/ends.h"
 #include "transport/peers.h"
@@ -105,12 +106,6 @@ TEST(ShmEndpoint, MemoryOutlivesTheDeviceObjectThroughItsOwner) {
   EXPECT_TRUE(watch.expired());
 }
 
-std::size_t descriptorsOfProcess() {
-  std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
-  return count;
-}
-
 std::size_t shmMappingsOfProcess() {
   std::ifstream maps("/proc/self/maps");
   std::size_t count = 0;
@@ -135,7 +130,7 @@ TEST(ShmEndpoint, ThousandConnectionsLeaveNothingBehind) {
   pair.sender.reset();
   pair.receiver.reset();
   EXPECT_EQ(shmMappingsOfProcess(), 0U);
-  const std::size_t before = descriptorsOfProcess();
+  const std::size_t before = openDescriptors();
   for (int i = 0; i < 1000; ++i) {
     pair.open(i % 2 == 0);
     if (i % 4 < 2) pair.connect();  // the others end before anything was fetched
@@ -144,7 +139,7 @@ TEST(ShmEndpoint, ThousandConnectionsLeaveNothingBehind) {
     pair.receiver.reset();
   }
   EXPECT_EQ(shmMappingsOfProcess(), 0U);
-  EXPECT_TRUE(soon([&] { return descriptorsOfProcess() <= before; })) << descriptorsOfProcess() << " of " << before;
+  EXPECT_TRUE(soon([&] { return openDescriptors() <= before; })) << openDescriptors() << " of " << before;
 }
 
 TEST(ShmEndpoint, DescriptorsAreNotKeptOpenOnceConnected) {

@@ -3,29 +3,18 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include <cstring>
 #include <memory>
 #include <string>
 
-#include "gpu/fake_driver.h"
 #include "support/log_capture.h"
 #include "transport/ends.h"
-#include "transport/peers.h"
+#include "transport/fake_ranks.h"
 
 namespace tutti::test {
 namespace {
 
-/// Two fake devices and the ranks on them.
-class ShmReach : public testing::Test {
+class ShmReach : public FakeRanks {
  protected:
-  void SetUp() override {
-    for (int i = 0; i < 2; ++i) {
-      auto device = Device::create(fake.driver(), i);
-      ASSERT_TRUE(device.ok());
-      devices[i] = std::move(device).value();
-      ranks[i] = peerOn(*devices[i], i);
-    }
-  }
   std::string whyNot(const PeerInfo& self, const PeerInfo& peer, ShmOptions options = {}) {
     const ShmTransport transport(*devices[0], options);
     const std::string why = transport.whyNot(self, peer);
@@ -41,9 +30,6 @@ class ShmReach : public testing::Test {
   Result<std::unique_ptr<Endpoint>> receiver() {
     return transports[1]->openRecv(linkFrom(elsewhere(ranks[1]), ranks[0]));
   }
-  FakeDriver fake;
-  std::unique_ptr<Device> devices[2];
-  PeerInfo ranks[2];
   std::unique_ptr<ShmTransport> transports[2];
 };
 
@@ -86,52 +72,35 @@ TEST_F(ShmReach, LinesArriveWholeOnTheSoftwareGpuOnly) {
 class ShmConnect : public ShmReach {
  protected:
   void SetUp() override {
-    ShmReach::SetUp();
+    FakeRanks::SetUp();
     for (int i = 0; i < 2; ++i) transports[i] = std::make_unique<ShmTransport>(*devices[i], ShmOptions{});
   }
   /// The receiver's handle with one thing wrong.
   template <class Change>
   ConnectHandle changed(Change&& change) {
-    ConnectHandle handle = receiver().value()->handle();
-    shm::WireHandle wire;
-    std::memcpy(&wire, handle.bytes.data(), sizeof(wire));
-    change(wire);
-    std::memcpy(handle.bytes.data(), &wire, sizeof(wire));
-    return handle;
+    return changedHandle<shm::WireHandle>(receiver().value()->handle(), std::forward<Change>(change));
   }
 };
 
 TEST_F(ShmConnect, HandleThatIsNotThePeersIsRefused) {
   const auto endpoint = sender();
-  const ConnectHandle wrong[] = {
-      ConnectHandle{},
-      changed([](shm::WireHandle& wire) { wire.side = transport::Side::Sender; }),
-      changed([](shm::WireHandle& wire) { wire.rank = 5; }),
-      changed([](shm::WireHandle& wire) { wire.peerRank = 5; }),
-      changed([](shm::WireHandle& wire) { wire.channel = 4; }),
-      changed([](shm::WireHandle& wire) { wire.kind = device::ConnKind::Mesh; }),
-  };
-  for (const ConnectHandle& handle : wrong) {
-    expectLog(
-        "SHM handle does not belong to channel 3 of rank 0 (host node7, device 0) with rank 1 (host node7, device 1)");
-    EXPECT_EQ(endpoint.value()->connect(handle).code(), ncclInternalError);
-  }
+  expectRefused(
+      *endpoint.value(), "SHM",
+      {ConnectHandle{}, changed([](shm::WireHandle& wire) { wire.side = transport::Side::Sender; }),
+       changed([](shm::WireHandle& wire) { wire.rank = 5; }), changed([](shm::WireHandle& wire) { wire.peerRank = 5; }),
+       changed([](shm::WireHandle& wire) { wire.channel = 4; }),
+       changed([](shm::WireHandle& wire) { wire.kind = device::ConnKind::Mesh; })});
 }
 
 TEST_F(ShmConnect, OtherBufferSizesAreNamedWithTheirSettings) {
   const auto endpoint = sender();
-  expectLog("Buffer sizes differ on channel 3");
-  EXPECT_EQ(endpoint.value()->connect(changed([](shm::WireHandle& wire) { wire.slotBytes[2] *= 2; })).code(),
-            ncclInvalidUsage);
+  expectOtherSizesNamed(*endpoint.value(), changed([](shm::WireHandle& wire) { wire.slotBytes[2] *= 2; }));
 }
 
 TEST_F(ShmConnect, SelfTestBeforeTheEndOfConnectingIsRefused) {
   const auto endpoint = sender();
   EXPECT_FALSE(endpoint.value()->ready().value());
-  expectLog("Self-test before the end of connecting on SHM channel 3");
-  EXPECT_EQ(endpoint.value()->probeWrite().code(), ncclInternalError);
-  expectLog("Self-test before the end of connecting on SHM channel 3");
-  EXPECT_EQ(endpoint.value()->probeCheck().status().code(), ncclInternalError);
+  expectProbesRefused(*endpoint.value(), "Self-test before the end of connecting on SHM channel 3");
 }
 
 TEST_F(ShmConnect, EveryFailureToOpenIsNamedAndLeaksNothing) {

@@ -94,15 +94,12 @@ Status NetEndpoint::listen() {
   return {};
 }
 
+transport::LinkIdentity NetEndpoint::identity() const {
+  return transport::identityOf(path_.link, path_.side, kWireMagic);
+}
+
 ConnectHandle NetEndpoint::handle() const {
-  WireHandle wire;
-  wire.magic = kWireMagic;
-  wire.side = path_.side;
-  wire.rank = path_.link.self.rank;
-  wire.peerRank = path_.link.peer.rank;
-  wire.channel = path_.link.channel;
-  wire.kind = path_.link.kind;
-  wire.slotBytes = path_.link.slotBytes;
+  WireHandle wire{identity(), {}};
   for (std::size_t j = 0; j < kJoins && path_.side == Side::Receiver; ++j) {
     if (joins_[j] != nullptr) wire.listeners[j] = joins_[j]->handle();
   }
@@ -111,29 +108,10 @@ ConnectHandle NetEndpoint::handle() const {
   return handle;
 }
 
-Status NetEndpoint::checkHandle(const WireHandle& peer) const {
-  const LinkSpec& link = path_.link;
-  if (peer.magic != kWireMagic || peer.side == path_.side || peer.rank != link.peer.rank ||
-      peer.peerRank != link.self.rank || peer.channel != link.channel || peer.kind != link.kind) {
-    return fail(
-        ncclInternalError,
-        "{}: the handle belongs to something else, it is from rank {} for rank {}, channel {}; do all ranks use "
-        "the same library and settings?",
-        path_.text(), peer.rank, peer.peerRank, peer.channel);
-  }
-  if (peer.slotBytes != link.slotBytes) {
-    return fail(ncclInvalidUsage,
-                "{}: the other rank has buffers of another size; set NCCL_BUFFSIZE, NCCL_LL_BUFFSIZE and "
-                "NCCL_LL128_BUFFSIZE alike on all ranks, and do not mix the software GPU with others",
-                path_.text());
-  }
-  return {};
-}
-
 Status NetEndpoint::connect(const ConnectHandle& peer) {
   WireHandle wire;
   std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
-  TRY(checkHandle(wire));
+  TRY(transport::checkIdentity("NET", path_.link, identity(), wire));
   for (std::size_t j = 0; j < kJoins && path_.side == Side::Sender; ++j) {
     if (joins_[j] != nullptr) joins_[j]->aim(wire.listeners[j]);
   }

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "gpu/ipc.h"
+#include "transport/link_identity.h"
 #include "transport/net/net_join.h"
 #include "transport/net/net_memory.h"
 #include "transport/net/net_path.h"
@@ -25,14 +26,7 @@ struct EndContext {
 };
 
 /// The contents of a ConnectHandle. The receiver's says where it listens.
-struct WireHandle {
-  std::uint32_t magic = 0;
-  Side side = Side::Sender;
-  std::int32_t rank = -1;      ///< the owner
-  std::int32_t peerRank = -1;  ///< whom the owner expects at the other end
-  std::int32_t channel = -1;
-  device::ConnKind kind = device::ConnKind::Graph;
-  device::SlotBytes slotBytes{};
+struct WireHandle : transport::LinkIdentity {
   std::array<NetHandle, 2> listeners{};
 };
 static_assert(sizeof(WireHandle) <= sizeof(ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
@@ -60,7 +54,8 @@ class NetEndpoint final : public Endpoint {
   NetEndpoint(const EndContext& context, NetPath path);
   Status listen();
   Status checkLimits() const;
-  Status checkHandle(const WireHandle& peer) const;
+  /// Who this end is.
+  transport::LinkIdentity identity() const;
   Result<bool> join();
   Status prepare();
   Result<bool> probe(std::size_t join);

@@ -11,6 +11,7 @@ NetJoin::~NetJoin() {
     const bool sends = path_.side == Side::Sender;
     (sends ? net_.closeSend(connection_) : net_.closeRecv(connection_)).ignore();
   }
+  if (connection_ == nullptr && connecting_) net_.abandonConnect(handle_);
   closeListener().ignore();
 }
 
@@ -30,8 +31,12 @@ Result<bool> NetJoin::poll() {
   if (connection_ != nullptr) return true;
   const bool sends = path_.side == Side::Sender;
   auto connection = sends ? net_.connect(device_, handle_) : net_.accept(listener_);
-  if (!connection.ok()) return failNet(path_, connection.status(), sends ? "connect" : "accept");
+  if (!connection.ok()) {
+    connecting_ = false;
+    return failNet(path_, connection.status(), sends ? "connect" : "accept");
+  }
   connection_ = connection.value();
+  connecting_ = sends && connection_ == nullptr;
   if (connection_ == nullptr) return false;
   if (const Status closed = closeListener(); !closed.ok()) return failNet(path_, closed, "closeListen");
   return true;

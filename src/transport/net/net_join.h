@@ -40,6 +40,7 @@ class NetJoin {
   NetHandle handle_{};
   void* listener_ = nullptr;
   void* connection_ = nullptr;
+  bool connecting_ = false;  ///< the network may keep a state for `handle_`
   std::vector<void*> registrations_;
 };
 

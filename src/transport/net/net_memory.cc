@@ -63,7 +63,7 @@ device::ConnView EndMemory::viewAt(std::byte* base) const {
   view.tail = words(layout_.tail);
   view.head = words(layout_.head);
   view.step = reinterpret_cast<std::uint64_t*>(steps_.data());
-  if (sends_) view.sizes = words(layout_.sizes);
+  view.sizes = words(layout_.sizes);
   return view;
 }
 

@@ -50,15 +50,10 @@ class EndMemory {
 
  private:
   EndMemory(const NetPath& path, const EndLayout& layout, PinnedBuffer pinned, DeviceBuffer steps)
-      : slotBytes_(path.link.slotBytes),
-        sends_(path.side == Side::Sender),
-        layout_(layout),
-        pinned_(std::move(pinned)),
-        steps_(std::move(steps)) {}
+      : slotBytes_(path.link.slotBytes), layout_(layout), pinned_(std::move(pinned)), steps_(std::move(steps)) {}
   device::ConnView viewAt(std::byte* base) const;
 
   device::SlotBytes slotBytes_;
-  bool sends_;
   EndLayout layout_;
   PinnedBuffer pinned_;
   DeviceBuffer steps_;

@@ -9,17 +9,13 @@
 
 namespace tutti::net {
 
-std::string rankText(const PeerInfo& info) {
-  return fmt::format("rank {} (host {}, device {})", info.rank, info.hostName.data(), info.cudaDevice);
-}
-
 std::string NetPath::direction() const {
   return fmt::format("{} {} by {} on channel {}", side == Side::Sender ? "send to" : "receive from",
-                     rankText(link.peer), description, link.channel);
+                     transport::rankText(link.peer), description, link.channel);
 }
 
 std::string NetPath::text() const {
-  return fmt::format("{} of {}", direction(), rankText(link.self));
+  return fmt::format("{} of {}", direction(), transport::rankText(link.self));
 }
 
 Status failNet(const NetPath& path, Status cause, std::string_view call) {

@@ -13,14 +13,12 @@
 #include "base/status.h"
 #include "plugin/net.h"
 #include "proxy/task.h"
+#include "transport/ranks.h"
 #include "transport/transport.h"
 
 namespace tutti::net {
 
-enum class Side : std::uint32_t { Sender = 1, Receiver = 2 };
-
-/// "rank 3 (host node7, device 1)".
-std::string rankText(const PeerInfo& info);
+using transport::Side;
 
 /// Which connection it is, for messages.
 struct NetPath {

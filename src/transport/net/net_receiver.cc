@@ -34,7 +34,8 @@ SimpleRecvLane::SimpleRecvLane(NetLane& lane, const TaskSetup& setup, Tally& tal
       view_(setup.view),
       tally_(tally),
       posted_(setup.firstStep),
-      done_(setup.firstStep) {}
+      done_(setup.firstStep),
+      checked_(setup.firstStep) {}
 
 NetBuffer SimpleRecvLane::slotOf(std::uint64_t step) const {
   const auto index = static_cast<int>(Protocol::Simple);
@@ -42,8 +43,28 @@ NetBuffer SimpleRecvLane::slotOf(std::uint64_t step) const {
   return {view_.slots[index] + step % device::kSteps * slotBytes, slotBytes, lane_.tag, lane_.slotRegistration};
 }
 
-Result<bool> SimpleRecvLane::post() {
-  const std::uint64_t head = loadCounter(view_.headOf(Protocol::Simple));
+Status SimpleRecvLane::checkSize(std::uint64_t step) const {
+  const std::uint64_t word = loadCounter(view_.expectedOf(step));
+  const std::uint32_t came = bytes_[step % device::kSteps];
+  const auto expected = static_cast<std::uint32_t>(word);
+  if (!device::isSizeOf(word, step) || came >= expected) return {};
+  return fail(ncclRemoteError,
+              "{}: step {} came with {} bytes, but the kernel reads {}: the network {} cut the message short, or the "
+              "ranks call their operations with different counts",
+              path_.text(), step, came, expected, lane_.net->name());
+}
+
+Status SimpleRecvLane::checkUpTo(std::uint64_t head) {
+  for (; checked_ != done_ && static_cast<std::int64_t>(head - checked_) > 0; ++checked_) TRY(checkSize(checked_));
+  return {};
+}
+
+Result<bool> SimpleRecvLane::drain() {
+  TRY(checkUpTo(loadCounter(view_.headOf(Protocol::Simple))));
+  return false;
+}
+
+Result<bool> SimpleRecvLane::post(std::uint64_t head) {
   bool any = false;
   if (refusedForGood_ && posted_ != done_) return false;
   for (; posted_ - head < device::kSteps; ++posted_, any = true) {
@@ -70,7 +91,7 @@ Result<bool> SimpleRecvLane::post() {
 Result<bool> SimpleRecvLane::flushed() {
   if (flush_ == nullptr) {
     NetBuffer slot = slotOf(done_);
-    slot.bytes = bytes_;
+    slot.bytes = bytes_[done_ % device::kSteps];
     auto flush = lane_.net->iflush(lane_.connection, std::span(&slot, 1));
     if (!flush.ok()) return failNet(path_, flush.status(), "iflush");
     flush_ = flush.value();
@@ -100,11 +121,13 @@ Result<bool> SimpleRecvLane::arrived() {
                   room);
     }
     received_ = true;
-    bytes_ = static_cast<std::uint32_t>(bytes);
+    bytes_[done_ % device::kSteps] = static_cast<std::uint32_t>(bytes);
+    TRY(checkSize(done_));
     tally_.posted();
   }
-  if (!lane_.flushes || bytes_ == 0) return true;
-  report_.set(LaneWait::Flush, done_, bytes_);
+  const std::uint32_t received = bytes_[done_ % device::kSteps];
+  if (!lane_.flushes || received == 0) return true;
+  report_.set(LaneWait::Flush, done_, received);
   return flushed();
 }
 
@@ -114,7 +137,7 @@ Result<bool> SimpleRecvLane::deliver() {
     ASSIGN(const bool here, arrived());
     if (!here) return any;
     received_ = false;
-    tally_.bytes(bytes_);
+    tally_.bytes(bytes_[done_ % device::kSteps]);
     tally_.done();
     storeCounter(view_.tailOf(Protocol::Simple), ++done_);
   }
@@ -124,7 +147,10 @@ Result<bool> SimpleRecvLane::deliver() {
 
 Result<bool> SimpleRecvLane::advance() {
   ASSIGN(const bool delivered, deliver());
-  ASSIGN(const bool posted, post());
+  // No more is received than was checked: what kernels say of a step, and its size here, stay that long.
+  const std::uint64_t head = loadCounter(view_.headOf(Protocol::Simple));
+  TRY(checkUpTo(head));
+  ASSIGN(const bool posted, post(head));
   return posted || delivered;
 }
 
@@ -244,21 +270,13 @@ NetReceiver::NetReceiver(const TaskSetup& setup) : setup_(setup) {
 /// the network says so. A peer that said goodbye has sent all that it ever will; its word may come a little later.
 template <class Lane>
 Result<bool> NetReceiver::advanceLane(Lane& lane, LaneEnd& end) {
-  if (end.closed) return lane.drain();
-  if (!end.failing) {
+  if (!end.begun()) {
     auto advanced = lane.advance();
     if (advanced.ok() || !lane.networkFailed()) return advanced;
-    end = {true, false, advanced.status(), lastErrorText(), SteadyClock::now()};
+    end.begin(advanced.status(), "receiving");
   }
-  if (setup_.path.peerHasLeft()) {
-    end.closed = true;
-    info(kNet, "{}: closed, for rank {} has left the communicator", setup_.path.text(), setup_.path.link.peer.rank);
-    return lane.drain();
-  }
-  const bool mayBeFarewell = static_cast<bool>(setup_.path.hasLeft);
-  if (mayBeFarewell && SteadyClock::now() - end.since < setup_.farewellGrace) return lane.drain();
-  restoreLastError(end.said);
-  return failNet(setup_.path, end.why, "receiving");
+  TRY(end.settle(setup_));
+  return lane.drain();
 }
 
 Result<bool> NetReceiver::advance() {

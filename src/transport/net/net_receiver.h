@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "base/clock.h"
 #include "base/status.h"
 #include "device/work.h"
 #include "proxy/task.h"
+#include "transport/net/net_lane_end.h"
 #include "transport/net/net_path.h"
 
 namespace tutti::net {
@@ -25,12 +25,17 @@ class SimpleRecvLane {
   Result<bool> advance();
   bool networkFailed() const { return networkFailed_; }
   /// What can be done without the network.
-  bool drain() { return false; }
+  Result<bool> drain();
   const LaneReport& report() const { return report_; }
 
  private:
   NetBuffer slotOf(std::uint64_t step) const;
-  Result<bool> post();
+  /// Posts receives for the slots before `head` + kSteps.
+  Result<bool> post(std::uint64_t head);
+  /// Compares what came with `step` with what the kernel reads of it, where that is known already.
+  Status checkSize(std::uint64_t step) const;
+  /// Does so for the steps before `head`, which were delivered before their kernel came.
+  Status checkUpTo(std::uint64_t head);
   /// Whether the oldest receive has ended, and its content is where the GPU sees it.
   Result<bool> arrived();
   Result<bool> flushed();
@@ -42,12 +47,13 @@ class SimpleRecvLane {
   Tally& tally_;
   std::uint64_t posted_;
   std::uint64_t done_;
+  std::uint64_t checked_;  ///< steps whose kernels have said what they read of them, or say nothing
   bool stalled_ = false;
   bool received_ = false;  ///< the oldest receive has ended and is being flushed
   bool networkFailed_ = false;
   bool refusedForGood_ = false;  ///< the network takes no further receives
   void* flush_ = nullptr;  ///< null with `received_`: still to be asked for
-  std::uint32_t bytes_ = 0;
+  std::array<std::uint32_t, device::kSteps> bytes_{};
   std::array<void*, device::kSteps> requests_{};
   LaneReport report_{device::Protocol::Simple};
 };
@@ -59,7 +65,7 @@ class FlaggedRecvLane {
   /// See SimpleRecvLane.
   Result<bool> advance();
   bool networkFailed() const { return networkFailed_; }
-  bool drain() {
+  Result<bool> drain() {
     const bool ll = put(device::Protocol::LL);
     return put(device::Protocol::LL128) || ll;
   }
@@ -118,14 +124,6 @@ class NetReceiver final : public ProgressTask {
   std::string describe() const override;
 
  private:
-  /// How a lane's connection has ended, or seems to.
-  struct LaneEnd {
-    bool failing = false;
-    bool closed = false;            ///< the peer has left, and its connection with it
-    Status why;
-    std::string said;
-    SteadyClock::time_point since;
-  };
   template <class Lane>
   Result<bool> advanceLane(Lane& lane, LaneEnd& end);
 

@@ -23,11 +23,30 @@ Status notASize(const NetPath& path, std::uint64_t word, std::uint64_t step) {
               step, word);
 }
 
-/// Whether a request has been completed. A request must not be asked about again then.
-Result<bool> ended(const NetLane& lane, const NetPath& path, void* request) {
-  auto result = lane.net->test(request, {});
-  if (!result.ok()) return failNet(path, result.status(), "test");
-  return result;
+/// How often the network is asked whether what was sent has been delivered; a clock is read every so many turns.
+constexpr milliseconds kDeliveryInterval{200};
+constexpr unsigned kTurnsPerClock = 32;
+
+/// Whether the network has delivered all, or fails to, which the next turn tells.
+bool settled(const NetLane* lane, const LaneEnd& end) {
+  if (lane == nullptr || end.begun()) return true;
+  const auto delivered = lane->net->delivered(lane->connection);
+  return delivered.ok() && delivered.value();
+}
+
+void endIfUndeliverable(const NetLane* lane, LaneEnd& end) {
+  if (lane == nullptr || end.begun()) return;
+  const auto delivered = lane->net->delivered(lane->connection);
+  if (!delivered.ok()) end.begin(delivered.status(), "sending");
+}
+
+/// Nobody is there for a step any more.
+Status sentToNobody(const NetPath& path, std::uint64_t step, std::uint32_t bytes) {
+  return fail(
+      ncclInvalidUsage,
+      "{}: rank {} has left the communicator, but a kernel here sends it step {} of {} bytes; do all ranks call "
+      "the same operations before they destroy the communicator?",
+      path.text(), path.link.peer.rank, step, bytes);
 }
 
 }  // namespace
@@ -66,7 +85,10 @@ Result<bool> SimpleSendLane::post() {
     if (sent_ == seen_) return any;
     ASSIGN(const NetBuffer message, messageOf(sent_));
     auto request = lane_.net->isend(lane_.connection, message);
-    if (!request.ok()) return failNet(path_, request.status(), "isend");
+    if (!request.ok()) {
+      failedIn_ = "isend";
+      return request.status();
+    }
     if (request.value() == nullptr) {
       if (!stalled_) tally_.stalled();
       stalled_ = true;
@@ -83,17 +105,40 @@ Result<bool> SimpleSendLane::finish() {
   bool any = false;
   for (; done_ != sent_; any = true) {
     const Request& request = requests_[done_ % device::kSteps];
-    ASSIGN(const bool over, ended(lane_, path_, request.handle));
-    if (!over) {
+    // It must not be asked about again once it is over.
+    const auto over = lane_.net->test(request.handle, {});
+    if (!over.ok()) {
+      failedIn_ = "test";
+      return over.status();
+    }
+    if (!over.value()) {
       if (!stalled_) report_.set(LaneWait::Completion, done_, request.bytes);
       return any;
     }
-    tally_.bytes(request.bytes);
-    tally_.done();
-    storeCounter(view_.headOf(Protocol::Simple), ++done_);
+    finishOne();
   }
   if (!stalled_) report_.set(LaneWait::Kernel, done_);
   return any;
+}
+
+void SimpleSendLane::finishOne() {
+  tally_.bytes(requests_[done_ % device::kSteps].bytes);
+  tally_.done();
+  storeCounter(view_.headOf(Protocol::Simple), ++done_);
+}
+
+Status SimpleSendLane::abandon() {
+  while (done_ != sent_) finishOne();
+  for (seen_ = loadCounter(view_.tailOf(Protocol::Simple)); sent_ != seen_; ++sent_) {
+    ASSIGN(const NetBuffer message, messageOf(sent_));
+    const auto bytes = static_cast<std::uint32_t>(message.bytes);
+    if (bytes > 0) return sentToNobody(path_, sent_, bytes);
+    requests_[sent_ % device::kSteps] = {};
+    tally_.posted();
+    finishOne();
+  }
+  report_.set(LaneWait::Kernel, done_);
+  return {};
 }
 
 Result<bool> SimpleSendLane::advance() {
@@ -157,15 +202,22 @@ Result<bool> FlaggedSendLane::collect(std::uint64_t othersOldest) {
   return true;
 }
 
-Result<bool> FlaggedSendLane::sendOne() {
-  std::byte* const message = messageAt(sent_);
+MessageHead FlaggedSendLane::headOf(std::uint64_t step) const {
   MessageHead head;
-  std::memcpy(&head, message, sizeof(head));
+  std::memcpy(&head, messageAt(step), sizeof(head));
+  return head;
+}
+
+Result<bool> FlaggedSendLane::sendOne() {
+  const MessageHead head = headOf(sent_);
   void* request = nullptr;
   if (lane_.underWay < kMostUnderWay) {
-    const NetBuffer buffer{message, sizeof(head) + head.bytes, lane_.tag, lane_.registration};
+    const NetBuffer buffer{messageAt(sent_), sizeof(head) + head.bytes, lane_.tag, lane_.registration};
     auto posted = lane_.net->isend(lane_.connection, buffer);
-    if (!posted.ok()) return failNet(path_, posted.status(), "isend");
+    if (!posted.ok()) {
+      failedIn_ = "isend";
+      return posted.status();
+    }
     request = posted.value();
   }
   if (request == nullptr) {
@@ -184,20 +236,37 @@ Result<bool> FlaggedSendLane::sendOne() {
 Result<bool> FlaggedSendLane::finish() {
   bool any = false;
   for (; done_ != sent_; any = true) {
-    MessageHead head;
-    std::memcpy(&head, messageAt(done_), sizeof(head));
-    ASSIGN(const bool over, ended(lane_, path_, requests_[done_ % device::kSteps]));
-    if (!over) {
-      if (!stalled_) report_.set(LaneWait::Completion, done_, head.bytes);
+    const std::uint32_t bytes = headOf(done_).bytes;
+    const auto over = lane_.net->test(requests_[done_ % device::kSteps], {});
+    if (!over.ok()) {
+      failedIn_ = "test";
+      return over.status();
+    }
+    if (!over.value()) {
+      if (!stalled_) report_.set(LaneWait::Completion, done_, bytes);
       return any;
     }
-    --lane_.underWay;
-    tally_.bytes(head.bytes);
-    tally_.done();
-    ++done_;
+    finishOne(bytes);
   }
   if (any && done_ == collected_ && lines_ == 0) report_.set(LaneWait::Kernel, done_);
   return any;
+}
+
+void FlaggedSendLane::finishOne(std::uint32_t bytes) {
+  --lane_.underWay;
+  tally_.bytes(bytes);
+  tally_.done();
+  ++done_;
+}
+
+/// A receiver of nothing need not wait for it: messages without content may come too late for a peer in order.
+Status FlaggedSendLane::abandon() {
+  while (done_ != sent_) finishOne(headOf(done_).bytes);
+  for (; sent_ != collected_; ++sent_, ++lane_.underWay, finishOne(0)) {
+    if (const std::uint32_t bytes = headOf(sent_).bytes; bytes > 0) return sentToNobody(path_, sent_, bytes);
+  }
+  report_.set(LaneWait::Kernel, done_);
+  return {};
 }
 
 bool FlaggedSendLane::quiet() const {
@@ -239,7 +308,7 @@ Result<bool> NetSender::sendInOrder() {
   }
 }
 
-Result<bool> NetSender::advanceFlagged() {
+Result<bool> NetSender::collectFlagged() {
   bool any = false;
   for (auto& lane : flagged_) {
     if (!lane) continue;
@@ -250,8 +319,11 @@ Result<bool> NetSender::advanceFlagged() {
     ASSIGN(const bool collected, lane->collect(oldest));
     any = any || collected;
   }
-  ASSIGN(const bool sent, sendInOrder());
-  any = any || sent;
+  return any;
+}
+
+Result<bool> NetSender::moveFlagged() {
+  ASSIGN(bool any, sendInOrder());
   for (auto& lane : flagged_) {
     if (!lane) continue;
     ASSIGN(const bool finished, lane->finish());
@@ -260,13 +332,56 @@ Result<bool> NetSender::advanceFlagged() {
   return any;
 }
 
+const char* NetSender::flaggedFailedIn() const {
+  for (const auto& lane : flagged_) {
+    if (lane && lane->failedIn() != nullptr) return lane->failedIn();
+  }
+  return nullptr;
+}
+
+Result<bool> NetSender::advanceFlagged() {
+  ASSIGN(const bool collected, collectFlagged());
+  if (!flaggedEnd_.begun()) {
+    const auto moved = moveFlagged();
+    if (moved.ok()) return collected || moved.value();
+    if (flaggedFailedIn() == nullptr) return moved;
+    flaggedEnd_.begin(moved.status(), flaggedFailedIn());
+  }
+  ASSIGN(const bool closed, flaggedEnd_.settle(setup_));
+  for (auto& lane : flagged_) {
+    if (closed && lane) TRY(lane->abandon());
+  }
+  return collected;
+}
+
+Result<bool> NetSender::advanceSimple() {
+  if (!simpleEnd_.begun()) {
+    auto advanced = simple_->advance();
+    if (advanced.ok() || simple_->failedIn() == nullptr) return advanced;
+    simpleEnd_.begin(advanced.status(), simple_->failedIn());
+  }
+  ASSIGN(const bool closed, simpleEnd_.settle(setup_));
+  if (closed) TRY(simple_->abandon());
+  return false;
+}
+
+void NetSender::checkDelivery() {
+  if (++turns_ % kTurnsPerClock != 0) return;
+  const auto now = SteadyClock::now();
+  if (now < nextCheck_) return;
+  nextCheck_ = now + kDeliveryInterval;
+  endIfUndeliverable(setup_.flagged, flaggedEnd_);
+  endIfUndeliverable(setup_.simple, simpleEnd_);
+}
+
 Result<bool> NetSender::advance() {
+  checkDelivery();
   bool any = false;
   if (setup_.flagged != nullptr) {
     ASSIGN(any, advanceFlagged());
   }
   if (simple_) {
-    ASSIGN(const bool simple, simple_->advance());
+    ASSIGN(const bool simple, advanceSimple());
     any = any || simple;
   }
   return any;
@@ -276,7 +391,8 @@ bool NetSender::quiet() const {
   for (const auto& lane : flagged_) {
     if (lane && !lane->quiet()) return false;
   }
-  return !simple_ || simple_->quiet();
+  if (simple_ && !simple_->quiet()) return false;
+  return settled(setup_.flagged, flaggedEnd_) && settled(setup_.simple, simpleEnd_);
 }
 
 std::string NetSender::describe() const {

@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "device/work.h"
 #include "proxy/task.h"
+#include "transport/net/net_lane_end.h"
 #include "transport/net/net_path.h"
 
 namespace tutti::net {
@@ -19,7 +21,12 @@ class SimpleSendLane {
  public:
   /// What the references name must outlive the lane.
   SimpleSendLane(NetLane& lane, const TaskSetup& setup, Tally& tally);
+  /// An error with failedIn(): see there.
   Result<bool> advance();
+  /// The call of the network that has failed; null: none has. The network must not be asked again then.
+  const char* failedIn() const { return failedIn_; }
+  /// The peer has left: it has got whatever it wanted. Errors: ncclInvalidUsage, a kernel sends more.
+  Status abandon();
   bool quiet() const;
   const LaneReport& report() const { return report_; }
 
@@ -27,6 +34,7 @@ class SimpleSendLane {
   Result<NetBuffer> messageOf(std::uint64_t step) const;
   Result<bool> post();
   Result<bool> finish();
+  void finishOne();
 
   NetLane& lane_;
   const NetPath& path_;
@@ -36,6 +44,7 @@ class SimpleSendLane {
   std::uint64_t sent_;
   std::uint64_t done_;
   bool stalled_ = false;  ///< the network has refused step sent_ before
+  const char* failedIn_ = nullptr;
   struct Request {
     void* handle = nullptr;
     std::uint32_t bytes = 0;
@@ -61,6 +70,9 @@ class FlaggedSendLane {
   /// The first message here that the network has not finished; kNone: there is none.
   std::uint64_t oldest() const { return done_ == collected_ ? kNone : made_[done_ % device::kSteps]; }
   Result<bool> finish();
+  /// See SimpleSendLane.
+  const char* failedIn() const { return failedIn_; }
+  Status abandon();
   bool quiet() const;
   const LaneReport& report() const { return report_; }
 
@@ -69,6 +81,8 @@ class FlaggedSendLane {
   std::byte* messageAt(std::uint64_t step) const { return messages_ + step % device::kSteps * room_; }
   /// Whether the next step has been taken out of its slot.
   Result<bool> collectOne(std::uint64_t othersOldest);
+  MessageHead headOf(std::uint64_t step) const;
+  void finishOne(std::uint32_t bytes);
 
   device::Protocol protocol_;
   NetLane& lane_;
@@ -82,6 +96,7 @@ class FlaggedSendLane {
   std::uint64_t done_;
   std::uint32_t lines_ = 0;  ///< of step collected_ that have been taken
   bool stalled_ = false;
+  const char* failedIn_ = nullptr;
   std::array<void*, device::kSteps> requests_{};
   std::array<std::uint64_t, device::kSteps> made_{};
   LaneReport report_;
@@ -101,11 +116,23 @@ class NetSender final : public ProgressTask {
 
  private:
   static constexpr std::size_t kFlagged = 2;
+  /// What kernels have made, as far as the lanes may take it.
+  Result<bool> collectFlagged();
+  /// What the network does with it.
+  Result<bool> moveFlagged();
   Result<bool> advanceFlagged();
+  Result<bool> advanceSimple();
   Result<bool> sendInOrder();
+  const char* flaggedFailedIn() const;
+  /// Asks the network from time to time whether what was sent comes through.
+  void checkDelivery();
 
   TaskSetup setup_;
   Tally tally_;
+  LaneEnd simpleEnd_;
+  LaneEnd flaggedEnd_;
+  unsigned turns_ = 0;
+  SteadyClock::time_point nextCheck_{};
   std::optional<SimpleSendLane> simple_;
   std::array<std::optional<FlaggedSendLane>, kFlagged> flagged_;
 };

@@ -26,6 +26,7 @@ struct FakeKnobs {
   unsigned polls = 0;       ///< connect and accept say "not yet" so often
   bool neverAccepts = false;
   bool neverEnds = false;    ///< no request does
+  bool undelivered = false;  ///< what was sent has not come to the peer's host
   std::string failing = {};  ///< the call that fails …
   unsigned failAfter = 0;    ///< … when it has worked so often
   unsigned cutBy = 0;        ///< bytes that the end of every message lacks
@@ -77,6 +78,10 @@ class FakeNet final : public Net {
       return open(wire, true);
     }
     return fail(ncclRemoteError, "Fake: nobody listens");
+  }
+  void abandonConnect(NetHandle&) override {
+    const std::lock_guard lock(mutex_);
+    ++abandoned;
   }
   Result<void*> accept(void* listener) override {
     const std::lock_guard lock(mutex_);
@@ -152,6 +157,11 @@ class FakeNet final : public Net {
     delete asked;
     return true;
   }
+  Result<bool> delivered(void*) override {
+    const std::lock_guard lock(mutex_);
+    TRY(step("delivered"));
+    return !knobs_.undelivered;
+  }
   bool fuses() const override { return false; }
   NetFusion makeVirtual(std::span<const int>) override { return {-1, "Fake: no"}; }
 
@@ -164,6 +174,7 @@ class FakeNet final : public Net {
   unsigned faults = 0;    ///< what no caller may do
   unsigned mostOpen = 0;  ///< requests of one end at a time
   unsigned flushes = 0;
+  unsigned abandoned = 0;     ///< connects
   unsigned onDevice = 0;      ///< registrations of device memory
   unsigned unregistered = 0;  ///< messages of memory without registration
   std::size_t maxBytes = 0;

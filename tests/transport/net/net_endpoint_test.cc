@@ -88,7 +88,7 @@ TEST(NetEndpoint, ComesUpAndCarriesStepsOfAllProtocols) {
     const ConnView out = ends.sender->view();
     const ConnView in = ends.receiver->view();
     EXPECT_NE(out.sizes, nullptr);
-    EXPECT_EQ(in.sizes, nullptr);
+    EXPECT_NE(in.sizes, nullptr);
     EXPECT_EQ(out.pullFrom, nullptr);
     SendingKernel kernelOut(out);
     ReceivingKernel kernelIn(in);
@@ -225,16 +225,31 @@ TEST(NetEndpoint, RefusesAFirstMessageThatIsNotFromItsPeer) {
   }
 }
 
+TEST(NetEndpoint, AbandonsAConnectThatHasNotComeToItsEnd) {
+  Ends waits({.neverAccepts = true});
+  EXPECT_FALSE(waits.comeUp());
+  waits.close();
+  EXPECT_EQ(waits.net.abandoned, 2u);
+  for (const char* call : {"", "connect"}) {
+    Ends ends({.failing = call});
+    if (*call != 0) expectLog("Fake: the cable is cut");
+    if (*call != 0) expectLog("failed in connect");
+    EXPECT_EQ(ends.comeUp(), *call == 0);
+    ends.close();
+    EXPECT_EQ(ends.net.abandoned, 0u) << "it has ended";
+  }
+}
+
 TEST(NetEndpoint, RefusesHandlesOfSomethingElse) {
   Ends ends;
   expectLog("ready() before connect()");
   EXPECT_FALSE(ends.sender->ready().ok());
-  expectLog("the handle belongs to something else");
+  expectLog("NET handle does not belong to channel");
   EXPECT_EQ(ends.sender->connect(ConnectHandle{}).code(), ncclInternalError);
-  expectLog("the handle belongs to something else");
+  expectLog("NET handle does not belong to channel");
   EXPECT_EQ(ends.sender->connect(ends.sender->handle()).code(), ncclInternalError);
   Ends other({}, {}, {4096, 2048, 8192});
-  expectLog("buffers of another size");
+  expectLog("Buffer sizes differ on channel");
   EXPECT_EQ(ends.sender->connect(other.receiver->handle()).code(), ncclInvalidUsage);
 }
 

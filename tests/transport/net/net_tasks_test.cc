@@ -237,6 +237,113 @@ TEST(NetTask, WaitForAFarewellBeforeTheyCallTheEndOfAConnectionAFailure) {
   EXPECT_FALSE(hasty.receiver->advance().ok());
 }
 
+TEST_P(NetTasks, TakeSendsThatFailForDoneOnceThePeerHasLeft) {
+  for (const bool leftBefore : {false, true}) {
+    bool left = leftBefore;
+    NetPair pair({.delay = 1000}, 0, false, [&](int) { return left; });
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(pair.kernelOut.send(GetParam(), 100));
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(pair.sender->advance().ok());
+    pair.net.knobs().failing = "test";
+    expectLog("Fake: the cable is cut");
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(pair.sender->advance().ok()) << "its word may be on the way";
+      EXPECT_EQ(pair.sender->quiet(), left);
+    }
+    left = true;
+    ASSERT_TRUE(pair.sender->advance().ok());
+    EXPECT_TRUE(pair.sender->quiet());
+    EXPECT_EQ(*pair.out.view.headOf(GetParam()), 3u) << "the kernel goes on";
+    EXPECT_EQ(pair.sender->counters().done, 3u);
+    // A receiver of nothing may not have waited for it.
+    ASSERT_TRUE(pair.kernelOut.send(GetParam(), 0));
+    EXPECT_TRUE(pair.sender->advance().ok());
+    EXPECT_TRUE(pair.sender->quiet());
+    ASSERT_TRUE(pair.kernelOut.send(GetParam(), 60));
+    expectLog("rank 3 has left the communicator, but a kernel here sends it step 4 of 60 bytes");
+    EXPECT_EQ(pair.sender->advance().status().code(), ncclInvalidUsage);
+  }
+}
+
+TEST_P(NetTasks, AreNotQuietUntilThePeersHostHasAll) {
+  NetPair pair({.undelivered = true});
+  ASSERT_TRUE(pair.kernelOut.send(GetParam(), 100));
+  for (int i = 0; i < 5; ++i) pair.advance();
+  EXPECT_EQ(pair.sender->counters().done, 1u);
+  EXPECT_FALSE(pair.sender->quiet());
+  pair.net.knobs().undelivered = false;
+  EXPECT_TRUE(pair.sender->quiet());
+}
+
+TEST_P(NetTasks, NoticeThatWhatWasSentDoesNotComeThrough) {
+  NetPair pair;
+  ASSERT_TRUE(pair.kernelOut.send(GetParam(), 100));
+  for (int i = 0; i < 5; ++i) pair.advance();
+  EXPECT_EQ(pair.sender->counters().done, 1u);
+  pair.net.knobs().failing = "delivered";
+  allowLog("Fake: the cable is cut");
+  expectLog("of rank 0 (host hosta, device 0) failed in sending: Fake: the cable is cut");
+  Status status;
+  for (const Deadline soon = Deadline::in(std::chrono::seconds(20)); status.ok() && !soon.expired();) {
+    status = pair.sender->advance().status();
+  }
+  EXPECT_EQ(status.code(), ncclSystemError);
+}
+
+TEST_P(NetTasks, CallSendsThatFailAFailureIfNoFarewellComes) {
+  NetPair pair({.delay = 1000}, 0, false, [](int) { return false; }, milliseconds(0));
+  ASSERT_TRUE(pair.kernelOut.send(GetParam(), 100));
+  pair.net.knobs().failing = "test";
+  expectLog("Fake: the cable is cut");
+  expectLog("of rank 0 (host hosta, device 0) failed in test: Fake: the cable is cut");
+  EXPECT_EQ(pair.sender->advance().status().code(), ncclSystemError);
+}
+
+TEST(NetTask, RefuseSimpleMessagesThatAreShorterThanAKernelExpects) {
+  // Whether the kernel comes before the message or after it, and how much is missing.
+  for (const bool early : {true, false}) {
+    for (const unsigned cutBy : {1u, 50u, 1000u}) {
+      NetPair pair({.cutBy = cutBy});
+      if (early) pair.kernelIn.expect(100);
+      ASSERT_TRUE(pair.receiver->advance().ok());
+      ASSERT_TRUE(pair.kernelOut.send(Protocol::Simple, 100));
+      ASSERT_TRUE(pair.sender->advance().ok());
+      expectLog("receive from rank 0 (host hostb, device 0) by NET/Fake/0 on channel 1 of rank 3 (host hosta, device 0): "
+                "step 0 came with " + std::to_string(100 - std::min(100u, cutBy)) + " bytes, but the kernel reads 100: "
+                "the network Fake cut the message short");
+      if (!early) {
+        ASSERT_TRUE(pair.receiver->advance().ok());
+        pair.kernelIn.expect(100);
+        *pair.in.view.headOf(Protocol::Simple) = 1;
+      }
+      EXPECT_EQ(pair.receiver->advance().status().code(), ncclRemoteError);
+      EXPECT_EQ(*pair.in.view.tailOf(Protocol::Simple), early ? 0u : 1u) << "an early kernel never sees it";
+    }
+  }
+}
+
+TEST(NetTask, NoticeAShortMessageHoweverFarTheKernelIsAhead) {
+  for (std::uint64_t wrong = 0; wrong < 20; ++wrong) {
+    NetPair pair;
+    Status status;
+    for (std::uint64_t n = 0; n < 40 && status.ok(); ++n) {
+      ASSERT_TRUE(pair.kernelOut.send(Protocol::Simple, 100));
+      for (int i = 0; i < 3 && n % 7 != 3; ++i) pair.advance();
+      const std::uint64_t behind = *pair.in.view.tailOf(Protocol::Simple) - *pair.in.view.headOf(Protocol::Simple);
+      for (std::uint64_t i = 0; i < behind && n % 5 == 4; ++i) {
+        const std::uint64_t step = pair.kernelIn.step(Protocol::Simple);
+        pair.kernelIn.recv(Protocol::Simple, 100);
+        if (step == wrong) *pair.in.view.expectedOf(step) = device::sizeWord(step, 101);
+      }
+      if (*pair.in.view.headOf(Protocol::Simple) > wrong) {
+        expectLog("but the kernel reads 101");
+        status = pair.receiver->advance().status();
+        EXPECT_EQ(status.code(), ncclRemoteError) << wrong;
+      }
+    }
+    EXPECT_FALSE(status.ok()) << wrong;
+  }
+}
+
 TEST(NetTask, DeliverWhatHasComeThoughNothingMoreCanBeReceived) {
   for (const Protocol protocol : {Protocol::LL, Protocol::Simple}) {
     NetPair pair;

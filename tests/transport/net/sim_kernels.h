@@ -146,6 +146,8 @@ class ReceivingKernel {
       : view_(view), steps_{firstStep, firstStep, firstStep} {}
 
   std::uint64_t step(Protocol protocol) const { return steps_[static_cast<int>(protocol)]; }
+  /// Simple: says what it is going to read of its next step.
+  void expect(std::uint32_t bytes) { device::expectSize(lone_.thread(), view_, steps_[2], bytes); }
   /// Takes a step of `bytes`; false: it is not there.
   bool recv(Protocol protocol, std::uint32_t bytes) {
     std::vector<std::byte> found(roomOf(protocol) + 512);
@@ -166,6 +168,7 @@ class ReceivingKernel {
     const device::Spot spot{lone_.thread(), {0, 1}, slot, view_.slotBytes[p], steps_[p]};
     if (protocol == Protocol::LL) return device::WireLL::unpack(spot, &lone_.abortWord, 0, bytes, into);
     if (protocol == Protocol::LL128) return device::WireLL128::unpack(spot, &lone_.abortWord, 0, bytes, into);
+    expect(bytes);
     if (lone_.thread().loadAcquireSys(view_.tailOf(protocol)) == steps_[p]) return false;
     std::memcpy(into, slot, bytes);
     return true;
@@ -220,7 +223,7 @@ inline LanePair connectLanes(FakeNet& net, std::vector<std::pair<void*, std::siz
 
 /// Both ends of a connection over a network of the process, with tasks and kernels.
 struct NetPair {
-  /// `hasLeft`: what the receiver is told of its peer.
+  /// `hasLeft`: what each end is told of its peer.
   explicit NetPair(FakeKnobs knobs = {}, std::uint64_t firstStep = 0, bool offers = false,
                    std::function<bool(int)> hasLeft = {}, milliseconds grace = milliseconds(60'000))
       : net(std::move(knobs)),
@@ -231,8 +234,10 @@ struct NetPair {
     simple = connectLanes(net, {{out.view.slots[2], kSlots[2] * kSteps}}, {{in.view.slots[2], kSlots[2] * kSteps}});
     flagged =
         connectLanes(net, {{out.messages.data(), out.messages.size()}}, {{in.messages.data(), in.messages.size()}});
-    sender = std::make_unique<net::NetSender>(net::TaskSetup{pathFor(net::Side::Sender), out.view, &simple.sender,
-                                                             &flagged.sender, out.messages.data(), firstStep});
+    net::NetPath sending = pathFor(net::Side::Sender);
+    sending.hasLeft = hasLeft;
+    sender = std::make_unique<net::NetSender>(net::TaskSetup{
+        sending, out.view, &simple.sender, &flagged.sender, out.messages.data(), firstStep, grace});
     net::NetPath receiving = pathFor(net::Side::Receiver, 3, 0);
     receiving.hasLeft = std::move(hasLeft);
     receiver = std::make_unique<net::NetReceiver>(net::TaskSetup{

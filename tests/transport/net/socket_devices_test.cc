@@ -70,6 +70,14 @@ TEST(SocketDevices, VendorsDecideAboutThreadsAndSockets) {
   EXPECT_EQ(sockets(), std::pair(4, 4));
 }
 
+TEST(SocketDevices, AConnectionMayTakeAsLongAsAllTriesAndHalfAMinute) {
+  Params params;
+  EXPECT_EQ(socketOptions(params, SocketVendor::Other).setup, milliseconds(34 * 35 / 2 * 100 + 30'000));
+  params.sockets.retryCount = 1'000'000;
+  params.sockets.retrySleepMs = 3'600'000;
+  EXPECT_EQ(socketOptions(params, SocketVendor::Other).setup, std::chrono::hours(24) + milliseconds(30'000));
+}
+
 TEST(SocketDevices, SocketsAreAtMostSixtyFour) {
   expectLog("64: 60 sockets are used");
   Params params = loopbackParams();

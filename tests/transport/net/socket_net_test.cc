@@ -1,11 +1,11 @@
 #include "transport/net/socket/socket_net.h"
 
-#include <dirent.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <array>
 
+#include "support/descriptors.h"
 #include "support/log_capture.h"
 #include "transport/net/socket_pair.h"
 
@@ -183,30 +183,22 @@ TEST(SocketNet, ConnectsManyAtOnceFromOneThread) {
 }
 
 /// Open descriptors of this process.
-int descriptors() {
-  int count = 0;
-  DIR* folder = ::opendir("/proc/self/fd");
-  while (::readdir(folder) != nullptr) ++count;
-  ::closedir(folder);
-  return count;
-}
-
 TEST(SocketNet, LeavesNoDescriptorAfterAThousandConnections) {
   SocketSide plain;
   SocketSide several(manySockets(1, 2));
   { SocketPair warm(plain); }
-  const int before = descriptors();
+  const std::size_t before = openDescriptors();
   for (int i = 0; i < 1000; ++i) {
     char byte = 'x';
     SocketPair pair(i % 10 == 0 ? several : plain);
     if (i % 3 == 0) pair.recv(&byte, 1);
     if (i % 4 == 0) pair.send(&byte, 1);
   }
-  EXPECT_EQ(descriptors(), before);
+  EXPECT_EQ(openDescriptors(), before);
 }
 
 TEST(SocketNet, GivesUpWhatWasBegunButNeverStood) {
-  const int before = descriptors();
+  const std::size_t before = openDescriptors();
   {
     SocketSide side;
     NetHandle handle{};
@@ -222,7 +214,7 @@ TEST(SocketNet, GivesUpWhatWasBegunButNeverStood) {
     }
     EXPECT_TRUE(side.net->closeListen(listening.value()).ok());
   }
-  EXPECT_EQ(descriptors(), before);
+  EXPECT_EQ(openDescriptors(), before);
 }
 
 TEST(SocketNet, WorksOverIpv6) {

@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/socket_errors.h"
 #include "transport/net/socket/socket_io.h"
 
 namespace tutti {
 
 SocketConnection::SocketConnection(SocketLink link, SocketDirection direction)
     : control_(std::move(link.control)),
+      silence_(link.options.silence),
       inlineBytes_(link.options.inlineBytes),
       direction_(direction),
       device_(std::move(link.device)),
@@ -85,6 +87,23 @@ Status SocketConnection::breakWith(const IoOutcome& outcome) {
   return broken_ = fail(isLocalTrouble(outcome.error) ? ncclSystemError : ncclRemoteError,
                         "NET/Socket : Call to {} {} failed while {}: {}", call, place(), whatIsUnderWay(),
                         errnoText(outcome.error));
+}
+
+Status SocketConnection::breakWith(AckWatch::Verdict verdict, const AckSample& sample) {
+  if (verdict == AckWatch::Verdict::Swallowed) {
+    return broken_ =
+               fail(ncclRemoteError,
+                    "NET/Socket : {} has acknowledged nothing of what was sent to it for {} ms, though short "
+                    "packets come and go: something on the way swallows packets as long as ours (up to {} bytes of "
+                    "content). Most likely a switch or interface on the way has a smaller MTU than {}: give all of "
+                    "them the same, or this one the smallest",
+                    place(), silence_.count(), sample.longest, device_);
+  }
+  return broken_ =
+             fail(ncclRemoteError,
+                  "NET/Socket : {} has acknowledged nothing of what was sent to it for {} ms, and answers nothing "
+                  "else: is that host down, or a cable cut?",
+                  place(), silence_.count());
 }
 
 }  // namespace tutti

@@ -15,6 +15,7 @@
 #include "plugin/net.h"
 #include "transport/net/socket/socket_options.h"
 #include "transport/net/socket/socket_streams.h"
+#include "transport/net/socket/socket_watch.h"
 #include "transport/net/socket/socket_wire.h"
 
 namespace tutti {
@@ -75,7 +76,11 @@ class SocketConnection {
   /// "10.0.0.2<4242> (from 10.0.0.1<3333> on eth0)"
   std::string place() const;
 
+  /// The same for what has become of the bytes that were sent.
+  Status breakWith(AckWatch::Verdict verdict, const AckSample& sample);
+
   Fd control_;
+  milliseconds silence_;       ///< SocketOptions::silence
   std::size_t inlineBytes_;    ///< longer messages go over the data sockets, if there are any
   std::uint32_t posted_ = 0;   ///< requests so far
   std::uint32_t current_ = 0;  ///< the oldest that the control socket is not done with

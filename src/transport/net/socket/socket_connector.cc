@@ -8,44 +8,12 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "base/socket_errors.h"
 #include "transport/net/socket/socket_io.h"
 
 namespace tutti {
 
 namespace {
-
-/// Errors that go away when the other side, or the way to it, comes up.
-bool worthRetrying(int error) {
-  switch (error) {
-    case ECONNREFUSED:
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-    case ECONNRESET:
-    case ECONNABORTED:
-      return true;
-    default:
-      return false;
-  }
-}
-
-const char* remedyFor(int error) {
-  switch (error) {
-    case ECONNREFUSED:
-      return ". Nobody listens there: did that process end, or does a firewall refuse?";
-    case ETIMEDOUT:
-      return ". The host does not answer: is it down, or does a firewall drop packets?";
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-      return ". There is no route: choose another interface with NCCL_SOCKET_IFNAME";
-    case EMFILE:
-    case ENFILE:
-      return ". Too many open files: raise ulimit -n";
-    case EADDRNOTAVAIL:
-      return ". No free port";
-    default:
-      return "";
-  }
-}
 
 /// A link-local address means something only together with an interface of this host.
 Address reachableFrom(const NetInterface& interface, Address peer) {
@@ -63,7 +31,8 @@ SocketConnector::SocketConnector(const SocketDevice& device, const SocketHandle&
       listener_(handle.nonce),
       connector_(freshSocketNonce()),
       options_(options),
-      identity_(identity) {
+      identity_(identity),
+      deadline_(Deadline::in(options.setup)) {
   options_.streams = static_cast<int>(handle.streams);
   options_.inlineBytes = handle.inlineBytes;
   options_.minPiece = handle.minPiece;
@@ -75,10 +44,11 @@ SocketConnector::SocketConnector(const SocketDevice& device, const SocketHandle&
 
 Status SocketConnector::retry(Dial& dial, int error) {
   dial.socket.reset();
-  if (!worthRetrying(error) || dial.tries >= options_.retries) {
+  // A host that swallowed all packets has had half a minute by then.
+  if (!mayComeUpYet(error) || error == ETIMEDOUT || dial.tries >= options_.retries) {
     return fail(isLocalTrouble(error) ? ncclSystemError : ncclRemoteError,
                 "NET/Socket : Connecting to {} from {} failed: {}{}", peer_.text(), device_, errnoText(error),
-                remedyFor(error));
+                socketRemedy(error));
   }
   if (++dial.tries == 1) {
     info(kNet, "NET/Socket : Connecting to {} from {}: {}, trying again", peer_.text(), device_, errnoText(error));
@@ -134,22 +104,42 @@ Status SocketConnector::advance(Dial& dial) {
     case Step::Greeting:
       return greet(dial);
     case Step::Ready:
-      break;
+      return checkStanding(dial);
   }
   return {};
+}
+
+/// The other sockets, or the peer, may keep us waiting; one that is lost meanwhile is never missed otherwise.
+Status SocketConnector::checkStanding(const Dial& dial) const {
+  const IoOutcome outcome = standsBy(dial.socket.get());
+  return outcome.kind == IoOutcome::Kind::WouldBlock ? Status() : closedEarly(outcome);
+}
+
+Status SocketConnector::closedEarly(const IoOutcome& outcome) const {
+  return fail(
+      ncclRemoteError,
+      "NET/Socket : Peer {} closed the connection from {} before it stood: {}. It gave up, or what listens there "
+      "now is of another communicator",
+      peer_.text(), device_, outcome.error != 0 ? errnoText(outcome.error) : "end of stream");
+}
+
+Status SocketConnector::overdue() const {
+  const auto open =
+      std::count_if(dials_.begin(), dials_.end(), [](const Dial& one) { return one.step == Step::Ready; });
+  return fail(
+      ncclRemoteError,
+      "NET/Socket : Connecting to {} from {} came to no end within {} ms: {} of {} sockets are open, {}. Does a "
+      "firewall drop some of them, or does that process hang? Fewer sockets: NCCL_SOCKET_NTHREADS, "
+      "NCCL_NSOCKS_PERTHREAD",
+      peer_.text(), device_, options_.setup.count(), open, dials_.size(),
+      open == static_cast<std::ptrdiff_t>(dials_.size()) ? "and no answer came" : "the others do not connect");
 }
 
 Result<bool> SocketConnector::heardAnswer() {
   iovec part{reinterpret_cast<std::byte*>(&answer_) + heard_, sizeof(answer_) - heard_};
   const IoOutcome outcome = receiveParts(dials_.front().socket.get(), {&part, 1});
   if (outcome.kind == IoOutcome::Kind::WouldBlock) return false;
-  if (!outcome.done()) {
-    return fail(
-        ncclRemoteError,
-        "NET/Socket : Peer {} closed the connection from {} before it stood: {}. It gave up, or what listens there "
-        "now is of another communicator",
-        peer_.text(), device_, outcome.error != 0 ? errnoText(outcome.error) : "end of stream");
-  }
+  if (!outcome.done()) return closedEarly(outcome);
   heard_ += outcome.bytes;
   if (heard_ < sizeof(answer_)) return false;
   if (checkAnswer(identity_, listener_, connector_, answer_)) return true;
@@ -171,10 +161,13 @@ Result<std::unique_ptr<SocketSender>> SocketConnector::advance() {
     TRY(advance(dial));
     ready = ready && dial.step == Step::Ready;
   }
-  if (!ready) return std::unique_ptr<SocketSender>();
-  ASSIGN(const bool answered, heardAnswer());
-  if (!answered) return std::unique_ptr<SocketSender>();
-  return finish();
+  bool answered = false;
+  if (ready) {
+    ASSIGN(answered, heardAnswer());
+  }
+  if (answered) return finish();
+  if (deadline_.expired()) return overdue();
+  return std::unique_ptr<SocketSender>();
 }
 
 }  // namespace tutti

@@ -19,7 +19,8 @@ class SocketConnector {
                   const SocketIdentity& identity);
 
   /// Does what can be done without waiting. Null: not yet. The listening side must have accepted before it is done.
-  /// Errors: ncclRemoteError (refused for good, closed, not of our communicator), ncclSystemError.
+  /// Errors: ncclRemoteError (refused for good, closed, not of our communicator, no end within SocketOptions::setup),
+  /// ncclSystemError.
   Result<std::unique_ptr<SocketSender>> advance();
 
  private:
@@ -38,6 +39,9 @@ class SocketConnector {
   Status checkConnected(Dial& dial);
   Status greet(Dial& dial);
   Status retry(Dial& dial, int error);
+  Status checkStanding(const Dial& dial) const;
+  Status closedEarly(const IoOutcome& outcome) const;
+  Status overdue() const;
   Result<bool> heardAnswer();
   Result<std::unique_ptr<SocketSender>> finish();
 
@@ -47,6 +51,7 @@ class SocketConnector {
   SocketNonce connector_;
   SocketOptions options_;
   SocketIdentity identity_;
+  Deadline deadline_;
   std::vector<Dial> dials_;  ///< the control socket, then the data sockets
   SocketAnswer answer_;
   std::size_t heard_ = 0;  ///< bytes of the answer

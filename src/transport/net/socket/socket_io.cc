@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/socket_errors.h"
+
 namespace tutti {
 
 namespace {
@@ -13,8 +15,7 @@ using Kind = IoOutcome::Kind;
 
 IoOutcome failedWith(int error) {
   if (error == EAGAIN || error == EWOULDBLOCK) return {.kind = Kind::WouldBlock};
-  const bool closed = error == ECONNRESET || error == EPIPE || error == ENOTCONN;
-  return {.kind = closed ? Kind::Closed : Kind::Failed, .bytes = 0, .error = error};
+  return {.kind = meansPeerGone(error) ? Kind::Closed : Kind::Failed, .bytes = 0, .error = error};
 }
 
 IoOutcome moved(ssize_t bytes) {
@@ -61,29 +62,21 @@ IoOutcome receiveParts(int fd, std::span<iovec> parts) {
   }
 }
 
+IoOutcome standsBy(int fd) {
+  std::byte next{};
+  while (true) {
+    const ssize_t bytes = ::recv(fd, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT);
+    if (bytes > 0) return {.kind = Kind::WouldBlock};
+    if (bytes == 0) return {.kind = Kind::Closed};
+    if (errno != EINTR) return failedWith(errno);
+  }
+}
+
 void tuneSocket(int fd, const SocketOptions& options) {
   setOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   if (options.sendBuffer >= 0) setOption(fd, SOL_SOCKET, SO_SNDBUF, options.sendBuffer);
   if (options.receiveBuffer >= 0) setOption(fd, SOL_SOCKET, SO_RCVBUF, options.receiveBuffer);
   watchSilence(fd, options.silence);
-}
-
-bool isLocalTrouble(int error) {
-  switch (error) {
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-    case ENOBUFS:
-    case EACCES:
-    case EBADF:
-    case EINVAL:
-    case EFAULT:
-    case EAFNOSUPPORT:
-    case EADDRNOTAVAIL:
-      return true;
-    default:
-      return false;
-  }
 }
 
 }  // namespace tutti

@@ -15,11 +15,11 @@ namespace tutti {
 IoOutcome sendParts(int fd, std::span<iovec> parts);
 IoOutcome receiveParts(int fd, std::span<iovec> parts);
 
+/// How a connection that stands by has ended, on which nothing is expected yet; WouldBlock: it stands. Reads nothing.
+IoOutcome standsBy(int fd);
+
 /// No delay, buffers as the options say, and an end to waiting for a host that does not answer any more. A system that
 /// refuses still works.
 void tuneSocket(int fd, const SocketOptions& options);
-
-/// Whether trouble with this errno is this host's own.
-bool isLocalTrouble(int error);
 
 }  // namespace tutti

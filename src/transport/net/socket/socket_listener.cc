@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "base/socket_errors.h"
 #include "transport/net/socket/socket_io.h"
 
 namespace tutti {
@@ -57,9 +58,8 @@ Status SocketListener::takeNew() {
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) break;
     if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;
-    const char* remedy = errno == EMFILE || errno == ENFILE ? ". Too many open files: raise ulimit -n" : "";
     return fail(ncclSystemError, "NET/Socket : Accepting on {} ({}) failed: {}{}", listener_.address().text(), device_,
-                errnoText(errno), remedy);
+                errnoText(errno), socketRemedy(errno));
   }
   return {};
 }
@@ -76,8 +76,9 @@ bool SocketListener::admit(Stranger& stranger) {
     info(kNet, "NET/Socket : {} on {} does not belong to this communicator: dropped", stranger.address.text(), device_);
     return false;
   }
+  if (first) deadline_ = Deadline::in(options_.setup);
   connector_ = hello.nonce;
-  if (hello.stream == 0) peer_ = stranger.address;
+  if (first || hello.stream == 0) peer_ = stranger.address;
   admitted_[hello.stream] = std::move(stranger.socket);
   --missing_;
   return true;
@@ -124,12 +125,40 @@ Result<std::unique_ptr<SocketReceiver>> SocketListener::finish() {
   return receiver;
 }
 
+/// The peer counts on all its sockets: it does not dial again for one that it has seen open.
+Status SocketListener::checkAdmitted() const {
+  for (const Fd& socket : admitted_) {
+    if (!socket.valid()) continue;
+    const IoOutcome outcome = standsBy(socket.get());
+    if (outcome.kind == IoOutcome::Kind::WouldBlock) continue;
+    return fail(
+        ncclRemoteError,
+        "NET/Socket : Peer {} on {} closed a socket before the connection stood: {}. That process ended or gave "
+        "up: look at its log",
+        peer_.text(), device_, outcome.error != 0 ? errnoText(outcome.error) : "end of stream");
+  }
+  return {};
+}
+
+Status SocketListener::overdue() const {
+  const std::size_t here = admitted_.size() - missing_;
+  return fail(
+      ncclRemoteError,
+      "NET/Socket : {} of {} sockets of {} have come to {} ({}) within {} ms. Does a firewall drop some of them, or "
+      "does that process hang? Fewer sockets: NCCL_SOCKET_NTHREADS, NCCL_NSOCKS_PERTHREAD",
+      here, admitted_.size(), here > 0 ? peer_.text() : "the peer", listener_.address().text(), device_,
+      options_.setup.count());
+}
+
 Result<std::unique_ptr<SocketReceiver>> SocketListener::accept() {
   if (admitted_.empty()) return std::unique_ptr<SocketReceiver>();
+  if (deadline_.isNever()) deadline_ = Deadline::in(options_.setup);
   TRY(takeNew());
   hearStrangers();
-  if (missing_ > 0) return std::unique_ptr<SocketReceiver>();
-  return finish();
+  if (missing_ == 0) return finish();
+  TRY(checkAdmitted());
+  if (deadline_.expired()) return overdue();
+  return std::unique_ptr<SocketReceiver>();
 }
 
 }  // namespace tutti

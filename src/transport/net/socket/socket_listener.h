@@ -25,7 +25,8 @@ class SocketListener {
   /// What the peer needs for its connect().
   SocketHandle handle() const;
   /// The connection, once; null while it is not complete. Does not wait. Errors: ncclSystemError, ncclRemoteError (the
-  /// peer is gone again).
+  /// peer is gone again, or there is no end within SocketOptions::setup of the first call, or of the peer's first
+  /// socket).
   Result<std::unique_ptr<SocketReceiver>> accept();
 
  private:
@@ -44,6 +45,8 @@ class SocketListener {
   void hearStrangers();
   bool hear(Stranger& stranger);
   bool admit(Stranger& stranger);
+  Status checkAdmitted() const;
+  Status overdue() const;
   Result<std::unique_ptr<SocketReceiver>> finish();
 
   Listener listener_;
@@ -54,7 +57,8 @@ class SocketListener {
   std::deque<Stranger> strangers_;  ///< oldest first
   SocketNonce connector_{};         ///< of the peer, once its first socket was admitted
   Address peer_;
-  std::vector<Fd> admitted_;  ///< the control socket, then the data sockets
+  Deadline deadline_ = Deadline::never();  ///< begins with the first accept()
+  std::vector<Fd> admitted_;               ///< the control socket, then the data sockets
   std::size_t missing_;
 };
 

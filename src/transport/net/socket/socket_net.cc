@@ -81,6 +81,12 @@ Result<void*> SocketNet::connect(int device, NetHandle& handle) {
   return static_cast<void*>(std::move(sender).value().release());
 }
 
+void SocketNet::abandonConnect(NetHandle& handle) {
+  SocketHandle state;
+  std::memcpy(&state, handle.data(), sizeof(state));
+  takeConnector(state.attempt).reset();
+}
+
 Result<void*> SocketNet::accept(void* listener) {
   ASSIGN(auto receiver, static_cast<SocketListener*>(listener)->accept());
   return static_cast<void*>(receiver.release());
@@ -138,6 +144,10 @@ Result<void*> SocketNet::iflush(void* connection, std::span<const NetBuffer> mes
 Result<bool> SocketNet::test(void* request, std::span<int> sizes) {
   auto* one = static_cast<SocketRequest*>(request);
   return one->connection->test(*one, sizes);
+}
+
+Result<bool> SocketNet::delivered(void* connection) {
+  return senderOf(connection)->delivered();
 }
 
 NetFusion SocketNet::makeVirtual(std::span<const int>) {

@@ -33,6 +33,7 @@ class SocketNet final : public Net {
 
   Result<void*> listen(int device, NetHandle& handle) override;
   Result<void*> connect(int device, NetHandle& handle) override;
+  void abandonConnect(NetHandle& handle) override;
   Result<void*> accept(void* listener) override;
   Status closeListen(void* listener) override;
   Status closeSend(void* connection) override;
@@ -47,6 +48,7 @@ class SocketNet final : public Net {
   Result<void*> irecv(void* connection, std::span<const NetBuffer> messages) override;
   Result<void*> iflush(void* connection, std::span<const NetBuffer> messages) override;
   Result<bool> test(void* request, std::span<int> sizes) override;
+  Result<bool> delivered(void* connection) override;
 
   bool fuses() const override { return false; }
   NetFusion makeVirtual(std::span<const int> devices) override;

@@ -43,6 +43,13 @@ SocketOptions socketOptions(const Params& params, SocketVendor vendor, bool* red
   options.receiveBuffer = static_cast<int>(set.receiveBuffer);
   options.retries = static_cast<int>(set.retryCount);
   options.retryStep = milliseconds(set.retrySleepMs);
+  // Whoever uses up all tries shall say so. A host that swallows packets is given up within half a minute, and a busy
+  // peer may take a while to come to us.
+  constexpr milliseconds kBesidesTries{30000};
+  constexpr milliseconds kMost = std::chrono::hours(24);
+  const double pauses =
+      0.5 * options.retries * (options.retries + 1.0) * static_cast<double>(options.retryStep.count());
+  options.setup = kBesidesTries + std::min(kMost, milliseconds(static_cast<std::int64_t>(std::min(pauses, 1e9))));
   options.silence = milliseconds(set.peerTimeoutMs);
   return options;
 }

@@ -21,6 +21,7 @@ struct SocketOptions {
   int receiveBuffer = -1;             ///< SO_RCVBUF, likewise
   int retries = 34;                   ///< further tries of a connect() that was refused or found no way
   milliseconds retryStep{100};        ///< try i comes i * retryStep after the one before
+  milliseconds setup{90000};          ///< for all of a connect() or accept(), once it has begun
   milliseconds silence{5000};         ///< of a peer's host, while we wait for it, that ends a connection
 };
 

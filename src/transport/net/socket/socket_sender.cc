@@ -43,6 +43,23 @@ Result<SocketRequest*> SocketSender::isend(const NetBuffer& message) {
   return request;
 }
 
+Result<bool> SocketSender::delivered() {
+  TRY(broken_);
+  bool all = true;
+  const std::vector<int> streams = streams_.fds();
+  const auto now = SteadyClock::now();
+  for (std::size_t i = 0; i < watches_.size(); ++i) {
+    const auto sample = sampleAcks(i == 0 ? control_.get() : streams[i - 1]);
+    if (!sample) continue;
+    const AckWatch::Verdict verdict = watches_[i].judge(*sample, now, silence_);
+    if (verdict == AckWatch::Verdict::Silent || verdict == AckWatch::Verdict::Swallowed) {
+      return breakWith(verdict, *sample);
+    }
+    all = all && verdict == AckWatch::Verdict::Delivered;
+  }
+  return all;
+}
+
 /// What the control socket has to carry next: header, content and padding of each message. Returns the bytes.
 std::size_t SocketSender::gather(std::span<iovec> parts, std::size_t& count) {
   static std::array<std::byte, kSocketUnit> padding{};

@@ -1,24 +1,32 @@
 // The sending end of a connection of the built-in network.
 #pragma once
 
+#include <vector>
+
 #include "transport/net/socket/socket_connection.h"
 
 namespace tutti {
 
 class SocketSender final : public SocketConnection {
  public:
-  explicit SocketSender(SocketLink link) : SocketConnection(std::move(link), SocketDirection::Send) {}
+  explicit SocketSender(SocketLink link)
+      : SocketConnection(std::move(link), SocketDirection::Send), watches_(1 + streams_.fds().size()) {}
   /// Says goodbye if nothing is under way, so that the peer can tell an end in order from a death.
   ~SocketSender() override;
 
   /// Takes the message on its way, and moves what goes at once. Null: all requests are taken.
   /// Errors: ncclInvalidArgument (more than 2^31 - 1 bytes), those of the connection.
   Result<SocketRequest*> isend(const NetBuffer& message);
+  /// Whether the peer's host has acknowledged all, or has no room. Errors: ncclRemoteError, nothing has come through
+  /// for SocketOptions::silence.
+  Result<bool> delivered();
 
  private:
   Status moveControl() override;
   std::size_t gather(std::span<iovec> parts, std::size_t& count);
   void account(std::size_t moved);
+
+  std::vector<AckWatch> watches_;  ///< of the control socket, then of the data sockets
 };
 
 }  // namespace tutti

@@ -37,6 +37,12 @@ Status SocketStreams::startHelpers(int threads) {
   return {};
 }
 
+std::vector<int> SocketStreams::fds() const {
+  std::vector<int> all;
+  for (const SocketStream& stream : streams_) all.push_back(stream.fd());
+  return all;
+}
+
 void SocketStreams::add(std::byte* data, std::size_t bytes, std::atomic<std::uint32_t>& left) {
   const std::size_t size = socketPieceBytes(bytes, streams_.size(), minPiece_);
   left.store(static_cast<std::uint32_t>(divideUp(bytes, size)), std::memory_order_relaxed);

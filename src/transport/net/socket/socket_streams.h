@@ -21,6 +21,8 @@ class SocketStreams {
   Status startHelpers(int threads);
 
   bool none() const { return streams_.empty(); }
+  /// The sockets, to ask the system about.
+  std::vector<int> fds() const;
   /// Takes a message on its way. Both ends take the same messages in the same order, so they agree on what travels
   /// where. `left` is set to the number of its pieces and counts down to 0.
   void add(std::byte* data, std::size_t bytes, std::atomic<std::uint32_t>& left);
