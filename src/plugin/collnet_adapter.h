@@ -2,51 +2,37 @@
 #pragma once
 
 #include <array>
-#include <climits>
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "plugin/collnet.h"
-#include "plugin/net_adapter.h"
+#include "plugin/plugin_adapter.h"
 
 namespace tutti {
 
 /// One communicator's use of a collNet of version V.
 template <int V>
-class PluginCollNet final : public CollNet {
-  using Table = typename NetVersion<V>::CollNet;
+class PluginCollNet final : public PluginAdapter<V, CollNet, typename NetVersion<V>::CollNet> {
+  using Base = PluginAdapter<V, CollNet, typename NetVersion<V>::CollNet>;
 
  public:
-  PluginCollNet(const PluginIdentity& who, SharedInit& shared) : calls_(who), shared_(shared) {}
-  PluginCollNet(const PluginCollNet&) = delete;
-  PluginCollNet& operator=(const PluginCollNet&) = delete;
-  ~PluginCollNet() override { finish(); }
+  using typename Base::Table;
+  static constexpr const char* kKind = "collNet";
+  using Base::Base;
+  using Base::fuses;
+  using Base::maxFused;
 
   /// As with PluginNet.
   NetAttempt<CollNet> begin(const Table& exported, const NetOpening& opening);
-  NetAttempt<CollNet> examine();
+  NetAttempt<CollNet> examine() { return this->examineTable(missing()); }
 
-  std::string_view name() const override { return calls_.who().name; }
-  Result<int> devices() override;
   Result<NetProperties> properties(int device) override;
 
-  Result<void*> listen(int device, NetHandle& handle) override;
   Result<void*> connect(std::span<NetHandle> handles, int rank, void* listener) override;
-  Status closeListen(void* listener) override { return end("closeListen", table_.closeListen, listener); }
-  Status close(void* connection) override { return end("closeColl", table_.closeColl, connection); }
+  Status close(void* connection) override { return this->closeEnd("closeColl", table_.closeColl, connection); }
 
   Result<bool> reduces(CollNetReduction reduction) override;
-  Result<void*> registerMemory(void* connection, void* data, std::size_t bytes, PtrKind kind) override;
-  bool takesDmaBuf() const override { return table_.regMrDmaBuf != nullptr; }
-  Result<void*> registerDmaBuf(void* connection, void* data, std::size_t bytes, std::uint64_t offset, int fd) override;
-  Status deregisterMemory(void* connection, void* registration) override {
-    return calls_.check("deregMr", connection, [&] { return table_.deregMr(connection, registration); });
-  }
-
   Result<void*> iallreduce(void* connection, const CollNetBuffer& send, const CollNetBuffer& recv,
                            CollNetReduction reduction) override;
   bool gathers() const override;
@@ -58,20 +44,10 @@ class PluginCollNet final : public CollNet {
   Result<void*> iflush(void* connection, const CollNetBuffer& received) override;
   Result<bool> test(void* request, int* bytes) override;
 
-  bool fuses() const override;
-  int maxFused() const override { return mostFused<V>(); }
   Result<int> makeVirtual(std::span<const int> devices) override;
 
  private:
   const char* missing() const;
-  void finish();
-  Status end(const char* call, ncclNetClose_v6_fn* function, void* what) {
-    calls_.forget(what);
-    return calls_.check(call, nullptr, [&] { return function(what); });
-  }
-  Status refuse(const char* call, const void* connection, const std::string& why) const {
-    return calls_.refuse(ncclInternalError, call, calls_.deviceOf(connection), why);
-  }
   /// Pieces of version 8 have a size of 32 bits and end at 512 MiB.
   Status checkPart(const char* call, const void* connection, std::size_t bytes) const {
     if (V != 8 || bytes <= static_cast<std::size_t>(MAX_COLLNET_SIZE)) return {};
@@ -79,11 +55,11 @@ class PluginCollNet final : public CollNet {
                   fmt::format("{} bytes; this version of the interface takes at most {}", bytes, MAX_COLLNET_SIZE));
   }
 
-  PluginCalls calls_;
-  SharedInit& shared_;
-  Table table_{};
-  bool begun_ = false;
-  void* context_ = nullptr;  // of version 11 and newer
+  using Base::calls_;
+  using Base::context_;
+  using Base::refuse;
+  using Base::shared_;
+  using Base::table_;
 };
 
 template <int V>
@@ -95,67 +71,23 @@ NetAttempt<CollNet> PluginCollNet<V>::begin(const Table& exported, const NetOpen
   } else {
     code = shared_.enter([&] { return exported.init(&pluginLog); });
   }
-  if (code != ncclSuccess) return {nullptr, errorCode(code), calls_.describe(code, "init", kNoDevice)};
-  begun_ = true;
-  table_ = exported;
-  return {};
+  return this->begun(code, exported);
 }
 
 template <int V>
 const char* PluginCollNet<V>::missing() const {
-  const std::pair<const char*, bool> members[] = {{"devices", table_.devices != nullptr},
-                                                  {"getProperties", table_.getProperties != nullptr},
-                                                  {"listen", table_.listen != nullptr},
-                                                  {"connect", table_.connect != nullptr},
-                                                  {"regMr", table_.regMr != nullptr},
-                                                  {"deregMr", table_.deregMr != nullptr},
-                                                  {"iallreduce", table_.iallreduce != nullptr},
-                                                  {"reduceSupport", table_.reduceSupport != nullptr},
-                                                  {"test", table_.test != nullptr},
-                                                  {"iflush", table_.iflush != nullptr},
-                                                  {"closeColl", table_.closeColl != nullptr},
-                                                  {"closeListen", table_.closeListen != nullptr}};
-  for (const auto& [member, there] : members) {
-    if (!there) return member;
-  }
-  if constexpr (V >= 11) {
-    if (table_.finalize == nullptr) return "finalize";
-  }
-  return nullptr;
-}
-
-template <int V>
-NetAttempt<CollNet> PluginCollNet<V>::examine() {
-  const auto unusable = [&](const std::string& why) {
-    return NetAttempt<CollNet>{nullptr, ncclInvalidUsage, fmt::format("{}: {}", calls_.place(kNoDevice), why)};
-  };
-  if (const char* member = missing()) return unusable(fmt::format("its table has no {}", member));
-  forgetPluginWarning();
-  int count = 0;
-  if (const ncclResult_t code = table_.devices(&count); code != ncclSuccess) {
-    return {nullptr, errorCode(code), calls_.describe(code, "devices", kNoDevice)};
-  }
-  if (count <= 0) return unusable("it has no devices");
-  return {};
-}
-
-template <int V>
-void PluginCollNet<V>::finish() {
-  if (!begun_) return;
-  if constexpr (V >= 11) {
-    if (table_.finalize == nullptr) return;
-    calls_.check("finalize", nullptr, [&] { return table_.finalize(context_); }).ignore();
-  } else {
-    shared_.leave();
-  }
-}
-
-template <int V>
-Result<int> PluginCollNet<V>::devices() {
-  int count = 0;
-  TRY(calls_.check("devices", nullptr, [&] { return table_.devices(&count); }));
-  if (count < 0) return calls_.refuse(ncclInternalError, "devices", kNoDevice, fmt::format("there are {}", count));
-  return count;
+  return Base::firstMissing({{"devices", table_.devices != nullptr},
+                             {"getProperties", table_.getProperties != nullptr},
+                             {"listen", table_.listen != nullptr},
+                             {"connect", table_.connect != nullptr},
+                             {"regMr", table_.regMr != nullptr},
+                             {"deregMr", table_.deregMr != nullptr},
+                             {"iallreduce", table_.iallreduce != nullptr},
+                             {"reduceSupport", table_.reduceSupport != nullptr},
+                             {"test", table_.test != nullptr},
+                             {"iflush", table_.iflush != nullptr},
+                             {"closeColl", table_.closeColl != nullptr},
+                             {"closeListen", table_.closeListen != nullptr}});
 }
 
 template <int V>
@@ -171,18 +103,6 @@ Result<NetProperties> PluginCollNet<V>::properties(int device) {
     return calls_.refuse(ncclInternalError, "getProperties", device, "the device cannot be used: " + why);
   }
   return p;
-}
-
-template <int V>
-Result<void*> PluginCollNet<V>::listen(int device, NetHandle& handle) {
-  void* listener = nullptr;
-  TRY(calls_.checkDevice("listen", device, [&] {
-    if constexpr (V >= 11) return table_.listen(context_, device, handle.data(), &listener);
-    if constexpr (V < 11) return table_.listen(device, handle.data(), &listener);
-  }));
-  if (listener == nullptr) return calls_.refuse(ncclInternalError, "listen", device, "it succeeded without a listener");
-  calls_.remember(listener, device);
-  return listener;
 }
 
 template <int V>
@@ -203,33 +123,6 @@ Result<bool> PluginCollNet<V>::reduces(CollNetReduction reduction) {
   TRY(calls_.check("reduceSupport", nullptr,
                    [&] { return table_.reduceSupport(reduction.type, reduction.op, &supported); }));
   return supported != 0;
-}
-
-template <int V>
-Result<void*> PluginCollNet<V>::registerMemory(void* connection, void* data, std::size_t bytes, PtrKind kind) {
-  if (V < 8 && bytes > INT_MAX) {
-    return refuse("regMr", connection,
-                  fmt::format("{} bytes; this version of the interface registers at most {}", bytes, INT_MAX));
-  }
-  void* registration = nullptr;
-  TRY(calls_.check("regMr", connection, [&] {
-    using Bytes = std::conditional_t<(V >= 8), std::size_t, int>;
-    return table_.regMr(connection, data, static_cast<Bytes>(bytes), static_cast<int>(kind), &registration);
-  }));
-  return registration;
-}
-
-template <int V>
-Result<void*> PluginCollNet<V>::registerDmaBuf(void* connection, void* data, std::size_t bytes, std::uint64_t offset,
-                                               int fd) {
-  if (table_.regMrDmaBuf == nullptr) {
-    return calls_.refuse(ncclInvalidUsage, "regMrDmaBuf", calls_.deviceOf(connection), "the network takes no dma-bufs");
-  }
-  void* registration = nullptr;
-  TRY(calls_.check("regMrDmaBuf", connection, [&] {
-    return table_.regMrDmaBuf(connection, data, bytes, NCCL_PTR_CUDA, offset, fd, &registration);
-  }));
-  return registration;
 }
 
 template <int V>
@@ -335,15 +228,6 @@ Result<bool> PluginCollNet<V>::test(void* request, int* bytes) {
 }
 
 template <int V>
-bool PluginCollNet<V>::fuses() const {
-  if constexpr (V >= 9) {
-    return table_.makeVDevice != nullptr;
-  } else {
-    return false;
-  }
-}
-
-template <int V>
 Result<int> PluginCollNet<V>::makeVirtual(std::span<const int> devices) {
   if (!fuses()) return calls_.refuse(ncclInvalidUsage, "makeVDevice", kNoDevice, "the network fuses no devices");
   if (devices.size() > static_cast<std::size_t>(maxFused())) {
@@ -360,26 +244,6 @@ Result<int> PluginCollNet<V>::makeVirtual(std::span<const int> devices) {
 
 /// The collNet of version V in a library.
 template <int V>
-class LoadedCollNetOf final : public LoadedCollNet {
-  using Table = typename NetVersion<V>::CollNet;
-
- public:
-  LoadedCollNetOf(const Table& exported, const std::string& path)
-      : exported_(exported), who_{exported.name, "collNet", V, path} {}
-
-  std::string_view name() const override { return who_.name; }
-  int version() const override { return V; }
-  NetAttempt<CollNet> attempt(const NetOpening& opening) override {
-    auto net = std::make_unique<PluginCollNet<V>>(who_, shared_);
-    if (auto begun = net->begin(exported_, opening); begun.code != ncclSuccess) return begun;
-    if (auto examined = net->examine(); examined.code != ncclSuccess) return examined;
-    return {std::move(net), ncclSuccess, {}};
-  }
-
- private:
-  const Table& exported_;
-  const PluginIdentity who_;
-  SharedInit shared_;
-};
+using LoadedCollNetOf = LoadedAdapter<V, CollNet, LoadedCollNet, PluginCollNet<V>>;
 
 }  // namespace tutti
