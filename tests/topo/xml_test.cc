@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-constexpr const char* kOrigin = "a.xml";
+constexpr const char* kXmlOrigin = "a.xml";
 
 TEST(Xml, ReadsElementsAttributesAndLines) {
   const auto root = parseXml(
@@ -22,7 +22,7 @@ TEST(Xml, ReadsElementsAttributesAndLines) {
       "         class=\"1\"><gpu/></pci>\n"
       "  </cpu>\n"
       "</system>\n",
-      kOrigin);
+      kXmlOrigin);
   ASSERT_TRUE(root.ok());
   const XmlElement& system = root.value();
   EXPECT_EQ(system.name, "system");
@@ -39,7 +39,7 @@ TEST(Xml, ReadsElementsAttributesAndLines) {
 
 TEST(Xml, AcceptsPrologTabsAndByteOrderMark) {
   const auto root =
-      parseXml("\xef\xbb\xbf<?xml version=\"1.0\"?>\r\n<a>\t<b\tc = \"1\"/>\r\n</a >\n<!-- end -->", kOrigin);
+      parseXml("\xef\xbb\xbf<?xml version=\"1.0\"?>\r\n<a>\t<b\tc = \"1\"/>\r\n</a >\n<!-- end -->", kXmlOrigin);
   ASSERT_TRUE(root.ok());
   ASSERT_EQ(root.value().children.size(), 1u);
   EXPECT_EQ(root.value().children[0].line, 2);
@@ -47,63 +47,63 @@ TEST(Xml, AcceptsPrologTabsAndByteOrderMark) {
 }
 
 TEST(Xml, TakesValuesAsTheyStand) {
-  const auto root = parseXml("<a b=\"&quot;x&amp; <>\" c='a\nb'/>", kOrigin);
+  const auto root = parseXml("<a b=\"&quot;x&amp; <>\" c='a\nb'/>", kXmlOrigin);
   ASSERT_TRUE(root.ok());
   EXPECT_EQ(*root.value().find("b"), "&quot;x&amp; <>");
   EXPECT_EQ(*root.value().find("c"), "a b");
 }
 
-struct Broken {
+struct BrokenText {
   std::string text;
   const char* message;
 };
 
-class BrokenXml : public testing::TestWithParam<Broken> {};
+class BrokenXml : public testing::TestWithParam<BrokenText> {};
 
 TEST_P(BrokenXml, IsRefusedWithLineAndReason) {
   test::expectLog(GetParam().message);
-  const auto root = parseXml(GetParam().text, kOrigin, {.bytes = 1000, .elements = 10, .depth = 4});
+  const auto root = parseXml(GetParam().text, kXmlOrigin, {.bytes = 1000, .elements = 10, .depth = 4});
   EXPECT_EQ(root.status().code(), ncclInvalidUsage);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, BrokenXml,
-    testing::Values(Broken{"", "a.xml, line 1: there is no element"},
-                    Broken{"\n<!-- -->\n", "a.xml, line 3: there is no element"},
-                    Broken{"<a>\n<b>", "a.xml, line 2: the file ends inside <b> of line 2: is it cut off?"},
-                    Broken{"<a>\n<b c=\"1", "a.xml, line 2: <b> without its end '>'"},
-                    Broken{"<a>\n<b c=1>", "a.xml, line 2: the file ends inside <b> of line 2"},
-                    Broken{"<a>\n<b c=1/></a>", "a.xml, line 2: an attribute is not written as name=\"value\""},
-                    Broken{"<a>\n<b c/></a>", "a.xml, line 2: an attribute is not written as name=\"value\""},
-                    Broken{"<a>\n<b c=\"1\"d=\"2\"/></a>", "a.xml, line 2: an attribute is not written as"},
-                    Broken{"<a>\n<b c=\"1\" c=\"2\"/></a>", "a.xml, line 2, <b>: the attribute 'c' stands there twice"},
-                    Broken{"<a>\n<b>\n</a>", "a.xml, line 3: </a> where <b> of line 2 is to be closed"},
-                    Broken{"<a/>\n</a>", "a.xml, line 2: </a> closes nothing"},
-                    Broken{"<a/>\n<b/>", "a.xml, line 2: <b> is a second root element"},
-                    Broken{"<a>\n\ntext</a>", "a.xml, line 3: text between elements"},
-                    Broken{"<a/>\ntext", "a.xml, line 2: text outside of the root element"},
-                    Broken{"PK stuff", "a.xml, line 1: text outside of the root element"},
-                    Broken{"<a>\n<!-- </a>", "a.xml, line 2: a comment without its end '-->'"},
-                    Broken{"<?xml", "a.xml, line 1: a processing instruction without its end '?>'"},
-                    Broken{"<!DOCTYPE a [<!ENTITY b \"c\">]>\n<a/>", "a.xml, line 1: a declaration or CDATA section"},
-                    Broken{"<a>\n<![CDATA[x]]></a>", "a.xml, line 2: a declaration or CDATA section"},
-                    Broken{std::string("<a>\n\0</a>", 9), "a.xml, line 2: a character 0x00: this is no text"},
-                    Broken{"<a>\n<></></a>", "a.xml, line 2: '<' without the name of an element"},
-                    Broken{"<a>\n<1b/></a>", "a.xml, line 2: a tag is not well formed"},
-                    Broken{"<a>\n<b/ ></b></a>", "a.xml, line 2: a tag is not well formed"},
-                    Broken{"<a>\n</a", "a.xml, line 2: an end tag without its end '>'"},
-                    Broken{"<a><a><a><a>\n<a/></a></a></a></a>",
+    testing::Values(BrokenText{"", "a.xml, line 1: there is no element"},
+                    BrokenText{"\n<!-- -->\n", "a.xml, line 3: there is no element"},
+                    BrokenText{"<a>\n<b>", "a.xml, line 2: the file ends inside <b> of line 2: is it cut off?"},
+                    BrokenText{"<a>\n<b c=\"1", "a.xml, line 2: <b> without its end '>'"},
+                    BrokenText{"<a>\n<b c=1>", "a.xml, line 2: the file ends inside <b> of line 2"},
+                    BrokenText{"<a>\n<b c=1/></a>", "a.xml, line 2: an attribute is not written as name=\"value\""},
+                    BrokenText{"<a>\n<b c/></a>", "a.xml, line 2: an attribute is not written as name=\"value\""},
+                    BrokenText{"<a>\n<b c=\"1\"d=\"2\"/></a>", "a.xml, line 2: an attribute is not written as"},
+                    BrokenText{"<a>\n<b c=\"1\" c=\"2\"/></a>", "a.xml, line 2, <b>: the attribute 'c' stands there twice"},
+                    BrokenText{"<a>\n<b>\n</a>", "a.xml, line 3: </a> where <b> of line 2 is to be closed"},
+                    BrokenText{"<a/>\n</a>", "a.xml, line 2: </a> closes nothing"},
+                    BrokenText{"<a/>\n<b/>", "a.xml, line 2: <b> is a second root element"},
+                    BrokenText{"<a>\n\ntext</a>", "a.xml, line 3: text between elements"},
+                    BrokenText{"<a/>\ntext", "a.xml, line 2: text outside of the root element"},
+                    BrokenText{"PK stuff", "a.xml, line 1: text outside of the root element"},
+                    BrokenText{"<a>\n<!-- </a>", "a.xml, line 2: a comment without its end '-->'"},
+                    BrokenText{"<?xml", "a.xml, line 1: a processing instruction without its end '?>'"},
+                    BrokenText{"<!DOCTYPE a [<!ENTITY b \"c\">]>\n<a/>", "a.xml, line 1: a declaration or CDATA section"},
+                    BrokenText{"<a>\n<![CDATA[x]]></a>", "a.xml, line 2: a declaration or CDATA section"},
+                    BrokenText{std::string("<a>\n\0</a>", 9), "a.xml, line 2: a character 0x00: this is no text"},
+                    BrokenText{"<a>\n<></></a>", "a.xml, line 2: '<' without the name of an element"},
+                    BrokenText{"<a>\n<1b/></a>", "a.xml, line 2: a tag is not well formed"},
+                    BrokenText{"<a>\n<b/ ></b></a>", "a.xml, line 2: a tag is not well formed"},
+                    BrokenText{"<a>\n</a", "a.xml, line 2: an end tag without its end '>'"},
+                    BrokenText{"<a><a><a><a>\n<a/></a></a></a></a>",
                            "a.xml, line 2: elements more than 4 deep in each other"},
-                    Broken{"<a><b/><b/><b/><b/><b/><b/><b/><b/><b/>\n<b/></a>", "a.xml, line 2: more than 10 elements"},
-                    Broken{std::string(1001, ' '), "a.xml: more than 1000 bytes, which no machine needs"},
-                    Broken{std::string("<").append(90, 'x') + ">", "xxx...> of line 1: is it cut off?"}));
+                    BrokenText{"<a><b/><b/><b/><b/><b/><b/><b/><b/><b/>\n<b/></a>", "a.xml, line 2: more than 10 elements"},
+                    BrokenText{std::string(1001, ' '), "a.xml: more than 1000 bytes, which no machine needs"},
+                    BrokenText{std::string("<").append(90, 'x') + ">", "xxx...> of line 1: is it cut off?"}));
 
 TEST(Xml, RefusesMoreAttributesThanAnyElementHas) {
   std::string text = "\n<a";
   for (int i = 0; i < 64; ++i) text += " b" + std::to_string(i) + "='>'";
-  EXPECT_TRUE(parseXml(text + "/>", kOrigin).ok());
+  EXPECT_TRUE(parseXml(text + "/>", kXmlOrigin).ok());
   test::expectLog("a.xml, line 2: <a> has more than 64 attributes");
-  EXPECT_FALSE(parseXml(text + " b=''/>", kOrigin).ok());
+  EXPECT_FALSE(parseXml(text + " b=''/>", kXmlOrigin).ok());
 }
 
 TEST(Xml, WritesWhatItReads) {
@@ -115,7 +115,7 @@ TEST(Xml, WritesWhatItReads) {
       "    </nic>\n"
       "  </cpu>\n"
       "</system>\n";
-  const auto root = parseXml(text, kOrigin);
+  const auto root = parseXml(text, kXmlOrigin);
   ASSERT_TRUE(root.ok());
   EXPECT_EQ(writeXml(root.value()), text);
 }
@@ -124,7 +124,7 @@ TEST(Xml, WritesNoValueThatCouldNotBeReadAgain) {
   XmlElement element{.name = "a"};
   element.set("b", "1");
   element.set("b", "'\"\n");
-  const auto again = parseXml(writeXml(element), kOrigin);
+  const auto again = parseXml(writeXml(element), kXmlOrigin);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(*again.value().find("b"), "\"\" ");
 }
