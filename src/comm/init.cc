@@ -13,9 +13,11 @@
 
 #include "base/log.h"
 #include "comm/agreement.h"
+#include "comm/gpu_direct.h"
 #include "comm/stages.h"
 #include "comm/topology_stages.h"
 #include "comm/watch.h"
+#include "gpu/dma_buf.h"
 #include "topo/trees.h"
 #include "transport/net/net_transport.h"
 
@@ -128,6 +130,11 @@ Status openNetwork(ncclComm& comm) {
                            .secret = comm.parts.bootstrap->keyFor("tutti network")};
   ASSIGN(comm.parts.network, CommNetwork::open(comm.config.netName, opening));
   info(kInit, "Using network {}", comm.parts.network->net().name());
+  const Device& device = *comm.parts.device->device;
+  if (comm.runtime.gpuDirect.dmaBuf && exportsDmaBufs(device)) {
+    info(kInit, "DMA-BUF is available on GPU device {}", device.ordinal());
+    comm.parts.network->offerDmaBufs();
+  }
   return {};
 }
 
@@ -143,18 +150,34 @@ Status fuseNetworkDevices(ncclComm& comm, const Driver& driver) {
 
 std::optional<std::vector<NetDeviceFacts>> nicFacts(const ncclComm& comm) {
   if (!comm.parts.network) return std::nullopt;
-  return factsOf(comm.parts.network->devices(), comm.parts.network->usable());
+  return factsOf(comm.parts.network->devices(), comm.parts.network->usable(),
+                 comm.parts.network->dmaBufs());
 }
 
 /// How connections over the network are made. Read when they are made, after init knows the NICs.
 NetTransportOptions netOptions(const ncclComm& comm) {
   NetTransportOptions options;
-  options.deviceOf = [&parts = comm.parts](const LinkSpec& link, bool sends) {
-    return nicFor(parts.nics, {.devices = parts.network->usable(),
-                               .turn = parts.layout->localRank(),
-                               .channel = link.channel,
-                               .kind = link.kind,
-                               .direction = sends ? Direction::Send : Direction::Recv});
+  const auto question = [&parts = comm.parts](const LinkSpec& link, bool sends) {
+    return NicQuestion{.devices = parts.network->usable(),
+                       .turn = parts.layout->localRank(),
+                       .channel = link.channel,
+                       .kind = link.kind,
+                       .direction = sends ? Direction::Send : Direction::Recv};
+  };
+  options.deviceOf = [&parts = comm.parts, question](const LinkSpec& link, bool sends) {
+    return nicFor(parts.nics, question(link, sends));
+  };
+  options.slotsOf = [&comm, question](const LinkSpec& link, bool sends) {
+    const CommParts& parts = comm.parts;
+    const NicQuestion asked = question(link, sends);
+    const auto device = static_cast<std::size_t>(nicFor(parts.nics, asked));
+    return slotPlaceFor({.device = parts.network->devices()[device],
+                         .access = accessFor(parts.nics, asked),
+                         .direction = asked.direction,
+                         .computeCapability = parts.device->device->facts().computeCapability,
+                         .softGpu = parts.device->device->driver().softGpu,
+                         .dmaBufs = parts.network->dmaBufs()},
+                        comm.runtime.gpuDirect);
   };
   options.hasLeft = [&parts = comm.parts](int peer) { return parts.bootstrap == nullptr || parts.bootstrap->hasLeft(peer); };
   options.inPlace = comm.parts.network->readsAnyMemory();
@@ -193,9 +216,8 @@ int channelsWished(const ncclComm& comm, const device::Policy& policy, const Com
   const PeerInfo& self = parts.peers[static_cast<std::size_t>(comm.identity.rank)];
   int wished = wishedChannels(policy, comm.config, comm.runtime);
   if (graphs.known()) {
-    const int lowest = std::min_element(parts.peers.begin(), parts.peers.end(), [](const PeerInfo& a, const PeerInfo& b) {
-                         return a.computeCapability < b.computeCapability;
-                       })->computeCapability;
+    const auto lower = [](const PeerInfo& a, const PeerInfo& b) { return a.computeCapability < b.computeCapability; };
+    const int lowest = std::min_element(parts.peers.begin(), parts.peers.end(), lower)->computeCapability;
     wished = channelsFor(graphs.agreed, parts.layout->nNodes(), lowest, channelLimits(comm.config, comm.runtime));
   }
   if (self.softGpu != 0) return wished;
@@ -274,6 +296,15 @@ Status buildChannels(ncclComm& comm, const CommGraphs& graphs) {
   return {};
 }
 
+bool ringUsesGpuDirect(const ChannelSet& channels) {
+  for (const LinkRequest& link : channels.neighbours().ring) {
+    for (const ConnectedEnd& end : channels.endsOf(link)) {
+      if (end.transport.find("/GDRDMA") != std::string::npos) return true;
+    }
+  }
+  return false;
+}
+
 Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageClock& clock) {
   CommParts& parts = comm.parts;
   TRY(joinBootstrap(comm, ids));
@@ -304,7 +335,7 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   TRY(buildChannels(comm, graphs));
   clock.book(Stage::Alloc);
   TRY(connectRing(connectContext(comm), *parts.channels));
-  info(kInit, "Connected all rings, use ring PXN 0 GDR 0");
+  info(kInit, "Connected all rings, use ring PXN 0 GDR {}", ringUsesGpuDirect(*parts.channels) ? 1 : 0);
   clock.book(Stage::Connections);
   TRY(parts.bootstrap->barrier());
   TRY(KernelWatch::instance().add(comm));

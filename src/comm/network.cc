@@ -4,6 +4,7 @@
 
 #include "base/never_destroyed.h"
 #include "base/params.h"
+#include "comm/gpu_direct.h"
 #include "transport/net/socket/socket_net.h"
 
 namespace tutti {
@@ -55,7 +56,7 @@ Status CommNetwork::fuse(const FusionSettings& settings, const Describe& describ
     if (!asked && (!net.fuses() || physical < 2 || !settings.farthest)) return {};
     std::optional<XmlElement> machine;
     if (settings.farthest.value_or(NicDistance::Port) > NicDistance::Port) {
-      ASSIGN(machine, describe(factsOf(devices_, upTo(physical))));
+      ASSIGN(machine, describe(factsOf(devices_, upTo(physical), dmaBufs_)));
     }
     return fuseNics(net, devices, settings, machine ? &*machine : nullptr);
   };
@@ -71,8 +72,8 @@ bool CommNetwork::readsAnyMemory() const {
   return dynamic_cast<const SocketNet*>(&lease_->net()) != nullptr;
 }
 
-std::vector<NetDeviceFacts> factsOf(const std::vector<NetProperties>& devices, std::span<const int> numbers) {
-  constexpr int kGpuMemory = static_cast<int>(PtrKind::Cuda) | static_cast<int>(PtrKind::DmaBuf);
+std::vector<NetDeviceFacts> factsOf(const std::vector<NetProperties>& devices, std::span<const int> numbers,
+                                    bool dmaBufs) {
   std::vector<NetDeviceFacts> facts;
   for (const int number : numbers) {
     const NetProperties& device = devices[static_cast<std::size_t>(number)];
@@ -85,7 +86,7 @@ std::vector<NetDeviceFacts> factsOf(const std::vector<NetProperties>& devices, s
     one.port = device.port;
     one.latency = device.latencyUs;
     one.maxComms = device.maxComms;
-    one.gdr = (device.ptrSupport & kGpuMemory) != 0;
+    one.gdr = takesGpuMemory(device, dmaBufs);
     one.rail = device.railId;
     one.plane = device.planeId;
     facts.push_back(std::move(one));

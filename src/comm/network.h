@@ -28,6 +28,9 @@ class CommNetwork {
   /// Makes one device of those that belong together (nic_fusion.h), where no communicator has before. `describe` is
   /// asked only where the settings need to know more of the machine than bus ids.
   Status fuse(const FusionSettings& settings, const Describe& describe);
+  /// Says, once, that GPU memory may be given to the network as dma-bufs; those that take none are not.
+  void offerDmaBufs() { dmaBufs_ = net().takesDmaBuf(); }
+  bool dmaBufs() const { return dmaBufs_; }
 
   Net& net() const { return lease_->net(); }
   /// By the network's numbers; at least one.
@@ -42,9 +45,11 @@ class CommNetwork {
   std::unique_ptr<NetLease> lease_;
   std::vector<NetProperties> devices_;
   std::vector<int> usable_;
+  bool dmaBufs_ = false;
 };
 
-/// What the topology has to know of these of a network's devices.
-std::vector<NetDeviceFacts> factsOf(const std::vector<NetProperties>& devices, std::span<const int> numbers);
+/// What the topology has to know of these of a network's devices. `dmaBufs`: GPU memory can reach it as such.
+std::vector<NetDeviceFacts> factsOf(const std::vector<NetProperties>& devices, std::span<const int> numbers,
+                                    bool dmaBufs);
 
 }  // namespace tutti

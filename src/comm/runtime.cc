@@ -105,6 +105,7 @@ Runtime runtimeFrom(const Params& params) {
   runtime.topology = topologySettingsFrom(params);
   runtime.fusion = fusionSettings(params.topology);
   runtime.affinity = {params.misc.proxyCpuset, params.misc.ignoreCpuAffinity};
+  runtime.gpuDirect = gpuDirectSettings(params);
   runtime.stallAfter = std::chrono::seconds(params.misc.stallSec);
   runtime.launchShape = params.tuning.launchShape;
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);

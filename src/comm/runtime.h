@@ -8,6 +8,7 @@
 #include "base/params.h"
 #include "bootstrap/settings.h"
 #include "comm/affinity.h"
+#include "comm/gpu_direct.h"
 #include "comm/nic_fusion.h"
 #include "comm/topology_settings.h"
 #include "comm/tuning_settings.h"
@@ -40,6 +41,7 @@ struct Runtime {
   TopologySettings topology;
   FusionSettings fusion;
   AffinitySettings affinity;
+  GpuDirectSettings gpuDirect;
   milliseconds stallAfter{0};          ///< without progress for so long, an operation is reported; 0: never
   std::string launchShape;             ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
   int minChannels = 0;                 ///< 0: not set

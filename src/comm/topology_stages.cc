@@ -76,9 +76,9 @@ struct OwnNode {
   OwnNics nics;
 };
 
-OwnNics nicsOfRank(const Topology& topology, const Graph& ring, int localRank) {
+OwnNics nicsOfRank(const Topology& topology, const Graph& ring, int localRank, const PathSettings& settings) {
   for (const int gpu : topology.machine.nodes(NodeKind::Gpu)) {
-    if (topology.machine.facts<GpuFacts>(gpu).rank == localRank) return nicsOf(topology, ring, gpu);
+    if (topology.machine.facts<GpuFacts>(gpu).rank == localRank) return nicsOf(topology, ring, gpu, settings);
   }
   return {};
 }
@@ -105,7 +105,8 @@ Result<OwnNode> searchOwnNode(const TopologyContext& context, const OwnMachine& 
     TRY(writeDump(context, settings.graphDump, "NCCL_GRAPH_DUMP_FILE", written));
   }
   const int localRank = context.layout.localRank();
-  return OwnNode{describeGraphs(topology.machine, graphs, localRank), nicsOfRank(topology, graphs.ring, localRank)};
+  return OwnNode{describeGraphs(topology.machine, graphs, localRank),
+                 nicsOfRank(topology, graphs.ring, localRank, settings.paths)};
 }
 
 /// Some rank has no graphs, so nobody uses any.

@@ -72,7 +72,7 @@ Groups fused(const std::vector<NetProperties>& devices, const FusionSettings& se
 
 /// NICs a0 and a1 of one adapter and b below one switch, c below another one that leads to the same CPU by way of a
 /// third, d at the CPU, e at another CPU; f and g are no PCI devices.
-constexpr const char* kMachine = R"(<system version="1">
+constexpr const char* kSwitchedMachine = R"(<system version="1">
   <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143" affinity="ff">
     <pci busid="0000:01:00.0" class="0x060400">
       <pci busid="0000:02:00.0" class="0x060400">
@@ -91,7 +91,7 @@ constexpr const char* kMachine = R"(<system version="1">
 )";
 
 TEST(NicFusion, DistancesFollowTheMachine) {
-  const XmlElement machine = parseTopology(kMachine, "test").value();
+  const XmlElement machine = parseTopology(kSwitchedMachine, "test").value();
   const auto distance = [&](const char* a, const char* b) {
     const NicDistance there = nicDistance(device(a, ""), device(b, ""), &machine);
     EXPECT_EQ(there, nicDistance(device(b, ""), device(a, ""), &machine));
@@ -119,7 +119,7 @@ TEST(NicFusion, PortsOfAnAdapterBecomeOneByDefault) {
 }
 
 TEST(NicFusion, FartherOnesBecomeOneWhereTheLevelSaysSo) {
-  const XmlElement machine = parseTopology(kMachine, "test").value();
+  const XmlElement machine = parseTopology(kSwitchedMachine, "test").value();
   std::vector<NetProperties> devices;
   for (const char* name : {"a0", "a1", "b", "c", "d", "e"}) devices.push_back(device(name, ""));
   const auto at = [&](NicDistance farthest) { return fused(devices, {.farthest = farthest}, {}, &machine); };
@@ -181,7 +181,7 @@ TEST(NicFusion, TheTopologySeesTheFusedDeviceWithItsSpeed) {
   devices.back().physical = {0, 2};
   devices.back().speedMbps = 400000;
   DetectInput input;
-  input.nets = factsOf(devices, devicesToUse(devices, 4, "Fake"));
+  input.nets = factsOf(devices, devicesToUse(devices, 4, "Fake"), false);
   const std::string elements = writeXml(detectTopology(input).value());
   EXPECT_NE(elements.find(R"(<net name="a0+a1" dev="4" speed="400000")"), std::string::npos) << elements;
   EXPECT_NE(elements.find(R"(name="b0" dev="1")"), std::string::npos) << elements;

@@ -6,6 +6,7 @@
   network.py shapes            the same with fewer counts where slots are small, blocks large, schedules random
   network.py plugins FOLDER…   conformance over plugins of every version of the interface
   network.py fusion FOLDER…    ports of an adapter become one device where a plugin offers that
+  network.py gpu_direct FOLDER…  slots in GPU memory, which a plugin reads and writes
   network.py graphs            captured operations, replayed
   network.py leftovers         idle communicators cost nothing; a thousand leave nothing behind
   network.py many              64 ranks, a process each
@@ -92,6 +93,23 @@ def fusion(*files):
         conform(2, "--quick", combinations=SOME[2:3], NCCL_NET_PLUGIN=file, TEST_NET_FAULT="ports=4")
 
 
+def gpu_direct(*files):
+    # The plugin says that it reads and writes GPU memory; on the software GPU any plugin can.
+    file = next(f for f in files if "testv12" in f)
+    here = dict(NCCL_NET_PLUGIN=file, TEST_NET_FAULT="gdr")
+    said, lines = connections(2, "all_reduce,sendrecv", **here)
+    check(lines and all(re.search(r"via NET/testv12/0/GDRDMA$", line) for line in lines), f"{lines[:3]}")
+    check("use ring PXN 0 GDR 1" in said, said[:3000])
+    said, lines = connections(2, "all_reduce", NCCL_NET_GDR_READ=0, **here)
+    check(all(("[receive]" in line) == ("/GDRDMA" in line) for line in lines), f"reading is forbidden: {lines[:4]}")
+    for off in ({"NCCL_NET_GDR_LEVEL": "LOC"}, {"TEST_NET_FAULT": ""}):
+        said, lines = connections(2, "all_reduce", **{**here, **off})
+        check("GDRDMA" not in said and "use ring PXN 0 GDR 0" in said, f"{off}: {lines[:3]}")
+    for combination in (dict(), dict(NCCL_NET_FORCE_FLUSH=1), dict(SOFTGPU_SCHEDULE="random:5", SOFTGPU_WEAK_MEMORY=5)):
+        conform(2, "--quick", combinations=SOME[2:], **here, **combination)
+    conform(4, "--quick", combinations=SOME[2:3], **here)
+
+
 def graphs():
     ranks_succeed("graphs", 2, **OFF)
     ranks_succeed("graphs", 3, **OFF)
@@ -114,5 +132,5 @@ def many():
 
 
 if __name__ == "__main__":
-    {"proof": proof, "sockets": sockets, "shapes": shapes, "plugins": plugins, "fusion": fusion, "graphs": graphs, "leftovers": leftovers,
+    {"proof": proof, "sockets": sockets, "shapes": shapes, "plugins": plugins, "fusion": fusion, "gpu_direct": gpu_direct, "graphs": graphs, "leftovers": leftovers,
      "many": many}[sys.argv[1]](*sys.argv[2:])

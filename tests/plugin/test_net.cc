@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "examples/plugins/unix_net/transport.h"
@@ -138,7 +139,7 @@ inline ncclResult_t getProperties(int device, PROPERTIES* props) {
   std::snprintf(deviceNames[device], sizeof(deviceNames[device]), "test%d", device);
   props->name = faults.has("no-name") ? nullptr : deviceNames[device];
   props->guid = static_cast<std::uint64_t>(device) + 1;
-  props->ptrSupport = NCCL_PTR_HOST;
+  props->ptrSupport = faults.has("gdr") ? NCCL_PTR_HOST | NCCL_PTR_CUDA : NCCL_PTR_HOST;
   props->speed = 10000 + kVersion;
   props->port = 1;
   props->latency = 2;
@@ -230,7 +231,10 @@ inline ncclResult_t closeConnection(void* connection) {
 // ---- memory
 
 inline ncclResult_t regMr(void*, void* data, std::size_t bytes, int type, void** registration) {
-  if (type != NCCL_PTR_HOST || bytes == 0) return failed("regMr", "not memory of the host", ncclInternalError);
+  const bool onGpu = type == NCCL_PTR_CUDA && faults.has("gdr");
+  if ((type != NCCL_PTR_HOST && !onGpu) || bytes == 0)
+    return failed("regMr", "not memory of the host", ncclInternalError);
+  if (onGpu) ++counts.gpuRegistrations;
   ++counts.registrations;
   *registration = data;
   return ncclSuccess;
@@ -283,8 +287,10 @@ inline ncclResult_t irecv(void* from, int n, void** data, std::size_t* sizes, in
 inline ncclResult_t irecv(void* from, int n, void** data, int* sizes, int*, void**, void** request) {
   return receive(from, n, data, sizes, request);
 }
-inline ncclResult_t iflush(void*, int, void**, int*, void**, void** request) {
-  *request = nullptr;
+/// Every second one is a request of no connection, which the second test finds done.
+inline ncclResult_t iflush(void*, int n, void**, int* sizes, void**, void** request) {
+  if (n != 1 || sizes[0] <= 0) return failed("iflush", "nothing was received", ncclInternalError);
+  *request = ++counts.flushes % 2 == 0 ? new Request{nullptr, nullptr, 0} : nullptr;
   return ncclSuccess;
 }
 
@@ -304,8 +310,14 @@ inline bool admitted(Request& request) {
 }
 inline ncclResult_t test(void* posted, int* done, int* sizes) {
   auto* const request = static_cast<Request*>(posted);
-  Connection& connection = *request->connection;
   *done = 0;
+  if (request->connection == nullptr) {  // a flush
+    if (!std::exchange(request->seen, true)) return ncclSuccess;
+    delete request;
+    *done = 1;
+    return ncclSuccess;
+  }
+  Connection& connection = *request->connection;
   if (faults.strikes("test")) return told("test");
   if (!request->inner->done()) connection.inner->progress();
   if (!request->inner->done()) {

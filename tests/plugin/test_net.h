@@ -7,6 +7,7 @@
 //   ports=N   N devices, two ports each of adapters 1b:00, 1c:00, …; what is fused is a device behind them
 //   fuse[@N]  an error in makeVDevice
 //   no-parts  fused devices do not say what they are made of
+//   gdr       it reads and writes GPU memory, which a software GPU's is any memory; every second flush takes a test
 //   missing   its table lacks isend
 //   hang[@N]  no request completes (after N that did)
 //   short[@N] receives report half of what came
@@ -28,6 +29,8 @@ struct TestNetCounts {
   std::atomic<int> inits = 0;
   std::atomic<int> finalizes = 0;
   std::atomic<int> openEnds = 0;          ///< connections and listeners that are not closed
+  std::atomic<int> gpuRegistrations = 0;  ///< of GPU memory, taken back or not
+  std::atomic<int> flushes = 0;
   std::atomic<int> registrations = 0;     ///< that are not taken back
   std::atomic<std::uint64_t> commId = 0;  ///< of the last init
   std::atomic<int> trafficClass = -2;     ///< of the last init or connect

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/log.h"
+#include "gpu/dma_buf.h"
 #include "transport/net/net_receiver.h"
 #include "transport/net/net_sender.h"
 
@@ -49,9 +50,10 @@ NetEndpoint::NetEndpoint(const EndContext& context, NetPath path)
     : device_(context.device),
       options_(context.options),
       path_(std::move(path)),
-      netDevice_(options_.deviceOf ? options_.deviceOf(path_.link, path_.side == Side::Sender) : 0) {
-  path_.description =
-      fmt::format("NET/{}/{}{}", context.net.name(), netDevice_, options_.slotsOnDevice ? "/GDRDMA" : "");
+      netDevice_(options_.deviceOf ? options_.deviceOf(path_.link, path_.side == Side::Sender) : 0),
+      slots_(options_.slotsOf ? options_.slotsOf(path_.link, path_.side == Side::Sender) : SlotPlace{}) {
+  slots_.onDevice = slots_.onDevice && slotBytesOf(path_, Protocol::Simple) != 0;
+  path_.description = fmt::format("NET/{}/{}{}", context.net.name(), netDevice_, slots_.onDevice ? "/GDRDMA" : "");
   path_.hasLeft = options_.hasLeft;
   for (NetLane& lane : lanes_) {
     lane.net = &context.net;
@@ -130,7 +132,7 @@ Result<bool> NetEndpoint::join() {
 }
 
 Status NetEndpoint::prepare() {
-  ASSIGN(memory_, EndMemory::create(device_, path_, options_.slotsOnDevice));
+  ASSIGN(memory_, EndMemory::create(device_, path_, slots_.onDevice));
   for (std::size_t j = 0; j < kJoins; ++j) {
     if (joins_[j] == nullptr) continue;
     NetLane& lane = lanes_[j];
@@ -141,14 +143,20 @@ Status NetEndpoint::prepare() {
     if (path_.side == Side::Sender) std::memcpy(probeAt(j), &probe, sizeof(probe));
   }
   if (const DeviceBuffer* slots = memory_->deviceSlots(); slots != nullptr) {
-    NetLane& lane = lanes_[kSimple];
-    ASSIGN(lane.slotRegistration, joins_[kSimple]->registerMemory(slots->data(), slots->size(), PtrKind::Cuda));
-    lane.flushes = options_.flushes;
+    ASSIGN(lanes_[kSimple].slotRegistration, registerOnDevice(*slots));
+    lanes_[kSimple].flushes = slots_.flushes;
   }
-  if (options_.inPlace && path_.side == Side::Sender && !options_.slotsOnDevice) {
+  if (options_.inPlace && path_.side == Side::Sender && !slots_.onDevice) {
     ASSIGN(window_, memoryWindow(device_));
   }
   return {};
+}
+
+Result<void*> NetEndpoint::registerOnDevice(const DeviceBuffer& slots) {
+  NetJoin& join = *joins_[kSimple];
+  if (!slots_.dmaBuf) return join.registerMemory(slots.data(), slots.size(), PtrKind::Cuda);
+  ASSIGN(const Fd fd, dmaBufOf(device_, slots.data(), slots.size(), path_.text()));
+  return join.registerDmaBuf(slots.data(), slots.size(), fd.get());
 }
 
 std::byte* NetEndpoint::probeAt(std::size_t join) const {

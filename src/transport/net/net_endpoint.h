@@ -58,6 +58,7 @@ class NetEndpoint final : public Endpoint {
   transport::LinkIdentity identity() const;
   Result<bool> join();
   Status prepare();
+  Result<void*> registerOnDevice(const DeviceBuffer& slots);
   Result<bool> probe(std::size_t join);
   Result<void*> postProbe(std::size_t join);
   Status checkProbe(std::size_t join, int received) const;
@@ -68,6 +69,7 @@ class NetEndpoint final : public Endpoint {
   NetTransportOptions options_;
   NetPath path_;
   int netDevice_;
+  SlotPlace slots_;
   MemoryWindow window_;              ///< of a sender whose kernels may offer what lies there
   std::optional<EndMemory> memory_;  ///< outlives the connections
   std::array<NetLane, kJoins> lanes_{};

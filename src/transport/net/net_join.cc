@@ -42,11 +42,18 @@ Result<bool> NetJoin::poll() {
   return true;
 }
 
-Result<void*> NetJoin::registerMemory(void* data, std::size_t bytes, PtrKind kind) {
-  auto registration = net_.registerMemory(connection_, data, bytes, kind);
+Result<void*> NetJoin::kept(Result<void*> registration) {
   if (!registration.ok()) return failNet(path_, registration.status(), "registering memory");
   if (registration.value() != nullptr) registrations_.push_back(registration.value());
   return registration;
+}
+
+Result<void*> NetJoin::registerMemory(void* data, std::size_t bytes, PtrKind kind) {
+  return kept(net_.registerMemory(connection_, data, bytes, kind));
+}
+
+Result<void*> NetJoin::registerDmaBuf(void* data, std::size_t bytes, int fd) {
+  return kept(net_.registerDmaBuf(connection_, data, bytes, 0, fd));
 }
 
 }  // namespace tutti::net

@@ -30,9 +30,12 @@ class NetJoin {
   void* connection() const { return connection_; }
   /// The result may be null and still valid; it lasts as long as this. The memory must outlive it.
   Result<void*> registerMemory(void* data, std::size_t bytes, PtrKind kind);
+  /// The same for GPU memory that begins with the dma-buf `fd`, which stays the caller's.
+  Result<void*> registerDmaBuf(void* data, std::size_t bytes, int fd);
 
  private:
   Status closeListener();
+  Result<void*> kept(Result<void*> registration);
 
   Net& net_;
   const NetPath& path_;

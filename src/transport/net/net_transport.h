@@ -13,6 +13,13 @@
 
 namespace tutti {
 
+/// Where the slots of the Simple protocol lie at one end of a connection.
+struct SlotPlace {
+  bool onDevice = false;  ///< in device memory, which the network reads or writes itself; else in host memory
+  bool dmaBuf = false;    ///< … and is given it as a dma-buf
+  bool flushes = false;   ///< what was received there has to be flushed before a kernel may look
+};
+
 /// How a communicator uses its network.
 struct NetTransportOptions {
   /// The network's device for our side of a connection; none: always device 0.
@@ -22,10 +29,8 @@ struct NetTransportOptions {
   /// The network reads any host memory without a registration: what kernels of the software GPU offer is sent from
   /// where it lies. For networks of our own.
   bool inPlace = false;
-  /// Slots of the Simple protocol lie in device memory, which the network reads and writes itself.
-  bool slotsOnDevice = false;
-  /// … and what was received there has to be flushed before a kernel may look.
-  bool flushes = false;
+  /// None: always in host memory.
+  std::function<SlotPlace(const LinkSpec& link, bool sends)> slotsOf = {};
 };
 
 /// See transport.h. `device` and `net` must outlive the transport and its endpoints. It can join any two ranks, so it

@@ -109,9 +109,10 @@ class FakeNet final : public Net {
     if (kind == PtrKind::Cuda) ++onDevice;
     return static_cast<void*>(registration);
   }
-  bool takesDmaBuf() const override { return false; }
-  Result<void*> registerDmaBuf(void*, void*, std::size_t, std::uint64_t, int) override {
-    return fail(ncclInvalidUsage, "Fake: no DMA buffers");
+  bool takesDmaBuf() const override { return true; }
+  Result<void*> registerDmaBuf(void* connection, void* data, std::size_t bytes, std::uint64_t, int fd) override {
+    if (fd >= 0) ++dmaBufs;
+    return registerMemory(connection, data, bytes, PtrKind::DmaBuf);
   }
   Status deregisterMemory(void*, void* registration) override {
     const std::lock_guard lock(mutex_);
@@ -176,6 +177,7 @@ class FakeNet final : public Net {
   unsigned flushes = 0;
   unsigned abandoned = 0;     ///< connects
   unsigned onDevice = 0;      ///< registrations of device memory
+  unsigned dmaBufs = 0;       ///< registrations of such
   unsigned unregistered = 0;  ///< messages of memory without registration
   std::size_t maxBytes = 0;
 

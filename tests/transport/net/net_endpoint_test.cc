@@ -1,6 +1,7 @@
 // Ends of connections over a network: they come up together, carry steps, and give everything back whenever they end.
 #include "transport/net/net_endpoint.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -150,7 +151,8 @@ TEST(NetEndpoint, OffersOnlyWhatTheNetworkMayReadInPlace) {
 }
 
 TEST(NetEndpoint, LeavesSlotsOnTheDeviceToTheNetworkAndFlushes) {
-  Ends ends({}, {.slotsOnDevice = true, .flushes = true});
+  const auto slotsOf = [](const LinkSpec&, bool) { return SlotPlace{.onDevice = true, .flushes = true}; };
+  Ends ends({}, {.slotsOf = slotsOf});
   ASSERT_TRUE(ends.comeUp());
   EXPECT_EQ(ends.sender->description(), "NET/Fake/0/GDRDMA");
   EXPECT_EQ(ends.net.onDevice, 2u);
@@ -167,6 +169,35 @@ TEST(NetEndpoint, LeavesSlotsOnTheDeviceToTheNetworkAndFlushes) {
   }
   EXPECT_EQ(ends.net.flushes, 1u);
   ends.close();
+}
+
+TEST(NetEndpoint, GivesSlotsOnTheDeviceAsDmaBufsWhereItIsTold) {
+  Driver driver = testDevice()->driver();
+  driver.cuMemGetHandleForAddressRange = [](void* handle, CUdeviceptr, std::size_t, CUmemRangeHandleType,
+                                            unsigned long long) {
+    *static_cast<int*>(handle) = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return CUDA_SUCCESS;
+  };
+  auto device = Device::create(driver, 0);
+  ASSERT_TRUE(device.ok());
+  FakeNet net;
+  {
+    const auto slotsOf = [](const LinkSpec&, bool sends) { return SlotPlace{.onDevice = !sends, .dmaBuf = true}; };
+    NetTransport transport(*device.value(), net, {.slotsOf = slotsOf});
+    auto sender = transport.openSend(linkOf(0, 1)).value();
+    auto receiver = transport.openRecv(linkOf(1, 0)).value();
+    ASSERT_TRUE(sender->connect(receiver->handle()).ok());
+    ASSERT_TRUE(receiver->connect(sender->handle()).ok());
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_TRUE(sender->ready().ok());
+      ASSERT_TRUE(receiver->ready().ok());
+    }
+    EXPECT_EQ(sender->description(), "NET/Fake/0");
+    EXPECT_EQ(receiver->description(), "NET/Fake/0/GDRDMA");
+    EXPECT_EQ(net.dmaBufs, 1u);
+    EXPECT_EQ(net.onDevice, 0u);
+  }
+  EXPECT_EQ(net.leftOpen(), 0u);
 }
 
 TEST(NetEndpoint, EndsCleanlyHoweverFarItCame) {

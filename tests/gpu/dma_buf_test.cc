@@ -1,0 +1,67 @@
+#include "gpu/dma_buf.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include "base/log.h"
+#include "gpu/fake_driver.h"
+#include "support/log_capture.h"
+
+namespace tutti::test {
+namespace {
+
+CUdeviceptr exported = 0;
+std::size_t exportedBytes = 0;
+
+CUresult exportRange(void* handle, CUdeviceptr address, std::size_t bytes, CUmemRangeHandleType, unsigned long long) {
+  exported = address;
+  exportedBytes = bytes;
+  *static_cast<int*>(handle) = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  return CUDA_SUCCESS;
+}
+
+CUresult refuse(void*, CUdeviceptr, std::size_t, CUmemRangeHandleType, unsigned long long) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult supportsAll(int* value, CUdevice_attribute, CUdevice) {
+  *value = 1;
+  return CUDA_SUCCESS;
+}
+
+TEST(DmaBuf, CoversWholePages) {
+  FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 0);
+  ASSERT_TRUE(device.ok());
+  fake.driver().cuMemGetHandleForAddressRange = exportRange;
+  void* const memory = reinterpret_cast<void*>(0x700000);
+  const auto fd = dmaBufOf(*device.value(), memory, 5000, "slots");
+  ASSERT_TRUE(fd.ok());
+  EXPECT_GE(::fcntl(fd.value().get(), F_GETFD), 0);
+  EXPECT_EQ(exported, 0x700000U);
+  EXPECT_EQ(exportedBytes, 8192U);
+}
+
+TEST(DmaBuf, NeedsADriverAndADeviceThatGiveThem) {
+  FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 0);
+  ASSERT_TRUE(device.ok());
+  fake.driver().cuMemGetHandleForAddressRange = nullptr;
+  EXPECT_FALSE(exportsDmaBufs(*device.value()));
+  fake.driver().cuMemGetHandleForAddressRange = exportRange;
+  fake.driver().cuDeviceGetAttribute = supportsAll;
+  EXPECT_TRUE(exportsDmaBufs(*device.value()));
+}
+
+TEST(DmaBuf, AFailureSaysWhatItWasFor) {
+  FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 0);
+  ASSERT_TRUE(device.ok());
+  fake.driver().cuMemGetHandleForAddressRange = refuse;
+  expectLog("cuMemGetHandleForAddressRange");
+  EXPECT_EQ(dmaBufOf(*device.value(), nullptr, 4096, "slots of channel 3").status().code(), ncclUnhandledCudaError);
+  EXPECT_NE(std::string(lastErrorText()).find("slots of channel 3"), std::string::npos) << lastErrorText();
+}
+
+}  // namespace
+}  // namespace tutti::test
