@@ -27,6 +27,7 @@ const char* nameOf(AgreedSetting setting) {
     case AgreedSetting::P2pDisable: return "NCCL_P2P_DISABLE (or NCCL_P2P_LEVEL)";
     case AgreedSetting::P2pDirectDisable: return "NCCL_P2P_DIRECT_DISABLE";
     case AgreedSetting::ShmDisable: return "NCCL_SHM_DISABLE";
+    case AgreedSetting::NetMessageMb: return "TUTTI_NET_MESSAGE_MB";
     case AgreedSetting::Count: break;
   }
   return "";
@@ -133,6 +134,7 @@ Proposal proposalFor(const device::Policy& policy, const std::array<device::Slot
   set(AgreedSetting::P2pDisable, runtime.p2p.disabled ? 1 : 0);
   set(AgreedSetting::P2pDirectDisable, runtime.p2p.directDisabled ? 1 : 0);
   set(AgreedSetting::ShmDisable, runtime.shm.disabled ? 1 : 0);
+  set(AgreedSetting::NetMessageMb, runtime.netMessageMb);
   proposal.threadsGiven = runtime.tuning.nThreads > 0 ? 1 : 0;
   proposal.algo = agreedText(runtime.algo);
   proposal.proto = agreedText(runtime.proto);

@@ -25,7 +25,7 @@ namespace tutti {
 /// this order: what others follow from comes first, so that a difference is blamed on its cause.
 enum class AgreedSetting : std::uint8_t {
   LaunchShape, BuffSize, LlBuffSize, Ll128BuffSize, NThreads, Ll128NThreads, P2pLlThreshold, PatEnable, P2pDisable,
-  P2pDirectDisable, ShmDisable, Count
+  P2pDirectDisable, ShmDisable, NetMessageMb, Count
 };
 
 /// A setting that is text. The hash covers what does not fit.

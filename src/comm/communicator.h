@@ -75,6 +75,7 @@ struct CommParts {
   OwnNics nics;
   std::vector<std::unique_ptr<Transport>> transports;
   PlanContext planning;
+  device::SlotBytes proxiedMeshSlots{};   ///< of connections for messages over the network
   std::unique_ptr<ChannelSet> channels;
   std::unique_ptr<Launcher> launcher;
   std::unique_ptr<ProgressGroup> progress;   ///< the host's part in the connections; asks the launcher

@@ -136,10 +136,13 @@ Status Connector::chooseTransport(Attempt& attempt) const {
 }
 
 Status Connector::open(Attempt& attempt) const {
+  Transport& transport = transportOf(attempt);
+  const device::ConnKind kind = attempt.request.kind;
+  const bool oneOfMany = transport.proxied() && kind == device::ConnKind::Mesh;
+  const device::SlotBytes& slots =
+      oneOfMany ? context_.proxiedMeshSlots : context_.slotBytes[static_cast<std::size_t>(kind)];
   for (const int channel : channelsIn(attempt.request.channels)) {
-    const LinkSpec link{self(), peer(attempt), channel, context_.slotBytes[static_cast<std::size_t>(attempt.request.kind)],
-                        attempt.request.kind};
-    Transport& transport = transportOf(attempt);
+    const LinkSpec link{self(), peer(attempt), channel, slots, kind};
     const bool sending = attempt.request.direction == Direction::Send;
     ASSIGN(auto endpoint, sending ? transport.openSend(link) : transport.openRecv(link));
     attempt.endpoints.push_back(std::move(endpoint));

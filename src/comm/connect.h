@@ -54,6 +54,8 @@ struct ConnectContext {
   std::span<const PeerInfo> peers;                           ///< of all ranks, ours included
   std::span<const std::unique_ptr<Transport>> transports;    ///< best first, the same list on all ranks
   std::array<device::SlotBytes, device::kConnKinds> slotBytes{};
+  /// Those of Mesh connections that host threads drive, of which there may be many.
+  device::SlotBytes proxiedMeshSlots{};
   /// Peers may come as late as they like, as they may to any operation: nothing is bounded in time but by their death.
   bool peersMayBeLate = false;
 };

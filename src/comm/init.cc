@@ -231,6 +231,18 @@ std::vector<int> treeNeighbours(const ncclComm& comm, const CommGraphs& graphs, 
   return treeNeighboursAcross(layout, graphs.words, graphs.agreed, mostChannels);
 }
 
+/// The same on all ranks: all plan with these numbers.
+void chooseProxiedMeshSlots(ncclComm& comm, const device::SlotBytes& mesh, int nChannels) {
+  const std::uint64_t most = std::uint64_t{comm.runtime.netMessageMb} << 20;
+  device::SlotBytes& slots = comm.parts.proxiedMeshSlots;
+  slots = networkMeshSlots(mesh, comm.identity.nRanks, nChannels, most);
+  if (comm.identity.rank != 0 || slots == mesh) return;
+  info(kInit | kNet,
+       "{} ranks on {} channels: an end of a connection for messages over the network takes {} KB instead of {} "
+       "(TUTTI_NET_MESSAGE_MB={})",
+       comm.identity.nRanks, nChannels, meshEndBytes(slots) >> 10, meshEndBytes(mesh) >> 10, comm.runtime.netMessageMb);
+}
+
 /// The numbers that all ranks plan with.
 Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   CommParts& parts = comm.parts;
@@ -257,6 +269,7 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
       .threadsGiven = agreement.threadsGiven,
       .filter = std::move(filter),
   });
+  chooseProxiedMeshSlots(comm, slotBytes[static_cast<std::size_t>(device::ConnKind::Mesh)], agreement.nChannels);
   if (rank == 0) logTuning(parts.planning.tuning);
   return {};
 }
@@ -356,7 +369,7 @@ Status causeOf(ncclComm& comm, Status own) {
 
 ConnectContext connectContext(ncclComm& comm) {
   return ConnectContext{*comm.parts.bootstrap, comm.parts.peers, comm.parts.transports,
-                        comm.parts.planning.tuning.input.slotBytes};
+                        comm.parts.planning.tuning.input.slotBytes, comm.parts.proxiedMeshSlots};
 }
 
 Status runInit(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {

@@ -106,6 +106,7 @@ Runtime runtimeFrom(const Params& params) {
   runtime.fusion = fusionSettings(params.topology);
   runtime.affinity = {params.misc.proxyCpuset, params.misc.ignoreCpuAffinity};
   runtime.gpuDirect = gpuDirectSettings(params);
+  runtime.netMessageMb = static_cast<std::uint32_t>(params.transports.netMessageMb);
   runtime.stallAfter = std::chrono::seconds(params.misc.stallSec);
   runtime.launchShape = params.tuning.launchShape;
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);

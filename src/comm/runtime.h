@@ -42,6 +42,7 @@ struct Runtime {
   FusionSettings fusion;
   AffinitySettings affinity;
   GpuDirectSettings gpuDirect;
+  std::uint32_t netMessageMb = 4096;   ///< what buffers for messages over a network may take, see networkMeshSlots()
   milliseconds stallAfter{0};          ///< without progress for so long, an operation is reported; 0: never
   std::string launchShape;             ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
   int minChannels = 0;                 ///< 0: not set
