@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@ inline TestNetCounts counts;
 inline TestNetFaults faults;
 inline char deviceNames[16][32];
 inline char devicePaths[16][64];
+inline std::mutex devicesMutex;                     // of all these: communicators may be made by several threads
 inline std::vector<std::vector<int>> fusedDevices;  // only with "ports"
 
 inline ncclResult_t failed(const char* call, const std::string& why, ncclResult_t code) {
@@ -112,6 +114,7 @@ inline const std::vector<int>* partsOf(int device) {
   return &fusedDevices[static_cast<std::size_t>(fused)];
 }
 inline ncclResult_t devices(int* count) {
+  const std::lock_guard lock(devicesMutex);
   *count = faults.has("zero-devices") ? 0 : physicalDevices() + static_cast<int>(fusedDevices.size());
   return faults.strikes("devices") ? told("devices") : ncclSuccess;
 }
@@ -133,6 +136,7 @@ inline void describePorts(int device, PROPERTIES* props) {
 #endif
 }
 inline ncclResult_t getProperties(int device, PROPERTIES* props) {
+  const std::lock_guard lock(devicesMutex);
   if (device < 0 || device >= (faults.has("ports") ? physicalDevices() + static_cast<int>(fusedDevices.size()) : 4))
     return failed("getProperties", "no such device", ncclInvalidArgument);
   *props = {};
@@ -160,6 +164,7 @@ inline ncclResult_t getProperties(int device, PROPERTIES* props) {
 }
 template <class List>
 ncclResult_t makeVDevice(int* device, List* list) {
+  const std::lock_guard lock(devicesMutex);
   counts.fused = list->ndevs;
   if (list->ndevs < 2) return failed("makeVDevice", "one device is no group", ncclInvalidArgument);
   if (faults.strikes("fuse")) return told("makeVDevice");
