@@ -53,8 +53,15 @@ void writeAll(int fd, std::string_view line) {
   }
 }
 
-/// The calling thread's, while it keeps its errors to itself.
+/// How many reasons the calling thread has to keep its errors to itself, and those errors: most threads have none.
+thread_local int keepsOwn = 0;
 thread_local LastError* ownLastError = nullptr;
+
+LastError& lastErrorOfThread(LastError& ofProcess) {
+  if (keepsOwn == 0) return ofProcess;
+  if (ownLastError == nullptr) ownLastError = new LastError();
+  return *ownLastError;
+}
 
 /// The log of this process: settings parsed at the first line, and where lines go. Any thread.
 class Log {
@@ -181,7 +188,7 @@ void Log::write(LineClass kind, const SourcePlace& where, std::string_view text)
 }
 
 void Log::problem(LineClass kind, const SourcePlace& where, std::string_view text) {
-  (ownLastError != nullptr ? *ownLastError : lastError).set(text);
+  lastErrorOfThread(lastError).set(text);
   bool shown = kind == LineClass::Error || currentLevel() >= LogLevel::Warn;
   {
     const std::lock_guard lock(mutex_);
@@ -248,17 +255,19 @@ Status failWith(ncclResult_t code, const SourcePlace& where, std::string_view te
 }  // namespace detail
 
 const char* lastErrorText() {
-  return ownLastError != nullptr ? ownLastError->get() : theLog().lastError.get();
+  return lastErrorOfThread(theLog().lastError).get();
 }
 
-OwnLastError::OwnLastError() { ownLastError = new LastError(); }
+OwnLastError::OwnLastError() { ++keepsOwn; }
 
-OwnLastError::~OwnLastError() { delete std::exchange(ownLastError, nullptr); }
+OwnLastError::~OwnLastError() {
+  if (--keepsOwn == 0) delete std::exchange(ownLastError, nullptr);
+}
 
 void restoreLastError(std::string_view text) {
   if (text.empty()) return;
   theLog().lastError.set(text);
-  if (ownLastError != nullptr) ownLastError->set(text);
+  if (keepsOwn != 0) lastErrorOfThread(theLog().lastError).set(text);
 }
 
 void logVersion(bool rankZero, std::string_view versionText) {

@@ -149,6 +149,8 @@ TEST(Log, AThreadMayKeepItsErrorsToItself) {
     fail(ncclRemoteError, "an echo").ignore();
     EXPECT_STREQ(lastErrorText(), "an echo");
     std::thread([] { EXPECT_STREQ(lastErrorText(), "what the application reads"); }).join();
+    { const OwnLastError within; }
+    EXPECT_STREQ(lastErrorText(), "an echo");
   }
   EXPECT_STREQ(lastErrorText(), "what the application reads");
   {
