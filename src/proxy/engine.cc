@@ -26,7 +26,7 @@ Status ProgressGroup::add(ProgressTask* task) {
     TRY(engine_->start());
     tasks_.push_back(task);
     // Otherwise the engine has it listed, or whoever held it is about to.
-    if (!dead_ && (dormant_ || holds_.list())) engine_->list(this, SteadyClock::now());
+    if (!end_ && (dormant_ || holds_.list())) engine_->list(this, SteadyClock::now());
   }
   engine_->sleeper_.wake();
   return {};
@@ -39,7 +39,7 @@ void ProgressGroup::remove(ProgressTask* task) {
 
 bool ProgressGroup::dead() const {
   const Turns::Visit visit(engine_->turns_);
-  return dead_;
+  return end_.has_value();
 }
 
 void ProgressGroup::wake() {
@@ -91,6 +91,8 @@ Result<std::unique_ptr<ProgressGroup>> ProgressEngine::group(GroupHooks hooks) {
 EngineCounters ProgressEngine::counters() const {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   return {.rounds = tally_.rounds.load(kRelaxed),
+          .drives = tally_.drives.load(kRelaxed),
+          .naps = tally_.naps.load(kRelaxed),
           .pauses = tally_.pauses.load(kRelaxed),
           .sleeps = tally_.sleeps.load(kRelaxed),
           .wakeUps = tally_.wakeUps.load(kRelaxed),
@@ -109,6 +111,7 @@ Status ProgressEngine::start() {
 }
 
 void ProgressEngine::pushWoken(ProgressGroup* group) {
+  drivers_.wanted.store(true, std::memory_order_relaxed);
   ProgressGroup* head = woken_.load(std::memory_order_relaxed);
   do {
     group->nextWoken_ = head;
@@ -130,6 +133,7 @@ void ProgressEngine::list(ProgressGroup* group, SteadyClock::time_point now) {
   group->askAt_ = now;
   group->idle_.reset();
   active_.push_back(group);
+  drivers_.wanted.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
 // The progress engine: one thread per device that drives the tasks of all communicators on it, and sleeps while there
-// is nothing to drive.
+// is nothing to drive, or while other threads drive them.
 #pragma once
 
 #include <sched.h>
@@ -25,8 +25,9 @@ namespace tutti {
 
 class ProgressEngine;
 
-/// How the engine sees the communicator that tasks belong to. All are called on the engine's thread, must not wait, and
-/// may call hold() and release() of groups but nothing else of the engine.
+/// How the engine sees the communicator that tasks belong to. All must not wait, and may call hold() and release() of
+/// groups but nothing else of the engine. busy() and aborted() are called by whoever makes a round, one at a time, with
+/// whatever locks a thread has that waits for its device: they take none. The others are called on the engine's thread.
 struct GroupHooks {
   /// Whether kernels that use the tasks may be running. Required. Asked only when nobody holds the group and its tasks
   /// have been quiet for tens of microseconds.
@@ -80,7 +81,12 @@ class ProgressGroup {
   std::vector<ProgressTask*> tasks_;
   /// Without tasks or dead: on no list, yet marked as listed in holds_, so that a hold costs nothing.
   bool dormant_ = true;
-  bool dead_ = false;
+  struct End {
+    Status why;
+    std::string said;   ///< the text of the error, which belongs to the thread that made the round
+    bool told = false;  ///< or nothing to tell: it was aborted
+  };
+  std::optional<End> end_;  ///< it is dead
   std::uint32_t holdsSeen_ = 0;
   SteadyClock::time_point progressAt_;
   SteadyClock::time_point askAt_;
@@ -90,6 +96,8 @@ class ProgressGroup {
 /// What an engine's thread has done so far.
 struct EngineCounters {
   std::uint64_t rounds = 0;     ///< turns over all active groups
+  std::uint64_t drives = 0;     ///< those of other threads
+  std::uint64_t naps = 0;       ///< short sleeps because others drive
   std::uint64_t pauses = 0;     ///< short sleeps between rounds
   std::uint64_t sleeps = 0;     ///< sleeps without an end, for want of an active group
   std::uint64_t wakeUps = 0;    ///< ends of such sleeps
@@ -120,11 +128,27 @@ class ProgressEngine : public std::enable_shared_from_this<ProgressEngine> {
   /// Any thread.
   EngineCounters counters() const;
 
+  /// One round in the thread's stead, for a thread that has nothing to do but wait for kernels of this device; whether
+  /// it did anything. Never waits: nothing where another thread is in a round, wants to visit the engine, or is this
+  /// one. While somebody drives, the engine's thread naps; nobody need say that he stops, for it looks after some
+  /// hundred microseconds at first and after about a millisecond in the long run. Failures are told by the engine's
+  /// thread.
+  bool drive();
+  /// For a thread that drove and stops: wakes the engine's thread if there is anything only a round can finish.
+  void leave();
+
  private:
   friend class ProgressGroup;
   enum class After : std::uint8_t { Progress, Idle, Rest };  ///< what a visit of a group left behind
   struct Tally {
-    std::atomic<std::uint64_t> rounds{0}, pauses{0}, sleeps{0}, wakeUps{0}, questions{0};
+    std::atomic<std::uint64_t> rounds{0}, drives{0}, naps{0}, pauses{0}, sleeps{0}, wakeUps{0}, questions{0};
+  };
+  /// What there is to know about other threads that drive.
+  struct Drivers {
+    std::atomic<bool> wanted{false};  ///< there are active groups
+    bool inRound = false;             ///< within a turn: it is not the engine's thread's
+    std::uint64_t seen = 0;           ///< engine's thread: of Tally::drives
+    std::chrono::nanoseconds nap{0};  ///< engine's thread: how long the next one is
   };
   ProgressEngine(std::string threadName, EngineOptions options);
 
@@ -137,11 +161,13 @@ class ProgressEngine : public std::enable_shared_from_this<ProgressEngine> {
   // The engine's thread, engine_loop.cc.
   void loop();
   void settle();
+  bool leftToDrivers();
   bool round(SteadyClock::time_point now);
   After visit(ProgressGroup& group, SteadyClock::time_point now);
   After visitGuarded(ProgressGroup& group, SteadyClock::time_point now) noexcept;
   Result<bool> advance(ProgressGroup& group);
-  void failed(ProgressGroup& group, Status why);
+  After end(ProgressGroup& group, Status why);
+  After tell(ProgressGroup& group);
   After consider(ProgressGroup& group, Holds::Seen seen, SteadyClock::time_point now);
   After drop(ProgressGroup& group);
   void sleep();
@@ -149,12 +175,13 @@ class ProgressEngine : public std::enable_shared_from_this<ProgressEngine> {
 
   const std::string threadName_;
   EngineOptions options_;  ///< `processors` within a turn, until the thread is started
-  Patience patience_;  ///< engine's thread
+  Patience patience_;      ///< within a turn; written by the engine's thread
   Turns turns_;
   std::vector<ProgressGroup*> active_;          ///< within a turn
   std::size_t groups_ = 0;                      ///< within a turn
   std::atomic<ProgressGroup*> woken_{nullptr};  ///< a stack of groups to be put on active_; taken whole, within a turn
   Sleeper sleeper_;
+  Drivers drivers_;
   std::atomic<bool> stop_{false};
   Tally tally_;
   Thread thread_;  ///< within a turn; last: joined before the rest goes

@@ -1,4 +1,4 @@
-// The engine's own thread.
+// The rounds, and the engine's own thread.
 //
 // Why no step is left behind when a group is dropped. Work for a task comes from kernels, whose launch is held, or from
 // the network, whose messages a quiet task can leave where they are. The engine drops a group when, in this order,
@@ -7,7 +7,8 @@
 //   3. all tasks were advanced once more, none could do anything, and all are quiet,
 //   4. the word of 1 is still the same: nobody has held the group since, so no kernel was launched since.
 // Whoever holds it later finds it dropped, puts it on the stack of woken groups and leaves the engine a token
-// (proxy/sleeper.h), which it takes before it looks at that stack.
+// (proxy/sleeper.h), which it takes before it looks at that stack. Who makes the rounds does not matter: they come one
+// after the other, and the thread sleeps without an end only after one of its own that left no group listed.
 #include "proxy/engine.h"
 
 #include <pthread.h>
@@ -50,18 +51,38 @@ bool allQuiet(const std::vector<ProgressTask*>& tasks) {
   return std::all_of(tasks.begin(), tasks.end(), [](const ProgressTask* task) { return task->quiet(); });
 }
 
+constexpr std::chrono::nanoseconds kShortestNap = std::chrono::microseconds(300);
+/// What a step may be late when drivers stop without a word. A thread that wakes more often takes a processor from
+/// them.
+constexpr std::chrono::nanoseconds kLongestNap = std::chrono::microseconds(1200);
+
+/// A task of a round may wait for the device and so come to drive() itself.
+thread_local bool inRound = false;
+class InRound {
+ public:
+  InRound() { inRound = true; }
+  ~InRound() { inRound = false; }
+  InRound(const InRound&) = delete;
+  InRound& operator=(const InRound&) = delete;
+};
+
 }  // namespace
 
 void ProgressEngine::loop() {
-  const OwnLastError own;   // tasks of a communicator that has failed fail as well: not what the application is to read
+  const OwnLastError own;  // tasks of a communicator that has failed fail as well: not what the application is to read
   settle();
   auto progressAt = SteadyClock::now();
   while (!stop_.load(std::memory_order_acquire)) {
+    if (leftToDrivers()) {
+      progressAt = SteadyClock::now();
+      continue;
+    }
     const auto now = SteadyClock::now();
     bool progressed = false;
     bool nobody = false;
     {
       const Turns::Round turn(turns_);
+      const InRound inside;
       progressed = round(now);
       nobody = active_.empty();
     }
@@ -88,7 +109,45 @@ void ProgressEngine::settle() {
   // Else the kernel makes every pause 50 us longer.
   constexpr unsigned long kSlackNanoseconds = 1000;
   ::prctl(PR_SET_TIMERSLACK, kSlackNanoseconds, 0, 0, 0);
+  const Turns::Round turn(turns_);
   patience_ = options_.patience.value_or(Patience::forProcessors(processorsAllowed()));
+}
+
+bool ProgressEngine::drive() {
+  if (inRound || !drivers_.wanted.load(std::memory_order_relaxed)) return false;
+  const Turns::Attempt turn(turns_);
+  if (!turn.won()) return false;
+  const InRound inside;
+  const OwnLastError own;  // as in the engine's thread
+  count(tally_.drives);
+  drivers_.inRound = true;
+  const bool progressed = round(SteadyClock::now());
+  drivers_.inRound = false;
+  return progressed;
+}
+
+void ProgressEngine::leave() {
+  if (inRound || !drivers_.wanted.load(std::memory_order_relaxed)) return;
+  {
+    const Turns::Attempt turn(turns_);
+    const auto quiet = [](const ProgressGroup* group) { return allQuiet(group->tasks_); };
+    if (!turn.won() || std::all_of(active_.begin(), active_.end(), quiet)) return;
+  }
+  sleeper_.wake();
+}
+
+/// Up and looking, the thread would take a processor from those who do its work.
+bool ProgressEngine::leftToDrivers() {
+  if (const std::uint64_t drives = tally_.drives.load(std::memory_order_relaxed); drives == drivers_.seen) {
+    drivers_.nap = kShortestNap;
+    return false;
+  }
+  count(tally_.naps);
+  drivers_.seen = tally_.drives.load(std::memory_order_relaxed);
+  const bool woken = sleeper_.nap(drivers_.nap);
+  drivers_.nap = std::min(2 * drivers_.nap, kLongestNap);
+  if (woken) drivers_.seen = tally_.drives.load(std::memory_order_relaxed);
+  return !woken || stop_.load(std::memory_order_acquire);
 }
 
 void ProgressEngine::sleep() {
@@ -124,6 +183,7 @@ bool ProgressEngine::round(SteadyClock::time_point now) {
     if (after != After::Rest) active_[kept++] = group;
   }
   active_.resize(kept);
+  drivers_.wanted.store(kept != 0 || woken_.load(std::memory_order_relaxed) != nullptr, std::memory_order_relaxed);
   return progressed;
 }
 
@@ -135,8 +195,7 @@ ProgressEngine::After ProgressEngine::visitGuarded(ProgressGroup& group, SteadyC
     what = e.what();
   } catch (...) {
   }
-  failed(group, fail(ncclSystemError, "Progress engine \"{}\": unexpected exception: {}", threadName_, what));
-  return drop(group);
+  return end(group, fail(ncclSystemError, "Progress engine \"{}\": unexpected exception: {}", threadName_, what));
 }
 
 /// Marked as listed still, so that holds of it cost nothing and come to nothing; add() may put it back.
@@ -145,17 +204,31 @@ ProgressEngine::After ProgressEngine::drop(ProgressGroup& group) {
   return After::Rest;
 }
 
-void ProgressEngine::failed(ProgressGroup& group, Status why) {
-  if (std::exchange(group.dead_, true)) return;
-  if (group.hooks_.failed) group.hooks_.failed(why);
+ProgressEngine::After ProgressEngine::end(ProgressGroup& group, Status why) {
+  if (!group.end_.has_value()) group.end_ = {.why = why, .said = lastErrorText()};
+  return tell(group);
+}
+
+ProgressEngine::After ProgressEngine::tell(ProgressGroup& group) {
+  if (!group.end_->told) {
+    if (drivers_.inRound) {
+      sleeper_.wake();
+      return After::Idle;
+    }
+    group.end_->told = true;
+    if (group.end_->said != lastErrorText()) restoreLastError(group.end_->said);  // a driver's round
+    if (group.hooks_.failed) group.hooks_.failed(group.end_->why);
+  }
+  return drop(group);
 }
 
 ProgressEngine::After ProgressEngine::visit(ProgressGroup& group, SteadyClock::time_point now) {
-  if (!group.dead_ && group.hooks_.aborted && group.hooks_.aborted()) group.dead_ = true;
-  if (group.dead_ || group.tasks_.empty()) return drop(group);
+  if (!group.end_ && group.hooks_.aborted && group.hooks_.aborted()) group.end_ = {.why = {}, .said = {}, .told = true};
+  if (group.end_) return tell(group);
+  if (group.tasks_.empty()) return drop(group);
   const Holds::Seen seen = group.holds_.look();
   const Result<bool> advanced = advance(group);
-  if (!advanced.ok()) return drop(group);
+  if (!advanced.ok()) return end(group, advanced.status());
   const bool heldAnew = std::exchange(group.holdsSeen_, seen.holdsMade()) != seen.holdsMade();
   if (!advanced.value() && !heldAnew) return consider(group, seen, now);
   group.progressAt_ = now;
@@ -167,12 +240,8 @@ ProgressEngine::After ProgressEngine::visit(ProgressGroup& group, SteadyClock::t
 Result<bool> ProgressEngine::advance(ProgressGroup& group) {
   bool any = false;
   for (ProgressTask* task : group.tasks_) {
-    const Result<bool> did = task->advance();
-    if (!did.ok()) {
-      failed(group, did.status());
-      return did.status();
-    }
-    any |= did.value();
+    ASSIGN(const bool did, task->advance());
+    any |= did;
   }
   return any;
 }

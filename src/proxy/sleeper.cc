@@ -34,17 +34,17 @@ void Sleeper::sleep() {
   word_.exchange(kAwake, std::memory_order_acq_rel);
 }
 
-bool Sleeper::pause(std::chrono::nanoseconds span) {
-  if (!fallAsleep(kPausing)) return true;
+bool Sleeper::rest(std::uint32_t how, std::chrono::nanoseconds span) {
+  if (!fallAsleep(how)) return true;
   constexpr std::int64_t kSecond = 1'000'000'000;
   const timespec timeout{.tv_sec = span.count() / kSecond, .tv_nsec = span.count() % kSecond};
-  futexWait(word_, kPausing, &timeout);  // once: an early end of a pause does no harm
+  futexWait(word_, how, &timeout);  // once: an early end does no harm
   return word_.exchange(kAwake, std::memory_order_acq_rel) == kToken;
 }
 
 void Sleeper::wake() {
   const std::uint32_t before = word_.exchange(kToken, std::memory_order_acq_rel);
-  if (before == kAsleep || before == kPausing) futexWakeOne(word_);
+  if (before != kAwake && before != kToken) futexWakeOne(word_);
 }
 
 }  // namespace tutti

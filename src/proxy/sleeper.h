@@ -19,7 +19,9 @@ class Sleeper {
   /// Owner, after settleDown(): sleeps until there is a token, and takes it.
   void sleep();
   /// Owner: sleeps until there is a token, and takes it, for at most `span`; whether there was one.
-  bool pause(std::chrono::nanoseconds span);
+  bool pause(std::chrono::nanoseconds span) { return rest(kPausing, span); }
+  /// The same, and a nudge does not end it.
+  bool nap(std::chrono::nanoseconds span) { return rest(kNapping, span); }
 
   /// Leaves a token. Any thread; a system call only where the owner sleeps.
   void wake();
@@ -33,8 +35,10 @@ class Sleeper {
   static constexpr std::uint32_t kToken = 1;
   static constexpr std::uint32_t kAsleep = 2;
   static constexpr std::uint32_t kPausing = 3;
+  static constexpr std::uint32_t kNapping = 4;
   /// False: there was a token, which is taken now.
   bool fallAsleep(std::uint32_t how);
+  bool rest(std::uint32_t how, std::chrono::nanoseconds span);
 
   std::atomic<std::uint32_t> word_{kAwake};
 };

@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// What a task has done so far; written by the engine's thread, read by any.
+/// What a task has done so far; written by whoever makes the engine's round, read by any.
 struct TaskCounters {
   std::uint64_t posted = 0;      ///< steps that the kernel, or the network, has handed to the task
   std::uint64_t done = 0;        ///< steps that the task has finished
@@ -16,8 +16,8 @@ struct TaskCounters {
   std::uint64_t stalls = 0;      ///< times that the network could not take a step at once
 };
 
-/// One end of a connection that a host thread has to drive while kernels use it. advance() and quiet() are called by the
-/// engine's thread only, between add() and remove().
+/// One end of a connection that a host thread has to drive while kernels use it. advance() and quiet() are called between
+/// add() and remove(), by one thread at a time: the engine's, or one that drives in its stead (ProgressEngine::drive).
 class ProgressTask {
  public:
   virtual ~ProgressTask() = default;

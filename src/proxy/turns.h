@@ -8,9 +8,9 @@
 
 namespace tutti {
 
-/// The engine holds it for a round, the others for a visit. A plain mutex would let the engine, which unlocks only to
-/// lock again, starve them; here a round begins only when all visitors have been served that had come before. So a
-/// visitor waits for the round under way at most, and no storm of visitors keeps the engine out for ever.
+/// The engine's thread holds it for a round, the others for a visit. A plain mutex would let the engine, which unlocks
+/// only to lock again, starve them; here a round begins only when all visitors have been served that had come before.
+/// So a visitor waits for the round under way at most, and no storm of visitors keeps the engine out for ever.
 class Turns {
  public:
   /// Any thread but the engine's.
@@ -30,6 +30,19 @@ class Turns {
 
    private:
     Turns& turns_;
+  };
+
+  /// A round of any other thread: only where nobody is in one and nobody wants to visit. Never waits. Not for a thread
+  /// that is in one.
+  class Attempt {
+   public:
+    explicit Attempt(Turns& turns) : lock_(turns.mutex_, std::try_to_lock) {
+      if (won() && turns.served_ < turns.arrived_.load(std::memory_order_acquire)) lock_.unlock();
+    }
+    bool won() const { return lock_.owns_lock(); }
+
+   private:
+    std::unique_lock<std::mutex> lock_;
   };
 
   /// The engine's thread.

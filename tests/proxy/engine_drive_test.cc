@@ -139,9 +139,9 @@ TEST(ProgressEngineDrive, LeavesFailuresToTheEnginesThread) {
   FakeTask task;
   std::atomic<bool> toldHere{false};
   GroupHooks hooks = comm.hooks();
-  hooks.failed = [&, self = ::pthread_self(), told = hooks.failed](Status why, const std::string& text) {
+  hooks.failed = [&, self = ::pthread_self(), told = hooks.failed](Status why) {
     toldHere.store(::pthread_equal(self, ::pthread_self()) != 0);
-    told(why, text);
+    told(why);
   };
   const auto engine = makeEngine();
   const auto group = engine->group(hooks).value();

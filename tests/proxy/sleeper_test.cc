@@ -37,6 +37,20 @@ TEST(Sleeper, NudgeEndsAPauseAndNothingElse) {
   other.join();
 }
 
+TEST(Sleeper, NudgeDoesNotEndANapAndATokenDoes) {
+  Sleeper sleeper;
+  std::atomic<bool> ended{false};
+  std::thread other([&] {
+    while (!ended.load()) sleeper.nudge();
+  });
+  EXPECT_FALSE(sleeper.nap(milliseconds(5))) << "it ended by itself";
+  ended.store(true);
+  other.join();
+  std::thread waker([&] { sleeper.wake(); });
+  EXPECT_TRUE(sleeper.nap(std::chrono::seconds(60)));
+  waker.join();
+}
+
 TEST(Sleeper, LosesNoWakeUpBetweenTwoThreads) {
   constexpr int kTurns = 5'000;
   Sleeper ping;

@@ -52,5 +52,24 @@ TEST(Turns, StormOfVisitorsDoesNotKeepTheEngineOut) {
   EXPECT_GE(shared, 200);
 }
 
+TEST(Turns, AttemptWaitsForNobody) {
+  Turns turns;
+  const auto wins = [&turns] {
+    bool won = false;
+    std::thread([&] { won = Turns::Attempt(turns).won(); }).join();
+    return won;
+  };
+  EXPECT_TRUE(wins());
+  {
+    const Turns::Round round(turns);
+    EXPECT_FALSE(wins());
+  }
+  {
+    const Turns::Visit visit(turns);
+    EXPECT_FALSE(wins());
+  }
+  EXPECT_TRUE(wins());
+}
+
 }  // namespace
 }  // namespace tutti
