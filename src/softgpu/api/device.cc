@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "softgpu/api/entry.h"
+#include "softgpu/idle_hook.h"
 #include "softgpu/topology_text.h"
 
 using namespace tutti::softgpu;
@@ -123,6 +124,23 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CU
                  : 0;
     return CUDA_SUCCESS;
   });
+}
+
+__attribute__((visibility("default"))) int softgpuAddIdleHook(int (*turn)(void*), void (*leave)(void*), void* argument,
+                                                              std::uint64_t* ticket) {
+  return call("softgpuAddIdleHook", [&]() -> CUresult {
+    if (turn == nullptr || leave == nullptr || ticket == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto given = machine().idleHooks.add({turn, leave, argument});
+    if (!given.has_value()) return CUDA_ERROR_OUT_OF_MEMORY;
+    *ticket = *given;
+    return CUDA_SUCCESS;
+  });
+}
+
+__attribute__((visibility("default"))) int softgpuRemoveIdleHook(std::uint64_t ticket) {
+  // Also while the process ends: threads may still be waiting.
+  if (!machineExists()) return CUDA_ERROR_NOT_INITIALIZED;
+  return machine().idleHooks.remove(ticket) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 __attribute__((visibility("default"))) int softgpuTopology(const char** text, size_t* bytes, const char** path) {

@@ -215,7 +215,7 @@ void Engine::idle(Step state, std::uint32_t seen) {
     sleep(Sleep::Nap, signal_.load(std::memory_order_seq_cst), kNap);
   } else if (state == Step::Polling) {
     // What it waits for may come from an engine of this process whose thread has no processor.
-    if (helper_.help(this, time)) {
+    if (helper_.help(this, time) || machine().idleHooks.turn()) {
       idleSince_ = 0;
     } else if (idleFor < kSpinBeforeYield) {
       relax();
@@ -227,6 +227,7 @@ void Engine::idle(Step state, std::uint32_t seen) {
   } else if (idleFor < kSpinWithoutWork) {
     ::sched_yield();
   } else {
+    machine().idleHooks.leave();
     sleep(Sleep::Deep, seen, -1);
     idleSince_ = 0;
   }

@@ -12,6 +12,7 @@
 #include "softgpu/core/device.h"
 #include "softgpu/core/event.h"
 #include "softgpu/core/graph.h"
+#include "softgpu/core/idle_hooks.h"
 #include "softgpu/core/imports.h"
 #include "softgpu/core/memory.h"
 #include "softgpu/core/module.h"
@@ -38,6 +39,7 @@ struct Machine {
   Registry<GraphExec> execs;
   Registry<UserObject> userObjects;
   CallbackThread destructors;  ///< of user objects
+  IdleHooks idleHooks;
   Registry<Module> modules;
   Registry<Physical> physicals;
   Registry<Pool> pools;

@@ -30,7 +30,8 @@ class SignalsOff {
 /// of a second while the next one is idle, for a scheduler that sees two short tasks sees nothing to balance.
 void yieldOrMove(std::int64_t now);
 
-/// True once done() is, which is soon; lends engines a hand meanwhile. False when it is time to sleep.
+/// True once done() is, which is soon; lends engines a hand meanwhile, and calls the hooks when kernels wait. False when
+/// it is time to sleep.
 template <class Done>
 bool waitAwake(Done done) {
   constexpr std::int64_t kPatience = 100'000;     // ns without progress; a peer may be a process switch late
@@ -40,12 +41,13 @@ bool waitAwake(Done done) {
   if (done()) return true;
   SignalsOff off;
   Helper helper;
+  IdleHooks& hooks = machine().idleHooks;
   bool reached = false;
   std::int64_t time = Engine::now();
   std::int64_t last = time;
   std::int64_t deafSince = time;
   for (int i = 0; time - last < kPatience && !reached; ++i) {
-    if (helper.help(nullptr, time, i < kEager)) {
+    if (helper.help(nullptr, time, i < kEager) || hooks.turn()) {
       i = 0;
       last = time;
     } else if (time - last < kBeforeYields) {
@@ -61,6 +63,7 @@ bool waitAwake(Done done) {
     }
   }
   helper.leave();
+  hooks.leave();
   return reached;
 }
 
