@@ -16,11 +16,29 @@ struct Pool {
 };
 
 Pool& pool() {
-  static Pool& instance = *new Pool;   // never destroyed: threads may still run when static objects go
+  static Pool& instance = *new Pool;  // never destroyed: threads may still run when static objects go
   return instance;
 }
 
+int turnOf(void* engine) {
+  return static_cast<ProgressEngine*>(engine)->drive() ? 1 : 0;
+}
+
+void leaveOf(void* engine) {
+  static_cast<ProgressEngine*>(engine)->leave();
+}
+
 }  // namespace
+
+void EngineHook::install(const Driver& driver, ProgressEngine& engine) {
+  if (driver.softgpuAddIdleHook == nullptr || driver.softgpuRemoveIdleHook == nullptr) return;
+  const int added = driver.softgpuAddIdleHook(&turnOf, &leaveOf, &engine, &ticket_);
+  if (added == CUDA_SUCCESS) remove_ = driver.softgpuRemoveIdleHook;
+}
+
+EngineHook::~EngineHook() {
+  if (remove_ != nullptr) remove_(ticket_);
+}
 
 Result<std::shared_ptr<PooledDevice>> acquireDevice(const Driver& driver, int ordinal,
                                                     const std::string& hostKernelsPath) {
@@ -31,6 +49,7 @@ Result<std::shared_ptr<PooledDevice>> acquireDevice(const Driver& driver, int or
   ASSIGN(fresh->device, Device::create(driver, ordinal));
   ASSIGN(fresh->kernels, KernelSet::create(*fresh->device, hostKernelsPath));
   ASSIGN(fresh->engine, ProgressEngine::create(fmt::format("NCCL Progress{:2}", ordinal)));
+  fresh->hook.install(driver, *fresh->engine);
   place = fresh;
   return fresh;
 }

@@ -1,6 +1,7 @@
 // Devices in use by this process: one context reference and one set of loaded kernels per device for all communicators.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -11,11 +12,27 @@
 
 namespace tutti {
 
+/// On the software GPU, lets threads that run kernels drive the engine while these wait; elsewhere does nothing.
+class EngineHook {
+ public:
+  EngineHook() = default;
+  /// The engine must outlive the hook. Where there is no place for a further hook its thread drives alone.
+  void install(const Driver& driver, ProgressEngine& engine);
+  ~EngineHook();
+  EngineHook(const EngineHook&) = delete;
+  EngineHook& operator=(const EngineHook&) = delete;
+
+ private:
+  int (*remove_)(std::uint64_t ticket) = nullptr;  ///< null: not installed
+  std::uint64_t ticket_ = 0;
+};
+
 /// A device, its kernels, and the thread that drives what the host has to do for them. Thread-safe like its members.
 struct PooledDevice {
   std::unique_ptr<Device> device;
   std::unique_ptr<KernelSet> kernels;
-  std::shared_ptr<ProgressEngine> engine;   ///< without a thread until there is something to drive
+  std::shared_ptr<ProgressEngine> engine;  ///< without a thread until there is something to drive
+  EngineHook hook;                         ///< goes before the engine
 };
 
 /// The device of that ordinal, opened at first use and closed when its last user lets go. Any thread.

@@ -62,6 +62,8 @@ void open(Outcome& outcome) {
       library.function<decltype(driver.softgpuRegisterKernels)>("softgpuRegisterKernels");
   driver.softgpuMemoryWindow = library.function<decltype(driver.softgpuMemoryWindow)>("softgpuMemoryWindow");
   driver.softgpuTopology = library.function<decltype(driver.softgpuTopology)>("softgpuTopology");
+  driver.softgpuAddIdleHook = library.function<decltype(driver.softgpuAddIdleHook)>("softgpuAddIdleHook");
+  driver.softgpuRemoveIdleHook = library.function<decltype(driver.softgpuRemoveIdleHook)>("softgpuRemoveIdleHook");
   driver.softGpu = driver.softgpuRegisterKernels != nullptr;
   library.leak();
   const CUresult started = driver.cuInit(0);

@@ -58,6 +58,10 @@ struct Driver {
   int (*softgpuMemoryWindow)(int device, void** base, std::size_t* bytes, CUipcMemHandle* handle) = nullptr;
   /// The same: the machine that SOFTGPU_TOPO describes (softgpu/topology_text.h).
   int (*softgpuTopology)(const char** text, std::size_t* bytes, const char** path) = nullptr;
+  /// The same: work for threads whose kernels wait (softgpu/idle_hook.h).
+  int (*softgpuAddIdleHook)(int (*turn)(void* argument), void (*leave)(void* argument), void* argument,
+                            std::uint64_t* ticket) = nullptr;
+  int (*softgpuRemoveIdleHook)(std::uint64_t ticket) = nullptr;
   bool softGpu = false;
   int version = 0;  ///< cuDriverGetVersion: 13000 is CUDA 13.0
 };
