@@ -116,11 +116,15 @@ IoOutcome SocketReceiver::fill(bool& all) {
 
 Status SocketReceiver::moveControl() {
   TRY(consume());
+  if (current_ == posted_ || ended_) return {};
+  const auto now = SteadyClock::now();
+  if (!interest_.due(now)) return {};
   while (current_ != posted_ && !ended_) {
     bool all = false;
     const IoOutcome outcome = fill(all);
     if (outcome.kind == IoOutcome::Kind::WouldBlock) break;
     if (!outcome.done()) return breakWith(outcome);
+    interest_.moved(now);
     TRY(consume());
     if (!all) break;
   }

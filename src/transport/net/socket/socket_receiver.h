@@ -1,11 +1,31 @@
 // The receiving end of a connection of the built-in network.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <vector>
 
+#include "base/clock.h"
 #include "transport/net/socket/socket_connection.h"
 
 namespace tutti {
+
+/// When a socket is asked. Asking is a call of the system, and most sockets of a communicator carry nothing at a time:
+/// the pause between two calls is an eighth of the time without progress, so nothing is more than that late.
+class SocketInterest {
+ public:
+  bool due(SteadyClock::time_point now) {
+    constexpr SteadyClock::duration kLongestPause = std::chrono::microseconds(4);
+    if (now - askedAt_ < std::min((now - movedAt_) / 8, kLongestPause)) return false;
+    askedAt_ = now;
+    return true;
+  }
+  void moved(SteadyClock::time_point now) { movedAt_ = now; }
+
+ private:
+  SteadyClock::time_point askedAt_;
+  SteadyClock::time_point movedAt_;
+};
 
 class SocketReceiver final : public SocketConnection {
  public:
@@ -32,6 +52,7 @@ class SocketReceiver final : public SocketConnection {
   bool long_ = false;     ///< the last message was longer than the staging memory
   bool ended_ = false;    ///< the peer has said goodbye
   std::size_t skip_ = 0;  ///< padding to come before the next header
+  SocketInterest interest_;
 };
 
 }  // namespace tutti
