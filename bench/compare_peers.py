@@ -12,7 +12,8 @@ What is not there is skipped with a line that says so. A peer takes --op NAME --
 SECONDS, checks the result of its first call and prints one JSON object a line with bytes and time_us_b2b (calls back
 to back, slowest rank, median of chunks). MPI's are started by mpirun, the others by bench/peers/launch.py.
 
-Two worlds more are run when named: two_processes_shm, where our ranks do without P2P, and two_processes_tcp, where
+SendRecv, in which each rank sends to the next and receives from the one before, is run when named. Two worlds more are
+run when named: two_processes_shm, where our ranks do without P2P, and two_processes_tcp, where
 ours, Open MPI's and gloo's have nothing but TCP over the loopback interface.
 
 Worlds: two_processes is 2 ranks (ours: -p 2), four_devices is 4 ranks (ours: 4 devices of one process, once driven by
@@ -42,7 +43,8 @@ UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 ALL_SIZES = "8,64,1K,16K,64K,256K,1M,4M,16M,64M,256M"
 QUICK_SIZES = "8,64K,1M,16M"
 PROGRAMS = {"AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter",
-            "Broadcast": "broadcast", "AlltoAll": "alltoall"}
+            "Broadcast": "broadcast", "AlltoAll": "alltoall", "SendRecv": "sendrecv"}
+DEFAULT_COLLECTIVES = "AllReduce,AllGather,ReduceScatter,Broadcast,AlltoAll"
 WORLDS = {"two_processes": (2, {"tutti -p 2": ["-p", "2"]}),
           "four_devices": (4, {"tutti -g 4": ["-g", "4"], "tutti -t 4": ["-t", "4"]}),
           "two_processes_shm": (2, {"tutti -p 2": ["-p", "2"]}),
@@ -192,7 +194,7 @@ def measure(options, raw):
             ranks, ours = WORLDS[world]
             for collective in options.collectives.split(","):
                 # The smallest size of a collective in blocks is one element for each rank.
-                least = 4 if collective in ("AllReduce", "Broadcast") else 4 * ranks
+                least = 4 if collective in ("AllReduce", "Broadcast", "SendRecv") else 4 * ranks
                 wanted = sorted({max(size, least) for size in sizes})
                 peers = peer_commands(folder, present, world, collective)
                 for name in [*ours, *peers]:
@@ -275,7 +277,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help=f"only sizes {QUICK_SIZES}, one round, short timings")
     parser.add_argument("--sizes", help=f"default {ALL_SIZES}")
     parser.add_argument("--worlds", default=DEFAULT_WORLDS)
-    parser.add_argument("--collectives", default=",".join(PROGRAMS))
+    parser.add_argument("--collectives", default=DEFAULT_COLLECTIVES, help=f"default {DEFAULT_COLLECTIVES}; SendRecv")
     parser.add_argument("--only", help="comma separated parts of program names, such as tutti,gloo")
     parser.add_argument("--budget", type=float, default=0.2, help="seconds of timed calls for one size of one program")
     parser.add_argument("--wait-quiet", type=float, default=0,

@@ -61,6 +61,7 @@ class GlooPeer : public peer::HeapPeer {
         options->setOutput(c.out, all);
         return [options] { gloo::alltoall(*options); };
       }
+      case peer::Op::SendRecv: return sendRecv(c);
     }
     return {};
   }
@@ -74,6 +75,20 @@ class GlooPeer : public peer::HeapPeer {
     options->setOutput(c.out, c.count);
     options->setReduceFunction(addFloats);
     return [options] { gloo::allreduce(*options); };
+  }
+
+  Run sendRecv(const peer::Call& c) {
+    const std::size_t bytes = c.count * sizeof(float);
+    auto from = std::shared_ptr<gloo::transport::UnboundBuffer>(
+        context_->createUnboundBuffer(const_cast<float*>(c.in), bytes));
+    auto to = std::shared_ptr<gloo::transport::UnboundBuffer>(context_->createUnboundBuffer(c.out, bytes));
+    constexpr std::uint64_t kSlot = 4711;
+    return [from, to, next = (rank() + 1) % size(), previous = (rank() + size() - 1) % size()] {
+      to->recv(previous, kSlot);
+      from->send(next, kSlot);
+      from->waitSend();
+      to->waitRecv();
+    };
   }
 
   /// Works in place only, so the output starts as a copy of the input; from the second call on it sums sums.

@@ -32,6 +32,11 @@ class MpiPeer : public peer::HeapPeer {
         return [=] { MPI_Bcast(c.out, count, MPI_FLOAT, 0, MPI_COMM_WORLD); };
       case peer::Op::AlltoAll:
         return [=] { MPI_Alltoall(c.in, count, MPI_FLOAT, c.out, count, MPI_FLOAT, MPI_COMM_WORLD); };
+      case peer::Op::SendRecv:
+        return [=, next = (rank_ + 1) % size_, previous = (rank_ + size_ - 1) % size_] {
+          MPI_Sendrecv(c.in, count, MPI_FLOAT, next, 0, c.out, count, MPI_FLOAT, previous, 0, MPI_COMM_WORLD,
+                       MPI_STATUS_IGNORE);
+        };
     }
     return {};
   }

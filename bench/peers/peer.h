@@ -18,9 +18,10 @@
 
 namespace peer {
 
-enum class Op { AllReduce, AllGather, ReduceScatter, Broadcast, AlltoAll };
+enum class Op { AllReduce, AllGather, ReduceScatter, Broadcast, AlltoAll, SendRecv };
 
-/// One collective call of floats; `count`: floats of a rank's block, or of the whole buffer of AllReduce and Broadcast.
+/// One call of floats; `count`: floats of a rank's block, or of the whole buffer of AllReduce, Broadcast and SendRecv,
+/// in which each rank sends to the next one and receives from the one before.
 struct Call {
   Op op;
   const float* in;
@@ -79,6 +80,7 @@ inline float expected(const Call& call, int rank, int size, std::size_t i) {
     case Op::AllGather: return input(static_cast<int>(i / block), i % block);
     case Op::AlltoAll: return input(static_cast<int>(i / block), own + i % block);
     case Op::Broadcast: return input(0, i);
+    case Op::SendRecv: return input((rank + size - 1) % size, i);
     case Op::AllReduce:
       for (int r = 0; r < size; ++r) sum += input(r, i);
       return sum;
@@ -97,7 +99,7 @@ struct Shape {
 
 inline Shape shapeOf(Op op, std::size_t bytes, int size) {
   const auto n = static_cast<std::size_t>(size);
-  const bool blocks = op != Op::AllReduce && op != Op::Broadcast;
+  const bool blocks = op != Op::AllReduce && op != Op::Broadcast && op != Op::SendRecv;
   const std::size_t count = std::max<std::size_t>(bytes / sizeof(float) / (blocks ? n : 1), 1);
   return {count, op == Op::ReduceScatter || op == Op::AlltoAll ? count * n : count,
           op == Op::AllGather || op == Op::AlltoAll ? count * n : count};
@@ -162,7 +164,7 @@ struct Options {
 /// --op NAME --sizes BYTES,... [--algo NAME] [--budget SECONDS]; `algorithms`: the names that --algo may have. Ends the
 /// program with 2 if they are wrong.
 inline Options parse(int argc, char** argv, const std::vector<std::string>& algorithms) {
-  const std::vector<std::string> names{"allreduce", "allgather", "reducescatter", "broadcast", "alltoall"};
+  const std::vector<std::string> names{"allreduce", "allgather", "reducescatter", "broadcast", "alltoall", "sendrecv"};
   const auto refuse = [](const std::string& what) {
     std::fprintf(stderr, "%s; options: --op NAME --sizes BYTES,... [--algo NAME] [--budget SECONDS]\n", what.c_str());
     std::exit(2);
