@@ -4,7 +4,7 @@
   matrix.py proof            the log proves that what was forced is what ran
   matrix.py full RANKS       every collective, type, operation, count, alignment, in and out of place
   matrix.py brief RANKS      the same with fewer counts
-  matrix.py slots RANKS      the same with small slots: many counts fill the FIFOs several times
+  matrix.py slots RANKS      every count, a type of each kind, with small slots: many counts fill the FIFOs several times
   matrix.py shape RANKS      the same with fewer counts, in the launch shape of GPUs
   matrix.py shm RANKS        the same with fewer counts, through host memory instead of P2P
   matrix.py arithmetic RANKS what reductions promise of bits, in both launch shapes
@@ -87,7 +87,7 @@ def brief(ranks):
 
 
 def slots(ranks):
-    conform(ranks, **SMALL_SLOTS)
+    conform(ranks, "--types", "int8,int64,bfloat16,float", **SMALL_SLOTS)
 
 
 def shape(ranks):
@@ -103,9 +103,10 @@ def arithmetic(ranks):
         reducing = [name for name in names if name in REDUCING]
         if not reducing:
             continue
-        prove("arithmetic", ranks, reducing, **forced(algorithm, protocol))
-        # How many threads share a slot's elements is up to the protocol, whatever the algorithm.
-        if algorithm in ("Ring", "Direct"):
+        # How threads share a slot's elements is up to the protocol, whatever the algorithm.
+        layouts = algorithm in ("Ring", "Direct")
+        prove("arithmetic", ranks, reducing, *([] if layouts else ["--quick"]), **forced(algorithm, protocol))
+        if layouts:
             prove("arithmetic", ranks, ("all_reduce",), "--quick",
                   **forced(algorithm, protocol, TUTTI_LAUNCH_SHAPE="GPU"))
 
