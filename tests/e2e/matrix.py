@@ -5,8 +5,8 @@
   matrix.py full RANKS       every collective, type, operation, count, alignment, in and out of place
   matrix.py brief RANKS      the same with fewer counts
   matrix.py slots RANKS      every count, a type of each kind, with small slots: many counts fill the FIFOs several times
-  matrix.py shape RANKS      the same with fewer counts, in the launch shape of GPUs
-  matrix.py shm RANKS        the same with fewer counts, through host memory instead of P2P
+  matrix.py shape RANKS      few counts, a type of each kind, in the launch shape of GPUs
+  matrix.py shm RANKS        every type with few counts, through host memory instead of P2P
   matrix.py arithmetic RANKS what reductions promise of bits, in both launch shapes
   matrix.py seeds FIRST LAST random schedules together with weak memory, one seed each
 """
@@ -91,7 +91,7 @@ def slots(ranks):
 
 
 def shape(ranks):
-    conform(ranks, "--quick", TUTTI_LAUNCH_SHAPE="GPU")
+    conform(ranks, "--quick", "--types", "int8,int64,bfloat16,float", TUTTI_LAUNCH_SHAPE="GPU")
 
 
 def shm(ranks):
