@@ -1,0 +1,22 @@
+// What both kinds of sending lanes have to say of a kernel.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "transport/net/net_path.h"
+
+namespace tutti::net {
+
+/// The size that the kernel gave `step` is none.
+Status notASize(const NetPath& path, std::uint64_t word, std::uint64_t step);
+
+/// Nobody is there for a step any more.
+Status sentToNobody(const NetPath& path, std::uint64_t step, std::uint32_t bytes);
+
+/// What the kernel says of the slot of `step`.
+inline std::uint64_t sizeSaid(const device::ConnView& view, device::Protocol protocol, std::uint64_t step) {
+  return loadCounter(view.sizesOf(protocol) + step % device::kSteps);
+}
+
+}  // namespace tutti::net
