@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "gpu/dma_buf.h"
+#include "transport/net/net_probe.h"
 #include "transport/net/net_receiver.h"
 #include "transport/net/net_sender.h"
 
@@ -16,29 +17,8 @@ namespace {
 using device::Protocol;
 
 constexpr std::uint32_t kWireMagic = 0x6e65746c;
-constexpr std::uint32_t kProbeMagic = 0x70726f62;
 
-/// What the sender of a network connection says first.
-struct ProbeMessage {
-  std::uint32_t magic = kProbeMagic;
-  std::int32_t from = -1;
-  std::int32_t to = -1;
-  std::int32_t channel = -1;
-  std::uint32_t kind = 0;
-  std::uint32_t join = 0;
-};
 static_assert(sizeof(ProbeMessage) <= kProbeBytes);
-
-ProbeMessage probeOf(const NetPath& path, std::size_t join) {
-  const bool sends = path.side == Side::Sender;
-  ProbeMessage probe;
-  probe.from = sends ? path.link.self.rank : path.link.peer.rank;
-  probe.to = sends ? path.link.peer.rank : path.link.self.rank;
-  probe.channel = path.link.channel;
-  probe.kind = static_cast<std::uint32_t>(path.link.kind);
-  probe.join = static_cast<std::uint32_t>(join);
-  return probe;
-}
 
 std::uint32_t slotBytesOf(const NetPath& path, Protocol protocol) {
   return path.link.slotBytes[static_cast<std::size_t>(protocol)];
@@ -101,7 +81,8 @@ transport::LinkIdentity NetEndpoint::identity() const {
 }
 
 ConnectHandle NetEndpoint::handle() const {
-  WireHandle wire{identity(), {}};
+  WireHandle wire{identity(), {}, {}};
+  if (path_.side == Side::Receiver && options_.nicOf) wire.nic = options_.nicOf(path_.link);
   for (std::size_t j = 0; j < kJoins && path_.side == Side::Receiver; ++j) {
     if (joins_[j] != nullptr) wire.listeners[j] = joins_[j]->handle();
   }

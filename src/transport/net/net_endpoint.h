@@ -28,6 +28,7 @@ struct EndContext {
 /// The contents of a ConnectHandle. The receiver's says where it listens.
 struct WireHandle : transport::LinkIdentity {
   std::array<NetHandle, 2> listeners{};
+  NicPlace nic{};
 };
 static_assert(sizeof(WireHandle) <= sizeof(ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
 

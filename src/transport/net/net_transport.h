@@ -1,6 +1,7 @@
 // NET: both ends keep their slots to themselves, and a host thread at each moves what is in them over a network.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,6 +21,12 @@ struct SlotPlace {
   bool flushes = false;   ///< what was received there has to be flushed before a kernel may look
 };
 
+/// A NIC among those of its host, as the topology knows them; -1: not known. Trivially copyable.
+struct NicPlace {
+  std::int32_t number = -1;
+  std::int32_t rail = -1;
+};
+
 /// How a communicator uses its network.
 struct NetTransportOptions {
   /// The network's device for our side of a connection; none: always device 0.
@@ -31,6 +38,8 @@ struct NetTransportOptions {
   bool inPlace = false;
   /// None: always in host memory.
   std::function<SlotPlace(const LinkSpec& link, bool sends)> slotsOf = {};
+  /// Where a receiver's NIC is, for the sender to know; none: not known.
+  std::function<NicPlace(const LinkSpec& link)> nicOf = {};
 };
 
 /// See transport.h. `device` and `net` must outlive the transport and its endpoints. It can join any two ranks, so it
