@@ -109,7 +109,7 @@ struct TaskSetup {
   NetLane* flagged = nullptr;     ///< … of the others
   std::byte* messages = nullptr;  ///< senderMessageBytes() or receiverMessageBytes(), registered with `flagged`
   std::uint64_t firstStep = 0;    ///< where all counters start
-  /// How long the failure of a receive may turn out to be the peer's farewell, where NetPath::hasLeft can tell: that word
+  /// How long the failure of a call may turn out to be the peer's farewell, where NetPath::hasLeft can tell: that word
   /// comes another way.
   milliseconds farewellGrace{2000};
 };

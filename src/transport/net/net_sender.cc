@@ -12,9 +12,11 @@ namespace {
 constexpr milliseconds kDeliveryInterval{200};
 constexpr unsigned kTurnsPerClock = 32;
 
-/// Whether the network has delivered all, or fails to, which the next turn tells.
+/// Whether the network has delivered all, or the peer wants no more. A failure that may yet turn out to be a farewell
+/// needs further turns to be told.
 bool settled(const NetLane* lane, const LaneEnd& end) {
-  if (lane == nullptr || end.begun()) return true;
+  if (lane == nullptr || end.closed()) return true;
+  if (end.begun()) return false;
   const auto delivered = lane->net->delivered(lane->connection);
   return delivered.ok() && delivered.value();
 }

@@ -289,6 +289,23 @@ TEST_P(NetTasks, NoticeThatWhatWasSentDoesNotComeThrough) {
   EXPECT_EQ(status.code(), ncclSystemError);
 }
 
+TEST_P(NetTasks, AreNotQuietUntilItIsToldThatWhatWasSentDoesNotComeThrough) {
+  bool left = false;
+  NetPair pair({}, 0, false, [&](int) { return left; });
+  ASSERT_TRUE(pair.kernelOut.send(GetParam(), 100));
+  for (int i = 0; i < 5; ++i) pair.advance();
+  EXPECT_EQ(pair.sender->counters().done, 1u);
+  pair.net.knobs().failing = "delivered";
+  allowLog("Fake: the cable is cut");
+  for (int turn = 0; turn < 100; ++turn) {  // the network is asked in some of them only
+    ASSERT_TRUE(pair.sender->advance().ok());
+    ASSERT_FALSE(pair.sender->quiet()) << "the engine would sleep over the failure";
+  }
+  left = true;
+  EXPECT_TRUE(pair.sender->advance().ok());
+  EXPECT_TRUE(pair.sender->quiet());
+}
+
 TEST_P(NetTasks, CallSendsThatFailAFailureIfNoFarewellComes) {
   NetPair pair({.delay = 1000}, 0, false, [](int) { return false; }, milliseconds(0));
   ASSERT_TRUE(pair.kernelOut.send(GetParam(), 100));
