@@ -34,6 +34,7 @@ bool mayComeUpYet(int error) {
     case ENETUNREACH:
     case ECONNRESET:
     case ECONNABORTED:
+    case EAGAIN:  // the system has no room for another connection or route just now
       return true;
     default:
       return false;

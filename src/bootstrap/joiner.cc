@@ -2,13 +2,13 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 #include <mutex>
 
 #include "base/host.h"
 #include "base/interfaces.h"
 #include "base/log.h"
+#include "base/socket_errors.h"
 #include "bootstrap/root.h"
 #include "bootstrap/unique_id.h"
 
@@ -36,13 +36,6 @@ Result<NetInterface> pickInterface(const BootstrapSettings& settings, const Addr
   return chosen;
 }
 
-bool worthRetrying(const IoOutcome& outcome) {
-  if (outcome.kind == IoOutcome::Kind::TimedOut) return true;
-  const int e = outcome.error;
-  return outcome.kind == IoOutcome::Kind::Failed &&
-         (e == ECONNREFUSED || e == ETIMEDOUT || e == EHOSTUNREACH || e == ENETUNREACH || e == ECONNRESET || e == EAGAIN);
-}
-
 /// Connects, patiently: refused connections are tried again until `patience` ends.
 Result<Socket> connectTo(const Address& to, const std::string& whom, Engine& engine, const Abort* abort,
                          Deadline patience) {
@@ -52,7 +45,8 @@ Result<Socket> connectTo(const Address& to, const std::string& whom, Engine& eng
     if (outcome.done()) return socket;
     if (abort != nullptr && abort->raised()) return abort->status();
     TRY(engine.checkFailure());
-    if (!worthRetrying(outcome) || patience.expired()) {
+    const bool passes = outcome.kind == IoOutcome::Kind::Failed && mayComeUpYet(outcome.error);
+    if (!passes || patience.expired()) {
       const std::string why = outcome.error != 0 ? errnoText(outcome.error) : "timed out";
       return fail(ncclRemoteError, "Bootstrap: cannot connect to {} at {}: {}; has that process ended, was the id used "
                   "before, or does a firewall or a wrong interface (NCCL_SOCKET_IFNAME) stand between?", whom, to.text(), why);
