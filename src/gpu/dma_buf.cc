@@ -15,18 +15,20 @@ bool exportsDmaBufs(const Device& device) {
   return asked == CUDA_SUCCESS && supported != 0;
 }
 
-Result<Fd> dmaBufOf(const Device& device, void* memory, std::size_t bytes, std::string_view about) {
+Result<DmaBuf> dmaBufOf(const Device& device, void* memory, std::size_t bytes, std::string_view about) {
   const Driver& driver = device.driver();
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t rounded = (bytes + page - 1) / page * page;
+  const auto address = reinterpret_cast<CUdeviceptr>(memory);
+  const std::uint64_t offset = address % page;
+  const std::size_t rounded = (offset + bytes + page - 1) / page * page;
   ASSIGN(const ContextGuard context, device.enter());
   int fd = -1;
   const CUresult result = driver.cuMemGetHandleForAddressRange == nullptr
                               ? CUDA_ERROR_NOT_SUPPORTED
-                              : driver.cuMemGetHandleForAddressRange(&fd, reinterpret_cast<CUdeviceptr>(memory),
-                                                                     rounded, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+                              : driver.cuMemGetHandleForAddressRange(&fd, address - offset, rounded,
+                                                                     CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
   TRY(checkCu(driver, result, CuCall{"cuMemGetHandleForAddressRange", device.ordinal(), rounded, std::string(about)}));
-  return Fd(fd);
+  return DmaBuf{Fd(fd), offset};
 }
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include "base/fd.h"
@@ -13,8 +14,14 @@ namespace tutti {
 /// Whether the driver can give memory of the device away as dma-bufs.
 bool exportsDmaBufs(const Device& device);
 
-/// A descriptor for whole pages from `memory` on that cover `bytes`. The memory must outlive its use. `about` names the
+/// Whole pages, for drivers give no parts of one away, while allocations share pages.
+struct DmaBuf {
+  Fd fd;
+  std::uint64_t offset = 0;  ///< where the memory begins in it
+};
+
+/// A descriptor for the pages in which `bytes` from `memory` on lie. The memory must outlive its use. `about` names the
 /// purpose in errors. Errors: ncclUnhandledCudaError.
-Result<Fd> dmaBufOf(const Device& device, void* memory, std::size_t bytes, std::string_view about);
+Result<DmaBuf> dmaBufOf(const Device& device, void* memory, std::size_t bytes, std::string_view about);
 
 }  // namespace tutti

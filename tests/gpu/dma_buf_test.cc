@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "base/log.h"
 #include "gpu/fake_driver.h"
 #include "support/log_capture.h"
@@ -34,12 +36,16 @@ TEST(DmaBuf, CoversWholePages) {
   const auto device = Device::create(fake.driver(), 0);
   ASSERT_TRUE(device.ok());
   fake.driver().cuMemGetHandleForAddressRange = exportRange;
-  void* const memory = reinterpret_cast<void*>(0x700000);
-  const auto fd = dmaBufOf(*device.value(), memory, 5000, "slots");
-  ASSERT_TRUE(fd.ok());
-  EXPECT_GE(::fcntl(fd.value().get(), F_GETFD), 0);
-  EXPECT_EQ(exported, 0x700000U);
-  EXPECT_EQ(exportedBytes, 8192U);
+  // Allocations share pages: one may begin and end within.
+  for (const auto& [offset, pages] : {std::pair{0x0U, 2U}, {0x200U, 2U}, {0xf00U, 3U}}) {
+    void* const memory = reinterpret_cast<void*>(0x700000 + offset);
+    const auto made = dmaBufOf(*device.value(), memory, 5000, "slots");
+    ASSERT_TRUE(made.ok());
+    EXPECT_GE(::fcntl(made.value().fd.get(), F_GETFD), 0);
+    EXPECT_EQ(exported, 0x700000U);
+    EXPECT_EQ(exportedBytes, pages * 4096U);
+    EXPECT_EQ(made.value().offset, offset);
+  }
 }
 
 TEST(DmaBuf, NeedsADriverAndADeviceThatGiveThem) {

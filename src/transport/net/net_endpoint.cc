@@ -136,8 +136,8 @@ Status NetEndpoint::prepare() {
 Result<void*> NetEndpoint::registerOnDevice(const DeviceBuffer& slots) {
   NetJoin& join = *joins_[kSimple];
   if (!slots_.dmaBuf) return join.registerMemory(slots.data(), slots.size(), PtrKind::Cuda);
-  ASSIGN(const Fd fd, dmaBufOf(device_, slots.data(), slots.size(), path_.text()));
-  return join.registerDmaBuf(slots.data(), slots.size(), fd.get());
+  ASSIGN(const DmaBuf buffer, dmaBufOf(device_, slots.data(), slots.size(), path_.text()));
+  return join.registerDmaBuf(slots.data(), slots.size(), buffer);
 }
 
 std::byte* NetEndpoint::probeAt(std::size_t join) const {

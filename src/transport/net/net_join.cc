@@ -52,8 +52,8 @@ Result<void*> NetJoin::registerMemory(void* data, std::size_t bytes, PtrKind kin
   return kept(net_.registerMemory(connection_, data, bytes, kind));
 }
 
-Result<void*> NetJoin::registerDmaBuf(void* data, std::size_t bytes, int fd) {
-  return kept(net_.registerDmaBuf(connection_, data, bytes, 0, fd));
+Result<void*> NetJoin::registerDmaBuf(void* data, std::size_t bytes, const DmaBuf& buffer) {
+  return kept(net_.registerDmaBuf(connection_, data, bytes, buffer.offset, buffer.fd.get()));
 }
 
 }  // namespace tutti::net

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "gpu/dma_buf.h"
 #include "plugin/net.h"
 #include "transport/net/net_path.h"
 
@@ -30,8 +31,8 @@ class NetJoin {
   void* connection() const { return connection_; }
   /// The result may be null and still valid; it lasts as long as this. The memory must outlive it.
   Result<void*> registerMemory(void* data, std::size_t bytes, PtrKind kind);
-  /// The same for GPU memory that begins with the dma-buf `fd`, which stays the caller's.
-  Result<void*> registerDmaBuf(void* data, std::size_t bytes, int fd);
+  /// The same for GPU memory that `buffer`, which stays the caller's, was made of.
+  Result<void*> registerDmaBuf(void* data, std::size_t bytes, const DmaBuf& buffer);
 
  private:
   Status closeListener();

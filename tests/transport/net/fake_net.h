@@ -110,8 +110,9 @@ class FakeNet final : public Net {
     return static_cast<void*>(registration);
   }
   bool takesDmaBuf() const override { return true; }
-  Result<void*> registerDmaBuf(void* connection, void* data, std::size_t bytes, std::uint64_t, int fd) override {
+  Result<void*> registerDmaBuf(void* connection, void* data, std::size_t bytes, std::uint64_t offset, int fd) override {
     if (fd >= 0) ++dmaBufs;
+    dmaBufBegin = static_cast<std::byte*>(data) - offset;
     return registerMemory(connection, data, bytes, PtrKind::DmaBuf);
   }
   Status deregisterMemory(void*, void* registration) override {
@@ -175,10 +176,11 @@ class FakeNet final : public Net {
   unsigned faults = 0;    ///< what no caller may do
   unsigned mostOpen = 0;  ///< requests of one end at a time
   unsigned flushes = 0;
-  unsigned abandoned = 0;     ///< connects
-  unsigned onDevice = 0;      ///< registrations of device memory
-  unsigned dmaBufs = 0;       ///< registrations of such
-  unsigned unregistered = 0;  ///< messages of memory without registration
+  unsigned abandoned = 0;            ///< connects
+  unsigned onDevice = 0;             ///< registrations of device memory
+  unsigned dmaBufs = 0;              ///< registrations of such
+  std::byte* dmaBufBegin = nullptr;  ///< of the last one: where the first byte of the dma-buf lies
+  unsigned unregistered = 0;         ///< messages of memory without registration
   std::size_t maxBytes = 0;
 
  private:

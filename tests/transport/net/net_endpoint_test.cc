@@ -173,8 +173,10 @@ TEST(NetEndpoint, LeavesSlotsOnTheDeviceToTheNetworkAndFlushes) {
 
 TEST(NetEndpoint, GivesSlotsOnTheDeviceAsDmaBufsWhereItIsTold) {
   Driver driver = testDevice()->driver();
-  driver.cuMemGetHandleForAddressRange = [](void* handle, CUdeviceptr, std::size_t, CUmemRangeHandleType,
+  static CUdeviceptr exported = 0;
+  driver.cuMemGetHandleForAddressRange = [](void* handle, CUdeviceptr address, std::size_t, CUmemRangeHandleType,
                                             unsigned long long) {
+    exported = address;
     *static_cast<int*>(handle) = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     return CUDA_SUCCESS;
   };
@@ -195,6 +197,7 @@ TEST(NetEndpoint, GivesSlotsOnTheDeviceAsDmaBufsWhereItIsTold) {
     EXPECT_EQ(sender->description(), "NET/Fake/0");
     EXPECT_EQ(receiver->description(), "NET/Fake/0/GDRDMA");
     EXPECT_EQ(net.dmaBufs, 1u);
+    EXPECT_EQ(reinterpret_cast<CUdeviceptr>(net.dmaBufBegin), exported);
     EXPECT_EQ(net.onDevice, 0u);
   }
   EXPECT_EQ(net.leftOpen(), 0u);
