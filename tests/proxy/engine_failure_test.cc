@@ -19,6 +19,7 @@ using test::FakeComm;
 using test::FakeTask;
 using test::makeEngine;
 using test::makeGroup;
+using test::OneTask;
 using testing::HasSubstr;
 
 TEST(ProgressEngine, TellsTheFirstErrorOfAGroupOnceAndDrivesTheOthers) {
@@ -60,43 +61,33 @@ TEST(ProgressEngine, TellsTheFirstErrorOfAGroupOnceAndDrivesTheOthers) {
 
 TEST(ProgressEngine, TurnsAnExceptionOfATaskIntoTheGroupsError) {
   test::expectLog("out of luck");
-  FakeComm comm;
-  FakeTask task;
-  task.during = [] { throw std::runtime_error("out of luck"); };
-  const auto engine = makeEngine();
-  const auto group = makeGroup(*engine, comm);
-  ASSERT_TRUE(group->add(&task).ok());
-  EXPECT_TRUE(eventually([&] { return comm.failures.load() == 1; }));
-  EXPECT_THAT(comm.failureText(), HasSubstr("out of luck"));
-  EXPECT_TRUE(eventually([&] { return asleep(*engine); }));
-  group->remove(&task);
+  OneTask one;
+  one.task.during = [] { throw std::runtime_error("out of luck"); };
+  one.add();
+  EXPECT_TRUE(eventually([&] { return one.comm.failures.load() == 1; }));
+  EXPECT_THAT(one.comm.failureText(), HasSubstr("out of luck"));
+  EXPECT_TRUE(one.fallsAsleep());
 }
 
 TEST(ProgressEngine, LeavesTheTasksOfAnAbortedCommunicatorAlone) {
-  FakeComm comm;
-  FakeTask task;
-  task.isQuiet = false;
-  const auto engine = makeEngine();
-  const auto group = makeGroup(*engine, comm);
-  comm.running = 1;
-  group->hold();
-  ASSERT_TRUE(group->add(&task).ok());
-  ASSERT_TRUE(eventually([&] { return task.turns.load() > 0; }));
-  comm.isAborted = true;
-  EXPECT_TRUE(eventually([&] { return asleep(*engine); })) << "an aborted group is not active";
-  const auto turns = task.turns.load();
-  const auto rounds = engine->counters().rounds;
-  group->hold();
+  OneTask one;
+  one.task.isQuiet = false;
+  one.comm.running = 1;
+  one.addHeld();
+  ASSERT_TRUE(eventually([&] { return one.task.turns.load() > 0; }));
+  one.comm.isAborted = true;
+  EXPECT_TRUE(one.fallsAsleep()) << "an aborted group is not active";
+  const auto turns = one.task.turns.load();
+  const auto rounds = one.engine->counters().rounds;
+  one.group->hold();
   FakeTask late;
-  EXPECT_TRUE(group->add(&late).ok());
-  EXPECT_TRUE(eventually([&] { return engine->counters().rounds > rounds && asleep(*engine); }));
-  EXPECT_EQ(task.turns.load(), turns);
+  EXPECT_TRUE(one.group->add(&late).ok());
+  EXPECT_TRUE(eventually([&] { return one.engine->counters().rounds > rounds && asleep(*one.engine); }));
+  EXPECT_EQ(one.task.turns.load(), turns);
   EXPECT_EQ(late.turns.load(), 0U);
-  EXPECT_EQ(comm.failures.load(), 0);
-  group->release();
-  group->release();
-  group->remove(&task);
-  group->remove(&late);
+  EXPECT_EQ(one.comm.failures.load(), 0);
+  one.group->release();
+  one.group->remove(&late);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ using test::FakeComm;
 using test::FakeTask;
 using test::makeEngine;
 using test::makeGroup;
+using test::OneTask;
 
 TEST(ProgressEngine, LetsNoTaskWithEndlessWorkStarveOthers) {
   FakeComm comms[2];
@@ -136,17 +137,14 @@ TEST(ProgressEngine, EndsWithItsLastGroup) {
 
 /// Groups come and go while others are woken: the stack of woken groups must lose none of them.
 TEST(ProgressEngine, LosesNoWakeUpWhenOtherGroupsEnd) {
-  FakeComm comm;
-  FakeTask task;
-  const auto engine = makeEngine({.patience = test::hasty()});
-  const auto group = makeGroup(*engine, comm);
-  ASSERT_TRUE(group->add(&task).ok());
+  OneTask one({.patience = test::hasty()});
+  one.add();
   std::atomic<bool> ended{false};
   std::thread others([&] {
     while (!ended.load()) {
       FakeComm shortLived;
       FakeTask passing;
-      const auto other = makeGroup(*engine, shortLived);
+      const auto other = makeGroup(*one.engine, shortLived);
       if (!other->add(&passing).ok()) return;
       other->hold();
       other->release();
@@ -155,14 +153,13 @@ TEST(ProgressEngine, LosesNoWakeUpWhenOtherGroupsEnd) {
   });
   const Deadline end = Deadline::in(milliseconds(300));
   while (!end.expired()) {
-    group->hold();
-    task.posted.fetch_add(1);
-    ASSERT_TRUE(eventually([&] { return task.done.load() == task.posted.load(); }));
-    group->release();
+    one.group->hold();
+    one.task.posted.fetch_add(1);
+    ASSERT_TRUE(eventually([&] { return one.task.done.load() == one.task.posted.load(); }));
+    one.group->release();
   }
   ended = true;
   others.join();
-  group->remove(&task);
 }
 
 /// What a launch does: hold, launch, let go; the kernel posts its steps later and ends.

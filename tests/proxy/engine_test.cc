@@ -19,129 +19,96 @@ using test::FakeComm;
 using test::FakeTask;
 using test::makeEngine;
 using test::makeGroup;
+using test::OneTask;
 
 TEST(ProgressEngine, StartsItsThreadWithTheFirstTask) {
-  FakeComm comm;
-  FakeTask task;
-  const auto engine = makeEngine();
-  const auto group = makeGroup(*engine, comm);
-  group->hold();
+  OneTask one;
+  one.group->hold();
   std::this_thread::sleep_for(milliseconds(5));
-  EXPECT_EQ(engine->counters().rounds, 0U);
-  ASSERT_TRUE(group->add(&task).ok());
-  EXPECT_TRUE(eventually([&] { return task.turns.load() > 1; }));
-  group->remove(&task);
-  group->release();
+  EXPECT_EQ(one.engine->counters().rounds, 0U);
+  one.add();
+  EXPECT_TRUE(eventually([&] { return one.task.turns.load() > 1; }));
+  one.group->release();
 }
 
 TEST(ProgressEngine, DoesWhatIsPostedWhileHeld) {
-  FakeComm comm;
-  FakeTask task;
-  const auto engine = makeEngine();
-  const auto group = makeGroup(*engine, comm);
-  ASSERT_TRUE(group->add(&task).ok());
-  group->hold();
+  OneTask one;
+  one.addHeld();
   for (int i = 0; i < 100; ++i) {
-    task.posted.fetch_add(1);
-    EXPECT_TRUE(eventually([&] { return task.done.load() == task.posted.load(); }));
+    one.task.posted.fetch_add(1);
+    EXPECT_TRUE(eventually([&] { return one.task.done.load() == one.task.posted.load(); }));
   }
-  group->release();
-  group->remove(&task);
 }
 
 TEST(ProgressEngine, SleepsWithoutTakingProcessorTimeWhenNothingIsUnderWay) {
-  FakeComm comm;
-  FakeTask task;
-  const auto engine = makeEngine();
-  const auto group = makeGroup(*engine, comm);
-  ASSERT_TRUE(group->add(&task).ok());
-  ASSERT_TRUE(eventually([&] { return asleep(*engine); }));
+  OneTask one;
+  one.add();
+  ASSERT_TRUE(one.fallsAsleep());
   std::this_thread::sleep_for(milliseconds(20));
-  const auto before = task.threadTime();
-  const EngineCounters counters = engine->counters();
+  const auto before = one.task.threadTime();
+  const EngineCounters counters = one.engine->counters();
   std::this_thread::sleep_for(milliseconds(500));
-  EXPECT_LT(task.threadTime() - before, milliseconds(2));
-  EXPECT_EQ(engine->counters().rounds, counters.rounds);
-  group->remove(&task);
+  EXPECT_LT(one.task.threadTime() - before, milliseconds(2));
+  EXPECT_EQ(one.engine->counters().rounds, counters.rounds);
 }
 
 TEST(ProgressEngine, TakesLittleProcessorTimeWhileKernelsNeedNothing) {
-  FakeComm comm;
-  FakeTask task;
-  const auto engine = makeEngine();
-  const auto group = makeGroup(*engine, comm);
-  comm.running = 1;
-  ASSERT_TRUE(group->add(&task).ok());
-  ASSERT_TRUE(eventually([&] { return engine->counters().pauses > 20; }));
-  const auto before = task.threadTime();
+  OneTask one;
+  one.comm.running = 1;
+  one.add();
+  ASSERT_TRUE(eventually([&] { return one.engine->counters().pauses > 20; }));
+  const auto before = one.task.threadTime();
   std::this_thread::sleep_for(milliseconds(400));
-  EXPECT_FALSE(asleep(*engine));
-  EXPECT_LT(task.threadTime() - before, milliseconds(200));
-  group->remove(&task);
+  EXPECT_FALSE(asleep(*one.engine));
+  EXPECT_LT(one.task.threadTime() - before, milliseconds(200));
 }
 
 TEST(ProgressEngine, IsWokenByAHoldWithinAMoment) {
-  FakeComm comm;
-  FakeTask task;
-  const auto engine = makeEngine();
-  const auto group = makeGroup(*engine, comm);
-  ASSERT_TRUE(group->add(&task).ok());
+  OneTask one;
+  one.add();
   for (int i = 0; i < 20; ++i) {
-    ASSERT_TRUE(eventually([&] { return asleep(*engine); }));
-    const auto turns = task.turns.load();
-    group->hold();
-    EXPECT_TRUE(eventually([&] { return task.turns.load() > turns; }));
-    group->release();
+    ASSERT_TRUE(one.fallsAsleep());
+    const auto turns = one.task.turns.load();
+    one.group->hold();
+    EXPECT_TRUE(eventually([&] { return one.task.turns.load() > turns; }));
+    one.group->release();
   }
-  EXPECT_GE(engine->counters().wakeUps, 20U);
-  group->remove(&task);
+  EXPECT_GE(one.engine->counters().wakeUps, 20U);
 }
 
 TEST(ProgressEngine, StaysUpUntilTheTasksAreQuiet) {
-  FakeComm comm;
-  FakeTask task;
-  task.isQuiet = false;
-  const auto engine = makeEngine({.patience = test::hasty()});
-  const auto group = makeGroup(*engine, comm);
-  ASSERT_TRUE(group->add(&task).ok());
+  OneTask one({.patience = test::hasty()});
+  one.task.isQuiet = false;
+  one.add();
   std::this_thread::sleep_for(milliseconds(50));
-  EXPECT_FALSE(asleep(*engine));
-  EXPECT_EQ(engine->counters().questions, 0U) << "the driver is asked only where the answer matters";
-  task.isQuiet = true;
-  EXPECT_TRUE(eventually([&] { return asleep(*engine); }));
-  group->remove(&task);
+  EXPECT_FALSE(asleep(*one.engine));
+  EXPECT_EQ(one.engine->counters().questions, 0U) << "the driver is asked only where the answer matters";
+  one.task.isQuiet = true;
+  EXPECT_TRUE(one.fallsAsleep());
 }
 
 TEST(ProgressEngine, StaysUpWhileKernelsRun) {
-  FakeComm comm;
-  FakeTask task;
-  const auto engine = makeEngine({.patience = test::hasty()});
-  const auto group = makeGroup(*engine, comm);
-  comm.running = 1;
-  ASSERT_TRUE(group->add(&task).ok());
+  OneTask one({.patience = test::hasty()});
+  one.comm.running = 1;
+  one.add();
   std::this_thread::sleep_for(milliseconds(50));
-  EXPECT_FALSE(asleep(*engine));
-  comm.running = 0;
-  EXPECT_TRUE(eventually([&] { return asleep(*engine); }));
-  group->remove(&task);
+  EXPECT_FALSE(asleep(*one.engine));
+  one.comm.running = 0;
+  EXPECT_TRUE(one.fallsAsleep());
 }
 
 /// A kernel may post its last step after the tasks were looked at and end before the driver is asked.
 TEST(ProgressEngine, LooksOnceMoreAfterTheDriverSaidThatNothingRuns) {
-  FakeComm comm;
-  FakeTask task;
-  const auto engine = makeEngine({.patience = test::hasty()});
-  GroupHooks hooks = comm.hooks();
   std::atomic<bool> posted{false};
-  hooks.busy = [&] {
-    if (!posted.exchange(true)) task.posted.fetch_add(1);
-    return false;
-  };
-  const auto group = engine->group(hooks).value();
-  ASSERT_TRUE(group->add(&task).ok());
-  EXPECT_TRUE(eventually([&] { return asleep(*engine); }));
-  EXPECT_EQ(task.done.load(), 1U);
-  group->remove(&task);
+  OneTask one({.patience = test::hasty()}, [&](OneTask& self, GroupHooks& hooks) {
+    hooks.busy = [&] {
+      if (!posted.exchange(true)) self.task.posted.fetch_add(1);
+      return false;
+    };
+  });
+  one.add();
+  EXPECT_TRUE(one.fallsAsleep());
+  EXPECT_EQ(one.task.done.load(), 1U);
 }
 
 /// A launch that falls beside the question or between it and the decision is covered by nobody's answer.
@@ -149,39 +116,33 @@ class LaunchBeside : public testing::TestWithParam<const char*> {};
 
 TEST_P(LaunchBeside, IsNotSleptOver) {
   const bool besideTheQuestion = std::string_view(GetParam()) == "Question";
-  FakeComm comm;
-  FakeTask task;
-  const auto engine = makeEngine({.patience = test::hasty()});
-  GroupHooks hooks = comm.hooks();
-  ProgressGroup* held = nullptr;
   std::atomic<int> answers{0};
   std::atomic<bool> launched{false};
-  const auto launch = [&] {
+  const auto launch = [&](OneTask& of) {
     if (launched.exchange(true)) return;
-    held->hold();
-    comm.running = 1;
-    held->release();
+    of.group->hold();
+    of.comm.running = 1;
+    of.group->release();
   };
-  hooks.busy = [&] {
-    const bool answer = comm.running.load() > 0;
-    if (besideTheQuestion) launch();
-    answers.fetch_add(1);
-    return answer;
+  OneTask one({.patience = test::hasty()}, [&](OneTask& self, GroupHooks& hooks) {
+    hooks.busy = [&] {
+      const bool answer = self.comm.running.load() > 0;
+      if (besideTheQuestion) launch(self);
+      answers.fetch_add(1);
+      return answer;
+    };
+  });
+  one.task.whenAsked = [&] {
+    if (answers.load() == 1) launch(one);
   };
-  task.whenAsked = [&] {
-    if (answers.load() == 1) launch();
-  };
-  const auto group = engine->group(hooks).value();
-  held = group.get();
-  ASSERT_TRUE(group->add(&task).ok());
+  one.add();
   ASSERT_TRUE(eventually([&] { return launched.load(); }));
   std::this_thread::sleep_for(milliseconds(5));
-  EXPECT_FALSE(asleep(*engine));
-  task.posted.fetch_add(1);
-  EXPECT_TRUE(eventually([&] { return task.done.load() == 1; }));
-  comm.running = 0;
-  EXPECT_TRUE(eventually([&] { return asleep(*engine); }));
-  group->remove(&task);
+  EXPECT_FALSE(asleep(*one.engine));
+  one.task.posted.fetch_add(1);
+  EXPECT_TRUE(eventually([&] { return one.task.done.load() == 1; }));
+  one.comm.running = 0;
+  EXPECT_TRUE(one.fallsAsleep());
 }
 
 INSTANTIATE_TEST_SUITE_P(ProgressEngine, LaunchBeside, testing::Values("Question", "Decision"),
@@ -226,27 +187,23 @@ TEST(ProgressEngine, FindsATaskThatIsAddedToAHeldGroup) {
 TEST(ProgressEngine, StaysWhereTheFirstWantedIt) {
   cpu_set_t mine;
   ASSERT_EQ(::sched_getaffinity(0, sizeof(mine), &mine), 0);
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i) {
-    if (CPU_ISSET(i, &mine)) CPU_SET(i, &one);
+  cpu_set_t single;
+  CPU_ZERO(&single);
+  for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&single) == 0; ++i) {
+    if (CPU_ISSET(i, &mine)) CPU_SET(i, &single);
   }
-  FakeComm comm;
-  FakeTask task;
   std::atomic<int> processors{0};
-  task.during = [&] {
+  OneTask one;
+  one.task.during = [&] {
     cpu_set_t set;
-    if (::sched_getaffinity(0, sizeof(set), &set) == 0) processors = CPU_EQUAL(&set, &one) ? 1 : -1;
+    if (::sched_getaffinity(0, sizeof(set), &set) == 0) processors = CPU_EQUAL(&set, &single) ? 1 : -1;
   };
-  const auto engine = makeEngine();
-  engine->runOn(one);
-  engine->runOn(mine);
-  const auto group = makeGroup(*engine, comm);
-  ASSERT_TRUE(group->add(&task).ok());
-  engine->runOn(mine);
+  one.engine->runOn(single);
+  one.engine->runOn(mine);
+  one.add();
+  one.engine->runOn(mine);
   EXPECT_TRUE(eventually([&] { return processors.load() != 0; }));
   EXPECT_EQ(processors.load(), 1);
-  group->remove(&task);
 }
 
 TEST(ProgressEngine, BindsItsThreadWhereItIsTold) {
@@ -256,24 +213,20 @@ TEST(ProgressEngine, BindsItsThreadWhereItIsTold) {
   for (int i = 0; i < CPU_SETSIZE; ++i) {
     if (CPU_ISSET(i, &mine)) last = i;
   }
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(last, &one);
-  FakeComm comm;
-  FakeTask task;
+  cpu_set_t single;
+  CPU_ZERO(&single);
+  CPU_SET(last, &single);
   std::atomic<int> processors{0};
   std::atomic<bool> right{false};
-  task.during = [&] {
+  OneTask one({.processors = single});
+  one.task.during = [&] {
     cpu_set_t set;
     if (::sched_getaffinity(0, sizeof(set), &set) == 0) right = CPU_ISSET(last, &set);
     processors = CPU_COUNT(&set);
   };
-  const auto engine = makeEngine({.processors = one});
-  const auto group = makeGroup(*engine, comm);
-  ASSERT_TRUE(group->add(&task).ok());
+  one.add();
   EXPECT_TRUE(eventually([&] { return processors.load() == 1; }));
   EXPECT_TRUE(right.load());
-  group->remove(&task);
 }
 
 TEST(ProgressEngine, RefusesPausesWithoutLengthAndGroupsThatCannotTell) {

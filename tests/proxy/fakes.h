@@ -1,12 +1,14 @@
 // Tasks and communicators as the engine sees them, driven by the test.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <pthread.h>
 #include <time.h>
 
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -119,5 +121,40 @@ inline bool asleep(const ProgressEngine& engine) {
   const EngineCounters counters = engine.counters();
   return counters.sleeps == counters.wakeUps + 1;
 }
+
+/// An engine of its own with one task of one communicator. What the task and the hooks refer to is declared before it.
+struct OneTask {
+  /// `change`: of what the communicator tells the engine.
+  explicit OneTask(EngineOptions options = {}, const std::function<void(OneTask&, GroupHooks&)>& change = {})
+      : engine(makeEngine(std::move(options))) {
+    GroupHooks hooks = comm.hooks();
+    if (change) change(*this, hooks);
+    group = engine->group(std::move(hooks)).value();
+  }
+  ~OneTask() {
+    if (held) group->release();
+    group->remove(&task);
+  }
+  OneTask(const OneTask&) = delete;
+  OneTask& operator=(const OneTask&) = delete;
+
+  /// From here on the engine drives the task.
+  void add() { EXPECT_TRUE(group->add(&task).ok()); }
+  /// The same, held until the end.
+  void addHeld() {
+    add();
+    group->hold();
+    held = true;
+  }
+  bool fallsAsleep() const {
+    return eventually([this] { return asleep(*engine); });
+  }
+
+  FakeComm comm;
+  FakeTask task;
+  std::shared_ptr<ProgressEngine> engine;
+  std::unique_ptr<ProgressGroup> group;
+  bool held = false;
+};
 
 }  // namespace tutti::test
