@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/network.h"
+#include "plugin/idle_net.h"
 #include "support/log_capture.h"
 #include "topo/topology_xml.h"
 
@@ -13,25 +14,9 @@ using test::expectLog;
 using Groups = std::vector<std::vector<int>>;
 
 /// A network that fuses whatever it is told to, but not what contains `refuses`.
-class FusingNet final : public Net {
+class FusingNet final : public test::IdleNet {
  public:
   std::string_view name() const override { return "Fake"; }
-  Result<int> devices() override { return 0; }
-  Result<NetProperties> properties(int) override { return NetProperties{}; }
-  Result<void*> listen(int, NetHandle&) override { return nullptr; }
-  Result<void*> connect(int, NetHandle&) override { return nullptr; }
-  Result<void*> accept(void*) override { return nullptr; }
-  Status closeListen(void*) override { return {}; }
-  Status closeSend(void*) override { return {}; }
-  Status closeRecv(void*) override { return {}; }
-  Result<void*> registerMemory(void*, void*, std::size_t, PtrKind) override { return nullptr; }
-  bool takesDmaBuf() const override { return false; }
-  Result<void*> registerDmaBuf(void*, void*, std::size_t, std::uint64_t, int) override { return nullptr; }
-  Status deregisterMemory(void*, void*) override { return {}; }
-  Result<void*> isend(void*, const NetBuffer&) override { return nullptr; }
-  Result<void*> irecv(void*, std::span<const NetBuffer>) override { return nullptr; }
-  Result<void*> iflush(void*, std::span<const NetBuffer>) override { return nullptr; }
-  Result<bool> test(void*, std::span<int>) override { return true; }
   bool fuses() const override { return fusing; }
   int maxFused() const override { return most; }
   NetFusion makeVirtual(std::span<const int> devices) override {

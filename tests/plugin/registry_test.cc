@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nccl_net.h"
+#include "plugin/idle_net.h"
 #include "plugin/plugin_fixture.h"
 #include "support/log_capture.h"
 
@@ -29,28 +30,11 @@ namespace tutti::test {
 namespace {
 
 /// A built-in network that can only be begun.
-class FakeNet final : public Net {
+class FakeNet final : public IdleNet {
  public:
   explicit FakeNet(int count) : count_(count) {}
   std::string_view name() const override { return "Socket"; }
   Result<int> devices() override { return count_; }
-  Result<NetProperties> properties(int) override { return NetProperties{}; }
-  Result<void*> listen(int, NetHandle&) override { return nullptr; }
-  Result<void*> connect(int, NetHandle&) override { return nullptr; }
-  Result<void*> accept(void*) override { return nullptr; }
-  Status closeListen(void*) override { return {}; }
-  Status closeSend(void*) override { return {}; }
-  Status closeRecv(void*) override { return {}; }
-  Result<void*> registerMemory(void*, void*, std::size_t, PtrKind) override { return nullptr; }
-  bool takesDmaBuf() const override { return false; }
-  Result<void*> registerDmaBuf(void*, void*, std::size_t, std::uint64_t, int) override { return nullptr; }
-  Status deregisterMemory(void*, void*) override { return {}; }
-  Result<void*> isend(void*, const NetBuffer&) override { return nullptr; }
-  Result<void*> irecv(void*, std::span<const NetBuffer>) override { return nullptr; }
-  Result<void*> iflush(void*, std::span<const NetBuffer>) override { return nullptr; }
-  Result<bool> test(void*, std::span<int>) override { return true; }
-  bool fuses() const override { return false; }
-  NetFusion makeVirtual(std::span<const int>) override { return {}; }
 
  private:
   int count_;
