@@ -261,6 +261,7 @@ NetFusion PluginNet<V>::makeVirtual(std::span<const int> devices) {
     forgetPluginWarning();
     const ncclResult_t code = table_.makeVDevice(&made.device, &list);
     if (code != ncclSuccess) return {kNoDevice, calls_.describe(code, "makeVDevice", devices[0])};
+    if (made.device < 0) return refused("makeVDevice: it succeeded without a device");
   }
   return made;
 }

@@ -213,6 +213,16 @@ TEST_P(NetPlugin, FusesOnlyWithinItsVersion) {
   EXPECT_NE(refused.why.find(words), std::string::npos) << refused.why;
 }
 
+TEST_P(NetPlugin, SaysSoWhereFusingSucceedsWithoutADevice) {
+  const ScopedEnv fault(faultName(), "no-fused");
+  const OpenPlugin plugin(GetParam());
+  if (!plugin.net->fuses()) return;
+  const std::vector<int> devices{0, 1};
+  const NetFusion made = plugin.net->makeVirtual(devices);
+  EXPECT_EQ(made.device, -1);
+  EXPECT_NE(made.why.find("it succeeded without a device"), std::string::npos) << made.why;
+}
+
 /// Every failure at the beginning says why, without a line of the library's own, and leaves nothing behind.
 TEST_P(NetPlugin, RefusesWhatCannotBeUsed) {
   const struct {

@@ -168,6 +168,7 @@ ncclResult_t makeVDevice(int* device, List* list) {
   counts.fused = list->ndevs;
   if (list->ndevs < 2) return failed("makeVDevice", "one device is no group", ncclInvalidArgument);
   if (faults.strikes("fuse")) return told("makeVDevice");
+  if (faults.has("no-fused")) return ncclSuccess;
   *device = 3;
   if (!faults.has("ports")) return ncclSuccess;
   *device = physicalDevices() + static_cast<int>(fusedDevices.size());

@@ -6,6 +6,7 @@
 //   zero-devices, unpack, unknown-device, no-p2p-bytes, no-name, two-devices    answers about devices
 //   ports=N   N devices, two ports each of adapters 1b:00, 1c:00, …; what is fused is a device behind them
 //   fuse[@N]  an error in makeVDevice
+//   no-fused  makeVDevice succeeds without a device
 //   no-parts  fused devices do not say what they are made of
 //   gdr       it reads and writes GPU memory, which a software GPU's is any memory; every second flush takes a test
 //   missing   its table lacks isend
