@@ -101,15 +101,42 @@ Status finishAbort(ncclComm* comm) {
   return {};
 }
 
+/// The same where nobody need have raised it.
+Status abortClaimed(ncclComm* comm) {
+  comm->abort.raise(Status(ncclInvalidUsage), "the communicator was aborted by ncclCommAbort");
+  return finishAbort(comm);
+}
+
+void logAbort(const ncclComm& comm) {
+  info(kDestroy, "comm {} rank {} nranks {} cudaDev {} busId {:x} - Abort START", fmt::ptr(&comm), comm.identity.rank,
+       comm.identity.nRanks, comm.identity.cudaDevice, comm.identity.busId);
+}
+
 }  // namespace
 
 Status abortAndRelease(ncclComm* comm) {
-  info(kDestroy, "comm {} rank {} nranks {} cudaDev {} busId {:x} - Abort START", fmt::ptr(comm), comm->identity.rank,
-       comm->identity.nRanks, comm->identity.cudaDevice, comm->identity.busId);
+  logAbort(*comm);
   // Claimed before anybody is woken: a call that fails because of this must not free the communicator as well.
   if (comm->progress.ending.exchange(true)) return {};
-  comm->abort.raise(Status(ncclInvalidUsage), "the communicator was aborted by ncclCommAbort");
-  return finishAbort(comm);
+  return abortClaimed(comm);
+}
+
+Status destroyAndRelease(ncclComm* comm) {
+  Status flushed;
+  {
+    // As long as this is inside, another thread that aborts the communicator waits before it frees it.
+    const CallGate::Pass pass(comm->gate);
+    if (const auto task = taskOf(*comm)) task->wait().ignore();
+    flushed = flushComm(*comm);
+    if (comm->progress.ending.exchange(true)) return flushed;
+  }
+  if (comm->abort.raised() || !flushed.ok()) {
+    logAbort(*comm);
+    abortClaimed(comm).ignore();
+    return flushed;
+  }
+  releaseComm(comm, "Destroy");
+  return {};
 }
 
 void endFailedInit(ncclComm* comm) { finishAbort(comm).ignore(); }

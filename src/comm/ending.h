@@ -13,6 +13,10 @@ Status flushComm(ncclComm& comm);
 /// time, their memory stays allocated and a warning says so.
 void releaseComm(ncclComm* comm, std::string_view how);
 
+/// Waits for background work, flushes, releases; of a communicator that has failed, or fails meanwhile, as
+/// abortAndRelease(). Errors: those of flushComm(). Another thread may abort the communicator while this waits.
+Status destroyAndRelease(ncclComm* comm);
+
 /// Unless somebody else is about it: raises the abort, waits for the threads inside to leave, releases.
 Status abortAndRelease(ncclComm* comm);
 

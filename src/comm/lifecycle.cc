@@ -212,22 +212,7 @@ Result<Progress> finalizeComm(ncclComm& comm) {
 }
 
 Result<Progress> destroyComm(ncclComm* comm) {
-  return startJob(*comm, JobKind::End, [comm] {
-    std::shared_ptr<BackgroundTask> task;
-    {
-      const std::lock_guard lock(comm->progress.mutex);
-      task = comm->progress.task;
-    }
-    if (task) task->wait().ignore();
-    task.reset();
-    if (comm->abort.raised()) return abortAndRelease(comm);
-    if (const Status flushed = flushComm(*comm); !flushed.ok()) {
-      abortAndRelease(comm).ignore();
-      return flushed;
-    }
-    releaseComm(comm, "Destroy");
-    return Status();
-  }, true);
+  return startJob(*comm, JobKind::End, [comm] { return destroyAndRelease(comm); }, true);
 }
 
 Result<Progress> abortComm(ncclComm* comm) {

@@ -7,23 +7,15 @@
 #include <thread>
 
 #include "base/log.h"
-#include "comm/communicator.h"
 #include "comm/group_work.h"
+#include "comm/lifecycle.h"
+#include "comm/shell.h"
 #include "support/log_capture.h"
 
 namespace tutti {
 namespace {
 
-/// A communicator that never came up: enough for whoever only looks at its configuration and its abort.
-struct Shell {
-  explicit Shell(bool blocking = true) : comm(CommIdentity(), configOf(blocking), Runtime()) {}
-  static Config configOf(bool blocking) {
-    ncclConfig_t user = undefinedConfig();
-    user.blocking = blocking ? 1 : 0;
-    return parseConfig(&user, undefinedConfig()).value();
-  }
-  ncclComm comm;
-};
+using test::Shell;
 
 TEST(Group, EndWithoutStartIsRefused) {
   test::expectLog("ncclGroupEnd: not in a group call.");
@@ -152,6 +144,15 @@ TEST(Group, AnExceptionInAJobIsItsError) {
                         }}).ok());
   EXPECT_EQ(runGroup(std::move(work)).status().code(), ncclSystemError);
   EXPECT_FALSE(throws.comm.progress.starting.load());
+}
+
+TEST(Group, AnInitThatThrowsLeavesAFailedCommunicator) {
+  test::expectLog("out of host memory");
+  Shell throws;
+  GroupWork work;
+  ASSERT_TRUE(work.add({&throws.comm, JobKind::Init, []() -> Status { throw std::bad_alloc(); }}).ok());
+  EXPECT_EQ(runGroup(std::move(work)).status().code(), ncclSystemError);
+  EXPECT_EQ(commAsyncError(throws.comm), ncclSystemError) << "it must not look as if it had come up";
 }
 
 TEST(Group, OwnErrorCountsMoreThanItsEcho) {

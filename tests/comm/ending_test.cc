@@ -1,0 +1,47 @@
+#include "comm/ending.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "comm/lifecycle.h"
+#include "comm/shell.h"
+
+namespace tutti {
+namespace {
+
+TEST(Ending, AnAbortFreesNothingUnderADestroyThatWaits) {
+  auto* const comm = new ncclComm(CommIdentity(), test::configOf(false), Runtime());
+  std::atomic<bool> go{false};
+  auto task = BackgroundTask::start([&] {
+    while (!go) std::this_thread::sleep_for(milliseconds(1));
+    return Status();
+  }).value();
+  comm->progress.task = task;
+  std::thread destroyer([&] { EXPECT_TRUE(destroyComm(comm).ok()); });
+  while (task.use_count() < 3) std::this_thread::yield();   // now it waits for the task
+  {
+    const std::lock_guard lock(comm->progress.mutex);
+    comm->progress.task.reset();
+  }
+  std::atomic<bool> freed{false};
+  std::thread aborter([&] {
+    EXPECT_TRUE(abortComm(comm).ok());
+    freed = true;
+  });
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_FALSE(freed) << "the other thread is still inside";
+  go = true;
+  destroyer.join();
+  aborter.join();
+}
+
+TEST(Ending, ADestroyAfterAFailureFreesWithoutWaiting) {
+  auto* const comm = new ncclComm(CommIdentity(), test::configOf(true), Runtime());
+  comm->abort.raise(Status(ncclRemoteError), "a peer has died");
+  EXPECT_TRUE(destroyComm(comm).ok());
+}
+
+}  // namespace
+}  // namespace tutti
