@@ -6,7 +6,6 @@
 namespace tutti {
 
 Result<double> estimateMicroseconds(ncclComm& comm, std::span<const Op> ops) {
-  const CallGate::Pass pass(comm.gate);
   ASSIGN(const PlannedComm planned, planComm(comm, ops));
   return planned.plan.microseconds();
 }

@@ -51,7 +51,7 @@ class Connecting {
 }  // namespace
 
 Result<PlannedComm> planComm(ncclComm& comm, std::span<const Op> ops) {
-  PlannedComm planned{&comm, {}, {}};
+  PlannedComm planned{&comm, CallGate::Pass(comm.gate), {}, {}};
   ASSIGN(planned.plan, makePlan(comm.parts.planning, ops));
   if (comm.identity.rank == 0) logDecisions(comm.parts.planning, planned.plan);
   return planned;

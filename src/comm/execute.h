@@ -9,9 +9,10 @@
 
 namespace tutti {
 
-/// One communicator's part of a group, planned.
+/// One communicator's part of a group, planned. While it is there, nobody frees the communicator.
 struct PlannedComm {
-  ncclComm* comm = nullptr;
+  ncclComm* comm;
+  CallGate::Pass pass;
   Plan plan;
   std::vector<const LoadedKernel*> kernels;   ///< one per launch of the plan, once loadKernels() was there
 };

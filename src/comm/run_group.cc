@@ -71,7 +71,8 @@ Status runJobs(GroupWork& work, JobKind kind) {
   const Status status = runTogether(bodies, [&](std::size_t failed, Status why) {
     if (kind == JobKind::End) return;   // the others' ends do not depend on this one
     for (std::size_t i = 0; i < comms.size(); ++i) {
-      if (i != failed) comms[i]->abort.raise(why, lastErrorText());
+      // An init that failed has said so itself, unless it threw or there was no thread to run it on.
+      if (i != failed || kind == JobKind::Init) comms[i]->abort.raise(why, lastErrorText());
     }
   });
   if (kind != JobKind::Init) return status;
@@ -80,10 +81,10 @@ Status runJobs(GroupWork& work, JobKind kind) {
   return status;
 }
 
-/// Nothing of the group was launched on these: their peers would wait for ever.
-void failAll(const std::vector<PlannedComm>& planned, Status why) {
-  // A caller's mistake is reported and forgotten; anything else leaves ranks in different states.
-  if (concernsAllRanks(why)) return;
+/// A group was not, or not as a whole, launched: peers would wait for ever.
+void failAll(const std::vector<PlannedComm>& planned, Status why, bool anyLaunched) {
+  // A caller's mistake is reported and forgotten where nothing has come of it; else ranks are in different states.
+  if (concernsAllRanks(why) && !anyLaunched) return;
   for (const PlannedComm& one : planned) failComm(*one.comm, why);
 }
 
@@ -104,18 +105,18 @@ Status connectAll(const std::vector<PlannedComm>& planned) {
 
 /// Connects whatever is missing anywhere before the first launch, and launches everywhere before anything could wait.
 Status execute(std::vector<PlannedComm>& planned) {
-  std::vector<CallGate::Pass> passes;
-  for (const PlannedComm& one : planned) passes.emplace_back(one.comm->gate);
   Status status = connectAll(planned);
   for (PlannedComm& one : planned) {
     if (status.ok()) status = loadKernels(one);
   }
+  bool anyLaunched = false;
   for (const PlannedComm& one : planned) {
     if (!status.ok()) break;
     status = one.comm->abort.status();
     if (status.ok()) status = launchPlanned(one);
+    anyLaunched = anyLaunched || (status.ok() && !one.plan.launches.empty());
   }
-  if (!status.ok()) failAll(planned, status);
+  if (!status.ok()) failAll(planned, status, anyLaunched);
   return status;
 }
 
@@ -138,6 +139,7 @@ namespace {
 Status runAll(GroupWork& work, std::vector<PlannedComm>& planned) {
   Status status = runJobs(work, JobKind::Init);
   if (status.ok()) status = execute(planned);
+  planned.clear();   // an abort, perhaps the group's own, waits until nobody is inside
   if (status.ok()) status = runJobs(work, JobKind::Finalize);
   return endAll(work, status);
 }
@@ -145,7 +147,6 @@ Status runAll(GroupWork& work, std::vector<PlannedComm>& planned) {
 Result<std::vector<PlannedComm>> planAll(const GroupWork& work) {
   std::vector<PlannedComm> planned;
   for (const CommOps& one : work.ops) {
-    const CallGate::Pass pass(one.comm->gate);
     ASSIGN(PlannedComm plan, planComm(*one.comm, one.ops));
     planned.push_back(std::move(plan));
   }

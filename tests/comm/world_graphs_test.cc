@@ -105,6 +105,32 @@ TEST(WorldGraphs, EveryOperationCanBeReplayedWithNewContents) {
   }
 }
 
+TEST(WorldGraphs, AGroupThatIsLaunchedInPartFailsForAllItsCommunicators) {
+  test::expectLog("must all be captured by the same graph");
+  test::allowLog("rank");
+  const int devices[] = {0, 1};
+  ncclComm_t comms[2] = {};
+  test::useDevice(0);
+  ASSERT_EQ(ncclCommInitAll(comms, 2, devices), ncclSuccess);
+  const Stream first = Stream::create(test::device(0)).value();
+  const Stream captured = Stream::create(test::device(1)).value();
+  const Stream plain = Stream::create(test::device(1)).value();
+  const Ints a(test::device(0), kCount, 1);
+  const Ints b(test::device(1), kCount, 1);
+  test::useDevice(1);
+  const auto graph = Recording::of(captured.get(), [&] {
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    for (int call = 0; call < 2; ++call) {
+      const CUstream second = call == 0 ? captured.get() : plain.get();
+      EXPECT_EQ(ncclSend(a.at(), kCount, ncclInt32, 1, comms[0], first.get()), ncclSuccess);
+      EXPECT_EQ(ncclRecv(b.at(), kCount, ncclInt32, 0, comms[1], second), ncclSuccess);
+    }
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+  });
+  EXPECT_EQ(test::awaitError(comms[0], std::chrono::seconds(2)), ncclInvalidUsage) << "it waits for the other's kernel";
+  for (ncclComm_t comm : comms) EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+}
+
 TEST(WorldGraphs, ReplaysInARowNeedNoHost) {
   withComm(4, [](Member& m) {
     const Ints sum(m.gpu, kCount, 1);
