@@ -40,8 +40,8 @@ NicDistance nicDistance(const NetProperties& a, const NetProperties& b, const Xm
 /// ncclInvalidUsage naming what is no device, or stands in two groups.
 Result<std::vector<std::vector<int>>> forcedGroups(std::string_view list, std::span<const NetProperties> devices);
 
-/// Asks `net` to fuse: what is forced, then what is near enough; a group that it refuses is tried with fewer. Says at
-/// INFO what became one. Errors: ncclInvalidUsage where the network refuses, or has not, what is forced.
+/// Asks `net` to fuse: what is forced, then what is near enough; of a group that it refuses no two are tried
+/// again. Says at INFO what became one. Errors: ncclInvalidUsage where the network refuses, or has not, what is forced.
 Status fuseNics(Net& net, std::span<const NetProperties> devices, const FusionSettings& settings,
                 const XmlElement* machine);
 
