@@ -28,6 +28,9 @@ const char* nameOf(AgreedSetting setting) {
     case AgreedSetting::P2pDirectDisable: return "NCCL_P2P_DIRECT_DISABLE";
     case AgreedSetting::ShmDisable: return "NCCL_SHM_DISABLE";
     case AgreedSetting::NetMessageMb: return "TUTTI_NET_MESSAGE_MB";
+    case AgreedSetting::P2pNvlChunkSize: return "NCCL_P2P_NVL_CHUNKSIZE";
+    case AgreedSetting::P2pPciChunkSize: return "NCCL_P2P_PCI_CHUNKSIZE";
+    case AgreedSetting::P2pNetChunkSize: return "NCCL_P2P_NET_CHUNKSIZE";
     case AgreedSetting::Count: break;
   }
   return "";
@@ -36,6 +39,14 @@ const char* nameOf(AgreedSetting setting) {
 std::string textOf(AgreedSetting setting, std::uint32_t value) {
   if (setting != AgreedSetting::LaunchShape) return std::to_string(value);
   return value == static_cast<std::uint32_t>(device::World::Gpu) ? "GPU" : "SOFTGPU";
+}
+
+std::string textOf(const ThreadThresholds& thresholds) {
+  std::string text;
+  for (const auto& row : {thresholds.tree, thresholds.ring}) {
+    for (const std::int64_t bytes : row) text += fmt::format("{} ", bytes);
+  }
+  return text;
 }
 
 Status mismatch(const char* setting, const PeerInfo& a, std::string_view hasA, const PeerInfo& b, std::string_view hasB) {
@@ -65,6 +76,7 @@ Status compare(std::span<const PeerInfo> peers, std::span<const Proposal> propos
     }
     TRY(compareText("NCCL_ALGO", peers[0], proposals[0].algo, peers[r], proposals[r].algo));
     TRY(compareText("NCCL_PROTO", peers[0], proposals[0].proto, peers[r], proposals[r].proto));
+    TRY(compareText("NCCL_THREAD_THRESHOLDS", peers[0], proposals[0].thresholds, peers[r], proposals[r].thresholds));
     TRY(compareText("network (NCCL_NET, NCCL_NET_PLUGIN)", peers[0], proposals[0].network, peers[r],
                     proposals[r].network));
   }
@@ -74,10 +86,14 @@ Status compare(std::span<const PeerInfo> peers, std::span<const Proposal> propos
 Agreement smallestOf(std::span<const PeerInfo> peers, std::span<const Proposal> proposals) {
   Agreement agreement;
   agreement.nChannels = proposals.front().channels;
+  agreement.messages = proposals.front().messages;
   agreement.lowestComputeCapability = agreement.highestComputeCapability = peers.front().computeCapability;
   for (std::size_t r = 0; r < proposals.size(); ++r) {
     const LinkAbilities& links = proposals[r].links;
     agreement.nChannels = std::min(agreement.nChannels, static_cast<int>(proposals[r].channels));
+    agreement.messages.fewest = std::min(agreement.messages.fewest, proposals[r].messages.fewest);
+    agreement.messages.most = std::min(agreement.messages.most, proposals[r].messages.most);
+    agreement.messages.perNetPeer = std::min(agreement.messages.perNetPeer, proposals[r].messages.perNetPeer);
     agreement.threadsGiven |= proposals[r].threadsGiven != 0;
     agreement.links.tree &= links.tree;
     agreement.links.pat &= links.pat;
@@ -88,6 +104,20 @@ Agreement smallestOf(std::span<const PeerInfo> peers, std::span<const Proposal> 
     agreement.highestComputeCapability = std::max(agreement.highestComputeCapability, capability);
   }
   return agreement;
+}
+
+/// What came of this rank's wishes for messages, where others wished for less.
+void tellSmaller(std::span<const PeerInfo> peers, std::span<const Proposal> proposals, const MessageLimits& own) {
+  const auto tell = [&](const char* setting, int MessageLimits::*wish) {
+    const auto smaller = [&](const Proposal& a, const Proposal& b) { return a.messages.*wish < b.messages.*wish; };
+    const auto least = std::min_element(proposals.begin(), proposals.end(), smaller);
+    if (least->messages.*wish == own.*wish) return;
+    info(kInit | kEnv, "{} : {} has {}, this rank {}: the smallest number counts", setting,
+         rankName(peers[static_cast<std::size_t>(least - proposals.begin())]), least->messages.*wish, own.*wish);
+  };
+  tell("NCCL_MIN_P2P_NCHANNELS", &MessageLimits::fewest);
+  tell("NCCL_MAX_P2P_NCHANNELS", &MessageLimits::most);
+  tell("NCCL_NCHANNELS_PER_NET_PEER (or nChannelsPerNetPeer, or what suits the NICs)", &MessageLimits::perNetPeer);
 }
 
 struct BestLink {
@@ -136,9 +166,21 @@ Proposal proposalFor(const device::Policy& policy, const std::array<device::Slot
   set(AgreedSetting::ShmDisable, runtime.shm.disabled ? 1 : 0);
   set(AgreedSetting::NetMessageMb, runtime.netMessageMb);
   proposal.threadsGiven = runtime.tuning.nThreads > 0 ? 1 : 0;
+  const ThreadThresholds& thresholds = runtime.tuning.thresholds;
+  if (thresholds != ThreadThresholds{}) proposal.thresholds = agreedText(textOf(thresholds));
   proposal.algo = agreedText(runtime.algo);
   proposal.proto = agreedText(runtime.proto);
   return proposal;
+}
+
+void propose(Proposal& proposal, const MessageLimits& wishes, const MessageSlots& slots) {
+  proposal.messages = wishes;
+  const auto set = [&](AgreedSetting setting, std::uint32_t value) {
+    proposal.settings[static_cast<std::size_t>(setting)] = value;
+  };
+  set(AgreedSetting::P2pNvlChunkSize, slots.nvl);
+  set(AgreedSetting::P2pPciChunkSize, slots.pci);
+  set(AgreedSetting::P2pNetChunkSize, slots.net);
 }
 
 Result<LinkAbilities> abilitiesOf(std::span<const std::unique_ptr<Transport>> transports,
@@ -168,6 +210,7 @@ Result<Agreement> agree(ControlChannel& control, std::span<const PeerInfo> peers
     control.barrier().ignore();
     return difference;
   }
+  tellSmaller(peers, proposals, own.messages);
   return smallestOf(peers, proposals);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/control_channel.h"
 #include "base/status.h"
+#include "comm/message_channels.h"
 #include "comm/runtime.h"
 #include "comm/tuning.h"
 #include "device/policy.h"
@@ -25,7 +26,7 @@ namespace tutti {
 /// this order: what others follow from comes first, so that a difference is blamed on its cause.
 enum class AgreedSetting : std::uint8_t {
   LaunchShape, BuffSize, LlBuffSize, Ll128BuffSize, NThreads, Ll128NThreads, P2pLlThreshold, PatEnable, P2pDisable,
-  P2pDirectDisable, ShmDisable, NetMessageMb, Count
+  P2pDirectDisable, ShmDisable, NetMessageMb, P2pNvlChunkSize, P2pPciChunkSize, P2pNetChunkSize, Count
 };
 
 /// A setting that is text. The hash covers what does not fit.
@@ -48,9 +49,11 @@ struct Proposal {
   std::int32_t channels = 1;    ///< wished
   std::uint8_t threadsGiven = 0;   ///< NCCL_NTHREADS is set
   LinkAbilities links;
+  MessageLimits messages;       ///< wished
   std::array<std::uint32_t, static_cast<std::size_t>(AgreedSetting::Count)> settings{};
   AgreedText algo;              ///< NCCL_ALGO
   AgreedText proto;             ///< NCCL_PROTO
+  AgreedText thresholds;        ///< NCCL_THREAD_THRESHOLDS
   AgreedText network;           ///< the name of the network; empty: none can be used
 };
 
@@ -59,6 +62,7 @@ struct Agreement {
   int nChannels = 1;                      ///< the smallest wish
   bool threadsGiven = false;              ///< somebody set NCCL_NTHREADS, if only to the value that the others have
   LinkAbilities links;                    ///< what all ranks can do
+  MessageLimits messages;                 ///< the smallest wish for each
   int lowestComputeCapability = 0;        ///< major * 10 + minor
   int highestComputeCapability = 0;
 };
@@ -69,11 +73,15 @@ AgreedText agreedText(std::string_view text);
 Proposal proposalFor(const device::Policy& policy, const std::array<device::SlotBytes, device::kConnKinds>& slotBytes,
                      const Runtime& runtime);
 
+/// The part about messages.
+void propose(Proposal& proposal, const MessageLimits& wishes, const MessageSlots& slots);
+
 /// Asks the transports about every rank. `inTrees`: neighbours in trees, ascending. Errors: the driver's.
 Result<LinkAbilities> abilitiesOf(std::span<const std::unique_ptr<Transport>> transports,
                                   std::span<const PeerInfo> peers, std::span<const int> inTrees, int rank);
 
-/// Collective. ncclInvalidUsage, on all ranks alike, where a setting differs: its name, two ranks and their values.
+/// Collective. ncclInvalidUsage, on all ranks alike, where a setting differs: its name, two ranks and their values. Where
+/// others wish for less than this rank, an INFO line says who.
 Result<Agreement> agree(ControlChannel& control, std::span<const PeerInfo> peers, const Proposal& own);
 
 /// What the tuner has to know of the ranks; the same on all of them. `graphs` null: nobody knows the machine's links;

@@ -1,6 +1,7 @@
 #include "comm/init.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <array>
 #include <chrono>
 #include <span>
@@ -9,16 +10,13 @@
 
 #include "base/clock.h"
 #include "base/cpu_set.h"
-#include <fmt/format.h>
-
 #include "base/log.h"
-#include "comm/agreement.h"
 #include "comm/gpu_direct.h"
+#include "comm/planning_stage.h"
 #include "comm/stages.h"
 #include "comm/topology_stages.h"
 #include "comm/watch.h"
 #include "gpu/dma_buf.h"
-#include "topo/trees.h"
 #include "transport/net/net_transport.h"
 
 namespace tutti {
@@ -196,84 +194,6 @@ Status layOutRanks(ncclComm& comm) {
   return {};
 }
 
-/// NCCL_ALGO and NCCL_PROTO; a lone rank has nothing to choose.
-Result<TuningFilter> readFilter(const ncclComm& comm) {
-  if (comm.identity.nRanks == 1) return parseTuningFilter("", "");
-  ASSIGN(TuningFilter filter, filterFrom(comm.runtime.algo, comm.runtime.proto, comm.runtime.tuning));
-  if (comm.identity.rank == 0 && filter.restricted()) {
-    for (const std::string& line : filterMatrix(filter)) info(kEnv, "{}", line);
-  }
-  return filter;
-}
-
-void logTuning(const Tuning& tuning) {
-  for (const std::string& line : describeTuning(tuning)) info(kTuning, "{}", line);
-}
-
-/// The channels that this rank would take if others did not wish for less.
-int channelsWished(const ncclComm& comm, const device::Policy& policy, const CommGraphs& graphs) {
-  const CommParts& parts = comm.parts;
-  const PeerInfo& self = parts.peers[static_cast<std::size_t>(comm.identity.rank)];
-  int wished = wishedChannels(policy, comm.config, comm.runtime);
-  if (graphs.known()) {
-    const auto lower = [](const PeerInfo& a, const PeerInfo& b) { return a.computeCapability < b.computeCapability; };
-    const int lowest = std::min_element(parts.peers.begin(), parts.peers.end(), lower)->computeCapability;
-    wished = channelsFor(graphs.agreed, parts.layout->nNodes(), lowest, channelLimits(comm.config, comm.runtime));
-  }
-  if (self.softGpu != 0) return wished;
-  return channelsThatFit(wished, parts.device->device->facts().multiprocessors, parts.peers, self);
-}
-
-/// Neighbours in all trees there may be, whatever number of channels the ranks will agree on.
-std::vector<int> treeNeighbours(const ncclComm& comm, const CommGraphs& graphs, int mostChannels) {
-  const RankLayout& layout = *comm.parts.layout;
-  if (!graphs.known()) return treesOf(layout, layout.rank()).neighbours();
-  return treeNeighboursAcross(layout, graphs.words, graphs.agreed, mostChannels);
-}
-
-/// The same on all ranks: all plan with these numbers.
-void chooseProxiedMeshSlots(ncclComm& comm, const device::SlotBytes& mesh, int nChannels) {
-  const std::uint64_t most = std::uint64_t{comm.runtime.netMessageMb} << 20;
-  device::SlotBytes& slots = comm.parts.proxiedMeshSlots;
-  slots = networkMeshSlots(mesh, comm.identity.nRanks, nChannels, most);
-  if (comm.identity.rank != 0 || slots == mesh) return;
-  info(kInit | kNet,
-       "{} ranks on {} channels: an end of a connection for messages over the network takes {} KB instead of {} "
-       "(TUTTI_NET_MESSAGE_MB={})",
-       comm.identity.nRanks, nChannels, meshEndBytes(slots) >> 10, meshEndBytes(mesh) >> 10, comm.runtime.netMessageMb);
-}
-
-/// The numbers that all ranks plan with.
-Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
-  CommParts& parts = comm.parts;
-  const int rank = comm.identity.rank;
-  ASSIGN(TuningFilter filter, readFilter(comm));
-  const device::Policy policy = policyFor(parts.device->device->driver(), comm.runtime);
-  const auto slotBytes = slotBytesFor(policy, comm.runtime);
-  Proposal proposal = proposalFor(policy, slotBytes, comm.runtime);
-  proposal.channels = channelsWished(comm, policy, graphs);
-  if (parts.network) proposal.network = agreedText(parts.network->net().name());
-  const std::vector<int> inTrees = treeNeighbours(comm, graphs, proposal.channels);
-  ASSIGN(proposal.links, abilitiesOf(parts.transports, parts.peers, inTrees, rank));
-  ASSIGN(const Agreement agreement, agree(*parts.bootstrap, parts.peers, proposal));
-  const auto nChannels = static_cast<unsigned>(agreement.nChannels);
-  const AgreedGraphs* const agreed = graphs.known() ? &graphs.agreed : nullptr;
-  const RankFacts ranks = rankFactsFrom(agreement, *parts.layout, parts.peers, agreed);
-  parts.planning.rank = rank;
-  parts.planning.tuning = makeTuning({
-      .ranks = ranks,
-      .speeds = speedsFrom(agreement, ranks, agreed),
-      .nChannels = nChannels,
-      .slotBytes = slotBytes,
-      .policy = graphs.known() ? alongGraphs(policy, agreement.nChannels) : policy,
-      .threadsGiven = agreement.threadsGiven,
-      .filter = std::move(filter),
-  });
-  chooseProxiedMeshSlots(comm, slotBytes[static_cast<std::size_t>(device::ConnKind::Mesh)], agreement.nChannels);
-  if (rank == 0) logTuning(parts.planning.tuning);
-  return {};
-}
-
 /// graphUsageMode 2: graphs and launches are ordered among each other; 0 and 1 leave that to the application, which may
 /// then do without any order inside a graph, too.
 GraphRules graphRules(ncclComm& comm) {
@@ -375,7 +295,7 @@ ConnectContext connectContext(ncclComm& comm) {
 Status runInit(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
   logPhase(comm, "START");
   StageClock clock;
-  const Status status = causeOf(comm, runStages(comm, ids, clock));
+  const Status status = causeOf(comm, runGuarded([&] { return runStages(comm, ids, clock); }));
   if (!status.ok()) {
     comm.progress.initResult.store(status.code());
     failComm(comm, status);

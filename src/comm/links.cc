@@ -148,8 +148,12 @@ std::vector<LinkRequest> linksOf(const Plan& plan, const Neighbours& neighbours)
   if (plan.usesTree) links.add(neighbours.tree);
   if (plan.usesPat) links.add(neighbours.pat);
   for (const int peer : plan.meshPeers) links.addBothWays(peer, ConnKind::Mesh, all);
-  for (const int peer : plan.sendPeers) links.add({peer, Direction::Send, ConnKind::Mesh, all});
-  for (const int peer : plan.recvPeers) links.add({peer, Direction::Recv, ConnKind::Mesh, all});
+  for (const MessagePeer& peer : plan.sendPeers) {
+    links.add({peer.rank, Direction::Send, ConnKind::Mesh, peer.channels & all});
+  }
+  for (const MessagePeer& peer : plan.recvPeers) {
+    links.add({peer.rank, Direction::Recv, ConnKind::Mesh, peer.channels & all});
+  }
   return links.take();
 }
 

@@ -78,6 +78,10 @@ unsigned usableChannels(const PlanContext& context) {
   return std::max(1U, std::min(context.nChannels(), context.policy().maxChannels));
 }
 
+unsigned messageChannelsOf(const PlanContext& context) {
+  return channelsForMessages(context.messages, usableChannels(context), std::max(1U, context.nChannels()));
+}
+
 double Plan::microseconds() const {
   if (launches.empty()) return -1;
   double sum = 0;

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "comm/connect.h"
+#include "comm/message_channels.h"
 #include "comm/operations.h"
 #include "comm/tuning.h"
 #include "device/policy.h"
@@ -19,6 +21,8 @@ namespace tutti {
 struct PlanContext {
   int rank = 0;
   Tuning tuning;
+  MessageLimits messages;
+  std::vector<int> nodes;  ///< number of each rank's node; empty: all are on one
   int ranksPerGroup = 0;   ///< of the schedule of messages, see MessageSchedule; 0: the largest divisor up to 8
 
   int nRanks() const { return tuning.input.ranks.nRanks; }
@@ -55,12 +59,20 @@ struct Decision {
   unsigned channelHi = 0;
 };
 
+/// A rank that messages go to or come from, and the channels that such messages may use: more than these use as yet, so
+/// that both ends open the same ones whatever comes first.
+struct MessagePeer {
+  int rank = -1;
+  ChannelMask channels = ~ChannelMask{0};   ///< those above the communicator's do not count
+  friend bool operator==(const MessagePeer&, const MessagePeer&) = default;
+};
+
 /// Everything to be done for one group.
 struct Plan {
   std::vector<PlannedLaunch> launches;      ///< in this order, all on one stream
   std::vector<CUstream_st*> streams;        ///< the application's, without repetition, in order of appearance
-  std::vector<int> sendPeers;               ///< ranks that get messages from us, ascending, without ourselves
-  std::vector<int> recvPeers;               ///< ranks we get messages from, ascending, without ourselves
+  std::vector<MessagePeer> sendPeers;       ///< ranks that get messages from us, ascending, without ourselves
+  std::vector<MessagePeer> recvPeers;       ///< ranks we get messages from, ascending, without ourselves
   bool usesRing = false;                    ///< some launch goes round the ring: it must be connected
   bool usesTree = false;                    ///< the same for the trees
   bool usesPat = false;                     ///< the same for the neighbours in PAT

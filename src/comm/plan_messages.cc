@@ -2,8 +2,8 @@
 // says in which round s sends to d. Both its ends compute the same key. Under one key a rank has one send and one
 // receive at most, since in a round of the schedule it sends to one rank and receives from one. Keys are ascending in
 // every rank's list, and what a rank has to do under one key (its part of the round) is never torn between two launches.
-// Neither protocol nor channels of a message enter the order: both ends compute them alike from its bytes and its round,
-// and protocols do not share counters. Nor does the epoch enter the choice of channels: it counts within a group, and the
+// Neither protocol nor channels of a message enter the order: both ends compute them alike from its bytes, its round and
+// whether they are on one node, and protocols do not share counters. Nor does the epoch enter the choice of channels: it counts within a group, and the
 // two ends of a message may have cut their calls into groups differently (two sends in one group, two lone receives).
 //
 // Why no group can deadlock, wherever ranks cut their lists into launches. Suppose nothing moves although messages are
@@ -18,6 +18,7 @@
 #include <tuple>
 
 #include "base/log.h"
+#include "comm/message_channels.h"
 #include "comm/plan_parts.h"
 #include "comm/plan_schedule.h"
 #include "device/kernel_name.h"
@@ -40,18 +41,12 @@ struct Message {
   auto key() const { return std::tuple(epoch, round); }
 };
 
-struct ChannelRange {
-  unsigned lo;
-  unsigned hi;
-  friend bool operator==(const ChannelRange&, const ChannelRange&) = default;
-};
-
 /// Collects messages in call order, then lays them out in rounds.
 class MessagePlanner {
  public:
   MessagePlanner(const PlanContext& context, Plan& plan)
       : context_(context), plan_(plan), schedule_(context.nRanks(), context.ranksPerGroup),
-        sent_(static_cast<std::size_t>(context.nRanks())), received_(static_cast<std::size_t>(context.nRanks())) {}
+        channels_(messageChannelsOf(context)), sent_(static_cast<std::size_t>(context.nRanks())), received_(static_cast<std::size_t>(context.nRanks())) {}
 
   void add(const Op& op) {
     const std::uint64_t bytes = op.count * device::typeBytes(op.datatype);
@@ -86,8 +81,8 @@ class MessagePlanner {
       if (takeSend) ++out;
       if (takeRecv) ++in;
     }
-    plan_.sendPeers = peersOf(sent_);
-    plan_.recvPeers = peersOf(received_);
+    plan_.sendPeers = peersOf(sent_, [&](int peer) { return schedule_.roundOf(context_.rank, peer); });
+    plan_.recvPeers = peersOf(received_, [&](int peer) { return schedule_.roundOf(peer, context_.rank); });
     return {};
   }
 
@@ -101,8 +96,13 @@ class MessagePlanner {
     recvs_.push_back({buffer, bytes, peer, schedule_.roundOf(peer, context_.rank), count++, choiceFor(peer, bytes)});
   }
   MessageChoice choiceFor(int peer, std::uint64_t bytes) const {
-    return chooseMessage(context_.tuning, bytes, peer == context_.rank);
+    return chooseMessage(context_.tuning, bytes, channelsTowards(peer), peer == context_.rank);
   }
+  bool sameNode(int peer) const {
+    if (context_.nodes.empty()) return true;
+    return context_.nodes[static_cast<std::size_t>(peer)] == context_.nodes[static_cast<std::size_t>(context_.rank)];
+  }
+  unsigned channelsTowards(int peer) const { return channelsPerPeer(context_.messages, channels_, sameNode(peer)); }
 
   Status checkSelf() const {
     const std::uint32_t sent = sent_[static_cast<std::size_t>(context_.rank)];
@@ -114,11 +114,9 @@ class MessagePlanner {
                 context_.rank, sent, received);
   }
 
-  /// A function of bytes and round: equal at both ends. Neighbouring rounds use different channels where they can.
+  /// A function of bytes and round: equal at both ends.
   ChannelRange channelsOf(const Message& message) const {
-    const unsigned channels = message.choice.nChannels;
-    const unsigned lo = static_cast<unsigned>(message.round) % (usableChannels(context_) / channels) * channels;
-    return {lo, lo + channels - 1};
+    return messageChannels(channels_, channelsTowards(message.peer), message.round, message.choice.nChannels);
   }
 
   void round(const Message* out, const Message* in) {
@@ -163,17 +161,25 @@ class MessagePlanner {
     launch.transferUs += slower.microseconds - slower.latencyUs;
   }
 
-  std::vector<int> peersOf(const std::vector<std::uint32_t>& counts) const {
-    std::vector<int> peers;
+  /// Direct algorithms need all channels between ranks of a node: such ranks are joined on all of them at once.
+  template <class RoundOf>
+  std::vector<MessagePeer> peersOf(const std::vector<std::uint32_t>& counts, RoundOf&& roundOf) const {
+    std::vector<MessagePeer> peers;
     for (int r = 0; r < context_.nRanks(); ++r) {
-      if (r != context_.rank && counts[static_cast<std::size_t>(r)] > 0) peers.push_back(r);
+      if (r == context_.rank || counts[static_cast<std::size_t>(r)] == 0) continue;
+      MessagePeer& peer = peers.emplace_back(MessagePeer{.rank = r});
+      if (!sameNode(r)) peer.channels = maskOf(peerChannels(channels_, channelsTowards(r), roundOf(r)));
     }
     return peers;
+  }
+  static ChannelMask maskOf(ChannelRange range) {
+    return allChannels(static_cast<int>(range.hi + 1)) & ~allChannels(static_cast<int>(range.lo));
   }
 
   const PlanContext& context_;
   Plan& plan_;
   MessageSchedule schedule_;
+  unsigned channels_;                    ///< for messages
   std::vector<std::uint32_t> sent_;      ///< messages so far, by destination
   std::vector<std::uint32_t> received_;  ///< the same by source
   std::vector<Message> sends_;

@@ -17,7 +17,10 @@ Status planMessages(const PlanContext& context, std::span<const Op> ops, Plan& p
 /// Adds channels [lo, hi] and a demand for threads to a launch.
 void widen(PlannedLaunch& launch, unsigned lo, unsigned hi, unsigned threads);
 
-/// Channels that launches may use.
+/// Channels that launches of collectives may use.
 unsigned usableChannels(const PlanContext& context);
+
+/// The same for messages.
+unsigned messageChannelsOf(const PlanContext& context);
 
 }  // namespace tutti

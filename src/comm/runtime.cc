@@ -71,6 +71,15 @@ ncclConfig_t overridesFrom(const Params& params) {
   return config;
 }
 
+MessageSettings messageSettingsFrom(const Params::Tuning& params) {
+  const auto bytes = [](const std::optional<std::int64_t>& value) { return sizeIfSet(value.value_or(0)); };
+  return {.fewest = static_cast<int>(params.minP2pNchannels),
+          .most = static_cast<int>(params.maxP2pNchannels),
+          .nvlChunk = bytes(params.p2pNvlChunkSize),
+          .pciChunk = bytes(params.p2pPciChunkSize),
+          .netChunk = bytes(params.p2pNetChunkSize)};
+}
+
 BootstrapSettings bootstrapFrom(const Params::Sockets& sockets) {
   BootstrapSettings settings;
   settings.interfaceNames = sockets.ifname;
@@ -102,6 +111,7 @@ Runtime runtimeFrom(const Params& params) {
   runtime.algo = params.tuning.algo;
   runtime.proto = params.tuning.proto;
   runtime.tuning = tuningSettingsFrom(params);
+  runtime.messages = messageSettingsFrom(params.tuning);
   runtime.topology = topologySettingsFrom(params);
   runtime.fusion = fusionSettings(params.topology);
   runtime.affinity = {params.misc.proxyCpuset, params.misc.ignoreCpuAffinity};

@@ -9,6 +9,7 @@
 #include "bootstrap/settings.h"
 #include "comm/affinity.h"
 #include "comm/gpu_direct.h"
+#include "comm/message_channels.h"
 #include "comm/nic_fusion.h"
 #include "comm/topology_settings.h"
 #include "comm/tuning_settings.h"
@@ -38,6 +39,7 @@ struct Runtime {
   std::string algo;                    ///< NCCL_ALGO
   std::string proto;                   ///< NCCL_PROTO
   TuningSettings tuning;
+  MessageSettings messages;
   TopologySettings topology;
   FusionSettings fusion;
   AffinitySettings affinity;

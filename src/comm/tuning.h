@@ -3,7 +3,7 @@
 //
 //   makeTuning(facts)          once per communicator: latency and bandwidth of every combination
 //   chooseCollective(tuning, request)      per collective: weighs them, takes the quickest
-//   chooseMessage(tuning, bytes)           per message: both its ends come to the same answer
+//   chooseMessage(tuning, bytes, …)        per message: both its ends come to the same answer
 #pragma once
 
 #include <array>
@@ -45,6 +45,13 @@ struct Speeds {
 /// Which kernels there are: device::kernelExists(), unless a test asks what would be chosen if there were others.
 using KernelFilter = bool (*)(device::Func, device::Algorithm, device::Protocol, device::DevOp, ncclDataType_t);
 
+/// Bytes that a thread, or a further channel, of a collective must have to do, by protocol; below 0: what suits the world.
+struct ThreadThresholds {
+  std::array<std::int64_t, device::kProtocols> tree{-1, -1, -1};
+  std::array<std::int64_t, device::kProtocols> ring{-1, -1, -1};
+  friend bool operator==(const ThreadThresholds&, const ThreadThresholds&) = default;
+};
+
 /// Everything the tuner knows. Equal on all ranks.
 struct TuningInput {
   RankFacts ranks;
@@ -53,6 +60,7 @@ struct TuningInput {
   std::array<device::SlotBytes, device::kConnKinds> slotBytes{};   ///< as connections are made; 0: no such buffers
   device::Policy policy = device::kGpuPolicy;   ///< its world decides between the cost tables
   bool threadsGiven = false;            ///< the user said how many: no rule about links lowers the policy's
+  ThreadThresholds thresholds;          ///< NCCL_THREAD_THRESHOLDS
   TuningFilter filter;
   KernelFilter kernelExists = device::kernelExists;
 };
@@ -121,6 +129,9 @@ std::array<Candidate, kCandidates> weigh(const Tuning& tuning, const Request& re
 /// NCCL_PROTO leave nothing for the function; ncclInternalError where nothing is left without them.
 Result<Choice> chooseCollective(const Tuning& tuning, const Request& request);
 
+/// What `input.thresholds` come to, as applied.
+std::uint64_t threadThreshold(const TuningInput& input, device::Algorithm algorithm, device::Protocol protocol);
+
 /// How one message travels: LL while a channel carries little, then Simple; over more channels the more it carries.
 struct MessageChoice {
   device::Protocol protocol = device::Protocol::Simple;
@@ -129,14 +140,18 @@ struct MessageChoice {
   double microseconds = 0;
 };
 
-/// A function of bytes alone: both ends of a message agree. `toSelf`: source and destination are one rank.
-MessageChoice chooseMessage(const Tuning& tuning, std::uint64_t bytes, bool toSelf);
+/// A function of bytes and of the channels that messages between the two ranks may use: both ends of a message agree.
+/// `toSelf`: source and destination are one rank.
+MessageChoice chooseMessage(const Tuning& tuning, std::uint64_t bytes, unsigned mostChannels, bool toSelf);
 
 /// The table that was weighed, on one line: "RING/LL 7.8 us, RING/SIMPLE 15.2 us, …; no kernel: …".
 std::string describeCandidates(const Tuning& tuning, const Request& request);
 
 /// Latencies and bandwidths of all combinations, line by line, as rank 0 shows them when the communicator comes up.
 std::vector<std::string> describeTuning(const Tuning& tuning);
+
+/// "threadThresholds 8/8/64 | 32/8/64 | 0 | 0": of Tree and Ring by protocol; CollNet and NVLS are not there.
+std::string thresholdsLine(const TuningInput& input);
 
 /// Speeds to assume while nobody has searched the topology. `meshed`: P2P connects every pair of ranks. Algorithms
 /// without connections have to be set to 0 by the caller.

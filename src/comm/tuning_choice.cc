@@ -90,11 +90,7 @@ unsigned mostThreads(const TuningInput& in, Algorithm algorithm, Protocol protoc
 /// Fewer channels, then fewer threads, the less there is to do for each.
 void shape(const Tuning& tuning, const Request& request, Choice& choice) {
   const TuningInput& in = tuning.input;
-  const auto p = static_cast<std::size_t>(choice.protocol);
-  std::uint64_t perThread = in.policy.bytesPerThread[p];
-  if (choice.algorithm == Algorithm::Ring && choice.protocol == Protocol::LL) {
-    perThread *= static_cast<std::uint64_t>(in.ranks.nRanks);
-  }
+  const std::uint64_t perThread = threadThreshold(in, choice.algorithm, choice.protocol);
   choice.nChannels = usableChannels(in);
   choice.nThreads = mostThreads(in, choice.algorithm, choice.protocol);
   const auto tooLittle = [&] { return request.bytes < std::uint64_t{choice.nChannels} * choice.nThreads * perThread; };
@@ -184,11 +180,22 @@ Result<Choice> chooseCollective(const Tuning& tuning, const Request& request) {
   return choice;
 }
 
-MessageChoice chooseMessage(const Tuning& tuning, std::uint64_t bytes, bool toSelf) {
+std::uint64_t threadThreshold(const TuningInput& input, Algorithm algorithm, Protocol protocol) {
+  const auto p = static_cast<std::size_t>(protocol);
+  const bool ring = algorithm == Algorithm::Ring;
+  const std::int64_t given = ring                           ? input.thresholds.ring[p]
+                             : algorithm == Algorithm::Tree ? input.thresholds.tree[p]
+                                                            : -1;
+  if (given >= 0) return static_cast<std::uint64_t>(given);
+  const std::uint64_t usual = input.policy.bytesPerThread[p];
+  return ring && protocol == Protocol::LL ? usual * static_cast<std::uint64_t>(input.ranks.nRanks) : usual;
+}
+
+MessageChoice chooseMessage(const Tuning& tuning, std::uint64_t bytes, unsigned mostChannels, bool toSelf) {
   const TuningInput& in = tuning.input;
   const std::uint64_t wanted = bytes / in.policy.messagePerChannel + (bytes % in.policy.messagePerChannel != 0 ? 1 : 0);
   MessageChoice choice;
-  choice.nChannels = static_cast<unsigned>(std::clamp<std::uint64_t>(wanted, 1, usableChannels(in)));
+  choice.nChannels = static_cast<unsigned>(std::clamp<std::uint64_t>(wanted, 1, mostChannels));
   const auto mesh = static_cast<std::size_t>(device::ConnKind::Mesh);
   const bool buffers = in.slotBytes[mesh][static_cast<std::size_t>(Protocol::LL)] > 0;
   if (!toSelf && buffers && bytes <= choice.nChannels * in.policy.llMessageBytes) choice.protocol = Protocol::LL;

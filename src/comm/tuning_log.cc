@@ -75,4 +75,13 @@ std::vector<std::string> describeTuning(const Tuning& tuning) {
   return lines;
 }
 
+std::string thresholdsLine(const TuningInput& input) {
+  std::string text;
+  for (const device::Algorithm algorithm : {device::Algorithm::Tree, device::Algorithm::Ring}) {
+    const auto of = [&](device::Protocol protocol) { return threadThreshold(input, algorithm, protocol); };
+    text += fmt::format("{}/{}/{} | ", of(device::Protocol::LL), of(device::Protocol::LL128), of(device::Protocol::Simple));
+  }
+  return fmt::format("threadThresholds {}0 | 0", text);
+}
+
 }  // namespace tutti

@@ -1,6 +1,10 @@
 #include "comm/tuning_settings.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <system_error>
 
 #include "base/log.h"
 
@@ -21,6 +25,29 @@ int threadsFrom(const char* name, std::int64_t value, int fewest) {
   return threads;
 }
 
+/// Six numbers, whatever stands between them; nothing where it is anything else.
+std::optional<ThreadThresholds> thresholdsFrom(std::string_view text) {
+  constexpr std::string_view kBetween = " ,;/|";
+  std::array<std::int64_t, 2 * device::kProtocols> numbers{};
+  std::size_t count = 0;
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(kBetween), text.size()));
+    if (text.empty()) break;
+    const std::string_view word = text.substr(0, text.find_first_of(kBetween));
+    if (count == numbers.size()) return std::nullopt;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), numbers[count++]);
+    if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
+    text.remove_prefix(word.size());
+  }
+  if (count != numbers.size()) return std::nullopt;
+  ThreadThresholds thresholds;
+  for (std::size_t p = 0; p < device::kProtocols; ++p) {
+    thresholds.tree[p] = std::max<std::int64_t>(numbers[p], -1);
+    thresholds.ring[p] = std::max<std::int64_t>(numbers[device::kProtocols + p], -1);
+  }
+  return thresholds;
+}
+
 }  // namespace
 
 TuningSettings tuningSettingsFrom(const Params& params) {
@@ -30,6 +57,12 @@ TuningSettings tuningSettingsFrom(const Params& params) {
   settings.nThreads = threadsFrom("NCCL_NTHREADS", from.nThreads, 64);
   settings.ll128Threads = threadsFrom("NCCL_LL128_NTHREADS", from.ll128Threads, 160);
   settings.llMessageBytes = from.p2pLlThreshold.value_or(-1);
+  if (from.threadThresholds.empty()) return settings;
+  const auto thresholds = thresholdsFrom(from.threadThresholds);
+  if (!thresholds) {
+    info(kEnv, "Invalid value {} for NCCL_THREAD_THRESHOLDS (six numbers), using default unset.", from.threadThresholds);
+  }
+  settings.thresholds = thresholds.value_or(ThreadThresholds{});
   return settings;
 }
 

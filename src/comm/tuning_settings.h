@@ -16,6 +16,7 @@ struct TuningSettings {
   int nThreads = 0;                     ///< of a block; 0: what suits the world
   int ll128Threads = 0;                 ///< the same for LL128
   std::int64_t llMessageBytes = -1;     ///< NCCL_P2P_LL_THRESHOLD; -1: what suits the world
+  ThreadThresholds thresholds;          ///< NCCL_THREAD_THRESHOLDS
 };
 
 /// Picks them from `params`; says in the log (ENV) what it had to bend.

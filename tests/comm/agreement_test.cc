@@ -56,6 +56,40 @@ TEST(Agreement, SmallestWishAndCommonAbilitiesWin) {
   }
 }
 
+TEST(Agreement, TheSmallestNumberOfChannelsForMessagesCounts) {
+  const std::vector<PeerInfo> peers = plainPeers(3);
+  std::vector<Proposal> proposals(3, proposalOf(Params{}));
+  propose(proposals[0], {.fewest = 4, .most = 16, .perNetPeer = 8}, {});
+  propose(proposals[1], {.fewest = 2, .most = 32, .perNetPeer = 2}, {});
+  propose(proposals[2], {.fewest = 3, .most = 64, .perNetPeer = 4}, {});
+  for (const auto& result : agreeAll(peers, proposals)) {
+    ASSERT_TRUE(result.ok());
+    EXPECT_EQ(result.value().messages, (MessageLimits{.fewest = 2, .most = 16, .perNetPeer = 2}));
+  }
+}
+
+TEST(Agreement, DifferentChunksOfMessagesAreRefusedByName) {
+  test::allowLog("Mismatched NCCL_P2P_NET_CHUNKSIZE : rank 0 (host node, pid 100) has 131072, rank 1 (host node, pid 101) has 65536");
+  std::vector<Proposal> proposals(2, proposalOf(Params{}));
+  propose(proposals[0], {}, {1, 1, 131072});
+  propose(proposals[1], {}, {1, 1, 65536});
+  for (const auto& result : agreeAll(plainPeers(2), proposals)) EXPECT_EQ(result.status().code(), ncclInvalidUsage);
+  EXPECT_NE(test::capturedText().find("NCCL_P2P_NET_CHUNKSIZE"), std::string::npos);
+}
+
+TEST(Agreement, DifferentThresholdsAreRefusedByName) {
+  test::allowLog("Mismatched NCCL_THREAD_THRESHOLDS");
+  Params one;
+  one.tuning.threadThresholds = "1 2 3 4 5 6";
+  Params same;
+  same.tuning.threadThresholds = "1,2,3,4,5,6";
+  const auto equal = agreeAll(plainPeers(2), {proposalOf(one), proposalOf(same)});
+  EXPECT_TRUE(equal[0].ok() && equal[1].ok()) << "written otherwise";
+  for (const auto& result : agreeAll(plainPeers(2), {proposalOf(one), proposalOf(Params{})})) {
+    EXPECT_EQ(result.status().code(), ncclInvalidUsage);
+  }
+}
+
 TEST(Agreement, DifferentBufferSizesAreRefusedByName) {
   test::allowLog("Mismatched NCCL_LL_BUFFSIZE : rank 0 (host node, pid 100) has 131072, rank 1 (host node, pid 101) has 8192");
   std::vector<Proposal> proposals(2, proposalOf(Params{}));

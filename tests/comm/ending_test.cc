@@ -15,12 +15,12 @@ TEST(Ending, AnAbortFreesNothingUnderADestroyThatWaits) {
   auto* const comm = new ncclComm(CommIdentity(), test::configOf(false), Runtime());
   std::atomic<bool> go{false};
   auto task = BackgroundTask::start([&] {
-    while (!go) std::this_thread::sleep_for(milliseconds(1));
-    return Status();
-  }).value();
+                while (!go) std::this_thread::sleep_for(milliseconds(1));
+                return Status();
+              }).value();
   comm->progress.task = task;
   std::thread destroyer([&] { EXPECT_TRUE(destroyComm(comm).ok()); });
-  while (task.use_count() < 3) std::this_thread::yield();   // now it waits for the task
+  while (task.use_count() < 3) std::this_thread::yield();  // now it waits for the task
   {
     const std::lock_guard lock(comm->progress.mutex);
     comm->progress.task.reset();

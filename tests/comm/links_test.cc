@@ -39,10 +39,17 @@ TEST(Links, RingAndTreeShareConnections) {
 TEST(Links, MessagesAndDirectAlgorithmsUseTheMesh) {
   Plan plan;
   plan.meshPeers = {0, 2, 3};
-  plan.sendPeers = {0};
+  plan.sendPeers = {MessagePeer{0}};
   const auto links = linksOf(plan, neighboursByRank(1, 4, 1));
   EXPECT_EQ(links.size(), 6U);
   EXPECT_TRUE(std::all_of(links.begin(), links.end(), [](const LinkRequest& l) { return l.kind == ConnKind::Mesh; }));
+}
+
+TEST(Links, MessagesJoinOnTheirOwnChannelsAlone) {
+  Plan plan;
+  plan.sendPeers = {MessagePeer{2, 0b110000}};
+  EXPECT_EQ(linksOf(plan, neighboursByRank(1, 4, 5)),
+            (std::vector<LinkRequest>{{2, Direction::Send, ConnKind::Mesh, 0b10000}}));
 }
 
 TEST(Links, AloneNothingIsJoined) {

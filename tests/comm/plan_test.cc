@@ -172,8 +172,8 @@ TEST(Plan, SendAndReceiveOfARoundAreFused) {
   ASSERT_EQ(plan.launches[0].messages.size(), 1u);
   EXPECT_EQ(plan.launches[0].messages[0].sendPeer, 1);
   EXPECT_EQ(plan.launches[0].messages[0].recvPeer, 1);
-  EXPECT_EQ(plan.sendPeers, std::vector{1});
-  EXPECT_EQ(plan.recvPeers, std::vector{1});
+  EXPECT_EQ(plan.sendPeers, std::vector{MessagePeer{1}});
+  EXPECT_EQ(plan.recvPeers, std::vector{MessagePeer{1}});
   EXPECT_FALSE(plan.usesRing);
 }
 
@@ -211,8 +211,8 @@ TEST(Plan, ChannelsOfAMessageDoNotDependOnItsGroup) {
 
 TEST(Plan, AlltoAllTalksToEverybody) {
   const Plan plan = planned(contextOf(1, 4), {message(ApiFunc::AlltoAll, 0, 100)});
-  EXPECT_EQ(plan.sendPeers, (std::vector{0, 2, 3}));
-  EXPECT_EQ(plan.recvPeers, (std::vector{0, 2, 3}));
+  EXPECT_EQ(plan.sendPeers, (std::vector{MessagePeer{0}, MessagePeer{2}, MessagePeer{3}}));
+  EXPECT_EQ(plan.recvPeers, (std::vector{MessagePeer{0}, MessagePeer{2}, MessagePeer{3}}));
 }
 
 /// Runs the plans of all ranks as kernels would: launches one after the other, in a launch each channel's sends and
@@ -341,6 +341,53 @@ TEST(Plan, AllRanksAgreeOnCollectives) {
       }
     }
   }
+}
+
+PlanContext twoNodes(int rank, int nRanks) {
+  PlanContext context = contextOf(rank, nRanks);
+  context.messages.perNetPeer = 2;
+  for (int r = 0; r < nRanks; ++r) context.nodes.push_back(r < nRanks / 2 ? 0 : 1);
+  return context;
+}
+
+TEST(Plan, MessagesToOtherNodesUseFewChannels) {
+  constexpr std::size_t kLong = 8 << 20;
+  const Plan plan = planned(twoNodes(0, 4), {message(ApiFunc::Send, 1, kLong), message(ApiFunc::Send, 2, kLong)});
+  ASSERT_EQ(plan.launches.size(), 1u);
+  ASSERT_EQ(plan.launches[0].messages.size(), 2u);
+  const device::P2pWork& near = plan.launches[0].messages[0];
+  const device::P2pWork& far = plan.launches[0].messages[1];
+  EXPECT_EQ(near.channelHi - near.channelLo, 7);
+  EXPECT_EQ(far.channelHi - far.channelLo, 1);
+  ASSERT_EQ(plan.sendPeers.size(), 2u);
+  EXPECT_EQ(plan.sendPeers[0], MessagePeer{1}) << "all of them, as direct algorithms need";
+  EXPECT_EQ(plan.sendPeers[1], (MessagePeer{2, allChannels(far.channelHi + 1) & ~allChannels(far.channelLo)}));
+}
+
+TEST(Plan, BothEndsOfAMessageBetweenNodesUseTheSameChannels) {
+  constexpr int kRanks = 8;
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{100}, std::size_t{8} << 20}) {
+    for (int from = 0; from < kRanks; ++from) {
+      for (int to = 0; to < kRanks; ++to) {
+        if (from == to) continue;
+        const Plan out = planned(twoNodes(from, kRanks), {message(ApiFunc::Send, to, bytes)});
+        const Plan in = planned(twoNodes(to, kRanks), {message(ApiFunc::Recv, from, bytes)});
+        EXPECT_EQ(out.launches[0].messages[0].channelLo, in.launches[0].messages[0].channelLo);
+        EXPECT_EQ(out.launches[0].messages[0].channelHi, in.launches[0].messages[0].channelHi);
+        EXPECT_EQ(out.sendPeers[0].channels, in.recvPeers[0].channels);
+        const ChannelMask used = allChannels(out.launches[0].messages[0].channelHi + 1) &
+                                 ~allChannels(out.launches[0].messages[0].channelLo);
+        EXPECT_EQ(used & ~out.sendPeers[0].channels, 0u) << "a channel that is not connected";
+      }
+    }
+  }
+}
+
+TEST(Plan, MessagesMayUseFewerChannelsThanCollectives) {
+  PlanContext context = contextOf(0, 4);
+  context.messages.most = 3;
+  const Plan plan = planned(context, {message(ApiFunc::Send, 1, 8 << 20)});
+  EXPECT_EQ(plan.launches[0].nChannels, 3u);
 }
 
 }  // namespace

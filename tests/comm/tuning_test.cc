@@ -270,15 +270,37 @@ TEST(Tuning, ALoneRankIgnoresTheSettings) {
 
 TEST(Tuning, SmallMessagesGoByLlAndLargeOnesOverMoreChannels) {
   const Tuning tuning = makeTuning(gpuInput(4));
-  EXPECT_EQ(chooseMessage(tuning, 0, false).protocol, Protocol::LL);
-  EXPECT_EQ(chooseMessage(tuning, 16 << 10, false).protocol, Protocol::LL);
-  EXPECT_EQ(chooseMessage(tuning, (16 << 10) + 1, false).protocol, Protocol::Simple);
-  EXPECT_EQ(chooseMessage(tuning, 8, true).protocol, Protocol::Simple) << "a copy to oneself";
-  EXPECT_EQ(chooseMessage(tuning, 8, false).nChannels, 1u);
-  EXPECT_EQ(chooseMessage(tuning, kHuge, false).nChannels, 8u);
+  EXPECT_EQ(chooseMessage(tuning, 0, 8, false).protocol, Protocol::LL);
+  EXPECT_EQ(chooseMessage(tuning, 16 << 10, 8, false).protocol, Protocol::LL);
+  EXPECT_EQ(chooseMessage(tuning, (16 << 10) + 1, 8, false).protocol, Protocol::Simple);
+  EXPECT_EQ(chooseMessage(tuning, 8, 8, true).protocol, Protocol::Simple) << "a copy to oneself";
+  EXPECT_EQ(chooseMessage(tuning, 8, 8, false).nChannels, 1u);
+  EXPECT_EQ(chooseMessage(tuning, kHuge, 8, false).nChannels, 8u);
   TuningInput never = gpuInput(4);
   never.slotBytes[1][0] = 0;
-  EXPECT_EQ(chooseMessage(makeTuning(never), 8, false).protocol, Protocol::Simple) << "no LL buffers";
+  EXPECT_EQ(chooseMessage(makeTuning(never), 8, 8, false).protocol, Protocol::Simple) << "no LL buffers";
+}
+
+TEST(Tuning, ThresholdsDecideHowMuchAThreadMustHaveToDo) {
+  TuningInput input = restricted(gpuInput(4), "Ring,Tree", "Simple");
+  EXPECT_EQ(thresholdsLine(input), "threadThresholds 8/8/64 | 32/8/64 | 0 | 0");
+  EXPECT_LT(chosen(input, allReduceOf(1024)).nChannels, 8u);
+  input.thresholds.ring = {-1, 100, 0};
+  EXPECT_EQ(thresholdsLine(input), "threadThresholds 8/8/64 | 32/100/0 | 0 | 0");
+  input.filter = parseTuningFilter("Ring", "Simple").value();
+  EXPECT_EQ(chosen(input, allReduceOf(8)).nChannels, 8u) << "nothing is too little";
+  input.filter = parseTuningFilter("Tree", "Simple").value();
+  EXPECT_EQ(chosen(input, allReduceOf(8)).nChannels, 1u) << "these were not given";
+}
+
+TEST(Tuning, ThresholdsAreSixNumbers) {
+  Params params;
+  params.tuning.threadThresholds = "1, 2 -7  4/5 6";
+  EXPECT_EQ(tuningSettingsFrom(params).thresholds, (ThreadThresholds{{1, 2, -1}, {4, 5, 6}}));
+  for (const char* bad : {"1 2 3 4 5", "1 2 3 4 5 6 7", "1 2 three 4 5 6", "1 2 3x 4 5 6", " "}) {
+    params.tuning.threadThresholds = bad;
+    EXPECT_EQ(tuningSettingsFrom(params).thresholds, ThreadThresholds{}) << bad;
+  }
 }
 
 TEST(Tuning, SettingsBendThePolicy) {
