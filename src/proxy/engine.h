@@ -134,7 +134,8 @@ class ProgressEngine : public std::enable_shared_from_this<ProgressEngine> {
   /// hundred microseconds at first and after about a millisecond in the long run. Failures are told by the engine's
   /// thread.
   bool drive();
-  /// For a thread that drove and stops: wakes the engine's thread if there is anything only a round can finish.
+  /// For a thread that drove and stops: one more round if a task presses, and wakes the engine's thread if one still
+  /// does. What does not press waits for the end of its nap.
   void leave();
 
  private:
@@ -147,6 +148,7 @@ class ProgressEngine : public std::enable_shared_from_this<ProgressEngine> {
   struct Drivers {
     std::atomic<bool> wanted{false};  ///< there are active groups
     bool inRound = false;             ///< within a turn: it is not the engine's thread's
+    bool called = false;              ///< engine's thread: somebody wants a round of it
     std::uint64_t seen = 0;           ///< engine's thread: of Tally::drives
     std::chrono::nanoseconds nap{0};  ///< engine's thread: how long the next one is
   };
@@ -162,6 +164,8 @@ class ProgressEngine : public std::enable_shared_from_this<ProgressEngine> {
   void loop();
   void settle();
   bool leftToDrivers();
+  bool driversRound();
+  bool pressed() const;
   bool round(SteadyClock::time_point now);
   After visit(ProgressGroup& group, SteadyClock::time_point now);
   After visitGuarded(ProgressGroup& group, SteadyClock::time_point now) noexcept;

@@ -81,7 +81,12 @@ void ProgressEngine::loop() {
     bool progressed = false;
     bool nobody = false;
     {
-      const Turns::Round turn(turns_);
+      // A driver whose round the thread waited for would have to wake it.
+      const Turns::Round turn(turns_, std::exchange(drivers_.called, false) ? Turns::Who::Waits : Turns::Who::Tries);
+      if (!turn.won()) {
+        ::sched_yield();
+        continue;
+      }
       const InRound inside;
       progressed = round(now);
       nobody = active_.empty();
@@ -116,7 +121,10 @@ void ProgressEngine::settle() {
 bool ProgressEngine::drive() {
   if (inRound || !drivers_.wanted.load(std::memory_order_relaxed)) return false;
   const Turns::Attempt turn(turns_);
-  if (!turn.won()) return false;
+  return turn.won() && driversRound();
+}
+
+bool ProgressEngine::driversRound() {
   const InRound inside;
   const OwnLastError own;  // as in the engine's thread
   count(tally_.drives);
@@ -126,12 +134,21 @@ bool ProgressEngine::drive() {
   return progressed;
 }
 
+bool ProgressEngine::pressed() const {
+  const auto presses = [](const ProgressTask* task) { return task->presses(); };
+  return std::any_of(active_.begin(), active_.end(), [&](const ProgressGroup* group) {
+    return std::any_of(group->tasks_.begin(), group->tasks_.end(), presses);
+  });
+}
+
 void ProgressEngine::leave() {
   if (inRound || !drivers_.wanted.load(std::memory_order_relaxed)) return;
   {
     const Turns::Attempt turn(turns_);
-    const auto quiet = [](const ProgressGroup* group) { return allQuiet(group->tasks_); };
-    if (!turn.won() || std::all_of(active_.begin(), active_.end(), quiet)) return;
+    if (!turn.won() || !pressed()) return;
+    // What a kernel sends last may not have been seen yet, where all that it received was there already.
+    driversRound();
+    if (!pressed()) return;
   }
   sleeper_.wake();
 }
@@ -144,10 +161,10 @@ bool ProgressEngine::leftToDrivers() {
   }
   count(tally_.naps);
   drivers_.seen = tally_.drives.load(std::memory_order_relaxed);
-  const bool woken = sleeper_.nap(drivers_.nap);
+  drivers_.called = sleeper_.nap(drivers_.nap);
   drivers_.nap = std::min(2 * drivers_.nap, kLongestNap);
-  if (woken) drivers_.seen = tally_.drives.load(std::memory_order_relaxed);
-  return !woken || stop_.load(std::memory_order_acquire);
+  if (drivers_.called) drivers_.seen = tally_.drives.load(std::memory_order_relaxed);
+  return !drivers_.called || stop_.load(std::memory_order_acquire);
 }
 
 void ProgressEngine::sleep() {

@@ -25,6 +25,9 @@ class ProgressTask {
   virtual Result<bool> advance() = 0;
   /// Nothing is under way that only this task can finish: the engine may sleep, if no kernel runs either.
   virtual bool quiet() const = 0;
+  /// Somebody waits for what only this task can finish. A task that only wants to hear that all is well is not quiet, but
+  /// presses nobody.
+  virtual bool presses() const { return !quiet(); }
   /// Any thread.
   virtual TaskCounters counters() const = 0;
   /// "send to rank 3 (host b, device 0) by NET/Socket/0 on channel 1: step 17, waits for the network to take 4096 bytes",

@@ -37,7 +37,8 @@ class Turns {
   class Attempt {
    public:
     explicit Attempt(Turns& turns) : lock_(turns.mutex_, std::try_to_lock) {
-      if (won() && turns.served_ < turns.arrived_.load(std::memory_order_acquire)) lock_.unlock();
+      const bool wanted = turns.wanted_.load(std::memory_order_relaxed);
+      if (won() && (wanted || turns.served_ < turns.arrived_.load(std::memory_order_acquire))) lock_.unlock();
     }
     bool won() const { return lock_.owns_lock(); }
 
@@ -45,13 +46,22 @@ class Turns {
     std::unique_lock<std::mutex> lock_;
   };
 
-  /// The engine's thread.
+  enum class Who : std::uint8_t { Waits, Tries };
+  /// The engine's thread. `Waits`: for others' rounds and visits, no more than one attempt begins meanwhile. `Tries`:
+  /// there may be none where another thread is in one.
   class Round {
    public:
-    explicit Round(Turns& turns) : lock_(turns.mutex_) {
+    explicit Round(Turns& turns, Who who = Who::Waits) : lock_(turns.mutex_, std::try_to_lock) {
+      if (!won() && who == Who::Tries) return;
+      if (!won()) {
+        turns.wanted_.store(true, std::memory_order_relaxed);
+        lock_.lock();
+        turns.wanted_.store(false, std::memory_order_relaxed);
+      }
       const std::uint64_t before = turns.arrived_.load(std::memory_order_acquire);
       turns.left_.wait(lock_, [&] { return turns.served_ >= before; });
     }
+    bool won() const { return lock_.owns_lock(); }
 
    private:
     std::unique_lock<std::mutex> lock_;
@@ -61,7 +71,8 @@ class Turns {
   std::mutex mutex_;
   std::condition_variable left_;
   std::atomic<std::uint64_t> arrived_{0};
-  std::uint64_t served_ = 0;  ///< under mutex_
+  std::atomic<bool> wanted_{false};  ///< by the engine's thread, which waits
+  std::uint64_t served_ = 0;         ///< under mutex_
 };
 
 }  // namespace tutti

@@ -69,12 +69,42 @@ TEST(ProgressEngineDrive, LeavesTheWorkToTheEnginesThreadWhenNobodyDrivesAnyMore
 TEST(ProgressEngineDrive, WakesTheEnginesThreadForWhatOnlyARoundCanFinish) {
   OneTask one;
   one.addHeld();
-  one.task.isQuiet = false;
+  one.task.isPressing = true;
   const auto rounds = one.engine->counters().rounds;
   EXPECT_TRUE(driveUntil(*one.engine, [&] {
     one.engine->leave();
     return one.engine->counters().rounds > rounds + 10;
   })) << "naps end, though somebody drives";
+}
+
+TEST(ProgressEngineDrive, MakesALastRoundForWhatPresses) {
+  std::atomic<std::uint64_t> here{0};
+  OneTask one;
+  one.task.during = [&, self = ::pthread_self()] {
+    if (::pthread_equal(self, ::pthread_self()) == 0 || !one.task.isPressing.exchange(false)) return;
+    here.fetch_add(1);
+  };
+  one.addHeld();
+  EXPECT_TRUE(eventually([&] {
+    one.task.isPressing = true;
+    one.engine->leave();
+    return here.load() >= 100;
+  }));
+}
+
+TEST(ProgressEngineDrive, LetsTheEnginesThreadNapOverWhatPressesNobody) {
+  OneTask one;
+  one.addHeld();
+  one.task.isQuiet = false;
+  const auto naps = one.engine->counters().naps;
+  std::uint64_t calls = 0;
+  EXPECT_TRUE(driveUntil(*one.engine, [&] {
+    one.engine->leave();
+    ++calls;
+    return one.engine->counters().naps >= naps + 20;
+  }));
+  EXPECT_GT(calls, 100U) << "each would have ended a nap";
+  one.task.isQuiet = true;
 }
 
 TEST(ProgressEngineDrive, NeitherWaitsForARoundNorBeginsOneWithinIt) {

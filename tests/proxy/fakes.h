@@ -49,6 +49,7 @@ class FakeTask : public ProgressTask {
     if (whenAsked) whenAsked();
     return isQuiet.load();
   }
+  bool presses() const override { return isPressing.load(); }
   TaskCounters counters() const override {
     return {.posted = posted.load(), .done = done.load(), .bytes = 8 * done.load()};
   }
@@ -66,6 +67,7 @@ class FakeTask : public ProgressTask {
   std::atomic<std::uint64_t> done{0};
   std::atomic<std::uint64_t> turns{0};
   std::atomic<bool> isQuiet{true};
+  std::atomic<bool> isPressing{false};
   std::atomic<ncclResult_t> error{ncclSuccess};
   std::function<void()> during;
   std::function<void()> whenAsked;

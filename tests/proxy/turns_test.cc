@@ -71,5 +71,40 @@ TEST(Turns, AttemptWaitsForNobody) {
   EXPECT_TRUE(wins());
 }
 
+TEST(Turns, RoundThatTriesWaitsForNobody) {
+  Turns turns;
+  const auto wins = [&turns] {
+    bool won = false;
+    std::thread([&] { won = Turns::Round(turns, Turns::Who::Tries).won(); }).join();
+    return won;
+  };
+  EXPECT_TRUE(wins());
+  {
+    const Turns::Attempt driver(turns);
+    EXPECT_FALSE(wins());
+  }
+  EXPECT_TRUE(wins());
+}
+
+TEST(Turns, DriverDoesNotKeepOutAnEngineThatWaits) {
+  Turns turns;
+  std::atomic<bool> ended{false};
+  std::atomic<long> driven{0};
+  std::thread driver([&] {
+    while (!ended.load()) {
+      const Turns::Attempt turn(turns);
+      if (turn.won()) driven.fetch_add(1);
+    }
+  });
+  EXPECT_TRUE(test::eventually([&] { return driven.load() > 0; }));
+  const auto start = SteadyClock::now();
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(Turns::Round(turns).won());
+  EXPECT_LT(secondsSince(start), 5.0);
+  const long before = driven.load();
+  EXPECT_TRUE(test::eventually([&] { return driven.load() > before; })) << "and is let in again";
+  ended.store(true);
+  driver.join();
+}
+
 }  // namespace
 }  // namespace tutti

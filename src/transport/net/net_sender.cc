@@ -135,11 +135,14 @@ Result<bool> NetSender::advance() {
   return any;
 }
 
+bool NetSender::presses() const {
+  const bool flagged =
+      std::any_of(flagged_.begin(), flagged_.end(), [](const auto& lane) { return lane && !lane->quiet(); });
+  return flagged || (simple_ && !simple_->quiet());
+}
+
 bool NetSender::quiet() const {
-  for (const auto& lane : flagged_) {
-    if (lane && !lane->quiet()) return false;
-  }
-  if (simple_ && !simple_->quiet()) return false;
+  if (presses()) return false;
   return settled(setup_.flagged, flaggedEnd_) && settled(setup_.simple, simpleEnd_);
 }
 

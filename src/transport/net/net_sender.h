@@ -24,6 +24,7 @@ class NetSender final : public ProgressTask {
   explicit NetSender(const TaskSetup& setup);
   Result<bool> advance() override;
   bool quiet() const override;
+  bool presses() const override;
   TaskCounters counters() const override { return tally_.read(); }
   std::string describe() const override;
 

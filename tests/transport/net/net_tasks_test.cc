@@ -105,6 +105,7 @@ TEST_P(NetTasks, AreNotQuietUntilTheNetworkHasLetGo) {
   EXPECT_TRUE(pair.sender->quiet());
   ASSERT_TRUE(pair.kernelOut.send(GetParam(), 100));
   EXPECT_FALSE(pair.sender->quiet());
+  EXPECT_TRUE(pair.sender->presses());
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(pair.sender->advance().ok());
   EXPECT_FALSE(pair.sender->quiet());
   for (int i = 0; i < 5; ++i) pair.advance();
@@ -270,6 +271,7 @@ TEST_P(NetTasks, AreNotQuietUntilThePeersHostHasAll) {
   for (int i = 0; i < 5; ++i) pair.advance();
   EXPECT_EQ(pair.sender->counters().done, 1u);
   EXPECT_FALSE(pair.sender->quiet());
+  EXPECT_FALSE(pair.sender->presses()) << "the network has it";
   pair.net.knobs().undelivered = false;
   EXPECT_TRUE(pair.sender->quiet());
 }
