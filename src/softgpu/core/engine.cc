@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "softgpu/core/machine.h"
+#include "softgpu/core/waiting.h"
 
 namespace tutti::softgpu {
 namespace {
@@ -60,6 +61,7 @@ std::int64_t Engine::now() {
 }
 
 void Engine::start() {
+  machine().engines.fetch_add(1, std::memory_order_relaxed);
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -199,7 +201,7 @@ void Engine::finishTask(Stream& stream) {
   const std::uint32_t attended = attended_.load(std::memory_order_relaxed);
   const bool waitedFor = attended != attendedBefore_;
   attendedBefore_ = attended;
-  const bool brief = waitedFor && stream.headWork < kBriefTask;
+  const bool brief = waitedFor && (stream.headWork < kBriefTask || oneThreadIsEnough());
   brief_ = brief ? std::min(brief_ + 1, 2 * kNapFrom) : std::max(brief_ - kNapFrom / 2, 0);
   mayNap_.store(brief_ >= kNapFrom, std::memory_order_relaxed);
   std::lock_guard<std::mutex> guard(machine().lock);

@@ -1,6 +1,7 @@
 // The process's view of the simulated machine: devices, contexts, memory, and every handle given out.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -40,6 +41,7 @@ struct Machine {
   Registry<UserObject> userObjects;
   CallbackThread destructors;  ///< of user objects
   IdleHooks idleHooks;
+  std::atomic<int> engines{0};  ///< started
   Registry<Module> modules;
   Registry<Physical> physicals;
   Registry<Pool> pools;

@@ -42,6 +42,15 @@ void moveAway() {
 
 }  // namespace
 
+bool oneThreadIsEnough() {
+  constexpr int kPlenty = 8;
+  static const bool few = [] {
+    cpu_set_t allowed;
+    return ::sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) < kPlenty;
+  }();
+  return few && machine().engines.load(std::memory_order_relaxed) == 1;
+}
+
 void yieldOrMove(std::int64_t now) {
   static thread_local Losses losses;
   ::sched_yield();

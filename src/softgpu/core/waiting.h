@@ -25,6 +25,10 @@ class SignalsOff {
   sigset_t before_;
 };
 
+/// There is one engine in the process, and few processors: a second thread that looks for work takes turns with the one
+/// that does it, however long that takes.
+bool oneThreadIsEnough();
+
 /// Yields the processor; `now` is Engine::now(). Moves the thread to another processor when this one is given to another
 /// busy thread each time: threads that wait for each other and yield to each other can share one processor for a tenth
 /// of a second while the next one is idle, for a scheduler that sees two short tasks sees nothing to balance.
@@ -35,6 +39,7 @@ void yieldOrMove(std::int64_t now);
 template <class Done>
 bool waitAwake(Done done) {
   constexpr std::int64_t kPatience = 100'000;     // ns without progress; a peer may be a process switch late
+  constexpr std::int64_t kAlone = 1'000'000;      // where the engine's thread would but do the same instead
   constexpr std::int64_t kBeforeYields = 2'000;
   constexpr std::int64_t kDeaf = 10'000'000;      // ns; with a long queue there is progress for minutes
   constexpr int kEager = 3;  // what was just launched has run sooner than another thread is up
@@ -46,7 +51,8 @@ bool waitAwake(Done done) {
   std::int64_t time = Engine::now();
   std::int64_t last = time;
   std::int64_t deafSince = time;
-  for (int i = 0; time - last < kPatience && !reached; ++i) {
+  const std::int64_t patience = oneThreadIsEnough() ? kAlone : kPatience;
+  for (int i = 0; time - last < patience && !reached; ++i) {
     if (helper.help(nullptr, time, i < kEager) || hooks.turn()) {
       i = 0;
       last = time;
