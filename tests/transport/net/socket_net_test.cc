@@ -1,6 +1,8 @@
 #include "transport/net/socket/socket_net.h"
 
 #include <poll.h>
+#include <sys/socket.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -238,6 +240,22 @@ TEST(SocketNet, OffersADescriptorToSleepOn) {
   EXPECT_EQ(::poll(&one, 1, 10000), 1);
   EXPECT_EQ(pair.finish(sent, received), 1);
   EXPECT_GE(SocketNet::sendPollFd(pair.sender), 0);
+}
+
+TEST(SocketNet, KeepsShortTheWayToAPeerOnTheSameHost) {
+  const auto sendBuffer = [](const Params& params) {
+    SocketSide side(params);
+    const SocketPair pair(side);
+    int bytes = 0;
+    socklen_t length = sizeof(bytes);
+    const int fd = SocketNet::sendPollFd(pair.sender);
+    EXPECT_EQ(::getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, &length), 0);
+    return bytes;  // twice what was asked for
+  };
+  EXPECT_LE(sendBuffer(loopbackParams()), 512 << 10) << "the system's own choice is some megabytes";
+  Params asked = loopbackParams();
+  asked.sockets.sendBuffer = 70000;
+  EXPECT_EQ(sendBuffer(asked), 140000) << "the user's choice stands";
 }
 
 TEST(SocketNet, TakesHostMemoryOnly) {

@@ -80,6 +80,7 @@ Status SocketConnector::checkConnected(Dial& dial) {
   socklen_t length = sizeof(error);
   if (::getsockopt(dial.socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
   if (error != 0) return retry(dial, error);
+  tuneConnected(dial.socket.get(), options_);
   dial.step = Step::Greeting;
   dial.sent = 0;
   return greet(dial);

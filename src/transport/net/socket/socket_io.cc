@@ -36,6 +36,18 @@ void watchSilence(int fd, milliseconds silence) {
   setOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
+/// Both ends on one host.
+bool staysHere(int fd) {
+  Address local = Address::any(AF_INET6);
+  Address peer = local;
+  socklen_t localLength = local.length();
+  socklen_t peerLength = peer.length();
+  if (::getsockname(fd, local.raw(), &localLength) != 0) return false;
+  if (::getpeername(fd, peer.raw(), &peerLength) != 0) return false;
+  local.setPort(peer.port());
+  return local == peer;
+}
+
 }  // namespace
 
 IoOutcome sendParts(int fd, std::span<iovec> parts) {
@@ -70,6 +82,13 @@ IoOutcome standsBy(int fd) {
     if (bytes == 0) return {.kind = Kind::Closed};
     if (errno != EINTR) return failedWith(errno);
   }
+}
+
+void tuneConnected(int fd, const SocketOptions& options) {
+  // Nothing is on the way for long. What the sender is ahead of its peer would only drive both out of the processors'
+  // caches: one megabyte each way took a quarter longer with the system's choice.
+  constexpr int kLocalSendBuffer = 256 << 10;
+  if (options.sendBuffer < 0 && staysHere(fd)) setOption(fd, SOL_SOCKET, SO_SNDBUF, kLocalSendBuffer);
 }
 
 void tuneSocket(int fd, const SocketOptions& options) {

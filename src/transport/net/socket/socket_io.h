@@ -22,4 +22,8 @@ IoOutcome standsBy(int fd);
 /// refuses still works.
 void tuneSocket(int fd, const SocketOptions& options);
 
+/// For a sender whose socket has just been connected: does not run far ahead of a peer on the same host, unless the
+/// options say otherwise.
+void tuneConnected(int fd, const SocketOptions& options);
+
 }  // namespace tutti
