@@ -12,19 +12,14 @@ namespace {
 constexpr milliseconds kDeliveryInterval{200};
 constexpr unsigned kTurnsPerClock = 32;
 
-/// Whether the network has delivered all, or the peer wants no more. A failure that may yet turn out to be a farewell
-/// needs further turns to be told.
-bool settled(const NetLane* lane, const LaneEnd& end) {
+/// Whether the network has delivered all, or the peer wants no more. A failure begins the end, which further turns
+/// tell: it may yet turn out to be a farewell, and networks say only once why they fail.
+bool settled(const NetLane* lane, LaneEnd& end) {
   if (lane == nullptr || end.closed()) return true;
   if (end.begun()) return false;
   const auto delivered = lane->net->delivered(lane->connection);
-  return delivered.ok() && delivered.value();
-}
-
-void endIfUndeliverable(const NetLane* lane, LaneEnd& end) {
-  if (lane == nullptr || end.begun()) return;
-  const auto delivered = lane->net->delivered(lane->connection);
   if (!delivered.ok()) end.begin(delivered.status(), "sending");
+  return delivered.ok() && delivered.value();
 }
 
 }  // namespace
@@ -118,8 +113,8 @@ void NetSender::checkDelivery() {
   const auto now = SteadyClock::now();
   if (now < nextCheck_) return;
   nextCheck_ = now + kDeliveryInterval;
-  endIfUndeliverable(setup_.flagged, flaggedEnd_);
-  endIfUndeliverable(setup_.simple, simpleEnd_);
+  settled(setup_.flagged, flaggedEnd_);
+  settled(setup_.simple, simpleEnd_);
 }
 
 Result<bool> NetSender::advance() {

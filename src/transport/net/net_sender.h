@@ -43,8 +43,8 @@ class NetSender final : public ProgressTask {
 
   TaskSetup setup_;
   Tally tally_;
-  LaneEnd simpleEnd_;
-  LaneEnd flaggedEnd_;
+  mutable LaneEnd simpleEnd_;  ///< quiet() asks the network, too, and may find that it fails
+  mutable LaneEnd flaggedEnd_;
   unsigned turns_ = 0;
   SteadyClock::time_point nextCheck_{};
   std::optional<SimpleSendLane> simple_;

@@ -11,6 +11,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -29,6 +30,7 @@ struct FakeKnobs {
   bool undelivered = false;  ///< what was sent has not come to the peer's host
   std::string failing = {};  ///< the call that fails …
   unsigned failAfter = 0;    ///< … when it has worked so often
+  bool saysOnce = false;     ///< why it fails, the first time alone
   unsigned cutBy = 0;        ///< bytes that the end of every message lacks
   unsigned spoilAt = 0;      ///< 1-based byte of every message that is changed
 };
@@ -219,6 +221,7 @@ class FakeNet final : public Net {
   Status step(const char* call) {
     if (knobs_.failing != call || knobs_.failAfter-- != 0) return {};
     knobs_.failAfter = 0;
+    if (knobs_.saysOnce && std::exchange(said_, true)) return Status(ncclSystemError);
     return fail(ncclSystemError, "Fake: the cable is cut");
   }
 
@@ -298,6 +301,7 @@ class FakeNet final : public Net {
   }
 
   FakeKnobs knobs_;
+  bool said_ = false;  ///< why a call fails
   std::mutex mutex_;
   std::minstd_rand dice_;
   unsigned lastId_ = 0;

@@ -308,6 +308,22 @@ TEST_P(NetTasks, AreNotQuietUntilItIsToldThatWhatWasSentDoesNotComeThrough) {
   EXPECT_TRUE(pair.sender->quiet());
 }
 
+TEST_P(NetTasks, TellWhatTheNetworkSaidAlsoWhereItWasAskedInPassing) {
+  NetPair pair({}, 0, false, [](int) { return false; }, milliseconds(0));
+  ASSERT_TRUE(pair.kernelOut.send(GetParam(), 100));
+  for (int i = 0; i < 5; ++i) pair.advance();
+  pair.net.knobs().failing = "delivered";
+  pair.net.knobs().saysOnce = true;
+  expectLog("Fake: the cable is cut");
+  EXPECT_FALSE(pair.sender->quiet());
+  expectLog("of something else");
+  fail(ncclSystemError, "another connection has died of something else").ignore();
+  expectLog("failed in sending: Fake: the cable is cut");
+  Status status;
+  for (int turn = 0; turn < 100 && status.ok(); ++turn) status = pair.sender->advance().status();
+  EXPECT_EQ(status.code(), ncclSystemError);
+}
+
 TEST_P(NetTasks, CallSendsThatFailAFailureIfNoFarewellComes) {
   NetPair pair({.delay = 1000}, 0, false, [](int) { return false; }, milliseconds(0));
   ASSERT_TRUE(pair.kernelOut.send(GetParam(), 100));
