@@ -31,6 +31,12 @@ def two_hosts_of_four_ranks():
         conform(lab, per_host=4)
 
 
+def many_channels_and_few_towards_other_hosts():
+    with Lab(2) as lab:
+        conform(lab, per_host=2, only="sendrecv,alltoall", TUTTI_LAUNCH_SHAPE="GPU", NCCL_MIN_NCHANNELS=8, NCCL_NTHREADS=64,
+                NCCL_BUFFSIZE=65536, NCCL_NCHANNELS_PER_NET_PEER=4)
+
+
 def large_vectors():
     with Lab(2) as lab:
         conform(lab, quick=False)
@@ -43,4 +49,4 @@ def address_of_the_root_may_be_given():
 
 if __name__ == "__main__":
     run_in_sandbox(two_hosts_of_one_rank, two_hosts_of_two_ranks, three_hosts_of_one_rank, four_hosts_of_two_ranks,
-                   two_hosts_of_four_ranks, large_vectors, address_of_the_root_may_be_given)
+                   two_hosts_of_four_ranks, many_channels_and_few_towards_other_hosts, large_vectors, address_of_the_root_may_be_given)
