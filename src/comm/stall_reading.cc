@@ -47,6 +47,7 @@ CounterReader::State CounterReader::poll() {
   const State state = copy_.poll();
   if (state == State::UnderWay) return state;
   underWay_ = false;
+  if (std::exchange(forgotten_, false)) return State::None;
   if (state != State::Done) return state;
   ends_ = std::move(listed_);
   std::size_t place = 0;

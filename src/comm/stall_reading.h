@@ -30,7 +30,9 @@ class CounterReader {
   /// their ends; none: nobody leaves.
   void begin(const ChannelSet& channels, const LaunchNote& note, int nRanks,
              const std::function<bool(int rank)>& hasLeft = {});
-  /// How far that is. Done and Failed are said once.
+  /// Nobody wants to know any more what is under way: what comes of it tells of an operation that is over.
+  void forget() { forgotten_ = underWay_; }
+  /// How far that is. Done and Failed are said once; nothing of what was forgotten, but for UnderWay.
   State poll();
   /// What was read last.
   const std::vector<EndReading>& ends() const { return ends_; }
@@ -44,6 +46,7 @@ class CounterReader {
 
   CounterCopy copy_;
   bool underWay_ = false;
+  bool forgotten_ = false;            ///< what is under way
   std::vector<CounterPlace> places_;  ///< of the listed ends whose peers have not left, in their order
   std::vector<const ProgressTask*> tasks_;
   std::vector<EndReading> listed_;

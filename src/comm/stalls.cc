@@ -59,6 +59,8 @@ void StallProbe::tick(Time now, bool kernelsRun) {
 void StallProbe::rest(Time now) {
   askedAt_.reset();
   readAt_.reset();
+  begunAt_.reset();
+  reader_->forget();
   sweep_.reset();
   stalled_ = false;
   if (owes_ && now - saidAt_ >= kBetweenWords) say(now, false);

@@ -97,6 +97,26 @@ TEST(CounterReader, DoesNotWaitForADeviceThatDoesNotAnswer) {
   EXPECT_EQ(reader->poll(), CounterReader::State::Done);
 }
 
+TEST(CounterReader, SaysNothingOfAReadingThatWasForgotten) {
+  const auto real = Device::create(*loadDriver().value(), 2).value();
+  const auto channels = twoRanks(*real);
+  test::FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 1).value();
+  const auto reader = CounterReader::create(*device).value();
+  fake.streamState = CUDA_ERROR_NOT_READY;
+  reader->begin(*channels, LaunchNote(), 2);
+  reader->forget();
+  reader->begin(*channels, LaunchNote(), 2);   // of the next operation: its turn has not come
+  EXPECT_EQ(reader->poll(), CounterReader::State::UnderWay);
+  fake.streamState = CUDA_SUCCESS;
+  EXPECT_EQ(reader->poll(), CounterReader::State::None);
+  reader->begin(*channels, LaunchNote(), 2);
+  EXPECT_EQ(reader->poll(), CounterReader::State::Done);
+  reader->forget();
+  reader->begin(*channels, LaunchNote(), 2);
+  EXPECT_EQ(reader->poll(), CounterReader::State::Done) << "nothing was under way";
+}
+
 TEST(CounterReader, GivesUpMemoryThatTheDeviceMayStillWrite) {
   const auto real = Device::create(*loadDriver().value(), 2).value();
   const auto channels = twoRanks(*real);
