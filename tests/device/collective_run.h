@@ -12,8 +12,8 @@
 #include "device/float16_host.h"
 #include "device/float8.h"
 #include "device/kernel_name.h"
+#include "device/launch.h"
 #include "device/partition.h"
-#include "device/thread_executor.h"
 #include "device/world.h"
 
 namespace tutti::device::test {
@@ -127,9 +127,9 @@ class Run {
     const auto name = kernelName(c_.func, c_.algorithm, c_.protocol, c_.op, c_.type);
     const simt::HostKernel* kernel = findKernel(name);
     ASSERT_NE(kernel, nullptr) << name;
-    std::vector<std::unique_ptr<ThreadLaunch>> launches;
+    std::vector<std::unique_ptr<Launch>> launches;
     for (int r = 0; r < n_; ++r) {
-      launches.push_back(std::make_unique<ThreadLaunch>(*kernel, world_.shape().nChannels, c_.threads, args(r)));
+      launches.push_back(std::make_unique<Launch>(*kernel, world_.shape().nChannels, c_.threads, args(r)));
     }
   }
 

@@ -109,7 +109,7 @@ TEST_P(RingCollectives, AbortEndsAKernelWhosePeerNeverComes) {
                       .root = func == Func::Reduce ? 1 : 0, .stepsPerChunk = 2};
       std::atomic_ref<std::uint32_t>(*world.abortWord()).store(0);
       const auto name = kernelName(func, Algorithm::Ring, GetParam(), DevOp::Sum, ncclFloat32);
-      ThreadLaunch launch(*findKernel(name), 1, threads, args);
+      Launch launch(*findKernel(name), 1, threads, args);
       std::atomic_ref<std::uint32_t>(*world.abortWord()).store(1);
     }
   }

@@ -55,7 +55,7 @@ TEST(Direct, EveryOperationIsCombinedInTheOrderOfRanks) {
 }
 
 TEST(Direct, ThreadsShareTheWorkOfABlock) {
-  for (const unsigned threads : {32u, 96u}) {
+  for (const unsigned threads : kSharingThreads) {
     World world({.nRanks = 3, .slotBytes = 1024});
     for (const JobMethod& method : kMethods) {
       check(world, {.method = method, .count = 1, .threads = threads});
@@ -129,7 +129,7 @@ void abortWhile(const Job& job, std::uint64_t peersCount) {
   SCOPED_TRACE(nameOf(job) + " threads " + std::to_string(job.threads));
   World world({.nRanks = 3, .slotBytes = 512});
   std::vector<std::vector<float>> in(3, std::vector<float>(3 * job.count, 1.0f)), out = in;
-  std::vector<std::unique_ptr<ThreadLaunch>> launches;
+  std::vector<std::unique_ptr<Launch>> launches;
   for (int r = 0; r < (peersCount > 0 ? 3 : 1); ++r) {
     KernelArgs args{};
     args.comm = world.comm(r);
@@ -138,7 +138,7 @@ void abortWhile(const Job& job, std::uint64_t peersCount) {
     args.coll[0].send = in[r].data();
     args.coll[0].recv = out[r].data();
     args.coll[0].count = r == 0 ? job.count : peersCount;
-    launches.push_back(std::make_unique<ThreadLaunch>(kernelOf(job), 1, job.threads, args));
+    launches.push_back(std::make_unique<Launch>(kernelOf(job), 1, job.threads, args));
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
   std::atomic_ref<std::uint32_t>(*world.abortWord()).store(1);

@@ -12,8 +12,8 @@
 
 #include "device/built_kernels.h"
 #include "device/kernel_name.h"
+#include "device/launch.h"
 #include "device/reduce_op.h"
-#include "device/thread_executor.h"
 #include "device/world.h"
 
 namespace tutti::device::test {
@@ -72,10 +72,10 @@ class MethodRun {
   void check() {
     for (int r = 0; r < n_; ++r) fill(r);
     {
-      std::vector<std::unique_ptr<ThreadLaunch>> launches;
+      std::vector<std::unique_ptr<Launch>> launches;
       for (int r = 0; r < n_; ++r) {
         launches.push_back(
-            std::make_unique<ThreadLaunch>(kernelOf(job_), world_.shape().nChannels, job_.threads, args(r)));
+            std::make_unique<Launch>(kernelOf(job_), world_.shape().nChannels, job_.threads, args(r)));
       }
     }
     for (int r = 0; r < n_; ++r) compare(r);

@@ -143,8 +143,10 @@ TEST(Pat, ThreadsShareTheWorkOfABlock) {
   for (const int nRanks : {3, 6}) {
     World small({.nRanks = nRanks, .slotBytes = 1024}), large({.nRanks = nRanks, .nChannels = 2, .slotBytes = 16 << 10});
     for (const JobMethod& method : {kGather, kScatter}) {
-      check(small, {.method = method, .type = ncclUint32, .count = 300, .threads = 96});
-      check(large, {.method = method, .type = ncclUint32, .count = 3001, .threads = 64});
+      for (const unsigned threads : kSharingThreads) {
+        check(small, {.method = method, .type = ncclUint32, .count = 300, .threads = threads});
+      }
+      check(large, {.method = method, .type = ncclUint32, .count = 3001, .threads = kSharingThreads.back()});
     }
   }
 }
@@ -188,7 +190,7 @@ TEST(Pat, AbortEndsAKernelWhosePeersNeverCome) {
       args.coll[0].send = in.data();
       args.coll[0].recv = out.data();
       args.coll[0].count = 10000;
-      const ThreadLaunch launch(kernelOf(job), 1, threads, args);
+      const Launch launch(kernelOf(job), 1, threads, args);
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       std::atomic_ref<std::uint32_t>(*world.abortWord()).store(1);
     }

@@ -9,9 +9,9 @@
 
 #include "device/built_kernels.h"
 #include "device/kernel_name.h"
+#include "device/launch.h"
 #include "device/number.h"
 #include "device/policy.h"
-#include "device/thread_executor.h"
 #include "device/world.h"
 
 namespace tutti::device::test {
@@ -106,7 +106,7 @@ class RoundingTest : public testing::Test {
     const std::string name = kernelName(func, Algorithm::Ring, Protocol::Simple, op, TypeOf<T>::kType);
     const simt::HostKernel* kernel = findKernel(name);
     ASSERT_NE(kernel, nullptr) << name;
-    std::vector<std::unique_ptr<ThreadLaunch>> launches;
+    std::vector<std::unique_ptr<Launch>> launches;
     for (int r = 0; r < kRanks; ++r) {
       const ChunkShape shape = chunkShape(func, world.shape().slotBytes);
       KernelArgs args{};
@@ -123,7 +123,7 @@ class RoundingTest : public testing::Test {
       } else {
         work.scalar = kRanks;
       }
-      launches.push_back(std::make_unique<ThreadLaunch>(*kernel, 1, 1, args));
+      launches.push_back(std::make_unique<Launch>(*kernel, 1, 1, args));
     }
   }
 

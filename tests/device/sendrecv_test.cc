@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "device/thread_executor.h"
+#include "device/launch.h"
 #include "device/world.h"
 
 namespace tutti::device::test {
@@ -23,7 +23,7 @@ void exchangeAll(World& world, std::size_t bytes, unsigned threads, Protocol pro
   const simt::HostKernel* kernel = findKernel("tutti_SendRecv_Copy_i8");
   ASSERT_NE(kernel, nullptr);
   {
-    std::vector<std::unique_ptr<ThreadLaunch>> launches;
+    std::vector<std::unique_ptr<Launch>> launches;
     for (int r = 0; r < n; ++r) {
       in[r].resize(bytes * n + 1);
       out[r].resize(bytes * n + 1);
@@ -39,7 +39,7 @@ void exchangeAll(World& world, std::size_t bytes, unsigned threads, Protocol pro
                        .channelHi = static_cast<std::uint8_t>(world.shape().nChannels - 1),
                        .sendProtocol = protocolFor(protocol, r), .recvProtocol = protocolFor(protocol, from)};
       }
-      launches.push_back(std::make_unique<ThreadLaunch>(*kernel, world.shape().nChannels, threads, args));
+      launches.push_back(std::make_unique<Launch>(*kernel, world.shape().nChannels, threads, args));
     }
   }
   for (int r = 0; r < n; ++r) {
@@ -84,7 +84,7 @@ TEST_P(SendRecv, AbortEndsAReceiverWithoutSenderAndASenderWithoutReceiver) {
                      .sendPeer = receives ? -1 : 1, .recvPeer = receives ? 1 : -1, .sendProtocol = GetParam(),
                      .recvProtocol = GetParam()};
       std::atomic_ref<std::uint32_t>(*world.abortWord()).store(0);
-      ThreadLaunch launch(*findKernel("tutti_SendRecv_Copy_i8"), 1, threads, args);
+      Launch launch(*findKernel("tutti_SendRecv_Copy_i8"), 1, threads, args);
       std::atomic_ref<std::uint32_t>(*world.abortWord()).store(1);
     }
   }

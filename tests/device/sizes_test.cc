@@ -55,7 +55,7 @@ void sendOne(World& world, std::size_t bytes, unsigned threads, Protocol protoco
   ASSERT_NE(kernel, nullptr);
   for (std::size_t i = 0; i < bytes; ++i) in[i] = static_cast<std::byte>(i * 7 + 1);
   {
-    std::vector<std::unique_ptr<ThreadLaunch>> launches;
+    std::vector<std::unique_ptr<Launch>> launches;
     for (int r = 0; r < 2; ++r) {
       KernelArgs args{};
       args.comm = world.comm(r);
@@ -63,7 +63,7 @@ void sendOne(World& world, std::size_t bytes, unsigned threads, Protocol protoco
       args.p2p[0] = {.send = in.data(), .recv = out.data(), .sendBytes = bytes, .recvBytes = bytes,
                      .sendPeer = r == 0 ? 1 : -1, .recvPeer = r == 1 ? 0 : -1, .sendProtocol = protocol,
                      .recvProtocol = protocol};
-      launches.push_back(std::make_unique<ThreadLaunch>(*kernel, 1, threads, args));
+      launches.push_back(std::make_unique<Launch>(*kernel, 1, threads, args));
     }
   }
   EXPECT_EQ(out, in);

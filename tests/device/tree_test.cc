@@ -85,7 +85,7 @@ TEST_P(Tree, AbortEndsEveryRankWhosePeersNeverCome) {
       args.coll[0] = {.send = data.data(), .recv = data.data(), .count = data.size(), .chunkBytes = 1024,
                       .stepsPerChunk = 1};
       std::atomic_ref<std::uint32_t>(*world.abortWord()).store(0);
-      ThreadLaunch launch(*findKernel(name), 1, threads, args);
+      Launch launch(*findKernel(name), 1, threads, args);
       std::atomic_ref<std::uint32_t>(*world.abortWord()).store(1);
     }
   }
