@@ -61,11 +61,11 @@ TEST(TopologyReader, TakesAllMachines) {
 }
 
 TEST(TopologyReader, TakesChangedMachines) {
-  replayChanged(inputsOf("tests/fixtures/topo"), driveTopology, 1000, 6000);
+  replayChanged(inputsOf("tests/fixtures/topo"), driveTopology, 400, 6000);
 }
 
 TEST(TopologyReader, TakesItsChangedCorpus) {
-  replayChanged(inputsOf("tests/fuzz/corpus/topology"), driveTopology, 2000, 4096);
+  replayChanged(inputsOf("tests/fuzz/corpus/topology"), driveTopology, 1000, 4096);
 }
 
 TEST(Search, FindsGraphsOfTheCorpus) {
@@ -73,7 +73,7 @@ TEST(Search, FindsGraphsOfTheCorpus) {
 }
 
 TEST(Search, FindsGraphsOfChangedMachines) {
-  replayChanged(inputsOf("tests/fixtures/topo"), driveSearch, 300, 6000);
+  replayChanged(inputsOf("tests/fixtures/topo"), driveSearch, 150, 6000);
 }
 
 TEST(GraphReader, TakesItsCorpus) {
@@ -81,7 +81,7 @@ TEST(GraphReader, TakesItsCorpus) {
 }
 
 TEST(GraphReader, TakesItsChangedCorpus) {
-  replayChanged(inputsOf("tests/fuzz/corpus/graph"), driveGraphs, 4000, 4096);
+  replayChanged(inputsOf("tests/fuzz/corpus/graph"), driveGraphs, 2000, 4096);
 }
 
 /// Files of hwloc among those of recorded systems.

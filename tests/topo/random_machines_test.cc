@@ -25,8 +25,11 @@ using test::MachineSketch;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kMachines = 6;
+constexpr std::array<std::uint64_t, 1> kMisleadingMachines{264};
 #else
 constexpr std::uint64_t kMachines = 40;
+/// Machines where a search that sees all links at once finds up to 8 % less than without the one link more.
+constexpr std::array<std::uint64_t, 5> kMisleadingMachines{264, 346, 432, 493, 823};
 #endif
 constexpr double kRoundingAllowed = 1e-3;
 /// A search that does not try everything may do a little worse on a machine with other numbers.
@@ -176,8 +179,7 @@ TEST(RandomMachines, NeverCarryLessWithAnNvLinkMore) {
 }
 
 TEST(RandomMachines, AreNotMisledByOneNvLinkMoreThanAFullMesh) {
-  // Machines where a search that sees all links at once finds up to 8 % less than without the one link more.
-  for (const std::uint64_t seed : {264U, 346U, 432U, 493U, 823U}) {
+  for (const std::uint64_t seed : kMisleadingMachines) {
     for (const bool interNode : {false, true}) {
       const Case one = solve(drawMachine(seed), interNode);
       SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(one.sketch));
