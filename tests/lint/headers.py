@@ -70,8 +70,9 @@ def chains(headers):
 
 
 def check(chain, compiler, cuda_include):
+    """The errors of a chain, or None. Warnings are left to the build, which compiles everything with them."""
     source = "".join(f'#include "{path}"\n' for path in chain)
-    command = compiler + ["-x", "c++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra"]
+    command = compiler + ["-x", "c++", "-std=c++20", "-fsyntax-only", "-w"]
     command += ["-I" + root for root in ROOTS] + ["-isystem", cuda_include, "-"]
     result = subprocess.run(command, input=source, capture_output=True, text=True)
     return None if result.returncode == 0 else f"{' then '.join(map(str, chain))}:\n{result.stderr[:2000]}"
