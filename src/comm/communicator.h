@@ -21,6 +21,7 @@
 #include "comm/nics.h"
 #include "comm/plan.h"
 #include "comm/red_ops.h"
+#include "comm/relays.h"
 #include "comm/runtime.h"
 #include "comm/stalls.h"
 #include "nccl.h"
@@ -71,9 +72,10 @@ struct CommParts {
   std::unique_ptr<AbortWord> abortWord;
   std::vector<PeerInfo> peers;
   std::unique_ptr<RankLayout> layout;
-  std::unique_ptr<CommNetwork> network;   ///< null: a lone rank needs none
+  std::shared_ptr<CommNetwork> network;   ///< null: a lone rank needs none; others may send through this rank longer
   OwnNics nics;
   std::vector<std::unique_ptr<Transport>> transports;
+  std::unique_ptr<RankRelays> relays;     ///< null: a lone rank
   PlanContext planning;
   device::SlotBytes proxiedMeshSlots{};   ///< of connections for messages over the network
   std::unique_ptr<ChannelSet> channels;

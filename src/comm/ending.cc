@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "comm/relays.h"
 #include "comm/watch.h"
 
 namespace tutti {
@@ -27,6 +28,7 @@ bool giveUp(ncclComm& comm, std::string_view why) {
   warn("{}: {}; their memory stays allocated until the process ends", describeComm(comm), why);
   const bool called = comm.graphs.any();
   if (!called) comm.parts.progress.reset();
+  comm.parts.relays.reset();
   auto* leaked = new CommParts(std::move(comm.parts));
   leaked->bootstrap.reset();
   return called;
@@ -80,7 +82,11 @@ void releaseComm(ncclComm* comm, std::string_view how) {
   comm->magicFirst = 0;
   comm->magicLast = 0;
   const std::string address = fmt::format("{}", fmt::ptr(comm));
+  // Those who send through this rank may leave later than it.
+  std::unique_ptr<RankRelays> relays = std::move(comm->parts.relays);
+  if (comm->abort.raised()) relays.reset();
   if (!stays) freeOrBequeath(comm);
+  if (relays) relays->leave();
   GraphHolds::freeAbandoned();
   info(kDestroy, "comm {} rank {} nranks {} cudaDev {} busId {:x} - {} COMPLETE", address, identity.rank,
        identity.nRanks, identity.cudaDevice, identity.busId, how);

@@ -11,8 +11,9 @@
 #include "base/clock.h"
 #include "base/cpu_set.h"
 #include "base/log.h"
-#include "comm/gpu_direct.h"
+#include "comm/net_options.h"
 #include "comm/planning_stage.h"
+#include "comm/relays.h"
 #include "comm/stages.h"
 #include "comm/topology_stages.h"
 #include "comm/watch.h"
@@ -152,36 +153,6 @@ std::optional<std::vector<NetDeviceFacts>> nicFacts(const ncclComm& comm) {
                  comm.parts.network->dmaBufs());
 }
 
-/// How connections over the network are made. Read when they are made, after init knows the NICs.
-NetTransportOptions netOptions(const ncclComm& comm) {
-  NetTransportOptions options;
-  const auto question = [&parts = comm.parts](const LinkSpec& link, bool sends) {
-    return NicQuestion{.devices = parts.network->usable(),
-                       .turn = parts.layout->localRank(),
-                       .channel = link.channel,
-                       .kind = link.kind,
-                       .direction = sends ? Direction::Send : Direction::Recv};
-  };
-  options.deviceOf = [&parts = comm.parts, question](const LinkSpec& link, bool sends) {
-    return nicFor(parts.nics, question(link, sends));
-  };
-  options.slotsOf = [&comm, question](const LinkSpec& link, bool sends) {
-    const CommParts& parts = comm.parts;
-    const NicQuestion asked = question(link, sends);
-    const auto device = static_cast<std::size_t>(nicFor(parts.nics, asked));
-    return slotPlaceFor({.device = parts.network->devices()[device],
-                         .access = accessFor(parts.nics, asked),
-                         .direction = asked.direction,
-                         .computeCapability = parts.device->device->facts().computeCapability,
-                         .softGpu = parts.device->device->driver().softGpu,
-                         .dmaBufs = parts.network->dmaBufs()},
-                        comm.runtime.gpuDirect);
-  };
-  options.hasLeft = [&parts = comm.parts](int peer) { return parts.bootstrap == nullptr || parts.bootstrap->hasLeft(peer); };
-  options.inPlace = comm.parts.network->readsAnyMemory();
-  return options;
-}
-
 Status layOutRanks(ncclComm& comm) {
   CommParts& parts = comm.parts;
   parts.layout = std::make_unique<RankLayout>(comm.identity.rank, parts.peers);
@@ -229,10 +200,11 @@ Status buildChannels(ncclComm& comm, const CommGraphs& graphs) {
   return {};
 }
 
-bool ringUsesGpuDirect(const ChannelSet& channels) {
+/// Whether the line of any of the ring's connections says so.
+bool ringUses(const ChannelSet& channels, std::string_view word) {
   for (const LinkRequest& link : channels.neighbours().ring) {
     for (const ConnectedEnd& end : channels.endsOf(link)) {
-      if (end.transport.find("/GDRDMA") != std::string::npos) return true;
+      if (end.transport.find(word) != std::string::npos) return true;
     }
   }
   return false;
@@ -262,13 +234,17 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   TRY(layOutRanks(comm));
   ASSIGN(const CommGraphs graphs, findGraphs({*parts.bootstrap, parts.peers, *parts.layout, comm.runtime.topology}, machine));
   parts.nics = graphs.nics;
+  if (comm.identity.nRanks > 1) {
+    ASSIGN(parts.relays, RankRelays::join(comm));
+  }
   clock.book(Stage::Topo);
   TRY(agreeOnPlanning(comm, graphs));
   clock.book(Stage::Graphs);
   TRY(buildChannels(comm, graphs));
   clock.book(Stage::Alloc);
   TRY(connectRing(connectContext(comm), *parts.channels));
-  info(kInit, "Connected all rings, use ring PXN 0 GDR {}", ringUsesGpuDirect(*parts.channels) ? 1 : 0);
+  info(kInit, "Connected all rings, use ring PXN {} GDR {}", ringUses(*parts.channels, "(") ? 1 : 0,
+       ringUses(*parts.channels, "/GDRDMA") ? 1 : 0);
   clock.book(Stage::Connections);
   TRY(parts.bootstrap->barrier());
   TRY(KernelWatch::instance().add(comm));

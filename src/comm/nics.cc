@@ -42,6 +42,47 @@ NicAccess accessOf(const Topology& topology, int gpu, int net, const PathSetting
   return access;
 }
 
+/// By the local number; a NIC without a rail is on one of its own, so that hosts that are alike have the same.
+NicWay wayOf(const Topology& topology, int gpu, int net) {
+  const auto& facts = topology.machine.facts<NetFacts>(net);
+  NicWay way{.device = facts.dev,
+             .type = topology.paths.of(gpu, net).type,
+             .relay = -1,
+             .rail = facts.rail >= 0 ? facts.rail : facts.dev};
+  const int relay = relayOnWay(topology.machine, topology.paths, gpu, net);
+  if (relay >= 0) way.relay = topology.machine.facts<GpuFacts>(relay).rank;
+  return way;
+}
+
+bool relaysFor(const Topology& topology, int gpu) {
+  for (const int other : topology.machine.nodes(NodeKind::Gpu)) {
+    for (const int net : topology.machine.nodes(NodeKind::Net)) {
+      if (other != gpu && relayOnWay(topology.machine, topology.paths, other, net) == gpu) return true;
+    }
+  }
+  return false;
+}
+
+const NicWay* wayTo(const OwnNics& nics, int nic) {
+  const auto known = std::find_if(nics.ways.begin(), nics.ways.end(), [nic](const NicWay& way) { return way.device == nic; });
+  return nic < 0 || known == nics.ways.end() ? nullptr : &*known;
+}
+
+/// The network's number of a NIC in the machine. A described machine may have other NICs than there are: the software
+/// GPU's.
+int numberOf(std::span<const int> devices, int nic) {
+  const bool exists = std::find(devices.begin(), devices.end(), nic) != devices.end();
+  return exists ? nic : turnOf(devices, nic);
+}
+
+/// The NIC on that rail, if this rank may use it; null: none.
+const NicWay* onRail(const OwnNics& nics, int rail) {
+  for (const NicWay& way : nics.ways) {
+    if (rail >= 0 && way.rail == rail && (way.relay >= 0 || way.type <= PathType::P2c)) return &way;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 OwnNics nicsOf(const Topology& topology, const Graph& ring, int gpu, const PathSettings& settings) {
@@ -55,7 +96,9 @@ OwnNics nicsOf(const Topology& topology, const Graph& ring, int gpu, const PathS
   }
   for (const int net : topology.machine.nodes(NodeKind::Net)) {
     nics.access.push_back(accessOf(topology, gpu, net, settings));
+    nics.ways.push_back(wayOf(topology, gpu, net));
   }
+  nics.relaysForOthers = relaysFor(topology, gpu);
   return nics;
 }
 
@@ -63,16 +106,37 @@ int nicFor(const OwnNics& nics, const NicQuestion& question) {
   if (question.devices.empty()) return -1;
   const int device = nicInMachine(nics, question);
   if (device < 0) return turnOf(question.devices, question.turn + question.channel);
-  // A described machine may have other NICs than there are: the software GPU's.
-  const bool exists = std::find(question.devices.begin(), question.devices.end(), device) != question.devices.end();
-  return exists ? device : turnOf(question.devices, device);
+  return numberOf(question.devices, device);
 }
 
 std::optional<NicAccess> accessFor(const OwnNics& nics, const NicQuestion& question) {
-  const int device = nicInMachine(nics, question);
+  return accessTo(nics, nicInMachine(nics, question));
+}
+
+std::optional<NicAccess> accessTo(const OwnNics& nics, int nic) {
   const auto known = std::find_if(nics.access.begin(), nics.access.end(),
-                                  [&](const NicAccess& access) { return device >= 0 && access.device == device; });
+                                  [nic](const NicAccess& access) { return nic >= 0 && access.device == nic; });
   return known == nics.access.end() ? std::nullopt : std::optional(*known);
+}
+
+RailPlace placeOf(const OwnNics& nics, const NicQuestion& question) {
+  const NicWay* const way = wayTo(nics, nicInMachine(nics, question));
+  return way == nullptr ? RailPlace{} : RailPlace{way->device, way->rail};
+}
+
+bool sendsThroughOthers(const OwnNics& nics) {
+  return std::any_of(nics.ways.begin(), nics.ways.end(), [](const NicWay& way) { return way.relay >= 0; });
+}
+
+Route routeFor(const OwnNics& nics, const RouteQuestion& question) {
+  const bool message = question.nic.kind == device::ConnKind::Mesh;
+  const NicWay* way = wayTo(nics, nicInMachine(nics, question.nic));
+  if (message && question.level >= 2) {
+    if (const NicWay* const rail = onRail(nics, question.receiver.rail); rail != nullptr) way = rail;
+  }
+  if (way == nullptr) return {.device = nicFor(nics, question.nic)};
+  const bool relayed = !message || question.level >= 1;
+  return {.device = numberOf(question.nic.devices, way->device), .nic = way->device, .relay = relayed ? way->relay : -1};
 }
 
 }  // namespace tutti

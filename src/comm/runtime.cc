@@ -116,6 +116,7 @@ Runtime runtimeFrom(const Params& params) {
   runtime.fusion = fusionSettings(params.topology);
   runtime.affinity = {params.misc.proxyCpuset, params.misc.ignoreCpuAffinity};
   runtime.gpuDirect = gpuDirectSettings(params);
+  runtime.pxnLevel = static_cast<int>(params.topology.p2pPxnLevel);
   runtime.netMessageMb = static_cast<std::uint32_t>(params.transports.netMessageMb);
   runtime.stallAfter = std::chrono::seconds(params.misc.stallSec);
   runtime.launchShape = params.tuning.launchShape;

@@ -263,6 +263,21 @@ bool gdrUsable(const Machine& machine, const PathTable& paths, const PathSetting
                      [&](int other) { return other != pair.gpu && paths.of(pair.gpu, other).type == PathType::Nvl; });
 }
 
+int relayOnWay(const Machine& machine, const PathTable& paths, int gpu, int net) {
+  const Path& way = paths.of(gpu, net);
+  if (way.type != PathType::Pxn) return -1;
+  int device = -1;
+  for (const int link : way.links) {
+    const int node = machine.link(link).to;
+    if (machine.node(node).kind() == NodeKind::Device) device = node;
+  }
+  // Of several ranks on that device all would choose the same.
+  for (const int relay : machine.nodes(NodeKind::Gpu)) {
+    if (device >= 0 && machine.facts<GpuFacts>(relay).device == device) return relay;
+  }
+  return -1;
+}
+
 Result<PathTable> computePaths(const Machine& machine, const PathSettings& settings) {
   PathTable paths = shortestPaths(machine, settings);
   TRY(Adjuster(machine, settings, paths).adjust());

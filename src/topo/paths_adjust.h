@@ -19,6 +19,9 @@ PathType p2pLevel(const Machine& machine, const PathSettings& settings);
 /// How far a GPU may be from a NIC for GPUDirect RDMA.
 PathType gdrLevel(const PathSettings& settings);
 
+/// The GPU that a GPU sends through on its way to a NIC (PXN); -1: none. Node numbers.
+int relayOnWay(const Machine& machine, const PathTable& paths, int gpu, int net);
+
 struct GdrPair {
   int gpu = -1;
   int net = -1;

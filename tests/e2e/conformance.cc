@@ -3,9 +3,10 @@
 // input, no byte beside an output, no output of a rank that receives nothing.
 //
 //   conformance [--ranks N] [--quick] [--only all_reduce,all_gather] [--types int8,float]
-//               [--inside PID,PID,...]
+//               [--inside PID,PID,...] [--hosts N [--threads]]
 //
-// With --inside there is one process of ranks for each PID, in that one's network, host name and mounts.
+// With --hosts each rank is a process, which takes one of N hosts for its own (NCCL_HOSTID); with --threads each host is a
+// process. With --inside there is one process of ranks for each PID, in that one's network, host name and mounts.
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <sched.h>
@@ -15,6 +16,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -176,6 +178,19 @@ void enterHost(int pid) {
   }
 }
 
+/// How ranks are spread over hosts that are only called so.
+struct Pretended {
+  int hosts = 0;  ///< 0: one, and one process
+  bool threads = false;
+};
+
+void pretend(bench::Options& options, const Pretended& pretended, int ranks) {
+  options.processes = pretended.threads ? pretended.hosts : ranks;
+  options.enter = [hosts = pretended.hosts, processes = options.processes](int process) {
+    setenv("NCCL_HOSTID", ("host" + std::to_string(process * hosts / processes)).c_str(), 1);
+  };
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -193,8 +208,12 @@ int main(int argc, char** argv) {
   app.add_option("--only", only, "these collectives alone")->delimiter(',')->check(CLI::IsMember(names));
   app.add_option("--types", selection.types, "these types alone, as the benchmarks call them")->delimiter(',');
   app.add_option("--inside", hosts, "one process for each of these, on its host")->delimiter(',');
+  Pretended pretended;
+  app.add_option("--hosts", pretended.hosts, "hosts that the ranks take themselves to be on")->check(CLI::Range(1, 64));
+  app.add_flag("--threads", pretended.threads, "one process for each of these hosts");
   CLI11_PARSE(app, argc, argv);
   options.processes = hosts.empty() ? 1 : static_cast<int>(hosts.size());
+  if (pretended.hosts > 0) pretend(options, pretended, ranks);
   if (ranks % options.processes != 0) return 2;
   options.threads = ranks / options.processes;
   if (!hosts.empty()) options.enter = [&hosts](int process) { enterHost(hosts[static_cast<std::size_t>(process)]); };

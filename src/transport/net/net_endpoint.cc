@@ -16,8 +16,6 @@ namespace {
 
 using device::Protocol;
 
-constexpr std::uint32_t kWireMagic = 0x6e65746c;
-
 static_assert(sizeof(ProbeMessage) <= kProbeBytes);
 
 std::uint32_t slotBytesOf(const NetPath& path, Protocol protocol) {

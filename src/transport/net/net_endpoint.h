@@ -30,6 +30,7 @@ struct WireHandle : transport::LinkIdentity {
   std::array<NetHandle, 2> listeners{};
   NicPlace nic{};
 };
+inline constexpr std::uint32_t kWireMagic = 0x6e65746c;
 static_assert(sizeof(WireHandle) <= sizeof(ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
 
 /// See transport.h. ready() needs the other side to be asked as well. The probe of the connections is part of it.

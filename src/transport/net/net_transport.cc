@@ -1,6 +1,7 @@
 #include "transport/net/net_transport.h"
 
 #include "transport/net/net_endpoint.h"
+#include "transport/net/relay/routed_sender.h"
 
 namespace tutti {
 
@@ -18,6 +19,10 @@ Result<LinkQuality> NetTransport::judge(const PeerInfo& self, const PeerInfo& pe
 }
 
 Result<std::unique_ptr<Endpoint>> NetTransport::openSend(const LinkSpec& link) {
+  if (options_.routed && options_.routed(link)) {
+    return std::unique_ptr<Endpoint>(
+        std::make_unique<relay::RoutedSender>(net::EndContext{*device_, *net_, options_}, link));
+  }
   return net::NetEndpoint::open({*device_, *net_, options_}, link, net::Side::Sender);
 }
 

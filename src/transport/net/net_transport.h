@@ -1,12 +1,16 @@
 // NET: both ends keep their slots to themselves, and a host thread at each moves what is in them over a network.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "gpu/context.h"
 #include "plugin/net.h"
@@ -27,6 +31,13 @@ struct NicPlace {
   std::int32_t rail = -1;
 };
 
+/// How a sender's connection goes.
+struct SendRoute {
+  int device = 0;                 ///< of the network
+  SlotPlace slots = {};           ///< of the sender's own end
+  std::optional<PeerInfo> relay;  ///< the rank of this host that sends in its stead; empty: it sends by itself
+};
+
 /// How a communicator uses its network.
 struct NetTransportOptions {
   /// The network's device for our side of a connection; none: always device 0.
@@ -40,6 +51,14 @@ struct NetTransportOptions {
   std::function<SlotPlace(const LinkSpec& link, bool sends)> slotsOf = {};
   /// Where a receiver's NIC is, for the sender to know; none: not known.
   std::function<NicPlace(const LinkSpec& link)> nicOf = {};
+  /// Whether routeOf is asked about a sender's connection; none: never.
+  std::function<bool(const LinkSpec& link)> routed = {};
+  /// How a sender's connection to a receiver at that NIC goes, instead of deviceOf and slotsOf.
+  std::function<SendRoute(const LinkSpec& link, NicPlace receiver)> routeOf = {};
+  /// With routeOf: keeps `device` for memory that is shared with relays; may be null.
+  std::shared_ptr<const void> deviceOwner = {};
+  std::array<std::byte, 32> relaySecret{};  ///< with routeOf: see relay/relay_wire.h
+  milliseconds relayPatience{30'000};       ///< with a relay that does not answer
 };
 
 /// See transport.h. `device` and `net` must outlive the transport and its endpoints. It can join any two ranks, so it

@@ -1,0 +1,13 @@
+// How the communicator's connections over its network are made: which NIC, whose, with slots where.
+#pragma once
+
+#include "transport/net/net_transport.h"
+
+struct ncclComm;
+
+namespace tutti {
+
+/// Read when connections are made, after init knows the NICs. `comm`, which has a network, must outlive the result.
+NetTransportOptions netOptions(const ncclComm& comm);
+
+}  // namespace tutti

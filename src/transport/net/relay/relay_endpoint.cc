@@ -1,0 +1,140 @@
+#include "transport/net/relay/relay_endpoint.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+#include "transport/ranks.h"
+#include "transport/shm/fd_wire.h"
+
+namespace tutti::relay {
+namespace {
+
+constexpr std::size_t kStepsBytes = device::kProtocols * device::kCounterStride * sizeof(std::uint64_t);
+
+}  // namespace
+
+RelayEndpoint::RelayEndpoint(const Device& device, const SenderSetup& setup, net::NetPath path, const Way& way,
+                             std::string_view netName)
+    : device_(device),
+      setup_(setup),
+      path_(std::move(path)),
+      way_(way),
+      layout_(layoutOf(path_.link.slotBytes)),
+      until_(Deadline::in(setup.patience)) {
+  path_.description = fmt::format("NET/{}/{}({})", netName, way_.netDevice, way_.relay.rank);
+  hello_.sender = path_.link.self.rank;
+  hello_.relay = way_.relay.rank;
+}
+
+Status RelayEndpoint::lost(std::string_view why) const {
+  return fail(ncclRemoteError,
+              "{}: {}, which is to send in its stead, {}. NCCL_PXN_DISABLE=1 makes every rank send by itself",
+              path_.text(), transport::rankText(way_.relay), why);
+}
+
+Status RelayEndpoint::knock() {
+  Fd line(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!line.valid()) {
+    return fail(ncclSystemError, "{}: a local socket failed: {}; raise the descriptor limit (ulimit -n)", path_.text(),
+                errnoText(errno));
+  }
+  const LineName name = lineName(setup_.secret, way_.relay.rank);
+  if (::connect(line.get(), name.generic(), name.length) != 0) {
+    if (errno == EAGAIN || errno == EINTR) return {};
+    if (errno != ECONNREFUSED) return lost(fmt::format("cannot be reached: {}", errnoText(errno)));
+    return lost("does not listen: it has ended, or does not see the same machine, or NCCL_PXN_DISABLE=1 is set there");
+  }
+  if (!shm::peerIsOurUser(line.get())) return lost("has a local socket that belongs to another user");
+  hello_.nonce = freshNonce();
+  if (sendOn(line.get(), packetOf(hello_)) != Io::Done) return {};
+  line_ = std::move(line);
+  phase_ = Phase::Greeting;
+  return {};
+}
+
+Status RelayEndpoint::listen() {
+  std::array<std::byte, kMostBytes> packet;
+  while (phase_ != Phase::Ready) {
+    Received received = receiveOn(line_.get(), packet);
+    if (received.state == Io::Gone) return lost("has closed the local connection; look for its own first error");
+    if (received.state == Io::Again) return {};
+    if (received.bytes > packet.size()) return lost("talks nonsense");
+    TRY(take(std::span(packet).first(received.bytes), std::move(received.attached)));
+  }
+  return {};
+}
+
+Status RelayEndpoint::take(std::span<const std::byte> packet, Fd attached) {
+  if (phase_ == Phase::Greeting && packet.size() == sizeof(Challenge)) {
+    Challenge challenge;
+    std::memcpy(static_cast<void*>(&challenge), packet.data(), sizeof(challenge));
+    return order(challenge);
+  }
+  if (phase_ == Phase::Greeting || packet.size() != sizeof(Answer)) return lost("talks nonsense");
+  Answer answer;
+  std::memcpy(static_cast<void*>(&answer), packet.data(), sizeof(answer));
+  answer.text.back() = 0;
+  return take(answer, std::move(attached));
+}
+
+Status RelayEndpoint::order(const Challenge& challenge) {
+  if (!sameProof(challenge.proof, prove(setup_.secret, hello_, challenge.nonce, false))) {
+    return lost("is not who it should be: somebody else listens in its place");
+  }
+  Order order;
+  order.proof = prove(setup_.secret, hello_, challenge.nonce, true);
+  order.peer = path_.link.peer.rank;
+  order.channel = path_.link.channel;
+  order.connKind = path_.link.kind;
+  order.netDevice = way_.netDevice;
+  order.slotBytes = path_.link.slotBytes;
+  order.listeners = way_.listeners;
+  if (sendOn(line_.get(), packetOf(order)) != Io::Done) return lost("does not take the order");
+  phase_ = Phase::Ordered;
+  return {};
+}
+
+Status RelayEndpoint::take(const Answer& answer, Fd attached) {
+  if (answer.kind == Kind::Memory && phase_ == Phase::Ordered) return adopt(answer.bytes, std::move(attached));
+  if (answer.kind == Kind::Ready && phase_ == Phase::Mapped) return start();
+  if (answer.kind != Kind::Failed || answer.code == 0) return lost("talks nonsense");
+  return fail(static_cast<ncclResult_t>(answer.code), "{}: {} cannot send in its stead: {}", path_.text(),
+              transport::rankText(way_.relay), answer.text.data());
+}
+
+Status RelayEndpoint::adopt(std::uint64_t bytes, Fd attached) {
+  if (bytes != layout_.bytes || !attached.valid()) return lost("offers memory of another size");
+  ASSIGN(shm::Segment segment, shm::Segment::adopt(std::move(attached), bytes, path_.text()));
+  ASSIGN(memory_, shm::Region::create(device_, std::move(segment), path_.text(), setup_.deviceOwner));
+  ASSIGN(steps_, DeviceBuffer::create(device_, kStepsBytes, path_.text()));
+  phase_ = Phase::Mapped;
+  return {};
+}
+
+Status RelayEndpoint::start() {
+  auto& board = *reinterpret_cast<Board*>(memory_->host());
+  const device::ConnView view = viewOf(layout_, path_.link.slotBytes, memory_->host(), nullptr);
+  task_.emplace(path_, way_.relay, view, board, line_.get());
+  phase_ = Phase::Ready;
+  return {};
+}
+
+Result<bool> RelayEndpoint::ready() {
+  if (phase_ == Phase::Knocking) TRY(knock());
+  if (phase_ != Phase::Knocking) TRY(listen());
+  if (phase_ == Phase::Ready) return true;
+  if (phase_ < Phase::Mapped && until_.expired())
+    return lost("did not answer in time: that process hangs or is stopped");
+  return false;
+}
+
+device::ConnView RelayEndpoint::view() const {
+  return viewOf(layout_, path_.link.slotBytes, memory_->onDevice(), steps_->data());
+}
+
+}  // namespace tutti::relay

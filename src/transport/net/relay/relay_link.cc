@@ -1,0 +1,241 @@
+#include "transport/net/relay/relay_link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+#include "transport/net/net_probe.h"
+#include "transport/shm/numa.h"
+
+namespace tutti::relay {
+namespace {
+
+using device::Protocol;
+
+constexpr std::uint32_t kMostSlotBytes = 1u << 28;
+static_assert(sizeof(net::ProbeMessage) <= kProbeRoom);
+
+template <class Message>
+const Message* as(std::span<const std::byte> packet, Message& into) {
+  if (packet.size() != sizeof(Message)) return nullptr;
+  std::memcpy(static_cast<void*>(&into), packet.data(), sizeof(Message));
+  return &into;
+}
+
+Kind kindOf(std::span<const std::byte> packet) {
+  Kind kind{};
+  if (packet.size() >= sizeof(kind)) std::memcpy(&kind, packet.data(), sizeof(kind));
+  return kind;
+}
+
+std::uint32_t slotOf(const device::SlotBytes& slotBytes, Protocol protocol) {
+  return slotBytes[static_cast<std::size_t>(protocol)];
+}
+
+}  // namespace
+
+RelayLink::~RelayLink() {
+  if (work_ != nullptr) host_.group.remove(work_.get());
+}
+
+bool RelayLink::listen() {
+  std::array<std::byte, kMostBytes> packet;
+  for (;;) {
+    const Received received = receiveOn(line_.get(), packet);
+    if (received.state != Io::Done) return received.state == Io::Again;
+    if (received.bytes > packet.size() || !take(std::span(packet).first(received.bytes))) return false;
+  }
+}
+
+bool RelayLink::take(std::span<const std::byte> packet) {
+  if (phase_ == Phase::Silent) return greet(packet);
+  if (phase_ == Phase::Greeted) {
+    Order order;
+    return kindOf(packet) == Kind::Order && as(packet, order) != nullptr && take(order);
+  }
+  if (kindOf(packet) != Kind::Wake) return false;
+  wake();
+  return true;
+}
+
+void RelayLink::wake() {
+  RelayWork::wake(board());
+  host_.group.hold();
+  host_.group.release();
+}
+
+bool RelayLink::greet(std::span<const std::byte> packet) {
+  const Hello expected;
+  if (as(packet, hello_) == nullptr || hello_.kind != expected.kind || hello_.version != expected.version) return false;
+  if (hello_.relay != host_.rank) return false;
+  challenge_ = freshNonce();
+  Challenge challenge;
+  challenge.nonce = challenge_;
+  challenge.proof = prove(host_.secret, hello_, challenge_, false);
+  phase_ = Phase::Greeted;
+  return sendOn(line_.get(), packetOf(challenge)) == Io::Done;
+}
+
+/// Who cannot prove that it belongs to the communicator gets no answer.
+bool RelayLink::take(const Order& order) {
+  if (!sameProof(order.proof, prove(host_.secret, hello_, challenge_, true))) return false;
+  if (const Status begun = begin(order); !begun.ok()) {
+    refuse(begun);
+    return false;
+  }
+  phase_ = Phase::Joining;
+  return true;
+}
+
+void RelayLink::refuse(Status why) {
+  Answer answer;
+  answer.code = why.code();
+  const std::string said = lastErrorText();
+  std::memcpy(answer.text.data(), said.data(), std::min(said.size(), answer.text.size() - 1));
+  sendOn(line_.get(), packetOf(answer));
+}
+
+Status RelayLink::checkOrder(const Order& order) const {
+  ASSIGN(const int devices, host_.net.devices());
+  const auto isRank = [&](int rank) { return rank >= 0 && static_cast<std::size_t>(rank) < host_.peers.size(); };
+  bool good = isRank(hello_.sender) && isRank(order.peer) && order.peer != hello_.sender;
+  good = good && order.netDevice >= 0 && order.netDevice < devices;
+  bool any = false;
+  for (const std::uint32_t bytes : order.slotBytes) {
+    any = any || bytes != 0;
+    good = good && bytes <= kMostSlotBytes && bytes % 128 == 0;
+  }
+  if (good && any) return {};
+  return fail(ncclInternalError,
+              "PXN : rank {} asks rank {} to send to rank {} over device {} of {}, of which there are {}",
+              hello_.sender, host_.rank, order.peer, order.netDevice, host_.net.name(), devices);
+}
+
+/// A slot is one message: it must fit into what the network takes at once.
+Status RelayLink::checkLimits(const Order& order) const {
+  ASSIGN(const NetProperties properties, host_.net.properties(order.netDevice));
+  std::size_t slot = slotOf(order.slotBytes, Protocol::Simple);
+  for (const Protocol protocol : {Protocol::LL, Protocol::LL128}) {
+    slot = std::max(slot, net::messageRoom(protocol, slotOf(order.slotBytes, protocol)));
+  }
+  if (properties.maxP2pBytes == 0 || slot <= properties.maxP2pBytes) return {};
+  return fail(
+      ncclInvalidUsage,
+      "{}: the network takes at most {} bytes at once, a slot has {}; set NCCL_BUFFSIZE to {} or less on all ranks",
+      path_.text(), properties.maxP2pBytes, slot, properties.maxP2pBytes * device::kSteps);
+}
+
+Status RelayLink::begin(const Order& order) {
+  TRY(checkOrder(order));
+  const auto peerOf = [&](int rank) { return host_.peers[static_cast<std::size_t>(rank)]; };
+  path_.link = {peerOf(hello_.sender), peerOf(order.peer), order.channel, order.slotBytes, order.connKind};
+  path_.description = fmt::format("NET/{}/{}({})", host_.net.name(), order.netDevice, host_.rank);
+  TRY(checkLimits(order));
+  layout_ = layoutOf(order.slotBytes);
+  ASSIGN(memory_, shm::Segment::create(layout_.bytes, shm::numaNodeOf(host_.device), path_.text()));
+  new (base()) Board{};
+  // Whether the receiver has left the sender knows best: it is the sender's connection.
+  path_.hasLeft = [board = &board()](int) { return read(board->peerLeft) != 0; };
+  const bool flagged = slotOf(order.slotBytes, Protocol::LL) != 0 || slotOf(order.slotBytes, Protocol::LL128) != 0;
+  const std::array<bool, kJoins> wanted{slotOf(order.slotBytes, Protocol::Simple) != 0, flagged};
+  for (std::size_t j = 0; j < kJoins; ++j) {
+    if (!wanted[j]) continue;
+    joins_[j] = std::make_unique<net::NetJoin>(host_.net, path_, order.netDevice);
+    joins_[j]->aim(order.listeners[j]);
+    lanes_[j].net = &host_.net;
+    lanes_[j].tag = hello_.sender;
+  }
+  return sendMemory();
+}
+
+Status RelayLink::sendMemory() {
+  Answer answer;
+  answer.kind = Kind::Memory;
+  answer.bytes = layout_.bytes;
+  const Fd descriptor = memory_->takeDescriptor();
+  if (sendOn(line_.get(), packetOf(answer), descriptor.get()) == Io::Done) return {};
+  return fail(ncclSystemError, "{}: the memory could not be given to rank {}; raise the descriptor limit (ulimit -n)",
+              path_.text(), hello_.sender);
+}
+
+Result<bool> RelayLink::join() {
+  bool all = true;
+  for (const auto& join : joins_) {
+    if (join == nullptr) continue;
+    ASSIGN(const bool joined, join->poll());
+    all = all && joined;
+  }
+  return all;
+}
+
+Status RelayLink::prepare() {
+  for (std::size_t j = 0; j < kJoins; ++j) {
+    if (joins_[j] == nullptr) continue;
+    lanes_[j].connection = joins_[j]->connection();
+    ASSIGN(lanes_[j].registration, joins_[j]->registerMemory(base(), layout_.bytes, PtrKind::Host));
+    lanes_[j].slotRegistration = lanes_[j].registration;
+    const net::ProbeMessage probe = net::probeOf(path_, j);
+    std::memcpy(base() + layout_.probes + j * kProbeRoom, &probe, sizeof(probe));
+  }
+  return {};
+}
+
+Result<bool> RelayLink::probe(std::size_t join) {
+  if (joins_[join] == nullptr || probed_[join]) return true;
+  const net::NetLane& lane = lanes_[join];
+  if (probes_[join] == nullptr) {
+    const NetBuffer message{base() + layout_.probes + join * kProbeRoom, sizeof(net::ProbeMessage), lane.tag,
+                            lane.registration};
+    auto request = lane.net->isend(lane.connection, message);
+    if (!request.ok()) return net::failNet(path_, request.status(), "isend of the first message");
+    probes_[join] = request.value();
+    if (probes_[join] == nullptr) return false;
+  }
+  auto over = lane.net->test(probes_[join], {});
+  if (!over.ok()) return net::failNet(path_, over.status(), "test of the first message");
+  probed_[join] = over.value();
+  return over;
+}
+
+Status RelayLink::run() {
+  net::TaskSetup setup;
+  setup.path = path_;
+  setup.view = viewOf(layout_, path_.link.slotBytes, base(), nullptr);
+  setup.simple = joins_[kSimple] == nullptr ? nullptr : &lanes_[kSimple];
+  setup.flagged = joins_[kSimple + 1] == nullptr ? nullptr : &lanes_[kSimple + 1];
+  setup.messages = base() + layout_.messages;
+  work_ = std::make_unique<RelayWork>(setup, board());
+  TRY(host_.group.add(work_.get()));
+  Answer answer;
+  answer.kind = Kind::Ready;
+  if (sendOn(line_.get(), packetOf(answer)) != Io::Done) {
+    return fail(ncclRemoteError, "{}: rank {} has gone before the connection was there", path_.text(), hello_.sender);
+  }
+  phase_ = Phase::Running;
+  return {};
+}
+
+Status RelayLink::advance() {
+  if (phase_ == Phase::Joining) {
+    ASSIGN(const bool joined, join());
+    if (!joined) return {};
+    TRY(prepare());
+    phase_ = Phase::Probing;
+  }
+  ASSIGN(const bool simple, probe(kSimple));
+  ASSIGN(const bool flagged, probe(kSimple + 1));
+  return simple && flagged ? run() : Status();
+}
+
+bool RelayLink::step() {
+  const Status advanced = advance();
+  if (!advanced.ok()) refuse(advanced);
+  return advanced.ok();
+}
+
+}  // namespace tutti::relay

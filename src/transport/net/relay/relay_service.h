@@ -1,0 +1,76 @@
+// A rank that other ranks of its host send through: listens for them at a local socket and keeps what they ordered.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "gpu/context.h"
+#include "plugin/net.h"
+#include "proxy/engine.h"
+#include "topo/peer_info.h"
+#include "transport/net/relay/relay_link.h"
+#include "transport/net/relay/relay_wire.h"
+
+namespace tutti::relay {
+
+struct ServiceSetup {
+  std::shared_ptr<const void> owner;  ///< keeps `net` and `device`
+  Net* net = nullptr;
+  const Device* device = nullptr;
+  std::shared_ptr<ProgressEngine> engine;
+  std::vector<PeerInfo> peers;  ///< of all ranks
+  int rank = 0;
+  Secret secret{};
+};
+
+/// Owns a listener, a thread that sleeps in poll, and a group of the engine; none of them takes processor time while
+/// nobody sends. Independent of the communicator that started it, for those who send through it may leave later. Any
+/// thread.
+class RelayService {
+ public:
+  /// Lines of strangers at a time; the next one drives the oldest out.
+  static constexpr std::size_t kMostStrangers = 128;
+
+  /// Errors: ncclSystemError with the system's words.
+  static Result<std::shared_ptr<RelayService>> start(ServiceSetup setup);
+  RelayService(const RelayService&) = delete;
+  /// Ends all connections, whoever uses them.
+  ~RelayService();
+
+  /// Takes no further senders, and ends with the last one that it has, by itself if nobody owns it any more.
+  static void retire(std::shared_ptr<RelayService> service);
+  /// After retire(): nobody sends through it any more.
+  bool finished() const { return finished_.load(std::memory_order_acquire); }
+
+ private:
+  explicit RelayService(ServiceSetup setup) : setup_(std::move(setup)) {}
+  Status open();
+  void wake() const;
+  void run();
+  /// Whether the thread has come to its end.
+  bool leave();
+  int patience() const;
+  void serve();
+  void acceptAll();
+
+  ServiceSetup setup_;
+  std::unique_ptr<ProgressGroup> group_;
+  std::unique_ptr<Host> host_;
+  Fd wake_;
+  Fd listener_;                                    ///< the thread's, once it runs
+  std::vector<std::unique_ptr<RelayLink>> links_;  ///< likewise; strangers among them
+  bool crowded_ = false;                           ///< likewise: accepting failed for want of descriptors
+  std::mutex mutex_;
+  bool stopping_ = false;
+  bool retired_ = false;
+  std::shared_ptr<RelayService> self_;  ///< while nobody else need own it
+  std::atomic<bool> finished_{false};
+  Thread thread_;
+};
+
+}  // namespace tutti::relay

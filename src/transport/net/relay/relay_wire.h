@@ -1,0 +1,101 @@
+// What a rank and the rank that sends in its stead say to each other over a local socket, and how each knows the other
+// to be of its communicator.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/fd.h"
+#include "base/status.h"
+#include "device/policy.h"
+#include "plugin/net.h"
+
+namespace tutti::relay {
+
+using Secret = std::array<std::byte, 32>;  ///< of the communicator, for this use
+using Nonce = std::array<std::byte, 16>;
+using Proof = std::array<std::byte, 32>;
+
+/// Begins every message.
+enum class Kind : std::uint32_t { Hello = 0x72656c01, Challenge, Order, Memory, Ready, Failed, Wake };
+
+/// Sender, first. Each message is one packet of fixed size and trivially copyable.
+struct Hello {
+  Kind kind = Kind::Hello;
+  std::uint32_t version = 1;
+  std::int32_t sender = -1;
+  std::int32_t relay = -1;
+  Nonce nonce{};
+};
+
+/// Relay: proves that it knows the secret.
+struct Challenge {
+  Kind kind = Kind::Challenge;
+  Nonce nonce{};
+  Proof proof{};
+};
+
+/// Sender: proves the same, and says what is to be done.
+struct Order {
+  Kind kind = Kind::Order;
+  Proof proof{};
+  std::int32_t peer = -1;  ///< the receiver
+  std::int32_t channel = -1;
+  device::ConnKind connKind = device::ConnKind::Graph;
+  std::int32_t netDevice = -1;
+  device::SlotBytes slotBytes{};
+  std::array<NetHandle, 2> listeners{};  ///< of the receiver
+};
+
+/// Relay: Memory, with a descriptor; then Ready. Or Failed, at any time before.
+struct Answer {
+  Kind kind = Kind::Failed;
+  std::int32_t code = 0;          ///< Failed: an ncclResult_t
+  std::uint64_t bytes = 0;        ///< Memory: of the segment
+  std::array<char, 1000> text{};  ///< Failed: why; ends in a zero
+};
+
+/// The longest of them.
+inline constexpr std::size_t kMostBytes = 1024;
+static_assert(sizeof(Answer) <= kMostBytes && sizeof(Order) <= kMostBytes);
+
+/// Must have succeeded once in the process before anything that follows. Any thread.
+Status initProofs();
+Nonce freshNonce();
+/// That somebody knows the secret who has seen both nonces. `bySender`: which of the two proves it.
+Proof prove(const Secret& secret, const Hello& hello, const Nonce& challenge, bool bySender);
+/// In constant time.
+bool sameProof(const Proof& a, const Proof& b);
+
+/// A local socket's abstract name, known to who knows the secret: no file system holds it, and it goes with its socket.
+struct LineName {
+  sockaddr_un address{};
+  socklen_t length = 0;
+  const sockaddr* generic() const { return reinterpret_cast<const sockaddr*>(&address); }
+};
+LineName lineName(const Secret& secret, int relay);
+
+enum class Io : std::uint8_t { Done, Again, Gone };
+
+/// One packet, with `attached` unless it is negative. Never waits.
+Io sendOn(int line, std::span<const std::byte> packet, int attached = -1);
+struct Received {
+  Io state = Io::Again;
+  std::size_t bytes = 0;
+  Fd attached;
+};
+/// Never waits. What does not fit into `into` is lost, and `bytes` says so by being larger.
+Received receiveOn(int line, std::span<std::byte> into);
+
+template <class Message>
+std::span<const std::byte> packetOf(const Message& message) {
+  static_assert(std::is_trivially_copyable_v<Message>);
+  return std::as_bytes(std::span(&message, 1));
+}
+
+}  // namespace tutti::relay

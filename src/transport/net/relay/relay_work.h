@@ -1,0 +1,47 @@
+// The relay's part while a connection is used: an ordinary sender over the network, whose kernels are another rank's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "proxy/task.h"
+#include "transport/net/net_path.h"
+#include "transport/net/net_sender.h"
+#include "transport/net/relay/relay_memory.h"
+
+namespace tutti::relay {
+
+/// Driven by the relay's engine (proxy/task.h). Never fails there: a relay goes on for others; what has failed stands
+/// on the board. Counts as busy while the sender's engine beats, and `kLinger` longer.
+class RelayWork final : public ProgressTask {
+ public:
+  static constexpr milliseconds kLinger{20};
+
+  /// `board` must outlive it.
+  RelayWork(const net::TaskSetup& setup, Board& board);
+  Result<bool> advance() override;
+  bool quiet() const override;
+  TaskCounters counters() const override { return sender_.counters(); }
+  std::string describe() const override { return sender_.describe(); }
+
+  /// The sender has asked for it. The service's thread, before it holds the group.
+  static void wake(Board& board);
+
+ private:
+  void settle();
+  void report(Status why);
+  bool senderBeats() const;
+
+  Board& board_;
+  device::ConnView view_;
+  net::NetSender sender_;
+  bool failed_ = false;
+  std::array<std::uint64_t, device::kProtocols> settled_{};
+  mutable std::uint64_t pulse_ = 0;
+  mutable SteadyClock::time_point beatAt_{};
+};
+
+}  // namespace tutti::relay

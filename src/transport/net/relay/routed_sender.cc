@@ -1,0 +1,51 @@
+#include "transport/net/relay/routed_sender.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+#include "transport/net/relay/relay_endpoint.h"
+
+namespace tutti::relay {
+
+using net::Side;
+
+ConnectHandle RoutedSender::handle() const {
+  const net::WireHandle wire{transport::identityOf(link_, Side::Sender, net::kWireMagic), {}, {}};
+  ConnectHandle handle;
+  std::memcpy(handle.bytes.data(), &wire, sizeof(wire));
+  return handle;
+}
+
+Status RoutedSender::connectDirectly(const SendRoute& route, const ConnectHandle& peer) {
+  NetTransportOptions options = options_;
+  options.deviceOf = [device = route.device](const LinkSpec&, bool) { return device; };
+  options.slotsOf = [slots = route.slots](const LinkSpec&, bool) { return slots; };
+  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options}, link_, Side::Sender));
+  return inner_->connect(peer);
+}
+
+Status RoutedSender::connect(const ConnectHandle& peer) {
+  net::WireHandle wire;
+  std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
+  const SendRoute route = options_.routeOf(link_, wire.nic);
+  if (!route.relay) return connectDirectly(route, peer);
+  TRY(transport::checkIdentity("NET", link_, transport::identityOf(link_, Side::Sender, net::kWireMagic), wire));
+  inner_ = std::make_unique<RelayEndpoint>(
+      device_, SenderSetup{options_.deviceOwner, options_.relaySecret, options_.relayPatience},
+      net::NetPath{.link = link_, .side = Side::Sender, .description = {}, .hasLeft = options_.hasLeft},
+      Way{*route.relay, route.device, wire.listeners}, net_.name());
+  return {};
+}
+
+Result<bool> RoutedSender::ready() {
+  if (inner_ != nullptr) return inner_->ready();
+  return fail(ncclInternalError, "NET: rank {} to rank {}: ready() before connect()", link_.self.rank, link_.peer.rank);
+}
+
+Result<bool> RoutedSender::probeCheck() {
+  if (inner_ == nullptr) return false;
+  return inner_->probeCheck();
+}
+
+}  // namespace tutti::relay
