@@ -1,7 +1,7 @@
 #include "transport/net/socket/socket_connector.h"
 
+#include <linux/tcp.h>
 #include <net/if.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "transport/net/socket/socket_io.h"
 
-#include <netinet/tcp.h>
+// As socket_watch.cc, with which it may be compiled as one: the two headers exclude each other.
+#include <linux/tcp.h>
 
 #include <algorithm>
 #include <cerrno>
