@@ -80,10 +80,10 @@ std::uint64_t meshEndBytes(const device::SlotBytes& slots) {
   return net::endLayout(slots, net::Side::Receiver, false).bytes;
 }
 
-device::SlotBytes networkMeshSlots(const device::SlotBytes& mesh, int nRanks, int nChannels, std::uint64_t most) {
+device::SlotBytes networkMeshSlots(const device::SlotBytes& mesh, int nRanks, int perPeer, std::uint64_t most) {
   // A message of a few KB still takes one slot; smaller ones would save little beside LL's.
   constexpr device::SlotBytes kLeast{2 << 10, 0, 8 << 10};
-  const std::uint64_t ends = 2 * static_cast<std::uint64_t>(nRanks - 1) * static_cast<std::uint64_t>(nChannels);
+  const std::uint64_t ends = 2 * static_cast<std::uint64_t>(nRanks - 1) * static_cast<std::uint64_t>(perPeer);
   device::SlotBytes slots = mesh;
   for (bool smaller = true; smaller && ends * meshEndBytes(slots) > most;) {
     smaller = false;
