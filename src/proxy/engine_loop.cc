@@ -115,6 +115,7 @@ void ProgressEngine::settle() {
   constexpr unsigned long kSlackNanoseconds = 1000;
   ::prctl(PR_SET_TIMERSLACK, kSlackNanoseconds, 0, 0, 0);
   const Turns::Round turn(turns_);
+  drivers_.nap = kShortestNap;
   patience_ = options_.patience.value_or(Patience::forProcessors(processorsAllowed()));
 }
 
