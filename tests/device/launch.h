@@ -12,11 +12,11 @@ namespace tutti::device::test {
 /// Races between the threads of a block show only where they are threads.
 using Launch = ThreadLaunch;
 /// Threads of a block that share its work. ThreadSanitizer makes their hand-overs many times as slow.
-constexpr std::array kSharingThreads{64u};
+inline constexpr std::array kSharingThreads{64u};
 #else
 using Launch = FiberLaunch;
 /// Threads of a block that share its work: one warp, and several.
-constexpr std::array kSharingThreads{32u, 96u};
+inline constexpr std::array kSharingThreads{32u, 96u};
 #endif
 
 }  // namespace tutti::device::test
