@@ -34,7 +34,12 @@ SlotPlace slotsAt(const ncclComm& comm, int device, std::optional<NicAccess> acc
 
 SendRoute routeOf(const ncclComm& comm, const LinkSpec& link, NicPlace receiver) {
   const CommParts& parts = comm.parts;
-  const RouteQuestion question{questionOf(parts, link, true), {receiver.number, receiver.rail}, comm.runtime.pxnLevel};
+  RouteQuestion question{questionOf(parts, link, true), {receiver.number, receiver.rail}, comm.runtime.pxnLevel};
+  // Relays offer host memory: a message that can leave our GPU's memory by RDMA stays with our own NIC.
+  if (link.kind == device::ConnKind::Mesh &&
+      slotsAt(comm, nicFor(parts.nics, question.nic), accessFor(parts.nics, question.nic), Direction::Send).onDevice) {
+    question.level = 0;
+  }
   const Route route = routeFor(parts.nics, question);
   SendRoute way{.device = route.device};
   if (const PeerInfo* relay = relayOf(comm, route.relay); relay != nullptr) {

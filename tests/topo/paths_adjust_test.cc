@@ -173,6 +173,12 @@ TEST(Pxn, LeadsThroughTheGpuThatTheNicIsFor) {
   EXPECT_FALSE(known.passes(path, NodeKind::Cpu));
 }
 
+TEST(Pxn, NamesTheGpuOnTheWay) {
+  const Adjusted known(knownMachine("own_dgx_h100"));
+  EXPECT_EQ(relayOnWay(known.machine, known.paths, known.gpu(0), known.net(7)), known.gpu(7));
+  EXPECT_EQ(relayOnWay(known.machine, known.paths, known.gpu(0), known.net(0)), -1) << "it is near by itself";
+}
+
 TEST(Pxn, CanBeForbidden) {
   PathSettings settings;
   settings.pxnDisabled = true;

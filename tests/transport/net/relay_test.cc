@@ -1,0 +1,322 @@
+// A rank that sends in another's stead: it knows whom it serves, carries what that one's kernels write, says what
+// fails, rests with it, and outlives its own communicator if it has to.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "support/log_capture.h"
+#include "transport/ends.h"
+#include "transport/net/net_transport.h"
+#include "transport/net/relay/relay_service.h"
+#include "transport/net/relay/relay_wire.h"
+#include "transport/net/sim_kernels.h"
+#include "transport/peers.h"
+
+namespace tutti::test {
+namespace {
+
+using relay::RelayService;
+
+/// Opened once and never closed: what the driver keeps for a thread goes before static objects do.
+Device* relayDevice() {
+  static Device* const kDevice = openDevice(0).release();
+  return kDevice;
+}
+
+/// Ranks 0 and 1 are on one host, rank 2 is elsewhere.
+PeerInfo rankOn(int rank) {
+  PeerInfo info = peerOn(*relayDevice(), rank);
+  info.hostHash = rank == 2 ? 200 : 100;
+  std::snprintf(info.hostName.data(), info.hostName.size(), rank == 2 ? "far" : "near");
+  return info;
+}
+
+LinkSpec linkOf(int self, int peer) {
+  return LinkSpec{rankOn(self), rankOn(peer), 2, kSlots, device::ConnKind::Graph};
+}
+
+relay::Secret secretOf(int comm) {
+  relay::Secret secret{};
+  const relay::Nonce fresh = relay::freshNonce();  // tests of several processes run side by side
+  std::memcpy(secret.data(), fresh.data(), fresh.size());
+  secret.back() = static_cast<std::byte>(comm);
+  return secret;
+}
+
+bool within(std::function<bool()> done, std::chrono::seconds limit = std::chrono::seconds(20)) {
+  const Deadline deadline = Deadline::in(limit);
+  while (!done()) {
+    if (deadline.expired()) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
+}
+
+/// Rank 0 sends to rank 2 through rank 1.
+struct Relayed {
+  explicit Relayed(FakeKnobs knobs = {}) : net(std::move(knobs)), secret(secretOf(1)) {
+    EXPECT_TRUE(relay::initProofs().ok());
+    engine = ProgressEngine::create("relay").value();
+    relay::ServiceSetup setup;
+    setup.net = &net;
+    setup.device = relayDevice();
+    setup.engine = engine;
+    setup.peers = {rankOn(0), rankOn(1), rankOn(2)};
+    setup.rank = 1;
+    setup.secret = secret;
+    service = RelayService::start(std::move(setup)).value();
+    transport = std::make_unique<NetTransport>(*relayDevice(), net, options());
+    receiver = transport->openRecv(linkOf(2, 0)).value();
+    sender = transport->openSend(linkOf(0, 2)).value();
+  }
+  NetTransportOptions options() {
+    NetTransportOptions options;
+    options.nicOf = [](const LinkSpec&) { return NicPlace{1, 7}; };
+    options.routed = [](const LinkSpec&) { return true; };
+    options.routeOf = [this](const LinkSpec&, NicPlace place) {
+      asked = place;
+      SendRoute route;
+      route.device = 1;
+      route.relay = rankOn(1);
+      return route;
+    };
+    options.relaySecret = secret;
+    return options;
+  }
+  bool comeUp() {
+    if (!sender->connect(receiver->handle()).ok() || !receiver->connect(sender->handle()).ok()) return false;
+    return within([this] {
+             const auto in = receiver->ready();
+             const auto out = sender->ready();
+             if (!in.ok() || !out.ok()) failed = true;
+             return failed || (in.value() && out.value());
+           }) &&
+           !failed;
+  }
+  /// A step from kernel to kernel.
+  bool carry(SendingKernel& out, ReceivingKernel& in, Protocol protocol, std::uint32_t bytes) {
+    if (!out.send(protocol, bytes)) return false;
+    return within([&] {
+      if (!sender->task()->advance().ok() || !receiver->task()->advance().ok()) return true;
+      return in.recv(protocol, bytes);
+    });
+  }
+  bool settles() {
+    return within([this] { return sender->task()->advance().ok() && sender->task()->quiet(); });
+  }
+
+  FakeNet net;
+  relay::Secret secret;
+  std::shared_ptr<ProgressEngine> engine;
+  std::shared_ptr<RelayService> service;
+  std::unique_ptr<NetTransport> transport;
+  NicPlace asked;
+  bool failed = false;
+  std::unique_ptr<Endpoint> receiver;
+  std::unique_ptr<Endpoint> sender;
+};
+
+TEST(Relay, CarriesStepsOfAllProtocols) {
+  for (const FakeKnobs& knobs : {FakeKnobs{}, FakeKnobs{.refuse = 50, .delay = 4, .rendezvous = true, .polls = 5}}) {
+    Relayed ends(knobs);
+    ASSERT_TRUE(ends.comeUp());
+    EXPECT_EQ(ends.asked.rail, 7) << "the receiver has said where it is";
+    EXPECT_EQ(ends.sender->description(), "NET/Fake/1(1)");
+    SendingKernel out(ends.sender->view());
+    ReceivingKernel in(ends.receiver->view());
+    std::uint64_t steps = 0;
+    for (const Protocol protocol : kAllProtocols) {
+      for (int round = 0; round < 3 * kSteps; ++round, ++steps) {
+        const std::uint32_t bytes = round % 3 == 0 ? 0 : round % 3 == 1 ? 500 : roomOf(protocol);
+        ASSERT_TRUE(ends.carry(out, in, protocol, bytes)) << ends.sender->task()->describe();
+      }
+    }
+    ASSERT_TRUE(ends.settles());
+    const TaskCounters counters = ends.sender->task()->counters();
+    EXPECT_EQ(counters.posted, steps);
+    EXPECT_EQ(counters.done, steps);
+    EXPECT_NE(ends.sender->task()->describe().find("waits for a kernel; rank 1 (host near"), std::string::npos);
+    ends.sender.reset();
+    ends.receiver.reset();
+    EXPECT_TRUE(within([&] { return ends.net.leftOpen() == 0; })) << "the relay gives its connection back";
+    EXPECT_EQ(ends.net.faults, 0u);
+  }
+}
+
+TEST(Relay, RestsWithItsSenderAndWakesWithIt) {
+  Relayed ends;
+  ASSERT_TRUE(ends.comeUp());
+  SendingKernel out(ends.sender->view());
+  ReceivingKernel in(ends.receiver->view());
+  for (unsigned round = 1; round <= 3; ++round) {
+    ASSERT_TRUE(ends.carry(out, in, Protocol::Simple, 500));
+    ASSERT_TRUE(ends.settles());
+    EXPECT_TRUE(within([&] {
+      const std::uint64_t rounds = ends.engine->counters().rounds;
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      return ends.engine->counters().rounds == rounds;
+    })) << "it goes on in round "
+        << round;
+  }
+}
+
+TEST(Relay, WaitsUntilTheNetworkHasDelivered) {
+  Relayed ends({.neverEnds = false, .undelivered = true});
+  ASSERT_TRUE(ends.comeUp());
+  SendingKernel out(ends.sender->view());
+  ReceivingKernel in(ends.receiver->view());
+  ASSERT_TRUE(ends.carry(out, in, Protocol::LL, 500));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(ends.sender->task()->quiet());
+  EXPECT_NE(ends.sender->task()->counters().posted, ends.sender->task()->counters().done);
+}
+
+TEST(Relay, TellsItsSenderWhatFailed) {
+  Relayed ends;
+  ASSERT_TRUE(ends.comeUp());
+  allowLog("of rank 0 (host near, device 0): the kernel gave step 0 the size");
+  expectLog("rank 1 (host near, device 0), which sends in its stead, has failed: send to rank 2");
+  const ConnView view = ends.sender->view();
+  net::storeCounter(view.sizesOf(Protocol::Simple), ~std::uint64_t{0});
+  net::storeCounter(view.tailOf(Protocol::Simple), 1);
+  Status told;
+  EXPECT_TRUE(within([&] {
+    told = detail::statusOf(ends.sender->task()->advance());
+    return !told.ok();
+  }));
+  EXPECT_EQ(told.code(), ncclInternalError);
+}
+
+TEST(Relay, IsMissedWhenItHasGone) {
+  Relayed ends;
+  ASSERT_TRUE(ends.comeUp());
+  ends.service.reset();
+  expectLog("rank 1 (host near, device 0), which sends in its stead, has ended or given up");
+  Status told;
+  EXPECT_TRUE(within([&] {
+    told = detail::statusOf(ends.sender->task()->advance());
+    return !told.ok();
+  }));
+  EXPECT_EQ(told.code(), ncclRemoteError);
+}
+
+TEST(Relay, GoesOnForOthersAfterItsOwnEnd) {
+  Relayed ends;
+  ASSERT_TRUE(ends.comeUp());
+  const std::weak_ptr<RelayService> left = ends.service;
+  RelayService::retire(std::move(ends.service));
+  SendingKernel out(ends.sender->view());
+  ReceivingKernel in(ends.receiver->view());
+  ASSERT_TRUE(ends.carry(out, in, Protocol::Simple, 500));
+  ASSERT_TRUE(ends.settles());
+  EXPECT_FALSE(left.expired());
+  ends.sender.reset();
+  EXPECT_TRUE(within([&] { return left.expired(); })) << "it ends with its last sender";
+}
+
+TEST(Relay, EndsAtOnceWhereNobodySendsThroughIt) {
+  Relayed ends;
+  const std::weak_ptr<RelayService> left = ends.service;
+  RelayService::retire(std::move(ends.service));
+  EXPECT_TRUE(within([&] { return left.expired(); }));
+  expectLog("does not listen: it has ended");
+  allowLog("Fake");
+  EXPECT_FALSE(ends.comeUp());
+}
+
+TEST(Relay, SaysWhyItCannotSend) {
+  Relayed ends({.failing = "connect"});
+  allowLog("the cable is cut");
+  allowLog("failed in connect");
+  expectLog("rank 1 (host near, device 0) cannot send in its stead: send to rank 2");
+  EXPECT_FALSE(ends.comeUp());
+}
+
+/// A line to the relay, on which nothing has been said.
+Fd lineTo(const Relayed& ends) {
+  Fd line(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const relay::LineName name = relay::lineName(ends.secret, 1);
+  EXPECT_EQ(::connect(line.get(), name.generic(), name.length), 0);
+  return line;
+}
+
+bool isClosed(const Fd& line) {
+  std::array<std::byte, relay::kMostBytes> packet;
+  return within([&] { return relay::receiveOn(line.get(), packet).state == relay::Io::Gone; });
+}
+
+TEST(Relay, DropsWhoeverDoesNotKnowTheSecret) {
+  Relayed ends;
+  const Fd nonsense = lineTo(ends);
+  EXPECT_EQ(relay::sendOn(nonsense.get(), relay::packetOf(std::uint64_t{42})), relay::Io::Done);
+  EXPECT_TRUE(isClosed(nonsense));
+
+  const Fd line = lineTo(ends);
+  relay::Hello hello;
+  hello.sender = 0;
+  hello.relay = 1;
+  hello.nonce = relay::freshNonce();
+  ASSERT_EQ(relay::sendOn(line.get(), relay::packetOf(hello)), relay::Io::Done);
+  relay::Challenge challenge;
+  ASSERT_TRUE(within([&] {
+    return relay::receiveOn(line.get(), std::as_writable_bytes(std::span(&challenge, 1))).state == relay::Io::Done;
+  }));
+  EXPECT_TRUE(relay::sameProof(challenge.proof, relay::prove(ends.secret, hello, challenge.nonce, false)));
+  relay::Order order;
+  order.proof = challenge.proof;  // its own words back
+  ASSERT_EQ(relay::sendOn(line.get(), relay::packetOf(order)), relay::Io::Done);
+  EXPECT_TRUE(isClosed(line));
+  EXPECT_TRUE(ends.comeUp()) << "others are served";
+}
+
+TEST(Relay, RefusesOrdersThatMakeNoSense) {
+  Relayed ends;
+  const Fd line = lineTo(ends);
+  relay::Hello hello;
+  hello.sender = 0;
+  hello.relay = 1;
+  ASSERT_EQ(relay::sendOn(line.get(), relay::packetOf(hello)), relay::Io::Done);
+  relay::Challenge challenge;
+  ASSERT_TRUE(within([&] {
+    return relay::receiveOn(line.get(), std::as_writable_bytes(std::span(&challenge, 1))).state == relay::Io::Done;
+  }));
+  relay::Order order;
+  order.proof = relay::prove(ends.secret, hello, challenge.nonce, true);
+  order.peer = 3;
+  order.netDevice = 0;
+  order.slotBytes = kSlots;
+  expectLog("PXN : rank 0 asks rank 1 to send to rank 3");
+  ASSERT_EQ(relay::sendOn(line.get(), relay::packetOf(order)), relay::Io::Done);
+  relay::Answer answer;
+  ASSERT_TRUE(within([&] {
+    return relay::receiveOn(line.get(), std::as_writable_bytes(std::span(&answer, 1))).state == relay::Io::Done;
+  }));
+  EXPECT_EQ(answer.code, ncclInternalError);
+  EXPECT_TRUE(isClosed(line));
+}
+
+TEST(RelayWire, NamesAndProofsFollowFromTheSecret) {
+  ASSERT_TRUE(relay::initProofs().ok());
+  const relay::Secret one = secretOf(1);
+  const relay::Secret other = secretOf(2);
+  const auto nameOf = [](const relay::Secret& secret, int rank) {
+    const relay::LineName name = relay::lineName(secret, rank);
+    return std::string(name.address.sun_path + 1, name.length - sizeof(sa_family_t) - 1);
+  };
+  EXPECT_EQ(nameOf(one, 1), nameOf(one, 1));
+  EXPECT_NE(nameOf(one, 1), nameOf(one, 2));
+  EXPECT_NE(nameOf(one, 1), nameOf(other, 1));
+  const relay::Hello hello;
+  const relay::Nonce nonce = relay::freshNonce();
+  EXPECT_FALSE(relay::sameProof(relay::prove(one, hello, nonce, true), relay::prove(one, hello, nonce, false)));
+  EXPECT_FALSE(relay::sameProof(relay::prove(one, hello, nonce, true), relay::prove(other, hello, nonce, true)));
+  EXPECT_FALSE(relay::sameProof(relay::prove(one, hello, nonce, true), relay::prove(one, hello, {}, true)));
+}
+
+}  // namespace
+}  // namespace tutti::test
