@@ -31,6 +31,7 @@ const char* nameOf(AgreedSetting setting) {
     case AgreedSetting::P2pNvlChunkSize: return "NCCL_P2P_NVL_CHUNKSIZE";
     case AgreedSetting::P2pPciChunkSize: return "NCCL_P2P_PCI_CHUNKSIZE";
     case AgreedSetting::P2pNetChunkSize: return "NCCL_P2P_NET_CHUNKSIZE";
+    case AgreedSetting::NetSharedBuffers: return "NCCL_NET_SHARED_BUFFERS";
     case AgreedSetting::Count: break;
   }
   return "";
@@ -165,6 +166,7 @@ Proposal proposalFor(const device::Policy& policy, const std::array<device::Slot
   set(AgreedSetting::P2pDirectDisable, runtime.p2p.directDisabled ? 1 : 0);
   set(AgreedSetting::ShmDisable, runtime.shm.disabled ? 1 : 0);
   set(AgreedSetting::NetMessageMb, runtime.netMessageMb);
+  set(AgreedSetting::NetSharedBuffers, runtime.netSharedSlots != 0 ? 1 : 0);
   proposal.threadsGiven = runtime.tuning.nThreads > 0 ? 1 : 0;
   const ThreadThresholds& thresholds = runtime.tuning.thresholds;
   if (thresholds != ThreadThresholds{}) proposal.thresholds = agreedText(textOf(thresholds));

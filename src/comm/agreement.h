@@ -26,7 +26,8 @@ namespace tutti {
 /// this order: what others follow from comes first, so that a difference is blamed on its cause.
 enum class AgreedSetting : std::uint8_t {
   LaunchShape, BuffSize, LlBuffSize, Ll128BuffSize, NThreads, Ll128NThreads, P2pLlThreshold, PatEnable, P2pDisable,
-  P2pDirectDisable, ShmDisable, NetMessageMb, P2pNvlChunkSize, P2pPciChunkSize, P2pNetChunkSize, Count
+  P2pDirectDisable, ShmDisable, NetMessageMb, NetSharedBuffers, P2pNvlChunkSize, P2pPciChunkSize,
+  P2pNetChunkSize, Count
 };
 
 /// A setting that is text. The hash covers what does not fit.

@@ -74,6 +74,7 @@ NetTransportOptions netOptions(const ncclComm& comm) {
   options.relaySecret = relaySecret(comm);
   options.hasLeft = [&parts](int peer) { return parts.bootstrap == nullptr || parts.bootstrap->hasLeft(peer); };
   options.inPlace = parts.network->readsAnyMemory();
+  options.sharedSlots = comm.runtime.netSharedSlots;
   return options;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "comm/agreement.h"
+#include "comm/mesh_slots.h"
 #include "comm/message_channels.h"
 #include "comm/plan_parts.h"
 #include "comm/stages.h"
@@ -81,19 +82,6 @@ MessageLimits messageWishes(const ncclComm& comm) {
           .perNetPeer = wishedPerNetPeer(asked == NCCL_CONFIG_UNDEF_INT ? 0 : asked, nics.count, nics.bandwidth)};
 }
 
-/// Sets the slots of connections for messages between nodes: smaller ones where there are many. The same on all ranks,
-/// as all plan with these numbers. A node's own ranks count like the others: the network may join them as well.
-void chooseProxiedMeshSlots(ncclComm& comm, const device::SlotBytes& mesh, unsigned perPeer) {
-  const std::uint64_t most = std::uint64_t{comm.runtime.netMessageMb} << 20;
-  device::SlotBytes& slots = comm.parts.proxiedMeshSlots;
-  slots = networkMeshSlots(mesh, comm.identity.nRanks, static_cast<int>(perPeer), most);
-  if (comm.identity.rank != 0 || slots == mesh) return;
-  info(kInit | kNet,
-       "{} ranks on {} channels: an end of a connection for messages over the network takes {} KB instead of {} "
-       "(TUTTI_NET_MESSAGE_MB={})",
-       comm.identity.nRanks, perPeer, meshEndBytes(slots) >> 10, meshEndBytes(mesh) >> 10, comm.runtime.netMessageMb);
-}
-
 /// What a message is cut into, and on how many channels it runs.
 void layOutMessages(ncclComm& comm, const MessageSlots& slots) {
   constexpr auto kMesh = static_cast<std::size_t>(device::ConnKind::Mesh);
@@ -105,7 +93,13 @@ void layOutMessages(ncclComm& comm, const MessageSlots& slots) {
   device::SlotBytes proxied = planning.tuning.input.slotBytes[kMesh];
   const std::uint32_t local = proxied[kSimple];
   proxied[kSimple] = slots.net;
-  chooseProxiedMeshSlots(comm, proxied, perPeer);
+  // A node's own ranks count like the others: the network may join them as well.
+  const MeshWorld world{.nRanks = comm.identity.nRanks,
+                        .perPeer = static_cast<int>(perPeer),
+                        .nChannels = static_cast<int>(channels),
+                        .llMessageBytes = planning.policy().llMessageBytes};
+  comm.parts.proxiedMeshSlots = chooseMeshSlots(proxied, world, comm.runtime);
+  if (comm.identity.rank == 0) logMeshSlots(comm.parts.proxiedMeshSlots, proxied, world, comm.runtime);
   const std::uint32_t chunk = severalNodes ? comm.parts.proxiedMeshSlots[kSimple] : local;
   info(kInit, "P2P Chunksize set to {}", chunk);
   info(kInit, "{} coll channels, 0 collnet channels, 0 nvls channels, {} p2p channels, {} p2p channels per peer",
@@ -123,7 +117,9 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   ASSIGN(TuningFilter filter, readFilter(comm));
   const device::Policy policy = policyFor(parts.device->device->driver(), comm.runtime);
   auto slotBytes = slotBytesFor(policy, comm.runtime);
-  const MessageSlots slots = messageSlots(comm.runtime.messages, slotBytes[kGraph][kSimple], slotBytes[kMesh][kSimple]);
+  MessageSlots slots = messageSlots(comm.runtime.messages, slotBytes[kGraph][kSimple], slotBytes[kMesh][kSimple]);
+  const bool usual = comm.runtime.messages.netChunk == 0;
+  if (usual && comm.runtime.netSharedSlots != 0) slots.net = std::min(slots.net, kUsualSharedSlot);
   Proposal proposal = proposalFor(policy, slotBytes, comm.runtime);
   proposal.channels = channelsWished(comm, policy, graphs);
   propose(proposal, messageWishes(comm), slots);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <string_view>
 #include <utility>
@@ -118,6 +119,8 @@ Runtime runtimeFrom(const Params& params) {
   runtime.gpuDirect = gpuDirectSettings(params);
   runtime.pxnLevel = static_cast<int>(params.topology.p2pPxnLevel);
   runtime.netMessageMb = static_cast<std::uint32_t>(params.transports.netMessageMb);
+  const auto sharedSlots = static_cast<std::uint32_t>(params.transports.netSharedSlots);
+  runtime.netSharedSlots = params.transports.netSharedBuffers == 0 ? 0 : std::bit_floor(sharedSlots);
   runtime.stallAfter = std::chrono::seconds(params.misc.stallSec);
   runtime.launchShape = params.tuning.launchShape;
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "transport/net/net_memory.h"
 
 namespace tutti {
 
@@ -74,28 +73,6 @@ std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Pol
   const std::uint32_t simple = slotFrom("NCCL_BUFFSIZE", asked.simple, kSimpleGrain, policy.slotBytes[2]);
   return {device::SlotBytes{ll, ll128, simple},
           device::SlotBytes{std::min(ll, policy.meshSlotBytes[0]), 0, std::min(simple, policy.meshSlotBytes[2])}};
-}
-
-std::uint64_t meshEndBytes(const device::SlotBytes& slots) {
-  return net::endLayout(slots, net::Side::Receiver, false).bytes;
-}
-
-device::SlotBytes networkMeshSlots(const device::SlotBytes& mesh, int nRanks, int perPeer, std::uint64_t most) {
-  // A message of a few KB still takes one slot; smaller ones would save little beside LL's.
-  constexpr device::SlotBytes kLeast{2 << 10, 0, 8 << 10};
-  const std::uint64_t ends = 2 * static_cast<std::uint64_t>(nRanks - 1) * static_cast<std::uint64_t>(perPeer);
-  device::SlotBytes slots = mesh;
-  for (bool smaller = true; smaller && ends * meshEndBytes(slots) > most;) {
-    smaller = false;
-    for (const std::size_t p : {std::size_t{0}, std::size_t{2}}) {
-      // Both protocols' slots consist of whole grains.
-      const auto grain = static_cast<std::uint32_t>((p == 0 ? 2 : 1) * device::kGrainBytes);
-      if (slots[p] / 2 < kLeast[p]) continue;
-      slots[p] = slots[p] / 2 / grain * grain;
-      smaller = true;
-    }
-  }
-  return slots;
 }
 
 PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, int nRanks) {

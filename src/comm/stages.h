@@ -21,13 +21,6 @@ namespace tutti {
 /// "rank 3 (host gpu07, pid 4711)".
 std::string rankName(const PeerInfo& peer);
 
-/// Slots of Mesh connections over a network, of which a rank may come to have one to and one from each other on each of
-/// the `perPeer` channels that their messages use: `mesh`, or smaller where all of them would take more than `most`
-/// bytes, as far as that goes (docs/network.md). The same on all ranks.
-device::SlotBytes networkMeshSlots(const device::SlotBytes& mesh, int nRanks, int perPeer, std::uint64_t most);
-/// What the larger of the two ends of such a connection takes: slots, and messages of the flagged protocols.
-std::uint64_t meshEndBytes(const device::SlotBytes& slots);
-
 /// This rank's own line in the table of ranks.
 PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, int nRanks);
 

@@ -58,8 +58,28 @@ TUTTI_DEVICE const std::byte* contentOf(simt::Thread t, const ConnView& conn, st
 
 enum class Direction { Send, Recv };
 
+/// Which slots come next where connections may share them; numbers modulo 2^32. With slots of its own a connection's
+/// numbers are its steps.
+struct SharedPlace {
+  std::uint32_t taken = 0;
+  std::uint32_t given = 0;  ///< what was seen of ConnView::sharedHead
+  std::uint32_t mask = 0;
+
+  TUTTI_DEVICE SharedPlace() = default;
+  TUTTI_DEVICE SharedPlace(simt::Thread t, const ConnView& conn, std::uint64_t step)
+      : taken(static_cast<std::uint32_t>(conn.shared == nullptr ? step : t.loadRelaxedSys(conn.shared))),
+        mask((conn.shared == nullptr ? kSteps : conn.sharedSlots) - 1) {
+    given = taken - mask - 1;
+  }
+};
+struct NoSharedPlace {
+  TUTTI_DEVICE NoSharedPlace() = default;
+  TUTTI_DEVICE NoSharedPlace(simt::Thread, const ConnView&, std::uint64_t) {}
+};
+
 /// `kRemembers`: whether the slots' address and size stay in registers; crews with many connections have none to spare.
-template <Direction kDirection, Protocol kProtocol, bool kRemembers = true>
+/// `kShares`: the connection may share its slots with others.
+template <Direction kDirection, Protocol kProtocol, bool kRemembers = true, bool kShares = false>
 class FifoView {
  public:
   /// An end that is not used.
@@ -71,12 +91,13 @@ class FifoView {
         slots_(conn.slots[kIndex]),
         slotBytes_(conn.slotBytes[kIndex]),
         step_(t.loadRelaxedSys(conn.stepOf(kProtocol))),
-        seen_(kSends ? step_ - kSteps : step_) {}
+        seen_(kSends ? step_ - kSteps : step_),
+        place_(t, conn, step_) {}
 
   TUTTI_DEVICE std::uint32_t slotBytes() const { return kRemembers ? slotBytes_ : conn_->slotBytes[kIndex]; }
   TUTTI_DEVICE std::uint64_t step() const { return step_; }
   TUTTI_DEVICE std::byte* slot() const {
-    return (kRemembers ? slots_ : conn_->slots[kIndex]) + (step_ % kSteps) * slotBytes();
+    return (kRemembers ? slots_ : conn_->slots[kIndex]) + slotIndex() * slotBytes();
   }
 
   /// Waits until the slot is ours: free for a sender, filled for a receiver. false: aborted. For any one thread.
@@ -99,12 +120,29 @@ class FifoView {
     });
   }
 
+  /// For a sender that fills the slot, after wait(): waits until it was given back by whichever connection had it last.
+  /// false: aborted. For any one thread.
+  TUTTI_DEVICE bool waitShared(simt::Thread t, const std::uint32_t* abortWord) {
+    if constexpr (kShares) {
+      const auto free = [&] { return place_.taken - place_.given <= place_.mask; };
+      if (conn_->shared == nullptr || free()) return true;
+      return simt::spinUntil(t, abortWord, [&] {
+        place_.given = static_cast<std::uint32_t>(t.loadAcquireSys(conn_->sharedHead));
+        return free();
+      });
+    }
+    return true;
+  }
+
   /// Hands the slot to the peer. For one thread, when all threads of the group are done with the slot. A sender says how
   /// many `bytes` it has put there; `offered`: what the receiver is to read instead of it, or null.
   TUTTI_DEVICE void post(simt::Thread t, std::uint64_t bytes = 0, const void* offered = nullptr) const {
     if constexpr (kSends && kProtocol == Protocol::Simple) {
       tell(t, bytes);
       offer(t, *conn_, step_, offered);
+      if constexpr (kShares) {
+        if (conn_->shared != nullptr) t.storeRelaxedSys(conn_->placesOf(step_), std::uint64_t{place_.taken});
+      }
     }
     t.storeReleaseSys(kSends ? conn_->tailOf(kProtocol) : conn_->headOf(kProtocol), step_ + 1);
   }
@@ -112,8 +150,12 @@ class FifoView {
   /// For a sender that does not post, when it has waited: the content of the slot. For one thread.
   TUTTI_DEVICE void tell(simt::Thread t, std::uint64_t bytes) const { tellSize(t, *conn_, kProtocol, step_, bytes); }
 
-  /// For a receiver by the Simple protocol, before wait(): how much of the slot is read. For one thread.
-  TUTTI_DEVICE void expect(simt::Thread t, std::uint64_t bytes) const { expectSize(t, *conn_, step_, bytes); }
+  /// For a receiver by the Simple protocol, before wait(): how much of the slot is read. For one thread. Of shared slots
+  /// that was said when they were asked for.
+  TUTTI_DEVICE void expect(simt::Thread t, std::uint64_t bytes) const {
+    if (kShares && conn_->shared != nullptr) return;
+    expectSize(t, *conn_, step_, bytes);
+  }
 
   /// For a sender: whether it may post() this instead of filling the slot. The same for all threads.
   TUTTI_DEVICE bool mayOffer(const void* data, std::uint64_t bytes) const {
@@ -128,22 +170,45 @@ class FifoView {
   }
 
   /// Goes to the next slot. For every thread.
-  TUTTI_DEVICE void advance() { ++step_; }
+  TUTTI_DEVICE void advance() {
+    ++step_;
+    if constexpr (kShares) ++place_.taken;
+  }
+  /// The same for a sender that has offered memory: a shared slot stays where it is, for the next one.
+  TUTTI_DEVICE void advanceOffered() {
+    ++step_;
+    if constexpr (kShares) place_.taken += conn_->shared == nullptr ? 1 : 0;
+  }
+  /// Shared slots taken so far, by all connections that share them, modulo 2^32.
+  TUTTI_DEVICE std::uint32_t taken() const { return place_.taken; }
 
   /// Stores where the next kernel resumes. For one thread, at the end.
-  TUTTI_DEVICE void save(simt::Thread t) const { t.storeRelaxedSys(conn_->stepOf(kProtocol), step_); }
+  TUTTI_DEVICE void save(simt::Thread t) const {
+    t.storeRelaxedSys(conn_->stepOf(kProtocol), step_);
+    if constexpr (kShares) {
+      if (conn_->shared != nullptr) t.storeRelaxedSys(conn_->shared, std::uint64_t{place_.taken});
+    }
+  }
 
  private:
   static constexpr int kIndex = static_cast<int>(kProtocol);
   static constexpr bool kSends = kDirection == Direction::Send;
 
+  TUTTI_DEVICE std::uint64_t slotIndex() const {
+    if constexpr (kShares) {
+      return place_.taken & place_.mask;
+    } else {
+      return step_ % kSteps;
+    }
+  }
   TUTTI_DEVICE const std::uint64_t* peerCounter() const {
     return kSends ? conn_->headOf(kProtocol) : conn_->tailOf(kProtocol);
   }
   // What was seen of the peer's counter stays true: it only grows. A receiver may even be past this step: where threads
   // wait for themselves, others may have sent all that there is in it.
   TUTTI_DEVICE bool ready() const {
-    return kSends ? static_cast<std::int64_t>(step_ - seen_) < kSteps : seen_ - step_ - 1 < kSteps;
+    constexpr std::uint64_t kMostAhead = kShares ? kMostSharedSlots : kSteps;
+    return kSends ? static_cast<std::int64_t>(step_ - seen_) < kSteps : seen_ - step_ - 1 < kMostAhead;
   }
 
   const ConnView* conn_ = nullptr;
@@ -151,6 +216,7 @@ class FifoView {
   std::uint32_t slotBytes_ = 0;
   std::uint64_t step_ = 0;
   std::uint64_t seen_ = 0;  ///< at first: as if nothing had been seen
+  [[no_unique_address]] std::conditional_t<kShares, SharedPlace, NoSharedPlace> place_;
 };
 
 }  // namespace tutti::device

@@ -7,9 +7,19 @@
 
 namespace tutti::device {
 
-/// What the threads of a group share. Must be zero when the group starts.
+/// How far a crew that receives messages into shared slots has come in asking for them. One thread's.
+struct Asking {
+  std::uint32_t work;   ///< of the launch, whose message is being asked for …
+  std::uint32_t begun;  ///< … and has been looked at
+  std::uint64_t left;   ///< bytes of it that have not been asked for
+  std::uint32_t slots;  ///< numbers of slots given out
+  std::uint32_t knows;  ///< `slots` is valid
+};
+
+/// What the threads of a group share. `aborted` must be zero when the group starts.
 struct GroupShared {
   std::uint32_t aborted;
+  Asking asking;
 };
 
 /// Who works together.
@@ -34,6 +44,7 @@ struct Verb {
 /// How many connections a crew may have on each side. Trees have up to kMaxTreeChildren, everybody else one.
 template <int kMaxRecvs, int kMaxSends>
 struct Fan {
+  static constexpr bool kShares = false;  ///< connections may share slots (ConnView::shared)
   static constexpr int kRecvs = kMaxRecvs;
   static constexpr int kSends = kMaxSends;
 };

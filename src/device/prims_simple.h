@@ -90,13 +90,19 @@ class PrimsSimple {
   /// A message without content still takes a slot, so that both sides meet.
   TUTTI_DEVICE void sendEmpty() { oneStep<Verb<true, false, true, false, false>>(nullptr, nullptr, 0); }
   TUTTI_DEVICE void recvEmpty() { oneStep<Verb<false, true, false, true, false>>(nullptr, nullptr, 0); }
+  /// recv() of at most slotBytes().
+  TUTTI_DEVICE void recvSlot(T* out, std::uint64_t n) { oneStep<Verb<false, true, false, true, false>>(nullptr, out, n); }
+  TUTTI_DEVICE std::uint32_t recvSlotBytes() const { return recv_[0].slotBytes(); }
+
+  /// Where slots are shared: how many were received into so far, modulo 2^32.
+  TUTTI_DEVICE std::uint32_t sharedTaken() const { return recv_[0].taken(); }
 
  private:
   static constexpr int kRecvs = FanOf::kRecvs;
   static constexpr int kSends = FanOf::kSends;
   static constexpr bool kSingle = kRecvs == 1 && kSends == 1;
-  using SendFifo = FifoView<Direction::Send, Protocol::Simple, kSingle>;
-  using RecvFifo = FifoView<Direction::Recv, Protocol::Simple, kSingle>;
+  using SendFifo = FifoView<Direction::Send, Protocol::Simple, kSingle, FanOf::kShares>;
+  using RecvFifo = FifoView<Direction::Recv, Protocol::Simple, kSingle, FanOf::kShares>;
 
   // A verb that receives has a connection to receive from; how many, only matters where there may be several.
   template <class F>
@@ -132,9 +138,11 @@ class PrimsSimple {
 
   template <class V>
   TUTTI_DEVICE void oneStep(const T* in, T* out, std::uint64_t n) {
-    const bool alive = acquire<V>(n * sizeof(T));
+    const T* ready = nullptr;
+    if constexpr (V::send && simt::kPulls && kSingle) ready = offerOf<V>(in, out, n);
+    const bool alive = acquire<V>(n * sizeof(T), ready == nullptr);
     if constexpr (V::send && simt::kPulls && kSingle) {
-      if (const T* ready = offerOf<V>(in, out, n); ready != nullptr) return offeringStep<V>(in, out, n, ready);
+      if (ready != nullptr) return offeringStep<V>(in, out, n, ready);
     }
     if (alive && n > 0) move<V>(in, out, n);
     release<V>(alive, n * sizeof(T));
@@ -168,13 +176,14 @@ class PrimsSimple {
       if (posts) send_[0].post(crew_.thread, n * sizeof(T), ready);
       recv_[0].advance();
     }
-    send_[0].advance();
+    send_[0].advanceOffered();
     offered_ = true;
   }
 
-  /// All slots are ours after it; false for all threads if the communicator was aborted. `bytes`: of each.
+  /// All slots are ours after it; false for all threads if the communicator was aborted. `bytes`: of each. `fills`: those
+  /// to be sent are filled, not offered.
   template <class V>
-  TUTTI_DEVICE bool acquire(std::uint64_t bytes) {
+  TUTTI_DEVICE bool acquire(std::uint64_t bytes, bool fills) {
     bool alive = alive_;  // once dead, nobody waits again
     if constexpr (V::recv) {
       forRecvs([&](RecvFifo& fifo, int k) {
@@ -185,7 +194,8 @@ class PrimsSimple {
     }
     if constexpr (V::send) {
       forSends([&](SendFifo& fifo, int k) {
-        if (alive && waitsFor(kRecvs + k)) alive = fifo.wait(crew_.thread, crew_.abortWord);
+        if (!alive || !waitsFor(kRecvs + k)) return;
+        alive = fifo.wait(crew_.thread, crew_.abortWord) && (!fills || fifo.waitShared(crew_.thread, crew_.abortWord));
       });
     }
     if (!alive) crew_.thread.storeRelaxedSys(&crew_.shared->aborted, std::uint32_t{1});  // several waiters may

@@ -3,14 +3,22 @@
 //
 // A message is spread over the channels of its work like the elements of a collective. A message of 0 bytes takes one
 // slot of the first channel: send and receive still meet. Each message has a protocol of its own, LL or Simple.
+//
+// Where connections share slots, a crew that receives asks for them before it waits: in the order in which it will receive,
+// as many as there are, also for messages of works to come. Whoever fills them knows of nothing else.
 #pragma once
 
 #include "device/prims.h"
 
 namespace tutti::device {
 
+/// The connection of a message may share its slots with others.
+struct MessageFan : Fan<1, 1> {
+  static constexpr bool kShares = true;
+};
+
 template <Protocol kProtocol>
-using BytePrims = PrimsOf<kProtocol, std::int8_t, CopyOp<std::int8_t>>;
+using BytePrims = PrimsOf<kProtocol, std::int8_t, CopyOp<std::int8_t>, MessageFan>;
 
 /// The share of a channel in a message.
 TUTTI_DEVICE Part messagePart(const P2pWork& work, std::uint64_t bytes, unsigned channel) {
@@ -46,13 +54,69 @@ TUTTI_DEVICE void awaitReaders(const Crew& crew, const KernelArgs& args, unsigne
   }
 }
 
+/// Whether this rank receives on the channel by this work.
+TUTTI_DEVICE bool receives(const KernelArgs& args, const P2pWork& work, unsigned channel) {
+  return work.recvPeer >= 0 && work.recvPeer != args.comm->rank && channel >= work.channelLo &&
+         channel <= work.channelHi;
+}
+
+/// Asks for slots of the message of one work, from where the crew stands, as long as there are any; false: there are no
+/// more. The places are told before the sizes, and the sizes after everybody has read what was in those places.
+TUTTI_DEVICE bool askFor(simt::Thread t, const ConnView& conn, Asking& at, std::uint32_t taken) {
+  std::uint64_t step = t.loadRelaxedSys(conn.askedOf());
+  bool all = false;
+  TUTTI_NO_UNROLL
+  while (!all && at.slots - taken < conn.sharedSlots) {
+    const auto bytes = static_cast<std::uint32_t>(smaller(at.left, conn.slotBytes[static_cast<int>(Protocol::Simple)]));
+    t.storeRelaxedSys(conn.placesOf(step), std::uint64_t{at.slots});
+    t.storeReleaseSys(conn.expectedOf(step), sizeWord(step, bytes));
+    ++at.slots;
+    ++step;
+    at.left -= bytes;
+    all = at.left == 0;
+  }
+  t.storeRelaxedSys(conn.askedOf(), step);
+  return all;
+}
+
+/// Asks for all the shared slots there are. `taken`: how many the crew is done with. For one thread.
+TUTTI_DEVICE void askAhead(const Crew& crew, const KernelArgs& args, unsigned channel, std::uint32_t taken) {
+  Asking& at = crew.shared->asking;
+  if (at.knows == 0) at.slots = taken, at.knows = 1;
+  for (; at.work < args.nWorks; ++at.work, at.begun = 0) {
+    const P2pWork& work = args.p2p[at.work];
+    if (!receives(args, work, channel) || work.recvProtocol != Protocol::Simple) continue;
+    const ConnView& conn = args.comm->channels[channel].recvFrom(ConnKind::Mesh, work.recvPeer);
+    if (conn.shared == nullptr) continue;
+    if (at.begun == 0) at.left = messagePart(work, work.recvBytes, channel).count;
+    const bool nothing = work.recvBytes == 0 && channel == work.channelLo;  // takes a slot all the same
+    if (at.left == 0 && !nothing) continue;
+    at.begun = 1;
+    if (!askFor(crew.thread, conn, at, taken)) return;
+  }
+}
+
 template <Protocol kProtocol>
-TUTTI_DEVICE void recvMessage(const Crew& crew, const ConnView* peers, const P2pWork& work, unsigned channel) {
+TUTTI_DEVICE void recvMessage(const Crew& crew, const KernelArgs& args, const P2pWork& work, unsigned channel) {
+  const ConnView& conn = args.comm->channels[channel].recvFrom(ConnKind::Mesh, work.recvPeer);
   const Part part = messagePart(work, work.recvBytes, channel);
-  auto* data = static_cast<std::int8_t*>(work.recv);
-  BytePrims<kProtocol> prims(crew, &peers[work.recvPeer], nullptr, {}, simt::streamingPays(work.recvBytes));
-  if (part.count > 0) prims.recv(data + part.begin, part.count);
-  if (work.recvBytes == 0 && channel == work.channelLo) prims.recvEmpty();
+  auto* data = static_cast<std::int8_t*>(work.recv) + part.begin;
+  BytePrims<kProtocol> prims(crew, &conn, nullptr, {}, simt::streamingPays(work.recvBytes));
+  const bool nothing = work.recvBytes == 0 && channel == work.channelLo;
+  if constexpr (kProtocol == Protocol::Simple) {
+    // Slot by slot, also where there is none to ask for: a loop around another one costs registers.
+    std::uint64_t left = part.count;
+    for (bool first = nothing; left > 0 || first; first = false) {
+      if (conn.shared != nullptr && crew.group.rank == 0) askAhead(crew, args, channel, prims.sharedTaken());
+      const std::uint64_t n = smaller(left, prims.recvSlotBytes());
+      prims.recvSlot(data, n);
+      data += n;
+      left -= n;
+    }
+  } else {
+    if (part.count > 0) prims.recv(data, part.count);
+    if (nothing) prims.recvEmpty();
+  }
   prims.finish();
 }
 
@@ -85,16 +149,14 @@ TUTTI_DEVICE void sendMessages(const Crew& crew, const KernelArgs& args, unsigne
 
 /// All messages this rank receives in the launch.
 TUTTI_DEVICE void recvMessages(const Crew& crew, const KernelArgs& args, unsigned channel) {
-  const CommView& comm = *args.comm;
+  if (crew.group.rank == 0) crew.shared->asking = {};
   for (unsigned i = 0; i < args.nWorks; ++i) {
     const P2pWork& work = args.p2p[i];
-    if (work.recvPeer < 0 || work.recvPeer == comm.rank) continue;
-    if (channel < work.channelLo || channel > work.channelHi) continue;
-    const ConnView* peers = comm.channels[channel].recv[static_cast<int>(ConnKind::Mesh)];
+    if (!receives(args, work, channel)) continue;
     if (work.recvProtocol == Protocol::LL) {
-      recvMessage<Protocol::LL>(crew, peers, work, channel);
+      recvMessage<Protocol::LL>(crew, args, work, channel);
     } else {
-      recvMessage<Protocol::Simple>(crew, peers, work, channel);
+      recvMessage<Protocol::Simple>(crew, args, work, channel);
     }
   }
 }

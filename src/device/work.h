@@ -40,6 +40,10 @@ inline constexpr std::size_t kCounterStride = 16;
 ///
 /// Where a receiver can read the sender's memory, the Simple protocol may pull (docs/protocols.md): instead of filling a
 /// slot the sender says where the slot's content lies, and keeps it until the receiver has consumed the slot.
+///
+/// Over a network, connections for messages may share the slots of the Simple protocol: all of one channel in one direction
+/// have `sharedSlots` of them together, which are taken one after the other, whichever connection they are for
+/// (docs/network.md). Each end says in placesOf() which one a step has.
 struct alignas(16) ConnView {
   std::byte* slots[kProtocols];     ///< sender: the peer's slots as mapped here; receiver: our own; null: not offered
   std::uint64_t* tail;              ///< written by the sender, polled by the receiver; lives with the receiver
@@ -55,6 +59,11 @@ struct alignas(16) ConnView {
   std::uint64_t* sizes;             ///< sender over a network: a word per slot, sizeWord() of its step, written before
                                     ///< the tail (Simple) or beside the lines. Null: the peer's kernel reads the slots.
                                     ///< Receiver over a network: what it reads of each slot of the Simple protocol
+  std::uint64_t* shared;            ///< how many shared slots were taken so far, this side's private counter; our device
+                                    ///< memory. Null: the slots are the connection's own
+  std::uint64_t* sharedHead;        ///< sender: how many of them have been given back, written by the host
+  std::uint32_t sharedSlots;        ///< a power of two, at most kMostSharedSlots
+  std::uint32_t reserved;
 
   TUTTI_PURE std::uint64_t* tailOf(Protocol p) const { return tail + static_cast<std::size_t>(p) * kCounterStride; }
   TUTTI_PURE std::uint64_t* headOf(Protocol p) const { return head + static_cast<std::size_t>(p) * kCounterStride; }
@@ -65,8 +74,20 @@ struct alignas(16) ConnView {
   TUTTI_PURE std::uint64_t* expectedOf(std::uint64_t number) const {
     return sizesOf(Protocol::Simple) + number % kCounterStride;
   }
+  /// Which of the shared slots a step has, as a number that goes on growing, modulo 2^32. A sender writes it before the
+  /// tail, a receiver before it says what it expects.
+  TUTTI_PURE std::uint64_t* placesOf(std::uint64_t number) const {
+    return sizesOf(Protocol::Simple) + kCounterStride + number % kCounterStride;
+  }
+  /// A receiver's private counter of the steps that it has asked for, with shared slots.
+  TUTTI_PURE std::uint64_t* askedOf() const { return stepOf(Protocol::Simple) + 1; }
 };
-static_assert(sizeof(ConnView) == 112 && 2 * kSteps <= kCounterStride);
+static_assert(sizeof(ConnView) == 128 && 2 * kSteps <= kCounterStride);
+
+/// Words behind ConnView::sizes.
+inline constexpr std::size_t kSizesWords = (kProtocols + 1) * kCounterStride;
+/// Words of as many steps are there for a receiver that asks ahead.
+inline constexpr std::uint32_t kMostSharedSlots = kCounterStride;
 
 /// What an end says of the slot of `step` (ConnView::sizes): never equal to what it said of an earlier one.
 TUTTI_PURE std::uint64_t sizeWord(std::uint64_t step, std::uint32_t bytes) { return (step + 1) << 32 | bytes; }

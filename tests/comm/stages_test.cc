@@ -178,36 +178,5 @@ TEST(Stages, OddBufferSizesBecomeWholeGrains) {
   EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL128), 2048U);
 }
 
-constexpr std::uint64_t kMiB = 1 << 20;
-
-std::uint64_t allMeshBytes(const device::SlotBytes& slots, std::uint64_t nRanks, std::uint64_t nChannels) {
-  return 2 * (nRanks - 1) * nChannels * meshEndBytes(slots);
-}
-
-TEST(MeshSlots, AreAsWishedWhereThereIsRoom) {
-  const device::SlotBytes mesh = device::kGpuPolicy.meshSlotBytes;
-  EXPECT_EQ(networkMeshSlots(mesh, 2, 32, 1024 * kMiB), mesh);
-  EXPECT_EQ(networkMeshSlots(mesh, 1, 32, 1 * kMiB), mesh) << "a lone rank has no connections";
-}
-
-TEST(MeshSlots, ShrinkSoThatManyRanksTakeNoMoreThanAllowed) {
-  for (const device::Policy* policy : {&device::kGpuPolicy, &device::kHostPolicy}) {
-    const device::SlotBytes slots = networkMeshSlots(policy->meshSlotBytes, 1000, 1, 1024 * kMiB);
-    EXPECT_LE(allMeshBytes(slots, 1000, 1), 1024 * kMiB);
-    EXPECT_GT(allMeshBytes(slots, 1000, 1), 400 * kMiB) << "no smaller than necessary";
-    EXPECT_EQ(slots[1], 0u);
-    EXPECT_EQ(slots[0] % (2 * device::kGrainBytes), 0u);
-    EXPECT_EQ(slots[2] % device::kGrainBytes, 0u);
-  }
-}
-
-TEST(MeshSlots, NeverBecomeUseless) {
-  const device::SlotBytes slots = networkMeshSlots(device::kGpuPolicy.meshSlotBytes, 100000, 32, kMiB);
-  EXPECT_EQ(slots, (device::SlotBytes{2 << 10, 0, 8 << 10}));
-  const device::SlotBytes odd = networkMeshSlots({1024, 0, 512 * 5}, 100000, 32, kMiB);
-  EXPECT_EQ(odd, (device::SlotBytes{1024, 0, 512 * 5})) << "smaller than that only if asked for";
-  EXPECT_EQ(networkMeshSlots({0, 0, 20000 / 512 * 512}, 100000, 1, kMiB)[2] % 512, 0u);
-}
-
 }  // namespace
 }  // namespace tutti

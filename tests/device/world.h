@@ -73,7 +73,7 @@ class World {
     std::vector<Line> slots[kProtocols];
     alignas(64) Counters tail, head, sendStep, recvStep;
     std::array<std::uint64_t, kSteps> pullFrom{};
-    Counters sizes{}, expected{};
+    std::array<std::uint64_t, kSizesWords> sizes{}, expected{};
   };
 
   void buildRank(int r) {

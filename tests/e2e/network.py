@@ -7,6 +7,7 @@
   network.py plugins FOLDER…   conformance over plugins of every version of the interface
   network.py fusion FOLDER…    ports of an adapter become one device where a plugin offers that
   network.py gpu_direct FOLDER…  slots in GPU memory, which a plugin reads and writes
+  network.py shared            messages whose connections share slots, so few that all wait for them
   network.py graphs            captured operations, replayed
   network.py leftovers         idle communicators cost nothing; a thousand leave nothing behind
   network.py many              64 ranks, a process each
@@ -110,6 +111,20 @@ def gpu_direct(*files):
     conform(4, "--quick", combinations=SOME[2:3], **here)
 
 
+def shared():
+    simple = dict(NCCL_P2P_LL_THRESHOLD=0, **OFF)
+    said = run(8, BUILD / "bench/alltoall_perf", "-p", "8", "-b", "64K", "-e", "1M", "-f", "4", "-n", "2", "-w", "1",
+               NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,NET", TUTTI_NET_SHARED_SLOTS=1, **simple)
+    check("# Out of bounds values : 0 OK" in said, said[-2000:])
+    check("share 1 slots of 128 KB per channel and direction" in said, said[:3000])
+    said = run(8, BUILD / "bench/alltoall_perf", "-p", "8", "-b", "16M", "-e", "16M", "-n", "2", "-w", "0", **simple)
+    check("# Out of bounds values : 0 OK" in said, said[-2000:])
+    for options in (dict(TUTTI_NET_SHARED_SLOTS=2), dict(NCCL_NET_SHARED_BUFFERS=0), dict(TUTTI_LAUNCH_SHAPE="GPU", NCCL_BUFFSIZE=8 * 4096),
+                    dict(TUTTI_NET_SHARED_SLOTS=2, SOFTGPU_SCHEDULE="random:7", SOFTGPU_WEAK_MEMORY=7),
+                    dict(TUTTI_LAUNCH_SHAPE="GPU", NCCL_BUFFSIZE=8 * 4096, SOFTGPU_SCHEDULE="random:3", SOFTGPU_WEAK_MEMORY=3)):
+        matrix.prove("conformance", 4, matrix.MESSAGES, "--quick", **options, **simple)
+
+
 def graphs():
     ranks_succeed("graphs", 2, **OFF)
     ranks_succeed("graphs", 3, **OFF)
@@ -132,5 +147,5 @@ def many():
 
 
 if __name__ == "__main__":
-    {"proof": proof, "sockets": sockets, "shapes": shapes, "plugins": plugins, "fusion": fusion, "gpu_direct": gpu_direct, "graphs": graphs, "leftovers": leftovers,
+    {"proof": proof, "sockets": sockets, "shapes": shapes, "plugins": plugins, "fusion": fusion, "gpu_direct": gpu_direct, "shared": shared, "graphs": graphs, "leftovers": leftovers,
      "many": many}[sys.argv[1]](*sys.argv[2:])

@@ -27,6 +27,7 @@ std::uint32_t slotBytesOf(const NetPath& path, Protocol protocol) {
 NetEndpoint::NetEndpoint(const EndContext& context, NetPath path)
     : device_(context.device),
       options_(context.options),
+      pools_(context.pools),
       path_(std::move(path)),
       netDevice_(options_.deviceOf ? options_.deviceOf(path_.link, path_.side == Side::Sender) : 0),
       slots_(options_.slotsOf ? options_.slotsOf(path_.link, path_.side == Side::Sender) : SlotPlace{}) {
@@ -110,8 +111,17 @@ Result<bool> NetEndpoint::join() {
   return all;
 }
 
+Status NetEndpoint::joinPool() {
+  const std::uint32_t slotBytes = slotBytesOf(path_, Protocol::Simple);
+  if (options_.sharedSlots == 0 || path_.link.kind != device::ConnKind::Mesh || slotBytes == 0) return {};
+  const SharedShape shape{options_.sharedSlots, slotBytes, slots_.onDevice};
+  ASSIGN(shared_, pools_.get(device_, path_.link.channel, path_.side, shape));
+  return {};
+}
+
 Status NetEndpoint::prepare() {
-  ASSIGN(memory_, EndMemory::create(device_, path_, slots_.onDevice));
+  TRY(joinPool());
+  ASSIGN(memory_, EndMemory::create(device_, path_, slots_.onDevice, shared_.get()));
   for (std::size_t j = 0; j < kJoins; ++j) {
     if (joins_[j] == nullptr) continue;
     NetLane& lane = lanes_[j];
@@ -121,12 +131,21 @@ Status NetEndpoint::prepare() {
     const ProbeMessage probe = probeOf(path_, j);
     if (path_.side == Side::Sender) std::memcpy(probeAt(j), &probe, sizeof(probe));
   }
-  if (const DeviceBuffer* slots = memory_->deviceSlots(); slots != nullptr) {
-    ASSIGN(lanes_[kSimple].slotRegistration, registerOnDevice(*slots));
-    lanes_[kSimple].flushes = slots_.flushes;
-  }
+  TRY(registerSlots());
   if (options_.inPlace && path_.side == Side::Sender && !slots_.onDevice) {
     ASSIGN(window_, memoryWindow(device_));
+  }
+  return {};
+}
+
+Status NetEndpoint::registerSlots() {
+  NetLane& lane = lanes_[kSimple];
+  const DeviceBuffer* const onDevice = shared_ ? shared_->deviceSlots() : memory_->deviceSlots();
+  if (onDevice != nullptr) {
+    ASSIGN(lane.slotRegistration, registerOnDevice(*onDevice));
+    lane.flushes = slots_.flushes;
+  } else if (shared_) {
+    ASSIGN(lane.slotRegistration, joins_[kSimple]->registerMemory(shared_->memory(), shared_->bytes(), PtrKind::Host));
   }
   return {};
 }
@@ -195,6 +214,7 @@ Status NetEndpoint::start() {
   setup.simple = joins_[kSimple] == nullptr ? nullptr : &lanes_[kSimple];
   setup.flagged = joins_[kFlagged] == nullptr ? nullptr : &lanes_[kFlagged];
   setup.messages = memory_->host() + memory_->layout().messages;
+  setup.shared = shared_.get();
   if (path_.side == Side::Sender) {
     task_ = std::make_unique<NetSender>(setup);
   } else {

@@ -13,6 +13,7 @@
 #include "transport/net/net_join.h"
 #include "transport/net/net_memory.h"
 #include "transport/net/net_path.h"
+#include "transport/net/net_shared.h"
 #include "transport/net/net_transport.h"
 #include "transport/transport.h"
 
@@ -23,6 +24,7 @@ struct EndContext {
   const Device& device;
   Net& net;
   const NetTransportOptions& options;
+  SharedPools& pools;  ///< must outlive the endpoint's ready()
 };
 
 /// The contents of a ConnectHandle. The receiver's says where it listens.
@@ -60,6 +62,9 @@ class NetEndpoint final : public Endpoint {
   transport::LinkIdentity identity() const;
   Result<bool> join();
   Status prepare();
+  /// Finds the slots that it shares with other connections, if it does.
+  Status joinPool();
+  Status registerSlots();
   Result<void*> registerOnDevice(const DeviceBuffer& slots);
   Result<bool> probe(std::size_t join);
   Result<void*> postProbe(std::size_t join);
@@ -69,11 +74,13 @@ class NetEndpoint final : public Endpoint {
 
   const Device& device_;
   NetTransportOptions options_;
+  SharedPools& pools_;
   NetPath path_;
   int netDevice_;
   SlotPlace slots_;
   MemoryWindow window_;              ///< of a sender whose kernels may offer what lies there
-  std::optional<EndMemory> memory_;  ///< outlives the connections
+  std::shared_ptr<SharedSlots> shared_;  ///< outlives the connections, and so does …
+  std::optional<EndMemory> memory_;
   std::array<NetLane, kJoins> lanes_{};
   std::array<std::unique_ptr<NetJoin>, kJoins> joins_;
   std::array<void*, kJoins> probes_{};

@@ -19,18 +19,18 @@ constexpr std::size_t roundedUp(std::size_t bytes, std::size_t unit) {
 
 }  // namespace
 
-EndLayout endLayout(const device::SlotBytes& slotBytes, Side side, bool slotsOnDevice) {
+EndLayout endLayout(const device::SlotBytes& slotBytes, Side side, bool slotsElsewhere) {
   EndLayout layout;
   layout.tail = 0;
   layout.head = layout.tail + kCountersBytes;
   layout.sizes = layout.head + kCountersBytes;
-  layout.pullFrom = layout.sizes + kCountersBytes;
+  layout.pullFrom = layout.sizes + device::kSizesWords * sizeof(std::uint64_t);
   layout.probe = layout.pullFrom + kLine;
   layout.messages = layout.probe + 2 * kProbeBytes;
   std::size_t end =
       layout.messages + (side == Side::Sender ? senderMessageBytes(slotBytes) : receiverMessageBytes(slotBytes));
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
-    if (slotBytes[p] == 0 || (p == kSimple && slotsOnDevice)) continue;
+    if (slotBytes[p] == 0 || (p == kSimple && slotsElsewhere)) continue;
     layout.slots[p] = roundedUp(end, kPage);
     end = layout.slots[p] + std::size_t{slotBytes[p]} * device::kSteps;
   }
@@ -38,21 +38,23 @@ EndLayout endLayout(const device::SlotBytes& slotBytes, Side side, bool slotsOnD
   return layout;
 }
 
-Result<EndMemory> EndMemory::create(const Device& device, const NetPath& path, bool slotsOnDevice) {
+Result<EndMemory> EndMemory::create(const Device& device, const NetPath& path, bool slotsOnDevice,
+                                    const SharedSlots* shared) {
   const std::string about = path.text();
   const device::SlotBytes& slotBytes = path.link.slotBytes;
-  const EndLayout layout = endLayout(slotBytes, path.side, slotsOnDevice);
+  const EndLayout layout = endLayout(slotBytes, path.side, slotsOnDevice || shared != nullptr);
   ASSIGN(PinnedBuffer pinned, PinnedBuffer::create(device, layout.bytes, about));
   ASSIGN(DeviceBuffer steps, DeviceBuffer::create(device, kCountersBytes, about));
   EndMemory memory(path, layout, std::move(pinned), std::move(steps));
-  if (slotsOnDevice && slotBytes[kSimple] != 0) {
+  memory.shared_ = shared;
+  if (slotsOnDevice && shared == nullptr && slotBytes[kSimple] != 0) {
     ASSIGN(DeviceBuffer slots, DeviceBuffer::create(device, std::size_t{slotBytes[kSimple]} * device::kSteps, about));
     memory.slots_.emplace(std::move(slots));
   }
   return memory;
 }
 
-device::ConnView EndMemory::viewAt(std::byte* base) const {
+device::ConnView EndMemory::viewAt(std::byte* base, bool forKernels) const {
   const auto words = [&](std::size_t offset) { return reinterpret_cast<std::uint64_t*>(base + offset); };
   device::ConnView view{};
   for (std::size_t p = 0; p < slotBytes_.size(); ++p) {
@@ -64,6 +66,7 @@ device::ConnView EndMemory::viewAt(std::byte* base) const {
   view.head = words(layout_.head);
   view.step = reinterpret_cast<std::uint64_t*>(steps_.data());
   view.sizes = words(layout_.sizes);
+  if (shared_ != nullptr) shared_->lend(view, forKernels);
   return view;
 }
 

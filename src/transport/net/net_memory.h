@@ -12,6 +12,7 @@
 #include "device/work.h"
 #include "gpu/memory.h"
 #include "transport/net/net_path.h"
+#include "transport/net/net_shared.h"
 
 namespace tutti::net {
 
@@ -29,14 +30,16 @@ struct EndLayout {
 
 inline constexpr std::size_t kProbeBytes = 64;
 
-/// `slotsOnDevice`: those of the Simple protocol are not here.
-EndLayout endLayout(const device::SlotBytes& slotBytes, Side side, bool slotsOnDevice);
+/// `slotsElsewhere`: those of the Simple protocol are not here.
+EndLayout endLayout(const device::SlotBytes& slotBytes, Side side, bool slotsElsewhere);
 
 /// One allocation of pinned host memory, the kernels' private counters in device memory, and, if asked for, the slots
 /// of the Simple protocol there as well. `device` must outlive it.
 class EndMemory {
  public:
-  static Result<EndMemory> create(const Device& device, const NetPath& path, bool slotsOnDevice);
+  /// `shared`: the Simple slots, if several connections have them; must outlive it.
+  static Result<EndMemory> create(const Device& device, const NetPath& path, bool slotsOnDevice,
+                                  const SharedSlots* shared);
 
   std::byte* host() const { return pinned_.host(); }
   std::size_t hostBytes() const { return pinned_.size(); }
@@ -44,20 +47,21 @@ class EndMemory {
   /// The Simple slots in device memory; null: in host memory.
   const DeviceBuffer* deviceSlots() const { return slots_ ? &*slots_ : nullptr; }
   /// As kernels address it, without what is offered.
-  device::ConnView kernelView() const { return viewAt(pinned_.onDevice()); }
+  device::ConnView kernelView() const { return viewAt(pinned_.onDevice(), true); }
   /// The same as the host and the network address it.
-  device::ConnView hostView() const { return viewAt(pinned_.host()); }
+  device::ConnView hostView() const { return viewAt(pinned_.host(), false); }
 
  private:
   EndMemory(const NetPath& path, const EndLayout& layout, PinnedBuffer pinned, DeviceBuffer steps)
       : slotBytes_(path.link.slotBytes), layout_(layout), pinned_(std::move(pinned)), steps_(std::move(steps)) {}
-  device::ConnView viewAt(std::byte* base) const;
+  device::ConnView viewAt(std::byte* base, bool forKernels) const;
 
   device::SlotBytes slotBytes_;
   EndLayout layout_;
   PinnedBuffer pinned_;
   DeviceBuffer steps_;
   std::optional<DeviceBuffer> slots_;
+  const SharedSlots* shared_ = nullptr;
 };
 
 }  // namespace tutti::net

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "transport/net/net_lines.h"
+#include "transport/net/net_shared.h"
 
 namespace tutti::net {
 
@@ -35,11 +36,16 @@ SimpleRecvLane::SimpleRecvLane(NetLane& lane, const TaskSetup& setup, Tally& tal
       tally_(tally),
       posted_(setup.firstStep),
       done_(setup.firstStep),
+      shared_(setup.shared),
       checked_(setup.firstStep) {}
 
 NetBuffer SimpleRecvLane::slotOf(std::uint64_t step) const {
   const auto index = static_cast<int>(Protocol::Simple);
   const std::uint32_t slotBytes = view_.slotBytes[index];
+  if (shared_ != nullptr) {
+    const auto place = static_cast<std::uint32_t>(loadCounter(view_.placesOf(step)));
+    return {shared_->at(place), slotBytes, lane_.tag, lane_.slotRegistration};
+  }
   return {view_.slots[index] + step % device::kSteps * slotBytes, slotBytes, lane_.tag, lane_.slotRegistration};
 }
 
@@ -55,6 +61,7 @@ Status SimpleRecvLane::checkSize(std::uint64_t step) const {
 }
 
 Status SimpleRecvLane::checkUpTo(std::uint64_t head) {
+  if (shared_ != nullptr) return {};  // kernels speak first: what came was compared when it came
   for (; checked_ != done_ && static_cast<std::int64_t>(head - checked_) > 0; ++checked_) TRY(checkSize(checked_));
   return {};
 }
@@ -64,10 +71,15 @@ Result<bool> SimpleRecvLane::drain() {
   return false;
 }
 
+bool SimpleRecvLane::mayPost(std::uint64_t head) const {
+  if (shared_ == nullptr) return posted_ - head < device::kSteps;
+  return posted_ - done_ < device::kSteps && device::isSizeOf(loadCounter(view_.expectedOf(posted_)), posted_);
+}
+
 Result<bool> SimpleRecvLane::post(std::uint64_t head) {
   bool any = false;
   if (refusedForGood_ && posted_ != done_) return false;
-  for (; posted_ - head < device::kSteps; ++posted_, any = true) {
+  for (; mayPost(head); ++posted_, any = true) {
     const auto posting = receive(lane_, slotOf(posted_));
     if (!posting.ok()) {
       refusedForGood_ = true;
@@ -141,7 +153,7 @@ Result<bool> SimpleRecvLane::deliver() {
     tally_.done();
     storeCounter(view_.tailOf(Protocol::Simple), ++done_);
   }
-  if (!stalled_) report_.set(LaneWait::Slot, done_);
+  if (!stalled_) report_.set(shared_ == nullptr ? LaneWait::Slot : LaneWait::Kernel, done_);
   return any;
 }
 

@@ -30,6 +30,8 @@ class SimpleRecvLane {
 
  private:
   NetBuffer slotOf(std::uint64_t step) const;
+  /// Whether the receive for the next step may be posted: its slot is free, or the kernel has given it a shared one.
+  bool mayPost(std::uint64_t head) const;
   /// Posts receives for the slots before `head` + kSteps.
   Result<bool> post(std::uint64_t head);
   /// Compares what came with `step` with what the kernel reads of it, where that is known already.
@@ -47,6 +49,7 @@ class SimpleRecvLane {
   Tally& tally_;
   std::uint64_t posted_;
   std::uint64_t done_;
+  const SharedSlots* shared_;  ///< null: slots of its own
   std::uint64_t checked_;  ///< steps whose kernels have said what they read of them, or say nothing
   bool stalled_ = false;
   bool received_ = false;  ///< the oldest receive has ended and is being flushed

@@ -10,6 +10,12 @@ Status notASize(const NetPath& path, std::uint64_t word, std::uint64_t step) {
               step, word);
 }
 
+Status notAPlace(const NetPath& path, std::uint32_t place, std::uint64_t step) {
+  return fail(ncclInternalError,
+              "{}: the kernel gave step {} the shared slot number {}, which it does not have: its memory was overwritten",
+              path.text(), step, place);
+}
+
 Status sentToNobody(const NetPath& path, std::uint64_t step, std::uint32_t bytes) {
   return fail(
       ncclInvalidUsage,

@@ -11,6 +11,9 @@ namespace tutti::net {
 /// The size that the kernel gave `step` is none.
 Status notASize(const NetPath& path, std::uint64_t word, std::uint64_t step);
 
+/// The shared slot that the kernel says `step` has is none that it may have.
+Status notAPlace(const NetPath& path, std::uint32_t place, std::uint64_t step);
+
 /// Nobody is there for a step any more.
 Status sentToNobody(const NetPath& path, std::uint64_t step, std::uint32_t bytes);
 

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "transport/net/net_send_faults.h"
+#include "transport/net/net_shared.h"
 
 namespace tutti::net {
 
@@ -15,13 +16,15 @@ SimpleSendLane::SimpleSendLane(NetLane& lane, const TaskSetup& setup, Tally& tal
       tally_(tally),
       seen_(setup.firstStep),
       sent_(setup.firstStep),
-      done_(setup.firstStep) {}
+      done_(setup.firstStep),
+      shared_(setup.shared) {}
 
-Result<NetBuffer> SimpleSendLane::messageOf(std::uint64_t step) const {
+Result<NetBuffer> SimpleSendLane::messageOf(std::uint64_t step, Request& request) const {
   const std::uint64_t word = sizeSaid(view_, Protocol::Simple, step);
   const auto bytes = static_cast<std::uint32_t>(word);
   const std::uint32_t slotBytes = view_.slotBytes[static_cast<int>(Protocol::Simple)];
   if (!device::isSizeOf(word, step) || bytes > slotBytes) return notASize(path_, word, step);
+  request = {nullptr, bytes, {}};
   NetBuffer message{nullptr, bytes, lane_.tag, lane_.slotRegistration};
   if (view_.pullFrom != nullptr) {
     const std::uint64_t offered =
@@ -29,7 +32,12 @@ Result<NetBuffer> SimpleSendLane::messageOf(std::uint64_t step) const {
     message.data = reinterpret_cast<void*>(offered);
     if (offered != 0) message.registration = nullptr;
   }
-  if (message.data == nullptr) {
+  if (message.data == nullptr && shared_ != nullptr) {
+    const auto place = static_cast<std::uint32_t>(loadCounter(view_.placesOf(step)));
+    if (!shared_->mayBeOut(place)) return notAPlace(path_, place, step);
+    request.place = place;
+    message.data = shared_->at(place);
+  } else if (message.data == nullptr) {
     message.data = view_.slots[static_cast<int>(Protocol::Simple)] + step % device::kSteps * slotBytes;
   }
   return message;
@@ -40,7 +48,8 @@ Result<bool> SimpleSendLane::post() {
   for (;; ++sent_, any = true) {
     if (sent_ == seen_) seen_ = loadCounter(view_.tailOf(Protocol::Simple));
     if (sent_ == seen_) return any;
-    ASSIGN(const NetBuffer message, messageOf(sent_));
+    Request made;
+    ASSIGN(const NetBuffer message, messageOf(sent_, made));
     auto request = lane_.net->isend(lane_.connection, message);
     if (!request.ok()) {
       failedIn_ = "isend";
@@ -54,7 +63,8 @@ Result<bool> SimpleSendLane::post() {
     }
     stalled_ = false;
     tally_.posted();
-    requests_[sent_ % device::kSteps] = {request.value(), static_cast<std::uint32_t>(message.bytes)};
+    made.handle = request.value();
+    requests_[sent_ % device::kSteps] = made;
   }
 }
 
@@ -79,18 +89,20 @@ Result<bool> SimpleSendLane::finish() {
 }
 
 void SimpleSendLane::finishOne() {
-  tally_.bytes(requests_[done_ % device::kSteps].bytes);
+  const Request& request = requests_[done_ % device::kSteps];
+  tally_.bytes(request.bytes);
   tally_.done();
+  if (request.place) shared_->giveBack(*request.place);
   storeCounter(view_.headOf(Protocol::Simple), ++done_);
 }
 
 Status SimpleSendLane::abandon() {
   while (done_ != sent_) finishOne();
   for (seen_ = loadCounter(view_.tailOf(Protocol::Simple)); sent_ != seen_; ++sent_) {
-    ASSIGN(const NetBuffer message, messageOf(sent_));
+    Request& request = requests_[sent_ % device::kSteps];
+    ASSIGN(const NetBuffer message, messageOf(sent_, request));
     const auto bytes = static_cast<std::uint32_t>(message.bytes);
     if (bytes > 0) return sentToNobody(path_, sent_, bytes);
-    requests_[sent_ % device::kSteps] = {};
     tally_.posted();
     finishOne();
   }

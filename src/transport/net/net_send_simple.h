@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "base/status.h"
 #include "device/work.h"
@@ -25,7 +26,13 @@ class SimpleSendLane {
   const LaneReport& report() const { return report_; }
 
  private:
-  Result<NetBuffer> messageOf(std::uint64_t step) const;
+  struct Request {
+    void* handle = nullptr;
+    std::uint32_t bytes = 0;
+    std::optional<std::uint32_t> place = {};  ///< the shared slot that it has
+  };
+  /// What the kernel has made, and what is to be remembered of it.
+  Result<NetBuffer> messageOf(std::uint64_t step, Request& request) const;
   Result<bool> post();
   Result<bool> finish();
   void finishOne();
@@ -39,10 +46,7 @@ class SimpleSendLane {
   std::uint64_t done_;
   bool stalled_ = false;  ///< the network has refused step sent_ before
   const char* failedIn_ = nullptr;
-  struct Request {
-    void* handle = nullptr;
-    std::uint32_t bytes = 0;
-  };
+  SharedSlots* shared_;  ///< null: slots of its own
   std::array<Request, device::kSteps> requests_{};
   LaneReport report_{device::Protocol::Simple};
 };

@@ -5,6 +5,9 @@
 
 namespace tutti {
 
+NetTransport::NetTransport(const Device& device, Net& net, NetTransportOptions options)
+    : device_(&device), net_(&net), options_(std::move(options)), pools_(std::make_shared<net::SharedPools>()) {}
+
 Result<bool> NetTransport::reachable(const PeerInfo& self, const PeerInfo& peer) const {
   return self.rank != peer.rank;
 }
@@ -21,13 +24,13 @@ Result<LinkQuality> NetTransport::judge(const PeerInfo& self, const PeerInfo& pe
 Result<std::unique_ptr<Endpoint>> NetTransport::openSend(const LinkSpec& link) {
   if (options_.routed && options_.routed(link)) {
     return std::unique_ptr<Endpoint>(
-        std::make_unique<relay::RoutedSender>(net::EndContext{*device_, *net_, options_}, link));
+        std::make_unique<relay::RoutedSender>(net::EndContext{*device_, *net_, options_, *pools_}, link));
   }
-  return net::NetEndpoint::open({*device_, *net_, options_}, link, net::Side::Sender);
+  return net::NetEndpoint::open({*device_, *net_, options_, *pools_}, link, net::Side::Sender);
 }
 
 Result<std::unique_ptr<Endpoint>> NetTransport::openRecv(const LinkSpec& link) {
-  return net::NetEndpoint::open({*device_, *net_, options_}, link, net::Side::Receiver);
+  return net::NetEndpoint::open({*device_, *net_, options_, *pools_}, link, net::Side::Receiver);
 }
 
 }  // namespace tutti

@@ -38,6 +38,10 @@ struct SendRoute {
   std::optional<PeerInfo> relay;  ///< the rank of this host that sends in its stead; empty: it sends by itself
 };
 
+namespace net {
+class SharedPools;
+}
+
 /// How a communicator uses its network.
 struct NetTransportOptions {
   /// The network's device for our side of a connection; none: always device 0.
@@ -59,14 +63,17 @@ struct NetTransportOptions {
   std::shared_ptr<const void> deviceOwner = {};
   std::array<std::byte, 32> relaySecret{};  ///< with routeOf: see relay/relay_wire.h
   milliseconds relayPatience{30'000};       ///< with a relay that does not answer
+
+  /// So many slots of the Simple protocol are shared by all Mesh connections of a channel in one direction; a power of
+  /// two, at most device::kMostSharedSlots. 0: each connection has its own. Each side decides for itself.
+  std::uint32_t sharedSlots = 0;
 };
 
 /// See transport.h. `device` and `net` must outlive the transport and its endpoints. It can join any two ranks, so it
 /// belongs at the end of the list.
 class NetTransport final : public Transport {
  public:
-  NetTransport(const Device& device, Net& net, NetTransportOptions options)
-      : device_(&device), net_(&net), options_(std::move(options)) {}
+  NetTransport(const Device& device, Net& net, NetTransportOptions options);
   std::string_view name() const override { return "NET"; }
   Result<bool> reachable(const PeerInfo& self, const PeerInfo& peer) const override;
   std::string whyNot(const PeerInfo& self, const PeerInfo& peer) const override;
@@ -81,6 +88,7 @@ class NetTransport final : public Transport {
   const Device* device_;
   Net* net_;
   NetTransportOptions options_;
+  std::shared_ptr<net::SharedPools> pools_;
 };
 
 }  // namespace tutti

@@ -66,7 +66,7 @@ class EndMemoryForTests {
   using Counters = std::array<std::uint64_t, device::kProtocols * device::kCounterStride>;
   std::vector<Line> slots_[device::kProtocols];
   alignas(128) Counters counters_[3];
-  alignas(128) Counters sizes_;
+  alignas(128) std::array<std::uint64_t, device::kSizesWords> sizes_;
 };
 
 /// What device code wants to know of its surroundings: one thread, whose communicator is aborted, so that no wait goes

@@ -21,7 +21,7 @@ Status RoutedSender::connectDirectly(const SendRoute& route, const ConnectHandle
   NetTransportOptions options = options_;
   options.deviceOf = [device = route.device](const LinkSpec&, bool) { return device; };
   options.slotsOf = [slots = route.slots](const LinkSpec&, bool) { return slots; };
-  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options}, link_, Side::Sender));
+  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options, pools_}, link_, Side::Sender));
   return inner_->connect(peer);
 }
 

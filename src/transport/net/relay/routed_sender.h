@@ -15,7 +15,7 @@ class RoutedSender final : public Endpoint {
  public:
   /// `context.options.routeOf` is needed.
   RoutedSender(const net::EndContext& context, const LinkSpec& link)
-      : device_(context.device), net_(context.net), options_(context.options), link_(link) {}
+      : device_(context.device), net_(context.net), options_(context.options), pools_(context.pools), link_(link) {}
   ConnectHandle handle() const override;
   Status connect(const ConnectHandle& peer) override;
   Result<bool> ready() override;
@@ -32,6 +32,7 @@ class RoutedSender final : public Endpoint {
   const Device& device_;
   Net& net_;
   NetTransportOptions options_;
+  net::SharedPools& pools_;
   LinkSpec link_;
   std::unique_ptr<Endpoint> inner_;  ///< null before connect()
 };

@@ -1,0 +1,63 @@
+#include "transport/net/net_shared.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+
+namespace tutti::net {
+namespace {
+
+constexpr std::size_t kTakenBytes = device::kCounterStride * sizeof(std::uint64_t);
+
+}  // namespace
+
+std::uint64_t SlotRing::giveBack(std::uint32_t number) {
+  back_[number % size()] = true;
+  for (; back_[given_ % size()]; ++given_) back_[given_ % size()] = false;
+  return given_;
+}
+
+Result<std::shared_ptr<SharedSlots>> SharedSlots::create(const Device& device, const SharedShape& shape,
+                                                         std::string_view about) {
+  const std::size_t bytes = std::size_t{shape.slots} * shape.slotBytes;
+  ASSIGN(PinnedBuffer pinned, PinnedBuffer::create(device, kCounterBytes + (shape.onDevice ? 0 : bytes), about));
+  ASSIGN(DeviceBuffer taken, DeviceBuffer::create(device, kTakenBytes, about));
+  std::shared_ptr<SharedSlots> shared(new SharedSlots(shape, std::move(pinned), std::move(taken)));
+  if (shape.onDevice) {
+    ASSIGN(DeviceBuffer slots, DeviceBuffer::create(device, bytes, about));
+    shared->slots_.emplace(std::move(slots));
+  }
+  return shared;
+}
+
+void SharedSlots::lend(device::ConnView& view, bool toKernels) const {
+  std::byte* const base = toKernels ? pinned_.onDevice() : pinned_.host();
+  view.slots[static_cast<std::size_t>(device::Protocol::Simple)] = slots_ ? slots_->data() : base + kCounterBytes;
+  view.shared = reinterpret_cast<std::uint64_t*>(taken_.data());
+  view.sharedHead = reinterpret_cast<std::uint64_t*>(base);
+  view.sharedSlots = shape_.slots;
+}
+
+void SharedSlots::giveBack(std::uint32_t number) {
+  auto* const head = reinterpret_cast<std::uint64_t*>(pinned_.host());
+  std::atomic_ref(*head).store(ring_.giveBack(number), std::memory_order_release);
+}
+
+Result<std::shared_ptr<SharedSlots>> SharedPools::get(const Device& device, int channel, Side side,
+                                                      const SharedShape& shape) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<SharedSlots>& pool = pools_[{channel, side}];
+  if (pool == nullptr) {
+    const char* const what = side == Side::Sender ? "sends" : "receives";
+    ASSIGN(pool, SharedSlots::create(device, shape,
+                                     fmt::format("slots that {} of messages share on channel {}", what, channel)));
+  }
+  return pool->shape() == shape ? pool : nullptr;
+}
+
+std::size_t sharedPoolBytes(const SharedShape& shape) {
+  constexpr std::size_t kPage = 4096;
+  return kPage + kTakenBytes + std::size_t{shape.slots} * shape.slotBytes;
+}
+
+}  // namespace tutti::net

@@ -1,0 +1,100 @@
+// Slots of the Simple protocol that all connections for messages share which a rank has on one channel in one
+// direction.
+//
+// They are taken in turn, whichever connection they are for, by the only crew of threads that sends (receives) messages
+// on the channel. A receiving crew knows itself when it is done with one. A sending crew is told: connections give
+// theirs back when the network has let go of them, in any order, and the crew sees how many have come back without a
+// gap.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "device/work.h"
+#include "gpu/memory.h"
+#include "transport/ranks.h"
+
+namespace tutti::net {
+
+using transport::Side;
+
+/// Which of `slots` (a power of two) numbered places in a ring are out. Numbers grow without end, modulo 2^32.
+class SlotRing {
+ public:
+  explicit SlotRing(std::uint32_t slots) : back_(slots) {}
+  std::uint32_t size() const { return static_cast<std::uint32_t>(back_.size()); }
+  /// Whether a sender may have taken it and has not given it back.
+  bool mayBeOut(std::uint32_t number) const {
+    return number - static_cast<std::uint32_t>(given_) < size() && !back_[number % size()];
+  }
+  /// It must be out. How many have come back before the first that has not.
+  std::uint64_t giveBack(std::uint32_t number);
+
+ private:
+  std::vector<bool> back_;  ///< those behind a gap
+  std::uint64_t given_ = 0;
+};
+
+struct SharedShape {
+  std::uint32_t slots = 0;  ///< a power of two, at most device::kMostSharedSlots
+  std::uint32_t slotBytes = 0;
+  bool onDevice = false;  ///< in device memory; else in pinned host memory
+  friend bool operator==(const SharedShape&, const SharedShape&) = default;
+};
+
+/// The memory of them, with their counters. `device` must outlive it. Used by connections, each of which registers
+/// memory() with its network.
+class SharedSlots {
+ public:
+  static Result<std::shared_ptr<SharedSlots>> create(const Device& device, const SharedShape& shape,
+                                                     std::string_view about);
+  const SharedShape& shape() const { return shape_; }
+  /// Of either kind, as the network addresses it.
+  std::byte* memory() const { return slots_ ? slots_->data() : pinned_.host() + kCounterBytes; }
+  std::size_t bytes() const { return std::size_t{shape_.slots} * shape_.slotBytes; }
+  /// Null: in host memory.
+  const DeviceBuffer* deviceSlots() const { return slots_ ? &*slots_ : nullptr; }
+
+  /// Lets `view` use them, as kernels address them or as the host does.
+  void lend(device::ConnView& view, bool toKernels) const;
+  /// Where slot `number` lies, as the network addresses it.
+  std::byte* at(std::uint32_t number) const { return memory() + std::size_t{number % shape_.slots} * shape_.slotBytes; }
+  /// Senders, by whoever makes the progress engine's round.
+  bool mayBeOut(std::uint32_t number) const { return ring_.mayBeOut(number); }
+  void giveBack(std::uint32_t number);
+
+ private:
+  static constexpr std::size_t kCounterBytes = 4096;  ///< a page, so that slots begin with one
+  SharedSlots(const SharedShape& shape, PinnedBuffer pinned, DeviceBuffer taken)
+      : shape_(shape), pinned_(std::move(pinned)), taken_(std::move(taken)), ring_(shape.slots) {}
+
+  SharedShape shape_;
+  PinnedBuffer pinned_;
+  DeviceBuffer taken_;
+  std::optional<DeviceBuffer> slots_;
+  SlotRing ring_;
+};
+
+/// Those of a communicator. Any thread.
+class SharedPools {
+ public:
+  /// Made when first asked for. Null: there are some of another shape, which this connection cannot use.
+  Result<std::shared_ptr<SharedSlots>> get(const Device& device, int channel, Side side, const SharedShape& shape);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<int, Side>, std::shared_ptr<SharedSlots>> pools_;
+};
+
+/// What one of them takes of host and device memory together.
+std::size_t sharedPoolBytes(const SharedShape& shape);
+
+}  // namespace tutti::net

@@ -1,0 +1,258 @@
+// The kernel of messages over a network whose connections share slots, so few that everybody waits for them.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "device/thread_executor.h"
+#include "device/world.h"
+#include "gpu/context.h"
+#include "gpu/driver_calls.h"
+#include "transport/net/net_shared.h"
+#include "transport/net/sim_kernels.h"
+
+namespace tutti::test {
+namespace {
+
+using device::KernelArgs;
+using device::P2pWork;
+using device::test::ThreadLaunch;
+using device::test::World;
+using device::test::WorldShape;
+using net::SharedSlots;
+using net::Side;
+
+Device* testDevice() {
+  static Device* const kDevice = []() -> Device* {
+    const auto driver = loadDriver();
+    auto device =
+        driver.ok() ? Device::create(*driver.value(), 0) : Result<std::unique_ptr<Device>>(Status(ncclSystemError));
+    return device.ok() ? std::move(device).value().release() : nullptr;
+  }();
+  return kDevice;
+}
+
+/// A world whose ranks share slots for all their messages, tasks for its connections, and a thread that drives them.
+class SharingWorld {
+ public:
+  SharingWorld(WorldShape shape, std::uint32_t slots, FakeKnobs knobs)
+      : net_(std::move(knobs)), world_(adapted(shape)) {
+    const int mesh = static_cast<int>(device::ConnKind::Mesh);
+    for (unsigned c = 0; c < shape.nChannels; ++c) {
+      for (int from = 0; from < shape.nRanks; ++from) {
+        for (int to = 0; to < shape.nRanks; ++to) {
+          if (from == to) continue;
+          auto& sender = world_.comm(from)->channels[c].send[mesh][to];
+          auto& receiver = world_.comm(to)->channels[c].recv[mesh][from];
+          poolOf(from, c, Side::Sender, slots).lend(sender, true);
+          poolOf(to, c, Side::Receiver, slots).lend(receiver, true);
+          links_.push_back(std::make_unique<Link>(net_, sender, receiver, poolOf(from, c, Side::Sender, slots),
+                                                  poolOf(to, c, Side::Receiver, slots)));
+        }
+      }
+    }
+    thread_ = std::thread([this] { run(); });
+  }
+  ~SharingWorld() { stop(); }
+
+  World& world() { return world_; }
+  FakeNet& net() { return net_; }
+  void stop() {
+    over_.store(true);
+    if (thread_.joinable()) thread_.join();
+    EXPECT_EQ(failures_, 0u);
+    EXPECT_EQ(net_.faults, 0u);
+    EXPECT_LE(net_.mostOpen, 8u);
+  }
+  /// Every slot that was taken has come back; how many have been taken in all.
+  std::uint64_t settle() {
+    stop();
+    std::uint64_t all = 0;
+    for (auto& [key, pool] : pools_) {
+      ConnView view{};
+      pool->lend(view, false);
+      all += *view.shared;
+      if (std::get<2>(key) == Side::Sender) {
+        EXPECT_EQ(*view.shared, *view.sharedHead);
+      }
+    }
+    return all;
+  }
+
+ private:
+  struct Link {
+    Link(FakeNet& net, const ConnView& sender, const ConnView& receiver, SharedSlots& out, SharedSlots& in) {
+      lanes = connectLanes(net, {{out.memory(), out.bytes()}}, {{in.memory(), in.bytes()}});
+      net::TaskSetup sending{pathFor(Side::Sender), sender, &lanes.sender};
+      sending.shared = &out;
+      send = std::make_unique<net::NetSender>(sending);
+      net::TaskSetup receiving{pathFor(Side::Receiver), receiver, &lanes.receiver};
+      receiving.shared = &in;
+      recv = std::make_unique<net::NetReceiver>(receiving);
+    }
+    LanePair lanes;
+    std::unique_ptr<net::NetSender> send;
+    std::unique_ptr<net::NetReceiver> recv;
+  };
+
+  static WorldShape adapted(WorldShape shape) {
+    shape.apart = true;
+    return shape;
+  }
+  SharedSlots& poolOf(int rank, unsigned channel, Side side, std::uint32_t slots) {
+    auto& pool = pools_[{rank, channel, side}];
+    if (pool == nullptr) {
+      const net::SharedShape shape{slots, world_.slotBytesOf(Protocol::Simple), false};
+      pool = SharedSlots::create(*testDevice(), shape, "slots of a test").value();
+    }
+    return *pool;
+  }
+  void run() {
+    for (bool idle = false; !(over_.load() && idle);) {
+      idle = true;
+      for (const auto& link : links_) {
+        for (ProgressTask* task :
+             {static_cast<ProgressTask*>(link->send.get()), static_cast<ProgressTask*>(link->recv.get())}) {
+          const auto moved = task->advance();
+          if (!moved.ok()) ++failures_;
+          idle = idle && !(moved.ok() && moved.value());
+        }
+        idle = idle && (link->send->quiet() || aborted());
+      }
+      if (idle) std::this_thread::yield();
+    }
+  }
+  bool aborted() { return std::atomic_ref(*world_.abortWord()).load() != 0; }
+
+  FakeNet net_;
+  World world_;
+  std::map<std::tuple<int, unsigned, Side>, std::shared_ptr<SharedSlots>> pools_;
+  std::vector<std::unique_ptr<Link>> links_;
+  std::atomic<bool> over_{false};
+  unsigned failures_ = 0;
+  std::thread thread_;
+};
+
+std::byte pattern(int from, int to, std::size_t i) {
+  return static_cast<std::byte>((i * 7 + static_cast<std::size_t>(from * 31 + to * 5)) % 251);
+}
+
+/// `rounds` times everybody exchanges a message with everybody in one launch, the next one longer.
+void exchangeAll(World& world, std::size_t bytes, unsigned threads, int rounds = 1) {
+  const int n = world.shape().nRanks;
+  const auto total = static_cast<std::size_t>(n * rounds);
+  const std::size_t room = bytes + static_cast<std::size_t>(rounds);
+  std::vector<std::vector<std::byte>> in(n), out(n);
+  const simt::HostKernel* kernel = device::test::findKernel("tutti_SendRecv_Copy_i8");
+  ASSERT_NE(kernel, nullptr);
+  {
+    std::vector<std::unique_ptr<ThreadLaunch>> launches;
+    for (int r = 0; r < n; ++r) {
+      in[r].resize(room * total);
+      out[r].resize(room * total);
+      KernelArgs args{};
+      args.comm = world.comm(r);
+      for (int round = 0; round < rounds; ++round) {
+        for (int k = 0; k < n; ++k) {
+          const int to = (r + k) % n;
+          const int from = (r + n - k) % n;
+          const std::size_t length = bytes + static_cast<std::size_t>(round);
+          std::byte* const source = in[r].data() + static_cast<std::size_t>(round * n + to) * room;
+          for (std::size_t i = 0; i < length; ++i) source[i] = pattern(r, to + round, i);
+          args.p2p[args.nWorks++] = {.send = source,
+                                     .recv = out[r].data() + static_cast<std::size_t>(round * n + from) * room,
+                                     .sendBytes = length,
+                                     .recvBytes = length,
+                                     .sendPeer = to,
+                                     .recvPeer = from,
+                                     .channelLo = 0,
+                                     .channelHi = static_cast<std::uint8_t>(world.shape().nChannels - 1),
+                                     .sendProtocol = Protocol::Simple,
+                                     .recvProtocol = Protocol::Simple};
+        }
+      }
+      launches.push_back(std::make_unique<ThreadLaunch>(*kernel, world.shape().nChannels, threads, args));
+    }
+  }
+  for (int r = 0; r < n; ++r) {
+    for (int at = 0; at < n * rounds; ++at) {
+      const int round = at / n;
+      for (std::size_t i = 0; i < bytes + static_cast<std::size_t>(round); ++i) {
+        ASSERT_EQ(out[r][static_cast<std::size_t>(at) * room + i], pattern(at % n, r + round, i))
+            << at % n << " -> " << r << " round " << round << " byte " << i;
+      }
+    }
+  }
+}
+
+TEST(SharedSlotsOfKernels, CarryMessagesOfAllSizesHoweverFewTheyAre) {
+  for (const std::uint32_t slots : {1u, 2u, 16u}) {
+    for (const unsigned channels : {1u, 2u}) {
+      SharingWorld sharing({.nRanks = 3, .nChannels = channels, .slotBytes = 512}, slots, {});
+      for (const std::size_t bytes : {0, 1, 513, 9001}) exchangeAll(sharing.world(), bytes, 2);
+      EXPECT_GT(sharing.settle(), 0u);
+    }
+  }
+}
+
+TEST(SharedSlotsOfKernels, SufficeAlthoughSendsEndOnlyWhenTheyAreReceived) {
+  for (const std::uint32_t slots : {1u, 4u}) {
+    for (unsigned seed = 1; seed <= 3; ++seed) {
+      SharingWorld sharing({.nRanks = 5, .slotBytes = 512}, slots,
+                           {.seed = seed, .refuse = 20, .delay = 3, .rendezvous = true});
+      exchangeAll(sharing.world(), 1500, 2);
+      sharing.settle();
+    }
+  }
+}
+
+TEST(SharedSlotsOfKernels, KeepSeveralMessagesToOnePeerInOrder) {
+  for (const std::uint32_t slots : {1u, 16u}) {
+    SharingWorld sharing({.nRanks = 3, .slotBytes = 512}, slots, {.delay = 2, .rendezvous = true});
+    exchangeAll(sharing.world(), 700, 2, 4);
+    exchangeAll(sharing.world(), 0, 2, 3);
+    // Nothing, 1 and 2 bytes take a slot each, as 700 and so on take two.
+    EXPECT_EQ(sharing.settle(), 2u * 3 * 2 * (4 * 2 + 3));
+  }
+}
+
+TEST(SharedSlotsOfKernels, AreFilledAndEmptiedByManyThreads) {
+  SharingWorld sharing({.nRanks = 2, .slotBytes = 512}, 4, {});
+  for (const std::size_t bytes : {0, 700, 6000}) exchangeAll(sharing.world(), bytes, 64);
+  sharing.settle();
+}
+
+TEST(SharedSlotsOfKernels, AreNotTakenForWhatIsOffered) {
+  SharingWorld sharing({.nRanks = 2, .slotBytes = 512, .pulls = true}, 4, {});
+  exchangeAll(sharing.world(), 2048, 2);
+  EXPECT_EQ(sharing.settle(), 2u * 4) << "receivers' only";
+  EXPECT_EQ(sharing.net().unregistered, 8u);
+}
+
+TEST(SharedSlotsOfKernels, LetNobodyWaitAfterAnAbort) {
+  SharingWorld sharing({.nRanks = 2, .slotBytes = 512}, 2, {.rendezvous = true});
+  std::vector<std::byte> data(10000);
+  for (const bool receives : {true, false}) {
+    KernelArgs args{};
+    args.comm = sharing.world().comm(0);
+    args.nWorks = 1;
+    args.p2p[0] = {.send = data.data(),
+                   .recv = data.data(),
+                   .sendBytes = 10000,
+                   .recvBytes = 10000,
+                   .sendPeer = receives ? -1 : 1,
+                   .recvPeer = receives ? 1 : -1,
+                   .sendProtocol = Protocol::Simple,
+                   .recvProtocol = Protocol::Simple};
+    std::atomic_ref(*sharing.world().abortWord()).store(0);
+    ThreadLaunch launch(*device::test::findKernel("tutti_SendRecv_Copy_i8"), 1, 2, args);
+    std::atomic_ref(*sharing.world().abortWord()).store(1);
+  }
+}
+
+}  // namespace
+}  // namespace tutti::test
