@@ -1,5 +1,6 @@
 // Ends of connections over a network: they come up together, carry steps, and give everything back whenever they end.
 #include "transport/net/net_endpoint.h"
+#include "transport/net/test_device.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -17,18 +18,6 @@
 
 namespace tutti::test {
 namespace {
-
-/// A device of the software GPU, opened once and never closed: what the driver keeps for a thread goes before static
-/// objects do.
-Device* testDevice() {
-  static Device* const kDevice = []() -> Device* {
-    const auto driver = loadDriver();
-    auto device =
-        driver.ok() ? Device::create(*driver.value(), 0) : Result<std::unique_ptr<Device>>(Status(ncclSystemError));
-    return device.ok() ? std::move(device).value().release() : nullptr;
-  }();
-  return kDevice;
-}
 
 PeerInfo rankOn(int rank) {
   PeerInfo info = peerOn(*testDevice(), rank);

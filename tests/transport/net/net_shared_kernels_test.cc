@@ -14,6 +14,7 @@
 #include "gpu/driver_calls.h"
 #include "transport/net/net_shared.h"
 #include "transport/net/sim_kernels.h"
+#include "transport/net/test_device.h"
 
 namespace tutti::test {
 namespace {
@@ -25,16 +26,6 @@ using device::test::World;
 using device::test::WorldShape;
 using net::SharedSlots;
 using net::Side;
-
-Device* testDevice() {
-  static Device* const kDevice = []() -> Device* {
-    const auto driver = loadDriver();
-    auto device =
-        driver.ok() ? Device::create(*driver.value(), 0) : Result<std::unique_ptr<Device>>(Status(ncclSystemError));
-    return device.ok() ? std::move(device).value().release() : nullptr;
-  }();
-  return kDevice;
-}
 
 /// A world whose ranks share slots for all their messages, tasks for its connections, and a thread that drives them.
 class SharingWorld {

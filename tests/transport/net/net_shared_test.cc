@@ -1,5 +1,6 @@
 // Slots that connections share: which are out, who has which, when their memory goes.
 #include "transport/net/net_shared.h"
+#include "transport/net/test_device.h"
 
 #include <gtest/gtest.h>
 
@@ -58,16 +59,6 @@ TEST(SlotRing, GoesOnWhenNumbersComeRoundHoweverTheyComeBack) {
       ASSERT_EQ(given == taken, out.empty());
     }
   }
-}
-
-Device* testDevice() {
-  static Device* const kDevice = []() -> Device* {
-    const auto driver = loadDriver();
-    auto device =
-        driver.ok() ? Device::create(*driver.value(), 0) : Result<std::unique_ptr<Device>>(Status(ncclSystemError));
-    return device.ok() ? std::move(device).value().release() : nullptr;
-  }();
-  return kDevice;
 }
 
 TEST(SharedPools, HaveOneOfEachChannelAndDirection) {

@@ -1,0 +1,24 @@
+// A device of the software GPU for tests of the network's ends.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "gpu/context.h"
+#include "gpu/driver_calls.h"
+
+namespace tutti::test {
+
+/// Opened once and never closed: what the driver keeps for a thread goes before static objects do. Null where there is
+/// none.
+inline Device* testDevice() {
+  static Device* const kDevice = []() -> Device* {
+    const auto driver = loadDriver();
+    auto device =
+        driver.ok() ? Device::create(*driver.value(), 0) : Result<std::unique_ptr<Device>>(Status(ncclSystemError));
+    return device.ok() ? std::move(device).value().release() : nullptr;
+  }();
+  return kDevice;
+}
+
+}  // namespace tutti::test
