@@ -44,7 +44,8 @@ class BlockExecutor {
   }
 
   /// Until every block has ended; false if they do nothing but poll for so long that none ever will, or one trapped.
-  bool run() {
+  /// `between` is called after each round of the blocks and says whether it did anything for them.
+  bool run(const std::function<bool()>& between = {}) {
     constexpr unsigned kMostIdleRounds = 20000;
     for (unsigned idle = 0; !blocks_.empty() && idle < kMostIdleRounds; ++idle) {
       bool progress = false;
@@ -57,6 +58,7 @@ class BlockExecutor {
         if (block.finished()) blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(at));
         if (blocks_.empty()) break;
       }
+      if (between && between()) progress = true;
       if (progress) idle = 0;
     }
     return blocks_.empty();

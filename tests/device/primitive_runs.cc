@@ -188,12 +188,18 @@ std::vector<RunShape> shapesFor(const Primitive& primitive) {
     shapes.push_back(shapes[i]);
     shapes.back().pulls = true;
   }
+  if (primitive.func != Func::SendRecv) return shapes;
+  for (std::size_t i = 0; i < 3; ++i) {
+    shapes.push_back(shapes[i]);
+    shapes.back().sharedSlots = i == 0 ? 1 : 4;
+  }
   return shapes;
 }
 
 std::string shapeName(const RunShape& s) {
   return std::to_string(s.nRanks) + " ranks, " + std::to_string(s.nChannels) + " channels, " +
-         std::to_string(s.threads) + " threads, count " + std::to_string(s.count) + (s.pulls ? ", pulled" : "");
+         std::to_string(s.threads) + " threads, count " + std::to_string(s.count) + (s.pulls ? ", pulled" : "") +
+         (s.sharedSlots != 0 ? ", " + std::to_string(s.sharedSlots) + " shared slots" : "");
 }
 
 std::string runPrimitive(const Primitive& primitive, const RunShape& shape, const BlockExecutor::Seeds& seeds) {
@@ -203,7 +209,9 @@ std::string runPrimitive(const Primitive& primitive, const RunShape& shape, cons
                .nChannels = shape.nChannels,
                .slotBytes = shape.slotBytes,
                .firstStep = shape.firstStep,
-               .pulls = shape.pulls});
+               .pulls = shape.pulls,
+               .apart = shape.sharedSlots != 0,
+               .sharedSlots = shape.sharedSlots});
   for (unsigned launch = 0; launch < shape.nLaunches; ++launch) {
     Run run(primitive, shape, world, launch);
     BlockExecutor executor(seeds);
@@ -212,7 +220,7 @@ std::string runPrimitive(const Primitive& primitive, const RunShape& shape, cons
       executor.launch(*kernel, shape.nChannels, shape.threads, messages ? run.messageArgs(r) : run.args(r),
                       [&run, r] { run.end(r); });
     }
-    if (!executor.run()) return "launch " + std::to_string(launch) + " does not end";
+    if (!executor.run([&] { return world.moveShared(); })) return "launch " + std::to_string(launch) + " does not end";
     if (std::string wrong = run.compare(); !wrong.empty()) return wrong;
   }
   return {};

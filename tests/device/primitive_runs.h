@@ -28,6 +28,7 @@ struct RunShape {
   unsigned nLaunches = 2;
   std::uint64_t firstStep = 0;
   bool pulls = false;    ///< receivers read the senders' memory
+  std::uint32_t sharedSlots = 0;  ///< of messages over a network; 0: each connection has its own
 };
 
 /// All that exist: what methodExists() says, and messages in each protocol they have.

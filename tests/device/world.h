@@ -3,8 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <list>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "device/packet_ll.h"
@@ -22,6 +25,7 @@ struct WorldShape {
   bool pulls = false;                ///< receivers read every buffer of every sender in place, by the Simple protocol
   bool tells = false;                ///< both ends say how much of a slot is content, as for a network
   bool apart = false;                ///< the ends of a connection have memory of their own each: somebody moves slots
+  std::uint32_t sharedSlots = 0;     ///< with `apart`: those of all Mesh connections of a channel in one direction; 0: none
   std::uint64_t staleStep = 0;       ///< slots were last written in this step and the 7 after it; 0: before firstStep
 };
 
@@ -48,6 +52,16 @@ class World {
     ConnView receiver;
   };
   const std::vector<Pair>& pairs() const { return pairs_; }
+
+  /// Does what a network does for connections that share slots: messages that were sent and asked for get over. Returns
+  /// whether any did. For the thread that runs the kernels.
+  bool moveShared() {
+    bool any = false;
+    for (Route& route : routes_) {
+      while (move(route)) any = true;
+    }
+    return any;
+  }
   const WorldShape& shape() const { return shape_; }
   const CommView* comm(int rank) const { return &ranks_[rank].view; }
   std::uint32_t* abortWord() { return &abortWord_; }
@@ -75,6 +89,52 @@ class World {
     std::array<std::uint64_t, kSteps> pullFrom{};
     std::array<std::uint64_t, kSizesWords> sizes{}, expected{};
   };
+
+  /// Slots that connections share.
+  struct Pool {
+    std::vector<Line> slots;
+    alignas(64) std::uint64_t taken = 0;
+    alignas(64) std::uint64_t head = 0;
+    std::vector<bool> back;  ///< behind a gap
+  };
+  /// A connection whose ends share slots with others.
+  struct Route {
+    ConnView sender, receiver;
+    Pool* from;
+    std::uint64_t step;
+  };
+
+  Pool& poolOf(int rank, unsigned channel, bool sends) {
+    Pool& pool = pools_[{rank, channel, sends}];
+    pool.slots.resize(std::size_t{shape_.slotBytes} * shape_.sharedSlots / sizeof(Line));
+    pool.back.resize(shape_.sharedSlots);
+    return pool;
+  }
+
+  void lend(Pool& pool, ConnView& view) const {
+    view.slots[static_cast<int>(Protocol::Simple)] = reinterpret_cast<std::byte*>(pool.slots.data());
+    view.shared = &pool.taken;
+    view.sharedHead = &pool.head;
+    view.sharedSlots = shape_.sharedSlots;
+  }
+
+  std::byte* placeOf(const ConnView& view, std::uint64_t step) const {
+    const std::uint64_t place = *view.placesOf(step) % shape_.sharedSlots;
+    return view.slots[static_cast<int>(Protocol::Simple)] + place * shape_.slotBytes;
+  }
+
+  bool move(Route& route) {
+    const std::uint64_t step = route.step;
+    if (*route.sender.tailOf(Protocol::Simple) == step) return false;
+    if (!isSizeOf(*route.receiver.expectedOf(step), step)) return false;
+    const auto bytes = static_cast<std::uint32_t>(*(route.sender.sizesOf(Protocol::Simple) + step % kSteps));
+    std::memcpy(placeOf(route.receiver, step), placeOf(route.sender, step), bytes);
+    Pool& pool = *route.from;
+    pool.back[*route.sender.placesOf(step) % shape_.sharedSlots] = true;
+    for (; pool.back[pool.head % shape_.sharedSlots]; ++pool.head) pool.back[pool.head % shape_.sharedSlots] = false;
+    *route.receiver.tailOf(Protocol::Simple) = *route.sender.headOf(Protocol::Simple) = ++route.step;
+    return true;
+  }
 
   void buildRank(int r) {
     Rank& rank = ranks_[r];
@@ -116,6 +176,11 @@ class World {
     receiver.sizes = sender.sizes == nullptr ? nullptr : link.expected.data();
     receiver.step = other.recvStep.data();
     if (shape_.apart) receiver.pullFrom = nullptr;
+    if (shape_.sharedSlots != 0 && kind == static_cast<int>(ConnKind::Mesh)) {
+      lend(poolOf(from, channel, true), sender);
+      lend(poolOf(to, channel, false), receiver);
+      routes_.push_back({sender, receiver, &poolOf(from, channel, true), shape_.firstStep});
+    }
     ranks_[from].send[kind][channel][to] = sender;
     ranks_[to].recv[kind][channel][from] = receiver;
     pairs_.push_back({from, to, sender, receiver});
@@ -163,6 +228,8 @@ class World {
   std::vector<Rank> ranks_;
   std::list<Connection> links_;
   std::vector<Pair> pairs_;
+  std::map<std::tuple<int, unsigned, bool>, Pool> pools_;
+  std::vector<Route> routes_;
 };
 
 }  // namespace tutti::device::test
