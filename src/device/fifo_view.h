@@ -65,7 +65,7 @@ struct SharedPlace {
   std::uint32_t given = 0;  ///< what was seen of ConnView::sharedHead
   std::uint32_t mask = 0;
 
-  TUTTI_DEVICE SharedPlace() = default;
+  SharedPlace() = default;
   TUTTI_DEVICE SharedPlace(simt::Thread t, const ConnView& conn, std::uint64_t step)
       : taken(static_cast<std::uint32_t>(conn.shared == nullptr ? step : t.loadRelaxedSys(conn.shared))),
         mask((conn.shared == nullptr ? kSteps : conn.sharedSlots) - 1) {
@@ -73,7 +73,7 @@ struct SharedPlace {
   }
 };
 struct NoSharedPlace {
-  TUTTI_DEVICE NoSharedPlace() = default;
+  NoSharedPlace() = default;
   TUTTI_DEVICE NoSharedPlace(simt::Thread, const ConnView&, std::uint64_t) {}
 };
 
