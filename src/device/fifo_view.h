@@ -61,26 +61,24 @@ enum class Direction { Send, Recv };
 /// Which slots come next where connections may share them; numbers modulo 2^32. With slots of its own a connection's
 /// numbers are its steps.
 struct SharedPlace {
-  std::uint32_t taken = 0;
-  std::uint32_t given = 0;  ///< what was seen of ConnView::sharedHead
-  std::uint32_t mask = 0;
+  std::uint32_t taken_ = 0;
+  std::uint32_t given_ = 0;  ///< what was seen of ConnView::sharedHead
+  std::uint32_t mask_ = 0;
 
   SharedPlace() = default;
   TUTTI_DEVICE SharedPlace(simt::Thread t, const ConnView& conn, std::uint64_t step)
-      : taken(static_cast<std::uint32_t>(conn.shared == nullptr ? step : t.loadRelaxedSys(conn.shared))),
-        mask((conn.shared == nullptr ? kSteps : conn.sharedSlots) - 1) {
-    given = taken - mask - 1;
+      : taken_(static_cast<std::uint32_t>(conn.shared == nullptr ? step : t.loadRelaxedSys(conn.shared))),
+        mask_((conn.shared == nullptr ? kSteps : conn.sharedSlots) - 1) {
+    given_ = taken_ - mask_ - 1;
   }
 };
-struct NoSharedPlace {
-  NoSharedPlace() = default;
-  TUTTI_DEVICE NoSharedPlace(simt::Thread, const ConnView&, std::uint64_t) {}
-};
+struct NoSharedPlace {};
 
 /// `kRemembers`: whether the slots' address and size stay in registers; crews with many connections have none to spare.
-/// `kShares`: the connection may share its slots with others.
+/// `kShares`: the connection may share its slots with others. The place is a base, for even an empty member costs nvcc
+/// registers.
 template <Direction kDirection, Protocol kProtocol, bool kRemembers = true, bool kShares = false>
-class FifoView {
+class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace> {
  public:
   /// An end that is not used.
   FifoView() = default;
@@ -91,8 +89,9 @@ class FifoView {
         slots_(conn.slots[kIndex]),
         slotBytes_(conn.slotBytes[kIndex]),
         step_(t.loadRelaxedSys(conn.stepOf(kProtocol))),
-        seen_(kSends ? step_ - kSteps : step_),
-        place_(t, conn, step_) {}
+        seen_(kSends ? step_ - kSteps : step_) {
+    if constexpr (kShares) static_cast<SharedPlace&>(*this) = SharedPlace(t, conn, step_);
+  }
 
   TUTTI_DEVICE std::uint32_t slotBytes() const { return kRemembers ? slotBytes_ : conn_->slotBytes[kIndex]; }
   TUTTI_DEVICE std::uint64_t step() const { return step_; }
@@ -124,10 +123,10 @@ class FifoView {
   /// false: aborted. For any one thread.
   TUTTI_DEVICE bool waitShared(simt::Thread t, const std::uint32_t* abortWord) {
     if constexpr (kShares) {
-      const auto free = [&] { return place_.taken - place_.given <= place_.mask; };
+      const auto free = [&] { return this->taken_ - this->given_ <= this->mask_; };
       if (conn_->shared == nullptr || free()) return true;
       return simt::spinUntil(t, abortWord, [&] {
-        place_.given = static_cast<std::uint32_t>(t.loadAcquireSys(conn_->sharedHead));
+        this->given_ = static_cast<std::uint32_t>(t.loadAcquireSys(conn_->sharedHead));
         return free();
       });
     }
@@ -141,7 +140,7 @@ class FifoView {
       tell(t, bytes);
       offer(t, *conn_, step_, offered);
       if constexpr (kShares) {
-        if (conn_->shared != nullptr) t.storeRelaxedSys(conn_->placesOf(step_), std::uint64_t{place_.taken});
+        if (conn_->shared != nullptr) t.storeRelaxedSys(conn_->placesOf(step_), std::uint64_t{this->taken_});
       }
     }
     t.storeReleaseSys(kSends ? conn_->tailOf(kProtocol) : conn_->headOf(kProtocol), step_ + 1);
@@ -172,21 +171,21 @@ class FifoView {
   /// Goes to the next slot. For every thread.
   TUTTI_DEVICE void advance() {
     ++step_;
-    if constexpr (kShares) ++place_.taken;
+    if constexpr (kShares) ++this->taken_;
   }
   /// The same for a sender that has offered memory: a shared slot stays where it is, for the next one.
   TUTTI_DEVICE void advanceOffered() {
     ++step_;
-    if constexpr (kShares) place_.taken += conn_->shared == nullptr ? 1 : 0;
+    if constexpr (kShares) this->taken_ += conn_->shared == nullptr ? 1 : 0;
   }
   /// Shared slots taken so far, by all connections that share them, modulo 2^32.
-  TUTTI_DEVICE std::uint32_t taken() const { return place_.taken; }
+  TUTTI_DEVICE std::uint32_t taken() const { return this->taken_; }
 
   /// Stores where the next kernel resumes. For one thread, at the end.
   TUTTI_DEVICE void save(simt::Thread t) const {
     t.storeRelaxedSys(conn_->stepOf(kProtocol), step_);
     if constexpr (kShares) {
-      if (conn_->shared != nullptr) t.storeRelaxedSys(conn_->shared, std::uint64_t{place_.taken});
+      if (conn_->shared != nullptr) t.storeRelaxedSys(conn_->shared, std::uint64_t{this->taken_});
     }
   }
 
@@ -196,7 +195,7 @@ class FifoView {
 
   TUTTI_DEVICE std::uint64_t slotIndex() const {
     if constexpr (kShares) {
-      return place_.taken & place_.mask;
+      return this->taken_ & this->mask_;
     } else {
       return step_ % kSteps;
     }
@@ -216,7 +215,6 @@ class FifoView {
   std::uint32_t slotBytes_ = 0;
   std::uint64_t step_ = 0;
   std::uint64_t seen_ = 0;  ///< at first: as if nothing had been seen
-  [[no_unique_address]] std::conditional_t<kShares, SharedPlace, NoSharedPlace> place_;
 };
 
 }  // namespace tutti::device
