@@ -11,7 +11,6 @@
 namespace tutti::p2p {
 
 using transport::pairText;
-using transport::rankText;
 using transport::sameProcess;
 
 Result<std::unique_ptr<Endpoint>> P2pEndpoint::open(const Device& device, const LinkSpec& link, Side side,
@@ -33,8 +32,8 @@ Status P2pEndpoint::describe(const Device& device, bool pulls) {
     ASSIGN(wire.ipc, IpcMemory::exportHandle(own()));
   }
   if (side_ == Side::Sender && pulls) {
-    ASSIGN(window_, memoryWindow(device));
-    wire.window = window_;
+    ASSIGN(window_, transport::PullWindow::ofSender(device));
+    wire.window = window_.window();
   }
   return {};
 }
@@ -60,24 +59,14 @@ Status P2pEndpoint::checkHandle(const WireHandle& peer) const {
   return {};
 }
 
-Status P2pEndpoint::openWindow(const MemoryWindow& senders) {
-  if (senders.bytes == 0) return {};
-  if (!sameProcess(link_.self, link_.peer)) {
-    ASSIGN(IpcMemory mapping, IpcMemory::open(own().device(), senders.ipc,
-                                              fmt::format("{} at {}", rankText(link_.peer), rankText(link_.self))));
-    pullShift_ = static_cast<std::int64_t>(mapping.address() - senders.base);
-    windowMapping_.emplace(std::move(mapping));
-  }
-  window_ = senders;
-  return {};
-}
-
 Status P2pEndpoint::connect(const ConnectHandle& peer) {
   WireHandle wire;
   std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
   TRY(checkHandle(wire));
   ASSIGN(peer_, PeerMemory::open(own().device(), link_.self, link_.peer, wire));
-  if (side_ == Side::Receiver) TRY(openWindow(wire.window));
+  if (side_ == Side::Receiver) {
+    ASSIGN(window_, transport::PullWindow::open(own().device(), link_, wire.window));
+  }
   return {};
 }
 
@@ -108,12 +97,7 @@ device::ConnView P2pEndpoint::view() const {
   std::byte* const receiver = sends ? peer : mine;
   std::byte* const sender = sends ? mine : peer;
   device::ConnView view = transport::fifoView(link_.slotBytes, receiver, sender, mine + transport::kStepOffset);
-  if (window_.bytes == 0) return view;
-  view.pullFrom = reinterpret_cast<std::uint64_t*>(receiver + transport::kPullOffset);
-  view.pullBase = sends ? window_.base : 0;
-  view.pullBytes = sends ? window_.bytes : 0;
-  view.pullShift = pullShift_;
-  view.pullLeast = device::kPullLeast;
+  window_.lend(view, side_, receiver);
   return view;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string_view>
 
 #include "base/status.h"
@@ -10,6 +9,7 @@
 #include "transport/p2p/p2p_layout.h"
 #include "transport/p2p/p2p_memory.h"
 #include "transport/p2p/p2p_peer.h"
+#include "transport/pull_window.h"
 #include "transport/self_test.h"
 #include "transport/transport.h"
 
@@ -37,8 +37,6 @@ class P2pEndpoint final : public Endpoint {
   const DeviceBuffer& own() const { return own_->buffer(); }
   Status describe(const Device& device, bool pulls);
   Status checkHandle(const WireHandle& peer) const;
-  /// Receiver: makes the sender's window readable.
-  Status openWindow(const MemoryWindow& senders);
   Status requireConnected(const char* what) const;
   transport::SelfTest selfTest() const;
 
@@ -48,9 +46,7 @@ class P2pEndpoint final : public Endpoint {
   bool settled_ = false;
   WireHandle wire_;
   PeerMemory peer_;
-  MemoryWindow window_;                ///< the sender's, as it told; empty: nothing is pulled
-  std::int64_t pullShift_ = 0;         ///< receiver: from the sender's addresses to this process's
-  std::optional<IpcMemory> windowMapping_;
+  transport::PullWindow window_;
 };
 
 }  // namespace tutti::p2p

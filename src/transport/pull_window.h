@@ -1,0 +1,38 @@
+// What lets a receiver read the sender's memory where it lies (docs/protocols.md, "Pulling").
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "base/status.h"
+#include "device/work.h"
+#include "gpu/ipc.h"
+#include "transport/ranks.h"
+#include "transport/transport.h"
+
+namespace tutti::transport {
+
+/// The sender's window as one end of a connection knows it. Empty: nothing is pulled. Not for several threads.
+class PullWindow {
+ public:
+  PullWindow() = default;
+  /// Sender: of its device; empty on GPUs.
+  static Result<PullWindow> ofSender(const Device& device);
+  /// Receiver: makes `senders`, which may be empty, readable for kernels of `device`. Errors: the driver's, if the
+  /// sender's process does not let this one map its memory.
+  static Result<PullWindow> open(const Device& device, const LinkSpec& link, const MemoryWindow& senders);
+
+  bool empty() const { return window_.bytes == 0; }
+  /// As the sender tells it.
+  const MemoryWindow& window() const { return window_; }
+  /// Lets the kernels of this end pull. `receiver`: the receiver's memory (fifo_layout.h) as they address it.
+  void lend(device::ConnView& view, Side side, std::byte* receiver) const;
+
+ private:
+  MemoryWindow window_;
+  std::int64_t shift_ = 0;  ///< receiver: from the sender's addresses to this process's
+  std::optional<IpcMemory> mapping_;
+};
+
+}  // namespace tutti::transport
