@@ -103,6 +103,7 @@ Runtime runtimeFrom(const Params& params) {
                          params.transports.p2pLevel == "0";
   runtime.p2p.directDisabled = params.transports.p2pDirectDisable;
   runtime.shm.disabled = params.topology.shmDisable;
+  runtime.shm.directDisabled = params.transports.p2pDirectDisable;
   runtime.hostId = params.sockets.hostId;
   runtime.hostKernelsPath = params.misc.kernelsPath;
   // Unset means "automatic": the software GPU does better with smaller buffers.

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <thread>
@@ -41,15 +42,23 @@ inline void expectUntouched(const Device& device, const device::ConnView& view) 
   }
 }
 
-/// Whether the end of connecting comes, soon and without an error.
-inline bool becomesReady(Endpoint& endpoint) {
+/// Whether the end of connecting comes to all, soon and without an error.
+inline bool becomeReady(std::initializer_list<Endpoint*> endpoints) {
   const Deadline deadline = Deadline::in(std::chrono::seconds(20));
   while (!deadline.expired()) {
-    const auto ready = endpoint.ready();
-    if (!ready.ok() || ready.value()) return ready.ok();
+    bool all = true;
+    for (Endpoint* const endpoint : endpoints) {
+      const auto ready = endpoint->ready();
+      if (!ready.ok()) return false;
+      all = all && ready.value();
+    }
+    if (all) return true;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   return false;
+}
+inline bool becomesReady(Endpoint& endpoint) {
+  return becomeReady({&endpoint});
 }
 
 }  // namespace tutti::test

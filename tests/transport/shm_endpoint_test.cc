@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -21,17 +22,20 @@
 namespace tutti::test {
 namespace {
 
-/// Both ends of a connection, in this process or as if in two.
+constexpr ShmOptions kThroughShmSlots{.directDisabled = true};
+
+/// Both ends of a connection, in this process or as if in two, which then have no way to read each other's memory.
 struct ShmPair {
   std::shared_ptr<Device> devices[2];
   std::unique_ptr<ShmTransport> transports[2];
   std::unique_ptr<Endpoint> sender;
   std::unique_ptr<Endpoint> receiver;
 
-  ShmPair(int sending, int receiving, bool apart) {
+  ShmPair(int sending, int receiving, bool apart) : ShmPair(sending, receiving, apart, apart ? kThroughShmSlots : ShmOptions{}) {}
+  ShmPair(int sending, int receiving, bool apart, const ShmOptions& options) {
     devices[0] = openDevice(sending);
     devices[1] = openDevice(receiving);
-    for (int i = 0; i < 2; ++i) transports[i] = std::make_unique<ShmTransport>(*devices[i], ShmOptions{}, devices[i]);
+    for (int i = 0; i < 2; ++i) transports[i] = std::make_unique<ShmTransport>(*devices[i], options, devices[i]);
     open(apart);
   }
   void open(bool apart) {
@@ -43,8 +47,7 @@ struct ShmPair {
   void connect() const {
     ASSERT_TRUE(sender->connect(receiver->handle()).ok());
     ASSERT_TRUE(receiver->connect(sender->handle()).ok());
-    ASSERT_TRUE(becomesReady(*sender));
-    ASSERT_TRUE(becomesReady(*receiver));
+    ASSERT_TRUE(becomeReady({sender.get(), receiver.get()}));
   }
   void probe() const {
     ASSERT_TRUE(sender->probeWrite().ok());
@@ -62,7 +65,6 @@ void expectJoined(const ShmPair& pair) {
   const device::ConnView recv = pair.receiver->view();
   expectUntouched(*pair.devices[0], send);
   expectUntouched(*pair.devices[1], recv);
-  EXPECT_EQ(send.pullFrom, nullptr);
   EXPECT_EQ(send.sizes, nullptr);
   EXPECT_NE(send.step, recv.step);
   EXPECT_EQ(pair.sender->description(), "SHM/direct");
@@ -83,6 +85,46 @@ TEST(ShmEndpoint, JoinsWhatItFetchesWithAMappingOfItsOwn) {
   expectJoined(pair);
   EXPECT_NE(pair.sender->view().tail, pair.receiver->view().tail);
   EXPECT_NE(pair.sender->view().head, pair.receiver->view().head);
+}
+
+TEST(ShmEndpoint, ReceiverReadsTheSendersMemoryInPlace) {
+  const ShmPair pair(0, 1, false);
+  pair.connect();
+  const device::ConnView send = pair.sender->view();
+  const device::ConnView recv = pair.receiver->view();
+  ASSERT_NE(send.pullFrom, nullptr);
+  EXPECT_EQ(send.pullFrom, recv.pullFrom);
+  for (int i = 0; i < device::kSteps; ++i) EXPECT_EQ(wordAt(*pair.devices[1], recv.pullFrom + i), 0U);
+  EXPECT_LT(reinterpret_cast<std::uintptr_t>(send.step) - send.pullBase, send.pullBytes);
+  EXPECT_EQ(send.pullLeast, device::kPullLeast);
+  EXPECT_EQ(recv.pullShift, 0) << "one process";
+}
+
+TEST(ShmEndpoint, NothingIsReadInPlaceWhereThatIsDisabled) {
+  for (const bool apart : {false, true}) {
+    const ShmPair pair(0, 1, apart, kThroughShmSlots);
+    expectJoined(pair);
+    for (const Endpoint* endpoint : {pair.sender.get(), pair.receiver.get()}) {
+      EXPECT_EQ(endpoint->view().pullFrom, nullptr);
+      EXPECT_EQ(endpoint->view().pullBytes, 0U);
+    }
+  }
+}
+
+TEST(ShmEndpoint, SlotsCarryAllWhereTheSendersMemoryCannotBeMapped) {
+  const ShmPair pair(0, 1, true, {});
+  expectLog("memory of rank 0 (host node7, device 0) at rank 1");
+  expectJoined(pair);
+  EXPECT_EQ(pair.sender->view().pullFrom, nullptr);
+  EXPECT_EQ(pair.receiver->view().pullFrom, nullptr);
+}
+
+TEST(ShmEndpoint, SenderIsReadyWhenItKnowsWhetherItsMemoryIsRead) {
+  const ShmPair pair(0, 1, false);
+  ASSERT_TRUE(pair.sender->connect(pair.receiver->handle()).ok());
+  EXPECT_FALSE(pair.sender->ready().value());
+  ASSERT_TRUE(pair.receiver->connect(pair.sender->handle()).ok());
+  EXPECT_TRUE(pair.sender->ready().value());
 }
 
 TEST(ShmEndpoint, MemoryOutlivesTheEndThatMadeIt) {
@@ -162,6 +204,26 @@ PeerInfo rankOfProcess(const Device& device, int rank) {
   return self;
 }
 
+/// The receiver reads what it was only told the address of.
+void expectReadInPlace(bool sends, const Device& device, const Endpoint& endpoint, const Line& line) {
+  const device::ConnView view = endpoint.view();
+  ASSERT_NE(view.pullFrom, nullptr);
+  auto buffer = DeviceBuffer::create(device, sizeof(kData), "what is read in place");
+  ASSERT_TRUE(buffer.ok());
+  ASSERT_TRUE(copyToDevice(device, buffer.value().address(), std::as_bytes(std::span(&kData, 1))).ok());
+  line.send(std::uint64_t{buffer.value().address()});
+  const auto theirs = line.recv<std::uint64_t>();
+  if (sends) {
+    EXPECT_LT(buffer.value().address() - view.pullBase, view.pullBytes);
+  } else {
+    std::uint64_t read = 0;
+    std::memcpy(&read, reinterpret_cast<const void*>(theirs + static_cast<std::uint64_t>(view.pullShift)), sizeof(read));
+    EXPECT_EQ(read, kData);
+  }
+  line.send('r');
+  line.recv<char>();
+}
+
 /// The life of one side; the same in both processes but for the direction.
 void liveThroughShm(bool sends, int rank, int ordinal, const Line& line) {
   const auto device = openDevice(ordinal);
@@ -174,6 +236,7 @@ void liveThroughShm(bool sends, int rank, int ordinal, const Line& line) {
   auto opened = sends ? transport.openSend(linkFrom(self, peer)) : transport.openRecv(linkFrom(self, peer));
   ASSERT_TRUE(opened.ok());
   expectProvesItself(sends, *device, *opened.value(), line);
+  expectReadInPlace(sends, *device, *opened.value(), line);
   line.send('e');
   line.recv<char>();
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -34,6 +35,10 @@ std::string ShmEndpoint::about() const {
 Status ShmEndpoint::createOwn() {
   ASSIGN(Segment segment, Segment::create(wire_.bytes, numaNodeOf(device()), about()));
   ASSIGN(own_, Region::create(device(), std::move(segment), about(), around_.deviceOwner));
+  if (around_.pulls && wire_.side == Side::Sender) {
+    ASSIGN(proposed_, transport::PullWindow::ofSender(device()));
+    wire_.window = proposed_.window();
+  }
   wire_.address = reinterpret_cast<std::uintptr_t>(own_->host());
   Fd descriptor = own_->takeDescriptor();
   if (sameProcess(link_.self, link_.peer)) return {};
@@ -62,10 +67,42 @@ Status ShmEndpoint::connect(const ConnectHandle& peer) {
                 rankText(link_.peer), rankText(link_.self));
   }
   ASSIGN(peerOnDevice_, addressOnDevice(device(), peer_->host()));
+  answer();
   return {};
 }
 
+void ShmEndpoint::answer() {
+  if (wire_.side == Side::Sender || peerWire_.window.bytes == 0) return;
+  auto reply = WindowAnswer::ReadsNot;
+  if (around_.pulls) {
+    auto opened = transport::PullWindow::open(device(), link_, peerWire_.window);
+    if (opened.ok()) {
+      window_ = std::move(opened).value();
+      reply = WindowAnswer::Reads;
+    } else {
+      info(kShm, "{}: the sender's memory cannot be mapped, so everything goes through slots", about());
+    }
+  }
+  auto* const word = reinterpret_cast<std::uint64_t*>(peer_->host() + kAnswerOffset);
+  std::atomic_ref(*word).store(static_cast<std::uint64_t>(reply), std::memory_order_release);
+}
+
+bool ShmEndpoint::answered() {
+  if (proposed_.empty()) return true;
+  auto* const word = reinterpret_cast<std::uint64_t*>(own_->host() + kAnswerOffset);
+  const auto reply = static_cast<WindowAnswer>(std::atomic_ref(*word).load(std::memory_order_acquire));
+  if (reply == WindowAnswer::None) return false;
+  if (reply == WindowAnswer::Reads) window_ = std::move(proposed_);
+  proposed_ = {};
+  return true;
+}
+
 Result<bool> ShmEndpoint::ready() {
+  ASSIGN(const bool peerIsHere, fetched());
+  return peerIsHere && answered();
+}
+
+Result<bool> ShmEndpoint::fetched() {
   if (!fetch_) return peerOnDevice_ != nullptr;
   switch (fetch_->advance()) {
     case FetchState::Pending:
@@ -91,6 +128,7 @@ Status ShmEndpoint::adoptPeer(Fd fd) {
   ASSIGN(Segment segment, Segment::adopt(std::move(fd), peerWire_.bytes, about()));
   ASSIGN(peer_, Region::create(device(), std::move(segment), about(), around_.deviceOwner));
   peerOnDevice_ = peer_->onDevice();
+  answer();
   return {};
 }
 
@@ -122,7 +160,9 @@ device::ConnView ShmEndpoint::view() const {
   const bool sends = wire_.side == Side::Sender;
   std::byte* const receiver = sends ? peerOnDevice_ : own_->onDevice();
   std::byte* const sender = sends ? own_->onDevice() : peerOnDevice_;
-  return transport::fifoView(link_.slotBytes, receiver, sender, steps_.data());
+  device::ConnView view = transport::fifoView(link_.slotBytes, receiver, sender, steps_.data());
+  window_.lend(view, wire_.side, receiver);
+  return view;
 }
 
 }  // namespace tutti::shm

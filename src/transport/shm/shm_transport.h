@@ -16,6 +16,8 @@ namespace tutti {
 /// What the user allows.
 struct ShmOptions {
   bool disabled = false;          ///< NCCL_SHM_DISABLE=1
+  /// NCCL_P2P_DIRECT_DISABLE=1: receivers do not read the sender's buffers in place.
+  bool directDisabled = false;
   milliseconds patience{30'000};  ///< with a peer that does not hand out its memory
 };
 
@@ -25,7 +27,7 @@ class ShmTransport final : public Transport {
   /// `deviceOwner`, which may be null, keeps the device for memory that has to outlive the transport after a failure.
   ShmTransport(const Device& device, ShmOptions options, std::shared_ptr<const void> deviceOwner = {})
       : options_(options),
-        around_{&device, std::move(deviceOwner), std::make_shared<shm::FdServer>(), options.patience} {}
+        around_{&device, std::move(deviceOwner), std::make_shared<shm::FdServer>(), options.patience, !options.directDisabled} {}
   std::string_view name() const override { return "SHM"; }
   Result<bool> reachable(const PeerInfo& self, const PeerInfo& peer) const override;
   std::string whyNot(const PeerInfo& self, const PeerInfo& peer) const override;
