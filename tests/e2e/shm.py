@@ -4,6 +4,7 @@
   shm.py              what the log says, what is refused, what is left behind
   shm.py RANKS        every algorithm and protocol, forced one by one, between RANKS processes
 """
+import itertools
 import pathlib
 import re
 import sys
@@ -14,6 +15,7 @@ from support import BUILD, check, main, run, run_for_code
 BENCH = BUILD / "bench"
 WAYS = {"processes": "-p", "threads": "-t"}
 OVER_SHM = {"NCCL_P2P_DISABLE": 1}
+THROUGH_SLOTS = {"NCCL_P2P_DIRECT_DISABLE": 1}
 
 
 def measure(name, ranks, way, *options, **env):
@@ -48,15 +50,19 @@ def calls_are_captured_in_graphs():
         measure("all_reduce", 2, way, "-b", "8", "-e", "256K", "-f", "32", "-G", "4")
 
 
+def ways_of(protocol):
+    return (THROUGH_SLOTS, {}) if protocol.lower() == "simple" else (THROUGH_SLOTS,)
+
+
 def conform(ranks):
-    """From a few bytes to several rounds of all slots."""
+    """From a few bytes to several rounds of all slots; by the Simple protocol also where receivers read in place."""
     sizes = ("-b", "8", "-e", "8M", "-f", "64")
     for algorithm, protocol, names in COMBINATIONS:
-        for name in names:
-            measure(name, ranks, "processes", *sizes, **forced(algorithm, protocol))
-    for threshold in MESSAGE_PROTOCOLS.values():
-        for name in MESSAGES:
-            measure(name, ranks, "processes", *sizes, NCCL_P2P_LL_THRESHOLD=threshold)
+        for name, way in itertools.product(names, ways_of(protocol)):
+            measure(name, ranks, "processes", *sizes, **forced(algorithm, protocol, **way))
+    for protocol, threshold in MESSAGE_PROTOCOLS.items():
+        for name, way in itertools.product(MESSAGES, ways_of(protocol)):
+            measure(name, ranks, "processes", *sizes, NCCL_P2P_LL_THRESHOLD=threshold, **way)
 
 
 if __name__ == "__main__":
