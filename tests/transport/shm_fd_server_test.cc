@@ -67,7 +67,7 @@ std::string fetched(const Ticket& ticket) {
 /// Connected to the server, as anybody of this user can.
 Fd visitor(const Ticket& ticket) {
   Fd line(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  const shm::SocketName name = shm::socketName(ticket.server);
+  const transport::LocalName name = shm::socketName(ticket.server);
   EXPECT_EQ(::connect(line.get(), name.generic(), name.length), 0);
   return line;
 }
@@ -182,7 +182,7 @@ TEST(FdServer, EndsWhileStrangersAreConnected) {
 }
 
 /// Uses system calls only: it runs after a fork. 0: the other user was turned away.
-int tryAsOtherUser(const shm::SocketName& name, const shm::FdRequest& request) {
+int tryAsOtherUser(const transport::LocalName& name, const shm::FdRequest& request) {
   if (::setuid(65534) != 0) return 2;
   const int line = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
   if (::connect(line, name.generic(), name.length) != 0) return 0;
@@ -195,7 +195,7 @@ TEST(FdServer, AnotherUserGetsNothingEvenWithATicket) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   FdServer server;
   const Ticket ticket = server.offer(someFile("content")).value();
-  const shm::SocketName name = shm::socketName(ticket.server);
+  const transport::LocalName name = shm::socketName(ticket.server);
   shm::FdRequest request;
   request.item = ticket.item;
   const pid_t child = ::fork();
@@ -209,7 +209,7 @@ TEST(FdServer, AnotherUserGetsNothingEvenWithATicket) {
 
 TEST(FdFetch, ServerThatNeverAnswersIsGivenUpInTime) {
   const shm::Token token = shm::randomToken().value();
-  const shm::SocketName name = shm::socketName(token);
+  const transport::LocalName name = shm::socketName(token);
   const Fd mute(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::bind(mute.get(), name.generic(), name.length), 0);
   ASSERT_EQ(::listen(mute.get(), 0), 0);

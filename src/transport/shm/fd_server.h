@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "transport/local_socket.h"
 #include "transport/shm/fd_wire.h"
 
 namespace tutti::shm {
@@ -51,11 +52,10 @@ class FdServer {
   mutable std::mutex mutex_;
   std::map<Token, Fd> offers_;
   Token name_{};
-  Fd listener_;  ///< changed by open() and leave() only, while no thread, or only the thread, uses it
-  Fd wake_;      ///< eventfd: something was withdrawn, or the end has come
+  transport::LocalListener listener_;  ///< open()'s while there is no thread, then the thread's
+  Fd wake_;                            ///< eventfd: something was withdrawn, or the end has come
   bool running_ = false;
   bool stopping_ = false;
-  bool crowded_ = false;  ///< the thread's own: accepting failed for want of descriptors
   Thread thread_;
 };
 

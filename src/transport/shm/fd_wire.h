@@ -1,14 +1,12 @@
 // How file descriptors are asked for and handed out between processes of one user on one host.
 #pragma once
 
-#include <sys/socket.h>
-#include <sys/un.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "base/status.h"
+#include "transport/local_socket.h"
 
 namespace tutti::shm {
 
@@ -35,15 +33,9 @@ enum class FdReply : std::uint8_t { Granted = 1, Refused = 2 };
 /// Errors: ncclSystemError where the system has no random bits.
 Result<Token> randomToken();
 
-/// The server's socket: an abstract name, which no file system holds and which goes with the last descriptor.
-struct SocketName {
-  sockaddr_un address{};
-  socklen_t length = 0;
-  const sockaddr* generic() const { return reinterpret_cast<const sockaddr*>(&address); }
-};
-SocketName socketName(const Token& server);
-
-/// Whether the process at the other end of a connected local socket belongs to our user.
-bool peerIsOurUser(int fd);
+/// Of the server's socket.
+inline transport::LocalName socketName(const Token& server) {
+  return transport::localName("shm", server);
+}
 
 }  // namespace tutti::shm

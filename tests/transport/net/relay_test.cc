@@ -239,21 +239,32 @@ TEST(Relay, SaysWhyItCannotSend) {
 
 /// A line to the relay, on which nothing has been said.
 Fd lineTo(const Relayed& ends) {
-  Fd line(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const relay::LineName name = relay::lineName(ends.secret, 1);
+  Fd line = transport::localSocket();
+  const transport::LocalName name = relay::lineName(ends.secret, 1);
   EXPECT_EQ(::connect(line.get(), name.generic(), name.length), 0);
   return line;
 }
 
+template <class Message>
+bool say(const Fd& line, const Message& message) {
+  return transport::sendPacket(line.get(), transport::packetOf(message)) == transport::PacketIo::Done;
+}
+
+template <class Message>
+bool hear(const Fd& line, Message& into) {
+  const auto bytes = std::as_writable_bytes(std::span(&into, 1));
+  return within([&] { return transport::receivePacket(line.get(), bytes).state == transport::PacketIo::Done; });
+}
+
 bool isClosed(const Fd& line) {
   std::array<std::byte, relay::kMostBytes> packet;
-  return within([&] { return relay::receiveOn(line.get(), packet).state == relay::Io::Gone; });
+  return within([&] { return transport::receivePacket(line.get(), packet).state == transport::PacketIo::Gone; });
 }
 
 TEST(Relay, DropsWhoeverDoesNotKnowTheSecret) {
   Relayed ends;
   const Fd nonsense = lineTo(ends);
-  EXPECT_EQ(relay::sendOn(nonsense.get(), relay::packetOf(std::uint64_t{42})), relay::Io::Done);
+  EXPECT_TRUE(say(nonsense, std::uint64_t{42}));
   EXPECT_TRUE(isClosed(nonsense));
 
   const Fd line = lineTo(ends);
@@ -261,15 +272,13 @@ TEST(Relay, DropsWhoeverDoesNotKnowTheSecret) {
   hello.sender = 0;
   hello.relay = 1;
   hello.nonce = relay::freshNonce();
-  ASSERT_EQ(relay::sendOn(line.get(), relay::packetOf(hello)), relay::Io::Done);
+  ASSERT_TRUE(say(line, hello));
   relay::Challenge challenge;
-  ASSERT_TRUE(within([&] {
-    return relay::receiveOn(line.get(), std::as_writable_bytes(std::span(&challenge, 1))).state == relay::Io::Done;
-  }));
+  ASSERT_TRUE(hear(line, challenge));
   EXPECT_TRUE(relay::sameProof(challenge.proof, relay::prove(ends.secret, hello, challenge.nonce, false)));
   relay::Order order;
   order.proof = challenge.proof;  // its own words back
-  ASSERT_EQ(relay::sendOn(line.get(), relay::packetOf(order)), relay::Io::Done);
+  ASSERT_TRUE(say(line, order));
   EXPECT_TRUE(isClosed(line));
   EXPECT_TRUE(ends.comeUp()) << "others are served";
 }
@@ -280,22 +289,18 @@ TEST(Relay, RefusesOrdersThatMakeNoSense) {
   relay::Hello hello;
   hello.sender = 0;
   hello.relay = 1;
-  ASSERT_EQ(relay::sendOn(line.get(), relay::packetOf(hello)), relay::Io::Done);
+  ASSERT_TRUE(say(line, hello));
   relay::Challenge challenge;
-  ASSERT_TRUE(within([&] {
-    return relay::receiveOn(line.get(), std::as_writable_bytes(std::span(&challenge, 1))).state == relay::Io::Done;
-  }));
+  ASSERT_TRUE(hear(line, challenge));
   relay::Order order;
   order.proof = relay::prove(ends.secret, hello, challenge.nonce, true);
   order.peer = 3;
   order.netDevice = 0;
   order.slotBytes = kSlots;
   expectLog("PXN : rank 0 asks rank 1 to send to rank 3");
-  ASSERT_EQ(relay::sendOn(line.get(), relay::packetOf(order)), relay::Io::Done);
+  ASSERT_TRUE(say(line, order));
   relay::Answer answer;
-  ASSERT_TRUE(within([&] {
-    return relay::receiveOn(line.get(), std::as_writable_bytes(std::span(&answer, 1))).state == relay::Io::Done;
-  }));
+  ASSERT_TRUE(hear(line, answer));
   EXPECT_EQ(answer.code, ncclInternalError);
   EXPECT_TRUE(isClosed(line));
 }
@@ -305,7 +310,7 @@ TEST(RelayWire, NamesAndProofsFollowFromTheSecret) {
   const relay::Secret one = secretOf(1);
   const relay::Secret other = secretOf(2);
   const auto nameOf = [](const relay::Secret& secret, int rank) {
-    const relay::LineName name = relay::lineName(secret, rank);
+    const transport::LocalName name = relay::lineName(secret, rank);
     return std::string(name.address.sun_path + 1, name.length - sizeof(sa_family_t) - 1);
   };
   EXPECT_EQ(nameOf(one, 1), nameOf(one, 1));

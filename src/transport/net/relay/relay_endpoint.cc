@@ -9,9 +9,15 @@
 
 #include "base/log.h"
 #include "transport/ranks.h"
-#include "transport/shm/fd_wire.h"
 
 namespace tutti::relay {
+
+using transport::PacketIo;
+using transport::packetOf;
+using transport::ReceivedPacket;
+using transport::receivePacket;
+using transport::sendPacket;
+
 namespace {
 
 constexpr std::size_t kStepsBytes = device::kProtocols * device::kCounterStride * sizeof(std::uint64_t);
@@ -38,20 +44,20 @@ Status RelayEndpoint::lost(std::string_view why) const {
 }
 
 Status RelayEndpoint::knock() {
-  Fd line(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Fd line = transport::localSocket();
   if (!line.valid()) {
     return fail(ncclSystemError, "{}: a local socket failed: {}; raise the descriptor limit (ulimit -n)", path_.text(),
                 errnoText(errno));
   }
-  const LineName name = lineName(setup_.secret, way_.relay.rank);
+  const transport::LocalName name = lineName(setup_.secret, way_.relay.rank);
   if (::connect(line.get(), name.generic(), name.length) != 0) {
     if (errno == EAGAIN || errno == EINTR) return {};
     if (errno != ECONNREFUSED) return lost(fmt::format("cannot be reached: {}", errnoText(errno)));
     return lost("does not listen: it has ended, or does not see the same machine, or NCCL_PXN_DISABLE=1 is set there");
   }
-  if (!shm::peerIsOurUser(line.get())) return lost("has a local socket that belongs to another user");
+  if (!transport::peerIsOurUser(line.get())) return lost("has a local socket that belongs to another user");
   hello_.nonce = freshNonce();
-  if (sendOn(line.get(), packetOf(hello_)) != Io::Done) return {};
+  if (sendPacket(line.get(), packetOf(hello_)) != PacketIo::Done) return {};
   line_ = std::move(line);
   phase_ = Phase::Greeting;
   return {};
@@ -60,9 +66,9 @@ Status RelayEndpoint::knock() {
 Status RelayEndpoint::listen() {
   std::array<std::byte, kMostBytes> packet;
   while (phase_ != Phase::Ready) {
-    Received received = receiveOn(line_.get(), packet);
-    if (received.state == Io::Gone) return lost("has closed the local connection; look for its own first error");
-    if (received.state == Io::Again) return {};
+    ReceivedPacket received = receivePacket(line_.get(), packet);
+    if (received.state == PacketIo::Gone) return lost("has closed the local connection; look for its own first error");
+    if (received.state == PacketIo::Again) return {};
     if (received.bytes > packet.size()) return lost("talks nonsense");
     TRY(take(std::span(packet).first(received.bytes), std::move(received.attached)));
   }
@@ -94,7 +100,7 @@ Status RelayEndpoint::order(const Challenge& challenge) {
   order.netDevice = way_.netDevice;
   order.slotBytes = path_.link.slotBytes;
   order.listeners = way_.listeners;
-  if (sendOn(line_.get(), packetOf(order)) != Io::Done) return lost("does not take the order");
+  if (sendPacket(line_.get(), packetOf(order)) != PacketIo::Done) return lost("does not take the order");
   phase_ = Phase::Ordered;
   return {};
 }

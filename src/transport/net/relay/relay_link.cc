@@ -16,6 +16,11 @@ namespace tutti::relay {
 namespace {
 
 using device::Protocol;
+using transport::PacketIo;
+using transport::packetOf;
+using transport::ReceivedPacket;
+using transport::receivePacket;
+using transport::sendPacket;
 
 constexpr std::uint32_t kMostSlotBytes = 1u << 28;
 static_assert(sizeof(net::ProbeMessage) <= kProbeRoom);
@@ -46,8 +51,8 @@ RelayLink::~RelayLink() {
 bool RelayLink::listen() {
   std::array<std::byte, kMostBytes> packet;
   for (;;) {
-    const Received received = receiveOn(line_.get(), packet);
-    if (received.state != Io::Done) return received.state == Io::Again;
+    const ReceivedPacket received = receivePacket(line_.get(), packet);
+    if (received.state != PacketIo::Done) return received.state == PacketIo::Again;
     if (received.bytes > packet.size() || !take(std::span(packet).first(received.bytes))) return false;
   }
 }
@@ -78,7 +83,7 @@ bool RelayLink::greet(std::span<const std::byte> packet) {
   challenge.nonce = challenge_;
   challenge.proof = prove(host_.secret, hello_, challenge_, false);
   phase_ = Phase::Greeted;
-  return sendOn(line_.get(), packetOf(challenge)) == Io::Done;
+  return sendPacket(line_.get(), packetOf(challenge)) == PacketIo::Done;
 }
 
 /// Who cannot prove that it belongs to the communicator gets no answer.
@@ -97,7 +102,7 @@ void RelayLink::refuse(Status why) {
   answer.code = why.code();
   const std::string said = lastErrorText();
   std::memcpy(answer.text.data(), said.data(), std::min(said.size(), answer.text.size() - 1));
-  sendOn(line_.get(), packetOf(answer));
+  sendPacket(line_.get(), packetOf(answer));
 }
 
 Status RelayLink::checkOrder(const Order& order) const {
@@ -158,7 +163,7 @@ Status RelayLink::sendMemory() {
   answer.kind = Kind::Memory;
   answer.bytes = layout_.bytes;
   const Fd descriptor = memory_->takeDescriptor();
-  if (sendOn(line_.get(), packetOf(answer), descriptor.get()) == Io::Done) return {};
+  if (sendPacket(line_.get(), packetOf(answer), descriptor.get()) == PacketIo::Done) return {};
   return fail(ncclSystemError, "{}: the memory could not be given to rank {}; raise the descriptor limit (ulimit -n)",
               path_.text(), hello_.sender);
 }
@@ -213,7 +218,7 @@ Status RelayLink::run() {
   TRY(host_.group.add(work_.get()));
   Answer answer;
   answer.kind = Kind::Ready;
-  if (sendOn(line_.get(), packetOf(answer)) != Io::Done) {
+  if (sendPacket(line_.get(), packetOf(answer)) != PacketIo::Done) {
     return fail(ncclRemoteError, "{}: rank {} has gone before the connection was there", path_.text(), hello_.sender);
   }
   phase_ = Phase::Running;

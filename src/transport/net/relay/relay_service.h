@@ -13,6 +13,7 @@
 #include "plugin/net.h"
 #include "proxy/engine.h"
 #include "topo/peer_info.h"
+#include "transport/local_socket.h"
 #include "transport/net/relay/relay_link.h"
 #include "transport/net/relay/relay_wire.h"
 
@@ -62,9 +63,8 @@ class RelayService {
   std::unique_ptr<ProgressGroup> group_;
   std::unique_ptr<Host> host_;
   Fd wake_;
-  Fd listener_;                                    ///< the thread's, once it runs
+  transport::LocalListener listener_;              ///< the thread's, once it runs
   std::vector<std::unique_ptr<RelayLink>> links_;  ///< likewise; strangers among them
-  bool crowded_ = false;                           ///< likewise: accepting failed for want of descriptors
   std::mutex mutex_;
   bool stopping_ = false;
   bool retired_ = false;

@@ -11,6 +11,10 @@
 namespace tutti::relay {
 
 using device::Protocol;
+using transport::PacketIo;
+using transport::packetOf;
+using transport::receivePacket;
+using transport::sendPacket;
 
 namespace {
 
@@ -26,7 +30,7 @@ void RelayedTask::wakeRelay() {
   if (rung_ && wakes == wakesAtRing_) return;
   const Kind kind = Kind::Wake;
   wakesAtRing_ = wakes;
-  rung_ = sendOn(line_, packetOf(kind)) == Io::Done;
+  rung_ = sendPacket(line_, packetOf(kind)) == PacketIo::Done;
 }
 
 Status RelayedTask::relayFailed(std::uint32_t code) const {
@@ -37,7 +41,7 @@ Status RelayedTask::relayFailed(std::uint32_t code) const {
 Status RelayedTask::look() {
   if (path_.peerHasLeft()) write(board_.peerLeft, 1U);
   std::array<std::byte, kMostBytes> packet;
-  if (receiveOn(line_, packet).state != Io::Gone) return {};
+  if (receivePacket(line_, packet).state != PacketIo::Gone) return {};
   return fail(
       ncclRemoteError,
       "{}: {}, which sends in its stead, has ended or given up: the local connection with it is closed. Look for "

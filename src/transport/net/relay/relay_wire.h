@@ -2,18 +2,14 @@
 // to be of its communicator.
 #pragma once
 
-#include <sys/socket.h>
-#include <sys/un.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
-#include "base/fd.h"
 #include "base/status.h"
 #include "device/policy.h"
 #include "plugin/net.h"
+#include "transport/local_socket.h"
 
 namespace tutti::relay {
 
@@ -72,30 +68,7 @@ Proof prove(const Secret& secret, const Hello& hello, const Nonce& challenge, bo
 /// In constant time.
 bool sameProof(const Proof& a, const Proof& b);
 
-/// A local socket's abstract name, known to who knows the secret: no file system holds it, and it goes with its socket.
-struct LineName {
-  sockaddr_un address{};
-  socklen_t length = 0;
-  const sockaddr* generic() const { return reinterpret_cast<const sockaddr*>(&address); }
-};
-LineName lineName(const Secret& secret, int relay);
-
-enum class Io : std::uint8_t { Done, Again, Gone };
-
-/// One packet, with `attached` unless it is negative. Never waits.
-Io sendOn(int line, std::span<const std::byte> packet, int attached = -1);
-struct Received {
-  Io state = Io::Again;
-  std::size_t bytes = 0;
-  Fd attached;
-};
-/// Never waits. What does not fit into `into` is lost, and `bytes` says so by being larger.
-Received receiveOn(int line, std::span<std::byte> into);
-
-template <class Message>
-std::span<const std::byte> packetOf(const Message& message) {
-  static_assert(std::is_trivially_copyable_v<Message>);
-  return std::as_bytes(std::span(&message, 1));
-}
+/// Of the relay's local socket, known to who knows the secret.
+transport::LocalName lineName(const Secret& secret, int relay);
 
 }  // namespace tutti::relay
