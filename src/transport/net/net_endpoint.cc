@@ -47,25 +47,9 @@ NetEndpoint::NetEndpoint(const EndContext& context, NetPath path)
 
 Result<std::unique_ptr<Endpoint>> NetEndpoint::open(const EndContext& context, const LinkSpec& link, Side side) {
   std::unique_ptr<NetEndpoint> endpoint(new NetEndpoint(context, NetPath{link, side, {}}));
-  TRY(endpoint->checkLimits());
+  TRY(checkSlotsFit(endpoint->path_, context.net, endpoint->netDevice_));
   if (side == Side::Receiver) TRY(endpoint->listen());
   return std::unique_ptr<Endpoint>(std::move(endpoint));
-}
-
-/// A slot is one message: it must fit into what the network takes at once.
-Status NetEndpoint::checkLimits() const {
-  auto properties = lanes_[kSimple].net->properties(netDevice_);
-  if (!properties.ok()) return failNet(path_, properties.status(), "asking for the device's properties");
-  const std::size_t most = properties.value().maxP2pBytes;
-  std::size_t slot = slotBytesOf(path_, Protocol::Simple);
-  for (const Protocol protocol : {Protocol::LL, Protocol::LL128}) {
-    slot = std::max(slot, messageRoom(protocol, slotBytesOf(path_, protocol)));
-  }
-  if (most == 0 || slot <= most) return {};
-  return fail(ncclInvalidUsage,
-              "{}: the network takes at most {} bytes at once, a slot has {}; set NCCL_BUFFSIZE to {} "
-              "or less on all ranks",
-              path_.text(), most, slot, most * device::kSteps);
 }
 
 Status NetEndpoint::listen() {

@@ -57,7 +57,6 @@ class NetEndpoint final : public Endpoint {
 
   NetEndpoint(const EndContext& context, NetPath path);
   Status listen();
-  Status checkLimits() const;
   /// Who this end is.
   transport::LinkIdentity identity() const;
   Result<bool> join();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/log.h"
@@ -61,6 +62,23 @@ std::size_t messageRoom(device::Protocol protocol, std::uint32_t slotBytes) {
   constexpr std::size_t kUnit = 64;
   if (slotBytes == 0) return 0;
   return (sizeof(MessageHead) + contentRoom(protocol, slotBytes) + kUnit - 1) / kUnit * kUnit;
+}
+
+Status checkSlotsFit(const NetPath& path, Net& net, int netDevice) {
+  using device::Protocol;
+  const auto properties = net.properties(netDevice);
+  if (!properties.ok()) return failNet(path, properties.status(), "asking for the device's properties");
+  const std::size_t most = properties.value().maxP2pBytes;
+  const auto slotBytesOf = [&](Protocol protocol) { return path.link.slotBytes[static_cast<std::size_t>(protocol)]; };
+  std::size_t slot = slotBytesOf(Protocol::Simple);
+  for (const Protocol protocol : {Protocol::LL, Protocol::LL128}) {
+    slot = std::max(slot, messageRoom(protocol, slotBytesOf(protocol)));
+  }
+  if (most == 0 || slot <= most) return {};
+  return fail(
+      ncclInvalidUsage,
+      "{}: the network takes at most {} bytes at once, a slot has {}; set NCCL_BUFFSIZE to {} or less on all ranks",
+      path.text(), most, slot, most * device::kSteps);
 }
 
 }  // namespace tutti::net

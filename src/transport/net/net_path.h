@@ -127,6 +127,9 @@ static_assert(sizeof(MessageHead) == 16);
 
 /// Bytes of the longest message of slots of this size; 0 where the protocol is not offered.
 std::size_t messageRoom(device::Protocol protocol, std::uint32_t slotBytes);
+/// A slot is one message: it must fit into what the network's device takes at once. Errors: ncclInvalidUsage where it
+/// does not; what asking the device says.
+Status checkSlotsFit(const NetPath& path, Net& net, int netDevice);
 
 /// What a kernel wrote or will read next, with the order that counters need.
 inline std::uint64_t loadCounter(std::uint64_t* counter) {

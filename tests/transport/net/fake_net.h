@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -50,6 +51,8 @@ class FakeNet final : public Net {
   std::string_view name() const override { return "Fake"; }
   Result<int> devices() override { return 2; }
   Result<NetProperties> properties(int device) override {
+    const std::lock_guard lock(mutex_);
+    TRY(step("properties"));
     NetProperties properties;
     properties.name = "fake" + std::to_string(device);
     properties.maxP2pBytes = maxBytes;
@@ -183,7 +186,7 @@ class FakeNet final : public Net {
   unsigned dmaBufs = 0;              ///< registrations of such
   std::byte* dmaBufBegin = nullptr;  ///< of the last one: where the first byte of the dma-buf lies
   unsigned unregistered = 0;         ///< messages of memory without registration
-  std::size_t maxBytes = 0;
+  std::atomic<std::size_t> maxBytes{0};  ///< of a message
 
  private:
   struct Request;

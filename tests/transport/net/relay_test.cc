@@ -237,6 +237,14 @@ TEST(Relay, SaysWhyItCannotSend) {
   EXPECT_FALSE(ends.comeUp());
 }
 
+TEST(Relay, RefusesSlotsThatAreMoreThanTheNetworkTakes) {
+  Relayed ends;
+  ends.net.maxBytes = 1024;
+  expectLog("NET/Fake/1(1) on channel 2 of rank 0 (host near, device 0): the network takes at most 1024 bytes at once");
+  expectLog("rank 1 (host near, device 0) cannot send in its stead: send to rank 2");
+  EXPECT_FALSE(ends.comeUp());
+}
+
 /// A line to the relay, on which nothing has been said.
 Fd lineTo(const Relayed& ends) {
   Fd line = transport::localSocket();

@@ -121,26 +121,12 @@ Status RelayLink::checkOrder(const Order& order) const {
               hello_.sender, host_.rank, order.peer, order.netDevice, host_.net.name(), devices);
 }
 
-/// A slot is one message: it must fit into what the network takes at once.
-Status RelayLink::checkLimits(const Order& order) const {
-  ASSIGN(const NetProperties properties, host_.net.properties(order.netDevice));
-  std::size_t slot = slotOf(order.slotBytes, Protocol::Simple);
-  for (const Protocol protocol : {Protocol::LL, Protocol::LL128}) {
-    slot = std::max(slot, net::messageRoom(protocol, slotOf(order.slotBytes, protocol)));
-  }
-  if (properties.maxP2pBytes == 0 || slot <= properties.maxP2pBytes) return {};
-  return fail(
-      ncclInvalidUsage,
-      "{}: the network takes at most {} bytes at once, a slot has {}; set NCCL_BUFFSIZE to {} or less on all ranks",
-      path_.text(), properties.maxP2pBytes, slot, properties.maxP2pBytes * device::kSteps);
-}
-
 Status RelayLink::begin(const Order& order) {
   TRY(checkOrder(order));
   const auto peerOf = [&](int rank) { return host_.peers[static_cast<std::size_t>(rank)]; };
   path_.link = {peerOf(hello_.sender), peerOf(order.peer), order.channel, order.slotBytes, order.connKind};
   path_.description = fmt::format("NET/{}/{}({})", host_.net.name(), order.netDevice, host_.rank);
-  TRY(checkLimits(order));
+  TRY(net::checkSlotsFit(path_, host_.net, order.netDevice));
   layout_ = layoutOf(order.slotBytes);
   ASSIGN(memory_, shm::Segment::create(layout_.bytes, shm::numaNodeOf(host_.device), path_.text()));
   new (base()) Board{};

@@ -65,7 +65,6 @@ class RelayLink {
   void wake();
   Status checkOrder(const Order& order) const;
   Status begin(const Order& order);
-  Status checkLimits(const Order& order) const;
   Status sendMemory();
   Result<bool> join();
   Status prepare();
