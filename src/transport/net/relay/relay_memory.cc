@@ -21,7 +21,7 @@ Layout layoutOf(const device::SlotBytes& slotBytes) {
   layout.tail = kPage;
   layout.head = layout.tail + kCountersBytes;
   layout.sizes = layout.head + kCountersBytes;
-  layout.probes = layout.sizes + kCountersBytes;
+  layout.probes = layout.sizes + device::kSizesWords * sizeof(std::uint64_t);
   layout.messages = layout.probes + kNetworkConnections * kProbeRoom;
   std::size_t end = layout.messages + net::senderMessageBytes(slotBytes);
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
