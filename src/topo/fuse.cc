@@ -85,11 +85,18 @@ class Trim {
   const UsedLeaves& used_;
 };
 
+/// A rank whose collNet does not work knows of the same NICs that they can do no collectives.
+bool mayDiffer(const XmlElement& element, std::string_view attribute) {
+  return element.name == "net" && attribute == "coll";
+}
+
 /// The same text for elements of equal name and attributes, in whichever order these stand; no text of a file has
 /// characters 0.
 std::string identityOf(const XmlElement& element) {
   std::vector<const std::pair<std::string, std::string>*> sorted;
-  for (const auto& attribute : element.attributes) sorted.push_back(&attribute);
+  for (const auto& attribute : element.attributes) {
+    if (!mayDiffer(element, attribute.first)) sorted.push_back(&attribute);
+  }
   std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return *a < *b; });
   std::string identity = element.name;
   for (const auto* attribute : sorted) {
@@ -97,6 +104,14 @@ std::string identityOf(const XmlElement& element) {
     identity += attribute->second;
   }
   return identity;
+}
+
+/// Leaves what may differ only where both say the same.
+void keepCommon(XmlElement& into, const XmlElement& from) {
+  std::erase_if(into.attributes, [&](const auto& attribute) {
+    const std::string* other = from.find(attribute.first);
+    return mayDiffer(into, attribute.first) && (other == nullptr || *other != attribute.second);
+  });
 }
 
 void mergeChildren(XmlElement& into, const XmlElement& from) {
@@ -109,6 +124,7 @@ void mergeChildren(XmlElement& into, const XmlElement& from) {
     if (same == had.end()) {
       into.children.push_back(child);
     } else {
+      keepCommon(into.children[same->second], child);
       mergeChildren(into.children[same->second], child);
     }
   }

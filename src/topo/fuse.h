@@ -30,7 +30,8 @@ struct UsedLeaves {
 XmlElement trimTopology(const XmlElement& system, const UsedLeaves& used);
 
 /// The files of the ranks of a host or of an NVLink domain as one, in the order given: elements that are equal (name
-/// and all attributes) become one, others follow behind the children that are there.
+/// and all attributes) become one, others follow behind the children that are there. A <net> is the same whether it has
+/// `coll` or not, and has it if all say so.
 XmlElement fuseTopologies(std::span<const XmlElement> systems);
 
 /// `hosts` copies of what `system` describes, as one NVLink domain: host h has a host_hash and adapters (guid) of its

@@ -199,6 +199,24 @@ TEST(Fuse, TakesTimeByTheSizeOfTheFiles) {
   EXPECT_LT(std::clock() - begin, 5 * CLOCKS_PER_SEC);
 }
 
+TEST(Fuse, ANicDoesCollectivesWhereAllRanksSaySo) {
+  const auto nic = [](const std::string& coll) {
+    return parsedSystem("<system version=\"1\"><cpu numaid=\"0\"><nic><net name=\"a\" dev=\"0\"" + coll +
+                        "/></nic></cpu></system>");
+  };
+  const auto fusedNets = [](const std::vector<XmlElement>& files) {
+    return fuseTopologies(files).children.at(0).children.at(0).children;
+  };
+  const XmlElement with = nic(" coll=\"1\"");
+  const XmlElement without = nic("");
+  for (const auto& files : {std::vector{with, without}, std::vector{without, with, with}}) {
+    ASSERT_EQ(fusedNets(files).size(), 1u) << "it is one NIC, whatever is known of it";
+    EXPECT_EQ(fusedNets(files)[0].find("coll"), nullptr);
+  }
+  ASSERT_EQ(fusedNets({with, with}).size(), 1u);
+  EXPECT_EQ(*fusedNets({with, with})[0].find("coll"), "1");
+}
+
 TEST(Fuse, OfNothingIsNothing) {
   EXPECT_TRUE(fuseTopologies({}).name.empty());
 }
