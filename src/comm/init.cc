@@ -139,18 +139,25 @@ Status openNetwork(ncclComm& comm) {
 
 /// A topology that is written to a file shows what there is, not what was made of it.
 Status fuseNetworkDevices(ncclComm& comm, const Driver& driver) {
-  if (!comm.parts.network || !comm.runtime.topology.dump.path.empty()) return {};
+  if (!comm.parts.network) return {};
+  CommNetwork& network = *comm.parts.network;
+  if (!comm.runtime.topology.dump.path.empty()) {
+    network.reportCollNet();
+    return {};
+  }
   const auto describe = [&](const std::vector<NetDeviceFacts>& nets) -> Result<std::optional<XmlElement>> {
     ASSIGN(OwnMachine machine, readMachine(driver, comm.runtime.topology, nets));
     return std::move(machine.elements);
   };
-  return comm.parts.network->fuse(comm.runtime.fusion, describe);
+  TRY(network.fuse(comm.runtime.fusion, describe));
+  network.reportCollNet();
+  return {};
 }
 
 std::optional<std::vector<NetDeviceFacts>> nicFacts(const ncclComm& comm) {
   if (!comm.parts.network) return std::nullopt;
-  return factsOf(comm.parts.network->devices(), comm.parts.network->usable(),
-                 comm.parts.network->dmaBufs());
+  const CommNetwork& network = *comm.parts.network;
+  return factsOf(network.devices(), network.usable(), network.collDevices(), network.dmaBufs());
 }
 
 Status layOutRanks(ncclComm& comm) {

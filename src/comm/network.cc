@@ -1,7 +1,6 @@
 #include "comm/network.h"
 
-#include <numeric>
-
+#include "base/log.h"
 #include "base/never_destroyed.h"
 #include "base/params.h"
 #include "comm/gpu_direct.h"
@@ -23,49 +22,57 @@ NetRegistry& registry() {
   return instance.get();
 }
 
-Result<std::vector<NetProperties>> propertiesOf(Net& net, int count) {
-  std::vector<NetProperties> devices;
-  for (int device = 0; device < count; ++device) {
-    ASSIGN(NetProperties properties, net.properties(device));
-    devices.push_back(std::move(properties));
-  }
-  return devices;
-}
-
-std::vector<int> upTo(int count) {
-  std::vector<int> numbers(static_cast<std::size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<CommNetwork>> CommNetwork::open(std::string_view wanted, const NetOpening& opening) {
   ASSIGN(std::unique_ptr<NetLease> lease, registry().assign(wanted, opening));
   std::unique_ptr<CommNetwork> network(new CommNetwork(std::move(lease)));
-  ASSIGN(const int count, network->net().devices());
-  ASSIGN(network->devices_, propertiesOf(network->net(), count));
-  network->usable_ = upTo(count);
+  ASSIGN(network->devices_, readDevices(network->net()));
+  if (CollNet* collNet = network->lease_->collNet()) network->takeCollNet(readDevices(*collNet));
   return network;
 }
 
-Status CommNetwork::fuse(const FusionSettings& settings, const Describe& describe) {
-  const auto make = [&](Net& net, int physical) -> Status {
-    const std::span<const NetProperties> devices(devices_.data(), static_cast<std::size_t>(physical));
+void CommNetwork::takeCollNet(Result<DeviceTable> read) {
+  if (!read.ok()) {
+    info(kInit | kNet, "{} is not used: {}", labelOf(*lease_->collNet()), lastErrorText());
+  }
+  collNet_ = read.ok() ? std::move(read).value() : DeviceTable{};
+  collDevices_ = sameDevices(devices_, collNet_);
+}
+
+Status CommNetwork::fusePart(NetPart which, DeviceTable& table, const FusionSettings& settings,
+                             const Describe& describe) {
+  const auto make = [&](NetDevices& net, int physical) -> Status {
     const bool asked = !settings.forced.empty();
-    if (!asked && (!net.fuses() || physical < 2 || !settings.farthest)) return {};
+    if (!net.fuses() && (!asked || which == NetPart::CollNet)) return {};
+    if (!asked && (physical < 2 || !settings.farthest)) return {};
+    // Not those of `table`: the other part may have fused some since.
+    ASSIGN(const DeviceTable now, readDevices(net));
     std::optional<XmlElement> machine;
     if (settings.farthest.value_or(NicDistance::Port) > NicDistance::Port) {
-      ASSIGN(machine, describe(factsOf(devices_, upTo(physical), dmaBufs_)));
+      ASSIGN(machine, describe(factsOf(now.all, firstNumbers(physical), {}, dmaBufs_)));
     }
-    return fuseNics(net, devices, settings, machine ? &*machine : nullptr);
+    return fuseNics(net, now.all, physical, settings, machine ? &*machine : nullptr);
   };
-  ASSIGN(const int physical, lease_->fuseOnce(make));
-  ASSIGN(const int count, net().devices());
-  if (count == physical) return {};
-  ASSIGN(devices_, propertiesOf(net(), count));
-  usable_ = devicesToUse(devices_, physical, net().name());
+  ASSIGN(const int physical, lease_->fuseOnce(which, make));
+  ASSIGN(table, readDevices(lease_->part(which), physical));
   return {};
+}
+
+Status CommNetwork::fuse(const FusionSettings& settings, const Describe& describe) {
+  TRY(fusePart(NetPart::Net, devices_, settings, describe));
+  if (collNet_.all.empty()) return {};
+  DeviceTable fused;
+  const Status status = fusePart(NetPart::CollNet, fused, settings, describe);
+  takeCollNet(status.ok() ? Result<DeviceTable>(std::move(fused)) : Result<DeviceTable>(status));
+  return {};
+}
+
+void CommNetwork::reportCollNet() const {
+  if (collNet_.all.empty()) return;
+  for (const std::string& line : collNetLines(devices_, collNet_)) {
+    info(kInit | kNet, "{} : {}", labelOf(*lease_->collNet()), line);
+  }
 }
 
 bool CommNetwork::readsAnyMemory() const {
@@ -73,7 +80,7 @@ bool CommNetwork::readsAnyMemory() const {
 }
 
 std::vector<NetDeviceFacts> factsOf(const std::vector<NetProperties>& devices, std::span<const int> numbers,
-                                    bool dmaBufs) {
+                                    std::span<const int> collDevices, bool dmaBufs) {
   std::vector<NetDeviceFacts> facts;
   for (const int number : numbers) {
     const NetProperties& device = devices[static_cast<std::size_t>(number)];
@@ -87,6 +94,7 @@ std::vector<NetDeviceFacts> factsOf(const std::vector<NetProperties>& devices, s
     one.latency = device.latencyUs;
     one.maxComms = device.maxComms;
     one.gdr = takesGpuMemory(device, dmaBufs);
+    one.coll = static_cast<std::size_t>(number) < collDevices.size() && collDevices[static_cast<std::size_t>(number)] >= 0;
     one.rail = device.railId;
     one.plane = device.planeId;
     facts.push_back(std::move(one));

@@ -56,14 +56,6 @@ std::string adapterOf(const NetProperties& device) {
   return busId.substr(0, busId.find('.'));
 }
 
-std::string namesOf(std::span<const NetProperties> devices, std::span<const int> group) {
-  std::string names;
-  for (const int device : group) {
-    names += (names.empty() ? "" : ", ") + devices[static_cast<std::size_t>(device)].name;
-  }
-  return names;
-}
-
 std::vector<std::string> splitAt(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (!text.empty()) {
@@ -81,18 +73,44 @@ int deviceNamed(std::string_view name, std::span<const NetProperties> devices) {
   return found == devices.end() ? -1 : static_cast<int>(found - devices.begin());
 }
 
+/// What a device behind the first `physical` ones is made of; empty: it does not say.
+std::vector<int> partsOf(const NetProperties& device, int physical) {
+  const std::vector<int>& parts = device.physical;
+  const bool known = parts.size() > 1 &&
+                     std::all_of(parts.begin(), parts.end(), [&](int part) { return part >= 0 && part < physical; });
+  return known ? parts : std::vector<int>{};
+}
+
 /// One network's devices while they are being fused.
 class Fusion {
  public:
-  Fusion(Net& net, std::span<const NetProperties> devices) : net_(net), devices_(devices), taken_(devices.size()) {}
+  Fusion(NetDevices& net, std::span<const NetProperties> devices, int physical)
+      : net_(net),
+        label_(labelOf(net)),
+        devices_(devices.first(static_cast<std::size_t>(physical))),
+        taken_(devices_.size()) {
+    for (const NetProperties& device : devices.subspan(devices_.size())) {
+      std::vector<int> parts = partsOf(device, physical);
+      for (const int part : parts) taken_[static_cast<std::size_t>(part)] = true;
+      std::sort(parts.begin(), parts.end());
+      there_.insert(std::move(parts));
+    }
+  }
+
+  /// Whether there is a device of exactly these.
+  bool has(std::vector<int> group) const {
+    std::sort(group.begin(), group.end());
+    return there_.contains(group);
+  }
+  std::span<const NetProperties> devices() const { return devices_; }
+  const std::string& label() const { return label_; }
 
   /// Why the network does not make one device of the group; empty: it does.
   std::string make(const std::vector<int>& group) {
     const NetFusion made = net_.makeVirtual(group);
     if (!made.why.empty()) return made.why;
     for (const int device : group) taken_[static_cast<std::size_t>(device)] = true;
-    info(kInit | kNet, "NET/{} : {} are used as one device, number {}", net_.name(), namesOf(devices_, group),
-         made.device);
+    info(kInit | kNet, "{} : {} are used as one device, number {}", label_, namesOf(devices_, group), made.device);
     return {};
   }
 
@@ -111,7 +129,7 @@ class Fusion {
         ++first;
         continue;
       }
-      info(kInit | kNet, "NET/{} : {} stay devices of their own: {}", net_.name(), namesOf(devices_, group), why);
+      info(kInit | kNet, "{} : {} stay devices of their own: {}", label_, namesOf(devices_, group), why);
       for (const int a : group) {
         for (const int b : group) refused.insert({a, b});
       }
@@ -132,9 +150,11 @@ class Fusion {
     return group;
   }
 
-  Net& net_;
-  std::span<const NetProperties> devices_;
-  std::vector<bool> taken_;
+  NetDevices& net_;
+  const std::string label_;
+  const std::span<const NetProperties> devices_;  ///< no fused ones
+  std::vector<bool> taken_;                       ///< by a fused one
+  std::set<std::vector<int>> there_;              ///< what fused ones were made of before
 };
 
 }  // namespace
@@ -157,7 +177,8 @@ NicDistance nicDistance(const NetProperties& a, const NetProperties& b, const Xm
   return machine == nullptr ? NicDistance::Apart : distanceInMachine(*machine, a.name, b.name);
 }
 
-Result<std::vector<std::vector<int>>> forcedGroups(std::string_view list, std::span<const NetProperties> devices) {
+Result<std::vector<std::vector<int>>> forcedGroups(std::string_view list, std::span<const NetProperties> devices,
+                                                   std::string_view label) {
   std::vector<std::vector<int>> groups;
   std::set<int> seen;
   for (const std::string& group : splitAt(list, ';')) {
@@ -167,7 +188,7 @@ Result<std::vector<std::vector<int>>> forcedGroups(std::string_view list, std::s
       if (device < 0) {
         std::vector<int> all(devices.size());
         for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
-        return fail(ncclInvalidUsage, "NCCL_NET_FORCE_MERGE={}: the network has no device {}, it has {}", list, name,
+        return fail(ncclInvalidUsage, "NCCL_NET_FORCE_MERGE={}: {} has no device {}, it has {}", list, label, name,
                     namesOf(devices, all));
       }
       if (!seen.insert(device).second) {
@@ -180,11 +201,12 @@ Result<std::vector<std::vector<int>>> forcedGroups(std::string_view list, std::s
   return groups;
 }
 
-Status fuseNics(Net& net, std::span<const NetProperties> devices, const FusionSettings& settings,
+Status fuseNics(NetDevices& net, std::span<const NetProperties> devices, int physical, const FusionSettings& settings,
                 const XmlElement* machine) {
-  ASSIGN(const auto groups, forcedGroups(settings.forced, devices));
-  Fusion fusion(net, devices);
+  Fusion fusion(net, devices, physical);
+  ASSIGN(const auto groups, forcedGroups(settings.forced, fusion.devices(), fusion.label()));
   for (const std::vector<int>& group : groups) {
+    if (fusion.has(group)) continue;
     if (const std::string why = fusion.make(group); !why.empty()) {
       return fail(ncclInvalidUsage, "NCCL_NET_FORCE_MERGE={}: {} cannot become one device: {}", settings.forced,
                   namesOf(devices, group), why);
@@ -194,15 +216,25 @@ Status fuseNics(Net& net, std::span<const NetProperties> devices, const FusionSe
   return {};
 }
 
-std::vector<int> devicesToUse(std::span<const NetProperties> devices, int physical, std::string_view network) {
+std::string labelOf(const NetDevices& net) {
+  return fmt::format("{}/{}", net.kind(), net.name());
+}
+
+std::string namesOf(std::span<const NetProperties> devices, std::span<const int> group) {
+  std::string names;
+  for (const int device : group) {
+    names += (names.empty() ? "" : ", ") + devices[static_cast<std::size_t>(device)].name;
+  }
+  return names;
+}
+
+std::vector<int> devicesToUse(std::span<const NetProperties> devices, int physical, std::string_view label) {
   std::vector<bool> used(devices.size(), true);
   for (std::size_t device = static_cast<std::size_t>(physical); device < devices.size(); ++device) {
-    const std::vector<int>& parts = devices[device].physical;
-    const bool known = parts.size() > 1 &&
-                       std::all_of(parts.begin(), parts.end(), [&](int part) { return part >= 0 && part < physical; });
-    if (!known) {
-      info(kInit | kNet, "NET/{} : device {} ({}) does not say which others it is made of, and is not used", network,
-           device, devices[device].name);
+    const std::vector<int> parts = partsOf(devices[device], physical);
+    if (parts.empty()) {
+      info(kInit | kNet, "{} : device {} ({}) does not say which others it is made of, and is not used", label, device,
+           devices[device].name);
       used[device] = false;
       continue;
     }

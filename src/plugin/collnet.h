@@ -36,15 +36,10 @@ struct CollNetWindow {
 
 /// The use of a network's own collectives by one communicator. All ranks of a connection issue the same operations in
 /// the same order. Ends, registrations and requests are the network's own pointers; only connect() waits for peers.
-/// Threads and errors as with Net.
-class CollNet {
+/// Its end, threads and errors as with Net.
+class CollNet : public NetDevices {
  public:
-  /// Gives the context back. All connections must be closed by then.
-  virtual ~CollNet() = default;
-
-  virtual std::string_view name() const = 0;
-  virtual Result<int> devices() = 0;
-  virtual Result<NetProperties> properties(int device) = 0;
+  std::string_view kind() const final { return "COLLNET"; }
 
   /// Fills `handle`, which was zero.
   virtual Result<void*> listen(int device, NetHandle& handle) = 0;
@@ -77,10 +72,6 @@ class CollNet {
   virtual Result<void*> iflush(void* connection, const CollNetBuffer& received) = 0;
   /// Whether the request is done; it must not be used again then. `bytes`, if given: how many came.
   virtual Result<bool> test(void* request, int* bytes) = 0;
-
-  virtual bool fuses() const = 0;
-  virtual int maxFused() const = 0;
-  virtual Result<int> makeVirtual(std::span<const int> devices) = 0;
 };
 
 /// The collNet of a library; otherwise like LoadedNet.

@@ -20,8 +20,6 @@ class PluginCollNet final : public PluginAdapter<V, CollNet, typename NetVersion
   using typename Base::Table;
   static constexpr const char* kKind = "collNet";
   using Base::Base;
-  using Base::fuses;
-  using Base::maxFused;
 
   /// As with PluginNet.
   NetAttempt<CollNet> begin(const Table& exported, const NetOpening& opening);
@@ -43,8 +41,6 @@ class PluginCollNet final : public PluginAdapter<V, CollNet, typename NetVersion
                                const CollNetWindow& window, CollNetReduction reduction) override;
   Result<void*> iflush(void* connection, const CollNetBuffer& received) override;
   Result<bool> test(void* request, int* bytes) override;
-
-  Result<int> makeVirtual(std::span<const int> devices) override;
 
  private:
   const char* missing() const;
@@ -225,21 +221,6 @@ Result<bool> PluginCollNet<V>::test(void* request, int* bytes) {
   TRY(calls_.check("test", nullptr, [&] { return table_.test(request, &done, sizes.data()); }));
   if (done != 0 && bytes != nullptr) *bytes = sizes[0];
   return done != 0;
-}
-
-template <int V>
-Result<int> PluginCollNet<V>::makeVirtual(std::span<const int> devices) {
-  if (!fuses()) return calls_.refuse(ncclInvalidUsage, "makeVDevice", kNoDevice, "the network fuses no devices");
-  if (devices.size() > static_cast<std::size_t>(maxFused())) {
-    return calls_.refuse(ncclInvalidUsage, "makeVDevice", kNoDevice,
-                         fmt::format("{} devices; at most {} become one", devices.size(), maxFused()));
-  }
-  int fused = kNoDevice;
-  if constexpr (V >= 9) {
-    auto list = fusedList<V>(devices);
-    TRY(calls_.check("makeVDevice", nullptr, [&] { return table_.makeVDevice(&fused, &list); }));
-  }
-  return fused;
 }
 
 /// The collNet of version V in a library.

@@ -58,20 +58,33 @@ struct NetFusion {
   std::string why;  ///< there is none
 };
 
-/// The use of one network by one communicator. Ends of connections, registrations and requests are the network's own
+/// The devices of a network, or of a collNet, for one communicator. Threads and errors as with Net.
+class NetDevices {
+ public:
+  virtual ~NetDevices() = default;
+
+  virtual std::string_view name() const = 0;
+  /// What lines of the log call it: "NET" or "COLLNET".
+  virtual std::string_view kind() const = 0;
+  virtual Result<int> devices() = 0;
+  virtual Result<NetProperties> properties(int device) = 0;
+
+  /// Makes one of several devices. What is made stays until the network's library is unloaded.
+  virtual bool fuses() const = 0;
+  virtual int maxFused() const { return 4; }
+  virtual NetFusion makeVirtual(std::span<const int> devices) = 0;
+};
+
+/// The use of one network by one communicator. Its end gives the context back: all connections must be closed by then.
+/// Ends of connections, registrations and requests are the network's own
 /// pointers. No call waits for a peer.
 ///
 /// Threads: calls that set up or take down may come from any thread; isend, irecv, iflush and test of one connection come
 /// from one thread at a time, while registrations of the same connection may go on beside them. Errors: what the network
 /// returned, its own words before ours; the message names the network, its device and the call.
-class Net {
+class Net : public NetDevices {
  public:
-  /// Gives the context back. All connections must be closed by then.
-  virtual ~Net() = default;
-
-  virtual std::string_view name() const = 0;
-  virtual Result<int> devices() = 0;
-  virtual Result<NetProperties> properties(int device) = 0;
+  std::string_view kind() const final { return "NET"; }
 
   /// Fills `handle`, which was zero.
   virtual Result<void*> listen(int device, NetHandle& handle) = 0;
@@ -108,11 +121,6 @@ class Net {
     static_cast<void>(connection);
     return true;
   }
-
-  /// Makes one of several devices. What is made stays until the network's library is unloaded.
-  virtual bool fuses() const = 0;
-  virtual int maxFused() const { return 4; }
-  virtual NetFusion makeVirtual(std::span<const int> devices) = 0;
 };
 
 /// What a network is told when a communicator begins to use it.

@@ -21,8 +21,6 @@ class PluginNet final : public PluginAdapter<V, Net, typename NetVersion<V>::Net
   using typename Base::Table;
   static constexpr const char* kKind = "net";
   using Base::Base;
-  using Base::fuses;
-  using Base::maxFused;
 
   /// Initialises the network. Not begun and "": never; anything else is why not.
   NetAttempt<Net> begin(const Table& exported, const NetOpening& opening);
@@ -40,8 +38,6 @@ class PluginNet final : public PluginAdapter<V, Net, typename NetVersion<V>::Net
   Result<void*> irecv(void* connection, std::span<const NetBuffer> messages) override;
   Result<void*> iflush(void* connection, std::span<const NetBuffer> messages) override;
   Result<bool> test(void* request, std::span<int> sizes) override;
-
-  NetFusion makeVirtual(std::span<const int> devices) override;
 
  private:
   /// The first function that the network must have and has not; null: none.
@@ -243,27 +239,6 @@ Result<bool> PluginNet<V>::test(void* request, std::span<int> sizes) {
     sizes[i] = received[i];
   }
   return true;
-}
-
-template <int V>
-NetFusion PluginNet<V>::makeVirtual(std::span<const int> devices) {
-  const auto refused = [&](const std::string& why) {
-    return NetFusion{kNoDevice, fmt::format("{}: {}", calls_.place(kNoDevice), why)};
-  };
-  if (!fuses()) return refused("it fuses no devices");
-  if (devices.empty() || devices.size() > static_cast<std::size_t>(maxFused())) {
-    return refused(fmt::format("{} devices; at most {} become one", devices.size(), maxFused()));
-  }
-  NetFusion made;
-  if constexpr (V >= 9) {
-    auto list = fusedList<V>(devices);
-    const PluginWarningsAsInfo noWarnings;
-    forgetPluginWarning();
-    const ncclResult_t code = table_.makeVDevice(&made.device, &list);
-    if (code != ncclSuccess) return {kNoDevice, calls_.describe(code, "makeVDevice", devices[0])};
-    if (made.device < 0) return refused("makeVDevice: it succeeded without a device");
-  }
-  return made;
 }
 
 /// The network of version V in a library.

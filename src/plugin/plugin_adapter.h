@@ -68,6 +68,7 @@ class PluginAdapter : public Interface {
     }
   }
   int maxFused() const final { return mostFused<V>(); }
+  NetFusion makeVirtual(std::span<const int> devices) final;
 
  protected:
   using Attempt = NetAttempt<Interface>;
@@ -197,6 +198,27 @@ Result<void*> PluginAdapter<V, Interface, Table>::registerDmaBuf(void* connectio
     return table_.regMrDmaBuf(connection, data, bytes, NCCL_PTR_CUDA, offset, fd, &registration);
   }));
   return registration;
+}
+
+template <int V, class Interface, class Table>
+NetFusion PluginAdapter<V, Interface, Table>::makeVirtual(std::span<const int> devices) {
+  const auto refused = [&](const std::string& why) {
+    return NetFusion{kNoDevice, fmt::format("{}: {}", calls_.place(kNoDevice), why)};
+  };
+  if (!fuses()) return refused("it fuses no devices");
+  if (devices.empty() || devices.size() > static_cast<std::size_t>(maxFused())) {
+    return refused(fmt::format("{} devices; at most {} become one", devices.size(), maxFused()));
+  }
+  NetFusion made;
+  if constexpr (V >= 9) {
+    auto list = fusedList<V>(devices);
+    const PluginWarningsAsInfo noWarnings;
+    forgetPluginWarning();
+    const ncclResult_t code = table_.makeVDevice(&made.device, &list);
+    if (code != ncclSuccess) return {kNoDevice, calls_.describe(code, "makeVDevice", devices[0])};
+    if (made.device < 0) return refused("makeVDevice: it succeeded without a device");
+  }
+  return made;
 }
 
 /// The network of one version in a library. `Loaded`: LoadedNet or LoadedCollNet; `Adapter`: what uses it.

@@ -19,11 +19,23 @@ struct NetRegistry::Entry {
     Disabled,  ///< for ever
   };
 
+  /// Of one part, since the library was loaded.
+  struct Fusion {
+    std::optional<int> physical;  ///< devices before any were fused; empty: not counted
+    bool done = false;            ///< what should be fused has been
+
+    Status count(NetDevices& part) {
+      if (physical) return {};
+      ASSIGN(physical, part.devices());
+      return {};
+    }
+  };
+
   std::string title;  ///< in messages: the library as it was asked for, or the built-in network's name
   State state = State::Ready;
   std::string why;              ///< of LoadFailed and Disabled
-  std::optional<int> physical;  ///< devices before any were fused; empty: not counted since it was loaded
-  bool fused = false;           ///< what should be fused has been, since it was loaded
+  Fusion netFusion;
+  Fusion collNetFusion;
   bool opened = false;          ///< a communicator has used it since it was loaded
   int users = 0;
   std::unique_ptr<NetSource> builtIn;  ///< null: a library's
@@ -44,15 +56,18 @@ NetLease::~NetLease() {
   if (net_ != nullptr) registry_.giveBack(*this);
 }
 
-Result<int> NetLease::fuseOnce(const std::function<Status(Net& net, int physical)>& make) {
+Result<int> NetLease::fuseOnce(NetPart which,
+                               const std::function<Status(NetDevices& devices, int physical)>& make) {
   const std::lock_guard lock(registry_.mutex_);
   NetRegistry::Entry& entry = *registry_.entries_[entry_];
-  if (!entry.physical) {
-    ASSIGN(entry.physical, net_->devices());
-  }
-  if (!entry.fused) TRY(make(*net_, *entry.physical));
-  entry.fused = true;
-  return *entry.physical;
+  const bool ofNet = which == NetPart::Net;
+  // Both before either fuses: what one makes may stand in the list of the other as well.
+  if (ofNet && collNet_ != nullptr) entry.collNetFusion.count(*collNet_).ignore();  // it will say so when it is asked
+  NetRegistry::Entry::Fusion& fusion = ofNet ? entry.netFusion : entry.collNetFusion;
+  TRY(fusion.count(part(which)));
+  if (!fusion.done) TRY(make(part(which), *fusion.physical));
+  fusion.done = true;
+  return *fusion.physical;
 }
 
 NetRegistry::NetRegistry(const Params::Misc& settings, std::vector<std::unique_ptr<NetSource>> builtIn)
@@ -86,8 +101,8 @@ void NetRegistry::load(Entry& entry) {
   entry.state = Entry::State::Ready;
   entry.collNetUsable = true;
   entry.opened = false;
-  entry.physical.reset();
-  entry.fused = false;
+  entry.netFusion = {};
+  entry.collNetFusion = {};
 }
 
 void NetRegistry::unload(Entry& entry) {

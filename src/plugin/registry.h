@@ -20,6 +20,9 @@ namespace tutti {
 
 class NetRegistry;
 
+/// A library's tables, each with devices of its own.
+enum class NetPart : std::uint8_t { Net, CollNet };
+
 /// One communicator's network. Destroying it gives the network back: its context, and its library once nobody uses it.
 /// All connections must be closed by then.
 class NetLease {
@@ -32,10 +35,13 @@ class NetLease {
   Net& net() { return *net_; }
   /// Null: the library has none, or it cannot be used.
   CollNet* collNet() { return collNet_.get(); }
-  /// Lets `make` fuse devices, but only for the first communicator since the library was loaded: what it made stays for
-  /// the later ones. Returns how many devices there were before; those behind them are fused. Errors: what `make` says,
-  /// which the next communicator will ask again.
-  Result<int> fuseOnce(const std::function<Status(Net& net, int physical)>& make);
+  /// The one that is meant; there must be a collNet to ask for it.
+  NetDevices& part(NetPart which) { return which == NetPart::Net ? static_cast<NetDevices&>(*net_) : *collNet_; }
+  /// Lets `make` fuse devices of a part, but only for the first communicator since the library was loaded: what it made
+  /// stays for the later ones. Returns how many devices there were before anything was fused; those behind them are
+  /// fused, by this part or, where a library keeps one list for both, by the other. Errors: what `make` says, which the
+  /// next communicator will ask again.
+  Result<int> fuseOnce(NetPart which, const std::function<Status(NetDevices& devices, int physical)>& make);
 
  private:
   friend class NetRegistry;

@@ -139,11 +139,11 @@ TEST(GpuDirect, TheMachineIsAskedAboutTheNicOfTheConnection) {
 TEST(GpuDirect, TheTopologyHearsOfDmaBufsWhereTheDriverGivesThem) {
   const std::vector<NetProperties> devices{deviceWith(kHostMemory), deviceWith(kGpuMemory), deviceWith(kDmaBufs)};
   const std::vector<int> all{0, 1, 2};
-  const auto without = factsOf(devices, all, false);
+  const auto without = factsOf(devices, all, {}, false);
   EXPECT_FALSE(without[0].gdr);
   EXPECT_TRUE(without[1].gdr);
   EXPECT_FALSE(without[2].gdr);
-  EXPECT_TRUE(factsOf(devices, all, true)[2].gdr);
+  EXPECT_TRUE(factsOf(devices, all, {}, true)[2].gdr);
 }
 
 }  // namespace

@@ -48,10 +48,14 @@ std::vector<NetProperties> twoAdapters() {
           device("b1", "0000:1c:00.1")};
 }
 
+int countOf(const std::vector<NetProperties>& devices) {
+  return static_cast<int>(devices.size());
+}
+
 /// What is fused of the devices.
 Groups fused(const std::vector<NetProperties>& devices, const FusionSettings& settings, FusingNet net = {},
              const XmlElement* machine = nullptr) {
-  EXPECT_TRUE(fuseNics(net, devices, settings, machine).ok());
+  EXPECT_TRUE(fuseNics(net, devices, countOf(devices), settings, machine).ok());
   return net.made;
 }
 
@@ -130,7 +134,7 @@ TEST(NicFusion, WhatTheNetworkRefusesStaysApart) {
   EXPECT_EQ(fused(twoAdapters(), {}, net), (Groups{{1, 3}}));
   FusingNet unable;
   unable.fusing = false;
-  EXPECT_TRUE(fuseNics(unable, twoAdapters(), {}, nullptr).ok());
+  EXPECT_TRUE(fuseNics(unable, twoAdapters(), 4, {}, nullptr).ok());
   EXPECT_EQ(unable.asked, 0);
 }
 
@@ -140,24 +144,37 @@ TEST(NicFusion, ForcedGroupsComeFirst) {
   EXPECT_EQ(fused(twoAdapters(), {.forced = "a0,b0"}), (Groups{{0, 1}})) << "a1 and b1 have lost their siblings";
 }
 
+/// A library may keep one list for its net and its collNet.
+TEST(NicFusion, WhatIsThereAlreadyIsNotMadeAgain) {
+  std::vector<NetProperties> devices = twoAdapters();
+  devices.push_back(device("b0+b1", "0000:1c:00.0"));
+  devices.back().physical = {3, 1};
+  FusingNet net;
+  EXPECT_TRUE(fuseNics(net, devices, 4, {}, nullptr).ok());
+  EXPECT_EQ(net.made, (Groups{{0, 2}}));
+  FusingNet told;
+  EXPECT_TRUE(fuseNics(told, devices, 4, {.farthest = std::nullopt, .forced = "b0,b1"}, nullptr).ok());
+  EXPECT_EQ(told.asked, 0);
+}
+
 TEST(NicFusion, AForcedGroupThatIsNoneIsAnError) {
-  expectLog("the network has no device a7, it has a0, b0, a1, b1");
-  EXPECT_EQ(forcedGroups("a0,a7", twoAdapters()).status().code(), ncclInvalidUsage);
+  expectLog("NET/Fake has no device a7, it has a0, b0, a1, b1");
+  EXPECT_EQ(forcedGroups("a0,a7", twoAdapters(), "NET/Fake").status().code(), ncclInvalidUsage);
   expectLog("a0 stands there twice");
-  EXPECT_EQ(forcedGroups("a0,a1;b0,a0", twoAdapters()).status().code(), ncclInvalidUsage);
+  EXPECT_EQ(forcedGroups("a0,a1;b0,a0", twoAdapters(), "NET/Fake").status().code(), ncclInvalidUsage);
   FusingNet net;
   net.fusing = false;
   expectLog("NCCL_NET_FORCE_MERGE=a0,a1: a0, a1 cannot become one device: Fake says no");
-  EXPECT_EQ(fuseNics(net, twoAdapters(), {.forced = "a0,a1"}, nullptr).code(), ncclInvalidUsage);
+  EXPECT_EQ(fuseNics(net, twoAdapters(), 4, {.forced = "a0,a1"}, nullptr).code(), ncclInvalidUsage);
 }
 
 TEST(NicFusion, PartsOfWhatWasFusedAreHidden) {
   std::vector<NetProperties> devices = twoAdapters();
   devices.push_back(device("a0+a1", "0000:1b:00.0"));
   devices.back().physical = {0, 2};
-  EXPECT_EQ(devicesToUse(devices, 4, "Fake"), (std::vector<int>{1, 3, 4}));
+  EXPECT_EQ(devicesToUse(devices, 4, "NET/Fake"), (std::vector<int>{1, 3, 4}));
   devices.back().physical = {4};
-  EXPECT_EQ(devicesToUse(devices, 4, "Fake"), (std::vector<int>{0, 1, 2, 3})) << "it does not say what it is made of";
+  EXPECT_EQ(devicesToUse(devices, 4, "NET/Fake"), (std::vector<int>{0, 1, 2, 3})) << "it does not say what it is made of";
 }
 
 TEST(NicFusion, TheTopologySeesTheFusedDeviceWithItsSpeed) {
@@ -166,7 +183,7 @@ TEST(NicFusion, TheTopologySeesTheFusedDeviceWithItsSpeed) {
   devices.back().physical = {0, 2};
   devices.back().speedMbps = 400000;
   DetectInput input;
-  input.nets = factsOf(devices, devicesToUse(devices, 4, "Fake"), false);
+  input.nets = factsOf(devices, devicesToUse(devices, 4, "NET/Fake"), {}, false);
   const std::string elements = writeXml(detectTopology(input).value());
   EXPECT_NE(elements.find(R"(<net name="a0+a1" dev="4" speed="400000")"), std::string::npos) << elements;
   EXPECT_NE(elements.find(R"(name="b0" dev="1")"), std::string::npos) << elements;

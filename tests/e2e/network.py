@@ -85,6 +85,12 @@ def fusion(*files):
         used = {int(re.search(r"via NET/\w+/(\d+)", line).group(1)) for line in lines}
         check(("test0, test1 are used as one device, number 4" in said) == fuses, f"{name}: {said[:3000]}")
         check(used and used <= ({4, 5} if fuses else {0, 1, 2, 3}), f"{name}: devices {used}")
+        plugin = re.search(r"Using network (\w+)", said).group(1)
+        check((f"COLLNET/{plugin} : test2, test3 are used as one device, number 5" in said) == fuses, said[:3000])
+        report = "test0+1, test2+1" if fuses else "test0, test1, test2, test3"
+        check(f"COLLNET/{plugin} : collectives could run in the network of {report}, but none" in said, said[:3000])
+        if fuses:
+            collnets(file, plugin)
         if "testv12" not in name:
             continue
         said, lines = connections(2, "all_reduce", NCCL_NET_PLUGIN=file, TEST_NET_FAULT="ports=4", NCCL_NET_FORCE_MERGE="test0,test2")
@@ -92,6 +98,21 @@ def fusion(*files):
         said, lines = connections(2, "all_reduce", NCCL_NET_PLUGIN=file, TEST_NET_FAULT="ports=4,fuse")
         check("test0, test1 stay devices of their own" in said, said[:3000])
         conform(2, "--quick", combinations=SOME[2:3], NCCL_NET_PLUGIN=file, TEST_NET_FAULT="ports=4")
+
+
+def collnets(file, plugin):
+    # One list of the library for both tables: what the net has fused is not asked of its collNet again.
+    said, lines = connections(2, "all_reduce", NCCL_NET_PLUGIN=file, TEST_NET_FAULT="ports=4,one-list")
+    check(f"COLLNET/{plugin} : test0" not in said, said[:3000])
+    check("in the network of test0+1, test2+1, but" in said and "number 6" not in said, said[:3000])
+    # A collNet that fuses nothing has no device of the network's, not even where the user names them.
+    for force in ({}, {"NCCL_NET_FORCE_MERGE": "test0,test1;test2,test3"}):
+        said, lines = connections(2, "all_reduce", NCCL_NET_PLUGIN=file, TEST_NET_FAULT="ports=4,coll-fuse", **force)
+        used = {int(re.search(r"via NET/\w+/(\d+)", line).group(1)) for line in lines}
+        check(used <= {4, 5} and f"NET/{plugin} : test0, test1 are used as one device" in said, said[:3000])
+        words = "NCCL_NET_FORCE_MERGE=test0,test1;test2,test3: test0, test1 cannot become one device: network" if force \
+            else "test0, test1, test2, test3 not used: the network, which must have devices of the same names, has test0+1"
+        check(f"COLLNET/{plugin} " in said and words in said, said[:3000])
 
 
 def gpu_direct(*files):

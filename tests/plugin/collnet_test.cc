@@ -6,6 +6,7 @@
 #include <array>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "plugin/plugin_fixture.h"
 #include "support/log_capture.h"
@@ -115,6 +116,43 @@ TEST_P(CollNetPlugin, KeepsToTheLengthsOfItsVersion) {
     const CollNetBuffer part{&byte, (std::size_t{1} << 29) + 1, nullptr};
     EXPECT_FALSE(plugin.net->iallgather(plugin.connection, part, part, {}).ok());
   }
+}
+
+TEST_P(CollNetPlugin, FusesOnlyWithinItsVersion) {
+  const ScopedEnv ports("TEST_NET_FAULT", "ports=10");
+  const OpenCollNet plugin(GetParam());
+  EXPECT_EQ(plugin.net->fuses(), GetParam() >= 9);
+  EXPECT_EQ(plugin.net->maxFused(), GetParam() < 9 ? 0 : GetParam() < 12 ? 4 : 8);
+  const std::vector<int> devices{0, 1, 2, 3, 4, 5, 6, 7, 8};
+  if (!plugin.net->fuses()) {
+    EXPECT_NE(plugin.net->makeVirtual(std::span(devices).first(2)).why.find("it fuses no devices"), std::string::npos);
+    EXPECT_EQ(plugin.counts->collFusions, 0);
+    return;
+  }
+  const auto most = static_cast<std::size_t>(plugin.net->maxFused());
+  EXPECT_EQ(plugin.net->makeVirtual(std::span(devices).first(most)).device, 10);
+  const NetProperties fused = plugin.net->properties(10).value();
+  EXPECT_EQ(fused.physical, std::vector<int>(devices.begin(), devices.begin() + plugin.net->maxFused()));
+  EXPECT_EQ(fused.speedMbps, plugin.net->maxFused() * plugin.net->properties(0).value().speedMbps);
+  EXPECT_EQ(plugin.net->properties(1).value().physical, std::vector<int>{1});
+  const NetFusion tooMany = plugin.net->makeVirtual(std::span(devices).first(most + 1));
+  EXPECT_NE(tooMany.why.find("devices; at most"), std::string::npos) << tooMany.why;
+  EXPECT_EQ(plugin.counts->collFusions, 1) << "the plugin has no room for more, and is not asked";
+}
+
+TEST_P(CollNetPlugin, SaysWhyItDoesNotFuse) {
+  const ScopedEnv fault("TEST_NET_FAULT", "ports=4,coll-fuse");
+  const OpenCollNet plugin(GetParam());
+  if (!plugin.net->fuses()) return;
+  const std::vector<int> devices{0, 1};
+  // Without a warning of ours: whether it is an error is for the caller to say.
+  const NetFusion made = plugin.net->makeVirtual(devices);
+  EXPECT_EQ(made.device, -1);
+  const std::string words = "(collNet v" + std::to_string(GetParam());
+  EXPECT_NE(made.why.find(words), std::string::npos) << made.why;
+  EXPECT_NE(made.why.find("makeVDevice failed with ncclSystemError; it said: test net: makeVDevice: told to fail"),
+            std::string::npos)
+      << made.why;
 }
 
 TEST_P(CollNetPlugin, IsFinalizedWithEachCommunicatorSinceVersion11) {

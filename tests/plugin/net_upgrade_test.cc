@@ -99,6 +99,24 @@ TEST(NetUpgrade, LetsTheHostDriveCollNetsBeforeVersion9) {
   EXPECT_EQ(upgradedForCollNet(sample<8>(), 0).deviceVersion, 0);
 }
 
+TEST(NetUpgrade, GivesCollNetsTheSameDefaultsAndListsAsNetworks) {
+  const struct {
+    int version;
+    NetProperties got;
+  } rows[] = {{6, upgradedForCollNet(sample<6>(), 3)},   {7, upgradedForCollNet(sample<7>(), 3)},
+              {8, upgradedForCollNet(sample<8>(), 3)},   {9, upgradedForCollNet(sample<9>(), 3)},
+              {10, upgradedForCollNet(sample<10>(), 3)}, {11, upgradedForCollNet(sample<11>(), 3)},
+              {12, upgradedForCollNet(sample<12>(), 3)}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.version);
+    EXPECT_EQ(row.got.physical, row.version >= 9 ? (std::vector<int>{4, 5}) : std::vector<int>{3});
+    EXPECT_EQ(row.got.maxCollBytes, row.version >= 9 ? 654321U : kGiB / 2);
+    EXPECT_EQ(row.got.railId, row.version >= 12 ? 6 : -1);
+    EXPECT_EQ(row.got.planeId, row.version >= 12 ? 9 : -1);
+    EXPECT_EQ(row.got.name, "nic7");
+  }
+}
+
 TEST(NetUpgrade, TakesListsOfDevicesOnlyAsFarAsTheyReach) {
   auto said = sample<11>();
   said.vProps = {9, {1, 2, 3, 4}};

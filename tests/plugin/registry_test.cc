@@ -244,7 +244,7 @@ TEST(NetRegistry, WhatIsFusedStaysUntilTheLibraryIsUnloaded) {
   const ScopedEnv fault("TEST_NET_FAULT", "ports=4");
   World world(pluginPath(12));
   int asked = 0;
-  const auto make = [&](Net& net, int physical) -> Status {
+  const auto make = [&](NetDevices& net, int physical) -> Status {
     ++asked;
     EXPECT_EQ(physical, 4);
     const std::vector<int> group{1, 2, 3};
@@ -253,9 +253,9 @@ TEST(NetRegistry, WhatIsFusedStaysUntilTheLibraryIsUnloaded) {
   };
   for (int turn = 0; turn < 2; ++turn) {
     const auto first = world.lease();
-    EXPECT_EQ(first->fuseOnce(make).value(), 4);
+    EXPECT_EQ(first->fuseOnce(NetPart::Net, make).value(), 4);
     const auto second = world.lease();
-    EXPECT_EQ(second->fuseOnce(make).value(), 4);
+    EXPECT_EQ(second->fuseOnce(NetPart::Net, make).value(), 4);
     EXPECT_EQ(asked, turn + 1) << "once for all communicators, again after the library was unloaded";
     EXPECT_EQ(second->net().devices().value(), 5);
     const NetProperties fused = second->net().properties(4).value();
@@ -268,10 +268,47 @@ TEST(NetRegistry, FusionThatFailedIsTriedAgain) {
   World world("");
   const auto lease = world.lease();
   int asked = 0;
-  const auto make = [&](Net&, int) -> Status { return ++asked == 1 ? Status(ncclInvalidUsage) : Status(); };
-  EXPECT_EQ(lease->fuseOnce(make).status().code(), ncclInvalidUsage);
-  EXPECT_TRUE(lease->fuseOnce(make).ok());
+  const auto make = [&](NetDevices&, int) -> Status { return ++asked == 1 ? Status(ncclInvalidUsage) : Status(); };
+  EXPECT_EQ(lease->fuseOnce(NetPart::Net, make).status().code(), ncclInvalidUsage);
+  EXPECT_TRUE(lease->fuseOnce(NetPart::Net, make).ok());
   EXPECT_EQ(asked, 2);
+}
+
+TEST(NetRegistry, NetAndCollNetAreFusedOnceEach) {
+  const ScopedEnv fault("TEST_NET_FAULT", "ports=4");
+  World world(pluginPath(12));
+  const auto make = [](NetDevices& part, int physical) -> Status {
+    EXPECT_EQ(physical, 4);
+    const std::vector<int> group = part.kind() == "NET" ? std::vector<int>{0, 1} : std::vector<int>{1, 2, 3};
+    EXPECT_EQ(part.makeVirtual(group).device, 4);
+    return {};
+  };
+  const auto first = world.lease();
+  const auto second = world.lease();
+  for (const auto* lease : {&first, &second}) {
+    EXPECT_EQ((*lease)->fuseOnce(NetPart::Net, make).value(), 4);
+    EXPECT_EQ((*lease)->fuseOnce(NetPart::CollNet, make).value(), 4);
+  }
+  EXPECT_EQ(countsOf(12)->fusions, 1);
+  EXPECT_EQ(countsOf(12)->collFusions, 1);
+  EXPECT_EQ(second->net().properties(4).value().physical, (std::vector<int>{0, 1}));
+  EXPECT_EQ(second->collNet()->properties(4).value().physical, (std::vector<int>{1, 2, 3}));
+}
+
+TEST(NetRegistry, WhatANetFusedIsNoPhysicalDeviceOfItsCollNet) {
+  const ScopedEnv fault("TEST_NET_FAULT", "ports=4,one-list");
+  World world(pluginPath(11));
+  const auto lease = world.lease();
+  const auto make = [](NetDevices& part, int) -> Status {
+    const std::vector<int> group{0, 1};
+    if (part.kind() == "NET") {
+      EXPECT_EQ(part.makeVirtual(group).device, 4);
+    }
+    return {};
+  };
+  EXPECT_EQ(lease->fuseOnce(NetPart::Net, make).value(), 4);
+  EXPECT_EQ(lease->collNet()->devices().value(), 5);
+  EXPECT_EQ(lease->fuseOnce(NetPart::CollNet, make).value(), 4);
 }
 
 }  // namespace

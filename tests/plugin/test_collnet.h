@@ -12,10 +12,17 @@ namespace test_net::coll {
 constexpr char kConnection = 0;  // one rank needs no state: its address stands for the connection
 constexpr char kRequest = 0;
 
+inline DeviceList ownDevices;
+
+inline DeviceList& deviceList() {
+  return faults.has("one-list") ? netDevices : ownDevices;
+}
+
 void fillTable();
 
 inline ncclResult_t start(ncclDebugLogger_t log) {
   if (logger == nullptr) logger = log;
+  faults.read(kVersion);
   if (faults.strikes("coll-init")) return told("collNet init");
   ++counts.collInits;
   fillTable();
@@ -32,6 +39,17 @@ inline ncclResult_t init(void** ctx, std::uint64_t commId, ncclDebugLogger_t log
 inline ncclResult_t finalize(void* ctx) {
   ++counts.collFinalizes;
   return ctx == &counts ? ncclSuccess : ncclInternalError;
+}
+inline ncclResult_t devices(int* count) {
+  return countDevices(deviceList(), count);
+}
+inline ncclResult_t getProperties(int device, PROPERTIES* props) {
+  return describe(deviceList(), device, props);
+}
+template <class Parts>
+ncclResult_t makeVDevice(int* device, Parts* parts) {
+  ++counts.collFusions;
+  return fuse(deviceList(), "coll-fuse", device, *parts);
 }
 inline ncclResult_t connect(void* handles[], int nranks, int rank, void* listener, void** connection) {
   if (nranks != 1 || rank != 0 || listener == nullptr || handles[0] == nullptr) return ncclInvalidArgument;
@@ -91,8 +109,8 @@ namespace test_net::coll {
 void fillTable() {
   COLL_TYPE& table = COLL_TABLE;
   if (table.devices != nullptr) return;
-  table.devices = test_net::devices;
-  table.getProperties = test_net::getProperties;
+  table.devices = devices;
+  table.getProperties = getProperties;
   table.listen = test_net::listen;
   table.connect = connect;
   table.reduceSupport = reduceSupport;
@@ -108,7 +126,7 @@ void fillTable() {
   table.closeColl = close;
   table.closeListen = test_net::closeListen;
 #if TEST_NET_VERSION >= 9
-  table.makeVDevice = test_net::makeVDevice;
+  table.makeVDevice = makeVDevice;
 #endif
 #if TEST_NET_VERSION >= 11
   table.finalize = finalize;

@@ -32,10 +32,15 @@ constexpr int kVersion = TEST_NET_VERSION;
 inline ncclDebugLogger_t logger = nullptr;
 inline TestNetCounts counts;
 inline TestNetFaults faults;
-inline char deviceNames[16][32];
-inline char devicePaths[16][64];
-inline std::mutex devicesMutex;                     // of all these: communicators may be made by several threads
-inline std::vector<std::vector<int>> fusedDevices;  // only with "ports"
+
+/// What a table knows of its devices.
+struct DeviceList {
+  char names[16][32];
+  char paths[16][64];
+  std::mutex mutex;  // of all these: communicators may be made by several threads
+  std::vector<std::vector<int>> fused;  // only with "ports"
+};
+inline DeviceList netDevices;
 
 inline ncclResult_t failed(const char* call, const std::string& why, ncclResult_t code) {
   if (!faults.has("silent")) logger(NCCL_LOG_WARN, NCCL_NET, __FILE__, __LINE__, "test net: %s: %s", call, why.c_str());
@@ -108,26 +113,29 @@ inline int physicalDevices() {
   return faults.has("ports") ? static_cast<int>(faults.value("ports")) : faults.has("two-devices") ? 2 : 1;
 }
 /// What a fused device is made of; null: it is none.
-inline const std::vector<int>* partsOf(int device) {
+inline const std::vector<int>* partsOf(const DeviceList& list, int device) {
   const int fused = device - physicalDevices();
   if (!faults.has("ports") || fused < 0) return nullptr;
-  return &fusedDevices[static_cast<std::size_t>(fused)];
+  return &list.fused[static_cast<std::size_t>(fused)];
 }
-inline ncclResult_t devices(int* count) {
-  const std::lock_guard lock(devicesMutex);
-  *count = faults.has("zero-devices") ? 0 : physicalDevices() + static_cast<int>(fusedDevices.size());
+inline ncclResult_t countDevices(DeviceList& list, int* count) {
+  const std::lock_guard lock(list.mutex);
+  *count = faults.has("zero-devices") ? 0 : physicalDevices() + static_cast<int>(list.fused.size());
   return faults.strikes("devices") ? told("devices") : ncclSuccess;
 }
+inline ncclResult_t devices(int* count) {
+  return countDevices(netDevices, count);
+}
 /// Of a device with "ports": where it is, or that it is made of others.
-inline void describePorts(int device, PROPERTIES* props) {
-  const std::vector<int>* const parts = partsOf(device);
+inline void describePorts(DeviceList& list, int device, PROPERTIES* props) {
+  const std::vector<int>* const parts = partsOf(list, device);
   const int first = parts != nullptr ? parts->front() : device;
-  std::snprintf(devicePaths[device], sizeof(devicePaths[device]),
+  std::snprintf(list.paths[device], sizeof(list.paths[device]),
                 "/sys/devices/pci0000:1a/0000:1a:01.0/0000:%02x:00.%d", 0x1b + first / 2, first % 2);
-  props->pciPath = devicePaths[device];
+  props->pciPath = list.paths[device];
   props->port = 1 + first % 2;
   if (parts == nullptr) return;
-  std::snprintf(deviceNames[device], sizeof(deviceNames[device]), "test%d+%zu", first, parts->size() - 1);
+  std::snprintf(list.names[device], sizeof(list.names[device]), "test%d+%zu", first, parts->size() - 1);
   props->speed *= static_cast<int>(parts->size());
 #if TEST_NET_VERSION >= 9
   if (faults.has("no-parts")) return;
@@ -135,13 +143,13 @@ inline void describePorts(int device, PROPERTIES* props) {
   std::copy(parts->begin(), parts->end(), props->vProps.devs);
 #endif
 }
-inline ncclResult_t getProperties(int device, PROPERTIES* props) {
-  const std::lock_guard lock(devicesMutex);
-  if (device < 0 || device >= (faults.has("ports") ? physicalDevices() + static_cast<int>(fusedDevices.size()) : 4))
+inline ncclResult_t describe(DeviceList& list, int device, PROPERTIES* props) {
+  const std::lock_guard lock(list.mutex);
+  if (device < 0 || device >= (faults.has("ports") ? physicalDevices() + static_cast<int>(list.fused.size()) : 4))
     return failed("getProperties", "no such device", ncclInvalidArgument);
   *props = {};
-  std::snprintf(deviceNames[device], sizeof(deviceNames[device]), "test%d", device);
-  props->name = faults.has("no-name") ? nullptr : deviceNames[device];
+  std::snprintf(list.names[device], sizeof(list.names[device]), "test%d", device);
+  props->name = faults.has("no-name") ? nullptr : list.names[device];
   props->guid = static_cast<std::uint64_t>(device) + 1;
   props->ptrSupport = faults.has("gdr") ? NCCL_PTR_HOST | NCCL_PTR_CUDA : NCCL_PTR_HOST;
   props->speed = 10000 + kVersion;
@@ -159,21 +167,29 @@ inline ncclResult_t getProperties(int device, PROPERTIES* props) {
   props->maxP2pBytes = faults.has("no-p2p-bytes") ? 0 : MAX_NET_SIZE;
   props->maxCollBytes = MAX_COLLNET_SIZE;
 #endif
-  if (faults.has("ports")) describePorts(device, props);
+  if (faults.has("ports")) describePorts(list, device, props);
   return ncclSuccess;
 }
-template <class List>
-ncclResult_t makeVDevice(int* device, List* list) {
-  const std::lock_guard lock(devicesMutex);
-  counts.fused = list->ndevs;
-  if (list->ndevs < 2) return failed("makeVDevice", "one device is no group", ncclInvalidArgument);
-  if (faults.strikes("fuse")) return told("makeVDevice");
+inline ncclResult_t getProperties(int device, PROPERTIES* props) {
+  return describe(netDevices, device, props);
+}
+template <class Parts>
+ncclResult_t fuse(DeviceList& list, const char* fault, int* device, const Parts& parts) {
+  const std::lock_guard lock(list.mutex);
+  counts.fused = parts.ndevs;
+  if (parts.ndevs < 2) return failed("makeVDevice", "one device is no group", ncclInvalidArgument);
+  if (faults.strikes(fault)) return told("makeVDevice");
   if (faults.has("no-fused")) return ncclSuccess;
   *device = 3;
   if (!faults.has("ports")) return ncclSuccess;
-  *device = physicalDevices() + static_cast<int>(fusedDevices.size());
-  fusedDevices.emplace_back(list->devs, list->devs + list->ndevs);
+  *device = physicalDevices() + static_cast<int>(list.fused.size());
+  list.fused.emplace_back(parts.devs, parts.devs + parts.ndevs);
   return ncclSuccess;
+}
+template <class Parts>
+ncclResult_t makeVDevice(int* device, Parts* parts) {
+  ++counts.fusions;
+  return fuse(netDevices, "fuse", device, *parts);
 }
 
 // ---- connections

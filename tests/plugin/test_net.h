@@ -18,6 +18,8 @@
 //   odd-code  errors are no result codes
 //   silent    errors without a message
 //   coll-init an error in collNet's init
+//   coll-fuse an error in collNet's makeVDevice
+//   one-list  collNet and net share their list of devices: what one fuses the other has as well
 #pragma once
 
 #include <atomic>
@@ -37,6 +39,8 @@ struct TestNetCounts {
   std::atomic<int> trafficClass = -2;     ///< of the last init or connect
   std::atomic<bool> sawHint = false;      ///< *request was not null before irecv
   std::atomic<int> fused = 0;             ///< devices of the last makeVDevice
+  std::atomic<int> fusions = 0;           ///< calls of the net's makeVDevice
+  std::atomic<int> collFusions = 0;       ///< of collNet's
   std::atomic<int> collInits = 0;
   std::atomic<int> collFinalizes = 0;
   std::atomic<std::uint64_t> collBytes = 0;  ///< of the last operation of collNet
