@@ -84,49 +84,48 @@ TEST(CounterReader, ReadsTheCountersThatTheLastLaunchUses) {
   EXPECT_EQ(reader->poll(), CounterReader::State::None) << "said once";
 }
 
+/// A reader of a device that does not answer before it is told to. What it reads of is a real one's: the ends of
+/// channels that have none.
+struct BusyDevice {
+  BusyDevice() { driver.streamState = CUDA_ERROR_NOT_READY; }
+  void begin() const { reader->begin(*channels, LaunchNote(), 2); }
+  void answer() { driver.streamState = CUDA_SUCCESS; }
+
+  std::unique_ptr<Device> real = Device::create(*loadDriver().value(), 2).value();
+  std::unique_ptr<ChannelSet> channels = twoRanks(*real);
+  test::FakeDriver driver;
+  std::unique_ptr<Device> device = Device::create(driver.driver(), 1).value();
+  std::unique_ptr<CounterReader> reader = CounterReader::create(*device).value();
+};
+
 TEST(CounterReader, DoesNotWaitForADeviceThatDoesNotAnswer) {
-  const auto real = Device::create(*loadDriver().value(), 2).value();
-  const auto channels = twoRanks(*real);
-  test::FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 1).value();
-  const auto reader = CounterReader::create(*device).value();
-  fake.streamState = CUDA_ERROR_NOT_READY;
-  reader->begin(*channels, LaunchNote(), 2);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(reader->poll(), CounterReader::State::UnderWay);
-  fake.streamState = CUDA_SUCCESS;
-  EXPECT_EQ(reader->poll(), CounterReader::State::Done);
+  BusyDevice busy;
+  busy.begin();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(busy.reader->poll(), CounterReader::State::UnderWay);
+  busy.answer();
+  EXPECT_EQ(busy.reader->poll(), CounterReader::State::Done);
 }
 
 TEST(CounterReader, SaysNothingOfAReadingThatWasForgotten) {
-  const auto real = Device::create(*loadDriver().value(), 2).value();
-  const auto channels = twoRanks(*real);
-  test::FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 1).value();
-  const auto reader = CounterReader::create(*device).value();
-  fake.streamState = CUDA_ERROR_NOT_READY;
-  reader->begin(*channels, LaunchNote(), 2);
-  reader->forget();
-  reader->begin(*channels, LaunchNote(), 2);   // of the next operation: its turn has not come
-  EXPECT_EQ(reader->poll(), CounterReader::State::UnderWay);
-  fake.streamState = CUDA_SUCCESS;
-  EXPECT_EQ(reader->poll(), CounterReader::State::None);
-  reader->begin(*channels, LaunchNote(), 2);
-  EXPECT_EQ(reader->poll(), CounterReader::State::Done);
-  reader->forget();
-  reader->begin(*channels, LaunchNote(), 2);
-  EXPECT_EQ(reader->poll(), CounterReader::State::Done) << "nothing was under way";
+  BusyDevice busy;
+  busy.begin();
+  busy.reader->forget();
+  busy.begin();  // of the next operation: its turn has not come
+  EXPECT_EQ(busy.reader->poll(), CounterReader::State::UnderWay);
+  busy.answer();
+  EXPECT_EQ(busy.reader->poll(), CounterReader::State::None);
+  busy.begin();
+  EXPECT_EQ(busy.reader->poll(), CounterReader::State::Done);
+  busy.reader->forget();
+  busy.begin();
+  EXPECT_EQ(busy.reader->poll(), CounterReader::State::Done) << "nothing was under way";
 }
 
 TEST(CounterReader, GivesUpMemoryThatTheDeviceMayStillWrite) {
-  const auto real = Device::create(*loadDriver().value(), 2).value();
-  const auto channels = twoRanks(*real);
-  test::FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 1).value();
-  auto reader = CounterReader::create(*device).value();
-  fake.streamState = CUDA_ERROR_NOT_READY;
-  reader->begin(*channels, LaunchNote(), 2);
-  reader.reset();
-  EXPECT_NE(fake.leaks().find("cuMemHostAlloc 1"), std::string::npos) << fake.leaks();
+  BusyDevice busy;
+  busy.begin();
+  busy.reader.reset();
+  EXPECT_NE(busy.driver.leaks().find("cuMemHostAlloc 1"), std::string::npos) << busy.driver.leaks();
 }
 
 }  // namespace

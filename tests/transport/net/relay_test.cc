@@ -176,6 +176,16 @@ TEST(Relay, WaitsUntilTheNetworkHasDelivered) {
   EXPECT_NE(ends.sender->task()->counters().posted, ends.sender->task()->counters().done);
 }
 
+/// What the sender's task fails with, soon; success: it does not.
+Status failureOf(Relayed& ends) {
+  Status told;
+  EXPECT_TRUE(within([&] {
+    told = ends.sender->task()->advance().status();
+    return !told.ok();
+  }));
+  return told;
+}
+
 TEST(Relay, TellsItsSenderWhatFailed) {
   Relayed ends;
   ASSERT_TRUE(ends.comeUp());
@@ -184,12 +194,7 @@ TEST(Relay, TellsItsSenderWhatFailed) {
   const ConnView view = ends.sender->view();
   net::storeCounter(view.sizesOf(Protocol::Simple), ~std::uint64_t{0});
   net::storeCounter(view.tailOf(Protocol::Simple), 1);
-  Status told;
-  EXPECT_TRUE(within([&] {
-    told = detail::statusOf(ends.sender->task()->advance());
-    return !told.ok();
-  }));
-  EXPECT_EQ(told.code(), ncclInternalError);
+  EXPECT_EQ(failureOf(ends).code(), ncclInternalError);
 }
 
 TEST(Relay, IsMissedWhenItHasGone) {
@@ -197,12 +202,7 @@ TEST(Relay, IsMissedWhenItHasGone) {
   ASSERT_TRUE(ends.comeUp());
   ends.service.reset();
   expectLog("rank 1 (host near, device 0), which sends in its stead, has ended or given up");
-  Status told;
-  EXPECT_TRUE(within([&] {
-    told = detail::statusOf(ends.sender->task()->advance());
-    return !told.ok();
-  }));
-  EXPECT_EQ(told.code(), ncclRemoteError);
+  EXPECT_EQ(failureOf(ends).code(), ncclRemoteError);
 }
 
 TEST(Relay, GoesOnForOthersAfterItsOwnEnd) {
