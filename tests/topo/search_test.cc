@@ -9,7 +9,6 @@
 
 #include "topo/known_machines.h"
 #include "topo/search_pack.h"
-#include "topo/sketch.h"
 #include "topo/validate.h"
 #include "topo/validate_loads.h"
 
@@ -32,10 +31,6 @@ Found search(const char* machine, int nodes, std::vector<int> gpus = {}, int hos
   found.graphs =
       searchGraphs(found.topology.machine, found.topology.paths, test::searchSettingsOf(use, found.topology));
   return found;
-}
-
-Graph ringOf(const Machine& machine, const PathTable& paths, const SearchSettings& settings) {
-  return searchGraphs(machine, paths, settings).ring;
 }
 
 /// Part of each NVLink's bandwidth that a graph uses, smallest.
@@ -94,7 +89,7 @@ TEST(RingSearch, SwapsNicsInPairsWhereRailsCarryLess) {
 TEST(RingSearch, StaysOnRailsWhenToldTo) {
   const Found found = search("own_dgx_h100", 2);
   const SearchSettings settings{.interNode = true, .crossNic = 0};
-  const Graph ring = ringOf(found.topology.machine, found.topology.paths, settings);
+  const Graph ring = searchGraphs(found.topology.machine, found.topology.paths, settings).ring;
   EXPECT_EQ(ring.crossNic, 0);
   for (const GraphChannel& channel : ring.channels) EXPECT_EQ(channel.netIn, channel.netOut);
   EXPECT_TRUE(validateGraph(found.topology.machine, found.topology.paths, ring, true).empty());
@@ -116,7 +111,7 @@ TEST(RingSearch, KeepsToTheChannelsThatAreAllowed) {
   const Found found = search("own_dgx1v", 1);
   for (int channels : {1, 2, 3, 5}) {
     const SearchSettings settings{.maxChannels = channels, .minChannels = channels};
-    const Graph ring = ringOf(found.topology.machine, found.topology.paths, settings);
+    const Graph ring = searchGraphs(found.topology.machine, found.topology.paths, settings).ring;
     EXPECT_EQ(ring.nChannels(), channels);
     EXPECT_TRUE(validateGraph(found.topology.machine, found.topology.paths, ring, false).empty());
   }
@@ -220,185 +215,6 @@ TEST(Search, TakesSeventyTwoGpusOfOneNvlinkDomain) {
   EXPECT_EQ(found.topology.machine.nodes(NodeKind::Gpu).size(), 72U);
   EXPECT_GT(found.carried(found.graphs.ring), 0.999 * 18 * 40.1);
   EXPECT_LT(std::chrono::duration<double>(spent).count(), 20) << "must not grow out of bounds";
-}
-
-TEST(Search, FallsBackToOneSlowChannelWhereNothingConnects) {
-  test::Sketch sketch(CpuKind::Amd);
-  for (int i = 0; i < 3; ++i) sketch.addGpu(sketch.cpu, 80, 24);
-  const PathTable none(sketch.machine.nodeCount());
-  const GraphSet alone = searchGraphs(sketch.machine, none, {});
-  ASSERT_EQ(alone.ring.nChannels(), 1);
-  EXPECT_FLOAT_EQ(alone.ring.bwIntra, 0.1f);
-  EXPECT_EQ(alone.ring.typeIntra, PathType::Sys);
-  const GraphSet several = searchGraphs(sketch.machine, none, {.interNode = true, .collNet = true});
-  EXPECT_FLOAT_EQ(several.ring.bwInter, 0);
-  EXPECT_EQ(several.ring.typeInter, PathType::Dis);
-  EXPECT_EQ(several.tree.nChannels(), 1);
-  EXPECT_EQ(several.collNetDirect.nChannels(), 0);
-}
-
-TEST(Search, HasNoGraphsOfNoGpus) {
-  const Machine nothing;
-  const GraphSet graphs = searchGraphs(nothing, PathTable(0), {});
-  EXPECT_EQ(graphs.ring.nChannels(), 0);
-  EXPECT_EQ(graphs.tree.nChannels(), 0);
-}
-
-TEST(Search, DoesNotLoadAPortBeyondItsSpeedThatIsListedTwice) {
-  test::Sketch sketch(CpuKind::Amd);
-  sketch.addSwitch(24);
-  for (int i = 0; i < 2; ++i) sketch.addGpu(sketch.switches[0], 80, 24);
-  for (int i = 0; i < 2; ++i) sketch.addNet(sketch.switches[0], 10, {0x500, 1});
-  const PathTable paths = sketch.paths();
-  const Graph ring = ringOf(sketch.machine, paths, {.interNode = true});
-  EXPECT_NEAR(ring.nChannels() * ring.bwInter, 10, 0.01);
-  EXPECT_TRUE(validateGraph(sketch.machine, paths, ring, true).empty());
-}
-
-TEST(Search, DoesNotSendBetweenPlanes) {
-  test::Sketch sketch(CpuKind::Amd);
-  sketch.addSwitch(24);
-  for (int i = 0; i < 4; ++i) sketch.addGpu(sketch.switches[0], 80, 24);
-  for (int i = 0; i < 4; ++i) sketch.addNet(sketch.switches[0], 5, {0x500u + static_cast<unsigned>(i), 1, -1, i / 2});
-  const PathTable paths = sketch.paths();
-  for (int crossNic : {0, 1, 2}) {
-    const Graph ring = ringOf(sketch.machine, paths, {.interNode = true, .crossNic = crossNic});
-    EXPECT_TRUE(validateGraph(sketch.machine, paths, ring, true).empty());
-    EXPECT_NEAR(ring.nChannels() * ring.bwInter, 20, 0.01);
-  }
-}
-
-TEST(Search, GivesTheSlowestNicABandwidth) {
-  // 1 Mb/s, shared by many channels.
-  test::Sketch sketch(CpuKind::Amd);
-  sketch.addSwitch(24);
-  for (int i = 0; i < 4; ++i) sketch.addGpu(sketch.switches[0], 80, 24);
-  sketch.addNet(sketch.switches[0], 0.000125f, {0x500, 1});
-  const PathTable paths = sketch.paths();
-  for (const int channels : {1, 32}) {
-    const SearchSettings settings{.interNode = true, .maxChannels = channels, .minChannels = channels};
-    const Graph ring = ringOf(sketch.machine, paths, settings);
-    EXPECT_NEAR(ring.nChannels() * ring.bwInter, 0.000125, 1e-7);
-    EXPECT_EQ(validateGraph(sketch.machine, paths, ring, true), std::vector<std::string>{});
-  }
-}
-
-TEST(RingSearch, NeverJoinsNicsOfDifferentPlanes) {
-  test::Sketch sketch(CpuKind::Amd);
-  for (int i = 0; i < 2; ++i) {
-    sketch.addSwitch(24);
-    sketch.addGpu(sketch.switches[static_cast<std::size_t>(i)], 80, 24);
-  }
-  // The first one has no plane: it goes with either of the others, but these do not go with each other.
-  sketch.addNet(sketch.cpu, 1, {0x500, 1});
-  for (int i = 0; i < 2; ++i) {
-    sketch.addNet(sketch.switches[static_cast<std::size_t>(i)], 24, {0x600U + static_cast<unsigned>(i), 1, -1, i});
-  }
-  const PathTable paths = shortestPaths(sketch.machine, {});
-  const Graph ring = ringOf(sketch.machine, paths, {.interNode = true});
-  EXPECT_EQ(validateGraph(sketch.machine, paths, ring, true), std::vector<std::string>{});
-  EXPECT_GT(ring.bwInter, 1);
-}
-
-TEST(Search, CountsWhatRanksOfOneDeviceShare) {
-  for (const float local : {5000.0f, 2618.0f}) {
-    test::Sketch sketch(CpuKind::Amd);
-    sketch.addSwitch(24);
-    const int device = sketch.machine.addNode(0, 0x6000, DeviceFacts{0, 90, -1, true});
-    sketch.machine.connect(device, sketch.switches[0], LinkKind::Pci, 24);
-    for (int i = 0; i < 2; ++i) {
-      sketch.gpus.push_back(sketch.machine.addNode(0, 0x6000, GpuFacts{0, i, device, 90, true}));
-      sketch.machine.connect(sketch.gpus.back(), device, LinkKind::Local, local);
-    }
-    sketch.addNet(sketch.switches[0], 25, {0x500, 1});
-    const PathTable paths = sketch.paths();
-    for (const bool interNode : {false, true}) {
-      const SearchSettings settings{.interNode = interNode, .collNet = interNode};
-      const GraphSet graphs = searchGraphs(sketch.machine, paths, settings);
-      for (const Graph* graph : {&graphs.ring, &graphs.tree, &graphs.collNetChain, &graphs.collNetDirect}) {
-        EXPECT_EQ(validateGraph(sketch.machine, paths, *graph, interNode), std::vector<std::string>{});
-        if (graph->channels.empty()) continue;
-        const float bound = bandwidthBound(sketch.machine, paths, {graph->id, graph->pattern, 1, 64}, settings);
-        const float bandwidth = interNode ? std::min(graph->bwIntra, graph->bwInter) : graph->bwIntra;
-        EXPECT_LE(static_cast<float>(graph->nChannels()) * bandwidth, bound * 1.001f) << graphName(graph->id);
-      }
-    }
-  }
-}
-
-TEST(LastResort, UsesNoNicWhereARingCannotLeave) {
-  // Two hosts joined by NVLink, of which one has a NIC: a tree is possible, a ring is not.
-  test::Sketch sketch(CpuKind::Amd);
-  Machine& machine = sketch.machine;
-  const int fabric = machine.addNode(0, 0, NvSwitchFacts{});
-  const int cpus[] = {sketch.cpu, machine.addNode(1, 0, CpuFacts{CpuKind::Amd, 0, ""})};
-  for (const int cpu : cpus) {
-    sketch.addGpu(cpu, 80, 24);
-    machine.connect(sketch.devices.back(), fabric, LinkKind::NvLink, 240);
-  }
-  sketch.addNet(cpus[0], 24, {0x500U, 1});
-  const PathTable paths = shortestPaths(machine, {});
-  const GraphSet graphs = searchGraphs(machine, paths, {.interNode = true});
-  EXPECT_EQ(validateGraph(machine, paths, graphs.ring, true), std::vector<std::string>{});
-  EXPECT_EQ(graphs.ring.channels[0].netOut, -1);
-  EXPECT_EQ(validateGraph(machine, paths, graphs.tree, true), std::vector<std::string>{});
-  EXPECT_GT(graphs.tree.bwInter, 1);
-}
-
-TEST(LastResort, UsesNoNicWhereNoneIsReached) {
-  // Both GPUs are under one CPU, the NICs under another that nothing joins to it.
-  test::Sketch sketch(CpuKind::Amd);
-  for (int i = 0; i < 2; ++i) sketch.addGpu(sketch.cpu, 90, 24);
-  sketch.nvLink(0, 1, 100);
-  const int other = sketch.machine.addNode(0, 1, CpuFacts{CpuKind::Amd, 1, ""});
-  for (unsigned i = 0; i < 2; ++i) sketch.addNet(other, 24, {0x500U + i, 1});
-  const PathTable paths = sketch.paths();
-  for (const int crossNic : {0, 1, 2}) {
-    const SearchSettings settings{.interNode = true, .collNet = true, .crossNic = crossNic};
-    EXPECT_EQ(bandwidthBound(sketch.machine, paths, {}, settings), 0);
-    const GraphSet graphs = searchGraphs(sketch.machine, paths, settings);
-    for (const Graph* graph : {&graphs.ring, &graphs.tree}) {
-      EXPECT_EQ(validateGraph(sketch.machine, paths, *graph, true), std::vector<std::string>{});
-      EXPECT_EQ(graph->nChannels(), 1);
-      EXPECT_EQ(graph->typeInter, PathType::Dis);
-    }
-    EXPECT_EQ(graphs.collNetChain.nChannels() + graphs.collNetDirect.nChannels(), 0);
-  }
-}
-
-TEST(LastResort, StaysInAPlane) {
-  // Each of three hosts has one GPU and one NIC; the first NIC is of another plane than the others.
-  test::Sketch sketch(CpuKind::Amd);
-  Machine& machine = sketch.machine;
-  const int fabric = machine.addNode(0, 0, NvSwitchFacts{});
-  for (int host = 0; host < 3; ++host) {
-    const int cpu = host == 0 ? sketch.cpu : machine.addNode(host, 0, CpuFacts{CpuKind::Amd, 0, ""});
-    sketch.addGpu(cpu, 80, 24);
-    machine.connect(sketch.devices.back(), fabric, LinkKind::NvLink, 240);
-    sketch.addNet(cpu, 24, {0x500U + static_cast<unsigned>(host), 1, -1, host == 0 ? 0 : 1});
-  }
-  const PathTable paths = shortestPaths(machine, {});
-  const Graph ring = ringOf(machine, paths, {.interNode = true, .maxChannels = 1});
-  EXPECT_EQ(validateGraph(machine, paths, ring, true), std::vector<std::string>{});
-  EXPECT_NE(ring.channels[0].netIn, sketch.nets[0]);
-}
-
-TEST(LastResort, EntersAndLeavesWhereThereAreNics) {
-  // Three hosts with a GPU each, joined by NVLink; the first has no NIC. No ring stays on one rail.
-  test::Sketch sketch(CpuKind::Amd);
-  Machine& machine = sketch.machine;
-  const int fabric = machine.addNode(0, 0, NvSwitchFacts{});
-  for (int host = 0; host < 3; ++host) {
-    const int cpu = host == 0 ? sketch.cpu : machine.addNode(host, 0, CpuFacts{CpuKind::Amd, 0, ""});
-    sketch.addGpu(cpu, 80, 24);
-    machine.connect(sketch.devices.back(), fabric, LinkKind::NvLink, 240);
-    if (host != 0) sketch.addNet(cpu, 24, {0x500U + static_cast<unsigned>(host), 1});
-  }
-  const PathTable paths = shortestPaths(machine, {});
-  const GraphSet graphs = searchGraphs(machine, paths, {.interNode = true, .crossNic = 0, .maxChannels = 1});
-  for (const Graph* graph : {&graphs.ring, &graphs.tree}) {
-    EXPECT_EQ(validateGraph(machine, paths, *graph, true), std::vector<std::string>{});
-  }
 }
 
 }  // namespace

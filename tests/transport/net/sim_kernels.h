@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "device/prims_ll.h"
@@ -26,6 +27,9 @@ using device::kSteps;
 using device::Protocol;
 
 inline constexpr Protocol kAllProtocols[] = {Protocol::LL, Protocol::LL128, Protocol::Simple};
+inline std::string nameOf(Protocol protocol) {
+  return protocol == Protocol::LL ? "LL" : protocol == Protocol::LL128 ? "LL128" : "Simple";
+}
 /// LL and Simple have room for 2048 bytes, LL128 for 1920.
 inline constexpr device::SlotBytes kSlots{4096, 2048, 2048};
 inline std::uint32_t roomOf(Protocol protocol) {
