@@ -85,16 +85,6 @@ Status NetEndpoint::connect(const ConnectHandle& peer) {
   return {};
 }
 
-Result<bool> NetEndpoint::join() {
-  bool all = true;
-  for (const auto& join : joins_) {
-    if (join == nullptr) continue;
-    ASSIGN(const bool joined, join->poll());
-    all = all && joined;
-  }
-  return all;
-}
-
 Status NetEndpoint::joinPool() {
   const std::uint32_t slotBytes = slotBytesOf(path_, Protocol::Simple);
   if (options_.sharedSlots == 0 || path_.link.kind != device::ConnKind::Mesh || slotBytes == 0) return {};
@@ -210,7 +200,7 @@ Status NetEndpoint::start() {
 Result<bool> NetEndpoint::ready() {
   if (phase_ == Phase::Opened) return fail(ncclInternalError, "{}: ready() before connect()", path_.text());
   if (phase_ == Phase::Joining) {
-    ASSIGN(const bool joined, join());
+    ASSIGN(const bool joined, pollAll(joins_));
     if (!joined) return false;
     TRY(prepare());
     phase_ = Phase::Probing;

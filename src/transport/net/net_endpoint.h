@@ -59,7 +59,6 @@ class NetEndpoint final : public Endpoint {
   Status listen();
   /// Who this end is.
   transport::LinkIdentity identity() const;
-  Result<bool> join();
   Status prepare();
   /// Finds the slots that it shares with other connections, if it does.
   Status joinPool();

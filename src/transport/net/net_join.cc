@@ -56,4 +56,14 @@ Result<void*> NetJoin::registerDmaBuf(void* data, std::size_t bytes, const DmaBu
   return kept(net_.registerDmaBuf(connection_, data, bytes, buffer.offset, buffer.fd.get()));
 }
 
+Result<bool> pollAll(std::span<const std::unique_ptr<NetJoin>> joins) {
+  bool all = true;
+  for (const auto& join : joins) {
+    if (join == nullptr) continue;
+    ASSIGN(const bool joined, join->poll());
+    all = all && joined;
+  }
+  return all;
+}
+
 }  // namespace tutti::net

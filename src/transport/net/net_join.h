@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -47,5 +49,8 @@ class NetJoin {
   bool connecting_ = false;  ///< the network may keep a state for `handle_`
   std::vector<void*> registrations_;
 };
+
+/// Polls each of an end's connections, of which some may be absent: whether all have come to their end.
+Result<bool> pollAll(std::span<const std::unique_ptr<NetJoin>> joins);
 
 }  // namespace tutti::net

@@ -154,16 +154,6 @@ Status RelayLink::sendMemory() {
               path_.text(), hello_.sender);
 }
 
-Result<bool> RelayLink::join() {
-  bool all = true;
-  for (const auto& join : joins_) {
-    if (join == nullptr) continue;
-    ASSIGN(const bool joined, join->poll());
-    all = all && joined;
-  }
-  return all;
-}
-
 Status RelayLink::prepare() {
   for (std::size_t j = 0; j < kJoins; ++j) {
     if (joins_[j] == nullptr) continue;
@@ -213,7 +203,7 @@ Status RelayLink::run() {
 
 Status RelayLink::advance() {
   if (phase_ == Phase::Joining) {
-    ASSIGN(const bool joined, join());
+    ASSIGN(const bool joined, net::pollAll(joins_));
     if (!joined) return {};
     TRY(prepare());
     phase_ = Phase::Probing;

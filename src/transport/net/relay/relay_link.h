@@ -66,7 +66,6 @@ class RelayLink {
   Status checkOrder(const Order& order) const;
   Status begin(const Order& order);
   Status sendMemory();
-  Result<bool> join();
   Status prepare();
   Result<bool> probe(std::size_t join);
   Status run();
