@@ -10,16 +10,8 @@
 #include "proxy/fakes.h"
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
-
-using test::asleep;
-using test::eventually;
-using test::FakeComm;
-using test::FakeTask;
-using test::makeEngine;
-using test::makeGroup;
-using test::OneTask;
 
 /// Drives until `what` holds; false after ten seconds.
 bool driveUntil(ProgressEngine& engine, const std::function<bool()>& what) {
@@ -165,7 +157,7 @@ TEST(ProgressEngineDrive, LeavesFailuresToTheEnginesThread) {
 }
 
 TEST(ProgressEngineDrive, MayBeCalledByManyThreadsWhileGroupsComeAndGo) {
-  const auto engine = makeEngine({.processors = {}, .patience = test::hasty()});
+  const auto engine = makeEngine({.processors = {}, .patience = hasty()});
   std::atomic<bool> over{false};
   std::vector<std::thread> drivers;
   for (int i = 0; i < 3; ++i) {
@@ -193,4 +185,4 @@ TEST(ProgressEngineDrive, MayBeCalledByManyThreadsWhileGroupsComeAndGo) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -10,20 +10,13 @@
 #include "proxy/fakes.h"
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
-using test::asleep;
-using test::eventually;
-using test::FakeComm;
-using test::FakeTask;
-using test::makeEngine;
-using test::makeGroup;
-using test::OneTask;
 using testing::HasSubstr;
 
 TEST(ProgressEngine, TellsTheFirstErrorOfAGroupOnceAndDrivesTheOthers) {
-  test::expectLog("link is down");
+  expectLog("link is down");
   FakeComm broken;
   FakeComm sound;
   FakeTask bad("send to rank 3 by NET/Fake/0");
@@ -60,7 +53,7 @@ TEST(ProgressEngine, TellsTheFirstErrorOfAGroupOnceAndDrivesTheOthers) {
 }
 
 TEST(ProgressEngine, TurnsAnExceptionOfATaskIntoTheGroupsError) {
-  test::expectLog("out of luck");
+  expectLog("out of luck");
   OneTask one;
   one.task.during = [] { throw std::runtime_error("out of luck"); };
   one.add();
@@ -91,4 +84,4 @@ TEST(ProgressEngine, LeavesTheTasksOfAnAbortedCommunicatorAlone) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,16 +8,8 @@
 #include "proxy/engine.h"
 #include "proxy/fakes.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
-
-using test::asleep;
-using test::eventually;
-using test::FakeComm;
-using test::FakeTask;
-using test::makeEngine;
-using test::makeGroup;
-using test::OneTask;
 
 TEST(ProgressEngine, LetsNoTaskWithEndlessWorkStarveOthers) {
   FakeComm comms[2];
@@ -53,7 +45,7 @@ TEST(ProgressEngine, LetsNoTaskWithEndlessWorkStarveOthers) {
 TEST(ProgressEngine, TouchesNoTaskAfterItsRemoval) {
   FakeComm comm;
   FakeTask steady;
-  const auto engine = makeEngine({.patience = test::hasty()});
+  const auto engine = makeEngine({.patience = hasty()});
   const auto group = makeGroup(*engine, comm);
   group->hold();
   steady.posted = ~std::uint64_t{0};
@@ -137,7 +129,7 @@ TEST(ProgressEngine, EndsWithItsLastGroup) {
 
 /// Groups come and go while others are woken: the stack of woken groups must lose none of them.
 TEST(ProgressEngine, LosesNoWakeUpWhenOtherGroupsEnd) {
-  OneTask one({.patience = test::hasty()});
+  OneTask one({.patience = hasty()});
   one.add();
   std::atomic<bool> ended{false};
   std::thread others([&] {
@@ -177,7 +169,7 @@ TEST(ProgressEngine, LeavesNoStepBehindInAStormOfLaunches) {
   constexpr int kThreads = 4;
   std::vector<FakeComm> comms(kThreads / 2);
   std::vector<FakeTask> tasks(kThreads / 2);
-  const auto engine = makeEngine({.patience = test::hasty()});
+  const auto engine = makeEngine({.patience = hasty()});
   std::vector<std::unique_ptr<ProgressGroup>> groups;
   for (auto& comm : comms) groups.push_back(makeGroup(*engine, comm));
   for (std::size_t i = 0; i < groups.size(); ++i) ASSERT_TRUE(groups[i]->add(&tasks[i]).ok());
@@ -200,4 +192,4 @@ TEST(ProgressEngine, LeavesNoStepBehindInAStormOfLaunches) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

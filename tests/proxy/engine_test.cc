@@ -10,16 +10,8 @@
 #include "proxy/fakes.h"
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
-
-using test::asleep;
-using test::eventually;
-using test::FakeComm;
-using test::FakeTask;
-using test::makeEngine;
-using test::makeGroup;
-using test::OneTask;
 
 TEST(ProgressEngine, StartsItsThreadWithTheFirstTask) {
   OneTask one;
@@ -77,7 +69,7 @@ TEST(ProgressEngine, IsWokenByAHoldWithinAMoment) {
 }
 
 TEST(ProgressEngine, StaysUpUntilTheTasksAreQuiet) {
-  OneTask one({.patience = test::hasty()});
+  OneTask one({.patience = hasty()});
   one.task.isQuiet = false;
   one.add();
   std::this_thread::sleep_for(milliseconds(50));
@@ -88,7 +80,7 @@ TEST(ProgressEngine, StaysUpUntilTheTasksAreQuiet) {
 }
 
 TEST(ProgressEngine, StaysUpWhileKernelsRun) {
-  OneTask one({.patience = test::hasty()});
+  OneTask one({.patience = hasty()});
   one.comm.running = 1;
   one.add();
   std::this_thread::sleep_for(milliseconds(50));
@@ -100,7 +92,7 @@ TEST(ProgressEngine, StaysUpWhileKernelsRun) {
 /// A kernel may post its last step after the tasks were looked at and end before the driver is asked.
 TEST(ProgressEngine, LooksOnceMoreAfterTheDriverSaidThatNothingRuns) {
   std::atomic<bool> posted{false};
-  OneTask one({.patience = test::hasty()}, [&](OneTask& self, GroupHooks& hooks) {
+  OneTask one({.patience = hasty()}, [&](OneTask& self, GroupHooks& hooks) {
     hooks.busy = [&] {
       if (!posted.exchange(true)) self.task.posted.fetch_add(1);
       return false;
@@ -124,7 +116,7 @@ TEST_P(LaunchBeside, IsNotSleptOver) {
     of.comm.running = 1;
     of.group->release();
   };
-  OneTask one({.patience = test::hasty()}, [&](OneTask& self, GroupHooks& hooks) {
+  OneTask one({.patience = hasty()}, [&](OneTask& self, GroupHooks& hooks) {
     hooks.busy = [&] {
       const bool answer = self.comm.running.load() > 0;
       if (besideTheQuestion) launch(self);
@@ -230,13 +222,13 @@ TEST(ProgressEngine, BindsItsThreadWhereItIsTold) {
 }
 
 TEST(ProgressEngine, RefusesPausesWithoutLengthAndGroupsThatCannotTell) {
-  test::expectLog("some time");
+  expectLog("some time");
   Patience patience;
   patience.shortestPause = std::chrono::nanoseconds(0);
   EXPECT_EQ(ProgressEngine::create("NCCL Progress 0", {.patience = patience}).status().code(), ncclInternalError);
-  test::expectLog("cannot tell");
+  expectLog("cannot tell");
   EXPECT_EQ(makeEngine()->group({}).status().code(), ncclInternalError);
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

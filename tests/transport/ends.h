@@ -61,4 +61,24 @@ inline bool becomesReady(Endpoint& endpoint) {
   return becomeReady({&endpoint});
 }
 
+/// What two processes do in turns, for both ends in this one.
+inline void connectEnds(Endpoint& sender, Endpoint& receiver) {
+  ASSERT_TRUE(sender.connect(receiver.handle()).ok());
+  ASSERT_TRUE(receiver.connect(sender.handle()).ok());
+  ASSERT_TRUE(becomeReady({&sender, &receiver}));
+}
+inline void probeEnds(Endpoint& sender, Endpoint& receiver) {
+  ASSERT_TRUE(sender.probeWrite().ok());
+  ASSERT_TRUE(receiver.probeWrite().ok());
+  EXPECT_TRUE(sender.probeCheck().value());
+  EXPECT_TRUE(receiver.probeCheck().value());
+}
+
+inline void expectNothingInPlace(std::initializer_list<const Endpoint*> endpoints) {
+  for (const Endpoint* const endpoint : endpoints) {
+    EXPECT_EQ(endpoint->view().pullFrom, nullptr);
+    EXPECT_EQ(endpoint->view().pullBytes, 0U);
+  }
+}
+
 }  // namespace tutti::test

@@ -33,16 +33,8 @@ struct Pair {
     sender = P2pTransport(*devices[0], sends, devices[0]).openSend(linkFrom(a, b)).value();
     receiver = P2pTransport(*devices[1], receives, devices[1]).openRecv(linkFrom(b, a)).value();
   }
-  void connect() const {
-    ASSERT_TRUE(sender->connect(receiver->handle()).ok());
-    ASSERT_TRUE(receiver->connect(sender->handle()).ok());
-  }
-  void probe() const {
-    ASSERT_TRUE(sender->probeWrite().ok());
-    ASSERT_TRUE(receiver->probeWrite().ok());
-    EXPECT_TRUE(sender->probeCheck().value());
-    EXPECT_TRUE(receiver->probeCheck().value());
-  }
+  void connect() const { connectEnds(*sender, *receiver); }
+  void probe() const { probeEnds(*sender, *receiver); }
 };
 
 void expectWorks(const Pair& pair) {
@@ -91,10 +83,7 @@ TEST(P2pEndpoint, ReceiverReadsTheSendersMemoryInPlace) {
 TEST(P2pEndpoint, NothingIsReadInPlaceWhereThatIsDisabled) {
   const Pair pair(0, 1, kThroughSlots, kThroughSlots);
   expectWorks(pair);
-  for (const Endpoint* endpoint : {pair.sender.get(), pair.receiver.get()}) {
-    EXPECT_EQ(endpoint->view().pullFrom, nullptr);
-    EXPECT_EQ(endpoint->view().pullBytes, 0U);
-  }
+  expectNothingInPlace({pair.sender.get(), pair.receiver.get()});
 }
 
 TEST(P2pEndpoint, ReadingInPlaceMustBeDisabledOnBothSides) {

@@ -44,17 +44,8 @@ struct ShmPair {
     sender = transports[0]->openSend(linkFrom(a, b)).value();
     receiver = transports[1]->openRecv(linkFrom(b, a)).value();
   }
-  void connect() const {
-    ASSERT_TRUE(sender->connect(receiver->handle()).ok());
-    ASSERT_TRUE(receiver->connect(sender->handle()).ok());
-    ASSERT_TRUE(becomeReady({sender.get(), receiver.get()}));
-  }
-  void probe() const {
-    ASSERT_TRUE(sender->probeWrite().ok());
-    ASSERT_TRUE(receiver->probeWrite().ok());
-    EXPECT_TRUE(sender->probeCheck().value());
-    EXPECT_TRUE(receiver->probeCheck().value());
-  }
+  void connect() const { connectEnds(*sender, *receiver); }
+  void probe() const { probeEnds(*sender, *receiver); }
 };
 
 void expectJoined(const ShmPair& pair) {
@@ -104,10 +95,7 @@ TEST(ShmEndpoint, NothingIsReadInPlaceWhereThatIsDisabled) {
   for (const bool apart : {false, true}) {
     const ShmPair pair(0, 1, apart, kThroughShmSlots);
     expectJoined(pair);
-    for (const Endpoint* endpoint : {pair.sender.get(), pair.receiver.get()}) {
-      EXPECT_EQ(endpoint->view().pullFrom, nullptr);
-      EXPECT_EQ(endpoint->view().pullBytes, 0U);
-    }
+    expectNothingInPlace({pair.sender.get(), pair.receiver.get()});
   }
 }
 
@@ -273,45 +261,41 @@ TEST(ShmEndpoint, JoinsTwoProcessesThatSeeOtherDevices) {
   EXPECT_EQ(child.wait(), 0) << "the receiving process failed; see its output";
 }
 
+/// A sender whose receiver, in another process, has offered its memory and does nothing more.
+struct SenderToAnotherProcess {
+  explicit SenderToAnotherProcess(const ShmOptions& options = {}) : transport(*device, options) {
+    const PeerInfo self = rankOfProcess(*device, 0);
+    const auto peer = child.line().recv<PeerInfo>();
+    child.line().send(self);
+    end = transport.openSend(linkFrom(self, peer)).value();
+    handle = child.line().recv<ConnectHandle>();
+  }
+  std::unique_ptr<Device> device = openDevice(0);
+  Child child{"ShmChild.DISABLED_DiesBeforeItIsAsked"};
+  ShmTransport transport;
+  std::unique_ptr<Endpoint> end;
+  ConnectHandle handle;
+};
+
 TEST(ShmEndpoint, PeerThatDiesBeforeItHandsItsMemoryOutIsNamed) {
-  const auto device = openDevice(0);
-  ASSERT_NE(device, nullptr);
-  const Child child("ShmChild.DISABLED_DiesBeforeItIsAsked");
-  const PeerInfo self = rankOfProcess(*device, 0);
-  const auto peer = child.line().recv<PeerInfo>();
-  child.line().send(self);
-  ShmTransport transport(*device, {});
-  const auto end = transport.openSend(linkFrom(self, peer));
-  ASSERT_TRUE(end.ok());
-  const auto handle = child.line().recv<ConnectHandle>();
-  ::kill(child.pid(), SIGKILL);
-  EXPECT_NE(child.wait(), 0);
-  ASSERT_TRUE(end.value()->connect(handle).ok());
+  const SenderToAnotherProcess sender;
+  ::kill(sender.child.pid(), SIGKILL);
+  EXPECT_NE(sender.child.wait(), 0);
+  ASSERT_TRUE(sender.end->connect(sender.handle).ok());
   expectLog("the peer's memory could not be fetched: nobody offers it any more");
-  EXPECT_FALSE(becomesReady(*end.value()));
+  EXPECT_FALSE(becomesReady(*sender.end));
   EXPECT_NE(capturedText().find("with rank 1 (host node7, device 1)"), std::string::npos);
 }
 
 TEST(ShmEndpoint, PeerThatIsStoppedIsNotWaitedForLongerThanAllowed) {
-  const auto device = openDevice(0);
-  ASSERT_NE(device, nullptr);
-  const Child child("ShmChild.DISABLED_DiesBeforeItIsAsked");
-  const PeerInfo self = rankOfProcess(*device, 0);
-  const auto peer = child.line().recv<PeerInfo>();
-  child.line().send(self);
-  ShmOptions hasty;
-  hasty.patience = milliseconds(50);
-  ShmTransport transport(*device, hasty);
-  const auto end = transport.openSend(linkFrom(self, peer));
-  ASSERT_TRUE(end.ok());
-  const auto handle = child.line().recv<ConnectHandle>();
-  ::kill(child.pid(), SIGSTOP);
-  ASSERT_TRUE(end.value()->connect(handle).ok());
+  const SenderToAnotherProcess sender({.patience = milliseconds(50)});
+  ::kill(sender.child.pid(), SIGSTOP);
+  ASSERT_TRUE(sender.end->connect(sender.handle).ok());
   expectLog("it did not answer in time");
   // A stop takes effect some time after it was sent; what was handed out before is no failure.
-  const bool ready = becomesReady(*end.value());
-  ::kill(child.pid(), SIGKILL);
-  child.wait();
+  const bool ready = becomesReady(*sender.end);
+  ::kill(sender.child.pid(), SIGKILL);
+  sender.child.wait();
   EXPECT_FALSE(ready);
 }
 
