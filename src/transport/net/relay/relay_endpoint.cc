@@ -11,13 +11,6 @@
 #include "transport/ranks.h"
 
 namespace tutti::relay {
-
-using transport::PacketIo;
-using transport::packetOf;
-using transport::ReceivedPacket;
-using transport::receivePacket;
-using transport::sendPacket;
-
 namespace {
 
 constexpr std::size_t kStepsBytes = device::kProtocols * device::kCounterStride * sizeof(std::uint64_t);

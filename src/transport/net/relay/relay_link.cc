@@ -16,11 +16,6 @@ namespace tutti::relay {
 namespace {
 
 using device::Protocol;
-using transport::PacketIo;
-using transport::packetOf;
-using transport::ReceivedPacket;
-using transport::receivePacket;
-using transport::sendPacket;
 
 constexpr std::uint32_t kMostSlotBytes = 1u << 28;
 static_assert(sizeof(net::ProbeMessage) <= kProbeRoom);

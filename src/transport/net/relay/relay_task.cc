@@ -11,10 +11,6 @@
 namespace tutti::relay {
 
 using device::Protocol;
-using transport::PacketIo;
-using transport::packetOf;
-using transport::receivePacket;
-using transport::sendPacket;
 
 namespace {
 

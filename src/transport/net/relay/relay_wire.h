@@ -13,6 +13,13 @@
 
 namespace tutti::relay {
 
+// How all of it is said.
+using transport::PacketIo;
+using transport::packetOf;
+using transport::ReceivedPacket;
+using transport::receivePacket;
+using transport::sendPacket;
+
 using Secret = std::array<std::byte, 32>;  ///< of the communicator, for this use
 using Nonce = std::array<std::byte, 16>;
 using Proof = std::array<std::byte, 32>;
