@@ -74,6 +74,14 @@ inline void probeEnds(Endpoint& sender, Endpoint& receiver) {
   EXPECT_TRUE(receiver.probeCheck().value());
 }
 
+/// Whether `sends` and `recvs`, both of this process, have the same words for what is read in place, empty ones.
+/// `device`: the receiver's.
+inline void expectSameOffers(const Device& device, const device::ConnView& sends, const device::ConnView& recvs) {
+  ASSERT_NE(sends.pullFrom, nullptr);
+  EXPECT_EQ(sends.pullFrom, recvs.pullFrom);
+  for (int i = 0; i < device::kSteps; ++i) EXPECT_EQ(wordAt(device, recvs.pullFrom + i), 0U);
+  EXPECT_EQ(recvs.pullShift, 0) << "one process";
+}
 inline void expectNothingInPlace(std::initializer_list<const Endpoint*> endpoints) {
   for (const Endpoint* const endpoint : endpoints) {
     EXPECT_EQ(endpoint->view().pullFrom, nullptr);
