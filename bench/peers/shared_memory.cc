@@ -133,6 +133,7 @@ class SharedMemory : public peer::Peer {
       case peer::Op::Broadcast:
         if (rank_ != 0) copy(c.out, theirs(0, c.in), c.count);
         return;
+      case peer::Op::SendRecv: return copy(c.out, theirs((rank_ + size_ - 1) % size_, c.in), c.count);
       case peer::Op::ReduceScatter: return reduce(c.in, me * c.count, (me + 1) * c.count, outs);
       case peer::Op::AllReduce: return reduce(c.in, shareStart(c, rank_), shareStart(c, rank_ + 1), outs);
     }
