@@ -3,18 +3,20 @@
 
 usage: compare_peers.py [--build BUILD] [--peers FOLDER] [--runs N] [--quick]
                         [--worlds two_processes,four_devices] [--collectives AllReduce,...] [--sizes 8,1K,...]
-                        [--raw FILE] [-o TABLES.md]
+                        [--raw FILE] [--limits FILE] [-o TABLES.md]
        compare_peers.py --tables RAW [-o TABLES.md]          only the tables of an earlier run
 
 FOLDER (default BUILD/peers) holds what `make -C bench/peers OUT=FOLDER` builds: openmpi, mpich, gloo, each if the
-library is installed, and reference. Debian's packages: libopenmpi-dev openmpi-bin; libmpich-dev mpich; libgloo-dev.
-What is not there is skipped with a line that says so. A peer takes --op NAME --sizes LIST --algo NAME --budget
-SECONDS, checks the result of its first call and prints one JSON object a line with bytes and time_us_b2b (calls back
-to back, slowest rank, median of chunks). MPI's are started by mpirun, the others by bench/peers/launch.py.
+library is installed, reference and sockets. Debian's packages: libopenmpi-dev openmpi-bin; libmpich-dev mpich;
+libgloo-dev. What is not there is skipped with a line that says so; what fails is marked in the tables, with the reason
+below, and the others go on: the exit status is 1 if one of ours failed, else 0. A peer takes --op NAME --sizes LIST
+--algo NAME --budget SECONDS, checks the result of its first call and prints one JSON object a line with bytes and
+time_us_b2b (calls back to back, slowest rank, median of chunks). MPI's are started by mpirun, the others by
+bench/peers/launch.py.
 
 SendRecv, in which each rank sends to the next and receives from the one before, is run when named. Two worlds more are
-run when named: two_processes_shm, where our ranks do without P2P, and two_processes_tcp, where
-ours, Open MPI's and gloo's have nothing but TCP over the loopback interface.
+run when named: two_processes_shm, where our ranks do without P2P, and two_processes_tcp, where ours, Open MPI's and
+gloo's have nothing but TCP over the loopback interface.
 
 Worlds: two_processes is 2 ranks (ours: -p 2), four_devices is 4 ranks (ours: 4 devices of one process, once driven by
 one thread in a group, -g 4, once by 4 threads, -t 4); peers always have a process for each rank. `size` is
@@ -25,19 +27,25 @@ median over rounds.
 
 reference: user buffers lie in shared memory and ranks read their peers' inputs directly; a bound, not a library. In
 AllReduce every rank sums up its share of all inputs and stores it in all outputs, so no byte is touched twice.
+
+sockets, in two_processes_tcp: plain sockets that move what the collective must move at least, both ways at once; the
+fastest of several manners, with and without a core for each rank. The column has tutti's time / theirs. --limits FILE
+says beside it what another program found for two streams: lines of JSON with limit
+(tcp_loopback_1_stream_each_way_sum), median (GB/s of both directions) and bytes (of a write).
 """
 import argparse
-import collections
+import contextlib
 import json
 import os
 import pathlib
 import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+from peer_tables import ours_failed, tables
 
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 ALL_SIZES = "8,64,1K,16K,64K,256K,1M,4M,16M,64M,256M"
@@ -54,25 +62,17 @@ DEFAULT_WORLDS = "two_processes,four_devices"
 WAYS = {"two_processes_shm": ({"NCCL_P2P_DISABLE": "1"}, []),
         "two_processes_tcp": ({"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_SOCKET_IFNAME": "lo"},
                               ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"])}
-TCP_PEERS = ("openmpi", "gloo")  # that have TCP between processes of one host
+TCP_PEERS = ("openmpi", "gloo", "sockets")  # that have TCP between processes of one host
 REALTIME = ["chrt", "-f", "1"]
-LIBRARIES = ("openmpi", "mpich", "gloo")  # what must be beaten; variants of one ("gloo ring") count by their fastest
 # Program in FOLDER -> what starts it beside bench/peers/launch.py, Debian's packages.
 PEERS = {"openmpi": ("mpirun.openmpi", "libopenmpi-dev openmpi-bin"), "mpich": ("mpirun.mpich", "libmpich-dev mpich"),
-         "gloo": (None, "libgloo-dev"), "reference": (None, "")}
+         "gloo": (None, "libgloo-dev"), "reference": (None, ""), "sockets": (None, "")}
 LAUNCHER = pathlib.Path(__file__).resolve().parent / "peers/launch.py"
 PEER_SECONDS = 600  # one program, all its sizes
 
 
 def size_of(text):
     return int(text[:-1]) * UNITS[text[-1]] if text[-1] in UNITS else int(text)
-
-
-def size_text(size):
-    for unit, factor in (("MB", 1 << 20), ("KB", 1 << 10)):
-        if size >= factor and size % factor == 0:
-            return f"{size // factor} {unit}"
-    return f"{size} B"
 
 
 def peers_present(folder):
@@ -98,8 +98,8 @@ def peer_commands(folder, present, world, collective):
     open_mpi = ["mpirun.openmpi", "-np", ranks]
     open_mpi += ["--oversubscribe", "--bind-to", "none"] if crowded else ["--bind-to", "core"]
     open_mpi += WAYS.get(world, ({}, []))[1]
-    if world.endswith("_tcp"):
-        present = [name for name in present if name in TCP_PEERS]
+    tcp = world.endswith("_tcp")
+    present = [name for name in present if (name in TCP_PEERS if tcp else name != "sockets")]
     mpich = ["mpirun.mpich", "-np", ranks, "-bind-to", "none" if crowded else "core"]
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     commands = {"openmpi": (open_mpi + [folder / "openmpi"], root), "mpich": (mpich + [folder / "mpich"], {})}
@@ -110,25 +110,40 @@ def peer_commands(folder, present, world, collective):
         commands["gloo"] = (launch + ["--", folder / "gloo"], {})
     for stores in ("direct", "nt"):
         commands[f"reference {stores}"] = (bound + ["--", folder / "reference", "--algo", stores], {})
+    commands["sockets free"] = (launch + ["--", folder / "sockets"], {})
+    commands["sockets bound"] = (bound + ["--", folder / "sockets"], {})
     return {name: ([str(part) for part in command], extra) for name, (command, extra) in commands.items()
             if name.split()[0] in present}
 
 
+class Failed(Exception):
+    """A program did not come to its end, or said what is wrong."""
+
+    def __init__(self, why, output=""):
+        super().__init__(" ".join(why.split()))
+        self.output = output  # what it had said until then
+
+
 def run(command, extra, seconds):
+    """What the program says."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "SOFTGPU_")) or k in extra}
     env.update(extra)
-    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    except OSError as error:
+        raise Failed(f"{command[0]} does not start: {error}") from error
     try:
         out, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.terminate()  # what starts ranks ends them then
         try:
-            process.communicate(timeout=10)
+            out, _ = process.communicate(timeout=10)
         except subprocess.TimeoutExpired:
             process.kill()
-        raise
+            out = ""
+        raise Failed(f"`{' '.join(command)}` still ran after {seconds} s", out)
     if process.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {errors[-500:]}")
+        raise Failed(f"`{' '.join(command)}` ended with {process.returncode}: {errors[-500:]}", out)
     return out
 
 
@@ -138,11 +153,15 @@ def time_tutti(options, build, command, seconds, budget, ways={}):
     repeats = max(3, min(100, int(budget / seconds / calls)))
     counts = ["-n", str(calls), "-w", str(max(3, min(calls, 50))), "--repeat", str(repeats)]
     out = run(REALTIME * options.realtime + command + counts, {"LD_LIBRARY_PATH": str(build / "src"), **ways}, 300)
-    return json.loads(out)["results"][0]
+    try:
+        return json.loads(out)["results"][0]
+    except (ValueError, LookupError, TypeError) as error:
+        raise Failed(f"`{' '.join(command)}` said no result: {out[-300:]}") from error
 
 
-def run_tutti(options, build, collective, world, ways, sizes):
-    times, ranks, env = {}, WORLDS[world][0], WAYS.get(world, ({}, []))[0]
+def run_tutti(options, build, collective, world, ways, sizes, times):
+    """Adds to `times` what each size takes."""
+    ranks, env = WORLDS[world][0], WAYS.get(world, ({}, []))[0]
     place = "in_place" if collective == "Broadcast" else "out_of_place"
     for size in sizes:
         command = [str(build / "softgpu-run"), "-n", str(ranks), str(build / f"bench/{PROGRAMS[collective]}_perf")]
@@ -152,18 +171,37 @@ def run_tutti(options, build, collective, world, ways, sizes):
             seconds = time_tutti(options, build, command, seconds, options.budget / 5, env)[place]["time_us"] / 1e6
         row = time_tutti(options, build, command, seconds, options.budget, env)
         times[row["bytes"]] = row[place]["time_us"]
-    return times
 
 
-def run_peer(options, command, extra, collective, sizes, realtime):
+def rows_of(output):
+    """The lines that are whole: a program that was killed may have ended within one."""
+    rows = []
+    for line in output.splitlines():
+        with contextlib.suppress(ValueError):
+            row = json.loads(line)
+            if isinstance(row, dict) and {"bytes", "time_us_b2b"} <= row.keys():
+                rows.append(row)
+    return rows
+
+
+def run_peer(options, command, extra, collective, sizes, realtime, times):
+    """Adds to `times` what each size takes."""
     command = REALTIME * realtime + command + ["--op", collective.lower(), "--sizes", ",".join(map(str, sizes)),
                                                "--budget", str(options.budget)]
-    lines = run(command, extra, PEER_SECONDS + 10).splitlines()
-    rows = [json.loads(line) for line in lines if line.startswith("{")]
-    wrong = [row for row in rows if row.get("errors")]
+    failure, output = None, ""
+    try:
+        output = run(command, extra, PEER_SECONDS + 10)
+    except Failed as caught:
+        failure, output = caught, caught.output
+    rows = rows_of(output)
+    times.update({row["bytes"]: row["time_us_b2b"] for row in rows if not row.get("errors")})
+    wrong = [row["bytes"] for row in rows if row.get("errors")]
     if wrong:
-        raise RuntimeError(f"{command}: wrong results: {wrong}")
-    return {row["bytes"]: row["time_us_b2b"] for row in rows}
+        raise Failed(f"`{' '.join(command)}`: wrong results at {wrong} bytes")
+    if failure:
+        raise failure
+    if not rows:
+        raise Failed(f"`{' '.join(command)}` said no result")
 
 
 def busy_seconds():
@@ -185,6 +223,26 @@ def wait_until_quiet(limit):
             return
 
 
+def run_program(options, build, what, program, sizes):
+    """The row of one program in one round. `what`: world, collective and name; `program`: options of ours, or a peer's
+    command and environment."""
+    ranks, times = WORLDS[what["world"]][0], {}
+    wait_until_quiet(options.wait_quiet)
+    began, busy, own = time.time(), busy_seconds(), child_seconds()
+    row = {**what, "times": times}
+    try:
+        if what["name"] in WORLDS[what["world"]][1]:
+            run_tutti(options, build, what["collective"], what["world"], program, sizes, times)
+        else:
+            alone = options.realtime and ranks <= os.cpu_count()
+            run_peer(options, *program, what["collective"], sizes, alone, times)
+    except Failed as why:
+        row["failed"] = str(why)
+        print(f"{what['name']}, {what['collective']}, {what['world']}: {why}", file=sys.stderr, flush=True)
+    others = (busy_seconds() - busy - (child_seconds() - own)) / (time.time() - began) / os.cpu_count()
+    return {**row, "others": round(max(others, 0), 3), "load": round(os.getloadavg()[0], 2)}
+
+
 def measure(options, raw):
     build, folder = options.build.resolve(), (options.peers or options.build / "peers").resolve()
     present = peers_present(folder)
@@ -196,77 +254,18 @@ def measure(options, raw):
                 # The smallest size of a collective in blocks is one element for each rank.
                 least = 4 if collective in ("AllReduce", "Broadcast", "SendRecv") else 4 * ranks
                 wanted = sorted({max(size, least) for size in sizes})
-                peers = peer_commands(folder, present, world, collective)
-                for name in [*ours, *peers]:
+                programs = {**ours, **peer_commands(folder, present, world, collective)}
+                for name, program in programs.items():
                     if options.only and not any(part in name for part in options.only.split(",")):
                         continue
-                    wait_until_quiet(options.wait_quiet)
-                    began, busy, own = time.time(), busy_seconds(), child_seconds()
-                    if name in ours:
-                        times = run_tutti(options, build, collective, world, ours[name], wanted)
-                    else:
-                        alone = options.realtime and ranks <= os.cpu_count()
-                        times = run_peer(options, *peers[name], collective, wanted, alone)
-                    others = (busy_seconds() - busy - (child_seconds() - own)) / (time.time() - began) / os.cpu_count()
-                    row = {"world": world, "collective": collective, "name": name, "round": number, "times": times,
-                           "others": round(max(others, 0), 3), "load": round(os.getloadavg()[0], 2)}
-                    raw.write(json.dumps(row) + "\n")
+                    what = {"world": world, "collective": collective, "name": name, "round": number}
+                    raw.write(json.dumps(run_program(options, build, what, program, wanted)) + "\n")
                     raw.flush()
         print(f"round {number + 1} of {options.runs} done at {time.strftime('%H:%M:%S')}", file=sys.stderr, flush=True)
 
 
-def verdict(size, mine, others, reference, latency):
-    """What is missed of: under 15 us up to 1 KB (where kernels reach each other), ahead of all from 64 KB, within twice
-    the reference from 16 MB."""
-    missed = []
-    if latency and size <= 1024 and mine >= 15:
-        missed.append("not under 15 us")
-    if size >= 64 << 10:
-        missed += [f"behind {name} ({time / mine:.2f})" for name, time in others.items() if time < mine]
-    if size >= 16 << 20 and reference and mine > 2 * reference:
-        missed.append(f"{mine / reference:.1f} x the reference")
-    return ", ".join(missed) or "met"
-
-
-def fastest(medians, prefix, size):
-    times = [by_size[size] for name, by_size in medians.items() if name.split()[0] == prefix and size in by_size]
-    return min(times, default=None)
-
-
-def table(world, collective, rows):
-    samples = collections.defaultdict(lambda: collections.defaultdict(list))
-    for row in rows:
-        for size, value in row["times"].items():
-            samples[row["name"]][int(size)].append(value)
-    medians = {name: {size: statistics.median(v) for size, v in by_size.items()} for name, by_size in samples.items()}
-    ours = [name for name in WORLDS[world][1] if name in medians]
-    lines = [f"### {collective}, {world.replace('_', ' ')}", "",
-             "| size | " + " | ".join(ours) + " | " + " | ".join(LIBRARIES) + " | reference | goal |",
-             "|---" * (len(ours) + len(LIBRARIES) + 3) + "|"]
-    for size in sorted({s for by_size in medians.values() for s in by_size}):
-        mine = min((medians[name][size] for name in ours if size in medians[name]), default=None)
-        if mine is None:
-            continue
-        libraries = {name: t for name in LIBRARIES if (t := fastest(medians, name, size)) is not None}
-        reference = fastest(medians, "reference", size)
-        cell = lambda t: "-" if t is None else f"{t:.1f} ({t / mine:.2f})"
-        cells = [size_text(size), *(f"{medians[n][size]:.1f}" if size in medians[n] else "-" for n in ours),
-                 *(cell(libraries.get(n)) for n in LIBRARIES), cell(reference),
-                 verdict(size, mine, libraries, reference, world not in WAYS)]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def tables(rows):
-    rounds = len({row["round"] for row in rows})
-    taken, load = [100 * row["others"] for row in rows], [row["load"] for row in rows]
-    text = [f"Microseconds per call, median over rounds ({rounds}); in brackets that time / tutti's (the faster of its "
-            f"columns): below 1 it is ahead of us. Where a library has several algorithms, its fastest. CPU taken by "
-            f"other processes: median {statistics.median(taken):.0f}%, most {max(taken):.0f}% of the machine; 1-minute "
-            f"load {min(load):.1f} to {max(load):.1f}, our own ranks included."]
-    for world, collective in dict.fromkeys((row["world"], row["collective"]) for row in rows):
-        text.append(table(world, collective, [r for r in rows if (r["world"], r["collective"]) == (world, collective)]))
-    return "\n\n".join(text)
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
 
 
 def main():
@@ -287,20 +286,23 @@ def main():
                         "for each rank")
     parser.add_argument("--raw", type=pathlib.Path, help="append what every program said, one JSON object a line")
     parser.add_argument("--tables", type=pathlib.Path, help="a file that --raw wrote: print its tables, run nothing")
+    parser.add_argument("--limits", type=pathlib.Path, help="what another program found that this machine can do")
     parser.add_argument("-o", "--output", type=pathlib.Path)
     options = parser.parse_args()
     if options.quick:
         options.runs, options.budget = 1, min(options.budget, 0.05)
+    limits = read_lines(options.limits) if options.limits else []
     raw_path = options.tables or options.raw or pathlib.Path(tempfile.mkstemp(suffix=".jsonl")[1])
     if not options.tables:
         with open(raw_path, "a") as raw:
             measure(options, raw)
-    rows = [json.loads(line) for line in open(raw_path)]
-    text = tables([row for row in rows if row["world"] in options.worlds.split(",")])
+    rows = [row for row in read_lines(raw_path) if row["world"] in options.worlds.split(",")]
+    text = tables(rows, limits)
     print(text)
     if options.output:
         options.output.write_text(text + "\n")
+    return 1 if ours_failed(rows) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
