@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "softgpu/core/processors.h"
+
 namespace tutti::softgpu {
 namespace {
 
@@ -17,15 +19,6 @@ struct Losses {
   std::int64_t bearable = kLeastLost;
   std::int64_t last = 0;
 };
-
-/// The next processor after `current` that the thread may use, -1 if there is none but that.
-int nextProcessor(const cpu_set_t& allowed, int current) {
-  for (int i = 1; i < CPU_SETSIZE; ++i) {
-    const int candidate = (current + i) % CPU_SETSIZE;
-    if (CPU_ISSET(candidate, &allowed)) return candidate == current ? -1 : candidate;
-  }
-  return -1;
-}
 
 /// Goes to another processor; which ones the thread may use remains as it was.
 void moveAway() {
@@ -43,12 +36,8 @@ void moveAway() {
 }  // namespace
 
 bool oneThreadIsEnough() {
-  constexpr int kPlenty = 8;
-  static const bool few = [] {
-    cpu_set_t allowed;
-    return ::sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) < kPlenty;
-  }();
-  return few && machine().engines.load(std::memory_order_relaxed) == 1;
+  static const int processors = usableProcessors();
+  return oneThreadServes(processors, machine().engines.load(std::memory_order_relaxed));
 }
 
 void yieldOrMove(std::int64_t now) {
