@@ -1,6 +1,7 @@
 // What the progress engine drives: pieces of work that advance without waiting.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -14,6 +15,17 @@ struct TaskCounters {
   std::uint64_t done = 0;        ///< steps that the task has finished
   std::uint64_t bytes = 0;
   std::uint64_t stalls = 0;      ///< times that the network could not take a step at once
+};
+
+/// Who keeps steps that a sending task was given and that have not come through.
+enum class Keeper : std::uint8_t {
+  Nobody,
+  Network,  ///< has not taken, finished or delivered them
+  Relay,    ///< the rank that sends in our stead, whose engine makes no turn
+};
+struct TaskHold {
+  Keeper keeper = Keeper::Nobody;
+  int relay = -1;  ///< the rank that sends in our stead; -1: none does
 };
 
 /// One end of a connection that a host thread has to drive while kernels use it. advance() and quiet() are called between
@@ -33,6 +45,10 @@ class ProgressTask {
   /// "send to rank 3 (host b, device 0) by NET/Socket/0 on channel 1: step 17, waits for the network to take 4096 bytes",
   /// for stall reports. Any thread.
   virtual std::string describe() const = 0;
+  /// For verdicts on stalls, which compare both ends of a connection: of a sender. Any thread.
+  virtual TaskHold hold() const { return {}; }
+  /// … of a receiver: the network could bring a message of that protocol (its number) and has not. Any thread.
+  virtual bool starves(std::size_t /*protocol*/) const { return false; }
 };
 
 }  // namespace tutti

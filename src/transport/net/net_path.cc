@@ -26,34 +26,39 @@ Status failNet(const NetPath& path, Status cause, std::string_view call) {
               said.empty() ? "the network gave no reason" : said);
 }
 
-std::string LaneReport::text() const {
+std::string LaneFacts::place() const {
+  static constexpr std::array<const char*, device::kProtocols> kProtocolNames{"LL", "LL128", "Simple"};
+  return fmt::format("{} step {}", kProtocolNames[static_cast<std::size_t>(protocol)], step);
+}
+
+std::string LaneFacts::waits() const {
   struct Words {
     const char* before;
     bool counted;
   };
   // By LaneWait.
-  static constexpr std::array<Words, 8> kWords{{{"a kernel", false},
+  static constexpr std::array<Words, 9> kWords{{{"a kernel", false},
                                                 {"the lines of", true},
                                                 {"the network to take", true},
                                                 {"the network to finish", true},
                                                 {"the network to take a receive", false},
                                                 {"a message", false},
                                                 {"the flush of", true},
-                                                {"a kernel to free a slot", false}}};
-  static constexpr std::array<const char*, device::kProtocols> kProtocolNames{"LL", "LL128", "Simple"};
-  const Words& words = kWords[static_cast<std::size_t>(wait_.load(std::memory_order_relaxed))];
-  std::string text = fmt::format("{} step {}, waits for {}", kProtocolNames[static_cast<std::size_t>(protocol_)],
-                                 step_.load(std::memory_order_relaxed), words.before);
-  if (words.counted) text += fmt::format(" {} bytes", bytes_.load(std::memory_order_relaxed));
+                                                {"a kernel to free a slot", false},
+                                                {"the network to deliver what it took", false}}};
+  const Words& words = kWords[static_cast<std::size_t>(wait)];
+  std::string text = fmt::format("waits for {}", words.before);
+  if (words.counted) text += fmt::format(" {} bytes", bytes);
   return text;
 }
 
-const LaneReport* reportToShow(std::initializer_list<const LaneReport*> reports) {
-  const LaneReport* shown = nullptr;
+std::optional<LaneFacts> factsToShow(std::initializer_list<const LaneReport*> reports) {
+  std::optional<LaneFacts> shown;
   for (const LaneReport* report : reports) {
     if (report == nullptr) continue;
-    const bool further = shown == nullptr || (report->idle() == shown->idle() && report->step() > shown->step());
-    if (further || (shown->idle() && !report->idle())) shown = report;
+    const LaneFacts facts = report->facts();
+    const bool further = !shown || (facts.idle() == shown->idle() && facts.step > shown->step);
+    if (further || (shown->idle() && !facts.idle())) shown = facts;
   }
   return shown;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -54,9 +55,28 @@ struct NetLane {
 inline constexpr int kMostUnderWay = device::kSteps;
 
 /// What a lane waits for.
-enum class LaneWait : std::uint8_t { Kernel, Lines, Network, Completion, Room, Message, Flush, Slot };
+enum class LaneWait : std::uint8_t { Kernel, Lines, Network, Completion, Room, Message, Flush, Slot, Delivery };
 
-/// Where a lane stands. Written by one thread, read by any.
+/// Where a lane stands.
+struct LaneFacts {
+  device::Protocol protocol = device::Protocol::Simple;
+  LaneWait wait = LaneWait::Kernel;
+  std::uint32_t bytes = 0;
+  std::uint64_t step = 0;
+  /// "LL step 17".
+  std::string place() const;
+  /// "waits for the network to take 4096 bytes".
+  std::string waits() const;
+  /// Whether it waits for a kernel of this rank, or for nothing in particular to arrive.
+  bool idle() const { return wait == LaneWait::Kernel || wait == LaneWait::Message; }
+  /// Whether the network has what was sent, or does not take it.
+  bool atNetwork() const {
+    return wait == LaneWait::Network || wait == LaneWait::Completion || wait == LaneWait::Delivery;
+  }
+  friend bool operator==(const LaneFacts&, const LaneFacts&) = default;
+};
+
+/// Written by one thread, read by any.
 class LaneReport {
  public:
   explicit LaneReport(device::Protocol protocol) : protocol_(protocol) {}
@@ -65,14 +85,11 @@ class LaneReport {
     step_.store(step, std::memory_order_relaxed);
     bytes_.store(bytes, std::memory_order_relaxed);
   }
-  /// "LL step 17, waits for the network to take 4096 bytes".
-  std::string text() const;
-  std::uint64_t step() const { return step_.load(std::memory_order_relaxed); }
-  /// Whether it waits for a kernel of this rank, or for nothing in particular to arrive.
-  bool idle() const {
-    const LaneWait wait = wait_.load(std::memory_order_relaxed);
-    return wait == LaneWait::Kernel || wait == LaneWait::Message;
+  LaneFacts facts() const {
+    return {protocol_, wait_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed),
+            step_.load(std::memory_order_relaxed)};
   }
+  LaneWait wait() const { return wait_.load(std::memory_order_relaxed); }
 
  private:
   device::Protocol protocol_;
@@ -82,8 +99,8 @@ class LaneReport {
 };
 
 /// Of a task's lanes, the one to speak of: one that waits for something in particular, or has come farthest. Entries
-/// may be null.
-const LaneReport* reportToShow(std::initializer_list<const LaneReport*> reports);
+/// may be null; unset: all are.
+std::optional<LaneFacts> factsToShow(std::initializer_list<const LaneReport*> reports);
 
 /// TaskCounters of which one thread writes and any reads.
 class Tally {

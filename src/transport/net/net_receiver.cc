@@ -1,5 +1,7 @@
 #include "transport/net/net_receiver.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -173,7 +175,10 @@ FlaggedRecvLane::FlaggedRecvLane(NetLane& lane, const TaskSetup& setup, Tally& t
       tally_(tally),
       messages_(setup.messages),
       room_(receiverMessageBytes({setup.view.slotBytes[0], setup.view.slotBytes[1], 0}) / kMostUnderWay) {
-  for (Fifo& fifo : fifos_) fifo.arrived = fifo.put = setup.firstStep;
+  for (Fifo& fifo : fifos_) {
+    fifo.arrived = fifo.put = setup.firstStep;
+    fifo.report.set(LaneWait::Message, fifo.put);
+  }
 }
 
 Result<bool> FlaggedRecvLane::post() {
@@ -303,11 +308,20 @@ Result<bool> NetReceiver::advance() {
   return any;
 }
 
+const LaneReport* NetReceiver::reportOf(Protocol protocol) const {
+  if (protocol == Protocol::Simple) return simple_ ? &simple_->report() : nullptr;
+  return flagged_ ? &flagged_->report(protocol) : nullptr;
+}
+
+bool NetReceiver::starves(std::size_t protocol) const {
+  const LaneReport* const report = reportOf(static_cast<Protocol>(protocol));
+  return report != nullptr && report->wait() == LaneWait::Message;
+}
+
 std::string NetReceiver::describe() const {
-  const auto flagged = [&](Protocol protocol) { return flagged_ ? &flagged_->report(protocol) : nullptr; };
-  const LaneReport* shown =
-      reportToShow({simple_ ? &simple_->report() : nullptr, flagged(Protocol::LL), flagged(Protocol::LL128)});
-  return setup_.path.direction() + ": " + (shown == nullptr ? "no protocol" : shown->text());
+  const auto shown = factsToShow({reportOf(Protocol::Simple), reportOf(Protocol::LL), reportOf(Protocol::LL128)});
+  if (!shown) return setup_.path.direction() + ": no protocol";
+  return fmt::format("{}: {}, {}", setup_.path.direction(), shown->place(), shown->waits());
 }
 
 }  // namespace tutti::net

@@ -125,8 +125,10 @@ class NetReceiver final : public ProgressTask {
   bool quiet() const override { return true; }
   TaskCounters counters() const override { return tally_.read(); }
   std::string describe() const override;
+  bool starves(std::size_t protocol) const override;
 
  private:
+  const LaneReport* reportOf(device::Protocol protocol) const;
   template <class Lane>
   Result<bool> advanceLane(Lane& lane, LaneEnd& end);
 

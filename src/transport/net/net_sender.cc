@@ -1,5 +1,7 @@
 #include "transport/net/net_sender.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tutti::net {
@@ -108,13 +110,19 @@ Result<bool> NetSender::advanceSimple() {
   return false;
 }
 
+bool NetSender::delivered() const {
+  const bool flagged = settled(setup_.flagged, flaggedEnd_);
+  const bool simple = settled(setup_.simple, simpleEnd_);
+  delivered_.store(flagged && simple, std::memory_order_relaxed);
+  return flagged && simple;
+}
+
 void NetSender::checkDelivery() {
   if (++turns_ % kTurnsPerClock != 0) return;
   const auto now = SteadyClock::now();
   if (now < nextCheck_) return;
   nextCheck_ = now + kDeliveryInterval;
-  settled(setup_.flagged, flaggedEnd_);
-  settled(setup_.simple, simpleEnd_);
+  delivered();
 }
 
 Result<bool> NetSender::advance() {
@@ -138,13 +146,23 @@ bool NetSender::presses() const {
 
 bool NetSender::quiet() const {
   if (presses()) return false;
-  return settled(setup_.flagged, flaggedEnd_) && settled(setup_.simple, simpleEnd_);
+  return delivered();
+}
+
+LaneFacts NetSender::facts() const {
+  const auto of = [](const auto& lane) { return lane ? &lane->report() : nullptr; };
+  LaneFacts facts = factsToShow({of(simple_), of(flagged_[0]), of(flagged_[1])}).value_or(LaneFacts{});
+  if (facts.idle() && !delivered_.load(std::memory_order_relaxed)) facts.wait = LaneWait::Delivery;
+  return facts;
+}
+
+TaskHold NetSender::hold() const {
+  return {facts().atNetwork() ? Keeper::Network : Keeper::Nobody, -1};
 }
 
 std::string NetSender::describe() const {
-  const auto of = [](const auto& lane) { return lane ? &lane->report() : nullptr; };
-  const LaneReport* shown = reportToShow({of(simple_), of(flagged_[0]), of(flagged_[1])});
-  return setup_.path.direction() + ": " + (shown == nullptr ? "no protocol" : shown->text());
+  const LaneFacts shown = facts();
+  return fmt::format("{}: {}, {}", setup_.path.direction(), shown.place(), shown.waits());
 }
 
 }  // namespace tutti::net

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -27,6 +28,9 @@ class NetSender final : public ProgressTask {
   bool presses() const override;
   TaskCounters counters() const override { return tally_.read(); }
   std::string describe() const override;
+  TaskHold hold() const override;
+  /// Where it stands. Any thread.
+  LaneFacts facts() const;
 
  private:
   static constexpr std::size_t kFlagged = 2;
@@ -40,11 +44,14 @@ class NetSender final : public ProgressTask {
   const char* flaggedFailedIn() const;
   /// Asks the network from time to time whether what was sent comes through.
   void checkDelivery();
+  /// Whether the network has delivered all.
+  bool delivered() const;
 
   TaskSetup setup_;
   Tally tally_;
   mutable LaneEnd simpleEnd_;  ///< quiet() asks the network, too, and may find that it fails
   mutable LaneEnd flaggedEnd_;
+  mutable std::atomic<bool> delivered_{true};  ///< when it was asked last
   unsigned turns_ = 0;
   SteadyClock::time_point nextCheck_{};
   std::optional<SimpleSendLane> simple_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,12 @@ struct FakeKnobs {
   unsigned spoilAt = 0;      ///< 1-based byte of every message that is changed
 };
 
+/// What may begin and end while the network is used, by any thread.
+struct FakeTroubles {
+  std::atomic<bool> full{false};   ///< isend is refused
+  std::atomic<bool> hangs{false};  ///< isend does not return
+};
+
 /// One process, both ends. Any thread.
 class FakeNet final : public Net {
  public:
@@ -48,6 +56,7 @@ class FakeNet final : public Net {
   }
 
   FakeKnobs& knobs() { return knobs_; }
+  FakeTroubles troubles;
   std::string_view name() const override { return "Fake"; }
   Result<int> devices() override { return 2; }
   Result<NetProperties> properties(int device) override {
@@ -128,6 +137,8 @@ class FakeNet final : public Net {
   }
 
   Result<void*> isend(void* connection, const NetBuffer& message) override {
+    while (troubles.hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (troubles.full) return static_cast<void*>(nullptr);
     const std::lock_guard lock(mutex_);
     return post("isend", connection, message);
   }

@@ -7,11 +7,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "support/log_capture.h"
 #include "transport/ends.h"
 #include "transport/net/net_transport.h"
+#include "transport/net/relay/relay_task.h"
 #include "transport/net/relay/relay_service.h"
 #include "transport/net/relay/relay_wire.h"
 #include "transport/net/sim_kernels.h"
@@ -184,6 +187,87 @@ Status failureOf(Relayed& ends) {
     return !told.ok();
   }));
   return told;
+}
+
+/// Waits until the sender's task says so of itself.
+bool says(const Relayed& ends, Keeper keeper, std::string_view text) {
+  return within([&] {
+    const ProgressTask& task = *ends.sender->task();
+    EXPECT_TRUE(ends.sender->task()->advance().ok());
+    return task.hold().keeper == keeper && task.describe().find(text) != std::string::npos;
+  });
+}
+
+TEST(Relay, SaysWhatItsConnectionWaitsFor) {
+  Relayed ends;
+  ASSERT_TRUE(ends.comeUp());
+  SendingKernel out(ends.sender->view());
+  ReceivingKernel in(ends.receiver->view());
+  EXPECT_EQ(ends.sender->task()->hold().keeper, Keeper::Nobody);
+  ends.net.troubles.full = true;
+  ASSERT_TRUE(out.send(Protocol::Simple, 500));
+  EXPECT_TRUE(says(ends, Keeper::Network,
+                   "Simple step 0; rank 1 (host near, device 0), which sends in its stead, waits for the network to take "
+                   "500 bytes"))
+      << ends.sender->task()->describe();
+  EXPECT_EQ(ends.sender->task()->hold().relay, 1);
+  const std::vector<std::string> lines = ends.service->underWay();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines.front(),
+            "in the stead of rank 0 (host near, device 0): send to rank 2 (host far, device 0) by NET/Fake/1(1) on "
+            "channel 2: Simple step 0, waits for the network to take 500 bytes");
+  for (int turn = 0; turn < 2; ++turn) ASSERT_TRUE(ends.receiver->task()->advance().ok());
+  EXPECT_TRUE(ends.receiver->task()->starves(static_cast<std::size_t>(Protocol::Simple)));
+  EXPECT_TRUE(ends.receiver->task()->starves(static_cast<std::size_t>(Protocol::LL))) << "from the beginning";
+  ends.net.troubles.full = false;
+  EXPECT_TRUE(within([&] {
+    return ends.receiver->task()->advance().ok() && in.recv(Protocol::Simple, 500);
+  }));
+  EXPECT_TRUE(says(ends, Keeper::Nobody, "waits for a kernel"));
+  EXPECT_TRUE(ends.service->underWay().empty());
+}
+
+TEST(Relay, SaysThatTheNetworkDoesNotDeliver) {
+  Relayed ends({.undelivered = true});
+  ASSERT_TRUE(ends.comeUp());
+  SendingKernel out(ends.sender->view());
+  ReceivingKernel in(ends.receiver->view());
+  ASSERT_TRUE(ends.carry(out, in, Protocol::LL, 500));
+  EXPECT_TRUE(says(ends, Keeper::Network, "waits for the network to deliver what it took"))
+      << ends.sender->task()->describe();
+}
+
+TEST(Relay, IsFoundOutWhenItsEngineHangs) {
+  Relayed ends;
+  ASSERT_TRUE(ends.comeUp());
+  SendingKernel out(ends.sender->view());
+  ReceivingKernel in(ends.receiver->view());
+  // Its engine may sleep for as long as it likes while there is nothing to do.
+  const Deadline idle = Deadline::in(relay::RelayedTask::kStuck + milliseconds(200));
+  EXPECT_TRUE(within([&] {
+    EXPECT_TRUE(ends.sender->task()->advance().ok());
+    EXPECT_EQ(ends.sender->task()->hold().keeper, Keeper::Nobody);
+    return idle.expired();
+  }));
+  ends.net.troubles.hangs = true;
+  ASSERT_TRUE(out.send(Protocol::Simple, 500));
+  EXPECT_TRUE(says(ends, Keeper::Relay,
+                   "rank 1 (host near, device 0), which sends in its stead, does nothing: its process is stopped, or its "
+                   "engine hangs"))
+      << ends.sender->task()->describe();
+  ends.net.troubles.hangs = false;
+  EXPECT_TRUE(within([&] {
+    return ends.receiver->task()->advance().ok() && in.recv(Protocol::Simple, 500);
+  }));
+  EXPECT_TRUE(says(ends, Keeper::Nobody, "waits for a kernel"));
+}
+
+TEST(Relay, BelievesNoNonsenseOnTheBoard) {
+  const net::LaneFacts facts = relay::factsOf(~std::uint64_t{0}, 3);
+  EXPECT_EQ(facts.place(), "Simple step 3");
+  EXPECT_FALSE(facts.waits().empty());
+  const net::LaneFacts told{Protocol::LL128, net::LaneWait::Completion, 4096, 17};
+  EXPECT_EQ(relay::factsOf(relay::packed(told), 17), told);
 }
 
 TEST(Relay, TellsItsSenderWhatFailed) {

@@ -40,7 +40,9 @@ std::uint32_t slotOf(const device::SlotBytes& slotBytes, Protocol protocol) {
 }  // namespace
 
 RelayLink::~RelayLink() {
-  if (work_ != nullptr) host_.group.remove(work_.get());
+  if (work_ == nullptr) return;
+  host_.roster.leave(*work_);
+  host_.group.remove(work_.get());
 }
 
 bool RelayLink::listen() {
@@ -187,6 +189,7 @@ Status RelayLink::run() {
   setup.messages = base() + layout_.messages;
   work_ = std::make_unique<RelayWork>(setup, board());
   TRY(host_.group.add(work_.get()));
+  host_.roster.enter(*work_, transport::rankText(path_.link.self));
   Answer answer;
   answer.kind = Kind::Ready;
   if (sendPacket(line_.get(), packetOf(answer)) != PacketIo::Done) {

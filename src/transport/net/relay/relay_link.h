@@ -18,6 +18,7 @@
 #include "transport/net/net_join.h"
 #include "transport/net/net_path.h"
 #include "transport/net/relay/relay_memory.h"
+#include "transport/net/relay/relay_roster.h"
 #include "transport/net/relay/relay_wire.h"
 #include "transport/net/relay/relay_work.h"
 #include "transport/shm/segment.h"
@@ -29,6 +30,7 @@ struct Host {
   Net& net;
   const Device& device;
   ProgressGroup& group;
+  Roster& roster;
   std::span<const PeerInfo> peers;  ///< of all ranks
   int rank = 0;                     ///< the relay
   Secret secret{};

@@ -1,5 +1,7 @@
 #include "transport/net/relay/relay_memory.h"
 
+#include <algorithm>
+
 #include "transport/net/net_sender.h"
 
 namespace tutti::relay {
@@ -45,6 +47,34 @@ device::ConnView viewOf(const Layout& layout, const device::SlotBytes& slotBytes
   view.step = reinterpret_cast<std::uint64_t*>(steps);
   view.sizes = words(layout.sizes);
   return view;
+}
+
+bool allSettled(const device::ConnView& view, const Board& board) {
+  for (std::size_t p = 0; p < device::kProtocols; ++p) {
+    if (view.slotBytes[p] == 0) continue;
+    const auto protocol = static_cast<device::Protocol>(p);
+    const std::uint64_t settled = read(board.settled[p]);
+    if (protocol == device::Protocol::Simple) {
+      if (net::loadCounter(view.tailOf(protocol)) != settled) return false;
+      continue;
+    }
+    const std::uint64_t word = net::loadCounter(view.sizesOf(protocol) + settled % device::kSteps);
+    if (device::isSizeOf(word, settled)) return false;
+  }
+  return true;
+}
+
+std::uint64_t packed(const net::LaneFacts& facts) {
+  return std::uint64_t{facts.bytes} << 32 | static_cast<std::uint64_t>(facts.protocol) << 8 |
+         static_cast<std::uint64_t>(facts.wait);
+}
+
+/// Another process may have written anything.
+net::LaneFacts factsOf(std::uint64_t packed, std::uint64_t step) {
+  const std::uint64_t wait = std::min(packed & 0xff, static_cast<std::uint64_t>(net::LaneWait::Delivery));
+  const std::uint64_t protocol = std::min(packed >> 8 & 0xff, std::uint64_t{device::kProtocols - 1});
+  return {static_cast<device::Protocol>(protocol), static_cast<net::LaneWait>(wait),
+          static_cast<std::uint32_t>(packed >> 32), step};
 }
 
 }  // namespace tutti::relay

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "device/work.h"
+#include "transport/net/net_path.h"
 #include "transport/transport.h"
 
 namespace tutti::relay {
@@ -24,6 +25,10 @@ struct Board {
   alignas(128) std::array<std::uint64_t, device::kProtocols> settled;  ///< steps that have left the relay for good
   std::uint64_t bytes;
   std::uint64_t stalls;
+  // For who wants to know why nothing comes through.
+  alignas(128) std::uint64_t turns;  ///< that its engine has given the connection
+  std::uint64_t wait;                ///< a net::LaneFacts (packed()) but for …
+  std::uint64_t step;
   alignas(128) std::array<char, 1024> text;  ///< ends in a zero
 };
 
@@ -43,6 +48,13 @@ Layout layoutOf(const device::SlotBytes& slotBytes);
 
 /// The segment as whoever has it at `base` addresses it. `steps`: the kernel's private counters; may be null.
 device::ConnView viewOf(const Layout& layout, const device::SlotBytes& slotBytes, std::byte* base, std::byte* steps);
+
+/// Whether the relay has sent all that kernels gave it, and the network has delivered it. `view`: of the host.
+bool allSettled(const device::ConnView& view, const Board& board);
+
+/// Without the step.
+std::uint64_t packed(const net::LaneFacts& facts);
+net::LaneFacts factsOf(std::uint64_t packed, std::uint64_t step);
 
 template <class T>
 T read(const T& word, std::memory_order order = std::memory_order_acquire) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/fd.h"
@@ -47,6 +48,8 @@ class RelayService {
   static void retire(std::shared_ptr<RelayService> service);
   /// After retire(): nobody sends through it any more.
   bool finished() const { return finished_.load(std::memory_order_acquire); }
+  /// See Roster::underWay().
+  std::vector<std::string> underWay() const { return roster_.underWay(); }
 
  private:
   explicit RelayService(ServiceSetup setup) : setup_(std::move(setup)) {}
@@ -60,6 +63,7 @@ class RelayService {
   void acceptAll();
 
   ServiceSetup setup_;
+  Roster roster_;
   std::unique_ptr<ProgressGroup> group_;
   std::unique_ptr<Host> host_;
   Fd wake_;

@@ -34,7 +34,21 @@ Status RelayedTask::relayFailed(std::uint32_t code) const {
               transport::rankText(relay_), board_.text.data());
 }
 
+/// An engine that has nothing to do for us need not turn.
+void RelayedTask::watchRelay() {
+  const std::uint64_t turns = read(board_.turns, std::memory_order_relaxed);
+  const auto now = SteadyClock::now();
+  if (turns != relaysTurns_ || quiet()) {
+    idleSince_.reset();
+  } else if (!idleSince_) {
+    idleSince_ = now;
+  }
+  relaysTurns_ = turns;
+  stuck_.store(idleSince_ && now - *idleSince_ >= kStuck, std::memory_order_relaxed);
+}
+
 Status RelayedTask::look() {
+  watchRelay();
   if (path_.peerHasLeft()) write(board_.peerLeft, 1U);
   std::array<std::byte, kMostBytes> packet;
   if (receivePacket(line_, packet).state != PacketIo::Gone) return {};
@@ -57,21 +71,6 @@ std::uint64_t RelayedTask::headOf(std::size_t protocol) const {
   return view_.slotBytes[protocol] == 0 ? 0 : net::loadCounter(view_.headOf(static_cast<Protocol>(protocol)));
 }
 
-bool RelayedTask::quiet() const {
-  for (std::size_t p = 0; p < device::kProtocols; ++p) {
-    if (view_.slotBytes[p] == 0) continue;
-    const std::uint64_t settled = read(board_.settled[p]);
-    if (p == kSimple) {
-      if (net::loadCounter(view_.tailOf(Protocol::Simple)) != settled) return false;
-      continue;
-    }
-    const auto protocol = static_cast<Protocol>(p);
-    const std::uint64_t word = net::loadCounter(view_.sizesOf(protocol) + settled % device::kSteps);
-    if (device::isSizeOf(word, settled)) return false;
-  }
-  return true;
-}
-
 /// Steps that the relay has taken, and those that have left it for good.
 TaskCounters RelayedTask::counters() const {
   TaskCounters counters;
@@ -84,18 +83,29 @@ TaskCounters RelayedTask::counters() const {
   return counters;
 }
 
-std::string RelayedTask::describe() const {
-  const std::uint64_t settled = read(board_.settled[kSimple]);
-  const std::uint64_t head = headOf(kSimple);
-  const std::uint64_t tail = view_.slotBytes[kSimple] == 0 ? 0 : net::loadCounter(view_.tailOf(Protocol::Simple));
-  const std::string relay = transport::rankText(relay_);
-  if (tail != head) {
-    return fmt::format("{}: Simple step {}, waits for {}, which sends in its stead, to get it through",
-                       path_.direction(), head, relay);
+TaskHold RelayedTask::hold() const {
+  TaskHold hold{Keeper::Nobody, relay_.rank};
+  if (quiet()) return hold;
+  const net::LaneFacts facts = factsOf(read(board_.wait), read(board_.step));
+  if (stuck_.load(std::memory_order_relaxed)) {
+    hold.keeper = Keeper::Relay;
+  } else if (facts.atNetwork()) {
+    hold.keeper = Keeper::Network;
   }
-  if (!quiet())
-    return fmt::format("{}: step {}, waits for {}, which sends in its stead", path_.direction(), settled, relay);
-  return fmt::format("{}: step {}, waits for a kernel; {} sends in its stead", path_.direction(), settled, relay);
+  return hold;
+}
+
+std::string RelayedTask::describe() const {
+  const std::string relay = transport::rankText(relay_);
+  if (quiet()) {
+    return fmt::format("{}: step {}, waits for a kernel; {} sends in its stead", path_.direction(),
+                       read(board_.settled[kSimple]), relay);
+  }
+  const net::LaneFacts facts = factsOf(read(board_.wait), read(board_.step));
+  return fmt::format("{}: {}; {}, which sends in its stead, {}", path_.direction(), facts.place(), relay,
+                     stuck_.load(std::memory_order_relaxed)
+                         ? "does nothing: its process is stopped, or its engine hangs in a call of the network"
+                         : facts.waits());
 }
 
 }  // namespace tutti::relay

@@ -1,7 +1,10 @@
-// The sender's part while another rank sends in its stead: keeps that one awake, hears of its failures.
+// The sender's part while another rank sends in its stead: keeps that one awake, hears of its failures, notices when it
+// does nothing.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -22,14 +25,17 @@ class RelayedTask final : public ProgressTask {
       : path_(path), relay_(relay), view_(view), board_(board), line_(line) {}
   /// Errors: the relay's, with its code; ncclRemoteError when it has gone.
   Result<bool> advance() override;
-  /// The relay has sent all that kernels gave it, and the network has delivered it.
-  bool quiet() const override;
+  /// The relay's engine counts as stuck when it has made no turn for so long, with something to send.
+  static constexpr milliseconds kStuck{1500};
+  bool quiet() const override { return allSettled(view_, board_); }
   TaskCounters counters() const override;
   std::string describe() const override;
+  TaskHold hold() const override;
 
  private:
   void wakeRelay();
   Status look();
+  void watchRelay();
   Status relayFailed(std::uint32_t code) const;
   std::uint64_t headOf(std::size_t protocol) const;
 
@@ -42,6 +48,10 @@ class RelayedTask final : public ProgressTask {
   bool rung_ = false;
   std::uint32_t wakesAtRing_ = 0;
   unsigned turns_ = 0;
+  // Whether the relay's engine turns, while it has something to do.
+  std::uint64_t relaysTurns_ = 0;
+  std::optional<SteadyClock::time_point> idleSince_;
+  std::atomic<bool> stuck_{false};
 };
 
 }  // namespace tutti::relay

@@ -13,13 +13,26 @@ RelayWork::RelayWork(const net::TaskSetup& setup, Board& board) : board_(board),
 Result<bool> RelayWork::advance() {
   // Of a sender that rests the network is not asked either: its peer may have left.
   if (failed_ || read(board_.awake) == 0) return false;
+  write(board_.turns, ++turns_, std::memory_order_relaxed);
   const Result<bool> advanced = sender_.advance();
   if (!advanced.ok()) {
     report(advanced.status());
     return false;
   }
-  if (!advanced.value()) settle();
+  if (!advanced.value()) {
+    settle();
+    tell();
+  }
   return advanced;
+}
+
+/// What it waits for, for reports of the sender's.
+void RelayWork::tell() {
+  const net::LaneFacts facts = sender_.facts();
+  if (facts == told_) return;
+  told_ = facts;
+  write(board_.wait, packed(facts), std::memory_order_relaxed);
+  write(board_.step, facts.step, std::memory_order_relaxed);
 }
 
 /// Says which steps have left for good: those before the heads, when nothing is under way.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -26,19 +27,25 @@ class RelayWork final : public ProgressTask {
   bool quiet() const override;
   TaskCounters counters() const override { return sender_.counters(); }
   std::string describe() const override { return sender_.describe(); }
+  TaskHold hold() const override { return sender_.hold(); }
+  /// Nothing is under way that has not come through. Any thread.
+  bool atRest() const { return failed_ || allSettled(view_, board_); }
 
   /// The sender has asked for it. The service's thread, before it holds the group.
   static void wake(Board& board);
 
  private:
   void settle();
+  void tell();
   void report(Status why);
   bool senderBeats() const;
 
   Board& board_;
   device::ConnView view_;
   net::NetSender sender_;
-  bool failed_ = false;
+  std::atomic<bool> failed_{false};
+  std::uint64_t turns_ = 0;
+  net::LaneFacts told_;
   std::array<std::uint64_t, device::kProtocols> settled_{};
   mutable std::uint64_t pulse_ = 0;
   mutable SteadyClock::time_point beatAt_{};
