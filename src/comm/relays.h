@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "topo/peer_info.h"
@@ -35,6 +37,11 @@ class RankRelays {
   /// `kPatience` at most.
   void leave();
   static constexpr int kPatienceSeconds = 10;
+
+  /// Connections of others over which something has not come through yet (relay::Roster). Any thread.
+  std::vector<std::string> underWay() const {
+    return service_ == nullptr ? std::vector<std::string>() : service_->underWay();
+  }
 
  private:
   explicit RankRelays(std::uint64_t commHash) : commHash_(commHash) {}

@@ -20,6 +20,7 @@ struct EndReading {
   std::uint64_t produced = 0;  ///< slots that the sender has filled; LL and LL128 do not count them
   std::uint64_t consumed = 0;  ///< slots that the receiver has taken
   bool left = false;           ///< the peer has said goodbye: its counters are not read
+  bool starves = false;        ///< a host thread in between has nothing for us, and the network brings it nothing
   std::string task = {};       ///< what the host thread in between says of itself; empty: there is none
 };
 

@@ -57,7 +57,9 @@ CounterReader::State CounterReader::poll() {
     const auto protocol = static_cast<std::size_t>(ends_[i].protocol);
     ends_[i].produced = values.tail[protocol];
     ends_[i].consumed = values.head[protocol];
-    if (tasks_[i] != nullptr) ends_[i].task = tasks_[i]->describe();
+    if (tasks_[i] == nullptr) continue;
+    ends_[i].task = tasks_[i]->describe();
+    ends_[i].starves = tasks_[i]->starves(protocol);
   }
   return state;
 }

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "proxy/task.h"
 
 namespace tutti {
 
@@ -29,6 +30,14 @@ enum class RankDoing : std::uint8_t {
 /// One rank's account of itself, as it travels.
 struct RankState {
   static constexpr std::size_t kWaits = 4;
+  static constexpr std::size_t kHolds = 8;
+  /// Messages that it has given to somebody and that have not come through.
+  struct Hold {
+    std::int32_t receiver = -1;  ///< -1: no more
+    std::int32_t relay = -1;     ///< the rank that sends in its stead; -1: none does
+    Keeper keeper = Keeper::Nobody;
+    std::array<std::uint8_t, 3> unused{};
+  };
   RankDoing doing = RankDoing::Idle;
   std::uint8_t asks = 0;          ///< 1: everybody else is to say how it is
   std::uint8_t replays = 0;       ///< 1: graphs were captured; what they replay is not counted
@@ -38,8 +47,10 @@ struct RankState {
   std::uint64_t collectives = 0;  ///< of these, those that every rank calls
   std::array<std::int32_t, kWaits> waitsFor{-1, -1, -1, -1};  ///< ranks, the first ones; -1: no more
   std::array<char, 16> operation{};                           ///< zero-terminated; the last one
+  std::uint64_t starves = 0;                                  ///< a bit for each of these that the network brings nothing of
+  std::array<Hold, kHolds> holds{};                           ///< the first ones
 };
-static_assert(sizeof(RankState) == 56 && std::is_trivially_copyable_v<RankState>);
+static_assert(sizeof(RankState) == 160 && std::is_trivially_copyable_v<RankState>);
 
 inline std::string operationOf(const RankState& state) {
   return std::string(state.operation.data(), strnlen(state.operation.data(), state.operation.size()));
@@ -57,7 +68,8 @@ class StallBoard {
     RankState state;
     if (bytes.size() != sizeof(state)) return;
     std::memcpy(&state, bytes.data(), sizeof(state));
-    if (state.doing > RankDoing::Deaf) return;
+    const auto known = [](const RankState::Hold& hold) { return hold.keeper <= Keeper::Relay; };
+    if (state.doing > RankDoing::Deaf || !std::all_of(state.holds.begin(), state.holds.end(), known)) return;
     const std::lock_guard lock(mutex_);
     states_[rank] = {state, SteadyClock::now()};
     asked_ = asked_ || state.asks != 0;

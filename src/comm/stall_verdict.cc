@@ -7,6 +7,8 @@
 #include <set>
 #include <vector>
 
+#include "comm/stall_holds.h"
+
 namespace tutti {
 
 namespace {
@@ -23,27 +25,6 @@ std::string listed(const StallCase& stall, const std::vector<int>& ranks) {
   }
   if (named < ranks.size()) text += fmt::format(" and {} more", ranks.size() - named);
   return text;
-}
-
-const RankState* stateOf(const StallCase& stall, int rank) {
-  if (rank == stall.self) return &stall.own;
-  const auto found = stall.answers.find(rank);
-  return found == stall.answers.end() ? nullptr : &found->second;
-}
-
-/// Who has left answers no more, and nobody is asked through it.
-bool hasLeft(const StallCase& stall, int rank) {
-  return rank != stall.self && stall.hasLeft && stall.hasLeft(rank);
-}
-
-/// Kernels run there, and it does not say that they are stalled: they began, or were seen to move, not long ago. Where
-/// stalls are not looked for nobody says so; then only time tells.
-bool moves(const StallCase& stall, int rank) {
-  if (rank == stall.self) return false;
-  const RankState* const state = stateOf(stall, rank);
-  const milliseconds lately = 2 * stall.limit + milliseconds(3000);
-  return state != nullptr && stall.limit > milliseconds(0) && state->doing == RankDoing::Running &&
-         milliseconds(state->forMs) < lately;
 }
 
 std::vector<int> pathToTop(const StallCase& stall, int rank) {
@@ -71,7 +52,7 @@ std::vector<int> pathTo(const StallCase& stall, int other) {
 /// Of the ranks between this one and a silent one, that one included, the nearest silent one: answers do not get past.
 int silencer(const StallCase& stall, int silent) {
   for (const int rank : pathTo(stall, silent)) {
-    if (stateOf(stall, rank) == nullptr) return rank;
+    if (stall.stateOf(rank) == nullptr) return rank;
   }
   return silent;
 }
@@ -80,9 +61,9 @@ std::string silenceOf(const StallCase& stall) {
   std::set<int> culprits;
   std::size_t silent = 0;
   for (int rank = 0; rank < stall.nRanks; ++rank) {
-    if (stateOf(stall, rank) != nullptr || hasLeft(stall, rank)) continue;
+    if (stall.stateOf(rank) != nullptr || stall.gone(rank)) continue;
     const int culprit = silencer(stall, rank);
-    if (hasLeft(stall, culprit)) continue;  // then nothing can be known of it
+    if (stall.gone(culprit)) continue;  // then nothing can be known of it
     ++silent;
     culprits.insert(culprit);
   }
@@ -94,7 +75,7 @@ std::string silenceOf(const StallCase& stall) {
                   one ? "its process is" : "their processes are", one ? "its host is" : "their hosts are");
   if (silent > ranks.size())
     text += fmt::format(" ({} more ranks are asked through {})", silent - ranks.size(), one ? "it" : "them");
-  return text;
+  return text + whomTheySendFor(stall, culprits);
 }
 
 std::string doingOf(const RankState& state) {
@@ -135,7 +116,7 @@ std::vector<int> lateRanks(const StallCase& stall) {
   if (stall.own.replays != 0 || (stall.own.message != 0 && stall.own.doing != RankDoing::Connecting)) return late;
   std::uint64_t least = called(stall.own);
   for (const auto& [rank, state] : stall.answers) {
-    if (called(state) > least || called(state) == called(stall.own) || hasLeft(stall, rank)) continue;
+    if (called(state) > least || called(state) == called(stall.own) || stall.gone(rank)) continue;
     if (called(state) < least) late.clear();
     least = called(state);
     late.push_back(rank);
@@ -145,7 +126,7 @@ std::vector<int> lateRanks(const StallCase& stall) {
 
 std::string lateText(const StallCase& stall, const std::vector<int>& late) {
   const std::uint64_t own = called(stall.own);
-  const std::uint64_t least = called(*stateOf(stall, late.front()));
+  const std::uint64_t least = called(*stall.stateOf(late.front()));
   const bool one = late.size() == 1;
   std::string name = stall.nameOf(least + 1);
   if (name.empty()) name = operationOf(stall.own);
@@ -154,7 +135,7 @@ std::string lateText(const StallCase& stall, const std::vector<int>& late) {
   std::string text =
       fmt::format("{} {} launched {} collective operation{}, {}: {} not called {} yet", listed(stall, late),
                   one ? "has" : "have", least, least == 1 ? "" : "s", ours, one ? "it has" : "they have", name);
-  const RankState& first = *stateOf(stall, late.front());
+  const RankState& first = *stall.stateOf(late.front());
   if (first.doing != RankDoing::Idle) text += fmt::format(" ({}{})", one ? "it " : "the first one ", doingOf(first));
   return text;
 }
@@ -166,12 +147,12 @@ class Chain {
   /// That rank; -1: none, they wait in a circle.
   int end(int rank) {
     if (!seen_.insert(rank).second) return -1;
-    if (hasLeft(stall_, rank) || moves(stall_, rank)) return rank;
-    const RankState* const state = stateOf(stall_, rank);
+    if (stall_.gone(rank) || stall_.moves(rank)) return rank;
+    const RankState* const state = stall_.stateOf(rank);
     if (state == nullptr || state->waitsFor.front() < 0) return rank;
     const auto follow = [&](bool left) {
       for (const int next : state->waitsFor) {
-        if (next < 0 || next >= stall_.nRanks || hasLeft(stall_, next) != left) continue;
+        if (next < 0 || next >= stall_.nRanks || stall_.gone(next) != left) continue;
         if (const int found = end(next); found >= 0) return found;
       }
       return -1;
@@ -189,15 +170,15 @@ class Chain {
 
 std::string endOfChain(const StallCase& stall, int rank) {
   const std::string who = rank == stall.self ? "this rank" : stall.describe(rank);
-  if (hasLeft(stall, rank)) {
+  if (stall.gone(rank)) {
     return fmt::format("{} has left the communicator: it has not called what is waited for, or was given other arguments",
                        who);
   }
-  if (stateOf(stall, rank) == nullptr) {
+  if (stall.stateOf(rank) == nullptr) {
     return fmt::format("{} cannot be asked: a rank through which it is asked has left the communicator", who);
   }
-  const RankState& state = *stateOf(stall, rank);
-  if (moves(stall, rank)) return fmt::format("{} {}, and moves", who, doingOf(state));
+  const RankState& state = *stall.stateOf(rank);
+  if (stall.moves(rank)) return fmt::format("{} {}, and moves", who, doingOf(state));
   switch (state.doing) {
     case RankDoing::Idle:
       if (stall.own.message != 0) {
@@ -221,16 +202,35 @@ std::string endOfChain(const StallCase& stall, int rank) {
 
 }  // namespace
 
+const RankState* StallCase::stateOf(int rank) const {
+  if (rank == self) return &own;
+  const auto found = answers.find(rank);
+  return found == answers.end() ? nullptr : &found->second;
+}
+
+bool StallCase::gone(int rank) const {
+  return rank != self && hasLeft && hasLeft(rank);
+}
+
+bool StallCase::moves(int rank) const {
+  if (rank == self) return false;
+  const RankState* const state = stateOf(rank);
+  const milliseconds lately = 2 * limit + milliseconds(3000);
+  return state != nullptr && limit > milliseconds(0) && state->doing == RankDoing::Running &&
+         milliseconds(state->forMs) < lately;
+}
+
 StallVerdict judgeStall(const StallCase& stall) {
   if (std::string text = silenceOf(stall); !text.empty()) return {std::move(text)};
+  if (const auto held = heldMessage(stall)) return {describeHeld(stall, *held)};
   if (const std::vector<int> late = lateRanks(stall); !late.empty()) {
-    return {lateText(stall, late), std::any_of(late.begin(), late.end(), [&](int rank) { return moves(stall, rank); })};
+    return {lateText(stall, late), std::any_of(late.begin(), late.end(), [&](int rank) { return stall.moves(rank); })};
   }
   for (const auto& [rank, state] : stall.answers) {
-    if (state.doing == RankDoing::Deaf && !hasLeft(stall, rank)) return {endOfChain(stall, rank)};
+    if (state.doing == RankDoing::Deaf && !stall.gone(rank)) return {endOfChain(stall, rank)};
   }
   Chain chain(stall);
-  if (const int rank = chain.end(stall.self); rank >= 0) return {endOfChain(stall, rank), moves(stall, rank)};
+  if (const int rank = chain.end(stall.self); rank >= 0) return {endOfChain(stall, rank), stall.moves(rank)};
   return {fmt::format(
       "{} wait for each other in a circle: do all ranks make the same calls in the same order, and has "
       "each Send its Recv?",

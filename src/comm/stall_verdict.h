@@ -22,6 +22,14 @@ struct StallCase {
   std::function<std::string(int)> describe;          ///< "rank 5 (host b, device 0)"
   std::function<int(int)> parent;                    ///< in the tree that carries the answers; -1: none
   std::function<std::string(std::uint64_t)> nameOf;  ///< of the n-th collective, counted from 1; empty: not known
+
+  /// What is known of a rank; null: it has not answered.
+  const RankState* stateOf(int rank) const;
+  /// It has left: it answers no more, and nobody is asked through it.
+  bool gone(int rank) const;
+  /// Kernels run there, and it does not say that they are stalled: they began, or were seen to move, not long ago.
+  /// Where stalls are not looked for nobody says so; then only time tells.
+  bool moves(int rank) const;
 };
 
 struct StallVerdict {

@@ -65,7 +65,8 @@ void StallProbe::rest(Time now) {
   stalled_ = false;
   if (owes_ && now - saidAt_ >= kBetweenWords) say(now, false);
   if (!std::exchange(inquired_, false)) return;
-  answer_ = {headline(state(now))};
+  answer_ = underWay();
+  answer_.insert(answer_.begin(), headline(state(now)));
 }
 
 bool StallProbe::fresh(Time now) const {
@@ -186,15 +187,35 @@ RankState StallProbe::state(Time now) const {
     setOperation(own, connecting_);
     own.message = std::string_view(connecting_) == device::funcName(device::Func::SendRecv) ? 1 : 0;
   }
+  noteHolds(own);
   if (!kernelsRun_ || deaf_ || !readAt_) return own;
   std::size_t count = 0;
   for (const EndReading& end : reader_->ends()) {
     const auto wait = waitOf(end);
+    if (!wait || !wait->waits) continue;
     const auto known = std::span(own.waitsFor).first(count);
-    if (!wait || !wait->waits || count == RankState::kWaits) continue;
-    if (std::find(known.begin(), known.end(), end.peer) == known.end()) own.waitsFor[count++] = end.peer;
+    const auto place = static_cast<std::size_t>(std::find(known.begin(), known.end(), end.peer) - known.begin());
+    if (place == RankState::kWaits) continue;
+    if (place == count) own.waitsFor[count++] = end.peer;
+    if (end.starves) own.starves |= std::uint64_t{1} << place;
   }
   return own;
+}
+
+/// Also of connections that no kernel uses any more: what they were given may still be under way.
+void StallProbe::noteHolds(RankState& own) const {
+  std::size_t count = 0;
+  for (const ConnectedCounters& end : comm_.parts.channels->allEnds()) {
+    if (count == own.holds.size()) return;
+    if (end.task == nullptr || comm_.parts.bootstrap->hasLeft(end.peer)) continue;
+    const TaskHold hold = end.task->hold();
+    const auto known = std::span(own.holds).first(count);
+    const auto same = [&](const RankState::Hold& other) {
+      return other.receiver == end.peer && other.relay == hold.relay && other.keeper == hold.keeper;
+    };
+    if (hold.keeper == Keeper::Nobody || std::any_of(known.begin(), known.end(), same)) continue;
+    own.holds[count++] = {end.peer, hold.relay, hold.keeper};
+  }
 }
 
 std::string StallProbe::headline(const RankState& own) const {
@@ -238,13 +259,19 @@ StallVerdict StallProbe::verdict(const RankState& own) const {
 
 std::vector<std::string> StallProbe::waits() const {
   std::vector<std::string> lines;
-  if (!kernelsRun_ || !readAt_) return lines;
+  if (!kernelsRun_ || !readAt_) return underWay();
   if (deaf_) return {"the device does not let its counters be read"};
   for (const EndReading& end : reader_->ends()) {
     if (const auto wait = waitOf(end)) lines.push_back(describeEnd(end, peerText(end.peer), *wait));
   }
+  for (std::string& line : underWay()) lines.push_back(std::move(line));
   if (reader_->leftOut() > 0) lines.push_back(fmt::format("{} more connections", reader_->leftOut()));
   return lines;
+}
+
+/// What this rank sends in the stead of others, and has not got through.
+std::vector<std::string> StallProbe::underWay() const {
+  return comm_.parts.relays ? comm_.parts.relays->underWay() : std::vector<std::string>();
 }
 
 void StallProbe::warnOnce(const std::string& head, const std::string& verdict,

@@ -52,9 +52,11 @@ class StallProbe {
   bool fresh(Time now) const;
   bool answered() const;
   RankState state(Time now) const;
+  void noteHolds(RankState& own) const;
   std::string headline(const RankState& own) const;
   StallVerdict verdict(const RankState& own) const;
   std::vector<std::string> waits() const;
+  std::vector<std::string> underWay() const;
   std::string peerText(int rank) const;
   void warnOnce(const std::string& head, const std::string& verdict, const std::vector<std::string>& waits) const;
 

@@ -175,6 +175,58 @@ TEST(StallVerdict, WhoWaitsForARankThatMovesIsNotStalled) {
   EXPECT_TRUE(judgeStall(stall).moves) << "late, but on its way";
 }
 
+/// Rank 0 has given rank 1, which reports, a message; rank 2 may send in its stead.
+StallCase withHeld(Keeper keeper, int relay) {
+  StallCase stall = inTwelfth();
+  stall.own.starves = 1;
+  stall.answers[0].holds[0] = {1, relay, keeper};
+  return stall;
+}
+
+TEST(StallVerdict, NamesTheRelayWhoseEngineHangs) {
+  EXPECT_EQ(judgeStall(withHeld(Keeper::Relay, 2)).text,
+            "rank 2 (host b) holds it up: it sends to this rank in the stead of rank 0 (host b), and its progress "
+            "engine does not turn: it hangs in a call of the network, or gets no processor. NCCL_PXN_DISABLE=1 makes "
+            "every rank send by itself");
+}
+
+TEST(StallVerdict, NamesTheRelayWhoseNetworkStandsStill) {
+  EXPECT_EQ(judgeStall(withHeld(Keeper::Network, 2)).text,
+            "this rank waits for what rank 2 (host b), in the stead of rank 0 (host b), has sent: the network does not "
+            "carry it. Look at the way between these two hosts, at the NIC that rank 2 (host b) sends by, and whether "
+            "the progress engine of rank 1 hangs");
+}
+
+TEST(StallVerdict, NamesBothEndsOfANetworkThatStandsStill) {
+  EXPECT_EQ(judgeStall(withHeld(Keeper::Network, -1)).text,
+            "this rank waits for what rank 0 (host b) has sent: the network does not carry it. Look at the way between "
+            "their hosts, and whether the progress engine of rank 1 hangs");
+}
+
+TEST(StallVerdict, FindsAHeldMessageThroughOthers) {
+  StallCase stall = inTwelfth();  // rank 1 waits for 0, which waits for 3
+  stall.answers[0].starves = 1;
+  stall.answers[3].holds[1] = {0, 2, Keeper::Relay};
+  const std::string text = judgeStall(stall).text;
+  EXPECT_EQ(text.find("rank 2 (host b) holds it up: it sends to rank 0 (host b) in the stead of rank 3"), 0U) << text;
+}
+
+TEST(StallVerdict, WhoeverHasNotAskedForAMessageIsNotKeptFromIt) {
+  StallCase stall = withHeld(Keeper::Network, 2);
+  stall.own.starves = 0;
+  EXPECT_NE(judgeStall(stall).text.find("wait for each other in a circle"), std::string::npos);
+  stall = withHeld(Keeper::Nobody, 2);
+  EXPECT_NE(judgeStall(stall).text.find("wait for each other in a circle"), std::string::npos);
+}
+
+TEST(StallVerdict, SaysForWhomARankSendsThatDoesNotAnswer) {
+  StallCase stall = withHeld(Keeper::Relay, 3);
+  stall.answers.erase(3);
+  EXPECT_EQ(judgeStall(stall).text,
+            "rank 3 (host b) does not answer: its process is stopped or its host is not reachable; rank 3 sends to "
+            "rank 1 (host b) in the stead of rank 0 (host b), which waits for that");
+}
+
 TEST(StallBoard, IgnoresWhatIsNoState) {
   StallBoard board;
   const std::vector<std::byte> noise(sizeof(RankState), std::byte{0xff});

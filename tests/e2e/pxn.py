@@ -5,15 +5,18 @@
   pxn.py settings PLUGIN   what turns it off, and how far it goes for messages
   pxn.py threads PLUGIN    ranks of a host in one process
   pxn.py deaths PLUGIN     a rank that sends for others is killed, or stopped
+  pxn.py stalls PLUGIN     … is stopped, or its network, and the others say that it is what holds them up
   pxn.py sockets           the same over TCP
 """
+import pathlib
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 
-from support import BUILD, Process, check, free_port, run
+from support import BUILD, Process, check, environment, free_port, run
 
 TYPES = "int8,float"
 ONLY = "all_reduce,alltoall,sendrecv"
@@ -93,11 +96,13 @@ def sockets(*unused):
 class Job:
     """Two hosts of two ranks that reduce until something happens."""
 
-    def __init__(self, plugin, program="survivor", **more):
+    def __init__(self, plugin, program="survivor", mode=(), own=lambda rank: {}, **more):
+        """`mode`: further arguments. `own`: what a rank alone has in its environment."""
         self.machine = Machine(2)
         env = self.machine.env(plugin, NCCL_COMM_ID=f"127.0.0.1:{free_port()}", NCCL_DEBUG="INFO",
                                NCCL_DEBUG_SUBSYS="INIT,NET", **more)
-        self.ranks = [Process(2, [BUILD / "tests/e2e" / program, r, 4], NCCL_HOSTID=f"host{r // 2}", **env) for r in range(4)]
+        self.ranks = [Process(2, [BUILD / "tests/e2e" / program, r, 4, *mode], NCCL_HOSTID=f"host{r // 2}", **env,
+                              **own(r)) for r in range(4)]
 
     def __enter__(self):
         return self
@@ -108,11 +113,21 @@ class Job:
 
     def relay(self):
         """A rank that sends for others."""
-        for rank in self.ranks:
-            rank.wait_for("reduced", 60)
-        found = re.search(r"\[send\] via NET/\w+/\d+\((\d+)\)", "".join(rank.output() for rank in self.ranks))
+        return self.relayed()[2]
+
+    def relayed(self, busy=range(4), word="reduced"):
+        """A connection that another rank sends over: its sender, its receiver, that rank. `busy`: who says `word`."""
+        for rank in busy:
+            self.ranks[rank].wait_for(word, 60)
+        found = re.search(r" : (\d+)\[\d+\] -> (\d+)\[\d+\] \[send\] via NET/\w+/\d+\((\d+)\)",
+                          "".join(rank.output() for rank in self.ranks))
         check(found, "nobody sends for anybody")
-        return int(found.group(1))
+        return tuple(int(n) for n in found.groups())
+
+    def goes_on(self, busy, word):
+        done = [self.ranks[rank].output().count(word) for rank in busy]
+        for rank, count in zip(busy, done):
+            self.ranks[rank].wait_for(f"{word} {4 * (count + 2)}\n")
 
 
 def deaths(plugin):
@@ -132,7 +147,55 @@ def deaths(plugin):
                 check(time.monotonic() - began < limit + 2, f"{time.monotonic() - began:.0f} s after signal {number}")
 
 
+def named(rank):
+    return rf"rank {rank} \(host \S+, device {rank % 2}, pid \d+\)"
+
+
+def stalls(plugin):
+    """Rank 0 and rank 3 exchange messages, through ranks 1 and 2, which have nothing to do themselves."""
+    settings = {"TUTTI_STALL_SEC": 2, "TUTTI_PEER_TIMEOUT_MS": 600000, "NCCL_PROTO": "Simple"}
+    ends = (0, 3)
+    with Job(plugin, mode=["across"], **settings) as job:
+        check(job.relayed(ends, "exchanged") == (0, 3, 1), "not the connection that is meant")
+        job.ranks[1].kill(signal.SIGSTOP)
+        for rank in ends:
+            job.ranks[rank].wait_for("Stall: ")
+            said = job.ranks[rank].output()
+            check(re.search(rf"{named(1)} does not answer: its process is stopped or its host is not reachable; rank 1 "
+                            rf"sends to {named(3)} in the stead of {'this rank' if rank == 0 else named(0)}, which waits "
+                            "for that", said), f"rank {rank}: {said[-4000:]}")
+        says(job.ranks[0], r"rank 1 \(host \S+, device 1\), which sends in its stead, does nothing")
+        job.ranks[1].kill(signal.SIGCONT)
+        job.goes_on(ends, "exchanged")
+
+    with tempfile.TemporaryDirectory() as folder:
+        stall = pathlib.Path(folder) / "stall"
+        own = lambda rank: {"TEST_NET_STALL": f"0:{stall}"} if rank == 1 else {}
+        with Job(plugin, mode=["across"], own=own, **settings) as job:
+            check(job.relayed(ends, "exchanged") == (0, 3, 1), "not the connection that is meant")
+            stall.touch()
+            for rank in ends:
+                job.ranks[rank].wait_for("Stall: ")
+                said = job.ranks[rank].output()
+                who = ["this rank" if rank == r else named(r) for r in ends]
+                check(re.search(rf"{who[1]} waits for what {named(1)}, in the stead of {who[0]}, has sent: the network does "
+                                "not carry it", said), f"rank {rank}: {said[-4000:]}")
+            says(job.ranks[0], r"rank 1 \(host \S+, device 1\), which sends in its stead, waits for the network to take")
+            says(job.ranks[1], r"in the stead of rank 0 \(host \S+, device 0\): send to rank 3 .*Simple step \d+, "
+                 r"waits for the network to take \d+ bytes")
+            stall.unlink()
+            job.goes_on(ends, "exchanged")
+
+
+def says(process, text):
+    """When it is asked."""
+    pid = re.search(r"started pid (\d+)", process.output()).group(1)
+    asked = subprocess.run([BUILD / "tools/tutti_info/tutti-info", "stalls", pid], capture_output=True, text=True,
+                           timeout=60, env=environment())
+    check(asked.returncode == 0 and re.search(text, asked.stdout), asked.stdout + asked.stderr)
+
+
 if __name__ == "__main__":
     {"carries": carries, "settings": settings, "threads": threads, "deaths": deaths,
-     "sockets": sockets}[sys.argv[1]](
+     "sockets": sockets, "stalls": stalls}[sys.argv[1]](
         *[f for f in sys.argv[2:] if "testv8" in f])

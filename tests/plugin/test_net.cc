@@ -284,14 +284,18 @@ inline ncclResult_t post(Connection& connection, void* data, std::size_t bytes, 
   *request = made;
   return ncclSuccess;
 }
-inline ncclResult_t isend(void* to, void* data, std::size_t bytes, int, void*, void*, void** request) {
-  return post(*static_cast<Connection*>(to), data, bytes, request);
+inline ncclResult_t send(void* to, void* data, std::size_t bytes, int tag, void** request) {
+  *request = nullptr;
+  return faults.stalls(tag) ? ncclSuccess : post(*static_cast<Connection*>(to), data, bytes, request);
 }
-inline ncclResult_t isend(void* to, void* data, std::size_t bytes, int, void*, void** request) {
-  return post(*static_cast<Connection*>(to), data, bytes, request);
+inline ncclResult_t isend(void* to, void* data, std::size_t bytes, int tag, void*, void*, void** request) {
+  return send(to, data, bytes, tag, request);
 }
-inline ncclResult_t isend(void* to, void* data, int bytes, int, void*, void** request) {
-  return post(*static_cast<Connection*>(to), data, static_cast<std::size_t>(bytes), request);
+inline ncclResult_t isend(void* to, void* data, std::size_t bytes, int tag, void*, void** request) {
+  return send(to, data, bytes, tag, request);
+}
+inline ncclResult_t isend(void* to, void* data, int bytes, int tag, void*, void** request) {
+  return send(to, data, static_cast<std::size_t>(bytes), tag, request);
 }
 template <class Size>
 ncclResult_t receive(void* from, int n, void** data, Size* sizes, void** request) {

@@ -20,6 +20,7 @@
 //   coll-init an error in collNet's init
 //   coll-fuse an error in collNet's makeVDevice
 //   one-list  collNet and net share their list of devices: what one fuses the other has as well
+// TEST_NET_STALL=TAG:FILE   isend has no room for messages with that tag (their sender's rank) while the file exists
 #pragma once
 
 #include <atomic>

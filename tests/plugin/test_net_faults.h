@@ -1,6 +1,8 @@
 // The faults that a test plugin was told to commit.
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -21,6 +23,11 @@ class TestNetFaults {
     const char* text = std::getenv(own.c_str());
     if (text == nullptr) text = std::getenv("TEST_NET_FAULT");
     std::string_view rest = text != nullptr ? text : "";
+    if (const char* stall = std::getenv("TEST_NET_STALL")) {
+      const std::string_view words = stall;
+      stalledTag_ = std::atoi(stall);
+      stallFile_ = words.substr(std::min(words.find(':'), words.size() - 1) + 1);
+    }
     while (!rest.empty()) {
       const std::size_t comma = std::min(rest.find(','), rest.size());
       add(rest.substr(0, comma));
@@ -33,6 +40,8 @@ class TestNetFaults {
     const auto found = faults_.find(name);
     return found == faults_.end() ? 0 : found->second.value;
   }
+  /// Whether messages with that tag have no room just now.
+  bool stalls(int tag) const { return tag == stalledTag_ && ::access(stallFile_.c_str(), F_OK) == 0; }
   /// Counts an occasion for a fault; whether it strikes.
   bool strikes(const char* name) {
     const auto found = faults_.find(name);
@@ -54,6 +63,8 @@ class TestNetFaults {
   }
 
   bool read_ = false;
+  int stalledTag_ = -1;
+  std::string stallFile_;
   std::map<std::string, Fault, std::less<>> faults_;
 };
 

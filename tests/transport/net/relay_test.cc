@@ -207,8 +207,8 @@ TEST(Relay, SaysWhatItsConnectionWaitsFor) {
   ends.net.troubles.full = true;
   ASSERT_TRUE(out.send(Protocol::Simple, 500));
   EXPECT_TRUE(says(ends, Keeper::Network,
-                   "Simple step 0; rank 1 (host near, device 0), which sends in its stead, waits for the network to take "
-                   "500 bytes"))
+                   "Simple step 0; rank 1 (host near, device 0), which sends in its stead, waits for the network "
+                   "to take 500 bytes"))
       << ends.sender->task()->describe();
   EXPECT_EQ(ends.sender->task()->hold().relay, 1);
   const std::vector<std::string> lines = ends.service->underWay();
@@ -252,8 +252,8 @@ TEST(Relay, IsFoundOutWhenItsEngineHangs) {
   ends.net.troubles.hangs = true;
   ASSERT_TRUE(out.send(Protocol::Simple, 500));
   EXPECT_TRUE(says(ends, Keeper::Relay,
-                   "rank 1 (host near, device 0), which sends in its stead, does nothing: its process is stopped, or its "
-                   "engine hangs"))
+                   "rank 1 (host near, device 0), which sends in its stead, does nothing: its process is stopped, or "
+                   "its engine hangs"))
       << ends.sender->task()->describe();
   ends.net.troubles.hangs = false;
   EXPECT_TRUE(within([&] {

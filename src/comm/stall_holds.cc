@@ -1,0 +1,84 @@
+#include "comm/stall_holds.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace tutti {
+
+namespace {
+
+/// What the sender's side says of its messages to `receiver`; null: nothing is kept.
+const RankState::Hold* holdOf(const StallCase& stall, int sender, int receiver) {
+  const RankState* const state = stall.stateOf(sender);
+  if (state == nullptr) return nullptr;
+  for (const RankState::Hold& hold : state->holds) {
+    if (hold.receiver == receiver && hold.keeper != Keeper::Nobody) return &hold;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+/// Breadth first, along who waits for whom.
+std::optional<HeldMessage> heldMessage(const StallCase& stall) {
+  std::vector<int> reached{stall.self};
+  std::set<int> seen{stall.self};
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    const int receiver = reached[i];
+    const RankState* const state = stall.stateOf(receiver);
+    if (state == nullptr || stall.gone(receiver) || stall.moves(receiver)) continue;
+    for (std::size_t w = 0; w < state->waitsFor.size(); ++w) {
+      const int sender = state->waitsFor[w];
+      if (sender < 0 || sender >= stall.nRanks) continue;
+      const bool starves = (state->starves >> w & 1) != 0;
+      const RankState::Hold* const hold = starves ? holdOf(stall, sender, receiver) : nullptr;
+      if (hold != nullptr) return HeldMessage{sender, receiver, *hold};
+      if (seen.insert(sender).second) reached.push_back(sender);
+    }
+  }
+  return std::nullopt;
+}
+
+std::string describeHeld(const StallCase& stall, const HeldMessage& held) {
+  const auto named = [&](int rank) { return rank == stall.self ? "this rank" : stall.describe(rank); };
+  const std::string sender = named(held.sender);
+  const std::string receiver = named(held.receiver);
+  if (held.hold.relay < 0) {
+    return fmt::format(
+        "{} waits for what {} has sent: the network does not carry it. Look at the way between their hosts, and "
+        "whether the progress engine of rank {} hangs",
+        receiver, sender, held.receiver);
+  }
+  const std::string relay = named(held.hold.relay);
+  if (held.hold.keeper == Keeper::Relay) {
+    return fmt::format(
+        "{} holds it up: it sends to {} in the stead of {}, and its progress engine does not turn: it hangs in a call "
+        "of the network, or gets no processor. NCCL_PXN_DISABLE=1 makes every rank send by itself",
+        relay, receiver, sender);
+  }
+  return fmt::format(
+      "{} waits for what {}, in the stead of {}, has sent: the network does not carry it. Look at the way between "
+      "these two hosts, at the NIC that {} sends by, and whether the progress engine of rank {} hangs",
+      receiver, relay, sender, relay, held.receiver);
+}
+
+std::string whomTheySendFor(const StallCase& stall, const std::set<int>& silent) {
+  constexpr int kMostNamed = 2;
+  std::string text;
+  int told = 0;
+  for (int sender = 0; sender < stall.nRanks && told < kMostNamed; ++sender) {
+    const RankState* const state = stall.stateOf(sender);
+    if (state == nullptr) continue;
+    for (const RankState::Hold& hold : state->holds) {
+      if (hold.receiver < 0 || hold.receiver >= stall.nRanks || !silent.contains(hold.relay)) continue;
+      if (told++ == kMostNamed) break;
+      text += fmt::format("; rank {} sends to {} in the stead of {}, which waits for that", hold.relay,
+                          stall.describe(hold.receiver), sender == stall.self ? "this rank" : stall.describe(sender));
+    }
+  }
+  return text;
+}
+
+}  // namespace tutti
