@@ -31,6 +31,7 @@ const char* nameOf(AgreedSetting setting) {
     case AgreedSetting::P2pNvlChunkSize: return "NCCL_P2P_NVL_CHUNKSIZE";
     case AgreedSetting::P2pPciChunkSize: return "NCCL_P2P_PCI_CHUNKSIZE";
     case AgreedSetting::P2pNetChunkSize: return "NCCL_P2P_NET_CHUNKSIZE";
+    case AgreedSetting::P2pScheduleGroupSize: return "NCCL_P2P_SCHEDULE_GROUP_SIZE";
     case AgreedSetting::NetSharedBuffers: return "NCCL_NET_SHARED_BUFFERS";
     case AgreedSetting::Count: break;
   }
@@ -95,6 +96,7 @@ Agreement smallestOf(std::span<const PeerInfo> peers, std::span<const Proposal> 
     agreement.messages.fewest = std::min(agreement.messages.fewest, proposals[r].messages.fewest);
     agreement.messages.most = std::min(agreement.messages.most, proposals[r].messages.most);
     agreement.messages.perNetPeer = std::min(agreement.messages.perNetPeer, proposals[r].messages.perNetPeer);
+    agreement.messages.peers = std::max(agreement.messages.peers, proposals[r].messages.peers);
     agreement.threadsGiven |= proposals[r].threadsGiven != 0;
     agreement.links.tree &= links.tree;
     agreement.links.pat &= links.pat;
@@ -107,18 +109,22 @@ Agreement smallestOf(std::span<const PeerInfo> peers, std::span<const Proposal> 
   return agreement;
 }
 
-/// What came of this rank's wishes for messages, where others wished for less.
-void tellSmaller(std::span<const PeerInfo> peers, std::span<const Proposal> proposals, const MessageLimits& own) {
-  const auto tell = [&](const char* setting, int MessageLimits::*wish) {
-    const auto smaller = [&](const Proposal& a, const Proposal& b) { return a.messages.*wish < b.messages.*wish; };
-    const auto least = std::min_element(proposals.begin(), proposals.end(), smaller);
-    if (least->messages.*wish == own.*wish) return;
-    info(kInit | kEnv, "{} : {} has {}, this rank {}: the smallest number counts", setting,
-         rankName(peers[static_cast<std::size_t>(least - proposals.begin())]), least->messages.*wish, own.*wish);
+/// What came of this rank's wishes for messages, where others wished for something else.
+void tellDecided(std::span<const PeerInfo> peers, std::span<const Proposal> proposals, const MessageLimits& own) {
+  const auto tell = [&](const char* setting, int MessageLimits::*wish, bool smallest = true) {
+    const auto before = [&](const Proposal& a, const Proposal& b) {
+      return smallest ? a.messages.*wish < b.messages.*wish : a.messages.*wish > b.messages.*wish;
+    };
+    const auto first = std::min_element(proposals.begin(), proposals.end(), before);
+    if (first->messages.*wish == own.*wish) return;
+    info(kInit | kEnv, "{} : {} has {}, this rank {}: the {} number counts", setting,
+         rankName(peers[static_cast<std::size_t>(first - proposals.begin())]), first->messages.*wish, own.*wish,
+         smallest ? "smallest" : "largest");
   };
   tell("NCCL_MIN_P2P_NCHANNELS", &MessageLimits::fewest);
   tell("NCCL_MAX_P2P_NCHANNELS", &MessageLimits::most);
   tell("NCCL_NCHANNELS_PER_NET_PEER (or nChannelsPerNetPeer, or what suits the NICs)", &MessageLimits::perNetPeer);
+  tell("NCCL_P2P_MAX_PEERS (or maxP2pPeers, or all other ranks)", &MessageLimits::peers, false);
 }
 
 struct BestLink {
@@ -167,6 +173,7 @@ Proposal proposalFor(const device::Policy& policy, const std::array<device::Slot
   set(AgreedSetting::ShmDisable, runtime.shm.disabled ? 1 : 0);
   set(AgreedSetting::NetMessageMb, runtime.netMessageMb);
   set(AgreedSetting::NetSharedBuffers, runtime.netSharedSlots != 0 ? 1 : 0);
+  set(AgreedSetting::P2pScheduleGroupSize, static_cast<std::uint32_t>(runtime.messages.mostPerGroup));
   proposal.threadsGiven = runtime.tuning.nThreads > 0 ? 1 : 0;
   const ThreadThresholds& thresholds = runtime.tuning.thresholds;
   if (thresholds != ThreadThresholds{}) proposal.thresholds = agreedText(textOf(thresholds));
@@ -212,7 +219,7 @@ Result<Agreement> agree(ControlChannel& control, std::span<const PeerInfo> peers
     control.barrier().ignore();
     return difference;
   }
-  tellSmaller(peers, proposals, own.messages);
+  tellDecided(peers, proposals, own.messages);
   return smallestOf(peers, proposals);
 }
 

@@ -27,7 +27,7 @@ namespace tutti {
 enum class AgreedSetting : std::uint8_t {
   LaunchShape, BuffSize, LlBuffSize, Ll128BuffSize, NThreads, Ll128NThreads, P2pLlThreshold, PatEnable, P2pDisable,
   P2pDirectDisable, ShmDisable, NetMessageMb, NetSharedBuffers, P2pNvlChunkSize, P2pPciChunkSize,
-  P2pNetChunkSize, Count
+  P2pNetChunkSize, P2pScheduleGroupSize, Count
 };
 
 /// A setting that is text. The hash covers what does not fit.
@@ -63,7 +63,7 @@ struct Agreement {
   int nChannels = 1;                      ///< the smallest wish
   bool threadsGiven = false;              ///< somebody set NCCL_NTHREADS, if only to the value that the others have
   LinkAbilities links;                    ///< what all ranks can do
-  MessageLimits messages;                 ///< the smallest wish for each
+  MessageLimits messages;
   int lowestComputeCapability = 0;        ///< major * 10 + minor
   int highestComputeCapability = 0;
 };

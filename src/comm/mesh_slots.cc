@@ -10,8 +10,8 @@ namespace tutti {
 
 namespace {
 
-std::uint64_t meshEnds(int nRanks, int perPeer) {
-  return 2 * static_cast<std::uint64_t>(nRanks - 1) * static_cast<std::uint64_t>(perPeer);
+std::uint64_t meshEnds(int peers, int perPeer) {
+  return 2 * static_cast<std::uint64_t>(peers) * static_cast<std::uint64_t>(perPeer);
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ std::uint64_t sharedMeshEndBytes(const device::SlotBytes& slots) {
 }
 
 std::uint64_t meshBytesOf(const device::SlotBytes& slots, const MeshWorld& world, std::uint32_t sharedSlots) {
-  const std::uint64_t ends = meshEnds(world.nRanks, world.perPeer);
+  const std::uint64_t ends = meshEnds(world.peers, world.perPeer);
   if (sharedSlots == 0) return ends * meshEndBytes(slots);
   const std::uint64_t pool = net::sharedPoolBytes({sharedSlots, slots[2], false});
   return ends * sharedMeshEndBytes(slots) + 2 * static_cast<std::uint64_t>(world.nChannels) * pool;
@@ -36,16 +36,16 @@ device::SlotBytes sharedMeshSlots(const device::SlotBytes& mesh, const MeshWorld
   constexpr auto kGrain = static_cast<std::uint32_t>(2 * device::kGrainBytes);
   const std::uint64_t wanted = std::clamp<std::uint64_t>(2 * world.llMessageBytes / kGrain * kGrain, kLeastLl, kMostLl);
   device::SlotBytes slots{std::min(mesh[0], static_cast<std::uint32_t>(wanted)), 0, mesh[2]};
-  while (slots[0] / 2 >= kLeastLl && meshEnds(world.nRanks, world.perPeer) * sharedMeshEndBytes(slots) > most / 16) {
+  while (slots[0] / 2 >= kLeastLl && meshEnds(world.peers, world.perPeer) * sharedMeshEndBytes(slots) > most / 16) {
     slots[0] = slots[0] / 2 / kGrain * kGrain;
   }
   return slots;
 }
 
-device::SlotBytes networkMeshSlots(const device::SlotBytes& mesh, int nRanks, int perPeer, std::uint64_t most) {
+device::SlotBytes networkMeshSlots(const device::SlotBytes& mesh, int peers, int perPeer, std::uint64_t most) {
   // A message of a few KB still takes one slot; smaller ones would save little beside LL's.
   constexpr device::SlotBytes kLeast{2 << 10, 0, 8 << 10};
-  const std::uint64_t ends = meshEnds(nRanks, perPeer);
+  const std::uint64_t ends = meshEnds(peers, perPeer);
   device::SlotBytes slots = mesh;
   for (bool smaller = true; smaller && ends * meshEndBytes(slots) > most;) {
     smaller = false;
@@ -62,7 +62,7 @@ device::SlotBytes networkMeshSlots(const device::SlotBytes& mesh, int nRanks, in
 
 device::SlotBytes chooseMeshSlots(const device::SlotBytes& mesh, const MeshWorld& world, const Runtime& runtime) {
   const std::uint64_t most = std::uint64_t{runtime.netMessageMb} << 20;
-  if (runtime.netSharedSlots == 0) return networkMeshSlots(mesh, world.nRanks, world.perPeer, most);
+  if (runtime.netSharedSlots == 0) return networkMeshSlots(mesh, world.peers, world.perPeer, most);
   return sharedMeshSlots(mesh, world, most);
 }
 
@@ -72,13 +72,13 @@ void logMeshSlots(const device::SlotBytes& slots, const device::SlotBytes& mesh,
   if (shared != 0) {
     info(kInit | kNet,
          "connections for messages over the network share {} slots of {} KB per channel and direction: with an end to "
-         "and from each of {} ranks on {} channels a rank takes {} KB (NCCL_NET_SHARED_BUFFERS)",
-         shared, slots[2] >> 10, world.nRanks, world.perPeer, meshBytesOf(slots, world, shared) >> 10);
+         "and from each of {} peers on {} channels a rank takes {} KB (NCCL_NET_SHARED_BUFFERS)",
+         shared, slots[2] >> 10, world.peers, world.perPeer, meshBytesOf(slots, world, shared) >> 10);
   } else if (slots != mesh) {
     info(kInit | kNet,
-         "{} ranks on {} channels: an end of a connection for messages over the network takes {} KB instead of {} "
-         "(TUTTI_NET_MESSAGE_MB={})",
-         world.nRanks, world.perPeer, meshEndBytes(slots) >> 10, meshEndBytes(mesh) >> 10, runtime.netMessageMb);
+         "{} peers on {} channels: an end of a connection for messages over the network takes {} KB instead of {} "
+         "(TUTTI_NET_MESSAGE_MB={}, NCCL_P2P_MAX_PEERS)",
+         world.peers, world.perPeer, meshEndBytes(slots) >> 10, meshEndBytes(mesh) >> 10, runtime.netMessageMb);
   }
 }
 

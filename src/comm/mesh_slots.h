@@ -8,10 +8,10 @@
 
 namespace tutti {
 
-/// Slots of Mesh connections over a network, of which a rank may come to have one to and one from each other on each of
-/// the `perPeer` channels that their messages use: `mesh`, or smaller where all of them would take more than `most`
-/// bytes, as far as that goes (docs/network.md). The same on all ranks.
-device::SlotBytes networkMeshSlots(const device::SlotBytes& mesh, int nRanks, int perPeer, std::uint64_t most);
+/// Slots of Mesh connections over a network, of which a rank may come to have one to and one from each of `peers` others
+/// on each of the `perPeer` channels that their messages use: `mesh`, or smaller where all of them would take more than
+/// `most` bytes, as far as that goes (docs/network.md). The same on all ranks.
+device::SlotBytes networkMeshSlots(const device::SlotBytes& mesh, int peers, int perPeer, std::uint64_t most);
 /// What the larger of the two ends of such a connection takes: slots, and messages of the flagged protocols.
 std::uint64_t meshEndBytes(const device::SlotBytes& slots);
 
@@ -19,7 +19,7 @@ std::uint64_t meshEndBytes(const device::SlotBytes& slots);
 std::uint64_t sharedMeshEndBytes(const device::SlotBytes& slots);
 /// The ranks of a communicator, as far as it matters here.
 struct MeshWorld {
-  int nRanks = 1;
+  int peers = 0;                     ///< others that one exchanges messages with
   int perPeer = 1;                   ///< channels on which two of them exchange messages …
   int nChannels = 1;                 ///< … of so many
   std::uint64_t llMessageBytes = 0;  ///< messages up to so many bytes per channel go by LL
@@ -27,7 +27,7 @@ struct MeshWorld {
 /// The same where connections share the slots of the Simple protocol (NCCL_NET_SHARED_BUFFERS): those of LL, which they
 /// do not share, are small to begin with, for messages that go by LL, and all together take a sixteenth of `most`.
 device::SlotBytes sharedMeshSlots(const device::SlotBytes& mesh, const MeshWorld& world, std::uint64_t most);
-/// What a rank has for all its connections for messages over a network, once it has them to and from everybody.
+/// What a rank has for all its connections for messages over a network, once it has them to and from all those peers.
 /// `sharedSlots`: 0, each connection has its own.
 std::uint64_t meshBytesOf(const device::SlotBytes& slots, const MeshWorld& world, std::uint32_t sharedSlots);
 /// Slots of the Simple protocol where nobody asks for their size: shared ones are no larger than this.

@@ -36,6 +36,10 @@ int wishedPerNetPeer(int asked, int nNics, double gigabytesPerSecond) {
   return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::min(wished, kMost))));
 }
 
+int wishedPeers(int asked, int nRanks) {
+  return asked > 0 ? std::min(asked, nRanks - 1) : nRanks - 1;
+}
+
 unsigned channelsForMessages(const MessageLimits& limits, unsigned usual, unsigned all) {
   const unsigned fewest = std::min(static_cast<unsigned>(std::max(limits.fewest, 1)), all);
   return std::max(std::min(std::max(usual, fewest), static_cast<unsigned>(std::max(limits.most, 1))), 1U);

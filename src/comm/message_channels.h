@@ -16,13 +16,15 @@ struct MessageSettings {
   std::uint32_t nvlChunk = 0;  ///< NCCL_P2P_NVL_CHUNKSIZE, bytes; 0: what suits the world; the same for the others
   std::uint32_t pciChunk = 0;  ///< NCCL_P2P_PCI_CHUNKSIZE
   std::uint32_t netChunk = 0;  ///< NCCL_P2P_NET_CHUNKSIZE
+  int mostPerGroup = 8;        ///< NCCL_P2P_SCHEDULE_GROUP_SIZE, see MessageSchedule
 };
 
-/// What the ranks have agreed on: the smallest wish for each. Equal on all of them.
+/// What the ranks have agreed on: the smallest wish for each, but of `peers` the largest. Equal on all of them.
 struct MessageLimits {
   int fewest = 1;       ///< channels for messages, as far as the communicator has so many
   int most = 64;        ///< channels for messages
   int perNetPeer = 64;  ///< channels towards one rank of another node
+  int peers = 0;        ///< others that a rank exchanges messages with, at most, as far as is known before it does
   friend bool operator==(const MessageLimits&, const MessageLimits&) = default;
 };
 
@@ -37,6 +39,10 @@ struct ChannelRange {
 /// is above 0; else two, one for each NIC, or one for each 14 GB/s of their bandwidth, whatever is most. A power of 2,
 /// so that the channels of a communicator come out even, and at most 64.
 int wishedPerNetPeer(int asked, int nNics, double gigabytesPerSecond);
+
+/// Others that a rank of `nRanks` exchanges messages with at most: `asked` by configuration or environment, if that is
+/// above 0, and all there are.
+int wishedPeers(int asked, int nRanks);
 
 /// Channels for messages: `usual` as far as the limits allow, of the `all` that the communicator has. At least one.
 unsigned channelsForMessages(const MessageLimits& limits, unsigned usual, unsigned all);

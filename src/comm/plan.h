@@ -23,7 +23,7 @@ struct PlanContext {
   Tuning tuning;
   MessageLimits messages;
   std::vector<int> nodes;  ///< number of each rank's node; empty: all are on one
-  int ranksPerGroup = 0;   ///< of the schedule of messages, see MessageSchedule; 0: the largest divisor up to 8
+  int mostPerGroup = 8;    ///< ranks of a group in the order of messages, see MessageSchedule
 
   int nRanks() const { return tuning.input.ranks.nRanks; }
   unsigned nChannels() const { return tuning.input.nChannels; }

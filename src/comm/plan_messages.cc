@@ -45,7 +45,7 @@ struct Message {
 class MessagePlanner {
  public:
   MessagePlanner(const PlanContext& context, Plan& plan)
-      : context_(context), plan_(plan), schedule_(context.nRanks(), context.ranksPerGroup),
+      : context_(context), plan_(plan), schedule_(context.nRanks(), context.mostPerGroup),
         channels_(messageChannelsOf(context)), sent_(static_cast<std::size_t>(context.nRanks())), received_(static_cast<std::size_t>(context.nRanks())) {}
 
   void add(const Op& op) {

@@ -7,12 +7,8 @@ namespace tutti {
 
 namespace {
 
-constexpr int kMaxPerGroup = 8;
-
-/// `wanted` where it fits, else the largest divisor of n up to kMaxPerGroup.
-int groupSize(int n, int wanted) {
-  if (wanted > 0 && n % wanted == 0) return wanted;
-  for (int d = std::min(n, kMaxPerGroup); d > 1; --d) {
+int groupSize(int n, int most) {
+  for (int d = std::min(n, most); d > 1; --d) {
     if (n % d == 0) return d;
   }
   return 1;
@@ -20,8 +16,8 @@ int groupSize(int n, int wanted) {
 
 }  // namespace
 
-MessageSchedule::MessageSchedule(int nRanks, int ranksPerGroup)
-    : nRanks_(nRanks), perGroup_(groupSize(nRanks, ranksPerGroup)),
+MessageSchedule::MessageSchedule(int nRanks, int mostPerGroup)
+    : nRanks_(nRanks), perGroup_(groupSize(nRanks, mostPerGroup)),
       turnOfDistance_(static_cast<std::size_t>(nRanks / perGroup_)) {
   const int groups = nRanks / perGroup_;
   int power = 1;

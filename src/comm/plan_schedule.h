@@ -11,8 +11,8 @@ namespace tutti {
 /// crossing the same links; within a group pairs rotate. A value, the same on all ranks.
 class MessageSchedule {
  public:
-  /// `ranksPerGroup` divides nRanks, or is 0: then the largest divisor up to 8 is taken.
-  MessageSchedule(int nRanks, int ranksPerGroup);
+  /// A group has as many ranks as the largest divisor of nRanks up to `mostPerGroup`.
+  MessageSchedule(int nRanks, int mostPerGroup);
 
   /// The round in which `from` sends to `to`: 0..n-1; 0 is every rank with itself.
   int roundOf(int from, int to) const;

@@ -75,11 +75,13 @@ NearNics nearNics(const CommParts& parts) {
 }
 
 MessageLimits messageWishes(const ncclComm& comm) {
-  const int asked = comm.config.values.nChannelsPerNetPeer;
+  const auto given = [](int value) { return value == NCCL_CONFIG_UNDEF_INT ? 0 : value; };
+  const ncclConfig_t& config = comm.config.values;
   const NearNics nics = nearNics(comm.parts);
   return {.fewest = comm.runtime.messages.fewest,
           .most = comm.runtime.messages.most,
-          .perNetPeer = wishedPerNetPeer(asked == NCCL_CONFIG_UNDEF_INT ? 0 : asked, nics.count, nics.bandwidth)};
+          .perNetPeer = wishedPerNetPeer(given(config.nChannelsPerNetPeer), nics.count, nics.bandwidth),
+          .peers = wishedPeers(given(config.maxP2pPeers), comm.identity.nRanks)};
 }
 
 /// What a message is cut into, and on how many channels it runs.
@@ -94,7 +96,7 @@ void layOutMessages(ncclComm& comm, const MessageSlots& slots) {
   const std::uint32_t local = proxied[kSimple];
   proxied[kSimple] = slots.net;
   // A node's own ranks count like the others: the network may join them as well.
-  const MeshWorld world{.nRanks = comm.identity.nRanks,
+  const MeshWorld world{.peers = planning.messages.peers,
                         .perPeer = static_cast<int>(perPeer),
                         .nChannels = static_cast<int>(channels),
                         .llMessageBytes = planning.policy().llMessageBytes};
@@ -133,6 +135,7 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   slotBytes[kMesh][kSimple] = ranks.path == PathClass::NVLink ? slots.nvl : slots.pci;
   parts.planning.rank = rank;
   parts.planning.messages = agreement.messages;
+  parts.planning.mostPerGroup = comm.runtime.messages.mostPerGroup;
   for (int r = 0; r < comm.identity.nRanks; ++r) parts.planning.nodes.push_back(parts.layout->nodeOf(r));
   parts.planning.tuning = makeTuning({
       .ranks = ranks,

@@ -78,7 +78,8 @@ MessageSettings messageSettingsFrom(const Params::Tuning& params) {
           .most = static_cast<int>(params.maxP2pNchannels),
           .nvlChunk = bytes(params.p2pNvlChunkSize),
           .pciChunk = bytes(params.p2pPciChunkSize),
-          .netChunk = bytes(params.p2pNetChunkSize)};
+          .netChunk = bytes(params.p2pNetChunkSize),
+          .mostPerGroup = static_cast<int>(params.p2pScheduleGroup)};
 }
 
 BootstrapSettings bootstrapFrom(const Params::Sockets& sockets) {

@@ -59,13 +59,23 @@ TEST(Agreement, SmallestWishAndCommonAbilitiesWin) {
 TEST(Agreement, TheSmallestNumberOfChannelsForMessagesCounts) {
   const std::vector<PeerInfo> peers = plainPeers(3);
   std::vector<Proposal> proposals(3, proposalOf(Params{}));
-  propose(proposals[0], {.fewest = 4, .most = 16, .perNetPeer = 8}, {});
-  propose(proposals[1], {.fewest = 2, .most = 32, .perNetPeer = 2}, {});
-  propose(proposals[2], {.fewest = 3, .most = 64, .perNetPeer = 4}, {});
+  propose(proposals[0], {.fewest = 4, .most = 16, .perNetPeer = 8, .peers = 1}, {});
+  propose(proposals[1], {.fewest = 2, .most = 32, .perNetPeer = 2, .peers = 2}, {});
+  propose(proposals[2], {.fewest = 3, .most = 64, .perNetPeer = 4, .peers = 1}, {});
   for (const auto& result : agreeAll(peers, proposals)) {
     ASSERT_TRUE(result.ok());
-    EXPECT_EQ(result.value().messages, (MessageLimits{.fewest = 2, .most = 16, .perNetPeer = 2}));
+    EXPECT_EQ(result.value().messages, (MessageLimits{.fewest = 2, .most = 16, .perNetPeer = 2, .peers = 2}))
+        << "of peers the largest number";
   }
+}
+
+TEST(Agreement, DifferentGroupsOfMessagesAreRefusedByName) {
+  test::allowLog("Mismatched NCCL_P2P_SCHEDULE_GROUP_SIZE : rank 0 (host node, pid 100) has 8, rank 1 (host node, pid "
+                 "101) has 4");
+  Params four;
+  four.tuning.p2pScheduleGroup = 4;
+  const std::vector<Proposal> proposals{proposalOf(Params{}), proposalOf(four)};
+  for (const auto& result : agreeAll(plainPeers(2), proposals)) EXPECT_EQ(result.status().code(), ncclInvalidUsage);
 }
 
 TEST(Agreement, DifferentChunksOfMessagesAreRefusedByName) {

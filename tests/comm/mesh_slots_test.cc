@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/message_channels.h"
+
 namespace tutti {
 namespace {
 
@@ -14,19 +16,30 @@ std::uint64_t allMeshBytes(const device::SlotBytes& slots, std::uint64_t nRanks,
 
 TEST(MeshSlots, AreAsWishedWhereThereIsRoom) {
   const device::SlotBytes mesh = device::kGpuPolicy.meshSlotBytes;
-  EXPECT_EQ(networkMeshSlots(mesh, 2, 32, 1024 * kMiB), mesh);
-  EXPECT_EQ(networkMeshSlots(mesh, 1, 32, 1 * kMiB), mesh) << "a lone rank has no connections";
+  EXPECT_EQ(networkMeshSlots(mesh, 1, 32, 1024 * kMiB), mesh);
+  EXPECT_EQ(networkMeshSlots(mesh, 0, 32, 1 * kMiB), mesh) << "a lone rank has no connections";
 }
 
 TEST(MeshSlots, ShrinkSoThatManyRanksTakeNoMoreThanAllowed) {
   for (const device::Policy* policy : {&device::kGpuPolicy, &device::kHostPolicy}) {
-    const device::SlotBytes slots = networkMeshSlots(policy->meshSlotBytes, 1000, 1, 1024 * kMiB);
+    const device::SlotBytes slots = networkMeshSlots(policy->meshSlotBytes, 999, 1, 1024 * kMiB);
     EXPECT_LE(allMeshBytes(slots, 1000, 1), 1024 * kMiB);
     EXPECT_GT(allMeshBytes(slots, 1000, 1), 400 * kMiB) << "no smaller than necessary";
     EXPECT_EQ(slots[1], 0u);
     EXPECT_EQ(slots[0] % (2 * device::kGrainBytes), 0u);
     EXPECT_EQ(slots[2] % device::kGrainBytes, 0u);
   }
+}
+
+TEST(MeshSlots, AreLargerWhereARankHasFewPeers) {
+  const device::SlotBytes mesh = device::kGpuPolicy.meshSlotBytes;
+  const device::SlotBytes all = networkMeshSlots(mesh, wishedPeers(0, 1000), 1, 1024 * kMiB);
+  const device::SlotBytes few = networkMeshSlots(mesh, wishedPeers(50, 1000), 1, 1024 * kMiB);
+  EXPECT_LT(all[2], mesh[2]);
+  EXPECT_EQ(few, mesh);
+  const MeshWorld world{wishedPeers(50, 1000), 8, 8, 16 << 10};
+  EXPECT_GT(sharedMeshSlots(mesh, world, 4096 * kMiB)[0],
+            sharedMeshSlots(mesh, {999, 8, 8, 16 << 10}, 4096 * kMiB)[0]);
 }
 
 TEST(MeshSlots, NeverBecomeUseless) {
@@ -38,7 +51,7 @@ TEST(MeshSlots, NeverBecomeUseless) {
 }
 
 MeshWorld gpus(int nRanks, std::uint64_t llMessageBytes = 16 << 10) {
-  return {nRanks, 8, 8, llMessageBytes};
+  return {nRanks - 1, 8, 8, llMessageBytes};
 }
 
 TEST(SharedMeshSlots, TakeTheSameForAnyNumberOfRanksButForThoseOfLL) {
@@ -56,8 +69,8 @@ TEST(SharedMeshSlots, TakeTheSameForAnyNumberOfRanksButForThoseOfLL) {
 
 TEST(SharedMeshSlots, TakeATenthOfWhatOnesOfTheirOwnTake) {
   const auto& policy = device::kHostPolicy;
-  const MeshWorld world{1000, 1, 1, policy.llMessageBytes};
-  const device::SlotBytes own = networkMeshSlots(policy.meshSlotBytes, 1000, 1, 4096 * kMiB);
+  const MeshWorld world{999, 1, 1, policy.llMessageBytes};
+  const device::SlotBytes own = networkMeshSlots(policy.meshSlotBytes, 999, 1, 4096 * kMiB);
   const device::SlotBytes shared = sharedMeshSlots(policy.meshSlotBytes, world, 4096 * kMiB);
   EXPECT_LT(10 * meshBytesOf(shared, world, 16), meshBytesOf(own, world, 0));
 }

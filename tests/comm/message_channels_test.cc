@@ -32,6 +32,14 @@ TEST(MessageChannels, APeerTakesTwoOrWhatItsNicsCarry) {
   EXPECT_EQ(wishedPerNetPeer(5, 1, 1), 8);
 }
 
+TEST(MessageChannels, ARankHasAllOthersAsPeersUnlessFewerAreAskedFor) {
+  EXPECT_EQ(wishedPeers(0, 8), 7);
+  EXPECT_EQ(wishedPeers(3, 8), 3);
+  EXPECT_EQ(wishedPeers(100, 8), 7);
+  EXPECT_EQ(wishedPeers(0, 1), 0);
+  EXPECT_EQ(wishedPeers(5, 1), 0);
+}
+
 TEST(MessageChannels, AMessageStaysOnTheChannelsOfItsPeer) {
   for (const unsigned perPeer : {1u, 2u, 3u, 4u, 8u}) {
     std::set<unsigned> used;

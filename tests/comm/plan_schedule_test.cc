@@ -9,7 +9,7 @@ namespace {
 
 TEST(MessageSchedule, EveryRoundPairsEveryRankOnceInEachDirection) {
   for (int n = 1; n <= 40; ++n) {
-    for (const int perGroup : {0, 1, 2, 4, 8}) {
+    for (const int perGroup : {1, 2, 4, 8, 100}) {
       const MessageSchedule schedule(n, perGroup);
       for (int rank = 0; rank < n; ++rank) {
         std::set<int> sending, receiving;
@@ -28,8 +28,16 @@ TEST(MessageSchedule, EveryRoundPairsEveryRankOnceInEachDirection) {
 }
 
 TEST(MessageSchedule, ANodeRotates) {
-  const MessageSchedule schedule(8, 0);
+  const MessageSchedule schedule(8, 8);
   for (int d = 0; d < 8; ++d) EXPECT_EQ(schedule.roundOf(3, (3 + d) % 8), d);
+}
+
+TEST(MessageSchedule, AGroupIsTheLargestThatDividesTheRanks) {
+  EXPECT_EQ(MessageSchedule(24, 8).roundOf(9, 8), 7) << "the last of its own group";
+  EXPECT_EQ(MessageSchedule(24, 6).roundOf(7, 6), 5);
+  EXPECT_EQ(MessageSchedule(24, 5).roundOf(5, 4), 3) << "5 does not divide 24, 4 does";
+  EXPECT_EQ(MessageSchedule(24, 24).roundOf(1, 0), 23) << "all are one group";
+  EXPECT_EQ(MessageSchedule(7, 6).roundOf(1, 2), 1) << "a group each";
 }
 
 TEST(MessageSchedule, GroupsAreFinishedOneAfterAnother) {

@@ -56,6 +56,33 @@ def the_smallest_number_of_channels_counts():
         check(" 8 coll channels," in said and " 3 p2p channels, 3 p2p channels per peer" in said, said[:3000])
 
 
+def slots_are_for_the_peers_that_there_will_be():
+    # Slots of their own, for which there is little room.
+    own = {"NCCL_NET_SHARED_BUFFERS": 0, "TUTTI_NET_MESSAGE_MB": 8, "NCCL_P2P_NET_CHUNKSIZE": 32768}
+
+    def chunk(*peers):
+        said = succeed(*[{**own, **({"NCCL_P2P_MAX_PEERS": most} if most else {})} for most in peers])
+        chunks = {int(re.search(r"P2P Chunksize set to (\d+)", text).group(1)) for text in said}
+        check(len(chunks) == 1, f"they differ: {chunks}")
+        return chunks.pop(), said[0]
+
+    all_peers, said = chunk(None, None, None, None)
+    check("3 peers on 2 channels: an end of a connection" in said, said[:3000])
+    one_peer, said = chunk(1, 1, 1, 1)
+    check(one_peer > all_peers, f"{one_peer} bytes for one peer, {all_peers} for three")
+    largest, said = chunk(1, None, 2, 1)
+    check(re.search(r"NCCL_P2P_MAX_PEERS .*: rank 1 \(.*\) has 3, this rank 1: the largest number counts", said),
+          said[:4000])
+    check(largest == all_peers, f"{largest} bytes, {all_peers} for three")
+
+
+def groups_of_any_size_exchange_the_same():
+    succeed(*4 * [{"NCCL_P2P_SCHEDULE_GROUP_SIZE": 2}])
+    succeed(*3 * [{"NCCL_P2P_SCHEDULE_GROUP_SIZE": 1}], nodes=False)
+    for code, said in ranks({}, {"NCCL_P2P_SCHEDULE_GROUP_SIZE": 1}):
+        check(code != 0 and "Mismatched NCCL_P2P_SCHEDULE_GROUP_SIZE" in said, said[-3000:])
+
+
 def chunks_are_as_asked_for():
     for said in succeed(*2 * [{"NCCL_P2P_NET_CHUNKSIZE": 8192}]):
         check("P2P Chunksize set to 8192" in said, said[:3000])
@@ -73,4 +100,5 @@ def different_chunks_are_refused_by_all():
 
 if __name__ == "__main__":
     main(a_peer_on_another_node_takes_two_channels, the_smallest_number_of_channels_counts, chunks_are_as_asked_for,
-         different_chunks_are_refused_by_all)
+         different_chunks_are_refused_by_all, slots_are_for_the_peers_that_there_will_be,
+         groups_of_any_size_exchange_the_same)
