@@ -87,8 +87,9 @@ def threads(plugin):
 
 
 def sockets(*unused):
-    # The relays' own connections are of LL and Simple; slots of another size wrap elsewhere.
-    for more in ({}, {"NCCL_BUFFSIZE": 16384, "SOFTGPU_SCHEDULE": "random:3", "SOFTGPU_WEAK_MEMORY": 3}):
+    # The relays' own connections are of LL and Simple; slots of another size wrap elsewhere. One shared slot is enough.
+    for more in ({}, {"TUTTI_NET_SHARED_SLOTS": 1},
+                 {"NCCL_BUFFSIZE": 16384, "SOFTGPU_SCHEDULE": "random:3", "SOFTGPU_WEAK_MEMORY": 3}):
         said, lines = conform(2, "", NCCL_NET="Socket", **more)
         check({k for k, *_, relay in lines if relay is not None} == {0, 1}, f"rings and messages: {lines}")
 

@@ -17,6 +17,10 @@
 #include "transport/net/net_transport.h"
 #include "transport/transport.h"
 
+namespace tutti::relay {
+class LentPools;
+}
+
 namespace tutti::net {
 
 /// What all ends of a transport share.
@@ -24,7 +28,8 @@ struct EndContext {
   const Device& device;
   Net& net;
   const NetTransportOptions& options;
-  SharedPools& pools;  ///< must outlive the endpoint's ready()
+  SharedPools& pools;      ///< must outlive the endpoint's ready() …
+  relay::LentPools& lent;  ///< … and so must those of relays
 };
 
 /// The contents of a ConnectHandle. The receiver's says where it listens.

@@ -118,7 +118,7 @@ class Tally {
   Count posted_{0}, done_{0}, bytes_{0}, stalls_{0};
 };
 
-class SharedSlots;
+class SlotStore;
 
 /// What a task is made for. The memory is the endpoint's.
 struct TaskSetup {
@@ -131,7 +131,7 @@ struct TaskSetup {
   /// How long the failure of a call may turn out to be the peer's farewell, where NetPath::hasLeft can tell: that word
   /// comes another way.
   milliseconds farewellGrace{2000};
-  SharedSlots* shared = nullptr;  ///< where the slots of the Simple protocol are those of several connections
+  SlotStore* shared = nullptr;  ///< where the slots of the Simple protocol are those of several connections
 };
 
 /// A message of a flagged protocol: this, then content.

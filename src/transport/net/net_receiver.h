@@ -49,7 +49,7 @@ class SimpleRecvLane {
   Tally& tally_;
   std::uint64_t posted_;
   std::uint64_t done_;
-  const SharedSlots* shared_;  ///< null: slots of its own
+  const SlotStore* shared_;  ///< null: slots of its own
   std::uint64_t checked_;  ///< steps whose kernels have said what they read of them, or say nothing
   bool stalled_ = false;
   bool received_ = false;  ///< the oldest receive has ended and is being flushed

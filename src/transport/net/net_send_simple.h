@@ -46,7 +46,7 @@ class SimpleSendLane {
   std::uint64_t done_;
   bool stalled_ = false;  ///< the network has refused step sent_ before
   const char* failedIn_ = nullptr;
-  SharedSlots* shared_;  ///< null: slots of its own
+  SlotStore* shared_;  ///< null: slots of its own
   std::array<Request, device::kSteps> requests_{};
   LaneReport report_{device::Protocol::Simple};
 };

@@ -5,12 +5,6 @@
 #include <atomic>
 
 namespace tutti::net {
-namespace {
-
-constexpr std::size_t kTakenBytes = device::kCounterStride * sizeof(std::uint64_t);
-
-}  // namespace
-
 std::uint64_t SlotRing::giveBack(std::uint32_t number) {
   back_[number % size()] = true;
   for (; back_[given_ % size()]; ++given_) back_[given_ % size()] = false;
@@ -22,12 +16,11 @@ Result<std::shared_ptr<SharedSlots>> SharedSlots::create(const Device& device, c
   const std::size_t bytes = std::size_t{shape.slots} * shape.slotBytes;
   ASSIGN(PinnedBuffer pinned, PinnedBuffer::create(device, kCounterBytes + (shape.onDevice ? 0 : bytes), about));
   ASSIGN(DeviceBuffer taken, DeviceBuffer::create(device, kTakenBytes, about));
-  std::shared_ptr<SharedSlots> shared(new SharedSlots(shape, std::move(pinned), std::move(taken)));
+  std::optional<DeviceBuffer> slots;
   if (shape.onDevice) {
-    ASSIGN(DeviceBuffer slots, DeviceBuffer::create(device, bytes, about));
-    shared->slots_.emplace(std::move(slots));
+    ASSIGN(slots, DeviceBuffer::create(device, bytes, about));
   }
-  return shared;
+  return std::shared_ptr<SharedSlots>(new SharedSlots(shape, std::move(pinned), std::move(taken), std::move(slots)));
 }
 
 void SharedSlots::lend(device::ConnView& view, bool toKernels) const {
@@ -35,12 +28,11 @@ void SharedSlots::lend(device::ConnView& view, bool toKernels) const {
   view.slots[static_cast<std::size_t>(device::Protocol::Simple)] = slots_ ? slots_->data() : base + kCounterBytes;
   view.shared = reinterpret_cast<std::uint64_t*>(taken_.data());
   view.sharedHead = reinterpret_cast<std::uint64_t*>(base);
-  view.sharedSlots = shape_.slots;
+  view.sharedSlots = shape().slots;
 }
 
-void SharedSlots::giveBack(std::uint32_t number) {
-  auto* const head = reinterpret_cast<std::uint64_t*>(pinned_.host());
-  std::atomic_ref(*head).store(ring_.giveBack(number), std::memory_order_release);
+void SlotStore::giveBack(std::uint32_t number) {
+  std::atomic_ref(*head_).store(ring_.giveBack(number), std::memory_order_release);
 }
 
 Result<std::shared_ptr<SharedSlots>> SharedPools::get(const Device& device, int channel, Side side,

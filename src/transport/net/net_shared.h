@@ -50,37 +50,52 @@ struct SharedShape {
   friend bool operator==(const SharedShape&, const SharedShape&) = default;
 };
 
-/// The memory of them, with their counters. `device` must outlive it. Used by connections, each of which registers
-/// memory() with its network.
-class SharedSlots {
+/// Where they lie, and which of a sender's are out. Used by connections, each of which registers memory() with its
+/// network; by whoever makes the progress engine's round.
+class SlotStore {
  public:
-  static Result<std::shared_ptr<SharedSlots>> create(const Device& device, const SharedShape& shape,
-                                                     std::string_view about);
+  /// `memory`: of all slots, as the network addresses it. `head`: where senders' kernels look for how many have come
+  /// back, as the host addresses it. Both must outlive it.
+  SlotStore(const SharedShape& shape, std::byte* memory, std::uint64_t* head)
+      : shape_(shape), memory_(memory), head_(head), ring_(shape.slots) {}
   const SharedShape& shape() const { return shape_; }
-  /// Of either kind, as the network addresses it.
-  std::byte* memory() const { return slots_ ? slots_->data() : pinned_.host() + kCounterBytes; }
+  std::byte* memory() const { return memory_; }
   std::size_t bytes() const { return std::size_t{shape_.slots} * shape_.slotBytes; }
-  /// Null: in host memory.
-  const DeviceBuffer* deviceSlots() const { return slots_ ? &*slots_ : nullptr; }
-
-  /// Lets `view` use them, as kernels address them or as the host does.
-  void lend(device::ConnView& view, bool toKernels) const;
-  /// Where slot `number` lies, as the network addresses it.
-  std::byte* at(std::uint32_t number) const { return memory() + std::size_t{number % shape_.slots} * shape_.slotBytes; }
-  /// Senders, by whoever makes the progress engine's round.
+  /// Where slot `number` lies.
+  std::byte* at(std::uint32_t number) const { return memory_ + std::size_t{number % shape_.slots} * shape_.slotBytes; }
+  /// Senders.
   bool mayBeOut(std::uint32_t number) const { return ring_.mayBeOut(number); }
   void giveBack(std::uint32_t number);
 
  private:
-  static constexpr std::size_t kCounterBytes = 4096;  ///< a page, so that slots begin with one
-  SharedSlots(const SharedShape& shape, PinnedBuffer pinned, DeviceBuffer taken)
-      : shape_(shape), pinned_(std::move(pinned)), taken_(std::move(taken)), ring_(shape.slots) {}
-
   SharedShape shape_;
+  std::byte* memory_;
+  std::uint64_t* head_;
+  SlotRing ring_;
+};
+
+/// The memory of them, with their counters. `device` must outlive it.
+class SharedSlots final : public SlotStore {
+ public:
+  static Result<std::shared_ptr<SharedSlots>> create(const Device& device, const SharedShape& shape,
+                                                     std::string_view about);
+  /// Null: in host memory.
+  const DeviceBuffer* deviceSlots() const { return slots_ ? &*slots_ : nullptr; }
+  /// Lets `view` use them, as kernels address them or as the host does.
+  void lend(device::ConnView& view, bool toKernels) const;
+
+ private:
+  static constexpr std::size_t kCounterBytes = 4096;  ///< a page, so that slots begin with one
+  SharedSlots(const SharedShape& shape, PinnedBuffer pinned, DeviceBuffer taken, std::optional<DeviceBuffer> slots)
+      : SlotStore(shape, slots ? slots->data() : pinned.host() + kCounterBytes,
+                  reinterpret_cast<std::uint64_t*>(pinned.host())),
+        pinned_(std::move(pinned)),
+        taken_(std::move(taken)),
+        slots_(std::move(slots)) {}
+
   PinnedBuffer pinned_;
   DeviceBuffer taken_;
   std::optional<DeviceBuffer> slots_;
-  SlotRing ring_;
 };
 
 /// Those of a communicator. Any thread.
@@ -94,6 +109,8 @@ class SharedPools {
   std::map<std::pair<int, Side>, std::shared_ptr<SharedSlots>> pools_;
 };
 
+/// A crew's counter of the slots that it has taken, in device memory.
+inline constexpr std::size_t kTakenBytes = device::kCounterStride * sizeof(std::uint64_t);
 /// What one of them takes of host and device memory together.
 std::size_t sharedPoolBytes(const SharedShape& shape);
 

@@ -1,12 +1,17 @@
 #include "transport/net/net_transport.h"
 
 #include "transport/net/net_endpoint.h"
+#include "transport/net/relay/relay_pool.h"
 #include "transport/net/relay/routed_sender.h"
 
 namespace tutti {
 
 NetTransport::NetTransport(const Device& device, Net& net, NetTransportOptions options)
-    : device_(&device), net_(&net), options_(std::move(options)), pools_(std::make_shared<net::SharedPools>()) {}
+    : device_(&device),
+      net_(&net),
+      options_(std::move(options)),
+      pools_(std::make_shared<net::SharedPools>()),
+      lent_(std::make_shared<relay::LentPools>()) {}
 
 Result<bool> NetTransport::reachable(const PeerInfo& self, const PeerInfo& peer) const {
   return self.rank != peer.rank;
@@ -24,13 +29,13 @@ Result<LinkQuality> NetTransport::judge(const PeerInfo& self, const PeerInfo& pe
 Result<std::unique_ptr<Endpoint>> NetTransport::openSend(const LinkSpec& link) {
   if (options_.routed && options_.routed(link)) {
     return std::unique_ptr<Endpoint>(
-        std::make_unique<relay::RoutedSender>(net::EndContext{*device_, *net_, options_, *pools_}, link));
+        std::make_unique<relay::RoutedSender>(net::EndContext{*device_, *net_, options_, *pools_, *lent_}, link));
   }
-  return net::NetEndpoint::open({*device_, *net_, options_, *pools_}, link, net::Side::Sender);
+  return net::NetEndpoint::open({*device_, *net_, options_, *pools_, *lent_}, link, net::Side::Sender);
 }
 
 Result<std::unique_ptr<Endpoint>> NetTransport::openRecv(const LinkSpec& link) {
-  return net::NetEndpoint::open({*device_, *net_, options_, *pools_}, link, net::Side::Receiver);
+  return net::NetEndpoint::open({*device_, *net_, options_, *pools_, *lent_}, link, net::Side::Receiver);
 }
 
 }  // namespace tutti

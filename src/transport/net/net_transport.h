@@ -41,6 +41,9 @@ struct SendRoute {
 namespace net {
 class SharedPools;
 }
+namespace relay {
+class LentPools;
+}
 
 /// How a communicator uses its network.
 struct NetTransportOptions {
@@ -89,6 +92,7 @@ class NetTransport final : public Transport {
   Net* net_;
   NetTransportOptions options_;
   std::shared_ptr<net::SharedPools> pools_;
+  std::shared_ptr<relay::LentPools> lent_;
 };
 
 }  // namespace tutti

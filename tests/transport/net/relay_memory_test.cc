@@ -21,7 +21,7 @@ struct Place {
   std::size_t bytes;
 };
 
-std::vector<Place> placesIn(const Layout& layout, const SlotBytes& slotBytes) {
+std::vector<Place> placesIn(const Layout& layout, const SlotBytes& slotBytes, bool simpleElsewhere) {
   constexpr std::size_t kCounters = device::kProtocols * device::kCounterStride * sizeof(std::uint64_t);
   std::vector<Place> places{{"board", 0, sizeof(relay::Board)},
                             {"tail", layout.tail, kCounters},
@@ -30,7 +30,10 @@ std::vector<Place> placesIn(const Layout& layout, const SlotBytes& slotBytes) {
                             {"probes", layout.probes, 2 * relay::kProbeRoom},
                             {"messages", layout.messages, net::senderMessageBytes(slotBytes)}};
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
-    if (slotBytes[p] != 0) places.push_back({"slots", layout.slots[p], std::size_t{slotBytes[p]} * device::kSteps});
+    const bool elsewhere = p == 2 && simpleElsewhere;
+    EXPECT_TRUE(!elsewhere || layout.slots[p] == 0);
+    if (slotBytes[p] == 0 || elsewhere) continue;
+    places.push_back({"slots", layout.slots[p], std::size_t{slotBytes[p]} * device::kSteps});
   }
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.begin < b.begin; });
   return places;
@@ -39,9 +42,11 @@ std::vector<Place> placesIn(const Layout& layout, const SlotBytes& slotBytes) {
 constexpr std::array<SlotBytes, 4> kShapes{{{4096, 2048, 2048}, {0, 0, 1 << 20}, {128, 0, 0}, {0, 3840, 128}}};
 
 TEST(RelayMemory, GivesEverythingAPlaceOfItsOwn) {
-  for (const SlotBytes& slotBytes : kShapes) {
-    const Layout layout = relay::layoutOf(slotBytes);
-    const std::vector<Place> places = placesIn(layout, slotBytes);
+  for (std::size_t n = 0; n < 2 * kShapes.size(); ++n) {
+    const SlotBytes& slotBytes = kShapes[n / 2];
+    const bool elsewhere = n % 2 != 0;
+    const Layout layout = relay::layoutOf(slotBytes, elsewhere);
+    const std::vector<Place> places = placesIn(layout, slotBytes, elsewhere);
     for (std::size_t i = 1; i < places.size(); ++i) {
       EXPECT_LE(places[i - 1].begin + places[i - 1].bytes, places[i].begin)
           << places[i - 1].what << " and " << places[i].what;
@@ -52,7 +57,7 @@ TEST(RelayMemory, GivesEverythingAPlaceOfItsOwn) {
 
 TEST(RelayMemory, HasRoomForEveryWordOfAView) {
   const SlotBytes slotBytes = kShapes[0];
-  const Layout layout = relay::layoutOf(slotBytes);
+  const Layout layout = relay::layoutOf(slotBytes, false);
   std::vector<std::byte> memory(layout.bytes);
   const device::ConnView view = relay::viewOf(layout, slotBytes, memory.data(), nullptr);
   const auto offset = [&](const std::uint64_t* word) {

@@ -23,7 +23,7 @@ RelayEndpoint::RelayEndpoint(const Device& device, const SenderSetup& setup, net
       setup_(setup),
       path_(std::move(path)),
       way_(way),
-      layout_(layoutOf(path_.link.slotBytes)),
+      layout_(layoutOf(path_.link.slotBytes, setup.sharedSlots != 0)),
       until_(Deadline::in(setup.patience)) {
   path_.description = fmt::format("NET/{}/{}({})", netName, way_.netDevice, way_.relay.rank);
   hello_.sender = path_.link.self.rank;
@@ -92,6 +92,7 @@ Status RelayEndpoint::order(const Challenge& challenge) {
   order.connKind = path_.link.kind;
   order.netDevice = way_.netDevice;
   order.slotBytes = path_.link.slotBytes;
+  order.sharedSlots = setup_.sharedSlots;
   order.listeners = way_.listeners;
   if (sendPacket(line_.get(), packetOf(order)) != PacketIo::Done) return lost("does not take the order");
   phase_ = Phase::Ordered;
@@ -99,6 +100,7 @@ Status RelayEndpoint::order(const Challenge& challenge) {
 }
 
 Status RelayEndpoint::take(const Answer& answer, Fd attached) {
+  if (answer.kind == Kind::Pool && phase_ == Phase::Ordered) return joinPool(answer, std::move(attached));
   if (answer.kind == Kind::Memory && phase_ == Phase::Ordered) return adopt(answer.bytes, std::move(attached));
   if (answer.kind == Kind::Ready && phase_ == Phase::Mapped) return start();
   if (answer.kind != Kind::Failed || answer.code == 0) return lost("talks nonsense");
@@ -106,8 +108,20 @@ Status RelayEndpoint::take(const Answer& answer, Fd attached) {
               transport::rankText(way_.relay), answer.text.data());
 }
 
+Status RelayEndpoint::joinPool(const Answer& answer, Fd attached) {
+  const net::SharedShape shape{setup_.sharedSlots,
+                               path_.link.slotBytes[static_cast<std::size_t>(device::Protocol::Simple)], false};
+  if (setup_.sharedSlots == 0 || answer.bytes != poolBytes(shape) || !attached.valid()) {
+    return lost("offers shared slots of another size");
+  }
+  const PoolOffer offer{path_.link.channel, way_.relay.rank, answer.pool, shape};
+  ASSIGN(slots_, setup_.pools.get(device_, offer, std::move(attached), setup_.deviceOwner, path_.text()));
+  return {};
+}
+
 Status RelayEndpoint::adopt(std::uint64_t bytes, Fd attached) {
   if (bytes != layout_.bytes || !attached.valid()) return lost("offers memory of another size");
+  if (setup_.sharedSlots != 0 && slots_ == nullptr) return lost("offers no shared slots");
   ASSIGN(shm::Segment segment, shm::Segment::adopt(std::move(attached), bytes, path_.text()));
   ASSIGN(memory_, shm::Region::create(device_, std::move(segment), path_.text(), setup_.deviceOwner));
   ASSIGN(steps_, DeviceBuffer::create(device_, kStepsBytes, path_.text()));
@@ -133,7 +147,9 @@ Result<bool> RelayEndpoint::ready() {
 }
 
 device::ConnView RelayEndpoint::view() const {
-  return viewOf(layout_, path_.link.slotBytes, memory_->onDevice(), steps_->data());
+  device::ConnView view = viewOf(layout_, path_.link.slotBytes, memory_->onDevice(), steps_->data());
+  if (slots_ != nullptr) slots_->lend(view);
+  return view;
 }
 
 }  // namespace tutti::relay

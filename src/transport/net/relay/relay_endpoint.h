@@ -17,6 +17,7 @@
 #include "plugin/net.h"
 #include "transport/net/net_path.h"
 #include "transport/net/relay/relay_memory.h"
+#include "transport/net/relay/relay_pool.h"
 #include "transport/net/relay/relay_task.h"
 #include "transport/net/relay/relay_wire.h"
 #include "transport/shm/region.h"
@@ -26,6 +27,8 @@ namespace tutti::relay {
 
 /// What a rank needs in order to send through others.
 struct SenderSetup {
+  LentPools& pools;  ///< must outlive the endpoints' ready()
+  std::uint32_t sharedSlots = 0;  ///< see Order
   std::shared_ptr<const void> deviceOwner;  ///< keeps the device for memory that outlives the endpoint; may be null
   Secret secret{};
   milliseconds patience{30'000};  ///< with a relay that does not answer
@@ -63,6 +66,7 @@ class RelayEndpoint final : public Endpoint {
   Status order(const Challenge& challenge);
   Status take(const Answer& answer, Fd attached);
   Status adopt(std::uint64_t bytes, Fd attached);
+  Status joinPool(const Answer& answer, Fd attached);
   Status start();
   Status lost(std::string_view why) const;
 
@@ -77,6 +81,7 @@ class RelayEndpoint final : public Endpoint {
   Hello hello_;
   std::optional<DeviceBuffer> steps_;
   std::shared_ptr<shm::Region> memory_;
+  std::shared_ptr<LentSlots> slots_;  ///< null: slots of its own
   std::optional<RelayedTask> task_;
 };
 

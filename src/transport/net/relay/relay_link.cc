@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 #include <string>
@@ -112,6 +113,8 @@ Status RelayLink::checkOrder(const Order& order) const {
     any = any || bytes != 0;
     good = good && bytes <= kMostSlotBytes && bytes % 128 == 0;
   }
+  const bool shares = std::has_single_bit(order.sharedSlots) && order.sharedSlots <= kPoolSlots;
+  good = good && (order.sharedSlots == 0 || (shares && slotOf(order.slotBytes, Protocol::Simple) != 0));
   if (good && any) return {};
   return fail(ncclInternalError,
               "PXN : rank {} asks rank {} to send to rank {} over device {} of {}, of which there are {}",
@@ -124,7 +127,8 @@ Status RelayLink::begin(const Order& order) {
   path_.link = {peerOf(hello_.sender), peerOf(order.peer), order.channel, order.slotBytes, order.connKind};
   path_.description = fmt::format("NET/{}/{}({})", host_.net.name(), order.netDevice, host_.rank);
   TRY(net::checkSlotsFit(path_, host_.net, order.netDevice));
-  layout_ = layoutOf(order.slotBytes);
+  TRY(joinPool(order));
+  layout_ = layoutOf(order.slotBytes, pool_ != nullptr);
   ASSIGN(memory_, shm::Segment::create(layout_.bytes, shm::numaNodeOf(host_.device), path_.text()));
   new (base()) Board{};
   // Whether the receiver has left the sender knows best: it is the sender's connection.
@@ -141,12 +145,29 @@ Status RelayLink::begin(const Order& order) {
   return sendMemory();
 }
 
+Status RelayLink::joinPool(const Order& order) {
+  if (order.sharedSlots == 0) return {};
+  const net::SharedShape shape{order.sharedSlots, slotOf(order.slotBytes, Protocol::Simple), false};
+  ASSIGN(pool_, host_.pools.get(hello_.sender, order.channel, shape, shm::numaNodeOf(host_.device)));
+  return {};
+}
+
 Status RelayLink::sendMemory() {
   Answer answer;
+  if (pool_ != nullptr) {
+    answer.kind = Kind::Pool;
+    answer.bytes = poolBytes(pool_->shape());
+    answer.pool = pool_->id();
+    TRY(send(answer, pool_->descriptor()));
+  }
   answer.kind = Kind::Memory;
   answer.bytes = layout_.bytes;
   const Fd descriptor = memory_->takeDescriptor();
-  if (sendPacket(line_.get(), packetOf(answer), descriptor.get()) == PacketIo::Done) return {};
+  return send(answer, descriptor.get());
+}
+
+Status RelayLink::send(const Answer& answer, int descriptor) const {
+  if (sendPacket(line_.get(), packetOf(answer), descriptor) == PacketIo::Done) return {};
   return fail(ncclSystemError, "{}: the memory could not be given to rank {}; raise the descriptor limit (ulimit -n)",
               path_.text(), hello_.sender);
 }
@@ -160,6 +181,9 @@ Status RelayLink::prepare() {
     const net::ProbeMessage probe = net::probeOf(path_, j);
     std::memcpy(base() + layout_.probes + j * kProbeRoom, &probe, sizeof(probe));
   }
+  if (pool_ == nullptr) return {};
+  ASSIGN(lanes_[kSimple].slotRegistration,
+         joins_[kSimple]->registerMemory(pool_->memory(), pool_->bytes(), PtrKind::Host));
   return {};
 }
 
@@ -187,6 +211,7 @@ Status RelayLink::run() {
   setup.simple = joins_[kSimple] == nullptr ? nullptr : &lanes_[kSimple];
   setup.flagged = joins_[kSimple + 1] == nullptr ? nullptr : &lanes_[kSimple + 1];
   setup.messages = base() + layout_.messages;
+  setup.shared = pool_.get();
   work_ = std::make_unique<RelayWork>(setup, board());
   TRY(host_.group.add(work_.get()));
   host_.roster.enter(*work_, transport::rankText(path_.link.self));

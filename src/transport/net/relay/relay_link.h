@@ -18,6 +18,7 @@
 #include "transport/net/net_join.h"
 #include "transport/net/net_path.h"
 #include "transport/net/relay/relay_memory.h"
+#include "transport/net/relay/relay_pool.h"
 #include "transport/net/relay/relay_roster.h"
 #include "transport/net/relay/relay_wire.h"
 #include "transport/net/relay/relay_work.h"
@@ -31,6 +32,7 @@ struct Host {
   const Device& device;
   ProgressGroup& group;
   Roster& roster;
+  RelayPools& pools;
   std::span<const PeerInfo> peers;  ///< of all ranks
   int rank = 0;                     ///< the relay
   Secret secret{};
@@ -67,7 +69,9 @@ class RelayLink {
   void wake();
   Status checkOrder(const Order& order) const;
   Status begin(const Order& order);
+  Status joinPool(const Order& order);
   Status sendMemory();
+  Status send(const Answer& answer, int descriptor) const;
   Status prepare();
   Result<bool> probe(std::size_t join);
   Status run();
@@ -84,7 +88,8 @@ class RelayLink {
   Nonce challenge_{};
   net::NetPath path_;
   Layout layout_;
-  std::optional<shm::Segment> memory_;  ///< outlives the network connections
+  std::shared_ptr<RelayPool> pool_;     ///< null: slots of its own; outlives the network connections …
+  std::optional<shm::Segment> memory_;  ///< … and so does this
   std::array<net::NetLane, kJoins> lanes_{};
   std::array<std::unique_ptr<net::NetJoin>, kJoins> joins_;
   std::array<void*, kJoins> probes_{};

@@ -18,7 +18,7 @@ constexpr std::size_t roundedUp(std::size_t bytes, std::size_t unit) {
 
 }  // namespace
 
-Layout layoutOf(const device::SlotBytes& slotBytes) {
+Layout layoutOf(const device::SlotBytes& slotBytes, bool slotsElsewhere) {
   Layout layout;
   layout.tail = kPage;
   layout.head = layout.tail + kCountersBytes;
@@ -27,7 +27,8 @@ Layout layoutOf(const device::SlotBytes& slotBytes) {
   layout.messages = layout.probes + kNetworkConnections * kProbeRoom;
   std::size_t end = layout.messages + net::senderMessageBytes(slotBytes);
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
-    if (slotBytes[p] == 0) continue;
+    const bool elsewhere = slotsElsewhere && p == static_cast<std::size_t>(device::Protocol::Simple);
+    if (slotBytes[p] == 0 || elsewhere) continue;
     layout.slots[p] = roundedUp(end, kPage);
     end = layout.slots[p] + std::size_t{slotBytes[p]} * device::kSteps;
   }
@@ -40,7 +41,7 @@ device::ConnView viewOf(const Layout& layout, const device::SlotBytes& slotBytes
   device::ConnView view{};
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
     view.slotBytes[p] = slotBytes[p];
-    if (slotBytes[p] != 0) view.slots[p] = base + layout.slots[p];
+    if (layout.slots[p] != 0) view.slots[p] = base + layout.slots[p];
   }
   view.tail = words(layout.tail);
   view.head = words(layout.head);

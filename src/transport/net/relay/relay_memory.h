@@ -44,9 +44,11 @@ struct Layout {
 };
 inline constexpr std::size_t kProbeRoom = 64;
 
-Layout layoutOf(const device::SlotBytes& slotBytes);
+/// `slotsElsewhere`: those of the Simple protocol are not here.
+Layout layoutOf(const device::SlotBytes& slotBytes, bool slotsElsewhere);
 
-/// The segment as whoever has it at `base` addresses it. `steps`: the kernel's private counters; may be null.
+/// The segment as whoever has it at `base` addresses it. `steps`: the kernel's private counters; may be null. Slots that
+/// are elsewhere are null.
 device::ConnView viewOf(const Layout& layout, const device::SlotBytes& slotBytes, std::byte* base, std::byte* steps);
 
 /// Whether the relay has sent all that kernels gave it, and the network has delivered it. `view`: of the host.

@@ -35,7 +35,8 @@ Status RelayService::open() {
   // The works themselves know whether their senders are at it.
   hooks.busy = [] { return false; };
   ASSIGN(group_, setup_.engine->group(std::move(hooks)));
-  host_.reset(new Host{*setup_.net, *setup_.device, *group_, roster_, setup_.peers, setup_.rank, setup_.secret});
+  host_.reset(
+      new Host{*setup_.net, *setup_.device, *group_, roster_, pools_, setup_.peers, setup_.rank, setup_.secret});
   wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_.valid()) return fail(ncclSystemError, "PXN : eventfd failed: {}. {}", errnoText(errno), kRemedy);
   TRY(listener_.open(lineName(setup_.secret, setup_.rank), "PXN", kRemedy));

@@ -64,6 +64,7 @@ class RelayService {
 
   ServiceSetup setup_;
   Roster roster_;
+  RelayPools pools_;  ///< the thread's
   std::unique_ptr<ProgressGroup> group_;
   std::unique_ptr<Host> host_;
   Fd wake_;

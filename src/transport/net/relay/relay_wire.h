@@ -25,12 +25,12 @@ using Nonce = std::array<std::byte, 16>;
 using Proof = std::array<std::byte, 32>;
 
 /// Begins every message.
-enum class Kind : std::uint32_t { Hello = 0x72656c01, Challenge, Order, Memory, Ready, Failed, Wake };
+enum class Kind : std::uint32_t { Hello = 0x72656c01, Challenge, Order, Pool, Memory, Ready, Failed, Wake };
 
 /// Sender, first. Each message is one packet of fixed size and trivially copyable.
 struct Hello {
   Kind kind = Kind::Hello;
-  std::uint32_t version = 1;
+  std::uint32_t version = 2;
   std::int32_t sender = -1;
   std::int32_t relay = -1;
   Nonce nonce{};
@@ -52,14 +52,17 @@ struct Order {
   device::ConnKind connKind = device::ConnKind::Graph;
   std::int32_t netDevice = -1;
   device::SlotBytes slotBytes{};
+  std::uint32_t sharedSlots = 0;  ///< with other messages on the channel; 0: the connection has its own
   std::array<NetHandle, 2> listeners{};  ///< of the receiver
 };
 
-/// Relay: Memory, with a descriptor; then Ready. Or Failed, at any time before.
+/// Relay: with shared slots Pool, with a descriptor; then Memory, with another; then Ready. Or Failed, at any time
+/// before.
 struct Answer {
   Kind kind = Kind::Failed;
   std::int32_t code = 0;          ///< Failed: an ncclResult_t
-  std::uint64_t bytes = 0;        ///< Memory: of the segment
+  std::uint64_t bytes = 0;        ///< Memory, Pool: of the segment
+  std::uint64_t pool = 0;         ///< Pool: which; the same for all connections that share it
   std::array<char, 1000> text{};  ///< Failed: why; ends in a zero
 };
 

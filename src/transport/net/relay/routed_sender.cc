@@ -1,5 +1,6 @@
 #include "transport/net/relay/routed_sender.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -21,7 +22,7 @@ Status RoutedSender::connectDirectly(const SendRoute& route, const ConnectHandle
   NetTransportOptions options = options_;
   options.deviceOf = [device = route.device](const LinkSpec&, bool) { return device; };
   options.slotsOf = [slots = route.slots](const LinkSpec&, bool) { return slots; };
-  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options, pools_}, link_, Side::Sender));
+  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options, pools_, lent_}, link_, Side::Sender));
   return inner_->connect(peer);
 }
 
@@ -31,8 +32,12 @@ Status RoutedSender::connect(const ConnectHandle& peer) {
   const SendRoute route = options_.routeOf(link_, wire.nic);
   if (!route.relay) return connectDirectly(route, peer);
   TRY(transport::checkIdentity("NET", link_, transport::identityOf(link_, Side::Sender, net::kWireMagic), wire));
+  const bool messages = link_.kind == device::ConnKind::Mesh;
+  const bool simple = link_.slotBytes[static_cast<std::size_t>(device::Protocol::Simple)] != 0;
+  const std::uint32_t shared = messages && simple ? std::min(options_.sharedSlots, kPoolSlots) : 0;
+  const SenderSetup setup{lent_, shared, options_.deviceOwner, options_.relaySecret, options_.relayPatience};
   inner_ = std::make_unique<RelayEndpoint>(
-      device_, SenderSetup{options_.deviceOwner, options_.relaySecret, options_.relayPatience},
+      device_, setup,
       net::NetPath{.link = link_, .side = Side::Sender, .description = {}, .hasLeft = options_.hasLeft},
       Way{*route.relay, route.device, wire.listeners}, net_.name());
   return {};

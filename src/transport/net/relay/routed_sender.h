@@ -15,7 +15,12 @@ class RoutedSender final : public Endpoint {
  public:
   /// `context.options.routeOf` is needed.
   RoutedSender(const net::EndContext& context, const LinkSpec& link)
-      : device_(context.device), net_(context.net), options_(context.options), pools_(context.pools), link_(link) {}
+      : device_(context.device),
+        net_(context.net),
+        options_(context.options),
+        pools_(context.pools),
+        lent_(context.lent),
+        link_(link) {}
   ConnectHandle handle() const override;
   Status connect(const ConnectHandle& peer) override;
   Result<bool> ready() override;
@@ -33,6 +38,7 @@ class RoutedSender final : public Endpoint {
   Net& net_;
   NetTransportOptions options_;
   net::SharedPools& pools_;
+  LentPools& lent_;
   LinkSpec link_;
   std::unique_ptr<Endpoint> inner_;  ///< null before connect()
 };
