@@ -1,7 +1,9 @@
 #include "comm/background.h"
 
+#include <chrono>
 #include <exception>
 #include <new>
+#include <thread>
 
 #include "base/log.h"
 
@@ -40,6 +42,11 @@ Status BackgroundTask::run(std::function<Status()> body) {
   }
   thread_ = std::move(thread).value();
   return {};
+}
+
+bool BackgroundTask::endsBy(Deadline deadline) const {
+  while (!done() && !deadline.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return done();
 }
 
 Status BackgroundTask::wait() {

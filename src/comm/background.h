@@ -30,6 +30,8 @@ class BackgroundTask {
   Status run(std::function<Status()> body);
 
   bool done() const { return done_.load(std::memory_order_acquire); }
+  /// Whether it ends in time.
+  bool endsBy(Deadline deadline) const;
   /// Waits for the end, also of a task that has not begun yet; the body's status.
   Status wait();
 

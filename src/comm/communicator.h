@@ -91,6 +91,7 @@ struct CommProgress {
   std::shared_ptr<BackgroundTask> task;     ///< work of a non-blocking call, null if none is under way
   std::atomic<bool> starting{true};         ///< made, but its init has not run to its end
   std::atomic<ncclResult_t> initResult{ncclSuccess};   ///< once not starting: what this rank's own init came to
+  std::atomic<Bootstrap*> joined{nullptr};  ///< CommParts::bootstrap, for who cannot wait until a stuck init leaves
   std::atomic<bool> finalized{false};
   std::atomic<bool> ending{false};          ///< somebody frees it: nobody else may
   std::atomic<std::uint64_t> opCount{0};

@@ -94,15 +94,32 @@ void releaseComm(ncclComm* comm, std::string_view how) {
 
 namespace {
 
+/// Before anything is waited for: what holds this rank up must not hold up its peers, whose bootstrap sees it alive.
+void tellPeers(ncclComm& comm) {
+  Bootstrap* const bootstrap = comm.progress.joined.load(std::memory_order_acquire);
+  if (bootstrap == nullptr) return;
+  bootstrap->abort(comm.abort.status());
+  bootstrap->announceFailure(Status(ncclRemoteError), fmt::format("Bootstrap: {} aborted its communicator",
+                                                                  bootstrap->describe(comm.identity.rank)));
+}
+
+/// Whether nobody is inside any more, on a thread of the application's or of ours.
+bool callsLeave(ncclComm& comm, Deadline deadline) {
+  if (const auto task = taskOf(comm)) {
+    if (!task->endsBy(deadline)) return false;
+    task->wait().ignore();
+  }
+  return comm.gate.awaitEmpty(deadline);
+}
+
 /// Frees a communicator whose abort is raised and whose end the caller has claimed.
 Status finishAbort(ncclComm* comm) {
-  if (const auto task = taskOf(*comm)) task->wait().ignore();
-  if (!comm->gate.awaitEmpty(Deadline::in(kLeaveBound))) {
+  tellPeers(*comm);
+  if (!callsLeave(*comm, Deadline::in(kLeaveBound))) {
     warn("{}: a call on another thread did not return within {} s after ncclCommAbort; the communicator's memory stays "
          "allocated", describeComm(*comm), kLeaveBound.count() / 1000);
     return {};
   }
-  if (comm->parts.bootstrap) comm->parts.bootstrap->abort(comm->abort.status());
   releaseComm(comm, "Abort");
   return {};
 }

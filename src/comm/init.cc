@@ -100,6 +100,7 @@ Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
   options.onPeerLost = [&comm](const PeerLost& lost) { onPeerLost(comm, lost); };
   options.onState = [&comm](int rank, std::span<const std::byte> state) { comm.stalls.hear(rank, state); };
   ASSIGN(comm.parts.bootstrap, Bootstrap::join(options));
+  comm.progress.joined.store(comm.parts.bootstrap.get(), std::memory_order_release);
   return {};
 }
 

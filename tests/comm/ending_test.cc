@@ -7,6 +7,7 @@
 
 #include "comm/lifecycle.h"
 #include "comm/shell.h"
+#include "support/log_capture.h"
 
 namespace tutti {
 namespace {
@@ -35,6 +36,21 @@ TEST(Ending, AnAbortFreesNothingUnderADestroyThatWaits) {
   go = true;
   destroyer.join();
   aborter.join();
+}
+
+TEST(Ending, AnAbortDoesNotWaitForBackgroundWorkForEver) {
+  auto* const comm = new ncclComm(CommIdentity(), test::configOf(false), Runtime());
+  test::expectLog("a call on another thread did not return within 10 s");
+  std::atomic<bool> go{false};
+  comm->progress.task = BackgroundTask::start([&] {
+                          while (!go) std::this_thread::sleep_for(milliseconds(1));
+                          return Status();
+                        }).value();
+  const auto start = SteadyClock::now();
+  EXPECT_TRUE(abortAndRelease(comm).ok());
+  EXPECT_LT(SteadyClock::now() - start, milliseconds(15'000));
+  go = true;
+  delete comm;  // nobody has freed it
 }
 
 TEST(Ending, ADestroyAfterAFailureFreesWithoutWaiting) {

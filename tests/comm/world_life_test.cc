@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "comm/communicator.h"
 #include "comm/world.h"
 
 namespace tutti {
@@ -141,6 +142,31 @@ TEST(WorldAbort, EndsACollectiveThatWaitsAndIsAnnouncedByName) {
     m.sync();
   });
   EXPECT_NE(test::capturedText().find("rank 0"), std::string::npos);
+}
+
+TEST(WorldAbort, IsToldToPeersAtOnceThoughACallOfItsOwnIsStuck) {
+  test::allowLog("rank 0");
+  test::expectLog("a call on another thread did not return within 10 s");
+  withComm(2, [](Member& m) {
+    const Ints data(m.gpu, 1000, 1);
+    ASSERT_EQ(ncclAllReduce(data.at(), data.at(), 1000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    m.sync();
+    const auto start = SteadyClock::now();
+    if (m.rank == 0) {
+      // The memory stays: what is stuck may come back.
+      const CallGate::Pass stuck(m.comm->gate);
+      EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
+      EXPECT_GE(secondsSince(start), 9.9);
+    } else {
+      EXPECT_EQ(ncclAllReduce(data.at(), data.at(), 1000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+      EXPECT_EQ(awaitError(m.comm), ncclRemoteError);
+      EXPECT_LT(secondsSince(start), 5.0);
+      EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
+    }
+    m.comm = nullptr;
+    m.sync();
+  });
+  EXPECT_NE(test::capturedText().find("aborted its communicator"), std::string::npos);
 }
 
 TEST(WorldEnd, ASecondFinalizeIsRefused) {
