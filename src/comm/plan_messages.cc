@@ -22,6 +22,7 @@
 #include "comm/plan_parts.h"
 #include "comm/plan_schedule.h"
 #include "device/kernel_name.h"
+#include "device/message_turn.h"
 
 namespace tutti {
 namespace {
@@ -80,6 +81,9 @@ class MessagePlanner {
       round(takeSend ? &*out : nullptr, takeRecv ? &*in : nullptr);
       if (takeSend) ++out;
       if (takeRecv) ++in;
+    }
+    for (PlannedLaunch& launch : plan_.launches) {
+      device::numberTurns(launch.messages.data(), launch.messages.size(), context_.rank);
     }
     plan_.sendPeers = peersOf(sent_, [&](int peer) { return schedule_.roundOf(context_.rank, peer); });
     plan_.recvPeers = peersOf(received_, [&](int peer) { return schedule_.roundOf(peer, context_.rank); });

@@ -8,6 +8,7 @@
 // as many as there are, also for messages of works to come. Whoever fills them knows of nothing else.
 #pragma once
 
+#include "device/message_turn.h"
 #include "device/prims.h"
 
 namespace tutti::device {
@@ -19,11 +20,6 @@ struct MessageFan : Fan<1, 1> {
 
 template <Protocol kProtocol>
 using BytePrims = PrimsOf<kProtocol, std::int8_t, CopyOp<std::int8_t>, MessageFan>;
-
-/// The share of a channel in a message.
-TUTTI_DEVICE Part messagePart(const P2pWork& work, std::uint64_t bytes, unsigned channel) {
-  return channelPart(bytes, 1, work.channelHi - work.channelLo + 1u, channel - work.channelLo);
-}
 
 template <Protocol kProtocol>
 TUTTI_DEVICE void sendMessage(const Crew& crew, const ConnView* peers, const P2pWork& work, unsigned channel) {
@@ -62,18 +58,18 @@ TUTTI_DEVICE bool receives(const KernelArgs& args, const P2pWork& work, unsigned
 
 /// Asks for slots of the message of one work, from where the crew stands, as long as there are any; false: there are no
 /// more. The places are told before the sizes, and the sizes after everybody has read what was in those places.
-TUTTI_DEVICE bool askFor(simt::Thread t, const ConnView& conn, Asking& at, std::uint32_t taken) {
+TUTTI_DEVICE bool askFor(simt::Thread t, const ConnView& conn, const P2pWork& work, Asking& at, std::uint32_t taken) {
   std::uint64_t step = t.loadRelaxedSys(conn.askedOf());
   bool all = false;
   TUTTI_NO_UNROLL
   while (!all && at.slots - taken < conn.sharedSlots) {
     const auto bytes = static_cast<std::uint32_t>(smaller(at.left, conn.slotBytes[static_cast<int>(Protocol::Simple)]));
-    t.storeRelaxedSys(conn.placesOf(step), std::uint64_t{at.slots});
+    at.left -= bytes;
+    all = at.left == 0;
+    t.storeRelaxedSys(conn.placesOf(step), askedPlace(at.slots, work.recvTurn, all));
     t.storeReleaseSys(conn.expectedOf(step), sizeWord(step, bytes));
     ++at.slots;
     ++step;
-    at.left -= bytes;
-    all = at.left == 0;
   }
   t.storeRelaxedSys(conn.askedOf(), step);
   return all;
@@ -92,7 +88,7 @@ TUTTI_DEVICE void askAhead(const Crew& crew, const KernelArgs& args, unsigned ch
     const bool nothing = work.recvBytes == 0 && channel == work.channelLo;  // takes a slot all the same
     if (at.left == 0 && !nothing) continue;
     at.begun = 1;
-    if (!askFor(crew.thread, conn, at, taken)) return;
+    if (!askFor(crew.thread, conn, work, at, taken)) return;
   }
 }
 

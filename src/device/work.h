@@ -75,7 +75,8 @@ struct alignas(16) ConnView {
     return sizesOf(Protocol::Simple) + number % kCounterStride;
   }
   /// Which of the shared slots a step has, as a number that goes on growing, modulo 2^32. A sender writes it before the
-  /// tail, a receiver before it says what it expects.
+  /// tail, a receiver before it says what it expects. A receiver's upper half says of which message it is
+  /// (device/message_turn.h).
   TUTTI_PURE std::uint64_t* placesOf(std::uint64_t number) const {
     return sizesOf(Protocol::Simple) + kCounterStride + number % kCounterStride;
   }
@@ -160,7 +161,7 @@ struct alignas(16) P2pWork {
   std::uint8_t channelHi;
   Protocol sendProtocol;
   Protocol recvProtocol;
-  std::uint8_t reserved[4];
+  std::uint32_t recvTurn;           ///< which of the messages from recvPeer it is (device/message_turn.h)
 };
 static_assert(sizeof(P2pWork) == 48);
 

@@ -6,7 +6,9 @@
 #include <deque>
 #include <map>
 #include <random>
+#include <set>
 
+#include "device/message_turn.h"
 #include "support/log_capture.h"
 
 namespace tutti {
@@ -362,6 +364,28 @@ TEST(Plan, MessagesToOtherNodesUseFewChannels) {
   ASSERT_EQ(plan.sendPeers.size(), 2u);
   EXPECT_EQ(plan.sendPeers[0], MessagePeer{1}) << "all of them, as direct algorithms need";
   EXPECT_EQ(plan.sendPeers[1], (MessagePeer{2, allChannels(far.channelHi + 1) & ~allChannels(far.channelLo)}));
+}
+
+TEST(Plan, MessagesFromARankHaveTheirTurnWithinEachLaunch) {
+  constexpr int kMessages = 300;
+  std::vector<Op> ops;
+  for (int i = 0; i < kMessages; ++i) ops.push_back(message(ApiFunc::Recv, 1 + i % 3, i % 7 == 0 ? 0 : 8 << 20));
+  const Plan plan = planned(twoNodes(0, 4), ops);
+  ASSERT_GT(plan.launches.size(), 2u);
+  for (const PlannedLaunch& launch : plan.launches) {
+    std::map<int, unsigned> count;
+    std::set<int> ended;
+    for (const device::P2pWork& work : launch.messages) {
+      const device::MessageTurn turn = device::turnIn(work.recvTurn);
+      if (work.recvProtocol != device::Protocol::Simple) continue;
+      EXPECT_TRUE(ended.count(work.recvPeer) == 0) << "the last one has come";
+      EXPECT_EQ(turn.number, count[work.recvPeer]++);
+      EXPECT_EQ(turn.parts, work.recvBytes == 0 ? 1 : work.channelHi - work.channelLo + 1);
+      EXPECT_FALSE(turn.ends) << "that is the kernel's to say";
+      if (turn.last) ended.insert(work.recvPeer);
+    }
+    EXPECT_EQ(ended.size(), count.size());
+  }
 }
 
 TEST(Plan, BothEndsOfAMessageBetweenNodesUseTheSameChannels) {
