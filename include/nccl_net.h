@@ -296,7 +296,9 @@ typedef ncclResult_t ncclNetIsend_v9_fn(void* sendComm, void* data, size_t size,
                                         void** request);
 typedef ncclResult_t ncclNetIsend_v10_fn(void* sendComm, void* data, size_t size, int tag, void* mhandle, void* phandle,
                                          void** request);
-/** Posts `n` receives as one request; tags[i] says whose message belongs into data[i], sizes[i] how much fits. */
+/** Posts `n` receives as one request; sizes[i] is how much fits into data[i], tags[i] the tag of the message that belongs
+ *  there. A message goes into a free place of its tag in the oldest request that has not got all of its messages; where
+ *  there is none, isend() posts nothing. Messages of one tag keep their order. */
 typedef ncclResult_t ncclNetIrecv_v6_fn(void* recvComm, int n, void** data, int* sizes, int* tags, void** mhandles,
                                         void** request);
 typedef ncclResult_t ncclNetIrecv_v9_fn(void* recvComm, int n, void** data, size_t* sizes, int* tags, void** mhandles,

@@ -75,6 +75,9 @@ NetTransportOptions netOptions(const ncclComm& comm) {
   options.hasLeft = [&parts](int peer) { return parts.bootstrap == nullptr || parts.bootstrap->hasLeft(peer); };
   options.inPlace = parts.network->readsAnyMemory();
   options.sharedSlots = comm.runtime.netSharedSlots;
+  const auto& devices = parts.network->devices();
+  options.sharedJoins = comm.runtime.netSharedComms &&
+                        std::any_of(devices.begin(), devices.end(), [](const auto& d) { return d.maxRecvs > 1; });
   return options;
 }
 

@@ -123,6 +123,7 @@ Runtime runtimeFrom(const Params& params) {
   runtime.netMessageMb = static_cast<std::uint32_t>(params.transports.netMessageMb);
   const auto sharedSlots = static_cast<std::uint32_t>(params.transports.netSharedSlots);
   runtime.netSharedSlots = params.transports.netSharedBuffers == 0 ? 0 : std::bit_floor(sharedSlots);
+  runtime.netSharedComms = params.transports.netSharedComms;
   runtime.stallAfter = std::chrono::seconds(params.misc.stallSec);
   runtime.launchShape = params.tuning.launchShape;
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);

@@ -46,6 +46,7 @@ struct Runtime {
   GpuDirectSettings gpuDirect;
   int pxnLevel = 2;                    ///< NCCL_P2P_PXN_LEVEL: whether messages go through other ranks
   std::uint32_t netMessageMb = 4096;   ///< what buffers for messages over a network may take, see networkMeshSlots()
+  bool netSharedComms = false;         ///< connections for messages share network connections
   std::uint32_t netSharedSlots = 0;    ///< slots that connections for messages over a network share; 0: each has its own
   milliseconds stallAfter{0};          ///< without progress for so long, an operation is reported; 0: never
   std::string launchShape;             ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels

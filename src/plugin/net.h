@@ -48,7 +48,7 @@ struct NetProperties {
 struct NetBuffer {
   void* data = nullptr;
   std::size_t bytes = 0;         ///< a receive: how much fits
-  int tag = 0;                   ///< the sender's rank
+  int tag = 0;                   ///< the sender's rank; the channel, where several share the connection
   void* registration = nullptr;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 
@@ -28,6 +29,7 @@ NetEndpoint::NetEndpoint(const EndContext& context, NetPath path)
     : device_(context.device),
       options_(context.options),
       pools_(context.pools),
+      sharing_(context.joins),
       path_(std::move(path)),
       netDevice_(options_.deviceOf ? options_.deviceOf(path_.link, path_.side == Side::Sender) : 0),
       slots_(options_.slotsOf ? options_.slotsOf(path_.link, path_.side == Side::Sender) : SlotPlace{}) {
@@ -40,14 +42,15 @@ NetEndpoint::NetEndpoint(const EndContext& context, NetPath path)
   }
   const bool flagged = slotBytesOf(path_, Protocol::LL) != 0 || slotBytesOf(path_, Protocol::LL128) != 0;
   if (slotBytesOf(path_, Protocol::Simple) != 0) {
-    joins_[kSimple] = std::make_unique<NetJoin>(context.net, path_, netDevice_);
+    joins_[kSimple] = std::make_shared<NetJoin>(context.net, path_, netDevice_);
   }
-  if (flagged) joins_[kFlagged] = std::make_unique<NetJoin>(context.net, path_, netDevice_);
+  if (flagged) joins_[kFlagged] = std::make_shared<NetJoin>(context.net, path_, netDevice_);
 }
 
 Result<std::unique_ptr<Endpoint>> NetEndpoint::open(const EndContext& context, const LinkSpec& link, Side side) {
   std::unique_ptr<NetEndpoint> endpoint(new NetEndpoint(context, NetPath{link, side, {}}));
   TRY(checkSlotsFit(endpoint->path_, context.net, endpoint->netDevice_));
+  ASSIGN(endpoint->offer_, endpoint->offer());
   if (side == Side::Receiver) TRY(endpoint->listen());
   return std::unique_ptr<Endpoint>(std::move(endpoint));
 }
@@ -63,8 +66,40 @@ transport::LinkIdentity NetEndpoint::identity() const {
   return transport::identityOf(path_.link, path_.side, kWireMagic);
 }
 
+bool NetEndpoint::sharesSlots() const {
+  return options_.sharedSlots != 0 && path_.link.kind == device::ConnKind::Mesh &&
+         slotBytesOf(path_, Protocol::Simple) != 0;
+}
+
+Result<SharingOffer> NetEndpoint::offer() const {
+  if (!options_.sharedJoins || !sharesSlots()) return SharingOffer{};
+  auto properties = lanes_[kSimple].net->properties(netDevice_);
+  if (!properties.ok()) return failNet(path_, properties.status(), "asking for the device's properties");
+  const int most = std::min(properties.value().maxRecvs, RecvGroups::kMostParts);
+  if (most < 2) return SharingOffer{};
+  return SharingOffer{static_cast<std::int16_t>(netDevice_), static_cast<std::int16_t>(most)};
+}
+
+void NetEndpoint::joinOthers(const SharingOffer& peers) {
+  const int most = std::min(offer_.maxRecvs, peers.maxRecvs);
+  if (most > 1) {
+    const JoinKey key{path_.link.peer.rank, path_.side, offer_.device, peers.device};
+    sharedJoin_ = sharing_.enter(key, most, joins_[kSimple]);
+    joins_[kSimple] = sharedJoin_->join;  // of another, the listener is closed: nobody will come
+    lanes_[kSimple].tag = path_.link.channel;
+    path_.description += "/Shared";
+  }
+  if (path_.side == Side::Sender || !options_.sharedJoins || !sharesSlots()) return;
+  // Also those that have a connection of their own wait for their turn, or others would wait for theirs for ever.
+  groups_ = sharedJoin_ != nullptr ? sharedJoin_->groups : nullptr;
+  if (groups_ == nullptr) {
+    groups_ = std::make_shared<RecvGroups>(sharing_.turnsOf(path_.link.peer.rank), std::max(most, 1));
+  }
+  if (sharedJoin_ != nullptr) sharedJoin_->groups = groups_;
+}
+
 ConnectHandle NetEndpoint::handle() const {
-  WireHandle wire{identity(), {}, {}};
+  WireHandle wire{identity(), {}, {}, offer_};
   if (path_.side == Side::Receiver && options_.nicOf) wire.nic = options_.nicOf(path_.link);
   for (std::size_t j = 0; j < kJoins && path_.side == Side::Receiver; ++j) {
     if (joins_[j] != nullptr) wire.listeners[j] = joins_[j]->handle();
@@ -81,21 +116,32 @@ Status NetEndpoint::connect(const ConnectHandle& peer) {
   for (std::size_t j = 0; j < kJoins && path_.side == Side::Sender; ++j) {
     if (joins_[j] != nullptr) joins_[j]->aim(wire.listeners[j]);
   }
+  joinOthers(wire.sharing);
   phase_ = Phase::Joining;
   return {};
 }
 
 Status NetEndpoint::joinPool() {
   const std::uint32_t slotBytes = slotBytesOf(path_, Protocol::Simple);
-  if (options_.sharedSlots == 0 || path_.link.kind != device::ConnKind::Mesh || slotBytes == 0) return {};
+  if (!sharesSlots()) return {};
   const SharedShape shape{options_.sharedSlots, slotBytes, slots_.onDevice};
   ASSIGN(shared_, pools_.get(device_, path_.link.channel, path_.side, shape));
-  return {};
+  if (shared_ != nullptr || groups_ == nullptr) return {};
+  return fail(ncclInternalError,
+              "{}: its slots cannot be those of other connections of the channel, whose NIC treats the GPU's memory in "
+              "another way; set NCCL_NET_SHARED_COMMS=0 or NCCL_NET_GDR_LEVEL=LOC on all ranks",
+              path_.text());
 }
 
 Status NetEndpoint::prepare() {
   TRY(joinPool());
-  ASSIGN(memory_, EndMemory::create(device_, path_, slots_.onDevice, shared_.get()));
+  ASSIGN(EndMemory memory, EndMemory::create(device_, path_, slots_.onDevice, shared_.get()));
+  memory_ = std::make_shared<EndMemory>(std::move(memory));
+  if (sharedJoin_ != nullptr) {
+    sharedJoin_->join->keep(shared_);
+    sharedJoin_->join->keep(memory_);
+  }
+  if (groups_ != nullptr) groups_->use(*lanes_[kSimple].net, joins_[kSimple]->connection());
   for (std::size_t j = 0; j < kJoins; ++j) {
     if (joins_[j] == nullptr) continue;
     NetLane& lane = lanes_[j];
@@ -189,6 +235,7 @@ Status NetEndpoint::start() {
   setup.flagged = joins_[kFlagged] == nullptr ? nullptr : &lanes_[kFlagged];
   setup.messages = memory_->host() + memory_->layout().messages;
   setup.shared = shared_.get();
+  setup.groups = groups_.get();
   if (path_.side == Side::Sender) {
     task_ = std::make_unique<NetSender>(setup);
   } else {
@@ -200,6 +247,7 @@ Status NetEndpoint::start() {
 Result<bool> NetEndpoint::ready() {
   if (phase_ == Phase::Opened) return fail(ncclInternalError, "{}: ready() before connect()", path_.text());
   if (phase_ == Phase::Joining) {
+    if (sharedJoin_ != nullptr) sharedJoin_->complete = true;
     ASSIGN(const bool joined, pollAll(joins_));
     if (!joined) return false;
     TRY(prepare());

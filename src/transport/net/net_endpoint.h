@@ -4,13 +4,13 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string_view>
 
 #include "base/status.h"
 #include "gpu/ipc.h"
 #include "transport/link_identity.h"
 #include "transport/net/net_join.h"
+#include "transport/net/net_joins.h"
 #include "transport/net/net_memory.h"
 #include "transport/net/net_path.h"
 #include "transport/net/net_shared.h"
@@ -29,13 +29,15 @@ struct EndContext {
   Net& net;
   const NetTransportOptions& options;
   SharedPools& pools;      ///< must outlive the endpoint's ready() …
-  relay::LentPools& lent;  ///< … and so must those of relays
+  relay::LentPools& lent;  ///< … and so must those of relays …
+  SharedJoins& joins;      ///< … and this
 };
 
 /// The contents of a ConnectHandle. The receiver's says where it listens.
 struct WireHandle : transport::LinkIdentity {
   std::array<NetHandle, 2> listeners{};
   NicPlace nic{};
+  SharingOffer sharing{};
 };
 inline constexpr std::uint32_t kWireMagic = 0x6e65746c;
 static_assert(sizeof(WireHandle) <= sizeof(ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
@@ -64,6 +66,12 @@ class NetEndpoint final : public Endpoint {
   Status listen();
   /// Who this end is.
   transport::LinkIdentity identity() const;
+  /// Whether its slots are taken in turn by all connections for messages.
+  bool sharesSlots() const;
+  /// What it says of sharing network connections.
+  Result<SharingOffer> offer() const;
+  /// Finds those with which it shares one, where both ends offer it.
+  void joinOthers(const SharingOffer& peers);
   Status prepare();
   /// Finds the slots that it shares with other connections, if it does.
   Status joinPool();
@@ -78,14 +86,18 @@ class NetEndpoint final : public Endpoint {
   const Device& device_;
   NetTransportOptions options_;
   SharedPools& pools_;
+  SharedJoins& sharing_;
   NetPath path_;
   int netDevice_;
   SlotPlace slots_;
+  SharingOffer offer_;
   MemoryWindow window_;              ///< of a sender whose kernels may offer what lies there
   std::shared_ptr<SharedSlots> shared_;  ///< outlives the connections, and so does …
-  std::optional<EndMemory> memory_;
+  std::shared_ptr<EndMemory> memory_;
   std::array<NetLane, kJoins> lanes_{};
-  std::array<std::unique_ptr<NetJoin>, kJoins> joins_;
+  std::array<std::shared_ptr<NetJoin>, kJoins> joins_;
+  std::shared_ptr<SharedJoin> sharedJoin_;  ///< of the Simple protocol; null: the connection is its own
+  std::shared_ptr<RecvGroups> groups_;      ///< a receiver's
   std::array<void*, kJoins> probes_{};
   std::array<bool, kJoins> probed_{};
   Phase phase_ = Phase::Opened;

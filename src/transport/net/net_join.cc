@@ -42,21 +42,21 @@ Result<bool> NetJoin::poll() {
   return true;
 }
 
-Result<void*> NetJoin::kept(Result<void*> registration) {
+Result<void*> NetJoin::remembered(Result<void*> registration) {
   if (!registration.ok()) return failNet(path_, registration.status(), "registering memory");
   if (registration.value() != nullptr) registrations_.push_back(registration.value());
   return registration;
 }
 
 Result<void*> NetJoin::registerMemory(void* data, std::size_t bytes, PtrKind kind) {
-  return kept(net_.registerMemory(connection_, data, bytes, kind));
+  return remembered(net_.registerMemory(connection_, data, bytes, kind));
 }
 
 Result<void*> NetJoin::registerDmaBuf(void* data, std::size_t bytes, const DmaBuf& buffer) {
-  return kept(net_.registerDmaBuf(connection_, data, bytes, buffer.offset, buffer.fd.get()));
+  return remembered(net_.registerDmaBuf(connection_, data, bytes, buffer.offset, buffer.fd.get()));
 }
 
-Result<bool> pollAll(std::span<const std::unique_ptr<NetJoin>> joins) {
+Result<bool> pollAll(std::span<const std::shared_ptr<NetJoin>> joins) {
   bool all = true;
   for (const auto& join : joins) {
     if (join == nullptr) continue;

@@ -37,7 +37,7 @@ std::string LaneFacts::waits() const {
     bool counted;
   };
   // By LaneWait.
-  static constexpr std::array<Words, 9> kWords{{{"a kernel", false},
+  static constexpr std::array<Words, 10> kWords{{{"a kernel", false},
                                                 {"the lines of", true},
                                                 {"the network to take", true},
                                                 {"the network to finish", true},
@@ -45,6 +45,7 @@ std::string LaneFacts::waits() const {
                                                 {"a message", false},
                                                 {"the flush of", true},
                                                 {"a kernel to free a slot", false},
+                                                {"other channels to ask for an earlier message", false},
                                                 {"the network to deliver what it took", false}}};
   const Words& words = kWords[static_cast<std::size_t>(wait)];
   std::string text = fmt::format("waits for {}", words.before);

@@ -55,7 +55,7 @@ struct NetLane {
 inline constexpr int kMostUnderWay = device::kSteps;
 
 /// What a lane waits for.
-enum class LaneWait : std::uint8_t { Kernel, Lines, Network, Completion, Room, Message, Flush, Slot, Delivery };
+enum class LaneWait : std::uint8_t { Kernel, Lines, Network, Completion, Room, Message, Flush, Slot, Turn, Delivery };
 
 /// Where a lane stands.
 struct LaneFacts {
@@ -119,6 +119,7 @@ class Tally {
 };
 
 class SlotStore;
+class RecvGroups;
 
 /// What a task is made for. The memory is the endpoint's.
 struct TaskSetup {
@@ -132,6 +133,7 @@ struct TaskSetup {
   /// comes another way.
   milliseconds farewellGrace{2000};
   SlotStore* shared = nullptr;  ///< where the slots of the Simple protocol are those of several connections
+  RecvGroups* groups = nullptr;   ///< a receiver's: posts the receives of the Simple protocol; only with `shared`
 };
 
 /// A message of a flagged protocol: this, then content.

@@ -39,7 +39,14 @@ SimpleRecvLane::SimpleRecvLane(NetLane& lane, const TaskSetup& setup, Tally& tal
       posted_(setup.firstStep),
       done_(setup.firstStep),
       shared_(setup.shared),
-      checked_(setup.firstStep) {}
+      groups_(setup.groups),
+      checked_(setup.firstStep) {
+  if (groups_ != nullptr) groups_->join(*this);
+}
+
+SimpleRecvLane::~SimpleRecvLane() {
+  if (groups_ != nullptr) groups_->leave(*this);
+}
 
 NetBuffer SimpleRecvLane::slotOf(std::uint64_t step) const {
   const auto index = static_cast<int>(Protocol::Simple);
@@ -102,6 +109,30 @@ Result<bool> SimpleRecvLane::post(std::uint64_t head) {
   return any;
 }
 
+std::optional<AskedReceive> SimpleRecvLane::asked() const {
+  if (networkFailed_ || !mayPost(0)) return {};
+  const auto turn = static_cast<std::uint32_t>(loadCounter(view_.placesOf(posted_)) >> 32);
+  return AskedReceive{slotOf(posted_), device::turnIn(turn), lane_.flushes};
+}
+
+void SimpleRecvLane::posted(RecvTicket ticket) {
+  tickets_[posted_++ % device::kSteps] = ticket;
+}
+
+Result<bool> SimpleRecvLane::postGroups() {
+  const auto any = groups_->post();
+  if (!any.ok()) {
+    if (posted_ != done_) return false;  // what is under way may still come
+    networkFailed_ = true;
+    return any;
+  }
+  const bool due = asked().has_value();
+  if (due && groups_->refused() && !stalled_) tally_.stalled();
+  stalled_ = due && groups_->refused();
+  if (due && posted_ == done_) report_.set(stalled_ ? LaneWait::Room : LaneWait::Turn, posted_);
+  return any;
+}
+
 Result<bool> SimpleRecvLane::flushed() {
   if (flush_ == nullptr) {
     NetBuffer slot = slotOf(done_);
@@ -117,7 +148,35 @@ Result<bool> SimpleRecvLane::flushed() {
   return over.value();
 }
 
+Status SimpleRecvLane::enter(int bytes) {
+  const std::uint32_t room = view_.slotBytes[static_cast<int>(Protocol::Simple)];
+  if (static_cast<std::uint32_t>(bytes) > room) {
+    return fail(ncclRemoteError, "{}: step {} came with {} bytes, more than the {} of a slot", path_.text(), done_,
+                bytes, room);
+  }
+  bytes_[done_ % device::kSteps] = static_cast<std::uint32_t>(bytes);
+  TRY(checkSize(done_));
+  tally_.posted();
+  return {};
+}
+
+Result<bool> SimpleRecvLane::arrivedInGroup() {
+  const RecvTicket ticket = tickets_[done_ % device::kSteps];
+  const auto here = groups_->received(ticket);
+  if (!here.ok()) {
+    networkFailed_ = true;
+    return here;
+  }
+  if (!here.value()) {
+    report_.set(groups_->flushing(ticket) ? LaneWait::Flush : LaneWait::Message, done_);
+    return false;
+  }
+  TRY(enter(groups_->take(ticket)));
+  return true;
+}
+
 Result<bool> SimpleRecvLane::arrived() {
+  if (groups_ != nullptr) return arrivedInGroup();
   if (!received_) {
     const auto over = receivedBy(lane_, requests_[done_ % device::kSteps]);
     if (!over.ok()) {
@@ -129,15 +188,8 @@ Result<bool> SimpleRecvLane::arrived() {
       report_.set(LaneWait::Message, done_);
       return false;
     }
-    const std::uint32_t room = view_.slotBytes[static_cast<int>(Protocol::Simple)];
-    if (static_cast<std::uint32_t>(bytes) > room) {
-      return fail(ncclRemoteError, "{}: step {} came with {} bytes, more than the {} of a slot", path_.text(), done_, bytes,
-                  room);
-    }
     received_ = true;
-    bytes_[done_ % device::kSteps] = static_cast<std::uint32_t>(bytes);
-    TRY(checkSize(done_));
-    tally_.posted();
+    TRY(enter(bytes));
   }
   const std::uint32_t received = bytes_[done_ % device::kSteps];
   if (!lane_.flushes || received == 0) return true;
@@ -164,7 +216,7 @@ Result<bool> SimpleRecvLane::advance() {
   // No more is received than was checked: what kernels say of a step, and its size here, stay that long.
   const std::uint64_t head = loadCounter(view_.headOf(Protocol::Simple));
   TRY(checkUpTo(head));
-  ASSIGN(const bool posted, post(head));
+  ASSIGN(const bool posted, groups_ != nullptr ? postGroups() : post(head));
   return posted || delivered;
 }
 

@@ -10,16 +10,20 @@
 #include "base/status.h"
 #include "device/work.h"
 #include "proxy/task.h"
+#include "transport/net/net_groups.h"
 #include "transport/net/net_lane_end.h"
 #include "transport/net/net_path.h"
 
 namespace tutti::net {
 
 /// Receives the Simple protocol: messages land in their slots.
-class SimpleRecvLane {
+class SimpleRecvLane final : private GroupedLane {
  public:
   /// What the references name must outlive the lane.
   SimpleRecvLane(NetLane& lane, const TaskSetup& setup, Tally& tally);
+  ~SimpleRecvLane();
+  SimpleRecvLane(const SimpleRecvLane&) = delete;
+  SimpleRecvLane& operator=(const SimpleRecvLane&) = delete;
   /// What has come is delivered even if the network refuses further receives. An error with networkFailed(): nothing more
   /// comes.
   Result<bool> advance();
@@ -34,6 +38,10 @@ class SimpleRecvLane {
   bool mayPost(std::uint64_t head) const;
   /// Posts receives for the slots before `head` + kSteps.
   Result<bool> post(std::uint64_t head);
+  /// Sees to it that receives are posted, its own and those of others that share the connection.
+  Result<bool> postGroups();
+  std::optional<AskedReceive> asked() const override;
+  void posted(RecvTicket ticket) override;
   /// Compares what came with `step` with what the kernel reads of it, where that is known already.
   Status checkSize(std::uint64_t step) const;
   /// Does so for the steps before `head`, which were delivered before their kernel came.
@@ -41,6 +49,10 @@ class SimpleRecvLane {
   /// Whether the oldest receive has ended, and its content is where the GPU sees it.
   Result<bool> arrived();
   Result<bool> flushed();
+  /// The same for a receive that was posted with others.
+  Result<bool> arrivedInGroup();
+  /// Takes down what the oldest receive has brought.
+  Status enter(int bytes);
   Result<bool> deliver();
 
   NetLane& lane_;
@@ -50,6 +62,7 @@ class SimpleRecvLane {
   std::uint64_t posted_;
   std::uint64_t done_;
   const SlotStore* shared_;  ///< null: slots of its own
+  RecvGroups* groups_;         ///< null: receives are posted one by one
   std::uint64_t checked_;  ///< steps whose kernels have said what they read of them, or say nothing
   bool stalled_ = false;
   bool received_ = false;  ///< the oldest receive has ended and is being flushed
@@ -58,6 +71,7 @@ class SimpleRecvLane {
   void* flush_ = nullptr;  ///< null with `received_`: still to be asked for
   std::array<std::uint32_t, device::kSteps> bytes_{};
   std::array<void*, device::kSteps> requests_{};
+  std::array<RecvTicket, device::kSteps> tickets_{};  ///< instead of requests, with groups
   LaneReport report_{device::Protocol::Simple};
 };
 

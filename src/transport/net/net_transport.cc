@@ -11,7 +11,8 @@ NetTransport::NetTransport(const Device& device, Net& net, NetTransportOptions o
       net_(&net),
       options_(std::move(options)),
       pools_(std::make_shared<net::SharedPools>()),
-      lent_(std::make_shared<relay::LentPools>()) {}
+      lent_(std::make_shared<relay::LentPools>()),
+      joins_(std::make_shared<net::SharedJoins>()) {}
 
 Result<bool> NetTransport::reachable(const PeerInfo& self, const PeerInfo& peer) const {
   return self.rank != peer.rank;
@@ -29,13 +30,13 @@ Result<LinkQuality> NetTransport::judge(const PeerInfo& self, const PeerInfo& pe
 Result<std::unique_ptr<Endpoint>> NetTransport::openSend(const LinkSpec& link) {
   if (options_.routed && options_.routed(link)) {
     return std::unique_ptr<Endpoint>(
-        std::make_unique<relay::RoutedSender>(net::EndContext{*device_, *net_, options_, *pools_, *lent_}, link));
+        std::make_unique<relay::RoutedSender>(net::EndContext{*device_, *net_, options_, *pools_, *lent_, *joins_}, link));
   }
-  return net::NetEndpoint::open({*device_, *net_, options_, *pools_, *lent_}, link, net::Side::Sender);
+  return net::NetEndpoint::open({*device_, *net_, options_, *pools_, *lent_, *joins_}, link, net::Side::Sender);
 }
 
 Result<std::unique_ptr<Endpoint>> NetTransport::openRecv(const LinkSpec& link) {
-  return net::NetEndpoint::open({*device_, *net_, options_, *pools_, *lent_}, link, net::Side::Receiver);
+  return net::NetEndpoint::open({*device_, *net_, options_, *pools_, *lent_, *joins_}, link, net::Side::Receiver);
 }
 
 }  // namespace tutti

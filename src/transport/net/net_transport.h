@@ -40,6 +40,7 @@ struct SendRoute {
 
 namespace net {
 class SharedPools;
+class SharedJoins;
 }
 namespace relay {
 class LentPools;
@@ -70,6 +71,9 @@ struct NetTransportOptions {
   /// So many slots of the Simple protocol are shared by all Mesh connections of a channel in one direction; a power of
   /// two, at most device::kMostSharedSlots. 0: each connection has its own. Each side decides for itself.
   std::uint32_t sharedSlots = 0;
+  /// With sharedSlots: Mesh connections to one rank share network connections, where the peer says so, too, and both
+  /// devices take several receives in one. To be set only if some device of the network does.
+  bool sharedJoins = false;
 };
 
 /// See transport.h. `device` and `net` must outlive the transport and its endpoints. It can join any two ranks, so it
@@ -93,6 +97,7 @@ class NetTransport final : public Transport {
   NetTransportOptions options_;
   std::shared_ptr<net::SharedPools> pools_;
   std::shared_ptr<relay::LentPools> lent_;
+  std::shared_ptr<net::SharedJoins> joins_;
 };
 
 }  // namespace tutti

@@ -1,5 +1,8 @@
 // A network within the process that does everything wrong that networks do: it is slow, refuses, completes late and out
 // of order, cuts messages short, fails. It also watches what is asked of it.
+//
+// With `maxRecvs` above 1 it matches as networks for RDMA do: a message goes into a place of its tag in the oldest
+// receive that has not got all of its messages, or is refused; and nothing moves before a receive has got them all.
 #pragma once
 
 #include <algorithm>
@@ -36,6 +39,7 @@ struct FakeKnobs {
   bool saysOnce = false;     ///< why it fails, the first time alone
   unsigned cutBy = 0;        ///< bytes that the end of every message lacks
   unsigned spoilAt = 0;      ///< 1-based byte of every message that is changed
+  int maxRecvs = 1;          ///< of every device
 };
 
 /// What may begin and end while the network is used, by any thread.
@@ -65,6 +69,7 @@ class FakeNet final : public Net {
     NetProperties properties;
     properties.name = "fake" + std::to_string(device);
     properties.maxP2pBytes = maxBytes;
+    properties.maxRecvs = knobs_.maxRecvs;
     return properties;
   }
 
@@ -140,19 +145,25 @@ class FakeNet final : public Net {
     while (troubles.hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (troubles.full) return static_cast<void*>(nullptr);
     const std::lock_guard lock(mutex_);
-    return post("isend", connection, message);
+    return post("isend", connection, std::span(&message, 1));
   }
   Result<void*> irecv(void* connection, std::span<const NetBuffer> messages) override {
     const std::lock_guard lock(mutex_);
-    if (messages.size() != 1) ++faults;
-    return post("irecv", connection, messages[0]);
+    if (messages.empty() || messages.size() > static_cast<std::size_t>(knobs_.maxRecvs)) ++faults;
+    auto posted = post("irecv", connection, messages);
+    if (posted.ok() && posted.value() != nullptr) {
+      ++receives;
+      mostAtOnce = std::max(mostAtOnce, static_cast<unsigned>(messages.size()));
+    }
+    return posted;
   }
-  Result<void*> iflush(void* connection, std::span<const NetBuffer>) override {
+  Result<void*> iflush(void* connection, std::span<const NetBuffer> messages) override {
     const std::lock_guard lock(mutex_);
     TRY(step("iflush"));
     ++flushes;
+    flushed += static_cast<unsigned>(messages.size());
     auto* end = static_cast<End*>(connection);
-    auto* request = new Request{end, {}, below(knobs_.delay + 1), true, 0};
+    auto* request = new Request{end, {}, below(knobs_.delay + 1), true, {}, {}};
     requests_.insert(request);
     ++end->open;
     return static_cast<void*>(request);
@@ -169,7 +180,9 @@ class FakeNet final : public Net {
     const bool waits = asked->delay > 0;
     if (waits) --asked->delay;
     if (knobs_.neverEnds || waits || !asked->over) return false;
-    if (!sizes.empty()) sizes[0] = static_cast<int>(asked->received);
+    for (std::size_t i = 0; i < std::min(sizes.size(), asked->received.size()); ++i) {
+      sizes[i] = static_cast<int>(asked->received[i]);
+    }
     --asked->end->open;
     requests_.erase(asked);
     delete asked;
@@ -183,6 +196,10 @@ class FakeNet final : public Net {
   bool fuses() const override { return false; }
   NetFusion makeVirtual(std::span<const int>) override { return {-1, "Fake: no"}; }
 
+  std::size_t connections() {
+    const std::lock_guard lock(mutex_);
+    return ends_.size() / 2;
+  }
   /// Listeners, connections and registrations that have not been given back.
   std::size_t leftOpen() {
     const std::lock_guard lock(mutex_);
@@ -192,6 +209,9 @@ class FakeNet final : public Net {
   unsigned faults = 0;    ///< what no caller may do
   unsigned mostOpen = 0;  ///< requests of one end at a time
   unsigned flushes = 0;
+  unsigned flushed = 0;     ///< messages in them
+  unsigned receives = 0;    ///< that were posted …
+  unsigned mostAtOnce = 0;  ///< … with so many messages
   unsigned abandoned = 0;            ///< connects
   unsigned onDevice = 0;             ///< registrations of device memory
   unsigned dmaBufs = 0;              ///< registrations of such
@@ -212,10 +232,11 @@ class FakeNet final : public Net {
   };
   struct Request {
     End* end;
-    NetBuffer buffer;
+    std::vector<NetBuffer> buffers;
     unsigned delay;
     bool over;
-    std::size_t received;
+    std::vector<std::size_t> received;
+    std::vector<Request*> senders;  ///< what came for each of a receive's places
   };
   struct Listener {
     unsigned id;
@@ -255,6 +276,9 @@ class FakeNet final : public Net {
     for (auto* queue : {&end->wire->sends, &end->wire->recvs}) {
       std::erase_if(*queue, [&](const Request* r) { return r->end == end; });
     }
+    for (Request* request : requests_) {
+      for (Request*& sender : request->senders) sender = sender != nullptr && sender->end == end ? nullptr : sender;
+    }
     for (auto it = requests_.begin(); it != requests_.end();) {
       Request* const request = *it;
       it = request->end == end ? requests_.erase(it) : std::next(it);
@@ -265,16 +289,32 @@ class FakeNet final : public Net {
     return {};
   }
 
-  Result<void*> post(const char* call, void* connection, const NetBuffer& buffer) {
+  Result<void*> post(const char* call, void* connection, std::span<const NetBuffer> buffers) {
     TRY(step(call));
     auto* end = static_cast<End*>(connection);
-    check(*end, buffer);
+    for (const NetBuffer& buffer : buffers) check(*end, buffer);
     if (below(100) < knobs_.refuse) return static_cast<void*>(nullptr);
-    auto* request = new Request{end, buffer, below(knobs_.delay + 1), false, 0};
+    if (knobs_.maxRecvs > 1) matchTags(*end->wire);
+    Request** const place = end->sends && knobs_.maxRecvs > 1 ? placeFor(*end->wire, buffers[0].tag) : nullptr;
+    if (end->sends && knobs_.maxRecvs > 1 && place == nullptr) return static_cast<void*>(nullptr);
+    auto* request = new Request{end, {buffers.begin(), buffers.end()}, below(knobs_.delay + 1), false, {}, {}};
+    request->received.resize(buffers.size());
+    request->senders.resize(buffers.size());
     requests_.insert(request);
-    (end->sends ? end->wire->sends : end->wire->recvs).push_back(request);
+    if (place != nullptr) *place = request;
+    if (place == nullptr) (end->sends ? end->wire->sends : end->wire->recvs).push_back(request);
     mostOpen = std::max(mostOpen, ++end->open);
     return static_cast<void*>(request);
+  }
+
+  /// In the oldest receive that has not got all its messages; null: it has none of this tag.
+  static Request** placeFor(Wire& wire, int tag) {
+    if (wire.recvs.empty()) return nullptr;
+    Request& oldest = *wire.recvs.front();
+    for (std::size_t i = 0; i < oldest.buffers.size(); ++i) {
+      if (oldest.buffers[i].tag == tag && oldest.senders[i] == nullptr) return &oldest.senders[i];
+    }
+    return nullptr;
   }
 
   void check(const End& end, const NetBuffer& buffer) {
@@ -290,27 +330,46 @@ class FakeNet final : public Net {
     if (!inside) ++faults;
   }
 
+  std::vector<std::byte> contentOf(const Request& send) const {
+    const auto* data = static_cast<const std::byte*>(send.buffers[0].data);
+    std::vector<std::byte> bytes(data, data + send.buffers[0].bytes);
+    bytes.resize(bytes.size() - std::min<std::size_t>(knobs_.cutBy, bytes.size()));
+    if (knobs_.spoilAt > 0 && bytes.size() >= knobs_.spoilAt) bytes[knobs_.spoilAt - 1] ^= std::byte{0xff};
+    return bytes;
+  }
+  void put(Request& recv, std::size_t place, const std::vector<std::byte>& bytes) {
+    const NetBuffer& buffer = recv.buffers[place];
+    if (bytes.size() > buffer.bytes) ++faults;
+    if (!bytes.empty()) std::memcpy(buffer.data, bytes.data(), std::min(bytes.size(), buffer.bytes));
+    recv.received[place] = bytes.size();
+  }
+
   /// Data are read as late as a sender has to bear it.
   void match(Wire& wire) {
+    if (knobs_.maxRecvs > 1) return matchTags(wire);
     while (!wire.sends.empty() && (!knobs_.rendezvous || wire.recvs.size() > wire.sent.size())) {
-      Request* const send = wire.sends.front();
-      const auto* data = static_cast<const std::byte*>(send->buffer.data);
-      std::vector<std::byte> bytes(data, data + send->buffer.bytes);
-      bytes.resize(bytes.size() - std::min<std::size_t>(knobs_.cutBy, bytes.size()));
-      if (knobs_.spoilAt > 0 && bytes.size() >= knobs_.spoilAt) bytes[knobs_.spoilAt - 1] ^= std::byte{0xff};
-      wire.sent.push_back(std::move(bytes));
-      send->over = true;
+      wire.sent.push_back(contentOf(*wire.sends.front()));
+      wire.sends.front()->over = true;
       wire.sends.pop_front();
     }
     while (!wire.sent.empty() && !wire.recvs.empty()) {
-      Request* const recv = wire.recvs.front();
-      const std::vector<std::byte>& bytes = wire.sent.front();
-      if (bytes.size() > recv->buffer.bytes) ++faults;
-      if (!bytes.empty()) std::memcpy(recv->buffer.data, bytes.data(), std::min(bytes.size(), recv->buffer.bytes));
-      recv->received = bytes.size();
-      recv->over = true;
+      put(*wire.recvs.front(), 0, wire.sent.front());
+      wire.recvs.front()->over = true;
       wire.recvs.pop_front();
       wire.sent.pop_front();
+    }
+  }
+  void matchTags(Wire& wire) {
+    while (!wire.recvs.empty()) {
+      Request& oldest = *wire.recvs.front();
+      if (std::find(oldest.senders.begin(), oldest.senders.end(), nullptr) != oldest.senders.end()) return;
+      for (std::size_t i = 0; i < oldest.senders.size(); ++i) {
+        put(oldest, i, contentOf(*oldest.senders[i]));
+        oldest.senders[i]->over = true;
+      }
+      oldest.senders.clear();
+      oldest.over = true;
+      wire.recvs.pop_front();
     }
   }
 

@@ -137,7 +137,7 @@ Status RelayLink::begin(const Order& order) {
   const std::array<bool, kJoins> wanted{slotOf(order.slotBytes, Protocol::Simple) != 0, flagged};
   for (std::size_t j = 0; j < kJoins; ++j) {
     if (!wanted[j]) continue;
-    joins_[j] = std::make_unique<net::NetJoin>(host_.net, path_, order.netDevice);
+    joins_[j] = std::make_shared<net::NetJoin>(host_.net, path_, order.netDevice);
     joins_[j]->aim(order.listeners[j]);
     lanes_[j].net = &host_.net;
     lanes_[j].tag = hello_.sender;

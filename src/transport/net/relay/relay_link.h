@@ -91,7 +91,7 @@ class RelayLink {
   std::shared_ptr<RelayPool> pool_;     ///< null: slots of its own; outlives the network connections …
   std::optional<shm::Segment> memory_;  ///< … and so does this
   std::array<net::NetLane, kJoins> lanes_{};
-  std::array<std::unique_ptr<net::NetJoin>, kJoins> joins_;
+  std::array<std::shared_ptr<net::NetJoin>, kJoins> joins_;
   std::array<void*, kJoins> probes_{};
   std::array<bool, kJoins> probed_{};
   std::unique_ptr<RelayWork> work_;

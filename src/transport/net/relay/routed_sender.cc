@@ -22,7 +22,8 @@ Status RoutedSender::connectDirectly(const SendRoute& route, const ConnectHandle
   NetTransportOptions options = options_;
   options.deviceOf = [device = route.device](const LinkSpec&, bool) { return device; };
   options.slotsOf = [slots = route.slots](const LinkSpec&, bool) { return slots; };
-  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options, pools_, lent_}, link_, Side::Sender));
+  options.sharedJoins = false;  // handle() could not say which device it would be
+  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options, pools_, lent_, joins_}, link_, Side::Sender));
   return inner_->connect(peer);
 }
 

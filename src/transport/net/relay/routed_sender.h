@@ -20,6 +20,7 @@ class RoutedSender final : public Endpoint {
         options_(context.options),
         pools_(context.pools),
         lent_(context.lent),
+        joins_(context.joins),
         link_(link) {}
   ConnectHandle handle() const override;
   Status connect(const ConnectHandle& peer) override;
@@ -39,6 +40,7 @@ class RoutedSender final : public Endpoint {
   NetTransportOptions options_;
   net::SharedPools& pools_;
   LentPools& lent_;
+  net::SharedJoins& joins_;
   LinkSpec link_;
   std::unique_ptr<Endpoint> inner_;  ///< null before connect()
 };
