@@ -8,6 +8,7 @@
   network.py fusion FOLDER…    ports of an adapter become one device where a plugin offers that
   network.py gpu_direct FOLDER…  slots in GPU memory, which a plugin reads and writes
   network.py shared            messages whose connections share slots, so few that all wait for them
+  network.py grouped PLUGIN    the same where channels share connections of a network that receives several at once
   network.py graphs            captured operations, replayed
   network.py leftovers         idle communicators cost nothing; a thousand leave nothing behind
   network.py many              64 ranks, a process each
@@ -146,6 +147,35 @@ def shared():
         matrix.prove("conformance", 4, matrix.MESSAGES, "--quick", **options, **simple)
 
 
+def grouped(plugin):
+    # In the shape of GPUs messages of 64 KB and more take several channels; slots are small, so that there are many.
+    here = dict(NCCL_NET_PLUGIN=plugin, TUTTI_LAUNCH_SHAPE="GPU", NCCL_BUFFSIZE=8 * 8192, NCCL_P2P_LL_THRESHOLD=0, **OFF)
+
+    def exchange(**env):
+        said = run(2, BUILD / "bench/alltoall_perf", "-p", "2", "-b", "512K", "-e", "2M", "-f", "2", "-n", "2", "-w", "1",
+                   NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,NET", **{**here, **env})
+        check("# Out of bounds values : 0 OK" in said, said[-2000:])
+        lines = re.findall(r"Channel \d+/(\d+) : .* via (\S+)", said)
+        return lines, [(int(n), int(most)) for n, most in re.findall(r"(\d+) receives of up to (\d+) messages", said)]
+
+    lines, receives = exchange()
+    check({kind for kind, via in lines if via.endswith("/Shared")} == {"1"}, f"not messages, or more: {lines}")
+    check(max(most for _, most in receives) > 1, f"no receive was grouped: {receives}")
+    apart, single = exchange(NCCL_NET_SHARED_COMMS=0)
+    check(not any(via.endswith("/Shared") for _, via in apart), f"connections are shared: {apart}")
+    check(max(most for _, most in single) == 1, f"receives are grouped: {single}")
+    check(len(single) == len(receives) + 2 * 7, f"8 channels each way: {len(receives)} connections, {len(single)} apart")
+    check(sum(n for n, _ in receives) < sum(n for n, _ in single), f"{receives} are no fewer than {single}")
+    for env in (dict(MULTI_NET="busy", TUTTI_NET_SHARED_SLOTS=2), dict(MULTI_NET="gdr", NCCL_NET_FORCE_FLUSH=1)):
+        exchange(**env)
+    for env in (dict(), dict(MULTI_NET="busy,gdr", SOFTGPU_SCHEDULE="random:7", SOFTGPU_WEAK_MEMORY=7)):
+        matrix.prove("conformance", 4, matrix.MESSAGES, "--quick", **here, **env)
+    # A process for each rank; LL beside Simple; a slot for all; replays, which number messages as what was captured.
+    for env in (dict(), dict(NCCL_P2P_LL_THRESHOLD=1 << 16), dict(TUTTI_NET_SHARED_SLOTS=1, MULTI_NET="busy")):
+        ranks_succeed("messages", 4, **{**here, **env})
+    ranks_succeed("graphs", 2, **here)
+
+
 def graphs():
     ranks_succeed("graphs", 2, **OFF)
     ranks_succeed("graphs", 3, **OFF)
@@ -168,5 +198,5 @@ def many():
 
 
 if __name__ == "__main__":
-    {"proof": proof, "sockets": sockets, "shapes": shapes, "plugins": plugins, "fusion": fusion, "gpu_direct": gpu_direct, "shared": shared, "graphs": graphs, "leftovers": leftovers,
+    {"proof": proof, "sockets": sockets, "shapes": shapes, "plugins": plugins, "fusion": fusion, "gpu_direct": gpu_direct, "shared": shared, "grouped": grouped, "graphs": graphs, "leftovers": leftovers,
      "many": many}[sys.argv[1]](*sys.argv[2:])
