@@ -73,7 +73,7 @@ NetTransportOptions netOptions(const ncclComm& comm) {
   options.deviceOwner = parts.device;
   options.relaySecret = relaySecret(comm);
   options.hasLeft = [&parts](int peer) { return parts.bootstrap == nullptr || parts.bootstrap->hasLeft(peer); };
-  options.inPlace = parts.network->readsAnyMemory();
+  options.inPlace = parts.network->usesAnyMemory() && !comm.runtime.p2p.directDisabled;
   options.sharedSlots = comm.runtime.netSharedSlots;
   const auto& devices = parts.network->devices();
   options.sharedJoins = comm.runtime.netSharedComms &&

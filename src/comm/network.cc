@@ -75,7 +75,7 @@ void CommNetwork::reportCollNet() const {
   }
 }
 
-bool CommNetwork::readsAnyMemory() const {
+bool CommNetwork::usesAnyMemory() const {
   return dynamic_cast<const SocketNet*>(&lease_->net()) != nullptr;
 }
 

@@ -44,7 +44,7 @@ class CommNetwork {
   /// By the network's numbers, the collNet's for the device of that name; -1: it has none, or there is no collNet.
   const std::vector<int>& collDevices() const { return collDevices_; }
   /// Whether messages may lie in any memory of the process, as they may for our own networks.
-  bool readsAnyMemory() const;
+  bool usesAnyMemory() const;
 
  private:
   explicit CommNetwork(std::unique_ptr<NetLease> lease) : lease_(std::move(lease)) {}

@@ -14,12 +14,22 @@
 
 namespace tutti::device {
 
+/// Whether `bytes` at `data` are enough, and lie where others than kernels of this device get at them.
+TUTTI_DEVICE bool inWindow(const ConnView& conn, const void* data, std::uint64_t bytes) {
+  const std::uint64_t begin = reinterpret_cast<std::uintptr_t>(data) - conn.pullBase;
+  return bytes > 0 && bytes >= conn.pullLeast && begin < conn.pullBytes && conn.pullBytes - begin >= bytes;
+}
+
 /// Whether a sender may offer `bytes` of its memory at `data` instead of filling a slot with them.
 TUTTI_DEVICE bool mayOffer(const ConnView& conn, const void* data, std::uint64_t bytes) {
   if constexpr (!simt::kPulls) return false;
-  const std::uint64_t begin = reinterpret_cast<std::uintptr_t>(data) - conn.pullBase;
-  return conn.pullFrom != nullptr && bytes > 0 && bytes >= conn.pullLeast && begin < conn.pullBytes &&
-         conn.pullBytes - begin >= bytes;
+  return conn.pullFrom != nullptr && inWindow(conn, data, bytes);
+}
+
+/// Whether a receiver may ask the network to put `bytes` into its memory at `data` instead of a shared slot.
+TUTTI_DEVICE bool mayAskInto(const ConnView& conn, const void* data, std::uint64_t bytes) {
+  if constexpr (!simt::kPulls) return false;
+  return conn.shared != nullptr && inWindow(conn, data, bytes);
 }
 
 /// For a sender to which the slot of `step` belongs: how much of it is content. Who sends it over a network wants to
@@ -160,6 +170,8 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
   TUTTI_DEVICE bool mayOffer(const void* data, std::uint64_t bytes) const {
     return device::mayOffer(*conn_, data, bytes);
   }
+  /// For a receiver: whether it has asked for this (see mayAskInto). The same for all threads.
+  TUTTI_DEVICE bool askedInto(const void* data, std::uint64_t bytes) const { return mayAskInto(*conn_, data, bytes); }
   /// For a receiver, after wait(): the content of the slot.
   TUTTI_DEVICE const std::byte* content(simt::Thread t) const { return contentOf(t, *conn_, step_, slot()); }
 
@@ -173,8 +185,8 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
     ++step_;
     if constexpr (kShares) ++this->taken_;
   }
-  /// The same for a sender that has offered memory: a shared slot stays where it is, for the next one.
-  TUTTI_DEVICE void advanceOffered() {
+  /// The same for a step whose content lies in the user's memory: a shared slot stays where it is, for the next one.
+  TUTTI_DEVICE void advanceInPlace() {
     ++step_;
     if constexpr (kShares) this->taken_ += conn_->shared == nullptr ? 1 : 0;
   }

@@ -90,10 +90,17 @@ class PrimsSimple {
   /// A message without content still takes a slot, so that both sides meet.
   TUTTI_DEVICE void sendEmpty() { oneStep<Verb<true, false, true, false, false>>(nullptr, nullptr, 0); }
   TUTTI_DEVICE void recvEmpty() { oneStep<Verb<false, true, false, true, false>>(nullptr, nullptr, 0); }
-  /// recv() of at most slotBytes().
-  TUTTI_DEVICE void recvSlot(T* out, std::uint64_t n) { oneStep<Verb<false, true, false, true, false>>(nullptr, out, n); }
+  /// recv() of at most recvSlotBytes(); nothing is copied where it was asked into `out` (mayAskInto).
+  TUTTI_DEVICE void recvSlot(T* out, std::uint64_t n) {
+    if constexpr (simt::kPulls) {
+      if (recv_[0].askedInto(out, n * sizeof(T))) return inPlaceStep(n * sizeof(T));
+    }
+    oneStep<Verb<false, true, false, true, false>>(nullptr, out, n);
+  }
   TUTTI_DEVICE std::uint32_t recvSlotBytes() const { return recv_[0].slotBytes(); }
 
+  /// The step that is received next.
+  TUTTI_DEVICE std::uint64_t recvStep() const { return recv_[0].step(); }
   /// Where slots are shared: how many were received into so far, modulo 2^32.
   TUTTI_DEVICE std::uint32_t sharedTaken() const { return recv_[0].taken(); }
 
@@ -176,8 +183,15 @@ class PrimsSimple {
       if (posts) send_[0].post(crew_.thread, n * sizeof(T), ready);
       recv_[0].advance();
     }
-    send_[0].advanceOffered();
+    send_[0].advanceInPlace();
     offered_ = true;
+  }
+
+  /// A step whose content the network puts where it belongs.
+  TUTTI_DEVICE void inPlaceStep(std::uint64_t bytes) {
+    const bool alive = acquire<Verb<false, true, false, true, false>>(bytes, false);
+    if (alive && waitsFor(0)) recv_[0].post(crew_.thread);
+    recv_[0].advanceInPlace();
   }
 
   /// All slots are ours after it; false for all threads if the communicator was aborted. `bytes`: of each. `fills`: those

@@ -5,7 +5,8 @@
 // slot of the first channel: send and receive still meet. Each message has a protocol of its own, LL or Simple.
 //
 // Where connections share slots, a crew that receives asks for them before it waits: in the order in which it will receive,
-// as many as there are, also for messages of works to come. Whoever fills them knows of nothing else.
+// as many as there are, also for messages of works to come. Whoever fills them knows of nothing else. Where the network can
+// write to the receive buffers, the crew asks for content in place, and no slot is taken.
 #pragma once
 
 #include "device/message_turn.h"
@@ -21,12 +22,33 @@ struct MessageFan : Fan<1, 1> {
 template <Protocol kProtocol>
 using BytePrims = PrimsOf<kProtocol, std::int8_t, CopyOp<std::int8_t>, MessageFan>;
 
+/// Content of a step of a message with `bytes` on the channel, by the Simple protocol; the last has what is left. On the
+/// software GPU long slots hold half of a message: while one half is on its way, the other is being sent or received.
+TUTTI_DEVICE std::uint64_t stepBytes(const ConnView& conn, std::uint64_t bytes) {
+  constexpr std::uint64_t kLeast = 128 << 10;
+  const std::uint64_t slot = conn.slotBytes[static_cast<int>(Protocol::Simple)];
+  if (!simt::kPulls || slot <= kLeast) return slot;
+  const std::uint64_t half = (bytes / 2 + kGrainBytes - 1) / kGrainBytes * kGrainBytes;
+  return smaller(slot, half < kLeast ? kLeast : half);
+}
+
+template <Protocol kProtocol>
+TUTTI_DEVICE void sendPart(BytePrims<kProtocol>& prims, const ConnView& conn, const std::int8_t* data,
+                           std::uint64_t bytes) {
+  if constexpr (simt::kPulls && kProtocol == Protocol::Simple) {
+    const std::uint64_t step = stepBytes(conn, bytes);
+    for (std::uint64_t done = 0; done < bytes; done += step) prims.send(data + done, smaller(step, bytes - done));
+  } else {
+    prims.send(data, bytes);
+  }
+}
+
 template <Protocol kProtocol>
 TUTTI_DEVICE void sendMessage(const Crew& crew, const ConnView* peers, const P2pWork& work, unsigned channel) {
   const Part part = messagePart(work, work.sendBytes, channel);
   const auto* data = static_cast<const std::int8_t*>(work.send);
   BytePrims<kProtocol> prims(crew, nullptr, &peers[work.sendPeer], {}, false);
-  if (part.count > 0) prims.send(data + part.begin, part.count);
+  if (part.count > 0) sendPart<kProtocol>(prims, peers[work.sendPeer], data + part.begin, part.count);
   if (work.sendBytes == 0 && channel == work.channelLo) prims.sendEmpty();
   if constexpr (kProtocol == Protocol::Simple) {
     prims.finishUnread();
@@ -56,39 +78,73 @@ TUTTI_DEVICE bool receives(const KernelArgs& args, const P2pWork& work, unsigned
          channel <= work.channelHi;
 }
 
-/// Asks for slots of the message of one work, from where the crew stands, as long as there are any; false: there are no
-/// more. The places are told before the sizes, and the sizes after everybody has read what was in those places.
-TUTTI_DEVICE bool askFor(simt::Thread t, const ConnView& conn, const P2pWork& work, Asking& at, std::uint32_t taken) {
+/// How far the crew has come: what it is done with may be asked for again.
+struct Received {
+  std::uint32_t slots;   ///< shared ones, modulo 2^32
+  const ConnView* conn;  ///< the connection that it receives from …
+  std::uint64_t step;    ///< … and of which step, where the connection does not say so itself
+};
+
+/// Where the content of a step is to go: a slot, or the user's memory.
+struct AskedFor {
+  std::uint32_t slot;
+  std::uint64_t into;  ///< an address, or 0
+};
+
+/// The place for `bytes` that belong to `data`, if there is one.
+TUTTI_DEVICE bool findPlace(const ConnView& conn, Asking& at, std::uint32_t taken, const std::int8_t* data,
+                            std::uint32_t bytes, AskedFor& place) {
+  if (mayAskInto(conn, data, bytes)) {
+    place = {0, reinterpret_cast<std::uintptr_t>(data)};
+    return true;
+  }
+  if (at.slots - taken >= conn.sharedSlots) return false;
+  place = {at.slots++, 0};
+  return true;
+}
+
+/// Asks for the content of the message of one work, of which `end` is the end and `most` bytes are a step, from where the
+/// crew stands, as long as there are places for it; false: there are no more. The places are told before the sizes, and
+/// the sizes after everybody has read what was in those places.
+TUTTI_DEVICE bool askFor(simt::Thread t, const ConnView& conn, const P2pWork& work, Asking& at,
+                         const Received& received, const std::int8_t* end, std::uint64_t most) {
   std::uint64_t step = t.loadRelaxedSys(conn.askedOf());
+  const std::uint64_t done = received.conn == &conn ? received.step : t.loadRelaxedSys(conn.stepOf(Protocol::Simple));
   bool all = false;
   TUTTI_NO_UNROLL
-  while (!all && at.slots - taken < conn.sharedSlots) {
-    const auto bytes = static_cast<std::uint32_t>(smaller(at.left, conn.slotBytes[static_cast<int>(Protocol::Simple)]));
+  while (!all) {
+    const auto bytes = static_cast<std::uint32_t>(smaller(at.left, most));
+    AskedFor place{};
+    // In place there is room for any number of steps, but not words to speak of them.
+    if (simt::kPulls && step - done >= kMostSharedSlots) break;
+    if (!findPlace(conn, at, received.slots, end - at.left, bytes, place)) break;
     at.left -= bytes;
     all = at.left == 0;
-    t.storeRelaxedSys(conn.placesOf(step), askedPlace(at.slots, work.recvTurn, all));
+    if constexpr (simt::kPulls) t.storeRelaxedSys(conn.intoOf(step), place.into);
+    t.storeRelaxedSys(conn.placesOf(step), askedPlace(place.slot, work.recvTurn, all));
     t.storeReleaseSys(conn.expectedOf(step), sizeWord(step, bytes));
-    ++at.slots;
     ++step;
   }
   t.storeRelaxedSys(conn.askedOf(), step);
   return all;
 }
 
-/// Asks for all the shared slots there are. `taken`: how many the crew is done with. For one thread.
-TUTTI_DEVICE void askAhead(const Crew& crew, const KernelArgs& args, unsigned channel, std::uint32_t taken) {
+/// Asks for as much as there are places for. For one thread.
+TUTTI_DEVICE void askAhead(const Crew& crew, const KernelArgs& args, unsigned channel, const Received& received) {
   Asking& at = crew.shared->asking;
-  if (at.knows == 0) at.slots = taken, at.knows = 1;
+  if (at.knows == 0) at.slots = received.slots, at.knows = 1;
   for (; at.work < args.nWorks; ++at.work, at.begun = 0) {
     const P2pWork& work = args.p2p[at.work];
     if (!receives(args, work, channel) || work.recvProtocol != Protocol::Simple) continue;
     const ConnView& conn = args.comm->channels[channel].recvFrom(ConnKind::Mesh, work.recvPeer);
     if (conn.shared == nullptr) continue;
-    if (at.begun == 0) at.left = messagePart(work, work.recvBytes, channel).count;
+    const Part part = messagePart(work, work.recvBytes, channel);
+    if (at.begun == 0) at.left = part.count;
     const bool nothing = work.recvBytes == 0 && channel == work.channelLo;  // takes a slot all the same
     if (at.left == 0 && !nothing) continue;
     at.begun = 1;
-    if (!askFor(crew.thread, conn, work, at, taken)) return;
+    const auto* const end = static_cast<const std::int8_t*>(work.recv) + part.end();
+    if (!askFor(crew.thread, conn, work, at, received, end, stepBytes(conn, part.count))) return;
   }
 }
 
@@ -101,10 +157,13 @@ TUTTI_DEVICE void recvMessage(const Crew& crew, const KernelArgs& args, const P2
   const bool nothing = work.recvBytes == 0 && channel == work.channelLo;
   if constexpr (kProtocol == Protocol::Simple) {
     // Slot by slot, also where there is none to ask for: a loop around another one costs registers.
+    const std::uint64_t step = stepBytes(conn, part.count);
     std::uint64_t left = part.count;
     for (bool first = nothing; left > 0 || first; first = false) {
-      if (conn.shared != nullptr && crew.group.rank == 0) askAhead(crew, args, channel, prims.sharedTaken());
-      const std::uint64_t n = smaller(left, prims.recvSlotBytes());
+      if (conn.shared != nullptr && crew.group.rank == 0) {
+        askAhead(crew, args, channel, {prims.sharedTaken(), &conn, prims.recvStep()});
+      }
+      const std::uint64_t n = smaller(left, step);
       prims.recvSlot(data, n);
       data += n;
       left -= n;

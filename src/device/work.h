@@ -50,11 +50,11 @@ struct alignas(16) ConnView {
   std::uint64_t* head;              ///< written by the receiver, polled by the sender; lives with the sender
   std::uint64_t* step;              ///< this side's private counters: where the next kernel resumes; our device memory
   std::uint32_t slotBytes[kProtocols];
-  std::uint32_t pullLeast;          ///< sender: slots with less are filled
+  std::uint32_t pullLeast;          ///< less than this goes through a slot
   std::uint64_t* pullFrom;          ///< a word per slot, written by the sender before the tail, at the receiver: the
                                     ///< sender's address of the slot's content; 0: in the slot. Null: never pulls
-  std::uint64_t pullBase;           ///< sender: the receiver reads its memory from this address on …
-  std::uint64_t pullBytes;          ///< … for so many bytes
+  std::uint64_t pullBase;           ///< sender: the receiver, or the network, reads its memory from this address on …
+  std::uint64_t pullBytes;          ///< … for so many bytes. Receiver over a network: messages may come right into it
   std::int64_t pullShift;           ///< receiver: to be added to the sender's addresses
   std::uint64_t* sizes;             ///< sender over a network: a word per slot, sizeWord() of its step, written before
                                     ///< the tail (Simple) or beside the lines. Null: the peer's kernel reads the slots.
@@ -79,6 +79,11 @@ struct alignas(16) ConnView {
   /// (device/message_turn.h).
   TUTTI_PURE std::uint64_t* placesOf(std::uint64_t number) const {
     return sizesOf(Protocol::Simple) + kCounterStride + number % kCounterStride;
+  }
+  /// A receiver's word with shared slots, where `pullBytes` is not 0: the address of its own memory where the content of the
+  /// step belongs, or 0, in the slot. Written before it says what it expects. A receiver needs no words for LL's sizes.
+  TUTTI_PURE std::uint64_t* intoOf(std::uint64_t number) const {
+    return sizesOf(Protocol::LL) + number % kCounterStride;
   }
   /// A receiver's private counter of the steps that it has asked for, with shared slots.
   TUTTI_PURE std::uint64_t* askedOf() const { return stepOf(Protocol::Simple) + 1; }

@@ -193,6 +193,8 @@ std::vector<RunShape> shapesFor(const Primitive& primitive) {
     shapes.push_back(shapes[i]);
     shapes.back().sharedSlots = i == 0 ? 1 : 4;
   }
+  shapes.push_back(shapes.back());
+  shapes.back().pulls = true;
   return shapes;
 }
 

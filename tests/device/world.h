@@ -22,7 +22,8 @@ struct WorldShape {
   std::uint32_t slotBytes = 1024;    ///< Simple; LL has slots of twice this, LL128 of 16/15 of it: the same payload or more
   std::uint64_t firstStep = 0;       ///< where all counters start
   int treeArity = 3;                 ///< children of a rank in the tree; odd channels have the tree upside down
-  bool pulls = false;                ///< receivers read every buffer of every sender in place, by the Simple protocol
+  bool pulls = false;                ///< buffers are read (`apart`: by the network, and written) in place, by the Simple protocol
+  std::uint32_t pullLeast = 0;       ///< … if there is so much of them
   bool tells = false;                ///< both ends say how much of a slot is content, as for a network
   bool apart = false;                ///< the ends of a connection have memory of their own each: somebody moves slots
   std::uint32_t sharedSlots = 0;     ///< with `apart`: those of all Mesh connections of a channel in one direction; 0: none
@@ -123,15 +124,21 @@ class World {
     return view.slots[static_cast<int>(Protocol::Simple)] + place * shape_.slotBytes;
   }
 
+  void giveBack(Pool& pool, std::uint64_t place) const {
+    pool.back[place % shape_.sharedSlots] = true;
+    for (; pool.back[pool.head % shape_.sharedSlots]; ++pool.head) pool.back[pool.head % shape_.sharedSlots] = false;
+  }
+
   bool move(Route& route) {
     const std::uint64_t step = route.step;
     if (*route.sender.tailOf(Protocol::Simple) == step) return false;
     if (!isSizeOf(*route.receiver.expectedOf(step), step)) return false;
     const auto bytes = static_cast<std::uint32_t>(*(route.sender.sizesOf(Protocol::Simple) + step % kSteps));
-    std::memcpy(placeOf(route.receiver, step), placeOf(route.sender, step), bytes);
-    Pool& pool = *route.from;
-    pool.back[*route.sender.placesOf(step) % shape_.sharedSlots] = true;
-    for (; pool.back[pool.head % shape_.sharedSlots]; ++pool.head) pool.back[pool.head % shape_.sharedSlots] = false;
+    const std::uint64_t offered = route.sender.pullFrom == nullptr ? 0 : route.sender.pullFrom[step % kSteps];
+    const std::uint64_t into = *route.receiver.intoOf(step);
+    std::memcpy(into == 0 ? placeOf(route.receiver, step) : reinterpret_cast<std::byte*>(into),
+                offered == 0 ? placeOf(route.sender, step) : reinterpret_cast<const std::byte*>(offered), bytes);
+    if (offered == 0) giveBack(*route.from, *route.sender.placesOf(step));
     *route.receiver.tailOf(Protocol::Simple) = *route.sender.headOf(Protocol::Simple) = ++route.step;
     return true;
   }
@@ -204,6 +211,7 @@ class World {
     if (shape_.pulls) {
       view.pullFrom = link.pullFrom.data();
       view.pullBytes = ~std::uint64_t{0};
+      view.pullLeast = shape_.pullLeast;
     }
     view.tail = link.tail.data();
     view.head = link.head.data();

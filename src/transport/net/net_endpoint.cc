@@ -152,7 +152,8 @@ Status NetEndpoint::prepare() {
     if (path_.side == Side::Sender) std::memcpy(probeAt(j), &probe, sizeof(probe));
   }
   TRY(registerSlots());
-  if (options_.inPlace && path_.side == Side::Sender && !slots_.onDevice) {
+  const bool kernelsSpeakFirst = path_.side == Side::Sender || shared_ != nullptr;
+  if (options_.inPlace && kernelsSpeakFirst && !slots_.onDevice) {
     ASSIGN(window_, memoryWindow(device_));
   }
   return {};
@@ -228,7 +229,8 @@ Status NetEndpoint::start() {
   TaskSetup setup;
   setup.path = path_;
   setup.view = memory_->hostView();
-  if (window_.bytes != 0) {
+  setup.view.pullBytes = window_.bytes;
+  if (window_.bytes != 0 && path_.side == Side::Sender) {
     setup.view.pullFrom = reinterpret_cast<std::uint64_t*>(memory_->host() + memory_->layout().pullFrom);
   }
   setup.simple = joins_[kSimple] == nullptr ? nullptr : &lanes_[kSimple];
@@ -266,9 +268,11 @@ Result<bool> NetEndpoint::ready() {
 device::ConnView NetEndpoint::view() const {
   device::ConnView view = memory_->kernelView();
   if (window_.bytes == 0) return view;
-  // What kernels offer is read in this process: nothing is shifted.
-  view.pullFrom = reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::byte*>(view.tail) - memory_->layout().tail +
-                                                   memory_->layout().pullFrom);
+  // What kernels offer, or ask into, is read and written in this process: nothing is shifted.
+  if (path_.side == Side::Sender) {
+    view.pullFrom = reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::byte*>(view.tail) - memory_->layout().tail +
+                                                     memory_->layout().pullFrom);
+  }
   view.pullBase = window_.base;
   view.pullBytes = window_.bytes;
   view.pullLeast = device::kPullLeast;

@@ -52,6 +52,11 @@ NetBuffer SimpleRecvLane::slotOf(std::uint64_t step) const {
   const auto index = static_cast<int>(Protocol::Simple);
   const std::uint32_t slotBytes = view_.slotBytes[index];
   if (shared_ != nullptr) {
+    const std::uint64_t into = view_.pullBytes == 0 ? 0 : loadCounter(view_.intoOf(step));
+    if (into != 0) {
+      const auto bytes = static_cast<std::uint32_t>(loadCounter(view_.expectedOf(step)));
+      return {reinterpret_cast<void*>(into), bytes, lane_.tag, nullptr};
+    }
     const auto place = static_cast<std::uint32_t>(loadCounter(view_.placesOf(step)));
     return {shared_->at(place), slotBytes, lane_.tag, lane_.slotRegistration};
   }

@@ -52,8 +52,8 @@ struct NetTransportOptions {
   std::function<int(const LinkSpec& link, bool sends)> deviceOf = {};
   /// Whether a peer has said goodbye; none: never. What its connections come to then is no failure. Any thread.
   std::function<bool(int peer)> hasLeft = {};
-  /// The network reads any host memory without a registration: what kernels of the software GPU offer is sent from
-  /// where it lies. For networks of our own.
+  /// The network uses any host memory without a registration: what kernels of the software GPU offer is sent from
+  /// where it lies, and messages come where they belong. For networks of our own.
   bool inPlace = false;
   /// None: always in host memory.
   std::function<SlotPlace(const LinkSpec& link, bool sends)> slotsOf = {};

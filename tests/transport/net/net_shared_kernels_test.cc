@@ -253,11 +253,31 @@ TEST(SharedSlotsOfKernels, AreFilledAndEmptiedByManyThreads) {
   sharing.settle();
 }
 
-TEST(SharedSlotsOfKernels, AreNotTakenForWhatIsOffered) {
+TEST(SharedSlotsOfKernels, AreNotTakenForWhatIsSentAndReceivedInPlace) {
   SharingWorld sharing({.nRanks = 2, .slotBytes = 512, .pulls = true}, 4, {});
   exchangeAll(sharing.world(), 2048, 2);
-  EXPECT_EQ(sharing.settle(), 2u * 4) << "receivers' only";
-  EXPECT_EQ(sharing.net().unregistered, 8u);
+  EXPECT_EQ(sharing.settle(), 0u);
+  EXPECT_EQ(sharing.net().unregistered, 2u * 8);
+}
+
+TEST(SharedSlotsOfKernels, AreTakenBetweenWhatIsReceivedInPlace) {
+  for (const std::uint32_t slots : {1u, 2u, 16u}) {
+    for (unsigned seed = 1; seed <= 3; ++seed) {
+      SharingWorld sharing({.nRanks = 3, .slotBytes = 512, .pulls = true, .pullLeast = 400}, slots,
+                           {.seed = seed, .delay = 3, .rendezvous = true});
+      exchangeAll(sharing.world(), 300, 2, 3);    // all through slots
+      exchangeAll(sharing.world(), 700, 2, 4);    // every second step
+      exchangeAll(sharing.world(), 20000, 2, 2);  // more steps than there are words for
+      EXPECT_EQ(sharing.settle(), 2u * 3 * 2 * (3 + 4 + 2));
+      EXPECT_EQ(sharing.net().unregistered, 2u * 3 * 2 * (4 + 2 * 39));
+    }
+  }
+}
+
+TEST(SharedSlotsOfKernels, AreNotNeededByManyThreadsForWhatIsReceivedInPlace) {
+  SharingWorld sharing({.nRanks = 2, .slotBytes = 512, .pulls = true, .pullLeast = 200}, 4, {});
+  for (const std::size_t bytes : {0, 700, 6000}) exchangeAll(sharing.world(), bytes, 64);
+  sharing.settle();
 }
 
 TEST(SharedSlotsOfKernels, LetNobodyWaitAfterAnAbort) {
