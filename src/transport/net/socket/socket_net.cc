@@ -22,7 +22,8 @@ SocketReceiver* receiverOf(void* connection) {
 SocketNet::SocketNet(std::vector<SocketDevice> devices, const Params& settings, const NetOpening& opening)
     : devices_(std::move(devices)),
       settings_(settings),
-      identity_{.commId = opening.commId, .secret = opening.secret} {}
+      identity_{.commId = opening.commId, .secret = opening.secret},
+      arrivals_(SocketArrivals::create()) {}
 
 Result<const SocketDevice*> SocketNet::deviceAt(int device) const {
   const auto index = static_cast<std::size_t>(device);
@@ -89,6 +90,7 @@ void SocketNet::abandonConnect(NetHandle& handle) {
 
 Result<void*> SocketNet::accept(void* listener) {
   ASSIGN(auto receiver, static_cast<SocketListener*>(listener)->accept());
+  if (receiver != nullptr) receiver->heed(arrivals_);
   return static_cast<void*>(receiver.release());
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/params.h"
 #include "plugin/net.h"
+#include "transport/net/socket/socket_arrivals.h"
 #include "transport/net/socket/socket_connector.h"
 #include "transport/net/socket/socket_devices.h"
 #include "transport/net/socket/socket_wire.h"
@@ -66,6 +67,7 @@ class SocketNet final : public Net {
   std::vector<SocketDevice> devices_;
   const Params& settings_;
   SocketIdentity identity_;
+  std::shared_ptr<SocketArrivals> arrivals_;  ///< may be null
   std::mutex mutex_;  ///< of the connectors' table; each is used by its own caller
   std::map<std::uint64_t, std::unique_ptr<SocketConnector>> connectors_;
   std::uint64_t attempts_ = 0;

@@ -18,6 +18,14 @@ constexpr std::size_t kStagingBytes = 8192;
 SocketReceiver::SocketReceiver(SocketLink link)
     : SocketConnection(std::move(link), SocketDirection::Receive), staging_(kStagingBytes) {}
 
+SocketReceiver::~SocketReceiver() {
+  if (arrivals_ != nullptr) arrivals_->remove(control_.get());
+}
+
+void SocketReceiver::heed(std::shared_ptr<SocketArrivals> arrivals) {
+  if (arrivals != nullptr && arrivals->add(control_.get(), came_)) arrivals_ = std::move(arrivals);
+}
+
 Result<SocketRequest*> SocketReceiver::irecv(const NetBuffer& message) {
   TRY(broken_);
   SocketRequest* request = post(message);
@@ -114,20 +122,28 @@ IoOutcome SocketReceiver::fill(bool& all) {
   return outcome;
 }
 
+bool SocketReceiver::due(SteadyClock::time_point now) {
+  if (arrivals_ == nullptr || !interest_.idle(now)) return interest_.due(now);
+  if (!came_.load(std::memory_order_acquire)) arrivals_->ask(now);
+  return came_.load(std::memory_order_acquire);
+}
+
 Status SocketReceiver::moveControl() {
   TRY(consume());
   if (current_ == posted_ || ended_) return {};
   const auto now = SteadyClock::now();
-  if (!interest_.due(now)) return {};
-  while (current_ != posted_ && !ended_) {
-    bool all = false;
+  if (!due(now)) return {};
+  came_.store(false, std::memory_order_release);
+  bool all = true;
+  while (all && current_ != posted_ && !ended_) {
     const IoOutcome outcome = fill(all);
-    if (outcome.kind == IoOutcome::Kind::WouldBlock) break;
+    if (outcome.kind == IoOutcome::Kind::WouldBlock) return {};
     if (!outcome.done()) return breakWith(outcome);
     interest_.moved(now);
     TRY(consume());
-    if (!all) break;
   }
+  // Nobody tells again of what was left, be it the end of the stream.
+  came_.store(true, std::memory_order_release);
   return {};
 }
 

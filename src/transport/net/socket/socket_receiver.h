@@ -2,10 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <vector>
 
 #include "base/clock.h"
+#include "transport/net/socket/socket_arrivals.h"
 #include "transport/net/socket/socket_connection.h"
 
 namespace tutti {
@@ -15,14 +18,16 @@ namespace tutti {
 class SocketInterest {
  public:
   bool due(SteadyClock::time_point now) {
-    constexpr SteadyClock::duration kLongestPause = std::chrono::microseconds(4);
     if (now - askedAt_ < std::min((now - movedAt_) / 8, kLongestPause)) return false;
     askedAt_ = now;
     return true;
   }
   void moved(SteadyClock::time_point now) { movedAt_ = now; }
+  /// Whether the pauses have become as long as they get: it may be told instead of asking.
+  bool idle(SteadyClock::time_point now) const { return now - movedAt_ >= 8 * kLongestPause; }
 
  private:
+  static constexpr SteadyClock::duration kLongestPause = std::chrono::microseconds(4);
   SteadyClock::time_point askedAt_;
   SteadyClock::time_point movedAt_;
 };
@@ -30,6 +35,10 @@ class SocketInterest {
 class SocketReceiver final : public SocketConnection {
  public:
   explicit SocketReceiver(SocketLink link);
+  ~SocketReceiver() override;
+
+  /// Lets `arrivals` say when something has come after a while without anything. At most once.
+  void heed(std::shared_ptr<SocketArrivals> arrivals);
 
   /// Posts a receive; it is done at once if the message has come with an earlier one. Null: all requests are taken.
   /// When the peer has closed its end in order, what is posted beyond its last message is never done, and no error.
@@ -39,6 +48,8 @@ class SocketReceiver final : public SocketConnection {
 
  private:
   Status moveControl() override;
+  /// Whether the socket is to be asked now.
+  bool due(SteadyClock::time_point now);
   IoOutcome fill(bool& all);
   Status takeHeader();
   Status consume();
@@ -53,6 +64,8 @@ class SocketReceiver final : public SocketConnection {
   bool ended_ = false;    ///< the peer has said goodbye
   std::size_t skip_ = 0;  ///< padding to come before the next header
   SocketInterest interest_;
+  std::shared_ptr<SocketArrivals> arrivals_;  ///< may be null
+  std::atomic<bool> came_{false};             ///< set by them: there may be something on the socket
 };
 
 }  // namespace tutti
