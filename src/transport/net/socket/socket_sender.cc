@@ -46,11 +46,14 @@ Result<SocketRequest*> SocketSender::isend(const NetBuffer& message) {
 
 Result<bool> SocketSender::delivered() {
   TRY(broken_);
+  if (acked_ == posted_) return true;
   bool all = true;
+  bool acked = streams_.none() && current_ == posted_;
   const std::vector<int> streams = streams_.fds();
   const auto now = SteadyClock::now();
   for (std::size_t i = 0; i < watches_.size(); ++i) {
     const auto sample = sampleAcks(i == 0 ? control_.get() : streams[i - 1]);
+    acked = acked && sample && sample->nothingUnderWay();
     if (!sample) continue;
     const AckWatch::Verdict verdict = watches_[i].judge(*sample, now, silence_);
     if (verdict == AckWatch::Verdict::Silent || verdict == AckWatch::Verdict::Swallowed) {
@@ -58,6 +61,7 @@ Result<bool> SocketSender::delivered() {
     }
     all = all && verdict == AckWatch::Verdict::Delivered;
   }
+  if (acked) acked_ = posted_;
   return all;
 }
 

@@ -27,6 +27,7 @@ class SocketSender final : public SocketConnection {
   void account(std::size_t moved);
 
   std::vector<AckWatch> watches_;  ///< of the control socket, then of the data sockets
+  std::uint32_t acked_ = 0;        ///< messages that are known to have been acknowledged, where there is one socket
 };
 
 }  // namespace tutti

@@ -19,7 +19,8 @@ std::optional<AckSample> sampleAcks(int fd) {
                    .window = info.tcpi_snd_wnd,
                    .heard = info.tcpi_segs_in,
                    .attempts = info.tcpi_retransmits,
-                   .longest = info.tcpi_snd_mss};
+                   .longest = info.tcpi_snd_mss,
+                   .unsent = info.tcpi_notsent_bytes};
 }
 
 AckWatch::Verdict AckWatch::judge(const AckSample& sample, SteadyClock::time_point now, milliseconds patience) {

@@ -16,6 +16,8 @@ struct AckSample {
   std::uint32_t heard = 0;     ///< segments of any kind that have come from the peer
   std::uint32_t attempts = 0;  ///< times that the oldest segment was sent again
   std::uint32_t longest = 0;   ///< bytes of content of a segment
+  std::uint32_t unsent = 0;    ///< bytes that have not gone for the first time
+  bool nothingUnderWay() const { return unacked == 0 && unsent == 0; }
 };
 
 /// Nothing where the system does not say.
