@@ -110,6 +110,33 @@ TEST_P(ToldSizes, OfARingAddUpToWhatARankSends) {
   }
 }
 
+TEST(Sizes, OfALongMessageAreTheTwoHalvesThatSlotsHold) {
+  constexpr std::size_t kSlot = 512 << 10;
+  const std::pair<std::size_t, Sizes> cases[] = {
+      {100'000, {100'000}},
+      {200'000, {131'072, 68'928}},
+      {300'001, {150'016, 149'985}},
+      {kSlot, {kSlot / 2, kSlot / 2}},
+      {2 * kSlot, {kSlot, kSlot}},
+      {2 * kSlot + 1, {kSlot, kSlot, 1}},
+  };
+  for (const auto& [bytes, sizes] : cases) {
+    World world({.nRanks = 2, .slotBytes = kSlot, .tells = true});
+    sendOne(world, bytes, 2, Protocol::Simple);
+    EXPECT_EQ(agreedOn(world, ConnKind::Mesh, 0, 1, Protocol::Simple), sizes) << bytes;
+  }
+}
+
+TEST(Sizes, OfTwoRanksThatAllReduceAreThoseOfTheirInputs) {
+  const Case c{.func = Func::AllReduce, .protocol = Protocol::Simple, .count = 700};
+  if (isLeftOut(kernelName(c.func, c.algorithm, c.protocol, c.op, c.type))) return;
+  World world({.nRanks = 2, .slotBytes = 1024, .tells = true});
+  check(world, c);
+  for (int r = 0; r < 2; ++r) {
+    EXPECT_EQ(agreedOn(world, ConnKind::Graph, r, 1 - r, Protocol::Simple), slotsOf(700 * sizeof(float), 1024));
+  }
+}
+
 TEST_P(ToldSizes, OfATreeAreTheSameForAllChildren) {
   for (const unsigned threads : {1u, 64u}) {
     World world({.nRanks = 4, .slotBytes = 1024, .tells = true});
