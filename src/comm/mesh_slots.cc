@@ -60,6 +60,25 @@ device::SlotBytes networkMeshSlots(const device::SlotBytes& mesh, int peers, int
   return slots;
 }
 
+namespace {
+
+/// Nobody says how large slots or steps are to be.
+bool stepsInPlace(const Runtime& runtime, bool inPlace) {
+  return inPlace && runtime.netSharedSlots != 0 && runtime.messages.netChunk == 0 && runtime.buffers.simple == 0;
+}
+
+}  // namespace
+
+std::uint32_t netMessageStep(std::uint32_t slot, const Runtime& runtime, bool inPlace) {
+  if (runtime.netSharedSlots == 0 || runtime.messages.netChunk != 0) return slot;
+  return stepsInPlace(runtime, inPlace) ? kUsualStepInPlace : std::min(slot, kUsualSharedSlot);
+}
+
+std::uint32_t sharedNetSlots(const Runtime& runtime, bool inPlace) {
+  if (!stepsInPlace(runtime, inPlace)) return runtime.netSharedSlots;
+  return std::max(runtime.netSharedSlots * kUsualSharedSlot / kUsualStepInPlace, std::uint32_t{1});
+}
+
 device::SlotBytes chooseMeshSlots(const device::SlotBytes& mesh, const MeshWorld& world, const Runtime& runtime) {
   const std::uint64_t most = std::uint64_t{runtime.netMessageMb} << 20;
   if (runtime.netSharedSlots == 0) return networkMeshSlots(mesh, world.peers, world.perPeer, most);
@@ -67,8 +86,7 @@ device::SlotBytes chooseMeshSlots(const device::SlotBytes& mesh, const MeshWorld
 }
 
 void logMeshSlots(const device::SlotBytes& slots, const device::SlotBytes& mesh, const MeshWorld& world,
-                  const Runtime& runtime) {
-  const std::uint32_t shared = runtime.netSharedSlots;
+                  const Runtime& runtime, std::uint32_t shared) {
   if (shared != 0) {
     info(kInit | kNet,
          "connections for messages over the network share {} slots of {} KB per channel and direction: with an end to "

@@ -30,13 +30,22 @@ device::SlotBytes sharedMeshSlots(const device::SlotBytes& mesh, const MeshWorld
 /// What a rank has for all its connections for messages over a network, once it has them to and from all those peers.
 /// `sharedSlots`: 0, each connection has its own.
 std::uint64_t meshBytesOf(const device::SlotBytes& slots, const MeshWorld& world, std::uint32_t sharedSlots);
-/// Slots of the Simple protocol where nobody asks for their size: shared ones are no larger than this.
+/// Slots of the Simple protocol where nobody asks for their size: shared ones are no larger than this …
 inline constexpr std::uint32_t kUsualSharedSlot = 128 << 10;
+/// … but where messages are sent and received in place. There a step is what the network carries at once: pieces of 128 KB
+/// took a third longer over TCP, and 2 MB no less.
+inline constexpr std::uint32_t kUsualStepInPlace = 512 << 10;
+/// What a step of a message over the network carries, the same on all ranks. `slot`: of connections that do not share
+/// theirs. `inPlace`: see messagesInPlace (net_options.h).
+std::uint32_t netMessageStep(std::uint32_t slot, const Runtime& runtime, bool inPlace);
+/// How many slots of such a step the connections of a channel share in one direction; 0: each has its own. In place there
+/// is little that goes through them, so they take no more memory than smaller ones.
+std::uint32_t sharedNetSlots(const Runtime& runtime, bool inPlace);
 
 /// By the settings: either of the above. The same on all ranks.
 device::SlotBytes chooseMeshSlots(const device::SlotBytes& mesh, const MeshWorld& world, const Runtime& runtime);
-/// An INFO line of what they take; none where they are as wished.
+/// An INFO line of what they take; none where they are as wished. `shared`: sharedNetSlots().
 void logMeshSlots(const device::SlotBytes& slots, const device::SlotBytes& mesh, const MeshWorld& world,
-                  const Runtime& runtime);
+                  const Runtime& runtime, std::uint32_t shared);
 
 }  // namespace tutti

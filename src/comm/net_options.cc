@@ -52,6 +52,12 @@ SendRoute routeOf(const ncclComm& comm, const LinkSpec& link, NicPlace receiver)
 
 }  // namespace
 
+bool messagesInPlace(const ncclComm& comm) {
+  const CommParts& parts = comm.parts;
+  return parts.network != nullptr && parts.network->usesAnyMemory() && !comm.runtime.p2p.directDisabled &&
+         parts.device->device->driver().softgpuMemoryWindow != nullptr;
+}
+
 NetTransportOptions netOptions(const ncclComm& comm) {
   const CommParts& parts = comm.parts;
   NetTransportOptions options;
@@ -73,8 +79,8 @@ NetTransportOptions netOptions(const ncclComm& comm) {
   options.deviceOwner = parts.device;
   options.relaySecret = relaySecret(comm);
   options.hasLeft = [&parts](int peer) { return parts.bootstrap == nullptr || parts.bootstrap->hasLeft(peer); };
-  options.inPlace = parts.network->usesAnyMemory() && !comm.runtime.p2p.directDisabled;
-  options.sharedSlots = comm.runtime.netSharedSlots;
+  options.inPlace = messagesInPlace(comm);
+  options.sharedSlots = sharedNetSlots(comm.runtime, options.inPlace);
   const auto& devices = parts.network->devices();
   options.sharedJoins = comm.runtime.netSharedComms &&
                         std::any_of(devices.begin(), devices.end(), [](const auto& d) { return d.maxRecvs > 1; });

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "comm/agreement.h"
 #include "comm/mesh_slots.h"
+#include "comm/net_options.h"
 #include "comm/message_channels.h"
 #include "comm/plan_parts.h"
 #include "comm/stages.h"
@@ -101,7 +102,10 @@ void layOutMessages(ncclComm& comm, const MessageSlots& slots) {
                         .nChannels = static_cast<int>(channels),
                         .llMessageBytes = planning.policy().llMessageBytes};
   comm.parts.proxiedMeshSlots = chooseMeshSlots(proxied, world, comm.runtime);
-  if (comm.identity.rank == 0) logMeshSlots(comm.parts.proxiedMeshSlots, proxied, world, comm.runtime);
+  if (comm.identity.rank == 0) {
+    logMeshSlots(comm.parts.proxiedMeshSlots, proxied, world, comm.runtime,
+                 sharedNetSlots(comm.runtime, messagesInPlace(comm)));
+  }
   const std::uint32_t chunk = severalNodes ? comm.parts.proxiedMeshSlots[kSimple] : local;
   info(kInit, "P2P Chunksize set to {}", chunk);
   info(kInit, "{} coll channels, 0 collnet channels, 0 nvls channels, {} p2p channels, {} p2p channels per peer",
@@ -120,8 +124,7 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   const device::Policy policy = policyFor(parts.device->device->driver(), comm.runtime);
   auto slotBytes = slotBytesFor(policy, comm.runtime);
   MessageSlots slots = messageSlots(comm.runtime.messages, slotBytes[kGraph][kSimple], slotBytes[kMesh][kSimple]);
-  const bool usual = comm.runtime.messages.netChunk == 0;
-  if (usual && comm.runtime.netSharedSlots != 0) slots.net = std::min(slots.net, kUsualSharedSlot);
+  slots.net = netMessageStep(slots.net, comm.runtime, messagesInPlace(comm));
   Proposal proposal = proposalFor(policy, slotBytes, comm.runtime);
   proposal.channels = channelsWished(comm, policy, graphs);
   propose(proposal, messageWishes(comm), slots);

@@ -67,6 +67,36 @@ TEST(SharedMeshSlots, TakeTheSameForAnyNumberOfRanksButForThoseOfLL) {
   EXPECT_LE(all(8), 34 * kMiB);
 }
 
+TEST(NetMessageStep, IsLongWhereMessagesLieInTheBuffers) {
+  Runtime runtime;
+  runtime.netSharedSlots = 16;
+  EXPECT_EQ(netMessageStep(512 << 10, runtime, false), 128u << 10);
+  EXPECT_EQ(netMessageStep(64 << 10, runtime, false), 64u << 10);
+  EXPECT_EQ(netMessageStep(128 << 10, runtime, true), 512u << 10);
+  EXPECT_EQ(sharedNetSlots(runtime, false), 16u);
+  EXPECT_EQ(sharedNetSlots(runtime, true), 4u) << "as much memory";
+  runtime.netSharedSlots = 2;
+  EXPECT_EQ(sharedNetSlots(runtime, true), 1u);
+}
+
+TEST(NetMessageStep, IsWhatTheUserAskedFor) {
+  Runtime asked;
+  asked.netSharedSlots = 16;
+  asked.messages.netChunk = 64 << 10;
+  Runtime buffers;
+  buffers.netSharedSlots = 16;
+  buffers.buffers.simple = 32 << 10;
+  Runtime own;
+  for (const bool inPlace : {false, true}) {
+    EXPECT_EQ(netMessageStep(64 << 10, asked, inPlace), 64u << 10);
+    EXPECT_EQ(netMessageStep(4 << 10, buffers, inPlace), 4u << 10);
+    EXPECT_EQ(netMessageStep(512 << 10, own, inPlace), 512u << 10);
+    EXPECT_EQ(sharedNetSlots(asked, inPlace), 16u);
+    EXPECT_EQ(sharedNetSlots(buffers, inPlace), 16u);
+    EXPECT_EQ(sharedNetSlots(own, inPlace), 0u);
+  }
+}
+
 TEST(SharedMeshSlots, TakeATenthOfWhatOnesOfTheirOwnTake) {
   const auto& policy = device::kHostPolicy;
   const MeshWorld world{999, 1, 1, policy.llMessageBytes};

@@ -138,11 +138,18 @@ def shared():
     said = run(8, BUILD / "bench/alltoall_perf", "-p", "8", "-b", "64K", "-e", "1M", "-f", "4", "-n", "2", "-w", "1",
                NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,NET", TUTTI_NET_SHARED_SLOTS=1, **simple)
     check("# Out of bounds values : 0 OK" in said, said[-2000:])
+    check("share 1 slots of 512 KB per channel and direction" in said, said[:3000])
+    slots = dict(NCCL_P2P_DIRECT_DISABLE=1)
+    said = run(8, BUILD / "bench/alltoall_perf", "-p", "8", "-b", "64K", "-e", "1M", "-f", "4", "-n", "2", "-w", "1",
+               NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,NET", TUTTI_NET_SHARED_SLOTS=1, **slots, **simple)
+    check("# Out of bounds values : 0 OK" in said, said[-2000:])
     check("share 1 slots of 128 KB per channel and direction" in said, said[:3000])
     said = run(8, BUILD / "bench/alltoall_perf", "-p", "8", "-b", "16M", "-e", "16M", "-n", "2", "-w", "0", **simple)
     check("# Out of bounds values : 0 OK" in said, said[-2000:])
-    for options in (dict(TUTTI_NET_SHARED_SLOTS=2), dict(NCCL_NET_SHARED_BUFFERS=0), dict(TUTTI_LAUNCH_SHAPE="GPU", NCCL_BUFFSIZE=8 * 4096),
-                    dict(TUTTI_NET_SHARED_SLOTS=2, SOFTGPU_SCHEDULE="random:7", SOFTGPU_WEAK_MEMORY=7),
+    for options in (dict(TUTTI_NET_SHARED_SLOTS=2, **slots), dict(NCCL_NET_SHARED_BUFFERS=0),
+                    dict(TUTTI_LAUNCH_SHAPE="GPU", NCCL_BUFFSIZE=8 * 4096, **slots),
+                    dict(TUTTI_NET_SHARED_SLOTS=2, SOFTGPU_SCHEDULE="random:7", SOFTGPU_WEAK_MEMORY=7, **slots),
+                    dict(SOFTGPU_SCHEDULE="random:9", SOFTGPU_WEAK_MEMORY=9),
                     dict(TUTTI_LAUNCH_SHAPE="GPU", NCCL_BUFFSIZE=8 * 4096, SOFTGPU_SCHEDULE="random:3", SOFTGPU_WEAK_MEMORY=3)):
         matrix.prove("conformance", 4, matrix.MESSAGES, "--quick", **options, **simple)
 

@@ -258,6 +258,28 @@ TEST(SocketNet, KeepsShortTheWayToAPeerOnTheSameHost) {
   EXPECT_EQ(sendBuffer(asked), 140000) << "the user's choice stands";
 }
 
+TEST(SocketNet, HasRoomForALongMessageToAPeerOnTheSameHost) {
+  for (const int asked : {-1, 70000}) {
+    Params params = loopbackParams();
+    params.sockets.sendBuffer = asked;
+    SocketSide side(params);
+    SocketPair pair(side);
+    const auto sent = [&](std::size_t bytes) {
+      const auto data = pattern(bytes, 1);
+      std::vector<unsigned char> in(bytes);
+      void* received = pair.recv(in.data(), bytes);
+      EXPECT_EQ(pair.finish(pair.send(data.data(), bytes), received), static_cast<int>(bytes));
+      int buffer = 0;
+      socklen_t length = sizeof(buffer);
+      EXPECT_EQ(::getsockopt(SocketNet::sendPollFd(pair.sender), SOL_SOCKET, SO_SNDBUF, &buffer, &length), 0);
+      return buffer / 2;
+    };
+    EXPECT_EQ(sent(400 << 10), asked < 0 ? 400 << 10 : asked);
+    EXPECT_EQ(sent(4 << 20), asked < 0 ? 512 << 10 : asked);
+    EXPECT_EQ(sent(100), asked < 0 ? 512 << 10 : asked);
+  }
+}
+
 TEST(SocketNet, TakesHostMemoryOnly) {
   expectLog("not the host's");
   SocketSide side;

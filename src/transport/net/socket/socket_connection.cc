@@ -13,6 +13,7 @@ namespace tutti {
 SocketConnection::SocketConnection(SocketLink link, SocketDirection direction)
     : control_(std::move(link.control)),
       silence_(link.options.silence),
+      sizesBuffer_(direction == SocketDirection::Send && sizesSendBuffer(control_.get(), link.options)),
       inlineBytes_(link.options.inlineBytes),
       direction_(direction),
       device_(std::move(link.device)),

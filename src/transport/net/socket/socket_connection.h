@@ -81,6 +81,7 @@ class SocketConnection {
 
   Fd control_;
   milliseconds silence_;       ///< SocketOptions::silence
+  bool sizesBuffer_;           ///< sizesSendBuffer() of the control socket
   std::size_t inlineBytes_;    ///< longer messages go over the data sockets, if there are any
   std::uint32_t posted_ = 0;   ///< requests so far
   std::uint32_t current_ = 0;  ///< the oldest that the control socket is not done with

@@ -85,11 +85,16 @@ IoOutcome standsBy(int fd) {
   }
 }
 
+bool sizesSendBuffer(int fd, const SocketOptions& options) {
+  return options.sendBuffer < 0 && staysHere(fd);
+}
+
+void sizeSendBuffer(int fd, std::size_t longest) {
+  setOption(fd, SOL_SOCKET, SO_SNDBUF, static_cast<int>(std::clamp(longest, kLeastSendBuffer, kMostSendBuffer)));
+}
+
 void tuneConnected(int fd, const SocketOptions& options) {
-  // Nothing is on the way for long. What the sender is ahead of its peer would only drive both out of the processors'
-  // caches: one megabyte each way took a quarter longer with the system's choice.
-  constexpr int kLocalSendBuffer = 256 << 10;
-  if (options.sendBuffer < 0 && staysHere(fd)) setOption(fd, SOL_SOCKET, SO_SNDBUF, kLocalSendBuffer);
+  if (sizesSendBuffer(fd, options)) sizeSendBuffer(fd, 0);
 }
 
 void tuneSocket(int fd, const SocketOptions& options) {

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/log.h"
-#include "transport/net/socket/socket_io.h"
 
 namespace tutti {
 
@@ -32,6 +31,7 @@ Result<SocketRequest*> SocketSender::isend(const NetBuffer& message) {
   }
   SocketRequest* request = post(message);
   if (request == nullptr) return nullptr;
+  if (sizesBuffer_ && streams_.none()) makeRoom(message.bytes);
   if (message.bytes <= request->header.content.size()) {
     request->viaControl = 0;
     if (message.bytes > 0) std::memcpy(request->header.content.data(), request->data, message.bytes);
@@ -42,6 +42,13 @@ Result<SocketRequest*> SocketSender::isend(const NetBuffer& message) {
   // Where others wait for room already, one system call of test() takes them all.
   if (current_ + 1 == posted_ || !streams_.none()) TRY(advance());
   return request;
+}
+
+void SocketSender::makeRoom(std::size_t bytes) {
+  const std::size_t wanted = std::min(bytes, kMostSendBuffer);
+  if (wanted <= room_) return;
+  room_ = wanted;
+  sizeSendBuffer(control_.get(), room_);
 }
 
 Result<bool> SocketSender::delivered() {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "transport/net/socket/socket_connection.h"
+#include "transport/net/socket/socket_io.h"
 
 namespace tutti {
 
@@ -25,8 +26,11 @@ class SocketSender final : public SocketConnection {
   Status moveControl() override;
   std::size_t gather(std::span<iovec> parts, std::size_t& count);
   void account(std::size_t moved);
+  /// Has room for a message of `bytes`, from now on.
+  void makeRoom(std::size_t bytes);
 
   std::vector<AckWatch> watches_;  ///< of the control socket, then of the data sockets
+  std::size_t room_ = kLeastSendBuffer;
   std::uint32_t acked_ = 0;        ///< messages that are known to have been acknowledged, where there is one socket
 };
 
