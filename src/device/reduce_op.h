@@ -20,8 +20,6 @@ TUTTI_DEVICE T scalarOf(const CollWork& work) {
 struct PlainOp {
   static constexpr bool kBefore = false;
   static constexpr bool kAfter = false;
-  /// combine(a, b) and combine(b, a) have the same bits, and nothing meets an input before.
-  static constexpr bool kSymmetric = false;
   template <class P>
   TUTTI_DEVICE P before(P pack) const {
     return pack;
@@ -45,7 +43,6 @@ struct CopyOp : PlainOp {
 
 template <class T>
 struct SumOp : PlainOp {
-  static constexpr bool kSymmetric = true;
   TUTTI_DEVICE explicit SumOp(const CollWork&) {}
   SumOp() = default;
   template <class P>
@@ -56,7 +53,6 @@ struct SumOp : PlainOp {
 
 template <class T>
 struct ProdOp : PlainOp {
-  static constexpr bool kSymmetric = true;
   template <class P>
   TUTTI_DEVICE P combine(P a, P b) const {
     return zipLanes(a, b, [](auto x, auto y) { return multiply(x, y); });
@@ -83,7 +79,6 @@ struct MinOp : PlainOp {
 template <class T>
 struct PreMulSumOp : SumOp<T> {
   static constexpr bool kBefore = true;
-  static constexpr bool kSymmetric = false;
   T factor;
   TUTTI_DEVICE explicit PreMulSumOp(T by) : factor(by) {}
   template <class P>
@@ -119,7 +114,6 @@ struct SumPostDivOp : SumOp<T> {
 template <class T, bool kDivides>
 struct RuntimeOp {
   static constexpr bool kBefore = true;
-  static constexpr bool kSymmetric = false;
   static constexpr bool kAfter = kDivides;
   using Scalar = typename PostDivisor<T>::Type;
   DevOp op;
