@@ -224,6 +224,7 @@ std::string runPrimitive(const Primitive& primitive, const RunShape& shape, cons
     }
     if (!executor.run([&] { return world.moveShared(); })) return "launch " + std::to_string(launch) + " does not end";
     if (std::string wrong = run.compare(); !wrong.empty()) return wrong;
+    if (!world.acknowledgedShared()) return "launch " + std::to_string(launch) + " leaves steps unacknowledged";
   }
   return {};
 }

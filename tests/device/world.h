@@ -54,6 +54,14 @@ class World {
   };
   const std::vector<Pair>& pairs() const { return pairs_; }
 
+  /// Whether all that came over connections that share slots has been acknowledged: reports of stalls read that.
+  bool acknowledgedShared() const {
+    for (const Route& route : routes_) {
+      if (*route.receiver.headOf(Protocol::Simple) != route.step) return false;
+    }
+    return true;
+  }
+
   /// Does what a network does for connections that share slots: messages that were sent and asked for get over. Returns
   /// whether any did. For the thread that runs the kernels.
   bool moveShared() {
