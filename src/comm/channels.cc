@@ -147,7 +147,11 @@ std::vector<ConnectedCounters> ChannelSet::allEnds() const {
   std::vector<ConnectedCounters> ends;
   const std::lock_guard lock(mutex_);
   for (const OpenLink& link : links_) {
-    for (const auto& end : link.endpoints) ends.push_back({link.request.peer, end->view(), end->task()});
+    const std::vector<int> channels = channelsIn(link.request.channels);
+    for (std::size_t i = 0; i < link.endpoints.size(); ++i) {
+      Endpoint& end = *link.endpoints[i];
+      ends.push_back({channels[i], link.request.peer, link.request.kind, end.view(), end.task()});
+    }
   }
   return ends;
 }

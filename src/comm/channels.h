@@ -40,7 +40,9 @@ struct ConnectedEnd {
 
 /// What is read of a connection to see whether it moves.
 struct ConnectedCounters {
+  int channel = 0;
   int peer = -1;
+  device::ConnKind kind = device::ConnKind::Graph;
   device::ConnView view{};
   const ProgressTask* task = nullptr;   ///< null: no host thread stands in between
 };

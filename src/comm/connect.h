@@ -41,8 +41,7 @@ struct LinkRequest {
   friend bool operator==(const LinkRequest&, const LinkRequest&) = default;
 };
 
-/// A wish fulfilled: one proven endpoint per channel, ascending. In one that a ChannelSet holds, endpoints of channels
-/// that were opened later follow, whatever their numbers.
+/// A wish fulfilled: one proven endpoint per channel, ascending.
 struct OpenLink {
   LinkRequest request;
   std::vector<std::unique_ptr<Endpoint>> endpoints;

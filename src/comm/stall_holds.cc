@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -9,12 +10,16 @@ namespace tutti {
 
 namespace {
 
-/// What the sender's side says of its messages to `receiver`; null: nothing is kept.
-const RankState::Hold* holdOf(const StallCase& stall, int sender, int receiver) {
+using Starving = std::array<ChannelBits, device::kConnKinds>;
+
+/// What the sender's side says of its messages to `receiver` on connections of which that gets nothing; null: nothing
+/// is kept. Others count for nothing: the network does not take what the receiver has not asked for either.
+const RankState::Hold* holdOf(const StallCase& stall, int sender, int receiver, const Starving& starving) {
   const RankState* const state = stall.stateOf(sender);
   if (state == nullptr) return nullptr;
   for (const RankState::Hold& hold : state->holds) {
-    if (hold.receiver == receiver && hold.keeper != Keeper::Nobody) return &hold;
+    if (hold.receiver != receiver || hold.keeper == Keeper::Nobody) continue;
+    if ((hold.channels & starving[static_cast<std::size_t>(hold.kind)]) != 0) return &hold;
   }
   return nullptr;
 }
@@ -32,8 +37,7 @@ std::optional<HeldMessage> heldMessage(const StallCase& stall) {
     for (std::size_t w = 0; w < state->waitsFor.size(); ++w) {
       const int sender = state->waitsFor[w];
       if (sender < 0 || sender >= stall.nRanks) continue;
-      const bool starves = (state->starves >> w & 1) != 0;
-      const RankState::Hold* const hold = starves ? holdOf(stall, sender, receiver) : nullptr;
+      const RankState::Hold* const hold = holdOf(stall, sender, receiver, state->starves[w]);
       if (hold != nullptr) return HeldMessage{sender, receiver, *hold};
       if (seen.insert(sender).second) reached.push_back(sender);
     }

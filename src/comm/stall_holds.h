@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-/// Both ends agree on it: the sender says who keeps it, the receiver that the network brings it nothing.
+/// Both ends of a connection agree on it: the sender says who keeps it, the receiver that the network brings nothing.
 struct HeldMessage {
   int sender = -1;
   int receiver = -1;

@@ -14,6 +14,7 @@ namespace tutti {
 struct EndReading {
   int channel = 0;
   int peer = -1;
+  device::ConnKind kind = device::ConnKind::Graph;
   Direction direction = Direction::Send;
   device::Protocol protocol = device::Protocol::Simple;
   std::string transport;       ///< Endpoint::description()

@@ -27,6 +27,7 @@ void CounterReader::list(const ChannelSet& channels, const LaunchNote& note, int
       EndReading reading;
       reading.channel = end.channel;
       reading.peer = end.peer;
+      reading.kind = used.link.kind;
       reading.direction = end.direction;
       reading.protocol = used.protocol;
       reading.transport = std::move(end.transport);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "device/work.h"
 #include "proxy/task.h"
 
 namespace tutti {
@@ -27,6 +28,10 @@ enum class RankDoing : std::uint8_t {
   Deaf,        ///< kernels run, and the device does not let its counters be read
 };
 
+/// Channels, a bit for each; those that lie 8 apart share one.
+using ChannelBits = std::uint8_t;
+constexpr ChannelBits channelBit(int channel) { return static_cast<ChannelBits>(1U << (channel % 8)); }
+
 /// One rank's account of itself, as it travels.
 struct RankState {
   static constexpr std::size_t kWaits = 4;
@@ -36,7 +41,9 @@ struct RankState {
     std::int32_t receiver = -1;  ///< -1: no more
     std::int32_t relay = -1;     ///< the rank that sends in its stead; -1: none does
     Keeper keeper = Keeper::Nobody;
-    std::array<std::uint8_t, 3> unused{};
+    device::ConnKind kind = device::ConnKind::Graph;  ///< of the connections …
+    ChannelBits channels = 0;                         ///< … on these channels
+    std::uint8_t unused = 0;
   };
   RankDoing doing = RankDoing::Idle;
   std::uint8_t asks = 0;          ///< 1: everybody else is to say how it is
@@ -47,8 +54,9 @@ struct RankState {
   std::uint64_t collectives = 0;  ///< of these, those that every rank calls
   std::array<std::int32_t, kWaits> waitsFor{-1, -1, -1, -1};  ///< ranks, the first ones; -1: no more
   std::array<char, 16> operation{};                           ///< zero-terminated; the last one
-  std::uint64_t starves = 0;                                  ///< a bit for each of these that the network brings nothing of
-  std::array<Hold, kHolds> holds{};                           ///< the first ones
+  /// By kind, on which channels the network brings nothing of these.
+  std::array<std::array<ChannelBits, device::kConnKinds>, kWaits> starves{};
+  std::array<Hold, kHolds> holds{};  ///< the first ones
 };
 static_assert(sizeof(RankState) == 160 && std::is_trivially_copyable_v<RankState>);
 
@@ -68,7 +76,9 @@ class StallBoard {
     RankState state;
     if (bytes.size() != sizeof(state)) return;
     std::memcpy(&state, bytes.data(), sizeof(state));
-    const auto known = [](const RankState::Hold& hold) { return hold.keeper <= Keeper::Relay; };
+    const auto known = [](const RankState::Hold& hold) {
+      return hold.keeper <= Keeper::Relay && hold.kind <= device::ConnKind::Mesh;
+    };
     if (state.doing > RankDoing::Deaf || !std::all_of(state.holds.begin(), state.holds.end(), known)) return;
     const std::lock_guard lock(mutex_);
     states_[rank] = {state, SteadyClock::now()};

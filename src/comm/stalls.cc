@@ -197,7 +197,7 @@ RankState StallProbe::state(Time now) const {
     const auto place = static_cast<std::size_t>(std::find(known.begin(), known.end(), end.peer) - known.begin());
     if (place == RankState::kWaits) continue;
     if (place == count) own.waitsFor[count++] = end.peer;
-    if (end.starves) own.starves |= std::uint64_t{1} << place;
+    if (end.starves) own.starves[place][static_cast<std::size_t>(end.kind)] |= channelBit(end.channel);
   }
   return own;
 }
@@ -206,15 +206,19 @@ RankState StallProbe::state(Time now) const {
 void StallProbe::noteHolds(RankState& own) const {
   std::size_t count = 0;
   for (const ConnectedCounters& end : comm_.parts.channels->allEnds()) {
-    if (count == own.holds.size()) return;
     if (end.task == nullptr || comm_.parts.bootstrap->hasLeft(end.peer)) continue;
     const TaskHold hold = end.task->hold();
+    if (hold.keeper == Keeper::Nobody) continue;
     const auto known = std::span(own.holds).first(count);
-    const auto same = [&](const RankState::Hold& other) {
-      return other.receiver == end.peer && other.relay == hold.relay && other.keeper == hold.keeper;
-    };
-    if (hold.keeper == Keeper::Nobody || std::any_of(known.begin(), known.end(), same)) continue;
-    own.holds[count++] = {end.peer, hold.relay, hold.keeper};
+    const auto same = std::find_if(known.begin(), known.end(), [&](const RankState::Hold& other) {
+      return other.receiver == end.peer && other.relay == hold.relay && other.keeper == hold.keeper &&
+             other.kind == end.kind;
+    });
+    if (same != known.end()) {
+      same->channels |= channelBit(end.channel);
+    } else if (count < own.holds.size()) {
+      own.holds[count++] = {end.peer, hold.relay, hold.keeper, end.kind, channelBit(end.channel)};
+    }
   }
 }
 

@@ -175,11 +175,13 @@ TEST(StallVerdict, WhoWaitsForARankThatMovesIsNotStalled) {
   EXPECT_TRUE(judgeStall(stall).moves) << "late, but on its way";
 }
 
+using device::ConnKind;
+
 /// Rank 0 has given rank 1, which reports, a message; rank 2 may send in its stead.
 StallCase withHeld(Keeper keeper, int relay) {
   StallCase stall = inTwelfth();
-  stall.own.starves = 1;
-  stall.answers[0].holds[0] = {1, relay, keeper};
+  stall.own.starves[0] = {channelBit(1), 0};
+  stall.answers[0].holds[0] = {1, relay, keeper, ConnKind::Graph, channelBit(1)};
   return stall;
 }
 
@@ -205,18 +207,39 @@ TEST(StallVerdict, NamesBothEndsOfANetworkThatStandsStill) {
 
 TEST(StallVerdict, FindsAHeldMessageThroughOthers) {
   StallCase stall = inTwelfth();  // rank 1 waits for 0, which waits for 3
-  stall.answers[0].starves = 1;
-  stall.answers[3].holds[1] = {0, 2, Keeper::Relay};
+  stall.answers[0].starves[0] = {0, channelBit(9)};
+  stall.answers[3].holds[1] = {0, 2, Keeper::Relay, ConnKind::Mesh, channelBit(9)};
   const std::string text = judgeStall(stall).text;
   EXPECT_EQ(text.find("rank 2 (host b) holds it up: it sends to rank 0 (host b) in the stead of rank 3"), 0U) << text;
 }
 
 TEST(StallVerdict, WhoeverHasNotAskedForAMessageIsNotKeptFromIt) {
   StallCase stall = withHeld(Keeper::Network, 2);
-  stall.own.starves = 0;
+  stall.own.starves = {};
   EXPECT_NE(judgeStall(stall).text.find("wait for each other in a circle"), std::string::npos);
   stall = withHeld(Keeper::Nobody, 2);
   EXPECT_NE(judgeStall(stall).text.find("wait for each other in a circle"), std::string::npos);
+}
+
+/// Rank 0 sends a message and then all-reduces, rank 1 does so the other way round: nobody has asked for the message.
+TEST(StallVerdict, AMessageThatNobodyAskedForIsNotTheOneThatIsWaitedFor) {
+  StallCase stall = inTwelfth();
+  stall.nRanks = 2;
+  stall.own = stateOf(RankDoing::Stalled, 1, 0);
+  stall.own.starves[0] = {channelBit(0), 0};
+  RankState sender = stateOf(RankDoing::Stalled, 0, 1);
+  setOperation(sender, "SendRecv");
+  sender.message = 1;
+  sender.holds[0] = {1, -1, Keeper::Network, ConnKind::Mesh, channelBit(0)};
+  stall.answers = {{0, sender}};
+  stall.nameOf = [](std::uint64_t) { return "AllReduce"; };
+  EXPECT_EQ(judgeStall(stall).text,
+            "rank 0 (host b) has launched 0 collective operations, this one is the 1st: it has not called AllReduce "
+            "yet (it has been in SendRecv for 2.5 s)");
+  stall.own.starves[0] = {0, channelBit(1)};
+  EXPECT_EQ(judgeStall(stall).text.find("the network does not carry it"), std::string::npos) << "another channel";
+  stall.own.starves[0] = {0, channelBit(0)};
+  EXPECT_NE(judgeStall(stall).text.find("the network does not carry it"), std::string::npos);
 }
 
 TEST(StallVerdict, SaysForWhomARankSendsThatDoesNotAnswer) {
@@ -235,6 +258,10 @@ TEST(StallBoard, IgnoresWhatIsNoState) {
   EXPECT_TRUE(board.since({}).empty());
   EXPECT_FALSE(board.takeAsked());
   RankState state;
+  state.holds[7].kind = static_cast<ConnKind>(device::kConnKinds);
+  board.hear(1, std::as_bytes(std::span(&state, 1)));
+  EXPECT_TRUE(board.since({}).empty());
+  state = {};
   state.asks = 1;
   board.hear(2, std::as_bytes(std::span(&state, 1)));
   EXPECT_TRUE(board.takeAsked());
