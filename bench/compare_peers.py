@@ -3,7 +3,7 @@
 
 usage: compare_peers.py [--build BUILD] [--peers FOLDER] [--runs N] [--quick]
                         [--worlds two_processes,four_devices] [--collectives AllReduce,...] [--sizes 8,1K,...]
-                        [--raw FILE] [--limits FILE] [-o TABLES.md]
+                        [--raw FILE] [-o TABLES.md]
        compare_peers.py --tables RAW [-o TABLES.md]          only the tables of an earlier run
 
 FOLDER (default BUILD/peers) holds what `make -C bench/peers OUT=FOLDER` builds: openmpi, mpich, gloo, each if the
@@ -29,9 +29,7 @@ reference: user buffers lie in shared memory and ranks read their peers' inputs 
 AllReduce every rank sums up its share of all inputs and stores it in all outputs, so no byte is touched twice.
 
 sockets, in two_processes_tcp: plain sockets that move what the collective must move at least, both ways at once; the
-fastest of several manners, with and without a core for each rank. The column has tutti's time / theirs. --limits FILE
-says beside it what another program found for two streams: lines of JSON with limit
-(tcp_loopback_1_stream_each_way_sum), median (GB/s of both directions) and bytes (of a write).
+fastest of several manners, with and without a core for each rank. The column has tutti's time / theirs.
 """
 import argparse
 import contextlib
@@ -286,18 +284,16 @@ def main():
                         "for each rank")
     parser.add_argument("--raw", type=pathlib.Path, help="append what every program said, one JSON object a line")
     parser.add_argument("--tables", type=pathlib.Path, help="a file that --raw wrote: print its tables, run nothing")
-    parser.add_argument("--limits", type=pathlib.Path, help="what another program found that this machine can do")
     parser.add_argument("-o", "--output", type=pathlib.Path)
     options = parser.parse_args()
     if options.quick:
         options.runs, options.budget = 1, min(options.budget, 0.05)
-    limits = read_lines(options.limits) if options.limits else []
     raw_path = options.tables or options.raw or pathlib.Path(tempfile.mkstemp(suffix=".jsonl")[1])
     if not options.tables:
         with open(raw_path, "a") as raw:
             measure(options, raw)
     rows = [row for row in read_lines(raw_path) if row["world"] in options.worlds.split(",")]
-    text = tables(rows, limits)
+    text = tables(rows)
     print(text)
     if options.output:
         options.output.write_text(text + "\n")

@@ -11,7 +11,6 @@ import statistics
 LIBRARIES = ("openmpi", "mpich", "gloo")  # what must be beaten; variants of one ("gloo ring") count by their fastest
 # Bytes that a collective of two ranks moves over the wire, in both directions together: times its size.
 WIRE = {"AllReduce": 2, "SendRecv": 2, "AllGather": 1, "ReduceScatter": 1, "AlltoAll": 1, "Broadcast": 1}
-TWO_STREAMS = "tcp_loopback_1_stream_each_way_sum"  # as a file of limits names it
 
 
 def size_text(size):
@@ -104,39 +103,28 @@ def table_line(world, samples, size):
     return "| " + " | ".join(cells) + " |"
 
 
-def two_streams(limits):
-    """The most of a file of limits, in GB/s of both directions, and the bytes of its writes; None: not there."""
-    found = [row for row in limits if row.get("limit") == TWO_STREAMS and "median" in row]
-    return max(((row["median"], row.get("bytes", 0)) for row in found), default=None)
-
-
-def wire_notes(collective, samples, limits):
-    """What the sockets carried of the largest size, beside what another program found."""
+def wire_notes(collective, samples):
+    """What the sockets carried of the largest size."""
     sizes = [size for size in samples.sizes if samples.fastest(samples.variants("sockets"), size) is not None]
     if not sizes:
         return []
     rate = WIRE[collective] * sizes[-1] / samples.fastest(samples.variants("sockets"), sizes[-1]) / 1e3
-    line = (f"* sockets: the fastest manner of plain sockets to move what this collective must move at least; tutti's "
+    return [f"* sockets: the fastest manner of plain sockets to move what this collective must move at least; tutti's "
             f"time / theirs is to be below 2x at 16 MB and more. At {size_text(sizes[-1])} they carry {rate:.2f} GB/s "
-            f"in both directions together")
-    other = two_streams(limits)
-    if other:
-        line += (f", {rate / other[0]:.2f} times the {other[0]:.2f} GB/s of the limits given (two streams, each way "
-                 f"one, over and over from the same {size_text(other[1])})")
-    return [line]
+            f"in both directions together"]
 
 
-def table(world, collective, rows, limits=()):
+def table(world, collective, rows):
     samples = Samples(rows)
     columns = ["size", *samples.ours, *LIBRARIES, bound_of(world), "goal"]
     lines = [f"### {collective}, {world.replace('_', ' ')}", "", "| " + " | ".join(columns) + " |",
              "|---" * len(columns) + "|"]
     lines += [table_line(world, samples, size) for size in samples.sizes]
-    notes = samples.notes() + (wire_notes(collective, samples, limits) if only_tcp(world) else [])
+    notes = samples.notes() + (wire_notes(collective, samples) if only_tcp(world) else [])
     return "\n".join(lines + ([""] + notes if notes else []))
 
 
-def tables(rows, limits=()):
+def tables(rows):
     if not rows:
         return "Nothing was measured."
     rounds = len({row["round"] for row in rows})
@@ -147,7 +135,7 @@ def tables(rows, limits=()):
             f"load {min(load):.1f} to {max(load):.1f}, our own ranks included."]
     for world, collective in dict.fromkeys((row["world"], row["collective"]) for row in rows):
         own = [row for row in rows if (row["world"], row["collective"]) == (world, collective)]
-        text.append(table(world, collective, own, limits))
+        text.append(table(world, collective, own))
     return "\n\n".join(text)
 
 
