@@ -4,13 +4,13 @@
 usage: compare_peers.py [--build BUILD] [--peers FOLDER] [--runs N] [--quick]
                         [--worlds two_processes,four_devices] [--collectives AllReduce,...] [--sizes 8,1K,...]
                         [--raw FILE] [-o TABLES.md]
-       compare_peers.py --tables RAW [-o TABLES.md]          only the tables of an earlier run
+       compare_peers.py --tables RAW [-o TABLES.md]          only the tables of earlier runs
 
 FOLDER (default BUILD/peers) holds what `make -C bench/peers OUT=FOLDER` builds: openmpi, mpich, gloo, each if the
 library is installed, reference and sockets. Debian's packages: libopenmpi-dev openmpi-bin; libmpich-dev mpich;
 libgloo-dev. What is not there is skipped with a line that says so; what fails is marked in the tables, with the reason
-below, and the others go on: the exit status is 1 if one of ours failed, else 0. A peer takes --op NAME --sizes LIST
---algo NAME --budget SECONDS, checks the result of its first call and prints one JSON object a line with bytes and
+below, and the others go on: the exit status is 1 if one of ours failed in this run, else 0. A peer takes --op NAME --sizes
+LIST --algo NAME --budget SECONDS, checks the result of its first call and prints one JSON object a line with bytes and
 time_us_b2b (calls back to back, slowest rank, median of chunks). MPI's are started by mpirun, the others by
 bench/peers/launch.py.
 
@@ -242,6 +242,8 @@ def run_program(options, build, what, program, sizes):
 
 
 def measure(options, raw):
+    """The rows of this run, which it writes to `raw` as they come."""
+    rows = []
     build, folder = options.build.resolve(), (options.peers or options.build / "peers").resolve()
     present = peers_present(folder)
     sizes = [size_of(s) for s in (options.sizes or (QUICK_SIZES if options.quick else ALL_SIZES)).split(",")]
@@ -257,9 +259,11 @@ def measure(options, raw):
                     if options.only and not any(part in name for part in options.only.split(",")):
                         continue
                     what = {"world": world, "collective": collective, "name": name, "round": number}
-                    raw.write(json.dumps(run_program(options, build, what, program, wanted)) + "\n")
+                    rows.append(run_program(options, build, what, program, wanted))
+                    raw.write(json.dumps(rows[-1]) + "\n")
                     raw.flush()
         print(f"round {number + 1} of {options.runs} done at {time.strftime('%H:%M:%S')}", file=sys.stderr, flush=True)
+    return rows
 
 
 def read_lines(path):
@@ -282,22 +286,24 @@ def main():
     parser.add_argument("--realtime", action="store_true",
                         help="on a machine that others use: real-time priority for ours, and for peers with a core "
                         "for each rank")
-    parser.add_argument("--raw", type=pathlib.Path, help="append what every program said, one JSON object a line")
+    parser.add_argument("--raw", type=pathlib.Path,
+                        help="append what every program said, one JSON object a line; tables are of all that is there")
     parser.add_argument("--tables", type=pathlib.Path, help="a file that --raw wrote: print its tables, run nothing")
     parser.add_argument("-o", "--output", type=pathlib.Path)
     options = parser.parse_args()
     if options.quick:
         options.runs, options.budget = 1, min(options.budget, 0.05)
     raw_path = options.tables or options.raw or pathlib.Path(tempfile.mkstemp(suffix=".jsonl")[1])
+    measured = []
     if not options.tables:
         with open(raw_path, "a") as raw:
-            measure(options, raw)
+            measured = measure(options, raw)
     rows = [row for row in read_lines(raw_path) if row["world"] in options.worlds.split(",")]
     text = tables(rows)
     print(text)
     if options.output:
         options.output.write_text(text + "\n")
-    return 1 if ours_failed(rows) else 0
+    return 1 if ours_failed(measured) else 0
 
 
 if __name__ == "__main__":

@@ -114,9 +114,9 @@ class Rounds(unittest.TestCase):
         for name in ("sockets", "gloo"):
             script(self.build / "peers" / name, f"[ $RANK = 0 ] && echo '{said}'; true\n")
 
-    def compare(self):
+    def compare(self, *more):
         # A PATH without mpirun: what is not installed is skipped.
-        what = ["--quick", "--sizes", "8", "--worlds", "two_processes_tcp", "--collectives", "SendRecv"]
+        what = ["--quick", "--sizes", "8", "--worlds", "two_processes_tcp", "--collectives", "SendRecv", *more]
         done = subprocess.run([sys.executable, BENCH / "compare_peers.py", "--build", self.build, *what], timeout=60,
                               capture_output=True, text=True,
                               env={"PATH": str(self.build), "HOME": os.environ.get("HOME", "/")})
@@ -150,6 +150,18 @@ class Rounds(unittest.TestCase):
         self.assertEqual(code, 1, said)
         self.assertEqual(cells(text, "8 B")["gloo"], "5.0", text)
         self.assertRegex(text, r"\* tutti -p 2 failed in 1 of 1 rounds: .*139.*Segmentation fault")
+
+    def test_earlier_runs_are_in_the_tables_but_not_in_the_exit_status(self):
+        raw = self.build / "raw.jsonl"
+        worked = (self.build / "softgpu-run").read_text()
+        script(self.build / "softgpu-run", "exit 139\n")
+        self.assertEqual(self.compare("--raw", raw)[0], 1)
+        code, text, said = self.compare("--tables", raw)
+        self.assertEqual((code, cells(text, "8 B")["tutti -p 2"]), (0, "failed"), said)
+        (self.build / "softgpu-run").write_text(worked)
+        code, text, said = self.compare("--raw", raw)
+        self.assertEqual((code, cells(text, "8 B")["tutti -p 2"]), (0, "10.0"), said)
+        self.assertIn("* tutti -p 2 failed in 1 of 2 rounds", text)
 
 
 if __name__ == "__main__":
