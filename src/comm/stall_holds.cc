@@ -18,7 +18,7 @@ const RankState::Hold* holdOf(const StallCase& stall, int sender, int receiver, 
   const RankState* const state = stall.stateOf(sender);
   if (state == nullptr) return nullptr;
   for (const RankState::Hold& hold : state->holds) {
-    if (hold.receiver != receiver || hold.keeper == Keeper::Nobody) continue;
+    if (hold.receiver != receiver || hold.keeper == Keeper::Nobody || hold.relay >= stall.nRanks) continue;
     if ((hold.channels & starving[static_cast<std::size_t>(hold.kind)]) != 0) return &hold;
   }
   return nullptr;

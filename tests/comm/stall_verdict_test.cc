@@ -221,6 +221,17 @@ TEST(StallVerdict, WhoeverHasNotAskedForAMessageIsNotKeptFromIt) {
   EXPECT_NE(judgeStall(stall).text.find("wait for each other in a circle"), std::string::npos);
 }
 
+TEST(StallVerdict, IgnoresRelaysThatAreNoRanks) {
+  for (const Keeper keeper : {Keeper::Network, Keeper::Relay}) {
+    StallCase stall = withHeld(keeper, 4);
+    stall.describe = [](int rank) {
+      EXPECT_LT(rank, 4);
+      return std::string();
+    };
+    EXPECT_NE(judgeStall(stall).text.find("wait for each other in a circle"), std::string::npos);
+  }
+}
+
 /// Rank 0 sends a message and then all-reduces, rank 1 does so the other way round: nobody has asked for the message.
 TEST(StallVerdict, AMessageThatNobodyAskedForIsNotTheOneThatIsWaitedFor) {
   StallCase stall = inTwelfth();
