@@ -9,9 +9,9 @@ usage: compare_peers.py [--build BUILD] [--peers FOLDER] [--runs N] [--quick]
 FOLDER (default BUILD/peers) holds what `make -C bench/peers OUT=FOLDER` builds: openmpi, mpich, gloo, each if the
 library is installed, reference and sockets. Debian's packages: libopenmpi-dev openmpi-bin; libmpich-dev mpich;
 libgloo-dev. What is not there is skipped with a line that says so; what fails is marked in the tables, with the reason
-below, and the others go on: the exit status is 1 if one of ours failed in this run, else 0. A peer takes --op NAME --sizes
-LIST --algo NAME --budget SECONDS, checks the result of its first call and prints one JSON object a line with bytes and
-time_us_b2b (calls back to back, slowest rank, median of chunks). MPI's are started by mpirun, the others by
+below, and the others go on: the exit status is 1 if one of ours failed in this run, else 0. A peer takes --op NAME
+--sizes LIST --algo NAME --budget SECONDS, checks the result of its first call and prints one JSON object a line with
+bytes and time_us_b2b (calls back to back, slowest rank, median of chunks). MPI's are started by mpirun, the others by
 bench/peers/launch.py.
 
 SendRecv, in which each rank sends to the next and receives from the one before, is run when named. Two worlds more are
