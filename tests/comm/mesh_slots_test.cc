@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/message_channels.h"
+#include "transport/net/relay/relay_pool.h"
 
 namespace tutti {
 namespace {
@@ -77,6 +78,18 @@ TEST(NetMessageStep, IsLongWhereMessagesLieInTheBuffers) {
   EXPECT_EQ(sharedNetSlots(runtime, true), 4u) << "as much memory";
   runtime.netSharedSlots = 2;
   EXPECT_EQ(sharedNetSlots(runtime, true), 1u);
+}
+
+/// As docs/network.md has it.
+TEST(NetMessageStep, MakesARelaysRingAsLargeAsIsSaid) {
+  Runtime runtime;
+  runtime.netSharedSlots = 16;
+  const auto kilobytes = [&](bool inPlace) {
+    const std::uint32_t slots = relay::poolSlots(sharedNetSlots(runtime, inPlace));
+    return relay::poolBytes({slots, netMessageStep(128 << 10, runtime, inPlace), false}) >> 10;
+  };
+  EXPECT_EQ(kilobytes(false), 1028u);
+  EXPECT_EQ(kilobytes(true), 2052u);
 }
 
 TEST(NetMessageStep, IsWhatTheUserAskedFor) {

@@ -2,6 +2,7 @@
 // one segment, made by the relay, in which the sender's kernels find free slots.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -21,9 +22,13 @@
 
 namespace tutti::relay {
 
-/// As many as a connection would have for itself: the first one on a channel takes no more than it did, the others
-/// nothing. Unlike a rank's own, of which there is one set for a channel, there is one for each relay.
+/// At most as many as a connection would have for itself: unlike a rank's own, of which there is one set for a channel,
+/// there is one for each relay.
 inline constexpr std::uint32_t kPoolSlots = device::kSteps;
+/// For a rank whose own set has so many.
+inline std::uint32_t poolSlots(std::uint32_t ownSlots) {
+  return std::min(ownSlots, kPoolSlots);
+}
 /// Of the segment, from which the slots begin: how many have been given back.
 inline constexpr std::size_t kPoolHeadBytes = 4096;
 inline std::size_t poolBytes(const net::SharedShape& shape) {

@@ -1,6 +1,5 @@
 #include "transport/net/relay/routed_sender.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -35,7 +34,7 @@ Status RoutedSender::connect(const ConnectHandle& peer) {
   TRY(transport::checkIdentity("NET", link_, transport::identityOf(link_, Side::Sender, net::kWireMagic), wire));
   const bool messages = link_.kind == device::ConnKind::Mesh;
   const bool simple = link_.slotBytes[static_cast<std::size_t>(device::Protocol::Simple)] != 0;
-  const std::uint32_t shared = messages && simple ? std::min(options_.sharedSlots, kPoolSlots) : 0;
+  const std::uint32_t shared = messages && simple ? poolSlots(options_.sharedSlots) : 0;
   const SenderSetup setup{lent_, shared, options_.deviceOwner, options_.relaySecret, options_.relayPatience};
   inner_ = std::make_unique<RelayEndpoint>(
       device_, setup,
