@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -156,34 +157,32 @@ TEST(LastResort, UsesNoNicWhereNoneIsReached) {
   }
 }
 
-TEST(LastResort, StaysInAPlane) {
-  // Each of three hosts has one GPU and one NIC; the first NIC is of another plane than the others.
+/// Hosts with a GPU each, joined by NVLink, and with a NIC of such a plane, or none.
+test::Sketch hostsOnNvLink(const std::vector<std::optional<int>>& planes) {
   test::Sketch sketch(CpuKind::Amd);
   Machine& machine = sketch.machine;
   const int fabric = machine.addNode(0, 0, NvSwitchFacts{});
-  for (int host = 0; host < 3; ++host) {
-    const int cpu = host == 0 ? sketch.cpu : machine.addNode(host, 0, CpuFacts{CpuKind::Amd, 0, ""});
+  for (std::size_t host = 0; host < planes.size(); ++host) {
+    const auto number = static_cast<int>(host);
+    const int cpu = host == 0 ? sketch.cpu : machine.addNode(number, 0, CpuFacts{CpuKind::Amd, 0, ""});
     sketch.addGpu(cpu, 80, 24);
     machine.connect(sketch.devices.back(), fabric, LinkKind::NvLink, 240);
-    sketch.addNet(cpu, 24, {0x500U + static_cast<unsigned>(host), 1, -1, host == 0 ? 0 : 1});
+    if (planes[host]) sketch.addNet(cpu, 24, {0x500U + host, 1, -1, *planes[host]});
   }
-  const PathTable paths = shortestPaths(machine, {});
-  const Graph ring = searchGraphs(machine, paths, {.interNode = true, .maxChannels = 1}).ring;
-  EXPECT_EQ(validateGraph(machine, paths, ring, true), std::vector<std::string>{});
+  return sketch;
+}
+
+TEST(LastResort, StaysInAPlane) {
+  const test::Sketch sketch = hostsOnNvLink({0, 1, 1});
+  const PathTable paths = shortestPaths(sketch.machine, {});
+  const Graph ring = searchGraphs(sketch.machine, paths, {.interNode = true, .maxChannels = 1}).ring;
+  EXPECT_EQ(validateGraph(sketch.machine, paths, ring, true), std::vector<std::string>{});
   EXPECT_NE(ring.channels[0].netIn, sketch.nets[0]);
 }
 
 TEST(LastResort, EntersAndLeavesWhereThereAreNics) {
-  // Three hosts with a GPU each, joined by NVLink; the first has no NIC. No ring stays on one rail.
-  test::Sketch sketch(CpuKind::Amd);
-  Machine& machine = sketch.machine;
-  const int fabric = machine.addNode(0, 0, NvSwitchFacts{});
-  for (int host = 0; host < 3; ++host) {
-    const int cpu = host == 0 ? sketch.cpu : machine.addNode(host, 0, CpuFacts{CpuKind::Amd, 0, ""});
-    sketch.addGpu(cpu, 80, 24);
-    machine.connect(sketch.devices.back(), fabric, LinkKind::NvLink, 240);
-    if (host != 0) sketch.addNet(cpu, 24, {0x500U + static_cast<unsigned>(host), 1});
-  }
+  // No ring stays on one rail.
+  const Machine machine = hostsOnNvLink({std::nullopt, -1, -1}).machine;
   const PathTable paths = shortestPaths(machine, {});
   const GraphSet graphs = searchGraphs(machine, paths, {.interNode = true, .crossNic = 0, .maxChannels = 1});
   for (const Graph* graph : {&graphs.ring, &graphs.tree}) {
