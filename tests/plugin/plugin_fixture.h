@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,22 @@ struct OpenPlugin {
     counts = countsOf(version);
   }
 };
+
+/// That a network or collNet fuses devices as its version can: as many as it takes become number `next`, more do not.
+template <class AnyNet>
+void expectFusesAsItsVersionCan(AnyNet& net, int version, int next) {
+  EXPECT_EQ(net.fuses(), version >= 9);
+  EXPECT_EQ(net.maxFused(), version < 9 ? 0 : version < 12 ? 4 : 8);
+  const std::vector<int> devices{0, 1, 2, 3, 4, 5, 6, 7, 8};
+  if (!net.fuses()) {
+    EXPECT_NE(net.makeVirtual(std::span(devices).first(2)).why.find("it fuses no devices"), std::string::npos);
+    return;
+  }
+  const auto most = static_cast<std::size_t>(net.maxFused());
+  EXPECT_EQ(net.makeVirtual(std::span(devices).first(most)).device, next);
+  const NetFusion tooMany = net.makeVirtual(std::span(devices).first(most + 1));
+  EXPECT_NE(tooMany.why.find("devices; at most"), std::string::npos) << tooMany.why;
+}
 
 /// A connection of a network to itself.
 struct Loop {
