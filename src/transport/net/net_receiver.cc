@@ -125,8 +125,10 @@ void SimpleRecvLane::posted(RecvTicket ticket) {
 }
 
 Result<bool> SimpleRecvLane::postGroups() {
+  if (refusedForGood_ && posted_ != done_) return false;
   const auto any = groups_->post();
   if (!any.ok()) {
+    refusedForGood_ = true;
     if (posted_ != done_) return false;  // what is under way may still come
     networkFailed_ = true;
     return any;

@@ -241,6 +241,29 @@ TEST(SharedJoins, FailAllTheirConnectionsByName) {
   pair.close();
 }
 
+TEST(SharedJoins, AreNotAskedAgainForReceivesThatTheyHaveRefused) {
+  Channels pair;
+  pair.open(0, 1);
+  pair.ask(0, 0, 100, {0, 1, true, true});
+  pair.advance();
+  pair.net.knobs().failing = "irecv";
+  pair.ask(1, 0, 100, {0, 1, true, true});
+  expectLog("Fake: the cable is cut");
+  expectLog("by NET/Fake/0/Shared on channel 1");
+  EXPECT_EQ(pair.receivers[1]->task()->advance().status().code(), ncclSystemError);
+  pair.net.knobs().failing = "";
+  EXPECT_TRUE(pair.receivers[0]->task()->advance().ok()) << "what is under way may still come";
+  restoreLastError("something else");
+  for (int turn = 0; turn < 3; ++turn) EXPECT_TRUE(pair.receivers[0]->task()->advance().ok());
+  EXPECT_EQ(std::string(lastErrorText()), "something else") << "it is told once";
+  pair.fill(0, 0, 100);
+  ASSERT_TRUE(pair.senders[0]->task()->advance().ok());
+  expectLog("by NET/Fake/0/Shared on channel 0");
+  EXPECT_EQ(pair.receivers[0]->task()->advance().status().code(), ncclSystemError);
+  EXPECT_EQ(pair.arrived(0), 1u);
+  pair.close();
+}
+
 TEST(SharedJoins, EndInPeaceWithAPeerThatHasLeft) {
   bool left = false;
   NetTransportOptions options = sharing();
