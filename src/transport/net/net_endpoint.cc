@@ -87,6 +87,7 @@ void NetEndpoint::joinOthers(const SharingOffer& peers) {
     sharedJoin_ = sharing_.enter(key, most, joins_[kSimple]);
     joins_[kSimple] = sharedJoin_->join;  // of another, the listener is closed: nobody will come
     lanes_[kSimple].tag = path_.link.channel;
+    if (path_.side == Side::Sender) lanes_[kSimple].failure = &sharedJoin_->failure;
     path_.description += "/Shared";
   }
   if (path_.side == Side::Sender || !options_.sharedJoins || !sharesSlots()) return;

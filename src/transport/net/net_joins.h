@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "transport/net/net_groups.h"
 #include "transport/net/net_join.h"
@@ -35,6 +36,7 @@ struct SharedJoin {
   int ends = 0;
   bool complete = false;               ///< it is being used: no further end may come
   std::shared_ptr<RecvGroups> groups;  ///< a receiver's
+  std::optional<FailedCall> failure;   ///< a sender's: the network is not asked again. The progress engine's
 };
 
 /// Those of a communicator; used by the thread that connects it.

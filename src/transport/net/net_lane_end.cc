@@ -4,12 +4,19 @@
 
 namespace tutti::net {
 
-void LaneEnd::begin(Status why, std::string_view call) {
-  begun_ = true;
-  why_ = why;
-  call_ = call;
-  said_ = lastErrorText();
+void LaneEnd::note(const FailedCall& failure) {
+  failure_ = failure;
   since_ = SteadyClock::now();
+}
+
+void LaneEnd::begin(Status why, std::string_view call) {
+  note({why, std::string(call), lastErrorText()});
+  if (shared_ != nullptr) *shared_ = failure_;
+}
+
+bool LaneEnd::begun() {
+  if (!failure_ && shared_ != nullptr && *shared_) note(**shared_);
+  return failure_.has_value();
 }
 
 Result<bool> LaneEnd::settle(const TaskSetup& setup) {
@@ -21,8 +28,8 @@ Result<bool> LaneEnd::settle(const TaskSetup& setup) {
   }
   const bool mayBeFarewell = static_cast<bool>(setup.path.hasLeft);
   if (mayBeFarewell && SteadyClock::now() - since_ < setup.farewellGrace) return false;
-  restoreLastError(said_);
-  return failNet(setup.path, why_, call_);
+  restoreLastError(failure_->said);
+  return failNet(setup.path, failure_->why, failure_->call);
 }
 
 }  // namespace tutti::net

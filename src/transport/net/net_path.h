@@ -39,6 +39,13 @@ struct NetPath {
 /// and passes `cause` on, where the peer has left in peace.
 Status failNet(const NetPath& path, Status cause, std::string_view call);
 
+/// A call of the network that has failed. The network may say only once why.
+struct FailedCall {
+  Status why;
+  std::string call;
+  std::string said;  ///< lastErrorText() after it
+};
+
 /// A network connection as lanes use it, on the progress engine's thread.
 struct NetLane {
   Net* net = nullptr;
@@ -49,6 +56,7 @@ struct NetLane {
   int underWay = 0;        ///< requests, where several lanes share the connection …
   std::uint64_t made = 0;  ///< … and messages that they have made for it
   bool flushes = false;    ///< what was received is not yet where the GPU sees it
+  std::optional<FailedCall>* failure = nullptr;  ///< a sender's, of all tasks that share the connection, if any do
 };
 
 /// Requests of a connection at a time.

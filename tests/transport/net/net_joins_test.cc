@@ -241,6 +241,36 @@ TEST(SharedJoins, FailAllTheirConnectionsByName) {
   pair.close();
 }
 
+TEST(SharedJoins, FailAllTheirSendersByName) {
+  struct Case {
+    const char* failing;
+    const char* told;
+  };
+  for (const Case& call : {Case{"isend", "isend"}, Case{"test", "test"}, Case{"delivered", "sending"}}) {
+    Channels pair({.saysOnce = true});
+    pair.open(0, 2);
+    for (std::size_t i = 0; i < 2; ++i) pair.ask(i, 0, 100, {0, 2, true, true});
+    for (const auto& end : pair.receivers) ASSERT_TRUE(end->task()->advance().ok());
+    for (std::size_t i = 0; i < 2; ++i) pair.fill(i, 0, 100);
+    expectLog("Fake: the cable is cut");
+    pair.net.knobs().failing = call.failing;
+    EXPECT_EQ(pair.senders[2]->task()->quiet(), std::string(call.failing) != "delivered");
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      const std::string text = "by NET/Fake/0/Shared on channel " + std::to_string(channel);
+      expectLog(text);
+      restoreLastError("something else");
+      EXPECT_EQ(pair.senders[channel]->task()->advance().status().code(), ncclSystemError) << call.failing;
+      EXPECT_NE(std::string(lastErrorText()).find(text), std::string::npos) << lastErrorText();
+      EXPECT_NE(std::string(lastErrorText()).find(std::string("in ") + call.told + ": Fake: the cable is cut"),
+                std::string::npos)
+          << lastErrorText();
+      pair.net.knobs().failing = "";  // nobody asks it again
+      EXPECT_FALSE(pair.senders[2]->task()->quiet());
+    }
+    pair.close();
+  }
+}
+
 TEST(SharedJoins, AreNotAskedAgainForReceivesThatTheyHaveRefused) {
   Channels pair;
   pair.open(0, 1);
