@@ -6,9 +6,32 @@
 #include <array>
 
 #include "base/log.h"
+#include "device/policy.h"
 #include "transport/net/net_lines.h"
 
 namespace tutti::net {
+
+using device::Protocol;
+
+namespace {
+
+/// Bytes of the longest message of slots of this size.
+std::size_t longestMessage(Protocol protocol, std::uint32_t slotBytes) {
+  return protocol == Protocol::Simple ? slotBytes : messageRoom(protocol, slotBytes);
+}
+
+/// The largest slots up to `slotBytes` whose messages have no more than `most` bytes, or the smallest that there are.
+std::uint32_t slotFor(Protocol protocol, std::uint32_t slotBytes, std::size_t most) {
+  // As slotBytesFor() in comm/stages.h rounds what is asked for.
+  static constexpr std::array<std::uint32_t, device::kProtocols> kUnits{2 * device::kGrainBytes, 2048,
+                                                                       device::kGrainBytes};
+  const std::uint32_t unit = kUnits[static_cast<std::size_t>(protocol)];
+  std::uint32_t slot = slotBytes / unit * unit;
+  while (slot > unit && longestMessage(protocol, slot) > most) slot -= unit;
+  return slot;
+}
+
+}  // namespace
 
 std::string NetPath::direction() const {
   return fmt::format("{} {} by {} on channel {}", side == Side::Sender ? "send to" : "receive from",
@@ -71,20 +94,27 @@ std::size_t messageRoom(device::Protocol protocol, std::uint32_t slotBytes) {
 }
 
 Status checkSlotsFit(const NetPath& path, Net& net, int netDevice) {
-  using device::Protocol;
+  // By Protocol.
+  static constexpr std::array<const char*, device::kProtocols> kBuffers{"NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE",
+                                                                       "NCCL_BUFFSIZE"};
   const auto properties = net.properties(netDevice);
   if (!properties.ok()) return failNet(path, properties.status(), "asking for the device's properties");
   const std::size_t most = properties.value().maxP2pBytes;
-  const auto slotBytesOf = [&](Protocol protocol) { return path.link.slotBytes[static_cast<std::size_t>(protocol)]; };
-  std::size_t slot = slotBytesOf(Protocol::Simple);
-  for (const Protocol protocol : {Protocol::LL, Protocol::LL128}) {
-    slot = std::max(slot, messageRoom(protocol, slotBytesOf(protocol)));
+  std::size_t longest = 0;
+  std::string remedies;
+  for (const Protocol protocol : {Protocol::Simple, Protocol::LL, Protocol::LL128}) {
+    const auto index = static_cast<std::size_t>(protocol);
+    const std::uint32_t slotBytes = path.link.slotBytes[index];
+    const std::size_t bytes = longestMessage(protocol, slotBytes);
+    if (most == 0 || bytes <= most) continue;
+    longest = std::max(longest, bytes);
+    remedies += fmt::format("{}{} to {}", remedies.empty() ? "" : ", ", kBuffers[index],
+                            slotFor(protocol, slotBytes, most) * device::kSteps);
   }
-  if (most == 0 || slot <= most) return {};
-  return fail(
-      ncclInvalidUsage,
-      "{}: the network takes at most {} bytes at once, a slot has {}; set NCCL_BUFFSIZE to {} or less on all ranks",
-      path.text(), most, slot, most * device::kSteps);
+  if (remedies.empty()) return {};
+  return fail(ncclInvalidUsage,
+              "{}: the network takes at most {} bytes at once, a step has {}; set {} or less on all ranks", path.text(),
+              most, longest, remedies);
 }
 
 }  // namespace tutti::net

@@ -278,9 +278,9 @@ TEST(NetEndpoint, RefusesHandlesOfSomethingElse) {
 
 TEST(NetEndpoint, RefusesSlotsThatAreMoreThanTheNetworkTakes) {
   FakeNet net;
-  net.maxBytes = 1024;
+  net.maxBytes = 2047;
   NetTransport transport(*testDevice(), net, {});
-  expectLog("set NCCL_BUFFSIZE to 8192 or less on all ranks");
+  expectLog("set NCCL_BUFFSIZE to 12288, NCCL_LL_BUFFSIZE to 24576 or less on all ranks");
   EXPECT_EQ(transport.openSend(linkOf(0, 1)).status().code(), ncclInvalidUsage);
 }
 
