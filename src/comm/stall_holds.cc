@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
+#include <tuple>
 #include <vector>
 
 namespace tutti {
@@ -25,6 +28,22 @@ const RankState::Hold* holdOf(const StallCase& stall, int sender, int receiver, 
 }
 
 }  // namespace
+
+void tellHolds(RankState& own, std::span<const RankState::Hold> each) {
+  std::map<std::tuple<int, device::ConnKind, int, Keeper>, ChannelBits> joined;
+  for (const RankState::Hold& hold : each) joined[{hold.receiver, hold.kind, hold.relay, hold.keeper}] |= hold.channels;
+  std::vector<RankState::Hold> holds;
+  for (const auto& [key, channels] : joined) {
+    const auto& [receiver, kind, relay, keeper] = key;
+    if (keeper != Keeper::Nobody) holds.push_back({receiver, relay, keeper, kind, channels});
+  }
+  std::stable_partition(holds.begin(), holds.end(), [&](const RankState::Hold& hold) {
+    const bool waited = std::find(own.waitsFor.begin(), own.waitsFor.end(), hold.receiver) != own.waitsFor.end();
+    return waited || hold.keeper == Keeper::Relay;
+  });
+  own.holds = {};
+  std::copy_n(holds.begin(), std::min(holds.size(), own.holds.size()), own.holds.begin());
+}
 
 /// Breadth first, along who waits for whom.
 std::optional<HeldMessage> heldMessage(const StallCase& stall) {

@@ -35,7 +35,7 @@ constexpr ChannelBits channelBit(int channel) { return static_cast<ChannelBits>(
 /// One rank's account of itself, as it travels.
 struct RankState {
   static constexpr std::size_t kWaits = 4;
-  static constexpr std::size_t kHolds = 8;
+  static constexpr std::size_t kHolds = 16;
   /// Messages that it has given to somebody and that have not come through.
   struct Hold {
     std::int32_t receiver = -1;  ///< -1: no more
@@ -56,9 +56,9 @@ struct RankState {
   std::array<char, 16> operation{};                           ///< zero-terminated; the last one
   /// By kind, on which channels the network brings nothing of these.
   std::array<std::array<ChannelBits, device::kConnKinds>, kWaits> starves{};
-  std::array<Hold, kHolds> holds{};  ///< the first ones
+  std::array<Hold, kHolds> holds{};  ///< the most telling ones (comm/stall_holds.h)
 };
-static_assert(sizeof(RankState) == 160 && std::is_trivially_copyable_v<RankState>);
+static_assert(sizeof(RankState) == 256 /* kMaxState */ && std::is_trivially_copyable_v<RankState>);
 
 inline std::string operationOf(const RankState& state) {
   return std::string(state.operation.data(), strnlen(state.operation.data(), state.operation.size()));

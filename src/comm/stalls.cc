@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "comm/communicator.h"
+#include "comm/stall_holds.h"
 #include "device/kernel_name.h"
 
 namespace tutti {
@@ -187,8 +188,12 @@ RankState StallProbe::state(Time now) const {
     setOperation(own, connecting_);
     own.message = std::string_view(connecting_) == device::funcName(device::Func::SendRecv) ? 1 : 0;
   }
+  if (kernelsRun_ && !deaf_ && readAt_) noteWaits(own);
   noteHolds(own);
-  if (!kernelsRun_ || deaf_ || !readAt_) return own;
+  return own;
+}
+
+void StallProbe::noteWaits(RankState& own) const {
   std::size_t count = 0;
   for (const EndReading& end : reader_->ends()) {
     const auto wait = waitOf(end);
@@ -199,27 +204,18 @@ RankState StallProbe::state(Time now) const {
     if (place == count) own.waitsFor[count++] = end.peer;
     if (end.starves) own.starves[place][static_cast<std::size_t>(end.kind)] |= channelBit(end.channel);
   }
-  return own;
 }
 
 /// Also of connections that no kernel uses any more: what they were given may still be under way.
 void StallProbe::noteHolds(RankState& own) const {
-  std::size_t count = 0;
+  std::vector<RankState::Hold> each;
   for (const ConnectedCounters& end : comm_.parts.channels->allEnds()) {
     if (end.task == nullptr || comm_.parts.bootstrap->hasLeft(end.peer)) continue;
     const TaskHold hold = end.task->hold();
     if (hold.keeper == Keeper::Nobody) continue;
-    const auto known = std::span(own.holds).first(count);
-    const auto same = std::find_if(known.begin(), known.end(), [&](const RankState::Hold& other) {
-      return other.receiver == end.peer && other.relay == hold.relay && other.keeper == hold.keeper &&
-             other.kind == end.kind;
-    });
-    if (same != known.end()) {
-      same->channels |= channelBit(end.channel);
-    } else if (count < own.holds.size()) {
-      own.holds[count++] = {end.peer, hold.relay, hold.keeper, end.kind, channelBit(end.channel)};
-    }
+    each.push_back({end.peer, hold.relay, hold.keeper, end.kind, channelBit(end.channel)});
   }
+  tellHolds(own, each);
 }
 
 std::string StallProbe::headline(const RankState& own) const {

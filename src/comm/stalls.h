@@ -52,6 +52,7 @@ class StallProbe {
   bool fresh(Time now) const;
   bool answered() const;
   RankState state(Time now) const;
+  void noteWaits(RankState& own) const;
   void noteHolds(RankState& own) const;
   std::string headline(const RankState& own) const;
   StallVerdict verdict(const RankState& own) const;

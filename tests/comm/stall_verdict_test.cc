@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "comm/stall_holds.h"
+
 namespace tutti {
 namespace {
 
@@ -259,6 +261,25 @@ TEST(StallVerdict, SaysForWhomARankSendsThatDoesNotAnswer) {
   EXPECT_EQ(judgeStall(stall).text,
             "rank 3 (host b) does not answer: its process is stopped or its host is not reachable; rank 3 sends to "
             "rank 1 (host b) in the stead of rank 0 (host b), which waits for that");
+}
+
+TEST(StallHolds, ThoseThatMayExplainAStallAreToldFirst) {
+  std::vector<RankState::Hold> each;
+  for (int peer = 0; peer < 40; ++peer) {
+    each.push_back({peer, -1, Keeper::Network, ConnKind::Graph, channelBit(0)});
+    each.push_back({peer, -1, Keeper::Network, ConnKind::Graph, channelBit(2)});
+  }
+  each.push_back({50, 3, Keeper::Relay, ConnKind::Mesh, channelBit(1)});
+  RankState own = stateOf(RankDoing::Stalled, 12, 33);
+  tellHolds(own, each);
+  EXPECT_EQ(own.holds[0].receiver, 33) << "it waits for that peer";
+  EXPECT_EQ(own.holds[0].channels, channelBit(0) | channelBit(2));
+  EXPECT_EQ(own.holds[1].receiver, 50) << "a relay keeps it";
+  for (std::size_t i = 2; i < own.holds.size(); ++i) EXPECT_EQ(own.holds[i].receiver, static_cast<int>(i) - 2);
+  tellHolds(own, std::span(each).last(1));
+  EXPECT_EQ(own.holds[0].receiver, 50);
+  EXPECT_EQ(own.holds[0].kind, ConnKind::Mesh);
+  EXPECT_EQ(own.holds[1].keeper, Keeper::Nobody);
 }
 
 TEST(StallBoard, IgnoresWhatIsNoState) {
