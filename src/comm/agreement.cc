@@ -14,6 +14,9 @@ namespace tutti {
 
 namespace {
 
+/// Messages are cut into what suits the network.
+bool followsFromNetwork(AgreedSetting setting) { return setting == AgreedSetting::P2pNetChunkSize; }
+
 const char* nameOf(AgreedSetting setting) {
   switch (setting) {
     case AgreedSetting::LaunchShape: return "TUTTI_LAUNCH_SHAPE";
@@ -69,11 +72,12 @@ Status compareText(const char* name, const PeerInfo& a, const AgreedText& hasA, 
 /// Everybody is compared with rank 0: all ranks see the same table, hence the same first difference.
 Status compare(std::span<const PeerInfo> peers, std::span<const Proposal> proposals) {
   for (std::size_t r = 1; r < proposals.size(); ++r) {
+    const bool sameNetwork = proposals[0].network.hash == proposals[r].network.hash;
     for (std::size_t s = 0; s < proposals[0].settings.size(); ++s) {
       const auto setting = static_cast<AgreedSetting>(s);
       const std::uint32_t first = proposals[0].settings[s];
       const std::uint32_t other = proposals[r].settings[s];
-      if (first == other) continue;
+      if (first == other || (followsFromNetwork(setting) && !sameNetwork)) continue;
       return mismatch(nameOf(setting), peers[0], textOf(setting, first), peers[r], textOf(setting, other));
     }
     TRY(compareText("NCCL_ALGO", peers[0], proposals[0].algo, peers[r], proposals[r].algo));

@@ -87,6 +87,20 @@ TEST(Agreement, DifferentChunksOfMessagesAreRefusedByName) {
   EXPECT_NE(test::capturedText().find("NCCL_P2P_NET_CHUNKSIZE"), std::string::npos);
 }
 
+TEST(Agreement, DifferentNetworksAreNotBlamedOnTheChunksThatFollowFromThem) {
+  constexpr const char* kBlame =
+      "Mismatched network (NCCL_NET, NCCL_NET_PLUGIN) : rank 0 (host node, pid 100) has \"Socket\", rank 1 (host node, "
+      "pid 101) has \"IB\"";
+  test::allowLog(kBlame);
+  std::vector<Proposal> proposals(2, proposalOf(Params{}));
+  propose(proposals[0], {}, {1, 1, 524288});
+  propose(proposals[1], {}, {1, 1, 131072});
+  proposals[0].network = agreedText("Socket");
+  proposals[1].network = agreedText("IB");
+  for (const auto& result : agreeAll(plainPeers(2), proposals)) EXPECT_EQ(result.status().code(), ncclInvalidUsage);
+  EXPECT_NE(test::capturedText().find(kBlame), std::string::npos) << test::capturedText();
+}
+
 TEST(Agreement, DifferentThresholdsAreRefusedByName) {
   test::allowLog("Mismatched NCCL_THREAD_THRESHOLDS");
   Params one;
