@@ -60,22 +60,20 @@ device::SlotBytes networkMeshSlots(const device::SlotBytes& mesh, int peers, int
   return slots;
 }
 
-namespace {
-
-/// Nobody says how large slots or steps are to be.
-bool stepsInPlace(const Runtime& runtime, bool inPlace) {
-  return inPlace && runtime.netSharedSlots != 0 && runtime.messages.netChunk == 0 && runtime.buffers.simple == 0;
+bool takesLongSteps(const Runtime& runtime, const device::Policy& policy, bool inPlace) {
+  constexpr auto kSimple = static_cast<std::size_t>(device::Protocol::Simple);
+  const std::uint32_t asked = runtime.buffers.simple / static_cast<std::uint32_t>(device::kSteps);
+  const bool smaller = runtime.buffers.simple != 0 && asked < policy.meshSlotBytes[kSimple];
+  return inPlace && runtime.netSharedSlots != 0 && runtime.messages.netChunk == 0 && !smaller;
 }
 
-}  // namespace
-
-std::uint32_t netMessageStep(std::uint32_t slot, const Runtime& runtime, bool inPlace) {
+std::uint32_t netMessageStep(std::uint32_t slot, const Runtime& runtime, bool longSteps) {
   if (runtime.netSharedSlots == 0 || runtime.messages.netChunk != 0) return slot;
-  return stepsInPlace(runtime, inPlace) ? kUsualStepInPlace : std::min(slot, kUsualSharedSlot);
+  return longSteps ? kUsualStepInPlace : std::min(slot, kUsualSharedSlot);
 }
 
-std::uint32_t sharedNetSlots(const Runtime& runtime, bool inPlace) {
-  if (!stepsInPlace(runtime, inPlace)) return runtime.netSharedSlots;
+std::uint32_t sharedNetSlots(const Runtime& runtime, bool longSteps) {
+  if (!longSteps) return runtime.netSharedSlots;
   return std::max(runtime.netSharedSlots * kUsualSharedSlot / kUsualStepInPlace, std::uint32_t{1});
 }
 

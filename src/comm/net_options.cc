@@ -6,8 +6,10 @@
 
 #include "comm/communicator.h"
 #include "comm/gpu_direct.h"
+#include "comm/mesh_slots.h"
 #include "comm/nics.h"
 #include "comm/relays.h"
+#include "comm/stages.h"
 
 namespace tutti {
 
@@ -58,6 +60,11 @@ bool messagesInPlace(const ncclComm& comm) {
          parts.device->device->driver().softgpuMemoryWindow != nullptr;
 }
 
+bool longMessageSteps(const ncclComm& comm) {
+  const device::Policy policy = policyFor(comm.parts.device->device->driver(), comm.runtime);
+  return takesLongSteps(comm.runtime, policy, messagesInPlace(comm));
+}
+
 NetTransportOptions netOptions(const ncclComm& comm) {
   const CommParts& parts = comm.parts;
   NetTransportOptions options;
@@ -80,7 +87,7 @@ NetTransportOptions netOptions(const ncclComm& comm) {
   options.relaySecret = relaySecret(comm);
   options.hasLeft = [&parts](int peer) { return parts.bootstrap == nullptr || parts.bootstrap->hasLeft(peer); };
   options.inPlace = messagesInPlace(comm);
-  options.sharedSlots = sharedNetSlots(comm.runtime, options.inPlace);
+  options.sharedSlots = sharedNetSlots(comm.runtime, longMessageSteps(comm));
   const auto& devices = parts.network->devices();
   options.sharedJoins = comm.runtime.netSharedComms &&
                         std::any_of(devices.begin(), devices.end(), [](const auto& d) { return d.maxRecvs > 1; });

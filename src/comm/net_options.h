@@ -10,6 +10,9 @@ namespace tutti {
 /// Whether messages over the network are sent from where they lie, and come where they belong. The same on all ranks.
 bool messagesInPlace(const ncclComm& comm);
 
+/// Whether they travel in long steps (mesh_slots.h). The same on all ranks.
+bool longMessageSteps(const ncclComm& comm);
+
 /// Read when connections are made, after init knows the NICs. `comm`, which has a network, must outlive the result.
 NetTransportOptions netOptions(const ncclComm& comm);
 

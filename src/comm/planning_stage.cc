@@ -104,7 +104,7 @@ void layOutMessages(ncclComm& comm, const MessageSlots& slots) {
   comm.parts.proxiedMeshSlots = chooseMeshSlots(proxied, world, comm.runtime);
   if (comm.identity.rank == 0) {
     logMeshSlots(comm.parts.proxiedMeshSlots, proxied, world, comm.runtime,
-                 sharedNetSlots(comm.runtime, messagesInPlace(comm)));
+                 sharedNetSlots(comm.runtime, longMessageSteps(comm)));
   }
   const std::uint32_t chunk = severalNodes ? comm.parts.proxiedMeshSlots[kSimple] : local;
   info(kInit, "P2P Chunksize set to {}", chunk);
@@ -124,7 +124,7 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   const device::Policy policy = policyFor(parts.device->device->driver(), comm.runtime);
   auto slotBytes = slotBytesFor(policy, comm.runtime);
   MessageSlots slots = messageSlots(comm.runtime.messages, slotBytes[kGraph][kSimple], slotBytes[kMesh][kSimple]);
-  slots.net = netMessageStep(slots.net, comm.runtime, messagesInPlace(comm));
+  slots.net = netMessageStep(slots.net, comm.runtime, longMessageSteps(comm));
   Proposal proposal = proposalFor(policy, slotBytes, comm.runtime);
   proposal.channels = channelsWished(comm, policy, graphs);
   propose(proposal, messageWishes(comm), slots);

@@ -101,12 +101,31 @@ TEST(NetMessageStep, IsWhatTheUserAskedFor) {
   buffers.buffers.simple = 32 << 10;
   Runtime own;
   for (const bool inPlace : {false, true}) {
-    EXPECT_EQ(netMessageStep(64 << 10, asked, inPlace), 64u << 10);
-    EXPECT_EQ(netMessageStep(4 << 10, buffers, inPlace), 4u << 10);
-    EXPECT_EQ(netMessageStep(512 << 10, own, inPlace), 512u << 10);
-    EXPECT_EQ(sharedNetSlots(asked, inPlace), 16u);
-    EXPECT_EQ(sharedNetSlots(buffers, inPlace), 16u);
-    EXPECT_EQ(sharedNetSlots(own, inPlace), 0u);
+    for (const Runtime* runtime : {&asked, &buffers, &own}) {
+      EXPECT_FALSE(takesLongSteps(*runtime, device::kHostPolicy, inPlace));
+    }
+  }
+  EXPECT_EQ(netMessageStep(64 << 10, asked, false), 64u << 10);
+  EXPECT_EQ(netMessageStep(4 << 10, buffers, false), 4u << 10);
+  EXPECT_EQ(netMessageStep(512 << 10, own, false), 512u << 10);
+  EXPECT_EQ(sharedNetSlots(asked, false), 16u);
+  EXPECT_EQ(sharedNetSlots(buffers, false), 16u);
+  EXPECT_EQ(sharedNetSlots(own, false), 0u);
+}
+
+TEST(NetMessageStep, IsTheSameForBuffersThatAreAskedForAndThoseThatOneHasAnyway) {
+  for (const device::Policy* policy : {&device::kGpuPolicy, &device::kHostPolicy}) {
+    Runtime runtime;
+    runtime.netSharedSlots = 16;
+    EXPECT_TRUE(takesLongSteps(runtime, *policy, true));
+    EXPECT_FALSE(takesLongSteps(runtime, *policy, false));
+    const auto usual = static_cast<std::uint32_t>(policy->slotBytes[2] * device::kSteps);
+    for (const std::uint32_t bytes : {usual, usual + 1, 2 * usual}) {
+      runtime.buffers.simple = bytes;
+      EXPECT_TRUE(takesLongSteps(runtime, *policy, true)) << bytes;
+    }
+    runtime.buffers.simple = policy->meshSlotBytes[2];
+    EXPECT_FALSE(takesLongSteps(runtime, *policy, true));
   }
 }
 
