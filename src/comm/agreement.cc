@@ -89,7 +89,8 @@ Status compare(std::span<const PeerInfo> peers, std::span<const Proposal> propos
   return {};
 }
 
-Agreement smallestOf(std::span<const PeerInfo> peers, std::span<const Proposal> proposals) {
+/// What all can do and nobody wishes to exceed; of peers the largest number, for slots are laid out for so many.
+Agreement commonGround(std::span<const PeerInfo> peers, std::span<const Proposal> proposals) {
   Agreement agreement;
   agreement.nChannels = proposals.front().channels;
   agreement.messages = proposals.front().messages;
@@ -224,7 +225,7 @@ Result<Agreement> agree(ControlChannel& control, std::span<const PeerInfo> peers
     return difference;
   }
   tellDecided(peers, proposals, own.messages);
-  return smallestOf(peers, proposals);
+  return commonGround(peers, proposals);
 }
 
 RankFacts rankFactsFrom(const Agreement& agreement, const RankLayout& layout, std::span<const PeerInfo> peers,

@@ -1,5 +1,5 @@
 // What all ranks must see alike before the first operation: settings that have to be equal, numbers that the smallest
-// wish decides, abilities that count only if everybody has them.
+// wish decides (of peers the largest), abilities that count only if everybody has them.
 #pragma once
 
 #include <array>
@@ -23,7 +23,8 @@
 namespace tutti {
 
 /// Settings that shape connections and kernels on both ends. Compared as they work out, not as they were written, and in
-/// this order: what others follow from comes first, so that a difference is blamed on its cause.
+/// this order: what others follow from comes first, so that a difference is blamed on its cause. What follows from the
+/// network counts only where that is the same.
 enum class AgreedSetting : std::uint8_t {
   LaunchShape, BuffSize, LlBuffSize, Ll128BuffSize, NThreads, Ll128NThreads, P2pLlThreshold, PatEnable, P2pDisable,
   P2pDirectDisable, ShmDisable, NetMessageMb, NetSharedBuffers, P2pNvlChunkSize, P2pPciChunkSize,
