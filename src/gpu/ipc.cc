@@ -18,11 +18,23 @@ Result<CUipcMemHandle> IpcMemory::exportHandle(const DeviceBuffer& buffer) {
   return handle;
 }
 
-Result<IpcMemory> IpcMemory::open(const Device& device, const CUipcMemHandle& handle, std::string_view about) {
+Result<CUresult> IpcMemory::map(const Device& device, const CUipcMemHandle& handle, CUdeviceptr& address) {
   ASSIGN(const ContextGuard guard, device.enter());
+  return device.driver().cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+}
+
+Result<std::optional<IpcMemory>> IpcMemory::openIfAllowed(const Device& device, const CUipcMemHandle& handle,
+                                                          std::string& why) {
   CUdeviceptr address = 0;
-  const CUresult result =
-      device.driver().cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+  ASSIGN(const CUresult result, map(device, handle, address));
+  if (result == CUDA_SUCCESS) return std::optional(IpcMemory({&device, address}));
+  why = describeCu(device.driver(), result);
+  return std::optional<IpcMemory>();
+}
+
+Result<IpcMemory> IpcMemory::open(const Device& device, const CUipcMemHandle& handle, std::string_view about) {
+  CUdeviceptr address = 0;
+  ASSIGN(const CUresult result, map(device, handle, address));
   if (result != CUDA_SUCCESS) {
     return checkCu(device.driver(), result,
                    CuCall{"cuIpcOpenMemHandle", device.ordinal(), 0, "memory of " + std::string(about)});

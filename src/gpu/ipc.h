@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/handle.h"
@@ -33,11 +35,15 @@ class IpcMemory {
   /// Maps memory exported by another process (never this one: CUDA refuses that) into `device`'s context. `about`
   /// names its owner in errors: "rank 3 on node7".
   static Result<IpcMemory> open(const Device& device, const CUipcMemHandle& handle, std::string_view about);
+  /// The same for memory that one can do without. Unset where CUDA refuses, which is no error: `why` says how.
+  static Result<std::optional<IpcMemory>> openIfAllowed(const Device& device, const CUipcMemHandle& handle,
+                                                        std::string& why);
 
   CUdeviceptr address() const { return handle_.get().address; }
   std::byte* data() const { return reinterpret_cast<std::byte*>(address()); }
 
  private:
+  static Result<CUresult> map(const Device& device, const CUipcMemHandle& handle, CUdeviceptr& address);
   explicit IpcMemory(detail::IpcMemoryTraits::Type raw) : handle_(raw) {}
   Handle<detail::IpcMemoryTraits> handle_;
 };

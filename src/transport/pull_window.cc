@@ -15,17 +15,26 @@ Result<PullWindow> PullWindow::ofSender(const Device& device) {
   return made;
 }
 
+PullWindow::PullWindow(const MemoryWindow& senders, std::optional<IpcMemory> mapping)
+    : window_(senders), mapping_(std::move(mapping)) {
+  if (mapping_) shift_ = static_cast<std::int64_t>(mapping_->address() - senders.base);
+}
+
 Result<PullWindow> PullWindow::open(const Device& device, const LinkSpec& link, const MemoryWindow& senders) {
-  PullWindow made;
-  if (senders.bytes == 0) return made;
-  if (!sameProcess(link.self, link.peer)) {
-    ASSIGN(IpcMemory mapping,
-           IpcMemory::open(device, senders.ipc, fmt::format("{} at {}", rankText(link.peer), rankText(link.self))));
-    made.shift_ = static_cast<std::int64_t>(mapping.address() - senders.base);
-    made.mapping_.emplace(std::move(mapping));
-  }
-  made.window_ = senders;
-  return made;
+  if (senders.bytes == 0) return PullWindow();
+  if (sameProcess(link.self, link.peer)) return PullWindow(senders, {});
+  ASSIGN(IpcMemory mapping,
+         IpcMemory::open(device, senders.ipc, fmt::format("{} at {}", rankText(link.peer), rankText(link.self))));
+  return PullWindow(senders, std::move(mapping));
+}
+
+Result<PullWindow> PullWindow::openIfAllowed(const Device& device, const LinkSpec& link, const MemoryWindow& senders,
+                                             std::string& why) {
+  if (senders.bytes == 0) return PullWindow();
+  if (sameProcess(link.self, link.peer)) return PullWindow(senders, {});
+  ASSIGN(std::optional<IpcMemory> mapping, IpcMemory::openIfAllowed(device, senders.ipc, why));
+  if (!mapping) return PullWindow();
+  return PullWindow(senders, std::move(mapping));
 }
 
 void PullWindow::lend(device::ConnView& view, Side side, std::byte* receiver) const {

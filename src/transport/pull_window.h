@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "base/status.h"
 #include "device/work.h"
@@ -22,6 +23,9 @@ class PullWindow {
   /// Receiver: makes `senders`, which may be empty, readable for kernels of `device`. Errors: the driver's, if the
   /// sender's process does not let this one map its memory.
   static Result<PullWindow> open(const Device& device, const LinkSpec& link, const MemoryWindow& senders);
+  /// The same for ends that can do without: empty where the driver refuses, which is no error. `why` says how.
+  static Result<PullWindow> openIfAllowed(const Device& device, const LinkSpec& link, const MemoryWindow& senders,
+                                          std::string& why);
 
   bool empty() const { return window_.bytes == 0; }
   /// As the sender tells it.
@@ -30,6 +34,9 @@ class PullWindow {
   void lend(device::ConnView& view, Side side, std::byte* receiver) const;
 
  private:
+  /// `mapping`: unset within a process.
+  PullWindow(const MemoryWindow& senders, std::optional<IpcMemory> mapping);
+
   MemoryWindow window_;
   std::int64_t shift_ = 0;  ///< receiver: from the sender's addresses to this process's
   std::optional<IpcMemory> mapping_;

@@ -143,5 +143,15 @@ TEST(IpcMemory, ErrorNamesTheOwner) {
   EXPECT_FALSE(IpcMemory::open(*device.value(), {}, "rank 3 on node7").ok());
 }
 
+TEST(IpcMemory, IsNoErrorWhereOneCanDoWithoutIt) {
+  FakeDriver fake;
+  const auto device = Device::create(fake.driver(), 0);
+  fake.failNth("cuIpcOpenMemHandle", CUDA_ERROR_MAP_FAILED);
+  std::string why;
+  EXPECT_FALSE(IpcMemory::openIfAllowed(*device.value(), {}, why).value().has_value());
+  EXPECT_EQ(why, describeCu(fake.driver(), CUDA_ERROR_MAP_FAILED));
+  EXPECT_TRUE(IpcMemory::openIfAllowed(*device.value(), {}, why).value().has_value());
+}
+
 }  // namespace
 }  // namespace tutti::test

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -67,24 +68,22 @@ Status ShmEndpoint::connect(const ConnectHandle& peer) {
                 rankText(link_.peer), rankText(link_.self));
   }
   ASSIGN(peerOnDevice_, addressOnDevice(device(), peer_->host()));
-  answer();
-  return {};
+  return answer();
 }
 
-void ShmEndpoint::answer() {
-  if (wire_.side == Side::Sender || peerWire_.window.bytes == 0) return;
-  auto reply = WindowAnswer::ReadsNot;
+Status ShmEndpoint::answer() {
+  if (wire_.side == Side::Sender || peerWire_.window.bytes == 0) return {};
   if (around_.pulls) {
-    auto opened = transport::PullWindow::open(device(), link_, peerWire_.window);
-    if (opened.ok()) {
-      window_ = std::move(opened).value();
-      reply = WindowAnswer::Reads;
-    } else {
-      info(kShm, "{}: the sender's memory cannot be mapped, so everything goes through slots", about());
+    std::string why;
+    ASSIGN(window_, transport::PullWindow::openIfAllowed(device(), link_, peerWire_.window, why));
+    if (window_.empty()) {
+      info(kShm, "{}: the sender's memory cannot be mapped ({}), so everything goes through slots", about(), why);
     }
   }
+  const auto reply = window_.empty() ? WindowAnswer::ReadsNot : WindowAnswer::Reads;
   auto* const word = reinterpret_cast<std::uint64_t*>(peer_->host() + kAnswerOffset);
   std::atomic_ref(*word).store(static_cast<std::uint64_t>(reply), std::memory_order_release);
+  return {};
 }
 
 bool ShmEndpoint::answered() {
@@ -128,8 +127,7 @@ Status ShmEndpoint::adoptPeer(Fd fd) {
   ASSIGN(Segment segment, Segment::adopt(std::move(fd), peerWire_.bytes, about()));
   ASSIGN(peer_, Region::create(device(), std::move(segment), about(), around_.deviceOwner));
   peerOnDevice_ = peer_->onDevice();
-  answer();
-  return {};
+  return answer();
 }
 
 Status ShmEndpoint::requireConnected() const {

@@ -71,7 +71,7 @@ class ShmEndpoint final : public Endpoint {
   Result<bool> fetched();
   Status adoptPeer(Fd fd);
   /// Receiver, when it has the sender's memory.
-  void answer();
+  Status answer();
   /// Sender: whether the receiver has answered.
   bool answered();
   Status requireConnected() const;
