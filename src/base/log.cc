@@ -56,6 +56,7 @@ void writeAll(int fd, std::string_view line) {
 /// How many reasons the calling thread has to keep its errors to itself, and those errors: most threads have none.
 thread_local int keepsOwn = 0;
 thread_local LastError* ownLastError = nullptr;
+thread_local int errorsAsInfo = 0;
 
 LastError& lastErrorOfThread(LastError& ofProcess) {
   if (keepsOwn == 0) return ofProcess;
@@ -189,6 +190,10 @@ void Log::write(LineClass kind, const SourcePlace& where, std::string_view text)
 
 void Log::problem(LineClass kind, const SourcePlace& where, std::string_view text) {
   lastErrorOfThread(lastError).set(text);
+  if (errorsAsInfo > 0) {
+    if (enabled(LogLevel::Info, kAllSubsys)) write(LineClass::Info, where, text);
+    return;
+  }
   bool shown = kind == LineClass::Error || currentLevel() >= LogLevel::Warn;
   {
     const std::lock_guard lock(mutex_);
@@ -263,6 +268,10 @@ OwnLastError::OwnLastError() { ++keepsOwn; }
 OwnLastError::~OwnLastError() {
   if (--keepsOwn == 0) delete std::exchange(ownLastError, nullptr);
 }
+
+ErrorsAsInfo::ErrorsAsInfo() { ++errorsAsInfo; }
+
+ErrorsAsInfo::~ErrorsAsInfo() { --errorsAsInfo; }
 
 void restoreLastError(std::string_view text) {
   if (text.empty()) return;

@@ -88,6 +88,19 @@ class OwnLastError {
   OwnLastError& operator=(const OwnLastError&) = delete;
 };
 
+/// While it lives, errors and warnings of this thread are printed as INFO and are its own last error: for what may fail
+/// without harm. Why it did is in lastErrorText() until then. One at a time on a thread.
+class ErrorsAsInfo {
+ public:
+  ErrorsAsInfo();
+  ~ErrorsAsInfo();
+  ErrorsAsInfo(const ErrorsAsInfo&) = delete;
+  ErrorsAsInfo& operator=(const ErrorsAsInfo&) = delete;
+
+ private:
+  const OwnLastError own_;
+};
+
 /// Prints the bare version line (`NCCL version …`) as NCCL_DEBUG asks. `rankZero`: this process initialises rank 0.
 void logVersion(bool rankZero, std::string_view versionText);
 

@@ -4,6 +4,7 @@
 #include "base/never_destroyed.h"
 #include "base/params.h"
 #include "comm/gpu_direct.h"
+#include "plugin/plugin_log.h"
 #include "transport/net/socket/socket_net.h"
 
 namespace tutti {
@@ -28,7 +29,10 @@ Result<std::unique_ptr<CommNetwork>> CommNetwork::open(std::string_view wanted, 
   ASSIGN(std::unique_ptr<NetLease> lease, registry().assign(wanted, opening));
   std::unique_ptr<CommNetwork> network(new CommNetwork(std::move(lease)));
   ASSIGN(network->devices_, readDevices(network->net()));
-  if (CollNet* collNet = network->lease_->collNet()) network->takeCollNet(readDevices(*collNet));
+  if (CollNet* collNet = network->lease_->collNet()) {
+    const PluginIsOptional quiet;
+    network->takeCollNet(readDevices(*collNet));
+  }
   return network;
 }
 
@@ -62,6 +66,7 @@ Status CommNetwork::fusePart(NetPart which, DeviceTable& table, const FusionSett
 Status CommNetwork::fuse(const FusionSettings& settings, const Describe& describe) {
   TRY(fusePart(NetPart::Net, devices_, settings, describe));
   if (collNet_.all.empty()) return {};
+  const PluginIsOptional quiet;
   DeviceTable fused;
   const Status status = fusePart(NetPart::CollNet, fused, settings, describe);
   takeCollNet(status.ok() ? Result<DeviceTable>(std::move(fused)) : Result<DeviceTable>(status));

@@ -49,7 +49,7 @@ class CommNetwork {
  private:
   explicit CommNetwork(std::unique_ptr<NetLease> lease) : lease_(std::move(lease)) {}
   Status fusePart(NetPart which, DeviceTable& table, const FusionSettings& settings, const Describe& describe);
-  /// Takes what came of reading or fusing the collNet's devices.
+  /// Takes what came of reading or fusing the collNet's devices, which may fail (PluginIsOptional).
   void takeCollNet(Result<DeviceTable> read);
   std::unique_ptr<NetLease> lease_;
   DeviceTable devices_;

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/log.h"
 #include "nccl_net.h"
 
 namespace tutti {
@@ -28,6 +29,12 @@ class PluginWarningsAsInfo {
   ~PluginWarningsAsInfo();
   PluginWarningsAsInfo(const PluginWarningsAsInfo&) = delete;
   PluginWarningsAsInfo& operator=(const PluginWarningsAsInfo&) = delete;
+};
+
+/// … and so are errors of this library about them: for a part of a plugin that a communicator can do without.
+struct PluginIsOptional {
+  PluginWarningsAsInfo warnings;
+  ErrorsAsInfo errors;
 };
 
 }  // namespace tutti

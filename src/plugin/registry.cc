@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "plugin/discovery.h"
+#include "plugin/plugin_log.h"
 
 namespace tutti {
 
@@ -62,7 +63,10 @@ Result<int> NetLease::fuseOnce(NetPart which,
   NetRegistry::Entry& entry = *registry_.entries_[entry_];
   const bool ofNet = which == NetPart::Net;
   // Both before either fuses: what one makes may stand in the list of the other as well.
-  if (ofNet && collNet_ != nullptr) entry.collNetFusion.count(*collNet_).ignore();  // it will say so when it is asked
+  if (ofNet && collNet_ != nullptr) {
+    const PluginIsOptional quiet;
+    entry.collNetFusion.count(*collNet_).ignore();  // it will say so when it is asked
+  }
   NetRegistry::Entry::Fusion& fusion = ofNet ? entry.netFusion : entry.collNetFusion;
   TRY(fusion.count(part(which)));
   if (!fusion.done) TRY(make(part(which), *fusion.physical));

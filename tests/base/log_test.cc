@@ -160,5 +160,22 @@ TEST(Log, AThreadMayKeepItsErrorsToItself) {
   EXPECT_STREQ(lastErrorText(), "published after all");
 }
 
+TEST(Log, WhatMayFailWithoutHarmIsToldAtInfo) {
+  test::expectLog("what the application reads");
+  fail(ncclSystemError, "what the application reads").ignore();
+  for (const char* level : {"WARN", "INFO"}) {
+    const LogEnv env({{"NCCL_DEBUG", level}});
+    const ErrorsAsInfo quiet;
+    EXPECT_EQ(fail(ncclSystemError, "harmless at {}", level).code(), ncclSystemError);
+    warn("of no matter at {}", level);
+    EXPECT_EQ(lastErrorText(), std::string("of no matter at ") + level);
+  }
+  EXPECT_STREQ(lastErrorText(), "what the application reads");
+  const std::string said = test::capturedText();
+  EXPECT_EQ(said.find("at WARN"), std::string::npos) << said;
+  EXPECT_NE(said.find("NCCL INFO harmless at INFO"), std::string::npos) << said;
+  EXPECT_NE(said.find("NCCL INFO of no matter at INFO"), std::string::npos) << said;
+}
+
 }  // namespace
 }  // namespace tutti

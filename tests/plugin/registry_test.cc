@@ -10,6 +10,7 @@
 #include "nccl_net.h"
 #include "plugin/idle_net.h"
 #include "plugin/plugin_fixture.h"
+#include "plugin/plugin_log.h"
 #include "support/log_capture.h"
 
 namespace {
@@ -293,6 +294,19 @@ TEST(NetRegistry, NetAndCollNetAreFusedOnceEach) {
   EXPECT_EQ(countsOf(12)->collFusions, 1);
   EXPECT_EQ(second->net().properties(4).value().physical, (std::vector<int>{0, 1}));
   EXPECT_EQ(second->collNet()->properties(4).value().physical, (std::vector<int>{1, 2, 3}));
+}
+
+TEST(NetRegistry, ACollNetThatCannotBeCountedIsNoErrorUntilItIsAskedFor) {
+  const ScopedEnv fault("TEST_NET_FAULT", "coll-devices@1");
+  World world(pluginPath(12));
+  const auto lease = world.lease();
+  const auto make = [](NetDevices&, int) -> Status { return {}; };
+  const std::string before = lastErrorText();
+  EXPECT_EQ(lease->fuseOnce(NetPart::Net, make).value(), 1);
+  EXPECT_EQ(lastErrorText(), before);
+  const PluginIsOptional quiet;
+  EXPECT_FALSE(lease->fuseOnce(NetPart::CollNet, make).ok());
+  EXPECT_NE(std::string(lastErrorText()).find("collNet devices: told to fail"), std::string::npos) << lastErrorText();
 }
 
 TEST(NetRegistry, WhatANetFusedIsNoPhysicalDeviceOfItsCollNet) {

@@ -41,6 +41,7 @@ inline ncclResult_t finalize(void* ctx) {
   return ctx == &counts ? ncclSuccess : ncclInternalError;
 }
 inline ncclResult_t devices(int* count) {
+  if (faults.strikes("coll-devices")) return told("collNet devices");
   return countDevices(deviceList(), count);
 }
 inline ncclResult_t getProperties(int device, PROPERTIES* props) {

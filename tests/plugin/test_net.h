@@ -18,6 +18,7 @@
 //   odd-code  errors are no result codes
 //   silent    errors without a message
 //   coll-init an error in collNet's init
+//   coll-devices[@N]  an error in collNet's devices
 //   coll-fuse an error in collNet's makeVDevice
 //   one-list  collNet and net share their list of devices: what one fuses the other has as well
 // TEST_NET_STALL=TAG:FILE   isend has no room for messages with that tag (their sender's rank) while the file exists
