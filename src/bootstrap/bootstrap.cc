@@ -191,6 +191,11 @@ void Bootstrap::abort(Status why) { state_->engine().abort(why); }
 
 void Bootstrap::announceFailure(Status why, std::string text) { state_->engine().announce(why, text); }
 
+void Bootstrap::announceAbort(Status why) {
+  state_->engine().abort(why);
+  state_->engine().announceAbort();
+}
+
 void Bootstrap::announceState(std::span<const std::byte> state) {
   if (state.size() > kMaxState) return;
   state_->engine().announceState(std::make_shared<const Bytes>(state.begin(), state.end()));

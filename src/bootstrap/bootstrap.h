@@ -53,7 +53,8 @@ Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings);
 /// all others. Peer connections for send/recv are opened at first use.
 ///
 /// Destroying it says goodbye, which peers do not take for a death; after abort() it says that this rank aborted.
-/// Threads: as ControlChannel says; announceFailure(), abort(), lost() from any thread.
+/// Threads: as ControlChannel says; announceFailure(), abort(), announceAbort(), lost() from any
+/// thread.
 class Bootstrap final : public ControlChannel {
  public:
   /// Collective over all ranks of the ids; returns when every rank has come. Errors: ncclRemoteError naming the ranks
@@ -75,6 +76,8 @@ class Bootstrap final : public ControlChannel {
 
   /// Tells all peers that this rank's part of the communicator has failed; their onPeerLost gets `text`. Does not wait.
   void announceFailure(Status why, std::string text);
+  /// abort(), and tells all peers at once that this rank aborted, where leave() would tell them later. Does not wait.
+  void announceAbort(Status why);
   /// Tells all other ranks how this one is: their onState gets the bytes, at most 256 of them. Does not wait; what one rank
   /// says arrives in order. A rank that is stopped hears nothing, nor do those that are reached through it. Any thread.
   void announceState(std::span<const std::byte> state);

@@ -186,12 +186,27 @@ void Engine::record(Notice notice, Name except, bool tell) {
   changed_.notify_all();
 }
 
-void Engine::announce(Status why, const std::string& text) {
-  const std::lock_guard lock(mutex_);
+Notice Engine::ownNotice(ncclResult_t code, std::string text) const {
   std::string host;
   if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(options_.rank)].host);
+  return {options_.rank, code, std::move(host), std::move(text)};
+}
+
+Notice Engine::abortNotice() const {
+  const std::string who = describeLocked(options_.rank);
+  return ownNotice(ncclRemoteError, fmt::format("Bootstrap: {} aborted its communicator", who));
+}
+
+void Engine::announce(Status why, const std::string& text) {
+  const std::lock_guard lock(mutex_);
   s_.failureTold = s_.failureTold || !s_.failure;  // whoever announces has reported it already
-  record({options_.rank, why.code(), host, text}, 0, false);
+  record(ownNotice(why.code(), text), 0, false);
+}
+
+void Engine::announceAbort() {
+  const std::lock_guard lock(mutex_);
+  s_.failureTold = s_.failureTold || !s_.failure;  // as above
+  record(abortNotice(), 0, false);
 }
 
 void Engine::announceState(const SharedBytes& state) {
@@ -259,8 +274,7 @@ void Engine::stop() {
     const Bytes who = encodeValue(std::int32_t{options_.rank});
     flood(FrameType::Goodbye, 0, std::make_shared<const Bytes>(who), 0);
   } else if (!s_.failure) {
-    const std::string name = describeLocked(options_.rank);
-    Notice notice{options_.rank, ncclRemoteError, "", fmt::format("Bootstrap: {} aborted its communicator", name)};
+    Notice notice = abortNotice();
     flood(FrameType::Notice, 0, std::make_shared<const Bytes>(encodeNotice(notice)), 0);
     s_.failure = std::move(notice);   // for children that connect from now on
   }

@@ -68,6 +68,8 @@ class Engine {
   /// How this rank is, to all others that can be reached.
   void announceState(const SharedBytes& state);
   void abort(Status why);
+  /// Tells everybody reachable that this rank gives its part up, as stop() does of an aborted one. Idempotent.
+  void announceAbort();
   Status aborted() const;
   Status failure() const;
   /// The same as an error that has been reported: whoever returns it to the application has a text that says who is gone.
@@ -119,6 +121,9 @@ class Engine {
   /// Whether the last words have reached everybody who is to hear them; the lock is held.
   bool everybodyTold() const;
   std::string describeLocked(int rank) const;
+  /// What this rank says of a failure, or of an abort, of its own. The lock is held.
+  Notice ownNotice(ncclResult_t code, std::string text) const;
+  Notice abortNotice() const;
   Status blame();
   /// A rank whose goodbye means that nothing more will come on `channel` from `peer`; null: none yet. `until` is moved to
   /// the moment at which the first such rank counts as gone. The lock is held.
