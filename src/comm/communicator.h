@@ -87,11 +87,11 @@ struct CommParts {
 
 /// What changes while a communicator is used. `task` under `mutex`; the rest atomic.
 struct CommProgress {
-  std::mutex mutex;
+  std::mutex mutex;                         ///< task, joined
   std::shared_ptr<BackgroundTask> task;     ///< work of a non-blocking call, null if none is under way
   std::atomic<bool> starting{true};         ///< made, but its init has not run to its end
   std::atomic<ncclResult_t> initResult{ncclSuccess};   ///< once not starting: what this rank's own init came to
-  std::atomic<Bootstrap*> joined{nullptr};  ///< CommParts::bootstrap, for who cannot wait until a stuck init leaves
+  Bootstrap* joined = nullptr;              ///< CommParts::bootstrap, for who cannot wait until a stuck init leaves
   std::atomic<bool> finalized{false};
   std::atomic<bool> ending{false};          ///< somebody frees it: nobody else may
   std::atomic<std::uint64_t> opCount{0};

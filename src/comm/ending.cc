@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -92,15 +93,25 @@ void releaseComm(ncclComm* comm, std::string_view how) {
        identity.nRanks, identity.cudaDevice, identity.busId, how);
 }
 
+void noteJoined(ncclComm& comm) {
+  {
+    const std::lock_guard lock(comm.progress.mutex);
+    comm.progress.joined = comm.parts.bootstrap.get();
+  }
+  // Whoever raised it before that found nobody to tell by.
+  if (comm.abort.raised()) comm.parts.bootstrap->announceAbort(comm.abort.status());
+}
+
 namespace {
 
 /// Before anything is waited for: what holds this rank up must not hold up its peers, whose bootstrap sees it alive.
+/// The abort is raised: an init that joins from now on finds it so.
 void tellPeers(ncclComm& comm) {
-  Bootstrap* const bootstrap = comm.progress.joined.load(std::memory_order_acquire);
-  if (bootstrap == nullptr) return;
-  bootstrap->abort(comm.abort.status());
-  bootstrap->announceFailure(Status(ncclRemoteError), fmt::format("Bootstrap: {} aborted its communicator",
-                                                                  bootstrap->describe(comm.identity.rank)));
+  const auto joined = [&] {
+    const std::lock_guard lock(comm.progress.mutex);
+    return comm.progress.joined;
+  };
+  if (Bootstrap* const bootstrap = joined()) bootstrap->announceAbort(comm.abort.status());
 }
 
 /// Whether nobody is inside any more, on a thread of the application's or of ours.

@@ -5,6 +5,10 @@
 
 namespace tutti {
 
+/// The bootstrap is there: from now on whoever ends the communicator tells peers at once. They are told here where the
+/// communicator was aborted before.
+void noteJoined(ncclComm& comm);
+
 /// Waits until this rank's operations are over and peers have taken what was sent to them. Leaves early when the
 /// communicator fails. Does nothing for a communicator that never came up.
 Status flushComm(ncclComm& comm);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/cpu_set.h"
 #include "base/log.h"
+#include "comm/ending.h"
 #include "comm/net_options.h"
 #include "comm/planning_stage.h"
 #include "comm/relays.h"
@@ -100,7 +101,7 @@ Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
   options.onPeerLost = [&comm](const PeerLost& lost) { onPeerLost(comm, lost); };
   options.onState = [&comm](int rank, std::span<const std::byte> state) { comm.stalls.hear(rank, state); };
   ASSIGN(comm.parts.bootstrap, Bootstrap::join(options));
-  comm.progress.joined.store(comm.parts.bootstrap.get(), std::memory_order_release);
+  noteJoined(comm);
   return {};
 }
 

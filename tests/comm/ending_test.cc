@@ -5,12 +5,15 @@
 #include <atomic>
 #include <thread>
 
+#include "bootstrap/local_ranks.h"
 #include "comm/lifecycle.h"
 #include "comm/shell.h"
 #include "support/log_capture.h"
 
 namespace tutti {
 namespace {
+
+using namespace test;
 
 TEST(Ending, AnAbortFreesNothingUnderADestroyThatWaits) {
   auto* const comm = new ncclComm(CommIdentity(), test::configOf(false), Runtime());
@@ -51,6 +54,33 @@ TEST(Ending, AnAbortDoesNotWaitForBackgroundWorkForEver) {
   EXPECT_LT(SteadyClock::now() - start, milliseconds(15'000));
   go = true;
   delete comm;  // nobody has freed it
+}
+
+TEST(Ending, AnAbortBeforeTheBootstrapWasThereIsToldByTheInit) {
+  allowLog("aborted its communicator");
+  const BootstrapSettings settings = localSettings();
+  const auto ids = makeIds(1, settings);
+  std::atomic<int> joinedRanks{0};
+  std::atomic<bool> told{false};
+  runRanks(2, [&](int rank) {
+    auto joined = Bootstrap::join(joinOptions(ids, rank, 2, settings));
+    ASSERT_TRUE(joined.ok());
+    ++joinedRanks;
+    const Deadline limit = Deadline::in(milliseconds(20'000));
+    if (rank == 1) {
+      while (joined.value()->lost().ok() && !limit.expired()) std::this_thread::sleep_for(milliseconds(1));
+      EXPECT_EQ(joined.value()->lost().code(), ncclRemoteError);
+      told = true;
+      return;
+    }
+    while (joinedRanks < 2) std::this_thread::sleep_for(milliseconds(1));
+    Shell shell;
+    shell.comm.abort.raise(Status(ncclInvalidUsage), "aborted while it joined");
+    shell.comm.parts.bootstrap = std::move(joined).value();
+    noteJoined(shell.comm);
+    while (!told && !limit.expired()) std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_TRUE(told) << "before this rank's init has left";
+  });
 }
 
 TEST(Ending, ADestroyAfterAFailureFreesWithoutWaiting) {
