@@ -251,8 +251,8 @@ TEST(Relay, IsFoundOutWhenItsEngineHangs) {
   ends.net.troubles.hangs = true;
   ASSERT_TRUE(out.send(Protocol::Simple, 500));
   EXPECT_TRUE(says(ends, Keeper::Relay,
-                   "rank 1 (host near, device 0), which sends in its stead, does nothing: its process is stopped, or "
-                   "its engine hangs"))
+                   "Simple step 0; rank 1 (host near, device 0), which sends in its stead, does nothing: its process is "
+                   "stopped, or its engine hangs"))
       << ends.sender->task()->describe();
   ends.net.troubles.hangs = false;
   EXPECT_TRUE(within([&] {

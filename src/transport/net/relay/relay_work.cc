@@ -8,7 +8,9 @@
 
 namespace tutti::relay {
 
-RelayWork::RelayWork(const net::TaskSetup& setup, Board& board) : board_(board), view_(setup.view), sender_(setup) {}
+RelayWork::RelayWork(const net::TaskSetup& setup, Board& board) : board_(board), view_(setup.view), sender_(setup) {
+  tell();
+}
 
 Result<bool> RelayWork::advance() {
   // Of a sender that rests the network is not asked either: its peer may have left.

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -45,7 +46,7 @@ class RelayWork final : public ProgressTask {
   net::NetSender sender_;
   std::atomic<bool> failed_{false};
   std::uint64_t turns_ = 0;
-  net::LaneFacts told_;
+  std::optional<net::LaneFacts> told_;
   std::array<std::uint64_t, device::kProtocols> settled_{};
   mutable std::uint64_t pulse_ = 0;
   mutable SteadyClock::time_point beatAt_{};
