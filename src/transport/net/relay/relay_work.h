@@ -28,7 +28,6 @@ class RelayWork final : public ProgressTask {
   bool quiet() const override;
   TaskCounters counters() const override { return sender_.counters(); }
   std::string describe() const override { return sender_.describe(); }
-  TaskHold hold() const override { return sender_.hold(); }
   /// Nothing is under way that has not come through. Any thread.
   bool atRest() const { return failed_ || allSettled(view_, board_); }
 
