@@ -3,65 +3,36 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstring>
-#include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "support/log_capture.h"
+#include "support/until.h"
 #include "transport/ends.h"
 #include "transport/net/net_transport.h"
 #include "transport/net/relay/relay_memory.h"
-#include "transport/net/relay/relay_service.h"
+#include "transport/net/relaying_rank.h"
 #include "transport/net/sim_kernels.h"
-#include "transport/net/test_device.h"
 #include "transport/peers.h"
 
 namespace tutti::test {
 namespace {
 
-bool soon(const std::function<bool()>& done) {
-  const Deadline deadline = Deadline::in(std::chrono::seconds(5));
-  while (!done()) {
-    if (deadline.expired()) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return true;
+std::vector<PeerInfo> ranksOfHub() {
+  std::vector<PeerInfo> ranks;
+  for (int rank = 0; rank < 5; ++rank) ranks.push_back(peerOn(*testDevice(), rank));
+  return ranks;
 }
 
 /// Rank 0 sends messages through rank 1 to rank 2 and all after it.
-struct RelayedHub {
+struct RelayedHub : RelayingRank {
   explicit RelayedHub(std::uint32_t sharedSlots, device::ConnKind kind = device::ConnKind::Mesh)
-      : sharedSlots_(sharedSlots), kind_(kind) {
-    EXPECT_TRUE(relay::initProofs().ok());
-    const relay::Nonce fresh = relay::freshNonce();
-    std::memcpy(secret.data(), fresh.data(), fresh.size());
-    engine = ProgressEngine::create("relay").value();
-    relay::ServiceSetup setup;
-    setup.net = &net;
-    setup.device = testDevice();
-    setup.engine = engine;
-    for (int rank = 0; rank < 5; ++rank) setup.peers.push_back(peerOn(*testDevice(), rank));
-    setup.rank = 1;
-    setup.secret = secret;
-    service = relay::RelayService::start(std::move(setup)).value();
-    here = std::make_unique<NetTransport>(*testDevice(), net, options());
+      : RelayingRank({.rendezvous = true}, ranksOfHub()), kind_(kind) {
+    NetTransportOptions sharing = options();
+    sharing.sharedSlots = sharedSlots;
+    here = std::make_unique<NetTransport>(*testDevice(), net, std::move(sharing));
     there = std::make_unique<NetTransport>(*testDevice(), net, NetTransportOptions{});
-  }
-  NetTransportOptions options() const {
-    NetTransportOptions options;
-    options.routed = [](const LinkSpec&) { return true; };
-    options.routeOf = [](const LinkSpec&, NicPlace) {
-      SendRoute route;
-      route.device = 1;
-      route.relay = peerOn(*testDevice(), 1);
-      return route;
-    };
-    options.relaySecret = secret;
-    options.sharedSlots = sharedSlots_;
-    return options;
   }
   LinkSpec linkOf(int self, int peer, int channel, device::SlotBytes slots) const {
     return {peerOn(*testDevice(), self), peerOn(*testDevice(), peer), channel, slots, kind_};
@@ -71,7 +42,7 @@ struct RelayedHub {
     senders.push_back(here->openSend(linkOf(0, peer, channel, slots)).value());
     ASSERT_TRUE(senders.back()->connect(receivers.back()->handle()).ok());
     ASSERT_TRUE(receivers.back()->connect(senders.back()->handle()).ok());
-    EXPECT_TRUE(soon([this] {
+    EXPECT_TRUE(until([this] {
       const bool in = receivers.back()->ready().value();
       return senders.back()->ready().value() && in;
     }));
@@ -100,19 +71,14 @@ struct RelayedHub {
   /// Whether that receiver gets so many steps, the last one with this content.
   bool receives(std::size_t n, std::uint64_t steps, std::uint32_t number) {
     const ConnView view = receivers[n]->view();
-    return soon([&] {
+    return until([&] {
       return pulse() && receivers[n]->task()->advance().ok() &&
              net::loadCounter(view.tailOf(Protocol::Simple)) == steps;
     }) && view.slots[2][(steps - 1) % kSteps * kSlots[2]] == static_cast<std::byte>(number + 1);
   }
   std::uint64_t givenBack(std::size_t n) const { return net::loadCounter(senders[n]->view().sharedHead); }
 
-  std::uint32_t sharedSlots_;
   device::ConnKind kind_;
-  FakeNet net{FakeKnobs{.rendezvous = true}};
-  relay::Secret secret{};
-  std::shared_ptr<ProgressEngine> engine;
-  std::shared_ptr<relay::RelayService> service;
   std::unique_ptr<NetTransport> here, there;  ///< receivers have slots of their own
   std::vector<std::unique_ptr<Endpoint>> receivers, senders;
 };
@@ -155,14 +121,14 @@ TEST(RelayPool, GetsItsSlotsBackWhicheverConnectionTheyWereFor) {
   for (int turn = 0; turn < 300; ++turn) ASSERT_TRUE(hub.pulse());
   EXPECT_EQ(hub.givenBack(0), 0u) << "the first is still out";
   EXPECT_TRUE(hub.receives(0, 2, third));
-  EXPECT_TRUE(soon([&] { return hub.pulse() && hub.givenBack(0) == 3; }));
+  EXPECT_TRUE(until([&] { return hub.pulse() && hub.givenBack(0) == 3; }));
   EXPECT_EQ(hub.receivers[0]->view().slots[2][0], static_cast<std::byte>(first + 1));
   for (std::uint64_t n = 3; n < 20; ++n) {
     const std::size_t to = n % 2;
     const std::uint64_t steps = net::loadCounter(hub.receivers[to]->view().tailOf(Protocol::Simple)) + 1;
     EXPECT_TRUE(hub.receives(to, steps, hub.fill(to, 64)));
     net::storeCounter(hub.receivers[to]->view().headOf(Protocol::Simple), steps);
-    EXPECT_TRUE(soon([&] { return hub.pulse() && hub.givenBack(0) == n + 1; }));
+    EXPECT_TRUE(until([&] { return hub.pulse() && hub.givenBack(0) == n + 1; }));
   }
   EXPECT_EQ(hub.net.faults, 0u);
 }
@@ -173,7 +139,7 @@ TEST(RelayPool, RefusesSlotsThatNoKernelCanHaveTaken) {
   allowLog("which it does not have");
   expectLog("which sends in its stead, has failed");
   hub.tell(0, 7, 100);
-  EXPECT_TRUE(soon([&] { return hub.senders[0]->task()->advance().status().code() == ncclInternalError; }));
+  EXPECT_TRUE(until([&] { return hub.senders[0]->task()->advance().status().code() == ncclInternalError; }));
 }
 
 TEST(RelayPool, LastsAsLongAsAConnectionHasIt) {
@@ -181,10 +147,10 @@ TEST(RelayPool, LastsAsLongAsAConnectionHasIt) {
   hub.join(2);
   const std::uint32_t number = hub.fill(0, 100);
   EXPECT_TRUE(hub.receives(0, 1, number));
-  EXPECT_TRUE(soon([&] { return hub.pulse() && hub.givenBack(0) == 1; }));
+  EXPECT_TRUE(until([&] { return hub.pulse() && hub.givenBack(0) == 1; }));
   hub.senders.clear();
   hub.receivers.clear();
-  EXPECT_TRUE(soon([&] { return hub.net.leftOpen() == 0; }));
+  EXPECT_TRUE(until([&] { return hub.net.leftOpen() == 0; }));
   // Whether or not the relay has made another one by now, both agree on which slot is next.
   hub.join(3);
   const ConnView view = hub.senders[0]->view();

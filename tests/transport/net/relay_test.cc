@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,11 +11,13 @@
 #include <vector>
 
 #include "support/log_capture.h"
+#include "support/until.h"
 #include "transport/ends.h"
 #include "transport/net/net_transport.h"
 #include "transport/net/relay/relay_task.h"
 #include "transport/net/relay/relay_service.h"
 #include "transport/net/relay/relay_wire.h"
+#include "transport/net/relaying_rank.h"
 #include "transport/net/sim_kernels.h"
 #include "transport/peers.h"
 
@@ -25,15 +26,9 @@ namespace {
 
 using relay::RelayService;
 
-/// Opened once and never closed: what the driver keeps for a thread goes before static objects do.
-Device* relayDevice() {
-  static Device* const kDevice = openDevice(0).release();
-  return kDevice;
-}
-
 /// Ranks 0 and 1 are on one host, rank 2 is elsewhere.
 PeerInfo rankOn(int rank) {
-  PeerInfo info = peerOn(*relayDevice(), rank);
+  PeerInfo info = peerOn(*testDevice(), rank);
   info.hostHash = rank == 2 ? 200 : 100;
   std::snprintf(info.hostName.data(), info.hostName.size(), rank == 2 ? "far" : "near");
   return info;
@@ -43,56 +38,25 @@ LinkSpec linkOf(int self, int peer) {
   return LinkSpec{rankOn(self), rankOn(peer), 2, kSlots, device::ConnKind::Graph};
 }
 
-relay::Secret freshSecret() {
-  relay::Secret secret{};
-  const relay::Nonce fresh = relay::freshNonce();  // tests of several processes run side by side
-  std::memcpy(secret.data(), fresh.data(), fresh.size());
-  return secret;
-}
-
-bool within(std::function<bool()> done, std::chrono::seconds limit = std::chrono::seconds(20)) {
-  const Deadline deadline = Deadline::in(limit);
-  while (!done()) {
-    if (deadline.expired()) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return true;
-}
-
 /// Rank 0 sends to rank 2 through rank 1.
-struct Relayed {
-  explicit Relayed(FakeKnobs knobs = {}) : net(std::move(knobs)), secret(freshSecret()) {
-    EXPECT_TRUE(relay::initProofs().ok());
-    engine = ProgressEngine::create("relay").value();
-    relay::ServiceSetup setup;
-    setup.net = &net;
-    setup.device = relayDevice();
-    setup.engine = engine;
-    setup.peers = {rankOn(0), rankOn(1), rankOn(2)};
-    setup.rank = 1;
-    setup.secret = secret;
-    service = RelayService::start(std::move(setup)).value();
-    transport = std::make_unique<NetTransport>(*relayDevice(), net, options());
+struct Relayed : RelayingRank {
+  explicit Relayed(FakeKnobs knobs = {}) : RelayingRank(std::move(knobs), {rankOn(0), rankOn(1), rankOn(2)}) {
+    transport = std::make_unique<NetTransport>(*testDevice(), net, options());
     receiver = transport->openRecv(linkOf(2, 0)).value();
     sender = transport->openSend(linkOf(0, 2)).value();
   }
   NetTransportOptions options() {
-    NetTransportOptions options;
+    NetTransportOptions options = RelayingRank::options();
     options.nicOf = [](const LinkSpec&) { return NicPlace{1, 7}; };
-    options.routed = [](const LinkSpec&) { return true; };
-    options.routeOf = [this](const LinkSpec&, NicPlace place) {
+    options.routeOf = [this, route = options.routeOf](const LinkSpec& link, NicPlace place) {
       asked = place;
-      SendRoute route;
-      route.device = 1;
-      route.relay = rankOn(1);
-      return route;
+      return route(link, place);
     };
-    options.relaySecret = secret;
     return options;
   }
   bool comeUp() {
     if (!sender->connect(receiver->handle()).ok() || !receiver->connect(sender->handle()).ok()) return false;
-    return within([this] {
+    return until([this] {
              const auto in = receiver->ready();
              const auto out = sender->ready();
              if (!in.ok() || !out.ok()) failed = true;
@@ -103,19 +67,15 @@ struct Relayed {
   /// A step from kernel to kernel.
   bool carry(SendingKernel& out, ReceivingKernel& in, Protocol protocol, std::uint32_t bytes) {
     if (!out.send(protocol, bytes)) return false;
-    return within([&] {
+    return until([&] {
       if (!sender->task()->advance().ok() || !receiver->task()->advance().ok()) return true;
       return in.recv(protocol, bytes);
     });
   }
   bool settles() {
-    return within([this] { return sender->task()->advance().ok() && sender->task()->quiet(); });
+    return until([this] { return sender->task()->advance().ok() && sender->task()->quiet(); });
   }
 
-  FakeNet net;
-  relay::Secret secret;
-  std::shared_ptr<ProgressEngine> engine;
-  std::shared_ptr<RelayService> service;
   std::unique_ptr<NetTransport> transport;
   NicPlace asked;
   bool failed = false;
@@ -145,7 +105,7 @@ TEST(Relay, CarriesStepsOfAllProtocols) {
     EXPECT_NE(ends.sender->task()->describe().find("waits for a kernel; rank 1 (host near"), std::string::npos);
     ends.sender.reset();
     ends.receiver.reset();
-    EXPECT_TRUE(within([&] { return ends.net.leftOpen() == 0; })) << "the relay gives its connection back";
+    EXPECT_TRUE(until([&] { return ends.net.leftOpen() == 0; })) << "the relay gives its connection back";
     EXPECT_EQ(ends.net.faults, 0u);
   }
 }
@@ -158,7 +118,7 @@ TEST(Relay, RestsWithItsSenderAndWakesWithIt) {
   for (unsigned round = 1; round <= 3; ++round) {
     ASSERT_TRUE(ends.carry(out, in, Protocol::Simple, 500));
     ASSERT_TRUE(ends.settles());
-    EXPECT_TRUE(within([&] {
+    EXPECT_TRUE(until([&] {
       const std::uint64_t rounds = ends.engine->counters().rounds;
       std::this_thread::sleep_for(std::chrono::milliseconds(30));
       return ends.engine->counters().rounds == rounds;
@@ -181,7 +141,7 @@ TEST(Relay, WaitsUntilTheNetworkHasDelivered) {
 /// What the sender's task fails with, soon; success: it does not.
 Status failureOf(Relayed& ends) {
   Status told;
-  EXPECT_TRUE(within([&] {
+  EXPECT_TRUE(until([&] {
     told = ends.sender->task()->advance().status();
     return !told.ok();
   }));
@@ -190,7 +150,7 @@ Status failureOf(Relayed& ends) {
 
 /// Waits until the sender's task says so of itself.
 bool says(const Relayed& ends, Keeper keeper, std::string_view text) {
-  return within([&] {
+  return until([&] {
     const ProgressTask& task = *ends.sender->task();
     EXPECT_TRUE(ends.sender->task()->advance().ok());
     return task.hold().keeper == keeper && task.describe().find(text) != std::string::npos;
@@ -219,7 +179,7 @@ TEST(Relay, SaysWhatItsConnectionWaitsFor) {
   EXPECT_TRUE(ends.receiver->task()->starves(static_cast<std::size_t>(Protocol::Simple)));
   EXPECT_TRUE(ends.receiver->task()->starves(static_cast<std::size_t>(Protocol::LL))) << "from the beginning";
   ends.net.troubles.full = false;
-  EXPECT_TRUE(within([&] {
+  EXPECT_TRUE(until([&] {
     return ends.receiver->task()->advance().ok() && in.recv(Protocol::Simple, 500);
   }));
   EXPECT_TRUE(says(ends, Keeper::Nobody, "waits for a kernel"));
@@ -243,7 +203,7 @@ TEST(Relay, IsFoundOutWhenItsEngineHangs) {
   ReceivingKernel in(ends.receiver->view());
   // Its engine may sleep for as long as it likes while there is nothing to do.
   const Deadline idle = Deadline::in(relay::RelayedTask::kStuck + milliseconds(200));
-  EXPECT_TRUE(within([&] {
+  EXPECT_TRUE(until([&] {
     EXPECT_TRUE(ends.sender->task()->advance().ok());
     EXPECT_EQ(ends.sender->task()->hold().keeper, Keeper::Nobody);
     return idle.expired();
@@ -255,7 +215,7 @@ TEST(Relay, IsFoundOutWhenItsEngineHangs) {
                    "stopped, or its engine hangs"))
       << ends.sender->task()->describe();
   ends.net.troubles.hangs = false;
-  EXPECT_TRUE(within([&] {
+  EXPECT_TRUE(until([&] {
     return ends.receiver->task()->advance().ok() && in.recv(Protocol::Simple, 500);
   }));
   EXPECT_TRUE(says(ends, Keeper::Nobody, "waits for a kernel"));
@@ -299,14 +259,14 @@ TEST(Relay, GoesOnForOthersAfterItsOwnEnd) {
   ASSERT_TRUE(ends.settles());
   EXPECT_FALSE(left.expired());
   ends.sender.reset();
-  EXPECT_TRUE(within([&] { return left.expired(); })) << "it ends with its last sender";
+  EXPECT_TRUE(until([&] { return left.expired(); })) << "it ends with its last sender";
 }
 
 TEST(Relay, EndsAtOnceWhereNobodySendsThroughIt) {
   Relayed ends;
   const std::weak_ptr<RelayService> left = ends.service;
   RelayService::retire(std::move(ends.service));
-  EXPECT_TRUE(within([&] { return left.expired(); }));
+  EXPECT_TRUE(until([&] { return left.expired(); }));
   expectLog("does not listen: it has ended");
   allowLog("Fake");
   EXPECT_FALSE(ends.comeUp());
@@ -344,12 +304,12 @@ bool say(const Fd& line, const Message& message) {
 template <class Message>
 bool hear(const Fd& line, Message& into) {
   const auto bytes = std::as_writable_bytes(std::span(&into, 1));
-  return within([&] { return transport::receivePacket(line.get(), bytes).state == transport::PacketIo::Done; });
+  return until([&] { return transport::receivePacket(line.get(), bytes).state == transport::PacketIo::Done; });
 }
 
 bool isClosed(const Fd& line) {
   std::array<std::byte, relay::kMostBytes> packet;
-  return within([&] { return transport::receivePacket(line.get(), packet).state == transport::PacketIo::Gone; });
+  return until([&] { return transport::receivePacket(line.get(), packet).state == transport::PacketIo::Gone; });
 }
 
 TEST(Relay, DropsWhoeverDoesNotKnowTheSecret) {

@@ -4,22 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <numeric>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "support/until.h"
 #include "transport/net/socket/socket_net.h"
 
 namespace tutti::test {
 
 using namespace std::chrono_literals;
-
-/// Long enough for any machine.
-inline constexpr std::chrono::seconds kGenerous{20};
 
 inline Params loopbackParams() {
   Params params;
@@ -44,16 +40,6 @@ inline NetOpening opening(int secret = 7) {
   NetOpening one{.commId = 0x1234};
   one.secret.fill(static_cast<std::byte>(secret));
   return one;
-}
-
-/// Calls `step` until it says true. Yields, for one machine may run many tests.
-inline bool until(const std::function<bool()>& step) {
-  const Deadline deadline = Deadline::in(kGenerous);
-  while (!step()) {
-    if (deadline.expired()) return false;
-    std::this_thread::yield();
-  }
-  return true;
 }
 
 /// One communicator's use of the network.
