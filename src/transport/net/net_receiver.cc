@@ -136,7 +136,8 @@ Result<bool> SimpleRecvLane::postGroups() {
   const bool due = asked().has_value();
   if (due && groups_->refused() && !stalled_) tally_.stalled();
   stalled_ = due && groups_->refused();
-  if (due && posted_ == done_) report_.set(stalled_ ? LaneWait::Room : LaneWait::Turn, posted_);
+  const LaneWait forOthers = stalled_ ? LaneWait::Room : LaneWait::Turn;
+  if (posted_ == done_) report_.set(due ? forOthers : LaneWait::Kernel, posted_);
   return any;
 }
 
@@ -214,7 +215,8 @@ Result<bool> SimpleRecvLane::deliver() {
     tally_.done();
     storeCounter(view_.tailOf(Protocol::Simple), ++done_);
   }
-  if (!stalled_) report_.set(shared_ == nullptr ? LaneWait::Slot : LaneWait::Kernel, done_);
+  // Of a lane in groups, postGroups() knows.
+  if (!stalled_ && groups_ == nullptr) report_.set(shared_ == nullptr ? LaneWait::Slot : LaneWait::Kernel, done_);
   return any;
 }
 

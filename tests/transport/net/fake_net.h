@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -149,6 +150,7 @@ class FakeNet final : public Net {
   }
   Result<void*> irecv(void* connection, std::span<const NetBuffer> messages) override {
     const std::lock_guard lock(mutex_);
+    if (onReceive) onReceive();
     if (messages.empty() || messages.size() > static_cast<std::size_t>(knobs_.maxRecvs)) ++faults;
     auto posted = post("irecv", connection, messages);
     if (posted.ok() && posted.value() != nullptr) {
@@ -206,6 +208,7 @@ class FakeNet final : public Net {
     return listeners_.size() + ends_.size() + registrations_.size();
   }
 
+  std::function<void()> onReceive;  ///< called by every irecv; must not use the network
   unsigned faults = 0;    ///< what no caller may do
   unsigned mostOpen = 0;  ///< requests of one end at a time
   unsigned flushes = 0;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/log.h"
@@ -198,14 +199,20 @@ TEST(SharedJoins, SayWhoWaitsForItsTurn) {
   pair.fill(0, 0, 100);
   pair.advance();
   EXPECT_EQ(pair.arrived(0), 1u);
-  EXPECT_NE(pair.receivers[0]->task()->describe().find("waits for other channels to ask for an earlier message"),
-            std::string::npos)
-      << pair.receivers[0]->task()->describe();
+  const std::string_view waits = "waits for other channels to ask for an earlier message";
+  ProgressTask& waiting = *pair.receivers[0]->task();
+  EXPECT_NE(waiting.describe().find(waits), std::string::npos) << waiting.describe();
   pair.ask(1, 0, 100, {0, 2, false, true});
+  std::string during;
+  pair.net.onReceive = [&] { during = during.empty() ? waiting.describe() : during; };
+  ASSERT_TRUE(waiting.advance().ok());
+  EXPECT_NE(during.find(waits), std::string::npos) << "it says nothing else in the middle of a turn: " << during;
+  pair.net.onReceive = {};
   pair.fill(1, 0, 100);
   pair.fill(0, 1, 100);
   pair.advance();
   EXPECT_EQ(pair.arrived(0), 2u);
+  EXPECT_NE(waiting.describe().find("waits for a kernel"), std::string::npos) << waiting.describe();
   pair.close();
 }
 
