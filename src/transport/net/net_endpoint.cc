@@ -128,10 +128,7 @@ Status NetEndpoint::joinPool() {
   const SharedShape shape{options_.sharedSlots, slotBytes, slots_.onDevice};
   ASSIGN(shared_, pools_.get(device_, path_.link.channel, path_.side, shape));
   if (shared_ != nullptr || groups_ == nullptr) return {};
-  return fail(ncclInternalError,
-              "{}: its slots cannot be those of other connections of the channel, whose NIC treats the GPU's memory in "
-              "another way; set NCCL_NET_SHARED_COMMS=0 or NCCL_NET_GDR_LEVEL=LOC on all ranks",
-              path_.text());
+  return fail(ncclInternalError, "{}: other connections of the channel share slots of another shape", path_.text());
 }
 
 Status NetEndpoint::prepare() {
