@@ -147,18 +147,21 @@ TEST(WorldAbort, EndsACollectiveThatWaitsAndIsAnnouncedByName) {
 TEST(WorldAbort, IsToldToPeersAtOnceThoughACallOfItsOwnIsStuck) {
   test::allowLog("rank 0");
   test::expectLog("a call on another thread did not return within 10 s");
-  withComm(2, [](Member& m) {
+  std::atomic<bool> issued{false};
+  withComm(2, [&](Member& m) {
     const Ints data(m.gpu, 1000, 1);
     ASSERT_EQ(ncclAllReduce(data.at(), data.at(), 1000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
     m.sync();
     const auto start = SteadyClock::now();
     if (m.rank == 0) {
+      while (!issued) std::this_thread::yield();   // else rank 1 may come when all is over
       // The memory stays: what is stuck may come back.
       const CallGate::Pass stuck(m.comm->gate);
       EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
       EXPECT_GE(secondsSince(start), 9.9);
     } else {
       EXPECT_EQ(ncclAllReduce(data.at(), data.at(), 1000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+      issued = true;
       EXPECT_EQ(awaitError(m.comm), ncclRemoteError);
       EXPECT_LT(secondsSince(start), 5.0);
       EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
