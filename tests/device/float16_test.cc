@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <initializer_list>
+#include <ios>
 
 #include "device/number.h"
 
@@ -59,6 +62,40 @@ TEST(Float16, ANumberWinsOverNan) {
   EXPECT_TRUE(std::isnan(toFloat(lesser(nan, nan))));
   EXPECT_EQ(larger(NAN, 2.0f), 2.0f);
   EXPECT_EQ(lesser(2.0, static_cast<double>(NAN)), 2.0);
+}
+
+/// Bits of the results of all operations on each pair in both orders.
+template <class T, class Bits>
+void expectNoOrder(std::initializer_list<Bits> all) {
+  for (const Bits x : all) {
+    for (const Bits y : all) {
+      const auto a = std::bit_cast<T>(x);
+      const auto b = std::bit_cast<T>(y);
+      const auto bitsOf = [](T value) { return std::bit_cast<Bits>(value); };
+      EXPECT_EQ(bitsOf(add(a, b)), bitsOf(add(b, a))) << std::hex << x << ' ' << y;
+      EXPECT_EQ(bitsOf(multiply(a, b)), bitsOf(multiply(b, a))) << std::hex << x << ' ' << y;
+      EXPECT_EQ(bitsOf(larger(a, b)), bitsOf(larger(b, a))) << std::hex << x << ' ' << y;
+      EXPECT_EQ(bitsOf(lesser(a, b)), bitsOf(lesser(b, a))) << std::hex << x << ' ' << y;
+    }
+  }
+}
+
+// Zeros, one, infinities, NaNs of both signs, quiet and signalling, with different payloads.
+TEST(Number, TheOrderOfTwoFloatsDoesNotMatter) {
+  expectNoOrder<float, std::uint32_t>({0, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000,
+                                       0xffc00000, 0x7f800001, 0xff812345, 0x7fffffff});
+  expectNoOrder<double, std::uint64_t>({0, 0x8000000000000000, 0x3ff0000000000000, 0x7ff0000000000000,
+                                        0xfff0000000000000, 0x7ff8000000000000, 0xfff8000000000001,
+                                        0x7ff0000000000001});
+  expectNoOrder<Half, std::uint16_t>({0, 0x8000, 0x3c00, 0x7c00, 0xfc00, 0x7e00, 0xfe01, 0x7c01});
+  expectNoOrder<BFloat16, std::uint16_t>({0, 0x8000, 0x3f80, 0x7f80, 0xff80, 0x7fc0, 0xffc1, 0x7f81});
+  expectNoOrder<Float8E4M3, std::uint8_t>({0, 0x80, 0x38, 0x7e, 0x7f, 0xff});
+  expectNoOrder<Float8E5M2, std::uint8_t>({0, 0x80, 0x3c, 0x7c, 0xfc, 0x7d, 0xfe});
+}
+
+TEST(Number, OfTwoZerosThePositiveOneIsLarger) {
+  EXPECT_FALSE(std::signbit(larger(-0.0f, 0.0f)));
+  EXPECT_TRUE(std::signbit(lesser(0.0, -0.0)));
 }
 
 TEST(Number, IntegersWrap) {
