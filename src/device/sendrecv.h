@@ -109,14 +109,16 @@ TUTTI_DEVICE bool findPlace(const ConnView& conn, Asking& at, std::uint32_t take
 TUTTI_DEVICE bool askFor(simt::Thread t, const ConnView& conn, const P2pWork& work, Asking& at,
                          const Received& received, const std::int8_t* end, std::uint64_t most) {
   std::uint64_t step = t.loadRelaxedSys(conn.askedOf());
-  const std::uint64_t done = received.conn == &conn ? received.step : t.loadRelaxedSys(conn.stepOf(Protocol::Simple));
   bool all = false;
   TUTTI_NO_UNROLL
   while (!all) {
     const auto bytes = static_cast<std::uint32_t>(smaller(at.left, most));
     AskedFor place{};
     // In place there is room for any number of steps, but not words to speak of them.
-    if (simt::kPulls && step - done >= kMostSharedSlots) break;
+    if constexpr (simt::kPulls) {
+      const auto done = received.conn == &conn ? received.step : t.loadRelaxedSys(conn.stepOf(Protocol::Simple));
+      if (step - done >= kMostSharedSlots) break;
+    }
     if (!findPlace(conn, at, received.slots, end - at.left, bytes, place)) break;
     at.left -= bytes;
     all = at.left == 0;
