@@ -14,10 +14,18 @@
 
 namespace tutti::device {
 
-template <class M, class T, class Prims>
+/// Whether pairAllReduce() stands for a ring of two: it has to do the same to both inputs, and to have the same bits for both
+/// orders. Not on GPUs, whose kernels would grow and where it was not measured.
+template <class M, class Op>
+inline constexpr bool kPairs = simt::kPulls && M::func == Func::AllReduce && !Op::kBefore;
+
+template <class M, class T, class Op, class Prims>
 TUTTI_DEVICE void runRingFunc(Prims& prims, const Ring& ring, const RingWork& ringWork, const CollWork& work) {
   const T* in = static_cast<const T*>(work.send);
   T* out = static_cast<T*>(work.recv);
+  if constexpr (kPairs<M, Op>) {
+    if (ring.n == 2) return pairAllReduce(prims, ringWork, in, out);
+  }
   if constexpr (M::func == Func::AllReduce) ringAllReduce(prims, ring, ringWork, in, out);
   if constexpr (M::func == Func::ReduceScatter) ringReduceScatter(prims, ring, ringWork, in, out);
   if constexpr (M::func == Func::AllGather) ringAllGather(prims, ring, ringWork, in, out);
@@ -35,7 +43,7 @@ TUTTI_DEVICE void runRing(const KernelBlock& block, const CollWork& work) {
                                     alone ? nullptr : &view.sendTo(ConnKind::Graph, view.ringNext), Op(work),
                                     streamsOutput<T>(M::func, work, nRanks));
   const RingWork ringWork{partOf<T>(work, block.channel), work.count, work.chunkBytes / sizeof(T), work.root};
-  runRingFunc<M, T>(prims, Ring{view.ringRanks, nRanks}, ringWork, work);
+  runRingFunc<M, T, Op>(prims, Ring{view.ringRanks, nRanks}, ringWork, work);
   prims.finish();
 }
 

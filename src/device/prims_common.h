@@ -39,6 +39,12 @@ struct Verb {
   static constexpr bool send = kSend;
   static constexpr bool out = kOut;
   static constexpr bool final = kFinal;
+  static constexpr bool offers = kSend;  ///< what lies ready may be offered instead of copied into the slot
+};
+
+/// in -> peer, through slots also where it could be offered.
+struct FillingSend : Verb<true, false, true, false, false> {
+  static constexpr bool offers = false;
 };
 
 /// How many connections a crew may have on each side. Trees have up to kMaxTreeChildren, everybody else one.

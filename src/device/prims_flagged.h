@@ -79,6 +79,8 @@ class PrimsFlagged {
 
   /// in -> peer
   TUTTI_DEVICE void send(const T* in, std::uint64_t n) { steps<Verb<true, false, true, false, false>>(in, nullptr, n); }
+  /// Lines are always filled.
+  TUTTI_DEVICE void sendFilling(const T* in, std::uint64_t n) { send(in, n); }
   /// in -> peer, out
   TUTTI_DEVICE void copySend(const T* in, T* out, std::uint64_t n) {
     if (in == out) return send(in, n);

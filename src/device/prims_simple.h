@@ -56,6 +56,8 @@ class PrimsSimple {
 
   /// in -> peer
   TUTTI_DEVICE void send(const T* in, std::uint64_t n) { steps<Verb<true, false, true, false, false>>(in, nullptr, n); }
+  /// The same, for input that changes before the peer has read it: it is not offered.
+  TUTTI_DEVICE void sendFilling(const T* in, std::uint64_t n) { steps<FillingSend>(in, nullptr, n); }
   /// in -> peer, out
   TUTTI_DEVICE void copySend(const T* in, T* out, std::uint64_t n) {
     if (in == out) return send(in, n);
@@ -90,14 +92,13 @@ class PrimsSimple {
   /// A message without content still takes a slot, so that both sides meet.
   TUTTI_DEVICE void sendEmpty() { oneStep<Verb<true, false, true, false, false>>(nullptr, nullptr, 0); }
   TUTTI_DEVICE void recvEmpty() { oneStep<Verb<false, true, false, true, false>>(nullptr, nullptr, 0); }
-  /// recv() of at most recvSlotBytes(); nothing is copied where it was asked into `out` (mayAskInto).
+  /// recv() of at most a slot; nothing is copied where it was asked into `out` (mayAskInto).
   TUTTI_DEVICE void recvSlot(T* out, std::uint64_t n) {
     if constexpr (simt::kPulls) {
       if (recv_[0].askedInto(out, n * sizeof(T))) return inPlaceStep(n * sizeof(T));
     }
     oneStep<Verb<false, true, false, true, false>>(nullptr, out, n);
   }
-  TUTTI_DEVICE std::uint32_t recvSlotBytes() const { return recv_[0].slotBytes(); }
 
   /// The step that is received next.
   TUTTI_DEVICE std::uint64_t recvStep() const { return recv_[0].step(); }
@@ -146,9 +147,9 @@ class PrimsSimple {
   template <class V>
   TUTTI_DEVICE void oneStep(const T* in, T* out, std::uint64_t n) {
     const T* ready = nullptr;
-    if constexpr (V::send && simt::kPulls && kSingle) ready = offerOf<V>(in, out, n);
+    if constexpr (V::offers && simt::kPulls && kSingle) ready = offerOf<V>(in, out, n);
     const bool alive = acquire<V>(n * sizeof(T), ready == nullptr);
-    if constexpr (V::send && simt::kPulls && kSingle) {
+    if constexpr (V::offers && simt::kPulls && kSingle) {
       if (ready != nullptr) return offeringStep<V>(in, out, n, ready);
     }
     if (alive && n > 0) move<V>(in, out, n);

@@ -27,6 +27,17 @@ TEST_P(RingCollectives, EveryCountIsRightOnEveryNumberOfRanks) {
   }
 }
 
+TEST_P(RingCollectives, TwoRanksOverwriteNothingThatTheirPeerHasYetToRead) {
+  for (const bool pulls : {false, true}) {
+    World world({.nRanks = 2, .pulls = pulls});
+    for (const std::uint64_t count : {1, 131, 1025, 5003}) {
+      for (const unsigned threads : {1u, 32u}) {
+        check(world, {.protocol = GetParam(), .count = count, .inPlace = true, .threads = threads});
+      }
+    }
+  }
+}
+
 TEST_P(RingCollectives, EveryTypeAndOperationIsExact) {
   World world({.nRanks = 3, .slotBytes = 512});
   for (int type = 0; type < ncclNumTypes; ++type) {

@@ -127,6 +127,16 @@ TEST(Sizes, OfALongMessageAreTheTwoHalvesThatSlotsHold) {
   }
 }
 
+TEST(Sizes, OfTwoRanksThatAllReduceAreThoseOfTheirInputs) {
+  const Case c{.func = Func::AllReduce, .protocol = Protocol::Simple, .count = 700};
+  if (isLeftOut(kernelName(c.func, c.algorithm, c.protocol, c.op, c.type))) return;
+  World world({.nRanks = 2, .slotBytes = 1024, .tells = true});
+  check(world, c);
+  for (int r = 0; r < 2; ++r) {
+    EXPECT_EQ(agreedOn(world, ConnKind::Graph, r, 1 - r, Protocol::Simple), slotsOf(700 * sizeof(float), 1024));
+  }
+}
+
 TEST_P(ToldSizes, OfATreeAreTheSameForAllChildren) {
   for (const unsigned threads : {1u, 64u}) {
     World world({.nRanks = 4, .slotBytes = 1024, .tells = true});
