@@ -185,8 +185,10 @@ struct Comm {
     return made;
   }
   void progressReceiver() {
-    while (error.empty() && !telling.empty()) {
-      const bool moved = telling.front().out.move(socket->fd, true, error);
+    // A peer that is gone and cannot be told may have sent what is still to be read; reading finds the end.
+    std::string gone;
+    while (gone.empty() && !telling.empty()) {
+      const bool moved = telling.front().out.move(socket->fd, true, gone);
       if (telling.front().out.done()) {
         telling.pop_front();
       } else if (!moved) {
