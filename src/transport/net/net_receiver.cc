@@ -82,7 +82,12 @@ Status SimpleRecvLane::checkUpTo(std::uint64_t head) {
 
 Result<bool> SimpleRecvLane::drain() {
   TRY(checkUpTo(loadCounter(view_.headOf(Protocol::Simple))));
-  return false;
+  const std::uint64_t wanted = loadCounter(view_.expectedOf(done_));
+  if (!device::isSizeOf(wanted, done_)) return false;
+  return fail(ncclInvalidUsage,
+              "{}: rank {} has left the communicator, but a kernel here waits for step {} of {} bytes from it; do all ranks "
+              "call the same operations before they destroy the communicator?",
+              path_.text(), path_.link.peer.rank, done_, static_cast<std::uint32_t>(wanted));
 }
 
 bool SimpleRecvLane::mayPost(std::uint64_t head) const {

@@ -51,6 +51,22 @@ TEST(FailingNetTask, TakeTheEndOfAConnectionForNoFailureOnceThePeerHasLeft) {
   EXPECT_TRUE(pair.receiver->quiet());
 }
 
+TEST(FailingNetTask, TellOfAKernelThatWaitsForAPeerThatHasLeft) {
+  for (const bool early : {true, false}) {
+    NetPair pair({}, 0, false, [](int) { return true; });
+    ASSERT_TRUE(pair.receiver->advance().ok());
+    if (early) pair.kernelIn.expect(100);
+    pair.net.knobs().failing = "test";
+    allowLog("Fake: the cable is cut");
+    if (early) expectLog("rank 0 has left the communicator, but a kernel here waits for step 0 of 100 bytes from it");
+    EXPECT_EQ(pair.receiver->advance().status().code(), early ? ncclInvalidUsage : ncclSuccess);
+    if (early) continue;
+    pair.kernelIn.expect(60);
+    expectLog("a kernel here waits for step 0 of 60 bytes from it");
+    EXPECT_EQ(pair.receiver->advance().status().code(), ncclInvalidUsage);
+  }
+}
+
 TEST(FailingNetTask, WaitForAFarewellBeforeTheyCallTheEndOfAConnectionAFailure) {
   bool left = false;
   NetPair pair({}, 0, false, [&](int) { return left; });
