@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "comm/exit_delivery.h"
 
 namespace tutti {
 
@@ -31,3 +32,5 @@ std::string describeComm(const ncclComm& comm) {
 }
 
 }  // namespace tutti
+
+ncclComm::~ncclComm() { tutti::ExitDelivery::instance().remove(*this); }

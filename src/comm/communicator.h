@@ -107,6 +107,7 @@ struct ncclComm {
   ncclComm(tutti::CommIdentity who, tutti::Config settings, tutti::Runtime process)
       : identity(std::move(who)), config(std::move(settings)), runtime(std::move(process)),
         redOps(reinterpret_cast<std::uintptr_t>(this)) {}
+  ~ncclComm();
 
   std::uint64_t magicFirst = kMagic;
   const tutti::CommIdentity identity;

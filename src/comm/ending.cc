@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "comm/exit_delivery.h"
 #include "comm/relays.h"
 #include "comm/watch.h"
 
@@ -26,6 +27,7 @@ std::shared_ptr<BackgroundTask> taskOf(ncclComm& comm) {
 /// Memory that kernels may still touch, or that a failed device does not take back, is given up. Whether the communicator
 /// itself has to stay, too: graphs call its group of tasks, which refers to it.
 bool giveUp(ncclComm& comm, std::string_view why) {
+  ExitDelivery::instance().remove(comm);
   warn("{}: {}; their memory stays allocated until the process ends", describeComm(comm), why);
   const bool called = comm.graphs.any();
   if (!called) comm.parts.progress.reset();
@@ -55,7 +57,13 @@ std::string whatKernelsStillDo(ncclComm& comm) {
 void freeOrBequeath(ncclComm* comm) {
   // Else it goes last, see CommParts. Not destroyed: tasks that graphs drive may ask it who has left.
   if (comm->graphs.any() && comm->parts.bootstrap) comm->parts.bootstrap->leave();
-  const std::shared_ptr<void> estate(comm, [](void* last) { delete static_cast<ncclComm*>(last); });
+  const std::shared_ptr<void> estate(comm, [](void* last) {
+    auto* const freed = static_cast<ncclComm*>(last);
+    // Graphs may have been replayed since ncclCommDestroy.
+    ExitDelivery::await(*freed, Deadline::in(kLeaveBound));
+    delete freed;
+  });
+  ExitDelivery::instance().add(*comm);
   if (!comm->graphs.bequeath(estate)) return;
   info(kDestroy, "comm {} : graphs with its operations are left; what they use stays allocated until they are destroyed",
        fmt::ptr(comm));

@@ -42,6 +42,11 @@ bool ProgressGroup::dead() const {
   return end_.has_value();
 }
 
+bool ProgressGroup::rests() const {
+  const Turns::Visit visit(engine_->turns_);
+  return end_.has_value() || dormant_ || !holds_.look().listed();
+}
+
 void ProgressGroup::wake() {
   engine_->pushWoken(this);
   engine_->sleeper_.wake();

@@ -65,6 +65,8 @@ class ProgressGroup {
 
   /// A task failed or the communicator was aborted: the tasks are left alone. Any thread but the engine's.
   bool dead() const;
+  /// Nothing is left to do for the tasks, until kernels or peers want something again. Any thread but the engine's.
+  bool rests() const;
 
  private:
   friend class ProgressEngine;

@@ -17,6 +17,7 @@ class Holds {
   /// One look at the word.
   class Seen {
    public:
+    bool listed() const { return (word_ & kListed) != 0; }
     bool held() const { return (word_ & kHeld) != 0; }
     std::uint32_t holdsMade() const { return static_cast<std::uint32_t>(word_ >> 32); }
     friend bool operator==(Seen, Seen) = default;

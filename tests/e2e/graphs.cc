@@ -1,9 +1,11 @@
 // A program that trains with CUDA graphs, reduced to its calls: records collectives and messages, replays them between
-// plain calls, keeps several graphs, destroys its communicator before the last of them. RANK and SIZE from the
-// environment, the root's address from NCCL_COMM_ID.
+// plain calls, keeps several graphs, destroys its communicator before the last of them; rank 0 ends without waiting for
+// the others. RANK and SIZE (2 or more) from the environment, the root's address from NCCL_COMM_ID.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "check.h"
@@ -67,6 +69,14 @@ void passOn(const Rank& r, const float* out, float* in) {
   NCCL(ncclGroupEnd());
 }
 
+/// Rank 0 sends its buffer to rank 1.
+void passOne(const Rank& r, const float* out, float* in) {
+  NCCL(ncclGroupStart());
+  if (r.rank == 0) NCCL(ncclSend(out, kCount, ncclFloat, 1, r.comm, r.stream));
+  if (r.rank == 1) NCCL(ncclRecv(in, kCount, ncclFloat, 0, r.comm, r.stream));
+  NCCL(ncclGroupEnd());
+}
+
 void run(Rank& r) {
   const float ranks = static_cast<float>(r.size);
   const float previous = static_cast<float>((r.rank + r.size - 1) % r.size);
@@ -85,6 +95,8 @@ void run(Rank& r) {
   cudaGraphExec_t reduce = instantiate(reduceGraph);
   cudaGraphExec_t again = instantiate(reduceGraph);
   CUDA(cudaGraphDestroy(reduceGraph));
+  cudaGraph_t oneGraph = record(r, [&] { passOne(r, sum, passed); });
+  cudaGraphExec_t one = instantiate(oneGraph);
 
   const float mean = (ranks - 1) / 2;
   for (cudaGraphExec_t exec : {ring, reduce, ring, again, reduce}) CUDA(cudaGraphLaunch(exec, r.stream));
@@ -105,6 +117,14 @@ void run(Rank& r) {
   NCCL(ncclCommDestroy(r.comm));
   CUDA(cudaGraphLaunch(ring, r.stream));
   CUDA(cudaStreamSynchronize(r.stream));
+  // Rank 0 leaves with what it has sent, before rank 1 has asked for it.
+  if (r.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CUDA(cudaGraphLaunch(one, r.stream));
+  if (r.rank == 1) expect("the last message", r, passed, ranks * ranks * ranks);
+  CUDA(cudaStreamSynchronize(r.stream));
+  if (r.rank == 0) return;
+  CUDA(cudaGraphExecDestroy(one));
+  CUDA(cudaGraphDestroy(oneGraph));
   CUDA(cudaGraphExecDestroy(ring));
   CUDA(cudaGraphDestroy(ringGraph));
   CUDA(cudaGraphExecDestroy(again));
