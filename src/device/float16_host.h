@@ -1,4 +1,5 @@
-// The 16-bit floating types on the CPU: storage, exact conversions, rounding to nearest even. Branch-free, so that
+// The 16-bit floating types on the CPU: storage, exact conversions, rounding to nearest even; all NaNs become one, as on
+// GPUs. Branch-free, so that
 // loops over them become vector code on any processor. Device code includes number.h.
 #pragma once
 
@@ -37,17 +38,15 @@ inline Half toHalf(float f) {
   // Subnormal: adding 0.5 lets the adder align and round the mantissa. Clamped so that it cannot overflow.
   const float small = std::bit_cast<float>(x < 0x38800000u ? x : 0u) + 0.5f;
   const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(small) - 0x3f000000u;
-  const std::uint32_t special = x > 0x7f800000u ? 0x7e00u | ((x >> 13) & 0x3ffu) : 0x7c00u;
   std::uint32_t result = x < 0x38800000u ? subnormal : normal;
-  result = x >= 0x47800000u ? special : result;
-  return Half{static_cast<std::uint16_t>(result | sign)};
+  result = (x >= 0x47800000u ? 0x7c00u : result) | sign;
+  return Half{static_cast<std::uint16_t>(x > 0x7f800000u ? 0x7fffu : result)};
 }
 
 inline BFloat16 toBFloat16(float f) {
   const std::uint32_t x = std::bit_cast<std::uint32_t>(f);
   const std::uint32_t rounded = (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;
-  const std::uint32_t nan = (x >> 16) | 0x40u;
-  return BFloat16{static_cast<std::uint16_t>((x & 0x7fffffffu) > 0x7f800000u ? nan : rounded)};
+  return BFloat16{static_cast<std::uint16_t>((x & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : rounded)};
 }
 
 }  // namespace tutti::device
