@@ -80,8 +80,9 @@ Status SimpleRecvLane::checkUpTo(std::uint64_t head) {
   return {};
 }
 
-Result<bool> SimpleRecvLane::drain() {
+Result<bool> SimpleRecvLane::drain(bool peerHasLeft) {
   TRY(checkUpTo(loadCounter(view_.headOf(Protocol::Simple))));
+  if (!peerHasLeft) return false;
   const std::uint64_t wanted = loadCounter(view_.expectedOf(done_));
   if (!device::isSizeOf(wanted, done_)) return false;
   return fail(ncclInvalidUsage,
@@ -358,8 +359,8 @@ Result<bool> NetReceiver::advanceLane(Lane& lane, LaneEnd& end) {
     if (advanced.ok() || !lane.networkFailed()) return advanced;
     end.begin(advanced.status(), "receiving");
   }
-  TRY(end.settle(setup_));
-  return lane.drain();
+  ASSIGN(const bool peerHasLeft, end.settle(setup_));
+  return lane.drain(peerHasLeft);
 }
 
 Result<bool> NetReceiver::advance() {

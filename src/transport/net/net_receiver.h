@@ -28,8 +28,8 @@ class SimpleRecvLane final : private GroupedLane {
   /// comes.
   Result<bool> advance();
   bool networkFailed() const { return networkFailed_; }
-  /// What can be done without the network.
-  Result<bool> drain();
+  /// What can be done without the network. Errors: ncclInvalidUsage, the peer has left and a kernel waits for it.
+  Result<bool> drain(bool peerHasLeft);
   const LaneReport& report() const { return report_; }
 
  private:
@@ -83,7 +83,7 @@ class FlaggedRecvLane {
   /// See SimpleRecvLane.
   Result<bool> advance();
   bool networkFailed() const { return networkFailed_; }
-  Result<bool> drain() {
+  Result<bool> drain(bool /*peerHasLeft*/) {
     const bool ll = put(device::Protocol::LL);
     return put(device::Protocol::LL128) || ll;
   }

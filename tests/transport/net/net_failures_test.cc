@@ -67,6 +67,19 @@ TEST(FailingNetTask, TellOfAKernelThatWaitsForAPeerThatHasLeft) {
   }
 }
 
+TEST(FailingNetTask, BlameNoKernelUntilThePeerIsKnownToHaveLeft) {
+  bool left = false;
+  NetPair pair({}, 0, false, [&](int) { return left; });
+  ASSERT_TRUE(pair.receiver->advance().ok());
+  pair.kernelIn.expect(100);
+  pair.net.knobs().failing = "test";
+  allowLog("Fake: the cable is cut");
+  for (int turn = 0; turn < 3; ++turn) EXPECT_TRUE(pair.receiver->advance().ok()) << "it may have died";
+  left = true;
+  expectLog("has left the communicator, but a kernel here waits");
+  EXPECT_EQ(pair.receiver->advance().status().code(), ncclInvalidUsage);
+}
+
 TEST(FailingNetTask, WaitForAFarewellBeforeTheyCallTheEndOfAConnectionAFailure) {
   bool left = false;
   NetPair pair({}, 0, false, [&](int) { return left; });
