@@ -161,6 +161,7 @@ class CollectivePlanner {
     work.root = op.root;
     work.chunkBytes = decision.choice.chunkBytes;
     work.stepsPerChunk = decision.choice.stepsPerChunk;
+    work.exchanges = decision.choice.exchanges ? 1 : 0;
     work.channelLo = static_cast<std::uint8_t>(decision.channelLo);
     work.channelHi = static_cast<std::uint8_t>(decision.channelHi);
     return work;

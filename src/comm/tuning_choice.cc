@@ -127,6 +127,15 @@ void cut(const Tuning& tuning, const Request& request, Choice& choice) {
   choice.chunkBytes = static_cast<std::uint32_t>(grains * device::kGrainBytes);
 }
 
+/// Two ranks on software GPUs (device/kernels.h) exchange what they reduce: one hop. Over a network all of it may be on the
+/// way at once, and of long vectors the ring keeps less there (docs/measurements/network.md).
+bool exchangesInputs(const TuningInput& in, const Request& request, const Choice& choice) {
+  constexpr std::uint64_t kMostOverNetwork = 1 << 20;
+  if (choice.algorithm != Algorithm::Ring || request.func != Func::AllReduce || in.ranks.nRanks != 2) return false;
+  const bool joinedByMemory = in.speeds.mesh > 0;
+  return joinedByMemory || request.bytes <= kMostOverNetwork;
+}
+
 Status nothingLeft(const Tuning& tuning, const Request& request) {
   const TuningFilter& filter = tuning.input.filter;
   const ncclResult_t code = filter.restricted() ? ncclInvalidUsage : ncclInternalError;
@@ -177,6 +186,7 @@ Result<Choice> chooseCollective(const Tuning& tuning, const Request& request) {
   }
   shape(tuning, request, choice);
   cut(tuning, request, choice);
+  choice.exchanges = exchangesInputs(tuning.input, request, choice);
   return choice;
 }
 

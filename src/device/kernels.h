@@ -14,7 +14,7 @@
 
 namespace tutti::device {
 
-/// Whether pairAllReduce() stands for a ring of two: it has to do the same to both inputs, and to have the same bits for both
+/// Whether pairAllReduce() may stand for a ring of two: it has to do the same to both inputs, and to have the same bits for both
 /// orders. Not on GPUs, whose kernels would grow and where it was not measured.
 template <class M, class Op>
 inline constexpr bool kPairs = simt::kPulls && M::func == Func::AllReduce && !Op::kBefore;
@@ -24,7 +24,7 @@ TUTTI_DEVICE void runRingFunc(Prims& prims, const Ring& ring, const RingWork& ri
   const T* in = static_cast<const T*>(work.send);
   T* out = static_cast<T*>(work.recv);
   if constexpr (kPairs<M, Op>) {
-    if (ring.n == 2) return pairAllReduce(prims, ringWork, in, out);
+    if (work.exchanges != 0) return pairAllReduce(prims, ringWork, in, out);
   }
   if constexpr (M::func == Func::AllReduce) ringAllReduce(prims, ring, ringWork, in, out);
   if constexpr (M::func == Func::ReduceScatter) ringReduceScatter(prims, ring, ringWork, in, out);

@@ -148,7 +148,8 @@ struct alignas(16) CollWork {
   std::uint8_t stepsPerChunk;       ///< slots one chunk occupies
   std::uint8_t scalarIsPointer;
   DevOp op;                         ///< for kernels that choose it at run time
-  std::uint8_t reserved[3];
+  std::uint8_t exchanges;           ///< two ranks exchange their inputs instead of going round the ring (device/ring.h)
+  std::uint8_t reserved[2];
 };
 static_assert(sizeof(CollWork) == 48);
 

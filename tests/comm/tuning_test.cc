@@ -143,6 +143,19 @@ TEST(Tuning, SlowLinksTakeFewerThreadsUnlessTheUserSaidHowMany) {
   EXPECT_EQ(chosen(pci, allReduceOf(kHuge)).nThreads, 512u);
 }
 
+TEST(Tuning, TwoRanksExchangeWhatIsShortAndAllThatMemoryCarries) {
+  TuningInput near = restricted(gpuInput(2), "Ring", "Simple");
+  ASSERT_GT(near.speeds.mesh, 0);
+  TuningInput far = near;
+  far.speeds.mesh = 0;
+  for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{1} << 20, std::uint64_t{2} << 20, kHuge}) {
+    EXPECT_TRUE(chosen(near, allReduceOf(bytes)).exchanges) << bytes;
+    EXPECT_EQ(chosen(far, allReduceOf(bytes)).exchanges, bytes <= (1 << 20)) << bytes;
+    EXPECT_FALSE(chosen(near, {.func = Func::ReduceScatter, .bytes = bytes}).exchanges) << bytes;
+    EXPECT_FALSE(chosen(restricted(gpuInput(3), "Ring", "Simple"), allReduceOf(bytes)).exchanges) << bytes;
+  }
+}
+
 TEST(Tuning, TheChainOfASmallBroadcastUsesSmallerChunks) {
   const TuningInput ring = restricted(gpuInput(8), "Ring", "Simple");
   const std::uint32_t slot = ring.slotBytes[0][2];

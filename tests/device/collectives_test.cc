@@ -27,12 +27,14 @@ TEST_P(RingCollectives, EveryCountIsRightOnEveryNumberOfRanks) {
   }
 }
 
-TEST_P(RingCollectives, TwoRanksOverwriteNothingThatTheirPeerHasYetToRead) {
+TEST_P(RingCollectives, TwoRanksThatExchangeOverwriteNothingThatTheirPeerHasYetToRead) {
   for (const bool pulls : {false, true}) {
     World world({.nRanks = 2, .pulls = pulls});
     for (const std::uint64_t count : {1, 131, 1025, 5003}) {
       for (const unsigned threads : {1u, 32u}) {
-        check(world, {.protocol = GetParam(), .count = count, .inPlace = true, .threads = threads});
+        for (const bool inPlace : {false, true}) {
+          check(world, {.protocol = GetParam(), .count = count, .inPlace = inPlace, .threads = threads, .exchanges = true});
+        }
       }
     }
   }
