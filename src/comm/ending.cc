@@ -60,7 +60,7 @@ void freeOrBequeath(ncclComm* comm) {
   const std::shared_ptr<void> estate(comm, [](void* last) {
     auto* const freed = static_cast<ncclComm*>(last);
     // Graphs may have been replayed since ncclCommDestroy.
-    ExitDelivery::await(*freed, Deadline::in(kLeaveBound));
+    ExitDelivery::await(*freed, Deadline::in(ExitDelivery::kBound));
     delete freed;
   });
   ExitDelivery::instance().add(*comm);

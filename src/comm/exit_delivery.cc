@@ -15,9 +15,6 @@ namespace tutti {
 
 namespace {
 
-/// A peer that is late holds up the end of the process as long as it holds up an abort.
-constexpr milliseconds kBound{10'000};
-
 /// A sender that is not done, in its own words.
 std::string someSender(const ncclComm& comm) {
   for (const ConnectedCounters& end : comm.parts.channels->allEnds()) {

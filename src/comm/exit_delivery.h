@@ -20,6 +20,8 @@ namespace tutti {
 class ExitDelivery {
  public:
   static ExitDelivery& instance();
+  /// A peer that is late holds up the end of the process, or of the last graph, as long as a stuck call holds up an abort.
+  static constexpr milliseconds kBound{10'000};
 
   /// From now on until remove(). For a communicator that graphs have outlived.
   void add(ncclComm& comm);

@@ -1,6 +1,5 @@
 // The 16-bit floating types on the CPU: storage, exact conversions, rounding to nearest even; all NaNs become one, as on
-// GPUs. Branch-free, so that
-// loops over them become vector code on any processor. Device code includes number.h.
+// GPUs. Branch-free, so that loops over them become vector code on any processor. Device code includes number.h.
 #pragma once
 
 #include <bit>

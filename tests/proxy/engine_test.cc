@@ -79,6 +79,20 @@ TEST(ProgressEngine, StaysUpUntilTheTasksAreQuiet) {
   EXPECT_TRUE(one.fallsAsleep());
 }
 
+TEST(ProgressEngine, TellsWhichGroupsRest) {
+  OneTask one({.patience = hasty()});
+  EXPECT_TRUE(one.group->rests()) << "it has no task";
+  one.task.isQuiet = false;
+  one.add();
+  EXPECT_FALSE(one.group->rests());
+  one.task.isQuiet = true;
+  EXPECT_TRUE(eventually([&] { return one.group->rests(); }));
+  one.group->hold();
+  EXPECT_FALSE(one.group->rests());
+  one.group->release();
+  EXPECT_TRUE(eventually([&] { return one.group->rests(); }));
+}
+
 TEST(ProgressEngine, StaysUpWhileKernelsRun) {
   OneTask one({.patience = hasty()});
   one.comm.running = 1;
