@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "support/log_capture.h"
 #include "support/until.h"
 #include "transport/ends.h"
@@ -240,12 +241,14 @@ TEST(Relay, TellsItsSenderWhatFailed) {
   EXPECT_EQ(failureOf(ends).code(), ncclInternalError);
 }
 
-TEST(Relay, IsMissedWhenItHasGone) {
+TEST(Relay, IsMissedWhenItHasGoneAndNobodySaysWhy) {
   Relayed ends;
   ASSERT_TRUE(ends.comeUp());
+  const auto gone = SteadyClock::now();
   ends.service.reset();
   expectLog("rank 1 (host near, device 0), which sends in its stead, has ended or given up");
   EXPECT_EQ(failureOf(ends).code(), ncclRemoteError);
+  EXPECT_GE(SteadyClock::now() - gone, relay::RelayedTask::kGoneGrace);
 }
 
 TEST(Relay, GoesOnForOthersAfterItsOwnEnd) {

@@ -47,11 +47,16 @@ void RelayedTask::watchRelay() {
   stuck_.store(idleSince_ && now - *idleSince_ >= kStuck, std::memory_order_relaxed);
 }
 
+bool RelayedTask::hasGone() {
+  std::array<std::byte, kMostBytes> packet;
+  if (!goneSince_ && receivePacket(line_, packet).state == PacketIo::Gone) goneSince_ = SteadyClock::now();
+  return goneSince_.has_value();
+}
+
 Status RelayedTask::look() {
   watchRelay();
   if (path_.peerHasLeft()) write(board_.peerLeft, 1U);
-  std::array<std::byte, kMostBytes> packet;
-  if (receivePacket(line_, packet).state != PacketIo::Gone) return {};
+  if (!hasGone() || SteadyClock::now() - *goneSince_ < kGoneGrace) return {};
   return fail(
       ncclRemoteError,
       "{}: {}, which sends in its stead, has ended or given up: the local connection with it is closed. Look for "

@@ -23,8 +23,12 @@ class RelayedTask final : public ProgressTask {
   /// What is referred to must outlive it. `view`: as the host addresses the memory.
   RelayedTask(const net::NetPath& path, const PeerInfo& relay, const device::ConnView& view, Board& board, int line)
       : path_(path), relay_(relay), view_(view), board_(board), line_(line) {}
-  /// Errors: the relay's, with its code; ncclRemoteError when it has gone.
+  /// Errors: the relay's, with its code; ncclRemoteError when it has gone, and kGoneGrace later nothing else has ended
+  /// this communicator.
   Result<bool> advance() override;
+  /// A relay that gives up because of somebody else closes its line at once, and word of what it has heard comes another
+  /// way.
+  static constexpr milliseconds kGoneGrace{2000};
   /// The relay's engine counts as stuck when it has made no turn for so long, with something to send.
   static constexpr milliseconds kStuck{1500};
   bool quiet() const override { return allSettled(view_, board_); }
@@ -34,6 +38,7 @@ class RelayedTask final : public ProgressTask {
 
  private:
   void wakeRelay();
+  bool hasGone();
   Status look();
   void watchRelay();
   Status relayFailed(std::uint32_t code) const;
@@ -52,6 +57,7 @@ class RelayedTask final : public ProgressTask {
   std::uint64_t relaysTurns_ = 0;
   std::optional<SteadyClock::time_point> idleSince_;
   std::atomic<bool> stuck_{false};
+  std::optional<SteadyClock::time_point> goneSince_;
 };
 
 }  // namespace tutti::relay
