@@ -137,6 +137,25 @@ TEST(SocketNet, ProgressesEarlierMessagesWhenOnlyTheEarliestIsTested) {
   EXPECT_EQ(second, sent);
 }
 
+TEST(SocketNet, SendsWhatWasPostedTogetherWhenItIsTested) {
+  SocketSide side;
+  SocketPair pair(side);
+  const auto data = pattern(3000, 5);
+  std::vector<unsigned char> got(data.size());
+  void* received = pair.recv(got.data(), 1000);
+  std::vector<void*> sent;
+  for (std::size_t at = 0; at < data.size(); at += 1000) sent.push_back(pair.send(data.data() + at, 1000));
+  EXPECT_FALSE(SocketPair::testOne(pair.recvNet, received)) << "each message took a call of its own";
+  EXPECT_TRUE(SocketPair::testOne(pair.sendNet, sent[0]));
+  EXPECT_TRUE(SocketPair::testOne(pair.sendNet, sent[1]));
+  EXPECT_TRUE(SocketPair::testOne(pair.sendNet, sent[2]));
+  EXPECT_EQ(pair.finish(nullptr, received), 1000);
+  for (std::size_t at = 1000; at < data.size(); at += 1000) {
+    EXPECT_EQ(pair.finish(nullptr, pair.recv(got.data() + at, 1000)), 1000);
+  }
+  EXPECT_EQ(got, data);
+}
+
 TEST(SocketNet, ServesManyConnectionsFromOneThread) {
   SocketSide side;
   constexpr std::size_t kPairs = 50;

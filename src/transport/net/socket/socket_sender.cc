@@ -39,8 +39,8 @@ Result<SocketRequest*> SocketSender::isend(const NetBuffer& message) {
     request->viaControl = 0;
     streams_.add(request->data, request->bytes, request->left);
   }
-  // Where others wait for room already, one system call of test() takes them all.
-  if (current_ + 1 == posted_ || !streams_.none()) TRY(advance());
+  // On the one socket, one system call of test() takes all that were posted.
+  if (!streams_.none()) TRY(advance());
   return request;
 }
 

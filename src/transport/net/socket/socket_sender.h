@@ -15,7 +15,7 @@ class SocketSender final : public SocketConnection {
   /// Says goodbye if nothing is under way, so that the peer can tell an end in order from a death.
   ~SocketSender() override;
 
-  /// Takes the message on its way, and moves what goes at once. Null: all requests are taken.
+  /// Takes the message on; test() moves it, together with all others that wait. Null: all requests are taken.
   /// Errors: ncclInvalidArgument (more than 2^31 - 1 bytes), those of the connection.
   Result<SocketRequest*> isend(const NetBuffer& message);
   /// Whether the peer's host has acknowledged all, or has no room. Errors: ncclRemoteError, nothing has come through
