@@ -221,9 +221,28 @@ def wait_until_quiet(limit):
             return
 
 
+def line_time(build):
+    """Nanoseconds of a cache line between two processors; None: there is one, or the program was not built."""
+    if not (build / "bench/cache_line").exists():
+        return None
+    said = subprocess.run([build / "bench/cache_line"], capture_output=True, text=True, timeout=60).stdout.strip()
+    return int(said) if said.isdigit() else None
+
+
 def run_program(options, build, what, program, sizes):
-    """The row of one program in one round. `what`: world, collective and name; `program`: options of ours, or a peer's
-    command and environment."""
+    """The row of one program in one round; where processors are to be near each other, of a run in which they were, if
+    there is one among a few."""
+    for _ in range(8 if options.near else 1):
+        before = line_time(build)
+        row = run_once(options, build, what, program, sizes)
+        row["line_ns"] = max((t for t in (before, line_time(build)) if t is not None), default=None)
+        if not options.near or row["line_ns"] is None or row["line_ns"] <= options.near:
+            break
+    return row
+
+
+def run_once(options, build, what, program, sizes):
+    """`what`: world, collective and name; `program`: options of ours, or a peer's command and environment."""
     ranks, times = WORLDS[what["world"]][0], {}
     wait_until_quiet(options.wait_quiet)
     began, busy, own = time.time(), busy_seconds(), child_seconds()
@@ -283,6 +302,8 @@ def main():
     parser.add_argument("--budget", type=float, default=0.2, help="seconds of timed calls for one size of one program")
     parser.add_argument("--wait-quiet", type=float, default=0,
                         help="seconds to wait at most, before each program, for an idle machine")
+    parser.add_argument("--near", type=int, default=0, metavar="NS",
+                        help="repeat a program, a few times at most, while a cache line takes longer between processors")
     parser.add_argument("--realtime", action="store_true",
                         help="on a machine that others use: real-time priority for ours, and for peers with a core "
                         "for each rank")

@@ -4,6 +4,7 @@
   times                            {bytes: microseconds}, as far as the program came
   failed                           why it did not come to its end; only where it did not
   others, load                     how busy the machine was with other things
+  line_ns                          nanoseconds of a cache line between two processors; none: not known
 """
 import collections
 import statistics
@@ -124,6 +125,14 @@ def table(world, collective, rows):
     return "\n".join(lines + ([""] + notes if notes else []))
 
 
+def apart(rows):
+    """How far the processors were from each other: what a virtual machine does not tell, and copies depend on."""
+    times = [row["line_ns"] for row in rows if row.get("line_ns") is not None]
+    if not times:
+        return ""
+    return f" A cache line took {statistics.median(times):.0f} ns from one processor to another, at most {max(times)}."
+
+
 def tables(rows):
     if not rows:
         return "Nothing was measured."
@@ -132,7 +141,7 @@ def tables(rows):
     text = [f"Microseconds per call, median over rounds ({rounds}); in brackets that time / tutti's (the faster of its "
             f"columns): below 1 it is ahead of us. Where a library has several algorithms, its fastest. CPU taken by "
             f"other processes: median {statistics.median(taken):.0f}%, most {max(taken):.0f}% of the machine; 1-minute "
-            f"load {min(load):.1f} to {max(load):.1f}, our own ranks included."]
+            f"load {min(load):.1f} to {max(load):.1f}, our own ranks included.{apart(rows)}"]
     for world, collective in dict.fromkeys((row["world"], row["collective"]) for row in rows):
         own = [row for row in rows if (row["world"], row["collective"]) == (world, collective)]
         text.append(table(world, collective, own))

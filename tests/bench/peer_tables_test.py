@@ -64,6 +64,11 @@ class Tables(unittest.TestCase):
         self.assertIn("\n\n* openmpi failed in 1 of 1 rounds: `mpirun` ended with 1: no slots", text)
         self.assertFalse(peer_tables.ours_failed(rows))
 
+    def test_say_how_far_the_processors_were_apart(self):
+        text = peer_tables.tables([row("tutti -p 2", {8: 1.0}, line_ns=30), row("openmpi", {8: 1.0}, line_ns=170), row("gloo", {8: 1.0})])
+        self.assertIn("A cache line took 100 ns from one processor to another, at most 170.", text)
+        self.assertNotIn("cache line", peer_tables.tables([row("tutti -p 2", {8: 1.0})]))
+
     def test_a_round_that_failed_leaves_the_others_count(self):
         rows = [row("tutti -p 2", {8: 5}), row("gloo ring", {8: 10}, number=0),
                 row("gloo ring", {}, number=1, failed="a"), row("gloo ring", {}, number=2, failed="b")]
