@@ -43,6 +43,7 @@ struct LinkAbilities {
   std::uint8_t pat = 1;         ///< the same for PAT's
   std::uint8_t everybody = 1;   ///< kernels reach those of all ranks: direct algorithms are possible
   std::uint8_t wholeLines = 1;  ///< its links to all ranks of its node keep 128-byte stores whole
+  std::uint8_t inPlace = 2;     ///< steps of a chunk of what two ranks do in place; 0: it cannot (stepsInPlace())
   friend bool operator==(const LinkAbilities&, const LinkAbilities&) = default;
 };
 

@@ -175,6 +175,7 @@ void Launcher::note(const PreparedLaunch& launch) {
   note_.shape = launch.shape;
   note_.nChannels = launch.grid;
   note_.root = -1;
+  note_.inPlace = false;
   note_.messages.clear();
   if (launch.args == nullptr) return;
   const std::uint32_t works = launch.args->nWorks;
@@ -189,6 +190,7 @@ void Launcher::note(const PreparedLaunch& launch) {
     std::array<char, 16>& name = history_[++note_.collectives % kHistory];
     name = {};
     launch.operation.copy(name.data(), name.size() - 1);
+    note_.inPlace |= launch.args->coll[i].pairWay == device::PairWay::InPlace;
   }
 }
 

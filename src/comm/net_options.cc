@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "comm/agreement.h"
 #include "comm/communicator.h"
 #include "comm/gpu_direct.h"
 #include "comm/mesh_slots.h"
@@ -52,6 +53,13 @@ SendRoute routeOf(const ncclComm& comm, const LinkSpec& link, NicPlace receiver)
   return way;
 }
 
+/// Whether connections share receives that are posted for several of them together.
+bool groupsReceives(const ncclComm& comm) {
+  const auto& devices = comm.parts.network->devices();
+  return comm.runtime.netSharedComms &&
+         std::any_of(devices.begin(), devices.end(), [](const auto& d) { return d.maxRecvs > 1; });
+}
+
 }  // namespace
 
 bool messagesInPlace(const ncclComm& comm) {
@@ -63,6 +71,13 @@ bool messagesInPlace(const ncclComm& comm) {
 bool longMessageSteps(const ncclComm& comm) {
   const device::Policy policy = policyFor(comm.parts.device->device->driver(), comm.runtime);
   return takesLongSteps(comm.runtime, policy, messagesInPlace(comm));
+}
+
+std::uint8_t stepsInPlace(const ncclComm& comm) {
+  if (comm.parts.network == nullptr || !longMessageSteps(comm) || groupsReceives(comm)) return 0;
+  // The peer takes a whole chunk before it is done with sending its own, be it into slots. With more steps than these long
+  // vectors leave the caches.
+  return static_cast<std::uint8_t>(std::min<std::uint32_t>(sharedNetSlots(comm.runtime, true), LinkAbilities{}.inPlace));
 }
 
 NetTransportOptions netOptions(const ncclComm& comm) {
@@ -88,9 +103,7 @@ NetTransportOptions netOptions(const ncclComm& comm) {
   options.hasLeft = [&parts](int peer) { return parts.bootstrap == nullptr || parts.bootstrap->hasLeft(peer); };
   options.inPlace = messagesInPlace(comm);
   options.sharedSlots = sharedNetSlots(comm.runtime, longMessageSteps(comm));
-  const auto& devices = parts.network->devices();
-  options.sharedJoins = comm.runtime.netSharedComms &&
-                        std::any_of(devices.begin(), devices.end(), [](const auto& d) { return d.maxRecvs > 1; });
+  options.sharedJoins = groupsReceives(comm);
   return options;
 }
 

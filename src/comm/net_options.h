@@ -9,6 +9,9 @@ namespace tutti {
 
 /// Whether messages over the network are sent from where they lie, and come where they belong. The same on all ranks.
 bool messagesInPlace(const ncclComm& comm);
+/// Whether this rank could run collectives of two over its connections for messages (device/pair_in_place.h): the most
+/// steps of a chunk; 0: it could not.
+std::uint8_t stepsInPlace(const ncclComm& comm);
 
 /// Whether they travel in long steps (mesh_slots.h). The same on all ranks.
 bool longMessageSteps(const ncclComm& comm);

@@ -148,6 +148,7 @@ class CollectivePlanner {
     launch.transferUs += choice.microseconds - choice.latencyUs;
     launch.colls.push_back(workFor(op, decision, launch.type));
     use(choice.algorithm);
+    if (choice.pairWay == device::PairWay::InPlace) useMesh();
   }
 
   static device::CollWork workFor(const Op& op, const Decision& decision, ncclDataType_t kernelType) {
@@ -161,7 +162,7 @@ class CollectivePlanner {
     work.root = op.root;
     work.chunkBytes = decision.choice.chunkBytes;
     work.stepsPerChunk = decision.choice.stepsPerChunk;
-    work.exchanges = decision.choice.exchanges ? 1 : 0;
+    work.pairWay = decision.choice.pairWay;
     work.channelLo = static_cast<std::uint8_t>(decision.channelLo);
     work.channelHi = static_cast<std::uint8_t>(decision.channelHi);
     return work;

@@ -58,6 +58,8 @@ struct TuningInput {
   Speeds speeds;
   unsigned nChannels = 1;               ///< of the communicator
   std::array<device::SlotBytes, device::kConnKinds> slotBytes{};   ///< as connections are made; 0: no such buffers
+  std::uint32_t inPlaceStep = 0;        ///< bytes of a step of a message over a network
+  std::uint8_t inPlaceSteps = 0;        ///< of them a chunk, where all ranks receive in place; 0: not all do
   device::Policy policy = device::kGpuPolicy;   ///< its world decides between the cost tables
   bool threadsGiven = false;            ///< the user said how many: no rule about links lowers the policy's
   ThreadThresholds thresholds;          ///< NCCL_THREAD_THRESHOLDS
@@ -106,7 +108,7 @@ struct Choice {
   unsigned nChannels = 1;
   unsigned nThreads = 1;                ///< of a block
   std::uint32_t chunkBytes = 0;         ///< of content, a multiple of device::kGrainBytes
-  bool exchanges = false;   ///< CollWork::exchanges
+  device::PairWay pairWay = device::PairWay::Ring;
   std::uint8_t stepsPerChunk = 1;
   double latencyUs = 0;                 ///< of microseconds, the part that does not depend on bytes
   double microseconds = 0;              ///< estimate for the whole operation

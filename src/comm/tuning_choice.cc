@@ -128,12 +128,17 @@ void cut(const Tuning& tuning, const Request& request, Choice& choice) {
 }
 
 /// Two ranks on software GPUs (device/kernels.h) exchange what they reduce: one hop. Over a network all of it may be on the
-/// way at once, and of long vectors the ring keeps less there (docs/measurements/network.md).
-bool exchangesInputs(const TuningInput& in, const Request& request, const Choice& choice) {
+/// way at once, and of long vectors the ring keeps less there, least in place (docs/measurements/network.md).
+device::PairWay pairWayFor(const TuningInput& in, const Request& request, const Choice& choice) {
+  using device::PairWay;
   constexpr std::uint64_t kMostOverNetwork = 1 << 20;
-  if (choice.algorithm != Algorithm::Ring || request.func != Func::AllReduce || in.ranks.nRanks != 2) return false;
+  constexpr std::uint64_t kMostBesideInPlace = 512 << 10;
+  if (choice.algorithm != Algorithm::Ring || request.func != Func::AllReduce || in.ranks.nRanks != 2) return PairWay::Ring;
   const bool joinedByMemory = in.speeds.mesh > 0;
-  return joinedByMemory || request.bytes <= kMostOverNetwork;
+  if (joinedByMemory) return PairWay::Exchange;
+  const bool inPlace = in.inPlaceSteps != 0 && choice.protocol == Protocol::Simple;
+  if (inPlace && request.bytes > kMostBesideInPlace) return PairWay::InPlace;
+  return request.bytes <= kMostOverNetwork ? PairWay::Exchange : PairWay::Ring;
 }
 
 Status nothingLeft(const Tuning& tuning, const Request& request) {
@@ -186,7 +191,11 @@ Result<Choice> chooseCollective(const Tuning& tuning, const Request& request) {
   }
   shape(tuning, request, choice);
   cut(tuning, request, choice);
-  choice.exchanges = exchangesInputs(tuning.input, request, choice);
+  choice.pairWay = pairWayFor(tuning.input, request, choice);
+  if (choice.pairWay == device::PairWay::InPlace) {
+    choice.chunkBytes = tuning.input.inPlaceStep * tuning.input.inPlaceSteps;
+    choice.stepsPerChunk = tuning.input.inPlaceSteps;
+  }
   return choice;
 }
 

@@ -172,8 +172,19 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
   }
   /// For a receiver: whether it has asked for this (see mayAskInto). The same for all threads.
   TUTTI_DEVICE bool askedInto(const void* data, std::uint64_t bytes) const { return mayAskInto(*conn_, data, bytes); }
-  /// For a receiver, after wait(): the content of the slot.
-  TUTTI_DEVICE const std::byte* content(simt::Thread t) const { return contentOf(t, *conn_, step_, slot()); }
+  /// For a receiver: where it has asked the network to put the content of the step; null: into a slot, or it did not ask.
+  TUTTI_DEVICE const std::byte* destination(simt::Thread t) const {
+    if constexpr (kShares && simt::kPulls) {
+      if (conn_->shared == nullptr || conn_->pullBytes == 0) return nullptr;
+      return reinterpret_cast<const std::byte*>(t.loadRelaxedSys(conn_->intoOf(step_)));
+    }
+    return nullptr;
+  }
+  /// For a receiver, after wait(): the content of the step.
+  TUTTI_DEVICE const std::byte* content(simt::Thread t) const {
+    if (const std::byte* const place = destination(t)) return place;
+    return contentOf(t, *conn_, step_, slot());
+  }
 
   /// For a sender that has offered memory: waits until everything was consumed. false: aborted. For any one thread.
   TUTTI_DEVICE bool drain(simt::Thread t, const std::uint32_t* abortWord) {
@@ -190,6 +201,8 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
     ++step_;
     if constexpr (kShares) this->taken_ += conn_->shared == nullptr ? 1 : 0;
   }
+  /// For a receiver: one or the other.
+  TUTTI_DEVICE void advanceReceived(simt::Thread t) { destination(t) != nullptr ? advanceInPlace() : advance(); }
   /// Shared slots taken so far, by all connections that share them, modulo 2^32.
   TUTTI_DEVICE std::uint32_t taken() const { return this->taken_; }
 

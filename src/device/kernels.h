@@ -6,6 +6,7 @@
 
 #include "device/block.h"
 #include "device/direct.h"
+#include "device/pair_in_place.h"
 #include "device/pat.h"
 #include "device/prims.h"
 #include "device/ring.h"
@@ -24,7 +25,7 @@ TUTTI_DEVICE void runRingFunc(Prims& prims, const Ring& ring, const RingWork& ri
   const T* in = static_cast<const T*>(work.send);
   T* out = static_cast<T*>(work.recv);
   if constexpr (kPairs<M, Op>) {
-    if (work.exchanges != 0) return pairAllReduce(prims, ringWork, in, out);
+    if (work.pairWay == PairWay::Exchange) return pairAllReduce(prims, ringWork, in, out);
   }
   if constexpr (M::func == Func::AllReduce) ringAllReduce(prims, ring, ringWork, in, out);
   if constexpr (M::func == Func::ReduceScatter) ringReduceScatter(prims, ring, ringWork, in, out);
@@ -33,17 +34,34 @@ TUTTI_DEVICE void runRingFunc(Prims& prims, const Ring& ring, const RingWork& ri
   if constexpr (M::func == Func::Reduce) ringReduce(prims, ring, ringWork, in, out);
 }
 
+/// Whether PairInPlace may stand for a ring of two. A network that writes to receive buffers is one of software GPUs.
+template <class M>
+inline constexpr bool kPairsInPlace = simt::kPulls && M::func == Func::AllReduce && M::protocol == Protocol::Simple;
+
+template <class T, class Op>
+TUTTI_DEVICE void runPairInPlace(const KernelBlock& block, const Ring& ring, const RingWork& ringWork, const CollWork& work,
+                                 bool streaming) {
+  const int peer = ring.at(1);
+  PairInPlace<T, Op> pair(block.whole(), block.view().recvFrom(ConnKind::Mesh, peer),
+                          block.view().sendTo(ConnKind::Mesh, peer), Op(work), streaming);
+  pair.allReduce(ring, ringWork, static_cast<const T*>(work.send), static_cast<T*>(work.recv));
+}
+
 /// Ring algorithms: the whole block is one crew.
 template <class M, class T, class Op>
 TUTTI_DEVICE void runRing(const KernelBlock& block, const CollWork& work) {
   const ChannelView& view = block.view();
   const int nRanks = block.comm->nRanks;
   const bool alone = nRanks == 1;
-  PrimsOf<M::protocol, T, Op> prims(block.whole(), alone ? nullptr : &view.recvFrom(ConnKind::Graph, view.ringPrev),
-                                    alone ? nullptr : &view.sendTo(ConnKind::Graph, view.ringNext), Op(work),
-                                    streamsOutput<T>(M::func, work, nRanks));
+  const bool streaming = streamsOutput<T>(M::func, work, nRanks);
+  const Ring ring{view.ringRanks, nRanks};
   const RingWork ringWork{partOf<T>(work, block.channel), work.count, work.chunkBytes / sizeof(T), work.root};
-  runRingFunc<M, T, Op>(prims, Ring{view.ringRanks, nRanks}, ringWork, work);
+  if constexpr (kPairsInPlace<M>) {
+    if (work.pairWay == PairWay::InPlace) return runPairInPlace<T, Op>(block, ring, ringWork, work, streaming);
+  }
+  PrimsOf<M::protocol, T, Op> prims(block.whole(), alone ? nullptr : &view.recvFrom(ConnKind::Graph, view.ringPrev),
+                                    alone ? nullptr : &view.sendTo(ConnKind::Graph, view.ringNext), Op(work), streaming);
+  runRingFunc<M, T, Op>(prims, ring, ringWork, work);
   prims.finish();
 }
 

@@ -100,6 +100,8 @@ class PrimsSimple {
     oneStep<Verb<false, true, false, true, false>>(nullptr, out, n);
   }
 
+  /// Bytes of a step that is received, at most.
+  TUTTI_DEVICE std::uint32_t slotBytes() const { return recv_[0].slotBytes(); }
   /// The step that is received next.
   TUTTI_DEVICE std::uint64_t recvStep() const { return recv_[0].step(); }
   /// Where slots are shared: how many were received into so far, modulo 2^32.
@@ -182,7 +184,7 @@ class PrimsSimple {
       sync();
       if (alive_ && waitsFor(0)) recv_[0].post(crew_.thread);
       if (posts) send_[0].post(crew_.thread, n * sizeof(T), ready);
-      recv_[0].advance();
+      recv_[0].advanceReceived(crew_.thread);
     }
     send_[0].advanceInPlace();
     offered_ = true;
@@ -226,7 +228,7 @@ class PrimsSimple {
     if constexpr (V::recv) {
       forRecvs([&](RecvFifo& fifo, int k) {
         if (alive && waitsFor(k)) fifo.post(crew_.thread);
-        fifo.advance();
+        fifo.advanceReceived(crew_.thread);
       });
     }
     if constexpr (V::send) {

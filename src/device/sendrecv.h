@@ -9,15 +9,11 @@
 // write to the receive buffers, the crew asks for content in place, and no slot is taken.
 #pragma once
 
+#include "device/asking.h"
 #include "device/message_turn.h"
 #include "device/prims.h"
 
 namespace tutti::device {
-
-/// The connection of a message may share its slots with others.
-struct MessageFan : Fan<1, 1> {
-  static constexpr bool kShares = true;
-};
 
 template <Protocol kProtocol>
 using BytePrims = PrimsOf<kProtocol, std::int8_t, CopyOp<std::int8_t>, MessageFan>;
@@ -85,27 +81,8 @@ struct Received {
   std::uint64_t step;    ///< … and of which step, where the connection does not say so itself
 };
 
-/// Where the content of a step is to go: a slot, or the user's memory.
-struct AskedFor {
-  std::uint32_t slot;
-  std::uint64_t into;  ///< an address, or 0
-};
-
-/// The place for `bytes` that belong to `data`, if there is one.
-TUTTI_DEVICE bool findPlace(const ConnView& conn, Asking& at, std::uint32_t taken, const std::int8_t* data,
-                            std::uint32_t bytes, AskedFor& place) {
-  if (mayAskInto(conn, data, bytes)) {
-    place = {0, reinterpret_cast<std::uintptr_t>(data)};
-    return true;
-  }
-  if (at.slots - taken >= conn.sharedSlots) return false;
-  place = {at.slots++, 0};
-  return true;
-}
-
 /// Asks for the content of the message of one work, of which `end` is the end and `most` bytes are a step, from where the
-/// crew stands, as long as there are places for it; false: there are no more. The places are told before the sizes, and
-/// the sizes after everybody has read what was in those places.
+/// crew stands, as long as there are places for it; false: there are no more.
 TUTTI_DEVICE bool askFor(simt::Thread t, const ConnView& conn, const P2pWork& work, Asking& at,
                          const Received& received, const std::int8_t* end, std::uint64_t most) {
   std::uint64_t step = t.loadRelaxedSys(conn.askedOf());
@@ -114,18 +91,14 @@ TUTTI_DEVICE bool askFor(simt::Thread t, const ConnView& conn, const P2pWork& wo
   while (!all) {
     const auto bytes = static_cast<std::uint32_t>(smaller(at.left, most));
     AskedFor place{};
-    // In place there is room for any number of steps, but not words to speak of them.
     if constexpr (simt::kPulls) {
       const auto done = received.conn == &conn ? received.step : t.loadRelaxedSys(conn.stepOf(Protocol::Simple));
-      if (step - done >= kMostSharedSlots) break;
+      if (!hasWords(step, done)) break;
     }
     if (!findPlace(conn, at, received.slots, end - at.left, bytes, place)) break;
     at.left -= bytes;
     all = at.left == 0;
-    if constexpr (simt::kPulls) t.storeRelaxedSys(conn.intoOf(step), place.into);
-    t.storeRelaxedSys(conn.placesOf(step), askedPlace(place.slot, work.recvTurn, all));
-    t.storeReleaseSys(conn.expectedOf(step), sizeWord(step, bytes));
-    ++step;
+    ask(t, conn, step++, place, askedPlace(place.slot, work.recvTurn, all), bytes);
   }
   t.storeRelaxedSys(conn.askedOf(), step);
   return all;

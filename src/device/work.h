@@ -22,6 +22,9 @@ enum class Func : std::uint8_t { Broadcast, Reduce, AllGather, ReduceScatter, Al
 enum class Algorithm : std::uint8_t { Tree, Ring, CollNetDirect, CollNetChain, Nvls, NvlsTree, Pat, OneShot, Direct };
 inline constexpr int kAlgorithms = 9;
 enum class Protocol : std::uint8_t { LL, LL128, Simple };
+/// What two ranks do for an AllReduce by Algorithm::Ring: they go round the ring, exchange their inputs (device/ring.h), or
+/// go round it over their connections for messages, in place (device/pair_in_place.h).
+enum class PairWay : std::uint8_t { Ring, Exchange, InPlace };
 
 /// Reduction as the kernel runs it. Avg on floating types and PreMulSum are PreMulSum; Avg on integers is SumPostDiv.
 enum class DevOp : std::uint8_t { Sum, Prod, Max, Min, PreMulSum, SumPostDiv };
@@ -148,7 +151,7 @@ struct alignas(16) CollWork {
   std::uint8_t stepsPerChunk;       ///< slots one chunk occupies
   std::uint8_t scalarIsPointer;
   DevOp op;                         ///< for kernels that choose it at run time
-  std::uint8_t exchanges;           ///< two ranks exchange their inputs instead of going round the ring (device/ring.h)
+  PairWay pairWay;                  ///< Ring, but for an AllReduce of two ranks on the software GPU
   std::uint8_t reserved[2];
 };
 static_assert(sizeof(CollWork) == 48);

@@ -45,12 +45,13 @@ TEST(Agreement, SmallestWishAndCommonAbilitiesWin) {
   for (std::size_t r = 0; r < 3; ++r) proposals[r].channels = 4 + static_cast<int>(r);
   proposals[2].links.wholeLines = 0;
   proposals[1].threadsGiven = 1;
+  proposals[1].links.inPlace = 1;
   for (const auto& result : agreeAll(peers, proposals)) {
     ASSERT_TRUE(result.ok());
     const Agreement& agreement = result.value();
     EXPECT_EQ(agreement.nChannels, 4);
     EXPECT_TRUE(agreement.threadsGiven) << "by one is enough";
-    EXPECT_EQ(agreement.links, (LinkAbilities{1, 1, 1, 0}));
+    EXPECT_EQ(agreement.links, (LinkAbilities{1, 1, 1, 0, 1}));
     EXPECT_EQ(agreement.lowestComputeCapability, 80);
     EXPECT_EQ(agreement.highestComputeCapability, 90);
   }

@@ -110,6 +110,9 @@ TEST(Links, OfALaunchAreThoseOfItsAlgorithmAndChannels) {
   }
   const auto direct = linksUsedBy(noteOf(device::Func::AllReduce, device::Algorithm::OneShot), neighbours, 4);
   EXPECT_EQ(direct.size(), 6U) << "three peers, both ways";
+  LaunchNote inPlace = noteOf(device::Func::AllReduce, device::Algorithm::Ring);
+  inPlace.inPlace = true;
+  EXPECT_EQ(linksUsedBy(inPlace, neighboursOf(1, 2, channelsOf(1, 2, 4)), 2).size(), 4U) << "of both kinds, both ways";
   EXPECT_TRUE(linksUsedBy(LaunchNote(), neighbours, 4).empty());
 }
 

@@ -11,6 +11,7 @@ namespace {
 
 using device::Algorithm;
 using device::Func;
+using device::PairWay;
 using device::Protocol;
 using test::gpuInput;
 using test::hostInput;
@@ -149,11 +150,32 @@ TEST(Tuning, TwoRanksExchangeWhatIsShortAndAllThatMemoryCarries) {
   TuningInput far = near;
   far.speeds.mesh = 0;
   for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{1} << 20, std::uint64_t{2} << 20, kHuge}) {
-    EXPECT_TRUE(chosen(near, allReduceOf(bytes)).exchanges) << bytes;
-    EXPECT_EQ(chosen(far, allReduceOf(bytes)).exchanges, bytes <= (1 << 20)) << bytes;
-    EXPECT_FALSE(chosen(near, {.func = Func::ReduceScatter, .bytes = bytes}).exchanges) << bytes;
-    EXPECT_FALSE(chosen(restricted(gpuInput(3), "Ring", "Simple"), allReduceOf(bytes)).exchanges) << bytes;
+    EXPECT_EQ(chosen(near, allReduceOf(bytes)).pairWay, PairWay::Exchange) << bytes;
+    EXPECT_EQ(chosen(far, allReduceOf(bytes)).pairWay, bytes <= (1 << 20) ? PairWay::Exchange : PairWay::Ring) << bytes;
+    EXPECT_EQ(chosen(near, {.func = Func::ReduceScatter, .bytes = bytes}).pairWay, PairWay::Ring) << bytes;
+    EXPECT_EQ(chosen(restricted(gpuInput(3), "Ring", "Simple"), allReduceOf(bytes)).pairWay, PairWay::Ring) << bytes;
   }
+}
+
+TEST(Tuning, TwoRanksReduceWhatIsLongInPlaceWhereTheirNetworkReceivesInPlace) {
+  TuningInput far = restricted(gpuInput(2), "Ring", "Simple");
+  far.inPlaceStep = 512 << 10;
+  far.inPlaceSteps = 2;
+  EXPECT_EQ(chosen(far, allReduceOf(kHuge)).pairWay, PairWay::Exchange) << "memory joins them";
+  far.speeds.mesh = 0;
+  EXPECT_EQ(chosen(far, allReduceOf(512 << 10)).pairWay, PairWay::Exchange);
+  const Choice choice = chosen(far, allReduceOf(1 << 20));
+  EXPECT_EQ(choice.pairWay, PairWay::InPlace);
+  EXPECT_EQ(choice.chunkBytes, 1U << 20);
+  EXPECT_EQ(choice.stepsPerChunk, 2);
+  EXPECT_EQ(chosen(far, {.func = Func::ReduceScatter, .bytes = kHuge}).pairWay, PairWay::Ring);
+  TuningInput lines = restricted(gpuInput(2), "Ring", "LL");
+  lines.inPlaceStep = far.inPlaceStep;
+  lines.inPlaceSteps = far.inPlaceSteps;
+  lines.speeds.mesh = 0;
+  EXPECT_EQ(chosen(lines, allReduceOf(kHuge)).pairWay, PairWay::Ring) << "messages' LL has no place";
+  far.ranks.nRanks = 3;
+  EXPECT_EQ(chosen(far, allReduceOf(kHuge)).pairWay, PairWay::Ring);
 }
 
 TEST(Tuning, TheChainOfASmallBroadcastUsesSmallerChunks) {

@@ -50,7 +50,7 @@ struct Case {
   unsigned threads = 1;
   std::size_t misalign = 0;  ///< elements by which the buffers are shifted
   int root = 0;
-  bool exchanges = false;    ///< CollWork::exchanges
+  PairWay pairWay = PairWay::Ring;
 };
 
 inline double input(int rank, std::uint64_t i, const Case& c) {
@@ -115,7 +115,7 @@ class Run {
     work.count = c_.count * (reduces(c_.func) ? 1 : sizeof(T));
     work.chunkBytes = shape.chunkBytes;
     work.stepsPerChunk = shape.stepsPerChunk;
-    work.exchanges = c_.exchanges ? 1 : 0;
+    work.pairWay = c_.pairWay;
     work.root = c_.root;
     work.channelHi = static_cast<std::uint8_t>(world_.shape().nChannels - 1);
     const T two = fromDouble<T>(2);

@@ -53,6 +53,7 @@ struct Selection {
   std::vector<const Collective*> collectives;
   std::vector<std::string> types;  ///< empty: all
   bool quick = false;
+  std::vector<std::size_t> counts;  ///< none: the usual ones
   bool has(ncclDataType_t type) const {
     return types.empty() || std::find(types.begin(), types.end(), bench::typeName(type)) != types.end();
   }
@@ -73,7 +74,8 @@ void addLargest(const Collective& c, int ranks, const Selection& selection, std:
 
 std::vector<Case> makeCases(const Selection& selection, int ranks) {
   std::vector<Case> cases;
-  const std::vector<std::size_t> counts = selection.quick ? std::vector<std::size_t>{1, 1021} : std::vector<std::size_t>{0, 1, 3, 1021, 65537};
+  std::vector<std::size_t> counts = selection.counts;
+  if (counts.empty()) counts = selection.quick ? std::vector<std::size_t>{1, 1021} : std::vector<std::size_t>{0, 1, 3, 1021, 65537};
   for (const Collective* c : selection.collectives) {
     for (int t = 0; t < ncclNumTypes; ++t) {
       const auto type = static_cast<ncclDataType_t>(t);
@@ -89,7 +91,7 @@ std::vector<Case> makeCases(const Selection& selection, int ranks) {
         }
       }
     }
-    if (!selection.quick) addLargest(*c, ranks, selection, cases);
+    if (!selection.quick && selection.counts.empty()) addLargest(*c, ranks, selection, cases);
   }
   return cases;
 }
@@ -205,6 +207,9 @@ int main(int argc, char** argv) {
   CLI::App app{"conformance: every collective, type, operation, count and alignment"};
   app.add_option("--ranks", ranks, "ranks, one thread each")->check(CLI::Range(1, 64));
   app.add_flag("--quick", selection.quick, "fewer counts");
+  app.add_option("--counts", selection.counts, "these counts alone")
+      ->delimiter(',')
+      ->check(CLI::Range(std::size_t{0}, std::size_t{65537} * 8));
   app.add_option("--only", only, "these collectives alone")->delimiter(',')->check(CLI::IsMember(names));
   app.add_option("--types", selection.types, "these types alone, as the benchmarks call them")->delimiter(',');
   app.add_option("--inside", hosts, "one process for each of these, on its host")->delimiter(',');

@@ -53,6 +53,25 @@ def sockets(ranks):
     # Counts meet slots in the same way whatever the number of ranks, and types whatever the number of peers.
     options = {"2": [], "8": ["--quick", "--types", "int8,bfloat16,float"]}
     conform(ranks, *options.get(ranks, ["--quick"]))
+    if ranks == "2":
+        in_place()
+
+
+def in_place():
+    """Two ranks reduce what is long over their connections for messages."""
+    def reduce(types, counts, **env):
+        said = run(2, BUILD / "tests/e2e/conformance", "--ranks", 2, "--only", "all_reduce", "--types", types, "--counts",
+                   counts, **OFF, **env)
+        check(re.search(r"^conformance: [1-9]\d* cases on 2 ranks, 0 wrong$", said, re.M), said[-3000:])
+        return said
+
+    said = reduce("bfloat16,float,double", "262145,400001", NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,NET")
+    check(re.search(r"Channel 00/1 : 0\[\d+\] -> 1\[\d+\] \[send\] via NET/Socket", said), f"not that way: {said[:3000]}")
+    reduce("float", "300001", SOFTGPU_SCHEDULE="random:5", SOFTGPU_WEAK_MEMORY=5)
+    reduce("float", "300001", TUTTI_LAUNCH_SHAPE="GPU")
+    reduce("float", "300001", TUTTI_NET_SHARED_SLOTS=1)
+    said = reduce("float", "300001", NCCL_NET_SHARED_BUFFERS=0, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,NET")
+    check(not re.search(r"Channel 00/1 : ", said), f"without shared slots there is nothing in place: {said[:3000]}")
 
 
 def shapes():

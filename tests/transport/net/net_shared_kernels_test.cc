@@ -4,23 +4,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <random>
 #include <thread>
-#include <tuple>
-#include <utility>
 #include <vector>
 
-#include "device/thread_executor.h"
-#include "device/world.h"
-#include "gpu/context.h"
-#include "gpu/driver_calls.h"
 #include "device/message_turn.h"
-#include "transport/net/net_groups.h"
-#include "transport/net/net_shared.h"
-#include "transport/net/sim_kernels.h"
-#include "transport/net/test_device.h"
+#include "device/thread_executor.h"
+#include "transport/net/sharing_world.h"
 
 namespace tutti::test {
 namespace {
@@ -29,139 +20,6 @@ using device::KernelArgs;
 using device::P2pWork;
 using device::test::ThreadLaunch;
 using device::test::World;
-using device::test::WorldShape;
-using net::SharedSlots;
-using net::Side;
-
-/// A world whose ranks share slots for all their messages, tasks for its connections, and a thread that drives them.
-/// Where the network receives several messages at once, the channels of a pair of ranks share a network connection.
-class SharingWorld {
- public:
-  SharingWorld(WorldShape shape, std::uint32_t slots, FakeKnobs knobs)
-      : net_(std::move(knobs)), world_(adapted(shape)) {
-    const int mesh = static_cast<int>(device::ConnKind::Mesh);
-    for (unsigned c = 0; c < shape.nChannels; ++c) {
-      for (int from = 0; from < shape.nRanks; ++from) {
-        for (int to = 0; to < shape.nRanks; ++to) {
-          if (from == to) continue;
-          auto& sender = world_.comm(from)->channels[c].send[mesh][to];
-          auto& receiver = world_.comm(to)->channels[c].recv[mesh][from];
-          poolOf(from, c, Side::Sender, slots).lend(sender, true);
-          poolOf(to, c, Side::Receiver, slots).lend(receiver, true);
-          links_.push_back(std::make_unique<Link>(joinOf(from, to), static_cast<int>(c), sender, receiver,
-                                                  poolOf(from, c, Side::Sender, slots),
-                                                  poolOf(to, c, Side::Receiver, slots)));
-        }
-      }
-    }
-    thread_ = std::thread([this] { run(); });
-  }
-  ~SharingWorld() { stop(); }
-
-  World& world() { return world_; }
-  FakeNet& net() { return net_; }
-  void stop() {
-    over_.store(true);
-    if (thread_.joinable()) thread_.join();
-    EXPECT_EQ(failures_, 0u);
-    EXPECT_EQ(net_.faults, 0u);
-    EXPECT_LE(net_.mostOpen, net_.knobs().maxRecvs > 1 ? 8u * world_.shape().nChannels : 8u);
-  }
-  /// Every slot that was taken has come back; how many have been taken in all.
-  std::uint64_t settle() {
-    stop();
-    std::uint64_t all = 0;
-    for (auto& [key, pool] : pools_) {
-      ConnView view{};
-      pool->lend(view, false);
-      all += *view.shared;
-      if (std::get<2>(key) == Side::Sender) {
-        EXPECT_EQ(*view.shared, *view.sharedHead);
-      }
-    }
-    return all;
-  }
-
- private:
-  /// A network connection, and who posts its receives; null: each connection for itself.
-  struct Join {
-    LanePair lanes;
-    std::shared_ptr<net::RecvGroups> groups;
-  };
-  struct Link {
-    Link(const Join& join, int channel, const ConnView& sender, const ConnView& receiver, SharedSlots& out,
-         SharedSlots& in)
-        : lanes(join.lanes), groups(join.groups) {
-      const auto reg = [&](net::NetLane& lane, SharedSlots& slots) {
-        lane.slotRegistration =
-            lane.net->registerMemory(lane.connection, slots.memory(), slots.bytes(), PtrKind::Host).value();
-        lane.tag = channel;
-      };
-      reg(lanes.sender, out);
-      reg(lanes.receiver, in);
-      net::TaskSetup sending{pathFor(Side::Sender), sender, &lanes.sender};
-      sending.shared = &out;
-      send = std::make_unique<net::NetSender>(sending);
-      net::TaskSetup receiving{pathFor(Side::Receiver), receiver, &lanes.receiver};
-      receiving.shared = &in;
-      receiving.groups = groups.get();
-      recv = std::make_unique<net::NetReceiver>(receiving);
-    }
-    LanePair lanes;
-    std::shared_ptr<net::RecvGroups> groups;
-    std::unique_ptr<net::NetSender> send;
-    std::unique_ptr<net::NetReceiver> recv;
-  };
-
-  static WorldShape adapted(WorldShape shape) {
-    shape.apart = true;
-    return shape;
-  }
-  Join joinOf(int from, int to) {
-    const int most = net_.knobs().maxRecvs;
-    if (most == 1) return {connectLanes(net_, {}, {}), nullptr};
-    Join& join = joins_[{from, to}];
-    if (join.groups == nullptr) {
-      join.lanes = connectLanes(net_, {}, {});
-      join.groups = std::make_shared<net::RecvGroups>(std::make_shared<net::MessageTurns>(), most);
-      join.groups->use(net_, join.lanes.receiver.connection);
-    }
-    return join;
-  }
-  SharedSlots& poolOf(int rank, unsigned channel, Side side, std::uint32_t slots) {
-    auto& pool = pools_[{rank, channel, side}];
-    if (pool == nullptr) {
-      const net::SharedShape shape{slots, world_.slotBytesOf(Protocol::Simple), false};
-      pool = SharedSlots::create(*testDevice(), shape, "slots of a test").value();
-    }
-    return *pool;
-  }
-  void run() {
-    for (bool idle = false; !(over_.load() && idle);) {
-      idle = true;
-      for (const auto& link : links_) {
-        for (ProgressTask* task :
-             {static_cast<ProgressTask*>(link->send.get()), static_cast<ProgressTask*>(link->recv.get())}) {
-          const auto moved = task->advance();
-          if (!moved.ok()) ++failures_;
-          idle = idle && !(moved.ok() && moved.value());
-        }
-        idle = idle && (link->send->quiet() || aborted());
-      }
-      if (idle) std::this_thread::yield();
-    }
-  }
-  bool aborted() { return std::atomic_ref(*world_.abortWord()).load() != 0; }
-
-  FakeNet net_;
-  World world_;
-  std::map<std::tuple<int, unsigned, Side>, std::shared_ptr<SharedSlots>> pools_;
-  std::map<std::pair<int, int>, Join> joins_;
-  std::vector<std::unique_ptr<Link>> links_;
-  std::atomic<bool> over_{false};
-  unsigned failures_ = 0;
-  std::thread thread_;
-};
 
 std::byte pattern(int from, int to, std::size_t i) {
   return static_cast<std::byte>((i * 7 + static_cast<std::size_t>(from * 31 + to * 5)) % 251);
