@@ -107,7 +107,7 @@ Agreement commonGround(std::span<const PeerInfo> peers, std::span<const Proposal
     agreement.links.pat &= links.pat;
     agreement.links.everybody &= links.everybody;
     agreement.links.wholeLines &= links.wholeLines;
-    agreement.links.inPlace = std::min(agreement.links.inPlace, links.inPlace);
+    agreement.links.stepsInPlace = std::min(agreement.links.stepsInPlace, links.stepsInPlace);
     const int capability = peers[r].computeCapability;
     agreement.lowestComputeCapability = std::min(agreement.lowestComputeCapability, capability);
     agreement.highestComputeCapability = std::max(agreement.highestComputeCapability, capability);

@@ -37,13 +37,16 @@ struct AgreedText {
   std::uint64_t hash = 0;
 };
 
+/// Of a chunk of PairWay::InPlace. With more long vectors leave the caches (docs/measurements/network.md).
+inline constexpr std::uint8_t kMostStepsInPlace = 2;
+
 /// What this rank's links can do, as far as it can tell alone.
 struct LinkAbilities {
   std::uint8_t tree = 1;        ///< some transport reaches its neighbours in the trees
   std::uint8_t pat = 1;         ///< the same for PAT's
   std::uint8_t everybody = 1;   ///< kernels reach those of all ranks: direct algorithms are possible
   std::uint8_t wholeLines = 1;  ///< its links to all ranks of its node keep 128-byte stores whole
-  std::uint8_t inPlace = 2;     ///< steps of a chunk of what two ranks do in place; 0: it cannot (stepsInPlace())
+  std::uint8_t stepsInPlace = kMostStepsInPlace;  ///< of a chunk of what two ranks do in place; 0: it cannot
   friend bool operator==(const LinkAbilities&, const LinkAbilities&) = default;
 };
 

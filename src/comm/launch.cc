@@ -175,6 +175,7 @@ void Launcher::note(const PreparedLaunch& launch) {
   note_.shape = launch.shape;
   note_.nChannels = launch.grid;
   note_.root = -1;
+  note_.follows = true;
   note_.inPlace = false;
   note_.messages.clear();
   if (launch.args == nullptr) return;
@@ -190,8 +191,12 @@ void Launcher::note(const PreparedLaunch& launch) {
     std::array<char, 16>& name = history_[++note_.collectives % kHistory];
     name = {};
     launch.operation.copy(name.data(), name.size() - 1);
-    note_.inPlace |= launch.args->coll[i].pairWay == device::PairWay::InPlace;
   }
+  const auto inPlace = std::count_if(launch.args->coll, launch.args->coll + works, [](const device::CollWork& work) {
+    return work.pairWay == device::PairWay::InPlace;
+  });
+  note_.inPlace = inPlace > 0;
+  note_.follows = inPlace < static_cast<std::ptrdiff_t>(works);
 }
 
 LaunchNote Launcher::lastNote() const {

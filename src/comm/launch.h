@@ -48,7 +48,8 @@ struct LaunchNote {
   unsigned firstChannel = 0;
   unsigned nChannels = 0;                    ///< 0: nothing was launched
   int root = -1;                             ///< of its first collective
-  bool inPlace = false;                      ///< some of its collectives go PairWay::InPlace
+  bool follows = true;                       ///< some of its collectives follow their algorithm's graph …
+  bool inPlace = false;                      ///< … and some go PairWay::InPlace
   std::vector<device::P2pWork> messages;     ///< of Func::SendRecv
   std::string text;                          ///< as Launcher::lastLaunch()
   std::uint64_t operations = 0;              ///< that the communicator has launched, all kinds

@@ -81,9 +81,11 @@ std::vector<LinkRequest> linksOfAlgorithm(const LaunchNote& note, const Neighbou
   switch (note.shape.algorithm) {
     case device::Algorithm::Ring:
       for (const LinkRequest& link : neighbours.ring) {
-        if (!isCut(link, note, neighbours.rank)) links.add(link);
+        if (note.follows && !isCut(link, note, neighbours.rank)) links.add(link);
       }
-      for (int peer = 0; note.inPlace && peer < nRanks; ++peer) links.addBothWays(peer, ConnKind::Mesh, ~ChannelMask{0});
+      for (int peer = 0; note.inPlace && peer < nRanks; ++peer) {
+        links.addBothWays(peer, ConnKind::Mesh, ~ChannelMask{0});
+      }
       break;
     case device::Algorithm::Tree: links.add(neighbours.tree); break;
     case device::Algorithm::Pat: links.add(neighbours.pat); break;

@@ -75,9 +75,8 @@ bool longMessageSteps(const ncclComm& comm) {
 
 std::uint8_t stepsInPlace(const ncclComm& comm) {
   if (comm.parts.network == nullptr || !longMessageSteps(comm) || groupsReceives(comm)) return 0;
-  // The peer takes a whole chunk before it is done with sending its own, be it into slots. With more steps than these long
-  // vectors leave the caches.
-  return static_cast<std::uint8_t>(std::min<std::uint32_t>(sharedNetSlots(comm.runtime, true), LinkAbilities{}.inPlace));
+  // The peer takes a whole chunk before it is done with sending its own, be it into slots.
+  return static_cast<std::uint8_t>(std::min<std::uint32_t>(sharedNetSlots(comm.runtime, true), kMostStepsInPlace));
 }
 
 NetTransportOptions netOptions(const ncclComm& comm) {

@@ -147,8 +147,11 @@ class CollectivePlanner {
     launch.latencyUs = std::max(launch.latencyUs, choice.latencyUs);
     launch.transferUs += choice.microseconds - choice.latencyUs;
     launch.colls.push_back(workFor(op, decision, launch.type));
-    use(choice.algorithm);
-    if (choice.pairWay == device::PairWay::InPlace) useMesh();
+    if (choice.pairWay == device::PairWay::InPlace) {
+      useMesh();
+    } else {
+      use(choice.algorithm);
+    }
   }
 
   static device::CollWork workFor(const Op& op, const Decision& decision, ncclDataType_t kernelType) {

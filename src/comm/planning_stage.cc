@@ -131,7 +131,7 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   if (parts.network) proposal.network = agreedText(parts.network->net().name());
   const std::vector<int> inTrees = treeNeighbours(comm, graphs, proposal.channels);
   ASSIGN(proposal.links, abilitiesOf(parts.transports, parts.peers, inTrees, rank));
-  proposal.links.inPlace = stepsInPlace(comm);
+  proposal.links.stepsInPlace = stepsInPlace(comm);
   ASSIGN(const Agreement agreement, agree(*parts.bootstrap, parts.peers, proposal));
   const auto nChannels = static_cast<unsigned>(agreement.nChannels);
   const AgreedGraphs* const agreed = graphs.known() ? &graphs.agreed : nullptr;
@@ -147,7 +147,7 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
       .nChannels = nChannels,
       .slotBytes = slotBytes,
       .inPlaceStep = slots.net,
-      .inPlaceSteps = agreement.links.inPlace,
+      .stepsInPlace = agreement.links.stepsInPlace,
       .policy = graphs.known() ? alongGraphs(policy, agreement.nChannels) : policy,
       .threadsGiven = agreement.threadsGiven,
       .thresholds = comm.runtime.tuning.thresholds,

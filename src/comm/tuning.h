@@ -59,7 +59,7 @@ struct TuningInput {
   unsigned nChannels = 1;               ///< of the communicator
   std::array<device::SlotBytes, device::kConnKinds> slotBytes{};   ///< as connections are made; 0: no such buffers
   std::uint32_t inPlaceStep = 0;        ///< bytes of a step of a message over a network
-  std::uint8_t inPlaceSteps = 0;        ///< of them a chunk, where all ranks receive in place; 0: not all do
+  std::uint8_t stepsInPlace = 0;        ///< of them a chunk, where all ranks receive in place; 0: not all do
   device::Policy policy = device::kGpuPolicy;   ///< its world decides between the cost tables
   bool threadsGiven = false;            ///< the user said how many: no rule about links lowers the policy's
   ThreadThresholds thresholds;          ///< NCCL_THREAD_THRESHOLDS

@@ -127,16 +127,17 @@ void cut(const Tuning& tuning, const Request& request, Choice& choice) {
   choice.chunkBytes = static_cast<std::uint32_t>(grains * device::kGrainBytes);
 }
 
-/// Two ranks on software GPUs (device/kernels.h) exchange what they reduce: one hop. Over a network all of it may be on the
-/// way at once, and of long vectors the ring keeps less there, least in place (docs/measurements/network.md).
+/// Two ranks exchange what they reduce: one hop. Over a network all of it may be on the way at once, and of long vectors
+/// the ring keeps less there, least in place (docs/measurements/network.md). Where the kernel can (device/kernels.h).
 device::PairWay pairWayFor(const TuningInput& in, const Request& request, const Choice& choice) {
   using device::PairWay;
   constexpr std::uint64_t kMostOverNetwork = 1 << 20;
   constexpr std::uint64_t kMostBesideInPlace = 512 << 10;
-  if (choice.algorithm != Algorithm::Ring || request.func != Func::AllReduce || in.ranks.nRanks != 2) return PairWay::Ring;
+  const bool pair = choice.algorithm == Algorithm::Ring && request.func == Func::AllReduce && in.ranks.nRanks == 2;
+  if (!pair) return PairWay::Ring;
   const bool joinedByMemory = in.speeds.mesh > 0;
   if (joinedByMemory) return PairWay::Exchange;
-  const bool inPlace = in.inPlaceSteps != 0 && choice.protocol == Protocol::Simple;
+  const bool inPlace = in.stepsInPlace != 0 && choice.protocol == Protocol::Simple;
   if (inPlace && request.bytes > kMostBesideInPlace) return PairWay::InPlace;
   return request.bytes <= kMostOverNetwork ? PairWay::Exchange : PairWay::Ring;
 }
@@ -193,8 +194,8 @@ Result<Choice> chooseCollective(const Tuning& tuning, const Request& request) {
   cut(tuning, request, choice);
   choice.pairWay = pairWayFor(tuning.input, request, choice);
   if (choice.pairWay == device::PairWay::InPlace) {
-    choice.chunkBytes = tuning.input.inPlaceStep * tuning.input.inPlaceSteps;
-    choice.stepsPerChunk = tuning.input.inPlaceSteps;
+    choice.chunkBytes = tuning.input.inPlaceStep * tuning.input.stepsInPlace;
+    choice.stepsPerChunk = tuning.input.stepsInPlace;
   }
   return choice;
 }

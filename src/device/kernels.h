@@ -15,8 +15,8 @@
 
 namespace tutti::device {
 
-/// Whether pairAllReduce() may stand for a ring of two: it has to do the same to both inputs, and to have the same bits for both
-/// orders. Not on GPUs, whose kernels would grow and where it was not measured.
+/// Whether pairAllReduce() may stand for a ring of two: it has to do the same to both inputs, and to have the same bits for
+/// both orders. Not on GPUs, whose kernels would grow and where it was not measured.
 template <class M, class Op>
 inline constexpr bool kPairs = simt::kPulls && M::func == Func::AllReduce && !Op::kBefore;
 

@@ -8,10 +8,11 @@
 //     sends  out[half 0]                 sends  out[half 1]
 //     receives out[half 1]               receives out[half 0]
 //
-// Steps are as long as those of messages, nothing is copied into a slot or out of one: what is sent is offered where it
-// lies, what comes goes to the output. Only where the output is the input as well, a half that is to be reduced takes
-// shared slots: the input is still needed; and where it is so long that it goes past the caches. A half that comes back may overwrite the input that was sent for it: the peer
-// had all of that before it could send the result.
+// Steps are as long as those of messages. What is sent is offered where it lies, what comes goes to the output. The half
+// that is to be reduced takes shared slots instead where the output is the input, which is still needed, or so long that it
+// goes past the caches; so does whatever the network cannot reach, and inputs that the operation changes are sent through
+// slots. A half that comes back may overwrite the input that was sent for it: the peer had all of that before it could send
+// the result.
 #pragma once
 
 #include "device/asking.h"
@@ -28,7 +29,11 @@ class PairInPlace {
  public:
   /// Connections of ConnKind::Mesh with the other rank. `streaming`: see PrimsSimple.
   TUTTI_DEVICE PairInPlace(const Crew& crew, const ConnView& recv, const ConnView& send, const Op& op, bool streaming)
-      : crew_(crew), conn_(recv), prims_(crew, &recv, &send, op, streaming), step_(prims_.slotBytes() / sizeof(T)), streaming_(streaming) {
+      : crew_(crew),
+        conn_(recv),
+        prims_(crew, &recv, &send, op, streaming),
+        step_(prims_.slotBytes() / sizeof(T)),
+        streaming_(streaming) {
     asking_.slots = prims_.sharedTaken();
   }
 

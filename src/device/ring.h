@@ -40,7 +40,8 @@ struct RingWork {
 };
 
 /// Two ranks: each sends all of its input and reduces what comes. As much travels as on the ring, but once there instead of
-/// there and back, and all of it may be on the way at once. Each names its own input first, so combining must not depend on the order.
+/// there and back, and all of it may be on the way at once. Each names its own input first, so combining must not depend on
+/// the order.
 template <class Prims, class T>
 TUTTI_DEVICE void pairAllReduce(Prims& prims, const RingWork& work, const T* in, T* out) {
   for (std::uint64_t begin = work.part.begin; begin < work.part.end(); begin += work.chunk) {

@@ -151,7 +151,7 @@ struct alignas(16) CollWork {
   std::uint8_t stepsPerChunk;       ///< slots one chunk occupies
   std::uint8_t scalarIsPointer;
   DevOp op;                         ///< for kernels that choose it at run time
-  PairWay pairWay;                  ///< Ring, but for an AllReduce of two ranks on the software GPU
+  PairWay pairWay;                  ///< where the kernel can (device/kernels.h); those of GPUs always go round the ring
   std::uint8_t reserved[2];
 };
 static_assert(sizeof(CollWork) == 48);

@@ -45,7 +45,7 @@ TEST(Agreement, SmallestWishAndCommonAbilitiesWin) {
   for (std::size_t r = 0; r < 3; ++r) proposals[r].channels = 4 + static_cast<int>(r);
   proposals[2].links.wholeLines = 0;
   proposals[1].threadsGiven = 1;
-  proposals[1].links.inPlace = 1;
+  proposals[1].links.stepsInPlace = 1;
   for (const auto& result : agreeAll(peers, proposals)) {
     ASSERT_TRUE(result.ok());
     const Agreement& agreement = result.value();

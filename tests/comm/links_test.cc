@@ -112,7 +112,12 @@ TEST(Links, OfALaunchAreThoseOfItsAlgorithmAndChannels) {
   EXPECT_EQ(direct.size(), 6U) << "three peers, both ways";
   LaunchNote inPlace = noteOf(device::Func::AllReduce, device::Algorithm::Ring);
   inPlace.inPlace = true;
-  EXPECT_EQ(linksUsedBy(inPlace, neighboursOf(1, 2, channelsOf(1, 2, 4)), 2).size(), 4U) << "of both kinds, both ways";
+  const Neighbours two = neighboursOf(1, 2, channelsOf(1, 2, 4));
+  EXPECT_EQ(linksUsedBy(inPlace, two, 2).size(), 4U) << "of both kinds, both ways";
+  inPlace.follows = false;
+  const auto mesh = linksUsedBy(inPlace, two, 2);
+  ASSERT_EQ(mesh.size(), 2U);
+  for (const UsedLink& used : mesh) EXPECT_EQ(used.link.kind, device::ConnKind::Mesh);
   EXPECT_TRUE(linksUsedBy(LaunchNote(), neighbours, 4).empty());
 }
 

@@ -160,7 +160,7 @@ TEST(Tuning, TwoRanksExchangeWhatIsShortAndAllThatMemoryCarries) {
 TEST(Tuning, TwoRanksReduceWhatIsLongInPlaceWhereTheirNetworkReceivesInPlace) {
   TuningInput far = restricted(gpuInput(2), "Ring", "Simple");
   far.inPlaceStep = 512 << 10;
-  far.inPlaceSteps = 2;
+  far.stepsInPlace = 2;
   EXPECT_EQ(chosen(far, allReduceOf(kHuge)).pairWay, PairWay::Exchange) << "memory joins them";
   far.speeds.mesh = 0;
   EXPECT_EQ(chosen(far, allReduceOf(512 << 10)).pairWay, PairWay::Exchange);
@@ -171,7 +171,7 @@ TEST(Tuning, TwoRanksReduceWhatIsLongInPlaceWhereTheirNetworkReceivesInPlace) {
   EXPECT_EQ(chosen(far, {.func = Func::ReduceScatter, .bytes = kHuge}).pairWay, PairWay::Ring);
   TuningInput lines = restricted(gpuInput(2), "Ring", "LL");
   lines.inPlaceStep = far.inPlaceStep;
-  lines.inPlaceSteps = far.inPlaceSteps;
+  lines.stepsInPlace = far.stepsInPlace;
   lines.speeds.mesh = 0;
   EXPECT_EQ(chosen(lines, allReduceOf(kHuge)).pairWay, PairWay::Ring) << "messages' LL has no place";
   far.ranks.nRanks = 3;

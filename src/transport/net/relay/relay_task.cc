@@ -54,9 +54,13 @@ bool RelayedTask::hasGone() {
 }
 
 Status RelayedTask::look() {
-  watchRelay();
   if (path_.peerHasLeft()) write(board_.peerLeft, 1U);
-  if (!hasGone() || SteadyClock::now() - *goneSince_ < kGoneGrace) return {};
+  if (!hasGone()) {
+    watchRelay();
+    return {};
+  }
+  stuck_.store(false, std::memory_order_relaxed);  // it does nothing because it is not there
+  if (SteadyClock::now() - *goneSince_ < kGoneGrace) return {};
   return fail(
       ncclRemoteError,
       "{}: {}, which sends in its stead, has ended or given up: the local connection with it is closed. Look for "
@@ -66,7 +70,7 @@ Status RelayedTask::look() {
 
 Result<bool> RelayedTask::advance() {
   write(board_.pulse, ++pulse_, std::memory_order_seq_cst);
-  if (read(board_.awake, std::memory_order_seq_cst) == 0) wakeRelay();
+  if (!goneSince_ && read(board_.awake, std::memory_order_seq_cst) == 0) wakeRelay();
   if (const std::uint32_t code = read(board_.failed); code != 0) return relayFailed(code);
   if (turns_++ % kTurnsPerLook == 0) TRY(look());
   return false;
