@@ -107,7 +107,7 @@ TEST(SharedSlotsOfKernels, KeepSeveralMessagesToOnePeerInOrder) {
 
 TEST(SharedSlotsOfKernels, AreFilledAndEmptiedByManyThreads) {
   SharingWorld sharing({.nRanks = 2, .slotBytes = 512}, 4, {});
-  for (const std::size_t bytes : {0, 700, 6000}) exchangeAll(sharing.world(), bytes, 64);
+  for (const std::size_t bytes : {0, 700, 6000, 20000}) exchangeAll(sharing.world(), bytes, 64);
   sharing.settle();
 }
 
@@ -134,7 +134,7 @@ TEST(SharedSlotsOfKernels, AreTakenBetweenWhatIsReceivedInPlace) {
 
 TEST(SharedSlotsOfKernels, AreNotNeededByManyThreadsForWhatIsReceivedInPlace) {
   SharingWorld sharing({.nRanks = 2, .slotBytes = 512, .pulls = true, .pullLeast = 200}, 4, {});
-  for (const std::size_t bytes : {0, 700, 6000}) exchangeAll(sharing.world(), bytes, 64);
+  for (const std::size_t bytes : {0, 700, 6000, 20000}) exchangeAll(sharing.world(), bytes, 64);
   sharing.settle();
 }
 

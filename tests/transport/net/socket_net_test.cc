@@ -256,9 +256,9 @@ TEST(SocketNet, OffersADescriptorToSleepOn) {
   void* received = pair.recv(&in, 1);
   pollfd one{SocketNet::receivePollFd(pair.receiver), POLLIN, 0};
   EXPECT_EQ(::poll(&one, 1, 0), 0);
-  void* sent = pair.send(&out, 1);
+  EXPECT_TRUE(SocketPair::testOne(pair.sendNet, pair.send(&out, 1)));
   EXPECT_EQ(::poll(&one, 1, 10000), 1);
-  EXPECT_EQ(pair.finish(sent, received), 1);
+  EXPECT_EQ(pair.finish(nullptr, received), 1);
   EXPECT_GE(SocketNet::sendPollFd(pair.sender), 0);
 }
 
