@@ -9,6 +9,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -31,7 +33,10 @@ void runOn(int cpu) {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(cpu, &one);
-  pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+  if (const int error = pthread_setaffinity_np(pthread_self(), sizeof(one), &one); error != 0) {
+    std::fprintf(stderr, "cache_line: cannot run on processor %d: %s\n", cpu, std::strerror(error));
+    std::_Exit(1);  // the other thread may be waiting for this one
+  }
 }
 
 void awaitValue(const std::atomic<int>& line, int value) {

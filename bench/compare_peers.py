@@ -222,11 +222,12 @@ def wait_until_quiet(limit):
 
 
 def line_time(build):
-    """Nanoseconds of a cache line between two processors; None: there is one, or the program was not built."""
-    if not (build / "bench/cache_line").exists():
-        return None
-    said = subprocess.run([build / "bench/cache_line"], capture_output=True, text=True, timeout=60).stdout.strip()
-    return int(said) if said.isdigit() else None
+    """Nanoseconds of a cache line between two processors; None: there is one, or the program was not built, or is kept
+    waiting."""
+    with contextlib.suppress(FileNotFoundError, subprocess.TimeoutExpired):
+        said = subprocess.run([build / "bench/cache_line"], capture_output=True, text=True, timeout=60).stdout.strip()
+        return int(said) if said.isdigit() else None
+    return None
 
 
 def run_program(options, build, what, program, sizes):
