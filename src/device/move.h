@@ -5,8 +5,8 @@
 
 namespace tutti::device {
 
-/// Where one slice comes from and goes to. Sources: `own` is the user's input, `received` a slot, or what came in place. Destinations:
-/// `first`, and `second` if there are two. Null: absent. Any of them may be the same range as another, exactly.
+/// Where one slice comes from and goes to. Sources: `own` is the user's input, `received` a slot, or what came in place.
+/// Destinations: `first`, and `second` if there are two. Null: absent. Any of them may be the same range as another, exactly.
 template <class T>
 struct Slice {
   const T* own;

@@ -230,5 +230,20 @@ TEST(PlanProperty, DirectAlgorithmsWantEverybodyConnected) {
   EXPECT_EQ(Plan{}.microseconds(), -1.0);
 }
 
+TEST(PlanProperty, TwoRanksThatReduceInPlaceConnectNoRing) {
+  TuningInput input = restricted(gpuInput(2), "Ring", "Simple");
+  input.speeds.mesh = 0;
+  input.inPlaceStep = 512 << 10;
+  input.stepsInPlace = 1;
+  const PlanContext context{.rank = 1, .tuning = makeTuning(input)};
+  const auto plan = makePlan(context, std::vector{collective(ApiFunc::AllReduce, 1 << 20)}).value();
+  EXPECT_EQ(plan.meshPeers, (std::vector{0}));
+  EXPECT_FALSE(plan.usesRing);
+  EXPECT_EQ(plan.launches.at(0).colls.at(0).pairWay, device::PairWay::InPlace);
+  const auto both = makePlan(context, std::vector{collective(ApiFunc::AllReduce, 1 << 20),
+                                                  collective(ApiFunc::AllReduce, 100)}).value();
+  EXPECT_TRUE(both.usesRing) << "the short one is exchanged";
+}
+
 }  // namespace
 }  // namespace tutti

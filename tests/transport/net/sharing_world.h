@@ -77,8 +77,8 @@ class SharingWorld {
     std::shared_ptr<net::RecvGroups> groups;
   };
   struct Link {
-    Link(const Join& join, int channel, const device::ConnView& sender, const device::ConnView& receiver, net::SharedSlots& out,
-         net::SharedSlots& in)
+    Link(const Join& join, int channel, const device::ConnView& sender, const device::ConnView& receiver,
+         net::SharedSlots& out, net::SharedSlots& in)
         : lanes(join.lanes), groups(join.groups) {
       const auto reg = [&](net::NetLane& lane, net::SharedSlots& slots) {
         lane.slotRegistration =
