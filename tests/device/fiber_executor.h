@@ -112,9 +112,8 @@ class FiberLaunch {
  public:
   template <class Params>
   FiberLaunch(const simt::HostKernel& kernel, std::uint32_t nBlocks, std::uint32_t nThreads, const Params& params) {
-    auto copy = std::make_shared<std::vector<std::max_align_t>>(sizeof(Params) / sizeof(std::max_align_t) + 1);
-    std::memcpy(copy->data(), &params, sizeof(Params));
-    ticket_ = FiberExecutor::instance().start({&kernel, copy, nBlocks, nThreads, 0});
+    ticket_ = FiberExecutor::instance().start(
+        {&kernel, softgpu::copyParams(&params, sizeof(Params)), nBlocks, nThreads, 0});
   }
   ~FiberLaunch() { FiberExecutor::instance().wait(*ticket_); }
   FiberLaunch(const FiberLaunch&) = delete;

@@ -25,10 +25,8 @@ TUTTI_KERNEL(Divide, Params, Shared, 1, divideBody)
 float dividedByABlock() {
   float quotient = 0;
   const Params given{&quotient};
-  auto params = std::make_shared<std::vector<std::max_align_t>>(1);
-  std::memcpy(params->data(), &given, sizeof(given));
   StackPool stacks;
-  Block block({&Divide_hostKernel, params, 1, 1, 0}, 0, stacks);
+  Block block({&Divide_hostKernel, copyParams(&given, sizeof(given)), 1, 1, 0}, 0, stacks);
   while (!block.finished()) block.runPass(nullptr);
   return quotient;
 }

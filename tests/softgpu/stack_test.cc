@@ -32,9 +32,7 @@ void deepBody(simt::Thread t, Shared&, const Params& p) {
 TUTTI_KERNEL(Deep, Params, Shared, 64, deepBody)
 
 KernelOperation deep(std::uint32_t kilobytes) {
-  auto params = std::make_shared<std::vector<std::max_align_t>>(1);
-  std::memcpy(params->data(), &kilobytes, sizeof(kilobytes));
-  return {&Deep_hostKernel, params, 1, 64, 0};
+  return {&Deep_hostKernel, copyParams(&kilobytes, sizeof(kilobytes)), 1, 64, 0};
 }
 
 TEST(Stacks, AreLargeEnoughForKernels) {

@@ -61,9 +61,7 @@ CUresult packParams(const Function& function, void** params, void** extra, Kerne
   }
   const std::size_t bytes = function.kernel->paramBytes;
   if (bytes != 0 && source == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  auto copy = std::make_shared<std::vector<std::max_align_t>>(bytes / sizeof(std::max_align_t) + 1);
-  if (bytes != 0) std::memcpy(copy->data(), source, bytes);
-  operation->params = std::move(copy);
+  operation->params = copyParams(source, bytes);
   return CUDA_SUCCESS;
 }
 

@@ -46,7 +46,7 @@ Block::~Block() {
 void Block::run(void* argument) {
   Fiber& fiber = *static_cast<Fiber*>(argument);
   Block& block = *fiber.block;
-  block.kernel_.kernel->entry(&fiber.thread, block.kernel_.params->data());
+  block.kernel_.kernel->entry(&fiber.thread, block.kernel_.params.get());
   block.threadEnded(fiber);
   fiber.context.leaveForGood(block.scheduler_);
 }

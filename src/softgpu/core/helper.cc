@@ -37,12 +37,13 @@ void relax() {
 
 bool Helper::help(const Engine* self, std::int64_t now, bool eager) {
   const auto& devices = machine().devices;
-  if (seen_.size() != devices.size()) seen_.resize(devices.size());
+  devices_ = devices.size();
+  if (devices_ > few_.size()) more_.resize(devices_ - few_.size());
   bool progress = false;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     Engine* engine = devices[i]->startedEngine();
     if (engine == nullptr || engine == self || !engine->busy()) continue;
-    Seen& seen = seen_[i];
+    Seen& seen = seenOf(i);
     const std::uint32_t looks = engine->looks();
     if (looks != seen.looks || seen.since == 0) {
       seen.looks = looks;
@@ -56,9 +57,10 @@ bool Helper::help(const Engine* self, std::int64_t now, bool eager) {
 }
 
 void Helper::leave() {
-  for (std::size_t i = 0; i < seen_.size(); ++i) {
-    if (!seen_[i].helped) continue;
-    seen_[i].helped = false;
+  for (std::size_t i = 0; i < devices_; ++i) {
+    Seen& seen = seenOf(i);
+    if (!seen.helped) continue;
+    seen.helped = false;
     Engine* engine = machine().devices[i]->startedEngine();
     if (engine->busy()) engine->takeOver();
   }

@@ -1,6 +1,8 @@
 // Threads that wait for an engine do its work when nobody else does.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -27,7 +29,11 @@ class Helper {
     std::int64_t since = 0;
     bool helped = false;
   };
-  std::vector<Seen> seen_;
+  Seen& seenOf(std::size_t device) { return device < few_.size() ? few_[device] : more_[device - few_.size()]; }
+
+  std::array<Seen, 8> few_;  ///< of the first devices: a short wait should not have to allocate
+  std::vector<Seen> more_;   ///< of those after them
+  std::size_t devices_ = 0;
 };
 
 }  // namespace tutti::softgpu

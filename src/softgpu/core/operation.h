@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -61,9 +62,18 @@ struct WordOperation {
   unsigned flags = 0;  ///< CU_STREAM_WAIT_VALUE_*
 };
 
+/// Parameters of a kernel, which its blocks share.
+using KernelParams = std::shared_ptr<const std::max_align_t[]>;
+/// A copy of `bytes` at `source`, which is not looked at if there are none.
+inline KernelParams copyParams(const void* source, std::size_t bytes) {
+  auto copy = std::make_shared_for_overwrite<std::max_align_t[]>(bytes / sizeof(std::max_align_t) + 1);
+  if (bytes != 0) std::memcpy(copy.get(), source, bytes);
+  return copy;
+}
+
 struct KernelOperation {
   const simt::HostKernel* kernel = nullptr;
-  std::shared_ptr<const std::vector<std::max_align_t>> params;
+  KernelParams params;
   std::uint32_t blocks = 1;
   std::uint32_t threads = 1;
   std::uint32_t dynamicSharedBytes = 0;
