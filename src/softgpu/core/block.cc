@@ -1,6 +1,8 @@
 #include "softgpu/core/block.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace tutti::softgpu {
@@ -8,30 +10,27 @@ namespace tutti::softgpu {
 const simt::HostOps Block::kOps = {Block::barrier, Block::warpSync, Block::shuffle,
                                    Block::ballot,  Block::pause,    Block::trap};
 
+std::size_t Block::sharedWords(const KernelOperation& kernel) {
+  const std::size_t bytes = std::size_t{kernel.kernel->staticSharedBytes} + kernel.dynamicSharedBytes;
+  return bytes / sizeof(std::max_align_t) + 1;
+}
+
 Block::Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stacks, std::unique_ptr<WeakMemory> memory)
     : kernel_(kernel),
       stacks_(stacks),
       fibers_(kernel.threads),
+      shared_(sharedWords(kernel)),
       warps_((kernel.threads + 31) / 32),
       memory_(std::move(memory)) {
-  const std::size_t sharedBytes = std::size_t{kernel.kernel->staticSharedBytes} + kernel.dynamicSharedBytes;
-  shared_.resize(sharedBytes / sizeof(std::max_align_t) + 1);
-  // As on a GPU, where nobody clears it.
-  if (memory_ != nullptr) std::memset(shared_.data(), 0xa5, shared_.size() * sizeof(std::max_align_t));
   runnable_.reserve(fibers_.size());
   paused_.reserve(fibers_.size());
-  for (std::uint32_t i = 0; i < kernel.threads; ++i) {
-    Fiber& fiber = fibers_[i];
+  for (Fiber& fiber : fibers_) {
     const Stack stack = stacks_.take(kernel.threads);
     if (stack.lowest == nullptr) return;
-    fiber.block = this;
-    fiber.thread = {&kOps, shared_.data(), i, kernel.threads, index, kernel.blocks, &fiber,
-                    memory_ == nullptr ? nullptr : WeakMemory::operations()};
-    fiber.context.start(stack, run, &fiber);
-    runnable_.push_back(&fiber);
-    warps_[i / 32].alive++;
+    fiber.context.own(stack);
   }
   ready_ = true;
+  begin(index);
 }
 
 Block::~Block() {
@@ -40,6 +39,43 @@ Block::~Block() {
     if (stack.lowest == nullptr) continue;
     if (trapped_ != nullptr) stack.forgetOverflow();
     stacks_.give(stack);
+  }
+}
+
+bool Block::fits(const KernelOperation& kernel) const {
+  return fibers_.size() == kernel.threads && shared_.size() == sharedWords(kernel);
+}
+
+void Block::restart(const KernelOperation& kernel, std::uint32_t index, std::unique_ptr<WeakMemory> memory) {
+  kernel_ = kernel;
+  memory_ = std::move(memory);
+  exited_ = 0;
+  begin(index);
+}
+
+void Block::rest() {
+  memory_.reset();
+  kernel_.params.reset();
+}
+
+/// Every thread is about to begin.
+void Block::begin(std::uint32_t index) {
+  // As on a GPU, where nobody clears it.
+  if (memory_ != nullptr) std::memset(shared_.data(), 0xa5, shared_.size() * sizeof(std::max_align_t));
+  for (Warp& warp : warps_) {
+    warp.alive = 0;
+    warp.votes[0] = warp.votes[1] = 0;
+    warp.present[0] = warp.present[1] = 0;
+  }
+  for (std::uint32_t i = 0; i < kernel_.threads; ++i) {
+    Fiber& fiber = fibers_[i];
+    fiber.block = this;
+    fiber.exited = false;
+    fiber.thread = {&kOps, shared_.data(), i, kernel_.threads, index, kernel_.blocks, &fiber,
+                    memory_ == nullptr ? nullptr : WeakMemory::operations()};
+    fiber.context.start(run, &fiber);
+    runnable_.push_back(&fiber);
+    warps_[i / 32].alive++;
   }
 }
 
@@ -186,6 +222,36 @@ void Block::trap(simt::HostThread* self, const char* message) {
   Fiber& fiber = fiberOf(self);
   fiber.block->trapped_ = std::make_unique<std::string>(message == nullptr ? "" : message);
   fiber.context.leaveForGood(fiber.block->scheduler_);
+}
+
+std::unique_ptr<Block> BlockPool::take(const KernelOperation& kernel, std::uint32_t index, StackPool& stacks,
+                                       std::unique_ptr<WeakMemory> memory) {
+  const auto found = std::find_if(free_.rbegin(), free_.rend(), [&](const auto& block) { return block->fits(kernel); });
+  if (found != free_.rend()) {
+    std::unique_ptr<Block> block = std::move(*found);
+    free_.erase(std::next(found).base());
+    threads_ -= block->threads();
+    block->restart(kernel, index, std::move(memory));
+    return block;
+  }
+  auto block = std::make_unique<Block>(kernel, index, stacks, std::move(memory));
+  if (block->ready() || free_.empty()) return block;
+  free_.clear();
+  threads_ = 0;
+  memory = block->takeMemory();
+  block.reset();
+  return std::make_unique<Block>(kernel, index, stacks, std::move(memory));
+}
+
+void BlockPool::give(std::unique_ptr<Block> block) {
+  block->rest();
+  threads_ += block->threads();
+  free_.push_back(std::move(block));
+  // The oldest are of a kind that is not used any more, perhaps.
+  while (free_.size() > kMostBlocks || threads_ > kMostThreads) {
+    threads_ -= free_.front()->threads();
+    free_.erase(free_.begin());
+  }
 }
 
 }  // namespace tutti::softgpu

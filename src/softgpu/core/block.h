@@ -33,6 +33,16 @@ class Block {
   Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stacks,
         std::unique_ptr<WeakMemory> memory = nullptr);
   ~Block();
+  /// Whether it can become a block of `kernel`: it has as many threads, and as much shared memory.
+  bool fits(const KernelOperation& kernel) const;
+  /// Becomes another block, once it has finished, with the stacks and the memory that it has. What is in its shared memory
+  /// stays there, as on a GPU.
+  void restart(const KernelOperation& kernel, std::uint32_t index, std::unique_ptr<WeakMemory> memory);
+  /// Gives back what only a block that runs needs, once it has finished.
+  void rest();
+  /// For another block, of one that is not ready().
+  std::unique_ptr<WeakMemory> takeMemory() { return std::move(memory_); }
+  std::size_t threads() const { return fibers_.size(); }
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
@@ -73,6 +83,8 @@ class Block {
 
   Warp& warpOf(const Fiber& fiber) { return warps_[fiber.thread.thread / 32]; }
   std::uint32_t converge(Fiber& self, std::uint64_t value, bool vote);
+  static std::size_t sharedWords(const KernelOperation& kernel);
+  void begin(std::uint32_t index);
   void enter(Fiber& fiber);
   void checkStacks();
   void orderMemory(const std::vector<Fiber*>& waiting, const Fiber* arriving);
@@ -81,7 +93,7 @@ class Block {
   void threadEnded(Fiber& fiber);
   void wake(std::vector<Fiber*>& waiting);
 
-  const KernelOperation kernel_;
+  KernelOperation kernel_;
   StackPool& stacks_;
   std::vector<Fiber> fibers_;
   std::vector<std::max_align_t> shared_;
@@ -95,6 +107,22 @@ class Block {
   bool progressed_ = false;
   std::unique_ptr<std::string> trapped_;
   std::unique_ptr<WeakMemory> memory_;
+};
+
+/// Blocks that have ended, for others: making one takes longer than what a short kernel does. One thread at a time.
+class BlockPool {
+ public:
+  /// A new one where none fits; it is not ready() if there are no stacks, also not those of blocks that are kept here.
+  std::unique_ptr<Block> take(const KernelOperation& kernel, std::uint32_t index, StackPool& stacks,
+                              std::unique_ptr<WeakMemory> memory);
+  /// `block` has finished and did not trap.
+  void give(std::unique_ptr<Block> block);
+
+ private:
+  static constexpr std::size_t kMostBlocks = 64;
+  static constexpr std::size_t kMostThreads = 2048;  ///< each has a stack
+  std::vector<std::unique_ptr<Block>> free_;         ///< the latest last
+  std::size_t threads_ = 0;                          ///< of all of them
 };
 
 }  // namespace tutti::softgpu

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "softgpu/core/block.h"
 #include "softgpu/core/fiber.h"
 #include "softgpu/core/helper.h"
 #include "softgpu/core/random.h"
@@ -44,6 +45,7 @@ class Engine {
 
   // For tasks, on the engine's thread:
   StackPool& stacks() { return stacks_; }
+  BlockPool& blocks() { return blocks_; }
   Random* random() { return random_.get(); }
   /// The memory of a new block; null: stores are not delayed.
   std::unique_ptr<WeakMemory> weakMemory(std::uint32_t threads);
@@ -74,6 +76,7 @@ class Engine {
   std::unique_ptr<Random> random_;
   std::unique_ptr<Random> weak_;
   StackPool stacks_;
+  BlockPool blocks_;
   std::vector<std::shared_ptr<Stream>> active_;
   std::vector<std::shared_ptr<Stream>> inbox_;  ///< guarded by the machine's lock
   std::atomic<bool> newStreams_{false};  ///< the inbox is not empty

@@ -118,16 +118,15 @@ StackPool::~StackPool() {
   for (const Mapping& mapping : mappings_) ::munmap(mapping.begin, mapping.bytes);
 }
 
-void FiberContext::start(Stack stack, Entry entry, void* argument) {
-  stack_ = stack;
+void FiberContext::start(Entry entry, void* argument) {
   entry_ = entry;
   argument_ = argument;
   fakeStack_ = nullptr;
 #if defined(__SANITIZE_ADDRESS__)
-  __asan_unpoison_memory_region(stack.lowest, stack.size);  // what an abandoned fiber left behind
+  __asan_unpoison_memory_region(stack_.lowest, stack_.size);  // what an abandoned fiber left behind
 #endif
   const PlainArithmetic plain;
-  context_ = boost::context::detail::make_fcontext(stack.lowest + stack.size, stack.size, trampoline);
+  context_ = boost::context::detail::make_fcontext(stack_.lowest + stack_.size, stack_.size, trampoline);
 }
 
 void FiberContext::trampoline(boost::context::detail::transfer_t from) {

@@ -55,8 +55,10 @@ struct SwitchPoint {
 class FiberContext {
  public:
   using Entry = void (*)(void* argument);
+  /// Where it runs from the next start() on.
+  void own(const Stack& stack) { stack_ = stack; }
   /// Prepares to run entry(argument) at the first enter(). `entry` ends by calling leaveForGood().
-  void start(Stack stack, Entry entry, void* argument);
+  void start(Entry entry, void* argument);
   /// Scheduler's side: runs the fiber until it leaves.
   void enter(SwitchPoint& scheduler);
   /// Fiber's side: back to the scheduler; returns when entered again.

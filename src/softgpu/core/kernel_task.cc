@@ -20,8 +20,8 @@ Step KernelTask::fail(Engine& engine, CUresult error, const std::string& why) {
 
 bool KernelTask::admit(Engine& engine) {
   while (nextBlock_ < kernel_.blocks && engine.takeSlot()) {
-    resident_.push_back(std::make_unique<Block>(kernel_, nextBlock_, engine.stacks(),
-                                                engine.weakMemory(kernel_.threads)));
+    resident_.push_back(
+        engine.blocks().take(kernel_, nextBlock_, engine.stacks(), engine.weakMemory(kernel_.threads)));
     if (!resident_.back()->ready()) return false;
     ++nextBlock_;
   }
@@ -62,6 +62,7 @@ Step KernelTask::step(Engine& engine) {
       ++i;
       continue;
     }
+    engine.blocks().give(std::move(resident_[i]));
     resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(i));
     engine.releaseSlots(1);
     progress = true;
