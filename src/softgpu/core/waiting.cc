@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "softgpu/core/processors.h"
+#include "softgpu/core/yield_pace.h"
 
 namespace tutti::softgpu {
 namespace {
 
-constexpr std::int64_t kSwitch = 1'500;          // ns; a yield to nobody takes a fraction of that
 constexpr std::int64_t kLeastLost = 500'000;     // ns given to others before a move
 constexpr std::int64_t kMostLost = 20'000'000;   // where moves do not help: more busy threads than processors
 constexpr std::int64_t kForgotten = 50'000'000;  // ns without a loss
@@ -40,13 +40,16 @@ bool oneThreadIsEnough() {
   return oneThreadServes(processors, machine().engines.load(std::memory_order_relaxed));
 }
 
-void yieldOrMove(std::int64_t now) {
-  static thread_local Losses losses;
+void relaxOrYield(std::int64_t now, std::int64_t since) {
+  static constinit thread_local YieldPace pace;
+  static constinit thread_local Losses losses;
+  if (!pace.due(now, since)) return relax();
+  const std::int64_t before = Engine::now();  // looking for work may have taken as long as a switch
   ::sched_yield();
   const std::int64_t after = Engine::now();
-  if (after - now < kSwitch) return;
-  if (now - losses.last > kForgotten) losses = {};
-  losses.sum += after - now;
+  if (!pace.yielded(before, after)) return;
+  if (before - losses.last > kForgotten) losses = {};
+  losses.sum += after - before;
   losses.last = after;
   if (losses.sum < losses.bearable) return;
   moveAway();
