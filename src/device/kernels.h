@@ -116,12 +116,14 @@ TUTTI_DEVICE void collectiveKernel(simt::Thread t, KernelShared& shared, const K
   simt::finishStreaming();
 }
 
-/// Body of the send/recv kernel: one half of the block sends, the other receives.
+/// Body of the send/recv kernel: one half of the block sends, the other receives. Halves of one thread each, as
+/// on the software GPU, where whoever comes last to a barrier goes on first: the sender, so that no peer has to wait until this rank
+/// has received.
 TUTTI_DEVICE void sendRecvKernel(simt::Thread t, KernelShared& shared, const KernelArgs& args) {
   clearShared(t, shared);
   const KernelBlock block{t, &shared, args.comm, args.firstChannel + t.block()};
-  if (block.halfIndex() == 0) sendMessages(block.half(), args, block.channel);
-  if (block.halfIndex() == 1) recvMessages(block.half(), args, block.channel);
+  if (block.halfIndex() == 1) sendMessages(block.half(), args, block.channel);
+  if (block.halfIndex() == 0) recvMessages(block.half(), args, block.channel);
   t.syncBlock();
   simt::finishStreaming();
 }

@@ -1,8 +1,10 @@
 // The send/recv kernel: rounds of messages between ranks, to oneself, of no length.
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
+#include "device/block_executor.h"
 #include "device/launch.h"
 #include "device/world.h"
 
@@ -88,6 +90,28 @@ TEST_P(SendRecv, AbortEndsAReceiverWithoutSenderAndASenderWithoutReceiver) {
       std::atomic_ref<std::uint32_t>(*world.abortWord()).store(1);
     }
   }
+}
+
+/// The peer's message "lies" where this rank counts what it has sent: what arrives tells whether that came first.
+TEST(SendRecvOrder, WhatIsSentIsOfferedBeforeAnythingIsReceived) {
+  World world({.nRanks = 2, .slotBytes = 512, .pulls = true});
+  const ConnView& out = world.comm(0)->channels[0].sendTo(ConnKind::Mesh, 1);
+  const ConnView& in = world.comm(0)->channels[0].recvFrom(ConnKind::Mesh, 1);
+  std::uint64_t sent = 17;
+  std::uint64_t received = 99;
+  in.pullFrom[0] = reinterpret_cast<std::uint64_t>(out.tailOf(Protocol::Simple));
+  *in.tailOf(Protocol::Simple) = 1;
+  KernelArgs args{};
+  args.comm = world.comm(0);
+  args.nWorks = 1;
+  args.p2p[0] = {.send = &sent, .recv = &received, .sendBytes = 8, .recvBytes = 8, .sendPeer = 1, .recvPeer = 1,
+                 .sendProtocol = Protocol::Simple, .recvProtocol = Protocol::Simple};
+  BlockExecutor executor({});
+  executor.launch(*findKernel("tutti_SendRecv_Copy_i8"), 1, 2, args);
+  // The peer receives as soon as it can.
+  const bool ended = executor.run([&] { return std::exchange(*out.headOf(Protocol::Simple), 1) == 0; });
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(received, 1u) << "a peer that comes a little later would wait until this rank has received";
 }
 
 }  // namespace
