@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -344,6 +345,48 @@ TEST_F(Launches, LeaveTheCallersDeviceAlone) {
   const auto inside = other.value()->enter();
   ASSERT_TRUE(copy(a(), b(), first()).ok());
   EXPECT_EQ(currentDevice(device->driver()).value(), 1);
+}
+
+/// A launcher that launches nothing, and what it notes of collectives.
+class LaunchNotes : public testing::Test {
+ protected:
+  LaunchNote noteOf(std::initializer_list<device::PairWay> ways) {
+    device::KernelArgs args{};
+    for (const device::PairWay way : ways) args.coll[args.nWorks++].pairWay = way;
+    const PreparedLaunch launch{nullptr, "AllReduce", 1, 32, &args};
+    EXPECT_TRUE(launcher_->launch({&launch, 1}, CUstream{}).ok());
+    return launcher_->lastNote();
+  }
+  FakeDriver fake_;
+  std::unique_ptr<Device> device_ = Device::create(fake_.driver(), 0).value();
+  std::unique_ptr<Launcher> launcher_ = Launcher::create(*device_).value();
+};
+
+TEST_F(LaunchNotes, SayWhetherCollectivesUseTheirGraphOrGoInPlace) {
+  using enum device::PairWay;
+  const LaunchNote mixed = noteOf({InPlace, Ring});
+  EXPECT_TRUE(mixed.inPlace && mixed.follows) << "both kinds of connections may be waited for";
+  const LaunchNote alone = noteOf({InPlace, InPlace});
+  EXPECT_TRUE(alone.inPlace && !alone.follows) << "no ring need be connected";
+  const LaunchNote none = noteOf({Ring, Exchange});
+  EXPECT_TRUE(!none.inPlace && none.follows) << "and what the launch before it did is forgotten";
+  EXPECT_EQ(none.collectives, 6U);
+}
+
+TEST_F(LaunchNotes, OfMessagesKeepEachOfThem) {
+  static_cast<void>(noteOf({device::PairWay::InPlace}));
+  device::KernelArgs args{};
+  args.nWorks = 2;
+  args.p2p[0].sendPeer = 3;
+  args.p2p[1].recvPeer = 5;
+  const PreparedLaunch launch{nullptr, "SendRecv", 1, 32, &args, {}, {.func = device::Func::SendRecv}};
+  ASSERT_TRUE(launcher_->launch({&launch, 1}, CUstream{}).ok());
+  const LaunchNote note = launcher_->lastNote();
+  EXPECT_TRUE(!note.inPlace && note.follows);
+  ASSERT_EQ(note.messages.size(), 2U);
+  EXPECT_EQ(note.messages[0].sendPeer, 3);
+  EXPECT_EQ(note.messages[1].recvPeer, 5);
+  EXPECT_EQ(note.operations, 3U);
 }
 
 TEST(LaunchErrors, NameOperationAndDevice) {

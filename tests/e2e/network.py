@@ -10,15 +10,17 @@
   network.py shared            messages whose connections share slots, so few that all wait for them
   network.py grouped PLUGIN    the same where channels share connections of a network that receives several at once
   network.py graphs            captured operations, replayed
+  network.py undelivered       what nobody receives holds up the end of a process for a while, and is told
   network.py leftovers         idle communicators cost nothing; a thousand leave nothing behind
   network.py many              64 ranks, a process each
 """
 import pathlib
 import re
 import sys
+import time
 
 import matrix
-from support import BUILD, check, ranks_succeed, run
+from support import BUILD, Process, check, free_port, ranks_succeed, run
 
 OFF = {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1}
 COMBINATIONS = [c for c in matrix.COMBINATIONS if c[0] not in ("OneShot", "Direct")]
@@ -211,6 +213,26 @@ def graphs():
     ranks_succeed("graphs", 2, NCCL_GRAPH_MIXING_SUPPORT=0, **OFF)
 
 
+def undelivered():
+    address = f"127.0.0.1:{free_port()}"
+    # By LL, for a kernel that sends by Simple on the software GPU ends when the network has taken it all.
+    ranks = [Process(2, [BUILD / "tests/e2e/undelivered"], RANK=rank, NCCL_COMM_ID=address, NCCL_DEBUG="WARN",
+                     NCCL_P2P_LL_THRESHOLD=1 << 20, NCCL_SOCKET_SNDBUF=1, NCCL_SOCKET_RCVBUF=1, **OFF) for rank in range(2)]
+    try:
+        ranks[0].wait_for("Ready")
+        ready = time.monotonic()
+        check(ranks[0].wait(60) == 0, ranks[0].output())
+        took = time.monotonic() - ready
+        said = ranks[0].output()
+        check(took > 5, f"the process did not wait for its peer: {took:.1f} s\n{said}")
+        told = re.search(r"rank 0 .*a peer may miss what they sent, for the network has not taken it all: .*rank 1.*Keep the "
+                         r"process until all ranks are done", said)
+        check(told, f"nothing is said of what the peer misses:\n{said}")
+    finally:
+        for process in ranks:
+            process.close()
+
+
 def leftovers():
     idle = re.search(r"idle ([\d.]+) %", run(2, BUILD / "tests/e2e/leftovers", "idle", 4, **OFF))
     check(idle and float(idle.group(1)) < 1, f"two idle communicators take {idle and idle.group(1)} % of a processor")
@@ -227,5 +249,6 @@ def many():
 
 
 if __name__ == "__main__":
-    {"proof": proof, "sockets": sockets, "shapes": shapes, "plugins": plugins, "fusion": fusion, "gpu_direct": gpu_direct, "shared": shared, "grouped": grouped, "graphs": graphs, "leftovers": leftovers,
+    {"proof": proof, "sockets": sockets, "shapes": shapes, "plugins": plugins, "fusion": fusion, "gpu_direct": gpu_direct,
+     "shared": shared, "grouped": grouped, "graphs": graphs, "undelivered": undelivered, "leftovers": leftovers,
      "many": many}[sys.argv[1]](*sys.argv[2:])
