@@ -1,7 +1,9 @@
 #include "transport/net/socket/socket_net.h"
 
+#include <arpa/inet.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 
 #include "support/descriptors.h"
 #include "support/log_capture.h"
+#include "transport/net/socket/socket_io.h"
 #include "transport/net/socket_pair.h"
 
 namespace tutti {
@@ -276,6 +279,41 @@ TEST(SocketNet, KeepsShortTheWayToAPeerOnTheSameHost) {
   Params asked = loopbackParams();
   asked.sockets.sendBuffer = 70000;
   EXPECT_EQ(sendBuffer(asked), 140000) << "the user's choice stands";
+}
+
+std::string congestionControlOf(int fd) {
+  char name[64] = {};
+  socklen_t length = sizeof(name) - 1;
+  EXPECT_EQ(::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length), 0);
+  return name;
+}
+
+TEST(SocketNet, DoesNotPaceWhatStaysOnTheHost) {
+  const Fd probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (dropPacing(probe.get()).empty()) GTEST_SKIP() << "the system does not let processes choose how TCP sends";
+  SocketSide side;
+  SocketPair pair(side);
+  EXPECT_EQ(congestionControlOf(SocketNet::sendPollFd(pair.sender)), "reno") << "which sends what it may at once";
+}
+
+TEST(SocketNet, LeavesTheSystemToItsChoiceBetweenAddresses) {
+  const Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Fd dialler(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in here{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK + 1)}, .sin_zero = {}};
+  socklen_t length = sizeof(here);
+  ASSERT_EQ(::bind(dialler.get(), reinterpret_cast<sockaddr*>(&here), sizeof(here)), 0);
+  here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&here), sizeof(here)), 0);
+  ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&here), &length), 0);
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  for (const std::string_view other : {"cubic", "bbr"}) {   // whichever there is; the system's own may be reno
+    static_cast<void>(::setsockopt(dialler.get(), IPPROTO_TCP, TCP_CONGESTION, other.data(), other.size()));
+  }
+  const std::string before = congestionControlOf(dialler.get());
+  const std::string kept = dropPacing(dialler.get());
+  ASSERT_EQ(::connect(dialler.get(), reinterpret_cast<sockaddr*>(&here), sizeof(here)), 0);
+  tuneConnected(dialler.get(), SocketOptions{}, kept);
+  EXPECT_EQ(congestionControlOf(dialler.get()), before);
 }
 
 /// What becomes of a wish for a send buffer of so many bytes: the system bounds it.

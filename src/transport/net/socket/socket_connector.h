@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -31,6 +32,7 @@ class SocketConnector {
     SocketHello hello;
     std::size_t sent = 0;
     int tries = 0;
+    std::string congestion;           ///< dropPacing()
     SteadyClock::time_point again{};  ///< when the pause ends
   };
 

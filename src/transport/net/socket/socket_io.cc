@@ -4,7 +4,10 @@
 #include <linux/tcp.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <string>
+#include <string_view>
 
 #include "base/socket_errors.h"
 
@@ -93,7 +96,20 @@ void sizeSendBuffer(int fd, std::size_t longest) {
   setOption(fd, SOL_SOCKET, SO_SNDBUF, static_cast<int>(std::clamp(longest, kLeastSendBuffer, kMostSendBuffer)));
 }
 
-void tuneConnected(int fd, const SocketOptions& options) {
+std::string dropPacing(int fd) {
+  // Every Linux has it, and lets everybody choose it unless it is told otherwise.
+  static constexpr std::string_view kUnpaced = "reno";
+  std::array<char, 64> own{};
+  socklen_t length = own.size() - 1;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, own.data(), &length) != 0) return {};
+  if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size()) != 0) return {};
+  return own.data();
+}
+
+void tuneConnected(int fd, const SocketOptions& options, const std::string& congestion) {
+  if (!congestion.empty() && !staysHere(fd)) {
+    static_cast<void>(::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion.data(), congestion.size()));
+  }
   if (sizesSendBuffer(fd, options)) sizeSendBuffer(fd, 0);
 }
 
