@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -32,12 +31,12 @@ void setOption(int fd, int level, int option, int value) {
 Result<Poller> Poller::create() {
   Poller poller;
   poller.epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
-  poller.wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!poller.epoll_.valid() || !poller.wake_.valid()) {
+  poller.waker_ = Waker::create();
+  if (!poller.epoll_.valid() || !poller.waker_.valid()) {
     return fail(ncclSystemError, "Bootstrap: cannot make an event descriptor: {}; ulimit -n sets how many a process may have",
                 errnoText(errno));
   }
-  if (!poller.add(poller.wake_.get(), kWakeName)) {
+  if (!poller.add(poller.waker_.fd(), kWakeName)) {
     return fail(ncclSystemError, "Bootstrap: cannot watch an event descriptor: {}", errnoText(errno));
   }
   return poller;
@@ -55,11 +54,6 @@ void Poller::setWrite(int fd, std::uint64_t name, bool write) {
 
 void Poller::remove(int fd) { (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
-void Poller::wake() {
-  const std::uint64_t one = 1;
-  (void)!::write(wake_.get(), &one, sizeof one);
-}
-
 void Poller::wait(std::vector<Event>& events, milliseconds limit) {
   std::array<epoll_event, 256> ready;
   events.clear();
@@ -68,8 +62,7 @@ void Poller::wait(std::vector<Event>& events, milliseconds limit) {
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = ready[static_cast<std::size_t>(i)];
     if (event.data.u64 == kWakeName) {
-      std::uint64_t ignored;
-      (void)!::read(wake_.get(), &ignored, sizeof ignored);
+      waker_.drain();
       continue;
     }
     events.push_back({event.data.u64, (event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0,

@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "base/socket.h"
+#include "base/waker.h"
 
 namespace tutti {
 
@@ -20,7 +21,7 @@ class Poller {
   void setWrite(int fd, std::uint64_t name, bool write);
   void remove(int fd);
   /// Makes the current or next wait() return.
-  void wake();
+  void wake() { waker_.wake(); }
 
   struct Event {
     std::uint64_t name = 0;
@@ -34,7 +35,7 @@ class Poller {
 
  private:
   Fd epoll_;
-  Fd wake_;
+  Waker waker_;
 };
 
 enum class AcceptKind { Accepted, Nothing, NoDescriptors };

@@ -1,5 +1,6 @@
 // Small parts: hashes, host names, threads, libraries, handles, and the test kit itself.
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <array>
 #include <atomic>
@@ -10,6 +11,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "base/waker.h"
 #include "support/fake_control_channel.h"
 #include "support/log_capture.h"
 #include "support/thread_ranks.h"
@@ -49,6 +51,29 @@ TEST(Fd, MoveLeavesTheSourceEmpty) {
   const Fd second = std::move(first);
   EXPECT_FALSE(first.valid());
   EXPECT_TRUE(second.valid());
+}
+
+bool readable(int fd) {
+  pollfd one{fd, POLLIN, 0};
+  return ::poll(&one, 1, 0) == 1;
+}
+
+TEST(Waker, IsReadableFromTheFirstCallUntilItIsDrained) {
+  const Waker waker = Waker::create();
+  ASSERT_TRUE(waker.valid());
+  EXPECT_FALSE(readable(waker.fd()));
+  waker.wake();
+  waker.wake();
+  EXPECT_TRUE(readable(waker.fd()));
+  waker.drain();
+  EXPECT_FALSE(readable(waker.fd())) << "of several calls one is seen";
+  waker.drain();
+}
+
+TEST(Waker, OfNobodyWakesNobody) {
+  const Waker waker;
+  EXPECT_FALSE(waker.valid());
+  waker.wake();
 }
 
 TEST(FakeWorld, GathersBroadcastsAndDelivers) {

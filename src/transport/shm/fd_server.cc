@@ -1,7 +1,6 @@
 #include "transport/shm/fd_server.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -30,15 +29,15 @@ FdServer::~FdServer() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    wake();
+    waker_.wake();
   }
   thread_.join();
 }
 
 Status FdServer::open() {
   thread_.join();
-  if (!wake_.valid()) wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake_.valid()) return fail(ncclSystemError, "SHM : eventfd failed: {}. {}", errnoText(errno), kRemedy);
+  if (!waker_.valid()) waker_ = Waker::create();
+  if (!waker_.valid()) return fail(ncclSystemError, "SHM : eventfd failed: {}. {}", errnoText(errno), kRemedy);
   ASSIGN(name_, randomToken());
   TRY(listener_.open(socketName(name_), "SHM", kRemedy));
   ASSIGN(thread_, Thread::start("tutti-shm", [this] { run(); }));
@@ -56,7 +55,7 @@ Result<Ticket> FdServer::offer(Fd fd) {
 
 void FdServer::withdraw(const Ticket& ticket) {
   const std::lock_guard lock(mutex_);
-  if (offers_.erase(ticket.item) != 0 && offers_.empty()) wake();
+  if (offers_.erase(ticket.item) != 0 && offers_.empty()) waker_.wake();
 }
 
 std::size_t FdServer::pending() const {
@@ -67,10 +66,6 @@ std::size_t FdServer::pending() const {
 bool FdServer::listening() const {
   const std::lock_guard lock(mutex_);
   return running_;
-}
-
-void FdServer::wake() const {
-  if (wake_.valid()) static_cast<void>(::eventfd_write(wake_.get(), 1));
 }
 
 bool FdServer::leave() {
@@ -85,7 +80,7 @@ void FdServer::run() {
   std::vector<Visitor> visitors;
   std::vector<pollfd> polled;
   while (!leave()) {
-    polled.assign({{wake_.get(), POLLIN, 0}, {listener_.polled(), POLLIN, 0}});
+    polled.assign({{waker_.fd(), POLLIN, 0}, {listener_.polled(), POLLIN, 0}});
     int timeout = listener_.patience();
     for (const Visitor& visitor : visitors) {
       polled.push_back({visitor.line.get(), POLLIN, 0});
@@ -94,8 +89,7 @@ void FdServer::run() {
     }
     // Without visitors it sleeps until somebody comes, everything is withdrawn, or the end: each of them wakes it.
     ::poll(polled.data(), polled.size(), timeout);
-    eventfd_t drained = 0;
-    static_cast<void>(::eventfd_read(wake_.get(), &drained));
+    waker_.drain();
     std::erase_if(visitors, [this](const Visitor& v) { return serve(v.line.get()) || v.until.expired(); });
     acceptAll(visitors);
   }

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "base/waker.h"
 #include "transport/local_socket.h"
 #include "transport/shm/fd_wire.h"
 
@@ -40,7 +41,6 @@ class FdServer {
     Deadline until;
   };
   Status open();
-  void wake() const;
   void run();
   /// Whether there is nothing left to do; then nobody listens any more.
   bool leave();
@@ -53,7 +53,7 @@ class FdServer {
   std::map<Token, Fd> offers_;
   Token name_{};
   transport::LocalListener listener_;  ///< open()'s while there is no thread, then the thread's
-  Fd wake_;                            ///< eventfd: something was withdrawn, or the end has come
+  Waker waker_;                        ///< something was withdrawn, or the end has come
   bool running_ = false;
   bool stopping_ = false;
   Thread thread_;

@@ -1,7 +1,6 @@
 #include "transport/net/relay/relay_service.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -37,8 +36,8 @@ Status RelayService::open() {
   ASSIGN(group_, setup_.engine->group(std::move(hooks)));
   host_.reset(
       new Host{*setup_.net, *setup_.device, *group_, roster_, pools_, setup_.peers, setup_.rank, setup_.secret});
-  wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake_.valid()) return fail(ncclSystemError, "PXN : eventfd failed: {}. {}", errnoText(errno), kRemedy);
+  waker_ = Waker::create();
+  if (!waker_.valid()) return fail(ncclSystemError, "PXN : eventfd failed: {}. {}", errnoText(errno), kRemedy);
   TRY(listener_.open(lineName(setup_.secret, setup_.rank), "PXN", kRemedy));
   ASSIGN(thread_, Thread::start("tutti-relay", [this] { run(); }));
   return {};
@@ -49,7 +48,7 @@ RelayService::~RelayService() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  wake();
+  waker_.wake();
   thread_.join();
   links_.clear();
 }
@@ -59,12 +58,8 @@ void RelayService::retire(std::shared_ptr<RelayService> service) {
   const std::lock_guard lock(kept.mutex_);
   kept.retired_ = true;
   kept.thread_.detach();
-  kept.wake();
+  kept.waker_.wake();
   kept.self_ = std::move(service);
-}
-
-void RelayService::wake() const {
-  if (wake_.valid()) static_cast<void>(::eventfd_write(wake_.get(), 1));
 }
 
 bool RelayService::leave() {
@@ -90,11 +85,10 @@ int RelayService::patience() const {
 void RelayService::run() {
   std::vector<pollfd> polled;
   while (!leave()) {
-    polled.assign({{wake_.get(), POLLIN, 0}, {listener_.polled(), POLLIN, 0}});
+    polled.assign({{waker_.fd(), POLLIN, 0}, {listener_.polled(), POLLIN, 0}});
     for (const auto& link : links_) polled.push_back({link->line(), POLLIN, 0});
     ::poll(polled.data(), polled.size(), patience());
-    eventfd_t drained = 0;
-    static_cast<void>(::eventfd_read(wake_.get(), &drained));
+    waker_.drain();
     serve();
     acceptAll();
   }

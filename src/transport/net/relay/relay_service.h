@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "base/waker.h"
 #include "gpu/context.h"
 #include "plugin/net.h"
 #include "proxy/engine.h"
@@ -54,7 +54,6 @@ class RelayService {
  private:
   explicit RelayService(ServiceSetup setup) : setup_(std::move(setup)) {}
   Status open();
-  void wake() const;
   void run();
   /// Whether the thread has come to its end.
   bool leave();
@@ -67,7 +66,7 @@ class RelayService {
   RelayPools pools_;  ///< the thread's
   std::unique_ptr<ProgressGroup> group_;
   std::unique_ptr<Host> host_;
-  Fd wake_;
+  Waker waker_;
   transport::LocalListener listener_;              ///< the thread's, once it runs
   std::vector<std::unique_ptr<RelayLink>> links_;  ///< likewise; strangers among them
   std::mutex mutex_;

@@ -1,7 +1,6 @@
 #include "transport/net/socket/socket_helper.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <cerrno>
 
@@ -11,8 +10,8 @@ namespace tutti {
 
 Result<std::unique_ptr<SocketHelper>> SocketHelper::start(std::vector<SocketStream*> streams, const std::string& name) {
   std::unique_ptr<SocketHelper> helper(new SocketHelper(std::move(streams)));
-  helper->wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!helper->wake_.valid()) {
+  helper->waker_ = Waker::create();
+  if (!helper->waker_.valid()) {
     return fail(ncclSystemError, "NET/Socket : No eventfd for a helper thread: {}. Raise ulimit -n", errnoText(errno));
   }
   ASSIGN(helper->thread_, Thread::start(name, [self = helper.get()] { self->run(); }));
@@ -21,13 +20,13 @@ Result<std::unique_ptr<SocketHelper>> SocketHelper::start(std::vector<SocketStre
 
 SocketHelper::~SocketHelper() {
   stop_.store(true);
-  if (wake_.valid()) static_cast<void>(::eventfd_write(wake_.get(), 1));
+  waker_.wake();
   thread_.join();
 }
 
 void SocketHelper::notify() {
   // The load pairs with sleep(): either it sees the piece, or we see that it sleeps.
-  if (asleep_.load() && asleep_.exchange(false)) static_cast<void>(::eventfd_write(wake_.get(), 1));
+  if (asleep_.load() && asleep_.exchange(false)) waker_.wake();
 }
 
 std::optional<IoOutcome> SocketHelper::failure() const {
@@ -51,15 +50,14 @@ bool SocketHelper::advanceAll() {
 /// Bounded by the owner, who wakes us with `stop_` set, and by the connection's end.
 void SocketHelper::sleep() {
   asleep_.store(true);
-  std::vector<pollfd> set{{wake_.get(), POLLIN, 0}};
+  std::vector<pollfd> set{{waker_.fd(), POLLIN, 0}};
   for (const SocketStream* stream : streams_) {
     // What is pushed from now on finds us asleep; what was pushed before is seen here.
     if (!stream->idle()) set.push_back({stream->fd(), stream->waitsFor(), 0});
   }
   if (!stop_.load()) static_cast<void>(::poll(set.data(), set.size(), -1));
   asleep_.store(false);
-  eventfd_t drained = 0;
-  if (set[0].revents != 0) static_cast<void>(::eventfd_read(wake_.get(), &drained));
+  if (set[0].revents != 0) waker_.drain();
 }
 
 void SocketHelper::run() {

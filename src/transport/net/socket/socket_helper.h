@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/thread.h"
+#include "base/waker.h"
 #include "transport/net/socket/socket_stream.h"
 
 namespace tutti {
@@ -34,7 +35,7 @@ class SocketHelper {
   void sleep();
 
   std::vector<SocketStream*> streams_;
-  Fd wake_;  ///< an eventfd
+  Waker waker_;
   std::atomic<bool> asleep_{false};
   std::atomic<bool> stop_{false};
   std::atomic<bool> failed_{false};
