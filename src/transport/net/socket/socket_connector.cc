@@ -63,7 +63,7 @@ Status SocketConnector::begin(Dial& dial) {
   dial.socket = Fd(::socket(peer_.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!dial.socket.valid()) return retry(dial, errno);
   tuneSocket(dial.socket.get(), options_);
-  dial.congestion = dropPacing(dial.socket.get());
+  dropPacing(dial.socket.get(), peer_);
   // A host that swallows packets is given up after about half a minute, not after two, and not tried again.
   constexpr int kSynRetries = 4;
   static_cast<void>(::setsockopt(dial.socket.get(), IPPROTO_TCP, TCP_SYNCNT, &kSynRetries, sizeof(kSynRetries)));
@@ -81,7 +81,7 @@ Status SocketConnector::checkConnected(Dial& dial) {
   socklen_t length = sizeof(error);
   if (::getsockopt(dial.socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
   if (error != 0) return retry(dial, error);
-  tuneConnected(dial.socket.get(), options_, dial.congestion);
+  tuneConnected(dial.socket.get(), options_);
   dial.step = Step::Greeting;
   dial.sent = 0;
   return greet(dial);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -32,7 +31,6 @@ class SocketConnector {
     SocketHello hello;
     std::size_t sent = 0;
     int tries = 0;
-    std::string congestion;           ///< dropPacing()
     SteadyClock::time_point again{};  ///< when the pause ends
   };
 

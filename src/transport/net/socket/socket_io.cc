@@ -4,9 +4,7 @@
 #include <linux/tcp.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <string>
 #include <string_view>
 
 #include "base/socket_errors.h"
@@ -50,6 +48,12 @@ bool staysHere(int fd) {
   if (::getpeername(fd, peer.raw(), &peerLength) != 0) return false;
   local.setPort(peer.port());
   return local == peer;
+}
+
+/// Whether `peer` is an address of this host. Connecting a datagram socket looks up the way and sends nothing.
+bool isHere(const Address& peer) {
+  const Fd probe(::socket(peer.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return probe.valid() && ::connect(probe.get(), peer.raw(), peer.length()) == 0 && staysHere(probe.get());
 }
 
 }  // namespace
@@ -96,20 +100,13 @@ void sizeSendBuffer(int fd, std::size_t longest) {
   setOption(fd, SOL_SOCKET, SO_SNDBUF, static_cast<int>(std::clamp(longest, kLeastSendBuffer, kMostSendBuffer)));
 }
 
-std::string dropPacing(int fd) {
+void dropPacing(int fd, const Address& peer) {
   // Every Linux has it, and lets everybody choose it unless it is told otherwise.
   static constexpr std::string_view kUnpaced = "reno";
-  std::array<char, 64> own{};
-  socklen_t length = own.size() - 1;
-  if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, own.data(), &length) != 0) return {};
-  if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size()) != 0) return {};
-  return own.data();
+  if (isHere(peer)) static_cast<void>(::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size()));
 }
 
-void tuneConnected(int fd, const SocketOptions& options, const std::string& congestion) {
-  if (!congestion.empty() && !staysHere(fd)) {
-    static_cast<void>(::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion.data(), congestion.size()));
-  }
+void tuneConnected(int fd, const SocketOptions& options) {
   if (sizesSendBuffer(fd, options)) sizeSendBuffer(fd, 0);
 }
 

@@ -4,7 +4,6 @@
 #include <sys/uio.h>
 
 #include <span>
-#include <string>
 
 #include "base/socket.h"
 #include "transport/net/socket/socket_options.h"
@@ -23,13 +22,13 @@ IoOutcome standsBy(int fd);
 /// refuses still works.
 void tuneSocket(int fd, const SocketOptions& options);
 
-/// For a sender's socket before it is connected: the system shall not hold it back for a congestion that cannot be, where
-/// both ends are on one host. (BBR measures and paces, which makes 256 KB take 1.3 times as long in the first tenth of a
-/// second. A socket that has been connected with BBR stays paced.) Returns the system's own choice, empty if it stands.
-std::string dropPacing(int fd);
-/// For a sender whose socket has just been connected: does not run far ahead of a peer on the same host, unless the options
-/// say otherwise. To another host the system's choice comes back, `congestion`.
-void tuneConnected(int fd, const SocketOptions& options, const std::string& congestion);
+/// For a sender's socket before it is connected: on the way to `peer` on this host the system shall not hold it back for a
+/// congestion that cannot be. (BBR measures and paces, which makes 256 KB take 1.3 times as long in the first tenth of a
+/// second. A socket that has been connected with BBR stays paced.) To other hosts the system's choice stands, or the route's.
+void dropPacing(int fd, const Address& peer);
+/// For a sender whose socket has just been connected: does not run far ahead of a peer on the same host, unless the
+/// options say otherwise.
+void tuneConnected(int fd, const SocketOptions& options);
 /// Whether the send buffer of a connected socket is ours to size: both ends are on one host, and the options say nothing.
 bool sizesSendBuffer(int fd, const SocketOptions& options);
 /// Sizes it for messages of `longest` bytes. To a peer on the same host nothing is on the way for long, and what a sender is
