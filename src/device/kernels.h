@@ -116,9 +116,9 @@ TUTTI_DEVICE void collectiveKernel(simt::Thread t, KernelShared& shared, const K
   simt::finishStreaming();
 }
 
-/// Body of the send/recv kernel: one half of the block sends, the other receives. Halves of one thread each, as
-/// on the software GPU, where whoever comes last to a barrier goes on first: the sender, so that no peer has to wait until this rank
-/// has received.
+/// Body of the send/recv kernel: one half of the block sends, the other receives. The second one sends, for on the software
+/// GPU, where a half is one thread, whoever comes last to a barrier goes on first: what this rank sends has been offered when
+/// it receives, which keeps its threads busy, and no peer waits for that long.
 TUTTI_DEVICE void sendRecvKernel(simt::Thread t, KernelShared& shared, const KernelArgs& args) {
   clearShared(t, shared);
   const KernelBlock block{t, &shared, args.comm, args.firstChannel + t.block()};

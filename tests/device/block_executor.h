@@ -33,7 +33,8 @@ class BlockExecutor {
     const std::shared_ptr<void> end(nullptr, [onEnd = std::move(onEnd)](void*) {
       if (onEnd) onEnd();
     });
-    const softgpu::KernelOperation operation{&kernel, softgpu::copyParams(&params, sizeof(Params)), nBlocks, nThreads, 0};
+    const softgpu::KernelOperation operation{&kernel, softgpu::copyParams(&params, sizeof(Params)), nBlocks, nThreads,
+                                             0};
     for (std::uint32_t b = 0; b < nBlocks; ++b) {
       std::unique_ptr<softgpu::WeakMemory> memory;
       if (weak_) memory = std::make_unique<softgpu::WeakMemory>(weak_->next(), nThreads);

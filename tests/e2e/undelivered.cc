@@ -24,16 +24,16 @@ struct Rank {
   void* data = nullptr;
 };
 
-void pass(const Rank& r, std::size_t bytes) {
-  if (r.rank == 0) NCCL(ncclSend(r.data, bytes, ncclChar, 1, r.comm, r.stream));
-  if (r.rank == 1) NCCL(ncclRecv(r.data, bytes, ncclChar, 0, r.comm, r.stream));
+void pass(const Rank& r) {
+  if (r.rank == 0) NCCL(ncclSend(r.data, kBytes, ncclChar, 1, r.comm, r.stream));
+  if (r.rank == 1) NCCL(ncclRecv(r.data, kBytes, ncclChar, 0, r.comm, r.stream));
 }
 
 cudaGraphExec_t recordPass(const Rank& r) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t exec = nullptr;
   CUDA(cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeGlobal));
-  pass(r, kBytes);
+  pass(r);
   CUDA(cudaStreamEndCapture(r.stream, &graph));
   CUDA(cudaGraphInstantiate(&exec, graph, 0));
   CUDA(cudaGraphDestroy(graph));
@@ -50,7 +50,7 @@ int main() {
   CUDA(cudaMalloc(&r.data, kBytes));
   NCCL(ncclGetUniqueId(&id));
   NCCL(ncclCommInitRank(&r.comm, 2, id, r.rank));
-  pass(r, kBytes);
+  pass(r);
   CUDA(cudaStreamSynchronize(r.stream));
   const cudaGraphExec_t exec = recordPass(r);
   NCCL(ncclCommDestroy(r.comm));
