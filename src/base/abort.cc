@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/log.h"
+
 namespace tutti {
 
 namespace {
@@ -10,11 +12,12 @@ void writeMirror(std::uint32_t* word) {
 }
 }  // namespace
 
-void Abort::raise(Status why, std::string text) {
+void Abort::raise(Status why, std::string text, std::string_view lastError) {
   std::vector<std::function<void(Status)>> listeners;
   {
     std::lock_guard lock(mutex_);
     if (why.ok() || raised()) return;
+    restoreLastError(lastError);
     text_ = std::move(text);
     code_.store(why.code(), std::memory_order_release);
     for (std::uint32_t* word : mirrors_) writeMirror(word);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -16,8 +17,10 @@ namespace tutti {
 /// word in memory they can read. All members may be called from any thread.
 class Abort {
  public:
-  /// Records `why` and its text, writes the mirrors, runs the listeners once. Later calls change nothing.
-  void raise(Status why, std::string text);
+  /// Records `why` and its text, writes the mirrors, runs the listeners once. Later calls change nothing. `lastError`
+  /// becomes the process's last error before anybody can see that this was raised: who sees the error and asks for its
+  /// text gets this one, not an older one. Empty: the last error stays what it is.
+  void raise(Status why, std::string text, std::string_view lastError = {});
   bool raised() const { return code_.load(std::memory_order_acquire) != ncclSuccess; }
   /// The recorded error, or success.
   Status status() const { return Status(code_.load(std::memory_order_acquire)); }

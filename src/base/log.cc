@@ -279,6 +279,10 @@ void restoreLastError(std::string_view text) {
   if (keepsOwn != 0) lastErrorOfThread(theLog().lastError).set(text);
 }
 
+void recallLastError(std::string_view text) {
+  if (!text.empty()) lastErrorOfThread(theLog().lastError).set(text);
+}
+
 void logVersion(bool rankZero, std::string_view versionText) {
   theLog().version(rankZero, versionText);
 }

@@ -73,9 +73,13 @@ void trace(std::uint32_t subsys, Format<Args...> format, Args&&... args) {
 /// valid for the life of the process; the text may change under a reader, as the API says.
 const char* lastErrorText();
 
-/// Makes a text that was reported before the last error again, so that a later echo of the same failure does not hide its
-/// cause. Prints nothing; an empty text changes nothing. Any thread.
+/// Makes a text that was reported before the process's last error again, so that a later echo of the same failure does
+/// not hide its cause. Prints nothing; an empty text changes nothing. Any thread.
 void restoreLastError(std::string_view text);
+
+/// The same for lastErrorText() on this thread alone where it keeps its errors to itself (OwnLastError): for a reason
+/// that is only half of what will be published. Elsewhere as restoreLastError().
+void recallLastError(std::string_view text);
 
 /// While it lives, the errors that this thread reports are its own last error (lastErrorText() on this thread), not the
 /// process's: for threads of the library whose errors may be echoes of one that the application is about to read. What is

@@ -87,8 +87,9 @@ void logLayout(const ncclComm& comm, const RankChannels& channels) {
 void onPeerLost(ncclComm& comm, const PeerLost& lost) {
   if (comm.abort.raised()) return;
   const ncclResult_t code = concernsAllRanks(lost.why) ? lost.why.code() : ncclRemoteError;
+  const OwnLastError own;  // published by raise(), unless another failure was first
   const Status why = fail(code, "{}: {}", describeComm(comm), lost.text);
-  comm.abort.raise(why, lost.text);
+  comm.abort.raise(why, lost.text, lastErrorText());
 }
 
 Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {

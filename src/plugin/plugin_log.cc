@@ -54,7 +54,7 @@ void warnFor(const SourcePlace& where, std::uint32_t subsys, const Text& text) {
   }
   const bool warnsAreShown = detail::logEnabled(LogLevel::Warn, kAllSubsys);
   if (warnsAreShown && !detail::logEnabled(LogLevel::Warn, subsys)) {
-    restoreLastError(text.data());
+    recallLastError(text.data());
   } else {
     detail::logLine(LogLevel::Warn, subsys, where, text.data());
   }

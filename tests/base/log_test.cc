@@ -160,6 +160,21 @@ TEST(Log, AThreadMayKeepItsErrorsToItself) {
   EXPECT_STREQ(lastErrorText(), "published after all");
 }
 
+TEST(Log, WhatAThreadRecallsIsNotPublished) {
+  restoreLastError("what the application reads");
+  {
+    const OwnLastError own;
+    recallLastError("half of a reason");
+    EXPECT_STREQ(lastErrorText(), "half of a reason");
+    recallLastError("");
+    EXPECT_STREQ(lastErrorText(), "half of a reason");
+    std::thread([] { EXPECT_STREQ(lastErrorText(), "what the application reads"); }).join();
+  }
+  EXPECT_STREQ(lastErrorText(), "what the application reads");
+  recallLastError("a thread that keeps nothing to itself");
+  EXPECT_STREQ(lastErrorText(), "a thread that keeps nothing to itself");
+}
+
 TEST(Log, WhatMayFailWithoutHarmIsToldAtInfo) {
   test::expectLog("what the application reads");
   fail(ncclSystemError, "what the application reads").ignore();

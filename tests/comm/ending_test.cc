@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
 
+#include "base/log.h"
 #include "bootstrap/local_ranks.h"
 #include "comm/lifecycle.h"
 #include "comm/shell.h"
@@ -81,6 +83,23 @@ TEST(Ending, AnAbortBeforeTheBootstrapWasThereIsToldByTheInit) {
     while (!told && !limit.expired()) std::this_thread::sleep_for(milliseconds(1));
     EXPECT_TRUE(told) << "before this rank's init has left";
   });
+}
+
+TEST(Failure, HasItsTextBeforeTheApplicationCanSeeIt) {
+  for (const bool first : {true, false}) {
+    Shell shell;
+    restoreLastError("an older one");
+    expectLog("rank 1 has died");
+    // Listeners run when the error can be seen by others, but before failComm() has returned.
+    std::string read;
+    shell.comm.abort.addListener([&](Status) { std::thread([&] { read = lastErrorText(); }).join(); });
+    const OwnLastError own;  // as the engine's thread
+    if (!first) shell.comm.abort.raise(Status(ncclRemoteError), "rank 2 has died", "rank 2 has died");
+    failComm(shell.comm, fail(ncclSystemError, "rank 1 has died"));
+    const std::string expected = first ? "rank 1 has died" : "rank 2 has died";
+    EXPECT_EQ(read, expected);
+    std::thread([&] { EXPECT_EQ(lastErrorText(), expected) << "an echo"; }).join();
+  }
 }
 
 TEST(Ending, ADestroyAfterAFailureFreesWithoutWaiting) {

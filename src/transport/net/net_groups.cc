@@ -124,7 +124,7 @@ Status RecvGroups::dead(Status why) {
 }
 
 Status RecvGroups::failedBefore() const {
-  restoreLastError(failure_->said);
+  recallLastError(failure_->said);
   return failure_->why;
 }
 

@@ -28,7 +28,7 @@ Result<bool> LaneEnd::settle(const TaskSetup& setup) {
   }
   const bool mayBeFarewell = static_cast<bool>(setup.path.hasLeft);
   if (mayBeFarewell && SteadyClock::now() - since_ < setup.farewellGrace) return false;
-  restoreLastError(failure_->said);
+  recallLastError(failure_->said);
   return failNet(setup.path, failure_->why, failure_->call);
 }
 

@@ -278,6 +278,36 @@ TEST(SharedJoins, FailAllTheirSendersByName) {
   }
 }
 
+/// What the application reads may be there already, from another thread, with the rank that it is about.
+TEST(SharedJoins, DoNotShowTheApplicationReasonsThatNameNoRank) {
+  for (const bool sender : {false, true}) {
+    Channels pair({.saysOnce = true});
+    pair.open(0, 1);
+    for (std::size_t i = 0; i < 2; ++i) pair.ask(i, 0, 100, {0, 2, true, true});
+    if (sender) {
+      for (const auto& end : pair.receivers) ASSERT_TRUE(end->task()->advance().ok());
+      for (std::size_t i = 0; i < 2; ++i) pair.fill(i, 0, 100);
+    } else {
+      pair.advance();
+    }
+    restoreLastError("rank 1 has died");
+    pair.net.knobs().failing = "test";
+    expectLog("Fake: the cable is cut");
+    for (std::size_t channel = 0; channel < 2; ++channel) {
+      expectLog("by NET/Fake/0/Shared on channel " + std::to_string(channel));
+      {
+        const OwnLastError own;  // as the engine's thread
+        ProgressTask* const task = sender ? pair.senders[channel]->task() : pair.receivers[channel]->task();
+        EXPECT_EQ(task->advance().status().code(), ncclSystemError);
+        EXPECT_NE(std::string(lastErrorText()).find("the cable is cut"), std::string::npos) << lastErrorText();
+      }
+      EXPECT_STREQ(lastErrorText(), "rank 1 has died");
+    }
+    pair.net.knobs().failing = "";
+    pair.close();
+  }
+}
+
 TEST(SharedJoins, AreNotAskedAgainForReceivesThatTheyHaveRefused) {
   Channels pair;
   pair.open(0, 1);
