@@ -90,6 +90,13 @@ class Engine {
     Deadline proveBy = Deadline::never();
     SteadyClock::time_point heard = SteadyClock::now();  ///< the last sign of life
   };
+  /// A peer that has closed a connection before all messages had gone out. It may only have heard before this rank of
+  /// another one's failure: told when word of that has not come by `due`.
+  struct Suspicion {
+    int peer = -1;
+    Notice notice;
+    Deadline due = Deadline::never();
+  };
   using Name = std::uint64_t;
   static constexpr Name kListenerName = 0;
   static constexpr std::uint32_t kMaxRankFrame = 1U << 30;
@@ -111,6 +118,8 @@ class Engine {
   /// does not.
   void tendNeighbours();
   void expireStrangers();
+  /// Tells of the peers that have stayed under suspicion.
+  void tellSuspicions();
   milliseconds nextLimit();
   void deliver(Channel channel, int peer, int tag, Frame frame);
   void record(Notice notice, Name except, bool tell);
@@ -151,6 +160,7 @@ class Engine {
     Welcome root;
     bool placed = false;
     bool rootDone = false;
+    std::vector<Suspicion> suspicions;
     std::optional<Notice> failure;
     bool failureTold = false;      ///< fail() has been called for it
     std::optional<PeerLost> lost;  ///< to hand to the owner outside the lock

@@ -13,6 +13,8 @@ namespace {
 
 /// Connections that have not proved themselves, besides those that all ranks may open at once.
 constexpr std::size_t kMaxStrangers = 256;
+/// How long word of a failure may take to come over the tree after a rank that has heard of it closed its connections.
+constexpr auto kEchoGrace = milliseconds(2000);
 
 }  // namespace
 
@@ -22,6 +24,7 @@ milliseconds Engine::nextLimit() {
     if (!entry.link->open()) next = next.earlierOf(entry.proveBy);
     if (entry.role == Role::Tree || entry.role == Role::Root) next = next.earlierOf(Deadline::at(tended_ + signInterval(patience_)));
   }
+  for (const Suspicion& suspicion : s_.suspicions) next = next.earlierOf(suspicion.due);
   return next.isNever() ? milliseconds(-1) : next.remaining();
 }
 
@@ -36,6 +39,7 @@ void Engine::run() {
     for (const Poller::Event& event : events) onEvent(event);
     expireStrangers();
     tendNeighbours();
+    tellSuspicions();
     if (s_.stopping) changed_.notify_all();
     tellOwner(lock);
     tellStates(lock);
@@ -256,11 +260,23 @@ void Engine::onPeerEnd(const Entry& entry) {
   }
   std::string host;
   if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);
-  record({entry.peer, ncclRemoteError, host,
-          fmt::format("Bootstrap: the connection from rank {} to {} at {} ended ({}) before all messages had gone out: has that "
-                      "process died, or is its host overloaded?",
-                      options_.rank, describeLocked(entry.peer), entry.link->peer().text(), how)},
-         0, true);
+  Notice notice{entry.peer, ncclRemoteError, host,
+                fmt::format("Bootstrap: the connection from rank {} to {} at {} ended ({}) before all messages had gone out: "
+                            "has that process died, or is its host overloaded?",
+                            options_.rank, describeLocked(entry.peer), entry.link->peer().text(), how)};
+  s_.suspicions.push_back({entry.peer, std::move(notice), Deadline::in(kEchoGrace)});
+}
+
+void Engine::tellSuspicions() {
+  std::vector<Suspicion> due;
+  std::erase_if(s_.suspicions, [&](const Suspicion& suspicion) {
+    if (!suspicion.due.expired()) return false;
+    due.push_back(suspicion);
+    return true;
+  });
+  for (Suspicion& suspicion : due) {
+    if (!s_.leftAt.contains(suspicion.peer)) record(std::move(suspicion.notice), 0, true);
+  }
 }
 
 void Engine::onSilence(Entry& entry) {

@@ -80,6 +80,24 @@ TEST(Engine, MessagesThatCannotBeDeliveredAreAFailure) {
   EXPECT_FALSE(sender->reaches(0));
 }
 
+TEST(Engine, WhoHeardOfAFailureEarlierIsNotBlamedForIt) {
+  ASSERT_TRUE(initCrypto().ok());
+  const Listener listener = Listener::listen(Address::loopback(AF_INET)).value();
+  std::atomic<int> lost{0};
+  const auto sender = startSender(listener.address(), milliseconds(60'000), lost);
+  ASSERT_TRUE(sender->send(0, FrameType::Message, 7, std::make_shared<const Bytes>(16)));
+  Socket socket;
+  const auto came = [&] { return socket.fd() >= 0 || acceptNow(listener.fd(), &socket) == AcceptKind::Accepted; };
+  ASSERT_TRUE(eventually(came));
+  socket = Socket();  // rank 0 closes all that it has
+  ASSERT_TRUE(eventually([&] { return !sender->reaches(0); }));
+  EXPECT_TRUE(sender->failure().ok()) << "word of the cause may be under way";
+  sender->announce(Status(ncclSystemError), "the cause");
+  std::this_thread::sleep_for(milliseconds(2500));
+  EXPECT_EQ(sender->failure().code(), ncclSystemError);
+  EXPECT_EQ(lost.load(), 0);
+}
+
 TEST(Engine, AConnectionThatEndsWithNothingUnderWayIsNoFailure) {
   ASSERT_TRUE(initCrypto().ok());
   const Listener silent = Listener::listen(Address::loopback(AF_INET)).value();
