@@ -10,27 +10,35 @@
 #include <string>
 #include <vector>
 
+#include "archive.h"
 #include "drive.h"
 #include "mutate.h"
 
 namespace tutti::fuzz {
 namespace {
 
-struct Input {
-  std::string name;
-  std::string text;
-};
-
-/// All files of a folder below the sources' root, by name.
-std::vector<Input> inputsOf(const std::string& folder) {
+std::filesystem::path sources() {
   const char* root = std::getenv("TUTTI_TEST_SOURCE_ROOT");
+  return root ? root : ".";
+}
+
+std::string bytesOf(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// All files of a folder below tests/fixtures, by name.
+std::vector<Input> fixtures(const std::string& folder) {
   std::vector<Input> inputs;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(root ? root : ".") / folder)) {
-    std::ifstream file(entry.path(), std::ios::binary);
-    inputs.push_back({entry.path().filename(), {std::istreambuf_iterator<char>(file), {}}});
+  for (const auto& entry : std::filesystem::directory_iterator(sources() / "tests/fixtures" / folder)) {
+    inputs.push_back({entry.path().filename(), bytesOf(entry.path())});
   }
   std::sort(inputs.begin(), inputs.end(), [](const Input& a, const Input& b) { return a.name < b.name; });
   return inputs;
+}
+
+std::vector<Input> corpus(const std::string& name) {
+  return readArchive(bytesOf(sources() / "tests/fuzz/corpus" / (name + ".tar")));
 }
 
 using Drive = std::string (*)(std::string_view);
@@ -53,50 +61,50 @@ void replayChanged(std::vector<Input> inputs, Drive drive, int count, std::size_
 }
 
 TEST(TopologyReader, TakesItsCorpus) {
-  replay(inputsOf("tests/fuzz/corpus/topology"), driveTopology);
+  replay(corpus("topology"), driveTopology);
 }
 
 TEST(TopologyReader, TakesAllMachines) {
-  replay(inputsOf("tests/fixtures/topo"), driveTopology);
+  replay(fixtures("topo"), driveTopology);
 }
 
 TEST(TopologyReader, TakesChangedMachines) {
-  replayChanged(inputsOf("tests/fixtures/topo"), driveTopology, 400, 6000);
+  replayChanged(fixtures("topo"), driveTopology, 400, 6000);
 }
 
 TEST(TopologyReader, TakesItsChangedCorpus) {
-  replayChanged(inputsOf("tests/fuzz/corpus/topology"), driveTopology, 1000, 4096);
+  replayChanged(corpus("topology"), driveTopology, 1000, 4096);
 }
 
 TEST(Search, FindsGraphsOfTheCorpus) {
-  replay(inputsOf("tests/fuzz/corpus/topology"), driveSearch);
+  replay(corpus("topology"), driveSearch);
 }
 
 TEST(Search, FindsGraphsOfChangedMachines) {
-  replayChanged(inputsOf("tests/fixtures/topo"), driveSearch, 150, 6000);
+  replayChanged(fixtures("topo"), driveSearch, 150, 6000);
 }
 
 TEST(GraphReader, TakesItsCorpus) {
-  replay(inputsOf("tests/fuzz/corpus/graph"), driveGraphs);
+  replay(corpus("graph"), driveGraphs);
 }
 
 TEST(GraphReader, TakesItsChangedCorpus) {
-  replayChanged(inputsOf("tests/fuzz/corpus/graph"), driveGraphs, 2000, 4096);
+  replayChanged(corpus("graph"), driveGraphs, 2000, 4096);
 }
 
 /// Files of hwloc among those of recorded systems.
 std::vector<Input> hwlocFiles() {
-  std::vector<Input> inputs = inputsOf("tests/fixtures/detect");
+  std::vector<Input> inputs = fixtures("detect");
   std::erase_if(inputs, [](const Input& input) { return !input.name.ends_with(".hwloc.xml"); });
   return inputs;
 }
 
 TEST(HwlocReader, TakesItsCorpus) {
-  replay(inputsOf("tests/fuzz/corpus/hwloc"), driveHwloc);
+  replay(corpus("hwloc"), driveHwloc);
 }
 
 TEST(HwlocReader, TakesItsChangedCorpus) {
-  replayChanged(inputsOf("tests/fuzz/corpus/hwloc"), driveHwloc, 2000, 4096);
+  replayChanged(corpus("hwloc"), driveHwloc, 2000, 4096);
 }
 
 TEST(HwlocReader, TakesChangedMachines) {
