@@ -9,7 +9,7 @@
 #include "plugin/net.h"
 #include "topo/path_type.h"
 #include "topo/paths.h"
-#include "transport/net/net_transport.h"
+#include "transport/net/net_routing.h"
 
 namespace tutti {
 

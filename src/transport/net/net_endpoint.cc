@@ -25,17 +25,17 @@ std::uint32_t slotBytesOf(const NetPath& path, Protocol protocol) {
 
 }  // namespace
 
-NetEndpoint::NetEndpoint(const EndContext& context, NetPath path)
+NetEndpoint::NetEndpoint(const EndContext& context, NetPath path, const EndPlace& place)
     : device_(context.device),
       options_(context.options),
       pools_(context.pools),
       sharing_(context.joins),
       path_(std::move(path)),
-      netDevice_(options_.deviceOf ? options_.deviceOf(path_.link, path_.side == Side::Sender) : 0),
-      slots_(options_.slotsOf ? options_.slotsOf(path_.link, path_.side == Side::Sender) : SlotPlace{}) {
+      netDevice_(place.device),
+      slots_(place.slots) {
   slots_.onDevice = slots_.onDevice && slotBytesOf(path_, Protocol::Simple) != 0;
   path_.description = fmt::format("NET/{}/{}{}", context.net.name(), netDevice_, slots_.onDevice ? "/GDRDMA" : "");
-  path_.hasLeft = options_.hasLeft;
+  path_.farewells = options_.farewells;
   for (NetLane& lane : lanes_) {
     lane.net = &context.net;
     lane.tag = path_.side == Side::Sender ? path_.link.self.rank : path_.link.peer.rank;
@@ -47,8 +47,9 @@ NetEndpoint::NetEndpoint(const EndContext& context, NetPath path)
   if (flagged) joins_[kFlagged] = std::make_shared<NetJoin>(context.net, path_, netDevice_);
 }
 
-Result<std::unique_ptr<Endpoint>> NetEndpoint::open(const EndContext& context, const LinkSpec& link, Side side) {
-  std::unique_ptr<NetEndpoint> endpoint(new NetEndpoint(context, NetPath{link, side, {}}));
+Result<std::unique_ptr<Endpoint>> NetEndpoint::open(const EndContext& context, const LinkSpec& link, Side side,
+                                                    const EndPlace& place) {
+  std::unique_ptr<NetEndpoint> endpoint(new NetEndpoint(context, NetPath{link, side, {}}, place));
   TRY(checkSlotsFit(endpoint->path_, context.net, endpoint->netDevice_));
   ASSIGN(endpoint->offer_, endpoint->offer());
   if (side == Side::Receiver) TRY(endpoint->listen());
@@ -101,7 +102,7 @@ void NetEndpoint::joinOthers(const SharingOffer& peers) {
 
 ConnectHandle NetEndpoint::handle() const {
   WireHandle wire{identity(), {}, {}, offer_};
-  if (path_.side == Side::Receiver && options_.nicOf) wire.nic = options_.nicOf(path_.link);
+  if (path_.side == Side::Receiver && options_.routing != nullptr) wire.nic = options_.routing->nicOf(path_.link);
   for (std::size_t j = 0; j < kJoins && path_.side == Side::Receiver; ++j) {
     if (joins_[j] != nullptr) wire.listeners[j] = joins_[j]->handle();
   }

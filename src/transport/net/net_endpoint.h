@@ -45,7 +45,8 @@ static_assert(sizeof(WireHandle) <= sizeof(ConnectHandle) && std::is_trivially_c
 /// See transport.h. ready() needs the other side to be asked as well. The probe of the connections is part of it.
 class NetEndpoint final : public Endpoint {
  public:
-  static Result<std::unique_ptr<Endpoint>> open(const EndContext& context, const LinkSpec& link, Side side);
+  static Result<std::unique_ptr<Endpoint>> open(const EndContext& context, const LinkSpec& link, Side side,
+                                                const EndPlace& place);
   ConnectHandle handle() const override;
   Status connect(const ConnectHandle& peer) override;
   Result<bool> ready() override;
@@ -62,7 +63,7 @@ class NetEndpoint final : public Endpoint {
   static constexpr std::size_t kJoins = 2;
   enum class Phase : std::uint8_t { Opened, Joining, Probing, Ready };
 
-  NetEndpoint(const EndContext& context, NetPath path);
+  NetEndpoint(const EndContext& context, NetPath path, const EndPlace& place);
   Status listen();
   /// Who this end is.
   transport::LinkIdentity identity() const;

@@ -26,7 +26,7 @@ Result<bool> LaneEnd::settle(const TaskSetup& setup) {
     info(kNet, "{}: closed, for rank {} has left the communicator", setup.path.text(), setup.path.link.peer.rank);
     return true;
   }
-  const bool mayBeFarewell = static_cast<bool>(setup.path.hasLeft);
+  const bool mayBeFarewell = setup.path.farewells != nullptr;
   if (mayBeFarewell && SteadyClock::now() - since_ < setup.farewellGrace) return false;
   recallLastError(failure_->said);
   return failNet(setup.path, failure_->why, failure_->call);

@@ -4,8 +4,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "plugin/net.h"
 #include "proxy/task.h"
+#include "transport/net/peer_farewells.h"
 #include "transport/ranks.h"
 #include "transport/transport.h"
 
@@ -26,9 +27,9 @@ struct NetPath {
   LinkSpec link;
   Side side = Side::Sender;
   std::string description;  ///< "NET/Socket/0"
-  std::function<bool(int peer)> hasLeft = {};  ///< see NetTransportOptions
+  std::shared_ptr<const PeerFarewells> farewells = {};  ///< null: the peer never leaves
 
-  bool peerHasLeft() const { return hasLeft && hasLeft(link.peer.rank); }
+  bool peerHasLeft() const { return farewells != nullptr && farewells->hasLeft(link.peer.rank); }
   /// "send to rank 3 (host b, device 0) by NET/Socket/0 on channel 1".
   std::string direction() const;
   /// The same with "of rank 0 (host a, device 0)".
@@ -137,7 +138,7 @@ struct TaskSetup {
   NetLane* flagged = nullptr;     ///< … of the others
   std::byte* messages = nullptr;  ///< senderMessageBytes() or receiverMessageBytes(), registered with `flagged`
   std::uint64_t firstStep = 0;    ///< where all counters start
-  /// How long the failure of a call may turn out to be the peer's farewell, where NetPath::hasLeft can tell: that word
+  /// How long the failure of a call may turn out to be the peer's farewell, where NetPath::farewells can tell: that word
   /// comes another way.
   milliseconds farewellGrace{2000};
   SlotStore* shared = nullptr;  ///< where the slots of the Simple protocol are those of several connections

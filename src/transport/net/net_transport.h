@@ -4,9 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,29 +12,11 @@
 #include "base/status.h"
 #include "gpu/context.h"
 #include "plugin/net.h"
+#include "transport/net/net_routing.h"
+#include "transport/net/peer_farewells.h"
 #include "transport/transport.h"
 
 namespace tutti {
-
-/// Where the slots of the Simple protocol lie at one end of a connection.
-struct SlotPlace {
-  bool onDevice = false;  ///< in device memory, which the network reads or writes itself; else in host memory
-  bool dmaBuf = false;    ///< … and is given it as a dma-buf
-  bool flushes = false;   ///< what was received there has to be flushed before a kernel may look
-};
-
-/// A NIC among those of its host, as the topology knows them; -1: not known. Trivially copyable.
-struct NicPlace {
-  std::int32_t number = -1;
-  std::int32_t rail = -1;
-};
-
-/// How a sender's connection goes.
-struct SendRoute {
-  int device = 0;                 ///< of the network
-  SlotPlace slots = {};           ///< of the sender's own end
-  std::optional<PeerInfo> relay;  ///< the rank of this host that sends in its stead; empty: it sends by itself
-};
 
 namespace net {
 class SharedPools;
@@ -48,24 +28,16 @@ class LentPools;
 
 /// How a communicator uses its network.
 struct NetTransportOptions {
-  /// The network's device for our side of a connection; none: always device 0.
-  std::function<int(const LinkSpec& link, bool sends)> deviceOf = {};
-  /// Whether a peer has said goodbye; none: never. What its connections come to then is no failure. Any thread.
-  std::function<bool(int peer)> hasLeft = {};
+  /// Null: always the network's device 0, with slots in host memory; where its NIC is nobody knows.
+  std::shared_ptr<const NetRouting> routing = {};
+  /// Null: peers never leave.
+  std::shared_ptr<const PeerFarewells> farewells = {};
   /// The network uses any host memory without a registration: what kernels of the software GPU offer is sent from
   /// where it lies, and messages come where they belong. For networks of our own.
   bool inPlace = false;
-  /// None: always in host memory.
-  std::function<SlotPlace(const LinkSpec& link, bool sends)> slotsOf = {};
-  /// Where a receiver's NIC is, for the sender to know; none: not known.
-  std::function<NicPlace(const LinkSpec& link)> nicOf = {};
-  /// Whether routeOf is asked about a sender's connection; none: never.
-  std::function<bool(const LinkSpec& link)> routed = {};
-  /// How a sender's connection to a receiver at that NIC goes, instead of deviceOf and slotsOf.
-  std::function<SendRoute(const LinkSpec& link, NicPlace receiver)> routeOf = {};
-  /// With routeOf: keeps `device` for memory that is shared with relays; may be null.
+  /// With relays: keeps `device` for memory that is shared with them; may be null.
   std::shared_ptr<const void> deviceOwner = {};
-  std::array<std::byte, 32> relaySecret{};  ///< with routeOf: see relay/relay_wire.h
+  std::array<std::byte, 32> relaySecret{};  ///< with relays: see relay/relay_wire.h
   milliseconds relayPatience{30'000};       ///< with a relay that does not answer
 
   /// So many slots of the Simple protocol are shared by all Mesh connections of a channel in one direction; a power of
@@ -92,6 +64,7 @@ class NetTransport final : public Transport {
   Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) override;
 
  private:
+  Result<std::unique_ptr<Endpoint>> open(const LinkSpec& link, transport::Side side);
   const Device* device_;
   Net* net_;
   NetTransportOptions options_;

@@ -12,6 +12,7 @@
 
 #include "gpu/driver_calls.h"
 #include "support/log_capture.h"
+#include "transport/net/fake_routing.h"
 #include "transport/net/net_transport.h"
 #include "transport/net/sim_kernels.h"
 #include "transport/peers.h"
@@ -99,7 +100,9 @@ TEST(NetEndpoint, ComesUpAndCarriesStepsOfAllProtocols) {
 }
 
 TEST(NetEndpoint, UsesTheDeviceThatItIsTold) {
-  Ends ends({}, {.deviceOf = [](const LinkSpec& link, bool sends) { return link.channel == 2 && sends ? 1 : 0; }});
+  Ends ends({}, {.routing = routingTo([](const LinkSpec& link, net::Side side) {
+                   return EndPlace{link.channel == 2 && side == net::Side::Sender ? 1 : 0};
+                 })});
   EXPECT_EQ(ends.sender->description(), "NET/Fake/1");
   EXPECT_EQ(ends.receiver->description(), "NET/Fake/0");
   EXPECT_TRUE(ends.sender->eachEndReports());
@@ -140,8 +143,7 @@ TEST(NetEndpoint, OffersOnlyWhatTheNetworkMayReadInPlace) {
 }
 
 TEST(NetEndpoint, LeavesSlotsOnTheDeviceToTheNetworkAndFlushes) {
-  const auto slotsOf = [](const LinkSpec&, bool) { return SlotPlace{.onDevice = true, .flushes = true}; };
-  Ends ends({}, {.slotsOf = slotsOf});
+  Ends ends({}, {.routing = routingWithSlots({.onDevice = true, .flushes = true})});
   ASSERT_TRUE(ends.comeUp());
   EXPECT_EQ(ends.sender->description(), "NET/Fake/0/GDRDMA");
   EXPECT_EQ(ends.net.onDevice, 2u);
@@ -173,8 +175,10 @@ TEST(NetEndpoint, GivesSlotsOnTheDeviceAsDmaBufsWhereItIsTold) {
   ASSERT_TRUE(device.ok());
   FakeNet net;
   {
-    const auto slotsOf = [](const LinkSpec&, bool sends) { return SlotPlace{.onDevice = !sends, .dmaBuf = true}; };
-    NetTransport transport(*device.value(), net, {.slotsOf = slotsOf});
+    const auto placeOf = [](const LinkSpec&, net::Side side) {
+      return EndPlace{0, {.onDevice = side == net::Side::Receiver, .dmaBuf = true}};
+    };
+    NetTransport transport(*device.value(), net, {.routing = routingTo(placeOf)});
     auto sender = transport.openSend(linkOf(0, 1)).value();
     auto receiver = transport.openRecv(linkOf(1, 0)).value();
     ASSERT_TRUE(sender->connect(receiver->handle()).ok());

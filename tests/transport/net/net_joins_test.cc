@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "support/log_capture.h"
+#include "transport/net/fake_routing.h"
 #include "transport/net/net_transport.h"
 #include "transport/net/sim_kernels.h"
 #include "transport/net/test_device.h"
@@ -152,8 +153,8 @@ TEST(SharedJoins, TakeBothEnds) {
 
 TEST(SharedJoins, AreBetweenTheSameDevices) {
   NetTransportOptions out = sharing(), in = sharing();
-  out.deviceOf = [](const LinkSpec& link, bool) { return link.channel / 2; };
-  in.deviceOf = [](const LinkSpec& link, bool) { return link.channel % 2; };
+  out.routing = routingTo([](const LinkSpec& link, net::Side) { return EndPlace{link.channel / 2}; });
+  in.routing = routingTo([](const LinkSpec& link, net::Side) { return EndPlace{link.channel % 2}; });
   Channels pair({}, out, in);
   pair.open(0, 3);
   EXPECT_EQ(pair.net.connections(), 4u);
@@ -334,7 +335,7 @@ TEST(SharedJoins, AreNotAskedAgainForReceivesThatTheyHaveRefused) {
 TEST(SharedJoins, TellWhichChannelsWaitForAPeerThatHasLeft) {
   bool left = false;
   NetTransportOptions options = sharing();
-  options.hasLeft = [&](int) { return left; };
+  options.farewells = farewells([&](int) { return left; });
   Channels pair({}, sharing(), options);
   pair.open(0, 1);
   for (std::size_t i = 0; i < 2; ++i) pair.ask(i, 0, 100, {0, 2, true, true});

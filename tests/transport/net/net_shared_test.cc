@@ -11,6 +11,7 @@
 
 #include "gpu/driver_calls.h"
 #include "support/log_capture.h"
+#include "transport/net/fake_routing.h"
 #include "transport/net/net_transport.h"
 #include "transport/net/sim_kernels.h"
 #include "transport/peers.h"
@@ -110,7 +111,7 @@ struct Hub {
   static NetTransportOptions optionsFor(std::uint32_t sharedSlots, bool onDevice) {
     NetTransportOptions options;
     options.sharedSlots = sharedSlots;
-    options.slotsOf = [onDevice](const LinkSpec&, bool) { return SlotPlace{.onDevice = onDevice}; };
+    options.routing = routingWithSlots({.onDevice = onDevice});
     return options;
   }
   static LinkSpec linkOf(int self, int peer) {
@@ -208,7 +209,7 @@ TEST(SharedSlots, OfAPeerThatHasLeftComeBack) {
   EndMemoryForTests end;
   slots->lend(end.view, false);
   net::NetPath path = pathFor(Side::Sender);
-  path.hasLeft = [&](int) { return left; };
+  path.farewells = farewells([&](int) { return left; });
   LanePair lanes = connectLanes(net, {{slots->memory(), slots->bytes()}}, {});
   net::TaskSetup setup{path, end.view, &lanes.sender};
   setup.shared = slots.get();

@@ -42,18 +42,10 @@ LinkSpec linkOf(int self, int peer) {
 /// Rank 0 sends to rank 2 through rank 1.
 struct Relayed : RelayingRank {
   explicit Relayed(FakeKnobs knobs = {}) : RelayingRank(std::move(knobs), {rankOn(0), rankOn(1), rankOn(2)}) {
+    routing->nic = {1, 7};
     transport = std::make_unique<NetTransport>(*testDevice(), net, options());
     receiver = transport->openRecv(linkOf(2, 0)).value();
     sender = transport->openSend(linkOf(0, 2)).value();
-  }
-  NetTransportOptions options() {
-    NetTransportOptions options = RelayingRank::options();
-    options.nicOf = [](const LinkSpec&) { return NicPlace{1, 7}; };
-    options.routeOf = [this, route = options.routeOf](const LinkSpec& link, NicPlace place) {
-      asked = place;
-      return route(link, place);
-    };
-    return options;
   }
   bool comeUp() {
     if (!sender->connect(receiver->handle()).ok() || !receiver->connect(sender->handle()).ok()) return false;
@@ -78,7 +70,6 @@ struct Relayed : RelayingRank {
   }
 
   std::unique_ptr<NetTransport> transport;
-  NicPlace asked;
   bool failed = false;
   std::unique_ptr<Endpoint> receiver;
   std::unique_ptr<Endpoint> sender;
@@ -88,7 +79,8 @@ TEST(Relay, CarriesStepsOfAllProtocols) {
   for (const FakeKnobs& knobs : {FakeKnobs{}, FakeKnobs{.refuse = 50, .delay = 4, .rendezvous = true, .polls = 5}}) {
     Relayed ends(knobs);
     ASSERT_TRUE(ends.comeUp());
-    EXPECT_EQ(ends.asked.rail, 7) << "the receiver has said where it is";
+    ASSERT_TRUE(ends.routing->asked.has_value());
+    EXPECT_EQ(ends.routing->asked->rail, 7) << "the receiver has said where it is";
     EXPECT_EQ(ends.sender->description(), "NET/Fake/1(1)");
     SendingKernel out(ends.sender->view());
     ReceivingKernel in(ends.receiver->view());

@@ -10,6 +10,7 @@
 
 #include "proxy/engine.h"
 #include "transport/net/fake_net.h"
+#include "transport/net/fake_routing.h"
 #include "transport/net/net_transport.h"
 #include "transport/net/relay/relay_service.h"
 #include "transport/net/relay/relay_wire.h"
@@ -37,24 +38,20 @@ struct RelayingRank {
     setup.peers = std::move(ranks);
     setup.rank = 1;
     setup.secret = secret;
+    routing->route = SendRoute{{.device = 1}, relaying};
     service = relay::RelayService::start(std::move(setup)).value();
   }
   /// Of a transport that sends everything through it.
   NetTransportOptions options() const {
     NetTransportOptions options;
-    options.routed = [](const LinkSpec&) { return true; };
-    options.routeOf = [relay = relaying](const LinkSpec&, NicPlace) {
-      SendRoute route;
-      route.device = 1;
-      route.relay = relay;
-      return route;
-    };
+    options.routing = routing;
     options.relaySecret = secret;
     return options;
   }
 
   FakeNet net;
   PeerInfo relaying;
+  std::shared_ptr<FakeRouting> routing = std::make_shared<FakeRouting>();
   relay::Secret secret = freshSecret();
   std::shared_ptr<ProgressEngine> engine = ProgressEngine::create("relay").value();
   std::shared_ptr<relay::RelayService> service;

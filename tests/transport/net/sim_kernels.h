@@ -15,6 +15,7 @@
 #include "device/prims_ll128.h"
 #include "device/work.h"
 #include "transport/net/fake_net.h"
+#include "transport/net/fake_routing.h"
 #include "transport/net/net_lines.h"
 #include "transport/net/net_path.h"
 #include "transport/net/net_receiver.h"
@@ -239,11 +240,11 @@ struct NetPair {
     flagged =
         connectLanes(net, {{out.messages.data(), out.messages.size()}}, {{in.messages.data(), in.messages.size()}});
     net::NetPath sending = pathFor(net::Side::Sender);
-    sending.hasLeft = hasLeft;
+    sending.farewells = farewells(hasLeft);
     sender = std::make_unique<net::NetSender>(net::TaskSetup{
         sending, out.view, &simple.sender, &flagged.sender, out.messages.data(), firstStep, grace});
     net::NetPath receiving = pathFor(net::Side::Receiver, 3, 0);
-    receiving.hasLeft = std::move(hasLeft);
+    receiving.farewells = farewells(std::move(hasLeft));
     receiver = std::make_unique<net::NetReceiver>(net::TaskSetup{
         receiving, in.view, &simple.receiver, &flagged.receiver, in.messages.data(), firstStep, grace});
   }

@@ -38,6 +38,16 @@ std::uint32_t slotOf(const device::SlotBytes& slotBytes, Protocol protocol) {
   return slotBytes[static_cast<std::size_t>(protocol)];
 }
 
+/// What the sender, whose connection it is, says of its only peer in memory that both see.
+class BoardFarewells final : public PeerFarewells {
+ public:
+  explicit BoardFarewells(const Board& board) : board_(board) {}
+  bool hasLeft(int) const override { return read(board_.peerLeft) != 0; }
+
+ private:
+  const Board& board_;
+};
+
 }  // namespace
 
 RelayLink::~RelayLink() {
@@ -131,8 +141,7 @@ Status RelayLink::begin(const Order& order) {
   layout_ = layoutOf(order.slotBytes, pool_ != nullptr);
   ASSIGN(memory_, shm::Segment::create(layout_.bytes, shm::numaNodeOf(host_.device), path_.text()));
   new (base()) Board{};
-  // Whether the receiver has left the sender knows best: it is the sender's connection.
-  path_.hasLeft = [board = &board()](int) { return read(board->peerLeft) != 0; };
+  path_.farewells = std::make_shared<BoardFarewells>(board());
   const bool flagged = slotOf(order.slotBytes, Protocol::LL) != 0 || slotOf(order.slotBytes, Protocol::LL128) != 0;
   const std::array<bool, kJoins> wanted{slotOf(order.slotBytes, Protocol::Simple) != 0, flagged};
   for (std::size_t j = 0; j < kJoins; ++j) {

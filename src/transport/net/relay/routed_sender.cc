@@ -17,20 +17,18 @@ ConnectHandle RoutedSender::handle() const {
   return handle;
 }
 
-Status RoutedSender::connectDirectly(const SendRoute& route, const ConnectHandle& peer) {
+Status RoutedSender::connectDirectly(const EndPlace& place, const ConnectHandle& peer) {
   NetTransportOptions options = options_;
-  options.deviceOf = [device = route.device](const LinkSpec&, bool) { return device; };
-  options.slotsOf = [slots = route.slots](const LinkSpec&, bool) { return slots; };
   options.sharedJoins = false;  // handle() could not say which device it would be
-  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options, pools_, lent_, joins_}, link_, Side::Sender));
+  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options, pools_, lent_, joins_}, link_, Side::Sender, place));
   return inner_->connect(peer);
 }
 
 Status RoutedSender::connect(const ConnectHandle& peer) {
   net::WireHandle wire;
   std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
-  const SendRoute route = options_.routeOf(link_, wire.nic);
-  if (!route.relay) return connectDirectly(route, peer);
+  const SendRoute route = options_.routing->routeOf(link_, wire.nic);
+  if (!route.relay) return connectDirectly(route.place, peer);
   TRY(transport::checkIdentity("NET", link_, transport::identityOf(link_, Side::Sender, net::kWireMagic), wire));
   const bool messages = link_.kind == device::ConnKind::Mesh;
   const bool simple = link_.slotBytes[static_cast<std::size_t>(device::Protocol::Simple)] != 0;
@@ -38,8 +36,8 @@ Status RoutedSender::connect(const ConnectHandle& peer) {
   const SenderSetup setup{lent_, shared, options_.deviceOwner, options_.relaySecret, options_.relayPatience};
   inner_ = std::make_unique<RelayEndpoint>(
       device_, setup,
-      net::NetPath{.link = link_, .side = Side::Sender, .description = {}, .hasLeft = options_.hasLeft},
-      Way{*route.relay, route.device, wire.listeners}, net_.name());
+      net::NetPath{.link = link_, .side = Side::Sender, .description = {}, .farewells = options_.farewells},
+      Way{*route.relay, route.place.device, wire.listeners}, net_.name());
   return {};
 }
 

@@ -13,7 +13,7 @@ namespace tutti::relay {
 /// Becomes a NetEndpoint or a RelayEndpoint in connect(). See transport.h.
 class RoutedSender final : public Endpoint {
  public:
-  /// `context.options.routeOf` is needed.
+  /// `context.options.routing` is needed.
   RoutedSender(const net::EndContext& context, const LinkSpec& link)
       : device_(context.device),
         net_(context.net),
@@ -33,7 +33,7 @@ class RoutedSender final : public Endpoint {
   bool eachEndReports() const override { return true; }
 
  private:
-  Status connectDirectly(const SendRoute& route, const ConnectHandle& peer);
+  Status connectDirectly(const EndPlace& place, const ConnectHandle& peer);
 
   const Device& device_;
   Net& net_;
