@@ -12,175 +12,96 @@ namespace {
 #define NTH(type, member, position) AT(type, member, 8 * (position))
 
 // clang-format off
+
+/// What versions have in common is said once; a version adds what came with it.
+#define PROPERTIES_FROM(type, speedAt) \
+  AT(type, name, 0) AT(type, pciPath, 8) AT(type, guid, 16) AT(type, ptrSupport, 24) \
+  AT(type, speed, speedAt) AT(type, port, (speedAt) + 4) AT(type, latency, (speedAt) + 8) \
+  AT(type, maxComms, (speedAt) + 12) AT(type, maxRecvs, (speedAt) + 16)
+#define PROPERTIES_WITH_DEVICE(type, speedAt) \
+  PROPERTIES_FROM(type, speedAt) \
+  AT(type, netDeviceType, (speedAt) + 20) AT(type, netDeviceVersion, (speedAt) + 24)
+#define PROPERTIES_WITH_PARTS(type, bytesAt) \
+  PROPERTIES_WITH_DEVICE(type, 36) AT(type, regIsGlobal, 28) AT(type, forceFlush, 32) AT(type, vProps, 64) \
+  AT(type, maxP2pBytes, bytesAt) AT(type, maxCollBytes, (bytesAt) + 8)
+
+#define NET_TABLE(type) \
+  NTH(type, name, 0) NTH(type, init, 1) NTH(type, devices, 2) NTH(type, getProperties, 3) NTH(type, listen, 4) \
+  NTH(type, connect, 5) NTH(type, accept, 6) NTH(type, regMr, 7) NTH(type, regMrDmaBuf, 8) NTH(type, deregMr, 9) \
+  NTH(type, isend, 10) NTH(type, irecv, 11) NTH(type, iflush, 12) NTH(type, test, 13) NTH(type, closeSend, 14) \
+  NTH(type, closeRecv, 15) NTH(type, closeListen, 16)
+#define NET_TABLE_WITH_DEVICE(type) NET_TABLE(type) NTH(type, getDeviceMr, 17) NTH(type, irecvConsumed, 18)
+#define NET_TABLE_WITH_PARTS(type) NET_TABLE_WITH_DEVICE(type) NTH(type, makeVDevice, 19)
+#define NET_TABLE_WITH_END(type) NET_TABLE_WITH_PARTS(type) NTH(type, finalize, 20) NTH(type, setNetAttr, 21)
+
+#define COLL_TABLE(type) \
+  NTH(type, name, 0) NTH(type, init, 1) NTH(type, devices, 2) NTH(type, getProperties, 3) NTH(type, listen, 4) \
+  NTH(type, connect, 5) NTH(type, reduceSupport, 6) NTH(type, regMr, 7) NTH(type, regMrDmaBuf, 8) \
+  NTH(type, deregMr, 9) NTH(type, iallreduce, 10)
+#define COLL_TABLE_BACK(type, first) \
+  NTH(type, iflush, first) NTH(type, test, (first) + 1) NTH(type, closeColl, (first) + 2) \
+  NTH(type, closeListen, (first) + 3)
+#define COLL_TABLE_WITH_GATHER(type) \
+  COLL_TABLE(type) NTH(type, iallgather, 11) NTH(type, ireducescatter, 12) COLL_TABLE_BACK(type, 13)
+#define COLL_TABLE_WITH_PARTS(type) COLL_TABLE_WITH_GATHER(type) NTH(type, makeVDevice, 17)
+
 static_assert(sizeof(ncclNetProperties_v6_t) == 48);
-AT(ncclNetProperties_v6_t, name, 0) AT(ncclNetProperties_v6_t, pciPath, 8) AT(ncclNetProperties_v6_t, guid, 16)
-AT(ncclNetProperties_v6_t, ptrSupport, 24) AT(ncclNetProperties_v6_t, speed, 28) AT(ncclNetProperties_v6_t, port, 32)
-AT(ncclNetProperties_v6_t, latency, 36) AT(ncclNetProperties_v6_t, maxComms, 40)
-AT(ncclNetProperties_v6_t, maxRecvs, 44)
+PROPERTIES_FROM(ncclNetProperties_v6_t, 28)
 static_assert(sizeof(ncclNetProperties_v7_t) == 56);
-AT(ncclNetProperties_v7_t, name, 0) AT(ncclNetProperties_v7_t, pciPath, 8) AT(ncclNetProperties_v7_t, guid, 16)
-AT(ncclNetProperties_v7_t, ptrSupport, 24) AT(ncclNetProperties_v7_t, speed, 28) AT(ncclNetProperties_v7_t, port, 32)
-AT(ncclNetProperties_v7_t, latency, 36) AT(ncclNetProperties_v7_t, maxComms, 40)
-AT(ncclNetProperties_v7_t, maxRecvs, 44) AT(ncclNetProperties_v7_t, netDeviceType, 48)
-AT(ncclNetProperties_v7_t, netDeviceVersion, 52)
+PROPERTIES_WITH_DEVICE(ncclNetProperties_v7_t, 28)
 static_assert(sizeof(ncclNetProperties_v8_t) == 64);
-AT(ncclNetProperties_v8_t, name, 0) AT(ncclNetProperties_v8_t, pciPath, 8) AT(ncclNetProperties_v8_t, guid, 16)
-AT(ncclNetProperties_v8_t, ptrSupport, 24) AT(ncclNetProperties_v8_t, regIsGlobal, 28)
-AT(ncclNetProperties_v8_t, speed, 32) AT(ncclNetProperties_v8_t, port, 36) AT(ncclNetProperties_v8_t, latency, 40)
-AT(ncclNetProperties_v8_t, maxComms, 44) AT(ncclNetProperties_v8_t, maxRecvs, 48)
-AT(ncclNetProperties_v8_t, netDeviceType, 52) AT(ncclNetProperties_v8_t, netDeviceVersion, 56)
+PROPERTIES_WITH_DEVICE(ncclNetProperties_v8_t, 32) AT(ncclNetProperties_v8_t, regIsGlobal, 28)
 static_assert(sizeof(ncclNetProperties_v9_t) == 104);
-AT(ncclNetProperties_v9_t, name, 0) AT(ncclNetProperties_v9_t, pciPath, 8) AT(ncclNetProperties_v9_t, guid, 16)
-AT(ncclNetProperties_v9_t, ptrSupport, 24) AT(ncclNetProperties_v9_t, regIsGlobal, 28)
-AT(ncclNetProperties_v9_t, forceFlush, 32) AT(ncclNetProperties_v9_t, speed, 36) AT(ncclNetProperties_v9_t, port, 40)
-AT(ncclNetProperties_v9_t, latency, 44) AT(ncclNetProperties_v9_t, maxComms, 48)
-AT(ncclNetProperties_v9_t, maxRecvs, 52) AT(ncclNetProperties_v9_t, netDeviceType, 56)
-AT(ncclNetProperties_v9_t, netDeviceVersion, 60) AT(ncclNetProperties_v9_t, vProps, 64)
-AT(ncclNetProperties_v9_t, maxP2pBytes, 88) AT(ncclNetProperties_v9_t, maxCollBytes, 96)
+PROPERTIES_WITH_PARTS(ncclNetProperties_v9_t, 88)
 static_assert(sizeof(ncclNetProperties_v10_t) == 104);
-AT(ncclNetProperties_v10_t, name, 0) AT(ncclNetProperties_v10_t, pciPath, 8) AT(ncclNetProperties_v10_t, guid, 16)
-AT(ncclNetProperties_v10_t, ptrSupport, 24) AT(ncclNetProperties_v10_t, regIsGlobal, 28)
-AT(ncclNetProperties_v10_t, forceFlush, 32) AT(ncclNetProperties_v10_t, speed, 36)
-AT(ncclNetProperties_v10_t, port, 40) AT(ncclNetProperties_v10_t, latency, 44)
-AT(ncclNetProperties_v10_t, maxComms, 48) AT(ncclNetProperties_v10_t, maxRecvs, 52)
-AT(ncclNetProperties_v10_t, netDeviceType, 56) AT(ncclNetProperties_v10_t, netDeviceVersion, 60)
-AT(ncclNetProperties_v10_t, vProps, 64) AT(ncclNetProperties_v10_t, maxP2pBytes, 88)
-AT(ncclNetProperties_v10_t, maxCollBytes, 96)
+PROPERTIES_WITH_PARTS(ncclNetProperties_v10_t, 88)
 static_assert(sizeof(ncclNetProperties_v11_t) == 112);
-AT(ncclNetProperties_v11_t, name, 0) AT(ncclNetProperties_v11_t, pciPath, 8) AT(ncclNetProperties_v11_t, guid, 16)
-AT(ncclNetProperties_v11_t, ptrSupport, 24) AT(ncclNetProperties_v11_t, regIsGlobal, 28)
-AT(ncclNetProperties_v11_t, forceFlush, 32) AT(ncclNetProperties_v11_t, speed, 36)
-AT(ncclNetProperties_v11_t, port, 40) AT(ncclNetProperties_v11_t, latency, 44)
-AT(ncclNetProperties_v11_t, maxComms, 48) AT(ncclNetProperties_v11_t, maxRecvs, 52)
-AT(ncclNetProperties_v11_t, netDeviceType, 56) AT(ncclNetProperties_v11_t, netDeviceVersion, 60)
-AT(ncclNetProperties_v11_t, vProps, 64) AT(ncclNetProperties_v11_t, maxP2pBytes, 88)
-AT(ncclNetProperties_v11_t, maxCollBytes, 96) AT(ncclNetProperties_v11_t, maxMultiRequestSize, 104)
+PROPERTIES_WITH_PARTS(ncclNetProperties_v11_t, 88) AT(ncclNetProperties_v11_t, maxMultiRequestSize, 104)
 static_assert(sizeof(ncclNetProperties_v12_t) == 128);
-AT(ncclNetProperties_v12_t, name, 0) AT(ncclNetProperties_v12_t, pciPath, 8) AT(ncclNetProperties_v12_t, guid, 16)
-AT(ncclNetProperties_v12_t, ptrSupport, 24) AT(ncclNetProperties_v12_t, regIsGlobal, 28)
-AT(ncclNetProperties_v12_t, forceFlush, 32) AT(ncclNetProperties_v12_t, speed, 36)
-AT(ncclNetProperties_v12_t, port, 40) AT(ncclNetProperties_v12_t, latency, 44)
-AT(ncclNetProperties_v12_t, maxComms, 48) AT(ncclNetProperties_v12_t, maxRecvs, 52)
-AT(ncclNetProperties_v12_t, netDeviceType, 56) AT(ncclNetProperties_v12_t, netDeviceVersion, 60)
-AT(ncclNetProperties_v12_t, vProps, 64) AT(ncclNetProperties_v12_t, maxP2pBytes, 104)
-AT(ncclNetProperties_v12_t, maxCollBytes, 112) AT(ncclNetProperties_v12_t, maxMultiRequestSize, 120)
+PROPERTIES_WITH_PARTS(ncclNetProperties_v12_t, 104) AT(ncclNetProperties_v12_t, maxMultiRequestSize, 120)
 AT(ncclNetProperties_v12_t, railId, 124) AT(ncclNetProperties_v12_t, planeId, 126)
+
 static_assert(sizeof(ncclNet_v6_t) == 136);
-NTH(ncclNet_v6_t, name, 0) NTH(ncclNet_v6_t, init, 1) NTH(ncclNet_v6_t, devices, 2)
-NTH(ncclNet_v6_t, getProperties, 3) NTH(ncclNet_v6_t, listen, 4) NTH(ncclNet_v6_t, connect, 5)
-NTH(ncclNet_v6_t, accept, 6) NTH(ncclNet_v6_t, regMr, 7) NTH(ncclNet_v6_t, regMrDmaBuf, 8)
-NTH(ncclNet_v6_t, deregMr, 9) NTH(ncclNet_v6_t, isend, 10) NTH(ncclNet_v6_t, irecv, 11) NTH(ncclNet_v6_t, iflush, 12)
-NTH(ncclNet_v6_t, test, 13) NTH(ncclNet_v6_t, closeSend, 14) NTH(ncclNet_v6_t, closeRecv, 15)
-NTH(ncclNet_v6_t, closeListen, 16)
+NET_TABLE(ncclNet_v6_t)
 static_assert(sizeof(ncclNet_v7_t) == 152);
-NTH(ncclNet_v7_t, name, 0) NTH(ncclNet_v7_t, init, 1) NTH(ncclNet_v7_t, devices, 2)
-NTH(ncclNet_v7_t, getProperties, 3) NTH(ncclNet_v7_t, listen, 4) NTH(ncclNet_v7_t, connect, 5)
-NTH(ncclNet_v7_t, accept, 6) NTH(ncclNet_v7_t, regMr, 7) NTH(ncclNet_v7_t, regMrDmaBuf, 8)
-NTH(ncclNet_v7_t, deregMr, 9) NTH(ncclNet_v7_t, isend, 10) NTH(ncclNet_v7_t, irecv, 11) NTH(ncclNet_v7_t, iflush, 12)
-NTH(ncclNet_v7_t, test, 13) NTH(ncclNet_v7_t, closeSend, 14) NTH(ncclNet_v7_t, closeRecv, 15)
-NTH(ncclNet_v7_t, closeListen, 16) NTH(ncclNet_v7_t, getDeviceMr, 17) NTH(ncclNet_v7_t, irecvConsumed, 18)
+NET_TABLE_WITH_DEVICE(ncclNet_v7_t)
 static_assert(sizeof(ncclNet_v8_t) == 152);
-NTH(ncclNet_v8_t, name, 0) NTH(ncclNet_v8_t, init, 1) NTH(ncclNet_v8_t, devices, 2)
-NTH(ncclNet_v8_t, getProperties, 3) NTH(ncclNet_v8_t, listen, 4) NTH(ncclNet_v8_t, connect, 5)
-NTH(ncclNet_v8_t, accept, 6) NTH(ncclNet_v8_t, regMr, 7) NTH(ncclNet_v8_t, regMrDmaBuf, 8)
-NTH(ncclNet_v8_t, deregMr, 9) NTH(ncclNet_v8_t, isend, 10) NTH(ncclNet_v8_t, irecv, 11) NTH(ncclNet_v8_t, iflush, 12)
-NTH(ncclNet_v8_t, test, 13) NTH(ncclNet_v8_t, closeSend, 14) NTH(ncclNet_v8_t, closeRecv, 15)
-NTH(ncclNet_v8_t, closeListen, 16) NTH(ncclNet_v8_t, getDeviceMr, 17) NTH(ncclNet_v8_t, irecvConsumed, 18)
+NET_TABLE_WITH_DEVICE(ncclNet_v8_t)
 static_assert(sizeof(ncclNet_v9_t) == 160);
-NTH(ncclNet_v9_t, name, 0) NTH(ncclNet_v9_t, init, 1) NTH(ncclNet_v9_t, devices, 2)
-NTH(ncclNet_v9_t, getProperties, 3) NTH(ncclNet_v9_t, listen, 4) NTH(ncclNet_v9_t, connect, 5)
-NTH(ncclNet_v9_t, accept, 6) NTH(ncclNet_v9_t, regMr, 7) NTH(ncclNet_v9_t, regMrDmaBuf, 8)
-NTH(ncclNet_v9_t, deregMr, 9) NTH(ncclNet_v9_t, isend, 10) NTH(ncclNet_v9_t, irecv, 11) NTH(ncclNet_v9_t, iflush, 12)
-NTH(ncclNet_v9_t, test, 13) NTH(ncclNet_v9_t, closeSend, 14) NTH(ncclNet_v9_t, closeRecv, 15)
-NTH(ncclNet_v9_t, closeListen, 16) NTH(ncclNet_v9_t, getDeviceMr, 17) NTH(ncclNet_v9_t, irecvConsumed, 18)
-NTH(ncclNet_v9_t, makeVDevice, 19)
+NET_TABLE_WITH_PARTS(ncclNet_v9_t)
 static_assert(sizeof(ncclNet_v10_t) == 160);
-NTH(ncclNet_v10_t, name, 0) NTH(ncclNet_v10_t, init, 1) NTH(ncclNet_v10_t, devices, 2)
-NTH(ncclNet_v10_t, getProperties, 3) NTH(ncclNet_v10_t, listen, 4) NTH(ncclNet_v10_t, connect, 5)
-NTH(ncclNet_v10_t, accept, 6) NTH(ncclNet_v10_t, regMr, 7) NTH(ncclNet_v10_t, regMrDmaBuf, 8)
-NTH(ncclNet_v10_t, deregMr, 9) NTH(ncclNet_v10_t, isend, 10) NTH(ncclNet_v10_t, irecv, 11)
-NTH(ncclNet_v10_t, iflush, 12) NTH(ncclNet_v10_t, test, 13) NTH(ncclNet_v10_t, closeSend, 14)
-NTH(ncclNet_v10_t, closeRecv, 15) NTH(ncclNet_v10_t, closeListen, 16) NTH(ncclNet_v10_t, getDeviceMr, 17)
-NTH(ncclNet_v10_t, irecvConsumed, 18) NTH(ncclNet_v10_t, makeVDevice, 19)
+NET_TABLE_WITH_PARTS(ncclNet_v10_t)
 static_assert(sizeof(ncclNet_v11_t) == 176);
-NTH(ncclNet_v11_t, name, 0) NTH(ncclNet_v11_t, init, 1) NTH(ncclNet_v11_t, devices, 2)
-NTH(ncclNet_v11_t, getProperties, 3) NTH(ncclNet_v11_t, listen, 4) NTH(ncclNet_v11_t, connect, 5)
-NTH(ncclNet_v11_t, accept, 6) NTH(ncclNet_v11_t, regMr, 7) NTH(ncclNet_v11_t, regMrDmaBuf, 8)
-NTH(ncclNet_v11_t, deregMr, 9) NTH(ncclNet_v11_t, isend, 10) NTH(ncclNet_v11_t, irecv, 11)
-NTH(ncclNet_v11_t, iflush, 12) NTH(ncclNet_v11_t, test, 13) NTH(ncclNet_v11_t, closeSend, 14)
-NTH(ncclNet_v11_t, closeRecv, 15) NTH(ncclNet_v11_t, closeListen, 16) NTH(ncclNet_v11_t, getDeviceMr, 17)
-NTH(ncclNet_v11_t, irecvConsumed, 18) NTH(ncclNet_v11_t, makeVDevice, 19) NTH(ncclNet_v11_t, finalize, 20)
-NTH(ncclNet_v11_t, setNetAttr, 21)
+NET_TABLE_WITH_END(ncclNet_v11_t)
 static_assert(sizeof(ncclNet_v12_t) == 176);
-NTH(ncclNet_v12_t, name, 0) NTH(ncclNet_v12_t, init, 1) NTH(ncclNet_v12_t, devices, 2)
-NTH(ncclNet_v12_t, getProperties, 3) NTH(ncclNet_v12_t, listen, 4) NTH(ncclNet_v12_t, connect, 5)
-NTH(ncclNet_v12_t, accept, 6) NTH(ncclNet_v12_t, regMr, 7) NTH(ncclNet_v12_t, regMrDmaBuf, 8)
-NTH(ncclNet_v12_t, deregMr, 9) NTH(ncclNet_v12_t, isend, 10) NTH(ncclNet_v12_t, irecv, 11)
-NTH(ncclNet_v12_t, iflush, 12) NTH(ncclNet_v12_t, test, 13) NTH(ncclNet_v12_t, closeSend, 14)
-NTH(ncclNet_v12_t, closeRecv, 15) NTH(ncclNet_v12_t, closeListen, 16) NTH(ncclNet_v12_t, getDeviceMr, 17)
-NTH(ncclNet_v12_t, irecvConsumed, 18) NTH(ncclNet_v12_t, makeVDevice, 19) NTH(ncclNet_v12_t, finalize, 20)
-NTH(ncclNet_v12_t, setNetAttr, 21)
+NET_TABLE_WITH_END(ncclNet_v12_t)
+
 static_assert(sizeof(ncclCollNet_v6_t) == 120);
-NTH(ncclCollNet_v6_t, name, 0) NTH(ncclCollNet_v6_t, init, 1) NTH(ncclCollNet_v6_t, devices, 2)
-NTH(ncclCollNet_v6_t, getProperties, 3) NTH(ncclCollNet_v6_t, listen, 4) NTH(ncclCollNet_v6_t, connect, 5)
-NTH(ncclCollNet_v6_t, reduceSupport, 6) NTH(ncclCollNet_v6_t, regMr, 7) NTH(ncclCollNet_v6_t, regMrDmaBuf, 8)
-NTH(ncclCollNet_v6_t, deregMr, 9) NTH(ncclCollNet_v6_t, iallreduce, 10) NTH(ncclCollNet_v6_t, iflush, 11)
-NTH(ncclCollNet_v6_t, test, 12) NTH(ncclCollNet_v6_t, closeColl, 13) NTH(ncclCollNet_v6_t, closeListen, 14)
+COLL_TABLE(ncclCollNet_v6_t) COLL_TABLE_BACK(ncclCollNet_v6_t, 11)
 static_assert(sizeof(ncclCollNet_v7_t) == 120);
-NTH(ncclCollNet_v7_t, name, 0) NTH(ncclCollNet_v7_t, init, 1) NTH(ncclCollNet_v7_t, devices, 2)
-NTH(ncclCollNet_v7_t, getProperties, 3) NTH(ncclCollNet_v7_t, listen, 4) NTH(ncclCollNet_v7_t, connect, 5)
-NTH(ncclCollNet_v7_t, reduceSupport, 6) NTH(ncclCollNet_v7_t, regMr, 7) NTH(ncclCollNet_v7_t, regMrDmaBuf, 8)
-NTH(ncclCollNet_v7_t, deregMr, 9) NTH(ncclCollNet_v7_t, iallreduce, 10) NTH(ncclCollNet_v7_t, iflush, 11)
-NTH(ncclCollNet_v7_t, test, 12) NTH(ncclCollNet_v7_t, closeColl, 13) NTH(ncclCollNet_v7_t, closeListen, 14)
+COLL_TABLE(ncclCollNet_v7_t) COLL_TABLE_BACK(ncclCollNet_v7_t, 11)
 static_assert(sizeof(ncclCollNet_v8_t) == 136);
-NTH(ncclCollNet_v8_t, name, 0) NTH(ncclCollNet_v8_t, init, 1) NTH(ncclCollNet_v8_t, devices, 2)
-NTH(ncclCollNet_v8_t, getProperties, 3) NTH(ncclCollNet_v8_t, listen, 4) NTH(ncclCollNet_v8_t, connect, 5)
-NTH(ncclCollNet_v8_t, reduceSupport, 6) NTH(ncclCollNet_v8_t, regMr, 7) NTH(ncclCollNet_v8_t, regMrDmaBuf, 8)
-NTH(ncclCollNet_v8_t, deregMr, 9) NTH(ncclCollNet_v8_t, iallreduce, 10) NTH(ncclCollNet_v8_t, iallgather, 11)
-NTH(ncclCollNet_v8_t, ireducescatter, 12) NTH(ncclCollNet_v8_t, iflush, 13) NTH(ncclCollNet_v8_t, test, 14)
-NTH(ncclCollNet_v8_t, closeColl, 15) NTH(ncclCollNet_v8_t, closeListen, 16)
+COLL_TABLE_WITH_GATHER(ncclCollNet_v8_t)
 static_assert(sizeof(ncclCollNet_v9_t) == 144);
-NTH(ncclCollNet_v9_t, name, 0) NTH(ncclCollNet_v9_t, init, 1) NTH(ncclCollNet_v9_t, devices, 2)
-NTH(ncclCollNet_v9_t, getProperties, 3) NTH(ncclCollNet_v9_t, listen, 4) NTH(ncclCollNet_v9_t, connect, 5)
-NTH(ncclCollNet_v9_t, reduceSupport, 6) NTH(ncclCollNet_v9_t, regMr, 7) NTH(ncclCollNet_v9_t, regMrDmaBuf, 8)
-NTH(ncclCollNet_v9_t, deregMr, 9) NTH(ncclCollNet_v9_t, iallreduce, 10) NTH(ncclCollNet_v9_t, iallgather, 11)
-NTH(ncclCollNet_v9_t, ireducescatter, 12) NTH(ncclCollNet_v9_t, iflush, 13) NTH(ncclCollNet_v9_t, test, 14)
-NTH(ncclCollNet_v9_t, closeColl, 15) NTH(ncclCollNet_v9_t, closeListen, 16) NTH(ncclCollNet_v9_t, makeVDevice, 17)
+COLL_TABLE_WITH_PARTS(ncclCollNet_v9_t)
 static_assert(sizeof(ncclCollNet_v10_t) == 144);
-NTH(ncclCollNet_v10_t, name, 0) NTH(ncclCollNet_v10_t, init, 1) NTH(ncclCollNet_v10_t, devices, 2)
-NTH(ncclCollNet_v10_t, getProperties, 3) NTH(ncclCollNet_v10_t, listen, 4) NTH(ncclCollNet_v10_t, connect, 5)
-NTH(ncclCollNet_v10_t, reduceSupport, 6) NTH(ncclCollNet_v10_t, regMr, 7) NTH(ncclCollNet_v10_t, regMrDmaBuf, 8)
-NTH(ncclCollNet_v10_t, deregMr, 9) NTH(ncclCollNet_v10_t, iallreduce, 10) NTH(ncclCollNet_v10_t, iallgather, 11)
-NTH(ncclCollNet_v10_t, ireducescatter, 12) NTH(ncclCollNet_v10_t, iflush, 13) NTH(ncclCollNet_v10_t, test, 14)
-NTH(ncclCollNet_v10_t, closeColl, 15) NTH(ncclCollNet_v10_t, closeListen, 16) NTH(ncclCollNet_v10_t, makeVDevice, 17)
+COLL_TABLE_WITH_PARTS(ncclCollNet_v10_t)
 static_assert(sizeof(ncclCollNet_v11_t) == 152);
-NTH(ncclCollNet_v11_t, name, 0) NTH(ncclCollNet_v11_t, init, 1) NTH(ncclCollNet_v11_t, devices, 2)
-NTH(ncclCollNet_v11_t, getProperties, 3) NTH(ncclCollNet_v11_t, listen, 4) NTH(ncclCollNet_v11_t, connect, 5)
-NTH(ncclCollNet_v11_t, reduceSupport, 6) NTH(ncclCollNet_v11_t, regMr, 7) NTH(ncclCollNet_v11_t, regMrDmaBuf, 8)
-NTH(ncclCollNet_v11_t, deregMr, 9) NTH(ncclCollNet_v11_t, iallreduce, 10) NTH(ncclCollNet_v11_t, iallgather, 11)
-NTH(ncclCollNet_v11_t, ireducescatter, 12) NTH(ncclCollNet_v11_t, iflush, 13) NTH(ncclCollNet_v11_t, test, 14)
-NTH(ncclCollNet_v11_t, closeColl, 15) NTH(ncclCollNet_v11_t, closeListen, 16) NTH(ncclCollNet_v11_t, makeVDevice, 17)
-NTH(ncclCollNet_v11_t, finalize, 18)
+COLL_TABLE_WITH_PARTS(ncclCollNet_v11_t) NTH(ncclCollNet_v11_t, finalize, 18)
 static_assert(sizeof(ncclCollNet_v12_t) == 152);
-NTH(ncclCollNet_v12_t, name, 0) NTH(ncclCollNet_v12_t, init, 1) NTH(ncclCollNet_v12_t, devices, 2)
-NTH(ncclCollNet_v12_t, getProperties, 3) NTH(ncclCollNet_v12_t, listen, 4) NTH(ncclCollNet_v12_t, connect, 5)
-NTH(ncclCollNet_v12_t, reduceSupport, 6) NTH(ncclCollNet_v12_t, regMr, 7) NTH(ncclCollNet_v12_t, regMrDmaBuf, 8)
-NTH(ncclCollNet_v12_t, deregMr, 9) NTH(ncclCollNet_v12_t, iallreduce, 10) NTH(ncclCollNet_v12_t, iallgather, 11)
-NTH(ncclCollNet_v12_t, ireducescatter, 12) NTH(ncclCollNet_v12_t, iflush, 13) NTH(ncclCollNet_v12_t, test, 14)
-NTH(ncclCollNet_v12_t, closeColl, 15) NTH(ncclCollNet_v12_t, closeListen, 16) NTH(ncclCollNet_v12_t, makeVDevice, 17)
-NTH(ncclCollNet_v12_t, finalize, 18)
-    // clang-format on
+COLL_TABLE_WITH_PARTS(ncclCollNet_v12_t) NTH(ncclCollNet_v12_t, finalize, 18)
 
-    AT(ncclNetDeviceHandle_v7_t, netDeviceType, 0) AT(ncclNetDeviceHandle_v7_t, netDeviceVersion, 4)
-        AT(ncclNetDeviceHandle_v7_t, handle, 8) AT(ncclNetDeviceHandle_v7_t, size, 16)
-            AT(ncclNetDeviceHandle_v7_t, needsProxyProgress, 24) AT(ncclNetVDeviceProps_v9_t, devs, 4)
-                AT(ncclNetVDeviceProps_v12_t, devs, 4) AT(ncclNetAttr_v12_t, recvCommAttr, 16)
-                    AT(ncclNetAttr_v12_t, op, 32) AT(ncclNetAttr_v12_t, algo, 36) AT(ncclNetAttr_v12_t, proto, 40)
-                        AT(ncclNetCommAttr_v12_t, minConcurrentPeers, 4) AT(ncclNetCommAttr_v12_t, maxFlowsPerPeer, 8)
-                            AT(ncclNetCommAttr_v12_t, minFlowsPerPeer, 12) AT(ncclNetSGE_v8_t, address, 8)
-                                AT(ncclNetSGE_v8_t, size, 16) AT(ncclNetSGE_v9_t, size, 16)
+AT(ncclNetDeviceHandle_v7_t, netDeviceType, 0) AT(ncclNetDeviceHandle_v7_t, netDeviceVersion, 4)
+AT(ncclNetDeviceHandle_v7_t, handle, 8) AT(ncclNetDeviceHandle_v7_t, size, 16)
+AT(ncclNetDeviceHandle_v7_t, needsProxyProgress, 24) AT(ncclNetVDeviceProps_v9_t, devs, 4)
+AT(ncclNetVDeviceProps_v12_t, devs, 4) AT(ncclNetAttr_v12_t, recvCommAttr, 16)
+AT(ncclNetAttr_v12_t, op, 32) AT(ncclNetAttr_v12_t, algo, 36) AT(ncclNetAttr_v12_t, proto, 40)
+AT(ncclNetCommAttr_v12_t, minConcurrentPeers, 4) AT(ncclNetCommAttr_v12_t, maxFlowsPerPeer, 8)
+AT(ncclNetCommAttr_v12_t, minFlowsPerPeer, 12) AT(ncclNetSGE_v8_t, address, 8)
+AT(ncclNetSGE_v8_t, size, 16) AT(ncclNetSGE_v9_t, size, 16)
+// clang-format on
 
-                                    TEST(NetLayout, HasTheSizesOfSmallStructs) {
+TEST(NetLayout, HasTheSizesOfSmallStructs) {
   EXPECT_EQ(sizeof(ncclNetDeviceHandle_v7_t), 32U);
   EXPECT_EQ(sizeof(ncclNetDeviceHandle_v12_t), 32U);
   EXPECT_EQ(sizeof(ncclNetVDeviceProps_v9_t), 20U);
