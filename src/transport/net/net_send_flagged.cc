@@ -20,12 +20,11 @@ FlaggedSendLane::FlaggedSendLane(Protocol protocol, NetLane& lane, const TaskSet
       messages_(messages),
       room_(messageRoom(protocol, setup.view.slotBytes[static_cast<int>(protocol)])),
       collected_(setup.firstStep),
-      sent_(setup.firstStep),
-      done_(setup.firstStep),
+      queue_(lane, tally, setup.firstStep),
       report_(protocol) {}
 
 Result<bool> FlaggedSendLane::collectOne(std::uint64_t othersOldest) {
-  if (collected_ - done_ == device::kSteps) return false;
+  if (collected_ - queue_.done() == device::kSteps) return false;
   // A network may finish short messages before long ones that were made earlier. The peer has places for so many: those
   // made later must not take them all.
   const std::uint64_t first = std::min(othersOldest, oldest());
@@ -67,68 +66,49 @@ MessageHead FlaggedSendLane::headOf(std::uint64_t step) const {
 }
 
 Result<bool> FlaggedSendLane::sendOne() {
-  const MessageHead head = headOf(sent_);
-  void* request = nullptr;
-  if (lane_.underWay < kMostUnderWay) {
-    const NetBuffer buffer{messageAt(sent_), sizeof(head) + head.bytes, lane_.tag, lane_.registration};
-    auto posted = lane_.net->isend(lane_.connection, buffer);
-    if (!posted.ok()) {
-      failedIn_ = "isend";
-      return posted.status();
-    }
-    request = posted.value();
-  }
-  if (request == nullptr) {
-    if (!stalled_) tally_.stalled();
-    stalled_ = true;
-    report_.set(LaneWait::Network, sent_, head.bytes);
-    return false;
-  }
-  stalled_ = false;
-  requests_[sent_ % device::kSteps] = request;
-  ++lane_.underWay;
-  ++sent_;
-  return true;
+  const std::uint64_t step = queue_.sent();
+  const std::uint32_t bytes = headOf(step).bytes;
+  ASSIGN(const bool taken,
+         queue_.post({messageAt(step), sizeof(MessageHead) + bytes, lane_.tag, lane_.registration}));
+  if (!taken) report_.set(LaneWait::Network, step, bytes);
+  return taken;
 }
 
 Result<bool> FlaggedSendLane::finish() {
   bool any = false;
-  for (; done_ != sent_; any = true) {
-    const std::uint32_t bytes = headOf(done_).bytes;
-    const auto over = lane_.net->test(requests_[done_ % device::kSteps], {});
-    if (!over.ok()) {
-      failedIn_ = "test";
-      return over.status();
-    }
-    if (!over.value()) {
-      if (!stalled_) report_.set(LaneWait::Completion, done_, bytes);
+  for (; !queue_.empty(); any = true) {
+    const std::uint64_t step = queue_.done();
+    const std::uint32_t bytes = headOf(step).bytes;
+    ASSIGN(const bool over, queue_.oldestEnded());
+    if (!over) {
+      if (!queue_.stalled()) report_.set(LaneWait::Completion, step, bytes);
       return any;
     }
     finishOne(bytes);
   }
-  if (any && done_ == collected_ && lines_ == 0) report_.set(LaneWait::Kernel, done_);
+  if (any && queue_.done() == collected_ && lines_ == 0) report_.set(LaneWait::Kernel, queue_.done());
   return any;
 }
 
 void FlaggedSendLane::finishOne(std::uint32_t bytes) {
-  --lane_.underWay;
   tally_.bytes(bytes);
   tally_.done();
-  ++done_;
+  queue_.pop();
 }
 
 /// A receiver of nothing need not wait for it: messages without content may come too late for a peer in order.
 Status FlaggedSendLane::abandon() {
-  while (done_ != sent_) finishOne(headOf(done_).bytes);
-  for (; sent_ != collected_; ++sent_, ++lane_.underWay, finishOne(0)) {
-    if (const std::uint32_t bytes = headOf(sent_).bytes; bytes > 0) return sentToNobody(path_, sent_, bytes);
+  while (!queue_.empty()) finishOne(headOf(queue_.done()).bytes);
+  for (; queue_.sent() != collected_; queue_.skip(), finishOne(0)) {
+    const std::uint64_t step = queue_.sent();
+    if (const std::uint32_t bytes = headOf(step).bytes; bytes > 0) return sentToNobody(path_, step, bytes);
   }
-  report_.set(LaneWait::Kernel, done_);
+  report_.set(LaneWait::Kernel, queue_.done());
   return {};
 }
 
 bool FlaggedSendLane::quiet() const {
-  return done_ == collected_ && !device::isSizeOf(sizeSaid(view_, protocol_, collected_), collected_);
+  return queue_.done() == collected_ && !device::isSizeOf(sizeSaid(view_, protocol_, collected_), collected_);
 }
 
 std::size_t senderMessageBytes(const device::SlotBytes& slotBytes) {

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "device/work.h"
 #include "transport/net/net_path.h"
+#include "transport/net/net_send_queue.h"
 
 namespace tutti::net {
 
@@ -23,13 +24,13 @@ class FlaggedSendLane {
   /// Hands the next message, which there must be, to the network; false: it does not take it now.
   Result<bool> sendOne();
   /// Which of all messages for this network connection is the next one here; kNone: there is none.
-  std::uint64_t next() const { return sent_ == collected_ ? kNone : made_[sent_ % device::kSteps]; }
+  std::uint64_t next() const { return queue_.sent() == collected_ ? kNone : made_[queue_.sent() % device::kSteps]; }
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   /// The first message here that the network has not finished; kNone: there is none.
-  std::uint64_t oldest() const { return done_ == collected_ ? kNone : made_[done_ % device::kSteps]; }
+  std::uint64_t oldest() const { return queue_.done() == collected_ ? kNone : made_[queue_.done() % device::kSteps]; }
   Result<bool> finish();
-  /// See SimpleSendLane.
-  const char* failedIn() const { return failedIn_; }
+  /// See SendQueue, and for the others SimpleSendLane.
+  const char* failedIn() const { return queue_.failedIn(); }
   Status abandon();
   bool quiet() const;
   const LaneReport& report() const { return report_; }
@@ -50,12 +51,8 @@ class FlaggedSendLane {
   std::byte* messages_;
   std::size_t room_;
   std::uint64_t collected_;
-  std::uint64_t sent_;
-  std::uint64_t done_;
+  SendQueue queue_;
   std::uint32_t lines_ = 0;  ///< of step collected_ that have been taken
-  bool stalled_ = false;
-  const char* failedIn_ = nullptr;
-  std::array<void*, device::kSteps> requests_{};
   std::array<std::uint64_t, device::kSteps> made_{};
   LaneReport report_;
 };

@@ -15,16 +15,15 @@ SimpleSendLane::SimpleSendLane(NetLane& lane, const TaskSetup& setup, Tally& tal
       view_(setup.view),
       tally_(tally),
       seen_(setup.firstStep),
-      sent_(setup.firstStep),
-      done_(setup.firstStep),
+      queue_(lane, tally, setup.firstStep),
       shared_(setup.shared) {}
 
-Result<NetBuffer> SimpleSendLane::messageOf(std::uint64_t step, Request& request) const {
+Result<NetBuffer> SimpleSendLane::messageOf(std::uint64_t step, Message& made) const {
   const std::uint64_t word = sizeSaid(view_, Protocol::Simple, step);
   const auto bytes = static_cast<std::uint32_t>(word);
   const std::uint32_t slotBytes = view_.slotBytes[static_cast<int>(Protocol::Simple)];
   if (!device::isSizeOf(word, step) || bytes > slotBytes) return notASize(path_, word, step);
-  request = {nullptr, bytes, {}};
+  made = {bytes, {}};
   NetBuffer message{nullptr, bytes, lane_.tag, lane_.slotRegistration};
   if (view_.pullFrom != nullptr) {
     const std::uint64_t offered =
@@ -35,7 +34,7 @@ Result<NetBuffer> SimpleSendLane::messageOf(std::uint64_t step, Request& request
   if (message.data == nullptr && shared_ != nullptr) {
     const auto place = static_cast<std::uint32_t>(loadCounter(view_.placesOf(step)));
     if (!shared_->mayBeOut(place)) return notAPlace(path_, place, step);
-    request.place = place;
+    made.place = place;
     message.data = shared_->at(place);
   } else if (message.data == nullptr) {
     message.data = view_.slots[static_cast<int>(Protocol::Simple)] + step % device::kSteps * slotBytes;
@@ -44,81 +43,70 @@ Result<NetBuffer> SimpleSendLane::messageOf(std::uint64_t step, Request& request
 }
 
 Result<bool> SimpleSendLane::post() {
-  bool any = false;
-  for (;; ++sent_, any = true) {
-    if (sent_ == seen_) seen_ = loadCounter(view_.tailOf(Protocol::Simple));
-    if (sent_ == seen_) return any;
-    Request made;
-    ASSIGN(const NetBuffer message, messageOf(sent_, made));
-    auto request = lane_.net->isend(lane_.connection, message);
-    if (!request.ok()) {
-      failedIn_ = "isend";
-      return request.status();
-    }
-    if (request.value() == nullptr) {
-      if (!stalled_) tally_.stalled();
-      stalled_ = true;
-      report_.set(LaneWait::Network, sent_, static_cast<std::uint32_t>(message.bytes));
+  for (bool any = false;; any = true) {
+    const std::uint64_t step = queue_.sent();
+    if (step == seen_) seen_ = loadCounter(view_.tailOf(Protocol::Simple));
+    if (step == seen_) return any;
+    Message made;
+    ASSIGN(const NetBuffer message, messageOf(step, made));
+    ASSIGN(const bool taken, queue_.post(message));
+    if (!taken) {
+      report_.set(LaneWait::Network, step, made.bytes);
       return any;
     }
-    stalled_ = false;
     tally_.posted();
-    made.handle = request.value();
-    requests_[sent_ % device::kSteps] = made;
+    messages_[step % device::kSteps] = made;
   }
 }
 
 Result<bool> SimpleSendLane::finish() {
   bool any = false;
-  for (; done_ != sent_; any = true) {
-    const Request& request = requests_[done_ % device::kSteps];
-    // It must not be asked about again once it is over.
-    const auto over = lane_.net->test(request.handle, {});
-    if (!over.ok()) {
-      failedIn_ = "test";
-      return over.status();
-    }
-    if (!over.value()) {
-      if (!stalled_) report_.set(LaneWait::Completion, done_, request.bytes);
+  for (; !queue_.empty(); any = true) {
+    ASSIGN(const bool over, queue_.oldestEnded());
+    if (!over) {
+      const std::uint64_t step = queue_.done();
+      if (!queue_.stalled()) report_.set(LaneWait::Completion, step, messages_[step % device::kSteps].bytes);
       return any;
     }
     finishOne();
   }
-  if (!stalled_) report_.set(LaneWait::Kernel, done_);
+  if (!queue_.stalled()) report_.set(LaneWait::Kernel, queue_.done());
   return any;
 }
 
 void SimpleSendLane::finishOne() {
-  const Request& request = requests_[done_ % device::kSteps];
-  tally_.bytes(request.bytes);
+  const Message& message = messages_[queue_.done() % device::kSteps];
+  tally_.bytes(message.bytes);
   tally_.done();
-  if (request.place) shared_->giveBack(*request.place);
-  storeCounter(view_.headOf(Protocol::Simple), ++done_);
+  if (message.place) shared_->giveBack(*message.place);
+  queue_.pop();
+  storeCounter(view_.headOf(Protocol::Simple), queue_.done());
 }
 
 Status SimpleSendLane::abandon() {
-  while (done_ != sent_) finishOne();
-  for (seen_ = loadCounter(view_.tailOf(Protocol::Simple)); sent_ != seen_; ++sent_) {
-    Request& request = requests_[sent_ % device::kSteps];
-    ASSIGN(const NetBuffer message, messageOf(sent_, request));
-    const auto bytes = static_cast<std::uint32_t>(message.bytes);
-    if (bytes > 0) return sentToNobody(path_, sent_, bytes);
+  while (!queue_.empty()) finishOne();
+  seen_ = loadCounter(view_.tailOf(Protocol::Simple));
+  while (queue_.sent() != seen_) {
+    Message& made = messages_[queue_.sent() % device::kSteps];
+    TRY(messageOf(queue_.sent(), made).status());
+    if (made.bytes > 0) return sentToNobody(path_, queue_.sent(), made.bytes);
     tally_.posted();
+    queue_.skip();
     finishOne();
   }
-  report_.set(LaneWait::Kernel, done_);
+  report_.set(LaneWait::Kernel, queue_.done());
   return {};
 }
 
 Result<bool> SimpleSendLane::advance() {
   ASSIGN(const bool posted, post());
-  if (!posted && done_ == sent_) return false;
+  if (!posted && queue_.empty()) return false;
   ASSIGN(const bool finished, finish());
   return posted || finished;
 }
 
 bool SimpleSendLane::quiet() const {
-  return done_ == sent_ && loadCounter(view_.tailOf(Protocol::Simple)) == sent_;
+  return queue_.empty() && loadCounter(view_.tailOf(Protocol::Simple)) == queue_.sent();
 }
 
 }  // namespace tutti::net

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "device/work.h"
 #include "transport/net/net_path.h"
+#include "transport/net/net_send_queue.h"
 
 namespace tutti::net {
 
@@ -18,21 +19,20 @@ class SimpleSendLane {
   SimpleSendLane(NetLane& lane, const TaskSetup& setup, Tally& tally);
   /// An error with failedIn(): see there.
   Result<bool> advance();
-  /// The call of the network that has failed; null: none has. The network must not be asked again then.
-  const char* failedIn() const { return failedIn_; }
+  /// See SendQueue.
+  const char* failedIn() const { return queue_.failedIn(); }
   /// The peer has left: it has got whatever it wanted. Errors: ncclInvalidUsage, a kernel sends more.
   Status abandon();
   bool quiet() const;
   const LaneReport& report() const { return report_; }
 
  private:
-  struct Request {
-    void* handle = nullptr;
+  struct Message {
     std::uint32_t bytes = 0;
     std::optional<std::uint32_t> place = {};  ///< the shared slot that it has
   };
   /// What the kernel has made, and what is to be remembered of it.
-  Result<NetBuffer> messageOf(std::uint64_t step, Request& request) const;
+  Result<NetBuffer> messageOf(std::uint64_t step, Message& made) const;
   Result<bool> post();
   Result<bool> finish();
   void finishOne();
@@ -42,12 +42,9 @@ class SimpleSendLane {
   const device::ConnView& view_;
   Tally& tally_;
   std::uint64_t seen_;  ///< of the tail
-  std::uint64_t sent_;
-  std::uint64_t done_;
-  bool stalled_ = false;  ///< the network has refused step sent_ before
-  const char* failedIn_ = nullptr;
+  SendQueue queue_;
   SlotStore* shared_;  ///< null: slots of its own
-  std::array<Request, device::kSteps> requests_{};
+  std::array<Message, device::kSteps> messages_{};
   LaneReport report_{device::Protocol::Simple};
 };
 
