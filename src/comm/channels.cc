@@ -12,10 +12,11 @@ namespace tutti {
 
 namespace {
 
-/// From the first protocol's counter to the last's.
-constexpr std::size_t kCounterWords = (device::kProtocols - 1) * device::kCounterStride + 1;
+/// One entry of a channel's table of connections, of senders or of receivers.
+constexpr std::size_t kConnBytes = sizeof(device::SendConn);
+static_assert(sizeof(device::RecvConn) == kConnBytes);
 
-/// Where things lie in the one device allocation: CommView, ChannelViews, send and receive ConnViews, ring orders.
+/// Where things lie in the one device allocation: CommView, ChannelViews, SendConns and RecvConns, ring orders.
 struct TableLayout {
   std::size_t nRanks;
   std::size_t nChannels;
@@ -29,10 +30,10 @@ struct TableLayout {
   std::size_t conn(Direction direction, device::ConnKind kind, std::size_t channel, std::size_t peer) const {
     const std::size_t pair = channel * device::kConnKinds + static_cast<std::size_t>(kind);
     const std::size_t block = pair * 2 + (direction == Direction::Send ? 0 : 1);
-    return conns() + (block * nRanks + peer) * sizeof(device::ConnView);
+    return conns() + (block * nRanks + peer) * kConnBytes;
   }
   std::size_t ring(std::size_t number) const {
-    const std::size_t first = conns() + nChannels * device::kConnKinds * 2 * nRanks * sizeof(device::ConnView);
+    const std::size_t first = conns() + nChannels * device::kConnKinds * 2 * nRanks * kConnBytes;
     return first + number * nRanks * sizeof(std::int32_t);
   }
   std::size_t bytes() const { return ring(nRings); }
@@ -72,14 +73,17 @@ Status ChannelSet::uploadSkeleton() const {
   };
   std::memcpy(image.data(), &comm, sizeof(comm));
 
-  const auto views = [&](Direction direction, device::ConnKind kind, std::size_t channel) {
-    return reinterpret_cast<device::ConnView*>(base + layout.conn(direction, kind, channel, 0));
+  const auto senders = [&](device::ConnKind kind, std::size_t channel) {
+    return reinterpret_cast<device::SendConn*>(base + layout.conn(Direction::Send, kind, channel, 0));
+  };
+  const auto receivers = [&](device::ConnKind kind, std::size_t channel) {
+    return reinterpret_cast<device::RecvConn*>(base + layout.conn(Direction::Recv, kind, channel, 0));
   };
   for (std::size_t c = 0; c < layout.nChannels; ++c) {
     const RankChannel& own = plan_.channels.channels[c];
     const device::ChannelView channel{
-        .send = {views(Direction::Send, device::ConnKind::Graph, c), views(Direction::Send, device::ConnKind::Mesh, c)},
-        .recv = {views(Direction::Recv, device::ConnKind::Graph, c), views(Direction::Recv, device::ConnKind::Mesh, c)},
+        .send = {senders(device::ConnKind::Graph, c), senders(device::ConnKind::Mesh, c)},
+        .recv = {receivers(device::ConnKind::Graph, c), receivers(device::ConnKind::Mesh, c)},
         .ringRanks = reinterpret_cast<const std::int32_t*>(base + layout.ring(static_cast<std::size_t>(own.ring))),
         .ringPrev = own.prev,
         .ringNext = own.next,
@@ -94,15 +98,19 @@ Status ChannelSet::uploadSkeleton() const {
   return copyToDevice(*device_, table_.address(), image);
 }
 
+Status ChannelSet::upload(const ConnView& view, CUdeviceptr place) const {
+  return std::visit([&](const auto& conn) { return copyToDevice(*device_, place, std::as_bytes(std::span(&conn, 1))); },
+                    view);
+}
+
 Status ChannelSet::add(OpenLink link) {
   const TableLayout layout(plan_);
   const auto peer = static_cast<std::size_t>(link.request.peer);
   const std::vector<int> channels = channelsIn(link.request.channels);
   for (std::size_t i = 0; i < link.endpoints.size(); ++i) {
-    const device::ConnView view = link.endpoints[i]->view();
     const auto channel = static_cast<std::size_t>(channels[i]);
     const std::size_t place = layout.conn(link.request.direction, link.request.kind, channel, peer);
-    TRY(copyToDevice(*device_, table_.address() + place, std::as_bytes(std::span(&view, 1))));
+    TRY(upload(link.endpoints[i]->view(), table_.address() + place));
   }
   for (const auto& endpoint : link.endpoints) TRY(drive(*endpoint));
   const std::lock_guard lock(mutex_);
@@ -138,7 +146,7 @@ std::vector<ConnectedEnd> ChannelSet::endsOf(const LinkRequest& link) const {
   for (std::size_t i = 0; i < held.endpoints.size(); ++i) {
     if ((link.channels & oneChannel(channels[i])) == 0) continue;
     Endpoint& end = *held.endpoints[i];
-    ends.push_back({channels[i], link.peer, link.direction, end.view(), std::string(end.description()), end.task()});
+    ends.push_back({channels[i], link.peer, link.direction, fifosOf(end.view()), std::string(end.description()), end.task()});
   }
   return ends;
 }
@@ -150,10 +158,16 @@ std::vector<ConnectedCounters> ChannelSet::allEnds() const {
     const std::vector<int> channels = channelsIn(link.request.channels);
     for (std::size_t i = 0; i < link.endpoints.size(); ++i) {
       Endpoint& end = *link.endpoints[i];
-      ends.push_back({channels[i], link.request.peer, link.request.kind, end.view(), end.task()});
+      ends.push_back({channels[i], link.request.peer, link.request.kind, fifosOf(end.view()), end.task()});
     }
   }
   return ends;
+}
+
+Result<ChannelSet::Counters> ChannelSet::countersAt(const device::Counter* place) const {
+  Counters counters{};
+  TRY(copyToHost(*device_, std::as_writable_bytes(std::span(counters)), reinterpret_cast<CUdeviceptr>(place)));
+  return counters;
 }
 
 Result<const OpenLink*> ChannelSet::unconsumed() const {
@@ -165,13 +179,11 @@ Result<const OpenLink*> ChannelSet::unconsumed() const {
         const TaskCounters counters = task->counters();
         if (counters.posted != counters.done) return &link;
       }
-      const device::ConnView view = endpoint->view();
-      std::array<std::uint64_t, kCounterWords> sent{};
-      std::array<std::uint64_t, kCounterWords> consumed{};
-      TRY(copyToHost(*device_, std::as_writable_bytes(std::span(sent)), reinterpret_cast<CUdeviceptr>(view.step)));
-      TRY(copyToHost(*device_, std::as_writable_bytes(std::span(consumed)), reinterpret_cast<CUdeviceptr>(view.head)));
-      for (std::size_t at = 0; at < kCounterWords; at += device::kCounterStride) {
-        if (consumed[at] < sent[at]) return &link;
+      const ConnView view = endpoint->view();
+      ASSIGN(const Counters sent, countersAt(fifosOf(view).step));
+      ASSIGN(const Counters consumed, countersAt(fifosOf(view).head));
+      for (std::size_t p = 0; p < sent.size(); ++p) {
+        if (consumed[p].value < sent[p].value) return &link;
       }
     }
   }

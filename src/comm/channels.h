@@ -1,6 +1,7 @@
 // The channels of a communicator: who owns the connections, and the tables through which kernels see them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -33,7 +34,7 @@ struct ConnectedEnd {
   int channel = 0;
   int peer = -1;
   Direction direction = Direction::Send;
-  device::ConnView view{};
+  device::ConnFifos fifos{};
   std::string transport;
   const ProgressTask* task = nullptr;   ///< null: no host thread stands in between
 };
@@ -43,11 +44,11 @@ struct ConnectedCounters {
   int channel = 0;
   int peer = -1;
   device::ConnKind kind = device::ConnKind::Graph;
-  device::ConnView view{};
+  device::ConnFifos fifos{};
   const ProgressTask* task = nullptr;   ///< null: no host thread stands in between
 };
 
-/// Owns all endpoints of one rank and the device memory of CommView, ChannelViews and ConnViews. Used by one thread at
+/// Owns all endpoints of one rank and the device memory of CommView, ChannelViews and their connections. Used by one thread at
 /// a time; kernels read the tables meanwhile, but only entries of links that were added before their launch.
 class ChannelSet {
  public:
@@ -92,6 +93,10 @@ class ChannelSet {
     return link * 2 + (direction == Direction::Send ? 0 : 1);
   }
   Status uploadSkeleton() const;
+  /// Copies what kernels see of a connection to its place in the table.
+  Status upload(const ConnView& view, CUdeviceptr place) const;
+  using Counters = std::array<device::Counter, device::kProtocols>;
+  Result<Counters> countersAt(const device::Counter* place) const;
   Status drive(Endpoint& endpoint);
   /// A link whose peer has not consumed everything yet; null: there is none.
   Result<const OpenLink*> unconsumed() const;

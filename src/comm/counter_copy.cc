@@ -23,7 +23,7 @@ void giveUp(std::unique_ptr<PinnedBuffer> memory) {
 }  // namespace
 
 Result<CounterCopy> CounterCopy::create(const Device& device) {
-  ASSIGN(PinnedBuffer words, PinnedBuffer::create(device, kMostEnds * 2 * kCounterBytes, "stall reports"));
+  ASSIGN(PinnedBuffer words, PinnedBuffer::create(device, kMostEnds * 2 * device::kCountersBytes, "stall reports"));
   ASSIGN(Event done, Event::create(device));
   return CounterCopy(device, std::move(words), std::move(done));
 }
@@ -36,9 +36,9 @@ Status CounterCopy::copyAll(std::span<const CounterPlace> places) {
   ASSIGN(const ContextGuard guard, device_->enter());
   const Driver& driver = device_->driver();
   for (std::size_t i = 0; i < places.size(); ++i) {
-    TRY(device_->check(driver.cuMemcpyDtoHAsync(at(i, 0), places[i].tail, kCounterBytes, device_->ownStream()),
+    TRY(device_->check(driver.cuMemcpyDtoHAsync(at(i, 0), places[i].tail, device::kCountersBytes, device_->ownStream()),
                        "cuMemcpyDtoHAsync"));
-    TRY(device_->check(driver.cuMemcpyDtoHAsync(at(i, 1), places[i].head, kCounterBytes, device_->ownStream()),
+    TRY(device_->check(driver.cuMemcpyDtoHAsync(at(i, 1), places[i].head, device::kCountersBytes, device_->ownStream()),
                        "cuMemcpyDtoHAsync"));
   }
   return done_.record(device_->ownStream());
@@ -61,7 +61,7 @@ CounterCopy::State CounterCopy::poll() {
 CounterValues CounterCopy::values(std::size_t index) const {
   CounterValues values;
   for (std::size_t protocol = 0; protocol < device::kProtocols; ++protocol) {
-    const std::size_t offset = protocol * device::kCounterStride * sizeof(std::uint64_t);
+    const std::size_t offset = protocol * sizeof(device::Counter);
     std::memcpy(&values.tail[protocol], at(index, 0) + offset, sizeof(std::uint64_t));
     std::memcpy(&values.head[protocol], at(index, 1) + offset, sizeof(std::uint64_t));
   }

@@ -7,13 +7,13 @@
 #include <span>
 
 #include "base/status.h"
-#include "device/work.h"
+#include "device/conn_view.h"
 #include "gpu/event.h"
 #include "gpu/memory.h"
 
 namespace tutti {
 
-/// Where one end's counters lie: `tail` and `head` of device::ConnView, for all protocols.
+/// Where one end's counters lie: `tail` and `head` of device::ConnFifos, for all protocols.
 struct CounterPlace {
   CUdeviceptr tail = 0;
   CUdeviceptr head = 0;
@@ -26,8 +26,8 @@ struct CounterValues {
   friend bool operator==(const CounterValues&, const CounterValues&) = default;
 };
 
-inline CounterPlace counterPlace(const device::ConnView& view) {
-  return {reinterpret_cast<CUdeviceptr>(view.tail), reinterpret_cast<CUdeviceptr>(view.head)};
+inline CounterPlace counterPlace(const device::ConnFifos& fifos) {
+  return {reinterpret_cast<CUdeviceptr>(fifos.tail), reinterpret_cast<CUdeviceptr>(fifos.head)};
 }
 
 /// One copy at a time, put on the device's own stream, beside the kernels, and asked about later: a device that is
@@ -51,13 +51,11 @@ class CounterCopy {
   CounterValues values(std::size_t index) const;
 
  private:
-  static constexpr std::size_t kCounterBytes =
-      ((device::kProtocols - 1) * device::kCounterStride + 1) * sizeof(std::uint64_t);
   CounterCopy(const Device& device, PinnedBuffer words, Event done)
       : device_(&device), words_(std::make_unique<PinnedBuffer>(std::move(words))), done_(std::move(done)) {}
   Status copyAll(std::span<const CounterPlace> places);
   std::byte* at(std::size_t index, std::size_t which) const {
-    return words_->host() + (2 * index + which) * kCounterBytes;
+    return words_->host() + (2 * index + which) * device::kCountersBytes;
   }
 
   const Device* device_;

@@ -22,7 +22,7 @@ void CounterReader::list(const ChannelSet& channels, const LaunchNote& note, int
         ++leftOut_;
         continue;
       }
-      if (!left) places_.push_back(counterPlace(end.view));
+      if (!left) places_.push_back(counterPlace(end.fifos));
       tasks_.push_back(left ? nullptr : end.task);
       EndReading reading;
       reading.channel = end.channel;

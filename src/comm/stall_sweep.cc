@@ -29,7 +29,7 @@ void MovementSweep::list(const ChannelSet& channels) {
   for (const ConnectedCounters& end : channels.allEnds()) {
     End& listed = ends_.emplace_back();
     listed.peer = end.peer;
-    listed.place = counterPlace(end.view);
+    listed.place = counterPlace(end.fifos);
     listed.task = end.task;
   }
 }

@@ -19,13 +19,13 @@ struct AskedFor {
 };
 
 /// The place for `bytes` that belong to `data` (null: nowhere yet), if there is one.
-TUTTI_DEVICE bool findPlace(const ConnView& conn, Asking& at, std::uint32_t taken, const void* data,
+TUTTI_DEVICE bool findPlace(const RecvConn& conn, Asking& at, std::uint32_t taken, const void* data,
                             std::uint32_t bytes, AskedFor& place) {
   if (data != nullptr && mayAskInto(conn, data, bytes)) {
     place = {0, reinterpret_cast<std::uintptr_t>(data)};
     return true;
   }
-  if (at.slots - taken >= conn.sharedSlots) return false;
+  if (at.slots - taken >= conn.shared.count) return false;
   place = {at.slots++, 0};
   return true;
 }
@@ -36,11 +36,11 @@ TUTTI_DEVICE bool hasWords(std::uint64_t step, std::uint64_t next) { return step
 
 /// Asks for step `step` of the connection, of so many bytes. `placeWord`: askedPlace(). The place is told before the size,
 /// and the size after everybody has read what was in that place.
-TUTTI_DEVICE void ask(simt::Thread t, const ConnView& conn, std::uint64_t step, const AskedFor& place,
+TUTTI_DEVICE void ask(simt::Thread t, const RecvConn& conn, std::uint64_t step, const AskedFor& place,
                       std::uint64_t placeWord, std::uint32_t bytes) {
-  if constexpr (simt::kPulls) t.storeRelaxedSys(conn.intoOf(step), place.into);
-  t.storeRelaxedSys(conn.placesOf(step), placeWord);
-  t.storeReleaseSys(conn.expectedOf(step), sizeWord(step, bytes));
+  if constexpr (simt::kPulls) t.storeRelaxedSys(conn.words->into.of(step), place.into);
+  t.storeRelaxedSys(conn.words->place.of(step), placeWord);
+  t.storeReleaseSys(conn.words->expected.of(step), sizeWord(step, bytes));
 }
 
 }  // namespace tutti::device

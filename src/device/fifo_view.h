@@ -9,76 +9,82 @@
 // group keeps its own copy of `step`. Protocols whose data carry flags have no tail: their receivers never call wait().
 #pragma once
 
+#include "device/direction.h"
 #include "device/simt.h"
 #include "device/work.h"
 
 namespace tutti::device {
 
-/// Whether `bytes` at `data` are enough, and lie where others than kernels of this device get at them.
-TUTTI_DEVICE bool inWindow(const ConnView& conn, const void* data, std::uint64_t bytes) {
-  const std::uint64_t begin = reinterpret_cast<std::uintptr_t>(data) - conn.pullBase;
-  return bytes > 0 && bytes >= conn.pullLeast && begin < conn.pullBytes && conn.pullBytes - begin >= bytes;
+/// Whether `bytes` at `data` are at least `least`, and lie where others than kernels of this device get at them.
+TUTTI_DEVICE bool inWindow(const MemoryRange& window, std::uint32_t least, const void* data, std::uint64_t bytes) {
+  const std::uint64_t begin = reinterpret_cast<std::uintptr_t>(data) - window.base;
+  return bytes > 0 && bytes >= least && begin < window.bytes && window.bytes - begin >= bytes;
 }
 
 /// Whether a sender may offer `bytes` of its memory at `data` instead of filling a slot with them.
-TUTTI_DEVICE bool mayOffer(const ConnView& conn, const void* data, std::uint64_t bytes) {
+TUTTI_DEVICE bool mayOffer(const SendConn& conn, const void* data, std::uint64_t bytes) {
   if constexpr (!simt::kPulls) return false;
-  return conn.pullFrom != nullptr && inWindow(conn, data, bytes);
+  return conn.pull.addresses != nullptr && inWindow(conn.pull.window, conn.pull.least, data, bytes);
 }
 
 /// Whether a receiver may ask the network to put `bytes` into its memory at `data` instead of a shared slot.
-TUTTI_DEVICE bool mayAskInto(const ConnView& conn, const void* data, std::uint64_t bytes) {
+TUTTI_DEVICE bool mayAskInto(const RecvConn& conn, const void* data, std::uint64_t bytes) {
   if constexpr (!simt::kPulls) return false;
-  return conn.shared != nullptr && inWindow(conn, data, bytes);
+  return conn.shared.taken != nullptr && inWindow(conn.shared.window, conn.shared.least, data, bytes);
 }
 
 /// For a sender to which the slot of `step` belongs: how much of it is content. Who sends it over a network wants to
 /// know; by the Simple protocol when the tail is posted, else some time in this step.
-TUTTI_DEVICE void tellSize(simt::Thread t, const ConnView& conn, Protocol protocol, std::uint64_t step,
+TUTTI_DEVICE void tellSize(simt::Thread t, const SendConn& conn, Protocol protocol, std::uint64_t step,
                            std::uint64_t bytes) {
-  if (conn.sizes == nullptr) return;
-  t.storeRelaxedSys(conn.sizesOf(protocol) + step % kSteps, sizeWord(step, static_cast<std::uint32_t>(bytes)));
+  if (conn.words == nullptr) return;
+  SlotWords& sizes = conn.words->size[static_cast<int>(protocol)];
+  t.storeRelaxedSys(sizes.of(step), sizeWord(step, static_cast<std::uint32_t>(bytes)));
 }
 
 /// For a receiver by the Simple protocol, before it waits for the slot of `step`: how much of it is read. Who receives it
 /// from a network compares that with what has come.
-TUTTI_DEVICE void expectSize(simt::Thread t, const ConnView& conn, std::uint64_t step, std::uint64_t bytes) {
-  if (conn.sizes == nullptr) return;
-  t.storeRelaxedSys(conn.expectedOf(step), sizeWord(step, static_cast<std::uint32_t>(bytes)));
+TUTTI_DEVICE void expectSize(simt::Thread t, const RecvConn& conn, std::uint64_t step, std::uint64_t bytes) {
+  if (conn.words == nullptr) return;
+  t.storeRelaxedSys(conn.words->expected.of(step), sizeWord(step, static_cast<std::uint32_t>(bytes)));
 }
 
 /// For a sender, before it posts the slot of `step`: where its content lies; null: in the slot.
-TUTTI_DEVICE void offer(simt::Thread t, const ConnView& conn, std::uint64_t step, const void* data) {
+TUTTI_DEVICE void offer(simt::Thread t, const SendConn& conn, std::uint64_t step, const void* data) {
   if constexpr (simt::kPulls) {
-    if (conn.pullFrom == nullptr) return;
-    t.storeRelaxedSys(conn.pullFrom + step % kSteps, std::uint64_t{reinterpret_cast<std::uintptr_t>(data)});
+    if (conn.pull.addresses == nullptr) return;
+    t.storeRelaxedSys(conn.pull.addresses->of(step), std::uint64_t{reinterpret_cast<std::uintptr_t>(data)});
   }
 }
 
 /// For a receiver that has waited for `step`: where the content of its slot lies.
-TUTTI_DEVICE const std::byte* contentOf(simt::Thread t, const ConnView& conn, std::uint64_t step,
+TUTTI_DEVICE const std::byte* contentOf(simt::Thread t, const RecvConn& conn, std::uint64_t step,
                                         const std::byte* slot) {
   if constexpr (simt::kPulls) {
-    if (conn.pullFrom == nullptr) return slot;
-    const std::uint64_t data = t.loadRelaxedSys(conn.pullFrom + step % kSteps);
-    if (data != 0) return reinterpret_cast<const std::byte*>(data + static_cast<std::uint64_t>(conn.pullShift));
+    if (conn.pull.addresses == nullptr) return slot;
+    const std::uint64_t data = t.loadRelaxedSys(conn.pull.addresses->of(step));
+    if (data != 0) return reinterpret_cast<const std::byte*>(data + static_cast<std::uint64_t>(conn.pull.shift));
   }
   return slot;
 }
 
-enum class Direction { Send, Recv };
+/// The end of a connection that is used in this direction.
+template <Direction kDirection>
+using ConnOf = std::conditional_t<kDirection == Direction::Send, SendConn, RecvConn>;
 
 /// Which slots come next where connections may share them; numbers modulo 2^32. With slots of its own a connection's
 /// numbers are its steps.
 struct SharedPlace {
   std::uint32_t taken_ = 0;
-  std::uint32_t given_ = 0;  ///< what was seen of ConnView::sharedHead
+  std::uint32_t given_ = 0;  ///< what was seen of SendShared::givenBack
   std::uint32_t mask_ = 0;
 
   SharedPlace() = default;
-  TUTTI_DEVICE SharedPlace(simt::Thread t, const ConnView& conn, std::uint64_t step)
-      : taken_(static_cast<std::uint32_t>(conn.shared == nullptr ? step : t.loadRelaxedSys(conn.shared))),
-        mask_((conn.shared == nullptr ? kSteps : conn.sharedSlots) - 1) {
+  /// `shared`: SendShared or RecvShared.
+  template <class Shared>
+  TUTTI_DEVICE SharedPlace(simt::Thread t, const Shared& shared, std::uint64_t step)
+      : taken_(static_cast<std::uint32_t>(shared.taken == nullptr ? step : t.loadRelaxedSys(shared.taken))),
+        mask_((shared.taken == nullptr ? kSteps : shared.count) - 1) {
     given_ = taken_ - mask_ - 1;
   }
 };
@@ -90,17 +96,19 @@ struct NoSharedPlace {};
 template <Direction kDirection, Protocol kProtocol, bool kRemembers = true, bool kShares = false>
 class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace> {
  public:
+  using Conn = ConnOf<kDirection>;
+
   /// An end that is not used.
   FifoView() = default;
 
   /// Resumes where the last kernel stopped. Every thread of the group constructs its own. `conn` must stay.
-  TUTTI_DEVICE FifoView(simt::Thread t, const ConnView& conn)
+  TUTTI_DEVICE FifoView(simt::Thread t, const Conn& conn)
       : conn_(&conn),
         slots_(conn.slots[kIndex]),
         slotBytes_(conn.slotBytes[kIndex]),
         step_(t.loadRelaxedSys(conn.stepOf(kProtocol))),
         seen_(kSends ? step_ - kSteps : step_) {
-    if constexpr (kShares) static_cast<SharedPlace&>(*this) = SharedPlace(t, conn, step_);
+    if constexpr (kShares) static_cast<SharedPlace&>(*this) = SharedPlace(t, conn.shared, step_);
   }
 
   TUTTI_DEVICE std::uint32_t slotBytes() const { return kRemembers ? slotBytes_ : conn_->slotBytes[kIndex]; }
@@ -134,9 +142,9 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
   TUTTI_DEVICE bool waitShared(simt::Thread t, const std::uint32_t* abortWord) {
     if constexpr (kShares) {
       const auto free = [&] { return this->taken_ - this->given_ <= this->mask_; };
-      if (conn_->shared == nullptr || free()) return true;
+      if (conn_->shared.taken == nullptr || free()) return true;
       return simt::spinUntil(t, abortWord, [&] {
-        this->given_ = static_cast<std::uint32_t>(t.loadAcquireSys(conn_->sharedHead));
+        this->given_ = static_cast<std::uint32_t>(t.loadAcquireSys(conn_->shared.givenBack));
         return free();
       });
     }
@@ -150,7 +158,7 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
       tell(t, bytes);
       offer(t, *conn_, step_, offered);
       if constexpr (kShares) {
-        if (conn_->shared != nullptr) t.storeRelaxedSys(conn_->placesOf(step_), std::uint64_t{this->taken_});
+        if (conn_->shared.taken != nullptr) t.storeRelaxedSys(conn_->words->place.of(step_), std::uint64_t{this->taken_});
       }
     }
     t.storeReleaseSys(kSends ? conn_->tailOf(kProtocol) : conn_->headOf(kProtocol), step_ + 1);
@@ -162,7 +170,7 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
   /// For a receiver by the Simple protocol, before wait(): how much of the slot is read. For one thread. Of shared slots
   /// that was said when they were asked for.
   TUTTI_DEVICE void expect(simt::Thread t, std::uint64_t bytes) const {
-    if (kShares && conn_->shared != nullptr) return;
+    if (kShares && conn_->shared.taken != nullptr) return;
     expectSize(t, *conn_, step_, bytes);
   }
 
@@ -175,8 +183,8 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
   /// For a receiver: where it has asked the network to put the content of the step; null: into a slot, or it did not ask.
   TUTTI_DEVICE const std::byte* destination(simt::Thread t) const {
     if constexpr (kShares && simt::kPulls) {
-      if (conn_->shared == nullptr || conn_->pullBytes == 0) return nullptr;
-      return reinterpret_cast<const std::byte*>(t.loadRelaxedSys(conn_->intoOf(step_)));
+      if (conn_->shared.taken == nullptr || conn_->shared.window.bytes == 0) return nullptr;
+      return reinterpret_cast<const std::byte*>(t.loadRelaxedSys(conn_->words->into.of(step_)));
     }
     return nullptr;
   }
@@ -199,7 +207,7 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
   /// The same for a step whose content lies in the user's memory: a shared slot stays where it is, for the next one.
   TUTTI_DEVICE void advanceInPlace() {
     ++step_;
-    if constexpr (kShares) this->taken_ += conn_->shared == nullptr ? 1 : 0;
+    if constexpr (kShares) this->taken_ += conn_->shared.taken == nullptr ? 1 : 0;
   }
   /// For a receiver: one or the other.
   TUTTI_DEVICE void advanceReceived(simt::Thread t) { destination(t) != nullptr ? advanceInPlace() : advance(); }
@@ -210,7 +218,7 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
   TUTTI_DEVICE void save(simt::Thread t) const {
     t.storeRelaxedSys(conn_->stepOf(kProtocol), step_);
     if constexpr (kShares) {
-      if (conn_->shared != nullptr) t.storeRelaxedSys(conn_->shared, std::uint64_t{this->taken_});
+      if (conn_->shared.taken != nullptr) t.storeRelaxedSys(conn_->shared.taken, std::uint64_t{this->taken_});
     }
   }
 
@@ -235,7 +243,7 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
     return kSends ? static_cast<std::int64_t>(step_ - seen_) < kSteps : seen_ - step_ - 1 < kMostAhead;
   }
 
-  const ConnView* conn_ = nullptr;
+  const Conn* conn_ = nullptr;
   std::byte* slots_ = nullptr;
   std::uint32_t slotBytes_ = 0;
   std::uint64_t step_ = 0;

@@ -19,7 +19,7 @@ TUTTI_PURE Part messagePart(const P2pWork& work, std::uint64_t bytes, unsigned c
   return channelPart(bytes, 1, work.channelHi - work.channelLo + 1u, channel - work.channelLo);
 }
 
-/// P2pWork::recvTurn, and the upper half of what a receiver says in ConnView::placesOf().
+/// P2pWork::recvTurn, and the upper half of what a receiver says in RecvWords::place.
 struct MessageTurn {
   std::uint8_t number = 0;  ///< among the messages of this peer in the launch that come by the Simple protocol
   std::uint8_t parts = 0;   ///< channels that receive something of it

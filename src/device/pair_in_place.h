@@ -28,7 +28,7 @@ template <class T, class Op>
 class PairInPlace {
  public:
   /// Connections of ConnKind::Mesh with the other rank. `streaming`: see PrimsSimple.
-  TUTTI_DEVICE PairInPlace(const Crew& crew, const ConnView& recv, const ConnView& send, const Op& op, bool streaming)
+  TUTTI_DEVICE PairInPlace(const Crew& crew, const RecvConn& recv, const SendConn& send, const Op& op, bool streaming)
       : crew_(crew),
         conn_(recv),
         prims_(crew, &recv, &send, op, streaming),
@@ -71,9 +71,9 @@ class PairInPlace {
 
   /// Asks for as much of the turn as there are places for.
   TUTTI_DEVICE void askAhead() {
-    if (conn_.shared == nullptr || crew_.group.rank != 0) return;
+    if (conn_.shared.taken == nullptr || crew_.group.rank != 0) return;
     const simt::Thread t = crew_.thread;
-    std::uint64_t step = t.loadRelaxedSys(conn_.askedOf());
+    std::uint64_t step = t.loadRelaxedSys(conn_.shared.asked);
     for (; want_ < 2; ++want_) {
       Want& want = wants_[want_];
       while (want.count > 0) {
@@ -82,18 +82,18 @@ class PairInPlace {
         AskedFor place{};
         if (!hasWords(step, prims_.recvStep()) ||
             !findPlace(conn_, asking_, prims_.sharedTaken(), want.into, bytes, place)) {
-          return t.storeRelaxedSys(conn_.askedOf(), step);
+          return t.storeRelaxedSys(conn_.shared.asked, step);
         }
         ask(t, conn_, step++, place, std::uint64_t{place.slot}, bytes);
         want.count -= n;
         if (want.into != nullptr) want.into += n;
       }
     }
-    t.storeRelaxedSys(conn_.askedOf(), step);
+    t.storeRelaxedSys(conn_.shared.asked, step);
   }
 
   Crew crew_;
-  const ConnView& conn_;
+  const RecvConn& conn_;
   PrimsSimple<T, Op, MessageFan> prims_;
   const std::uint64_t step_;
   const bool streaming_;

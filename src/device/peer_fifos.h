@@ -17,8 +17,8 @@ namespace tutti::device {
 
 /// State of every connection, by entry. What an entry stands for (a rank, a step of PAT) is up to the algorithm.
 struct PeerShared {
-  const ConnView* send[kMaxDirectRanks];
-  const ConnView* recv[kMaxDirectRanks];
+  const SendConn* send[kMaxDirectRanks];
+  const RecvConn* recv[kMaxDirectRanks];
   std::uint64_t sendStep[kMaxDirectRanks];
   std::uint64_t recvStep[kMaxDirectRanks];
   std::uint64_t headSeen[kMaxDirectRanks];
@@ -52,7 +52,7 @@ class PeerFifos {
       : crew_(crew), shared_(shared), protocol_(protocol), skip_(skip) {}
 
   /// Resumes where the last kernel stopped. Only entry i's owner has to call it, for all its entries.
-  TUTTI_DEVICE void open(int i, const ConnView& send, const ConnView& recv) {
+  TUTTI_DEVICE void open(int i, const SendConn& send, const RecvConn& recv) {
     shared_.send[i] = &send;
     shared_.recv[i] = &recv;
     // Three loads in flight: on a GPU each takes about as long as a small message.
@@ -80,7 +80,7 @@ class PeerFifos {
 
   /// For the owner: entry i's next slot at the peer is free; its address is noted. false: aborted.
   TUTTI_DEVICE bool waitSend(int i) {
-    const ConnView& conn = *shared_.send[i];
+    const SendConn& conn = *shared_.send[i];
     const std::uint64_t step = shared_.sendStep[i];
     shared_.to[i] = conn.slots[static_cast<int>(protocol_)] + step % kSteps * slotBytes(conn);
     // A receiver of nothing does not wait for its sender where slots are validated by what is in them: it may be ahead.
@@ -94,7 +94,7 @@ class PeerFifos {
 
   /// For the owner: notes the address of entry i's next slot, which may not be filled yet.
   TUTTI_DEVICE void locateRecv(int i) {
-    const ConnView& conn = *shared_.recv[i];
+    const RecvConn& conn = *shared_.recv[i];
     shared_.from[i] = conn.slots[static_cast<int>(protocol_)] + shared_.recvStep[i] % kSteps * slotBytes(conn);
   }
 
@@ -176,7 +176,7 @@ class PeerFifos {
 
   TUTTI_DEVICE const Crew& crew() const { return crew_; }
   TUTTI_DEVICE PeerShared& shared() const { return shared_; }
-  TUTTI_DEVICE std::uint32_t slotBytes(const ConnView& conn) const {
+  TUTTI_DEVICE std::uint32_t slotBytes(const ConnFifos& conn) const {
     return conn.slotBytes[static_cast<int>(protocol_)];
   }
 

@@ -50,7 +50,7 @@ struct FillingSend : Verb<true, false, true, false, false> {
 /// How many connections a crew may have on each side. Trees have up to kMaxTreeChildren, everybody else one.
 template <int kMaxRecvs, int kMaxSends>
 struct Fan {
-  static constexpr bool kShares = false;  ///< connections may share slots (ConnView::shared)
+  static constexpr bool kShares = false;  ///< connections may share slots (SendShared, RecvShared)
   static constexpr int kRecvs = kMaxRecvs;
   static constexpr int kSends = kMaxSends;
 };
@@ -59,8 +59,8 @@ struct Fan {
 /// data first, then the peers' in this order.
 template <class FanOf>
 struct ConnPeers {
-  const ConnView* recv[FanOf::kRecvs];
-  const ConnView* send[FanOf::kSends];
+  const RecvConn* recv[FanOf::kRecvs];
+  const SendConn* send[FanOf::kSends];
 };
 
 /// An operation that has met all inputs: it only combines.

@@ -64,7 +64,7 @@ class PrimsFlagged {
     }
   }
   /// `recv`, `send`: connections this crew uses, null for none.
-  TUTTI_DEVICE PrimsFlagged(const Crew& crew, const ConnView* recv, const ConnView* send, const Op& op, bool streaming)
+  TUTTI_DEVICE PrimsFlagged(const Crew& crew, const RecvConn* recv, const SendConn* send, const Op& op, bool streaming)
       : PrimsFlagged(crew, Peers{{recv}, {send}}, op, streaming) {}
 
   /// Ends the work: the counters are stored for whoever comes next. Every thread calls it.

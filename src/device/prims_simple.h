@@ -36,7 +36,7 @@ class PrimsSimple {
     }
   }
   /// `recv`, `send`: connections this crew uses, null for none.
-  TUTTI_DEVICE PrimsSimple(const Crew& crew, const ConnView* recv, const ConnView* send, const Op& op, bool streaming)
+  TUTTI_DEVICE PrimsSimple(const Crew& crew, const RecvConn* recv, const SendConn* send, const Op& op, bool streaming)
       : PrimsSimple(crew, Peers{{recv}, {send}}, op, streaming) {}
 
   /// Ends the work: what was offered has been read, the counters are stored for whoever comes next. For every thread.

@@ -9,10 +9,10 @@ namespace tutti::device {
 
 /// A rank in a tree as its block sees it. Connections of absent ranks are null.
 struct TreeConns {
-  const ConnView* fromChildren[kMaxTreeChildren];
-  const ConnView* toChildren[kMaxTreeChildren];
-  const ConnView* fromParent;
-  const ConnView* toParent;
+  const RecvConn* fromChildren[kMaxTreeChildren];
+  const SendConn* toChildren[kMaxTreeChildren];
+  const RecvConn* fromParent;
+  const SendConn* toParent;
 };
 
 TUTTI_DEVICE TreeConns treeConns(const ChannelView& view) {

@@ -20,7 +20,7 @@ using BytePrims = PrimsOf<kProtocol, std::int8_t, CopyOp<std::int8_t>, MessageFa
 
 /// Content of a step of a message with `bytes` on the channel, by the Simple protocol; the last has what is left. On the
 /// software GPU long slots hold half of a message: while one half is on its way, the other is being sent or received.
-TUTTI_DEVICE std::uint64_t stepBytes(const ConnView& conn, std::uint64_t bytes) {
+TUTTI_DEVICE std::uint64_t stepBytes(const ConnFifos& conn, std::uint64_t bytes) {
   constexpr std::uint64_t kLeast = 128 << 10;
   const std::uint64_t slot = conn.slotBytes[static_cast<int>(Protocol::Simple)];
   if (!simt::kPulls || slot <= kLeast) return slot;
@@ -29,7 +29,7 @@ TUTTI_DEVICE std::uint64_t stepBytes(const ConnView& conn, std::uint64_t bytes) 
 }
 
 template <Protocol kProtocol>
-TUTTI_DEVICE void sendPart(BytePrims<kProtocol>& prims, const ConnView& conn, const std::int8_t* data,
+TUTTI_DEVICE void sendPart(BytePrims<kProtocol>& prims, const SendConn& conn, const std::int8_t* data,
                            std::uint64_t bytes) {
   if constexpr (simt::kPulls && kProtocol == Protocol::Simple) {
     const std::uint64_t step = stepBytes(conn, bytes);
@@ -40,7 +40,7 @@ TUTTI_DEVICE void sendPart(BytePrims<kProtocol>& prims, const ConnView& conn, co
 }
 
 template <Protocol kProtocol>
-TUTTI_DEVICE void sendMessage(const Crew& crew, const ConnView* peers, const P2pWork& work, unsigned channel) {
+TUTTI_DEVICE void sendMessage(const Crew& crew, const SendConn* peers, const P2pWork& work, unsigned channel) {
   const Part part = messagePart(work, work.sendBytes, channel);
   const auto* data = static_cast<const std::int8_t*>(work.send);
   BytePrims<kProtocol> prims(crew, nullptr, &peers[work.sendPeer], {}, false);
@@ -60,8 +60,8 @@ TUTTI_DEVICE void awaitReaders(const Crew& crew, const KernelArgs& args, unsigne
     const P2pWork& work = args.p2p[i];
     if (work.sendPeer < 0 || work.sendPeer == args.comm->rank || work.sendProtocol != Protocol::Simple) continue;
     if (channel < work.channelLo || channel > work.channelHi) continue;
-    const ConnView& conn = args.comm->channels[channel].sendTo(ConnKind::Mesh, work.sendPeer);
-    if (conn.pullFrom == nullptr) continue;
+    const SendConn& conn = args.comm->channels[channel].sendTo(ConnKind::Mesh, work.sendPeer);
+    if (conn.pull.addresses == nullptr) continue;
     const std::uint64_t sent = crew.thread.loadRelaxedSys(conn.stepOf(Protocol::Simple));
     alive = simt::spinUntil(crew.thread, crew.abortWord,
                             [&] { return crew.thread.loadAcquireSys(conn.headOf(Protocol::Simple)) == sent; });
@@ -77,15 +77,15 @@ TUTTI_DEVICE bool receives(const KernelArgs& args, const P2pWork& work, unsigned
 /// How far the crew has come: what it is done with may be asked for again.
 struct Received {
   std::uint32_t slots;   ///< shared ones, modulo 2^32
-  const ConnView* conn;  ///< the connection that it receives from …
+  const RecvConn* conn;  ///< the connection that it receives from …
   std::uint64_t step;    ///< … and of which step, where the connection does not say so itself
 };
 
 /// Asks for the content of the message of one work, of which `end` is the end and `most` bytes are a step, from where the
 /// crew stands, as long as there are places for it; false: there are no more.
-TUTTI_DEVICE bool askFor(simt::Thread t, const ConnView& conn, const P2pWork& work, Asking& at,
+TUTTI_DEVICE bool askFor(simt::Thread t, const RecvConn& conn, const P2pWork& work, Asking& at,
                          const Received& received, const std::int8_t* end, std::uint64_t most) {
-  std::uint64_t step = t.loadRelaxedSys(conn.askedOf());
+  std::uint64_t step = t.loadRelaxedSys(conn.shared.asked);
   bool all = false;
   TUTTI_NO_UNROLL
   while (!all) {
@@ -100,7 +100,7 @@ TUTTI_DEVICE bool askFor(simt::Thread t, const ConnView& conn, const P2pWork& wo
     all = at.left == 0;
     ask(t, conn, step++, place, askedPlace(place.slot, work.recvTurn, all), bytes);
   }
-  t.storeRelaxedSys(conn.askedOf(), step);
+  t.storeRelaxedSys(conn.shared.asked, step);
   return all;
 }
 
@@ -111,8 +111,8 @@ TUTTI_DEVICE void askAhead(const Crew& crew, const KernelArgs& args, unsigned ch
   for (; at.work < args.nWorks; ++at.work, at.begun = 0) {
     const P2pWork& work = args.p2p[at.work];
     if (!receives(args, work, channel) || work.recvProtocol != Protocol::Simple) continue;
-    const ConnView& conn = args.comm->channels[channel].recvFrom(ConnKind::Mesh, work.recvPeer);
-    if (conn.shared == nullptr) continue;
+    const RecvConn& conn = args.comm->channels[channel].recvFrom(ConnKind::Mesh, work.recvPeer);
+    if (conn.shared.taken == nullptr) continue;
     const Part part = messagePart(work, work.recvBytes, channel);
     if (at.begun == 0) at.left = part.count;
     const bool nothing = work.recvBytes == 0 && channel == work.channelLo;  // takes a slot all the same
@@ -125,7 +125,7 @@ TUTTI_DEVICE void askAhead(const Crew& crew, const KernelArgs& args, unsigned ch
 
 template <Protocol kProtocol>
 TUTTI_DEVICE void recvMessage(const Crew& crew, const KernelArgs& args, const P2pWork& work, unsigned channel) {
-  const ConnView& conn = args.comm->channels[channel].recvFrom(ConnKind::Mesh, work.recvPeer);
+  const RecvConn& conn = args.comm->channels[channel].recvFrom(ConnKind::Mesh, work.recvPeer);
   const Part part = messagePart(work, work.recvBytes, channel);
   auto* data = static_cast<std::int8_t*>(work.recv) + part.begin;
   BytePrims<kProtocol> prims(crew, &conn, nullptr, {}, simt::streamingPays(work.recvBytes));
@@ -135,7 +135,7 @@ TUTTI_DEVICE void recvMessage(const Crew& crew, const KernelArgs& args, const P2
     const std::uint64_t step = stepBytes(conn, part.count);
     std::uint64_t left = part.count;
     for (bool first = nothing; left > 0 || first; first = false) {
-      if (conn.shared != nullptr && crew.group.rank == 0) {
+      if (conn.shared.taken != nullptr && crew.group.rank == 0) {
         askAhead(crew, args, channel, {prims.sharedTaken(), &conn, prims.recvStep()});
       }
       const std::uint64_t n = smaller(left, step);
@@ -164,7 +164,7 @@ TUTTI_DEVICE void sendMessages(const Crew& crew, const KernelArgs& args, unsigne
   for (unsigned i = 0; i < args.nWorks; ++i) {
     const P2pWork& work = args.p2p[i];
     if (work.sendPeer < 0 || channel < work.channelLo || channel > work.channelHi) continue;
-    const ConnView* peers = comm.channels[channel].send[static_cast<int>(ConnKind::Mesh)];
+    const SendConn* peers = comm.channels[channel].send[static_cast<int>(ConnKind::Mesh)];
     if (work.sendPeer == comm.rank) {
       copyToSelf(crew, work, channel);
     } else if (work.sendProtocol == Protocol::LL) {

@@ -34,7 +34,7 @@ inline constexpr bool kFusedStores = false;
 /// Groups of one thread are the usual case here, and have loops of their own.
 inline constexpr bool kLoneThreads = true;
 
-/// Connections may pull (ConnView): a copy into a slot and one out of it cost what everything else costs together.
+/// Connections may pull (SendPull): a copy into a slot and one out of it cost what everything else costs together.
 inline constexpr bool kPulls = true;
 
 /// A branch inside a loop keeps it from becoming vector code: operations are told apart outside.

@@ -5,24 +5,23 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/conn_view.h"
 #include "device/policy.h"
-#include "device/work.h"
 #include "transport/ranks.h"
 
 namespace tutti::transport {
 
 using device::SlotBytes;
 
-/// One group of counters, one per protocol.
-inline constexpr std::size_t kCountersBytes = device::kProtocols * device::kCounterStride * sizeof(std::uint64_t);
+using device::kCountersBytes;
+
 inline constexpr std::size_t kCounterOffset = 0;  ///< tails at the receiver, heads at the sender
 /// Private counters of either end, where it keeps them beside what it shares.
 inline constexpr std::size_t kStepOffset = kCountersBytes;
 inline constexpr std::size_t kSenderBytes = 2 * kCountersBytes;
-/// At the receiver: where the content of each slot lies (ConnView::pullFrom); no counter shares its cache lines.
+/// At the receiver: where the content of each slot lies (SendPull::addresses).
 inline constexpr std::size_t kPullOffset = kSenderBytes;
-inline constexpr std::size_t kPullBytes = (device::kSteps + device::kCounterStride - 1) / device::kCounterStride *
-                                          device::kCounterStride * sizeof(std::uint64_t);
+inline constexpr std::size_t kPullBytes = sizeof(device::SlotWords);
 inline constexpr std::size_t kSlotAlignment = 512;
 
 /// Offsets in the receiver's memory.
@@ -48,18 +47,18 @@ constexpr std::size_t sharedBytes(Side side, const SlotBytes& slotBytes) {
   return side == Side::Sender ? kSenderBytes : receiverLayout(slotBytes).bytes;
 }
 
-/// The view of an end, as its device addresses the memory of both; `steps`: its private counters.
-inline device::ConnView fifoView(const SlotBytes& slotBytes, std::byte* receiver, std::byte* sender, std::byte* steps) {
+/// The FIFOs of an end, as its device addresses the memory of both; `steps`: its private counters.
+inline device::ConnFifos fifosIn(const SlotBytes& slotBytes, std::byte* receiver, std::byte* sender, std::byte* steps) {
   const ReceiverLayout layout = receiverLayout(slotBytes);
-  device::ConnView view{};
+  device::ConnFifos fifos{};
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
-    view.slotBytes[p] = slotBytes[p];
-    view.slots[p] = slotBytes[p] == 0 ? nullptr : receiver + layout.slots[p];
+    fifos.slotBytes[p] = slotBytes[p];
+    fifos.slots[p] = slotBytes[p] == 0 ? nullptr : receiver + layout.slots[p];
   }
-  view.tail = reinterpret_cast<std::uint64_t*>(receiver + kCounterOffset);
-  view.head = reinterpret_cast<std::uint64_t*>(sender + kCounterOffset);
-  view.step = reinterpret_cast<std::uint64_t*>(steps);
-  return view;
+  fifos.tail = reinterpret_cast<device::Counter*>(receiver + kCounterOffset);
+  fifos.head = reinterpret_cast<device::Counter*>(sender + kCounterOffset);
+  fifos.step = reinterpret_cast<device::Counter*>(steps);
+  return fifos;
 }
 
 }  // namespace tutti::transport

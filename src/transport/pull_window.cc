@@ -37,14 +37,24 @@ Result<PullWindow> PullWindow::openIfAllowed(const Device& device, const LinkSpe
   return PullWindow(senders, std::move(mapping));
 }
 
-void PullWindow::lend(device::ConnView& view, Side side, std::byte* receiver) const {
-  if (empty()) return;
-  const bool sends = side == Side::Sender;
-  view.pullFrom = reinterpret_cast<std::uint64_t*>(receiver + kPullOffset);
-  view.pullBase = sends ? window_.base : 0;
-  view.pullBytes = sends ? window_.bytes : 0;
-  view.pullShift = shift_;
-  view.pullLeast = device::kPullLeast;
+device::SendPull PullWindow::senderPull(std::byte* receiver) const {
+  if (empty()) return {};
+  return {.addresses = reinterpret_cast<device::SlotWords*>(receiver + kPullOffset),
+          .window = {window_.base, window_.bytes},
+          .least = device::kPullLeast,
+          .reserved = 0};
+}
+
+device::RecvPull PullWindow::receiverPull(const std::byte* receiver) const {
+  if (empty()) return {};
+  return {.addresses = reinterpret_cast<const device::SlotWords*>(receiver + kPullOffset), .shift = shift_};
+}
+
+ConnView connView(Side side, const SlotBytes& slotBytes, const EndAddresses& at, const PullWindow& window) {
+  if (side == Side::Sender) {
+    return device::SendConn{{fifosIn(slotBytes, at.peer, at.own, at.steps)}, window.senderPull(at.peer), nullptr, {}};
+  }
+  return device::RecvConn{{fifosIn(slotBytes, at.own, at.peer, at.steps)}, window.receiverPull(at.own), nullptr, {}};
 }
 
 }  // namespace tutti::transport

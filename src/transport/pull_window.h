@@ -7,8 +7,9 @@
 #include <string>
 
 #include "base/status.h"
-#include "device/work.h"
+#include "device/conn_view.h"
 #include "gpu/ipc.h"
+#include "transport/fifo_layout.h"
 #include "transport/ranks.h"
 #include "transport/transport.h"
 
@@ -30,8 +31,10 @@ class PullWindow {
   bool empty() const { return window_.bytes == 0; }
   /// As the sender tells it.
   const MemoryWindow& window() const { return window_; }
-  /// Lets the kernels of this end pull. `receiver`: the receiver's memory (fifo_layout.h) as they address it.
-  void lend(device::ConnView& view, Side side, std::byte* receiver) const;
+  /// Lets the kernels of a sender offer. `receiver`: the receiver's memory (fifo_layout.h) as they address it.
+  device::SendPull senderPull(std::byte* receiver) const;
+  /// Lets the kernels of a receiver pull what is offered. `receiver`: as above.
+  device::RecvPull receiverPull(const std::byte* receiver) const;
 
  private:
   /// `mapping`: unset within a process.
@@ -41,5 +44,15 @@ class PullWindow {
   std::int64_t shift_ = 0;  ///< receiver: from the sender's addresses to this process's
   std::optional<IpcMemory> mapping_;
 };
+
+/// What an end's device addresses: its own memory and the other end's (fifo_layout.h), and its private counters.
+struct EndAddresses {
+  std::byte* own;
+  std::byte* peer;
+  std::byte* steps;
+};
+
+/// The view of an end whose peer's kernels share its memory.
+ConnView connView(Side side, const SlotBytes& slotBytes, const EndAddresses& at, const PullWindow& window);
 
 }  // namespace tutti::transport

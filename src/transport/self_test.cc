@@ -18,7 +18,7 @@ std::uint64_t patternOf(const LinkSpec& link, int writer, int reader, std::size_
 }
 
 CUdeviceptr counterAt(CUdeviceptr memory, std::size_t protocol) {
-  return memory + kCounterOffset + protocol * device::kCounterStride * sizeof(std::uint64_t);
+  return memory + kCounterOffset + protocol * sizeof(device::Counter);
 }
 
 /// Where the slots of one protocol are touched: their first and their last eight bytes.

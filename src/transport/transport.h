@@ -7,8 +7,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "base/status.h"
+#include "device/conn_view.h"
 #include "device/policy.h"
 #include "proxy/task.h"
 #include "topo/peer_info.h"
@@ -19,6 +21,13 @@ namespace tutti {
 struct ConnectHandle {
   std::array<std::byte, 320> bytes{};
 };
+
+/// What kernels of this rank see of a connection, as it sends or receives.
+using ConnView = std::variant<device::SendConn, device::RecvConn>;
+/// What is the same for both.
+inline const device::ConnFifos& fifosOf(const ConnView& view) {
+  return std::visit([](const auto& conn) -> const device::ConnFifos& { return conn; }, view);
+}
 
 /// One connection to be opened: one direction, one channel, one peer.
 struct LinkSpec {
@@ -45,7 +54,7 @@ class Endpoint {
   /// Checks that the peer's pattern arrived here and clears it. false: it did not.
   virtual Result<bool> probeCheck() = 0;
   /// Valid after connect(); what kernels of this rank use.
-  virtual device::ConnView view() const = 0;
+  virtual ConnView view() const = 0;
   /// What a host thread has to drive while kernels use the connection; null: nothing. Owned by the endpoint.
   virtual ProgressTask* task() { return nullptr; }
   /// Nobody writes to this side's memory any more: it may be freed with this end. Otherwise, after a failure, it has to

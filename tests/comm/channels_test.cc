@@ -16,10 +16,10 @@ class CountedEnd final : public Endpoint {
   Status connect(const ConnectHandle&) override { return {}; }
   Status probeWrite() override { return {}; }
   Result<bool> probeCheck() override { return true; }
-  device::ConnView view() const override {
-    device::ConnView view{};
-    view.step = reinterpret_cast<std::uint64_t*>(counters_.data());
-    view.head = reinterpret_cast<std::uint64_t*>(counters_.data() + kApart);
+  ConnView view() const override {
+    device::SendConn view{};
+    view.step = reinterpret_cast<device::Counter*>(counters_.data());
+    view.head = reinterpret_cast<device::Counter*>(counters_.data() + kApart);
     return view;
   }
   void settle() override { settled_ = true; }

@@ -53,7 +53,7 @@ class FakeEndpoint final : public Endpoint {
     const std::lock_guard lock(memory_.mutex);
     return sending_ || memory_.cells[cell_] == link_.peer.rank * 100 + link_.channel;
   }
-  device::ConnView view() const override { return {}; }
+  ConnView view() const override { return {}; }
   std::string_view description() const override { return "fake"; }
 
  private:

@@ -18,10 +18,10 @@ class BufferedEnd final : public Endpoint {
   Status connect(const ConnectHandle&) override { return {}; }
   Status probeWrite() override { return {}; }
   Result<bool> probeCheck() override { return true; }
-  device::ConnView view() const override {
-    device::ConnView view{};
-    view.tail = reinterpret_cast<std::uint64_t*>(counters_.data());
-    view.head = reinterpret_cast<std::uint64_t*>(counters_.data() + kApart);
+  ConnView view() const override {
+    device::SendConn view{};
+    view.tail = reinterpret_cast<device::Counter*>(counters_.data());
+    view.head = reinterpret_cast<device::Counter*>(counters_.data() + kApart);
     return view;
   }
   std::string_view description() const override { return "buffered"; }
@@ -60,8 +60,8 @@ TEST(CounterReader, ReadsTheCountersThatTheLastLaunchUses) {
   const auto device = Device::create(*loadDriver().value(), 2).value();
   const auto guard = device->enter();
   const DeviceBuffer counters = DeviceBuffer::create(*device, 2 * BufferedEnd::kApart, "counters").value();
-  const std::array<std::uint64_t, 2 * device::kCounterStride> tails{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 17};
-  const std::array<std::uint64_t, 2 * device::kCounterStride> heads{2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9};
+  const std::array<device::Counter, 2> tails{{{1, {}}, {17, {}}}};
+  const std::array<device::Counter, 2> heads{{{2, {}}, {9, {}}}};
   ASSERT_TRUE(copyToDevice(*device, counters.address(), std::as_bytes(std::span(tails))).ok());
   ASSERT_TRUE(copyToDevice(*device, counters.address() + BufferedEnd::kApart, std::as_bytes(std::span(heads))).ok());
   const auto channels = twoRanks(*device);

@@ -15,7 +15,7 @@ using State = MovementSweep::State;
 
 /// Ends more than one copy takes, each with its own counters in one buffer.
 constexpr int kPeers = 100;
-constexpr std::size_t kApart = 2 * device::kProtocols * device::kCounterStride * sizeof(std::uint64_t);
+constexpr std::size_t kApart = 2 * device::kCountersBytes;
 static_assert(2 * kPeers > CounterCopy::kMostEnds);
 
 class NumberedEnd final : public Endpoint {
@@ -25,10 +25,10 @@ class NumberedEnd final : public Endpoint {
   Status connect(const ConnectHandle&) override { return {}; }
   Status probeWrite() override { return {}; }
   Result<bool> probeCheck() override { return true; }
-  device::ConnView view() const override {
-    device::ConnView view{};
-    view.tail = reinterpret_cast<std::uint64_t*>(at_);
-    view.head = reinterpret_cast<std::uint64_t*>(at_ + kApart / 2);
+  ConnView view() const override {
+    device::SendConn view{};
+    view.tail = reinterpret_cast<device::Counter*>(at_);
+    view.head = reinterpret_cast<device::Counter*>(at_ + kApart / 2);
     return view;
   }
   std::string_view description() const override { return "numbered"; }
@@ -54,7 +54,7 @@ class Sweep : public testing::Test {
   /// Counts one step of an end, by the head of a protocol.
   void step(std::size_t number, device::Protocol protocol) {
     const std::uint64_t value = ++value_;
-    const std::size_t word = static_cast<std::size_t>(protocol) * device::kCounterStride * sizeof(std::uint64_t);
+    const std::size_t word = static_cast<std::size_t>(protocol) * sizeof(device::Counter);
     ASSERT_TRUE(copyToDevice(*device_, counters_.address() + number * kApart + kApart / 2 + word,
                              std::as_bytes(std::span(&value, 1)))
                     .ok());

@@ -95,11 +95,12 @@ TEST_P(SendRecv, AbortEndsAReceiverWithoutSenderAndASenderWithoutReceiver) {
 /// The peer's message "lies" where this rank counts what it has sent: what arrives tells whether that came first.
 TEST(SendRecvOrder, WhatIsSentIsOfferedBeforeAnythingIsReceived) {
   World world({.nRanks = 2, .slotBytes = 512, .pulls = true});
-  const ConnView& out = world.comm(0)->channels[0].sendTo(ConnKind::Mesh, 1);
-  const ConnView& in = world.comm(0)->channels[0].recvFrom(ConnKind::Mesh, 1);
+  const SendConn& out = world.comm(0)->channels[0].sendTo(ConnKind::Mesh, 1);
+  const RecvConn& in = world.comm(0)->channels[0].recvFrom(ConnKind::Mesh, 1);
   std::uint64_t sent = 17;
   std::uint64_t received = 99;
-  in.pullFrom[0] = reinterpret_cast<std::uint64_t>(out.tailOf(Protocol::Simple));
+  const SendConn& theirs = world.comm(1)->channels[0].sendTo(ConnKind::Mesh, 0);
+  *theirs.pull.addresses->of(0) = reinterpret_cast<std::uint64_t>(out.tailOf(Protocol::Simple));
   *in.tailOf(Protocol::Simple) = 1;
   KernelArgs args{};
   args.comm = world.comm(0);

@@ -1,4 +1,4 @@
-// What kernels say of their slots to whoever moves them over a network (ConnView::sizes).
+// What kernels say of their slots to whoever moves them over a network (SendWords, RecvWords).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,12 +16,12 @@ using Sizes = std::vector<std::uint32_t>;
 
 /// What was said of the steps since `firstStep`, of which there may be kSteps.
 Sizes toldBy(const World& world, ConnKind kind, int from, int to, Protocol protocol) {
-  const ConnView& view = world.comm(from)->channels[0].sendTo(kind, to);
+  const SendConn& view = world.comm(from)->channels[0].sendTo(kind, to);
   Sizes sizes;
   const std::uint64_t end = *view.stepOf(protocol);
   EXPECT_LE(end - world.shape().firstStep, static_cast<std::uint64_t>(kSteps));
   for (std::uint64_t step = world.shape().firstStep; step != end; ++step) {
-    const std::uint64_t word = view.sizesOf(protocol)[step % kSteps];
+    const std::uint64_t word = *view.words->size[static_cast<int>(protocol)].of(step);
     EXPECT_TRUE(isSizeOf(word, step)) << "nothing was said of step " << step;
     sizes.push_back(static_cast<std::uint32_t>(word));
   }
@@ -30,11 +30,11 @@ Sizes toldBy(const World& world, ConnKind kind, int from, int to, Protocol proto
 
 /// What the receiver of the Simple protocol said that it would read of these steps.
 Sizes expectedBy(const World& world, ConnKind kind, int at, int from) {
-  const ConnView& view = world.comm(at)->channels[0].recvFrom(kind, from);
+  const RecvConn& view = world.comm(at)->channels[0].recvFrom(kind, from);
   Sizes sizes;
   for (std::uint64_t step = world.shape().firstStep; step != *view.stepOf(Protocol::Simple); ++step) {
-    EXPECT_TRUE(isSizeOf(*view.expectedOf(step), step)) << "nothing was said of step " << step;
-    sizes.push_back(static_cast<std::uint32_t>(*view.expectedOf(step)));
+    EXPECT_TRUE(isSizeOf(*view.words->expected.of(step), step)) << "nothing was said of step " << step;
+    sizes.push_back(static_cast<std::uint32_t>(*view.words->expected.of(step)));
   }
   return sizes;
 }
@@ -176,7 +176,7 @@ TEST(Sizes, OfOfferedContentAreToldAsWell) {
   World world({.nRanks = 2, .slotBytes = 512, .pulls = true, .tells = true});
   sendOne(world, 1300, 2, Protocol::Simple);
   EXPECT_EQ(agreedOn(world, ConnKind::Mesh, 0, 1, Protocol::Simple), slotsOf(1300, 512));
-  EXPECT_NE(world.comm(0)->channels[0].sendTo(ConnKind::Mesh, 1).pullFrom[0], 0u);
+  EXPECT_NE(world.comm(0)->channels[0].sendTo(ConnKind::Mesh, 1).pull.addresses->word[0], 0u);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Several ranks' views built by hand in plain memory, so that kernels can be run without a communicator.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -49,8 +50,8 @@ class World {
   struct Pair {
     int from;
     int to;
-    ConnView sender;
-    ConnView receiver;
+    SendConn sender;
+    RecvConn receiver;
   };
   const std::vector<Pair>& pairs() const { return pairs_; }
 
@@ -85,18 +86,21 @@ class World {
   struct Rank {
     CommView view;
     std::vector<ChannelView> channels;
-    std::vector<std::vector<ConnView>> send[kConnKinds], recv[kConnKinds];
+    std::vector<std::vector<SendConn>> send[kConnKinds];
+    std::vector<std::vector<RecvConn>> recv[kConnKinds];
     std::vector<std::int32_t> ring;
   };
-  using Counters = std::array<std::uint64_t, kProtocols * kCounterStride>;
+  using Counters = std::array<Counter, kProtocols>;
   struct alignas(128) Line {
     std::uint64_t word[16];
   };
   struct Connection {
     std::vector<Line> slots[kProtocols];
     alignas(64) Counters tail, head, sendStep, recvStep;
-    std::array<std::uint64_t, kSteps> pullFrom{};
-    std::array<std::uint64_t, kSizesWords> sizes{}, expected{};
+    Counter asked{};
+    SlotWords addresses{};
+    SendWords said{};
+    RecvWords expected{};
   };
 
   /// Slots that connections share.
@@ -108,7 +112,8 @@ class World {
   };
   /// A connection whose ends share slots with others.
   struct Route {
-    ConnView sender, receiver;
+    SendConn sender;
+    RecvConn receiver;
     Pool* from;
     std::uint64_t step;
   };
@@ -120,15 +125,22 @@ class World {
     return pool;
   }
 
-  void lend(Pool& pool, ConnView& view) const {
-    view.slots[static_cast<int>(Protocol::Simple)] = reinterpret_cast<std::byte*>(pool.slots.data());
-    view.shared = &pool.taken;
-    view.sharedHead = &pool.head;
-    view.sharedSlots = shape_.sharedSlots;
+  static std::byte* slotsOf(Pool& pool) { return reinterpret_cast<std::byte*>(pool.slots.data()); }
+  void lend(Pool& pool, SendConn& view) const {
+    view.slots[static_cast<int>(Protocol::Simple)] = slotsOf(pool);
+    view.shared = {.taken = &pool.taken, .givenBack = &pool.head, .count = shape_.sharedSlots, .reserved = 0};
   }
+  void lend(Pool& pool, RecvConn& view) const {
+    view.slots[static_cast<int>(Protocol::Simple)] = slotsOf(pool);
+    view.shared.taken = &pool.taken;
+    view.shared.count = shape_.sharedSlots;
+  }
+  /// What others than kernels may read and write, where they pull.
+  MemoryRange window() const { return {0, shape_.pulls ? ~std::uint64_t{0} : 0}; }
 
-  std::byte* placeOf(const ConnView& view, std::uint64_t step) const {
-    const std::uint64_t place = *view.placesOf(step) % shape_.sharedSlots;
+  template <class Conn>
+  std::byte* placeOf(const Conn& view, std::uint64_t step) const {
+    const std::uint64_t place = *view.words->place.of(step) % shape_.sharedSlots;
     return view.slots[static_cast<int>(Protocol::Simple)] + place * shape_.slotBytes;
   }
 
@@ -140,13 +152,13 @@ class World {
   bool move(Route& route) {
     const std::uint64_t step = route.step;
     if (*route.sender.tailOf(Protocol::Simple) == step) return false;
-    if (!isSizeOf(*route.receiver.expectedOf(step), step)) return false;
-    const auto bytes = static_cast<std::uint32_t>(*(route.sender.sizesOf(Protocol::Simple) + step % kSteps));
-    const std::uint64_t offered = route.sender.pullFrom == nullptr ? 0 : route.sender.pullFrom[step % kSteps];
-    const std::uint64_t into = *route.receiver.intoOf(step);
+    if (!isSizeOf(*route.receiver.words->expected.of(step), step)) return false;
+    const auto bytes = static_cast<std::uint32_t>(*route.sender.words->size[2].of(step));
+    const std::uint64_t offered = route.sender.pull.addresses == nullptr ? 0 : *route.sender.pull.addresses->of(step);
+    const std::uint64_t into = *route.receiver.words->into.of(step);
     std::memcpy(into == 0 ? placeOf(route.receiver, step) : reinterpret_cast<std::byte*>(into),
                 offered == 0 ? placeOf(route.sender, step) : reinterpret_cast<const std::byte*>(offered), bytes);
-    if (offered == 0) giveBack(*route.from, *route.sender.placesOf(step));
+    if (offered == 0) giveBack(*route.from, *route.sender.words->place.of(step));
     *route.receiver.tailOf(Protocol::Simple) = *route.sender.headOf(Protocol::Simple) = ++route.step;
     return true;
   }
@@ -156,8 +168,8 @@ class World {
     const int n = shape_.nRanks;
     for (int i = 0; i < n; ++i) rank.ring.push_back((r + i) % n);
     for (int kind = 0; kind < kConnKinds; ++kind) {
-      rank.send[kind].assign(shape_.nChannels, std::vector<ConnView>(n));
-      rank.recv[kind].assign(shape_.nChannels, std::vector<ConnView>(n));
+      rank.send[kind].assign(shape_.nChannels, std::vector<SendConn>(n));
+      rank.recv[kind].assign(shape_.nChannels, std::vector<RecvConn>(n));
     }
     for (unsigned c = 0; c < shape_.nChannels; ++c) {
       rank.channels.push_back(
@@ -183,14 +195,22 @@ class World {
 
   void connect(unsigned channel, int from, int to, int kind) {
     Connection& link = links_.emplace_back();
-    ConnView sender = viewOf(link);
+    SendConn sender{{fifosOf(link)}, {}, nullptr, {}};
     Connection& other = shape_.apart ? links_.emplace_back() : link;
-    ConnView receiver = shape_.apart ? viewOf(other) : sender;
+    RecvConn receiver{{shape_.apart ? fifosOf(other) : sender}, {}, nullptr, {}};
     sender.step = link.sendStep.data();
-    sender.sizes = shape_.tells || shape_.apart ? link.sizes.data() : nullptr;
-    receiver.sizes = sender.sizes == nullptr ? nullptr : link.expected.data();
     receiver.step = other.recvStep.data();
-    if (shape_.apart) receiver.pullFrom = nullptr;
+    if (shape_.tells || shape_.apart) {
+      sender.words = &link.said;
+      receiver.words = &link.expected;
+    }
+    if (shape_.pulls) {
+      sender.pull = {.addresses = &link.addresses, .window = window(), .least = shape_.pullLeast, .reserved = 0};
+      if (!shape_.apart) receiver.pull = {.addresses = &link.addresses, .shift = 0};
+    }
+    // For whoever lends it shared slots.
+    receiver.shared = {.taken = nullptr, .asked = &other.asked.value, .window = window(), .least = shape_.pullLeast,
+                       .count = 0};
     if (shape_.sharedSlots != 0 && kind == static_cast<int>(ConnKind::Mesh)) {
       lend(poolOf(from, channel, true), sender);
       lend(poolOf(to, channel, false), receiver);
@@ -201,12 +221,15 @@ class World {
     pairs_.push_back({from, to, sender, receiver});
   }
 
-  ConnView viewOf(Connection& link) {
-    for (Counters* counters : {&link.tail, &link.head, &link.sendStep, &link.recvStep}) counters->fill(shape_.firstStep);
+  ConnFifos fifosOf(Connection& link) {
+    link.asked.value = shape_.firstStep;
+    for (Counters* counters : {&link.tail, &link.head, &link.sendStep, &link.recvStep}) {
+      for (Counter& counter : *counters) counter.value = shape_.firstStep;
+    }
     // As an earlier step left them; zero would be the word of step 2^32 - 1.
-    link.sizes.fill(device::sizeWord(shape_.firstStep - 1, 0));
-    link.expected.fill(device::sizeWord(shape_.firstStep - 1, 0));
-    ConnView view{};
+    for (SlotWords& sizes : link.said.size) std::ranges::fill(sizes.word, sizeWord(shape_.firstStep - 1, 0));
+    std::ranges::fill(link.expected.expected.word, sizeWord(shape_.firstStep - 1, 0));
+    ConnFifos view{};
     for (int p = 0; p < kProtocols; ++p) {
       const auto protocol = static_cast<Protocol>(p);
       const std::uint32_t slotBytes = slotBytesOf(protocol);
@@ -215,11 +238,6 @@ class World {
       if (protocol != Protocol::Simple && shape_.staleStep != 0) soil(protocol, slots);
       view.slots[p] = reinterpret_cast<std::byte*>(slots.data());
       view.slotBytes[p] = slotBytes;
-    }
-    if (shape_.pulls) {
-      view.pullFrom = link.pullFrom.data();
-      view.pullBytes = ~std::uint64_t{0};
-      view.pullLeast = shape_.pullLeast;
     }
     view.tail = link.tail.data();
     view.head = link.head.data();

@@ -21,7 +21,7 @@ ALLOWED = {
 ONLY = {
     ("softgpu", "device"): re.compile(r"simt"),
     ("gpu", "device"): re.compile(r"(fatbins|simt_host_abi)\.h"),
-    ("transport", "device"): re.compile(r"(work|policy|message_turn|packet_ll|packet_ll128)\.h"),
+    ("transport", "device"): re.compile(r"(conn_view|direction|work|policy|message_turn|packet_ll|packet_ll128)\.h"),
     ("topo", "gpu"): re.compile(r"(driver|nvml)\.h"),
     ("softgpu", "base"): re.compile(r"(handle|hash|fd|dl|clock)\.h"),
 }

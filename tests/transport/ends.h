@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "gpu/context.h"
 #include "gpu/memory.h"
+#include "transport/conn_views.h"
 #include "transport/transport.h"
 
 namespace tutti::test {
@@ -32,8 +33,8 @@ inline std::uint64_t wordAt(const Device& device, const void* address) {
 }
 
 /// Nothing of the probe may be left in what kernels start from.
-inline void expectUntouched(const Device& device, const device::ConnView& view) {
-  for (const std::uint64_t* counter : {view.tail, view.head, view.step}) EXPECT_EQ(wordAt(device, counter), 0U);
+inline void expectUntouched(const Device& device, const device::ConnFifos& view) {
+  for (const device::Counter* counter : {view.tail, view.head, view.step}) EXPECT_EQ(wordAt(device, counter), 0U);
   for (int p = 0; p < device::kProtocols; ++p) {
     if (view.slotBytes[p] == 0) continue;
     const std::byte* last = view.slots[p] + std::size_t{view.slotBytes[p]} * device::kSteps - sizeof(std::uint64_t);
@@ -76,17 +77,16 @@ inline void probeEnds(Endpoint& sender, Endpoint& receiver) {
 
 /// Whether `sends` and `recvs`, both of this process, have the same words for what is read in place, empty ones.
 /// `device`: the receiver's.
-inline void expectSameOffers(const Device& device, const device::ConnView& sends, const device::ConnView& recvs) {
-  ASSERT_NE(sends.pullFrom, nullptr);
-  EXPECT_EQ(sends.pullFrom, recvs.pullFrom);
-  for (int i = 0; i < device::kSteps; ++i) EXPECT_EQ(wordAt(device, recvs.pullFrom + i), 0U);
-  EXPECT_EQ(recvs.pullShift, 0) << "one process";
+inline void expectSameOffers(const Device& device, const device::SendConn& sends, const device::RecvConn& recvs) {
+  ASSERT_NE(sends.pull.addresses, nullptr);
+  EXPECT_EQ(sends.pull.addresses, recvs.pull.addresses);
+  for (int i = 0; i < device::kSteps; ++i) EXPECT_EQ(wordAt(device, &recvs.pull.addresses->word[i]), 0U);
+  EXPECT_EQ(recvs.pull.shift, 0) << "one process";
 }
-inline void expectNothingInPlace(std::initializer_list<const Endpoint*> endpoints) {
-  for (const Endpoint* const endpoint : endpoints) {
-    EXPECT_EQ(endpoint->view().pullFrom, nullptr);
-    EXPECT_EQ(endpoint->view().pullBytes, 0U);
-  }
+inline void expectNothingInPlace(const Endpoint& sender, const Endpoint& receiver) {
+  EXPECT_EQ(sendConn(sender).pull.addresses, nullptr);
+  EXPECT_EQ(sendConn(sender).pull.window.bytes, 0U);
+  EXPECT_EQ(recvConn(receiver).pull.addresses, nullptr);
 }
 
 }  // namespace tutti::test

@@ -40,8 +40,8 @@ struct Pair {
 void expectWorks(const Pair& pair) {
   pair.connect();
   pair.probe();
-  const device::ConnView send = pair.sender->view();
-  const device::ConnView recv = pair.receiver->view();
+  const device::SendConn send = sendConn(*pair.sender);
+  const device::RecvConn recv = recvConn(*pair.receiver);
   EXPECT_EQ(send.tail, recv.tail);
   EXPECT_EQ(send.head, recv.head);
   EXPECT_NE(send.step, recv.step);
@@ -69,18 +69,18 @@ constexpr P2pOptions kThroughSlots{false, true};
 TEST(P2pEndpoint, ReceiverReadsTheSendersMemoryInPlace) {
   const Pair pair(0, 1);
   pair.connect();
-  const device::ConnView send = pair.sender->view();
-  const device::ConnView recv = pair.receiver->view();
+  const device::SendConn send = sendConn(*pair.sender);
+  const device::RecvConn recv = recvConn(*pair.receiver);
   expectSameOffers(*pair.devices[1], send, recv);
   const auto theirs = reinterpret_cast<std::uintptr_t>(recv.step);
-  EXPECT_LT(reinterpret_cast<std::uintptr_t>(send.step) - send.pullBase, send.pullBytes);
-  EXPECT_GE(theirs - send.pullBase, send.pullBytes) << "another device's memory";
+  EXPECT_LT(reinterpret_cast<std::uintptr_t>(send.step) - send.pull.window.base, send.pull.window.bytes);
+  EXPECT_GE(theirs - send.pull.window.base, send.pull.window.bytes) << "another device's memory";
 }
 
 TEST(P2pEndpoint, NothingIsReadInPlaceWhereThatIsDisabled) {
   const Pair pair(0, 1, kThroughSlots, kThroughSlots);
   expectWorks(pair);
-  expectNothingInPlace({pair.sender.get(), pair.receiver.get()});
+  expectNothingInPlace(*pair.sender, *pair.receiver);
 }
 
 TEST(P2pEndpoint, ReadingInPlaceMustBeDisabledOnBothSides) {
@@ -106,7 +106,7 @@ TEST(P2pEndpoint, ProbeThatWasNotWrittenIsFalseOnceAndClearsUp) {
   EXPECT_TRUE(pair.sender->probeCheck().value()) << "the receiver did write";
   EXPECT_FALSE(pair.receiver->probeCheck().value()) << "the sender did not";
   EXPECT_NE(capturedText().find("Likely causes"), std::string::npos);
-  expectUntouched(*pair.devices[1], pair.receiver->view());
+  expectUntouched(*pair.devices[1], recvConn(*pair.receiver));
 }
 
 TEST(P2pEndpoint, ProbeThroughTheWrongMemoryIsFalse) {
@@ -190,17 +190,18 @@ TEST_F(P2pMemory, OutlivesTheDeviceObjectThroughItsOwner) {
 }
 
 /// The receiver finds what the sender wrote into memory that is younger than the connection.
-void expectReadsInPlace(p2p::Side side, const Device& device, const device::ConnView& view, const Line& line) {
+void expectReadsInPlace(p2p::Side side, const Device& device, const Endpoint& endpoint, const Line& line) {
   if (side == p2p::Side::Sender) {
     const auto buffer = DeviceBuffer::create(device, 3 << 20, "test");
     ASSERT_TRUE(buffer.ok());
     const CUdeviceptr last = buffer.value().address() + buffer.value().size() - sizeof(kData);
-    EXPECT_LE(last + sizeof(kData) - view.pullBase, view.pullBytes);
+    const device::MemoryRange window = sendConn(endpoint).pull.window;
+    EXPECT_LE(last + sizeof(kData) - window.base, window.bytes);
     EXPECT_TRUE(copyToDevice(device, last, std::as_bytes(std::span(&kData, 1))).ok());
     line.send(last);
     line.recv<char>();
   } else {
-    const auto address = line.recv<CUdeviceptr>() + static_cast<std::uint64_t>(view.pullShift);
+    const auto address = line.recv<CUdeviceptr>() + static_cast<std::uint64_t>(recvConn(endpoint).pull.shift);
     // As kernels of the software GPU read it; copies know only addresses of allocations.
     EXPECT_EQ(*reinterpret_cast<const volatile std::uint64_t*>(address), kData);
     line.send('r');
@@ -222,7 +223,7 @@ void liveAs(p2p::Side side, int rank, int ordinal, const Line& line) {
   Endpoint& endpoint = *opened.value();
   EXPECT_EQ(endpoint.description(), "P2P/IPC");
   expectProvesItself(side == p2p::Side::Sender, *device, endpoint, line);
-  expectReadsInPlace(side, *device, endpoint.view(), line);
+  expectReadsInPlace(side, *device, endpoint, line);
 }
 
 TEST(P2pChild, DISABLED_Receives) {

@@ -194,8 +194,8 @@ TEST_F(P2pWindow, OfAnotherProcessIsMappedByTheReceiver) {
   fake.driver().softgpuMemoryWindow = someWindow;
   ASSERT_TRUE(connect().ok());
   EXPECT_EQ(fake.calls("cuIpcOpenMemHandle"), 2);
-  EXPECT_NE(receiving->view().pullFrom, nullptr);
-  EXPECT_NE(receiving->view().pullShift, 0);
+  EXPECT_NE(recvConn(*receiving).pull.addresses, nullptr);
+  EXPECT_NE(recvConn(*receiving).pull.shift, 0);
   receiving.reset();
   sending.reset();
   EXPECT_EQ(fake.leaks(), before);
@@ -212,8 +212,8 @@ TEST_F(P2pWindow, ThatDoesNotExistLeavesTheSlots) {
   for (const auto window : {noWindow, static_cast<decltype(&noWindow)>(nullptr)}) {
     fake.driver().softgpuMemoryWindow = window;
     ASSERT_TRUE(connect().ok());
-    EXPECT_EQ(receiving->view().pullFrom, nullptr);
-    EXPECT_EQ(sending->view().pullFrom, nullptr);
+    EXPECT_EQ(recvConn(*receiving).pull.addresses, nullptr);
+    EXPECT_EQ(sendConn(*sending).pull.addresses, nullptr);
   }
 }
 

@@ -54,8 +54,8 @@ void expectJoined(const ShmPair& pair) {
   pair.connect();
   pair.probe();
   pair.probe();
-  const device::ConnView send = pair.sender->view();
-  const device::ConnView recv = pair.receiver->view();
+  const device::SendConn send = sendConn(*pair.sender);
+  const device::RecvConn recv = recvConn(*pair.receiver);
   expectUntouched(*pair.devices[0], send);
   expectUntouched(*pair.devices[1], recv);
   EXPECT_EQ(send.sizes, nullptr);
@@ -69,31 +69,31 @@ void expectJoined(const ShmPair& pair) {
 TEST(ShmEndpoint, JoinsTwoDevicesOfOneProcessInOneMapping) {
   const ShmPair pair(0, 1, false);
   expectJoined(pair);
-  EXPECT_EQ(pair.sender->view().tail, pair.receiver->view().tail);
-  EXPECT_EQ(pair.sender->view().head, pair.receiver->view().head);
+  EXPECT_EQ(sendConn(*pair.sender).tail, recvConn(*pair.receiver).tail);
+  EXPECT_EQ(sendConn(*pair.sender).head, recvConn(*pair.receiver).head);
 }
 
 TEST(ShmEndpoint, JoinsWhatItFetchesWithAMappingOfItsOwn) {
   const ShmPair pair(0, 1, true);
   expectJoined(pair);
-  EXPECT_NE(pair.sender->view().tail, pair.receiver->view().tail);
-  EXPECT_NE(pair.sender->view().head, pair.receiver->view().head);
+  EXPECT_NE(sendConn(*pair.sender).tail, recvConn(*pair.receiver).tail);
+  EXPECT_NE(sendConn(*pair.sender).head, recvConn(*pair.receiver).head);
 }
 
 TEST(ShmEndpoint, ReceiverReadsTheSendersMemoryInPlace) {
   const ShmPair pair(0, 1, false);
   pair.connect();
-  const device::ConnView send = pair.sender->view();
-  expectSameOffers(*pair.devices[1], send, pair.receiver->view());
-  EXPECT_LT(reinterpret_cast<std::uintptr_t>(send.step) - send.pullBase, send.pullBytes);
-  EXPECT_EQ(send.pullLeast, device::kPullLeast);
+  const device::SendConn send = sendConn(*pair.sender);
+  expectSameOffers(*pair.devices[1], send, recvConn(*pair.receiver));
+  EXPECT_LT(reinterpret_cast<std::uintptr_t>(send.step) - send.pull.window.base, send.pull.window.bytes);
+  EXPECT_EQ(send.pull.least, device::kPullLeast);
 }
 
 TEST(ShmEndpoint, NothingIsReadInPlaceWhereThatIsDisabled) {
   for (const bool apart : {false, true}) {
     const ShmPair pair(0, 1, apart, kThroughShmSlots);
     expectJoined(pair);
-    expectNothingInPlace({pair.sender.get(), pair.receiver.get()});
+    expectNothingInPlace(*pair.sender, *pair.receiver);
   }
 }
 
@@ -105,8 +105,8 @@ TEST(ShmEndpoint, SlotsCarryAllWhereTheSendersMemoryCannotBeMapped) {
   EXPECT_EQ(std::string(lastErrorText()), "something else") << "nothing has failed";
   EXPECT_NE(capturedText().find("the sender's memory cannot be mapped (CUDA_ERROR_"), std::string::npos)
       << capturedText();
-  EXPECT_EQ(pair.sender->view().pullFrom, nullptr);
-  EXPECT_EQ(pair.receiver->view().pullFrom, nullptr);
+  EXPECT_EQ(sendConn(*pair.sender).pull.addresses, nullptr);
+  EXPECT_EQ(recvConn(*pair.receiver).pull.addresses, nullptr);
 }
 
 TEST(ShmEndpoint, SenderIsReadyWhenItKnowsWhetherItsMemoryIsRead) {
@@ -196,18 +196,20 @@ PeerInfo rankOfProcess(const Device& device, int rank) {
 
 /// The receiver reads what it was only told the address of.
 void expectReadInPlace(bool sends, const Device& device, const Endpoint& endpoint, const Line& line) {
-  const device::ConnView view = endpoint.view();
-  ASSERT_NE(view.pullFrom, nullptr);
   auto buffer = DeviceBuffer::create(device, sizeof(kData), "what is read in place");
   ASSERT_TRUE(buffer.ok());
   ASSERT_TRUE(copyToDevice(device, buffer.value().address(), std::as_bytes(std::span(&kData, 1))).ok());
   line.send(std::uint64_t{buffer.value().address()});
   const auto theirs = line.recv<std::uint64_t>();
   if (sends) {
-    EXPECT_LT(buffer.value().address() - view.pullBase, view.pullBytes);
+    const device::SendPull pull = sendConn(endpoint).pull;
+    ASSERT_NE(pull.addresses, nullptr);
+    EXPECT_LT(buffer.value().address() - pull.window.base, pull.window.bytes);
   } else {
+    const device::RecvPull pull = recvConn(endpoint).pull;
+    ASSERT_NE(pull.addresses, nullptr);
     std::uint64_t read = 0;
-    std::memcpy(&read, reinterpret_cast<const void*>(theirs + static_cast<std::uint64_t>(view.pullShift)), sizeof(read));
+    std::memcpy(&read, reinterpret_cast<const void*>(theirs + static_cast<std::uint64_t>(pull.shift)), sizeof(read));
     EXPECT_EQ(read, kData);
   }
   line.send('r');

@@ -116,16 +116,16 @@ inline void expectProvesItself(bool sends, const Device& device, Endpoint& endpo
   EXPECT_TRUE(endpoint.probeCheck().value());
   line.send('c');
   line.recv<char>();
-  expectUntouched(device, endpoint.view());
+  expectUntouched(device, fifosOf(endpoint.view()));
   line.send('u');
   line.recv<char>();
-  const auto slot = reinterpret_cast<CUdeviceptr>(endpoint.view().slots[2]);
+  const auto slot = reinterpret_cast<CUdeviceptr>(fifosOf(endpoint.view()).slots[2]);
   if (sends) {
     EXPECT_TRUE(copyToDevice(device, slot, std::as_bytes(std::span(&kData, 1))).ok());
   }
   line.send('d');
   line.recv<char>();
-  EXPECT_EQ(wordAt(device, endpoint.view().slots[2]), kData);
+  EXPECT_EQ(wordAt(device, fifosOf(endpoint.view()).slots[2]), kData);
   line.send('e');
   line.recv<char>();
 }

@@ -134,7 +134,8 @@ Status NetEndpoint::joinPool() {
 
 Status NetEndpoint::prepare() {
   TRY(joinPool());
-  ASSIGN(EndMemory memory, EndMemory::create(device_, path_, slots_.onDevice, shared_.get()));
+  ASSIGN(const MemoryWindow window, windowForNetwork());
+  ASSIGN(EndMemory memory, EndMemory::create(device_, path_, slots_.onDevice, shared_.get(), window));
   memory_ = std::make_shared<EndMemory>(std::move(memory));
   if (sharedJoin_ != nullptr) {
     sharedJoin_->join->keep(shared_);
@@ -150,12 +151,13 @@ Status NetEndpoint::prepare() {
     const ProbeMessage probe = probeOf(path_, j);
     if (path_.side == Side::Sender) std::memcpy(probeAt(j), &probe, sizeof(probe));
   }
-  TRY(registerSlots());
+  return registerSlots();
+}
+
+Result<MemoryWindow> NetEndpoint::windowForNetwork() const {
   const bool kernelsSpeakFirst = path_.side == Side::Sender || shared_ != nullptr;
-  if (options_.inPlace && kernelsSpeakFirst && !slots_.onDevice) {
-    ASSIGN(window_, memoryWindow(device_));
-  }
-  return {};
+  if (!options_.inPlace || !kernelsSpeakFirst || slots_.onDevice) return MemoryWindow{};
+  return memoryWindow(device_);
 }
 
 Status NetEndpoint::registerSlots() {
@@ -225,22 +227,15 @@ Result<bool> NetEndpoint::probe(std::size_t join) {
 }
 
 Status NetEndpoint::start() {
-  TaskSetup setup;
-  setup.path = path_;
-  setup.view = memory_->hostView();
-  setup.view.pullBytes = window_.bytes;
-  if (window_.bytes != 0 && path_.side == Side::Sender) {
-    setup.view.pullFrom = reinterpret_cast<std::uint64_t*>(memory_->host() + memory_->layout().pullFrom);
-  }
-  setup.simple = joins_[kSimple] == nullptr ? nullptr : &lanes_[kSimple];
-  setup.flagged = joins_[kFlagged] == nullptr ? nullptr : &lanes_[kFlagged];
-  setup.messages = memory_->host() + memory_->layout().messages;
-  setup.shared = shared_.get();
-  setup.groups = groups_.get();
+  const TaskSetup setup{.path = path_,
+                        .simple = joins_[kSimple] == nullptr ? nullptr : &lanes_[kSimple],
+                        .flagged = joins_[kFlagged] == nullptr ? nullptr : &lanes_[kFlagged],
+                        .messages = memory_->host() + memory_->layout().messages,
+                        .shared = shared_.get()};
   if (path_.side == Side::Sender) {
-    task_ = std::make_unique<NetSender>(setup);
+    task_ = std::make_unique<NetSender>(SendSetup{setup, memory_->sendView(Viewer::Host)});
   } else {
-    task_ = std::make_unique<NetReceiver>(setup);
+    task_ = std::make_unique<NetReceiver>(RecvSetup{setup, memory_->recvView(Viewer::Host), groups_.get()});
   }
   return {};
 }
@@ -264,18 +259,9 @@ Result<bool> NetEndpoint::ready() {
   return true;
 }
 
-device::ConnView NetEndpoint::view() const {
-  device::ConnView view = memory_->kernelView();
-  if (window_.bytes == 0) return view;
-  // What kernels offer, or ask into, is read and written in this process: nothing is shifted.
-  if (path_.side == Side::Sender) {
-    view.pullFrom = reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::byte*>(view.tail) - memory_->layout().tail +
-                                                     memory_->layout().pullFrom);
-  }
-  view.pullBase = window_.base;
-  view.pullBytes = window_.bytes;
-  view.pullLeast = device::kPullLeast;
-  return view;
+ConnView NetEndpoint::view() const {
+  if (path_.side == Side::Sender) return memory_->sendView(Viewer::Kernels);
+  return memory_->recvView(Viewer::Kernels);
 }
 
 }  // namespace tutti::net

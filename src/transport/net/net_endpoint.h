@@ -52,7 +52,7 @@ class NetEndpoint final : public Endpoint {
   Result<bool> ready() override;
   Status probeWrite() override { return {}; }
   Result<bool> probeCheck() override { return phase_ == Phase::Ready; }
-  device::ConnView view() const override;
+  ConnView view() const override;
   ProgressTask* task() override { return task_.get(); }
   std::string_view description() const override { return path_.description; }
   bool eachEndReports() const override { return true; }
@@ -76,6 +76,8 @@ class NetEndpoint final : public Endpoint {
   Status prepare();
   /// Finds the slots that it shares with other connections, if it does.
   Status joinPool();
+  /// Memory of the device that the network reads or writes where kernels say so; empty: none.
+  Result<MemoryWindow> windowForNetwork() const;
   Status registerSlots();
   Result<void*> registerOnDevice(const DeviceBuffer& slots);
   Result<bool> probe(std::size_t join);
@@ -92,7 +94,6 @@ class NetEndpoint final : public Endpoint {
   int netDevice_;
   SlotPlace slots_;
   SharingOffer offer_;
-  MemoryWindow window_;              ///< of a sender whose kernels may offer what lies there
   std::shared_ptr<SharedSlots> shared_;  ///< outlives the connections, and so does …
   std::shared_ptr<EndMemory> memory_;
   std::array<NetLane, kJoins> lanes_{};

@@ -9,7 +9,8 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "device/work.h"
+#include "device/conn_view.h"
+#include "gpu/ipc.h"
 #include "gpu/memory.h"
 #include "transport/net/net_path.h"
 #include "transport/net/net_shared.h"
@@ -20,8 +21,8 @@ namespace tutti::net {
 struct EndLayout {
   std::size_t tail = 0;
   std::size_t head = 0;
-  std::size_t sizes = 0;
-  std::size_t pullFrom = 0;
+  std::size_t words = 0;      ///< a sender's SendWords, a receiver's RecvWords
+  std::size_t addresses = 0;  ///< a sender's, of what is sent from where it lies (SendPull)
   std::size_t probe = 0;  ///< kProbeBytes for each network connection
   std::size_t messages = 0;
   std::array<std::size_t, device::kProtocols> slots{};
@@ -33,28 +34,37 @@ inline constexpr std::size_t kProbeBytes = 64;
 /// `slotsElsewhere`: those of the Simple protocol are not here.
 EndLayout endLayout(const device::SlotBytes& slotBytes, Side side, bool slotsElsewhere);
 
+/// What kernels remember from one to the next, in device memory.
+struct PrivateCounters {
+  device::Counter step[device::kProtocols];
+  device::Counter asked;  ///< a receiver's that shares slots
+};
+
 /// One allocation of pinned host memory, the kernels' private counters in device memory, and, if asked for, the slots
 /// of the Simple protocol there as well. `device` must outlive it.
 class EndMemory {
  public:
-  /// `shared`: the Simple slots, if several connections have them; must outlive it.
+  /// `shared`: the Simple slots, if several connections have them; must outlive it. `window`: memory of the device that
+  /// the network reads or writes where kernels say so; empty: none.
   static Result<EndMemory> create(const Device& device, const NetPath& path, bool slotsOnDevice,
-                                  const SharedSlots* shared);
+                                  const SharedSlots* shared, const MemoryWindow& window);
 
   std::byte* host() const { return pinned_.host(); }
   std::size_t hostBytes() const { return pinned_.size(); }
   const EndLayout& layout() const { return layout_; }
   /// The Simple slots in device memory; null: in host memory.
   const DeviceBuffer* deviceSlots() const { return slots_ ? &*slots_ : nullptr; }
-  /// As kernels address it, without what is offered.
-  device::ConnView kernelView() const { return viewAt(pinned_.onDevice(), true); }
-  /// The same as the host and the network address it.
-  device::ConnView hostView() const { return viewAt(pinned_.host(), false); }
+  /// A sender's (receiver's) connection, as kernels address it or as the host and the network do.
+  device::SendConn sendView(Viewer viewer) const;
+  device::RecvConn recvView(Viewer viewer) const;
 
  private:
   EndMemory(const NetPath& path, const EndLayout& layout, PinnedBuffer pinned, DeviceBuffer steps)
       : slotBytes_(path.link.slotBytes), layout_(layout), pinned_(std::move(pinned)), steps_(std::move(steps)) {}
-  device::ConnView viewAt(std::byte* base, bool forKernels) const;
+  std::byte* at(std::size_t offset, Viewer viewer) const {
+    return (viewer == Viewer::Kernels ? pinned_.onDevice() : pinned_.host()) + offset;
+  }
+  device::ConnFifos fifos(Viewer viewer) const;
 
   device::SlotBytes slotBytes_;
   EndLayout layout_;
@@ -62,6 +72,7 @@ class EndMemory {
   DeviceBuffer steps_;
   std::optional<DeviceBuffer> slots_;
   const SharedSlots* shared_ = nullptr;
+  MemoryWindow window_;
 };
 
 }  // namespace tutti::net

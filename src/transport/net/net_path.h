@@ -133,7 +133,6 @@ class RecvGroups;
 /// What a task is made for. The memory is the endpoint's.
 struct TaskSetup {
   NetPath path;
-  device::ConnView view{};        ///< the kernel's, in addresses of the host; slots on the device are the network's
   NetLane* simple = nullptr;      ///< the network connection of the Simple protocol; null: not offered
   NetLane* flagged = nullptr;     ///< … of the others
   std::byte* messages = nullptr;  ///< senderMessageBytes() or receiverMessageBytes(), registered with `flagged`
@@ -142,7 +141,14 @@ struct TaskSetup {
   /// comes another way.
   milliseconds farewellGrace{2000};
   SlotStore* shared = nullptr;  ///< where the slots of the Simple protocol are those of several connections
-  RecvGroups* groups = nullptr;   ///< a receiver's: posts the receives of the Simple protocol; only with `shared`
+};
+/// `view`: the kernel's, in addresses of the host; slots on the device are the network's.
+struct SendSetup : TaskSetup {
+  device::SendConn view{};
+};
+struct RecvSetup : TaskSetup {
+  device::RecvConn view{};
+  RecvGroups* groups = nullptr;  ///< posts the receives of the Simple protocol; only with `shared`
 };
 
 /// A message of a flagged protocol: this, then content.
@@ -160,8 +166,8 @@ std::size_t messageRoom(device::Protocol protocol, std::uint32_t slotBytes);
 Status checkSlotsFit(const NetPath& path, Net& net, int netDevice);
 
 /// What a kernel wrote or will read next, with the order that counters need.
-inline std::uint64_t loadCounter(std::uint64_t* counter) {
-  return std::atomic_ref(*counter).load(std::memory_order_acquire);
+inline std::uint64_t loadCounter(const std::uint64_t* counter) {
+  return std::atomic_ref(*const_cast<std::uint64_t*>(counter)).load(std::memory_order_acquire);
 }
 inline void storeCounter(std::uint64_t* counter, std::uint64_t value) {
   std::atomic_ref(*counter).store(value, std::memory_order_release);

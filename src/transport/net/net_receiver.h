@@ -17,7 +17,7 @@ namespace tutti::net {
 /// See proxy/task.h. Does not own the network connections.
 class NetReceiver final : public ProgressTask {
  public:
-  explicit NetReceiver(const TaskSetup& setup);
+  explicit NetReceiver(const RecvSetup& setup);
   Result<bool> advance() override;
   /// Always: what arrives can wait until a kernel wants it.
   bool quiet() const override { return true; }
@@ -30,7 +30,7 @@ class NetReceiver final : public ProgressTask {
   template <class Lane>
   Result<bool> advanceLane(Lane& lane, LaneEnd& end);
 
-  TaskSetup setup_;
+  RecvSetup setup_;
   Tally tally_;
   LaneEnd simpleEnd_;
   LaneEnd flaggedEnd_;

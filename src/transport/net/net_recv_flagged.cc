@@ -11,7 +11,7 @@ namespace tutti::net {
 
 using device::Protocol;
 
-FlaggedRecvLane::FlaggedRecvLane(NetLane& lane, const TaskSetup& setup, Tally& tally)
+FlaggedRecvLane::FlaggedRecvLane(NetLane& lane, const RecvSetup& setup, Tally& tally)
     : lane_(lane),
       path_(setup.path),
       view_(setup.view),

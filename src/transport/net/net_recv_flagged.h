@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/status.h"
-#include "device/work.h"
+#include "device/conn_view.h"
 #include "transport/net/net_path.h"
 #include "transport/net/net_recv_queue.h"
 
@@ -16,7 +16,7 @@ namespace tutti::net {
 /// Receives LL and LL128 beside the slots: messages name their protocol, and lines are written in an order of our own.
 class FlaggedRecvLane {
  public:
-  FlaggedRecvLane(NetLane& lane, const TaskSetup& setup, Tally& tally);
+  FlaggedRecvLane(NetLane& lane, const RecvSetup& setup, Tally& tally);
   /// See SimpleRecvLane.
   Result<bool> advance();
   bool networkFailed() const { return queue_.networkFailed(); }
@@ -48,7 +48,7 @@ class FlaggedRecvLane {
 
   NetLane& lane_;
   const NetPath& path_;
-  const device::ConnView& view_;
+  const device::RecvConn& view_;
   Tally& tally_;
   std::byte* messages_;
   std::size_t room_;

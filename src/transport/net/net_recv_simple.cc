@@ -9,7 +9,7 @@ namespace tutti::net {
 
 using device::Protocol;
 
-SimpleRecvLane::SimpleRecvLane(NetLane& lane, const TaskSetup& setup, Tally& tally)
+SimpleRecvLane::SimpleRecvLane(NetLane& lane, const RecvSetup& setup, Tally& tally)
     : lane_(lane),
       path_(setup.path),
       view_(setup.view),
@@ -29,19 +29,19 @@ NetBuffer SimpleRecvLane::slotOf(std::uint64_t step) const {
   const auto index = static_cast<int>(Protocol::Simple);
   const std::uint32_t slotBytes = view_.slotBytes[index];
   if (shared_ != nullptr) {
-    const std::uint64_t into = view_.pullBytes == 0 ? 0 : loadCounter(view_.intoOf(step));
+    const std::uint64_t into = view_.shared.window.bytes == 0 ? 0 : loadCounter(view_.words->into.of(step));
     if (into != 0) {
-      const auto bytes = static_cast<std::uint32_t>(loadCounter(view_.expectedOf(step)));
+      const auto bytes = static_cast<std::uint32_t>(loadCounter(view_.words->expected.of(step)));
       return {reinterpret_cast<void*>(into), bytes, lane_.tag, nullptr};
     }
-    const auto place = static_cast<std::uint32_t>(loadCounter(view_.placesOf(step)));
+    const auto place = static_cast<std::uint32_t>(loadCounter(view_.words->place.of(step)));
     return {shared_->at(place), slotBytes, lane_.tag, lane_.slotRegistration};
   }
   return {view_.slots[index] + step % device::kSteps * slotBytes, slotBytes, lane_.tag, lane_.slotRegistration};
 }
 
 Status SimpleRecvLane::checkSize(std::uint64_t step) const {
-  const std::uint64_t word = loadCounter(view_.expectedOf(step));
+  const std::uint64_t word = loadCounter(view_.words->expected.of(step));
   const std::uint32_t came = bytes_[step % device::kSteps];
   const auto expected = static_cast<std::uint32_t>(word);
   if (!device::isSizeOf(word, step) || came >= expected) return {};
@@ -61,7 +61,7 @@ Result<bool> SimpleRecvLane::drain(bool peerHasLeft) {
   TRY(checkUpTo(loadCounter(view_.headOf(Protocol::Simple))));
   if (!peerHasLeft) return false;
   const std::uint64_t step = queue_.done();
-  const std::uint64_t wanted = loadCounter(view_.expectedOf(step));
+  const std::uint64_t wanted = loadCounter(view_.words->expected.of(step));
   if (!device::isSizeOf(wanted, step)) return false;
   return fail(ncclInvalidUsage,
               "{}: rank {} has left the communicator, but a kernel here waits for step {} of {} bytes from it; do all ranks "
@@ -72,7 +72,7 @@ Result<bool> SimpleRecvLane::drain(bool peerHasLeft) {
 bool SimpleRecvLane::mayPost(std::uint64_t head) const {
   const std::uint64_t step = queue_.posted();
   if (shared_ == nullptr) return step - head < device::kSteps;
-  return step - queue_.done() < device::kSteps && device::isSizeOf(loadCounter(view_.expectedOf(step)), step);
+  return step - queue_.done() < device::kSteps && device::isSizeOf(loadCounter(view_.words->expected.of(step)), step);
 }
 
 Result<bool> SimpleRecvLane::post(std::uint64_t head) {
@@ -88,7 +88,7 @@ Result<bool> SimpleRecvLane::post(std::uint64_t head) {
 std::optional<AskedReceive> SimpleRecvLane::asked() const {
   if (networkFailed() || !mayPost(0)) return {};
   const std::uint64_t step = queue_.posted();
-  const auto turn = static_cast<std::uint32_t>(loadCounter(view_.placesOf(step)) >> 32);
+  const auto turn = static_cast<std::uint32_t>(loadCounter(view_.words->place.of(step)) >> 32);
   return AskedReceive{slotOf(step), device::turnIn(turn), lane_.flushes};
 }
 

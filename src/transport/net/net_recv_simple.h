@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/status.h"
-#include "device/work.h"
+#include "device/conn_view.h"
 #include "transport/net/net_groups.h"
 #include "transport/net/net_path.h"
 #include "transport/net/net_recv_queue.h"
@@ -17,7 +17,7 @@ namespace tutti::net {
 class SimpleRecvLane final : private GroupedLane {
  public:
   /// What the references name must outlive the lane.
-  SimpleRecvLane(NetLane& lane, const TaskSetup& setup, Tally& tally);
+  SimpleRecvLane(NetLane& lane, const RecvSetup& setup, Tally& tally);
   ~SimpleRecvLane();
   SimpleRecvLane(const SimpleRecvLane&) = delete;
   SimpleRecvLane& operator=(const SimpleRecvLane&) = delete;
@@ -55,7 +55,7 @@ class SimpleRecvLane final : private GroupedLane {
 
   NetLane& lane_;
   const NetPath& path_;
-  const device::ConnView& view_;
+  const device::RecvConn& view_;
   Tally& tally_;
   RecvQueue queue_;
   const SlotStore* shared_;  ///< null: slots of its own

@@ -18,8 +18,8 @@ Status notAPlace(const NetPath& path, std::uint32_t place, std::uint64_t step);
 Status sentToNobody(const NetPath& path, std::uint64_t step, std::uint32_t bytes);
 
 /// What the kernel says of the slot of `step`.
-inline std::uint64_t sizeSaid(const device::ConnView& view, device::Protocol protocol, std::uint64_t step) {
-  return loadCounter(view.sizesOf(protocol) + step % device::kSteps);
+inline std::uint64_t sizeSaid(const device::SendConn& view, device::Protocol protocol, std::uint64_t step) {
+  return loadCounter(view.words->size[static_cast<std::size_t>(protocol)].of(step));
 }
 
 }  // namespace tutti::net

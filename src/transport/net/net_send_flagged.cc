@@ -10,7 +10,7 @@ namespace tutti::net {
 
 using device::Protocol;
 
-FlaggedSendLane::FlaggedSendLane(Protocol protocol, NetLane& lane, const TaskSetup& setup, Tally& tally,
+FlaggedSendLane::FlaggedSendLane(Protocol protocol, NetLane& lane, const SendSetup& setup, Tally& tally,
                                  std::byte* messages)
     : protocol_(protocol),
       lane_(lane),

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/status.h"
-#include "device/work.h"
+#include "device/conn_view.h"
 #include "transport/net/net_path.h"
 #include "transport/net/net_send_queue.h"
 
@@ -16,7 +16,7 @@ namespace tutti::net {
 class FlaggedSendLane {
  public:
   /// `messages`: kSteps times messageRoom() bytes, registered with the network.
-  FlaggedSendLane(device::Protocol protocol, NetLane& lane, const TaskSetup& setup, Tally& tally, std::byte* messages);
+  FlaggedSendLane(device::Protocol protocol, NetLane& lane, const SendSetup& setup, Tally& tally, std::byte* messages);
   /// Looks for a few steps, not for all there are: lanes of one network connection must not get far ahead of each
   /// other.
   /// `othersOldest`: the first message of other lanes that the network has not finished; kNone: there is none.
@@ -46,7 +46,7 @@ class FlaggedSendLane {
   device::Protocol protocol_;
   NetLane& lane_;
   const NetPath& path_;
-  const device::ConnView& view_;
+  const device::SendConn& view_;
   Tally& tally_;
   std::byte* messages_;
   std::size_t room_;

@@ -9,7 +9,7 @@ namespace tutti::net {
 
 using device::Protocol;
 
-SimpleSendLane::SimpleSendLane(NetLane& lane, const TaskSetup& setup, Tally& tally)
+SimpleSendLane::SimpleSendLane(NetLane& lane, const SendSetup& setup, Tally& tally)
     : lane_(lane),
       path_(setup.path),
       view_(setup.view),
@@ -25,14 +25,13 @@ Result<NetBuffer> SimpleSendLane::messageOf(std::uint64_t step, Message& made) c
   if (!device::isSizeOf(word, step) || bytes > slotBytes) return notASize(path_, word, step);
   made = {bytes, {}};
   NetBuffer message{nullptr, bytes, lane_.tag, lane_.slotRegistration};
-  if (view_.pullFrom != nullptr) {
-    const std::uint64_t offered =
-        std::atomic_ref(view_.pullFrom[step % device::kSteps]).load(std::memory_order_relaxed);
+  if (view_.pull.addresses != nullptr) {
+    const std::uint64_t offered = std::atomic_ref(*view_.pull.addresses->of(step)).load(std::memory_order_relaxed);
     message.data = reinterpret_cast<void*>(offered);
     if (offered != 0) message.registration = nullptr;
   }
   if (message.data == nullptr && shared_ != nullptr) {
-    const auto place = static_cast<std::uint32_t>(loadCounter(view_.placesOf(step)));
+    const auto place = static_cast<std::uint32_t>(loadCounter(view_.words->place.of(step)));
     if (!shared_->mayBeOut(place)) return notAPlace(path_, place, step);
     made.place = place;
     message.data = shared_->at(place);

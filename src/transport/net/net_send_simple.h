@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/status.h"
-#include "device/work.h"
+#include "device/conn_view.h"
 #include "transport/net/net_path.h"
 #include "transport/net/net_send_queue.h"
 
@@ -16,7 +16,7 @@ namespace tutti::net {
 class SimpleSendLane {
  public:
   /// What the references name must outlive the lane.
-  SimpleSendLane(NetLane& lane, const TaskSetup& setup, Tally& tally);
+  SimpleSendLane(NetLane& lane, const SendSetup& setup, Tally& tally);
   /// An error with failedIn(): see there.
   Result<bool> advance();
   /// See SendQueue.
@@ -39,7 +39,7 @@ class SimpleSendLane {
 
   NetLane& lane_;
   const NetPath& path_;
-  const device::ConnView& view_;
+  const device::SendConn& view_;
   Tally& tally_;
   std::uint64_t seen_;  ///< of the tail
   SendQueue queue_;

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "device/work.h"
+#include "device/conn_view.h"
 #include "proxy/task.h"
 #include "transport/net/net_lane_end.h"
 #include "transport/net/net_path.h"
@@ -22,7 +22,7 @@ namespace tutti::net {
 /// See proxy/task.h. Does not own the network connections.
 class NetSender final : public ProgressTask {
  public:
-  explicit NetSender(const TaskSetup& setup);
+  explicit NetSender(const SendSetup& setup);
   Result<bool> advance() override;
   bool quiet() const override;
   bool presses() const override;
@@ -47,7 +47,7 @@ class NetSender final : public ProgressTask {
   /// Whether the network has delivered all.
   bool delivered() const;
 
-  TaskSetup setup_;
+  SendSetup setup_;
   Tally tally_;
   mutable LaneEnd simpleEnd_;  ///< quiet() asks the network, too, and may find that it fails
   mutable LaneEnd flaggedEnd_;

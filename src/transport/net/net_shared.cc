@@ -23,12 +23,13 @@ Result<std::shared_ptr<SharedSlots>> SharedSlots::create(const Device& device, c
   return std::shared_ptr<SharedSlots>(new SharedSlots(shape, std::move(pinned), std::move(taken), std::move(slots)));
 }
 
-void SharedSlots::lend(device::ConnView& view, bool toKernels) const {
-  std::byte* const base = toKernels ? pinned_.onDevice() : pinned_.host();
-  view.slots[static_cast<std::size_t>(device::Protocol::Simple)] = slots_ ? slots_->data() : base + kCounterBytes;
-  view.shared = reinterpret_cast<std::uint64_t*>(taken_.data());
-  view.sharedHead = reinterpret_cast<std::uint64_t*>(base);
-  view.sharedSlots = shape().slots;
+std::byte* SharedSlots::slots(Viewer viewer) const { return slots_ ? slots_->data() : base(viewer) + kCounterBytes; }
+
+device::SendShared SharedSlots::ofSender(Viewer viewer) const {
+  return {.taken = taken(),
+          .givenBack = reinterpret_cast<const std::uint64_t*>(base(viewer)),
+          .count = shape().slots,
+          .reserved = 0};
 }
 
 void SlotStore::giveBack(std::uint32_t number) {

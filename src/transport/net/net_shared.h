@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "device/work.h"
+#include "device/conn_view.h"
 #include "gpu/memory.h"
 #include "transport/ranks.h"
 
@@ -74,6 +74,9 @@ class SlotStore {
   SlotRing ring_;
 };
 
+/// Who addresses memory: kernels of the device, or host threads and the network.
+enum class Viewer : std::uint8_t { Kernels, Host };
+
 /// The memory of them, with their counters. `device` must outlive it.
 class SharedSlots final : public SlotStore {
  public:
@@ -81,8 +84,12 @@ class SharedSlots final : public SlotStore {
                                                      std::string_view about);
   /// Null: in host memory.
   const DeviceBuffer* deviceSlots() const { return slots_ ? &*slots_ : nullptr; }
-  /// Lets `view` use them, as kernels address them or as the host does.
-  void lend(device::ConnView& view, bool toKernels) const;
+  /// The slots, in the host's memory or the device's.
+  std::byte* slots(Viewer viewer) const;
+  /// The crew's counter of the slots that it has taken; in device memory.
+  std::uint64_t* taken() const { return reinterpret_cast<std::uint64_t*>(taken_.data()); }
+  /// What a sender's view says of them.
+  device::SendShared ofSender(Viewer viewer) const;
 
  private:
   static constexpr std::size_t kCounterBytes = 4096;  ///< a page, so that slots begin with one
@@ -92,6 +99,8 @@ class SharedSlots final : public SlotStore {
         pinned_(std::move(pinned)),
         taken_(std::move(taken)),
         slots_(std::move(slots)) {}
+
+  std::byte* base(Viewer viewer) const { return viewer == Viewer::Kernels ? pinned_.onDevice() : pinned_.host(); }
 
   PinnedBuffer pinned_;
   DeviceBuffer taken_;
@@ -110,7 +119,7 @@ class SharedPools {
 };
 
 /// A crew's counter of the slots that it has taken, in device memory.
-inline constexpr std::size_t kTakenBytes = device::kCounterStride * sizeof(std::uint64_t);
+inline constexpr std::size_t kTakenBytes = sizeof(device::Counter);
 /// What one of them takes of host and device memory together.
 std::size_t sharedPoolBytes(const SharedShape& shape);
 

@@ -90,15 +90,10 @@ Result<bool> P2pEndpoint::probeCheck() {
   return selfTest().check();
 }
 
-device::ConnView P2pEndpoint::view() const {
-  const bool sends = side_ == Side::Sender;
+ConnView P2pEndpoint::view() const {
   std::byte* const mine = own().data();
-  std::byte* const peer = reinterpret_cast<std::byte*>(peer_.address());
-  std::byte* const receiver = sends ? peer : mine;
-  std::byte* const sender = sends ? mine : peer;
-  device::ConnView view = transport::fifoView(link_.slotBytes, receiver, sender, mine + transport::kStepOffset);
-  window_.lend(view, side_, receiver);
-  return view;
+  auto* const peer = reinterpret_cast<std::byte*>(peer_.address());
+  return transport::connView(side_, link_.slotBytes, {mine, peer, mine + transport::kStepOffset}, window_);
 }
 
 std::string_view P2pEndpoint::description() const {

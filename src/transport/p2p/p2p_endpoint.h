@@ -27,7 +27,7 @@ class P2pEndpoint final : public Endpoint {
   Status connect(const ConnectHandle& peer) override;
   Status probeWrite() override;
   Result<bool> probeCheck() override;
-  device::ConnView view() const override;
+  ConnView view() const override;
   void settle() override { settled_ = true; }
   std::string_view description() const override;
 

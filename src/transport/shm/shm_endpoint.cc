@@ -154,13 +154,8 @@ Result<bool> ShmEndpoint::probeCheck() {
   return selfTest().check();
 }
 
-device::ConnView ShmEndpoint::view() const {
-  const bool sends = wire_.side == Side::Sender;
-  std::byte* const receiver = sends ? peerOnDevice_ : own_->onDevice();
-  std::byte* const sender = sends ? own_->onDevice() : peerOnDevice_;
-  device::ConnView view = transport::fifoView(link_.slotBytes, receiver, sender, steps_.data());
-  window_.lend(view, wire_.side, receiver);
-  return view;
+ConnView ShmEndpoint::view() const {
+  return transport::connView(wire_.side, link_.slotBytes, {own_->onDevice(), peerOnDevice_, steps_.data()}, window_);
 }
 
 }  // namespace tutti::shm

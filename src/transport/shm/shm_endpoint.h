@@ -58,7 +58,7 @@ class ShmEndpoint final : public Endpoint {
   Result<bool> ready() override;
   Status probeWrite() override;
   Result<bool> probeCheck() override;
-  device::ConnView view() const override;
+  ConnView view() const override;
   std::string_view description() const override { return "SHM/direct"; }
 
  private:

@@ -76,11 +76,11 @@ TEST(NetEndpoint, ComesUpAndCarriesStepsOfAllProtocols) {
   for (const FakeKnobs& knobs : {FakeKnobs{}, FakeKnobs{.refuse = 50, .delay = 4, .rendezvous = true, .polls = 5}}) {
     Ends ends(knobs);
     ASSERT_TRUE(ends.comeUp());
-    const ConnView out = ends.sender->view();
-    const ConnView in = ends.receiver->view();
-    EXPECT_NE(out.sizes, nullptr);
-    EXPECT_NE(in.sizes, nullptr);
-    EXPECT_EQ(out.pullFrom, nullptr);
+    const device::SendConn out = sendConn(*ends.sender);
+    const device::RecvConn in = recvConn(*ends.receiver);
+    EXPECT_NE(out.words, nullptr);
+    EXPECT_NE(in.words, nullptr);
+    EXPECT_EQ(out.pull.addresses, nullptr);
     SendingKernel kernelOut(out);
     ReceivingKernel kernelIn(in);
     for (const Protocol protocol : kAllProtocols) {
@@ -114,7 +114,7 @@ TEST(NetEndpoint, HasOneNetworkConnectionWhereNoLinesAreUsed) {
   EXPECT_EQ(ends.net.leftOpen(), 4u) << "two ends, two registrations";
   Ends lines({}, {}, {4096, 0, 0});
   ASSERT_TRUE(lines.comeUp());
-  EXPECT_EQ(lines.sender->view().slots[2], nullptr);
+  EXPECT_EQ(sendConn(*lines.sender).slots[2], nullptr);
   ends.close();
   lines.close();
 }
@@ -122,16 +122,16 @@ TEST(NetEndpoint, HasOneNetworkConnectionWhereNoLinesAreUsed) {
 TEST(NetEndpoint, OffersOnlyWhatTheNetworkMayReadInPlace) {
   Ends ends({}, {.inPlace = true});
   ASSERT_TRUE(ends.comeUp());
-  const ConnView view = ends.sender->view();
-  ASSERT_NE(view.pullFrom, nullptr);
-  EXPECT_EQ(ends.receiver->view().pullFrom, nullptr);
+  const device::SendConn view = sendConn(*ends.sender);
+  ASSERT_NE(view.pull.addresses, nullptr);
+  EXPECT_EQ(recvConn(*ends.receiver).pull.addresses, nullptr);
   auto user = DeviceBuffer::create(*testDevice(), 4096, "what a kernel offers");
   ASSERT_TRUE(user.ok());
   for (std::size_t i = 0; i < 1000; ++i) user.value().data()[i] = contentAt(Protocol::Simple, 0, i);
-  EXPECT_LE(view.pullBase, user.value().address());
-  EXPECT_GT(view.pullBase + view.pullBytes, user.value().address() + 4096);
+  EXPECT_LE(view.pull.window.base, user.value().address());
+  EXPECT_GT(view.pull.window.base + view.pull.window.bytes, user.value().address() + 4096);
   SendingKernel kernel(view);
-  ReceivingKernel reader(ends.receiver->view());
+  ReceivingKernel reader(recvConn(*ends.receiver));
   kernel.offer(user.value().data(), 1000);
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(ends.sender->task()->advance().ok());
@@ -147,8 +147,8 @@ TEST(NetEndpoint, LeavesSlotsOnTheDeviceToTheNetworkAndFlushes) {
   ASSERT_TRUE(ends.comeUp());
   EXPECT_EQ(ends.sender->description(), "NET/Fake/0/GDRDMA");
   EXPECT_EQ(ends.net.onDevice, 2u);
-  SendingKernel kernel(ends.sender->view());
-  const ConnView in = ends.receiver->view();
+  SendingKernel kernel(sendConn(*ends.sender));
+  const device::RecvConn in = recvConn(*ends.receiver);
   ReceivingKernel reader(in);
   for (const Protocol protocol : kAllProtocols) {
     ASSERT_TRUE(kernel.send(protocol, 600));
@@ -217,7 +217,7 @@ TEST(NetEndpoint, EndsCleanlyHoweverFarItCame) {
   }
   Ends ends({.rendezvous = true});
   ASSERT_TRUE(ends.comeUp());
-  SendingKernel kernel(ends.sender->view());
+  SendingKernel kernel(sendConn(*ends.sender));
   for (const Protocol protocol : kAllProtocols) ASSERT_TRUE(kernel.send(protocol, 100));
   ASSERT_TRUE(ends.sender->task()->advance().ok());  // requests are under way on both sides
   ASSERT_TRUE(ends.receiver->task()->advance().ok());

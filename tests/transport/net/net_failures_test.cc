@@ -223,7 +223,7 @@ TEST(FailingNetTask, NoticeAShortMessageHoweverFarTheKernelIsAhead) {
       for (std::uint64_t i = 0; i < behind && n % 5 == 4; ++i) {
         const std::uint64_t step = pair.kernelIn.step(Protocol::Simple);
         pair.kernelIn.recv(Protocol::Simple, 100);
-        if (step == wrong) *pair.in.view.expectedOf(step) = device::sizeWord(step, 101);
+        if (step == wrong) *pair.in.view.words->expected.of(step) = device::sizeWord(step, 101);
       }
       if (*pair.in.view.headOf(Protocol::Simple) > wrong) {
         expectLog("but the kernel reads 101");

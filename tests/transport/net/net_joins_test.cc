@@ -65,21 +65,21 @@ struct Channels {
   }
   /// As kernels would: the sender's has filled a slot of channel `i` …
   void fill(std::size_t i, std::uint32_t number, std::uint32_t bytes) {
-    const ConnView view = senders[i]->view();
+    const device::SendConn view = sendConn(*senders[i]);
     std::uint64_t& tail = *view.tailOf(Protocol::Simple);
-    std::byte* const slot = view.slots[2] + std::size_t{number % view.sharedSlots} * kSimpleOnly[2];
+    std::byte* const slot = view.slots[2] + std::size_t{number % view.shared.count} * kSimpleOnly[2];
     std::memset(slot, static_cast<int>(number + 16 * i), bytes);
-    *view.placesOf(tail) = number;
-    view.sizesOf(Protocol::Simple)[tail % kSteps] = device::sizeWord(tail, bytes);
+    *view.words->place.of(tail) = number;
+    *view.words->size[2].of(tail) = device::sizeWord(tail, bytes);
     ++tail;
   }
   /// … and the receiver's asks for one.
   void ask(std::size_t i, std::uint64_t step, std::uint32_t bytes, device::MessageTurn turn) {
-    const ConnView view = receivers[i]->view();
-    *view.placesOf(step) = device::askedPlace(static_cast<std::uint32_t>(step), device::turnWord(turn), turn.ends);
-    *view.expectedOf(step) = device::sizeWord(step, bytes);
+    const device::RecvConn view = recvConn(*receivers[i]);
+    *view.words->place.of(step) = device::askedPlace(static_cast<std::uint32_t>(step), device::turnWord(turn), turn.ends);
+    *view.words->expected.of(step) = device::sizeWord(step, bytes);
   }
-  std::uint64_t arrived(std::size_t i) { return *receivers[i]->view().tailOf(Protocol::Simple); }
+  std::uint64_t arrived(std::size_t i) { return *recvConn(*receivers[i]).tailOf(Protocol::Simple); }
   void advance(int rounds = 20) {
     for (int round = 0; round < rounds; ++round) {
       for (const auto& end : senders) {
@@ -187,7 +187,7 @@ TEST(SharedJoins, CarryMessagesOfAllChannelsInOneReceive) {
   EXPECT_EQ(pair.net.receives, before + 1);
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(pair.arrived(i), 1u);
-    EXPECT_EQ(*pair.receivers[i]->view().slots[2], static_cast<std::byte>(16 * i));
+    EXPECT_EQ(*recvConn(*pair.receivers[i]).slots[2], static_cast<std::byte>(16 * i));
   }
   pair.close();
 }

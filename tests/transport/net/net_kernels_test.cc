@@ -43,11 +43,13 @@ class Engine {
       simple = connectLanes(net, {{pair.sender.slots[2], bytes}}, {{pair.receiver.slots[2], bytes}});
       flagged = connectLanes(net, {{out.data(), out.size()}}, {{in.data(), in.size()}});
       sender =
-          std::make_unique<net::NetSender>(net::TaskSetup{pathFor(net::Side::Sender, pair.from, pair.to), pair.sender,
-                                                          &simple.sender, &flagged.sender, out.data(), firstStep});
-      receiver = std::make_unique<net::NetReceiver>(net::TaskSetup{pathFor(net::Side::Receiver, pair.to, pair.from),
-                                                                   pair.receiver, &simple.receiver, &flagged.receiver,
-                                                                   in.data(), firstStep});
+          std::make_unique<net::NetSender>(net::SendSetup{{pathFor(net::Side::Sender, pair.from, pair.to),
+                                                           &simple.sender, &flagged.sender, out.data(), firstStep},
+                                                          pair.sender});
+      receiver = std::make_unique<net::NetReceiver>(net::RecvSetup{{pathFor(net::Side::Receiver, pair.to, pair.from),
+                                                                    &simple.receiver, &flagged.receiver, in.data(),
+                                                                    firstStep},
+                                                                   pair.receiver});
     }
     std::vector<std::byte> out, in;
     LanePair simple, flagged;

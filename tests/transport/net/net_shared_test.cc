@@ -77,17 +77,15 @@ TEST(SharedPools, LendMemoryThatKernelsAndHostSeeAtTheSamePlace) {
   for (const bool onDevice : {false, true}) {
     SharedPools pools;
     const auto slots = pools.get(*testDevice(), 1, Side::Sender, {4, 2048, onDevice}).value();
-    ConnView kernel{};
-    ConnView host{};
-    slots->lend(kernel, true);
-    slots->lend(host, false);
-    EXPECT_EQ(host.slots[2], slots->memory());
+    const device::SendShared kernel = slots->ofSender(net::Viewer::Kernels);
+    const device::SendShared host = slots->ofSender(net::Viewer::Host);
+    EXPECT_EQ(slots->slots(net::Viewer::Host), slots->memory());
     EXPECT_EQ(slots->at(6), slots->memory() + 2 * 2048);
-    EXPECT_EQ(kernel.sharedSlots, 4u);
+    EXPECT_EQ(kernel.count, 4u);
     EXPECT_EQ(slots->deviceSlots() != nullptr, onDevice);
     slots->giveBack(0);
-    EXPECT_EQ(*host.sharedHead, 1u);
-    EXPECT_EQ(*kernel.shared, 0u);
+    EXPECT_EQ(*host.givenBack, 1u);
+    EXPECT_EQ(*kernel.taken, 0u);
   }
 }
 
@@ -125,11 +123,11 @@ struct Hub {
   }
   /// As a kernel would, into the shared slot of this number.
   void fill(std::size_t peer, std::uint32_t number, std::uint32_t bytes) {
-    const ConnView view = senders[peer]->view();
+    const device::SendConn view = sendConn(*senders[peer]);
     std::uint64_t& tail = *view.tailOf(Protocol::Simple);
-    std::memset(view.slots[2] + std::size_t{number % view.sharedSlots} * kSlots[2], static_cast<int>(number), bytes);
-    *view.placesOf(tail) = number;
-    view.sizesOf(Protocol::Simple)[tail % kSteps] = device::sizeWord(tail, bytes);
+    std::memset(view.slots[2] + std::size_t{number % view.shared.count} * kSlots[2], static_cast<int>(number), bytes);
+    *view.words->place.of(tail) = number;
+    *view.words->size[2].of(tail) = device::sizeWord(tail, bytes);
     ++tail;
   }
 
@@ -142,11 +140,11 @@ TEST(SharedSlots, AreTheSameOnAllConnectionsOfAChannel) {
   for (const bool onDevice : {false, true}) {
     Hub hub(5, 4, onDevice);
     for (const auto& sender : hub.senders) {
-      EXPECT_EQ(sender->view().slots[2], hub.senders[0]->view().slots[2]);
-      EXPECT_EQ(sender->view().shared, hub.senders[0]->view().shared);
+      EXPECT_EQ(sendConn(*sender).slots[2], sendConn(*hub.senders[0]).slots[2]);
+      EXPECT_EQ(sendConn(*sender).shared.taken, sendConn(*hub.senders[0]).shared.taken);
     }
-    EXPECT_EQ(hub.receivers[0]->view().shared, nullptr) << "whose side has slots of its own";
-    EXPECT_NE(hub.receivers[0]->view().slots[2], hub.receivers[1]->view().slots[2]);
+    EXPECT_EQ(recvConn(*hub.receivers[0]).shared.taken, nullptr) << "whose side has slots of its own";
+    EXPECT_NE(recvConn(*hub.receivers[0]).slots[2], recvConn(*hub.receivers[1]).slots[2]);
     hub.close();
   }
 }
@@ -163,8 +161,8 @@ TEST(SharedSlots, AreNotThoseOfGraphConnections) {
   ASSERT_TRUE(receiver->connect(sender->handle()).ok());
   for (int i = 0; i < 100 && !(sender->ready().value() && receiver->ready().value()); ++i) {
   }
-  EXPECT_EQ(sender->view().shared, nullptr);
-  EXPECT_EQ(receiver->view().shared, nullptr);
+  EXPECT_EQ(sendConn(*sender).shared.taken, nullptr);
+  EXPECT_EQ(recvConn(*receiver).shared.taken, nullptr);
 }
 
 TEST(SharedSlots, ComeBackWhenTheNetworkHasLetGoOfThemWhicheverConnectionTheyWereFor) {
@@ -172,7 +170,7 @@ TEST(SharedSlots, ComeBackWhenTheNetworkHasLetGoOfThemWhicheverConnectionTheyWer
   hub.fill(0, 0, 100);
   hub.fill(1, 1, 200);
   hub.fill(0, 2, 300);
-  const std::uint64_t* const head = hub.senders[0]->view().sharedHead;
+  const std::uint64_t* const head = sendConn(*hub.senders[0]).shared.givenBack;
   for (int i = 0; i < 5; ++i) {
     for (const auto& sender : hub.senders) ASSERT_TRUE(sender->task()->advance().ok());
   }
@@ -187,7 +185,7 @@ TEST(SharedSlots, ComeBackWhenTheNetworkHasLetGoOfThemWhicheverConnectionTheyWer
     ASSERT_TRUE(hub.senders[0]->task()->advance().ok());
   }
   EXPECT_EQ(*head, 3u);
-  const ConnView in = hub.receivers[0]->view();
+  const device::RecvConn in = recvConn(*hub.receivers[0]);
   EXPECT_EQ(*in.tailOf(Protocol::Simple), 2u);
   EXPECT_EQ(in.slots[2][kSlots[2]], std::byte{2}) << "the second step has the third slot's content";
   hub.close();
@@ -206,25 +204,25 @@ TEST(SharedSlots, OfAPeerThatHasLeftComeBack) {
   FakeNet net;
   SharedPools pools;
   const auto slots = pools.get(*testDevice(), 1, Side::Sender, {2, kSlots[2], false}).value();
-  EndMemoryForTests end;
-  slots->lend(end.view, false);
+  SenderMemory end;
+  end.view.shared = slots->ofSender(net::Viewer::Host);
   net::NetPath path = pathFor(Side::Sender);
   path.farewells = farewells([&](int) { return left; });
   LanePair lanes = connectLanes(net, {{slots->memory(), slots->bytes()}}, {});
-  net::TaskSetup setup{path, end.view, &lanes.sender};
+  net::SendSetup setup{{path, &lanes.sender}, end.view};
   setup.shared = slots.get();
   net::NetSender sender(setup);
-  *end.view.placesOf(0) = 0;
-  end.view.sizesOf(Protocol::Simple)[0] = device::sizeWord(0, 64);
+  *end.view.words->place.of(0) = 0;
+  *end.view.words->size[2].of(0) = device::sizeWord(0, 64);
   *end.view.tailOf(Protocol::Simple) = 1;
   net.knobs().neverEnds = true;
   ASSERT_TRUE(sender.advance().ok());
-  EXPECT_EQ(*end.view.sharedHead, 0u);
+  EXPECT_EQ(*end.view.shared.givenBack, 0u);
   left = true;
   net.knobs().failing = "test";
   expectLog("Fake: the cable is cut");
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(sender.advance().ok());
-  EXPECT_EQ(*end.view.sharedHead, 1u);
+  EXPECT_EQ(*end.view.shared.givenBack, 1u);
 }
 
 TEST(SharedSlots, AreRefusedWhereNoKernelCanHaveTakenThem) {

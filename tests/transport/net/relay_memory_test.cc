@@ -22,11 +22,11 @@ struct Place {
 };
 
 std::vector<Place> placesIn(const Layout& layout, const SlotBytes& slotBytes, bool simpleElsewhere) {
-  constexpr std::size_t kCounters = device::kProtocols * device::kCounterStride * sizeof(std::uint64_t);
+  constexpr std::size_t kCounters = device::kCountersBytes;
   std::vector<Place> places{{"board", 0, sizeof(relay::Board)},
                             {"tail", layout.tail, kCounters},
                             {"head", layout.head, kCounters},
-                            {"sizes", layout.sizes, device::kSizesWords * sizeof(std::uint64_t)},
+                            {"words", layout.words, sizeof(device::SendWords)},
                             {"probes", layout.probes, 2 * relay::kProbeRoom},
                             {"messages", layout.messages, net::senderMessageBytes(slotBytes)}};
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
@@ -59,14 +59,14 @@ TEST(RelayMemory, HasRoomForEveryWordOfAView) {
   const SlotBytes slotBytes = kShapes[0];
   const Layout layout = relay::layoutOf(slotBytes, false);
   std::vector<std::byte> memory(layout.bytes);
-  const device::ConnView view = relay::viewOf(layout, slotBytes, memory.data(), nullptr);
-  const auto offset = [&](const std::uint64_t* word) {
-    return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(word) - memory.data());
+  const device::SendConn view = relay::viewOf(layout, slotBytes, memory.data(), nullptr);
+  const auto offset = [&](const void* word) {
+    return static_cast<std::size_t>(static_cast<const std::byte*>(word) - memory.data());
   };
-  EXPECT_EQ(offset(view.sizes), layout.sizes);
+  EXPECT_EQ(offset(view.words), layout.words);
   EXPECT_LT(offset(view.tailOf(device::Protocol::Simple)), layout.head);
-  EXPECT_LT(offset(view.headOf(device::Protocol::Simple)), layout.sizes);
-  EXPECT_LT(offset(view.placesOf(device::kCounterStride - 1)), layout.probes);
+  EXPECT_LT(offset(view.headOf(device::Protocol::Simple)), layout.words);
+  EXPECT_LT(offset(view.words->place.of(device::kMostSharedSlots - 1)), layout.probes);
 }
 
 }  // namespace

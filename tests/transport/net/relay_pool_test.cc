@@ -49,18 +49,18 @@ struct RelayedHub : RelayingRank {
   }
   /// As a kernel would, into the next slot that its crew takes.
   std::uint32_t fill(std::size_t n, std::uint32_t bytes) {
-    const ConnView view = senders[n]->view();
-    const auto number = static_cast<std::uint32_t>((*view.shared)++);
-    std::byte* const slot = view.slots[2] + std::size_t{number % view.sharedSlots} * kSlots[2];
+    const device::SendConn view = sendConn(*senders[n]);
+    const auto number = static_cast<std::uint32_t>((*view.shared.taken)++);
+    std::byte* const slot = view.slots[2] + std::size_t{number % view.shared.count} * kSlots[2];
     std::memset(slot, static_cast<int>(number + 1), bytes);
     tell(n, number, bytes);
     return number;
   }
   void tell(std::size_t n, std::uint32_t number, std::uint32_t bytes) {
-    const ConnView view = senders[n]->view();
+    const device::SendConn view = sendConn(*senders[n]);
     const std::uint64_t tail = *view.tailOf(Protocol::Simple);
-    *view.placesOf(tail) = number;
-    view.sizesOf(Protocol::Simple)[tail % kSteps] = device::sizeWord(tail, bytes);
+    *view.words->place.of(tail) = number;
+    *view.words->size[2].of(tail) = device::sizeWord(tail, bytes);
     net::storeCounter(view.tailOf(Protocol::Simple), tail + 1);
   }
   bool pulse() {
@@ -70,13 +70,13 @@ struct RelayedHub : RelayingRank {
   }
   /// Whether that receiver gets so many steps, the last one with this content.
   bool receives(std::size_t n, std::uint64_t steps, std::uint32_t number) {
-    const ConnView view = receivers[n]->view();
+    const device::RecvConn view = recvConn(*receivers[n]);
     return until([&] {
       return pulse() && receivers[n]->task()->advance().ok() &&
              net::loadCounter(view.tailOf(Protocol::Simple)) == steps;
     }) && view.slots[2][(steps - 1) % kSteps * kSlots[2]] == static_cast<std::byte>(number + 1);
   }
-  std::uint64_t givenBack(std::size_t n) const { return net::loadCounter(senders[n]->view().sharedHead); }
+  std::uint64_t givenBack(std::size_t n) const { return net::loadCounter(sendConn(*senders[n]).shared.givenBack); }
 
   device::ConnKind kind_;
   std::unique_ptr<NetTransport> here, there;  ///< receivers have slots of their own
@@ -88,27 +88,27 @@ TEST(RelayPool, IsTheSameForAllMessagesOfAChannel) {
   for (const int peer : {2, 3}) hub.join(peer);
   hub.join(2, 3);
   hub.join(4, 2, {4096, 2048, 4096});
-  const auto view = [&](std::size_t n) { return hub.senders[n]->view(); };
-  EXPECT_EQ(view(0).sharedSlots, 4u);
+  const auto view = [&](std::size_t n) { return sendConn(*hub.senders[n]); };
+  EXPECT_EQ(view(0).shared.count, 4u);
   EXPECT_EQ(view(0).slots[2], view(1).slots[2]);
-  EXPECT_EQ(view(0).shared, view(1).shared);
-  EXPECT_EQ(view(0).sharedHead, view(1).sharedHead);
-  EXPECT_NE(view(0).shared, view(2).shared) << "on another channel another crew sends";
-  EXPECT_NE(view(0).shared, view(3).shared) << "slots of another size";
+  EXPECT_EQ(view(0).shared.taken, view(1).shared.taken);
+  EXPECT_EQ(view(0).shared.givenBack, view(1).shared.givenBack);
+  EXPECT_NE(view(0).shared.taken, view(2).shared.taken) << "on another channel another crew sends";
+  EXPECT_NE(view(0).shared.taken, view(3).shared.taken) << "slots of another size";
   EXPECT_NE(view(0).slots[0], view(1).slots[0]) << "LL has slots of its own";
 }
 
 TEST(RelayPool, HasNoMoreSlotsThanAConnectionWouldHaveForItself) {
   RelayedHub hub(16);
   hub.join(2);
-  EXPECT_EQ(hub.senders[0]->view().sharedSlots, static_cast<std::uint32_t>(kSteps));
+  EXPECT_EQ(sendConn(*hub.senders[0]).shared.count, static_cast<std::uint32_t>(kSteps));
 }
 
 TEST(RelayPool, IsNotForConnectionsThatFollowAGraph) {
   RelayedHub hub(4, device::ConnKind::Graph);
   hub.join(2);
-  EXPECT_EQ(hub.senders[0]->view().shared, nullptr);
-  EXPECT_NE(hub.senders[0]->view().slots[2], nullptr);
+  EXPECT_EQ(sendConn(*hub.senders[0]).shared.taken, nullptr);
+  EXPECT_NE(sendConn(*hub.senders[0]).slots[2], nullptr);
 }
 
 TEST(RelayPool, GetsItsSlotsBackWhicheverConnectionTheyWereFor) {
@@ -122,12 +122,12 @@ TEST(RelayPool, GetsItsSlotsBackWhicheverConnectionTheyWereFor) {
   EXPECT_EQ(hub.givenBack(0), 0u) << "the first is still out";
   EXPECT_TRUE(hub.receives(0, 2, third));
   EXPECT_TRUE(until([&] { return hub.pulse() && hub.givenBack(0) == 3; }));
-  EXPECT_EQ(hub.receivers[0]->view().slots[2][0], static_cast<std::byte>(first + 1));
+  EXPECT_EQ(recvConn(*hub.receivers[0]).slots[2][0], static_cast<std::byte>(first + 1));
   for (std::uint64_t n = 3; n < 20; ++n) {
     const std::size_t to = n % 2;
-    const std::uint64_t steps = net::loadCounter(hub.receivers[to]->view().tailOf(Protocol::Simple)) + 1;
+    const std::uint64_t steps = net::loadCounter(recvConn(*hub.receivers[to]).tailOf(Protocol::Simple)) + 1;
     EXPECT_TRUE(hub.receives(to, steps, hub.fill(to, 64)));
-    net::storeCounter(hub.receivers[to]->view().headOf(Protocol::Simple), steps);
+    net::storeCounter(recvConn(*hub.receivers[to]).headOf(Protocol::Simple), steps);
     EXPECT_TRUE(until([&] { return hub.pulse() && hub.givenBack(0) == n + 1; }));
   }
   EXPECT_EQ(hub.net.faults, 0u);
@@ -153,8 +153,8 @@ TEST(RelayPool, LastsAsLongAsAConnectionHasIt) {
   EXPECT_TRUE(until([&] { return hub.net.leftOpen() == 0; }));
   // Whether or not the relay has made another one by now, both agree on which slot is next.
   hub.join(3);
-  const ConnView view = hub.senders[0]->view();
-  EXPECT_EQ(*view.shared, *view.sharedHead);
+  const device::SendConn view = sendConn(*hub.senders[0]);
+  EXPECT_EQ(*view.shared.taken, *view.shared.givenBack);
   EXPECT_TRUE(hub.receives(0, 1, hub.fill(0, 100)));
 }
 

@@ -82,8 +82,8 @@ TEST(Relay, CarriesStepsOfAllProtocols) {
     ASSERT_TRUE(ends.routing->asked.has_value());
     EXPECT_EQ(ends.routing->asked->rail, 7) << "the receiver has said where it is";
     EXPECT_EQ(ends.sender->description(), "NET/Fake/1(1)");
-    SendingKernel out(ends.sender->view());
-    ReceivingKernel in(ends.receiver->view());
+    SendingKernel out(sendConn(*ends.sender));
+    ReceivingKernel in(recvConn(*ends.receiver));
     std::uint64_t steps = 0;
     for (const Protocol protocol : kAllProtocols) {
       for (int round = 0; round < 3 * kSteps; ++round, ++steps) {
@@ -106,8 +106,8 @@ TEST(Relay, CarriesStepsOfAllProtocols) {
 TEST(Relay, RestsWithItsSenderAndWakesWithIt) {
   Relayed ends;
   ASSERT_TRUE(ends.comeUp());
-  SendingKernel out(ends.sender->view());
-  ReceivingKernel in(ends.receiver->view());
+  SendingKernel out(sendConn(*ends.sender));
+  ReceivingKernel in(recvConn(*ends.receiver));
   for (unsigned round = 1; round <= 3; ++round) {
     ASSERT_TRUE(ends.carry(out, in, Protocol::Simple, 500));
     ASSERT_TRUE(ends.settles());
@@ -123,8 +123,8 @@ TEST(Relay, RestsWithItsSenderAndWakesWithIt) {
 TEST(Relay, WaitsUntilTheNetworkHasDelivered) {
   Relayed ends({.neverEnds = false, .undelivered = true});
   ASSERT_TRUE(ends.comeUp());
-  SendingKernel out(ends.sender->view());
-  ReceivingKernel in(ends.receiver->view());
+  SendingKernel out(sendConn(*ends.sender));
+  ReceivingKernel in(recvConn(*ends.receiver));
   ASSERT_TRUE(ends.carry(out, in, Protocol::LL, 500));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(ends.sender->task()->quiet());
@@ -153,8 +153,8 @@ bool says(const Relayed& ends, Keeper keeper, std::string_view text) {
 TEST(Relay, SaysWhatItsConnectionWaitsFor) {
   Relayed ends;
   ASSERT_TRUE(ends.comeUp());
-  SendingKernel out(ends.sender->view());
-  ReceivingKernel in(ends.receiver->view());
+  SendingKernel out(sendConn(*ends.sender));
+  ReceivingKernel in(recvConn(*ends.receiver));
   EXPECT_EQ(ends.sender->task()->hold().keeper, Keeper::Nobody);
   ends.net.troubles.full = true;
   ASSERT_TRUE(out.send(Protocol::Simple, 500));
@@ -182,8 +182,8 @@ TEST(Relay, SaysWhatItsConnectionWaitsFor) {
 TEST(Relay, SaysThatTheNetworkDoesNotDeliver) {
   Relayed ends({.undelivered = true});
   ASSERT_TRUE(ends.comeUp());
-  SendingKernel out(ends.sender->view());
-  ReceivingKernel in(ends.receiver->view());
+  SendingKernel out(sendConn(*ends.sender));
+  ReceivingKernel in(recvConn(*ends.receiver));
   ASSERT_TRUE(ends.carry(out, in, Protocol::LL, 500));
   EXPECT_TRUE(says(ends, Keeper::Network, "waits for the network to deliver what it took"))
       << ends.sender->task()->describe();
@@ -192,8 +192,8 @@ TEST(Relay, SaysThatTheNetworkDoesNotDeliver) {
 TEST(Relay, IsFoundOutWhenItsEngineHangs) {
   Relayed ends;
   ASSERT_TRUE(ends.comeUp());
-  SendingKernel out(ends.sender->view());
-  ReceivingKernel in(ends.receiver->view());
+  SendingKernel out(sendConn(*ends.sender));
+  ReceivingKernel in(recvConn(*ends.receiver));
   // Its engine may sleep for as long as it likes while there is nothing to do.
   const Deadline idle = Deadline::in(relay::RelayedTask::kStuck + milliseconds(200));
   EXPECT_TRUE(until([&] {
@@ -227,8 +227,8 @@ TEST(Relay, TellsItsSenderWhatFailed) {
   ASSERT_TRUE(ends.comeUp());
   allowLog("of rank 0 (host near, device 0): the kernel gave step 0 the size");
   expectLog("rank 1 (host near, device 0), which sends in its stead, has failed: send to rank 2");
-  const ConnView view = ends.sender->view();
-  net::storeCounter(view.sizesOf(Protocol::Simple), ~std::uint64_t{0});
+  const device::SendConn view = sendConn(*ends.sender);
+  net::storeCounter(view.words->size[2].of(0), ~std::uint64_t{0});
   net::storeCounter(view.tailOf(Protocol::Simple), 1);
   EXPECT_EQ(failureOf(ends).code(), ncclInternalError);
 }
@@ -248,8 +248,8 @@ TEST(Relay, GoesOnForOthersAfterItsOwnEnd) {
   ASSERT_TRUE(ends.comeUp());
   const std::weak_ptr<RelayService> left = ends.service;
   RelayService::retire(std::move(ends.service));
-  SendingKernel out(ends.sender->view());
-  ReceivingKernel in(ends.receiver->view());
+  SendingKernel out(sendConn(*ends.sender));
+  ReceivingKernel in(recvConn(*ends.receiver));
   ASSERT_TRUE(ends.carry(out, in, Protocol::Simple, 500));
   ASSERT_TRUE(ends.settles());
   EXPECT_FALSE(left.expired());

@@ -34,8 +34,13 @@ class SharingWorld {
           if (from == to) continue;
           auto& sender = world_.comm(from)->channels[c].send[mesh][to];
           auto& receiver = world_.comm(to)->channels[c].recv[mesh][from];
-          poolOf(from, c, net::Side::Sender, slots).lend(sender, true);
-          poolOf(to, c, net::Side::Receiver, slots).lend(receiver, true);
+          const net::SharedSlots& out = poolOf(from, c, net::Side::Sender, slots);
+          const net::SharedSlots& in = poolOf(to, c, net::Side::Receiver, slots);
+          sender.slots[kSimple] = out.slots(net::Viewer::Kernels);
+          sender.shared = out.ofSender(net::Viewer::Kernels);
+          receiver.slots[kSimple] = in.slots(net::Viewer::Kernels);
+          receiver.shared.taken = in.taken();
+          receiver.shared.count = slots;
           links_.push_back(std::make_unique<Link>(joinOf(from, to), static_cast<int>(c), sender, receiver,
                                                   poolOf(from, c, net::Side::Sender, slots),
                                                   poolOf(to, c, net::Side::Receiver, slots)));
@@ -60,24 +65,24 @@ class SharingWorld {
     stop();
     std::uint64_t all = 0;
     for (auto& [key, pool] : pools_) {
-      device::ConnView view{};
-      pool->lend(view, false);
-      all += *view.shared;
+      const device::SendShared slots = pool->ofSender(net::Viewer::Host);
+      all += *slots.taken;
       if (std::get<2>(key) == net::Side::Sender) {
-        EXPECT_EQ(*view.shared, *view.sharedHead);
+        EXPECT_EQ(*slots.taken, *slots.givenBack);
       }
     }
     return all;
   }
 
  private:
+  static constexpr auto kSimple = static_cast<std::size_t>(Protocol::Simple);
   /// A network connection, and who posts its receives; null: each connection for itself.
   struct Join {
     LanePair lanes;
     std::shared_ptr<net::RecvGroups> groups;
   };
   struct Link {
-    Link(const Join& join, int channel, const device::ConnView& sender, const device::ConnView& receiver,
+    Link(const Join& join, int channel, const device::SendConn& sender, const device::RecvConn& receiver,
          net::SharedSlots& out, net::SharedSlots& in)
         : lanes(join.lanes), groups(join.groups) {
       const auto reg = [&](net::NetLane& lane, net::SharedSlots& slots) {
@@ -87,10 +92,10 @@ class SharingWorld {
       };
       reg(lanes.sender, out);
       reg(lanes.receiver, in);
-      net::TaskSetup sending{pathFor(net::Side::Sender), sender, &lanes.sender};
+      net::SendSetup sending{{pathFor(net::Side::Sender), &lanes.sender}, sender};
       sending.shared = &out;
       send = std::make_unique<net::NetSender>(sending);
-      net::TaskSetup receiving{pathFor(net::Side::Receiver), receiver, &lanes.receiver};
+      net::RecvSetup receiving{{pathFor(net::Side::Receiver), &lanes.receiver}, receiver};
       receiving.shared = &in;
       receiving.groups = groups.get();
       recv = std::make_unique<net::NetReceiver>(receiving);

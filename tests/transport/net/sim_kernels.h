@@ -3,17 +3,21 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "device/prims_ll.h"
 #include "device/prims_ll128.h"
 #include "device/work.h"
+#include "transport/conn_views.h"
 #include "transport/net/fake_net.h"
 #include "transport/net/fake_routing.h"
 #include "transport/net/net_lines.h"
@@ -23,7 +27,6 @@
 
 namespace tutti::test {
 
-using device::ConnView;
 using device::kSteps;
 using device::Protocol;
 
@@ -42,12 +45,16 @@ inline std::byte contentAt(Protocol protocol, std::uint64_t step, std::size_t i)
   return static_cast<std::byte>((step * 31 + static_cast<std::uint64_t>(protocol) * 7 + i * 13) % 251);
 }
 
-/// Slots and counters of one end, as they are before step `firstStep`.
+/// Slots, counters and words of one end, as they are before step `firstStep`. `Conn`: SendConn or RecvConn.
+template <class Conn>
 class EndMemoryForTests {
  public:
   explicit EndMemoryForTests(std::uint64_t firstStep = 0) {
-    for (auto& counter : counters_) counter.fill(firstStep);
-    sizes_.fill(device::sizeWord(firstStep - 1, 0));  // of an earlier step, for zero is the word of step 2^32 - 1
+    for (auto& counters : counters_) counters.fill({firstStep, {}});
+    // Of an earlier step, for zero is the word of step 2^32 - 1.
+    const auto begin = [&](auto& sizes) { std::ranges::fill(sizes.word, device::sizeWord(firstStep - 1, 0)); };
+    if constexpr (kSends) std::ranges::for_each(words_.size, begin);
+    if constexpr (!kSends) begin(words_.expected);
     for (int p = 0; p < device::kProtocols; ++p) {
       slots_[p].resize(std::size_t{kSlots[p]} * kSteps / sizeof(Line));
       // Zero is what comes before step 0; later it would be a flag of its own.
@@ -58,21 +65,23 @@ class EndMemoryForTests {
     view.tail = counters_[0].data();
     view.head = counters_[1].data();
     view.step = counters_[2].data();
-    view.sizes = sizes_.data();
-    messages.resize(std::max(net::senderMessageBytes(kSlots), net::receiverMessageBytes(kSlots)));
+    view.words = &words_;
+    messages.resize(kSends ? net::senderMessageBytes(kSlots) : net::receiverMessageBytes(kSlots));
   }
-  ConnView view{};
+  Conn view{};
   std::vector<std::byte> messages;
 
  private:
+  static constexpr bool kSends = std::is_same_v<Conn, device::SendConn>;
   struct alignas(128) Line {
     std::byte bytes[128];
   };
-  using Counters = std::array<std::uint64_t, device::kProtocols * device::kCounterStride>;
   std::vector<Line> slots_[device::kProtocols];
-  alignas(128) Counters counters_[3];
-  alignas(128) std::array<std::uint64_t, device::kSizesWords> sizes_;
+  alignas(128) std::array<device::Counter, device::kProtocols> counters_[3];
+  alignas(128) std::conditional_t<kSends, device::SendWords, device::RecvWords> words_{};
 };
+using SenderMemory = EndMemoryForTests<device::SendConn>;
+using ReceiverMemory = EndMemoryForTests<device::RecvConn>;
 
 /// What device code wants to know of its surroundings: one thread, whose communicator is aborted, so that no wait goes
 /// on for long.
@@ -91,7 +100,7 @@ struct LoneThread {
 /// A kernel that sends, step by step.
 class SendingKernel {
  public:
-  SendingKernel(const ConnView& view, std::uint64_t firstStep = 0)
+  SendingKernel(const device::SendConn& view, std::uint64_t firstStep = 0)
       : view_(view), steps_{firstStep, firstStep, firstStep} {}
 
   std::uint64_t step(Protocol protocol) const { return steps_[static_cast<int>(protocol)]; }
@@ -139,7 +148,7 @@ class SendingKernel {
     ++step;
   }
 
-  ConnView view_;
+  device::SendConn view_;
   LoneThread lone_;
   std::uint64_t steps_[device::kProtocols];
 };
@@ -147,7 +156,7 @@ class SendingKernel {
 /// A kernel that receives, step by step, and compares.
 class ReceivingKernel {
  public:
-  ReceivingKernel(const ConnView& view, std::uint64_t firstStep = 0)
+  ReceivingKernel(const device::RecvConn& view, std::uint64_t firstStep = 0)
       : view_(view), steps_{firstStep, firstStep, firstStep} {}
 
   std::uint64_t step(Protocol protocol) const { return steps_[static_cast<int>(protocol)]; }
@@ -179,7 +188,7 @@ class ReceivingKernel {
     return true;
   }
 
-  ConnView view_;
+  device::RecvConn view_;
   LoneThread lone_;
   std::uint64_t steps_[device::kProtocols];
 };
@@ -241,15 +250,15 @@ struct NetPair {
         connectLanes(net, {{out.messages.data(), out.messages.size()}}, {{in.messages.data(), in.messages.size()}});
     net::NetPath sending = pathFor(net::Side::Sender);
     sending.farewells = farewells(hasLeft);
-    sender = std::make_unique<net::NetSender>(net::TaskSetup{
-        sending, out.view, &simple.sender, &flagged.sender, out.messages.data(), firstStep, grace});
+    sender = std::make_unique<net::NetSender>(net::SendSetup{
+        {sending, &simple.sender, &flagged.sender, out.messages.data(), firstStep, grace}, out.view});
     net::NetPath receiving = pathFor(net::Side::Receiver, 3, 0);
     receiving.farewells = farewells(std::move(hasLeft));
-    receiver = std::make_unique<net::NetReceiver>(net::TaskSetup{
-        receiving, in.view, &simple.receiver, &flagged.receiver, in.messages.data(), firstStep, grace});
+    receiver = std::make_unique<net::NetReceiver>(net::RecvSetup{
+        {receiving, &simple.receiver, &flagged.receiver, in.messages.data(), firstStep, grace}, in.view});
   }
-  const ConnView& viewThatOffers(bool offers) {
-    if (offers) out.view.pullFrom = pullFrom.data();
+  const device::SendConn& viewThatOffers(bool offers) {
+    if (offers) out.view.pull.addresses = &addresses;
     return out.view;
   }
   /// One round of both tasks.
@@ -259,8 +268,9 @@ struct NetPair {
   }
 
   FakeNet net;
-  std::array<std::uint64_t, kSteps> pullFrom{};
-  EndMemoryForTests out, in;
+  device::SlotWords addresses{};
+  SenderMemory out;
+  ReceiverMemory in;
   SendingKernel kernelOut;
   ReceivingKernel kernelIn;
   LanePair simple, flagged;

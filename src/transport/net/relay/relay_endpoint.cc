@@ -11,11 +11,6 @@
 #include "transport/ranks.h"
 
 namespace tutti::relay {
-namespace {
-
-constexpr std::size_t kStepsBytes = device::kProtocols * device::kCounterStride * sizeof(std::uint64_t);
-
-}  // namespace
 
 RelayEndpoint::RelayEndpoint(const Device& device, const SenderSetup& setup, net::NetPath path, const Way& way,
                              std::string_view netName)
@@ -124,14 +119,14 @@ Status RelayEndpoint::adopt(std::uint64_t bytes, Fd attached) {
   if (setup_.sharedSlots != 0 && slots_ == nullptr) return lost("offers no shared slots");
   ASSIGN(shm::Segment segment, shm::Segment::adopt(std::move(attached), bytes, path_.text()));
   ASSIGN(memory_, shm::Region::create(device_, std::move(segment), path_.text(), setup_.deviceOwner));
-  ASSIGN(steps_, DeviceBuffer::create(device_, kStepsBytes, path_.text()));
+  ASSIGN(steps_, DeviceBuffer::create(device_, device::kCountersBytes, path_.text()));
   phase_ = Phase::Mapped;
   return {};
 }
 
 Status RelayEndpoint::start() {
   auto& board = *reinterpret_cast<Board*>(memory_->host());
-  const device::ConnView view = viewOf(layout_, path_.link.slotBytes, memory_->host(), nullptr);
+  const device::SendConn view = viewOf(layout_, path_.link.slotBytes, memory_->host(), nullptr);
   task_.emplace(path_, way_.relay, view, board, line_.get());
   phase_ = Phase::Ready;
   return {};
@@ -146,8 +141,8 @@ Result<bool> RelayEndpoint::ready() {
   return false;
 }
 
-device::ConnView RelayEndpoint::view() const {
-  device::ConnView view = viewOf(layout_, path_.link.slotBytes, memory_->onDevice(), steps_->data());
+ConnView RelayEndpoint::view() const {
+  device::SendConn view = viewOf(layout_, path_.link.slotBytes, memory_->onDevice(), steps_->data());
   if (slots_ != nullptr) slots_->lend(view);
   return view;
 }

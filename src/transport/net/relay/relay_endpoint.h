@@ -52,7 +52,7 @@ class RelayEndpoint final : public Endpoint {
   Result<bool> ready() override;
   Status probeWrite() override { return {}; }
   Result<bool> probeCheck() override { return phase_ == Phase::Ready; }
-  device::ConnView view() const override;
+  ConnView view() const override;
   ProgressTask* task() override { return task_ ? &*task_ : nullptr; }
   std::string_view description() const override { return path_.description; }
   bool eachEndReports() const override { return true; }

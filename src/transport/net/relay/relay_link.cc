@@ -214,7 +214,7 @@ Result<bool> RelayLink::probe(std::size_t join) {
 }
 
 Status RelayLink::run() {
-  net::TaskSetup setup;
+  net::SendSetup setup;
   setup.path = path_;
   setup.view = viewOf(layout_, path_.link.slotBytes, base(), nullptr);
   setup.simple = joins_[kSimple] == nullptr ? nullptr : &lanes_[kSimple];

@@ -7,7 +7,6 @@
 namespace tutti::relay {
 namespace {
 
-constexpr std::size_t kCountersBytes = device::kProtocols * device::kCounterStride * sizeof(std::uint64_t);
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kNetworkConnections = 2;
 static_assert(sizeof(Board) <= kPage);
@@ -21,9 +20,9 @@ constexpr std::size_t roundedUp(std::size_t bytes, std::size_t unit) {
 Layout layoutOf(const device::SlotBytes& slotBytes, bool slotsElsewhere) {
   Layout layout;
   layout.tail = kPage;
-  layout.head = layout.tail + kCountersBytes;
-  layout.sizes = layout.head + kCountersBytes;
-  layout.probes = layout.sizes + device::kSizesWords * sizeof(std::uint64_t);
+  layout.head = layout.tail + device::kCountersBytes;
+  layout.words = layout.head + device::kCountersBytes;
+  layout.probes = layout.words + sizeof(device::SendWords);
   layout.messages = layout.probes + kNetworkConnections * kProbeRoom;
   std::size_t end = layout.messages + net::senderMessageBytes(slotBytes);
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
@@ -36,21 +35,20 @@ Layout layoutOf(const device::SlotBytes& slotBytes, bool slotsElsewhere) {
   return layout;
 }
 
-device::ConnView viewOf(const Layout& layout, const device::SlotBytes& slotBytes, std::byte* base, std::byte* steps) {
-  const auto words = [&](std::size_t offset) { return reinterpret_cast<std::uint64_t*>(base + offset); };
-  device::ConnView view{};
+device::SendConn viewOf(const Layout& layout, const device::SlotBytes& slotBytes, std::byte* base, std::byte* steps) {
+  device::SendConn view{};
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
     view.slotBytes[p] = slotBytes[p];
     if (layout.slots[p] != 0) view.slots[p] = base + layout.slots[p];
   }
-  view.tail = words(layout.tail);
-  view.head = words(layout.head);
-  view.step = reinterpret_cast<std::uint64_t*>(steps);
-  view.sizes = words(layout.sizes);
+  view.tail = reinterpret_cast<device::Counter*>(base + layout.tail);
+  view.head = reinterpret_cast<device::Counter*>(base + layout.head);
+  view.step = reinterpret_cast<device::Counter*>(steps);
+  view.words = reinterpret_cast<device::SendWords*>(base + layout.words);
   return view;
 }
 
-bool allSettled(const device::ConnView& view, const Board& board) {
+bool allSettled(const device::SendConn& view, const Board& board) {
   for (std::size_t p = 0; p < device::kProtocols; ++p) {
     if (view.slotBytes[p] == 0) continue;
     const auto protocol = static_cast<device::Protocol>(p);
@@ -59,7 +57,7 @@ bool allSettled(const device::ConnView& view, const Board& board) {
       if (net::loadCounter(view.tailOf(protocol)) != settled) return false;
       continue;
     }
-    const std::uint64_t word = net::loadCounter(view.sizesOf(protocol) + settled % device::kSteps);
+    const std::uint64_t word = net::loadCounter(view.words->size[p].of(settled));
     if (device::isSizeOf(word, settled)) return false;
   }
   return true;

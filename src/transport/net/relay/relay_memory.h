@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device/work.h"
+#include "device/conn_view.h"
 #include "transport/net/net_path.h"
 #include "transport/transport.h"
 
@@ -36,7 +36,7 @@ struct Board {
 struct Layout {
   std::size_t tail = 0;
   std::size_t head = 0;
-  std::size_t sizes = 0;
+  std::size_t words = 0;     ///< device::SendWords
   std::size_t probes = 0;    ///< one for each network connection
   std::size_t messages = 0;  ///< of LL and LL128 (net::senderMessageBytes)
   std::array<std::size_t, device::kProtocols> slots{};
@@ -49,10 +49,10 @@ Layout layoutOf(const device::SlotBytes& slotBytes, bool slotsElsewhere);
 
 /// The segment as whoever has it at `base` addresses it. `steps`: the kernel's private counters; may be null. Slots that
 /// are elsewhere are null.
-device::ConnView viewOf(const Layout& layout, const device::SlotBytes& slotBytes, std::byte* base, std::byte* steps);
+device::SendConn viewOf(const Layout& layout, const device::SlotBytes& slotBytes, std::byte* base, std::byte* steps);
 
 /// Whether the relay has sent all that kernels gave it, and the network has delivered it. `view`: of the host.
-bool allSettled(const device::ConnView& view, const Board& board);
+bool allSettled(const device::SendConn& view, const Board& board);
 
 /// Without the step.
 std::uint64_t packed(const net::LaneFacts& facts);

@@ -21,11 +21,12 @@ Result<std::shared_ptr<RelayPool>> RelayPools::get(int sender, int channel, cons
   return pool;
 }
 
-void LentSlots::lend(device::ConnView& view) const {
+void LentSlots::lend(device::SendConn& view) const {
   view.slots[static_cast<std::size_t>(device::Protocol::Simple)] = memory_->onDevice() + kPoolHeadBytes;
-  view.shared = reinterpret_cast<std::uint64_t*>(taken_.data());
-  view.sharedHead = reinterpret_cast<std::uint64_t*>(memory_->onDevice());
-  view.sharedSlots = shape_.slots;
+  view.shared = {.taken = reinterpret_cast<std::uint64_t*>(taken_.data()),
+                 .givenBack = reinterpret_cast<const std::uint64_t*>(memory_->onDevice()),
+                 .count = shape_.slots,
+                 .reserved = 0};
 }
 
 Result<std::shared_ptr<LentSlots>> LentPools::get(const Device& device, const PoolOffer& offer, Fd segment,

@@ -75,7 +75,7 @@ class LentSlots {
       : id_(id), shape_(shape), memory_(std::move(memory)), taken_(std::move(taken)) {}
   std::uint64_t id() const { return id_; }
   /// Lets a kernel's view use them.
-  void lend(device::ConnView& view) const;
+  void lend(device::SendConn& view) const;
 
  private:
   std::uint64_t id_;

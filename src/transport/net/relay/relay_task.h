@@ -21,7 +21,7 @@ namespace tutti::relay {
 class RelayedTask final : public ProgressTask {
  public:
   /// What is referred to must outlive it. `view`: as the host addresses the memory.
-  RelayedTask(const net::NetPath& path, const PeerInfo& relay, const device::ConnView& view, Board& board, int line)
+  RelayedTask(const net::NetPath& path, const PeerInfo& relay, const device::SendConn& view, Board& board, int line)
       : path_(path), relay_(relay), view_(view), board_(board), line_(line) {}
   /// Errors: the relay's, with its code; ncclRemoteError when it has gone, and kGoneGrace later nothing else has ended
   /// this communicator.
@@ -46,7 +46,7 @@ class RelayedTask final : public ProgressTask {
 
   const net::NetPath& path_;
   const PeerInfo& relay_;
-  const device::ConnView view_;
+  const device::SendConn view_;
   Board& board_;
   const int line_;
   std::uint64_t pulse_ = 0;

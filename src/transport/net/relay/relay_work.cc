@@ -8,7 +8,7 @@
 
 namespace tutti::relay {
 
-RelayWork::RelayWork(const net::TaskSetup& setup, Board& board) : board_(board), view_(setup.view), sender_(setup) {
+RelayWork::RelayWork(const net::SendSetup& setup, Board& board) : board_(board), view_(setup.view), sender_(setup) {
   tell();
 }
 

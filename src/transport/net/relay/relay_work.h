@@ -23,7 +23,7 @@ class RelayWork final : public ProgressTask {
   static constexpr milliseconds kLinger{20};
 
   /// `board` must outlive it.
-  RelayWork(const net::TaskSetup& setup, Board& board);
+  RelayWork(const net::SendSetup& setup, Board& board);
   Result<bool> advance() override;
   bool quiet() const override;
   TaskCounters counters() const override { return sender_.counters(); }
@@ -41,7 +41,7 @@ class RelayWork final : public ProgressTask {
   bool senderBeats() const;
 
   Board& board_;
-  device::ConnView view_;
+  device::SendConn view_;
   net::NetSender sender_;
   std::atomic<bool> failed_{false};
   std::uint64_t turns_ = 0;

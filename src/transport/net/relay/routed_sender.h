@@ -27,7 +27,7 @@ class RoutedSender final : public Endpoint {
   Result<bool> ready() override;
   Status probeWrite() override { return {}; }
   Result<bool> probeCheck() override;
-  device::ConnView view() const override { return inner_->view(); }
+  ConnView view() const override { return inner_->view(); }
   ProgressTask* task() override { return inner_ == nullptr ? nullptr : inner_->task(); }
   std::string_view description() const override { return inner_ == nullptr ? "NET" : inner_->description(); }
   bool eachEndReports() const override { return true; }
