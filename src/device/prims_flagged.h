@@ -21,10 +21,9 @@
 //   clean(spot, group, units)         … and writes those after the first `units`
 #pragma once
 
-#include "device/fifo_view.h"
+#include "device/cells.h"
 #include "device/move.h"
-#include "device/partition.h"
-#include "device/prims_common.h"
+#include "device/prims_verbs.h"
 
 namespace tutti::device {
 
@@ -46,104 +45,53 @@ struct Poll {
 };
 
 template <class Wire, class T, class Op, class FanOf = Fan<1, 1>>
-class PrimsFlagged {
+class PrimsFlagged : public PrimsVerbs<PrimsFlagged<Wire, T, Op, FanOf>, Wire::kProtocol, T, Op, FanOf> {
+  using Base = PrimsVerbs<PrimsFlagged, Wire::kProtocol, T, Op, FanOf>;
+  friend Base;
+
  public:
-  using Element = T;
-  using Peers = ConnPeers<FanOf>;
+  using typename Base::Peers;
 
   /// `streaming`: outputs are large (see Slice).
   TUTTI_DEVICE PrimsFlagged(const Crew& crew, const Peers& peers, const Op& op, bool streaming)
-      : crew_(crew), op_(op), streaming_(streaming) {
-    TUTTI_UNROLL
-    for (int k = 0; k < kRecvs; ++k) {
-      if (peers.recv[k] != nullptr) recv_[k] = RecvFifo(crew.thread, *peers.recv[k]), nRecvs_ = k + 1;
-    }
-    TUTTI_UNROLL
-    for (int k = 0; k < kSends; ++k) {
-      if (peers.send[k] != nullptr) send_[k] = SendFifo(crew.thread, *peers.send[k]), nSends_ = k + 1;
-    }
-  }
+      : Base(crew, peers, op, streaming) {}
   /// `recv`, `send`: connections this crew uses, null for none.
   TUTTI_DEVICE PrimsFlagged(const Crew& crew, const RecvConn* recv, const SendConn* send, const Op& op, bool streaming)
-      : PrimsFlagged(crew, Peers{{recv}, {send}}, op, streaming) {}
+      : Base(crew, Peers{{recv}, {send}}, op, streaming) {}
 
   /// Ends the work: the counters are stored for whoever comes next. Every thread calls it.
   TUTTI_DEVICE void finish() {
     if (!met_) sync();  // a late thread has yet to read where to begin
-    if (crew_.group.rank == 0) {
-      if (nRecvs_ > 0) forRecvs([&](RecvFifo& fifo) { fifo.save(crew_.thread); });
-      if (nSends_ > 0) forSends([&](SendFifo& fifo) { fifo.save(crew_.thread); });
-    }
+    saveFifos();
     sync();
   }
 
-  /// in -> peer
-  TUTTI_DEVICE void send(const T* in, std::uint64_t n) { steps<Verb<true, false, true, false, false>>(in, nullptr, n); }
   /// Lines are always filled.
-  TUTTI_DEVICE void sendFilling(const T* in, std::uint64_t n) { send(in, n); }
-  /// in -> peer, out
-  TUTTI_DEVICE void copySend(const T* in, T* out, std::uint64_t n) {
-    if (in == out) return send(in, n);
-    steps<Verb<true, false, true, true, false>>(in, out, n);
-  }
-  /// peer -> out
-  TUTTI_DEVICE void recv(T* out, std::uint64_t n) { steps<Verb<false, true, false, true, false>>(nullptr, out, n); }
-  /// peer -> out, next peers
-  TUTTI_DEVICE void recvCopySend(T* out, std::uint64_t n) {
-    steps<Verb<false, true, true, true, false>>(nullptr, out, n);
-  }
-  /// in + peers -> next peer
-  TUTTI_DEVICE void recvReduceSend(const T* in, std::uint64_t n) {
-    steps<Verb<true, true, true, false, false>>(in, nullptr, n);
-  }
-  /// in + peers = complete result -> out
-  TUTTI_DEVICE void recvReduceCopy(const T* in, T* out, std::uint64_t n) {
-    steps<Verb<true, true, false, true, true>>(in, out, n);
-  }
-  /// in + peers = complete result -> out, next peers
-  TUTTI_DEVICE void recvReduceCopySend(const T* in, T* out, std::uint64_t n) {
-    steps<Verb<true, true, true, true, true>>(in, out, n);
-  }
-
-  /// in = complete result -> out, without any peer: the whole collective of a lone rank.
-  TUTTI_DEVICE void copyLocal(const T* in, T* out, std::uint64_t n) {
-    if (n == 0 || (in == out && !Op::kBefore && !Op::kAfter)) return;
-    const Slice<T> slice{in, nullptr, out, nullptr, n, streaming_, false};
-    moveSlice<Shape<true, false, false, true>>(crew_.group, op_, slice);
-  }
-
-  /// A message without content still takes a slot with one line, so that both sides meet.
-  TUTTI_DEVICE void sendEmpty() { oneStep<Verb<true, false, true, false, false>>(nullptr, nullptr, 0); }
-  TUTTI_DEVICE void recvEmpty() { oneStep<Verb<false, true, false, true, false>>(nullptr, nullptr, 0); }
+  TUTTI_DEVICE void sendFilling(const T* in, std::uint64_t n) { this->send(in, n); }
 
  private:
-  static constexpr int kRecvs = FanOf::kRecvs;
-  static constexpr int kSends = FanOf::kSends;
-  static constexpr bool kSingle = kRecvs == 1 && kSends == 1;
+  using Base::alive_;  // threads may differ for a while
+  using Base::crew_;
+  using Base::forRecvs;
+  using Base::forSends;
+  using Base::kRecvs;
+  using Base::kSingle;
+  using Base::nRecvs_;
+  using Base::op_;
+  using Base::recv_;
+  using Base::saveFifos;
+  using Base::streaming_;
+  using typename Base::RecvFifo;
+  using typename Base::SendFifo;
   static constexpr int kUnitsInFlight = kSingle ? Wire::kInFlight : 1;
-  using SendFifo = FifoView<Direction::Send, Wire::kProtocol, kSingle>;
-  using RecvFifo = FifoView<Direction::Recv, Wire::kProtocol, kSingle>;
   using Cell = Pack<T, sizeof(typename Wire::Cell)>;
+  using Cells = CellsOf<Wire, T>;
+
+  TUTTI_DEVICE static std::uint32_t payloadOf(std::uint32_t slotBytes) { return Wire::payloadOf(slotBytes); }
 
   TUTTI_DEVICE void sync() {
-    crew_.thread.syncGroup(crew_.barrier, crew_.group);
+    Base::sync();
     met_ = true;
-  }
-
-  // A verb that receives has a connection to receive from; how many, only matters where there may be several.
-  template <class F>
-  TUTTI_DEVICE void forRecvs(F f) {
-    TUTTI_UNROLL
-    for (int k = 0; k < kRecvs; ++k) {
-      if (kRecvs == 1 || k < nRecvs_) f(recv_[k]);
-    }
-  }
-  template <class F>
-  TUTTI_DEVICE void forSends(F f) {
-    TUTTI_UNROLL
-    for (int k = 0; k < kSends; ++k) {
-      if (kSends == 1 || k < nSends_) f(send_[k]);
-    }
   }
   template <class Fifo>
   TUTTI_DEVICE Spot spotOf(const Fifo& fifo) const {
@@ -151,18 +99,9 @@ class PrimsFlagged {
   }
 
   template <class V>
-  TUTTI_DEVICE void steps(const T* in, T* out, std::uint64_t n) {
-    const std::uint32_t slotBytes = V::send && (!V::recv || nSends_ > 0) ? send_[0].slotBytes() : recv_[0].slotBytes();
-    const std::uint64_t most = Wire::payloadOf(slotBytes) / sizeof(T);
-    for (std::uint64_t done = 0; done < n; done += most) {
-      oneStep<V>(V::own ? in + done : nullptr, V::out ? out + done : nullptr, smaller(most, n - done));
-    }
-  }
-
-  template <class V>
   TUTTI_DEVICE void oneStep(const T* in, T* out, std::uint64_t n) {
     if constexpr (V::send) {
-      forSends([&](SendFifo& fifo) { alive_ = alive_ && Wire::wait(fifo, crew_.thread, crew_.group, crew_.abortWord); });
+      forSends([&](SendFifo& fifo, int) { alive_ = alive_ && Wire::wait(fifo, crew_.thread, crew_.group, crew_.abortWord); });
     }
     if (alive_) move<V>(in, out, n);
     if constexpr (V::send) {
@@ -171,12 +110,12 @@ class PrimsFlagged {
     }
     if constexpr (V::recv) {
       sync();  // everybody has read
-      forRecvs([&](RecvFifo& fifo) {
+      forRecvs([&](RecvFifo& fifo, int) {
         if (alive_ && crew_.group.rank == 0) fifo.post(crew_.thread);
         fifo.advance();
       });
     }
-    if constexpr (V::send) forSends([](SendFifo& fifo) { fifo.advance(); });
+    if constexpr (V::send) forSends([](SendFifo& fifo, int) { fifo.advance(); });
   }
 
   template <class V>
@@ -196,13 +135,13 @@ class PrimsFlagged {
   /// After the lines, because whoever reads them in this machine does not wait for it.
   TUTTI_DEVICE void tell(std::uint64_t bytes) {
     if (!alive_ || crew_.group.rank != 0) return;
-    forSends([&](SendFifo& fifo) { fifo.tell(crew_.thread, bytes); });
+    forSends([&](SendFifo& fifo, int) { fifo.tell(crew_.thread, bytes); });
   }
 
   /// Writes the rest of the slots where old flags could be mistaken. The barrier keeps a thread that is still at it
   /// from overwriting what others send in the same slots eight steps later: the receiver waits for none of these lines.
   TUTTI_DEVICE void clean(std::uint64_t bytes) {
-    forSends([&](SendFifo& fifo) {
+    forSends([&](SendFifo& fifo, int) {
       if (!Wire::cleansSlot(fifo.step())) return;
       if (alive_) Wire::clean(spotOf(fifo), crew_.group, unitsOf(bytes));
       sync();
@@ -241,11 +180,11 @@ class PrimsFlagged {
     Cell value[kN];
     TUTTI_UNROLL
     for (int u = 0; u < kN; ++u) {
-      if constexpr (V::own) value[u] = loadCell<kWhole>(in, bytes, (unit + u * stride) * Wire::kUnitPayload, lane);
+      if constexpr (V::own) value[u] = Cells::template load<kWhole>(in, bytes, (unit + u * stride) * Wire::kUnitPayload, lane);
       if constexpr (V::own && Op::kBefore) value[u] = op_.before(value[u]);
     }
     if constexpr (V::recv) {
-      forRecvs([&](RecvFifo& fifo) {
+      forRecvs([&](RecvFifo& fifo, int) {
         typename Wire::Cell got[kN]{};
         alive_ = alive_ && Wire::template await<kN>(Poll{spotOf(fifo), crew_.abortWord, stride, bytes}, unit, got);
         TUTTI_UNROLL
@@ -263,41 +202,10 @@ class PrimsFlagged {
       if constexpr (V::final && Op::kAfter) value[u] = op_.after(value[u]);
       if constexpr (V::send) {
         const auto bits = fromBits<typename Wire::Cell>(value[u]);
-        forSends([&](SendFifo& fifo) { Wire::put(spotOf(fifo), at, bytes, bits); });
+        forSends([&](SendFifo& fifo, int) { Wire::put(spotOf(fifo), at, bytes, bits); });
       }
-      if constexpr (V::out) storeCell<kWhole>(out, bytes, at * Wire::kUnitPayload, lane, value[u]);
+      if constexpr (V::out) Cells::template store<kWhole>(out, bytes, at * Wire::kUnitPayload, lane, value[u]);
     }
-  }
-
-  /// Elements of a cell that the step uses.
-  TUTTI_DEVICE static unsigned usedOf(std::uint64_t bytes, std::uint64_t offset, unsigned lane) {
-    return offset >= bytes ? 0 : static_cast<unsigned>(smaller(bytes - offset, Wire::cellBytes(lane)) / sizeof(T));
-  }
-
-  template <bool kWhole>
-  TUTTI_DEVICE static Cell loadCell(const T* in, std::uint64_t bytes, std::uint64_t unitOffset, unsigned lane) {
-    const std::uint64_t offset = unitOffset + Wire::cellOffset(lane);
-    if constexpr (kWhole) {
-      if (Wire::cellBytes(lane) == sizeof(Cell)) return simt::loadData<Cell>(in + offset / sizeof(T), 0);
-      typename Wire::Cell bits{};  // half a cell
-      const auto half = simt::loadData<std::uint64_t>(in + offset / sizeof(T), 0);
-      __builtin_memcpy(&bits, &half, sizeof(half));
-      return fromBits<Cell>(bits);
-    }
-    return loadElements<Cell>(in + offset / sizeof(T), usedOf(bytes, offset, lane));
-  }
-
-  template <bool kWhole>
-  TUTTI_DEVICE static void storeCell(T* out, std::uint64_t bytes, std::uint64_t unitOffset, unsigned lane,
-                                     const Cell& value) {
-    const std::uint64_t offset = unitOffset + Wire::cellOffset(lane);
-    if constexpr (kWhole) {
-      if (Wire::cellBytes(lane) == sizeof(Cell)) return simt::storeData(out + offset / sizeof(T), 0, value);
-      std::uint64_t half;
-      __builtin_memcpy(&half, &value, sizeof(half));
-      return simt::storeData(out + offset / sizeof(T), 0, half);
-    }
-    storeElements(out + offset / sizeof(T), usedOf(bytes, offset, lane), value);
   }
 
   // --- one thread: runs of units through buffers, so that loops over data are loops over arrays
@@ -315,7 +223,7 @@ class PrimsFlagged {
       const T* result = make<V>(own, run);
       if (!alive_) return;
       if constexpr (V::send) {
-        forSends([&](SendFifo& fifo) { Wire::pack(spotOf(fifo), run.unit, piece, result); });
+        forSends([&](SendFifo& fifo, int) { Wire::pack(spotOf(fifo), run.unit, piece, result); });
       }
       if constexpr (V::out) {
         if (piece > 0) simt::copyBytes({0, 1}, out + begin / sizeof(T), result, piece, streaming_);
@@ -372,15 +280,7 @@ class PrimsFlagged {
     return made;
   }
 
-  Crew crew_;
-  Op op_;
-  bool streaming_;
-  bool alive_ = true;  ///< this thread has not seen an abort; threads may differ for a while
   bool met_ = false;   ///< all threads have passed a barrier since they read the counters
-  int nRecvs_ = 0;
-  int nSends_ = 0;
-  RecvFifo recv_[kRecvs];
-  SendFifo send_[kSends];
 };
 
 }  // namespace tutti::device

@@ -9,35 +9,26 @@
 // instead of copied into the slot, and the work ends only when the receiver has consumed it.
 #pragma once
 
-#include "device/fifo_view.h"
 #include "device/move.h"
 #include "device/move_fan.h"
-#include "device/partition.h"
-#include "device/prims_common.h"
+#include "device/prims_verbs.h"
 
 namespace tutti::device {
 
 template <class T, class Op, class FanOf = Fan<1, 1>>
-class PrimsSimple {
+class PrimsSimple : public PrimsVerbs<PrimsSimple<T, Op, FanOf>, Protocol::Simple, T, Op, FanOf> {
+  using Base = PrimsVerbs<PrimsSimple, Protocol::Simple, T, Op, FanOf>;
+  friend Base;
+
  public:
-  using Element = T;
-  using Peers = ConnPeers<FanOf>;
+  using typename Base::Peers;
 
   /// `streaming`: outputs are large (see Slice).
   TUTTI_DEVICE PrimsSimple(const Crew& crew, const Peers& peers, const Op& op, bool streaming)
-      : crew_(crew), op_(op), streaming_(streaming) {
-    TUTTI_UNROLL
-    for (int k = 0; k < kRecvs; ++k) {
-      if (peers.recv[k] != nullptr) recv_[k] = RecvFifo(crew.thread, *peers.recv[k]), nRecvs_ = k + 1;
-    }
-    TUTTI_UNROLL
-    for (int k = 0; k < kSends; ++k) {
-      if (peers.send[k] != nullptr) send_[k] = SendFifo(crew.thread, *peers.send[k]), nSends_ = k + 1;
-    }
-  }
+      : Base(crew, peers, op, streaming) {}
   /// `recv`, `send`: connections this crew uses, null for none.
   TUTTI_DEVICE PrimsSimple(const Crew& crew, const RecvConn* recv, const SendConn* send, const Op& op, bool streaming)
-      : PrimsSimple(crew, Peers{{recv}, {send}}, op, streaming) {}
+      : Base(crew, Peers{{recv}, {send}}, op, streaming) {}
 
   /// Ends the work: what was offered has been read, the counters are stored for whoever comes next. For every thread.
   TUTTI_DEVICE void finish() {
@@ -47,51 +38,12 @@ class PrimsSimple {
 
   /// The same, but what was offered may not have been read: the caller sees to that.
   TUTTI_DEVICE void finishUnread() {
-    if (crew_.group.rank == 0) {
-      if (nRecvs_ > 0) forRecvs([&](RecvFifo& fifo, int) { fifo.save(crew_.thread); });
-      if (nSends_ > 0) forSends([&](SendFifo& fifo, int) { fifo.save(crew_.thread); });
-    }
+    saveFifos();
     sync();
   }
 
-  /// in -> peer
-  TUTTI_DEVICE void send(const T* in, std::uint64_t n) { steps<Verb<true, false, true, false, false>>(in, nullptr, n); }
-  /// The same, for input that changes before the peer has read it: it is not offered.
-  TUTTI_DEVICE void sendFilling(const T* in, std::uint64_t n) { steps<FillingSend>(in, nullptr, n); }
-  /// in -> peer, out
-  TUTTI_DEVICE void copySend(const T* in, T* out, std::uint64_t n) {
-    if (in == out) return send(in, n);
-    steps<Verb<true, false, true, true, false>>(in, out, n);
-  }
-  /// peer -> out
-  TUTTI_DEVICE void recv(T* out, std::uint64_t n) { steps<Verb<false, true, false, true, false>>(nullptr, out, n); }
-  /// peer -> out, next peer
-  TUTTI_DEVICE void recvCopySend(T* out, std::uint64_t n) {
-    steps<Verb<false, true, true, true, false>>(nullptr, out, n);
-  }
-  /// in + peer -> next peer
-  TUTTI_DEVICE void recvReduceSend(const T* in, std::uint64_t n) {
-    steps<Verb<true, true, true, false, false>>(in, nullptr, n);
-  }
-  /// in + peer = complete result -> out
-  TUTTI_DEVICE void recvReduceCopy(const T* in, T* out, std::uint64_t n) {
-    steps<Verb<true, true, false, true, true>>(in, out, n);
-  }
-  /// in + peer = complete result -> out, next peer
-  TUTTI_DEVICE void recvReduceCopySend(const T* in, T* out, std::uint64_t n) {
-    steps<Verb<true, true, true, true, true>>(in, out, n);
-  }
-
-  /// in = complete result -> out, without any peer: the whole collective of a lone rank.
-  TUTTI_DEVICE void copyLocal(const T* in, T* out, std::uint64_t n) {
-    if (n == 0 || (in == out && !Op::kBefore && !Op::kAfter)) return;
-    const Slice<T> slice{in, nullptr, out, nullptr, n, streaming_, false};
-    moveSlice<Shape<true, false, false, true>>(crew_.group, op_, slice);
-  }
-
-  /// A message without content still takes a slot, so that both sides meet.
-  TUTTI_DEVICE void sendEmpty() { oneStep<Verb<true, false, true, false, false>>(nullptr, nullptr, 0); }
-  TUTTI_DEVICE void recvEmpty() { oneStep<Verb<false, true, false, true, false>>(nullptr, nullptr, 0); }
+  /// send() of input that changes before the peer has read it: it is not offered.
+  TUTTI_DEVICE void sendFilling(const T* in, std::uint64_t n) { this->template steps<FillingSend>(in, nullptr, n); }
   /// recv() of at most a slot; nothing is copied where it was asked into `out` (mayAskInto).
   TUTTI_DEVICE void recvSlot(T* out, std::uint64_t n) {
     if constexpr (simt::kPulls) {
@@ -108,42 +60,28 @@ class PrimsSimple {
   TUTTI_DEVICE std::uint32_t sharedTaken() const { return recv_[0].taken(); }
 
  private:
-  static constexpr int kRecvs = FanOf::kRecvs;
-  static constexpr int kSends = FanOf::kSends;
-  static constexpr bool kSingle = kRecvs == 1 && kSends == 1;
-  using SendFifo = FifoView<Direction::Send, Protocol::Simple, kSingle, FanOf::kShares>;
-  using RecvFifo = FifoView<Direction::Recv, Protocol::Simple, kSingle, FanOf::kShares>;
+  using Base::alive_;  // the same for all threads after each barrier
+  using Base::crew_;
+  using Base::forRecvs;
+  using Base::forSends;
+  using Base::kRecvs;
+  using Base::kSingle;
+  using Base::nRecvs_;
+  using Base::nSends_;
+  using Base::op_;
+  using Base::recv_;
+  using Base::saveFifos;
+  using Base::send_;
+  using Base::streaming_;
+  using Base::sync;
+  using typename Base::RecvFifo;
+  using typename Base::SendFifo;
 
-  // A verb that receives has a connection to receive from; how many, only matters where there may be several.
-  template <class F>
-  TUTTI_DEVICE void forRecvs(F f) {
-    TUTTI_UNROLL
-    for (int k = 0; k < kRecvs; ++k) {
-      if (kRecvs == 1 || k < nRecvs_) f(recv_[k], k);
-    }
-  }
-  template <class F>
-  TUTTI_DEVICE void forSends(F f) {
-    TUTTI_UNROLL
-    for (int k = 0; k < kSends; ++k) {
-      if (kSends == 1 || k < nSends_) f(send_[k], k);
-    }
-  }
-
-  TUTTI_DEVICE void sync() const { crew_.thread.syncGroup(crew_.barrier, crew_.group); }
+  TUTTI_DEVICE static std::uint32_t payloadOf(std::uint32_t slotBytes) { return slotBytes; }
   /// Each connection has a waiting thread, in a warp of its own where there are enough. Outgoing ones come last.
   TUTTI_DEVICE bool waitsFor(unsigned connection) const {
     const unsigned rank = connection * simt::kWarpSize;
     return crew_.group.rank == (rank < crew_.group.size ? rank : 0);
-  }
-
-  template <class V>
-  TUTTI_DEVICE void steps(const T* in, T* out, std::uint64_t n) {
-    const bool bySend = V::send && (!V::recv || nSends_ > 0);
-    const std::uint64_t most = (bySend ? send_[0].slotBytes() : recv_[0].slotBytes()) / sizeof(T);
-    for (std::uint64_t done = 0; done < n; done += most) {
-      oneStep<V>(V::own ? in + done : nullptr, V::out ? out + done : nullptr, smaller(most, n - done));
-    }
   }
 
   template <class V>
@@ -262,15 +200,7 @@ class PrimsSimple {
     }
   }
 
-  Crew crew_;
-  Op op_;
-  bool streaming_;
-  bool alive_ = true;  ///< the same for all threads after each barrier
   bool offered_ = false;  ///< the receiver reads what the caller may change after the work
-  int nRecvs_ = 0;
-  int nSends_ = 0;
-  RecvFifo recv_[kRecvs];
-  SendFifo send_[kSends];
 };
 
 }  // namespace tutti::device
