@@ -12,14 +12,14 @@ namespace tutti {
 
 namespace {
 
-using transport::Side;
+using device::Direction;
 
-NicQuestion questionOf(const CommParts& parts, const LinkSpec& link, Side side) {
+NicQuestion questionOf(const CommParts& parts, const LinkSpec& link, Direction direction) {
   return NicQuestion{.devices = parts.network->usable(),
                      .turn = parts.layout->localRank(),
                      .channel = link.channel,
                      .kind = link.kind,
-                     .direction = side == Side::Sender ? Direction::Send : Direction::Recv};
+                     .direction = direction};
 }
 
 SlotPlace slotsAt(const ncclComm& comm, int device, std::optional<NicAccess> access, Direction direction) {
@@ -41,12 +41,12 @@ EndPlace ownPlace(const ncclComm& comm, const NicQuestion& asked) {
 
 }  // namespace
 
-EndPlace CommRouting::placeOf(const LinkSpec& link, Side side) const {
-  return ownPlace(comm_, questionOf(comm_.parts, link, side));
+EndPlace CommRouting::placeOf(const LinkSpec& link, Direction direction) const {
+  return ownPlace(comm_, questionOf(comm_.parts, link, direction));
 }
 
 NicPlace CommRouting::nicOf(const LinkSpec& link) const {
-  const RailPlace place = tutti::placeOf(comm_.parts.nics, questionOf(comm_.parts, link, Side::Receiver));
+  const RailPlace place = tutti::placeOf(comm_.parts.nics, questionOf(comm_.parts, link, Direction::Recv));
   return NicPlace{place.nic, place.rail};
 }
 
@@ -57,7 +57,7 @@ bool CommRouting::routed(const LinkSpec& link) const {
 SendRoute CommRouting::routeOf(const LinkSpec& link, NicPlace receiver) const {
   const CommParts& parts = comm_.parts;
   RouteQuestion question{
-      questionOf(parts, link, Side::Sender), {receiver.number, receiver.rail}, comm_.runtime.pxnLevel};
+      questionOf(parts, link, Direction::Send), {receiver.number, receiver.rail}, comm_.runtime.pxnLevel};
   // Relays offer host memory: a message that can leave our GPU's memory by RDMA stays with our own NIC.
   if (link.kind == device::ConnKind::Mesh && ownPlace(comm_, question.nic).slots.onDevice) question.level = 0;
   const Route route = routeFor(parts.nics, question);

@@ -1,6 +1,7 @@
 // A communicator's answers to its network transport: which NIC, slots where, through whom; and who has left.
 #pragma once
 
+#include "device/direction.h"
 #include "transport/net/net_routing.h"
 #include "transport/net/peer_farewells.h"
 
@@ -16,7 +17,7 @@ class CommRouting final : public NetRouting {
  public:
   /// `comm`, which has a network, must outlive its transports.
   explicit CommRouting(const ncclComm& comm) : comm_(comm) {}
-  EndPlace placeOf(const LinkSpec& link, transport::Side side) const override;
+  EndPlace placeOf(const LinkSpec& link, device::Direction direction) const override;
   NicPlace nicOf(const LinkSpec& link) const override;
   bool routed(const LinkSpec& link) const override;
   SendRoute routeOf(const LinkSpec& link, NicPlace receiver) const override;

@@ -10,13 +10,14 @@
 
 #include "base/control_channel.h"
 #include "base/status.h"
+#include "device/direction.h"
 #include "device/policy.h"
 #include "topo/peer_info.h"
 #include "transport/transport.h"
 
 namespace tutti {
 
-enum class Direction : std::uint8_t { Send, Recv };
+using device::Direction;
 
 /// Channels of a communicator, one bit each.
 using ChannelMask = std::uint64_t;

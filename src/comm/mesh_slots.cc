@@ -17,11 +17,11 @@ std::uint64_t meshEnds(int peers, int perPeer) {
 }  // namespace
 
 std::uint64_t meshEndBytes(const device::SlotBytes& slots) {
-  return net::endLayout(slots, net::Side::Receiver, false).bytes;
+  return net::endLayout(slots, device::Direction::Recv, false).bytes;
 }
 
 std::uint64_t sharedMeshEndBytes(const device::SlotBytes& slots) {
-  return net::endLayout(slots, net::Side::Receiver, true).bytes;
+  return net::endLayout(slots, device::Direction::Recv, true).bytes;
 }
 
 std::uint64_t meshBytesOf(const device::SlotBytes& slots, const MeshWorld& world, std::uint32_t sharedSlots) {

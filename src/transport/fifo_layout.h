@@ -43,8 +43,8 @@ constexpr ReceiverLayout receiverLayout(const SlotBytes& slotBytes) {
 }
 
 /// How much an end shares with the other.
-constexpr std::size_t sharedBytes(Side side, const SlotBytes& slotBytes) {
-  return side == Side::Sender ? kSenderBytes : receiverLayout(slotBytes).bytes;
+constexpr std::size_t sharedBytes(Direction direction, const SlotBytes& slotBytes) {
+  return direction == Direction::Send ? kSenderBytes : receiverLayout(slotBytes).bytes;
 }
 
 /// The FIFOs of an end, as its device addresses the memory of both; `steps`: its private counters.

@@ -5,10 +5,10 @@
 
 namespace tutti::transport {
 
-LinkIdentity identityOf(const LinkSpec& link, Side side, std::uint32_t magic) {
+LinkIdentity identityOf(const LinkSpec& link, Direction direction, std::uint32_t magic) {
   return {.magic = magic,
-          .side = side,
-          .bytes = sharedBytes(side, link.slotBytes),
+          .direction = direction,
+          .bytes = sharedBytes(direction, link.slotBytes),
           .rank = link.self.rank,
           .peerRank = link.peer.rank,
           .channel = link.channel,
@@ -18,14 +18,14 @@ LinkIdentity identityOf(const LinkSpec& link, Side side, std::uint32_t magic) {
 
 Status checkIdentity(std::string_view transport, const LinkSpec& link, const LinkIdentity& self,
                      const LinkIdentity& peer) {
-  const bool other = peer.side != self.side && peer.rank == self.peerRank && peer.peerRank == self.rank;
+  const bool other = peer.direction != self.direction && peer.rank == self.peerRank && peer.peerRank == self.rank;
   if (peer.magic != self.magic || !other || peer.channel != self.channel || peer.kind != self.kind) {
     return fail(ncclInternalError,
                 "{} handle does not belong to channel {} of {}: it is from rank {} for rank {}, channel {}; do all "
                 "ranks use the same library and settings?",
                 transport, link.channel, pairText(link.self, link.peer), peer.rank, peer.peerRank, peer.channel);
   }
-  if (peer.slotBytes != self.slotBytes || peer.bytes != sharedBytes(peer.side, self.slotBytes)) {
+  if (peer.slotBytes != self.slotBytes || peer.bytes != sharedBytes(peer.direction, self.slotBytes)) {
     return fail(ncclInvalidUsage,
                 "Buffer sizes differ on channel {} of {}: set NCCL_BUFFSIZE, NCCL_LL_BUFFSIZE and NCCL_LL128_BUFFSIZE "
                 "alike on all ranks, and do not mix the software GPU with others",

@@ -50,8 +50,8 @@ device::RecvPull PullWindow::receiverPull(const std::byte* receiver) const {
   return {.addresses = reinterpret_cast<const device::SlotWords*>(receiver + kPullOffset), .shift = shift_};
 }
 
-ConnView connView(Side side, const SlotBytes& slotBytes, const EndAddresses& at, const PullWindow& window) {
-  if (side == Side::Sender) {
+ConnView connView(Direction direction, const SlotBytes& slotBytes, const EndAddresses& at, const PullWindow& window) {
+  if (direction == Direction::Send) {
     return device::SendConn{{fifosIn(slotBytes, at.peer, at.own, at.steps)}, window.senderPull(at.peer), nullptr, {}};
   }
   return device::RecvConn{{fifosIn(slotBytes, at.own, at.peer, at.steps)}, window.receiverPull(at.own), nullptr, {}};

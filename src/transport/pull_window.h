@@ -53,6 +53,6 @@ struct EndAddresses {
 };
 
 /// The view of an end whose peer's kernels share its memory.
-ConnView connView(Side side, const SlotBytes& slotBytes, const EndAddresses& at, const PullWindow& window);
+ConnView connView(Direction direction, const SlotBytes& slotBytes, const EndAddresses& at, const PullWindow& window);
 
 }  // namespace tutti::transport

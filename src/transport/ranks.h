@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <string>
 
+#include "device/direction.h"
 #include "topo/peer_info.h"
 
 namespace tutti::transport {
 
-/// Of a connection.
-enum class Side : std::uint32_t { Sender = 1, Receiver = 2 };
+using device::Direction;
 
 bool sameProcess(const PeerInfo& a, const PeerInfo& b);
 bool sameDevice(const PeerInfo& a, const PeerInfo& b);

@@ -37,7 +37,7 @@ Status SelfTest::write() const {
   for (std::size_t p = 0; p < link->slotBytes.size(); ++p) {
     if (link->slotBytes[p] == 0) continue;
     const std::uint64_t value = patternOf(*link, link->self.rank, link->peer.rank, p);
-    if (side == Side::Sender) {
+    if (direction == Direction::Send) {
       for (const CUdeviceptr slot : slotsAt(peer, link->slotBytes, p)) TRY(writeWord(slot, value));
     }
     TRY(writeWord(counterAt(peer, p), value));
@@ -64,7 +64,7 @@ Result<bool> SelfTest::check() const {
   for (std::size_t p = 0; p < link->slotBytes.size(); ++p) {
     if (link->slotBytes[p] == 0) continue;
     const std::uint64_t value = patternOf(*link, link->peer.rank, link->self.rank, p);
-    if (side == Side::Receiver) {
+    if (direction == Direction::Recv) {
       for (const CUdeviceptr slot : slotsAt(own, link->slotBytes, p)) {
         ASSIGN(const bool arrived, checkAndClear(slot, value, p, "slot"));
         good = good && arrived;

@@ -18,7 +18,7 @@ struct SelfTest {
   std::string_view transport;  ///< its name, for messages
   const Device* device;        ///< whose view of the memory is tested
   const LinkSpec* link;
-  Side side;
+  Direction direction;
   CUdeviceptr own;   ///< the memory of this end
   CUdeviceptr peer;  ///< that of the other end as the device addresses it
 

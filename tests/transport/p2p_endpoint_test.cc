@@ -190,8 +190,8 @@ TEST_F(P2pMemory, OutlivesTheDeviceObjectThroughItsOwner) {
 }
 
 /// The receiver finds what the sender wrote into memory that is younger than the connection.
-void expectReadsInPlace(p2p::Side side, const Device& device, const Endpoint& endpoint, const Line& line) {
-  if (side == p2p::Side::Sender) {
+void expectReadsInPlace(device::Direction direction, const Device& device, const Endpoint& endpoint, const Line& line) {
+  if (direction == device::Direction::Send) {
     const auto buffer = DeviceBuffer::create(device, 3 << 20, "test");
     ASSERT_TRUE(buffer.ok());
     const CUdeviceptr last = buffer.value().address() + buffer.value().size() - sizeof(kData);
@@ -209,7 +209,7 @@ void expectReadsInPlace(p2p::Side side, const Device& device, const Endpoint& en
 }
 
 /// The life of one side; the same in both processes but for the direction.
-void liveAs(p2p::Side side, int rank, int ordinal, const Line& line) {
+void liveAs(device::Direction direction, int rank, int ordinal, const Line& line) {
   const auto device = openDevice(ordinal);
   ASSERT_NE(device, nullptr);
   const PeerInfo self = peerOn(*device, rank);
@@ -217,23 +217,23 @@ void liveAs(p2p::Side side, int rank, int ordinal, const Line& line) {
   const PeerInfo peer = line.recv<PeerInfo>();
   P2pTransport transport(*device, {});
   ASSERT_TRUE(transport.reachable(self, peer).value());
-  const bool sends = side == p2p::Side::Sender;
+  const bool sends = direction == device::Direction::Send;
   auto opened = sends ? transport.openSend(linkFrom(self, peer)) : transport.openRecv(linkFrom(self, peer));
   ASSERT_TRUE(opened.ok());
   Endpoint& endpoint = *opened.value();
   EXPECT_EQ(endpoint.description(), "P2P/IPC");
-  expectProvesItself(side == p2p::Side::Sender, *device, endpoint, line);
-  expectReadsInPlace(side, *device, endpoint, line);
+  expectProvesItself(direction == device::Direction::Send, *device, endpoint, line);
+  expectReadsInPlace(direction, *device, endpoint, line);
 }
 
 TEST(P2pChild, DISABLED_Receives) {
   const Line line = lineToParent();
-  liveAs(p2p::Side::Receiver, 1, 1, line);
+  liveAs(device::Direction::Recv, 1, 1, line);
 }
 
 void expectConnectsAcrossProcesses(int ordinal, const std::vector<std::string>& childEnvironment) {
   Child child("P2pChild.DISABLED_Receives", childEnvironment);
-  liveAs(p2p::Side::Sender, 0, ordinal, child.line());
+  liveAs(device::Direction::Send, 0, ordinal, child.line());
   EXPECT_EQ(child.wait(), 0) << "the receiving process failed; see its output";
 }
 

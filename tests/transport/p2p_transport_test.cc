@@ -110,7 +110,7 @@ TEST_F(P2pConnect, HandleThatIsNotThePeersIsRefused) {
   const auto endpoint = sender();
   expectRefused(*endpoint.value(), "P2P", {
       ConnectHandle{},
-      changed([](p2p::WireHandle& wire) { wire.side = p2p::Side::Sender; }),
+      changed([](p2p::WireHandle& wire) { wire.direction = device::Direction::Send; }),
       changed([](p2p::WireHandle& wire) { wire.rank = 5; }),
       changed([](p2p::WireHandle& wire) { wire.peerRank = 5; }),
       changed([](p2p::WireHandle& wire) { wire.channel = 4; })});

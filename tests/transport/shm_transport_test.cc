@@ -86,7 +86,7 @@ TEST_F(ShmConnect, HandleThatIsNotThePeersIsRefused) {
   const auto endpoint = sender();
   expectRefused(
       *endpoint.value(), "SHM",
-      {ConnectHandle{}, changed([](shm::WireHandle& wire) { wire.side = transport::Side::Sender; }),
+      {ConnectHandle{}, changed([](shm::WireHandle& wire) { wire.direction = device::Direction::Send; }),
        changed([](shm::WireHandle& wire) { wire.rank = 5; }), changed([](shm::WireHandle& wire) { wire.peerRank = 5; }),
        changed([](shm::WireHandle& wire) { wire.channel = 4; }),
        changed([](shm::WireHandle& wire) { wire.kind = device::ConnKind::Mesh; })});

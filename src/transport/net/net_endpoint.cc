@@ -38,7 +38,7 @@ NetEndpoint::NetEndpoint(const EndContext& context, NetPath path, const EndPlace
   path_.farewells = options_.farewells;
   for (NetLane& lane : lanes_) {
     lane.net = &context.net;
-    lane.tag = path_.side == Side::Sender ? path_.link.self.rank : path_.link.peer.rank;
+    lane.tag = path_.direction == Direction::Send ? path_.link.self.rank : path_.link.peer.rank;
   }
   const bool flagged = slotBytesOf(path_, Protocol::LL) != 0 || slotBytesOf(path_, Protocol::LL128) != 0;
   if (slotBytesOf(path_, Protocol::Simple) != 0) {
@@ -47,12 +47,12 @@ NetEndpoint::NetEndpoint(const EndContext& context, NetPath path, const EndPlace
   if (flagged) joins_[kFlagged] = std::make_shared<NetJoin>(context.net, path_, netDevice_);
 }
 
-Result<std::unique_ptr<Endpoint>> NetEndpoint::open(const EndContext& context, const LinkSpec& link, Side side,
+Result<std::unique_ptr<Endpoint>> NetEndpoint::open(const EndContext& context, const LinkSpec& link, device::Direction direction,
                                                     const EndPlace& place) {
-  std::unique_ptr<NetEndpoint> endpoint(new NetEndpoint(context, NetPath{link, side, {}}, place));
+  std::unique_ptr<NetEndpoint> endpoint(new NetEndpoint(context, NetPath{link, direction, {}}, place));
   TRY(checkSlotsFit(endpoint->path_, context.net, endpoint->netDevice_));
   ASSIGN(endpoint->offer_, endpoint->offer());
-  if (side == Side::Receiver) TRY(endpoint->listen());
+  if (direction == Direction::Recv) TRY(endpoint->listen());
   return std::unique_ptr<Endpoint>(std::move(endpoint));
 }
 
@@ -64,7 +64,7 @@ Status NetEndpoint::listen() {
 }
 
 transport::LinkIdentity NetEndpoint::identity() const {
-  return transport::identityOf(path_.link, path_.side, kWireMagic);
+  return transport::identityOf(path_.link, path_.direction, kWireMagic);
 }
 
 bool NetEndpoint::sharesSlots() const {
@@ -84,14 +84,14 @@ Result<SharingOffer> NetEndpoint::offer() const {
 void NetEndpoint::joinOthers(const SharingOffer& peers) {
   const int most = std::min(offer_.maxRecvs, peers.maxRecvs);
   if (most > 1) {
-    const JoinKey key{path_.link.peer.rank, path_.side, offer_.device, peers.device};
+    const JoinKey key{path_.link.peer.rank, path_.direction, offer_.device, peers.device};
     sharedJoin_ = sharing_.enter(key, most, joins_[kSimple]);
     joins_[kSimple] = sharedJoin_->join;  // of another, the listener is closed: nobody will come
     lanes_[kSimple].tag = path_.link.channel;
-    if (path_.side == Side::Sender) lanes_[kSimple].failure = &sharedJoin_->failure;
+    if (path_.direction == Direction::Send) lanes_[kSimple].failure = &sharedJoin_->failure;
     path_.description += "/Shared";
   }
-  if (path_.side == Side::Sender || !options_.sharedJoins || !sharesSlots()) return;
+  if (path_.direction == Direction::Send || !options_.sharedJoins || !sharesSlots()) return;
   // Also those that have a connection of their own wait for their turn, or others would wait for theirs for ever.
   groups_ = sharedJoin_ != nullptr ? sharedJoin_->groups : nullptr;
   if (groups_ == nullptr) {
@@ -102,8 +102,8 @@ void NetEndpoint::joinOthers(const SharingOffer& peers) {
 
 ConnectHandle NetEndpoint::handle() const {
   WireHandle wire{identity(), {}, {}, offer_};
-  if (path_.side == Side::Receiver && options_.routing != nullptr) wire.nic = options_.routing->nicOf(path_.link);
-  for (std::size_t j = 0; j < kJoins && path_.side == Side::Receiver; ++j) {
+  if (path_.direction == device::Direction::Recv && options_.routing != nullptr) wire.nic = options_.routing->nicOf(path_.link);
+  for (std::size_t j = 0; j < kJoins && path_.direction == device::Direction::Recv; ++j) {
     if (joins_[j] != nullptr) wire.listeners[j] = joins_[j]->handle();
   }
   ConnectHandle handle;
@@ -115,7 +115,7 @@ Status NetEndpoint::connect(const ConnectHandle& peer) {
   WireHandle wire;
   std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
   TRY(transport::checkIdentity("NET", path_.link, identity(), wire));
-  for (std::size_t j = 0; j < kJoins && path_.side == Side::Sender; ++j) {
+  for (std::size_t j = 0; j < kJoins && path_.direction == Direction::Send; ++j) {
     if (joins_[j] != nullptr) joins_[j]->aim(wire.listeners[j]);
   }
   joinOthers(wire.sharing);
@@ -127,7 +127,7 @@ Status NetEndpoint::joinPool() {
   const std::uint32_t slotBytes = slotBytesOf(path_, Protocol::Simple);
   if (!sharesSlots()) return {};
   const SharedShape shape{options_.sharedSlots, slotBytes, slots_.onDevice};
-  ASSIGN(shared_, pools_.get(device_, path_.link.channel, path_.side, shape));
+  ASSIGN(shared_, pools_.get(device_, path_.link.channel, path_.direction, shape));
   if (shared_ != nullptr || groups_ == nullptr) return {};
   return fail(ncclInternalError, "{}: other connections of the channel share slots of another shape", path_.text());
 }
@@ -149,13 +149,13 @@ Status NetEndpoint::prepare() {
     ASSIGN(lane.registration, joins_[j]->registerMemory(memory_->host(), memory_->hostBytes(), PtrKind::Host));
     lane.slotRegistration = lane.registration;
     const ProbeMessage probe = probeOf(path_, j);
-    if (path_.side == Side::Sender) std::memcpy(probeAt(j), &probe, sizeof(probe));
+    if (path_.direction == Direction::Send) std::memcpy(probeAt(j), &probe, sizeof(probe));
   }
   return registerSlots();
 }
 
 Result<MemoryWindow> NetEndpoint::windowForNetwork() const {
-  const bool kernelsSpeakFirst = path_.side == Side::Sender || shared_ != nullptr;
+  const bool kernelsSpeakFirst = path_.direction == Direction::Send || shared_ != nullptr;
   if (!options_.inPlace || !kernelsSpeakFirst || slots_.onDevice) return MemoryWindow{};
   return memoryWindow(device_);
 }
@@ -186,7 +186,7 @@ std::byte* NetEndpoint::probeAt(std::size_t join) const {
 Result<void*> NetEndpoint::postProbe(std::size_t join) {
   const NetLane& lane = lanes_[join];
   NetBuffer message{probeAt(join), sizeof(ProbeMessage), lane.tag, lane.registration};
-  if (path_.side == Side::Sender) {
+  if (path_.direction == Direction::Send) {
     auto request = lane.net->isend(lane.connection, message);
     if (!request.ok()) return failNet(path_, request.status(), "isend of the first message");
     return request;
@@ -215,7 +215,7 @@ Result<bool> NetEndpoint::probe(std::size_t join) {
     ASSIGN(probes_[join], postProbe(join));
     if (probes_[join] == nullptr) return false;
   }
-  const bool receives = path_.side == Side::Receiver;
+  const bool receives = path_.direction == Direction::Recv;
   int received = 0;
   auto over = lanes_[join].net->test(probes_[join], receives ? std::span(&received, 1) : std::span<int>());
   if (!over.ok()) return failNet(path_, over.status(), "test of the first message");
@@ -232,7 +232,7 @@ Status NetEndpoint::start() {
                         .flagged = joins_[kFlagged] == nullptr ? nullptr : &lanes_[kFlagged],
                         .messages = memory_->host() + memory_->layout().messages,
                         .shared = shared_.get()};
-  if (path_.side == Side::Sender) {
+  if (path_.direction == Direction::Send) {
     task_ = std::make_unique<NetSender>(SendSetup{setup, memory_->sendView(Viewer::Host)});
   } else {
     task_ = std::make_unique<NetReceiver>(RecvSetup{setup, memory_->recvView(Viewer::Host), groups_.get()});
@@ -260,7 +260,7 @@ Result<bool> NetEndpoint::ready() {
 }
 
 ConnView NetEndpoint::view() const {
-  if (path_.side == Side::Sender) return memory_->sendView(Viewer::Kernels);
+  if (path_.direction == Direction::Send) return memory_->sendView(Viewer::Kernels);
   return memory_->recvView(Viewer::Kernels);
 }
 

@@ -42,10 +42,10 @@ struct WireHandle : transport::LinkIdentity {
 inline constexpr std::uint32_t kWireMagic = 0x6e65746c;
 static_assert(sizeof(WireHandle) <= sizeof(ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
 
-/// See transport.h. ready() needs the other side to be asked as well. The probe of the connections is part of it.
+/// See transport.h. ready() needs the other direction to be asked as well. The probe of the connections is part of it.
 class NetEndpoint final : public Endpoint {
  public:
-  static Result<std::unique_ptr<Endpoint>> open(const EndContext& context, const LinkSpec& link, Side side,
+  static Result<std::unique_ptr<Endpoint>> open(const EndContext& context, const LinkSpec& link, device::Direction direction,
                                                 const EndPlace& place);
   ConnectHandle handle() const override;
   Status connect(const ConnectHandle& peer) override;

@@ -8,7 +8,7 @@ NetJoin::~NetJoin() {
   // Requests may be under way: the memory lives on until the connection is closed.
   for (void* registration : registrations_) net_.deregisterMemory(connection_, registration).ignore();
   if (connection_ != nullptr) {
-    const bool sends = path_.side == Side::Sender;
+    const bool sends = path_.direction == Direction::Send;
     (sends ? net_.closeSend(connection_) : net_.closeRecv(connection_)).ignore();
   }
   if (connection_ == nullptr && connecting_) net_.abandonConnect(handle_);
@@ -29,7 +29,7 @@ Status NetJoin::closeListener() {
 
 Result<bool> NetJoin::poll() {
   if (connection_ != nullptr) return true;
-  const bool sends = path_.side == Side::Sender;
+  const bool sends = path_.direction == Direction::Send;
   auto connection = sends ? net_.connect(device_, handle_) : net_.accept(listener_);
   if (!connection.ok()) {
     connecting_ = false;

@@ -24,7 +24,7 @@ struct SharingOffer {
 /// Between whom one of them is, as an end sees it.
 struct JoinKey {
   int peer = -1;
-  transport::Side side = transport::Side::Sender;
+  device::Direction direction = device::Direction::Send;
   int device = 0;
   int peerDevice = 0;
   friend auto operator<=>(const JoinKey&, const JoinKey&) = default;

@@ -17,16 +17,16 @@ constexpr std::size_t roundedUp(std::size_t bytes, std::size_t unit) {
 
 }  // namespace
 
-EndLayout endLayout(const device::SlotBytes& slotBytes, Side side, bool slotsElsewhere) {
+EndLayout endLayout(const device::SlotBytes& slotBytes, Direction direction, bool slotsElsewhere) {
   EndLayout layout;
   layout.tail = 0;
   layout.head = layout.tail + device::kCountersBytes;
   layout.words = layout.head + device::kCountersBytes;
-  layout.addresses = layout.words + (side == Side::Sender ? sizeof(device::SendWords) : sizeof(device::RecvWords));
-  layout.probe = layout.addresses + (side == Side::Sender ? sizeof(device::SlotWords) : 0);
+  layout.addresses = layout.words + (direction == Direction::Send ? sizeof(device::SendWords) : sizeof(device::RecvWords));
+  layout.probe = layout.addresses + (direction == Direction::Send ? sizeof(device::SlotWords) : 0);
   layout.messages = layout.probe + 2 * kProbeBytes;
   std::size_t end =
-      layout.messages + (side == Side::Sender ? senderMessageBytes(slotBytes) : receiverMessageBytes(slotBytes));
+      layout.messages + (direction == Direction::Send ? senderMessageBytes(slotBytes) : receiverMessageBytes(slotBytes));
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
     if (slotBytes[p] == 0 || (p == kSimple && slotsElsewhere)) continue;
     layout.slots[p] = roundedUp(end, kPage);
@@ -40,7 +40,7 @@ Result<EndMemory> EndMemory::create(const Device& device, const NetPath& path, b
                                     const SharedSlots* shared, const MemoryWindow& window) {
   const std::string about = path.text();
   const device::SlotBytes& slotBytes = path.link.slotBytes;
-  const EndLayout layout = endLayout(slotBytes, path.side, slotsOnDevice || shared != nullptr);
+  const EndLayout layout = endLayout(slotBytes, path.direction, slotsOnDevice || shared != nullptr);
   ASSIGN(PinnedBuffer pinned, PinnedBuffer::create(device, layout.bytes, about));
   ASSIGN(DeviceBuffer steps, DeviceBuffer::create(device, sizeof(PrivateCounters), about));
   EndMemory memory(path, layout, std::move(pinned), std::move(steps));

@@ -32,7 +32,7 @@ struct EndLayout {
 inline constexpr std::size_t kProbeBytes = 64;
 
 /// `slotsElsewhere`: those of the Simple protocol are not here.
-EndLayout endLayout(const device::SlotBytes& slotBytes, Side side, bool slotsElsewhere);
+EndLayout endLayout(const device::SlotBytes& slotBytes, Direction direction, bool slotsElsewhere);
 
 /// What kernels remember from one to the next, in device memory.
 struct PrivateCounters {

@@ -33,13 +33,13 @@ std::uint32_t slotFor(Protocol protocol, std::uint32_t slotBytes, std::size_t mo
 
 }  // namespace
 
-std::string NetPath::direction() const {
-  return fmt::format("{} {} by {} on channel {}", side == Side::Sender ? "send to" : "receive from",
+std::string NetPath::brief() const {
+  return fmt::format("{} {} by {} on channel {}", direction == Direction::Send ? "send to" : "receive from",
                      transport::rankText(link.peer), description, link.channel);
 }
 
 std::string NetPath::text() const {
-  return fmt::format("{} of {}", direction(), transport::rankText(link.self));
+  return fmt::format("{} of {}", brief(), transport::rankText(link.self));
 }
 
 Status failNet(const NetPath& path, Status cause, std::string_view call) {

@@ -20,18 +20,18 @@
 
 namespace tutti::net {
 
-using transport::Side;
+using device::Direction;
 
 /// Which connection it is, for messages.
 struct NetPath {
   LinkSpec link;
-  Side side = Side::Sender;
+  Direction direction = Direction::Send;
   std::string description;  ///< "NET/Socket/0"
   std::shared_ptr<const PeerFarewells> farewells = {};  ///< null: the peer never leaves
 
   bool peerHasLeft() const { return farewells != nullptr && farewells->hasLeft(link.peer.rank); }
   /// "send to rank 3 (host b, device 0) by NET/Socket/0 on channel 1".
-  std::string direction() const;
+  std::string brief() const;
   /// The same with "of rank 0 (host a, device 0)".
   std::string text() const;
 };

@@ -48,8 +48,8 @@ bool NetReceiver::starves(std::size_t protocol) const {
 
 std::string NetReceiver::describe() const {
   const auto shown = factsToShow({reportOf(Protocol::Simple), reportOf(Protocol::LL), reportOf(Protocol::LL128)});
-  if (!shown) return setup_.path.direction() + ": no protocol";
-  return fmt::format("{}: {}, {}", setup_.path.direction(), shown->place(), shown->waits());
+  if (!shown) return setup_.path.brief() + ": no protocol";
+  return fmt::format("{}: {}, {}", setup_.path.brief(), shown->place(), shown->waits());
 }
 
 }  // namespace tutti::net

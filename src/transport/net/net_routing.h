@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "device/direction.h"
 #include "transport/ranks.h"
 #include "transport/transport.h"
 
@@ -41,7 +42,7 @@ class NetRouting {
  public:
   virtual ~NetRouting() = default;
   /// Our end of a connection, unless routeOf says how it goes.
-  virtual EndPlace placeOf(const LinkSpec& link, transport::Side side) const = 0;
+  virtual EndPlace placeOf(const LinkSpec& link, device::Direction direction) const = 0;
   /// Where a receiver's NIC is, for the sender to know.
   virtual NicPlace nicOf(const LinkSpec& link) const = 0;
   /// Whether a sender's connection waits until the receiver has said where its NIC is, and then goes as routeOf says.

@@ -163,7 +163,7 @@ TaskHold NetSender::hold() const {
 
 std::string NetSender::describe() const {
   const LaneFacts shown = facts();
-  return fmt::format("{}: {}, {}", setup_.path.direction(), shown.place(), shown.waits());
+  return fmt::format("{}: {}, {}", setup_.path.brief(), shown.place(), shown.waits());
 }
 
 }  // namespace tutti::net

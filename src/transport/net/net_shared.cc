@@ -36,12 +36,12 @@ void SlotStore::giveBack(std::uint32_t number) {
   std::atomic_ref(*head_).store(ring_.giveBack(number), std::memory_order_release);
 }
 
-Result<std::shared_ptr<SharedSlots>> SharedPools::get(const Device& device, int channel, Side side,
+Result<std::shared_ptr<SharedSlots>> SharedPools::get(const Device& device, int channel, Direction direction,
                                                       const SharedShape& shape) {
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<SharedSlots>& pool = pools_[{channel, side}];
+  std::shared_ptr<SharedSlots>& pool = pools_[{channel, direction}];
   if (pool == nullptr) {
-    const char* const what = side == Side::Sender ? "sends" : "receives";
+    const char* const what = direction == Direction::Send ? "sends" : "receives";
     ASSIGN(pool, SharedSlots::create(device, shape,
                                      fmt::format("slots that {} of messages share on channel {}", what, channel)));
   }

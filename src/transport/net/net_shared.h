@@ -24,7 +24,7 @@
 
 namespace tutti::net {
 
-using transport::Side;
+using device::Direction;
 
 /// Which of `slots` (a power of two) numbered places in a ring are out. Numbers grow without end, modulo 2^32.
 class SlotRing {
@@ -111,11 +111,11 @@ class SharedSlots final : public SlotStore {
 class SharedPools {
  public:
   /// Made when first asked for. Null: there are some of another shape, which this connection cannot use.
-  Result<std::shared_ptr<SharedSlots>> get(const Device& device, int channel, Side side, const SharedShape& shape);
+  Result<std::shared_ptr<SharedSlots>> get(const Device& device, int channel, Direction direction, const SharedShape& shape);
 
  private:
   std::mutex mutex_;
-  std::map<std::pair<int, Side>, std::shared_ptr<SharedSlots>> pools_;
+  std::map<std::pair<int, Direction>, std::shared_ptr<SharedSlots>> pools_;
 };
 
 /// A crew's counter of the slots that it has taken, in device memory.

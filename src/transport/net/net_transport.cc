@@ -27,19 +27,19 @@ Result<LinkQuality> NetTransport::judge(const PeerInfo& self, const PeerInfo& pe
   return self.softGpu != 0 && peer.softGpu != 0 ? LinkQuality::WholeLines : LinkQuality::Plain;
 }
 
-Result<std::unique_ptr<Endpoint>> NetTransport::open(const LinkSpec& link, net::Side side) {
-  const EndPlace place = options_.routing != nullptr ? options_.routing->placeOf(link, side) : EndPlace{};
-  return net::NetEndpoint::open({*device_, *net_, options_, *pools_, *lent_, *joins_}, link, side, place);
+Result<std::unique_ptr<Endpoint>> NetTransport::open(const LinkSpec& link, device::Direction direction) {
+  const EndPlace place = options_.routing != nullptr ? options_.routing->placeOf(link, direction) : EndPlace{};
+  return net::NetEndpoint::open({*device_, *net_, options_, *pools_, *lent_, *joins_}, link, direction, place);
 }
 
 Result<std::unique_ptr<Endpoint>> NetTransport::openSend(const LinkSpec& link) {
-  if (options_.routing == nullptr || !options_.routing->routed(link)) return open(link, net::Side::Sender);
+  if (options_.routing == nullptr || !options_.routing->routed(link)) return open(link, device::Direction::Send);
   return std::unique_ptr<Endpoint>(
       std::make_unique<relay::RoutedSender>(net::EndContext{*device_, *net_, options_, *pools_, *lent_, *joins_}, link));
 }
 
 Result<std::unique_ptr<Endpoint>> NetTransport::openRecv(const LinkSpec& link) {
-  return open(link, net::Side::Receiver);
+  return open(link, device::Direction::Recv);
 }
 
 }  // namespace tutti

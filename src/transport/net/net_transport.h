@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "device/direction.h"
 #include "gpu/context.h"
 #include "plugin/net.h"
 #include "transport/net/net_routing.h"
@@ -41,7 +42,7 @@ struct NetTransportOptions {
   milliseconds relayPatience{30'000};       ///< with a relay that does not answer
 
   /// So many slots of the Simple protocol are shared by all Mesh connections of a channel in one direction; a power of
-  /// two, at most device::kMostSharedSlots. 0: each connection has its own. Each side decides for itself.
+  /// two, at most device::kMostSharedSlots. 0: each connection has its own. Each direction decides for itself.
   std::uint32_t sharedSlots = 0;
   /// With sharedSlots: Mesh connections to one rank share network connections, where the peer says so, too, and both
   /// devices take several receives in one. To be set only if some device of the network does.
@@ -64,7 +65,7 @@ class NetTransport final : public Transport {
   Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) override;
 
  private:
-  Result<std::unique_ptr<Endpoint>> open(const LinkSpec& link, transport::Side side);
+  Result<std::unique_ptr<Endpoint>> open(const LinkSpec& link, device::Direction direction);
   const Device* device_;
   Net* net_;
   NetTransportOptions options_;

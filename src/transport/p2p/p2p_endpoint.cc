@@ -13,25 +13,25 @@ namespace tutti::p2p {
 using transport::pairText;
 using transport::sameProcess;
 
-Result<std::unique_ptr<Endpoint>> P2pEndpoint::open(const Device& device, const LinkSpec& link, Side side,
+Result<std::unique_ptr<Endpoint>> P2pEndpoint::open(const Device& device, const LinkSpec& link, Direction direction,
                                                     bool pulls, std::shared_ptr<const void> deviceOwner) {
-  const std::size_t bytes = transport::sharedBytes(side, link.slotBytes);
+  const std::size_t bytes = transport::sharedBytes(direction, link.slotBytes);
   const std::string about = fmt::format("P2P channel {}, {}", link.channel, pairText(link.self, link.peer));
   ASSIGN(auto own, SharedMemory::create(device, bytes, about, std::move(deviceOwner)));
-  std::unique_ptr<P2pEndpoint> endpoint(new P2pEndpoint(link, side, std::move(own)));
+  std::unique_ptr<P2pEndpoint> endpoint(new P2pEndpoint(link, direction, std::move(own)));
   TRY(endpoint->describe(device, pulls));
   return std::unique_ptr<Endpoint>(std::move(endpoint));
 }
 
 Status P2pEndpoint::describe(const Device& device, bool pulls) {
   WireHandle& wire = wire_;
-  static_cast<transport::LinkIdentity&>(wire) = transport::identityOf(link_, side_, kWireMagic);
+  static_cast<transport::LinkIdentity&>(wire) = transport::identityOf(link_, direction_, kWireMagic);
   wire.address = own().address();
   wire.pulls = pulls ? 1 : 0;
   if (!sameProcess(link_.self, link_.peer)) {
     ASSIGN(wire.ipc, IpcMemory::exportHandle(own()));
   }
-  if (side_ == Side::Sender && pulls) {
+  if (direction_ == Direction::Send && pulls) {
     ASSIGN(window_, transport::PullWindow::ofSender(device));
     wire.window = window_.window();
   }
@@ -64,7 +64,7 @@ Status P2pEndpoint::connect(const ConnectHandle& peer) {
   std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
   TRY(checkHandle(wire));
   ASSIGN(peer_, PeerMemory::open(own().device(), link_.self, link_.peer, wire));
-  if (side_ == Side::Receiver) {
+  if (direction_ == Direction::Recv) {
     ASSIGN(window_, transport::PullWindow::open(own().device(), link_, wire.window));
   }
   return {};
@@ -77,7 +77,7 @@ Status P2pEndpoint::requireConnected(const char* what) const {
 }
 
 transport::SelfTest P2pEndpoint::selfTest() const {
-  return {"P2P", &own().device(), &link_, side_, own().address(), peer_.address()};
+  return {"P2P", &own().device(), &link_, direction_, own().address(), peer_.address()};
 }
 
 Status P2pEndpoint::probeWrite() {
@@ -93,7 +93,7 @@ Result<bool> P2pEndpoint::probeCheck() {
 ConnView P2pEndpoint::view() const {
   std::byte* const mine = own().data();
   auto* const peer = reinterpret_cast<std::byte*>(peer_.address());
-  return transport::connView(side_, link_.slotBytes, {mine, peer, mine + transport::kStepOffset}, window_);
+  return transport::connView(direction_, link_.slotBytes, {mine, peer, mine + transport::kStepOffset}, window_);
 }
 
 std::string_view P2pEndpoint::description() const {

@@ -20,7 +20,7 @@ class P2pEndpoint final : public Endpoint {
  public:
   /// `pulls`: the receiver may read the sender's memory where the sender has a window; both sides must say the same.
   /// `deviceOwner`, which may be null, keeps the device alive.
-  static Result<std::unique_ptr<Endpoint>> open(const Device& device, const LinkSpec& link, Side side, bool pulls,
+  static Result<std::unique_ptr<Endpoint>> open(const Device& device, const LinkSpec& link, Direction direction, bool pulls,
                                                 std::shared_ptr<const void> deviceOwner = {});
   ~P2pEndpoint() override;
   ConnectHandle handle() const override;
@@ -32,8 +32,8 @@ class P2pEndpoint final : public Endpoint {
   std::string_view description() const override;
 
  private:
-  P2pEndpoint(const LinkSpec& link, Side side, std::shared_ptr<SharedMemory> own)
-      : link_(link), side_(side), own_(std::move(own)) {}
+  P2pEndpoint(const LinkSpec& link, Direction direction, std::shared_ptr<SharedMemory> own)
+      : link_(link), direction_(direction), own_(std::move(own)) {}
   const DeviceBuffer& own() const { return own_->buffer(); }
   Status describe(const Device& device, bool pulls);
   Status checkHandle(const WireHandle& peer) const;
@@ -41,7 +41,7 @@ class P2pEndpoint final : public Endpoint {
   transport::SelfTest selfTest() const;
 
   LinkSpec link_;
-  Side side_;
+  Direction direction_;
   std::shared_ptr<SharedMemory> own_;
   bool settled_ = false;
   WireHandle wire_;

@@ -13,7 +13,7 @@
 
 namespace tutti::p2p {
 
-using transport::Side;
+using device::Direction;
 
 /// The contents of a ConnectHandle.
 struct WireHandle : transport::LinkIdentity {

@@ -64,14 +64,14 @@ Result<std::string> commonObstacle(const Driver& driver, const P2pOptions& optio
 }
 
 Result<std::unique_ptr<Endpoint>> open(const Device& device, const P2pOptions& options, const LinkSpec& link,
-                                       p2p::Side side, std::shared_ptr<const void> deviceOwner) {
+                                       device::Direction direction, std::shared_ptr<const void> deviceOwner) {
   ASSIGN(const std::string obstacle, deviceObstacle(device.driver(), link.self, link.peer));
   if (!obstacle.empty()) {
     return fail(ncclSystemError, "P2P connection of {} cannot be opened: {}", transport::pairText(link.self, link.peer),
                 obstacle);
   }
   const bool pulls = device.driver().softgpuMemoryWindow != nullptr && !options.directDisabled;
-  return p2p::P2pEndpoint::open(device, link, side, pulls, std::move(deviceOwner));
+  return p2p::P2pEndpoint::open(device, link, direction, pulls, std::move(deviceOwner));
 }
 
 }  // namespace
@@ -97,11 +97,11 @@ Result<LinkQuality> P2pTransport::judge(const PeerInfo& self, const PeerInfo& pe
 }
 
 Result<std::unique_ptr<Endpoint>> P2pTransport::openSend(const LinkSpec& link) {
-  return open(*device_, options_, link, p2p::Side::Sender, deviceOwner_);
+  return open(*device_, options_, link, device::Direction::Send, deviceOwner_);
 }
 
 Result<std::unique_ptr<Endpoint>> P2pTransport::openRecv(const LinkSpec& link) {
-  return open(*device_, options_, link, p2p::Side::Receiver, deviceOwner_);
+  return open(*device_, options_, link, device::Direction::Recv, deviceOwner_);
 }
 
 }  // namespace tutti

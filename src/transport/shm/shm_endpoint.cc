@@ -17,10 +17,10 @@ using transport::pairText;
 using transport::rankText;
 using transport::sameProcess;
 
-Result<std::unique_ptr<Endpoint>> ShmEndpoint::open(const Surroundings& around, const LinkSpec& link, Side side) {
+Result<std::unique_ptr<Endpoint>> ShmEndpoint::open(const Surroundings& around, const LinkSpec& link, Direction direction) {
   const std::string steps = fmt::format("counters of SHM channel {}, {}", link.channel, pairText(link.self, link.peer));
   ASSIGN(DeviceBuffer buffer, DeviceBuffer::create(*around.device, transport::kCountersBytes, steps));
-  std::unique_ptr<ShmEndpoint> endpoint(new ShmEndpoint(around, link, side, std::move(buffer)));
+  std::unique_ptr<ShmEndpoint> endpoint(new ShmEndpoint(around, link, direction, std::move(buffer)));
   TRY(endpoint->createOwn());
   return std::unique_ptr<Endpoint>(std::move(endpoint));
 }
@@ -36,7 +36,7 @@ std::string ShmEndpoint::about() const {
 Status ShmEndpoint::createOwn() {
   ASSIGN(Segment segment, Segment::create(wire_.bytes, numaNodeOf(device()), about()));
   ASSIGN(own_, Region::create(device(), std::move(segment), about(), around_.deviceOwner));
-  if (around_.pulls && wire_.side == Side::Sender) {
+  if (around_.pulls && wire_.direction == Direction::Send) {
     ASSIGN(proposed_, transport::PullWindow::ofSender(device()));
     wire_.window = proposed_.window();
   }
@@ -72,7 +72,7 @@ Status ShmEndpoint::connect(const ConnectHandle& peer) {
 }
 
 Status ShmEndpoint::answer() {
-  if (wire_.side == Side::Sender || peerWire_.window.bytes == 0) return {};
+  if (wire_.direction == Direction::Send || peerWire_.window.bytes == 0) return {};
   if (around_.pulls) {
     std::string why;
     ASSIGN(window_, transport::PullWindow::openIfAllowed(device(), link_, peerWire_.window, why));
@@ -139,7 +139,7 @@ transport::SelfTest ShmEndpoint::selfTest() const {
   return {"SHM",
           &device(),
           &link_,
-          wire_.side,
+          wire_.direction,
           reinterpret_cast<CUdeviceptr>(own_->onDevice()),
           reinterpret_cast<CUdeviceptr>(peerOnDevice_)};
 }
@@ -155,7 +155,7 @@ Result<bool> ShmEndpoint::probeCheck() {
 }
 
 ConnView ShmEndpoint::view() const {
-  return transport::connView(wire_.side, link_.slotBytes, {own_->onDevice(), peerOnDevice_, steps_.data()}, window_);
+  return transport::connView(wire_.direction, link_.slotBytes, {own_->onDevice(), peerOnDevice_, steps_.data()}, window_);
 }
 
 }  // namespace tutti::shm

@@ -20,7 +20,7 @@
 
 namespace tutti::shm {
 
-using transport::Side;
+using device::Direction;
 
 /// The contents of a ConnectHandle.
 struct WireHandle : transport::LinkIdentity {
@@ -49,7 +49,7 @@ struct Surroundings {
 /// See transport.h.
 class ShmEndpoint final : public Endpoint {
  public:
-  static Result<std::unique_ptr<Endpoint>> open(const Surroundings& around, const LinkSpec& link, Side side);
+  static Result<std::unique_ptr<Endpoint>> open(const Surroundings& around, const LinkSpec& link, Direction direction);
   ~ShmEndpoint() override;
   ConnectHandle handle() const override;
   Status connect(const ConnectHandle& peer) override;
@@ -62,8 +62,8 @@ class ShmEndpoint final : public Endpoint {
   std::string_view description() const override { return "SHM/direct"; }
 
  private:
-  ShmEndpoint(const Surroundings& around, const LinkSpec& link, Side side, DeviceBuffer steps)
-      : around_(around), link_(link), steps_(std::move(steps)), wire_{transport::identityOf(link, side, kWireMagic)} {}
+  ShmEndpoint(const Surroundings& around, const LinkSpec& link, Direction direction, DeviceBuffer steps)
+      : around_(around), link_(link), steps_(std::move(steps)), wire_{transport::identityOf(link, direction, kWireMagic)} {}
   const Device& device() const { return *around_.device; }
   /// "SHM channel 3, rank 0 (…) with rank 1 (…)".
   std::string about() const;

@@ -26,11 +26,11 @@ Result<LinkQuality> ShmTransport::judge(const PeerInfo& self, const PeerInfo& pe
 }
 
 Result<std::unique_ptr<Endpoint>> ShmTransport::openSend(const LinkSpec& link) {
-  return shm::ShmEndpoint::open(around_, link, transport::Side::Sender);
+  return shm::ShmEndpoint::open(around_, link, device::Direction::Send);
 }
 
 Result<std::unique_ptr<Endpoint>> ShmTransport::openRecv(const LinkSpec& link) {
-  return shm::ShmEndpoint::open(around_, link, transport::Side::Receiver);
+  return shm::ShmEndpoint::open(around_, link, device::Direction::Recv);
 }
 
 }  // namespace tutti

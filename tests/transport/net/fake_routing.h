@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "device/direction.h"
 #include "transport/net/net_routing.h"
 #include "transport/net/peer_farewells.h"
 
@@ -13,13 +14,13 @@ namespace tutti::test {
 
 /// Device 0, host memory, nothing routed, but for what a test says.
 struct FakeRouting : NetRouting {
-  std::function<EndPlace(const LinkSpec& link, transport::Side side)> place = {};
+  std::function<EndPlace(const LinkSpec& link, device::Direction direction)> place = {};
   NicPlace nic = {};
   std::optional<SendRoute> route = {};       ///< of every sender's connection
   mutable std::optional<NicPlace> asked = {};  ///< where the receiver's NIC was when routeOf was asked last
 
-  EndPlace placeOf(const LinkSpec& link, transport::Side side) const override {
-    return place ? place(link, side) : EndPlace{};
+  EndPlace placeOf(const LinkSpec& link, device::Direction direction) const override {
+    return place ? place(link, direction) : EndPlace{};
   }
   NicPlace nicOf(const LinkSpec&) const override { return nic; }
   bool routed(const LinkSpec&) const override { return route.has_value(); }
@@ -30,7 +31,7 @@ struct FakeRouting : NetRouting {
 };
 
 inline std::shared_ptr<const NetRouting> routingTo(
-    std::function<EndPlace(const LinkSpec& link, transport::Side side)> place) {
+    std::function<EndPlace(const LinkSpec& link, device::Direction direction)> place) {
   auto routing = std::make_shared<FakeRouting>();
   routing->place = std::move(place);
   return routing;
@@ -38,7 +39,7 @@ inline std::shared_ptr<const NetRouting> routingTo(
 
 /// Both ends with their slots there.
 inline std::shared_ptr<const NetRouting> routingWithSlots(SlotPlace slots) {
-  return routingTo([slots](const LinkSpec&, transport::Side) { return EndPlace{0, slots}; });
+  return routingTo([slots](const LinkSpec&, device::Direction) { return EndPlace{0, slots}; });
 }
 
 struct FakeFarewells : PeerFarewells {

@@ -100,8 +100,8 @@ TEST(NetEndpoint, ComesUpAndCarriesStepsOfAllProtocols) {
 }
 
 TEST(NetEndpoint, UsesTheDeviceThatItIsTold) {
-  Ends ends({}, {.routing = routingTo([](const LinkSpec& link, net::Side side) {
-                   return EndPlace{link.channel == 2 && side == net::Side::Sender ? 1 : 0};
+  Ends ends({}, {.routing = routingTo([](const LinkSpec& link, device::Direction direction) {
+                   return EndPlace{link.channel == 2 && direction == device::Direction::Send ? 1 : 0};
                  })});
   EXPECT_EQ(ends.sender->description(), "NET/Fake/1");
   EXPECT_EQ(ends.receiver->description(), "NET/Fake/0");
@@ -175,8 +175,8 @@ TEST(NetEndpoint, GivesSlotsOnTheDeviceAsDmaBufsWhereItIsTold) {
   ASSERT_TRUE(device.ok());
   FakeNet net;
   {
-    const auto placeOf = [](const LinkSpec&, net::Side side) {
-      return EndPlace{0, {.onDevice = side == net::Side::Receiver, .dmaBuf = true}};
+    const auto placeOf = [](const LinkSpec&, device::Direction direction) {
+      return EndPlace{0, {.onDevice = direction == device::Direction::Recv, .dmaBuf = true}};
     };
     NetTransport transport(*device.value(), net, {.routing = routingTo(placeOf)});
     auto sender = transport.openSend(linkOf(0, 1)).value();

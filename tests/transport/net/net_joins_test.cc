@@ -153,8 +153,8 @@ TEST(SharedJoins, TakeBothEnds) {
 
 TEST(SharedJoins, AreBetweenTheSameDevices) {
   NetTransportOptions out = sharing(), in = sharing();
-  out.routing = routingTo([](const LinkSpec& link, net::Side) { return EndPlace{link.channel / 2}; });
-  in.routing = routingTo([](const LinkSpec& link, net::Side) { return EndPlace{link.channel % 2}; });
+  out.routing = routingTo([](const LinkSpec& link, device::Direction) { return EndPlace{link.channel / 2}; });
+  in.routing = routingTo([](const LinkSpec& link, device::Direction) { return EndPlace{link.channel % 2}; });
   Channels pair({}, out, in);
   pair.open(0, 3);
   EXPECT_EQ(pair.net.connections(), 4u);

@@ -43,10 +43,10 @@ class Engine {
       simple = connectLanes(net, {{pair.sender.slots[2], bytes}}, {{pair.receiver.slots[2], bytes}});
       flagged = connectLanes(net, {{out.data(), out.size()}}, {{in.data(), in.size()}});
       sender =
-          std::make_unique<net::NetSender>(net::SendSetup{{pathFor(net::Side::Sender, pair.from, pair.to),
+          std::make_unique<net::NetSender>(net::SendSetup{{pathFor(device::Direction::Send, pair.from, pair.to),
                                                            &simple.sender, &flagged.sender, out.data(), firstStep},
                                                           pair.sender});
-      receiver = std::make_unique<net::NetReceiver>(net::RecvSetup{{pathFor(net::Side::Receiver, pair.to, pair.from),
+      receiver = std::make_unique<net::NetReceiver>(net::RecvSetup{{pathFor(device::Direction::Recv, pair.to, pair.from),
                                                                     &simple.receiver, &flagged.receiver, in.data(),
                                                                     firstStep},
                                                                    pair.receiver});

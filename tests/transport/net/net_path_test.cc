@@ -12,7 +12,7 @@ namespace tutti::test {
 namespace {
 
 net::NetPath pathWith(const device::SlotBytes& slotBytes) {
-  net::NetPath path = pathFor(net::Side::Sender);
+  net::NetPath path = pathFor(device::Direction::Send);
   path.link.slotBytes = slotBytes;
   return path;
 }

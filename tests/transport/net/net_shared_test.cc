@@ -21,7 +21,7 @@ namespace {
 
 using net::SharedPools;
 using net::SharedShape;
-using net::Side;
+using device::Direction;
 
 TEST(SlotRing, CountsWhatHasComeBackWithoutAGap) {
   net::SlotRing ring(4);
@@ -65,18 +65,18 @@ TEST(SlotRing, GoesOnWhenNumbersComeRoundHoweverTheyComeBack) {
 TEST(SharedPools, HaveOneOfEachChannelAndDirection) {
   SharedPools pools;
   const SharedShape shape{4, 2048, false};
-  const auto first = pools.get(*testDevice(), 1, Side::Sender, shape).value();
-  EXPECT_EQ(pools.get(*testDevice(), 1, Side::Sender, shape).value(), first);
-  EXPECT_NE(pools.get(*testDevice(), 1, Side::Receiver, shape).value(), first);
-  EXPECT_NE(pools.get(*testDevice(), 2, Side::Sender, shape).value(), first);
-  EXPECT_EQ(pools.get(*testDevice(), 1, Side::Sender, {4, 2048, true}).value(), nullptr) << "its slots are elsewhere";
+  const auto first = pools.get(*testDevice(), 1, Direction::Send, shape).value();
+  EXPECT_EQ(pools.get(*testDevice(), 1, Direction::Send, shape).value(), first);
+  EXPECT_NE(pools.get(*testDevice(), 1, Direction::Recv, shape).value(), first);
+  EXPECT_NE(pools.get(*testDevice(), 2, Direction::Send, shape).value(), first);
+  EXPECT_EQ(pools.get(*testDevice(), 1, Direction::Send, {4, 2048, true}).value(), nullptr) << "its slots are elsewhere";
   EXPECT_EQ(first->bytes(), 4u * 2048);
 }
 
 TEST(SharedPools, LendMemoryThatKernelsAndHostSeeAtTheSamePlace) {
   for (const bool onDevice : {false, true}) {
     SharedPools pools;
-    const auto slots = pools.get(*testDevice(), 1, Side::Sender, {4, 2048, onDevice}).value();
+    const auto slots = pools.get(*testDevice(), 1, Direction::Send, {4, 2048, onDevice}).value();
     const device::SendShared kernel = slots->ofSender(net::Viewer::Kernels);
     const device::SendShared host = slots->ofSender(net::Viewer::Host);
     EXPECT_EQ(slots->slots(net::Viewer::Host), slots->memory());
@@ -143,7 +143,7 @@ TEST(SharedSlots, AreTheSameOnAllConnectionsOfAChannel) {
       EXPECT_EQ(sendConn(*sender).slots[2], sendConn(*hub.senders[0]).slots[2]);
       EXPECT_EQ(sendConn(*sender).shared.taken, sendConn(*hub.senders[0]).shared.taken);
     }
-    EXPECT_EQ(recvConn(*hub.receivers[0]).shared.taken, nullptr) << "whose side has slots of its own";
+    EXPECT_EQ(recvConn(*hub.receivers[0]).shared.taken, nullptr) << "whose direction has slots of its own";
     EXPECT_NE(recvConn(*hub.receivers[0]).slots[2], recvConn(*hub.receivers[1]).slots[2]);
     hub.close();
   }
@@ -203,10 +203,10 @@ TEST(SharedSlots, OfAPeerThatHasLeftComeBack) {
   bool left = false;
   FakeNet net;
   SharedPools pools;
-  const auto slots = pools.get(*testDevice(), 1, Side::Sender, {2, kSlots[2], false}).value();
+  const auto slots = pools.get(*testDevice(), 1, Direction::Send, {2, kSlots[2], false}).value();
   SenderMemory end;
   end.view.shared = slots->ofSender(net::Viewer::Host);
-  net::NetPath path = pathFor(Side::Sender);
+  net::NetPath path = pathFor(device::Direction::Send);
   path.farewells = farewells([&](int) { return left; });
   LanePair lanes = connectLanes(net, {{slots->memory(), slots->bytes()}}, {});
   net::SendSetup setup{{path, &lanes.sender}, end.view};

@@ -34,16 +34,16 @@ class SharingWorld {
           if (from == to) continue;
           auto& sender = world_.comm(from)->channels[c].send[mesh][to];
           auto& receiver = world_.comm(to)->channels[c].recv[mesh][from];
-          const net::SharedSlots& out = poolOf(from, c, net::Side::Sender, slots);
-          const net::SharedSlots& in = poolOf(to, c, net::Side::Receiver, slots);
+          const net::SharedSlots& out = poolOf(from, c, device::Direction::Send, slots);
+          const net::SharedSlots& in = poolOf(to, c, device::Direction::Recv, slots);
           sender.slots[kSimple] = out.slots(net::Viewer::Kernels);
           sender.shared = out.ofSender(net::Viewer::Kernels);
           receiver.slots[kSimple] = in.slots(net::Viewer::Kernels);
           receiver.shared.taken = in.taken();
           receiver.shared.count = slots;
           links_.push_back(std::make_unique<Link>(joinOf(from, to), static_cast<int>(c), sender, receiver,
-                                                  poolOf(from, c, net::Side::Sender, slots),
-                                                  poolOf(to, c, net::Side::Receiver, slots)));
+                                                  poolOf(from, c, device::Direction::Send, slots),
+                                                  poolOf(to, c, device::Direction::Recv, slots)));
         }
       }
     }
@@ -67,7 +67,7 @@ class SharingWorld {
     for (auto& [key, pool] : pools_) {
       const device::SendShared slots = pool->ofSender(net::Viewer::Host);
       all += *slots.taken;
-      if (std::get<2>(key) == net::Side::Sender) {
+      if (std::get<2>(key) == device::Direction::Send) {
         EXPECT_EQ(*slots.taken, *slots.givenBack);
       }
     }
@@ -92,10 +92,10 @@ class SharingWorld {
       };
       reg(lanes.sender, out);
       reg(lanes.receiver, in);
-      net::SendSetup sending{{pathFor(net::Side::Sender), &lanes.sender}, sender};
+      net::SendSetup sending{{pathFor(device::Direction::Send), &lanes.sender}, sender};
       sending.shared = &out;
       send = std::make_unique<net::NetSender>(sending);
-      net::RecvSetup receiving{{pathFor(net::Side::Receiver), &lanes.receiver}, receiver};
+      net::RecvSetup receiving{{pathFor(device::Direction::Recv), &lanes.receiver}, receiver};
       receiving.shared = &in;
       receiving.groups = groups.get();
       recv = std::make_unique<net::NetReceiver>(receiving);
@@ -121,8 +121,8 @@ class SharingWorld {
     }
     return join;
   }
-  net::SharedSlots& poolOf(int rank, unsigned channel, net::Side side, std::uint32_t slots) {
-    auto& pool = pools_[{rank, channel, side}];
+  net::SharedSlots& poolOf(int rank, unsigned channel, device::Direction direction, std::uint32_t slots) {
+    auto& pool = pools_[{rank, channel, direction}];
     if (pool == nullptr) {
       const net::SharedShape shape{slots, world_.slotBytesOf(device::Protocol::Simple), false};
       pool = net::SharedSlots::create(*testDevice(), shape, "slots of a test").value();
@@ -148,7 +148,7 @@ class SharingWorld {
 
   FakeNet net_;
   device::test::World world_;
-  std::map<std::tuple<int, unsigned, net::Side>, std::shared_ptr<net::SharedSlots>> pools_;
+  std::map<std::tuple<int, unsigned, device::Direction>, std::shared_ptr<net::SharedSlots>> pools_;
   std::map<std::pair<int, int>, Join> joins_;
   std::vector<std::unique_ptr<Link>> links_;
   std::atomic<bool> over_{false};

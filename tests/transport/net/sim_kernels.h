@@ -193,8 +193,8 @@ class ReceivingKernel {
   std::uint64_t steps_[device::kProtocols];
 };
 
-inline net::NetPath pathFor(net::Side side, int self = 0, int peer = 3) {
-  net::NetPath path{{}, side, "NET/Fake/0"};
+inline net::NetPath pathFor(device::Direction direction, int self = 0, int peer = 3) {
+  net::NetPath path{{}, direction, "NET/Fake/0"};
   path.link.self.rank = self;
   path.link.peer.rank = peer;
   path.link.self.cudaDevice = path.link.peer.cudaDevice = 0;
@@ -248,11 +248,11 @@ struct NetPair {
     simple = connectLanes(net, {{out.view.slots[2], kSlots[2] * kSteps}}, {{in.view.slots[2], kSlots[2] * kSteps}});
     flagged =
         connectLanes(net, {{out.messages.data(), out.messages.size()}}, {{in.messages.data(), in.messages.size()}});
-    net::NetPath sending = pathFor(net::Side::Sender);
+    net::NetPath sending = pathFor(device::Direction::Send);
     sending.farewells = farewells(hasLeft);
     sender = std::make_unique<net::NetSender>(net::SendSetup{
         {sending, &simple.sender, &flagged.sender, out.messages.data(), firstStep, grace}, out.view});
-    net::NetPath receiving = pathFor(net::Side::Receiver, 3, 0);
+    net::NetPath receiving = pathFor(device::Direction::Recv, 3, 0);
     receiving.farewells = farewells(std::move(hasLeft));
     receiver = std::make_unique<net::NetReceiver>(net::RecvSetup{
         {receiving, &simple.receiver, &flagged.receiver, in.messages.data(), firstStep, grace}, in.view});

@@ -107,11 +107,11 @@ TaskHold RelayedTask::hold() const {
 std::string RelayedTask::describe() const {
   const std::string relay = transport::rankText(relay_);
   if (quiet()) {
-    return fmt::format("{}: step {}, waits for a kernel; {} sends in its stead", path_.direction(),
+    return fmt::format("{}: step {}, waits for a kernel; {} sends in its stead", path_.brief(),
                        read(board_.settled[kSimple]), relay);
   }
   const net::LaneFacts facts = factsOf(read(board_.wait), read(board_.step));
-  return fmt::format("{}: {}; {}, which sends in its stead, {}", path_.direction(), facts.place(), relay,
+  return fmt::format("{}: {}; {}, which sends in its stead, {}", path_.brief(), facts.place(), relay,
                      stuck_.load(std::memory_order_relaxed)
                          ? "does nothing: its process is stopped, or its engine hangs in a call of the network"
                          : facts.waits());

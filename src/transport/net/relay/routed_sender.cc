@@ -8,10 +8,10 @@
 
 namespace tutti::relay {
 
-using net::Side;
+using device::Direction;
 
 ConnectHandle RoutedSender::handle() const {
-  const net::WireHandle wire{transport::identityOf(link_, Side::Sender, net::kWireMagic), {}, {}};
+  const net::WireHandle wire{transport::identityOf(link_, Direction::Send, net::kWireMagic), {}, {}};
   ConnectHandle handle;
   std::memcpy(handle.bytes.data(), &wire, sizeof(wire));
   return handle;
@@ -20,7 +20,7 @@ ConnectHandle RoutedSender::handle() const {
 Status RoutedSender::connectDirectly(const EndPlace& place, const ConnectHandle& peer) {
   NetTransportOptions options = options_;
   options.sharedJoins = false;  // handle() could not say which device it would be
-  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options, pools_, lent_, joins_}, link_, Side::Sender, place));
+  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options, pools_, lent_, joins_}, link_, device::Direction::Send, place));
   return inner_->connect(peer);
 }
 
@@ -29,14 +29,14 @@ Status RoutedSender::connect(const ConnectHandle& peer) {
   std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
   const SendRoute route = options_.routing->routeOf(link_, wire.nic);
   if (!route.relay) return connectDirectly(route.place, peer);
-  TRY(transport::checkIdentity("NET", link_, transport::identityOf(link_, Side::Sender, net::kWireMagic), wire));
+  TRY(transport::checkIdentity("NET", link_, transport::identityOf(link_, device::Direction::Send, net::kWireMagic), wire));
   const bool messages = link_.kind == device::ConnKind::Mesh;
   const bool simple = link_.slotBytes[static_cast<std::size_t>(device::Protocol::Simple)] != 0;
   const std::uint32_t shared = messages && simple ? poolSlots(options_.sharedSlots) : 0;
   const SenderSetup setup{lent_, shared, options_.deviceOwner, options_.relaySecret, options_.relayPatience};
   inner_ = std::make_unique<RelayEndpoint>(
       device_, setup,
-      net::NetPath{.link = link_, .side = Side::Sender, .description = {}, .farewells = options_.farewells},
+      net::NetPath{.link = link_, .direction = device::Direction::Send, .description = {}, .farewells = options_.farewells},
       Way{*route.relay, route.place.device, wire.listeners}, net_.name());
   return {};
 }

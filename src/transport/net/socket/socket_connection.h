@@ -48,7 +48,7 @@ struct SocketLink {
 /// One end. isend/irecv and test from one thread at a time.
 class SocketConnection {
  public:
-  SocketConnection(SocketLink link, SocketDirection direction);
+  SocketConnection(SocketLink link, Direction direction);
   virtual ~SocketConnection() = default;
 
   Status startHelpers() { return streams_.startHelpers(threads_); }
@@ -88,7 +88,7 @@ class SocketConnection {
   Status broken_;
 
  private:
-  SocketDirection direction_;
+  Direction direction_;
   std::string device_;
   Address peer_;
   int threads_;

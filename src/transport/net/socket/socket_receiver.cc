@@ -16,7 +16,7 @@ constexpr std::size_t kStagingBytes = 8192;
 }  // namespace
 
 SocketReceiver::SocketReceiver(SocketLink link)
-    : SocketConnection(std::move(link), SocketDirection::Receive), staging_(kStagingBytes) {}
+    : SocketConnection(std::move(link), Direction::Recv), staging_(kStagingBytes) {}
 
 SocketReceiver::~SocketReceiver() {
   if (arrivals_ != nullptr) arrivals_->remove(control_.get());

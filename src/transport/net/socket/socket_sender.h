@@ -11,7 +11,7 @@ namespace tutti {
 class SocketSender final : public SocketConnection {
  public:
   explicit SocketSender(SocketLink link)
-      : SocketConnection(std::move(link), SocketDirection::Send), watches_(1 + streams_.fds().size()) {}
+      : SocketConnection(std::move(link), Direction::Send), watches_(1 + streams_.fds().size()) {}
   /// Says goodbye if nothing is under way, so that the peer can tell an end in order from a death.
   ~SocketSender() override;
 

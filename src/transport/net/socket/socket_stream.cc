@@ -14,7 +14,7 @@ void SocketStream::push(const SocketPiece& piece) {
 IoOutcome SocketStream::moveSome(const SocketPiece& piece) {
   iovec rest{piece.data + moved_, piece.bytes - moved_};
   const IoOutcome outcome =
-      direction_ == SocketDirection::Send ? sendParts(fd(), {&rest, 1}) : receiveParts(fd(), {&rest, 1});
+      direction_ == Direction::Send ? sendParts(fd(), {&rest, 1}) : receiveParts(fd(), {&rest, 1});
   moved_ += outcome.bytes;
   // Less than all means that the socket has no more room, or no more bytes.
   if (outcome.done() && moved_ < piece.bytes) return {.kind = IoOutcome::Kind::WouldBlock};

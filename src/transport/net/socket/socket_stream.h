@@ -10,13 +10,14 @@
 
 #include "base/fd.h"
 #include "base/socket.h"
+#include "device/direction.h"
 
 namespace tutti {
 
 /// Requests that may be under way on one connection.
 inline constexpr std::uint32_t kSocketRequests = 32;
 
-enum class SocketDirection : std::uint8_t { Send, Receive };
+using device::Direction;
 
 /// A part of a message. `left` counts the parts of the message that have not moved yet; the memory and the counter stay
 /// until it is 0.
@@ -29,11 +30,11 @@ struct SocketPiece {
 /// Moves pieces in order. One thread pushes, one (perhaps the same) advances.
 class SocketStream {
  public:
-  SocketStream(Fd socket, SocketDirection direction) : socket_(std::move(socket)), direction_(direction) {}
+  SocketStream(Fd socket, Direction direction) : socket_(std::move(socket)), direction_(direction) {}
 
   int fd() const { return socket_.get(); }
   /// What poll() shall wait for while something waits here.
-  short waitsFor() const { return direction_ == SocketDirection::Send ? POLLOUT : POLLIN; }
+  short waitsFor() const { return direction_ == Direction::Send ? POLLOUT : POLLIN; }
   /// At most one piece of each request: the ring never overflows.
   void push(const SocketPiece& piece);
   /// Nothing waits. Any thread.
@@ -45,7 +46,7 @@ class SocketStream {
   IoOutcome moveSome(const SocketPiece& piece);
 
   Fd socket_;
-  SocketDirection direction_;
+  Direction direction_;
   std::array<SocketPiece, kSocketRequests> pieces_;
   std::atomic<std::uint32_t> pushed_{0};
   std::atomic<std::uint32_t> finished_{0};

@@ -15,7 +15,7 @@ namespace tutti {
 /// All data sockets, driven by helper threads or by the caller. Used by one thread at a time.
 class SocketStreams {
  public:
-  SocketStreams(std::vector<Fd> sockets, SocketDirection direction, std::size_t minPiece);
+  SocketStreams(std::vector<Fd> sockets, Direction direction, std::size_t minPiece);
 
   /// Deals the sockets out to at most `threads` helpers. Errors: ncclSystemError.
   Status startHelpers(int threads);
@@ -32,7 +32,7 @@ class SocketStreams {
  private:
   std::deque<SocketStream> streams_;
   std::vector<std::unique_ptr<SocketHelper>> helpers_;
-  SocketDirection direction_;
+  Direction direction_;
   std::size_t minPiece_;
   std::size_t next_ = 0;  ///< socket of the next piece
 };
