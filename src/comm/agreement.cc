@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "comm/stages.h"
+#include "comm/tuning_model.h"
 #include "topo/trees.h"
 
 namespace tutti {

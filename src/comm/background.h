@@ -1,8 +1,7 @@
-// Work of non-blocking communicators that goes on after the call has returned, and who is inside a communicator.
+// Work of non-blocking communicators that goes on after the call has returned.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -41,34 +40,6 @@ class BackgroundTask {
   Status status_;
   std::mutex mutex_;
   Thread thread_;
-};
-
-/// Counts the threads that are inside the library on behalf of a communicator, so that an abort from another thread
-/// knows when nobody needs the memory any more. Any thread.
-class CallGate {
- public:
-  class Pass {
-   public:
-    explicit Pass(CallGate& gate) : gate_(&gate) { gate_->enter(); }
-    Pass(Pass&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)) {}
-    Pass& operator=(Pass&&) = delete;
-    ~Pass() {
-      if (gate_ != nullptr) gate_->leave();
-    }
-
-   private:
-    CallGate* gate_;
-  };
-
-  /// Waits until nobody is inside; false at the deadline.
-  bool awaitEmpty(Deadline deadline);
-
- private:
-  void enter();
-  void leave();
-  std::mutex mutex_;
-  std::condition_variable empty_;
-  int inside_ = 0;
 };
 
 }  // namespace tutti

@@ -220,6 +220,15 @@ std::vector<LinkRequest> ChannelSet::missing(std::span<const LinkRequest> wanted
   return missing;
 }
 
+void ChannelSet::findMissing(const PlanNeeds& needs, std::vector<LinkRequest>& missing) const {
+  missing.clear();
+  forEachLink(needs, neighbours_, [&](LinkRequest link) {
+    if (link.peer == plan_.rank || link.peer < 0) return;
+    link.channels &= ~connected(link.peer, link.kind, link.direction);
+    if (link.channels != 0) addLink(missing, plan_.rank, link);
+  });
+}
+
 Status openMissing(const ConnectContext& context, ChannelSet& channels, std::span<const LinkRequest> wanted) {
   const std::vector<LinkRequest> missing = channels.missing(wanted);
   if (missing.empty()) return {};
@@ -229,9 +238,9 @@ Status openMissing(const ConnectContext& context, ChannelSet& channels, std::spa
 }
 
 Status connectRing(const ConnectContext& context, ChannelSet& channels) {
-  Plan plan;
-  plan.usesRing = true;
-  return openMissing(context, channels, linksOf(plan, channels.neighbours()));
+  PlanNeeds needs;
+  needs.usesRing = true;
+  return openMissing(context, channels, linksOf(needs, channels.neighbours()));
 }
 
 }  // namespace tutti

@@ -65,6 +65,8 @@ class ChannelSet {
   }
   /// Those that are not connected yet, on the channels that they lack.
   std::vector<LinkRequest> missing(std::span<const LinkRequest> wanted) const;
+  /// The same of everything that a plan needs. What `missing` held is forgotten.
+  void findMissing(const PlanNeeds& needs, std::vector<LinkRequest>& missing) const;
   /// Takes the endpoints over and publishes them to kernels launched from now on. The peer may be connected already on
   /// other channels.
   Status add(OpenLink link);

@@ -12,6 +12,7 @@
 #include "base/abort.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/background.h"
+#include "comm/call_gate.h"
 #include "comm/channels.h"
 #include "comm/config.h"
 #include "comm/device_pool.h"
@@ -82,7 +83,7 @@ struct CommParts {
   std::unique_ptr<Launcher> launcher;
   std::unique_ptr<ProgressGroup> progress;   ///< the host's part in the connections; asks the launcher
   std::unique_ptr<StallProbe> stalls;        ///< null: a lone rank waits for nobody
-  std::map<std::uint32_t, LoadedKernel> kernels;   ///< those used so far, by what they do (execute.cc)
+  std::map<std::uint32_t, LoadedKernel> kernels;   ///< those used so far, by what they do (comm_work.cc)
 };
 
 /// What changes while a communicator is used. `task` under `mutex`; the rest atomic.

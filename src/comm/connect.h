@@ -2,45 +2,18 @@
 #pragma once
 
 #include <array>
-#include <bit>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "base/control_channel.h"
 #include "base/status.h"
-#include "device/direction.h"
+#include "comm/link_types.h"
 #include "device/policy.h"
 #include "topo/peer_info.h"
 #include "transport/transport.h"
 
 namespace tutti {
-
-using device::Direction;
-
-/// Channels of a communicator, one bit each.
-using ChannelMask = std::uint64_t;
-static_assert(device::kMaxChannels <= 64);
-
-/// Channels 0..n-1.
-constexpr ChannelMask allChannels(int n) { return n >= 64 ? ~ChannelMask{0} : (ChannelMask{1} << n) - 1; }
-constexpr ChannelMask oneChannel(int channel) { return ChannelMask{1} << channel; }
-/// Their numbers, ascending.
-inline std::vector<int> channelsIn(ChannelMask mask) {
-  std::vector<int> channels;
-  for (; mask != 0; mask &= mask - 1) channels.push_back(std::countr_zero(mask));
-  return channels;
-}
-
-/// A wish for connections of one kind to one peer in one direction, on some channels.
-struct LinkRequest {
-  int peer = -1;
-  Direction direction = Direction::Send;
-  device::ConnKind kind = device::ConnKind::Graph;
-  ChannelMask channels = 1;
-  friend bool operator==(const LinkRequest&, const LinkRequest&) = default;
-};
 
 /// A wish fulfilled: one proven endpoint per channel, ascending.
 struct OpenLink {

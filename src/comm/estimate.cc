@@ -1,13 +1,19 @@
 #include "comm/estimate.h"
 
-#include "comm/communicator.h"
-#include "comm/execute.h"
+#include <algorithm>
 
 namespace tutti {
 
-Result<double> estimateMicroseconds(ncclComm& comm, std::span<const Op> ops) {
-  ASSIGN(const PlannedComm planned, planComm(comm, ops));
-  return planned.plan.microseconds();
+Result<double> estimateMicroseconds(const GroupWork& work) {
+  double slowest = -1;
+  Status status;
+  for (const auto& one : work.comms()) {
+    const Status planned = one->plan();
+    if (!planned.ok()) status = planned;
+    if (planned.ok()) slowest = std::max(slowest, one->planned().microseconds());
+  }
+  TRY(status);
+  return slowest;
 }
 
 }  // namespace tutti

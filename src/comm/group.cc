@@ -4,9 +4,8 @@
 #include <utility>
 
 #include "base/log.h"
-#include "comm/communicator.h"
 #include "comm/estimate.h"
-#include "comm/group_work.h"
+#include "comm/run_group.h"
 
 namespace tutti {
 
@@ -17,12 +16,40 @@ struct ThreadGroup {
   int depth = 0;
   Status lastError;
   GroupWork work;
+  CommWork alone;   ///< storage for what is not collected
 };
 
+/// Made by the thread's first group and freed with the thread. What is called later than that, as a library's own end
+/// may be, gets a new one.
 ThreadGroup& threadGroup() {
-  thread_local ThreadGroup group;
-  return group;
+  thread_local constinit ThreadGroup* group = nullptr;
+  if (group == nullptr) {
+    thread_local struct Owner {
+      ~Owner() { delete std::exchange(group, nullptr); }
+    } owner;
+    static_cast<void>(owner);
+    group = new ThreadGroup;
+  }
+  return *group;
 }
+
+/// What a group has collected, taken from the thread while it is carried out, so that it is a new group if somebody who
+/// is called meanwhile opens one. Its storage goes back to the thread.
+class TakenWork {
+ public:
+  explicit TakenWork(ThreadGroup& group) : group_(group), work_(std::move(group.work)) {}
+  TakenWork(const TakenWork&) = delete;
+  ~TakenWork() {
+    work_.clear();
+    if (group_.work.empty()) group_.work = std::move(work_);
+  }
+  GroupWork& operator*() { return work_; }
+  GroupWork* operator->() { return &work_; }
+
+ private:
+  ThreadGroup& group_;
+  GroupWork work_;
+};
 
 Status notInGroup() {
   return fail(ncclInvalidUsage, "ncclGroupEnd: not in a group call. Every ncclGroupEnd needs an ncclGroupStart before it "
@@ -31,46 +58,23 @@ Status notInGroup() {
 
 }  // namespace
 
-void dropWork(GroupWork& work, Status why) {
-  for (Job& job : work.jobs) {
-    if (job.kind == JobKind::Finalize) job.comm->progress.finalized.store(false);
-    if (job.kind != JobKind::Init) continue;
-    job.comm->abort.raise(why, "the group that was to initialise the communicator failed");
-    job.comm->progress.starting.store(false, std::memory_order_release);
-  }
-  work = GroupWork();
-}
-
-Status GroupWork::admit(const ncclComm& comm) {
-  if (blocking.has_value() && *blocking != comm.config.blocking()) {
-    return fail(ncclInvalidArgument, "Blocking and nonblocking communicators are not allowed in the same group");
-  }
-  blocking = comm.config.blocking();
-  return {};
-}
-
-Status GroupWork::add(Job job) {
-  if (job.kind == JobKind::End) {
-    forceBlocking = true;
-  } else {
-    TRY(admit(*job.comm));
-  }
-  jobs.push_back(std::move(job));
-  return {};
-}
-
-Status GroupWork::add(ncclComm& comm, const Op& op) {
-  TRY(admit(comm));
-  auto place = std::find_if(ops.begin(), ops.end(), [&](const CommOps& known) { return known.comm == &comm; });
-  if (place == ops.end()) place = ops.insert(ops.end(), CommOps{&comm, {}});
-  place->ops.push_back(op);
-  return {};
-}
-
 GroupWork* openGroup() {
   ThreadGroup& group = threadGroup();
   return group.depth > 0 ? &group.work : nullptr;
 }
+
+Result<Progress> addToGroup(ncclComm& comm, const Op& op) {
+  ThreadGroup& group = threadGroup();
+  if (group.depth > 0) {
+    TRY(group.work.add(comm, op));
+    return Progress::Done;
+  }
+  TakenWork work(group);
+  TRY(work->add(comm, op));
+  return runGroup(*work);
+}
+
+CommWork& workAtOnce() { return threadGroup().alone; }
 
 void groupStart() { ++threadGroup().depth; }
 
@@ -85,31 +89,24 @@ Result<Progress> groupEnd() {
   ThreadGroup& group = threadGroup();
   if (group.depth == 0) return notInGroup();
   if (--group.depth > 0) return Progress::Done;
-  GroupWork work = std::exchange(group.work, {});
+  TakenWork work(group);
   const Status latched = std::exchange(group.lastError, {});
-  if (!latched.ok()) return endAll(work, latched);
-  if (work.empty()) return Progress::Done;
-  return runGroup(std::move(work));
+  if (!latched.ok()) return endAll(*work, latched);
+  if (work->empty()) return Progress::Done;
+  return runGroup(*work);
 }
 
 Status groupSimulateEnd(float& microseconds) {
   ThreadGroup& group = threadGroup();
   if (group.depth == 0) return notInGroup();
   if (--group.depth > 0) return {};
-  GroupWork work = std::exchange(group.work, {});
+  TakenWork work(group);
   const Status latched = std::exchange(group.lastError, {});
-  if (!latched.ok()) return endAll(work, latched);
-  // Communicators run side by side: the slowest decides.
-  double slowest = -1;
-  Status status;
-  for (const CommOps& one : work.ops) {
-    const Result<double> estimate = estimateMicroseconds(*one.comm, one.ops);
-    if (!estimate.ok()) status = estimate.status();
-    if (estimate.ok()) slowest = std::max(slowest, estimate.value());
-  }
-  endAll(work, Status(ncclInvalidUsage)).ignore();
-  TRY(status);
-  microseconds = static_cast<float>(slowest);
+  if (!latched.ok()) return endAll(*work, latched);
+  const Result<double> slowest = estimateMicroseconds(*work);
+  endAll(*work, Status(ncclInvalidUsage)).ignore();
+  TRY(slowest);
+  microseconds = static_cast<float>(slowest.value());
   return {};
 }
 

@@ -2,10 +2,15 @@
 #pragma once
 
 #include "base/status.h"
+#include "comm/op.h"
 #include "comm/progress.h"
-#include "nccl.h"
+
+struct ncclComm;
 
 namespace tutti {
+
+class CommWork;
+struct GroupWork;
 
 /// Opens a (nested) group on the calling thread. Never fails.
 void groupStart();
@@ -26,5 +31,15 @@ void latchGroupError(Status status);
 
 /// Nesting depth of the calling thread; 0: no group is open.
 int groupDepth();
+
+/// The open group of the calling thread, null if there is none.
+GroupWork* openGroup();
+
+/// Into the open group; where there is none, the operation is a group of its own and carried out at once. Pending: the
+/// communicator is non-blocking and works on it in the background.
+Result<Progress> addToGroup(ncclComm& comm, const Op& op);
+
+/// Storage of the calling thread's for an operation that is carried out at once, whether a group is open or not.
+CommWork& workAtOnce();
 
 }  // namespace tutti

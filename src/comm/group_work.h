@@ -1,15 +1,19 @@
-// What a group collects and how it is carried out. Inside comm/ only; the face is group.h.
+// What a group collects between its start and its end. Inside comm/ only; the face is group.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
-#include "comm/operations.h"
-#include "comm/progress.h"
-#include "nccl.h"
+#include "comm/comm_work.h"
+#include "comm/op.h"
+
+struct ncclComm;
 
 namespace tutti {
 
@@ -23,38 +27,37 @@ struct Job {
   std::function<Status()> body;
 };
 
-struct CommOps {
-  ncclComm* comm = nullptr;
-  std::vector<Op> ops;
-};
-
-/// Everything between a group's start and its end.
+/// Everything between a group's start and its end. Can be used again: its storage is kept.
 struct GroupWork {
   std::vector<Job> jobs;
-  std::vector<CommOps> ops;             ///< communicators in order of their first operation
   std::optional<bool> blocking;         ///< kind of the communicators so far; unset: none yet
   bool forceBlocking = false;           ///< destroy and abort are always waited for
+
+  GroupWork() = default;
+  GroupWork(GroupWork&& other) noexcept { *this = std::move(other); }
+  /// Leaves `other` empty.
+  GroupWork& operator=(GroupWork&& other) noexcept;
+  ~GroupWork() = default;
 
   /// Refuses (ncclInvalidArgument) a blocking and a non-blocking communicator in one group.
   Status admit(const ncclComm& comm);
   Status add(Job job);
   Status add(ncclComm& comm, const Op& op);
-  bool empty() const { return jobs.empty() && ops.empty(); }
-};
+  bool empty() const { return jobs.empty() && nComms_ == 0; }
 
-/// The open group of the calling thread, null if there is none.
-GroupWork* openGroup();
+  /// Communicators with operations, in order of their first one.
+  std::span<const std::unique_ptr<CommWork>> comms() const { return {pool_.data(), nComms_}; }
+  /// The communicators may be freed: their operations are over, or given up.
+  void leaveComms();
+  /// Forgets everything.
+  void clear();
+
+ private:
+  std::vector<std::unique_ptr<CommWork>> pool_;   ///< the first nComms_ are in use
+  std::size_t nComms_ = 0;
+};
 
 /// Gives up a group that cannot be carried out: an init that never ran must not look as if it still went on.
 void dropWork(GroupWork& work, Status why);
-
-/// Ends the communicators that are to end, whatever became of the rest: their handles are the caller's no more. What has
-/// not run by then is given up where `soFar` is an error, which counts more than one of the ends.
-Status endAll(GroupWork& work, Status soFar);
-
-/// Carries a group out: on the calling thread, or, where only non-blocking communicators are involved and somebody may
-/// have to be waited for, in the background. Where something fails, what comes after it is given up, but for End jobs:
-/// they run in any case.
-Result<Progress> runGroup(GroupWork work);
 
 }  // namespace tutti

@@ -15,6 +15,7 @@
 #include "base/abort.h"
 #include "base/status.h"
 #include "comm/graph_holds.h"
+#include "comm/launch_note.h"
 #include "device/work.h"
 #include "gpu/capture.h"
 #include "gpu/context.h"
@@ -23,13 +24,6 @@
 #include "proxy/engine.h"
 
 namespace tutti {
-
-/// What a kernel does, for reports of stalls: which connections it uses.
-struct LaunchShape {
-  device::Func func = device::Func::AllReduce;
-  device::Algorithm algorithm = device::Algorithm::Ring;
-  device::Protocol protocol = device::Protocol::Simple;
-};
 
 /// One kernel, ready to go. `args` and the names are only read during launch().
 struct PreparedLaunch {
@@ -40,20 +34,6 @@ struct PreparedLaunch {
   const device::KernelArgs* args = nullptr;
   std::string_view kernel = {};             ///< "tutti_AllReduce_Ring_Simple_Sum_f32", for errors
   LaunchShape shape = {};
-};
-
-/// What is remembered of the last launch.
-struct LaunchNote {
-  LaunchShape shape;
-  unsigned firstChannel = 0;
-  unsigned nChannels = 0;                    ///< 0: nothing was launched
-  int root = -1;                             ///< of its first collective
-  bool follows = true;                       ///< some of its collectives follow their algorithm's graph …
-  bool inPlace = false;                      ///< … and some go PairWay::InPlace
-  std::vector<device::P2pWork> messages;     ///< of Func::SendRecv
-  std::string text;                          ///< as Launcher::lastLaunch()
-  std::uint64_t operations = 0;              ///< that the communicator has launched, all kinds
-  std::uint64_t collectives = 0;             ///< of these, those that every rank calls
 };
 
 /// How a communicator's launches and graphs are ordered among each other, and who hears of graphs.

@@ -10,6 +10,7 @@
 #include "comm/ending.h"
 #include "comm/group.h"
 #include "comm/group_work.h"
+#include "comm/run_group.h"
 #include "comm/init.h"
 #include "gpu/context.h"
 #include "gpu/driver.h"
@@ -55,7 +56,7 @@ Result<Progress> startJob(ncclComm& comm, JobKind kind, std::function<Status()> 
   GroupWork alone;
   alone.forceBlocking = wait;
   TRY(alone.add(std::move(job)));
-  return runGroup(std::move(alone));
+  return runGroup(alone);
 }
 
 Result<Progress> initOnDevice(const InitRequest& request, const Driver& driver, int device) {

@@ -1,11 +1,11 @@
 // Which connections the operations of a plan run over: plain facts -> a value. They are opened when first used.
 #pragma once
 
+#include <span>
 #include <vector>
 
-#include "comm/connect.h"
-#include "comm/launch.h"
-#include "comm/plan.h"
+#include "comm/link_types.h"
+#include "comm/plan_needs.h"
 #include "topo/across.h"
 
 namespace tutti {
@@ -20,20 +20,36 @@ struct Neighbours {
   std::vector<LinkRequest> pat;
 };
 
+/// Adds a link to others, or its channels to the same link. Not where it leads to `self`.
+void addLink(std::vector<LinkRequest>& links, int self, const LinkRequest& link);
+
 Neighbours neighboursOf(int rank, int nRanks, std::vector<RankChannel> channels);
 
-/// Every connection that `plan` uses, on the channels that use it, without repetition. The rank at the other end of
-/// each finds the mirrored one in its own list if it was given the same collectives and the other half of each message.
-std::vector<LinkRequest> linksOf(const Plan& plan, const Neighbours& neighbours);
+/// Tells `visit` of every connection that a plan uses, on the channels that use it; of some more than once. The rank at
+/// the other end of each is told of the mirrored one if it was given the same collectives and the other half of each
+/// message.
+template <class Visit>
+void forEachLink(const PlanNeeds& needs, const Neighbours& neighbours, Visit&& visit) {
+  const ChannelMask all = allChannels(static_cast<int>(neighbours.channels.size()));
+  const auto visitAll = [&](const std::vector<LinkRequest>& links) {
+    for (const LinkRequest& link : links) visit(link);
+  };
+  if (needs.usesRing) visitAll(neighbours.ring);
+  if (needs.usesTree) visitAll(neighbours.tree);
+  if (needs.usesPat) visitAll(neighbours.pat);
+  for (const int peer : needs.meshPeers) {
+    visit(LinkRequest{peer, Direction::Send, device::ConnKind::Mesh, all});
+    visit(LinkRequest{peer, Direction::Recv, device::ConnKind::Mesh, all});
+  }
+  for (const MessagePeer& peer : needs.sendPeers) {
+    visit(LinkRequest{peer.rank, Direction::Send, device::ConnKind::Mesh, peer.channels & all});
+  }
+  for (const MessagePeer& peer : needs.recvPeers) {
+    visit(LinkRequest{peer.rank, Direction::Recv, device::ConnKind::Mesh, peer.channels & all});
+  }
+}
 
-/// A link that a kernel uses, and by which protocol.
-struct UsedLink {
-  LinkRequest link;
-  device::Protocol protocol = device::Protocol::Simple;
-};
-
-/// The same for a kernel that was launched, for reports of stalls. Of PAT both directions are given, though an operation
-/// uses one.
-std::vector<UsedLink> linksUsedBy(const LaunchNote& note, const Neighbours& neighbours, int nRanks);
+/// The same as a list without repetition.
+std::vector<LinkRequest> linksOf(const PlanNeeds& needs, const Neighbours& neighbours);
 
 }  // namespace tutti

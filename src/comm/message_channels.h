@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "comm/connect.h"
 #include "device/policy.h"
 
 namespace tutti {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/connect.h"
+#include "comm/link_types.h"
 #include "topo/graph.h"
 #include "topo/topology.h"
 

@@ -1,54 +1,16 @@
-// One data-movement call after the argument checks, and the way into the library for it.
+// The way into the library for one data movement call.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
 #include "base/status.h"
+#include "comm/op.h"
 #include "comm/progress.h"
-#include "device/work.h"
-#include "nccl.h"
-
-struct CUstream_st;
 
 namespace tutti {
-
-enum class ApiFunc : std::uint8_t {
-  AllReduce, Reduce, Broadcast, AllGather, ReduceScatter, Send, Recv, AlltoAll, Gather, Scatter
-};
-
-/// The name without the "nccl" prefix, as messages and log lines show it.
-std::string_view apiFuncName(ApiFunc func);
-
-/// A reduction as kernels run it, resolved when the call is made: the operator may be destroyed right after.
-struct Reduction {
-  device::DevOp op = device::DevOp::Sum;
-  bool scalarIsPointer = false;   ///< `scalar` is a device address that the kernel reads
-  std::uint64_t scalar = 0;       ///< PreMulSum: bits of the factor in the data type; SumPostDiv: number of ranks
-};
-
-/// One call. `count` is what the API function calls count (per rank for AllGather, ReduceScatter, AlltoAll, Gather,
-/// Scatter; of the vector otherwise). Send uses sendbuff only, Recv recvbuff only.
-struct Op {
-  ApiFunc func = ApiFunc::AllReduce;
-  const void* sendbuff = nullptr;
-  void* recvbuff = nullptr;
-  std::size_t count = 0;
-  ncclDataType_t datatype = ncclInt8;
-  ncclRedOp_t redOp = ncclSum;      ///< as the user gave it; only reducing functions look at it
-  int root = 0;                     ///< root, or the peer of Send and Recv
-  CUstream_st* stream = nullptr;
-  Reduction reduction{};            ///< filled by enqueue()
-};
-
-/// Bytes of one element; 0 for a value that is no data type.
-std::size_t datatypeBytes(ncclDataType_t type);
 
 /// Takes one call on `comm`, whose arguments api/ has checked (comm, ready state, root, datatype, operator, pointers).
 /// Inside a group it is collected, outside it is a group of its own. Errors inside a group are latched by the caller
 /// with latchGroupError(). Pending: the communicator is non-blocking and works on it in the background.
 /// One thread at a time per communicator.
-Result<Progress> enqueue(ncclComm& comm, const Op& op);
+Result<Progress> enqueue(ncclComm& comm, Op op);
 
 }  // namespace tutti

@@ -1,85 +1,35 @@
 #include "comm/plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-
-#include "base/log.h"
-#include "comm/plan_parts.h"
-#include "device/kernel_name.h"
 
 namespace tutti {
 
 namespace {
 
-std::string collText(const device::CollWork& work) {
-  return fmt::format("count {} root {} op {} channels {}-{} chunk {} in {} steps", work.count, work.root,
-                     device::devOpName(work.op), work.channelLo, work.channelHi, work.chunkBytes, work.stepsPerChunk);
-}
+/// More than this is not kept for a group that may never come again: a launch takes 4 KB.
+constexpr std::size_t kLaunchesKept = 16;
+constexpr std::size_t kEntriesKept = 4096;
 
-std::string messageText(const device::P2pWork& work) {
-  std::string text;
-  if (work.sendPeer >= 0) {
-    text += fmt::format("to {} {} bytes {} ", work.sendPeer, work.sendBytes, device::protocolName(work.sendProtocol));
-  }
-  if (work.recvPeer >= 0) {
-    text += fmt::format("from {} {} bytes {} ", work.recvPeer, work.recvBytes, device::protocolName(work.recvProtocol));
-  }
-  return text + fmt::format("channels {}-{}", work.channelLo, work.channelHi);
-}
-
-void logMessages(const PlannedLaunch& launch) {
-  std::uint64_t out = 0, in = 0;
-  unsigned ll = 0, simple = 0;
-  for (const device::P2pWork& work : launch.messages) {
-    out += work.sendBytes;
-    in += work.recvBytes;
-    if (work.sendPeer >= 0) ++(work.sendProtocol == device::Protocol::LL ? ll : simple);
-    if (work.recvPeer >= 0) ++(work.recvProtocol == device::Protocol::LL ? ll : simple);
-  }
-  info(kTuning, "SendRecv: {} Bytes out, {} Bytes in -> {} by LL, {} by SIMPLE, threads {} "
-       "channel{{Lo..Hi}}={{{}..{}}}, {:.1f} us", out, in, ll, simple, launch.nThreads, launch.firstChannel,
-       launch.firstChannel + launch.nChannels - 1, launch.latencyUs + launch.transferUs);
+template <class T>
+void empty(std::vector<T>& list, std::size_t kept) {
+  list.clear();
+  if (list.capacity() > kept) list.shrink_to_fit();
 }
 
 }  // namespace
 
-bool isMessageFunc(ApiFunc func) {
-  switch (func) {
-    case ApiFunc::AllReduce:
-    case ApiFunc::Reduce:
-    case ApiFunc::Broadcast:
-    case ApiFunc::AllGather:
-    case ApiFunc::ReduceScatter: return false;
-    case ApiFunc::Send:
-    case ApiFunc::Recv:
-    case ApiFunc::AlltoAll:
-    case ApiFunc::Gather:
-    case ApiFunc::Scatter: return true;
-  }
-  return false;
-}
-
-void widen(PlannedLaunch& launch, unsigned lo, unsigned hi, unsigned threads) {
-  if (launch.nWorks() == 0) {
-    launch.firstChannel = lo;
-    launch.nChannels = hi - lo + 1;
-    launch.nThreads = threads;
+void PlannedLaunch::widen(unsigned lo, unsigned hi, unsigned threads) {
+  if (nWorks() == 0) {
+    firstChannel = lo;
+    nChannels = hi - lo + 1;
+    nThreads = threads;
     return;
   }
-  const unsigned first = std::min(launch.firstChannel, lo);
-  const unsigned last = std::max(launch.firstChannel + launch.nChannels - 1, hi);
-  launch.firstChannel = first;
-  launch.nChannels = last - first + 1;
-  launch.nThreads = std::max(launch.nThreads, threads);
-}
-
-unsigned usableChannels(const PlanContext& context) {
-  return std::max(1U, std::min(context.nChannels(), context.policy().maxChannels));
-}
-
-unsigned messageChannelsOf(const PlanContext& context) {
-  return channelsForMessages(context.messages, usableChannels(context), std::max(1U, context.nChannels()));
+  const unsigned first = std::min(firstChannel, lo);
+  const unsigned last = std::max(firstChannel + nChannels - 1, hi);
+  firstChannel = first;
+  nChannels = last - first + 1;
+  nThreads = std::max(nThreads, threads);
 }
 
 double Plan::microseconds() const {
@@ -89,42 +39,20 @@ double Plan::microseconds() const {
   return sum;
 }
 
-Result<Plan> makePlan(const PlanContext& context, std::span<const Op> ops) {
-  Plan plan;
-  for (const Op& op : ops) {
-    if (std::find(plan.streams.begin(), plan.streams.end(), op.stream) == plan.streams.end()) {
-      plan.streams.push_back(op.stream);
-    }
-  }
-  TRY(planCollectives(context, ops, plan));
-  TRY(planMessages(context, ops, plan));
-  return plan;
+void Plan::clear() {
+  usesRing = false;
+  usesTree = false;
+  usesPat = false;
+  empty(meshPeers, kEntriesKept);
+  empty(sendPeers, kEntriesKept);
+  empty(recvPeers, kEntriesKept);
+  empty(launches, kLaunchesKept);
+  empty(streams, kEntriesKept);
+  empty(decisions, kEntriesKept);
 }
 
-void logDecisions(const PlanContext& context, const Plan& plan) {
-  if (!detail::logEnabled(LogLevel::Info, kTuning)) return;
-  for (const Decision& d : plan.decisions) {
-    const char* name = device::funcName(d.request.func);
-    info(kTuning, "{}: {} Bytes: weighed {}", name, d.request.bytes, describeCandidates(context.tuning, d.request));
-    info(kTuning, "{}: {} Bytes -> Algo {} proto {} channel{{Lo..Hi}}={{{}..{}}} threads {} chunk {}, quickest with "
-         "{:.1f} us", name, d.request.bytes, logName(d.choice.algorithm), logName(d.choice.protocol), d.channelLo,
-         d.channelHi, d.choice.nThreads, d.choice.chunkBytes, d.choice.microseconds);
-  }
-  for (const PlannedLaunch& launch : plan.launches) {
-    if (launch.func == device::Func::SendRecv) logMessages(launch);
-  }
-}
-
-std::string describePlan(const Plan& plan) {
-  std::string text;
-  for (const PlannedLaunch& launch : plan.launches) {
-    text += fmt::format("{} blocks {}-{} threads {}\n",
-                        device::kernelName(launch.func, launch.algorithm, launch.protocol, launch.op, launch.type),
-                        launch.firstChannel, launch.firstChannel + launch.nChannels - 1, launch.nThreads);
-    for (const device::CollWork& work : launch.colls) text += "  " + collText(work) + "\n";
-    for (const device::P2pWork& work : launch.messages) text += "  " + messageText(work) + "\n";
-  }
-  return text;
+unsigned usableChannels(const PlanContext& context) {
+  return std::max(1U, std::min(context.nChannels(), context.policy().maxChannels));
 }
 
 }  // namespace tutti

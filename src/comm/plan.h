@@ -1,17 +1,21 @@
-// The planner: what a group asked of one communicator -> kernels to launch and peers to connect. A pure function; no
-// rank sees what the others were asked, so every choice below rests on values that are equal on all ranks concerned.
+// The plan: kernels to launch and connections to have for what a group asked of one communicator. Plain values.
+//
+//   Planner::plan(context, operations, plan)   collectives by plan_collectives.h, then messages by plan_messages.h
+//
+// A plan is built in place: the works of a launch are written where its kernel will read them, and a plan that is used
+// again keeps its storage.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "base/status.h"
-#include "comm/connect.h"
 #include "comm/message_channels.h"
-#include "comm/operations.h"
+#include "comm/op.h"
+#include "comm/plan_needs.h"
 #include "comm/tuning.h"
+#include "comm/tuning_choice.h"
 #include "device/policy.h"
 #include "device/work.h"
 
@@ -33,22 +37,38 @@ struct PlanContext {
   }
 };
 
-/// One kernel: its name's parts, its shape, and its works (`colls` or, for Func::SendRecv, `messages`).
-struct PlannedLaunch {
+/// What decides a kernel's name.
+struct KernelShape {
   device::Func func = device::Func::AllReduce;
   device::Algorithm algorithm = device::Algorithm::Ring;
   device::Protocol protocol = device::Protocol::Simple;
   device::DevOp op = device::DevOp::Sum;  ///< Sum, or that of one of the works
   ncclDataType_t type = ncclInt8;     ///< of the kernel: ncclInt8 for everything that only moves bytes
+};
+
+/// One kernel: its name's parts, its shape, and its works.
+struct PlannedLaunch : KernelShape {
+  /// Leaves the works as they are: few of so many are ever used.
+  explicit PlannedLaunch(const KernelShape& kernel) : KernelShape(kernel) { args.nWorks = 0; }
+
   unsigned firstChannel = 0;
   unsigned nChannels = 1;             ///< blocks
   unsigned nThreads = 1;              ///< per block
   double latencyUs = 0;               ///< estimate: of the slowest work, whatever its size
   double transferUs = 0;              ///< estimate: what the bytes of all works add to that
-  std::vector<device::CollWork> colls;
-  std::vector<device::P2pWork> messages;
+  device::KernelArgs args;            ///< its works, `coll` or, for Func::SendRecv, `p2p`; the rest is filled at launch
 
-  std::size_t nWorks() const { return colls.size() + messages.size(); }
+  std::size_t nWorks() const { return args.nWorks; }
+  std::span<const device::CollWork> colls() const {
+    return {args.coll, func == device::Func::SendRecv ? 0 : nWorks()};
+  }
+  std::span<const device::P2pWork> messages() const {
+    return {args.p2p, func == device::Func::SendRecv ? nWorks() : 0};
+  }
+  void add(const device::CollWork& work) { args.coll[args.nWorks++] = work; }
+  void add(const device::P2pWork& work) { args.p2p[args.nWorks++] = work; }
+  /// Adds channels [lo, hi] and a demand for threads. Before the first work they replace what was there.
+  void widen(unsigned lo, unsigned hi, unsigned threads);
 };
 
 /// What was decided for one collective, for the log.
@@ -59,39 +79,19 @@ struct Decision {
   unsigned channelHi = 0;
 };
 
-/// A rank that messages go to or come from, and the channels that such messages may use: more than these use as yet, so
-/// that both ends open the same ones whatever comes first.
-struct MessagePeer {
-  int rank = -1;
-  ChannelMask channels = ~ChannelMask{0};   ///< those above the communicator's do not count
-  friend bool operator==(const MessagePeer&, const MessagePeer&) = default;
-};
-
 /// Everything to be done for one group.
-struct Plan {
+struct Plan : PlanNeeds {
   std::vector<PlannedLaunch> launches;      ///< in this order, all on one stream
   std::vector<CUstream_st*> streams;        ///< the application's, without repetition, in order of appearance
-  std::vector<MessagePeer> sendPeers;       ///< ranks that get messages from us, ascending, without ourselves
-  std::vector<MessagePeer> recvPeers;       ///< ranks we get messages from, ascending, without ourselves
-  bool usesRing = false;                    ///< some launch goes round the ring: it must be connected
-  bool usesTree = false;                    ///< the same for the trees
-  bool usesPat = false;                     ///< the same for the neighbours in PAT
-  std::vector<int> meshPeers;               ///< ranks that direct algorithms exchange data with, both ways, ascending
   std::vector<Decision> decisions;          ///< one for each collective that is carried out, in call order
 
   /// Estimate for the whole group: launches run one after another. -1 where nothing is to be done.
   double microseconds() const;
+  /// As if newly made, but that storage for a usual group is kept.
+  void clear();
 };
 
-/// Plans `ops` in call order: first the collectives, those that share a kernel in one launch, spread over the channels;
-/// then all messages. Collectives without elements are left out; messages without content are not. ncclInvalidUsage: a
-/// message to oneself without its other half, or a collective that no allowed algorithm and protocol can do.
-Result<Plan> makePlan(const PlanContext& context, std::span<const Op> ops);
-
-/// Tells the TUNING log what was weighed and chosen. Prints nothing, and costs nothing, where that log is off.
-void logDecisions(const PlanContext& context, const Plan& plan);
-
-/// A plan as text, one line for each launch and each of its works: for tests and for people.
-std::string describePlan(const Plan& plan);
+/// Channels that launches of collectives may use.
+unsigned usableChannels(const PlanContext& context);
 
 }  // namespace tutti

@@ -17,9 +17,12 @@ class MessageSchedule {
   /// The round in which `from` sends to `to`: 0..n-1; 0 is every rank with itself.
   int roundOf(int from, int to) const;
   int rounds() const { return nRanks_; }
+  /// Whether it was made of these two numbers.
+  bool isFor(int nRanks, int mostPerGroup) const { return nRanks_ == nRanks && mostPerGroup_ == mostPerGroup; }
 
  private:
   int nRanks_;
+  int mostPerGroup_;
   int perGroup_;
   std::vector<int> turnOfDistance_;   ///< by distance between groups
 };

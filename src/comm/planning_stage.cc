@@ -8,8 +8,10 @@
 #include "comm/mesh_slots.h"
 #include "comm/net_options.h"
 #include "comm/message_channels.h"
-#include "comm/plan_parts.h"
+#include "comm/plan_messages.h"
 #include "comm/stages.h"
+#include "comm/tuning_log.h"
+#include "comm/tuning_model.h"
 #include "topo/trees.h"
 
 namespace tutti {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "comm/operations.h"
+#include "comm/op.h"
 #include "nccl.h"
 
 namespace tutti {

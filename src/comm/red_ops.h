@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/operations.h"
+#include "comm/op.h"
 #include "nccl.h"
 
 namespace tutti {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/connect.h"
+#include "comm/link_types.h"
 #include "device/work.h"
 
 namespace tutti {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "comm/used_links.h"
+
 namespace tutti {
 
 Result<std::unique_ptr<CounterReader>> CounterReader::create(const Device& device) {

@@ -9,8 +9,7 @@
 #include "base/status.h"
 #include "comm/channels.h"
 #include "comm/counter_copy.h"
-#include "comm/launch.h"
-#include "comm/links.h"
+#include "comm/launch_note.h"
 #include "comm/stall_lines.h"
 
 namespace tutti {

@@ -1,17 +1,15 @@
-// Which algorithm, protocol, channels, threads and chunk serve an operation: pure functions of values that are equal on
-// all ranks, so that all ranks come to the same decision without a word.
+// What is known of a communicator when it is decided how an operation runs, and what combinations of algorithm and
+// protocol cost there. Plain values, equal on all ranks, so that all ranks come to the same decision without a word.
 //
-//   makeTuning(facts)          once per communicator: latency and bandwidth of every combination
-//   chooseCollective(tuning, request)      per collective: weighs them, takes the quickest
-//   chooseMessage(tuning, bytes, …)        per message: both its ends come to the same answer
+//   makeTuning(facts)          tuning_model.h   once per communicator: latency and bandwidth of every combination
+//   chooseCollective(tuning, request)   tuning_choice.h   per collective: weighs them, takes the quickest
+//   chooseMessage(tuning, bytes, …)     tuning_choice.h   per message: both its ends come to the same answer
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <string>
-#include <vector>
 
-#include "base/status.h"
 #include "comm/tuning_filter.h"
 #include "device/kernel_name.h"
 #include "device/policy.h"
@@ -88,84 +86,5 @@ struct Tuning {
 constexpr bool isMesh(device::Algorithm algorithm) {
   return algorithm == device::Algorithm::OneShot || algorithm == device::Algorithm::Direct;
 }
-
-/// Fills the tables. Never fails: a communicator for which nothing is left fails at its first operation.
-Tuning makeTuning(TuningInput input);
-
-/// One collective. Equal on all ranks.
-struct Request {
-  device::Func func = device::Func::AllReduce;
-  device::DevOp op = device::DevOp::Sum;
-  ncclDataType_t type = ncclInt8;
-  std::uint64_t bytes = 0;              ///< of the larger side: the vector, or all ranks' blocks together
-  unsigned inGroup = 1;                 ///< collectives that are planned together with this one, itself included
-};
-
-/// How an operation runs.
-struct Choice {
-  device::Algorithm algorithm = device::Algorithm::Ring;
-  device::Protocol protocol = device::Protocol::Simple;
-  unsigned nChannels = 1;
-  unsigned nThreads = 1;                ///< of a block
-  std::uint32_t chunkBytes = 0;         ///< of content, a multiple of device::kGrainBytes
-  device::PairWay pairWay = device::PairWay::Ring;
-  std::uint8_t stepsPerChunk = 1;
-  double latencyUs = 0;                 ///< of microseconds, the part that does not depend on bytes
-  double microseconds = 0;              ///< estimate for the whole operation
-};
-
-/// One line of the table that was weighed.
-struct Candidate {
-  device::Algorithm algorithm;
-  device::Protocol protocol;
-  Verdict verdict;
-  double latencyUs;
-  double microseconds;                  ///< of no meaning unless Possible
-};
-
-inline constexpr std::size_t kCandidates = std::size_t{device::kAlgorithms} * device::kProtocols;
-
-/// Every combination for one request, by algorithm, then protocol.
-std::array<Candidate, kCandidates> weigh(const Tuning& tuning, const Request& request);
-
-/// The quickest of them; ties go to the lower algorithm, then the lower protocol. ncclInvalidUsage where NCCL_ALGO and
-/// NCCL_PROTO leave nothing for the function; ncclInternalError where nothing is left without them.
-Result<Choice> chooseCollective(const Tuning& tuning, const Request& request);
-
-/// What `input.thresholds` come to, as applied.
-std::uint64_t threadThreshold(const TuningInput& input, device::Algorithm algorithm, device::Protocol protocol);
-
-/// How one message travels: LL while a channel carries little, then Simple; over more channels the more it carries.
-struct MessageChoice {
-  device::Protocol protocol = device::Protocol::Simple;
-  unsigned nChannels = 1;
-  double latencyUs = 0;
-  double microseconds = 0;
-};
-
-/// A function of bytes and of the channels that messages between the two ranks may use: both ends of a message agree.
-/// `toSelf`: source and destination are one rank.
-MessageChoice chooseMessage(const Tuning& tuning, std::uint64_t bytes, unsigned mostChannels, bool toSelf);
-
-/// The table that was weighed, on one line: "RING/LL 7.8 us, RING/SIMPLE 15.2 us, …; no kernel: …".
-std::string describeCandidates(const Tuning& tuning, const Request& request);
-
-/// Latencies and bandwidths of all combinations, line by line, as rank 0 shows them when the communicator comes up.
-std::vector<std::string> describeTuning(const Tuning& tuning);
-
-/// "threadThresholds 8/8/64 | 32/8/64 | 0 | 0": of Tree and Ring by protocol; CollNet and NVLS are not there.
-std::string thresholdsLine(const TuningInput& input);
-
-/// Speeds to assume while nobody has searched the topology. `meshed`: P2P connects every pair of ranks. Algorithms
-/// without connections have to be set to 0 by the caller.
-Speeds assumedSpeeds(const RankFacts& ranks, unsigned nChannels, bool meshed);
-
-/// Speeds that the graphs of all nodes give. The links of the ring are taken to serve the Mesh as well.
-Speeds knownSpeeds(const RankFacts& ranks, const GraphSpeeds& graphs, unsigned nChannels, bool meshed);
-
-/// Whether LL128 may run without being asked for. Links within a node: NVLink, or memory of one device; between nodes:
-/// the network writes in order (`netKeepsOrder`). All GPUs of one compute capability, or none below 9.0; and none
-/// below 7.0.
-bool ll128IsSafe(const RankFacts& ranks, int highestComputeCapability, bool netKeepsOrder);
 
 }  // namespace tutti

@@ -1,10 +1,11 @@
-// From the tables to a decision: for one collective, for one message.
+#include "comm/tuning_choice.h"
+
 #include <algorithm>
 #include <bit>
 
 #include "base/log.h"
-#include "comm/tuning.h"
 #include "comm/tuning_costs.h"
+#include "comm/tuning_log.h"
 #include "device/kernel_name.h"
 
 namespace tutti {

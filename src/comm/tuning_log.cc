@@ -1,7 +1,7 @@
-// What the tuner weighed, in words.
+#include "comm/tuning_log.h"
+
 #include <fmt/format.h>
 
-#include "comm/tuning.h"
 #include "device/kernel_name.h"
 
 namespace tutti {

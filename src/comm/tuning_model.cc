@@ -1,9 +1,9 @@
-// Latency and bandwidth of every combination, once per communicator.
+#include "comm/tuning_model.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "comm/tuning.h"
 #include "comm/tuning_costs.h"
 #include "device/kernel_name.h"
 

@@ -53,15 +53,5 @@ TEST(BackgroundTask, CanBeWaitedForBeforeItBegins) {
   waiter.join();
 }
 
-TEST(CallGate, KnowsWhetherSomebodyIsInside) {
-  CallGate gate;
-  EXPECT_TRUE(gate.awaitEmpty(Deadline::in(milliseconds(0))));
-  {
-    const CallGate::Pass pass(gate);
-    EXPECT_FALSE(gate.awaitEmpty(Deadline::in(milliseconds(1))));
-  }
-  EXPECT_TRUE(gate.awaitEmpty(Deadline::in(milliseconds(0))));
-}
-
 }  // namespace
 }  // namespace tutti

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "comm/group_work.h"
 #include "comm/lifecycle.h"
+#include "comm/run_group.h"
 #include "comm/shell.h"
 #include "support/log_capture.h"
 
@@ -117,7 +118,7 @@ TEST(Group, JobsRunTogether) {
   GroupWork work;
   ASSERT_TRUE(work.add({&a.comm, JobKind::Init, meet}).ok());
   ASSERT_TRUE(work.add({&b.comm, JobKind::Init, meet}).ok());
-  EXPECT_TRUE(runGroup(std::move(work)).ok());
+  EXPECT_TRUE(runGroup(work).ok());
 }
 
 TEST(Group, ErrorOfOneJobWakesTheOthersAndIsReturned) {
@@ -129,7 +130,7 @@ TEST(Group, ErrorOfOneJobWakesTheOthersAndIsReturned) {
                           return waits.comm.abort.status();
                         }}).ok());
   ASSERT_TRUE(work.add({&fails.comm, JobKind::Init, [] { return Status(ncclSystemError); }}).ok());
-  EXPECT_EQ(runGroup(std::move(work)).status().code(), ncclSystemError);
+  EXPECT_EQ(runGroup(work).status().code(), ncclSystemError);
 }
 
 TEST(Group, AnExceptionInAJobIsItsError) {
@@ -142,7 +143,7 @@ TEST(Group, AnExceptionInAJobIsItsError) {
                           while (!waits.comm.abort.raised()) std::this_thread::yield();
                           return waits.comm.abort.status();
                         }}).ok());
-  EXPECT_EQ(runGroup(std::move(work)).status().code(), ncclSystemError);
+  EXPECT_EQ(runGroup(work).status().code(), ncclSystemError);
   EXPECT_FALSE(throws.comm.progress.starting.load());
 }
 
@@ -151,7 +152,7 @@ TEST(Group, AnInitThatThrowsLeavesAFailedCommunicator) {
   Shell throws;
   GroupWork work;
   ASSERT_TRUE(work.add({&throws.comm, JobKind::Init, []() -> Status { throw std::bad_alloc(); }}).ok());
-  EXPECT_EQ(runGroup(std::move(work)).status().code(), ncclSystemError);
+  EXPECT_EQ(runGroup(work).status().code(), ncclSystemError);
   EXPECT_EQ(commAsyncError(throws.comm), ncclSystemError) << "it must not look as if it had come up";
 }
 
@@ -164,7 +165,7 @@ TEST(Group, OwnErrorCountsMoreThanItsEcho) {
                           while (!origin.comm.abort.raised()) std::this_thread::yield();
                           return Status(ncclUnhandledCudaError);
                         }}).ok());
-  EXPECT_EQ(runGroup(std::move(work)).status().code(), ncclUnhandledCudaError);
+  EXPECT_EQ(runGroup(work).status().code(), ncclUnhandledCudaError);
 }
 
 TEST(Group, CommunicatorsEndAlsoWhereTheRestOfTheGroupFails) {
@@ -178,7 +179,7 @@ TEST(Group, CommunicatorsEndAlsoWhereTheRestOfTheGroupFails) {
   ASSERT_TRUE(work.add({&ends.comm, JobKind::End, [&] { ended = true; return Status(ncclInternalError); }}).ok());
   ASSERT_TRUE(work.add({&finalized.comm, JobKind::Finalize, [&] { flushed = true; return Status(); }}).ok());
   ASSERT_TRUE(work.add({&fails.comm, JobKind::Init, [] { return Status(ncclSystemError); }}).ok());
-  EXPECT_EQ(runGroup(std::move(work)).status().code(), ncclSystemError) << "the first error";
+  EXPECT_EQ(runGroup(work).status().code(), ncclSystemError) << "the first error";
   EXPECT_TRUE(ended);
   EXPECT_FALSE(flushed);
   EXPECT_FALSE(finalized.comm.progress.finalized.load()) << "given up: it may be tried again";
@@ -190,7 +191,7 @@ TEST(Group, AnInitThatRanIsNotGivenUpWithTheRest) {
   GroupWork work;
   ASSERT_TRUE(work.add({&up.comm, JobKind::Init, [] { return Status(); }}).ok());
   ASSERT_TRUE(work.add({&fails.comm, JobKind::Finalize, [] { return Status(ncclSystemError); }}).ok());
-  EXPECT_EQ(runGroup(std::move(work)).status().code(), ncclSystemError);
+  EXPECT_EQ(runGroup(work).status().code(), ncclSystemError);
   EXPECT_TRUE(up.comm.abort.status().ok());
 }
 
@@ -202,13 +203,48 @@ TEST(Group, NonBlockingJobsGoOnInTheBackground) {
                           while (!go) std::this_thread::yield();
                           return Status();
                         }}).ok());
-  const auto progress = runGroup(std::move(work));
+  const auto progress = runGroup(work);
   ASSERT_TRUE(progress.ok());
   EXPECT_EQ(progress.value(), Progress::Pending);
   ASSERT_NE(shell.comm.progress.task, nullptr);
   EXPECT_FALSE(shell.comm.progress.task->done());
   go = true;
   EXPECT_TRUE(shell.comm.progress.task->wait().ok());
+}
+
+TEST(Group, WorkThatIsUsedAgainIsEmpty) {
+  Shell blocking;
+  Shell other(false);
+  GroupWork work;
+  ASSERT_TRUE(work.add(blocking.comm, Op{}).ok());
+  ASSERT_TRUE(work.add(blocking.comm, Op{}).ok());
+  EXPECT_EQ(work.comms().size(), 1U) << "one communicator, whatever is asked of it";
+  work.clear();
+  EXPECT_TRUE(work.empty());
+  EXPECT_TRUE(work.comms().empty());
+  EXPECT_TRUE(work.add(other.comm, Op{}).ok()) << "of another kind than those before";
+  GroupWork moved(std::move(work));
+  EXPECT_EQ(moved.comms().size(), 1U);
+  EXPECT_TRUE(work.empty());   // NOLINT(bugprone-use-after-move): says so
+}
+
+TEST(Group, OpenedByAJobIsAGroupOfItsOwn) {
+  Shell outer;
+  Shell inner;
+  bool ran = false;
+  groupStart();
+  ASSERT_TRUE(openGroup()->add({&outer.comm, JobKind::Init, [&] {
+                                  groupStart();
+                                  EXPECT_TRUE(openGroup()->empty()) << "the outer one is under way";
+                                  EXPECT_TRUE(openGroup()->add({&inner.comm, JobKind::Init, [&] {
+                                                                  ran = true;
+                                                                  return Status();
+                                                                }}).ok());
+                                  return groupEnd().status();
+                                }}).ok());
+  EXPECT_TRUE(groupEnd().ok());
+  EXPECT_TRUE(ran);
+  EXPECT_EQ(groupDepth(), 0);
 }
 
 }  // namespace

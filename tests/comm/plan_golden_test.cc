@@ -4,7 +4,8 @@
 
 #include <random>
 
-#include "comm/plan.h"
+#include "comm/plans.h"
+#include "comm/tuning_model.h"
 #include "comm/tuning_worlds.h"
 
 namespace tutti {
@@ -26,7 +27,7 @@ Op transferOf(ApiFunc func, int peer, std::size_t bytes, int buffer = 3) {
 }
 
 std::string planText(const TuningInput& input, int rank, const std::vector<Op>& ops) {
-  const auto plan = makePlan({.rank = rank, .tuning = makeTuning(input)}, ops);
+  const auto plan = test::planOf({.rank = rank, .tuning = makeTuning(input)}, ops);
   EXPECT_TRUE(plan.ok());
   std::string text = "\n";
   if (plan.ok()) text.append(describePlan(plan.value()));
@@ -165,7 +166,7 @@ struct Half {
 std::vector<Half> halves(const Plan& plan, int peer, bool sending) {
   std::vector<Half> found;
   for (const PlannedLaunch& launch : plan.launches) {
-    for (const device::P2pWork& w : launch.messages) {
+    for (const device::P2pWork& w : launch.messages()) {
       if (sending && w.sendPeer == peer) found.push_back({w.sendBytes, w.channelLo, w.channelHi, w.sendProtocol});
       if (!sending && w.recvPeer == peer) found.push_back({w.recvBytes, w.channelLo, w.channelHi, w.recvProtocol});
     }
@@ -185,7 +186,7 @@ TEST(PlanProperty, AllRanksAgreeOnCollectivesAndOnBothHalvesOfEveryMessage) {
     const TuningInput input = seed % 2 == 0 ? gpuInput(n, 1 + seed % 9) : hostInput(n);
     std::vector<Plan> plans;
     for (int r = 0; r < n; ++r) {
-      plans.push_back(makePlan({.rank = r, .tuning = makeTuning(input)}, groups.of(r)).value());
+      plans.push_back(test::planOf({.rank = r, .tuning = makeTuning(input)}, groups.of(r)).value());
       EXPECT_EQ(collectivesText(plans.back()), collectivesText(plans.front())) << "seed " << seed << " rank " << r;
       EXPECT_EQ(plans.back().decisions.size(), plans.front().decisions.size());
     }
@@ -201,14 +202,14 @@ TEST(PlanProperty, AllRanksAgreeOnCollectivesAndOnBothHalvesOfEveryMessage) {
 TEST(PlanProperty, NoLaunchHoldsMoreThanFitsNorLeavesTheChannels) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const RandomGroups groups(seed, 5);
-    const Plan plan = makePlan({.rank = 2, .tuning = makeTuning(gpuInput(5))}, groups.of(2)).value();
+    const Plan plan = test::planOf({.rank = 2, .tuning = makeTuning(gpuInput(5))}, groups.of(2)).value();
     std::size_t collectives = 0;
     for (const PlannedLaunch& launch : plan.launches) {
       EXPECT_LE(launch.nWorks(), static_cast<std::size_t>(device::kMaxWorksPerLaunch));
       EXPECT_GT(launch.nWorks(), 0u);
       EXPECT_LE(launch.firstChannel + launch.nChannels, 8u);
-      collectives += launch.colls.size();
-      for (const device::CollWork& work : launch.colls) {
+      collectives += launch.colls().size();
+      for (const device::CollWork& work : launch.colls()) {
         EXPECT_GE(work.channelLo, launch.firstChannel);
         EXPECT_LT(work.channelHi, launch.firstChannel + launch.nChannels);
         EXPECT_LE(work.channelLo, work.channelHi);
@@ -220,11 +221,11 @@ TEST(PlanProperty, NoLaunchHoldsMoreThanFitsNorLeavesTheChannels) {
 }
 
 TEST(PlanProperty, DirectAlgorithmsWantEverybodyConnected) {
-  const auto plan = makePlan({.rank = 1, .tuning = makeTuning(restricted(gpuInput(4), "Direct", ""))},
+  const auto plan = test::planOf({.rank = 1, .tuning = makeTuning(restricted(gpuInput(4), "Direct", ""))},
                              std::vector{collective(ApiFunc::AllReduce, 100)}).value();
   EXPECT_EQ(plan.meshPeers, (std::vector{0, 2, 3}));
   EXPECT_FALSE(plan.usesRing);
-  const auto tree = makePlan({.rank = 1, .tuning = makeTuning(restricted(gpuInput(4), "Tree", ""))},
+  const auto tree = test::planOf({.rank = 1, .tuning = makeTuning(restricted(gpuInput(4), "Tree", ""))},
                              std::vector{collective(ApiFunc::AllReduce, 100)}).value();
   EXPECT_TRUE(tree.usesTree && !tree.usesRing && tree.meshPeers.empty());
   EXPECT_EQ(Plan{}.microseconds(), -1.0);
@@ -236,11 +237,11 @@ TEST(PlanProperty, TwoRanksThatReduceInPlaceConnectNoRing) {
   input.inPlaceStep = 512 << 10;
   input.stepsInPlace = 1;
   const PlanContext context{.rank = 1, .tuning = makeTuning(input)};
-  const auto plan = makePlan(context, std::vector{collective(ApiFunc::AllReduce, 1 << 20)}).value();
+  const auto plan = test::planOf(context, std::vector{collective(ApiFunc::AllReduce, 1 << 20)}).value();
   EXPECT_EQ(plan.meshPeers, (std::vector{0}));
   EXPECT_FALSE(plan.usesRing);
-  EXPECT_EQ(plan.launches.at(0).colls.at(0).pairWay, device::PairWay::InPlace);
-  const auto both = makePlan(context, std::vector{collective(ApiFunc::AllReduce, 1 << 20),
+  EXPECT_EQ(plan.launches.at(0).colls()[0].pairWay, device::PairWay::InPlace);
+  const auto both = test::planOf(context, std::vector{collective(ApiFunc::AllReduce, 1 << 20),
                                                   collective(ApiFunc::AllReduce, 100)}).value();
   EXPECT_TRUE(both.usesRing) << "the short one is exchanged";
 }

@@ -1,4 +1,4 @@
-#include "comm/plan.h"
+#include "comm/planner.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,8 @@
 #include <random>
 #include <set>
 
+#include "comm/plans.h"
+#include "comm/tuning_model.h"
 #include "device/message_turn.h"
 #include "support/log_capture.h"
 
@@ -41,7 +43,7 @@ Op message(ApiFunc func, int peer, std::size_t bytes, int buffer = 3) {
 }
 
 Plan planned(const PlanContext& context, const std::vector<Op>& ops) {
-  Result<Plan> plan = makePlan(context, ops);
+  Result<Plan> plan = test::planOf(context, ops);
   EXPECT_TRUE(plan.ok());
   return plan.ok() ? std::move(plan).value() : Plan{};
 }
@@ -54,29 +56,29 @@ TEST(Plan, OneAllReduceIsOneLaunchWithItsWork) {
   EXPECT_EQ(launch.type, ncclFloat32);
   EXPECT_EQ(launch.nChannels, 1u) << "4000 bytes are worth one channel";
   EXPECT_EQ(launch.nThreads, 64u) << "and few threads";
-  ASSERT_EQ(launch.colls.size(), 1u);
-  EXPECT_EQ(launch.colls[0].count, 1000u);
-  EXPECT_EQ(launch.colls[0].chunkBytes, kSlot * device::kMaxStepsPerChunk);
+  ASSERT_EQ(launch.colls().size(), 1u);
+  EXPECT_EQ(launch.colls()[0].count, 1000u);
+  EXPECT_EQ(launch.colls()[0].chunkBytes, kSlot * device::kMaxStepsPerChunk);
   EXPECT_TRUE(plan.usesRing);
 }
 
 TEST(Plan, LargeCollectiveSpreadsOverAllChannels) {
   const Plan plan = planned(contextOf(0, 4), {allReduce(64 << 20)});
   EXPECT_EQ(plan.launches.at(0).nChannels, 8u);
-  EXPECT_EQ(plan.launches[0].colls.at(0).channelHi, 7);
+  EXPECT_EQ(plan.launches[0].colls()[0].channelHi, 7);
 }
 
 TEST(Plan, CollectivesOfAGroupThatShareAKernelShareALaunch) {
   const Plan plan = planned(contextOf(1, 2), {allReduce(10), allReduce(20), allReduce(10, ncclInt32), allReduce(30)});
   ASSERT_EQ(plan.launches.size(), 2u);
-  EXPECT_EQ(plan.launches[0].colls.size(), 3u);
-  EXPECT_EQ(plan.launches[0].colls[1].count, 20u);
-  EXPECT_EQ(plan.launches[0].colls[2].count, 30u);
+  EXPECT_EQ(plan.launches[0].colls().size(), 3u);
+  EXPECT_EQ(plan.launches[0].colls()[1].count, 20u);
+  EXPECT_EQ(plan.launches[0].colls()[2].count, 30u);
 }
 
 TEST(Plan, SmallCollectivesInARowRunSideBySide) {
   const Plan plan = planned(contextOf(1, 2), {allReduce(10), allReduce(20)});
-  EXPECT_NE(plan.launches.at(0).colls.at(0).channelLo, plan.launches[0].colls.at(1).channelLo);
+  EXPECT_NE(plan.launches.at(0).colls()[0].channelLo, plan.launches[0].colls()[1].channelLo);
   EXPECT_EQ(plan.launches[0].nChannels, 2u);
 }
 
@@ -92,22 +94,22 @@ TEST(Plan, CopiesCountBytes) {
   gather.func = ApiFunc::AllGather;
   const Plan plan = planned(contextOf(0, 2), {gather});
   EXPECT_EQ(plan.launches.at(0).type, ncclInt8);
-  EXPECT_EQ(plan.launches[0].colls.at(0).count, 800u);
+  EXPECT_EQ(plan.launches[0].colls()[0].count, 800u);
 }
 
 TEST(Plan, CountsBeyond2To31ReachKernelsWhole) {
   constexpr std::size_t kCount = (std::size_t{1} << 31) + 3;
   Op sum = allReduce(kCount, ncclFloat64);
-  EXPECT_EQ(planned(contextOf(0, 8), {sum}).launches.at(0).colls.at(0).count, kCount);
+  EXPECT_EQ(planned(contextOf(0, 8), {sum}).launches.at(0).colls()[0].count, kCount);
   sum.func = ApiFunc::ReduceScatter;
-  EXPECT_EQ(planned(contextOf(0, 8), {sum}).launches.at(0).colls.at(0).count, kCount);
+  EXPECT_EQ(planned(contextOf(0, 8), {sum}).launches.at(0).colls()[0].count, kCount);
   sum.func = ApiFunc::AllGather;
-  EXPECT_EQ(planned(contextOf(0, 8), {sum}).launches.at(0).colls.at(0).count, kCount * 8);
+  EXPECT_EQ(planned(contextOf(0, 8), {sum}).launches.at(0).colls()[0].count, kCount * 8);
   Op exchange = allReduce(kCount, ncclFloat64);
   exchange.func = ApiFunc::AlltoAll;
   const Plan plan = planned(contextOf(1, 4), {exchange});
   std::uint64_t sent = 0;
-  for (const device::P2pWork& work : plan.launches.at(0).messages) {
+  for (const device::P2pWork& work : plan.launches.at(0).messages()) {
     if (work.sendPeer < 0) continue;
     EXPECT_EQ(work.sendBytes, kCount * 8);
     EXPECT_EQ(static_cast<const char*>(work.send) - fakeBuffer(1), static_cast<std::int64_t>(kCount * 8) * work.sendPeer);
@@ -128,8 +130,8 @@ TEST(Plan, OperationsOtherThanSumShareAKernelAndTravelWithTheWork) {
   const Plan plan = planned(contextOf(0, 2), {largest, average, allReduce(10, ncclUint8)});
   ASSERT_EQ(plan.launches.size(), 2u) << "and the sum has one of its own";
   ASSERT_EQ(plan.launches[0].nWorks(), 2u);
-  EXPECT_EQ(plan.launches[0].colls[0].op, device::DevOp::Max);
-  EXPECT_EQ(plan.launches[0].colls[1].op, device::DevOp::SumPostDiv);
+  EXPECT_EQ(plan.launches[0].colls()[0].op, device::DevOp::Max);
+  EXPECT_EQ(plan.launches[0].colls()[1].op, device::DevOp::SumPostDiv);
   EXPECT_EQ(plan.launches[0].type, ncclUint8);
   EXPECT_EQ(plan.launches[1].type, ncclInt8);
 }
@@ -145,10 +147,10 @@ TEST(Plan, ChainOfASmallBroadcastUsesSmallerChunks) {
   small.func = ApiFunc::Broadcast;
   Op large = small;
   large.count = 1 << 30;
-  const std::uint32_t smallChunk = planned(contextOf(0, 8), {small}).launches.at(0).colls.at(0).chunkBytes;
+  const std::uint32_t smallChunk = planned(contextOf(0, 8), {small}).launches.at(0).colls()[0].chunkBytes;
   EXPECT_LT(smallChunk, kSlot);
   EXPECT_EQ(smallChunk % device::kGrainBytes, 0u);
-  EXPECT_EQ(planned(contextOf(0, 8), {large}).launches.at(0).colls.at(0).chunkBytes, kSlot);
+  EXPECT_EQ(planned(contextOf(0, 8), {large}).launches.at(0).colls()[0].chunkBytes, kSlot);
 }
 
 TEST(Plan, StreamsAreListedOnceInOrderOfAppearance) {
@@ -165,15 +167,15 @@ TEST(Plan, UnknownKernelIsRefusedByName) {
   test::expectLog("No algorithm/protocol available for function AllReduce with datatype f32 and operator SumPostDiv");
   Op op = allReduce(1, ncclFloat32);
   op.reduction.op = device::DevOp::SumPostDiv;
-  EXPECT_EQ(makePlan(contextOf(0, 2), std::vector{op}).status().code(), ncclInvalidUsage);
+  EXPECT_EQ(test::planOf(contextOf(0, 2), std::vector{op}).status().code(), ncclInvalidUsage);
 }
 
 TEST(Plan, SendAndReceiveOfARoundAreFused) {
   const Plan plan = planned(contextOf(0, 2), {message(ApiFunc::Send, 1, 8), message(ApiFunc::Recv, 1, 8)});
   ASSERT_EQ(plan.launches.size(), 1u);
-  ASSERT_EQ(plan.launches[0].messages.size(), 1u);
-  EXPECT_EQ(plan.launches[0].messages[0].sendPeer, 1);
-  EXPECT_EQ(plan.launches[0].messages[0].recvPeer, 1);
+  ASSERT_EQ(plan.launches[0].messages().size(), 1u);
+  EXPECT_EQ(plan.launches[0].messages()[0].sendPeer, 1);
+  EXPECT_EQ(plan.launches[0].messages()[0].recvPeer, 1);
   EXPECT_EQ(plan.sendPeers, std::vector{MessagePeer{1}});
   EXPECT_EQ(plan.recvPeers, std::vector{MessagePeer{1}});
   EXPECT_FALSE(plan.usesRing);
@@ -181,20 +183,20 @@ TEST(Plan, SendAndReceiveOfARoundAreFused) {
 
 TEST(Plan, MessageWithoutContentIsKept) {
   const Plan plan = planned(contextOf(0, 2), {message(ApiFunc::Send, 1, 0)});
-  ASSERT_EQ(plan.launches.at(0).messages.size(), 1u);
-  EXPECT_EQ(plan.launches[0].messages[0].recvPeer, -1);
+  ASSERT_EQ(plan.launches.at(0).messages().size(), 1u);
+  EXPECT_EQ(plan.launches[0].messages()[0].recvPeer, -1);
 }
 
 TEST(Plan, MessageToOneselfNeedsBothHalves) {
   test::expectLog("Trying to send to self without a matching recv");
-  EXPECT_EQ(makePlan(contextOf(1, 2), std::vector{message(ApiFunc::Send, 1, 8)}).status().code(), ncclInvalidUsage);
+  EXPECT_EQ(test::planOf(contextOf(1, 2), std::vector{message(ApiFunc::Send, 1, 8)}).status().code(), ncclInvalidUsage);
   test::expectLog("recv to self without a matching send");
-  EXPECT_EQ(makePlan(contextOf(1, 2), std::vector{message(ApiFunc::Recv, 1, 8)}).status().code(), ncclInvalidUsage);
+  EXPECT_EQ(test::planOf(contextOf(1, 2), std::vector{message(ApiFunc::Recv, 1, 8)}).status().code(), ncclInvalidUsage);
 }
 
 TEST(Plan, MessageToOneselfIsACopyUnlessTheBuffersAreOne) {
   const Plan copy = planned(contextOf(1, 2), {message(ApiFunc::Send, 1, 8, 3), message(ApiFunc::Recv, 1, 8, 4)});
-  EXPECT_EQ(copy.launches.at(0).messages.at(0).sendPeer, 1);
+  EXPECT_EQ(copy.launches.at(0).messages()[0].sendPeer, 1);
   EXPECT_TRUE(copy.sendPeers.empty());
   EXPECT_TRUE(planned(contextOf(1, 2), {message(ApiFunc::Send, 1, 8), message(ApiFunc::Recv, 1, 8)}).launches.empty());
 }
@@ -204,10 +206,10 @@ TEST(Plan, ChannelsOfAMessageDoNotDependOnItsGroup) {
   const std::vector<Op> sends(3, message(ApiFunc::Send, 1, 100));
   const Plan together = planned(contextOf(0, 4), sends);
   const Plan alone = planned(contextOf(1, 4), {message(ApiFunc::Recv, 0, 100)});
-  ASSERT_EQ(together.launches.at(0).messages.size(), 3u);
-  for (const device::P2pWork& work : together.launches[0].messages) {
-    EXPECT_EQ(work.channelLo, alone.launches.at(0).messages.at(0).channelLo);
-    EXPECT_EQ(work.channelHi, alone.launches[0].messages[0].channelHi);
+  ASSERT_EQ(together.launches.at(0).messages().size(), 3u);
+  for (const device::P2pWork& work : together.launches[0].messages()) {
+    EXPECT_EQ(work.channelLo, alone.launches.at(0).messages()[0].channelLo);
+    EXPECT_EQ(work.channelHi, alone.launches[0].messages()[0].channelHi);
   }
 }
 
@@ -245,7 +247,7 @@ class Simulation {
   void open(std::size_t r) {
     while (launch_[r] < plans_[r].launches.size()) {
       bool any = false;
-      for (const device::P2pWork& w : plans_[r].launches[launch_[r]].messages) {
+      for (const device::P2pWork& w : plans_[r].launches[launch_[r]].messages()) {
         for (unsigned c = w.channelLo; c <= w.channelHi; ++c) {
           any |= enqueue(sends_[{r, c}], r, w.sendPeer, w.sendBytes);
           any |= enqueue(recvs_[{r, c}], r, w.recvPeer, w.recvBytes);
@@ -337,9 +339,9 @@ TEST(Plan, AllRanksAgreeOnCollectives) {
       ASSERT_EQ(a.nWorks(), b.nWorks());
       EXPECT_EQ(std::tie(a.func, a.op, a.type, a.firstChannel, a.nChannels, a.nThreads),
                 std::tie(b.func, b.op, b.type, b.firstChannel, b.nChannels, b.nThreads));
-      for (std::size_t w = 0; w < a.colls.size(); ++w) {
-        EXPECT_EQ(a.colls[w].channelLo, b.colls[w].channelLo);
-        EXPECT_EQ(a.colls[w].chunkBytes, b.colls[w].chunkBytes);
+      for (std::size_t w = 0; w < a.colls().size(); ++w) {
+        EXPECT_EQ(a.colls()[w].channelLo, b.colls()[w].channelLo);
+        EXPECT_EQ(a.colls()[w].chunkBytes, b.colls()[w].chunkBytes);
       }
     }
   }
@@ -356,9 +358,9 @@ TEST(Plan, MessagesToOtherNodesUseFewChannels) {
   constexpr std::size_t kLong = 8 << 20;
   const Plan plan = planned(twoNodes(0, 4), {message(ApiFunc::Send, 1, kLong), message(ApiFunc::Send, 2, kLong)});
   ASSERT_EQ(plan.launches.size(), 1u);
-  ASSERT_EQ(plan.launches[0].messages.size(), 2u);
-  const device::P2pWork& near = plan.launches[0].messages[0];
-  const device::P2pWork& far = plan.launches[0].messages[1];
+  ASSERT_EQ(plan.launches[0].messages().size(), 2u);
+  const device::P2pWork& near = plan.launches[0].messages()[0];
+  const device::P2pWork& far = plan.launches[0].messages()[1];
   EXPECT_EQ(near.channelHi - near.channelLo, 7);
   EXPECT_EQ(far.channelHi - far.channelLo, 1);
   ASSERT_EQ(plan.sendPeers.size(), 2u);
@@ -375,7 +377,7 @@ TEST(Plan, MessagesFromARankHaveTheirTurnWithinEachLaunch) {
   for (const PlannedLaunch& launch : plan.launches) {
     std::map<int, unsigned> count;
     std::set<int> ended;
-    for (const device::P2pWork& work : launch.messages) {
+    for (const device::P2pWork& work : launch.messages()) {
       const device::MessageTurn turn = device::turnIn(work.recvTurn);
       if (work.recvProtocol != device::Protocol::Simple) continue;
       EXPECT_TRUE(ended.count(work.recvPeer) == 0) << "the last one has come";
@@ -396,11 +398,11 @@ TEST(Plan, BothEndsOfAMessageBetweenNodesUseTheSameChannels) {
         if (from == to) continue;
         const Plan out = planned(twoNodes(from, kRanks), {message(ApiFunc::Send, to, bytes)});
         const Plan in = planned(twoNodes(to, kRanks), {message(ApiFunc::Recv, from, bytes)});
-        EXPECT_EQ(out.launches[0].messages[0].channelLo, in.launches[0].messages[0].channelLo);
-        EXPECT_EQ(out.launches[0].messages[0].channelHi, in.launches[0].messages[0].channelHi);
+        EXPECT_EQ(out.launches[0].messages()[0].channelLo, in.launches[0].messages()[0].channelLo);
+        EXPECT_EQ(out.launches[0].messages()[0].channelHi, in.launches[0].messages()[0].channelHi);
         EXPECT_EQ(out.sendPeers[0].channels, in.recvPeers[0].channels);
-        const ChannelMask used = allChannels(out.launches[0].messages[0].channelHi + 1) &
-                                 ~allChannels(out.launches[0].messages[0].channelLo);
+        const ChannelMask used = allChannels(out.launches[0].messages()[0].channelHi + 1) &
+                                 ~allChannels(out.launches[0].messages()[0].channelLo);
         EXPECT_EQ(used & ~out.sendPeers[0].channels, 0u) << "a channel that is not connected";
       }
     }
@@ -412,6 +414,50 @@ TEST(Plan, MessagesMayUseFewerChannelsThanCollectives) {
   context.messages.most = 3;
   const Plan plan = planned(context, {message(ApiFunc::Send, 1, 8 << 20)});
   EXPECT_EQ(plan.launches[0].nChannels, 3u);
+}
+
+TEST(Planner, MakesTheSamePlanWhateverItMadeBefore) {
+  const PlanContext four = contextOf(1, 4);
+  const PlanContext nine = contextOf(2, 9);
+  Op exchange = allReduce(5000);
+  exchange.func = ApiFunc::AlltoAll;
+  const std::vector<std::vector<Op>> groups{
+      {allReduce(1 << 20), allReduce(10), exchange},
+      {message(ApiFunc::Send, 3, 100), message(ApiFunc::Recv, 3, 100)},
+      std::vector<Op>(200, allReduce(7)),
+      {exchange, exchange},
+      {allReduce(3)},
+      {},
+  };
+  Planner planner;
+  Plan plan;
+  for (int round = 0; round < 2; ++round) {
+    for (const PlanContext* context : {&four, &nine}) {
+      for (const std::vector<Op>& ops : groups) {
+        ASSERT_TRUE(planner.plan(*context, ops, plan).ok());
+        const Plan alone = planned(*context, ops);
+        EXPECT_EQ(describePlan(plan), describePlan(alone));
+        EXPECT_EQ(plan.sendPeers, alone.sendPeers);
+        EXPECT_EQ(plan.recvPeers, alone.recvPeers);
+        EXPECT_EQ(plan.meshPeers, alone.meshPeers);
+        EXPECT_EQ(plan.usesRing, alone.usesRing);
+        EXPECT_EQ(plan.streams, alone.streams);
+        EXPECT_EQ(plan.decisions.size(), alone.decisions.size());
+      }
+    }
+  }
+}
+
+TEST(Planner, ForgetsAGroupThatItRefused) {
+  test::expectLog("send to self without a matching recv");
+  const PlanContext context = contextOf(1, 2);
+  Planner planner;
+  Plan plan;
+  EXPECT_FALSE(planner.plan(context, std::vector{message(ApiFunc::Send, 1, 8), allReduce(5)}, plan).ok());
+  ASSERT_TRUE(planner.plan(context, std::vector{message(ApiFunc::Recv, 0, 8)}, plan).ok()) << "counted anew";
+  ASSERT_EQ(plan.launches.size(), 1u);
+  EXPECT_TRUE(plan.sendPeers.empty());
+  EXPECT_TRUE(plan.decisions.empty());
 }
 
 }  // namespace

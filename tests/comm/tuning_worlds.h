@@ -4,7 +4,9 @@
 #include <string_view>
 
 #include "comm/plan.h"
-#include "comm/tuning.h"
+#include "comm/tuning_choice.h"
+#include "comm/tuning_log.h"
+#include "comm/tuning_model.h"
 #include "device/policy.h"
 
 namespace tutti::test {

@@ -1,0 +1,58 @@
+// One data movement call as the planner takes it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "device/work.h"
+#ifndef NCCL_NO_CUDA_HEADERS
+#define NCCL_NO_CUDA_HEADERS  // the library knows the runtime's stream type only as a pointer
+#endif
+#include "nccl.h"
+
+struct CUstream_st;
+
+namespace tutti {
+
+enum class ApiFunc : std::uint8_t {
+  AllReduce, Reduce, Broadcast, AllGather, ReduceScatter, Send, Recv, AlltoAll, Gather, Scatter
+};
+
+/// Whether it is made of messages: Send, Recv, AlltoAll, Gather, Scatter.
+bool isMessageFunc(ApiFunc func);
+/// Whether it is one message: Send, Recv.
+constexpr bool isPointToPoint(ApiFunc func) { return func == ApiFunc::Send || func == ApiFunc::Recv; }
+/// Whether it computes: AllReduce, Reduce, ReduceScatter.
+constexpr bool isReducing(ApiFunc func) {
+  return func == ApiFunc::AllReduce || func == ApiFunc::Reduce || func == ApiFunc::ReduceScatter;
+}
+
+/// The name without the "nccl" prefix, as messages and log lines show it.
+std::string_view apiFuncName(ApiFunc func);
+
+/// A reduction as kernels run it, resolved when the call is made: the operator may be destroyed right after.
+struct Reduction {
+  device::DevOp op = device::DevOp::Sum;
+  bool scalarIsPointer = false;   ///< `scalar` is a device address that the kernel reads
+  std::uint64_t scalar = 0;       ///< PreMulSum: bits of the factor in the data type; SumPostDiv: number of ranks
+};
+
+/// One call. `count` is what the API function calls count (per rank for AllGather, ReduceScatter, AlltoAll, Gather,
+/// Scatter; of the vector otherwise). Send uses sendbuff only, Recv recvbuff only.
+struct Op {
+  ApiFunc func = ApiFunc::AllReduce;
+  const void* sendbuff = nullptr;
+  void* recvbuff = nullptr;
+  std::size_t count = 0;
+  ncclDataType_t datatype = ncclInt8;
+  ncclRedOp_t redOp = ncclSum;      ///< as the user gave it; only reducing functions look at it
+  int root = 0;                     ///< root, or the peer of Send and Recv
+  CUstream_st* stream = nullptr;
+  Reduction reduction{};            ///< filled by enqueue()
+};
+
+/// Bytes of one element; 0 for a value that is no data type.
+std::size_t datatypeBytes(ncclDataType_t type);
+
+}  // namespace tutti
