@@ -6,15 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "comm/affinity_settings.h"
 #include "comm/topology_stages.h"
 
 namespace tutti {
-
-/// What the environment says about it.
-struct AffinitySettings {
-  std::string proxyCpus;   ///< NCCL_PROXY_CPUSET; empty: by the GPU
-  bool ignoreJob = false;  ///< NCCL_IGNORE_CPU_AFFINITY: the GPU's processors, also those that the job may not use
-};
 
 struct Affinity {
   std::optional<cpu_set_t> processors;  ///< empty: nobody is bound

@@ -7,6 +7,7 @@
 
 #include "base/host.h"
 #include "base/log.h"
+#include "proxy/engine.h"
 
 namespace tutti {
 

@@ -16,10 +16,12 @@
 #include "comm/links.h"
 #include "device/work.h"
 #include "gpu/memory.h"
-#include "proxy/engine.h"
 #include "topo/across.h"
 
 namespace tutti {
+
+class ProgressGroup;
+class ProgressTask;
 
 /// What the tables of a communicator say before anything is connected.
 struct ChannelPlan {

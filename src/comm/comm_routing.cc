@@ -5,8 +5,13 @@
 
 #include "comm/communicator.h"
 #include "comm/gpu_direct.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/device_pool.h"
+#include "comm/network.h"
 #include "comm/nics.h"
 #include "comm/relays.h"
+#include "comm/runtime.h"
+#include "topo/rank_layout.h"
 
 namespace tutti {
 
@@ -30,7 +35,7 @@ SlotPlace slotsAt(const ncclComm& comm, int device, std::optional<NicAccess> acc
                        .computeCapability = parts.device->device->facts().computeCapability,
                        .softGpu = parts.device->device->driver().softGpu,
                        .dmaBufs = parts.network->dmaBufs()},
-                      comm.runtime.gpuDirect);
+                      comm.runtime->gpuDirect);
 }
 
 EndPlace ownPlace(const ncclComm& comm, const NicQuestion& asked) {
@@ -57,7 +62,7 @@ bool CommRouting::routed(const LinkSpec& link) const {
 SendRoute CommRouting::routeOf(const LinkSpec& link, NicPlace receiver) const {
   const CommParts& parts = comm_.parts;
   RouteQuestion question{
-      questionOf(parts, link, Direction::Send), {receiver.number, receiver.rail}, comm_.runtime.pxnLevel};
+      questionOf(parts, link, Direction::Send), {receiver.number, receiver.rail}, comm_.runtime->pxnLevel};
   // Relays offer host memory: a message that can leave our GPU's memory by RDMA stays with our own NIC.
   if (link.kind == device::ConnKind::Mesh && ownPlace(comm_, question.nic).slots.onDevice) question.level = 0;
   const Route route = routeFor(parts.nics, question);

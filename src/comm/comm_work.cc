@@ -4,13 +4,17 @@
 #include <string>
 
 #include "base/log.h"
+#include "bootstrap/bootstrap.h"
 #include "comm/channels.h"
 #include "comm/communicator.h"
 #include "comm/connect.h"
 #include "comm/device_pool.h"
 #include "comm/init.h"
+#include "comm/plan_context.h"
 #include "comm/plan_text.h"
 #include "device/kernel_name.h"
+#include "proxy/engine.h"
+#include "transport/transport.h"
 
 namespace tutti {
 
@@ -56,8 +60,8 @@ void CommWork::begin(ncclComm& comm) {
 Status CommWork::plan() {
   pass_.emplace(comm_->gate);
   const CommParts& parts = comm_->parts;
-  TRY(planner_.plan(parts.planning, ops_, plan_));
-  if (comm_->identity.rank == 0) logDecisions(parts.planning, plan_);
+  TRY(planner_.plan(*parts.planning, ops_, plan_));
+  if (comm_->identity.rank == 0) logDecisions(*parts.planning, plan_);
   parts.channels->findMissing(plan_, missing_);
   return {};
 }

@@ -4,18 +4,27 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/abort_word.h"
+#include "comm/background.h"
+#include "comm/channels.h"
+#include "comm/device_pool.h"
 #include "comm/exit_delivery.h"
+#include "comm/launch.h"
+#include "comm/network.h"
+#include "comm/plan.h"
+#include "comm/relays.h"
+#include "comm/runtime.h"
+#include "comm/stalls.h"
+#include "proxy/engine.h"
+#include "topo/rank_layout.h"
+#include "transport/transport.h"
 
 namespace tutti {
 
-Result<std::unique_ptr<AbortWord>> AbortWord::create(const Device& device, Abort& abort) {
-  ASSIGN(PinnedBuffer memory, PinnedBuffer::create(device, sizeof(std::uint32_t), "abort word"));
-  std::unique_ptr<AbortWord> created(new AbortWord(std::move(memory), abort));
-  abort.addMirror(created->word());
-  return created;
-}
-
-AbortWord::~AbortWord() { abort_.removeMirror(word()); }
+CommParts::CommParts() : planning(std::make_unique<PlanContext>()) {}
+CommParts::CommParts(CommParts&& other) noexcept = default;
+CommParts::~CommParts() = default;
 
 void failComm(ncclComm& comm, Status why) {
   // What failed here may only be an echo: a peer's memory is gone because that peer heard of a death before this rank.
@@ -32,5 +41,9 @@ std::string describeComm(const ncclComm& comm) {
 }
 
 }  // namespace tutti
+
+ncclComm::ncclComm(tutti::CommIdentity who, tutti::Config settings, tutti::Runtime process)
+    : identity(std::move(who)), config(std::move(settings)),
+      runtime(std::make_unique<const tutti::Runtime>(std::move(process))), redOps(reinterpret_cast<std::uintptr_t>(this)) {}
 
 ncclComm::~ncclComm() { tutti::ExitDelivery::instance().remove(*this); }

@@ -1,5 +1,5 @@
 // The communicator: a short list of parts with one owner each. Only comm/ and api/ see it whole; everybody else gets
-// the part that is needed.
+// the part that is needed. Who uses a part includes its header.
 #pragma once
 
 #include <atomic>
@@ -10,28 +10,34 @@
 #include <vector>
 
 #include "base/abort.h"
-#include "bootstrap/bootstrap.h"
-#include "comm/background.h"
+#include "base/status.h"
 #include "comm/call_gate.h"
-#include "comm/channels.h"
 #include "comm/config.h"
-#include "comm/device_pool.h"
 #include "comm/graph_holds.h"
-#include "comm/launch.h"
-#include "comm/network.h"
 #include "comm/nics.h"
-#include "comm/plan.h"
 #include "comm/red_ops.h"
-#include "comm/relays.h"
-#include "comm/runtime.h"
-#include "comm/stalls.h"
+#include "comm/stall_state.h"
+#include "device/policy.h"
+#include "gpu/driver.h"
 #include "nccl.h"
-#include "proxy/engine.h"
 #include "topo/peer_info.h"
-#include "topo/rank_layout.h"
-#include "transport/transport.h"
 
 namespace tutti {
+
+class AbortWord;
+class BackgroundTask;
+class Bootstrap;
+class ChannelSet;
+class CommNetwork;
+class Launcher;
+class ProgressGroup;
+class RankLayout;
+class RankRelays;
+class StallProbe;
+class Transport;
+struct PlanContext;
+struct PooledDevice;
+struct Runtime;
 
 /// What a communicator is called in messages; constant from its first moment on.
 struct CommIdentity {
@@ -44,21 +50,6 @@ struct CommIdentity {
   std::string function;       ///< the API function that made it
 };
 
-/// The word in pinned memory that kernels poll, tied to an Abort while it lives.
-class AbortWord {
- public:
-  static Result<std::unique_ptr<AbortWord>> create(const Device& device, Abort& abort);
-  AbortWord(const AbortWord&) = delete;
-  ~AbortWord();
-  const std::uint32_t* onDevice() const { return reinterpret_cast<const std::uint32_t*>(memory_.onDevice()); }
-
- private:
-  AbortWord(PinnedBuffer memory, Abort& abort) : memory_(std::move(memory)), abort_(abort) {}
-  std::uint32_t* word() const { return reinterpret_cast<std::uint32_t*>(memory_.host()); }
-  PinnedBuffer memory_;
-  Abort& abort_;
-};
-
 /// A kernel by name and as the driver knows it.
 struct LoadedKernel {
   std::string name;
@@ -68,6 +59,10 @@ struct LoadedKernel {
 /// What init builds, in this order, and destruction takes down in reverse: the tie to the peers goes last, so that they
 /// do not take a slow farewell for a death.
 struct CommParts {
+  CommParts();
+  CommParts(CommParts&& other) noexcept;
+  ~CommParts();
+
   std::unique_ptr<Bootstrap> bootstrap;
   std::shared_ptr<PooledDevice> device;
   std::unique_ptr<AbortWord> abortWord;
@@ -77,7 +72,7 @@ struct CommParts {
   OwnNics nics;
   std::vector<std::unique_ptr<Transport>> transports;
   std::unique_ptr<RankRelays> relays;     ///< null: a lone rank
-  PlanContext planning;
+  std::unique_ptr<PlanContext> planning;
   device::SlotBytes proxiedMeshSlots{};   ///< of connections for messages over the network
   std::unique_ptr<ChannelSet> channels;
   std::unique_ptr<Launcher> launcher;
@@ -105,15 +100,13 @@ struct CommProgress {
 struct ncclComm {
   static constexpr std::uint64_t kMagic = 0x0280028002800280ULL;
 
-  ncclComm(tutti::CommIdentity who, tutti::Config settings, tutti::Runtime process)
-      : identity(std::move(who)), config(std::move(settings)), runtime(std::move(process)),
-        redOps(reinterpret_cast<std::uintptr_t>(this)) {}
+  ncclComm(tutti::CommIdentity who, tutti::Config settings, tutti::Runtime process);
   ~ncclComm();
 
   std::uint64_t magicFirst = kMagic;
   const tutti::CommIdentity identity;
   const tutti::Config config;
-  const tutti::Runtime runtime;       ///< what the environment said when it was made
+  const std::unique_ptr<const tutti::Runtime> runtime;   ///< what the environment said when it was made
   tutti::Abort abort;
   tutti::CallGate gate;
   tutti::RedOpTable redOps;

@@ -8,9 +8,17 @@
 #include <thread>
 
 #include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/background.h"
+#include "comm/channels.h"
+#include "comm/communicator.h"
+#include "comm/device_pool.h"
 #include "comm/exit_delivery.h"
+#include "comm/launch.h"
 #include "comm/relays.h"
+#include "comm/runtime.h"
 #include "comm/watch.h"
+#include "proxy/engine.h"
 
 namespace tutti {
 
@@ -74,9 +82,9 @@ void freeOrBequeath(ncclComm* comm) {
 Status flushComm(ncclComm& comm) {
   CommParts& parts = comm.parts;
   if (!parts.launcher || comm.abort.raised()) return {};
-  TRY(parts.launcher->drain(&comm.abort, comm.runtime.bootstrap.timeout));
+  TRY(parts.launcher->drain(&comm.abort, comm.runtime->bootstrap.timeout));
   ASSIGN(const ContextGuard context, parts.device->device->enter());
-  return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.runtime.bootstrap.timeout));
+  return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.runtime->bootstrap.timeout));
 }
 
 void releaseComm(ncclComm* comm, std::string_view how) {

@@ -1,7 +1,11 @@
 // The end of a communicator: waiting for what is under way, taking leave of the peers, freeing.
 #pragma once
 
-#include "comm/communicator.h"
+#include <string_view>
+
+#include "base/status.h"
+
+struct ncclComm;
 
 namespace tutti {
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "comm/comm_work.h"
+
 namespace tutti {
 
 Result<double> estimateMicroseconds(const GroupWork& work) {

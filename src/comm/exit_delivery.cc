@@ -9,7 +9,10 @@
 
 #include "base/log.h"
 #include "base/never_destroyed.h"
+#include "comm/channels.h"
 #include "comm/communicator.h"
+#include "comm/launch.h"
+#include "proxy/engine.h"
 
 namespace tutti {
 

@@ -5,6 +5,7 @@
 
 #include "base/params.h"
 #include "comm/connect.h"
+#include "comm/gpu_direct_settings.h"
 #include "comm/nics.h"
 #include "plugin/net.h"
 #include "topo/path_type.h"
@@ -12,15 +13,6 @@
 #include "transport/net/net_routing.h"
 
 namespace tutti {
-
-/// What the environment says, besides what ways between GPU and NIC depend on.
-struct GpuDirectSettings {
-  std::optional<PathType> level;  ///< NCCL_NET_GDR_LEVEL, where nothing is known of the machine
-  int read = -2;                  ///< NCCL_NET_GDR_READ, likewise
-  bool dmaBuf = true;             ///< NCCL_DMABUF_ENABLE
-  bool alwaysFlush = false;       ///< NCCL_NET_FORCE_FLUSH
-  bool neverFlush = false;        ///< NCCL_GDR_FLUSH_DISABLE
-};
 
 GpuDirectSettings gpuDirectSettings(const Params& params);
 

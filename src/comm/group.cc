@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "comm/comm_work.h"
 #include "comm/estimate.h"
 #include "comm/run_group.h"
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "comm/comm_work.h"
 #include "comm/communicator.h"
 
 namespace tutti {
@@ -14,6 +15,10 @@ namespace {
 constexpr std::size_t kCommsKept = 64;
 
 }  // namespace
+
+GroupWork::GroupWork() = default;
+GroupWork::GroupWork(GroupWork&& other) noexcept { *this = std::move(other); }
+GroupWork::~GroupWork() = default;
 
 GroupWork& GroupWork::operator=(GroupWork&& other) noexcept {
   jobs = std::exchange(other.jobs, {});

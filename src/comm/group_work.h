@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/comm_work.h"
 #include "comm/op.h"
 
 struct ncclComm;
 
 namespace tutti {
+
+class CommWork;
 
 /// Init comes before the operations of a group, the end of a communicator after them.
 enum class JobKind : std::uint8_t { Init, Finalize, End };
@@ -33,11 +34,11 @@ struct GroupWork {
   std::optional<bool> blocking;         ///< kind of the communicators so far; unset: none yet
   bool forceBlocking = false;           ///< destroy and abort are always waited for
 
-  GroupWork() = default;
-  GroupWork(GroupWork&& other) noexcept { *this = std::move(other); }
+  GroupWork();
+  GroupWork(GroupWork&& other) noexcept;
   /// Leaves `other` empty.
   GroupWork& operator=(GroupWork&& other) noexcept;
-  ~GroupWork() = default;
+  ~GroupWork();
 
   /// Refuses (ncclInvalidArgument) a blocking and a non-blocking communicator in one group.
   Status admit(const ncclComm& comm);

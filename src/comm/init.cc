@@ -11,15 +11,31 @@
 #include "base/clock.h"
 #include "base/cpu_set.h"
 #include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/abort_word.h"
+#include "comm/affinity.h"
+#include "comm/background.h"
+#include "comm/channels.h"
+#include "comm/communicator.h"
+#include "comm/device_pool.h"
 #include "comm/ending.h"
+#include "comm/launch.h"
 #include "comm/net_options.h"
+#include "comm/network.h"
+#include "comm/plan_context.h"
 #include "comm/planning_stage.h"
 #include "comm/relays.h"
+#include "comm/runtime.h"
 #include "comm/stages.h"
+#include "comm/stalls.h"
 #include "comm/topology_stages.h"
 #include "comm/watch.h"
 #include "gpu/dma_buf.h"
+#include "proxy/engine.h"
+#include "topo/rank_layout.h"
 #include "transport/net/net_transport.h"
+#include "transport/p2p/p2p_transport.h"
+#include "transport/shm/shm_transport.h"
 
 namespace tutti {
 
@@ -97,7 +113,7 @@ Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
   options.ids = ids;
   options.rank = comm.identity.rank;
   options.nRanks = comm.identity.nRanks;
-  options.settings = comm.runtime.bootstrap;
+  options.settings = comm.runtime->bootstrap;
   options.abort = &comm.abort;
   options.onPeerLost = [&comm](const PeerLost& lost) { onPeerLost(comm, lost); };
   options.onState = [&comm](int rank, std::span<const std::byte> state) { comm.stalls.hear(rank, state); };
@@ -108,7 +124,7 @@ Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
 
 Status openDevice(ncclComm& comm) {
   ASSIGN(const Driver* driver, loadDriver());
-  ASSIGN(comm.parts.device, acquireDevice(*driver, comm.identity.cudaDevice, comm.runtime.hostKernelsPath));
+  ASSIGN(comm.parts.device, acquireDevice(*driver, comm.identity.cudaDevice, comm.runtime->hostKernelsPath));
   ASSIGN(comm.parts.abortWord, AbortWord::create(*comm.parts.device->device, comm.abort));
   return {};
 }
@@ -117,7 +133,7 @@ Status openDevice(ncclComm& comm) {
 void placeEngine(ncclComm& comm, const OwnMachine& machine) {
   if (comm.identity.nRanks == 1) return;
   const Affinity affinity =
-      affinityFor(comm.runtime.affinity, comm.identity.cudaDevice,
+      affinityFor(comm.runtime->affinity, comm.identity.cudaDevice,
                   processorsNear(machine, static_cast<std::uint64_t>(comm.identity.busId)), ownProcessors());
   if (!affinity.complaint.empty()) info(kEnv, "{}", affinity.complaint);
   if (!affinity.text.empty()) info(kInit, "{}", affinity.text);
@@ -133,7 +149,7 @@ Status openNetwork(ncclComm& comm) {
   ASSIGN(comm.parts.network, CommNetwork::open(comm.config.netName, opening));
   info(kInit, "Using network {}", comm.parts.network->net().name());
   const Device& device = *comm.parts.device->device;
-  if (comm.runtime.gpuDirect.dmaBuf && exportsDmaBufs(device)) {
+  if (comm.runtime->gpuDirect.dmaBuf && exportsDmaBufs(device)) {
     info(kInit, "DMA-BUF is available on GPU device {}", device.ordinal());
     comm.parts.network->offerDmaBufs();
   }
@@ -144,15 +160,15 @@ Status openNetwork(ncclComm& comm) {
 Status fuseNetworkDevices(ncclComm& comm, const Driver& driver) {
   if (!comm.parts.network) return {};
   CommNetwork& network = *comm.parts.network;
-  if (!comm.runtime.topology.dump.path.empty()) {
+  if (!comm.runtime->topology.dump.path.empty()) {
     network.reportCollNet();
     return {};
   }
   const auto describe = [&](const std::vector<NetDeviceFacts>& nets) -> Result<std::optional<XmlElement>> {
-    ASSIGN(OwnMachine machine, readMachine(driver, comm.runtime.topology, nets));
+    ASSIGN(OwnMachine machine, readMachine(driver, comm.runtime->topology, nets));
     return std::move(machine.elements);
   };
-  TRY(network.fuse(comm.runtime.fusion, describe));
+  TRY(network.fuse(comm.runtime->fusion, describe));
   network.reportCollNet();
   return {};
 }
@@ -166,8 +182,8 @@ std::optional<std::vector<NetDeviceFacts>> nicFacts(const ncclComm& comm) {
 Status layOutRanks(ncclComm& comm) {
   CommParts& parts = comm.parts;
   parts.layout = std::make_unique<RankLayout>(comm.identity.rank, parts.peers);
-  parts.transports.push_back(std::make_unique<P2pTransport>(*parts.device->device, comm.runtime.p2p, parts.device));
-  parts.transports.push_back(std::make_unique<ShmTransport>(*parts.device->device, comm.runtime.shm, parts.device));
+  parts.transports.push_back(std::make_unique<P2pTransport>(*parts.device->device, comm.runtime->p2p, parts.device));
+  parts.transports.push_back(std::make_unique<ShmTransport>(*parts.device->device, comm.runtime->shm, parts.device));
   if (parts.network) {
     parts.transports.push_back(
         std::make_unique<NetTransport>(*parts.device->device, parts.network->net(), netOptions(comm)));
@@ -197,7 +213,7 @@ GroupHooks progressHooks(ncclComm& comm) {
 Status buildChannels(ncclComm& comm, const CommGraphs& graphs) {
   CommParts& parts = comm.parts;
   const Device& device = *parts.device->device;
-  ASSIGN(RankChannels channels, channelsOf(graphs, *parts.layout, static_cast<int>(parts.planning.nChannels())));
+  ASSIGN(RankChannels channels, channelsOf(graphs, *parts.layout, static_cast<int>(parts.planning->nChannels())));
   logLayout(comm, channels);
   const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, std::move(channels), parts.abortWord->onDevice()};
   ASSIGN(parts.channels, ChannelSet::create(device, plan));
@@ -205,7 +221,7 @@ Status buildChannels(ncclComm& comm, const CommGraphs& graphs) {
   ASSIGN(parts.progress, parts.device->engine->group(progressHooks(comm)));
   parts.channels->driveBy(*parts.progress);
   if (comm.identity.nRanks > 1) {
-    ASSIGN(parts.stalls, StallProbe::create(comm, comm.runtime.stallAfter));
+    ASSIGN(parts.stalls, StallProbe::create(comm, comm.runtime->stallAfter));
   }
   return {};
 }
@@ -230,19 +246,19 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   ASSIGN(const ContextGuard context, device.enter());
   TRY(openNetwork(comm));
   TRY(fuseNetworkDevices(comm, device.driver()));
-  ASSIGN(const OwnMachine machine, readMachine(device.driver(), comm.runtime.topology, nicFacts(comm)));
+  ASSIGN(const OwnMachine machine, readMachine(device.driver(), comm.runtime->topology, nicFacts(comm)));
   placeEngine(comm, machine);
   clock.book(Stage::Topo);
-  PeerInfo self = describeSelf(device, comm.runtime, comm.identity.rank, comm.identity.nRanks);
+  PeerInfo self = describeSelf(device, *comm.runtime, comm.identity.rank, comm.identity.nRanks);
   self.machineHash = machine.hash;
   ASSIGN(parts.peers, gatherPeers(*parts.bootstrap, self));
-  if (!comm.runtime.allowRanksOfOneDevice) TRY(refuseSharedDevices(parts.peers));
+  if (!comm.runtime->allowRanksOfOneDevice) TRY(refuseSharedDevices(parts.peers));
   clock.book(Stage::Allgathers);
   // Before the first kernel of this communicator runs, and before any of its ranks goes on.
   if (sharesDeviceInProcess(parts.peers, comm.identity.rank)) TRY(parts.device->kernels->loadAll());
   clock.book(Stage::Kernels);
   TRY(layOutRanks(comm));
-  ASSIGN(const CommGraphs graphs, findGraphs({*parts.bootstrap, parts.peers, *parts.layout, comm.runtime.topology}, machine));
+  ASSIGN(const CommGraphs graphs, findGraphs({*parts.bootstrap, parts.peers, *parts.layout, comm.runtime->topology}, machine));
   parts.nics = graphs.nics;
   if (comm.identity.nRanks > 1) {
     ASSIGN(parts.relays, RankRelays::join(comm));
@@ -275,7 +291,7 @@ Status causeOf(ncclComm& comm, Status own) {
 
 ConnectContext connectContext(ncclComm& comm) {
   return ConnectContext{*comm.parts.bootstrap, comm.parts.peers, comm.parts.transports,
-                        comm.parts.planning.tuning.input.slotBytes, comm.parts.proxiedMeshSlots};
+                        comm.parts.planning->tuning.input.slotBytes, comm.parts.proxiedMeshSlots};
 }
 
 Status runInit(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {

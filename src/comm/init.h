@@ -3,7 +3,10 @@
 
 #include <vector>
 
-#include "comm/communicator.h"
+#include "base/status.h"
+#include "comm/connect.h"
+
+struct ncclComm;
 
 namespace tutti {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "proxy/engine.h"
 
 namespace tutti {
 

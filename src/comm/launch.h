@@ -21,9 +21,10 @@
 #include "gpu/context.h"
 #include "gpu/event.h"
 #include "gpu/stream.h"
-#include "proxy/engine.h"
 
 namespace tutti {
+
+class ProgressGroup;
 
 /// One kernel, ready to go. `args` and the names are only read during launch().
 struct PreparedLaunch {

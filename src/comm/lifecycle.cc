@@ -1,17 +1,21 @@
 #include "comm/lifecycle.h"
 
+#include <fmt/format.h>
+
 #include <vector>
 
 #include "base/hash.h"
-#include <fmt/format.h>
-
 #include "base/log.h"
+#include "base/params.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/background.h"
 #include "comm/communicator.h"
 #include "comm/ending.h"
 #include "comm/group.h"
 #include "comm/group_work.h"
-#include "comm/run_group.h"
 #include "comm/init.h"
+#include "comm/run_group.h"
+#include "comm/runtime.h"
 #include "gpu/context.h"
 #include "gpu/driver.h"
 #include "gpu/vmm.h"

@@ -3,12 +3,19 @@
 #include <algorithm>
 #include <memory>
 
+#include "bootstrap/bootstrap.h"
 #include "comm/agreement.h"
 #include "comm/comm_routing.h"
 #include "comm/communicator.h"
+#include "comm/device_pool.h"
+#include "comm/gpu_direct.h"
 #include "comm/mesh_slots.h"
+#include "comm/network.h"
+#include "comm/nics.h"
 #include "comm/relays.h"
+#include "comm/runtime.h"
 #include "comm/stages.h"
+#include "topo/rank_layout.h"
 
 namespace tutti {
 
@@ -17,7 +24,7 @@ namespace {
 /// Whether connections share receives that are posted for several of them together.
 bool groupsReceives(const ncclComm& comm) {
   const auto& devices = comm.parts.network->devices();
-  return comm.runtime.netSharedComms &&
+  return comm.runtime->netSharedComms &&
          std::any_of(devices.begin(), devices.end(), [](const auto& d) { return d.maxRecvs > 1; });
 }
 
@@ -25,19 +32,19 @@ bool groupsReceives(const ncclComm& comm) {
 
 bool messagesInPlace(const ncclComm& comm) {
   const CommParts& parts = comm.parts;
-  return parts.network != nullptr && parts.network->usesAnyMemory() && !comm.runtime.p2p.directDisabled &&
+  return parts.network != nullptr && parts.network->usesAnyMemory() && !comm.runtime->p2p.directDisabled &&
          parts.device->device->driver().softgpuMemoryWindow != nullptr;
 }
 
 bool longMessageSteps(const ncclComm& comm) {
-  const device::Policy policy = policyFor(comm.parts.device->device->driver(), comm.runtime);
-  return takesLongSteps(comm.runtime, policy, messagesInPlace(comm));
+  const device::Policy policy = policyFor(comm.parts.device->device->driver(), *comm.runtime);
+  return takesLongSteps(*comm.runtime, policy, messagesInPlace(comm));
 }
 
 std::uint8_t stepsInPlace(const ncclComm& comm) {
   if (comm.parts.network == nullptr || !longMessageSteps(comm) || groupsReceives(comm)) return 0;
   // The peer takes a whole chunk before it is done with sending its own, be it into slots.
-  return static_cast<std::uint8_t>(std::min<std::uint32_t>(sharedNetSlots(comm.runtime, true), kMostStepsInPlace));
+  return static_cast<std::uint8_t>(std::min<std::uint32_t>(sharedNetSlots(*comm.runtime, true), kMostStepsInPlace));
 }
 
 NetTransportOptions netOptions(const ncclComm& comm) {
@@ -48,7 +55,7 @@ NetTransportOptions netOptions(const ncclComm& comm) {
   options.deviceOwner = parts.device;
   options.relaySecret = relaySecret(comm);
   options.inPlace = messagesInPlace(comm);
-  options.sharedSlots = sharedNetSlots(comm.runtime, longMessageSteps(comm));
+  options.sharedSlots = sharedNetSlots(*comm.runtime, longMessageSteps(comm));
   options.sharedJoins = groupsReceives(comm);
   return options;
 }

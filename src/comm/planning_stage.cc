@@ -4,15 +4,22 @@
 #include <vector>
 
 #include "base/log.h"
+#include "bootstrap/bootstrap.h"
 #include "comm/agreement.h"
+#include "comm/device_pool.h"
 #include "comm/mesh_slots.h"
-#include "comm/net_options.h"
 #include "comm/message_channels.h"
+#include "comm/net_options.h"
+#include "comm/network.h"
 #include "comm/plan_messages.h"
+#include "comm/runtime.h"
 #include "comm/stages.h"
 #include "comm/tuning_log.h"
 #include "comm/tuning_model.h"
+#include "comm/communicator.h"
+#include "topo/rank_layout.h"
 #include "topo/trees.h"
+#include "transport/transport.h"
 
 namespace tutti {
 
@@ -21,7 +28,7 @@ namespace {
 /// NCCL_ALGO and NCCL_PROTO; a lone rank has nothing to choose.
 Result<TuningFilter> readFilter(const ncclComm& comm) {
   if (comm.identity.nRanks == 1) return parseTuningFilter("", "");
-  ASSIGN(TuningFilter filter, filterFrom(comm.runtime.algo, comm.runtime.proto, comm.runtime.tuning));
+  ASSIGN(TuningFilter filter, filterFrom(comm.runtime->algo, comm.runtime->proto, comm.runtime->tuning));
   if (comm.identity.rank == 0 && filter.restricted()) {
     for (const std::string& line : filterMatrix(filter)) info(kEnv, "{}", line);
   }
@@ -36,11 +43,11 @@ void logTuning(const Tuning& tuning) {
 int channelsWished(const ncclComm& comm, const device::Policy& policy, const CommGraphs& graphs) {
   const CommParts& parts = comm.parts;
   const PeerInfo& self = parts.peers[static_cast<std::size_t>(comm.identity.rank)];
-  int wished = wishedChannels(policy, comm.config, comm.runtime);
+  int wished = wishedChannels(policy, comm.config, *comm.runtime);
   if (graphs.known()) {
     const auto lower = [](const PeerInfo& a, const PeerInfo& b) { return a.computeCapability < b.computeCapability; };
     const int lowest = std::min_element(parts.peers.begin(), parts.peers.end(), lower)->computeCapability;
-    wished = channelsFor(graphs.agreed, parts.layout->nNodes(), lowest, channelLimits(comm.config, comm.runtime));
+    wished = channelsFor(graphs.agreed, parts.layout->nNodes(), lowest, channelLimits(comm.config, *comm.runtime));
   }
   if (self.softGpu != 0) return wished;
   return channelsThatFit(wished, parts.device->device->facts().multiprocessors, parts.peers, self);
@@ -81,8 +88,8 @@ MessageLimits messageWishes(const ncclComm& comm) {
   const auto given = [](int value) { return value == NCCL_CONFIG_UNDEF_INT ? 0 : value; };
   const ncclConfig_t& config = comm.config.values;
   const NearNics nics = nearNics(comm.parts);
-  return {.fewest = comm.runtime.messages.fewest,
-          .most = comm.runtime.messages.most,
+  return {.fewest = comm.runtime->messages.fewest,
+          .most = comm.runtime->messages.most,
           .perNetPeer = wishedPerNetPeer(given(config.nChannelsPerNetPeer), nics.count, nics.bandwidth),
           .peers = wishedPeers(given(config.maxP2pPeers), comm.identity.nRanks)};
 }
@@ -91,7 +98,7 @@ MessageLimits messageWishes(const ncclComm& comm) {
 void layOutMessages(ncclComm& comm, const MessageSlots& slots) {
   constexpr auto kMesh = static_cast<std::size_t>(device::ConnKind::Mesh);
   constexpr auto kSimple = static_cast<std::size_t>(device::Protocol::Simple);
-  const PlanContext& planning = comm.parts.planning;
+  const PlanContext& planning = *comm.parts.planning;
   const bool severalNodes = comm.parts.layout->nNodes() > 1;
   const unsigned channels = messageChannelsOf(planning);
   const unsigned perPeer = channelsPerPeer(planning.messages, channels, !severalNodes);
@@ -103,10 +110,10 @@ void layOutMessages(ncclComm& comm, const MessageSlots& slots) {
                         .perPeer = static_cast<int>(perPeer),
                         .nChannels = static_cast<int>(channels),
                         .llMessageBytes = planning.policy().llMessageBytes};
-  comm.parts.proxiedMeshSlots = chooseMeshSlots(proxied, world, comm.runtime);
+  comm.parts.proxiedMeshSlots = chooseMeshSlots(proxied, world, *comm.runtime);
   if (comm.identity.rank == 0) {
-    logMeshSlots(comm.parts.proxiedMeshSlots, proxied, world, comm.runtime,
-                 sharedNetSlots(comm.runtime, longMessageSteps(comm)));
+    logMeshSlots(comm.parts.proxiedMeshSlots, proxied, world, *comm.runtime,
+                 sharedNetSlots(*comm.runtime, longMessageSteps(comm)));
   }
   const std::uint32_t chunk = severalNodes ? comm.parts.proxiedMeshSlots[kSimple] : local;
   info(kInit, "P2P Chunksize set to {}", chunk);
@@ -123,11 +130,11 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   CommParts& parts = comm.parts;
   const int rank = comm.identity.rank;
   ASSIGN(TuningFilter filter, readFilter(comm));
-  const device::Policy policy = policyFor(parts.device->device->driver(), comm.runtime);
-  auto slotBytes = slotBytesFor(policy, comm.runtime);
-  MessageSlots slots = messageSlots(comm.runtime.messages, slotBytes[kGraph][kSimple], slotBytes[kMesh][kSimple]);
-  slots.net = netMessageStep(slots.net, comm.runtime, longMessageSteps(comm));
-  Proposal proposal = proposalFor(policy, slotBytes, comm.runtime);
+  const device::Policy policy = policyFor(parts.device->device->driver(), *comm.runtime);
+  auto slotBytes = slotBytesFor(policy, *comm.runtime);
+  MessageSlots slots = messageSlots(comm.runtime->messages, slotBytes[kGraph][kSimple], slotBytes[kMesh][kSimple]);
+  slots.net = netMessageStep(slots.net, *comm.runtime, longMessageSteps(comm));
+  Proposal proposal = proposalFor(policy, slotBytes, *comm.runtime);
   proposal.channels = channelsWished(comm, policy, graphs);
   propose(proposal, messageWishes(comm), slots);
   if (parts.network) proposal.network = agreedText(parts.network->net().name());
@@ -139,11 +146,11 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   const AgreedGraphs* const agreed = graphs.known() ? &graphs.agreed : nullptr;
   const RankFacts ranks = rankFactsFrom(agreement, *parts.layout, parts.peers, agreed);
   slotBytes[kMesh][kSimple] = ranks.path == PathClass::NVLink ? slots.nvl : slots.pci;
-  parts.planning.rank = rank;
-  parts.planning.messages = agreement.messages;
-  parts.planning.mostPerGroup = comm.runtime.messages.mostPerGroup;
-  for (int r = 0; r < comm.identity.nRanks; ++r) parts.planning.nodes.push_back(parts.layout->nodeOf(r));
-  parts.planning.tuning = makeTuning({
+  parts.planning->rank = rank;
+  parts.planning->messages = agreement.messages;
+  parts.planning->mostPerGroup = comm.runtime->messages.mostPerGroup;
+  for (int r = 0; r < comm.identity.nRanks; ++r) parts.planning->nodes.push_back(parts.layout->nodeOf(r));
+  parts.planning->tuning = makeTuning({
       .ranks = ranks,
       .speeds = speedsFrom(agreement, ranks, agreed),
       .nChannels = nChannels,
@@ -152,12 +159,12 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
       .stepsInPlace = agreement.links.stepsInPlace,
       .policy = graphs.known() ? alongGraphs(policy, agreement.nChannels) : policy,
       .threadsGiven = agreement.threadsGiven,
-      .thresholds = comm.runtime.tuning.thresholds,
+      .thresholds = comm.runtime->tuning.thresholds,
       .filter = std::move(filter),
   });
-  info(kInit, "{}", thresholdsLine(parts.planning.tuning.input));
+  info(kInit, "{}", thresholdsLine(parts.planning->tuning.input));
   layOutMessages(comm, slots);
-  if (rank == 0) logTuning(parts.planning.tuning);
+  if (rank == 0) logTuning(parts.planning->tuning);
   return {};
 }
 

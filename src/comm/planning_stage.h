@@ -2,8 +2,9 @@
 #pragma once
 
 #include "base/status.h"
-#include "comm/communicator.h"
 #include "comm/topology_stages.h"
+
+struct ncclComm;
 
 namespace tutti {
 

@@ -6,6 +6,8 @@
 
 #include "base/log.h"
 #include "comm/communicator.h"
+#include "comm/device_pool.h"
+#include "comm/runtime.h"
 #include "gpu/context.h"
 
 namespace tutti {
@@ -56,7 +58,7 @@ Status checkOne(const ncclComm& comm, std::string_view label, std::string_view w
 }  // namespace
 
 Status checkPointers(const ncclComm& comm, const Op& op) {
-  if (!comm.runtime.checkPointers) return {};
+  if (!comm.runtime->checkPointers) return {};
   const Used used = buffersUsed(op, comm.identity.rank);
   ASSIGN(const ContextGuard context, comm.parts.device->device->enter());
   if (used.send) TRY(checkOne(comm, apiFuncName(op.func), "sendbuff", op.sendbuff));

@@ -10,7 +10,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/never_destroyed.h"
+#include "bootstrap/bootstrap.h"
 #include "comm/communicator.h"
+#include "comm/device_pool.h"
+#include "comm/network.h"
+#include "topo/rank_layout.h"
+#include "transport/net/relay/relay_service.h"
 #include "transport/ranks.h"
 
 namespace tutti {
@@ -110,6 +115,10 @@ Result<std::unique_ptr<RankRelays>> RankRelays::join(const ncclComm& comm) {
 RankRelays::~RankRelays() {
   service_.reset();
   if (counted_) Estate::instance().leave(commHash_);
+}
+
+std::vector<std::string> RankRelays::underWay() const {
+  return service_ == nullptr ? std::vector<std::string>() : service_->underWay();
 }
 
 void RankRelays::leave() {

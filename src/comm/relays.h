@@ -10,11 +10,14 @@
 
 #include "base/status.h"
 #include "topo/peer_info.h"
-#include "transport/net/relay/relay_service.h"
 
 struct ncclComm;
 
 namespace tutti {
+
+namespace relay {
+class RelayService;
+}
 
 /// What the ranks of a communicator know each other by at relays.
 std::array<std::byte, 32> relaySecret(const ncclComm& comm);
@@ -39,9 +42,7 @@ class RankRelays {
   static constexpr int kPatienceSeconds = 10;
 
   /// Connections of others over which something has not come through yet (relay::Roster). Any thread.
-  std::vector<std::string> underWay() const {
-    return service_ == nullptr ? std::vector<std::string>() : service_->underWay();
-  }
+  std::vector<std::string> underWay() const;
 
  private:
   explicit RankRelays(std::uint64_t commHash) : commHash_(commHash) {}

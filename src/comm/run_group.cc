@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "comm/background.h"
+#include "comm/comm_work.h"
 #include "comm/communicator.h"
 #include "comm/group_jobs.h"
 

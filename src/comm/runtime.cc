@@ -10,7 +10,10 @@
 
 #include "base/environment.h"
 #include "base/log.h"
+#include "base/params.h"
 #include "comm/config.h"
+#include "comm/gpu_direct.h"
+#include "comm/nic_fusion.h"
 #include "gpu/driver.h"
 
 namespace tutti {

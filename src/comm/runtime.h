@@ -5,19 +5,20 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/params.h"
 #include "bootstrap/settings.h"
-#include "comm/affinity.h"
-#include "comm/gpu_direct.h"
+#include "comm/affinity_settings.h"
+#include "comm/fusion_settings.h"
+#include "comm/gpu_direct_settings.h"
 #include "comm/message_channels.h"
-#include "comm/nic_fusion.h"
 #include "comm/topology_settings.h"
 #include "comm/tuning_settings.h"
 #include "nccl.h"
-#include "transport/p2p/p2p_transport.h"
-#include "transport/shm/shm_transport.h"
+#include "transport/p2p/p2p_options.h"
+#include "transport/shm/shm_options.h"
 
 namespace tutti {
+
+struct Params;
 
 /// Bytes of the buffers of one connection, as the user set them; 0: what suits the device.
 struct BufferSettings {

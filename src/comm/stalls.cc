@@ -8,9 +8,17 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/channels.h"
 #include "comm/communicator.h"
+#include "comm/device_pool.h"
+#include "comm/launch.h"
+#include "comm/relays.h"
+#include "comm/runtime.h"
 #include "comm/stall_holds.h"
 #include "device/kernel_name.h"
+#include "proxy/engine.h"
+#include "topo/rank_layout.h"
 
 namespace tutti {
 

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "comm/thread_thresholds.h"
 #include "comm/tuning_filter.h"
 #include "device/kernel_name.h"
 #include "device/policy.h"
@@ -42,13 +43,6 @@ struct Speeds {
 
 /// Which kernels there are: device::kernelExists(), unless a test asks what would be chosen if there were others.
 using KernelFilter = bool (*)(device::Func, device::Algorithm, device::Protocol, device::DevOp, ncclDataType_t);
-
-/// Bytes that a thread, or a further channel, of a collective must have to do, by protocol; below 0: what suits the world.
-struct ThreadThresholds {
-  std::array<std::int64_t, device::kProtocols> tree{-1, -1, -1};
-  std::array<std::int64_t, device::kProtocols> ring{-1, -1, -1};
-  friend bool operator==(const ThreadThresholds&, const ThreadThresholds&) = default;
-};
 
 /// Everything the tuner knows. Equal on all ranks.
 struct TuningInput {

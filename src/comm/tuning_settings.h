@@ -5,7 +5,9 @@
 #include <string_view>
 
 #include "base/params.h"
-#include "comm/tuning.h"
+#include "base/status.h"
+#include "comm/thread_thresholds.h"
+#include "comm/tuning_filter.h"
 #include "device/policy.h"
 
 namespace tutti {

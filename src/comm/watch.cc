@@ -6,6 +6,9 @@
 #include "base/log.h"
 #include "base/never_destroyed.h"
 #include "comm/communicator.h"
+#include "comm/device_pool.h"
+#include "comm/launch.h"
+#include "comm/stalls.h"
 
 namespace tutti {
 

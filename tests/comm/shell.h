@@ -2,6 +2,7 @@
 #pragma once
 
 #include "comm/communicator.h"
+#include "comm/runtime.h"
 
 namespace tutti::test {
 

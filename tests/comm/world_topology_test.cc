@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 
+#include "comm/channels.h"
 #include "comm/communicator.h"
 #include "comm/world.h"
 #include "topo/graph_xml.h"

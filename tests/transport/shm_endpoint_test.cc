@@ -58,7 +58,7 @@ void expectJoined(const ShmPair& pair) {
   const device::RecvConn recv = recvConn(*pair.receiver);
   expectUntouched(*pair.devices[0], send);
   expectUntouched(*pair.devices[1], recv);
-  EXPECT_EQ(send.sizes, nullptr);
+  EXPECT_EQ(send.words, nullptr);
   EXPECT_NE(send.step, recv.step);
   EXPECT_EQ(pair.sender->description(), "SHM/direct");
   const auto slot = reinterpret_cast<CUdeviceptr>(send.slots[2]);

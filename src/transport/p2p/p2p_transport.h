@@ -7,17 +7,10 @@
 
 #include "base/status.h"
 #include "gpu/context.h"
+#include "transport/p2p/p2p_options.h"
 #include "transport/transport.h"
 
 namespace tutti {
-
-/// What the user allows.
-struct P2pOptions {
-  /// NCCL_P2P_DISABLE=1 and NCCL_P2P_LEVEL=LOC both mean: only ranks of one device.
-  bool disabled = false;
-  /// NCCL_P2P_DIRECT_DISABLE=1: receivers do not read the sender's buffers in place.
-  bool directDisabled = false;
-};
 
 /// See transport.h. `device` must outlive the transport and its endpoints.
 class P2pTransport final : public Transport {

@@ -9,17 +9,10 @@
 #include "base/status.h"
 #include "gpu/context.h"
 #include "transport/shm/shm_endpoint.h"
+#include "transport/shm/shm_options.h"
 #include "transport/transport.h"
 
 namespace tutti {
-
-/// What the user allows.
-struct ShmOptions {
-  bool disabled = false;          ///< NCCL_SHM_DISABLE=1
-  /// NCCL_P2P_DIRECT_DISABLE=1: receivers do not read the sender's buffers in place.
-  bool directDisabled = false;
-  milliseconds patience{30'000};  ///< with a peer that does not hand out its memory
-};
 
 /// See transport.h. `device` must outlive the transport and its endpoints.
 class ShmTransport final : public Transport {

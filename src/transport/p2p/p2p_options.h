@@ -1,0 +1,14 @@
+// What the user allows of P2P, as plain values.
+#pragma once
+
+namespace tutti {
+
+/// What the user allows.
+struct P2pOptions {
+  /// NCCL_P2P_DISABLE=1 and NCCL_P2P_LEVEL=LOC both mean: only ranks of one device.
+  bool disabled = false;
+  /// NCCL_P2P_DIRECT_DISABLE=1: receivers do not read the sender's buffers in place.
+  bool directDisabled = false;
+};
+
+}  // namespace tutti
