@@ -105,7 +105,7 @@ TUTTI_DEVICE void directAllReduce(Prims& prims, const DirectWork& work, const T*
         const Part own = chunkOf(t, peers.self);
         prims.template reduce<true>(in + own.begin, out + own.begin, own.count);
       },
-      [&](std::uint64_t t) { prims.gather(out, [&](int p) { return chunkOf(t, p); }); });
+      [&](std::uint64_t t) { prims.gather(out, [&](int p) { return chunkOf(t, p); }, in == out); });
 }
 
 /// `in` holds n blocks of work.block elements, `out` one.

@@ -102,12 +102,13 @@ class DirectSimple {
     fifos_.release(receivers, peers_.all(), fine);
   }
 
-  /// `partOf(p)`: elements of `out` that come from rank p.
+  /// `partOf(p)`: elements of `out` that come from rank p. `contested`: they replace input that p has read.
   template <class PartOf>
-  TUTTI_DEVICE void gather(T* out, PartOf partOf) {
+  TUTTI_DEVICE void gather(T* out, PartOf partOf, bool contested = false) {
     eachPeer<false>([&](int p) {
       const Part part = partOf(p);
-      simt::copyBytes(group(), out + part.begin, shared().from[p], part.count * sizeof(T), streaming_);
+      const bool streams = streaming_ || (contested && simt::streamingToPeerPays(part.count * sizeof(T)));
+      simt::copyBytes(group(), out + part.begin, shared().from[p], part.count * sizeof(T), streams);
     });
   }
 

@@ -79,7 +79,7 @@ class DirectLL {
   }
 
   template <class PartOf>
-  TUTTI_DEVICE void gather(T* out, PartOf partOf) {
+  TUTTI_DEVICE void gather(T* out, PartOf partOf, bool = false) {
     const bool fine = acquire(false, true);
     for (int distance = 1; distance < peers_.n && fine; ++distance) {
       const int p = peers_.at(distance);

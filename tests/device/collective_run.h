@@ -51,6 +51,9 @@ struct Case {
   std::size_t misalign = 0;  ///< elements by which the buffers are shifted
   int root = 0;
   PairWay pairWay = PairWay::Ring;
+  bool mixed = false;        ///< of ranks in place, only those with an odd number
+
+  bool inPlaceOn(int rank) const { return inPlace && (!mixed || rank % 2 == 1); }
 };
 
 inline double input(int rank, std::uint64_t i, const Case& c) {
@@ -89,11 +92,11 @@ class Run {
   std::uint64_t inCount() const { return c_.func == Func::ReduceScatter ? c_.count * n_ : c_.count; }
   std::uint64_t outCount() const { return c_.func == Func::AllGather ? c_.count * n_ : c_.count; }
   T* out(int r) {
-    if (c_.inPlace && c_.func == Func::ReduceScatter) return in(r) + r * c_.count;
+    if (c_.inPlaceOn(r) && c_.func == Func::ReduceScatter) return in(r) + r * c_.count;
     return outs_[r].data() + c_.misalign;
   }
   T* in(int r) {
-    if (!c_.inPlace || c_.func == Func::ReduceScatter) return ins_[r].data() + c_.misalign;
+    if (!c_.inPlaceOn(r) || c_.func == Func::ReduceScatter) return ins_[r].data() + c_.misalign;
     return out(r) + (c_.func == Func::AllGather ? r * c_.count : 0);
   }
 

@@ -35,6 +35,8 @@ TEST_P(RingCollectives, TwoRanksThatExchangeOverwriteNothingThatTheirPeerHasYetT
         for (const bool inPlace : {false, true}) {
           check(world, {.protocol = GetParam(), .count = count, .inPlace = inPlace, .threads = threads, .pairWay = PairWay::Exchange});
         }
+        check(world, {.protocol = GetParam(), .count = count, .inPlace = true, .threads = threads,
+                      .pairWay = PairWay::Exchange, .mixed = true});
       }
     }
   }

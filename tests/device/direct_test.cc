@@ -32,6 +32,32 @@ TEST(Direct, EveryCountIsRightOnEveryNumberOfRanks) {
   }
 }
 
+TEST(Direct, InPlaceOnSomeRanksOverwritesNothingThatOthersHaveYetToRead) {
+  for (const int nRanks : {2, 3, 5, 8}) {
+    for (const bool pulls : {false, true}) {
+      World world({.nRanks = nRanks, .slotBytes = 1024, .pulls = pulls});
+      for (const JobMethod& method : kMethods) {
+        for (const bool mixed : {false, true}) {
+          check(world, {.method = method, .count = 9001, .inPlace = true, .mixed = mixed});
+          check(world, {.method = method, .count = 1999, .inPlace = true, .threads = 32, .misalign = 1, .mixed = mixed});
+        }
+      }
+    }
+  }
+}
+
+TEST(Direct, SharesThatReplaceInputPastTheCacheAreRight) {
+  for (const int nRanks : {2, 3}) {
+    World world({.nRanks = nRanks, .slotBytes = 128 << 10, .pulls = true});
+    for (const JobMethod& method : kMethods) {
+      if (method.protocol != Protocol::Simple) continue;
+      for (const bool mixed : {false, true}) {
+        check(world, {.method = method, .count = 300'007, .inPlace = true, .misalign = 1, .mixed = mixed});
+      }
+    }
+  }
+}
+
 TEST(Direct, LongVectorsGoThroughShortFifos) {
   for (const int nRanks : {2, 5}) {
     World world({.nRanks = nRanks, .nChannels = 2, .slotBytes = 1024});
@@ -136,7 +162,7 @@ void abortWhile(const Job& job, std::uint64_t peersCount) {
     args.nWorks = 1;
     args.coll[0] = workFor(world, job);
     args.coll[0].send = in[r].data();
-    args.coll[0].recv = out[r].data();
+    args.coll[0].recv = job.inPlaceOn(r) ? in[r].data() : out[r].data();
     args.coll[0].count = r == 0 ? job.count : peersCount;
     launches.push_back(std::make_unique<Launch>(kernelOf(job), 1, job.threads, args));
   }
@@ -152,7 +178,13 @@ TEST(Direct, AbortEndsAKernelWhosePeersNeverCome) {
 
 TEST(Direct, AbortEndsAKernelWhosePeersStopInTheMiddle) {
   for (const JobMethod& method : kMethods) {
-    for (const unsigned threads : {1u, 32u}) abortWhile({.method = method, .count = 20000, .threads = threads}, 3000);
+    for (const unsigned threads : {1u, 32u}) {
+      abortWhile({.method = method, .count = 20000, .threads = threads}, 3000);
+      if (method.func != Func::AllReduce) continue;
+      for (const bool mixed : {false, true}) {
+        abortWhile({.method = method, .count = 20000, .inPlace = true, .threads = threads, .mixed = mixed}, 3000);
+      }
+    }
   }
 }
 

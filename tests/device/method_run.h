@@ -31,6 +31,9 @@ struct Job {
   bool inPlace = false;
   unsigned threads = 1;
   std::size_t misalign = 0;  ///< elements by which the buffers are shifted
+  bool mixed = false;        ///< of ranks in place, only those with an odd number
+
+  bool inPlaceOn(int rank) const { return inPlace && (!mixed || rank % 2 == 1); }
 };
 
 inline std::string nameOf(const Job& job) {
@@ -87,11 +90,11 @@ class MethodRun {
   std::uint64_t blocksIn() const { return job_.method.func == Func::ReduceScatter ? n_ : 1; }
   std::uint64_t blocksOut() const { return job_.method.func == Func::AllGather ? n_ : 1; }
   T* out(int r) {
-    if (job_.inPlace && job_.method.func == Func::ReduceScatter) return in(r) + r * job_.count;
+    if (job_.inPlaceOn(r) && job_.method.func == Func::ReduceScatter) return in(r) + r * job_.count;
     return outs_[r].data() + job_.misalign;
   }
   T* in(int r) {
-    if (!job_.inPlace || job_.method.func == Func::ReduceScatter) return ins_[r].data() + job_.misalign;
+    if (!job_.inPlaceOn(r) || job_.method.func == Func::ReduceScatter) return ins_[r].data() + job_.misalign;
     return out(r) + (job_.method.func == Func::AllGather ? r * job_.count : 0);
   }
 
@@ -154,7 +157,8 @@ class MethodRun {
 inline void check(World& world, const Job& job) {
   if (isLeftOut(nameOf(job))) return;
   SCOPED_TRACE(nameOf(job) + " ranks " + std::to_string(world.shape().nRanks) + " count " + std::to_string(job.count) +
-               " threads " + std::to_string(job.threads) + (job.inPlace ? " in place" : ""));
+               " threads " + std::to_string(job.threads) + (job.inPlace ? " in place" : "") +
+               (job.mixed ? " on odd ranks" : ""));
   switch (job.type) {
     case ncclInt8: return MethodRun<std::int8_t>(world, job).check();
     case ncclUint32: return MethodRun<std::uint32_t>(world, job).check();

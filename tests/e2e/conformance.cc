@@ -1,4 +1,4 @@
-// Every collective x type x op x count x alignment x in/out of place, ranks as threads, through the public API alone:
+// Every collective x type x op x count x alignment x in/out of place/both at once, ranks as threads, through the public API alone:
 // runs on the software GPU and, from a bundle, on real ones. Results must be right, and nothing else be written: no
 // input, no byte beside an output, no output of a rank that receives nothing.
 //
@@ -37,6 +37,10 @@ const std::vector<const Collective*> kCollectives{&bench::kAllReduce, &bench::kA
                                                   &bench::kBroadcast, &bench::kReduce,    &bench::kSendRecv,
                                                   &bench::kAlltoAll,  &bench::kGather,    &bench::kScatter};
 
+/// Mixed: ranks with an odd number in place, the others not.
+enum class Place { Out, In, Mixed };
+constexpr std::array<const char*, 3> kPlaceNames{"out of place", "in place", "mixed in and out of place"};
+
 struct Case {
   const Collective* collective;
   ncclDataType_t type;
@@ -44,7 +48,8 @@ struct Case {
   std::size_t count;
   int root;
   std::size_t offset;  ///< elements by which buffers are moved off their alignment
-  bool inPlace;
+  Place place;
+  bool inPlace(int rank) const { return place == Place::In || (place == Place::Mixed && rank % 2 == 1); }
 };
 
 constexpr std::size_t kLargestBytes = 12'000'068;  // shared by the ranks; on the software GPU still beyond all slots
@@ -59,12 +64,16 @@ struct Selection {
   }
 };
 
-/// Vectors that go through the slots of a connection several times: one for each kind of kernel.
+std::vector<Place> placesOf(const Collective& c) {
+  return c.inPlace ? std::vector{Place::Out, Place::In, Place::Mixed} : std::vector{Place::Out};
+}
+
+/// Vectors that go through the slots of a connection several times: one for each kind of kernel and place.
 void addLargest(const Collective& c, int ranks, const Selection& selection, std::vector<Case>& cases) {
   const auto add = [&](ncclDataType_t type, ncclRedOp_t op) {
     if (!selection.has(type)) return;
-    cases.push_back(
-        {&c, type, op, kLargestBytes / bench::typeSize(type) / static_cast<std::size_t>(ranks), 0, 0, false});
+    const std::size_t count = kLargestBytes / bench::typeSize(type) / static_cast<std::size_t>(ranks);
+    for (const Place place : placesOf(c)) cases.push_back({&c, type, op, count, 0, 0, place});
   };
   if (!c.reduces) return add(ncclFloat32, ncclNumOps);
   add(ncclFloat32, ncclSum);
@@ -85,8 +94,11 @@ std::vector<Case> makeCases(const Selection& selection, int ranks) {
         for (std::size_t count : counts) {
           const int root = c->rooted ? static_cast<int>(count) % ranks : 0;
           for (const std::size_t offset : {0U, 1U}) {
-            cases.push_back({c, type, redOp, count, root, offset, false});
-            if (c->inPlace) cases.push_back({c, type, redOp, count, root, offset, true});
+            for (const Place place : placesOf(*c)) {
+              // What ranks do at different places meets in vectors of some length, and needs no second alignment.
+              if (place == Place::Mixed && (offset == 0 || count < 1000)) continue;
+              cases.push_back({c, type, redOp, count, root, offset, place});
+            }
           }
         }
       }
@@ -103,8 +115,9 @@ struct Run {
 Call makeCall(const Case& c, const bench::Rank& r, int ranks) {
   const std::size_t size = bench::typeSize(c.type);
   char* recv = static_cast<char*>(r.recv) + c.offset * size;
-  char* send = c.inPlace ? recv : static_cast<char*>(r.send) + c.offset * size;
-  if (c.inPlace) {
+  const bool inPlace = c.inPlace(r.rank);
+  char* send = inPlace ? recv : static_cast<char*>(r.send) + c.offset * size;
+  if (inPlace) {
     send += c.collective->inPlaceSend(c.count, r.rank) * size;
     recv += c.collective->inPlaceRecv(c.count, r.rank) * size;
   }
@@ -124,7 +137,7 @@ std::uint64_t countStray(const Case& c, const Call& call, const bench::Rank& r, 
   const auto* received = static_cast<const char*>(r.recv);
   const std::size_t before = c.offset * bench::typeSize(c.type);
   std::uint64_t wrong = countOverwritten(received, before) + countOverwritten(received + before + bytes, kGuardBytes);
-  if (c.inPlace) return wrong;
+  if (c.inPlace(r.rank)) return wrong;
   wrong += bench::countChanged(call, c.collective->sendCount(c.count, call.ranks));
   if (c.collective->origin(call, 0).rank == bench::kUntouched) wrong += countOverwritten(received + before, bytes);
   return wrong;
@@ -137,7 +150,7 @@ std::uint64_t runCase(bench::Worker& worker, bench::Rank& r, const Case& c) {
   const std::size_t size = bench::typeSize(c.type);
   const std::size_t sendElements = c.collective->sendCount(c.count, ranks);
   const std::size_t recvElements = c.collective->recvCount(c.count, ranks);
-  const std::size_t bytes = (c.inPlace ? std::max(sendElements, recvElements) : recvElements) * size;
+  const std::size_t bytes = (c.inPlace(r.rank) ? std::max(sendElements, recvElements) : recvElements) * size;
   CUDA_CHECK(cudaMemset(r.recv, kFiller, c.offset * size + bytes + kGuardBytes));
   bench::fillInput(const_cast<void*>(call.send), sendElements, call, r.rank);
   CUDA_CHECK(cudaDeviceSynchronize());
@@ -157,7 +170,7 @@ void runRank(bench::Worker& worker, void* context) {
     ++worker.shared().wrong;
     std::printf("WRONG: %s %s %s count %zu root %d offset %zu %s, rank %d: %llu elements\n", c.collective->program,
                 bench::typeName(c.type), c.op == ncclNumOps ? "" : bench::opName(c.op), c.count, c.root, c.offset,
-                c.inPlace ? "in place" : "out of place", r.rank, static_cast<unsigned long long>(wrong));
+                kPlaceNames[static_cast<std::size_t>(c.place)], r.rank, static_cast<unsigned long long>(wrong));
   }
   worker.barrier();
   if (!worker.leads()) return;
