@@ -51,6 +51,14 @@ double hostLatency(const Cost& cost, const Candidate& candidate, std::uint64_t b
   return base + (cost.latencyUs - base) * costs::kHostShortHop;
 }
 
+/// The bandwidth of a candidate on the software GPU, where two ranks of one host exchange what a ring of two would reduce.
+double hostBandwidth(const Tuning& tuning, const Cost& cost, const Candidate& candidate, const Request& request) {
+  const bool pair = tuning.input.ranks.nRanks == 2 && tuning.input.speeds.mesh > 0 && request.func == Func::AllReduce &&
+                    candidate.algorithm == Algorithm::Ring && candidate.protocol == Protocol::Simple;
+  if (!pair || request.bytes < costs::kHostPairBytes) return cost.bandwidth;
+  return costs::kHostGraph[static_cast<std::size_t>(Protocol::Simple)].touch / costs::kHostPairTouches;
+}
+
 /// Fills in the times of one candidate.
 void estimate(const Tuning& tuning, const Request& request, Candidate& candidate) {
   const TuningInput& in = tuning.input;
@@ -59,7 +67,7 @@ void estimate(const Tuning& tuning, const Request& request, Candidate& candidate
   const bool ring = candidate.algorithm == Algorithm::Ring;
   const bool onHost = in.policy.world == device::World::Host;
   double latency = onHost ? hostLatency(cost, candidate, request.bytes) : cost.latencyUs;
-  double bandwidth = cost.bandwidth;
+  double bandwidth = onHost ? hostBandwidth(tuning, cost, candidate, request) : cost.bandwidth;
   if (candidate.algorithm == Algorithm::Tree) bandwidth *= treeEfficiency(tuning, candidate.protocol, request.bytes);
   // Plateau of many nodes: a ring of large parts runs into the network's own queues.
   const std::uint64_t parts = std::uint64_t{usableChannels(in)} * static_cast<std::uint64_t>(in.ranks.nRanks);

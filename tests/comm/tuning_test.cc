@@ -157,6 +157,22 @@ TEST(Tuning, TwoRanksExchangeWhatIsShortAndAllThatMemoryCarries) {
   }
 }
 
+TEST(Tuning, TwoRanksOfTheSoftwareGpuReduceInTwoShotsWhatNoCacheHolds) {
+  const TuningInput pair = hostInput(2);
+  for (const std::uint64_t bytes : {std::uint64_t{256} << 10, std::uint64_t{4} << 20, (std::uint64_t{16} << 20) - 4}) {
+    EXPECT_EQ(chosen(pair, allReduceOf(bytes)).pairWay, PairWay::Exchange) << bytes;
+  }
+  for (const std::uint64_t bytes : {std::uint64_t{16} << 20, std::uint64_t{64} << 20, kHuge}) {
+    const Choice choice = chosen(pair, allReduceOf(bytes));
+    EXPECT_EQ(choice.algorithm, Algorithm::Direct) << bytes;
+    EXPECT_EQ(choice.protocol, Protocol::Simple) << bytes;
+    EXPECT_EQ(chosen(restricted(hostInput(2), "Ring", "Simple"), allReduceOf(bytes)).pairWay, PairWay::Exchange) << bytes;
+  }
+  TuningInput far = pair;
+  far.speeds.mesh = 0;
+  EXPECT_EQ(chosen(far, allReduceOf(kHuge)).algorithm, Algorithm::Ring) << "no memory joins them";
+}
+
 TEST(Tuning, TwoRanksReduceWhatIsLongInPlaceWhereTheirNetworkReceivesInPlace) {
   TuningInput far = restricted(gpuInput(2), "Ring", "Simple");
   far.inPlaceStep = 512 << 10;
