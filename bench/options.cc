@@ -77,6 +77,8 @@ bool parseOptions(int argc, char** argv, const char* program, Options* o, int* e
   app.add_option("-r,--root", o->root, "root of broadcast, reduce, gather and scatter");
   app.add_option("-a,--average", o->average, "over ranks: 0 rank 0, 1 mean, 2 min, 3 max")->check(CLI::Range(0, 3));
   app.add_flag("-z,--blocking", o->blockingCalls, "wait for each call before the next");
+  app.add_flag("--fresh", o->fresh,
+               "the device writes the input (zeros) before each timed call, as programs do; the time is of both");
   app.add_option("--json", o->jsonFile, "write results as JSON to this file (- for standard output)");
   addSelections(app, o);
   try {

@@ -26,6 +26,7 @@ struct Options {
   int root = 0;
   int average = 1;                    ///< over ranks: 0 rank 0, 1 mean, 2 minimum, 3 maximum
   bool blockingCalls = false;         ///< -z: wait after every call
+  bool fresh = false;                 ///< the device writes the input anew before every timed call
   std::vector<ncclDataType_t> types{ncclFloat32};
   std::vector<ncclRedOp_t> ops{ncclSum};
   std::string jsonFile;               ///< "-": standard output in place of the table

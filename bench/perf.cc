@@ -59,6 +59,23 @@ class Measurement {
     CUDA_CHECK(cudaDeviceSynchronize());
   }
 
+  /// What is timed.
+  void timedCall() {
+    writeInputs();
+    callOnce();
+  }
+
+  /// With --fresh: between calls a program writes what the next one sends, out of caches in which peers have read it.
+  void writeInputs() {
+    if (!worker_.options().fresh) return;
+    for (Rank& r : worker_.ranks()) {
+      const Call c = call(r);
+      CUDA_CHECK(cudaSetDevice(r.device));
+      CUDA_CHECK(cudaMemsetAsync(const_cast<void*>(c.send), 0, collective_.sendCount(row_.count, c.ranks) * typeSize(row_.type),
+                                 r.stream));
+    }
+  }
+
   void callOnce() {
     callGroup();
     if (worker_.options().blockingCalls) worker_.synchronize();
@@ -88,7 +105,7 @@ class Measurement {
   /// Seconds per call: the median of --repeat timings.
   double time() {
     const Options& o = worker_.options();
-    for (int i = 0; i < o.warmup; ++i) callOnce();
+    for (int i = 0; i < o.warmup; ++i) timedCall();
     worker_.synchronize();
     std::vector<double> seconds;
     for (int i = 0; i < o.repeats; ++i) seconds.push_back(timeOnce());
@@ -123,7 +140,7 @@ class Measurement {
   double call() {
     worker_.barrier();
     const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < worker_.options().iterations; ++i) callOnce();
+    for (int i = 0; i < worker_.options().iterations; ++i) timedCall();
     worker_.synchronize();
     return since(start) / worker_.options().iterations;
   }
@@ -153,7 +170,10 @@ class Measurement {
       CUDA_CHECK(cudaSetDevice(r.device));
       CUDA_CHECK(cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal));
     }
-    for (int i = 0; i < worker_.options().iterations; ++i) callGroup();
+    for (int i = 0; i < worker_.options().iterations; ++i) {
+      writeInputs();
+      callGroup();
+    }
     std::vector<cudaGraphExec_t> graphs;
     for (Rank& r : worker_.ranks()) {
       cudaGraph_t graph = nullptr;
