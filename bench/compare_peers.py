@@ -3,7 +3,7 @@
 
 usage: compare_peers.py [--build BUILD] [--peers FOLDER] [--runs N] [--quick]
                         [--worlds two_processes,four_devices] [--collectives AllReduce,...] [--sizes 8,1K,...]
-                        [--raw FILE] [-o TABLES.md]
+                        [--in-place] [--raw FILE] [-o TABLES.md]
        compare_peers.py --tables RAW [-o TABLES.md]          only the tables of earlier runs
 
 FOLDER (default BUILD/peers) holds what `make -C bench/peers OUT=FOLDER` builds: openmpi, mpich, gloo, each if the
@@ -24,6 +24,9 @@ nccl-tests': the bytes of a rank's larger buffer. Out of place, but Broadcast in
 buffer), and gloo's ReduceScatter and its AllReduce by halving and doubling only work in place. Every call of ours is
 waited for (-z), slowest rank (-a 3), median of timings. A round starts every program once, in turn; a cell is the
 median over rounds.
+
+--in-place: AllReduce, AllGather and ReduceScatter in place, ours and those of MPI (MPI_IN_PLACE); others are left out.
+A column more has the time of ours out of place, measured by the same processes at the same sizes, in turn.
 
 reference: user buffers lie in shared memory and ranks read their peers' inputs directly; a bound, not a library. In
 AllReduce every rank sums up its share of all inputs and stores it in all outputs, so no byte is touched twice.
@@ -51,6 +54,8 @@ QUICK_SIZES = "8,64K,1M,16M"
 PROGRAMS = {"AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter",
             "Broadcast": "broadcast", "AlltoAll": "alltoall", "SendRecv": "sendrecv"}
 DEFAULT_COLLECTIVES = "AllReduce,AllGather,ReduceScatter,Broadcast,AlltoAll"
+IN_PLACE = ("AllReduce", "AllGather", "ReduceScatter")
+IN_PLACE_PEERS = ("openmpi", "mpich")
 WORLDS = {"two_processes": (2, {"tutti -p 2": ["-p", "2"]}),
           "four_devices": (4, {"tutti -g 4": ["-g", "4"], "tutti -t 4": ["-t", "4"]}),
           "two_processes_shm": (2, {"tutti -p 2": ["-p", "2"]}),
@@ -157,10 +162,10 @@ def time_tutti(options, build, command, seconds, budget, ways={}):
         raise Failed(f"`{' '.join(command)}` said no result: {out[-300:]}") from error
 
 
-def run_tutti(options, build, collective, world, ways, sizes, times):
-    """Adds to `times` what each size takes."""
+def run_tutti(options, build, collective, world, ways, sizes, times, out_of_place):
+    """Adds to `times` what each size takes, to `out_of_place` what it takes so if that is something else."""
     ranks, env = WORLDS[world][0], WAYS.get(world, ({}, []))[0]
-    place = "in_place" if collective == "Broadcast" else "out_of_place"
+    place = "in_place" if collective == "Broadcast" or options.in_place else "out_of_place"
     for size in sizes:
         command = [str(build / "softgpu-run"), "-n", str(ranks), str(build / f"bench/{PROGRAMS[collective]}_perf")]
         command += [*ways, "-b", str(size), "-e", str(size), "-z", "-a", "3", "-c", "0", "--json", "-"]
@@ -169,6 +174,8 @@ def run_tutti(options, build, collective, world, ways, sizes, times):
             seconds = time_tutti(options, build, command, seconds, options.budget / 5, env)[place]["time_us"] / 1e6
         row = time_tutti(options, build, command, seconds, options.budget, env)
         times[row["bytes"]] = row[place]["time_us"]
+        if options.in_place:
+            out_of_place[row["bytes"]] = row["out_of_place"]["time_us"]
 
 
 def rows_of(output):
@@ -186,6 +193,7 @@ def run_peer(options, command, extra, collective, sizes, realtime, times):
     """Adds to `times` what each size takes."""
     command = REALTIME * realtime + command + ["--op", collective.lower(), "--sizes", ",".join(map(str, sizes)),
                                                "--budget", str(options.budget)]
+    command += ["--place", "in"] * options.in_place
     failure, output = None, ""
     try:
         output = run(command, extra, PEER_SECONDS + 10)
@@ -247,10 +255,11 @@ def run_once(options, build, what, program, sizes):
     ranks, times = WORLDS[what["world"]][0], {}
     wait_until_quiet(options.wait_quiet)
     began, busy, own = time.time(), busy_seconds(), child_seconds()
-    row = {**what, "times": times}
+    row = {**what, "times": times, **({"in_place": True, "out_of_place": {}} if options.in_place else {})}
     try:
         if what["name"] in WORLDS[what["world"]][1]:
-            run_tutti(options, build, what["collective"], what["world"], program, sizes, times)
+            run_tutti(options, build, what["collective"], what["world"], program, sizes, times,
+                      row.get("out_of_place"))
         else:
             alone = options.realtime and ranks <= os.cpu_count()
             run_peer(options, *program, what["collective"], sizes, alone, times)
@@ -278,6 +287,8 @@ def measure(options, raw):
                 # Each round begins with another one: none is always the first after an idle time.
                 turn = number % len(programs)
                 for name, program in (list(programs.items()) * 2)[turn:turn + len(programs)]:
+                    if options.in_place and name not in (*ours, *IN_PLACE_PEERS):
+                        continue
                     if options.only and not any(part in name for part in options.only.split(",")):
                         continue
                     what = {"world": world, "collective": collective, "name": name, "round": number}
@@ -301,6 +312,7 @@ def main():
     parser.add_argument("--sizes", help=f"default {ALL_SIZES}")
     parser.add_argument("--worlds", default=DEFAULT_WORLDS)
     parser.add_argument("--collectives", default=DEFAULT_COLLECTIVES, help=f"default {DEFAULT_COLLECTIVES}; SendRecv")
+    parser.add_argument("--in-place", action="store_true", help=f"of {', '.join(IN_PLACE)}; see above")
     parser.add_argument("--only", help="comma separated parts of program names, such as tutti,gloo")
     parser.add_argument("--budget", type=float, default=0.2, help="seconds of timed calls for one size of one program")
     parser.add_argument("--wait-quiet", type=float, default=0,
@@ -315,6 +327,8 @@ def main():
     parser.add_argument("--tables", type=pathlib.Path, help="a file that --raw wrote: print its tables, run nothing")
     parser.add_argument("-o", "--output", type=pathlib.Path)
     options = parser.parse_args()
+    if options.in_place:
+        options.collectives = ",".join(name for name in options.collectives.split(",") if name in IN_PLACE)
     if options.quick:
         options.runs, options.budget = 1, min(options.budget, 0.05)
     raw_path = options.tables or options.raw or pathlib.Path(tempfile.mkstemp(suffix=".jsonl")[1])

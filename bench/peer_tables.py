@@ -2,6 +2,7 @@
 
   world, collective, name, round   what was run; "tutti …" is ours, "gloo ring" a library's algorithm
   times                            {bytes: microseconds}, as far as the program came
+  in_place, out_of_place           True, and the times of ours out of place; only where `times` are in place
   failed                           why it did not come to its end; only where it did not
   others, load                     how busy the machine was with other things
   line_ns                          nanoseconds of a cache line between two processors; none: not known
@@ -48,6 +49,12 @@ class Samples:
                 times[row["name"]][int(size)].append(value)
         self.medians = {name: {size: statistics.median(v) for size, v in by_size.items()}
                         for name, by_size in times.items()}
+        self.in_place = any(row.get("in_place") for row in rows)
+        ratios = collections.defaultdict(list)
+        for row in rows:
+            for size, value in row.get("out_of_place", {}).items():
+                ratios[int(size)].append((value, row["times"][size] / value))
+        self.out_of_place = {size: tuple(map(statistics.median, zip(*pairs))) for size, pairs in ratios.items()}
         self.ours = [name for name in self.rounds if is_ours(name)]
         self.sizes = sorted({size for by_size in self.medians.values() for size in by_size})
 
@@ -98,6 +105,9 @@ def table_line(world, samples, size):
         else:
             quotient = f"{mine / time:.2f} x" if name == "sockets" else f"{time / mine:.2f}"
             cells.append(f"{time:.1f} ({quotient})")
+    if samples.in_place:
+        time, ratio = samples.out_of_place.get(size, (None, None))
+        cells.append(samples.nothing(samples.ours) if time is None else f"{time:.1f} ({ratio:.2f})")
     bound = times.pop(bound_of(world))
     libraries = {name: time for name, time in times.items() if time is not None}
     cells.append(verdict(world, size, mine, libraries, bound) if mine is not None else samples.nothing(samples.ours))
@@ -117,11 +127,13 @@ def wire_notes(collective, samples):
 
 def table(world, collective, rows):
     samples = Samples(rows)
-    columns = ["size", *samples.ours, *LIBRARIES, bound_of(world), "goal"]
-    lines = [f"### {collective}, {world.replace('_', ' ')}", "", "| " + " | ".join(columns) + " |",
+    placed = ["out of place"] * samples.in_place
+    columns = ["size", *samples.ours, *LIBRARIES, bound_of(world), *placed, "goal"]
+    lines = [f"### {collective}{' in place' * samples.in_place}, {world.replace('_', ' ')}", "", "| " + " | ".join(columns) + " |",
              "|---" * len(columns) + "|"]
     lines += [table_line(world, samples, size) for size in samples.sizes]
-    notes = samples.notes() + (wire_notes(collective, samples) if only_tcp(world) else [])
+    notes = samples.notes() + ["* out of place: what ours takes so; in brackets in place / out of place, median of each run's "
+                               "ratio"] * samples.in_place + (wire_notes(collective, samples) if only_tcp(world) else [])
     return "\n".join(lines + ([""] + notes if notes else []))
 
 
@@ -142,8 +154,9 @@ def tables(rows):
             f"columns): below 1 it is ahead of us. Where a library has several algorithms, its fastest. CPU taken by "
             f"other processes: median {statistics.median(taken):.0f}%, most {max(taken):.0f}% of the machine; 1-minute "
             f"load {min(load):.1f} to {max(load):.1f}, our own ranks included.{apart(rows)}"]
-    for world, collective in dict.fromkeys((row["world"], row["collective"]) for row in rows):
-        own = [row for row in rows if (row["world"], row["collective"]) == (world, collective)]
+    kind = lambda row: (row["world"], row["collective"], row.get("in_place", False))  # noqa: E731
+    for world, collective, placed in dict.fromkeys(map(kind, rows)):
+        own = [row for row in rows if kind(row) == (world, collective, placed)]
         text.append(table(world, collective, own))
     return "\n\n".join(text)
 

@@ -20,13 +20,14 @@ class MpiPeer : public peer::HeapPeer {
   }
   std::function<void()> prepare(peer::Call& c) override {
     const int count = static_cast<int>(c.count);
+    const void* const in = c.inPlace ? MPI_IN_PLACE : c.in;
     switch (c.op) {
       case peer::Op::AllReduce:
-        return [=] { MPI_Allreduce(c.in, c.out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
+        return [=] { MPI_Allreduce(in, c.out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
       case peer::Op::AllGather:
-        return [=] { MPI_Allgather(c.in, count, MPI_FLOAT, c.out, count, MPI_FLOAT, MPI_COMM_WORLD); };
+        return [=] { MPI_Allgather(in, count, MPI_FLOAT, c.out, count, MPI_FLOAT, MPI_COMM_WORLD); };
       case peer::Op::ReduceScatter:
-        return [=] { MPI_Reduce_scatter_block(c.in, c.out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
+        return [=] { MPI_Reduce_scatter_block(in, c.out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
       case peer::Op::Broadcast:
         if (rank_ == 0) std::copy(c.in, c.in + c.count, c.out);  // MPI_Bcast has one buffer
         return [=] { MPI_Bcast(c.out, count, MPI_FLOAT, 0, MPI_COMM_WORLD); };
@@ -50,7 +51,7 @@ class MpiPeer : public peer::HeapPeer {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  const peer::Options options = peer::parse(argc, argv, {});
+  const peer::Options options = peer::parse(argc, argv, {}, true);
   MpiPeer library;
   const int code = peer::runPeer(library, options);
   MPI_Finalize();

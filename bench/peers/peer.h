@@ -27,6 +27,7 @@ struct Call {
   const float* in;
   float* out;
   std::size_t count;
+  bool inPlace = false;  ///< `in` is where in `out` the API wants it (AllReduce, AllGather, ReduceScatter)
 };
 
 /// A library as one rank sees it.
@@ -129,44 +130,49 @@ inline double timeCalls(Peer& peer, const std::function<void()>& run, double bud
   return timeRounds(peer, run, calls, rounds);
 }
 
+struct Options {
+  Op op = Op::AllReduce;
+  std::vector<std::size_t> sizes;  ///< bytes
+  std::string algorithm;           ///< empty: the library's or program's own choice
+  bool inPlace = false;            ///< where the peer can
+  double budget = 0.2;             ///< seconds of timed calls for one size
+};
+
 /// False if a result was wrong.
-inline bool runSize(Peer& peer, Op op, std::size_t bytes, double budget) {
+inline bool runSize(Peer& peer, const Options& options, std::size_t bytes) {
+  const Op op = options.op;
   const Shape shape = shapeOf(op, bytes, peer.size());
-  float* in = peer.allocate(shape.in * sizeof(float));
-  float* out = peer.allocate(shape.out * sizeof(float));
-  for (std::size_t i = 0; i < shape.in; ++i) in[i] = input(peer.rank(), i);
+  const std::size_t most = std::max(shape.in, shape.out);
+  float* out = peer.allocate((options.inPlace ? most : shape.out) * sizeof(float));
+  float* in = options.inPlace ? out : peer.allocate(shape.in * sizeof(float));
+  if (options.inPlace && op == Op::AllGather) in += static_cast<std::size_t>(peer.rank()) * shape.count;
   std::fill(out, out + shape.out, -1.0F);
-  Call call{op, in, out, shape.count};
+  for (std::size_t i = 0; i < shape.in; ++i) in[i] = input(peer.rank(), i);
+  Call call{op, in, out, shape.count, options.inPlace};
   const std::function<void()> run = peer.prepare(call);
   peer.barrier();
   run();
   double wrong = 0;
   for (std::size_t i = 0; i < shape.out; ++i) wrong += call.out[i] != expected(call, peer.rank(), peer.size(), i);
   wrong = peer.largest(wrong);
-  const double seconds = timeCalls(peer, run, budget);
+  const double seconds = timeCalls(peer, run, options.budget);
   peer.barrier();
   peer.forgetBuffers();
   if (peer.rank() == 0) {
     std::printf("{\"bytes\": %zu, \"time_us_b2b\": %.3f, \"errors\": %.0f}\n",
-                std::max(shape.in, shape.out) * sizeof(float), seconds * 1e6, wrong);
+                most * sizeof(float), seconds * 1e6, wrong);
     std::fflush(stdout);
   }
   return wrong == 0;
 }
 
-struct Options {
-  Op op = Op::AllReduce;
-  std::vector<std::size_t> sizes;  ///< bytes
-  std::string algorithm;           ///< empty: the library's or program's own choice
-  double budget = 0.2;             ///< seconds of timed calls for one size
-};
-
-/// --op NAME --sizes BYTES,... [--algo NAME] [--budget SECONDS]; `algorithms`: the names that --algo may have. Ends the
-/// program with 2 if they are wrong.
-inline Options parse(int argc, char** argv, const std::vector<std::string>& algorithms) {
+/// --op NAME --sizes BYTES,... [--algo NAME] [--budget SECONDS] [--place out|in]; `algorithms`: the names that --algo may
+/// have; `inPlace`: whether the peer can. Ends the program with 2 if they are wrong.
+inline Options parse(int argc, char** argv, const std::vector<std::string>& algorithms, bool inPlace = false) {
   const std::vector<std::string> names{"allreduce", "allgather", "reducescatter", "broadcast", "alltoall", "sendrecv"};
   const auto refuse = [](const std::string& what) {
-    std::fprintf(stderr, "%s; options: --op NAME --sizes BYTES,... [--algo NAME] [--budget SECONDS]\n", what.c_str());
+    std::fprintf(stderr, "%s; options: --op NAME --sizes BYTES,... [--algo NAME] [--budget SECONDS] [--place out|in]\n",
+                 what.c_str());
     std::exit(2);
   };
   Options options;
@@ -189,18 +195,23 @@ inline Options parse(int argc, char** argv, const std::vector<std::string>& algo
       options.algorithm = value;
     } else if (name == "--budget") {
       options.budget = std::atof(value.c_str());
+    } else if (name == "--place") {
+      if (value != "out" && (value != "in" || !inPlace)) refuse("no such --place here: " + value);
+      options.inPlace = value == "in";
     } else {
       refuse("no such option: " + name);
     }
   }
   if (options.sizes.empty()) refuse("--sizes is missing");
+  const bool placed = options.op == Op::AllReduce || options.op == Op::AllGather || options.op == Op::ReduceScatter;
+  if (options.inPlace && !placed) refuse("only allreduce, allgather and reducescatter work in place");
   return options;
 }
 
 /// Returns the exit code: 1 if a result was wrong.
 inline int runPeer(Peer& peer, const Options& options) {
   bool right = true;
-  for (const std::size_t bytes : options.sizes) right = runSize(peer, options.op, bytes, options.budget) && right;
+  for (const std::size_t bytes : options.sizes) right = runSize(peer, options, bytes) && right;
   return right ? 0 : 1;
 }
 

@@ -41,6 +41,20 @@ class Tables(unittest.TestCase):
         self.assertEqual(line["openmpi"], "-")
         self.assertEqual(line["goal"], "met")
 
+    def test_in_place_stands_beside_ours_out_of_place_in_a_table_of_its_own(self):
+        rows = [row("tutti -p 2", {MB: 50}), row("mpich", {MB: 60}),
+                row("tutti -p 2", {MB: 120}, in_place=True, out_of_place={str(MB): 100}),
+                row("tutti -p 2", {MB: 100}, number=1, in_place=True, out_of_place={str(MB): 50}),
+                row("tutti -p 2", {MB: 110}, number=2, in_place=True, out_of_place={str(MB): 110}),
+                row("mpich", {MB: 220}, in_place=True, out_of_place={})]
+        outside, inside = peer_tables.tables(rows).split("### AllReduce in place, two processes")
+        self.assertEqual(cells(outside, "1 MB")["tutti -p 2"], "50.0")
+        line = cells(inside, "1 MB")
+        self.assertEqual(line["tutti -p 2"], "110.0")
+        self.assertEqual(line["out of place"], "100.0 (1.20)")
+        self.assertEqual(line["mpich"], "220.0 (2.00)")
+        self.assertNotIn("out of place", cells(outside, "1 MB"))
+
     def test_ours_counts_by_the_faster_of_its_columns(self):
         rows = [row("tutti -g 4", {MB: 100}), row("tutti -t 4", {MB: 200}), row("mpich", {MB: 150})]
         line = cells(peer_tables.tables(rows), "1 MB")
