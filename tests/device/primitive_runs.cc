@@ -36,7 +36,8 @@ class Run {
     if (primitive_.protocol != Protocol::Simple) chunk = {shape_.slotBytes, 1};
     for (unsigned w = 0; w < shape_.nWorks; ++w) {
       CollWork& work = args.coll[w];
-      work.send = in(rank, w).data();
+      if (shape_.inPlace) std::copy_n(in(rank, w).begin(), inCount(), out(rank, w).begin());
+      work.send = shape_.inPlace ? out(rank, w).data() : in(rank, w).data();
       work.recv = out(rank, w).data();
       work.count = shape_.count * (reduces(primitive_.func) ? 1 : sizeof(std::int32_t));
       work.chunkBytes = chunk.chunkBytes;
@@ -188,6 +189,12 @@ std::vector<RunShape> shapesFor(const Primitive& primitive) {
     shapes.push_back(shapes[i]);
     shapes.back().pulls = true;
   }
+  if (primitive.func == Func::AllReduce) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      shapes.push_back(shapes[i]);
+      shapes.back().pulls = shapes.back().inPlace = true;
+    }
+  }
   if (primitive.func != Func::SendRecv) return shapes;
   for (std::size_t i = 0; i < 3; ++i) {
     shapes.push_back(shapes[i]);
@@ -201,6 +208,7 @@ std::vector<RunShape> shapesFor(const Primitive& primitive) {
 std::string shapeName(const RunShape& s) {
   return std::to_string(s.nRanks) + " ranks, " + std::to_string(s.nChannels) + " channels, " +
          std::to_string(s.threads) + " threads, count " + std::to_string(s.count) + (s.pulls ? ", pulled" : "") +
+         (s.inPlace ? ", in place" : "") +
          (s.sharedSlots != 0 ? ", " + std::to_string(s.sharedSlots) + " shared slots" : "");
 }
 

@@ -28,6 +28,7 @@ struct RunShape {
   unsigned nLaunches = 2;
   std::uint64_t firstStep = 0;
   bool pulls = false;    ///< receivers read the senders' memory
+  bool inPlace = false;  ///< of an AllReduce, on all ranks
   std::uint32_t sharedSlots = 0;  ///< of messages over a network; 0: each connection has its own
 };
 
