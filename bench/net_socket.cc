@@ -15,8 +15,8 @@
 #include <memory>
 #include <vector>
 
-#include "base/socket.h"
-#include "transport/net/socket/socket_net.h"
+#include "base/socket/socket.h"
+#include "transport/net/tcp/net.h"
 
 namespace tutti {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "topo/known_machines.h"
+#include "topo/search/known_machines.h"
 
 namespace tutti::test {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "comm/group.h"
-#include "comm/progress.h"
+#include "comm/enqueue/group.h"
+#include "comm/state/progress.h"
 #include "nccl.h"
 
 /// Defines one entry point: strong pncclX with the body that follows, and weak ncclX at the same address.

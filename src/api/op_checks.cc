@@ -1,7 +1,7 @@
 #include "api/op_checks.h"
 
 #include "comm/lifecycle.h"
-#include "comm/pointer_checks.h"
+#include "comm/enqueue/pointer_checks.h"
 
 namespace tutti {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/boundary.h"
-#include "comm/operations.h"
+#include "comm/enqueue/operations.h"
 
 namespace tutti {
 

@@ -6,7 +6,7 @@
 
 #include "api/boundary.h"
 #include "base/never_destroyed.h"
-#include "base/params.h"
+#include "base/settings/params.h"
 
 using namespace tutti;
 

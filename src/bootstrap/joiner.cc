@@ -6,9 +6,9 @@
 #include <mutex>
 
 #include "base/host.h"
-#include "base/interfaces.h"
+#include "base/socket/interfaces.h"
 #include "base/log.h"
-#include "base/socket_errors.h"
+#include "base/socket/errors.h"
 #include "bootstrap/root.h"
 #include "bootstrap/unique_id.h"
 

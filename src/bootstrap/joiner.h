@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/engine.h"
+#include "bootstrap/connection_loop.h"
 
 namespace tutti {
 

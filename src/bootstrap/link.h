@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/socket.h"
+#include "base/socket/socket.h"
 #include "bootstrap/handshake.h"
 #include "bootstrap/wire.h"
 

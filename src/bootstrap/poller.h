@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "base/socket.h"
-#include "base/waker.h"
+#include "base/socket/socket.h"
+#include "base/threads/waker.h"
 
 namespace tutti {
 

@@ -8,7 +8,7 @@
 
 #include "base/host.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "bootstrap/link.h"
 #include "bootstrap/poller.h"
 #include "bootstrap/root_state.h"

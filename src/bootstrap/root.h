@@ -1,7 +1,7 @@
 // The root: the thread behind a unique id that introduces the ranks to each other.
 #pragma once
 
-#include "base/socket.h"
+#include "base/socket/socket.h"
 #include "bootstrap/crypto.h"
 #include "bootstrap/settings.h"
 

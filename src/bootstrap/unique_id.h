@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "base/address.h"
+#include "base/socket/address.h"
 #include "base/status.h"
 #include "bootstrap/crypto.h"
 #include "nccl.h"

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/address.h"
+#include "base/socket/address.h"
 #include "base/status.h"
 #include "bootstrap/crypto.h"
 

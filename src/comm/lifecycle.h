@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "comm/progress.h"
+#include "comm/state/progress.h"
 #include "nccl.h"
 
 namespace tutti {

@@ -134,7 +134,7 @@ struct RecvPull {
 struct RecvWords {
   AskWords expected;  ///< sizeWord() of what is read of a step, written before the kernel waits for it. Of shared slots,
                       ///< the last of three words, with release: from then on the slot is the network's
-  AskWords place;     ///< of shared slots: askedPlace() of the step (device/message_turn.h)
+  AskWords place;     ///< of shared slots: askedPlace() of the step (device/recv_sequence.h)
   AskWords into;      ///< of shared slots: the address of the receiver's memory where the content belongs, or 0, in the slot
 };
 

@@ -7,7 +7,7 @@
 
 #include "base/environment.h"
 #include "base/log.h"
-#include "base/params.h"
+#include "base/settings/params.h"
 #include "gpu/nvml.h"
 
 namespace tutti {

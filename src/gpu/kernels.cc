@@ -4,8 +4,8 @@
 
 #include "base/dl.h"
 #include "base/log.h"
-#include "device/fatbins.h"
-#include "device/simt_host_abi.h"
+#include "device/kernels/fatbins.h"
+#include "device/simt/simt_host_abi.h"
 
 namespace tutti {
 namespace {

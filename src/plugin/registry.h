@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/dl.h"
-#include "base/params.h"
+#include "base/settings/params.h"
 #include "plugin/collnet.h"
 #include "plugin/net.h"
 #include "plugin/net_plugin.h"

@@ -14,12 +14,12 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "base/thread.h"
-#include "proxy/holds.h"
-#include "proxy/patience.h"
-#include "proxy/sleeper.h"
+#include "base/threads/thread.h"
+#include "proxy/activity_refs.h"
+#include "proxy/backoff_policy.h"
+#include "proxy/parker.h"
 #include "proxy/task.h"
-#include "proxy/turns.h"
+#include "proxy/fair_mutex.h"
 
 namespace tutti {
 

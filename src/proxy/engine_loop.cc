@@ -7,7 +7,7 @@
 //   3. all tasks were advanced once more, none could do anything, and all are quiet,
 //   4. the word of 1 is still the same: nobody has held the group since, so no kernel was launched since.
 // Whoever holds it later finds it dropped, puts it on the stack of woken groups and leaves the engine a token
-// (proxy/sleeper.h), which it takes before it looks at that stack. Who makes the rounds does not matter: they come one
+// (proxy/parker.h), which it takes before it looks at that stack. Who makes the rounds does not matter: they come one
 // after the other, and the thread sleeps without an end only after one of its own that left no group listed.
 #include "proxy/engine.h"
 

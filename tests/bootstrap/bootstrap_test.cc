@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/fd.h"
-#include "base/socket.h"
+#include "base/socket/socket.h"
 #include "bootstrap/unique_id.h"
 #include "local_ranks.h"
 

@@ -1,6 +1,6 @@
 // Operations recorded in CUDA graphs: replayed, mixed with calls, destroyed in any order.
 #include "comm/graph.h"
-#include "comm/graph_holds.h"
+#include "comm/launch/graph_refs.h"
 #include "comm/world.h"
 #include "gpu/event.h"
 

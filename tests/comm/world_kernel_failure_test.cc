@@ -1,7 +1,7 @@
 // A kernel that fails takes its device down for its process. In a program of its own: the device stays broken.
 #include "comm/graph.h"
 #include "comm/world.h"
-#include "device/simt_host_abi.h"
+#include "device/simt/simt_host_abi.h"
 
 namespace tutti {
 namespace {

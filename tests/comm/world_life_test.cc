@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "comm/communicator.h"
+#include "comm/state/communicator.h"
 #include "comm/world.h"
 
 namespace tutti {

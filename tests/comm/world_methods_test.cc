@@ -5,7 +5,7 @@
 
 #include "comm/graph.h"
 #include "comm/world.h"
-#include "device/kernel_name.h"
+#include "device/kernels/kernel_name.h"
 
 namespace tutti {
 namespace {

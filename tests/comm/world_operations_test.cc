@@ -1,5 +1,5 @@
 // Operations end to end: ranks as threads, kernels on the software GPU, results compared with what a loop computes.
-#include "comm/communicator.h"
+#include "comm/state/communicator.h"
 #include "comm/world.h"
 
 namespace tutti {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "base/fd.h"
-#include "base/stall_socket.h"
+#include "base/socket/stall_socket.h"
 #include "comm/world.h"
 
 namespace tutti {

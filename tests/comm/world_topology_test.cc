@@ -7,12 +7,12 @@
 #include <fstream>
 #include <set>
 
-#include "comm/channels.h"
-#include "comm/communicator.h"
+#include "comm/connect/channels.h"
+#include "comm/state/communicator.h"
 #include "comm/world.h"
-#include "topo/graph_xml.h"
-#include "topo/topology.h"
-#include "topo/topology_xml.h"
+#include "topo/search/graph_xml.h"
+#include "topo/search/topology.h"
+#include "topo/xml/topology_xml.h"
 
 namespace tutti {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "device/built_kernels.h"
-#include "device/float16_host.h"
-#include "device/float8.h"
-#include "device/kernel_name.h"
+#include "device/number/float16_host.h"
+#include "device/number/float8.h"
+#include "device/kernels/kernel_name.h"
 #include "device/launch.h"
 #include "device/partition.h"
 #include "device/world.h"

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "softgpu/core/block.h"
+#include "softgpu/exec/block.h"
 
 namespace tutti::device::test {
 

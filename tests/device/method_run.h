@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "device/built_kernels.h"
-#include "device/kernel_name.h"
+#include "device/kernels/kernel_name.h"
 #include "device/launch.h"
-#include "device/reduce_op.h"
+#include "device/number/reduce_op.h"
 #include "device/world.h"
 
 namespace tutti::device::test {

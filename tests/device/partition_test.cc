@@ -7,8 +7,8 @@
 #include <string>
 
 #include "device/built_kernels.h"
-#include "device/kernel_name.h"
-#include "device/simt_host_abi.h"
+#include "device/kernels/kernel_name.h"
+#include "device/simt/simt_host_abi.h"
 
 namespace tutti::device {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "device/kernel_name.h"
+#include "device/kernels/kernel_name.h"
 #include "device/partition.h"
 #include "device/thread_executor.h"
 #include "device/world.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "device/collective_run.h"
-#include "device/pat.h"
+#include "device/collectives/pat.h"
 
 namespace tutti::device::test {
 namespace {

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "device/simt_host_abi.h"
+#include "device/simt/simt_host_abi.h"
 
 namespace tutti::device::test {
 

@@ -5,14 +5,14 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "topo/detect.h"
-#include "topo/detect_hwloc.h"
-#include "topo/fuse.h"
-#include "topo/graph_xml.h"
-#include "topo/machine_lines.h"
-#include "topo/topology.h"
-#include "topo/topology_xml.h"
-#include "topo/validate.h"
+#include "topo/detect/detect.h"
+#include "topo/detect/hwloc.h"
+#include "topo/xml/fuse.h"
+#include "topo/search/graph_xml.h"
+#include "topo/machine/lines.h"
+#include "topo/search/topology.h"
+#include "topo/xml/topology_xml.h"
+#include "topo/search/validate.h"
 
 namespace tutti::fuzz {
 

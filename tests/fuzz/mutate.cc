@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "topo/xml.h"
+#include "topo/xml/xml.h"
 
 namespace tutti::fuzz {
 

@@ -1,5 +1,5 @@
 // A kernel module of another build: its interface has another number.
-#include "device/simt_host_abi.h"
+#include "device/simt/simt_host_abi.h"
 
 extern "C" [[gnu::visibility("default")]] const tutti::simt::HostKernelTable* tuttiHostKernels() {
   static constexpr tutti::simt::HostKernelTable kTable{tutti::simt::kHostAbiVersion + 1, 0, nullptr};

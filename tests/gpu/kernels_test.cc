@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "device/fatbins.h"
+#include "device/kernels/fatbins.h"
 #include "gpu/fake_driver.h"
 #include "gpu/self_copy.h"
 #include "support/log_capture.h"

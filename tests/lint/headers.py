@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 NEEDS_NVCC = {"simt_cuda.h", "number_cuda.h"}
-ROOTS = ("include", "src", ".", "tests")
+ROOTS = ("include", "src", ".", "tests", "tools")
 
 
 def includes(path):

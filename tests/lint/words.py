@@ -10,7 +10,7 @@ RULES = [
     ("a mark of unfinished work", re.compile(r"\b(TODO|FIXME|XXX|HACK)\b"), ("include", "src", "tests", "bench", "examples", "tools"),
      {"tests/lint/words.py"}),
     ("getenv outside the settings", re.compile(r"\b(secure_)?getenv\s*\("), ("src",),
-     {"src/base/environment.cc", "src/base/params.cc", "src/softgpu/core/settings.cc"}),
+     {"src/base/environment.cc", "src/base/settings/params.cc", "src/softgpu/device/settings.cc"}),
     ("a way to end the host process", re.compile(r"(?<![\w.:>_])(std::)?(exit|abort|quick_exit|terminate)\s*\(\s*[\w]*\s*\)\s*;"), ("src",), set()),
     ("goto", re.compile(r"^\s*goto\b"), ("src", "tests", "bench"), set()),
     ("a tab", re.compile(r"\t"), ("include", "src", "tests", "bench", "examples"), set()),

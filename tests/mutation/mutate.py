@@ -81,7 +81,7 @@ def without_comments(text):
 
 def find_sites(folder):
     sites = []
-    for path in sorted(folder.glob("*.h")):
+    for path in sorted(folder.rglob("*.h")):
         if NOT_PROTOCOLS.match(path.name):
             continue
         text = without_comments(path.read_text())
@@ -108,14 +108,16 @@ int tuttiMutant = chosen();
 def write_mutants(folder, sites, target):
     """A copy of the device sources that holds all mutants."""
     target.mkdir(parents=True)
-    for path in folder.glob("*.h"):
+    for path in folder.rglob("*.h"):
         text = path.read_text()
         for number, site in reversed(list(enumerate(sites))):
             if site.path == path:
                 text = text[:site.begin] + site.switched(number) + text[site.end:]
         if path.name == "simt_host.h":
             text = text.replace("\n  void storeLine16(", TORN, 1)
-        (target / path.name).write_text(text)
+        copy = target / path.relative_to(folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(text)
 
 
 class Builder:
@@ -126,7 +128,7 @@ class Builder:
         self.work = args.work
         shutil.rmtree(self.work, ignore_errors=True)
         write_mutants(args.source / "src/device", sites, self.work / "src/device")
-        gen = args.source / "src/device/gen_kernels.py"
+        gen = args.source / "src/device/kernels/gen_kernels.py"
         only = ["--only", KERNELS.pattern]
         names = subprocess.run([sys.executable, gen, *only, "list", "host"], check=True, capture_output=True,
                                text=True).stdout.split()
@@ -142,7 +144,7 @@ class Builder:
     def compile_prelude(self):
         """What no mutant changes of what device code includes, compiled once; and how a mutant is known."""
         prelude = self.work / "prelude.h"
-        texts = [path.read_text() for path in (self.args.source / "src/device").glob("*.h")]
+        texts = [path.read_text() for path in (self.args.source / "src/device").rglob("*.h")]
         names = set(re.findall(r"^#include (<\w+(?:\.h)?>)$", "\n".join(texts), re.MULTILINE))
         lines = [f"#include {n}\n" for n in sorted(names) if not n.startswith("<cuda")]
         prelude.write_text("".join(lines) + "extern int tuttiMutant;\n")
@@ -165,7 +167,7 @@ class Builder:
         kernels = [line.split("(")[1].split(",")[0] for line in self.units[name].read_text().split("\n")
                    if line.startswith("TUTTI_KERNEL(")]
         source = self.work / f"table_{name}.cc"
-        gen = self.args.source / "src/device/gen_kernels.py"
+        gen = self.args.source / "src/device/kernels/gen_kernels.py"
         subprocess.run([sys.executable, gen, "--only", "^(" + "|".join(kernels) + ")$", "table", source], check=True)
         return self.compile(source)
 

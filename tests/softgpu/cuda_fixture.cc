@@ -1,6 +1,6 @@
 #include "softgpu/cuda_fixture.h"
 
-#include "device/simt.h"
+#include "device/simt/simt.h"
 
 namespace tutti::softgpu::test {
 namespace {

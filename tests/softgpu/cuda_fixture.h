@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "device/simt_host_abi.h"
+#include "device/simt/simt_host_abi.h"
 
 namespace tutti::softgpu::test {
 

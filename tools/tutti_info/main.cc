@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "base/params.h"
+#include "base/settings/params.h"
 #include "stalls.h"
 
 int main(int argc, char** argv) {

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/stall_socket.h"
+#include "base/socket/stall_socket.h"
 
 namespace tutti {
 

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "base/log.h"
-#include "topo/draw.h"
-#include "topo/draw_tree.h"
-#include "topo/graph_xml.h"
-#include "topo/validate.h"
+#include "tutti_topo/draw.h"
+#include "tutti_topo/draw_tree.h"
+#include "topo/search/graph_xml.h"
+#include "topo/search/validate.h"
 #include "tutti_topo/searched.h"
 #include "tutti_topo/text.h"
 

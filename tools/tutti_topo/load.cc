@@ -8,12 +8,12 @@
 #include "base/environment.h"
 #include "base/host.h"
 #include "base/log.h"
-#include "base/params.h"
+#include "base/settings/params.h"
 #include "gpu/driver.h"
-#include "topo/detect_live.h"
-#include "topo/path_settings.h"
-#include "topo/topology_xml.h"
-#include "topo/xml.h"
+#include "topo/detect/live.h"
+#include "topo/machine/path_settings.h"
+#include "topo/xml/topology_xml.h"
+#include "topo/xml/xml.h"
 
 namespace tutti::tool {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "topo/search.h"
-#include "topo/topology.h"
+#include "topo/search/search.h"
+#include "topo/search/topology.h"
 
 namespace tutti::tool {
 

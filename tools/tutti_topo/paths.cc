@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "topo/draw_tree.h"
+#include "tutti_topo/draw_tree.h"
 #include "tutti_topo/text.h"
 
 namespace tutti::tool {

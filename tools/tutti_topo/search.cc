@@ -4,9 +4,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "topo/draw_channels.h"
-#include "topo/draw_tree.h"
-#include "topo/xml_values.h"
+#include "tutti_topo/draw_channels.h"
+#include "tutti_topo/draw_tree.h"
+#include "topo/xml/values.h"
 #include "tutti_topo/text.h"
 
 namespace tutti::tool {

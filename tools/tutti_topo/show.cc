@@ -5,8 +5,8 @@
 #include <functional>
 #include <map>
 
-#include "topo/draw_tree.h"
-#include "topo/xml_values.h"
+#include "tutti_topo/draw_tree.h"
+#include "topo/xml/values.h"
 #include "tutti_topo/text.h"
 
 namespace tutti::tool {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "topo/graph.h"
-#include "topo/machine.h"
-#include "topo/topology.h"
+#include "topo/search/graph.h"
+#include "topo/machine/machine.h"
+#include "topo/search/topology.h"
 
 namespace tutti::tool {
 

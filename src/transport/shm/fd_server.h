@@ -9,9 +9,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
-#include "base/thread.h"
-#include "base/waker.h"
-#include "transport/local_socket.h"
+#include "base/threads/thread.h"
+#include "base/threads/waker.h"
+#include "transport/common/local_socket.h"
 #include "transport/shm/fd_wire.h"
 
 namespace tutti::shm {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/status.h"
-#include "transport/local_socket.h"
+#include "transport/common/local_socket.h"
 
 namespace tutti::shm {
 

@@ -1,6 +1,6 @@
 #include "transport/shm/region.h"
 
-#include "transport/process_directory.h"
+#include "transport/common/process_directory.h"
 
 namespace tutti::shm {
 namespace {

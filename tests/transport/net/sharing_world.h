@@ -14,8 +14,8 @@
 #include "device/world.h"
 #include "gpu/context.h"
 #include "gpu/driver_calls.h"
-#include "transport/net/net_groups.h"
-#include "transport/net/net_shared.h"
+#include "transport/net/recv/multi_recv.h"
+#include "transport/net/lane/shared_slots.h"
 #include "transport/net/sim_kernels.h"
 #include "transport/net/test_device.h"
 

@@ -14,16 +14,16 @@
 #include <type_traits>
 #include <vector>
 
-#include "device/prims_ll.h"
-#include "device/prims_ll128.h"
+#include "device/prims/prims_ll.h"
+#include "device/prims/prims_ll128.h"
 #include "device/work.h"
-#include "transport/conn_views.h"
+#include "transport/common/conn_views.h"
 #include "transport/net/fake_net.h"
-#include "transport/net/fake_routing.h"
-#include "transport/net/net_lines.h"
-#include "transport/net/net_path.h"
-#include "transport/net/net_receiver.h"
-#include "transport/net/net_sender.h"
+#include "transport/net/lane/fake_routing.h"
+#include "transport/net/lane/flag_lines.h"
+#include "transport/net/lane/path.h"
+#include "transport/net/recv/receiver.h"
+#include "transport/net/send/sender.h"
 
 namespace tutti::test {
 

@@ -1,0 +1,68 @@
+// All settings of the library as one immutable value. The table is params.def; docs/env.md is made from it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/environment.h"
+
+namespace tutti {
+
+namespace param {
+using Flag = bool;
+using Int = std::int64_t;
+using OptInt = std::optional<std::int64_t>;
+using Text = std::string;
+}  // namespace param
+
+/// Values of all settings, in groups: `params.sockets.ifname`. Default-constructed: all defaults; tests fill in what
+/// they need. Passed by const reference.
+struct Params {
+#define GROUP(Struct, field, title) struct Struct {
+#define PARAM(type, field, name, fallback, check, help) param::type field = fallback;
+#define END_GROUP(Struct, field) \
+  }                              \
+  field;
+#include "base/settings/params.def"  // NOLINT(bugprone-suspicious-include)
+
+  /// Reads every setting from `env`. Prints an INFO line (ENV) for each that is set and for each bad value.
+  static Params read(const EnvReader& env);
+  /// The settings of this process: read at the first call, then fixed. Warns once for each unknown name. Any thread.
+  static const Params& process();
+  /// A copy with the settings read again that may change between communicators, and those in NCCL_NO_CACHE.
+  Params forCommunicator(const EnvReader& env) const;
+};
+
+/// How an integer setting was written. Neither a value nor out of range: empty.
+struct ParsedInteger {
+  std::optional<std::int64_t> value;
+  bool outOfRange = false;
+};
+/// strtoll with base 0; what follows the number is ignored and text without a number is 0.
+ParsedInteger parseInteger(std::string_view text);
+
+/// One sentence for each NCCL_* or TUTTI_* name in `env` that nobody knows, with the nearest known name.
+std::vector<std::string> unknownSettings(const EnvReader& env);
+/// The known name that takes the fewest edits from `name`; "" where none is similar.
+std::string nearestSetting(std::string_view name);
+
+/// A setting that programs may ask for by name (ncclParamGetParameter and its like).
+struct VisibleSetting {
+  const char* name;
+  bool integer;        ///< else text
+  std::string value;   ///< numbers in decimal
+};
+/// Those of the table that NCCL shows as well, with their values in `params`.
+std::vector<VisibleSetting> visibleSettings(const Params& params);
+/// The same as text: a heading, then NAME=VALUE lines.
+std::string visibleSettingsDump(const Params& params);
+
+/// docs/env.md.
+std::string paramsMarkdown();
+/// A table for terminals of all settings: name, value now, default, help.
+std::string paramsTable(const EnvReader& env);
+
+}  // namespace tutti

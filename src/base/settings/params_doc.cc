@@ -1,0 +1,228 @@
+// What settings there are: unknown names, documents.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "base/settings/params.h"
+#include "base/settings/params_check.h"
+
+namespace tutti {
+
+namespace {
+
+struct Row {
+  std::string_view group;
+  std::string_view name;
+  std::string fallback;
+  param::Check check;
+  std::string_view help;
+  bool perComm;
+};
+
+std::string shown(const std::string& text) {
+  return text.empty() ? "unset" : text;
+}
+std::string shown(bool flag) {
+  return flag ? "1" : "0";
+}
+std::string shown(std::int64_t number) {
+  return std::to_string(number);
+}
+std::string shown(const std::optional<std::int64_t>& number) {
+  return number ? std::to_string(*number) : "unset";
+}
+
+std::vector<Row> allRows() {
+  std::vector<Row> rows;
+  const Params defaults;
+  using namespace param;
+#define GROUP(Struct, field, title)     \
+  {                                     \
+    const auto& group = defaults.field; \
+    const std::string_view where = title;
+#define PARAM(type, field, name, fallback, check, help) \
+  rows.push_back({where, name, shown(group.field), check, help, false});
+#define PARAM_PER_COMM(type, field, name, fallback, check, help) \
+  rows.push_back({where, name, shown(group.field), check, help, true});
+#define END_GROUP(Struct, field) }
+#include "base/settings/params.def"  // NOLINT(bugprone-suspicious-include)
+  return rows;
+}
+
+constexpr std::array kLater{
+#define LATER(name) std::string_view(#name),
+#define OBSOLETE(name)
+#define FOREIGN(name)
+#include "base/settings/params_known.def"  // NOLINT(bugprone-suspicious-include)
+};
+constexpr std::array kObsolete{
+#define LATER(name)
+#define OBSOLETE(name) std::string_view(#name),
+#define FOREIGN(name)
+#include "base/settings/params_known.def"  // NOLINT(bugprone-suspicious-include)
+};
+constexpr std::array kForeign{
+#define LATER(name)
+#define OBSOLETE(name)
+#define FOREIGN(name) std::string_view(#name),
+#include "base/settings/params_known.def"  // NOLINT(bugprone-suspicious-include)
+};
+constexpr std::array<std::string_view, 3> kOlder{"NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS", "NCCL_IB_GDR_LEVEL"};
+
+/// Families of names that plugins and test programs own.
+constexpr std::array<std::string_view, 6> kForeignPrefixes{"TUTTI_TEST_",         "NCCL_TESTS_",     "NCCL_FASTRAK_",
+                                                           "NCCL_GPUDIRECTTCPX_", "NCCL_INSPECTOR_", "NCCL_SHARP_"};
+
+std::vector<std::string_view> knownNames() {
+  std::vector<std::string_view> names(kLater.begin(), kLater.end());
+  names.insert(names.end(), kObsolete.begin(), kObsolete.end());
+  names.insert(names.end(), kForeign.begin(), kForeign.end());
+  names.insert(names.end(), kOlder.begin(), kOlder.end());
+  for (const Row& row : allRows()) names.push_back(row.name);
+  return names;
+}
+
+bool foreignFamily(std::string_view name) {
+  return std::any_of(kForeignPrefixes.begin(), kForeignPrefixes.end(),
+                     [name](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+/// Levenshtein's distance.
+std::size_t editDistance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+std::string nameList(std::vector<std::string_view> names) {
+  std::sort(names.begin(), names.end());
+  std::string text;
+  for (const std::string_view name : names) text += fmt::format("{}`{}`", text.empty() ? "" : ", ", name);
+  return text + "\n";
+}
+
+/// For a cell of a table.
+std::string cell(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
+  return escaped;
+}
+
+constexpr std::string_view kIntro =
+    R"(# Settings
+
+Made from `src/base/settings/params.def` by `tutti-info --env --markdown`; do not edit.
+
+## Where they come from
+
+1. The environment of the process.
+2. The file that `NCCL_CONF_FILE` names, or else `~/.nccl.conf`.
+3. `/etc/nccl.conf`.
+
+The first that has a name wins. Files hold one `NAME=VALUE` a line, split at the first `=`; a line that starts with `#` is a
+comment. Blanks count, there are no quotes. Lines are cut at 4096 bytes, names and values at 1023. Settings of files are for
+this library alone: they do not get into the environment of the process or its children.
+
+Everything is read once, at the first use, but for the settings marked *each communicator*, which are read again whenever a
+communicator is made.
+
+## How values are read
+
+Numbers: decimal, `0x` hexadecimal or `0` octal, with or without sign; what follows the number is ignored, and **text that is no
+number counts as 0**. An empty value is unset. A value that is not allowed gives the default with an INFO line, or the nearest
+allowed one where the table says so. For settings of 0 or 1 every number but 0 counts as 1.
+
+An unknown `NCCL_*` or `TUTTI_*` name has no effect; a warning (see below) names it once, with the nearest known name, and so
+does `tutti-info --env`.
+
+## What is printed
+
+Lines have the shapes of NCCL 2.30. Errors of the system, of CUDA, of peers and of the library itself have the class `ERROR`:
+the layout of a warning with `NCCL ERROR`, printed at every level, also where `NCCL_DEBUG` is unset. Mistakes in a call
+(`ncclInvalidArgument`, `ncclInvalidUsage`) and warnings have the class `WARN`: printed from `NCCL_DEBUG=WARN` up.
+`ncclGetLastError` has the text of either. A line has at most 1024 bytes.
+)";
+
+}  // namespace
+
+std::string param::describe(const Check& check) {
+  switch (check.kind) {
+    case Check::Kind::Any:
+      return "";
+    case Check::Kind::Between:
+      return fmt::format("{} to {}", check.lo, check.hi);
+    case Check::Kind::Clamp:
+      return fmt::format("{} to {}, else the nearest", check.lo, check.hi);
+    case Check::Kind::Words:
+    case Check::Kind::Exactly:
+      break;
+  }
+  std::string text;
+  for (const char c : check.list) text += c == ',' ? std::string(", ") : std::string(1, c);
+  return text + (check.kind == Check::Kind::Words ? " (any case)" : " (this case)");
+}
+
+std::string nearestSetting(std::string_view name) {
+  std::string_view best;
+  std::size_t fewest = std::max<std::size_t>(2, name.size() / 4) + 1;
+  for (const std::string_view known : knownNames()) {
+    const std::size_t edits = editDistance(name, known);
+    if (edits >= fewest) continue;
+    fewest = edits;
+    best = known;
+  }
+  return std::string(best);
+}
+
+std::vector<std::string> unknownSettings(const EnvReader& env) {
+  const auto known = knownNames();
+  std::vector<std::string> sentences;
+  for (const std::string& name : env.names()) {
+    if (!name.starts_with("NCCL_") && !name.starts_with("TUTTI_")) continue;
+    if (foreignFamily(name) || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string nearest = nearestSetting(name);
+    const std::string hint = nearest.empty() ? std::string() : fmt::format(" Did you mean {}?", nearest);
+    sentences.push_back(fmt::format("{} is not a setting that tutti knows and has no effect.{}", name, hint));
+  }
+  return sentences;
+}
+
+std::string paramsMarkdown() {
+  std::string text(kIntro);
+  std::string_view group;
+  for (const Row& row : allRows()) {
+    if (row.group != group) {
+      group = row.group;
+      text += fmt::format("\n## {}\n\n| name | default | allowed | meaning |\n|---|---|---|---|\n", group);
+    }
+    text += fmt::format("| `{}` | {} | {} | {}{} |\n", row.name, cell(row.fallback), cell(param::describe(row.check)),
+                        cell(row.help), row.perComm ? " *(each communicator)*" : "");
+  }
+  text += "\n## Accepted, no effect yet\n\n" + nameList({kLater.begin(), kLater.end()});
+  text += "\n## Accepted, obsolete\n\n" + nameList({kObsolete.begin(), kObsolete.end()});
+  return text + "\nThe software GPU has settings of its own, named `SOFTGPU_*`: see `softgpu.md`.\n";
+}
+
+std::string paramsTable(const EnvReader& env) {
+  std::string text;
+  for (const Row& row : allRows()) {
+    const auto value = env.get(row.name);
+    const bool secret = row.name == "TUTTI_COMM_KEY";
+    const std::string now = value ? " = " + (secret ? std::string("(hidden)") : *value) : std::string();
+    text += fmt::format("{}{}  [default {}]\n    {}\n", row.name, now, row.fallback, row.help);
+  }
+  return text;
+}
+
+}  // namespace tutti

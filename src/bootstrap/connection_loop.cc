@@ -1,0 +1,293 @@
+#include "bootstrap/connection_loop.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace tutti {
+namespace {
+
+/// A rank that said goodbye may have sent messages by other ways that are still under way.
+constexpr auto kGoodbyeGrace = milliseconds(2000);
+constexpr auto kLastWords = milliseconds(1000);
+
+}  // namespace
+
+Engine::Engine(Options options, Listener listener, Poller poller)
+    : options_(std::move(options)), listener_(std::move(listener)), poller_(std::move(poller)) {}
+
+Engine::~Engine() { stop(); }
+
+Result<std::shared_ptr<Engine>> Engine::start(Options options, Listener listener) {
+  ASSIGN(Poller poller, Poller::create());
+  makeNonBlocking(listener.fd());
+  auto engine = std::make_shared<Engine>(std::move(options), std::move(listener), std::move(poller));
+  ASSIGN(engine->thread_, Thread::start("NCCL Bootstrap", [raw = engine.get()] { raw->run(); }));
+  return engine;
+}
+
+void Engine::admit(const Key& key) {
+  const std::lock_guard lock(mutex_);
+  s_.key = key;
+  (void)poller_.add(listener_.fd(), kListenerName);
+}
+
+Engine::Name Engine::insert(Entry entry) {
+  const Name name = s_.nextName++;
+  (void)poller_.add(entry.link->fd(), name, entry.link->wantsWrite());
+  s_.links.emplace(name, std::move(entry));
+  return name;
+}
+
+void Engine::addClient(Socket socket, const ClientHandshake& handshake, Role role, int peer) {
+  const std::lock_guard lock(mutex_);
+  if (role == Role::Tree) watchSilence(socket.fd(), options_.peerTimeout);
+  auto link = std::make_unique<Link>(std::move(socket), handshake, kMaxRankFrame);
+  link->flush();
+  const Name name = insert({std::move(link), role, peer, false, Deadline::in(options_.handshakeTimeout)});
+  if (role == Role::Tree || role == Role::PeerOut) s_.outgoing[peer] = name;
+  poller_.wake();  // a new deadline to watch
+}
+
+Engine::Entry* Engine::sendLink(int peer, Name* name) {
+  const auto out = s_.outgoing.find(peer);
+  if (out == s_.outgoing.end()) return nullptr;
+  *name = out->second;
+  return &s_.links.at(out->second);
+}
+
+bool Engine::reaches(int peer) const {
+  const std::lock_guard lock(mutex_);
+  return peer == options_.rank || s_.outgoing.contains(peer);
+}
+
+void Engine::sendOn(Name name, Entry& entry, FrameType type, int tag, const SharedBytes& payload, std::uint8_t op) {
+  const bool waited = entry.link->wantsWrite();
+  entry.link->send(type, tag, payload, op);
+  entry.link->flush();
+  if (!waited && entry.link->wantsWrite()) poller_.setWrite(entry.link->fd(), name, true);
+}
+
+bool Engine::send(int peer, FrameType type, int tag, SharedBytes payload, std::uint8_t op) {
+  const std::lock_guard lock(mutex_);
+  if (peer == options_.rank) {
+    Frame frame;
+    frame.payload = *payload;
+    deliver(Channel::User, peer, tag, std::move(frame));
+    return true;
+  }
+  Name name = 0;
+  Entry* entry = sendLink(peer, &name);
+  if (entry == nullptr) return false;
+  sendOn(name, *entry, type, tag, payload, op);
+  return true;
+}
+
+void Engine::sendToRoot(FrameType type, Bytes payload, Role role) {
+  const std::lock_guard lock(mutex_);
+  // Once the root has our Done it may close at any moment.
+  if (type == FrameType::Done) s_.rootDone = true;
+  const auto shared = std::make_shared<const Bytes>(std::move(payload));
+  for (auto& [name, entry] : s_.links) {
+    if (entry.role == role) sendOn(name, entry, type, 0, shared);
+  }
+}
+
+void Engine::deliver(Channel channel, int peer, int tag, Frame frame) {
+  s_.queues[{channel, peer, tag}].push_back(std::move(frame));
+  changed_.notify_all();
+}
+
+Status Engine::blame() {
+  const Notice& why = *s_.failure;
+  if (std::exchange(s_.failureTold, true)) return Status(why.code);
+  return fail(why.code, "{}", why.text);
+}
+
+Result<Frame> Engine::await(Channel channel, int peer, int tag, Deadline deadline,
+                            const std::function<std::string()>& expected) {
+  std::unique_lock lock(mutex_);
+  const QueueKey key{channel, peer, tag};
+  while (true) {
+    if (!s_.aborted.ok()) return s_.aborted;
+    if (const auto queue = s_.queues.find(key); queue != s_.queues.end()) {
+      Frame frame = std::move(queue->second.front());
+      queue->second.pop_front();
+      if (queue->second.empty()) s_.queues.erase(queue);
+      return frame;
+    }
+    if (s_.failure) return blame();
+    Deadline until = deadline;
+    if (const int* gone = goneLocked(channel, peer, until)) {
+      const std::string who = describeLocked(*gone);
+      lock.unlock();  // `expected` may ask this engine for names
+      return fail(ncclRemoteError, "Bootstrap: {} has left the communicator, while rank {} still waits for {}", who,
+                  options_.rank, expected());
+    }
+    if (deadline.expired()) {
+      lock.unlock();
+      const std::string missing = expected();
+      lock.lock();
+      record({-1, ncclRemoteError, "",
+              fmt::format("Bootstrap: rank {} waited in vain for {}: that rank hangs, is stopped, or never made this "
+                          "call; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed", options_.rank, missing)},
+             0, false);
+      continue;
+    }
+    if (until.isNever()) {
+      changed_.wait(lock);
+    } else {
+      changed_.wait_until(lock, until.when());
+    }
+  }
+}
+
+const int* Engine::goneLocked(Channel channel, int peer, Deadline& until) const {
+  for (const auto& [rank, when] : s_.leftAt) {
+    // A collective needs everybody, a message only its sender.
+    if (channel == Channel::User && rank != peer) continue;
+    const Deadline grace = Deadline::at(when + kGoodbyeGrace);
+    if (grace.expired()) return &rank;
+    until = until.earlierOf(grace);
+  }
+  return nullptr;
+}
+
+bool Engine::hasLeft(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return s_.leftAt.contains(rank);
+}
+
+bool Engine::arrived(Channel channel, int peer, int tag) const {
+  const std::lock_guard lock(mutex_);
+  if (!s_.aborted.ok() || s_.failure || s_.queues.contains({channel, peer, tag})) return true;
+  Deadline unused = Deadline::never();
+  return goneLocked(channel, peer, unused) != nullptr;
+}
+
+void Engine::flood(FrameType type, int tag, const SharedBytes& payload, Name except) {
+  for (auto& [name, entry] : s_.links) {
+    if (entry.role != Role::Tree || name == except || entry.left) continue;
+    sendOn(name, entry, type, tag, payload);
+  }
+}
+
+void Engine::record(Notice notice, Name except, bool tell) {
+  if (s_.failure || s_.stopping) return;
+  const auto payload = std::make_shared<const Bytes>(encodeNotice(notice));
+  flood(FrameType::Notice, 0, payload, except);
+  for (auto& [name, entry] : s_.links) {
+    if (entry.role == Role::Root && name != except && !s_.rootDone) sendOn(name, entry, FrameType::Notice, 0, payload);
+  }
+  if (tell) s_.lost = PeerLost{notice.rank, notice.host, Status(notice.code), notice.text};
+  s_.failure = std::move(notice);
+  changed_.notify_all();
+}
+
+Notice Engine::ownNotice(ncclResult_t code, std::string text) const {
+  std::string host;
+  if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(options_.rank)].host);
+  return {options_.rank, code, std::move(host), std::move(text)};
+}
+
+Notice Engine::abortNotice() const {
+  const std::string who = describeLocked(options_.rank);
+  return ownNotice(ncclRemoteError, fmt::format("Bootstrap: {} aborted its communicator", who));
+}
+
+void Engine::announce(Status why, const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  s_.failureTold = s_.failureTold || !s_.failure;  // whoever announces has reported it already
+  record(ownNotice(why.code(), text), 0, false);
+}
+
+void Engine::announceAbort() {
+  const std::lock_guard lock(mutex_);
+  s_.failureTold = s_.failureTold || !s_.failure;  // as above
+  record(abortNotice(), 0, false);
+}
+
+void Engine::announceState(const SharedBytes& state) {
+  const std::lock_guard lock(mutex_);
+  if (!s_.stopping) flood(FrameType::State, options_.rank, state, 0);
+}
+
+void Engine::abort(Status why) {
+  const std::lock_guard lock(mutex_);
+  if (s_.aborted.ok()) s_.aborted = why;
+  changed_.notify_all();
+}
+
+Status Engine::aborted() const {
+  const std::lock_guard lock(mutex_);
+  return s_.aborted;
+}
+
+Status Engine::failure() const {
+  const std::lock_guard lock(mutex_);
+  return s_.failure ? Status(s_.failure->code) : Status();
+}
+
+Status Engine::checkFailure() {
+  const std::lock_guard lock(mutex_);
+  return s_.failure ? blame() : Status();
+}
+
+void Engine::setTable(std::vector<RankEntry> table) {
+  const std::lock_guard lock(mutex_);
+  s_.table = std::move(table);
+}
+
+Address Engine::addressOf(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return s_.table.empty() ? Address() : s_.table[static_cast<std::size_t>(rank)].listen;
+}
+
+std::string Engine::describeLocked(int rank) const {
+  if (rank < 0 || s_.table.empty()) return rankText(rank, "");
+  const RankEntry& entry = s_.table[static_cast<std::size_t>(rank)];
+  return rankText(rank, textOf(entry.host), entry.pid);
+}
+
+std::string Engine::describe(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return describeLocked(rank);
+}
+
+bool Engine::everybodyTold() const {
+  // While the tree is still being made, a child that is about to connect must hear of a failure, too: else it sees a
+  // connection that ends without a word, and blames this rank.
+  const bool failed = s_.failure || !s_.aborted.ok();
+  for (const RankRange& child : options_.place.children) {
+    if (!failed || !s_.key || s_.children.contains(child.begin) || s_.leftAt.contains(child.begin)) continue;
+    if (!s_.failure || s_.failure->rank != child.begin) return false;
+  }
+  return std::all_of(s_.links.begin(), s_.links.end(), [](const auto& link) { return link.second.link->drained(); });
+}
+
+void Engine::stop() {
+  std::unique_lock lock(mutex_);
+  if (std::exchange(s_.stopping, true)) return;
+  if (!s_.failure && s_.aborted.ok()) {
+    const Bytes who = encodeValue(std::int32_t{options_.rank});
+    flood(FrameType::Goodbye, 0, std::make_shared<const Bytes>(who), 0);
+  } else if (!s_.failure) {
+    Notice notice = abortNotice();
+    flood(FrameType::Notice, 0, std::make_shared<const Bytes>(encodeNotice(notice)), 0);
+    s_.failure = std::move(notice);   // for children that connect from now on
+  }
+  poller_.wake();
+  changed_.wait_for(lock, kLastWords, [this] { return everybodyTold(); });
+  s_.stopped = true;
+  lock.unlock();
+  poller_.wake();
+  thread_.join();
+  lock.lock();
+  s_.links.clear();
+  s_.outgoing.clear();
+  listener_.close();
+}
+
+}  // namespace tutti

@@ -1,0 +1,175 @@
+// One rank's connections and the thread that watches them.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/threads/thread.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/link.h"
+#include "bootstrap/poller.h"
+#include "bootstrap/tree.h"
+
+namespace tutti {
+
+/// What an own connection is for. Tree links live as long as the communicator: their end is a death.
+enum class Role : std::uint8_t { Stranger, Root, Lookup, Tree, PeerOut, PeerIn };
+
+/// Which queue a received frame goes to.
+enum class Channel : std::uint8_t { Root, User, Collective };
+
+/// Owns all connections of a rank after its listener is up, delivers what they bring into queues, and notices deaths.
+/// Its thread sleeps in the kernel while nothing moves. Any thread may call anything; stop() ends it for good.
+class Engine {
+ public:
+  struct Options {
+    int rank = 0;
+    int nRanks = 1;
+    TreePlace place;
+    milliseconds peerTimeout{0};
+    milliseconds handshakeTimeout{0};
+    std::function<void(const PeerLost&)> onPeerLost;
+    std::function<void(int, std::span<const std::byte>)> onState;
+    bool rank0IsRoot = false;   ///< with NCCL_COMM_ID: known before the root has said a word
+  };
+
+  static Result<std::shared_ptr<Engine>> start(Options options, Listener listener);
+  Engine(Options options, Listener listener, Poller poller);
+  ~Engine();
+
+  /// Lets in peers that know `key`. Until then they queue up in the kernel.
+  void admit(const Key& key);
+  /// Takes over a connected socket on which we are the client of `peer`.
+  void addClient(Socket socket, const ClientHandshake& handshake, Role role, int peer);
+  /// Whether a link to send to `peer` exists.
+  bool reaches(int peer) const;
+  /// Sends on the link of a tree neighbour or opened peer; frames to oneself go to the queue. False: no such link.
+  bool send(int peer, FrameType type, int tag, SharedBytes payload, std::uint8_t op = 0);
+  /// On the connection to the own root, or to the root asked for a leader. After Done the root's end is no death.
+  void sendToRoot(FrameType type, Bytes payload, Role role = Role::Root);
+
+  /// Takes the next frame. `expected` says what is missing, for the error at `deadline`.
+  Result<Frame> await(Channel channel, int peer, int tag, Deadline deadline,
+                      const std::function<std::string()>& expected);
+  /// Whether await() would return at once, with a frame or an error.
+  bool arrived(Channel channel, int peer, int tag) const;
+
+  /// Our own failure, told to everybody reachable. Only the first one counts.
+  void announce(Status why, const std::string& text);
+  /// How this rank is, to all others that can be reached.
+  void announceState(const SharedBytes& state);
+  void abort(Status why);
+  /// Tells everybody reachable that this rank gives its part up, as stop() does of an aborted one. Idempotent.
+  void announceAbort();
+  Status aborted() const;
+  Status failure() const;
+  /// The same as an error that has been reported: whoever returns it to the application has a text that says who is gone.
+  Status checkFailure();
+  void setTable(std::vector<RankEntry> table);
+  Address addressOf(int rank) const;
+  std::string describe(int rank) const;
+  bool hasLeft(int rank) const;
+  /// Says goodbye (or what went wrong), gets it out within a second, ends the thread. Idempotent.
+  void stop();
+
+ private:
+  struct Entry {
+    std::unique_ptr<Link> link;
+    Role role = Role::Stranger;
+    int peer = -1;
+    bool left = false;  ///< said goodbye, or told of a failure: its end is no news
+    Deadline proveBy = Deadline::never();
+    SteadyClock::time_point heard = SteadyClock::now();  ///< the last sign of life
+  };
+  /// A peer that has closed a connection before all messages had gone out. It may only have heard before this rank of
+  /// another one's failure: told when word of that has not come by `due`.
+  struct Suspicion {
+    int peer = -1;
+    Notice notice;
+    Deadline due = Deadline::never();
+  };
+  using Name = std::uint64_t;
+  static constexpr Name kListenerName = 0;
+  static constexpr std::uint32_t kMaxRankFrame = 1U << 30;
+  using QueueKey = std::tuple<Channel, int, int>;
+
+  void run();
+  void onEvent(const Poller::Event& event);
+  void acceptAll();
+  bool settleStranger(Entry& entry);
+  void onFrame(Name name, Entry& entry, Frame frame);
+  void onTreeFrame(Name name, Entry& entry, Frame frame);
+  void onRootFrame(Entry& entry, Frame frame);
+  void onEnd(const Entry& entry);
+  void onRootEnd(const Link::End& end, const Address& at);
+  void onTreeEnd(const Entry& entry);
+  void onPeerEnd(const Entry& entry);
+  void onSilence(Entry& entry);
+  /// Four times in `peerTimeout`: says to the root and the neighbours in the tree that this process lives, and looks who
+  /// does not.
+  void tendNeighbours();
+  void expireStrangers();
+  /// Tells of the peers that have stayed under suspicion.
+  void tellSuspicions();
+  milliseconds nextLimit();
+  void deliver(Channel channel, int peer, int tag, Frame frame);
+  void record(Notice notice, Name except, bool tell);
+  void flood(FrameType type, int tag, const SharedBytes& payload, Name except);
+  void sendOn(Name name, Entry& entry, FrameType type, int tag, const SharedBytes& payload, std::uint8_t op = 0);
+  Name insert(Entry entry);
+  Entry* sendLink(int peer, Name* name);
+  /// Whether the last words have reached everybody who is to hear them; the lock is held.
+  bool everybodyTold() const;
+  std::string describeLocked(int rank) const;
+  /// What this rank says of a failure, or of an abort, of its own. The lock is held.
+  Notice ownNotice(ncclResult_t code, std::string text) const;
+  Notice abortNotice() const;
+  Status blame();
+  /// A rank whose goodbye means that nothing more will come on `channel` from `peer`; null: none yet. `until` is moved to
+  /// the moment at which the first such rank counts as gone. The lock is held.
+  const int* goneLocked(Channel channel, int peer, Deadline& until) const;
+  void onState(Name name, Frame frame);
+  void tellOwner(std::unique_lock<std::mutex>& lock);
+  void tellStates(std::unique_lock<std::mutex>& lock);
+
+  const Options options_;
+  SteadyClock::time_point tended_ = SteadyClock::now();  ///< the engine's thread
+  milliseconds patience_{options_.peerTimeout};          ///< the engine's thread; of the least patient neighbour
+  Listener listener_;
+  Poller poller_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  struct Shared {
+    std::map<Name, Entry> links;
+    std::map<int, Name> outgoing;  ///< link to use for sending, by peer
+    Name nextName = 1;
+    std::map<QueueKey, std::deque<Frame>> queues;
+    std::map<int, SteadyClock::time_point> leftAt;
+    std::set<int> children;       ///< that have connected, whatever became of them
+    std::vector<RankEntry> table;
+    std::optional<Key> key;
+    Welcome root;
+    bool placed = false;
+    bool rootDone = false;
+    std::vector<Suspicion> suspicions;
+    std::optional<Notice> failure;
+    bool failureTold = false;      ///< fail() has been called for it
+    std::optional<PeerLost> lost;  ///< to hand to the owner outside the lock
+    std::deque<Frame> states;      ///< the same, of others
+    Status aborted;
+    bool stopping = false;
+    bool stopped = false;
+  } s_;  ///< guarded by mutex_
+  Thread thread_;
+};
+
+}  // namespace tutti

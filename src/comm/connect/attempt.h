@@ -1,0 +1,53 @@
+// One link on its way: which transport it tries, and how far it has come.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "comm/connect/connect.h"
+#include "transport/common/transport.h"
+
+namespace tutti {
+
+/// What one link waits for: the peer's message of that name. Ours goes out as the phase begins.
+///   Handles: how to reach the peer's buffers   -> connects, if that takes the peer's help as well: Joining
+///   Joining: no message; until ready           -> writes the probe
+///   Written: the peer has written its probe    -> checks ours
+///   Verdict: the peer has checked              -> Connected, or Handles again with the next transport
+enum class LinkPhase : int { Handles, Joining, Written, Verdict, Connected };
+
+/// `good` turns false on either side's failure.
+struct LinkAttempt {
+  LinkRequest request;
+  std::size_t transport = 0;  ///< its number in the list
+  std::vector<std::unique_ptr<Endpoint>> endpoints;
+  bool good = true;
+  std::optional<bool> peerWritten;  ///< its word after its probe, where it came while we were joining
+  Status error;                     ///< ours, where it was ours
+  std::string errorText;
+  std::string reasons;  ///< why earlier transports are out
+  LinkPhase phase = LinkPhase::Handles;
+  Deadline until = Deadline::never();  ///< for the message of this phase
+
+  bool sends() const { return request.direction == Direction::Send; }
+  /// Where `status` is an error, it is our side's failure.
+  void noteError(Status status);
+  void noteReason(std::string_view transportName, std::string_view reason);
+  /// The same wish, to be tried with the next transport; `name` is that of the one that failed.
+  LinkAttempt next(std::string_view name) &&;
+
+  Status connectAll(std::span<const ConnectHandle> handles);
+  /// Every endpoint is asked: each may have something to do.
+  Result<bool> allReady();
+  Status writeProbes();
+  Status checkProbes();
+};
+
+}  // namespace tutti

@@ -1,0 +1,247 @@
+#include "comm/connect/channels.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <thread>
+
+#include "base/host.h"
+#include "base/log.h"
+#include "proxy/engine.h"
+
+namespace tutti {
+
+namespace {
+
+/// One entry of a channel's table of connections, of senders or of receivers.
+constexpr std::size_t kConnBytes = sizeof(device::SendConn);
+static_assert(sizeof(device::RecvConn) == kConnBytes);
+
+/// Where things lie in the one device allocation: CommView, ChannelViews, SendConns and RecvConns, ring orders.
+struct TableLayout {
+  std::size_t nRanks;
+  std::size_t nChannels;
+  std::size_t nRings;
+  explicit TableLayout(const ChannelPlan& plan)
+      : nRanks(static_cast<std::size_t>(plan.nRanks)), nChannels(plan.channels.channels.size()),
+        nRings(plan.channels.rings.size()) {}
+
+  std::size_t channels() const { return sizeof(device::CommView); }
+  std::size_t conns() const { return channels() + nChannels * sizeof(device::ChannelView); }
+  std::size_t conn(Direction direction, device::ConnKind kind, std::size_t channel, std::size_t peer) const {
+    const std::size_t pair = channel * device::kConnKinds + static_cast<std::size_t>(kind);
+    const std::size_t block = pair * 2 + (direction == Direction::Send ? 0 : 1);
+    return conns() + (block * nRanks + peer) * kConnBytes;
+  }
+  std::size_t ring(std::size_t number) const {
+    const std::size_t first = conns() + nChannels * device::kConnKinds * 2 * nRanks * kConnBytes;
+    return first + number * nRanks * sizeof(std::int32_t);
+  }
+  std::size_t bytes() const { return ring(nRings); }
+};
+
+device::TreeView treeView(const RankPlace& place) {
+  static_assert(std::tuple_size_v<decltype(place.down)> == device::kMaxTreeChildren);
+  device::TreeView view{};
+  view.up = place.up;
+  std::copy(place.down.begin(), place.down.end(), view.down);
+  return view;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ChannelSet>> ChannelSet::create(const Device& device, const ChannelPlan& plan) {
+  ASSIGN(DeviceBuffer table, DeviceBuffer::create(device, TableLayout(plan).bytes(), "channel tables"));
+  std::unique_ptr<ChannelSet> set(new ChannelSet(device, plan, std::move(table)));
+  TRY(set->uploadSkeleton());
+  return set;
+}
+
+const device::CommView* ChannelSet::view() const { return reinterpret_cast<const device::CommView*>(table_.data()); }
+
+Status ChannelSet::uploadSkeleton() const {
+  const TableLayout layout(plan_);
+  std::vector<std::byte> image(layout.bytes());
+  std::byte* const base = table_.data();
+
+  const device::CommView comm{
+      .channels = reinterpret_cast<device::ChannelView*>(base + layout.channels()),
+      .abortWord = plan_.abortWord,
+      .rank = plan_.rank,
+      .nRanks = plan_.nRanks,
+      .nChannels = static_cast<std::uint32_t>(layout.nChannels),
+      .reserved = 0,
+  };
+  std::memcpy(image.data(), &comm, sizeof(comm));
+
+  const auto senders = [&](device::ConnKind kind, std::size_t channel) {
+    return reinterpret_cast<device::SendConn*>(base + layout.conn(Direction::Send, kind, channel, 0));
+  };
+  const auto receivers = [&](device::ConnKind kind, std::size_t channel) {
+    return reinterpret_cast<device::RecvConn*>(base + layout.conn(Direction::Recv, kind, channel, 0));
+  };
+  for (std::size_t c = 0; c < layout.nChannels; ++c) {
+    const RankChannel& own = plan_.channels.channels[c];
+    const device::ChannelView channel{
+        .send = {senders(device::ConnKind::Graph, c), senders(device::ConnKind::Mesh, c)},
+        .recv = {receivers(device::ConnKind::Graph, c), receivers(device::ConnKind::Mesh, c)},
+        .ringRanks = reinterpret_cast<const std::int32_t*>(base + layout.ring(static_cast<std::size_t>(own.ring))),
+        .ringPrev = own.prev,
+        .ringNext = own.next,
+        .tree = treeView(own.tree),
+    };
+    std::memcpy(image.data() + layout.channels() + c * sizeof(channel), &channel, sizeof(channel));
+  }
+  for (std::size_t r = 0; r < layout.nRings; ++r) {
+    const std::vector<std::int32_t>& ring = plan_.channels.rings[r];
+    std::memcpy(image.data() + layout.ring(r), ring.data(), ring.size() * sizeof(std::int32_t));
+  }
+  return copyToDevice(*device_, table_.address(), image);
+}
+
+Status ChannelSet::upload(const ConnView& view, CUdeviceptr place) const {
+  return std::visit([&](const auto& conn) { return copyToDevice(*device_, place, std::as_bytes(std::span(&conn, 1))); },
+                    view);
+}
+
+Status ChannelSet::add(OpenLink link) {
+  const TableLayout layout(plan_);
+  const auto peer = static_cast<std::size_t>(link.request.peer);
+  const std::vector<int> channels = channelsIn(link.request.channels);
+  for (std::size_t i = 0; i < link.endpoints.size(); ++i) {
+    const auto channel = static_cast<std::size_t>(channels[i]);
+    const std::size_t place = layout.conn(link.request.direction, link.request.kind, channel, peer);
+    TRY(upload(link.endpoints[i]->view(), table_.address() + place));
+  }
+  for (const auto& endpoint : link.endpoints) TRY(drive(*endpoint));
+  const std::lock_guard lock(mutex_);
+  OpenLink& held = links_[slotOf(link.request.peer, link.request.kind, link.request.direction)];
+  if (held.endpoints.empty()) {
+    held = std::move(link);
+    return {};
+  }
+  for (std::size_t i = 0; i < link.endpoints.size(); ++i) {
+    const ChannelMask mask = oneChannel(channels[i]);
+    const int before = std::popcount(held.request.channels & (mask - 1));
+    held.endpoints.insert(held.endpoints.begin() + before, std::move(link.endpoints[i]));
+    held.request.channels |= mask;
+  }
+  return {};
+}
+
+Status ChannelSet::drive(Endpoint& endpoint) {
+  ProgressTask* const task = endpoint.task();
+  if (task == nullptr) return {};
+  if (progress_ == nullptr) return fail(ncclInternalError, "Nobody drives connection {}", endpoint.description());
+  TRY(progress_->add(task));
+  driven_ = true;
+  return {};
+}
+
+std::vector<ConnectedEnd> ChannelSet::endsOf(const LinkRequest& link) const {
+  std::vector<ConnectedEnd> ends;
+  const std::lock_guard lock(mutex_);
+  const OpenLink& held = links_[slotOf(link.peer, link.kind, link.direction)];
+  if (held.endpoints.empty()) return ends;
+  const std::vector<int> channels = channelsIn(held.request.channels);
+  for (std::size_t i = 0; i < held.endpoints.size(); ++i) {
+    if ((link.channels & oneChannel(channels[i])) == 0) continue;
+    Endpoint& end = *held.endpoints[i];
+    ends.push_back({channels[i], link.peer, link.direction, fifosOf(end.view()), std::string(end.description()), end.task()});
+  }
+  return ends;
+}
+
+std::vector<ConnectedCounters> ChannelSet::allEnds() const {
+  std::vector<ConnectedCounters> ends;
+  const std::lock_guard lock(mutex_);
+  for (const OpenLink& link : links_) {
+    const std::vector<int> channels = channelsIn(link.request.channels);
+    for (std::size_t i = 0; i < link.endpoints.size(); ++i) {
+      Endpoint& end = *link.endpoints[i];
+      ends.push_back({channels[i], link.request.peer, link.request.kind, fifosOf(end.view()), end.task()});
+    }
+  }
+  return ends;
+}
+
+Result<ChannelSet::Counters> ChannelSet::countersAt(const device::Counter* place) const {
+  Counters counters{};
+  TRY(copyToHost(*device_, std::as_writable_bytes(std::span(counters)), reinterpret_cast<CUdeviceptr>(place)));
+  return counters;
+}
+
+Result<const OpenLink*> ChannelSet::unconsumed() const {
+  for (const OpenLink& link : links_) {
+    if (link.request.direction != Direction::Send) continue;
+    for (const auto& endpoint : link.endpoints) {
+      // What a host thread has taken out of the slots may still be on its way to the network.
+      if (const ProgressTask* const task = endpoint->task(); task != nullptr) {
+        const TaskCounters counters = task->counters();
+        if (counters.posted != counters.done) return &link;
+      }
+      const ConnView view = endpoint->view();
+      ASSIGN(const Counters sent, countersAt(fifosOf(view).step));
+      ASSIGN(const Counters consumed, countersAt(fifosOf(view).head));
+      for (std::size_t p = 0; p < sent.size(); ++p) {
+        if (consumed[p].value < sent[p].value) return &link;
+      }
+    }
+  }
+  return nullptr;
+}
+
+Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline) {
+  auto pause = std::chrono::microseconds(20);
+  while (true) {
+    if (abort.raised()) return abort.status();
+    ASSIGN(const OpenLink* const waiting, unconsumed());
+    if (waiting == nullptr) break;
+    if (deadline.expired()) {
+      return fail(ncclRemoteError, "rank {} of {} on host {}, device {}, waited in vain for rank {} to take what was sent to "
+                  "it: that rank has not issued the matching operation, or hangs. Use ncclCommAbort to end a communicator "
+                  "whose operations cannot complete; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed", plan_.rank,
+                  plan_.nRanks, hostName(), device_->ordinal(), waiting->request.peer);
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(5000));
+  }
+  for (OpenLink& link : links_) {
+    for (auto& endpoint : link.endpoints) endpoint->settle();
+  }
+  return {};
+}
+
+std::vector<LinkRequest> ChannelSet::missing(std::span<const LinkRequest> wanted) const {
+  std::vector<LinkRequest> missing;
+  for (LinkRequest link : wanted) {
+    link.channels &= ~connected(link.peer, link.kind, link.direction);
+    if (link.channels != 0) missing.push_back(link);
+  }
+  return missing;
+}
+
+void ChannelSet::findMissing(const PlanNeeds& needs, std::vector<LinkRequest>& missing) const {
+  missing.clear();
+  forEachLink(needs, neighbours_, [&](LinkRequest link) {
+    if (link.peer == plan_.rank || link.peer < 0) return;
+    link.channels &= ~connected(link.peer, link.kind, link.direction);
+    if (link.channels != 0) addLink(missing, plan_.rank, link);
+  });
+}
+
+Status openMissing(const ConnectContext& context, ChannelSet& channels, std::span<const LinkRequest> wanted) {
+  const std::vector<LinkRequest> missing = channels.missing(wanted);
+  if (missing.empty()) return {};
+  ASSIGN(auto links, connectLinks(context, missing));
+  for (OpenLink& link : links) TRY(channels.add(std::move(link)));
+  return {};
+}
+
+Status connectRing(const ConnectContext& context, ChannelSet& channels) {
+  PlanNeeds needs;
+  needs.usesRing = true;
+  return openMissing(context, channels, linksOf(needs, channels.neighbours()));
+}
+
+}  // namespace tutti

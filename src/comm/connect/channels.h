@@ -1,0 +1,124 @@
+// The channels of a communicator: who owns the connections, and the tables through which kernels see them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/abort.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "comm/connect/connect.h"
+#include "comm/connect/links.h"
+#include "device/work.h"
+#include "gpu/memory.h"
+#include "topo/channels/inter_node.h"
+
+namespace tutti {
+
+class ProgressGroup;
+class ProgressTask;
+
+/// What the tables of a communicator say before anything is connected.
+struct ChannelPlan {
+  int rank = 0;
+  int nRanks = 1;
+  RankChannels channels;                      ///< this rank's neighbours, and the rings it walks along
+  const std::uint32_t* abortWord = nullptr;   ///< as kernels address it
+};
+
+/// A connection as a report of a stall looks at it.
+struct ConnectedEnd {
+  int channel = 0;
+  int peer = -1;
+  Direction direction = Direction::Send;
+  device::ConnFifos fifos{};
+  std::string transport;
+  const ProgressTask* task = nullptr;   ///< null: no host thread stands in between
+};
+
+/// What is read of a connection to see whether it moves.
+struct ConnectedCounters {
+  int channel = 0;
+  int peer = -1;
+  device::ConnKind kind = device::ConnKind::Graph;
+  device::ConnFifos fifos{};
+  const ProgressTask* task = nullptr;   ///< null: no host thread stands in between
+};
+
+/// Owns all endpoints of one rank and the device memory of CommView, ChannelViews and their connections. Used by one thread at
+/// a time; kernels read the tables meanwhile, but only entries of links that were added before their launch.
+class ChannelSet {
+ public:
+  /// The device must outlive the result.
+  static Result<std::unique_ptr<ChannelSet>> create(const Device& device, const ChannelPlan& plan);
+
+  const device::CommView* view() const;
+  const Neighbours& neighbours() const { return neighbours_; }
+
+  /// Channels on which a peer is connected.
+  ChannelMask connected(int peer, device::ConnKind kind, Direction direction) const {
+    const OpenLink& link = links_[slotOf(peer, kind, direction)];
+    return link.endpoints.empty() ? 0 : link.request.channels;
+  }
+  /// Those that are not connected yet, on the channels that they lack.
+  std::vector<LinkRequest> missing(std::span<const LinkRequest> wanted) const;
+  /// The same of everything that a plan needs. What `missing` held is forgotten.
+  void findMissing(const PlanNeeds& needs, std::vector<LinkRequest>& missing) const;
+  /// Takes the endpoints over and publishes them to kernels launched from now on. The peer may be connected already on
+  /// other channels.
+  Status add(OpenLink link);
+
+  /// Who drives connections that need it; all their tasks must be gone from there before this is destroyed.
+  void driveBy(ProgressGroup& progress) { progress_ = &progress; }
+  /// Whether there are any.
+  bool driven() const { return driven_; }
+
+  /// Those of a link's ends that are connected. Any thread, while the set lives.
+  std::vector<ConnectedEnd> endsOf(const LinkRequest& link) const;
+  /// All that are connected. Any thread, while the set lives.
+  std::vector<ConnectedCounters> allEnds() const;
+
+  /// Waits until peers have consumed everything this rank's kernels sent: then nobody writes to our memory any more,
+  /// and it may be freed without asking anybody. Leaves when `abort` is raised or at the deadline.
+  Status awaitConsumed(const Abort& abort, Deadline deadline);
+
+ private:
+  ChannelSet(const Device& device, ChannelPlan plan, DeviceBuffer table)
+      : device_(&device), plan_(std::move(plan)),
+        neighbours_(neighboursOf(plan_.rank, plan_.nRanks, plan_.channels.channels)),
+        links_(static_cast<std::size_t>(plan_.nRanks) * device::kConnKinds * 2), table_(std::move(table)) {}
+  static std::size_t slotOf(int peer, device::ConnKind kind, Direction direction) {
+    const std::size_t link = static_cast<std::size_t>(peer) * device::kConnKinds + static_cast<std::size_t>(kind);
+    return link * 2 + (direction == Direction::Send ? 0 : 1);
+  }
+  Status uploadSkeleton() const;
+  /// Copies what kernels see of a connection to its place in the table.
+  Status upload(const ConnView& view, CUdeviceptr place) const;
+  using Counters = std::array<device::Counter, device::kProtocols>;
+  Result<Counters> countersAt(const device::Counter* place) const;
+  Status drive(Endpoint& endpoint);
+  /// A link whose peer has not consumed everything yet; null: there is none.
+  Result<const OpenLink*> unconsumed() const;
+
+  const Device* device_;
+  ChannelPlan plan_;
+  Neighbours neighbours_;
+  mutable std::mutex mutex_;      ///< links_, between add() and endsOf()
+  std::vector<OpenLink> links_;   ///< by slotOf(); without endpoints: not connected
+  DeviceBuffer table_;
+  ProgressGroup* progress_ = nullptr;
+  bool driven_ = false;
+};
+
+/// Opens those of `wanted` that are not connected yet; waits for the peers of these to do the same.
+Status openMissing(const ConnectContext& context, ChannelSet& channels, std::span<const LinkRequest> wanted);
+
+/// Collective: opens the connections to both neighbours in the ring.
+Status connectRing(const ConnectContext& context, ChannelSet& channels);
+
+}  // namespace tutti

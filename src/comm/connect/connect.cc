@@ -1,0 +1,232 @@
+#include "comm/connect/connect.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "comm/connect/attempt.h"
+#include "comm/connect/exchange.h"
+#include "comm/connect/report.h"
+
+namespace tutti {
+
+namespace {
+
+using Pause = std::chrono::microseconds;
+constexpr Pause kShortestPause{50};
+constexpr Pause kLongestPause{1000};
+
+/// Takes links from phase to phase.
+class Connector {
+ public:
+  explicit Connector(const ConnectContext& context) : context_(context), exchange_(context.control) {}
+
+  /// Opens our end with the first transport from the attempt's current one on that reaches the peer, and offers it.
+  Status begin(LinkAttempt& attempt) const;
+  /// Advances every attempt whose peer's message has come; whether there was any. Never waits. An error means that the
+  /// exchange itself broke down, or that a peer that must not be late is.
+  Result<bool> advanceArrived(std::span<LinkAttempt> attempts) const;
+
+ private:
+  LinkEnds endsOf(const LinkAttempt& attempt) const {
+    return {context_.peers[static_cast<std::size_t>(context_.control.rank())],
+            context_.peers[static_cast<std::size_t>(attempt.request.peer)]};
+  }
+  Transport& transportOf(const LinkAttempt& attempt) const { return *context_.transports[attempt.transport]; }
+
+  Status chooseTransport(LinkAttempt& attempt) const;
+  Status open(LinkAttempt& attempt) const;
+  void enter(LinkAttempt& attempt, LinkPhase phase) const;
+  /// Advances one attempt, if its peer's message has come, or what it waits for itself; whether there was anything.
+  Result<bool> advanceOne(LinkAttempt& attempt) const;
+  Status advance(LinkAttempt& attempt) const;
+  Status connect(LinkAttempt& attempt) const;
+  Result<bool> join(LinkAttempt& attempt) const;
+  Status checkProbes(LinkAttempt& attempt) const;
+  Status conclude(LinkAttempt& attempt) const;
+  /// Says whether our side is good, and waits for the peer to say so.
+  Status say(LinkAttempt& attempt, LinkPhase phase) const;
+  Status hear(LinkAttempt& attempt) const;
+
+  const ConnectContext& context_;
+  LinkExchange exchange_;
+};
+
+Status Connector::chooseTransport(LinkAttempt& attempt) const {
+  const LinkEnds ends = endsOf(attempt);
+  for (; attempt.transport < context_.transports.size(); ++attempt.transport) {
+    const Transport& transport = transportOf(attempt);
+    ASSIGN(const bool reaches, transport.reachable(ends.self, ends.peer));
+    if (reaches) return {};
+    attempt.noteReason(transport.name(), transport.whyNot(ends.self, ends.peer));
+  }
+  return noTransport(attempt, ends);
+}
+
+Status Connector::open(LinkAttempt& attempt) const {
+  Transport& transport = transportOf(attempt);
+  const LinkEnds ends = endsOf(attempt);
+  const device::ConnKind kind = attempt.request.kind;
+  const bool oneOfMany = transport.proxied() && kind == device::ConnKind::Mesh;
+  const device::SlotBytes& slots =
+      oneOfMany ? context_.proxiedMeshSlots : context_.slotBytes[static_cast<std::size_t>(kind)];
+  for (const int channel : channelsIn(attempt.request.channels)) {
+    const LinkSpec link{ends.self, ends.peer, channel, slots, kind};
+    ASSIGN(auto endpoint, attempt.sends() ? transport.openSend(link) : transport.openRecv(link));
+    attempt.endpoints.push_back(std::move(endpoint));
+  }
+  return {};
+}
+
+/// A late peer is bounded in every phase by nothing but its life: it may be waiting for a third rank that is late.
+void Connector::enter(LinkAttempt& attempt, LinkPhase phase) const {
+  attempt.phase = phase;
+  attempt.until = context_.peersMayBeLate ? Deadline::never() : Deadline::in(context_.control.timeout());
+}
+
+Status Connector::begin(LinkAttempt& attempt) const {
+  TRY(chooseTransport(attempt));
+  attempt.noteError(open(attempt));
+  TRY(exchange_.sendHandles(attempt));
+  enter(attempt, LinkPhase::Handles);
+  return {};
+}
+
+Status Connector::say(LinkAttempt& attempt, LinkPhase phase) const {
+  TRY(exchange_.sendWord(attempt, phase));
+  enter(attempt, phase);
+  return {};
+}
+
+Status Connector::hear(LinkAttempt& attempt) const {
+  ASSIGN(const bool good, exchange_.recvWord(attempt, attempt.phase));
+  if (!good) attempt.good = false;
+  return {};
+}
+
+Status Connector::connect(LinkAttempt& attempt) const {
+  ASSIGN(const std::vector<ConnectHandle> handles, exchange_.recvHandles(attempt));
+  if (handles.empty()) attempt.good = false;
+  if (attempt.good) attempt.noteError(attempt.connectAll(handles));
+  enter(attempt, LinkPhase::Joining);
+  return join(attempt).status();
+}
+
+/// Whether joining has come to its end, good or bad: the peer has then been told. A peer that gave up says so with the
+/// word that it would otherwise say after its own probe.
+Result<bool> Connector::join(LinkAttempt& attempt) const {
+  bool ended = !attempt.good;
+  if (!ended) {
+    const Result<bool> ready = attempt.allReady();
+    attempt.noteError(ready.status());
+    ended = !ready.ok() || ready.value();
+  }
+  if (!attempt.peerWritten && exchange_.arrived(attempt, LinkPhase::Written)) {
+    ASSIGN(attempt.peerWritten, exchange_.recvWord(attempt, LinkPhase::Written));
+    if (!*attempt.peerWritten) attempt.good = false, ended = true;
+  }
+  if (!ended) return false;
+  if (attempt.good) attempt.noteError(attempt.writeProbes());
+  TRY(say(attempt, LinkPhase::Written));
+  return true;
+}
+
+Status Connector::checkProbes(LinkAttempt& attempt) const {
+  if (!attempt.peerWritten) {
+    TRY(hear(attempt));
+  } else if (!*attempt.peerWritten) {
+    attempt.good = false;
+  }
+  if (attempt.good) attempt.noteError(attempt.checkProbes());
+  return say(attempt, LinkPhase::Verdict);
+}
+
+/// Only after both sides have checked, and cleared what they checked, may a kernel write.
+Status Connector::conclude(LinkAttempt& attempt) const {
+  TRY(hear(attempt));
+  const LinkEnds ends = endsOf(attempt);
+  if (attempt.good) {
+    reportLink(attempt, ends);
+    attempt.phase = LinkPhase::Connected;
+    return {};
+  }
+  const std::string_view failed = transportOf(attempt).name();
+  warnOfRetry(attempt, ends, failed);
+  attempt = std::move(attempt).next(failed);
+  return begin(attempt);
+}
+
+Status Connector::advance(LinkAttempt& attempt) const {
+  switch (attempt.phase) {
+    case LinkPhase::Handles:
+      return connect(attempt);
+    case LinkPhase::Written:
+      return checkProbes(attempt);
+    case LinkPhase::Verdict:
+      return conclude(attempt);
+    case LinkPhase::Joining:
+    case LinkPhase::Connected:
+      return {};
+  }
+  return {};
+}
+
+Result<bool> Connector::advanceOne(LinkAttempt& attempt) const {
+  if (attempt.phase == LinkPhase::Joining) return join(attempt);
+  const bool known = attempt.phase == LinkPhase::Written && attempt.peerWritten;
+  if (!known && !exchange_.arrived(attempt, attempt.phase)) return false;
+  TRY(advance(attempt));
+  return true;
+}
+
+Result<bool> Connector::advanceArrived(std::span<LinkAttempt> attempts) const {
+  bool any = false;
+  for (LinkAttempt& attempt : attempts) {
+    if (attempt.phase == LinkPhase::Connected) continue;
+    ASSIGN(const bool advanced, advanceOne(attempt));
+    if (!advanced && attempt.until.expired()) return peerOverdue(endsOf(attempt), context_.control.timeout());
+    any = any || advanced;
+  }
+  return any;
+}
+
+/// Sleeps longer and longer while nothing comes. Nothing wakes it: a message is found a pause later at most.
+class Idle {
+ public:
+  void after(bool anythingCame) {
+    if (anythingCame) {
+      pause_ = kShortestPause;
+      return;
+    }
+    std::this_thread::sleep_for(pause_);
+    pause_ = std::min(pause_ * 2, kLongestPause);
+  }
+
+ private:
+  Pause pause_ = kShortestPause;
+};
+
+}  // namespace
+
+Result<std::vector<OpenLink>> connectLinks(const ConnectContext& context, std::span<const LinkRequest> requests) {
+  const Connector connector(context);
+  std::vector<LinkAttempt> attempts(requests.size());
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
+    attempts[i].request = requests[i];
+    TRY(connector.begin(attempts[i]));
+  }
+
+  Idle idle;
+  const auto connected = [](const LinkAttempt& attempt) { return attempt.phase == LinkPhase::Connected; };
+  while (!std::all_of(attempts.begin(), attempts.end(), connected)) {
+    ASSIGN(const bool any, connector.advanceArrived(attempts));
+    idle.after(any);
+  }
+
+  std::vector<OpenLink> links;
+  for (LinkAttempt& attempt : attempts) links.push_back(OpenLink{attempt.request, std::move(attempt.endpoints)});
+  return links;
+}
+
+}  // namespace tutti

@@ -1,0 +1,46 @@
+// Opening connections to peers: handles, proof and verdict exchanged over the control channel, transport by transport.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/control_channel.h"
+#include "base/status.h"
+#include "comm/connect/link_types.h"
+#include "device/policy.h"
+#include "topo/machine/peer_info.h"
+#include "transport/common/transport.h"
+
+namespace tutti {
+
+/// A wish fulfilled: one proven endpoint per channel, ascending.
+struct OpenLink {
+  LinkRequest request;
+  std::vector<std::unique_ptr<Endpoint>> endpoints;
+};
+
+/// Everything connectLinks needs to know; borrowed for the call.
+struct ConnectContext {
+  ControlChannel& control;
+  std::span<const PeerInfo> peers;                           ///< of all ranks, ours included
+  std::span<const std::unique_ptr<Transport>> transports;    ///< best first, the same list on all ranks
+  std::array<device::SlotBytes, device::kConnKinds> slotBytes{};
+  /// Those of Mesh connections that host threads drive, of which there may be many.
+  device::SlotBytes proxiedMeshSlots{};
+  /// Peers may come as late as they like, as they may to any operation: nothing is bounded in time but by their death.
+  bool peersMayBeLate = false;
+};
+
+/// Opens all links at once. Every peer named must ask for the mirrored link (the other direction, the same channels), in
+/// this call or in a later one, in whatever company; other ranks need not take part. A link whose self-test fails is
+/// tried again with the next transport; ncclSystemError naming both ranks where none works.
+///
+/// Why it cannot deadlock: every link advances by itself. Its first message is sent before anything is waited for,
+/// each further one as soon as the peer's last one has come, whatever the other links of the call wait for; sending
+/// never waits. So a link is complete once both its ends have been asked for, and a call waits only for calls that its
+/// peers have yet to make: ranks wait for each other in a circle only where the program's own order makes them.
+Result<std::vector<OpenLink>> connectLinks(const ConnectContext& context, std::span<const LinkRequest> requests);
+
+}  // namespace tutti

@@ -1,0 +1,22 @@
+// What names a connection between two ranks.
+#pragma once
+
+#include "comm/plan/channel_mask.h"
+#include "device/direction.h"
+#include "device/policy.h"
+#include "device/work.h"
+
+namespace tutti {
+
+using device::Direction;
+
+/// A wish for connections of one kind to one peer in one direction, on some channels.
+struct LinkRequest {
+  int peer = -1;
+  Direction direction = Direction::Send;
+  device::ConnKind kind = device::ConnKind::Graph;
+  ChannelMask channels = 1;
+  friend bool operator==(const LinkRequest&, const LinkRequest&) = default;
+};
+
+}  // namespace tutti

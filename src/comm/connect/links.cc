@@ -1,0 +1,84 @@
+#include "comm/connect/links.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "topo/channels/trees.h"
+
+namespace tutti {
+
+namespace {
+
+using device::ConnKind;
+
+/// A list that grows by addLink().
+class LinkList {
+ public:
+  explicit LinkList(int self) : self_(self) {}
+  void add(const LinkRequest& link) { addLink(links_, self_, link); }
+  void addBothWays(int peer, ConnKind kind, ChannelMask channels) {
+    add({peer, Direction::Send, kind, channels});
+    add({peer, Direction::Recv, kind, channels});
+  }
+  std::vector<LinkRequest> take() { return std::move(links_); }
+
+ private:
+  int self_;
+  std::vector<LinkRequest> links_;
+};
+
+std::vector<LinkRequest> ringLinks(int rank, std::span<const RankChannel> channels) {
+  LinkList links(rank);
+  for (std::size_t c = 0; c < channels.size(); ++c) {
+    const ChannelMask mask = oneChannel(static_cast<int>(c));
+    links.add({channels[c].next, Direction::Send, ConnKind::Graph, mask});
+    links.add({channels[c].prev, Direction::Recv, ConnKind::Graph, mask});
+  }
+  return links.take();
+}
+
+std::vector<LinkRequest> treeLinks(int rank, std::span<const RankChannel> channels) {
+  LinkList links(rank);
+  for (std::size_t c = 0; c < channels.size(); ++c) {
+    const ChannelMask mask = oneChannel(static_cast<int>(c));
+    links.addBothWays(channels[c].tree.up, ConnKind::Graph, mask);
+    for (const int child : channels[c].tree.down) links.addBothWays(child, ConnKind::Graph, mask);
+  }
+  return links.take();
+}
+
+std::vector<LinkRequest> patLinks(int rank, int nRanks, ChannelMask all) {
+  LinkList links(rank);
+  for (const int peer : patNeighbours(rank, nRanks)) links.addBothWays(peer, ConnKind::Graph, all);
+  return links.take();
+}
+
+}  // namespace
+
+void addLink(std::vector<LinkRequest>& links, int self, const LinkRequest& link) {
+  if (link.peer == self || link.peer < 0) return;
+  const auto same = std::find_if(links.begin(), links.end(), [&](const LinkRequest& other) {
+    return other.peer == link.peer && other.direction == link.direction && other.kind == link.kind;
+  });
+  if (same == links.end()) {
+    links.push_back(link);
+  } else {
+    same->channels |= link.channels;
+  }
+}
+
+Neighbours neighboursOf(int rank, int nRanks, std::vector<RankChannel> channels) {
+  std::vector<LinkRequest> ring = ringLinks(rank, channels);
+  std::vector<LinkRequest> tree = treeLinks(rank, channels);
+  std::vector<LinkRequest> pat = patLinks(rank, nRanks, allChannels(static_cast<int>(channels.size())));
+  return {rank, std::move(channels), std::move(ring), std::move(tree), std::move(pat)};
+}
+
+std::vector<LinkRequest> linksOf(const PlanNeeds& needs, const Neighbours& neighbours) {
+  std::vector<LinkRequest> links;
+  forEachLink(needs, neighbours, [&](const LinkRequest& link) { addLink(links, neighbours.rank, link); });
+  return links;
+}
+
+}  // namespace tutti

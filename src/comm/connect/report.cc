@@ -1,0 +1,48 @@
+#include "comm/connect/report.h"
+
+#include "base/log.h"
+
+namespace tutti {
+
+Status noTransport(const LinkAttempt& attempt, const LinkEnds& ends) {
+  const PeerInfo& from = attempt.sends() ? ends.self : ends.peer;
+  const PeerInfo& to = attempt.sends() ? ends.peer : ends.self;
+  return fail(ncclSystemError, "No transport found for rank {}[{:x}] -> rank {}[{:x}] (hosts {} and {}): {}. Ranks on "
+              "different hosts need a network transport, ranks on one host peer access between their devices",
+              from.rank, from.busId, to.rank, to.busId, from.hostName.data(), to.hostName.data(),
+              attempt.reasons.empty() ? "no transport is enabled" : attempt.reasons);
+}
+
+Status peerOverdue(const LinkEnds& ends, milliseconds patience) {
+  const PeerInfo& late = ends.peer;
+  return fail(ncclRemoteError, "Rank {} waited {} ms in vain for rank {} (host {}, device {}) to connect: that rank hangs, "
+              "is stopped, or never made this call; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed", ends.self.rank,
+              patience.count(), late.rank, late.hostName.data(), late.cudaDevice);
+}
+
+void reportLink(const LinkAttempt& attempt, const LinkEnds& ends) {
+  const bool sends = attempt.sends();
+  const PeerInfo& from = sends ? ends.self : ends.peer;
+  const PeerInfo& to = sends ? ends.peer : ends.self;
+  auto endpoint = attempt.endpoints.begin();
+  for (const int channel : channelsIn(attempt.request.channels)) {
+    const Endpoint& end = **endpoint++;
+    // Where each end has a device of its own, each says so; else the sender speaks for both.
+    if (!end.eachEndReports() && !sends) continue;
+    const char* side = end.eachEndReports() ? (sends ? " [send]" : " [receive]") : "";
+    info(kInit | (end.eachEndReports() ? kNet : kP2p), "Channel {:02}/{} : {}[{}] -> {}[{}]{} via {}", channel,
+         static_cast<int>(attempt.request.kind), from.rank, from.nvmlDevice, to.rank, to.nvmlDevice, side,
+         end.description());
+  }
+}
+
+void warnOfRetry(const LinkAttempt& attempt, const LinkEnds& ends, std::string_view transportName) {
+  const auto& [self, peer] = ends;
+  warn("Transport {} between rank {} (host {}, device {}) and rank {} (host {}, device {}) does not work: {}. Trying the "
+       "next one", transportName, self.rank, self.hostName.data(), self.cudaDevice, peer.rank, peer.hostName.data(),
+       peer.cudaDevice,
+       attempt.error.ok() ? "its self-test, a pattern written by one side and read by the other, did not pass, or the "
+                            "other side could not open it" : "see the error above");
+}
+
+}  // namespace tutti

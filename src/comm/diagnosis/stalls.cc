@@ -1,0 +1,316 @@
+#include "comm/diagnosis/stalls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/connect/channels.h"
+#include "comm/state/communicator.h"
+#include "comm/state/device_pool.h"
+#include "comm/launch/launch.h"
+#include "comm/network/relays.h"
+#include "comm/settings/comm_settings.h"
+#include "comm/diagnosis/blocked_by.h"
+#include "device/kernels/kernel_name.h"
+#include "proxy/engine.h"
+#include "topo/machine/rank_layout.h"
+
+namespace tutti {
+
+namespace {
+
+/// How long others may take to answer: they look four times a second, and answer once a second.
+constexpr milliseconds kAnswers{2000};
+/// How long a device may take to copy a few words.
+constexpr milliseconds kDeaf{1500};
+constexpr milliseconds kFresh{700};
+constexpr milliseconds kBetweenWords{1000};
+/// Of a line of the log, which carries no more than 1,023 bytes, prefix included.
+constexpr std::size_t kLineRoom = 880;
+
+/// A number that differs when anything moved.
+std::uint64_t fingerprintOf(const std::vector<EndReading>& ends, std::uint64_t operations) {
+  std::vector<std::uint64_t> facts{operations};
+  for (const EndReading& end : ends) {
+    facts.push_back(end.produced);
+    facts.push_back(end.consumed);
+    facts.push_back(hashBytes(std::as_bytes(std::span(end.task))));
+  }
+  return hashBytes(std::as_bytes(std::span(facts)));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StallProbe>> StallProbe::create(ncclComm& comm, milliseconds limit) {
+  ASSIGN(auto reader, CounterReader::create(*comm.parts.device->device));
+  ASSIGN(MovementSweep sweep, MovementSweep::create(*comm.parts.device->device));
+  return std::unique_ptr<StallProbe>(new StallProbe(comm, limit, std::move(reader), std::move(sweep)));
+}
+
+void StallProbe::tick(Time now, bool kernelsRun) {
+  kernelsRun_ = kernelsRun;
+  connecting_ = comm_.progress.connecting.load();
+  const bool busy = kernelsRun_ || connecting_ != nullptr;
+  clock_.follow(now, busy);
+  owes_ = comm_.stalls.takeAsked() || owes_;
+  if (busy) {
+    look(now);
+  } else {
+    rest(now);
+  }
+}
+
+void StallProbe::rest(Time now) {
+  askedAt_.reset();
+  readAt_.reset();
+  begunAt_.reset();
+  reader_->forget();
+  sweep_.reset();
+  stalled_ = false;
+  if (owes_ && now - saidAt_ >= kBetweenWords) say(now, false);
+  if (!std::exchange(inquired_, false)) return;
+  answer_ = underWay();
+  answer_.insert(answer_.begin(), headline(state(now)));
+}
+
+bool StallProbe::fresh(Time now) const {
+  return readAt_ && now - *readAt_ <= kFresh;
+}
+
+/// Whether an operation that seems to be stalled is: the last launch's connections are not all there are.
+bool StallProbe::confirmed(Time now) {
+  if (!clock_.suspects(now)) {
+    sweep_.reset();
+    return false;
+  }
+  if (!kernelsRun_ || deaf_) return clock_.stalled(now);
+  const auto hasLeft = [&bootstrap = *comm_.parts.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
+  switch (sweep_.follow(now, *comm_.parts.channels, hasLeft, clock_.quiet())) {
+    case MovementSweep::State::None:
+    case MovementSweep::State::UnderWay:
+      return false;
+    case MovementSweep::State::Moves:
+      sweep_.reset();
+      clock_.moved(now);
+      return false;
+    case MovementSweep::State::Still:
+      if (clock_.reported()) sweep_.reset();
+      return clock_.stalled(now);
+  }
+  return false;
+}
+
+void StallProbe::look(Time now) {
+  read(now);
+  if (owes_ && fresh(now) && now - saidAt_ >= kBetweenWords) say(now, false);
+  stalled_ = confirmed(now);
+  const bool wanted = (stalled_ && now >= notBefore_) || inquired_;
+  if (!askedAt_) {
+    if (wanted && fresh(now)) ask(now);
+    return;
+  }
+  if (!wanted) {
+    askedAt_.reset();  // it has moved meanwhile
+    return;
+  }
+  const bool lookedAgain = readAt_ && *readAt_ > *askedAt_;
+  if ((answered() && lookedAgain) || now - *askedAt_ >= kAnswers) conclude(now);
+}
+
+void StallProbe::read(Time now) {
+  const bool again = askedAt_ && readAt_ && *readAt_ <= *askedAt_;
+  const bool wanted = clock_.due(now) || again || ((owes_ || inquired_ || askedAt_) && !fresh(now));
+  if (!kernelsRun_) {
+    if (!wanted) return;
+    const std::uint64_t operations = comm_.parts.launcher->lastNote().operations;
+    return took(now, hashBytes(std::as_bytes(std::span(&operations, 1))), false);
+  }
+  if (begunAt_) {
+    switch (reader_->poll()) {
+      case CounterReader::State::Done:
+        begunAt_.reset();
+        return took(now, fingerprintOf(reader_->ends(), comm_.parts.launcher->lastNote().operations), false);
+      case CounterReader::State::UnderWay:
+        if (now - *begunAt_ >= kDeaf) took(now, 0, true);
+        return;
+      case CounterReader::State::Failed:  // the watch finds out why
+      case CounterReader::State::None:
+        begunAt_.reset();
+        return;
+    }
+  }
+  if (!wanted) return;
+  begunAt_ = now;
+  reader_->begin(*comm_.parts.channels, comm_.parts.launcher->lastNote(), comm_.identity.nRanks,
+                 [&bootstrap = *comm_.parts.bootstrap](int rank) { return bootstrap.hasLeft(rank); });
+}
+
+void StallProbe::took(Time now, std::uint64_t fingerprint, bool deaf) {
+  deaf_ = deaf;
+  readAt_ = now;
+  clock_.read(now, fingerprint);
+}
+
+void StallProbe::ask(Time now) {
+  askedAt_ = now;
+  say(now, true);
+}
+
+void StallProbe::say(Time now, bool asks) {
+  RankState own = state(now);
+  own.asks = asks ? 1 : 0;
+  saidAt_ = now;
+  owes_ = false;
+  comm_.parts.bootstrap->announceState(std::as_bytes(std::span(&own, 1)));
+}
+
+bool StallProbe::answered() const {
+  const auto answers = comm_.stalls.since(*askedAt_);
+  for (int rank = 0; rank < comm_.identity.nRanks; ++rank) {
+    if (rank == comm_.identity.rank || answers.contains(rank)) continue;
+    if (!comm_.parts.bootstrap->hasLeft(rank)) return false;
+  }
+  return true;
+}
+
+RankState StallProbe::state(Time now) const {
+  const LaunchNote note = comm_.parts.launcher->lastNote();
+  RankState own;
+  own.launched = note.operations;
+  own.collectives = note.collectives;
+  own.replays = comm_.parts.launcher->everCaptured() ? 1 : 0;
+  own.forMs = static_cast<std::uint32_t>(std::min<std::int64_t>(clock_.age(now).count(), UINT32_MAX));
+  const bool messages = note.nChannels > 0 && note.shape.func == device::Func::SendRecv;
+  own.message = messages ? 1 : 0;
+  setOperation(own, comm_.parts.launcher->lastOperation());
+  if (kernelsRun_) {
+    const bool stalled = stalled_ || clock_.reported();
+    own.doing = deaf_ ? RankDoing::Deaf : stalled ? RankDoing::Stalled : RankDoing::Running;
+  } else if (connecting_ != nullptr) {
+    own.doing = RankDoing::Connecting;
+    setOperation(own, connecting_);
+    own.message = std::string_view(connecting_) == device::funcName(device::Func::SendRecv) ? 1 : 0;
+  }
+  if (kernelsRun_ && !deaf_ && readAt_) noteWaits(own);
+  noteHolds(own);
+  return own;
+}
+
+void StallProbe::noteWaits(RankState& own) const {
+  std::size_t count = 0;
+  for (const EndReading& end : reader_->ends()) {
+    const auto wait = waitOf(end);
+    if (!wait || !wait->waits) continue;
+    const auto known = std::span(own.waitsFor).first(count);
+    const auto place = static_cast<std::size_t>(std::find(known.begin(), known.end(), end.peer) - known.begin());
+    if (place == RankState::kWaits) continue;
+    if (place == count) own.waitsFor[count++] = end.peer;
+    if (end.starves) own.starves[place][static_cast<std::size_t>(end.kind)] |= channelBit(end.channel);
+  }
+}
+
+/// Also of connections that no kernel uses any more: what they were given may still be under way.
+void StallProbe::noteHolds(RankState& own) const {
+  std::vector<RankState::Hold> each;
+  for (const ConnectedCounters& end : comm_.parts.channels->allEnds()) {
+    if (end.task == nullptr || comm_.parts.bootstrap->hasLeft(end.peer)) continue;
+    const TaskHold hold = end.task->hold();
+    if (hold.keeper == Keeper::Nobody) continue;
+    each.push_back({end.peer, hold.relay, hold.keeper, end.kind, channelBit(end.channel)});
+  }
+  tellHolds(own, each);
+}
+
+std::string StallProbe::headline(const RankState& own) const {
+  const std::string who = describeComm(comm_);
+  const double seconds = own.forMs / 1000.0;
+  switch (own.doing) {
+    case RankDoing::Idle:
+      return fmt::format("{}: nothing is under way, {} operations were launched", who, own.launched);
+    case RankDoing::Connecting:
+      return fmt::format("{}: a call of {} has waited for {:.1f} s to be connected with other ranks", who,
+                         operationOf(own), seconds);
+    case RankDoing::Running:
+    case RankDoing::Stalled:
+    case RankDoing::Deaf:
+      break;
+  }
+  return fmt::format("{}: {}, number {} of this communicator, has been under way for {:.1f} s{}", who,
+                     comm_.parts.launcher->lastLaunch(), own.launched, seconds,
+                     own.doing == RankDoing::Stalled ? " and does not move" : "");
+}
+
+std::string StallProbe::peerText(int rank) const {
+  const PeerInfo& peer = comm_.parts.peers[static_cast<std::size_t>(rank)];
+  return fmt::format("rank {} (host {}, device {}, pid {})", rank, peer.hostName.data(), peer.cudaDevice, peer.pid);
+}
+
+StallVerdict StallProbe::verdict(const RankState& own) const {
+  StallCase stall;
+  stall.self = comm_.identity.rank;
+  stall.nRanks = comm_.identity.nRanks;
+  stall.own = own;
+  // What came a moment before the question counts: everybody asks at about the same time, and answers once a second.
+  stall.answers = comm_.stalls.since(*askedAt_ - kBetweenWords);
+  stall.limit = clock_.limit();
+  stall.hasLeft = [&bootstrap = *comm_.parts.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
+  stall.describe = [this](int rank) { return peerText(rank); };
+  stall.parent = [&bootstrap = *comm_.parts.bootstrap](int rank) { return bootstrap.parentOf(rank); };
+  stall.nameOf = [&launcher = *comm_.parts.launcher](std::uint64_t n) { return launcher.collectiveName(n); };
+  return judgeStall(stall);
+}
+
+std::vector<std::string> StallProbe::waits() const {
+  std::vector<std::string> lines;
+  if (!kernelsRun_ || !readAt_) return underWay();
+  if (deaf_) return {"the device does not let its counters be read"};
+  for (const EndReading& end : reader_->ends()) {
+    if (const auto wait = waitOf(end)) lines.push_back(describeEnd(end, peerText(end.peer), *wait));
+  }
+  for (std::string& line : underWay()) lines.push_back(std::move(line));
+  if (reader_->leftOut() > 0) lines.push_back(fmt::format("{} more connections", reader_->leftOut()));
+  return lines;
+}
+
+/// What this rank sends in the stead of others, and has not got through.
+std::vector<std::string> StallProbe::underWay() const {
+  return comm_.parts.relays ? comm_.parts.relays->underWay() : std::vector<std::string>();
+}
+
+void StallProbe::warnOnce(const std::string& head, const std::string& verdict,
+                          const std::vector<std::string>& waits) const {
+  std::string text = fmt::format("{}. {}", head, verdict);
+  std::size_t told = 0;
+  for (; told < waits.size() && text.size() + waits[told].size() + 2 < kLineRoom; ++told) {
+    text += (told == 0 ? ". " : "; ") + waits[told];
+  }
+  if (told < waits.size()) text += fmt::format("; and {} more connections", waits.size() - told);
+  warn("Stall: {}", text);
+}
+
+void StallProbe::conclude(Time now) {
+  const RankState own = state(now);
+  const std::string head = headline(own);
+  // What moves holds nobody up, and its numbers are not those that others had when they answered.
+  const bool moves = clock_.movedAfter(*askedAt_);
+  const StallVerdict who = moves ? StallVerdict{"it moves", true} : verdict(own);
+  std::vector<std::string> lines = waits();
+  askedAt_.reset();
+  if (who.moves) {
+    notBefore_ = now + clock_.quiet();
+  } else if (stalled_) {
+    warnOnce(head, who.text, lines);
+    clock_.report();
+    sweep_.reset();  // it may move again
+  }
+  if (!std::exchange(inquired_, false)) return;
+  answer_ = {head, who.text};
+  answer_.insert(answer_.end(), lines.begin(), lines.end());
+}
+
+}  // namespace tutti

@@ -1,0 +1,194 @@
+#include "comm/ending/ending.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/state/background.h"
+#include "comm/connect/channels.h"
+#include "comm/state/communicator.h"
+#include "comm/state/device_pool.h"
+#include "comm/state/exit_delivery.h"
+#include "comm/launch/launch.h"
+#include "comm/network/relays.h"
+#include "comm/settings/comm_settings.h"
+#include "comm/ending/watch.h"
+#include "proxy/engine.h"
+
+namespace tutti {
+
+namespace {
+
+/// How long kernels and threads may take to notice an abort: they poll, so this is ample.
+constexpr milliseconds kLeaveBound{10'000};
+
+std::shared_ptr<BackgroundTask> taskOf(ncclComm& comm) {
+  const std::lock_guard lock(comm.progress.mutex);
+  return comm.progress.task;
+}
+
+/// Memory that kernels may still touch, or that a failed device does not take back, is given up. Whether the communicator
+/// itself has to stay, too: graphs call its group of tasks, which refers to it.
+bool giveUp(ncclComm& comm, std::string_view why) {
+  ExitDelivery::instance().remove(comm);
+  warn("{}: {}; their memory stays allocated until the process ends", describeComm(comm), why);
+  const bool called = comm.graphs.any();
+  if (!called) comm.parts.progress.reset();
+  comm.parts.relays.reset();
+  auto* leaked = new CommParts(std::move(comm.parts));
+  leaked->bootstrap.reset();
+  return called;
+}
+
+/// After an abort kernels leave by themselves; before anything is freed they must have. Says why if they have not.
+std::string whatKernelsStillDo(ncclComm& comm) {
+  if (!comm.parts.launcher) return {};
+  Launcher& launcher = *comm.parts.launcher;
+  const Deadline deadline = Deadline::in(kLeaveBound);
+  CUresult state = launcher.query();
+  for (; state == CUDA_ERROR_NOT_READY && !deadline.expired(); state = launcher.query()) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  if (state == CUDA_SUCCESS) return {};
+  if (state == CUDA_ERROR_NOT_READY) {
+    return fmt::format("kernels did not stop within {} s after the abort", kLeaveBound.count() / 1000);
+  }
+  return fmt::format("the device of the kernels has failed ({})", describeCu(comm.parts.device->device->driver(), state));
+}
+
+/// Frees it, or leaves it to the graphs that contain its operations.
+void freeOrBequeath(ncclComm* comm) {
+  // Else it goes last, see CommParts. Not destroyed: tasks that graphs drive may ask it who has left.
+  if (comm->graphs.any() && comm->parts.bootstrap) comm->parts.bootstrap->leave();
+  const std::shared_ptr<void> estate(comm, [](void* last) {
+    auto* const freed = static_cast<ncclComm*>(last);
+    // Graphs may have been replayed since ncclCommDestroy.
+    ExitDelivery::await(*freed, Deadline::in(ExitDelivery::kBound));
+    delete freed;
+  });
+  ExitDelivery::instance().add(*comm);
+  if (!comm->graphs.bequeath(estate)) return;
+  info(kDestroy, "comm {} : graphs with its operations are left; what they use stays allocated until they are destroyed",
+       fmt::ptr(comm));
+}
+
+}  // namespace
+
+Status flushComm(ncclComm& comm) {
+  CommParts& parts = comm.parts;
+  if (!parts.launcher || comm.abort.raised()) return {};
+  TRY(parts.launcher->drain(&comm.abort, comm.runtime->bootstrap.timeout));
+  ASSIGN(const ContextGuard context, parts.device->device->enter());
+  return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.runtime->bootstrap.timeout));
+}
+
+void releaseComm(ncclComm* comm, std::string_view how) {
+  const CommIdentity identity = comm->identity;
+  KernelWatch::instance().remove(*comm);
+  bool stays = false;
+  if (comm->abort.raised()) {
+    if (const std::string why = whatKernelsStillDo(*comm); !why.empty()) stays = giveUp(*comm, why);
+  }
+  // Said before connections close and memory goes: what peers see of them then is no failure, and they look no more.
+  if (comm->parts.bootstrap) comm->parts.bootstrap->leave();
+  comm->magicFirst = 0;
+  comm->magicLast = 0;
+  const std::string address = fmt::format("{}", fmt::ptr(comm));
+  // Those who send through this rank may leave later than it.
+  std::unique_ptr<RankRelays> relays = std::move(comm->parts.relays);
+  if (comm->abort.raised()) relays.reset();
+  if (!stays) freeOrBequeath(comm);
+  if (relays) relays->leave();
+  GraphHolds::freeAbandoned();
+  info(kDestroy, "comm {} rank {} nranks {} cudaDev {} busId {:x} - {} COMPLETE", address, identity.rank,
+       identity.nRanks, identity.cudaDevice, identity.busId, how);
+}
+
+void noteJoined(ncclComm& comm) {
+  {
+    const std::lock_guard lock(comm.progress.mutex);
+    comm.progress.joined = comm.parts.bootstrap.get();
+  }
+  // Whoever raised it before that found nobody to tell by.
+  if (comm.abort.raised()) comm.parts.bootstrap->announceAbort(comm.abort.status());
+}
+
+namespace {
+
+/// Before anything is waited for: what holds this rank up must not hold up its peers, whose bootstrap sees it alive.
+/// The abort is raised: an init that joins from now on finds it so.
+void tellPeers(ncclComm& comm) {
+  const auto joined = [&] {
+    const std::lock_guard lock(comm.progress.mutex);
+    return comm.progress.joined;
+  };
+  if (Bootstrap* const bootstrap = joined()) bootstrap->announceAbort(comm.abort.status());
+}
+
+/// Whether nobody is inside any more, on a thread of the application's or of ours.
+bool callsLeave(ncclComm& comm, Deadline deadline) {
+  if (const auto task = taskOf(comm)) {
+    if (!task->endsBy(deadline)) return false;
+    task->wait().ignore();
+  }
+  return comm.gate.awaitEmpty(deadline);
+}
+
+/// Frees a communicator whose abort is raised and whose end the caller has claimed.
+Status finishAbort(ncclComm* comm) {
+  tellPeers(*comm);
+  if (!callsLeave(*comm, Deadline::in(kLeaveBound))) {
+    warn("{}: a call on another thread did not return within {} s after ncclCommAbort; the communicator's memory stays "
+         "allocated", describeComm(*comm), kLeaveBound.count() / 1000);
+    return {};
+  }
+  releaseComm(comm, "Abort");
+  return {};
+}
+
+/// The same where nobody need have raised it.
+Status abortClaimed(ncclComm* comm) {
+  comm->abort.raise(Status(ncclInvalidUsage), "the communicator was aborted by ncclCommAbort");
+  return finishAbort(comm);
+}
+
+void logAbort(const ncclComm& comm) {
+  info(kDestroy, "comm {} rank {} nranks {} cudaDev {} busId {:x} - Abort START", fmt::ptr(&comm), comm.identity.rank,
+       comm.identity.nRanks, comm.identity.cudaDevice, comm.identity.busId);
+}
+
+}  // namespace
+
+Status abortAndRelease(ncclComm* comm) {
+  logAbort(*comm);
+  // Claimed before anybody is woken: a call that fails because of this must not free the communicator as well.
+  if (comm->progress.ending.exchange(true)) return {};
+  return abortClaimed(comm);
+}
+
+Status destroyAndRelease(ncclComm* comm) {
+  Status flushed;
+  {
+    // As long as this is inside, another thread that aborts the communicator waits before it frees it.
+    const CallGate::Pass pass(comm->gate);
+    if (const auto task = taskOf(*comm)) task->wait().ignore();
+    flushed = flushComm(*comm);
+    if (comm->progress.ending.exchange(true)) return flushed;
+  }
+  if (comm->abort.raised() || !flushed.ok()) {
+    logAbort(*comm);
+    abortClaimed(comm).ignore();
+    return flushed;
+  }
+  releaseComm(comm, "Destroy");
+  return {};
+}
+
+void endFailedInit(ncclComm* comm) { finishAbort(comm).ignore(); }
+
+}  // namespace tutti

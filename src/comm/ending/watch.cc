@@ -1,0 +1,89 @@
+#include "comm/ending/watch.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/log.h"
+#include "base/never_destroyed.h"
+#include "comm/state/communicator.h"
+#include "comm/state/device_pool.h"
+#include "comm/launch/launch.h"
+#include "comm/diagnosis/stalls.h"
+
+namespace tutti {
+
+namespace {
+
+constexpr auto kInterval = std::chrono::milliseconds(250);
+
+/// Success, not finished yet, or a process on its way out: nothing to tell anybody.
+bool harmless(CUresult result) {
+  return result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY || result == CUDA_ERROR_DEINITIALIZED ||
+         result == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+void look(ncclComm& comm) {
+  if (comm.abort.raised()) return;
+  Launcher& launcher = *comm.parts.launcher;
+  const CUresult result = launcher.mayBeBusy() ? launcher.query() : CUDA_SUCCESS;
+  if (harmless(result)) {
+    if (comm.parts.stalls) comm.parts.stalls->tick(SteadyClock::now(), result == CUDA_ERROR_NOT_READY);
+    return;
+  }
+  failComm(comm, fail(ncclUnhandledCudaError, "{}: a kernel failed on the device: Cuda failure {} {}. The last one that "
+                      "this communicator launched is {}. Nothing of this process on that device works any more; end the "
+                      "communicator with ncclCommAbort", describeComm(comm), static_cast<int>(result),
+                      describeCu(comm.parts.device->device->driver(), result), launcher.lastLaunch()));
+}
+
+}  // namespace
+
+KernelWatch& KernelWatch::instance() {
+  static NeverDestroyed<KernelWatch> watch;
+  return watch.get();
+}
+
+Status KernelWatch::add(ncclComm& comm) {
+  const std::lock_guard life(life_);
+  {
+    const std::lock_guard lock(mutex_);
+    comms_.push_back(&comm);
+    stop_ = false;
+  }
+  if (thread_.running()) return {};
+  auto started = Thread::start("tutti watch", [this] { run(); });
+  if (started.ok()) {
+    thread_ = std::move(started).value();
+    return {};
+  }
+  const std::lock_guard lock(mutex_);
+  std::erase(comms_, &comm);
+  return started.status();
+}
+
+void KernelWatch::remove(ncclComm& comm) {
+  const std::lock_guard life(life_);
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase(comms_, &comm);
+    if (!comms_.empty()) return;
+    stop_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void KernelWatch::run() {
+  const OwnLastError own;   // what it finds out is published by failComm()
+  std::unique_lock lock(mutex_);
+  service_.open();
+  while (!wake_.wait_for(lock, kInterval, [this] { return stop_; })) lookAtAll();
+  service_.close();
+}
+
+void KernelWatch::lookAtAll() {
+  for (ncclComm* comm : comms_) look(*comm);
+  service_.serve(comms_, SteadyClock::now());
+}
+
+}  // namespace tutti

@@ -1,0 +1,42 @@
+// A kernel that fails on one device would leave the other ranks waiting: nobody else notices. One thread of the process
+// looks after the kernels of all its communicators.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include "base/status.h"
+#include "base/threads/thread.h"
+#include "comm/ending/stall_service.h"
+
+struct ncclComm;
+
+namespace tutti {
+
+/// Asks four times a second whether the device still works for every communicator that has launched something; where it
+/// does not, the communicator fails (ncclUnhandledCudaError) and its peers are told; and whether operations still move
+/// (comm/diagnosis/stalls.h). Any thread.
+class KernelWatch {
+ public:
+  static KernelWatch& instance();
+
+  /// From now on until remove(). `comm` is initialised. ncclSystemError where no thread can be had.
+  Status add(ncclComm& comm);
+  /// When it returns, nobody looks at `comm` any more. Harmless for one that was never added.
+  void remove(ncclComm& comm);
+
+ private:
+  void run();
+  void lookAtAll();
+
+  std::mutex life_;               ///< one add or remove at a time
+  std::mutex mutex_;              ///< the two below; held while looking, which never waits
+  std::vector<ncclComm*> comms_;
+  bool stop_ = false;
+  StallService service_;          ///< the thread's
+  std::condition_variable wake_;
+  Thread thread_;                 ///< runs while there are communicators
+};
+
+}  // namespace tutti

@@ -1,0 +1,112 @@
+#include "comm/enqueue/comm_work.h"
+
+#include <cstdint>
+#include <string>
+
+#include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/connect/channels.h"
+#include "comm/state/communicator.h"
+#include "comm/connect/connect.h"
+#include "comm/state/device_pool.h"
+#include "comm/init/init.h"
+#include "comm/plan/plan_context.h"
+#include "comm/plan/plan_text.h"
+#include "device/kernels/kernel_name.h"
+#include "proxy/engine.h"
+#include "transport/common/transport.h"
+
+namespace tutti {
+
+namespace {
+
+constexpr std::size_t kOpsKept = 1024;
+
+/// The same for all launches of one kernel, so that its name is not made every time.
+std::uint32_t keyOf(const KernelShape& kernel) {
+  const auto number = [](auto value) { return static_cast<std::uint32_t>(value); };
+  const bool sum = device::sharesKernel(kernel.op, device::DevOp::Sum);
+  return number(kernel.func) << 24 | number(kernel.algorithm) << 16 | number(kernel.protocol) << 12 |
+         number(sum) << 8 | number(kernel.type);
+}
+
+std::string nameOf(const KernelShape& kernel) {
+  return device::kernelName(kernel.func, kernel.algorithm, kernel.protocol, kernel.op, kernel.type);
+}
+
+/// Says for reports of stalls that a call waits for peers, as long as it lives.
+class Connecting {
+ public:
+  Connecting(ncclComm& comm, const Plan& plan) : progress_(comm.progress) {
+    if (!plan.launches.empty()) progress_.connecting.store(device::funcName(plan.launches.front().func));
+  }
+  Connecting(const Connecting&) = delete;
+  ~Connecting() { progress_.connecting.store(nullptr); }
+
+ private:
+  CommProgress& progress_;
+};
+
+}  // namespace
+
+void CommWork::begin(ncclComm& comm) {
+  comm_ = &comm;
+  ops_.clear();
+  if (ops_.capacity() > kOpsKept) ops_.shrink_to_fit();
+  missing_.clear();
+  launches_.clear();
+}
+
+Status CommWork::plan() {
+  pass_.emplace(comm_->gate);
+  const CommParts& parts = comm_->parts;
+  TRY(planner_.plan(*parts.planning, ops_, plan_));
+  if (comm_->identity.rank == 0) logDecisions(*parts.planning, plan_);
+  parts.channels->findMissing(plan_, missing_);
+  return {};
+}
+
+Status CommWork::connect() {
+  if (missing_.empty()) return {};
+  CommParts& parts = comm_->parts;
+  ASSIGN(const ContextGuard context, parts.device->device->enter());
+  ConnectContext connecting = connectContext(*comm_);
+  connecting.peersMayBeLate = true;
+  const Connecting mark(*comm_, plan_);
+  TRY(openMissing(connecting, *parts.channels, missing_));
+  // Told once: from then on nothing of theirs is missing.
+  if (plan_.usesTree) info(kInit, "Connected all trees");
+  if (plan_.usesPat) info(kInit, "Connected binomial trees");
+  return {};
+}
+
+Status CommWork::loadKernels() {
+  CommParts& parts = comm_->parts;
+  launches_.clear();
+  for (PlannedLaunch& planned : plan_.launches) {
+    LoadedKernel& kernel = parts.kernels[keyOf(planned)];
+    if (kernel.function == nullptr) {
+      kernel.name = nameOf(planned);
+      ASSIGN(kernel.function, parts.device->kernels->get(kernel.name));
+    }
+    planned.args.comm = parts.channels->view();
+    planned.args.firstChannel = planned.firstChannel;
+    launches_.push_back({kernel.function, device::funcName(planned.func), planned.nChannels, planned.nThreads,
+                         &planned.args, kernel.name, {planned.func, planned.algorithm, planned.protocol}});
+  }
+  return {};
+}
+
+Status CommWork::launch() {
+  if (launches_.empty()) return {};
+  const CommParts& parts = comm_->parts;
+  ProgressGroup* const driven = parts.channels->driven() ? parts.progress.get() : nullptr;
+  return parts.launcher->launch(launches_, plan_.streams, driven);
+}
+
+void CommWork::leave() {
+  pass_.reset();
+  comm_ = nullptr;
+}
+
+}  // namespace tutti

@@ -1,0 +1,114 @@
+#include "comm/enqueue/group.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "comm/enqueue/comm_work.h"
+#include "comm/enqueue/estimate.h"
+#include "comm/enqueue/run_group.h"
+
+namespace tutti {
+
+namespace {
+
+/// One per thread: the API makes it so.
+struct ThreadGroup {
+  int depth = 0;
+  Status lastError;
+  GroupWork work;
+  CommWork alone;   ///< storage for what is not collected
+};
+
+/// Made by the thread's first group and freed with the thread. What is called later than that, as a library's own end
+/// may be, gets a new one.
+ThreadGroup& threadGroup() {
+  thread_local constinit ThreadGroup* group = nullptr;
+  if (group == nullptr) {
+    thread_local struct Owner {
+      ~Owner() { delete std::exchange(group, nullptr); }
+    } owner;
+    static_cast<void>(owner);
+    group = new ThreadGroup;
+  }
+  return *group;
+}
+
+/// What a group has collected, taken from the thread while it is carried out, so that it is a new group if somebody who
+/// is called meanwhile opens one. Its storage goes back to the thread.
+class TakenWork {
+ public:
+  explicit TakenWork(ThreadGroup& group) : group_(group), work_(std::move(group.work)) {}
+  TakenWork(const TakenWork&) = delete;
+  ~TakenWork() {
+    work_.clear();
+    if (group_.work.empty()) group_.work = std::move(work_);
+  }
+  GroupWork& operator*() { return work_; }
+  GroupWork* operator->() { return &work_; }
+
+ private:
+  ThreadGroup& group_;
+  GroupWork work_;
+};
+
+Status notInGroup() {
+  return fail(ncclInvalidUsage, "ncclGroupEnd: not in a group call. Every ncclGroupEnd needs an ncclGroupStart before it "
+              "on the same thread");
+}
+
+}  // namespace
+
+GroupWork* openGroup() {
+  ThreadGroup& group = threadGroup();
+  return group.depth > 0 ? &group.work : nullptr;
+}
+
+Result<Progress> addToGroup(ncclComm& comm, const Op& op) {
+  ThreadGroup& group = threadGroup();
+  if (group.depth > 0) {
+    TRY(group.work.add(comm, op));
+    return Progress::Done;
+  }
+  TakenWork work(group);
+  TRY(work->add(comm, op));
+  return runGroup(*work);
+}
+
+CommWork& workAtOnce() { return threadGroup().alone; }
+
+void groupStart() { ++threadGroup().depth; }
+
+int groupDepth() { return threadGroup().depth; }
+
+void latchGroupError(Status status) {
+  ThreadGroup& group = threadGroup();
+  if (group.depth > 0 && !status.ok()) group.lastError = status;
+}
+
+Result<Progress> groupEnd() {
+  ThreadGroup& group = threadGroup();
+  if (group.depth == 0) return notInGroup();
+  if (--group.depth > 0) return Progress::Done;
+  TakenWork work(group);
+  const Status latched = std::exchange(group.lastError, {});
+  if (!latched.ok()) return endAll(*work, latched);
+  if (work->empty()) return Progress::Done;
+  return runGroup(*work);
+}
+
+Status groupSimulateEnd(float& microseconds) {
+  ThreadGroup& group = threadGroup();
+  if (group.depth == 0) return notInGroup();
+  if (--group.depth > 0) return {};
+  TakenWork work(group);
+  const Status latched = std::exchange(group.lastError, {});
+  if (!latched.ok()) return endAll(*work, latched);
+  const Result<double> slowest = estimateMicroseconds(*work);
+  endAll(*work, Status(ncclInvalidUsage)).ignore();
+  TRY(slowest);
+  microseconds = static_cast<float>(slowest.value());
+  return {};
+}
+
+}  // namespace tutti

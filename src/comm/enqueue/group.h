@@ -1,0 +1,45 @@
+// Groups: calls between ncclGroupStart and the outermost ncclGroupEnd act as one. The state belongs to the thread.
+#pragma once
+
+#include "base/status.h"
+#include "comm/plan/op.h"
+#include "comm/state/progress.h"
+
+struct ncclComm;
+
+namespace tutti {
+
+class CommWork;
+struct GroupWork;
+
+/// Opens a (nested) group on the calling thread. Never fails.
+void groupStart();
+
+/// Closes the innermost group. The outermost end runs what was collected: jobs first (init, finalize, destroy, each on
+/// a thread of its own, a single one on the caller's), then connects peers, plans and launches. With a latched error
+/// it runs nothing but destroy and abort, drops everything else and returns the last error. ncclInvalidUsage outside
+/// a group.
+Result<Progress> groupEnd();
+
+/// As groupEnd, but nothing is launched and of the jobs only destroy and abort run; `microseconds` gets the estimate of
+/// the slowest communicator's share, -1 where there is nothing to do.
+Status groupSimulateEnd(float& microseconds);
+
+/// Remembers an error of a call made inside an open group, so that the outermost end returns it. Does nothing outside
+/// a group, and nothing for success. api/ calls it with the result of every call that may be grouped.
+void latchGroupError(Status status);
+
+/// Nesting depth of the calling thread; 0: no group is open.
+int groupDepth();
+
+/// The open group of the calling thread, null if there is none.
+GroupWork* openGroup();
+
+/// Into the open group; where there is none, the operation is a group of its own and carried out at once. Pending: the
+/// communicator is non-blocking and works on it in the background.
+Result<Progress> addToGroup(ncclComm& comm, const Op& op);
+
+/// Storage of the calling thread's for an operation that is carried out at once, whether a group is open or not.
+CommWork& workAtOnce();
+
+}  // namespace tutti

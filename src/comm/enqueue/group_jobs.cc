@@ -1,0 +1,81 @@
+#include "comm/enqueue/group_jobs.h"
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "base/log.h"
+#include "base/threads/thread.h"
+#include "comm/state/background.h"
+#include "comm/state/communicator.h"
+
+namespace tutti {
+
+namespace {
+
+/// The error to return for several at once: the first in time that is no mere echo of another rank's.
+class FirstError {
+ public:
+  void note(Status why) {
+    const std::lock_guard lock(mutex_);
+    const bool echo = first_.code() == ncclRemoteError && why.code() != ncclRemoteError;
+    if (first_.ok() || echo) first_ = why;
+  }
+  Status get() const { return first_; }
+
+ private:
+  std::mutex mutex_;
+  Status first_;
+};
+
+}  // namespace
+
+Status runTogether(const std::vector<std::function<Status()>>& bodies,
+                   const std::function<void(std::size_t, Status)>& onError) {
+  FirstError error;
+  const auto report = [&](std::size_t i, Status status) {
+    if (status.ok()) return;
+    error.note(status);
+    onError(i, status);
+  };
+  if (bodies.size() == 1) {
+    report(0, runGuarded(bodies[0]));
+    return error.get();
+  }
+  std::vector<Thread> threads;
+  for (std::size_t i = 0; i < bodies.size(); ++i) {
+    auto thread = Thread::start("ncclCommInit", [&, i] { report(i, runGuarded(bodies[i])); });
+    if (thread.ok()) {
+      threads.push_back(std::move(thread).value());
+    } else {
+      report(i, thread.status());
+    }
+  }
+  threads.clear();   // joins
+  return error.get();
+}
+
+Status runJobs(GroupWork& work, JobKind kind) {
+  std::vector<std::function<Status()>> bodies;
+  std::vector<ncclComm*> comms;
+  for (Job& job : work.jobs) {
+    if (job.kind != kind) continue;
+    bodies.push_back(std::move(job.body));
+    comms.push_back(job.comm);
+  }
+  std::erase_if(work.jobs, [kind](const Job& job) { return job.kind == kind; });
+  if (bodies.empty()) return {};
+  const Status status = runTogether(bodies, [&](std::size_t failed, Status why) {
+    if (kind == JobKind::End) return;   // the others' ends do not depend on this one
+    for (std::size_t i = 0; i < comms.size(); ++i) {
+      // An init that failed has said so itself, unless it threw or there was no thread to run it on.
+      if (i != failed || kind == JobKind::Init) comms[i]->abort.raise(why, lastErrorText());
+    }
+  });
+  if (kind != JobKind::Init) return status;
+  // Also where there was no thread to run it on.
+  for (ncclComm* comm : comms) comm->progress.starting.store(false, std::memory_order_release);
+  return status;
+}
+
+}  // namespace tutti

@@ -1,0 +1,89 @@
+#include "comm/enqueue/group_work.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "comm/enqueue/comm_work.h"
+#include "comm/state/communicator.h"
+
+namespace tutti {
+
+namespace {
+
+/// Communicators that are kept room for from one group of a thread to the next.
+constexpr std::size_t kCommsKept = 64;
+
+}  // namespace
+
+GroupWork::GroupWork() = default;
+GroupWork::GroupWork(GroupWork&& other) noexcept { *this = std::move(other); }
+GroupWork::~GroupWork() = default;
+
+GroupWork& GroupWork::operator=(GroupWork&& other) noexcept {
+  jobs = std::exchange(other.jobs, {});
+  blocking = std::exchange(other.blocking, std::nullopt);
+  forceBlocking = std::exchange(other.forceBlocking, false);
+  pool_ = std::exchange(other.pool_, {});
+  nComms_ = std::exchange(other.nComms_, 0);
+  return *this;
+}
+
+Status GroupWork::admit(const ncclComm& comm) {
+  if (blocking.has_value() && *blocking != comm.config.blocking()) {
+    return fail(ncclInvalidArgument, "Blocking and nonblocking communicators are not allowed in the same group");
+  }
+  blocking = comm.config.blocking();
+  return {};
+}
+
+Status GroupWork::add(Job job) {
+  if (job.kind == JobKind::End) {
+    forceBlocking = true;
+  } else {
+    TRY(admit(*job.comm));
+  }
+  jobs.push_back(std::move(job));
+  return {};
+}
+
+Status GroupWork::add(ncclComm& comm, const Op& op) {
+  TRY(admit(comm));
+  const auto known = comms();
+  const auto place = std::find_if(known.begin(), known.end(), [&](const auto& one) { return &one->comm() == &comm; });
+  if (place != known.end()) {
+    (*place)->add(op);
+    return {};
+  }
+  if (nComms_ == pool_.size()) pool_.push_back(std::make_unique<CommWork>());
+  CommWork& added = *pool_[nComms_];
+  added.begin(comm);
+  added.add(op);
+  ++nComms_;
+  return {};
+}
+
+void GroupWork::leaveComms() {
+  for (const auto& one : comms()) one->leave();
+  nComms_ = 0;
+}
+
+void GroupWork::clear() {
+  leaveComms();
+  if (pool_.size() > kCommsKept) pool_.resize(kCommsKept);
+  jobs.clear();
+  blocking.reset();
+  forceBlocking = false;
+}
+
+void dropWork(GroupWork& work, Status why) {
+  for (Job& job : work.jobs) {
+    if (job.kind == JobKind::Finalize) job.comm->progress.finalized.store(false);
+    if (job.kind != JobKind::Init) continue;
+    job.comm->abort.raise(why, "the group that was to initialise the communicator failed");
+    job.comm->progress.starting.store(false, std::memory_order_release);
+  }
+  work.clear();
+}
+
+}  // namespace tutti

@@ -1,0 +1,96 @@
+#include "comm/enqueue/operations.h"
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "comm/enqueue/comm_work.h"
+#include "comm/state/communicator.h"
+#include "comm/state/device_pool.h"
+#include "comm/enqueue/group.h"
+#include "comm/state/red_ops.h"
+#include "device/kernels/kernel_name.h"
+#include "gpu/context.h"
+#include "topo/machine/peer_info.h"
+
+namespace tutti {
+
+namespace {
+
+constexpr int kFp8ComputeCapability = 90;
+
+void logCall(ncclComm& comm, const Op& op) {
+  info(kColl, "{}: opCount {:x} sendbuff {} recvbuff {} count {} datatype {} op {} root {} comm {} [nranks={}] stream {}",
+       apiFuncName(op.func), comm.progress.opCount.load(), fmt::ptr(op.sendbuff), fmt::ptr(op.recvbuff), op.count,
+       static_cast<int>(op.datatype), static_cast<int>(op.redOp), op.root, fmt::ptr(&comm), comm.identity.nRanks,
+       fmt::ptr(op.stream));
+  comm.progress.opCount.fetch_add(1);
+}
+
+Status checkFp8(const ncclComm& comm, const Op& op) {
+  if (op.datatype != ncclFloat8e4m3 && op.datatype != ncclFloat8e5m2) return {};
+  for (const PeerInfo& peer : comm.parts.peers) {
+    if (peer.softGpu != 0 || peer.computeCapability >= kFp8ComputeCapability) continue;
+    return fail(ncclInvalidArgument, "FP8 reduction support begins with sm90 capable devices. rank {} on host {} has "
+                "sm{}", peer.rank, peer.hostName.data(), peer.computeCapability);
+  }
+  return {};
+}
+
+/// Lets go of the communicator in any case.
+class Leaving {
+ public:
+  explicit Leaving(CommWork& work) : work_(work) {}
+  Leaving(const Leaving&) = delete;
+  ~Leaving() { work_.leave(); }
+
+ private:
+  CommWork& work_;
+};
+
+Status scaleAlone(ncclComm& comm, Op op) {
+  CommWork& work = workAtOnce();
+  const Leaving leaving(work);
+  op.func = ApiFunc::AllReduce;
+  work.begin(comm);
+  work.add(op);
+  TRY(work.plan());
+  TRY(work.loadKernels());
+  return work.launch();
+}
+
+Status copyAlone(ncclComm& comm, const Op& op) {
+  if (op.sendbuff == op.recvbuff) return {};
+  const CallGate::Pass pass(comm.gate);
+  const Device& device = *comm.parts.device->device;
+  ASSIGN(const ContextGuard context, device.enter());
+  const std::size_t bytes = op.count * device::typeBytes(op.datatype);
+  return device.check(device.driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(op.recvbuff),
+                                                    reinterpret_cast<CUdeviceptr>(op.sendbuff), bytes, op.stream),
+                      "cuMemcpyAsync");
+}
+
+/// A lone rank's result is made at once: a copy, unless the operator scales what a rank puts in.
+Status runAlone(ncclComm& comm, const Op& op) {
+  const bool scales = isReducing(op.func) && op.reduction.op == device::DevOp::PreMulSum;
+  return scales ? scaleAlone(comm, op) : copyAlone(comm, op);
+}
+
+}  // namespace
+
+Result<Progress> enqueue(ncclComm& comm, Op op) {
+  if (comm.progress.finalized.load()) {
+    return fail(ncclInvalidArgument, "{} : the communicator was finalized; only ncclCommDestroy may follow",
+                apiFuncName(op.func));
+  }
+  logCall(comm, op);
+  if (op.count == 0 && !isPointToPoint(op.func)) return Progress::Done;
+  if (isReducing(op.func)) {
+    ASSIGN(op.reduction, comm.redOps.resolve(op.redOp, op.datatype, comm.identity.nRanks));
+    TRY(checkFp8(comm, op));
+  }
+  if (comm.identity.nRanks > 1 || isPointToPoint(op.func)) return addToGroup(comm, op);
+  TRY(runAlone(comm, op));
+  return Progress::Done;
+}
+
+}  // namespace tutti

@@ -1,0 +1,127 @@
+#include "comm/enqueue/run_group.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "comm/state/background.h"
+#include "comm/enqueue/comm_work.h"
+#include "comm/state/communicator.h"
+#include "comm/enqueue/group_jobs.h"
+
+namespace tutti {
+
+namespace {
+
+Status planAll(const GroupWork& work) {
+  for (const auto& one : work.comms()) TRY(one->plan());
+  return {};
+}
+
+bool mustConnect(const GroupWork& work) {
+  const auto comms = work.comms();
+  return std::any_of(comms.begin(), comms.end(), [](const auto& one) { return one->mustConnect(); });
+}
+
+Status connectAll(const GroupWork& work) {
+  if (!mustConnect(work)) return {};
+  std::vector<std::function<Status()>> bodies;
+  std::vector<ncclComm*> comms;
+  for (const auto& one : work.comms()) {
+    if (!one->mustConnect()) continue;
+    bodies.push_back([&one] { return one->connect(); });
+    comms.push_back(&one->comm());
+  }
+  // Each on its own thread: one thread may drive both ends of a connection.
+  return runTogether(bodies, [&](std::size_t, Status why) {
+    for (ncclComm* comm : comms) comm->abort.raise(why, lastErrorText());
+  });
+}
+
+/// A group was not, or not as a whole, launched: peers would wait for ever.
+void failAll(const GroupWork& work, Status why, bool anyLaunched) {
+  // A caller's mistake is reported and forgotten where nothing has come of it; else ranks are in different states.
+  if (concernsAllRanks(why) && !anyLaunched) return;
+  for (const auto& one : work.comms()) failComm(one->comm(), why);
+}
+
+/// Connects whatever is missing anywhere before the first launch, and launches everywhere before anything could wait.
+Status launchAll(const GroupWork& work) {
+  Status status = connectAll(work);
+  for (const auto& one : work.comms()) {
+    if (status.ok()) status = one->loadKernels();
+  }
+  bool anyLaunched = false;
+  for (const auto& one : work.comms()) {
+    if (!status.ok()) break;
+    status = one->comm().abort.status();
+    if (status.ok()) status = one->launch();
+    anyLaunched = anyLaunched || (status.ok() && !one->planned().launches.empty());
+  }
+  if (!status.ok()) failAll(work, status, anyLaunched);
+  return status;
+}
+
+/// Everything but the planning.
+Status carryOut(GroupWork& work) {
+  Status status = runJobs(work, JobKind::Init);
+  if (status.ok()) status = launchAll(work);
+  work.leaveComms();   // an abort, perhaps the group's own, waits until nobody is inside
+  if (status.ok()) status = runJobs(work, JobKind::Finalize);
+  return endAll(work, status);
+}
+
+/// Hands the group to a thread; the communicators show ncclInProgress until it is done.
+Result<Progress> carryOutInBackground(GroupWork&& taken) {
+  const auto work = std::make_shared<GroupWork>(std::move(taken));
+  std::vector<ncclComm*> comms;
+  for (const Job& job : work->jobs) comms.push_back(job.comm);
+  for (const auto& one : work->comms()) comms.push_back(&one->comm());
+  // Shown before it begins: whoever aborts or asks meanwhile must find it.
+  const std::shared_ptr<BackgroundTask> task = BackgroundTask::idle();
+  for (ncclComm* comm : comms) {
+    const std::lock_guard lock(comm->progress.mutex);
+    comm->progress.task = task;
+  }
+  const Status started = task->run([work, comms] {
+    const Status status = carryOut(*work);
+    if (status.ok()) return status;
+    for (ncclComm* comm : comms) comm->abort.raise(status, lastErrorText());
+    return status;
+  });
+  if (started.ok()) return Progress::Pending;
+  for (ncclComm* comm : comms) comm->abort.raise(started, lastErrorText());
+  dropWork(*work, started);
+  return started;
+}
+
+}  // namespace
+
+Result<Progress> runGroup(GroupWork& work) {
+  const Status planned = planAll(work);
+  if (!planned.ok()) return endAll(work, planned);
+  const bool mayWait = !work.jobs.empty() || mustConnect(work);
+  const bool nonBlocking = work.blocking.has_value() && !*work.blocking && !work.forceBlocking;
+  if (nonBlocking && mayWait) return carryOutInBackground(std::move(work));
+  TRY(carryOut(work));
+  return Progress::Done;
+}
+
+Status endAll(GroupWork& work, Status soFar) {
+  work.leaveComms();
+  GroupWork ends;
+  for (Job& job : work.jobs) {
+    if (job.kind == JobKind::End) ends.jobs.push_back(std::move(job));
+  }
+  std::erase_if(work.jobs, [](const Job& job) { return job.kind == JobKind::End; });
+  // First: what it touches may be about to end.
+  if (!soFar.ok()) dropWork(work, soFar);
+  const Status ended = runJobs(ends, JobKind::End);
+  return soFar.ok() ? ended : soFar;
+}
+
+}  // namespace tutti

@@ -1,0 +1,82 @@
+#include "comm/init/comm_routing.h"
+
+#include <cstddef>
+#include <optional>
+
+#include "comm/state/communicator.h"
+#include "comm/network/gpu_direct.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/state/device_pool.h"
+#include "comm/network/network.h"
+#include "comm/network/nics.h"
+#include "comm/network/relays.h"
+#include "comm/settings/comm_settings.h"
+#include "topo/machine/rank_layout.h"
+
+namespace tutti {
+
+namespace {
+
+using device::Direction;
+
+NicQuestion questionOf(const CommParts& parts, const LinkSpec& link, Direction direction) {
+  return NicQuestion{.devices = parts.network->usable(),
+                     .turn = parts.layout->localRank(),
+                     .channel = link.channel,
+                     .kind = link.kind,
+                     .direction = direction};
+}
+
+SlotPlace slotsAt(const ncclComm& comm, int device, std::optional<NicAccess> access, Direction direction) {
+  const CommParts& parts = comm.parts;
+  return slotPlaceFor({.device = parts.network->devices()[static_cast<std::size_t>(device)],
+                       .access = access,
+                       .direction = direction,
+                       .computeCapability = parts.device->device->facts().computeCapability,
+                       .softGpu = parts.device->device->driver().softGpu,
+                       .dmaBufs = parts.network->dmaBufs()},
+                      comm.runtime->gpuDirect);
+}
+
+EndPlace ownPlace(const ncclComm& comm, const NicQuestion& asked) {
+  const OwnNics& nics = comm.parts.nics;
+  const int device = nicFor(nics, asked);
+  return {device, slotsAt(comm, device, accessFor(nics, asked), asked.direction)};
+}
+
+}  // namespace
+
+EndPlace CommRouting::placeOf(const LinkSpec& link, Direction direction) const {
+  return ownPlace(comm_, questionOf(comm_.parts, link, direction));
+}
+
+NicPlace CommRouting::nicOf(const LinkSpec& link) const {
+  const RailPlace place = tutti::placeOf(comm_.parts.nics, questionOf(comm_.parts, link, Direction::Recv));
+  return NicPlace{place.nic, place.rail};
+}
+
+bool CommRouting::routed(const LinkSpec& link) const {
+  return sendsThroughOthers(comm_.parts.nics) && link.self.hostHash != link.peer.hostHash;
+}
+
+SendRoute CommRouting::routeOf(const LinkSpec& link, NicPlace receiver) const {
+  const CommParts& parts = comm_.parts;
+  RouteQuestion question{
+      questionOf(parts, link, Direction::Send), {receiver.number, receiver.rail}, comm_.runtime->pxnLevel};
+  // Relays offer host memory: a message that can leave our GPU's memory by RDMA stays with our own NIC.
+  if (link.kind == device::ConnKind::Mesh && ownPlace(comm_, question.nic).slots.onDevice) question.level = 0;
+  const Route route = routeFor(parts.nics, question);
+  SendRoute way{.place = {.device = route.device}};
+  if (const PeerInfo* relay = relayOf(comm_, route.relay); relay != nullptr) {
+    way.relay = *relay;
+    return way;
+  }
+  way.place.slots = slotsAt(comm_, route.device, accessTo(parts.nics, route.nic), Direction::Send);
+  return way;
+}
+
+bool CommFarewells::hasLeft(int peer) const {
+  return parts_.bootstrap == nullptr || parts_.bootstrap->hasLeft(peer);
+}
+
+}  // namespace tutti

@@ -1,0 +1,25 @@
+// One machine of what all ranks of a node know.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "comm/init/topology_stages.h"
+
+namespace tutti {
+
+/// What the ranks of a node know together.
+struct JoinedMachine {
+  XmlElement elements;                    ///< with the GPUs that they use, `rank` being the rank in the communicator
+  std::vector<PeerRefusal> peersRefused;  ///< that any of them knows of
+};
+
+/// Collective among the ranks of a node. Nothing is exchanged where all know the same. Empty, on all of them alike,
+/// where a rank's GPU is not among the elements. `own` has elements.
+Result<std::optional<JoinedMachine>> joinMachines(const TopologyContext& context, const OwnMachine& own);
+
+/// The joined machine with its ways; GpuFacts::rank is the local rank. Empty where only the network would join its
+/// GPUs: ranks of a node are then not searched as one.
+Result<std::optional<Topology>> buildHostTopology(const TopologyContext& context, const JoinedMachine& joined);
+
+}  // namespace tutti

@@ -1,0 +1,20 @@
+// Init of one communicator, stage by stage.
+#pragma once
+
+#include <vector>
+
+#include "base/status.h"
+#include "comm/connect/connect.h"
+
+struct ncclComm;
+
+namespace tutti {
+
+/// Runs all stages on the calling thread. On failure the communicator is marked as failed, its peers are told, and the
+/// status is returned. The caller holds a pass of the communicator's gate.
+Status runInit(ncclComm& comm, const std::vector<ncclUniqueId>& ids);
+
+/// What connectLinks needs of an initialised communicator.
+ConnectContext connectContext(ncclComm& comm);
+
+}  // namespace tutti

@@ -1,0 +1,15 @@
+// The stage of init in which the ranks agree on the numbers that they plan with.
+#pragma once
+
+#include "base/status.h"
+#include "comm/init/topology_stages.h"
+
+struct ncclComm;
+
+namespace tutti {
+
+/// Collective: sets what operations are planned with (CommParts::planning) and the slots of connections for messages
+/// over the network. Errors: ncclInvalidUsage on all ranks alike where a setting differs that must not.
+Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs);
+
+}  // namespace tutti

@@ -1,0 +1,177 @@
+#include "comm/init/topology_stages.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "comm/init/host_topology.h"
+#include "topo/detect/live.h"
+#include "topo/search/graph_xml.h"
+#include "topo/machine/lines.h"
+
+namespace tutti {
+
+namespace {
+
+/// Whether graphs are to be looked for at all. All ranks say the same: they see the same table.
+bool everybodyKnows(const TopologyContext& context) {
+  const auto silent = std::find_if(context.peers.begin(), context.peers.end(),
+                                   [](const PeerInfo& peer) { return peer.machineHash == 0; });
+  if (silent != context.peers.end()) {
+    info(kGraph, "Rank {} on host {} knows nothing of its machine: rings follow the ranks' numbers", silent->rank,
+         silent->hostName.data());
+    return false;
+  }
+  for (int node = 0; node < context.layout.nNodes(); ++node) {
+    const std::size_t ranks = context.layout.ranksOnNode(node).size();
+    if (ranks <= static_cast<std::size_t>(kMostLocalRanks)) continue;
+    const auto first = static_cast<std::size_t>(context.layout.ranksOnNode(node).front());
+    info(kGraph, "Host {} has {} ranks, more than {}: rings follow the ranks' numbers",
+         context.peers[first].hostName.data(), ranks, kMostLocalRanks);
+    return false;
+  }
+  return true;
+}
+
+Status writeDump(const TopologyContext& context, const DumpFile& dump, const char* setting, const XmlElement& root) {
+  const PeerInfo& self = context.peers[static_cast<std::size_t>(context.layout.rank())];
+  return writeXmlFile(dump.path, root, fmt::format("{}, rank {} on host {}", setting, self.rank, self.hostName.data()));
+}
+
+/// Puts the graphs of NCCL_GRAPH_FILE in the place of those that were searched.
+Status replaceFromFile(const TopologySettings& settings, const Topology& topology, GraphSet& graphs) {
+  if (settings.graphFile.empty()) return {};
+  ASSIGN(const GraphSet given, readGraphFile(settings.graphFile, topology.machine, topology.interNode));
+  for (Graph GraphSet::*graph :
+       {&GraphSet::ring, &GraphSet::tree, &GraphSet::collNetChain, &GraphSet::collNetDirect, &GraphSet::nvls}) {
+    if (!replacesSearch(given.*graph, settings.crossNic)) continue;
+    graphs.*graph = given.*graph;
+    info(kGraph | kEnv, "NCCL_GRAPH_FILE={}: its {} graph is used, with {} channels", settings.graphFile,
+         graphName((given.*graph).id), (given.*graph).nChannels());
+  }
+  return {};
+}
+
+void logGraphs(const Topology& topology, const GraphSet& graphs) {
+  const MachineBandwidth bandwidth = machineBandwidth(topology.machine, topology.paths, topology.interNode);
+  for (const std::string& line : machineLines(topology.machine, bandwidth)) info(kGraph, "{}", line);
+  for (const Graph* graph : {&graphs.ring, &graphs.tree, &graphs.collNetChain, &graphs.collNetDirect, &graphs.nvls}) {
+    if (graph->channels.empty()) continue;
+    for (const std::string& line : graphLines(topology.machine, *graph)) info(kGraph, "{}", line);
+  }
+}
+
+/// Who names a file wants its machine; what detection found that makes none is a reason to do without, having said so.
+/// A driver that forbids what the hardware offers is broken for whatever comes after.
+bool mustWork(const TopologySettings& settings, const Status& status) {
+  return !settings.file.empty() || status.code() == ncclUnhandledCudaError;
+}
+
+/// What one rank knows of its node.
+struct OwnNode {
+  RankGraphs words;
+  OwnNics nics;
+};
+
+OwnNics nicsOfRank(const Topology& topology, const Graph& ring, int localRank, const PathSettings& settings) {
+  for (const int gpu : topology.machine.nodes(NodeKind::Gpu)) {
+    if (topology.machine.facts<GpuFacts>(gpu).rank == localRank) return nicsOf(topology, ring, gpu, settings);
+  }
+  return {};
+}
+
+/// The words about our own node; empty ones if its machine cannot be used.
+Result<OwnNode> searchOwnNode(const TopologyContext& context, const OwnMachine& own) {
+  const TopologySettings& settings = context.settings;
+  const int rank = context.layout.rank();
+  ASSIGN(const std::optional<JoinedMachine> joined, joinMachines(context, own));
+  if (!joined) return OwnNode{};
+  if (settings.dump.wantedBy(rank)) TRY(writeDump(context, settings.dump, "NCCL_TOPO_DUMP_FILE", joined->elements));
+  const auto built = buildHostTopology(context, *joined);
+  if (!built.ok() && mustWork(settings, built.status())) return built.status();
+  if (!built.ok() || !built.value()) return OwnNode{};
+  const Topology& topology = *built.value();
+  SearchSettings search;
+  search.interNode = topology.interNode;
+  search.crossNic = settings.crossNic;
+  GraphSet graphs = searchGraphs(topology.machine, topology.paths, search);
+  TRY(replaceFromFile(settings, topology, graphs));
+  logGraphs(topology, graphs);
+  if (settings.graphDump.wantedBy(rank)) {
+    ASSIGN(const XmlElement written, writeGraphs(topology.machine, graphs));
+    TRY(writeDump(context, settings.graphDump, "NCCL_GRAPH_DUMP_FILE", written));
+  }
+  const int localRank = context.layout.localRank();
+  return OwnNode{describeGraphs(topology.machine, graphs, localRank),
+                 nicsOfRank(topology, graphs.ring, localRank, settings.paths)};
+}
+
+/// Some rank has no graphs, so nobody uses any.
+CommGraphs withoutGraphs(const TopologySettings& settings) {
+  if (!settings.graphFile.empty()) {
+    info(kGraph | kEnv, "NCCL_GRAPH_FILE={} is not used: rings follow the ranks' numbers", settings.graphFile);
+  }
+  return {};
+}
+
+void saySilent(const TopologyContext& context, std::span<const RankGraphs> words) {
+  const auto silent = std::find_if(words.begin(), words.end(), [](const RankGraphs& own) {
+    return own.of(GraphId::Ring).channels == 0 || own.of(GraphId::Tree).channels == 0;
+  });
+  if (silent == words.end()) return;
+  const PeerInfo& peer = context.peers[static_cast<std::size_t>(silent - words.begin())];
+  info(kGraph, "Rank {} on host {} has no graphs: rings follow the ranks' numbers", peer.rank, peer.hostName.data());
+}
+
+}  // namespace
+
+OwnMachine ownMachine(XmlElement elements, std::vector<PeerRefusal> peersRefused) {
+  std::uint64_t hash = hashText(writeXml(elements));
+  for (const PeerRefusal& pair : peersRefused) hash = hashText(fmt::format("{} {}", pair.from, pair.to), hash);
+  return {std::move(elements), std::move(peersRefused), std::max<std::uint64_t>(hash, 1)};
+}
+
+Result<OwnMachine> readMachine(const Driver& driver, const TopologySettings& settings,
+                               const std::optional<std::vector<NetDeviceFacts>>& nets) {
+  LiveRequest request{.driver = &driver, .topologyFile = settings.file, .nets = {}, .systemRoot = {}};
+  if (!driver.softGpu) request.nets = nets;
+  auto detected = detectLive(request);
+  if (!detected.ok() && mustWork(settings, detected.status())) return detected.status();
+  if (!detected.ok() || !detected.value()) return OwnMachine{};
+  LiveTopology& live = *detected.value();
+  return ownMachine(std::move(live.xml), std::move(live.peersRefused));
+}
+
+Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& own) {
+  const TopologySettings& settings = context.settings;
+  const bool alone = context.peers.size() == 1;
+  if (alone && !settings.dump.wantedBy(0) && !settings.graphDump.wantedBy(0)) return CommGraphs{};
+  if (!everybodyKnows(context)) return withoutGraphs(settings);
+  std::vector<RankGraphs> words(context.peers.size());
+  const auto rank = static_cast<std::size_t>(context.layout.rank());
+  ASSIGN(OwnNode node, searchOwnNode(context, own));
+  words[rank] = node.words;
+  if (alone) return CommGraphs{};  // it has nobody to be joined with
+  TRY(allGatherValues(context.control, std::span(words)));
+  auto agreed = agreeOnGraphs(context.layout, context.peers, words);
+  if (!agreed.ok()) {
+    // Nobody may leave, and be taken for dead, before all have seen the difference themselves.
+    context.control.barrier().ignore();
+    return agreed.status();
+  }
+  if (!agreed.value().known()) {
+    saySilent(context, words);
+    return withoutGraphs(settings);
+  }
+  return CommGraphs{std::move(words), agreed.value(), std::move(node.nics)};
+}
+
+Result<RankChannels> channelsOf(const CommGraphs& graphs, const RankLayout& layout, int nChannels) {
+  if (!graphs.known()) return channelsByRank(layout, nChannels);
+  return channelsAcross(layout, graphs.words, graphs.agreed, nChannels);
+}
+
+}  // namespace tutti

@@ -1,0 +1,95 @@
+#include "comm/launch/graph_refs.h"
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/never_destroyed.h"
+
+namespace tutti {
+
+namespace {
+
+/// What is to be freed, by whoever comes next.
+struct Abandoned {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<void>> estates;
+};
+
+Abandoned& abandoned() {
+  static NeverDestroyed<Abandoned> instance;
+  return instance.get();
+}
+
+}  // namespace
+
+struct GraphHolds::State {
+  std::mutex mutex;
+  int holds = 0;
+  std::shared_ptr<void> estate;
+};
+
+/// What a graph owns: one count.
+struct GraphHolds::Hold {
+  explicit Hold(std::shared_ptr<State> shared) : state(std::move(shared)) {
+    const std::lock_guard lock(state->mutex);
+    ++state->holds;
+  }
+  Hold(const Hold&) = delete;
+  ~Hold() {
+    std::shared_ptr<void> estate;
+    {
+      const std::lock_guard lock(state->mutex);
+      if (--state->holds == 0) estate = std::move(state->estate);
+    }
+    if (!estate) return;
+    const std::lock_guard lock(abandoned().mutex);
+    abandoned().estates.push_back(std::move(estate));
+  }
+  std::shared_ptr<State> state;
+};
+
+GraphHolds::GraphHolds() : state_(std::make_shared<State>()) {}
+
+Status GraphHolds::addTo(const Device& device, CUgraph graph) {
+  const Driver& driver = device.driver();
+  if (driver.cuUserObjectCreate == nullptr || driver.cuGraphRetainUserObject == nullptr ||
+      driver.cuUserObjectRelease == nullptr) {
+    return fail(ncclInvalidUsage, "The CUDA driver of device {} is too old to capture operations in graphs: it lacks user "
+                "objects (CUDA 11.3). Update it", device.ordinal());
+  }
+  auto hold = std::make_unique<Hold>(state_);
+  // Runs on a thread of the driver, where no CUDA call is allowed.
+  const CUhostFn drop = [](void* held) { std::unique_ptr<Hold>(static_cast<Hold*>(held)).reset(); };
+  CUuserObject object = nullptr;
+  TRY(device.check(driver.cuUserObjectCreate(&object, hold.get(), drop, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+                   "cuUserObjectCreate"));
+  static_cast<void>(hold.release());   // belongs to the user object
+  const CUresult retained = driver.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+  if (retained == CUDA_SUCCESS) return {};
+  device.check(driver.cuUserObjectRelease(object, 1), "cuUserObjectRelease").ignore();
+  return device.check(retained, "cuGraphRetainUserObject");
+}
+
+bool GraphHolds::any() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->holds > 0;
+}
+
+bool GraphHolds::bequeath(std::shared_ptr<void> estate) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->holds == 0) return false;
+  state_->estate = std::move(estate);
+  return true;
+}
+
+void GraphHolds::freeAbandoned() {
+  std::vector<std::shared_ptr<void>> estates;
+  {
+    const std::lock_guard lock(abandoned().mutex);
+    estates.swap(abandoned().estates);
+  }
+}
+
+}  // namespace tutti

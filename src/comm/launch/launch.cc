@@ -1,0 +1,232 @@
+#include "comm/launch/launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "proxy/engine.h"
+
+namespace tutti {
+
+namespace {
+
+/// Captures that may go on side by side before their launches lose their order across streams.
+constexpr std::size_t kMarks = 8;
+
+/// Keeps the host thread at work until the kernels are on their stream, where their event speaks for them.
+class Held {
+ public:
+  explicit Held(ProgressGroup* group) : group_(group) {
+    if (group_ != nullptr) group_->hold();
+  }
+  Held(const Held&) = delete;
+  ~Held() {
+    if (group_ != nullptr) group_->release();
+  }
+
+ private:
+  ProgressGroup* group_;
+};
+
+void CUDA_CB holdGroup(void* group) { static_cast<ProgressGroup*>(group)->hold(); }
+void CUDA_CB releaseGroup(void* group) { static_cast<ProgressGroup*>(group)->release(); }
+
+}  // namespace
+
+Result<std::unique_ptr<Launcher>> Launcher::create(const Device& device, GraphRules rules) {
+  ASSIGN(Event done, Event::create(device));
+  ASSIGN(Event join, Event::create(device));
+  return std::unique_ptr<Launcher>(new Launcher(device, rules, std::move(done), std::move(join)));
+}
+
+Result<CaptureState> Launcher::commonCapture(std::span<const CUstream> streams) const {
+  CaptureState common;
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    ASSIGN(const CaptureState state, captureState(device_->driver(), streams[i]));
+    if (i == 0) common = state;
+    if (state.capturing == common.capturing && state.id == common.id) continue;
+    return fail(ncclInvalidUsage,
+                "The streams given to one communicator in one group must all be captured by the same graph, or none of "
+                "them (stream {} of {} on device {} differs)",
+                i, streams.size(), device_->ordinal());
+  }
+  return common;
+}
+
+Launcher::CaptureMark* Launcher::markOf(const CaptureState& capture) {
+  const auto mark = std::find_if(marks_.begin(), marks_.end(), [&](const CaptureMark& m) { return m.id == capture.id; });
+  return mark == marks_.end() ? nullptr : &*mark;
+}
+
+Status Launcher::addMark(const CaptureState& capture) {
+  ASSIGN(Event last, Event::create(*device_));
+  if (rules_.holds != nullptr) TRY(rules_.holds->addTo(*device_, capture.graph));
+  if (marks_.size() == kMarks) marks_.erase(marks_.begin());
+  marks_.push_back({capture.id, std::move(last)});
+  return {};
+}
+
+/// `main`, which is captured, waits for what is in its graph already, or for what is outside.
+Status Launcher::orderCaptured(const CaptureState& capture, CUstream main) {
+  if (const CaptureMark* known = markOf(capture)) return rules_.orderWithin ? known->last.waitOn(main) : Status();
+  TRY(addMark(capture));
+  return rules_.mix ? waitAtReplay(*device_, capture, main, done_) : Status();
+}
+
+Status Launcher::orderBefore(const CaptureState& capture, std::span<const CUstream> streams) {
+  const CUstream main = streams.back();
+  for (const CUstream other : streams.first(streams.size() - 1)) {
+    if (other == main) continue;
+    TRY(join_.record(other));
+    TRY(join_.waitOn(main));
+  }
+  if (capture.capturing) return orderCaptured(capture, main);
+  ASSIGN(const unsigned long long id, streamId(device_->driver(), main));
+  const bool replaysBetween = rules_.mix && everCaptured();
+  const bool ordered = !replaysBetween && id != 0 && id == lastStream_;
+  return ordered ? Status() : done_.waitOn(main);
+}
+
+Status Launcher::orderAfter(const CaptureState& capture, std::span<const CUstream> streams) {
+  const CUstream main = streams.back();
+  Event& mark = capture.capturing ? markOf(capture)->last : done_;
+  if (capture.capturing && rules_.mix) TRY(recordAtReplay(*device_, capture, main, done_));
+  // Recorded now and not when the next launch finds another stream: the application may have destroyed this one then.
+  TRY(mark.record(main));
+  if (capture.capturing) {
+    everCaptured_.store(true, std::memory_order_relaxed);
+  } else {
+    ASSIGN(lastStream_, streamId(device_->driver(), main));
+    launched_.fetch_add(1);
+  }
+  for (const CUstream other : streams.first(streams.size() - 1)) {
+    if (other != main) TRY(mark.waitOn(other));
+  }
+  return {};
+}
+
+Status Launcher::launchOne(const PreparedLaunch& launch, CUstream stream) {
+  note(launch);
+  // cuLaunchKernel copies the parameters before it returns and never writes to them.
+  void* params[] = {const_cast<device::KernelArgs*>(launch.args)};
+  const CUresult result = device_->driver().cuLaunchKernel(launch.function, launch.grid, 1, 1, launch.block, 1, 1, 0,
+                                                           stream, params, nullptr);
+  if (result == CUDA_SUCCESS) return {};
+  return checkCu(device_->driver(), result, CuCall{"cuLaunchKernel", device_->ordinal(), 0, lastLaunch()});
+}
+
+Status Launcher::callAtReplay(CUstream stream, CUhostFn function, ProgressGroup* driven) const {
+  return checkCu(device_->driver(), device_->driver().cuLaunchHostFunc(stream, function, driven),
+                 CuCall{"cuLaunchHostFunc", device_->ordinal(), 0, "drive the network in a graph"});
+}
+
+Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams,
+                        ProgressGroup* driven) {
+  if (streams.empty()) return fail(ncclInternalError, "A launch needs a stream (device {})", device_->ordinal());
+  ASSIGN(const ContextGuard guard, device_->enter());
+  ASSIGN(const CaptureState capture, commonCapture(streams));
+  const bool inGraph = capture.capturing && driven != nullptr;
+  const Held held(inGraph ? nullptr : driven);
+  TRY(orderBefore(capture, streams));
+  if (inGraph) TRY(callAtReplay(streams.back(), holdGroup, driven));
+  Status status;
+  bool any = false;
+  for (const PreparedLaunch& one : launches) {
+    status = launchOne(one, streams.back());
+    if (!status.ok()) break;
+    any = true;
+  }
+  // What is on the stream has to be known, whatever came after it.
+  if (inGraph) {
+    const Status released = callAtReplay(streams.back(), releaseGroup, driven);
+    if (status.ok()) status = released;
+  }
+  if (!any && !status.ok()) return status;
+  const Status ordered = orderAfter(capture, streams);
+  return status.ok() ? ordered : status;
+}
+
+Status Launcher::drain(const Abort* abort, std::chrono::milliseconds bound) const {
+  return done_.wait(abort, bound);
+}
+
+CUresult Launcher::query() {
+  const std::uint64_t launched = launched_.load();
+  const Driver& driver = device_->driver();
+  // No ContextGuard, which logs and forgets the driver's code: when the process ends, the driver refuses every call, and
+  // nothing is wrong with the kernels.
+  if (const CUresult refused = driver.cuCtxPushCurrent(device_->context()); refused != CUDA_SUCCESS) return refused;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CUresult result = driver.cuThreadExchangeStreamCaptureMode(&mode);
+  if (result == CUDA_SUCCESS) {
+    result = driver.cuEventQuery(done_.get());
+    static_cast<void>(driver.cuThreadExchangeStreamCaptureMode(&mode));
+  }
+  CUcontext popped = nullptr;
+  static_cast<void>(driver.cuCtxPopCurrent(&popped));
+  if (result == CUDA_SUCCESS) seenDone_.store(launched);
+  return result;
+}
+
+void Launcher::note(const PreparedLaunch& launch) {
+  const std::lock_guard lock(namesMutex_);
+  lastOperation_ = launch.operation;
+  lastKernel_ = launch.kernel;
+  note_.shape = launch.shape;
+  note_.nChannels = launch.grid;
+  note_.root = -1;
+  note_.follows = true;
+  note_.inPlace = false;
+  note_.messages.clear();
+  if (launch.args == nullptr) return;
+  const std::uint32_t works = launch.args->nWorks;
+  note_.firstChannel = launch.args->firstChannel;
+  note_.operations += works;
+  if (launch.shape.func == device::Func::SendRecv) {
+    note_.messages.assign(launch.args->p2p, launch.args->p2p + works);
+    return;
+  }
+  if (works > 0) note_.root = launch.args->coll[0].root;
+  for (std::uint32_t i = 0; i < works; ++i) {
+    std::array<char, 16>& name = history_[++note_.collectives % kHistory];
+    name = {};
+    launch.operation.copy(name.data(), name.size() - 1);
+  }
+  const auto inPlace = std::count_if(launch.args->coll, launch.args->coll + works, [](const device::CollWork& work) {
+    return work.pairWay == device::PairWay::InPlace;
+  });
+  note_.inPlace = inPlace > 0;
+  note_.follows = inPlace < static_cast<std::ptrdiff_t>(works);
+}
+
+LaunchNote Launcher::lastNote() const {
+  const std::lock_guard lock(namesMutex_);
+  LaunchNote note = note_;
+  note.text = lastLaunchLocked();
+  return note;
+}
+
+std::string Launcher::collectiveName(std::uint64_t number) const {
+  const std::lock_guard lock(namesMutex_);
+  if (number == 0 || number > note_.collectives || note_.collectives - number >= kHistory) return {};
+  return history_[number % kHistory].data();
+}
+
+std::string Launcher::lastOperation() const {
+  const std::lock_guard lock(namesMutex_);
+  return lastOperation_;
+}
+
+std::string Launcher::lastLaunch() const {
+  const std::lock_guard lock(namesMutex_);
+  return lastLaunchLocked();
+}
+
+std::string Launcher::lastLaunchLocked() const {
+  if (lastOperation_.empty()) return "none";
+  const std::string kernel = lastKernel_.empty() ? "" : fmt::format(" (kernel {})", lastKernel_);
+  return fmt::format("operation {}{}", lastOperation_, kernel);
+}
+
+}  // namespace tutti

@@ -1,0 +1,128 @@
+// Puts prepared kernels on the application's stream, one communicator's after the other.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/abort.h"
+#include "base/status.h"
+#include "comm/launch/graph_refs.h"
+#include "comm/launch/launch_note.h"
+#include "device/work.h"
+#include "gpu/capture.h"
+#include "gpu/context.h"
+#include "gpu/event.h"
+#include "gpu/stream.h"
+
+namespace tutti {
+
+class ProgressGroup;
+
+/// One kernel, ready to go. `args` and the names are only read during launch().
+struct PreparedLaunch {
+  CUfunction function = nullptr;
+  std::string_view operation;               ///< "AllReduce", for errors
+  unsigned grid = 1;                        ///< blocks: channels
+  unsigned block = 32;                      ///< threads per block
+  const device::KernelArgs* args = nullptr;
+  std::string_view kernel = {};             ///< "tutti_AllReduce_Ring_Simple_Sum_f32", for errors
+  LaunchShape shape = {};
+};
+
+/// How a communicator's launches and graphs are ordered among each other, and who hears of graphs.
+struct GraphRules {
+  bool mix = true;                ///< graphs wait for launches and other graphs and the other way round
+  bool orderWithin = true;        ///< launches captured in one graph on several streams wait for each other
+  GraphHolds* holds = nullptr;    ///< told of each graph with launches; may be null
+};
+
+/// Launches the kernels of one communicator on its device. Kernels of one communicator share its connections, so they
+/// run one after the other even when the application uses several streams, captures some of them in graphs and replays
+/// those between other launches: each launch and each replay waits for the one before it, in the order of the
+/// application's calls, unless the rules leave that to the application. Its host thread never waits. Used by one thread
+/// at a time, but for mayBeBusy(), query() and lastLaunch().
+///
+/// One event carries the order: whatever runs waits for its last record and then records it; in a graph, nodes do that
+/// at every replay.
+class Launcher {
+ public:
+  /// The device, and `rules.holds`, must outlive the launcher.
+  static Result<std::unique_ptr<Launcher>> create(const Device& device, GraphRules rules = {});
+
+  /// Launches in order. `streams` are all streams that the application gave in this group, in order of appearance, at
+  /// least one: the kernels run on the last one, wait for all, and all wait for the kernels. The caller's current
+  /// device does not matter and does not change. `driven`: connections that a host thread has to drive while the kernels
+  /// run, at every replay as well; must outlive graphs; null: none. Errors: ncclInvalidUsage if some streams are captured
+  /// and others not (or by another graph), ncclUnhandledCudaError naming the operation.
+  Status launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams,
+                ProgressGroup* driven = nullptr);
+  Status launch(std::span<const PreparedLaunch> launches, CUstream stream) { return launch(launches, {&stream, 1}); }
+
+  /// Waits on the host until the last launch, or the last replay of a graph with launches, is done.
+  Status drain(const Abort* abort, std::chrono::milliseconds bound = kDeviceWaitBound) const;
+
+  /// Whether any launch went into a graph so far.
+  bool everCaptured() const { return everCaptured_.load(std::memory_order_relaxed); }
+
+  /// Whether something was launched, or could have been replayed, since query() last said that all is done. Any thread.
+  bool mayBeBusy() const { return everCaptured() || launched_.load() != seenDone_.load(); }
+  /// The same for launches alone, as query() last saw them: asks nobody, so it may be called where nothing may wait.
+  bool launchedUnseen() const { return launched_.load() != seenDone_.load(); }
+  /// CUDA_SUCCESS: all is done; CUDA_ERROR_NOT_READY: not yet; otherwise the device has failed. Never waits, logs
+  /// nothing. Any thread.
+  CUresult query();
+  /// "operation AllReduce (kernel tutti_AllReduce_…)", "none" before the first. Any thread.
+  std::string lastLaunch() const;
+  /// "AllReduce"; empty before the first. Any thread.
+  std::string lastOperation() const;
+  /// The same and more. Replays of graphs are not launches. Any thread.
+  LaunchNote lastNote() const;
+  /// "AllReduce": the n-th collective, counted from 1; empty where that is not known any more. Any thread.
+  std::string collectiveName(std::uint64_t number) const;
+
+ private:
+  static constexpr std::size_t kHistory = 64;
+  void note(const PreparedLaunch& launch);
+  std::string lastLaunchLocked() const;
+  /// Where a capture with launches stands. Captures go on side by side, though rarely.
+  struct CaptureMark {
+    unsigned long long id;
+    Event last;
+  };
+  Launcher(const Device& device, GraphRules rules, Event done, Event join)
+      : device_(&device), rules_(rules), done_(std::move(done)), join_(std::move(join)) {}
+  Result<CaptureState> commonCapture(std::span<const CUstream> streams) const;
+  CaptureMark* markOf(const CaptureState& capture);
+  Status addMark(const CaptureState& capture);
+  Status orderCaptured(const CaptureState& capture, CUstream main);
+  Status orderBefore(const CaptureState& capture, std::span<const CUstream> streams);
+  Status orderAfter(const CaptureState& capture, std::span<const CUstream> streams);
+  Status launchOne(const PreparedLaunch& launch, CUstream stream);
+  /// What `stream` captures from here on begins, at every replay, with a call of `function` on a host thread.
+  Status callAtReplay(CUstream stream, CUhostFn function, ProgressGroup* driven) const;
+
+  const Device* device_;
+  GraphRules rules_;
+  Event done_;                         ///< end of the last launch or replay
+  Event join_;                         ///< scratch: brings the other streams of a group in
+  std::vector<CaptureMark> marks_;     ///< the latest captures, newest last
+  unsigned long long lastStream_ = 0;  ///< id of the stream of the last launch outside a capture, 0: unknown or none
+  std::atomic<bool> everCaptured_{false};
+  std::atomic<std::uint64_t> launched_{0};
+  std::atomic<std::uint64_t> seenDone_{0};
+  mutable std::mutex namesMutex_;
+  std::string lastOperation_;
+  std::string lastKernel_;
+  LaunchNote note_;                    ///< without its text
+  std::array<std::array<char, 16>, kHistory> history_{};   ///< names of collectives, by number
+};
+
+}  // namespace tutti

@@ -1,0 +1,56 @@
+#include "comm/network/gpu_direct.h"
+
+#include "topo/machine/path_settings.h"
+
+namespace tutti {
+
+namespace {
+
+bool has(const NetProperties& device, PtrKind kind) {
+  return (device.ptrSupport & static_cast<int>(kind)) != 0;
+}
+
+/// Without a description of the machine. What a software GPU's process can do takes no NIC near by, but settings that
+/// keep GPUs and NICs apart, or forbid reading, mean it, too.
+bool usableUnseen(const GpuDirectQuestion& question, const GpuDirectSettings& settings) {
+  if (!question.softGpu) return false;
+  const bool near = settings.level.value_or(PathType::P2c) >= PathType::Pix;
+  return near && (question.direction == Direction::Recv || settings.read != 0);
+}
+
+bool usable(const GpuDirectQuestion& question, const GpuDirectSettings& settings) {
+  if (!takesGpuMemory(question.device, question.dmaBufs)) return false;
+  if (!question.access) return usableUnseen(question, settings);
+  return question.direction == Direction::Send ? question.access->reads : question.access->writes;
+}
+
+bool mustFlush(const GpuDirectQuestion& question, const GpuDirectSettings& settings) {
+  constexpr int kOrdered = 90;  // from here on counters do not overtake data that took the same way
+  if (question.direction == Direction::Send || settings.neverFlush) return false;
+  if (question.device.forceFlush || settings.alwaysFlush || question.computeCapability < kOrdered) return true;
+  return question.access && question.access->apartFromCpu;
+}
+
+}  // namespace
+
+GpuDirectSettings gpuDirectSettings(const Params& params) {
+  return {.level = parsePathLevel(params.topology.netGdrLevel),
+          .read = static_cast<int>(params.topology.netGdrRead),
+          .dmaBuf = params.topology.dmaBufEnable,
+          .alwaysFlush = params.topology.netForceFlush,
+          .neverFlush = params.topology.gdrFlushDisable};
+}
+
+bool takesGpuMemory(const NetProperties& device, bool dmaBufs) {
+  return has(device, PtrKind::Cuda) || (dmaBufs && has(device, PtrKind::DmaBuf));
+}
+
+SlotPlace slotPlaceFor(const GpuDirectQuestion& question, const GpuDirectSettings& settings) {
+  SlotPlace place;
+  place.onDevice = usable(question, settings);
+  place.dmaBuf = place.onDevice && question.dmaBufs && has(question.device, PtrKind::DmaBuf);
+  place.flushes = place.onDevice && mustFlush(question, settings);
+  return place;
+}
+
+}  // namespace tutti

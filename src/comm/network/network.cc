@@ -1,0 +1,110 @@
+#include "comm/network/network.h"
+
+#include "base/log.h"
+#include "base/never_destroyed.h"
+#include "base/settings/params.h"
+#include "comm/network/gpu_direct.h"
+#include "plugin/plugin_log.h"
+#include "transport/net/tcp/net.h"
+
+namespace tutti {
+
+namespace {
+
+std::vector<std::unique_ptr<NetSource>> builtInNetworks() {
+  std::vector<std::unique_ptr<NetSource>> sources;
+  sources.push_back(std::make_unique<SocketNetSource>(Params::process()));
+  return sources;
+}
+
+/// Plugins are loaded once for a process. Never destroyed: communicators may be left when static objects go.
+NetRegistry& registry() {
+  static NeverDestroyed<NetRegistry> instance(Params::process().misc, builtInNetworks());
+  return instance.get();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CommNetwork>> CommNetwork::open(std::string_view wanted, const NetOpening& opening) {
+  ASSIGN(std::unique_ptr<NetLease> lease, registry().assign(wanted, opening));
+  std::unique_ptr<CommNetwork> network(new CommNetwork(std::move(lease)));
+  ASSIGN(network->devices_, readDevices(network->net()));
+  if (CollNet* collNet = network->lease_->collNet()) {
+    const PluginIsOptional quiet;
+    network->takeCollNet(readDevices(*collNet));
+  }
+  return network;
+}
+
+void CommNetwork::takeCollNet(Result<DeviceTable> read) {
+  if (!read.ok()) {
+    info(kInit | kNet, "{} is not used: {}", labelOf(*lease_->collNet()), lastErrorText());
+  }
+  collNet_ = read.ok() ? std::move(read).value() : DeviceTable{};
+  collDevices_ = sameDevices(devices_, collNet_);
+}
+
+Status CommNetwork::fusePart(NetPart which, DeviceTable& table, const FusionSettings& settings,
+                             const Describe& describe) {
+  const auto make = [&](NetDevices& net, int physical) -> Status {
+    const bool asked = !settings.forced.empty();
+    if (!net.fuses() && (!asked || which == NetPart::CollNet)) return {};
+    if (!asked && (physical < 2 || !settings.farthest)) return {};
+    // Not those of `table`: the other part may have fused some since.
+    ASSIGN(const DeviceTable now, readDevices(net));
+    std::optional<XmlElement> machine;
+    if (settings.farthest.value_or(NicDistance::Port) > NicDistance::Port) {
+      ASSIGN(machine, describe(factsOf(now.all, firstNumbers(physical), {}, dmaBufs_)));
+    }
+    return fuseNics(net, now.all, physical, settings, machine ? &*machine : nullptr);
+  };
+  ASSIGN(const int physical, lease_->fuseOnce(which, make));
+  ASSIGN(table, readDevices(lease_->part(which), physical));
+  return {};
+}
+
+Status CommNetwork::fuse(const FusionSettings& settings, const Describe& describe) {
+  TRY(fusePart(NetPart::Net, devices_, settings, describe));
+  if (collNet_.all.empty()) return {};
+  const PluginIsOptional quiet;
+  DeviceTable fused;
+  const Status status = fusePart(NetPart::CollNet, fused, settings, describe);
+  takeCollNet(status.ok() ? Result<DeviceTable>(std::move(fused)) : Result<DeviceTable>(status));
+  return {};
+}
+
+void CommNetwork::reportCollNet() const {
+  if (collNet_.all.empty()) return;
+  for (const std::string& line : collNetLines(devices_, collNet_)) {
+    info(kInit | kNet, "{} : {}", labelOf(*lease_->collNet()), line);
+  }
+}
+
+bool CommNetwork::usesAnyMemory() const {
+  return dynamic_cast<const SocketNet*>(&lease_->net()) != nullptr;
+}
+
+std::vector<NetDeviceFacts> factsOf(const std::vector<NetProperties>& devices, std::span<const int> numbers,
+                                    std::span<const int> collDevices, bool dmaBufs) {
+  std::vector<NetDeviceFacts> facts;
+  for (const int number : numbers) {
+    const NetProperties& device = devices[static_cast<std::size_t>(number)];
+    NetDeviceFacts one;
+    one.dev = number;
+    one.name = device.name;
+    one.pciPath = device.pciPath;
+    one.guid = device.guid;
+    one.speed = device.speedMbps;
+    one.port = device.port;
+    one.latency = device.latencyUs;
+    one.maxComms = device.maxComms;
+    one.gdr = takesGpuMemory(device, dmaBufs);
+    one.coll = static_cast<std::size_t>(number) < collDevices.size() && collDevices[static_cast<std::size_t>(number)] >= 0;
+    one.rail = device.railId;
+    one.plane = device.planeId;
+    facts.push_back(std::move(one));
+  }
+  return facts;
+}
+
+}  // namespace tutti

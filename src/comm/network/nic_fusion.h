@@ -1,0 +1,45 @@
+// Which devices of a network become one: ports of one NIC, as far as the settings allow and the network can.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/settings/params.h"
+#include "base/status.h"
+#include "comm/settings/fusion_settings.h"
+#include "plugin/net.h"
+#include "topo/xml/xml.h"
+
+namespace tutti {
+
+FusionSettings fusionSettings(const Params::Topology& params);
+
+/// `machine`: the elements of a topology file with both as <net>; null: only what their bus ids say is known.
+NicDistance nicDistance(const NetProperties& a, const NetProperties& b, const XmlElement* machine);
+
+/// The groups of NCCL_NET_FORCE_MERGE ("a,b:1;c,d": names, perhaps with a port) as numbers of devices. `label`: whose
+/// they are. Errors: ncclInvalidUsage naming what is no device, or stands in two groups.
+Result<std::vector<std::vector<int>>> forcedGroups(std::string_view list, std::span<const NetProperties> devices,
+                                                   std::string_view label);
+
+/// Asks `net` to fuse: what is forced, then what is near enough; of a group that it refuses no two are tried again. The
+/// first `physical` of its devices are no fused ones, what the others are made of stays as it is. Says at INFO what
+/// became one. Errors: ncclInvalidUsage where the network refuses, or has not, what is forced.
+Status fuseNics(NetDevices& net, std::span<const NetProperties> devices, int physical, const FusionSettings& settings,
+                const XmlElement* machine);
+
+/// "NET/Socket", as lines of the log begin.
+std::string labelOf(const NetDevices& net);
+
+/// Of a network's devices those to be used: fused ones, whose parts are not, and all others. `physical`: how many are
+/// no fused ones. A fused one that does not name its parts is left out. `label`: the network's.
+std::vector<int> devicesToUse(std::span<const NetProperties> devices, int physical, std::string_view label);
+
+/// The names of `group`, with commas.
+std::string namesOf(std::span<const NetProperties> devices, std::span<const int> group);
+
+}  // namespace tutti

@@ -1,0 +1,142 @@
+#include "comm/network/nics.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "topo/machine/paths.h"
+#include "topo/machine/paths_adjust.h"
+
+namespace tutti {
+
+namespace {
+
+/// -1: no NIC.
+int deviceOf(const Machine& machine, int node) {
+  if (node < 0) return -1;
+  const auto* net = std::get_if<NetFacts>(&machine.node(node).facts);
+  return net != nullptr ? net->dev : -1;
+}
+
+int turnOf(std::span<const int> devices, int at) {
+  return devices.empty() ? -1 : devices[static_cast<std::size_t>(at) % devices.size()];
+}
+
+/// Number in the machine; -1: nothing is known.
+int nicInMachine(const OwnNics& nics, const NicQuestion& question) {
+  int device = -1;
+  if (question.kind == device::ConnKind::Graph) {
+    device = turnOf(question.direction == Direction::Send ? nics.ringOut : nics.ringIn, question.channel);
+  }
+  return device >= 0 ? device : turnOf(nics.nearest, question.channel);
+}
+
+/// By the way that the NIC's own writes take: its reads never go through another GPU here.
+NicAccess accessOf(const Topology& topology, int gpu, int net, const PathSettings& settings) {
+  const PathType distance = topology.paths.of(net, gpu).type;
+  const int cpu = localCpu(topology.machine, topology.paths, gpu);
+  NicAccess access;
+  access.device = deviceOf(topology.machine, net);
+  access.reads = gdrUsable(topology.machine, topology.paths, settings, {gpu, net, true, distance});
+  access.writes = gdrUsable(topology.machine, topology.paths, settings, {gpu, net, false, distance});
+  access.apartFromCpu = cpu >= 0 && topology.paths.of(gpu, cpu).type == PathType::C2c && distance <= PathType::Pxb;
+  return access;
+}
+
+/// By the local number; a NIC without a rail is on one of its own, so that hosts that are alike have the same.
+NicWay wayOf(const Topology& topology, int gpu, int net) {
+  const auto& facts = topology.machine.facts<NetFacts>(net);
+  NicWay way{.device = facts.dev,
+             .type = topology.paths.of(gpu, net).type,
+             .relay = -1,
+             .rail = facts.rail >= 0 ? facts.rail : facts.dev};
+  const int relay = relayOnWay(topology.machine, topology.paths, gpu, net);
+  if (relay >= 0) way.relay = topology.machine.facts<GpuFacts>(relay).rank;
+  return way;
+}
+
+bool relaysFor(const Topology& topology, int gpu) {
+  for (const int other : topology.machine.nodes(NodeKind::Gpu)) {
+    for (const int net : topology.machine.nodes(NodeKind::Net)) {
+      if (other != gpu && relayOnWay(topology.machine, topology.paths, other, net) == gpu) return true;
+    }
+  }
+  return false;
+}
+
+const NicWay* wayTo(const OwnNics& nics, int nic) {
+  const auto known = std::find_if(nics.ways.begin(), nics.ways.end(), [nic](const NicWay& way) { return way.device == nic; });
+  return nic < 0 || known == nics.ways.end() ? nullptr : &*known;
+}
+
+/// The network's number of a NIC in the machine. A described machine may have other NICs than there are: the software
+/// GPU's.
+int numberOf(std::span<const int> devices, int nic) {
+  const bool exists = std::find(devices.begin(), devices.end(), nic) != devices.end();
+  return exists ? nic : turnOf(devices, nic);
+}
+
+/// The NIC on that rail, if this rank may use it; null: none.
+const NicWay* onRail(const OwnNics& nics, int rail) {
+  for (const NicWay& way : nics.ways) {
+    if (rail >= 0 && way.rail == rail && (way.relay >= 0 || way.type <= PathType::P2c)) return &way;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+OwnNics nicsOf(const Topology& topology, const Graph& ring, int gpu, const PathSettings& settings) {
+  OwnNics nics;
+  for (const GraphChannel& channel : ring.channels) {
+    nics.ringIn.push_back(deviceOf(topology.machine, channel.netIn));
+    nics.ringOut.push_back(deviceOf(topology.machine, channel.netOut));
+  }
+  for (const int net : localNets(topology.machine, topology.paths, gpu)) {
+    nics.nearest.push_back(deviceOf(topology.machine, net));
+  }
+  for (const int net : topology.machine.nodes(NodeKind::Net)) {
+    nics.access.push_back(accessOf(topology, gpu, net, settings));
+    nics.ways.push_back(wayOf(topology, gpu, net));
+  }
+  nics.relaysForOthers = relaysFor(topology, gpu);
+  return nics;
+}
+
+int nicFor(const OwnNics& nics, const NicQuestion& question) {
+  if (question.devices.empty()) return -1;
+  const int device = nicInMachine(nics, question);
+  if (device < 0) return turnOf(question.devices, question.turn + question.channel);
+  return numberOf(question.devices, device);
+}
+
+std::optional<NicAccess> accessFor(const OwnNics& nics, const NicQuestion& question) {
+  return accessTo(nics, nicInMachine(nics, question));
+}
+
+std::optional<NicAccess> accessTo(const OwnNics& nics, int nic) {
+  const auto known = std::find_if(nics.access.begin(), nics.access.end(),
+                                  [nic](const NicAccess& access) { return nic >= 0 && access.device == nic; });
+  return known == nics.access.end() ? std::nullopt : std::optional(*known);
+}
+
+RailPlace placeOf(const OwnNics& nics, const NicQuestion& question) {
+  const NicWay* const way = wayTo(nics, nicInMachine(nics, question));
+  return way == nullptr ? RailPlace{} : RailPlace{way->device, way->rail};
+}
+
+bool sendsThroughOthers(const OwnNics& nics) {
+  return std::any_of(nics.ways.begin(), nics.ways.end(), [](const NicWay& way) { return way.relay >= 0; });
+}
+
+Route routeFor(const OwnNics& nics, const RouteQuestion& question) {
+  const bool message = question.nic.kind == device::ConnKind::Mesh;
+  const NicWay* way = wayTo(nics, nicInMachine(nics, question.nic));
+  if (message && question.level >= 2) {
+    if (const NicWay* const rail = onRail(nics, question.receiver.rail); rail != nullptr) way = rail;
+  }
+  if (way == nullptr) return {.device = nicFor(nics, question.nic)};
+  const bool relayed = !message || question.level >= 1;
+  return {.device = numberOf(question.nic.devices, way->device), .nic = way->device, .relay = relayed ? way->relay : -1};
+}
+
+}  // namespace tutti

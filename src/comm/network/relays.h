@@ -1,0 +1,54 @@
+// Ranks that others of their host send through (PXN, docs/network.md): who they are, and how long they stay.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "topo/machine/peer_info.h"
+
+struct ncclComm;
+
+namespace tutti {
+
+namespace relay {
+class RelayService;
+}
+
+/// What the ranks of a communicator know each other by at relays.
+std::array<std::byte, 32> relaySecret(const ncclComm& comm);
+
+/// The rank with that number within our node, if we can send through it; null: we cannot, or `localRank` is -1.
+const PeerInfo* relayOf(const ncclComm& comm, int localRank);
+
+/// A rank's membership in its communicator, as far as relays go: it may be one, and has others of its process beside
+/// it.
+class RankRelays {
+ public:
+  /// Listens, if the machine says that others send through this rank. Before any rank may connect.
+  static Result<std::unique_ptr<RankRelays>> join(const ncclComm& comm);
+  RankRelays(const RankRelays&) = delete;
+  /// Without leave(): ends what others have here at once.
+  ~RankRelays();
+
+  /// The rank has ended in order, and its own connections are closed. Others may go on sending through it for as long
+  /// as the process lives; the last rank of the communicator in this process, after which it may end, waits for them,
+  /// `kPatience` at most.
+  void leave();
+  static constexpr int kPatienceSeconds = 10;
+
+  /// Connections of others over which something has not come through yet (relay::Roster). Any thread.
+  std::vector<std::string> underWay() const;
+
+ private:
+  explicit RankRelays(std::uint64_t commHash) : commHash_(commHash) {}
+  std::uint64_t commHash_;
+  bool counted_ = false;
+  std::shared_ptr<relay::RelayService> service_;  ///< null: nobody sends through us
+};
+
+}  // namespace tutti

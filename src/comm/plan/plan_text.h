@@ -1,0 +1,16 @@
+// A plan in words.
+#pragma once
+
+#include <string>
+
+#include "comm/plan/plan.h"
+
+namespace tutti {
+
+/// Tells the TUNING log what was weighed and chosen. Prints nothing, and costs nothing, where that log is off.
+void logDecisions(const PlanContext& context, const Plan& plan);
+
+/// A plan as text, one line for each launch and each of its works: for tests and for people.
+std::string describePlan(const Plan& plan);
+
+}  // namespace tutti

@@ -1,0 +1,70 @@
+// What communicators take from the environment, as plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "bootstrap/settings.h"
+#include "comm/settings/affinity_settings.h"
+#include "comm/settings/fusion_settings.h"
+#include "comm/settings/gpu_direct_settings.h"
+#include "comm/plan/message_channels.h"
+#include "comm/settings/topology_settings.h"
+#include "comm/settings/tuning_settings.h"
+#include "nccl.h"
+#include "transport/p2p/options.h"
+#include "transport/shm/options.h"
+
+namespace tutti {
+
+struct Params;
+
+/// Bytes of the buffers of one connection, as the user set them; 0: what suits the device.
+struct BufferSettings {
+  std::uint32_t simple = 0;
+  std::uint32_t ll = 0;
+  std::uint32_t ll128 = 0;
+};
+
+/// A value; constant for the life of a communicator.
+struct Runtime {
+  BootstrapSettings bootstrap;
+  ncclConfig_t configOverrides;        ///< fields that the environment sets, all others undefined
+  std::string netName;                 ///< NCCL_NET; goes into the configuration like the overrides, "": not set
+  P2pOptions p2p;
+  ShmOptions shm;
+  std::string hostId;
+  std::string hostKernelsPath;
+  BufferSettings buffers;
+  std::string algo;                    ///< NCCL_ALGO
+  std::string proto;                   ///< NCCL_PROTO
+  TuningSettings tuning;
+  MessageSettings messages;
+  TopologySettings topology;
+  FusionSettings fusion;
+  AffinitySettings affinity;
+  GpuDirectSettings gpuDirect;
+  int pxnLevel = 2;                    ///< NCCL_P2P_PXN_LEVEL: whether messages go through other ranks
+  std::uint32_t netMessageMb = 4096;   ///< what buffers for messages over a network may take, see networkMeshSlots()
+  bool netSharedComms = false;         ///< connections for messages share network connections
+  std::uint32_t netSharedSlots = 0;    ///< slots that connections for messages over a network share; 0: each has its own
+  milliseconds stallAfter{0};          ///< without progress for so long, an operation is reported; 0: never
+  std::string launchShape;             ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
+  int minChannels = 0;                 ///< 0: not set
+  int maxChannels = 0;
+  bool checkPointers = false;          ///< buffers of calls are checked to be memory of the own device
+  bool allowVmm = true;                ///< ncclMemAlloc may use virtual memory management
+  bool allowRanksOfOneDevice = true;
+};
+
+/// Picks from `params` what this module needs.
+Runtime runtimeFrom(const Params& params);
+
+/// The process's settings with those read again that may change between communicators. Any thread.
+Runtime currentRuntime();
+
+/// "NCCL version 2.30.7+cuda13.0".
+std::string versionText();
+
+}  // namespace tutti

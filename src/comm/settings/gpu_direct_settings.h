@@ -1,0 +1,19 @@
+// What the environment says about GPUDirect RDMA, as plain values.
+#pragma once
+
+#include <optional>
+
+#include "topo/machine/path_type.h"
+
+namespace tutti {
+
+/// What the environment says, besides what ways between GPU and NIC depend on.
+struct GpuDirectSettings {
+  std::optional<PathType> level;  ///< NCCL_NET_GDR_LEVEL, where nothing is known of the machine
+  int read = -2;                  ///< NCCL_NET_GDR_READ, likewise
+  bool dmaBuf = true;             ///< NCCL_DMABUF_ENABLE
+  bool alwaysFlush = false;       ///< NCCL_NET_FORCE_FLUSH
+  bool neverFlush = false;        ///< NCCL_GDR_FLUSH_DISABLE
+};
+
+}  // namespace tutti

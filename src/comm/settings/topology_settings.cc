@@ -1,0 +1,20 @@
+#include "comm/settings/topology_settings.h"
+
+#include "topo/machine/path_settings.h"
+
+namespace tutti {
+
+TopologySettings topologySettingsFrom(const Params& params) {
+  const Params::Topology& from = params.topology;
+  TopologySettings settings;
+  settings.file = from.topoFile;
+  settings.graphFile = from.graphFile;
+  settings.dump = {from.topoDumpFile, static_cast<int>(from.topoDumpRank)};
+  settings.graphDump = {from.graphDumpFile, static_cast<int>(from.graphDumpRank)};
+  settings.paths = pathSettings(params);
+  settings.paths.netDisableIntra = true;
+  settings.crossNic = static_cast<int>(from.crossNic);
+  return settings;
+}
+
+}  // namespace tutti

@@ -1,0 +1,14 @@
+#include "comm/state/abort_word.h"
+
+namespace tutti {
+
+Result<std::unique_ptr<AbortWord>> AbortWord::create(const Device& device, Abort& abort) {
+  ASSIGN(PinnedBuffer memory, PinnedBuffer::create(device, sizeof(std::uint32_t), "abort word"));
+  std::unique_ptr<AbortWord> created(new AbortWord(std::move(memory), abort));
+  abort.addMirror(created->word());
+  return created;
+}
+
+AbortWord::~AbortWord() { abort_.removeMirror(word()); }
+
+}  // namespace tutti

@@ -1,0 +1,49 @@
+#include "comm/state/communicator.h"
+
+#include "base/host.h"
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/state/abort_word.h"
+#include "comm/state/background.h"
+#include "comm/connect/channels.h"
+#include "comm/state/device_pool.h"
+#include "comm/state/exit_delivery.h"
+#include "comm/launch/launch.h"
+#include "comm/network/network.h"
+#include "comm/plan/plan.h"
+#include "comm/network/relays.h"
+#include "comm/settings/comm_settings.h"
+#include "comm/diagnosis/stalls.h"
+#include "proxy/engine.h"
+#include "topo/machine/rank_layout.h"
+#include "transport/common/transport.h"
+
+namespace tutti {
+
+CommParts::CommParts() : planning(std::make_unique<PlanContext>()) {}
+CommParts::CommParts(CommParts&& other) noexcept = default;
+CommParts::~CommParts() = default;
+
+void failComm(ncclComm& comm, Status why) {
+  // What failed here may only be an echo: a peer's memory is gone because that peer heard of a death before this rank.
+  std::string text = comm.abort.raised() ? comm.abort.text() : lastErrorText();
+  comm.abort.raise(why, text, text);
+  restoreLastError(comm.abort.text());
+  if (!comm.parts.bootstrap) return;
+  comm.parts.bootstrap->announceFailure(concernsAllRanks(why) ? why : Status(ncclRemoteError), std::move(text));
+}
+
+std::string describeComm(const ncclComm& comm) {
+  return fmt::format("rank {} of {} on host {}, device {}", comm.identity.rank, comm.identity.nRanks, hostName(),
+                     comm.identity.cudaDevice);
+}
+
+}  // namespace tutti
+
+ncclComm::ncclComm(tutti::CommIdentity who, tutti::Config settings, tutti::Runtime process)
+    : identity(std::move(who)), config(std::move(settings)),
+      runtime(std::make_unique<const tutti::Runtime>(std::move(process))), redOps(reinterpret_cast<std::uintptr_t>(this)) {}
+
+ncclComm::~ncclComm() { tutti::ExitDelivery::instance().remove(*this); }

@@ -1,0 +1,134 @@
+// The communicator: a short list of parts with one owner each. Only comm/ and api/ see it whole; everybody else gets
+// the part that is needed. Who uses a part includes its header.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/abort.h"
+#include "base/status.h"
+#include "comm/state/call_gate.h"
+#include "comm/settings/config.h"
+#include "comm/launch/graph_refs.h"
+#include "comm/network/nics.h"
+#include "comm/state/red_ops.h"
+#include "comm/diagnosis/stall_state.h"
+#include "device/policy.h"
+#include "gpu/driver.h"
+#include "nccl.h"
+#include "topo/machine/peer_info.h"
+
+namespace tutti {
+
+class AbortWord;
+class BackgroundTask;
+class Bootstrap;
+class ChannelSet;
+class CommNetwork;
+class Launcher;
+class ProgressGroup;
+class RankLayout;
+class RankRelays;
+class StallProbe;
+class Transport;
+struct PlanContext;
+struct PooledDevice;
+struct Runtime;
+
+/// What a communicator is called in messages; constant from its first moment on.
+struct CommIdentity {
+  int rank = 0;
+  int nRanks = 1;
+  int cudaDevice = 0;
+  int nvmlDevice = -1;        ///< number that nvidia-smi gives the device, -1: unknown
+  std::int64_t busId = 0;
+  std::uint64_t commId = 0;   ///< hash of the unique id
+  std::string function;       ///< the API function that made it
+};
+
+/// A kernel by name and as the driver knows it.
+struct LoadedKernel {
+  std::string name;
+  CUfunction function = nullptr;
+};
+
+/// What init builds, in this order, and destruction takes down in reverse: the tie to the peers goes last, so that they
+/// do not take a slow farewell for a death.
+struct CommParts {
+  CommParts();
+  CommParts(CommParts&& other) noexcept;
+  ~CommParts();
+
+  std::unique_ptr<Bootstrap> bootstrap;
+  std::shared_ptr<PooledDevice> device;
+  std::unique_ptr<AbortWord> abortWord;
+  std::vector<PeerInfo> peers;
+  std::unique_ptr<RankLayout> layout;
+  std::shared_ptr<CommNetwork> network;   ///< null: a lone rank needs none; others may send through this rank longer
+  OwnNics nics;
+  std::vector<std::unique_ptr<Transport>> transports;
+  std::unique_ptr<RankRelays> relays;     ///< null: a lone rank
+  std::unique_ptr<PlanContext> planning;
+  device::SlotBytes proxiedMeshSlots{};   ///< of connections for messages over the network
+  std::unique_ptr<ChannelSet> channels;
+  std::unique_ptr<Launcher> launcher;
+  std::unique_ptr<ProgressGroup> progress;   ///< the host's part in the connections; asks the launcher
+  std::unique_ptr<StallProbe> stalls;        ///< null: a lone rank waits for nobody
+  std::map<std::uint32_t, LoadedKernel> kernels;   ///< those used so far, by what they do (comm_work.cc)
+};
+
+/// What changes while a communicator is used. `task` under `mutex`; the rest atomic.
+struct CommProgress {
+  std::mutex mutex;                         ///< task, joined
+  std::shared_ptr<BackgroundTask> task;     ///< work of a non-blocking call, null if none is under way
+  std::atomic<bool> starting{true};         ///< made, but its init has not run to its end
+  std::atomic<ncclResult_t> initResult{ncclSuccess};   ///< once not starting: what this rank's own init came to
+  Bootstrap* joined = nullptr;              ///< CommParts::bootstrap, for who cannot wait until a stuck init leaves
+  std::atomic<bool> finalized{false};
+  std::atomic<bool> ending{false};          ///< somebody frees it: nobody else may
+  std::atomic<std::uint64_t> opCount{0};
+  std::atomic<const char*> connecting{nullptr};   ///< the operation whose call waits to be connected with peers
+};
+
+}  // namespace tutti
+
+/// The object behind ncclComm_t. Used by one thread at a time, except for abort and progress, which any thread may ask.
+struct ncclComm {
+  static constexpr std::uint64_t kMagic = 0x0280028002800280ULL;
+
+  ncclComm(tutti::CommIdentity who, tutti::Config settings, tutti::Runtime process);
+  ~ncclComm();
+
+  std::uint64_t magicFirst = kMagic;
+  const tutti::CommIdentity identity;
+  const tutti::Config config;
+  const std::unique_ptr<const tutti::Runtime> runtime;   ///< what the environment said when it was made
+  tutti::Abort abort;
+  tutti::CallGate gate;
+  tutti::RedOpTable redOps;
+  tutti::GraphHolds graphs;           ///< that contain its operations
+  tutti::CommProgress progress;
+  tutti::StallBoard stalls;           ///< what peers say of themselves
+  tutti::CommParts parts;
+  std::uint64_t magicLast = kMagic;
+};
+
+namespace tutti {
+
+/// Marks the communicator as failed with `why`, wakes everything that waits on its behalf, here and on all peers.
+void failComm(ncclComm& comm, Status why);
+
+/// Whether an error says that the ranks were started with arguments that do not fit together: then it has the same
+/// code on all of them, while any other failure of one rank is an ncclRemoteError to its peers.
+inline bool concernsAllRanks(Status why) {
+  return why.code() == ncclInvalidArgument || why.code() == ncclInvalidUsage;
+}
+
+/// "rank 3/8 on host gpu07, device 3", for messages.
+std::string describeComm(const ncclComm& comm);
+
+}  // namespace tutti

@@ -1,0 +1,57 @@
+#include "comm/state/device_pool.h"
+
+#include <map>
+#include <mutex>
+
+#include <fmt/format.h>
+
+namespace tutti {
+
+namespace {
+
+/// Kernels are expensive to load and belong to a device, not to a communicator: the one registry of this module.
+struct Pool {
+  std::mutex mutex;
+  std::map<int, std::weak_ptr<PooledDevice>> devices;
+};
+
+Pool& pool() {
+  static Pool& instance = *new Pool;  // never destroyed: threads may still run when static objects go
+  return instance;
+}
+
+int turnOf(void* engine) {
+  return static_cast<ProgressEngine*>(engine)->drive() ? 1 : 0;
+}
+
+void leaveOf(void* engine) {
+  static_cast<ProgressEngine*>(engine)->leave();
+}
+
+}  // namespace
+
+void EngineHook::install(const Driver& driver, ProgressEngine& engine) {
+  if (driver.softgpuAddIdleHook == nullptr || driver.softgpuRemoveIdleHook == nullptr) return;
+  const int added = driver.softgpuAddIdleHook(&turnOf, &leaveOf, &engine, &ticket_);
+  if (added == CUDA_SUCCESS) remove_ = driver.softgpuRemoveIdleHook;
+}
+
+EngineHook::~EngineHook() {
+  if (remove_ != nullptr) remove_(ticket_);
+}
+
+Result<std::shared_ptr<PooledDevice>> acquireDevice(const Driver& driver, int ordinal,
+                                                    const std::string& hostKernelsPath) {
+  const std::lock_guard lock(pool().mutex);
+  std::weak_ptr<PooledDevice>& place = pool().devices[ordinal];
+  if (auto known = place.lock()) return known;
+  auto fresh = std::make_shared<PooledDevice>();
+  ASSIGN(fresh->device, Device::create(driver, ordinal));
+  ASSIGN(fresh->kernels, KernelSet::create(*fresh->device, hostKernelsPath));
+  ASSIGN(fresh->engine, ProgressEngine::create(fmt::format("NCCL Progress{:2}", ordinal)));
+  fresh->hook.install(driver, *fresh->engine);
+  place = fresh;
+  return fresh;
+}
+
+}  // namespace tutti

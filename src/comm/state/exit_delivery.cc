@@ -1,0 +1,75 @@
+#include "comm/state/exit_delivery.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "base/log.h"
+#include "base/never_destroyed.h"
+#include "comm/connect/channels.h"
+#include "comm/state/communicator.h"
+#include "comm/launch/launch.h"
+#include "proxy/engine.h"
+
+namespace tutti {
+
+namespace {
+
+/// A sender that is not done, in its own words.
+std::string someSender(const ncclComm& comm) {
+  for (const ConnectedCounters& end : comm.parts.channels->allEnds()) {
+    if (end.task != nullptr && end.task->hold().keeper != Keeper::Nobody) return end.task->describe();
+  }
+  return "who it is for is not known";
+}
+
+}  // namespace
+
+ExitDelivery& ExitDelivery::instance() {
+  static NeverDestroyed<ExitDelivery> delivery;
+  return delivery.get();
+}
+
+void ExitDelivery::add(ncclComm& comm) {
+  const std::lock_guard lock(mutex_);
+  // After the driver's own, whose ends therefore come later.
+  static const bool registered = std::atexit([] { instance().atExit(); }) == 0;
+  if (!registered) return;
+  if (process_ != ::getpid()) comms_.clear();
+  process_ = ::getpid();
+  comms_.push_back(&comm);
+}
+
+void ExitDelivery::remove(ncclComm& comm) {
+  const std::lock_guard lock(mutex_);
+  std::erase(comms_, &comm);
+}
+
+void ExitDelivery::await(ncclComm& comm, Deadline deadline) {
+  const CommParts& parts = comm.parts;
+  if (!parts.progress || !parts.launcher || comm.abort.raised()) return;
+  // Kernels that wait for peers may do so for ever, and nobody has asked for their end.
+  if (parts.launcher->query() != CUDA_SUCCESS) return;
+  auto pause = std::chrono::microseconds(20);
+  while (!parts.progress->rests() && !comm.abort.raised()) {
+    if (deadline.expired()) {
+      return warn("{}: the last graph with its operations ends, or the process does, and a peer may miss what they sent, for "
+                  "the network has not taken it all: {}. Keep the process until all ranks are done", describeComm(comm),
+                  someSender(comm));
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(2000));
+  }
+}
+
+void ExitDelivery::atExit() {
+  const std::lock_guard lock(mutex_);
+  if (process_ != ::getpid()) return;
+  const Deadline deadline = Deadline::in(kBound);
+  for (ncclComm* comm : comms_) await(*comm, deadline);
+}
+
+}  // namespace tutti

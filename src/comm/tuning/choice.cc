@@ -1,0 +1,244 @@
+#include "comm/tuning/choice.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/log.h"
+#include "comm/tuning/costs.h"
+#include "comm/tuning/log.h"
+#include "device/kernels/kernel_name.h"
+
+namespace tutti {
+
+namespace {
+
+using device::Algorithm;
+using device::Func;
+using device::Protocol;
+
+/// Collectives of a group that one launch works off together where the algorithm is not a ring.
+constexpr unsigned kCollectivesPerBatch = 8;
+
+/// A long ring rounds 8-bit floats once per hop: taken only where nothing else is left.
+constexpr int kLongRing = 8;
+constexpr double kInaccurate = 1024;
+
+/// Below this a chunk of a pipeline costs more in waits than its early departure gains, by protocol.
+constexpr std::array<std::uint64_t, device::kProtocols> kMinPipelineChunk{4 << 10, 16 << 10, 32 << 10};
+
+constexpr unsigned divideUp(unsigned a, unsigned b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+bool isFp8(ncclDataType_t type) { return type == ncclFloat8e4m3 || type == ncclFloat8e5m2; }
+
+unsigned usableChannels(const TuningInput& input) {
+  return std::max(1U, std::min(input.nChannels, input.policy.maxChannels));
+}
+
+double treeEfficiency(const Tuning& tuning, Protocol protocol, std::uint64_t bytes) {
+  if (tuning.input.policy.world == device::World::Host) return 1;
+  const std::uint64_t units = bytes / 64;
+  const auto& row = costs::kTreeEfficiency[static_cast<std::size_t>(protocol)];
+  const auto log = static_cast<std::size_t>(std::bit_width(units));   // floor(log2) + 1; 0 below 64 bytes
+  return log == 0 || log > row.size() ? 1 : row[log - 1];
+}
+
+/// The latency of a candidate on the software GPU, where hops of little data are cheap.
+double hostLatency(const Cost& cost, const Candidate& candidate, std::uint64_t bytes) {
+  if (candidate.protocol != Protocol::Simple || isMesh(candidate.algorithm) || bytes > costs::kHostShortBytes) {
+    return cost.latencyUs;
+  }
+  const double base = costs::kHostGraph[static_cast<std::size_t>(Protocol::Simple)].base;
+  return base + (cost.latencyUs - base) * costs::kHostShortHop;
+}
+
+/// The bandwidth of a candidate on the software GPU, where two ranks of one host exchange what a ring of two would reduce.
+double hostBandwidth(const Tuning& tuning, const Cost& cost, const Candidate& candidate, const Request& request) {
+  const bool pair = tuning.input.ranks.nRanks == 2 && tuning.input.speeds.mesh > 0 && request.func == Func::AllReduce &&
+                    candidate.algorithm == Algorithm::Ring && candidate.protocol == Protocol::Simple;
+  if (!pair || request.bytes < costs::kHostPairBytes) return cost.bandwidth;
+  return costs::kHostGraph[static_cast<std::size_t>(Protocol::Simple)].touch / costs::kHostPairTouches;
+}
+
+/// Fills in the times of one candidate.
+void estimate(const Tuning& tuning, const Request& request, Candidate& candidate) {
+  const TuningInput& in = tuning.input;
+  const Cost& cost = tuning.costs[static_cast<std::size_t>(request.func)][static_cast<std::size_t>(candidate.algorithm)]
+                                 [static_cast<std::size_t>(candidate.protocol)];
+  const bool ring = candidate.algorithm == Algorithm::Ring;
+  const bool onHost = in.policy.world == device::World::Host;
+  double latency = onHost ? hostLatency(cost, candidate, request.bytes) : cost.latencyUs;
+  double bandwidth = onHost ? hostBandwidth(tuning, cost, candidate, request) : cost.bandwidth;
+  if (candidate.algorithm == Algorithm::Tree) bandwidth *= treeEfficiency(tuning, candidate.protocol, request.bytes);
+  // Plateau of many nodes: a ring of large parts runs into the network's own queues.
+  const std::uint64_t parts = std::uint64_t{usableChannels(in)} * static_cast<std::uint64_t>(in.ranks.nRanks);
+  const std::uint64_t perStep = request.bytes / parts;
+  if (ring && candidate.protocol == Protocol::Simple && in.ranks.nNodes > 1 && request.func == Func::AllReduce &&
+      perStep >= 64) {
+    latency *= in.ranks.computeCapability < 80 ? 1.9 : 1.4;
+  }
+  const unsigned perPipeline = divideUp(std::max(request.inGroup, 1U), usableChannels(in));
+  candidate.latencyUs = latency * (ring ? perPipeline : divideUp(perPipeline, kCollectivesPerBatch));
+  const double transfer = bandwidth > 0 ? static_cast<double>(request.bytes) / (1000 * bandwidth) : 0;
+  candidate.microseconds = candidate.latencyUs + transfer;
+  if (ring && device::reduces(request.func) && isFp8(request.type) && in.ranks.nRanks > kLongRing) {
+    candidate.microseconds *= kInaccurate;
+  }
+}
+
+/// Threads that the links of a ring can keep busy: few where all channels together are no faster than PCI of the third
+/// generation.
+unsigned mostThreads(const TuningInput& in, Algorithm algorithm, Protocol protocol) {
+  constexpr double kSlowLinks = 12;
+  constexpr unsigned kThreadsOfSlowLinks = 256;
+  const unsigned most = in.policy.collThreads[static_cast<std::size_t>(protocol)];
+  const bool slow = algorithm == Algorithm::Ring && protocol == Protocol::Simple &&
+                    in.speeds.ring.intra * in.speeds.ring.lanes(in.nChannels) <= kSlowLinks;
+  return slow && !in.threadsGiven ? std::min(most, kThreadsOfSlowLinks) : most;
+}
+
+/// Fewer channels, then fewer threads, the less there is to do for each.
+void shape(const Tuning& tuning, const Request& request, Choice& choice) {
+  const TuningInput& in = tuning.input;
+  const std::uint64_t perThread = threadThreshold(in, choice.algorithm, choice.protocol);
+  choice.nChannels = usableChannels(in);
+  choice.nThreads = mostThreads(in, choice.algorithm, choice.protocol);
+  const auto tooLittle = [&] { return request.bytes < std::uint64_t{choice.nChannels} * choice.nThreads * perThread; };
+  while (choice.nChannels >= 2 && tooLittle()) --choice.nChannels;
+  constexpr unsigned kHalvable = 128;
+  while (choice.nThreads % kHalvable == 0 && tooLittle()) choice.nThreads /= 2;
+}
+
+/// How many ranks one after another a byte passes, where all bytes take the same way; 0 elsewhere.
+std::uint64_t pipelineDepth(const RankFacts& ranks, Func func, Algorithm algorithm) {
+  const auto n = static_cast<std::uint64_t>(ranks.nRanks);
+  const auto m = static_cast<std::uint64_t>(std::max(ranks.nNodes, 1));
+  if (algorithm == Algorithm::Tree) {
+    return std::max<std::uint64_t>(n / m - 1 + static_cast<std::uint64_t>(std::bit_width(m) - 1), 1);
+  }
+  const bool chain = algorithm == Algorithm::Ring && (func == Func::Broadcast || func == Func::Reduce);
+  return chain && n > 1 ? n - 1 : 0;
+}
+
+/// A pipeline of d ranks takes d - 1 chunks of time before the last sees the first byte: the less there is to move,
+/// the smaller the chunk.
+void cut(const Tuning& tuning, const Request& request, Choice& choice) {
+  const TuningInput& in = tuning.input;
+  const device::ConnKind kind = isMesh(choice.algorithm) ? device::ConnKind::Mesh : device::ConnKind::Graph;
+  const auto p = static_cast<std::size_t>(choice.protocol);
+  const std::uint32_t slot = in.slotBytes[static_cast<std::size_t>(kind)][p];
+  const device::ChunkShape full = device::chunkShape(request.func, choice.algorithm, choice.protocol, slot);
+  choice.chunkBytes = full.chunkBytes;
+  choice.stepsPerChunk = full.stepsPerChunk;
+  const std::uint64_t depth = pipelineDepth(in.ranks, request.func, choice.algorithm);
+  if (depth == 0) return;
+  const std::uint64_t wanted = std::max(request.bytes / choice.nChannels / (4 * depth), kMinPipelineChunk[p]);
+  const std::uint64_t grains = std::min<std::uint64_t>(wanted, full.chunkBytes) / device::kGrainBytes;
+  choice.chunkBytes = static_cast<std::uint32_t>(grains * device::kGrainBytes);
+}
+
+/// Two ranks exchange what they reduce: one hop. Over a network all of it may be on the way at once, and of long vectors
+/// the ring keeps less there, least in place (docs/measurements/network.md). Where the kernel can (device/kernels/kernels.h).
+device::PairWay pairWayFor(const TuningInput& in, const Request& request, const Choice& choice) {
+  using device::PairWay;
+  constexpr std::uint64_t kMostOverNetwork = 1 << 20;
+  constexpr std::uint64_t kMostBesideInPlace = 512 << 10;
+  const bool pair = choice.algorithm == Algorithm::Ring && request.func == Func::AllReduce && in.ranks.nRanks == 2;
+  if (!pair) return PairWay::Ring;
+  const bool joinedByMemory = in.speeds.mesh > 0;
+  if (joinedByMemory) return PairWay::Exchange;
+  const bool inPlace = in.stepsInPlace != 0 && choice.protocol == Protocol::Simple;
+  if (inPlace && request.bytes > kMostBesideInPlace) return PairWay::InPlace;
+  return request.bytes <= kMostOverNetwork ? PairWay::Exchange : PairWay::Ring;
+}
+
+Status nothingLeft(const Tuning& tuning, const Request& request) {
+  const TuningFilter& filter = tuning.input.filter;
+  const ncclResult_t code = filter.restricted() ? ncclInvalidUsage : ncclInternalError;
+  return fail(code, "No algorithm/protocol available for function {} with datatype {} and operator {}. NCCL_ALGO was "
+              "set to {}, NCCL_PROTO to {}. Weighed: {}", device::funcName(request.func), device::typeName(request.type),
+              device::devOpName(request.op), filter.algoText.empty() ? "nothing" : filter.algoText,
+              filter.protoText.empty() ? "nothing" : filter.protoText, describeCandidates(tuning, request));
+}
+
+}  // namespace
+
+std::array<Candidate, kCandidates> weigh(const Tuning& tuning, const Request& request) {
+  std::array<Candidate, kCandidates> table{};
+  for (std::size_t i = 0; i < kCandidates; ++i) {
+    const std::size_t a = i / device::kProtocols;
+    const std::size_t p = i % device::kProtocols;
+    Candidate& candidate = table[i];
+    candidate.algorithm = static_cast<Algorithm>(a);
+    candidate.protocol = static_cast<Protocol>(p);
+    candidate.verdict = tuning.verdicts[static_cast<std::size_t>(request.func)][a][p];
+    if (candidate.verdict != Verdict::Possible) continue;
+    if (!tuning.input.kernelExists(request.func, candidate.algorithm, candidate.protocol, request.op, request.type)) {
+      candidate.verdict = Verdict::NoKernel;
+      continue;
+    }
+    estimate(tuning, request, candidate);
+  }
+  return table;
+}
+
+Result<Choice> chooseCollective(const Tuning& tuning, const Request& request) {
+  Choice choice;
+  if (tuning.input.ranks.nRanks > 1) {
+    const std::array<Candidate, kCandidates> table = weigh(tuning, request);
+    const Candidate* best = nullptr;
+    for (const Candidate& candidate : table) {
+      if (candidate.verdict != Verdict::Possible) continue;
+      if (best == nullptr || candidate.microseconds < best->microseconds) best = &candidate;
+    }
+    if (best == nullptr) return nothingLeft(tuning, request);
+    choice.algorithm = best->algorithm;
+    choice.protocol = best->protocol;
+    choice.latencyUs = best->latencyUs;
+    choice.microseconds = best->microseconds;
+  } else if (!tuning.input.kernelExists(request.func, choice.algorithm, choice.protocol, request.op,
+                                           request.type)) {
+    return nothingLeft(tuning, request);
+  }
+  shape(tuning, request, choice);
+  cut(tuning, request, choice);
+  choice.pairWay = pairWayFor(tuning.input, request, choice);
+  if (choice.pairWay == device::PairWay::InPlace) {
+    choice.chunkBytes = tuning.input.inPlaceStep * tuning.input.stepsInPlace;
+    choice.stepsPerChunk = tuning.input.stepsInPlace;
+  }
+  return choice;
+}
+
+std::uint64_t threadThreshold(const TuningInput& input, Algorithm algorithm, Protocol protocol) {
+  const auto p = static_cast<std::size_t>(protocol);
+  const bool ring = algorithm == Algorithm::Ring;
+  const std::int64_t given = ring                           ? input.thresholds.ring[p]
+                             : algorithm == Algorithm::Tree ? input.thresholds.tree[p]
+                                                            : -1;
+  if (given >= 0) return static_cast<std::uint64_t>(given);
+  const std::uint64_t usual = input.policy.bytesPerThread[p];
+  return ring && protocol == Protocol::LL ? usual * static_cast<std::uint64_t>(input.ranks.nRanks) : usual;
+}
+
+MessageChoice chooseMessage(const Tuning& tuning, std::uint64_t bytes, unsigned mostChannels, bool toSelf) {
+  const TuningInput& in = tuning.input;
+  const std::uint64_t wanted = bytes / in.policy.messagePerChannel + (bytes % in.policy.messagePerChannel != 0 ? 1 : 0);
+  MessageChoice choice;
+  choice.nChannels = static_cast<unsigned>(std::clamp<std::uint64_t>(wanted, 1, mostChannels));
+  const auto mesh = static_cast<std::size_t>(device::ConnKind::Mesh);
+  const bool buffers = in.slotBytes[mesh][static_cast<std::size_t>(Protocol::LL)] > 0;
+  if (!toSelf && buffers && bytes <= choice.nChannels * in.policy.llMessageBytes) choice.protocol = Protocol::LL;
+
+  const auto p = static_cast<std::size_t>(choice.protocol);
+  const bool onHost = in.policy.world == device::World::Host;
+  const auto link = in.ranks.path == PathClass::NVLink ? costs::kNvlink : costs::kPci;
+  constexpr double kReadAndWrite = 4;   // the sender's copy and the receiver's
+  choice.latencyUs = onHost ? costs::kHostMesh[p].base + costs::kHostMesh[p].hop
+                            : costs::kRingBase[p] + costs::kRingHop[link][p];
+  const double speed = onHost ? costs::kHostMesh[p].touch / kReadAndWrite
+                              : std::max(in.speeds.mesh, in.speeds.ring.intra);
+  choice.microseconds = choice.latencyUs + (speed > 0 ? static_cast<double>(bytes) / (1000 * speed) : 0);
+  return choice;
+}
+
+}  // namespace tutti

@@ -1,0 +1,198 @@
+// Connections to many peers at once, as direct algorithms and PAT use them: per-peer state lies in shared memory, entry i
+// of it is looked after by one thread (i modulo the threads of the group), so that waiting for n peers costs as long as
+// the slowest of them and no thread needs arrays of its own.
+//
+//   acquire()   the owners wait for credits and for data, note the addresses of the slots, a barrier
+//   …           all threads move
+//   release()   a barrier, the owners hand slots over and go to the next
+//
+// The order of slots on each connection is the order of these calls on both of its ends.
+#pragma once
+
+#include "device/prims/block.h"
+#include "device/prims/fifo_view.h"
+#include "device/policy.h"
+
+namespace tutti::device {
+
+/// State of every connection, by entry. What an entry stands for (a rank, a step of PAT) is up to the algorithm.
+struct PeerShared {
+  const SendConn* send[kMaxDirectRanks];
+  const RecvConn* recv[kMaxDirectRanks];
+  std::uint64_t sendStep[kMaxDirectRanks];
+  std::uint64_t recvStep[kMaxDirectRanks];
+  std::uint64_t headSeen[kMaxDirectRanks];
+  std::byte* to[kMaxDirectRanks];          ///< the slot of the peer that is being filled
+  const std::byte* from[kMaxDirectRanks];  ///< our slot that the peer has filled, or what it offers instead
+  const void* offered[kMaxDirectRanks];    ///< what the peer is to read instead of the slot at `to`, or null
+};
+
+/// Shared memory of kernels that talk to many peers.
+struct PeerKernelShared : KernelShared {
+  PeerShared peers;
+};
+
+/// The part of a block's shared memory that only kernels declared with PeerKernelShared have.
+TUTTI_DEVICE PeerShared& peersOf(const KernelBlock& block) {
+  return static_cast<PeerKernelShared*>(block.shared)->peers;
+}
+
+/// Entries first..last-1.
+struct Entries {
+  int first;
+  int last;
+};
+
+class PeerFifos {
+ public:
+  static constexpr int kNone = -1;
+
+  /// `skip`: the entry that stands for this rank, or kNone. Every thread of the group constructs its own.
+  TUTTI_DEVICE PeerFifos(const Crew& crew, PeerShared& shared, Protocol protocol, int skip)
+      : crew_(crew), shared_(shared), protocol_(protocol), skip_(skip) {}
+
+  /// Resumes where the last kernel stopped. Only entry i's owner has to call it, for all its entries.
+  TUTTI_DEVICE void open(int i, const SendConn& send, const RecvConn& recv) {
+    shared_.send[i] = &send;
+    shared_.recv[i] = &recv;
+    // Three loads in flight: on a GPU each takes about as long as a small message.
+    const std::uint64_t sendStep = crew_.thread.loadRelaxedSys(send.stepOf(protocol_));
+    const std::uint64_t recvStep = crew_.thread.loadRelaxedSys(recv.stepOf(protocol_));
+    shared_.headSeen[i] = crew_.thread.loadAcquireSys(send.headOf(protocol_));
+    shared_.sendStep[i] = sendStep;
+    shared_.recvStep[i] = recvStep;
+    shared_.offered[i] = nullptr;
+  }
+
+  /// Calls f(i) for the entries that the calling thread looks after.
+  template <class F>
+  TUTTI_DEVICE void forOwned(Entries entries, F f) const {
+    const int size = static_cast<int>(crew_.group.size);
+    int i = static_cast<int>(crew_.group.rank);
+    if (i < entries.first) i += (entries.first - i + size - 1) / size * size;
+    for (; i < entries.last; i += size) {
+      if (i != skip_) f(i);
+    }
+  }
+
+  /// A group of one thread hands over slot by slot, which lets its peers start earlier.
+  TUTTI_DEVICE bool alone() const { return crew_.group.size == 1; }
+
+  /// For the owner: entry i's next slot at the peer is free; its address is noted. false: aborted.
+  TUTTI_DEVICE bool waitSend(int i) {
+    const SendConn& conn = *shared_.send[i];
+    const std::uint64_t step = shared_.sendStep[i];
+    shared_.to[i] = conn.slots[static_cast<int>(protocol_)] + step % kSteps * slotBytes(conn);
+    // A receiver of nothing does not wait for its sender where slots are validated by what is in them: it may be ahead.
+    const auto free = [&] { return static_cast<std::int64_t>(step - shared_.headSeen[i]) < kSteps; };
+    if (free()) return true;
+    return simt::spinUntil(crew_.thread, crew_.abortWord, [&] {
+      shared_.headSeen[i] = crew_.thread.loadAcquireSys(conn.headOf(protocol_));
+      return free();
+    });
+  }
+
+  /// For the owner: notes the address of entry i's next slot, which may not be filled yet.
+  TUTTI_DEVICE void locateRecv(int i) {
+    const RecvConn& conn = *shared_.recv[i];
+    shared_.from[i] = conn.slots[static_cast<int>(protocol_)] + shared_.recvStep[i] % kSteps * slotBytes(conn);
+  }
+
+  /// For the owner: entry i's next slot is filled; its address is noted. false: aborted. `bytes`: what is read of it, for
+  /// a network; direct algorithms, which never use one, need not say.
+  TUTTI_DEVICE bool waitRecv(int i, std::uint64_t bytes = 0) {
+    locateRecv(i);
+    expectSize(crew_.thread, *shared_.recv[i], shared_.recvStep[i], bytes);
+    const std::uint64_t* tail = shared_.recv[i]->tailOf(protocol_);
+    const std::uint64_t step = shared_.recvStep[i];
+    const bool filled = simt::spinUntil(crew_.thread, crew_.abortWord,
+                                        [&] { return crew_.thread.loadAcquireSys(tail) - step - 1 < kSteps; });
+    if (filled) shared_.from[i] = contentOf(crew_.thread, *shared_.recv[i], step, shared_.from[i]);
+    return filled;
+  }
+
+  /// Between waiting for entry i's slot at the peer and posting it, instead of filling it: `data` stays as it is until
+  /// finish(). false: it has to be filled. Every thread calls it; all get the same answer. Simple protocol only.
+  TUTTI_DEVICE bool offer(int i, const void* data, std::uint64_t bytes) {
+    if (!simt::kPulls || !mayOffer(*shared_.send[i], data, bytes)) return false;
+    offered_ = true;
+    if (i % static_cast<int>(crew_.group.size) == static_cast<int>(crew_.group.rank)) shared_.offered[i] = data;
+    return true;
+  }
+
+  /// For the owner: the peer may read the slot; the next one comes. `bytes`: what is in it, for a network; direct
+  /// algorithms, which never use one, need not say.
+  TUTTI_DEVICE void postSend(int i, std::uint64_t bytes = 0) {
+    if (alone()) simt::finishStreaming();
+    tellSize(crew_.thread, *shared_.send[i], protocol_, shared_.sendStep[i], bytes);
+    device::offer(crew_.thread, *shared_.send[i], shared_.sendStep[i], shared_.offered[i]);
+    shared_.offered[i] = nullptr;
+    crew_.thread.storeReleaseSys(shared_.send[i]->tailOf(protocol_), ++shared_.sendStep[i]);
+  }
+  /// For the owner: the peer may fill the slot again; the next one comes.
+  TUTTI_DEVICE void postRecv(int i) {
+    crew_.thread.storeReleaseSys(shared_.recv[i]->headOf(protocol_), ++shared_.recvStep[i]);
+  }
+
+  /// For the owner, where slots are validated by what is in them: no tail.
+  TUTTI_DEVICE void advanceSend(int i) { ++shared_.sendStep[i]; }
+
+  TUTTI_DEVICE void sync() const { crew_.thread.syncGroup(crew_.barrier, crew_.group); }
+
+  /// Tells the crew that the communicator was aborted.
+  TUTTI_DEVICE void setAborted() const { crew_.thread.storeRelaxedSys(&crew_.shared->aborted, std::uint32_t{1}); }
+  TUTTI_DEVICE bool alive() const { return crew_.thread.loadRelaxedSys(&crew_.shared->aborted) == 0; }
+
+  /// Every thread: the slots of these entries are ours after it; false, for all threads, if aborted. `expected`: as for
+  /// waitRecv().
+  TUTTI_DEVICE bool acquire(Entries send, Entries recv, std::uint64_t expected = 0) {
+    bool fine = true;
+    forOwned(send, [&](int i) { fine = fine && waitSend(i); });
+    forOwned(recv, [&](int i) { fine = fine && waitRecv(i, expected); });
+    if (!fine) setAborted();
+    sync();
+    return alive();
+  }
+
+  /// Every thread: hands over what acquire() got. `bytes`: as for postSend().
+  TUTTI_DEVICE void release(Entries send, Entries recv, bool fine, std::uint64_t bytes = 0) {
+    if (!alone()) simt::finishStreaming();
+    sync();
+    if (!fine) return;
+    forOwned(recv, [&](int i) { postRecv(i); });
+    forOwned(send, [&](int i) { postSend(i, bytes); });
+  }
+
+  /// Every thread: what was offered has been read; the counters are stored for whoever comes next.
+  TUTTI_DEVICE void finish(Entries all) {
+    bool fine = alive();
+    forOwned(all, [&](int i) {
+      if (simt::kPulls && offered_ && fine) fine = drain(i);
+      crew_.thread.storeRelaxedSys(shared_.send[i]->stepOf(protocol_), shared_.sendStep[i]);
+      crew_.thread.storeRelaxedSys(shared_.recv[i]->stepOf(protocol_), shared_.recvStep[i]);
+    });
+    sync();
+  }
+
+  TUTTI_DEVICE const Crew& crew() const { return crew_; }
+  TUTTI_DEVICE PeerShared& shared() const { return shared_; }
+  TUTTI_DEVICE std::uint32_t slotBytes(const ConnFifos& conn) const {
+    return conn.slotBytes[static_cast<int>(protocol_)];
+  }
+
+ private:
+  /// For the owner: entry i's peer has consumed all slots. false: aborted.
+  TUTTI_DEVICE bool drain(int i) {
+    const std::uint64_t* head = shared_.send[i]->headOf(protocol_);
+    return simt::spinUntil(crew_.thread, crew_.abortWord,
+                           [&] { return crew_.thread.loadAcquireSys(head) == shared_.sendStep[i]; });
+  }
+
+  Crew crew_;
+  PeerShared& shared_;
+  Protocol protocol_;
+  int skip_;
+  bool offered_ = false;  ///< peers read what the caller may change after the work
+};
+
+}  // namespace tutti::device

@@ -1,0 +1,79 @@
+// A simulated GPU: what it says about itself, its memory, its engine.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "softgpu/exec/callback_thread.h"
+#include "softgpu/memory/cuda_types.h"
+#include "softgpu/memory/memory.h"
+#include "softgpu/device/settings.h"
+#include "softgpu/memory/window.h"
+
+namespace tutti::softgpu {
+
+class Context;
+class Engine;
+struct MachineFile;
+
+/// Where a device sits in the machine, the same in every process.
+struct DeviceFacts {
+  int physical = 0;  ///< ordinal without CUDA_VISIBLE_DEVICES
+  unsigned domain = 0;
+  unsigned bus = 0;
+  unsigned slot = 0;
+  int capability = 90;  ///< compute capability times 10
+};
+
+/// The devices that the settings describe: by number, or those of a topology file in order of `dev`, which is put into
+/// `file`. A file that is of no use is named on stderr.
+std::vector<DeviceFacts> describeDevices(const Settings& settings, MachineFile& file);
+
+class Device {
+ public:
+  Device(int index, const DeviceFacts& facts, std::uint64_t memoryBytes);
+  ~Device();
+  int index() const { return index_; }
+  const DeviceFacts& facts() const { return facts_; }
+  std::string busId() const;
+  CUuuid uuid() const;
+  /// Any attribute of the enum; false for values outside of it.
+  bool attribute(CUdevice_attribute attribute, int* value) const;
+
+  /// The primary context, created on first use and the same for ever.
+  Context& primary();
+  /// Started on first use.
+  Engine& engine();
+  CallbackThread& callbacks() { return callbacks_; }
+  Engine* startedEngine() const { return engine_.load(std::memory_order_acquire); }
+
+  std::uint64_t memoryBytes() const { return memoryBytes_; }
+  std::uint64_t usedBytes() const { return used_.load(); }
+  /// Device memory for `context`, entered into the machine's table.
+  CUresult allocate(Context& context, std::size_t size, MemoryKind kind, std::shared_ptr<Allocation>* result);
+  /// Gives back what allocate made, once it is out of the table.
+  void release(const Allocation& allocation);
+  /// Where allocate takes memory from, as long as it can.
+  Window& window() { return window_; }
+  /// Counts memory made elsewhere (cuMemCreate); false when it does not fit.
+  bool charge(std::size_t bytes);
+  void discharge(std::size_t bytes) { used_.fetch_sub(bytes); }
+
+ private:
+  int index_;
+  DeviceFacts facts_;
+  std::uint64_t memoryBytes_;
+  std::atomic<std::uint64_t> used_{0};
+  Window window_;
+  std::mutex startLock_;
+  std::mutex primaryLock_;
+  Context* primary_ = nullptr;
+  std::atomic<Engine*> engine_{nullptr};
+  CallbackThread callbacks_;
+};
+
+}  // namespace tutti::softgpu

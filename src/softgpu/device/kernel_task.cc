@@ -1,0 +1,74 @@
+#include "softgpu/device/kernel_task.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "softgpu/device/context.h"
+#include "softgpu/device/engine.h"
+
+namespace tutti::softgpu {
+Step KernelTask::fail(Engine& engine, CUresult error, const std::string& why) {
+  std::fprintf(stderr, "softgpu: device %d: kernel %s failed: %s\n", engine.deviceIndex(), kernel_.kernel->name,
+               why.c_str());
+  context_.setError(error);
+  engine.releaseSlots(static_cast<int>(resident_.size()));
+  resident_.clear();
+  return Step::Done;
+}
+
+bool KernelTask::admit(Engine& engine) {
+  while (nextBlock_ < kernel_.blocks && engine.takeSlot()) {
+    resident_.push_back(
+        engine.blocks().take(kernel_, nextBlock_, engine.stacks(), engine.weakMemory(kernel_.threads)));
+    if (!resident_.back()->ready()) return false;
+    ++nextBlock_;
+  }
+  return true;
+}
+
+bool KernelTask::runResident(Engine& engine) {
+  Random* random = engine.random();
+  bool progress = false;
+  const std::size_t first = random == nullptr ? 0 : random->below(resident_.size());
+  for (std::size_t i = 0; i < resident_.size(); ++i) {
+    if (random != nullptr && random->below(4) == 0 && resident_.size() > 1) {
+      progress = true;  // skipped by the dice, not idle
+      continue;
+    }
+    Block& block = *resident_[(first + i) % resident_.size()];
+    if (block.runPass(random) || block.storesPending()) progress = true;
+    if (block.trapped() != nullptr) return true;
+  }
+  return progress;
+}
+
+Step KernelTask::step(Engine& engine) {
+  if (!admit(engine)) {
+    const int why = errno;
+    return fail(engine, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+                "no stacks for the " + std::to_string(kernel_.threads) + " threads of block " +
+                    std::to_string(nextBlock_) + ": " + std::strerror(why) +
+                    " (a limit on memory, or vm.max_map_count; fewer threads or channels need less)");
+  }
+  if (resident_.empty()) return Step::Polling;  // every slot is taken: one becomes free when another kernel ends
+  bool progress = runResident(engine);
+  for (std::size_t i = 0; i < resident_.size();) {
+    if (const std::string* message = resident_[i]->trapped()) {
+      return fail(engine, CUDA_ERROR_LAUNCH_FAILED, "a thread trapped: " + *message);
+    }
+    if (!resident_[i]->finished()) {
+      ++i;
+      continue;
+    }
+    engine.blocks().give(std::move(resident_[i]));
+    resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(i));
+    engine.releaseSlots(1);
+    progress = true;
+  }
+  if (resident_.empty() && nextBlock_ == kernel_.blocks) return Step::Done;
+  return progress ? Step::Progress : Step::Polling;
+}
+
+}  // namespace tutti::softgpu

@@ -1,0 +1,30 @@
+// A kernel in flight: blocks admitted as slots become free, run in turn.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "softgpu/exec/block.h"
+#include "softgpu/exec/task.h"
+
+namespace tutti::softgpu {
+
+class Context;
+
+class KernelTask : public Task {
+ public:
+  KernelTask(const KernelOperation& kernel, Context& context) : kernel_(kernel), context_(context) {}
+  Step step(Engine& engine) override;
+
+ private:
+  bool admit(Engine& engine);
+  bool runResident(Engine& engine);
+  Step fail(Engine& engine, CUresult error, const std::string& why);
+
+  const KernelOperation kernel_;
+  Context& context_;
+  std::vector<std::unique_ptr<Block>> resident_;
+  std::uint32_t nextBlock_ = 0;
+};
+
+}  // namespace tutti::softgpu

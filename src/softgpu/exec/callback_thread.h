@@ -1,0 +1,34 @@
+// Threads on which functions of the application run: never one that attends to an engine.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+
+#include "softgpu/exec/operation.h"
+
+namespace tutti::softgpu {
+
+/// Runs functions one after the other, in the order in which they were posted. A device has one for the host functions of
+/// its streams, the machine one for the destructors of user objects. Its thread is started on first use and never ends, so
+/// neither may the object.
+class CallbackThread {
+ public:
+  /// Calls the function later, then `after`, if any. Any thread, whatever locks it holds.
+  void post(const HostOperation& call, std::function<void()> after = {});
+
+ private:
+  struct Call {
+    HostOperation call;
+    std::function<void()> after;
+  };
+  void start();
+  void loop();
+  std::mutex lock_;
+  bool started_ = false;
+  std::condition_variable posted_;
+  std::deque<Call> calls_;
+};
+
+}  // namespace tutti::softgpu

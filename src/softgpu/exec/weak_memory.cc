@@ -1,0 +1,319 @@
+#include "softgpu/exec/weak_memory.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace tutti::softgpu {
+namespace {
+
+constexpr std::size_t kMostStores = std::size_t{1} << 15;
+constexpr std::size_t kFlagLineBytes = 128;
+
+/// Whose accesses the operations are.
+struct Running {
+  WeakMemory* memory = nullptr;
+  std::uint32_t thread = 0;
+  const char* stack = nullptr;
+  std::size_t stackBytes = 0;
+};
+constinit thread_local Running running;
+
+template <class T>
+void writeWord(std::uintptr_t to, const unsigned char* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  std::atomic_ref<T>(*reinterpret_cast<T*>(to)).store(value, std::memory_order_release);
+}
+
+template <class T>
+void readWord(unsigned char* to, std::uintptr_t from) {
+  const T value = std::atomic_ref<T>(*reinterpret_cast<T*>(from)).load(std::memory_order_acquire);
+  std::memcpy(to, &value, sizeof(T));
+}
+
+/// One access of real memory. Other engines look at the same time.
+void writeMemory(std::uintptr_t to, const unsigned char* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (bytes == 16) {
+#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
+    typedef long long Vector __attribute__((vector_size(16)));
+    Vector value;
+    std::memcpy(&value, from, sizeof(value));
+    *reinterpret_cast<volatile Vector*>(to) = value;
+#else
+    writeWord<std::uint64_t>(to, from);
+    writeWord<std::uint64_t>(to + 8, from + 8);
+#endif
+  } else if (bytes == 8 && to % 8 == 0) {
+    writeWord<std::uint64_t>(to, from);
+  } else if (bytes == 4 && to % 4 == 0) {
+    writeWord<std::uint32_t>(to, from);
+  } else {
+    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  }
+}
+
+void readMemory(unsigned char* to, std::uintptr_t from, std::size_t bytes) {
+  if (bytes == 16 && from % 8 == 0) {
+    readWord<std::uint64_t>(to + 8, from + 8);
+    readWord<std::uint64_t>(to, from);
+  } else if (bytes == 8 && from % 8 == 0) {
+    readWord<std::uint64_t>(to, from);
+  } else if (bytes == 4 && from % 4 == 0) {
+    readWord<std::uint32_t>(to, from);
+  } else {
+    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  }
+}
+
+}  // namespace
+
+WeakMemory::WeakMemory(std::uint64_t seed, std::uint32_t threads) : random_(seed), threads_(threads) {
+  // Memories of all temperaments: from one that shows every store soon to one that hides them for long.
+  constexpr unsigned kPasses[] = {1, 4, 16, 64};
+  constexpr unsigned kStores[] = {8, 64, 1024, 1u << 20};
+  driftEvery_ = kPasses[random_.below(4)];
+  storeDriftEvery_ = kStores[random_.below(4)];
+  const auto nothing = std::make_shared<std::vector<std::uint32_t>>(threads, 0);
+  for (ThreadState& thread : threads_) thread.known = nothing;
+}
+
+const simt::HostMemory* WeakMemory::operations() {
+  static const simt::HostMemory kOperations = {load,          store, copy,        finishStreaming,
+                                               storeLinePart, fence, storeRelease};
+  return &kOperations;
+}
+
+void WeakMemory::enter(std::uint32_t thread, const char* stack, std::size_t stackBytes) {
+  running = {this, thread, stack, stackBytes};
+}
+
+// --- what device code calls
+
+void WeakMemory::load(void* to, const void* from, std::size_t bytes) {
+  running.memory->read(static_cast<unsigned char*>(to), reinterpret_cast<std::uintptr_t>(from), bytes);
+}
+
+void WeakMemory::store(void* to, const void* from, std::size_t bytes) {
+  running.memory->write(reinterpret_cast<std::uintptr_t>(to), static_cast<const unsigned char*>(from), bytes,
+                        Kind::Plain);
+}
+
+void WeakMemory::copy(void* to, const void* from, std::size_t bytes, bool streaming) {
+  unsigned char piece[512];
+  for (std::size_t done = 0; done < bytes; done += sizeof(piece)) {
+    const std::size_t n = std::min(sizeof(piece), bytes - done);
+    load(piece, static_cast<const char*>(from) + done, n);
+    running.memory->write(reinterpret_cast<std::uintptr_t>(to) + done, piece, n,
+                          streaming ? Kind::Streamed : Kind::Plain);
+  }
+}
+
+/// The running thread's streamed stores become like any others.
+void WeakMemory::finishStreaming() {
+  WeakMemory& memory = *running.memory;
+  for (const Line& line : memory.lines_) {
+    for (std::uint32_t i = line.first; i != kNone; i = memory.stores_[i].next) {
+      if (memory.stores_[i].owner == running.thread) memory.stores_[i].streamed = false;
+    }
+  }
+}
+
+void WeakMemory::storeLinePart(void* to, const void* from) {
+  const auto address = reinterpret_cast<std::uintptr_t>(to);
+  const bool endsLine = address % kFlagLineBytes == kFlagLineBytes - kLineBytes;
+  running.memory->write(address, static_cast<const unsigned char*>(from), kLineBytes,
+                        endsLine ? Kind::EndsLine : Kind::Plain);
+}
+
+void WeakMemory::fence(simt::FenceScope scope) {
+  if (scope != simt::FenceScope::Block) finishStreaming();
+  running.memory->reach(scope);
+}
+
+void WeakMemory::storeRelease(void* to, const void* from, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(to);
+  running.memory->reach(simt::FenceScope::Sys);
+  running.memory->drainBefore(address / kLineBytes * kLineBytes, ~std::uint64_t{0});
+  writeMemory(address, static_cast<const unsigned char*>(from), bytes);
+}
+
+// --- loads and stores
+
+bool WeakMemory::ownStack(const void* address) const {
+  const auto* byte = static_cast<const char*>(address);
+  return byte >= running.stack && byte < running.stack + running.stackBytes;
+}
+
+bool WeakMemory::knows(const Store& store) const {
+  return store.owner == running.thread || store.blockWide ||
+         (*threads_[running.thread].known)[store.owner] >= store.clock;
+}
+
+void WeakMemory::read(unsigned char* to, std::uintptr_t from, std::size_t bytes) const {
+  readMemory(to, from, bytes);
+  if (lines_.empty()) return;
+  for (std::uintptr_t line = from / kLineBytes * kLineBytes; line < from + bytes; line += kLineBytes) {
+    const auto found = lineAt_.find(line);
+    if (found == lineAt_.end()) continue;
+    for (std::uint32_t i = lines_[found->second].first; i != kNone; i = stores_[i].next) {
+      const Store& store = stores_[i];
+      if (!knows(store)) continue;
+      const std::uintptr_t begin = std::max(line + store.offset, from);
+      const std::uintptr_t end = std::min(line + store.offset + store.bytes, from + bytes);
+      if (begin < end) std::memcpy(to + (begin - from), store.data + (begin - line - store.offset), end - begin);
+    }
+  }
+}
+
+void WeakMemory::write(std::uintptr_t to, const unsigned char* from, std::size_t bytes, Kind kind) {
+  if (ownStack(reinterpret_cast<const void*>(to))) {
+    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+    return;
+  }
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t n = std::min(kLineBytes - (to + done) % kLineBytes, bytes - done);
+    append(to + done, from + done, n, kind);
+    done += n;
+  }
+  if (random_.below(storeDriftEvery_) == 0) drainSome(1 + random_.below(16));
+}
+
+void WeakMemory::append(std::uintptr_t to, const unsigned char* from, std::size_t bytes, Kind kind) {
+  if (pending_ >= kMostStores) drainSome(kMostStores / 2);
+  std::uint32_t index = freeStore_;
+  if (index == kNone) {
+    index = static_cast<std::uint32_t>(stores_.size());
+    stores_.emplace_back();
+  } else {
+    freeStore_ = stores_[index].next;
+  }
+  Store& store = stores_[index];
+  const std::uintptr_t address = to / kLineBytes * kLineBytes;
+  store.sequence = sequence_++;
+  store.owner = running.thread;
+  store.clock = threads_[running.thread].clock;
+  store.next = kNone;
+  store.offset = static_cast<std::uint8_t>(to - address);
+  store.bytes = static_cast<std::uint8_t>(bytes);
+  store.blockWide = false;
+  store.streamed = kind == Kind::Streamed;
+  store.endsLine = kind == Kind::EndsLine;
+  std::memcpy(store.data, from, bytes);
+  ++pending_;
+  const auto [at, isNew] = lineAt_.try_emplace(address, lines_.size());
+  if (isNew) {
+    lines_.push_back({address, index, index});
+  } else {
+    Line& line = lines_[at->second];
+    stores_[line.last].next = index;
+    line.last = index;
+  }
+}
+
+// --- what becomes visible when
+
+void WeakMemory::drainFirst(std::size_t at) {
+  const std::uint32_t index = lines_[at].first;
+  const std::uintptr_t address = lines_[at].address;
+  if (stores_[index].endsLine) {
+    const std::uintptr_t begin = address / kFlagLineBytes * kFlagLineBytes;
+    for (std::uintptr_t part = begin; part < address; part += kLineBytes) drainBefore(part, stores_[index].sequence);
+    at = lineAt_.find(address)->second;  // lines have moved
+  }
+  Store& store = stores_[index];
+  writeMemory(address + store.offset, store.data, store.bytes);
+  lines_[at].first = store.next;
+  if (store.next == kNone) {
+    lineAt_.erase(address);
+    if (at + 1 != lines_.size()) {
+      lines_[at] = lines_.back();
+      lineAt_[lines_[at].address] = at;
+    }
+    lines_.pop_back();
+  }
+  store.next = freeStore_;
+  freeStore_ = index;
+  --pending_;
+}
+
+/// The stores to one line that are older than `sequence`.
+void WeakMemory::drainBefore(std::uintptr_t address, std::uint64_t sequence) {
+  for (auto at = lineAt_.find(address); at != lineAt_.end() && stores_[lines_[at->second].first].sequence < sequence;
+       at = lineAt_.find(address)) {
+    drainFirst(at->second);
+  }
+}
+
+/// What the running thread knows of a line, and what is older: stores to one place stay in order.
+void WeakMemory::drainKnown(std::size_t at) {
+  std::uint64_t newest = 0;
+  bool any = false;
+  for (std::uint32_t i = lines_[at].first; i != kNone; i = stores_[i].next) {
+    if (!knows(stores_[i]) || stores_[i].streamed) continue;
+    newest = stores_[i].sequence;
+    any = true;
+  }
+  if (any) drainBefore(lines_[at].address, newest + 1);
+}
+
+void WeakMemory::drainSome(std::size_t most) {
+  for (std::size_t i = 0; i < most && !lines_.empty(); ++i) drainFirst(random_.below(lines_.size()));
+}
+
+void WeakMemory::reach(simt::FenceScope scope) {
+  if (scope == simt::FenceScope::Block) {
+    for (const Line& line : lines_) {
+      for (std::uint32_t i = line.first; i != kNone; i = stores_[i].next) {
+        if (knows(stores_[i])) stores_[i].blockWide = true;
+      }
+    }
+    return;
+  }
+  // Backwards: a line that goes is replaced by the last one, which has had its turn.
+  for (std::size_t at = lines_.size(); at-- > 0;) {
+    if (at < lines_.size()) drainKnown(at);
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+void WeakMemory::synchronise(const std::vector<std::uint32_t>& threads) {
+  if (lines_.empty()) return;  // nothing to know
+  auto joined = std::make_shared<std::vector<std::uint32_t>>(*threads_[threads.front()].known);
+  const std::vector<std::uint32_t>* last = threads_[threads.front()].known.get();
+  for (const std::uint32_t thread : threads) {
+    const std::vector<std::uint32_t>& known = *threads_[thread].known;
+    if (&known == last) continue;
+    last = &known;
+    for (std::size_t i = 0; i < known.size(); ++i) (*joined)[i] = std::max((*joined)[i], known[i]);
+  }
+  for (const std::uint32_t thread : threads) {
+    (*joined)[thread] = std::max((*joined)[thread], threads_[thread].clock);
+  }
+  for (const std::uint32_t thread : threads) {
+    ++threads_[thread].clock;
+    threads_[thread].known = joined;
+  }
+}
+
+void WeakMemory::drift() {
+  if (lines_.empty() || random_.below(driftEvery_) != 0) return;
+  switch (random_.below(4)) {
+    case 0: return drainSome(1);
+    case 1: return drainSome(1 + random_.below(32));
+    case 2: return drainSome(pending_ / 2);
+    case 3: return drainSome(pending_ - random_.below(std::min<std::size_t>(pending_, 4)));
+  }
+}
+
+void WeakMemory::flush() {
+  for (const Line& line : lines_) {
+    for (std::uint32_t i = line.first; i != kNone; i = stores_[i].next) {
+      if (stores_[i].streamed) stores_[i].bytes = 0;
+    }
+  }
+  while (!lines_.empty()) drainFirst(lines_.size() - 1);
+}
+
+}  // namespace tutti::softgpu

@@ -1,0 +1,108 @@
+// Device memory: memfd mappings that other processes can open, and the table that knows every address.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <vector>
+
+#include "base/handle.h"
+#include "softgpu/memory/cuda_types.h"
+
+namespace tutti::softgpu {
+
+class Context;
+
+struct FdTraits {
+  using Type = int;
+  static Type invalid() { return -1; }
+  static void close(Type fd);
+};
+using Fd = Handle<FdTraits>;
+
+/// One memfd, mapped once for reading and writing. Unmapped and closed with its last owner.
+class Backing {
+ public:
+  /// Null when the system refuses (errno tells why). `size` is rounded up to whole pages.
+  static std::shared_ptr<Backing> create(std::size_t size, int physicalDevice);
+  /// Maps a memfd received from elsewhere; null when it cannot be mapped.
+  static std::shared_ptr<Backing> adopt(Fd fd, std::size_t size);
+  Backing(Fd fd, void* base, std::size_t size) : fd_(std::move(fd)), base_(base), size_(size) {}
+  ~Backing();
+  Backing(const Backing&) = delete;
+  Backing& operator=(const Backing&) = delete;
+
+  int fd() const { return fd_.get(); }
+  char* base() const { return static_cast<char*>(base_); }
+  std::size_t size() const { return size_; }
+
+ private:
+  Fd fd_;
+  void* base_;
+  std::size_t size_;
+};
+
+/// A memfd without a mapping, named after the device it stands for.
+Fd createMemfd(std::size_t size, int physicalDevice);
+/// The device written into a memfd's name by createMemfd, -1 when there is none.
+int deviceOfMemfd(int fd);
+
+/// Memory without an address: a CUmemGenericAllocationHandle.
+struct Physical {
+  ~Physical();
+  Fd fd;
+  std::size_t size = 0;
+  CUmemAllocationProp properties = {};
+  int chargedDevice = -1;  ///< device whose memory it counts against, -1 for none
+  int references = 1;      ///< the program's own; guarded by the machine's lock
+};
+
+/// A CUmemoryPool: every device has one by default. Memory is taken from the device directly.
+struct Pool {
+  int device = 0;
+  bool isDefault = false;
+  std::uint64_t releaseThreshold = 0;
+};
+
+enum class MemoryKind { Device, Host, Registered, Managed, Virtual, Imported };
+
+/// One range that the driver knows about. Immutable once in the table, but for `mark`.
+struct Allocation {
+  std::uintptr_t base = 0;
+  std::size_t size = 0;
+  MemoryKind kind = MemoryKind::Device;
+  int device = -1;  ///< index of the owning device; for host memory that of the context it was made in
+  Context* context = nullptr;
+  std::uint64_t id = 0;                ///< unique in the process: CU_POINTER_ATTRIBUTE_BUFFER_ID
+  std::shared_ptr<Backing> backing;    ///< null for registered and virtual memory
+  std::size_t offset = 0;              ///< of base within backing
+  std::shared_ptr<Physical> physical;  ///< virtual memory: what is mapped there
+  const void* pool = nullptr;          ///< the handle of the pool it came from
+  unsigned flags = 0;                  ///< host memory: as given at allocation
+  bool pooled = false;                 ///< from cuMemAllocAsync
+  std::uint32_t mark = 0;              ///< device memory: not 0 once exported; the window's (window.h)
+};
+
+/// All known ranges by address. Thread-safe.
+class MemoryTable {
+ public:
+  /// False when the range overlaps one in the table.
+  bool insert(std::shared_ptr<Allocation> allocation);
+  /// The range that holds `address`, null if none.
+  std::shared_ptr<Allocation> find(std::uintptr_t address) const;
+  /// Removes the range that begins exactly at `base`; null if there is none.
+  std::shared_ptr<Allocation> take(std::uintptr_t base);
+  std::vector<std::shared_ptr<Allocation>> all() const;
+  std::uint64_t nextId() { return ids_.fetch_add(1) + 1; }
+
+ private:
+  mutable std::shared_mutex lock_;
+  std::map<std::uintptr_t, std::shared_ptr<Allocation>> ranges_;
+  std::atomic<std::uint64_t> ids_{0};
+};
+
+}  // namespace tutti::softgpu

@@ -1,0 +1,151 @@
+#include "softgpu/memory/window.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+
+namespace tutti::softgpu {
+namespace {
+
+/// The window begins with one word per exported allocation: its id for as long as it exists.
+constexpr std::size_t kMarksBytes = std::size_t{2} << 20;
+constexpr std::uint32_t kMarks = kMarksBytes / sizeof(std::uint64_t);
+
+/// Address space for what is in use and for what has been given up (see Window).
+constexpr std::uint64_t kReserve = 4;
+#if defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kLargestWindow = std::uint64_t{16} << 30;  // it leaves programs 1.5 TiB of addresses
+#else
+constexpr std::uint64_t kLargestWindow = std::uint64_t{8} << 40;  // others' windows need addresses too
+#endif
+
+constexpr std::size_t roundUpTo(std::size_t value, std::size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+std::size_t windowBytes(std::uint64_t deviceBytes) {
+  const std::uint64_t wanted = std::min(deviceBytes, kLargestWindow / kReserve) * kReserve;
+  return kMarksBytes + roundUpTo(wanted, Window::kLargeAlignment);
+}
+
+std::size_t alignmentFor(std::size_t size) {
+  return size <= Window::kLargestSmall ? Window::kSmallAlignment : Window::kLargeAlignment;
+}
+
+/// A file beyond this limit would end the process with a signal.
+bool mayGrowTo(std::size_t bytes) {
+  rlimit limit = {};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes;
+}
+
+std::uint64_t* markIn(const Backing& window, std::uint32_t mark) {
+  return reinterpret_cast<std::uint64_t*>(window.base()) + mark;
+}
+
+/// Adds a range to `ranges` and returns it with its neighbours joined.
+std::pair<std::size_t, std::size_t> join(std::map<std::size_t, std::size_t>& ranges, std::size_t offset,
+                                         std::size_t bytes) {
+  auto next = ranges.lower_bound(offset);
+  if (next != ranges.end() && next->first == offset + bytes) {
+    bytes += next->second;
+    next = ranges.erase(next);
+  }
+  if (next != ranges.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == offset) {
+      offset = before->first;
+      bytes += before->second;
+    }
+  }
+  ranges[offset] = bytes;
+  return {offset, bytes};
+}
+
+}  // namespace
+
+Window::Window(int physicalDevice, std::uint64_t deviceBytes)
+    : physicalDevice_(physicalDevice), bytes_(windowBytes(deviceBytes)) {}
+
+std::shared_ptr<Backing> Window::backing() {
+  std::lock_guard<std::mutex> guard(lock_);
+  if (tried_) return backing_;
+  tried_ = true;
+  if (mayGrowTo(bytes_)) backing_ = Backing::create(bytes_, physicalDevice_);
+  if (backing_ != nullptr) gaps_.emplace(kMarksBytes, bytes_ - kMarksBytes);
+  return backing_;
+}
+
+std::optional<std::size_t> Window::allocate(std::size_t size) {
+  if (backing() == nullptr) return std::nullopt;
+  const std::size_t alignment = alignmentFor(size);
+  const std::size_t bytes = roundUpTo(size, kSmallAlignment);
+  std::lock_guard<std::mutex> guard(lock_);
+  for (auto it = gaps_.begin(); it != gaps_.end(); ++it) {
+    const auto [offset, gap] = *it;
+    const std::size_t begin = roundUpTo(offset, alignment);
+    if (begin - offset > gap || gap - (begin - offset) < bytes) continue;
+    const std::size_t rest = gap - (begin - offset) - bytes;
+    if (begin == offset) {
+      gaps_.erase(it);
+    } else {
+      it->second = begin - offset;
+    }
+    if (rest != 0) gaps_.emplace(begin + bytes, rest);
+    return begin;
+  }
+  return std::nullopt;
+}
+
+std::uint32_t Window::takeMark() {
+  if (freeMarks_.empty()) return nextMark_ < kMarks ? nextMark_++ : kUnmarked;
+  const std::uint32_t mark = freeMarks_.back();
+  freeMarks_.pop_back();
+  return mark;
+}
+
+std::uint32_t Window::exportRange(Allocation& allocation) {
+  std::lock_guard<std::mutex> guard(lock_);
+  if (allocation.mark == 0) {
+    allocation.mark = takeMark();
+    if (allocation.mark != kUnmarked) {
+      std::atomic_ref<std::uint64_t>(*markIn(*backing_, allocation.mark)).store(allocation.id);
+    }
+  }
+  return allocation.mark;
+}
+
+void Window::free(const Allocation& allocation) {
+  const std::size_t offset = allocation.offset;
+  const std::size_t bytes = roundUpTo(allocation.size, kSmallAlignment);
+  std::lock_guard<std::mutex> guard(lock_);
+  const bool exported = allocation.mark != 0;
+  if (exported && allocation.mark != kUnmarked) {
+    std::atomic_ref<std::uint64_t>(*markIn(*backing_, allocation.mark)).store(0);
+    freeMarks_.push_back(allocation.mark);
+  }
+  const auto [whole, wholeBytes] = join(exported ? retired_ : gaps_, offset, bytes);
+  // Pages that were free before have been given back already.
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  punch(std::max(roundUpTo(whole, page), offset / page * page),
+        std::min((whole + wholeBytes) / page * page, roundUpTo(offset + bytes, page)));
+}
+
+void Window::punch(std::size_t begin, std::size_t end) {
+  if (begin >= end) return;
+  while (::fallocate(backing_->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
+                     static_cast<off_t>(end - begin)) != 0 &&
+         errno == EINTR) {
+  }
+}
+
+bool Window::marked(const Backing& window, std::uint32_t mark, std::uint64_t id) {
+  return mark == kUnmarked || mark >= kMarks ||
+         std::atomic_ref<std::uint64_t>(*markIn(window, mark)).load() == id;
+}
+
+}  // namespace tutti::softgpu

@@ -1,0 +1,78 @@
+// What graphs carry, for whoever weighs algorithms: bandwidth and latency of every algorithm and protocol on GPUs.
+//
+//   agreed graphs --speedsOf()--> GraphSpeeds --costTable()--> a HopCost for each algorithm and protocol
+//
+// The tables and formulae follow NCCL's published tuning constants, so that switch points feel familiar. Pure
+// functions.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "topo/channels/graph_agreement.h"
+
+namespace tutti {
+
+/// Numbers are those of NCCL's cost tables.
+enum class CostAlgorithm : std::uint8_t { Tree, Ring, CollNetDirect, CollNetChain, Nvls, NvlsTree, Pat };
+inline constexpr int kCostAlgorithms = 7;
+enum class CostProtocol : std::uint8_t { LL, LL128, Simple };
+inline constexpr int kCostProtocols = 3;
+
+/// Speed of the connections along one graph, by channel.
+struct GraphSpeed {
+  double intra = 0;              ///< GB/s within a node; 0: there are no such connections
+  double inter = 0;              ///< GB/s between nodes
+  double latencyInter = 0;       ///< microseconds that the network adds
+  int channels = 0;              ///< of the graph: `intra` and `inter` times this is all; 0: those of the communicator
+  bool oneGpuAtNetwork = false;  ///< a tree whose nodes reach the network through one GPU each
+
+  bool connected() const { return intra > 0; }
+  /// Channels that carry these bandwidths in a communicator of `nChannels`: others share the same links.
+  double lanes(double nChannels) const { return channels > 0 ? std::min<double>(channels, nChannels) : nChannels; }
+};
+
+/// All graphs; without `intra`: there is none.
+struct GraphSpeeds {
+  GraphSpeed ring;
+  GraphSpeed tree;
+  GraphSpeed pat;
+  GraphSpeed collNetChain;
+  GraphSpeed collNetDirect;
+  GraphSpeed nvls;
+};
+
+GraphSpeeds speedsOf(const AgreedGraphs& agreed);
+
+/// What the costs depend on besides the graphs; equal on all ranks.
+struct CostFacts {
+  int nRanks = 1;
+  int nNodes = 1;
+  int computeCapability = 0;  ///< major * 10 + minor, the lowest of all ranks
+  bool nvlink = false;        ///< the longest way between GPUs of a node is NVLink (NVL or NVB), else PCI
+  bool amdOrMixedCpus = false;
+  int nChannels = 1;  ///< of the communicator
+};
+
+/// One algorithm with one protocol. Microseconds and GB/s.
+struct HopCost {
+  double base = 0;       ///< of an operation, whatever the number of hops
+  double intra = 0;      ///< a hop within a node
+  double inter = 0;      ///< a hop between nodes, with what the network and a flush add
+  double bandwidth = 0;  ///< on all channels together; 0: the combination does not exist, or its graph does not
+};
+
+using CostTable = std::array<std::array<HopCost, kCostProtocols>, kCostAlgorithms>;
+
+/// For an all-reduce where functions differ (CollNetDirect, NVLS).
+CostTable costTable(const CostFacts& facts, const GraphSpeeds& speeds);
+
+inline const HopCost& costOf(const CostTable& table, CostAlgorithm algorithm, CostProtocol protocol) {
+  return table[static_cast<std::size_t>(algorithm)][static_cast<std::size_t>(protocol)];
+}
+
+/// GB/s that the LL protocol reaches at most, however many channels it has.
+double mostLlBandwidth(const CostFacts& facts);
+
+}  // namespace tutti

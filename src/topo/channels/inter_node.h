@@ -1,0 +1,83 @@
+// From the orders inside nodes to the channels of a communicator: rings through all nodes, two trees over them.
+//
+//   ring, channel c      node 0          node 1          node 2
+//                     ->[a b c d]------>[c a b d]------>[a c b d]--.     each node's order of channel c: from the
+//                     network
+//                    `-------------------------------------------'      into its first GPU, out of its last
+//
+//   tree, channel c: a node's GPUs are a chain in the order of its tree graph. Towards its parent node it is the first
+//   GPU that is joined; towards a child the one that the node's pattern says: TREE the first for both, BALANCED_TREE
+//   the first for one and the second for the other, SPLIT_TREE the second for both.
+//
+// Graphs give a number of channels; the communicator has twice as many, the second half with the second tree of the
+// pair (trees.h). Pure functions: every rank gets its own part from values that are equal on all of them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "topo/channels/graph_agreement.h"
+#include "topo/machine/rank_layout.h"
+#include "topo/channels/trees.h"
+
+namespace tutti {
+
+/// Most channels of a communicator.
+inline constexpr int kMostChannels = 64;
+
+/// One channel as one rank sees it.
+struct RankChannel {
+  int prev = 0;  ///< in the ring; the rank itself where it is alone
+  int next = 0;
+  int ring = 0;  ///< index of its order in RankChannels::rings
+  RankPlace tree;
+};
+
+/// All channels of one rank.
+struct RankChannels {
+  std::vector<RankChannel> channels;
+  /// Orders of all ranks, from this rank on: what kernels walk along. Channels with the same ring share one.
+  std::vector<std::vector<std::int32_t>> rings;
+
+  int size() const { return static_cast<int>(channels.size()); }
+  std::span<const std::int32_t> ringOf(int channel) const {
+    return rings[static_cast<std::size_t>(channels[static_cast<std::size_t>(channel)].ring)];
+  }
+};
+
+/// What a user allows: NCCL_MIN_CTAS and NCCL_MAX_CTAS with their older names, and the configuration.
+struct ChannelLimits {
+  int fewest = 1;
+  int most = kMostChannels;
+};
+
+/// How many channels the agreed graphs give: the smaller number of ring and tree, doubled for the second tree; doubled
+/// once more where few channels would have to carry much between nodes (compute capability 9 and later). Within
+/// `limits`, of which the lower bound counts more.
+int channelsFor(const AgreedGraphs& agreed, int nNodes, int lowestComputeCapability, const ChannelLimits& limits);
+
+/// The channels of `layout.rank()`. `nChannels` may be any number from 1 to kMostChannels: channels beyond those of the
+/// graphs repeat them.
+/// ncclInternalError where the graphs are not known() to all, and, naming the node, where the words of its ranks do not
+/// give an order.
+Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const RankGraphs> all,
+                                    const AgreedGraphs& agreed, int nChannels);
+
+/// Whoever channelsAcross() may make this rank's neighbour in a tree, whatever number of channels up to `mostChannels`
+/// is agreed on: fewer channels are not the first ones of more, for half of them carry the second tree. Ascending,
+/// without repetition; none where the graphs are not known().
+std::vector<int> treeNeighboursAcross(const RankLayout& layout, std::span<const RankGraphs> all,
+                                      const AgreedGraphs& agreed, int mostChannels);
+
+/// Channels while nobody knows the machine: one ring and chains by rank number inside nodes, on all channels.
+RankChannels channelsByRank(const RankLayout& layout, int nChannels);
+
+/// "Trees [0] 1/-1/-1->0->-1 [1] …": children, the rank, its parent, by channel.
+std::string treesLine(const RankChannels& channels, int rank);
+/// "Ring 00 : 7 -> 0 -> 1" and "Tree 0 : -1 -> 0 -> 1/-1/-1" for each channel, as NCCL_DEBUG_SUBSYS=GRAPH prints them.
+std::vector<std::string> channelLines(const RankChannels& channels, int rank);
+
+}  // namespace tutti

@@ -1,0 +1,216 @@
+#include "topo/detect/sysfs.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+#include "base/fd.h"
+
+namespace tutti {
+namespace {
+
+namespace files = std::filesystem;
+
+/// The first page of a file, without white space at its end; empty if it cannot be read. More is not needed, and all of
+/// cpuinfo costs milliseconds on a large machine.
+std::string readText(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return {};
+  char text[4096];
+  const ssize_t size = ::read(file.get(), text, sizeof(text));
+  if (size <= 0) return {};
+  std::string result(text, static_cast<std::size_t>(size));
+  result.erase(result.find_last_not_of(" \n\t") + 1);
+  return result;
+}
+
+/// A number in C's notation at the start of the text.
+long readNumber(const std::string& path, long otherwise) {
+  const std::string text = readText(path);
+  return text.empty() ? otherwise : std::strtol(text.c_str(), nullptr, 0);
+}
+
+std::vector<std::string> namesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (files::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The value of "key : value" in cpuinfo, empty if there is none.
+std::string cpuinfoField(std::string_view text, std::string_view key) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t colon = line.find(':');
+    if (colon == line.npos || line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1) != key) continue;
+    const std::size_t value = line.find_first_not_of(' ', colon + 1);
+    return value == line.npos ? std::string() : std::string(line.substr(value));
+  }
+  return {};
+}
+
+constexpr const char* compiledArch() {
+#if defined(__x86_64__)
+  return "x86_64";
+#elif defined(__aarch64__)
+  return "arm64";
+#elif defined(__powerpc64__)
+  return "ppc64";
+#else
+  return "";
+#endif
+}
+
+ProcessorFacts readProcessor(const std::string& root) {
+  const std::string text = readText(root + "/proc/cpuinfo");
+  ProcessorFacts facts;
+  facts.vendor = cpuinfoField(text, "vendor_id");
+  if (!facts.vendor.empty()) {
+    facts.arch = "x86_64";
+    const std::string family = cpuinfoField(text, "cpu family");
+    const std::string model = cpuinfoField(text, "model");
+    if (!family.empty()) facts.family = std::atoi(family.c_str());
+    if (!model.empty()) facts.model = std::atoi(model.c_str());
+  } else if (!cpuinfoField(text, "CPU implementer").empty()) {
+    facts.arch = "arm64";
+  } else if (cpuinfoField(text, "cpu").rfind("POWER", 0) == 0) {
+    facts.arch = "ppc64";
+  } else if (root.empty()) {
+    facts.arch = compiledArch();
+  }
+  return facts;
+}
+
+/// Kernels for few CPUs write "3" for "00000003".
+std::string wholeWords(std::string affinity) {
+  const std::size_t first = std::min(affinity.find(','), affinity.size());
+  return first == 0 || first >= 8 ? affinity : affinity.insert(0, 8 - first, '0');
+}
+
+std::vector<NumaNodeFacts> readNumaNodes(const std::string& root) {
+  const std::string folder = root + "/sys/devices/system/node";
+  std::vector<NumaNodeFacts> nodes;
+  for (const std::string& name : namesIn(folder)) {
+    if (name.rfind("node", 0) != 0 || name.find_first_not_of("0123456789", 4) != name.npos || name.size() == 4)
+      continue;
+    NumaNodeFacts node{std::atoi(name.c_str() + 4), wholeWords(readText(folder + "/" + name + "/cpumap"))};
+    // Nodes of memory alone (of GPUs, of CXL) are no CPUs.
+    if (node.affinity.find_first_not_of("0,") != node.affinity.npos) nodes.push_back(std::move(node));
+  }
+  std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  return nodes;
+}
+
+/// Bridges, GPUs, NVSwitches, network and accelerator functions.
+bool matters(std::uint32_t classCode) {
+  constexpr std::uint32_t kClasses[] = {0x02, 0x03, 0x06, 0x08, 0x0b, 0x12};
+  return std::find(std::begin(kClasses), std::end(kClasses), classCode >> 16) != std::end(kClasses);
+}
+
+bool isBridge(std::uint32_t classCode) {
+  return classCode >> 8 == 0x0604;
+}
+
+/// With a point, whatever the process' locale writes; 0: no number.
+double rateOf(const std::string& speed) {
+  double rate = 0;
+  std::from_chars(speed.data(), speed.data() + speed.size(), rate);
+  return rate;
+}
+
+/// Facts about the functions of a folder of links like 0000:1b:00.0 -> ../../../devices/pci0000:16/0000:16:01.0/….
+class PciReader {
+ public:
+  explicit PciReader(std::string folder) : folder_(std::move(folder)) {}
+
+  std::vector<PciFacts> read() {
+    for (const std::string& name : namesIn(folder_)) readPlace(name);
+    std::set<std::string> wanted;
+    for (const auto& [busId, facts] : all_) {
+      if (isBridge(facts.classCode) || !matters(facts.classCode)) continue;
+      const PciFacts* at = &facts;
+      while (at != nullptr && wanted.insert(at->busId).second) at = parentOf(*at);
+    }
+    std::vector<PciFacts> result;
+    for (const std::string& busId : wanted) result.push_back(complete(all_.at(busId)));
+    return result;
+  }
+
+ private:
+  void readPlace(const std::string& name) {
+    PciFacts facts;
+    facts.busId = normalBusId(name);
+    if (facts.busId.empty()) return;
+    std::error_code error;
+    const files::path place = files::read_symlink(folder_ + "/" + name, error);
+    if (!error) facts.parent = normalBusId(place.parent_path().filename().string());
+    facts.classCode = static_cast<std::uint32_t>(readNumber(folder_ + "/" + name + "/class", 0));
+    names_.emplace(facts.busId, name);
+    all_.emplace(facts.busId, std::move(facts));
+  }
+
+  const PciFacts* parentOf(const PciFacts& facts) const {
+    const auto found = all_.find(facts.parent);
+    return found == all_.end() ? nullptr : &found->second;
+  }
+
+  std::string speedOf(const std::string& at) const {
+    std::string speed = readText(at + "max_link_speed");
+    return rateOf(speed) > 0 ? speed : std::string();  // "Unknown speed" where the bus has none
+  }
+
+  int widthOf(const std::string& at) const {
+    const long width = readNumber(at + "max_link_width", 0);
+    return width > 0 && width <= 32 ? static_cast<int>(width) : 0;  // 255: none
+  }
+
+  PciFacts complete(PciFacts facts) const {
+    const std::string at = folder_ + "/" + names_.at(facts.busId) + "/";
+    const auto id = [&](const char* name) { return static_cast<std::uint16_t>(readNumber(at + name, 0)); };
+    facts.vendor = id("vendor");
+    facts.device = id("device");
+    facts.subsystemVendor = id("subsystem_vendor");
+    facts.subsystemDevice = id("subsystem_device");
+    facts.numa = static_cast<int>(readNumber(at + "numa_node", -1));
+    facts.linkSpeed = speedOf(at);
+    facts.linkWidth = widthOf(at);
+    if (parentOf(facts) != nullptr) {
+      const std::string port = folder_ + "/" + names_.at(facts.parent) + "/";
+      const std::string speed = speedOf(port);
+      const int width = widthOf(port);
+      if (!speed.empty() && rateOf(speed) < rateOf(facts.linkSpeed)) facts.linkSpeed = speed;
+      if (width > 0 && width < facts.linkWidth) facts.linkWidth = width;
+    }
+    return facts;
+  }
+
+  std::string folder_;
+  std::unordered_map<std::string, std::string> names_;  ///< of the links, by bus id
+  std::unordered_map<std::string, PciFacts> all_;
+};
+
+}  // namespace
+
+HostFacts readSysfs(const std::string& root) {
+  HostFacts facts;
+  facts.processor = readProcessor(root);
+  facts.numaNodes = readNumaNodes(root);
+  facts.pci = PciReader(root + "/sys/bus/pci/devices").read();
+  return facts;
+}
+
+}  // namespace tutti

@@ -1,0 +1,34 @@
+// What P2P, SHM, GPUDirect RDMA and PXN make of the shortest ways: the parts of computePaths() (paths.h) that others
+// ask for as well.
+#pragma once
+
+#include "topo/machine/machine.h"
+#include "topo/machine/paths.h"
+
+namespace tutti {
+
+/// One way after the other. C2C and PHB together are P2C, else the longer type counts.
+Path joinPaths(const Path& first, const Path& second);
+
+/// The CPU nearest to a GPU; -1: none. A node number.
+int localCpu(const Machine& machine, const PathTable& paths, int gpu);
+
+/// How far apart two GPUs may be for P2P.
+PathType p2pLevel(const Machine& machine, const PathSettings& settings);
+
+/// How far a GPU may be from a NIC for GPUDirect RDMA.
+PathType gdrLevel(const PathSettings& settings);
+
+/// The GPU that a GPU sends through on its way to a NIC (PXN); -1: none. Node numbers.
+int relayOnWay(const Machine& machine, const PathTable& paths, int gpu, int net);
+
+struct GdrPair {
+  int gpu = -1;
+  int net = -1;
+  bool read = false;                  ///< the NIC reads the GPU's memory (sending), else it writes to it
+  PathType distance = PathType::Dis;  ///< of the way between the two
+};
+/// Whether GPUDirect RDMA works for a GPU and a NIC.
+bool gdrUsable(const Machine& machine, const PathTable& paths, const PathSettings& settings, const GdrPair& pair);
+
+}  // namespace tutti

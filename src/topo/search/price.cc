@@ -1,0 +1,250 @@
+#include "topo/search/price.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+namespace tutti {
+
+namespace {
+
+/// What one more channel costs besides its prices, as a number of these.
+constexpr std::int64_t kStepsOfCall = 60;
+/// Doors that are tried for one channel.
+constexpr std::size_t kMostDoors = 4;
+
+float least(const std::vector<float>& prices) {
+  return *std::min_element(prices.begin(), prices.end());
+}
+
+std::size_t place(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+/// The cheapest few of what is offered, cheapest first, of equal ones the first offered first.
+class Cheapest {
+ public:
+  explicit Cheapest(int atMost) : atMost_(std::min(place(atMost), kMostDoors)) {}
+  void offer(int index, float price) {
+    std::size_t rank = count_;
+    while (rank > 0 && price < few_[rank - 1].price) --rank;
+    if (rank >= atMost_) return;
+    count_ = std::min(count_ + 1, atMost_);
+    for (std::size_t i = count_ - 1; i > rank; --i) few_[i] = few_[i - 1];
+    few_[rank] = {index, price};
+  }
+  std::size_t count() const { return count_; }
+  int operator[](std::size_t rank) const { return few_[rank].index; }
+
+ private:
+  struct Offer {
+    int index = 0;
+    float price = 0;
+  };
+  std::size_t atMost_;
+  std::size_t count_ = 0;
+  std::array<Offer, kMostDoors> few_;
+};
+
+}  // namespace
+
+PriceList::PriceList(const SearchModel& model, const PackTask& task)
+    : model_(model), task_(task), tariff_(model, task.inside), netPrices_(place(model.netCount())) {
+  for (int net = 0; net < model.netCount(); ++net) {
+    if (isAllowed(net)) nets_.push_back(net);
+  }
+  for (int in : nets_) {
+    for (int out : nets_) {
+      if (model.sameRail(in, out)) rails_.emplace_back(in, out);
+    }
+  }
+  findPlanes();
+  countWays();
+}
+
+bool PriceList::isAllowed(int net) const {
+  return !task_.collectiveOnly || model_.machine().facts<NetFacts>(model_.netNode(net)).collective;
+}
+
+/// NICs without a plane go with all planes, so they are one only if there are no others.
+void PriceList::findPlanes() {
+  std::map<int, int> found;
+  for (const int net : nets_) found.try_emplace(model_.machine().facts<NetFacts>(model_.netNode(net)).plane, net);
+  if (found.size() > 1) found.erase(-1);
+  for (const auto& [plane, first] : found) {
+    std::vector<int>& nets = planes_.emplace_back();
+    for (const int net : nets_) {
+      if (model_.samePlane(net, first)) nets.push_back(net);
+    }
+  }
+}
+
+void PriceList::countWays() {
+  const int n = model_.gpuCount();
+  for (int a = 0; a < n; ++a) {
+    for (int b = 0; b < n; ++b) hopCount_ += a != b && model_.hop(a, b).usable() ? 1 : 0;
+  }
+  for (const int net : nets_) {
+    NetPrices& prices = priced(net);
+    prices.entries.resize(place(n));
+    prices.exits.resize(place(n));
+    for (int g = 0; g < n; ++g) {
+      prices.entryCount += model_.entry(net, g).usable() ? 1 : 0;
+      prices.exitCount += model_.exit(g, net).usable() ? 1 : 0;
+    }
+  }
+}
+
+void PriceList::set(const Congestion& congestion, int wanted) {
+  const float target = std::max(congestion.worst(), static_cast<float>(wanted) / std::max(task_.bound, kLeastCapacity));
+  steps_ += tariff_.resourceCount() / 2 + kStepsOfCall;
+  tariff_.set(congestion, target);
+}
+
+float PriceList::noise() {
+  seed_ ^= seed_ << 13;
+  seed_ ^= seed_ >> 7;
+  seed_ ^= seed_ << 17;
+  return static_cast<float>(seed_ >> 40) / static_cast<float>(1 << 24);
+}
+
+void PriceList::hops(bool twin, bool noisy, std::vector<float>& prices) {
+  const int n = model_.gpuCount();
+  prices.assign(place(n) * place(n), kNoWay);
+  const auto hop = [&](int a, int b) -> float& { return prices[place(a) * place(n) + place(b)]; };
+  for (int a = 0; a < n; ++a) {
+    for (int b = 0; b < n; ++b) {
+      if (a != b) hop(a, b) = tariff_.priceOf(model_.hop(a, b)) * (noisy ? 1 + 0.5f * noise() : 1.0f);
+    }
+  }
+  steps_ += hopCount_;
+  for (int a = 0; twin && a < n; ++a) {
+    for (int b = 0; b < a; ++b) hop(a, b) = hop(b, a) = hop(a, b) + hop(b, a);
+  }
+}
+
+std::span<const Doors> PriceList::doors(bool twin, const std::vector<float>& hops, int atMost) {
+  doorCount_ = 0;
+  if (!model_.interNode()) {
+    closedDoors(hops);
+    return {doors_.data(), doorCount_};
+  }
+  setNets(twin);
+  if (task_.pattern != Pattern::Ring) {
+    chainDoors(atMost);
+  } else if (task_.swapNets) {
+    swappedDoors();
+  } else {
+    railDoors(twin, atMost);
+  }
+  const std::span<Doors> doors(doors_.data(), doorCount_);
+  for (Doors& door : doors) door.least = least(door.start) + least(door.end);
+  if (task_.swapNets && doors.size() > 1) {
+    std::stable_sort(doors.begin(), doors.end(), [](const Doors& a, const Doors& b) { return a.least < b.least; });
+  }
+  return doors;
+}
+
+/// With room for all GPUs.
+Doors& PriceList::nextDoors(int in, int out) {
+  if (doorCount_ == doors_.size()) doors_.emplace_back();
+  Doors& doors = doors_[doorCount_++];
+  doors.in = in;
+  doors.out = out;
+  doors.start.resize(place(model_.gpuCount()));
+  doors.end.resize(doors.start.size());
+  return doors;
+}
+
+/// One machine: a cycle begins anywhere, so at the first GPU; a chain's ends cost nothing.
+void PriceList::closedDoors(const std::vector<float>& hops) {
+  const std::size_t n = place(model_.gpuCount());
+  Doors& doors = nextDoors(-1, -1);
+  std::fill(doors.start.begin(), doors.start.end(), 0.0f);
+  std::fill(doors.end.begin(), doors.end.end(), 0.0f);
+  if (task_.pattern == Pattern::Ring && n > 1) {
+    std::fill(doors.start.begin() + 1, doors.start.end(), kNoWay);
+    for (std::size_t g = 0; g < n; ++g) doors.end[g] = hops[g * n];
+  }
+}
+
+/// What ways between NICs and GPUs cost; `twin`: with those of a channel's reverse.
+void PriceList::setNets(bool twin) {
+  for (const int net : nets_) {
+    NetPrices& prices = priced(net);
+    prices.least = prices.leastIn = prices.leastOut = kNoWay;
+    for (int g = 0; g < model_.gpuCount(); ++g) {
+      const float in = tariff_.priceOf(model_.entry(net, g));
+      const float out = tariff_.priceOf(model_.exit(g, net));
+      const float both = in + out;
+      prices.entries[place(g)] = twin ? both : in;
+      prices.exits[place(g)] = twin ? both : out;
+      prices.least = std::min(prices.least, both);
+      prices.leastIn = std::min(prices.leastIn, prices.entries[place(g)]);
+      prices.leastOut = std::min(prices.leastOut, prices.exits[place(g)]);
+    }
+  }
+}
+
+void PriceList::railDoors(bool twin, int atMost) {
+  Cheapest chosen(atMost);
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    chosen.offer(static_cast<int>(i), priced(rails_[i].first).leastIn + priced(rails_[i].second).leastOut);
+  }
+  for (const int net : nets_) steps_ += (priced(net).entryCount + priced(net).exitCount) * (twin ? 2 : 1);
+  for (std::size_t i = 0; i < chosen.count(); ++i) {
+    const auto [in, out] = rails_[place(chosen[i])];
+    Doors& doors = nextDoors(in, out);
+    doors.start = priced(in).entries;
+    doors.end = priced(out).exits;
+    steps_ += priced(in).entryCount + priced(out).exitCount;
+    if (twin) steps_ += priced(in).exitCount + priced(out).entryCount;
+  }
+}
+
+void PriceList::swappedDoors() {
+  for (const std::vector<int>& nets : planes_) swappedDoors(nets);
+}
+
+/// The reverse of the channel comes in where it leaves: each end takes the NIC that is cheapest there both ways.
+void PriceList::swappedDoors(const std::vector<int>& nets) {
+  Doors& doors = nextDoors(-1, -1);
+  doors.inOf.assign(doors.start.size(), -1);
+  std::fill(doors.start.begin(), doors.start.end(), kNoWay);
+  for (const int net : nets) {
+    const NetPrices& prices = priced(net);
+    steps_ += prices.entryCount + prices.exitCount;
+    for (std::size_t g = 0; g < doors.start.size(); ++g) {
+      if (prices.entries[g] >= doors.start[g]) continue;
+      doors.start[g] = prices.entries[g];
+      doors.inOf[g] = net;
+    }
+  }
+  doors.end = doors.start;
+  doors.outOf = doors.inOf;
+}
+
+/// Trees: in and out at the chain's first GPU, or half there and half at the second.
+void PriceList::chainDoors(int atMost) {
+  const bool two = entersAtTwo(task_.pattern) && model_.gpuCount() > 1;
+  Cheapest chosen(atMost);
+  for (std::size_t i = 0; i < nets_.size(); ++i) {
+    chosen.offer(nets_[i], priced(nets_[i]).least);
+    steps_ += priced(nets_[i]).entryCount + priced(nets_[i]).exitCount;
+  }
+  for (std::size_t i = 0; i < chosen.count(); ++i) {
+    const NetPrices& prices = priced(chosen[i]);
+    steps_ += prices.entryCount + prices.exitCount;
+    Doors& doors = nextDoors(chosen[i], chosen[i]);
+    doors.second.clear();
+    for (std::size_t g = 0; g < doors.start.size(); ++g) {
+      const float price = std::min(prices.entries[g] + prices.exits[g], kNoWay);
+      const float half = price < kNoWay ? price / 2 : kNoWay;
+      doors.start[g] = two ? half : price;
+      if (two) doors.second.push_back(half);
+    }
+    std::fill(doors.end.begin(), doors.end.end(), 0.0f);
+  }
+}
+
+}  // namespace tutti

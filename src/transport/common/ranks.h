@@ -1,0 +1,21 @@
+// Two ranks as transports see them: how near they are, and their names in messages.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "device/direction.h"
+#include "topo/machine/peer_info.h"
+
+namespace tutti::transport {
+
+using device::Direction;
+
+bool sameProcess(const PeerInfo& a, const PeerInfo& b);
+bool sameDevice(const PeerInfo& a, const PeerInfo& b);
+/// "rank 3 (host node7, device 1)".
+std::string rankText(const PeerInfo& info);
+/// "rank 3 (host node7, device 1) with rank 2 (host node7, device 0)", for messages about a connection.
+std::string pairText(const PeerInfo& self, const PeerInfo& peer);
+
+}  // namespace tutti::transport

@@ -1,0 +1,69 @@
+#include "transport/net/endpoint/connection.h"
+
+#include <utility>
+
+namespace tutti::net {
+
+NetJoin::~NetJoin() {
+  // Requests may be under way: the memory lives on until the connection is closed.
+  for (void* registration : registrations_) net_.deregisterMemory(connection_, registration).ignore();
+  if (connection_ != nullptr) {
+    const bool sends = path_.direction == Direction::Send;
+    (sends ? net_.closeSend(connection_) : net_.closeRecv(connection_)).ignore();
+  }
+  if (connection_ == nullptr && connecting_) net_.abandonConnect(handle_);
+  closeListener().ignore();
+}
+
+Status NetJoin::listen() {
+  auto listener = net_.listen(device_, handle_);
+  if (!listener.ok()) return failNet(path_, listener.status(), "listen");
+  listener_ = listener.value();
+  return {};
+}
+
+Status NetJoin::closeListener() {
+  if (listener_ == nullptr) return {};
+  return net_.closeListen(std::exchange(listener_, nullptr));
+}
+
+Result<bool> NetJoin::poll() {
+  if (connection_ != nullptr) return true;
+  const bool sends = path_.direction == Direction::Send;
+  auto connection = sends ? net_.connect(device_, handle_) : net_.accept(listener_);
+  if (!connection.ok()) {
+    connecting_ = false;
+    return failNet(path_, connection.status(), sends ? "connect" : "accept");
+  }
+  connection_ = connection.value();
+  connecting_ = sends && connection_ == nullptr;
+  if (connection_ == nullptr) return false;
+  if (const Status closed = closeListener(); !closed.ok()) return failNet(path_, closed, "closeListen");
+  return true;
+}
+
+Result<void*> NetJoin::remembered(Result<void*> registration) {
+  if (!registration.ok()) return failNet(path_, registration.status(), "registering memory");
+  if (registration.value() != nullptr) registrations_.push_back(registration.value());
+  return registration;
+}
+
+Result<void*> NetJoin::registerMemory(void* data, std::size_t bytes, PtrKind kind) {
+  return remembered(net_.registerMemory(connection_, data, bytes, kind));
+}
+
+Result<void*> NetJoin::registerDmaBuf(void* data, std::size_t bytes, const DmaBuf& buffer) {
+  return remembered(net_.registerDmaBuf(connection_, data, bytes, buffer.offset, buffer.fd.get()));
+}
+
+Result<bool> pollAll(std::span<const std::shared_ptr<NetJoin>> joins) {
+  bool all = true;
+  for (const auto& join : joins) {
+    if (join == nullptr) continue;
+    ASSIGN(const bool joined, join->poll());
+    all = all && joined;
+  }
+  return all;
+}
+
+}  // namespace tutti::net

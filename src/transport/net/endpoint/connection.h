@@ -1,0 +1,62 @@
+// One connection of a network, from listening or connecting to closing, with what is registered on it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "gpu/dma_buf.h"
+#include "plugin/net.h"
+#include "transport/net/lane/path.h"
+
+namespace tutti::net {
+
+/// Owns whatever the network has given so far, and gives it back in the order in which networks expect it, at whatever
+/// point it ends. Used by one thread at a time. `net` must outlive it.
+class NetJoin {
+ public:
+  /// `path`: for messages; of the first connection, where several share it.
+  NetJoin(Net& net, NetPath path, int device) : net_(net), path_(std::move(path)), device_(device) {}
+  NetJoin(const NetJoin&) = delete;
+  NetJoin& operator=(const NetJoin&) = delete;
+  ~NetJoin();
+
+  /// Receiver: handle() is what the sender needs.
+  Status listen();
+  const NetHandle& handle() const { return handle_; }
+  /// Sender: what the receiver's handle() was.
+  void aim(const NetHandle& handle) { handle_ = handle; }
+
+  /// Connects, or accepts, without waiting: whether that has come to its end.
+  Result<bool> poll();
+  void* connection() const { return connection_; }
+  /// The result may be null and still valid; it lasts as long as this. The memory must outlive it: keep() sees to that.
+  Result<void*> registerMemory(void* data, std::size_t bytes, PtrKind kind);
+  /// The same for GPU memory that `buffer`, which stays the caller's, was made of.
+  Result<void*> registerDmaBuf(void* data, std::size_t bytes, const DmaBuf& buffer);
+
+  /// Keeps what is registered until the connection is closed: requests of an end that is gone may be under way.
+  void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
+
+ private:
+  Status closeListener();
+  Result<void*> remembered(Result<void*> registration);
+
+  std::vector<std::shared_ptr<const void>> kept_;
+  Net& net_;
+  NetPath path_;
+  int device_;
+  NetHandle handle_{};
+  void* listener_ = nullptr;
+  void* connection_ = nullptr;
+  bool connecting_ = false;  ///< the network may keep a state for `handle_`
+  std::vector<void*> registrations_;
+};
+
+/// Polls each of an end's connections, of which some may be absent: whether all have come to their end.
+Result<bool> pollAll(std::span<const std::shared_ptr<NetJoin>> joins);
+
+}  // namespace tutti::net

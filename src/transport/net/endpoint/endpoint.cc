@@ -1,0 +1,267 @@
+#include "transport/net/endpoint/endpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "base/log.h"
+#include "gpu/dma_buf.h"
+#include "transport/net/lane/probe.h"
+#include "transport/net/recv/receiver.h"
+#include "transport/net/send/sender.h"
+
+namespace tutti::net {
+namespace {
+
+using device::Protocol;
+
+static_assert(sizeof(ProbeMessage) <= kProbeBytes);
+
+std::uint32_t slotBytesOf(const NetPath& path, Protocol protocol) {
+  return path.link.slotBytes[static_cast<std::size_t>(protocol)];
+}
+
+}  // namespace
+
+NetEndpoint::NetEndpoint(const EndContext& context, NetPath path, const EndPlace& place)
+    : device_(context.device),
+      options_(context.options),
+      pools_(context.pools),
+      sharing_(context.joins),
+      path_(std::move(path)),
+      netDevice_(place.device),
+      slots_(place.slots) {
+  slots_.onDevice = slots_.onDevice && slotBytesOf(path_, Protocol::Simple) != 0;
+  path_.description = fmt::format("NET/{}/{}{}", context.net.name(), netDevice_, slots_.onDevice ? "/GDRDMA" : "");
+  path_.farewells = options_.farewells;
+  for (NetLane& lane : lanes_) {
+    lane.net = &context.net;
+    lane.tag = path_.direction == Direction::Send ? path_.link.self.rank : path_.link.peer.rank;
+  }
+  const bool flagged = slotBytesOf(path_, Protocol::LL) != 0 || slotBytesOf(path_, Protocol::LL128) != 0;
+  if (slotBytesOf(path_, Protocol::Simple) != 0) {
+    joins_[kSimple] = std::make_shared<NetJoin>(context.net, path_, netDevice_);
+  }
+  if (flagged) joins_[kFlagged] = std::make_shared<NetJoin>(context.net, path_, netDevice_);
+}
+
+Result<std::unique_ptr<Endpoint>> NetEndpoint::open(const EndContext& context, const LinkSpec& link, device::Direction direction,
+                                                    const EndPlace& place) {
+  std::unique_ptr<NetEndpoint> endpoint(new NetEndpoint(context, NetPath{link, direction, {}}, place));
+  TRY(checkSlotsFit(endpoint->path_, context.net, endpoint->netDevice_));
+  ASSIGN(endpoint->offer_, endpoint->offer());
+  if (direction == Direction::Recv) TRY(endpoint->listen());
+  return std::unique_ptr<Endpoint>(std::move(endpoint));
+}
+
+Status NetEndpoint::listen() {
+  for (const auto& join : joins_) {
+    if (join != nullptr) TRY(join->listen());
+  }
+  return {};
+}
+
+transport::LinkIdentity NetEndpoint::identity() const {
+  return transport::identityOf(path_.link, path_.direction, kWireMagic);
+}
+
+bool NetEndpoint::sharesSlots() const {
+  return options_.sharedSlots != 0 && path_.link.kind == device::ConnKind::Mesh &&
+         slotBytesOf(path_, Protocol::Simple) != 0;
+}
+
+Result<SharingOffer> NetEndpoint::offer() const {
+  if (!options_.sharedJoins || !sharesSlots()) return SharingOffer{};
+  auto properties = lanes_[kSimple].net->properties(netDevice_);
+  if (!properties.ok()) return failNet(path_, properties.status(), "asking for the device's properties");
+  const int most = std::min(properties.value().maxRecvs, RecvGroups::kMostParts);
+  if (most < 2) return SharingOffer{};
+  return SharingOffer{static_cast<std::int16_t>(netDevice_), static_cast<std::int16_t>(most)};
+}
+
+void NetEndpoint::joinOthers(const SharingOffer& peers) {
+  const int most = std::min(offer_.maxRecvs, peers.maxRecvs);
+  if (most > 1) {
+    const JoinKey key{path_.link.peer.rank, path_.direction, offer_.device, peers.device};
+    sharedJoin_ = sharing_.enter(key, most, joins_[kSimple]);
+    joins_[kSimple] = sharedJoin_->join;  // of another, the listener is closed: nobody will come
+    lanes_[kSimple].tag = path_.link.channel;
+    if (path_.direction == Direction::Send) lanes_[kSimple].failure = &sharedJoin_->failure;
+    path_.description += "/Shared";
+  }
+  if (path_.direction == Direction::Send || !options_.sharedJoins || !sharesSlots()) return;
+  // Also those that have a connection of their own wait for their turn, or others would wait for theirs for ever.
+  groups_ = sharedJoin_ != nullptr ? sharedJoin_->groups : nullptr;
+  if (groups_ == nullptr) {
+    groups_ = std::make_shared<RecvGroups>(sharing_.turnsOf(path_.link.peer.rank), std::max(most, 1));
+  }
+  if (sharedJoin_ != nullptr) sharedJoin_->groups = groups_;
+}
+
+ConnectHandle NetEndpoint::handle() const {
+  WireHandle wire{identity(), {}, {}, offer_};
+  if (path_.direction == device::Direction::Recv && options_.routing != nullptr) wire.nic = options_.routing->nicOf(path_.link);
+  for (std::size_t j = 0; j < kJoins && path_.direction == device::Direction::Recv; ++j) {
+    if (joins_[j] != nullptr) wire.listeners[j] = joins_[j]->handle();
+  }
+  ConnectHandle handle;
+  std::memcpy(handle.bytes.data(), &wire, sizeof(wire));
+  return handle;
+}
+
+Status NetEndpoint::connect(const ConnectHandle& peer) {
+  WireHandle wire;
+  std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
+  TRY(transport::checkIdentity("NET", path_.link, identity(), wire));
+  for (std::size_t j = 0; j < kJoins && path_.direction == Direction::Send; ++j) {
+    if (joins_[j] != nullptr) joins_[j]->aim(wire.listeners[j]);
+  }
+  joinOthers(wire.sharing);
+  phase_ = Phase::Joining;
+  return {};
+}
+
+Status NetEndpoint::joinPool() {
+  const std::uint32_t slotBytes = slotBytesOf(path_, Protocol::Simple);
+  if (!sharesSlots()) return {};
+  const SharedShape shape{options_.sharedSlots, slotBytes, slots_.onDevice};
+  ASSIGN(shared_, pools_.get(device_, path_.link.channel, path_.direction, shape));
+  if (shared_ != nullptr || groups_ == nullptr) return {};
+  return fail(ncclInternalError, "{}: other connections of the channel share slots of another shape", path_.text());
+}
+
+Status NetEndpoint::prepare() {
+  TRY(joinPool());
+  ASSIGN(const MemoryWindow window, windowForNetwork());
+  ASSIGN(EndMemory memory, EndMemory::create(device_, path_, slots_.onDevice, shared_.get(), window));
+  memory_ = std::make_shared<EndMemory>(std::move(memory));
+  if (sharedJoin_ != nullptr) {
+    sharedJoin_->join->keep(shared_);
+    sharedJoin_->join->keep(memory_);
+  }
+  if (groups_ != nullptr) groups_->use(*lanes_[kSimple].net, joins_[kSimple]->connection());
+  for (std::size_t j = 0; j < kJoins; ++j) {
+    if (joins_[j] == nullptr) continue;
+    NetLane& lane = lanes_[j];
+    lane.connection = joins_[j]->connection();
+    ASSIGN(lane.registration, joins_[j]->registerMemory(memory_->host(), memory_->hostBytes(), PtrKind::Host));
+    lane.slotRegistration = lane.registration;
+    const ProbeMessage probe = probeOf(path_, j);
+    if (path_.direction == Direction::Send) std::memcpy(probeAt(j), &probe, sizeof(probe));
+  }
+  return registerSlots();
+}
+
+Result<MemoryWindow> NetEndpoint::windowForNetwork() const {
+  const bool kernelsSpeakFirst = path_.direction == Direction::Send || shared_ != nullptr;
+  if (!options_.inPlace || !kernelsSpeakFirst || slots_.onDevice) return MemoryWindow{};
+  return memoryWindow(device_);
+}
+
+Status NetEndpoint::registerSlots() {
+  NetLane& lane = lanes_[kSimple];
+  const DeviceBuffer* const onDevice = shared_ ? shared_->deviceSlots() : memory_->deviceSlots();
+  if (onDevice != nullptr) {
+    ASSIGN(lane.slotRegistration, registerOnDevice(*onDevice));
+    lane.flushes = slots_.flushes;
+  } else if (shared_) {
+    ASSIGN(lane.slotRegistration, joins_[kSimple]->registerMemory(shared_->memory(), shared_->bytes(), PtrKind::Host));
+  }
+  return {};
+}
+
+Result<void*> NetEndpoint::registerOnDevice(const DeviceBuffer& slots) {
+  NetJoin& join = *joins_[kSimple];
+  if (!slots_.dmaBuf) return join.registerMemory(slots.data(), slots.size(), PtrKind::Cuda);
+  ASSIGN(const DmaBuf buffer, dmaBufOf(device_, slots.data(), slots.size(), path_.text()));
+  return join.registerDmaBuf(slots.data(), slots.size(), buffer);
+}
+
+std::byte* NetEndpoint::probeAt(std::size_t join) const {
+  return memory_->host() + memory_->layout().probe + join * kProbeBytes;
+}
+
+Result<void*> NetEndpoint::postProbe(std::size_t join) {
+  const NetLane& lane = lanes_[join];
+  NetBuffer message{probeAt(join), sizeof(ProbeMessage), lane.tag, lane.registration};
+  if (path_.direction == Direction::Send) {
+    auto request = lane.net->isend(lane.connection, message);
+    if (!request.ok()) return failNet(path_, request.status(), "isend of the first message");
+    return request;
+  }
+  message.bytes = kProbeBytes;
+  auto request = lane.net->irecv(lane.connection, std::span(&message, 1));
+  if (!request.ok()) return failNet(path_, request.status(), "irecv of the first message");
+  return request;
+}
+
+Status NetEndpoint::checkProbe(std::size_t join, int received) const {
+  const ProbeMessage expected = probeOf(path_, join);
+  if (received == sizeof(expected) && std::memcmp(probeAt(join), &expected, sizeof(expected)) == 0) return {};
+  ProbeMessage found;
+  std::memcpy(&found, probeAt(join), sizeof(found));
+  return fail(
+      ncclSystemError,
+      "{}: the first message has {} bytes and is from rank {} for rank {} on channel {}: the network confused its "
+      "connections or damaged the message",
+      path_.text(), received, found.from, found.to, found.channel);
+}
+
+Result<bool> NetEndpoint::probe(std::size_t join) {
+  if (joins_[join] == nullptr || probed_[join]) return true;
+  if (probes_[join] == nullptr) {
+    ASSIGN(probes_[join], postProbe(join));
+    if (probes_[join] == nullptr) return false;
+  }
+  const bool receives = path_.direction == Direction::Recv;
+  int received = 0;
+  auto over = lanes_[join].net->test(probes_[join], receives ? std::span(&received, 1) : std::span<int>());
+  if (!over.ok()) return failNet(path_, over.status(), "test of the first message");
+  if (!over.value()) return false;
+  probes_[join] = nullptr;
+  probed_[join] = true;
+  if (receives) TRY(checkProbe(join, received));
+  return true;
+}
+
+Status NetEndpoint::start() {
+  const TaskSetup setup{.path = path_,
+                        .simple = joins_[kSimple] == nullptr ? nullptr : &lanes_[kSimple],
+                        .flagged = joins_[kFlagged] == nullptr ? nullptr : &lanes_[kFlagged],
+                        .messages = memory_->host() + memory_->layout().messages,
+                        .shared = shared_.get()};
+  if (path_.direction == Direction::Send) {
+    task_ = std::make_unique<NetSender>(SendSetup{setup, memory_->sendView(Viewer::Host)});
+  } else {
+    task_ = std::make_unique<NetReceiver>(RecvSetup{setup, memory_->recvView(Viewer::Host), groups_.get()});
+  }
+  return {};
+}
+
+Result<bool> NetEndpoint::ready() {
+  if (phase_ == Phase::Opened) return fail(ncclInternalError, "{}: ready() before connect()", path_.text());
+  if (phase_ == Phase::Joining) {
+    if (sharedJoin_ != nullptr) sharedJoin_->complete = true;
+    ASSIGN(const bool joined, pollAll(joins_));
+    if (!joined) return false;
+    TRY(prepare());
+    phase_ = Phase::Probing;
+  }
+  if (phase_ == Phase::Probing) {
+    ASSIGN(const bool simple, probe(kSimple));
+    ASSIGN(const bool flagged, probe(kFlagged));
+    if (!simple || !flagged) return false;
+    TRY(start());
+    phase_ = Phase::Ready;
+  }
+  return true;
+}
+
+ConnView NetEndpoint::view() const {
+  if (path_.direction == Direction::Send) return memory_->sendView(Viewer::Kernels);
+  return memory_->recvView(Viewer::Kernels);
+}
+
+}  // namespace tutti::net

@@ -1,0 +1,109 @@
+// One end of a connection over a network: becomes two network connections at most, memory, and a task that moves steps.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "base/status.h"
+#include "gpu/ipc.h"
+#include "transport/common/link_identity.h"
+#include "transport/net/endpoint/connection.h"
+#include "transport/net/endpoint/sharing.h"
+#include "transport/net/endpoint/memory.h"
+#include "transport/net/lane/path.h"
+#include "transport/net/lane/shared_slots.h"
+#include "transport/net/transport.h"
+#include "transport/common/transport.h"
+
+namespace tutti::relay {
+class LentPools;
+}
+
+namespace tutti::net {
+
+/// What all ends of a transport share.
+struct EndContext {
+  const Device& device;
+  Net& net;
+  const NetTransportOptions& options;
+  SharedPools& pools;      ///< must outlive the endpoint's ready() …
+  relay::LentPools& lent;  ///< … and so must those of relays …
+  SharedJoins& joins;      ///< … and this
+};
+
+/// The contents of a ConnectHandle. The receiver's says where it listens.
+struct WireHandle : transport::LinkIdentity {
+  std::array<NetHandle, 2> listeners{};
+  NicPlace nic{};
+  SharingOffer sharing{};
+};
+inline constexpr std::uint32_t kWireMagic = 0x6e65746c;
+static_assert(sizeof(WireHandle) <= sizeof(ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
+
+/// See transport.h. ready() needs the other direction to be asked as well. The probe of the connections is part of it.
+class NetEndpoint final : public Endpoint {
+ public:
+  static Result<std::unique_ptr<Endpoint>> open(const EndContext& context, const LinkSpec& link, device::Direction direction,
+                                                const EndPlace& place);
+  ConnectHandle handle() const override;
+  Status connect(const ConnectHandle& peer) override;
+  Result<bool> ready() override;
+  Status probeWrite() override { return {}; }
+  Result<bool> probeCheck() override { return phase_ == Phase::Ready; }
+  ConnView view() const override;
+  ProgressTask* task() override { return task_.get(); }
+  std::string_view description() const override { return path_.description; }
+  bool eachEndReports() const override { return true; }
+
+ private:
+  static constexpr std::size_t kSimple = 0;   ///< the network connection of the Simple protocol …
+  static constexpr std::size_t kFlagged = 1;  ///< … and that of the others
+  static constexpr std::size_t kJoins = 2;
+  enum class Phase : std::uint8_t { Opened, Joining, Probing, Ready };
+
+  NetEndpoint(const EndContext& context, NetPath path, const EndPlace& place);
+  Status listen();
+  /// Who this end is.
+  transport::LinkIdentity identity() const;
+  /// Whether its slots are taken in turn by all connections for messages.
+  bool sharesSlots() const;
+  /// What it says of sharing network connections.
+  Result<SharingOffer> offer() const;
+  /// Finds those with which it shares one, where both ends offer it.
+  void joinOthers(const SharingOffer& peers);
+  Status prepare();
+  /// Finds the slots that it shares with other connections, if it does.
+  Status joinPool();
+  /// Memory of the device that the network reads or writes where kernels say so; empty: none.
+  Result<MemoryWindow> windowForNetwork() const;
+  Status registerSlots();
+  Result<void*> registerOnDevice(const DeviceBuffer& slots);
+  Result<bool> probe(std::size_t join);
+  Result<void*> postProbe(std::size_t join);
+  Status checkProbe(std::size_t join, int received) const;
+  Status start();
+  std::byte* probeAt(std::size_t join) const;
+
+  const Device& device_;
+  NetTransportOptions options_;
+  SharedPools& pools_;
+  SharedJoins& sharing_;
+  NetPath path_;
+  int netDevice_;
+  SlotPlace slots_;
+  SharingOffer offer_;
+  std::shared_ptr<SharedSlots> shared_;  ///< outlives the connections, and so does …
+  std::shared_ptr<EndMemory> memory_;
+  std::array<NetLane, kJoins> lanes_{};
+  std::array<std::shared_ptr<NetJoin>, kJoins> joins_;
+  std::shared_ptr<SharedJoin> sharedJoin_;  ///< of the Simple protocol; null: the connection is its own
+  std::shared_ptr<RecvGroups> groups_;      ///< a receiver's
+  std::array<void*, kJoins> probes_{};
+  std::array<bool, kJoins> probed_{};
+  Phase phase_ = Phase::Opened;
+  std::unique_ptr<ProgressTask> task_;
+};
+
+}  // namespace tutti::net

@@ -1,0 +1,94 @@
+#include "transport/net/endpoint/memory.h"
+
+#include <utility>
+
+#include "transport/net/recv/receiver.h"
+#include "transport/net/send/sender.h"
+
+namespace tutti::net {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr auto kSimple = static_cast<std::size_t>(device::Protocol::Simple);
+
+constexpr std::size_t roundedUp(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+EndLayout endLayout(const device::SlotBytes& slotBytes, Direction direction, bool slotsElsewhere) {
+  EndLayout layout;
+  layout.tail = 0;
+  layout.head = layout.tail + device::kCountersBytes;
+  layout.words = layout.head + device::kCountersBytes;
+  layout.addresses = layout.words + (direction == Direction::Send ? sizeof(device::SendWords) : sizeof(device::RecvWords));
+  layout.probe = layout.addresses + (direction == Direction::Send ? sizeof(device::SlotWords) : 0);
+  layout.messages = layout.probe + 2 * kProbeBytes;
+  std::size_t end =
+      layout.messages + (direction == Direction::Send ? senderMessageBytes(slotBytes) : receiverMessageBytes(slotBytes));
+  for (std::size_t p = 0; p < slotBytes.size(); ++p) {
+    if (slotBytes[p] == 0 || (p == kSimple && slotsElsewhere)) continue;
+    layout.slots[p] = roundedUp(end, kPage);
+    end = layout.slots[p] + std::size_t{slotBytes[p]} * device::kSteps;
+  }
+  layout.bytes = end;
+  return layout;
+}
+
+Result<EndMemory> EndMemory::create(const Device& device, const NetPath& path, bool slotsOnDevice,
+                                    const SharedSlots* shared, const MemoryWindow& window) {
+  const std::string about = path.text();
+  const device::SlotBytes& slotBytes = path.link.slotBytes;
+  const EndLayout layout = endLayout(slotBytes, path.direction, slotsOnDevice || shared != nullptr);
+  ASSIGN(PinnedBuffer pinned, PinnedBuffer::create(device, layout.bytes, about));
+  ASSIGN(DeviceBuffer steps, DeviceBuffer::create(device, sizeof(PrivateCounters), about));
+  EndMemory memory(path, layout, std::move(pinned), std::move(steps));
+  memory.shared_ = shared;
+  memory.window_ = window;
+  if (slotsOnDevice && shared == nullptr && slotBytes[kSimple] != 0) {
+    ASSIGN(DeviceBuffer slots, DeviceBuffer::create(device, std::size_t{slotBytes[kSimple]} * device::kSteps, about));
+    memory.slots_.emplace(std::move(slots));
+  }
+  return memory;
+}
+
+device::ConnFifos EndMemory::fifos(Viewer viewer) const {
+  device::ConnFifos fifos{};
+  for (std::size_t p = 0; p < slotBytes_.size(); ++p) {
+    fifos.slotBytes[p] = slotBytes_[p];
+    if (slotBytes_[p] != 0) fifos.slots[p] = at(layout_.slots[p], viewer);
+  }
+  if (slots_) fifos.slots[kSimple] = slots_->data();
+  if (shared_ != nullptr) fifos.slots[kSimple] = shared_->slots(viewer);
+  fifos.tail = reinterpret_cast<device::Counter*>(at(layout_.tail, viewer));
+  fifos.head = reinterpret_cast<device::Counter*>(at(layout_.head, viewer));
+  fifos.step = reinterpret_cast<PrivateCounters*>(steps_.data())->step;
+  return fifos;
+}
+
+device::SendConn EndMemory::sendView(Viewer viewer) const {
+  device::SendConn view{{fifos(viewer)}, {}, reinterpret_cast<device::SendWords*>(at(layout_.words, viewer)), {}};
+  if (window_.bytes != 0) {
+    // What kernels offer is read in this process: its address is the same there.
+    view.pull = {.addresses = reinterpret_cast<device::SlotWords*>(at(layout_.addresses, viewer)),
+                 .window = {window_.base, window_.bytes},
+                 .least = device::kPullLeast,
+                 .reserved = 0};
+  }
+  if (shared_ != nullptr) view.shared = shared_->ofSender(viewer);
+  return view;
+}
+
+device::RecvConn EndMemory::recvView(Viewer viewer) const {
+  device::RecvConn view{{fifos(viewer)}, {}, reinterpret_cast<device::RecvWords*>(at(layout_.words, viewer)), {}};
+  if (shared_ == nullptr) return view;
+  view.shared = {.taken = shared_->taken(),
+                 .asked = &reinterpret_cast<PrivateCounters*>(steps_.data())->asked.value,
+                 .window = {window_.base, window_.bytes},
+                 .least = device::kPullLeast,
+                 .count = shared_->shape().slots};
+  return view;
+}
+
+}  // namespace tutti::net

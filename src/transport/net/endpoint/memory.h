@@ -1,0 +1,78 @@
+// What one end of a connection over a network has in memory: slots and counters for its kernels, messages for the
+// network.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/status.h"
+#include "device/conn_view.h"
+#include "gpu/ipc.h"
+#include "gpu/memory.h"
+#include "transport/net/lane/path.h"
+#include "transport/net/lane/shared_slots.h"
+
+namespace tutti::net {
+
+/// Offsets in an end's host memory.
+struct EndLayout {
+  std::size_t tail = 0;
+  std::size_t head = 0;
+  std::size_t words = 0;      ///< a sender's SendWords, a receiver's RecvWords
+  std::size_t addresses = 0;  ///< a sender's, of what is sent from where it lies (SendPull)
+  std::size_t probe = 0;  ///< kProbeBytes for each network connection
+  std::size_t messages = 0;
+  std::array<std::size_t, device::kProtocols> slots{};
+  std::size_t bytes = 0;
+};
+
+inline constexpr std::size_t kProbeBytes = 64;
+
+/// `slotsElsewhere`: those of the Simple protocol are not here.
+EndLayout endLayout(const device::SlotBytes& slotBytes, Direction direction, bool slotsElsewhere);
+
+/// What kernels remember from one to the next, in device memory.
+struct PrivateCounters {
+  device::Counter step[device::kProtocols];
+  device::Counter asked;  ///< a receiver's that shares slots
+};
+
+/// One allocation of pinned host memory, the kernels' private counters in device memory, and, if asked for, the slots
+/// of the Simple protocol there as well. `device` must outlive it.
+class EndMemory {
+ public:
+  /// `shared`: the Simple slots, if several connections have them; must outlive it. `window`: memory of the device that
+  /// the network reads or writes where kernels say so; empty: none.
+  static Result<EndMemory> create(const Device& device, const NetPath& path, bool slotsOnDevice,
+                                  const SharedSlots* shared, const MemoryWindow& window);
+
+  std::byte* host() const { return pinned_.host(); }
+  std::size_t hostBytes() const { return pinned_.size(); }
+  const EndLayout& layout() const { return layout_; }
+  /// The Simple slots in device memory; null: in host memory.
+  const DeviceBuffer* deviceSlots() const { return slots_ ? &*slots_ : nullptr; }
+  /// A sender's (receiver's) connection, as kernels address it or as the host and the network do.
+  device::SendConn sendView(Viewer viewer) const;
+  device::RecvConn recvView(Viewer viewer) const;
+
+ private:
+  EndMemory(const NetPath& path, const EndLayout& layout, PinnedBuffer pinned, DeviceBuffer steps)
+      : slotBytes_(path.link.slotBytes), layout_(layout), pinned_(std::move(pinned)), steps_(std::move(steps)) {}
+  std::byte* at(std::size_t offset, Viewer viewer) const {
+    return (viewer == Viewer::Kernels ? pinned_.onDevice() : pinned_.host()) + offset;
+  }
+  device::ConnFifos fifos(Viewer viewer) const;
+
+  device::SlotBytes slotBytes_;
+  EndLayout layout_;
+  PinnedBuffer pinned_;
+  DeviceBuffer steps_;
+  std::optional<DeviceBuffer> slots_;
+  const SharedSlots* shared_ = nullptr;
+  MemoryWindow window_;
+};
+
+}  // namespace tutti::net

@@ -1,0 +1,58 @@
+// Network connections that several connections of ours share: those for messages between one pair of ranks, on several
+// channels, over one pair of the network's devices.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "transport/net/recv/multi_recv.h"
+#include "transport/net/endpoint/connection.h"
+#include "transport/net/recv/recv_sequence.h"
+#include "transport/common/ranks.h"
+
+namespace tutti::net {
+
+/// What an end tells the other about sharing. Trivially copyable.
+struct SharingOffer {
+  std::int16_t device = 0;    ///< of the network, at the end that speaks
+  std::int16_t maxRecvs = 0;  ///< receives that this device takes in one; 0: this end shares nothing
+};
+
+/// Between whom one of them is, as an end sees it.
+struct JoinKey {
+  int peer = -1;
+  device::Direction direction = device::Direction::Send;
+  int device = 0;
+  int peerDevice = 0;
+  friend auto operator<=>(const JoinKey&, const JoinKey&) = default;
+};
+
+/// One of them. The first end to come brings the network connection; it is closed with the last end.
+struct SharedJoin {
+  std::shared_ptr<NetJoin> join;
+  int ends = 0;
+  bool complete = false;               ///< it is being used: no further end may come
+  std::shared_ptr<RecvGroups> groups;  ///< a receiver's
+  std::optional<FailedCall> failure;   ///< a sender's: the network is not asked again. The progress engine's
+};
+
+/// Those of a communicator; used by the thread that connects it.
+///
+/// Both sides of a link go through its channels in ascending order, and through all of them before the first end is
+/// used (comm/connect/connect.h): so they come to the same groups without a word.
+class SharedJoins {
+ public:
+  /// What an end shares, at most `most` of them; its own `join` where it is the first.
+  std::shared_ptr<SharedJoin> enter(const JoinKey& key, int most, const std::shared_ptr<NetJoin>& join);
+  /// The order of what this peer sends, on all channels.
+  std::shared_ptr<MessageTurns> turnsOf(int peer);
+
+ private:
+  std::map<JoinKey, std::weak_ptr<SharedJoin>> joins_;
+  std::map<int, std::weak_ptr<MessageTurns>> turns_;
+};
+
+}  // namespace tutti::net

@@ -1,0 +1,35 @@
+#include "transport/net/lane/lane_shutdown.h"
+
+#include "base/log.h"
+
+namespace tutti::net {
+
+void LaneEnd::note(const FailedCall& failure) {
+  failure_ = failure;
+  since_ = SteadyClock::now();
+}
+
+void LaneEnd::begin(Status why, std::string_view call) {
+  note({why, std::string(call), lastErrorText()});
+  if (shared_ != nullptr) *shared_ = failure_;
+}
+
+bool LaneEnd::begun() {
+  if (!failure_ && shared_ != nullptr && *shared_) note(**shared_);
+  return failure_.has_value();
+}
+
+Result<bool> LaneEnd::settle(const TaskSetup& setup) {
+  if (closed_) return true;
+  if (setup.path.peerHasLeft()) {
+    closed_ = true;
+    info(kNet, "{}: closed, for rank {} has left the communicator", setup.path.text(), setup.path.link.peer.rank);
+    return true;
+  }
+  const bool mayBeFarewell = setup.path.farewells != nullptr;
+  if (mayBeFarewell && SteadyClock::now() - since_ < setup.farewellGrace) return false;
+  recallLastError(failure_->said);
+  return failNet(setup.path, failure_->why, failure_->call);
+}
+
+}  // namespace tutti::net

@@ -1,0 +1,56 @@
+#include "transport/net/lane/shared_slots.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+
+namespace tutti::net {
+std::uint64_t SlotRing::giveBack(std::uint32_t number) {
+  back_[number % size()] = true;
+  for (; back_[given_ % size()]; ++given_) back_[given_ % size()] = false;
+  return given_;
+}
+
+Result<std::shared_ptr<SharedSlots>> SharedSlots::create(const Device& device, const SharedShape& shape,
+                                                         std::string_view about) {
+  const std::size_t bytes = std::size_t{shape.slots} * shape.slotBytes;
+  ASSIGN(PinnedBuffer pinned, PinnedBuffer::create(device, kCounterBytes + (shape.onDevice ? 0 : bytes), about));
+  ASSIGN(DeviceBuffer taken, DeviceBuffer::create(device, kTakenBytes, about));
+  std::optional<DeviceBuffer> slots;
+  if (shape.onDevice) {
+    ASSIGN(slots, DeviceBuffer::create(device, bytes, about));
+  }
+  return std::shared_ptr<SharedSlots>(new SharedSlots(shape, std::move(pinned), std::move(taken), std::move(slots)));
+}
+
+std::byte* SharedSlots::slots(Viewer viewer) const { return slots_ ? slots_->data() : base(viewer) + kCounterBytes; }
+
+device::SendShared SharedSlots::ofSender(Viewer viewer) const {
+  return {.taken = taken(),
+          .givenBack = reinterpret_cast<const std::uint64_t*>(base(viewer)),
+          .count = shape().slots,
+          .reserved = 0};
+}
+
+void SlotStore::giveBack(std::uint32_t number) {
+  std::atomic_ref(*head_).store(ring_.giveBack(number), std::memory_order_release);
+}
+
+Result<std::shared_ptr<SharedSlots>> SharedPools::get(const Device& device, int channel, Direction direction,
+                                                      const SharedShape& shape) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<SharedSlots>& pool = pools_[{channel, direction}];
+  if (pool == nullptr) {
+    const char* const what = direction == Direction::Send ? "sends" : "receives";
+    ASSIGN(pool, SharedSlots::create(device, shape,
+                                     fmt::format("slots that {} of messages share on channel {}", what, channel)));
+  }
+  return pool->shape() == shape ? pool : nullptr;
+}
+
+std::size_t sharedPoolBytes(const SharedShape& shape) {
+  constexpr std::size_t kPage = 4096;
+  return kPage + kTakenBytes + std::size_t{shape.slots} * shape.slotBytes;
+}
+
+}  // namespace tutti::net

@@ -1,0 +1,88 @@
+// The sending end of a connection that another rank of the host sends over in our stead.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/status.h"
+#include "gpu/context.h"
+#include "gpu/memory.h"
+#include "plugin/net.h"
+#include "transport/net/lane/path.h"
+#include "transport/net/pxn/memory.h"
+#include "transport/net/pxn/pool.h"
+#include "transport/net/pxn/task.h"
+#include "transport/net/pxn/wire.h"
+#include "transport/shm/region.h"
+#include "transport/common/transport.h"
+
+namespace tutti::relay {
+
+/// What a rank needs in order to send through others.
+struct SenderSetup {
+  LentPools& pools;  ///< must outlive the endpoints' ready()
+  std::uint32_t sharedSlots = 0;  ///< see Order
+  std::shared_ptr<const void> deviceOwner;  ///< keeps the device for memory that outlives the endpoint; may be null
+  Secret secret{};
+  milliseconds patience{30'000};  ///< with a relay that does not answer
+};
+
+/// Through whom, over which device of the network, to which of the receiver's listeners.
+struct Way {
+  PeerInfo relay;
+  int netDevice = 0;
+  std::array<NetHandle, 2> listeners{};
+};
+
+/// See transport.h, from connect() on: it is made when the receiver's handle has come.
+class RelayEndpoint final : public Endpoint {
+ public:
+  /// `path` describes the sender and gets its description here. `netName`: of the network.
+  RelayEndpoint(const Device& device, const SenderSetup& setup, net::NetPath path, const Way& way,
+                std::string_view netName);
+  ConnectHandle handle() const override { return {}; }
+  Status connect(const ConnectHandle&) override { return {}; }
+  Result<bool> ready() override;
+  Status probeWrite() override { return {}; }
+  Result<bool> probeCheck() override { return phase_ == Phase::Ready; }
+  ConnView view() const override;
+  ProgressTask* task() override { return task_ ? &*task_ : nullptr; }
+  std::string_view description() const override { return path_.description; }
+  bool eachEndReports() const override { return true; }
+
+ private:
+  enum class Phase : std::uint8_t { Knocking, Greeting, Ordered, Mapped, Ready };
+
+  Status knock();
+  Status listen();
+  Status take(std::span<const std::byte> packet, Fd attached);
+  Status order(const Challenge& challenge);
+  Status take(const Answer& answer, Fd attached);
+  Status adopt(std::uint64_t bytes, Fd attached);
+  Status joinPool(const Answer& answer, Fd attached);
+  Status start();
+  Status lost(std::string_view why) const;
+
+  const Device& device_;
+  const SenderSetup setup_;
+  net::NetPath path_;
+  const Way way_;
+  const Layout layout_;
+  Deadline until_;
+  Phase phase_ = Phase::Knocking;
+  Fd line_;
+  Hello hello_;
+  std::optional<DeviceBuffer> steps_;
+  std::shared_ptr<shm::Region> memory_;
+  std::shared_ptr<LentSlots> slots_;  ///< null: slots of its own
+  std::optional<RelayedTask> task_;
+};
+
+}  // namespace tutti::relay

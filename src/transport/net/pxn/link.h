@@ -1,0 +1,100 @@
+// One connection that a rank sends over in another's stead, from the stranger at its local socket to the last byte.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/status.h"
+#include "gpu/context.h"
+#include "plugin/net.h"
+#include "proxy/engine.h"
+#include "topo/machine/peer_info.h"
+#include "transport/net/endpoint/connection.h"
+#include "transport/net/lane/path.h"
+#include "transport/net/pxn/memory.h"
+#include "transport/net/pxn/pool.h"
+#include "transport/net/pxn/pxn_connections.h"
+#include "transport/net/pxn/wire.h"
+#include "transport/net/pxn/send_task.h"
+#include "transport/shm/segment.h"
+
+namespace tutti::relay {
+
+/// What the links of one relay share; must outlive them.
+struct Host {
+  Net& net;
+  const Device& device;
+  ProgressGroup& group;
+  Roster& roster;
+  RelayPools& pools;
+  std::span<const PeerInfo> peers;  ///< of all ranks
+  int rank = 0;                     ///< the relay
+  Secret secret{};
+};
+
+/// Used by the service's thread alone; its work runs on the engine of the relay's device. Gives everything back at
+/// whatever point it ends.
+class RelayLink {
+ public:
+  RelayLink(const Host& host, Fd line, Deadline until) : host_(host), line_(std::move(line)), until_(until) {}
+  RelayLink(const RelayLink&) = delete;
+  ~RelayLink();
+
+  int line() const { return line_.get(); }
+  /// It has proved that it belongs to the communicator.
+  bool known() const { return phase_ >= Phase::Joining; }
+  /// When it must have done so.
+  Deadline until() const { return until_; }
+  /// step() is to be called from time to time.
+  bool joining() const { return phase_ == Phase::Joining || phase_ == Phase::Probing; }
+  /// Takes what has come on the line; false: it is over.
+  bool listen();
+  /// Goes on with connecting, without waiting; false: it is over.
+  bool step();
+
+ private:
+  enum class Phase : std::uint8_t { Silent, Greeted, Joining, Probing, Running };
+  static constexpr std::size_t kSimple = 0;
+  static constexpr std::size_t kJoins = 2;
+
+  bool take(std::span<const std::byte> packet);
+  bool greet(std::span<const std::byte> packet);
+  bool take(const Order& order);
+  void wake();
+  Status checkOrder(const Order& order) const;
+  Status begin(const Order& order);
+  Status joinPool(const Order& order);
+  Status sendMemory();
+  Status send(const Answer& answer, int descriptor) const;
+  Status prepare();
+  Result<bool> probe(std::size_t join);
+  Status run();
+  Status advance();
+  void refuse(Status why);
+  std::byte* base() const { return memory_->memory().data(); }
+  Board& board() const { return *reinterpret_cast<Board*>(base()); }
+
+  const Host& host_;
+  Fd line_;
+  Deadline until_;
+  Phase phase_ = Phase::Silent;
+  Hello hello_;
+  Nonce challenge_{};
+  net::NetPath path_;
+  Layout layout_;
+  std::shared_ptr<RelayPool> pool_;     ///< null: slots of its own; outlives the network connections …
+  std::optional<shm::Segment> memory_;  ///< … and so does this
+  std::array<net::NetLane, kJoins> lanes_{};
+  std::array<std::shared_ptr<net::NetJoin>, kJoins> joins_;
+  std::array<void*, kJoins> probes_{};
+  std::array<bool, kJoins> probed_{};
+  std::unique_ptr<RelayWork> work_;
+};
+
+}  // namespace tutti::relay

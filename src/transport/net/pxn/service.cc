@@ -1,0 +1,121 @@
+#include "transport/net/pxn/service.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "base/log.h"
+
+namespace tutti::relay {
+namespace {
+
+/// How long a stranger may take to prove who it is.
+constexpr std::chrono::seconds kPatience{5};
+/// Between two steps of connections that are being made.
+constexpr int kStepMs = 1;
+
+constexpr const char* kRemedy =
+    "The descriptor limit may be reached (ulimit -n); NCCL_PXN_DISABLE=1 does without ranks that send for others";
+
+}  // namespace
+
+Result<std::shared_ptr<RelayService>> RelayService::start(ServiceSetup setup) {
+  TRY(initProofs());
+  std::shared_ptr<RelayService> service(new RelayService(std::move(setup)));
+  TRY(service->open());
+  return service;
+}
+
+Status RelayService::open() {
+  GroupHooks hooks;
+  // The works themselves know whether their senders are at it.
+  hooks.busy = [] { return false; };
+  ASSIGN(group_, setup_.engine->group(std::move(hooks)));
+  host_.reset(
+      new Host{*setup_.net, *setup_.device, *group_, roster_, pools_, setup_.peers, setup_.rank, setup_.secret});
+  waker_ = Waker::create();
+  if (!waker_.valid()) return fail(ncclSystemError, "PXN : eventfd failed: {}. {}", errnoText(errno), kRemedy);
+  TRY(listener_.open(lineName(setup_.secret, setup_.rank), "PXN", kRemedy));
+  ASSIGN(thread_, Thread::start("tutti-relay", [this] { run(); }));
+  return {};
+}
+
+RelayService::~RelayService() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  waker_.wake();
+  thread_.join();
+  links_.clear();
+}
+
+void RelayService::retire(std::shared_ptr<RelayService> service) {
+  RelayService& kept = *service;
+  const std::lock_guard lock(kept.mutex_);
+  kept.retired_ = true;
+  kept.thread_.detach();
+  kept.waker_.wake();
+  kept.self_ = std::move(service);
+}
+
+bool RelayService::leave() {
+  const std::lock_guard lock(mutex_);
+  if (retired_) {
+    listener_.close();
+    std::erase_if(links_, [](const auto& link) { return !link->known(); });
+  }
+  return stopping_ || (retired_ && links_.empty());
+}
+
+/// Milliseconds to sleep at most; -1: until something comes.
+int RelayService::patience() const {
+  int most = listener_.patience();
+  const auto atMost = [&most](int ms) { most = most < 0 ? ms : std::min(most, ms); };
+  for (const auto& link : links_) {
+    if (link->joining()) atMost(kStepMs);
+    if (!link->known()) atMost(static_cast<int>(link->until().remaining().count()));
+  }
+  return most;
+}
+
+void RelayService::run() {
+  std::vector<pollfd> polled;
+  while (!leave()) {
+    polled.assign({{waker_.fd(), POLLIN, 0}, {listener_.polled(), POLLIN, 0}});
+    for (const auto& link : links_) polled.push_back({link->line(), POLLIN, 0});
+    ::poll(polled.data(), polled.size(), patience());
+    waker_.drain();
+    serve();
+    acceptAll();
+  }
+  finished_.store(true, std::memory_order_release);
+  // The last owner may be this thread: nothing here may be touched afterwards.
+  std::shared_ptr<RelayService> last;
+  const std::lock_guard lock(mutex_);
+  last.swap(self_);
+}
+
+void RelayService::serve() {
+  std::erase_if(links_, [](const std::unique_ptr<RelayLink>& link) {
+    if (!link->listen()) return true;
+    if (link->joining() && !link->step()) return true;
+    return !link->known() && link->until().expired();
+  });
+}
+
+void RelayService::acceptAll() {
+  for (Fd line = listener_.accept(); line.valid(); line = listener_.accept()) {
+    const auto stranger = [](const std::unique_ptr<RelayLink>& link) { return !link->known(); };
+    if (static_cast<std::size_t>(std::count_if(links_.begin(), links_.end(), stranger)) >= kMostStrangers) {
+      links_.erase(std::find_if(links_.begin(), links_.end(), stranger));
+    }
+    links_.push_back(std::make_unique<RelayLink>(*host_, std::move(line), Deadline::in(kPatience)));
+    if (!links_.back()->listen()) links_.pop_back();
+  }
+}
+
+}  // namespace tutti::relay

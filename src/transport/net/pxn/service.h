@@ -1,0 +1,80 @@
+// A rank that other ranks of its host send through: listens for them at a local socket and keeps what they ordered.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/threads/thread.h"
+#include "base/threads/waker.h"
+#include "gpu/context.h"
+#include "plugin/net.h"
+#include "proxy/engine.h"
+#include "topo/machine/peer_info.h"
+#include "transport/common/local_socket.h"
+#include "transport/net/pxn/link.h"
+#include "transport/net/pxn/wire.h"
+
+namespace tutti::relay {
+
+struct ServiceSetup {
+  std::shared_ptr<const void> owner;  ///< keeps `net` and `device`
+  Net* net = nullptr;
+  const Device* device = nullptr;
+  std::shared_ptr<ProgressEngine> engine;
+  std::vector<PeerInfo> peers;  ///< of all ranks
+  int rank = 0;
+  Secret secret{};
+};
+
+/// Owns a listener, a thread that sleeps in poll, and a group of the engine; none of them takes processor time while
+/// nobody sends. Independent of the communicator that started it, for those who send through it may leave later. Any
+/// thread.
+class RelayService {
+ public:
+  /// Lines of strangers at a time; the next one drives the oldest out.
+  static constexpr std::size_t kMostStrangers = 128;
+
+  /// Errors: ncclSystemError with the system's words.
+  static Result<std::shared_ptr<RelayService>> start(ServiceSetup setup);
+  RelayService(const RelayService&) = delete;
+  /// Ends all connections, whoever uses them.
+  ~RelayService();
+
+  /// Takes no further senders, and ends with the last one that it has, by itself if nobody owns it any more.
+  static void retire(std::shared_ptr<RelayService> service);
+  /// After retire(): nobody sends through it any more.
+  bool finished() const { return finished_.load(std::memory_order_acquire); }
+  /// See Roster::underWay().
+  std::vector<std::string> underWay() const { return roster_.underWay(); }
+
+ private:
+  explicit RelayService(ServiceSetup setup) : setup_(std::move(setup)) {}
+  Status open();
+  void run();
+  /// Whether the thread has come to its end.
+  bool leave();
+  int patience() const;
+  void serve();
+  void acceptAll();
+
+  ServiceSetup setup_;
+  Roster roster_;
+  RelayPools pools_;  ///< the thread's
+  std::unique_ptr<ProgressGroup> group_;
+  std::unique_ptr<Host> host_;
+  Waker waker_;
+  transport::LocalListener listener_;              ///< the thread's, once it runs
+  std::vector<std::unique_ptr<RelayLink>> links_;  ///< likewise; strangers among them
+  std::mutex mutex_;
+  bool stopping_ = false;
+  bool retired_ = false;
+  std::shared_ptr<RelayService> self_;  ///< while nobody else need own it
+  std::atomic<bool> finished_{false};
+  Thread thread_;
+};
+
+}  // namespace tutti::relay

@@ -1,0 +1,120 @@
+#include "transport/net/pxn/task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/log.h"
+#include "transport/net/pxn/wire.h"
+
+namespace tutti::relay {
+
+using device::Protocol;
+
+namespace {
+
+/// Turns between two looks at what takes a system call or a lock.
+constexpr unsigned kTurnsPerLook = 256;
+constexpr auto kSimple = static_cast<std::size_t>(Protocol::Simple);
+
+}  // namespace
+
+/// Once for each time that the relay has gone to sleep.
+void RelayedTask::wakeRelay() {
+  const std::uint32_t wakes = read(board_.wakes);
+  if (rung_ && wakes == wakesAtRing_) return;
+  const Kind kind = Kind::Wake;
+  wakesAtRing_ = wakes;
+  rung_ = sendPacket(line_, packetOf(kind)) == PacketIo::Done;
+}
+
+Status RelayedTask::relayFailed(std::uint32_t code) const {
+  return fail(static_cast<ncclResult_t>(code), "{}: {}, which sends in its stead, has failed: {}", path_.text(),
+              transport::rankText(relay_), board_.text.data());
+}
+
+/// An engine that has nothing to do for us need not turn.
+void RelayedTask::watchRelay() {
+  const std::uint64_t turns = read(board_.turns, std::memory_order_relaxed);
+  const auto now = SteadyClock::now();
+  if (turns != relaysTurns_ || quiet()) {
+    idleSince_.reset();
+  } else if (!idleSince_) {
+    idleSince_ = now;
+  }
+  relaysTurns_ = turns;
+  stuck_.store(idleSince_ && now - *idleSince_ >= kStuck, std::memory_order_relaxed);
+}
+
+bool RelayedTask::hasGone() {
+  std::array<std::byte, kMostBytes> packet;
+  if (!goneSince_ && receivePacket(line_, packet).state == PacketIo::Gone) goneSince_ = SteadyClock::now();
+  return goneSince_.has_value();
+}
+
+Status RelayedTask::look() {
+  if (path_.peerHasLeft()) write(board_.peerLeft, 1U);
+  if (!hasGone()) {
+    watchRelay();
+    return {};
+  }
+  stuck_.store(false, std::memory_order_relaxed);  // it does nothing because it is not there
+  if (SteadyClock::now() - *goneSince_ < kGoneGrace) return {};
+  return fail(
+      ncclRemoteError,
+      "{}: {}, which sends in its stead, has ended or given up: the local connection with it is closed. Look for "
+      "its own first error; NCCL_PXN_DISABLE=1 makes every rank send by itself",
+      path_.text(), transport::rankText(relay_));
+}
+
+Result<bool> RelayedTask::advance() {
+  write(board_.pulse, ++pulse_, std::memory_order_seq_cst);
+  if (!goneSince_ && read(board_.awake, std::memory_order_seq_cst) == 0) wakeRelay();
+  if (const std::uint32_t code = read(board_.failed); code != 0) return relayFailed(code);
+  if (turns_++ % kTurnsPerLook == 0) TRY(look());
+  return false;
+}
+
+std::uint64_t RelayedTask::headOf(std::size_t protocol) const {
+  return view_.slotBytes[protocol] == 0 ? 0 : net::loadCounter(view_.headOf(static_cast<Protocol>(protocol)));
+}
+
+/// Steps that the relay has taken, and those that have left it for good.
+TaskCounters RelayedTask::counters() const {
+  TaskCounters counters;
+  for (std::size_t p = 0; p < device::kProtocols; ++p) {
+    counters.done += read(board_.settled[p]);  // before the head, which is never behind
+    counters.posted += headOf(p);
+  }
+  counters.bytes = read(board_.bytes);
+  counters.stalls = read(board_.stalls);
+  return counters;
+}
+
+TaskHold RelayedTask::hold() const {
+  TaskHold hold{Keeper::Nobody, relay_.rank};
+  if (quiet()) return hold;
+  const net::LaneFacts facts = factsOf(read(board_.wait), read(board_.step));
+  if (stuck_.load(std::memory_order_relaxed)) {
+    hold.keeper = Keeper::Relay;
+  } else if (facts.atNetwork()) {
+    hold.keeper = Keeper::Network;
+  }
+  return hold;
+}
+
+std::string RelayedTask::describe() const {
+  const std::string relay = transport::rankText(relay_);
+  if (quiet()) {
+    return fmt::format("{}: step {}, waits for a kernel; {} sends in its stead", path_.brief(),
+                       read(board_.settled[kSimple]), relay);
+  }
+  const net::LaneFacts facts = factsOf(read(board_.wait), read(board_.step));
+  return fmt::format("{}: {}; {}, which sends in its stead, {}", path_.brief(), facts.place(), relay,
+                     stuck_.load(std::memory_order_relaxed)
+                         ? "does nothing: its process is stopped, or its engine hangs in a call of the network"
+                         : facts.waits());
+}
+
+}  // namespace tutti::relay

@@ -1,0 +1,63 @@
+// The sender's part while another rank sends in its stead: keeps that one awake, hears of its failures, notices when it
+// does nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "proxy/task.h"
+#include "topo/machine/peer_info.h"
+#include "transport/net/lane/path.h"
+#include "transport/net/pxn/memory.h"
+
+namespace tutti::relay {
+
+/// Driven by the sender's engine (proxy/task.h), whose communicator's holds and kernels keep it turning. Moves nothing
+/// itself.
+class RelayedTask final : public ProgressTask {
+ public:
+  /// What is referred to must outlive it. `view`: as the host addresses the memory.
+  RelayedTask(const net::NetPath& path, const PeerInfo& relay, const device::SendConn& view, Board& board, int line)
+      : path_(path), relay_(relay), view_(view), board_(board), line_(line) {}
+  /// Errors: the relay's, with its code; ncclRemoteError when it has gone, and kGoneGrace later nothing else has ended
+  /// this communicator.
+  Result<bool> advance() override;
+  /// A relay that gives up because of somebody else closes its line at once, and word of what it has heard comes another
+  /// way.
+  static constexpr milliseconds kGoneGrace{2000};
+  /// The relay's engine counts as stuck when it has made no turn for so long, with something to send.
+  static constexpr milliseconds kStuck{1500};
+  bool quiet() const override { return allSettled(view_, board_); }
+  TaskCounters counters() const override;
+  std::string describe() const override;
+  TaskHold hold() const override;
+
+ private:
+  void wakeRelay();
+  bool hasGone();
+  Status look();
+  void watchRelay();
+  Status relayFailed(std::uint32_t code) const;
+  std::uint64_t headOf(std::size_t protocol) const;
+
+  const net::NetPath& path_;
+  const PeerInfo& relay_;
+  const device::SendConn view_;
+  Board& board_;
+  const int line_;
+  std::uint64_t pulse_ = 0;
+  bool rung_ = false;
+  std::uint32_t wakesAtRing_ = 0;
+  unsigned turns_ = 0;
+  // Whether the relay's engine turns, while it has something to do.
+  std::uint64_t relaysTurns_ = 0;
+  std::optional<SteadyClock::time_point> idleSince_;
+  std::atomic<bool> stuck_{false};
+  std::optional<SteadyClock::time_point> goneSince_;
+};
+
+}  // namespace tutti::relay

@@ -1,0 +1,55 @@
+#include "transport/net/recv/receiver.h"
+
+#include <fmt/format.h>
+
+namespace tutti::net {
+
+using device::Protocol;
+
+NetReceiver::NetReceiver(const RecvSetup& setup) : setup_(setup) {
+  if (setup_.simple != nullptr) simple_.emplace(*setup_.simple, setup_, tally_);
+  if (setup_.flagged != nullptr) flagged_.emplace(*setup_.flagged, setup_, tally_);
+}
+
+/// Receives are posted ahead of what will come: those that nothing comes for end with the connection, in whatever way
+/// the network says so. A peer that said goodbye has sent all that it ever will; its word may come a little later.
+template <class Lane>
+Result<bool> NetReceiver::advanceLane(Lane& lane, LaneEnd& end) {
+  if (!end.begun()) {
+    auto advanced = lane.advance();
+    if (advanced.ok() || !lane.networkFailed()) return advanced;
+    end.begin(advanced.status(), "receiving");
+  }
+  ASSIGN(const bool peerHasLeft, end.settle(setup_));
+  return lane.drain(peerHasLeft);
+}
+
+Result<bool> NetReceiver::advance() {
+  bool any = false;
+  if (flagged_) {
+    ASSIGN(any, advanceLane(*flagged_, flaggedEnd_));
+  }
+  if (simple_) {
+    ASSIGN(const bool simple, advanceLane(*simple_, simpleEnd_));
+    any = any || simple;
+  }
+  return any;
+}
+
+const LaneReport* NetReceiver::reportOf(Protocol protocol) const {
+  if (protocol == Protocol::Simple) return simple_ ? &simple_->report() : nullptr;
+  return flagged_ ? &flagged_->report(protocol) : nullptr;
+}
+
+bool NetReceiver::starves(std::size_t protocol) const {
+  const LaneReport* const report = reportOf(static_cast<Protocol>(protocol));
+  return report != nullptr && report->wait() == LaneWait::Message;
+}
+
+std::string NetReceiver::describe() const {
+  const auto shown = factsToShow({reportOf(Protocol::Simple), reportOf(Protocol::LL), reportOf(Protocol::LL128)});
+  if (!shown) return setup_.path.brief() + ": no protocol";
+  return fmt::format("{}: {}, {}", setup_.path.brief(), shown->place(), shown->waits());
+}
+
+}  // namespace tutti::net

@@ -1,0 +1,41 @@
+// The receiving end of a connection over a network: brings what arrives into slots that kernels read.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "proxy/task.h"
+#include "transport/net/lane/lane_shutdown.h"
+#include "transport/net/lane/path.h"
+#include "transport/net/recv/flagged.h"
+#include "transport/net/recv/simple.h"
+
+namespace tutti::net {
+
+/// See proxy/task.h. Does not own the network connections.
+class NetReceiver final : public ProgressTask {
+ public:
+  explicit NetReceiver(const RecvSetup& setup);
+  Result<bool> advance() override;
+  /// Always: what arrives can wait until a kernel wants it.
+  bool quiet() const override { return true; }
+  TaskCounters counters() const override { return tally_.read(); }
+  std::string describe() const override;
+  bool starves(std::size_t protocol) const override;
+
+ private:
+  const LaneReport* reportOf(device::Protocol protocol) const;
+  template <class Lane>
+  Result<bool> advanceLane(Lane& lane, LaneEnd& end);
+
+  RecvSetup setup_;
+  Tally tally_;
+  LaneEnd simpleEnd_;
+  LaneEnd flaggedEnd_;
+  std::optional<SimpleRecvLane> simple_;
+  std::optional<FlaggedRecvLane> flagged_;
+};
+
+}  // namespace tutti::net

@@ -1,0 +1,195 @@
+#include "transport/net/recv/simple.h"
+
+#include <span>
+
+#include "base/log.h"
+#include "transport/net/lane/shared_slots.h"
+
+namespace tutti::net {
+
+using device::Protocol;
+
+SimpleRecvLane::SimpleRecvLane(NetLane& lane, const RecvSetup& setup, Tally& tally)
+    : lane_(lane),
+      path_(setup.path),
+      view_(setup.view),
+      tally_(tally),
+      queue_(lane, tally, setup.firstStep),
+      shared_(setup.shared),
+      groups_(setup.groups),
+      checked_(setup.firstStep) {
+  if (groups_ != nullptr) groups_->join(*this);
+}
+
+SimpleRecvLane::~SimpleRecvLane() {
+  if (groups_ != nullptr) groups_->leave(*this);
+}
+
+NetBuffer SimpleRecvLane::slotOf(std::uint64_t step) const {
+  const auto index = static_cast<int>(Protocol::Simple);
+  const std::uint32_t slotBytes = view_.slotBytes[index];
+  if (shared_ != nullptr) {
+    const std::uint64_t into = view_.shared.window.bytes == 0 ? 0 : loadCounter(view_.words->into.of(step));
+    if (into != 0) {
+      const auto bytes = static_cast<std::uint32_t>(loadCounter(view_.words->expected.of(step)));
+      return {reinterpret_cast<void*>(into), bytes, lane_.tag, nullptr};
+    }
+    const auto place = static_cast<std::uint32_t>(loadCounter(view_.words->place.of(step)));
+    return {shared_->at(place), slotBytes, lane_.tag, lane_.slotRegistration};
+  }
+  return {view_.slots[index] + step % device::kSteps * slotBytes, slotBytes, lane_.tag, lane_.slotRegistration};
+}
+
+Status SimpleRecvLane::checkSize(std::uint64_t step) const {
+  const std::uint64_t word = loadCounter(view_.words->expected.of(step));
+  const std::uint32_t came = bytes_[step % device::kSteps];
+  const auto expected = static_cast<std::uint32_t>(word);
+  if (!device::isSizeOf(word, step) || came >= expected) return {};
+  return fail(ncclRemoteError,
+              "{}: step {} came with {} bytes, but the kernel reads {}: the network {} cut the message short, or the "
+              "ranks call their operations with different counts",
+              path_.text(), step, came, expected, lane_.net->name());
+}
+
+Status SimpleRecvLane::checkUpTo(std::uint64_t head) {
+  if (shared_ != nullptr) return {};  // kernels speak first: what came was compared when it came
+  for (; checked_ != queue_.done() && static_cast<std::int64_t>(head - checked_) > 0; ++checked_) TRY(checkSize(checked_));
+  return {};
+}
+
+Result<bool> SimpleRecvLane::drain(bool peerHasLeft) {
+  TRY(checkUpTo(loadCounter(view_.headOf(Protocol::Simple))));
+  if (!peerHasLeft) return false;
+  const std::uint64_t step = queue_.done();
+  const std::uint64_t wanted = loadCounter(view_.words->expected.of(step));
+  if (!device::isSizeOf(wanted, step)) return false;
+  return fail(ncclInvalidUsage,
+              "{}: rank {} has left the communicator, but a kernel here waits for step {} of {} bytes from it; do all ranks "
+              "call the same operations before they destroy the communicator?",
+              path_.text(), path_.link.peer.rank, step, static_cast<std::uint32_t>(wanted));
+}
+
+bool SimpleRecvLane::mayPost(std::uint64_t head) const {
+  const std::uint64_t step = queue_.posted();
+  if (shared_ == nullptr) return step - head < device::kSteps;
+  return step - queue_.done() < device::kSteps && device::isSizeOf(loadCounter(view_.words->expected.of(step)), step);
+}
+
+Result<bool> SimpleRecvLane::post(std::uint64_t head) {
+  bool any = false;
+  for (; mayPost(head); any = true) {
+    ASSIGN(const bool taken, queue_.post(slotOf(queue_.posted())));
+    if (!taken) break;
+  }
+  if (queue_.stalled() && queue_.empty()) report_.set(LaneWait::Room, queue_.posted());
+  return any;
+}
+
+std::optional<AskedReceive> SimpleRecvLane::asked() const {
+  if (networkFailed() || !mayPost(0)) return {};
+  const std::uint64_t step = queue_.posted();
+  const auto turn = static_cast<std::uint32_t>(loadCounter(view_.words->place.of(step)) >> 32);
+  return AskedReceive{slotOf(step), device::turnIn(turn), lane_.flushes};
+}
+
+void SimpleRecvLane::posted(RecvTicket ticket) {
+  tickets_[queue_.posted() % device::kSteps] = ticket;
+  queue_.push();
+}
+
+Result<bool> SimpleRecvLane::postGroups() {
+  if (!queue_.mayPost()) return false;
+  const auto any = groups_->post();
+  if (!any.ok()) return queue_.refuse(any.status());
+  const bool due = asked().has_value();
+  queue_.stall(due && groups_->refused());
+  const LaneWait forOthers = queue_.stalled() ? LaneWait::Room : LaneWait::Turn;
+  if (queue_.empty()) report_.set(due ? forOthers : LaneWait::Kernel, queue_.posted());
+  return any;
+}
+
+Result<bool> SimpleRecvLane::flushed() {
+  if (flush_ == nullptr) {
+    NetBuffer slot = slotOf(queue_.done());
+    slot.bytes = bytes_[queue_.done() % device::kSteps];
+    auto flush = lane_.net->iflush(lane_.connection, std::span(&slot, 1));
+    if (!flush.ok()) return failNet(path_, flush.status(), "iflush");
+    flush_ = flush.value();
+    if (flush_ == nullptr) return true;
+  }
+  const auto over = lane_.net->test(flush_, {});
+  if (!over.ok()) return failNet(path_, over.status(), "test of a flush");
+  if (over.value()) flush_ = nullptr;
+  return over.value();
+}
+
+Status SimpleRecvLane::enter(int bytes) {
+  const std::uint64_t step = queue_.done();
+  const std::uint32_t room = view_.slotBytes[static_cast<int>(Protocol::Simple)];
+  if (static_cast<std::uint32_t>(bytes) > room) {
+    return fail(ncclRemoteError, "{}: step {} came with {} bytes, more than the {} of a slot", path_.text(), step, bytes,
+                room);
+  }
+  bytes_[step % device::kSteps] = static_cast<std::uint32_t>(bytes);
+  TRY(checkSize(step));
+  tally_.posted();
+  return {};
+}
+
+Result<bool> SimpleRecvLane::arrivedInGroup() {
+  const RecvTicket ticket = tickets_[queue_.done() % device::kSteps];
+  const auto here = groups_->received(ticket);
+  if (!here.ok()) return queue_.failed(here.status());
+  if (!here.value()) {
+    report_.set(groups_->flushing(ticket) ? LaneWait::Flush : LaneWait::Message, queue_.done());
+    return false;
+  }
+  TRY(enter(groups_->take(ticket)));
+  return true;
+}
+
+Result<bool> SimpleRecvLane::arrived() {
+  if (groups_ != nullptr) return arrivedInGroup();
+  if (!received_) {
+    ASSIGN(const int bytes, queue_.oldest());
+    if (bytes < 0) {
+      report_.set(LaneWait::Message, queue_.done());
+      return false;
+    }
+    received_ = true;
+    TRY(enter(bytes));
+  }
+  const std::uint32_t received = bytes_[queue_.done() % device::kSteps];
+  if (!lane_.flushes || received == 0) return true;
+  report_.set(LaneWait::Flush, queue_.done(), received);
+  return flushed();
+}
+
+Result<bool> SimpleRecvLane::deliver() {
+  bool any = false;
+  for (; !queue_.empty(); any = true) {
+    ASSIGN(const bool here, arrived());
+    if (!here) return any;
+    received_ = false;
+    tally_.bytes(bytes_[queue_.done() % device::kSteps]);
+    tally_.done();
+    queue_.pop();
+    storeCounter(view_.tailOf(Protocol::Simple), queue_.done());
+  }
+  // Of a lane in groups, postGroups() knows.
+  if (!queue_.stalled() && groups_ == nullptr) {
+    report_.set(shared_ == nullptr ? LaneWait::Slot : LaneWait::Kernel, queue_.done());
+  }
+  return any;
+}
+
+Result<bool> SimpleRecvLane::advance() {
+  ASSIGN(const bool delivered, deliver());
+  // No more is received than was checked: what kernels say of a step, and its size here, stay that long.
+  const std::uint64_t head = loadCounter(view_.headOf(Protocol::Simple));
+  TRY(checkUpTo(head));
+  ASSIGN(const bool posted, groups_ != nullptr ? postGroups() : post(head));
+  return posted || delivered;
+}
+
+}  // namespace tutti::net

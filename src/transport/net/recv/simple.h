@@ -1,0 +1,71 @@
+// The Simple protocol at the receiving end of a connection over a network.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "base/status.h"
+#include "device/conn_view.h"
+#include "transport/net/recv/multi_recv.h"
+#include "transport/net/lane/path.h"
+#include "transport/net/recv/queue.h"
+
+namespace tutti::net {
+
+/// Receives messages into the slots where kernels read them.
+class SimpleRecvLane final : private GroupedLane {
+ public:
+  /// What the references name must outlive the lane.
+  SimpleRecvLane(NetLane& lane, const RecvSetup& setup, Tally& tally);
+  ~SimpleRecvLane();
+  SimpleRecvLane(const SimpleRecvLane&) = delete;
+  SimpleRecvLane& operator=(const SimpleRecvLane&) = delete;
+  /// What has come is delivered even if the network refuses further receives. An error with networkFailed(): nothing more
+  /// comes.
+  Result<bool> advance();
+  bool networkFailed() const { return queue_.networkFailed(); }
+  /// What can be done without the network. Errors: ncclInvalidUsage, the peer has left and a kernel waits for it.
+  Result<bool> drain(bool peerHasLeft);
+  const LaneReport& report() const { return report_; }
+
+ private:
+  /// Where the content of the step belongs: its slot, or the memory that the kernel has named.
+  NetBuffer slotOf(std::uint64_t step) const;
+  /// Whether the receive for the next step may be posted: its slot is free, or the kernel has given it a shared one.
+  bool mayPost(std::uint64_t head) const;
+  /// Posts receives for the slots before `head` + kSteps.
+  Result<bool> post(std::uint64_t head);
+  /// Sees to it that receives are posted, its own and those of others that share the connection.
+  Result<bool> postGroups();
+  std::optional<AskedReceive> asked() const override;
+  void posted(RecvTicket ticket) override;
+  /// Compares what came with `step` with what the kernel reads of it, where that is known already.
+  Status checkSize(std::uint64_t step) const;
+  /// Does so for the steps before `head`, which were delivered before their kernel came.
+  Status checkUpTo(std::uint64_t head);
+  /// Whether the oldest receive has ended, and its content is where the GPU sees it.
+  Result<bool> arrived();
+  Result<bool> flushed();
+  /// The same for a receive that was posted with others.
+  Result<bool> arrivedInGroup();
+  /// Takes down what the oldest receive has brought.
+  Status enter(int bytes);
+  Result<bool> deliver();
+
+  NetLane& lane_;
+  const NetPath& path_;
+  const device::RecvConn& view_;
+  Tally& tally_;
+  RecvQueue queue_;
+  const SlotStore* shared_;  ///< null: slots of its own
+  RecvGroups* groups_;       ///< null: receives are posted one by one
+  std::uint64_t checked_;    ///< steps whose kernels have said what they read of them, or say nothing
+  bool received_ = false;    ///< the oldest receive has ended and is being flushed
+  void* flush_ = nullptr;    ///< null with `received_`: still to be asked for
+  std::array<std::uint32_t, device::kSteps> bytes_{};
+  std::array<RecvTicket, device::kSteps> tickets_{};  ///< with groups
+  LaneReport report_{device::Protocol::Simple};
+};
+
+}  // namespace tutti::net

@@ -1,0 +1,169 @@
+#include "transport/net/send/sender.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tutti::net {
+
+using device::Protocol;
+
+namespace {
+
+/// How often the network is asked whether what was sent has been delivered; a clock is read every so many turns.
+constexpr milliseconds kDeliveryInterval{200};
+constexpr unsigned kTurnsPerClock = 32;
+
+/// Whether the network has delivered all, or the peer wants no more. A failure begins the end, which further turns
+/// tell: it may yet turn out to be a farewell, and networks say only once why they fail.
+bool settled(const NetLane* lane, LaneEnd& end) {
+  if (lane == nullptr || end.closed()) return true;
+  if (end.begun()) return false;
+  const auto delivered = lane->net->delivered(lane->connection);
+  if (!delivered.ok()) end.begin(delivered.status(), "sending");
+  return delivered.ok() && delivered.value();
+}
+
+}  // namespace
+
+NetSender::NetSender(const SendSetup& setup)
+    : setup_(setup), simpleEnd_(setup.simple), flaggedEnd_(setup.flagged) {
+  if (setup_.simple != nullptr) simple_.emplace(*setup_.simple, setup_, tally_);
+  std::byte* messages = setup_.messages;
+  for (const Protocol protocol : {Protocol::LL, Protocol::LL128}) {
+    const auto index = static_cast<std::size_t>(protocol);
+    if (setup_.flagged == nullptr || setup_.view.slotBytes[index] == 0) continue;
+    flagged_[index].emplace(protocol, *setup_.flagged, setup_, tally_, messages);
+    messages += device::kSteps * messageRoom(protocol, setup_.view.slotBytes[index]);
+  }
+}
+
+/// In the order in which messages were made: no lane gets far ahead of another whose kernel came before. The receiver
+/// has room for little that a kernel does not want yet.
+Result<bool> NetSender::sendInOrder() {
+  for (bool any = false;; any = true) {
+    FlaggedSendLane* first = nullptr;
+    for (auto& lane : flagged_) {
+      if (lane && lane->next() != FlaggedSendLane::kNone && (first == nullptr || lane->next() < first->next())) {
+        first = &*lane;
+      }
+    }
+    if (first == nullptr) return any;
+    ASSIGN(const bool sent, first->sendOne());
+    if (!sent) return any;
+  }
+}
+
+Result<bool> NetSender::collectFlagged() {
+  bool any = false;
+  for (auto& lane : flagged_) {
+    if (!lane) continue;
+    std::uint64_t oldest = FlaggedSendLane::kNone;
+    for (const auto& other : flagged_) {
+      if (other && &other != &lane) oldest = std::min(oldest, other->oldest());
+    }
+    ASSIGN(const bool collected, lane->collect(oldest));
+    any = any || collected;
+  }
+  return any;
+}
+
+Result<bool> NetSender::moveFlagged() {
+  ASSIGN(bool any, sendInOrder());
+  for (auto& lane : flagged_) {
+    if (!lane) continue;
+    ASSIGN(const bool finished, lane->finish());
+    any = any || finished;
+  }
+  return any;
+}
+
+const char* NetSender::flaggedFailedIn() const {
+  for (const auto& lane : flagged_) {
+    if (lane && lane->failedIn() != nullptr) return lane->failedIn();
+  }
+  return nullptr;
+}
+
+Result<bool> NetSender::advanceFlagged() {
+  ASSIGN(const bool collected, collectFlagged());
+  if (!flaggedEnd_.begun()) {
+    const auto moved = moveFlagged();
+    if (moved.ok()) return collected || moved.value();
+    if (flaggedFailedIn() == nullptr) return moved;
+    flaggedEnd_.begin(moved.status(), flaggedFailedIn());
+  }
+  ASSIGN(const bool closed, flaggedEnd_.settle(setup_));
+  for (auto& lane : flagged_) {
+    if (closed && lane) TRY(lane->abandon());
+  }
+  return collected;
+}
+
+Result<bool> NetSender::advanceSimple() {
+  if (!simpleEnd_.begun()) {
+    auto advanced = simple_->advance();
+    if (advanced.ok() || simple_->failedIn() == nullptr) return advanced;
+    simpleEnd_.begin(advanced.status(), simple_->failedIn());
+  }
+  ASSIGN(const bool closed, simpleEnd_.settle(setup_));
+  if (closed) TRY(simple_->abandon());
+  return false;
+}
+
+bool NetSender::delivered() const {
+  const bool flagged = settled(setup_.flagged, flaggedEnd_);
+  const bool simple = settled(setup_.simple, simpleEnd_);
+  delivered_.store(flagged && simple, std::memory_order_relaxed);
+  return flagged && simple;
+}
+
+void NetSender::checkDelivery() {
+  if (++turns_ % kTurnsPerClock != 0) return;
+  const auto now = SteadyClock::now();
+  if (now < nextCheck_) return;
+  nextCheck_ = now + kDeliveryInterval;
+  delivered();
+}
+
+Result<bool> NetSender::advance() {
+  checkDelivery();
+  bool any = false;
+  if (setup_.flagged != nullptr) {
+    ASSIGN(any, advanceFlagged());
+  }
+  if (simple_) {
+    ASSIGN(const bool simple, advanceSimple());
+    any = any || simple;
+  }
+  return any;
+}
+
+bool NetSender::presses() const {
+  const bool flagged =
+      std::any_of(flagged_.begin(), flagged_.end(), [](const auto& lane) { return lane && !lane->quiet(); });
+  return flagged || (simple_ && !simple_->quiet());
+}
+
+bool NetSender::quiet() const {
+  if (presses()) return false;
+  return delivered();
+}
+
+LaneFacts NetSender::facts() const {
+  const auto of = [](const auto& lane) { return lane ? &lane->report() : nullptr; };
+  LaneFacts facts = factsToShow({of(simple_), of(flagged_[0]), of(flagged_[1])}).value_or(LaneFacts{});
+  if (facts.idle() && !delivered_.load(std::memory_order_relaxed)) facts.wait = LaneWait::Delivery;
+  return facts;
+}
+
+TaskHold NetSender::hold() const {
+  return {facts().atNetwork() ? Keeper::Network : Keeper::Nobody, -1};
+}
+
+std::string NetSender::describe() const {
+  const LaneFacts shown = facts();
+  return fmt::format("{}: {}, {}", setup_.path.brief(), shown.place(), shown.waits());
+}
+
+}  // namespace tutti::net

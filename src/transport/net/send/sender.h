@@ -1,0 +1,61 @@
+// The sending end of a connection over a network: takes the slots that a kernel has filled to the network.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "device/conn_view.h"
+#include "proxy/task.h"
+#include "transport/net/lane/lane_shutdown.h"
+#include "transport/net/lane/path.h"
+#include "transport/net/send/flagged.h"
+#include "transport/net/send/simple.h"
+
+namespace tutti::net {
+
+/// See proxy/task.h. Does not own the network connections.
+class NetSender final : public ProgressTask {
+ public:
+  explicit NetSender(const SendSetup& setup);
+  Result<bool> advance() override;
+  bool quiet() const override;
+  bool presses() const override;
+  TaskCounters counters() const override { return tally_.read(); }
+  std::string describe() const override;
+  TaskHold hold() const override;
+  /// Where it stands. Any thread.
+  LaneFacts facts() const;
+
+ private:
+  static constexpr std::size_t kFlagged = 2;
+  /// What kernels have made, as far as the lanes may take it.
+  Result<bool> collectFlagged();
+  /// What the network does with it.
+  Result<bool> moveFlagged();
+  Result<bool> advanceFlagged();
+  Result<bool> advanceSimple();
+  Result<bool> sendInOrder();
+  const char* flaggedFailedIn() const;
+  /// Asks the network from time to time whether what was sent comes through.
+  void checkDelivery();
+  /// Whether the network has delivered all.
+  bool delivered() const;
+
+  SendSetup setup_;
+  Tally tally_;
+  mutable LaneEnd simpleEnd_;  ///< quiet() asks the network, too, and may find that it fails
+  mutable LaneEnd flaggedEnd_;
+  mutable std::atomic<bool> delivered_{true};  ///< when it was asked last
+  unsigned turns_ = 0;
+  SteadyClock::time_point nextCheck_{};
+  std::optional<SimpleSendLane> simple_;
+  std::array<std::optional<FlaggedSendLane>, kFlagged> flagged_;
+};
+
+}  // namespace tutti::net

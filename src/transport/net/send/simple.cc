@@ -1,0 +1,111 @@
+#include "transport/net/send/simple.h"
+
+#include <atomic>
+
+#include "transport/net/lane/send_errors.h"
+#include "transport/net/lane/shared_slots.h"
+
+namespace tutti::net {
+
+using device::Protocol;
+
+SimpleSendLane::SimpleSendLane(NetLane& lane, const SendSetup& setup, Tally& tally)
+    : lane_(lane),
+      path_(setup.path),
+      view_(setup.view),
+      tally_(tally),
+      seen_(setup.firstStep),
+      queue_(lane, tally, setup.firstStep),
+      shared_(setup.shared) {}
+
+Result<NetBuffer> SimpleSendLane::messageOf(std::uint64_t step, Message& made) const {
+  const std::uint64_t word = sizeSaid(view_, Protocol::Simple, step);
+  const auto bytes = static_cast<std::uint32_t>(word);
+  const std::uint32_t slotBytes = view_.slotBytes[static_cast<int>(Protocol::Simple)];
+  if (!device::isSizeOf(word, step) || bytes > slotBytes) return notASize(path_, word, step);
+  made = {bytes, {}};
+  NetBuffer message{nullptr, bytes, lane_.tag, lane_.slotRegistration};
+  if (view_.pull.addresses != nullptr) {
+    const std::uint64_t offered = std::atomic_ref(*view_.pull.addresses->of(step)).load(std::memory_order_relaxed);
+    message.data = reinterpret_cast<void*>(offered);
+    if (offered != 0) message.registration = nullptr;
+  }
+  if (message.data == nullptr && shared_ != nullptr) {
+    const auto place = static_cast<std::uint32_t>(loadCounter(view_.words->place.of(step)));
+    if (!shared_->mayBeOut(place)) return notAPlace(path_, place, step);
+    made.place = place;
+    message.data = shared_->at(place);
+  } else if (message.data == nullptr) {
+    message.data = view_.slots[static_cast<int>(Protocol::Simple)] + step % device::kSteps * slotBytes;
+  }
+  return message;
+}
+
+Result<bool> SimpleSendLane::post() {
+  for (bool any = false;; any = true) {
+    const std::uint64_t step = queue_.sent();
+    if (step == seen_) seen_ = loadCounter(view_.tailOf(Protocol::Simple));
+    if (step == seen_) return any;
+    Message made;
+    ASSIGN(const NetBuffer message, messageOf(step, made));
+    ASSIGN(const bool taken, queue_.post(message));
+    if (!taken) {
+      report_.set(LaneWait::Network, step, made.bytes);
+      return any;
+    }
+    tally_.posted();
+    messages_[step % device::kSteps] = made;
+  }
+}
+
+Result<bool> SimpleSendLane::finish() {
+  bool any = false;
+  for (; !queue_.empty(); any = true) {
+    ASSIGN(const bool over, queue_.oldestEnded());
+    if (!over) {
+      const std::uint64_t step = queue_.done();
+      if (!queue_.stalled()) report_.set(LaneWait::Completion, step, messages_[step % device::kSteps].bytes);
+      return any;
+    }
+    finishOne();
+  }
+  if (!queue_.stalled()) report_.set(LaneWait::Kernel, queue_.done());
+  return any;
+}
+
+void SimpleSendLane::finishOne() {
+  const Message& message = messages_[queue_.done() % device::kSteps];
+  tally_.bytes(message.bytes);
+  tally_.done();
+  if (message.place) shared_->giveBack(*message.place);
+  queue_.pop();
+  storeCounter(view_.headOf(Protocol::Simple), queue_.done());
+}
+
+Status SimpleSendLane::abandon() {
+  while (!queue_.empty()) finishOne();
+  seen_ = loadCounter(view_.tailOf(Protocol::Simple));
+  while (queue_.sent() != seen_) {
+    Message& made = messages_[queue_.sent() % device::kSteps];
+    TRY(messageOf(queue_.sent(), made).status());
+    if (made.bytes > 0) return sentToNobody(path_, queue_.sent(), made.bytes);
+    tally_.posted();
+    queue_.skip();
+    finishOne();
+  }
+  report_.set(LaneWait::Kernel, queue_.done());
+  return {};
+}
+
+Result<bool> SimpleSendLane::advance() {
+  ASSIGN(const bool posted, post());
+  if (!posted && queue_.empty()) return false;
+  ASSIGN(const bool finished, finish());
+  return posted || finished;
+}
+
+bool SimpleSendLane::quiet() const {
+  return queue_.empty() && loadCounter(view_.tailOf(Protocol::Simple)) == queue_.sent();
+}
+
+}  // namespace tutti::net

@@ -1,0 +1,51 @@
+// The Simple protocol at the sending end of a connection over a network.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "base/status.h"
+#include "device/conn_view.h"
+#include "transport/net/lane/path.h"
+#include "transport/net/send/queue.h"
+
+namespace tutti::net {
+
+/// Sends slots of the Simple protocol from where they lie, or what the kernel offers instead of them.
+class SimpleSendLane {
+ public:
+  /// What the references name must outlive the lane.
+  SimpleSendLane(NetLane& lane, const SendSetup& setup, Tally& tally);
+  /// An error with failedIn(): see there.
+  Result<bool> advance();
+  /// See SendQueue.
+  const char* failedIn() const { return queue_.failedIn(); }
+  /// The peer has left: it has got whatever it wanted. Errors: ncclInvalidUsage, a kernel sends more.
+  Status abandon();
+  bool quiet() const;
+  const LaneReport& report() const { return report_; }
+
+ private:
+  struct Message {
+    std::uint32_t bytes = 0;
+    std::optional<std::uint32_t> place = {};  ///< the shared slot that it has
+  };
+  /// What the kernel has made, and what is to be remembered of it.
+  Result<NetBuffer> messageOf(std::uint64_t step, Message& made) const;
+  Result<bool> post();
+  Result<bool> finish();
+  void finishOne();
+
+  NetLane& lane_;
+  const NetPath& path_;
+  const device::SendConn& view_;
+  Tally& tally_;
+  std::uint64_t seen_;  ///< of the tail
+  SendQueue queue_;
+  SlotStore* shared_;  ///< null: slots of its own
+  std::array<Message, device::kSteps> messages_{};
+  LaneReport report_{device::Protocol::Simple};
+};
+
+}  // namespace tutti::net

@@ -1,0 +1,42 @@
+#include "transport/net/tcp/epoll_set.h"
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <chrono>
+#include <utility>
+
+namespace tutti {
+
+std::shared_ptr<SocketArrivals> SocketArrivals::create() {
+  Fd set(::epoll_create1(EPOLL_CLOEXEC));
+  return set.valid() ? std::shared_ptr<SocketArrivals>(new SocketArrivals(std::move(set))) : nullptr;
+}
+
+bool SocketArrivals::add(int socket, std::atomic<bool>& came) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP | EPOLLET;
+  event.data.ptr = &came;
+  return ::epoll_ctl(set_.get(), EPOLL_CTL_ADD, socket, &event) == 0;
+}
+
+void SocketArrivals::remove(int socket) {
+  const std::lock_guard lock(mutex_);
+  epoll_event ignored{};
+  ::epoll_ctl(set_.get(), EPOLL_CTL_DEL, socket, &ignored);
+}
+
+void SocketArrivals::ask(SteadyClock::time_point now) {
+  constexpr auto kPause = std::chrono::microseconds(4);
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || now - askedAt_ < kPause) return;
+  askedAt_ = now;
+  // What does not fit is told in the next turn.
+  std::array<epoll_event, 64> events{};
+  const int count = ::epoll_wait(set_.get(), events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    static_cast<std::atomic<bool>*>(events[static_cast<std::size_t>(i)].data.ptr)->store(true, std::memory_order_release);
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,65 @@
+// The accepting end of the built-in network, until a connection stands.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/socket/socket.h"
+#include "transport/net/tcp/devices.h"
+#include "transport/net/tcp/receiver.h"
+#include "transport/net/tcp/wire.h"
+
+namespace tutti {
+
+/// Waits for the sockets of one connection. Whoever cannot prove to be of the communicator is dropped without a word,
+/// and holds nobody up. Used by one thread at a time.
+class SocketListener {
+ public:
+  /// Errors: ncclSystemError.
+  static Result<std::unique_ptr<SocketListener>> open(const SocketDevice& device, const SocketOptions& options,
+                                                      const SocketIdentity& identity);
+
+  /// What the peer needs for its connect().
+  SocketHandle handle() const;
+  /// The connection, once; null while it is not complete. Does not wait. Errors: ncclSystemError, ncclRemoteError (the
+  /// peer is gone again, or there is no end within SocketOptions::setup of the first call, or of the peer's first
+  /// socket).
+  Result<std::unique_ptr<SocketReceiver>> accept();
+
+ private:
+  /// A socket that has not said who it is.
+  struct Stranger {
+    Fd socket;
+    Address address;
+    std::array<std::byte, sizeof(SocketHello)> hello{};
+    std::size_t read = 0;
+    Deadline deadline = Deadline::never();
+  };
+
+  SocketListener(Listener listener, const SocketDevice& device, const SocketOptions& options,
+                 const SocketIdentity& identity);
+  Status takeNew();
+  void hearStrangers();
+  bool hear(Stranger& stranger);
+  bool admit(Stranger& stranger);
+  Status checkAdmitted() const;
+  Status overdue() const;
+  Result<std::unique_ptr<SocketReceiver>> finish();
+
+  Listener listener_;
+  std::string device_;
+  SocketOptions options_;
+  SocketIdentity identity_;
+  SocketNonce nonce_;
+  std::deque<Stranger> strangers_;  ///< oldest first
+  SocketNonce connector_{};         ///< of the peer, once its first socket was admitted
+  Address peer_;
+  Deadline deadline_ = Deadline::never();  ///< begins with the first accept()
+  std::vector<Fd> admitted_;               ///< the control socket, then the data sockets
+  std::size_t missing_;
+};
+
+}  // namespace tutti

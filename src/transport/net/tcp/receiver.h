@@ -1,0 +1,71 @@
+// The receiving end of a connection of the built-in network.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "transport/net/tcp/epoll_set.h"
+#include "transport/net/tcp/connection.h"
+
+namespace tutti {
+
+/// When a socket is asked. Asking is a call of the system, and most sockets of a communicator carry nothing at a time:
+/// the pause between two calls is an eighth of the time without progress, so nothing is more than that late.
+class SocketInterest {
+ public:
+  bool due(SteadyClock::time_point now) {
+    if (now - askedAt_ < std::min((now - movedAt_) / 8, kLongestPause)) return false;
+    askedAt_ = now;
+    return true;
+  }
+  void moved(SteadyClock::time_point now) { movedAt_ = now; }
+  /// Whether the pauses have become as long as they get: it may be told instead of asking.
+  bool idle(SteadyClock::time_point now) const { return now - movedAt_ >= 8 * kLongestPause; }
+
+ private:
+  static constexpr SteadyClock::duration kLongestPause = std::chrono::microseconds(4);
+  SteadyClock::time_point askedAt_;
+  SteadyClock::time_point movedAt_;
+};
+
+class SocketReceiver final : public SocketConnection {
+ public:
+  explicit SocketReceiver(SocketLink link);
+  ~SocketReceiver() override;
+
+  /// Lets `arrivals` say when something has come after a while without anything. At most once.
+  void heed(std::shared_ptr<SocketArrivals> arrivals);
+
+  /// Posts a receive; it is done at once if the message has come with an earlier one. Null: all requests are taken.
+  /// When the peer has closed its end in order, what is posted beyond its last message is never done, and no error.
+  /// Errors: those of the connection; ncclInvalidUsage (a message is longer than what was posted for it) from here or
+  /// test.
+  Result<SocketRequest*> irecv(const NetBuffer& message);
+
+ private:
+  Status moveControl() override;
+  /// Whether the socket is to be asked now.
+  bool due(SteadyClock::time_point now);
+  IoOutcome fill(bool& all);
+  Status takeHeader();
+  Status consume();
+  Status open(SocketRequest& request, const SocketHeader& header);
+
+  /// Read ahead: short messages come several at a time, and a header together with what is behind it.
+  std::vector<std::byte> staging_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  bool opened_ = false;   ///< the header of the current request is known
+  bool long_ = false;     ///< the last message was longer than the staging memory
+  bool ended_ = false;    ///< the peer has said goodbye
+  std::size_t skip_ = 0;  ///< padding to come before the next header
+  SocketInterest interest_;
+  std::shared_ptr<SocketArrivals> arrivals_;  ///< may be null
+  std::atomic<bool> came_{false};             ///< set by them: there may be something on the socket
+};
+
+}  // namespace tutti

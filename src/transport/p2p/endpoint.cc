@@ -1,0 +1,103 @@
+#include "transport/p2p/endpoint.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/log.h"
+#include "transport/common/fifo_layout.h"
+#include "transport/common/ranks.h"
+
+namespace tutti::p2p {
+
+using transport::pairText;
+using transport::sameProcess;
+
+Result<std::unique_ptr<Endpoint>> P2pEndpoint::open(const Device& device, const LinkSpec& link, Direction direction,
+                                                    bool pulls, std::shared_ptr<const void> deviceOwner) {
+  const std::size_t bytes = transport::sharedBytes(direction, link.slotBytes);
+  const std::string about = fmt::format("P2P channel {}, {}", link.channel, pairText(link.self, link.peer));
+  ASSIGN(auto own, SharedMemory::create(device, bytes, about, std::move(deviceOwner)));
+  std::unique_ptr<P2pEndpoint> endpoint(new P2pEndpoint(link, direction, std::move(own)));
+  TRY(endpoint->describe(device, pulls));
+  return std::unique_ptr<Endpoint>(std::move(endpoint));
+}
+
+Status P2pEndpoint::describe(const Device& device, bool pulls) {
+  WireHandle& wire = wire_;
+  static_cast<transport::LinkIdentity&>(wire) = transport::identityOf(link_, direction_, kWireMagic);
+  wire.address = own().address();
+  wire.pulls = pulls ? 1 : 0;
+  if (!sameProcess(link_.self, link_.peer)) {
+    ASSIGN(wire.ipc, IpcMemory::exportHandle(own()));
+  }
+  if (direction_ == Direction::Send && pulls) {
+    ASSIGN(window_, transport::PullWindow::ofSender(device));
+    wire.window = window_.window();
+  }
+  return {};
+}
+
+P2pEndpoint::~P2pEndpoint() {
+  if (settled_) own_->free();
+}
+
+ConnectHandle P2pEndpoint::handle() const {
+  ConnectHandle handle;
+  std::memcpy(handle.bytes.data(), &wire_, sizeof(wire_));
+  return handle;
+}
+
+Status P2pEndpoint::checkHandle(const WireHandle& peer) const {
+  TRY(transport::checkIdentity("P2P", link_, wire_, peer));
+  if (peer.pulls != wire_.pulls) {
+    return fail(ncclInvalidUsage,
+                "Only one side of channel {} of {} reads the peer's buffers in place: set NCCL_P2P_DIRECT_DISABLE alike "
+                "on all ranks",
+                link_.channel, pairText(link_.self, link_.peer));
+  }
+  return {};
+}
+
+Status P2pEndpoint::connect(const ConnectHandle& peer) {
+  WireHandle wire;
+  std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
+  TRY(checkHandle(wire));
+  ASSIGN(peer_, PeerMemory::open(own().device(), link_.self, link_.peer, wire));
+  if (direction_ == Direction::Recv) {
+    ASSIGN(window_, transport::PullWindow::open(own().device(), link_, wire.window));
+  }
+  return {};
+}
+
+Status P2pEndpoint::requireConnected(const char* what) const {
+  if (peer_.address() != 0) return {};
+  return fail(ncclInternalError, "{} before connect on P2P channel {} of {}", what, link_.channel,
+              pairText(link_.self, link_.peer));
+}
+
+transport::SelfTest P2pEndpoint::selfTest() const {
+  return {"P2P", &own().device(), &link_, direction_, own().address(), peer_.address()};
+}
+
+Status P2pEndpoint::probeWrite() {
+  TRY(requireConnected("probe"));
+  return selfTest().write();
+}
+
+Result<bool> P2pEndpoint::probeCheck() {
+  TRY(requireConnected("probe"));
+  return selfTest().check();
+}
+
+ConnView P2pEndpoint::view() const {
+  std::byte* const mine = own().data();
+  auto* const peer = reinterpret_cast<std::byte*>(peer_.address());
+  return transport::connView(direction_, link_.slotBytes, {mine, peer, mine + transport::kStepOffset}, window_);
+}
+
+std::string_view P2pEndpoint::description() const {
+  return sameProcess(link_.self, link_.peer) ? "P2P/direct pointer" : "P2P/IPC";
+}
+
+}  // namespace tutti::p2p

@@ -1,0 +1,52 @@
+// One end of a P2P connection.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "base/status.h"
+#include "gpu/memory.h"
+#include "transport/p2p/layout.h"
+#include "transport/p2p/memory.h"
+#include "transport/p2p/peer.h"
+#include "transport/common/pull_window.h"
+#include "transport/common/self_test.h"
+#include "transport/common/transport.h"
+
+namespace tutti::p2p {
+
+/// Both sides: an allocation of our own, the peer's once connected, and what is written where. See transport.h.
+class P2pEndpoint final : public Endpoint {
+ public:
+  /// `pulls`: the receiver may read the sender's memory where the sender has a window; both sides must say the same.
+  /// `deviceOwner`, which may be null, keeps the device alive.
+  static Result<std::unique_ptr<Endpoint>> open(const Device& device, const LinkSpec& link, Direction direction, bool pulls,
+                                                std::shared_ptr<const void> deviceOwner = {});
+  ~P2pEndpoint() override;
+  ConnectHandle handle() const override;
+  Status connect(const ConnectHandle& peer) override;
+  Status probeWrite() override;
+  Result<bool> probeCheck() override;
+  ConnView view() const override;
+  void settle() override { settled_ = true; }
+  std::string_view description() const override;
+
+ private:
+  P2pEndpoint(const LinkSpec& link, Direction direction, std::shared_ptr<SharedMemory> own)
+      : link_(link), direction_(direction), own_(std::move(own)) {}
+  const DeviceBuffer& own() const { return own_->buffer(); }
+  Status describe(const Device& device, bool pulls);
+  Status checkHandle(const WireHandle& peer) const;
+  Status requireConnected(const char* what) const;
+  transport::SelfTest selfTest() const;
+
+  LinkSpec link_;
+  Direction direction_;
+  std::shared_ptr<SharedMemory> own_;
+  bool settled_ = false;
+  WireHandle wire_;
+  PeerMemory peer_;
+  transport::PullWindow window_;
+};
+
+}  // namespace tutti::p2p

@@ -1,0 +1,34 @@
+// P2P: the sender writes straight into the receiver's device memory, by pointer in one process, by IPC across.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "gpu/context.h"
+#include "transport/p2p/options.h"
+#include "transport/common/transport.h"
+
+namespace tutti {
+
+/// See transport.h. `device` must outlive the transport and its endpoints.
+class P2pTransport final : public Transport {
+ public:
+  /// `deviceOwner`, which may be null, keeps the device for memory that has to outlive the transport after a failure.
+  P2pTransport(const Device& device, P2pOptions options, std::shared_ptr<const void> deviceOwner = {})
+      : device_(&device), options_(options), deviceOwner_(std::move(deviceOwner)) {}
+  std::string_view name() const override { return "P2P"; }
+  Result<bool> reachable(const PeerInfo& self, const PeerInfo& peer) const override;
+  std::string whyNot(const PeerInfo& self, const PeerInfo& peer) const override;
+  Result<LinkQuality> judge(const PeerInfo& self, const PeerInfo& peer) const override;
+  Result<std::unique_ptr<Endpoint>> openSend(const LinkSpec& link) override;
+  Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) override;
+
+ private:
+  const Device* device_;
+  P2pOptions options_;
+  std::shared_ptr<const void> deviceOwner_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+#include "transport/shm/transport.h"
+
+#include "transport/common/ranks.h"
+
+namespace tutti {
+
+std::string ShmTransport::whyNot(const PeerInfo& self, const PeerInfo& peer) const {
+  if (self.hostHash != peer.hostHash) return "the ranks are on different hosts";
+  if (self.softGpu != peer.softGpu) return "one rank uses the software GPU, the other does not";
+  if (options_.disabled) return "disabled by NCCL_SHM_DISABLE";
+  if (!transport::sameProcess(self, peer) && self.networkNamespace != peer.networkNamespace) {
+    return "the ranks are in different network namespaces (containers), so no local socket can pass memory between "
+           "them";
+  }
+  return {};
+}
+
+Result<bool> ShmTransport::reachable(const PeerInfo& self, const PeerInfo& peer) const {
+  return whyNot(self, peer).empty();
+}
+
+Result<LinkQuality> ShmTransport::judge(const PeerInfo& self, const PeerInfo& peer) const {
+  if (!whyNot(self, peer).empty()) return LinkQuality::None;
+  // A GPU's store of 128 bytes to host memory may be cut up on its way over PCI.
+  return self.softGpu != 0 ? LinkQuality::WholeLines : LinkQuality::Plain;
+}
+
+Result<std::unique_ptr<Endpoint>> ShmTransport::openSend(const LinkSpec& link) {
+  return shm::ShmEndpoint::open(around_, link, device::Direction::Send);
+}
+
+Result<std::unique_ptr<Endpoint>> ShmTransport::openRecv(const LinkSpec& link) {
+  return shm::ShmEndpoint::open(around_, link, device::Direction::Recv);
+}
+
+}  // namespace tutti

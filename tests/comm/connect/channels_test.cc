@@ -1,0 +1,96 @@
+#include "comm/connect/channels.h"
+
+#include <gtest/gtest.h>
+
+#include "support/log_capture.h"
+
+namespace tutti {
+namespace {
+
+/// An end whose counters a test sets: what was sent, and what the peer has consumed of it.
+class CountedEnd final : public Endpoint {
+ public:
+  CountedEnd(const DeviceBuffer& counters, bool& settled, int channel = 0)
+      : counters_(counters), settled_(settled), description_("counted on channel " + std::to_string(channel)) {}
+  ConnectHandle handle() const override { return {}; }
+  Status connect(const ConnectHandle&) override { return {}; }
+  Status probeWrite() override { return {}; }
+  Result<bool> probeCheck() override { return true; }
+  ConnView view() const override {
+    device::SendConn view{};
+    view.step = reinterpret_cast<device::Counter*>(counters_.data());
+    view.head = reinterpret_cast<device::Counter*>(counters_.data() + kApart);
+    return view;
+  }
+  void settle() override { settled_ = true; }
+  std::string_view description() const override { return description_; }
+
+  static constexpr std::size_t kApart = 1024;
+
+ private:
+  const DeviceBuffer& counters_;
+  bool& settled_;
+  std::string description_;
+};
+
+TEST(Channels, WhoDoesNotTakeWhatWasSentIsNamed) {
+  test::expectLog("waited in vain for rank 1 to take what was sent to it");
+  const auto device = Device::create(*loadDriver().value(), 2).value();
+  const auto guard = device->enter();
+  const DeviceBuffer counters = DeviceBuffer::create(*device, 2 * CountedEnd::kApart, "counters").value();
+  ChannelPlan plan;
+  plan.nRanks = 2;
+  plan.channels = channelsByRank(RankLayout(0, std::vector<PeerInfo>(2)), 1);
+  const auto channels = ChannelSet::create(*device, plan).value();
+  bool settled = false;
+  OpenLink link{{1, Direction::Send, device::ConnKind::Mesh, oneChannel(0)}, {}};
+  link.endpoints.push_back(std::make_unique<CountedEnd>(counters, settled));
+  ASSERT_TRUE(channels->add(std::move(link)).ok());
+  const Abort abort;
+  const std::uint64_t sent = 3;
+  ASSERT_TRUE(copyToDevice(*device, counters.address(), std::as_bytes(std::span(&sent, 1))).ok());
+  EXPECT_EQ(channels->awaitConsumed(abort, Deadline::in(milliseconds(30))).code(), ncclRemoteError);
+  EXPECT_NE(test::capturedText().find("device 2"), std::string::npos) << test::capturedText();
+  EXPECT_FALSE(settled) << "the peer may still write";
+  ASSERT_TRUE(copyToDevice(*device, counters.address() + CountedEnd::kApart, std::as_bytes(std::span(&sent, 1))).ok());
+  EXPECT_TRUE(channels->awaitConsumed(abort, Deadline::in(milliseconds(30))).ok());
+  EXPECT_TRUE(settled);
+}
+
+/// A link on some channels, with an end for each.
+OpenLink linkOn(ChannelMask channels, const DeviceBuffer& counters, bool& settled) {
+  OpenLink link{{1, Direction::Send, device::ConnKind::Graph, channels}, {}};
+  for (const int channel : channelsIn(channels)) {
+    link.endpoints.push_back(std::make_unique<CountedEnd>(counters, settled, channel));
+  }
+  return link;
+}
+
+TEST(Channels, APeerMayBeConnectedOnOneChannelAfterAnother) {
+  const auto device = Device::create(*loadDriver().value(), 2).value();
+  const auto guard = device->enter();
+  const DeviceBuffer counters = DeviceBuffer::create(*device, 2 * CountedEnd::kApart, "counters").value();
+  ChannelPlan plan;
+  plan.nRanks = 2;
+  plan.channels = channelsByRank(RankLayout(0, std::vector<PeerInfo>(2)), 4);
+  const auto channels = ChannelSet::create(*device, plan).value();
+  bool settled = false;
+  const LinkRequest all{1, Direction::Send, device::ConnKind::Graph, allChannels(4)};
+  EXPECT_EQ(channels->missing(std::span(&all, 1)).front().channels, ChannelMask{0b1111});
+  ASSERT_TRUE(channels->add(linkOn(0b0101, counters, settled)).ok());
+  EXPECT_EQ(channels->connected(1, device::ConnKind::Graph, Direction::Send), ChannelMask{0b0101});
+  EXPECT_EQ(channels->missing(std::span(&all, 1)).front().channels, ChannelMask{0b1010});
+  ASSERT_TRUE(channels->add(linkOn(0b1010, counters, settled)).ok());
+  EXPECT_TRUE(channels->missing(std::span(&all, 1)).empty());
+  EXPECT_EQ(channels->connected(1, device::ConnKind::Mesh, Direction::Send), ChannelMask{0});
+  LinkRequest some = all;
+  some.channels = 0b0110;
+  const std::vector<ConnectedEnd> ends = channels->endsOf(some);
+  ASSERT_EQ(ends.size(), 2U);
+  EXPECT_EQ(ends[0].channel, 1);
+  EXPECT_EQ(ends[0].transport, "counted on channel 1") << "whatever the order in which they were added";
+  EXPECT_EQ(ends[1].transport, "counted on channel 2");
+}
+
+}  // namespace
+}  // namespace tutti

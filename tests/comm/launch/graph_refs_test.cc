@@ -1,0 +1,103 @@
+#include "comm/launch/graph_refs.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/clock.h"
+#include "comm/graph.h"
+#include "gpu/fake_driver.h"
+#include "support/log_capture.h"
+
+namespace tutti {
+namespace {
+
+struct Estate {
+  explicit Estate(bool& gone) : gone_(gone) {}
+  Estate(const Estate&) = delete;
+  ~Estate() { gone_ = true; }
+  bool& gone_;
+};
+
+class GraphEstates : public testing::Test {
+ protected:
+  void SetUp() override {
+    device = Device::create(*loadDriver().value(), 0).value();
+    guard = std::make_unique<ContextGuard>(device->enter().value());
+  }
+  CUgraph newGraph() const {
+    CUgraph graph = nullptr;
+    EXPECT_EQ(DRIVER_CALL(cuGraphCreate)(&graph, 0), CUDA_SUCCESS);
+    return graph;
+  }
+  /// The driver tells of a graph's end on a thread of its own, some time after.
+  bool allGone() const {
+    const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+    while (holds.any() && !deadline.expired()) std::this_thread::yield();
+    return !holds.any();
+  }
+  std::unique_ptr<Device> device;
+  std::unique_ptr<ContextGuard> guard;
+  GraphHolds holds;
+};
+
+TEST_F(GraphEstates, WithoutGraphsTheEstateStaysWithItsOwner) {
+  bool gone = false;
+  EXPECT_FALSE(holds.any());
+  {
+    const auto estate = std::make_shared<Estate>(gone);
+    EXPECT_FALSE(holds.bequeath(estate));
+    EXPECT_EQ(estate.use_count(), 1);
+  }
+  EXPECT_TRUE(gone);
+}
+
+TEST_F(GraphEstates, TheLastOfGraphAndInstanceFreesTheEstate) {
+  bool gone = false;
+  CUgraph graph = newGraph();
+  ASSERT_TRUE(holds.addTo(*device, graph).ok());
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(DRIVER_CALL(cuGraphInstantiate)(&exec, graph, 0), CUDA_SUCCESS);
+  EXPECT_TRUE(holds.bequeath(std::make_shared<Estate>(gone)));
+  EXPECT_EQ(DRIVER_CALL(cuGraphDestroy)(graph), CUDA_SUCCESS);
+  EXPECT_TRUE(holds.any());
+  GraphHolds::freeAbandoned();
+  EXPECT_FALSE(gone);
+  EXPECT_EQ(DRIVER_CALL(cuGraphExecDestroy)(exec), CUDA_SUCCESS);
+  EXPECT_TRUE(allGone());
+  EXPECT_FALSE(gone) << "not on the driver's thread";
+  const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+  for (; !gone && !deadline.expired(); std::this_thread::yield()) GraphHolds::freeAbandoned();
+  EXPECT_TRUE(gone);
+}
+
+TEST_F(GraphEstates, EveryGraphCounts) {
+  CUgraph first = newGraph();
+  CUgraph second = newGraph();
+  ASSERT_TRUE(holds.addTo(*device, first).ok());
+  ASSERT_TRUE(holds.addTo(*device, second).ok());
+  EXPECT_EQ(DRIVER_CALL(cuGraphDestroy)(second), CUDA_SUCCESS);
+  EXPECT_TRUE(holds.any());
+  EXPECT_EQ(DRIVER_CALL(cuGraphDestroy)(first), CUDA_SUCCESS);
+  EXPECT_TRUE(allGone());
+}
+
+TEST_F(GraphEstates, AFailureLeavesNoCountBehind) {
+  test::expectLog("in cuGraphRetainUserObject");
+  CUgraph graph = newGraph();
+  EXPECT_EQ(DRIVER_CALL(cuGraphDestroy)(graph), CUDA_SUCCESS);
+  EXPECT_EQ(holds.addTo(*device, graph).code(), ncclUnhandledCudaError);
+  EXPECT_TRUE(allGone());
+}
+
+TEST_F(GraphEstates, AnOldDriverIsNamed) {
+  test::expectLog("lacks user objects");
+  Driver old = device->driver();
+  old.cuUserObjectCreate = nullptr;
+  const auto aged = Device::create(old, 0);
+  ASSERT_TRUE(aged.ok());
+  EXPECT_EQ(holds.addTo(*aged.value(), newGraph()).code(), ncclInvalidUsage);
+}
+
+}  // namespace
+}  // namespace tutti

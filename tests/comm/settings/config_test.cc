@@ -1,0 +1,153 @@
+#include "comm/settings/config.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+
+#include "support/log_capture.h"
+
+namespace tutti {
+namespace {
+
+Result<Config> parse(const std::function<void(ncclConfig_t&)>& edit) {
+  ncclConfig_t user = undefinedConfig();
+  edit(user);
+  return parseConfig(&user, undefinedConfig());
+}
+
+TEST(Config, NullMeansDefaults) {
+  const auto config = parseConfig(nullptr, undefinedConfig());
+  ASSERT_TRUE(config.ok());
+  const ncclConfig_t& v = config.value().values;
+  EXPECT_EQ(v.blocking, 1);
+  EXPECT_EQ(v.cgaClusterSize, 4);
+  EXPECT_EQ(v.minCTAs, 1);
+  EXPECT_EQ(v.maxCTAs, 64);
+  EXPECT_EQ(v.graphUsageMode, 2);
+  EXPECT_EQ(v.numRmaCtx, 1);
+  EXPECT_EQ(v.graphStreamOrdering, 1);
+  EXPECT_EQ(v.trafficClass, NCCL_CONFIG_UNDEF_INT);
+}
+
+TEST(Config, UninitialisedStructIsRefused) {
+  test::expectLog("NCCL_CONFIG_INITIALIZER");
+  const auto config = parse([](ncclConfig_t& c) { c.magic = 17; });
+  EXPECT_EQ(config.status().code(), ncclInvalidArgument);
+}
+
+TEST(Config, BadValuesAreRefusedByName) {
+  struct Case {
+    const char* name;
+    int ncclConfig_t::*field;
+    int value;
+  };
+  const Case cases[] = {
+      {"blocking", &ncclConfig_t::blocking, 2},
+      {"splitShare", &ncclConfig_t::splitShare, -1},
+      {"shrinkShare", &ncclConfig_t::shrinkShare, 2},
+      {"collnetEnable", &ncclConfig_t::collnetEnable, 7},
+      {"nvlinkCentricSched", &ncclConfig_t::nvlinkCentricSched, 3},
+      {"graphStreamOrdering", &ncclConfig_t::graphStreamOrdering, 2},
+      {"cgaClusterSize", &ncclConfig_t::cgaClusterSize, -1},
+      {"minCTAs", &ncclConfig_t::minCTAs, 0},
+      {"maxCTAs", &ncclConfig_t::maxCTAs, 0},
+      {"CTAPolicy", &ncclConfig_t::CTAPolicy, 4},
+      {"nvlsCTAs", &ncclConfig_t::nvlsCTAs, 0},
+      {"nChannelsPerNetPeer", &ncclConfig_t::nChannelsPerNetPeer, 65},
+      {"graphUsageMode", &ncclConfig_t::graphUsageMode, 3},
+      {"numRmaCtx", &ncclConfig_t::numRmaCtx, -5},
+      {"maxP2pPeers", &ncclConfig_t::maxP2pPeers, 0},
+  };
+  for (const Case& one : cases) {
+    test::expectLog(one.name);
+    const auto config = parse([&](ncclConfig_t& c) { c.*one.field = one.value; });
+    EXPECT_EQ(config.status().code(), ncclInvalidArgument) << one.name;
+  }
+}
+
+TEST(Config, MinCtasAloneIsRefusedAndMaxCtasAloneIsFine) {
+  test::expectLog("min/max");
+  EXPECT_FALSE(parse([](ncclConfig_t& c) { c.minCTAs = 2; }).ok());
+  const auto config = parse([](ncclConfig_t& c) { c.maxCTAs = 2; });
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config.value().values.maxCTAs, 2);
+}
+
+TEST(Config, CtasAreCapped) {
+  const auto config = parse([](ncclConfig_t& c) { c.minCTAs = c.maxCTAs = 1000; });
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config.value().values.minCTAs, 64);
+  EXPECT_EQ(config.value().values.maxCTAs, 64);
+}
+
+TEST(Config, EnvironmentWins) {
+  ncclConfig_t user = undefinedConfig();
+  user.blocking = 1;
+  user.minCTAs = 4;
+  user.maxCTAs = 8;
+  ncclConfig_t environment = undefinedConfig();
+  environment.blocking = 0;
+  environment.maxCTAs = 2;
+  const auto config = parseConfig(&user, environment);
+  ASSERT_TRUE(config.ok());
+  EXPECT_FALSE(config.value().blocking());
+  EXPECT_EQ(config.value().values.maxCTAs, 2);
+  EXPECT_EQ(config.value().values.minCTAs, 2) << "lowered to the maximum";
+}
+
+TEST(Config, SmallerStructsOfOlderHeadersWork) {
+  ncclConfig_t user = undefinedConfig();
+  user.size = offsetof(ncclConfig_t, cgaClusterSize);
+  user.version = 21400;
+  user.blocking = 0;
+  user.cgaClusterSize = 77777;   // beyond the size: must not be read
+  const auto config = parseConfig(&user, undefinedConfig());
+  ASSERT_TRUE(config.ok());
+  EXPECT_FALSE(config.value().blocking());
+  EXPECT_EQ(config.value().values.cgaClusterSize, 4);
+}
+
+TEST(Config, FieldsNewerThanTheHeaderAreForgotten) {
+  const auto config = parse([](ncclConfig_t& c) {
+    c.version = 22800;
+    c.numRmaCtx = -9;   // no such field in 2.28
+  });
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config.value().values.numRmaCtx, 1);
+}
+
+TEST(Config, LargerStructsOfNewerHeadersWork) {
+  struct Newer {
+    ncclConfig_t known;
+    int unknown[16];
+  } user{undefinedConfig(), {}};
+  user.known.size = sizeof(user);
+  user.known.version = 29999;
+  EXPECT_TRUE(parseConfig(&user.known, undefinedConfig()).ok());
+}
+
+TEST(Config, NamesAreCopied) {
+  char name[] = "training";
+  ncclConfig_t user = undefinedConfig();
+  user.commName = name;
+  auto config = parseConfig(&user, undefinedConfig());
+  ASSERT_TRUE(config.ok());
+  std::memset(name, 'x', sizeof(name) - 1);
+  EXPECT_EQ(config.value().commName, "training");
+}
+
+TEST(Config, ContradictionsAreBentWithAWarning) {
+  test::expectLog("EFFICIENCY is ignored");
+  test::expectLog("stream ordering stays on");
+  const auto config = parse([](ncclConfig_t& c) {
+    c.CTAPolicy = NCCL_CTA_POLICY_EFFICIENCY | NCCL_CTA_POLICY_ZERO;
+    c.graphStreamOrdering = 0;
+  });
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config.value().values.CTAPolicy, NCCL_CTA_POLICY_ZERO);
+  EXPECT_EQ(config.value().values.graphStreamOrdering, 1);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,19 @@
+#include "comm/state/call_gate.h"
+
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+TEST(CallGate, KnowsWhetherSomebodyIsInside) {
+  CallGate gate;
+  EXPECT_TRUE(gate.awaitEmpty(Deadline::in(milliseconds(0))));
+  {
+    const CallGate::Pass pass(gate);
+    EXPECT_FALSE(gate.awaitEmpty(Deadline::in(milliseconds(1))));
+  }
+  EXPECT_TRUE(gate.awaitEmpty(Deadline::in(milliseconds(0))));
+}
+
+}  // namespace
+}  // namespace tutti

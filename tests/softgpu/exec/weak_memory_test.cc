@@ -1,0 +1,288 @@
+// The rules of delayed stores, on kernels small enough to reason about. A rule that forbids something is tested with
+// many seeds; a rule that allows something must show it with at least one.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "device/block_executor.h"
+#include "device/simt/simt.h"
+
+namespace tutti::softgpu::test {
+namespace {
+
+using device::test::BlockExecutor;
+
+struct Shared {
+  std::uint32_t word[64];
+};
+
+/// Where writers and readers meet. All of it is memory that others see.
+struct Params {
+  std::uint64_t* data;
+  std::uint64_t* flag;
+  std::uint64_t* seen;  ///< what readers found
+};
+
+constexpr int kSeeds = 100;
+
+/// Runs `kernels` side by side and says how often a reader saw the flag without the data.
+template <std::size_t kKernels>
+int stale(const std::array<std::pair<const simt::HostKernel*, unsigned>, kKernels>& kernels) {
+  int count = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    alignas(128) std::array<std::uint64_t, 64> data{};
+    alignas(128) std::array<std::uint64_t, 64> flag{};
+    alignas(128) std::array<std::uint64_t, 64> seen{};
+    BlockExecutor executor({seed, seed * 31});
+    for (const auto& [kernel, threads] : kernels) {
+      executor.launch(*kernel, 1, threads, Params{data.data(), flag.data(), seen.data()});
+    }
+    EXPECT_TRUE(executor.run()) << "seed " << seed;
+    if (seen[0] != 1) ++count;
+  }
+  return count;
+}
+
+#define KERNEL(Name, body) TUTTI_KERNEL(Name, Params, Shared, 64, body)
+
+void readBody(simt::Thread t, Shared&, const Params& p) {
+  while (t.loadAcquireSys(p.flag) == 0) t.pause();
+  t.storeRelaxedSys(p.seen, t.loadRelaxedSys(p.data));
+}
+KERNEL(Read, readBody)
+
+// --- one thread
+
+void relaxedBody(simt::Thread t, Shared&, const Params& p) {
+  t.storeRelaxedSys(p.data, std::uint64_t{1});
+  t.storeRelaxedSys(p.flag, std::uint64_t{1});
+  for (int i = 0; i < 100; ++i) t.pause();
+}
+KERNEL(Relaxed, relaxedBody)
+
+void releaseBody(simt::Thread t, Shared&, const Params& p) {
+  t.storeRelaxedSys(p.data, std::uint64_t{1});
+  t.storeReleaseSys(p.flag, std::uint64_t{1});
+}
+KERNEL(Release, releaseBody)
+
+void fenceBody(simt::Thread t, Shared&, const Params& p) {
+  t.storeVolatile(p.data, std::uint64_t{1});
+  t.fenceSys();
+  t.storeVolatile(p.flag, std::uint64_t{1});
+  for (int i = 0; i < 100; ++i) t.pause();
+}
+KERNEL(Fence, fenceBody)
+
+void blockFenceBody(simt::Thread t, Shared&, const Params& p) {
+  simt::storeData(p.data, 0, std::uint64_t{1});
+  t.fenceBlock();
+  t.storeVolatile(p.flag, std::uint64_t{1});
+  for (int i = 0; i < 100; ++i) t.pause();
+}
+KERNEL(BlockFence, blockFenceBody)
+
+void copiedBody(simt::Thread t, Shared&, const Params& p) {
+  const std::uint64_t one = 1;
+  simt::copyBytes({0, 1}, p.data, &one, sizeof(one), false);
+  t.storeReleaseSys(p.flag, std::uint64_t{1});
+}
+KERNEL(Copied, copiedBody)
+
+void streamedBody(simt::Thread t, Shared&, const Params& p) {
+  const std::uint64_t one = 1;
+  simt::copyBytes({0, 1}, p.data, &one, sizeof(one), true);
+  simt::finishStreaming();
+  t.storeReleaseSys(p.flag, std::uint64_t{1});
+}
+KERNEL(Streamed, streamedBody)
+
+void unfinishedBody(simt::Thread t, Shared&, const Params& p) {
+  const std::uint64_t one = 1;
+  simt::copyBytes({0, 1}, p.data, &one, sizeof(one), true);
+  t.storeReleaseSys(p.flag, std::uint64_t{1});
+}
+KERNEL(Unfinished, unfinishedBody)
+
+/// Its own stores, at once and in order, also in parts and across units.
+void forwardBody(simt::Thread t, Shared&, const Params& p) {
+  bool right = true;
+  for (std::uint64_t i = 1; i < 50; ++i) {
+    t.storeRelaxedSys(p.data + i % 4, i);
+    t.storeVolatile(reinterpret_cast<std::uint32_t*>(p.data + i % 4), static_cast<std::uint32_t>(i + 5));
+    right = right && t.loadRelaxedSys(p.data + i % 4) == i + 5;
+    std::uint64_t copy[4];
+    simt::copyBytes({0, 1}, copy, p.data, sizeof(copy), false);
+    right = right && copy[i % 4] == i + 5;
+    t.pause();
+  }
+  t.storeRelaxedSys(p.seen, std::uint64_t{right});
+}
+KERNEL(Forward, forwardBody)
+
+TEST(WeakMemory, RelaxedStoresAreReordered) {
+  EXPECT_GT(stale<2>({{{&Relaxed_hostKernel, 1}, {&Read_hostKernel, 1}}}), kSeeds / 20);
+}
+
+TEST(WeakMemory, ReleasesAndFencesOrder) {
+  EXPECT_EQ(stale<2>({{{&Release_hostKernel, 1}, {&Read_hostKernel, 1}}}), 0);
+  EXPECT_EQ(stale<2>({{{&Fence_hostKernel, 1}, {&Read_hostKernel, 1}}}), 0);
+  EXPECT_EQ(stale<2>({{{&Copied_hostKernel, 1}, {&Read_hostKernel, 1}}}), 0);
+  EXPECT_EQ(stale<2>({{{&Streamed_hostKernel, 1}, {&Read_hostKernel, 1}}}), 0);
+}
+
+TEST(WeakMemory, ReleasesDoNotCoverStreamsThatWereNotFinished) {
+  EXPECT_GT(stale<2>({{{&Unfinished_hostKernel, 1}, {&Read_hostKernel, 1}}}), 0);
+}
+
+TEST(WeakMemory, AFenceOfTheBlockOrdersNothingForOthers) {
+  EXPECT_GT(stale<2>({{{&BlockFence_hostKernel, 1}, {&Read_hostKernel, 1}}}), 0);
+}
+
+TEST(WeakMemory, AThreadSeesItsOwnStores) { EXPECT_EQ(stale<1>({{{&Forward_hostKernel, 1}}}), 0); }
+
+// --- a block
+
+void passedBody(simt::Thread t, Shared&, const Params& p) {
+  if (t.index() == 40) t.storeRelaxedSys(p.data, std::uint64_t{1});
+  t.syncBlock();
+  if (t.index() == 3) t.storeReleaseSys(p.flag, std::uint64_t{1});
+}
+KERNEL(Passed, passedBody)
+
+void relayedBody(simt::Thread t, Shared&, const Params& p) {
+  if (t.index() == 40) t.storeRelaxedSys(p.data, std::uint64_t{1});
+  if (t.warp() == 1) t.syncWarp();
+  if (t.index() == 33 || t.warp() == 0) t.syncGroup(2, 64);
+  if (t.warp() == 1 && t.index() != 33) t.syncGroup(2, 64);
+  if (t.index() == 3) t.storeReleaseSys(p.flag, std::uint64_t{1});
+}
+KERNEL(Relayed, relayedBody)
+
+void barrierOnlyBody(simt::Thread t, Shared&, const Params& p) {
+  if (t.index() == 40) t.storeRelaxedSys(p.data, std::uint64_t{1});
+  t.syncBlock();
+  if (t.index() == 3) t.storeRelaxedSys(p.flag, std::uint64_t{1});
+  for (int i = 0; i < 100; ++i) t.pause();
+}
+KERNEL(BarrierOnly, barrierOnlyBody)
+
+/// The release is not the barrier's business: thread 40 stored after it.
+void tooLateBody(simt::Thread t, Shared&, const Params& p) {
+  t.syncBlock();
+  if (t.index() == 40) t.storeRelaxedSys(p.data, std::uint64_t{1});
+  t.ballot(true);
+  if (t.index() == 3) t.storeReleaseSys(p.flag, std::uint64_t{1});
+  for (int i = 0; i < 100; ++i) t.pause();
+}
+KERNEL(TooLate, tooLateBody)
+
+void votedBody(simt::Thread t, Shared&, const Params& p) {
+  if (t.index() == 20) t.storeRelaxedSys(p.data, std::uint64_t{1});
+  t.ballot(true);
+  if (t.index() == 3) t.storeReleaseSys(p.flag, std::uint64_t{1});
+  for (int i = 0; i < 100; ++i) t.pause();
+}
+KERNEL(Voted, votedBody)
+
+void sharedBody(simt::Thread t, Shared& shared, const Params& p) {
+  t.storeRelaxedSys(&shared.word[t.index()], t.index());
+  t.syncBlock();
+  const std::uint32_t mate = (t.index() + 17) % t.threads();
+  const bool right = t.ballot(t.loadRelaxedSys(&shared.word[mate]) == mate) == ~std::uint32_t{0};
+  if (t.index() == 0) t.storeRelaxedSys(p.seen, std::uint64_t{right});
+}
+KERNEL(InShared, sharedBody)
+
+TEST(WeakMemory, BarriersPassStoresToLaterReleases) {
+  EXPECT_EQ(stale<2>({{{&Passed_hostKernel, 64}, {&Read_hostKernel, 1}}}), 0);
+  EXPECT_EQ(stale<2>({{{&Relayed_hostKernel, 64}, {&Read_hostKernel, 1}}}), 0);
+}
+
+TEST(WeakMemory, BarriersShowStoresToTheBlock) { EXPECT_EQ(stale<1>({{{&InShared_hostKernel, 64}}}), 0); }
+
+TEST(WeakMemory, BarriersShowNothingToOthers) {
+  EXPECT_GT(stale<2>({{{&BarrierOnly_hostKernel, 64}, {&Read_hostKernel, 1}}}), 0);
+}
+
+TEST(WeakMemory, ReleasesCoverOnlyWhatABarrierPassed) {
+  EXPECT_GT(stale<2>({{{&TooLate_hostKernel, 64}, {&Read_hostKernel, 1}}}), 0);
+  EXPECT_GT(stale<2>({{{&Voted_hostKernel, 32}, {&Read_hostKernel, 1}}}), 0);
+}
+
+// --- lines
+
+void writeLinesBody(simt::Thread t, Shared&, const Params& p) {
+  const simt::Group group{t.index(), t.threads()};
+  auto* parts = reinterpret_cast<simt::Pack16*>(p.data);
+  for (unsigned i = t.index(); i < 32; i += t.threads()) t.storeLine16(group, parts + i, {1, 1});
+  for (int i = 0; i < 50; ++i) t.pause();
+}
+KERNEL(WriteLines, writeLinesBody)
+
+/// Every line whose flag is there must be there as a whole.
+void readLinesBody(simt::Thread t, Shared&, const Params& p) {
+  const simt::Group group{t.index(), t.threads()};
+  const auto* parts = reinterpret_cast<const simt::Pack16*>(p.data);
+  bool right = true;
+  for (unsigned line : {1u, 0u, 2u, 3u}) {
+    const simt::Pack16* part = t.index() < 8 ? parts + line * 8 + t.index() : nullptr;
+    simt::Pack16 value{};
+    bool ready = false;
+    while (!ready) {
+      value = t.loadLine16(group, part);
+      ready = t.any(t.index() == 7 && value.word[1] == 1);
+      if (!ready) t.pause();
+    }
+    right = right && !t.any(part != nullptr && (value.word[0] != 1 || value.word[1] != 1));
+  }
+  if (t.index() == 0) t.storeRelaxedSys(p.seen, std::uint64_t{right});
+}
+KERNEL(ReadLines, readLinesBody)
+
+TEST(WeakMemory, LinesAppearWhole) {
+  EXPECT_EQ(stale<2>({{{&WriteLines_hostKernel, 32}, {&ReadLines_hostKernel, 32}}}), 0);
+  EXPECT_EQ(stale<2>({{{&WriteLines_hostKernel, 1}, {&ReadLines_hostKernel, 32}}}), 0);
+}
+
+/// The last pack of a line by plain stores, the rest after it: what storeLine16 is there to prevent.
+void tornLinesBody(simt::Thread t, Shared&, const Params& p) {
+  auto* parts = reinterpret_cast<simt::Pack16*>(p.data);
+  t.storeVolatile(parts + t.index(), simt::Pack16{1, 1});
+  for (int i = 0; i < 50; ++i) t.pause();
+}
+KERNEL(TornLines, tornLinesBody)
+
+TEST(WeakMemory, PlainStoresTearLines) {
+  EXPECT_GT(stale<2>({{{&TornLines_hostKernel, 32}, {&ReadLines_hostKernel, 32}}}), 0);
+}
+
+// --- other rules
+
+void messageBody(simt::Thread t, Shared&, const Params& p) {
+  t.storeVolatile(reinterpret_cast<simt::Pack16*>(p.data), simt::Pack16{1, 1});
+  for (int i = 0; i < 50; ++i) t.pause();
+}
+KERNEL(Message, messageBody)
+
+void readMessageBody(simt::Thread t, Shared&, const Params& p) {
+  simt::Pack16 value{};
+  while (value.word[0] == 0 && value.word[1] == 0) {
+    value = t.loadVolatile(reinterpret_cast<const simt::Pack16*>(p.data));
+    t.pause();
+  }
+  t.storeRelaxedSys(p.seen, value.word[0] & value.word[1]);
+}
+KERNEL(ReadMessage, readMessageBody)
+
+TEST(WeakMemory, SixteenBytesAreOneUnit) {
+  EXPECT_EQ(stale<2>({{{&Message_hostKernel, 1}, {&ReadMessage_hostKernel, 1}}}), 0);
+}
+
+void trailingBody(simt::Thread t, Shared&, const Params& p) { t.storeRelaxedSys(p.seen, std::uint64_t{1}); }
+KERNEL(Trailing, trailingBody)
+
+TEST(WeakMemory, TheEndOfAKernelShowsEverything) { EXPECT_EQ(stale<1>({{{&Trailing_hostKernel, 32}}}), 0); }
+
+}  // namespace
+}  // namespace tutti::softgpu::test
