@@ -10,11 +10,8 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
-#include "comm/state/communicator.h"
-#include "comm/state/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/network/relays.h"
-#include "comm/settings/comm_settings.h"
 #include "comm/diagnosis/blocked_by.h"
 #include "device/kernels/kernel_name.h"
 #include "proxy/engine.h"
@@ -46,18 +43,18 @@ std::uint64_t fingerprintOf(const std::vector<EndReading>& ends, std::uint64_t o
 
 }  // namespace
 
-Result<std::unique_ptr<StallProbe>> StallProbe::create(ncclComm& comm, milliseconds limit) {
-  ASSIGN(auto reader, CounterReader::create(*comm.parts.device->device));
-  ASSIGN(MovementSweep sweep, MovementSweep::create(*comm.parts.device->device));
-  return std::unique_ptr<StallProbe>(new StallProbe(comm, limit, std::move(reader), std::move(sweep)));
+Result<std::unique_ptr<StallProbe>> StallProbe::create(const StallSubject& subject, milliseconds limit) {
+  ASSIGN(auto reader, CounterReader::create(subject.device));
+  ASSIGN(MovementSweep sweep, MovementSweep::create(subject.device));
+  return std::unique_ptr<StallProbe>(new StallProbe(subject, limit, std::move(reader), std::move(sweep)));
 }
 
 void StallProbe::tick(Time now, bool kernelsRun) {
   kernelsRun_ = kernelsRun;
-  connecting_ = comm_.progress.connecting.load();
+  connecting_ = at_.connecting.load();
   const bool busy = kernelsRun_ || connecting_ != nullptr;
   clock_.follow(now, busy);
-  owes_ = comm_.stalls.takeAsked() || owes_;
+  owes_ = at_.board.takeAsked() || owes_;
   if (busy) {
     look(now);
   } else {
@@ -89,8 +86,8 @@ bool StallProbe::confirmed(Time now) {
     return false;
   }
   if (!kernelsRun_ || deaf_) return clock_.stalled(now);
-  const auto hasLeft = [&bootstrap = *comm_.parts.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
-  switch (sweep_.follow(now, *comm_.parts.channels, hasLeft, clock_.quiet())) {
+  const auto hasLeft = [&bootstrap = at_.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
+  switch (sweep_.follow(now, at_.channels, hasLeft, clock_.quiet())) {
     case MovementSweep::State::None:
     case MovementSweep::State::UnderWay:
       return false;
@@ -127,14 +124,14 @@ void StallProbe::read(Time now) {
   const bool wanted = clock_.due(now) || again || ((owes_ || inquired_ || askedAt_) && !fresh(now));
   if (!kernelsRun_) {
     if (!wanted) return;
-    const std::uint64_t operations = comm_.parts.launcher->lastNote().operations;
+    const std::uint64_t operations = at_.launcher.lastNote().operations;
     return took(now, hashBytes(std::as_bytes(std::span(&operations, 1))), false);
   }
   if (begunAt_) {
     switch (reader_->poll()) {
       case CounterReader::State::Done:
         begunAt_.reset();
-        return took(now, fingerprintOf(reader_->ends(), comm_.parts.launcher->lastNote().operations), false);
+        return took(now, fingerprintOf(reader_->ends(), at_.launcher.lastNote().operations), false);
       case CounterReader::State::UnderWay:
         if (now - *begunAt_ >= kDeaf) took(now, 0, true);
         return;
@@ -146,8 +143,8 @@ void StallProbe::read(Time now) {
   }
   if (!wanted) return;
   begunAt_ = now;
-  reader_->begin(*comm_.parts.channels, comm_.parts.launcher->lastNote(), comm_.identity.nRanks,
-                 [&bootstrap = *comm_.parts.bootstrap](int rank) { return bootstrap.hasLeft(rank); });
+  reader_->begin(at_.channels, at_.launcher.lastNote(), at_.nRanks,
+                 [&bootstrap = at_.bootstrap](int rank) { return bootstrap.hasLeft(rank); });
 }
 
 void StallProbe::took(Time now, std::uint64_t fingerprint, bool deaf) {
@@ -166,28 +163,28 @@ void StallProbe::say(Time now, bool asks) {
   own.asks = asks ? 1 : 0;
   saidAt_ = now;
   owes_ = false;
-  comm_.parts.bootstrap->announceState(std::as_bytes(std::span(&own, 1)));
+  at_.bootstrap.announceState(std::as_bytes(std::span(&own, 1)));
 }
 
 bool StallProbe::answered() const {
-  const auto answers = comm_.stalls.since(*askedAt_);
-  for (int rank = 0; rank < comm_.identity.nRanks; ++rank) {
-    if (rank == comm_.identity.rank || answers.contains(rank)) continue;
-    if (!comm_.parts.bootstrap->hasLeft(rank)) return false;
+  const auto answers = at_.board.since(*askedAt_);
+  for (int rank = 0; rank < at_.nRanks; ++rank) {
+    if (rank == at_.rank || answers.contains(rank)) continue;
+    if (!at_.bootstrap.hasLeft(rank)) return false;
   }
   return true;
 }
 
 RankState StallProbe::state(Time now) const {
-  const LaunchNote note = comm_.parts.launcher->lastNote();
+  const LaunchNote note = at_.launcher.lastNote();
   RankState own;
   own.launched = note.operations;
   own.collectives = note.collectives;
-  own.replays = comm_.parts.launcher->everCaptured() ? 1 : 0;
+  own.replays = at_.launcher.everCaptured() ? 1 : 0;
   own.forMs = static_cast<std::uint32_t>(std::min<std::int64_t>(clock_.age(now).count(), UINT32_MAX));
   const bool messages = note.nChannels > 0 && note.shape.func == device::Func::SendRecv;
   own.message = messages ? 1 : 0;
-  setOperation(own, comm_.parts.launcher->lastOperation());
+  setOperation(own, at_.launcher.lastOperation());
   if (kernelsRun_) {
     const bool stalled = stalled_ || clock_.reported();
     own.doing = deaf_ ? RankDoing::Deaf : stalled ? RankDoing::Stalled : RankDoing::Running;
@@ -217,8 +214,8 @@ void StallProbe::noteWaits(RankState& own) const {
 /// Also of connections that no kernel uses any more: what they were given may still be under way.
 void StallProbe::noteHolds(RankState& own) const {
   std::vector<RankState::Hold> each;
-  for (const ConnectedCounters& end : comm_.parts.channels->allEnds()) {
-    if (end.task == nullptr || comm_.parts.bootstrap->hasLeft(end.peer)) continue;
+  for (const ConnectedCounters& end : at_.channels.allEnds()) {
+    if (end.task == nullptr || at_.bootstrap.hasLeft(end.peer)) continue;
     const TaskHold hold = end.task->hold();
     if (hold.keeper == Keeper::Nobody) continue;
     each.push_back({end.peer, hold.relay, hold.keeper, end.kind, channelBit(end.channel)});
@@ -227,7 +224,7 @@ void StallProbe::noteHolds(RankState& own) const {
 }
 
 std::string StallProbe::headline(const RankState& own) const {
-  const std::string who = describeComm(comm_);
+  const std::string who = at_.who;
   const double seconds = own.forMs / 1000.0;
   switch (own.doing) {
     case RankDoing::Idle:
@@ -241,27 +238,27 @@ std::string StallProbe::headline(const RankState& own) const {
       break;
   }
   return fmt::format("{}: {}, number {} of this communicator, has been under way for {:.1f} s{}", who,
-                     comm_.parts.launcher->lastLaunch(), own.launched, seconds,
+                     at_.launcher.lastLaunch(), own.launched, seconds,
                      own.doing == RankDoing::Stalled ? " and does not move" : "");
 }
 
 std::string StallProbe::peerText(int rank) const {
-  const PeerInfo& peer = comm_.parts.peers[static_cast<std::size_t>(rank)];
+  const PeerInfo& peer = at_.peers[static_cast<std::size_t>(rank)];
   return fmt::format("rank {} (host {}, device {}, pid {})", rank, peer.hostName.data(), peer.cudaDevice, peer.pid);
 }
 
 StallVerdict StallProbe::verdict(const RankState& own) const {
   StallCase stall;
-  stall.self = comm_.identity.rank;
-  stall.nRanks = comm_.identity.nRanks;
+  stall.self = at_.rank;
+  stall.nRanks = at_.nRanks;
   stall.own = own;
   // What came a moment before the question counts: everybody asks at about the same time, and answers once a second.
-  stall.answers = comm_.stalls.since(*askedAt_ - kBetweenWords);
+  stall.answers = at_.board.since(*askedAt_ - kBetweenWords);
   stall.limit = clock_.limit();
-  stall.hasLeft = [&bootstrap = *comm_.parts.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
+  stall.hasLeft = [&bootstrap = at_.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
   stall.describe = [this](int rank) { return peerText(rank); };
-  stall.parent = [&bootstrap = *comm_.parts.bootstrap](int rank) { return bootstrap.parentOf(rank); };
-  stall.nameOf = [&launcher = *comm_.parts.launcher](std::uint64_t n) { return launcher.collectiveName(n); };
+  stall.parent = [&bootstrap = at_.bootstrap](int rank) { return bootstrap.parentOf(rank); };
+  stall.nameOf = [&launcher = at_.launcher](std::uint64_t n) { return launcher.collectiveName(n); };
   return judgeStall(stall);
 }
 
@@ -279,7 +276,7 @@ std::vector<std::string> StallProbe::waits() const {
 
 /// What this rank sends in the stead of others, and has not got through.
 std::vector<std::string> StallProbe::underWay() const {
-  return comm_.parts.relays ? comm_.parts.relays->underWay() : std::vector<std::string>();
+  return at_.relays != nullptr ? at_.relays->underWay() : std::vector<std::string>();
 }
 
 void StallProbe::warnOnce(const std::string& head, const std::string& verdict,

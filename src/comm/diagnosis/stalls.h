@@ -1,9 +1,11 @@
 // Says what an operation that does not end waits for, and who holds it up.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,10 +16,30 @@
 #include "comm/diagnosis/stall_state.h"
 #include "comm/diagnosis/progress_scan.h"
 #include "comm/diagnosis/diagnosis.h"
-
-struct ncclComm;
+#include "topo/machine/peer_info.h"
 
 namespace tutti {
+
+class Bootstrap;
+class ChannelSet;
+class Device;
+class Launcher;
+class RankRelays;
+
+/// What a probe looks at. All of it must outlive the probe.
+struct StallSubject {
+  int rank = 0;
+  int nRanks = 1;
+  std::string who;                ///< the communicator's rank, host and device, for messages
+  const Device& device;
+  Bootstrap& bootstrap;
+  const ChannelSet& channels;
+  const Launcher& launcher;
+  const RankRelays* relays;       ///< null: nobody sends through this rank
+  std::span<const PeerInfo> peers;
+  StallBoard& board;              ///< what peers say of themselves
+  const std::atomic<const char*>& connecting;  ///< the operation whose call waits to be connected; null: none does
+};
 
 /// Of one communicator with peers. All members are called by the watch's thread (comm/ending/watch.h), which never waits:
 /// everything here is begun in one tick and looked after in later ones.
@@ -26,8 +48,8 @@ class StallProbe {
   using Time = SteadyClock::time_point;
 
   /// `limit`: how long an operation may stay without progress before it is reported; 0: for ever. What is asked of it
-  /// is answered all the same. `comm` must outlive the result.
-  static Result<std::unique_ptr<StallProbe>> create(ncclComm& comm, milliseconds limit);
+  /// is answered all the same.
+  static Result<std::unique_ptr<StallProbe>> create(const StallSubject& subject, milliseconds limit);
 
   /// Four times a second. `kernelsRun`: the last launch has not ended.
   void tick(Time now, bool kernelsRun);
@@ -39,8 +61,8 @@ class StallProbe {
   std::vector<std::string> takeAnswer() { return std::exchange(answer_, {}); }
 
  private:
-  StallProbe(ncclComm& comm, milliseconds limit, std::unique_ptr<CounterReader> reader, MovementSweep sweep)
-      : comm_(comm), clock_(limit), reader_(std::move(reader)), sweep_(std::move(sweep)) {}
+  StallProbe(const StallSubject& subject, milliseconds limit, std::unique_ptr<CounterReader> reader, MovementSweep sweep)
+      : at_(subject), clock_(limit), reader_(std::move(reader)), sweep_(std::move(sweep)) {}
   void rest(Time now);
   void look(Time now);
   void read(Time now);
@@ -61,7 +83,7 @@ class StallProbe {
   std::string peerText(int rank) const;
   void warnOnce(const std::string& head, const std::string& verdict, const std::vector<std::string>& waits) const;
 
-  ncclComm& comm_;
+  const StallSubject at_;
   StallClock clock_;
   std::unique_ptr<CounterReader> reader_;
   MovementSweep sweep_;

@@ -12,7 +12,7 @@
 #include "comm/state/background.h"
 #include "comm/connect/channels.h"
 #include "comm/state/communicator.h"
-#include "comm/state/device_pool.h"
+#include "comm/launch/device_pool.h"
 #include "comm/state/exit_delivery.h"
 #include "comm/launch/launch.h"
 #include "comm/network/relays.h"

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/never_destroyed.h"
 #include "comm/state/communicator.h"
-#include "comm/state/device_pool.h"
+#include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/diagnosis/stalls.h"
 

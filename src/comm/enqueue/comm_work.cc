@@ -8,7 +8,7 @@
 #include "comm/connect/channels.h"
 #include "comm/state/communicator.h"
 #include "comm/connect/connect.h"
-#include "comm/state/device_pool.h"
+#include "comm/launch/device_pool.h"
 #include "comm/init/init.h"
 #include "comm/plan/plan_context.h"
 #include "comm/plan/plan_text.h"

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "comm/enqueue/comm_work.h"
 #include "comm/state/communicator.h"
-#include "comm/state/device_pool.h"
+#include "comm/launch/device_pool.h"
 #include "comm/enqueue/group.h"
 #include "comm/state/red_ops.h"
 #include "device/kernels/kernel_name.h"

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "comm/state/communicator.h"
-#include "comm/state/device_pool.h"
+#include "comm/launch/device_pool.h"
 #include "comm/settings/comm_settings.h"
 #include "gpu/context.h"
 

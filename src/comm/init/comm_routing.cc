@@ -6,7 +6,7 @@
 #include "comm/state/communicator.h"
 #include "comm/network/gpu_direct.h"
 #include "bootstrap/bootstrap.h"
-#include "comm/state/device_pool.h"
+#include "comm/launch/device_pool.h"
 #include "comm/network/network.h"
 #include "comm/network/nics.h"
 #include "comm/network/relays.h"
@@ -67,7 +67,7 @@ SendRoute CommRouting::routeOf(const LinkSpec& link, NicPlace receiver) const {
   if (link.kind == device::ConnKind::Mesh && ownPlace(comm_, question.nic).slots.onDevice) question.level = 0;
   const Route route = routeFor(parts.nics, question);
   SendRoute way{.place = {.device = route.device}};
-  if (const PeerInfo* relay = relayOf(comm_, route.relay); relay != nullptr) {
+  if (const PeerInfo* relay = relayOf(*parts.layout, parts.peers, route.relay); relay != nullptr) {
     way.relay = *relay;
     return way;
   }

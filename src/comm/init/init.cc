@@ -17,7 +17,7 @@
 #include "comm/state/background.h"
 #include "comm/connect/channels.h"
 #include "comm/state/communicator.h"
-#include "comm/state/device_pool.h"
+#include "comm/launch/device_pool.h"
 #include "comm/ending/ending.h"
 #include "comm/launch/launch.h"
 #include "comm/init/net_options.h"
@@ -210,6 +210,21 @@ GroupHooks progressHooks(ncclComm& comm) {
   return hooks;
 }
 
+StallSubject stallSubject(ncclComm& comm) {
+  const CommParts& parts = comm.parts;
+  return {.rank = comm.identity.rank,
+          .nRanks = comm.identity.nRanks,
+          .who = describeComm(comm),
+          .device = *parts.device->device,
+          .bootstrap = *parts.bootstrap,
+          .channels = *parts.channels,
+          .launcher = *parts.launcher,
+          .relays = parts.relays.get(),
+          .peers = parts.peers,
+          .board = comm.stalls,
+          .connecting = comm.progress.connecting};
+}
+
 Status buildChannels(ncclComm& comm, const CommGraphs& graphs) {
   CommParts& parts = comm.parts;
   const Device& device = *parts.device->device;
@@ -221,7 +236,7 @@ Status buildChannels(ncclComm& comm, const CommGraphs& graphs) {
   ASSIGN(parts.progress, parts.device->engine->group(progressHooks(comm)));
   parts.channels->driveBy(*parts.progress);
   if (comm.identity.nRanks > 1) {
-    ASSIGN(parts.stalls, StallProbe::create(comm, comm.runtime->stallAfter));
+    ASSIGN(parts.stalls, StallProbe::create(stallSubject(comm), comm.runtime->stallAfter));
   }
   return {};
 }
@@ -261,7 +276,12 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   ASSIGN(const CommGraphs graphs, findGraphs({*parts.bootstrap, parts.peers, *parts.layout, comm.runtime->topology}, machine));
   parts.nics = graphs.nics;
   if (comm.identity.nRanks > 1) {
-    ASSIGN(parts.relays, RankRelays::join(comm));
+    ASSIGN(parts.relays, RankRelays::join({.bootstrap = *parts.bootstrap,
+                                             .device = parts.device,
+                                             .network = parts.network,
+                                             .peers = parts.peers,
+                                             .rank = comm.identity.rank,
+                                             .relaysForOthers = parts.nics.relaysForOthers}));
   }
   clock.book(Stage::Topo);
   TRY(agreeOnPlanning(comm, graphs));

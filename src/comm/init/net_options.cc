@@ -7,7 +7,7 @@
 #include "comm/init/agreement.h"
 #include "comm/init/comm_routing.h"
 #include "comm/state/communicator.h"
-#include "comm/state/device_pool.h"
+#include "comm/launch/device_pool.h"
 #include "comm/network/gpu_direct.h"
 #include "comm/plan/mesh_slots.h"
 #include "comm/network/network.h"
@@ -53,7 +53,7 @@ NetTransportOptions netOptions(const ncclComm& comm) {
   options.routing = std::make_shared<CommRouting>(comm);
   options.farewells = std::make_shared<CommFarewells>(parts);
   options.deviceOwner = parts.device;
-  options.relaySecret = relaySecret(comm);
+  options.relaySecret = relaySecret(*parts.bootstrap);
   options.inPlace = messagesInPlace(comm);
   options.sharedSlots = sharedNetSlots(*comm.runtime, longMessageSteps(comm));
   options.sharedJoins = groupsReceives(comm);

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init/agreement.h"
-#include "comm/state/device_pool.h"
+#include "comm/launch/device_pool.h"
 #include "comm/plan/mesh_slots.h"
 #include "comm/plan/message_channels.h"
 #include "comm/init/net_options.h"

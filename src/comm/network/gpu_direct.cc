@@ -33,14 +33,6 @@ bool mustFlush(const GpuDirectQuestion& question, const GpuDirectSettings& setti
 
 }  // namespace
 
-GpuDirectSettings gpuDirectSettings(const Params& params) {
-  return {.level = parsePathLevel(params.topology.netGdrLevel),
-          .read = static_cast<int>(params.topology.netGdrRead),
-          .dmaBuf = params.topology.dmaBufEnable,
-          .alwaysFlush = params.topology.netForceFlush,
-          .neverFlush = params.topology.gdrFlushDisable};
-}
-
 bool takesGpuMemory(const NetProperties& device, bool dmaBufs) {
   return has(device, PtrKind::Cuda) || (dmaBufs && has(device, PtrKind::DmaBuf));
 }

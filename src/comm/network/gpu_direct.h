@@ -14,8 +14,6 @@
 
 namespace tutti {
 
-GpuDirectSettings gpuDirectSettings(const Params& params);
-
 /// One end of a connection over a network.
 struct GpuDirectQuestion {
   const NetProperties& device;

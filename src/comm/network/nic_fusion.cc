@@ -159,18 +159,6 @@ class Fusion {
 
 }  // namespace
 
-FusionSettings fusionSettings(const Params::Topology& params) {
-  FusionSettings settings;
-  const std::string& level = params.netMergeLevel;
-  if (level == "LOC") settings.farthest.reset();
-  if (level == "PIX") settings.farthest = NicDistance::Pix;
-  if (level == "PXB" || level == "P2C" || level == "PXN") settings.farthest = NicDistance::Pxb;
-  if (level == "PHB" || level == "SYS") settings.farthest = NicDistance::Phb;
-  settings.onlyOfOneRail = params.netMergePolicy == "RAIL";
-  settings.forced = params.netForceMerge;
-  return settings;
-}
-
 NicDistance nicDistance(const NetProperties& a, const NetProperties& b, const XmlElement* machine) {
   const std::string adapter = adapterOf(a);
   if (!adapter.empty() && adapter == adapterOf(b)) return NicDistance::Port;

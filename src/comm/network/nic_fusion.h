@@ -16,8 +16,6 @@
 
 namespace tutti {
 
-FusionSettings fusionSettings(const Params::Topology& params);
-
 /// `machine`: the elements of a topology file with both as <net>; null: only what their bus ids say is known.
 NicDistance nicDistance(const NetProperties& a, const NetProperties& b, const XmlElement* machine);
 

@@ -11,8 +11,7 @@
 #include "base/log.h"
 #include "base/never_destroyed.h"
 #include "bootstrap/bootstrap.h"
-#include "comm/state/communicator.h"
-#include "comm/state/device_pool.h"
+#include "comm/launch/device_pool.h"
 #include "comm/network/network.h"
 #include "topo/machine/rank_layout.h"
 #include "transport/net/pxn/service.h"
@@ -78,36 +77,34 @@ struct Kept {
 
 }  // namespace
 
-std::array<std::byte, 32> relaySecret(const ncclComm& comm) {
-  return comm.parts.bootstrap->keyFor("tutti relay");
+std::array<std::byte, 32> relaySecret(const Bootstrap& bootstrap) {
+  return bootstrap.keyFor("tutti relay");
 }
 
-const PeerInfo* relayOf(const ncclComm& comm, int localRank) {
-  const CommParts& parts = comm.parts;
-  const auto ranks = parts.layout->ranksOnNode(parts.layout->nodeOf(comm.identity.rank));
+const PeerInfo* relayOf(const RankLayout& layout, std::span<const PeerInfo> peers, int localRank) {
+  const auto ranks = layout.ranksOnNode(layout.nodeOf(layout.rank()));
   if (localRank < 0 || static_cast<std::size_t>(localRank) >= ranks.size()) return nullptr;
-  const PeerInfo& self = parts.peers[static_cast<std::size_t>(comm.identity.rank)];
-  const PeerInfo& relay = parts.peers[static_cast<std::size_t>(ranks[static_cast<std::size_t>(localRank)])];
+  const PeerInfo& self = peers[static_cast<std::size_t>(layout.rank())];
+  const PeerInfo& relay = peers[static_cast<std::size_t>(ranks[static_cast<std::size_t>(localRank)])];
   const bool local = transport::sameProcess(self, relay) || self.networkNamespace == relay.networkNamespace;
   const bool good = relay.rank != self.rank && relay.hostHash == self.hostHash && relay.softGpu == self.softGpu;
   return local && good ? &relay : nullptr;
 }
 
-Result<std::unique_ptr<RankRelays>> RankRelays::join(const ncclComm& comm) {
-  const CommParts& parts = comm.parts;
-  std::unique_ptr<RankRelays> relays(new RankRelays(parts.bootstrap->commHash()));
+Result<std::unique_ptr<RankRelays>> RankRelays::join(const RelayMember& member) {
+  std::unique_ptr<RankRelays> relays(new RankRelays(member.bootstrap.commHash()));
   Estate::instance().enter(relays->commHash_);
   relays->counted_ = true;
-  if (!parts.nics.relaysForOthers || parts.network == nullptr) return relays;
-  const auto kept = std::make_shared<Kept>(Kept{parts.device, parts.network});
+  if (!member.relaysForOthers || member.network == nullptr) return relays;
+  const auto kept = std::make_shared<Kept>(Kept{member.device, member.network});
   relay::ServiceSetup setup;
   setup.owner = kept;
-  setup.net = &parts.network->net();
-  setup.device = parts.device->device.get();
-  setup.engine = parts.device->engine;
-  setup.peers = parts.peers;
-  setup.rank = comm.identity.rank;
-  setup.secret = relaySecret(comm);
+  setup.net = &member.network->net();
+  setup.device = member.device->device.get();
+  setup.engine = member.device->engine;
+  setup.peers.assign(member.peers.begin(), member.peers.end());
+  setup.rank = member.rank;
+  setup.secret = relaySecret(member.bootstrap);
   ASSIGN(relays->service_, Service::start(std::move(setup)));
   return relays;
 }

@@ -5,32 +5,47 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "topo/machine/peer_info.h"
 
-struct ncclComm;
-
 namespace tutti {
+
+class Bootstrap;
+class CommNetwork;
+class RankLayout;
+struct PooledDevice;
 
 namespace relay {
 class RelayService;
 }
 
 /// What the ranks of a communicator know each other by at relays.
-std::array<std::byte, 32> relaySecret(const ncclComm& comm);
+std::array<std::byte, 32> relaySecret(const Bootstrap& bootstrap);
 
 /// The rank with that number within our node, if we can send through it; null: we cannot, or `localRank` is -1.
-const PeerInfo* relayOf(const ncclComm& comm, int localRank);
+/// `peers`: all ranks, ours among them.
+const PeerInfo* relayOf(const RankLayout& layout, std::span<const PeerInfo> peers, int localRank);
+
+/// What a rank brings along.
+struct RelayMember {
+  const Bootstrap& bootstrap;
+  std::shared_ptr<PooledDevice> device;
+  std::shared_ptr<CommNetwork> network;  ///< null: there is none to send through
+  std::span<const PeerInfo> peers;
+  int rank = 0;
+  bool relaysForOthers = false;          ///< others send through this rank, as the machine says
+};
 
 /// A rank's membership in its communicator, as far as relays go: it may be one, and has others of its process beside
 /// it.
 class RankRelays {
  public:
   /// Listens, if the machine says that others send through this rank. Before any rank may connect.
-  static Result<std::unique_ptr<RankRelays>> join(const ncclComm& comm);
+  static Result<std::unique_ptr<RankRelays>> join(const RelayMember& member);
   RankRelays(const RankRelays&) = delete;
   /// Without leave(): ends what others have here at once.
   ~RankRelays();

@@ -12,8 +12,6 @@
 #include "base/log.h"
 #include "base/settings/params.h"
 #include "comm/settings/config.h"
-#include "comm/network/gpu_direct.h"
-#include "comm/network/nic_fusion.h"
 #include "gpu/driver.h"
 
 namespace tutti {

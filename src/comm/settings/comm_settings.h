@@ -9,7 +9,7 @@
 #include "comm/settings/affinity_settings.h"
 #include "comm/settings/fusion_settings.h"
 #include "comm/settings/gpu_direct_settings.h"
-#include "comm/plan/message_channels.h"
+#include "comm/settings/message_settings.h"
 #include "comm/settings/topology_settings.h"
 #include "comm/settings/tuning_settings.h"
 #include "nccl.h"

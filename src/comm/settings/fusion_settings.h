@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "base/settings/params.h"
+
 namespace tutti {
 
 /// How far apart two devices of a network are. Ordered.
@@ -22,5 +24,7 @@ struct FusionSettings {
   bool onlyOfOneRail = false;                               ///< NCCL_NET_MERGE_POLICY=RAIL
   std::string forced;                                       ///< NCCL_NET_FORCE_MERGE
 };
+
+FusionSettings fusionSettings(const Params::Topology& params);
 
 }  // namespace tutti

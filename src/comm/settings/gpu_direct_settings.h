@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "base/settings/params.h"
 #include "topo/machine/path_type.h"
 
 namespace tutti {
@@ -15,5 +16,7 @@ struct GpuDirectSettings {
   bool alwaysFlush = false;       ///< NCCL_NET_FORCE_FLUSH
   bool neverFlush = false;        ///< NCCL_GDR_FLUSH_DISABLE
 };
+
+GpuDirectSettings gpuDirectSettings(const Params& params);
 
 }  // namespace tutti

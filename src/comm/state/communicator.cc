@@ -8,7 +8,7 @@
 #include "comm/state/abort_word.h"
 #include "comm/state/background.h"
 #include "comm/connect/channels.h"
-#include "comm/state/device_pool.h"
+#include "comm/launch/device_pool.h"
 #include "comm/state/exit_delivery.h"
 #include "comm/launch/launch.h"
 #include "comm/network/network.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "softgpu/device/machine.h"
+#include "softgpu/device/tasks.h"
 
 namespace tutti::softgpu {
 namespace {

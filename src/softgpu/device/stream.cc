@@ -4,6 +4,7 @@
 #include "softgpu/device/engine.h"
 #include "softgpu/device/machine.h"
 #include "softgpu/device/waiting.h"
+#include "softgpu/device/tasks.h"
 
 namespace tutti::softgpu {
 

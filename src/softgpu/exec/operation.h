@@ -1,4 +1,5 @@
-// What can be put into a stream or a graph, as values; makeTask turns one into work for an engine.
+// What can be put into a stream or a graph, as values; makeTask (softgpu/device/tasks.h) turns one into work
+// for an engine.
 #pragma once
 
 #include <cstddef>
@@ -92,8 +93,5 @@ struct GraphOperation {
 
 using Operation = std::variant<EmptyOperation, CopyOperation, FillOperation, HostOperation, RecordOperation,
                                WaitOperation, WordOperation, KernelOperation, FreeOperation, GraphOperation>;
-
-/// Work for the engine of the context's device. The machine's lock is held: events are recorded and looked up here.
-std::unique_ptr<Task> makeTask(const Operation& operation, Context& context);
 
 }  // namespace tutti::softgpu

@@ -14,7 +14,7 @@
 #include "transport/net/endpoint/memory.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/lane/shared_slots.h"
-#include "transport/net/transport.h"
+#include "transport/net/lane/options.h"
 #include "transport/common/transport.h"
 
 namespace tutti::relay {

@@ -1,4 +1,4 @@
-#include "comm/state/device_pool.h"
+#include "comm/launch/device_pool.h"
 
 #include <map>
 #include <mutex>

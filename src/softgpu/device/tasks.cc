@@ -1,4 +1,4 @@
-#include "softgpu/exec/operation.h"
+#include "softgpu/device/tasks.h"
 
 #include <algorithm>
 #include <array>
