@@ -80,7 +80,7 @@ class Plain final : public Way {
 /// machine alike with whatever else runs; with several sockets, which one call cannot wait for, it yields.
 class Network final : public Way {
  public:
-  Network(Net& net, void* sender, void* receiver) : net_(net), sender_(sender), receiver_(receiver) {}
+  Network(plugin::Net& net, void* sender, void* receiver) : net_(net), sender_(sender), receiver_(receiver) {}
   ~Network() override {
     net_.closeSend(sender_).ignore();
     net_.closeRecv(receiver_).ignore();
@@ -88,12 +88,12 @@ class Network final : public Way {
   void send(const std::byte* data, std::size_t bytes) override { sendMany(data, bytes, 1); }
   void recv(std::byte* data, std::size_t bytes) override { recvMany(data, bytes, 1); }
   void sendMany(const std::byte* data, std::size_t bytes, int count) override {
-    const pollfd wait{SocketNet::sendPollFd(sender_), POLLOUT, 0};
+    const pollfd wait{net::tcp::SocketNet::sendPollFd(sender_), POLLOUT, 0};
     pipeline(count, wait, [&] { return net_.isend(sender_, {.data = const_cast<std::byte*>(data), .bytes = bytes}); });
   }
   void recvMany(std::byte* data, std::size_t bytes, int count) override {
-    const NetBuffer buffer{.data = data, .bytes = bytes};
-    const pollfd wait{SocketNet::receivePollFd(receiver_), POLLIN, 0};
+    const plugin::NetBuffer buffer{.data = data, .bytes = bytes};
+    const pollfd wait{net::tcp::SocketNet::receivePollFd(receiver_), POLLIN, 0};
     pipeline(count, wait, [&] { return net_.irecv(receiver_, {&buffer, 1}); });
   }
 
@@ -115,7 +115,7 @@ class Network final : public Way {
     }
   }
 
-  Net& net_;
+  plugin::Net& net_;
   void* sender_;
   void* receiver_;
 };
@@ -126,8 +126,8 @@ void exchangeBytes(int fd, bool first, const void* mine, void* theirs, std::size
   if (first ? !(put() && get()) : !(get() && put())) std::_Exit(1);
 }
 
-std::unique_ptr<Way> openNetwork(Net& net, int control, bool first) {
-  NetHandle mine{}, theirs{};
+std::unique_ptr<Way> openNetwork(plugin::Net& net, int control, bool first) {
+  plugin::NetHandle mine{}, theirs{};
   void* listener = must(net.listen(0, mine));
   exchangeBytes(control, first, mine.data(), theirs.data(), mine.size());
   void *sender = nullptr, *receiver = nullptr;
@@ -189,7 +189,7 @@ Figures measure(Way& way, bool first, std::size_t bytes, std::vector<std::byte>&
 }
 
 int run(const Params& params, int control, bool first) {
-  SocketNetSource source(params);
+  net::tcp::SocketNetSource source(params);
   const auto net = must(source.open({.commId = 1}));
   const auto plain = openPlain(control, first);
   const auto network = openNetwork(*net, control, first);

@@ -46,9 +46,9 @@ struct Gain {
 using Gains = std::map<std::pair<std::string, bool>, Gain>;
 
 /// What counts is the inside on one machine, and the network on several.
-void takeGains(const KnownUse& use, const GraphSet& graphs, bool interNode, Gains& gains) {
+void takeGains(const KnownUse& use, const topo::GraphSet& graphs, bool interNode, Gains& gains) {
   for (const Expectation& row : use.graphs) {
-    const Graph* graph = graphNamed(graphs, row.graph);
+    const topo::Graph* graph = graphNamed(graphs, row.graph);
     if (graph == nullptr || graph->channels.empty()) continue;
     if (!interNode && graph->channels[0].gpus.size() == 1) continue;  // nothing is sent
     const double n = graph->nChannels();
@@ -80,16 +80,16 @@ double cpuMilliseconds() {
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
-Result<Timing> timeOf(const XmlElement& xml, const KnownUse& use, int runs, Gains& gains) {
+Result<Timing> timeOf(const topo::XmlElement& xml, const KnownUse& use, int runs, Gains& gains) {
   std::vector<double> ways;
   std::vector<double> search;
   Timing timing{&use, static_cast<int>(use.gpus.size()) * use.hosts};
   for (int run = 0; run < runs; ++run) {
     const double start = cpuMilliseconds();
-    ASSIGN(const Topology topology, buildKnown(xml, use));
+    ASSIGN(const topo::Topology topology, buildKnown(xml, use));
     ways.push_back(cpuMilliseconds() - start);
     const double built = cpuMilliseconds();
-    const GraphSet graphs = searchGraphs(topology.machine, topology.paths, searchSettingsOf(use, topology));
+    const topo::GraphSet graphs = topo::searchGraphs(topology.machine, topology.paths, searchSettingsOf(use, topology));
     search.push_back(cpuMilliseconds() - built);
     if (run == 0) takeGains(use, graphs, topology.interNode, gains);
     if (graphs.ring.channels.empty()) return fail(ncclInternalError, "{} {}: no ring", use.machine, use.name);
@@ -165,7 +165,7 @@ int measure(const std::string& folder, int runs) {
   std::vector<Timing> timings;
   Gains gains;
   for (const KnownUse& use : table.uses) {
-    const Result<XmlElement> xml = readXmlFile(folder + "/" + use.machine + ".xml");
+    const Result<topo::XmlElement> xml = topo::readXmlFile(folder + "/" + use.machine + ".xml");
     const Result<Timing> timing = xml.ok() ? timeOf(xml.value(), use, runs, gains) : Result<Timing>(xml.status());
     if (!timing.ok()) return 1;
     timings.push_back(timing.value());

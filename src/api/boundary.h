@@ -16,13 +16,13 @@
   extern "C" __attribute__((visibility("default"), weak, nothrow, alias("pnccl" #name))) result nccl##name params;     \
   extern "C" __attribute__((visibility("default"))) result pnccl##name params
 
-namespace tutti {
+namespace tutti::api {
 
 namespace detail {
 inline ncclResult_t toCode(Status status) { return status.code(); }
-inline ncclResult_t toCode(const Result<Progress>& result) {
+inline ncclResult_t toCode(const Result<comm::Progress>& result) {
   if (!result.ok()) return result.status().code();
-  return result.value() == Progress::Pending ? ncclInProgress : ncclSuccess;
+  return result.value() == comm::Progress::Pending ? ncclInProgress : ncclSuccess;
 }
 }  // namespace detail
 
@@ -45,7 +45,7 @@ ncclResult_t api(std::string_view function, Body&& body) noexcept {
 template <class Body>
 ncclResult_t apiInGroup(std::string_view function, Body&& body) noexcept {
   const ncclResult_t code = api(function, std::forward<Body>(body));
-  if (code != ncclSuccess && code != ncclInProgress) latchGroupError(Status(code));
+  if (code != ncclSuccess && code != ncclInProgress) comm::latchGroupError(Status(code));
   return code;
 }
 
@@ -63,4 +63,4 @@ inline Status notYet(std::string_view function) {
 /// comm not NULL, not damaged, and ready for work.
 Status checkUsable(ncclComm_t comm, std::string_view label);
 
-}  // namespace tutti
+}  // namespace tutti::api

@@ -10,26 +10,26 @@ constexpr unsigned kSimInfoMagic = 0x74685283;
 }
 
 TUTTI_API(ncclResult_t, GroupStart, (void)) {
-  return api("ncclGroupStart", []() -> Status {
-    groupStart();
+  return api::api("ncclGroupStart", []() -> Status {
+    comm::groupStart();
     return {};
   });
 }
 
 TUTTI_API(ncclResult_t, GroupEnd, (void)) {
-  return api("ncclGroupEnd", [] { return groupEnd(); });
+  return api::api("ncclGroupEnd", [] { return comm::groupEnd(); });
 }
 
 TUTTI_API(ncclResult_t, GroupSimulateEnd, (ncclSimInfo_t * simInfo)) {
   if (simInfo == nullptr) return pncclGroupEnd();
-  return api("ncclGroupSimulateEnd", [&]() -> Status {
+  return api::api("ncclGroupSimulateEnd", [&]() -> Status {
     if (simInfo->magic != kSimInfoMagic) {
       return fail(ncclInvalidArgument,
                   "ncclGroupSimulateEnd : simInfo was not initialised with NCCL_SIM_INFO_INITIALIZER (magic {:#x})",
                   simInfo->magic);
     }
     float microseconds = NCCL_UNDEF_FLOAT;
-    TRY(groupSimulateEnd(microseconds));
+    TRY(comm::groupSimulateEnd(microseconds));
     constexpr std::size_t kNeeded = offsetof(ncclSimInfo_t, estimatedTime) + sizeof(float);
     if (simInfo->size >= kNeeded) simInfo->estimatedTime = microseconds;
     return {};

@@ -5,8 +5,8 @@
 using namespace tutti;
 
 TUTTI_API(ncclResult_t, GetVersion, (int* version)) {
-  return api("ncclGetVersion", [&]() -> Status {
-    TRY(checkPointer(version, "GetVersion", "version"));
+  return api::api("ncclGetVersion", [&]() -> Status {
+    TRY(api::checkPointer(version, "GetVersion", "version"));
     *version = NCCL_VERSION_CODE;
     return {};
   });
@@ -33,10 +33,10 @@ TUTTI_API(const char*, GetLastError, (ncclComm_t)) { return lastErrorText(); }
 TUTTI_API(void, ResetDebugInit, (void)) { resetLog(); }
 
 TUTTI_API(ncclResult_t, GetUniqueId, (ncclUniqueId * uniqueId)) {
-  return api("ncclGetUniqueId", [&]() -> Status {
-    TRY(startLibraryWithoutCuda());
-    TRY(checkPointer(uniqueId, "GetUniqueId", "uniqueId"));
-    ASSIGN(*uniqueId, makeUniqueId());
+  return api::api("ncclGetUniqueId", [&]() -> Status {
+    TRY(comm::startLibraryWithoutCuda());
+    TRY(api::checkPointer(uniqueId, "GetUniqueId", "uniqueId"));
+    ASSIGN(*uniqueId, comm::makeUniqueId());
     return {};
   });
 }

@@ -7,20 +7,20 @@ using namespace tutti;
 namespace {
 
 /// What all ways to make a communicator share: start, check the place for the handle, hand over.
-Result<Progress> start(const InitRequest& request) {
-  const Status ready = startLibrary();
+Result<comm::Progress> start(const comm::InitRequest& request) {
+  const Status ready = comm::startLibrary();
   if (!ready.ok()) {
     if (request.comm != nullptr) *request.comm = nullptr;
     return ready;
   }
-  TRY(checkPointer(request.comm, request.function.substr(4), "comm"));
-  return initRank(request);
+  TRY(api::checkPointer(request.comm, request.function.substr(4), "comm"));
+  return comm::initRank(request);
 }
 
 }  // namespace
 
 TUTTI_API(ncclResult_t, CommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank)) {
-  return apiInGroup("ncclCommInitRank", [&] {
+  return api::apiInGroup("ncclCommInitRank", [&] {
     return start({.comm = comm, .nRanks = nranks, .rank = rank, .ids = {&commId, 1}, .config = nullptr,
                   .function = "ncclCommInitRank", .plain = true});
   });
@@ -28,7 +28,7 @@ TUTTI_API(ncclResult_t, CommInitRank, (ncclComm_t * comm, int nranks, ncclUnique
 
 TUTTI_API(ncclResult_t, CommInitRankConfig,
           (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config)) {
-  return apiInGroup("ncclCommInitRankConfig", [&] {
+  return api::apiInGroup("ncclCommInitRankConfig", [&] {
     return start({.comm = comm, .nRanks = nranks, .rank = rank, .ids = {&commId, 1}, .config = config,
                   .function = "ncclCommInitRankConfig", .plain = false});
   });
@@ -36,12 +36,12 @@ TUTTI_API(ncclResult_t, CommInitRankConfig,
 
 TUTTI_API(ncclResult_t, CommInitRankScalable,
           (ncclComm_t * newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds, ncclConfig_t* config)) {
-  return apiInGroup("ncclCommInitRankScalable", [&]() -> Result<Progress> {
+  return api::apiInGroup("ncclCommInitRankScalable", [&]() -> Result<comm::Progress> {
     if (nId <= 0 || nId > nranks) {
       return fail(ncclInvalidArgument, "CommInitRankScalable : {} unique ids for {} ranks: pass 1 to {} of them", nId,
                   nranks, nranks);
     }
-    TRY(checkPointer(commIds, "CommInitRankScalable", "commIds"));
+    TRY(api::checkPointer(commIds, "CommInitRankScalable", "commIds"));
     return start({.comm = newcomm, .nRanks = nranks, .rank = myrank,
                   .ids = {commIds, static_cast<std::size_t>(nId)}, .config = config,
                   .function = "ncclCommInitRankScalable", .plain = false});
@@ -49,10 +49,10 @@ TUTTI_API(ncclResult_t, CommInitRankScalable,
 }
 
 TUTTI_API(ncclResult_t, CommInitAll, (ncclComm_t * comms, int ndev, const int* devlist)) {
-  return apiInGroup("ncclCommInitAll", [&]() -> Status {
-    TRY(startLibrary());
-    TRY(checkPointer(comms, "CommInitAll", "comms"));
+  return api::apiInGroup("ncclCommInitAll", [&]() -> Status {
+    TRY(comm::startLibrary());
+    TRY(api::checkPointer(comms, "CommInitAll", "comms"));
     if (ndev < 0) return fail(ncclInvalidArgument, "CommInitAll : invalid device count requested : {}", ndev);
-    return initAll(comms, ndev, devlist);
+    return comm::initAll(comms, ndev, devlist);
   });
 }

@@ -5,28 +5,28 @@
 using namespace tutti;
 
 TUTTI_API(ncclResult_t, MemAlloc, (void** ptr, size_t size)) {
-  return api("ncclMemAlloc", [&]() -> Status {
-    TRY(startLibrary());
+  return api::api("ncclMemAlloc", [&]() -> Status {
+    TRY(comm::startLibrary());
     if (ptr == nullptr) return fail(ncclUnhandledCudaError, "MemAlloc : ptr argument is NULL");
-    if (size > 0) return memAlloc(ptr, size);
+    if (size > 0) return comm::memAlloc(ptr, size);
     *ptr = nullptr;
     return {};
   });
 }
 
 TUTTI_API(ncclResult_t, MemFree, (void* ptr)) {
-  return api("ncclMemFree", [&]() -> Status {
-    TRY(startLibrary());
-    return ptr == nullptr ? Status() : memFree(ptr);
+  return api::api("ncclMemFree", [&]() -> Status {
+    TRY(comm::startLibrary());
+    return ptr == nullptr ? Status() : comm::memFree(ptr);
   });
 }
 
 // No transport reads or writes application memory of other ranks in place, so there is nothing to prepare: the null
 // handle is what the API prescribes for that.
 TUTTI_API(ncclResult_t, CommRegister, (const ncclComm_t comm, void*, size_t, void** handle)) {
-  return api("ncclCommRegister", [&]() -> Status {
-    TRY(checkComm(comm, "CommRegister"));
-    TRY(checkPointer(handle, "CommRegister", "handle"));
+  return api::api("ncclCommRegister", [&]() -> Status {
+    TRY(comm::checkComm(comm, "CommRegister"));
+    TRY(api::checkPointer(handle, "CommRegister", "handle"));
     *handle = nullptr;
     return {};
   });
@@ -34,37 +34,37 @@ TUTTI_API(ncclResult_t, CommRegister, (const ncclComm_t comm, void*, size_t, voi
 
 TUTTI_API(ncclResult_t, CommDeregister, (const ncclComm_t comm, void* handle)) {
   if (handle == nullptr) return ncclSuccess;
-  return api("ncclCommDeregister", [&]() -> Status {
-    TRY(checkComm(comm, "CommDeregister"));
+  return api::api("ncclCommDeregister", [&]() -> Status {
+    TRY(comm::checkComm(comm, "CommDeregister"));
     return fail(ncclInvalidUsage, "Deregister: Could not find handle {}", handle);
   });
 }
 
 // Without symmetric memory a window is NULL and the call succeeds: callers are told to test for it.
 TUTTI_API(ncclResult_t, CommWindowRegister, (ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int)) {
-  return apiInGroup("ncclCommWindowRegister", [&]() -> Status {
-    TRY(checkComm(comm, "CommWindowRegister"));
-    TRY(checkPointer(win, "CommWindowRegister", "win"));
+  return api::apiInGroup("ncclCommWindowRegister", [&]() -> Status {
+    TRY(comm::checkComm(comm, "CommWindowRegister"));
+    TRY(api::checkPointer(win, "CommWindowRegister", "win"));
     *win = nullptr;
-    TRY(checkReady(*comm, "CommWindowRegister"));
-    TRY(checkPointer(buff, "CommWindowRegister", "buff"));
+    TRY(comm::checkReady(*comm, "CommWindowRegister"));
+    TRY(api::checkPointer(buff, "CommWindowRegister", "buff"));
     if (size == 0) return fail(ncclInvalidArgument, "CommWindowRegister : size is 0");
     return {};
   });
 }
 
 TUTTI_API(ncclResult_t, CommWindowDeregister, (ncclComm_t comm, ncclWindow_t win)) {
-  return apiInGroup("ncclCommWindowDeregister", [&]() -> Status {
-    TRY(checkComm(comm, "CommWindowDeregister"));
+  return api::apiInGroup("ncclCommWindowDeregister", [&]() -> Status {
+    TRY(comm::checkComm(comm, "CommWindowDeregister"));
     if (win == nullptr) return {};
     return fail(ncclInvalidArgument, "CommWindowDeregister : unknown window {}", static_cast<const void*>(win));
   });
 }
 
 TUTTI_API(ncclResult_t, WinGetUserPtr, (ncclComm_t comm, ncclWindow_t, void** outUserPtr)) {
-  return api("ncclWinGetUserPtr", [&]() -> Status {
-    TRY(checkComm(comm, "WinGetUserPtr"));
-    TRY(checkPointer(outUserPtr, "WinGetUserPtr", "outUserPtr"));
+  return api::api("ncclWinGetUserPtr", [&]() -> Status {
+    TRY(comm::checkComm(comm, "WinGetUserPtr"));
+    TRY(api::checkPointer(outUserPtr, "WinGetUserPtr", "outUserPtr"));
     *outUserPtr = nullptr;
     return {};
   });
@@ -73,23 +73,23 @@ TUTTI_API(ncclResult_t, WinGetUserPtr, (ncclComm_t comm, ncclWindow_t, void** ou
 TUTTI_API(ncclResult_t, RedOpCreatePreMulSum,
           (ncclRedOp_t * op, void* scalar, ncclDataType_t datatype, ncclScalarResidence_t residence,
            ncclComm_t comm)) {
-  return apiInGroup("ncclRedOpCreatePreMulSum", [&]() -> Status {
-    TRY(checkUsable(comm, "RedOpCreatePreMulSum"));
-    TRY(checkPointer(op, "RedOpCreatePreMulSum", "op"));
-    TRY(checkPointer(scalar, "RedOpCreatePreMulSum", "scalar"));
-    ASSIGN(*op, createPreMulSum(*comm, scalar, datatype, residence));
+  return api::apiInGroup("ncclRedOpCreatePreMulSum", [&]() -> Status {
+    TRY(api::checkUsable(comm, "RedOpCreatePreMulSum"));
+    TRY(api::checkPointer(op, "RedOpCreatePreMulSum", "op"));
+    TRY(api::checkPointer(scalar, "RedOpCreatePreMulSum", "scalar"));
+    ASSIGN(*op, comm::createPreMulSum(*comm, scalar, datatype, residence));
     return {};
   });
 }
 
 TUTTI_API(ncclResult_t, RedOpDestroy, (ncclRedOp_t op, ncclComm_t comm)) {
-  return apiInGroup("ncclRedOpDestroy", [&]() -> Status {
+  return api::apiInGroup("ncclRedOpDestroy", [&]() -> Status {
     const int value = static_cast<int>(op);
     if (value >= 0 && value < ncclNumOps) {
       return fail(ncclInvalidArgument, "RedOpDestroy : operator {} is built in and cannot be destroyed", value);
     }
     if (value < 0) return fail(ncclInvalidArgument, "RedOpDestroy : invalid reduction operation {}", value);
-    TRY(checkComm(comm, "RedOpDestroy"));
-    return destroyRedOp(*comm, op);
+    TRY(comm::checkComm(comm, "RedOpDestroy"));
+    return comm::destroyRedOp(*comm, op);
   });
 }

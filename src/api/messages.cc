@@ -7,24 +7,24 @@ using namespace tutti;
 TUTTI_API(ncclResult_t, Send,
           (const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
            cudaStream_t stream)) {
-  return run("ncclSend", comm,
-             {.func = ApiFunc::Send, .sendbuff = sendbuff, .recvbuff = nullptr, .count = count, .datatype = datatype,
+  return api::run("ncclSend", comm,
+             {.func = comm::ApiFunc::Send, .sendbuff = sendbuff, .recvbuff = nullptr, .count = count, .datatype = datatype,
               .redOp = ncclSum, .root = peer, .stream = stream});
 }
 
 TUTTI_API(ncclResult_t, Recv,
           (void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream)) {
-  return run("ncclRecv", comm,
-             {.func = ApiFunc::Recv, .sendbuff = nullptr, .recvbuff = recvbuff, .count = count, .datatype = datatype,
+  return api::run("ncclRecv", comm,
+             {.func = comm::ApiFunc::Recv, .sendbuff = nullptr, .recvbuff = recvbuff, .count = count, .datatype = datatype,
               .redOp = ncclSum, .root = peer, .stream = stream});
 }
 
 namespace {
 
 Status checkPeer(const ncclComm& comm, std::string_view label, int peer) {
-  if (peer >= 0 && peer < commCount(comm)) return {};
+  if (peer >= 0 && peer < comm::commCount(comm)) return {};
   return fail(ncclInvalidArgument, "{} : invalid root {} (root should be in the 0..{} range)", label, peer,
-              commCount(comm));
+              comm::commCount(comm));
 }
 
 Status checkReserved(std::string_view label, int sigIdx, int ctx, unsigned flags) {
@@ -38,34 +38,34 @@ Status checkReserved(std::string_view label, int sigIdx, int ctx, unsigned flags
 TUTTI_API(ncclResult_t, PutSignal,
           (const void*, size_t, ncclDataType_t datatype, int peer, ncclWindow_t peerWin, size_t, int sigIdx, int ctx,
            unsigned int flags, ncclComm_t comm, cudaStream_t)) {
-  return apiInGroup("ncclPutSignal", [&]() -> Status {
-    TRY(checkUsable(comm, "PutSignal"));
+  return api::apiInGroup("ncclPutSignal", [&]() -> Status {
+    TRY(api::checkUsable(comm, "PutSignal"));
     TRY(checkPeer(*comm, "PutSignal", peer));
-    if (datatypeBytes(datatype) == 0) {
+    if (comm::datatypeBytes(datatype) == 0) {
       return fail(ncclInvalidArgument, "PutSignal : invalid type {}", static_cast<int>(datatype));
     }
     TRY(checkReserved("PutSignal", sigIdx, ctx, flags));
-    TRY(checkPointer(peerWin, "PutSignal", "peerWin"));
-    return notYet("ncclPutSignal");
+    TRY(api::checkPointer(peerWin, "PutSignal", "peerWin"));
+    return api::notYet("ncclPutSignal");
   });
 }
 
 TUTTI_API(ncclResult_t, Signal,
           (int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t)) {
-  return apiInGroup("ncclSignal", [&]() -> Status {
-    TRY(checkUsable(comm, "Signal"));
+  return api::apiInGroup("ncclSignal", [&]() -> Status {
+    TRY(api::checkUsable(comm, "Signal"));
     TRY(checkPeer(*comm, "Signal", peer));
     TRY(checkReserved("Signal", sigIdx, ctx, flags));
-    return notYet("ncclSignal");
+    return api::notYet("ncclSignal");
   });
 }
 
 TUTTI_API(ncclResult_t, WaitSignal,
           (int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclComm_t comm, cudaStream_t)) {
-  return apiInGroup("ncclWaitSignal", [&]() -> Status {
-    TRY(checkUsable(comm, "WaitSignal"));
+  return api::apiInGroup("ncclWaitSignal", [&]() -> Status {
+    TRY(api::checkUsable(comm, "WaitSignal"));
     if (nDesc <= 0) return fail(ncclInvalidArgument, "WaitSignal : {} descriptors: pass at least one", nDesc);
-    TRY(checkPointer(signalDescs, "WaitSignal", "signalDescs"));
+    TRY(api::checkPointer(signalDescs, "WaitSignal", "signalDescs"));
     for (int i = 0; i < nDesc; ++i) {
       const ncclWaitSignalDesc_t& wait = signalDescs[i];
       if (wait.opCnt <= 0) {
@@ -75,6 +75,6 @@ TUTTI_API(ncclResult_t, WaitSignal,
       TRY(checkPeer(*comm, "WaitSignal", wait.peer));
       TRY(checkReserved("WaitSignal", wait.sigIdx, wait.ctx, 0));
     }
-    return notYet("ncclWaitSignal");
+    return api::notYet("ncclWaitSignal");
   });
 }

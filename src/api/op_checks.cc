@@ -3,43 +3,43 @@
 #include "comm/lifecycle.h"
 #include "comm/enqueue/pointer_checks.h"
 
-namespace tutti {
+namespace tutti::api {
 namespace {
 
-Status checkRoot(const ncclComm& comm, const Op& op) {
-  const int nRanks = commCount(comm);
+Status checkRoot(const ncclComm& comm, const comm::Op& op) {
+  const int nRanks = comm::commCount(comm);
   if (op.root >= 0 && op.root < nRanks) return {};
-  return fail(ncclInvalidArgument, "{} : invalid root {} (root should be in the 0..{} range)", apiFuncName(op.func),
+  return fail(ncclInvalidArgument, "{} : invalid root {} (root should be in the 0..{} range)", comm::apiFuncName(op.func),
               op.root, nRanks);
 }
 
-Status checkRedOp(const ncclComm& comm, const Op& op) {
+Status checkRedOp(const ncclComm& comm, const comm::Op& op) {
   const int value = static_cast<int>(op.redOp);
-  if (value < 0) return fail(ncclInvalidArgument, "{} : invalid reduction operation {}", apiFuncName(op.func), value);
-  if (value < ncclNumOps || redOpExists(comm, op.redOp)) return {};
-  return fail(ncclInvalidArgument, "{} : reduction operation {} unknown to this communicator", apiFuncName(op.func),
+  if (value < 0) return fail(ncclInvalidArgument, "{} : invalid reduction operation {}", comm::apiFuncName(op.func), value);
+  if (value < ncclNumOps || comm::redOpExists(comm, op.redOp)) return {};
+  return fail(ncclInvalidArgument, "{} : reduction operation {} unknown to this communicator", comm::apiFuncName(op.func),
               value);
 }
 
 }  // namespace
 
-Status checkOp(ncclComm_t comm, const Op& op) {
-  TRY(checkUsable(comm, apiFuncName(op.func)));
+Status checkOp(ncclComm_t comm, const comm::Op& op) {
+  TRY(checkUsable(comm, comm::apiFuncName(op.func)));
   TRY(checkRoot(*comm, op));
-  if (datatypeBytes(op.datatype) == 0) {
-    return fail(ncclInvalidArgument, "{} : invalid type {}", apiFuncName(op.func), static_cast<int>(op.datatype));
+  if (comm::datatypeBytes(op.datatype) == 0) {
+    return fail(ncclInvalidArgument, "{} : invalid type {}", comm::apiFuncName(op.func), static_cast<int>(op.datatype));
   }
   TRY(checkRedOp(*comm, op));
-  return checkPointers(*comm, op);
+  return comm::checkPointers(*comm, op);
 }
 
-ncclResult_t run(std::string_view function, ncclComm_t comm, const Op& op) noexcept {
-  return apiInGroup(function, [&]() -> Result<Progress> {
+ncclResult_t run(std::string_view function, ncclComm_t comm, const comm::Op& op) noexcept {
+  return apiInGroup(function, [&]() -> Result<comm::Progress> {
     TRY(checkOp(comm, op));
-    const bool message = op.func == ApiFunc::Send || op.func == ApiFunc::Recv;
-    if (op.count == 0 && !message) return Progress::Done;
-    return enqueue(*comm, op);
+    const bool message = op.func == comm::ApiFunc::Send || op.func == comm::ApiFunc::Recv;
+    if (op.count == 0 && !message) return comm::Progress::Done;
+    return comm::enqueue(*comm, op);
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::api

@@ -4,12 +4,12 @@
 #include "api/boundary.h"
 #include "comm/enqueue/operations.h"
 
-namespace tutti {
+namespace tutti::api {
 
 /// Communicator, readiness, root or peer, data type, operator; ncclInvalidArgument with a text naming the value.
-Status checkOp(ncclComm_t comm, const Op& op);
+Status checkOp(ncclComm_t comm, const comm::Op& op);
 
 /// A whole data movement call: checks, then enqueue(). Collectives without elements end after the checks.
-ncclResult_t run(std::string_view function, ncclComm_t comm, const Op& op) noexcept;
+ncclResult_t run(std::string_view function, ncclComm_t comm, const comm::Op& op) noexcept;
 
-}  // namespace tutti
+}  // namespace tutti::api

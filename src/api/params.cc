@@ -38,7 +38,7 @@ std::string textOf(const ncclParamHandle& param) { return visibleSettings(values
 std::int64_t numberOf(const ncclParamHandle& param) { return parseInteger(textOf(param)).value.value_or(0); }
 
 Result<const ncclParamHandle*> find(std::string_view label, const char* key) {
-  TRY(checkPointer(key, label, "key"));
+  TRY(api::checkPointer(key, label, "key"));
   for (const ncclParamHandle& param : allHandles()) {
     if (std::strcmp(param.name, key) == 0) return &param;
   }
@@ -59,9 +59,9 @@ Status wrongType(std::string_view label, const ncclParamHandle& param) {
 
 /// All visible integers are signed and 64 bits wide: the other widths are always refused.
 ncclResult_t refuse(std::string_view label, ncclParamHandle_t handle, const void* out) {
-  return api(label, [&]() -> Status {
-    TRY(checkPointer(handle, label, "handle"));
-    TRY(checkPointer(out, label, "out"));
+  return api::api(label, [&]() -> Status {
+    TRY(api::checkPointer(handle, label, "handle"));
+    TRY(api::checkPointer(out, label, "out"));
     return wrongType(label, *handle);
   });
 }
@@ -69,8 +69,8 @@ ncclResult_t refuse(std::string_view label, ncclParamHandle_t handle, const void
 }  // namespace
 
 TUTTI_API(ncclResult_t, ParamBind, (ncclParamHandle_t * out, const char* key)) {
-  return api("ncclParamBind", [&]() -> Status {
-    TRY(checkPointer(out, "ParamBind", "out"));
+  return api::api("ncclParamBind", [&]() -> Status {
+    TRY(api::checkPointer(out, "ParamBind", "out"));
     ASSIGN(const ncclParamHandle* param, find("ParamBind", key));
     *out = const_cast<ncclParamHandle*>(param);  // the C type is not const; nobody writes through it
     return {};
@@ -86,9 +86,9 @@ TUTTI_API(ncclResult_t, ParamGetU32, (ncclParamHandle_t h, uint32_t* out)) { ret
 TUTTI_API(ncclResult_t, ParamGetU64, (ncclParamHandle_t h, uint64_t* out)) { return refuse("ParamGetU64", h, out); }
 
 TUTTI_API(ncclResult_t, ParamGetI64, (ncclParamHandle_t handle, int64_t* out)) {
-  return api("ncclParamGetI64", [&]() -> Status {
-    TRY(checkPointer(handle, "ParamGetI64", "handle"));
-    TRY(checkPointer(out, "ParamGetI64", "out"));
+  return api::api("ncclParamGetI64", [&]() -> Status {
+    TRY(api::checkPointer(handle, "ParamGetI64", "handle"));
+    TRY(api::checkPointer(out, "ParamGetI64", "out"));
     if (!handle->integer) return wrongType("ParamGetI64", *handle);
     *out = numberOf(*handle);
     return {};
@@ -96,9 +96,9 @@ TUTTI_API(ncclResult_t, ParamGetI64, (ncclParamHandle_t handle, int64_t* out)) {
 }
 
 TUTTI_API(ncclResult_t, ParamGetStr, (ncclParamHandle_t handle, const char** out)) {
-  return api("ncclParamGetStr", [&]() -> Status {
-    TRY(checkPointer(handle, "ParamGetStr", "handle"));
-    TRY(checkPointer(out, "ParamGetStr", "out"));
+  return api::api("ncclParamGetStr", [&]() -> Status {
+    TRY(api::checkPointer(handle, "ParamGetStr", "handle"));
+    TRY(api::checkPointer(out, "ParamGetStr", "out"));
     if (handle->integer) return wrongType("ParamGetStr", *handle);
     *out = keep(textOf(*handle)).c_str();
     return {};
@@ -106,10 +106,10 @@ TUTTI_API(ncclResult_t, ParamGetStr, (ncclParamHandle_t handle, const char** out
 }
 
 TUTTI_API(ncclResult_t, ParamGet, (ncclParamHandle_t handle, void* out, int maxLen, int* len)) {
-  return api("ncclParamGet", [&]() -> Status {
-    TRY(checkPointer(handle, "ParamGet", "handle"));
-    TRY(checkPointer(out, "ParamGet", "out"));
-    TRY(checkPointer(len, "ParamGet", "len"));
+  return api::api("ncclParamGet", [&]() -> Status {
+    TRY(api::checkPointer(handle, "ParamGet", "handle"));
+    TRY(api::checkPointer(out, "ParamGet", "out"));
+    TRY(api::checkPointer(len, "ParamGet", "len"));
     const bool integer = handle->integer;
     const std::int64_t number = integer ? numberOf(*handle) : 0;
     const std::string text = textOf(*handle);
@@ -125,9 +125,9 @@ TUTTI_API(ncclResult_t, ParamGet, (ncclParamHandle_t handle, void* out, int maxL
 }
 
 TUTTI_API(ncclResult_t, ParamGetParameter, (const char* key, const char** value, int* valueLen)) {
-  return api("ncclParamGetParameter", [&]() -> Status {
-    TRY(checkPointer(value, "ParamGetParameter", "value"));
-    TRY(checkPointer(valueLen, "ParamGetParameter", "valueLen"));
+  return api::api("ncclParamGetParameter", [&]() -> Status {
+    TRY(api::checkPointer(value, "ParamGetParameter", "value"));
+    TRY(api::checkPointer(valueLen, "ParamGetParameter", "valueLen"));
     ASSIGN(const ncclParamHandle* param, find("ParamGetParameter", key));
     const std::string& text = keep(textOf(*param));
     *value = text.c_str();
@@ -137,9 +137,9 @@ TUTTI_API(ncclResult_t, ParamGetParameter, (const char* key, const char** value,
 }
 
 TUTTI_API(ncclResult_t, ParamGetAllParameterKeys, (const char*** table, int* tableLen)) {
-  return api("ncclParamGetAllParameterKeys", [&]() -> Status {
-    TRY(checkPointer(table, "ParamGetAllParameterKeys", "table"));
-    TRY(checkPointer(tableLen, "ParamGetAllParameterKeys", "tableLen"));
+  return api::api("ncclParamGetAllParameterKeys", [&]() -> Status {
+    TRY(api::checkPointer(table, "ParamGetAllParameterKeys", "table"));
+    TRY(api::checkPointer(tableLen, "ParamGetAllParameterKeys", "tableLen"));
     static NeverDestroyed<std::vector<const char*>> names([] {
       std::vector<const char*> all;
       for (const ncclParamHandle& param : allHandles()) all.push_back(param.name);
@@ -152,7 +152,7 @@ TUTTI_API(ncclResult_t, ParamGetAllParameterKeys, (const char*** table, int* tab
 }
 
 TUTTI_API(void, ParamDumpAll, (void)) {
-  (void)api("ncclParamDumpAll", []() -> Status {
+  (void)api::api("ncclParamDumpAll", []() -> Status {
     std::fputs(visibleSettingsDump(valuesNow()).c_str(), stdout);
     std::fflush(stdout);
     return {};

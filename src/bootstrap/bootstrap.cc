@@ -8,7 +8,7 @@
 #include "bootstrap/crypto.h"
 #include "bootstrap/joiner.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 enum class Op : std::uint8_t { AllGather = 1, Barrier = 2, Broadcast = 3 };
@@ -217,4 +217,4 @@ std::array<std::byte, 32> Bootstrap::keyFor(std::string_view purpose) const {
 }
 bool Bootstrap::hasLeft(int rank) const { return state_->left || state_->engine().hasLeft(rank); }
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

@@ -16,7 +16,7 @@
 #include "bootstrap/settings.h"
 #include "nccl.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 
 /// A rank that died, left without a word, or announced a failure of its own.
 struct PeerLost {
@@ -105,4 +105,4 @@ class Bootstrap final : public ControlChannel {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 /// A rank that said goodbye may have sent messages by other ways that are still under way.
@@ -290,4 +290,4 @@ void Engine::stop() {
   listener_.close();
 }
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

@@ -19,7 +19,7 @@
 #include "bootstrap/poller.h"
 #include "bootstrap/tree.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 
 /// What an own connection is for. Tree links live as long as the communicator: their end is a death.
 enum class Role : std::uint8_t { Stranger, Root, Lookup, Tree, PeerOut, PeerIn };
@@ -172,4 +172,4 @@ class Engine {
   Thread thread_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

@@ -8,7 +8,7 @@
 #include "bootstrap/connection_loop.h"
 #include "bootstrap/settings.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 /// Connections that have not proved themselves, besides those that all ranks may open at once.
@@ -323,4 +323,4 @@ void Engine::expireStrangers() {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

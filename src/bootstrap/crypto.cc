@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 const unsigned char* bytesOf(const std::byte* data) { return reinterpret_cast<const unsigned char*>(data); }
@@ -50,4 +50,4 @@ Key keyFromText(std::string_view label, std::string_view text) {
 
 bool sameProof(const Proof& a, const Proof& b) { return sodium_memcmp(a.data(), b.data(), a.size()) == 0; }
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

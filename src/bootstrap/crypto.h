@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 
 using Key = std::array<std::byte, 32>;
 using Nonce = std::array<std::byte, 32>;
@@ -33,4 +33,4 @@ Key keyFromText(std::string_view label, std::string_view text);
 /// Compares in constant time.
 bool sameProof(const Proof& a, const Proof& b);
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

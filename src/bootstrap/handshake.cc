@@ -1,6 +1,6 @@
 #include "bootstrap/handshake.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x31747554;  // "Tut1"
@@ -49,4 +49,4 @@ Verdict ServerHandshake::verify(const Proof& proof) const {
   return sameProof(proof, proofOf(key_, "tutti client", hello_, nonce_)) ? Verdict::Ok : Verdict::WrongKey;
 }
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

@@ -7,7 +7,7 @@
 #include "bootstrap/crypto.h"
 #include "bootstrap/wire.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 
 /// What a connection is for; part of what both sides prove, so that a proof for one use is worthless for another.
 enum class Purpose : std::uint8_t { CheckIn = 1, Lookup = 2, Tree = 3, Peer = 4 };
@@ -71,4 +71,4 @@ class ServerHandshake {
   Nonce nonce_{};
 };
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

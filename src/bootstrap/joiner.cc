@@ -12,7 +12,7 @@
 #include "bootstrap/root.h"
 #include "bootstrap/unique_id.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 constexpr milliseconds kRetryStep{50};
@@ -229,4 +229,4 @@ Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings) {
   return encodeUniqueId(id);
 }
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

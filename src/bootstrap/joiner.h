@@ -6,7 +6,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/connection_loop.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 
 /// A rank that is connected to its parent (its children connect to it in their own time).
 struct Joined {
@@ -27,4 +27,4 @@ Result<Joined> joinRanks(const JoinOptions& options);
 /// Opens the connection on which this rank sends to `peer`.
 Status connectPeer(const Joined& joined, int peer, Deadline deadline);
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

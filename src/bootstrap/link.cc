@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 constexpr std::size_t kCopyBelow = 4096;  ///< smaller payloads travel in one piece with their header
@@ -132,4 +132,4 @@ void Link::flush() {
   if (flushQueue(early_) && open()) flushQueue(out_);
 }
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

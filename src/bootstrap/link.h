@@ -11,7 +11,7 @@
 #include "bootstrap/handshake.h"
 #include "bootstrap/wire.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 
 /// A connected socket with its handshake and framing. Reads and writes only what goes without waiting; the owner polls
 /// fd() and calls receive() when it is readable and flush() when it is writable and wantsWrite(). Not thread-safe.
@@ -77,4 +77,4 @@ class Link {
   std::optional<End> end_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

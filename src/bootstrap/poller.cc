@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 epoll_event eventOf(std::uint64_t name, bool write) {
@@ -101,4 +101,4 @@ void watchSilence(int fd, milliseconds silence) {
   setOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence.count()));
 }
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

@@ -8,7 +8,7 @@
 #include "base/socket/socket.h"
 #include "base/threads/waker.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 
 /// Waits on many descriptors at a cost that does not grow with their number. wait() by one thread; the rest by any.
 class Poller {
@@ -48,4 +48,4 @@ void raiseFileLimit();
 /// stopped process, for which its kernel still answers.
 void watchSilence(int fd, milliseconds silence);
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

@@ -15,7 +15,7 @@
 #include "bootstrap/settings.h"
 #include "bootstrap/unique_id.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 constexpr auto kIdleLife = std::chrono::hours(24);
@@ -235,4 +235,4 @@ Status startRoot(RootOptions options) {
   return Status();
 }
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

@@ -5,7 +5,7 @@
 #include "bootstrap/crypto.h"
 #include "bootstrap/settings.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 
 /// What a root needs; it owns all of it.
 struct RootOptions {
@@ -25,4 +25,4 @@ Key rootKey(const UniqueId& id, const std::string& commKey);
 /// It listens when this returns. Errors: ncclSystemError.
 Status startRoot(RootOptions options);
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

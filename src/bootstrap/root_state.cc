@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace tutti {
+namespace tutti::bootstrap {
 
 RootState::RootState(const Welcome& self, std::uint64_t selfProcess, const Key& session)
     : self_(self), selfProcess_(selfProcess), session_(session) {}
@@ -186,4 +186,4 @@ bool RootState::finished() const {
   return done_ == ranks_.size() && lookupsAnswered_ >= childSegments(first_.nRoots, first_.rootIndex).size();
 }
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

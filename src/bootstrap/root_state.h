@@ -10,7 +10,7 @@
 #include "bootstrap/tree.h"
 #include "bootstrap/wire.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 
 /// A frame to send on one of the root's connections.
 struct RootSend {
@@ -77,4 +77,4 @@ class RootState {
   std::optional<Notice> failure_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

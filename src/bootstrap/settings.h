@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 
 /// Signs of life that neighbours give each other within the silence that counts as death.
 inline constexpr int kSignsOfLife = 4;
@@ -39,4 +39,4 @@ struct BootstrapSettings {
   milliseconds handshakeTimeout{10'000}; ///< how long a client may take to prove that it belongs to the job
 };
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 /// Cuts what is below `node.begin` into at most kTreeFanOut nearly equal runs.
@@ -79,4 +79,4 @@ TreePlace treePlace(int nRanks, int nRoots, int rank) {
   return place;
 }
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

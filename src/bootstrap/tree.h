@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace tutti {
+namespace tutti::bootstrap {
 
 /// Children per rank, and per segment leader once more. 8: 1,000 ranks are 4 levels deep, and a parent still serves its
 /// children in well under a millisecond.
@@ -39,4 +39,4 @@ TreePlace treePlace(int nRanks, int nRoots, int rank);
 /// Segments whose leaders have the leader of segment `index` as parent.
 std::vector<int> childSegments(int nRoots, int index);
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

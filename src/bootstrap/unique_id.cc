@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "bootstrap/wire.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 constexpr std::array<char, 8> kIdMagic = {'T', 'U', 'T', 'T', 'I', 'i', 'd', '\n'};
@@ -63,4 +63,4 @@ Result<UniqueId> decodeUniqueId(const ncclUniqueId& bytes) {
   return UniqueId{layout.root, layout.secret, (layout.flags & kFixedAddressFlag) != 0};
 }
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

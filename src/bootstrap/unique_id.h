@@ -8,7 +8,7 @@
 #include "bootstrap/crypto.h"
 #include "nccl.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 
 /// What an ncclUniqueId says. Layout in docs/bootstrap.md.
 struct UniqueId {
@@ -24,4 +24,4 @@ ncclUniqueId encodeUniqueId(const UniqueId& id);
 /// speak another protocol version.
 Result<UniqueId> decodeUniqueId(const ncclUniqueId& bytes);
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 struct NoticeHead {
@@ -68,4 +68,4 @@ std::string rankListText(std::span<const int> sortedRanks) {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

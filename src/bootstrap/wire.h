@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "bootstrap/crypto.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 
 /// Changes whenever a layout here or in handshake.h does.
 inline constexpr std::uint16_t kProtocolVersion = 3;
@@ -144,4 +144,4 @@ std::string rankText(int rank, std::string_view host, int pid = 0);
 /// `rank 5`, `ranks 5, 7 and 9..12`; at most a dozen runs, then "and N more".
 std::string rankListText(std::span<const int> sortedRanks);
 
-}  // namespace tutti
+}  // namespace tutti::bootstrap

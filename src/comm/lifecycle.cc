@@ -20,7 +20,7 @@
 #include "gpu/driver.h"
 #include "gpu/vmm.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -39,12 +39,12 @@ Status checkRequest(const InitRequest& request) {
 std::uint64_t hashOf(const ncclUniqueId& id) { return hashBytes(std::as_bytes(std::span(id.internal))); }
 
 /// Makes the object; nothing that could wait.
-Result<std::unique_ptr<ncclComm>> makeComm(const InitRequest& request, const Driver& driver, int device) {
+Result<std::unique_ptr<ncclComm>> makeComm(const InitRequest& request, const gpu::Driver& driver, int device) {
   Runtime runtime = currentRuntime();
   ncclConfig_t environment = runtime.configOverrides;
   if (!runtime.netName.empty()) environment.netName = runtime.netName.c_str();
   ASSIGN(Config config, parseConfig(request.config, environment));
-  ASSIGN(const CudaDeviceFacts facts, readDeviceFacts(driver, device));
+  ASSIGN(const gpu::CudaDeviceFacts facts, gpu::readDeviceFacts(driver, device));
   CommIdentity identity{request.rank, request.nRanks, device, facts.nvmlIndex, facts.busId, hashOf(request.ids.front()),
                         std::string(request.function)};
   return std::make_unique<ncclComm>(std::move(identity), std::move(config), std::move(runtime));
@@ -63,7 +63,7 @@ Result<Progress> startJob(ncclComm& comm, JobKind kind, std::function<Status()> 
   return runGroup(alone);
 }
 
-Result<Progress> initOnDevice(const InitRequest& request, const Driver& driver, int device) {
+Result<Progress> initOnDevice(const InitRequest& request, const gpu::Driver& driver, int device) {
   TRY(checkRequest(request));
   ASSIGN(auto made, makeComm(request, driver, device));
   if (GroupWork* group = openGroup()) TRY(group->admit(*made));
@@ -88,8 +88,8 @@ Result<Progress> initOnDevice(const InitRequest& request, const Driver& driver, 
   return started;
 }
 
-Status checkDevices(const Driver& driver, int nDevices, const int* devices) {
-  ASSIGN(const int available, deviceCount(driver));
+Status checkDevices(const gpu::Driver& driver, int nDevices, const int* devices) {
+  ASSIGN(const int available, gpu::deviceCount(driver));
   if (nDevices < 0) return fail(ncclInvalidArgument, "Invalid device count requested : {}", nDevices);
   std::vector<bool> used(static_cast<std::size_t>(available));
   for (int i = 0; i < nDevices; ++i) {
@@ -122,28 +122,28 @@ Status startLibraryWithoutCuda() {
 
 Status startLibrary() {
   TRY(startLibraryWithoutCuda());
-  TRY(loadDriver());
+  TRY(gpu::loadDriver());
   return {};
 }
 
 Result<ncclUniqueId> makeUniqueId() {
   TRY(startLibraryWithoutCuda());
-  return createUniqueId(currentRuntime().bootstrap);
+  return bootstrap::createUniqueId(currentRuntime().bootstrap);
 }
 
 Result<Progress> initRank(const InitRequest& request) {
   TRY(startLibrary());
   logVersion(request.rank == 0, versionText());
-  ASSIGN(const Driver* driver, loadDriver());
+  ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
   GraphHolds::freeAbandoned();
-  ASSIGN(const int device, currentDevice(*driver));
+  ASSIGN(const int device, gpu::currentDevice(*driver));
   return initOnDevice(request, *driver, device);
 }
 
 Status initAll(ncclComm_t* comms, int nDevices, const int* devices) {
   TRY(startLibrary());
   logVersion(true, versionText());
-  ASSIGN(const Driver* driver, loadDriver());
+  ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
   TRY(checkDevices(*driver, nDevices, devices));
   if (nDevices == 0) return {};
   ASSIGN(const ncclUniqueId id, makeUniqueId());
@@ -234,15 +234,15 @@ Status destroyRedOp(ncclComm& comm, ncclRedOp_t op) { return comm.redOps.destroy
 bool redOpExists(const ncclComm& comm, ncclRedOp_t op) { return comm.redOps.exists(op); }
 
 Status memAlloc(void** pointer, std::size_t bytes) {
-  ASSIGN(const Driver* driver, loadDriver());
-  ASSIGN(const int device, currentDevice(*driver));
-  ASSIGN(*pointer, allocateShared(*driver, device, bytes, currentRuntime().allowVmm));
+  ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
+  ASSIGN(const int device, gpu::currentDevice(*driver));
+  ASSIGN(*pointer, gpu::allocateShared(*driver, device, bytes, currentRuntime().allowVmm));
   return {};
 }
 
 Status memFree(void* pointer) {
-  ASSIGN(const Driver* driver, loadDriver());
-  return freeShared(*driver, pointer, currentRuntime().allowVmm);
+  ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
+  return gpu::freeShared(*driver, pointer, currentRuntime().allowVmm);
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

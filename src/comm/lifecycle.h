@@ -11,7 +11,7 @@
 #include "comm/state/progress.h"
 #include "nccl.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// What the ncclCommInitRank family was called with.
 struct InitRequest {
@@ -70,4 +70,4 @@ bool redOpExists(const ncclComm& comm, ncclRedOp_t op);
 Status memAlloc(void** pointer, std::size_t bytes);
 Status memFree(void* pointer);
 
-}  // namespace tutti
+}  // namespace tutti::comm

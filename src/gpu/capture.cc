@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::gpu {
 namespace {
 
 /// What cuStreamGetCaptureInfo tells. `after`: the nodes that the next node of the stream will follow.
@@ -79,4 +79,4 @@ Status recordAtReplay(const Device& device, const CaptureState& capture, CUstrea
   return makeNext(device, stream, node, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 }
 
-}  // namespace tutti
+}  // namespace tutti::gpu

@@ -5,7 +5,7 @@
 #include "gpu/context.h"
 #include "gpu/event.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 /// Whether, and in which capture, a stream records instead of running.
 struct CaptureState {
@@ -25,4 +25,4 @@ Status waitAtReplay(const Device& device, const CaptureState& capture, CUstream 
 /// Records `event`, at every replay, when what `stream` captured so far is done, for streams and graphs outside.
 Status recordAtReplay(const Device& device, const CaptureState& capture, CUstream stream, const Event& event);
 
-}  // namespace tutti
+}  // namespace tutti::gpu

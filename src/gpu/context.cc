@@ -10,7 +10,7 @@
 #include "base/settings/params.h"
 #include "gpu/nvml.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 Result<ContextGuard> ContextGuard::enter(const Driver& driver, CUcontext context) {
   TRY(checkCu(driver, driver.cuCtxPushCurrent(context), "cuCtxPushCurrent"));
@@ -165,4 +165,4 @@ Result<int> findDevice(const Driver& driver, const std::array<std::uint8_t, 16>&
   return -1;
 }
 
-}  // namespace tutti
+}  // namespace tutti::gpu

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "gpu/driver.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 /// Plain facts about a device.
 struct CudaDeviceFacts {
@@ -97,4 +97,4 @@ std::int64_t packBusId(const std::string& text);
 /// The ordinal of the visible device with this uuid, -1 if this process sees none.
 Result<int> findDevice(const Driver& driver, const std::array<std::uint8_t, 16>& uuid);
 
-}  // namespace tutti
+}  // namespace tutti::gpu

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace tutti {
+namespace tutti::gpu {
 
 bool exportsDmaBufs(const Device& device) {
   const Driver& driver = device.driver();
@@ -31,4 +31,4 @@ Result<DmaBuf> dmaBufOf(const Device& device, void* memory, std::size_t bytes, s
   return DmaBuf{Fd(fd), offset};
 }
 
-}  // namespace tutti
+}  // namespace tutti::gpu

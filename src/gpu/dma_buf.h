@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "gpu/context.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 /// Whether the driver can give memory of the device away as dma-bufs.
 bool exportsDmaBufs(const Device& device);
@@ -24,4 +24,4 @@ struct DmaBuf {
 /// purpose in errors. Errors: ncclUnhandledCudaError.
 Result<DmaBuf> dmaBufOf(const Device& device, void* memory, std::size_t bytes, std::string_view about);
 
-}  // namespace tutti
+}  // namespace tutti::gpu

@@ -12,7 +12,7 @@
 #define TUTTI_TEXT2(x) #x
 #define TUTTI_TEXT(x) TUTTI_TEXT2(x)
 
-namespace tutti {
+namespace tutti::gpu {
 namespace {
 
 constexpr const char* kLibrary = "libcuda.so.1";
@@ -141,4 +141,4 @@ Status checkCu(const Driver& driver, CUresult result, const CuCall& call) {
               about, device, remedyFor(result));
 }
 
-}  // namespace tutti
+}  // namespace tutti::gpu

@@ -39,7 +39,7 @@ struct HostKernelTable;
   X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemRetainAllocationHandle)                                         \
   X(cuGraphRetainUserObject) X(cuUserObjectCreate) X(cuUserObjectRelease) X(cuMemGetHandleForAddressRange)
 
-namespace tutti {
+namespace tutti::gpu {
 
 /// The table. Members carry the driver's own names; cuda.h's macros map them to the version of the entry point that
 /// this file was compiled against (cuMemAlloc is cuMemAlloc_v2 everywhere), and exactly that version is looked up.
@@ -87,4 +87,4 @@ Status checkCu(const Driver& driver, CUresult result, const CuCall& call);
 /// "cuErrorName 'description'" for messages that embed a CUDA error in their own text.
 std::string describeCu(const Driver& driver, CUresult result);
 
-}  // namespace tutti
+}  // namespace tutti::gpu

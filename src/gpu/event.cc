@@ -1,6 +1,6 @@
 #include "gpu/event.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 void detail::EventTraits::close(Type held) {
   const auto guard = held.device->enter();
@@ -36,4 +36,4 @@ Status Event::wait(const Abort* abort, std::chrono::milliseconds bound) const {
                             [this] { return device().driver().cuEventQuery(get()); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::gpu

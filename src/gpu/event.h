@@ -9,7 +9,7 @@
 #include "gpu/context.h"
 #include "gpu/stream.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 namespace detail {
 struct EventTraits {
@@ -45,4 +45,4 @@ class Event {
   Handle<detail::EventTraits> handle_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::gpu

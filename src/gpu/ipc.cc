@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace tutti {
+namespace tutti::gpu {
 
 void detail::IpcMemoryTraits::close(Type held) {
   const auto guard = held.device->enter();
@@ -56,4 +56,4 @@ Result<MemoryWindow> memoryWindow(const Device& device) {
   return window;
 }
 
-}  // namespace tutti
+}  // namespace tutti::gpu

@@ -12,7 +12,7 @@
 #include "gpu/context.h"
 #include "gpu/memory.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 namespace detail {
 struct IpcMemoryTraits {
@@ -58,4 +58,4 @@ struct MemoryWindow {
 /// The window of `device`; none on GPUs, and where the software GPU did not get so large a range.
 Result<MemoryWindow> memoryWindow(const Device& device);
 
-}  // namespace tutti
+}  // namespace tutti::gpu

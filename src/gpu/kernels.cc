@@ -7,7 +7,7 @@
 #include "device/kernels/fatbins.h"
 #include "device/simt/simt_host_abi.h"
 
-namespace tutti {
+namespace tutti::gpu {
 namespace {
 
 constexpr const char* kHostModule = "libtutti-kernels-host.so";
@@ -144,4 +144,4 @@ Result<CUmodule> KernelSet::loadFatbin(const std::string& family) {
   return module;
 }
 
-}  // namespace tutti
+}  // namespace tutti::gpu

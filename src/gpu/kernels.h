@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "gpu/context.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 namespace detail {
 struct ModuleTraits {
@@ -62,4 +62,4 @@ class KernelSet {
   std::map<std::string, CUfunction, std::less<>> functions_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::gpu

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "gpu/stream.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 void detail::DeviceMemoryTraits::close(Type held) {
   const auto guard = held.device->enter();
@@ -95,4 +95,4 @@ Status zeroDevice(const Device& device, CUdeviceptr address, std::size_t bytes) 
   return waitStream(device, device.ownStream(), nullptr);
 }
 
-}  // namespace tutti
+}  // namespace tutti::gpu

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "gpu/context.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 namespace detail {
 struct DeviceMemoryTraits {
@@ -94,4 +94,4 @@ Status copyToDevice(const Device& device, CUdeviceptr to, std::span<const std::b
 Status copyToHost(const Device& device, std::span<std::byte> to, CUdeviceptr from);
 Status zeroDevice(const Device& device, CUdeviceptr address, std::size_t bytes);
 
-}  // namespace tutti
+}  // namespace tutti::gpu

@@ -5,7 +5,7 @@
 #include "base/never_destroyed.h"
 #include "gpu/nvml_calls.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 Nvml Nvml::open(const std::string& library) {
   Nvml nvml;
@@ -45,4 +45,4 @@ NvmlMachine Nvml::readMachine() const {
   return nothing;
 }
 
-}  // namespace tutti
+}  // namespace tutti::gpu

@@ -7,7 +7,7 @@
 
 #include "base/dl.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 /// What NVML calls the far end of an NVLink.
 enum class NvmlRemote : std::uint8_t { Gpu, Npu, Switch, Unknown };
@@ -65,4 +65,4 @@ class Nvml {
   std::string why_;    ///< it is invalid
 };
 
-}  // namespace tutti
+}  // namespace tutti::gpu

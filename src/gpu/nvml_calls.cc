@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-namespace tutti {
+namespace tutti::gpu {
 namespace {
 
 std::string busIdOf(const nvml::PciInfo& pci) {
@@ -237,4 +237,4 @@ void NvmlReader::readRefusals() {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::gpu

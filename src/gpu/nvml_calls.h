@@ -8,7 +8,7 @@
 #include "base/dl.h"
 #include "gpu/nvml.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 namespace nvml {
 
@@ -101,4 +101,4 @@ class NvmlReader {
   std::vector<nvml::Device> devices_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::gpu

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 void detail::StreamTraits::close(Type held) {
   const auto guard = held.device->enter();
@@ -51,4 +51,4 @@ Status detail::pollDevice(const Device& device, const char* call, const Abort* a
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::gpu

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "gpu/context.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 /// How long the library waits for a piece of its own work on a device before it says that the device is stuck.
 inline constexpr std::chrono::milliseconds kDeviceWaitBound{60'000};
@@ -50,4 +50,4 @@ Result<unsigned long long> streamId(const Driver& driver, CUstream stream);
 Status waitStream(const Device& device, CUstream stream, const Abort* abort,
                   std::chrono::milliseconds bound = kDeviceWaitBound);
 
-}  // namespace tutti
+}  // namespace tutti::gpu

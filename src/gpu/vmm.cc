@@ -6,7 +6,7 @@
 #include "base/handle.h"
 #include "gpu/context.h"
 
-namespace tutti {
+namespace tutti::gpu {
 namespace {
 
 /// A physical allocation, a reserved range of addresses, and a mapping: the three things VMM memory consists of.
@@ -151,4 +151,4 @@ Status freeShared(const Driver& driver, void* pointer, bool allowVmm) {
   return device->check(driver.cuDevicePrimaryCtxRelease(device->handle()), "cuDevicePrimaryCtxRelease");
 }
 
-}  // namespace tutti
+}  // namespace tutti::gpu

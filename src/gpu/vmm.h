@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "gpu/driver.h"
 
-namespace tutti {
+namespace tutti::gpu {
 
 /// Allocates for device `ordinal`: virtual-memory-managed, exportable as a file descriptor, readable and writable by
 /// this and every visible device that can reach it; plain device memory where the device or `allowVmm` (NCCL_CUMEM_
@@ -17,4 +17,4 @@ Result<void*> allocateShared(const Driver& driver, int ordinal, std::size_t byte
 /// allocation. Errors: ncclUnhandledCudaError for a pointer that is not such an allocation.
 Status freeShared(const Driver& driver, void* pointer, bool allowVmm);
 
-}  // namespace tutti
+}  // namespace tutti::gpu

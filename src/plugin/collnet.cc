@@ -3,7 +3,7 @@
 #include "plugin/collnet_adapter.h"
 #include "plugin/version_search.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 namespace {
 
@@ -43,4 +43,4 @@ std::size_t collNetTypeBytes(ncclDataType_t type) {
   return 0;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plugin

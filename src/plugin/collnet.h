@@ -12,7 +12,7 @@
 #include "plugin/net.h"
 #include "plugin/net_plugin.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 /// Memory that takes part in an operation of a CollNet, within what `registration` covers.
 struct CollNetBuffer {
@@ -89,4 +89,4 @@ std::unique_ptr<LoadedCollNet> findCollNet(const DlLibrary& library, const std::
 /// Bytes of one element; 0: no such type.
 std::size_t collNetTypeBytes(ncclDataType_t type);
 
-}  // namespace tutti
+}  // namespace tutti::plugin

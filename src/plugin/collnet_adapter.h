@@ -9,7 +9,7 @@
 #include "plugin/collnet.h"
 #include "plugin/plugin_adapter.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 /// One communicator's use of a collNet of version V.
 template <int V>
@@ -227,4 +227,4 @@ Result<bool> PluginCollNet<V>::test(void* request, int* bytes) {
 template <int V>
 using LoadedCollNetOf = LoadedAdapter<V, CollNet, LoadedCollNet, PluginCollNet<V>>;
 
-}  // namespace tutti
+}  // namespace tutti::plugin

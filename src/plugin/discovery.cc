@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 namespace {
 
@@ -100,4 +100,4 @@ OpenedPlugin openNetPlugin(const std::string& name) {
   return opened;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plugin

@@ -7,7 +7,7 @@
 
 #include "base/dl.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 /// Names that fit beside the built-in networks.
 inline constexpr std::size_t kMostNetPlugins = 14;
@@ -34,4 +34,4 @@ OpenedPlugin openNetPlugin(const std::string& name);
 /// Whether two words are equal but for the case of ASCII letters.
 bool equalInAnyCase(std::string_view a, std::string_view b);
 
-}  // namespace tutti
+}  // namespace tutti::plugin

@@ -12,7 +12,7 @@
 
 #include "base/status.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 /// What a receiver's listen() says to the sender's connect(): opaque, carried verbatim (NCCL_NET_HANDLE_MAXSIZE).
 using NetHandle = std::array<std::byte, 128>;
@@ -138,4 +138,4 @@ class NetSource {
   virtual Result<std::unique_ptr<Net>> open(const NetOpening& opening) = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::plugin

@@ -9,7 +9,7 @@
 #include "plugin/plugin_adapter.h"
 #include "plugin/plugin_log.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 /// One communicator's use of a network of version V.
 template <int V>
@@ -245,4 +245,4 @@ Result<bool> PluginNet<V>::test(void* request, std::span<int> sizes) {
 template <int V>
 using LoadedNetOf = LoadedAdapter<V, Net, LoadedNet, PluginNet<V>>;
 
-}  // namespace tutti
+}  // namespace tutti::plugin

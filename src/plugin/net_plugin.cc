@@ -3,7 +3,7 @@
 #include "plugin/net_adapter.h"
 #include "plugin/version_search.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 namespace {
 
@@ -25,4 +25,4 @@ std::unique_ptr<LoadedNet> findNet(const DlLibrary& library, const std::string& 
   return newestVersion<NetSymbol, LoadedNetOf, LoadedNet>(library, path, "net");
 }
 
-}  // namespace tutti
+}  // namespace tutti::plugin

@@ -8,7 +8,7 @@
 #include "base/dl.h"
 #include "plugin/net.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 /// How beginning to use a network ended: a network, or why there is none. Born without a log line, for another network
 /// may do as well.
@@ -33,4 +33,4 @@ class LoadedNet : public NetSource {
 /// The newest net interface of a library; null: it has none. `path` stands in messages. Prints what it finds.
 std::unique_ptr<LoadedNet> findNet(const DlLibrary& library, const std::string& path);
 
-}  // namespace tutti
+}  // namespace tutti::plugin

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <iterator>
 
-namespace tutti {
+namespace tutti::plugin {
 
 namespace {
 
@@ -108,4 +108,4 @@ std::string unusableBecause(const NetProperties& p) {
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::plugin

@@ -6,7 +6,7 @@
 #include "nccl_net.h"
 #include "plugin/net.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 /// What version 9 and older cannot say themselves: the longest message and the largest collective of versions 6 to 8, a
 /// single request, no rail. `device` is the number that was asked for.
@@ -31,4 +31,4 @@ NetProperties upgradedForCollNet(const Properties& said, int device) {
 /// Why a device with these properties cannot be used; "": it can.
 std::string unusableBecause(const NetProperties& properties);
 
-}  // namespace tutti
+}  // namespace tutti::plugin

@@ -5,7 +5,7 @@
 
 #include "nccl_net.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 inline constexpr int kOldestNetVersion = 6;
 inline constexpr int kNewestNetVersion = 12;
@@ -43,4 +43,4 @@ constexpr int mostFused() {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::plugin

@@ -15,7 +15,7 @@
 #include "plugin/plugin_calls.h"
 #include "plugin/shared_init.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 /// Most receives that are posted as one, whatever a plugin offers; test() gives plugins room for as many sizes.
 inline constexpr std::size_t kMostReceives = 32;
@@ -245,4 +245,4 @@ class LoadedAdapter final : public Loaded {
   SharedInit shared_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::plugin

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace tutti {
+namespace tutti::plugin {
 
 ncclResult_t errorCode(ncclResult_t returned) {
   const int value = returned;
@@ -60,4 +60,4 @@ int PluginCalls::deviceOf(const void* end) const {
   return only ? first : kNoDevice;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plugin

@@ -12,7 +12,7 @@
 #include "nccl_net.h"
 #include "plugin/plugin_log.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 /// A network of a library, as messages name it.
 struct PluginIdentity {
@@ -76,4 +76,4 @@ ncclResult_t errorCode(ncclResult_t returned);
 /// "ncclSystemError".
 std::string resultName(ncclResult_t code);
 
-}  // namespace tutti
+}  // namespace tutti::plugin

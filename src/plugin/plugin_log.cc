@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/never_destroyed.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 namespace {
 
@@ -109,4 +109,4 @@ std::string takePluginWarning() {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plugin

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "nccl_net.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 /// The logger that plugins are given. A message is printed as NCCL_DEBUG and NCCL_DEBUG_SUBSYS say; the text of a WARN
 /// is kept for ncclGetLastError even where it is not. Any thread.
@@ -37,4 +37,4 @@ struct PluginIsOptional {
   ErrorsAsInfo errors;
 };
 
-}  // namespace tutti
+}  // namespace tutti::plugin

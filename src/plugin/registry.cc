@@ -9,7 +9,7 @@
 #include "plugin/discovery.h"
 #include "plugin/plugin_log.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 /// A row of the table. Guarded by the registry's mutex.
 struct NetRegistry::Entry {
@@ -209,4 +209,4 @@ void NetRegistry::giveBack(NetLease& lease) {
   if (entry.users == 0 && entry.external() && !keepLoaded_) unload(entry);
 }
 
-}  // namespace tutti
+}  // namespace tutti::plugin

@@ -16,7 +16,7 @@
 #include "plugin/net.h"
 #include "plugin/net_plugin.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 class NetRegistry;
 
@@ -84,4 +84,4 @@ class NetRegistry {
   std::vector<std::unique_ptr<Entry>> entries_;  // guarded by mutex_
 };
 
-}  // namespace tutti
+}  // namespace tutti::plugin

@@ -5,7 +5,7 @@
 
 #include "nccl_net.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 /// Networks of versions 6 to 10 know no communicators: the first one initialises them, and when the last one has left
 /// the next one does so again. Any thread.
@@ -31,4 +31,4 @@ class SharedInit {
   int users_ = 0;  // guarded by mutex_
 };
 
-}  // namespace tutti
+}  // namespace tutti::plugin

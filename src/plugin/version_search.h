@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "plugin/net_versions.h"
 
-namespace tutti {
+namespace tutti::plugin {
 
 /// Makes an `Adapter<V>` of the newest version that `library` exports under the name that `Symbol<V>` has; null: it has
 /// none. A table without a name or without init() counts as not exported. `what`: "net" or "collnet", for the line that
@@ -39,4 +39,4 @@ std::unique_ptr<Interface> newestVersion(const DlLibrary& library, const std::st
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::plugin

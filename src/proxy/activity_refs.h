@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace tutti {
+namespace tutti::proxy {
 
 /// The engine drops a group from its list when nobody holds it, no kernel runs and no task has work; whoever holds it
 /// again puts it back. Both sides meet in one word,
@@ -51,4 +51,4 @@ class Holds {
   std::atomic<std::uint64_t> word_{kListed};
 };
 
-}  // namespace tutti
+}  // namespace tutti::proxy

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace tutti {
+namespace tutti::proxy {
 
 /// The ladder of waiting: look again at once, then give the processor to whoever wants it, then pause. A pause is a
 /// quarter of the time already waited, so a step that comes meanwhile is at most that much late, whatever the network's
@@ -61,4 +61,4 @@ struct Patience {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::proxy

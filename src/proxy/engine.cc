@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::proxy {
 
 ProgressGroup::ProgressGroup(std::shared_ptr<ProgressEngine> engine, GroupHooks hooks)
     : engine_(std::move(engine)), hooks_(std::move(hooks)) {}
@@ -141,4 +141,4 @@ void ProgressEngine::list(ProgressGroup* group, SteadyClock::time_point now) {
   drivers_.wanted.store(true, std::memory_order_relaxed);
 }
 
-}  // namespace tutti
+}  // namespace tutti::proxy

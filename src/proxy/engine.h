@@ -21,7 +21,7 @@
 #include "proxy/task.h"
 #include "proxy/fair_mutex.h"
 
-namespace tutti {
+namespace tutti::proxy {
 
 class ProgressEngine;
 
@@ -193,4 +193,4 @@ class ProgressEngine : public std::enable_shared_from_this<ProgressEngine> {
   Thread thread_;  ///< within a turn; last: joined before the rest goes
 };
 
-}  // namespace tutti
+}  // namespace tutti::proxy

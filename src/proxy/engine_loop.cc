@@ -22,7 +22,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::proxy {
 
 namespace {
 
@@ -278,4 +278,4 @@ ProgressEngine::After ProgressEngine::consider(ProgressGroup& group, Holds::Seen
   return After::Idle;
 }
 
-}  // namespace tutti
+}  // namespace tutti::proxy

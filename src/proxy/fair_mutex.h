@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace tutti {
+namespace tutti::proxy {
 
 /// The engine's thread holds it for a round, the others for a visit. A plain mutex would let the engine, which unlocks
 /// only to lock again, starve them; here a round begins only when all visitors have been served that had come before.
@@ -75,4 +75,4 @@ class Turns {
   std::uint64_t served_ = 0;         ///< under mutex_
 };
 
-}  // namespace tutti
+}  // namespace tutti::proxy

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-namespace tutti {
+namespace tutti::proxy {
 
 namespace {
 
@@ -47,4 +47,4 @@ void Sleeper::wake() {
   if (before != kAwake && before != kToken) futexWakeOne(word_);
 }
 
-}  // namespace tutti
+}  // namespace tutti::proxy

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace tutti {
+namespace tutti::proxy {
 
 /// A token that any thread leaves and one thread, the owner, takes. Whoever makes work leaves a token after it; the
 /// owner sleeps only where there is none, and looks at all work after it took one and before it sleeps again. No
@@ -43,4 +43,4 @@ class Sleeper {
   std::atomic<std::uint32_t> word_{kAwake};
 };
 
-}  // namespace tutti
+}  // namespace tutti::proxy

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-namespace tutti {
+namespace tutti::proxy {
 
 /// What a task has done so far; written by whoever makes the engine's round, read by any.
 struct TaskCounters {
@@ -51,4 +51,4 @@ class ProgressTask {
   virtual bool starves(std::size_t /*protocol*/) const { return false; }
 };
 
-}  // namespace tutti
+}  // namespace tutti::proxy

@@ -16,7 +16,7 @@
 #include "bootstrap/unique_id.h"
 #include "local_ranks.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 using namespace test;
@@ -25,7 +25,7 @@ class Joined : public testing::TestWithParam<std::pair<int, int>> {};
 
 TEST_P(Joined, AllGatherBarrierAndBroadcastAgree) {
   const auto [nRanks, nRoots] = GetParam();
-  runJoined(nRanks, nRoots, [n = nRanks](Bootstrap& b) {
+  test::runJoined(nRanks, nRoots, [n = nRanks](Bootstrap& b) {
     for (int round = 0; round < 3; ++round) {
       std::vector<std::int64_t> values(static_cast<std::size_t>(n), -1);
       values[static_cast<std::size_t>(b.rank())] = b.rank() * 10 + round;
@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Joined,
                                          std::pair{11, 1}, std::pair{16, 3}, std::pair{64, 1}));
 
 TEST(Bootstrap, AllRanksHaveOneKeyForAPurposeAndUnrelatedOnesForOthers) {
-  runJoined(5, 1, [](Bootstrap& b) {
+  test::runJoined(5, 1, [](Bootstrap& b) {
     std::vector<std::array<std::byte, 32>> keys(5);
     keys[static_cast<std::size_t>(b.rank())] = b.keyFor("test");
     ASSERT_TRUE(allGatherValues(b, std::span(keys)).ok());
@@ -56,7 +56,7 @@ TEST(Bootstrap, AllRanksHaveOneKeyForAPurposeAndUnrelatedOnesForOthers) {
 }
 
 TEST(Bootstrap, KnowsWhoHasSaidGoodbye) {
-  runJoined(3, 1, [](Bootstrap& b) {
+  test::runJoined(3, 1, [](Bootstrap& b) {
     ASSERT_TRUE(b.barrier().ok());
     EXPECT_FALSE(b.hasLeft(1));
     ASSERT_TRUE(b.barrier().ok());
@@ -73,7 +73,7 @@ TEST(Bootstrap, KnowsWhoHasSaidGoodbye) {
 }
 
 TEST(Bootstrap, MessagesArriveInOrderByTagFromEverybody) {
-  runJoined(12, 1, [](Bootstrap& b) {
+  test::runJoined(12, 1, [](Bootstrap& b) {
     const int n = b.size();
     for (int i = 0; i < 3; ++i) {
       for (int peer = 0; peer < n; ++peer) {
@@ -97,7 +97,7 @@ TEST(Bootstrap, MessagesArriveInOrderByTagFromEverybody) {
 }
 
 TEST(Bootstrap, LargeMessagesPassBothWaysAtOnce) {
-  runJoined(2, 1, [](Bootstrap& b) {
+  test::runJoined(2, 1, [](Bootstrap& b) {
     std::vector<std::byte> out(8 << 20, static_cast<std::byte>(b.rank() + 1));
     std::vector<std::byte> in(out.size());
     ASSERT_TRUE(b.send(1 - b.rank(), 0, out).ok());
@@ -109,8 +109,8 @@ TEST(Bootstrap, LargeMessagesPassBothWaysAtOnce) {
 }
 
 TEST(Bootstrap, MessageOfAnotherSizeIsAnError) {
-  expectLog("has 4 bytes, rank 0 expected 8");
-  runJoined(1, 1, [](Bootstrap& b) {
+  test::expectLog("has 4 bytes, rank 0 expected 8");
+  test::runJoined(1, 1, [](Bootstrap& b) {
     const int value = 1;
     std::int64_t wide = 0;
     ASSERT_TRUE(b.send(0, 1, std::as_bytes(std::span(&value, 1))).ok());
@@ -141,13 +141,13 @@ TEST_P(FixedAddress, WorksAndWorksAgainOnTheSamePort) {
   const Address address = freeLoopback(GetParam());
   if (!address.set()) GTEST_SKIP() << "this host has no loopback address of the family";
   const std::string host = GetParam() == AF_INET ? "127.0.0.1" : "[::1]";
-  BootstrapSettings settings = localSettings();
+  BootstrapSettings settings = test::localSettings();
   settings.commId = host + ":" + std::to_string(address.port());
   settings.commKey = "shared words";
   for (int round = 0; round < 2; ++round) {
-    runRanks(4, [&](int rank) {
-      const std::vector<ncclUniqueId> ids = makeIds(1, settings);
-      auto joined = Bootstrap::join(joinOptions(ids, rank, 4, settings));
+    test::runRanks(4, [&](int rank) {
+      const std::vector<ncclUniqueId> ids = test::makeIds(1, settings);
+      auto joined = Bootstrap::join(test::joinOptions(ids, rank, 4, settings));
       ASSERT_TRUE(joined.ok());
       ASSERT_TRUE(joined.value()->barrier().ok());
     });
@@ -155,8 +155,8 @@ TEST_P(FixedAddress, WorksAndWorksAgainOnTheSamePort) {
 }
 
 TEST(Bootstrap, StrangersNeitherDisturbNorDelay) {
-  const BootstrapSettings settings = localSettings();
-  const auto ids = makeIds(1, settings);
+  const BootstrapSettings settings = test::localSettings();
+  const auto ids = test::makeIds(1, settings);
   const Address root = decodeUniqueId(ids[0]).value().root;
   const std::string web = "GET / HTTP/1.1\r\nHost: example.org\r\nUser-Agent: something rather long\r\n\r\n";
   std::vector<Socket> strangers;
@@ -168,8 +168,8 @@ TEST(Bootstrap, StrangersNeitherDisturbNorDelay) {
     strangers.push_back(std::move(socket));
   }
   const auto start = SteadyClock::now();
-  runRanks(4, [&](int rank) {
-    auto joined = Bootstrap::join(joinOptions(ids, rank, 4, settings));
+  test::runRanks(4, [&](int rank) {
+    auto joined = Bootstrap::join(test::joinOptions(ids, rank, 4, settings));
     ASSERT_TRUE(joined.ok());
     ASSERT_TRUE(joined.value()->barrier().ok());
   });
@@ -178,13 +178,13 @@ TEST(Bootstrap, StrangersNeitherDisturbNorDelay) {
 
 TEST(Bootstrap, WhatARankAnnouncesComesToAllOthersOnceAndInOrder) {
   constexpr int kRanks = 20;   // inner ranks pass it on
-  const BootstrapSettings settings = localSettings();
-  const auto ids = makeIds(2, settings);
-  runRanks(kRanks, [&](int rank) {
+  const BootstrapSettings settings = test::localSettings();
+  const auto ids = test::makeIds(2, settings);
+  test::runRanks(kRanks, [&](int rank) {
     std::mutex mutex;
     std::condition_variable changed;
     std::map<int, std::vector<int>> heard;
-    JoinOptions options = joinOptions(ids, rank, kRanks, settings);
+    JoinOptions options = test::joinOptions(ids, rank, kRanks, settings);
     options.onState = [&](int from, std::span<const std::byte> bytes) {
       int value = -1;
       if (bytes.size() == sizeof(value)) std::memcpy(&value, bytes.data(), sizeof(value));
@@ -211,7 +211,7 @@ TEST(Bootstrap, WhatARankAnnouncesComesToAllOthersOnceAndInOrder) {
 }
 
 TEST(Bootstrap, ParentsLeadToRankZero) {
-  runJoined(12, 3, [](Bootstrap& b) {
+  test::runJoined(12, 3, [](Bootstrap& b) {
     for (int rank = 0; rank < 12; ++rank) {
       int at = rank;
       int hops = 0;
@@ -224,7 +224,7 @@ TEST(Bootstrap, ParentsLeadToRankZero) {
 TEST(Bootstrap, CommunicatorsHaveHashesOfTheirOwn) {
   std::uint64_t hashes[2] = {};
   for (auto& hash : hashes) {
-    runJoined(2, 1, [&hash](Bootstrap& b) {
+    test::runJoined(2, 1, [&hash](Bootstrap& b) {
       if (b.rank() == 0) hash = b.commHash();
       EXPECT_NE(b.describe(1).find("rank 1 (host "), std::string::npos);
       ASSERT_TRUE(b.barrier().ok());
@@ -234,4 +234,4 @@ TEST(Bootstrap, CommunicatorsHaveHashesOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::bootstrap

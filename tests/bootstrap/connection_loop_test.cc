@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 /// One of two ranks, with nobody connected yet.
@@ -109,4 +109,4 @@ TEST(Engine, AConnectionThatEndsWithNothingUnderWayIsNoFailure) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::bootstrap

@@ -4,7 +4,7 @@
 
 #include "bootstrap/local_ranks.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 constexpr int kRanks = 400;
@@ -42,4 +42,4 @@ TEST(BootstrapCrowd, MessagesOfAllRanksToOneAtOnceAllArrive) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::bootstrap

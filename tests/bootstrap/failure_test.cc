@@ -11,7 +11,7 @@
 #include "bootstrap/unique_id.h"
 #include "local_ranks.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 using namespace test;
@@ -26,9 +26,9 @@ constexpr bool kCanForkWithThreads = true;
 
 /// Joins ranks that cannot succeed; each must get `code`, and the last error must hold `part`.
 void expectAllFail(const std::vector<JoinOptions>& ranks, ncclResult_t code, const std::string& part) {
-  allowLog(part);
+  test::allowLog(part);
   const auto start = SteadyClock::now();
-  runRanks(static_cast<int>(ranks.size()), [&](int i) {
+  test::runRanks(static_cast<int>(ranks.size()), [&](int i) {
     EXPECT_EQ(Bootstrap::join(ranks[static_cast<std::size_t>(i)]).status().code(), code) << "joiner " << i;
   });
   EXPECT_NE(std::string(lastErrorText()).find(part), std::string::npos) << lastErrorText();
@@ -36,9 +36,9 @@ void expectAllFail(const std::vector<JoinOptions>& ranks, ncclResult_t code, con
 }
 
 TEST(BootstrapFailure, MissingRankIsNamedToEverybody) {
-  const auto settings = localSettings(kShort);
-  const auto ids = makeIds(1, settings);
-  expectAllFail({joinOptions(ids, 0, 4, settings), joinOptions(ids, 1, 4, settings), joinOptions(ids, 3, 4, settings)},
+  const auto settings = test::localSettings(kShort);
+  const auto ids = test::makeIds(1, settings);
+  expectAllFail({test::joinOptions(ids, 0, 4, settings), test::joinOptions(ids, 1, 4, settings), test::joinOptions(ids, 3, 4, settings)},
                 ncclRemoteError, "rank 2 of 4 did not come");
 }
 
@@ -49,10 +49,10 @@ void awaitArrival(Bootstrap& bootstrap, int peer, int tag) {
 }
 
 TEST(BootstrapFailure, APeerMayBeLateToWhoeverAsksForArrivals) {
-  const auto settings = localSettings(kShort);
-  const auto ids = makeIds(1, settings);
-  runRanks(2, [&](int rank) {
-    auto joined = Bootstrap::join(joinOptions(ids, rank, 2, settings));
+  const auto settings = test::localSettings(kShort);
+  const auto ids = test::makeIds(1, settings);
+  test::runRanks(2, [&](int rank) {
+    auto joined = Bootstrap::join(test::joinOptions(ids, rank, 2, settings));
     ASSERT_TRUE(joined.ok());
     int word = 5;
     if (rank == 1) {
@@ -71,11 +71,11 @@ TEST(BootstrapFailure, APeerMayBeLateToWhoeverAsksForArrivals) {
 }
 
 TEST(BootstrapFailure, WaitingForALatePeerEndsWithItsLife) {
-  allowLog("rank 1");
-  const auto settings = localSettings();
-  const auto ids = makeIds(1, settings);
-  runRanks(2, [&](int rank) {
-    auto joined = Bootstrap::join(joinOptions(ids, rank, 2, settings));
+  test::allowLog("rank 1");
+  const auto settings = test::localSettings();
+  const auto ids = test::makeIds(1, settings);
+  test::runRanks(2, [&](int rank) {
+    auto joined = Bootstrap::join(test::joinOptions(ids, rank, 2, settings));
     ASSERT_TRUE(joined.ok());
     if (rank == 1) {
       std::this_thread::sleep_for(milliseconds(20));
@@ -90,49 +90,49 @@ TEST(BootstrapFailure, WaitingForALatePeerEndsWithItsLife) {
 }
 
 TEST(BootstrapFailure, DuplicateRankIsToldToAll) {
-  const auto settings = localSettings();
-  const auto ids = makeIds(1, settings);
-  expectAllFail({joinOptions(ids, 1, 3, settings), joinOptions(ids, 1, 3, settings), joinOptions(ids, 2, 3, settings)},
+  const auto settings = test::localSettings();
+  const auto ids = test::makeIds(1, settings);
+  expectAllFail({test::joinOptions(ids, 1, 3, settings), test::joinOptions(ids, 1, 3, settings), test::joinOptions(ids, 2, 3, settings)},
                 ncclInvalidUsage, "duplicate rank");
 }
 
 TEST(BootstrapFailure, DifferentNumbersOfRanksAreToldToAll) {
-  const auto settings = localSettings();
-  const auto ids = makeIds(1, settings);
-  expectAllFail({joinOptions(ids, 0, 2, settings), joinOptions(ids, 1, 3, settings)}, ncclInvalidUsage,
+  const auto settings = test::localSettings();
+  const auto ids = test::makeIds(1, settings);
+  expectAllFail({test::joinOptions(ids, 0, 2, settings), test::joinOptions(ids, 1, 3, settings)}, ncclInvalidUsage,
                 "mismatched number of ranks");
 }
 
 TEST(BootstrapFailure, DifferentVersionsAreToldToAll) {
-  const auto settings = localSettings();
-  const auto ids = makeIds(1, settings);
-  JoinOptions old = joinOptions(ids, 1, 2, settings);
+  const auto settings = test::localSettings();
+  const auto ids = test::makeIds(1, settings);
+  JoinOptions old = test::joinOptions(ids, 1, 2, settings);
   old.version = 22809;
-  expectAllFail({joinOptions(ids, 0, 2, settings), old}, ncclInvalidUsage, "mismatched library versions");
+  expectAllFail({test::joinOptions(ids, 0, 2, settings), old}, ncclInvalidUsage, "mismatched library versions");
 }
 
 TEST(BootstrapFailure, WrongSecretIsRefused) {
-  const auto settings = localSettings(kShort);
-  const auto ids = makeIds(1, settings);
+  const auto settings = test::localSettings(kShort);
+  const auto ids = test::makeIds(1, settings);
   UniqueId forged = decodeUniqueId(ids[0]).value();
   forged.secret[5] ^= std::byte{1};
   const std::vector<ncclUniqueId> wrong = {encodeUniqueId(forged)};
-  expectAllFail({joinOptions(wrong, 0, 2, settings)}, ncclInvalidUsage, "does not share this communicator's key");
+  expectAllFail({test::joinOptions(wrong, 0, 2, settings)}, ncclInvalidUsage, "does not share this communicator's key");
 }
 
 TEST(BootstrapFailure, UsedUpIdSaysSo) {
-  const auto settings = localSettings(kShort);
+  const auto settings = test::localSettings(kShort);
   UniqueId gone;
   gone.root = Address::loopback(AF_INET, 1);
   const std::vector<ncclUniqueId> ids = {encodeUniqueId(gone)};
-  expectAllFail({joinOptions(ids, 0, 2, settings)}, ncclRemoteError, "cannot connect to the bootstrap root");
+  expectAllFail({test::joinOptions(ids, 0, 2, settings)}, ncclRemoteError, "cannot connect to the bootstrap root");
 }
 
 TEST(BootstrapFailure, AbortEndsAJoinThatWaits) {
-  const auto settings = localSettings();
-  const auto ids = makeIds(1, settings);
+  const auto settings = test::localSettings();
+  const auto ids = test::makeIds(1, settings);
   Abort abort;
-  JoinOptions options = joinOptions(ids, 0, 2, settings);
+  JoinOptions options = test::joinOptions(ids, 0, 2, settings);
   options.abort = &abort;
   std::thread raiser([&] {
     std::this_thread::sleep_for(milliseconds(100));
@@ -143,9 +143,9 @@ TEST(BootstrapFailure, AbortEndsAJoinThatWaits) {
 }
 
 TEST(BootstrapFailure, AbortEndsEveryKindOfWaitAndPeersHearOfIt) {
-  allowLog("aborted its communicator");
+  test::allowLog("aborted its communicator");
   for (int kind = 0; kind < 3; ++kind) {
-    runJoined(2, 1, [kind](Bootstrap& b) {
+    test::runJoined(2, 1, [kind](Bootstrap& b) {
       if (b.rank() == 1) {
         EXPECT_EQ(b.barrier().code(), ncclRemoteError);
         return;
@@ -164,11 +164,11 @@ TEST(BootstrapFailure, AbortEndsEveryKindOfWaitAndPeersHearOfIt) {
 }
 
 TEST(BootstrapFailure, WaitInVainNamesWhom) {
-  allowLog("waited in vain for a message with tag 3 from rank 1");
-  const auto settings = localSettings(kShort);
-  const auto ids = makeIds(1, settings);
-  runRanks(2, [&](int rank) {
-    auto joined = Bootstrap::join(joinOptions(ids, rank, 2, settings));
+  test::allowLog("waited in vain for a message with tag 3 from rank 1");
+  const auto settings = test::localSettings(kShort);
+  const auto ids = test::makeIds(1, settings);
+  test::runRanks(2, [&](int rank) {
+    auto joined = Bootstrap::join(test::joinOptions(ids, rank, 2, settings));
     ASSERT_TRUE(joined.ok());
     std::byte byte{};
     if (rank == 0) {
@@ -180,9 +180,9 @@ TEST(BootstrapFailure, WaitInVainNamesWhom) {
 }
 
 TEST(BootstrapFailure, AnnouncedFailureReachesAll) {
-  allowLog("the disk is full");
+  test::allowLog("the disk is full");
   std::atomic<int> joinedRanks{0};
-  runJoined(12, 1, [&](Bootstrap& b) {
+  test::runJoined(12, 1, [&](Bootstrap& b) {
     ++joinedRanks;
     if (b.rank() == 11) {
       // Before everybody has joined, the failure would rightly end the join of the others.
@@ -195,12 +195,12 @@ TEST(BootstrapFailure, AnnouncedFailureReachesAll) {
 }
 
 TEST(BootstrapFailure, SendingAfterAFailureSaysWhatFailed) {
-  const auto settings = localSettings(milliseconds(10000));
-  const auto ids = makeIds(1, settings);
-  allowLog("the disk of rank 1 is full");
-  allowLog("something else");
-  runRanks(2, [&](int rank) {
-    auto joined = Bootstrap::join(joinOptions(ids, rank, 2, settings));
+  const auto settings = test::localSettings(milliseconds(10000));
+  const auto ids = test::makeIds(1, settings);
+  test::allowLog("the disk of rank 1 is full");
+  test::allowLog("something else");
+  test::runRanks(2, [&](int rank) {
+    auto joined = Bootstrap::join(test::joinOptions(ids, rank, 2, settings));
     ASSERT_TRUE(joined.ok());
     Bootstrap& bootstrap = *joined.value();
     if (rank == 1) return bootstrap.announceFailure(Status(ncclSystemError), "the disk of rank 1 is full");
@@ -214,10 +214,10 @@ TEST(BootstrapFailure, SendingAfterAFailureSaysWhatFailed) {
 }
 
 TEST(BootstrapFailure, GoodbyeIsNoFailure) {
-  const auto settings = localSettings();
-  const auto ids = makeIds(1, settings);
-  runRanks(10, [&](int rank) {
-    JoinOptions options = joinOptions(ids, rank, 10, settings);
+  const auto settings = test::localSettings();
+  const auto ids = test::makeIds(1, settings);
+  test::runRanks(10, [&](int rank) {
+    JoinOptions options = test::joinOptions(ids, rank, 10, settings);
     options.onPeerLost = [](const PeerLost& lost) { ADD_FAILURE() << lost.text; };
     auto joined = Bootstrap::join(options);
     ASSERT_TRUE(joined.ok());
@@ -230,20 +230,20 @@ TEST(BootstrapFailure, GoodbyeIsNoFailure) {
 
 TEST(BootstrapFailure, KilledProcessIsNamedToAllSurvivorsWithinASecond) {
   if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
-  allowLog("died or lost its network");
-  const auto settings = localSettings();
-  const auto ids = makeIds(1, settings);
+  test::allowLog("died or lost its network");
+  const auto settings = test::localSettings();
+  const auto ids = test::makeIds(1, settings);
   const pid_t child = ::fork();
   if (child == 0) {
-    auto joined = Bootstrap::join(joinOptions(ids, 5, 12, settings));
+    auto joined = Bootstrap::join(test::joinOptions(ids, 5, 12, settings));
     ::pause();
     ::_exit(joined.ok() ? 0 : 1);
   }
   std::atomic<int> told{0};
   std::atomic<int> joinedRanks{0};
-  runRanks(11, [&](int i) {
+  test::runRanks(11, [&](int i) {
     const int rank = i < 5 ? i : i + 1;
-    JoinOptions options = joinOptions(ids, rank, 12, settings);
+    JoinOptions options = test::joinOptions(ids, rank, 12, settings);
     options.onPeerLost = [&](const PeerLost& lost) {
       EXPECT_EQ(lost.rank, 5) << lost.text;
       EXPECT_NE(lost.text.find("pid " + std::to_string(child)), std::string::npos) << lost.text;
@@ -265,18 +265,18 @@ TEST(BootstrapFailure, KilledProcessIsNamedToAllSurvivorsWithinASecond) {
 
 TEST(BootstrapFailure, StoppedProcessIsNamedToAllOthers) {
   if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
-  allowLog("no sign of life");
-  auto settings = localSettings();
+  test::allowLog("no sign of life");
+  auto settings = test::localSettings();
   settings.peerTimeout = milliseconds(600);
-  const auto ids = makeIds(1, settings);
+  const auto ids = test::makeIds(1, settings);
   const pid_t child = ::fork();
   if (child == 0) {
-    auto joined = Bootstrap::join(joinOptions(ids, 1, 4, settings));
+    auto joined = Bootstrap::join(test::joinOptions(ids, 1, 4, settings));
     ::pause();
     ::_exit(joined.ok() ? 0 : 1);
   }
-  runRanks(3, [&](int i) {
-    auto joined = Bootstrap::join(joinOptions(ids, i == 0 ? 0 : i + 1, 4, settings));
+  test::runRanks(3, [&](int i) {
+    auto joined = Bootstrap::join(test::joinOptions(ids, i == 0 ? 0 : i + 1, 4, settings));
     ASSERT_TRUE(joined.ok());
     if (i == 0) ::kill(child, SIGSTOP);
     EXPECT_EQ(joined.value()->barrier().code(), ncclRemoteError);
@@ -288,11 +288,11 @@ TEST(BootstrapFailure, StoppedProcessIsNamedToAllOthers) {
 }
 
 TEST(BootstrapFailure, IdlingIsNoSilence) {
-  auto settings = localSettings();
+  auto settings = test::localSettings();
   settings.peerTimeout = milliseconds(600);
-  const auto ids = makeIds(1, settings);
-  runRanks(3, [&](int rank) {
-    auto joined = Bootstrap::join(joinOptions(ids, rank, 3, settings));
+  const auto ids = test::makeIds(1, settings);
+  test::runRanks(3, [&](int rank) {
+    auto joined = Bootstrap::join(test::joinOptions(ids, rank, 3, settings));
     ASSERT_TRUE(joined.ok());
     std::this_thread::sleep_for(settings.peerTimeout * 4 / 3);
     EXPECT_TRUE(joined.value()->lost().ok());
@@ -303,15 +303,15 @@ TEST(BootstrapFailure, IdlingIsNoSilence) {
 TEST(BootstrapFailure, NeighboursWithLessPatienceAreGivenMoreSignsOfLife) {
   // With the process of the root and as parent, or as child.
   for (const int hasty : {0, 2}) {
-    auto settings = localSettings();
+    auto settings = test::localSettings();
     settings.peerTimeout = milliseconds(hasty == 0 ? 300 : 60'000);
-    const auto ids = makeIds(1, settings);
-    runRanks(10, [&](int rank) {
+    const auto ids = test::makeIds(1, settings);
+    test::runRanks(10, [&](int rank) {
       auto own = settings;
       own.peerTimeout = milliseconds(rank == hasty ? 300 : 60'000);
       // Late ones keep the others waiting in touch with the root.
       if (rank == 9) std::this_thread::sleep_for(milliseconds(350));
-      auto joined = Bootstrap::join(joinOptions(ids, rank, 10, own));
+      auto joined = Bootstrap::join(test::joinOptions(ids, rank, 10, own));
       ASSERT_TRUE(joined.ok()) << hasty;
       std::this_thread::sleep_for(milliseconds(650));
       EXPECT_TRUE(joined.value()->lost().ok()) << hasty;
@@ -322,12 +322,12 @@ TEST(BootstrapFailure, NeighboursWithLessPatienceAreGivenMoreSignsOfLife) {
 
 TEST(BootstrapFailure, KilledDuringInitIsNamedToThoseWhoWait) {
   if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
-  allowLog("rank 1 (host ");
-  const auto settings = localSettings();
-  const auto ids = makeIds(1, settings);
+  test::allowLog("rank 1 (host ");
+  const auto settings = test::localSettings();
+  const auto ids = test::makeIds(1, settings);
   const pid_t child = ::fork();
   if (child == 0) {
-    auto joined = Bootstrap::join(joinOptions(ids, 1, 4, settings));
+    auto joined = Bootstrap::join(test::joinOptions(ids, 1, 4, settings));
     ::_exit(joined.ok() ? 0 : 1);
   }
   std::thread killer([child] {
@@ -335,8 +335,8 @@ TEST(BootstrapFailure, KilledDuringInitIsNamedToThoseWhoWait) {
     ::kill(child, SIGKILL);
   });
   const auto start = SteadyClock::now();
-  runRanks(2, [&](int i) {  // rank 3 never comes
-    EXPECT_EQ(Bootstrap::join(joinOptions(ids, i * 2, 4, settings)).status().code(), ncclRemoteError);
+  test::runRanks(2, [&](int i) {  // rank 3 never comes
+    EXPECT_EQ(Bootstrap::join(test::joinOptions(ids, i * 2, 4, settings)).status().code(), ncclRemoteError);
   });
   EXPECT_LT(secondsSince(start), 5.0);
   EXPECT_NE(std::string(lastErrorText()).find("pid " + std::to_string(child) + ") died"), std::string::npos) << lastErrorText();
@@ -346,21 +346,21 @@ TEST(BootstrapFailure, KilledDuringInitIsNamedToThoseWhoWait) {
 
 TEST(BootstrapFailure, StoppedDuringInitIsNamedToThoseWhoWait) {
   if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
-  allowLog("rank 1 (host ");
-  auto settings = localSettings();
+  test::allowLog("rank 1 (host ");
+  auto settings = test::localSettings();
   settings.peerTimeout = milliseconds(400);
-  const auto ids = makeIds(1, settings);
+  const auto ids = test::makeIds(1, settings);
   const pid_t child = ::fork();
   if (child == 0) {
-    auto joined = Bootstrap::join(joinOptions(ids, 1, 4, settings));
+    auto joined = Bootstrap::join(test::joinOptions(ids, 1, 4, settings));
     ::_exit(joined.ok() ? 0 : 1);
   }
   std::thread stopper([child] {
     std::this_thread::sleep_for(milliseconds(200));
     ::kill(child, SIGSTOP);
   });
-  runRanks(2, [&](int i) {  // rank 3 never comes
-    EXPECT_EQ(Bootstrap::join(joinOptions(ids, i * 2, 4, settings)).status().code(), ncclRemoteError);
+  test::runRanks(2, [&](int i) {  // rank 3 never comes
+    EXPECT_EQ(Bootstrap::join(test::joinOptions(ids, i * 2, 4, settings)).status().code(), ncclRemoteError);
   });
   EXPECT_NE(std::string(lastErrorText()).find("pid " + std::to_string(child) + ") died"), std::string::npos) << lastErrorText();
   stopper.join();
@@ -369,4 +369,4 @@ TEST(BootstrapFailure, StoppedDuringInitIsNamedToThoseWhoWait) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::bootstrap

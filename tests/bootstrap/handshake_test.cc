@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 class HandshakeTest : public testing::Test {
@@ -73,4 +73,4 @@ TEST_F(HandshakeTest, GarbageVersionsAndTargetsAreToldApart) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::bootstrap

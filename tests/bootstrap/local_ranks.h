@@ -12,21 +12,21 @@
 
 namespace tutti::test {
 
-inline BootstrapSettings localSettings(milliseconds timeout = milliseconds(20'000)) {
-  BootstrapSettings settings;
+inline bootstrap::BootstrapSettings localSettings(milliseconds timeout = milliseconds(20'000)) {
+  bootstrap::BootstrapSettings settings;
   settings.interfaceNames = "lo";
   settings.timeout = timeout;
   return settings;
 }
 
-inline std::vector<ncclUniqueId> makeIds(int count, const BootstrapSettings& settings) {
+inline std::vector<ncclUniqueId> makeIds(int count, const bootstrap::BootstrapSettings& settings) {
   std::vector<ncclUniqueId> ids;
-  for (int i = 0; i < count; ++i) ids.push_back(createUniqueId(settings).value());
+  for (int i = 0; i < count; ++i) ids.push_back(bootstrap::createUniqueId(settings).value());
   return ids;
 }
 
-inline JoinOptions joinOptions(const std::vector<ncclUniqueId>& ids, int rank, int nRanks, const BootstrapSettings& settings) {
-  JoinOptions options;
+inline bootstrap::JoinOptions joinOptions(const std::vector<ncclUniqueId>& ids, int rank, int nRanks, const bootstrap::BootstrapSettings& settings) {
+  bootstrap::JoinOptions options;
   options.ids = ids;
   options.rank = rank;
   options.nRanks = nRanks;
@@ -35,11 +35,11 @@ inline JoinOptions joinOptions(const std::vector<ncclUniqueId>& ids, int rank, i
 }
 
 /// Joins `nRanks` threads through `nRoots` ids and runs `body` on each.
-inline void runJoined(int nRanks, int nRoots, const std::function<void(Bootstrap&)>& body) {
-  const BootstrapSettings settings = localSettings();
+inline void runJoined(int nRanks, int nRoots, const std::function<void(bootstrap::Bootstrap&)>& body) {
+  const bootstrap::BootstrapSettings settings = localSettings();
   const auto ids = makeIds(nRoots, settings);
   runRanks(nRanks, [&](int rank) {
-    auto joined = Bootstrap::join(joinOptions(ids, rank, nRanks, settings));
+    auto joined = bootstrap::Bootstrap::join(joinOptions(ids, rank, nRanks, settings));
     ASSERT_TRUE(joined.ok());
     body(*joined.value());
   });

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 CheckIn rankOf(int rank, int nRanks) {
@@ -117,4 +117,4 @@ TEST_F(RootStateTest, LookupIsAnsweredWhenTheLeaderComes) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::bootstrap

@@ -19,13 +19,13 @@ struct Tally {
   std::atomic<int> joined{0};
 };
 
-void oneRank(const std::vector<ncclUniqueId>& ids, int rank, int nRanks, const BootstrapSettings& settings, Tally& tally) {
-  JoinOptions options;
+void oneRank(const std::vector<ncclUniqueId>& ids, int rank, int nRanks, const bootstrap::BootstrapSettings& settings, Tally& tally) {
+  bootstrap::JoinOptions options;
   options.ids = ids;
   options.rank = rank;
   options.nRanks = nRanks;
   options.settings = settings;
-  auto joined = Bootstrap::join(options);
+  auto joined = bootstrap::Bootstrap::join(options);
   ++tally.joined;
   while (tally.joined < nRanks) std::this_thread::sleep_for(milliseconds(5));
   if (!joined.ok() || !joined.value()->barrier().ok()) ++tally.failed;
@@ -44,13 +44,13 @@ int main(int argc, char** argv) {
   const int nRanks = argc > 1 ? std::atoi(argv[1]) : 1000;
   const double bound = argc > 2 ? std::atof(argv[2]) : 30.0;
   const int nRoots = argc > 3 ? std::atoi(argv[3]) : 1;
-  BootstrapSettings settings;
+  bootstrap::BootstrapSettings settings;
   settings.interfaceNames = "lo";
   settings.timeout = milliseconds(60'000);
   Tally tally;
   const auto start = SteadyClock::now();
   std::vector<ncclUniqueId> ids;
-  for (int i = 0; i < nRoots; ++i) ids.push_back(createUniqueId(settings).value());
+  for (int i = 0; i < nRoots; ++i) ids.push_back(bootstrap::createUniqueId(settings).value());
   std::vector<std::thread> threads;
   for (int rank = 0; rank < nRanks; ++rank) {
     threads.emplace_back(oneRank, std::cref(ids), rank, nRanks, std::cref(settings), std::ref(tally));

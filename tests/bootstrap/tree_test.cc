@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 class EveryTree : public testing::TestWithParam<std::pair<int, int>> {};
@@ -56,4 +56,4 @@ TEST(Tree, MembersOfASegmentHaveTheirParentInIt) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::bootstrap

@@ -4,7 +4,7 @@
 
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 UniqueId sample() {
@@ -44,4 +44,4 @@ TEST(UniqueIdCodec, OtherProtocolVersionIsRefused) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::bootstrap

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::bootstrap {
 namespace {
 
 TEST(Wire, NoticeSurvivesTheTrip) {
@@ -46,4 +46,4 @@ TEST(Wire, RankTextLeavesOutWhatIsNotKnown) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::bootstrap

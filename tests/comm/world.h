@@ -23,12 +23,12 @@
 namespace tutti::test {
 
 /// A device of the process; lives as long as the process.
-inline const Device& device(int ordinal) {
+inline const gpu::Device& device(int ordinal) {
   static std::mutex mutex;
-  static std::vector<std::unique_ptr<Device>>& devices = *new std::vector<std::unique_ptr<Device>>(16);
+  static std::vector<std::unique_ptr<gpu::Device>>& devices = *new std::vector<std::unique_ptr<gpu::Device>>(16);
   const std::lock_guard lock(mutex);
-  std::unique_ptr<Device>& place = devices.at(static_cast<std::size_t>(ordinal));
-  if (!place) place = Device::create(*loadDriver().value(), ordinal).value();
+  std::unique_ptr<gpu::Device>& place = devices.at(static_cast<std::size_t>(ordinal));
+  if (!place) place = gpu::Device::create(*gpu::loadDriver().value(), ordinal).value();
   return *place;
 }
 
@@ -38,22 +38,22 @@ inline void useDevice(int ordinal) { device(ordinal).driver().cuCtxPushCurrent(d
 /// Integers on a device.
 class Ints {
  public:
-  Ints(const Device& on, const std::vector<int>& values)
-      : device_(on), buffer_(DeviceBuffer::create(on, values.size() * sizeof(int) + 16, "test").value()),
+  Ints(const gpu::Device& on, const std::vector<int>& values)
+      : device_(on), buffer_(gpu::DeviceBuffer::create(on, values.size() * sizeof(int) + 16, "test").value()),
         count_(values.size()) {
-    EXPECT_TRUE(copyToDevice(on, buffer_.address(), std::as_bytes(std::span(values))).ok());
+    EXPECT_TRUE(gpu::copyToDevice(on, buffer_.address(), std::as_bytes(std::span(values))).ok());
   }
-  Ints(const Device& on, std::size_t count, int value) : Ints(on, std::vector<int>(count, value)) {}
+  Ints(const gpu::Device& on, std::size_t count, int value) : Ints(on, std::vector<int>(count, value)) {}
   int* at(std::size_t index = 0) const { return reinterpret_cast<int*>(buffer_.data()) + index; }
   std::vector<int> read() const {
     std::vector<int> values(count_);
-    EXPECT_TRUE(copyToHost(device_, std::as_writable_bytes(std::span(values)), buffer_.address()).ok());
+    EXPECT_TRUE(gpu::copyToHost(device_, std::as_writable_bytes(std::span(values)), buffer_.address()).ok());
     return values;
   }
 
  private:
-  const Device& device_;
-  DeviceBuffer buffer_;
+  const gpu::Device& device_;
+  gpu::DeviceBuffer buffer_;
   std::size_t count_;
 };
 
@@ -69,10 +69,10 @@ struct Member {
   int rank = 0;
   int size = 1;
   ncclComm_t comm = nullptr;
-  const Device& gpu;
-  Stream owner;
+  const gpu::Device& gpu;
+  gpu::Stream owner;
   CUstream stream() const { return owner.get(); }
-  void sync() const { EXPECT_TRUE(waitStream(gpu, stream(), nullptr).ok()); }
+  void sync() const { EXPECT_TRUE(gpu::waitStream(gpu, stream(), nullptr).ok()); }
 };
 
 inline ncclUniqueId newId() {
@@ -90,7 +90,7 @@ inline void withComm(int ranks, const std::function<void(Member&)>& body, int de
   runRanks(ranks, [&](int rank) {
     const int ordinal = rank % devices;
     useDevice(ordinal);
-    Member member{rank, ranks, nullptr, device(ordinal), Stream::create(device(ordinal)).value()};
+    Member member{rank, ranks, nullptr, device(ordinal), gpu::Stream::create(device(ordinal)).value()};
     ASSERT_EQ(ncclCommInitRank(&member.comm, ranks, id, rank), ncclSuccess);
     body(member);
     if (member.comm == nullptr) return;

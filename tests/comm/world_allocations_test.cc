@@ -29,7 +29,7 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 [[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using test::Ints;
@@ -67,9 +67,9 @@ void allocatesOnce(Call&& call, Wait&& wait) {
 }
 
 TEST(RepeatedCalls, OfALoneRankAllocateNothing) {
-  withComm(1, [](Member& m) {
-    const Ints in(m.gpu, kCount, 3);
-    const Ints out(m.gpu, kCount, -1);
+  test::withComm(1, [](test::Member& m) {
+    const test::Ints in(m.gpu, kCount, 3);
+    const test::Ints out(m.gpu, kCount, -1);
     allocatesOnce(
         [&] { ASSERT_EQ(ncclAllReduce(in.at(), out.at(), kCount, ncclFloat, ncclAvg, m.comm, m.stream()), ncclSuccess); },
         [&] { m.sync(); });
@@ -77,9 +77,9 @@ TEST(RepeatedCalls, OfALoneRankAllocateNothing) {
 }
 
 TEST(RepeatedCalls, OfOneCommunicatorAllocateNothing) {
-  withComm(2, [](Member& m) {
-    const Ints in(m.gpu, kCount, m.rank + 1);
-    const Ints out(m.gpu, kCount, -1);
+  test::withComm(2, [](test::Member& m) {
+    const test::Ints in(m.gpu, kCount, m.rank + 1);
+    const test::Ints out(m.gpu, kCount, -1);
     allocatesOnce(
         [&] { ASSERT_EQ(ncclAllReduce(in.at(), out.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess); },
         [&] { m.sync(); });
@@ -88,9 +88,9 @@ TEST(RepeatedCalls, OfOneCommunicatorAllocateNothing) {
 }
 
 TEST(RepeatedCalls, OfAMessageToOneselfAllocateNothing) {
-  withComm(1, [](Member& m) {
-    const Ints in(m.gpu, kCount, 5);
-    const Ints out(m.gpu, kCount, -1);
+  test::withComm(1, [](test::Member& m) {
+    const test::Ints in(m.gpu, kCount, 5);
+    const test::Ints out(m.gpu, kCount, -1);
     allocatesOnce(
         [&] {
           ncclGroupStart();
@@ -104,9 +104,9 @@ TEST(RepeatedCalls, OfAMessageToOneselfAllocateNothing) {
 }
 
 TEST(RepeatedCalls, OfAGroupOfTwoMessagesAllocateNothing) {
-  withComm(2, [](Member& m) {
-    const Ints in(m.gpu, kCount, m.rank);
-    const Ints out(m.gpu, kCount, -1);
+  test::withComm(2, [](test::Member& m) {
+    const test::Ints in(m.gpu, kCount, m.rank);
+    const test::Ints out(m.gpu, kCount, -1);
     const int peer = 1 - m.rank;
     allocatesOnce(
         [&] {
@@ -123,28 +123,28 @@ TEST(RepeatedCalls, OfAGroupOfTwoMessagesAllocateNothing) {
 TEST(RepeatedCalls, OfAGroupOverTwoCommunicatorsAllocateNothing) {
   std::vector<ncclComm_t> comms(2);
   ASSERT_EQ(ncclCommInitAll(comms.data(), 2, nullptr), ncclSuccess);
-  std::vector<Member> members;
-  std::vector<Ints> buffers;
+  std::vector<test::Member> members;
+  std::vector<test::Ints> buffers;
   for (int r = 0; r < 2; ++r) {
-    const Device& gpu = test::device(r);
-    members.push_back({r, 2, comms[static_cast<std::size_t>(r)], gpu, Stream::create(gpu).value()});
+    const gpu::Device& gpu = test::device(r);
+    members.push_back({r, 2, comms[static_cast<std::size_t>(r)], gpu, gpu::Stream::create(gpu).value()});
     buffers.emplace_back(gpu, kCount, r + 1);
   }
   allocatesOnce(
       [&] {
         ncclGroupStart();
-        for (const Member& m : members) {
-          const Ints& buffer = buffers[static_cast<std::size_t>(m.rank)];
+        for (const test::Member& m : members) {
+          const test::Ints& buffer = buffers[static_cast<std::size_t>(m.rank)];
           ASSERT_EQ(ncclBroadcast(buffer.at(), buffer.at(), kCount, ncclInt32, 1, m.comm, m.stream()), ncclSuccess);
         }
         ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
       },
       [&] {
-        for (const Member& m : members) m.sync();
+        for (const test::Member& m : members) m.sync();
       });
   EXPECT_EQ(buffers[0].read(), std::vector<int>(kCount, 2));
   for (ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -3,7 +3,7 @@
 
 #include "comm/world.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using test::Ints;
@@ -14,18 +14,18 @@ constexpr std::size_t kCount = 3000;
 
 int bitsOf(float value) { return std::bit_cast<int>(value); }
 
-void send(const Member& m, const Ints& data, int peer) {
+void send(const test::Member& m, const test::Ints& data, int peer) {
   EXPECT_EQ(ncclSend(data.at(), kCount, ncclInt32, peer, m.comm, m.stream()), ncclSuccess);
 }
 
-void recv(const Member& m, const Ints& data, int peer) {
+void recv(const test::Member& m, const test::Ints& data, int peer) {
   EXPECT_EQ(ncclRecv(data.at(), kCount, ncclInt32, peer, m.comm, m.stream()), ncclSuccess);
 }
 
 TEST(WorldConnect, AnExchangeMeetsAPeerThatSendsAndReceivesInTwoCalls) {
-  withComm(2, [](Member& m) {
-    const Ints in(m.gpu, kCount, m.rank + 5);
-    const Ints out(m.gpu, kCount, -1);
+  test::withComm(2, [](test::Member& m) {
+    const test::Ints in(m.gpu, kCount, m.rank + 5);
+    const test::Ints out(m.gpu, kCount, -1);
     if (m.rank == 0) {
       EXPECT_EQ(ncclGroupStart(), ncclSuccess);
     }
@@ -40,10 +40,10 @@ TEST(WorldConnect, AnExchangeMeetsAPeerThatSendsAndReceivesInTwoCalls) {
 }
 
 TEST(WorldConnect, OneRankGroupsWhatTheOthersCallOneByOne) {
-  withComm(3, [](Member& m) {
-    const Ints in(m.gpu, kCount, m.rank);
-    const Ints fromFirst(m.gpu, kCount, -1);
-    const Ints fromSecond(m.gpu, kCount, -1);
+  test::withComm(3, [](test::Member& m) {
+    const test::Ints in(m.gpu, kCount, m.rank);
+    const test::Ints fromFirst(m.gpu, kCount, -1);
+    const test::Ints fromSecond(m.gpu, kCount, -1);
     if (m.rank == 0) {
       send(m, in, 1);
       send(m, in, 2);
@@ -63,10 +63,10 @@ TEST(WorldConnect, OneRankGroupsWhatTheOthersCallOneByOne) {
 }
 
 TEST(WorldConnect, ACollectiveAndAMessageInOneGroupMeetTwoCalls) {
-  withComm(2, [](Member& m) {
-    const Ints in(m.gpu, kCount, bitsOf(m.rank == 0 ? 1.0F : 2.0F));
-    const Ints sum(m.gpu, kCount, -1);
-    const Ints out(m.gpu, kCount, -1);
+  test::withComm(2, [](test::Member& m) {
+    const test::Ints in(m.gpu, kCount, bitsOf(m.rank == 0 ? 1.0F : 2.0F));
+    const test::Ints sum(m.gpu, kCount, -1);
+    const test::Ints out(m.gpu, kCount, -1);
     if (m.rank == 0) {
       EXPECT_EQ(ncclGroupStart(), ncclSuccess);
     }
@@ -84,4 +84,4 @@ TEST(WorldConnect, ACollectiveAndAMessageInOneGroupMeetTwoCalls) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -4,7 +4,7 @@
 #include "comm/world.h"
 #include "gpu/event.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using test::Ints;
@@ -14,27 +14,27 @@ using test::withComm;
 
 constexpr std::size_t kCount = 3000;
 
-void allReduce(const Member& m, const Ints& in, const Ints& out) {
+void allReduce(const test::Member& m, const test::Ints& in, const test::Ints& out) {
   EXPECT_EQ(ncclAllReduce(in.at(), out.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
 }
 
-int sumOfRanks(const Member& m, int factor) { return factor * m.size * (m.size + 1) / 2; }
+int sumOfRanks(const test::Member& m, int factor) { return factor * m.size * (m.size + 1) / 2; }
 
-void set(const Ints& ints, const Member& m, int value) {
+void set(const test::Ints& ints, const test::Member& m, int value) {
   const std::vector<int> values(kCount, value);
-  EXPECT_TRUE(copyToDevice(m.gpu, reinterpret_cast<CUdeviceptr>(ints.at()), std::as_bytes(std::span(values))).ok());
+  EXPECT_TRUE(gpu::copyToDevice(m.gpu, reinterpret_cast<CUdeviceptr>(ints.at()), std::as_bytes(std::span(values))).ok());
 }
 
-void expectAll(const Ints& ints, int value) { EXPECT_EQ(ints.read(), std::vector<int>(kCount, value)); }
+void expectAll(const test::Ints& ints, int value) { EXPECT_EQ(ints.read(), std::vector<int>(kCount, value)); }
 
 /// A call, and what its result holds for an input of `factor` times the rank plus one, on all ranks.
 struct Operation {
   const char* name;
-  std::function<ncclResult_t(const Member&, const Ints&, const Ints&)> call;
-  std::function<int(const Member&, int factor)> result;
+  std::function<ncclResult_t(const test::Member&, const test::Ints&, const test::Ints&)> call;
+  std::function<int(const test::Member&, int factor)> result;
 };
 
-ncclResult_t passOn(const Member& m, const Ints& in, const Ints& out) {
+ncclResult_t passOn(const test::Member& m, const test::Ints& in, const test::Ints& out) {
   ncclGroupStart();
   ncclSend(in.at(), kCount, ncclInt32, (m.rank + 1) % m.size, m.comm, m.stream());
   ncclRecv(out.at(), kCount, ncclInt32, (m.rank + m.size - 1) % m.size, m.comm, m.stream());
@@ -44,29 +44,29 @@ ncclResult_t passOn(const Member& m, const Ints& in, const Ints& out) {
 std::vector<Operation> operations() {
   return {
       {"AllReduce",
-       [](const Member& m, const Ints& in, const Ints& out) {
+       [](const test::Member& m, const test::Ints& in, const test::Ints& out) {
          return ncclAllReduce(in.at(), out.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream());
        },
        sumOfRanks},
       {"Broadcast",
-       [](const Member& m, const Ints& in, const Ints& out) {
+       [](const test::Member& m, const test::Ints& in, const test::Ints& out) {
          return ncclBroadcast(in.at(), out.at(), kCount, ncclInt32, 1, m.comm, m.stream());
        },
-       [](const Member&, int factor) { return 2 * factor; }},
+       [](const test::Member&, int factor) { return 2 * factor; }},
       {"ReduceScatter",
-       [](const Member& m, const Ints& in, const Ints& out) {
+       [](const test::Member& m, const test::Ints& in, const test::Ints& out) {
          // Everybody's block lies at the start of a vector that is long enough for the others' too.
          return ncclReduceScatter(in.at(), out.at(), kCount / 3, ncclInt32, ncclMax, m.comm, m.stream());
        },
-       [](const Member& m, int factor) { return m.size * factor; }},
+       [](const test::Member& m, int factor) { return m.size * factor; }},
       {"AllGather",
-       [](const Member& m, const Ints& in, const Ints& out) {
+       [](const test::Member& m, const test::Ints& in, const test::Ints& out) {
          return ncclAllGather(in.at(), out.at(), kCount / 3, ncclInt32, m.comm, m.stream());
        },
        {}},
-      {"Send and Recv", passOn, [](const Member& m, int factor) { return factor * ((m.rank + m.size - 1) % m.size + 1); }},
+      {"Send and Recv", passOn, [](const test::Member& m, int factor) { return factor * ((m.rank + m.size - 1) % m.size + 1); }},
       {"AlltoAll",
-       [](const Member& m, const Ints& in, const Ints& out) {
+       [](const test::Member& m, const test::Ints& in, const test::Ints& out) {
          return ncclAlltoAll(in.at(), out.at(), kCount / 3, ncclInt32, m.comm, m.stream());
        },
        {}},
@@ -74,7 +74,7 @@ std::vector<Operation> operations() {
 }
 
 /// Blocks of all ranks one after the other where `result` says nothing else.
-std::vector<int> expected(const Operation& operation, const Member& m, int factor, bool onlyFirstBlock) {
+std::vector<int> expected(const Operation& operation, const test::Member& m, int factor, bool onlyFirstBlock) {
   std::vector<int> values(kCount, -1);
   for (std::size_t i = 0; i < kCount; ++i) {
     const int blockOf = static_cast<int>(i / (kCount / 3));
@@ -87,11 +87,11 @@ std::vector<int> expected(const Operation& operation, const Member& m, int facto
 TEST(WorldGraphs, EveryOperationCanBeReplayedWithNewContents) {
   for (const Operation& operation : operations()) {
     SCOPED_TRACE(operation.name);
-    withComm(3, [&](Member& m) {
-      const Ints in(m.gpu, kCount, 0);
-      const Ints out(m.gpu, kCount, -1);
+    test::withComm(3, [&](test::Member& m) {
+      const test::Ints in(m.gpu, kCount, 0);
+      const test::Ints out(m.gpu, kCount, -1);
       // First use of its connections, too.
-      const auto graph = Recording::of(m.stream(), [&] { EXPECT_EQ(operation.call(m, in, out), ncclSuccess); });
+      const auto graph = test::Recording::of(m.stream(), [&] { EXPECT_EQ(operation.call(m, in, out), ncclSuccess); });
       m.sync();
       expectAll(out, -1);
       for (int round = 1; round <= 4; ++round) {
@@ -112,13 +112,13 @@ TEST(WorldGraphs, AGroupThatIsLaunchedInPartFailsForAllItsCommunicators) {
   ncclComm_t comms[2] = {};
   test::useDevice(0);
   ASSERT_EQ(ncclCommInitAll(comms, 2, devices), ncclSuccess);
-  const Stream first = Stream::create(test::device(0)).value();
-  const Stream captured = Stream::create(test::device(1)).value();
-  const Stream plain = Stream::create(test::device(1)).value();
-  const Ints a(test::device(0), kCount, 1);
-  const Ints b(test::device(1), kCount, 1);
+  const gpu::Stream first = gpu::Stream::create(test::device(0)).value();
+  const gpu::Stream captured = gpu::Stream::create(test::device(1)).value();
+  const gpu::Stream plain = gpu::Stream::create(test::device(1)).value();
+  const test::Ints a(test::device(0), kCount, 1);
+  const test::Ints b(test::device(1), kCount, 1);
   test::useDevice(1);
-  const auto graph = Recording::of(captured.get(), [&] {
+  const auto graph = test::Recording::of(captured.get(), [&] {
     EXPECT_EQ(ncclGroupStart(), ncclSuccess);
     for (int call = 0; call < 2; ++call) {
       const CUstream second = call == 0 ? captured.get() : plain.get();
@@ -132,9 +132,9 @@ TEST(WorldGraphs, AGroupThatIsLaunchedInPartFailsForAllItsCommunicators) {
 }
 
 TEST(WorldGraphs, ReplaysInARowNeedNoHost) {
-  withComm(4, [](Member& m) {
-    const Ints sum(m.gpu, kCount, 1);
-    const auto graph = Recording::of(m.stream(), [&] { allReduce(m, sum, sum); });
+  test::withComm(4, [](test::Member& m) {
+    const test::Ints sum(m.gpu, kCount, 1);
+    const auto graph = test::Recording::of(m.stream(), [&] { allReduce(m, sum, sum); });
     for (int i = 0; i < 10; ++i) graph->launch(m.stream());
     m.sync();
     expectAll(sum, 1 << 20);   // times four, ten times
@@ -142,14 +142,14 @@ TEST(WorldGraphs, ReplaysInARowNeedNoHost) {
 }
 
 TEST(WorldGraphs, GraphsAndCallsMixAndDieInAnyOrder) {
-  withComm(3, [](Member& m) {
-    const Ints in(m.gpu, kCount, m.rank + 1);
-    const Ints first(m.gpu, kCount, -1);
-    const Ints second(m.gpu, kCount, -1);
-    const Ints plain(m.gpu, kCount, -1);
-    auto a = Recording::of(m.stream(), [&] { allReduce(m, in, first); });
+  test::withComm(3, [](test::Member& m) {
+    const test::Ints in(m.gpu, kCount, m.rank + 1);
+    const test::Ints first(m.gpu, kCount, -1);
+    const test::Ints second(m.gpu, kCount, -1);
+    const test::Ints plain(m.gpu, kCount, -1);
+    auto a = test::Recording::of(m.stream(), [&] { allReduce(m, in, first); });
     allReduce(m, in, plain);
-    auto b = Recording::of(m.stream(), [&] { allReduce(m, first, second); });
+    auto b = test::Recording::of(m.stream(), [&] { allReduce(m, first, second); });
     a->dropGraph();
     a->launch(m.stream());
     allReduce(m, first, plain);
@@ -172,11 +172,11 @@ TEST(WorldGraphs, GraphsAndCallsMixAndDieInAnyOrder) {
 }
 
 TEST(WorldGraphs, AGroupOfEverythingIsOneRecording) {
-  withComm(3, [](Member& m) {
-    const Ints in(m.gpu, kCount, m.rank + 1);
-    const Ints sum(m.gpu, kCount, -1);
-    const Ints passed(m.gpu, kCount, -1);
-    const auto graph = Recording::of(m.stream(), [&] {
+  test::withComm(3, [](test::Member& m) {
+    const test::Ints in(m.gpu, kCount, m.rank + 1);
+    const test::Ints sum(m.gpu, kCount, -1);
+    const test::Ints passed(m.gpu, kCount, -1);
+    const auto graph = test::Recording::of(m.stream(), [&] {
       EXPECT_EQ(ncclGroupStart(), ncclSuccess);
       allReduce(m, in, sum);
       passOn(m, in, passed);
@@ -191,13 +191,13 @@ TEST(WorldGraphs, AGroupOfEverythingIsOneRecording) {
 
 TEST(WorldGraphs, TwoCommunicatorsShareARecording) {
   const ncclUniqueId other = test::newId();
-  withComm(2, [&](Member& m) {
+  test::withComm(2, [&](test::Member& m) {
     ncclComm_t second = nullptr;
     ASSERT_EQ(ncclCommInitRank(&second, 2, other, m.rank), ncclSuccess);
-    const Ints in(m.gpu, kCount, m.rank + 1);
-    const Ints once(m.gpu, kCount, -1);
-    const Ints twice(m.gpu, kCount, -1);
-    const auto graph = Recording::of(m.stream(), [&] {
+    const test::Ints in(m.gpu, kCount, m.rank + 1);
+    const test::Ints once(m.gpu, kCount, -1);
+    const test::Ints twice(m.gpu, kCount, -1);
+    const auto graph = test::Recording::of(m.stream(), [&] {
       allReduce(m, in, once);
       EXPECT_EQ(ncclAllReduce(once.at(), twice.at(), kCount, ncclInt32, ncclSum, second, m.stream()), ncclSuccess);
     });
@@ -212,15 +212,15 @@ TEST(WorldGraphs, TwoCommunicatorsShareARecording) {
 }
 
 TEST(WorldGraphs, ForkedStreamsOfARecordingTakeTurns) {
-  withComm(2, [](Member& m) {
-    const Driver& driver = m.gpu.driver();
-    const Stream side = Stream::create(m.gpu).value();
-    const Event fork = Event::create(m.gpu).value();
-    const Event joined = Event::create(m.gpu).value();
-    const Ints in(m.gpu, kCount, m.rank + 1);
-    const Ints a(m.gpu, kCount, -1);
-    const Ints b(m.gpu, kCount, -1);
-    const auto graph = Recording::of(m.stream(), [&] {
+  test::withComm(2, [](test::Member& m) {
+    const gpu::Driver& driver = m.gpu.driver();
+    const gpu::Stream side = gpu::Stream::create(m.gpu).value();
+    const gpu::Event fork = gpu::Event::create(m.gpu).value();
+    const gpu::Event joined = gpu::Event::create(m.gpu).value();
+    const test::Ints in(m.gpu, kCount, m.rank + 1);
+    const test::Ints a(m.gpu, kCount, -1);
+    const test::Ints b(m.gpu, kCount, -1);
+    const auto graph = test::Recording::of(m.stream(), [&] {
       EXPECT_EQ(driver.cuEventRecord(fork.get(), m.stream()), CUDA_SUCCESS);
       EXPECT_EQ(driver.cuStreamWaitEvent(side.get(), fork.get(), 0), CUDA_SUCCESS);
       allReduce(m, in, a);
@@ -236,14 +236,14 @@ TEST(WorldGraphs, ForkedStreamsOfARecordingTakeTurns) {
 }
 
 TEST(WorldGraphs, OutliveTheirCommunicatorAndThenGiveItsMemoryBack) {
-  withComm(2, [](Member&) {});   // loads what stays
+  test::withComm(2, [](test::Member&) {});   // loads what stays
   test::useDevice(0);
   const std::size_t before = test::freeDeviceMemory();
   std::size_t whileHeld = 0;
-  withComm(2, [&](Member& m) {
-    const Ints in(m.gpu, kCount, m.rank + 1);
-    const Ints out(m.gpu, kCount, -1);
-    auto graph = Recording::of(m.stream(), [&] { allReduce(m, in, out); });
+  test::withComm(2, [&](test::Member& m) {
+    const test::Ints in(m.gpu, kCount, m.rank + 1);
+    const test::Ints out(m.gpu, kCount, -1);
+    auto graph = test::Recording::of(m.stream(), [&] { allReduce(m, in, out); });
     EXPECT_EQ(ncclCommDestroy(m.comm), ncclSuccess);
     m.comm = nullptr;
     graph->launch(m.stream());
@@ -265,10 +265,10 @@ TEST(WorldGraphs, OutliveTheirCommunicatorAndThenGiveItsMemoryBack) {
 }
 
 TEST(WorldGraphs, AfterAnAbortReplaysLeaveAtOnce) {
-  withComm(2, [](Member& m) {
-    const Ints in(m.gpu, kCount, m.rank + 1);
-    const Ints out(m.gpu, kCount, -1);
-    const auto graph = Recording::of(m.stream(), [&] { allReduce(m, in, out); });
+  test::withComm(2, [](test::Member& m) {
+    const test::Ints in(m.gpu, kCount, m.rank + 1);
+    const test::Ints out(m.gpu, kCount, -1);
+    const auto graph = test::Recording::of(m.stream(), [&] { allReduce(m, in, out); });
     graph->launch(m.stream());
     m.sync();
     test::allowLog("rank");
@@ -287,11 +287,11 @@ TEST(WorldGraphs, WithoutMixingTheApplicationKeepsTheOrder) {
       ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
       config.graphUsageMode = mode;
       config.graphStreamOrdering = 0;
-      Member m{rank, 2, nullptr, test::device(rank), Stream::create(test::device(rank)).value()};
+      test::Member m{rank, 2, nullptr, test::device(rank), gpu::Stream::create(test::device(rank)).value()};
       ASSERT_EQ(ncclCommInitRankConfig(&m.comm, 2, id, rank, &config), ncclSuccess);
-      const Ints in(m.gpu, kCount, rank + 1);
-      const Ints out(m.gpu, kCount, -1);
-      auto graph = Recording::of(m.stream(), [&] { allReduce(m, in, out); });
+      const test::Ints in(m.gpu, kCount, rank + 1);
+      const test::Ints out(m.gpu, kCount, -1);
+      auto graph = test::Recording::of(m.stream(), [&] { allReduce(m, in, out); });
       for (int i = 0; i < 3; ++i) {
         graph->launch(m.stream());
         allReduce(m, in, out);
@@ -306,11 +306,11 @@ TEST(WorldGraphs, WithoutMixingTheApplicationKeepsTheOrder) {
 
 TEST(WorldGraphs, MixedStreamsOfACommunicatorAreRefusedAndTheRecordingGoesOn) {
   test::allowLog("must all be captured by the same graph");
-  withComm(2, [](Member& m) {
-    const Stream outside = Stream::create(m.gpu).value();
-    const Ints in(m.gpu, kCount, m.rank + 1);
-    const Ints out(m.gpu, kCount, -1);
-    const auto graph = Recording::of(m.stream(), [&] {
+  test::withComm(2, [](test::Member& m) {
+    const gpu::Stream outside = gpu::Stream::create(m.gpu).value();
+    const test::Ints in(m.gpu, kCount, m.rank + 1);
+    const test::Ints out(m.gpu, kCount, -1);
+    const auto graph = test::Recording::of(m.stream(), [&] {
       EXPECT_EQ(ncclGroupStart(), ncclSuccess);
       allReduce(m, in, out);
       EXPECT_EQ(ncclAllReduce(in.at(), out.at(), kCount, ncclInt32, ncclSum, m.comm, outside.get()), ncclSuccess);
@@ -324,4 +324,4 @@ TEST(WorldGraphs, MixedStreamsOfACommunicatorAreRefusedAndTheRecordingGoesOn) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -3,7 +3,7 @@
 #include "comm/world.h"
 #include "device/simt/simt_host_abi.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using test::Ints;
@@ -12,7 +12,7 @@ using test::Member;
 void trapEntry(simt::HostThread* self, const void*) { self->ops->trap(self, "on purpose"); }
 
 /// Breaks the device whose context is current, as an illegal access of a kernel does.
-void failAKernel(const Device& gpu, CUstream stream) {
+void failAKernel(const gpu::Device& gpu, CUstream stream) {
   struct Nothing {
     int unused = 0;
   };
@@ -35,10 +35,10 @@ TEST(WorldKernelFailure, IsNoticedAndToldToEveryRankThatWaits) {
   const auto start = SteadyClock::now();
   test::runRanks(3, [&](int rank) {
     test::useDevice(rank);
-    const Device& gpu = test::device(rank);
+    const gpu::Device& gpu = test::device(rank);
     // Given up with the device, like everything on it.
-    auto* m = new Member{rank, 3, nullptr, gpu, Stream::create(gpu).value()};
-    auto* data = new Ints(gpu, 1000, 1);
+    auto* m = new test::Member{rank, 3, nullptr, gpu, gpu::Stream::create(gpu).value()};
+    auto* data = new test::Ints(gpu, 1000, 1);
     ASSERT_EQ(ncclCommInitRank(&m->comm, 3, id, rank), ncclSuccess);
     // The first call connects, and waits for everybody.
     ASSERT_EQ(ncclAllReduce(data->at(), data->at(), 1000, ncclInt32, ncclSum, m->comm, m->stream()), ncclSuccess);
@@ -48,7 +48,7 @@ TEST(WorldKernelFailure, IsNoticedAndToldToEveryRankThatWaits) {
       ASSERT_EQ(ncclAllReduce(data->at(), data->at(), 1000, ncclInt32, ncclSum, m->comm, m->stream()), ncclSuccess);
     }
     if (rank == 1) {
-      const Stream other = Stream::create(gpu).value();
+      const gpu::Stream other = gpu::Stream::create(gpu).value();
       failAKernel(gpu, other.get());
     }
     EXPECT_EQ(test::awaitError(m->comm), rank == 1 ? ncclUnhandledCudaError : ncclRemoteError);
@@ -66,15 +66,15 @@ TEST(WorldKernelFailure, AGroupThatIsLaunchedHalfWayFailsOnAllItsCommunicators) 
   test::allowLog("the device of the kernels has failed");
   constexpr int kRanks = 3;
   constexpr int kFirst = 4;  // devices that are sound as yet
-  std::vector<Member*> members;
-  std::vector<Ints*> data;
+  std::vector<test::Member*> members;
+  std::vector<test::Ints*> data;
   const ncclUniqueId id = test::newId();
   ASSERT_EQ(ncclGroupStart(), ncclSuccess);
   for (int rank = 0; rank < kRanks; ++rank) {
     test::useDevice(kFirst + rank);
-    const Device& gpu = test::device(kFirst + rank);
-    members.push_back(new Member{rank, kRanks, nullptr, gpu, Stream::create(gpu).value()});
-    data.push_back(new Ints(gpu, 1000, 1));
+    const gpu::Device& gpu = test::device(kFirst + rank);
+    members.push_back(new test::Member{rank, kRanks, nullptr, gpu, gpu::Stream::create(gpu).value()});
+    data.push_back(new test::Ints(gpu, 1000, 1));
     ASSERT_EQ(ncclCommInitRank(&members.back()->comm, kRanks, id, rank), ncclSuccess);
   }
   ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
@@ -88,27 +88,27 @@ TEST(WorldKernelFailure, AGroupThatIsLaunchedHalfWayFailsOnAllItsCommunicators) 
     return ncclGroupEnd();
   };
   ASSERT_EQ(allReduce(), ncclSuccess);
-  for (const Member* m : members) m->sync();
+  for (const test::Member* m : members) m->sync();
 
   const auto start = SteadyClock::now();
   test::useDevice(kFirst + 1);
-  const Stream other = Stream::create(members[1]->gpu).value();
+  const gpu::Stream other = gpu::Stream::create(members[1]->gpu).value();
   failAKernel(members[1]->gpu, other.get());
-  EXPECT_FALSE(waitStream(members[1]->gpu, other.get(), nullptr).ok());
+  EXPECT_FALSE(gpu::waitStream(members[1]->gpu, other.get(), nullptr).ok());
   // The first is launched, the second cannot be, and the third is not any more.
   EXPECT_EQ(allReduce(), ncclUnhandledCudaError);
   const std::string said = ncclGetLastError(nullptr);
   EXPECT_NE(said.find("device 5"), std::string::npos) << said;
-  for (const Member* m : members) {
+  for (const test::Member* m : members) {
     // Whether it hears of the others' failure or of its own first.
     const ncclResult_t error = test::awaitError(m->comm);
     EXPECT_TRUE(error == ncclUnhandledCudaError || error == ncclRemoteError) << m->rank << ": " << error;
     EXPECT_NE(ncclAllReduce(nullptr, nullptr, 0, ncclInt32, ncclSum, m->comm, m->stream()), ncclSuccess);
   }
-  for (const Member* m : members) EXPECT_EQ(ncclCommAbort(m->comm), ncclSuccess);
+  for (const test::Member* m : members) EXPECT_EQ(ncclCommAbort(m->comm), ncclSuccess);
   for (const int sound : {0, 2}) members[static_cast<std::size_t>(sound)]->sync();
   EXPECT_LT(secondsSince(start), 15.0);
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

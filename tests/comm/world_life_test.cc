@@ -9,7 +9,7 @@
 #include "comm/state/communicator.h"
 #include "comm/world.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using test::awaitError;
@@ -69,7 +69,7 @@ TEST(WorldInit, NonBlockingReportsTheSameErrorAsBlocking) {
     ncclConfig_t config = nonBlocking();
     ncclComm_t comm = nullptr;
     ASSERT_EQ(ncclCommInitRankConfig(&comm, 2 + rank, id, rank, &config), ncclInProgress);
-    EXPECT_EQ(settle(comm), ncclInvalidUsage);
+    EXPECT_EQ(test::settle(comm), ncclInvalidUsage);
     EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
   });
 }
@@ -81,12 +81,12 @@ TEST(WorldInit, IsPolledToItsEnd) {
     ncclConfig_t config = nonBlocking();
     ncclComm_t comm = nullptr;
     ASSERT_EQ(ncclCommInitRankConfig(&comm, 2, id, rank, &config), ncclInProgress);
-    ASSERT_EQ(settle(comm), ncclSuccess);
+    ASSERT_EQ(test::settle(comm), ncclSuccess);
     int count = 0;
     EXPECT_EQ(ncclCommCount(comm, &count), ncclSuccess);
     EXPECT_EQ(count, 2);
     EXPECT_EQ(ncclCommFinalize(comm), ncclInProgress);
-    EXPECT_EQ(settle(comm), ncclSuccess);
+    EXPECT_EQ(test::settle(comm), ncclSuccess);
     EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
   });
 }
@@ -124,8 +124,8 @@ TEST(WorldAbort, EndsAnInitWhosePeerNeverComes) {
 TEST(WorldAbort, EndsACollectiveThatWaitsAndIsAnnouncedByName) {
   test::allowLog("rank 0");
   std::atomic<int> issued{0};
-  withComm(3, [&](Member& m) {
-    const Ints data(m.gpu, 1000, 1);
+  test::withComm(3, [&](test::Member& m) {
+    const test::Ints data(m.gpu, 1000, 1);
     // The first call connects, and waits for everybody.
     ASSERT_EQ(ncclAllReduce(data.at(), data.at(), 1000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
     m.sync();
@@ -135,7 +135,7 @@ TEST(WorldAbort, EndsACollectiveThatWaitsAndIsAnnouncedByName) {
     }
     while (m.rank == 0 && issued < 2) std::this_thread::yield();   // else rank 1 may come when all is over
     if (m.rank != 0) {
-      EXPECT_EQ(awaitError(m.comm), ncclRemoteError);
+      EXPECT_EQ(test::awaitError(m.comm), ncclRemoteError);
     }
     EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
     m.comm = nullptr;
@@ -148,8 +148,8 @@ TEST(WorldAbort, IsToldToPeersAtOnceThoughACallOfItsOwnIsStuck) {
   test::allowLog("rank 0");
   test::expectLog("a call on another thread did not return within 10 s");
   std::atomic<bool> issued{false};
-  withComm(2, [&](Member& m) {
-    const Ints data(m.gpu, 1000, 1);
+  test::withComm(2, [&](test::Member& m) {
+    const test::Ints data(m.gpu, 1000, 1);
     ASSERT_EQ(ncclAllReduce(data.at(), data.at(), 1000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
     m.sync();
     const auto start = SteadyClock::now();
@@ -162,7 +162,7 @@ TEST(WorldAbort, IsToldToPeersAtOnceThoughACallOfItsOwnIsStuck) {
     } else {
       EXPECT_EQ(ncclAllReduce(data.at(), data.at(), 1000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
       issued = true;
-      EXPECT_EQ(awaitError(m.comm), ncclRemoteError);
+      EXPECT_EQ(test::awaitError(m.comm), ncclRemoteError);
       EXPECT_LT(secondsSince(start), 5.0);
       EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
     }
@@ -174,21 +174,21 @@ TEST(WorldAbort, IsToldToPeersAtOnceThoughACallOfItsOwnIsStuck) {
 
 TEST(WorldEnd, ASecondFinalizeIsRefused) {
   test::allowLog("finalized");
-  withComm(2, [](Member& m) {
+  test::withComm(2, [](test::Member& m) {
     EXPECT_EQ(ncclCommFinalize(m.comm), ncclSuccess);
     EXPECT_EQ(ncclCommFinalize(m.comm), ncclInvalidArgument);
-    const Ints data(m.gpu, 4, 1);
+    const test::Ints data(m.gpu, 4, 1);
     EXPECT_EQ(ncclAllReduce(data.at(), data.at(), 4, ncclInt32, ncclSum, m.comm, m.stream()), ncclInvalidArgument);
   });
 }
 
 TEST(WorldEnd, AGroupThatFailsEndsWhatWasToEnd) {
   test::allowLog("invalid type");
-  withComm(1, [](Member&) {});   // loads what stays
+  test::withComm(1, [](test::Member&) {});   // loads what stays
   test::useDevice(0);
   const std::size_t before = freeDeviceMemory();
-  withComm(1, [](Member& m) {
-    const Ints data(m.gpu, 4, 1);
+  test::withComm(1, [](test::Member& m) {
+    const test::Ints data(m.gpu, 4, 1);
     ncclComm_t starts = nullptr;
     ASSERT_EQ(ncclGroupStart(), ncclSuccess);
     EXPECT_EQ(ncclCommInitRank(&starts, 1, test::newId(), 0), ncclSuccess);
@@ -203,10 +203,10 @@ TEST(WorldEnd, AGroupThatFailsEndsWhatWasToEnd) {
 }
 
 TEST(WorldEnd, DestroyWaitsForWhatIsOnTheStream) {
-  withComm(2, [](Member& m) {
+  test::withComm(2, [](test::Member& m) {
     constexpr std::size_t kCount = 200'000;
-    const Ints in(m.gpu, kCount, 1);
-    const Ints out(m.gpu, kCount, -1);
+    const test::Ints in(m.gpu, kCount, 1);
+    const test::Ints out(m.gpu, kCount, -1);
     ASSERT_EQ(ncclAllReduce(in.at(), out.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
     ASSERT_EQ(ncclCommDestroy(m.comm), ncclSuccess);
     m.comm = nullptr;
@@ -257,7 +257,7 @@ TEST(WorldGroup, DestroysEvenWhereItsOperationsFail) {
   ASSERT_EQ(ncclCommInitRank(&first, 1, test::newId(), 0), ncclSuccess);
   ASSERT_EQ(ncclCommDestroy(first), ncclSuccess);
   std::atomic<bool> asked{false};
-  withComm(2, [&](Member& m) {
+  test::withComm(2, [&](test::Member& m) {
     if (m.rank == 1) {
       const Deadline limit = Deadline::in(std::chrono::seconds(20));
       while (!asked && !limit.expired()) std::this_thread::sleep_for(milliseconds(1));
@@ -270,7 +270,7 @@ TEST(WorldGroup, DestroysEvenWhereItsOperationsFail) {
     ncclComm_t ends = nullptr;
     ASSERT_EQ(ncclCommInitRank(&ends, 1, test::newId(), 0), ncclSuccess);
     ASSERT_LT(freeDeviceMemory(), memory);
-    const Ints data(m.gpu, 8, 1);
+    const test::Ints data(m.gpu, 8, 1);
     const std::size_t held = freeDeviceMemory();
     ASSERT_EQ(ncclGroupStart(), ncclSuccess);
     EXPECT_EQ(ncclCommDestroy(ends), ncclSuccess);
@@ -291,8 +291,8 @@ TEST(WorldGroup, BlockingAndNonBlockingDoNotMix) {
   ncclConfig_t config = nonBlocking();
   ncclComm_t other = nullptr;
   ncclCommInitRankConfig(&other, 1, test::newId(), 0, &config);
-  ASSERT_EQ(settle(other), ncclSuccess);
-  const Ints data(test::device(0), 8, 1);
+  ASSERT_EQ(test::settle(other), ncclSuccess);
+  const test::Ints data(test::device(0), 8, 1);
   ASSERT_EQ(ncclGroupStart(), ncclSuccess);
   ASSERT_EQ(ncclSend(data.at(), 8, ncclInt32, 0, blocking, nullptr), ncclSuccess);
   EXPECT_EQ(ncclSend(data.at(), 8, ncclInt32, 0, other, nullptr), ncclInvalidArgument);
@@ -308,21 +308,21 @@ TEST(WorldGroup, ConnectsNonBlockingCommunicatorsInTheBackground) {
     ncclConfig_t config = nonBlocking();
     ncclComm_t comm = nullptr;
     ncclCommInitRankConfig(&comm, 2, id, rank, &config);
-    ASSERT_EQ(settle(comm), ncclSuccess);
-    const Stream stream = Stream::create(test::device(rank)).value();
-    const Ints in(test::device(rank), 100, rank);
-    const Ints out(test::device(rank), 100, -1);
+    ASSERT_EQ(test::settle(comm), ncclSuccess);
+    const gpu::Stream stream = gpu::Stream::create(test::device(rank)).value();
+    const test::Ints in(test::device(rank), 100, rank);
+    const test::Ints out(test::device(rank), 100, -1);
     ASSERT_EQ(ncclGroupStart(), ncclSuccess);
     EXPECT_EQ(ncclSend(in.at(), 100, ncclInt32, 1 - rank, comm, stream.get()), ncclSuccess);
     EXPECT_EQ(ncclRecv(out.at(), 100, ncclInt32, 1 - rank, comm, stream.get()), ncclSuccess);
     const ncclResult_t ended = ncclGroupEnd();
     EXPECT_TRUE(ended == ncclInProgress || ended == ncclSuccess) << ended;
-    ASSERT_EQ(settle(comm), ncclSuccess);
-    ASSERT_TRUE(waitStream(test::device(rank), stream.get(), nullptr).ok());
+    ASSERT_EQ(test::settle(comm), ncclSuccess);
+    ASSERT_TRUE(gpu::waitStream(test::device(rank), stream.get(), nullptr).ok());
     EXPECT_EQ(out.read(), std::vector<int>(100, 1 - rank));
     EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
   });
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -7,7 +7,7 @@
 #include "comm/world.h"
 #include "device/kernels/kernel_name.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using device::Algorithm;
@@ -22,9 +22,9 @@ constexpr int kRanks = 3;
 constexpr int kRoot = 2;
 
 struct Method {
-  Func func;
-  Algorithm algorithm;
-  Protocol protocol;
+  device::Func func;
+  device::Algorithm algorithm;
+  device::Protocol protocol;
 };
 
 std::string nameOf(const Method& method) {
@@ -34,10 +34,10 @@ std::string nameOf(const Method& method) {
 
 std::vector<Method> allMethods() {
   std::vector<Method> methods;
-  for (const Func func : {Func::Broadcast, Func::Reduce, Func::AllGather, Func::ReduceScatter, Func::AllReduce}) {
+  for (const device::Func func : {device::Func::Broadcast, device::Func::Reduce, device::Func::AllGather, device::Func::ReduceScatter, device::Func::AllReduce}) {
     for (int a = 0; a < device::kAlgorithms; ++a) {
       for (int p = 0; p < device::kProtocols; ++p) {
-        const Method method{func, static_cast<Algorithm>(a), static_cast<Protocol>(p)};
+        const Method method{func, static_cast<device::Algorithm>(a), static_cast<device::Protocol>(p)};
         if (device::methodExists(method.func, method.algorithm, method.protocol)) methods.push_back(method);
       }
     }
@@ -58,19 +58,19 @@ class WorldMethods : public testing::TestWithParam<Method> {
   }
 
   /// `count` elements a rank, or of the whole vector.
-  static ncclResult_t call(const Member& m, const Ints& in, const Ints& out, std::size_t count) {
+  static ncclResult_t call(const test::Member& m, const test::Ints& in, const test::Ints& out, std::size_t count) {
     switch (GetParam().func) {
-      case Func::Broadcast:
+      case device::Func::Broadcast:
         return ncclBroadcast(in.at(), out.at(), count, ncclInt32, kRoot, m.comm, m.stream());
-      case Func::Reduce:
+      case device::Func::Reduce:
         return ncclReduce(in.at(), out.at(), count, ncclInt32, ncclSum, kRoot, m.comm, m.stream());
-      case Func::AllGather:
+      case device::Func::AllGather:
         return ncclAllGather(in.at(), out.at(), count, ncclInt32, m.comm, m.stream());
-      case Func::ReduceScatter:
+      case device::Func::ReduceScatter:
         return ncclReduceScatter(in.at(), out.at(), count, ncclInt32, ncclSum, m.comm, m.stream());
-      case Func::AllReduce:
+      case device::Func::AllReduce:
         return ncclAllReduce(in.at(), out.at(), count, ncclInt32, ncclSum, m.comm, m.stream());
-      case Func::SendRecv: break;
+      case device::Func::SendRecv: break;
     }
     return ncclInternalError;
   }
@@ -80,10 +80,10 @@ class WorldMethods : public testing::TestWithParam<Method> {
     return test::countUp(rank * 7 + salt, elements);
   }
   static std::size_t inputSize(std::size_t count) {
-    return GetParam().func == Func::ReduceScatter ? count * kRanks : count;
+    return GetParam().func == device::Func::ReduceScatter ? count * kRanks : count;
   }
   static std::size_t outputSize(std::size_t count) {
-    return GetParam().func == Func::AllGather ? count * kRanks : count;
+    return GetParam().func == device::Func::AllGather ? count * kRanks : count;
   }
 
   static std::vector<int> sums(std::size_t begin, std::size_t count, int salt) {
@@ -96,11 +96,11 @@ class WorldMethods : public testing::TestWithParam<Method> {
 
   static std::vector<int> expected(int rank, std::size_t count, int salt) {
     switch (GetParam().func) {
-      case Func::Broadcast: return input(kRoot, count, salt);
-      case Func::Reduce: return rank == kRoot ? sums(0, count, salt) : std::vector<int>(count, -1);
-      case Func::ReduceScatter: return sums(static_cast<std::size_t>(rank) * count, count, salt);
-      case Func::AllReduce: return sums(0, count, salt);
-      case Func::AllGather: {
+      case device::Func::Broadcast: return input(kRoot, count, salt);
+      case device::Func::Reduce: return rank == kRoot ? sums(0, count, salt) : std::vector<int>(count, -1);
+      case device::Func::ReduceScatter: return sums(static_cast<std::size_t>(rank) * count, count, salt);
+      case device::Func::AllReduce: return sums(0, count, salt);
+      case device::Func::AllGather: {
         std::vector<int> all;
         for (int r = 0; r < kRanks; ++r) {
           const std::vector<int> block = input(r, count, salt);
@@ -108,14 +108,14 @@ class WorldMethods : public testing::TestWithParam<Method> {
         }
         return all;
       }
-      case Func::SendRecv: break;
+      case device::Func::SendRecv: break;
     }
     return {};
   }
 
-  static void runOnce(const Member& m, std::size_t count, int salt) {
-    const Ints in(m.gpu, input(m.rank, inputSize(count), salt));
-    const Ints out(m.gpu, outputSize(count), -1);
+  static void runOnce(const test::Member& m, std::size_t count, int salt) {
+    const test::Ints in(m.gpu, input(m.rank, inputSize(count), salt));
+    const test::Ints out(m.gpu, outputSize(count), -1);
     ASSERT_EQ(call(m, in, out, count), ncclSuccess);
     m.sync();
     EXPECT_EQ(out.read(), expected(m.rank, count, salt)) << count << " elements";
@@ -123,17 +123,17 @@ class WorldMethods : public testing::TestWithParam<Method> {
 };
 
 TEST_P(WorldMethods, GivesTheRightResultAndEndsWhenAllIsTaken) {
-  withComm(kRanks, [](Member& m) {
+  test::withComm(kRanks, [](test::Member& m) {
     for (const std::size_t count : {1U, 3U, 1000U, 40'001U, 7U}) runOnce(m, count, static_cast<int>(count));
   });
 }
 
 TEST_P(WorldMethods, RunsInGraphsWhoseCaptureConnectsIt) {
-  withComm(kRanks, [](Member& m) {
+  test::withComm(kRanks, [](test::Member& m) {
     constexpr std::size_t kCount = 2'001;
-    const Ints in(m.gpu, input(m.rank, inputSize(kCount), 5));
-    const Ints out(m.gpu, outputSize(kCount), -1);
-    const auto graph = Recording::of(m.stream(), [&] { EXPECT_EQ(call(m, in, out, kCount), ncclSuccess); });
+    const test::Ints in(m.gpu, input(m.rank, inputSize(kCount), 5));
+    const test::Ints out(m.gpu, outputSize(kCount), -1);
+    const auto graph = test::Recording::of(m.stream(), [&] { EXPECT_EQ(call(m, in, out, kCount), ncclSuccess); });
     for (int i = 0; i < 20; ++i) graph->launch(m.stream());
     m.sync();
     EXPECT_EQ(out.read(), expected(m.rank, kCount, 5));
@@ -144,11 +144,11 @@ TEST_P(WorldMethods, RunsInGraphsWhoseCaptureConnectsIt) {
 TEST_P(WorldMethods, EndsWithAnErrorForAllWhenOneRankStaysAway) {
   test::allowLog("rank 2");
   std::atomic<int> waiting{0};
-  withComm(kRanks, [&](Member& m) {
+  test::withComm(kRanks, [&](test::Member& m) {
     runOnce(m, 100, 1);   // connects
     constexpr std::size_t kCount = 300'000;   // more than fits into the slots
-    const Ints in(m.gpu, inputSize(kCount), 1);
-    const Ints out(m.gpu, outputSize(kCount), -1);
+    const test::Ints in(m.gpu, inputSize(kCount), 1);
+    const test::Ints out(m.gpu, outputSize(kCount), -1);
     if (m.rank != kRoot) {
       EXPECT_EQ(call(m, in, out, kCount), ncclSuccess);
       ++waiting;
@@ -169,4 +169,4 @@ INSTANTIATE_TEST_SUITE_P(All, WorldMethods, testing::ValuesIn(allMethods()),
                          [](const auto& one) { return nameOf(one.param); });
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -2,7 +2,7 @@
 #include "comm/state/communicator.h"
 #include "comm/world.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using test::countUp;
@@ -10,9 +10,9 @@ using test::Ints;
 using test::Member;
 using test::withComm;
 
-void allReduceAdds(const Member& m, std::size_t count, int salt = 0) {
-  const Ints in(m.gpu, countUp(m.rank * 1000 + salt, count));
-  const Ints out(m.gpu, count, -1);
+void allReduceAdds(const test::Member& m, std::size_t count, int salt = 0) {
+  const test::Ints in(m.gpu, test::countUp(m.rank * 1000 + salt, count));
+  const test::Ints out(m.gpu, count, -1);
   ASSERT_EQ(ncclAllReduce(in.at(), out.at(), count, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
   m.sync();
   std::vector<int> expected(count);
@@ -24,17 +24,17 @@ void allReduceAdds(const Member& m, std::size_t count, int salt = 0) {
 
 TEST(WorldCollectives, AllReduceAddsForEveryNumberOfRanks) {
   for (const int ranks : {1, 2, 3, 5}) {
-    withComm(ranks, [](Member& m) {
+    test::withComm(ranks, [](test::Member& m) {
       for (const std::size_t count : {1U, 1000U, 50'001U}) allReduceAdds(m, count);
     });
   }
 }
 
 TEST(WorldCollectives, RootsAreRespected) {
-  withComm(3, [](Member& m) {
+  test::withComm(3, [](test::Member& m) {
     constexpr std::size_t kCount = 777;
-    const Ints in(m.gpu, kCount, m.rank + 1);
-    const Ints out(m.gpu, kCount, -1);
+    const test::Ints in(m.gpu, kCount, m.rank + 1);
+    const test::Ints out(m.gpu, kCount, -1);
     ASSERT_EQ(ncclBroadcast(in.at(), out.at(), kCount, ncclInt32, 1, m.comm, m.stream()), ncclSuccess);
     m.sync();
     EXPECT_EQ(out.read(), std::vector<int>(kCount, 2));
@@ -45,16 +45,16 @@ TEST(WorldCollectives, RootsAreRespected) {
 }
 
 TEST(WorldCollectives, GatheringAndScatteringPutBlocksInRankOrder) {
-  withComm(3, [](Member& m) {
+  test::withComm(3, [](test::Member& m) {
     constexpr std::size_t kCount = 129;
-    const Ints own(m.gpu, kCount, m.rank);
-    const Ints all(m.gpu, 3 * kCount, -1);
+    const test::Ints own(m.gpu, kCount, m.rank);
+    const test::Ints all(m.gpu, 3 * kCount, -1);
     ASSERT_EQ(ncclAllGather(own.at(), all.at(), kCount, ncclInt32, m.comm, m.stream()), ncclSuccess);
     m.sync();
     std::vector<int> expected;
     for (int r = 0; r < 3; ++r) expected.insert(expected.end(), kCount, r);
     EXPECT_EQ(all.read(), expected);
-    const Ints part(m.gpu, kCount, -1);
+    const test::Ints part(m.gpu, kCount, -1);
     ASSERT_EQ(ncclReduceScatter(all.at(), part.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
     m.sync();
     EXPECT_EQ(part.read(), std::vector<int>(kCount, 3 * m.rank));
@@ -62,12 +62,12 @@ TEST(WorldCollectives, GatheringAndScatteringPutBlocksInRankOrder) {
 }
 
 TEST(WorldCollectives, StreamsOfAGroupAllWaitForIt) {
-  withComm(2, [](Member& m) {
+  test::withComm(2, [](test::Member& m) {
     constexpr std::size_t kCount = 20'000;
-    const Stream second = Stream::create(m.gpu).value();
-    const Ints in(m.gpu, kCount, 1);
-    const Ints a(m.gpu, kCount, -1);
-    const Ints b(m.gpu, kCount, -1);
+    const gpu::Stream second = gpu::Stream::create(m.gpu).value();
+    const test::Ints in(m.gpu, kCount, 1);
+    const test::Ints a(m.gpu, kCount, -1);
+    const test::Ints b(m.gpu, kCount, -1);
     for (int round = 0; round < 3; ++round) {
       ASSERT_EQ(ncclGroupStart(), ncclSuccess);
       ASSERT_EQ(ncclAllReduce(in.at(), a.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
@@ -82,8 +82,8 @@ TEST(WorldCollectives, StreamsOfAGroupAllWaitForIt) {
 
 TEST(WorldCollectives, CommunicatorsDoNotDisturbEachOther) {
   const ncclUniqueId secondId = test::newId();
-  withComm(3, [&](Member& m) {
-    Member other{2 - m.rank, m.size, nullptr, m.gpu, Stream::create(m.gpu).value()};
+  test::withComm(3, [&](test::Member& m) {
+    test::Member other{2 - m.rank, m.size, nullptr, m.gpu, gpu::Stream::create(m.gpu).value()};
     ASSERT_EQ(ncclCommInitRank(&other.comm, m.size, secondId, other.rank), ncclSuccess);
     for (int i = 0; i < 5; ++i) {
       allReduceAdds(m, 1000, i);
@@ -95,13 +95,13 @@ TEST(WorldCollectives, CommunicatorsDoNotDisturbEachOther) {
 
 TEST(WorldCollectives, EightBitFloatsAreReducedOnlyWhereEveryGpuCan) {
   test::allowLog("FP8 reduction support begins with sm90 capable devices. rank 1 on host ");
-  withComm(2, [](Member& m) {
-    PeerInfo& old = m.comm->parts.peers[1];
-    const PeerInfo real = old;
+  test::withComm(2, [](test::Member& m) {
+    topo::PeerInfo& old = m.comm->parts.peers[1];
+    const topo::PeerInfo real = old;
     old.softGpu = 0;
     old.computeCapability = 89;
-    const Ints in(m.gpu, 64, 0);
-    const Ints out(m.gpu, 64, -1);
+    const test::Ints in(m.gpu, 64, 0);
+    const test::Ints out(m.gpu, 64, -1);
     for (const ncclDataType_t type : {ncclFloat8e4m3, ncclFloat8e5m2}) {
       EXPECT_EQ(ncclAllReduce(in.at(), out.at(), 16, type, ncclSum, m.comm, m.stream()), ncclInvalidArgument);
       EXPECT_NE(std::string(ncclGetLastError(m.comm)).find("has sm89"), std::string::npos);
@@ -118,10 +118,10 @@ TEST(WorldCollectives, EightBitFloatsAreReducedOnlyWhereEveryGpuCan) {
 }
 
 TEST(WorldCollectives, ALoneRankNeedsNoGroupEnd) {
-  withComm(1, [](Member& m) {
-    const Ints in(m.gpu, 100, 6);
-    const Ints copied(m.gpu, 100, -1);
-    const Ints scaled(m.gpu, 100, -1);
+  test::withComm(1, [](test::Member& m) {
+    const test::Ints in(m.gpu, 100, 6);
+    const test::Ints copied(m.gpu, 100, -1);
+    const test::Ints scaled(m.gpu, 100, -1);
     int factor = 7;
     ncclRedOp_t op = ncclSum;
     ASSERT_EQ(ncclRedOpCreatePreMulSum(&op, &factor, ncclInt32, ncclScalarHostImmediate, m.comm), ncclSuccess);
@@ -137,7 +137,7 @@ TEST(WorldCollectives, ALoneRankNeedsNoGroupEnd) {
 }
 
 TEST(WorldCollectives, RanksMayShareADevice) {
-  withComm(4, [](Member& m) { allReduceAdds(m, 5000); }, 1);
+  test::withComm(4, [](test::Member& m) { allReduceAdds(m, 5000); }, 1);
 }
 
 TEST(WorldCollectives, OneThreadDrivesAllRanks) {
@@ -145,13 +145,13 @@ TEST(WorldCollectives, OneThreadDrivesAllRanks) {
   constexpr std::size_t kCount = 3000;
   ncclComm_t comms[3] = {};
   ASSERT_EQ(ncclCommInitAll(comms, 3, nullptr), ncclSuccess);
-  std::vector<Ints> out;
-  std::vector<Ints> in;
-  std::vector<Stream> streams;
+  std::vector<test::Ints> out;
+  std::vector<test::Ints> in;
+  std::vector<gpu::Stream> streams;
   for (int r = 0; r < 3; ++r) {
     in.emplace_back(test::device(r), kCount, r + 1);
     out.emplace_back(test::device(r), kCount, -1);
-    streams.push_back(Stream::create(test::device(r)).value());
+    streams.push_back(gpu::Stream::create(test::device(r)).value());
   }
   ASSERT_EQ(ncclGroupStart(), ncclSuccess);
   ASSERT_EQ(ncclGroupStart(), ncclSuccess);
@@ -159,11 +159,11 @@ TEST(WorldCollectives, OneThreadDrivesAllRanks) {
     ASSERT_EQ(ncclAllReduce(in[r].at(), out[r].at(), kCount, ncclInt32, ncclSum, comms[r], streams[r].get()), ncclSuccess);
   }
   ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
-  for (int r = 0; r < 3; ++r) ASSERT_TRUE(waitStream(test::device(r), streams[static_cast<std::size_t>(r)].get(), nullptr).ok());
+  for (int r = 0; r < 3; ++r) ASSERT_TRUE(gpu::waitStream(test::device(r), streams[static_cast<std::size_t>(r)].get(), nullptr).ok());
   EXPECT_EQ(out[0].read(), std::vector<int>(kCount, -1)) << "the inner end must not launch";
   ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
   for (std::size_t r = 0; r < 3; ++r) {
-    ASSERT_TRUE(waitStream(test::device(static_cast<int>(r)), streams[r].get(), nullptr).ok());
+    ASSERT_TRUE(gpu::waitStream(test::device(static_cast<int>(r)), streams[r].get(), nullptr).ok());
     EXPECT_EQ(out[r].read(), std::vector<int>(kCount, 6));
   }
   for (ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess) << "in order, by one thread";
@@ -171,9 +171,9 @@ TEST(WorldCollectives, OneThreadDrivesAllRanks) {
 
 TEST(WorldGroup, AnErrorDiscardsEverythingAndTheGroupIsUsableAgain) {
   test::expectLog("invalid root 9");
-  withComm(1, [](Member& m) {
-    const Ints in(m.gpu, 16, 5);
-    const Ints out(m.gpu, 16, -1);
+  test::withComm(1, [](test::Member& m) {
+    const test::Ints in(m.gpu, 16, 5);
+    const test::Ints out(m.gpu, 16, -1);
     ASSERT_EQ(ncclGroupStart(), ncclSuccess);
     ASSERT_EQ(ncclSend(in.at(), 16, ncclInt32, 0, m.comm, m.stream()), ncclSuccess);
     ASSERT_EQ(ncclRecv(out.at(), 16, ncclInt32, 0, m.comm, m.stream()), ncclSuccess);
@@ -188,12 +188,12 @@ TEST(WorldGroup, AnErrorDiscardsEverythingAndTheGroupIsUsableAgain) {
 }
 
 TEST(WorldMessages, EverybodySendsToEverybodyAndToItself) {
-  withComm(3, [](Member& m) {
+  test::withComm(3, [](test::Member& m) {
     constexpr std::size_t kCount = 5000;
     std::vector<int> values;
     for (int peer = 0; peer < 3; ++peer) values.insert(values.end(), kCount, 10 * m.rank + peer);
-    const Ints out(m.gpu, values);
-    const Ints in(m.gpu, 3 * kCount, -1);
+    const test::Ints out(m.gpu, values);
+    const test::Ints in(m.gpu, 3 * kCount, -1);
     for (int round = 0; round < 2; ++round) {
       ASSERT_EQ(ncclGroupStart(), ncclSuccess);
       for (int peer = 0; peer < 3; ++peer) {
@@ -211,11 +211,11 @@ TEST(WorldMessages, EverybodySendsToEverybodyAndToItself) {
 }
 
 TEST(WorldMessages, ManyToOnePeerArriveInOrderAmongEmptyOnes) {
-  withComm(2, [](Member& m) {
+  test::withComm(2, [](test::Member& m) {
     constexpr int kMessages = 40;
     constexpr std::size_t kCount = 100;
-    const Ints out(m.gpu, countUp(m.rank * 10'000, kMessages * kCount));
-    const Ints in(m.gpu, kMessages * kCount, -1);
+    const test::Ints out(m.gpu, test::countUp(m.rank * 10'000, kMessages * kCount));
+    const test::Ints in(m.gpu, kMessages * kCount, -1);
     ASSERT_EQ(ncclGroupStart(), ncclSuccess);
     for (std::size_t i = 0; i < kMessages; ++i) {
       const std::size_t count = i % 4 == 3 ? 0 : kCount;
@@ -224,15 +224,15 @@ TEST(WorldMessages, ManyToOnePeerArriveInOrderAmongEmptyOnes) {
     }
     ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
     m.sync();
-    std::vector<int> expected = countUp((1 - m.rank) * 10'000, kMessages * kCount);
+    std::vector<int> expected = test::countUp((1 - m.rank) * 10'000, kMessages * kCount);
     for (std::size_t i = 3; i < kMessages; i += 4) std::fill_n(expected.begin() + static_cast<long>(i * kCount), kCount, -1);
     EXPECT_EQ(in.read(), expected);
   });
 }
 
 TEST(WorldMessages, OneWayMessagesNeedNoAnswer) {
-  withComm(2, [](Member& m) {
-    const Ints data(m.gpu, 1000, m.rank + 1);
+  test::withComm(2, [](test::Member& m) {
+    const test::Ints data(m.gpu, 1000, m.rank + 1);
     if (m.rank == 0) {
       ASSERT_EQ(ncclSend(data.at(), 1000, ncclInt32, 1, m.comm, m.stream()), ncclSuccess);
     }
@@ -246,8 +246,8 @@ TEST(WorldMessages, OneWayMessagesNeedNoAnswer) {
 
 TEST(WorldMessages, AMessageToOneselfNeedsItsOtherHalf) {
   test::allowLog("Trying to send to self without a matching recv on rank");
-  withComm(2, [](Member& m) {
-    const Ints data(m.gpu, 16, 1);
+  test::withComm(2, [](test::Member& m) {
+    const test::Ints data(m.gpu, 16, 1);
     EXPECT_EQ(ncclSend(data.at(), 16, ncclInt32, m.rank, m.comm, m.stream()), ncclInvalidUsage);
     ncclResult_t state = ncclInternalError;
     EXPECT_EQ(ncclCommGetAsyncError(m.comm, &state), ncclSuccess);
@@ -256,4 +256,4 @@ TEST(WorldMessages, AMessageToOneselfNeedsItsOtherHalf) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

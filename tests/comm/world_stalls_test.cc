@@ -7,7 +7,7 @@
 #include "base/socket/stall_socket.h"
 #include "comm/world.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using test::Ints;
@@ -15,7 +15,7 @@ using test::Member;
 
 constexpr std::size_t kCount = 1 << 16;
 
-ncclResult_t allReduce(const Member& m, const Ints& data) {
+ncclResult_t allReduce(const test::Member& m, const test::Ints& data) {
   return ncclAllReduce(data.at(), data.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream());
 }
 
@@ -58,8 +58,8 @@ std::string askOwnProcess() {
 TEST(WorldStalls, NameTheRankThatDoesNotCall) {
   stallAfter("1");
   for (const int rank : {0, 1, 3}) test::expectLog("Stall: rank " + std::to_string(rank) + " of 4");
-  test::withComm(4, [](Member& m) {
-    const Ints data(m.gpu, kCount, m.rank);
+  test::withComm(4, [](test::Member& m) {
+    const test::Ints data(m.gpu, kCount, m.rank);
     ASSERT_EQ(allReduce(m, data), ncclSuccess);
     m.sync();
     if (m.rank == 2) {
@@ -83,8 +83,8 @@ TEST(WorldStalls, NameTheRankThatDoesNotCall) {
 TEST(WorldStalls, NameTheOtherHalfOfAMessage) {
   stallAfter("1");
   test::expectLog("Stall: rank 0 of 2");
-  test::withComm(2, [](Member& m) {
-    const Ints data(m.gpu, kCount, m.rank);
+  test::withComm(2, [](test::Member& m) {
+    const test::Ints data(m.gpu, kCount, m.rank);
     const auto exchange = [&] {
       return m.rank == 0 ? ncclRecv(data.at(), kCount, ncclInt32, 1, m.comm, m.stream())
                          : ncclSend(data.at(), kCount, ncclInt32, 0, m.comm, m.stream());
@@ -106,8 +106,8 @@ TEST(WorldStalls, NameTheOtherHalfOfAMessage) {
 TEST(WorldStalls, ACallThatWaitsToBeConnectedIsReportedToo) {
   stallAfter("1");
   test::expectLog("Stall: rank 0 of 2");
-  test::withComm(2, [](Member& m) {
-    const Ints data(m.gpu, kCount, m.rank);
+  test::withComm(2, [](test::Member& m) {
+    const test::Ints data(m.gpu, kCount, m.rank);
     if (m.rank == 1) {
       EXPECT_TRUE(awaitLog("Stall: rank 0", 1));
     }
@@ -121,8 +121,8 @@ TEST(WorldStalls, ACallThatWaitsToBeConnectedIsReportedToo) {
 
 TEST(WorldStalls, WhatIsOffOrMovesIsNotReported) {
   stallAfter("0");
-  test::withComm(2, [](Member& m) {
-    const Ints data(m.gpu, kCount, m.rank);
+  test::withComm(2, [](test::Member& m) {
+    const test::Ints data(m.gpu, kCount, m.rank);
     if (m.rank == 1) std::this_thread::sleep_for(milliseconds(2500));
     ASSERT_EQ(allReduce(m, data), ncclSuccess);
     m.sync();
@@ -130,8 +130,8 @@ TEST(WorldStalls, WhatIsOffOrMovesIsNotReported) {
   stallAfter("1");
   test::withComm(
       2,
-      [](Member& m) {
-        const Ints data(m.gpu, kCount, m.rank);
+      [](test::Member& m) {
+        const test::Ints data(m.gpu, kCount, m.rank);
         // The kernels of rank 1 are queued for far longer than the limit, and move whenever rank 0 calls.
         for (int i = 0; i < 350; ++i) {
           ASSERT_EQ(allReduce(m, data), ncclSuccess);
@@ -146,8 +146,8 @@ TEST(WorldStalls, WhatIsOffOrMovesIsNotReported) {
 TEST(WorldStalls, SeveralLaunchesOfWhichAnEarlierOneMovesAreNotReported) {
   stallAfter("1");
   constexpr int kSteps = 320;
-  test::withComm(3, [](Member& m) {
-    const Ints data(m.gpu, kCount, m.rank);
+  test::withComm(3, [](test::Member& m) {
+    const test::Ints data(m.gpu, kCount, m.rank);
     const auto message = [&](int from, int to) {
       if (m.rank == from) {
         ASSERT_EQ(ncclSend(data.at(), kCount, ncclInt32, to, m.comm, m.stream()), ncclSuccess);
@@ -173,8 +173,8 @@ TEST(WorldStalls, SeveralLaunchesOfWhichAnEarlierOneMovesAreNotReported) {
 TEST(WorldStalls, ARankThatLeftInPeaceIsNotBlamed) {
   stallAfter("1");
   test::expectLog("Stall: rank 0 of 3");
-  test::withComm(3, [](Member& m) {
-    const Ints data(m.gpu, kCount, m.rank);
+  test::withComm(3, [](test::Member& m) {
+    const test::Ints data(m.gpu, kCount, m.rank);
     const auto exchange = [&] {
       if (m.rank == 0) {
         ASSERT_EQ(ncclRecv(data.at(), kCount, ncclInt32, 1, m.comm, m.stream()), ncclSuccess);
@@ -200,8 +200,8 @@ TEST(WorldStalls, ARankThatLeftInPeaceIsNotBlamed) {
 TEST(WorldStalls, ArePrintedForWhoeverAsks) {
   stallAfter("0");
   EXPECT_EQ(askOwnProcess(), "") << "nobody listens without communicators";
-  test::withComm(3, [](Member& m) {
-    const Ints data(m.gpu, kCount, m.rank);
+  test::withComm(3, [](test::Member& m) {
+    const test::Ints data(m.gpu, kCount, m.rank);
     if (m.rank == 0) {
       std::this_thread::sleep_for(milliseconds(300));
       const std::string text = askOwnProcess();
@@ -216,4 +216,4 @@ TEST(WorldStalls, ArePrintedForWhoeverAsks) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -14,7 +14,7 @@
 #include "topo/search/topology.h"
 #include "topo/xml/topology_xml.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using test::Ints;
@@ -49,7 +49,7 @@ class WorldTopology : public testing::Test {
     return file(name);
   }
 
-  static const std::vector<RankChannel>& channels(const Member& m) {
+  static const std::vector<topo::RankChannel>& channels(const test::Member& m) {
     return m.comm->parts.channels->neighbours().channels;
   }
 
@@ -57,9 +57,9 @@ class WorldTopology : public testing::Test {
   std::filesystem::path folder_;
 };
 
-void expectSums(const Member& m, std::size_t count) {
-  const Ints in(m.gpu, test::countUp(m.rank, count));
-  const Ints out(m.gpu, count, -1);
+void expectSums(const test::Member& m, std::size_t count) {
+  const test::Ints in(m.gpu, test::countUp(m.rank, count));
+  const test::Ints out(m.gpu, count, -1);
   EXPECT_EQ(ncclAllReduce(in.at(), out.at(), count, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
   m.sync();
   std::vector<int> expected(count);
@@ -67,17 +67,17 @@ void expectSums(const Member& m, std::size_t count) {
   EXPECT_EQ(out.read(), expected) << count << " elements";
 }
 
-void expectGathered(const Member& m, std::size_t count) {
-  const Ints in(m.gpu, test::countUp(m.rank * static_cast<int>(count), count));
-  const Ints out(m.gpu, count * static_cast<std::size_t>(m.size), -1);
+void expectGathered(const test::Member& m, std::size_t count) {
+  const test::Ints in(m.gpu, test::countUp(m.rank * static_cast<int>(count), count));
+  const test::Ints out(m.gpu, count * static_cast<std::size_t>(m.size), -1);
   EXPECT_EQ(ncclAllGather(in.at(), out.at(), count, ncclInt32, m.comm, m.stream()), ncclSuccess);
   m.sync();
   EXPECT_EQ(out.read(), test::countUp(0, count * static_cast<std::size_t>(m.size))) << count << " elements";
 }
 
-void expectScattered(const Member& m, std::size_t count) {
-  const Ints in(m.gpu, test::countUp(0, count * static_cast<std::size_t>(m.size)));
-  const Ints out(m.gpu, count, -1);
+void expectScattered(const test::Member& m, std::size_t count) {
+  const test::Ints in(m.gpu, test::countUp(0, count * static_cast<std::size_t>(m.size)));
+  const test::Ints out(m.gpu, count, -1);
   EXPECT_EQ(ncclReduceScatter(in.at(), out.at(), count, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
   m.sync();
   std::vector<int> expected = test::countUp(m.rank * static_cast<int>(count), count);
@@ -85,10 +85,10 @@ void expectScattered(const Member& m, std::size_t count) {
   EXPECT_EQ(out.read(), expected) << count << " elements";
 }
 
-void expectRooted(const Member& m, std::size_t count, int root) {
-  const Ints in(m.gpu, test::countUp(m.rank, count));
-  const Ints copy(m.gpu, count, -1);
-  const Ints sum(m.gpu, count, -1);
+void expectRooted(const test::Member& m, std::size_t count, int root) {
+  const test::Ints in(m.gpu, test::countUp(m.rank, count));
+  const test::Ints copy(m.gpu, count, -1);
+  const test::Ints sum(m.gpu, count, -1);
   EXPECT_EQ(ncclBroadcast(in.at(), copy.at(), count, ncclInt32, root, m.comm, m.stream()), ncclSuccess);
   EXPECT_EQ(ncclReduce(in.at(), sum.at(), count, ncclInt32, ncclSum, root, m.comm, m.stream()), ncclSuccess);
   m.sync();
@@ -100,12 +100,12 @@ void expectRooted(const Member& m, std::size_t count, int root) {
   }
 }
 
-void expectExchanged(const Member& m, std::size_t count) {
-  const Ints in(m.gpu, count, m.rank);
-  std::vector<std::unique_ptr<Ints>> out;
+void expectExchanged(const test::Member& m, std::size_t count) {
+  const test::Ints in(m.gpu, count, m.rank);
+  std::vector<std::unique_ptr<test::Ints>> out;
   EXPECT_EQ(ncclGroupStart(), ncclSuccess);
   for (int peer = 0; peer < m.size; ++peer) {
-    out.push_back(std::make_unique<Ints>(m.gpu, count, -1));
+    out.push_back(std::make_unique<test::Ints>(m.gpu, count, -1));
     EXPECT_EQ(ncclSend(in.at(), count, ncclInt32, peer, m.comm, m.stream()), ncclSuccess);
     EXPECT_EQ(ncclRecv(out.back()->at(), count, ncclInt32, peer, m.comm, m.stream()), ncclSuccess);
   }
@@ -116,7 +116,7 @@ void expectExchanged(const Member& m, std::size_t count) {
   }
 }
 
-void expectEverythingRight(const Member& m) {
+void expectEverythingRight(const test::Member& m) {
   for (const std::size_t count : {1U, 777U, 60'001U}) {
     expectSums(m, count);
     expectGathered(m, count);
@@ -127,9 +127,9 @@ void expectEverythingRight(const Member& m) {
 }
 
 TEST_F(WorldTopology, ChannelsHaveRingsOfTheirOwnAndAllCollectivesAreRight) {
-  withComm(kRanks, [](Member& m) {
+  test::withComm(kRanks, [](test::Member& m) {
     std::set<int> nexts;
-    for (const RankChannel& channel : channels(m)) nexts.insert(channel.next);
+    for (const topo::RankChannel& channel : channels(m)) nexts.insert(channel.next);
     EXPECT_GT(nexts.size(), 1U) << "a cube of NVLinks is not used by one ring alone";
     expectEverythingRight(m);
   });
@@ -141,7 +141,7 @@ TEST_P(WorldTopologyAlgorithms, AreRightOnEveryChannel) {
   const Setting algo("NCCL_ALGO", std::string("AllReduce:") + GetParam());
   for (const char* protocol : {"LL", "LL128", "Simple"}) {
     const Setting proto("NCCL_PROTO", protocol);
-    withComm(kRanks, [](Member& m) {
+    test::withComm(kRanks, [](test::Member& m) {
       for (const std::size_t count : {1U, 60'001U}) expectSums(m, count);
     });
   }
@@ -151,16 +151,16 @@ INSTANTIATE_TEST_SUITE_P(All, WorldTopologyAlgorithms, testing::Values("Ring", "
                          [](const auto& one) { return std::string(one.param); });
 
 TEST_F(WorldTopology, FewerRanksThanGpusGetRingsOfTheirOwn) {
-  withComm(5, [](Member& m) { expectEverythingRight(m); });
+  test::withComm(5, [](test::Member& m) { expectEverythingRight(m); });
 }
 
 TEST_F(WorldTopology, RanksThatShareGpusAreInTheGraphsToo) {
-  withComm(
+  test::withComm(
       4,
-      [](Member& m) {
+      [](test::Member& m) {
         EXPECT_GT(channels(m).size(), 1U);
-        const Ints in(m.gpu, 5000, m.rank);
-        const Ints out(m.gpu, 5000, -1);
+        const test::Ints in(m.gpu, 5000, m.rank);
+        const test::Ints out(m.gpu, 5000, -1);
         EXPECT_EQ(ncclAllReduce(in.at(), out.at(), 5000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
         m.sync();
         EXPECT_EQ(out.read(), std::vector<int>(5000, 6));
@@ -180,7 +180,7 @@ TEST_F(WorldTopology, AGraphFileGivesTheRings) {
     text += "</channel>\n";
   }
   const Setting graphs("NCCL_GRAPH_FILE", write("graphs.xml", text + "  </graph>\n</graphs>\n"));
-  withComm(kRanks, [](Member& m) {
+  test::withComm(kRanks, [](test::Member& m) {
     ASSERT_GE(channels(m).size(), 2U);
     EXPECT_EQ(channels(m)[0].next, (m.rank + 3) % kRanks);
     EXPECT_EQ(channels(m)[1].next, (m.rank + 5) % kRanks);
@@ -193,24 +193,24 @@ TEST_F(WorldTopology, DumpsCanBeReadAgainAndForced) {
   {
     const Setting machine("NCCL_TOPO_DUMP_FILE", file("machine.xml"));
     const Setting graphs("NCCL_GRAPH_DUMP_FILE", file("graphs.xml"));
-    withComm(kRanks, [&](Member& m) { nexts[static_cast<std::size_t>(m.rank)] = channels(m)[0].next; });
+    test::withComm(kRanks, [&](test::Member& m) { nexts[static_cast<std::size_t>(m.rank)] = channels(m)[0].next; });
   }
-  const auto machine = readTopologyFile(file("machine.xml"));
+  const auto machine = topo::readTopologyFile(file("machine.xml"));
   ASSERT_TRUE(machine.ok());
-  const auto topology = buildTopology(machine.value(), {}, {});
+  const auto topology = topo::buildTopology(machine.value(), {}, {});
   ASSERT_TRUE(topology.ok());
-  const auto graphs = readGraphFile(file("graphs.xml"), topology.value().machine, false);
+  const auto graphs = topo::readGraphFile(file("graphs.xml"), topology.value().machine, false);
   ASSERT_TRUE(graphs.ok());
   EXPECT_GT(graphs.value().ring.nChannels(), 0);
   EXPECT_GT(graphs.value().tree.nChannels(), 0);
   const Setting topo("NCCL_TOPO_FILE", file("machine.xml"));
   const Setting forced("NCCL_GRAPH_FILE", file("graphs.xml"));
-  withComm(kRanks, [&](Member& m) { EXPECT_EQ(channels(m)[0].next, nexts[static_cast<std::size_t>(m.rank)]); });
+  test::withComm(kRanks, [&](test::Member& m) { EXPECT_EQ(channels(m)[0].next, nexts[static_cast<std::size_t>(m.rank)]); });
 }
 
 TEST_F(WorldTopology, AMissingTopologyFileIsIgnored) {
   const Setting topo("NCCL_TOPO_FILE", file("no such file.xml"));
-  withComm(2, [](Member& m) { expectSums(m, 1000); });
+  test::withComm(2, [](test::Member& m) { expectSums(m, 1000); });
 }
 
 TEST_F(WorldTopology, ABrokenTopologyFileFailsInitWithItsLine) {
@@ -227,4 +227,4 @@ TEST_F(WorldTopology, ABrokenTopologyFileFailsInitWithItsLine) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "comm/world.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using test::countUp;
@@ -46,8 +46,8 @@ std::size_t linesWith(std::string_view part) {
       lines.begin(), lines.end(), [&](const std::string& line) { return line.find(part) != std::string::npos; }));
 }
 
-void allReduce(const Member& m, std::size_t count) {
-  const Ints buffer(m.gpu, countUp(m.rank, count));
+void allReduce(const test::Member& m, std::size_t count) {
+  const test::Ints buffer(m.gpu, test::countUp(m.rank, count));
   ASSERT_EQ(ncclAllReduce(buffer.at(), buffer.at(), count, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
   m.sync();
   EXPECT_EQ(buffer.read()[0], m.size * (m.size - 1) / 2);
@@ -57,7 +57,7 @@ TEST(WorldTuning, RankZeroLogsWhatWasWeighedAndWhatWasChosen) {
   const TuningLog log;
   const Setting algo("NCCL_ALGO", "Ring");
   const Setting proto("NCCL_PROTO", "Simple");
-  withComm(2, [](Member& m) { allReduce(m, 256); });
+  test::withComm(2, [](test::Member& m) { allReduce(m, 256); });
   EXPECT_EQ(linesWith("Enabled NCCL Func/Proto/Algo Matrix:"), 1u);
   EXPECT_EQ(linesWith("AllReduce: 1024 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..0}"), 1u);
   EXPECT_EQ(linesWith("AllReduce: 1024 Bytes: weighed RING/SIMPLE "), 1u);
@@ -66,8 +66,8 @@ TEST(WorldTuning, RankZeroLogsWhatWasWeighedAndWhatWasChosen) {
 
 TEST(WorldTuning, MessagesAreLoggedWithTheirProtocol) {
   const TuningLog log;
-  withComm(2, [](Member& m) {
-    const Ints in(m.gpu, 10, m.rank), out(m.gpu, 10, -1);
+  test::withComm(2, [](test::Member& m) {
+    const test::Ints in(m.gpu, 10, m.rank), out(m.gpu, 10, -1);
     ASSERT_EQ(ncclGroupStart(), ncclSuccess);
     ASSERT_EQ(ncclSend(in.at(), 10, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
     ASSERT_EQ(ncclRecv(out.at(), 10, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
@@ -94,8 +94,8 @@ TEST(WorldTuning, UnknownNamesFailInit) {
 TEST(WorldTuning, NothingLeftFailsTheOperationAndTheCommunicatorLivesOn) {
   const Setting algo("NCCL_ALGO", "Ring;Broadcast:Tree");
   test::allowLog("No algorithm/protocol available for function Broadcast");
-  withComm(2, [](Member& m) {
-    const Ints buffer(m.gpu, 10, m.rank);
+  test::withComm(2, [](test::Member& m) {
+    const test::Ints buffer(m.gpu, 10, m.rank);
     EXPECT_EQ(ncclBroadcast(buffer.at(), buffer.at(), 10, ncclInt32, 0, m.comm, m.stream()), ncclInvalidUsage);
     allReduce(m, 100);
   });
@@ -103,9 +103,9 @@ TEST(WorldTuning, NothingLeftFailsTheOperationAndTheCommunicatorLivesOn) {
 }
 
 TEST(WorldTuning, SimulatedGroupsAreEstimatedAndNotCarriedOut) {
-  withComm(2, [](Member& m) {
+  test::withComm(2, [](test::Member& m) {
     const auto estimate = [&](std::size_t count, int times) {
-      const Ints buffer(m.gpu, 1 << 20, 7);
+      const test::Ints buffer(m.gpu, 1 << 20, 7);
       ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
       EXPECT_EQ(ncclGroupStart(), ncclSuccess);
       for (int i = 0; i < times; ++i) {
@@ -144,4 +144,4 @@ TEST(WorldTuning, TheSlowestCommunicatorOfASimulatedGroupCounts) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -39,95 +39,95 @@ constexpr std::size_t kMostSearched = 4;
 /// Functions of a file of hwloc that get a GPU or a NIC.
 constexpr std::size_t kMostPlaced = 12;
 
-Machine smallMachine(int hosts) {
-  const auto xml = parseTopology(kSmallMachine, "small machine");
+topo::Machine smallMachine(int hosts) {
+  const auto xml = topo::parseTopology(kSmallMachine, "small machine");
   if (!xml.ok()) return {};
-  auto topology = buildTopology(xml.value(), {.hosts = hosts, .interNode = true}, {});
-  return topology.ok() ? std::move(topology.value().machine) : Machine{};
+  auto topology = topo::buildTopology(xml.value(), {.hosts = hosts, .interNode = true}, {});
+  return topology.ok() ? std::move(topology.value().machine) : topo::Machine{};
 }
 
 /// One of the ways to use a machine, chosen by the text, for building takes far longer than reading.
-TopologyUse useOf(std::string_view text) {
+topo::TopologyUse useOf(std::string_view text) {
   const std::uint64_t hash = hashText(text);
   return {.hosts = hash % 2 == 0 ? 1 : 2, .interNode = hash / 2 % 2 == 0, .collNet = hash / 4 % 2 == 0};
 }
 
-void build(const XmlElement& system, const TopologyUse& use) {
-  const auto topology = buildTopology(system, use, {});
+void build(const topo::XmlElement& system, const topo::TopologyUse& use) {
+  const auto topology = topo::buildTopology(system, use, {});
   if (!topology.ok()) return;
-  const Machine& machine = topology.value().machine;
-  machineLines(machine, machineBandwidth(machine, topology.value().paths, use.interNode));
+  const topo::Machine& machine = topology.value().machine;
+  topo::machineLines(machine, topo::machineBandwidth(machine, topology.value().paths, use.interNode));
 }
 
 }  // namespace
 
 std::string driveTopology(std::string_view text) {
-  const auto system = parseTopology(text, kOrigin);
+  const auto system = topo::parseTopology(text, kOrigin);
   if (!system.ok()) return "";
-  const std::string written = writeXml(system.value());
-  const auto again = parseTopology(written, kOrigin);
+  const std::string written = topo::writeXml(system.value());
+  const auto again = topo::parseTopology(written, kOrigin);
   if (!again.ok()) return "what was written is not read again";
-  if (writeXml(again.value()) != written) return "what was written does not come back as it was";
-  const XmlElement trimmed = trimTopology(system.value(), {.gpus = {{0x11000, 0}, {0x1b000, 1}}, .allNets = true});
-  const std::vector<XmlElement> ranks = {trimmed, system.value()};
-  XmlElement fused = fuseTopologies(ranks);
-  const Status checked = checkTopology(fused);
+  if (topo::writeXml(again.value()) != written) return "what was written does not come back as it was";
+  const topo::XmlElement trimmed = topo::trimTopology(system.value(), {.gpus = {{0x11000, 0}, {0x1b000, 1}}, .allNets = true});
+  const std::vector<topo::XmlElement> ranks = {trimmed, system.value()};
+  topo::XmlElement fused = topo::fuseTopologies(ranks);
+  const Status checked = topo::checkTopology(fused);
   if (!checked.ok() && checked.code() != ncclInvalidUsage) return "a fused file cannot be checked";
   if (text.size() <= kMostBuilt) build(system.value(), useOf(text));
   return "";
 }
 
 std::string driveSearch(std::string_view text) {
-  const auto system = parseTopology(text, kOrigin);
+  const auto system = topo::parseTopology(text, kOrigin);
   if (!system.ok() || text.size() > kMostBuilt) return "";
-  const TopologyUse use = useOf(text);
-  const auto built = buildTopology(system.value(), use, {});
+  const topo::TopologyUse use = useOf(text);
+  const auto built = topo::buildTopology(system.value(), use, {});
   if (!built.ok()) return "";
-  const Topology& topology = built.value();
-  if (topology.machine.nodes(NodeKind::Gpu).size() > kMostSearched) return "";
-  if (topology.machine.nodes(NodeKind::Net).size() > kMostSearched) return "";
-  const SearchSettings settings = {.interNode = topology.interNode, .collNet = use.collNet};
-  const GraphSet graphs = searchGraphs(topology.machine, topology.paths, settings);
+  const topo::Topology& topology = built.value();
+  if (topology.machine.nodes(topo::NodeKind::Gpu).size() > kMostSearched) return "";
+  if (topology.machine.nodes(topo::NodeKind::Net).size() > kMostSearched) return "";
+  const topo::SearchSettings settings = {.interNode = topology.interNode, .collNet = use.collNet};
+  const topo::GraphSet graphs = topo::searchGraphs(topology.machine, topology.paths, settings);
   // Where ranks share a device the search gives all of its local link to the traffic between them, and the validator
   // finds the NIC's traffic on top of that.
-  if (topology.machine.nodes(NodeKind::Device).size() < topology.machine.nodes(NodeKind::Gpu).size()) return "";
-  for (const Graph* graph : {&graphs.ring, &graphs.tree, &graphs.collNetChain, &graphs.collNetDirect, &graphs.nvls}) {
-    const auto wrong = validateGraph(topology.machine, topology.paths, *graph, topology.interNode);
+  if (topology.machine.nodes(topo::NodeKind::Device).size() < topology.machine.nodes(topo::NodeKind::Gpu).size()) return "";
+  for (const topo::Graph* graph : {&graphs.ring, &graphs.tree, &graphs.collNetChain, &graphs.collNetDirect, &graphs.nvls}) {
+    const auto wrong = topo::validateGraph(topology.machine, topology.paths, *graph, topology.interNode);
     if (!wrong.empty()) return wrong.front();
   }
   return "";
 }
 
 std::string driveGraphs(std::string_view text) {
-  static const std::vector<std::pair<Machine, bool>> machines = {
+  static const std::vector<std::pair<topo::Machine, bool>> machines = {
       {smallMachine(1), false}, {smallMachine(1), true}, {smallMachine(2), true}};
-  const auto xml = parseXml(text, kOrigin);
+  const auto xml = topo::parseXml(text, kOrigin);
   if (!xml.ok()) return "";
   for (const auto& [machine, interNode] : machines) {
-    if (machine.nodes(NodeKind::Gpu).empty()) return "there is no machine";
-    const auto graphs = readGraphs(machine, xml.value(), interNode);
+    if (machine.nodes(topo::NodeKind::Gpu).empty()) return "there is no machine";
+    const auto graphs = topo::readGraphs(machine, xml.value(), interNode);
     if (!graphs.ok()) continue;
-    for (const Graph* graph : {&graphs.value().ring, &graphs.value().nvls}) graphLines(machine, *graph);
-    const auto elements = writeGraphs(machine, graphs.value());
+    for (const topo::Graph* graph : {&graphs.value().ring, &graphs.value().nvls}) topo::graphLines(machine, *graph);
+    const auto elements = topo::writeGraphs(machine, graphs.value());
     if (!elements.ok()) return "graphs that were read cannot be written";
-    const std::string written = writeXml(elements.value());
-    const auto again = parseXml(written, kOrigin);
+    const std::string written = topo::writeXml(elements.value());
+    const auto again = topo::parseXml(written, kOrigin);
     if (!again.ok()) return "written graphs are no XML";
-    const auto graphsAgain = readGraphs(machine, again.value(), interNode);
+    const auto graphsAgain = topo::readGraphs(machine, again.value(), interNode);
     if (!graphsAgain.ok()) return "written graphs are not read again";
-    const auto writtenAgain = writeGraphs(machine, graphsAgain.value());
-    if (!writtenAgain.ok() || writeXml(writtenAgain.value()) != written) return "graphs do not come back as they were";
+    const auto writtenAgain = topo::writeGraphs(machine, graphsAgain.value());
+    if (!writtenAgain.ok() || topo::writeXml(writtenAgain.value()) != written) return "graphs do not come back as they were";
   }
   return "";
 }
 
 std::string driveHwloc(std::string_view text) {
-  auto host = readHwlocXml(text, kOrigin);
+  auto host = topo::readHwlocXml(text, kOrigin);
   if (!host.ok()) return "";
-  DetectInput input;
+  topo::DetectInput input;
   input.host = std::move(host).value();
   input.nets.emplace();
-  for (const PciFacts& pci : input.host.pci) {
+  for (const topo::PciFacts& pci : input.host.pci) {
     if (input.gpus.size() + input.nets->size() >= kMostPlaced) break;
     if (input.gpus.size() <= input.nets->size()) {
       input.gpus.push_back({.busId = pci.busId, .sm = 80, .pcieGeneration = 4, .pcieWidth = 16});
@@ -136,9 +136,9 @@ std::string driveHwloc(std::string_view text) {
     }
   }
   input.gpus.push_back({.busId = "0000:77:00.0", .sm = 80});
-  const auto detected = detectTopology(input);
+  const auto detected = topo::detectTopology(input);
   if (!detected.ok()) return "no machine was detected";
-  return parseTopology(writeXml(detected.value()), kOrigin).ok() ? "" : "what was detected is no topology file";
+  return topo::parseTopology(topo::writeXml(detected.value()), kOrigin).ok() ? "" : "what was detected is no topology file";
 }
 
 void silenceLog() {

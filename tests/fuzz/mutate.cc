@@ -113,11 +113,11 @@ class Mutation {
   explicit Mutation(std::uint64_t seed) : random_(seed) {}
 
   std::string run(std::string_view text) {
-    auto xml = parseXml(text, "mutated", {.bytes = 1 << 20, .elements = 20000});
+    auto xml = topo::parseXml(text, "mutated", {.bytes = 1 << 20, .elements = 20000});
     if (!xml.ok() || below(16) == 0) return bytes(text);
     root_ = std::move(xml).value();
     for (std::size_t changes = 1 + below(4); changes > 0; --changes) change();
-    return writeXml(root_);
+    return topo::writeXml(root_);
   }
 
  private:
@@ -141,21 +141,21 @@ class Mutation {
     return changed;
   }
 
-  void collect(XmlElement& element) {
+  void collect(topo::XmlElement& element) {
     all_.push_back(&element);
-    for (XmlElement& child : element.children) collect(child);
+    for (topo::XmlElement& child : element.children) collect(child);
   }
 
   void change() {
     all_.clear();
     collect(root_);
-    XmlElement& element = *any(all_);
+    topo::XmlElement& element = *any(all_);
     const std::size_t kind = below(8);
     if (kind < 3) return changeAttribute(element);
     if (kind == 3) {
       element.name = any(kNames);
     } else if (kind == 4 && all_.size() < 5000) {
-      const XmlElement copy = *any(all_);
+      const topo::XmlElement copy = *any(all_);
       element.children.insert(
           element.children.begin() + static_cast<std::ptrdiff_t>(below(element.children.size() + 1)), copy);
     } else if (kind == 5) {
@@ -166,15 +166,15 @@ class Mutation {
         element.children.erase(child);
       } else {
         // Its content takes its place.
-        std::vector<XmlElement> content = std::move(child->children);
+        std::vector<topo::XmlElement> content = std::move(child->children);
         const auto at = element.children.erase(child);
         element.children.insert(at, content.begin(), content.end());
       }
     }
   }
 
-  void changeAttribute(XmlElement& element) {
-    const XmlElement& other = *any(all_);
+  void changeAttribute(topo::XmlElement& element) {
+    const topo::XmlElement& other = *any(all_);
     const bool known = !element.attributes.empty() && below(4) != 0;
     const std::size_t index = below(element.attributes.size());
     if (known && below(5) == 0) {
@@ -187,8 +187,8 @@ class Mutation {
   }
 
   std::mt19937_64 random_;
-  XmlElement root_;
-  std::vector<XmlElement*> all_;
+  topo::XmlElement root_;
+  std::vector<topo::XmlElement*> all_;
 };
 
 }  // namespace

@@ -14,11 +14,11 @@ TEST(ContextGuard, RestoresContextAndCaptureMode) {
   FakeDriver fake;
   fake.pushContext(1);
   {
-    auto guard = ContextGuard::enter(fake.driver(), fake.contextOf(0));
+    auto guard = gpu::ContextGuard::enter(fake.driver(), fake.contextOf(0));
     ASSERT_TRUE(guard.ok());
     EXPECT_EQ(fake.current(), fake.contextOf(0));
     EXPECT_EQ(fake.captureMode(), CU_STREAM_CAPTURE_MODE_RELAXED);
-    const ContextGuard moved = std::move(guard).value();
+    const gpu::ContextGuard moved = std::move(guard).value();
     EXPECT_EQ(fake.current(), fake.contextOf(0));
   }
   EXPECT_EQ(fake.current(), fake.contextOf(1));
@@ -32,7 +32,7 @@ TEST(ContextGuard, FailureLeavesTheCallersContext) {
   for (const char* call : {"cuCtxPushCurrent", "cuThreadExchangeStreamCaptureMode"}) {
     fake.failNth(call, CUDA_ERROR_INVALID_CONTEXT);
     expectLog(std::string("in ") + call);
-    EXPECT_EQ(ContextGuard::enter(fake.driver(), fake.contextOf(0)).status().code(), ncclUnhandledCudaError);
+    EXPECT_EQ(gpu::ContextGuard::enter(fake.driver(), fake.contextOf(0)).status().code(), ncclUnhandledCudaError);
     EXPECT_EQ(fake.current(), fake.contextOf(1));
     EXPECT_EQ(fake.stackDepth(), 1U);
     EXPECT_EQ(fake.captureMode(), FakeDriver::kCallerMode);
@@ -42,7 +42,7 @@ TEST(ContextGuard, FailureLeavesTheCallersContext) {
 TEST(Device, GivesEverythingBack) {
   FakeDriver fake;
   {
-    const auto device = Device::create(fake.driver(), 1);
+    const auto device = gpu::Device::create(fake.driver(), 1);
     ASSERT_TRUE(device.ok());
     EXPECT_EQ(device.value()->ordinal(), 1);
     EXPECT_EQ(device.value()->handle(), FakeDriver::kFirstHandle + 1);
@@ -60,7 +60,7 @@ TEST(Device, EveryFailingCallIsNamedAndLeaksNothing) {
     FakeDriver fake;
     fake.failNth(call, CUDA_ERROR_UNKNOWN);
     expectLog(std::string("'as the test wished' (CUDA_ERROR_FAKE) in ") + call);
-    EXPECT_EQ(Device::create(fake.driver(), 0).status().code(), ncclUnhandledCudaError) << call;
+    EXPECT_EQ(gpu::Device::create(fake.driver(), 0).status().code(), ncclUnhandledCudaError) << call;
     EXPECT_EQ(fake.leaks(), "") << call;
     EXPECT_EQ(fake.stackDepth(), 0U) << call;
   }
@@ -70,27 +70,27 @@ TEST(Device, UnknownOrdinalSaysHowManyThereAre) {
   FakeDriver fake;
   for (const int ordinal : {-1, 2}) {
     expectLog("There is no CUDA device " + std::to_string(ordinal) + ": this process sees 2");
-    EXPECT_EQ(Device::create(fake.driver(), ordinal).status().code(), ncclInvalidArgument);
+    EXPECT_EQ(gpu::Device::create(fake.driver(), ordinal).status().code(), ncclInvalidArgument);
   }
 }
 
 TEST(DeviceFacts, ComeFromTheDriver) {
   FakeDriver fake;
-  const auto facts = readDeviceFacts(fake.driver(), 0);
+  const auto facts = gpu::readDeviceFacts(fake.driver(), 0);
   ASSERT_TRUE(facts.ok());
   EXPECT_EQ(facts.value().computeCapability, 90);
   EXPECT_EQ(facts.value().busIdText, "0000:1b:00.0");
   EXPECT_EQ(facts.value().busId, 0x1b000);
   EXPECT_TRUE(facts.value().vmm);
   fake.driver().cuMemRetainAllocationHandle = nullptr;
-  EXPECT_FALSE(readDeviceFacts(fake.driver(), 0).value().vmm) << "a driver without the calls has no such memory";
+  EXPECT_FALSE(gpu::readDeviceFacts(fake.driver(), 0).value().vmm) << "a driver without the calls has no such memory";
 }
 
 TEST(CurrentDevice, IsZeroWithoutContextAndTheOrdinalOtherwise) {
   FakeDriver fake;
-  EXPECT_EQ(currentDevice(fake.driver()).value(), 0);
+  EXPECT_EQ(gpu::currentDevice(fake.driver()).value(), 0);
   fake.pushContext(1);
-  EXPECT_EQ(currentDevice(fake.driver()).value(), 1) << "the ordinal, not the CUdevice";
+  EXPECT_EQ(gpu::currentDevice(fake.driver()).value(), 1) << "the ordinal, not the CUdevice";
   EXPECT_EQ(fake.stackDepth(), 1U);
 }
 
@@ -100,15 +100,15 @@ TEST(CurrentDevice, ReportsFailures) {
     fake.pushContext(0);
     fake.failNth(call, CUDA_ERROR_UNKNOWN);
     expectLog(std::string("in ") + call);
-    EXPECT_EQ(currentDevice(fake.driver()).status().code(), ncclUnhandledCudaError);
+    EXPECT_EQ(gpu::currentDevice(fake.driver()).status().code(), ncclUnhandledCudaError);
   }
 }
 
 TEST(FindDevice, GoesByUuid) {
   FakeDriver fake;
-  const auto second = readDeviceFacts(fake.driver(), 1).value().uuid;
-  EXPECT_EQ(findDevice(fake.driver(), second).value(), 1);
-  EXPECT_EQ(findDevice(fake.driver(), {}).value(), -1);
+  const auto second = gpu::readDeviceFacts(fake.driver(), 1).value().uuid;
+  EXPECT_EQ(gpu::findDevice(fake.driver(), second).value(), 1);
+  EXPECT_EQ(gpu::findDevice(fake.driver(), {}).value(), -1);
 }
 
 }  // namespace

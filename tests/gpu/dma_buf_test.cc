@@ -33,13 +33,13 @@ CUresult supportsAll(int* value, CUdevice_attribute, CUdevice) {
 
 TEST(DmaBuf, CoversWholePages) {
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 0);
+  const auto device = gpu::Device::create(fake.driver(), 0);
   ASSERT_TRUE(device.ok());
   fake.driver().cuMemGetHandleForAddressRange = exportRange;
   // Allocations share pages: one may begin and end within.
   for (const auto& [offset, pages] : {std::pair{0x0U, 2U}, {0x200U, 2U}, {0xf00U, 3U}}) {
     void* const memory = reinterpret_cast<void*>(0x700000 + offset);
-    const auto made = dmaBufOf(*device.value(), memory, 5000, "slots");
+    const auto made = gpu::dmaBufOf(*device.value(), memory, 5000, "slots");
     ASSERT_TRUE(made.ok());
     EXPECT_GE(::fcntl(made.value().fd.get(), F_GETFD), 0);
     EXPECT_EQ(exported, 0x700000U);
@@ -50,22 +50,22 @@ TEST(DmaBuf, CoversWholePages) {
 
 TEST(DmaBuf, NeedsADriverAndADeviceThatGiveThem) {
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 0);
+  const auto device = gpu::Device::create(fake.driver(), 0);
   ASSERT_TRUE(device.ok());
   fake.driver().cuMemGetHandleForAddressRange = nullptr;
-  EXPECT_FALSE(exportsDmaBufs(*device.value()));
+  EXPECT_FALSE(gpu::exportsDmaBufs(*device.value()));
   fake.driver().cuMemGetHandleForAddressRange = exportRange;
   fake.driver().cuDeviceGetAttribute = supportsAll;
-  EXPECT_TRUE(exportsDmaBufs(*device.value()));
+  EXPECT_TRUE(gpu::exportsDmaBufs(*device.value()));
 }
 
 TEST(DmaBuf, AFailureSaysWhatItWasFor) {
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 0);
+  const auto device = gpu::Device::create(fake.driver(), 0);
   ASSERT_TRUE(device.ok());
   fake.driver().cuMemGetHandleForAddressRange = refuse;
   expectLog("cuMemGetHandleForAddressRange");
-  EXPECT_EQ(dmaBufOf(*device.value(), nullptr, 4096, "slots of channel 3").status().code(), ncclUnhandledCudaError);
+  EXPECT_EQ(gpu::dmaBufOf(*device.value(), nullptr, 4096, "slots of channel 3").status().code(), ncclUnhandledCudaError);
   EXPECT_NE(std::string(lastErrorText()).find("slots of channel 3"), std::string::npos) << lastErrorText();
 }
 

@@ -56,7 +56,7 @@ std::string environmentPath(const char* name) {
 TEST(LoadDriverChild, DISABLED_PrintsWhatHappens) {
   allowLog("");
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const auto loaded = loadDriver();
+    const auto loaded = gpu::loadDriver();
     std::printf("code %d: %s\n", static_cast<int>(loaded.status().code()), lastErrorText());
   }
 }
@@ -96,14 +96,14 @@ TEST(LoadDriver, InfoLogOfTheFirstCallDoesNotStopIt) {
 
 TEST(CheckCu, SuccessSaysNothing) {
   FakeDriver fake;
-  EXPECT_TRUE(checkCu(fake.driver(), CUDA_SUCCESS, "cuMemAlloc").ok());
-  EXPECT_TRUE(checkCu(fake.driver(), CUDA_SUCCESS, CuCall{"cuMemAlloc"}).ok());
+  EXPECT_TRUE(gpu::checkCu(fake.driver(), CUDA_SUCCESS, "cuMemAlloc").ok());
+  EXPECT_TRUE(gpu::checkCu(fake.driver(), CUDA_SUCCESS, gpu::CuCall{"cuMemAlloc"}).ok());
 }
 
 TEST(CheckCu, NamesCallDescriptionNameAndDevice) {
   FakeDriver fake;
   expectLog("Cuda failure 201 'as the test wished' (CUDA_ERROR_FAKE) in cuCtxPushCurrent on device 3");
-  const Status status = checkCu(fake.driver(), CUDA_ERROR_INVALID_CONTEXT, "cuCtxPushCurrent", 3);
+  const Status status = gpu::checkCu(fake.driver(), CUDA_ERROR_INVALID_CONTEXT, "cuCtxPushCurrent", 3);
   EXPECT_EQ(status.code(), ncclUnhandledCudaError);
 }
 
@@ -112,14 +112,14 @@ TEST(CheckCu, OutOfMemoryNamesBytesPurposeAndRemedy) {
   expectLog(
       "Cuda failure 2 'out of memory' (CUDA_ERROR_OUT_OF_MEMORY) in cuMemAlloc of 4096 bytes for slots of rank 1 "
       "on device 0. The device has no memory left");
-  EXPECT_FALSE(checkCu(fake.driver(), CUDA_ERROR_OUT_OF_MEMORY, CuCall{"cuMemAlloc", 0, 4096, "slots of rank 1"}).ok());
+  EXPECT_FALSE(gpu::checkCu(fake.driver(), CUDA_ERROR_OUT_OF_MEMORY, gpu::CuCall{"cuMemAlloc", 0, 4096, "slots of rank 1"}).ok());
 }
 
 TEST(CheckCu, DriverWithoutWordsStillGivesTheNumber) {
-  const Driver silent;
+  const gpu::Driver silent;
   expectLog("Cuda failure 700 'no description' (unknown error) in cuLaunchKernel");
-  EXPECT_FALSE(checkCu(silent, CUDA_ERROR_ILLEGAL_ADDRESS, "cuLaunchKernel").ok());
-  EXPECT_EQ(describeCu(silent, CUDA_ERROR_ILLEGAL_ADDRESS), "unknown error 'no description'");
+  EXPECT_FALSE(gpu::checkCu(silent, CUDA_ERROR_ILLEGAL_ADDRESS, "cuLaunchKernel").ok());
+  EXPECT_EQ(gpu::describeCu(silent, CUDA_ERROR_ILLEGAL_ADDRESS), "unknown error 'no description'");
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ class FakeDriver {
   FakeDriver(const FakeDriver&) = delete;
   ~FakeDriver();
 
-  Driver& driver() { return driver_; }
+  gpu::Driver& driver() { return driver_; }
   /// The nth call of that name from now on returns `code`, once.
   void failNth(const std::string& call, CUresult code, int nth = 1) { failures_[call] = {code, calls_[call] + nth}; }
   int calls(const std::string& call) { return calls_[call]; }
@@ -68,7 +68,7 @@ class FakeDriver {
   void fillVmm();
   void fillModules();
 
-  Driver driver_;
+  gpu::Driver driver_;
   std::map<std::string, int> calls_;
   std::map<std::string, Failure> failures_;
   std::map<std::string, std::multiset<std::size_t>> live_;

@@ -36,15 +36,15 @@ Status getHostKernel(FakeDriver& fake, const std::string& path,
                      int (*registerKernels)(const simt::HostKernelTable*, void**)) {
   fake.driver().softGpu = true;
   fake.driver().softgpuRegisterKernels = registerKernels;
-  ASSIGN(const auto device, Device::create(fake.driver(), 0));
-  ASSIGN(const auto kernels, KernelSet::create(*device, path));
+  ASSIGN(const auto device, gpu::Device::create(fake.driver(), 0));
+  ASSIGN(const auto kernels, gpu::KernelSet::create(*device, path));
   return kernels->get("tutti_SendRecv_Copy_i8").status();
 }
 
 TEST(KernelSet, KernelThatWasNotBuiltIsInvalidUsage) {
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 1);
-  const auto kernels = KernelSet::create(*device.value());
+  const auto device = gpu::Device::create(fake.driver(), 1);
+  const auto kernels = gpu::KernelSet::create(*device.value());
   expectLog(device::embeddedFatbins().empty() ? "This library was built without GPU kernels"
                                               : "This library was built without these kernels");
   EXPECT_EQ(kernels.value()->get("tutti_Nothing_Ring_Simple_Sum_f32").status().code(), ncclInvalidUsage);
@@ -53,8 +53,8 @@ TEST(KernelSet, KernelThatWasNotBuiltIsInvalidUsage) {
 TEST(KernelSet, FatbinThatDoesNotFitNamesArchitectureAndRemedy) {
   if (device::embeddedFatbins().empty()) GTEST_SKIP() << "built without nvcc: no fatbin to load";
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 1);
-  const auto kernels = KernelSet::create(*device.value());
+  const auto device = gpu::Device::create(fake.driver(), 1);
+  const auto kernels = gpu::KernelSet::create(*device.value());
   fake.failNth("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU);
   expectLog("(compute capability 9.0) on device 1. This build has no kernel for the GPU's architecture");
   EXPECT_EQ(kernels.value()->get("tutti_SendRecv_Copy_i8").status().code(), ncclUnhandledCudaError);
@@ -65,8 +65,8 @@ TEST(KernelSet, LoadsNothingMoreOnceAllIsLoaded) {
   if (device::embeddedFatbins().empty()) GTEST_SKIP() << "built without nvcc: no fatbin to load";
   FakeDriver fake;
   {
-    const auto device = Device::create(fake.driver(), 1);
-    const auto kernels = KernelSet::create(*device.value());
+    const auto device = gpu::Device::create(fake.driver(), 1);
+    const auto kernels = gpu::KernelSet::create(*device.value());
     ASSERT_TRUE(kernels.value()->loadAll().ok());
     EXPECT_EQ(fake.calls("cuModuleLoadData"), static_cast<int>(device::embeddedFatbins().size()));
     const int lookUps = fake.calls("cuModuleGetFunction");
@@ -82,8 +82,8 @@ TEST(KernelSet, LoadsNothingMoreOnceAllIsLoaded) {
 TEST(KernelSet, LoadingAllStopsAtTheFirstErrorAndCanBeTriedAgain) {
   if (device::embeddedFatbins().empty()) GTEST_SKIP() << "built without nvcc: no fatbin to load";
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 1);
-  const auto kernels = KernelSet::create(*device.value());
+  const auto device = gpu::Device::create(fake.driver(), 1);
+  const auto kernels = gpu::KernelSet::create(*device.value());
   fake.failNth("cuModuleLoadData", CUDA_ERROR_OUT_OF_MEMORY, 3);
   expectLog("in cuModuleLoadData for kernels ");
   EXPECT_EQ(kernels.value()->loadAll().code(), ncclUnhandledCudaError);
@@ -106,8 +106,8 @@ SlowLoading& slowLoading() {
 TEST(KernelSet, KnownKernelsAreFoundWhileOthersLoad) {
   if (device::embeddedFatbins().empty()) GTEST_SKIP() << "built without nvcc: no fatbin to load";
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 0);
-  const auto kernels = KernelSet::create(*device.value());
+  const auto device = gpu::Device::create(fake.driver(), 0);
+  const auto kernels = gpu::KernelSet::create(*device.value());
   ASSERT_TRUE(kernels.value()->get("tutti_SendRecv_Copy_i8").ok());
   fake.driver().cuModuleLoadData = [](CUmodule*, const void*) {
     slowLoading().begun.count_down();
@@ -177,8 +177,8 @@ TEST(KernelSet, LoadsOnceAndRemembers) {
   fake.driver().cuModuleUnload = [](CUmodule) { return CUDA_SUCCESS; };
   fake.driver().softGpu = true;
   fake.driver().softgpuRegisterKernels = takeKernels;
-  const auto device = Device::create(fake.driver(), 0);
-  const auto kernels = KernelSet::create(*device.value(), hostKernelsPath());
+  const auto device = gpu::Device::create(fake.driver(), 0);
+  const auto kernels = gpu::KernelSet::create(*device.value(), hostKernelsPath());
   ASSERT_TRUE(kernels.value()->get("tutti_SendRecv_Copy_i8").ok());
   ASSERT_TRUE(kernels.value()->get("tutti_SendRecv_Copy_i8").ok());
   EXPECT_EQ(fake.calls("cuModuleGetFunction"), 1);

@@ -16,13 +16,13 @@
 namespace tutti::test {
 namespace {
 
-using Operation = std::function<Status(const Device&)>;
+using Operation = std::function<Status(const gpu::Device&)>;
 
 /// Runs `operation` once per call name with that call failing: the error must name it, and nothing may leak.
 void expectEachFailureReported(const std::vector<std::string>& calls, const Operation& operation) {
   for (const std::string& call : calls) {
     FakeDriver fake;
-    const auto device = Device::create(fake.driver(), 0);
+    const auto device = gpu::Device::create(fake.driver(), 0);
     ASSERT_TRUE(device.ok());
     const std::string before = fake.leaks();
     fake.failNth(call, CUDA_ERROR_OUT_OF_MEMORY);
@@ -35,35 +35,35 @@ void expectEachFailureReported(const std::vector<std::string>& calls, const Oper
 
 TEST(DeviceBuffer, ReportsEveryFailureAndLeaksNothing) {
   expectEachFailureReported({"cuCtxPushCurrent", "cuMemAlloc", "cuMemsetD8Async", "cuStreamQuery"},
-                            [](const Device& d) { return DeviceBuffer::create(d, 64, "test").status(); });
+                            [](const gpu::Device& d) { return gpu::DeviceBuffer::create(d, 64, "test").status(); });
 }
 
 TEST(DeviceBuffer, OutOfMemoryNamesSizeAndPurpose) {
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 1);
+  const auto device = gpu::Device::create(fake.driver(), 1);
   fake.failNth("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY);
   expectLog("in cuMemAlloc of 1048576 bytes for slots of channel 3 on device 1");
-  EXPECT_FALSE(DeviceBuffer::create(*device.value(), 1 << 20, "slots of channel 3").ok());
+  EXPECT_FALSE(gpu::DeviceBuffer::create(*device.value(), 1 << 20, "slots of channel 3").ok());
 }
 
 TEST(PinnedBuffer, ReportsEveryFailureAndLeaksNothing) {
   expectEachFailureReported({"cuCtxPushCurrent", "cuMemHostAlloc", "cuMemHostGetDevicePointer"},
-                            [](const Device& d) { return PinnedBuffer::create(d, 64, "test").status(); });
+                            [](const gpu::Device& d) { return gpu::PinnedBuffer::create(d, 64, "test").status(); });
 }
 
 TEST(RegisteredMemory, ReportsEveryFailureAndLeaksNothing) {
   std::vector<std::byte> memory(4096);
   expectEachFailureReported({"cuCtxPushCurrent", "cuMemHostRegister", "cuMemHostGetDevicePointer"},
-                            [&](const Device& d) { return RegisteredMemory::create(d, memory, "test").status(); });
+                            [&](const gpu::Device& d) { return gpu::RegisteredMemory::create(d, memory, "test").status(); });
 }
 
 TEST(RegisteredMemory, IsGivenBackToTheDriverAndNotFreed) {
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 0);
+  const auto device = gpu::Device::create(fake.driver(), 0);
   const std::string before = fake.leaks();
   std::vector<std::byte> memory(4096);
   {
-    const auto registered = RegisteredMemory::create(*device.value(), memory, "test");
+    const auto registered = gpu::RegisteredMemory::create(*device.value(), memory, "test");
     ASSERT_TRUE(registered.ok());
     EXPECT_EQ(registered.value().onDevice(), memory.data());
     EXPECT_NE(fake.leaks(), before);
@@ -75,52 +75,52 @@ TEST(RegisteredMemory, IsGivenBackToTheDriverAndNotFreed) {
 TEST(Copies, ReportEveryFailure) {
   std::vector<std::byte> data(8);
   expectEachFailureReported({"cuCtxPushCurrent", "cuMemcpyHtoDAsync", "cuStreamQuery"},
-                            [&](const Device& d) { return copyToDevice(d, 64, data); });
+                            [&](const gpu::Device& d) { return gpu::copyToDevice(d, 64, data); });
   expectEachFailureReported({"cuCtxPushCurrent", "cuMemcpyDtoHAsync", "cuStreamQuery"},
-                            [&](const Device& d) { return copyToHost(d, data, 64); });
+                            [&](const gpu::Device& d) { return gpu::copyToHost(d, data, 64); });
   expectEachFailureReported({"cuCtxPushCurrent", "cuMemsetD8Async", "cuStreamQuery"},
-                            [](const Device& d) { return zeroDevice(d, 64, 8); });
+                            [](const gpu::Device& d) { return gpu::zeroDevice(d, 64, 8); });
 }
 
 TEST(Copies, OfNothingAskTheDriverNothing) {
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 0);
+  const auto device = gpu::Device::create(fake.driver(), 0);
   const int before = fake.calls("cuCtxPushCurrent");
-  EXPECT_TRUE(copyToDevice(*device.value(), 0, {}).ok());
-  EXPECT_TRUE(copyToHost(*device.value(), {}, 0).ok());
-  EXPECT_TRUE(zeroDevice(*device.value(), 0, 0).ok());
+  EXPECT_TRUE(gpu::copyToDevice(*device.value(), 0, {}).ok());
+  EXPECT_TRUE(gpu::copyToHost(*device.value(), {}, 0).ok());
+  EXPECT_TRUE(gpu::zeroDevice(*device.value(), 0, 0).ok());
   EXPECT_EQ(fake.calls("cuCtxPushCurrent"), before);
 }
 
 TEST(Stream, ReportsEveryFailureAndLeaksNothing) {
   expectEachFailureReported({"cuCtxPushCurrent", "cuStreamCreate"},
-                            [](const Device& d) { return Stream::create(d).status(); });
+                            [](const gpu::Device& d) { return gpu::Stream::create(d).status(); });
 }
 
 TEST(Stream, WaitLeavesWhenAborted) {
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 0);
+  const auto device = gpu::Device::create(fake.driver(), 0);
   fake.streamState = CUDA_ERROR_NOT_READY;
   Abort abort;
   abort.raise(Status(ncclRemoteError), "peer gone");
-  EXPECT_EQ(waitStream(*device.value(), nullptr, &abort).code(), ncclRemoteError);
+  EXPECT_EQ(gpu::waitStream(*device.value(), nullptr, &abort).code(), ncclRemoteError);
   fake.streamState = CUDA_SUCCESS;
 }
 
 TEST(Stream, WaitIsBoundedAndSaysWhatIsStuck) {
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 1);
+  const auto device = gpu::Device::create(fake.driver(), 1);
   fake.streamState = CUDA_ERROR_NOT_READY;
   expectLog("Device 1 did not finish its work within 5 ms");
-  EXPECT_EQ(waitStream(*device.value(), nullptr, nullptr, std::chrono::milliseconds(5)).code(), ncclSystemError);
+  EXPECT_EQ(gpu::waitStream(*device.value(), nullptr, nullptr, std::chrono::milliseconds(5)).code(), ncclSystemError);
   fake.streamState = CUDA_SUCCESS;
 }
 
 TEST(Event, ReportsEveryFailureAndLeaksNothing) {
   expectEachFailureReported({"cuCtxPushCurrent", "cuEventCreate"},
-                            [](const Device& d) { return Event::create(d).status(); });
-  expectEachFailureReported({"cuEventRecord", "cuStreamWaitEvent", "cuEventQuery"}, [](const Device& d) -> Status {
-    ASSIGN(Event event, Event::create(d));
+                            [](const gpu::Device& d) { return gpu::Event::create(d).status(); });
+  expectEachFailureReported({"cuEventRecord", "cuStreamWaitEvent", "cuEventQuery"}, [](const gpu::Device& d) -> Status {
+    ASSIGN(gpu::Event event, gpu::Event::create(d));
     TRY(event.record(nullptr));
     TRY(event.waitOn(nullptr));
     return event.wait(nullptr);
@@ -128,29 +128,29 @@ TEST(Event, ReportsEveryFailureAndLeaksNothing) {
 }
 
 TEST(IpcMemory, ReportsEveryFailureAndLeaksNothing) {
-  expectEachFailureReported({"cuIpcGetMemHandle", "cuIpcOpenMemHandle"}, [](const Device& d) -> Status {
-    ASSIGN(const DeviceBuffer buffer, DeviceBuffer::create(d, 64, "test"));
-    ASSIGN(const CUipcMemHandle handle, IpcMemory::exportHandle(buffer));
-    return IpcMemory::open(d, handle, "rank 3").status();
+  expectEachFailureReported({"cuIpcGetMemHandle", "cuIpcOpenMemHandle"}, [](const gpu::Device& d) -> Status {
+    ASSIGN(const gpu::DeviceBuffer buffer, gpu::DeviceBuffer::create(d, 64, "test"));
+    ASSIGN(const CUipcMemHandle handle, gpu::IpcMemory::exportHandle(buffer));
+    return gpu::IpcMemory::open(d, handle, "rank 3").status();
   });
 }
 
 TEST(IpcMemory, ErrorNamesTheOwner) {
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 0);
+  const auto device = gpu::Device::create(fake.driver(), 0);
   fake.failNth("cuIpcOpenMemHandle", CUDA_ERROR_MAP_FAILED);
   expectLog("in cuIpcOpenMemHandle for memory of rank 3 on node7");
-  EXPECT_FALSE(IpcMemory::open(*device.value(), {}, "rank 3 on node7").ok());
+  EXPECT_FALSE(gpu::IpcMemory::open(*device.value(), {}, "rank 3 on node7").ok());
 }
 
 TEST(IpcMemory, IsNoErrorWhereOneCanDoWithoutIt) {
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 0);
+  const auto device = gpu::Device::create(fake.driver(), 0);
   fake.failNth("cuIpcOpenMemHandle", CUDA_ERROR_MAP_FAILED);
   std::string why;
-  EXPECT_FALSE(IpcMemory::openIfAllowed(*device.value(), {}, why).value().has_value());
-  EXPECT_EQ(why, describeCu(fake.driver(), CUDA_ERROR_MAP_FAILED));
-  EXPECT_TRUE(IpcMemory::openIfAllowed(*device.value(), {}, why).value().has_value());
+  EXPECT_FALSE(gpu::IpcMemory::openIfAllowed(*device.value(), {}, why).value().has_value());
+  EXPECT_EQ(why, gpu::describeCu(fake.driver(), CUDA_ERROR_MAP_FAILED));
+  EXPECT_TRUE(gpu::IpcMemory::openIfAllowed(*device.value(), {}, why).value().has_value());
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-namespace tutti {
+namespace tutti::gpu {
 namespace {
 
 Nvml fakeNvml() {
@@ -88,4 +88,4 @@ TEST(Nvml, SaysWhichQuestionsWereNotAnswered) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::gpu

@@ -22,26 +22,26 @@ inline std::string hostKernelsPath() {
 /// Loads the kernel and holds what its arguments point at.
 class SelfCopy {
  public:
-  static Result<std::unique_ptr<SelfCopy>> create(const Device& device) {
+  static Result<std::unique_ptr<SelfCopy>> create(const gpu::Device& device) {
     std::unique_ptr<SelfCopy> copy(new SelfCopy);
-    ASSIGN(copy->kernels_, KernelSet::create(device, hostKernelsPath()));
+    ASSIGN(copy->kernels_, gpu::KernelSet::create(device, hostKernelsPath()));
     ASSIGN(copy->function_, copy->kernels_->get("tutti_SendRecv_Copy_i8"));
-    ASSIGN(DeviceBuffer view, DeviceBuffer::create(device, sizeof(Tables), "test"));
-    ASSIGN(PinnedBuffer word, PinnedBuffer::create(device, sizeof(std::uint32_t), "test"));
+    ASSIGN(gpu::DeviceBuffer view, gpu::DeviceBuffer::create(device, sizeof(Tables), "test"));
+    ASSIGN(gpu::PinnedBuffer word, gpu::PinnedBuffer::create(device, sizeof(std::uint32_t), "test"));
     Tables tables{};   // the one channel has no connections
     device::CommView& comm = tables.comm;
     comm.channels = &reinterpret_cast<Tables*>(view.data())->channel;
     comm.abortWord = reinterpret_cast<const std::uint32_t*>(word.onDevice());
     comm.nRanks = 1;
     comm.nChannels = 1;
-    TRY(copyToDevice(device, view.address(), std::as_bytes(std::span(&tables, 1))));
-    copy->view_ = std::make_unique<DeviceBuffer>(std::move(view));
-    copy->word_ = std::make_unique<PinnedBuffer>(std::move(word));
+    TRY(gpu::copyToDevice(device, view.address(), std::as_bytes(std::span(&tables, 1))));
+    copy->view_ = std::make_unique<gpu::DeviceBuffer>(std::move(view));
+    copy->word_ = std::make_unique<gpu::PinnedBuffer>(std::move(word));
     return copy;
   }
   static constexpr unsigned kThreads = 64;
   CUfunction function() const { return function_; }
-  device::KernelArgs args(const DeviceBuffer& from, const DeviceBuffer& to) const {
+  device::KernelArgs args(const gpu::DeviceBuffer& from, const gpu::DeviceBuffer& to) const {
     device::KernelArgs args;
     std::memset(&args, 0, sizeof(args));
     args.comm = reinterpret_cast<const device::CommView*>(view_->data());
@@ -59,9 +59,9 @@ class SelfCopy {
     device::ChannelView channel;
   };
   SelfCopy() = default;
-  std::unique_ptr<KernelSet> kernels_;
-  std::unique_ptr<DeviceBuffer> view_;
-  std::unique_ptr<PinnedBuffer> word_;
+  std::unique_ptr<gpu::KernelSet> kernels_;
+  std::unique_ptr<gpu::DeviceBuffer> view_;
+  std::unique_ptr<gpu::PinnedBuffer> word_;
   CUfunction function_ = nullptr;
 };
 

@@ -14,32 +14,32 @@ constexpr std::size_t kGrain = std::size_t{2} << 20;
 
 TEST(SharedMemory, SizeZeroGivesNull) {
   FakeDriver fake;
-  const auto nothing = allocateShared(fake.driver(), 0, 0, true);
+  const auto nothing = gpu::allocateShared(fake.driver(), 0, 0, true);
   ASSERT_TRUE(nothing.ok());
   EXPECT_EQ(nothing.value(), nullptr);
-  EXPECT_TRUE(freeShared(fake.driver(), nullptr, true).ok());
+  EXPECT_TRUE(gpu::freeShared(fake.driver(), nullptr, true).ok());
 }
 
 TEST(SharedMemory, RoundsUpAndGivesAccessToEveryDeviceThatReachesIt) {
   FakeDriver fake;
-  const auto memory = allocateShared(fake.driver(), 0, kGrain + 1, true);
+  const auto memory = gpu::allocateShared(fake.driver(), 0, kGrain + 1, true);
   ASSERT_TRUE(memory.ok());
   EXPECT_EQ(fake.createdBytes, 2 * kGrain);
   ASSERT_EQ(fake.access.size(), 2U);
   EXPECT_EQ(fake.access[0].location.id, FakeDriver::kFirstHandle);
   EXPECT_EQ(fake.access[1].flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-  EXPECT_TRUE(freeShared(fake.driver(), memory.value(), true).ok());
+  EXPECT_TRUE(gpu::freeShared(fake.driver(), memory.value(), true).ok());
   EXPECT_EQ(fake.leaks(), "");
 }
 
 TEST(SharedMemory, DevicesThatCannotReachItGetNoAccess) {
   FakeDriver fake;
   fake.peerAccess = false;
-  const auto memory = allocateShared(fake.driver(), 1, 1, true);
+  const auto memory = gpu::allocateShared(fake.driver(), 1, 1, true);
   ASSERT_TRUE(memory.ok());
   ASSERT_EQ(fake.access.size(), 1U);
   EXPECT_EQ(fake.access[0].location.id, FakeDriver::kFirstHandle + 1);
-  EXPECT_TRUE(freeShared(fake.driver(), memory.value(), true).ok());
+  EXPECT_TRUE(gpu::freeShared(fake.driver(), memory.value(), true).ok());
 }
 
 TEST(SharedMemory, PlainWhereForbiddenOrUnsupported) {
@@ -47,21 +47,21 @@ TEST(SharedMemory, PlainWhereForbiddenOrUnsupported) {
   for (const bool supported : {true, false}) {
     fake.vmmSupported = supported;
     const bool allowed = !supported;
-    const auto memory = allocateShared(fake.driver(), 1, 64, allowed);
+    const auto memory = gpu::allocateShared(fake.driver(), 1, 64, allowed);
     ASSERT_TRUE(memory.ok());
     EXPECT_EQ(fake.calls("cuMemCreate"), 0);
-    EXPECT_TRUE(freeShared(fake.driver(), memory.value(), allowed).ok());
+    EXPECT_TRUE(gpu::freeShared(fake.driver(), memory.value(), allowed).ok());
     EXPECT_EQ(fake.leaks(), "");
   }
 }
 
 TEST(SharedMemory, PlainPointerIsRefusedWhereVmmIsUsed) {
   FakeDriver fake;
-  const auto plain = allocateShared(fake.driver(), 1, 64, false);
+  const auto plain = gpu::allocateShared(fake.driver(), 1, 64, false);
   ASSERT_TRUE(plain.ok());
   expectLog("in cuMemRetainAllocationHandle for a pointer that ncclMemAlloc did not give");
-  EXPECT_EQ(freeShared(fake.driver(), plain.value(), true).code(), ncclUnhandledCudaError);
-  EXPECT_TRUE(freeShared(fake.driver(), plain.value(), false).ok());
+  EXPECT_EQ(gpu::freeShared(fake.driver(), plain.value(), true).code(), ncclUnhandledCudaError);
+  EXPECT_TRUE(gpu::freeShared(fake.driver(), plain.value(), false).ok());
   EXPECT_EQ(fake.leaks(), "");
 }
 
@@ -69,7 +69,7 @@ TEST(SharedMemory, HostPointerIsRefused) {
   FakeDriver fake;
   fake.knowsPointers = false;
   expectLog("in cuPointerGetAttribute for a pointer that is no device memory");
-  EXPECT_EQ(freeShared(fake.driver(), &fake, true).code(), ncclUnhandledCudaError);
+  EXPECT_EQ(gpu::freeShared(fake.driver(), &fake, true).code(), ncclUnhandledCudaError);
 }
 
 TEST(SharedMemory, EveryFailureIsNamedAndLeaksNothing) {
@@ -78,7 +78,7 @@ TEST(SharedMemory, EveryFailureIsNamedAndLeaksNothing) {
     FakeDriver fake;
     fake.failNth(call, CUDA_ERROR_OUT_OF_MEMORY);
     expectLog(std::string("(CUDA_ERROR_OUT_OF_MEMORY) in ") + call);
-    EXPECT_EQ(allocateShared(fake.driver(), 0, 64, true).status().code(), ncclUnhandledCudaError) << call;
+    EXPECT_EQ(gpu::allocateShared(fake.driver(), 0, 64, true).status().code(), ncclUnhandledCudaError) << call;
     EXPECT_EQ(fake.leaks(), "") << call;
     EXPECT_EQ(fake.stackDepth(), 0U) << call;
   }
@@ -87,7 +87,7 @@ TEST(SharedMemory, EveryFailureIsNamedAndLeaksNothing) {
     // The context is retained for the Device first, then for the memory.
     fake.failNth(call, CUDA_ERROR_OUT_OF_MEMORY, std::string(call) == "cuMemAlloc" ? 1 : 2);
     expectLog(std::string("(CUDA_ERROR_OUT_OF_MEMORY) in ") + call);
-    EXPECT_EQ(allocateShared(fake.driver(), 0, 64, false).status().code(), ncclUnhandledCudaError) << call;
+    EXPECT_EQ(gpu::allocateShared(fake.driver(), 0, 64, false).status().code(), ncclUnhandledCudaError) << call;
     EXPECT_EQ(fake.leaks(), "") << call;
   }
 }
@@ -96,7 +96,7 @@ TEST(SharedMemory, OutOfMemoryNamesTheBytes) {
   FakeDriver fake;
   fake.failNth("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY);
   expectLog("in cuMemCreate of 2097152 bytes on device 1");
-  EXPECT_FALSE(allocateShared(fake.driver(), 1, 5, true).ok());
+  EXPECT_FALSE(gpu::allocateShared(fake.driver(), 1, 5, true).ok());
 }
 
 }  // namespace

@@ -17,16 +17,16 @@ namespace {
 
 struct OpenCollNet {
   DlLibrary library;
-  std::unique_ptr<LoadedCollNet> source;
-  std::unique_ptr<CollNet> net;
+  std::unique_ptr<plugin::LoadedCollNet> source;
+  std::unique_ptr<plugin::CollNet> net;
   TestNetCounts* counts = nullptr;
-  NetHandle handle{};
+  plugin::NetHandle handle{};
   void* listener = nullptr;
   void* connection = nullptr;
 
-  explicit OpenCollNet(int version, const NetOpening& opening = {}) {
+  explicit OpenCollNet(int version, const plugin::NetOpening& opening = {}) {
     library = DlLibrary::open(pluginPath(version));
-    source = findCollNet(library, pluginPath(version));
+    source = plugin::findCollNet(library, pluginPath(version));
     if (source == nullptr) return;
     auto attempt = source->attempt(opening);
     EXPECT_EQ(attempt.why, "");
@@ -82,8 +82,8 @@ TEST_P(CollNetPlugin, GathersAndScattersSinceVersion8) {
   std::array<float, 4> in{1, 2, 3, 4};
   std::array<float, 4> gathered{};
   std::array<float, 4> scattered{};
-  const CollNetBuffer from{in.data(), sizeof(in), nullptr};
-  const CollNetWindow window{sizeof(in), 0, sizeof(in)};
+  const plugin::CollNetBuffer from{in.data(), sizeof(in), nullptr};
+  const plugin::CollNetWindow window{sizeof(in), 0, sizeof(in)};
   if (GetParam() < 8) {
     expectLog("iallgather: the network has no such function");
     expectLog("ireducescatter: the network has no such function");
@@ -105,8 +105,8 @@ TEST_P(CollNetPlugin, KeepsToTheLengthsOfItsVersion) {
   char byte = 0;
   const std::size_t tooMuch = std::size_t{1} << 31;
   if (GetParam() <= 7) expectLog("regMr: 2147483648 bytes");
-  EXPECT_EQ(plugin.net->registerMemory(plugin.connection, &byte, tooMuch, PtrKind::Host).ok(), GetParam() >= 8);
-  const CollNetBuffer large{&byte, std::size_t{1} << 33, nullptr};
+  EXPECT_EQ(plugin.net->registerMemory(plugin.connection, &byte, tooMuch, plugin::PtrKind::Host).ok(), GetParam() >= 8);
+  const plugin::CollNetBuffer large{&byte, std::size_t{1} << 33, nullptr};
   if (GetParam() <= 8) {
     expectLog("iallreduce: 2147483648 elements; this version of the interface takes at most 1073741824");
     EXPECT_EQ(plugin.net->iallreduce(plugin.connection, large, large, {ncclFloat32, ncclSum}).status().code(),
@@ -114,7 +114,7 @@ TEST_P(CollNetPlugin, KeepsToTheLengthsOfItsVersion) {
   }
   if (GetParam() == 8) {
     expectLog("iallgather: 536870913 bytes");
-    const CollNetBuffer part{&byte, (std::size_t{1} << 29) + 1, nullptr};
+    const plugin::CollNetBuffer part{&byte, (std::size_t{1} << 29) + 1, nullptr};
     EXPECT_FALSE(plugin.net->iallgather(plugin.connection, part, part, {}).ok());
   }
 }
@@ -126,7 +126,7 @@ TEST_P(CollNetPlugin, FusesOnlyWithinItsVersion) {
   EXPECT_EQ(plugin.counts->collFusions, plugin.net->fuses() ? 1 : 0)
       << "the plugin has no room for more, and is not asked";
   if (!plugin.net->fuses()) return;
-  const NetProperties fused = plugin.net->properties(10).value();
+  const plugin::NetProperties fused = plugin.net->properties(10).value();
   std::vector<int> parts(static_cast<std::size_t>(plugin.net->maxFused()));
   std::iota(parts.begin(), parts.end(), 0);
   EXPECT_EQ(fused.physical, parts);
@@ -140,7 +140,7 @@ TEST_P(CollNetPlugin, SaysWhyItDoesNotFuse) {
   if (!plugin.net->fuses()) return;
   const std::vector<int> devices{0, 1};
   // Without a warning of ours: whether it is an error is for the caller to say.
-  const NetFusion made = plugin.net->makeVirtual(devices);
+  const plugin::NetFusion made = plugin.net->makeVirtual(devices);
   EXPECT_EQ(made.device, -1);
   const std::string words = "(collNet v" + std::to_string(GetParam());
   EXPECT_NE(made.why.find(words), std::string::npos) << made.why;

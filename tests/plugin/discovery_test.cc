@@ -32,21 +32,21 @@ TEST(Discovery, ReadsEveryFormOfTheList) {
       {" foo , bar", {" foo ", " bar"}},  // blanks belong to names
       {"/x/y.so,libz.so", {"/x/y.so", "libz.so"}},
   };
-  for (const auto& row : rows) EXPECT_EQ(parsePluginList(row.value), row.names) << row.value;
+  for (const auto& row : rows) EXPECT_EQ(plugin::parsePluginList(row.value), row.names) << row.value;
 }
 
 TEST(Discovery, IgnoresWhatIsTooManyOrTooLong) {
   const ScopedLog log("INFO");
   std::string value;
   for (int i = 0; i < 16; ++i) value += "p" + std::to_string(i) + ",";
-  EXPECT_EQ(parsePluginList(value).size(), 14U);
-  EXPECT_EQ(parsePluginList(value).back(), "p13");
+  EXPECT_EQ(plugin::parsePluginList(value).size(), 14U);
+  EXPECT_EQ(plugin::parsePluginList(value).back(), "p13");
   EXPECT_NE(capturedText().find("NCCL_NET_PLUGIN list contains more than 14 plugins, ignoring the rest"),
             std::string::npos);
 
   const std::string fits(254, 'a');
   const std::string tooLong(255, 'b');
-  EXPECT_EQ(parsePluginList(tooLong + "," + fits), Names{fits});
+  EXPECT_EQ(plugin::parsePluginList(tooLong + "," + fits), Names{fits});
   EXPECT_NE(capturedText().find("longer than 255 characters, ignoring it."), std::string::npos);
 }
 
@@ -64,12 +64,12 @@ TEST(Discovery, KnowsWhichFilesAreTried) {
       {"/path/x.so", {"/path/x.so"}},
       {"./foo", {"./foo"}},
   };
-  for (const auto& row : rows) EXPECT_EQ(pluginFileNames(row.name), row.files) << row.name;
+  for (const auto& row : rows) EXPECT_EQ(plugin::pluginFileNames(row.name), row.files) << row.name;
 }
 
 TEST(Discovery, OpensEveryForm) {
   for (const std::string& name : {std::string("testv8"), std::string("libnccl-net-testv8.so"), pluginPath(8)}) {
-    const OpenedPlugin opened = openNetPlugin(name);
+    const plugin::OpenedPlugin opened = plugin::openNetPlugin(name);
     ASSERT_TRUE(opened.library.valid()) << name << ": " << opened.why;
     EXPECT_TRUE(opened.path.ends_with("/libnccl-net-testv8.so")) << opened.path;
     EXPECT_NE(opened.library.symbol("ncclNetPlugin_v8"), nullptr);
@@ -78,7 +78,7 @@ TEST(Discovery, OpensEveryForm) {
 
 TEST(Discovery, FindsTheProgramItself) {
   for (const char* name : {"STATIC_PLUGIN", "static_plugin"}) {
-    const OpenedPlugin opened = openNetPlugin(name);
+    const plugin::OpenedPlugin opened = plugin::openNetPlugin(name);
     ASSERT_TRUE(opened.library.valid());
     EXPECT_EQ(opened.path, "STATIC_PLUGIN");
     EXPECT_NE(opened.library.symbol("ncclNetPlugin_v9"), nullptr);  // of registry_test.cc
@@ -87,7 +87,7 @@ TEST(Discovery, FindsTheProgramItself) {
 
 TEST(Discovery, TellsAllFilesThatAreNowhere) {
   const ScopedLog log("INFO");
-  const OpenedPlugin opened = openNetPlugin("nowhere");
+  const plugin::OpenedPlugin opened = plugin::openNetPlugin("nowhere");
   EXPECT_FALSE(opened.library.valid());
   EXPECT_EQ(opened.why, "not found: nowhere libnccl-net-nowhere.so");
   EXPECT_NE(capturedText().find("NET/Plugin: Could not find: nowhere libnccl-net-nowhere.so"), std::string::npos);
@@ -101,7 +101,7 @@ TEST(Discovery, TellsWhyAFileCannotBeUsed) {
   ASSERT_NE(file, nullptr);
   std::fputs("This is not a library, however long it may be: it does not begin like one.\n", file);
   std::fclose(file);
-  const OpenedPlugin opened = openNetPlugin(path);
+  const plugin::OpenedPlugin opened = plugin::openNetPlugin(path);
   ::unlink(path.c_str());
   EXPECT_FALSE(opened.library.valid());
   EXPECT_NE(opened.why.find(path), std::string::npos);

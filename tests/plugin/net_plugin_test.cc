@@ -50,7 +50,7 @@ Result<void*> insist(F&& post) {
   }
 }
 /// The same for completion: the bytes that came; -1 on an error or a hang.
-long finish(Net& net, void* request, std::chrono::milliseconds limit = std::chrono::seconds(20)) {
+long finish(plugin::Net& net, void* request, std::chrono::milliseconds limit = std::chrono::seconds(20)) {
   for (const auto end = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < end;) {
     int bytes = 0;
     const auto done = net.test(request, std::span(&bytes, 1));
@@ -69,7 +69,7 @@ void carryAll(Loop& loop, const std::vector<std::size_t>& sizes) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     Bytes& from = sent.emplace_back(pattern(sizes[i], static_cast<int>(i)));
     Bytes& to = received.emplace_back(sizes[i] + 100, '\0');
-    const NetBuffer into{to.data(), to.size(), 1, nullptr};
+    const plugin::NetBuffer into{to.data(), to.size(), 1, nullptr};
     auto receive = insist([&] { return loop.net.irecv(loop.receiver, std::span(&into, 1)); });
     auto send = insist([&] { return loop.net.isend(loop.sender, {from.data(), from.size(), 1, nullptr}); });
     ASSERT_TRUE(receive.ok() && send.ok() && receive.value() != nullptr && send.value() != nullptr) << i;
@@ -104,7 +104,7 @@ TEST_P(NetPlugin, SaysWhatItIs) {
   EXPECT_EQ(plugin.source->version(), GetParam());
   EXPECT_EQ(plugin.net->name(), networkName(GetParam()));
   EXPECT_EQ(plugin.net->devices().value(), 1);
-  const NetProperties p = plugin.net->properties(0).value();
+  const plugin::NetProperties p = plugin.net->properties(0).value();
   EXPECT_EQ(p.name, "test0");
   EXPECT_EQ(p.speedMbps, 10000 + GetParam());
   EXPECT_EQ(p.physical, std::vector<int>{0});
@@ -141,7 +141,7 @@ TEST_P(NetPlugin, RegistersMemoryAndTakesItBack) {
   const OpenPlugin plugin(GetParam());
   Loop loop(*plugin.net);
   char memory[64];
-  const auto registration = plugin.net->registerMemory(loop.sender, memory, sizeof(memory), PtrKind::Host);
+  const auto registration = plugin.net->registerMemory(loop.sender, memory, sizeof(memory), plugin::PtrKind::Host);
   ASSERT_TRUE(registration.ok());
   EXPECT_EQ(registration.value(), memory);
   EXPECT_EQ(plugin.counts->registrations, 1);
@@ -159,11 +159,11 @@ TEST_P(NetPlugin, KeepsToTheLengthsOfItsVersion) {
     expectLog("isend: a message of 1073741825 bytes");
     EXPECT_EQ(plugin.net->isend(loop.sender, {&byte, tooLong, 0, nullptr}).status().code(), ncclInternalError);
     expectLog("irecv: a message of 1073741825 bytes");
-    const NetBuffer buffer{&byte, tooLong, 0, nullptr};
+    const plugin::NetBuffer buffer{&byte, tooLong, 0, nullptr};
     EXPECT_EQ(plugin.net->irecv(loop.receiver, std::span(&buffer, 1)).status().code(), ncclInternalError);
   }
   if (GetParam() <= 7) expectLog("regMr: 2147483648 bytes; this version of the interface registers at most 2147483647");
-  const auto registration = plugin.net->registerMemory(loop.sender, &byte, tooMuch, PtrKind::Host);
+  const auto registration = plugin.net->registerMemory(loop.sender, &byte, tooMuch, plugin::PtrKind::Host);
   EXPECT_EQ(registration.ok(), GetParam() >= 8);
 }
 
@@ -199,7 +199,7 @@ TEST_P(NetPlugin, FusesOnlyWithinItsVersion) {
   EXPECT_EQ(plugin.counts->fused, plugin.net->maxFused());
   // The plugin warns of it, which is no warning of ours: whether it is an error is for the caller to say.
   const std::vector<int> lone{0};
-  const NetFusion refused = plugin.net->makeVirtual(lone);
+  const plugin::NetFusion refused = plugin.net->makeVirtual(lone);
   EXPECT_EQ(refused.device, -1);
   const char* const words = "makeVDevice failed with ncclInvalidArgument; it said: test net: makeVDevice: one device is no group";
   EXPECT_NE(refused.why.find(words), std::string::npos) << refused.why;
@@ -210,7 +210,7 @@ TEST_P(NetPlugin, SaysSoWhereFusingSucceedsWithoutADevice) {
   const OpenPlugin plugin(GetParam());
   if (!plugin.net->fuses()) return;
   const std::vector<int> devices{0, 1};
-  const NetFusion made = plugin.net->makeVirtual(devices);
+  const plugin::NetFusion made = plugin.net->makeVirtual(devices);
   EXPECT_EQ(made.device, -1);
   EXPECT_NE(made.why.find("it succeeded without a device"), std::string::npos) << made.why;
 }
@@ -242,7 +242,7 @@ TEST_P(NetPlugin, RefusesWhatCannotBeUsed) {
     std::string why;
     const DlLibrary library = DlLibrary::open(pluginPath(GetParam()), &why);
     ASSERT_TRUE(library.valid()) << why;
-    const auto source = findNet(library, pluginPath(GetParam()));
+    const auto source = plugin::findNet(library, pluginPath(GetParam()));
     ASSERT_NE(source, nullptr);
     const auto attempt = source->attempt({});
     EXPECT_EQ(attempt.net, nullptr);
@@ -267,10 +267,10 @@ TEST_P(NetPlugin, NamesTheCallThatFailed) {
                               pluginPath(GetParam()) + "), device 0: " + row.call + " failed with ncclSystemError";
     expectLog(std::string(row.call) + ": told to fail");
     expectLog(start + "; it said: test net: " + row.call + ": told to fail");
-    NetHandle handle{};
+    plugin::NetHandle handle{};
     void* const listener = plugin.net->listen(0, handle).value();
     char byte = 0;
-    const NetBuffer buffer{&byte, 1, 0, nullptr};
+    const plugin::NetBuffer buffer{&byte, 1, 0, nullptr};
     const auto run = [&]() -> Status {
       ASSIGN(void* sender, plugin.net->connect(0, handle));
       const auto accepted = plugin.net->accept(listener);
@@ -297,7 +297,7 @@ TEST_P(NetPlugin, LetsNobodyWaitForARequestThatHangs) {
   const OpenPlugin plugin(GetParam());
   Loop loop(*plugin.net);
   char byte = 7;
-  const NetBuffer buffer{&byte, 1, 0, nullptr};
+  const plugin::NetBuffer buffer{&byte, 1, 0, nullptr};
   void* const send = plugin.net->isend(loop.sender, buffer).value();
   EXPECT_GE(finish(*plugin.net, send), 0);
   void* const again = plugin.net->isend(loop.sender, buffer).value();
@@ -310,7 +310,7 @@ TEST_P(NetPlugin, TellsHowLittleCame) {
   Loop loop(*plugin.net);
   Bytes from(1000, 'a');
   Bytes to(1000, 'b');
-  const NetBuffer into{to.data(), to.size(), 0, nullptr};
+  const plugin::NetBuffer into{to.data(), to.size(), 0, nullptr};
   void* const receive = plugin.net->irecv(loop.receiver, std::span(&into, 1)).value();
   void* const send = plugin.net->isend(loop.sender, {from.data(), from.size(), 0, nullptr}).value();
   EXPECT_EQ(finish(*plugin.net, receive), 500);
@@ -319,7 +319,7 @@ TEST_P(NetPlugin, TellsHowLittleCame) {
 
 TEST_P(NetPlugin, CarriesMessagesBetweenProcesses) {
   OpenPlugin plugin(GetParam());
-  NetHandle handle{};
+  plugin::NetHandle handle{};
   void* const listener = plugin.net->listen(0, handle).value();
   const Bytes text = pattern(200000, 3);
   const pid_t child = ::fork();
@@ -335,7 +335,7 @@ TEST_P(NetPlugin, CarriesMessagesBetweenProcesses) {
   auto receiver = insist([&] { return plugin.net->accept(listener); });
   ASSERT_TRUE(receiver.ok() && receiver.value() != nullptr);
   Bytes received(text.size());
-  const NetBuffer into{received.data(), received.size(), 0, nullptr};
+  const plugin::NetBuffer into{received.data(), received.size(), 0, nullptr};
   void* const receive = plugin.net->irecv(receiver.value(), std::span(&into, 1)).value();
   EXPECT_EQ(finish(*plugin.net, receive), static_cast<long>(text.size()));
   EXPECT_EQ(received, text);
@@ -357,7 +357,7 @@ TEST(NetPluginExample, CarriesMessages) {
   std::string why;
   const DlLibrary library = DlLibrary::open(path, &why);
   ASSERT_TRUE(library.valid()) << why;
-  const auto source = findNet(library, path);
+  const auto source = plugin::findNet(library, path);
   ASSERT_NE(source, nullptr);
   EXPECT_EQ(source->name(), "unix");
   EXPECT_EQ(source->version(), 12);
@@ -372,7 +372,7 @@ TEST(NetPluginLibrary, WithoutAnInterfaceHasNoNetwork) {
   const std::string path = pluginFolder() + "/libno-net.so";
   const DlLibrary library = DlLibrary::open(path);
   ASSERT_TRUE(library.valid());
-  EXPECT_EQ(findNet(library, path), nullptr);
+  EXPECT_EQ(plugin::findNet(library, path), nullptr);
   // Which versions were looked for is told, but for the newest, which every older plugin lacks.
   for (int version = 6; version <= 11; ++version) {
     EXPECT_NE(capturedText().find("ncclOsDlsym(ncclNetPlugin_v" + std::to_string(version) + ") failed: "),

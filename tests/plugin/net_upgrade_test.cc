@@ -11,10 +11,10 @@ namespace {
 constexpr std::size_t kGiB = std::size_t{1} << 30;
 
 template <int V>
-typename NetVersion<V>::Properties sample() {
+typename plugin::NetVersion<V>::Properties sample() {
   static char name[] = "nic7";
   static char path[] = "/sys/devices/pci0000:00/0000:00:01.0";
-  typename NetVersion<V>::Properties said{};
+  typename plugin::NetVersion<V>::Properties said{};
   said.name = name;
   said.pciPath = path;
   said.guid = 77;
@@ -46,18 +46,18 @@ typename NetVersion<V>::Properties sample() {
 /// One column of the table of defaults.
 struct Column {
   int version;
-  NetProperties got;
+  plugin::NetProperties got;
   bool saysDevice, saysGlobal, saysFused, saysMulti, saysRail;
 };
 
 std::vector<Column> columns() {
-  return {{6, upgraded(sample<6>(), 3), false, false, false, false, false},
-          {7, upgraded(sample<7>(), 3), true, false, false, false, false},
-          {8, upgraded(sample<8>(), 3), true, true, false, false, false},
-          {9, upgraded(sample<9>(), 3), true, true, true, false, false},
-          {10, upgraded(sample<10>(), 3), true, true, true, false, false},
-          {11, upgraded(sample<11>(), 3), true, true, true, true, false},
-          {12, upgraded(sample<12>(), 3), true, true, true, true, true}};
+  return {{6, plugin::upgraded(sample<6>(), 3), false, false, false, false, false},
+          {7, plugin::upgraded(sample<7>(), 3), true, false, false, false, false},
+          {8, plugin::upgraded(sample<8>(), 3), true, true, false, false, false},
+          {9, plugin::upgraded(sample<9>(), 3), true, true, true, false, false},
+          {10, plugin::upgraded(sample<10>(), 3), true, true, true, false, false},
+          {11, plugin::upgraded(sample<11>(), 3), true, true, true, true, false},
+          {12, plugin::upgraded(sample<12>(), 3), true, true, true, true, true}};
 }
 
 TEST(NetUpgrade, TakesWhatEveryVersionSays) {
@@ -92,21 +92,21 @@ TEST(NetUpgrade, FillsInWhatAVersionCannotSay) {
 }
 
 TEST(NetUpgrade, LetsTheHostDriveCollNetsBeforeVersion9) {
-  EXPECT_EQ(upgradedForCollNet(sample<6>(), 0).deviceType, NCCL_NET_DEVICE_HOST);
-  EXPECT_EQ(upgradedForCollNet(sample<7>(), 0).deviceType, NCCL_NET_DEVICE_HOST);
-  EXPECT_EQ(upgradedForCollNet(sample<8>(), 0).deviceType, NCCL_NET_DEVICE_HOST);
-  EXPECT_EQ(upgradedForCollNet(sample<9>(), 0).deviceType, NCCL_NET_DEVICE_UNPACK);
-  EXPECT_EQ(upgradedForCollNet(sample<8>(), 0).deviceVersion, 0);
+  EXPECT_EQ(plugin::upgradedForCollNet(sample<6>(), 0).deviceType, NCCL_NET_DEVICE_HOST);
+  EXPECT_EQ(plugin::upgradedForCollNet(sample<7>(), 0).deviceType, NCCL_NET_DEVICE_HOST);
+  EXPECT_EQ(plugin::upgradedForCollNet(sample<8>(), 0).deviceType, NCCL_NET_DEVICE_HOST);
+  EXPECT_EQ(plugin::upgradedForCollNet(sample<9>(), 0).deviceType, NCCL_NET_DEVICE_UNPACK);
+  EXPECT_EQ(plugin::upgradedForCollNet(sample<8>(), 0).deviceVersion, 0);
 }
 
 TEST(NetUpgrade, GivesCollNetsTheSameDefaultsAndListsAsNetworks) {
   const struct {
     int version;
-    NetProperties got;
-  } rows[] = {{6, upgradedForCollNet(sample<6>(), 3)},   {7, upgradedForCollNet(sample<7>(), 3)},
-              {8, upgradedForCollNet(sample<8>(), 3)},   {9, upgradedForCollNet(sample<9>(), 3)},
-              {10, upgradedForCollNet(sample<10>(), 3)}, {11, upgradedForCollNet(sample<11>(), 3)},
-              {12, upgradedForCollNet(sample<12>(), 3)}};
+    plugin::NetProperties got;
+  } rows[] = {{6, plugin::upgradedForCollNet(sample<6>(), 3)},   {7, plugin::upgradedForCollNet(sample<7>(), 3)},
+              {8, plugin::upgradedForCollNet(sample<8>(), 3)},   {9, plugin::upgradedForCollNet(sample<9>(), 3)},
+              {10, plugin::upgradedForCollNet(sample<10>(), 3)}, {11, plugin::upgradedForCollNet(sample<11>(), 3)},
+              {12, plugin::upgradedForCollNet(sample<12>(), 3)}};
   for (const auto& row : rows) {
     SCOPED_TRACE(row.version);
     EXPECT_EQ(row.got.physical, row.version >= 9 ? (std::vector<int>{4, 5}) : std::vector<int>{3});
@@ -120,12 +120,12 @@ TEST(NetUpgrade, GivesCollNetsTheSameDefaultsAndListsAsNetworks) {
 TEST(NetUpgrade, TakesListsOfDevicesOnlyAsFarAsTheyReach) {
   auto said = sample<11>();
   said.vProps = {9, {1, 2, 3, 4}};
-  EXPECT_EQ(upgraded(said, 0).physical, (std::vector<int>{1, 2, 3, 4}));
+  EXPECT_EQ(plugin::upgraded(said, 0).physical, (std::vector<int>{1, 2, 3, 4}));
   said.vProps.ndevs = -1;
-  EXPECT_EQ(upgraded(said, 7).physical, std::vector<int>{7});
+  EXPECT_EQ(plugin::upgraded(said, 7).physical, std::vector<int>{7});
   auto newest = sample<12>();
   newest.vProps = {8, {1, 2, 3, 4, 5, 6, 7, 8}};
-  EXPECT_EQ(upgraded(newest, 0).physical.size(), 8U);
+  EXPECT_EQ(plugin::upgraded(newest, 0).physical.size(), 8U);
 }
 
 TEST(NetUpgrade, TakesMissingSpeedAndNames) {
@@ -133,7 +133,7 @@ TEST(NetUpgrade, TakesMissingSpeedAndNames) {
   said.speed = 0;
   said.pciPath = nullptr;
   said.maxRecvs = 0;
-  const NetProperties p = upgraded(said, 0);
+  const plugin::NetProperties p = plugin::upgraded(said, 0);
   EXPECT_EQ(p.speedMbps, 10000);
   EXPECT_EQ(p.pciPath, "");
   EXPECT_EQ(p.maxRecvs, 1);
@@ -142,11 +142,11 @@ TEST(NetUpgrade, TakesMissingSpeedAndNames) {
 TEST(NetUpgrade, SaysWhyADeviceCannotBeUsed) {
   auto good = sample<12>();
   good.netDeviceType = NCCL_NET_DEVICE_HOST;
-  EXPECT_EQ(unusableBecause(upgraded(good, 0)), "");
+  EXPECT_EQ(plugin::unusableBecause(plugin::upgraded(good, 0)), "");
   const auto why = [&](auto change) {
     auto said = good;
     change(said);
-    return unusableBecause(upgraded(said, 0));
+    return plugin::unusableBecause(plugin::upgraded(said, 0));
   };
   EXPECT_EQ(why([](auto& p) { p.name = nullptr; }), "it has no name");
   EXPECT_NE(why([](auto& p) { p.netDeviceType = NCCL_NET_DEVICE_UNPACK; }).find("unpacked by kernels"),

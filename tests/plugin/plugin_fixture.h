@@ -43,17 +43,17 @@ inline TestNetCounts* countsOf(int version) {
 /// A test plugin, loaded and opened.
 struct OpenPlugin {
   DlLibrary library;
-  std::unique_ptr<LoadedNet> source;
-  std::unique_ptr<Net> net;
+  std::unique_ptr<plugin::LoadedNet> source;
+  std::unique_ptr<plugin::Net> net;
   TestNetCounts* counts = nullptr;
 
-  explicit OpenPlugin(int version, const NetOpening& opening = {}) {
+  explicit OpenPlugin(int version, const plugin::NetOpening& opening = {}) {
     std::string why;
     library = DlLibrary::open(pluginPath(version), &why);
     EXPECT_TRUE(library.valid()) << why;
-    source = findNet(library, pluginPath(version));
+    source = plugin::findNet(library, pluginPath(version));
     if (source == nullptr) return;
-    NetAttempt<Net> attempt = source->attempt(opening);
+    plugin::NetAttempt<plugin::Net> attempt = source->attempt(opening);
     EXPECT_EQ(attempt.why, "");
     net = std::move(attempt.net);
     counts = countsOf(version);
@@ -72,19 +72,19 @@ void expectFusesAsItsVersionCan(AnyNet& net, int version, int next) {
   }
   const auto most = static_cast<std::size_t>(net.maxFused());
   EXPECT_EQ(net.makeVirtual(std::span(devices).first(most)).device, next);
-  const NetFusion tooMany = net.makeVirtual(std::span(devices).first(most + 1));
+  const plugin::NetFusion tooMany = net.makeVirtual(std::span(devices).first(most + 1));
   EXPECT_NE(tooMany.why.find("devices; at most"), std::string::npos) << tooMany.why;
 }
 
 /// A connection of a network to itself.
 struct Loop {
-  Net& net;
-  NetHandle handle{};
+  plugin::Net& net;
+  plugin::NetHandle handle{};
   void* listener = nullptr;
   void* sender = nullptr;
   void* receiver = nullptr;
 
-  explicit Loop(Net& n) : net(n) {
+  explicit Loop(plugin::Net& n) : net(n) {
     listener = net.listen(0, handle).value();
     for (int i = 0; i < 1000 && (sender == nullptr || receiver == nullptr); ++i) {
       if (sender == nullptr) sender = net.connect(0, handle).value();

@@ -18,11 +18,11 @@ bool logged(const std::string& text) {
 
 TEST(PluginLog, PrintsWhatLevelAndSubsystemsSelect) {
   const ScopedLog log("INFO", "INIT,NET");
-  pluginLog(NCCL_LOG_INFO, NCCL_NET, "file.c", 3, "one %d", 1);
-  pluginLog(NCCL_LOG_INFO, NCCL_INIT | NCCL_P2P, "file.c", 3, "two %s", "2");
-  pluginLog(NCCL_LOG_INFO, NCCL_P2P, "file.c", 3, "three");
-  pluginLog(NCCL_LOG_TRACE, NCCL_NET, "function", 3, "four");
-  pluginLog(NCCL_LOG_NONE, NCCL_NET, "file.c", 3, "five");
+  plugin::pluginLog(NCCL_LOG_INFO, NCCL_NET, "file.c", 3, "one %d", 1);
+  plugin::pluginLog(NCCL_LOG_INFO, NCCL_INIT | NCCL_P2P, "file.c", 3, "two %s", "2");
+  plugin::pluginLog(NCCL_LOG_INFO, NCCL_P2P, "file.c", 3, "three");
+  plugin::pluginLog(NCCL_LOG_TRACE, NCCL_NET, "function", 3, "four");
+  plugin::pluginLog(NCCL_LOG_NONE, NCCL_NET, "file.c", 3, "five");
   EXPECT_TRUE(logged("NCCL INFO one 1"));
   EXPECT_TRUE(logged("NCCL INFO two 2"));
   EXPECT_FALSE(logged("three"));
@@ -33,28 +33,28 @@ TEST(PluginLog, PrintsWhatLevelAndSubsystemsSelect) {
 TEST(PluginLog, KeepsWarningsAsLastErrorAndShowsWhere) {
   const ScopedLog log("WARN");
   expectLog("their/file.c:33 NCCL WARN it broke: 7");
-  pluginLog(NCCL_LOG_WARN, NCCL_NET, "their/file.c", 33, "it broke: %d", 7);
+  plugin::pluginLog(NCCL_LOG_WARN, NCCL_NET, "their/file.c", 33, "it broke: %d", 7);
   EXPECT_STREQ(lastErrorText(), "it broke: 7");
 }
 
 TEST(PluginLog, KeepsWarningsThatAreNotPrinted) {
   const ScopedLog log("WARN", "INIT");
-  pluginLog(NCCL_LOG_WARN, NCCL_NET, "file.c", 33, "unseen");
+  plugin::pluginLog(NCCL_LOG_WARN, NCCL_NET, "file.c", 33, "unseen");
   EXPECT_STREQ(lastErrorText(), "unseen");
 }
 
 TEST(PluginLog, NamesFunctionsInTraces) {
   const ScopedLog log("TRACE");
-  pluginLog(NCCL_LOG_TRACE, NCCL_NET, "theirFunction", 5, "traced");
+  plugin::pluginLog(NCCL_LOG_TRACE, NCCL_NET, "theirFunction", 5, "traced");
   EXPECT_TRUE(logged("theirFunction:5 NCCL TRACE traced"));
 }
 
 TEST(PluginLog, TakesOddArguments) {
   const ScopedLog log("INFO");
-  pluginLog(NCCL_LOG_INFO, NCCL_NET, nullptr, -1, "no %s", "file");
-  pluginLog(NCCL_LOG_INFO, NCCL_NET, "f", 1, nullptr);
-  pluginLog(static_cast<ncclDebugLogLevel>(7), NCCL_NET, "f", 1, "no level");
-  pluginLog(NCCL_LOG_INFO, NCCL_NET, "f", 1, "%s", std::string(5000, 'x').c_str());
+  plugin::pluginLog(NCCL_LOG_INFO, NCCL_NET, nullptr, -1, "no %s", "file");
+  plugin::pluginLog(NCCL_LOG_INFO, NCCL_NET, "f", 1, nullptr);
+  plugin::pluginLog(static_cast<ncclDebugLogLevel>(7), NCCL_NET, "f", 1, "no level");
+  plugin::pluginLog(NCCL_LOG_INFO, NCCL_NET, "f", 1, "%s", std::string(5000, 'x').c_str());
   EXPECT_TRUE(logged("no file"));
   EXPECT_FALSE(logged("no level"));
   EXPECT_TRUE(logged(std::string(800, 'x')));
@@ -62,22 +62,22 @@ TEST(PluginLog, TakesOddArguments) {
 
 TEST(PluginLog, QuotesTheWarningOfTheThreadThatFailed) {
   allowLog("warned");
-  forgetPluginWarning();
-  static_cast<void>(takePluginWarning());
-  pluginLog(NCCL_LOG_WARN, NCCL_NET, "f", 1, "warned here");
-  std::thread([] { pluginLog(NCCL_LOG_WARN, NCCL_NET, "f", 1, "warned elsewhere"); }).join();
-  EXPECT_EQ(takePluginWarning(), "warned here");
-  EXPECT_EQ(takePluginWarning(), "");
-  std::thread([] { pluginLog(NCCL_LOG_WARN, NCCL_NET, "f", 1, "warned in a helper"); }).join();
-  forgetPluginWarning();
-  EXPECT_EQ(takePluginWarning(), "warned in a helper");
+  plugin::forgetPluginWarning();
+  static_cast<void>(plugin::takePluginWarning());
+  plugin::pluginLog(NCCL_LOG_WARN, NCCL_NET, "f", 1, "warned here");
+  std::thread([] { plugin::pluginLog(NCCL_LOG_WARN, NCCL_NET, "f", 1, "warned elsewhere"); }).join();
+  EXPECT_EQ(plugin::takePluginWarning(), "warned here");
+  EXPECT_EQ(plugin::takePluginWarning(), "");
+  std::thread([] { plugin::pluginLog(NCCL_LOG_WARN, NCCL_NET, "f", 1, "warned in a helper"); }).join();
+  plugin::forgetPluginWarning();
+  EXPECT_EQ(plugin::takePluginWarning(), "warned in a helper");
 }
 
 TEST(PluginLog, ListensToNoEvents) {
   void* event = &event;
-  EXPECT_EQ(pluginProfile(&event, ncclProfilerNetEventStart, nullptr, 1, nullptr), ncclSuccess);
+  EXPECT_EQ(plugin::pluginProfile(&event, ncclProfilerNetEventStart, nullptr, 1, nullptr), ncclSuccess);
   EXPECT_EQ(event, nullptr);
-  EXPECT_EQ(pluginProfile(nullptr, ncclProfilerNetEventStop, nullptr, 1, nullptr), ncclSuccess);
+  EXPECT_EQ(plugin::pluginProfile(nullptr, ncclProfilerNetEventStop, nullptr, 1, nullptr), ncclSuccess);
 }
 
 }  // namespace

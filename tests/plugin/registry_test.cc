@@ -41,13 +41,13 @@ class FakeNet final : public IdleNet {
   int count_;
 };
 
-class FakeSource final : public NetSource {
+class FakeSource final : public plugin::NetSource {
  public:
   explicit FakeSource(int devices = 1) : devices_(devices) {}
   std::string_view name() const override { return "Socket"; }
-  Result<std::unique_ptr<Net>> open(const NetOpening&) override {
+  Result<std::unique_ptr<plugin::Net>> open(const plugin::NetOpening&) override {
     if (devices_ < 0) return fail(ncclSystemError, "the fake network has no interface");
-    return std::unique_ptr<Net>(std::make_unique<FakeNet>(devices_));
+    return std::unique_ptr<plugin::Net>(std::make_unique<FakeNet>(devices_));
   }
 
  private:
@@ -56,17 +56,17 @@ class FakeSource final : public NetSource {
 
 /// A registry with a list of plugins, and perhaps a built-in network of so many devices.
 struct World {
-  std::unique_ptr<NetRegistry> registry;
+  std::unique_ptr<plugin::NetRegistry> registry;
 
   explicit World(const std::string& list, int builtInDevices = 1, bool keepLoaded = false) {
     Params::Misc settings;
     settings.netPlugin = list;
     settings.netPluginRefCount = keepLoaded ? 1 : 0;
-    std::vector<std::unique_ptr<NetSource>> builtIn;
+    std::vector<std::unique_ptr<plugin::NetSource>> builtIn;
     if (builtInDevices != 0) builtIn.push_back(std::make_unique<FakeSource>(builtInDevices));
-    registry = std::make_unique<NetRegistry>(settings, std::move(builtIn));
+    registry = std::make_unique<plugin::NetRegistry>(settings, std::move(builtIn));
   }
-  std::unique_ptr<NetLease> lease(std::string_view wanted = "") {
+  std::unique_ptr<plugin::NetLease> lease(std::string_view wanted = "") {
     auto lease = registry->assign(wanted, {});
     EXPECT_TRUE(lease.ok()) << lastErrorText();
     return lease.ok() ? std::move(lease).value() : nullptr;
@@ -245,7 +245,7 @@ TEST(NetRegistry, WhatIsFusedStaysUntilTheLibraryIsUnloaded) {
   const ScopedEnv fault("TEST_NET_FAULT", "ports=4");
   World world(pluginPath(12));
   int asked = 0;
-  const auto make = [&](NetDevices& net, int physical) -> Status {
+  const auto make = [&](plugin::NetDevices& net, int physical) -> Status {
     ++asked;
     EXPECT_EQ(physical, 4);
     const std::vector<int> group{1, 2, 3};
@@ -254,12 +254,12 @@ TEST(NetRegistry, WhatIsFusedStaysUntilTheLibraryIsUnloaded) {
   };
   for (int turn = 0; turn < 2; ++turn) {
     const auto first = world.lease();
-    EXPECT_EQ(first->fuseOnce(NetPart::Net, make).value(), 4);
+    EXPECT_EQ(first->fuseOnce(plugin::NetPart::Net, make).value(), 4);
     const auto second = world.lease();
-    EXPECT_EQ(second->fuseOnce(NetPart::Net, make).value(), 4);
+    EXPECT_EQ(second->fuseOnce(plugin::NetPart::Net, make).value(), 4);
     EXPECT_EQ(asked, turn + 1) << "once for all communicators, again after the library was unloaded";
     EXPECT_EQ(second->net().devices().value(), 5);
-    const NetProperties fused = second->net().properties(4).value();
+    const plugin::NetProperties fused = second->net().properties(4).value();
     EXPECT_EQ(fused.physical, (std::vector<int>{1, 2, 3}));
     EXPECT_EQ(fused.speedMbps, 3 * second->net().properties(0).value().speedMbps);
   }
@@ -269,16 +269,16 @@ TEST(NetRegistry, FusionThatFailedIsTriedAgain) {
   World world("");
   const auto lease = world.lease();
   int asked = 0;
-  const auto make = [&](NetDevices&, int) -> Status { return ++asked == 1 ? Status(ncclInvalidUsage) : Status(); };
-  EXPECT_EQ(lease->fuseOnce(NetPart::Net, make).status().code(), ncclInvalidUsage);
-  EXPECT_TRUE(lease->fuseOnce(NetPart::Net, make).ok());
+  const auto make = [&](plugin::NetDevices&, int) -> Status { return ++asked == 1 ? Status(ncclInvalidUsage) : Status(); };
+  EXPECT_EQ(lease->fuseOnce(plugin::NetPart::Net, make).status().code(), ncclInvalidUsage);
+  EXPECT_TRUE(lease->fuseOnce(plugin::NetPart::Net, make).ok());
   EXPECT_EQ(asked, 2);
 }
 
 TEST(NetRegistry, NetAndCollNetAreFusedOnceEach) {
   const ScopedEnv fault("TEST_NET_FAULT", "ports=4");
   World world(pluginPath(12));
-  const auto make = [](NetDevices& part, int physical) -> Status {
+  const auto make = [](plugin::NetDevices& part, int physical) -> Status {
     EXPECT_EQ(physical, 4);
     const std::vector<int> group = part.kind() == "NET" ? std::vector<int>{0, 1} : std::vector<int>{1, 2, 3};
     EXPECT_EQ(part.makeVirtual(group).device, 4);
@@ -287,8 +287,8 @@ TEST(NetRegistry, NetAndCollNetAreFusedOnceEach) {
   const auto first = world.lease();
   const auto second = world.lease();
   for (const auto* lease : {&first, &second}) {
-    EXPECT_EQ((*lease)->fuseOnce(NetPart::Net, make).value(), 4);
-    EXPECT_EQ((*lease)->fuseOnce(NetPart::CollNet, make).value(), 4);
+    EXPECT_EQ((*lease)->fuseOnce(plugin::NetPart::Net, make).value(), 4);
+    EXPECT_EQ((*lease)->fuseOnce(plugin::NetPart::CollNet, make).value(), 4);
   }
   EXPECT_EQ(countsOf(12)->fusions, 1);
   EXPECT_EQ(countsOf(12)->collFusions, 1);
@@ -300,12 +300,12 @@ TEST(NetRegistry, ACollNetThatCannotBeCountedIsNoErrorUntilItIsAskedFor) {
   const ScopedEnv fault("TEST_NET_FAULT", "coll-devices@1");
   World world(pluginPath(12));
   const auto lease = world.lease();
-  const auto make = [](NetDevices&, int) -> Status { return {}; };
+  const auto make = [](plugin::NetDevices&, int) -> Status { return {}; };
   const std::string before = lastErrorText();
-  EXPECT_EQ(lease->fuseOnce(NetPart::Net, make).value(), 1);
+  EXPECT_EQ(lease->fuseOnce(plugin::NetPart::Net, make).value(), 1);
   EXPECT_EQ(lastErrorText(), before);
-  const PluginIsOptional quiet;
-  EXPECT_FALSE(lease->fuseOnce(NetPart::CollNet, make).ok());
+  const plugin::PluginIsOptional quiet;
+  EXPECT_FALSE(lease->fuseOnce(plugin::NetPart::CollNet, make).ok());
   EXPECT_NE(std::string(lastErrorText()).find("collNet devices: told to fail"), std::string::npos) << lastErrorText();
 }
 
@@ -313,16 +313,16 @@ TEST(NetRegistry, WhatANetFusedIsNoPhysicalDeviceOfItsCollNet) {
   const ScopedEnv fault("TEST_NET_FAULT", "ports=4,one-list");
   World world(pluginPath(11));
   const auto lease = world.lease();
-  const auto make = [](NetDevices& part, int) -> Status {
+  const auto make = [](plugin::NetDevices& part, int) -> Status {
     const std::vector<int> group{0, 1};
     if (part.kind() == "NET") {
       EXPECT_EQ(part.makeVirtual(group).device, 4);
     }
     return {};
   };
-  EXPECT_EQ(lease->fuseOnce(NetPart::Net, make).value(), 4);
+  EXPECT_EQ(lease->fuseOnce(plugin::NetPart::Net, make).value(), 4);
   EXPECT_EQ(lease->collNet()->devices().value(), 5);
-  EXPECT_EQ(lease->fuseOnce(NetPart::CollNet, make).value(), 4);
+  EXPECT_EQ(lease->fuseOnce(plugin::NetPart::CollNet, make).value(), 4);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace tutti {
+namespace tutti::proxy {
 namespace {
 
 /// A group that the engine has dropped.
@@ -87,4 +87,4 @@ TEST(Holds, StormListsADroppedGroupOnceEachTime) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::proxy

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::proxy {
 namespace {
 
 using std::chrono::microseconds;
@@ -43,4 +43,4 @@ TEST(Patience, AsksTheDriverRarelyAndMoreRarelyWithTime) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::proxy

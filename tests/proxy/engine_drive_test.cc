@@ -14,7 +14,7 @@ namespace tutti::test {
 namespace {
 
 /// Drives until `what` holds; false after ten seconds.
-bool driveUntil(ProgressEngine& engine, const std::function<bool()>& what) {
+bool driveUntil(proxy::ProgressEngine& engine, const std::function<bool()>& what) {
   return eventually([&] {
     engine.drive();
     return what();
@@ -86,7 +86,7 @@ TEST(ProgressEngineDrive, MakesALastRoundForWhatPresses) {
 }
 
 /// How long so many naps take while somebody drives and leaves all the time, so that a call comes in each of them.
-SteadyClock::duration timeOfNaps(ProgressEngine& engine, std::uint64_t count) {
+SteadyClock::duration timeOfNaps(proxy::ProgressEngine& engine, std::uint64_t count) {
   const auto before = engine.counters().naps;
   const auto start = SteadyClock::now();
   for (const Deadline end = Deadline::in(std::chrono::seconds(10)); engine.counters().naps < before + count;) {
@@ -138,7 +138,7 @@ TEST(ProgressEngineDrive, NeitherWaitsForARoundNorBeginsOneWithinIt) {
 
 TEST(ProgressEngineDrive, LeavesFailuresToTheEnginesThread) {
   std::atomic<bool> toldHere{false};
-  OneTask one({}, [&](OneTask&, GroupHooks& hooks) {
+  OneTask one({}, [&](OneTask&, proxy::GroupHooks& hooks) {
     hooks.failed = [&, self = ::pthread_self(), told = hooks.failed](Status why) {
       toldHere.store(::pthread_equal(self, ::pthread_self()) != 0);
       told(why);

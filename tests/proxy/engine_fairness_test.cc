@@ -90,7 +90,7 @@ TEST(ProgressEngine, DrivesAThousandGroupsAndVisitsOnlyActiveOnes) {
   FakeComm comm;
   std::vector<FakeTask> tasks(kGroups);
   const auto engine = makeEngine();
-  std::vector<std::unique_ptr<ProgressGroup>> groups;
+  std::vector<std::unique_ptr<proxy::ProgressGroup>> groups;
   for (auto& task : tasks) {
     groups.push_back(makeGroup(*engine, comm));
     task.posted = 3;
@@ -114,7 +114,7 @@ TEST(ProgressEngine, EndsWithItsLastGroup) {
   FakeTask task;
   auto engine = makeEngine();
   auto group = makeGroup(*engine, comm);
-  std::weak_ptr<ProgressEngine> watched = engine;
+  std::weak_ptr<proxy::ProgressEngine> watched = engine;
   ASSERT_TRUE(group->add(&task).ok());
   engine.reset();
   EXPECT_FALSE(watched.expired());
@@ -155,7 +155,7 @@ TEST(ProgressEngine, LosesNoWakeUpWhenOtherGroupsEnd) {
 }
 
 /// What a launch does: hold, launch, let go; the kernel posts its steps later and ends.
-void launchAndWait(ProgressGroup& group, FakeComm& comm, FakeTask& task, unsigned random) {
+void launchAndWait(proxy::ProgressGroup& group, FakeComm& comm, FakeTask& task, unsigned random) {
   group.hold();
   comm.running.fetch_add(1);
   group.release();
@@ -170,7 +170,7 @@ TEST(ProgressEngine, LeavesNoStepBehindInAStormOfLaunches) {
   std::vector<FakeComm> comms(kThreads / 2);
   std::vector<FakeTask> tasks(kThreads / 2);
   const auto engine = makeEngine({.patience = hasty()});
-  std::vector<std::unique_ptr<ProgressGroup>> groups;
+  std::vector<std::unique_ptr<proxy::ProgressGroup>> groups;
   for (auto& comm : comms) groups.push_back(makeGroup(*engine, comm));
   for (std::size_t i = 0; i < groups.size(); ++i) ASSERT_TRUE(groups[i]->add(&tasks[i]).ok());
   const Deadline end = Deadline::in(milliseconds(500));

@@ -38,7 +38,7 @@ TEST(ProgressEngine, SleepsWithoutTakingProcessorTimeWhenNothingIsUnderWay) {
   ASSERT_TRUE(one.fallsAsleep());
   std::this_thread::sleep_for(milliseconds(20));
   const auto before = one.task.threadTime();
-  const EngineCounters counters = one.engine->counters();
+  const proxy::EngineCounters counters = one.engine->counters();
   std::this_thread::sleep_for(milliseconds(500));
   EXPECT_LT(one.task.threadTime() - before, milliseconds(2));
   EXPECT_EQ(one.engine->counters().rounds, counters.rounds);
@@ -106,7 +106,7 @@ TEST(ProgressEngine, StaysUpWhileKernelsRun) {
 /// A kernel may post its last step after the tasks were looked at and end before the driver is asked.
 TEST(ProgressEngine, LooksOnceMoreAfterTheDriverSaidThatNothingRuns) {
   std::atomic<bool> posted{false};
-  OneTask one({.patience = hasty()}, [&](OneTask& self, GroupHooks& hooks) {
+  OneTask one({.patience = hasty()}, [&](OneTask& self, proxy::GroupHooks& hooks) {
     hooks.busy = [&] {
       if (!posted.exchange(true)) self.task.posted.fetch_add(1);
       return false;
@@ -130,7 +130,7 @@ TEST_P(LaunchBeside, IsNotSleptOver) {
     of.comm.running = 1;
     of.group->release();
   };
-  OneTask one({.patience = hasty()}, [&](OneTask& self, GroupHooks& hooks) {
+  OneTask one({.patience = hasty()}, [&](OneTask& self, proxy::GroupHooks& hooks) {
     hooks.busy = [&] {
       const bool answer = self.comm.running.load() > 0;
       if (besideTheQuestion) launch(self);
@@ -163,7 +163,7 @@ TEST(ProgressEngine, IsNotWokenForAGroupWithoutTasks) {
   const auto empty = makeGroup(*engine, without);
   ASSERT_TRUE(group->add(&task).ok());
   ASSERT_TRUE(eventually([&] { return asleep(*engine); }));
-  const EngineCounters before = engine->counters();
+  const proxy::EngineCounters before = engine->counters();
   for (int i = 0; i < 100; ++i) {
     empty->hold();
     empty->release();
@@ -237,9 +237,9 @@ TEST(ProgressEngine, BindsItsThreadWhereItIsTold) {
 
 TEST(ProgressEngine, RefusesPausesWithoutLengthAndGroupsThatCannotTell) {
   expectLog("some time");
-  Patience patience;
+  proxy::Patience patience;
   patience.shortestPause = std::chrono::nanoseconds(0);
-  EXPECT_EQ(ProgressEngine::create("NCCL Progress 0", {.patience = patience}).status().code(), ncclInternalError);
+  EXPECT_EQ(proxy::ProgressEngine::create("NCCL Progress 0", {.patience = patience}).status().code(), ncclInternalError);
   expectLog("cannot tell");
   EXPECT_EQ(makeEngine()->group({}).status().code(), ncclInternalError);
 }

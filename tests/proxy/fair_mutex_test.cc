@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "proxy/fakes.h"
 
-namespace tutti {
+namespace tutti::proxy {
 namespace {
 
 TEST(Turns, VisitorIsServedBetweenRoundsOfABusyEngine) {
@@ -107,4 +107,4 @@ TEST(Turns, DriverDoesNotKeepOutAnEngineThatWaits) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::proxy

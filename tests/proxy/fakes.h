@@ -32,7 +32,7 @@ inline bool eventually(const std::function<bool()>& what) {
 }
 
 /// Does one posted step per turn. Members that are not atomic are set before the task is added.
-class FakeTask : public ProgressTask {
+class FakeTask : public proxy::ProgressTask {
  public:
   explicit FakeTask(std::string name = "send to rank 1") : name_(std::move(name)) {}
 
@@ -50,7 +50,7 @@ class FakeTask : public ProgressTask {
     return isQuiet.load();
   }
   bool presses() const override { return isPressing.load(); }
-  TaskCounters counters() const override {
+  proxy::TaskCounters counters() const override {
     return {.posted = posted.load(), .done = done.load(), .bytes = 8 * done.load()};
   }
   std::string describe() const override { return name_; }
@@ -85,7 +85,7 @@ struct FakeComm {
   std::mutex mutex;
   std::string failure;  ///< under mutex
 
-  GroupHooks hooks() {
+  proxy::GroupHooks hooks() {
     return {.busy = [this] { return running.load() > 0; },
             .aborted = [this] { return isAborted.load(); },
             .failed =
@@ -102,7 +102,7 @@ struct FakeComm {
 };
 
 /// Goes to sleep as soon and as often as possible.
-inline Patience hasty() {
+inline proxy::Patience hasty() {
   return {.spin = std::chrono::nanoseconds(0),
           .yield = std::chrono::nanoseconds(0),
           .shortestPause = std::chrono::nanoseconds(1),
@@ -111,25 +111,25 @@ inline Patience hasty() {
           .askAtLeastEvery = std::chrono::microseconds(5)};
 }
 
-inline std::shared_ptr<ProgressEngine> makeEngine(EngineOptions options = {}) {
-  return ProgressEngine::create("NCCL Progress 0", std::move(options)).value();
+inline std::shared_ptr<proxy::ProgressEngine> makeEngine(proxy::EngineOptions options = {}) {
+  return proxy::ProgressEngine::create("NCCL Progress 0", std::move(options)).value();
 }
-inline std::unique_ptr<ProgressGroup> makeGroup(ProgressEngine& engine, FakeComm& comm) {
+inline std::unique_ptr<proxy::ProgressGroup> makeGroup(proxy::ProgressEngine& engine, FakeComm& comm) {
   return engine.group(comm.hooks()).value();
 }
 
 /// Whether the engine's thread is in a sleep that only a wake-up ends.
-inline bool asleep(const ProgressEngine& engine) {
-  const EngineCounters counters = engine.counters();
+inline bool asleep(const proxy::ProgressEngine& engine) {
+  const proxy::EngineCounters counters = engine.counters();
   return counters.sleeps == counters.wakeUps + 1;
 }
 
 /// An engine of its own with one task of one communicator. What the task and the hooks refer to is declared before it.
 struct OneTask {
   /// `change`: of what the communicator tells the engine.
-  explicit OneTask(EngineOptions options = {}, const std::function<void(OneTask&, GroupHooks&)>& change = {})
+  explicit OneTask(proxy::EngineOptions options = {}, const std::function<void(OneTask&, proxy::GroupHooks&)>& change = {})
       : engine(makeEngine(std::move(options))) {
-    GroupHooks hooks = comm.hooks();
+    proxy::GroupHooks hooks = comm.hooks();
     if (change) change(*this, hooks);
     group = engine->group(std::move(hooks)).value();
   }
@@ -154,8 +154,8 @@ struct OneTask {
 
   FakeComm comm;
   FakeTask task;
-  std::shared_ptr<ProgressEngine> engine;
-  std::unique_ptr<ProgressGroup> group;
+  std::shared_ptr<proxy::ProgressEngine> engine;
+  std::unique_ptr<proxy::ProgressGroup> group;
   bool held = false;
 };
 

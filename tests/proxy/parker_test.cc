@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-namespace tutti {
+namespace tutti::proxy {
 namespace {
 
 TEST(Sleeper, DoesNotSleepOverATokenLeftBefore) {
@@ -72,4 +72,4 @@ TEST(Sleeper, LosesNoWakeUpBetweenTwoThreads) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::proxy

@@ -15,29 +15,29 @@
 #include "topo/search/topology.h"
 #include "topo/xml/topology_xml.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
-Topology topologyOf(const std::string& name, const TopologyUse& use = {}) {
+topo::Topology topologyOf(const std::string& name, const topo::TopologyUse& use = {}) {
   const char* root = std::getenv("TUTTI_TEST_SOURCE_ROOT");
   const std::string folder = std::string(root == nullptr ? "." : root) + "/tests/fixtures/topo/";
-  Result<XmlElement> xml = readTopologyFile(folder + name + ".xml");
+  Result<topo::XmlElement> xml = topo::readTopologyFile(folder + name + ".xml");
   EXPECT_TRUE(xml.ok()) << name;
   if (!xml.ok()) return {};
-  Result<Topology> topology = buildTopology(xml.value(), use, PathSettings{});
+  Result<topo::Topology> topology = topo::buildTopology(xml.value(), use, topo::PathSettings{});
   EXPECT_TRUE(topology.ok()) << name;
-  return topology.ok() ? std::move(topology).value() : Topology{};
+  return topology.ok() ? std::move(topology).value() : topo::Topology{};
 }
 
 /// A ring graph whose channel c begins at GPU c; with NICs where `nets`.
-Graph turnedRings(const Machine& machine, int channels, bool nets) {
-  Graph graph;
+topo::Graph turnedRings(const topo::Machine& machine, int channels, bool nets) {
+  topo::Graph graph;
   graph.bwIntra = 20;
   graph.bwInter = 20;
-  const auto gpus = machine.nodes(NodeKind::Gpu);
-  const auto ports = machine.nodes(NodeKind::Net);
+  const auto gpus = machine.nodes(topo::NodeKind::Gpu);
+  const auto ports = machine.nodes(topo::NodeKind::Net);
   for (int c = 0; c < channels; ++c) {
-    GraphChannel channel;
+    topo::GraphChannel channel;
     for (std::size_t i = 0; i < gpus.size(); ++i) {
       channel.gpus.push_back(gpus[(i + static_cast<std::size_t>(c)) % gpus.size()]);
     }
@@ -108,8 +108,8 @@ const std::vector<std::string> kMachines = {"own_dgx1v",
 
 TEST(DrawLayout, PutsNoTwoBoxesOverEachOtherAndAllInsideThePicture) {
   for (const std::string& name : kMachines) {
-    const Topology topology = topologyOf(name);
-    const Graph graph = turnedRings(topology.machine, 2, true);
+    const topo::Topology topology = topologyOf(name);
+    const topo::Graph graph = turnedRings(topology.machine, 2, true);
     const Layout layout = layoutMachine(topology.machine, hopsOf(graph, graph.channels[0]));
     expectTidy(layout, name);
     expectTextsFit(layout, name);
@@ -117,9 +117,9 @@ TEST(DrawLayout, PutsNoTwoBoxesOverEachOtherAndAllInsideThePicture) {
 }
 
 TEST(DrawLayout, IsTidyWithSeventyTwoGpusOfEighteenHosts) {
-  const Topology topology = topologyOf("own_gb200_tray", {.hosts = 18});
+  const topo::Topology topology = topologyOf("own_gb200_tray", {.hosts = 18});
   const Layout layout = layoutMachine(topology.machine, {});
-  EXPECT_EQ(topology.machine.nodes(NodeKind::Gpu).size(), 72u);
+  EXPECT_EQ(topology.machine.nodes(topo::NodeKind::Gpu).size(), 72u);
   expectTidy(layout, "72 GPUs");
   expectTextsFit(layout, "72 GPUs");
   EXPECT_TRUE(layout.halves);
@@ -127,18 +127,18 @@ TEST(DrawLayout, IsTidyWithSeventyTwoGpusOfEighteenHosts) {
 
 TEST(DrawLayout, HasABoxForEveryGpuAndNic) {
   for (const std::string& name : kMachines) {
-    const Topology topology = topologyOf(name);
+    const topo::Topology topology = topologyOf(name);
     const Layout layout = layoutMachine(topology.machine, {});
-    for (const NodeKind kind : {NodeKind::Cpu, NodeKind::Switch, NodeKind::Gpu, NodeKind::Net, NodeKind::NvSwitch}) {
+    for (const topo::NodeKind kind : {topo::NodeKind::Cpu, topo::NodeKind::Switch, topo::NodeKind::Gpu, topo::NodeKind::Net, topo::NodeKind::NvSwitch}) {
       for (const int node : topology.machine.nodes(kind)) EXPECT_NE(layout.find(node), nullptr) << name << node;
     }
   }
 }
 
 TEST(DrawLayout, TurnsTheLowerHalfRoundWhereThatShortensTheRing) {
-  const Topology topology = topologyOf("own_dgx_h100");
-  const auto gpus = topology.machine.nodes(NodeKind::Gpu);
-  const Graph ring = turnedRings(topology.machine, 1, false);
+  const topo::Topology topology = topologyOf("own_dgx_h100");
+  const auto gpus = topology.machine.nodes(topo::NodeKind::Gpu);
+  const topo::Graph ring = turnedRings(topology.machine, 1, false);
   const Layout turned = layoutMachine(topology.machine, hopsOf(ring, ring.channels[0]));
   EXPECT_DOUBLE_EQ(turned.find(gpus[3])->at.x, turned.find(gpus[4])->at.x);
   const Layout straight = layoutMachine(topology.machine, {{gpus[0], gpus[4]}, {gpus[3], gpus[7]}});
@@ -146,8 +146,8 @@ TEST(DrawLayout, TurnsTheLowerHalfRoundWhereThatShortensTheRing) {
 }
 
 TEST(DrawLayout, PutsNicsBeyondTheFirstFewIntoOneBox) {
-  const Topology topology = topologyOf("yccl_a6000x4", {.interNode = true});
-  const auto nets = topology.machine.nodes(NodeKind::Net);
+  const topo::Topology topology = topologyOf("yccl_a6000x4", {.interNode = true});
+  const auto nets = topology.machine.nodes(topo::NodeKind::Net);
   ASSERT_EQ(nets.size(), 10u);
   const Layout layout = layoutMachine(topology.machine, {});
   EXPECT_NE(layout.find(nets[0]), layout.find(nets[1]));
@@ -171,8 +171,8 @@ TEST(DrawText, ReplacesWhatNoTerminalOrDocumentTakes) {
 }
 
 TEST(DrawChannels, JoinChannelsThatTakeTheSameWay) {
-  const Topology topology = topologyOf("own_dgx_h100");
-  Graph graph = turnedRings(topology.machine, 2, false);
+  const topo::Topology topology = topologyOf("own_dgx_h100");
+  topo::Graph graph = turnedRings(topology.machine, 2, false);
   graph.channels.push_back(graph.channels[0]);
   const std::vector<Bundle> bundles = bundlesOf(graph, {}, 1000);
   ASSERT_EQ(bundles.size(), 2u);
@@ -182,11 +182,11 @@ TEST(DrawChannels, JoinChannelsThatTakeTheSameWay) {
 }
 
 TEST(DrawChannels, CloseTheRingOnOneMachineAndEndAtNicsOnSeveral) {
-  const Topology topology = topologyOf("own_dgx_h100");
-  const Graph one = turnedRings(topology.machine, 1, false);
+  const topo::Topology topology = topologyOf("own_dgx_h100");
+  const topo::Graph one = turnedRings(topology.machine, 1, false);
   EXPECT_EQ(hopsOf(one, one.channels[0]).size(), 8u);
   EXPECT_EQ(hopsOf(one, one.channels[0]).back().second, one.channels[0].gpus.front());
-  const Graph several = turnedRings(topology.machine, 1, true);
+  const topo::Graph several = turnedRings(topology.machine, 1, true);
   const Hops hops = hopsOf(several, several.channels[0]);
   EXPECT_EQ(hops.size(), 9u);
   EXPECT_EQ(hops.front().first, several.channels[0].netIn);
@@ -194,8 +194,8 @@ TEST(DrawChannels, CloseTheRingOnOneMachineAndEndAtNicsOnSeveral) {
 }
 
 TEST(DrawChannels, GiveEveryEndAtAGpuAPlaceOfItsOwn) {
-  const Topology topology = topologyOf("own_dgx1v");
-  const Graph graph = turnedRings(topology.machine, 6, false);
+  const topo::Topology topology = topologyOf("own_dgx1v");
+  const topo::Graph graph = turnedRings(topology.machine, 6, false);
   const std::vector<Bundle> bundles = bundlesOf(graph, {}, 1000);
   const Layout layout = layoutMachine(topology.machine, hopsOf(graph, graph.channels[0]));
   std::set<std::pair<double, double>> ends;
@@ -235,21 +235,21 @@ std::map<std::string, bool> shownBundles(const pugi::xml_document& document) {
 
 TEST(DrawMachine, WritesWellFormedXmlThatNamesEveryGpu) {
   for (const std::string& name : kMachines) {
-    const Topology topology = topologyOf(name);
-    const Graph graph = turnedRings(topology.machine, 3, true);
+    const topo::Topology topology = topologyOf(name);
+    const topo::Graph graph = turnedRings(topology.machine, 3, true);
     const std::string svg = drawMachine(topology.machine, {.title = name + " <&\"\x01>", .graph = &graph});
     const pugi::xml_document document = parsedSvg(svg);
     std::set<std::string> texts;
     for (const pugi::xpath_node& text : document.select_nodes("//text")) texts.insert(text.node().child_value());
-    for (const int gpu : topology.machine.nodes(NodeKind::Gpu)) {
+    for (const int gpu : topology.machine.nodes(topo::NodeKind::Gpu)) {
       EXPECT_TRUE(texts.count("GPU " + gpuLabel(topology.machine, gpu))) << name;
     }
   }
 }
 
 TEST(DrawMachine, ShowsTheChannelsThatWereChosenAndKeepsTheOthersHidden) {
-  const Topology topology = topologyOf("own_dgx_h100");
-  const Graph graph = turnedRings(topology.machine, 4, false);
+  const topo::Topology topology = topologyOf("own_dgx_h100");
+  const topo::Graph graph = turnedRings(topology.machine, 4, false);
   const auto all = shownBundles(parsedSvg(drawMachine(topology.machine, {.title = "x", .graph = &graph})));
   EXPECT_EQ(all, (std::map<std::string, bool>{{"0", true}, {"1", true}, {"2", true}, {"3", true}}));
   const auto some =
@@ -258,8 +258,8 @@ TEST(DrawMachine, ShowsTheChannelsThatWereChosenAndKeepsTheOthersHidden) {
 }
 
 TEST(DrawMachine, ShowsOnlyTheFirstChannelsWhereAllWouldHideEachOther) {
-  const Topology topology = topologyOf("own_gb200_tray", {.hosts = 18});
-  const Graph graph = turnedRings(topology.machine, 16, false);
+  const topo::Topology topology = topologyOf("own_gb200_tray", {.hosts = 18});
+  const topo::Graph graph = turnedRings(topology.machine, 16, false);
   const auto shown = shownBundles(parsedSvg(drawMachine(topology.machine, {.title = "rack", .graph = &graph})));
   EXPECT_EQ(shown.size(), 16u);
   EXPECT_TRUE(shown.at("0"));
@@ -267,15 +267,15 @@ TEST(DrawMachine, ShowsOnlyTheFirstChannelsWhereAllWouldHideEachOther) {
 }
 
 TEST(DrawMachine, DrawsTheMachineAloneWithoutAGraph) {
-  const Topology topology = topologyOf("own_dgx1v");
+  const topo::Topology topology = topologyOf("own_dgx1v");
   const std::string svg = drawMachine(topology.machine, {.title = "alone"});
   EXPECT_TRUE(shownBundles(parsedSvg(svg)).empty());
 }
 
 TEST(DrawLegend, KeepsItsRowsApartAndInsideThePicture) {
   for (const int hosts : {1, 18}) {
-    const Topology topology = topologyOf("own_gb200_tray", {.hosts = hosts});
-    const Graph graph = turnedRings(topology.machine, 32, true);
+    const topo::Topology topology = topologyOf("own_gb200_tray", {.hosts = hosts});
+    const topo::Graph graph = turnedRings(topology.machine, 32, true);
     const DrawOptions options{.title = "a machine with a name that is longer than the legend is wide, by far",
                               .graph = &graph};
     const std::vector<Bundle> bundles = bundlesOf(graph, {}, 100);
@@ -292,33 +292,33 @@ TEST(DrawLegend, KeepsItsRowsApartAndInsideThePicture) {
 
 TEST(DrawTree, HangsEveryGpuAndNicUnderACpu) {
   for (const std::string& name : kMachines) {
-    const Topology topology = topologyOf(name);
+    const topo::Topology topology = topologyOf(name);
     const MachineTree tree = treeOf(topology.machine);
-    for (const NodeKind kind : {NodeKind::Gpu, NodeKind::Net}) {
+    for (const topo::NodeKind kind : {topo::NodeKind::Gpu, topo::NodeKind::Net}) {
       for (int node : topology.machine.nodes(kind)) {
         for (int steps = 0; steps < 20 && tree.parent[static_cast<std::size_t>(node)] >= 0; ++steps) {
           node = tree.parent[static_cast<std::size_t>(node)];
         }
-        EXPECT_EQ(topology.machine.node(node).kind(), NodeKind::Cpu) << name;
+        EXPECT_EQ(topology.machine.node(node).kind(), topo::NodeKind::Cpu) << name;
       }
     }
   }
 }
 
 TEST(DrawTree, NamesGpusByRankWhereIndicesRepeat) {
-  const Topology one = topologyOf("own_gb200_tray", {.gpus = {2, 3}});
-  EXPECT_EQ(gpuLabel(one.machine, one.machine.nodes(NodeKind::Gpu)[0]), "2");
-  const Topology two = topologyOf("own_gb200_tray", {.hosts = 2});
-  EXPECT_EQ(gpuLabel(two.machine, two.machine.nodes(NodeKind::Gpu)[5]), "5");
+  const topo::Topology one = topologyOf("own_gb200_tray", {.gpus = {2, 3}});
+  EXPECT_EQ(gpuLabel(one.machine, one.machine.nodes(topo::NodeKind::Gpu)[0]), "2");
+  const topo::Topology two = topologyOf("own_gb200_tray", {.hosts = 2});
+  EXPECT_EQ(gpuLabel(two.machine, two.machine.nodes(topo::NodeKind::Gpu)[5]), "5");
 }
 
 TEST(DrawTree, ShortensLongOrdersInTheMiddle) {
-  const Topology topology = topologyOf("own_dgx_h100");
-  const auto nodes = topology.machine.nodes(NodeKind::Gpu);
+  const topo::Topology topology = topologyOf("own_dgx_h100");
+  const auto nodes = topology.machine.nodes(topo::NodeKind::Gpu);
   const std::vector<int> gpus(nodes.begin(), nodes.end());
   EXPECT_EQ(orderText(topology.machine, gpus), "0 1 2 3 4 5 6 7");
   EXPECT_EQ(orderText(topology.machine, gpus, 4), "0 1 … 6 7");
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::tool

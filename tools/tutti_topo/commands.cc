@@ -53,18 +53,18 @@ std::string groupNote(const Loaded& loaded) {
 
 Result<std::vector<Found>> graphsOf(const Loaded& loaded, const std::string& graphFile) {
   if (graphFile.empty()) return searchAll(loaded);
-  const Topology& topology = loaded.topology;
-  ASSIGN(const GraphSet graphs, readGraphFile(graphFile, topology.machine, topology.interNode));
+  const topo::Topology& topology = loaded.topology;
+  ASSIGN(const topo::GraphSet graphs, topo::readGraphFile(graphFile, topology.machine, topology.interNode));
   std::vector<Found> found = withBounds(loaded, graphs);
   if (found.empty()) return fail(ncclInvalidUsage, "{}: no graph in it has channels", graphFile);
   return found;
 }
 
 std::string verdictOn(const Found& found, const std::vector<std::string>& faults) {
-  const Graph& graph = found.graph;
+  const topo::Graph& graph = found.graph;
   if (!faults.empty()) return fmt::format("{}\n", fmt::join(faults, "\n"));  // each begins with the graph's name
-  if (graph.channels.empty()) return fmt::format("{}: no channels\n", graphName(graph.id));
-  return fmt::format("{}: {} channel{} x {} GB/s: the machine carries it\n", graphName(graph.id), graph.nChannels(),
+  if (graph.channels.empty()) return fmt::format("{}: no channels\n", topo::graphName(graph.id));
+  return fmt::format("{}: {} channel{} x {} GB/s: the machine carries it\n", topo::graphName(graph.id), graph.nChannels(),
                      graph.nChannels() == 1 ? "" : "s", bandwidthText(graph.bwIntra));
 }
 
@@ -86,7 +86,7 @@ int runSearch(const MachineChoice& choice, bool json) {
   const Result<Loaded> loaded = load(choice);
   if (!loaded.ok()) return failed();
   const std::vector<Found> found = searchAll(loaded.value());
-  const Topology& topology = loaded.value().topology;
+  const topo::Topology& topology = loaded.value().topology;
   if (json) return put(searchJson(topology.machine, found, topology.interNode));
   return put(groupNote(loaded.value()) + searchText(topology.machine, found, topology.interNode));
 }
@@ -103,7 +103,7 @@ int runDraw(const MachineChoice& choice, const DrawRequest& request) {
     found = std::move(graphs).value();
   }
   for (const Found& one : found) {
-    if (graphName(one.graph.id) != request.graph || one.graph.channels.empty()) continue;
+    if (topo::graphName(one.graph.id) != request.graph || one.graph.channels.empty()) continue;
     options.graph = &one.graph;
     options.bound = one.bound;
   }
@@ -123,11 +123,11 @@ int runValidate(const MachineChoice& choice, const std::string& graphFile) {
   if (!loaded.ok()) return failed();
   const Result<std::vector<Found>> found = graphsOf(loaded.value(), graphFile);
   if (!found.ok()) return failed();
-  const Topology& topology = loaded.value().topology;
+  const topo::Topology& topology = loaded.value().topology;
   bool wrong = false;
   std::string text = groupNote(loaded.value());
   for (const Found& one : found.value()) {
-    const auto faults = validateGraph(topology.machine, topology.paths, one.graph, topology.interNode);
+    const auto faults = topo::validateGraph(topology.machine, topology.paths, one.graph, topology.interNode);
     wrong = wrong || !faults.empty();
     text += verdictOn(one, faults);
   }

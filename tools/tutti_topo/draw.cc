@@ -11,7 +11,7 @@
 #include "tutti_topo/draw_svg.h"
 #include "tutti_topo/draw_text.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 constexpr std::size_t kMostHops = 150;  // of all channels that are seen together at first
@@ -42,7 +42,7 @@ constexpr const char* kScript = R"js(
 )js";
 
 /// One layer of a bundle: what runs between GPUs, or what joins them to NICs.
-void drawBundle(Svg& svg, const Graph& graph, const Bundle& bundle, const std::vector<Curve>& curves) {
+void drawBundle(Svg& svg, const topo::Graph& graph, const Bundle& bundle, const std::vector<Curve>& curves) {
   if (curves.empty()) return;
   const std::size_t b = curves.front().bundle;
   const std::string colour = channelColour(b);
@@ -131,7 +131,7 @@ Hops allHops(const DrawOptions& options, const std::vector<Bundle>& bundles) {
 
 }  // namespace
 
-std::string drawMachine(const Machine& machine, const DrawOptions& options) {
+std::string drawMachine(const topo::Machine& machine, const DrawOptions& options) {
   std::vector<Bundle> bundles;
   if (options.graph != nullptr) bundles = bundlesOf(*options.graph, options.channels, kMostHops);
   Layout layout = layoutMachine(machine, allHops(options, bundles));
@@ -162,4 +162,4 @@ std::string drawMachine(const Machine& machine, const DrawOptions& options) {
   return svg.take();
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -10,19 +10,19 @@
 #include "tutti_topo/draw_fabric.h"
 #include "tutti_topo/draw_text.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 constexpr std::array<const char*, 16> kColours = {"#d62839", "#1f6fd0", "#f08a00", "#7b3fc4", "#00a3a3", "#d6409f",
                                                   "#8a5a2b", "#2b3a8c", "#4f9d00", "#e06a5a", "#5aa0e6", "#b58900",
                                                   "#a678de", "#0f6e5c", "#8c1d40", "#6b7280"};
 
-bool sameWay(const GraphChannel& a, const GraphChannel& b) {
+bool sameWay(const topo::GraphChannel& a, const topo::GraphChannel& b) {
   return a.gpus == b.gpus && a.netIn == b.netIn && a.netOut == b.netOut;
 }
 
-bool isStar(Pattern pattern) {
-  return pattern == Pattern::Nvls || pattern == Pattern::CollNetDirect;
+bool isStar(topo::Pattern pattern) {
+  return pattern == topo::Pattern::Nvls || pattern == topo::Pattern::CollNetDirect;
 }
 
 /// One curve to be, with the places where it leaves and arrives.
@@ -95,10 +95,10 @@ Curve netCurve(const Piece& piece, double share) {
 
 }  // namespace
 
-std::vector<Bundle> bundlesOf(const Graph& graph, const std::vector<int>& selected, std::size_t mostHops) {
+std::vector<Bundle> bundlesOf(const topo::Graph& graph, const std::vector<int>& selected, std::size_t mostHops) {
   std::vector<Bundle> bundles;
   for (int c = 0; c < graph.nChannels(); ++c) {
-    const GraphChannel& channel = graph.channels[static_cast<std::size_t>(c)];
+    const topo::GraphChannel& channel = graph.channels[static_cast<std::size_t>(c)];
     auto same = std::find_if(bundles.begin(), bundles.end(),
                              [&](const Bundle& bundle) { return sameWay(*bundle.order, channel); });
     if (same == bundles.end()) same = bundles.insert(same, Bundle{.channels = {}, .order = &channel});
@@ -121,14 +121,14 @@ std::vector<Bundle> bundlesOf(const Graph& graph, const std::vector<int>& select
   return bundles;
 }
 
-Hops hopsOf(const Graph& graph, const GraphChannel& channel) {
+Hops hopsOf(const topo::Graph& graph, const topo::GraphChannel& channel) {
   Hops hops;
   if (channel.gpus.empty()) return hops;
   if (channel.netIn >= 0) hops.emplace_back(channel.netIn, channel.gpus.front());
   for (std::size_t i = 1; i < channel.gpus.size(); ++i) {
     hops.emplace_back(isStar(graph.pattern) ? channel.gpus.front() : channel.gpus[i - 1], channel.gpus[i]);
   }
-  const bool ring = graph.pattern == Pattern::Ring;
+  const bool ring = graph.pattern == topo::Pattern::Ring;
   if (ring && channel.netIn < 0 && channel.gpus.size() > 1) {
     hops.emplace_back(channel.gpus.back(), channel.gpus.front());
   }
@@ -136,11 +136,11 @@ Hops hopsOf(const Graph& graph, const GraphChannel& channel) {
   return hops;
 }
 
-bool bothWays(Pattern pattern) {
-  return pattern != Pattern::Ring;
+bool bothWays(topo::Pattern pattern) {
+  return pattern != topo::Pattern::Ring;
 }
 
-std::vector<Curve> curvesOf(const Layout& layout, const Graph& graph, const std::vector<Bundle>& bundles,
+std::vector<Curve> curvesOf(const Layout& layout, const topo::Graph& graph, const std::vector<Bundle>& bundles,
                             const std::vector<std::size_t>& which) {
   std::vector<Piece> pieces;
   for (const std::size_t bundle : which) {
@@ -210,4 +210,4 @@ std::string channelColour(std::size_t index) {
   return fmt::format("#{:02x}{:02x}{:02x}", part(0), part(8), part(4));
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

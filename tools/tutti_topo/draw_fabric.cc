@@ -7,12 +7,12 @@
 
 #include "tutti_topo/draw_tree.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
-void placeNvSwitch(Layout& out, const Machine& machine) {
+void placeNvSwitch(Layout& out, const topo::Machine& machine) {
   if (out.bar <= 0) return;
-  Box bar{.kind = BoxKind::NvSwitch, .node = machine.nodes(NodeKind::NvSwitch)[0]};
+  Box bar{.kind = BoxKind::NvSwitch, .node = machine.nodes(topo::NodeKind::NvSwitch)[0]};
   const double y = out.halves ? out.fabric.y + (out.fabric.h - out.bar) / 2 : out.fabric.bottom() - out.bar - 14;
   bar.at = {out.fabric.x, y, out.fabric.w, out.bar};
   bar.title = "NVSwitch";
@@ -20,22 +20,22 @@ void placeNvSwitch(Layout& out, const Machine& machine) {
   out.boxes.push_back(std::move(bar));
 }
 
-const Box* deviceBox(const Machine& machine, const Layout& layout, int device) {
-  for (const int gpu : machine.nodes(NodeKind::Gpu)) {
-    if (machine.facts<GpuFacts>(gpu).device == device) return layout.find(gpu);
+const Box* deviceBox(const topo::Machine& machine, const Layout& layout, int device) {
+  for (const int gpu : machine.nodes(topo::NodeKind::Gpu)) {
+    if (machine.facts<topo::GpuFacts>(gpu).device == device) return layout.find(gpu);
   }
   return nullptr;
 }
 
 /// NVLinks run inside the fabric: straight to the bar, or in curves from GPU to GPU, each pair once.
-void placeNvLinks(Layout& out, const Machine& machine) {
-  for (const int gpu : machine.nodes(NodeKind::Gpu)) {
+void placeNvLinks(Layout& out, const topo::Machine& machine) {
+  for (const int gpu : machine.nodes(topo::NodeKind::Gpu)) {
     const Box* box = out.find(gpu);
     if (box == nullptr) continue;
     const Point from{box->at.middle(), box->upper ? box->at.bottom() : box->at.y};
-    for (const int number : machine.node(machine.facts<GpuFacts>(gpu).device).links) {
-      const Link& link = machine.link(number);
-      if (link.kind != LinkKind::NvLink) continue;
+    for (const int number : machine.node(machine.facts<topo::GpuFacts>(gpu).device).links) {
+      const topo::Link& link = machine.link(number);
+      if (link.kind != topo::LinkKind::NvLink) continue;
       Wire wire{.kind = link.kind, .bandwidth = link.bandwidth};
       wire.tip = fmt::format("NVLink {} GB/s", bandwidthText(link.bandwidth));
       if (const Box* bar = out.find(link.to); bar != nullptr && bar->kind == BoxKind::NvSwitch) {
@@ -59,30 +59,30 @@ double arcDepth(double distance) {
 }
 
 /// Is there anything to run between GPUs?
-bool joinsGpus(const Machine& machine, const Hops& hops) {
-  const auto isGpu = [&](int node) { return machine.node(node).kind() == NodeKind::Gpu; };
+bool joinsGpus(const topo::Machine& machine, const Hops& hops) {
+  const auto isGpu = [&](int node) { return machine.node(node).kind() == topo::NodeKind::Gpu; };
   for (const auto& [from, to] : hops) {
     if (isGpu(from) && isGpu(to)) return true;
   }
   for (int i = 0; i < machine.linkCount(); ++i) {
-    const Link& link = machine.link(i);
+    const topo::Link& link = machine.link(i);
     const bool devices =
-        machine.node(link.from).kind() == NodeKind::Device && machine.node(link.to).kind() == NodeKind::Device;
-    if (devices && link.kind == LinkKind::NvLink) return true;
+        machine.node(link.from).kind() == topo::NodeKind::Device && machine.node(link.to).kind() == topo::NodeKind::Device;
+    if (devices && link.kind == topo::LinkKind::NvLink) return true;
   }
   return false;
 }
 
 }  // namespace
 
-double fabricHeight(const Layout& out, const Machine& machine, const Hops& hops) {
+double fabricHeight(const Layout& out, const topo::Machine& machine, const Hops& hops) {
   if (!joinsGpus(machine, hops) && out.bar <= 0) return out.halves ? 40 : 16;
   const double wide = std::clamp(out.fabric.w * 0.12, 0.0, 130.0);
   if (out.halves) return 210 + wide + 1.5 * out.bar;
   return std::min(120 + wide, arcDepth(out.fabric.w) * 0.75 + 40) + 1.5 * out.bar;
 }
 
-void addFabric(Layout& layout, const Machine& machine) {
+void addFabric(Layout& layout, const topo::Machine& machine) {
   placeNvSwitch(layout, machine);
   placeNvLinks(layout, machine);
 }
@@ -101,4 +101,4 @@ std::vector<Point> fabricCurve(const Layout& layout, Point from, bool fromUpper,
   return {from, {from.x + lean, from.y + depth}, {to.x - lean, to.y + depth}, to};
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

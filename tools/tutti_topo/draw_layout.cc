@@ -9,7 +9,7 @@
 #include "tutti_topo/draw_sockets.h"
 #include "tutti_topo/draw_tree.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 constexpr double kMargin = 20;
@@ -23,7 +23,7 @@ struct Depths {
 
 /// Everything that is worked on while a machine is laid out.
 struct Work {
-  const Machine& machine;
+  const topo::Machine& machine;
   std::vector<Unit> units;
   Depths depths;
   Layout out;
@@ -99,7 +99,7 @@ void addBox(Work& work, Box box, bool isNode) {
 }
 
 /// A straight line at `x` between the facing edges of two boxes of one half.
-Wire verticalWire(const Box& outer, const Box& inner, double x, const Link& link) {
+Wire verticalWire(const Box& outer, const Box& inner, double x, const topo::Link& link) {
   Wire wire{.kind = link.kind, .bandwidth = link.bandwidth};
   wire.points = {{x, inner.upper ? outer.at.bottom() : outer.at.y}, {x, inner.upper ? inner.at.y : inner.at.bottom()}};
   return wire;
@@ -110,8 +110,8 @@ void joinToParent(Work& work, int parent, int hardware, int shown, double x) {
   const Box* inner = work.out.find(shown);
   if (outer == nullptr || inner == nullptr) return;
   for (const int number : work.machine.node(parent).links) {
-    const Link& link = work.machine.link(number);
-    if (link.to != hardware || (link.kind != LinkKind::Pci && link.kind != LinkKind::Local)) continue;
+    const topo::Link& link = work.machine.link(number);
+    if (link.to != hardware || (link.kind != topo::LinkKind::Pci && link.kind != topo::LinkKind::Local)) continue;
     Wire wire = verticalWire(*outer, *inner, x, link);
     wire.tip = fmt::format("{} {} GB/s", linkKindText(link.kind), bandwidthText(link.bandwidth));
     work.out.wires.push_back(std::move(wire));
@@ -123,10 +123,10 @@ void joinToParent(Work& work, int parent, int hardware, int shown, double x) {
 void joinToCpu(Work& work, int cpu, int device, int gpu, double x) {
   const Box* outer = work.out.find(cpu);
   const Box* inner = work.out.find(gpu);
-  for (const LinkKind kind : {LinkKind::C2c, LinkKind::NvLink}) {
+  for (const topo::LinkKind kind : {topo::LinkKind::C2c, topo::LinkKind::NvLink}) {
     const float bandwidth = linkBandwidth(work.machine, cpu, device, kind);
     if (bandwidth <= 0 || outer == nullptr || inner == nullptr) continue;
-    Wire wire = verticalWire(*outer, *inner, x, Link{.kind = kind, .bandwidth = bandwidth});
+    Wire wire = verticalWire(*outer, *inner, x, topo::Link{.kind = kind, .bandwidth = bandwidth});
     wire.tip = fmt::format("{} {} GB/s", linkKindText(kind), bandwidthText(bandwidth));
     work.out.wires.push_back(std::move(wire));
   }
@@ -151,7 +151,7 @@ void placeColumn(Work& work, const SocketPlan& socket, const Column& column, boo
     box.upper = upper;
     box.at = placed(work, upper, work.depths.gpu, {left, 0, m.gpuWidth, m.gpuHeight});
     addBox(work, std::move(box), true);
-    const int device = work.machine.facts<GpuFacts>(column.gpu).device;
+    const int device = work.machine.facts<topo::GpuFacts>(column.gpu).device;
     const double beside = left + (m.gpuWidth + m.netWidth) / 2;
     joinToParent(work, column.gpuParent, device, column.gpu, compact(work.out) ? beside - 5 : beside + 5);
     joinToCpu(work, socket.cpu, device, column.gpu, compact(work.out) ? beside + 3 : beside - 7);
@@ -199,11 +199,11 @@ void placeUnit(Work& work, const Unit& unit, double x) {
   for (const SocketPlan& socket : unit.sockets) {
     placeSocket(work, socket, unit.upper, x);
     x += socketWidth(m, socket) + 2 * m.pad;
-    const float sys = before < 0 ? 0 : linkBandwidth(work.machine, before, socket.cpu, LinkKind::Sys);
+    const float sys = before < 0 ? 0 : linkBandwidth(work.machine, before, socket.cpu, topo::LinkKind::Sys);
     if (sys > 0) {
       const Rect a = work.out.find(before)->at;
       const Rect b = work.out.find(socket.cpu)->at;
-      work.out.wires.push_back({LinkKind::Sys, sys, false, {{a.right(), a.y + a.h / 2}, {b.x, b.y + b.h / 2}}, ""});
+      work.out.wires.push_back({topo::LinkKind::Sys, sys, false, {{a.right(), a.y + a.h / 2}, {b.x, b.y + b.h / 2}}, ""});
     }
     before = socket.cpu;
   }
@@ -217,11 +217,11 @@ void joinSockets(Work& work) {
     const Unit& unit = w.units[u];
     const int a = before.sockets.front().cpu;
     const int b = unit.sockets.front().cpu;
-    const float sys = linkBandwidth(w.machine, a, b, LinkKind::Sys);
+    const float sys = linkBandwidth(w.machine, a, b, topo::LinkKind::Sys);
     if (sys <= 0) continue;
     const Rect& from = w.out.find(a)->at;
     const Rect& to = w.out.find(b)->at;
-    Wire wire{.kind = LinkKind::Sys, .bandwidth = sys, .tip = "between all CPUs of the host"};
+    Wire wire{.kind = topo::LinkKind::Sys, .bandwidth = sys, .tip = "between all CPUs of the host"};
     if (before.upper == unit.upper) {
       const bool right = to.x > from.x;
       wire.points = {{right ? from.right() : from.x, from.y + from.h / 2},
@@ -282,13 +282,13 @@ void placeHalves(Work& work) {
 
 }  // namespace
 
-Layout layoutMachine(const Machine& machine, const Hops& hops) {
+Layout layoutMachine(const topo::Machine& machine, const Hops& hops) {
   Work work{machine, unitsOf(machine), {}, {}};
   Layout& out = work.out;
-  out.metrics = metricsFor(static_cast<int>(machine.nodes(NodeKind::Gpu).size()));
+  out.metrics = metricsFor(static_cast<int>(machine.nodes(topo::NodeKind::Gpu).size()));
   out.boxOf.assign(static_cast<std::size_t>(machine.nodeCount()), -1);
   out.halves = std::any_of(work.units.begin(), work.units.end(), [](const Unit& unit) { return !unit.upper; });
-  out.bar = machine.nodes(NodeKind::NvSwitch).empty() ? 0 : 34;
+  out.bar = machine.nodes(topo::NodeKind::NvSwitch).empty() ? 0 : 34;
   work.depths = depthsOf(work);
   const bool one = machine.systems() == 1;
   const double lane = one && out.halves ? kLane : 0;
@@ -313,4 +313,4 @@ Layout layoutMachine(const Machine& machine, const Hops& hops) {
   return std::move(work.out);
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -17,7 +17,7 @@
 
 #include "topo/machine/machine.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 /// Pixels, from the upper left corner.
 struct Point {
@@ -49,7 +49,7 @@ struct Box {
 
 /// A link of the machine. Two points: straight; more: a cubic curve of four points or corners of a line.
 struct Wire {
-  LinkKind kind = LinkKind::Local;
+  topo::LinkKind kind = topo::LinkKind::Local;
   float bandwidth = 0;  ///< GB/s
   bool curved = false;
   std::vector<Point> points;
@@ -84,6 +84,6 @@ struct Layout {
 using Hops = std::vector<std::pair<int, int>>;
 
 /// Places a machine. Its upper left corner is (0, 0).
-Layout layoutMachine(const Machine& machine, const Hops& hops);
+Layout layoutMachine(const topo::Machine& machine, const Hops& hops);
 
-}  // namespace tutti
+}  // namespace tutti::tool

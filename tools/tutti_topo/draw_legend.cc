@@ -8,7 +8,7 @@
 #include "tutti_topo/draw_text.h"
 #include "tutti_topo/draw_tree.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 constexpr double kWidth = 420;
@@ -29,36 +29,36 @@ std::string counted(std::size_t count, const std::string& one, const std::string
   return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
-void addMachine(Rows& rows, const Machine& machine, const DrawOptions& options) {
+void addMachine(Rows& rows, const topo::Machine& machine, const DrawOptions& options) {
   addText(rows, LegendKind::Title, options.title.empty() ? "machine" : options.title);
-  const auto gpus = machine.nodes(NodeKind::Gpu);
+  const auto gpus = machine.nodes(topo::NodeKind::Gpu);
   std::string text = machine.systems() > 1 ? fmt::format("{} hosts, ", machine.systems()) : "";
   text += counted(gpus.size(), "GPU", "GPUs");
-  if (!gpus.empty()) text += fmt::format(" (sm {})", machine.facts<GpuFacts>(gpus[0]).sm);
-  text += ", " + counted(machine.nodes(NodeKind::Net).size(), "NIC", "NICs");
+  if (!gpus.empty()) text += fmt::format(" (sm {})", machine.facts<topo::GpuFacts>(gpus[0]).sm);
+  text += ", " + counted(machine.nodes(topo::NodeKind::Net).size(), "NIC", "NICs");
   addText(rows, LegendKind::Text, text);
-  const auto cpus = machine.nodes(NodeKind::Cpu);
+  const auto cpus = machine.nodes(topo::NodeKind::Cpu);
   if (cpus.empty()) return;
   addText(rows, LegendKind::Text,
           fmt::format("{}, {}", counted(cpus.size(), "NUMA node", "NUMA nodes"), cpuKindText(machine.cpuKind())));
 }
 
-void addParts(Rows& rows, const Machine& machine, const Layout& layout) {
+void addParts(Rows& rows, const topo::Machine& machine, const Layout& layout) {
   if (layout.metrics.column >= 60) return;  // the boxes themselves say it
   LegendRow gpu{.kind = LegendKind::Part, .text = "GPU, number: rank", .part = BoxKind::Gpu};
   rows.push_back(gpu);
-  if (machine.nodes(NodeKind::Net).empty()) return;
-  const float speed = machine.facts<NetFacts>(machine.nodes(NodeKind::Net)[0]).speed;
+  if (machine.nodes(topo::NodeKind::Net).empty()) return;
+  const float speed = machine.facts<topo::NetFacts>(machine.nodes(topo::NodeKind::Net)[0]).speed;
   LegendRow nic{.kind = LegendKind::Part, .part = BoxKind::Net};
   nic.text = fmt::format("NIC, {} GB/s, n: number on its host", bandwidthText(speed));
   rows.push_back(nic);
 }
 
-void addLinks(Rows& rows, const Machine& machine) {
+void addLinks(Rows& rows, const topo::Machine& machine) {
   std::map<std::pair<int, float>, int> seen;  // by kind, and more bandwidth first
   for (int i = 0; i < machine.linkCount(); ++i) {
-    const Link& link = machine.link(i);
-    if (link.kind == LinkKind::Local || link.kind == LinkKind::Net) continue;
+    const topo::Link& link = machine.link(i);
+    if (link.kind == topo::LinkKind::Local || link.kind == topo::LinkKind::Net) continue;
     ++seen[{static_cast<int>(link.kind), -link.bandwidth}];
   }
   if (seen.empty()) return;
@@ -66,8 +66,8 @@ void addLinks(Rows& rows, const Machine& machine) {
   std::size_t shown = 0;
   for (const auto& [key, count] : seen) {
     if (++shown > kMostLinks) break;
-    const auto kind = static_cast<LinkKind>(key.first);
-    const char* what = kind == LinkKind::NvLink && !machine.nodes(NodeKind::NvSwitch).empty() ? "NVLinks of a GPU"
+    const auto kind = static_cast<topo::LinkKind>(key.first);
+    const char* what = kind == topo::LinkKind::NvLink && !machine.nodes(topo::NodeKind::NvSwitch).empty() ? "NVLinks of a GPU"
                                                                                               : linkKindText(kind);
     rows.push_back({.kind = LegendKind::Link,
                     .text = fmt::format("{}  {}", bandwidthText(-key.second), what),
@@ -77,11 +77,11 @@ void addLinks(Rows& rows, const Machine& machine) {
   }
 }
 
-std::string wayText(const Machine& machine, const Graph& graph, const GraphChannel& channel, std::size_t most) {
+std::string wayText(const topo::Machine& machine, const topo::Graph& graph, const topo::GraphChannel& channel, std::size_t most) {
   std::string text = orderText(machine, channel.gpus, most);
-  if (graph.pattern == Pattern::Nvls || graph.pattern == Pattern::CollNetDirect) {
+  if (graph.pattern == topo::Pattern::Nvls || graph.pattern == topo::Pattern::CollNetDirect) {
     text = fmt::format("head {}", gpuLabel(machine, channel.gpus.front()));
-  } else if (graph.pattern == Pattern::Ring && channel.netIn < 0 && channel.gpus.size() > 1 && most > 16) {
+  } else if (graph.pattern == topo::Pattern::Ring && channel.netIn < 0 && channel.gpus.size() > 1 && most > 16) {
     text += fmt::format(" {}", gpuLabel(machine, channel.gpus.front()));
   }
   const auto net = [&](int n) {
@@ -93,20 +93,20 @@ std::string wayText(const Machine& machine, const Graph& graph, const GraphChann
   return text;
 }
 
-void addGraph(Rows& rows, const Machine& machine, const DrawOptions& options, const std::vector<Bundle>& bundles) {
-  const Graph& graph = *options.graph;
+void addGraph(Rows& rows, const topo::Machine& machine, const DrawOptions& options, const std::vector<Bundle>& bundles) {
+  const topo::Graph& graph = *options.graph;
   addText(rows, LegendKind::Heading,
-          fmt::format("{}: {}", graphName(graph.id),
+          fmt::format("{}: {}", topo::graphName(graph.id),
                       counted(static_cast<std::size_t>(graph.nChannels()), "channel", "channels")));
   const bool inter = !graph.channels.empty() && graph.channels[0].netIn >= 0;
   std::string sum = fmt::format("{} × {} = {} GB/s between GPUs", graph.nChannels(), bandwidthText(graph.bwIntra),
                                 bandwidthText(static_cast<double>(graph.bwIntra) * graph.nChannels()));
-  addText(rows, LegendKind::Text, sum + fmt::format(" ({})", pathTypeName(graph.typeIntra)));
+  addText(rows, LegendKind::Text, sum + fmt::format(" ({})", topo::pathTypeName(graph.typeIntra)));
   if (inter) {
     addText(rows, LegendKind::Text,
             fmt::format("{} × {} = {} GB/s through NICs ({})", graph.nChannels(), bandwidthText(graph.bwInter),
                         bandwidthText(static_cast<double>(graph.bwInter) * graph.nChannels()),
-                        pathTypeName(graph.typeInter)));
+                        topo::pathTypeName(graph.typeInter)));
   }
   if (options.bound > 0) {
     addText(rows, LegendKind::Text, fmt::format("bound: at most {} GB/s", bandwidthText(options.bound)));
@@ -195,7 +195,7 @@ double legendTextSize(LegendKind kind) {
   return 14;
 }
 
-std::vector<LegendRow> placeLegend(Layout& layout, const Machine& machine, const DrawOptions& options,
+std::vector<LegendRow> placeLegend(Layout& layout, const topo::Machine& machine, const DrawOptions& options,
                                    const std::vector<Bundle>& bundles) {
   Rows rows;
   addMachine(rows, machine, options);
@@ -210,4 +210,4 @@ std::vector<LegendRow> placeLegend(Layout& layout, const Machine& machine, const
   return rows;
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -8,7 +8,7 @@
 #include "tutti_topo/draw_channels.h"
 #include "tutti_topo/draw_layout.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 enum class LegendKind : std::uint8_t { Title, Heading, Text, Link, Part, Channel };
 
@@ -17,7 +17,7 @@ struct LegendRow {
   Rect at;                 ///< the swatch stands at its left
   std::string text;        ///< fits into the row
   std::string tip;         ///< full text where it was shortened
-  LinkKind link{};         ///< Link
+  topo::LinkKind link{};         ///< Link
   float bandwidth = 0;     ///< Link: GB/s; Channel: of the bundle
   BoxKind part{};          ///< Part: which kind of box
   std::size_t bundle = 0;  ///< Channel
@@ -29,7 +29,7 @@ inline constexpr double kSwatch = 46;
 double legendTextSize(LegendKind kind);
 
 /// The rows with their places; grows the layout's width and height so that they are inside.
-std::vector<LegendRow> placeLegend(Layout& layout, const Machine& machine, const DrawOptions& options,
+std::vector<LegendRow> placeLegend(Layout& layout, const topo::Machine& machine, const DrawOptions& options,
                                    const std::vector<Bundle>& bundles);
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -8,7 +8,7 @@
 #include "tutti_topo/draw_tree.h"
 #include "topo/xml/values.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 constexpr int kColumnsOfOneHalf = 4;   // so few need no second half
@@ -20,7 +20,7 @@ std::size_t ownColumns(std::size_t gpus) {
 }
 
 struct Planner {
-  const Machine& machine;
+  const topo::Machine& machine;
   const MachineTree& tree;
   SocketPlan plan;
 
@@ -31,11 +31,11 @@ struct Planner {
     std::vector<Column> gpus;
     std::vector<Column> nets;
     for (const int child : below(node)) {
-      const NodeKind kind = machine.node(child).kind();
+      const topo::NodeKind kind = machine.node(child).kind();
       for (const int leaf : below(child)) {
-        const NodeKind leafKind = machine.node(leaf).kind();
-        if (kind == NodeKind::Device && leafKind == NodeKind::Gpu) gpus.push_back({.gpu = leaf, .gpuParent = node});
-        if (kind == NodeKind::Nic && leafKind == NodeKind::Net) {
+        const topo::NodeKind leafKind = machine.node(leaf).kind();
+        if (kind == topo::NodeKind::Device && leafKind == topo::NodeKind::Gpu) gpus.push_back({.gpu = leaf, .gpuParent = node});
+        if (kind == topo::NodeKind::Nic && leafKind == topo::NodeKind::Net) {
           nets.push_back({.net = leaf, .nic = child, .netParent = node});
         }
       }
@@ -61,10 +61,10 @@ struct Planner {
     const std::size_t first = plan.columns.size();
     placeLeaves(node);
     for (const int child : below(node)) {
-      if (machine.node(child).kind() == NodeKind::Switch) place(child, level + 1);
+      if (machine.node(child).kind() == topo::NodeKind::Switch) place(child, level + 1);
     }
     if (plan.columns.size() == first) plan.columns.emplace_back();
-    if (machine.node(node).kind() != NodeKind::Switch) return;
+    if (machine.node(node).kind() != topo::NodeKind::Switch) return;
     plan.levels = std::max(plan.levels, level + 1);
     plan.switches.push_back({.node = node,
                              .parent = tree.parent[static_cast<std::size_t>(node)],
@@ -74,7 +74,7 @@ struct Planner {
   }
 };
 
-SocketPlan planOf(const Machine& machine, const MachineTree& tree, int cpu) {
+SocketPlan planOf(const topo::Machine& machine, const MachineTree& tree, int cpu) {
   Planner planner{machine, tree, {}};
   planner.plan.cpu = cpu;
   planner.place(cpu, -1);
@@ -115,10 +115,10 @@ void chooseHalves(std::vector<Unit>& units) {
 
 }  // namespace
 
-std::vector<Unit> unitsOf(const Machine& machine) {
+std::vector<Unit> unitsOf(const topo::Machine& machine) {
   const MachineTree tree = treeOf(machine);
   std::vector<Unit> units;
-  for (const int cpu : machine.nodes(NodeKind::Cpu)) {
+  for (const int cpu : machine.nodes(topo::NodeKind::Cpu)) {
     const int system = machine.node(cpu).system;
     const bool sameHost = machine.systems() > 1 && !units.empty() && units.back().system == system;
     if (!sameHost) units.push_back({.system = system, .sockets = {}});
@@ -128,10 +128,10 @@ std::vector<Unit> unitsOf(const Machine& machine) {
   return units;
 }
 
-Box gpuBox(const Machine& machine, int gpu, const Metrics& metrics) {
-  const GpuFacts& facts = machine.facts<GpuFacts>(gpu);
+Box gpuBox(const topo::Machine& machine, int gpu, const Metrics& metrics) {
+  const topo::GpuFacts& facts = machine.facts<topo::GpuFacts>(gpu);
   const std::string label = gpuLabel(machine, gpu);
-  const std::string bus = busIdText(facts.device < 0 ? 0 : machine.node(facts.device).id);
+  const std::string bus = topo::busIdText(facts.device < 0 ? 0 : machine.node(facts.device).id);
   Box box{.kind = BoxKind::Gpu, .node = gpu};
   const double width = metrics.gpuWidth - 6;
   if (metrics.column < 60) {
@@ -146,8 +146,8 @@ Box gpuBox(const Machine& machine, int gpu, const Metrics& metrics) {
   return box;
 }
 
-Box netBox(const Machine& machine, int net, const std::vector<int>& more, const Metrics& metrics) {
-  const NetFacts& facts = machine.facts<NetFacts>(net);
+Box netBox(const topo::Machine& machine, int net, const std::vector<int>& more, const Metrics& metrics) {
+  const topo::NetFacts& facts = machine.facts<topo::NetFacts>(net);
   const std::string name = netLabel(machine, net);
   Box box{.kind = BoxKind::Net, .node = net};
   const double width = metrics.netWidth - 6;
@@ -171,8 +171,8 @@ Box netBox(const Machine& machine, int net, const std::vector<int>& more, const 
   return box;
 }
 
-Box cpuBox(const Machine& machine, int cpu, double width, const Metrics& metrics) {
-  const CpuFacts& facts = machine.facts<CpuFacts>(cpu);
+Box cpuBox(const topo::Machine& machine, int cpu, double width, const Metrics& metrics) {
+  const topo::CpuFacts& facts = machine.facts<topo::CpuFacts>(cpu);
   const std::string kind = cpuKindText(facts.kind);
   Box box{.kind = BoxKind::Cpu, .node = cpu};
   const std::string numa = facts.numa < 0 ? "CPU" : fmt::format("NUMA {}", facts.numa);  // some files do not know it
@@ -185,8 +185,8 @@ Box cpuBox(const Machine& machine, int cpu, double width, const Metrics& metrics
   return box;
 }
 
-Box switchBox(const Machine& machine, int node, double width, const Metrics& metrics) {
-  const std::string bus = busIdText(machine.node(node).id);
+Box switchBox(const topo::Machine& machine, int node, double width, const Metrics& metrics) {
+  const std::string bus = topo::busIdText(machine.node(node).id);
   Box box{.kind = BoxKind::Switch, .node = node, .tip = "PCI switch " + bus};
   box.title =
       fittingText({"PCI switch " + bus, "PCI switch " + bus.substr(5), "switch " + bus.substr(5, 2), "switch", "sw"},
@@ -194,4 +194,4 @@ Box switchBox(const Machine& machine, int node, double width, const Metrics& met
   return box;
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -7,7 +7,7 @@
 #include "tutti_topo/draw_layout.h"
 #include "topo/machine/machine.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 /// Room for one GPU and one NIC; -1: none. Parents are switches or the CPU.
 struct Column {
@@ -45,13 +45,13 @@ struct Unit {
 
 /// All units of a machine, each in its half: the same number of columns in both as far as that is possible, one half
 /// where there are few.
-std::vector<Unit> unitsOf(const Machine& machine);
+std::vector<Unit> unitsOf(const topo::Machine& machine);
 
 /// Boxes with their texts, not yet placed. `width`: what the texts must fit into.
-Box gpuBox(const Machine& machine, int gpu, const Metrics& metrics);
+Box gpuBox(const topo::Machine& machine, int gpu, const Metrics& metrics);
 /// `more`: other nets that the box stands for as well.
-Box netBox(const Machine& machine, int net, const std::vector<int>& more, const Metrics& metrics);
-Box cpuBox(const Machine& machine, int cpu, double width, const Metrics& metrics);
-Box switchBox(const Machine& machine, int node, double width, const Metrics& metrics);
+Box netBox(const topo::Machine& machine, int net, const std::vector<int>& more, const Metrics& metrics);
+Box cpuBox(const topo::Machine& machine, int cpu, double width, const Metrics& metrics);
+Box switchBox(const topo::Machine& machine, int node, double width, const Metrics& metrics);
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -4,7 +4,7 @@
 
 #include "tutti_topo/draw_text.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 Paint paintOf(BoxKind kind) {
   switch (kind) {
@@ -26,18 +26,18 @@ Paint paintOf(BoxKind kind) {
   return {"#ffffff", "#000000"};
 }
 
-const char* colourOf(LinkKind kind) {
+const char* colourOf(topo::LinkKind kind) {
   switch (kind) {
-    case LinkKind::NvLink:
+    case topo::LinkKind::NvLink:
       return "#b5da78";
-    case LinkKind::C2c:
+    case topo::LinkKind::C2c:
       return "#c3a6e8";
-    case LinkKind::Pci:
+    case topo::LinkKind::Pci:
       return "#a9b4c4";
-    case LinkKind::Sys:
+    case topo::LinkKind::Sys:
       return "#e3a9a0";
-    case LinkKind::Local:
-    case LinkKind::Net:
+    case topo::LinkKind::Local:
+    case topo::LinkKind::Net:
       return "#cccccc";
   }
   return "#cccccc";
@@ -102,7 +102,7 @@ void drawBox(Svg& svg, const Box& box, const Metrics& metrics) {
 
 void drawWire(Svg& svg, const Wire& wire) {
   // A local link is none that anybody waits for: a virtual NIC's.
-  const bool local = wire.kind == LinkKind::Local;
+  const bool local = wire.kind == topo::LinkKind::Local;
   svg.add(R"(<g><path d="{}" fill="none" stroke="{}" stroke-width="{:.1f}" stroke-linejoin="round"{}/>)",
           pathData(wire.points, wire.curved), colourOf(wire.kind),
           local ? 1.5 : strokeWidth(static_cast<double>(wire.bandwidth)), local ? R"( stroke-dasharray="4 3")" : "");
@@ -133,4 +133,4 @@ void drawTitleOnTop(Svg& svg, const Box& box, const Metrics& metrics) {
             R"( text-anchor="middle" font-weight="bold")");
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

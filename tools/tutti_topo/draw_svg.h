@@ -11,7 +11,7 @@
 #include "tutti_topo/draw_channels.h"
 #include "tutti_topo/draw_layout.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 /// Colours of a kind of box: "#rrggbb".
 struct Paint {
@@ -19,7 +19,7 @@ struct Paint {
   const char* stroke;
 };
 Paint paintOf(BoxKind kind);
-const char* colourOf(LinkKind kind);
+const char* colourOf(topo::LinkKind kind);
 
 /// cleanText(), and as XML takes it.
 std::string escaped(const std::string& text);
@@ -55,4 +55,4 @@ void drawArrow(Svg& svg, const Curve& curve, double t, bool back);
 /// A box's title alone, over whatever crosses the box.
 void drawTitleOnTop(Svg& svg, const Box& box, const Metrics& metrics);
 
-}  // namespace tutti
+}  // namespace tutti::tool

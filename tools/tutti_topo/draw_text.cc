@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 /// Bytes of the letter that begins at `at`, 0 if none does. Forms longer than need be and surrogates count as none.
@@ -72,4 +72,4 @@ std::string cleanText(const std::string& text) {
   return clean;
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

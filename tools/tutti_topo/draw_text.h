@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace tutti {
+namespace tutti::tool {
 
 /// Stroke width of a link or channel of so many GB/s.
 double strokeWidth(double gigabytes);
@@ -18,4 +18,4 @@ std::string fittingText(const std::vector<std::string>& candidates, double width
 /// `text` for a terminal or a document: control characters and what is not UTF-8 become '?'.
 std::string cleanText(const std::string& text);
 
-}  // namespace tutti
+}  // namespace tutti::tool

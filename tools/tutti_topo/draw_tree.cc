@@ -9,38 +9,38 @@
 
 #include "tutti_topo/draw_text.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
-bool hangsUnder(const Machine& machine, const Link& link) {
-  const NodeKind from = machine.node(link.from).kind();
-  const NodeKind to = machine.node(link.to).kind();
-  if (to == NodeKind::Cpu || to == NodeKind::NvSwitch) return false;
-  if (link.kind == LinkKind::Pci || link.kind == LinkKind::Net) return true;
-  return link.kind == LinkKind::Local && !(from == NodeKind::Switch && to == NodeKind::Switch);
+bool hangsUnder(const topo::Machine& machine, const topo::Link& link) {
+  const topo::NodeKind from = machine.node(link.from).kind();
+  const topo::NodeKind to = machine.node(link.to).kind();
+  if (to == topo::NodeKind::Cpu || to == topo::NodeKind::NvSwitch) return false;
+  if (link.kind == topo::LinkKind::Pci || link.kind == topo::LinkKind::Net) return true;
+  return link.kind == topo::LinkKind::Local && !(from == topo::NodeKind::Switch && to == topo::NodeKind::Switch);
 }
 
-bool indicesNameGpus(const Machine& machine) {
+bool indicesNameGpus(const topo::Machine& machine) {
   std::set<int> seen;
-  for (const int gpu : machine.nodes(NodeKind::Gpu)) {
-    if (!seen.insert(machine.facts<GpuFacts>(gpu).dev).second) return false;
+  for (const int gpu : machine.nodes(topo::NodeKind::Gpu)) {
+    if (!seen.insert(machine.facts<topo::GpuFacts>(gpu).dev).second) return false;
   }
   return true;
 }
 
 }  // namespace
 
-MachineTree treeOf(const Machine& machine) {
+MachineTree treeOf(const topo::Machine& machine) {
   MachineTree tree;
   const auto count = static_cast<std::size_t>(machine.nodeCount());
   tree.parent.assign(count, -1);
   tree.children.resize(count);
-  std::deque<int> waiting(machine.nodes(NodeKind::Cpu).begin(), machine.nodes(NodeKind::Cpu).end());
+  std::deque<int> waiting(machine.nodes(topo::NodeKind::Cpu).begin(), machine.nodes(topo::NodeKind::Cpu).end());
   while (!waiting.empty()) {
     const int node = waiting.front();
     waiting.pop_front();
     for (const int number : machine.node(node).links) {
-      const Link& link = machine.link(number);
+      const topo::Link& link = machine.link(number);
       if (!hangsUnder(machine, link) || tree.parent[static_cast<std::size_t>(link.to)] >= 0) continue;
       if (tree.parent[static_cast<std::size_t>(node)] == link.to) continue;
       tree.parent[static_cast<std::size_t>(link.to)] = node;
@@ -52,43 +52,43 @@ MachineTree treeOf(const Machine& machine) {
   return tree;
 }
 
-const char* cpuKindText(CpuKind kind) {
+const char* cpuKindText(topo::CpuKind kind) {
   switch (kind) {
-    case CpuKind::IntelBroadwell:
+    case topo::CpuKind::IntelBroadwell:
       return "Intel Broadwell";
-    case CpuKind::IntelSkylake:
+    case topo::CpuKind::IntelSkylake:
       return "Intel Skylake";
-    case CpuKind::IntelSapphireRapids:
+    case topo::CpuKind::IntelSapphireRapids:
       return "Intel Sapphire Rapids";
-    case CpuKind::IntelEmeraldRapids:
+    case topo::CpuKind::IntelEmeraldRapids:
       return "Intel Emerald Rapids";
-    case CpuKind::Amd:
+    case topo::CpuKind::Amd:
       return "AMD";
-    case CpuKind::Zhaoxin:
+    case topo::CpuKind::Zhaoxin:
       return "Zhaoxin";
-    case CpuKind::ZhaoxinYongfeng:
+    case topo::CpuKind::ZhaoxinYongfeng:
       return "Zhaoxin Yongfeng";
-    case CpuKind::OtherX86:
+    case topo::CpuKind::OtherX86:
       return "x86";
-    case CpuKind::Arm:
+    case topo::CpuKind::Arm:
       return "Arm";
-    case CpuKind::Power:
+    case topo::CpuKind::Power:
       return "POWER";
   }
   return "?";
 }
 
-std::string gpuLabel(const Machine& machine, int gpu) {
-  const GpuFacts& facts = machine.facts<GpuFacts>(gpu);
+std::string gpuLabel(const topo::Machine& machine, int gpu) {
+  const topo::GpuFacts& facts = machine.facts<topo::GpuFacts>(gpu);
   return std::to_string(indicesNameGpus(machine) ? facts.dev : facts.rank);
 }
 
-std::string netLabel(const Machine& machine, int net) {
-  const NetFacts& facts = machine.facts<NetFacts>(net);
+std::string netLabel(const topo::Machine& machine, int net) {
+  const topo::NetFacts& facts = machine.facts<topo::NetFacts>(net);
   return facts.name.empty() ? fmt::format("net {}", facts.dev) : cleanText(facts.name);
 }
 
-std::string orderText(const Machine& machine, const std::vector<int>& gpus, std::size_t most) {
+std::string orderText(const topo::Machine& machine, const std::vector<int>& gpus, std::size_t most) {
   const bool shortened = gpus.size() > most && most > 2;
   const std::size_t head = shortened ? most - 2 : gpus.size();
   std::string text;
@@ -103,9 +103,9 @@ std::string orderText(const Machine& machine, const std::vector<int>& gpus, std:
   return text;
 }
 
-float linkBandwidth(const Machine& machine, int from, int to, LinkKind kind) {
+float linkBandwidth(const topo::Machine& machine, int from, int to, topo::LinkKind kind) {
   for (const int number : machine.node(from).links) {
-    const Link& link = machine.link(number);
+    const topo::Link& link = machine.link(number);
     if (link.to == to && link.kind == kind) return link.bandwidth;
   }
   return 0;
@@ -116,22 +116,22 @@ std::string bandwidthText(double gigabytes) {
   return fmt::format("{:g}", rounded >= 100 ? std::round(rounded * 10) / 10 : rounded);
 }
 
-const char* linkKindText(LinkKind kind) {
+const char* linkKindText(topo::LinkKind kind) {
   switch (kind) {
-    case LinkKind::Local:
+    case topo::LinkKind::Local:
       return "local";
-    case LinkKind::NvLink:
+    case topo::LinkKind::NvLink:
       return "NVLink";
-    case LinkKind::C2c:
+    case topo::LinkKind::C2c:
       return "C2C";
-    case LinkKind::Pci:
+    case topo::LinkKind::Pci:
       return "PCI";
-    case LinkKind::Sys:
+    case topo::LinkKind::Sys:
       return "CPU to CPU";
-    case LinkKind::Net:
+    case topo::LinkKind::Net:
       return "network";
   }
   return "?";
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -6,7 +6,7 @@
 
 #include "topo/machine/machine.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 /// The PCI trees of a machine's CPUs: CPU > switches > devices > GPUs, and > NICs > nets. By node number.
 struct MachineTree {
@@ -14,27 +14,27 @@ struct MachineTree {
   std::vector<std::vector<int>> children;  ///< ascending
 };
 
-MachineTree treeOf(const Machine& machine);
+MachineTree treeOf(const topo::Machine& machine);
 
 /// "Intel Sapphire Rapids", "AMD", …
-const char* cpuKindText(CpuKind kind);
+const char* cpuKindText(topo::CpuKind kind);
 
 /// What a GPU goes by in pictures and lists: its NVML index where that names one GPU of the machine, else its rank.
-std::string gpuLabel(const Machine& machine, int gpu);
+std::string gpuLabel(const topo::Machine& machine, int gpu);
 
 /// A net's name; "net 3" where it has none.
-std::string netLabel(const Machine& machine, int net);
+std::string netLabel(const topo::Machine& machine, int net);
 
 /// "0 7 6 5": labels of GPUs; of more than `most` only the first and the last, with dots between.
-std::string orderText(const Machine& machine, const std::vector<int>& gpus, std::size_t most = 1u << 20);
+std::string orderText(const topo::Machine& machine, const std::vector<int>& gpus, std::size_t most = 1u << 20);
 
 /// Bandwidth (GB/s) of the link of this kind from one node to the other, 0 if there is none.
-float linkBandwidth(const Machine& machine, int from, int to, LinkKind kind);
+float linkBandwidth(const topo::Machine& machine, int from, int to, topo::LinkKind kind);
 
 /// "12", "370.8": GB/s without superfluous digits.
 std::string bandwidthText(double gigabytes);
 
 /// "PCI", "NVLink", "C2C", …
-const char* linkKindText(LinkKind kind);
+const char* linkKindText(topo::LinkKind kind);
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -20,19 +20,19 @@ namespace {
 
 /// A description of a machine, and what its driver says of direct access between GPUs.
 struct Source {
-  XmlElement xml;
-  std::vector<PeerRefusal> peersRefused;
+  topo::XmlElement xml;
+  std::vector<topo::PeerRefusal> peersRefused;
 };
 
-bool hasGpu(const XmlElement& element) {
+bool hasGpu(const topo::XmlElement& element) {
   return element.name == "gpu" || std::any_of(element.children.begin(), element.children.end(), hasGpu);
 }
 
 Result<Source> lookAtThisMachine() {
-  const Result<const Driver*> driver = loadDriver();  // without one: the host and what NVML knows
-  LiveRequest request;
+  const Result<const gpu::Driver*> driver = gpu::loadDriver();  // without one: the host and what NVML knows
+  topo::LiveRequest request;
   if (driver.ok()) request.driver = driver.value();
-  ASSIGN(std::optional<LiveTopology> found, detectLive(request));
+  ASSIGN(std::optional<topo::LiveTopology> found, topo::detectLive(request));
   if (!found) {
     return fail(
         ncclInvalidUsage,
@@ -47,7 +47,7 @@ Result<Source> lookAtThisMachine() {
 
 Result<Source> readSource(const std::string& source) {
   if (source == "live") return lookAtThisMachine();
-  ASSIGN(XmlElement xml, readTopologyFile(source));
+  ASSIGN(topo::XmlElement xml, topo::readTopologyFile(source));
   return Source{std::move(xml), {}};
 }
 
@@ -58,13 +58,13 @@ Result<Loaded> load(const MachineChoice& choice) {
   ASSIGN(const Source source, readSource(choice.source));
   loaded.title = std::filesystem::path(choice.source).stem().string();
   if (choice.hosts > 1) loaded.title += " × " + std::to_string(choice.hosts);
-  const TopologyUse use{
+  const topo::TopologyUse use{
       .gpus = choice.gpus, .hosts = choice.hosts, .interNode = choice.nodes > 1, .collNet = choice.collNet};
   const Params params = Params::read(processEnvironment());
-  PathSettings settings = pathSettings(params);
+  topo::PathSettings settings = topo::pathSettings(params);
   settings.p2p.refused = source.peersRefused;
   settings.p2p.host = hostName();
-  ASSIGN(loaded.topology, buildTopology(source.xml, use, settings));
+  ASSIGN(loaded.topology, topo::buildTopology(source.xml, use, settings));
   loaded.settings.interNode = loaded.topology.interNode;
   loaded.settings.collNet = choice.collNet;
   loaded.settings.crossNic = static_cast<int>(params.topology.crossNic);

@@ -21,8 +21,8 @@ struct MachineChoice {
 
 struct Loaded {
   std::string title;  ///< for pictures and headings
-  Topology topology;
-  SearchSettings settings;  ///< of the search that the choice asks for
+  topo::Topology topology;
+  topo::SearchSettings settings;  ///< of the search that the choice asks for
 };
 
 /// Reads the file, or looks at the live machine. Errors: as buildTopology() and readTopologyFile(); on the live

@@ -15,11 +15,11 @@ struct Item {
   std::string name;
 };
 
-std::vector<Item> itemsOf(const Machine& machine) {
+std::vector<Item> itemsOf(const topo::Machine& machine) {
   std::vector<Item> items;
-  for (const int gpu : machine.nodes(NodeKind::Gpu)) items.push_back({gpu, "GPU" + gpuLabel(machine, gpu)});
+  for (const int gpu : machine.nodes(topo::NodeKind::Gpu)) items.push_back({gpu, "GPU" + gpuLabel(machine, gpu)});
   int number = 0;
-  for (const int net : machine.nodes(NodeKind::Net)) items.push_back({net, fmt::format("NIC{}", number++)});
+  for (const int net : machine.nodes(topo::NodeKind::Net)) items.push_back({net, fmt::format("NIC{}", number++)});
   return items;
 }
 
@@ -47,31 +47,31 @@ std::string matrix(const std::vector<Item>& items, Cell cell) {
   return text;
 }
 
-const char* meaningOf(PathType type) {
+const char* meaningOf(topo::PathType type) {
   switch (type) {
-    case PathType::Loc:
+    case topo::PathType::Loc:
       return "the same device";
-    case PathType::Nvl:
+    case topo::PathType::Nvl:
       return "NVLink and NVSwitch only";
-    case PathType::Nvb:
+    case topo::PathType::Nvb:
       return "NVLink through one GPU in between";
-    case PathType::C2c:
+    case topo::PathType::C2c:
       return "chip-to-chip link between GPU and CPU";
-    case PathType::Pix:
+    case topo::PathType::Pix:
       return "at most one PCI switch";
-    case PathType::Pxb:
+    case topo::PathType::Pxb:
       return "several PCI switches, no host bridge";
-    case PathType::P2c:
+    case topo::PathType::P2c:
       return "GPU, chip-to-chip link, CPU, PCI, NIC";
-    case PathType::Pxn:
+    case topo::PathType::Pxn:
       return "NVLink to another GPU that is near the NIC";
-    case PathType::Phb:
+    case topo::PathType::Phb:
       return "through a PCI host bridge: the CPU of one NUMA node";
-    case PathType::Sys:
+    case topo::PathType::Sys:
       return "over the link between CPUs";
-    case PathType::Net:
+    case topo::PathType::Net:
       return "only over the network";
-    case PathType::Dis:
+    case topo::PathType::Dis:
       return "not connected";
   }
   return "?";
@@ -79,19 +79,19 @@ const char* meaningOf(PathType type) {
 
 }  // namespace
 
-std::string pathsText(const Topology& topology) {
-  const Machine& machine = topology.machine;
+std::string pathsText(const topo::Topology& topology) {
+  const topo::Machine& machine = topology.machine;
   const std::vector<Item> items = itemsOf(machine);
-  std::set<PathType> used;
+  std::set<topo::PathType> used;
   const auto bothNics = [&](int from, int to) {
-    return machine.node(from).kind() == NodeKind::Net && machine.node(to).kind() == NodeKind::Net;
+    return machine.node(from).kind() == topo::NodeKind::Net && machine.node(to).kind() == topo::NodeKind::Net;
   };
   std::string text = "Types of the ways, from row to column\n\n";
   text += matrix(items, [&](int from, int to) -> std::string {
     if (from == to) return "X";
     if (bothNics(from, to)) return "-";
     used.insert(topology.paths.of(from, to).type);
-    return pathTypeName(topology.paths.of(from, to).type);
+    return topo::pathTypeName(topology.paths.of(from, to).type);
   });
   text += "\nBandwidths of the ways, GB/s\n\n";
   text += matrix(items, [&](int from, int to) -> std::string {
@@ -99,9 +99,9 @@ std::string pathsText(const Topology& topology) {
     return bothNics(from, to) ? "-" : bandwidthText(topology.paths.of(from, to).bandwidth);
   });
   text += '\n';
-  for (const PathType type : used) text += fmt::format("{:<4} {}\n", pathTypeName(type), meaningOf(type));
+  for (const topo::PathType type : used) text += fmt::format("{:<4} {}\n", topo::pathTypeName(type), meaningOf(type));
   for (const Item& item : items) {
-    if (machine.node(item.node).kind() != NodeKind::Net) continue;
+    if (machine.node(item.node).kind() != topo::NodeKind::Net) continue;
     const std::string host = machine.systems() > 1 ? fmt::format(" of host {}", machine.node(item.node).system) : "";
     text += fmt::format("{:<6} {}{}\n", item.name, netLabel(machine, item.node), host);
   }

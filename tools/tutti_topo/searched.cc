@@ -9,14 +9,14 @@ namespace {
 constexpr int kMostHeads = 64;  // the search itself knows lower limits
 
 /// What the bounds of the graphs go by; not `all`: without those that are not wanted.
-std::vector<GraphRequest> requestsOf(const Loaded& loaded, bool all) {
-  std::vector<GraphRequest> requests{{GraphId::Ring, Pattern::Ring}, {GraphId::Tree, Pattern::BalancedTree}};
+std::vector<topo::GraphRequest> requestsOf(const Loaded& loaded, bool all) {
+  std::vector<topo::GraphRequest> requests{{topo::GraphId::Ring, topo::Pattern::Ring}, {topo::GraphId::Tree, topo::Pattern::BalancedTree}};
   if (all || loaded.settings.collNet) {
-    requests.push_back({GraphId::CollNetChain, Pattern::Tree});
-    requests.push_back({GraphId::CollNetDirect, Pattern::CollNetDirect, 1, kMostHeads});
+    requests.push_back({topo::GraphId::CollNetChain, topo::Pattern::Tree});
+    requests.push_back({topo::GraphId::CollNetDirect, topo::Pattern::CollNetDirect, 1, kMostHeads});
   }
-  if (all || (loaded.settings.nvls && !loaded.topology.machine.nodes(NodeKind::NvSwitch).empty())) {
-    requests.push_back({GraphId::Nvls, Pattern::Nvls, 1, kMostHeads});
+  if (all || (loaded.settings.nvls && !loaded.topology.machine.nodes(topo::NodeKind::NvSwitch).empty())) {
+    requests.push_back({topo::GraphId::Nvls, topo::Pattern::Nvls, 1, kMostHeads});
   }
   return requests;
 }
@@ -28,21 +28,21 @@ double processorMilliseconds() {
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
 }
 
-float boundOf(const Loaded& loaded, const GraphRequest& request) {
-  return bandwidthBound(loaded.topology.machine, loaded.topology.paths, request, loaded.settings);
+float boundOf(const Loaded& loaded, const topo::GraphRequest& request) {
+  return topo::bandwidthBound(loaded.topology.machine, loaded.topology.paths, request, loaded.settings);
 }
 
-const Graph& graphOf(const GraphSet& graphs, GraphId id) {
+const topo::Graph& graphOf(const topo::GraphSet& graphs, topo::GraphId id) {
   switch (id) {
-    case GraphId::Ring:
+    case topo::GraphId::Ring:
       return graphs.ring;
-    case GraphId::Tree:
+    case topo::GraphId::Tree:
       return graphs.tree;
-    case GraphId::CollNetChain:
+    case topo::GraphId::CollNetChain:
       return graphs.collNetChain;
-    case GraphId::CollNetDirect:
+    case topo::GraphId::CollNetDirect:
       return graphs.collNetDirect;
-    case GraphId::Nvls:
+    case topo::GraphId::Nvls:
       return graphs.nvls;
   }
   return graphs.ring;
@@ -51,25 +51,25 @@ const Graph& graphOf(const GraphSet& graphs, GraphId id) {
 }  // namespace
 
 std::vector<Found> searchAll(const Loaded& loaded) {
-  std::map<GraphId, double> milliseconds;
+  std::map<topo::GraphId, double> milliseconds;
   double before = processorMilliseconds();
-  const auto book = [&](GraphId id) {
+  const auto book = [&](topo::GraphId id) {
     const double now = processorMilliseconds();
     milliseconds[id] = now - before;
     before = now;
   };
-  const GraphSet graphs = searchGraphs(loaded.topology.machine, loaded.topology.paths, loaded.settings, book);
+  const topo::GraphSet graphs = topo::searchGraphs(loaded.topology.machine, loaded.topology.paths, loaded.settings, book);
   std::vector<Found> found;
-  for (const GraphRequest& request : requestsOf(loaded, false)) {
+  for (const topo::GraphRequest& request : requestsOf(loaded, false)) {
     found.push_back({graphOf(graphs, request.id), boundOf(loaded, request), milliseconds[request.id]});
   }
   return found;
 }
 
-std::vector<Found> withBounds(const Loaded& loaded, const GraphSet& graphs) {
+std::vector<Found> withBounds(const Loaded& loaded, const topo::GraphSet& graphs) {
   std::vector<Found> found;
-  for (const GraphRequest& request : requestsOf(loaded, true)) {
-    const Graph& graph = graphOf(graphs, request.id);
+  for (const topo::GraphRequest& request : requestsOf(loaded, true)) {
+    const topo::Graph& graph = graphOf(graphs, request.id);
     if (!graph.channels.empty()) found.push_back({.graph = graph, .bound = boundOf(loaded, request)});
   }
   return found;

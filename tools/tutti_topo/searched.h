@@ -13,6 +13,6 @@ namespace tutti::tool {
 std::vector<Found> searchAll(const Loaded& loaded);
 
 /// The same of graphs that were not searched, those that have channels. Their time is 0.
-std::vector<Found> withBounds(const Loaded& loaded, const GraphSet& graphs);
+std::vector<Found> withBounds(const Loaded& loaded, const topo::GraphSet& graphs);
 
 }  // namespace tutti::tool

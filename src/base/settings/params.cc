@@ -42,16 +42,16 @@ class Reader {
  public:
   Reader(const EnvReader& env, bool quiet) : env_(env), quiet_(quiet) {}
 
-  void read(std::string_view name, const Check& check, std::int64_t& value) const {
+  void read(std::string_view name, const param::Check& check, std::int64_t& value) const {
     readInteger(name, check, std::to_string(value), [&](std::int64_t v) { value = v; });
   }
-  void read(std::string_view name, const Check& check, std::optional<std::int64_t>& value) const {
+  void read(std::string_view name, const param::Check& check, std::optional<std::int64_t>& value) const {
     readInteger(name, check, "unset", [&](std::int64_t v) { value = v; });
   }
-  void read(std::string_view name, const Check& check, bool& value) const {
+  void read(std::string_view name, const param::Check& check, bool& value) const {
     readInteger(name, check, std::to_string(static_cast<int>(value)), [&](std::int64_t v) { value = v != 0; });
   }
-  void read(std::string_view name, const Check& check, std::string& value) const;
+  void read(std::string_view name, const param::Check& check, std::string& value) const;
 
  private:
   std::optional<std::string> find(std::string_view name) const {
@@ -60,21 +60,21 @@ class Reader {
     return older.empty() ? std::nullopt : env_.get(older);
   }
   template <class Set>
-  void readInteger(std::string_view name, const Check& check, const std::string& fallback, Set set) const;
+  void readInteger(std::string_view name, const param::Check& check, const std::string& fallback, Set set) const;
 
   const EnvReader& env_;
   bool quiet_;
 };
 
 /// The value that a rule makes of another one; nothing: the default.
-std::optional<std::int64_t> allowed(const Check& check, std::int64_t value) {
-  if (check.kind == Check::Kind::Clamp) return std::clamp(value, check.lo, check.hi);
-  if (check.kind == Check::Kind::Between && (value < check.lo || value > check.hi)) return std::nullopt;
+std::optional<std::int64_t> allowed(const param::Check& check, std::int64_t value) {
+  if (check.kind == param::Check::Kind::Clamp) return std::clamp(value, check.lo, check.hi);
+  if (check.kind == param::Check::Kind::Between && (value < check.lo || value > check.hi)) return std::nullopt;
   return value;
 }
 
 template <class Set>
-void Reader::readInteger(std::string_view name, const Check& check, const std::string& fallback, Set set) const {
+void Reader::readInteger(std::string_view name, const param::Check& check, const std::string& fallback, Set set) const {
   const auto text = find(name);
   if (!text || text->empty()) return;
   const ParsedInteger parsed = parseInteger(*text);
@@ -93,12 +93,12 @@ void Reader::readInteger(std::string_view name, const Check& check, const std::s
   set(*value);
 }
 
-void Reader::read(std::string_view name, const Check& check, std::string& value) const {
+void Reader::read(std::string_view name, const param::Check& check, std::string& value) const {
   const auto text = find(name);
   if (!text) return;
-  const bool anyCase = check.kind == Check::Kind::Words;
+  const bool anyCase = check.kind == param::Check::Kind::Words;
   std::string word = anyCase ? upper(*text) : *text;
-  if ((anyCase || check.kind == Check::Kind::Exactly) && !listed(check.list, word)) {
+  if ((anyCase || check.kind == param::Check::Kind::Exactly) && !listed(check.list, word)) {
     if (!quiet_ && !text->empty()) {
       info(kEnv, "Invalid value {} for {}, using default {}.", *text, name, value.empty() ? "unset" : value);
     }

@@ -156,21 +156,21 @@ the layout of a warning with `NCCL ERROR`, printed at every level, also where `N
 
 }  // namespace
 
-std::string param::describe(const Check& check) {
+std::string param::describe(const param::Check& check) {
   switch (check.kind) {
-    case Check::Kind::Any:
+    case param::Check::Kind::Any:
       return "";
-    case Check::Kind::Between:
+    case param::Check::Kind::Between:
       return fmt::format("{} to {}", check.lo, check.hi);
-    case Check::Kind::Clamp:
+    case param::Check::Kind::Clamp:
       return fmt::format("{} to {}, else the nearest", check.lo, check.hi);
-    case Check::Kind::Words:
-    case Check::Kind::Exactly:
+    case param::Check::Kind::Words:
+    case param::Check::Kind::Exactly:
       break;
   }
   std::string text;
   for (const char c : check.list) text += c == ',' ? std::string(", ") : std::string(1, c);
-  return text + (check.kind == Check::Kind::Words ? " (any case)" : " (this case)");
+  return text + (check.kind == param::Check::Kind::Words ? " (any case)" : " (this case)");
 }
 
 std::string nearestSetting(std::string_view name) {

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 void LinkAttempt::noteError(Status status) {
   if (status.ok()) return;
@@ -30,7 +30,7 @@ LinkAttempt LinkAttempt::next(std::string_view name) && {
   return again;
 }
 
-Status LinkAttempt::connectAll(std::span<const ConnectHandle> handles) {
+Status LinkAttempt::connectAll(std::span<const transport::ConnectHandle> handles) {
   for (std::size_t c = 0; c < endpoints.size(); ++c) TRY(endpoints[c]->connect(handles[c]));
   return {};
 }
@@ -57,4 +57,4 @@ Status LinkAttempt::checkProbes() {
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

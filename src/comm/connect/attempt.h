@@ -14,7 +14,7 @@
 #include "comm/connect/connect.h"
 #include "transport/common/transport.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// What one link waits for: the peer's message of that name. Ours goes out as the phase begins.
 ///   Handles: how to reach the peer's buffers   -> connects, if that takes the peer's help as well: Joining
@@ -27,7 +27,7 @@ enum class LinkPhase : int { Handles, Joining, Written, Verdict, Connected };
 struct LinkAttempt {
   LinkRequest request;
   std::size_t transport = 0;  ///< its number in the list
-  std::vector<std::unique_ptr<Endpoint>> endpoints;
+  std::vector<std::unique_ptr<transport::Endpoint>> endpoints;
   bool good = true;
   std::optional<bool> peerWritten;  ///< its word after its probe, where it came while we were joining
   Status error;                     ///< ours, where it was ours
@@ -36,18 +36,18 @@ struct LinkAttempt {
   LinkPhase phase = LinkPhase::Handles;
   Deadline until = Deadline::never();  ///< for the message of this phase
 
-  bool sends() const { return request.direction == Direction::Send; }
+  bool sends() const { return request.direction == device::Direction::Send; }
   /// Where `status` is an error, it is our side's failure.
   void noteError(Status status);
   void noteReason(std::string_view transportName, std::string_view reason);
   /// The same wish, to be tried with the next transport; `name` is that of the one that failed.
   LinkAttempt next(std::string_view name) &&;
 
-  Status connectAll(std::span<const ConnectHandle> handles);
+  Status connectAll(std::span<const transport::ConnectHandle> handles);
   /// Every endpoint is asked: each may have something to do.
   Result<bool> allReady();
   Status writeProbes();
   Status checkProbes();
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

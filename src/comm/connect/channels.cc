@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "proxy/engine.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -28,9 +28,9 @@ struct TableLayout {
 
   std::size_t channels() const { return sizeof(device::CommView); }
   std::size_t conns() const { return channels() + nChannels * sizeof(device::ChannelView); }
-  std::size_t conn(Direction direction, device::ConnKind kind, std::size_t channel, std::size_t peer) const {
+  std::size_t conn(device::Direction direction, device::ConnKind kind, std::size_t channel, std::size_t peer) const {
     const std::size_t pair = channel * device::kConnKinds + static_cast<std::size_t>(kind);
-    const std::size_t block = pair * 2 + (direction == Direction::Send ? 0 : 1);
+    const std::size_t block = pair * 2 + (direction == device::Direction::Send ? 0 : 1);
     return conns() + (block * nRanks + peer) * kConnBytes;
   }
   std::size_t ring(std::size_t number) const {
@@ -40,7 +40,7 @@ struct TableLayout {
   std::size_t bytes() const { return ring(nRings); }
 };
 
-device::TreeView treeView(const RankPlace& place) {
+device::TreeView treeView(const topo::RankPlace& place) {
   static_assert(std::tuple_size_v<decltype(place.down)> == device::kMaxTreeChildren);
   device::TreeView view{};
   view.up = place.up;
@@ -50,8 +50,8 @@ device::TreeView treeView(const RankPlace& place) {
 
 }  // namespace
 
-Result<std::unique_ptr<ChannelSet>> ChannelSet::create(const Device& device, const ChannelPlan& plan) {
-  ASSIGN(DeviceBuffer table, DeviceBuffer::create(device, TableLayout(plan).bytes(), "channel tables"));
+Result<std::unique_ptr<ChannelSet>> ChannelSet::create(const gpu::Device& device, const ChannelPlan& plan) {
+  ASSIGN(gpu::DeviceBuffer table, gpu::DeviceBuffer::create(device, TableLayout(plan).bytes(), "channel tables"));
   std::unique_ptr<ChannelSet> set(new ChannelSet(device, plan, std::move(table)));
   TRY(set->uploadSkeleton());
   return set;
@@ -75,13 +75,13 @@ Status ChannelSet::uploadSkeleton() const {
   std::memcpy(image.data(), &comm, sizeof(comm));
 
   const auto senders = [&](device::ConnKind kind, std::size_t channel) {
-    return reinterpret_cast<device::SendConn*>(base + layout.conn(Direction::Send, kind, channel, 0));
+    return reinterpret_cast<device::SendConn*>(base + layout.conn(device::Direction::Send, kind, channel, 0));
   };
   const auto receivers = [&](device::ConnKind kind, std::size_t channel) {
-    return reinterpret_cast<device::RecvConn*>(base + layout.conn(Direction::Recv, kind, channel, 0));
+    return reinterpret_cast<device::RecvConn*>(base + layout.conn(device::Direction::Recv, kind, channel, 0));
   };
   for (std::size_t c = 0; c < layout.nChannels; ++c) {
-    const RankChannel& own = plan_.channels.channels[c];
+    const topo::RankChannel& own = plan_.channels.channels[c];
     const device::ChannelView channel{
         .send = {senders(device::ConnKind::Graph, c), senders(device::ConnKind::Mesh, c)},
         .recv = {receivers(device::ConnKind::Graph, c), receivers(device::ConnKind::Mesh, c)},
@@ -96,11 +96,11 @@ Status ChannelSet::uploadSkeleton() const {
     const std::vector<std::int32_t>& ring = plan_.channels.rings[r];
     std::memcpy(image.data() + layout.ring(r), ring.data(), ring.size() * sizeof(std::int32_t));
   }
-  return copyToDevice(*device_, table_.address(), image);
+  return gpu::copyToDevice(*device_, table_.address(), image);
 }
 
-Status ChannelSet::upload(const ConnView& view, CUdeviceptr place) const {
-  return std::visit([&](const auto& conn) { return copyToDevice(*device_, place, std::as_bytes(std::span(&conn, 1))); },
+Status ChannelSet::upload(const transport::ConnView& view, CUdeviceptr place) const {
+  return std::visit([&](const auto& conn) { return gpu::copyToDevice(*device_, place, std::as_bytes(std::span(&conn, 1))); },
                     view);
 }
 
@@ -129,8 +129,8 @@ Status ChannelSet::add(OpenLink link) {
   return {};
 }
 
-Status ChannelSet::drive(Endpoint& endpoint) {
-  ProgressTask* const task = endpoint.task();
+Status ChannelSet::drive(transport::Endpoint& endpoint) {
+  proxy::ProgressTask* const task = endpoint.task();
   if (task == nullptr) return {};
   if (progress_ == nullptr) return fail(ncclInternalError, "Nobody drives connection {}", endpoint.description());
   TRY(progress_->add(task));
@@ -146,8 +146,8 @@ std::vector<ConnectedEnd> ChannelSet::endsOf(const LinkRequest& link) const {
   const std::vector<int> channels = channelsIn(held.request.channels);
   for (std::size_t i = 0; i < held.endpoints.size(); ++i) {
     if ((link.channels & oneChannel(channels[i])) == 0) continue;
-    Endpoint& end = *held.endpoints[i];
-    ends.push_back({channels[i], link.peer, link.direction, fifosOf(end.view()), std::string(end.description()), end.task()});
+    transport::Endpoint& end = *held.endpoints[i];
+    ends.push_back({channels[i], link.peer, link.direction, transport::fifosOf(end.view()), std::string(end.description()), end.task()});
   }
   return ends;
 }
@@ -158,8 +158,8 @@ std::vector<ConnectedCounters> ChannelSet::allEnds() const {
   for (const OpenLink& link : links_) {
     const std::vector<int> channels = channelsIn(link.request.channels);
     for (std::size_t i = 0; i < link.endpoints.size(); ++i) {
-      Endpoint& end = *link.endpoints[i];
-      ends.push_back({channels[i], link.request.peer, link.request.kind, fifosOf(end.view()), end.task()});
+      transport::Endpoint& end = *link.endpoints[i];
+      ends.push_back({channels[i], link.request.peer, link.request.kind, transport::fifosOf(end.view()), end.task()});
     }
   }
   return ends;
@@ -167,22 +167,22 @@ std::vector<ConnectedCounters> ChannelSet::allEnds() const {
 
 Result<ChannelSet::Counters> ChannelSet::countersAt(const device::Counter* place) const {
   Counters counters{};
-  TRY(copyToHost(*device_, std::as_writable_bytes(std::span(counters)), reinterpret_cast<CUdeviceptr>(place)));
+  TRY(gpu::copyToHost(*device_, std::as_writable_bytes(std::span(counters)), reinterpret_cast<CUdeviceptr>(place)));
   return counters;
 }
 
 Result<const OpenLink*> ChannelSet::unconsumed() const {
   for (const OpenLink& link : links_) {
-    if (link.request.direction != Direction::Send) continue;
+    if (link.request.direction != device::Direction::Send) continue;
     for (const auto& endpoint : link.endpoints) {
       // What a host thread has taken out of the slots may still be on its way to the network.
-      if (const ProgressTask* const task = endpoint->task(); task != nullptr) {
-        const TaskCounters counters = task->counters();
+      if (const proxy::ProgressTask* const task = endpoint->task(); task != nullptr) {
+        const proxy::TaskCounters counters = task->counters();
         if (counters.posted != counters.done) return &link;
       }
-      const ConnView view = endpoint->view();
-      ASSIGN(const Counters sent, countersAt(fifosOf(view).step));
-      ASSIGN(const Counters consumed, countersAt(fifosOf(view).head));
+      const transport::ConnView view = endpoint->view();
+      ASSIGN(const Counters sent, countersAt(transport::fifosOf(view).step));
+      ASSIGN(const Counters consumed, countersAt(transport::fifosOf(view).head));
       for (std::size_t p = 0; p < sent.size(); ++p) {
         if (consumed[p].value < sent[p].value) return &link;
       }
@@ -244,4 +244,4 @@ Status connectRing(const ConnectContext& context, ChannelSet& channels) {
   return openMissing(context, channels, linksOf(needs, channels.neighbours()));
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -18,16 +18,18 @@
 #include "gpu/memory.h"
 #include "topo/channels/inter_node.h"
 
-namespace tutti {
-
+namespace tutti::proxy {
 class ProgressGroup;
 class ProgressTask;
+}
+
+namespace tutti::comm {
 
 /// What the tables of a communicator say before anything is connected.
 struct ChannelPlan {
   int rank = 0;
   int nRanks = 1;
-  RankChannels channels;                      ///< this rank's neighbours, and the rings it walks along
+  topo::RankChannels channels;                      ///< this rank's neighbours, and the rings it walks along
   const std::uint32_t* abortWord = nullptr;   ///< as kernels address it
 };
 
@@ -35,10 +37,10 @@ struct ChannelPlan {
 struct ConnectedEnd {
   int channel = 0;
   int peer = -1;
-  Direction direction = Direction::Send;
+  device::Direction direction = device::Direction::Send;
   device::ConnFifos fifos{};
   std::string transport;
-  const ProgressTask* task = nullptr;   ///< null: no host thread stands in between
+  const proxy::ProgressTask* task = nullptr;   ///< null: no host thread stands in between
 };
 
 /// What is read of a connection to see whether it moves.
@@ -47,7 +49,7 @@ struct ConnectedCounters {
   int peer = -1;
   device::ConnKind kind = device::ConnKind::Graph;
   device::ConnFifos fifos{};
-  const ProgressTask* task = nullptr;   ///< null: no host thread stands in between
+  const proxy::ProgressTask* task = nullptr;   ///< null: no host thread stands in between
 };
 
 /// Owns all endpoints of one rank and the device memory of CommView, ChannelViews and their connections. Used by one thread at
@@ -55,13 +57,13 @@ struct ConnectedCounters {
 class ChannelSet {
  public:
   /// The device must outlive the result.
-  static Result<std::unique_ptr<ChannelSet>> create(const Device& device, const ChannelPlan& plan);
+  static Result<std::unique_ptr<ChannelSet>> create(const gpu::Device& device, const ChannelPlan& plan);
 
   const device::CommView* view() const;
   const Neighbours& neighbours() const { return neighbours_; }
 
   /// Channels on which a peer is connected.
-  ChannelMask connected(int peer, device::ConnKind kind, Direction direction) const {
+  ChannelMask connected(int peer, device::ConnKind kind, device::Direction direction) const {
     const OpenLink& link = links_[slotOf(peer, kind, direction)];
     return link.endpoints.empty() ? 0 : link.request.channels;
   }
@@ -74,7 +76,7 @@ class ChannelSet {
   Status add(OpenLink link);
 
   /// Who drives connections that need it; all their tasks must be gone from there before this is destroyed.
-  void driveBy(ProgressGroup& progress) { progress_ = &progress; }
+  void driveBy(proxy::ProgressGroup& progress) { progress_ = &progress; }
   /// Whether there are any.
   bool driven() const { return driven_; }
 
@@ -88,30 +90,30 @@ class ChannelSet {
   Status awaitConsumed(const Abort& abort, Deadline deadline);
 
  private:
-  ChannelSet(const Device& device, ChannelPlan plan, DeviceBuffer table)
+  ChannelSet(const gpu::Device& device, ChannelPlan plan, gpu::DeviceBuffer table)
       : device_(&device), plan_(std::move(plan)),
         neighbours_(neighboursOf(plan_.rank, plan_.nRanks, plan_.channels.channels)),
         links_(static_cast<std::size_t>(plan_.nRanks) * device::kConnKinds * 2), table_(std::move(table)) {}
-  static std::size_t slotOf(int peer, device::ConnKind kind, Direction direction) {
+  static std::size_t slotOf(int peer, device::ConnKind kind, device::Direction direction) {
     const std::size_t link = static_cast<std::size_t>(peer) * device::kConnKinds + static_cast<std::size_t>(kind);
-    return link * 2 + (direction == Direction::Send ? 0 : 1);
+    return link * 2 + (direction == device::Direction::Send ? 0 : 1);
   }
   Status uploadSkeleton() const;
   /// Copies what kernels see of a connection to its place in the table.
-  Status upload(const ConnView& view, CUdeviceptr place) const;
+  Status upload(const transport::ConnView& view, CUdeviceptr place) const;
   using Counters = std::array<device::Counter, device::kProtocols>;
   Result<Counters> countersAt(const device::Counter* place) const;
-  Status drive(Endpoint& endpoint);
+  Status drive(transport::Endpoint& endpoint);
   /// A link whose peer has not consumed everything yet; null: there is none.
   Result<const OpenLink*> unconsumed() const;
 
-  const Device* device_;
+  const gpu::Device* device_;
   ChannelPlan plan_;
   Neighbours neighbours_;
   mutable std::mutex mutex_;      ///< links_, between add() and endsOf()
   std::vector<OpenLink> links_;   ///< by slotOf(); without endpoints: not connected
-  DeviceBuffer table_;
-  ProgressGroup* progress_ = nullptr;
+  gpu::DeviceBuffer table_;
+  proxy::ProgressGroup* progress_ = nullptr;
   bool driven_ = false;
 };
 
@@ -121,4 +123,4 @@ Status openMissing(const ConnectContext& context, ChannelSet& channels, std::spa
 /// Collective: opens the connections to both neighbours in the ring.
 Status connectRing(const ConnectContext& context, ChannelSet& channels);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -9,7 +9,7 @@
 #include "comm/connect/exchange.h"
 #include "comm/connect/report.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -33,7 +33,7 @@ class Connector {
     return {context_.peers[static_cast<std::size_t>(context_.control.rank())],
             context_.peers[static_cast<std::size_t>(attempt.request.peer)]};
   }
-  Transport& transportOf(const LinkAttempt& attempt) const { return *context_.transports[attempt.transport]; }
+  transport::Transport& transportOf(const LinkAttempt& attempt) const { return *context_.transports[attempt.transport]; }
 
   Status chooseTransport(LinkAttempt& attempt) const;
   Status open(LinkAttempt& attempt) const;
@@ -56,7 +56,7 @@ class Connector {
 Status Connector::chooseTransport(LinkAttempt& attempt) const {
   const LinkEnds ends = endsOf(attempt);
   for (; attempt.transport < context_.transports.size(); ++attempt.transport) {
-    const Transport& transport = transportOf(attempt);
+    const transport::Transport& transport = transportOf(attempt);
     ASSIGN(const bool reaches, transport.reachable(ends.self, ends.peer));
     if (reaches) return {};
     attempt.noteReason(transport.name(), transport.whyNot(ends.self, ends.peer));
@@ -65,14 +65,14 @@ Status Connector::chooseTransport(LinkAttempt& attempt) const {
 }
 
 Status Connector::open(LinkAttempt& attempt) const {
-  Transport& transport = transportOf(attempt);
+  transport::Transport& transport = transportOf(attempt);
   const LinkEnds ends = endsOf(attempt);
   const device::ConnKind kind = attempt.request.kind;
   const bool oneOfMany = transport.proxied() && kind == device::ConnKind::Mesh;
   const device::SlotBytes& slots =
       oneOfMany ? context_.proxiedMeshSlots : context_.slotBytes[static_cast<std::size_t>(kind)];
   for (const int channel : channelsIn(attempt.request.channels)) {
-    const LinkSpec link{ends.self, ends.peer, channel, slots, kind};
+    const transport::LinkSpec link{ends.self, ends.peer, channel, slots, kind};
     ASSIGN(auto endpoint, attempt.sends() ? transport.openSend(link) : transport.openRecv(link));
     attempt.endpoints.push_back(std::move(endpoint));
   }
@@ -106,7 +106,7 @@ Status Connector::hear(LinkAttempt& attempt) const {
 }
 
 Status Connector::connect(LinkAttempt& attempt) const {
-  ASSIGN(const std::vector<ConnectHandle> handles, exchange_.recvHandles(attempt));
+  ASSIGN(const std::vector<transport::ConnectHandle> handles, exchange_.recvHandles(attempt));
   if (handles.empty()) attempt.good = false;
   if (attempt.good) attempt.noteError(attempt.connectAll(handles));
   enter(attempt, LinkPhase::Joining);
@@ -229,4 +229,4 @@ Result<std::vector<OpenLink>> connectLinks(const ConnectContext& context, std::s
   return links;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -13,19 +13,19 @@
 #include "topo/machine/peer_info.h"
 #include "transport/common/transport.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// A wish fulfilled: one proven endpoint per channel, ascending.
 struct OpenLink {
   LinkRequest request;
-  std::vector<std::unique_ptr<Endpoint>> endpoints;
+  std::vector<std::unique_ptr<transport::Endpoint>> endpoints;
 };
 
 /// Everything connectLinks needs to know; borrowed for the call.
 struct ConnectContext {
   ControlChannel& control;
-  std::span<const PeerInfo> peers;                           ///< of all ranks, ours included
-  std::span<const std::unique_ptr<Transport>> transports;    ///< best first, the same list on all ranks
+  std::span<const topo::PeerInfo> peers;                           ///< of all ranks, ours included
+  std::span<const std::unique_ptr<transport::Transport>> transports;    ///< best first, the same list on all ranks
   std::array<device::SlotBytes, device::kConnKinds> slotBytes{};
   /// Those of Mesh connections that host threads drive, of which there may be many.
   device::SlotBytes proxiedMeshSlots{};
@@ -43,4 +43,4 @@ struct ConnectContext {
 /// peers have yet to make: ranks wait for each other in a circle only where the program's own order makes them.
 Result<std::vector<OpenLink>> connectLinks(const ConnectContext& context, std::span<const LinkRequest> requests);
 
-}  // namespace tutti
+}  // namespace tutti::comm

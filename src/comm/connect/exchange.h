@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "comm/connect/attempt.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Messages carry the phase, the kind and which of the two sides sent them in their tag, so that the links between one
 /// pair of ranks do not mix; order within a tag is the order of the tries, hence equal on both sides.
@@ -21,7 +21,7 @@ class LinkExchange {
   Status sendHandles(const LinkAttempt& attempt) const;
   /// One for each channel; none: the peer could not open its end, or we could not. Errors: ncclInternalError where the
   /// peer has other channels; what the control channel says.
-  Result<std::vector<ConnectHandle>> recvHandles(const LinkAttempt& attempt) const;
+  Result<std::vector<transport::ConnectHandle>> recvHandles(const LinkAttempt& attempt) const;
   /// Whether our side is good at the end of a phase …
   Status sendWord(const LinkAttempt& attempt, LinkPhase phase) const;
   /// … and whether the peer's is.
@@ -31,4 +31,4 @@ class LinkExchange {
   ControlChannel& control_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -6,17 +6,17 @@
 #include "device/policy.h"
 #include "device/work.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 using device::Direction;
 
 /// A wish for connections of one kind to one peer in one direction, on some channels.
 struct LinkRequest {
   int peer = -1;
-  Direction direction = Direction::Send;
+  device::Direction direction = device::Direction::Send;
   device::ConnKind kind = device::ConnKind::Graph;
   ChannelMask channels = 1;
   friend bool operator==(const LinkRequest&, const LinkRequest&) = default;
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

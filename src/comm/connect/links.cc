@@ -6,7 +6,7 @@
 
 #include "topo/channels/trees.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -17,9 +17,9 @@ class LinkList {
  public:
   explicit LinkList(int self) : self_(self) {}
   void add(const LinkRequest& link) { addLink(links_, self_, link); }
-  void addBothWays(int peer, ConnKind kind, ChannelMask channels) {
-    add({peer, Direction::Send, kind, channels});
-    add({peer, Direction::Recv, kind, channels});
+  void addBothWays(int peer, device::ConnKind kind, ChannelMask channels) {
+    add({peer, device::Direction::Send, kind, channels});
+    add({peer, device::Direction::Recv, kind, channels});
   }
   std::vector<LinkRequest> take() { return std::move(links_); }
 
@@ -28,29 +28,29 @@ class LinkList {
   std::vector<LinkRequest> links_;
 };
 
-std::vector<LinkRequest> ringLinks(int rank, std::span<const RankChannel> channels) {
+std::vector<LinkRequest> ringLinks(int rank, std::span<const topo::RankChannel> channels) {
   LinkList links(rank);
   for (std::size_t c = 0; c < channels.size(); ++c) {
     const ChannelMask mask = oneChannel(static_cast<int>(c));
-    links.add({channels[c].next, Direction::Send, ConnKind::Graph, mask});
-    links.add({channels[c].prev, Direction::Recv, ConnKind::Graph, mask});
+    links.add({channels[c].next, device::Direction::Send, device::ConnKind::Graph, mask});
+    links.add({channels[c].prev, device::Direction::Recv, device::ConnKind::Graph, mask});
   }
   return links.take();
 }
 
-std::vector<LinkRequest> treeLinks(int rank, std::span<const RankChannel> channels) {
+std::vector<LinkRequest> treeLinks(int rank, std::span<const topo::RankChannel> channels) {
   LinkList links(rank);
   for (std::size_t c = 0; c < channels.size(); ++c) {
     const ChannelMask mask = oneChannel(static_cast<int>(c));
-    links.addBothWays(channels[c].tree.up, ConnKind::Graph, mask);
-    for (const int child : channels[c].tree.down) links.addBothWays(child, ConnKind::Graph, mask);
+    links.addBothWays(channels[c].tree.up, device::ConnKind::Graph, mask);
+    for (const int child : channels[c].tree.down) links.addBothWays(child, device::ConnKind::Graph, mask);
   }
   return links.take();
 }
 
 std::vector<LinkRequest> patLinks(int rank, int nRanks, ChannelMask all) {
   LinkList links(rank);
-  for (const int peer : patNeighbours(rank, nRanks)) links.addBothWays(peer, ConnKind::Graph, all);
+  for (const int peer : topo::patNeighbours(rank, nRanks)) links.addBothWays(peer, device::ConnKind::Graph, all);
   return links.take();
 }
 
@@ -68,7 +68,7 @@ void addLink(std::vector<LinkRequest>& links, int self, const LinkRequest& link)
   }
 }
 
-Neighbours neighboursOf(int rank, int nRanks, std::vector<RankChannel> channels) {
+Neighbours neighboursOf(int rank, int nRanks, std::vector<topo::RankChannel> channels) {
   std::vector<LinkRequest> ring = ringLinks(rank, channels);
   std::vector<LinkRequest> tree = treeLinks(rank, channels);
   std::vector<LinkRequest> pat = patLinks(rank, nRanks, allChannels(static_cast<int>(channels.size())));
@@ -81,4 +81,4 @@ std::vector<LinkRequest> linksOf(const PlanNeeds& needs, const Neighbours& neigh
   return links;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

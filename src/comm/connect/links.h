@@ -8,12 +8,12 @@
 #include "comm/plan/plan_needs.h"
 #include "topo/channels/inter_node.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Whom a rank is joined with in each structure that algorithms follow; made once, asked at every operation.
 struct Neighbours {
   int rank = 0;
-  std::vector<RankChannel> channels;
+  std::vector<topo::RankChannel> channels;
   /// Links to these neighbours; a peer once in each, on the channels that have it.
   std::vector<LinkRequest> ring;
   std::vector<LinkRequest> tree;
@@ -23,7 +23,7 @@ struct Neighbours {
 /// Adds a link to others, or its channels to the same link. Not where it leads to `self`.
 void addLink(std::vector<LinkRequest>& links, int self, const LinkRequest& link);
 
-Neighbours neighboursOf(int rank, int nRanks, std::vector<RankChannel> channels);
+Neighbours neighboursOf(int rank, int nRanks, std::vector<topo::RankChannel> channels);
 
 /// Tells `visit` of every connection that a plan uses, on the channels that use it; of some more than once. The rank at
 /// the other end of each is told of the mirrored one if it was given the same collectives and the other half of each
@@ -38,18 +38,18 @@ void forEachLink(const PlanNeeds& needs, const Neighbours& neighbours, Visit&& v
   if (needs.usesTree) visitAll(neighbours.tree);
   if (needs.usesPat) visitAll(neighbours.pat);
   for (const int peer : needs.meshPeers) {
-    visit(LinkRequest{peer, Direction::Send, device::ConnKind::Mesh, all});
-    visit(LinkRequest{peer, Direction::Recv, device::ConnKind::Mesh, all});
+    visit(LinkRequest{peer, device::Direction::Send, device::ConnKind::Mesh, all});
+    visit(LinkRequest{peer, device::Direction::Recv, device::ConnKind::Mesh, all});
   }
   for (const MessagePeer& peer : needs.sendPeers) {
-    visit(LinkRequest{peer.rank, Direction::Send, device::ConnKind::Mesh, peer.channels & all});
+    visit(LinkRequest{peer.rank, device::Direction::Send, device::ConnKind::Mesh, peer.channels & all});
   }
   for (const MessagePeer& peer : needs.recvPeers) {
-    visit(LinkRequest{peer.rank, Direction::Recv, device::ConnKind::Mesh, peer.channels & all});
+    visit(LinkRequest{peer.rank, device::Direction::Recv, device::ConnKind::Mesh, peer.channels & all});
   }
 }
 
 /// The same as a list without repetition.
 std::vector<LinkRequest> linksOf(const PlanNeeds& needs, const Neighbours& neighbours);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -2,11 +2,11 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 Status noTransport(const LinkAttempt& attempt, const LinkEnds& ends) {
-  const PeerInfo& from = attempt.sends() ? ends.self : ends.peer;
-  const PeerInfo& to = attempt.sends() ? ends.peer : ends.self;
+  const topo::PeerInfo& from = attempt.sends() ? ends.self : ends.peer;
+  const topo::PeerInfo& to = attempt.sends() ? ends.peer : ends.self;
   return fail(ncclSystemError, "No transport found for rank {}[{:x}] -> rank {}[{:x}] (hosts {} and {}): {}. Ranks on "
               "different hosts need a network transport, ranks on one host peer access between their devices",
               from.rank, from.busId, to.rank, to.busId, from.hostName.data(), to.hostName.data(),
@@ -14,7 +14,7 @@ Status noTransport(const LinkAttempt& attempt, const LinkEnds& ends) {
 }
 
 Status peerOverdue(const LinkEnds& ends, milliseconds patience) {
-  const PeerInfo& late = ends.peer;
+  const topo::PeerInfo& late = ends.peer;
   return fail(ncclRemoteError, "Rank {} waited {} ms in vain for rank {} (host {}, device {}) to connect: that rank hangs, "
               "is stopped, or never made this call; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed", ends.self.rank,
               patience.count(), late.rank, late.hostName.data(), late.cudaDevice);
@@ -22,11 +22,11 @@ Status peerOverdue(const LinkEnds& ends, milliseconds patience) {
 
 void reportLink(const LinkAttempt& attempt, const LinkEnds& ends) {
   const bool sends = attempt.sends();
-  const PeerInfo& from = sends ? ends.self : ends.peer;
-  const PeerInfo& to = sends ? ends.peer : ends.self;
+  const topo::PeerInfo& from = sends ? ends.self : ends.peer;
+  const topo::PeerInfo& to = sends ? ends.peer : ends.self;
   auto endpoint = attempt.endpoints.begin();
   for (const int channel : channelsIn(attempt.request.channels)) {
-    const Endpoint& end = **endpoint++;
+    const transport::Endpoint& end = **endpoint++;
     // Where each end has a device of its own, each says so; else the sender speaks for both.
     if (!end.eachEndReports() && !sends) continue;
     const char* side = end.eachEndReports() ? (sends ? " [send]" : " [receive]") : "";
@@ -45,4 +45,4 @@ void warnOfRetry(const LinkAttempt& attempt, const LinkEnds& ends, std::string_v
                             "other side could not open it" : "see the error above");
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

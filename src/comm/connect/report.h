@@ -6,12 +6,12 @@
 #include "comm/connect/attempt.h"
 #include "topo/machine/peer_info.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// The two ranks of a link, as one of them sees it.
 struct LinkEnds {
-  const PeerInfo& self;
-  const PeerInfo& peer;
+  const topo::PeerInfo& self;
+  const topo::PeerInfo& peer;
 };
 
 /// The error that no transport is left.
@@ -23,4 +23,4 @@ void reportLink(const LinkAttempt& attempt, const LinkEnds& ends);
 /// Warns that the transport of that name failed, and that the next one is tried.
 void warnOfRetry(const LinkAttempt& attempt, const LinkEnds& ends, std::string_view transportName);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -10,8 +10,8 @@ using device::ConnKind;
 
 /// Rings of Broadcast and Reduce are cut at the root: nothing enters it, or nothing leaves it.
 bool isCut(const LinkRequest& link, const LaunchNote& note, int rank) {
-  const int receiver = link.direction == Direction::Send ? link.peer : rank;
-  const int sender = link.direction == Direction::Send ? rank : link.peer;
+  const int receiver = link.direction == device::Direction::Send ? link.peer : rank;
+  const int sender = link.direction == device::Direction::Send ? rank : link.peer;
   if (note.shape.func == device::Func::Broadcast) return receiver == note.root;
   if (note.shape.func == device::Func::Reduce) return sender == note.root;
   return false;
@@ -22,8 +22,8 @@ std::vector<LinkRequest> linksOfAlgorithm(const LaunchNote& note, const Neighbou
   std::vector<LinkRequest> links;
   const auto addMesh = [&] {
     for (int peer = 0; peer < nRanks; ++peer) {
-      addLink(links, self, {peer, Direction::Send, ConnKind::Mesh, ~ChannelMask{0}});
-      addLink(links, self, {peer, Direction::Recv, ConnKind::Mesh, ~ChannelMask{0}});
+      addLink(links, self, {peer, device::Direction::Send, device::ConnKind::Mesh, ~ChannelMask{0}});
+      addLink(links, self, {peer, device::Direction::Recv, device::ConnKind::Mesh, ~ChannelMask{0}});
     }
   };
   const auto addAll = [&](const std::vector<LinkRequest>& more) {
@@ -67,8 +67,8 @@ std::vector<UsedLink> linksOfMessages(const LaunchNote& note, int rank) {
   };
   for (const device::P2pWork& work : note.messages) {
     const ChannelMask channels = channelsFrom(work.channelLo, work.channelHi - work.channelLo + 1U);
-    add({work.sendPeer, Direction::Send, ConnKind::Mesh, channels}, work.sendProtocol);
-    add({work.recvPeer, Direction::Recv, ConnKind::Mesh, channels}, work.recvProtocol);
+    add({work.sendPeer, device::Direction::Send, device::ConnKind::Mesh, channels}, work.sendProtocol);
+    add({work.recvPeer, device::Direction::Recv, device::ConnKind::Mesh, channels}, work.recvProtocol);
   }
   return used;
 }
@@ -86,4 +86,4 @@ std::vector<UsedLink> linksUsedBy(const LaunchNote& note, const Neighbours& neig
   return used;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

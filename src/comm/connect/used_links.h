@@ -6,7 +6,7 @@
 #include "comm/launch/launch_note.h"
 #include "comm/connect/links.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// A link that a kernel uses, and by which protocol.
 struct UsedLink {
@@ -18,4 +18,4 @@ struct UsedLink {
 /// uses one.
 std::vector<UsedLink> linksUsedBy(const LaunchNote& note, const Neighbours& neighbours, int nRanks);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -9,7 +9,7 @@
 
 #include "comm/diagnosis/diagnosis.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Both ends of a connection agree on it: the sender says who keeps it, the receiver that the network brings nothing.
 struct HeldMessage {
@@ -30,4 +30,4 @@ std::string describeHeld(const StallCase& stall, const HeldMessage& held);
 /// that do not answer; empty where they send for nobody.
 std::string whomTheySendFor(const StallCase& stall, const std::set<int>& silent);
 
-}  // namespace tutti
+}  // namespace tutti::comm

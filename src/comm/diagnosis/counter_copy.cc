@@ -8,13 +8,13 @@
 
 #include "base/never_destroyed.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
 /// Keeps memory that a stuck device may still write to, for good.
-void giveUp(std::unique_ptr<PinnedBuffer> memory) {
-  static NeverDestroyed<std::vector<std::unique_ptr<PinnedBuffer>>> lost;
+void giveUp(std::unique_ptr<gpu::PinnedBuffer> memory) {
+  static NeverDestroyed<std::vector<std::unique_ptr<gpu::PinnedBuffer>>> lost;
   static NeverDestroyed<std::mutex> mutex;
   const std::lock_guard lock(mutex.get());
   lost.get().push_back(std::move(memory));
@@ -22,9 +22,9 @@ void giveUp(std::unique_ptr<PinnedBuffer> memory) {
 
 }  // namespace
 
-Result<CounterCopy> CounterCopy::create(const Device& device) {
-  ASSIGN(PinnedBuffer words, PinnedBuffer::create(device, kMostEnds * 2 * device::kCountersBytes, "stall reports"));
-  ASSIGN(Event done, Event::create(device));
+Result<CounterCopy> CounterCopy::create(const gpu::Device& device) {
+  ASSIGN(gpu::PinnedBuffer words, gpu::PinnedBuffer::create(device, kMostEnds * 2 * device::kCountersBytes, "stall reports"));
+  ASSIGN(gpu::Event done, gpu::Event::create(device));
   return CounterCopy(device, std::move(words), std::move(done));
 }
 
@@ -33,8 +33,8 @@ CounterCopy::~CounterCopy() {
 }
 
 Status CounterCopy::copyAll(std::span<const CounterPlace> places) {
-  ASSIGN(const ContextGuard guard, device_->enter());
-  const Driver& driver = device_->driver();
+  ASSIGN(const gpu::ContextGuard guard, device_->enter());
+  const gpu::Driver& driver = device_->driver();
   for (std::size_t i = 0; i < places.size(); ++i) {
     TRY(device_->check(driver.cuMemcpyDtoHAsync(at(i, 0), places[i].tail, device::kCountersBytes, device_->ownStream()),
                        "cuMemcpyDtoHAsync"));
@@ -68,4 +68,4 @@ CounterValues CounterCopy::values(std::size_t index) const {
   return values;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -11,7 +11,7 @@
 #include "gpu/event.h"
 #include "gpu/memory.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Where one end's counters lie: `tail` and `head` of device::ConnFifos, for all protocols.
 struct CounterPlace {
@@ -39,7 +39,7 @@ class CounterCopy {
   enum class State : std::uint8_t { None, UnderWay, Done, Failed };
 
   /// All memory is taken here: what the driver does to get some might wait for kernels. The device must outlive it.
-  static Result<CounterCopy> create(const Device& device);
+  static Result<CounterCopy> create(const gpu::Device& device);
   CounterCopy(CounterCopy&&) noexcept = default;
   ~CounterCopy();
 
@@ -51,17 +51,17 @@ class CounterCopy {
   CounterValues values(std::size_t index) const;
 
  private:
-  CounterCopy(const Device& device, PinnedBuffer words, Event done)
-      : device_(&device), words_(std::make_unique<PinnedBuffer>(std::move(words))), done_(std::move(done)) {}
+  CounterCopy(const gpu::Device& device, gpu::PinnedBuffer words, gpu::Event done)
+      : device_(&device), words_(std::make_unique<gpu::PinnedBuffer>(std::move(words))), done_(std::move(done)) {}
   Status copyAll(std::span<const CounterPlace> places);
   std::byte* at(std::size_t index, std::size_t which) const {
     return words_->host() + (2 * index + which) * device::kCountersBytes;
   }
 
-  const Device* device_;
-  std::unique_ptr<PinnedBuffer> words_;  ///< given up if the device still writes to it at the end; null: moved from
-  Event done_;
+  const gpu::Device* device_;
+  std::unique_ptr<gpu::PinnedBuffer> words_;  ///< given up if the device still writes to it at the end; null: moved from
+  gpu::Event done_;
   State state_ = State::None;
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -4,9 +4,9 @@
 
 #include "comm/connect/used_links.h"
 
-namespace tutti {
+namespace tutti::comm {
 
-Result<std::unique_ptr<CounterReader>> CounterReader::create(const Device& device) {
+Result<std::unique_ptr<CounterReader>> CounterReader::create(const gpu::Device& device) {
   ASSIGN(CounterCopy copy, CounterCopy::create(device));
   return std::unique_ptr<CounterReader>(new CounterReader(std::move(copy)));
 }
@@ -67,4 +67,4 @@ CounterReader::State CounterReader::poll() {
   return state;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -12,7 +12,7 @@
 #include "comm/launch/launch_note.h"
 #include "comm/diagnosis/stall_lines.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Connections of one communicator, one reading at a time, which keeps nobody waiting (comm/diagnosis/counter_copy.h). One thread.
 class CounterReader {
@@ -22,7 +22,7 @@ class CounterReader {
   static constexpr std::size_t kMostEnds = CounterCopy::kMostEnds;
 
   /// The device must outlive it.
-  static Result<std::unique_ptr<CounterReader>> create(const Device& device);
+  static Result<std::unique_ptr<CounterReader>> create(const gpu::Device& device);
 
   /// Begins to read what `note`'s launch uses, unless a reading is under way.
   /// `hasLeft`: ranks whose memory, in which some counters lie, may be gone: that they have left is all that is said of
@@ -47,10 +47,10 @@ class CounterReader {
   bool underWay_ = false;
   bool forgotten_ = false;            ///< what is under way
   std::vector<CounterPlace> places_;  ///< of the listed ends whose peers have not left, in their order
-  std::vector<const ProgressTask*> tasks_;
+  std::vector<const proxy::ProgressTask*> tasks_;
   std::vector<EndReading> listed_;
   std::vector<EndReading> ends_;
   std::size_t leftOut_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -9,7 +9,7 @@
 
 #include "comm/diagnosis/blocked_by.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -237,4 +237,4 @@ StallVerdict judgeStall(const StallCase& stall) {
       listed(stall, chain.members()))};
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "comm/diagnosis/stall_state.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// What one rank knows when it judges.
 struct StallCase {
@@ -40,4 +40,4 @@ struct StallVerdict {
 /// Pure.
 StallVerdict judgeStall(const StallCase& stall);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -2,19 +2,19 @@
 
 #include <utility>
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
-std::uint64_t workOf(const ProgressTask* task) {
+std::uint64_t workOf(const proxy::ProgressTask* task) {
   if (task == nullptr) return 0;
-  const TaskCounters counters = task->counters();
+  const proxy::TaskCounters counters = task->counters();
   return counters.posted + counters.done + counters.bytes;
 }
 
 }  // namespace
 
-Result<MovementSweep> MovementSweep::create(const Device& device) {
+Result<MovementSweep> MovementSweep::create(const gpu::Device& device) {
   ASSIGN(CounterCopy copy, CounterCopy::create(device));
   return MovementSweep(std::move(copy));
 }
@@ -107,4 +107,4 @@ MovementSweep::State MovementSweep::follow(Time now, const ChannelSet& channels,
   return found_ == State::None ? State::UnderWay : found_;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

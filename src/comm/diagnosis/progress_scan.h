@@ -10,7 +10,7 @@
 #include "comm/connect/channels.h"
 #include "comm/diagnosis/counter_copy.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// The last launch tells what its connections wait for, but what runs may be an earlier one, or a graph's. So before an
 /// operation is said not to move, the counters of all connections of the communicator are read twice, in portions: what
@@ -23,7 +23,7 @@ class MovementSweep {
   using HasLeft = std::function<bool(int rank)>;
 
   /// The device must outlive it.
-  static Result<MovementSweep> create(const Device& device);
+  static Result<MovementSweep> create(const gpu::Device& device);
 
   /// Forgets what was found.
   void reset();
@@ -37,7 +37,7 @@ class MovementSweep {
   struct End {
     int peer = -1;
     CounterPlace place;
-    const ProgressTask* task = nullptr;
+    const proxy::ProgressTask* task = nullptr;
     bool seen = false;  ///< in the first pass
     CounterValues values;
     std::uint64_t work = 0;  ///< of the task
@@ -58,4 +58,4 @@ class MovementSweep {
   Time firstOver_{};
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Follows one communicator. While operations end in time it asks for nothing. One thread.
 class StallClock {
@@ -82,4 +82,4 @@ class StallClock {
   bool reported_ = false;
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -4,7 +4,7 @@
 
 #include "device/kernels/kernel_name.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -20,7 +20,7 @@ std::string counted(std::uint64_t n) {
 
 std::optional<EndWait> senderWait(const EndReading& end) {
   // By LL and LL128 only the receiver counts: whether the sender has room is not known here.
-  if (end.protocol != Protocol::Simple || end.produced == end.consumed) return std::nullopt;
+  if (end.protocol != device::Protocol::Simple || end.produced == end.consumed) return std::nullopt;
   const std::string open = slots(end.consumed, end.produced);
   const bool full = end.produced - end.consumed >= device::kSteps;
   if (full) return EndWait{true, fmt::format("waits for rank {} to take {}", end.peer, open)};
@@ -28,7 +28,7 @@ std::optional<EndWait> senderWait(const EndReading& end) {
 }
 
 std::optional<EndWait> receiverWait(const EndReading& end) {
-  if (end.protocol == Protocol::Simple && end.produced != end.consumed) {
+  if (end.protocol == device::Protocol::Simple && end.produced != end.consumed) {
     return EndWait{false, fmt::format("{} came and {} not been taken yet", slots(end.consumed, end.produced),
                                       end.produced - end.consumed == 1 ? "has" : "have")};
   }
@@ -36,8 +36,8 @@ std::optional<EndWait> receiverWait(const EndReading& end) {
 }
 
 std::string countsOf(const EndReading& end) {
-  if (end.direction == Direction::Recv) return counted(end.consumed) + " received";
-  if (end.protocol != Protocol::Simple) return counted(end.consumed) + " taken";
+  if (end.direction == device::Direction::Recv) return counted(end.consumed) + " received";
+  if (end.protocol != device::Protocol::Simple) return counted(end.consumed) + " taken";
   return fmt::format("{} sent, {} taken", counted(end.produced), end.consumed);
 }
 
@@ -46,9 +46,9 @@ std::string countsOf(const EndReading& end) {
 std::optional<EndWait> waitOf(const EndReading& end) {
   // What it sent before came all: whoever waits for it waits in vain. A receiver looks like one that waits.
   if (end.left) {
-    return EndWait{end.direction == Direction::Recv, fmt::format("rank {} has left the communicator", end.peer)};
+    return EndWait{end.direction == device::Direction::Recv, fmt::format("rank {} has left the communicator", end.peer)};
   }
-  std::optional<EndWait> wait = end.direction == Direction::Send ? senderWait(end) : receiverWait(end);
+  std::optional<EndWait> wait = end.direction == device::Direction::Send ? senderWait(end) : receiverWait(end);
   if (end.task.empty()) return wait;
   // The kernel waits for the host thread, which knows better.
   return EndWait{wait && wait->waits, "the host thread: " + end.task};
@@ -56,8 +56,8 @@ std::optional<EndWait> waitOf(const EndReading& end) {
 
 std::string describeEnd(const EndReading& end, const std::string& peer, const EndWait& wait) {
   return fmt::format("channel {}, {} {} by {}, {}{}: {}", end.channel,
-                     end.direction == Direction::Send ? "to" : "from", peer, end.transport,
+                     end.direction == device::Direction::Send ? "to" : "from", peer, end.transport,
                      device::protocolName(end.protocol), end.left ? "" : ", " + countsOf(end), wait.text);
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

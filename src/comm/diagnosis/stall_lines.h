@@ -8,14 +8,14 @@
 #include "comm/connect/link_types.h"
 #include "device/work.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// One end of a connection that the operation under way uses, and what its counters say.
 struct EndReading {
   int channel = 0;
   int peer = -1;
   device::ConnKind kind = device::ConnKind::Graph;
-  Direction direction = Direction::Send;
+  device::Direction direction = device::Direction::Send;
   device::Protocol protocol = device::Protocol::Simple;
   std::string transport;       ///< Endpoint::description()
   std::uint64_t produced = 0;  ///< slots that the sender has filled; LL and LL128 do not count them
@@ -38,4 +38,4 @@ std::optional<EndWait> waitOf(const EndReading& end);
 /// `peer`: that rank, for people.
 std::string describeEnd(const EndReading& end, const std::string& peer, const EndWait& wait);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -17,7 +17,7 @@
 #include "proxy/engine.h"
 #include "topo/machine/rank_layout.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -216,8 +216,8 @@ void StallProbe::noteHolds(RankState& own) const {
   std::vector<RankState::Hold> each;
   for (const ConnectedCounters& end : at_.channels.allEnds()) {
     if (end.task == nullptr || at_.bootstrap.hasLeft(end.peer)) continue;
-    const TaskHold hold = end.task->hold();
-    if (hold.keeper == Keeper::Nobody) continue;
+    const proxy::TaskHold hold = end.task->hold();
+    if (hold.keeper == proxy::Keeper::Nobody) continue;
     each.push_back({end.peer, hold.relay, hold.keeper, end.kind, channelBit(end.channel)});
   }
   tellHolds(own, each);
@@ -243,7 +243,7 @@ std::string StallProbe::headline(const RankState& own) const {
 }
 
 std::string StallProbe::peerText(int rank) const {
-  const PeerInfo& peer = at_.peers[static_cast<std::size_t>(rank)];
+  const topo::PeerInfo& peer = at_.peers[static_cast<std::size_t>(rank)];
   return fmt::format("rank {} (host {}, device {}, pid {})", rank, peer.hostName.data(), peer.cudaDevice, peer.pid);
 }
 
@@ -310,4 +310,4 @@ void StallProbe::conclude(Time now) {
   answer_.insert(answer_.end(), lines.begin(), lines.end());
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -18,11 +18,16 @@
 #include "comm/diagnosis/diagnosis.h"
 #include "topo/machine/peer_info.h"
 
-namespace tutti {
-
+namespace tutti::bootstrap {
 class Bootstrap;
-class ChannelSet;
+}
+namespace tutti::gpu {
 class Device;
+}
+
+namespace tutti::comm {
+
+class ChannelSet;
 class Launcher;
 class RankRelays;
 
@@ -31,12 +36,12 @@ struct StallSubject {
   int rank = 0;
   int nRanks = 1;
   std::string who;                ///< the communicator's rank, host and device, for messages
-  const Device& device;
-  Bootstrap& bootstrap;
+  const gpu::Device& device;
+  bootstrap::Bootstrap& bootstrap;
   const ChannelSet& channels;
   const Launcher& launcher;
   const RankRelays* relays;       ///< null: nobody sends through this rank
-  std::span<const PeerInfo> peers;
+  std::span<const topo::PeerInfo> peers;
   StallBoard& board;              ///< what peers say of themselves
   const std::atomic<const char*>& connecting;  ///< the operation whose call waits to be connected; null: none does
 };
@@ -101,4 +106,4 @@ class StallProbe {
   std::vector<std::string> answer_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -20,7 +20,7 @@
 #include "comm/ending/watch.h"
 #include "proxy/engine.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -58,7 +58,7 @@ std::string whatKernelsStillDo(ncclComm& comm) {
   if (state == CUDA_ERROR_NOT_READY) {
     return fmt::format("kernels did not stop within {} s after the abort", kLeaveBound.count() / 1000);
   }
-  return fmt::format("the device of the kernels has failed ({})", describeCu(comm.parts.device->device->driver(), state));
+  return fmt::format("the device of the kernels has failed ({})", gpu::describeCu(comm.parts.device->device->driver(), state));
 }
 
 /// Frees it, or leaves it to the graphs that contain its operations.
@@ -83,7 +83,7 @@ Status flushComm(ncclComm& comm) {
   CommParts& parts = comm.parts;
   if (!parts.launcher || comm.abort.raised()) return {};
   TRY(parts.launcher->drain(&comm.abort, comm.runtime->bootstrap.timeout));
-  ASSIGN(const ContextGuard context, parts.device->device->enter());
+  ASSIGN(const gpu::ContextGuard context, parts.device->device->enter());
   return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.runtime->bootstrap.timeout));
 }
 
@@ -127,7 +127,7 @@ void tellPeers(ncclComm& comm) {
     const std::lock_guard lock(comm.progress.mutex);
     return comm.progress.joined;
   };
-  if (Bootstrap* const bootstrap = joined()) bootstrap->announceAbort(comm.abort.status());
+  if (bootstrap::Bootstrap* const bootstrap = joined()) bootstrap->announceAbort(comm.abort.status());
 }
 
 /// Whether nobody is inside any more, on a thread of the application's or of ours.
@@ -191,4 +191,4 @@ Status destroyAndRelease(ncclComm* comm) {
 
 void endFailedInit(ncclComm* comm) { finishAbort(comm).ignore(); }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -7,7 +7,7 @@
 
 struct ncclComm;
 
-namespace tutti {
+namespace tutti::comm {
 
 /// The bootstrap is there: from now on whoever ends the communicator tells peers at once. They are told here where the
 /// communicator was aborted before.
@@ -31,4 +31,4 @@ Status abortAndRelease(ncclComm* comm);
 /// Frees a communicator whose init failed on the calling thread, which has claimed its end (CommProgress::ending).
 void endFailedInit(ncclComm* comm);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -12,7 +12,7 @@
 #include "comm/state/communicator.h"
 #include "comm/diagnosis/stalls.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -93,4 +93,4 @@ void StallService::send() {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -9,7 +9,7 @@
 
 struct ncclComm;
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Listens on a socket of the abstract namespace that is named after the process (base/socket/stall_socket.h). Answers its own
 /// user and root, one at a time. The watch's thread only; nothing waits.
@@ -32,4 +32,4 @@ class StallService {
   std::string text_;  ///< that the client has still to take
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

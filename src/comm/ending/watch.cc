@@ -10,7 +10,7 @@
 #include "comm/launch/launch.h"
 #include "comm/diagnosis/stalls.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -33,7 +33,7 @@ void look(ncclComm& comm) {
   failComm(comm, fail(ncclUnhandledCudaError, "{}: a kernel failed on the device: Cuda failure {} {}. The last one that "
                       "this communicator launched is {}. Nothing of this process on that device works any more; end the "
                       "communicator with ncclCommAbort", describeComm(comm), static_cast<int>(result),
-                      describeCu(comm.parts.device->device->driver(), result), launcher.lastLaunch()));
+                      gpu::describeCu(comm.parts.device->device->driver(), result), launcher.lastLaunch()));
 }
 
 }  // namespace
@@ -86,4 +86,4 @@ void KernelWatch::lookAtAll() {
   service_.serve(comms_, SteadyClock::now());
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -12,7 +12,7 @@
 
 struct ncclComm;
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Asks four times a second whether the device still works for every communicator that has launched something; where it
 /// does not, the communicator fails (ncclUnhandledCudaError) and its peers are told; and whether operations still move
@@ -39,4 +39,4 @@ class KernelWatch {
   Thread thread_;                 ///< runs while there are communicators
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -16,7 +16,7 @@
 #include "proxy/engine.h"
 #include "transport/common/transport.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -69,7 +69,7 @@ Status CommWork::plan() {
 Status CommWork::connect() {
   if (missing_.empty()) return {};
   CommParts& parts = comm_->parts;
-  ASSIGN(const ContextGuard context, parts.device->device->enter());
+  ASSIGN(const gpu::ContextGuard context, parts.device->device->enter());
   ConnectContext connecting = connectContext(*comm_);
   connecting.peersMayBeLate = true;
   const Connecting mark(*comm_, plan_);
@@ -100,7 +100,7 @@ Status CommWork::loadKernels() {
 Status CommWork::launch() {
   if (launches_.empty()) return {};
   const CommParts& parts = comm_->parts;
-  ProgressGroup* const driven = parts.channels->driven() ? parts.progress.get() : nullptr;
+  proxy::ProgressGroup* const driven = parts.channels->driven() ? parts.progress.get() : nullptr;
   return parts.launcher->launch(launches_, plan_.streams, driven);
 }
 
@@ -109,4 +109,4 @@ void CommWork::leave() {
   comm_ = nullptr;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -13,7 +13,7 @@
 
 struct ncclComm;
 
-namespace tutti {
+namespace tutti::comm {
 
 /// One communicator's part of a group. Its steps come in the order of its members. Storage is kept from one group to
 /// the next, so that a call like the one before it allocates nothing.
@@ -51,4 +51,4 @@ class CommWork {
   std::vector<PreparedLaunch> launches_;   ///< one per launch of the plan, once loadKernels() was there
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -4,7 +4,7 @@
 
 #include "comm/enqueue/comm_work.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 Result<double> estimateMicroseconds(const GroupWork& work) {
   double slowest = -1;
@@ -18,4 +18,4 @@ Result<double> estimateMicroseconds(const GroupWork& work) {
   return slowest;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

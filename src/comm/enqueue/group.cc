@@ -8,7 +8,7 @@
 #include "comm/enqueue/estimate.h"
 #include "comm/enqueue/run_group.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -111,4 +111,4 @@ Status groupSimulateEnd(float& microseconds) {
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

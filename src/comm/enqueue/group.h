@@ -7,7 +7,7 @@
 
 struct ncclComm;
 
-namespace tutti {
+namespace tutti::comm {
 
 class CommWork;
 struct GroupWork;
@@ -42,4 +42,4 @@ Result<Progress> addToGroup(ncclComm& comm, const Op& op);
 /// Storage of the calling thread's for an operation that is carried out at once, whether a group is open or not.
 CommWork& workAtOnce();
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -9,7 +9,7 @@
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -78,4 +78,4 @@ Status runJobs(GroupWork& work, JobKind kind) {
   return status;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "comm/enqueue/group_work.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Runs the bodies at once, each on a thread of its own, a single one on the caller's. `onError` hears of each error as
 /// it happens, on the thread where it happens, also of bodies for which no thread was left. Returns the first error in
@@ -19,4 +19,4 @@ Status runTogether(const std::vector<std::function<Status()>>& bodies,
 /// Runs the group's jobs of one kind, and takes them out of it.
 Status runJobs(GroupWork& work, JobKind kind);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -7,7 +7,7 @@
 #include "comm/enqueue/comm_work.h"
 #include "comm/state/communicator.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -86,4 +86,4 @@ void dropWork(GroupWork& work, Status why) {
   work.clear();
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

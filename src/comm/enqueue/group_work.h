@@ -14,7 +14,7 @@
 
 struct ncclComm;
 
-namespace tutti {
+namespace tutti::comm {
 
 class CommWork;
 
@@ -61,4 +61,4 @@ struct GroupWork {
 /// Gives up a group that cannot be carried out: an init that never ran must not look as if it still went on.
 void dropWork(GroupWork& work, Status why);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -12,7 +12,7 @@
 #include "gpu/context.h"
 #include "topo/machine/peer_info.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -28,7 +28,7 @@ void logCall(ncclComm& comm, const Op& op) {
 
 Status checkFp8(const ncclComm& comm, const Op& op) {
   if (op.datatype != ncclFloat8e4m3 && op.datatype != ncclFloat8e5m2) return {};
-  for (const PeerInfo& peer : comm.parts.peers) {
+  for (const topo::PeerInfo& peer : comm.parts.peers) {
     if (peer.softGpu != 0 || peer.computeCapability >= kFp8ComputeCapability) continue;
     return fail(ncclInvalidArgument, "FP8 reduction support begins with sm90 capable devices. rank {} on host {} has "
                 "sm{}", peer.rank, peer.hostName.data(), peer.computeCapability);
@@ -61,8 +61,8 @@ Status scaleAlone(ncclComm& comm, Op op) {
 Status copyAlone(ncclComm& comm, const Op& op) {
   if (op.sendbuff == op.recvbuff) return {};
   const CallGate::Pass pass(comm.gate);
-  const Device& device = *comm.parts.device->device;
-  ASSIGN(const ContextGuard context, device.enter());
+  const gpu::Device& device = *comm.parts.device->device;
+  ASSIGN(const gpu::ContextGuard context, device.enter());
   const std::size_t bytes = op.count * device::typeBytes(op.datatype);
   return device.check(device.driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(op.recvbuff),
                                                     reinterpret_cast<CUdeviceptr>(op.sendbuff), bytes, op.stream),
@@ -93,4 +93,4 @@ Result<Progress> enqueue(ncclComm& comm, Op op) {
   return Progress::Done;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -5,7 +5,7 @@
 #include "comm/plan/op.h"
 #include "comm/state/progress.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Takes one call on `comm`, whose arguments api/ has checked (comm, ready state, root, datatype, operator, pointers).
 /// Inside a group it is collected, outside it is a group of its own. Errors inside a group are latched by the caller
@@ -13,4 +13,4 @@ namespace tutti {
 /// One thread at a time per communicator.
 Result<Progress> enqueue(ncclComm& comm, Op op);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -10,7 +10,7 @@
 #include "comm/settings/comm_settings.h"
 #include "gpu/context.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -38,8 +38,8 @@ Used buffersUsed(const Op& op, int rank) {
 }
 
 Status checkOne(const ncclComm& comm, std::string_view label, std::string_view what, const void* pointer) {
-  const Device& device = *comm.parts.device->device;
-  const Driver& driver = device.driver();
+  const gpu::Device& device = *comm.parts.device->device;
+  const gpu::Driver& driver = device.driver();
   const auto address = reinterpret_cast<CUdeviceptr>(pointer);
   unsigned type = 0;
   int owner = -1;
@@ -60,10 +60,10 @@ Status checkOne(const ncclComm& comm, std::string_view label, std::string_view w
 Status checkPointers(const ncclComm& comm, const Op& op) {
   if (!comm.runtime->checkPointers) return {};
   const Used used = buffersUsed(op, comm.identity.rank);
-  ASSIGN(const ContextGuard context, comm.parts.device->device->enter());
+  ASSIGN(const gpu::ContextGuard context, comm.parts.device->device->enter());
   if (used.send) TRY(checkOne(comm, apiFuncName(op.func), "sendbuff", op.sendbuff));
   if (used.recv) TRY(checkOne(comm, apiFuncName(op.func), "recvbuff", op.recvbuff));
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -5,10 +5,10 @@
 #include "comm/plan/op.h"
 #include "nccl.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Success unless the user asked for the check and a buffer that this rank's part of `op` uses is unknown to CUDA or
 /// belongs to another device (both ncclInvalidArgument). `comm` is ready. One thread at a time per communicator.
 Status checkPointers(const ncclComm& comm, const Op& op);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -13,7 +13,7 @@
 #include "comm/state/communicator.h"
 #include "comm/enqueue/group_jobs.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -124,4 +124,4 @@ Status endAll(GroupWork& work, Status soFar) {
   return soFar.ok() ? ended : soFar;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

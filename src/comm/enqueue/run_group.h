@@ -5,7 +5,7 @@
 #include "comm/enqueue/group_work.h"
 #include "comm/state/progress.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Carries a group out: on the calling thread, or, where only non-blocking communicators are involved and somebody may
 /// have to be waited for, in the background. Where something fails, what comes after it is given up, but for End jobs:
@@ -16,4 +16,4 @@ Result<Progress> runGroup(GroupWork& work);
 /// not run by then is given up where `soFar` is an error, which counts more than one of the ends.
 Status endAll(GroupWork& work, Status soFar);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -5,16 +5,16 @@
 #include "base/threads/cpu_set.h"
 #include "topo/xml/values.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
 /// Searches below `element`, which hangs at a CPU with these processors.
-const std::string* wordsNear(const XmlElement& element, const std::string* words, std::uint64_t busId) {
+const std::string* wordsNear(const topo::XmlElement& element, const std::string* words, std::uint64_t busId) {
   if (element.name == "cpu") words = element.find("affinity");
   const std::string* const id = element.find("busid");
-  if (element.name == "pci" && id != nullptr && parseBusId(*id) == busId) return words;
-  for (const XmlElement& child : element.children) {
+  if (element.name == "pci" && id != nullptr && topo::parseBusId(*id) == busId) return words;
+  for (const topo::XmlElement& child : element.children) {
     if (const std::string* const found = wordsNear(child, words, busId)) return found;
   }
   return nullptr;
@@ -50,4 +50,4 @@ Affinity affinityFor(const AffinitySettings& settings, int device, const std::op
           {}};
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

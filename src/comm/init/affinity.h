@@ -9,7 +9,7 @@
 #include "comm/settings/affinity_settings.h"
 #include "comm/init/topology_stages.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 struct Affinity {
   std::optional<cpu_set_t> processors;  ///< empty: nobody is bound
@@ -25,4 +25,4 @@ std::optional<cpu_set_t> processorsNear(const OwnMachine& machine, std::uint64_t
 Affinity affinityFor(const AffinitySettings& settings, int device, const std::optional<cpu_set_t>& gpu,
                      const std::optional<cpu_set_t>& job);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -11,7 +11,7 @@
 #include "comm/tuning/model.h"
 #include "topo/channels/trees.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -55,7 +55,7 @@ std::string textOf(const ThreadThresholds& thresholds) {
   return text;
 }
 
-Status mismatch(const char* setting, const PeerInfo& a, std::string_view hasA, const PeerInfo& b, std::string_view hasB) {
+Status mismatch(const char* setting, const topo::PeerInfo& a, std::string_view hasA, const topo::PeerInfo& b, std::string_view hasB) {
   return fail(ncclInvalidUsage, "Mismatched {} : {} has {}, {} has {}. Set it alike on all ranks", setting, rankName(a),
               hasA, rankName(b), hasB);
 }
@@ -64,14 +64,14 @@ std::string quoted(const AgreedText& text) {
   return text.text[0] == 0 ? "nothing" : fmt::format("\"{}\"", text.text.data());
 }
 
-Status compareText(const char* name, const PeerInfo& a, const AgreedText& hasA, const PeerInfo& b,
+Status compareText(const char* name, const topo::PeerInfo& a, const AgreedText& hasA, const topo::PeerInfo& b,
                    const AgreedText& hasB) {
   if (hasA.hash == hasB.hash) return {};
   return mismatch(name, a, quoted(hasA), b, quoted(hasB));
 }
 
 /// Everybody is compared with rank 0: all ranks see the same table, hence the same first difference.
-Status compare(std::span<const PeerInfo> peers, std::span<const Proposal> proposals) {
+Status compare(std::span<const topo::PeerInfo> peers, std::span<const Proposal> proposals) {
   for (std::size_t r = 1; r < proposals.size(); ++r) {
     const bool sameNetwork = proposals[0].network.hash == proposals[r].network.hash;
     for (std::size_t s = 0; s < proposals[0].settings.size(); ++s) {
@@ -91,7 +91,7 @@ Status compare(std::span<const PeerInfo> peers, std::span<const Proposal> propos
 }
 
 /// What all can do and nobody wishes to exceed; of peers the largest number, for slots are laid out for so many.
-Agreement commonGround(std::span<const PeerInfo> peers, std::span<const Proposal> proposals) {
+Agreement commonGround(std::span<const topo::PeerInfo> peers, std::span<const Proposal> proposals) {
   Agreement agreement;
   agreement.nChannels = proposals.front().channels;
   agreement.messages = proposals.front().messages;
@@ -117,7 +117,7 @@ Agreement commonGround(std::span<const PeerInfo> peers, std::span<const Proposal
 }
 
 /// What came of this rank's wishes for messages, where others wished for something else.
-void tellDecided(std::span<const PeerInfo> peers, std::span<const Proposal> proposals, const MessageLimits& own) {
+void tellDecided(std::span<const topo::PeerInfo> peers, std::span<const Proposal> proposals, const MessageLimits& own) {
   const auto tell = [&](const char* setting, int MessageLimits::*wish, bool smallest = true) {
     const auto before = [&](const Proposal& a, const Proposal& b) {
       return smallest ? a.messages.*wish < b.messages.*wish : a.messages.*wish > b.messages.*wish;
@@ -135,15 +135,15 @@ void tellDecided(std::span<const PeerInfo> peers, std::span<const Proposal> prop
 }
 
 struct BestLink {
-  LinkQuality quality = LinkQuality::None;
+  transport::LinkQuality quality = transport::LinkQuality::None;
   bool proxied = false;
 };
 
-Result<BestLink> bestLink(std::span<const std::unique_ptr<Transport>> transports, const PeerInfo& self,
-                      const PeerInfo& peer) {
-  for (const std::unique_ptr<Transport>& transport : transports) {
-    ASSIGN(const LinkQuality quality, transport->judge(self, peer));
-    if (quality != LinkQuality::None) return BestLink{quality, transport->proxied()};
+Result<BestLink> bestLink(std::span<const std::unique_ptr<transport::Transport>> transports, const topo::PeerInfo& self,
+                      const topo::PeerInfo& peer) {
+  for (const std::unique_ptr<transport::Transport>& transport : transports) {
+    ASSIGN(const transport::LinkQuality quality, transport->judge(self, peer));
+    if (quality != transport::LinkQuality::None) return BestLink{quality, transport->proxied()};
   }
   return BestLink{};
 }
@@ -199,25 +199,25 @@ void propose(Proposal& proposal, const MessageLimits& wishes, const MessageSlots
   set(AgreedSetting::P2pNetChunkSize, slots.net);
 }
 
-Result<LinkAbilities> abilitiesOf(std::span<const std::unique_ptr<Transport>> transports,
-                                  std::span<const PeerInfo> peers, std::span<const int> inTrees, int rank) {
-  const PeerInfo& self = peers[static_cast<std::size_t>(rank)];
-  const std::vector<int> inPat = patNeighbours(rank, static_cast<int>(peers.size()));
+Result<LinkAbilities> abilitiesOf(std::span<const std::unique_ptr<transport::Transport>> transports,
+                                  std::span<const topo::PeerInfo> peers, std::span<const int> inTrees, int rank) {
+  const topo::PeerInfo& self = peers[static_cast<std::size_t>(rank)];
+  const std::vector<int> inPat = topo::patNeighbours(rank, static_cast<int>(peers.size()));
   LinkAbilities abilities;
-  for (const PeerInfo& peer : peers) {
+  for (const topo::PeerInfo& peer : peers) {
     if (peer.rank == rank) continue;
     ASSIGN(const BestLink link, bestLink(transports, self, peer));
     const bool sameHost = peer.hostHash == self.hostHash;
-    if (link.quality != LinkQuality::WholeLines && sameHost) abilities.wholeLines = 0;
-    if (link.quality == LinkQuality::None || link.proxied || !sameHost) abilities.everybody = 0;
-    if (link.quality != LinkQuality::None) continue;
+    if (link.quality != transport::LinkQuality::WholeLines && sameHost) abilities.wholeLines = 0;
+    if (link.quality == transport::LinkQuality::None || link.proxied || !sameHost) abilities.everybody = 0;
+    if (link.quality != transport::LinkQuality::None) continue;
     if (std::binary_search(inTrees.begin(), inTrees.end(), peer.rank)) abilities.tree = 0;
     if (std::binary_search(inPat.begin(), inPat.end(), peer.rank)) abilities.pat = 0;
   }
   return abilities;
 }
 
-Result<Agreement> agree(ControlChannel& control, std::span<const PeerInfo> peers, const Proposal& own) {
+Result<Agreement> agree(ControlChannel& control, std::span<const topo::PeerInfo> peers, const Proposal& own) {
   std::vector<Proposal> proposals(static_cast<std::size_t>(control.size()));
   proposals[static_cast<std::size_t>(control.rank())] = own;
   TRY(allGatherValues(control, std::span(proposals)));
@@ -230,15 +230,15 @@ Result<Agreement> agree(ControlChannel& control, std::span<const PeerInfo> peers
   return commonGround(peers, proposals);
 }
 
-RankFacts rankFactsFrom(const Agreement& agreement, const RankLayout& layout, std::span<const PeerInfo> peers,
-                        const AgreedGraphs* graphs) {
+RankFacts rankFactsFrom(const Agreement& agreement, const topo::RankLayout& layout, std::span<const topo::PeerInfo> peers,
+                        const topo::AgreedGraphs* graphs) {
   RankFacts facts;
   facts.nRanks = layout.nRanks();
   facts.nNodes = layout.nNodes();
   facts.computeCapability = agreement.lowestComputeCapability;
   const bool softGpu = peers.front().softGpu != 0;
   if (graphs != nullptr) {
-    const bool nvlink = graphs->of(GraphId::Ring).typeIntra <= PathType::Nvb;
+    const bool nvlink = graphs->of(topo::GraphId::Ring).typeIntra <= topo::PathType::Nvb;
     facts.path = nvlink ? PathClass::NVLink : PathClass::Pci;
     facts.amdOrMixedCpus = graphs->amdOrMixedCpus;
   } else if (softGpu || agreement.links.wholeLines != 0) {
@@ -249,14 +249,14 @@ RankFacts rankFactsFrom(const Agreement& agreement, const RankLayout& layout, st
   return facts;
 }
 
-Speeds speedsFrom(const Agreement& agreement, const RankFacts& ranks, const AgreedGraphs* graphs) {
+Speeds speedsFrom(const Agreement& agreement, const RankFacts& ranks, const topo::AgreedGraphs* graphs) {
   const auto nChannels = static_cast<unsigned>(agreement.nChannels);
   const bool meshed = agreement.links.everybody != 0;
   Speeds speeds = graphs == nullptr ? assumedSpeeds(ranks, nChannels, meshed)
-                                    : knownSpeeds(ranks, speedsOf(*graphs), nChannels, meshed);
+                                    : knownSpeeds(ranks, topo::speedsOf(*graphs), nChannels, meshed);
   if (agreement.links.tree == 0) speeds.tree = {};
   if (agreement.links.pat == 0) speeds.pat = {};
   return speeds;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -20,7 +20,7 @@
 #include "topo/machine/rank_layout.h"
 #include "transport/common/transport.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Settings that shape connections and kernels on both ends. Compared as they work out, not as they were written, and in
 /// this order: what others follow from comes first, so that a difference is blamed on its cause. What follows from the
@@ -83,20 +83,20 @@ Proposal proposalFor(const device::Policy& policy, const std::array<device::Slot
 void propose(Proposal& proposal, const MessageLimits& wishes, const MessageSlots& slots);
 
 /// Asks the transports about every rank. `inTrees`: neighbours in trees, ascending. Errors: the driver's.
-Result<LinkAbilities> abilitiesOf(std::span<const std::unique_ptr<Transport>> transports,
-                                  std::span<const PeerInfo> peers, std::span<const int> inTrees, int rank);
+Result<LinkAbilities> abilitiesOf(std::span<const std::unique_ptr<transport::Transport>> transports,
+                                  std::span<const topo::PeerInfo> peers, std::span<const int> inTrees, int rank);
 
 /// Collective. ncclInvalidUsage, on all ranks alike, where a setting differs: its name, two ranks and their values. Where
 /// others wish for less than this rank, an INFO line says who.
-Result<Agreement> agree(ControlChannel& control, std::span<const PeerInfo> peers, const Proposal& own);
+Result<Agreement> agree(ControlChannel& control, std::span<const topo::PeerInfo> peers, const Proposal& own);
 
 /// What the tuner has to know of the ranks; the same on all of them. `graphs` null: nobody knows the machine's links;
 /// then those that keep lines whole count as NVLink, the others as PCI.
-RankFacts rankFactsFrom(const Agreement& agreement, const RankLayout& layout, std::span<const PeerInfo> peers,
-                        const AgreedGraphs* graphs);
+RankFacts rankFactsFrom(const Agreement& agreement, const topo::RankLayout& layout, std::span<const topo::PeerInfo> peers,
+                        const topo::AgreedGraphs* graphs);
 
 /// What the connections that can be made carry: as the graphs say, or, without (null), as it is assumed of such ranks;
 /// the same on all of them.
-Speeds speedsFrom(const Agreement& agreement, const RankFacts& ranks, const AgreedGraphs* graphs);
+Speeds speedsFrom(const Agreement& agreement, const RankFacts& ranks, const topo::AgreedGraphs* graphs);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -13,13 +13,13 @@
 #include "comm/settings/comm_settings.h"
 #include "topo/machine/rank_layout.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
 using device::Direction;
 
-NicQuestion questionOf(const CommParts& parts, const LinkSpec& link, Direction direction) {
+NicQuestion questionOf(const CommParts& parts, const transport::LinkSpec& link, device::Direction direction) {
   return NicQuestion{.devices = parts.network->usable(),
                      .turn = parts.layout->localRank(),
                      .channel = link.channel,
@@ -27,7 +27,7 @@ NicQuestion questionOf(const CommParts& parts, const LinkSpec& link, Direction d
                      .direction = direction};
 }
 
-SlotPlace slotsAt(const ncclComm& comm, int device, std::optional<NicAccess> access, Direction direction) {
+net::SlotPlace slotsAt(const ncclComm& comm, int device, std::optional<NicAccess> access, device::Direction direction) {
   const CommParts& parts = comm.parts;
   return slotPlaceFor({.device = parts.network->devices()[static_cast<std::size_t>(device)],
                        .access = access,
@@ -38,7 +38,7 @@ SlotPlace slotsAt(const ncclComm& comm, int device, std::optional<NicAccess> acc
                       comm.runtime->gpuDirect);
 }
 
-EndPlace ownPlace(const ncclComm& comm, const NicQuestion& asked) {
+net::EndPlace ownPlace(const ncclComm& comm, const NicQuestion& asked) {
   const OwnNics& nics = comm.parts.nics;
   const int device = nicFor(nics, asked);
   return {device, slotsAt(comm, device, accessFor(nics, asked), asked.direction)};
@@ -46,32 +46,32 @@ EndPlace ownPlace(const ncclComm& comm, const NicQuestion& asked) {
 
 }  // namespace
 
-EndPlace CommRouting::placeOf(const LinkSpec& link, Direction direction) const {
+net::EndPlace CommRouting::placeOf(const transport::LinkSpec& link, device::Direction direction) const {
   return ownPlace(comm_, questionOf(comm_.parts, link, direction));
 }
 
-NicPlace CommRouting::nicOf(const LinkSpec& link) const {
-  const RailPlace place = tutti::placeOf(comm_.parts.nics, questionOf(comm_.parts, link, Direction::Recv));
-  return NicPlace{place.nic, place.rail};
+net::NicPlace CommRouting::nicOf(const transport::LinkSpec& link) const {
+  const RailPlace place = tutti::comm::placeOf(comm_.parts.nics, questionOf(comm_.parts, link, device::Direction::Recv));
+  return net::NicPlace{place.nic, place.rail};
 }
 
-bool CommRouting::routed(const LinkSpec& link) const {
+bool CommRouting::routed(const transport::LinkSpec& link) const {
   return sendsThroughOthers(comm_.parts.nics) && link.self.hostHash != link.peer.hostHash;
 }
 
-SendRoute CommRouting::routeOf(const LinkSpec& link, NicPlace receiver) const {
+net::SendRoute CommRouting::routeOf(const transport::LinkSpec& link, net::NicPlace receiver) const {
   const CommParts& parts = comm_.parts;
   RouteQuestion question{
-      questionOf(parts, link, Direction::Send), {receiver.number, receiver.rail}, comm_.runtime->pxnLevel};
+      questionOf(parts, link, device::Direction::Send), {receiver.number, receiver.rail}, comm_.runtime->pxnLevel};
   // Relays offer host memory: a message that can leave our GPU's memory by RDMA stays with our own NIC.
   if (link.kind == device::ConnKind::Mesh && ownPlace(comm_, question.nic).slots.onDevice) question.level = 0;
   const Route route = routeFor(parts.nics, question);
-  SendRoute way{.place = {.device = route.device}};
-  if (const PeerInfo* relay = relayOf(*parts.layout, parts.peers, route.relay); relay != nullptr) {
+  net::SendRoute way{.place = {.device = route.device}};
+  if (const topo::PeerInfo* relay = relayOf(*parts.layout, parts.peers, route.relay); relay != nullptr) {
     way.relay = *relay;
     return way;
   }
-  way.place.slots = slotsAt(comm_, route.device, accessTo(parts.nics, route.nic), Direction::Send);
+  way.place.slots = slotsAt(comm_, route.device, accessTo(parts.nics, route.nic), device::Direction::Send);
   return way;
 }
 
@@ -79,4 +79,4 @@ bool CommFarewells::hasLeft(int peer) const {
   return parts_.bootstrap == nullptr || parts_.bootstrap->hasLeft(peer);
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

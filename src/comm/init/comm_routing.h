@@ -7,27 +7,27 @@
 
 struct ncclComm;
 
-namespace tutti {
+namespace tutti::comm {
 
 struct CommParts;
 
 /// Answers from the topology (CommParts::nics), which init has read before connections are made. Looks at nothing that
 /// changes afterwards.
-class CommRouting final : public NetRouting {
+class CommRouting final : public net::NetRouting {
  public:
   /// `comm`, which has a network, must outlive its transports.
   explicit CommRouting(const ncclComm& comm) : comm_(comm) {}
-  EndPlace placeOf(const LinkSpec& link, device::Direction direction) const override;
-  NicPlace nicOf(const LinkSpec& link) const override;
-  bool routed(const LinkSpec& link) const override;
-  SendRoute routeOf(const LinkSpec& link, NicPlace receiver) const override;
+  net::EndPlace placeOf(const transport::LinkSpec& link, device::Direction direction) const override;
+  net::NicPlace nicOf(const transport::LinkSpec& link) const override;
+  bool routed(const transport::LinkSpec& link) const override;
+  net::SendRoute routeOf(const transport::LinkSpec& link, net::NicPlace receiver) const override;
 
  private:
   const ncclComm& comm_;
 };
 
 /// Asks the bootstrap, to which peers say goodbye; where it is gone, this rank is leaving, and all have left.
-class CommFarewells final : public PeerFarewells {
+class CommFarewells final : public net::PeerFarewells {
  public:
   /// `parts` must outlive the connections.
   explicit CommFarewells(const CommParts& parts) : parts_(parts) {}
@@ -37,4 +37,4 @@ class CommFarewells final : public PeerFarewells {
   const CommParts& parts_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -10,7 +10,7 @@
 #include "topo/xml/topology_xml.h"
 #include "topo/xml/values.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -22,45 +22,45 @@ std::span<const int> localRanks(const TopologyContext& context) {
   return context.layout.ranksOnNode(context.layout.nodeOf(context.layout.rank()));
 }
 
-const PeerInfo& peerOf(const TopologyContext& context, int rank) {
+const topo::PeerInfo& peerOf(const TopologyContext& context, int rank) {
   return context.peers[static_cast<std::size_t>(rank)];
 }
 
 /// What one rank uses of the elements, with all NICs or none.
-XmlElement partOf(const XmlElement& elements, const PeerInfo& peer, bool nets) {
-  UsedLeaves used;
+topo::XmlElement partOf(const topo::XmlElement& elements, const topo::PeerInfo& peer, bool nets) {
+  topo::UsedLeaves used;
   used.gpus.push_back({.busId = static_cast<std::uint64_t>(peer.busId), .rank = peer.rank});
   used.allNets = nets;
-  return trimTopology(elements, used);
+  return topo::trimTopology(elements, used);
 }
 
 /// As text, for another rank: <machine> with the <system> and a <refused> for each refusal.
 std::string writeMachine(const JoinedMachine& machine) {
-  XmlElement root{.name = "machine"};
+  topo::XmlElement root{.name = "machine"};
   root.children.push_back(machine.elements);
-  for (const PeerRefusal& refusal : machine.peersRefused) {
-    XmlElement& element = root.children.emplace_back(XmlElement{.name = "refused"});
-    element.set("from", busIdText(refusal.from));
-    element.set("to", busIdText(refusal.to));
+  for (const topo::PeerRefusal& refusal : machine.peersRefused) {
+    topo::XmlElement& element = root.children.emplace_back(topo::XmlElement{.name = "refused"});
+    element.set("from", topo::busIdText(refusal.from));
+    element.set("to", topo::busIdText(refusal.to));
     element.set("reason", refusal.reason);
   }
-  return writeXml(root);
+  return topo::writeXml(root);
 }
 
 Result<JoinedMachine> parseMachine(std::string_view text, std::string_view origin) {
-  ASSIGN(XmlElement root, parseXml(text, origin, {.depth = XmlLimits{}.depth + 1}));
+  ASSIGN(topo::XmlElement root, topo::parseXml(text, origin, {.depth = topo::XmlLimits{}.depth + 1}));
   JoinedMachine machine;
-  for (XmlElement& element : root.children) {
+  for (topo::XmlElement& element : root.children) {
     if (element.name != "refused") {
       machine.elements = std::move(element);
       continue;
     }
-    PeerRefusal& refusal = machine.peersRefused.emplace_back();
-    ASSIGN(refusal.from, busIdAttribute(element, "from"));
-    ASSIGN(refusal.to, busIdAttribute(element, "to"));
-    ASSIGN(refusal.reason, textAttribute(element, "reason"));
+    topo::PeerRefusal& refusal = machine.peersRefused.emplace_back();
+    ASSIGN(refusal.from, topo::busIdAttribute(element, "from"));
+    ASSIGN(refusal.to, topo::busIdAttribute(element, "to"));
+    ASSIGN(refusal.reason, topo::textAttribute(element, "reason"));
   }
-  TRY(checkTopology(machine.elements));
+  TRY(topo::checkTopology(machine.elements));
   return machine;
 }
 
@@ -72,12 +72,12 @@ Status sendMachine(ControlChannel& control, int peer, const JoinedMachine& machi
 }
 
 Result<JoinedMachine> recvMachine(const TopologyContext& context, int peer) {
-  const PeerInfo& from = peerOf(context, peer);
+  const topo::PeerInfo& from = peerOf(context, peer);
   std::uint64_t length = 0;
   TRY(context.control.recv(peer, kLengthTag, std::as_writable_bytes(std::span(&length, 1))));
-  if (length > XmlLimits{}.bytes) {
+  if (length > topo::XmlLimits{}.bytes) {
     return fail(ncclInternalError, "Rank {} on host {} describes its machine in {} bytes, at most {} are read",
-                from.rank, from.hostName.data(), length, XmlLimits{}.bytes);
+                from.rank, from.hostName.data(), length, topo::XmlLimits{}.bytes);
   }
   std::string text(length, ' ');
   TRY(context.control.recv(peer, kTextTag, std::as_writable_bytes(std::span(text))));
@@ -86,18 +86,18 @@ Result<JoinedMachine> recvMachine(const TopologyContext& context, int peer) {
 
 /// All parts as one.
 JoinedMachine fuseParts(std::span<JoinedMachine> parts) {
-  std::vector<XmlElement> systems;
+  std::vector<topo::XmlElement> systems;
   JoinedMachine joined;
   for (JoinedMachine& part : parts) {
     systems.push_back(std::move(part.elements));
-    for (PeerRefusal& refusal : part.peersRefused) {
-      const auto same = [&](const PeerRefusal& known) { return known.from == refusal.from && known.to == refusal.to; };
+    for (topo::PeerRefusal& refusal : part.peersRefused) {
+      const auto same = [&](const topo::PeerRefusal& known) { return known.from == refusal.from && known.to == refusal.to; };
       if (std::none_of(joined.peersRefused.begin(), joined.peersRefused.end(), same)) {
         joined.peersRefused.push_back(std::move(refusal));
       }
     }
   }
-  joined.elements = fuseTopologies(systems);
+  joined.elements = topo::fuseTopologies(systems);
   return joined;
 }
 
@@ -120,29 +120,29 @@ Result<JoinedMachine> exchange(const TopologyContext& context, const JoinedMachi
 }
 
 /// Ranks whose GPUs are among the elements.
-void collectRanks(const XmlElement& element, std::set<int>& ranks) {
+void collectRanks(const topo::XmlElement& element, std::set<int>& ranks) {
   if (element.name == "gpu") {
-    if (const Result<int> rank = intAttribute(element, "rank", -1); rank.ok()) ranks.insert(rank.value());
+    if (const Result<int> rank = topo::intAttribute(element, "rank", -1); rank.ok()) ranks.insert(rank.value());
   }
-  for (const XmlElement& child : element.children) collectRanks(child, ranks);
+  for (const topo::XmlElement& child : element.children) collectRanks(child, ranks);
 }
 
 }  // namespace
 
 Result<std::optional<JoinedMachine>> joinMachines(const TopologyContext& context, const OwnMachine& own) {
   const std::span<const int> ranks = localRanks(context);
-  const PeerInfo& self = peerOf(context, context.layout.rank());
+  const topo::PeerInfo& self = peerOf(context, context.layout.rank());
   JoinedMachine joined{*own.elements, own.peersRefused};
-  setHostHash(joined.elements, self.hostHash);
+  topo::setHostHash(joined.elements, self.hostHash);
   const bool alike = std::all_of(ranks.begin(), ranks.end(),
                                  [&](int rank) { return peerOf(context, rank).machineHash == self.machineHash; });
   if (alike) {
-    std::vector<XmlElement> parts;
+    std::vector<topo::XmlElement> parts;
     // NICs come with the first part: those of the others would be the same.
     for (const int rank : ranks) {
       parts.push_back(partOf(joined.elements, peerOf(context, rank), rank == ranks.front()));
     }
-    joined.elements = fuseTopologies(parts);
+    joined.elements = topo::fuseTopologies(parts);
   } else {
     ASSIGN(joined, exchange(context, joined));
   }
@@ -150,29 +150,29 @@ Result<std::optional<JoinedMachine>> joinMachines(const TopologyContext& context
   collectRanks(joined.elements, found);
   const auto missing = std::find_if(ranks.begin(), ranks.end(), [&](int rank) { return !found.contains(rank); });
   if (missing == ranks.end()) return std::optional(std::move(joined));
-  const PeerInfo& absent = peerOf(context, *missing);
+  const topo::PeerInfo& absent = peerOf(context, *missing);
   info(kGraph, "The GPU of rank {} on host {} (bus id {}) is not among what is known of the machine", absent.rank,
-       absent.hostName.data(), busIdText(static_cast<std::uint64_t>(absent.busId)));
+       absent.hostName.data(), topo::busIdText(static_cast<std::uint64_t>(absent.busId)));
   return std::optional<JoinedMachine>();
 }
 
-Result<std::optional<Topology>> buildHostTopology(const TopologyContext& context, const JoinedMachine& joined) {
+Result<std::optional<topo::Topology>> buildHostTopology(const TopologyContext& context, const JoinedMachine& joined) {
   const char* host = peerOf(context, context.layout.rank()).hostName.data();
-  TopologyUse use;
+  topo::TopologyUse use;
   const std::span<const int> ranks = localRanks(context);
   // Not by index: in containers each GPU may be NVML's first.
   use.ranks.assign(ranks.begin(), ranks.end());
   use.interNode = context.layout.nNodes() > 1;
   use.rank = context.layout.localRank();
-  PathSettings paths = context.settings.paths;
+  topo::PathSettings paths = context.settings.paths;
   paths.p2p.refused = joined.peersRefused;
   paths.p2p.host = host;
-  ASSIGN(Topology topology, buildTopology(joined.elements, use, paths));
+  ASSIGN(topo::Topology topology, topo::buildTopology(joined.elements, use, paths));
   const bool together =
       std::all_of(topology.groupOf.begin(), topology.groupOf.end(), [&](int g) { return g == topology.group; });
   if (together) return std::optional(std::move(topology));
   info(kGraph, "Only the network would join all GPUs of host {}: its machine is not searched", host);
-  return std::optional<Topology>();
+  return std::optional<topo::Topology>();
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

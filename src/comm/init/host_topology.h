@@ -6,12 +6,12 @@
 
 #include "comm/init/topology_stages.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// What the ranks of a node know together.
 struct JoinedMachine {
-  XmlElement elements;                    ///< with the GPUs that they use, `rank` being the rank in the communicator
-  std::vector<PeerRefusal> peersRefused;  ///< that any of them knows of
+  topo::XmlElement elements;                    ///< with the GPUs that they use, `rank` being the rank in the communicator
+  std::vector<topo::PeerRefusal> peersRefused;  ///< that any of them knows of
 };
 
 /// Collective among the ranks of a node. Nothing is exchanged where all know the same. Empty, on all of them alike,
@@ -20,6 +20,6 @@ Result<std::optional<JoinedMachine>> joinMachines(const TopologyContext& context
 
 /// The joined machine with its ways; GpuFacts::rank is the local rank. Empty where only the network would join its
 /// GPUs: ranks of a node are then not searched as one.
-Result<std::optional<Topology>> buildHostTopology(const TopologyContext& context, const JoinedMachine& joined);
+Result<std::optional<topo::Topology>> buildHostTopology(const TopologyContext& context, const JoinedMachine& joined);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -37,7 +37,7 @@
 #include "transport/p2p/transport.h"
 #include "transport/shm/transport.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -88,19 +88,19 @@ std::string orderOf(std::span<const std::int32_t> ring) {
   return order;
 }
 
-void logLayout(const ncclComm& comm, const RankChannels& channels) {
-  const RankLayout& layout = *comm.parts.layout;
+void logLayout(const ncclComm& comm, const topo::RankChannels& channels) {
+  const topo::RankLayout& layout = *comm.parts.layout;
   info(kInit, "comm {} rank {} nRanks {} nNodes {} localRanks {} localRank {} MNNVL 0", fmt::ptr(&comm), layout.rank(),
        layout.nRanks(), layout.nNodes(), layout.localRanks(), layout.localRank());
   for (int c = 0; layout.rank() == 0 && c < channels.size(); ++c) {
     info(kInit, "Channel {:02}/{:02} :{}", c, channels.size(), orderOf(channels.ringOf(c)));
   }
-  info(kInit, "{}", treesLine(channels, layout.rank()));
-  for (const std::string& line : channelLines(channels, layout.rank())) info(kGraph, "{}", line);
+  info(kInit, "{}", topo::treesLine(channels, layout.rank()));
+  for (const std::string& line : topo::channelLines(channels, layout.rank())) info(kGraph, "{}", line);
 }
 
 /// Told on a thread of the bootstrap, once: the communicator cannot go on without its peer.
-void onPeerLost(ncclComm& comm, const PeerLost& lost) {
+void onPeerLost(ncclComm& comm, const bootstrap::PeerLost& lost) {
   if (comm.abort.raised()) return;
   const ncclResult_t code = concernsAllRanks(lost.why) ? lost.why.code() : ncclRemoteError;
   const OwnLastError own;  // published by raise(), unless another failure was first
@@ -109,21 +109,21 @@ void onPeerLost(ncclComm& comm, const PeerLost& lost) {
 }
 
 Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
-  JoinOptions options;
+  bootstrap::JoinOptions options;
   options.ids = ids;
   options.rank = comm.identity.rank;
   options.nRanks = comm.identity.nRanks;
   options.settings = comm.runtime->bootstrap;
   options.abort = &comm.abort;
-  options.onPeerLost = [&comm](const PeerLost& lost) { onPeerLost(comm, lost); };
+  options.onPeerLost = [&comm](const bootstrap::PeerLost& lost) { onPeerLost(comm, lost); };
   options.onState = [&comm](int rank, std::span<const std::byte> state) { comm.stalls.hear(rank, state); };
-  ASSIGN(comm.parts.bootstrap, Bootstrap::join(options));
+  ASSIGN(comm.parts.bootstrap, bootstrap::Bootstrap::join(options));
   noteJoined(comm);
   return {};
 }
 
 Status openDevice(ncclComm& comm) {
-  ASSIGN(const Driver* driver, loadDriver());
+  ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
   ASSIGN(comm.parts.device, acquireDevice(*driver, comm.identity.cudaDevice, comm.runtime->hostKernelsPath));
   ASSIGN(comm.parts.abortWord, AbortWord::create(*comm.parts.device->device, comm.abort));
   return {};
@@ -143,13 +143,13 @@ void placeEngine(ncclComm& comm, const OwnMachine& machine) {
 /// A lone rank has nobody to reach.
 Status openNetwork(ncclComm& comm) {
   if (comm.identity.nRanks == 1) return {};
-  const NetOpening opening{.commId = comm.parts.bootstrap->commHash(),
+  const plugin::NetOpening opening{.commId = comm.parts.bootstrap->commHash(),
                            .trafficClass = comm.config.values.trafficClass,
                            .secret = comm.parts.bootstrap->keyFor("tutti network")};
   ASSIGN(comm.parts.network, CommNetwork::open(comm.config.netName, opening));
   info(kInit, "Using network {}", comm.parts.network->net().name());
-  const Device& device = *comm.parts.device->device;
-  if (comm.runtime->gpuDirect.dmaBuf && exportsDmaBufs(device)) {
+  const gpu::Device& device = *comm.parts.device->device;
+  if (comm.runtime->gpuDirect.dmaBuf && gpu::exportsDmaBufs(device)) {
     info(kInit, "DMA-BUF is available on GPU device {}", device.ordinal());
     comm.parts.network->offerDmaBufs();
   }
@@ -157,14 +157,14 @@ Status openNetwork(ncclComm& comm) {
 }
 
 /// A topology that is written to a file shows what there is, not what was made of it.
-Status fuseNetworkDevices(ncclComm& comm, const Driver& driver) {
+Status fuseNetworkDevices(ncclComm& comm, const gpu::Driver& driver) {
   if (!comm.parts.network) return {};
   CommNetwork& network = *comm.parts.network;
   if (!comm.runtime->topology.dump.path.empty()) {
     network.reportCollNet();
     return {};
   }
-  const auto describe = [&](const std::vector<NetDeviceFacts>& nets) -> Result<std::optional<XmlElement>> {
+  const auto describe = [&](const std::vector<topo::NetDeviceFacts>& nets) -> Result<std::optional<topo::XmlElement>> {
     ASSIGN(OwnMachine machine, readMachine(driver, comm.runtime->topology, nets));
     return std::move(machine.elements);
   };
@@ -173,7 +173,7 @@ Status fuseNetworkDevices(ncclComm& comm, const Driver& driver) {
   return {};
 }
 
-std::optional<std::vector<NetDeviceFacts>> nicFacts(const ncclComm& comm) {
+std::optional<std::vector<topo::NetDeviceFacts>> nicFacts(const ncclComm& comm) {
   if (!comm.parts.network) return std::nullopt;
   const CommNetwork& network = *comm.parts.network;
   return factsOf(network.devices(), network.usable(), network.collDevices(), network.dmaBufs());
@@ -181,12 +181,12 @@ std::optional<std::vector<NetDeviceFacts>> nicFacts(const ncclComm& comm) {
 
 Status layOutRanks(ncclComm& comm) {
   CommParts& parts = comm.parts;
-  parts.layout = std::make_unique<RankLayout>(comm.identity.rank, parts.peers);
-  parts.transports.push_back(std::make_unique<P2pTransport>(*parts.device->device, comm.runtime->p2p, parts.device));
-  parts.transports.push_back(std::make_unique<ShmTransport>(*parts.device->device, comm.runtime->shm, parts.device));
+  parts.layout = std::make_unique<topo::RankLayout>(comm.identity.rank, parts.peers);
+  parts.transports.push_back(std::make_unique<p2p::P2pTransport>(*parts.device->device, comm.runtime->p2p, parts.device));
+  parts.transports.push_back(std::make_unique<shm::ShmTransport>(*parts.device->device, comm.runtime->shm, parts.device));
   if (parts.network) {
     parts.transports.push_back(
-        std::make_unique<NetTransport>(*parts.device->device, parts.network->net(), netOptions(comm)));
+        std::make_unique<net::NetTransport>(*parts.device->device, parts.network->net(), netOptions(comm)));
   }
   return {};
 }
@@ -199,8 +199,8 @@ GraphRules graphRules(ncclComm& comm) {
 }
 
 /// How the engine sees this communicator.
-GroupHooks progressHooks(ncclComm& comm) {
-  GroupHooks hooks;
+proxy::GroupHooks progressHooks(ncclComm& comm) {
+  proxy::GroupHooks hooks;
   // As the watch over kernels saw them a quarter of a second ago at most: a call of the driver could wait for a thread
   // that waits, with a lock of the driver's, for the very kernel that the engine serves. Graphs hold the group.
   hooks.busy = [&launcher = *comm.parts.launcher] { return launcher.launchedUnseen(); };
@@ -227,8 +227,8 @@ StallSubject stallSubject(ncclComm& comm) {
 
 Status buildChannels(ncclComm& comm, const CommGraphs& graphs) {
   CommParts& parts = comm.parts;
-  const Device& device = *parts.device->device;
-  ASSIGN(RankChannels channels, channelsOf(graphs, *parts.layout, static_cast<int>(parts.planning->nChannels())));
+  const gpu::Device& device = *parts.device->device;
+  ASSIGN(topo::RankChannels channels, channelsOf(graphs, *parts.layout, static_cast<int>(parts.planning->nChannels())));
   logLayout(comm, channels);
   const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, std::move(channels), parts.abortWord->onDevice()};
   ASSIGN(parts.channels, ChannelSet::create(device, plan));
@@ -257,14 +257,14 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   clock.book(Stage::Bootstrap);
   TRY(openDevice(comm));
   clock.book(Stage::Kernels);
-  const Device& device = *parts.device->device;
-  ASSIGN(const ContextGuard context, device.enter());
+  const gpu::Device& device = *parts.device->device;
+  ASSIGN(const gpu::ContextGuard context, device.enter());
   TRY(openNetwork(comm));
   TRY(fuseNetworkDevices(comm, device.driver()));
   ASSIGN(const OwnMachine machine, readMachine(device.driver(), comm.runtime->topology, nicFacts(comm)));
   placeEngine(comm, machine);
   clock.book(Stage::Topo);
-  PeerInfo self = describeSelf(device, *comm.runtime, comm.identity.rank, comm.identity.nRanks);
+  topo::PeerInfo self = describeSelf(device, *comm.runtime, comm.identity.rank, comm.identity.nRanks);
   self.machineHash = machine.hash;
   ASSIGN(parts.peers, gatherPeers(*parts.bootstrap, self));
   if (!comm.runtime->allowRanksOfOneDevice) TRY(refuseSharedDevices(parts.peers));
@@ -329,4 +329,4 @@ Status runInit(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
   return status;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

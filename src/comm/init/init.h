@@ -8,7 +8,7 @@
 
 struct ncclComm;
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Runs all stages on the calling thread. On failure the communicator is marked as failed, its peers are told, and the
 /// status is returned. The caller holds a pass of the communicator's gate.
@@ -17,4 +17,4 @@ Status runInit(ncclComm& comm, const std::vector<ncclUniqueId>& ids);
 /// What connectLinks needs of an initialised communicator.
 ConnectContext connectContext(ncclComm& comm);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -17,7 +17,7 @@
 #include "comm/init/stages.h"
 #include "topo/machine/rank_layout.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -47,9 +47,9 @@ std::uint8_t stepsInPlace(const ncclComm& comm) {
   return static_cast<std::uint8_t>(std::min<std::uint32_t>(sharedNetSlots(*comm.runtime, true), kMostStepsInPlace));
 }
 
-NetTransportOptions netOptions(const ncclComm& comm) {
+net::NetTransportOptions netOptions(const ncclComm& comm) {
   const CommParts& parts = comm.parts;
-  NetTransportOptions options;
+  net::NetTransportOptions options;
   options.routing = std::make_shared<CommRouting>(comm);
   options.farewells = std::make_shared<CommFarewells>(parts);
   options.deviceOwner = parts.device;
@@ -60,4 +60,4 @@ NetTransportOptions netOptions(const ncclComm& comm) {
   return options;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -5,7 +5,7 @@
 
 struct ncclComm;
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Whether messages over the network are sent from where they lie, and come where they belong. The same on all ranks.
 bool messagesInPlace(const ncclComm& comm);
@@ -17,6 +17,6 @@ std::uint8_t stepsInPlace(const ncclComm& comm);
 bool longMessageSteps(const ncclComm& comm);
 
 /// Read when connections are made, after init knows the NICs. `comm`, which has a network, must outlive the result.
-NetTransportOptions netOptions(const ncclComm& comm);
+net::NetTransportOptions netOptions(const ncclComm& comm);
 
-}  // namespace tutti
+}  // namespace tutti::comm

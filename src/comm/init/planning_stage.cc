@@ -21,7 +21,7 @@
 #include "topo/channels/trees.h"
 #include "transport/common/transport.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -42,12 +42,12 @@ void logTuning(const Tuning& tuning) {
 /// The channels that this rank would take if others did not wish for less.
 int channelsWished(const ncclComm& comm, const device::Policy& policy, const CommGraphs& graphs) {
   const CommParts& parts = comm.parts;
-  const PeerInfo& self = parts.peers[static_cast<std::size_t>(comm.identity.rank)];
+  const topo::PeerInfo& self = parts.peers[static_cast<std::size_t>(comm.identity.rank)];
   int wished = wishedChannels(policy, comm.config, *comm.runtime);
   if (graphs.known()) {
-    const auto lower = [](const PeerInfo& a, const PeerInfo& b) { return a.computeCapability < b.computeCapability; };
+    const auto lower = [](const topo::PeerInfo& a, const topo::PeerInfo& b) { return a.computeCapability < b.computeCapability; };
     const int lowest = std::min_element(parts.peers.begin(), parts.peers.end(), lower)->computeCapability;
-    wished = channelsFor(graphs.agreed, parts.layout->nNodes(), lowest, channelLimits(comm.config, *comm.runtime));
+    wished = topo::channelsFor(graphs.agreed, parts.layout->nNodes(), lowest, channelLimits(comm.config, *comm.runtime));
   }
   if (self.softGpu != 0) return wished;
   return channelsThatFit(wished, parts.device->device->facts().multiprocessors, parts.peers, self);
@@ -55,9 +55,9 @@ int channelsWished(const ncclComm& comm, const device::Policy& policy, const Com
 
 /// Neighbours in all trees there may be, whatever number of channels the ranks will agree on.
 std::vector<int> treeNeighbours(const ncclComm& comm, const CommGraphs& graphs, int mostChannels) {
-  const RankLayout& layout = *comm.parts.layout;
-  if (!graphs.known()) return treesOf(layout, layout.rank()).neighbours();
-  return treeNeighboursAcross(layout, graphs.words, graphs.agreed, mostChannels);
+  const topo::RankLayout& layout = *comm.parts.layout;
+  if (!graphs.known()) return topo::treesOf(layout, layout.rank()).neighbours();
+  return topo::treeNeighboursAcross(layout, graphs.words, graphs.agreed, mostChannels);
 }
 
 /// NICs near this rank, and what they carry together in GB/s; where nothing is known of the machine, the fastest one.
@@ -70,7 +70,7 @@ NearNics nearNics(const CommParts& parts) {
   constexpr double kMbpsPerGigabyte = 8000;
   NearNics nics;
   if (!parts.network) return nics;
-  const std::vector<NetProperties>& devices = parts.network->devices();
+  const std::vector<plugin::NetProperties>& devices = parts.network->devices();
   double fastest = 0;
   for (const int device : parts.network->usable()) {
     const double speed = devices[static_cast<std::size_t>(device)].speedMbps / kMbpsPerGigabyte;
@@ -143,7 +143,7 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   proposal.links.stepsInPlace = stepsInPlace(comm);
   ASSIGN(const Agreement agreement, agree(*parts.bootstrap, parts.peers, proposal));
   const auto nChannels = static_cast<unsigned>(agreement.nChannels);
-  const AgreedGraphs* const agreed = graphs.known() ? &graphs.agreed : nullptr;
+  const topo::AgreedGraphs* const agreed = graphs.known() ? &graphs.agreed : nullptr;
   const RankFacts ranks = rankFactsFrom(agreement, *parts.layout, parts.peers, agreed);
   slotBytes[kMesh][kSimple] = ranks.path == PathClass::NVLink ? slots.nvl : slots.pci;
   parts.planning->rank = rank;
@@ -168,4 +168,4 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -6,10 +6,10 @@
 
 struct ncclComm;
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Collective: sets what operations are planned with (CommParts::planning) and the slots of connections for messages
 /// over the network. Errors: ncclInvalidUsage on all ranks alike where a setting differs that must not.
 Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -22,7 +22,7 @@ std::string versionName(int code) {
 }
 
 /// Compares everybody with rank 0: every rank sees the same table, hence the same first difference.
-Status compare(const PeerInfo& first, const PeerInfo& other) {
+Status compare(const topo::PeerInfo& first, const topo::PeerInfo& other) {
   if (other.version != first.version) {
     return fail(ncclInvalidUsage, "Mismatched NCCL version detected : {} has {}, {} has {}. All ranks must load the same "
                 "library: check LD_LIBRARY_PATH and LD_PRELOAD on both hosts", rankName(first), versionName(first.version),
@@ -53,11 +53,11 @@ std::uint32_t slotFrom(const char* setting, std::uint32_t buffer, std::uint32_t 
 
 }  // namespace
 
-std::string rankName(const PeerInfo& peer) {
+std::string rankName(const topo::PeerInfo& peer) {
   return fmt::format("rank {} (host {}, pid {})", peer.rank, peer.hostName.data(), peer.pid);
 }
 
-device::Policy policyFor(const Driver& driver, const Runtime& runtime) {
+device::Policy policyFor(const gpu::Driver& driver, const Runtime& runtime) {
   const bool likeGpu = runtime.launchShape == "GPU" || (runtime.launchShape != "SOFTGPU" && !driver.softGpu);
   return applySettings(likeGpu ? device::kGpuPolicy : device::kHostPolicy, runtime.tuning);
 }
@@ -75,8 +75,8 @@ std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Pol
           device::SlotBytes{std::min(ll, policy.meshSlotBytes[0]), 0, std::min(simple, policy.meshSlotBytes[2])}};
 }
 
-PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, int nRanks) {
-  PeerInfo self;
+topo::PeerInfo describeSelf(const gpu::Device& device, const Runtime& runtime, int rank, int nRanks) {
+  topo::PeerInfo self;
   self.rank = rank;
   self.version = NCCL_VERSION_CODE;
   self.nRanks = nRanks;
@@ -95,11 +95,11 @@ PeerInfo describeSelf(const Device& device, const Runtime& runtime, int rank, in
   return self;
 }
 
-Result<std::vector<PeerInfo>> gatherPeers(ControlChannel& control, const PeerInfo& self) {
-  std::vector<PeerInfo> peers(static_cast<std::size_t>(control.size()));
+Result<std::vector<topo::PeerInfo>> gatherPeers(ControlChannel& control, const topo::PeerInfo& self) {
+  std::vector<topo::PeerInfo> peers(static_cast<std::size_t>(control.size()));
   peers[static_cast<std::size_t>(control.rank())] = self;
   TRY(allGatherValues(control, std::span(peers)));
-  for (const PeerInfo& peer : peers) {
+  for (const topo::PeerInfo& peer : peers) {
     if (const Status difference = compare(peers.front(), peer); !difference.ok()) {
       // Nobody may leave, and be taken for dead, before all have seen the difference themselves.
       control.barrier().ignore();
@@ -109,7 +109,7 @@ Result<std::vector<PeerInfo>> gatherPeers(ControlChannel& control, const PeerInf
   return peers;
 }
 
-Status refuseSharedDevices(std::span<const PeerInfo> peers) {
+Status refuseSharedDevices(std::span<const topo::PeerInfo> peers) {
   for (std::size_t i = 0; i < peers.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (peers[i].hostHash != peers[j].hostHash || peers[i].deviceUuid != peers[j].deviceUuid) continue;
@@ -120,23 +120,23 @@ Status refuseSharedDevices(std::span<const PeerInfo> peers) {
   return {};
 }
 
-bool sharesDeviceInProcess(std::span<const PeerInfo> peers, int rank) {
-  const PeerInfo& self = peers[static_cast<std::size_t>(rank)];
-  return std::any_of(peers.begin(), peers.end(), [&](const PeerInfo& peer) {
+bool sharesDeviceInProcess(std::span<const topo::PeerInfo> peers, int rank) {
+  const topo::PeerInfo& self = peers[static_cast<std::size_t>(rank)];
+  return std::any_of(peers.begin(), peers.end(), [&](const topo::PeerInfo& peer) {
     return peer.rank != rank && peer.hostHash == self.hostHash && peer.processHash == self.processHash &&
            peer.deviceUuid == self.deviceUuid;
   });
 }
 
-ChannelLimits channelLimits(const Config& config, const Runtime& runtime) {
-  ChannelLimits limits{config.values.minCTAs, std::min(config.values.maxCTAs, device::kMaxChannels)};
+topo::ChannelLimits channelLimits(const Config& config, const Runtime& runtime) {
+  topo::ChannelLimits limits{config.values.minCTAs, std::min(config.values.maxCTAs, device::kMaxChannels)};
   if (runtime.minChannels > 0) limits.fewest = std::max(limits.fewest, runtime.minChannels);
   if (runtime.maxChannels > 0) limits.most = std::min(limits.most, runtime.maxChannels);
   return limits;
 }
 
 int wishedChannels(const device::Policy& policy, const Config& config, const Runtime& runtime) {
-  const ChannelLimits limits = channelLimits(config, runtime);
+  const topo::ChannelLimits limits = channelLimits(config, runtime);
   const int suitable = std::min(static_cast<int>(policy.maxChannels), kDefaultChannels);
   return std::clamp(std::max(suitable, limits.fewest), 1, std::max(limits.most, 1));
 }
@@ -151,9 +151,9 @@ device::Policy alongGraphs(device::Policy policy, int nChannels) {
   return policy;
 }
 
-int channelsThatFit(int wished, int multiprocessors, std::span<const PeerInfo> peers, const PeerInfo& self) {
+int channelsThatFit(int wished, int multiprocessors, std::span<const topo::PeerInfo> peers, const topo::PeerInfo& self) {
   const auto sharing = std::count_if(peers.begin(), peers.end(),
-                                     [&](const PeerInfo& peer) { return peer.deviceUuid == self.deviceUuid; });
+                                     [&](const topo::PeerInfo& peer) { return peer.deviceUuid == self.deviceUuid; });
   if (sharing <= 1) return wished;
   const int fitting = std::max(1, std::min(wished, multiprocessors / static_cast<int>(sharing)));
   if (fitting < wished) {
@@ -163,4 +163,4 @@ int channelsThatFit(int wished, int multiprocessors, std::span<const PeerInfo> p
   return fitting;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -12,14 +12,14 @@
 #include "topo/search/graph_xml.h"
 #include "topo/machine/lines.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
 /// Whether graphs are to be looked for at all. All ranks say the same: they see the same table.
 bool everybodyKnows(const TopologyContext& context) {
   const auto silent = std::find_if(context.peers.begin(), context.peers.end(),
-                                   [](const PeerInfo& peer) { return peer.machineHash == 0; });
+                                   [](const topo::PeerInfo& peer) { return peer.machineHash == 0; });
   if (silent != context.peers.end()) {
     info(kGraph, "Rank {} on host {} knows nothing of its machine: rings follow the ranks' numbers", silent->rank,
          silent->hostName.data());
@@ -27,40 +27,40 @@ bool everybodyKnows(const TopologyContext& context) {
   }
   for (int node = 0; node < context.layout.nNodes(); ++node) {
     const std::size_t ranks = context.layout.ranksOnNode(node).size();
-    if (ranks <= static_cast<std::size_t>(kMostLocalRanks)) continue;
+    if (ranks <= static_cast<std::size_t>(topo::kMostLocalRanks)) continue;
     const auto first = static_cast<std::size_t>(context.layout.ranksOnNode(node).front());
     info(kGraph, "Host {} has {} ranks, more than {}: rings follow the ranks' numbers",
-         context.peers[first].hostName.data(), ranks, kMostLocalRanks);
+         context.peers[first].hostName.data(), ranks, topo::kMostLocalRanks);
     return false;
   }
   return true;
 }
 
-Status writeDump(const TopologyContext& context, const DumpFile& dump, const char* setting, const XmlElement& root) {
-  const PeerInfo& self = context.peers[static_cast<std::size_t>(context.layout.rank())];
-  return writeXmlFile(dump.path, root, fmt::format("{}, rank {} on host {}", setting, self.rank, self.hostName.data()));
+Status writeDump(const TopologyContext& context, const DumpFile& dump, const char* setting, const topo::XmlElement& root) {
+  const topo::PeerInfo& self = context.peers[static_cast<std::size_t>(context.layout.rank())];
+  return topo::writeXmlFile(dump.path, root, fmt::format("{}, rank {} on host {}", setting, self.rank, self.hostName.data()));
 }
 
 /// Puts the graphs of NCCL_GRAPH_FILE in the place of those that were searched.
-Status replaceFromFile(const TopologySettings& settings, const Topology& topology, GraphSet& graphs) {
+Status replaceFromFile(const TopologySettings& settings, const topo::Topology& topology, topo::GraphSet& graphs) {
   if (settings.graphFile.empty()) return {};
-  ASSIGN(const GraphSet given, readGraphFile(settings.graphFile, topology.machine, topology.interNode));
-  for (Graph GraphSet::*graph :
-       {&GraphSet::ring, &GraphSet::tree, &GraphSet::collNetChain, &GraphSet::collNetDirect, &GraphSet::nvls}) {
-    if (!replacesSearch(given.*graph, settings.crossNic)) continue;
+  ASSIGN(const topo::GraphSet given, topo::readGraphFile(settings.graphFile, topology.machine, topology.interNode));
+  for (topo::Graph topo::GraphSet::*graph :
+       {&topo::GraphSet::ring, &topo::GraphSet::tree, &topo::GraphSet::collNetChain, &topo::GraphSet::collNetDirect, &topo::GraphSet::nvls}) {
+    if (!topo::replacesSearch(given.*graph, settings.crossNic)) continue;
     graphs.*graph = given.*graph;
     info(kGraph | kEnv, "NCCL_GRAPH_FILE={}: its {} graph is used, with {} channels", settings.graphFile,
-         graphName((given.*graph).id), (given.*graph).nChannels());
+         topo::graphName((given.*graph).id), (given.*graph).nChannels());
   }
   return {};
 }
 
-void logGraphs(const Topology& topology, const GraphSet& graphs) {
-  const MachineBandwidth bandwidth = machineBandwidth(topology.machine, topology.paths, topology.interNode);
-  for (const std::string& line : machineLines(topology.machine, bandwidth)) info(kGraph, "{}", line);
-  for (const Graph* graph : {&graphs.ring, &graphs.tree, &graphs.collNetChain, &graphs.collNetDirect, &graphs.nvls}) {
+void logGraphs(const topo::Topology& topology, const topo::GraphSet& graphs) {
+  const topo::MachineBandwidth bandwidth = topo::machineBandwidth(topology.machine, topology.paths, topology.interNode);
+  for (const std::string& line : topo::machineLines(topology.machine, bandwidth)) info(kGraph, "{}", line);
+  for (const topo::Graph* graph : {&graphs.ring, &graphs.tree, &graphs.collNetChain, &graphs.collNetDirect, &graphs.nvls}) {
     if (graph->channels.empty()) continue;
-    for (const std::string& line : graphLines(topology.machine, *graph)) info(kGraph, "{}", line);
+    for (const std::string& line : topo::graphLines(topology.machine, *graph)) info(kGraph, "{}", line);
   }
 }
 
@@ -72,13 +72,13 @@ bool mustWork(const TopologySettings& settings, const Status& status) {
 
 /// What one rank knows of its node.
 struct OwnNode {
-  RankGraphs words;
+  topo::RankGraphs words;
   OwnNics nics;
 };
 
-OwnNics nicsOfRank(const Topology& topology, const Graph& ring, int localRank, const PathSettings& settings) {
-  for (const int gpu : topology.machine.nodes(NodeKind::Gpu)) {
-    if (topology.machine.facts<GpuFacts>(gpu).rank == localRank) return nicsOf(topology, ring, gpu, settings);
+OwnNics nicsOfRank(const topo::Topology& topology, const topo::Graph& ring, int localRank, const topo::PathSettings& settings) {
+  for (const int gpu : topology.machine.nodes(topo::NodeKind::Gpu)) {
+    if (topology.machine.facts<topo::GpuFacts>(gpu).rank == localRank) return nicsOf(topology, ring, gpu, settings);
   }
   return {};
 }
@@ -93,19 +93,19 @@ Result<OwnNode> searchOwnNode(const TopologyContext& context, const OwnMachine& 
   const auto built = buildHostTopology(context, *joined);
   if (!built.ok() && mustWork(settings, built.status())) return built.status();
   if (!built.ok() || !built.value()) return OwnNode{};
-  const Topology& topology = *built.value();
-  SearchSettings search;
+  const topo::Topology& topology = *built.value();
+  topo::SearchSettings search;
   search.interNode = topology.interNode;
   search.crossNic = settings.crossNic;
-  GraphSet graphs = searchGraphs(topology.machine, topology.paths, search);
+  topo::GraphSet graphs = topo::searchGraphs(topology.machine, topology.paths, search);
   TRY(replaceFromFile(settings, topology, graphs));
   logGraphs(topology, graphs);
   if (settings.graphDump.wantedBy(rank)) {
-    ASSIGN(const XmlElement written, writeGraphs(topology.machine, graphs));
+    ASSIGN(const topo::XmlElement written, topo::writeGraphs(topology.machine, graphs));
     TRY(writeDump(context, settings.graphDump, "NCCL_GRAPH_DUMP_FILE", written));
   }
   const int localRank = context.layout.localRank();
-  return OwnNode{describeGraphs(topology.machine, graphs, localRank),
+  return OwnNode{topo::describeGraphs(topology.machine, graphs, localRank),
                  nicsOfRank(topology, graphs.ring, localRank, settings.paths)};
 }
 
@@ -117,31 +117,31 @@ CommGraphs withoutGraphs(const TopologySettings& settings) {
   return {};
 }
 
-void saySilent(const TopologyContext& context, std::span<const RankGraphs> words) {
-  const auto silent = std::find_if(words.begin(), words.end(), [](const RankGraphs& own) {
-    return own.of(GraphId::Ring).channels == 0 || own.of(GraphId::Tree).channels == 0;
+void saySilent(const TopologyContext& context, std::span<const topo::RankGraphs> words) {
+  const auto silent = std::find_if(words.begin(), words.end(), [](const topo::RankGraphs& own) {
+    return own.of(topo::GraphId::Ring).channels == 0 || own.of(topo::GraphId::Tree).channels == 0;
   });
   if (silent == words.end()) return;
-  const PeerInfo& peer = context.peers[static_cast<std::size_t>(silent - words.begin())];
+  const topo::PeerInfo& peer = context.peers[static_cast<std::size_t>(silent - words.begin())];
   info(kGraph, "Rank {} on host {} has no graphs: rings follow the ranks' numbers", peer.rank, peer.hostName.data());
 }
 
 }  // namespace
 
-OwnMachine ownMachine(XmlElement elements, std::vector<PeerRefusal> peersRefused) {
-  std::uint64_t hash = hashText(writeXml(elements));
-  for (const PeerRefusal& pair : peersRefused) hash = hashText(fmt::format("{} {}", pair.from, pair.to), hash);
+OwnMachine ownMachine(topo::XmlElement elements, std::vector<topo::PeerRefusal> peersRefused) {
+  std::uint64_t hash = hashText(topo::writeXml(elements));
+  for (const topo::PeerRefusal& pair : peersRefused) hash = hashText(fmt::format("{} {}", pair.from, pair.to), hash);
   return {std::move(elements), std::move(peersRefused), std::max<std::uint64_t>(hash, 1)};
 }
 
-Result<OwnMachine> readMachine(const Driver& driver, const TopologySettings& settings,
-                               const std::optional<std::vector<NetDeviceFacts>>& nets) {
-  LiveRequest request{.driver = &driver, .topologyFile = settings.file, .nets = {}, .systemRoot = {}};
+Result<OwnMachine> readMachine(const gpu::Driver& driver, const TopologySettings& settings,
+                               const std::optional<std::vector<topo::NetDeviceFacts>>& nets) {
+  topo::LiveRequest request{.driver = &driver, .topologyFile = settings.file, .nets = {}, .systemRoot = {}};
   if (!driver.softGpu) request.nets = nets;
-  auto detected = detectLive(request);
+  auto detected = topo::detectLive(request);
   if (!detected.ok() && mustWork(settings, detected.status())) return detected.status();
   if (!detected.ok() || !detected.value()) return OwnMachine{};
-  LiveTopology& live = *detected.value();
+  topo::LiveTopology& live = *detected.value();
   return ownMachine(std::move(live.xml), std::move(live.peersRefused));
 }
 
@@ -150,13 +150,13 @@ Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& 
   const bool alone = context.peers.size() == 1;
   if (alone && !settings.dump.wantedBy(0) && !settings.graphDump.wantedBy(0)) return CommGraphs{};
   if (!everybodyKnows(context)) return withoutGraphs(settings);
-  std::vector<RankGraphs> words(context.peers.size());
+  std::vector<topo::RankGraphs> words(context.peers.size());
   const auto rank = static_cast<std::size_t>(context.layout.rank());
   ASSIGN(OwnNode node, searchOwnNode(context, own));
   words[rank] = node.words;
   if (alone) return CommGraphs{};  // it has nobody to be joined with
   TRY(allGatherValues(context.control, std::span(words)));
-  auto agreed = agreeOnGraphs(context.layout, context.peers, words);
+  auto agreed = topo::agreeOnGraphs(context.layout, context.peers, words);
   if (!agreed.ok()) {
     // Nobody may leave, and be taken for dead, before all have seen the difference themselves.
     context.control.barrier().ignore();
@@ -169,9 +169,9 @@ Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& 
   return CommGraphs{std::move(words), agreed.value(), std::move(node.nics)};
 }
 
-Result<RankChannels> channelsOf(const CommGraphs& graphs, const RankLayout& layout, int nChannels) {
-  if (!graphs.known()) return channelsByRank(layout, nChannels);
-  return channelsAcross(layout, graphs.words, graphs.agreed, nChannels);
+Result<topo::RankChannels> channelsOf(const CommGraphs& graphs, const topo::RankLayout& layout, int nChannels) {
+  if (!graphs.known()) return topo::channelsByRank(layout, nChannels);
+  return topo::channelsAcross(layout, graphs.words, graphs.agreed, nChannels);
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -28,37 +28,37 @@
 #include "topo/search/topology.h"
 #include "topo/xml/xml.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// What a rank knows of its host's hardware.
 struct OwnMachine {
-  std::optional<XmlElement> elements;  ///< a <system>; empty: nothing
-  std::vector<PeerRefusal> peersRefused;
+  std::optional<topo::XmlElement> elements;  ///< a <system>; empty: nothing
+  std::vector<topo::PeerRefusal> peersRefused;
   std::uint64_t hash = 0;  ///< of both, never 0 if there is something: PeerInfo::machineHash
 };
 
 /// With its hash.
-OwnMachine ownMachine(XmlElement elements, std::vector<PeerRefusal> peersRefused = {});
+OwnMachine ownMachine(topo::XmlElement elements, std::vector<topo::PeerRefusal> peersRefused = {});
 
 /// Reads NCCL_TOPO_FILE and asks the machine. On the software GPU there is nothing to ask but SOFTGPU_TOPO, whose NICs stay;
 /// elsewhere `nets` takes the place of all NICs that a file names.
 /// Errors: ncclInvalidUsage for that file where it is broken, with its line. Without it, what goes wrong is logged, and
 /// nothing is known.
-Result<OwnMachine> readMachine(const Driver& driver, const TopologySettings& settings,
-                               const std::optional<std::vector<NetDeviceFacts>>& nets = {});
+Result<OwnMachine> readMachine(const gpu::Driver& driver, const TopologySettings& settings,
+                               const std::optional<std::vector<topo::NetDeviceFacts>>& nets = {});
 
 /// Borrowed for a call.
 struct TopologyContext {
   ControlChannel& control;
-  std::span<const PeerInfo> peers;
-  const RankLayout& layout;
+  std::span<const topo::PeerInfo> peers;
+  const topo::RankLayout& layout;
   const TopologySettings& settings;
 };
 
 /// Everybody's words about the graphs of their nodes.
 struct CommGraphs {
-  std::vector<RankGraphs> words;  ///< by rank; empty: not known
-  AgreedGraphs agreed;            ///< equal on all ranks
+  std::vector<topo::RankGraphs> words;  ///< by rank; empty: not known
+  topo::AgreedGraphs agreed;            ///< equal on all ranks
   OwnNics nics;                   ///< of this rank
 
   bool known() const { return !words.empty(); }
@@ -71,6 +71,6 @@ struct CommGraphs {
 Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& own);
 
 /// This rank's channels: along the graphs where they are known, else along the ranks' numbers.
-Result<RankChannels> channelsOf(const CommGraphs& graphs, const RankLayout& layout, int nChannels);
+Result<topo::RankChannels> channelsOf(const CommGraphs& graphs, const topo::RankLayout& layout, int nChannels);
 
-}  // namespace tutti
+}  // namespace tutti::comm

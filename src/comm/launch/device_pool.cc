@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -21,16 +21,16 @@ Pool& pool() {
 }
 
 int turnOf(void* engine) {
-  return static_cast<ProgressEngine*>(engine)->drive() ? 1 : 0;
+  return static_cast<proxy::ProgressEngine*>(engine)->drive() ? 1 : 0;
 }
 
 void leaveOf(void* engine) {
-  static_cast<ProgressEngine*>(engine)->leave();
+  static_cast<proxy::ProgressEngine*>(engine)->leave();
 }
 
 }  // namespace
 
-void EngineHook::install(const Driver& driver, ProgressEngine& engine) {
+void EngineHook::install(const gpu::Driver& driver, proxy::ProgressEngine& engine) {
   if (driver.softgpuAddIdleHook == nullptr || driver.softgpuRemoveIdleHook == nullptr) return;
   const int added = driver.softgpuAddIdleHook(&turnOf, &leaveOf, &engine, &ticket_);
   if (added == CUDA_SUCCESS) remove_ = driver.softgpuRemoveIdleHook;
@@ -40,18 +40,18 @@ EngineHook::~EngineHook() {
   if (remove_ != nullptr) remove_(ticket_);
 }
 
-Result<std::shared_ptr<PooledDevice>> acquireDevice(const Driver& driver, int ordinal,
+Result<std::shared_ptr<PooledDevice>> acquireDevice(const gpu::Driver& driver, int ordinal,
                                                     const std::string& hostKernelsPath) {
   const std::lock_guard lock(pool().mutex);
   std::weak_ptr<PooledDevice>& place = pool().devices[ordinal];
   if (auto known = place.lock()) return known;
   auto fresh = std::make_shared<PooledDevice>();
-  ASSIGN(fresh->device, Device::create(driver, ordinal));
-  ASSIGN(fresh->kernels, KernelSet::create(*fresh->device, hostKernelsPath));
-  ASSIGN(fresh->engine, ProgressEngine::create(fmt::format("NCCL Progress{:2}", ordinal)));
+  ASSIGN(fresh->device, gpu::Device::create(driver, ordinal));
+  ASSIGN(fresh->kernels, gpu::KernelSet::create(*fresh->device, hostKernelsPath));
+  ASSIGN(fresh->engine, proxy::ProgressEngine::create(fmt::format("NCCL Progress{:2}", ordinal)));
   fresh->hook.install(driver, *fresh->engine);
   place = fresh;
   return fresh;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -10,14 +10,14 @@
 #include "gpu/kernels.h"
 #include "proxy/engine.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// On the software GPU, lets threads that run kernels drive the engine while these wait; elsewhere does nothing.
 class EngineHook {
  public:
   EngineHook() = default;
   /// The engine must outlive the hook. Where there is no place for a further hook its thread drives alone.
-  void install(const Driver& driver, ProgressEngine& engine);
+  void install(const gpu::Driver& driver, proxy::ProgressEngine& engine);
   ~EngineHook();
   EngineHook(const EngineHook&) = delete;
   EngineHook& operator=(const EngineHook&) = delete;
@@ -29,14 +29,14 @@ class EngineHook {
 
 /// A device, its kernels, and the thread that drives what the host has to do for them. Thread-safe like its members.
 struct PooledDevice {
-  std::unique_ptr<Device> device;
-  std::unique_ptr<KernelSet> kernels;
-  std::shared_ptr<ProgressEngine> engine;  ///< without a thread until there is something to drive
+  std::unique_ptr<gpu::Device> device;
+  std::unique_ptr<gpu::KernelSet> kernels;
+  std::shared_ptr<proxy::ProgressEngine> engine;  ///< without a thread until there is something to drive
   EngineHook hook;                         ///< goes before the engine
 };
 
 /// The device of that ordinal, opened at first use and closed when its last user lets go. Any thread.
-Result<std::shared_ptr<PooledDevice>> acquireDevice(const Driver& driver, int ordinal,
+Result<std::shared_ptr<PooledDevice>> acquireDevice(const gpu::Driver& driver, int ordinal,
                                                     const std::string& hostKernelsPath);
 
-}  // namespace tutti
+}  // namespace tutti::comm

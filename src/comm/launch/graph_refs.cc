@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/never_destroyed.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -52,8 +52,8 @@ struct GraphHolds::Hold {
 
 GraphHolds::GraphHolds() : state_(std::make_shared<State>()) {}
 
-Status GraphHolds::addTo(const Device& device, CUgraph graph) {
-  const Driver& driver = device.driver();
+Status GraphHolds::addTo(const gpu::Device& device, CUgraph graph) {
+  const gpu::Driver& driver = device.driver();
   if (driver.cuUserObjectCreate == nullptr || driver.cuGraphRetainUserObject == nullptr ||
       driver.cuUserObjectRelease == nullptr) {
     return fail(ncclInvalidUsage, "The CUDA driver of device {} is too old to capture operations in graphs: it lacks user "
@@ -92,4 +92,4 @@ void GraphHolds::freeAbandoned() {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

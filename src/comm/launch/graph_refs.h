@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "gpu/context.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Counts the graphs, and executable copies of graphs, that contain operations of one communicator. Any thread.
 class GraphHolds {
@@ -16,7 +16,7 @@ class GraphHolds {
 
   /// From now on `graph`, which is being captured, and everything made of it count until they are destroyed. Errors: the
   /// driver's; a driver that cannot say when a graph is destroyed (older than CUDA 11.3) is ncclInvalidUsage.
-  Status addTo(const Device& device, CUgraph graph);
+  Status addTo(const gpu::Device& device, CUgraph graph);
 
   bool any() const;
 
@@ -34,4 +34,4 @@ class GraphHolds {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "proxy/engine.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -17,7 +17,7 @@ constexpr std::size_t kMarks = 8;
 /// Keeps the host thread at work until the kernels are on their stream, where their event speaks for them.
 class Held {
  public:
-  explicit Held(ProgressGroup* group) : group_(group) {
+  explicit Held(proxy::ProgressGroup* group) : group_(group) {
     if (group_ != nullptr) group_->hold();
   }
   Held(const Held&) = delete;
@@ -26,24 +26,24 @@ class Held {
   }
 
  private:
-  ProgressGroup* group_;
+  proxy::ProgressGroup* group_;
 };
 
-void CUDA_CB holdGroup(void* group) { static_cast<ProgressGroup*>(group)->hold(); }
-void CUDA_CB releaseGroup(void* group) { static_cast<ProgressGroup*>(group)->release(); }
+void CUDA_CB holdGroup(void* group) { static_cast<proxy::ProgressGroup*>(group)->hold(); }
+void CUDA_CB releaseGroup(void* group) { static_cast<proxy::ProgressGroup*>(group)->release(); }
 
 }  // namespace
 
-Result<std::unique_ptr<Launcher>> Launcher::create(const Device& device, GraphRules rules) {
-  ASSIGN(Event done, Event::create(device));
-  ASSIGN(Event join, Event::create(device));
+Result<std::unique_ptr<Launcher>> Launcher::create(const gpu::Device& device, GraphRules rules) {
+  ASSIGN(gpu::Event done, gpu::Event::create(device));
+  ASSIGN(gpu::Event join, gpu::Event::create(device));
   return std::unique_ptr<Launcher>(new Launcher(device, rules, std::move(done), std::move(join)));
 }
 
-Result<CaptureState> Launcher::commonCapture(std::span<const CUstream> streams) const {
-  CaptureState common;
+Result<gpu::CaptureState> Launcher::commonCapture(std::span<const CUstream> streams) const {
+  gpu::CaptureState common;
   for (std::size_t i = 0; i < streams.size(); ++i) {
-    ASSIGN(const CaptureState state, captureState(device_->driver(), streams[i]));
+    ASSIGN(const gpu::CaptureState state, gpu::captureState(device_->driver(), streams[i]));
     if (i == 0) common = state;
     if (state.capturing == common.capturing && state.id == common.id) continue;
     return fail(ncclInvalidUsage,
@@ -54,13 +54,13 @@ Result<CaptureState> Launcher::commonCapture(std::span<const CUstream> streams) 
   return common;
 }
 
-Launcher::CaptureMark* Launcher::markOf(const CaptureState& capture) {
+Launcher::CaptureMark* Launcher::markOf(const gpu::CaptureState& capture) {
   const auto mark = std::find_if(marks_.begin(), marks_.end(), [&](const CaptureMark& m) { return m.id == capture.id; });
   return mark == marks_.end() ? nullptr : &*mark;
 }
 
-Status Launcher::addMark(const CaptureState& capture) {
-  ASSIGN(Event last, Event::create(*device_));
+Status Launcher::addMark(const gpu::CaptureState& capture) {
+  ASSIGN(gpu::Event last, gpu::Event::create(*device_));
   if (rules_.holds != nullptr) TRY(rules_.holds->addTo(*device_, capture.graph));
   if (marks_.size() == kMarks) marks_.erase(marks_.begin());
   marks_.push_back({capture.id, std::move(last)});
@@ -68,13 +68,13 @@ Status Launcher::addMark(const CaptureState& capture) {
 }
 
 /// `main`, which is captured, waits for what is in its graph already, or for what is outside.
-Status Launcher::orderCaptured(const CaptureState& capture, CUstream main) {
+Status Launcher::orderCaptured(const gpu::CaptureState& capture, CUstream main) {
   if (const CaptureMark* known = markOf(capture)) return rules_.orderWithin ? known->last.waitOn(main) : Status();
   TRY(addMark(capture));
-  return rules_.mix ? waitAtReplay(*device_, capture, main, done_) : Status();
+  return rules_.mix ? gpu::waitAtReplay(*device_, capture, main, done_) : Status();
 }
 
-Status Launcher::orderBefore(const CaptureState& capture, std::span<const CUstream> streams) {
+Status Launcher::orderBefore(const gpu::CaptureState& capture, std::span<const CUstream> streams) {
   const CUstream main = streams.back();
   for (const CUstream other : streams.first(streams.size() - 1)) {
     if (other == main) continue;
@@ -82,22 +82,22 @@ Status Launcher::orderBefore(const CaptureState& capture, std::span<const CUstre
     TRY(join_.waitOn(main));
   }
   if (capture.capturing) return orderCaptured(capture, main);
-  ASSIGN(const unsigned long long id, streamId(device_->driver(), main));
+  ASSIGN(const unsigned long long id, gpu::streamId(device_->driver(), main));
   const bool replaysBetween = rules_.mix && everCaptured();
   const bool ordered = !replaysBetween && id != 0 && id == lastStream_;
   return ordered ? Status() : done_.waitOn(main);
 }
 
-Status Launcher::orderAfter(const CaptureState& capture, std::span<const CUstream> streams) {
+Status Launcher::orderAfter(const gpu::CaptureState& capture, std::span<const CUstream> streams) {
   const CUstream main = streams.back();
-  Event& mark = capture.capturing ? markOf(capture)->last : done_;
-  if (capture.capturing && rules_.mix) TRY(recordAtReplay(*device_, capture, main, done_));
+  gpu::Event& mark = capture.capturing ? markOf(capture)->last : done_;
+  if (capture.capturing && rules_.mix) TRY(gpu::recordAtReplay(*device_, capture, main, done_));
   // Recorded now and not when the next launch finds another stream: the application may have destroyed this one then.
   TRY(mark.record(main));
   if (capture.capturing) {
     everCaptured_.store(true, std::memory_order_relaxed);
   } else {
-    ASSIGN(lastStream_, streamId(device_->driver(), main));
+    ASSIGN(lastStream_, gpu::streamId(device_->driver(), main));
     launched_.fetch_add(1);
   }
   for (const CUstream other : streams.first(streams.size() - 1)) {
@@ -113,19 +113,19 @@ Status Launcher::launchOne(const PreparedLaunch& launch, CUstream stream) {
   const CUresult result = device_->driver().cuLaunchKernel(launch.function, launch.grid, 1, 1, launch.block, 1, 1, 0,
                                                            stream, params, nullptr);
   if (result == CUDA_SUCCESS) return {};
-  return checkCu(device_->driver(), result, CuCall{"cuLaunchKernel", device_->ordinal(), 0, lastLaunch()});
+  return gpu::checkCu(device_->driver(), result, gpu::CuCall{"cuLaunchKernel", device_->ordinal(), 0, lastLaunch()});
 }
 
-Status Launcher::callAtReplay(CUstream stream, CUhostFn function, ProgressGroup* driven) const {
-  return checkCu(device_->driver(), device_->driver().cuLaunchHostFunc(stream, function, driven),
-                 CuCall{"cuLaunchHostFunc", device_->ordinal(), 0, "drive the network in a graph"});
+Status Launcher::callAtReplay(CUstream stream, CUhostFn function, proxy::ProgressGroup* driven) const {
+  return gpu::checkCu(device_->driver(), device_->driver().cuLaunchHostFunc(stream, function, driven),
+                 gpu::CuCall{"cuLaunchHostFunc", device_->ordinal(), 0, "drive the network in a graph"});
 }
 
 Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams,
-                        ProgressGroup* driven) {
+                        proxy::ProgressGroup* driven) {
   if (streams.empty()) return fail(ncclInternalError, "A launch needs a stream (device {})", device_->ordinal());
-  ASSIGN(const ContextGuard guard, device_->enter());
-  ASSIGN(const CaptureState capture, commonCapture(streams));
+  ASSIGN(const gpu::ContextGuard guard, device_->enter());
+  ASSIGN(const gpu::CaptureState capture, commonCapture(streams));
   const bool inGraph = capture.capturing && driven != nullptr;
   const Held held(inGraph ? nullptr : driven);
   TRY(orderBefore(capture, streams));
@@ -153,7 +153,7 @@ Status Launcher::drain(const Abort* abort, std::chrono::milliseconds bound) cons
 
 CUresult Launcher::query() {
   const std::uint64_t launched = launched_.load();
-  const Driver& driver = device_->driver();
+  const gpu::Driver& driver = device_->driver();
   // No ContextGuard, which logs and forgets the driver's code: when the process ends, the driver refuses every call, and
   // nothing is wrong with the kernels.
   if (const CUresult refused = driver.cuCtxPushCurrent(device_->context()); refused != CUDA_SUCCESS) return refused;
@@ -229,4 +229,4 @@ std::string Launcher::lastLaunchLocked() const {
   return fmt::format("operation {}{}", lastOperation_, kernel);
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -22,9 +22,11 @@
 #include "gpu/event.h"
 #include "gpu/stream.h"
 
-namespace tutti {
-
+namespace tutti::proxy {
 class ProgressGroup;
+}
+
+namespace tutti::comm {
 
 /// One kernel, ready to go. `args` and the names are only read during launch().
 struct PreparedLaunch {
@@ -55,7 +57,7 @@ struct GraphRules {
 class Launcher {
  public:
   /// The device, and `rules.holds`, must outlive the launcher.
-  static Result<std::unique_ptr<Launcher>> create(const Device& device, GraphRules rules = {});
+  static Result<std::unique_ptr<Launcher>> create(const gpu::Device& device, GraphRules rules = {});
 
   /// Launches in order. `streams` are all streams that the application gave in this group, in order of appearance, at
   /// least one: the kernels run on the last one, wait for all, and all wait for the kernels. The caller's current
@@ -63,11 +65,11 @@ class Launcher {
   /// run, at every replay as well; must outlive graphs; null: none. Errors: ncclInvalidUsage if some streams are captured
   /// and others not (or by another graph), ncclUnhandledCudaError naming the operation.
   Status launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams,
-                ProgressGroup* driven = nullptr);
+                proxy::ProgressGroup* driven = nullptr);
   Status launch(std::span<const PreparedLaunch> launches, CUstream stream) { return launch(launches, {&stream, 1}); }
 
   /// Waits on the host until the last launch, or the last replay of a graph with launches, is done.
-  Status drain(const Abort* abort, std::chrono::milliseconds bound = kDeviceWaitBound) const;
+  Status drain(const Abort* abort, std::chrono::milliseconds bound = gpu::kDeviceWaitBound) const;
 
   /// Whether any launch went into a graph so far.
   bool everCaptured() const { return everCaptured_.load(std::memory_order_relaxed); }
@@ -95,24 +97,24 @@ class Launcher {
   /// Where a capture with launches stands. Captures go on side by side, though rarely.
   struct CaptureMark {
     unsigned long long id;
-    Event last;
+    gpu::Event last;
   };
-  Launcher(const Device& device, GraphRules rules, Event done, Event join)
+  Launcher(const gpu::Device& device, GraphRules rules, gpu::Event done, gpu::Event join)
       : device_(&device), rules_(rules), done_(std::move(done)), join_(std::move(join)) {}
-  Result<CaptureState> commonCapture(std::span<const CUstream> streams) const;
-  CaptureMark* markOf(const CaptureState& capture);
-  Status addMark(const CaptureState& capture);
-  Status orderCaptured(const CaptureState& capture, CUstream main);
-  Status orderBefore(const CaptureState& capture, std::span<const CUstream> streams);
-  Status orderAfter(const CaptureState& capture, std::span<const CUstream> streams);
+  Result<gpu::CaptureState> commonCapture(std::span<const CUstream> streams) const;
+  CaptureMark* markOf(const gpu::CaptureState& capture);
+  Status addMark(const gpu::CaptureState& capture);
+  Status orderCaptured(const gpu::CaptureState& capture, CUstream main);
+  Status orderBefore(const gpu::CaptureState& capture, std::span<const CUstream> streams);
+  Status orderAfter(const gpu::CaptureState& capture, std::span<const CUstream> streams);
   Status launchOne(const PreparedLaunch& launch, CUstream stream);
   /// What `stream` captures from here on begins, at every replay, with a call of `function` on a host thread.
-  Status callAtReplay(CUstream stream, CUhostFn function, ProgressGroup* driven) const;
+  Status callAtReplay(CUstream stream, CUhostFn function, proxy::ProgressGroup* driven) const;
 
-  const Device* device_;
+  const gpu::Device* device_;
   GraphRules rules_;
-  Event done_;                         ///< end of the last launch or replay
-  Event join_;                         ///< scratch: brings the other streams of a group in
+  gpu::Event done_;                         ///< end of the last launch or replay
+  gpu::Event join_;                         ///< scratch: brings the other streams of a group in
   std::vector<CaptureMark> marks_;     ///< the latest captures, newest last
   unsigned long long lastStream_ = 0;  ///< id of the stream of the last launch outside a capture, 0: unknown or none
   std::atomic<bool> everCaptured_{false};
@@ -125,4 +127,4 @@ class Launcher {
   std::array<std::array<char, 16>, kHistory> history_{};   ///< names of collectives, by number
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

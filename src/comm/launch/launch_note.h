@@ -7,7 +7,7 @@
 
 #include "device/work.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// What a kernel does, for reports of stalls: which connections it uses.
 struct LaunchShape {
@@ -30,4 +30,4 @@ struct LaunchNote {
   std::uint64_t collectives = 0;             ///< of these, those that every rank calls
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -7,11 +7,11 @@
 
 #include "comm/network/nic_fusion.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
-const NetProperties& deviceOf(const DeviceTable& table, int number) {
+const plugin::NetProperties& deviceOf(const DeviceTable& table, int number) {
   return table.all[static_cast<std::size_t>(number)];
 }
 
@@ -23,11 +23,11 @@ std::vector<int> firstNumbers(int count) {
   return numbers;
 }
 
-Result<DeviceTable> readDevices(NetDevices& net, int physical) {
+Result<DeviceTable> readDevices(plugin::NetDevices& net, int physical) {
   DeviceTable table;
   ASSIGN(const int count, net.devices());
   for (int device = 0; device < count; ++device) {
-    ASSIGN(NetProperties properties, net.properties(device));
+    ASSIGN(plugin::NetProperties properties, net.properties(device));
     table.all.push_back(std::move(properties));
   }
   table.usable = physical < 0 || count <= physical ? firstNumbers(count) : devicesToUse(table.all, physical, labelOf(net));
@@ -69,4 +69,4 @@ std::vector<std::string> collNetLines(const DeviceTable& net, const DeviceTable&
   return lines;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

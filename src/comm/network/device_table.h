@@ -7,11 +7,11 @@
 #include "base/status.h"
 #include "plugin/net.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// What a network, or a collNet, says of its devices.
 struct DeviceTable {
-  std::vector<NetProperties> all;  ///< by its numbers
+  std::vector<plugin::NetProperties> all;  ///< by its numbers
   std::vector<int> usable;         ///< numbers of those that are used: not those that are parts of another one
 };
 
@@ -19,7 +19,7 @@ struct DeviceTable {
 std::vector<int> firstNumbers(int count);
 
 /// Asks for all devices. `physical`: how many of them are no fused ones; -1: all.
-Result<DeviceTable> readDevices(NetDevices& net, int physical = -1);
+Result<DeviceTable> readDevices(plugin::NetDevices& net, int physical = -1);
 
 /// By the network's numbers: the collNet's usable device of the same name; -1: none, or the network's is not usable.
 std::vector<int> sameDevices(const DeviceTable& net, const DeviceTable& collNet);
@@ -28,4 +28,4 @@ std::vector<int> sameDevices(const DeviceTable& net, const DeviceTable& collNet)
 /// number, and those that the other does not have.
 std::vector<std::string> collNetLines(const DeviceTable& net, const DeviceTable& collNet);
 
-}  // namespace tutti
+}  // namespace tutti::comm

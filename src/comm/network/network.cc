@@ -7,30 +7,30 @@
 #include "plugin/plugin_log.h"
 #include "transport/net/tcp/net.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
-std::vector<std::unique_ptr<NetSource>> builtInNetworks() {
-  std::vector<std::unique_ptr<NetSource>> sources;
-  sources.push_back(std::make_unique<SocketNetSource>(Params::process()));
+std::vector<std::unique_ptr<plugin::NetSource>> builtInNetworks() {
+  std::vector<std::unique_ptr<plugin::NetSource>> sources;
+  sources.push_back(std::make_unique<net::tcp::SocketNetSource>(Params::process()));
   return sources;
 }
 
 /// Plugins are loaded once for a process. Never destroyed: communicators may be left when static objects go.
-NetRegistry& registry() {
-  static NeverDestroyed<NetRegistry> instance(Params::process().misc, builtInNetworks());
+plugin::NetRegistry& registry() {
+  static NeverDestroyed<plugin::NetRegistry> instance(Params::process().misc, builtInNetworks());
   return instance.get();
 }
 
 }  // namespace
 
-Result<std::unique_ptr<CommNetwork>> CommNetwork::open(std::string_view wanted, const NetOpening& opening) {
-  ASSIGN(std::unique_ptr<NetLease> lease, registry().assign(wanted, opening));
+Result<std::unique_ptr<CommNetwork>> CommNetwork::open(std::string_view wanted, const plugin::NetOpening& opening) {
+  ASSIGN(std::unique_ptr<plugin::NetLease> lease, registry().assign(wanted, opening));
   std::unique_ptr<CommNetwork> network(new CommNetwork(std::move(lease)));
   ASSIGN(network->devices_, readDevices(network->net()));
-  if (CollNet* collNet = network->lease_->collNet()) {
-    const PluginIsOptional quiet;
+  if (plugin::CollNet* collNet = network->lease_->collNet()) {
+    const plugin::PluginIsOptional quiet;
     network->takeCollNet(readDevices(*collNet));
   }
   return network;
@@ -44,15 +44,15 @@ void CommNetwork::takeCollNet(Result<DeviceTable> read) {
   collDevices_ = sameDevices(devices_, collNet_);
 }
 
-Status CommNetwork::fusePart(NetPart which, DeviceTable& table, const FusionSettings& settings,
+Status CommNetwork::fusePart(plugin::NetPart which, DeviceTable& table, const FusionSettings& settings,
                              const Describe& describe) {
-  const auto make = [&](NetDevices& net, int physical) -> Status {
+  const auto make = [&](plugin::NetDevices& net, int physical) -> Status {
     const bool asked = !settings.forced.empty();
-    if (!net.fuses() && (!asked || which == NetPart::CollNet)) return {};
+    if (!net.fuses() && (!asked || which == plugin::NetPart::CollNet)) return {};
     if (!asked && (physical < 2 || !settings.farthest)) return {};
     // Not those of `table`: the other part may have fused some since.
     ASSIGN(const DeviceTable now, readDevices(net));
-    std::optional<XmlElement> machine;
+    std::optional<topo::XmlElement> machine;
     if (settings.farthest.value_or(NicDistance::Port) > NicDistance::Port) {
       ASSIGN(machine, describe(factsOf(now.all, firstNumbers(physical), {}, dmaBufs_)));
     }
@@ -64,11 +64,11 @@ Status CommNetwork::fusePart(NetPart which, DeviceTable& table, const FusionSett
 }
 
 Status CommNetwork::fuse(const FusionSettings& settings, const Describe& describe) {
-  TRY(fusePart(NetPart::Net, devices_, settings, describe));
+  TRY(fusePart(plugin::NetPart::Net, devices_, settings, describe));
   if (collNet_.all.empty()) return {};
-  const PluginIsOptional quiet;
+  const plugin::PluginIsOptional quiet;
   DeviceTable fused;
-  const Status status = fusePart(NetPart::CollNet, fused, settings, describe);
+  const Status status = fusePart(plugin::NetPart::CollNet, fused, settings, describe);
   takeCollNet(status.ok() ? Result<DeviceTable>(std::move(fused)) : Result<DeviceTable>(status));
   return {};
 }
@@ -81,15 +81,15 @@ void CommNetwork::reportCollNet() const {
 }
 
 bool CommNetwork::usesAnyMemory() const {
-  return dynamic_cast<const SocketNet*>(&lease_->net()) != nullptr;
+  return dynamic_cast<const net::tcp::SocketNet*>(&lease_->net()) != nullptr;
 }
 
-std::vector<NetDeviceFacts> factsOf(const std::vector<NetProperties>& devices, std::span<const int> numbers,
+std::vector<topo::NetDeviceFacts> factsOf(const std::vector<plugin::NetProperties>& devices, std::span<const int> numbers,
                                     std::span<const int> collDevices, bool dmaBufs) {
-  std::vector<NetDeviceFacts> facts;
+  std::vector<topo::NetDeviceFacts> facts;
   for (const int number : numbers) {
-    const NetProperties& device = devices[static_cast<std::size_t>(number)];
-    NetDeviceFacts one;
+    const plugin::NetProperties& device = devices[static_cast<std::size_t>(number)];
+    topo::NetDeviceFacts one;
     one.dev = number;
     one.name = device.name;
     one.pciPath = device.pciPath;
@@ -107,4 +107,4 @@ std::vector<NetDeviceFacts> factsOf(const std::vector<NetProperties>& devices, s
   return facts;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -9,20 +9,20 @@
 #include "base/log.h"
 #include "topo/detect/detect.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
-using Way = std::vector<const XmlElement*>;  ///< from the root to a <net>
+using Way = std::vector<const topo::XmlElement*>;  ///< from the root to a <net>
 
 /// Whether there is a <net> of that name; `way` leads to it.
-bool findNet(const XmlElement& element, const std::string& name, Way& way) {
+bool findNet(const topo::XmlElement& element, const std::string& name, Way& way) {
   way.push_back(&element);
   if (element.name == "net") {
     const std::string* found = element.find("name");
     if (found != nullptr && *found == name) return true;
   }
-  for (const XmlElement& child : element.children) {
+  for (const topo::XmlElement& child : element.children) {
     if (findNet(child, name, way)) return true;
   }
   way.pop_back();
@@ -32,10 +32,10 @@ bool findNet(const XmlElement& element, const std::string& name, Way& way) {
 /// PCI elements of a way below its element number `from`.
 std::ptrdiff_t pciBelow(const Way& way, std::size_t from) {
   return std::count_if(way.begin() + static_cast<std::ptrdiff_t>(from), way.end(),
-                       [](const XmlElement* element) { return element->name == "pci"; });
+                       [](const topo::XmlElement* element) { return element->name == "pci"; });
 }
 
-NicDistance distanceInMachine(const XmlElement& machine, const std::string& a, const std::string& b) {
+NicDistance distanceInMachine(const topo::XmlElement& machine, const std::string& a, const std::string& b) {
   Way toA;
   Way toB;
   if (!findNet(machine, a, toA) || !findNet(machine, b, toB)) return NicDistance::Apart;
@@ -51,8 +51,8 @@ NicDistance distanceInMachine(const XmlElement& machine, const std::string& a, c
 }
 
 /// A bus id without its function; empty: unknown.
-std::string adapterOf(const NetProperties& device) {
-  const std::string busId = lastBusId(device.pciPath);
+std::string adapterOf(const plugin::NetProperties& device) {
+  const std::string busId = topo::lastBusId(device.pciPath);
   return busId.substr(0, busId.find('.'));
 }
 
@@ -66,15 +66,15 @@ std::vector<std::string> splitAt(std::string_view text, char separator) {
   return parts;
 }
 
-int deviceNamed(std::string_view name, std::span<const NetProperties> devices) {
-  const auto found = std::find_if(devices.begin(), devices.end(), [&](const NetProperties& device) {
+int deviceNamed(std::string_view name, std::span<const plugin::NetProperties> devices) {
+  const auto found = std::find_if(devices.begin(), devices.end(), [&](const plugin::NetProperties& device) {
     return name == device.name || name == fmt::format("{}:{}", device.name, device.port);
   });
   return found == devices.end() ? -1 : static_cast<int>(found - devices.begin());
 }
 
 /// What a device behind the first `physical` ones is made of; empty: it does not say.
-std::vector<int> partsOf(const NetProperties& device, int physical) {
+std::vector<int> partsOf(const plugin::NetProperties& device, int physical) {
   const std::vector<int>& parts = device.physical;
   const bool known = parts.size() > 1 &&
                      std::all_of(parts.begin(), parts.end(), [&](int part) { return part >= 0 && part < physical; });
@@ -84,12 +84,12 @@ std::vector<int> partsOf(const NetProperties& device, int physical) {
 /// One network's devices while they are being fused.
 class Fusion {
  public:
-  Fusion(NetDevices& net, std::span<const NetProperties> devices, int physical)
+  Fusion(plugin::NetDevices& net, std::span<const plugin::NetProperties> devices, int physical)
       : net_(net),
         label_(labelOf(net)),
         devices_(devices.first(static_cast<std::size_t>(physical))),
         taken_(devices_.size()) {
-    for (const NetProperties& device : devices.subspan(devices_.size())) {
+    for (const plugin::NetProperties& device : devices.subspan(devices_.size())) {
       std::vector<int> parts = partsOf(device, physical);
       for (const int part : parts) taken_[static_cast<std::size_t>(part)] = true;
       std::sort(parts.begin(), parts.end());
@@ -102,23 +102,23 @@ class Fusion {
     std::sort(group.begin(), group.end());
     return there_.contains(group);
   }
-  std::span<const NetProperties> devices() const { return devices_; }
+  std::span<const plugin::NetProperties> devices() const { return devices_; }
   const std::string& label() const { return label_; }
 
   /// Why the network does not make one device of the group; empty: it does.
   std::string make(const std::vector<int>& group) {
-    const NetFusion made = net_.makeVirtual(group);
+    const plugin::NetFusion made = net_.makeVirtual(group);
     if (!made.why.empty()) return made.why;
     for (const int device : group) taken_[static_cast<std::size_t>(device)] = true;
     info(kInit | kNet, "{} : {} are used as one device, number {}", label_, namesOf(devices_, group), made.device);
     return {};
   }
 
-  void makeNearOnes(const FusionSettings& settings, const XmlElement* machine) {
+  void makeNearOnes(const FusionSettings& settings, const topo::XmlElement* machine) {
     std::set<std::pair<int, int>> refused;
     const auto mayJoin = [&](int a, int b) {
-      const NetProperties& first = devices_[static_cast<std::size_t>(a)];
-      const NetProperties& second = devices_[static_cast<std::size_t>(b)];
+      const plugin::NetProperties& first = devices_[static_cast<std::size_t>(a)];
+      const plugin::NetProperties& second = devices_[static_cast<std::size_t>(b)];
       if (settings.onlyOfOneRail && (first.railId < 0 || first.railId != second.railId)) return false;
       return !refused.contains({a, b}) && nicDistance(first, second, machine) <= *settings.farthest;
     };
@@ -150,22 +150,22 @@ class Fusion {
     return group;
   }
 
-  NetDevices& net_;
+  plugin::NetDevices& net_;
   const std::string label_;
-  const std::span<const NetProperties> devices_;  ///< no fused ones
+  const std::span<const plugin::NetProperties> devices_;  ///< no fused ones
   std::vector<bool> taken_;                       ///< by a fused one
   std::set<std::vector<int>> there_;              ///< what fused ones were made of before
 };
 
 }  // namespace
 
-NicDistance nicDistance(const NetProperties& a, const NetProperties& b, const XmlElement* machine) {
+NicDistance nicDistance(const plugin::NetProperties& a, const plugin::NetProperties& b, const topo::XmlElement* machine) {
   const std::string adapter = adapterOf(a);
   if (!adapter.empty() && adapter == adapterOf(b)) return NicDistance::Port;
   return machine == nullptr ? NicDistance::Apart : distanceInMachine(*machine, a.name, b.name);
 }
 
-Result<std::vector<std::vector<int>>> forcedGroups(std::string_view list, std::span<const NetProperties> devices,
+Result<std::vector<std::vector<int>>> forcedGroups(std::string_view list, std::span<const plugin::NetProperties> devices,
                                                    std::string_view label) {
   std::vector<std::vector<int>> groups;
   std::set<int> seen;
@@ -189,8 +189,8 @@ Result<std::vector<std::vector<int>>> forcedGroups(std::string_view list, std::s
   return groups;
 }
 
-Status fuseNics(NetDevices& net, std::span<const NetProperties> devices, int physical, const FusionSettings& settings,
-                const XmlElement* machine) {
+Status fuseNics(plugin::NetDevices& net, std::span<const plugin::NetProperties> devices, int physical, const FusionSettings& settings,
+                const topo::XmlElement* machine) {
   Fusion fusion(net, devices, physical);
   ASSIGN(const auto groups, forcedGroups(settings.forced, fusion.devices(), fusion.label()));
   for (const std::vector<int>& group : groups) {
@@ -204,11 +204,11 @@ Status fuseNics(NetDevices& net, std::span<const NetProperties> devices, int phy
   return {};
 }
 
-std::string labelOf(const NetDevices& net) {
+std::string labelOf(const plugin::NetDevices& net) {
   return fmt::format("{}/{}", net.kind(), net.name());
 }
 
-std::string namesOf(std::span<const NetProperties> devices, std::span<const int> group) {
+std::string namesOf(std::span<const plugin::NetProperties> devices, std::span<const int> group) {
   std::string names;
   for (const int device : group) {
     names += (names.empty() ? "" : ", ") + devices[static_cast<std::size_t>(device)].name;
@@ -216,7 +216,7 @@ std::string namesOf(std::span<const NetProperties> devices, std::span<const int>
   return names;
 }
 
-std::vector<int> devicesToUse(std::span<const NetProperties> devices, int physical, std::string_view label) {
+std::vector<int> devicesToUse(std::span<const plugin::NetProperties> devices, int physical, std::string_view label) {
   std::vector<bool> used(devices.size(), true);
   for (std::size_t device = static_cast<std::size_t>(physical); device < devices.size(); ++device) {
     const std::vector<int> parts = partsOf(devices[device], physical);
@@ -235,4 +235,4 @@ std::vector<int> devicesToUse(std::span<const NetProperties> devices, int physic
   return numbers;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

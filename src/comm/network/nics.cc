@@ -6,14 +6,14 @@
 #include "topo/machine/paths.h"
 #include "topo/machine/paths_adjust.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
 /// -1: no NIC.
-int deviceOf(const Machine& machine, int node) {
+int deviceOf(const topo::Machine& machine, int node) {
   if (node < 0) return -1;
-  const auto* net = std::get_if<NetFacts>(&machine.node(node).facts);
+  const auto* net = std::get_if<topo::NetFacts>(&machine.node(node).facts);
   return net != nullptr ? net->dev : -1;
 }
 
@@ -25,39 +25,39 @@ int turnOf(std::span<const int> devices, int at) {
 int nicInMachine(const OwnNics& nics, const NicQuestion& question) {
   int device = -1;
   if (question.kind == device::ConnKind::Graph) {
-    device = turnOf(question.direction == Direction::Send ? nics.ringOut : nics.ringIn, question.channel);
+    device = turnOf(question.direction == device::Direction::Send ? nics.ringOut : nics.ringIn, question.channel);
   }
   return device >= 0 ? device : turnOf(nics.nearest, question.channel);
 }
 
 /// By the way that the NIC's own writes take: its reads never go through another GPU here.
-NicAccess accessOf(const Topology& topology, int gpu, int net, const PathSettings& settings) {
-  const PathType distance = topology.paths.of(net, gpu).type;
-  const int cpu = localCpu(topology.machine, topology.paths, gpu);
+NicAccess accessOf(const topo::Topology& topology, int gpu, int net, const topo::PathSettings& settings) {
+  const topo::PathType distance = topology.paths.of(net, gpu).type;
+  const int cpu = topo::localCpu(topology.machine, topology.paths, gpu);
   NicAccess access;
   access.device = deviceOf(topology.machine, net);
-  access.reads = gdrUsable(topology.machine, topology.paths, settings, {gpu, net, true, distance});
-  access.writes = gdrUsable(topology.machine, topology.paths, settings, {gpu, net, false, distance});
-  access.apartFromCpu = cpu >= 0 && topology.paths.of(gpu, cpu).type == PathType::C2c && distance <= PathType::Pxb;
+  access.reads = topo::gdrUsable(topology.machine, topology.paths, settings, {gpu, net, true, distance});
+  access.writes = topo::gdrUsable(topology.machine, topology.paths, settings, {gpu, net, false, distance});
+  access.apartFromCpu = cpu >= 0 && topology.paths.of(gpu, cpu).type == topo::PathType::C2c && distance <= topo::PathType::Pxb;
   return access;
 }
 
 /// By the local number; a NIC without a rail is on one of its own, so that hosts that are alike have the same.
-NicWay wayOf(const Topology& topology, int gpu, int net) {
-  const auto& facts = topology.machine.facts<NetFacts>(net);
+NicWay wayOf(const topo::Topology& topology, int gpu, int net) {
+  const auto& facts = topology.machine.facts<topo::NetFacts>(net);
   NicWay way{.device = facts.dev,
              .type = topology.paths.of(gpu, net).type,
              .relay = -1,
              .rail = facts.rail >= 0 ? facts.rail : facts.dev};
-  const int relay = relayOnWay(topology.machine, topology.paths, gpu, net);
-  if (relay >= 0) way.relay = topology.machine.facts<GpuFacts>(relay).rank;
+  const int relay = topo::relayOnWay(topology.machine, topology.paths, gpu, net);
+  if (relay >= 0) way.relay = topology.machine.facts<topo::GpuFacts>(relay).rank;
   return way;
 }
 
-bool relaysFor(const Topology& topology, int gpu) {
-  for (const int other : topology.machine.nodes(NodeKind::Gpu)) {
-    for (const int net : topology.machine.nodes(NodeKind::Net)) {
-      if (other != gpu && relayOnWay(topology.machine, topology.paths, other, net) == gpu) return true;
+bool relaysFor(const topo::Topology& topology, int gpu) {
+  for (const int other : topology.machine.nodes(topo::NodeKind::Gpu)) {
+    for (const int net : topology.machine.nodes(topo::NodeKind::Net)) {
+      if (other != gpu && topo::relayOnWay(topology.machine, topology.paths, other, net) == gpu) return true;
     }
   }
   return false;
@@ -78,23 +78,23 @@ int numberOf(std::span<const int> devices, int nic) {
 /// The NIC on that rail, if this rank may use it; null: none.
 const NicWay* onRail(const OwnNics& nics, int rail) {
   for (const NicWay& way : nics.ways) {
-    if (rail >= 0 && way.rail == rail && (way.relay >= 0 || way.type <= PathType::P2c)) return &way;
+    if (rail >= 0 && way.rail == rail && (way.relay >= 0 || way.type <= topo::PathType::P2c)) return &way;
   }
   return nullptr;
 }
 
 }  // namespace
 
-OwnNics nicsOf(const Topology& topology, const Graph& ring, int gpu, const PathSettings& settings) {
+OwnNics nicsOf(const topo::Topology& topology, const topo::Graph& ring, int gpu, const topo::PathSettings& settings) {
   OwnNics nics;
-  for (const GraphChannel& channel : ring.channels) {
+  for (const topo::GraphChannel& channel : ring.channels) {
     nics.ringIn.push_back(deviceOf(topology.machine, channel.netIn));
     nics.ringOut.push_back(deviceOf(topology.machine, channel.netOut));
   }
-  for (const int net : localNets(topology.machine, topology.paths, gpu)) {
+  for (const int net : topo::localNets(topology.machine, topology.paths, gpu)) {
     nics.nearest.push_back(deviceOf(topology.machine, net));
   }
-  for (const int net : topology.machine.nodes(NodeKind::Net)) {
+  for (const int net : topology.machine.nodes(topo::NodeKind::Net)) {
     nics.access.push_back(accessOf(topology, gpu, net, settings));
     nics.ways.push_back(wayOf(topology, gpu, net));
   }
@@ -139,4 +139,4 @@ Route routeFor(const OwnNics& nics, const RouteQuestion& question) {
   return {.device = numberOf(question.nic.devices, way->device), .nic = way->device, .relay = relayed ? way->relay : -1};
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -9,7 +9,7 @@
 #include "topo/search/graph.h"
 #include "topo/search/topology.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// What the machine says of the rank's GPU and one NIC: whether the NIC may read and write its memory.
 struct NicAccess {
@@ -22,7 +22,7 @@ struct NicAccess {
 /// How the rank's GPU sends to a NIC of its host.
 struct NicWay {
   int device = -1;  ///< the NIC's number in the machine
-  PathType type = PathType::Dis;
+  topo::PathType type = topo::PathType::Dis;
   int relay = -1;   ///< PXN: the rank within the node through which; else -1
   int rail = -1;    ///< the NIC's, as the network has it; without one its number
 };
@@ -38,7 +38,7 @@ struct OwnNics {
 };
 
 /// `gpu`: node number of the rank's GPU in the machine.
-OwnNics nicsOf(const Topology& topology, const Graph& ring, int gpu, const PathSettings& settings);
+OwnNics nicsOf(const topo::Topology& topology, const topo::Graph& ring, int gpu, const topo::PathSettings& settings);
 
 /// The device for a connection of `channel` in that direction; -1 where there is no device. What follows a graph takes the
 /// graph's NIC, repeated where there are more channels; anything else one of the nearest, another one for each channel.
@@ -48,7 +48,7 @@ struct NicQuestion {
   int turn = 0;
   int channel = 0;
   device::ConnKind kind = device::ConnKind::Graph;
-  Direction direction = Direction::Send;
+  device::Direction direction = device::Direction::Send;
 };
 int nicFor(const OwnNics& nics, const NicQuestion& question);
 
@@ -84,4 +84,4 @@ struct Route {
 /// of the nearest, likewise; at level 0 by ourselves.
 Route routeFor(const OwnNics& nics, const RouteQuestion& question);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -17,11 +17,11 @@
 #include "transport/net/pxn/service.h"
 #include "transport/common/ranks.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
-using Service = relay::RelayService;
+using Service = net::pxn::RelayService;
 
 /// The ranks of this process by communicator, and services that have outlived theirs.
 class Estate {
@@ -77,15 +77,15 @@ struct Kept {
 
 }  // namespace
 
-std::array<std::byte, 32> relaySecret(const Bootstrap& bootstrap) {
+std::array<std::byte, 32> relaySecret(const bootstrap::Bootstrap& bootstrap) {
   return bootstrap.keyFor("tutti relay");
 }
 
-const PeerInfo* relayOf(const RankLayout& layout, std::span<const PeerInfo> peers, int localRank) {
+const topo::PeerInfo* relayOf(const topo::RankLayout& layout, std::span<const topo::PeerInfo> peers, int localRank) {
   const auto ranks = layout.ranksOnNode(layout.nodeOf(layout.rank()));
   if (localRank < 0 || static_cast<std::size_t>(localRank) >= ranks.size()) return nullptr;
-  const PeerInfo& self = peers[static_cast<std::size_t>(layout.rank())];
-  const PeerInfo& relay = peers[static_cast<std::size_t>(ranks[static_cast<std::size_t>(localRank)])];
+  const topo::PeerInfo& self = peers[static_cast<std::size_t>(layout.rank())];
+  const topo::PeerInfo& relay = peers[static_cast<std::size_t>(ranks[static_cast<std::size_t>(localRank)])];
   const bool local = transport::sameProcess(self, relay) || self.networkNamespace == relay.networkNamespace;
   const bool good = relay.rank != self.rank && relay.hostHash == self.hostHash && relay.softGpu == self.softGpu;
   return local && good ? &relay : nullptr;
@@ -97,7 +97,7 @@ Result<std::unique_ptr<RankRelays>> RankRelays::join(const RelayMember& member) 
   relays->counted_ = true;
   if (!member.relaysForOthers || member.network == nullptr) return relays;
   const auto kept = std::make_shared<Kept>(Kept{member.device, member.network});
-  relay::ServiceSetup setup;
+  net::pxn::ServiceSetup setup;
   setup.owner = kept;
   setup.net = &member.network->net();
   setup.device = member.device->device.get();
@@ -129,4 +129,4 @@ void RankRelays::leave() {
   for (const auto& service : Estate::instance().leave(commHash_)) awaitEnd(service, deadline);
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -12,30 +12,34 @@
 #include "base/status.h"
 #include "topo/machine/peer_info.h"
 
-namespace tutti {
-
+namespace tutti::bootstrap {
 class Bootstrap;
-class CommNetwork;
-class RankLayout;
-struct PooledDevice;
-
-namespace relay {
+}
+namespace tutti::net::pxn {
 class RelayService;
 }
+namespace tutti::topo {
+class RankLayout;
+}
+
+namespace tutti::comm {
+
+class CommNetwork;
+struct PooledDevice;
 
 /// What the ranks of a communicator know each other by at relays.
-std::array<std::byte, 32> relaySecret(const Bootstrap& bootstrap);
+std::array<std::byte, 32> relaySecret(const bootstrap::Bootstrap& bootstrap);
 
 /// The rank with that number within our node, if we can send through it; null: we cannot, or `localRank` is -1.
 /// `peers`: all ranks, ours among them.
-const PeerInfo* relayOf(const RankLayout& layout, std::span<const PeerInfo> peers, int localRank);
+const topo::PeerInfo* relayOf(const topo::RankLayout& layout, std::span<const topo::PeerInfo> peers, int localRank);
 
 /// What a rank brings along.
 struct RelayMember {
-  const Bootstrap& bootstrap;
+  const bootstrap::Bootstrap& bootstrap;
   std::shared_ptr<PooledDevice> device;
   std::shared_ptr<CommNetwork> network;  ///< null: there is none to send through
-  std::span<const PeerInfo> peers;
+  std::span<const topo::PeerInfo> peers;
   int rank = 0;
   bool relaysForOthers = false;          ///< others send through this rank, as the machine says
 };
@@ -63,7 +67,7 @@ class RankRelays {
   explicit RankRelays(std::uint64_t commHash) : commHash_(commHash) {}
   std::uint64_t commHash_;
   bool counted_ = false;
-  std::shared_ptr<relay::RelayService> service_;  ///< null: nobody sends through us
+  std::shared_ptr<net::pxn::RelayService> service_;  ///< null: nobody sends through us
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -7,7 +7,7 @@
 
 #include "device/policy.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Channels of a communicator, one bit each.
 using ChannelMask = std::uint64_t;
@@ -23,4 +23,4 @@ inline std::vector<int> channelsIn(ChannelMask mask) {
   return channels;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

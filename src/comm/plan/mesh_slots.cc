@@ -6,7 +6,7 @@
 #include "transport/net/endpoint/memory.h"
 #include "transport/net/lane/shared_slots.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -98,4 +98,4 @@ void logMeshSlots(const device::SlotBytes& slots, const device::SlotBytes& mesh,
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -6,7 +6,7 @@
 #include "comm/settings/comm_settings.h"
 #include "device/policy.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Slots of Mesh connections over a network, of which a rank may come to have one to and one from each of `peers` others
 /// on each of the `perPeer` channels that their messages use: `mesh`, or smaller where all of them would take more than
@@ -51,4 +51,4 @@ device::SlotBytes chooseMeshSlots(const device::SlotBytes& mesh, const MeshWorld
 void logMeshSlots(const device::SlotBytes& slots, const device::SlotBytes& mesh, const MeshWorld& world,
                   const Runtime& runtime, std::uint32_t shared);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -67,4 +67,4 @@ MessageSlots messageSlots(const MessageSettings& settings, std::uint32_t graph, 
           slotFor("NCCL_P2P_NET_CHUNKSIZE", settings.netChunk, graph, usual)};
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

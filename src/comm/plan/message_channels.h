@@ -7,7 +7,7 @@
 #include "comm/settings/message_settings.h"
 #include "device/policy.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// What the ranks have agreed on: the smallest wish for each, but of `peers` the largest. Equal on all of them.
 struct MessageLimits {
@@ -59,4 +59,4 @@ struct MessageSlots {
 /// asked for. Whole grains; an INFO line says what was bent.
 MessageSlots messageSlots(const MessageSettings& settings, std::uint32_t graph, std::uint32_t usual);
 
-}  // namespace tutti
+}  // namespace tutti::comm

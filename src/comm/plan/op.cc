@@ -2,7 +2,7 @@
 
 #include "device/kernels/kernel_name.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 std::string_view apiFuncName(ApiFunc func) {
   switch (func) {
@@ -38,4 +38,4 @@ bool isMessageFunc(ApiFunc func) {
 
 std::size_t datatypeBytes(ncclDataType_t type) { return device::typeBytes(type); }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -13,7 +13,7 @@
 
 struct CUstream_st;
 
-namespace tutti {
+namespace tutti::comm {
 
 enum class ApiFunc : std::uint8_t {
   AllReduce, Reduce, Broadcast, AllGather, ReduceScatter, Send, Recv, AlltoAll, Gather, Scatter
@@ -55,4 +55,4 @@ struct Op {
 /// Bytes of one element; 0 for a value that is no data type.
 std::size_t datatypeBytes(ncclDataType_t type);
 
-}  // namespace tutti
+}  // namespace tutti::comm

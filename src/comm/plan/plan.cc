@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -55,4 +55,4 @@ unsigned usableChannels(const PlanContext& context) {
   return std::max(1U, std::min(context.nChannels(), context.policy().maxChannels));
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -17,7 +17,7 @@
 #include "comm/tuning/choice.h"
 #include "device/work.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// What decides a kernel's name.
 struct KernelShape {
@@ -76,4 +76,4 @@ struct Plan : PlanNeeds {
 /// Channels that launches of collectives may use.
 unsigned usableChannels(const PlanContext& context);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -4,7 +4,7 @@
 
 #include "device/kernels/kernel_name.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -12,20 +12,20 @@ using device::Algorithm;
 using device::Func;
 
 /// The kernels' name for a collective. Never called for messages.
-Func deviceFunc(ApiFunc func) {
+device::Func deviceFunc(ApiFunc func) {
   switch (func) {
-    case ApiFunc::AllReduce: return Func::AllReduce;
-    case ApiFunc::Reduce: return Func::Reduce;
-    case ApiFunc::Broadcast: return Func::Broadcast;
-    case ApiFunc::AllGather: return Func::AllGather;
-    case ApiFunc::ReduceScatter: return Func::ReduceScatter;
+    case ApiFunc::AllReduce: return device::Func::AllReduce;
+    case ApiFunc::Reduce: return device::Func::Reduce;
+    case ApiFunc::Broadcast: return device::Func::Broadcast;
+    case ApiFunc::AllGather: return device::Func::AllGather;
+    case ApiFunc::ReduceScatter: return device::Func::ReduceScatter;
     case ApiFunc::Send:
     case ApiFunc::Recv:
     case ApiFunc::AlltoAll:
     case ApiFunc::Gather:
-    case ApiFunc::Scatter: return Func::SendRecv;
+    case ApiFunc::Scatter: return device::Func::SendRecv;
   }
-  return Func::SendRecv;
+  return device::Func::SendRecv;
 }
 
 bool isCarriedOut(const Op& op) { return !isMessageFunc(op.func) && op.count > 0; }
@@ -93,7 +93,7 @@ Request CollectivePlanner::requestFor(const Op& op, unsigned inGroup) const {
   request.func = deviceFunc(op.func);
   request.op = device::reduces(request.func) ? op.reduction.op : device::DevOp::Sum;
   request.type = op.datatype;
-  const bool blocks = request.func == Func::AllGather || request.func == Func::ReduceScatter;
+  const bool blocks = request.func == device::Func::AllGather || request.func == device::Func::ReduceScatter;
   request.bytes = op.count * device::typeBytes(op.datatype) *
                   (blocks ? static_cast<std::uint64_t>(context_->nRanks()) : 1);
   request.inGroup = inGroup;
@@ -166,17 +166,17 @@ void CollectivePlanner::append(const Op& op, Decision& decision, KernelLaunches&
   }
 }
 
-void CollectivePlanner::use(Algorithm algorithm) {
+void CollectivePlanner::use(device::Algorithm algorithm) {
   switch (algorithm) {
-    case Algorithm::Ring: plan_->usesRing = true; return;
-    case Algorithm::Tree: plan_->usesTree = true; return;
-    case Algorithm::Pat: plan_->usesPat = true; return;
-    case Algorithm::OneShot:
-    case Algorithm::Direct: return useMesh();
-    case Algorithm::CollNetDirect:
-    case Algorithm::CollNetChain:
-    case Algorithm::Nvls:
-    case Algorithm::NvlsTree: return;
+    case device::Algorithm::Ring: plan_->usesRing = true; return;
+    case device::Algorithm::Tree: plan_->usesTree = true; return;
+    case device::Algorithm::Pat: plan_->usesPat = true; return;
+    case device::Algorithm::OneShot:
+    case device::Algorithm::Direct: return useMesh();
+    case device::Algorithm::CollNetDirect:
+    case device::Algorithm::CollNetChain:
+    case device::Algorithm::Nvls:
+    case device::Algorithm::NvlsTree: return;
   }
 }
 
@@ -187,4 +187,4 @@ void CollectivePlanner::useMesh() {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

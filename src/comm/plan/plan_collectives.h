@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "comm/plan/plan.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Lays collectives over channels and launches. Keeps nothing from one plan to the next but storage.
 class CollectivePlanner {
@@ -49,4 +49,4 @@ class CollectivePlanner {
   std::vector<std::size_t> kernelOf_;     ///< by decision
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -10,7 +10,7 @@
 #include "device/policy.h"
 #include "device/work.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Facts about the communicator that the planner needs. Equal on all ranks but for `rank`.
 struct PlanContext {
@@ -28,4 +28,4 @@ struct PlanContext {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -6,7 +6,7 @@
 #include "device/kernels/kernel_name.h"
 #include "device/recv_sequence.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -101,7 +101,7 @@ Status MessagePlanner::finish() {
   }
   layOut();
   for (PlannedLaunch& launch : plan_->launches) {
-    if (launch.func == Func::SendRecv) device::numberTurns(launch.args.p2p, launch.nWorks(), context_->rank);
+    if (launch.func == device::Func::SendRecv) device::numberTurns(launch.args.p2p, launch.nWorks(), context_->rank);
   }
   findPeers(sends_.messages, plan_->sendPeers);
   findPeers(recvs_.messages, plan_->recvPeers);
@@ -164,13 +164,13 @@ void MessagePlanner::round(const Message* out, const Message* in) {
 /// Makes sure that the last launch has room for a whole round.
 void MessagePlanner::openLaunch(std::size_t works) {
   std::vector<PlannedLaunch>& launches = plan_->launches;
-  const bool fits = !launches.empty() && launches.back().func == Func::SendRecv &&
+  const bool fits = !launches.empty() && launches.back().func == device::Func::SendRecv &&
                     launches.back().nWorks() + works <= device::kMaxWorksPerLaunch;
-  if (!fits) launches.emplace_back(KernelShape{.func = Func::SendRecv});
+  if (!fits) launches.emplace_back(KernelShape{.func = device::Func::SendRecv});
 }
 
 void MessagePlanner::append(const Message* out, const Message* in, ChannelRange range) {
-  P2pWork work{};
+  device::P2pWork work{};
   work.send = out != nullptr ? out->buffer : nullptr;
   work.sendBytes = out != nullptr ? out->bytes : 0;
   work.sendPeer = out != nullptr ? out->peer : -1;
@@ -204,4 +204,4 @@ void MessagePlanner::findPeers(std::span<const Message> sorted, std::vector<Mess
   std::sort(peers.begin(), peers.end(), [](const MessagePeer& a, const MessagePeer& b) { return a.rank < b.rank; });
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -27,7 +27,7 @@
 #include "comm/plan/plan.h"
 #include "comm/plan/plan_schedule.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Channels that messages may use.
 unsigned messageChannelsOf(const PlanContext& context);
@@ -82,4 +82,4 @@ class MessagePlanner {
   Half recvs_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -5,7 +5,7 @@
 
 #include "comm/plan/channel_mask.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// A rank that messages go to or come from, and the channels that such messages may use: more than these use as yet, so
 /// that both ends open the same ones whatever comes first.
@@ -24,4 +24,4 @@ struct PlanNeeds {
   std::vector<MessagePeer> recvPeers;       ///< ranks we get messages from, ascending, without ourselves
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

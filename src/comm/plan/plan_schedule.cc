@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -38,4 +38,4 @@ int MessageSchedule::roundOf(int from, int to) const {
   return turnOfDistance_[static_cast<std::size_t>(between)] * perGroup_ + within;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

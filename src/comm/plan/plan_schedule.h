@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Rounds of messages among n ranks. In every round each rank sends to exactly one rank and receives from exactly one,
 /// and over all rounds each pair meets once in each direction. Ranks are taken in groups of neighbours (of one node, so
@@ -27,4 +27,4 @@ class MessageSchedule {
   std::vector<int> turnOfDistance_;   ///< by distance between groups
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

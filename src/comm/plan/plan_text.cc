@@ -6,7 +6,7 @@
 #include "comm/tuning/log.h"
 #include "device/kernels/kernel_name.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -68,4 +68,4 @@ std::string describePlan(const Plan& plan) {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::comm {
 
 Status Planner::plan(const PlanContext& context, std::span<const Op> ops, Plan& plan) {
   plan.clear();
@@ -15,4 +15,4 @@ Status Planner::plan(const PlanContext& context, std::span<const Op> ops, Plan& 
   return messages_.plan(context, ops, plan);
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -9,7 +9,7 @@
 #include "comm/plan/plan_collectives.h"
 #include "comm/plan/plan_messages.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Keeps nothing from one plan to the next but storage.
 class Planner {
@@ -25,4 +25,4 @@ class Planner {
   MessagePlanner messages_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

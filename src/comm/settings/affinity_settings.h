@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace tutti {
+namespace tutti::comm {
 
 /// What the environment says about it.
 struct AffinitySettings {
@@ -11,4 +11,4 @@ struct AffinitySettings {
   bool ignoreJob = false;  ///< NCCL_IGNORE_CPU_AFFINITY: the GPU's processors, also those that the job may not use
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

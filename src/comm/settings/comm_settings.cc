@@ -14,7 +14,7 @@
 #include "comm/settings/config.h"
 #include "gpu/driver.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -83,8 +83,8 @@ MessageSettings messageSettingsFrom(const Params::Tuning& params) {
           .mostPerGroup = static_cast<int>(params.p2pScheduleGroup)};
 }
 
-BootstrapSettings bootstrapFrom(const Params::Sockets& sockets) {
-  BootstrapSettings settings;
+bootstrap::BootstrapSettings bootstrapFrom(const Params::Sockets& sockets) {
+  bootstrap::BootstrapSettings settings;
   settings.interfaceNames = sockets.ifname;
   settings.family = sockets.family;
   settings.commId = sockets.commId;
@@ -142,4 +142,4 @@ std::string versionText() {
                      CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -17,8 +17,10 @@
 #include "transport/shm/options.h"
 
 namespace tutti {
-
 struct Params;
+}
+
+namespace tutti::comm {
 
 /// Bytes of the buffers of one connection, as the user set them; 0: what suits the device.
 struct BufferSettings {
@@ -29,11 +31,11 @@ struct BufferSettings {
 
 /// A value; constant for the life of a communicator.
 struct Runtime {
-  BootstrapSettings bootstrap;
+  bootstrap::BootstrapSettings bootstrap;
   ncclConfig_t configOverrides;        ///< fields that the environment sets, all others undefined
   std::string netName;                 ///< NCCL_NET; goes into the configuration like the overrides, "": not set
-  P2pOptions p2p;
-  ShmOptions shm;
+  p2p::P2pOptions p2p;
+  shm::ShmOptions shm;
   std::string hostId;
   std::string hostKernelsPath;
   BufferSettings buffers;
@@ -67,4 +69,4 @@ Runtime currentRuntime();
 /// "NCCL version 2.30.7+cuda13.0".
 std::string versionText();
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -144,4 +144,4 @@ Result<Config> parseConfig(const ncclConfig_t* user, const ncclConfig_t& environ
   return config;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

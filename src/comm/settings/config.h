@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "nccl.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// A complete configuration. `values` has every number set, except for trafficClass, nvlsCTAs, nChannelsPerNetPeer and
 /// maxP2pPeers, where NCCL_CONFIG_UNDEF_INT means "automatic"; its string members are null: use the owned ones.
@@ -24,4 +24,4 @@ ncclConfig_t undefinedConfig();
 /// lets the fields of `environment` that are not undefined win, and fills in defaults. Logs what the user set.
 Result<Config> parseConfig(const ncclConfig_t* user, const ncclConfig_t& environment);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -1,6 +1,6 @@
 #include "comm/settings/fusion_settings.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 FusionSettings fusionSettings(const Params::Topology& params) {
   FusionSettings settings;
@@ -14,4 +14,4 @@ FusionSettings fusionSettings(const Params::Topology& params) {
   return settings;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

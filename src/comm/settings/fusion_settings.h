@@ -7,7 +7,7 @@
 
 #include "base/settings/params.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// How far apart two devices of a network are. Ordered.
 enum class NicDistance : std::uint8_t {
@@ -27,4 +27,4 @@ struct FusionSettings {
 
 FusionSettings fusionSettings(const Params::Topology& params);
 
-}  // namespace tutti
+}  // namespace tutti::comm

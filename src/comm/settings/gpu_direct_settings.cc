@@ -2,14 +2,14 @@
 
 #include "topo/machine/path_settings.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 GpuDirectSettings gpuDirectSettings(const Params& params) {
-  return {.level = parsePathLevel(params.topology.netGdrLevel),
+  return {.level = topo::parsePathLevel(params.topology.netGdrLevel),
           .read = static_cast<int>(params.topology.netGdrRead),
           .dmaBuf = params.topology.dmaBufEnable,
           .alwaysFlush = params.topology.netForceFlush,
           .neverFlush = params.topology.gdrFlushDisable};
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace tutti {
+namespace tutti::comm {
 
 /// What the environment says of one rank's messages.
 struct MessageSettings {
@@ -15,4 +15,4 @@ struct MessageSettings {
   int mostPerGroup = 8;        ///< NCCL_P2P_SCHEDULE_GROUP_SIZE, see MessageSchedule
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

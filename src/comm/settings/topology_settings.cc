@@ -2,7 +2,7 @@
 
 #include "topo/machine/path_settings.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 TopologySettings topologySettingsFrom(const Params& params) {
   const Params::Topology& from = params.topology;
@@ -11,10 +11,10 @@ TopologySettings topologySettingsFrom(const Params& params) {
   settings.graphFile = from.graphFile;
   settings.dump = {from.topoDumpFile, static_cast<int>(from.topoDumpRank)};
   settings.graphDump = {from.graphDumpFile, static_cast<int>(from.graphDumpRank)};
-  settings.paths = pathSettings(params);
+  settings.paths = topo::pathSettings(params);
   settings.paths.netDisableIntra = true;
   settings.crossNic = static_cast<int>(from.crossNic);
   return settings;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

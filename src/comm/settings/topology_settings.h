@@ -6,7 +6,7 @@
 #include "base/settings/params.h"
 #include "topo/machine/paths.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// A file to write, and by which rank.
 struct DumpFile {
@@ -22,10 +22,10 @@ struct TopologySettings {
   std::string graphFile;  ///< NCCL_GRAPH_FILE
   DumpFile dump;          ///< NCCL_TOPO_DUMP_FILE
   DumpFile graphDump;     ///< NCCL_GRAPH_DUMP_FILE
-  PathSettings paths;     ///< never over the network inside a node for its speed: P2P and SHM come first there
+  topo::PathSettings paths;     ///< never over the network inside a node for its speed: P2P and SHM come first there
   int crossNic = 2;       ///< NCCL_CROSS_NIC
 };
 
 TopologySettings topologySettingsFrom(const Params& params);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -89,4 +89,4 @@ Result<TuningFilter> filterFrom(std::string_view algo, std::string_view proto, c
   return filter;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -10,7 +10,7 @@
 #include "comm/tuning/filter.h"
 #include "device/policy.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// A value; constant for the life of a communicator. All of it must be equal on all ranks.
 struct TuningSettings {
@@ -30,4 +30,4 @@ device::Policy applySettings(device::Policy policy, const TuningSettings& settin
 /// parseTuningFilter() with NCCL_PAT_ENABLE applied.
 Result<TuningFilter> filterFrom(std::string_view algo, std::string_view proto, const TuningSettings& settings);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -1,9 +1,9 @@
 #include "comm/state/abort_word.h"
 
-namespace tutti {
+namespace tutti::comm {
 
-Result<std::unique_ptr<AbortWord>> AbortWord::create(const Device& device, Abort& abort) {
-  ASSIGN(PinnedBuffer memory, PinnedBuffer::create(device, sizeof(std::uint32_t), "abort word"));
+Result<std::unique_ptr<AbortWord>> AbortWord::create(const gpu::Device& device, Abort& abort) {
+  ASSIGN(gpu::PinnedBuffer memory, gpu::PinnedBuffer::create(device, sizeof(std::uint32_t), "abort word"));
   std::unique_ptr<AbortWord> created(new AbortWord(std::move(memory), abort));
   abort.addMirror(created->word());
   return created;
@@ -11,4 +11,4 @@ Result<std::unique_ptr<AbortWord>> AbortWord::create(const Device& device, Abort
 
 AbortWord::~AbortWord() { abort_.removeMirror(word()); }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -8,21 +8,21 @@
 #include "base/status.h"
 #include "gpu/memory.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// The word in pinned memory that kernels poll, tied to an Abort while it lives.
 class AbortWord {
  public:
-  static Result<std::unique_ptr<AbortWord>> create(const Device& device, Abort& abort);
+  static Result<std::unique_ptr<AbortWord>> create(const gpu::Device& device, Abort& abort);
   AbortWord(const AbortWord&) = delete;
   ~AbortWord();
   const std::uint32_t* onDevice() const { return reinterpret_cast<const std::uint32_t*>(memory_.onDevice()); }
 
  private:
-  AbortWord(PinnedBuffer memory, Abort& abort) : memory_(std::move(memory)), abort_(abort) {}
+  AbortWord(gpu::PinnedBuffer memory, Abort& abort) : memory_(std::move(memory)), abort_(abort) {}
   std::uint32_t* word() const { return reinterpret_cast<std::uint32_t*>(memory_.host()); }
-  PinnedBuffer memory_;
+  gpu::PinnedBuffer memory_;
   Abort& abort_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 Status runGuarded(const std::function<Status()>& body) noexcept {
   try {
@@ -56,4 +56,4 @@ Status BackgroundTask::wait() {
   return status_;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

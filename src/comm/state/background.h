@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "base/threads/thread.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Runs a body on a thread where nobody catches what it throws: an exception, such as the end of host memory, becomes an
 /// ncclSystemError.
@@ -42,4 +42,4 @@ class BackgroundTask {
   Thread thread_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

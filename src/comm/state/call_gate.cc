@@ -1,6 +1,6 @@
 #include "comm/state/call_gate.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 bool CallGate::awaitEmpty(Deadline deadline) {
   std::unique_lock lock(mutex_);
@@ -21,4 +21,4 @@ void CallGate::leave() {
   if (--inside_ == 0) empty_.notify_all();
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

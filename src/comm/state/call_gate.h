@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Counts the threads that are inside the library on behalf of a communicator, so that an abort from another thread
 /// knows when nobody needs the memory any more. Any thread.
@@ -37,4 +37,4 @@ class CallGate {
   int inside_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -20,7 +20,7 @@
 #include "topo/machine/rank_layout.h"
 #include "transport/common/transport.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 CommParts::CommParts() : planning(std::make_unique<PlanContext>()) {}
 CommParts::CommParts(CommParts&& other) noexcept = default;
@@ -40,10 +40,10 @@ std::string describeComm(const ncclComm& comm) {
                      comm.identity.cudaDevice);
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm
 
-ncclComm::ncclComm(tutti::CommIdentity who, tutti::Config settings, tutti::Runtime process)
+ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config settings, tutti::comm::Runtime process)
     : identity(std::move(who)), config(std::move(settings)),
-      runtime(std::make_unique<const tutti::Runtime>(std::move(process))), redOps(reinterpret_cast<std::uintptr_t>(this)) {}
+      runtime(std::make_unique<const tutti::comm::Runtime>(std::move(process))), redOps(reinterpret_cast<std::uintptr_t>(this)) {}
 
-ncclComm::~ncclComm() { tutti::ExitDelivery::instance().remove(*this); }
+ncclComm::~ncclComm() { tutti::comm::ExitDelivery::instance().remove(*this); }

@@ -22,19 +22,28 @@
 #include "nccl.h"
 #include "topo/machine/peer_info.h"
 
-namespace tutti {
+namespace tutti::bootstrap {
+class Bootstrap;
+}
+namespace tutti::proxy {
+class ProgressGroup;
+}
+namespace tutti::topo {
+class RankLayout;
+}
+namespace tutti::transport {
+class Transport;
+}
+
+namespace tutti::comm {
 
 class AbortWord;
 class BackgroundTask;
-class Bootstrap;
 class ChannelSet;
 class CommNetwork;
 class Launcher;
-class ProgressGroup;
-class RankLayout;
 class RankRelays;
 class StallProbe;
-class Transport;
 struct PlanContext;
 struct PooledDevice;
 struct Runtime;
@@ -63,20 +72,20 @@ struct CommParts {
   CommParts(CommParts&& other) noexcept;
   ~CommParts();
 
-  std::unique_ptr<Bootstrap> bootstrap;
+  std::unique_ptr<bootstrap::Bootstrap> bootstrap;
   std::shared_ptr<PooledDevice> device;
   std::unique_ptr<AbortWord> abortWord;
-  std::vector<PeerInfo> peers;
-  std::unique_ptr<RankLayout> layout;
+  std::vector<topo::PeerInfo> peers;
+  std::unique_ptr<topo::RankLayout> layout;
   std::shared_ptr<CommNetwork> network;   ///< null: a lone rank needs none; others may send through this rank longer
   OwnNics nics;
-  std::vector<std::unique_ptr<Transport>> transports;
+  std::vector<std::unique_ptr<transport::Transport>> transports;
   std::unique_ptr<RankRelays> relays;     ///< null: a lone rank
   std::unique_ptr<PlanContext> planning;
   device::SlotBytes proxiedMeshSlots{};   ///< of connections for messages over the network
   std::unique_ptr<ChannelSet> channels;
   std::unique_ptr<Launcher> launcher;
-  std::unique_ptr<ProgressGroup> progress;   ///< the host's part in the connections; asks the launcher
+  std::unique_ptr<proxy::ProgressGroup> progress;   ///< the host's part in the connections; asks the launcher
   std::unique_ptr<StallProbe> stalls;        ///< null: a lone rank waits for nobody
   std::map<std::uint32_t, LoadedKernel> kernels;   ///< those used so far, by what they do (comm_work.cc)
 };
@@ -87,37 +96,37 @@ struct CommProgress {
   std::shared_ptr<BackgroundTask> task;     ///< work of a non-blocking call, null if none is under way
   std::atomic<bool> starting{true};         ///< made, but its init has not run to its end
   std::atomic<ncclResult_t> initResult{ncclSuccess};   ///< once not starting: what this rank's own init came to
-  Bootstrap* joined = nullptr;              ///< CommParts::bootstrap, for who cannot wait until a stuck init leaves
+  bootstrap::Bootstrap* joined = nullptr;              ///< CommParts::bootstrap, for who cannot wait until a stuck init leaves
   std::atomic<bool> finalized{false};
   std::atomic<bool> ending{false};          ///< somebody frees it: nobody else may
   std::atomic<std::uint64_t> opCount{0};
   std::atomic<const char*> connecting{nullptr};   ///< the operation whose call waits to be connected with peers
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm
 
 /// The object behind ncclComm_t. Used by one thread at a time, except for abort and progress, which any thread may ask.
 struct ncclComm {
   static constexpr std::uint64_t kMagic = 0x0280028002800280ULL;
 
-  ncclComm(tutti::CommIdentity who, tutti::Config settings, tutti::Runtime process);
+  ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config settings, tutti::comm::Runtime process);
   ~ncclComm();
 
   std::uint64_t magicFirst = kMagic;
-  const tutti::CommIdentity identity;
-  const tutti::Config config;
-  const std::unique_ptr<const tutti::Runtime> runtime;   ///< what the environment said when it was made
+  const tutti::comm::CommIdentity identity;
+  const tutti::comm::Config config;
+  const std::unique_ptr<const tutti::comm::Runtime> runtime;   ///< what the environment said when it was made
   tutti::Abort abort;
-  tutti::CallGate gate;
-  tutti::RedOpTable redOps;
-  tutti::GraphHolds graphs;           ///< that contain its operations
-  tutti::CommProgress progress;
-  tutti::StallBoard stalls;           ///< what peers say of themselves
-  tutti::CommParts parts;
+  tutti::comm::CallGate gate;
+  tutti::comm::RedOpTable redOps;
+  tutti::comm::GraphHolds graphs;           ///< that contain its operations
+  tutti::comm::CommProgress progress;
+  tutti::comm::StallBoard stalls;           ///< what peers say of themselves
+  tutti::comm::CommParts parts;
   std::uint64_t magicLast = kMagic;
 };
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Marks the communicator as failed with `why`, wakes everything that waits on its behalf, here and on all peers.
 void failComm(ncclComm& comm, Status why);
@@ -131,4 +140,4 @@ inline bool concernsAllRanks(Status why) {
 /// "rank 3/8 on host gpu07, device 3", for messages.
 std::string describeComm(const ncclComm& comm);
 
-}  // namespace tutti
+}  // namespace tutti::comm

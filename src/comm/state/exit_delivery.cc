@@ -14,14 +14,14 @@
 #include "comm/launch/launch.h"
 #include "proxy/engine.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
 /// A sender that is not done, in its own words.
 std::string someSender(const ncclComm& comm) {
   for (const ConnectedCounters& end : comm.parts.channels->allEnds()) {
-    if (end.task != nullptr && end.task->hold().keeper != Keeper::Nobody) return end.task->describe();
+    if (end.task != nullptr && end.task->hold().keeper != proxy::Keeper::Nobody) return end.task->describe();
   }
   return "who it is for is not known";
 }
@@ -72,4 +72,4 @@ void ExitDelivery::atExit() {
   for (ncclComm* comm : comms_) await(*comm, deadline);
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -10,7 +10,7 @@
 
 struct ncclComm;
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Kernels that send over a network end when their content lies in slots, which the host empties afterwards. For
 /// ncclCommDestroy the host is waited for; but graphs may replay a communicator's operations after it, and then the process
@@ -40,4 +40,4 @@ class ExitDelivery {
   pid_t process_ = 0;   ///< whose exit it is: children by fork() have no engine
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-namespace tutti {
+namespace tutti::comm {
 
 /// `Pending` is what the API reports as ncclInProgress: not an error, hence never part of a Status.
 enum class Progress : std::uint8_t { Done, Pending };
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "device/kernels/kernel_name.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -88,13 +88,13 @@ bool RedOpTable::exists(ncclRedOp_t op) const {
 Result<Reduction> RedOpTable::resolve(ncclRedOp_t op, ncclDataType_t type, int nRanks) const {
   using device::DevOp;
   switch (op) {
-    case ncclSum: return Reduction{DevOp::Sum, false, 0};
-    case ncclProd: return Reduction{DevOp::Prod, false, 0};
-    case ncclMax: return Reduction{DevOp::Max, false, 0};
-    case ncclMin: return Reduction{DevOp::Min, false, 0};
+    case ncclSum: return Reduction{device::DevOp::Sum, false, 0};
+    case ncclProd: return Reduction{device::DevOp::Prod, false, 0};
+    case ncclMax: return Reduction{device::DevOp::Max, false, 0};
+    case ncclMin: return Reduction{device::DevOp::Min, false, 0};
     case ncclAvg:
-      if (device::isInteger(type)) return Reduction{DevOp::SumPostDiv, false, static_cast<std::uint64_t>(nRanks)};
-      return Reduction{DevOp::PreMulSum, false, reciprocalBits(nRanks, type)};
+      if (device::isInteger(type)) return Reduction{device::DevOp::SumPostDiv, false, static_cast<std::uint64_t>(nRanks)};
+      return Reduction{device::DevOp::PreMulSum, false, reciprocalBits(nRanks, type)};
     case ncclNumOps:
     case ncclMaxRedOp: break;
   }
@@ -131,4 +131,4 @@ std::optional<std::size_t> RedOpTable::indexOf(ncclRedOp_t op) const {
   return index;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

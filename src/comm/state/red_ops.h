@@ -10,7 +10,7 @@
 #include "comm/plan/op.h"
 #include "nccl.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// The user-created operators of one communicator. Any thread.
 class RedOpTable {
@@ -44,4 +44,4 @@ class RedOpTable {
 /// 1/nRanks in the given floating type, as kernels multiply with it.
 std::uint64_t reciprocalBits(int nRanks, ncclDataType_t type);
 
-}  // namespace tutti
+}  // namespace tutti::comm

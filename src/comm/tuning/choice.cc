@@ -8,7 +8,7 @@
 #include "comm/tuning/log.h"
 #include "device/kernels/kernel_name.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -34,7 +34,7 @@ unsigned usableChannels(const TuningInput& input) {
   return std::max(1U, std::min(input.nChannels, input.policy.maxChannels));
 }
 
-double treeEfficiency(const Tuning& tuning, Protocol protocol, std::uint64_t bytes) {
+double treeEfficiency(const Tuning& tuning, device::Protocol protocol, std::uint64_t bytes) {
   if (tuning.input.policy.world == device::World::Host) return 1;
   const std::uint64_t units = bytes / 64;
   const auto& row = costs::kTreeEfficiency[static_cast<std::size_t>(protocol)];
@@ -44,19 +44,19 @@ double treeEfficiency(const Tuning& tuning, Protocol protocol, std::uint64_t byt
 
 /// The latency of a candidate on the software GPU, where hops of little data are cheap.
 double hostLatency(const Cost& cost, const Candidate& candidate, std::uint64_t bytes) {
-  if (candidate.protocol != Protocol::Simple || isMesh(candidate.algorithm) || bytes > costs::kHostShortBytes) {
+  if (candidate.protocol != device::Protocol::Simple || isMesh(candidate.algorithm) || bytes > costs::kHostShortBytes) {
     return cost.latencyUs;
   }
-  const double base = costs::kHostGraph[static_cast<std::size_t>(Protocol::Simple)].base;
+  const double base = costs::kHostGraph[static_cast<std::size_t>(device::Protocol::Simple)].base;
   return base + (cost.latencyUs - base) * costs::kHostShortHop;
 }
 
 /// The bandwidth of a candidate on the software GPU, where two ranks of one host exchange what a ring of two would reduce.
 double hostBandwidth(const Tuning& tuning, const Cost& cost, const Candidate& candidate, const Request& request) {
-  const bool pair = tuning.input.ranks.nRanks == 2 && tuning.input.speeds.mesh > 0 && request.func == Func::AllReduce &&
-                    candidate.algorithm == Algorithm::Ring && candidate.protocol == Protocol::Simple;
+  const bool pair = tuning.input.ranks.nRanks == 2 && tuning.input.speeds.mesh > 0 && request.func == device::Func::AllReduce &&
+                    candidate.algorithm == device::Algorithm::Ring && candidate.protocol == device::Protocol::Simple;
   if (!pair || request.bytes < costs::kHostPairBytes) return cost.bandwidth;
-  return costs::kHostGraph[static_cast<std::size_t>(Protocol::Simple)].touch / costs::kHostPairTouches;
+  return costs::kHostGraph[static_cast<std::size_t>(device::Protocol::Simple)].touch / costs::kHostPairTouches;
 }
 
 /// Fills in the times of one candidate.
@@ -64,15 +64,15 @@ void estimate(const Tuning& tuning, const Request& request, Candidate& candidate
   const TuningInput& in = tuning.input;
   const Cost& cost = tuning.costs[static_cast<std::size_t>(request.func)][static_cast<std::size_t>(candidate.algorithm)]
                                  [static_cast<std::size_t>(candidate.protocol)];
-  const bool ring = candidate.algorithm == Algorithm::Ring;
+  const bool ring = candidate.algorithm == device::Algorithm::Ring;
   const bool onHost = in.policy.world == device::World::Host;
   double latency = onHost ? hostLatency(cost, candidate, request.bytes) : cost.latencyUs;
   double bandwidth = onHost ? hostBandwidth(tuning, cost, candidate, request) : cost.bandwidth;
-  if (candidate.algorithm == Algorithm::Tree) bandwidth *= treeEfficiency(tuning, candidate.protocol, request.bytes);
+  if (candidate.algorithm == device::Algorithm::Tree) bandwidth *= treeEfficiency(tuning, candidate.protocol, request.bytes);
   // Plateau of many nodes: a ring of large parts runs into the network's own queues.
   const std::uint64_t parts = std::uint64_t{usableChannels(in)} * static_cast<std::uint64_t>(in.ranks.nRanks);
   const std::uint64_t perStep = request.bytes / parts;
-  if (ring && candidate.protocol == Protocol::Simple && in.ranks.nNodes > 1 && request.func == Func::AllReduce &&
+  if (ring && candidate.protocol == device::Protocol::Simple && in.ranks.nNodes > 1 && request.func == device::Func::AllReduce &&
       perStep >= 64) {
     latency *= in.ranks.computeCapability < 80 ? 1.9 : 1.4;
   }
@@ -87,11 +87,11 @@ void estimate(const Tuning& tuning, const Request& request, Candidate& candidate
 
 /// Threads that the links of a ring can keep busy: few where all channels together are no faster than PCI of the third
 /// generation.
-unsigned mostThreads(const TuningInput& in, Algorithm algorithm, Protocol protocol) {
+unsigned mostThreads(const TuningInput& in, device::Algorithm algorithm, device::Protocol protocol) {
   constexpr double kSlowLinks = 12;
   constexpr unsigned kThreadsOfSlowLinks = 256;
   const unsigned most = in.policy.collThreads[static_cast<std::size_t>(protocol)];
-  const bool slow = algorithm == Algorithm::Ring && protocol == Protocol::Simple &&
+  const bool slow = algorithm == device::Algorithm::Ring && protocol == device::Protocol::Simple &&
                     in.speeds.ring.intra * in.speeds.ring.lanes(in.nChannels) <= kSlowLinks;
   return slow && !in.threadsGiven ? std::min(most, kThreadsOfSlowLinks) : most;
 }
@@ -109,13 +109,13 @@ void shape(const Tuning& tuning, const Request& request, Choice& choice) {
 }
 
 /// How many ranks one after another a byte passes, where all bytes take the same way; 0 elsewhere.
-std::uint64_t pipelineDepth(const RankFacts& ranks, Func func, Algorithm algorithm) {
+std::uint64_t pipelineDepth(const RankFacts& ranks, device::Func func, device::Algorithm algorithm) {
   const auto n = static_cast<std::uint64_t>(ranks.nRanks);
   const auto m = static_cast<std::uint64_t>(std::max(ranks.nNodes, 1));
-  if (algorithm == Algorithm::Tree) {
+  if (algorithm == device::Algorithm::Tree) {
     return std::max<std::uint64_t>(n / m - 1 + static_cast<std::uint64_t>(std::bit_width(m) - 1), 1);
   }
-  const bool chain = algorithm == Algorithm::Ring && (func == Func::Broadcast || func == Func::Reduce);
+  const bool chain = algorithm == device::Algorithm::Ring && (func == device::Func::Broadcast || func == device::Func::Reduce);
   return chain && n > 1 ? n - 1 : 0;
 }
 
@@ -142,13 +142,13 @@ device::PairWay pairWayFor(const TuningInput& in, const Request& request, const 
   using device::PairWay;
   constexpr std::uint64_t kMostOverNetwork = 1 << 20;
   constexpr std::uint64_t kMostBesideInPlace = 512 << 10;
-  const bool pair = choice.algorithm == Algorithm::Ring && request.func == Func::AllReduce && in.ranks.nRanks == 2;
-  if (!pair) return PairWay::Ring;
+  const bool pair = choice.algorithm == device::Algorithm::Ring && request.func == device::Func::AllReduce && in.ranks.nRanks == 2;
+  if (!pair) return device::PairWay::Ring;
   const bool joinedByMemory = in.speeds.mesh > 0;
-  if (joinedByMemory) return PairWay::Exchange;
-  const bool inPlace = in.stepsInPlace != 0 && choice.protocol == Protocol::Simple;
-  if (inPlace && request.bytes > kMostBesideInPlace) return PairWay::InPlace;
-  return request.bytes <= kMostOverNetwork ? PairWay::Exchange : PairWay::Ring;
+  if (joinedByMemory) return device::PairWay::Exchange;
+  const bool inPlace = in.stepsInPlace != 0 && choice.protocol == device::Protocol::Simple;
+  if (inPlace && request.bytes > kMostBesideInPlace) return device::PairWay::InPlace;
+  return request.bytes <= kMostOverNetwork ? device::PairWay::Exchange : device::PairWay::Ring;
 }
 
 Status nothingLeft(const Tuning& tuning, const Request& request) {
@@ -168,8 +168,8 @@ std::array<Candidate, kCandidates> weigh(const Tuning& tuning, const Request& re
     const std::size_t a = i / device::kProtocols;
     const std::size_t p = i % device::kProtocols;
     Candidate& candidate = table[i];
-    candidate.algorithm = static_cast<Algorithm>(a);
-    candidate.protocol = static_cast<Protocol>(p);
+    candidate.algorithm = static_cast<device::Algorithm>(a);
+    candidate.protocol = static_cast<device::Protocol>(p);
     candidate.verdict = tuning.verdicts[static_cast<std::size_t>(request.func)][a][p];
     if (candidate.verdict != Verdict::Possible) continue;
     if (!tuning.input.kernelExists(request.func, candidate.algorithm, candidate.protocol, request.op, request.type)) {
@@ -209,15 +209,15 @@ Result<Choice> chooseCollective(const Tuning& tuning, const Request& request) {
   return choice;
 }
 
-std::uint64_t threadThreshold(const TuningInput& input, Algorithm algorithm, Protocol protocol) {
+std::uint64_t threadThreshold(const TuningInput& input, device::Algorithm algorithm, device::Protocol protocol) {
   const auto p = static_cast<std::size_t>(protocol);
-  const bool ring = algorithm == Algorithm::Ring;
+  const bool ring = algorithm == device::Algorithm::Ring;
   const std::int64_t given = ring                           ? input.thresholds.ring[p]
-                             : algorithm == Algorithm::Tree ? input.thresholds.tree[p]
+                             : algorithm == device::Algorithm::Tree ? input.thresholds.tree[p]
                                                             : -1;
   if (given >= 0) return static_cast<std::uint64_t>(given);
   const std::uint64_t usual = input.policy.bytesPerThread[p];
-  return ring && protocol == Protocol::LL ? usual * static_cast<std::uint64_t>(input.ranks.nRanks) : usual;
+  return ring && protocol == device::Protocol::LL ? usual * static_cast<std::uint64_t>(input.ranks.nRanks) : usual;
 }
 
 MessageChoice chooseMessage(const Tuning& tuning, std::uint64_t bytes, unsigned mostChannels, bool toSelf) {
@@ -226,19 +226,19 @@ MessageChoice chooseMessage(const Tuning& tuning, std::uint64_t bytes, unsigned 
   MessageChoice choice;
   choice.nChannels = static_cast<unsigned>(std::clamp<std::uint64_t>(wanted, 1, mostChannels));
   const auto mesh = static_cast<std::size_t>(device::ConnKind::Mesh);
-  const bool buffers = in.slotBytes[mesh][static_cast<std::size_t>(Protocol::LL)] > 0;
-  if (!toSelf && buffers && bytes <= choice.nChannels * in.policy.llMessageBytes) choice.protocol = Protocol::LL;
+  const bool buffers = in.slotBytes[mesh][static_cast<std::size_t>(device::Protocol::LL)] > 0;
+  if (!toSelf && buffers && bytes <= choice.nChannels * in.policy.llMessageBytes) choice.protocol = device::Protocol::LL;
 
   const auto p = static_cast<std::size_t>(choice.protocol);
   const bool onHost = in.policy.world == device::World::Host;
-  const auto link = in.ranks.path == PathClass::NVLink ? costs::kNvlink : costs::kPci;
+  const auto link = in.ranks.path == PathClass::NVLink ? topo::costs::kNvlink : topo::costs::kPci;
   constexpr double kReadAndWrite = 4;   // the sender's copy and the receiver's
   choice.latencyUs = onHost ? costs::kHostMesh[p].base + costs::kHostMesh[p].hop
-                            : costs::kRingBase[p] + costs::kRingHop[link][p];
+                            : topo::costs::kRingBase[p] + topo::costs::kRingHop[link][p];
   const double speed = onHost ? costs::kHostMesh[p].touch / kReadAndWrite
                               : std::max(in.speeds.mesh, in.speeds.ring.intra);
   choice.microseconds = choice.latencyUs + (speed > 0 ? static_cast<double>(bytes) / (1000 * speed) : 0);
   return choice;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "comm/tuning/tuning.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// One collective. Equal on all ranks.
 struct Request {
@@ -65,4 +65,4 @@ struct MessageChoice {
 /// `toSelf`: source and destination are one rank.
 MessageChoice chooseMessage(const Tuning& tuning, std::uint64_t bytes, unsigned mostChannels, bool toSelf);
 
-}  // namespace tutti
+}  // namespace tutti::comm

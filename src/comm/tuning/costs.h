@@ -6,7 +6,7 @@
 #include "comm/tuning/tuning.h"
 #include "topo/channels/costs_constants.h"
 
-namespace tutti::costs {
+namespace tutti::comm::costs {
 
 // ---- GPUs: what hops and links cost is in topo/channels/costs_constants.h. ----
 
@@ -24,9 +24,9 @@ inline constexpr double kMeshNvlinkShare = 0.85;
 inline constexpr double kMeshPciShare = 0.5;
 
 /// While no topology is known: a GPU's links together, by generation, and what one block moves.
-inline constexpr std::array<double, kGenerations> kNvlinkTotal{120.0, 240.0, 370.0, 720.0};
-inline constexpr std::array<double, kGenerations> kPciTotal{12.0, 24.0, 48.0, 48.0};
-inline constexpr std::array<double, kGenerations> kPerBlock{20.0, 24.0, 40.0, 70.0};
+inline constexpr std::array<double, topo::costs::kGenerations> kNvlinkTotal{120.0, 240.0, 370.0, 720.0};
+inline constexpr std::array<double, topo::costs::kGenerations> kPciTotal{12.0, 24.0, 48.0, 48.0};
+inline constexpr std::array<double, topo::costs::kGenerations> kPerBlock{20.0, 24.0, 40.0, 70.0};
 inline constexpr double kNetworkTotal = 24.0;
 /// Between nodes whose NICs no graph reaches, by channel.
 inline constexpr double kUnknownNetwork = 0.1;
@@ -55,4 +55,4 @@ inline constexpr double kHostPairTouches = 3;
 inline constexpr std::uint64_t kHostShortBytes = 8 << 10;
 inline constexpr double kHostShortHop = 0.01;
 
-}  // namespace tutti::costs
+}  // namespace tutti::comm::costs

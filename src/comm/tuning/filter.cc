@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "device/kernels/kernel_name.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -34,7 +34,7 @@ std::string_view takeUntil(std::string_view& rest, char separator) {
 
 std::optional<int> funcFrom(std::string_view word) {
   for (int f = 0; f < kTunedFuncs; ++f) {
-    if (sameWord(word, device::funcName(static_cast<Func>(f)))) return f;
+    if (sameWord(word, device::funcName(static_cast<device::Func>(f)))) return f;
   }
   return std::nullopt;
 }
@@ -57,15 +57,15 @@ struct Grammar {
 };
 
 constexpr const char* kAlgorithmNames[] = {
-    device::algorithmName(Algorithm::Tree),          device::algorithmName(Algorithm::Ring),
-    device::algorithmName(Algorithm::CollNetDirect), device::algorithmName(Algorithm::CollNetChain),
-    device::algorithmName(Algorithm::Nvls),          device::algorithmName(Algorithm::NvlsTree),
-    device::algorithmName(Algorithm::Pat),           device::algorithmName(Algorithm::OneShot),
-    device::algorithmName(Algorithm::Direct)};
+    device::algorithmName(device::Algorithm::Tree),          device::algorithmName(device::Algorithm::Ring),
+    device::algorithmName(device::Algorithm::CollNetDirect), device::algorithmName(device::Algorithm::CollNetChain),
+    device::algorithmName(device::Algorithm::Nvls),          device::algorithmName(device::Algorithm::NvlsTree),
+    device::algorithmName(device::Algorithm::Pat),           device::algorithmName(device::Algorithm::OneShot),
+    device::algorithmName(device::Algorithm::Direct)};
 static_assert(std::size(kAlgorithmNames) == device::kAlgorithms);
 
-constexpr const char* kProtocolNames[] = {device::protocolName(Protocol::LL), device::protocolName(Protocol::LL128),
-                                          device::protocolName(Protocol::Simple)};
+constexpr const char* kProtocolNames[] = {device::protocolName(device::Protocol::LL), device::protocolName(device::Protocol::LL128),
+                                          device::protocolName(device::Protocol::Simple)};
 
 /// Replaces `row` by what the list of names says.
 Status readList(const Grammar& grammar, std::string_view list, std::span<Permission> row) {
@@ -133,7 +133,7 @@ Result<TuningFilter> parseTuningFilter(std::string_view algo, std::string_view p
   filter.protoText = proto;
   for (auto& row : filter.algorithms) {
     row.fill(Permission::Yes);
-    row[static_cast<std::size_t>(Algorithm::Pat)] = Permission::Auto;
+    row[static_cast<std::size_t>(device::Algorithm::Pat)] = Permission::Auto;
   }
   for (auto& row : filter.protocols) row = {Permission::Yes, Permission::Auto, Permission::Yes};
   TRY(readValue({"NCCL_ALGO", kAlgorithmNames}, algo, filter.algorithms));
@@ -148,7 +148,7 @@ std::vector<std::string> filterMatrix(const TuningFilter& filter) {
   for (const char* name : kAlgorithmNames) head += fmt::format(" {:>13}", name);
   std::vector<std::string> lines{"Enabled NCCL Func/Proto/Algo Matrix:", head};
   for (std::size_t f = 0; f < kTunedFuncs; ++f) {
-    std::string line = fmt::format("{:>13} |", device::funcName(static_cast<Func>(f)));
+    std::string line = fmt::format("{:>13} |", device::funcName(static_cast<device::Func>(f)));
     for (const Permission p : filter.protocols[f]) line += fmt::format(" {:>6}", static_cast<int>(p));
     line += " |";
     for (const Permission p : filter.algorithms[f]) line += fmt::format(" {:>13}", static_cast<int>(p));
@@ -157,28 +157,28 @@ std::vector<std::string> filterMatrix(const TuningFilter& filter) {
   return lines;
 }
 
-std::string_view logName(Algorithm algorithm) {
+std::string_view logName(device::Algorithm algorithm) {
   switch (algorithm) {
-    case Algorithm::Tree: return "TREE";
-    case Algorithm::Ring: return "RING";
-    case Algorithm::CollNetDirect: return "COLLNET_DIRECT";
-    case Algorithm::CollNetChain: return "COLLNET_CHAIN";
-    case Algorithm::Nvls: return "NVLS";
-    case Algorithm::NvlsTree: return "NVLS_TREE";
-    case Algorithm::Pat: return "PAT";
-    case Algorithm::OneShot: return "ONESHOT";
-    case Algorithm::Direct: return "DIRECT";
+    case device::Algorithm::Tree: return "TREE";
+    case device::Algorithm::Ring: return "RING";
+    case device::Algorithm::CollNetDirect: return "COLLNET_DIRECT";
+    case device::Algorithm::CollNetChain: return "COLLNET_CHAIN";
+    case device::Algorithm::Nvls: return "NVLS";
+    case device::Algorithm::NvlsTree: return "NVLS_TREE";
+    case device::Algorithm::Pat: return "PAT";
+    case device::Algorithm::OneShot: return "ONESHOT";
+    case device::Algorithm::Direct: return "DIRECT";
   }
   return "?";
 }
 
-std::string_view logName(Protocol protocol) {
+std::string_view logName(device::Protocol protocol) {
   switch (protocol) {
-    case Protocol::LL: return "LL";
-    case Protocol::LL128: return "LL128";
-    case Protocol::Simple: return "SIMPLE";
+    case device::Protocol::LL: return "LL";
+    case device::Protocol::LL128: return "LL128";
+    case device::Protocol::Simple: return "SIMPLE";
   }
   return "?";
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

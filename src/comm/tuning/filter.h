@@ -15,7 +15,7 @@
 #include "base/status.h"
 #include "device/work.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 inline constexpr int kTunedFuncs = 5;   ///< Broadcast, Reduce, AllGather, ReduceScatter, AllReduce, in this order
 
@@ -44,4 +44,4 @@ std::vector<std::string> filterMatrix(const TuningFilter& filter);
 std::string_view logName(device::Algorithm algorithm);
 std::string_view logName(device::Protocol protocol);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -4,7 +4,7 @@
 
 #include "device/kernels/kernel_name.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 namespace {
 
@@ -84,4 +84,4 @@ std::string thresholdsLine(const TuningInput& input) {
   return fmt::format("threadThresholds {}0 | 0", text);
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

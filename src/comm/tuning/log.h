@@ -6,7 +6,7 @@
 
 #include "comm/tuning/choice.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// The table that was weighed, on one line: "RING/LL 7.8 us, RING/SIMPLE 15.2 us, …; no kernel: …".
 std::string describeCandidates(const Tuning& tuning, const Request& request);
@@ -17,4 +17,4 @@ std::vector<std::string> describeTuning(const Tuning& tuning);
 /// "threadThresholds 8/8/64 | 32/8/64 | 0 | 0": of Tree and Ring by protocol; CollNet and NVLS are not there.
 std::string thresholdsLine(const TuningInput& input);
 
-}  // namespace tutti
+}  // namespace tutti::comm

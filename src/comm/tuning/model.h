@@ -3,7 +3,7 @@
 
 #include "comm/tuning/tuning.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Fills the tables. Never fails: a communicator for which nothing is left fails at its first operation.
 Tuning makeTuning(TuningInput input);
@@ -13,11 +13,11 @@ Tuning makeTuning(TuningInput input);
 Speeds assumedSpeeds(const RankFacts& ranks, unsigned nChannels, bool meshed);
 
 /// Speeds that the graphs of all nodes give. The links of the ring are taken to serve the Mesh as well.
-Speeds knownSpeeds(const RankFacts& ranks, const GraphSpeeds& graphs, unsigned nChannels, bool meshed);
+Speeds knownSpeeds(const RankFacts& ranks, const topo::GraphSpeeds& graphs, unsigned nChannels, bool meshed);
 
 /// Whether LL128 may run without being asked for. Links within a node: NVLink, or memory of one device; between nodes:
 /// the network writes in order (`netKeepsOrder`). All GPUs of one compute capability, or none below 9.0; and none
 /// below 7.0.
 bool ll128IsSafe(const RankFacts& ranks, int highestComputeCapability, bool netKeepsOrder);
 
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -6,7 +6,7 @@
 
 #include "device/work.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// Bytes that a thread, or a further channel, of a collective must have to do, by protocol; below 0: what suits the world.
 struct ThreadThresholds {
@@ -15,4 +15,4 @@ struct ThreadThresholds {
   friend bool operator==(const ThreadThresholds&, const ThreadThresholds&) = default;
 };
 
-}  // namespace tutti
+}  // namespace tutti::comm

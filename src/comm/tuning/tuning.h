@@ -18,7 +18,7 @@
 #include "nccl.h"
 #include "topo/channels/costs.h"
 
-namespace tutti {
+namespace tutti::comm {
 
 /// The longest way between two ranks of one node.
 enum class PathClass : std::uint8_t { NVLink, Pci };
@@ -35,9 +35,9 @@ struct RankFacts {
 
 /// What the connections of a communicator can carry. Equal on all ranks.
 struct Speeds {
-  GraphSpeed ring;
-  GraphSpeed tree;
-  GraphSpeed pat;
+  topo::GraphSpeed ring;
+  topo::GraphSpeed tree;
+  topo::GraphSpeed pat;
   double mesh = 0;                      ///< GB/s from one rank to all others together; 0: not every pair is connected
 };
 
@@ -81,4 +81,4 @@ constexpr bool isMesh(device::Algorithm algorithm) {
   return algorithm == device::Algorithm::OneShot || algorithm == device::Algorithm::Direct;
 }
 
-}  // namespace tutti
+}  // namespace tutti::comm

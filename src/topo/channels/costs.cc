@@ -2,7 +2,7 @@
 
 #include "topo/channels/costs_constants.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -153,4 +153,4 @@ CostTable costTable(const CostFacts& facts, const GraphSpeeds& speeds) {
   return table;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -12,7 +12,7 @@
 
 #include "topo/channels/graph_agreement.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Numbers are those of NCCL's cost tables.
 enum class CostAlgorithm : std::uint8_t { Tree, Ring, CollNetDirect, CollNetChain, Nvls, NvlsTree, Pat };
@@ -75,4 +75,4 @@ inline const HopCost& costOf(const CostTable& table, CostAlgorithm algorithm, Co
 /// GB/s that the LL protocol reaches at most, however many channels it has.
 double mostLlBandwidth(const CostFacts& facts);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace tutti::costs {
+namespace tutti::topo::costs {
 
 /// By protocol: LL, LL128, Simple.
 using PerProtocol = std::array<double, 3>;
@@ -50,4 +50,4 @@ constexpr std::size_t columnOf(int nNodes) {
   return nNodes < 2 ? 0 : nNodes == 2 ? 1 : 2;
 }
 
-}  // namespace tutti::costs
+}  // namespace tutti::topo::costs

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -70,4 +70,4 @@ Result<AgreedGraphs> agreeOnGraphs(const RankLayout& layout, std::span<const Pee
   return agreed;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -10,7 +10,7 @@
 #include "topo/machine/peer_info.h"
 #include "topo/machine/rank_layout.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// What all nodes can do; equal on all ranks.
 struct AgreedGraphs {
@@ -28,4 +28,4 @@ struct AgreedGraphs {
 Result<AgreedGraphs> agreeOnGraphs(const RankLayout& layout, std::span<const PeerInfo> peers,
                                    std::span<const RankGraphs> all);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -268,4 +268,4 @@ std::vector<std::string> channelLines(const RankChannels& channels, int rank) {
   return lines;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -23,7 +23,7 @@
 #include "topo/machine/rank_layout.h"
 #include "topo/channels/trees.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Most channels of a communicator.
 inline constexpr int kMostChannels = 64;
@@ -80,4 +80,4 @@ std::string treesLine(const RankChannels& channels, int rank);
 /// "Ring 00 : 7 -> 0 -> 1" and "Tree 0 : -1 -> 0 -> 1/-1/-1" for each channel, as NCCL_DEBUG_SUBSYS=GRAPH prints them.
 std::vector<std::string> channelLines(const RankChannels& channels, int rank);
 
-}  // namespace tutti
+}  // namespace tutti::topo

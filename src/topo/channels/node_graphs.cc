@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -81,4 +81,4 @@ RankGraphs describeGraphs(const Machine& machine, const GraphSet& graphs, int gp
   return placed ? words : RankGraphs{};
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -10,7 +10,7 @@
 #include "topo/machine/machine.h"
 #include "topo/search/search.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 inline constexpr int kGraphs = 5;
 /// Channels of a graph that ranks tell each other of: as many as a graph file may have.
@@ -52,4 +52,4 @@ struct RankGraphs {
 /// every GPU once, or more than kMostLocalRanks of them, tells of no topology.
 RankGraphs describeGraphs(const Machine& machine, const GraphSet& graphs, int gpuRank);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -103,4 +103,4 @@ std::vector<int> patNeighbours(int rank, int nRanks) {
   return ranks;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -21,7 +21,7 @@
 
 #include "topo/machine/rank_layout.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Neighbours in a tree: numbers of nodes or of ranks, -1 for none; the children that exist come first.
 template <int kChildren>
@@ -63,4 +63,4 @@ RankTrees treesOf(const RankLayout& layout, int rank);
 /// circle; ascending, without repetition.
 std::vector<int> patNeighbours(int rank, int nRanks);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "topo/detect/tree.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 constexpr const char* kHiddenSwitch = "fffffff:ff:ff.0";
@@ -228,4 +228,4 @@ std::string lastBusId(std::string_view path) {
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

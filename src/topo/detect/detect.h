@@ -13,7 +13,7 @@
 #include "topo/machine/peer_refusal.h"
 #include "topo/xml/xml.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// The kind of the CPUs, as /proc/cpuinfo says it.
 struct ProcessorFacts {
@@ -113,4 +113,4 @@ std::string normalBusId(std::string_view text);
 /// The last part of a path that is a bus id, in its normal form; empty if there is none.
 std::string lastBusId(std::string_view path);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "topo/xml/scan.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 constexpr int kMaxDepth = 128;
@@ -186,4 +186,4 @@ Result<HostFacts> readHwlocXml(std::string_view text, std::string_view origin) {
   return Reader().read(topology);
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -14,24 +14,24 @@
 #include "topo/detect/sysfs.h"
 #include "topo/xml/topology_xml.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
-NvLinkEnd endOf(NvmlRemote remote) {
+NvLinkEnd endOf(gpu::NvmlRemote remote) {
   switch (remote) {
-    case NvmlRemote::Gpu:
+    case gpu::NvmlRemote::Gpu:
       return NvLinkEnd::Gpu;
-    case NvmlRemote::Npu:
+    case gpu::NvmlRemote::Npu:
       return NvLinkEnd::Cpu;
-    case NvmlRemote::Switch:
+    case gpu::NvmlRemote::Switch:
       return NvLinkEnd::Switch;
-    case NvmlRemote::Unknown:
+    case gpu::NvmlRemote::Unknown:
       break;
   }
   return NvLinkEnd::Unknown;
 }
 
-GpuSourceFacts factsOf(const NvmlGpu& gpu) {
+GpuSourceFacts factsOf(const gpu::NvmlGpu& gpu) {
   GpuSourceFacts facts;
   facts.busId = normalBusId(gpu.busId);
   facts.index = gpu.index;
@@ -39,27 +39,27 @@ GpuSourceFacts factsOf(const NvmlGpu& gpu) {
   facts.mig = gpu.mig;
   facts.pcieGeneration = gpu.pcieGeneration;
   facts.pcieWidth = gpu.pcieWidth;
-  for (const NvmlLink& link : gpu.links) facts.nvlinks.push_back({endOf(link.remote), link.busId});
+  for (const gpu::NvmlLink& link : gpu.links) facts.nvlinks.push_back({endOf(link.remote), link.busId});
   facts.c2cLinks = gpu.c2cLinks;
   facts.c2cBandwidth = gpu.c2cBandwidth;
   return facts;
 }
 
-std::optional<int> attributeOf(const Driver& driver, CUdevice_attribute attribute, CUdevice device) {
+std::optional<int> attributeOf(const gpu::Driver& driver, CUdevice_attribute attribute, CUdevice device) {
   int value = 0;
   if (driver.cuDeviceGetAttribute(&value, attribute, device) != CUDA_SUCCESS) return std::nullopt;
   return value;
 }
 
 /// What the driver knows of its device number `ordinal`; a call that fails leaves its fact unknown.
-std::optional<GpuSourceFacts> askDriver(const Driver& driver, int ordinal) {
+std::optional<GpuSourceFacts> askDriver(const gpu::Driver& driver, int ordinal) {
   CUdevice device = 0;
   char busId[64] = {};
   CUresult result = driver.cuDeviceGet(&device, ordinal);
   if (result == CUDA_SUCCESS) result = driver.cuDeviceGetPCIBusId(busId, sizeof(busId) - 1, device);
   if (result != CUDA_SUCCESS) {
     info(kGraph, "CUDA device {} has no bus id ({}): it is left out of the topology", ordinal,
-         describeCu(driver, result));
+         gpu::describeCu(driver, result));
     return std::nullopt;
   }
   GpuSourceFacts facts;
@@ -75,7 +75,7 @@ std::optional<GpuSourceFacts> askDriver(const Driver& driver, int ordinal) {
 
 /// Adds what the driver says to what NVML said. The driver shows only the devices of CUDA_VISIBLE_DEVICES; others get
 /// GPUDirect from one of their kind. Several CUDA devices on one function (instances of a divided GPU) are one GPU.
-void addDriver(const Driver& driver, std::vector<GpuSourceFacts>& gpus) {
+void addDriver(const gpu::Driver& driver, std::vector<GpuSourceFacts>& gpus) {
   int count = 0;
   if (driver.cuDeviceGetCount(&count) != CUDA_SUCCESS) return;
   for (int ordinal = 0; ordinal < count; ++ordinal) {
@@ -100,21 +100,21 @@ void addDriver(const Driver& driver, std::vector<GpuSourceFacts>& gpus) {
 
 /// Asked once for the life of the process: a thousand calls on a large machine, for what does not change while it is
 /// used.
-const NvmlMachine& nvmlMachine() {
-  static NeverDestroyed<NvmlMachine> machine(Nvml::instance().readMachine());
+const gpu::NvmlMachine& nvmlMachine() {
+  static NeverDestroyed<gpu::NvmlMachine> machine(gpu::Nvml::instance().readMachine());
   return machine.get();
 }
 
-void gatherGpus(const Driver* driver, DetectInput& input) {
-  const NvmlMachine& machine = nvmlMachine();
+void gatherGpus(const gpu::Driver* driver, DetectInput& input) {
+  const gpu::NvmlMachine& machine = nvmlMachine();
   for (const std::string& sentence : machine.unknown) info(kGraph, "Topology detection: {}", sentence);
-  for (const NvmlGpu& gpu : machine.gpus) {
+  for (const gpu::NvmlGpu& gpu : machine.gpus) {
     if (gpu.mig) info(kGraph, "GPU {} is divided into instances (MIG): its NVLinks are not used", gpu.index);
     input.gpus.push_back(factsOf(gpu));
   }
-  for (const NvmlRefusal& refusal : machine.refusals) {
-    const NvmlGpu& a = machine.gpus[static_cast<std::size_t>(refusal.a)];
-    const NvmlGpu& b = machine.gpus[static_cast<std::size_t>(refusal.b)];
+  for (const gpu::NvmlRefusal& refusal : machine.refusals) {
+    const gpu::NvmlGpu& a = machine.gpus[static_cast<std::size_t>(refusal.a)];
+    const gpu::NvmlGpu& b = machine.gpus[static_cast<std::size_t>(refusal.b)];
     info(kGraph, "The driver refuses peer access between GPU {} and GPU {}: {}", a.index, b.index, refusal.reason);
     const std::optional<std::uint64_t> one = parseBusId(a.busId);
     const std::optional<std::uint64_t> other = parseBusId(b.busId);
@@ -173,7 +173,7 @@ void saySystem(const HostFacts& host, const std::string& root) {
 }
 
 /// The software GPU's machine, as SOFTGPU_TOPO says; empty without it.
-Result<std::optional<XmlElement>> readSoftTopology(const Driver& driver) {
+Result<std::optional<XmlElement>> readSoftTopology(const gpu::Driver& driver) {
   const char* text = nullptr;
   const char* path = nullptr;
   std::size_t bytes = 0;
@@ -214,4 +214,4 @@ Result<std::optional<LiveTopology>> detectLive(const LiveRequest& request) {
   return std::optional<LiveTopology>(LiveTopology{std::move(xml), input.peersRefused});
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -9,13 +9,13 @@
 #include "gpu/driver.h"
 #include "topo/detect/detect.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Where a VM's provider puts its description of the machine.
 inline constexpr const char* kVirtualTopologyFile = "/var/run/nvidia-topologyd/virtualTopology.xml";
 
 struct LiveRequest {
-  const Driver* driver = nullptr;                   ///< null: only the host and what NVML knows
+  const gpu::Driver* driver = nullptr;                   ///< null: only the host and what NVML knows
   std::string topologyFile;                         ///< NCCL_TOPO_FILE; empty: kVirtualTopologyFile, if it is there
   std::optional<std::vector<NetDeviceFacts>> nets;  ///< of the network plugins; empty: there are none yet
   std::string systemRoot;                           ///< folder with sys/ and proc/; empty: "/"
@@ -37,4 +37,4 @@ struct LiveTopology {
 /// hardware says nothing about simulated devices. Reads files: a few milliseconds; any thread.
 Result<std::optional<LiveTopology>> detectLive(const LiveRequest& request);
 
-}  // namespace tutti
+}  // namespace tutti::topo

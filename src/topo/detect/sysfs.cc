@@ -15,7 +15,7 @@
 
 #include "base/fd.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 namespace files = std::filesystem;
@@ -213,4 +213,4 @@ HostFacts readSysfs(const std::string& root) {
   return facts;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -5,11 +5,11 @@
 
 #include "topo/detect/detect.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Reads `root`/sys and `root`/proc/cpuinfo; an empty root is the live system. What is not there stays unknown. PCI
 /// functions that no topology needs (storage, USB and the like) are left out. Link speeds are the most that device and
 /// slot can: the current ones sink when a GPU idles.
 HostFacts readSysfs(const std::string& root = {});
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 /// Switches under switches: deeper than any machine.
@@ -261,4 +261,4 @@ void DetectPlaces::complete() {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

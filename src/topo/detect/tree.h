@@ -10,7 +10,7 @@
 #include "topo/detect/detect.h"
 #include "topo/xml/xml.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Elements by number; numbers stay when others are added.
 class DetectTree {
@@ -88,4 +88,4 @@ class DetectPlaces {
 /// Sets an attribute that is not there.
 void offer(XmlElement& element, std::string_view attribute, std::string value);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -9,7 +9,7 @@
 #include "topo/machine/pci.h"
 #include "topo/xml/values.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -52,4 +52,4 @@ Result<Machine> buildMachine(const XmlElement& system) {
   return std::move(trees.machine);
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

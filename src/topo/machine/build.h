@@ -5,7 +5,7 @@
 #include "topo/machine/machine.h"
 #include "topo/xml/xml.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// More than any machine has (72 GPUs with as many NICs: 325 nodes); ways take memory with the square of it.
 inline constexpr int kMaxNodes = 2048;
@@ -27,4 +27,4 @@ Result<Machine> buildMachine(const XmlElement& system);
 /// SwitchFacts.
 bool isOneSwitch(std::uint64_t parent, std::uint64_t child);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -6,7 +6,7 @@
 #include "topo/machine/speeds.h"
 #include "topo/xml/scan.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -99,4 +99,4 @@ Result<NetFacts> netFactsOf(const XmlElement& net, int system) {
   return facts;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

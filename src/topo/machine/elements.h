@@ -8,7 +8,7 @@
 #include "topo/xml/xml.h"
 #include "topo/xml/values.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 inline constexpr IntRange kNatural = {.least = 0, .most = INT32_MAX};
 inline constexpr IntRange kNaturalOrNone = {.least = -1, .most = INT32_MAX};
@@ -25,4 +25,4 @@ Result<GpuFacts> gpuFactsOf(const XmlElement& gpu, int device, const DeviceFacts
 /// `system`: the host's number, for nets without a guid. A negative `dev` says that the net cannot be used.
 Result<NetFacts> netFactsOf(const XmlElement& net, int system);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -138,4 +138,4 @@ std::vector<std::string> machineLines(const Machine& machine, const MachineBandw
   return lines;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -11,7 +11,7 @@
 #include "topo/xml/scan.h"
 #include "topo/xml/values.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -97,4 +97,4 @@ Status joinNodes(PciTrees& trees, const XmlElement& system) {
   return connectCpus(trees.machine, system);
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

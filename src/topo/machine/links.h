@@ -5,9 +5,9 @@
 #include "topo/machine/pci.h"
 #include "topo/xml/xml.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Joins the nodes of `trees`, which `system` describes. Errors: see buildMachine().
 Status joinNodes(PciTrees& trees, const XmlElement& system);
 
-}  // namespace tutti
+}  // namespace tutti::topo

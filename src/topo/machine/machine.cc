@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -84,4 +84,4 @@ std::string nodeName(const Machine& machine, int node) {
   return fmt::format("{}/{:x}-{:x}", kindName(n.kind()), n.system, n.id);
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-namespace tutti {
+namespace tutti::topo {
 
 enum class NodeKind : std::uint8_t { Cpu, Switch, Device, Gpu, NvSwitch, Nic, Net };
 inline constexpr int kNodeKinds = 7;
@@ -135,4 +135,4 @@ class Machine {
 /// "GPU/0-1b000", "NET/0-2", "NVS/0-0": kind, system, id, as NCCL's graph lines name nodes.
 std::string nodeName(const Machine& machine, int node);
 
-}  // namespace tutti
+}  // namespace tutti::topo

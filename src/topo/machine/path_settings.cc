@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 std::optional<PathType> parsePathLevel(std::string_view text) {
   constexpr std::array<PathType, 5> kDigits = {PathType::Loc, PathType::Pix, PathType::Pxb, PathType::Phb,
@@ -57,4 +57,4 @@ PathSettings pathSettings(const Params& params) {
   return settings;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -7,7 +7,7 @@
 #include "base/settings/params.h"
 #include "topo/machine/paths.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// All but what NVML says.
 PathSettings pathSettings(const Params& params);
@@ -20,4 +20,4 @@ std::optional<int> parseNetDevsPolicy(std::string_view text);
 /// versions: LOC, PIX, PXB, PHB, SYS from 0, SYS above. Empty: anything else, "" included.
 std::optional<PathType> parsePathLevel(std::string_view text);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -23,4 +23,4 @@ std::optional<PathType> parsePathType(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

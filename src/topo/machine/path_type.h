@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Ordered: a larger one is a longer way. Numbers and names are those of NCCL's logs, files and settings.
 enum class PathType : std::uint8_t {
@@ -29,4 +29,4 @@ const char* pathTypeName(PathType type);
 /// The type of that name (upper case, as NCCL_P2P_LEVEL and graph XML write it); empty if there is none.
 std::optional<PathType> parsePathType(std::string_view name);
 
-}  // namespace tutti
+}  // namespace tutti::topo

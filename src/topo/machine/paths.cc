@@ -6,7 +6,7 @@
 
 #include "topo/machine/speeds.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -330,4 +330,4 @@ MachineBandwidth machineBandwidth(const Machine& machine, const PathTable& paths
   return result;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -10,7 +10,7 @@
 #include "topo/machine/path_type.h"
 #include "topo/machine/peer_refusal.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 struct Path {
   PathType type = PathType::Dis;
@@ -94,4 +94,4 @@ struct MachineBandwidth {
 };
 MachineBandwidth machineBandwidth(const Machine& machine, const PathTable& paths, bool interNode);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "topo/xml/values.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -284,4 +284,4 @@ Result<PathTable> computePaths(const Machine& machine, const PathSettings& setti
   return paths;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

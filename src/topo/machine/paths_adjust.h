@@ -5,7 +5,7 @@
 #include "topo/machine/machine.h"
 #include "topo/machine/paths.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// One way after the other. C2C and PHB together are P2C, else the longer type counts.
 Path joinPaths(const Path& first, const Path& second);
@@ -31,4 +31,4 @@ struct GdrPair {
 /// Whether GPUDirect RDMA works for a GPU and a NIC.
 bool gdrUsable(const Machine& machine, const PathTable& paths, const PathSettings& settings, const GdrPair& pair);
 
-}  // namespace tutti
+}  // namespace tutti::topo

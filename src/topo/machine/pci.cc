@@ -10,7 +10,7 @@
 #include "topo/xml/scan.h"
 #include "topo/xml/values.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -202,4 +202,4 @@ int PciTrees::find(int system, std::uint64_t busId) const {
 
 Result<PciTrees> buildPciTrees(const XmlElement& system) { return PciBuilder().build(system); }
 
-}  // namespace tutti
+}  // namespace tutti::topo

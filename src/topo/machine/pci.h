@@ -10,7 +10,7 @@
 #include "topo/machine/machine.h"
 #include "topo/xml/xml.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// A machine with its trees, and what its other links are made of (machine_links.h). Borrows elements of the file.
 struct PciTrees {
@@ -36,4 +36,4 @@ struct PciTrees {
 /// Errors: see buildMachine().
 Result<PciTrees> buildPciTrees(const XmlElement& system);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Trivially copyable: travels through ControlChannel::allGather as it is.
 struct PeerInfo {
@@ -25,4 +25,4 @@ struct PeerInfo {
   std::uint64_t machineHash = 0;    ///< of what the rank knows of its host's hardware; 0: nothing
 };
 
-}  // namespace tutti
+}  // namespace tutti::topo

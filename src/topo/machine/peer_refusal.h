@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Two GPUs of one host, in this direction: reading or writing is not possible. By bus id, which all processes of a
 /// host see alike; NVML's indices are those of a container.
@@ -16,4 +16,4 @@ struct PeerRefusal {
   friend bool operator==(const PeerRefusal&, const PeerRefusal&) = default;
 };
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-namespace tutti {
+namespace tutti::topo {
 
 RankLayout::RankLayout(int rank, std::span<const PeerInfo> peers) : rank_(rank) {
   std::unordered_map<std::uint64_t, int> nodeByHost;
@@ -32,4 +32,4 @@ std::vector<std::int32_t> ringFrom(std::span<const int> order, int rank) {
   return ring;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -7,7 +7,7 @@
 
 #include "topo/machine/peer_info.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// The ranks of a communicator by host, and which of them is ours. A value, constant after it is built.
 class RankLayout {
@@ -38,4 +38,4 @@ class RankLayout {
 /// `order` turned so that it starts at `rank`: what a kernel of that rank walks along.
 std::vector<std::int32_t> ringFrom(std::span<const int> order, int rank);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -2,7 +2,7 @@
 
 #include "topo/xml/values.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 float nvlinkBandwidth(int sm) {
   if (sm >= 100) return 40.1F;
@@ -40,4 +40,4 @@ float cpuBandwidth(CpuKind kind) {
   return kLocalBandwidth;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

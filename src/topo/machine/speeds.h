@@ -6,7 +6,7 @@
 
 #include "topo/machine/machine.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Gpu-Device, virtual NIC-Cpu, peer-linked switches: no limit of their own.
 inline constexpr float kLocalBandwidth = 5000;
@@ -22,4 +22,4 @@ float pciBandwidth(std::string_view speed, int width);
 /// The link between two CPUs of one host.
 float cpuBandwidth(CpuKind kind);
 
-}  // namespace tutti
+}  // namespace tutti::topo

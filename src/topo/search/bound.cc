@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -261,4 +261,4 @@ float channelBound(const SearchModel& model, Pattern pattern, bool collectiveOnl
   return channelCuts(model, pattern == Pattern::Ring, collectiveOnly).bound(inside);
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -5,7 +5,7 @@
 
 #include "topo/search/model.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Maximum flow between nodes of a network with capacities (Dinic). A value; flows are computed afresh each time.
 class FlowNetwork {
@@ -48,4 +48,4 @@ ChannelCuts channelCuts(const SearchModel& model, bool isRing, bool collectiveOn
 /// Likewise of graphs with one head per channel (NVLS, CollNetDirect) and at most `heads` of them.
 float headBound(const SearchModel& model, Pattern pattern, int heads, bool collectiveOnly);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -5,7 +5,7 @@
 
 #include "topo/search/lanes.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -141,4 +141,4 @@ void ExactOrder::readOff(const RoutePrices& prices, RouteResult& result) const {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

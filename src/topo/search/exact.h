@@ -5,7 +5,7 @@
 
 #include "topo/search/hops.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 struct RouteResult {
   std::vector<int> order;  ///< empty: none
@@ -37,4 +37,4 @@ class ExactOrder {
   std::vector<float> hops_;   ///< a row for each GPU
 };
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "topo/machine/machine.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 const char* patternName(Pattern pattern) {
   switch (pattern) {
@@ -56,4 +56,4 @@ std::vector<std::string> graphLines(const Machine& machine, const Graph& graph) 
   return lines;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

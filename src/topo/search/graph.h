@@ -7,7 +7,7 @@
 
 #include "topo/machine/path_type.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 class Machine;
 
@@ -53,4 +53,4 @@ struct Graph {
 /// as NCCL_DEBUG_SUBSYS=GRAPH prints them.
 std::vector<std::string> graphLines(const Machine& machine, const Graph& graph);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -10,7 +10,7 @@
 #include "topo/xml/scan.h"
 #include "topo/xml/values.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -325,4 +325,4 @@ bool replacesSearch(const Graph& fromFile, int crossNic) {
   return fromFile.nChannels() > 0 && !(fromFile.crossNic == 1 && crossNic == 0);
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

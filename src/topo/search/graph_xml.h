@@ -9,7 +9,7 @@
 #include "topo/search/search.h"
 #include "topo/xml/xml.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// All graphs as <graphs version="1">; those that were not computed have no channels. GPUs and NICs are named by host
 /// and index (system << 56 | dev, hexadecimal), GPUs also by rank.
@@ -31,4 +31,4 @@ Result<GraphSet> readGraphFile(const std::string& path, const Machine& machine, 
 /// Takes the place of a graph that was searched? `crossNic`: NCCL_CROSS_NIC.
 bool replacesSearch(const Graph& fromFile, int crossNic);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -138,4 +138,4 @@ Packing packHeads(const SearchModel& model, const PackTask& task) {
   return HeadPacker(model, task).run();
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

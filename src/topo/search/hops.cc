@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -63,4 +63,4 @@ BoundEnds HopBound::bestEnds(const RoutePrices& prices) const {
   return best;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

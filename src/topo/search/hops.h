@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace tutti {
+namespace tutti::topo {
 
 /// What does not exist costs this; sums of it stay finite.
 inline constexpr float kNoWay = 1e15f;
@@ -49,4 +49,4 @@ class HopBound {
   float sum_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace tutti {
+namespace tutti::topo {
 
 using Four = float __attribute__((vector_size(16)));
 
@@ -29,4 +29,4 @@ inline std::size_t paddedToFour(std::size_t count) {
   return (count + kLanesOfFour - 1) / kLanesOfFour * kLanesOfFour;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -6,7 +6,7 @@
 
 #include "topo/search/lanes.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -145,4 +145,4 @@ LongestWays longestWays(const SearchModel& model, Pattern pattern, const std::ve
   return longest;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -5,7 +5,7 @@
 
 #include "topo/search/model.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// What some channels take, per GB/s of a channel's bandwidth to the network; inside of the machine it is `inside`
 /// times that.
@@ -54,4 +54,4 @@ struct LongestWays {
 };
 LongestWays longestWays(const SearchModel& model, Pattern pattern, const std::vector<DenseChannel>& channels);
 
-}  // namespace tutti
+}  // namespace tutti::topo

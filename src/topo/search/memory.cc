@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::topo {
 
 SearchMemory::SearchMemory(const SearchModel& model) : model_(model) {
   for (int net = 0; net < model.netCount(); ++net) {
@@ -28,4 +28,4 @@ const Packing& SearchMemory::pack(PackTask task) {
   return packings_.back().second;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

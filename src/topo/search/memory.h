@@ -8,7 +8,7 @@
 #include "topo/search/model.h"
 #include "topo/search/pack.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// One thread at a time. The model has to stay.
 class SearchMemory {
@@ -33,4 +33,4 @@ class SearchMemory {
   std::vector<std::pair<PackTask, Packing>> packings_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -180,4 +180,4 @@ int SearchModel::lowestSm() const {
   return lowest;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

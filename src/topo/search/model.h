@@ -10,7 +10,7 @@
 #include "topo/machine/paths.h"
 #include "topo/search/search.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// What one GB/s on a way takes from a resource: a direction of a link, or of a port that several NICs share.
 struct ResourceUse {
@@ -190,4 +190,4 @@ void visitWays(const SearchModel& model, Pattern pattern, const DenseChannel& ch
   WayVisitor<Visit>(model, pattern, channel, visit).all();
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -7,7 +7,7 @@
 #include "topo/search/heads.h"
 #include "topo/search/pack.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -327,4 +327,4 @@ float boundOf(SearchPlace& place, const GraphRequest& request) {
   return place.memory.channelBound(request.pattern, collectiveOnly);
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

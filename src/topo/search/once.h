@@ -8,7 +8,7 @@
 #include "topo/search/memory.h"
 #include "topo/search/model.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 inline constexpr int kMaxDirectHeads = 8;
 inline constexpr int kMaxNvlsHeads = 32;
@@ -35,4 +35,4 @@ Graph searchOnce(SearchPlace& place, const GraphRequest& request, const SearchSe
 /// bandwidthBound() of a model.
 float boundOf(SearchPlace& place, const GraphRequest& request);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -252,4 +252,4 @@ void Packer::negotiate(int wanted, bool twin) {
   noisy_ = false;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

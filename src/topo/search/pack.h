@@ -14,7 +14,7 @@
 #include "topo/search/price.h"
 #include "topo/search/route.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 struct Packing {
   std::vector<DenseChannel> channels;
@@ -84,4 +84,4 @@ class Packer {
   Next next_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -247,4 +247,4 @@ void PriceList::chainDoors(int atMost) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

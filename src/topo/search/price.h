@@ -11,7 +11,7 @@
 #include "topo/search/route.h"
 #include "topo/search/resource_prices.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// What channels are to be packed.
 struct PackTask {
@@ -100,4 +100,4 @@ class PriceList {
   std::uint64_t seed_ = 0x9e3779b97f4a7c15ull;
 };
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -4,7 +4,7 @@
 
 #include "topo/search/lanes.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -96,4 +96,4 @@ void Tariff::raiseWorst(const Congestion& congestion) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -7,7 +7,7 @@
 #include "topo/search/load.h"
 #include "topo/search/model.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// GB/s, so that nothing is divided by 0 where a link carries nothing or no NIC is reached.
 inline constexpr float kLeastCapacity = 1e-6f;
@@ -60,4 +60,4 @@ class Tariff {
   std::vector<int> termOf_;  ///< of each use of a way
 };
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <tuple>
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -245,4 +245,4 @@ RouteResult Router::between(const RoutePrices& prices, int first, int last) {
   return result;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

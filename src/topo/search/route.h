@@ -7,7 +7,7 @@
 #include "topo/search/exact.h"
 #include "topo/search/hops.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// What is known beforehand of an order that is looked for.
 struct RouteWish {
@@ -44,4 +44,4 @@ float routePrice(const RoutePrices& prices, const std::vector<int>& order);
 /// Makes `order` cheaper by moving runs of up to three GPUs elsewhere, its ends staying; returns the steps taken.
 std::int64_t improveOrder(const RoutePrices& prices, std::vector<int>& order);
 
-}  // namespace tutti
+}  // namespace tutti::topo

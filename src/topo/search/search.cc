@@ -8,7 +8,7 @@
 #include "topo/search/model.h"
 #include "topo/search/once.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -135,4 +135,4 @@ float bandwidthBound(const Machine& machine, const PathTable& paths, const Graph
   return boundOf(whole, request);
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

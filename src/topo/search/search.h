@@ -7,7 +7,7 @@
 #include "topo/machine/machine.h"
 #include "topo/machine/paths.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 struct SearchSettings {
   bool interNode = false;  ///< the communicator spans several machines: rings end at NICs
@@ -48,4 +48,4 @@ GraphSet searchGraphs(const Machine& machine, const PathTable& paths, const Sear
 float bandwidthBound(const Machine& machine, const PathTable& paths, const GraphRequest& request,
                      const SearchSettings& settings);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -13,7 +13,7 @@
 #include "topo/machine/build.h"
 #include "topo/xml/values.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -237,4 +237,4 @@ Result<Topology> buildTopology(const XmlElement& xml, const TopologyUse& use, Pa
   return topology;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -12,7 +12,7 @@
 #include "topo/search/search.h"
 #include "topo/xml/xml.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Which part of a described machine a communicator uses.
 struct TopologyUse {
@@ -38,4 +38,4 @@ struct Topology {
 /// Errors: ncclInvalidUsage, naming element, line and attribute; ncclInvalidArgument: a GPU the file does not have.
 Result<Topology> buildTopology(const XmlElement& xml, const TopologyUse& use, PathSettings settings);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -7,7 +7,7 @@
 
 #include "topo/search/validate_loads.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 constexpr int kMaxChannels = 64;
@@ -242,4 +242,4 @@ std::vector<std::string> validateGraph(const Machine& machine, const PathTable& 
   return Validator(machine, paths, graph, interNode).faults();
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

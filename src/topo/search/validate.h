@@ -8,7 +8,7 @@
 #include "topo/machine/machine.h"
 #include "topo/machine/paths.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Sentences that say what is wrong with `graph`; empty: the machine carries it. Each names graph, channel, GPU or NIC,
 /// or a link with its load and capacity. `interNode`: the graph belongs to several machines, so it uses NICs. The rules
@@ -17,4 +17,4 @@ namespace tutti {
 std::vector<std::string> validateGraph(const Machine& machine, const PathTable& paths, const Graph& graph,
                                        bool interNode);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 constexpr double kTolerance = 1e-3;
@@ -318,4 +318,4 @@ std::vector<std::string> overloadedNics(const Machine& machine, const Graph& gra
   return faults;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -8,7 +8,7 @@
 #include "topo/machine/machine.h"
 #include "topo/machine/paths.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// One direction of traffic of a channel, between nodes of the machine. GB/s.
 struct Stream {
@@ -42,4 +42,4 @@ std::vector<std::string> overloadedLinks(const Machine& machine, const std::vect
 /// than it can.
 std::vector<std::string> overloadedNics(const Machine& machine, const Graph& graph);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -9,7 +9,7 @@
 #include "topo/xml/topology_xml.h"
 #include "topo/xml/values.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -198,4 +198,4 @@ void setHostHash(XmlElement& system, std::uint64_t hash) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -9,7 +9,7 @@
 
 #include "topo/xml/xml.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// A GPU in use. Several ranks may use one device.
 struct UsedGpu {
@@ -42,4 +42,4 @@ Result<XmlElement> copyHosts(const XmlElement& system, int hosts);
 /// Writes `hash` into every <cpu>: files do not know on which host they are read.
 void setHostHash(XmlElement& system, std::uint64_t hash);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -161,4 +161,4 @@ std::string shownText(std::string_view value) {
   return value.size() > kMost ? shown + "..." : shown;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

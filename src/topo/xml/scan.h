@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "topo/xml/xml.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Lines (1-based) of the start tags, in the order of the text. What is between a tag's name and its end is not looked
 /// at but for quotes; comments and `<? ?>` are skipped.
@@ -23,4 +23,4 @@ int lineOf(std::string_view text, std::ptrdiff_t offset);
 /// `value` for a message: at most 60 characters, what cannot be printed as '?'.
 std::string shownText(std::string_view value);
 
-}  // namespace tutti
+}  // namespace tutti::topo

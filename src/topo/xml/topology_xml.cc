@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "topo/xml/scan.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -206,4 +206,4 @@ Result<XmlElement> readTopologyFile(const std::string& path) {
   return system;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

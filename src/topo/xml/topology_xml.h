@@ -8,7 +8,7 @@
 #include "topo/xml/xml.h"
 #include "topo/xml/values.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// More than any machine has, few enough to be built in memory.
 inline constexpr int kMaxTopologyElements = 1 << 16;
@@ -30,4 +30,4 @@ Status checkTopology(XmlElement& system);
 Result<XmlElement> parseTopology(std::string_view text, std::string_view origin);
 Result<XmlElement> readTopologyFile(const std::string& path);
 
-}  // namespace tutti
+}  // namespace tutti::topo

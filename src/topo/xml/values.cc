@@ -6,7 +6,7 @@
 
 #include "topo/xml/scan.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -154,4 +154,4 @@ int pciLaneSpeed(std::string_view text) {
   return found != nullptr ? *found : kGen3LaneSpeed;
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

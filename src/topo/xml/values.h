@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "topo/xml/xml.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// Bounds of an integer, both included.
 struct IntRange {
@@ -62,4 +62,4 @@ PciClass pciClassOf(std::string_view text);
 /// Of a `link_speed` attribute: 100 Mb/s per lane, of Gen3 if unknown.
 int pciLaneSpeed(std::string_view text);
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "topo/xml/scan.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 namespace {
 
@@ -171,4 +171,4 @@ Status writeXmlFile(const std::string& path, const XmlElement& root, std::string
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 
-namespace tutti {
+namespace tutti::topo {
 
 /// One element. A value; children in the order of the file.
 struct XmlElement {
@@ -54,4 +54,4 @@ std::string writeXml(const XmlElement& root);
 /// Errors: ncclSystemError with the path, `asked` and the system's words.
 Status writeXmlFile(const std::string& path, const XmlElement& root, std::string_view asked = {});
 
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -17,8 +17,8 @@ using device::kCountersBytes;
 
 inline constexpr std::size_t kCounterOffset = 0;  ///< tails at the receiver, heads at the sender
 /// Private counters of either end, where it keeps them beside what it shares.
-inline constexpr std::size_t kStepOffset = kCountersBytes;
-inline constexpr std::size_t kSenderBytes = 2 * kCountersBytes;
+inline constexpr std::size_t kStepOffset = device::kCountersBytes;
+inline constexpr std::size_t kSenderBytes = 2 * device::kCountersBytes;
 /// At the receiver: where the content of each slot lies (SendPull::addresses).
 inline constexpr std::size_t kPullOffset = kSenderBytes;
 inline constexpr std::size_t kPullBytes = sizeof(device::SlotWords);
@@ -43,8 +43,8 @@ constexpr ReceiverLayout receiverLayout(const SlotBytes& slotBytes) {
 }
 
 /// How much an end shares with the other.
-constexpr std::size_t sharedBytes(Direction direction, const SlotBytes& slotBytes) {
-  return direction == Direction::Send ? kSenderBytes : receiverLayout(slotBytes).bytes;
+constexpr std::size_t sharedBytes(device::Direction direction, const SlotBytes& slotBytes) {
+  return direction == device::Direction::Send ? kSenderBytes : receiverLayout(slotBytes).bytes;
 }
 
 /// The FIFOs of an end, as its device addresses the memory of both; `steps`: its private counters.

@@ -5,7 +5,7 @@
 
 namespace tutti::transport {
 
-LinkIdentity identityOf(const LinkSpec& link, Direction direction, std::uint32_t magic) {
+LinkIdentity identityOf(const LinkSpec& link, device::Direction direction, std::uint32_t magic) {
   return {.magic = magic,
           .direction = direction,
           .bytes = sharedBytes(direction, link.slotBytes),

@@ -13,7 +13,7 @@ namespace tutti::transport {
 /// Begins what a transport puts into a ConnectHandle. Trivially copyable.
 struct LinkIdentity {
   std::uint32_t magic = 0;  ///< the transport's own
-  Direction direction = Direction::Send;
+  device::Direction direction = device::Direction::Send;
   std::uint64_t bytes = 0;     ///< of the memory of such an end (fifo_layout.h)
   std::int32_t rank = -1;      ///< the owner
   std::int32_t peerRank = -1;  ///< whom the owner expects at the other end
@@ -23,7 +23,7 @@ struct LinkIdentity {
 };
 
 /// Of the end on this side of `link`.
-LinkIdentity identityOf(const LinkSpec& link, Direction direction, std::uint32_t magic);
+LinkIdentity identityOf(const LinkSpec& link, device::Direction direction, std::uint32_t magic);
 
 /// Whether `peer` is the other end of `link`, which `self` is this end of. `transport` begins the error. Errors:
 /// ncclInternalError for another connection's end, ncclInvalidUsage for buffers of another size.

@@ -9,30 +9,30 @@
 
 namespace tutti::transport {
 
-Result<PullWindow> PullWindow::ofSender(const Device& device) {
+Result<PullWindow> PullWindow::ofSender(const gpu::Device& device) {
   PullWindow made;
-  ASSIGN(made.window_, memoryWindow(device));
+  ASSIGN(made.window_, gpu::memoryWindow(device));
   return made;
 }
 
-PullWindow::PullWindow(const MemoryWindow& senders, std::optional<IpcMemory> mapping)
+PullWindow::PullWindow(const gpu::MemoryWindow& senders, std::optional<gpu::IpcMemory> mapping)
     : window_(senders), mapping_(std::move(mapping)) {
   if (mapping_) shift_ = static_cast<std::int64_t>(mapping_->address() - senders.base);
 }
 
-Result<PullWindow> PullWindow::open(const Device& device, const LinkSpec& link, const MemoryWindow& senders) {
+Result<PullWindow> PullWindow::open(const gpu::Device& device, const LinkSpec& link, const gpu::MemoryWindow& senders) {
   if (senders.bytes == 0) return PullWindow();
   if (sameProcess(link.self, link.peer)) return PullWindow(senders, {});
-  ASSIGN(IpcMemory mapping,
-         IpcMemory::open(device, senders.ipc, fmt::format("{} at {}", rankText(link.peer), rankText(link.self))));
+  ASSIGN(gpu::IpcMemory mapping,
+         gpu::IpcMemory::open(device, senders.ipc, fmt::format("{} at {}", rankText(link.peer), rankText(link.self))));
   return PullWindow(senders, std::move(mapping));
 }
 
-Result<PullWindow> PullWindow::openIfAllowed(const Device& device, const LinkSpec& link, const MemoryWindow& senders,
+Result<PullWindow> PullWindow::openIfAllowed(const gpu::Device& device, const LinkSpec& link, const gpu::MemoryWindow& senders,
                                              std::string& why) {
   if (senders.bytes == 0) return PullWindow();
   if (sameProcess(link.self, link.peer)) return PullWindow(senders, {});
-  ASSIGN(std::optional<IpcMemory> mapping, IpcMemory::openIfAllowed(device, senders.ipc, why));
+  ASSIGN(std::optional<gpu::IpcMemory> mapping, gpu::IpcMemory::openIfAllowed(device, senders.ipc, why));
   if (!mapping) return PullWindow();
   return PullWindow(senders, std::move(mapping));
 }
@@ -50,8 +50,8 @@ device::RecvPull PullWindow::receiverPull(const std::byte* receiver) const {
   return {.addresses = reinterpret_cast<const device::SlotWords*>(receiver + kPullOffset), .shift = shift_};
 }
 
-ConnView connView(Direction direction, const SlotBytes& slotBytes, const EndAddresses& at, const PullWindow& window) {
-  if (direction == Direction::Send) {
+ConnView connView(device::Direction direction, const SlotBytes& slotBytes, const EndAddresses& at, const PullWindow& window) {
+  if (direction == device::Direction::Send) {
     return device::SendConn{{fifosIn(slotBytes, at.peer, at.own, at.steps)}, window.senderPull(at.peer), nullptr, {}};
   }
   return device::RecvConn{{fifosIn(slotBytes, at.own, at.peer, at.steps)}, window.receiverPull(at.own), nullptr, {}};

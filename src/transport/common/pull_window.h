@@ -20,17 +20,17 @@ class PullWindow {
  public:
   PullWindow() = default;
   /// Sender: of its device; empty on GPUs.
-  static Result<PullWindow> ofSender(const Device& device);
+  static Result<PullWindow> ofSender(const gpu::Device& device);
   /// Receiver: makes `senders`, which may be empty, readable for kernels of `device`. Errors: the driver's, if the
   /// sender's process does not let this one map its memory.
-  static Result<PullWindow> open(const Device& device, const LinkSpec& link, const MemoryWindow& senders);
+  static Result<PullWindow> open(const gpu::Device& device, const LinkSpec& link, const gpu::MemoryWindow& senders);
   /// The same for ends that can do without: empty where the driver refuses, which is no error. `why` says how.
-  static Result<PullWindow> openIfAllowed(const Device& device, const LinkSpec& link, const MemoryWindow& senders,
+  static Result<PullWindow> openIfAllowed(const gpu::Device& device, const LinkSpec& link, const gpu::MemoryWindow& senders,
                                           std::string& why);
 
   bool empty() const { return window_.bytes == 0; }
   /// As the sender tells it.
-  const MemoryWindow& window() const { return window_; }
+  const gpu::MemoryWindow& window() const { return window_; }
   /// Lets the kernels of a sender offer. `receiver`: the receiver's memory (fifo_layout.h) as they address it.
   device::SendPull senderPull(std::byte* receiver) const;
   /// Lets the kernels of a receiver pull what is offered. `receiver`: as above.
@@ -38,11 +38,11 @@ class PullWindow {
 
  private:
   /// `mapping`: unset within a process.
-  PullWindow(const MemoryWindow& senders, std::optional<IpcMemory> mapping);
+  PullWindow(const gpu::MemoryWindow& senders, std::optional<gpu::IpcMemory> mapping);
 
-  MemoryWindow window_;
+  gpu::MemoryWindow window_;
   std::int64_t shift_ = 0;  ///< receiver: from the sender's addresses to this process's
-  std::optional<IpcMemory> mapping_;
+  std::optional<gpu::IpcMemory> mapping_;
 };
 
 /// What an end's device addresses: its own memory and the other end's (fifo_layout.h), and its private counters.
@@ -53,6 +53,6 @@ struct EndAddresses {
 };
 
 /// The view of an end whose peer's kernels share its memory.
-ConnView connView(Direction direction, const SlotBytes& slotBytes, const EndAddresses& at, const PullWindow& window);
+ConnView connView(device::Direction direction, const SlotBytes& slotBytes, const EndAddresses& at, const PullWindow& window);
 
 }  // namespace tutti::transport

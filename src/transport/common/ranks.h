@@ -11,11 +11,11 @@ namespace tutti::transport {
 
 using device::Direction;
 
-bool sameProcess(const PeerInfo& a, const PeerInfo& b);
-bool sameDevice(const PeerInfo& a, const PeerInfo& b);
+bool sameProcess(const topo::PeerInfo& a, const topo::PeerInfo& b);
+bool sameDevice(const topo::PeerInfo& a, const topo::PeerInfo& b);
 /// "rank 3 (host node7, device 1)".
-std::string rankText(const PeerInfo& info);
+std::string rankText(const topo::PeerInfo& info);
 /// "rank 3 (host node7, device 1) with rank 2 (host node7, device 0)", for messages about a connection.
-std::string pairText(const PeerInfo& self, const PeerInfo& peer);
+std::string pairText(const topo::PeerInfo& self, const topo::PeerInfo& peer);
 
 }  // namespace tutti::transport

@@ -30,14 +30,14 @@ std::array<CUdeviceptr, 2> slotsAt(CUdeviceptr memory, const SlotBytes& slotByte
 }  // namespace
 
 Status SelfTest::writeWord(CUdeviceptr address, std::uint64_t value) const {
-  return copyToDevice(*device, address, std::as_bytes(std::span(&value, 1)));
+  return gpu::copyToDevice(*device, address, std::as_bytes(std::span(&value, 1)));
 }
 
 Status SelfTest::write() const {
   for (std::size_t p = 0; p < link->slotBytes.size(); ++p) {
     if (link->slotBytes[p] == 0) continue;
     const std::uint64_t value = patternOf(*link, link->self.rank, link->peer.rank, p);
-    if (direction == Direction::Send) {
+    if (direction == device::Direction::Send) {
       for (const CUdeviceptr slot : slotsAt(peer, link->slotBytes, p)) TRY(writeWord(slot, value));
     }
     TRY(writeWord(counterAt(peer, p), value));
@@ -49,8 +49,8 @@ Result<bool> SelfTest::checkAndClear(CUdeviceptr address, std::uint64_t expected
                                      const char* what) const {
   constexpr std::array<const char*, device::kProtocols> kNames{"LL", "LL128", "Simple"};
   std::uint64_t found = 0;
-  TRY(copyToHost(*device, std::as_writable_bytes(std::span(&found, 1)), address));
-  TRY(zeroDevice(*device, address, sizeof(found)));
+  TRY(gpu::copyToHost(*device, std::as_writable_bytes(std::span(&found, 1)), address));
+  TRY(gpu::zeroDevice(*device, address, sizeof(found)));
   if (found == expected) return true;
   warn(
       "{} self-test of channel {}, {}: the {} {} holds {:#x} instead of the peer's {:#x}. Likely causes: an IOMMU or "
@@ -64,7 +64,7 @@ Result<bool> SelfTest::check() const {
   for (std::size_t p = 0; p < link->slotBytes.size(); ++p) {
     if (link->slotBytes[p] == 0) continue;
     const std::uint64_t value = patternOf(*link, link->peer.rank, link->self.rank, p);
-    if (direction == Direction::Recv) {
+    if (direction == device::Direction::Recv) {
       for (const CUdeviceptr slot : slotsAt(own, link->slotBytes, p)) {
         ASSIGN(const bool arrived, checkAndClear(slot, value, p, "slot"));
         good = good && arrived;

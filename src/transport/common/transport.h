@@ -15,7 +15,7 @@
 #include "proxy/task.h"
 #include "topo/machine/peer_info.h"
 
-namespace tutti {
+namespace tutti::transport {
 
 /// What one side of a connection tells the other, opaque to whoever carries it. Trivially copyable.
 struct ConnectHandle {
@@ -31,8 +31,8 @@ inline const device::ConnFifos& fifosOf(const ConnView& view) {
 
 /// One connection to be opened: one direction, one channel, one peer.
 struct LinkSpec {
-  PeerInfo self;
-  PeerInfo peer;
+  topo::PeerInfo self;
+  topo::PeerInfo peer;
   int channel = 0;
   /// Bytes of one slot per protocol (LL, LL128, Simple); 0: this protocol is not used on the link.
   device::SlotBytes slotBytes{};
@@ -56,7 +56,7 @@ class Endpoint {
   /// Valid after connect(); what kernels of this rank use.
   virtual ConnView view() const = 0;
   /// What a host thread has to drive while kernels use the connection; null: nothing. Owned by the endpoint.
-  virtual ProgressTask* task() { return nullptr; }
+  virtual proxy::ProgressTask* task() { return nullptr; }
   /// Nobody writes to this side's memory any more: it may be freed with this end. Otherwise, after a failure, it has to
   /// stay for as long as kernels of a peer in this process may reach it.
   virtual void settle() {}
@@ -79,14 +79,14 @@ class Transport {
   virtual ~Transport() = default;
   virtual std::string_view name() const = 0;
   /// Whether two ranks could be connected this way; must give the same answer on both.
-  virtual Result<bool> reachable(const PeerInfo& self, const PeerInfo& peer) const = 0;
+  virtual Result<bool> reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const = 0;
   /// Why reachable() says no, for the error when no transport is left: "on different hosts"; empty if it says yes.
-  virtual std::string whyNot(const PeerInfo& self, const PeerInfo& peer) const {
+  virtual std::string whyNot(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
     (void)self, (void)peer;
     return {};
   }
   /// What this rank's driver says of the link; the peer's may say something else, so decisions take what both have.
-  virtual Result<LinkQuality> judge(const PeerInfo& self, const PeerInfo& peer) const {
+  virtual Result<LinkQuality> judge(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
     ASSIGN(const bool reaches, reachable(self, peer));
     return reaches ? LinkQuality::Plain : LinkQuality::None;
   }
@@ -96,4 +96,4 @@ class Transport {
   virtual Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::transport

@@ -4,42 +4,42 @@
 #include "transport/net/pxn/pool.h"
 #include "transport/net/pxn/routed_sender.h"
 
-namespace tutti {
+namespace tutti::net {
 
-NetTransport::NetTransport(const Device& device, Net& net, NetTransportOptions options)
+NetTransport::NetTransport(const gpu::Device& device, plugin::Net& net, NetTransportOptions options)
     : device_(&device),
       net_(&net),
       options_(std::move(options)),
       pools_(std::make_shared<net::SharedPools>()),
-      lent_(std::make_shared<relay::LentPools>()),
+      lent_(std::make_shared<pxn::LentPools>()),
       joins_(std::make_shared<net::SharedJoins>()) {}
 
-Result<bool> NetTransport::reachable(const PeerInfo& self, const PeerInfo& peer) const {
+Result<bool> NetTransport::reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
   return self.rank != peer.rank;
 }
 
-std::string NetTransport::whyNot(const PeerInfo& self, const PeerInfo& peer) const {
+std::string NetTransport::whyNot(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
   return self.rank != peer.rank ? "" : "a rank has no connection to itself";
 }
 
-Result<LinkQuality> NetTransport::judge(const PeerInfo& self, const PeerInfo& peer) const {
-  if (self.rank == peer.rank) return LinkQuality::None;
-  return self.softGpu != 0 && peer.softGpu != 0 ? LinkQuality::WholeLines : LinkQuality::Plain;
+Result<transport::LinkQuality> NetTransport::judge(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
+  if (self.rank == peer.rank) return transport::LinkQuality::None;
+  return self.softGpu != 0 && peer.softGpu != 0 ? transport::LinkQuality::WholeLines : transport::LinkQuality::Plain;
 }
 
-Result<std::unique_ptr<Endpoint>> NetTransport::open(const LinkSpec& link, device::Direction direction) {
+Result<std::unique_ptr<transport::Endpoint>> NetTransport::open(const transport::LinkSpec& link, device::Direction direction) {
   const EndPlace place = options_.routing != nullptr ? options_.routing->placeOf(link, direction) : EndPlace{};
   return net::NetEndpoint::open({*device_, *net_, options_, *pools_, *lent_, *joins_}, link, direction, place);
 }
 
-Result<std::unique_ptr<Endpoint>> NetTransport::openSend(const LinkSpec& link) {
+Result<std::unique_ptr<transport::Endpoint>> NetTransport::openSend(const transport::LinkSpec& link) {
   if (options_.routing == nullptr || !options_.routing->routed(link)) return open(link, device::Direction::Send);
-  return std::unique_ptr<Endpoint>(
-      std::make_unique<relay::RoutedSender>(net::EndContext{*device_, *net_, options_, *pools_, *lent_, *joins_}, link));
+  return std::unique_ptr<transport::Endpoint>(
+      std::make_unique<pxn::RoutedSender>(net::EndContext{*device_, *net_, options_, *pools_, *lent_, *joins_}, link));
 }
 
-Result<std::unique_ptr<Endpoint>> NetTransport::openRecv(const LinkSpec& link) {
+Result<std::unique_ptr<transport::Endpoint>> NetTransport::openRecv(const transport::LinkSpec& link) {
   return open(link, device::Direction::Recv);
 }
 
-}  // namespace tutti
+}  // namespace tutti::net

@@ -16,39 +16,37 @@
 #include "transport/net/lane/options.h"
 #include "transport/common/transport.h"
 
-namespace tutti {
+namespace tutti::net {
 
-namespace net {
 class SharedPools;
 class SharedJoins;
-}
-namespace relay {
+namespace pxn {
 class LentPools;
 }
 
 /// See transport.h. `device` and `net` must outlive the transport and its endpoints. It can join any two ranks, so it
 /// belongs at the end of the list.
-class NetTransport final : public Transport {
+class NetTransport final : public transport::Transport {
  public:
-  NetTransport(const Device& device, Net& net, NetTransportOptions options);
+  NetTransport(const gpu::Device& device, plugin::Net& net, NetTransportOptions options);
   std::string_view name() const override { return "NET"; }
-  Result<bool> reachable(const PeerInfo& self, const PeerInfo& peer) const override;
-  std::string whyNot(const PeerInfo& self, const PeerInfo& peer) const override;
+  Result<bool> reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
+  std::string whyNot(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
   /// Lines of LL128 are written by the host in order. A kernel of the software GPU sees them so, and host threads see
   /// those of such a kernel; nobody promises that of a GPU and host memory.
-  Result<LinkQuality> judge(const PeerInfo& self, const PeerInfo& peer) const override;
+  Result<transport::LinkQuality> judge(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
   bool proxied() const override { return true; }
-  Result<std::unique_ptr<Endpoint>> openSend(const LinkSpec& link) override;
-  Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) override;
+  Result<std::unique_ptr<transport::Endpoint>> openSend(const transport::LinkSpec& link) override;
+  Result<std::unique_ptr<transport::Endpoint>> openRecv(const transport::LinkSpec& link) override;
 
  private:
-  Result<std::unique_ptr<Endpoint>> open(const LinkSpec& link, device::Direction direction);
-  const Device* device_;
-  Net* net_;
+  Result<std::unique_ptr<transport::Endpoint>> open(const transport::LinkSpec& link, device::Direction direction);
+  const gpu::Device* device_;
+  plugin::Net* net_;
   NetTransportOptions options_;
   std::shared_ptr<net::SharedPools> pools_;
-  std::shared_ptr<relay::LentPools> lent_;
+  std::shared_ptr<pxn::LentPools> lent_;
   std::shared_ptr<net::SharedJoins> joins_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::net

@@ -13,25 +13,25 @@ namespace tutti::p2p {
 using transport::pairText;
 using transport::sameProcess;
 
-Result<std::unique_ptr<Endpoint>> P2pEndpoint::open(const Device& device, const LinkSpec& link, Direction direction,
+Result<std::unique_ptr<transport::Endpoint>> P2pEndpoint::open(const gpu::Device& device, const transport::LinkSpec& link, device::Direction direction,
                                                     bool pulls, std::shared_ptr<const void> deviceOwner) {
   const std::size_t bytes = transport::sharedBytes(direction, link.slotBytes);
-  const std::string about = fmt::format("P2P channel {}, {}", link.channel, pairText(link.self, link.peer));
+  const std::string about = fmt::format("P2P channel {}, {}", link.channel, transport::pairText(link.self, link.peer));
   ASSIGN(auto own, SharedMemory::create(device, bytes, about, std::move(deviceOwner)));
   std::unique_ptr<P2pEndpoint> endpoint(new P2pEndpoint(link, direction, std::move(own)));
   TRY(endpoint->describe(device, pulls));
-  return std::unique_ptr<Endpoint>(std::move(endpoint));
+  return std::unique_ptr<transport::Endpoint>(std::move(endpoint));
 }
 
-Status P2pEndpoint::describe(const Device& device, bool pulls) {
+Status P2pEndpoint::describe(const gpu::Device& device, bool pulls) {
   WireHandle& wire = wire_;
   static_cast<transport::LinkIdentity&>(wire) = transport::identityOf(link_, direction_, kWireMagic);
   wire.address = own().address();
   wire.pulls = pulls ? 1 : 0;
-  if (!sameProcess(link_.self, link_.peer)) {
-    ASSIGN(wire.ipc, IpcMemory::exportHandle(own()));
+  if (!transport::sameProcess(link_.self, link_.peer)) {
+    ASSIGN(wire.ipc, gpu::IpcMemory::exportHandle(own()));
   }
-  if (direction_ == Direction::Send && pulls) {
+  if (direction_ == device::Direction::Send && pulls) {
     ASSIGN(window_, transport::PullWindow::ofSender(device));
     wire.window = window_.window();
   }
@@ -42,8 +42,8 @@ P2pEndpoint::~P2pEndpoint() {
   if (settled_) own_->free();
 }
 
-ConnectHandle P2pEndpoint::handle() const {
-  ConnectHandle handle;
+transport::ConnectHandle P2pEndpoint::handle() const {
+  transport::ConnectHandle handle;
   std::memcpy(handle.bytes.data(), &wire_, sizeof(wire_));
   return handle;
 }
@@ -54,17 +54,17 @@ Status P2pEndpoint::checkHandle(const WireHandle& peer) const {
     return fail(ncclInvalidUsage,
                 "Only one side of channel {} of {} reads the peer's buffers in place: set NCCL_P2P_DIRECT_DISABLE alike "
                 "on all ranks",
-                link_.channel, pairText(link_.self, link_.peer));
+                link_.channel, transport::pairText(link_.self, link_.peer));
   }
   return {};
 }
 
-Status P2pEndpoint::connect(const ConnectHandle& peer) {
+Status P2pEndpoint::connect(const transport::ConnectHandle& peer) {
   WireHandle wire;
   std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
   TRY(checkHandle(wire));
   ASSIGN(peer_, PeerMemory::open(own().device(), link_.self, link_.peer, wire));
-  if (direction_ == Direction::Recv) {
+  if (direction_ == device::Direction::Recv) {
     ASSIGN(window_, transport::PullWindow::open(own().device(), link_, wire.window));
   }
   return {};
@@ -73,7 +73,7 @@ Status P2pEndpoint::connect(const ConnectHandle& peer) {
 Status P2pEndpoint::requireConnected(const char* what) const {
   if (peer_.address() != 0) return {};
   return fail(ncclInternalError, "{} before connect on P2P channel {} of {}", what, link_.channel,
-              pairText(link_.self, link_.peer));
+              transport::pairText(link_.self, link_.peer));
 }
 
 transport::SelfTest P2pEndpoint::selfTest() const {
@@ -90,14 +90,14 @@ Result<bool> P2pEndpoint::probeCheck() {
   return selfTest().check();
 }
 
-ConnView P2pEndpoint::view() const {
+transport::ConnView P2pEndpoint::view() const {
   std::byte* const mine = own().data();
   auto* const peer = reinterpret_cast<std::byte*>(peer_.address());
   return transport::connView(direction_, link_.slotBytes, {mine, peer, mine + transport::kStepOffset}, window_);
 }
 
 std::string_view P2pEndpoint::description() const {
-  return sameProcess(link_.self, link_.peer) ? "P2P/direct pointer" : "P2P/IPC";
+  return transport::sameProcess(link_.self, link_.peer) ? "P2P/direct pointer" : "P2P/IPC";
 }
 
 }  // namespace tutti::p2p

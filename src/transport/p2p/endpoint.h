@@ -16,32 +16,32 @@
 namespace tutti::p2p {
 
 /// Both sides: an allocation of our own, the peer's once connected, and what is written where. See transport.h.
-class P2pEndpoint final : public Endpoint {
+class P2pEndpoint final : public transport::Endpoint {
  public:
   /// `pulls`: the receiver may read the sender's memory where the sender has a window; both sides must say the same.
   /// `deviceOwner`, which may be null, keeps the device alive.
-  static Result<std::unique_ptr<Endpoint>> open(const Device& device, const LinkSpec& link, Direction direction, bool pulls,
+  static Result<std::unique_ptr<transport::Endpoint>> open(const gpu::Device& device, const transport::LinkSpec& link, device::Direction direction, bool pulls,
                                                 std::shared_ptr<const void> deviceOwner = {});
   ~P2pEndpoint() override;
-  ConnectHandle handle() const override;
-  Status connect(const ConnectHandle& peer) override;
+  transport::ConnectHandle handle() const override;
+  Status connect(const transport::ConnectHandle& peer) override;
   Status probeWrite() override;
   Result<bool> probeCheck() override;
-  ConnView view() const override;
+  transport::ConnView view() const override;
   void settle() override { settled_ = true; }
   std::string_view description() const override;
 
  private:
-  P2pEndpoint(const LinkSpec& link, Direction direction, std::shared_ptr<SharedMemory> own)
+  P2pEndpoint(const transport::LinkSpec& link, device::Direction direction, std::shared_ptr<SharedMemory> own)
       : link_(link), direction_(direction), own_(std::move(own)) {}
-  const DeviceBuffer& own() const { return own_->buffer(); }
-  Status describe(const Device& device, bool pulls);
+  const gpu::DeviceBuffer& own() const { return own_->buffer(); }
+  Status describe(const gpu::Device& device, bool pulls);
   Status checkHandle(const WireHandle& peer) const;
   Status requireConnected(const char* what) const;
   transport::SelfTest selfTest() const;
 
-  LinkSpec link_;
-  Direction direction_;
+  transport::LinkSpec link_;
+  device::Direction direction_;
   std::shared_ptr<SharedMemory> own_;
   bool settled_ = false;
   WireHandle wire_;

@@ -6,10 +6,10 @@ namespace tutti::p2p {
 
 using Directory = transport::ProcessDirectory<SharedMemory>;
 
-Result<std::shared_ptr<SharedMemory>> SharedMemory::create(const Device& device, std::size_t bytes,
+Result<std::shared_ptr<SharedMemory>> SharedMemory::create(const gpu::Device& device, std::size_t bytes,
                                                            std::string_view about,
                                                            std::shared_ptr<const void> deviceOwner) {
-  ASSIGN(DeviceBuffer buffer, DeviceBuffer::create(device, bytes, about));
+  ASSIGN(gpu::DeviceBuffer buffer, gpu::DeviceBuffer::create(device, bytes, about));
   const std::shared_ptr<SharedMemory> memory(new SharedMemory(std::move(buffer), std::move(deviceOwner)));
   Directory::instance().add(memory->address_, memory);
   return memory;

@@ -16,12 +16,12 @@ namespace tutti::p2p {
 class SharedMemory {
  public:
   /// `deviceOwner`, which may be null, keeps the device for as long as the memory.
-  static Result<std::shared_ptr<SharedMemory>> create(const Device& device, std::size_t bytes, std::string_view about,
+  static Result<std::shared_ptr<SharedMemory>> create(const gpu::Device& device, std::size_t bytes, std::string_view about,
                                                       std::shared_ptr<const void> deviceOwner);
   SharedMemory(const SharedMemory&) = delete;
   ~SharedMemory();
 
-  const DeviceBuffer& buffer() const { return *buffer_; }
+  const gpu::DeviceBuffer& buffer() const { return *buffer_; }
 
   /// Frees the memory now. For the owner, when nobody reads or writes it any more.
   void free();
@@ -30,10 +30,10 @@ class SharedMemory {
   static std::shared_ptr<SharedMemory> at(CUdeviceptr address);
 
  private:
-  SharedMemory(DeviceBuffer buffer, std::shared_ptr<const void> deviceOwner)
+  SharedMemory(gpu::DeviceBuffer buffer, std::shared_ptr<const void> deviceOwner)
       : deviceOwner_(std::move(deviceOwner)), buffer_(std::move(buffer)), address_(buffer_->address()) {}
   std::shared_ptr<const void> deviceOwner_;   ///< outlives the buffer
-  std::optional<DeviceBuffer> buffer_;
+  std::optional<gpu::DeviceBuffer> buffer_;
   CUdeviceptr address_;
 };
 

@@ -1,7 +1,7 @@
 // What the user allows of P2P, as plain values.
 #pragma once
 
-namespace tutti {
+namespace tutti::p2p {
 
 /// What the user allows.
 struct P2pOptions {
@@ -11,4 +11,4 @@ struct P2pOptions {
   bool directDisabled = false;
 };
 
-}  // namespace tutti
+}  // namespace tutti::p2p

@@ -15,39 +15,39 @@ using transport::sameProcess;
 namespace {
 
 /// Lets kernels of `device` reach memory of another device of this process. Once per pair; again is no error.
-Status enableAccess(const Device& device, const PeerInfo& self, const PeerInfo& peer) {
-  if (sameDevice(self, peer)) return {};
-  const Driver& driver = device.driver();
+Status enableAccess(const gpu::Device& device, const topo::PeerInfo& self, const topo::PeerInfo& peer) {
+  if (transport::sameDevice(self, peer)) return {};
+  const gpu::Driver& driver = device.driver();
   CUdevice other = 0;
   CUcontext context = nullptr;
-  TRY(checkCu(driver, driver.cuDeviceGet(&other, peer.cudaDevice), "cuDeviceGet", peer.cudaDevice));
-  TRY(checkCu(driver, driver.cuDevicePrimaryCtxRetain(&context, other), "cuDevicePrimaryCtxRetain", peer.cudaDevice));
+  TRY(gpu::checkCu(driver, driver.cuDeviceGet(&other, peer.cudaDevice), "cuDeviceGet", peer.cudaDevice));
+  TRY(gpu::checkCu(driver, driver.cuDevicePrimaryCtxRetain(&context, other), "cuDevicePrimaryCtxRetain", peer.cudaDevice));
   CUresult result = CUDA_ERROR_INVALID_CONTEXT;
   {
     const auto guard = device.enter();
     if (guard.ok()) result = driver.cuCtxEnablePeerAccess(context, 0);
   }
   // The peer rank keeps its own reference for as long as its communicator lives.
-  TRY(checkCu(driver, driver.cuDevicePrimaryCtxRelease(other), "cuDevicePrimaryCtxRelease", peer.cudaDevice));
+  TRY(gpu::checkCu(driver, driver.cuDevicePrimaryCtxRelease(other), "cuDevicePrimaryCtxRelease", peer.cudaDevice));
   if (result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return {};
-  return checkCu(driver, result,
-                 CuCall{"cuCtxEnablePeerAccess", device.ordinal(), 0, "connecting " + pairText(self, peer)});
+  return gpu::checkCu(driver, result,
+                 gpu::CuCall{"cuCtxEnablePeerAccess", device.ordinal(), 0, "connecting " + transport::pairText(self, peer)});
 }
 
 }  // namespace
 
-Result<PeerMemory> PeerMemory::open(const Device& device, const PeerInfo& self, const PeerInfo& peer,
+Result<PeerMemory> PeerMemory::open(const gpu::Device& device, const topo::PeerInfo& self, const topo::PeerInfo& peer,
                                     const WireHandle& handle) {
   PeerMemory memory;
-  if (sameProcess(self, peer)) {
+  if (transport::sameProcess(self, peer)) {
     TRY(enableAccess(device, self, peer));
     memory.address_ = static_cast<CUdeviceptr>(handle.address);
     memory.shared_ = SharedMemory::at(memory.address_);
     if (memory.shared_ != nullptr) return memory;
     return fail(ncclRemoteError, "The memory of {} is gone, which {} connects to: that rank has given the connection up. Look "
-                "for its own first error", rankText(peer), rankText(self));
+                "for its own first error", transport::rankText(peer), transport::rankText(self));
   }
-  ASSIGN(IpcMemory mapping, IpcMemory::open(device, handle.ipc, rankText(peer) + " at " + rankText(self)));
+  ASSIGN(gpu::IpcMemory mapping, gpu::IpcMemory::open(device, handle.ipc, transport::rankText(peer) + " at " + transport::rankText(self)));
   memory.address_ = mapping.address();
   memory.mapping_.emplace(std::move(mapping));
   return memory;

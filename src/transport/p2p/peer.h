@@ -19,13 +19,13 @@ class PeerMemory {
  public:
   PeerMemory() = default;
   /// Within one process: enables access between the devices. Across processes: maps the IPC handle.
-  static Result<PeerMemory> open(const Device& device, const PeerInfo& self, const PeerInfo& peer,
+  static Result<PeerMemory> open(const gpu::Device& device, const topo::PeerInfo& self, const topo::PeerInfo& peer,
                                  const WireHandle& handle);
   CUdeviceptr address() const { return address_; }
 
  private:
   CUdeviceptr address_ = 0;
-  std::optional<IpcMemory> mapping_;
+  std::optional<gpu::IpcMemory> mapping_;
   std::shared_ptr<SharedMemory> shared_;   ///< within one process
 };
 

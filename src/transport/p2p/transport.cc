@@ -6,11 +6,11 @@
 #include "transport/p2p/endpoint.h"
 #include "transport/common/ranks.h"
 
-namespace tutti {
+namespace tutti::p2p {
 namespace {
 
 /// Why two ranks cannot be connected, from facts that both ranks know; empty if nothing speaks against it so far.
-std::string plainObstacle(const P2pOptions& options, const PeerInfo& self, const PeerInfo& peer) {
+std::string plainObstacle(const P2pOptions& options, const topo::PeerInfo& self, const topo::PeerInfo& peer) {
   if (self.hostHash != peer.hostHash) return "the ranks are on different hosts";
   if (self.softGpu != peer.softGpu) return "one rank uses the software GPU, the other does not";
   if (options.disabled && !transport::sameDevice(self, peer)) return "disabled by NCCL_P2P_DISABLE or NCCL_P2P_LEVEL=LOC";
@@ -19,29 +19,29 @@ std::string plainObstacle(const P2pOptions& options, const PeerInfo& self, const
 
 /// What this process's driver says against the two devices, asked in both directions; empty if nothing, or if it does
 /// not see one of them (then mapping the peer's memory will tell).
-Result<std::string> deviceObstacle(const Driver& driver, const PeerInfo& self, const PeerInfo& peer) {
+Result<std::string> deviceObstacle(const gpu::Driver& driver, const topo::PeerInfo& self, const topo::PeerInfo& peer) {
   if (transport::sameDevice(self, peer)) return std::string();
-  ASSIGN(const int mine, findDevice(driver, self.deviceUuid));
-  ASSIGN(const int theirs, findDevice(driver, peer.deviceUuid));
+  ASSIGN(const int mine, gpu::findDevice(driver, self.deviceUuid));
+  ASSIGN(const int theirs, gpu::findDevice(driver, peer.deviceUuid));
   if (mine < 0 || theirs < 0) return std::string();
   CUdevice a = 0;
   CUdevice b = 0;
-  TRY(checkCu(driver, driver.cuDeviceGet(&a, mine), "cuDeviceGet", mine));
-  TRY(checkCu(driver, driver.cuDeviceGet(&b, theirs), "cuDeviceGet", theirs));
+  TRY(gpu::checkCu(driver, driver.cuDeviceGet(&a, mine), "cuDeviceGet", mine));
+  TRY(gpu::checkCu(driver, driver.cuDeviceGet(&b, theirs), "cuDeviceGet", theirs));
   int there = 0;
   int back = 0;
-  TRY(checkCu(driver, driver.cuDeviceCanAccessPeer(&there, a, b), "cuDeviceCanAccessPeer", mine));
-  TRY(checkCu(driver, driver.cuDeviceCanAccessPeer(&back, b, a), "cuDeviceCanAccessPeer", theirs));
+  TRY(gpu::checkCu(driver, driver.cuDeviceCanAccessPeer(&there, a, b), "cuDeviceCanAccessPeer", mine));
+  TRY(gpu::checkCu(driver, driver.cuDeviceCanAccessPeer(&back, b, a), "cuDeviceCanAccessPeer", theirs));
   if (there != 0 && back != 0) return std::string();
   return fmt::format("CUDA devices {} and {} cannot access each other's memory (nvidia-smi topo -p2p w)", mine, theirs);
 }
 
 /// Atomic operations of one device on another's memory work over NVLink and not over PCI. No for devices that this
 /// process does not see.
-bool joinedByNvlink(const Driver& driver, const PeerInfo& self, const PeerInfo& peer) {
+bool joinedByNvlink(const gpu::Driver& driver, const topo::PeerInfo& self, const topo::PeerInfo& peer) {
   if (driver.cuDeviceGetP2PAttribute == nullptr) return false;
-  const auto mine = findDevice(driver, self.deviceUuid);
-  const auto theirs = findDevice(driver, peer.deviceUuid);
+  const auto mine = gpu::findDevice(driver, self.deviceUuid);
+  const auto theirs = gpu::findDevice(driver, peer.deviceUuid);
   if (!mine.ok() || !theirs.ok() || mine.value() < 0 || theirs.value() < 0) return false;
   CUdevice a = 0;
   CUdevice b = 0;
@@ -56,14 +56,14 @@ bool joinedByNvlink(const Driver& driver, const PeerInfo& self, const PeerInfo& 
 /// All that both ranks know alike. Another process may see other devices (CUDA_VISIBLE_DEVICES) and hear another answer
 /// from its driver, so the driver is asked here only within one process, and by open() otherwise: a rank that then
 /// fails to open tells its peer, and both go on to the next transport together.
-Result<std::string> commonObstacle(const Driver& driver, const P2pOptions& options, const PeerInfo& self,
-                                   const PeerInfo& peer) {
+Result<std::string> commonObstacle(const gpu::Driver& driver, const P2pOptions& options, const topo::PeerInfo& self,
+                                   const topo::PeerInfo& peer) {
   std::string obstacle = plainObstacle(options, self, peer);
   if (!obstacle.empty() || !transport::sameProcess(self, peer)) return obstacle;
   return deviceObstacle(driver, self, peer);
 }
 
-Result<std::unique_ptr<Endpoint>> open(const Device& device, const P2pOptions& options, const LinkSpec& link,
+Result<std::unique_ptr<transport::Endpoint>> open(const gpu::Device& device, const P2pOptions& options, const transport::LinkSpec& link,
                                        device::Direction direction, std::shared_ptr<const void> deviceOwner) {
   ASSIGN(const std::string obstacle, deviceObstacle(device.driver(), link.self, link.peer));
   if (!obstacle.empty()) {
@@ -76,32 +76,32 @@ Result<std::unique_ptr<Endpoint>> open(const Device& device, const P2pOptions& o
 
 }  // namespace
 
-Result<bool> P2pTransport::reachable(const PeerInfo& self, const PeerInfo& peer) const {
+Result<bool> P2pTransport::reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
   ASSIGN(const std::string obstacle, commonObstacle(device_->driver(), options_, self, peer));
   return obstacle.empty();
 }
 
-std::string P2pTransport::whyNot(const PeerInfo& self, const PeerInfo& peer) const {
+std::string P2pTransport::whyNot(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
   auto obstacle = commonObstacle(device_->driver(), options_, self, peer);
   return obstacle.ok() ? obstacle.value() : "the driver could not say";
 }
 
-Result<LinkQuality> P2pTransport::judge(const PeerInfo& self, const PeerInfo& peer) const {
+Result<transport::LinkQuality> P2pTransport::judge(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
   std::string obstacle = plainObstacle(options_, self, peer);
   if (obstacle.empty()) {
     ASSIGN(obstacle, deviceObstacle(device_->driver(), self, peer));
   }
-  if (!obstacle.empty()) return LinkQuality::None;
+  if (!obstacle.empty()) return transport::LinkQuality::None;
   const bool whole = transport::sameDevice(self, peer) || self.softGpu != 0 || joinedByNvlink(device_->driver(), self, peer);
-  return whole ? LinkQuality::WholeLines : LinkQuality::Plain;
+  return whole ? transport::LinkQuality::WholeLines : transport::LinkQuality::Plain;
 }
 
-Result<std::unique_ptr<Endpoint>> P2pTransport::openSend(const LinkSpec& link) {
+Result<std::unique_ptr<transport::Endpoint>> P2pTransport::openSend(const transport::LinkSpec& link) {
   return open(*device_, options_, link, device::Direction::Send, deviceOwner_);
 }
 
-Result<std::unique_ptr<Endpoint>> P2pTransport::openRecv(const LinkSpec& link) {
+Result<std::unique_ptr<transport::Endpoint>> P2pTransport::openRecv(const transport::LinkSpec& link) {
   return open(*device_, options_, link, device::Direction::Recv, deviceOwner_);
 }
 
-}  // namespace tutti
+}  // namespace tutti::p2p

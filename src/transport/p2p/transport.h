@@ -10,25 +10,25 @@
 #include "transport/p2p/options.h"
 #include "transport/common/transport.h"
 
-namespace tutti {
+namespace tutti::p2p {
 
 /// See transport.h. `device` must outlive the transport and its endpoints.
-class P2pTransport final : public Transport {
+class P2pTransport final : public transport::Transport {
  public:
   /// `deviceOwner`, which may be null, keeps the device for memory that has to outlive the transport after a failure.
-  P2pTransport(const Device& device, P2pOptions options, std::shared_ptr<const void> deviceOwner = {})
+  P2pTransport(const gpu::Device& device, P2pOptions options, std::shared_ptr<const void> deviceOwner = {})
       : device_(&device), options_(options), deviceOwner_(std::move(deviceOwner)) {}
   std::string_view name() const override { return "P2P"; }
-  Result<bool> reachable(const PeerInfo& self, const PeerInfo& peer) const override;
-  std::string whyNot(const PeerInfo& self, const PeerInfo& peer) const override;
-  Result<LinkQuality> judge(const PeerInfo& self, const PeerInfo& peer) const override;
-  Result<std::unique_ptr<Endpoint>> openSend(const LinkSpec& link) override;
-  Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) override;
+  Result<bool> reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
+  std::string whyNot(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
+  Result<transport::LinkQuality> judge(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
+  Result<std::unique_ptr<transport::Endpoint>> openSend(const transport::LinkSpec& link) override;
+  Result<std::unique_ptr<transport::Endpoint>> openRecv(const transport::LinkSpec& link) override;
 
  private:
-  const Device* device_;
+  const gpu::Device* device_;
   P2pOptions options_;
   std::shared_ptr<const void> deviceOwner_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::p2p

@@ -17,12 +17,12 @@ using transport::pairText;
 using transport::rankText;
 using transport::sameProcess;
 
-Result<std::unique_ptr<Endpoint>> ShmEndpoint::open(const Surroundings& around, const LinkSpec& link, Direction direction) {
-  const std::string steps = fmt::format("counters of SHM channel {}, {}", link.channel, pairText(link.self, link.peer));
-  ASSIGN(DeviceBuffer buffer, DeviceBuffer::create(*around.device, transport::kCountersBytes, steps));
+Result<std::unique_ptr<transport::Endpoint>> ShmEndpoint::open(const Surroundings& around, const transport::LinkSpec& link, device::Direction direction) {
+  const std::string steps = fmt::format("counters of SHM channel {}, {}", link.channel, transport::pairText(link.self, link.peer));
+  ASSIGN(gpu::DeviceBuffer buffer, gpu::DeviceBuffer::create(*around.device, transport::kCountersBytes, steps));
   std::unique_ptr<ShmEndpoint> endpoint(new ShmEndpoint(around, link, direction, std::move(buffer)));
   TRY(endpoint->createOwn());
-  return std::unique_ptr<Endpoint>(std::move(endpoint));
+  return std::unique_ptr<transport::Endpoint>(std::move(endpoint));
 }
 
 ShmEndpoint::~ShmEndpoint() {
@@ -30,33 +30,33 @@ ShmEndpoint::~ShmEndpoint() {
 }
 
 std::string ShmEndpoint::about() const {
-  return fmt::format("SHM channel {}, {}", link_.channel, pairText(link_.self, link_.peer));
+  return fmt::format("SHM channel {}, {}", link_.channel, transport::pairText(link_.self, link_.peer));
 }
 
 Status ShmEndpoint::createOwn() {
   ASSIGN(Segment segment, Segment::create(wire_.bytes, numaNodeOf(device()), about()));
   ASSIGN(own_, Region::create(device(), std::move(segment), about(), around_.deviceOwner));
-  if (around_.pulls && wire_.direction == Direction::Send) {
+  if (around_.pulls && wire_.direction == device::Direction::Send) {
     ASSIGN(proposed_, transport::PullWindow::ofSender(device()));
     wire_.window = proposed_.window();
   }
   wire_.address = reinterpret_cast<std::uintptr_t>(own_->host());
   Fd descriptor = own_->takeDescriptor();
-  if (sameProcess(link_.self, link_.peer)) return {};
+  if (transport::sameProcess(link_.self, link_.peer)) return {};
   ASSIGN(wire_.ticket, around_.server->offer(std::move(descriptor)));
   return {};
 }
 
-ConnectHandle ShmEndpoint::handle() const {
-  ConnectHandle handle;
+transport::ConnectHandle ShmEndpoint::handle() const {
+  transport::ConnectHandle handle;
   std::memcpy(handle.bytes.data(), &wire_, sizeof(wire_));
   return handle;
 }
 
-Status ShmEndpoint::connect(const ConnectHandle& peer) {
+Status ShmEndpoint::connect(const transport::ConnectHandle& peer) {
   std::memcpy(&peerWire_, peer.bytes.data(), sizeof(peerWire_));
   TRY(transport::checkIdentity("SHM", link_, wire_, peerWire_));
-  if (!sameProcess(link_.self, link_.peer)) {
+  if (!transport::sameProcess(link_.self, link_.peer)) {
     fetch_.emplace(peerWire_.ticket, Deadline::in(around_.patience));
     return {};
   }
@@ -65,14 +65,14 @@ Status ShmEndpoint::connect(const ConnectHandle& peer) {
     return fail(ncclRemoteError,
                 "The memory of {} is gone, which {} connects to: that rank has given the connection up. Look "
                 "for its own first error",
-                rankText(link_.peer), rankText(link_.self));
+                transport::rankText(link_.peer), transport::rankText(link_.self));
   }
-  ASSIGN(peerOnDevice_, addressOnDevice(device(), peer_->host()));
+  ASSIGN(peerOnDevice_, gpu::addressOnDevice(device(), peer_->host()));
   return answer();
 }
 
 Status ShmEndpoint::answer() {
-  if (wire_.direction == Direction::Send || peerWire_.window.bytes == 0) return {};
+  if (wire_.direction == device::Direction::Send || peerWire_.window.bytes == 0) return {};
   if (around_.pulls) {
     std::string why;
     ASSIGN(window_, transport::PullWindow::openIfAllowed(device(), link_, peerWire_.window, why));
@@ -154,7 +154,7 @@ Result<bool> ShmEndpoint::probeCheck() {
   return selfTest().check();
 }
 
-ConnView ShmEndpoint::view() const {
+transport::ConnView ShmEndpoint::view() const {
   return transport::connView(wire_.direction, link_.slotBytes, {own_->onDevice(), peerOnDevice_, steps_.data()}, window_);
 }
 

@@ -26,10 +26,10 @@ using device::Direction;
 struct WireHandle : transport::LinkIdentity {
   std::uint64_t address = 0;  ///< of the memory in the owner's process; used only within it
   Ticket ticket{};            ///< for the memory's descriptor; zero within one process
-  MemoryWindow window{};      ///< the sender's, which the receiver may read instead of slots; empty at receivers
+  gpu::MemoryWindow window{};      ///< the sender's, which the receiver may read instead of slots; empty at receivers
 };
 inline constexpr std::uint32_t kWireMagic = 0x73686d31;
-static_assert(sizeof(WireHandle) <= sizeof(ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
+static_assert(sizeof(WireHandle) <= sizeof(transport::ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
 
 /// Where the receiver answers in the sender's memory, whether it reads the sender's window. A sender keeps its private
 /// counters elsewhere.
@@ -38,7 +38,7 @@ enum class WindowAnswer : std::uint64_t { None, Reads, ReadsNot };
 
 /// What the ends of one transport have in common.
 struct Surroundings {
-  const Device* device = nullptr;
+  const gpu::Device* device = nullptr;
   std::shared_ptr<const void> deviceOwner;  ///< may be null
   std::shared_ptr<FdServer> server;
   milliseconds patience{};  ///< with a peer that does not hand out its memory
@@ -47,24 +47,24 @@ struct Surroundings {
 
 /// Both ends: a region of our own (fifo_layout.h), the peer's once connected, private counters in device memory.
 /// See transport.h.
-class ShmEndpoint final : public Endpoint {
+class ShmEndpoint final : public transport::Endpoint {
  public:
-  static Result<std::unique_ptr<Endpoint>> open(const Surroundings& around, const LinkSpec& link, Direction direction);
+  static Result<std::unique_ptr<transport::Endpoint>> open(const Surroundings& around, const transport::LinkSpec& link, device::Direction direction);
   ~ShmEndpoint() override;
-  ConnectHandle handle() const override;
-  Status connect(const ConnectHandle& peer) override;
+  transport::ConnectHandle handle() const override;
+  Status connect(const transport::ConnectHandle& peer) override;
   /// Fetches the memory of a peer in another process, which that process's FdServer hands out by itself. A sender that
   /// has a window waits for the receiver's answer.
   Result<bool> ready() override;
   Status probeWrite() override;
   Result<bool> probeCheck() override;
-  ConnView view() const override;
+  transport::ConnView view() const override;
   std::string_view description() const override { return "SHM/direct"; }
 
  private:
-  ShmEndpoint(const Surroundings& around, const LinkSpec& link, Direction direction, DeviceBuffer steps)
+  ShmEndpoint(const Surroundings& around, const transport::LinkSpec& link, device::Direction direction, gpu::DeviceBuffer steps)
       : around_(around), link_(link), steps_(std::move(steps)), wire_{transport::identityOf(link, direction, kWireMagic)} {}
-  const Device& device() const { return *around_.device; }
+  const gpu::Device& device() const { return *around_.device; }
   /// "SHM channel 3, rank 0 (…) with rank 1 (…)".
   std::string about() const;
   Status createOwn();
@@ -78,8 +78,8 @@ class ShmEndpoint final : public Endpoint {
   transport::SelfTest selfTest() const;
 
   Surroundings around_;
-  LinkSpec link_;
-  DeviceBuffer steps_;
+  transport::LinkSpec link_;
+  gpu::DeviceBuffer steps_;
   WireHandle wire_;
   WireHandle peerWire_;
   std::shared_ptr<Region> own_;

@@ -56,7 +56,7 @@ FetchState FdFetch::knock() {
   if (!transport::peerIsOurUser(line.get())) return failed("its local socket belongs to another user");
   FdRequest request;
   request.item = ticket_.item;
-  if (transport::sendPacket(line.get(), transport::packetOf(request)) != PacketIo::Done) return again();
+  if (transport::sendPacket(line.get(), transport::packetOf(request)) != transport::PacketIo::Done) return again();
   line_ = std::move(line);
   return FetchState::Pending;
 }
@@ -65,9 +65,9 @@ FetchState FdFetch::receive() {
   FdReply reply{};
   transport::ReceivedPacket packet =
       transport::receivePacket(line_.get(), std::as_writable_bytes(std::span(&reply, 1)));
-  if (packet.state == PacketIo::Again) return again();
+  if (packet.state == transport::PacketIo::Again) return again();
   line_.reset();
-  if (packet.state == PacketIo::Gone) return again();
+  if (packet.state == transport::PacketIo::Gone) return again();
   if (reply == FdReply::Granted && packet.attached.valid()) {
     fd_ = std::move(packet.attached);
     return FetchState::Done;

@@ -12,7 +12,7 @@
 
 namespace tutti::shm {
 
-int numaNodeOf(const Device& device) {
+int numaNodeOf(const gpu::Device& device) {
   if (device.driver().softGpu) return -1;
   std::ifstream file("/sys/bus/pci/devices/" + device.facts().busIdText + "/numa_node");
   int node = -1;

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-namespace tutti {
+namespace tutti::shm {
 
 /// What the user allows.
 struct ShmOptions {
@@ -13,4 +13,4 @@ struct ShmOptions {
   milliseconds patience{30'000};  ///< with a peer that does not hand out its memory
 };
 
-}  // namespace tutti
+}  // namespace tutti::shm

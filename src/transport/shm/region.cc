@@ -13,9 +13,9 @@ using Directory = transport::ProcessDirectory<Region>;
 
 }  // namespace
 
-Result<std::shared_ptr<Region>> Region::create(const Device& device, Segment segment, std::string_view about,
+Result<std::shared_ptr<Region>> Region::create(const gpu::Device& device, Segment segment, std::string_view about,
                                                std::shared_ptr<const void> deviceOwner) {
-  ASSIGN(RegisteredMemory registered, RegisteredMemory::create(device, segment.memory(), about));
+  ASSIGN(gpu::RegisteredMemory registered, gpu::RegisteredMemory::create(device, segment.memory(), about));
   const std::shared_ptr<Region> region(new Region(std::move(segment), std::move(registered), std::move(deviceOwner)));
   Directory::instance().add(keyOf(region->host()), region);
   return region;

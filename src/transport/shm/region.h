@@ -17,7 +17,7 @@ namespace tutti::shm {
 class Region {
  public:
   /// `deviceOwner`, which may be null, keeps the device for as long as the region.
-  static Result<std::shared_ptr<Region>> create(const Device& device, Segment segment, std::string_view about,
+  static Result<std::shared_ptr<Region>> create(const gpu::Device& device, Segment segment, std::string_view about,
                                                 std::shared_ptr<const void> deviceOwner);
   Region(const Region&) = delete;
   ~Region();
@@ -32,11 +32,11 @@ class Region {
   static std::shared_ptr<Region> at(std::uint64_t host);
 
  private:
-  Region(Segment segment, RegisteredMemory registered, std::shared_ptr<const void> deviceOwner)
+  Region(Segment segment, gpu::RegisteredMemory registered, std::shared_ptr<const void> deviceOwner)
       : deviceOwner_(std::move(deviceOwner)), segment_(std::move(segment)), registered_(std::move(registered)) {}
   std::shared_ptr<const void> deviceOwner_;  ///< goes last
   Segment segment_;
-  RegisteredMemory registered_;  ///< goes first
+  gpu::RegisteredMemory registered_;  ///< goes first
 };
 
 }  // namespace tutti::shm

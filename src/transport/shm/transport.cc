@@ -2,9 +2,9 @@
 
 #include "transport/common/ranks.h"
 
-namespace tutti {
+namespace tutti::shm {
 
-std::string ShmTransport::whyNot(const PeerInfo& self, const PeerInfo& peer) const {
+std::string ShmTransport::whyNot(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
   if (self.hostHash != peer.hostHash) return "the ranks are on different hosts";
   if (self.softGpu != peer.softGpu) return "one rank uses the software GPU, the other does not";
   if (options_.disabled) return "disabled by NCCL_SHM_DISABLE";
@@ -15,22 +15,22 @@ std::string ShmTransport::whyNot(const PeerInfo& self, const PeerInfo& peer) con
   return {};
 }
 
-Result<bool> ShmTransport::reachable(const PeerInfo& self, const PeerInfo& peer) const {
+Result<bool> ShmTransport::reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
   return whyNot(self, peer).empty();
 }
 
-Result<LinkQuality> ShmTransport::judge(const PeerInfo& self, const PeerInfo& peer) const {
-  if (!whyNot(self, peer).empty()) return LinkQuality::None;
+Result<transport::LinkQuality> ShmTransport::judge(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
+  if (!whyNot(self, peer).empty()) return transport::LinkQuality::None;
   // A GPU's store of 128 bytes to host memory may be cut up on its way over PCI.
-  return self.softGpu != 0 ? LinkQuality::WholeLines : LinkQuality::Plain;
+  return self.softGpu != 0 ? transport::LinkQuality::WholeLines : transport::LinkQuality::Plain;
 }
 
-Result<std::unique_ptr<Endpoint>> ShmTransport::openSend(const LinkSpec& link) {
+Result<std::unique_ptr<transport::Endpoint>> ShmTransport::openSend(const transport::LinkSpec& link) {
   return shm::ShmEndpoint::open(around_, link, device::Direction::Send);
 }
 
-Result<std::unique_ptr<Endpoint>> ShmTransport::openRecv(const LinkSpec& link) {
+Result<std::unique_ptr<transport::Endpoint>> ShmTransport::openRecv(const transport::LinkSpec& link) {
   return shm::ShmEndpoint::open(around_, link, device::Direction::Recv);
 }
 
-}  // namespace tutti
+}  // namespace tutti::shm

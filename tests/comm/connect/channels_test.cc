@@ -4,19 +4,19 @@
 
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 /// An end whose counters a test sets: what was sent, and what the peer has consumed of it.
-class CountedEnd final : public Endpoint {
+class CountedEnd final : public transport::Endpoint {
  public:
-  CountedEnd(const DeviceBuffer& counters, bool& settled, int channel = 0)
+  CountedEnd(const gpu::DeviceBuffer& counters, bool& settled, int channel = 0)
       : counters_(counters), settled_(settled), description_("counted on channel " + std::to_string(channel)) {}
-  ConnectHandle handle() const override { return {}; }
-  Status connect(const ConnectHandle&) override { return {}; }
+  transport::ConnectHandle handle() const override { return {}; }
+  Status connect(const transport::ConnectHandle&) override { return {}; }
   Status probeWrite() override { return {}; }
   Result<bool> probeCheck() override { return true; }
-  ConnView view() const override {
+  transport::ConnView view() const override {
     device::SendConn view{};
     view.step = reinterpret_cast<device::Counter*>(counters_.data());
     view.head = reinterpret_cast<device::Counter*>(counters_.data() + kApart);
@@ -28,38 +28,38 @@ class CountedEnd final : public Endpoint {
   static constexpr std::size_t kApart = 1024;
 
  private:
-  const DeviceBuffer& counters_;
+  const gpu::DeviceBuffer& counters_;
   bool& settled_;
   std::string description_;
 };
 
 TEST(Channels, WhoDoesNotTakeWhatWasSentIsNamed) {
   test::expectLog("waited in vain for rank 1 to take what was sent to it");
-  const auto device = Device::create(*loadDriver().value(), 2).value();
+  const auto device = gpu::Device::create(*gpu::loadDriver().value(), 2).value();
   const auto guard = device->enter();
-  const DeviceBuffer counters = DeviceBuffer::create(*device, 2 * CountedEnd::kApart, "counters").value();
+  const gpu::DeviceBuffer counters = gpu::DeviceBuffer::create(*device, 2 * CountedEnd::kApart, "counters").value();
   ChannelPlan plan;
   plan.nRanks = 2;
-  plan.channels = channelsByRank(RankLayout(0, std::vector<PeerInfo>(2)), 1);
+  plan.channels = topo::channelsByRank(topo::RankLayout(0, std::vector<topo::PeerInfo>(2)), 1);
   const auto channels = ChannelSet::create(*device, plan).value();
   bool settled = false;
-  OpenLink link{{1, Direction::Send, device::ConnKind::Mesh, oneChannel(0)}, {}};
+  OpenLink link{{1, device::Direction::Send, device::ConnKind::Mesh, oneChannel(0)}, {}};
   link.endpoints.push_back(std::make_unique<CountedEnd>(counters, settled));
   ASSERT_TRUE(channels->add(std::move(link)).ok());
   const Abort abort;
   const std::uint64_t sent = 3;
-  ASSERT_TRUE(copyToDevice(*device, counters.address(), std::as_bytes(std::span(&sent, 1))).ok());
+  ASSERT_TRUE(gpu::copyToDevice(*device, counters.address(), std::as_bytes(std::span(&sent, 1))).ok());
   EXPECT_EQ(channels->awaitConsumed(abort, Deadline::in(milliseconds(30))).code(), ncclRemoteError);
   EXPECT_NE(test::capturedText().find("device 2"), std::string::npos) << test::capturedText();
   EXPECT_FALSE(settled) << "the peer may still write";
-  ASSERT_TRUE(copyToDevice(*device, counters.address() + CountedEnd::kApart, std::as_bytes(std::span(&sent, 1))).ok());
+  ASSERT_TRUE(gpu::copyToDevice(*device, counters.address() + CountedEnd::kApart, std::as_bytes(std::span(&sent, 1))).ok());
   EXPECT_TRUE(channels->awaitConsumed(abort, Deadline::in(milliseconds(30))).ok());
   EXPECT_TRUE(settled);
 }
 
 /// A link on some channels, with an end for each.
-OpenLink linkOn(ChannelMask channels, const DeviceBuffer& counters, bool& settled) {
-  OpenLink link{{1, Direction::Send, device::ConnKind::Graph, channels}, {}};
+OpenLink linkOn(ChannelMask channels, const gpu::DeviceBuffer& counters, bool& settled) {
+  OpenLink link{{1, device::Direction::Send, device::ConnKind::Graph, channels}, {}};
   for (const int channel : channelsIn(channels)) {
     link.endpoints.push_back(std::make_unique<CountedEnd>(counters, settled, channel));
   }
@@ -67,22 +67,22 @@ OpenLink linkOn(ChannelMask channels, const DeviceBuffer& counters, bool& settle
 }
 
 TEST(Channels, APeerMayBeConnectedOnOneChannelAfterAnother) {
-  const auto device = Device::create(*loadDriver().value(), 2).value();
+  const auto device = gpu::Device::create(*gpu::loadDriver().value(), 2).value();
   const auto guard = device->enter();
-  const DeviceBuffer counters = DeviceBuffer::create(*device, 2 * CountedEnd::kApart, "counters").value();
+  const gpu::DeviceBuffer counters = gpu::DeviceBuffer::create(*device, 2 * CountedEnd::kApart, "counters").value();
   ChannelPlan plan;
   plan.nRanks = 2;
-  plan.channels = channelsByRank(RankLayout(0, std::vector<PeerInfo>(2)), 4);
+  plan.channels = topo::channelsByRank(topo::RankLayout(0, std::vector<topo::PeerInfo>(2)), 4);
   const auto channels = ChannelSet::create(*device, plan).value();
   bool settled = false;
-  const LinkRequest all{1, Direction::Send, device::ConnKind::Graph, allChannels(4)};
+  const LinkRequest all{1, device::Direction::Send, device::ConnKind::Graph, allChannels(4)};
   EXPECT_EQ(channels->missing(std::span(&all, 1)).front().channels, ChannelMask{0b1111});
   ASSERT_TRUE(channels->add(linkOn(0b0101, counters, settled)).ok());
-  EXPECT_EQ(channels->connected(1, device::ConnKind::Graph, Direction::Send), ChannelMask{0b0101});
+  EXPECT_EQ(channels->connected(1, device::ConnKind::Graph, device::Direction::Send), ChannelMask{0b0101});
   EXPECT_EQ(channels->missing(std::span(&all, 1)).front().channels, ChannelMask{0b1010});
   ASSERT_TRUE(channels->add(linkOn(0b1010, counters, settled)).ok());
   EXPECT_TRUE(channels->missing(std::span(&all, 1)).empty());
-  EXPECT_EQ(channels->connected(1, device::ConnKind::Mesh, Direction::Send), ChannelMask{0});
+  EXPECT_EQ(channels->connected(1, device::ConnKind::Mesh, device::Direction::Send), ChannelMask{0});
   LinkRequest some = all;
   some.channels = 0b0110;
   const std::vector<ConnectedEnd> ends = channels->endsOf(some);
@@ -93,4 +93,4 @@ TEST(Channels, APeerMayBeConnectedOnOneChannelAfterAnother) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -12,7 +12,7 @@
 #include "support/log_capture.h"
 #include "support/thread_ranks.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 /// A transport whose receivers are ints in this process; a sender writes its rank there.
@@ -28,19 +28,19 @@ struct Behaviour {
   bool writeIsLost = false;
 };
 
-class FakeEndpoint final : public Endpoint {
+class FakeEndpoint final : public transport::Endpoint {
  public:
-  FakeEndpoint(FakeMemory& memory, const Behaviour& behaviour, const LinkSpec& link, bool sending)
+  FakeEndpoint(FakeMemory& memory, const Behaviour& behaviour, const transport::LinkSpec& link, bool sending)
       : memory_(memory), behaviour_(behaviour), link_(link), sending_(sending) {
     const std::lock_guard lock(memory_.mutex);
     if (!sending) memory_.cells[cell_ = memory_.next++] = -1;
   }
-  ConnectHandle handle() const override {
-    ConnectHandle handle;
+  transport::ConnectHandle handle() const override {
+    transport::ConnectHandle handle;
     std::memcpy(handle.bytes.data(), &cell_, sizeof(cell_));
     return handle;
   }
-  Status connect(const ConnectHandle& peer) override {
+  Status connect(const transport::ConnectHandle& peer) override {
     if (sending_) std::memcpy(&cell_, peer.bytes.data(), sizeof(cell_));
     return {};
   }
@@ -53,29 +53,29 @@ class FakeEndpoint final : public Endpoint {
     const std::lock_guard lock(memory_.mutex);
     return sending_ || memory_.cells[cell_] == link_.peer.rank * 100 + link_.channel;
   }
-  ConnView view() const override { return {}; }
+  transport::ConnView view() const override { return {}; }
   std::string_view description() const override { return "fake"; }
 
  private:
   FakeMemory& memory_;
   const Behaviour& behaviour_;
-  LinkSpec link_;
+  transport::LinkSpec link_;
   bool sending_;
   int cell_ = -1;
 };
 
-class FakeTransport final : public Transport {
+class FakeTransport final : public transport::Transport {
  public:
   FakeTransport(FakeMemory& memory, Behaviour behaviour) : memory_(memory), behaviour_(behaviour) {}
   std::string_view name() const override { return "FAKE"; }
-  Result<bool> reachable(const PeerInfo&, const PeerInfo&) const override { return behaviour_.reaches; }
-  Result<std::unique_ptr<Endpoint>> openSend(const LinkSpec& link) override { return open(link, true); }
-  Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) override { return open(link, false); }
+  Result<bool> reachable(const topo::PeerInfo&, const topo::PeerInfo&) const override { return behaviour_.reaches; }
+  Result<std::unique_ptr<transport::Endpoint>> openSend(const transport::LinkSpec& link) override { return open(link, true); }
+  Result<std::unique_ptr<transport::Endpoint>> openRecv(const transport::LinkSpec& link) override { return open(link, false); }
 
  private:
-  Result<std::unique_ptr<Endpoint>> open(const LinkSpec& link, bool sending) {
+  Result<std::unique_ptr<transport::Endpoint>> open(const transport::LinkSpec& link, bool sending) {
     if (behaviour_.openFails) return fail(ncclSystemError, "fake transport cannot open");
-    return std::unique_ptr<Endpoint>(std::make_unique<FakeEndpoint>(memory_, behaviour_, link, sending));
+    return std::unique_ptr<transport::Endpoint>(std::make_unique<FakeEndpoint>(memory_, behaviour_, link, sending));
   }
   FakeMemory& memory_;
   Behaviour behaviour_;
@@ -86,19 +86,19 @@ struct World {
   explicit World(int n, milliseconds limit = std::chrono::seconds(20)) : size(n), control(n, limit), peers(static_cast<std::size_t>(n)) {
     for (int r = 0; r < n; ++r) peers[static_cast<std::size_t>(r)].rank = r;
   }
-  std::vector<std::unique_ptr<Transport>> transports(std::initializer_list<Behaviour> behaviours) {
-    std::vector<std::unique_ptr<Transport>> list;
+  std::vector<std::unique_ptr<transport::Transport>> transports(std::initializer_list<Behaviour> behaviours) {
+    std::vector<std::unique_ptr<transport::Transport>> list;
     for (const Behaviour& b : behaviours) list.push_back(std::make_unique<FakeTransport>(memory, b));
     return list;
   }
   int size;
   test::FakeWorld control;
-  std::vector<PeerInfo> peers;
+  std::vector<topo::PeerInfo> peers;
   FakeMemory memory;
 };
 
 std::vector<LinkRequest> ringRequests(int rank, int size, int channels) {
-  return {{(rank + 1) % size, Direction::Send, device::ConnKind::Graph, allChannels(channels)}, {(rank + size - 1) % size, Direction::Recv, device::ConnKind::Graph, allChannels(channels)}};
+  return {{(rank + 1) % size, device::Direction::Send, device::ConnKind::Graph, allChannels(channels)}, {(rank + size - 1) % size, device::Direction::Recv, device::ConnKind::Graph, allChannels(channels)}};
 }
 
 TEST(Connect, RingOfThreeConnectsAllChannels) {
@@ -193,8 +193,8 @@ void expectCall(World& world, int rank, const std::vector<LinkRequest>& requests
   EXPECT_EQ(links.value().size(), requests.size());
 }
 
-LinkRequest toPeer(int peer) { return {peer, Direction::Send, device::ConnKind::Mesh, 1}; }
-LinkRequest fromPeer(int peer) { return {peer, Direction::Recv, device::ConnKind::Mesh, 1}; }
+LinkRequest toPeer(int peer) { return {peer, device::Direction::Send, device::ConnKind::Mesh, 1}; }
+LinkRequest fromPeer(int peer) { return {peer, device::Direction::Recv, device::ConnKind::Mesh, 1}; }
 
 constexpr auto kPatience = std::chrono::seconds(3);
 
@@ -284,4 +284,4 @@ TEST(Connect, AbsentPeerIsAnErrorNotAHang) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -5,11 +5,11 @@
 #include "topo/channels/inter_node.h"
 #include "topo/channels/trees.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
-std::vector<RankChannel> ringsOf(int rank, int nRanks, int channels) {
-  return channelsByRank(RankLayout(rank, std::vector<PeerInfo>(static_cast<std::size_t>(nRanks))), channels).channels;
+std::vector<topo::RankChannel> ringsOf(int rank, int nRanks, int channels) {
+  return topo::channelsByRank(topo::RankLayout(rank, std::vector<topo::PeerInfo>(static_cast<std::size_t>(nRanks))), channels).channels;
 }
 
 LaunchNote noteOf(device::Func func, device::Algorithm algorithm) {
@@ -46,10 +46,10 @@ TEST(UsedLinks, OfABroadcastDoNotReachTheRoot) {
   note.root = 1;
   const auto atRoot = linksUsedBy(note, neighboursOf(1, 4, ringsOf(1, 4, 4)), 4);
   ASSERT_EQ(atRoot.size(), 1U);
-  EXPECT_EQ(atRoot[0].link.direction, Direction::Send);
+  EXPECT_EQ(atRoot[0].link.direction, device::Direction::Send);
   const auto before = linksUsedBy(note, neighboursOf(0, 4, ringsOf(0, 4, 4)), 4);
   ASSERT_EQ(before.size(), 1U);
-  EXPECT_EQ(before[0].link.direction, Direction::Recv);
+  EXPECT_EQ(before[0].link.direction, device::Direction::Recv);
 }
 
 TEST(UsedLinks, OfMessagesAreThoseOfTheirPeers) {
@@ -70,4 +70,4 @@ TEST(UsedLinks, OfMessagesAreThoseOfTheirPeers) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -7,18 +7,18 @@
 
 #include "gpu/fake_driver.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 /// An end whose counters lie in a buffer: tails first, then heads.
-class BufferedEnd final : public Endpoint {
+class BufferedEnd final : public transport::Endpoint {
  public:
-  explicit BufferedEnd(const DeviceBuffer& counters) : counters_(counters) {}
-  ConnectHandle handle() const override { return {}; }
-  Status connect(const ConnectHandle&) override { return {}; }
+  explicit BufferedEnd(const gpu::DeviceBuffer& counters) : counters_(counters) {}
+  transport::ConnectHandle handle() const override { return {}; }
+  Status connect(const transport::ConnectHandle&) override { return {}; }
   Status probeWrite() override { return {}; }
   Result<bool> probeCheck() override { return true; }
-  ConnView view() const override {
+  transport::ConnView view() const override {
     device::SendConn view{};
     view.tail = reinterpret_cast<device::Counter*>(counters_.data());
     view.head = reinterpret_cast<device::Counter*>(counters_.data() + kApart);
@@ -29,13 +29,13 @@ class BufferedEnd final : public Endpoint {
   static constexpr std::size_t kApart = 1024;
 
  private:
-  const DeviceBuffer& counters_;
+  const gpu::DeviceBuffer& counters_;
 };
 
-std::unique_ptr<ChannelSet> twoRanks(const Device& device) {
+std::unique_ptr<ChannelSet> twoRanks(const gpu::Device& device) {
   ChannelPlan plan;
   plan.nRanks = 2;
-  plan.channels = channelsByRank(RankLayout(0, std::vector<PeerInfo>(2)), 2);
+  plan.channels = topo::channelsByRank(topo::RankLayout(0, std::vector<topo::PeerInfo>(2)), 2);
   return ChannelSet::create(device, plan).value();
 }
 
@@ -57,15 +57,15 @@ CounterReader::State outcome(CounterReader& reader) {
 }
 
 TEST(CounterReader, ReadsTheCountersThatTheLastLaunchUses) {
-  const auto device = Device::create(*loadDriver().value(), 2).value();
+  const auto device = gpu::Device::create(*gpu::loadDriver().value(), 2).value();
   const auto guard = device->enter();
-  const DeviceBuffer counters = DeviceBuffer::create(*device, 2 * BufferedEnd::kApart, "counters").value();
+  const gpu::DeviceBuffer counters = gpu::DeviceBuffer::create(*device, 2 * BufferedEnd::kApart, "counters").value();
   const std::array<device::Counter, 2> tails{{{1, {}}, {17, {}}}};
   const std::array<device::Counter, 2> heads{{{2, {}}, {9, {}}}};
-  ASSERT_TRUE(copyToDevice(*device, counters.address(), std::as_bytes(std::span(tails))).ok());
-  ASSERT_TRUE(copyToDevice(*device, counters.address() + BufferedEnd::kApart, std::as_bytes(std::span(heads))).ok());
+  ASSERT_TRUE(gpu::copyToDevice(*device, counters.address(), std::as_bytes(std::span(tails))).ok());
+  ASSERT_TRUE(gpu::copyToDevice(*device, counters.address() + BufferedEnd::kApart, std::as_bytes(std::span(heads))).ok());
   const auto channels = twoRanks(*device);
-  for (const Direction direction : {Direction::Send, Direction::Recv}) {
+  for (const device::Direction direction : {device::Direction::Send, device::Direction::Recv}) {
     OpenLink link{{1, direction, device::ConnKind::Graph, allChannels(2)}, {}};
     for (int i = 0; i < 2; ++i) link.endpoints.push_back(std::make_unique<BufferedEnd>(counters));
     ASSERT_TRUE(channels->add(std::move(link)).ok());
@@ -91,10 +91,10 @@ struct BusyDevice {
   void begin() const { reader->begin(*channels, LaunchNote(), 2); }
   void answer() { driver.streamState = CUDA_SUCCESS; }
 
-  std::unique_ptr<Device> real = Device::create(*loadDriver().value(), 2).value();
+  std::unique_ptr<gpu::Device> real = gpu::Device::create(*gpu::loadDriver().value(), 2).value();
   std::unique_ptr<ChannelSet> channels = twoRanks(*real);
   test::FakeDriver driver;
-  std::unique_ptr<Device> device = Device::create(driver.driver(), 1).value();
+  std::unique_ptr<gpu::Device> device = gpu::Device::create(driver.driver(), 1).value();
   std::unique_ptr<CounterReader> reader = CounterReader::create(*device).value();
 };
 
@@ -129,4 +129,4 @@ TEST(CounterReader, GivesUpMemoryThatTheDeviceMayStillWrite) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -6,7 +6,7 @@
 
 #include "comm/diagnosis/blocked_by.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 RankState stateOf(RankDoing doing, std::uint64_t collectives, int waitsFor = -1) {
@@ -180,29 +180,29 @@ TEST(StallVerdict, WhoWaitsForARankThatMovesIsNotStalled) {
 using device::ConnKind;
 
 /// Rank 0 has given rank 1, which reports, a message; rank 2 may send in its stead.
-StallCase withHeld(Keeper keeper, int relay) {
+StallCase withHeld(proxy::Keeper keeper, int relay) {
   StallCase stall = inTwelfth();
   stall.own.starves[0] = {channelBit(1), 0};
-  stall.answers[0].holds[0] = {1, relay, keeper, ConnKind::Graph, channelBit(1)};
+  stall.answers[0].holds[0] = {1, relay, keeper, device::ConnKind::Graph, channelBit(1)};
   return stall;
 }
 
 TEST(StallVerdict, NamesTheRelayWhoseEngineHangs) {
-  EXPECT_EQ(judgeStall(withHeld(Keeper::Relay, 2)).text,
+  EXPECT_EQ(judgeStall(withHeld(proxy::Keeper::Relay, 2)).text,
             "rank 2 (host b) holds it up: it sends to this rank in the stead of rank 0 (host b), and its progress "
             "engine does not turn: it hangs in a call of the network, or gets no processor. NCCL_PXN_DISABLE=1 makes "
             "every rank send by itself");
 }
 
 TEST(StallVerdict, NamesTheRelayWhoseNetworkStandsStill) {
-  EXPECT_EQ(judgeStall(withHeld(Keeper::Network, 2)).text,
+  EXPECT_EQ(judgeStall(withHeld(proxy::Keeper::Network, 2)).text,
             "this rank waits for what rank 2 (host b), in the stead of rank 0 (host b), has sent: the network does not "
             "carry it. Look at the way between these two hosts, at the NIC that rank 2 (host b) sends by, and whether "
             "the progress engine of rank 1 hangs");
 }
 
 TEST(StallVerdict, NamesBothEndsOfANetworkThatStandsStill) {
-  EXPECT_EQ(judgeStall(withHeld(Keeper::Network, -1)).text,
+  EXPECT_EQ(judgeStall(withHeld(proxy::Keeper::Network, -1)).text,
             "this rank waits for what rank 0 (host b) has sent: the network does not carry it. Look at the way between "
             "their hosts, and whether the progress engine of rank 1 hangs");
 }
@@ -210,21 +210,21 @@ TEST(StallVerdict, NamesBothEndsOfANetworkThatStandsStill) {
 TEST(StallVerdict, FindsAHeldMessageThroughOthers) {
   StallCase stall = inTwelfth();  // rank 1 waits for 0, which waits for 3
   stall.answers[0].starves[0] = {0, channelBit(9)};
-  stall.answers[3].holds[1] = {0, 2, Keeper::Relay, ConnKind::Mesh, channelBit(9)};
+  stall.answers[3].holds[1] = {0, 2, proxy::Keeper::Relay, device::ConnKind::Mesh, channelBit(9)};
   const std::string text = judgeStall(stall).text;
   EXPECT_EQ(text.find("rank 2 (host b) holds it up: it sends to rank 0 (host b) in the stead of rank 3"), 0U) << text;
 }
 
 TEST(StallVerdict, WhoeverHasNotAskedForAMessageIsNotKeptFromIt) {
-  StallCase stall = withHeld(Keeper::Network, 2);
+  StallCase stall = withHeld(proxy::Keeper::Network, 2);
   stall.own.starves = {};
   EXPECT_NE(judgeStall(stall).text.find("wait for each other in a circle"), std::string::npos);
-  stall = withHeld(Keeper::Nobody, 2);
+  stall = withHeld(proxy::Keeper::Nobody, 2);
   EXPECT_NE(judgeStall(stall).text.find("wait for each other in a circle"), std::string::npos);
 }
 
 TEST(StallVerdict, IgnoresRelaysThatAreNoRanks) {
-  for (const Keeper keeper : {Keeper::Network, Keeper::Relay}) {
+  for (const proxy::Keeper keeper : {proxy::Keeper::Network, proxy::Keeper::Relay}) {
     StallCase stall = withHeld(keeper, 4);
     stall.describe = [](int rank) {
       EXPECT_LT(rank, 4);
@@ -243,7 +243,7 @@ TEST(StallVerdict, AMessageThatNobodyAskedForIsNotTheOneThatIsWaitedFor) {
   RankState sender = stateOf(RankDoing::Stalled, 0, 1);
   setOperation(sender, "SendRecv");
   sender.message = 1;
-  sender.holds[0] = {1, -1, Keeper::Network, ConnKind::Mesh, channelBit(0)};
+  sender.holds[0] = {1, -1, proxy::Keeper::Network, device::ConnKind::Mesh, channelBit(0)};
   stall.answers = {{0, sender}};
   stall.nameOf = [](std::uint64_t) { return "AllReduce"; };
   EXPECT_EQ(judgeStall(stall).text,
@@ -256,7 +256,7 @@ TEST(StallVerdict, AMessageThatNobodyAskedForIsNotTheOneThatIsWaitedFor) {
 }
 
 TEST(StallVerdict, SaysForWhomARankSendsThatDoesNotAnswer) {
-  StallCase stall = withHeld(Keeper::Relay, 3);
+  StallCase stall = withHeld(proxy::Keeper::Relay, 3);
   stall.answers.erase(3);
   EXPECT_EQ(judgeStall(stall).text,
             "rank 3 (host b) does not answer: its process is stopped or its host is not reachable; rank 3 sends to "
@@ -266,10 +266,10 @@ TEST(StallVerdict, SaysForWhomARankSendsThatDoesNotAnswer) {
 TEST(StallHolds, ThoseThatMayExplainAStallAreToldFirst) {
   std::vector<RankState::Hold> each;
   for (int peer = 0; peer < 40; ++peer) {
-    each.push_back({peer, -1, Keeper::Network, ConnKind::Graph, channelBit(0)});
-    each.push_back({peer, -1, Keeper::Network, ConnKind::Graph, channelBit(2)});
+    each.push_back({peer, -1, proxy::Keeper::Network, device::ConnKind::Graph, channelBit(0)});
+    each.push_back({peer, -1, proxy::Keeper::Network, device::ConnKind::Graph, channelBit(2)});
   }
-  each.push_back({50, 3, Keeper::Relay, ConnKind::Mesh, channelBit(1)});
+  each.push_back({50, 3, proxy::Keeper::Relay, device::ConnKind::Mesh, channelBit(1)});
   RankState own = stateOf(RankDoing::Stalled, 12, 33);
   tellHolds(own, each);
   EXPECT_EQ(own.holds[0].receiver, 33) << "it waits for that peer";
@@ -278,8 +278,8 @@ TEST(StallHolds, ThoseThatMayExplainAStallAreToldFirst) {
   for (std::size_t i = 2; i < own.holds.size(); ++i) EXPECT_EQ(own.holds[i].receiver, static_cast<int>(i) - 2);
   tellHolds(own, std::span(each).last(1));
   EXPECT_EQ(own.holds[0].receiver, 50);
-  EXPECT_EQ(own.holds[0].kind, ConnKind::Mesh);
-  EXPECT_EQ(own.holds[1].keeper, Keeper::Nobody);
+  EXPECT_EQ(own.holds[0].kind, device::ConnKind::Mesh);
+  EXPECT_EQ(own.holds[1].keeper, proxy::Keeper::Nobody);
 }
 
 TEST(StallBoard, IgnoresWhatIsNoState) {
@@ -290,7 +290,7 @@ TEST(StallBoard, IgnoresWhatIsNoState) {
   EXPECT_TRUE(board.since({}).empty());
   EXPECT_FALSE(board.takeAsked());
   RankState state;
-  state.holds[7].kind = static_cast<ConnKind>(device::kConnKinds);
+  state.holds[7].kind = static_cast<device::ConnKind>(device::kConnKinds);
   board.hear(1, std::as_bytes(std::span(&state, 1)));
   EXPECT_TRUE(board.since({}).empty());
   state = {};
@@ -302,4 +302,4 @@ TEST(StallBoard, IgnoresWhatIsNoState) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

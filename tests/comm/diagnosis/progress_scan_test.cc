@@ -8,7 +8,7 @@
 
 #include "gpu/fake_driver.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using State = MovementSweep::State;
@@ -18,14 +18,14 @@ constexpr int kPeers = 100;
 constexpr std::size_t kApart = 2 * device::kCountersBytes;
 static_assert(2 * kPeers > CounterCopy::kMostEnds);
 
-class NumberedEnd final : public Endpoint {
+class NumberedEnd final : public transport::Endpoint {
  public:
-  NumberedEnd(const DeviceBuffer& counters, std::size_t number) : at_(counters.data() + number * kApart) {}
-  ConnectHandle handle() const override { return {}; }
-  Status connect(const ConnectHandle&) override { return {}; }
+  NumberedEnd(const gpu::DeviceBuffer& counters, std::size_t number) : at_(counters.data() + number * kApart) {}
+  transport::ConnectHandle handle() const override { return {}; }
+  Status connect(const transport::ConnectHandle&) override { return {}; }
   Status probeWrite() override { return {}; }
   Result<bool> probeCheck() override { return true; }
-  ConnView view() const override {
+  transport::ConnView view() const override {
     device::SendConn view{};
     view.tail = reinterpret_cast<device::Counter*>(at_);
     view.head = reinterpret_cast<device::Counter*>(at_ + kApart / 2);
@@ -42,10 +42,10 @@ class Sweep : public testing::Test {
   void SetUp() override {
     ChannelPlan plan;
     plan.nRanks = kPeers + 1;
-    plan.channels = channelsByRank(RankLayout(0, std::vector<PeerInfo>(kPeers + 1)), 1);
+    plan.channels = topo::channelsByRank(topo::RankLayout(0, std::vector<topo::PeerInfo>(kPeers + 1)), 1);
     channels_ = ChannelSet::create(*device_, plan).value();
     for (int number = 0; number < 2 * kPeers; ++number) {
-      const Direction direction = number % 2 == 0 ? Direction::Send : Direction::Recv;
+      const device::Direction direction = number % 2 == 0 ? device::Direction::Send : device::Direction::Recv;
       OpenLink link{{1 + number / 2, direction, device::ConnKind::Mesh, allChannels(1)}, {}};
       link.endpoints.push_back(std::make_unique<NumberedEnd>(counters_, static_cast<std::size_t>(number)));
       ASSERT_TRUE(channels_->add(std::move(link)).ok());
@@ -55,7 +55,7 @@ class Sweep : public testing::Test {
   void step(std::size_t number, device::Protocol protocol) {
     const std::uint64_t value = ++value_;
     const std::size_t word = static_cast<std::size_t>(protocol) * sizeof(device::Counter);
-    ASSERT_TRUE(copyToDevice(*device_, counters_.address() + number * kApart + kApart / 2 + word,
+    ASSERT_TRUE(gpu::copyToDevice(*device_, counters_.address() + number * kApart + kApart / 2 + word,
                              std::as_bytes(std::span(&value, 1)))
                     .ok());
   }
@@ -71,9 +71,9 @@ class Sweep : public testing::Test {
     return state;
   }
 
-  std::unique_ptr<Device> device_ = Device::create(*loadDriver().value(), 2).value();
-  ContextGuard guard_ = device_->enter().value();
-  DeviceBuffer counters_ = DeviceBuffer::create(*device_, 2 * kPeers * kApart, "counters").value();
+  std::unique_ptr<gpu::Device> device_ = gpu::Device::create(*gpu::loadDriver().value(), 2).value();
+  gpu::ContextGuard guard_ = device_->enter().value();
+  gpu::DeviceBuffer counters_ = gpu::DeviceBuffer::create(*device_, 2 * kPeers * kApart, "counters").value();
   std::unique_ptr<ChannelSet> channels_;
   MovementSweep sweep_ = MovementSweep::create(*device_).value();
   MovementSweep::HasLeft hasLeft_;
@@ -92,10 +92,10 @@ TEST_F(Sweep, SaysThatNothingMovesOnlyAfterALaterSecondLook) {
 TEST_F(Sweep, NoticesEachConnectionByEachProtocol) {
   using device::Protocol;
   int now = 0;
-  for (const auto& [number, protocol] : {std::pair{0, Protocol::LL},
-                                         {127, Protocol::LL128},
-                                         {128, Protocol::Simple},
-                                         {2 * kPeers - 1, Protocol::LL}}) {
+  for (const auto& [number, protocol] : {std::pair{0, device::Protocol::LL},
+                                         {127, device::Protocol::LL128},
+                                         {128, device::Protocol::Simple},
+                                         {2 * kPeers - 1, device::Protocol::LL}}) {
     sweep_.reset();
     EXPECT_EQ(followAt(now), State::UnderWay);
     step(static_cast<std::size_t>(number), protocol);
@@ -112,17 +112,17 @@ TEST_F(Sweep, DoesNotReadMemoryOfRanksThatHaveLeft) {
 }
 
 TEST(StuckSweep, DoesNotWaitForADeviceThatDoesNotAnswer) {
-  const auto real = Device::create(*loadDriver().value(), 2).value();
+  const auto real = gpu::Device::create(*gpu::loadDriver().value(), 2).value();
   ChannelPlan plan;
   plan.nRanks = 2;
-  plan.channels = channelsByRank(RankLayout(0, std::vector<PeerInfo>(2)), 1);
+  plan.channels = topo::channelsByRank(topo::RankLayout(0, std::vector<topo::PeerInfo>(2)), 1);
   const auto channels = ChannelSet::create(*real, plan).value();
-  const DeviceBuffer counters = DeviceBuffer::create(*real, kApart, "counters").value();
-  OpenLink link{{1, Direction::Send, device::ConnKind::Mesh, allChannels(1)}, {}};
+  const gpu::DeviceBuffer counters = gpu::DeviceBuffer::create(*real, kApart, "counters").value();
+  OpenLink link{{1, device::Direction::Send, device::ConnKind::Mesh, allChannels(1)}, {}};
   link.endpoints.push_back(std::make_unique<NumberedEnd>(counters, 0));
   ASSERT_TRUE(channels->add(std::move(link)).ok());
   test::FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 1).value();
+  const auto device = gpu::Device::create(fake.driver(), 1).value();
   {
     MovementSweep sweep = MovementSweep::create(*device).value();
     fake.streamState = CUDA_ERROR_NOT_READY;
@@ -135,4 +135,4 @@ TEST(StuckSweep, DoesNotWaitForADeviceThatDoesNotAnswer) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

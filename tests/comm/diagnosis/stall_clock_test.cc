@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using Time = StallClock::Time;
@@ -99,4 +99,4 @@ TEST(StallClock, IsOffWithoutALimit) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using device::Protocol;
 
-EndReading end(Direction direction, Protocol protocol, std::uint64_t produced, std::uint64_t consumed) {
+EndReading end(device::Direction direction, device::Protocol protocol, std::uint64_t produced, std::uint64_t consumed) {
   EndReading reading;
   reading.channel = 2;
   reading.peer = 3;
@@ -25,7 +25,7 @@ std::string lineOf(const EndReading& reading) {
 }
 
 TEST(StallLines, ASenderWithoutRoomWaitsForItsPeer) {
-  const EndReading full = end(Direction::Send, Protocol::Simple, 17, 9);
+  const EndReading full = end(device::Direction::Send, device::Protocol::Simple, 17, 9);
   EXPECT_TRUE(waitOf(full)->waits);
   EXPECT_EQ(lineOf(full),
             "channel 2, to rank 3 (host b, device 1) by P2P/IPC, Simple, 17 slots sent, 9 taken: waits for "
@@ -33,14 +33,14 @@ TEST(StallLines, ASenderWithoutRoomWaitsForItsPeer) {
 }
 
 TEST(StallLines, ASenderWithRoomTellsWhatIsOpenAndDoesNotWait) {
-  const EndReading open = end(Direction::Send, Protocol::Simple, 10, 9);
+  const EndReading open = end(device::Direction::Send, device::Protocol::Simple, 10, 9);
   EXPECT_FALSE(waitOf(open)->waits);
   EXPECT_NE(lineOf(open).find("rank 3 has not taken slot 9 yet"), std::string::npos);
-  EXPECT_FALSE(waitOf(end(Direction::Send, Protocol::Simple, 9, 9)));
+  EXPECT_FALSE(waitOf(end(device::Direction::Send, device::Protocol::Simple, 9, 9)));
 }
 
 TEST(StallLines, AReceiverOfAnEmptySlotWaitsForItsPeer) {
-  const EndReading empty = end(Direction::Recv, Protocol::Simple, 18, 18);
+  const EndReading empty = end(device::Direction::Recv, device::Protocol::Simple, 18, 18);
   EXPECT_TRUE(waitOf(empty)->waits);
   EXPECT_EQ(lineOf(empty),
             "channel 2, from rank 3 (host b, device 1) by P2P/IPC, Simple, 18 slots received: waits for "
@@ -48,23 +48,23 @@ TEST(StallLines, AReceiverOfAnEmptySlotWaitsForItsPeer) {
 }
 
 TEST(StallLines, WhatHasComeAndIsNotTakenIsNotThePeersFault) {
-  const EndReading there = end(Direction::Recv, Protocol::Simple, 20, 18);
+  const EndReading there = end(device::Direction::Recv, device::Protocol::Simple, 20, 18);
   EXPECT_FALSE(waitOf(there)->waits);
   EXPECT_NE(lineOf(there).find("slots 18..19 came and have not been taken yet"), std::string::npos);
 }
 
 TEST(StallLines, LinesWithFlagsAreCountedByTheReceiverAlone) {
-  EXPECT_TRUE(waitOf(end(Direction::Recv, Protocol::LL, 0, 5))->waits);
-  EXPECT_NE(lineOf(end(Direction::Recv, Protocol::LL128, 0, 1)).find("LL128, 1 slot received"), std::string::npos);
-  EXPECT_FALSE(waitOf(end(Direction::Send, Protocol::LL, 0, 5)));
+  EXPECT_TRUE(waitOf(end(device::Direction::Recv, device::Protocol::LL, 0, 5))->waits);
+  EXPECT_NE(lineOf(end(device::Direction::Recv, device::Protocol::LL128, 0, 1)).find("LL128, 1 slot received"), std::string::npos);
+  EXPECT_FALSE(waitOf(end(device::Direction::Send, device::Protocol::LL, 0, 5)));
 }
 
 TEST(StallLines, TheHostThreadInBetweenSpeaksForItself) {
-  EndReading proxied = end(Direction::Recv, Protocol::Simple, 4, 4);
+  EndReading proxied = end(device::Direction::Recv, device::Protocol::Simple, 4, 4);
   proxied.task = "step 4, waits for the network to deliver it";
   EXPECT_TRUE(waitOf(proxied)->waits);
   EXPECT_NE(lineOf(proxied).find("the host thread: step 4, waits for the network"), std::string::npos);
-  proxied.direction = Direction::Send;
+  proxied.direction = device::Direction::Send;
   EXPECT_FALSE(waitOf(proxied)->waits);
 }
 
@@ -72,7 +72,7 @@ TEST(StallLines, OfAPeerThatHasLeftNothingIsCounted) {
   EndReading end;
   end.channel = 1;
   end.peer = 3;
-  end.direction = Direction::Recv;
+  end.direction = device::Direction::Recv;
   end.transport = "P2P/IPC";
   end.left = true;
   const auto wait = waitOf(end);
@@ -80,9 +80,9 @@ TEST(StallLines, OfAPeerThatHasLeftNothingIsCounted) {
   EXPECT_TRUE(wait->waits);
   EXPECT_EQ(describeEnd(end, "rank 3 (host b)", *wait),
             "channel 1, from rank 3 (host b) by P2P/IPC, Simple: rank 3 has left the communicator");
-  end.direction = Direction::Send;
+  end.direction = device::Direction::Send;
   EXPECT_FALSE(waitOf(end)->waits) << "it may have taken all";
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -12,7 +12,7 @@
 #include "comm/enqueue/shell.h"
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using namespace test;
@@ -59,13 +59,13 @@ TEST(Ending, AnAbortDoesNotWaitForBackgroundWorkForEver) {
 }
 
 TEST(Ending, AnAbortBeforeTheBootstrapWasThereIsToldByTheInit) {
-  allowLog("aborted its communicator");
-  const BootstrapSettings settings = localSettings();
-  const auto ids = makeIds(1, settings);
+  test::allowLog("aborted its communicator");
+  const bootstrap::BootstrapSettings settings = test::localSettings();
+  const auto ids = test::makeIds(1, settings);
   std::atomic<int> joinedRanks{0};
   std::atomic<bool> told{false};
-  runRanks(2, [&](int rank) {
-    auto joined = Bootstrap::join(joinOptions(ids, rank, 2, settings));
+  test::runRanks(2, [&](int rank) {
+    auto joined = bootstrap::Bootstrap::join(test::joinOptions(ids, rank, 2, settings));
     ASSERT_TRUE(joined.ok());
     ++joinedRanks;
     const Deadline limit = Deadline::in(milliseconds(20'000));
@@ -76,7 +76,7 @@ TEST(Ending, AnAbortBeforeTheBootstrapWasThereIsToldByTheInit) {
       return;
     }
     while (joinedRanks < 2) std::this_thread::sleep_for(milliseconds(1));
-    Shell shell;
+    test::Shell shell;
     shell.comm.abort.raise(Status(ncclInvalidUsage), "aborted while it joined");
     shell.comm.parts.bootstrap = std::move(joined).value();
     noteJoined(shell.comm);
@@ -87,9 +87,9 @@ TEST(Ending, AnAbortBeforeTheBootstrapWasThereIsToldByTheInit) {
 
 TEST(Failure, HasItsTextBeforeTheApplicationCanSeeIt) {
   for (const bool first : {true, false}) {
-    Shell shell;
+    test::Shell shell;
     restoreLastError("an older one");
-    expectLog("rank 1 has died");
+    test::expectLog("rank 1 has died");
     // Listeners run when the error can be seen by others, but before failComm() has returned.
     std::string read;
     shell.comm.abort.addListener([&](Status) { std::thread([&] { read = lastErrorText(); }).join(); });
@@ -109,4 +109,4 @@ TEST(Ending, ADestroyAfterAFailureFreesWithoutWaiting) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

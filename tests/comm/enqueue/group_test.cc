@@ -13,7 +13,7 @@
 #include "comm/enqueue/shell.h"
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using test::Shell;
@@ -51,15 +51,15 @@ TEST(Group, BelongsToItsThread) {
 
 TEST(Group, MixOfBlockingAndNonBlockingIsRefused) {
   test::expectLog("Blocking and nonblocking communicators are not allowed in the same group");
-  Shell blocking;
-  Shell other(false);
+  test::Shell blocking;
+  test::Shell other(false);
   GroupWork work;
   EXPECT_TRUE(work.admit(blocking.comm).ok());
   EXPECT_EQ(work.admit(other.comm).code(), ncclInvalidArgument);
 }
 
 TEST(Group, LatchedErrorDropsAnInitForGood) {
-  Shell shell;
+  test::Shell shell;
   bool ran = false;
   groupStart();
   ASSERT_TRUE(openGroup()->add({&shell.comm, JobKind::Init, [&] { ran = true; return Status(); }}).ok());
@@ -77,8 +77,8 @@ TEST(Group, LatchedErrorDoesNotKeepACommunicatorFromEnding) {
                         return groupSimulateEnd(microseconds);
                       }};
   for (const End end : ends) {
-    Shell starts;
-    Shell shell;
+    test::Shell starts;
+    test::Shell shell;
     bool ended = false;
     groupStart();
     ASSERT_TRUE(openGroup()->add({&starts.comm, JobKind::Init, [] { return Status(); }}).ok());
@@ -94,7 +94,7 @@ TEST(Group, LatchedErrorDoesNotKeepACommunicatorFromEnding) {
 }
 
 TEST(Group, ASimulatedGroupEndsCommunicatorsToo) {
-  Shell shell;
+  test::Shell shell;
   bool ended = false;
   groupStart();
   ASSERT_TRUE(openGroup()->add({&shell.comm, JobKind::End, [&] {
@@ -107,8 +107,8 @@ TEST(Group, ASimulatedGroupEndsCommunicatorsToo) {
 }
 
 TEST(Group, JobsRunTogether) {
-  Shell a;
-  Shell b;
+  test::Shell a;
+  test::Shell b;
   std::atomic<int> inside{0};
   const auto meet = [&] {
     ++inside;
@@ -122,8 +122,8 @@ TEST(Group, JobsRunTogether) {
 }
 
 TEST(Group, ErrorOfOneJobWakesTheOthersAndIsReturned) {
-  Shell waits;
-  Shell fails;
+  test::Shell waits;
+  test::Shell fails;
   GroupWork work;
   ASSERT_TRUE(work.add({&waits.comm, JobKind::Init, [&] {
                           while (!waits.comm.abort.raised()) std::this_thread::yield();
@@ -135,8 +135,8 @@ TEST(Group, ErrorOfOneJobWakesTheOthersAndIsReturned) {
 
 TEST(Group, AnExceptionInAJobIsItsError) {
   test::expectLog("out of host memory");
-  Shell throws;
-  Shell waits;
+  test::Shell throws;
+  test::Shell waits;
   GroupWork work;
   ASSERT_TRUE(work.add({&throws.comm, JobKind::Init, []() -> Status { throw std::bad_alloc(); }}).ok());
   ASSERT_TRUE(work.add({&waits.comm, JobKind::Init, [&] {
@@ -149,7 +149,7 @@ TEST(Group, AnExceptionInAJobIsItsError) {
 
 TEST(Group, AnInitThatThrowsLeavesAFailedCommunicator) {
   test::expectLog("out of host memory");
-  Shell throws;
+  test::Shell throws;
   GroupWork work;
   ASSERT_TRUE(work.add({&throws.comm, JobKind::Init, []() -> Status { throw std::bad_alloc(); }}).ok());
   EXPECT_EQ(runGroup(work).status().code(), ncclSystemError);
@@ -157,8 +157,8 @@ TEST(Group, AnInitThatThrowsLeavesAFailedCommunicator) {
 }
 
 TEST(Group, OwnErrorCountsMoreThanItsEcho) {
-  Shell echo;
-  Shell origin;
+  test::Shell echo;
+  test::Shell origin;
   GroupWork work;
   ASSERT_TRUE(work.add({&echo.comm, JobKind::Init, [&] { return Status(ncclRemoteError); }}).ok());
   ASSERT_TRUE(work.add({&origin.comm, JobKind::Init, [&] {
@@ -169,9 +169,9 @@ TEST(Group, OwnErrorCountsMoreThanItsEcho) {
 }
 
 TEST(Group, CommunicatorsEndAlsoWhereTheRestOfTheGroupFails) {
-  Shell fails;
-  Shell finalized;
-  Shell ends;
+  test::Shell fails;
+  test::Shell finalized;
+  test::Shell ends;
   finalized.comm.progress.finalized.store(true);   // as the call has left it
   bool flushed = false;
   bool ended = false;
@@ -186,8 +186,8 @@ TEST(Group, CommunicatorsEndAlsoWhereTheRestOfTheGroupFails) {
 }
 
 TEST(Group, AnInitThatRanIsNotGivenUpWithTheRest) {
-  Shell up;
-  Shell fails;
+  test::Shell up;
+  test::Shell fails;
   GroupWork work;
   ASSERT_TRUE(work.add({&up.comm, JobKind::Init, [] { return Status(); }}).ok());
   ASSERT_TRUE(work.add({&fails.comm, JobKind::Finalize, [] { return Status(ncclSystemError); }}).ok());
@@ -196,7 +196,7 @@ TEST(Group, AnInitThatRanIsNotGivenUpWithTheRest) {
 }
 
 TEST(Group, NonBlockingJobsGoOnInTheBackground) {
-  Shell shell(false);
+  test::Shell shell(false);
   std::atomic<bool> go{false};
   GroupWork work;
   ASSERT_TRUE(work.add({&shell.comm, JobKind::Init, [&] {
@@ -213,8 +213,8 @@ TEST(Group, NonBlockingJobsGoOnInTheBackground) {
 }
 
 TEST(Group, WorkThatIsUsedAgainIsEmpty) {
-  Shell blocking;
-  Shell other(false);
+  test::Shell blocking;
+  test::Shell other(false);
   GroupWork work;
   ASSERT_TRUE(work.add(blocking.comm, Op{}).ok());
   ASSERT_TRUE(work.add(blocking.comm, Op{}).ok());
@@ -229,8 +229,8 @@ TEST(Group, WorkThatIsUsedAgainIsEmpty) {
 }
 
 TEST(Group, OpenedByAJobIsAGroupOfItsOwn) {
-  Shell outer;
-  Shell inner;
+  test::Shell outer;
+  test::Shell inner;
   bool ran = false;
   groupStart();
   ASSERT_TRUE(openGroup()->add({&outer.comm, JobKind::Init, [&] {
@@ -248,4 +248,4 @@ TEST(Group, OpenedByAJobIsAGroupOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -6,14 +6,14 @@
 
 namespace tutti::test {
 
-inline Config configOf(bool blocking) {
-  ncclConfig_t user = undefinedConfig();
+inline comm::Config configOf(bool blocking) {
+  ncclConfig_t user = comm::undefinedConfig();
   user.blocking = blocking ? 1 : 0;
-  return parseConfig(&user, undefinedConfig()).value();
+  return comm::parseConfig(&user, comm::undefinedConfig()).value();
 }
 
 struct Shell {
-  explicit Shell(bool blocking = true) : comm(CommIdentity(), configOf(blocking), Runtime()) {}
+  explicit Shell(bool blocking = true) : comm(comm::CommIdentity(), configOf(blocking), comm::Runtime()) {}
   ncclComm comm;
 };
 

@@ -4,11 +4,11 @@
 
 #include "base/threads/cpu_set.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 OwnMachine machineWith(const char* text) {
-  return ownMachine(parseXml(text, "test").value());
+  return ownMachine(topo::parseXml(text, "test").value());
 }
 
 constexpr const char* kTwoNodes = R"(<system version="1">
@@ -60,4 +60,4 @@ TEST(Affinity, AListThatIsNoneIsSaidToBeIgnored) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -7,11 +7,11 @@
 #include "support/thread_ranks.h"
 #include "topo/channels/trees.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
-std::vector<PeerInfo> plainPeers(int n) {
-  std::vector<PeerInfo> peers(static_cast<std::size_t>(n));
+std::vector<topo::PeerInfo> plainPeers(int n) {
+  std::vector<topo::PeerInfo> peers(static_cast<std::size_t>(n));
   for (int r = 0; r < n; ++r) {
     peers[static_cast<std::size_t>(r)].rank = r;
     peers[static_cast<std::size_t>(r)].computeCapability = 90;
@@ -27,7 +27,7 @@ Proposal proposalOf(const Params& params) {
 }
 
 /// What n ranks say to their proposals.
-std::vector<Result<Agreement>> agreeAll(const std::vector<PeerInfo>& peers, const std::vector<Proposal>& proposals) {
+std::vector<Result<Agreement>> agreeAll(const std::vector<topo::PeerInfo>& peers, const std::vector<Proposal>& proposals) {
   const int n = static_cast<int>(peers.size());
   test::FakeWorld world(n);
   std::vector<Result<Agreement>> results(peers.size(), Status(ncclInternalError));
@@ -39,7 +39,7 @@ std::vector<Result<Agreement>> agreeAll(const std::vector<PeerInfo>& peers, cons
 }
 
 TEST(Agreement, SmallestWishAndCommonAbilitiesWin) {
-  std::vector<PeerInfo> peers = plainPeers(3);
+  std::vector<topo::PeerInfo> peers = plainPeers(3);
   peers[1].computeCapability = 80;
   std::vector<Proposal> proposals(3, proposalOf(Params{}));
   for (std::size_t r = 0; r < 3; ++r) proposals[r].channels = 4 + static_cast<int>(r);
@@ -58,7 +58,7 @@ TEST(Agreement, SmallestWishAndCommonAbilitiesWin) {
 }
 
 TEST(Agreement, TheSmallestNumberOfChannelsForMessagesCounts) {
-  const std::vector<PeerInfo> peers = plainPeers(3);
+  const std::vector<topo::PeerInfo> peers = plainPeers(3);
   std::vector<Proposal> proposals(3, proposalOf(Params{}));
   propose(proposals[0], {.fewest = 4, .most = 16, .perNetPeer = 8, .peers = 1}, {});
   propose(proposals[1], {.fewest = 2, .most = 32, .perNetPeer = 2, .peers = 2}, {});
@@ -178,62 +178,62 @@ TEST(Agreement, DisabledSharedMemoryMustBeDisabledEverywhere) {
 }
 
 /// Links as a table says.
-class TableTransport final : public Transport {
+class TableTransport final : public transport::Transport {
  public:
-  explicit TableTransport(std::vector<LinkQuality> qualities) : qualities_(std::move(qualities)) {}
+  explicit TableTransport(std::vector<transport::LinkQuality> qualities) : qualities_(std::move(qualities)) {}
   std::string_view name() const override { return "FAKE"; }
-  Result<bool> reachable(const PeerInfo&, const PeerInfo&) const override { return true; }
-  Result<LinkQuality> judge(const PeerInfo&, const PeerInfo& peer) const override {
+  Result<bool> reachable(const topo::PeerInfo&, const topo::PeerInfo&) const override { return true; }
+  Result<transport::LinkQuality> judge(const topo::PeerInfo&, const topo::PeerInfo& peer) const override {
     return qualities_[static_cast<std::size_t>(peer.rank)];
   }
-  Result<std::unique_ptr<Endpoint>> openSend(const LinkSpec&) override { return Status(ncclInternalError); }
-  Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec&) override { return Status(ncclInternalError); }
+  Result<std::unique_ptr<transport::Endpoint>> openSend(const transport::LinkSpec&) override { return Status(ncclInternalError); }
+  Result<std::unique_ptr<transport::Endpoint>> openRecv(const transport::LinkSpec&) override { return Status(ncclInternalError); }
 
  private:
-  std::vector<LinkQuality> qualities_;
+  std::vector<transport::LinkQuality> qualities_;
 };
 
-LinkAbilities abilitiesWith(std::vector<LinkQuality> qualities, const std::vector<PeerInfo>& peers) {
-  std::vector<std::unique_ptr<Transport>> transports;
+LinkAbilities abilitiesWith(std::vector<transport::LinkQuality> qualities, const std::vector<topo::PeerInfo>& peers) {
+  std::vector<std::unique_ptr<transport::Transport>> transports;
   transports.push_back(std::make_unique<TableTransport>(std::move(qualities)));
-  const RankLayout layout(0, peers);
-  const auto abilities = abilitiesOf(transports, peers, treesOf(layout, 0).neighbours(), 0);
+  const topo::RankLayout layout(0, peers);
+  const auto abilities = abilitiesOf(transports, peers, topo::treesOf(layout, 0).neighbours(), 0);
   EXPECT_TRUE(abilities.ok());
   return abilities.value();
 }
 
 TEST(Abilities, EverythingWhereAllLinksAreGood) {
-  constexpr auto kWhole = LinkQuality::WholeLines;
+  constexpr auto kWhole = transport::LinkQuality::WholeLines;
   EXPECT_EQ(abilitiesWith({kWhole, kWhole, kWhole, kWhole}, plainPeers(4)), (LinkAbilities{1, 1, 1, 1}));
 }
 
 TEST(Abilities, AMissingLinkCountsWhereItIsNeeded) {
-  constexpr auto kPlain = LinkQuality::Plain;
+  constexpr auto kPlain = transport::LinkQuality::Plain;
   // Rank 0 of 8 has rank 1 in its chain; 1, 2, 4, 6, 7 in PAT.
-  std::vector<LinkQuality> links(8, kPlain);
-  links[3] = LinkQuality::None;
+  std::vector<transport::LinkQuality> links(8, kPlain);
+  links[3] = transport::LinkQuality::None;
   EXPECT_EQ(abilitiesWith(links, plainPeers(8)), (LinkAbilities{1, 1, 0, 0}));
-  links = std::vector<LinkQuality>(8, kPlain);
-  links[4] = LinkQuality::None;
+  links = std::vector<transport::LinkQuality>(8, kPlain);
+  links[4] = transport::LinkQuality::None;
   EXPECT_EQ(abilitiesWith(links, plainPeers(8)), (LinkAbilities{1, 0, 0, 0}));
-  links = std::vector<LinkQuality>(8, kPlain);
-  links[1] = LinkQuality::None;
+  links = std::vector<transport::LinkQuality>(8, kPlain);
+  links[1] = transport::LinkQuality::None;
   EXPECT_EQ(abilitiesWith(links, plainPeers(8)), (LinkAbilities{0, 0, 0, 0}));
 }
 
 TEST(Abilities, DirectAlgorithmsStayOnOneHost) {
-  std::vector<PeerInfo> peers = plainPeers(2);
+  std::vector<topo::PeerInfo> peers = plainPeers(2);
   peers[1].hostHash = 5;
-  EXPECT_EQ(abilitiesWith({LinkQuality::Plain, LinkQuality::Plain}, peers), (LinkAbilities{1, 1, 0, 1}));
+  EXPECT_EQ(abilitiesWith({transport::LinkQuality::Plain, transport::LinkQuality::Plain}, peers), (LinkAbilities{1, 1, 0, 1}));
 }
 
-AgreedGraphs nvlinkGraphs() {
-  AgreedGraphs graphs;
-  for (const GraphId id : {GraphId::Ring, GraphId::Tree}) {
-    GraphSummary& graph = graphs.graphs[static_cast<std::size_t>(id)];
+topo::AgreedGraphs nvlinkGraphs() {
+  topo::AgreedGraphs graphs;
+  for (const topo::GraphId id : {topo::GraphId::Ring, topo::GraphId::Tree}) {
+    topo::GraphSummary& graph = graphs.graphs[static_cast<std::size_t>(id)];
     graph.channels = 12;
     graph.bwIntra = 20;
-    graph.typeIntra = PathType::Nvl;
+    graph.typeIntra = topo::PathType::Nvl;
   }
   graphs.amdOrMixedCpus = true;
   return graphs;
@@ -243,9 +243,9 @@ TEST(Agreement, GraphsSayWhatLinksAreAndCarry) {
   Agreement agreement;
   agreement.nChannels = 24;
   agreement.lowestComputeCapability = agreement.highestComputeCapability = 80;
-  AgreedGraphs graphs = nvlinkGraphs();
+  topo::AgreedGraphs graphs = nvlinkGraphs();
   const auto peers = plainPeers(4);
-  const RankLayout layout(0, peers);
+  const topo::RankLayout layout(0, peers);
   RankFacts ranks = rankFactsFrom(agreement, layout, peers, &graphs);
   EXPECT_EQ(ranks.path, PathClass::NVLink);
   EXPECT_TRUE(ranks.amdOrMixedCpus);
@@ -253,7 +253,7 @@ TEST(Agreement, GraphsSayWhatLinksAreAndCarry) {
   EXPECT_EQ(speeds.ring.intra, 20);
   EXPECT_EQ(speeds.ring.channels, 12);
   EXPECT_NEAR(speeds.mesh, 12 * 20 * 0.85, 0.01) << "twelve channels' worth, not twenty-four's";
-  graphs.graphs[0].typeIntra = PathType::Phb;
+  graphs.graphs[0].typeIntra = topo::PathType::Phb;
   EXPECT_EQ(rankFactsFrom(agreement, layout, peers, &graphs).path, PathClass::Pci);
   EXPECT_FALSE(rankFactsFrom(agreement, layout, peers, &graphs).ll128Safe);
 }
@@ -263,11 +263,11 @@ TEST(Agreement, NodesWithoutAWayToANicAreSlowNotApart) {
   RankFacts ranks;
   ranks.nRanks = 4;
   ranks.nNodes = 2;
-  const AgreedGraphs graphs = nvlinkGraphs();
+  const topo::AgreedGraphs graphs = nvlinkGraphs();
   EXPECT_GT(speedsFrom(agreement, ranks, &graphs).ring.inter, 0);
   agreement.links.tree = 0;
   EXPECT_FALSE(speedsFrom(agreement, ranks, &graphs).tree.connected());
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -6,11 +6,11 @@
 #include "support/log_capture.h"
 #include "support/thread_ranks.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
-PeerInfo plainPeer(int rank, int nRanks) {
-  PeerInfo peer;
+topo::PeerInfo plainPeer(int rank, int nRanks) {
+  topo::PeerInfo peer;
   peer.rank = rank;
   peer.nRanks = nRanks;
   peer.version = NCCL_VERSION_CODE;
@@ -31,7 +31,7 @@ TEST(Stages, VersionMismatchIsRefusedByNameOnAllRanks) {
   test::allowLog("Mismatched NCCL version detected : rank 0 (host node, pid 0) has 2.30.7, rank 2");
   test::FakeWorld world(3);
   test::runRanks(3, [&](int rank) {
-    PeerInfo self = plainPeer(rank, 3);
+    topo::PeerInfo self = plainPeer(rank, 3);
     if (rank == 2) self.version = 22809;
     EXPECT_EQ(gatherPeers(world.channel(rank), self).status().code(), ncclInvalidUsage);
   });
@@ -51,14 +51,14 @@ TEST(Stages, SoftwareGpuAndDriverDoNotMix) {
   test::allowLog("the software GPU");
   test::FakeWorld world(2);
   test::runRanks(2, [&](int rank) {
-    PeerInfo self = plainPeer(rank, 2);
+    topo::PeerInfo self = plainPeer(rank, 2);
     self.softGpu = static_cast<std::uint32_t>(rank);
     EXPECT_EQ(gatherPeers(world.channel(rank), self).status().code(), ncclInvalidUsage);
   });
 }
 
 TEST(Stages, RanksThatShareAGpuAreBothNamedWhereThatIsForbidden) {
-  std::vector<PeerInfo> peers;
+  std::vector<topo::PeerInfo> peers;
   for (int rank = 0; rank < 4; ++rank) {
     peers.push_back(plainPeer(rank, 4));
     peers.back().deviceUuid[3] = static_cast<std::uint8_t>(rank);
@@ -73,7 +73,7 @@ TEST(Stages, RanksThatShareAGpuAreBothNamedWhereThatIsForbidden) {
 }
 
 TEST(Stages, OnlyRanksOfOneProcessOnOneGpuShareADevice) {
-  std::vector<PeerInfo> peers;
+  std::vector<topo::PeerInfo> peers;
   for (int rank = 0; rank < 3; ++rank) {
     peers.push_back(plainPeer(rank, 3));
     peers.back().processHash = 7;
@@ -134,9 +134,9 @@ TEST(Stages, ChannelsOfGraphsAreAllUsed) {
 }
 
 TEST(Stages, BlocksOfRanksThatShareAGpuFitOnItTogether) {
-  std::vector<PeerInfo> peers;
+  std::vector<topo::PeerInfo> peers;
   for (int rank = 0; rank < 8; ++rank) peers.push_back(plainPeer(rank, 8));
-  for (PeerInfo& peer : peers) peer.deviceUuid = {};
+  for (topo::PeerInfo& peer : peers) peer.deviceUuid = {};
   EXPECT_EQ(channelsThatFit(8, 132, peers, peers[0]), 8);
   EXPECT_EQ(channelsThatFit(32, 132, peers, peers[0]), 16);
   EXPECT_EQ(channelsThatFit(32, 4, peers, peers[0]), 1) << "one at least";
@@ -179,4 +179,4 @@ TEST(Stages, OddBufferSizesBecomeWholeGrains) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

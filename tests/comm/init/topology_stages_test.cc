@@ -18,7 +18,7 @@
 #include "topo/search/graph_xml.h"
 #include "topo/xml/topology_xml.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 /// Four GPUs, each joined to each by an NVLink, in pairs under two switches; two NICs.
@@ -61,7 +61,7 @@ constexpr const char* kMachine = R"(<system version="1">
 constexpr std::int64_t kBusIds[]{0x2000, 0x3000, 0x12000, 0x13000};  // 0000:02:00.0 and so on, packed
 
 OwnMachine machineOf(std::string_view text) {
-  return ownMachine(parseTopology(text, "test").value());
+  return ownMachine(topo::parseTopology(text, "test").value());
 }
 
 /// Ranks in order of hosts, on GPUs 0, 1, … of each.
@@ -69,7 +69,7 @@ class Nodes {
  public:
   Nodes(int nodes, int perNode) : control_(nodes * perNode), peers_(static_cast<std::size_t>(nodes * perNode)) {
     for (int r = 0; r < nodes * perNode; ++r) {
-      PeerInfo& peer = peers_[static_cast<std::size_t>(r)];
+      topo::PeerInfo& peer = peers_[static_cast<std::size_t>(r)];
       peer.rank = r;
       peer.hostHash = static_cast<std::uint64_t>(r / perNode) + 7;
       peer.busId = kBusIds[r % perNode];
@@ -79,22 +79,22 @@ class Nodes {
     settings_.resize(peers_.size());
   }
   int size() const { return static_cast<int>(peers_.size()); }
-  PeerInfo& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+  topo::PeerInfo& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   OwnMachine& machine(int rank) { return machines_[static_cast<std::size_t>(rank)]; }
   TopologySettings& settings(int rank) { return settings_[static_cast<std::size_t>(rank)]; }
 
   /// Runs the stage on all ranks; `check` hears of each.
-  void run(const std::function<void(int, const RankLayout&, const Result<CommGraphs>&)>& check) {
+  void run(const std::function<void(int, const topo::RankLayout&, const Result<CommGraphs>&)>& check) {
     for (int r = 0; r < size(); ++r) peer(r).machineHash = machine(r).hash;
     test::runRanks(size(), [&](int rank) {
-      const RankLayout layout(rank, peers_);
+      const topo::RankLayout layout(rank, peers_);
       check(rank, layout, findGraphs({control_.channel(rank), peers_, layout, settings(rank)}, machine(rank)));
     });
   }
   /// Channels of all ranks, which must be known.
-  std::vector<RankChannels> channels(int nChannels) {
-    std::vector<RankChannels> all(peers_.size());
-    run([&](int rank, const RankLayout& layout, const Result<CommGraphs>& graphs) {
+  std::vector<topo::RankChannels> channels(int nChannels) {
+    std::vector<topo::RankChannels> all(peers_.size());
+    run([&](int rank, const topo::RankLayout& layout, const Result<CommGraphs>& graphs) {
       ASSERT_TRUE(graphs.ok());
       ASSERT_TRUE(graphs.value().known());
       all[static_cast<std::size_t>(rank)] = channelsOf(graphs.value(), layout, nChannels).value();
@@ -104,7 +104,7 @@ class Nodes {
 
  private:
   test::FakeWorld control_;
-  std::vector<PeerInfo> peers_;
+  std::vector<topo::PeerInfo> peers_;
   std::vector<OwnMachine> machines_;
   std::vector<TopologySettings> settings_;
 };
@@ -142,13 +142,13 @@ class GraphLog {
   }
 };
 
-void expectRings(const std::vector<RankChannels>& all) {
+void expectRings(const std::vector<topo::RankChannels>& all) {
   for (int c = 0; c < all.front().size(); ++c) {
     std::vector<int> seen;
     int rank = 0;
     do {
       seen.push_back(rank);
-      const RankChannel& own = all[static_cast<std::size_t>(rank)].channels[static_cast<std::size_t>(c)];
+      const topo::RankChannel& own = all[static_cast<std::size_t>(rank)].channels[static_cast<std::size_t>(c)];
       EXPECT_EQ(all[static_cast<std::size_t>(own.next)].channels[static_cast<std::size_t>(c)].prev, rank);
       rank = own.next;
     } while (rank != 0 && seen.size() <= all.size());
@@ -158,7 +158,7 @@ void expectRings(const std::vector<RankChannels>& all) {
 
 TEST(FindGraphs, OneNodeGetsRingsAlongItsLinks) {
   Nodes nodes(1, 4);
-  const std::vector<RankChannels> all = nodes.channels(8);
+  const std::vector<topo::RankChannels> all = nodes.channels(8);
   expectRings(all);
   EXPECT_GT(all[0].rings.size(), 1U) << "all NVLinks are used, not those of one order alone";
 }
@@ -171,7 +171,7 @@ TEST(FindGraphs, TwoNodesAgreeOnRingsThroughBoth) {
 TEST(FindGraphs, OneRankThatKnowsNothingLeavesAllWithout) {
   Nodes nodes(2, 2);
   nodes.machine(3) = OwnMachine{};
-  nodes.run([](int, const RankLayout& layout, const Result<CommGraphs>& graphs) {
+  nodes.run([](int, const topo::RankLayout& layout, const Result<CommGraphs>& graphs) {
     ASSERT_TRUE(graphs.ok());
     EXPECT_FALSE(graphs.value().known());
     EXPECT_EQ(channelsOf(graphs.value(), layout, 2).value().channels[0].next, (layout.rank() + 1) % 4);
@@ -185,7 +185,7 @@ TEST(FindGraphs, AGpuThatTheMachineDoesNotHaveLeavesAllWithout) {
   // The file is read where there is a machine, before anybody knows that not all have one.
   const Folder folder;
   nodes.settings(0).graphFile = folder.write("graphs.xml", "<graphs version=\"1\"/>");
-  nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
+  nodes.run([](int, const topo::RankLayout&, const Result<CommGraphs>& graphs) {
     ASSERT_TRUE(graphs.ok());
     EXPECT_FALSE(graphs.value().known());
   });
@@ -198,17 +198,17 @@ TEST(FindGraphs, AGpuThatTheMachineDoesNotHaveLeavesAllWithout) {
 TEST(FindGraphs, GpusThatOnlyTheNetworkWouldJoinLeaveAllWithout) {
   Nodes nodes(1, 2);
   for (int r = 0; r < 2; ++r) nodes.settings(r).paths.p2pDisabled = nodes.settings(r).paths.shmDisabled = true;
-  nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
+  nodes.run([](int, const topo::RankLayout&, const Result<CommGraphs>& graphs) {
     ASSERT_TRUE(graphs.ok());
     EXPECT_FALSE(graphs.value().known());
   });
 }
 
 TEST(FindGraphs, MoreRanksOnANodeThanWordsCanTellOfGetNone) {
-  std::vector<PeerInfo> peers(kMostLocalRanks + 1);
-  for (PeerInfo& peer : peers) peer.machineHash = 1;
+  std::vector<topo::PeerInfo> peers(topo::kMostLocalRanks + 1);
+  for (topo::PeerInfo& peer : peers) peer.machineHash = 1;
   test::FakeWorld control(1);
-  const auto graphs = findGraphs({control.channel(0), peers, RankLayout(0, peers), TopologySettings{}}, OwnMachine{});
+  const auto graphs = findGraphs({control.channel(0), peers, topo::RankLayout(0, peers), TopologySettings{}}, OwnMachine{});
   ASSERT_TRUE(graphs.ok()) << "and nobody is waited for";
   EXPECT_FALSE(graphs.value().known());
 }
@@ -224,7 +224,7 @@ TEST(FindGraphs, ElementsThatMakeNoMachineAreAnErrorWhereAFileWasNamed) {
       nodes.machine(r) = machineOf(text);
       if (named) nodes.settings(r).file = "machine.xml";
     }
-    nodes.run([&](int, const RankLayout&, const Result<CommGraphs>& graphs) {
+    nodes.run([&](int, const topo::RankLayout&, const Result<CommGraphs>& graphs) {
       EXPECT_EQ(graphs.status().code(), named ? ncclInvalidUsage : ncclSuccess);
       EXPECT_FALSE(graphs.ok() && graphs.value().known());
     });
@@ -233,13 +233,13 @@ TEST(FindGraphs, ElementsThatMakeNoMachineAreAnErrorWhereAFileWasNamed) {
 
 TEST(FindGraphs, WhatRanksOfANodeKnowApartIsPutTogether) {
   Nodes nodes(1, 4);
-  const std::vector<RankChannels> alike = nodes.channels(8);
+  const std::vector<topo::RankChannels> alike = nodes.channels(8);
   std::string text = kMachine;
   // What rank 1 does not use it may know otherwise.
   constexpr std::string_view kOther = "dev=\"3\" sm=\"80\"";
   text.replace(text.find(kOther), kOther.size(), "dev=\"3\" sm=\"86\"");
   nodes.machine(1) = machineOf(text);
-  const std::vector<RankChannels> joined = nodes.channels(8);
+  const std::vector<topo::RankChannels> joined = nodes.channels(8);
   expectRings(joined);
   EXPECT_EQ(joined[2].rings, alike[2].rings);
   EXPECT_NE(nodes.machine(1).hash, nodes.machine(0).hash);
@@ -252,19 +252,19 @@ TEST(FindGraphs, GpusThatAreEachTheFirstOfTheirContainerAreToldApart) {
     Nodes nodes(1, 4);
     for (int r = 0; r < 4; ++r) nodes.machine(r) = machineOf(text);
     std::swap(nodes.peer(1).busId, nodes.peer(mate).busId);  // now rank 0 and its mate share a switch
-    const std::vector<RankChannels> all = nodes.channels(2);
+    const std::vector<topo::RankChannels> all = nodes.channels(2);
     expectRings(all);
-    for (const RankChannel& channel : all[0].channels) EXPECT_TRUE(channel.next == mate || channel.prev == mate);
+    for (const topo::RankChannel& channel : all[0].channels) EXPECT_TRUE(channel.next == mate || channel.prev == mate);
   }
 }
 
 TEST(FindGraphs, ARefusalThatOneRankKnowsOfCountsForAllOfTheNode) {
   Nodes nodes(1, 4);
   // Between GPUs 0 and 1; a container of the other ranks hides it.
-  nodes.machine(2) = ownMachine(parseTopology(kMachine, "test").value(),
+  nodes.machine(2) = ownMachine(topo::parseTopology(kMachine, "test").value(),
                                 {{0x2000, 0x3000, "not supported"}, {0x3000, 0x2000, "not supported"}});
   for (int r = 0; r < 4; ++r) nodes.settings(r).paths.p2p.ignore = 1;
-  for (const RankChannels& own : nodes.channels(8)) {
+  for (const topo::RankChannels& own : nodes.channels(8)) {
     for (const std::vector<int>& ring : own.rings) {
       const auto zero = static_cast<std::size_t>(std::find(ring.begin(), ring.end(), 0) - ring.begin());
       EXPECT_NE(ring[(zero + 1) % 4], 1);
@@ -277,9 +277,9 @@ TEST(FindGraphs, ARefusalBetweenGpusThatNvlinkJoinsNamesBothAndTheHost) {
   test::allowLog("NVML on host n0 says that GPU 0 (0000:02:00.0) cannot access GPU 1 (0000:03:00.0) directly, no luck");
   Nodes nodes(1, 2);
   for (int r = 0; r < 2; ++r) {
-    nodes.machine(r) = ownMachine(parseTopology(kMachine, "test").value(), {{0x2000, 0x3000, "no luck"}});
+    nodes.machine(r) = ownMachine(topo::parseTopology(kMachine, "test").value(), {{0x2000, 0x3000, "no luck"}});
   }
-  nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
+  nodes.run([](int, const topo::RankLayout&, const Result<CommGraphs>& graphs) {
     EXPECT_EQ(graphs.status().code(), ncclUnhandledCudaError);
   });
   EXPECT_NE(test::capturedText().find("NVML on host n0 says"), std::string::npos);
@@ -296,7 +296,7 @@ TEST(FindGraphs, AGraphFileTakesThePlaceOfTheSearch) {
 </graphs>
 )");
   for (int r = 0; r < 4; ++r) nodes.settings(r).graphFile = file;
-  const std::vector<RankChannels> all = nodes.channels(2);
+  const std::vector<topo::RankChannels> all = nodes.channels(2);
   expectRings(all);
   EXPECT_EQ(all[0].channels[0].next, 2);
   EXPECT_EQ(all[0].channels[1].next, 3);
@@ -313,7 +313,7 @@ TEST(FindGraphs, GraphsThatDifferWithinANodeAreRefusedByName) {
   </graph>
 </graphs>
 )");
-  nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
+  nodes.run([](int, const topo::RankLayout&, const Result<CommGraphs>& graphs) {
     EXPECT_EQ(graphs.status().code(), ncclInvalidUsage);
   });
   EXPECT_NE(test::capturedText().find("NCCL_GRAPH_FILE"), std::string::npos);
@@ -330,7 +330,7 @@ TEST(FindGraphs, ABrokenGraphFileIsAnErrorWithItsLine) {
 </graphs>
 )");
   nodes.settings(0).graphDump = {folder.file("out.xml"), 0};
-  nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
+  nodes.run([](int, const topo::RankLayout&, const Result<CommGraphs>& graphs) {
     EXPECT_EQ(graphs.status().code(), ncclInvalidUsage);
   });
 }
@@ -343,14 +343,14 @@ TEST(FindGraphs, DumpsAreWrittenByTheirRanksAndCanBeReadAgain) {
     nodes.settings(r).graphDump = {folder.file("graphs.xml"), 3};
   }
   nodes.channels(2);
-  auto machine = readTopologyFile(folder.file("machine.xml"));
+  auto machine = topo::readTopologyFile(folder.file("machine.xml"));
   ASSERT_TRUE(machine.ok());
-  EXPECT_NE(writeXml(machine.value()).find("rank=\"3\""), std::string::npos) << "GPUs of the second node";
-  TopologyUse use;
+  EXPECT_NE(topo::writeXml(machine.value()).find("rank=\"3\""), std::string::npos) << "GPUs of the second node";
+  topo::TopologyUse use;
   use.interNode = true;
-  const auto topology = buildTopology(machine.value(), use, {});
+  const auto topology = topo::buildTopology(machine.value(), use, {});
   ASSERT_TRUE(topology.ok());
-  const auto graphs = readGraphFile(folder.file("graphs.xml"), topology.value().machine, true);
+  const auto graphs = topo::readGraphFile(folder.file("graphs.xml"), topology.value().machine, true);
   ASSERT_TRUE(graphs.ok());
   EXPECT_GT(graphs.value().ring.nChannels(), 0);
 }
@@ -360,13 +360,13 @@ TEST(FindGraphs, ADumpThatCannotBeWrittenIsAnErrorThatSaysWhichRankWhereAndWhy) 
       "cannot write /nonexistent/machine.xml (NCCL_TOPO_DUMP_FILE, rank 0 on host n0): No such file or directory (2)");
   Nodes nodes(1, 1);
   nodes.settings(0).dump = {"/nonexistent/machine.xml", 0};
-  nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
+  nodes.run([](int, const topo::RankLayout&, const Result<CommGraphs>& graphs) {
     EXPECT_EQ(graphs.status().code(), ncclSystemError);
   });
   nodes.settings(0).dump = {};
   nodes.settings(0).graphDump = {"/dev/null/graphs.xml", 0};
   test::expectLog("(NCCL_GRAPH_DUMP_FILE, rank 0 on host n0): Not a directory (20)");
-  nodes.run([](int, const RankLayout&, const Result<CommGraphs>& graphs) {
+  nodes.run([](int, const topo::RankLayout&, const Result<CommGraphs>& graphs) {
     EXPECT_EQ(graphs.status().code(), ncclSystemError);
   });
 }
@@ -386,4 +386,4 @@ TEST(TopologySettings, AreTheFilesAndWaysOfTheEnvironment) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -9,7 +9,7 @@
 #include "gpu/fake_driver.h"
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 struct Estate {
@@ -22,8 +22,8 @@ struct Estate {
 class GraphEstates : public testing::Test {
  protected:
   void SetUp() override {
-    device = Device::create(*loadDriver().value(), 0).value();
-    guard = std::make_unique<ContextGuard>(device->enter().value());
+    device = gpu::Device::create(*gpu::loadDriver().value(), 0).value();
+    guard = std::make_unique<gpu::ContextGuard>(device->enter().value());
   }
   CUgraph newGraph() const {
     CUgraph graph = nullptr;
@@ -36,8 +36,8 @@ class GraphEstates : public testing::Test {
     while (holds.any() && !deadline.expired()) std::this_thread::yield();
     return !holds.any();
   }
-  std::unique_ptr<Device> device;
-  std::unique_ptr<ContextGuard> guard;
+  std::unique_ptr<gpu::Device> device;
+  std::unique_ptr<gpu::ContextGuard> guard;
   GraphHolds holds;
 };
 
@@ -92,12 +92,12 @@ TEST_F(GraphEstates, AFailureLeavesNoCountBehind) {
 
 TEST_F(GraphEstates, AnOldDriverIsNamed) {
   test::expectLog("lacks user objects");
-  Driver old = device->driver();
+  gpu::Driver old = device->driver();
   old.cuUserObjectCreate = nullptr;
-  const auto aged = Device::create(old, 0);
+  const auto aged = gpu::Device::create(old, 0);
   ASSERT_TRUE(aged.ok());
   EXPECT_EQ(holds.addTo(*aged.value(), newGraph()).code(), ncclInvalidUsage);
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

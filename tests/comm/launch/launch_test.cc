@@ -27,7 +27,7 @@ constexpr auto kMoment = std::chrono::milliseconds(10);
 class Gate {
  public:
   ~Gate() { open(); }
-  void hold(const Driver& driver, CUstream stream) {
+  void hold(const gpu::Driver& driver, CUstream stream) {
     ASSERT_EQ(driver.cuLaunchHostFunc(stream, wait, &open_), CUDA_SUCCESS);
   }
   void open() { open_.store(true); }
@@ -61,48 +61,48 @@ class Graph {
 class Launches : public testing::Test {
  protected:
   void SetUp() override {
-    const auto loaded = loadDriver();
+    const auto loaded = gpu::loadDriver();
     ASSERT_TRUE(loaded.ok());
-    device = Device::create(*loaded.value(), 0).value();
-    guard = std::make_unique<ContextGuard>(device->enter().value());
-    launcher = Launcher::create(*device).value();
+    device = gpu::Device::create(*loaded.value(), 0).value();
+    guard = std::make_unique<gpu::ContextGuard>(device->enter().value());
+    launcher = comm::Launcher::create(*device).value();
     kernel = SelfCopy::create(*device).value();
-    for (auto& stream : streams) stream = std::make_unique<Stream>(Stream::create(*device).value());
+    for (auto& stream : streams) stream = std::make_unique<gpu::Stream>(gpu::Stream::create(*device).value());
     for (auto& buffer : buffers) {
-      buffer = std::make_unique<DeviceBuffer>(DeviceBuffer::create(*device, kBytes, "test").value());
+      buffer = std::make_unique<gpu::DeviceBuffer>(gpu::DeviceBuffer::create(*device, kBytes, "test").value());
     }
     fill(a(), 1);
   }
   void TearDown() override {
     gate.open();
-    for (const auto& stream : streams) EXPECT_TRUE(waitStream(*device, stream->get(), nullptr).ok());
+    for (const auto& stream : streams) EXPECT_TRUE(gpu::waitStream(*device, stream->get(), nullptr).ok());
   }
 
   CUstream first() const { return streams[0]->get(); }
   CUstream second() const { return streams[1]->get(); }
-  const DeviceBuffer& a() const { return *buffers[0]; }
-  const DeviceBuffer& b() const { return *buffers[1]; }
-  const DeviceBuffer& c() const { return *buffers[2]; }
+  const gpu::DeviceBuffer& a() const { return *buffers[0]; }
+  const gpu::DeviceBuffer& b() const { return *buffers[1]; }
+  const gpu::DeviceBuffer& c() const { return *buffers[2]; }
 
-  void fill(const DeviceBuffer& buffer, int value) const {
+  void fill(const gpu::DeviceBuffer& buffer, int value) const {
     const std::vector<std::byte> data(kBytes, static_cast<std::byte>(value));
-    EXPECT_TRUE(copyToDevice(*device, buffer.address(), data).ok());
+    EXPECT_TRUE(gpu::copyToDevice(*device, buffer.address(), data).ok());
   }
   /// The value all bytes have, -1 if they differ.
-  int valueOf(const DeviceBuffer& buffer) const {
+  int valueOf(const gpu::DeviceBuffer& buffer) const {
     std::vector<std::byte> data(kBytes);
-    EXPECT_TRUE(copyToHost(*device, data, buffer.address()).ok());
+    EXPECT_TRUE(gpu::copyToHost(*device, data, buffer.address()).ok());
     for (const std::byte byte : data) {
       if (byte != data[0]) return -1;
     }
     return static_cast<int>(data[0]);
   }
-  Status copy(const DeviceBuffer& from, const DeviceBuffer& to, std::span<const CUstream> on) const {
+  Status copy(const gpu::DeviceBuffer& from, const gpu::DeviceBuffer& to, std::span<const CUstream> on) const {
     const device::KernelArgs args = kernel->args(from, to);
-    const PreparedLaunch launch{kernel->function(), "SendRecv", 1, SelfCopy::kThreads, &args};
+    const comm::PreparedLaunch launch{kernel->function(), "SendRecv", 1, SelfCopy::kThreads, &args};
     return launcher->launch({&launch, 1}, on);
   }
-  Status copy(const DeviceBuffer& from, const DeviceBuffer& to, CUstream on) const { return copy(from, to, {&on, 1}); }
+  Status copy(const gpu::DeviceBuffer& from, const gpu::DeviceBuffer& to, CUstream on) const { return copy(from, to, {&on, 1}); }
   void begin(CUstream stream) const {
     ASSERT_EQ(DRIVER_CALL(cuStreamBeginCapture)(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
   }
@@ -111,7 +111,7 @@ class Launches : public testing::Test {
     EXPECT_EQ(DRIVER_CALL(cuStreamEndCapture)(stream, &graph), CUDA_SUCCESS);
     return graph == nullptr ? nullptr : std::make_unique<Graph>(graph);
   }
-  std::unique_ptr<Graph> captureCopy(const DeviceBuffer& from, const DeviceBuffer& to) const {
+  std::unique_ptr<Graph> captureCopy(const gpu::DeviceBuffer& from, const gpu::DeviceBuffer& to) const {
     begin(first());
     EXPECT_TRUE(copy(from, to, first()).ok());
     return end(first());
@@ -123,15 +123,15 @@ class Launches : public testing::Test {
     std::this_thread::sleep_for(kMoment);
     EXPECT_TRUE(busy(late));
     gate.open();
-    for (const auto& stream : streams) EXPECT_TRUE(waitStream(*device, stream->get(), nullptr).ok());
+    for (const auto& stream : streams) EXPECT_TRUE(gpu::waitStream(*device, stream->get(), nullptr).ok());
   }
 
-  std::unique_ptr<Device> device;
-  std::unique_ptr<ContextGuard> guard;
-  std::unique_ptr<Launcher> launcher;
+  std::unique_ptr<gpu::Device> device;
+  std::unique_ptr<gpu::ContextGuard> guard;
+  std::unique_ptr<comm::Launcher> launcher;
   std::unique_ptr<SelfCopy> kernel;
-  std::unique_ptr<Stream> streams[2];
-  std::unique_ptr<DeviceBuffer> buffers[3];
+  std::unique_ptr<gpu::Stream> streams[2];
+  std::unique_ptr<gpu::DeviceBuffer> buffers[3];
   Gate gate;
 };
 
@@ -182,7 +182,7 @@ TEST_F(Launches, OutliveTheStreamTheyWereLaunchedOn) {
   EXPECT_TRUE(copy(b(), c(), second()).ok());
   EXPECT_TRUE(launcher->drain(nullptr).ok());
   EXPECT_EQ(valueOf(c()), 1);
-  streams[0] = std::make_unique<Stream>(Stream::create(*device).value());
+  streams[0] = std::make_unique<gpu::Stream>(gpu::Stream::create(*device).value());
 }
 
 TEST_F(Launches, CapturedRunAtEveryReplay) {
@@ -193,13 +193,13 @@ TEST_F(Launches, CapturedRunAtEveryReplay) {
   for (const int value : {4, 5}) {
     fill(a(), value);
     graph->launch(second());
-    ASSERT_TRUE(waitStream(*device, second(), nullptr).ok());
+    ASSERT_TRUE(gpu::waitStream(*device, second(), nullptr).ok());
     EXPECT_EQ(valueOf(b()), value);
   }
 }
 
 TEST_F(Launches, OfOneCaptureOnForkedStreamsKeepTheirOrder) {
-  auto fork = Event::create(*device);
+  auto fork = gpu::Event::create(*device);
   begin(first());
   ASSERT_TRUE(fork.value().record(first()).ok());
   ASSERT_TRUE(fork.value().waitOn(second()).ok());
@@ -210,7 +210,7 @@ TEST_F(Launches, OfOneCaptureOnForkedStreamsKeepTheirOrder) {
   const auto graph = end(first());
   ASSERT_NE(graph, nullptr);
   graph->launch(first());
-  ASSERT_TRUE(waitStream(*device, first(), nullptr).ok());
+  ASSERT_TRUE(gpu::waitStream(*device, first(), nullptr).ok());
   EXPECT_EQ(valueOf(c()), 1);
 }
 
@@ -245,7 +245,7 @@ TEST_F(Launches, OfTwoGraphsRunInTheOrderOfTheReplays) {
 TEST_F(Launches, OnOneStreamBeforeAndAfterAGraphOnAnotherKeepTheOrder) {
   const auto graph = captureCopy(b(), c());
   ASSERT_TRUE(copy(a(), b(), first()).ok());
-  ASSERT_TRUE(waitStream(*device, first(), nullptr).ok());
+  ASSERT_TRUE(gpu::waitStream(*device, first(), nullptr).ok());
   hold(second());
   graph->launch(second());
   fill(a(), 8);
@@ -267,18 +267,18 @@ TEST_F(Launches, DrainWaitsForReplays) {
 }
 
 TEST_F(Launches, WithoutMixingAGraphDoesNotWaitForThem) {
-  launcher = Launcher::create(*device, {.mix = false}).value();
+  launcher = comm::Launcher::create(*device, {.mix = false}).value();
   const auto graph = captureCopy(a(), c());
   hold(first());
   ASSERT_TRUE(copy(a(), b(), first()).ok());
   graph->launch(second());
-  EXPECT_TRUE(waitStream(*device, second(), nullptr).ok());
+  EXPECT_TRUE(gpu::waitStream(*device, second(), nullptr).ok());
   EXPECT_EQ(valueOf(c()), 1);
   EXPECT_TRUE(busy(first()));
 }
 
 TEST_F(Launches, WithoutOrderForkedStreamsOfACaptureAreIndependent) {
-  launcher = Launcher::create(*device, {.mix = false, .orderWithin = false}).value();
+  launcher = comm::Launcher::create(*device, {.mix = false, .orderWithin = false}).value();
   CUevent fork = nullptr;
   CUevent joined = nullptr;
   ASSERT_EQ(device->driver().cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
@@ -298,7 +298,7 @@ TEST_F(Launches, WithoutOrderForkedStreamsOfACaptureAreIndependent) {
   EXPECT_EQ(valueOf(c()), 1) << "although the other branch is held";
   EXPECT_EQ(valueOf(b()), 0);
   gate.open();
-  EXPECT_TRUE(waitStream(*device, first(), nullptr).ok());
+  EXPECT_TRUE(gpu::waitStream(*device, first(), nullptr).ok());
   EXPECT_EQ(valueOf(b()), 1);
   device->driver().cuEventDestroy(fork);
   device->driver().cuEventDestroy(joined);
@@ -314,7 +314,7 @@ TEST_F(Launches, TwoCapturesMayGoOnSideBySide) {
   const auto late = end(second());
   early->launch(first());
   late->launch(second());
-  EXPECT_TRUE(waitStream(*device, second(), nullptr).ok());
+  EXPECT_TRUE(gpu::waitStream(*device, second(), nullptr).ok());
   EXPECT_EQ(valueOf(c()), 1);
 }
 
@@ -341,34 +341,34 @@ TEST_F(Launches, MixingCapturedAndOtherStreamsInAGroupIsInvalidUsage) {
 }
 
 TEST_F(Launches, LeaveTheCallersDeviceAlone) {
-  const auto other = Device::create(device->driver(), 1);
+  const auto other = gpu::Device::create(device->driver(), 1);
   const auto inside = other.value()->enter();
   ASSERT_TRUE(copy(a(), b(), first()).ok());
-  EXPECT_EQ(currentDevice(device->driver()).value(), 1);
+  EXPECT_EQ(gpu::currentDevice(device->driver()).value(), 1);
 }
 
 /// A launcher that launches nothing, and what it notes of collectives.
 class LaunchNotes : public testing::Test {
  protected:
-  LaunchNote noteOf(std::initializer_list<device::PairWay> ways) {
+  comm::LaunchNote noteOf(std::initializer_list<device::PairWay> ways) {
     device::KernelArgs args{};
     for (const device::PairWay way : ways) args.coll[args.nWorks++].pairWay = way;
-    const PreparedLaunch launch{nullptr, "AllReduce", 1, 32, &args};
+    const comm::PreparedLaunch launch{nullptr, "AllReduce", 1, 32, &args};
     EXPECT_TRUE(launcher_->launch({&launch, 1}, CUstream{}).ok());
     return launcher_->lastNote();
   }
   FakeDriver fake_;
-  std::unique_ptr<Device> device_ = Device::create(fake_.driver(), 0).value();
-  std::unique_ptr<Launcher> launcher_ = Launcher::create(*device_).value();
+  std::unique_ptr<gpu::Device> device_ = gpu::Device::create(fake_.driver(), 0).value();
+  std::unique_ptr<comm::Launcher> launcher_ = comm::Launcher::create(*device_).value();
 };
 
 TEST_F(LaunchNotes, SayWhetherCollectivesUseTheirGraphOrGoInPlace) {
   using enum device::PairWay;
-  const LaunchNote mixed = noteOf({InPlace, Ring});
+  const comm::LaunchNote mixed = noteOf({InPlace, Ring});
   EXPECT_TRUE(mixed.inPlace && mixed.follows) << "both kinds of connections may be waited for";
-  const LaunchNote alone = noteOf({InPlace, InPlace});
+  const comm::LaunchNote alone = noteOf({InPlace, InPlace});
   EXPECT_TRUE(alone.inPlace && !alone.follows) << "no ring need be connected";
-  const LaunchNote none = noteOf({Ring, Exchange});
+  const comm::LaunchNote none = noteOf({Ring, Exchange});
   EXPECT_TRUE(!none.inPlace && none.follows) << "and what the launch before it did is forgotten";
   EXPECT_EQ(none.collectives, 6U);
 }
@@ -379,9 +379,9 @@ TEST_F(LaunchNotes, OfMessagesKeepEachOfThem) {
   args.nWorks = 2;
   args.p2p[0].sendPeer = 3;
   args.p2p[1].recvPeer = 5;
-  const PreparedLaunch launch{nullptr, "SendRecv", 1, 32, &args, {}, {.func = device::Func::SendRecv}};
+  const comm::PreparedLaunch launch{nullptr, "SendRecv", 1, 32, &args, {}, {.func = device::Func::SendRecv}};
   ASSERT_TRUE(launcher_->launch({&launch, 1}, CUstream{}).ok());
-  const LaunchNote note = launcher_->lastNote();
+  const comm::LaunchNote note = launcher_->lastNote();
   EXPECT_TRUE(!note.inPlace && note.follows);
   ASSERT_EQ(note.messages.size(), 2U);
   EXPECT_EQ(note.messages[0].sendPeer, 3);
@@ -391,11 +391,11 @@ TEST_F(LaunchNotes, OfMessagesKeepEachOfThem) {
 
 TEST(LaunchErrors, NameOperationAndDevice) {
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 1);
-  const auto launcher = Launcher::create(*device.value());
+  const auto device = gpu::Device::create(fake.driver(), 1);
+  const auto launcher = comm::Launcher::create(*device.value());
   ASSERT_TRUE(launcher.ok());
   const device::KernelArgs args{};
-  const PreparedLaunch launch{nullptr, "AllReduce", 1, 32, &args};
+  const comm::PreparedLaunch launch{nullptr, "AllReduce", 1, 32, &args};
   fake.failNth("cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   expectLog("in cuLaunchKernel for operation AllReduce on device 1");
   EXPECT_EQ(launcher.value()->launch({&launch, 1}, CUstream{}).code(), ncclUnhandledCudaError);
@@ -406,8 +406,8 @@ TEST(LaunchErrors, EveryFailureIsNamedAndLeaksNothing) {
   for (const char* call : {"cuStreamGetCaptureInfo", "cuStreamGetId", "cuEventRecord", "cuCtxPushCurrent"}) {
     FakeDriver fake;
     {
-      const auto device = Device::create(fake.driver(), 0);
-      const auto launcher = Launcher::create(*device.value());
+      const auto device = gpu::Device::create(fake.driver(), 0);
+      const auto launcher = comm::Launcher::create(*device.value());
       fake.failNth(call, CUDA_ERROR_UNKNOWN);
       expectLog(std::string("in ") + call);
       EXPECT_EQ(launcher.value()->launch({}, CUstream{}).code(), ncclUnhandledCudaError) << call;
@@ -418,8 +418,8 @@ TEST(LaunchErrors, EveryFailureIsNamedAndLeaksNothing) {
 
 TEST(LaunchErrors, AQueryGivesTheDriversCodeAndLogsNothing) {
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 0);
-  const auto launcher = Launcher::create(*device.value());
+  const auto device = gpu::Device::create(fake.driver(), 0);
+  const auto launcher = comm::Launcher::create(*device.value());
   for (const char* call : {"cuCtxPushCurrent", "cuThreadExchangeStreamCaptureMode", "cuEventQuery"}) {
     fake.failNth(call, CUDA_ERROR_DEINITIALIZED);
     EXPECT_EQ(launcher.value()->query(), CUDA_ERROR_DEINITIALIZED) << call;
@@ -429,8 +429,8 @@ TEST(LaunchErrors, AQueryGivesTheDriversCodeAndLogsNothing) {
 
 TEST(LaunchErrors, ALaunchNeedsAStream) {
   FakeDriver fake;
-  const auto device = Device::create(fake.driver(), 0);
-  const auto launcher = Launcher::create(*device.value());
+  const auto device = gpu::Device::create(fake.driver(), 0);
+  const auto launcher = comm::Launcher::create(*device.value());
   expectLog("A launch needs a stream");
   EXPECT_EQ(launcher.value()->launch({}, std::span<const CUstream>{}).code(), ncclInternalError);
 }

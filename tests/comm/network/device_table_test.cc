@@ -7,11 +7,11 @@
 #include "support/log_capture.h"
 #include "topo/xml/topology_xml.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
-NetProperties deviceOfTable(const std::string& name, std::vector<int> parts) {
-  NetProperties properties;
+plugin::NetProperties deviceOfTable(const std::string& name, std::vector<int> parts) {
+  plugin::NetProperties properties;
   properties.name = name;
   properties.pciPath = "/sys/devices/pci0000:00/0000:1b:00.0";
   properties.physical = std::move(parts);
@@ -29,16 +29,16 @@ DeviceTable twoPorts(bool fused) {
 
 class TableNet final : public test::IdleNet {
  public:
-  explicit TableNet(std::vector<NetProperties> devices) : devices_(std::move(devices)) {}
+  explicit TableNet(std::vector<plugin::NetProperties> devices) : devices_(std::move(devices)) {}
   Result<int> devices() override { return static_cast<int>(devices_.size()); }
-  Result<NetProperties> properties(int device) override {
-    const NetProperties& said = devices_[static_cast<std::size_t>(device)];
+  Result<plugin::NetProperties> properties(int device) override {
+    const plugin::NetProperties& said = devices_[static_cast<std::size_t>(device)];
     if (said.name.empty()) return fail(ncclInternalError, "device {} has no name", device);
     return said;
   }
 
  private:
-  std::vector<NetProperties> devices_;
+  std::vector<plugin::NetProperties> devices_;
 };
 
 TEST(DeviceTable, HoldsWhatANetworkSays) {
@@ -81,9 +81,9 @@ TEST(DeviceTable, TheTopologyShowsWhichFusedDevicesDoCollectives) {
   DeviceTable net = twoPorts(true);
   net.all.push_back(deviceOfTable("b0", {3}));
   net.usable = {2, 3};
-  DetectInput input;
+  topo::DetectInput input;
   input.nets = factsOf(net.all, net.usable, sameDevices(net, twoPorts(true)), false);
-  const std::string elements = writeXml(detectTopology(input).value());
+  const std::string elements = topo::writeXml(topo::detectTopology(input).value());
   const auto lineOf = [&](const std::string& name) {
     const std::size_t at = elements.find("<net name=\"" + name + "\"");
     return at == std::string::npos ? "" : elements.substr(at, elements.find('\n', at) - at);
@@ -96,4 +96,4 @@ TEST(DeviceTable, TheTopologyShowsWhichFusedDevicesDoCollectives) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

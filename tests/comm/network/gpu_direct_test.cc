@@ -7,11 +7,11 @@
 #include "topo/search/topology.h"
 #include "topo/xml/topology_xml.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
-NetProperties deviceWith(int ptrSupport, bool forceFlush = false) {
-  NetProperties device;
+plugin::NetProperties deviceWith(int ptrSupport, bool forceFlush = false) {
+  plugin::NetProperties device;
   device.ptrSupport = ptrSupport;
   device.forceFlush = forceFlush;
   return device;
@@ -21,9 +21,9 @@ constexpr int kHostMemory = 1, kGpuMemory = 2, kDmaBufs = 4;
 constexpr NicAccess kNear{.device = 0, .reads = true, .writes = true, .apartFromCpu = false};
 
 /// A receiver on an H100 with a near NIC.
-SlotPlace placeFor(int ptrSupport, GpuDirectSettings settings = {}, std::optional<NicAccess> access = kNear,
-                   bool dmaBufs = false, int computeCapability = 90, Direction direction = Direction::Recv) {
-  const NetProperties device = deviceWith(ptrSupport);
+net::SlotPlace placeFor(int ptrSupport, GpuDirectSettings settings = {}, std::optional<NicAccess> access = kNear,
+                   bool dmaBufs = false, int computeCapability = 90, device::Direction direction = device::Direction::Recv) {
+  const plugin::NetProperties device = deviceWith(ptrSupport);
   return slotPlaceFor({.device = device,
                        .access = access,
                        .direction = direction,
@@ -46,35 +46,35 @@ TEST(GpuDirect, TakesADeviceThatReachesGpuMemory) {
 TEST(GpuDirect, DirectionsAreDecidedApart) {
   const NicAccess writesOnly{.device = 0, .reads = false, .writes = true, .apartFromCpu = false};
   EXPECT_TRUE(placeFor(kGpuMemory, {}, writesOnly).onDevice);
-  EXPECT_FALSE(placeFor(kGpuMemory, {}, writesOnly, false, 90, Direction::Send).onDevice);
-  EXPECT_TRUE(placeFor(kGpuMemory, {}, kNear, false, 90, Direction::Send).onDevice);
+  EXPECT_FALSE(placeFor(kGpuMemory, {}, writesOnly, false, 90, device::Direction::Send).onDevice);
+  EXPECT_TRUE(placeFor(kGpuMemory, {}, kNear, false, 90, device::Direction::Send).onDevice);
 }
 
 TEST(GpuDirect, FlushesWhereCountersMayOvertakeData) {
   EXPECT_FALSE(placeFor(kGpuMemory).flushes);
   EXPECT_TRUE(placeFor(kGpuMemory, {}, kNear, false, 80).flushes);
-  EXPECT_FALSE(placeFor(kGpuMemory, {}, kNear, false, 80, Direction::Send).flushes) << "nothing is received";
+  EXPECT_FALSE(placeFor(kGpuMemory, {}, kNear, false, 80, device::Direction::Send).flushes) << "nothing is received";
   EXPECT_TRUE(placeFor(kGpuMemory, {.alwaysFlush = true}).flushes);
   EXPECT_FALSE(placeFor(kGpuMemory, {.alwaysFlush = true, .neverFlush = true}, kNear, false, 80).flushes);
   EXPECT_TRUE(
       placeFor(kGpuMemory, {}, NicAccess{.device = 0, .reads = true, .writes = true, .apartFromCpu = true}).flushes);
   EXPECT_FALSE(placeFor(kHostMemory, {}, kNear, false, 80).flushes);
-  const NetProperties careful = deviceWith(kGpuMemory, true);
+  const plugin::NetProperties careful = deviceWith(kGpuMemory, true);
   EXPECT_TRUE(
-      slotPlaceFor({.device = careful, .access = kNear, .direction = Direction::Recv, .computeCapability = 90}, {})
+      slotPlaceFor({.device = careful, .access = kNear, .direction = device::Direction::Recv, .computeCapability = 90}, {})
           .flushes);
 }
 
 TEST(GpuDirect, WithoutAMachineOnlyASoftwareGpuUsesIt) {
-  const NetProperties device = deviceWith(kGpuMemory);
-  GpuDirectQuestion question{.device = device, .access = {}, .direction = Direction::Send, .computeCapability = 90};
+  const plugin::NetProperties device = deviceWith(kGpuMemory);
+  GpuDirectQuestion question{.device = device, .access = {}, .direction = device::Direction::Send, .computeCapability = 90};
   EXPECT_FALSE(slotPlaceFor(question, {}).onDevice);
   question.softGpu = true;
   EXPECT_TRUE(slotPlaceFor(question, {}).onDevice);
-  EXPECT_FALSE(slotPlaceFor(question, {.level = PathType::Loc}).onDevice);
-  EXPECT_TRUE(slotPlaceFor(question, {.level = PathType::Sys}).onDevice);
+  EXPECT_FALSE(slotPlaceFor(question, {.level = topo::PathType::Loc}).onDevice);
+  EXPECT_TRUE(slotPlaceFor(question, {.level = topo::PathType::Sys}).onDevice);
   EXPECT_FALSE(slotPlaceFor(question, {.read = 0}).onDevice);
-  question.direction = Direction::Recv;
+  question.direction = device::Direction::Recv;
   EXPECT_TRUE(slotPlaceFor(question, {.read = 0}).onDevice);
 }
 
@@ -99,23 +99,23 @@ constexpr const char* kTwoNics = R"(<system version="1">
 </system>
 )";
 
-std::vector<NicAccess> accessWith(PathSettings settings) {
-  TopologyUse use;
+std::vector<NicAccess> accessWith(topo::PathSettings settings) {
+  topo::TopologyUse use;
   use.interNode = true;
-  const Topology topology = buildTopology(parseTopology(kTwoNics, "test").value(), use, settings).value();
-  return nicsOf(topology, Graph{}, topology.machine.nodes(NodeKind::Gpu).front(), settings).access;
+  const topo::Topology topology = topo::buildTopology(topo::parseTopology(kTwoNics, "test").value(), use, settings).value();
+  return nicsOf(topology, topo::Graph{}, topology.machine.nodes(topo::NodeKind::Gpu).front(), settings).access;
 }
 
 TEST(GpuDirect, TheLevelSaysHowFarANicMayBe) {
-  PathSettings settings;
+  topo::PathSettings settings;
   settings.gdrRead = 1;
   const std::vector<NicAccess> usual = accessWith(settings);
   ASSERT_EQ(usual.size(), 2u);
   EXPECT_TRUE(usual[0].reads && usual[0].writes) << "PIX";
   EXPECT_FALSE(usual[1].reads || usual[1].writes) << "PHB";
-  settings.gdrLevel = PathType::Sys;
+  settings.gdrLevel = topo::PathType::Sys;
   EXPECT_TRUE(accessWith(settings)[1].writes);
-  settings.gdrLevel = PathType::Loc;
+  settings.gdrLevel = topo::PathType::Loc;
   EXPECT_FALSE(accessWith(settings)[0].writes);
 }
 
@@ -130,14 +130,14 @@ TEST(GpuDirect, TheMachineIsAskedAboutTheNicOfTheConnection) {
   OwnNics nics{
       {1}, {0}, {0}, {{.device = 0, .reads = true, .writes = true}, {.device = 1, .reads = false, .writes = true}}};
   using device::ConnKind;
-  const auto access = [&](Direction direction) { return accessFor(nics, {devices, 0, 0, ConnKind::Graph, direction}); };
-  EXPECT_TRUE(access(Direction::Send)->reads);
-  EXPECT_FALSE(access(Direction::Recv)->reads);
-  EXPECT_FALSE(accessFor({}, {devices, 0, 0, ConnKind::Graph, Direction::Send}));
+  const auto access = [&](device::Direction direction) { return accessFor(nics, {devices, 0, 0, device::ConnKind::Graph, direction}); };
+  EXPECT_TRUE(access(device::Direction::Send)->reads);
+  EXPECT_FALSE(access(device::Direction::Recv)->reads);
+  EXPECT_FALSE(accessFor({}, {devices, 0, 0, device::ConnKind::Graph, device::Direction::Send}));
 }
 
 TEST(GpuDirect, TheTopologyHearsOfDmaBufsWhereTheDriverGivesThem) {
-  const std::vector<NetProperties> devices{deviceWith(kHostMemory), deviceWith(kGpuMemory), deviceWith(kDmaBufs)};
+  const std::vector<plugin::NetProperties> devices{deviceWith(kHostMemory), deviceWith(kGpuMemory), deviceWith(kDmaBufs)};
   const std::vector<int> all{0, 1, 2};
   const auto without = factsOf(devices, all, {}, false);
   EXPECT_FALSE(without[0].gdr);
@@ -147,4 +147,4 @@ TEST(GpuDirect, TheTopologyHearsOfDmaBufsWhereTheDriverGivesThem) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -7,7 +7,7 @@
 #include "support/log_capture.h"
 #include "topo/xml/topology_xml.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using test::expectLog;
@@ -19,7 +19,7 @@ class FusingNet final : public test::IdleNet {
   std::string_view name() const override { return "Fake"; }
   bool fuses() const override { return fusing; }
   int maxFused() const override { return most; }
-  NetFusion makeVirtual(std::span<const int> devices) override {
+  plugin::NetFusion makeVirtual(std::span<const int> devices) override {
     ++asked;
     std::vector<int> group(devices.begin(), devices.end());
     if (!fusing || std::find(group.begin(), group.end(), refuses) != group.end()) return {-1, "Fake says no"};
@@ -34,8 +34,8 @@ class FusingNet final : public test::IdleNet {
   Groups made;
 };
 
-NetProperties device(const std::string& name, const std::string& busId, int port = 1, int rail = -1) {
-  NetProperties properties;
+plugin::NetProperties device(const std::string& name, const std::string& busId, int port = 1, int rail = -1) {
+  plugin::NetProperties properties;
   properties.name = name;
   if (!busId.empty()) properties.pciPath = "/sys/devices/pci0000:00/" + busId;
   properties.port = port;
@@ -43,18 +43,18 @@ NetProperties device(const std::string& name, const std::string& busId, int port
   return properties;
 }
 
-std::vector<NetProperties> twoAdapters() {
+std::vector<plugin::NetProperties> twoAdapters() {
   return {device("a0", "0000:1b:00.0"), device("b0", "0000:1c:00.0"), device("a1", "0000:1b:00.1"),
           device("b1", "0000:1c:00.1")};
 }
 
-int countOf(const std::vector<NetProperties>& devices) {
+int countOf(const std::vector<plugin::NetProperties>& devices) {
   return static_cast<int>(devices.size());
 }
 
 /// What is fused of the devices.
-Groups fused(const std::vector<NetProperties>& devices, const FusionSettings& settings, FusingNet net = {},
-             const XmlElement* machine = nullptr) {
+Groups fused(const std::vector<plugin::NetProperties>& devices, const FusionSettings& settings, FusingNet net = {},
+             const topo::XmlElement* machine = nullptr) {
   EXPECT_TRUE(fuseNics(net, devices, countOf(devices), settings, machine).ok());
   return net.made;
 }
@@ -80,7 +80,7 @@ constexpr const char* kSwitchedMachine = R"(<system version="1">
 )";
 
 TEST(NicFusion, DistancesFollowTheMachine) {
-  const XmlElement machine = parseTopology(kSwitchedMachine, "test").value();
+  const topo::XmlElement machine = topo::parseTopology(kSwitchedMachine, "test").value();
   const auto distance = [&](const char* a, const char* b) {
     const NicDistance there = nicDistance(device(a, ""), device(b, ""), &machine);
     EXPECT_EQ(there, nicDistance(device(b, ""), device(a, ""), &machine));
@@ -108,8 +108,8 @@ TEST(NicFusion, PortsOfAnAdapterBecomeOneByDefault) {
 }
 
 TEST(NicFusion, FartherOnesBecomeOneWhereTheLevelSaysSo) {
-  const XmlElement machine = parseTopology(kSwitchedMachine, "test").value();
-  std::vector<NetProperties> devices;
+  const topo::XmlElement machine = topo::parseTopology(kSwitchedMachine, "test").value();
+  std::vector<plugin::NetProperties> devices;
   for (const char* name : {"a0", "a1", "b", "c", "d", "e"}) devices.push_back(device(name, ""));
   const auto at = [&](NicDistance farthest) { return fused(devices, {.farthest = farthest}, {}, &machine); };
   EXPECT_EQ(at(NicDistance::Port), (Groups{{0, 1}}));
@@ -122,7 +122,7 @@ TEST(NicFusion, FartherOnesBecomeOneWhereTheLevelSaysSo) {
 }
 
 TEST(NicFusion, TheRailPolicyKeepsRailsApart) {
-  std::vector<NetProperties> devices{device("a", "0000:1b:00.0", 1, 0), device("b", "0000:1b:00.1", 1, 1),
+  std::vector<plugin::NetProperties> devices{device("a", "0000:1b:00.0", 1, 0), device("b", "0000:1b:00.1", 1, 1),
                                      device("c", "0000:1b:00.2", 1, 0), device("d", "0000:1b:00.3"),
                                      device("e", "0000:1b:00.4")};
   EXPECT_EQ(fused(devices, {.onlyOfOneRail = true}), (Groups{{0, 2}}));
@@ -146,7 +146,7 @@ TEST(NicFusion, ForcedGroupsComeFirst) {
 
 /// A library may keep one list for its net and its collNet.
 TEST(NicFusion, WhatIsThereAlreadyIsNotMadeAgain) {
-  std::vector<NetProperties> devices = twoAdapters();
+  std::vector<plugin::NetProperties> devices = twoAdapters();
   devices.push_back(device("b0+b1", "0000:1c:00.0"));
   devices.back().physical = {3, 1};
   FusingNet net;
@@ -158,18 +158,18 @@ TEST(NicFusion, WhatIsThereAlreadyIsNotMadeAgain) {
 }
 
 TEST(NicFusion, AForcedGroupThatIsNoneIsAnError) {
-  expectLog("NET/Fake has no device a7, it has a0, b0, a1, b1");
+  test::expectLog("NET/Fake has no device a7, it has a0, b0, a1, b1");
   EXPECT_EQ(forcedGroups("a0,a7", twoAdapters(), "NET/Fake").status().code(), ncclInvalidUsage);
-  expectLog("a0 stands there twice");
+  test::expectLog("a0 stands there twice");
   EXPECT_EQ(forcedGroups("a0,a1;b0,a0", twoAdapters(), "NET/Fake").status().code(), ncclInvalidUsage);
   FusingNet net;
   net.fusing = false;
-  expectLog("NCCL_NET_FORCE_MERGE=a0,a1: a0, a1 cannot become one device: Fake says no");
+  test::expectLog("NCCL_NET_FORCE_MERGE=a0,a1: a0, a1 cannot become one device: Fake says no");
   EXPECT_EQ(fuseNics(net, twoAdapters(), 4, {.forced = "a0,a1"}, nullptr).code(), ncclInvalidUsage);
 }
 
 TEST(NicFusion, PartsOfWhatWasFusedAreHidden) {
-  std::vector<NetProperties> devices = twoAdapters();
+  std::vector<plugin::NetProperties> devices = twoAdapters();
   devices.push_back(device("a0+a1", "0000:1b:00.0"));
   devices.back().physical = {0, 2};
   EXPECT_EQ(devicesToUse(devices, 4, "NET/Fake"), (std::vector<int>{1, 3, 4}));
@@ -178,13 +178,13 @@ TEST(NicFusion, PartsOfWhatWasFusedAreHidden) {
 }
 
 TEST(NicFusion, TheTopologySeesTheFusedDeviceWithItsSpeed) {
-  std::vector<NetProperties> devices = twoAdapters();
+  std::vector<plugin::NetProperties> devices = twoAdapters();
   devices.push_back(device("a0+a1", "0000:1b:00.0"));
   devices.back().physical = {0, 2};
   devices.back().speedMbps = 400000;
-  DetectInput input;
+  topo::DetectInput input;
   input.nets = factsOf(devices, devicesToUse(devices, 4, "NET/Fake"), {}, false);
-  const std::string elements = writeXml(detectTopology(input).value());
+  const std::string elements = topo::writeXml(topo::detectTopology(input).value());
   EXPECT_NE(elements.find(R"(<net name="a0+a1" dev="4" speed="400000")"), std::string::npos) << elements;
   EXPECT_NE(elements.find(R"(name="b0" dev="1")"), std::string::npos) << elements;
   EXPECT_EQ(elements.find(R"(name="a0")"), std::string::npos) << elements;
@@ -204,4 +204,4 @@ TEST(NicFusion, SettingsAreThoseOfTheEnvironment) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

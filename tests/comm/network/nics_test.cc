@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using device::ConnKind;
@@ -13,52 +13,52 @@ const std::vector<int> kEight{0, 1, 2, 3, 4, 5, 6, 7};
 
 TEST(Nics, ConnectionsOfAGraphTakeItsNicsChannelByChannel) {
   const OwnNics nics{{2, 3}, {4, 5}, {6}};
-  EXPECT_EQ(nicFor(nics, {kEight, 0, 0, ConnKind::Graph, Direction::Recv}), 2);
-  EXPECT_EQ(nicFor(nics, {kEight, 0, 0, ConnKind::Graph, Direction::Send}), 4);
-  EXPECT_EQ(nicFor(nics, {kEight, 0, 3, ConnKind::Graph, Direction::Send}), 5) << "channels beyond the graph's repeat it";
+  EXPECT_EQ(nicFor(nics, {kEight, 0, 0, device::ConnKind::Graph, device::Direction::Recv}), 2);
+  EXPECT_EQ(nicFor(nics, {kEight, 0, 0, device::ConnKind::Graph, device::Direction::Send}), 4);
+  EXPECT_EQ(nicFor(nics, {kEight, 0, 3, device::ConnKind::Graph, device::Direction::Send}), 5) << "channels beyond the graph's repeat it";
 }
 
 TEST(Nics, MessagesTakeTheNearestInTurns) {
   const OwnNics nics{{2}, {2}, {6, 7}};
-  EXPECT_EQ(nicFor(nics, {kEight, 0, 0, ConnKind::Mesh, Direction::Send}), 6);
-  EXPECT_EQ(nicFor(nics, {kEight, 0, 1, ConnKind::Mesh, Direction::Send}), 7);
-  EXPECT_EQ(nicFor(nics, {kEight, 0, 2, ConnKind::Mesh, Direction::Send}), 6);
+  EXPECT_EQ(nicFor(nics, {kEight, 0, 0, device::ConnKind::Mesh, device::Direction::Send}), 6);
+  EXPECT_EQ(nicFor(nics, {kEight, 0, 1, device::ConnKind::Mesh, device::Direction::Send}), 7);
+  EXPECT_EQ(nicFor(nics, {kEight, 0, 2, device::ConnKind::Mesh, device::Direction::Send}), 6);
 }
 
 TEST(Nics, WithoutKnowledgeRanksOfANodeBeginAtDifferentOnes) {
-  EXPECT_EQ(nicFor({}, {kTwo, 0, 0, ConnKind::Graph, Direction::Send}), 0);
-  EXPECT_EQ(nicFor({}, {kTwo, 1, 0, ConnKind::Graph, Direction::Send}), 1);
-  EXPECT_EQ(nicFor({}, {kTwo, 1, 1, ConnKind::Graph, Direction::Send}), 0);
+  EXPECT_EQ(nicFor({}, {kTwo, 0, 0, device::ConnKind::Graph, device::Direction::Send}), 0);
+  EXPECT_EQ(nicFor({}, {kTwo, 1, 0, device::ConnKind::Graph, device::Direction::Send}), 1);
+  EXPECT_EQ(nicFor({}, {kTwo, 1, 1, device::ConnKind::Graph, device::Direction::Send}), 0);
 }
 
 TEST(Nics, NumbersStayWithinWhatThereIs) {
-  EXPECT_EQ(nicFor({{5}, {5}, {5}}, {kTwo, 0, 0, ConnKind::Graph, Direction::Send}), 1);
-  EXPECT_EQ(nicFor({}, {{}, 0, 0, ConnKind::Graph, Direction::Send}), -1);
+  EXPECT_EQ(nicFor({{5}, {5}, {5}}, {kTwo, 0, 0, device::ConnKind::Graph, device::Direction::Send}), 1);
+  EXPECT_EQ(nicFor({}, {{}, 0, 0, device::ConnKind::Graph, device::Direction::Send}), -1);
 }
 
 TEST(Nics, PartsOfAFusedDeviceAreNotUsed) {
   const std::vector<int> usable{2, 5};
   const OwnNics nics{{5}, {5}, {2}};
-  EXPECT_EQ(nicFor(nics, {usable, 0, 0, ConnKind::Graph, Direction::Send}), 5);
-  EXPECT_EQ(nicFor({{0}, {1}, {}}, {usable, 0, 0, ConnKind::Graph, Direction::Recv}), 2);
-  EXPECT_EQ(nicFor({{0}, {1}, {}}, {usable, 0, 0, ConnKind::Graph, Direction::Send}), 5);
-  EXPECT_EQ(nicFor({}, {usable, 1, 0, ConnKind::Mesh, Direction::Send}), 5);
+  EXPECT_EQ(nicFor(nics, {usable, 0, 0, device::ConnKind::Graph, device::Direction::Send}), 5);
+  EXPECT_EQ(nicFor({{0}, {1}, {}}, {usable, 0, 0, device::ConnKind::Graph, device::Direction::Recv}), 2);
+  EXPECT_EQ(nicFor({{0}, {1}, {}}, {usable, 0, 0, device::ConnKind::Graph, device::Direction::Send}), 5);
+  EXPECT_EQ(nicFor({}, {usable, 1, 0, device::ConnKind::Mesh, device::Direction::Send}), 5);
 }
 
 TEST(Nics, AGraphOfOneNodeHasNoneAndTheNearestServe) {
   const OwnNics nics{{-1}, {-1}, {1}};
-  EXPECT_EQ(nicFor(nics, {kFour, 0, 0, ConnKind::Graph, Direction::Send}), 1);
+  EXPECT_EQ(nicFor(nics, {kFour, 0, 0, device::ConnKind::Graph, device::Direction::Send}), 1);
 }
 
 /// A GPU near NIC 0 that reaches NICs 1 and 2 through the ranks 1 and 2 of its node, and NIC 3 only by itself.
 OwnNics besideRelays() {
   OwnNics nics{{0}, {1}, {0}};
-  nics.ways = {{0, PathType::Pix, -1, 0}, {1, PathType::Pxn, 1, 1}, {2, PathType::Pxn, 2, 2}, {3, PathType::Sys, -1, 3}};
+  nics.ways = {{0, topo::PathType::Pix, -1, 0}, {1, topo::PathType::Pxn, 1, 1}, {2, topo::PathType::Pxn, 2, 2}, {3, topo::PathType::Sys, -1, 3}};
   return nics;
 }
 
 Route routeOfMessage(int rail, int level) {
-  return routeFor(besideRelays(), {{kFour, 0, 0, ConnKind::Mesh, Direction::Send}, {rail, rail}, level});
+  return routeFor(besideRelays(), {{kFour, 0, 0, device::ConnKind::Mesh, device::Direction::Send}, {rail, rail}, level});
 }
 
 TEST(Routes, FollowTheReceiversRail) {
@@ -78,24 +78,24 @@ TEST(Routes, GoAsFarAsTheLevel) {
   }
   OwnNics far{{}, {}, {1}};
   far.ways = besideRelays().ways;
-  const NicQuestion question{kFour, 0, 0, ConnKind::Mesh, Direction::Send};
+  const NicQuestion question{kFour, 0, 0, device::ConnKind::Mesh, device::Direction::Send};
   EXPECT_EQ(routeFor(far, {question, {}, 1}).relay, 1);
   EXPECT_EQ(routeFor(far, {question, {}, 0}).relay, -1);
 }
 
 TEST(Routes, OfGraphsLeadThroughRelaysWhateverTheLevel) {
-  const NicQuestion question{kFour, 0, 0, ConnKind::Graph, Direction::Send};
+  const NicQuestion question{kFour, 0, 0, device::ConnKind::Graph, device::Direction::Send};
   const Route route = routeFor(besideRelays(), {question, {2, 2}, 0});
   EXPECT_EQ(route.device, 1);
   EXPECT_EQ(route.relay, 1);
 }
 
 TEST(Routes, WithoutKnowledgeAreDirect) {
-  const Route route = routeFor({}, {{kTwo, 1, 0, ConnKind::Mesh, Direction::Send}, {0, 0}, 2});
+  const Route route = routeFor({}, {{kTwo, 1, 0, device::ConnKind::Mesh, device::Direction::Send}, {0, 0}, 2});
   EXPECT_EQ(route.device, 1);
   EXPECT_EQ(route.nic, -1);
   EXPECT_EQ(route.relay, -1);
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

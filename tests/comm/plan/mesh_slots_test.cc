@@ -6,7 +6,7 @@
 #include "comm/plan/message_channels.h"
 #include "transport/net/pxn/pool.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
@@ -85,8 +85,8 @@ TEST(NetMessageStep, MakesARelaysRingAsLargeAsIsSaid) {
   Runtime runtime;
   runtime.netSharedSlots = 16;
   const auto kilobytes = [&](bool inPlace) {
-    const std::uint32_t slots = relay::poolSlots(sharedNetSlots(runtime, inPlace));
-    return relay::poolBytes({slots, netMessageStep(128 << 10, runtime, inPlace), false}) >> 10;
+    const std::uint32_t slots = net::pxn::poolSlots(sharedNetSlots(runtime, inPlace));
+    return net::pxn::poolBytes({slots, netMessageStep(128 << 10, runtime, inPlace), false}) >> 10;
   };
   EXPECT_EQ(kilobytes(false), 1028u);
   EXPECT_EQ(kilobytes(true), 2052u);
@@ -151,4 +151,4 @@ TEST(SharedMeshSlots, KeepLLWithinItsShareAndUseful) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

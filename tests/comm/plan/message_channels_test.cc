@@ -6,7 +6,7 @@
 
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 TEST(MessageChannels, AreThoseOfCollectivesWithinTheLimits) {
@@ -77,4 +77,4 @@ TEST(MessageChannels, ChunksAreWholeGrainsAndNoLargerThanTheBufferAllows) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -8,7 +8,7 @@
 #include "comm/tuning/model.h"
 #include "comm/tuning/tuning_worlds.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using test::gpuInput;
@@ -43,7 +43,7 @@ std::string growingAllReduces(const TuningInput& input) {
 }
 
 TEST(GoldenPlan, AllReducesOfGrowingSizeOnEightGpus) {
-  EXPECT_EQ(growingAllReduces(gpuInput(8)), R"(
+  EXPECT_EQ(growingAllReduces(test::gpuInput(8)), R"(
 tutti_AllReduce_OneShot_LL_Sum_f32 blocks 0-0 threads 64
   count 2 root 0 op Sum channels 0-0 chunk 32768 in 1 steps
 
@@ -59,7 +59,7 @@ tutti_AllReduce_Direct_Simple_Sum_f32 blocks 0-7 threads 512
 }
 
 TEST(GoldenPlan, AllReducesOfGrowingSizeOnFourSoftwareGpus) {
-  EXPECT_EQ(growingAllReduces(hostInput(4)), R"(
+  EXPECT_EQ(growingAllReduces(test::hostInput(4)), R"(
 tutti_AllReduce_Ring_Simple_Sum_f32 blocks 0-0 threads 1
   count 2 root 0 op Sum channels 0-0 chunk 524288 in 4 steps
 
@@ -75,7 +75,7 @@ tutti_AllReduce_Direct_Simple_Sum_f32 blocks 0-0 threads 1
 }
 
 TEST(GoldenPlan, EveryCollectiveAcrossTwoNodes) {
-  TuningInput input = gpuInput(16);
+  TuningInput input = test::gpuInput(16);
   input.ranks.nNodes = 2;
   input.ranks.ll128Safe = false;
   input.speeds = assumedSpeeds(input.ranks, 8, false);
@@ -100,7 +100,7 @@ TEST(GoldenPlan, ManySmallCollectivesShareALaunchAcrossChannels) {
   std::vector<Op> ops;
   for (std::size_t i = 1; i <= 6; ++i) ops.push_back(collective(ApiFunc::AllReduce, i * 100));
   ops.push_back(collective(ApiFunc::AllReduce, 64 << 10));
-  EXPECT_EQ(planText(restricted(gpuInput(4, 4), "Ring", "Simple"), 0, ops), R"(
+  EXPECT_EQ(planText(test::restricted(test::gpuInput(4, 4), "Ring", "Simple"), 0, ops), R"(
 tutti_AllReduce_Ring_Simple_Sum_f32 blocks 0-3 threads 512
   count 100 root 0 op Sum channels 0-0 chunk 2097152 in 4 steps
   count 200 root 0 op Sum channels 1-1 chunk 2097152 in 4 steps
@@ -115,7 +115,7 @@ tutti_AllReduce_Ring_Simple_Sum_f32 blocks 0-3 threads 512
 TEST(GoldenPlan, AlltoAllAndAnExchangeWithTheNeighbours) {
   const std::vector<Op> ops{transferOf(ApiFunc::AlltoAll, 0, 1000), transferOf(ApiFunc::Send, 2, 1 << 20, 5),
                             transferOf(ApiFunc::Recv, 0, 100 << 10, 6)};
-  EXPECT_EQ(planText(gpuInput(4, 4), 1, ops), R"(
+  EXPECT_EQ(planText(test::gpuInput(4, 4), 1, ops), R"(
 tutti_SendRecv_Copy_i8 blocks 0-3 threads 512
   to 1 1000 bytes Simple from 1 1000 bytes Simple channels 0-0
   to 2 1000 bytes LL from 0 1000 bytes LL channels 1-1
@@ -183,7 +183,7 @@ TEST(PlanProperty, AllRanksAgreeOnCollectivesAndOnBothHalvesOfEveryMessage) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     const int n = 2 + static_cast<int>(seed % 7);
     const RandomGroups groups(seed, n);
-    const TuningInput input = seed % 2 == 0 ? gpuInput(n, 1 + seed % 9) : hostInput(n);
+    const TuningInput input = seed % 2 == 0 ? test::gpuInput(n, 1 + seed % 9) : test::hostInput(n);
     std::vector<Plan> plans;
     for (int r = 0; r < n; ++r) {
       plans.push_back(test::planOf({.rank = r, .tuning = makeTuning(input)}, groups.of(r)).value());
@@ -202,7 +202,7 @@ TEST(PlanProperty, AllRanksAgreeOnCollectivesAndOnBothHalvesOfEveryMessage) {
 TEST(PlanProperty, NoLaunchHoldsMoreThanFitsNorLeavesTheChannels) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const RandomGroups groups(seed, 5);
-    const Plan plan = test::planOf({.rank = 2, .tuning = makeTuning(gpuInput(5))}, groups.of(2)).value();
+    const Plan plan = test::planOf({.rank = 2, .tuning = makeTuning(test::gpuInput(5))}, groups.of(2)).value();
     std::size_t collectives = 0;
     for (const PlannedLaunch& launch : plan.launches) {
       EXPECT_LE(launch.nWorks(), static_cast<std::size_t>(device::kMaxWorksPerLaunch));
@@ -221,18 +221,18 @@ TEST(PlanProperty, NoLaunchHoldsMoreThanFitsNorLeavesTheChannels) {
 }
 
 TEST(PlanProperty, DirectAlgorithmsWantEverybodyConnected) {
-  const auto plan = test::planOf({.rank = 1, .tuning = makeTuning(restricted(gpuInput(4), "Direct", ""))},
+  const auto plan = test::planOf({.rank = 1, .tuning = makeTuning(test::restricted(test::gpuInput(4), "Direct", ""))},
                              std::vector{collective(ApiFunc::AllReduce, 100)}).value();
   EXPECT_EQ(plan.meshPeers, (std::vector{0, 2, 3}));
   EXPECT_FALSE(plan.usesRing);
-  const auto tree = test::planOf({.rank = 1, .tuning = makeTuning(restricted(gpuInput(4), "Tree", ""))},
+  const auto tree = test::planOf({.rank = 1, .tuning = makeTuning(test::restricted(test::gpuInput(4), "Tree", ""))},
                              std::vector{collective(ApiFunc::AllReduce, 100)}).value();
   EXPECT_TRUE(tree.usesTree && !tree.usesRing && tree.meshPeers.empty());
   EXPECT_EQ(Plan{}.microseconds(), -1.0);
 }
 
 TEST(PlanProperty, TwoRanksThatReduceInPlaceConnectNoRing) {
-  TuningInput input = restricted(gpuInput(2), "Ring", "Simple");
+  TuningInput input = test::restricted(test::gpuInput(2), "Ring", "Simple");
   input.speeds.mesh = 0;
   input.inPlaceStep = 512 << 10;
   input.stepsInPlace = 1;
@@ -247,4 +247,4 @@ TEST(PlanProperty, TwoRanksThatReduceInPlaceConnectNoRing) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

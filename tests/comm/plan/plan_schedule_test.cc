@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 TEST(MessageSchedule, EveryRoundPairsEveryRankOnceInEachDirection) {
@@ -49,4 +49,4 @@ TEST(MessageSchedule, GroupsAreFinishedOneAfterAnother) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -13,7 +13,7 @@
 #include "device/recv_sequence.h"
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 constexpr std::uint32_t kSlot = 128 << 10;
@@ -461,4 +461,4 @@ TEST(Planner, ForgetsAGroupThatItRefused) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

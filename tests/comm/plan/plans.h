@@ -8,9 +8,9 @@
 
 namespace tutti::test {
 
-inline Result<Plan> planOf(const PlanContext& context, std::span<const Op> ops) {
-  Planner planner;
-  Plan plan;
+inline Result<comm::Plan> planOf(const comm::PlanContext& context, std::span<const comm::Op> ops) {
+  comm::Planner planner;
+  comm::Plan plan;
   TRY(planner.plan(context, ops, plan));
   return plan;
 }

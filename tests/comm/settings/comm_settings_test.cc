@@ -5,7 +5,7 @@
 #include "comm/settings/config.h"
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 TEST(Runtime, NothingSetOverridesNothing) {
@@ -143,4 +143,4 @@ TEST(Runtime, CtaPolicyTakesWordsAndNumbers) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

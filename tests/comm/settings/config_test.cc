@@ -7,7 +7,7 @@
 
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 Result<Config> parse(const std::function<void(ncclConfig_t&)>& edit) {
@@ -150,4 +150,4 @@ TEST(Config, ContradictionsAreBentWithAWarning) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

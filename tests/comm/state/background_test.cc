@@ -8,7 +8,7 @@
 
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 TEST(BackgroundTask, ReportsItsStatus) {
@@ -54,4 +54,4 @@ TEST(BackgroundTask, CanBeWaitedForBeforeItBegins) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

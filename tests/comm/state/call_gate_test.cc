@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 TEST(CallGate, KnowsWhetherSomebodyIsInside) {
@@ -16,4 +16,4 @@ TEST(CallGate, KnowsWhetherSomebodyIsInside) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -6,7 +6,7 @@
 
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 TEST(RedOps, AverageScalesFloatsBeforeAndIntegersAfter) {
@@ -88,4 +88,4 @@ TEST(RedOps, ImmediateScalarOfNoTypeIsAnError) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

@@ -4,7 +4,7 @@
 
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using device::Algorithm;
@@ -19,37 +19,37 @@ std::string digits(const Row& row) {
   return text;
 }
 
-std::string algorithms(const TuningFilter& filter, Func func) {
+std::string algorithms(const TuningFilter& filter, device::Func func) {
   return digits(filter.algorithms[static_cast<std::size_t>(func)]);
 }
-std::string protocols(const TuningFilter& filter, Func func) {
+std::string protocols(const TuningFilter& filter, device::Func func) {
   return digits(filter.protocols[static_cast<std::size_t>(func)]);
 }
 
 struct GoodCase {
   const char* algo;
   const char* proto;
-  Func func;
+  device::Func func;
   const char* algorithms;   ///< Tree Ring CollNetDirect CollNetChain NVLS NVLSTree PAT OneShot Direct
   const char* protocols;    ///< LL LL128 Simple
 };
 
 TEST(TuningFilter, EveryFormOfAListSaysWhatItMeans) {
   const GoodCase kCases[] = {
-      {"", "", Func::AllReduce, "111111211", "121"},
-      {"Ring", "Simple", Func::AllReduce, "010000000", "001"},
-      {"rInG,TREE", "ll,SIMPLE", Func::Broadcast, "110000000", "101"},
-      {"^Ring", "^LL", Func::AllReduce, "101111211", "021"},
-      {"^PAT,ring", "^LL128", Func::AllGather, "101111011", "101"},
-      {"PAT", "LL128", Func::AllGather, "000000100", "010"},
-      {"OneShot,Direct", "", Func::AllReduce, "000000011", "121"},
-      {"Ring;AllReduce:Tree", "Simple;allreduce:LL", Func::AllReduce, "100000000", "100"},
-      {"Ring;AllReduce:Tree", "Simple;allreduce:LL", Func::Reduce, "010000000", "001"},
-      {"AllReduce:Tree", "Broadcast:^Simple", Func::Broadcast, "111111211", "120"},
-      {"AllReduce:Tree;Broadcast:Ring;AllReduce:^Tree", "", Func::AllReduce, "011111211", "121"},
-      {"CollNetDirect,CollNetChain,NVLS,NVLSTree", "", Func::AllReduce, "001111000", "121"},
-      {"Ring;", ";Simple", Func::AllReduce, "010000000", "001"},
-      {"Ring,,Tree", "", Func::AllReduce, "110000000", "121"},
+      {"", "", device::Func::AllReduce, "111111211", "121"},
+      {"Ring", "Simple", device::Func::AllReduce, "010000000", "001"},
+      {"rInG,TREE", "ll,SIMPLE", device::Func::Broadcast, "110000000", "101"},
+      {"^Ring", "^LL", device::Func::AllReduce, "101111211", "021"},
+      {"^PAT,ring", "^LL128", device::Func::AllGather, "101111011", "101"},
+      {"PAT", "LL128", device::Func::AllGather, "000000100", "010"},
+      {"OneShot,Direct", "", device::Func::AllReduce, "000000011", "121"},
+      {"Ring;AllReduce:Tree", "Simple;allreduce:LL", device::Func::AllReduce, "100000000", "100"},
+      {"Ring;AllReduce:Tree", "Simple;allreduce:LL", device::Func::Reduce, "010000000", "001"},
+      {"AllReduce:Tree", "Broadcast:^Simple", device::Func::Broadcast, "111111211", "120"},
+      {"AllReduce:Tree;Broadcast:Ring;AllReduce:^Tree", "", device::Func::AllReduce, "011111211", "121"},
+      {"CollNetDirect,CollNetChain,NVLS,NVLSTree", "", device::Func::AllReduce, "001111000", "121"},
+      {"Ring;", ";Simple", device::Func::AllReduce, "010000000", "001"},
+      {"Ring,,Tree", "", device::Func::AllReduce, "110000000", "121"},
   };
   for (const GoodCase& c : kCases) {
     const auto filter = parseTuningFilter(c.algo, c.proto);
@@ -95,10 +95,10 @@ TEST(TuningFilter, MatrixShowsOneRowPerFunctionThatFitsALine) {
 }
 
 TEST(TuningFilter, LogNamesAreThoseOfTheLogsOfOld) {
-  EXPECT_EQ(logName(Algorithm::CollNetDirect), "COLLNET_DIRECT");
-  EXPECT_EQ(logName(Algorithm::NvlsTree), "NVLS_TREE");
-  EXPECT_EQ(logName(Protocol::Simple), "SIMPLE");
+  EXPECT_EQ(logName(device::Algorithm::CollNetDirect), "COLLNET_DIRECT");
+  EXPECT_EQ(logName(device::Algorithm::NvlsTree), "NVLS_TREE");
+  EXPECT_EQ(logName(device::Protocol::Simple), "SIMPLE");
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

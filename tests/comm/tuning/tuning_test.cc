@@ -6,7 +6,7 @@
 #include "comm/tuning/tuning_worlds.h"
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::comm {
 namespace {
 
 using device::Algorithm;
@@ -26,21 +26,21 @@ Choice chosen(const TuningInput& input, const Request& request) {
 }
 
 Request allReduceOf(std::uint64_t bytes) {
-  return {.func = Func::AllReduce, .op = device::DevOp::Sum, .type = ncclFloat32, .bytes = bytes};
+  return {.func = device::Func::AllReduce, .op = device::DevOp::Sum, .type = ncclFloat32, .bytes = bytes};
 }
 
 std::vector<TuningInput> someWorlds() {
   std::vector<TuningInput> worlds;
   for (const int n : {2, 3, 4, 8}) {
-    worlds.push_back(gpuInput(n));
-    worlds.push_back(hostInput(n));
+    worlds.push_back(test::gpuInput(n));
+    worlds.push_back(test::hostInput(n));
   }
-  TuningInput pci = gpuInput(4);
+  TuningInput pci = test::gpuInput(4);
   pci.ranks.path = PathClass::Pci;
   pci.ranks.ll128Safe = false;
   pci.speeds = assumedSpeeds(pci.ranks, 8, true);
   worlds.push_back(pci);
-  TuningInput nodes = gpuInput(16);
+  TuningInput nodes = test::gpuInput(16);
   nodes.ranks.nNodes = 2;
   nodes.speeds = assumedSpeeds(nodes.ranks, 8, false);
   worlds.push_back(nodes);
@@ -51,23 +51,23 @@ TEST(Tuning, TinyGoesByLlOnGpusAndHugeBySimpleEverywhere) {
   for (const TuningInput& world : someWorlds()) {
     const int n = world.ranks.nRanks;
     const bool onHost = world.policy.world == device::World::Host;   // where receivers read the sender's memory
-    EXPECT_EQ(chosen(world, allReduceOf(8)).protocol, onHost ? Protocol::Simple : Protocol::LL) << n << " ranks";
-    EXPECT_EQ(chosen(world, allReduceOf(kHuge)).protocol, Protocol::Simple) << n << " ranks";
+    EXPECT_EQ(chosen(world, allReduceOf(8)).protocol, onHost ? device::Protocol::Simple : device::Protocol::LL) << n << " ranks";
+    EXPECT_EQ(chosen(world, allReduceOf(kHuge)).protocol, device::Protocol::Simple) << n << " ranks";
   }
 }
 
 TEST(Tuning, OneShotServesTheSmallestWhereEverybodyReachesEverybody) {
   for (const int n : {2, 4, 8}) {
-    EXPECT_EQ(chosen(gpuInput(n), allReduceOf(64)).algorithm, Algorithm::OneShot) << n << " ranks";
+    EXPECT_EQ(chosen(test::gpuInput(n), allReduceOf(64)).algorithm, device::Algorithm::OneShot) << n << " ranks";
     // On the host hops of little data are cheap, and a ring has fewer connections to look after.
-    EXPECT_EQ(chosen(hostInput(n), allReduceOf(64)).algorithm, Algorithm::Ring) << n << " ranks";
-    EXPECT_EQ(chosen(hostInput(n), allReduceOf(16 << 10)).algorithm, Algorithm::OneShot) << n << " ranks";
-    EXPECT_NE(chosen(gpuInput(n), allReduceOf(kHuge)).algorithm, Algorithm::OneShot) << n << " ranks";
+    EXPECT_EQ(chosen(test::hostInput(n), allReduceOf(64)).algorithm, device::Algorithm::Ring) << n << " ranks";
+    EXPECT_EQ(chosen(test::hostInput(n), allReduceOf(16 << 10)).algorithm, device::Algorithm::OneShot) << n << " ranks";
+    EXPECT_NE(chosen(test::gpuInput(n), allReduceOf(kHuge)).algorithm, device::Algorithm::OneShot) << n << " ranks";
   }
-  EXPECT_NE(chosen(hostInput(8), allReduceOf(kHuge)).algorithm, Algorithm::OneShot);
-  TuningInput separate = gpuInput(8);
+  EXPECT_NE(chosen(test::hostInput(8), allReduceOf(kHuge)).algorithm, device::Algorithm::OneShot);
+  TuningInput separate = test::gpuInput(8);
   separate.speeds.mesh = 0;
-  EXPECT_EQ(chosen(separate, allReduceOf(64)).algorithm, Algorithm::Ring);
+  EXPECT_EQ(chosen(separate, allReduceOf(64)).algorithm, device::Algorithm::Ring);
 }
 
 TEST(Tuning, EstimatesGrowWithBytes) {
@@ -88,7 +88,7 @@ TEST(Tuning, EstimatesGrowWithBytes) {
 TEST(Tuning, TheChoiceIsTheQuickestCandidate) {
   for (const TuningInput& world : someWorlds()) {
     const Tuning tuning = makeTuning(world);
-    for (const Func func : {Func::Broadcast, Func::Reduce, Func::AllGather, Func::ReduceScatter, Func::AllReduce}) {
+    for (const device::Func func : {device::Func::Broadcast, device::Func::Reduce, device::Func::AllGather, device::Func::ReduceScatter, device::Func::AllReduce}) {
       for (std::uint64_t bytes = 1; bytes <= kHuge; bytes *= 32) {
         const Request request{.func = func, .type = ncclFloat32, .bytes = bytes};
         const auto choice = chooseCollective(tuning, request);
@@ -106,10 +106,10 @@ TEST(Tuning, TheChoiceIsTheQuickestCandidate) {
 TEST(Tuning, ShapesStayWithinTheirBounds) {
   for (const TuningInput& world : someWorlds()) {
     const Tuning tuning = makeTuning(world);
-    for (const Func func : {Func::Broadcast, Func::Reduce, Func::AllGather, Func::ReduceScatter, Func::AllReduce}) {
+    for (const device::Func func : {device::Func::Broadcast, device::Func::Reduce, device::Func::AllGather, device::Func::ReduceScatter, device::Func::AllReduce}) {
       for (std::uint64_t bytes = 1; bytes <= kHuge; bytes *= 8) {
         const Choice c = chooseCollective(tuning, {.func = func, .type = ncclInt8, .bytes = bytes}).value();
-        const bool mesh = c.algorithm == Algorithm::OneShot || c.algorithm == Algorithm::Direct;
+        const bool mesh = c.algorithm == device::Algorithm::OneShot || c.algorithm == device::Algorithm::Direct;
         const auto p = static_cast<std::size_t>(c.protocol);
         const std::uint32_t slot = world.slotBytes[mesh ? 1 : 0][p];
         EXPECT_GE(c.nChannels, 1u);
@@ -126,7 +126,7 @@ TEST(Tuning, ShapesStayWithinTheirBounds) {
 }
 
 TEST(Tuning, FewBytesTakeFewChannelsAndThreads) {
-  const TuningInput ring = restricted(gpuInput(4), "Ring", "Simple");
+  const TuningInput ring = test::restricted(test::gpuInput(4), "Ring", "Simple");
   EXPECT_EQ(chosen(ring, allReduceOf(4000)).nChannels, 1u);
   EXPECT_EQ(chosen(ring, allReduceOf(4000)).nThreads, 64u);
   EXPECT_EQ(chosen(ring, allReduceOf(kHuge)).nChannels, 8u);
@@ -135,7 +135,7 @@ TEST(Tuning, FewBytesTakeFewChannelsAndThreads) {
 }
 
 TEST(Tuning, SlowLinksTakeFewerThreadsUnlessTheUserSaidHowMany) {
-  TuningInput pci = restricted(gpuInput(4), "Ring", "Simple");
+  TuningInput pci = test::restricted(test::gpuInput(4), "Ring", "Simple");
   pci.ranks.computeCapability = 70;
   pci.ranks.path = PathClass::Pci;
   pci.speeds = assumedSpeeds(pci.ranks, 8, true);
@@ -145,84 +145,84 @@ TEST(Tuning, SlowLinksTakeFewerThreadsUnlessTheUserSaidHowMany) {
 }
 
 TEST(Tuning, TwoRanksExchangeWhatIsShortAndAllThatMemoryCarries) {
-  TuningInput near = restricted(gpuInput(2), "Ring", "Simple");
+  TuningInput near = test::restricted(test::gpuInput(2), "Ring", "Simple");
   ASSERT_GT(near.speeds.mesh, 0);
   TuningInput far = near;
   far.speeds.mesh = 0;
   for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{1} << 20, std::uint64_t{2} << 20, kHuge}) {
-    EXPECT_EQ(chosen(near, allReduceOf(bytes)).pairWay, PairWay::Exchange) << bytes;
-    EXPECT_EQ(chosen(far, allReduceOf(bytes)).pairWay, bytes <= (1 << 20) ? PairWay::Exchange : PairWay::Ring) << bytes;
-    EXPECT_EQ(chosen(near, {.func = Func::ReduceScatter, .bytes = bytes}).pairWay, PairWay::Ring) << bytes;
-    EXPECT_EQ(chosen(restricted(gpuInput(3), "Ring", "Simple"), allReduceOf(bytes)).pairWay, PairWay::Ring) << bytes;
+    EXPECT_EQ(chosen(near, allReduceOf(bytes)).pairWay, device::PairWay::Exchange) << bytes;
+    EXPECT_EQ(chosen(far, allReduceOf(bytes)).pairWay, bytes <= (1 << 20) ? device::PairWay::Exchange : device::PairWay::Ring) << bytes;
+    EXPECT_EQ(chosen(near, {.func = device::Func::ReduceScatter, .bytes = bytes}).pairWay, device::PairWay::Ring) << bytes;
+    EXPECT_EQ(chosen(test::restricted(test::gpuInput(3), "Ring", "Simple"), allReduceOf(bytes)).pairWay, device::PairWay::Ring) << bytes;
   }
 }
 
 TEST(Tuning, TwoRanksOfTheSoftwareGpuReduceInTwoShotsWhatNoCacheHolds) {
-  const TuningInput pair = hostInput(2);
+  const TuningInput pair = test::hostInput(2);
   for (const std::uint64_t bytes : {std::uint64_t{256} << 10, std::uint64_t{4} << 20, (std::uint64_t{16} << 20) - 4}) {
-    EXPECT_EQ(chosen(pair, allReduceOf(bytes)).pairWay, PairWay::Exchange) << bytes;
+    EXPECT_EQ(chosen(pair, allReduceOf(bytes)).pairWay, device::PairWay::Exchange) << bytes;
   }
   for (const std::uint64_t bytes : {std::uint64_t{16} << 20, std::uint64_t{64} << 20, kHuge}) {
     const Choice choice = chosen(pair, allReduceOf(bytes));
-    EXPECT_EQ(choice.algorithm, Algorithm::Direct) << bytes;
-    EXPECT_EQ(choice.protocol, Protocol::Simple) << bytes;
-    EXPECT_EQ(chosen(restricted(hostInput(2), "Ring", "Simple"), allReduceOf(bytes)).pairWay, PairWay::Exchange) << bytes;
+    EXPECT_EQ(choice.algorithm, device::Algorithm::Direct) << bytes;
+    EXPECT_EQ(choice.protocol, device::Protocol::Simple) << bytes;
+    EXPECT_EQ(chosen(test::restricted(test::hostInput(2), "Ring", "Simple"), allReduceOf(bytes)).pairWay, device::PairWay::Exchange) << bytes;
   }
   TuningInput far = pair;
   far.speeds.mesh = 0;
-  EXPECT_EQ(chosen(far, allReduceOf(kHuge)).algorithm, Algorithm::Ring) << "no memory joins them";
+  EXPECT_EQ(chosen(far, allReduceOf(kHuge)).algorithm, device::Algorithm::Ring) << "no memory joins them";
 }
 
 TEST(Tuning, TwoRanksReduceWhatIsLongInPlaceWhereTheirNetworkReceivesInPlace) {
-  TuningInput far = restricted(gpuInput(2), "Ring", "Simple");
+  TuningInput far = test::restricted(test::gpuInput(2), "Ring", "Simple");
   far.inPlaceStep = 512 << 10;
   far.stepsInPlace = 2;
-  EXPECT_EQ(chosen(far, allReduceOf(kHuge)).pairWay, PairWay::Exchange) << "memory joins them";
+  EXPECT_EQ(chosen(far, allReduceOf(kHuge)).pairWay, device::PairWay::Exchange) << "memory joins them";
   far.speeds.mesh = 0;
-  EXPECT_EQ(chosen(far, allReduceOf(512 << 10)).pairWay, PairWay::Exchange);
+  EXPECT_EQ(chosen(far, allReduceOf(512 << 10)).pairWay, device::PairWay::Exchange);
   const Choice choice = chosen(far, allReduceOf(1 << 20));
-  EXPECT_EQ(choice.pairWay, PairWay::InPlace);
+  EXPECT_EQ(choice.pairWay, device::PairWay::InPlace);
   EXPECT_EQ(choice.chunkBytes, 1U << 20);
   EXPECT_EQ(choice.stepsPerChunk, 2);
-  EXPECT_EQ(chosen(far, {.func = Func::ReduceScatter, .bytes = kHuge}).pairWay, PairWay::Ring);
-  TuningInput lines = restricted(gpuInput(2), "Ring", "LL");
+  EXPECT_EQ(chosen(far, {.func = device::Func::ReduceScatter, .bytes = kHuge}).pairWay, device::PairWay::Ring);
+  TuningInput lines = test::restricted(test::gpuInput(2), "Ring", "LL");
   lines.inPlaceStep = far.inPlaceStep;
   lines.stepsInPlace = far.stepsInPlace;
   lines.speeds.mesh = 0;
-  EXPECT_EQ(chosen(lines, allReduceOf(kHuge)).pairWay, PairWay::Ring) << "messages' LL has no place";
+  EXPECT_EQ(chosen(lines, allReduceOf(kHuge)).pairWay, device::PairWay::Ring) << "messages' LL has no place";
   far.ranks.nRanks = 3;
-  EXPECT_EQ(chosen(far, allReduceOf(kHuge)).pairWay, PairWay::Ring);
+  EXPECT_EQ(chosen(far, allReduceOf(kHuge)).pairWay, device::PairWay::Ring);
 }
 
 TEST(Tuning, TheChainOfASmallBroadcastUsesSmallerChunks) {
-  const TuningInput ring = restricted(gpuInput(8), "Ring", "Simple");
+  const TuningInput ring = test::restricted(test::gpuInput(8), "Ring", "Simple");
   const std::uint32_t slot = ring.slotBytes[0][2];
-  EXPECT_LT(chosen(ring, {.func = Func::Broadcast, .bytes = 512 << 10}).chunkBytes, slot);
-  EXPECT_EQ(chosen(ring, {.func = Func::Broadcast, .bytes = kHuge}).chunkBytes, slot);
+  EXPECT_LT(chosen(ring, {.func = device::Func::Broadcast, .bytes = 512 << 10}).chunkBytes, slot);
+  EXPECT_EQ(chosen(ring, {.func = device::Func::Broadcast, .bytes = kHuge}).chunkBytes, slot);
 }
 
 TEST(Tuning, ForcedCombinationsAreTaken) {
   struct Case {
     const char* algo;
     const char* proto;
-    Func func;
-    Algorithm algorithm;
-    Protocol protocol;
+    device::Func func;
+    device::Algorithm algorithm;
+    device::Protocol protocol;
   };
   const Case kCases[] = {
-      {"Ring", "LL", Func::AllReduce, Algorithm::Ring, Protocol::LL},
-      {"Ring", "LL128", Func::Broadcast, Algorithm::Ring, Protocol::LL128},
-      {"Tree", "LL128", Func::AllReduce, Algorithm::Tree, Protocol::LL128},
-      {"Tree", "Simple", Func::AllReduce, Algorithm::Tree, Protocol::Simple},
-      {"OneShot", "Simple", Func::AllReduce, Algorithm::OneShot, Protocol::Simple},
-      {"Direct", "LL", Func::AllGather, Algorithm::Direct, Protocol::LL},
-      {"Direct", "Simple", Func::AllReduce, Algorithm::Direct, Protocol::Simple},
-      {"PAT", "", Func::ReduceScatter, Algorithm::Pat, Protocol::Simple},
+      {"Ring", "LL", device::Func::AllReduce, device::Algorithm::Ring, device::Protocol::LL},
+      {"Ring", "LL128", device::Func::Broadcast, device::Algorithm::Ring, device::Protocol::LL128},
+      {"Tree", "LL128", device::Func::AllReduce, device::Algorithm::Tree, device::Protocol::LL128},
+      {"Tree", "Simple", device::Func::AllReduce, device::Algorithm::Tree, device::Protocol::Simple},
+      {"OneShot", "Simple", device::Func::AllReduce, device::Algorithm::OneShot, device::Protocol::Simple},
+      {"Direct", "LL", device::Func::AllGather, device::Algorithm::Direct, device::Protocol::LL},
+      {"Direct", "Simple", device::Func::AllReduce, device::Algorithm::Direct, device::Protocol::Simple},
+      {"PAT", "", device::Func::ReduceScatter, device::Algorithm::Pat, device::Protocol::Simple},
   };
   for (const Case& c : kCases) {
-    for (const TuningInput& world : {gpuInput(4), hostInput(4)}) {
+    for (const TuningInput& world : {test::gpuInput(4), test::hostInput(4)}) {
       for (const std::uint64_t bytes : {std::uint64_t{16}, kHuge}) {
-        const Choice choice = chosen(restricted(world, c.algo, c.proto), {.func = c.func, .bytes = bytes});
+        const Choice choice = chosen(test::restricted(world, c.algo, c.proto), {.func = c.func, .bytes = bytes});
         EXPECT_EQ(choice.algorithm, c.algorithm) << c.algo << " " << c.proto;
         EXPECT_EQ(choice.protocol, c.protocol) << c.algo << " " << c.proto;
       }
@@ -232,108 +232,108 @@ TEST(Tuning, ForcedCombinationsAreTaken) {
 
 TEST(Tuning, AListOfNamesExcludesWhatItDoesNotName) {
   for (std::uint64_t bytes = 1; bytes <= kHuge; bytes *= 16) {
-    EXPECT_EQ(chosen(restricted(gpuInput(8), "Ring", ""), allReduceOf(bytes)).algorithm, Algorithm::Ring);
-    EXPECT_NE(chosen(restricted(gpuInput(8), "^OneShot,Direct", ""), allReduceOf(bytes)).algorithm, Algorithm::Direct);
+    EXPECT_EQ(chosen(test::restricted(test::gpuInput(8), "Ring", ""), allReduceOf(bytes)).algorithm, device::Algorithm::Ring);
+    EXPECT_NE(chosen(test::restricted(test::gpuInput(8), "^OneShot,Direct", ""), allReduceOf(bytes)).algorithm, device::Algorithm::Direct);
   }
 }
 
 TEST(Tuning, NothingLeftFailsTheOperationWithBothSettings) {
-  const Tuning tree = makeTuning(restricted(gpuInput(4), "Tree", ""));
+  const Tuning tree = makeTuning(test::restricted(test::gpuInput(4), "Tree", ""));
   test::expectLog("for function AllGather with datatype i8 and operator Sum. NCCL_ALGO was set to Tree, NCCL_PROTO to "
                   "nothing");
-  EXPECT_EQ(chooseCollective(tree, {.func = Func::AllGather, .bytes = 8}).status().code(), ncclInvalidUsage);
+  EXPECT_EQ(chooseCollective(tree, {.func = device::Func::AllGather, .bytes = 8}).status().code(), ncclInvalidUsage);
   test::expectLog("NCCL_ALGO was set to NVLS,CollNetDirect, NCCL_PROTO to nothing");
-  const Tuning nvls = makeTuning(restricted(gpuInput(4), "NVLS,CollNetDirect", ""));
+  const Tuning nvls = makeTuning(test::restricted(test::gpuInput(4), "NVLS,CollNetDirect", ""));
   EXPECT_EQ(chooseCollective(nvls, allReduceOf(8)).status().code(), ncclInvalidUsage);
 }
 
 TEST(Tuning, NothingLeftWithoutSettingsIsOurFault) {
-  TuningInput input = gpuInput(4);
+  TuningInput input = test::gpuInput(4);
   input.speeds = {};
   test::expectLog("No algorithm/protocol available for function AllReduce");
   EXPECT_EQ(chooseCollective(makeTuning(input), allReduceOf(8)).status().code(), ncclInternalError);
 }
 
 TEST(Tuning, Ll128RunsOnlyWhereItIsSafeOrNamed) {
-  TuningInput unsafe = gpuInput(4);
+  TuningInput unsafe = test::gpuInput(4);
   unsafe.ranks.ll128Safe = false;
   for (const Candidate& c : weigh(makeTuning(unsafe), allReduceOf(1 << 20))) {
-    const bool asked = c.protocol == Protocol::LL128 && c.algorithm == Algorithm::Ring;
-    EXPECT_EQ(c.verdict == Verdict::Unsafe, c.verdict != Verdict::NoKernel && c.protocol == Protocol::LL128);
+    const bool asked = c.protocol == device::Protocol::LL128 && c.algorithm == device::Algorithm::Ring;
+    EXPECT_EQ(c.verdict == Verdict::Unsafe, c.verdict != Verdict::NoKernel && c.protocol == device::Protocol::LL128);
     if (asked) {
       EXPECT_EQ(c.verdict, Verdict::Unsafe);
     }
   }
-  EXPECT_EQ(chosen(restricted(unsafe, "Ring", "LL128"), allReduceOf(1 << 20)).protocol, Protocol::LL128);
-  EXPECT_TRUE(ll128IsSafe(gpuInput(4).ranks, 90, false));
-  EXPECT_TRUE(ll128IsSafe(gpuInput(4).ranks, 100, false)) << "mixed, but none below 9.0";
-  RankFacts old = gpuInput(4).ranks;
+  EXPECT_EQ(chosen(test::restricted(unsafe, "Ring", "LL128"), allReduceOf(1 << 20)).protocol, device::Protocol::LL128);
+  EXPECT_TRUE(ll128IsSafe(test::gpuInput(4).ranks, 90, false));
+  EXPECT_TRUE(ll128IsSafe(test::gpuInput(4).ranks, 100, false)) << "mixed, but none below 9.0";
+  RankFacts old = test::gpuInput(4).ranks;
   old.computeCapability = 80;
   EXPECT_FALSE(ll128IsSafe(old, 90, false));
   old.computeCapability = 61;
   EXPECT_FALSE(ll128IsSafe(old, 61, false));
-  RankFacts nodes = gpuInput(4).ranks;
+  RankFacts nodes = test::gpuInput(4).ranks;
   nodes.nNodes = 2;
   EXPECT_FALSE(ll128IsSafe(nodes, 90, false));
   EXPECT_TRUE(ll128IsSafe(nodes, 90, true));
 }
 
 TEST(Tuning, PatIsForNodesOfOneRankUnlessNamed) {
-  TuningInput nodes = gpuInput(8);
+  TuningInput nodes = test::gpuInput(8);
   nodes.ranks.nNodes = 8;
   nodes.speeds = assumedSpeeds(nodes.ranks, 8, false);
   const auto possible = [](const TuningInput& input) {
     const Tuning tuning = makeTuning(input);
-    return tuning.verdicts[static_cast<std::size_t>(Func::AllGather)][static_cast<std::size_t>(Algorithm::Pat)][2] ==
+    return tuning.verdicts[static_cast<std::size_t>(device::Func::AllGather)][static_cast<std::size_t>(device::Algorithm::Pat)][2] ==
            Verdict::Possible;
   };
   EXPECT_TRUE(possible(nodes));
-  EXPECT_FALSE(possible(gpuInput(8)));
-  EXPECT_TRUE(possible(restricted(gpuInput(8), "PAT", "")));
+  EXPECT_FALSE(possible(test::gpuInput(8)));
+  EXPECT_TRUE(possible(test::restricted(test::gpuInput(8), "PAT", "")));
   TuningSettings settings;
   settings.pat = 0;
   nodes.filter = filterFrom("PAT", "", settings).value();
   EXPECT_FALSE(possible(nodes)) << "NCCL_PAT_ENABLE=0 wins";
-  TuningInput forced = gpuInput(8);
+  TuningInput forced = test::gpuInput(8);
   settings.pat = 1;
   forced.filter = filterFrom("", "", settings).value();
   EXPECT_TRUE(possible(forced));
 }
 
 TEST(Tuning, DirectAlgorithmsEndWhereTheirTablesEnd) {
-  EXPECT_EQ(chosen(gpuInput(72), allReduceOf(8)).algorithm, Algorithm::OneShot);
-  EXPECT_EQ(chosen(restricted(gpuInput(73), "Ring,OneShot,Direct", ""), allReduceOf(8)).algorithm, Algorithm::Ring);
+  EXPECT_EQ(chosen(test::gpuInput(72), allReduceOf(8)).algorithm, device::Algorithm::OneShot);
+  EXPECT_EQ(chosen(test::restricted(test::gpuInput(73), "Ring,OneShot,Direct", ""), allReduceOf(8)).algorithm, device::Algorithm::Ring);
 }
 
 TEST(Tuning, LongRingsAvoidEightBitFloats) {
-  const Tuning tuning = makeTuning(restricted(gpuInput(16), "Ring,Tree", ""));
+  const Tuning tuning = makeTuning(test::restricted(test::gpuInput(16), "Ring,Tree", ""));
   Request request = allReduceOf(kHuge);
-  EXPECT_EQ(chooseCollective(tuning, request).value().algorithm, Algorithm::Ring);
+  EXPECT_EQ(chooseCollective(tuning, request).value().algorithm, device::Algorithm::Ring);
   request.type = ncclFloat8e4m3;
-  EXPECT_EQ(chooseCollective(tuning, request).value().algorithm, Algorithm::Tree);
+  EXPECT_EQ(chooseCollective(tuning, request).value().algorithm, device::Algorithm::Tree);
 }
 
 TEST(Tuning, ALoneRankIgnoresTheSettings) {
-  const Choice choice = chosen(restricted(gpuInput(1), "NVLS", "LL"), allReduceOf(100));
-  EXPECT_EQ(choice.algorithm, Algorithm::Ring);
-  EXPECT_EQ(choice.protocol, Protocol::Simple);
+  const Choice choice = chosen(test::restricted(test::gpuInput(1), "NVLS", "LL"), allReduceOf(100));
+  EXPECT_EQ(choice.algorithm, device::Algorithm::Ring);
+  EXPECT_EQ(choice.protocol, device::Protocol::Simple);
 }
 
 TEST(Tuning, SmallMessagesGoByLlAndLargeOnesOverMoreChannels) {
-  const Tuning tuning = makeTuning(gpuInput(4));
-  EXPECT_EQ(chooseMessage(tuning, 0, 8, false).protocol, Protocol::LL);
-  EXPECT_EQ(chooseMessage(tuning, 16 << 10, 8, false).protocol, Protocol::LL);
-  EXPECT_EQ(chooseMessage(tuning, (16 << 10) + 1, 8, false).protocol, Protocol::Simple);
-  EXPECT_EQ(chooseMessage(tuning, 8, 8, true).protocol, Protocol::Simple) << "a copy to oneself";
+  const Tuning tuning = makeTuning(test::gpuInput(4));
+  EXPECT_EQ(chooseMessage(tuning, 0, 8, false).protocol, device::Protocol::LL);
+  EXPECT_EQ(chooseMessage(tuning, 16 << 10, 8, false).protocol, device::Protocol::LL);
+  EXPECT_EQ(chooseMessage(tuning, (16 << 10) + 1, 8, false).protocol, device::Protocol::Simple);
+  EXPECT_EQ(chooseMessage(tuning, 8, 8, true).protocol, device::Protocol::Simple) << "a copy to oneself";
   EXPECT_EQ(chooseMessage(tuning, 8, 8, false).nChannels, 1u);
   EXPECT_EQ(chooseMessage(tuning, kHuge, 8, false).nChannels, 8u);
-  TuningInput never = gpuInput(4);
+  TuningInput never = test::gpuInput(4);
   never.slotBytes[1][0] = 0;
-  EXPECT_EQ(chooseMessage(makeTuning(never), 8, 8, false).protocol, Protocol::Simple) << "no LL buffers";
+  EXPECT_EQ(chooseMessage(makeTuning(never), 8, 8, false).protocol, device::Protocol::Simple) << "no LL buffers";
 }
 
 TEST(Tuning, ThresholdsDecideHowMuchAThreadMustHaveToDo) {
-  TuningInput input = restricted(gpuInput(4), "Ring,Tree", "Simple");
+  TuningInput input = test::restricted(test::gpuInput(4), "Ring,Tree", "Simple");
   EXPECT_EQ(thresholdsLine(input), "threadThresholds 8/8/64 | 32/8/64 | 0 | 0");
   EXPECT_LT(chosen(input, allReduceOf(1024)).nChannels, 8u);
   input.thresholds.ring = {-1, 100, 0};
@@ -371,7 +371,7 @@ TEST(Tuning, SettingsBendThePolicy) {
 }
 
 TEST(Tuning, LogNamesEveryCandidateWithItsTimeOrItsFault) {
-  const Tuning tuning = makeTuning(restricted(gpuInput(4), "Ring,OneShot", "^LL128"));
+  const Tuning tuning = makeTuning(test::restricted(test::gpuInput(4), "Ring,OneShot", "^LL128"));
   const std::string text = describeCandidates(tuning, allReduceOf(1024));
   EXPECT_NE(text.find("RING/LL "), std::string::npos) << text;
   EXPECT_NE(text.find("ONESHOT/SIMPLE "), std::string::npos) << text;
@@ -381,4 +381,4 @@ TEST(Tuning, LogNamesEveryCandidateWithItsTimeOrItsFault) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::comm

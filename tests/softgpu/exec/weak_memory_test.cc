@@ -33,7 +33,7 @@ int stale(const std::array<std::pair<const simt::HostKernel*, unsigned>, kKernel
     alignas(128) std::array<std::uint64_t, 64> data{};
     alignas(128) std::array<std::uint64_t, 64> flag{};
     alignas(128) std::array<std::uint64_t, 64> seen{};
-    BlockExecutor executor({seed, seed * 31});
+    device::test::BlockExecutor executor({seed, seed * 31});
     for (const auto& [kernel, threads] : kernels) {
       executor.launch(*kernel, 1, threads, Params{data.data(), flag.data(), seen.data()});
     }

@@ -4,7 +4,7 @@
 
 #include "topo/channels/graph_report.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 using enum CostAlgorithm;
@@ -140,4 +140,4 @@ TEST(CostTable, ATreeThroughOneGpuIsSlower) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

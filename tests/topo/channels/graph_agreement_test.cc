@@ -5,7 +5,7 @@
 #include "support/log_capture.h"
 #include "topo/channels/graph_report.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 using test::Words;
@@ -66,4 +66,4 @@ TEST(AgreeOnGraphs, KnowsCpusThatMakeNetworkMessagesDearer) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -11,8 +11,8 @@
 namespace tutti::test {
 
 /// Ranks on hosts: hosts[r] is the host of rank r.
-inline std::vector<PeerInfo> peersOn(const std::vector<int>& hosts) {
-  std::vector<PeerInfo> peers(hosts.size());
+inline std::vector<topo::PeerInfo> peersOn(const std::vector<int>& hosts) {
+  std::vector<topo::PeerInfo> peers(hosts.size());
   for (std::size_t r = 0; r < hosts.size(); ++r) {
     peers[r].rank = static_cast<int>(r);
     peers[r].hostHash = static_cast<std::uint64_t>(hosts[r]) + 1;
@@ -23,7 +23,7 @@ inline std::vector<PeerInfo> peersOn(const std::vector<int>& hosts) {
 }
 
 /// nodes x perNode ranks, node by node.
-inline std::vector<PeerInfo> evenPeers(int nodes, int perNode) {
+inline std::vector<topo::PeerInfo> evenPeers(int nodes, int perNode) {
   std::vector<int> hosts;
   for (int r = 0; r < nodes * perNode; ++r) hosts.push_back(r / perNode);
   return peersOn(hosts);
@@ -33,18 +33,18 @@ inline std::vector<PeerInfo> evenPeers(int nodes, int perNode) {
 struct Words {
   int channels = 4;
   int crossNic = 0;
-  Pattern tree = Pattern::BalancedTree;
+  topo::Pattern tree = topo::Pattern::BalancedTree;
   float bw = 20;
 };
 
-inline RankGraphs wordsOf(const Words& words) {
-  RankGraphs graphs;
-  GraphSummary ring;
+inline topo::RankGraphs wordsOf(const Words& words) {
+  topo::RankGraphs graphs;
+  topo::GraphSummary ring;
   ring.channels = static_cast<std::uint8_t>(words.channels);
   ring.crossNic = static_cast<std::uint8_t>(words.crossNic);
   ring.bwIntra = ring.bwInter = words.bw;
-  ring.typeIntra = PathType::Nvl;
-  ring.typeInter = PathType::Pxb;
+  ring.typeIntra = topo::PathType::Nvl;
+  ring.typeInter = topo::PathType::Pxb;
   graphs.graphs[0] = ring;
   graphs.graphs[1] = ring;
   graphs.graphs[1].pattern = words.tree;
@@ -52,9 +52,9 @@ inline RankGraphs wordsOf(const Words& words) {
 }
 
 /// Every node with orders of its own on every channel.
-inline std::vector<RankGraphs> shuffledGraphs(const RankLayout& layout, const Words& words, unsigned seed) {
+inline std::vector<topo::RankGraphs> shuffledGraphs(const topo::RankLayout& layout, const Words& words, unsigned seed) {
   std::mt19937 random(seed);
-  std::vector<RankGraphs> all(static_cast<std::size_t>(layout.nRanks()), wordsOf(words));
+  std::vector<topo::RankGraphs> all(static_cast<std::size_t>(layout.nRanks()), wordsOf(words));
   for (int node = 0; node < layout.nNodes(); ++node) {
     const std::span<const int> ranks = layout.ranksOnNode(node);
     std::vector<std::uint8_t> order(ranks.size());
@@ -63,7 +63,7 @@ inline std::vector<RankGraphs> shuffledGraphs(const RankLayout& layout, const Wo
       for (const bool tree : {false, true}) {
         std::shuffle(order.begin(), order.end(), random);
         for (std::size_t i = 0; i < ranks.size(); ++i) {
-          RankGraphs& own = all[static_cast<std::size_t>(ranks[i])];
+          topo::RankGraphs& own = all[static_cast<std::size_t>(ranks[i])];
           (tree ? own.treePlace : own.ringPlace)[c] = order[i];
         }
       }

@@ -10,7 +10,7 @@
 #include "support/log_capture.h"
 #include "topo/channels/graph_report.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 using test::Words;
@@ -20,7 +20,7 @@ struct Cluster {
   std::vector<RankGraphs> all;
   AgreedGraphs agreed;
 
-  Cluster(std::vector<PeerInfo> who, const Words& words, unsigned seed = 1)
+  Cluster(std::vector<PeerInfo> who, const test::Words& words, unsigned seed = 1)
       : peers(std::move(who)),
         all(test::shuffledGraphs(RankLayout(0, peers), words, seed)),
         agreed(agreeOnGraphs(RankLayout(0, peers), peers, all).value()) {}
@@ -105,7 +105,7 @@ TEST(ChannelsAcross, RingsPassAllRanksOnceAndTreesSpanThem) {
   for (const int nodes : {1, 2, 3, 4, 5, 8, 13}) {
     for (const int perNode : {1, 2, 3, 8}) {
       for (const int crossNic : {0, 2}) {
-        const Words words{.channels = 3, .crossNic = crossNic, .tree = kTrees[seed++ % kTrees.size()]};
+        const test::Words words{.channels = 3, .crossNic = crossNic, .tree = kTrees[seed++ % kTrees.size()]};
         expectGoodChannels(Cluster(test::evenPeers(nodes, perNode), words, seed), 6);
       }
     }
@@ -328,4 +328,4 @@ TEST(ChannelsAcross, SixteenThousandNodesTakeAMomentAndLittleMemory) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

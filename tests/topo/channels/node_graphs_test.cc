@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 /// GPUs with ranks 0..n-1 and a ring and a tree through them in the orders given, as ranks.
@@ -86,4 +86,4 @@ TEST_F(DescribeGraphs, TellsOfAsManyChannelsAsAGraphFileMayHave) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

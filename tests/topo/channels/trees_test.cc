@@ -6,7 +6,7 @@
 #include <bit>
 #include <string>
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 /// One tree over things 0..size-1, as every one of them sees it.
@@ -178,4 +178,4 @@ TEST(PatNeighbours, ArePowersOfTwoAwayAndMutual) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

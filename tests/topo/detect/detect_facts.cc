@@ -27,27 +27,27 @@ std::string readFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-std::string text(const XmlElement& element, const char* attribute, const char* otherwise = "") {
+std::string text(const topo::XmlElement& element, const char* attribute, const char* otherwise = "") {
   const std::string* value = element.find(attribute);
   return value == nullptr ? otherwise : *value;
 }
 
-long long number(const XmlElement& element, const char* attribute, long long otherwise) {
+long long number(const topo::XmlElement& element, const char* attribute, long long otherwise) {
   const std::string* value = element.find(attribute);
   return value == nullptr ? otherwise : static_cast<long long>(std::strtoull(value->c_str(), nullptr, 0));
 }
 
-using Visit = std::function<void(const XmlElement& element, const std::string& pci)>;
+using Visit = std::function<void(const topo::XmlElement& element, const std::string& pci)>;
 
 /// Calls `visit` with every element of that name below `element` and the bus id of the PCI function it is part of.
-void forAll(const XmlElement& element, const char* name, const Visit& visit, const std::string& pci = {}) {
-  for (const XmlElement& child : element.children) {
+void forAll(const topo::XmlElement& element, const char* name, const Visit& visit, const std::string& pci = {}) {
+  for (const topo::XmlElement& child : element.children) {
     if (child.name == name) visit(child, pci);
-    forAll(child, name, visit, child.name == "pci" ? normalBusId(text(child, "busid")) : pci);
+    forAll(child, name, visit, child.name == "pci" ? topo::normalBusId(text(child, "busid")) : pci);
   }
 }
 
-int generationOf(const XmlElement& pci) {
+int generationOf(const topo::XmlElement& pci) {
   const double rate = std::strtod(text(pci, "link_speed").c_str(), nullptr);
   return rate >= 64 ? 6 : rate >= 32 ? 5 : rate >= 16 ? 4 : rate >= 8 ? 3 : rate >= 5 ? 2 : rate > 0 ? 1 : 0;
 }
@@ -55,17 +55,17 @@ int generationOf(const XmlElement& pci) {
 /// Functions of a tree with the ports between them.
 class PciFactory {
  public:
-  void add(const XmlElement& element, const std::string& parent, int numa) {
-    for (const XmlElement& pci : element.children) {
+  void add(const topo::XmlElement& element, const std::string& parent, int numa) {
+    for (const topo::XmlElement& pci : element.children) {
       if (pci.name != "pci") continue;
-      PciFacts port;
+      topo::PciFacts port;
       port.busId = fmt::format("ffff:{:02x}:{:02x}.0", ports_ / 32, ports_ % 32);
       ++ports_;
       port.parent = parent;
       port.classCode = 0x060400;
       port.numa = numa;
-      PciFacts facts;
-      facts.busId = normalBusId(text(pci, "busid"));
+      topo::PciFacts facts;
+      facts.busId = topo::normalBusId(text(pci, "busid"));
       facts.parent = port.busId;
       facts.classCode = static_cast<std::uint32_t>(number(pci, "class", 0));
       facts.vendor = static_cast<std::uint16_t>(number(pci, "vendor", 0));
@@ -80,25 +80,25 @@ class PciFactory {
       add(pci, facts.busId, numa);
     }
   }
-  std::vector<PciFacts> all;
+  std::vector<topo::PciFacts> all;
 
  private:
   int ports_ = 0;
 };
 
 /// Nodes of a machine by what they are in the file: "gpu 3", "net mlx5_0".
-std::map<std::string, int> named(const Machine& machine) {
+std::map<std::string, int> named(const topo::Machine& machine) {
   std::map<std::string, int> names;
-  for (const int gpu : machine.nodes(NodeKind::Gpu)) {
-    names.emplace(fmt::format("gpu {}", machine.facts<GpuFacts>(gpu).dev), gpu);
+  for (const int gpu : machine.nodes(topo::NodeKind::Gpu)) {
+    names.emplace(fmt::format("gpu {}", machine.facts<topo::GpuFacts>(gpu).dev), gpu);
   }
-  for (const int net : machine.nodes(NodeKind::Net)) {
-    names.emplace("net " + machine.facts<NetFacts>(net).name, net);
+  for (const int net : machine.nodes(topo::NodeKind::Net)) {
+    names.emplace("net " + machine.facts<topo::NetFacts>(net).name, net);
   }
   return names;
 }
 
-std::string compare(const Topology& a, const Topology& b) {
+std::string compare(const topo::Topology& a, const topo::Topology& b) {
   const std::map<std::string, int> left = named(a.machine);
   const std::map<std::string, int> right = named(b.machine);
   for (const auto& [name, node] : left) {
@@ -107,12 +107,12 @@ std::string compare(const Topology& a, const Topology& b) {
   if (left.size() != right.size()) return "there is more than there should be";
   for (const auto& [from, node] : left) {
     for (const auto& [to, other] : left) {
-      const Path& one = a.paths.of(node, other);
-      const Path& two = b.paths.of(right.at(from), right.at(to));
+      const topo::Path& one = a.paths.of(node, other);
+      const topo::Path& two = b.paths.of(right.at(from), right.at(to));
       // Links that a file lists one by one add up in another order.
       if (one.type == two.type && std::abs(one.bandwidth - two.bandwidth) <= 1e-5f * one.bandwidth) continue;
-      return fmt::format("{} to {}: {} {} and {} {}", from, to, pathTypeName(one.type), one.bandwidth,
-                         pathTypeName(two.type), two.bandwidth);
+      return fmt::format("{} to {}: {} {} and {} {}", from, to, topo::pathTypeName(one.type), one.bandwidth,
+                         topo::pathTypeName(two.type), two.bandwidth);
     }
   }
   return {};
@@ -163,16 +163,16 @@ void RecordedSystem::put(const std::string& path, const std::string& content) co
   std::ofstream(file) << content;
 }
 
-XmlElement machineFile(const std::string& name) {
-  const auto system = readTopologyFile(fixture("topo/" + name + ".xml"));
+topo::XmlElement machineFile(const std::string& name) {
+  const auto system = topo::readTopologyFile(fixture("topo/" + name + ".xml"));
   EXPECT_TRUE(system.ok()) << name;
-  return system.ok() ? system.value() : XmlElement{};
+  return system.ok() ? system.value() : topo::XmlElement{};
 }
 
-HostFacts hostFactsOf(const XmlElement& system) {
-  HostFacts facts;
+topo::HostFacts hostFactsOf(const topo::XmlElement& system) {
+  topo::HostFacts facts;
   PciFactory pci;
-  for (const XmlElement& cpu : system.children) {
+  for (const topo::XmlElement& cpu : system.children) {
     if (cpu.name != "cpu") continue;
     const int numa = static_cast<int>(number(cpu, "numaid", -1));
     facts.numaNodes.push_back({numa, text(cpu, "affinity")});
@@ -187,31 +187,31 @@ HostFacts hostFactsOf(const XmlElement& system) {
   return facts;
 }
 
-std::vector<GpuSourceFacts> gpuFactsOf(const XmlElement& system) {
+std::vector<topo::GpuSourceFacts> gpuFactsOf(const topo::XmlElement& system) {
   std::map<std::string, int> generations;
   std::map<std::string, int> widths;
-  forAll(system, "pci", [&](const XmlElement& pci, const std::string&) {
-    generations[normalBusId(text(pci, "busid"))] = generationOf(pci);
-    widths[normalBusId(text(pci, "busid"))] = static_cast<int>(number(pci, "link_width", 0));
+  forAll(system, "pci", [&](const topo::XmlElement& pci, const std::string&) {
+    generations[topo::normalBusId(text(pci, "busid"))] = generationOf(pci);
+    widths[topo::normalBusId(text(pci, "busid"))] = static_cast<int>(number(pci, "link_width", 0));
   });
-  std::vector<GpuSourceFacts> gpus;
-  forAll(system, "gpu", [&](const XmlElement& element, const std::string& busId) {
-    GpuSourceFacts gpu;
+  std::vector<topo::GpuSourceFacts> gpus;
+  forAll(system, "gpu", [&](const topo::XmlElement& element, const std::string& busId) {
+    topo::GpuSourceFacts gpu;
     gpu.busId = busId;
     gpu.index = static_cast<int>(number(element, "dev", -1));
     gpu.sm = static_cast<int>(number(element, "sm", 0));
     gpu.gdr = number(element, "gdr", 0) != 0;
     gpu.pcieGeneration = generations[busId];
     gpu.pcieWidth = widths[busId];
-    for (const XmlElement& link : element.children) {
+    for (const topo::XmlElement& link : element.children) {
       if (link.name == "c2c") {
         gpu.c2cLinks = static_cast<int>(number(link, "count", 0));
         gpu.c2cBandwidth = static_cast<int>(number(link, "bw", 0));
       } else if (link.name == "nvlink") {
         const long long code = number(link, "tclass", 0);
-        const NvLinkEnd end = code >> 16 == 3 ? NvLinkEnd::Gpu : code == 0x068001 ? NvLinkEnd::Cpu : NvLinkEnd::Switch;
+        const topo::NvLinkEnd end = code >> 16 == 3 ? topo::NvLinkEnd::Gpu : code == 0x068001 ? topo::NvLinkEnd::Cpu : topo::NvLinkEnd::Switch;
         const auto count = static_cast<std::size_t>(number(link, "count", 0));
-        gpu.nvlinks.insert(gpu.nvlinks.end(), count, NvLinkFacts{end, text(link, "target")});
+        gpu.nvlinks.insert(gpu.nvlinks.end(), count, topo::NvLinkFacts{end, text(link, "target")});
       }
     }
     gpus.push_back(gpu);
@@ -219,11 +219,11 @@ std::vector<GpuSourceFacts> gpuFactsOf(const XmlElement& system) {
   return gpus;
 }
 
-std::vector<NetDeviceFacts> netFactsOf(const XmlElement& system) {
-  std::map<long long, NetDeviceFacts> byDev;
-  forAll(system, "net", [&](const XmlElement& element, const std::string& busId) {
+std::vector<topo::NetDeviceFacts> netFactsOf(const topo::XmlElement& system) {
+  std::map<long long, topo::NetDeviceFacts> byDev;
+  forAll(system, "net", [&](const topo::XmlElement& element, const std::string& busId) {
     if (element.find("dev") == nullptr) return;
-    NetDeviceFacts net;
+    topo::NetDeviceFacts net;
     net.name = text(element, "name");
     net.pciPath = busId.empty() ? "/sys/devices/virtual/net/" + net.name : "/sys/devices/pci0000:00/" + busId;
     net.guid = static_cast<std::uint64_t>(number(element, "guid", 0));
@@ -236,20 +236,20 @@ std::vector<NetDeviceFacts> netFactsOf(const XmlElement& system) {
     net.plane = static_cast<int>(number(element, "plane", -1));
     byDev.emplace(number(element, "dev", 0), net);
   });
-  std::vector<NetDeviceFacts> nets;
+  std::vector<topo::NetDeviceFacts> nets;
   for (const auto& [dev, net] : byDev) nets.push_back(net);
   return nets;
 }
 
-std::string differenceOfWays(const XmlElement& a, const XmlElement& b, bool interNode) {
-  TopologyUse use;
+std::string differenceOfWays(const topo::XmlElement& a, const topo::XmlElement& b, bool interNode) {
+  topo::TopologyUse use;
   use.interNode = interNode;
-  forAll(a, "gpu", [&](const XmlElement& gpu, const std::string&) {
+  forAll(a, "gpu", [&](const topo::XmlElement& gpu, const std::string&) {
     use.gpus.push_back(static_cast<int>(number(gpu, "dev", -1)));
   });
   std::sort(use.gpus.begin(), use.gpus.end());
-  const auto one = buildTopology(a, use, {});
-  const auto two = buildTopology(b, use, {});
+  const auto one = topo::buildTopology(a, use, {});
+  const auto two = topo::buildTopology(b, use, {});
   if (!one.ok() || !two.ok()) return one.ok() ? "what was detected is no machine" : "the file is no machine";
   return compare(one.value(), two.value());
 }

@@ -28,17 +28,17 @@ class RecordedSystem {
 };
 
 /// tests/fixtures/topo/NAME.xml. A file that cannot be read fails the test.
-XmlElement machineFile(const std::string& name);
+topo::XmlElement machineFile(const std::string& name);
 
 /// What the operating system would show of the machine: with a root port above each device and a downstream port below
 /// each switch, which topology files leave out.
-HostFacts hostFactsOf(const XmlElement& system);
+topo::HostFacts hostFactsOf(const topo::XmlElement& system);
 /// What NVML and the driver would say of its GPUs.
-std::vector<GpuSourceFacts> gpuFactsOf(const XmlElement& system);
+std::vector<topo::GpuSourceFacts> gpuFactsOf(const topo::XmlElement& system);
 /// What a network plugin would say of its NICs, by dev.
-std::vector<NetDeviceFacts> netFactsOf(const XmlElement& system);
+std::vector<topo::NetDeviceFacts> netFactsOf(const topo::XmlElement& system);
 
 /// The first GPU or network whose ways are not the same in both files, used as a whole; empty: there is none.
-std::string differenceOfWays(const XmlElement& a, const XmlElement& b, bool interNode);
+std::string differenceOfWays(const topo::XmlElement& a, const topo::XmlElement& b, bool interNode);
 
 }  // namespace tutti::test

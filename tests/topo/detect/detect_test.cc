@@ -7,7 +7,7 @@
 #include "support/log_capture.h"
 #include "topo/detect/detect_facts.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 using namespace tutti::test;
@@ -204,9 +204,9 @@ TEST(Detection, EndsWhereBridgesGoInACircle) {
   EXPECT_NE(first, std::string::npos) << text;
   EXPECT_EQ(text.find("busid=\"0000:01:00.0\"", first + 1), std::string::npos) << "it stands there twice: " << text;
   EXPECT_NE(
-      capturedText().find("0000:01:00.0 stands below bridge 0000:02:00.0, which stands below 0000:01:00.0: a circle"),
+      test::capturedText().find("0000:01:00.0 stands below bridge 0000:02:00.0, which stands below 0000:01:00.0: a circle"),
       std::string::npos)
-      << capturedText();
+      << test::capturedText();
 }
 
 TEST(GivenFile, IsCompletedAndKeepsWhatItSays) {
@@ -275,7 +275,7 @@ TEST(GivenFile, MustBeATopology) {
   DetectInput input;
   input.given = parsedText("<graphs version=\"1\"/>");
   input.givenOrigin = "given.xml";
-  expectLog("given.xml, line 1, <graphs>: a topology file begins with <system version=");
+  test::expectLog("given.xml, line 1, <graphs>: a topology file begins with <system version=");
   EXPECT_EQ(detectTopology(input).status().code(), ncclInvalidUsage);
 }
 
@@ -301,15 +301,15 @@ TEST(BusIds, AreFoundAtTheEndOfPaths) {
 class KnownMachine : public testing::TestWithParam<std::string> {};
 
 TEST_P(KnownMachine, IsDetectedFromItsFacts) {
-  const XmlElement machine = machineFile(GetParam());
+  const XmlElement machine = test::machineFile(GetParam());
   DetectInput input;
-  input.host = hostFactsOf(machine);
-  input.gpus = gpuFactsOf(machine);
-  input.nets = netFactsOf(machine);
+  input.host = test::hostFactsOf(machine);
+  input.gpus = test::gpuFactsOf(machine);
+  input.nets = test::netFactsOf(machine);
   const auto found = detectTopology(input);
   ASSERT_TRUE(found.ok());
   for (const bool interNode : {false, true}) {
-    EXPECT_EQ(differenceOfWays(machine, found.value(), interNode), "") << writeXml(found.value());
+    EXPECT_EQ(test::differenceOfWays(machine, found.value(), interNode), "") << writeXml(found.value());
   }
 }
 
@@ -321,7 +321,7 @@ bool hasInterfacesElsewhere(const std::string& name) {
 std::vector<std::string> allMachines() {
   std::vector<std::string> names;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(fixture("topo"), error), end; !error && entry != end;
+  for (std::filesystem::directory_iterator entry(test::fixture("topo"), error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().stem().string();
     if (entry->path().extension() == ".xml" && !hasInterfacesElsewhere(name)) names.push_back(name);
@@ -334,4 +334,4 @@ INSTANTIATE_TEST_SUITE_P(Detection, KnownMachine, testing::ValuesIn(allMachines(
                          [](const auto& machine) { return machine.param; });
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -14,15 +14,15 @@
 #include "topo/detect/detect_facts.h"
 #include "topo/xml/topology_xml.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 using namespace tutti::test;
 
 /// A driver that shows two devices of the made-up NVML's machine (tests/gpu/fake_nvml.c), GPU 5 first, as if
 /// CUDA_VISIBLE_DEVICES were 5,4.
-Driver twoDevices() {
-  Driver driver;
+gpu::Driver twoDevices() {
+  gpu::Driver driver;
   driver.cuDeviceGetCount = [](int* count) {
     *count = 2;
     return CUDA_SUCCESS;
@@ -50,7 +50,7 @@ std::string live(const LiveRequest& request) {
 }
 
 TEST(LiveMachine, IsPutTogetherFromNvmlAndDriver) {
-  const Driver driver = twoDevices();
+  const gpu::Driver driver = twoDevices();
   LiveRequest request;
   request.driver = &driver;
   request.systemRoot = "/nonexistent";
@@ -70,7 +70,7 @@ TEST(LiveMachine, IsPutTogetherFromNvmlAndDriver) {
 }
 
 TEST(LiveMachine, TakesInstancesOfOneGpuForOneAndKeepsWhatNvmlDoesNotKnow) {
-  Driver driver = twoDevices();
+  gpu::Driver driver = twoDevices();
   driver.cuDeviceGetCount = [](int* count) {
     *count = 4;
     return CUDA_SUCCESS;
@@ -92,7 +92,7 @@ TEST(LiveMachine, TakesInstancesOfOneGpuForOneAndKeepsWhatNvmlDoesNotKnow) {
   EXPECT_EQ(text.find("0000:19:00.0"), text.rfind("0000:19:00.0")) << "two instances on one GPU: " << text;
   EXPECT_NE(text.find("<pci busid=\"0000:2a:00.0\""), std::string::npos) << text;
   EXPECT_NE(text.find("<gpu dev=\"6\" sm=\"91\" gdr=\"1\"/>"), std::string::npos) << "the first free number: " << text;
-  EXPECT_NE(capturedText().find("CUDA device 3 has no bus id"), std::string::npos);
+  EXPECT_NE(test::capturedText().find("CUDA device 3 has no bus id"), std::string::npos);
 }
 
 TEST(LiveMachine, TellsRefusedPairsByBusIdAndWhy) {
@@ -108,14 +108,14 @@ TEST(LiveMachine, SaysWhatIsUnknown) {
   LiveRequest request;
   request.systemRoot = "/nonexistent";
   live(request);
-  const std::string log = capturedText();
+  const std::string log = test::capturedText();
   EXPECT_NE(log.find("shows no NUMA nodes"), std::string::npos) << log;
   EXPECT_NE(log.find("shows no PCI functions"), std::string::npos) << log;
   EXPECT_NE(log.find("NvLinkState of GPU 1"), std::string::npos) << log;
 }
 
 TEST(LiveMachine, TakesPciFromTheSystem) {
-  const RecordedSystem system("dgx_h100");
+  const test::RecordedSystem system("dgx_h100");
   system.put("sys/bus/pci/devices/0000:18:00.0/vendor", "0x10de\n");
   LiveRequest request;
   request.systemRoot = system.root();
@@ -125,19 +125,19 @@ TEST(LiveMachine, TakesPciFromTheSystem) {
 }
 
 TEST(LiveMachine, TakesWhatIsHiddenFromAFileOfHwloc) {
-  const RecordedSystem system("vm_a6000x2");
+  const test::RecordedSystem system("vm_a6000x2");
   LiveRequest request;
   request.systemRoot = system.root();
-  ::setenv("HWLOC_XMLFILE", fixture("detect/gb200_tray.hwloc.xml").c_str(), 1);
+  ::setenv("HWLOC_XMLFILE", test::fixture("detect/gb200_tray.hwloc.xml").c_str(), 1);
   const auto input = gatherFacts(request);
   ::setenv("HWLOC_XMLFILE", "/nonexistent", 1);
   const auto missing = gatherFacts(request);
   system.put("broken.xml", "<topology>\n<object>\n</topology>");
   ::setenv("HWLOC_XMLFILE", (system.root() + "/broken.xml").c_str(), 1);
-  expectLog("broken.xml, line 3: not well formed");
+  test::expectLog("broken.xml, line 3: not well formed");
   const auto broken = gatherFacts(request);
   ::setenv("HWLOC_XMLFILE", "/", 1);
-  expectLog("cannot read /: Is a directory");
+  test::expectLog("cannot read /: Is a directory");
   const auto folder = gatherFacts(request);
   ::unsetenv("HWLOC_XMLFILE");
   ASSERT_TRUE(input.ok());
@@ -145,7 +145,7 @@ TEST(LiveMachine, TakesWhatIsHiddenFromAFileOfHwloc) {
   EXPECT_FALSE(input.value().host.pci.empty());
   EXPECT_EQ(input.value().host.processor.vendor, "AuthenticAMD") << "/proc/cpuinfo was there";
   EXPECT_TRUE(missing.ok()) << "as with a topology file that is not there";
-  EXPECT_NE(capturedText().find("HWLOC_XMLFILE=/nonexistent: No such file or directory"), std::string::npos);
+  EXPECT_NE(test::capturedText().find("HWLOC_XMLFILE=/nonexistent: No such file or directory"), std::string::npos);
   EXPECT_EQ(broken.status().code(), ncclInvalidUsage);
   EXPECT_EQ(folder.status().code(), ncclSystemError);
 }
@@ -154,7 +154,7 @@ TEST(LiveMachine, ReadsNoEndlessFileOfHwloc) {
   LiveRequest request;
   request.systemRoot = "/nonexistent";
   ::setenv("HWLOC_XMLFILE", "/dev/zero", 1);
-  expectLog("HWLOC_XMLFILE=/dev/zero: it has more than 16 MiB");
+  test::expectLog("HWLOC_XMLFILE=/dev/zero: it has more than 16 MiB");
   const auto input = gatherFacts(request);
   ::unsetenv("HWLOC_XMLFILE");
   EXPECT_EQ(input.status().code(), ncclInvalidUsage);
@@ -170,11 +170,11 @@ TEST(TopologyFile, ThatIsMissingIsOnlySaid) {
   LiveRequest request;
   request.topologyFile = "/nonexistent/topology.xml";
   EXPECT_NE(live(request).find("<cpu"), std::string::npos);
-  EXPECT_NE(capturedText().find("/nonexistent/topology.xml"), std::string::npos);
+  EXPECT_NE(test::capturedText().find("/nonexistent/topology.xml"), std::string::npos);
 }
 
 TEST(TopologyFile, ThatAProviderLeftIsRead) {
-  const RecordedSystem system("vm_no_gpu");
+  const test::RecordedSystem system("vm_no_gpu");
   system.put(
       "var/run/nvidia-topologyd/virtualTopology.xml",
       "<system version=\"1\"><cpu numaid=\"1\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"85\">"
@@ -187,21 +187,21 @@ TEST(TopologyFile, ThatAProviderLeftIsRead) {
 }
 
 TEST(TopologyFile, ThatIsBrokenIsAnError) {
-  const RecordedSystem system("vm_no_gpu");
+  const test::RecordedSystem system("vm_no_gpu");
   system.put("broken.xml", "<system version=\"1\">\n<cpu numaid=\"0\">");
   LiveRequest request;
   request.topologyFile = system.root() + "/broken.xml";
-  expectLog("broken.xml");
+  test::expectLog("broken.xml");
   EXPECT_EQ(detectLive(request).status().code(), ncclInvalidUsage);
 }
 
 /// Runs `check` in a child that has not met the driver yet and has these variables; returns its exit status.
 int onSoftwareGpu(const std::vector<std::pair<const char*, std::string>>& variables,
-                  const std::function<bool(const Driver&)>& check) {
+                  const std::function<bool(const gpu::Driver&)>& check) {
   const pid_t child = ::fork();
   if (child == 0) {
     for (const auto& [name, value] : variables) ::setenv(name, value.c_str(), 1);
-    const auto driver = loadDriver();
+    const auto driver = gpu::loadDriver();
     ::_exit(!driver.ok() ? 2 : check(*driver.value()) ? 0 : 1);
   }
   int status = 0;
@@ -209,7 +209,7 @@ int onSoftwareGpu(const std::vector<std::pair<const char*, std::string>>& variab
   return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + status;
 }
 
-std::string liveOn(const Driver& driver) {
+std::string liveOn(const gpu::Driver& driver) {
   LiveRequest request;
   request.driver = &driver;
   const auto found = detectLive(request);
@@ -217,31 +217,31 @@ std::string liveOn(const Driver& driver) {
 }
 
 TEST(SoftwareGpu, KnowsNothingWithoutAFile) {
-  EXPECT_EQ(onSoftwareGpu({}, [](const Driver& driver) { return liveOn(driver).empty(); }), 0);
+  EXPECT_EQ(onSoftwareGpu({}, [](const gpu::Driver& driver) { return liveOn(driver).empty(); }), 0);
 }
 
 TEST(SoftwareGpu, IsTheMachineOfItsFile) {
   for (const char* name : {"own_dgx_h100", "own_gb200_tray", "own_dgx1v"}) {
-    const XmlElement machine = machineFile(name);
-    const auto same = [&](const Driver& driver) {
+    const XmlElement machine = test::machineFile(name);
+    const auto same = [&](const gpu::Driver& driver) {
       LiveRequest request;
       request.driver = &driver;
       const auto found = detectLive(request);
-      return found.ok() && found.value() && differenceOfWays(machine, found.value()->xml, true).empty() &&
+      return found.ok() && found.value() && test::differenceOfWays(machine, found.value()->xml, true).empty() &&
              writeXml(found.value()->xml) == writeXml(machine);
     };
-    const std::string path = fixture(std::string("topo/") + name + ".xml");
+    const std::string path = test::fixture(std::string("topo/") + name + ".xml");
     EXPECT_EQ(onSoftwareGpu({{"SOFTGPU_TOPO", path}}, same), 0) << name;
     EXPECT_EQ(onSoftwareGpu({{"SOFTGPU_TOPO", path}, {"CUDA_VISIBLE_DEVICES", "1"}}, same), 0) << "all of it: " << name;
   }
 }
 
 TEST(SoftwareGpu, NumbersTheGpusOfAPartOfAMachine) {
-  const RecordedSystem folder("vm_no_gpu");
+  const test::RecordedSystem folder("vm_no_gpu");
   folder.put("part.xml",
              "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:40:00.0\"><gpu dev=\"6\" sm=\"90\"/></pci>"
              "<pci busid=\"0000:30:00.0\"><gpu dev=\"4\" sm=\"90\"/></pci></cpu></system>");
-  const auto counted = [](const Driver& driver) {
+  const auto counted = [](const gpu::Driver& driver) {
     const std::string text = liveOn(driver);
     return text.find("0000:40:00.0\">\n      <gpu dev=\"1\"") != text.npos &&
            text.find("0000:30:00.0\">\n      <gpu dev=\"0\"") != text.npos;
@@ -250,7 +250,7 @@ TEST(SoftwareGpu, NumbersTheGpusOfAPartOfAMachine) {
 }
 
 TEST(SoftwareGpu, IsOneHostOfAFileOfSeveral) {
-  const RecordedSystem folder("vm_no_gpu");
+  const test::RecordedSystem folder("vm_no_gpu");
   folder.put("rack.xml",
              "<system version=\"1\">\n"
              "<cpu host_hash=\"0xa\" numaid=\"0\"><pci busid=\"0000:30:00.0\"><gpu dev=\"0\" sm=\"90\"/></pci></cpu>\n"
@@ -258,24 +258,24 @@ TEST(SoftwareGpu, IsOneHostOfAFileOfSeveral) {
              "<cpu host_hash=\"00A\" numaid=\"1\"><pci busid=\"0000:32:00.0\"><gpu dev=\"1\" sm=\"90\"/></pci></cpu>\n"
              "</system>");
   const std::string path = folder.root() + "/rack.xml";
-  const auto has = [](const Driver& driver, const char* busId) {
+  const auto has = [](const gpu::Driver& driver, const char* busId) {
     return liveOn(driver).find(busId) != std::string::npos;
   };
-  const auto first = [&](const Driver& driver) {
+  const auto first = [&](const gpu::Driver& driver) {
     return has(driver, "30:00.0") && !has(driver, "31:00.0") && has(driver, "32:00.0");
   };
-  const auto second = [&](const Driver& driver) {
+  const auto second = [&](const gpu::Driver& driver) {
     return !has(driver, "30:00.0") && has(driver, "31:00.0") && !has(driver, "32:00.0");
   };
   EXPECT_EQ(onSoftwareGpu({{"SOFTGPU_TOPO", path}}, first), 0);
   EXPECT_EQ(onSoftwareGpu({{"SOFTGPU_TOPO", path}, {"SOFTGPU_HOST", "1"}}, second), 0);
-  const auto nothing = [](const Driver& driver) { return liveOn(driver).empty(); };
+  const auto nothing = [](const gpu::Driver& driver) { return liveOn(driver).empty(); };
   EXPECT_EQ(onSoftwareGpu({{"SOFTGPU_TOPO", path}, {"SOFTGPU_HOST", "2"}}, nothing), 0) << "there are two";
 }
 
 TEST(SoftwareGpu, IgnoresFilesOfNoUse) {
-  const RecordedSystem folder("vm_no_gpu");
-  const auto nothing = [](const Driver& driver) {
+  const test::RecordedSystem folder("vm_no_gpu");
+  const auto nothing = [](const gpu::Driver& driver) {
     int count = 0;
     return driver.cuDeviceGetCount(&count) == CUDA_SUCCESS && count == 4 && liveOn(driver).empty();
   };
@@ -302,4 +302,4 @@ TEST(SoftwareGpu, IgnoresFilesOfNoUse) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

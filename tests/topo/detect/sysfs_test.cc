@@ -13,13 +13,13 @@
 #include "topo/detect/hwloc.h"
 #include "topo/xml/values.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 using namespace tutti::test;
 
 std::string hwlocText(const std::string& name) {
-  std::ifstream file(fixture("detect/" + name + ".hwloc.xml"));
+  std::ifstream file(test::fixture("detect/" + name + ".hwloc.xml"));
   EXPECT_TRUE(file.good()) << name;
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
@@ -33,20 +33,20 @@ const PciFacts* find(const HostFacts& facts, const std::string& busId) {
 
 /// The same ways as the machine's own file, with what this source says of the host.
 void expectMachine(const HostFacts& host, const std::string& machine) {
-  const XmlElement system = machineFile(machine);
+  const XmlElement system = test::machineFile(machine);
   DetectInput input;
   input.host = host;
-  input.gpus = gpuFactsOf(system);
-  input.nets = netFactsOf(system);
+  input.gpus = test::gpuFactsOf(system);
+  input.nets = test::netFactsOf(system);
   const auto found = detectTopology(input);
   ASSERT_TRUE(found.ok());
   for (const bool interNode : {false, true}) {
-    EXPECT_EQ(differenceOfWays(system, found.value(), interNode), "") << writeXml(found.value());
+    EXPECT_EQ(test::differenceOfWays(system, found.value(), interNode), "") << writeXml(found.value());
   }
 }
 
 TEST(Sysfs, GivesAServerWithSwitches) {
-  const HostFacts host = readSysfs(RecordedSystem("dgx_h100").root());
+  const HostFacts host = readSysfs(test::RecordedSystem("dgx_h100").root());
   EXPECT_EQ(host.numaNodes.size(), 2u);
   EXPECT_EQ(host.processor.vendor, "GenuineIntel");
   EXPECT_EQ(host.processor.model, 143);
@@ -54,15 +54,15 @@ TEST(Sysfs, GivesAServerWithSwitches) {
 }
 
 TEST(Sysfs, GivesAServerWithNvlinksBetweenGpus) {
-  expectMachine(readSysfs(RecordedSystem("dgx1v").root()), "own_dgx1v");
+  expectMachine(readSysfs(test::RecordedSystem("dgx1v").root()), "own_dgx1v");
 }
 
 TEST(Sysfs, GivesAWorkstation) {
-  expectMachine(readSysfs(RecordedSystem("ws_pcie4").root()), "own_ws_pcie4_intel");
+  expectMachine(readSysfs(test::RecordedSystem("ws_pcie4").root()), "own_ws_pcie4_intel");
 }
 
 TEST(Sysfs, GivesAnArmMachineAndSkipsNodesOfMemoryAlone) {
-  const HostFacts host = readSysfs(RecordedSystem("gb200_tray").root());
+  const HostFacts host = readSysfs(test::RecordedSystem("gb200_tray").root());
   EXPECT_EQ(host.processor.arch, "arm64");
   ASSERT_EQ(host.numaNodes.size(), 2u) << "the third has no CPUs";
   EXPECT_EQ(host.numaNodes[1].affinity, "ffff0000,00000000");
@@ -70,14 +70,14 @@ TEST(Sysfs, GivesAnArmMachineAndSkipsNodesOfMemoryAlone) {
 }
 
 TEST(Sysfs, GivesAVirtualMachineThatHidesPci) {
-  const HostFacts host = readSysfs(RecordedSystem("vm_a6000x2").root());
+  const HostFacts host = readSysfs(test::RecordedSystem("vm_a6000x2").root());
   EXPECT_TRUE(host.pci.empty());
   EXPECT_TRUE(host.numaNodes.empty());
   expectMachine(host, "ncclminer_a6000x2_vm");
 }
 
 TEST(Sysfs, TakesTheMostOfDeviceAndSlot) {
-  const RecordedSystem system("ws_pcie4");
+  const test::RecordedSystem system("ws_pcie4");
   const HostFacts before = readSysfs(system.root());
   const PciFacts* gpu = find(before, "0000:01:00.0");
   ASSERT_NE(gpu, nullptr);
@@ -91,7 +91,7 @@ TEST(Sysfs, TakesTheMostOfDeviceAndSlot) {
 }
 
 TEST(Sysfs, TakesWhatVirtualBusesSayForUnknown) {
-  const RecordedSystem system("ws_pcie4");
+  const test::RecordedSystem system("ws_pcie4");
   system.put("sys/bus/pci/devices/0000:01:00.0/max_link_speed", "Unknown\n");
   system.put("sys/bus/pci/devices/0000:01:00.0/max_link_width", "255\n");
   system.put("sys/bus/pci/devices/0000:01:00.0/numa_node", "-1\n");
@@ -104,7 +104,7 @@ TEST(Sysfs, TakesWhatVirtualBusesSayForUnknown) {
 }
 
 TEST(Sysfs, LeavesOutWhatNoTopologyNeeds) {
-  const HostFacts host = readSysfs(RecordedSystem("dgx_h100").root());
+  const HostFacts host = readSysfs(test::RecordedSystem("dgx_h100").root());
   EXPECT_EQ(find(host, "0000:f0:01.0"), nullptr) << "a disk";
   EXPECT_NE(find(host, "0000:19:00.0"), nullptr);
 }
@@ -117,7 +117,7 @@ TEST(Sysfs, KnowsNothingWhereThereIsNothing) {
 }
 
 TEST(Sysfs, SurvivesRubbish) {
-  const RecordedSystem system("ws_pcie4");
+  const test::RecordedSystem system("ws_pcie4");
   system.put("proc/cpuinfo", std::string("\0\n:\nvendor_id\nvendor_id:", 22));
   system.put("sys/devices/system/node/node0/cpumap", "");
   system.put("sys/devices/system/node/nodeX/cpumap", "ff\n");
@@ -131,7 +131,7 @@ TEST(Sysfs, SurvivesRubbish) {
 }
 
 TEST(Sysfs, TellsArchitecturesApart) {
-  const RecordedSystem system("vm_a6000x2");
+  const test::RecordedSystem system("vm_a6000x2");
   EXPECT_EQ(readSysfs(system.root()).processor.arch, "x86_64");
   system.put("proc/cpuinfo", "processor\t: 0\ncpu\t\t: POWER9, altivec supported\nclock\t\t: 3800.000000MHz\n");
   EXPECT_EQ(readSysfs(system.root()).processor.arch, "ppc64");
@@ -146,7 +146,7 @@ TEST(Sysfs, GivesThisMachinesCpus) {
 }
 
 TEST(Sysfs, PadsShortCpuMaps) {
-  const HostFacts host = readSysfs(RecordedSystem("vm_no_gpu").root());
+  const HostFacts host = readSysfs(test::RecordedSystem("vm_no_gpu").root());
   ASSERT_EQ(host.numaNodes.size(), 1u);
   EXPECT_EQ(host.numaNodes[0].affinity, "00000003");
   EXPECT_EQ(host.processor.vendor, "AuthenticAMD");
@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(Hwloc, HwlocFile,
                          [](const auto& machine) { return machine.param.first; });
 
 TEST(Hwloc, SaysTheSameAsSysfs) {
-  const HostFacts sysfs = readSysfs(RecordedSystem("dgx_h100").root());
+  const HostFacts sysfs = readSysfs(test::RecordedSystem("dgx_h100").root());
   const auto hwloc = readHwlocXml(hwlocText("dgx_h100"), "dgx_h100");
   ASSERT_TRUE(hwloc.ok());
   EXPECT_EQ(hwloc.value().processor.vendor, sysfs.processor.vendor);
@@ -209,7 +209,7 @@ class CommaLocale {
   bool isSet() const { return set_; }
 
  private:
-  RecordedSystem folder_{"vm_no_gpu"};
+  test::RecordedSystem folder_{"vm_no_gpu"};
   bool set_ = false;
 };
 
@@ -228,17 +228,17 @@ TEST(Hwloc, ReadsNumbersAlikeInAllLocales) {
 }
 
 TEST(Hwloc, RefusesOtherFiles) {
-  expectLog("a.xml, line 2: not well formed: ");
+  test::expectLog("a.xml, line 2: not well formed: ");
   EXPECT_EQ(readHwlocXml("<topology>\n<object", "a.xml").status().code(), ncclInvalidUsage);
-  expectLog("b.xml: no topology of hwloc 2");
+  test::expectLog("b.xml: no topology of hwloc 2");
   EXPECT_EQ(readHwlocXml("<system version=\"1\"/>", "b.xml").status().code(), ncclInvalidUsage);
-  expectLog("c.xml: no topology of hwloc 2");
+  test::expectLog("c.xml: no topology of hwloc 2");
   EXPECT_EQ(readHwlocXml("<topology><object type=\"Machine\"/></topology>", "c.xml").status().code(), ncclInvalidUsage);
 }
 
 TEST(Hwloc, SurvivesDamage) {
-  allowLog("not well formed");
-  allowLog("no topology of hwloc 2");
+  test::allowLog("not well formed");
+  test::allowLog("no topology of hwloc 2");
   const std::string whole = hwlocText("ws_pcie4");
   for (std::size_t at = 0; at < whole.size(); at += 31) {
     for (const char wrong : {'\0', '"', '<', '9', '\xff'}) {
@@ -301,4 +301,4 @@ TEST(Hwloc, ToleratesWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -4,7 +4,7 @@
 
 #include "topo/machine/path_type.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 struct TwoNodes {
@@ -78,4 +78,4 @@ TEST(PathTypes, NamesAreReadAsTheyAreWritten) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

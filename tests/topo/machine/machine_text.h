@@ -41,45 +41,45 @@ inline std::string nic(const std::string& busId, const std::string& nets) {
   return pci(busId, "<nic>" + nets + "</nic>");
 }
 
-inline XmlElement parsed(const std::string& text) {
-  const auto element = parseXml(text, "t.xml");
+inline topo::XmlElement parsed(const std::string& text) {
+  const auto element = topo::parseXml(text, "t.xml");
   EXPECT_TRUE(element.ok()) << text;
-  return element.ok() ? element.value() : XmlElement{};
+  return element.ok() ? element.value() : topo::XmlElement{};
 }
 
-inline Machine built(const std::string& text) {
-  auto machine = buildMachine(parsed(text));
+inline topo::Machine built(const std::string& text) {
+  auto machine = topo::buildMachine(parsed(text));
   EXPECT_TRUE(machine.ok()) << text;
-  return machine.ok() ? std::move(machine).value() : Machine{};
+  return machine.ok() ? std::move(machine).value() : topo::Machine{};
 }
 
 inline std::string fixtures() {
   return std::string(std::getenv("TUTTI_TEST_SOURCE_ROOT")) + "/tests/fixtures/topo/";
 }
 
-inline XmlElement known(const std::string& name) {
-  const auto element = readXmlFile(fixtures() + name + ".xml");
+inline topo::XmlElement known(const std::string& name) {
+  const auto element = topo::readXmlFile(fixtures() + name + ".xml");
   EXPECT_TRUE(element.ok()) << name;
-  return element.ok() ? element.value() : XmlElement{};
+  return element.ok() ? element.value() : topo::XmlElement{};
 }
 
 /// All GPUs of a known machine; without a rank as a file from which nobody took one.
-inline Machine knownMachine(const std::string& name) {
-  auto machine = buildMachine(known(name));
+inline topo::Machine knownMachine(const std::string& name) {
+  auto machine = topo::buildMachine(known(name));
   EXPECT_TRUE(machine.ok()) << name;
-  return machine.ok() ? std::move(machine).value() : Machine{};
+  return machine.ok() ? std::move(machine).value() : topo::Machine{};
 }
 
-inline Topology topologyOf(const std::string& name, const TopologyUse& use = {}, const PathSettings& settings = {}) {
-  auto topology = buildTopology(known(name), use, settings);
+inline topo::Topology topologyOf(const std::string& name, const topo::TopologyUse& use = {}, const topo::PathSettings& settings = {}) {
+  auto topology = topo::buildTopology(known(name), use, settings);
   EXPECT_TRUE(topology.ok()) << name;
-  return topology.ok() ? std::move(topology).value() : Topology{};
+  return topology.ok() ? std::move(topology).value() : topo::Topology{};
 }
 
-inline int at(const Machine& machine, NodeKind kind, std::size_t place) {
+inline int at(const topo::Machine& machine, topo::NodeKind kind, std::size_t place) {
   return machine.nodes(kind)[place];
 }
-inline float bandwidth(const Machine& machine, int from, int to, LinkKind kind) {
+inline float bandwidth(const topo::Machine& machine, int from, int to, topo::LinkKind kind) {
   const int link = machine.findLink(from, to, kind);
   return link < 0 ? 0 : machine.link(link).bandwidth;
 }

@@ -6,7 +6,7 @@
 
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 TEST(PathSettings, LevelsAreNamesInUpperCaseOrOldDigits) {
@@ -53,4 +53,4 @@ TEST(PathSettings, ComeFromTheSettings) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

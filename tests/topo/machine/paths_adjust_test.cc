@@ -6,7 +6,7 @@
 #include "topo/machine/machine_text.h"
 #include "topo/xml/values.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
@@ -19,8 +19,8 @@ struct Adjusted {
     EXPECT_TRUE(computed.ok());
     if (computed.ok()) paths = std::move(computed).value();
   }
-  int gpu(std::size_t i) const { return at(machine, NodeKind::Gpu, i); }
-  int net(std::size_t i) const { return at(machine, NodeKind::Net, i); }
+  int gpu(std::size_t i) const { return test::at(machine, NodeKind::Gpu, i); }
+  int net(std::size_t i) const { return test::at(machine, NodeKind::Net, i); }
   const Path& gpus(std::size_t a, std::size_t b) const { return paths.of(gpu(a), gpu(b)); }
   PathType toNet(std::size_t a, std::size_t b) const { return paths.of(gpu(a), net(b)).type; }
   PathType fromNet(std::size_t a, std::size_t b) const { return paths.of(net(b), gpu(a)).type; }
@@ -33,7 +33,7 @@ struct Adjusted {
 };
 
 Machine twoGpusOfASwitch() {
-  return built(system(cpu(kIntel, pci("10", gpu("11", 0) + gpu("12", 1)))));
+  return test::built(test::system(test::cpu(test::kIntel, test::pci("10", test::gpu("11", 0) + test::gpu("12", 1)))));
 }
 
 TEST(P2p, GoesAsFarAsItsLevel) {
@@ -49,7 +49,7 @@ TEST(P2p, GoesAsFarAsItsLevel) {
 }
 
 TEST(P2p, DefaultLevelDependsOnTheCpu) {
-  const auto level = [](const char* name) { return p2pLevel(knownMachine(name), {}); };
+  const auto level = [](const char* name) { return p2pLevel(test::knownMachine(name), {}); };
   EXPECT_EQ(level("own_ws_pcie2_intel"), PathType::Pxb);
   EXPECT_EQ(level("own_ws_pcie2_amd"), PathType::Sys);
   EXPECT_EQ(level("own_ws_pcie4_amd"), PathType::Pxb);
@@ -59,7 +59,7 @@ TEST(P2p, WithoutItTheWayLeadsThroughTheCpuOfTheDestination) {
   PathSettings settings;
   settings.p2pDisabled = true;
   settings.netDisableIntra = true;
-  const Adjusted known(knownMachine("own_dgx_h100"), settings);
+  const Adjusted known(test::knownMachine("own_dgx_h100"), settings);
   EXPECT_EQ(known.gpus(0, 1).type, PathType::Phb);
   EXPECT_EQ(known.gpus(0, 7).type, PathType::Sys);
   EXPECT_FALSE(known.passes(known.gpus(0, 7), NodeKind::NvSwitch));
@@ -67,18 +67,18 @@ TEST(P2p, WithoutItTheWayLeadsThroughTheCpuOfTheDestination) {
 
 /// What NVML says against the i-th and j-th device of a machine.
 PeerRefusal refusal(const Machine& machine, std::size_t i, std::size_t j) {
-  const auto busId = [&](std::size_t device) { return machine.node(at(machine, NodeKind::Device, device)).id; };
+  const auto busId = [&](std::size_t device) { return machine.node(test::at(machine, NodeKind::Device, device)).id; };
   return {busId(i), busId(j), "chipset not supported"};
 }
 
 TEST(P2p, IsNotUsedWhereNvmlRefusesIt) {
-  const Machine machine = knownMachine("own_rtx3090_x2_nvlink");
+  const Machine machine = test::knownMachine("own_rtx3090_x2_nvlink");
   PathSettings settings;
   settings.p2p.refused = {refusal(machine, 1, 0)};
   settings.p2p.host = "gpu07";
   const std::string one = busIdText(settings.p2p.refused[0].from);
   const std::string other = busIdText(settings.p2p.refused[0].to);
-  expectLog("NVML on host gpu07 says that GPU 1 (" + one + ") cannot access GPU 0 (" + other +
+  test::expectLog("NVML on host gpu07 says that GPU 1 (" + one + ") cannot access GPU 0 (" + other +
             ") directly, chipset not supported, although NVLink joins them");
   EXPECT_EQ(computePaths(machine, settings).status().code(), ncclUnhandledCudaError);
   settings.p2p.ignore = 1;
@@ -90,18 +90,18 @@ TEST(P2p, IsNotUsedWhereNvmlRefusesIt) {
 }
 
 TEST(P2p, OverAnotherGpuNeedsBothHops) {
-  const Machine machine = knownMachine("own_dgx1v");
+  const Machine machine = test::knownMachine("own_dgx1v");
   const Adjusted whole(machine);
   ASSERT_EQ(whole.gpus(0, 7).type, PathType::Nvb);
   const int middle = machine.link(whole.gpus(0, 7).links[1]).to;
   PathSettings settings;
   settings.p2p.ignore = 1;
-  settings.p2p.refused = {{machine.node(middle).id, machine.node(at(machine, NodeKind::Device, 7)).id, ""}};
+  settings.p2p.refused = {{machine.node(middle).id, machine.node(test::at(machine, NodeKind::Device, 7)).id, ""}};
   EXPECT_GE(Adjusted(machine, settings).gpus(0, 7).type, PathType::Phb);
 }
 
 TEST(P2p, IsRefusedInsideHostsOnlyThoughOthersHaveTheSameBusIds) {
-  const Topology domain = topologyOf("own_gb200_tray", {.hosts = 2});
+  const Topology domain = test::topologyOf("own_gb200_tray", {.hosts = 2});
   PathSettings settings;
   settings.p2p.ignore = 1;
   settings.p2p.refused = {refusal(domain.machine, 0, 1)};
@@ -116,15 +116,15 @@ TEST(Groups, GpusThatNeitherP2pNorShmJoinsAreJoinedByTheNetwork) {
   PathSettings settings;
   settings.p2pDisabled = true;
   settings.shmDisabled = true;
-  const Adjusted known(knownMachine("own_dgx_h100"), settings);
+  const Adjusted known(test::knownMachine("own_dgx_h100"), settings);
   EXPECT_EQ(known.gpus(0, 1).type, PathType::Net);
   EXPECT_TRUE(known.gpus(0, 1).links.empty());
   settings.p2pDisabled = false;
-  EXPECT_EQ(Adjusted(knownMachine("own_dgx_h100"), settings).gpus(0, 1).type, PathType::Nvl);
+  EXPECT_EQ(Adjusted(test::knownMachine("own_dgx_h100"), settings).gpus(0, 1).type, PathType::Nvl);
 }
 
 TEST(Groups, TheNetworkIsTakenWhereItIsFaster) {
-  const Machine machine = knownMachine("own_pcie8_l40s_2switch_4nic");
+  const Machine machine = test::knownMachine("own_pcie8_l40s_2switch_4nic");
   const Adjusted known(machine);
   EXPECT_EQ(known.gpus(0, 1).type, PathType::Pix);
   EXPECT_EQ(known.gpus(0, 4).type, PathType::Net);
@@ -134,7 +134,7 @@ TEST(Groups, TheNetworkIsTakenWhereItIsFaster) {
 }
 
 TEST(C2c, NicsOfTheCpuThatItJoinsAreNear) {
-  const Adjusted known(knownMachine("own_gb200_tray"));
+  const Adjusted known(test::knownMachine("own_gb200_tray"));
   EXPECT_EQ(known.toNet(0, 0), PathType::P2c);
   EXPECT_EQ(known.fromNet(0, 1), PathType::P2c);
   EXPECT_EQ(known.fromNet(0, 2), PathType::Sys);
@@ -143,13 +143,13 @@ TEST(C2c, NicsOfTheCpuThatItJoinsAreNear) {
 TEST(C2c, IsOnTheWaysThatAreCalledByIt) {
   // A C2C link that is slower than PCI is the nearest way to the CPU, but not the one to a NIC.
   const Adjusted known(
-      built(system(cpu(kIntel, gpu("11", 0, "<c2c bw=\"1000\" count=\"1\"/>") + gpu("12", 1) + nic("21", net(0))))));
+      test::built(test::system(test::cpu(test::kIntel, test::gpu("11", 0, "<c2c bw=\"1000\" count=\"1\"/>") + test::gpu("12", 1) + test::nic("21", test::net(0))))));
   EXPECT_EQ(known.toNet(0, 0), PathType::Phb);
   EXPECT_EQ(known.fromNet(0, 0), PathType::Phb);
 }
 
 TEST(C2c, WithoutGdrTheWayLeadsThroughIt) {
-  const Adjusted known(knownMachine("own_gb10_spark"));
+  const Adjusted known(test::knownMachine("own_gb10_spark"));
   EXPECT_EQ(known.toNet(0, 0), PathType::P2c);
   EXPECT_EQ(known.fromNet(0, 0), PathType::P2c);
   Path c2c;
@@ -163,7 +163,7 @@ TEST(C2c, WithoutGdrTheWayLeadsThroughIt) {
 }
 
 TEST(Pxn, LeadsThroughTheGpuThatTheNicIsFor) {
-  const Adjusted known(knownMachine("own_dgx_h100"));
+  const Adjusted known(test::knownMachine("own_dgx_h100"));
   EXPECT_EQ(known.toNet(0, 0), PathType::Pix);
   EXPECT_EQ(known.toNet(0, 7), PathType::Pxn);
   EXPECT_EQ(known.fromNet(0, 7), PathType::Sys);
@@ -174,7 +174,7 @@ TEST(Pxn, LeadsThroughTheGpuThatTheNicIsFor) {
 }
 
 TEST(Pxn, NamesTheGpuOnTheWay) {
-  const Adjusted known(knownMachine("own_dgx_h100"));
+  const Adjusted known(test::knownMachine("own_dgx_h100"));
   EXPECT_EQ(relayOnWay(known.machine, known.paths, known.gpu(0), known.net(7)), known.gpu(7));
   EXPECT_EQ(relayOnWay(known.machine, known.paths, known.gpu(0), known.net(0)), -1) << "it is near by itself";
 }
@@ -182,21 +182,21 @@ TEST(Pxn, NamesTheGpuOnTheWay) {
 TEST(Pxn, CanBeForbidden) {
   PathSettings settings;
   settings.pxnDisabled = true;
-  EXPECT_EQ(Adjusted(knownMachine("own_dgx_h100"), settings).toNet(0, 7), PathType::Sys);
+  EXPECT_EQ(Adjusted(test::knownMachine("own_dgx_h100"), settings).toNet(0, 7), PathType::Sys);
   PathSettings noC2c;
   noC2c.pxnOverC2c = false;
-  EXPECT_EQ(Adjusted(knownMachine("own_gb200_tray")).toNet(0, 2), PathType::Pxn);
-  EXPECT_EQ(Adjusted(knownMachine("own_gb200_tray"), noC2c).toNet(0, 2), PathType::Sys);
+  EXPECT_EQ(Adjusted(test::knownMachine("own_gb200_tray")).toNet(0, 2), PathType::Pxn);
+  EXPECT_EQ(Adjusted(test::knownMachine("own_gb200_tray"), noC2c).toNet(0, 2), PathType::Sys);
 }
 
 TEST(Pxn, LooksForRelaysOnceForEachGpu) {
   // One NIC is the best of all GPUs, so that nobody is there for the others.
-  std::string parts = pci("10", "<nic>" + net(0) + "</nic>");
+  std::string parts = test::pci("10", "<nic>" + test::net(0) + "</nic>");
   std::string slow;
   for (int i = 1; i < 600; ++i) slow += "<net dev=\"" + std::to_string(i) + "\" speed=\"100000\"/>";
-  parts += pci("11", "<nic>" + slow + "</nic>");
-  for (int i = 0; i < 8; ++i) parts += gpu(std::to_string(20 + i), i);
-  const Machine machine = built(system(cpu(kIntel, parts)));
+  parts += test::pci("11", "<nic>" + slow + "</nic>");
+  for (int i = 0; i < 8; ++i) parts += test::gpu(std::to_string(20 + i), i);
+  const Machine machine = test::built(test::system(test::cpu(test::kIntel, parts)));
   const std::clock_t start = std::clock();
   const Adjusted adjusted(machine);
   EXPECT_LT(std::clock() - start, 2 * CLOCKS_PER_SEC) << "of processor time; a moment is usual";
@@ -204,7 +204,7 @@ TEST(Pxn, LooksForRelaysOnceForEachGpu) {
 }
 
 TEST(Pxn, NeedsAnNvlink) {
-  const Adjusted known(knownMachine("own_a100pcie_x8_pairs_amd"));
+  const Adjusted known(test::knownMachine("own_a100pcie_x8_pairs_amd"));
   int relayed = 0;
   for (const int gpu : known.machine.nodes(NodeKind::Gpu)) {
     for (const int net : known.machine.nodes(NodeKind::Net)) {
@@ -220,7 +220,7 @@ TEST(Pxn, NeedsAnNvlink) {
 TEST(Gdr, WithoutItTheWayLeadsThroughTheCpu) {
   PathSettings settings;
   settings.gdrLevel = PathType::Loc;
-  const Adjusted known(knownMachine("own_dgx_h100"), settings);
+  const Adjusted known(test::knownMachine("own_dgx_h100"), settings);
   EXPECT_EQ(known.toNet(0, 0), PathType::Phb);
   EXPECT_EQ(known.fromNet(0, 0), PathType::Phb);
   EXPECT_TRUE(known.passes(known.paths.of(known.gpu(0), known.net(0)), NodeKind::Cpu));
@@ -238,7 +238,7 @@ TEST(Gdr, OverC2cCanBeForbidden) {
 TEST(Gdr, ReadingNeedsAmpereOrNvlink) {
   PathSettings settings;
   const auto usable = [&settings](const char* name, bool read) {
-    const Adjusted known(knownMachine(name));
+    const Adjusted known(test::knownMachine(name));
     return gdrUsable(known.machine, known.paths, settings, {known.gpu(0), known.net(0), read, PathType::Pix});
   };
   EXPECT_TRUE(usable("own_pcie8_v100_switch_1nic", false));
@@ -254,20 +254,20 @@ TEST(Gdr, ReadingNeedsAmpereOrNvlink) {
 
 TEST(Gdr, NeedsGpuAndNicThatCan) {
   const auto usable = [](const std::string& machine) {
-    const Adjusted known(built(system(cpu(kAmd, machine))));
+    const Adjusted known(test::built(test::system(test::cpu(test::kAmd, machine))));
     return gdrUsable(known.machine, known.paths, {}, {known.gpu(0), known.net(0), false, PathType::Phb});
   };
   const PathSettings far{.gdrLevel = PathType::Sys};
-  const Adjusted near(built(system(cpu(kAmd, gpu("11", 0) + nic("12", net(0))))));
+  const Adjusted near(test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0) + test::nic("12", test::net(0))))));
   EXPECT_TRUE(gdrUsable(near.machine, near.paths, far, {near.gpu(0), near.net(0), false, PathType::Phb}));
-  EXPECT_FALSE(usable(gpu("11", 0) + nic("12", net(0))));
-  const Adjusted noNic(built(system(cpu(kAmd, gpu("11", 0) + nic("12", "<net dev=\"0\"/>")))));
+  EXPECT_FALSE(usable(test::gpu("11", 0) + test::nic("12", test::net(0))));
+  const Adjusted noNic(test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0) + test::nic("12", "<net dev=\"0\"/>")))));
   EXPECT_FALSE(gdrUsable(noNic.machine, noNic.paths, far, {noNic.gpu(0), noNic.net(0), false, PathType::Pix}));
-  const std::string part = pci("11", "<gpu dev=\"0\" sm=\"100\" rank=\"0\" mlopart=\"0\" gdr=\"1\"/>");
-  const Adjusted partition(built(system(cpu(kAmd, part + nic("12", net(0))))));
+  const std::string part = test::pci("11", "<gpu dev=\"0\" sm=\"100\" rank=\"0\" mlopart=\"0\" gdr=\"1\"/>");
+  const Adjusted partition(test::built(test::system(test::cpu(test::kAmd, part + test::nic("12", test::net(0))))));
   EXPECT_FALSE(
       gdrUsable(partition.machine, partition.paths, far, {partition.gpu(0), partition.net(0), false, PathType::Pix}));
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -6,7 +6,7 @@
 
 #include "topo/machine/machine_text.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
@@ -16,8 +16,8 @@ struct WithPaths {
   PathTable paths;
   explicit WithPaths(Machine m, const PathSettings& settings = {})
       : machine(std::move(m)), paths(shortestPaths(machine, settings)) {}
-  int gpu(std::size_t i) const { return at(machine, NodeKind::Gpu, i); }
-  int net(std::size_t i) const { return at(machine, NodeKind::Net, i); }
+  int gpu(std::size_t i) const { return test::at(machine, NodeKind::Gpu, i); }
+  int net(std::size_t i) const { return test::at(machine, NodeKind::Net, i); }
   const Path& gpus(std::size_t a, std::size_t b) const { return paths.of(gpu(a), gpu(b)); }
   const Path& toNet(std::size_t a, std::size_t b) const { return paths.of(gpu(a), net(b)); }
   /// Sum of the factors on one link.
@@ -38,7 +38,7 @@ struct WithPaths {
 };
 
 TEST(Paths, AnNvSwitchJoinsAllGpus) {
-  const WithPaths known(knownMachine("own_dgx_h100"));
+  const WithPaths known(test::knownMachine("own_dgx_h100"));
   for (std::size_t a = 0; a < 8; ++a) {
     for (std::size_t b = 0; b < 8; ++b) {
       if (a == b) continue;
@@ -50,7 +50,7 @@ TEST(Paths, AnNvSwitchJoinsAllGpus) {
 }
 
 TEST(Paths, GpusThatAreNoNeighboursAreJoinedOverAnother) {
-  const Machine machine = knownMachine("own_dgx1v");
+  const Machine machine = test::knownMachine("own_dgx1v");
   const WithPaths known(machine);
   EXPECT_EQ(known.gpus(0, 3).type, PathType::Nvl);
   EXPECT_EQ(known.gpus(0, 3).bandwidth, 40);
@@ -63,11 +63,11 @@ TEST(Paths, GpusThatAreNoNeighboursAreJoinedOverAnother) {
 }
 
 TEST(Paths, TypesFollowSwitchesCpusAndSockets) {
-  const WithPaths known(knownMachine("own_dgx_a100"));
+  const WithPaths known(test::knownMachine("own_dgx_a100"));
   EXPECT_EQ(known.toNet(0, 0).type, PathType::Pix);
   EXPECT_EQ(known.toNet(0, 1).type, PathType::Pxb);
   EXPECT_EQ(known.toNet(0, 7).type, PathType::Sys);
-  const WithPaths direct(built(system(cpu(kAmd, gpu("11", 0) + gpu("12", 1)) + cpu(kAmd, gpu("13", 2), 1))));
+  const WithPaths direct(test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0) + test::gpu("12", 1)) + test::cpu(test::kAmd, test::gpu("13", 2), 1))));
   EXPECT_EQ(direct.gpus(0, 1).type, PathType::Phb);
   EXPECT_EQ(direct.gpus(0, 2).type, PathType::Sys);
   EXPECT_EQ(direct.gpus(0, 2).bandwidth, 16);
@@ -76,30 +76,30 @@ TEST(Paths, TypesFollowSwitchesCpusAndSockets) {
 TEST(Paths, NothingPassesThroughAGpu) {
   const std::string link = "<nvlink target=\"0000:12:00.0\" count=\"12\" tclass=\"0x030200\"/>";
   const WithPaths two(
-      built(system(cpu(kAmd, gpu("11", 0, link)) + cpu(kAmd, pci("20", gpu("12", 1) + nic("13", net(0))), 1))));
+      test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0, link)) + test::cpu(test::kAmd, test::pci("20", test::gpu("12", 1) + test::nic("13", test::net(0))), 1))));
   EXPECT_EQ(two.gpus(0, 1).type, PathType::Nvl);
   EXPECT_EQ(two.toNet(1, 0).type, PathType::Pix);
   EXPECT_EQ(two.toNet(0, 0).type, PathType::Sys);
 }
 
 TEST(Paths, RanksOfOneDeviceAreLocal) {
-  const WithPaths one(built(
-      system(cpu(kAmd, pci("11", "<gpu dev=\"0\" sm=\"80\" rank=\"0\"/><gpu dev=\"0\" sm=\"80\" rank=\"1\"/>")))));
+  const WithPaths one(test::built(
+      test::system(test::cpu(test::kAmd, test::pci("11", "<gpu dev=\"0\" sm=\"80\" rank=\"0\"/><gpu dev=\"0\" sm=\"80\" rank=\"1\"/>")))));
   EXPECT_EQ(one.gpus(0, 1).type, PathType::Loc);
   EXPECT_EQ(one.gpus(0, 1).bandwidth, 5000);
 }
 
 TEST(Paths, HostsWithoutNvlinkAreNotConnected) {
-  const WithPaths two(built(system(cpu(std::string(kAmd) + " host_hash=\"0x1\"", gpu("11", 0)) +
-                                   cpu(std::string(kAmd) + " host_hash=\"0x2\"", gpu("11", 1)))));
+  const WithPaths two(test::built(test::system(test::cpu(std::string(test::kAmd) + " host_hash=\"0x1\"", test::gpu("11", 0)) +
+                                   test::cpu(std::string(test::kAmd) + " host_hash=\"0x2\"", test::gpu("11", 1)))));
   EXPECT_EQ(two.gpus(0, 1).type, PathType::Dis);
 }
 
 TEST(Paths, ABestWayNeedNotConsistOfBestWays) {
   // To the CPU the slow C2C is best, for its type; on to the NIC its bandwidth would be a loss for nothing.
   const std::string c2c = "<c2c bw=\"3000\" count=\"1\"/>";
-  const WithPaths known(built(system(cpu(kAmd, gpu("11", 0, c2c) + nic("12", net(0))))));
-  const Path& toCpu = known.paths.of(known.gpu(0), at(known.machine, NodeKind::Cpu, 0));
+  const WithPaths known(test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0, c2c) + test::nic("12", test::net(0))))));
+  const Path& toCpu = known.paths.of(known.gpu(0), test::at(known.machine, NodeKind::Cpu, 0));
   EXPECT_EQ(toCpu.type, PathType::C2c);
   EXPECT_EQ(toCpu.bandwidth, 3);
   EXPECT_EQ(known.toNet(0, 0).type, PathType::Phb);
@@ -141,10 +141,10 @@ void expectConsistent(const WithPaths& known, int from, int to) {
 }
 
 TEST(Paths, LinksOfAPathFollowOneAnotherOnEveryKnownMachine) {
-  for (const auto& entry : std::filesystem::directory_iterator(fixtures())) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::fixtures())) {
     if (entry.path().extension() != ".xml") continue;
     SCOPED_TRACE(entry.path());
-    const WithPaths known(knownMachine(entry.path().stem().string()));
+    const WithPaths known(test::knownMachine(entry.path().stem().string()));
     for (int from = 0; from < known.machine.nodeCount(); ++from) {
       for (int to = 0; to < known.machine.nodeCount(); ++to) expectConsistent(known, from, to);
     }
@@ -153,9 +153,9 @@ TEST(Paths, LinksOfAPathFollowOneAnotherOnEveryKnownMachine) {
 }
 
 TEST(Loads, PeerTrafficThroughAnIntelCpuCostsMore) {
-  const std::string machine = gpu("11", 0) + gpu("12", 1) + nic("13", net(0));
-  const WithPaths intel(built(system(cpu(kIntel, machine))));
-  const WithPaths amd(built(system(cpu(kAmd, machine))));
+  const std::string machine = test::gpu("11", 0) + test::gpu("12", 1) + test::nic("13", test::net(0));
+  const WithPaths intel(test::built(test::system(test::cpu(test::kIntel, machine))));
+  const WithPaths amd(test::built(test::system(test::cpu(test::kAmd, machine))));
   EXPECT_FLOAT_EQ(intel.load(intel.gpu(0), intel.gpu(1), intel.pciOut(0)), 1.2F);
   EXPECT_FLOAT_EQ(intel.load(intel.gpu(0), intel.gpu(1), intel.pciIn(1)), 1.2F);
   EXPECT_FLOAT_EQ(intel.load(intel.gpu(0), intel.net(0), intel.pciOut(0)), 1.2F);
@@ -165,14 +165,14 @@ TEST(Loads, PeerTrafficThroughAnIntelCpuCostsMore) {
 
 TEST(Loads, LongerAndShorterWaysThroughIntelCostWhatTheyCarry) {
   const WithPaths intel(
-      built(system(cpu(kIntel, pci("10", gpu("11", 0) + gpu("12", 1))) + cpu(kIntel, gpu("13", 2), 1))));
+      test::built(test::system(test::cpu(test::kIntel, test::pci("10", test::gpu("11", 0) + test::gpu("12", 1))) + test::cpu(test::kIntel, test::gpu("13", 2), 1))));
   EXPECT_FLOAT_EQ(intel.load(intel.gpu(0), intel.gpu(1), intel.pciOut(0)), 1);
   EXPECT_FLOAT_EQ(intel.load(intel.gpu(0), intel.gpu(2), intel.pciOut(0)), 1);
 }
 
 TEST(Loads, NicsWritingToOldGpusAlsoCostTheWayBack) {
   const auto back = [](int sm, bool fromNet) {
-    const WithPaths known(built(system(cpu(kAmd, gpu("11", 0, "", sm) + gpu("12", 1, "", sm) + nic("13", net(0))))));
+    const WithPaths known(test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0, "", sm) + test::gpu("12", 1, "", sm) + test::nic("13", test::net(0))))));
     return known.load(fromNet ? known.net(0) : known.gpu(1), known.gpu(0), known.pciOut(0));
   };
   EXPECT_FLOAT_EQ(back(70, true), 0.125F);
@@ -181,9 +181,9 @@ TEST(Loads, NicsWritingToOldGpusAlsoCostTheWayBack) {
 }
 
 TEST(Loads, NvlinkIntoPowerCostsBothDirections) {
-  const WithPaths power(knownMachine("own_ac922_4gpu"));
+  const WithPaths power(test::knownMachine("own_ac922_4gpu"));
   const int device = power.machine.facts<GpuFacts>(power.gpu(0)).device;
-  const int link = power.machine.findLink(device, at(power.machine, NodeKind::Cpu, 0), LinkKind::NvLink);
+  const int link = power.machine.findLink(device, test::at(power.machine, NodeKind::Cpu, 0), LinkKind::NvLink);
   ASSERT_GE(link, 0);
   EXPECT_FLOAT_EQ(power.load(power.gpu(0), power.gpu(2), link), 1);
   EXPECT_FLOAT_EQ(power.load(power.gpu(0), power.gpu(2), power.machine.link(link).reverse), 1);
@@ -191,17 +191,17 @@ TEST(Loads, NvlinkIntoPowerCostsBothDirections) {
 }
 
 TEST(LocalNics, AreTheFastestAndAmongThemTheNearest) {
-  const WithPaths known(knownMachine("own_dgx_a100"));
+  const WithPaths known(test::knownMachine("own_dgx_a100"));
   EXPECT_EQ(localNets(known.machine, known.paths, known.gpu(1)), std::vector<int>{known.net(1)});
   EXPECT_EQ(localGpus(known.machine, known.paths, known.net(1)), std::vector<int>{known.gpu(1)});
-  const WithPaths one(knownMachine("own_h100_1nic"));
+  const WithPaths one(test::knownMachine("own_h100_1nic"));
   EXPECT_EQ(localNets(one.machine, one.paths, one.gpu(5)), std::vector<int>{one.net(0)});
 }
 
 TEST(LocalNics, AreGivenToChannelsInTurn) {
   // Two GPUs near four NICs: each GPU has two of them.
-  const WithPaths known(built(system(
-      cpu(kAmd, pci("10", gpu("11", 0) + gpu("12", 1) + nic("13", net(0) + net(1)) + nic("14", net(2) + net(3)))))));
+  const WithPaths known(test::built(test::system(
+      test::cpu(test::kAmd, test::pci("10", test::gpu("11", 0) + test::gpu("12", 1) + test::nic("13", test::net(0) + test::net(1)) + test::nic("14", test::net(2) + test::net(3)))))));
   const auto dev = [&](std::size_t gpu, int channel, int netsPerGpu = 0) {
     const int net = netOfChannel(known.machine, known.paths, known.gpu(gpu), channel, netsPerGpu);
     return known.machine.facts<NetFacts>(net).dev;
@@ -214,17 +214,17 @@ TEST(LocalNics, AreGivenToChannelsInTurn) {
   EXPECT_EQ(dev(1, 1, 1), 2) << "one only";
   EXPECT_EQ(dev(0, 3, std::numeric_limits<int>::max()), 3) << "all of them";
   EXPECT_EQ(dev(0, 4, std::numeric_limits<int>::max()), 0);
-  const WithPaths none(built(system(cpu(kAmd, gpu("11", 0)))));
+  const WithPaths none(test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0)))));
   EXPECT_EQ(netOfChannel(none.machine, none.paths, none.gpu(0), 0), -1);
 }
 
 TEST(MachineBandwidth, IsTheBestPathAndTheBestGpu) {
-  const WithPaths known(knownMachine("own_dgx1v"));
+  const WithPaths known(test::knownMachine("own_dgx1v"));
   const MachineBandwidth inside = machineBandwidth(known.machine, known.paths, false);
   EXPECT_EQ(inside.best, 40);
   EXPECT_EQ(inside.total, 120);
   EXPECT_EQ(machineBandwidth(known.machine, known.paths, true).best, 12);
-  const WithPaths single(knownMachine("own_single_gpu_pcie"));
+  const WithPaths single(test::knownMachine("own_single_gpu_pcie"));
   EXPECT_EQ(machineBandwidth(single.machine, single.paths, false).best, 5000);
   EXPECT_EQ(machineBandwidth(single.machine, single.paths, false).total, 5000);
   EXPECT_EQ(machineBandwidth(single.machine, single.paths, true).best, 12.5F);
@@ -232,4 +232,4 @@ TEST(MachineBandwidth, IsTheBestPathAndTheBestGpu) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 std::vector<PeerInfo> peersOn(std::initializer_list<std::uint64_t> hosts) {
@@ -48,4 +48,4 @@ TEST(RankLayout, OneRankIsItsOwnNode) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -6,7 +6,7 @@
 #include "topo/search/known_machines.h"
 #include "topo/search/sketch.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 TEST(FlowNetwork, IsLimitedByTheSmallestCut) {
@@ -81,4 +81,4 @@ TEST(Bound, IsWhatLinksOfKnownMachinesAddUpTo) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

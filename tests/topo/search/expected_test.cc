@@ -12,7 +12,7 @@
 #include "topo/search/validate.h"
 #include "topo/search/validate_loads.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 using test::Expectation;
@@ -36,7 +36,7 @@ const test::KnownTable& table() {
 
 std::vector<std::string> machines() {
   std::vector<std::string> names;
-  for (const KnownUse& use : table().uses) {
+  for (const test::KnownUse& use : table().uses) {
     if (names.empty() || names.back() != use.machine) names.push_back(use.machine);
   }
   return names;
@@ -48,7 +48,7 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-void checkAgainstReference(const Topology& topology, const Expectation& row, const Graph& graph) {
+void checkAgainstReference(const Topology& topology, const test::Expectation& row, const Graph& graph) {
   EXPECT_GE(graph.nChannels() * graph.bwIntra, row.floorIntra * (1 - kRounding)) << row.graph << " inside the machine";
   if (!topology.interNode) return;
   EXPECT_GE(graph.nChannels() * graph.bwInter, row.floorInter * (1 - kRounding)) << row.graph << " to the network";
@@ -76,7 +76,7 @@ void checkRefusals(const Topology& topology, const Graph& good) {
   refused("next to its NICs", [](Graph& graph) { graph.typeInter = PathType::Nvl; });
 }
 
-void checkUse(const XmlElement& xml, const KnownUse& use) {
+void checkUse(const XmlElement& xml, const test::KnownUse& use) {
   SCOPED_TRACE(use.machine + " " + use.name);
   const Result<Topology> built = test::buildKnown(xml, use);
   ASSERT_TRUE(built.ok());
@@ -86,12 +86,12 @@ void checkUse(const XmlElement& xml, const KnownUse& use) {
     const auto faults = validateGraph(topology.machine, topology.paths, *graph, topology.interNode);
     EXPECT_TRUE(faults.empty()) << joined(faults);
     checkRefusals(topology, *graph);
-    const bool listed = std::any_of(use.graphs.begin(), use.graphs.end(), [&](const Expectation& row) {
+    const bool listed = std::any_of(use.graphs.begin(), use.graphs.end(), [&](const test::Expectation& row) {
       return test::graphNamed(graphs, row.graph) == graph;
     });
     EXPECT_TRUE(listed) << "new in the table: " << test::rowText(use, *graph, nullptr) << "\n" << kRegenerate;
   }
-  for (const Expectation& row : use.graphs) {
+  for (const test::Expectation& row : use.graphs) {
     const Graph* graph = test::graphNamed(graphs, row.graph);
     ASSERT_NE(graph, nullptr) << row.graph;
     checkAgainstReference(topology, row, *graph);
@@ -105,7 +105,7 @@ void checkUse(const XmlElement& xml, const KnownUse& use) {
 template <typename Body>
 void forUsesOf(const std::string& machine, const Body& body) {
   std::size_t seen = 0;
-  for (const KnownUse& use : table().uses) {
+  for (const test::KnownUse& use : table().uses) {
     if (use.machine == machine && seen++ % kOneUseOf == 0) body(use);
   }
 }
@@ -115,7 +115,7 @@ class KnownMachine : public testing::TestWithParam<std::string> {};
 TEST_P(KnownMachine, GetsAsMuchAsTheReferenceAndCanCarryIt) {
   const Result<XmlElement> xml = readXmlFile(std::string(TOPO_FIXTURES) + "/" + GetParam() + ".xml");
   ASSERT_TRUE(xml.ok());
-  forUsesOf(GetParam(), [&](const KnownUse& use) { checkUse(xml.value(), use); });
+  forUsesOf(GetParam(), [&](const test::KnownUse& use) { checkUse(xml.value(), use); });
 }
 
 /// Charges of one stream as the search sees them and as the validator does: two pieces of code, one set of rules.
@@ -151,7 +151,7 @@ void checkWays(const Topology& topology) {
 TEST_P(KnownMachine, HasWaysThatAreWhatTheySayAndCostTheSameToSearchAndValidator) {
   const Result<XmlElement> xml = readXmlFile(std::string(TOPO_FIXTURES) + "/" + GetParam() + ".xml");
   ASSERT_TRUE(xml.ok());
-  forUsesOf(GetParam(), [&](const KnownUse& use) {
+  forUsesOf(GetParam(), [&](const test::KnownUse& use) {
     if (use.hosts > 4) return;
     SCOPED_TRACE(use.machine + " " + use.name);
     const Result<Topology> built = test::buildKnown(xml.value(), use);
@@ -170,4 +170,4 @@ TEST(KnownMachines, AreThereWithAllTheirUses) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

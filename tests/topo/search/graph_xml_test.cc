@@ -5,7 +5,7 @@
 #include "support/log_capture.h"
 #include "topo/machine/lines.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 /// `hosts` of two GPUs (NVML 2 and 5) and two NICs (0 and 1) each; ranks continue from host to host.
@@ -376,4 +376,4 @@ TEST(MachineLines, ShowEveryNodeOnceBelowItsCpu) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -62,32 +62,32 @@ KnownTable readKnownTable(const std::string& folder) {
   return table;
 }
 
-Result<Topology> buildKnown(const XmlElement& xml, const KnownUse& use) {
-  const TopologyUse wanted{use.gpus, use.hosts, use.interNode(), use.collNet()};
-  return buildTopology(xml, wanted, {});
+Result<topo::Topology> buildKnown(const topo::XmlElement& xml, const KnownUse& use) {
+  const topo::TopologyUse wanted{use.gpus, use.hosts, use.interNode(), use.collNet()};
+  return topo::buildTopology(xml, wanted, {});
 }
 
-Result<Topology> buildKnown(const std::string& folder, const KnownUse& use) {
-  ASSIGN(const XmlElement xml, readXmlFile(folder + "/" + use.machine + ".xml"));
+Result<topo::Topology> buildKnown(const std::string& folder, const KnownUse& use) {
+  ASSIGN(const topo::XmlElement xml, topo::readXmlFile(folder + "/" + use.machine + ".xml"));
   return buildKnown(xml, use);
 }
 
-SearchSettings searchSettingsOf(const KnownUse& use, const Topology& topology) {
-  SearchSettings settings;
+topo::SearchSettings searchSettingsOf(const KnownUse& use, const topo::Topology& topology) {
+  topo::SearchSettings settings;
   settings.interNode = topology.interNode;
   settings.collNet = use.collNet();
   return settings;
 }
 
-std::vector<const Graph*> foundGraphs(const GraphSet& graphs) {
-  std::vector<const Graph*> found{&graphs.ring, &graphs.tree};
-  for (const Graph* graph : {&graphs.collNetChain, &graphs.collNetDirect, &graphs.nvls}) {
+std::vector<const topo::Graph*> foundGraphs(const topo::GraphSet& graphs) {
+  std::vector<const topo::Graph*> found{&graphs.ring, &graphs.tree};
+  for (const topo::Graph* graph : {&graphs.collNetChain, &graphs.collNetDirect, &graphs.nvls}) {
     if (graph->nChannels() > 0) found.push_back(graph);
   }
   return found;
 }
 
-const Graph* graphNamed(const GraphSet& graphs, const std::string& name) {
+const topo::Graph* graphNamed(const topo::GraphSet& graphs, const std::string& name) {
   if (name == "ring") return &graphs.ring;
   if (name == "tree") return &graphs.tree;
   if (name == "collnetChain") return &graphs.collNetChain;
@@ -95,29 +95,29 @@ const Graph* graphNamed(const GraphSet& graphs, const std::string& name) {
   return name == "nvls" ? &graphs.nvls : nullptr;
 }
 
-std::string foundText(const Graph& graph) {
-  return fmt::format("{}\t{}\t{:.6g}\t{:.6g}\t{}\t{}", patternName(graph.pattern), graph.nChannels(), graph.bwIntra,
-                     graph.bwInter, pathTypeName(graph.typeIntra), pathTypeName(graph.typeInter));
+std::string foundText(const topo::Graph& graph) {
+  return fmt::format("{}\t{}\t{:.6g}\t{:.6g}\t{}\t{}", topo::patternName(graph.pattern), graph.nChannels(), graph.bwIntra,
+                     graph.bwInter, topo::pathTypeName(graph.typeIntra), topo::pathTypeName(graph.typeInter));
 }
 
-std::string rowText(const KnownUse& use, const Graph& graph, const Expectation* expected) {
-  const std::string name = expected != nullptr ? expected->graph : graphName(graph.id);
+std::string rowText(const KnownUse& use, const topo::Graph& graph, const Expectation* expected) {
+  const std::string name = expected != nullptr ? expected->graph : topo::graphName(graph.id);
   return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", use.machine, use.name, use.gpusText, use.nodes,
                      use.hosts, name, foundText(graph), expected != nullptr ? expected->floorText[0] : "0",
                      expected != nullptr ? expected->floorText[1] : "0",
                      expected != nullptr ? expected->referenceMs : "0");
 }
 
-std::string rowsText(const KnownUse& use, const GraphSet& graphs) {
+std::string rowsText(const KnownUse& use, const topo::GraphSet& graphs) {
   std::string text;
-  std::vector<const Graph*> written;
+  std::vector<const topo::Graph*> written;
   for (const Expectation& row : use.graphs) {
-    const Graph* graph = graphNamed(graphs, row.graph);
+    const topo::Graph* graph = graphNamed(graphs, row.graph);
     if (graph == nullptr) continue;
     text += rowText(use, *graph, &row) + "\n";
     written.push_back(graph);
   }
-  for (const Graph* graph : foundGraphs(graphs)) {
+  for (const topo::Graph* graph : foundGraphs(graphs)) {
     if (std::find(written.begin(), written.end(), graph) == written.end()) text += rowText(use, *graph, nullptr) + "\n";
   }
   return text;

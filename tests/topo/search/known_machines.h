@@ -45,22 +45,22 @@ struct KnownTable {
 KnownTable readKnownTable(const std::string& folder);
 
 /// The machine of a use with its ways, read from `folder`.
-Result<Topology> buildKnown(const std::string& folder, const KnownUse& use);
+Result<topo::Topology> buildKnown(const std::string& folder, const KnownUse& use);
 /// The same from a file that is read already.
-Result<Topology> buildKnown(const XmlElement& xml, const KnownUse& use);
+Result<topo::Topology> buildKnown(const topo::XmlElement& xml, const KnownUse& use);
 
-SearchSettings searchSettingsOf(const KnownUse& use, const Topology& topology);
+topo::SearchSettings searchSettingsOf(const KnownUse& use, const topo::Topology& topology);
 
 /// Ring, tree, and the collNet and NVLS graphs that have channels, in the table's order.
-std::vector<const Graph*> foundGraphs(const GraphSet& graphs);
+std::vector<const topo::Graph*> foundGraphs(const topo::GraphSet& graphs);
 /// The graph of that name, found or not; null: no such name.
-const Graph* graphNamed(const GraphSet& graphs, const std::string& name);
+const topo::Graph* graphNamed(const topo::GraphSet& graphs, const std::string& name);
 
 /// pattern to type_inter of a row.
-std::string foundText(const Graph& graph);
+std::string foundText(const topo::Graph& graph);
 /// A whole row. `expected` may be null: floors of 0.
-std::string rowText(const KnownUse& use, const Graph& graph, const Expectation* expected);
+std::string rowText(const KnownUse& use, const topo::Graph& graph, const Expectation* expected);
 /// All rows of a use with what the search found now.
-std::string rowsText(const KnownUse& use, const GraphSet& graphs);
+std::string rowsText(const KnownUse& use, const topo::GraphSet& graphs);
 
 }  // namespace tutti::test

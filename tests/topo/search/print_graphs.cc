@@ -12,10 +12,10 @@ namespace tutti::test {
 namespace {
 
 /// Number of graphs with something wrong.
-int complain(const KnownUse& use, const Topology& topology, const GraphSet& graphs) {
+int complain(const KnownUse& use, const topo::Topology& topology, const topo::GraphSet& graphs) {
   int wrong = 0;
   for (const Expectation& row : use.graphs) {
-    const Graph* graph = graphNamed(graphs, row.graph);
+    const topo::Graph* graph = graphNamed(graphs, row.graph);
     if (graph == nullptr) continue;
     const double n = graph->nChannels() * 1.001;
     const bool low = n * graph->bwIntra < row.floorIntra || (topology.interNode && n * graph->bwInter < row.floorInter);
@@ -23,7 +23,7 @@ int complain(const KnownUse& use, const Topology& topology, const GraphSet& grap
       fmt::print(stderr, "below the reference ({} and {}): {}\n", row.floorText[0], row.floorText[1],
                  rowText(use, *graph, &row));
     }
-    const std::vector<std::string> faults = validateGraph(topology.machine, topology.paths, *graph, topology.interNode);
+    const std::vector<std::string> faults = topo::validateGraph(topology.machine, topology.paths, *graph, topology.interNode);
     if (!faults.empty()) {
       fmt::print(stderr, "refused: {} {}: {} ({} in all)\n", use.machine, use.name, faults.front(), faults.size());
     }
@@ -41,13 +41,13 @@ int printAll(const std::string& folder) {
   fmt::print("{}", table.head);
   int wrong = 0;
   for (const KnownUse& use : table.uses) {
-    const Result<Topology> topology = buildKnown(folder, use);
+    const Result<topo::Topology> topology = buildKnown(folder, use);
     if (!topology.ok()) {
       fmt::print(stderr, "{} {}: could not be built\n", use.machine, use.name);
       return 2;
     }
-    const Topology& built = topology.value();
-    const GraphSet graphs = searchGraphs(built.machine, built.paths, searchSettingsOf(use, built));
+    const topo::Topology& built = topology.value();
+    const topo::GraphSet graphs = topo::searchGraphs(built.machine, built.paths, searchSettingsOf(use, built));
     wrong += complain(use, built, graphs);
     fmt::print("{}", rowsText(use, graphs));
   }

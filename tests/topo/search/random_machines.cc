@@ -27,8 +27,8 @@ constexpr std::array kMegabits{25000, 100000, 200000, 400000};
 
 using Attributes = std::vector<std::pair<std::string, std::string>>;
 
-XmlElement element(const std::string& name, Attributes attributes) {
-  XmlElement made;
+topo::XmlElement element(const std::string& name, Attributes attributes) {
+  topo::XmlElement made;
   made.name = name;
   made.attributes = std::move(attributes);
   return made;
@@ -38,16 +38,16 @@ std::string gpuBusId(int place) {
   return fmt::format("0000:{:02x}:00.0", 0x20 + place);
 }
 
-XmlElement pci(const MachineSketch& sketch, const std::string& busId, const char* kind) {
+topo::XmlElement pci(const MachineSketch& sketch, const std::string& busId, const char* kind) {
   const char* speed = sketch.pciGeneration == 3 ? "8.0" : sketch.pciGeneration == 4 ? "16.0" : "32.0";
   return element(
       "pci",
       {{"busid", busId}, {"class", kind}, {"link_speed", fmt::format("{} GT/s PCIe", speed)}, {"link_width", "16"}});
 }
 
-XmlElement gpuElement(const MachineSketch& sketch, int place) {
+topo::XmlElement gpuElement(const MachineSketch& sketch, int place) {
   const std::size_t at = static_cast<std::size_t>(place);
-  XmlElement gpu = element("gpu", {{"dev", std::to_string(sketch.dev[at])},
+  topo::XmlElement gpu = element("gpu", {{"dev", std::to_string(sketch.dev[at])},
                                    {"sm", std::to_string(sketch.sm)},
                                    {"rank", std::to_string(sketch.dev[at])},
                                    {"gdr", "1"}});
@@ -60,17 +60,17 @@ XmlElement gpuElement(const MachineSketch& sketch, int place) {
     if (count > 0) link(gpuBusId(other), count, "0x030200");
   }
   if (sketch.c2c) gpu.children.push_back(element("c2c", {{"bw", "44712"}, {"count", "5"}}));
-  XmlElement function = pci(sketch, gpuBusId(place), "0x030200");
+  topo::XmlElement function = pci(sketch, gpuBusId(place), "0x030200");
   function.children.push_back(std::move(gpu));
   return function;
 }
 
-XmlElement nicElement(const MachineSketch& sketch, int index) {
+topo::XmlElement nicElement(const MachineSketch& sketch, int index) {
   const MachineSketch::Nic& nic = sketch.nics[static_cast<std::size_t>(index)];
-  XmlElement holder = element("nic", {});
+  topo::XmlElement holder = element("nic", {});
   for (int port = 0; port < nic.ports; ++port) {
     const int dev = index * nic.ports + port;
-    XmlElement net = element("net", {{"name", fmt::format("net{}", dev)},
+    topo::XmlElement net = element("net", {{"name", fmt::format("net{}", dev)},
                                      {"dev", std::to_string(dev)},
                                      {"speed", std::to_string(nic.megabits)},
                                      {"port", std::to_string(port + 1)},
@@ -79,14 +79,14 @@ XmlElement nicElement(const MachineSketch& sketch, int index) {
     if (nic.rail >= 0) net.set("rail", std::to_string(nic.rail));
     holder.children.push_back(std::move(net));
   }
-  XmlElement function = pci(sketch, fmt::format("0000:{:02x}:00.0", 0x60 + index), "0x020000");
+  topo::XmlElement function = pci(sketch, fmt::format("0000:{:02x}:00.0", 0x60 + index), "0x020000");
   function.children.push_back(std::move(holder));
   return function;
 }
 
 /// What hangs under one branch: its GPUs, then its NICs.
-std::vector<XmlElement> branchElements(const MachineSketch& sketch, int branch) {
-  std::vector<XmlElement> children;
+std::vector<topo::XmlElement> branchElements(const MachineSketch& sketch, int branch) {
+  std::vector<topo::XmlElement> children;
   for (int place = branch * sketch.perBranch; place < std::min((branch + 1) * sketch.perBranch, sketch.gpus());
        ++place) {
     children.push_back(gpuElement(sketch, place));
@@ -95,29 +95,29 @@ std::vector<XmlElement> branchElements(const MachineSketch& sketch, int branch) 
     if (sketch.nics[static_cast<std::size_t>(nic)].branch == branch) children.push_back(nicElement(sketch, nic));
   }
   if (sketch.depth == 0) return children;
-  XmlElement bridge = pci(sketch, fmt::format("0000:{:02x}:00.0", 0xa0 + branch), "0x060400");
+  topo::XmlElement bridge = pci(sketch, fmt::format("0000:{:02x}:00.0", 0xa0 + branch), "0x060400");
   bridge.children = std::move(children);
   return {std::move(bridge)};
 }
 
-void append(std::vector<XmlElement>& to, std::vector<XmlElement> what) {
-  for (XmlElement& one : what) to.push_back(std::move(one));
+void append(std::vector<topo::XmlElement>& to, std::vector<topo::XmlElement> what) {
+  for (topo::XmlElement& one : what) to.push_back(std::move(one));
 }
 
-XmlElement cpuElement(const MachineSketch& sketch, int socket) {
+topo::XmlElement cpuElement(const MachineSketch& sketch, int socket) {
   const CpuAttributes& kind = kCpus[static_cast<std::size_t>(sketch.cpu)];
-  XmlElement cpu = element("cpu", {{"numaid", std::to_string(socket)}, {"affinity", "ffffffff"}, {"arch", kind.arch}});
+  topo::XmlElement cpu = element("cpu", {{"numaid", std::to_string(socket)}, {"affinity", "ffffffff"}, {"arch", kind.arch}});
   if (kind.vendor[0] != 0) {
     cpu.set("vendor", kind.vendor);
     cpu.set("familyid", kind.family);
     cpu.set("modelid", kind.model);
   }
-  std::vector<XmlElement> children;
+  std::vector<topo::XmlElement> children;
   for (int branch = socket; branch < sketch.branches(); branch += sketch.sockets) {
     append(children, branchElements(sketch, branch));
   }
   if (sketch.depth == 2) {
-    XmlElement top = pci(sketch, fmt::format("0000:{:02x}:00.0", 0xe0 + socket), "0x060400");
+    topo::XmlElement top = pci(sketch, fmt::format("0000:{:02x}:00.0", 0xe0 + socket), "0x060400");
     top.children = std::move(children);
     children = {std::move(top)};
   }
@@ -203,8 +203,8 @@ std::string describe(const MachineSketch& sketch) {
       sketch.nics.size(), sketch.nics.empty() ? 0 : sketch.nics[0].megabits, sketch.c2c ? ", C2C" : "");
 }
 
-XmlElement toXml(const MachineSketch& sketch) {
-  XmlElement system = element("system", {{"version", "1"}});
+topo::XmlElement toXml(const MachineSketch& sketch) {
+  topo::XmlElement system = element("system", {{"version", "1"}});
   for (int socket = 0; socket < sketch.sockets; ++socket) system.children.push_back(cpuElement(sketch, socket));
   return system;
 }
@@ -233,9 +233,9 @@ void renumberGpus(MachineSketch& sketch, Lot& lot) {
   }
 }
 
-Result<Topology> buildSketch(const MachineSketch& sketch, bool interNode) {
-  const TopologyUse use{{}, sketch.hosts, interNode, interNode};
-  return buildTopology(toXml(sketch), use, {});
+Result<topo::Topology> buildSketch(const MachineSketch& sketch, bool interNode) {
+  const topo::TopologyUse use{{}, sketch.hosts, interNode, interNode};
+  return topo::buildTopology(toXml(sketch), use, {});
 }
 
 }  // namespace tutti::test

@@ -54,7 +54,7 @@ struct MachineSketch {
 MachineSketch drawMachine(std::uint64_t seed);
 /// Few words for messages.
 std::string describe(const MachineSketch& sketch);
-XmlElement toXml(const MachineSketch& sketch);
+topo::XmlElement toXml(const MachineSketch& sketch);
 
 /// With NVLinks added where some are already: one more to the switches, or between one pair. False: there are none.
 bool addNvLink(MachineSketch& sketch, Lot& lot);
@@ -62,6 +62,6 @@ bool addNvLink(MachineSketch& sketch, Lot& lot);
 void renumberGpus(MachineSketch& sketch, Lot& lot);
 
 /// The machine with all its GPUs, and its ways.
-Result<Topology> buildSketch(const MachineSketch& sketch, bool interNode);
+Result<topo::Topology> buildSketch(const MachineSketch& sketch, bool interNode);
 
 }  // namespace tutti::test

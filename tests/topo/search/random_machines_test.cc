@@ -14,7 +14,7 @@
 #include "topo/search/search.h"
 #include "topo/search/validate.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 using test::buildSketch;
@@ -79,15 +79,15 @@ std::string textOf(const Graph& graph) {
 
 /// One machine alone, or one of several, and what the search finds on it.
 struct Case {
-  MachineSketch sketch;
+  test::MachineSketch sketch;
   bool interNode = false;
   std::optional<Topology> topology;
   GraphSet graphs;
 };
 
-Case solve(const MachineSketch& sketch, bool interNode) {
+Case solve(const test::MachineSketch& sketch, bool interNode) {
   Case made{sketch, interNode, std::nullopt, {}};
-  Result<Topology> built = buildSketch(sketch, interNode);
+  Result<Topology> built = test::buildSketch(sketch, interNode);
   if (!built.ok()) return made;
   made.topology = std::move(built).value();
   made.graphs = search(*made.topology);
@@ -105,7 +105,7 @@ const std::vector<Case>& cases() {
   static const std::vector<Case> kCases = [] {
     std::vector<Case> made;
     for (std::uint64_t seed = 0; seed < machineCount(); ++seed) {
-      for (const bool interNode : {false, true}) made.push_back(solve(drawMachine(seed), interNode));
+      for (const bool interNode : {false, true}) made.push_back(solve(test::drawMachine(seed), interNode));
     }
     return made;
   }();
@@ -117,7 +117,7 @@ template <typename Body>
 void forAllMachines(const Body& body) {
   for (std::size_t i = 0; i < cases().size(); ++i) {
     const Case& one = cases()[i];
-    SCOPED_TRACE("seed " + std::to_string(i / 2) + (one.interNode ? ", several: " : ", one: ") + describe(one.sketch));
+    SCOPED_TRACE("seed " + std::to_string(i / 2) + (one.interNode ? ", several: " : ", one: ") + test::describe(one.sketch));
     ASSERT_TRUE(one.topology.has_value());
     body(one);
   }
@@ -160,8 +160,8 @@ TEST(RandomMachines, GiveTheSameGraphsEveryTime) {
 }
 
 void expectNoLessWithAnNvLinkMore(const Case& one) {
-  MachineSketch more = one.sketch;
-  Lot lot(7);
+  test::MachineSketch more = one.sketch;
+  test::Lot lot(7);
   if (!test::addNvLink(more, lot)) return;
   const Case now = solve(more, one.interNode);
   ASSERT_TRUE(now.topology.has_value());
@@ -181,8 +181,8 @@ TEST(RandomMachines, NeverCarryLessWithAnNvLinkMore) {
 TEST(RandomMachines, AreNotMisledByOneNvLinkMoreThanAFullMesh) {
   for (const std::uint64_t seed : kMisleadingMachines) {
     for (const bool interNode : {false, true}) {
-      const Case one = solve(drawMachine(seed), interNode);
-      SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(one.sketch));
+      const Case one = solve(test::drawMachine(seed), interNode);
+      SCOPED_TRACE("seed " + std::to_string(seed) + ": " + test::describe(one.sketch));
       ASSERT_TRUE(one.topology.has_value());
       expectNoLessWithAnNvLinkMore(one);
     }
@@ -191,8 +191,8 @@ TEST(RandomMachines, AreNotMisledByOneNvLinkMoreThanAFullMesh) {
 
 TEST(RandomMachines, CarryTheSameHoweverTheirGpusAreNumbered) {
   forAllMachines([](const Case& one) {
-    MachineSketch renumbered = one.sketch;
-    Lot lot(11);
+    test::MachineSketch renumbered = one.sketch;
+    test::Lot lot(11);
     test::renumberGpus(renumbered, lot);
     const Case now = solve(renumbered, one.interNode);
     ASSERT_TRUE(now.topology.has_value());
@@ -203,4 +203,4 @@ TEST(RandomMachines, CarryTheSameHoweverTheirGpusAreNumbered) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <numeric>
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 /// Prices drawn by lot, always the same for a seed.
@@ -157,4 +157,4 @@ TEST(Router, TakesOneGpuAsItIs) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

@@ -12,7 +12,7 @@
 #include "topo/search/validate.h"
 #include "topo/search/validate_loads.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 struct Found {
@@ -218,4 +218,4 @@ TEST(Search, TakesSeventyTwoGpusOfOneNvlinkDomain) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

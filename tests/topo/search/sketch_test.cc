@@ -10,7 +10,7 @@
 #include "topo/search/sketch.h"
 #include "topo/search/validate.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 TEST(Search, FallsBackToOneSlowChannelWhereNothingConnects) {
@@ -191,4 +191,4 @@ TEST(LastResort, EntersAndLeavesWhereThereAreNics) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

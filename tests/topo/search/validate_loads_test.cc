@@ -6,7 +6,7 @@
 
 #include "topo/search/sketch.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 using test::Checked;
@@ -17,12 +17,12 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(ValidateGraph, SharesTheNetworksTrafficBetweenTwoGpusOfABalancedTree) {
-  Sketch sketch(CpuKind::Amd);
+  test::Sketch sketch(CpuKind::Amd);
   sketch.addSwitch(24);
   for (int i = 0; i < 2; ++i) sketch.addGpu(sketch.switches[0], 80, 12);
   sketch.nvLink(0, 1, 80);
   sketch.addNet(sketch.switches[0], 25, {0x100, 1});
-  const Checked two(sketch);
+  const test::Checked two(sketch);
   Graph tree = two.graph(GraphId::Tree, Pattern::BalancedTree, 40, 24);
   two.add(tree, {0, 1}, 0, 0);
   EXPECT_THAT(two.faults(tree, true), IsEmpty());
@@ -31,7 +31,7 @@ TEST(ValidateGraph, SharesTheNetworksTrafficBetweenTwoGpusOfABalancedTree) {
 }
 
 TEST(ValidateGraph, SharesADirectHeadsBandwidthAmongTheOthers) {
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   Graph direct = four.graph(GraphId::CollNetDirect, Pattern::CollNetDirect, 60);
   direct.typeIntra = PathType::Nvb;
   four.add(direct, {0, 1, 2, 3});
@@ -44,11 +44,11 @@ TEST(ValidateGraph, SharesADirectHeadsBandwidthAmongTheOthers) {
 }
 
 TEST(ValidateGraph, ChargesTwiceWhatAnNvlsHeadSends) {
-  Sketch sketch(CpuKind::Amd);
+  test::Sketch sketch(CpuKind::Amd);
   for (int i = 0; i < 4; ++i) sketch.addGpu(sketch.cpu, 90, 48);
   const int nvSwitch = sketch.machine.addNode(0, 0, NvSwitchFacts{});
   for (const int device : sketch.devices) sketch.machine.connect(device, nvSwitch, LinkKind::NvLink, 100);
-  const Checked four(sketch);
+  const test::Checked four(sketch);
   Graph nvls = four.graph(GraphId::Nvls, Pattern::Nvls, 20);
   for (std::size_t head = 0; head < 4; ++head) {
     four.add(nvls, {head, (head + 1) % 4, (head + 2) % 4, (head + 3) % 4});
@@ -56,14 +56,14 @@ TEST(ValidateGraph, ChargesTwiceWhatAnNvlsHeadSends) {
   EXPECT_THAT(four.faults(nvls), IsEmpty());
   nvls.bwIntra = 20.1F;
   EXPECT_EQ(four.faults(nvls).size(), 8U) << "up and down of each";
-  EXPECT_THAT(Checked(fourGpus()).faults(nvls), Contains(HasSubstr("needs an NVSwitch")));
+  EXPECT_THAT(test::Checked(test::fourGpus()).faults(nvls), Contains(HasSubstr("needs an NVSwitch")));
 }
 
 TEST(ValidateGraph, ChargesAFifthMoreForPeersAcrossAnIntelHostBridge) {
   for (const CpuKind kind : {CpuKind::IntelSkylake, CpuKind::Amd}) {
-    Sketch sketch(kind);
+    test::Sketch sketch(kind);
     for (int i = 0; i < 2; ++i) sketch.addGpu(sketch.cpu, 80, 12);
-    const Checked two(sketch);
+    const test::Checked two(sketch);
     Graph ring = two.ring(10);
     ring.typeIntra = PathType::Phb;
     two.add(ring, {0, 1});
@@ -80,11 +80,11 @@ TEST(ValidateGraph, ChargesAFifthMoreForPeersAcrossAnIntelHostBridge) {
 
 TEST(ValidateGraph, ChargesOldGpusAnEighthBackForWhatNicsWrite) {
   for (const int sm : {70, 80}) {
-    Sketch sketch(CpuKind::IntelBroadwell);
+    test::Sketch sketch(CpuKind::IntelBroadwell);
     sketch.addSwitch(12);
     sketch.addGpu(sketch.switches[0], sm, 12);
     sketch.addNet(sketch.switches[0], 12.5F, {0x100, 1}, 12);
-    const Checked one(sketch);
+    const test::Checked one(sketch);
     Graph ring = one.ring(10, 10);
     one.add(ring, {0}, 0, 0);
     EXPECT_THAT(one.faults(ring, true), IsEmpty());
@@ -99,10 +99,10 @@ TEST(ValidateGraph, ChargesOldGpusAnEighthBackForWhatNicsWrite) {
 }
 
 TEST(ValidateGraph, ChargesBothDirectionsForNvLinkIntoAPowerCpu) {
-  Sketch sketch(CpuKind::Power);
+  test::Sketch sketch(CpuKind::Power);
   for (int i = 0; i < 2; ++i) sketch.addGpu(sketch.cpu, 70, 1);
   for (const int device : sketch.devices) sketch.machine.connect(device, sketch.cpu, LinkKind::NvLink, 60);
-  const Checked two(sketch);
+  const test::Checked two(sketch);
   Graph ring = two.ring(30);
   two.add(ring, {0, 1});
   EXPECT_THAT(two.faults(ring), IsEmpty());
@@ -111,7 +111,7 @@ TEST(ValidateGraph, ChargesBothDirectionsForNvLinkIntoAPowerCpu) {
 }
 
 /// What routeFault says of a way made by hand.
-std::string faultOf(const Checked& four, PathType type, std::vector<int> nodes, std::size_t from, std::size_t to) {
+std::string faultOf(const test::Checked& four, PathType type, std::vector<int> nodes, std::size_t from, std::size_t to) {
   PathTable paths = four.paths;
   const Machine& machine = four.sketch.machine;
   Path path{type, 1, {}};
@@ -127,8 +127,8 @@ std::string faultOf(const Checked& four, PathType type, std::vector<int> nodes, 
 }
 
 TEST(RouteFault, SeesWaysThatBreakOffEndElsewhereOrPretend) {
-  const Checked four(fourGpus());
-  const Sketch& s = four.sketch;
+  const test::Checked four(test::fourGpus());
+  const test::Sketch& s = four.sketch;
   const std::vector<int> good{s.gpus[0], s.devices[0], s.devices[1], s.gpus[1]};
   EXPECT_EQ(faultOf(four, PathType::Nvl, good, 0, 1), "");
   EXPECT_THAT(faultOf(four, PathType::Loc, good, 0, 1), HasSubstr("is called LOC, but its links make it NVL"));
@@ -142,8 +142,8 @@ TEST(RouteFault, SeesWaysThatBreakOffEndElsewhereOrPretend) {
 }
 
 TEST(RouteFault, LetsGpusRelayOnlyBetweenNvLinks) {
-  const Checked four(fourGpus());
-  const Sketch& s = four.sketch;
+  const test::Checked four(test::fourGpus());
+  const test::Sketch& s = four.sketch;
   const std::vector<int> nvLinks{s.gpus[0], s.devices[0], s.devices[1], s.devices[2], s.gpus[2]};
   EXPECT_EQ(faultOf(four, PathType::Nvb, nvLinks, 0, 2), "");
   EXPECT_THAT(faultOf(four, PathType::Nvl, nvLinks, 0, 2), HasSubstr("passes through"));
@@ -155,8 +155,8 @@ TEST(RouteFault, LetsGpusRelayOnlyBetweenNvLinks) {
 }
 
 TEST(RouteFault, LetsTheLastGpuBeforeANicRelay) {
-  const Checked four(fourGpus());
-  const Sketch& s = four.sketch;
+  const test::Checked four(test::fourGpus());
+  const test::Sketch& s = four.sketch;
   PathTable paths = four.paths;
   const int net = s.nets[1];
   Path path = paths.of(s.gpus[2], net);
@@ -172,4 +172,4 @@ TEST(RouteFault, LetsTheLastGpuBeforeANicRelay) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

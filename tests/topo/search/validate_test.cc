@@ -9,7 +9,7 @@
 
 #include "topo/search/sketch.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 using test::Checked;
@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(ValidateGraph, AcceptsTwoRingsInOppositeDirections) {
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   Graph ring = four.ring(40);
   four.add(ring, {0, 1, 2, 3});
   four.add(ring, {3, 2, 1, 0});
@@ -29,7 +29,7 @@ TEST(ValidateGraph, AcceptsTwoRingsInOppositeDirections) {
 }
 
 TEST(ValidateGraph, NamesTheLinkThatTwoRingsInOneDirectionOverload) {
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   Graph ring = four.ring(40);
   for (int i = 0; i < 2; ++i) four.add(ring, {0, 1, 2, 3});
   const auto faults = four.faults(ring);
@@ -39,7 +39,7 @@ TEST(ValidateGraph, NamesTheLinkThatTwoRingsInOneDirectionOverload) {
 }
 
 TEST(ValidateGraph, AllowsOnePartInAThousandForRounding) {
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   Graph ring = four.ring(40.03F);
   four.add(ring, {0, 1, 2, 3});
   EXPECT_THAT(four.faults(ring), IsEmpty());
@@ -48,7 +48,7 @@ TEST(ValidateGraph, AllowsOnePartInAThousandForRounding) {
 }
 
 TEST(ValidateGraph, NamesTheGpuThatStandsTwiceAndTheOneThatIsMissing) {
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   Graph ring = four.ring(20);
   four.add(ring, {0, 1, 2, 3});
   four.add(ring, {0, 1, 2, 1});
@@ -59,7 +59,7 @@ TEST(ValidateGraph, NamesTheGpuThatStandsTwiceAndTheOneThatIsMissing) {
 }
 
 TEST(ValidateGraph, RefusesTreesThatAreCyclicOrDoNotSpan) {
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   for (const Pattern pattern : {Pattern::Tree, Pattern::BalancedTree}) {
     Graph cyclic = four.graph(GraphId::Tree, pattern, 20);
     four.add(cyclic, {0, 1, 2, 3, 0});
@@ -71,7 +71,7 @@ TEST(ValidateGraph, RefusesTreesThatAreCyclicOrDoNotSpan) {
 }
 
 TEST(ValidateGraph, RefusesNodesThatAreNoGpusOrNics) {
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   Graph ring = four.ring(10);
   four.add(ring, {0, 1, 2, 3}, 0, 0);
   ring.channels[0].gpus.push_back(four.sketch.cpu);
@@ -84,7 +84,7 @@ TEST(ValidateGraph, RefusesNodesThatAreNoGpusOrNics) {
 }
 
 TEST(ValidateGraph, WantsChannelsAndBandwidth) {
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   EXPECT_THAT(four.faults(four.ring(10)), Contains(HasSubstr("has no channels")));
   EXPECT_THAT(four.faults(four.graph(GraphId::Nvls, Pattern::Nvls, 0)), IsEmpty());
   Graph ring = four.ring(10);
@@ -96,7 +96,7 @@ TEST(ValidateGraph, WantsChannelsAndBandwidth) {
 }
 
 TEST(ValidateGraph, WantsAPatternThatTheAlgorithmCanHave) {
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   const auto refused = [&](GraphId id, Pattern pattern) {
     Graph graph = four.graph(id, pattern, 10);
     four.add(graph, {0, 1, 2, 3});
@@ -114,7 +114,7 @@ TEST(ValidateGraph, WantsAPatternThatTheAlgorithmCanHave) {
 }
 
 TEST(ValidateGraph, WantsOneOrderWhereAllChannelsAreCalledTheSame) {
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   Graph ring = four.ring(20);
   four.add(ring, {0, 1, 2, 3});
   four.add(ring, {1, 2, 3, 0});
@@ -124,7 +124,7 @@ TEST(ValidateGraph, WantsOneOrderWhereAllChannelsAreCalledTheSame) {
 }
 
 TEST(ValidateGraph, RefusesWaysLongerThanTheGraphStates) {
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   Graph ring = four.ring(10);
   four.add(ring, {0, 2, 1, 3});
   EXPECT_THAT(four.faults(ring), Contains(AllOf(HasSubstr("from " + four.gpu(0) + " to " + four.gpu(2)),
@@ -134,7 +134,7 @@ TEST(ValidateGraph, RefusesWaysLongerThanTheGraphStates) {
 }
 
 TEST(ValidateGraph, WantsOneRailUnlessChannelsComeInPairs) {
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   Graph ring = four.ring(20, 12);
   four.add(ring, {0, 1, 2, 3}, 0, 1);
   four.add(ring, {3, 2, 1, 0}, 1, 0);
@@ -151,11 +151,11 @@ TEST(ValidateGraph, WantsOneRailUnlessChannelsComeInPairs) {
 }
 
 TEST(ValidateGraph, TakesRailIdsForRailsWhereTheyAreKnown) {
-  Sketch sketch = fourGpus();
+  test::Sketch sketch = test::fourGpus();
   sketch.addNet(sketch.switches[0], 25, {0x200, 1, 7});
   sketch.addNet(sketch.switches[1], 25, {0x201, 1, 7});
   sketch.addNet(sketch.switches[1], 25, {0x200, 1, 8});
-  const Checked four(sketch);
+  const test::Checked four(sketch);
   Graph ring = four.ring(20, 10);
   four.add(ring, {0, 1, 2, 3}, 2, 3);
   EXPECT_THAT(four.faults(ring, true), IsEmpty());
@@ -164,10 +164,10 @@ TEST(ValidateGraph, TakesRailIdsForRailsWhereTheyAreKnown) {
 }
 
 TEST(ValidateGraph, NeverMixesPlanes) {
-  Sketch sketch = fourGpus();
+  test::Sketch sketch = test::fourGpus();
   sketch.addNet(sketch.switches[0], 25, {0x200, 1, 1, 0});
   sketch.addNet(sketch.switches[1], 25, {0x201, 1, 1, 1});
-  const Checked four(sketch);
+  const test::Checked four(sketch);
   Graph ring = four.ring(20, 10);
   ring.crossNic = 1;
   four.add(ring, {0, 1, 2, 3}, 2, 3);
@@ -175,11 +175,11 @@ TEST(ValidateGraph, NeverMixesPlanes) {
 }
 
 TEST(ValidateGraph, CountsAnAdapterPortOnceHoweverOftenItIsListed) {
-  Sketch sketch(CpuKind::Amd);
+  test::Sketch sketch(CpuKind::Amd);
   sketch.addSwitch(48);
   sketch.addGpu(sketch.switches[0], 80, 48);
   for (int i = 0; i < 2; ++i) sketch.addNet(sketch.switches[0], 25, {0x100, 1});
-  const Checked one(sketch);
+  const test::Checked one(sketch);
   Graph ring = one.ring(12, 12);
   one.add(ring, {0}, 0, 0);
   one.add(ring, {0}, 1, 1);
@@ -192,7 +192,7 @@ TEST(ValidateGraph, CountsAnAdapterPortOnceHoweverOftenItIsListed) {
 }
 
 TEST(ValidateGraph, RefusesANicOverItsCapacity) {
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   Graph ring = four.ring(40, 26);
   four.add(ring, {0, 1, 2, 3}, 0, 0);
   ring.typeInter = PathType::Phb;
@@ -200,7 +200,7 @@ TEST(ValidateGraph, RefusesANicOverItsCapacity) {
 }
 
 TEST(ValidateGraph, WantsOneNicForATree) {
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   Graph tree = four.graph(GraphId::Tree, Pattern::Tree, 20, 12);
   tree.crossNic = 1;
   tree.typeInter = PathType::Phb;
@@ -209,26 +209,26 @@ TEST(ValidateGraph, WantsOneNicForATree) {
 }
 
 TEST(ValidateGraph, BelievesThatThereIsNoNetworkOnlyWhereNoGpuReachesANic) {
-  const auto withoutNetwork = [](const Checked& machine) {
+  const auto withoutNetwork = [](const test::Checked& machine) {
     Graph ring = machine.ring(0.1F);
     ring.bwInter = 0;
     ring.typeInter = PathType::Dis;
     return ring;
   };
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   Graph ring = withoutNetwork(four);
   four.add(ring, {0, 1, 2, 3});
   EXPECT_THAT(four.faults(ring, true), Contains(HasSubstr("uses no NIC, though " + four.gpu(0) + " reaches")));
-  Sketch alone(CpuKind::Amd);
+  test::Sketch alone(CpuKind::Amd);
   alone.addGpu(alone.cpu, 80, 24);
-  const Checked one(alone);
+  const test::Checked one(alone);
   Graph none = withoutNetwork(one);
   one.add(none, {0});
   EXPECT_THAT(one.faults(none, true), IsEmpty());
 }
 
 TEST(ValidateGraph, LetsGpusMeetOverTheNetworkOnlyInTheLastResort) {
-  Checked four(fourGpus());
+  test::Checked four(test::fourGpus());
   four.paths.of(four.sketch.gpus[1], four.sketch.gpus[2]) = {PathType::Net, 0, {}};
   Graph ring = four.ring(0.1F);
   four.add(ring, {0, 1, 2, 3});
@@ -240,11 +240,11 @@ TEST(ValidateGraph, LetsGpusMeetOverTheNetworkOnlyInTheLastResort) {
 }
 
 TEST(ValidateGraph, WantsCollNetsNicsToBeCapable) {
-  const Checked four(fourGpus());
+  const test::Checked four(test::fourGpus());
   Graph chain = four.graph(GraphId::CollNetChain, Pattern::Tree, 20, 12);
   four.add(chain, {0, 1, 2, 3}, 0, 0);
   EXPECT_THAT(four.faults(chain, true), Contains(HasSubstr("not both capable of collectives")));
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

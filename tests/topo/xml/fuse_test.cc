@@ -12,7 +12,7 @@
 #include "topo/machine/build.h"
 #include "topo/xml/topology_xml.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 XmlElement parsedSystem(const std::string& text) {
@@ -262,4 +262,4 @@ TEST(CopyHosts, MakesNoRanksThatAreNoNumbersAnyMore) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

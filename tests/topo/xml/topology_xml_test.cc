@@ -7,7 +7,7 @@
 
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 constexpr const char* kOrigin = "t.xml";
@@ -235,4 +235,4 @@ TEST(XmlValues, MatchDictionariesByPrefix) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

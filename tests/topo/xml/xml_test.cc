@@ -7,7 +7,7 @@
 
 #include "support/log_capture.h"
 
-namespace tutti {
+namespace tutti::topo {
 namespace {
 
 constexpr const char* kXmlOrigin = "a.xml";
@@ -169,4 +169,4 @@ TEST(XmlFile, OfNoEndIsRefused) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::topo

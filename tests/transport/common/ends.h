@@ -18,22 +18,22 @@
 
 namespace tutti::test {
 
-inline std::unique_ptr<Device> openDevice(int ordinal) {
-  const auto driver = loadDriver();
+inline std::unique_ptr<gpu::Device> openDevice(int ordinal) {
+  const auto driver = gpu::loadDriver();
   if (!driver.ok()) return nullptr;
-  auto device = Device::create(*driver.value(), ordinal);
+  auto device = gpu::Device::create(*driver.value(), ordinal);
   return device.ok() ? std::move(device).value() : nullptr;
 }
 
-inline std::uint64_t wordAt(const Device& device, const void* address) {
+inline std::uint64_t wordAt(const gpu::Device& device, const void* address) {
   std::uint64_t word = ~std::uint64_t{0};
   EXPECT_TRUE(
-      copyToHost(device, std::as_writable_bytes(std::span(&word, 1)), reinterpret_cast<CUdeviceptr>(address)).ok());
+      gpu::copyToHost(device, std::as_writable_bytes(std::span(&word, 1)), reinterpret_cast<CUdeviceptr>(address)).ok());
   return word;
 }
 
 /// Nothing of the probe may be left in what kernels start from.
-inline void expectUntouched(const Device& device, const device::ConnFifos& view) {
+inline void expectUntouched(const gpu::Device& device, const device::ConnFifos& view) {
   for (const device::Counter* counter : {view.tail, view.head, view.step}) EXPECT_EQ(wordAt(device, counter), 0U);
   for (int p = 0; p < device::kProtocols; ++p) {
     if (view.slotBytes[p] == 0) continue;
@@ -44,11 +44,11 @@ inline void expectUntouched(const Device& device, const device::ConnFifos& view)
 }
 
 /// Whether the end of connecting comes to all, soon and without an error.
-inline bool becomeReady(std::initializer_list<Endpoint*> endpoints) {
+inline bool becomeReady(std::initializer_list<transport::Endpoint*> endpoints) {
   const Deadline deadline = Deadline::in(std::chrono::seconds(20));
   while (!deadline.expired()) {
     bool all = true;
-    for (Endpoint* const endpoint : endpoints) {
+    for (transport::Endpoint* const endpoint : endpoints) {
       const auto ready = endpoint->ready();
       if (!ready.ok()) return false;
       all = all && ready.value();
@@ -58,17 +58,17 @@ inline bool becomeReady(std::initializer_list<Endpoint*> endpoints) {
   }
   return false;
 }
-inline bool becomesReady(Endpoint& endpoint) {
+inline bool becomesReady(transport::Endpoint& endpoint) {
   return becomeReady({&endpoint});
 }
 
 /// What two processes do in turns, for both ends in this one.
-inline void connectEnds(Endpoint& sender, Endpoint& receiver) {
+inline void connectEnds(transport::Endpoint& sender, transport::Endpoint& receiver) {
   ASSERT_TRUE(sender.connect(receiver.handle()).ok());
   ASSERT_TRUE(receiver.connect(sender.handle()).ok());
   ASSERT_TRUE(becomeReady({&sender, &receiver}));
 }
-inline void probeEnds(Endpoint& sender, Endpoint& receiver) {
+inline void probeEnds(transport::Endpoint& sender, transport::Endpoint& receiver) {
   ASSERT_TRUE(sender.probeWrite().ok());
   ASSERT_TRUE(receiver.probeWrite().ok());
   EXPECT_TRUE(sender.probeCheck().value());
@@ -77,13 +77,13 @@ inline void probeEnds(Endpoint& sender, Endpoint& receiver) {
 
 /// Whether `sends` and `recvs`, both of this process, have the same words for what is read in place, empty ones.
 /// `device`: the receiver's.
-inline void expectSameOffers(const Device& device, const device::SendConn& sends, const device::RecvConn& recvs) {
+inline void expectSameOffers(const gpu::Device& device, const device::SendConn& sends, const device::RecvConn& recvs) {
   ASSERT_NE(sends.pull.addresses, nullptr);
   EXPECT_EQ(sends.pull.addresses, recvs.pull.addresses);
   for (int i = 0; i < device::kSteps; ++i) EXPECT_EQ(wordAt(device, &recvs.pull.addresses->word[i]), 0U);
   EXPECT_EQ(recvs.pull.shift, 0) << "one process";
 }
-inline void expectNothingInPlace(const Endpoint& sender, const Endpoint& receiver) {
+inline void expectNothingInPlace(const transport::Endpoint& sender, const transport::Endpoint& receiver) {
   EXPECT_EQ(sendConn(sender).pull.addresses, nullptr);
   EXPECT_EQ(sendConn(sender).pull.window.bytes, 0U);
   EXPECT_EQ(recvConn(receiver).pull.addresses, nullptr);

@@ -42,7 +42,7 @@ NameKey ownKey(int which = 0) {
   return key;
 }
 
-Fd connectedTo(const LocalName& name) {
+Fd connectedTo(const transport::LocalName& name) {
   Fd line = transport::localSocket();
   if (::connect(line.get(), name.generic(), name.length) != 0) line.reset();
   return line;
@@ -72,12 +72,12 @@ TEST(LocalPacket, ArrivesWholeAndInOrder) {
   const auto [one, other] = joinedSockets();
   const std::uint32_t first = 1;
   const std::uint64_t second = 2;
-  ASSERT_EQ(sendPacket(one.get(), packetOf(first)), PacketIo::Done);
-  ASSERT_EQ(sendPacket(one.get(), packetOf(second)), PacketIo::Done);
+  ASSERT_EQ(transport::sendPacket(one.get(), transport::packetOf(first)), transport::PacketIo::Done);
+  ASSERT_EQ(transport::sendPacket(one.get(), transport::packetOf(second)), transport::PacketIo::Done);
   std::array<std::byte, 64> into{};
   for (const std::size_t bytes : {sizeof(first), sizeof(second)}) {
-    const ReceivedPacket packet = receivePacket(other.get(), into);
-    EXPECT_EQ(packet.state, PacketIo::Done);
+    const transport::ReceivedPacket packet = transport::receivePacket(other.get(), into);
+    EXPECT_EQ(packet.state, transport::PacketIo::Done);
     EXPECT_EQ(packet.bytes, bytes);
     EXPECT_FALSE(packet.attached.valid());
     EXPECT_EQ(into[0], static_cast<std::byte>(bytes == sizeof(first) ? 1 : 2));
@@ -90,11 +90,11 @@ TEST(LocalPacket, BringsADescriptor) {
     int ends[2] = {-1, -1};
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     const Fd writing(ends[1]);
-    EXPECT_EQ(sendPacket(one.get(), packetOf('x'), writing.get()), PacketIo::Done);
+    EXPECT_EQ(transport::sendPacket(one.get(), transport::packetOf('x'), writing.get()), transport::PacketIo::Done);
     return Fd(ends[0]);
   }();
   char into = 0;
-  ReceivedPacket packet = receivePacket(other.get(), std::as_writable_bytes(std::span(&into, 1)));
+  transport::ReceivedPacket packet = transport::receivePacket(other.get(), std::as_writable_bytes(std::span(&into, 1)));
   ASSERT_TRUE(packet.attached.valid());
   EXPECT_NE(::fcntl(packet.attached.get(), F_GETFD) & FD_CLOEXEC, 0);
   ASSERT_EQ(::write(packet.attached.get(), "y", 1), 1);
@@ -122,7 +122,7 @@ TEST(LocalPacket, LeavesNothingBehindOfDescriptorsThatNobodyAskedFor) {
   header->cmsg_len = CMSG_LEN(sizeof(two));
   std::memcpy(CMSG_DATA(header), two.data(), sizeof(two));
   ASSERT_EQ(::sendmsg(one.get(), &message, 0), 1);
-  EXPECT_EQ(receivePacket(other.get(), std::as_writable_bytes(std::span(&text, 1))).state, PacketIo::Done);
+  EXPECT_EQ(transport::receivePacket(other.get(), std::as_writable_bytes(std::span(&text, 1))).state, transport::PacketIo::Done);
   EXPECT_EQ(nextDescriptor(), before);
 }
 
@@ -130,30 +130,30 @@ TEST(LocalPacket, SaysHowLongItWasWhereItDidNotFit) {
   const auto [one, other] = joinedSockets();
   const std::array<std::byte, 100> packet{};
   std::array<std::byte, 10> into{};
-  ASSERT_EQ(sendPacket(one.get(), packet), PacketIo::Done);
-  ASSERT_EQ(sendPacket(one.get(), std::span(packet).first<5>()), PacketIo::Done);
-  EXPECT_EQ(receivePacket(other.get(), into).bytes, 100U);
-  EXPECT_EQ(receivePacket(other.get(), into).bytes, 5U) << "the rest of the first is lost";
+  ASSERT_EQ(transport::sendPacket(one.get(), packet), transport::PacketIo::Done);
+  ASSERT_EQ(transport::sendPacket(one.get(), std::span(packet).first<5>()), transport::PacketIo::Done);
+  EXPECT_EQ(transport::receivePacket(other.get(), into).bytes, 100U);
+  EXPECT_EQ(transport::receivePacket(other.get(), into).bytes, 5U) << "the rest of the first is lost";
 }
 
 TEST(LocalPacket, IsToBeTriedAgainWhileNothingComesOrIsTaken) {
   const auto [one, other] = joinedSockets();
   std::array<std::byte, 64> packet{};
-  EXPECT_EQ(receivePacket(other.get(), packet).state, PacketIo::Again);
+  EXPECT_EQ(transport::receivePacket(other.get(), packet).state, transport::PacketIo::Again);
   int sent = 0;
-  PacketIo state = PacketIo::Done;
-  for (; state == PacketIo::Done && sent < 1'000'000; ++sent) state = sendPacket(one.get(), packet);
-  EXPECT_EQ(state, PacketIo::Again);
-  EXPECT_EQ(receivePacket(other.get(), packet).state, PacketIo::Done);
-  EXPECT_EQ(sendPacket(one.get(), packet), PacketIo::Done) << "there is room again";
+  transport::PacketIo state = transport::PacketIo::Done;
+  for (; state == transport::PacketIo::Done && sent < 1'000'000; ++sent) state = transport::sendPacket(one.get(), packet);
+  EXPECT_EQ(state, transport::PacketIo::Again);
+  EXPECT_EQ(transport::receivePacket(other.get(), packet).state, transport::PacketIo::Done);
+  EXPECT_EQ(transport::sendPacket(one.get(), packet), transport::PacketIo::Done) << "there is room again";
 }
 
 TEST(LocalPacket, FindsTheOtherEndGone) {
   auto [one, other] = joinedSockets();
   other.reset();
   std::array<std::byte, 64> packet{};
-  EXPECT_EQ(sendPacket(one.get(), packet), PacketIo::Gone);
-  EXPECT_EQ(receivePacket(one.get(), packet).state, PacketIo::Gone);
+  EXPECT_EQ(transport::sendPacket(one.get(), packet), transport::PacketIo::Gone);
+  EXPECT_EQ(transport::receivePacket(one.get(), packet).state, transport::PacketIo::Gone);
 }
 
 /// Uses system calls only: it runs after a fork, for as root there is no limit. 0: the system has refused for now.
@@ -162,10 +162,10 @@ int sendDescriptorsAsOtherUser(int line) {
   const rlimit few{kMost, kMost};
   if (::setuid(65534) != 0 || ::setrlimit(RLIMIT_NOFILE, &few) != 0) return 2;
   const std::byte packet{};
-  PacketIo state = PacketIo::Done;
+  transport::PacketIo state = transport::PacketIo::Done;
   // Those under way are counted for all processes of the user.
-  for (int i = 0; i < kMost + 3 && state == PacketIo::Done; ++i) state = sendPacket(line, std::span(&packet, 1), line);
-  return state == PacketIo::Again && errno == ETOOMANYREFS ? 0 : 1;
+  for (int i = 0; i < kMost + 3 && state == transport::PacketIo::Done; ++i) state = transport::sendPacket(line, std::span(&packet, 1), line);
+  return state == transport::PacketIo::Again && errno == ETOOMANYREFS ? 0 : 1;
 }
 
 TEST(LocalPacket, IsToBeTriedAgainWhenTooManyDescriptorsAreUnderWay) {
@@ -183,7 +183,7 @@ TEST(LocalName, IsAbstractAndTellsPurposesAndKeysApart) {
   NameKey key{};
   key.front() = std::byte{0x01};
   key.back() = std::byte{0xfe};
-  const auto textOf = [](const LocalName& name) {
+  const auto textOf = [](const transport::LocalName& name) {
     return std::string(name.address.sun_path, name.length - offsetof(sockaddr_un, sun_path));
   };
   const std::string zero(1, '\0');
@@ -195,8 +195,8 @@ TEST(LocalName, IsAbstractAndTellsPurposesAndKeysApart) {
 }
 
 TEST(LocalListener, LetsInWhoeverIsOfOurUser) {
-  LocalListener listener;
-  const LocalName name = transport::localName("test", ownKey());
+  transport::LocalListener listener;
+  const transport::LocalName name = transport::localName("test", ownKey());
   EXPECT_EQ(listener.polled(), -1);
   EXPECT_FALSE(listener.accept().valid()) << "it does not listen yet";
   ASSERT_TRUE(listener.open(name, "TEST", "").ok());
@@ -209,15 +209,15 @@ TEST(LocalListener, LetsInWhoeverIsOfOurUser) {
   const Fd line = listener.accept();
   ASSERT_TRUE(line.valid());
   EXPECT_FALSE(listener.accept().valid()) << "there was one";
-  ASSERT_EQ(sendPacket(guest.get(), packetOf('x')), PacketIo::Done);
+  ASSERT_EQ(transport::sendPacket(guest.get(), transport::packetOf('x')), transport::PacketIo::Done);
   std::array<std::byte, 1> into{};
-  EXPECT_EQ(receivePacket(line.get(), into).bytes, 1U);
-  EXPECT_EQ(receivePacket(line.get(), into).state, PacketIo::Again) << "it does not wait";
+  EXPECT_EQ(transport::receivePacket(line.get(), into).bytes, 1U);
+  EXPECT_EQ(transport::receivePacket(line.get(), into).state, transport::PacketIo::Again) << "it does not wait";
 }
 
 TEST(LocalListener, GivesItsNameBack) {
-  LocalListener listener;
-  const LocalName name = transport::localName("test", ownKey());
+  transport::LocalListener listener;
+  const transport::LocalName name = transport::localName("test", ownKey());
   ASSERT_TRUE(listener.open(name, "TEST", "").ok());
   const Fd guest = connectedTo(name);
   listener.close();
@@ -225,14 +225,14 @@ TEST(LocalListener, GivesItsNameBack) {
   EXPECT_FALSE(listener.accept().valid());
   EXPECT_FALSE(connectedTo(name).valid());
   std::array<std::byte, 1> into{};
-  EXPECT_EQ(receivePacket(guest.get(), into).state, PacketIo::Gone) << "nobody will let it in any more";
+  EXPECT_EQ(transport::receivePacket(guest.get(), into).state, transport::PacketIo::Gone) << "nobody will let it in any more";
   EXPECT_TRUE(listener.open(name, "TEST", "").ok());
 }
 
 TEST(LocalListener, SaysThatAnotherHasTheName) {
-  LocalListener first;
-  LocalListener second;
-  const LocalName name = transport::localName("test", ownKey());
+  transport::LocalListener first;
+  transport::LocalListener second;
+  const transport::LocalName name = transport::localName("test", ownKey());
   ASSERT_TRUE(first.open(name, "TEST", "").ok());
   expectLog("TEST : listening at a local socket failed: Address already in use (98). Do without");
   EXPECT_EQ(second.open(name, "TEST", "Do without").code(), ncclSystemError);
@@ -241,7 +241,7 @@ TEST(LocalListener, SaysThatAnotherHasTheName) {
 }
 
 /// Uses system calls only: it runs after a fork. 0: the line was closed.
-int knockAsOtherUser(const LocalName& name) {
+int knockAsOtherUser(const transport::LocalName& name) {
   if (::setuid(65534) != 0) return 2;
   const int line = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
   if (::connect(line, name.generic(), name.length) != 0) return 3;
@@ -252,8 +252,8 @@ int knockAsOtherUser(const LocalName& name) {
 
 TEST(LocalListener, ClosesTheLinesOfOtherUsers) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
-  LocalListener listener;
-  const LocalName name = transport::localName("test", ownKey());
+  transport::LocalListener listener;
+  const transport::LocalName name = transport::localName("test", ownKey());
   ASSERT_TRUE(listener.open(name, "TEST", "").ok());
   const pid_t child = ::fork();
   if (child == 0) ::_exit(knockAsOtherUser(name));
@@ -268,8 +268,8 @@ TEST(LocalListener, ClosesTheLinesOfOtherUsers) {
 }
 
 TEST(LocalListener, LetsNobodyInWhileDescriptorsHaveRunOut) {
-  LocalListener listener;
-  const LocalName name = transport::localName("test", ownKey());
+  transport::LocalListener listener;
+  const transport::LocalName name = transport::localName("test", ownKey());
   ASSERT_TRUE(listener.open(name, "TEST", "").ok());
   const Fd guest = connectedTo(name);
   ASSERT_TRUE(guest.valid());
@@ -287,8 +287,8 @@ TEST(LocalListener, LetsNobodyInWhileDescriptorsHaveRunOut) {
 }
 
 TEST(LocalListener, ForgetsWhenItIsClosedThatDescriptorsHadRunOut) {
-  LocalListener listener;
-  const LocalName name = transport::localName("test", ownKey());
+  transport::LocalListener listener;
+  const transport::LocalName name = transport::localName("test", ownKey());
   ASSERT_TRUE(listener.open(name, "TEST", "").ok());
   const Fd guest = connectedTo(name);
   {
@@ -300,7 +300,7 @@ TEST(LocalListener, ForgetsWhenItIsClosedThatDescriptorsHadRunOut) {
 }
 
 TEST(LocalListener, SaysThatThereAreNoDescriptors) {
-  LocalListener listener;
+  transport::LocalListener listener;
   expectLog("TEST : a local socket failed: Too many open files (24). Raise the limit");
   const NoDescriptors none;
   EXPECT_EQ(listener.open(transport::localName("test", ownKey()), "TEST", "Raise the limit").code(), ncclSystemError);

@@ -12,8 +12,8 @@
 namespace tutti::test {
 
 /// A rank of this process on `device`, as the stages of init would describe it.
-inline PeerInfo peerOn(const Device& device, int rank) {
-  PeerInfo info;
+inline topo::PeerInfo peerOn(const gpu::Device& device, int rank) {
+  topo::PeerInfo info;
   info.rank = rank;
   info.nRanks = 2;
   info.cudaDevice = device.ordinal();
@@ -28,7 +28,7 @@ inline PeerInfo peerOn(const Device& device, int rank) {
 }
 
 /// The same rank as if it lived in another process of the host.
-inline PeerInfo elsewhere(PeerInfo info) {
+inline topo::PeerInfo elsewhere(topo::PeerInfo info) {
   info.processHash += 1;
   return info;
 }
@@ -36,8 +36,8 @@ inline PeerInfo elsewhere(PeerInfo info) {
 /// Two of three protocols in use: one may be absent.
 inline constexpr std::array<std::uint32_t, device::kProtocols> kTestSlots{0, 256, 4096};
 
-inline LinkSpec linkFrom(const PeerInfo& self, const PeerInfo& peer, int channel = 3) {
-  return LinkSpec{self, peer, channel, kTestSlots};
+inline transport::LinkSpec linkFrom(const topo::PeerInfo& self, const topo::PeerInfo& peer, int channel = 3) {
+  return transport::LinkSpec{self, peer, channel, kTestSlots};
 }
 
 }  // namespace tutti::test

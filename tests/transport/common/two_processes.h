@@ -106,9 +106,9 @@ class Child {
 inline constexpr std::uint64_t kData = 0x0123456789abcdefULL;
 
 /// One side of a connection, from the handle to the first content of a slot; the other process does the same.
-inline void expectProvesItself(bool sends, const Device& device, Endpoint& endpoint, const Line& line) {
+inline void expectProvesItself(bool sends, const gpu::Device& device, transport::Endpoint& endpoint, const Line& line) {
   line.send(endpoint.handle());
-  ASSERT_TRUE(endpoint.connect(line.recv<ConnectHandle>()).ok());
+  ASSERT_TRUE(endpoint.connect(line.recv<transport::ConnectHandle>()).ok());
   ASSERT_TRUE(becomesReady(endpoint));
   ASSERT_TRUE(endpoint.probeWrite().ok());
   line.send('w');
@@ -116,16 +116,16 @@ inline void expectProvesItself(bool sends, const Device& device, Endpoint& endpo
   EXPECT_TRUE(endpoint.probeCheck().value());
   line.send('c');
   line.recv<char>();
-  expectUntouched(device, fifosOf(endpoint.view()));
+  expectUntouched(device, transport::fifosOf(endpoint.view()));
   line.send('u');
   line.recv<char>();
-  const auto slot = reinterpret_cast<CUdeviceptr>(fifosOf(endpoint.view()).slots[2]);
+  const auto slot = reinterpret_cast<CUdeviceptr>(transport::fifosOf(endpoint.view()).slots[2]);
   if (sends) {
-    EXPECT_TRUE(copyToDevice(device, slot, std::as_bytes(std::span(&kData, 1))).ok());
+    EXPECT_TRUE(gpu::copyToDevice(device, slot, std::as_bytes(std::span(&kData, 1))).ok());
   }
   line.send('d');
   line.recv<char>();
-  EXPECT_EQ(wordAt(device, fifosOf(endpoint.view()).slots[2]), kData);
+  EXPECT_EQ(wordAt(device, transport::fifosOf(endpoint.view()).slots[2]), kData);
   line.send('e');
   line.recv<char>();
 }

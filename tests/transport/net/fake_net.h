@@ -50,7 +50,7 @@ struct FakeTroubles {
 };
 
 /// One process, both ends. Any thread.
-class FakeNet final : public Net {
+class FakeNet final : public plugin::Net {
  public:
   explicit FakeNet(FakeKnobs knobs = {}) : knobs_(std::move(knobs)), dice_(knobs_.seed) {}
   ~FakeNet() override {
@@ -64,17 +64,17 @@ class FakeNet final : public Net {
   FakeTroubles troubles;
   std::string_view name() const override { return "Fake"; }
   Result<int> devices() override { return 2; }
-  Result<NetProperties> properties(int device) override {
+  Result<plugin::NetProperties> properties(int device) override {
     const std::lock_guard lock(mutex_);
     TRY(step("properties"));
-    NetProperties properties;
+    plugin::NetProperties properties;
     properties.name = "fake" + std::to_string(device);
     properties.maxP2pBytes = maxBytes;
     properties.maxRecvs = knobs_.maxRecvs;
     return properties;
   }
 
-  Result<void*> listen(int device, NetHandle& handle) override {
+  Result<void*> listen(int device, plugin::NetHandle& handle) override {
     const std::lock_guard lock(mutex_);
     TRY(step("listen"));
     auto* listener = new Listener{++lastId_, device, {}, 0};
@@ -82,7 +82,7 @@ class FakeNet final : public Net {
     std::memcpy(handle.data(), &listener->id, sizeof(listener->id));
     return static_cast<void*>(listener);
   }
-  Result<void*> connect(int, NetHandle& handle) override {
+  Result<void*> connect(int, plugin::NetHandle& handle) override {
     const std::lock_guard lock(mutex_);
     TRY(step("connect"));
     unsigned state[2];  // the listener, and how often we have been here
@@ -99,7 +99,7 @@ class FakeNet final : public Net {
     }
     return fail(ncclRemoteError, "Fake: nobody listens");
   }
-  void abandonConnect(NetHandle&) override {
+  void abandonConnect(plugin::NetHandle&) override {
     const std::lock_guard lock(mutex_);
     ++abandoned;
   }
@@ -121,19 +121,19 @@ class FakeNet final : public Net {
   Status closeSend(void* connection) override { return close(connection, true); }
   Status closeRecv(void* connection) override { return close(connection, false); }
 
-  Result<void*> registerMemory(void* connection, void* data, std::size_t bytes, PtrKind kind) override {
+  Result<void*> registerMemory(void* connection, void* data, std::size_t bytes, plugin::PtrKind kind) override {
     const std::lock_guard lock(mutex_);
     TRY(step("registerMemory"));
     auto* registration = new Registration{static_cast<End*>(connection), static_cast<std::byte*>(data), bytes, kind};
     registrations_.insert(registration);
-    if (kind == PtrKind::Cuda) ++onDevice;
+    if (kind == plugin::PtrKind::Cuda) ++onDevice;
     return static_cast<void*>(registration);
   }
   bool takesDmaBuf() const override { return true; }
   Result<void*> registerDmaBuf(void* connection, void* data, std::size_t bytes, std::uint64_t offset, int fd) override {
     if (fd >= 0) ++dmaBufs;
     dmaBufBegin = static_cast<std::byte*>(data) - offset;
-    return registerMemory(connection, data, bytes, PtrKind::DmaBuf);
+    return registerMemory(connection, data, bytes, plugin::PtrKind::DmaBuf);
   }
   Status deregisterMemory(void*, void* registration) override {
     const std::lock_guard lock(mutex_);
@@ -142,13 +142,13 @@ class FakeNet final : public Net {
     return {};
   }
 
-  Result<void*> isend(void* connection, const NetBuffer& message) override {
+  Result<void*> isend(void* connection, const plugin::NetBuffer& message) override {
     while (troubles.hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (troubles.full) return static_cast<void*>(nullptr);
     const std::lock_guard lock(mutex_);
     return post("isend", connection, std::span(&message, 1));
   }
-  Result<void*> irecv(void* connection, std::span<const NetBuffer> messages) override {
+  Result<void*> irecv(void* connection, std::span<const plugin::NetBuffer> messages) override {
     const std::lock_guard lock(mutex_);
     if (onReceive) onReceive();
     if (messages.empty() || messages.size() > static_cast<std::size_t>(knobs_.maxRecvs)) ++faults;
@@ -159,7 +159,7 @@ class FakeNet final : public Net {
     }
     return posted;
   }
-  Result<void*> iflush(void* connection, std::span<const NetBuffer> messages) override {
+  Result<void*> iflush(void* connection, std::span<const plugin::NetBuffer> messages) override {
     const std::lock_guard lock(mutex_);
     TRY(step("iflush"));
     ++flushes;
@@ -196,7 +196,7 @@ class FakeNet final : public Net {
     return !knobs_.undelivered;
   }
   bool fuses() const override { return false; }
-  NetFusion makeVirtual(std::span<const int>) override { return {-1, "Fake: no"}; }
+  plugin::NetFusion makeVirtual(std::span<const int>) override { return {-1, "Fake: no"}; }
 
   std::size_t connections() {
     const std::lock_guard lock(mutex_);
@@ -235,7 +235,7 @@ class FakeNet final : public Net {
   };
   struct Request {
     End* end;
-    std::vector<NetBuffer> buffers;
+    std::vector<plugin::NetBuffer> buffers;
     unsigned delay;
     bool over;
     std::vector<std::size_t> received;
@@ -251,7 +251,7 @@ class FakeNet final : public Net {
     End* end;
     std::byte* data;
     std::size_t bytes;
-    PtrKind kind;
+    plugin::PtrKind kind;
   };
 
   unsigned below(unsigned n) { return n <= 1 ? 0 : static_cast<unsigned>(dice_() % n); }
@@ -292,10 +292,10 @@ class FakeNet final : public Net {
     return {};
   }
 
-  Result<void*> post(const char* call, void* connection, std::span<const NetBuffer> buffers) {
+  Result<void*> post(const char* call, void* connection, std::span<const plugin::NetBuffer> buffers) {
     TRY(step(call));
     auto* end = static_cast<End*>(connection);
-    for (const NetBuffer& buffer : buffers) check(*end, buffer);
+    for (const plugin::NetBuffer& buffer : buffers) check(*end, buffer);
     if (below(100) < knobs_.refuse) return static_cast<void*>(nullptr);
     if (knobs_.maxRecvs > 1) matchTags(*end->wire);
     Request** const place = end->sends && knobs_.maxRecvs > 1 ? placeFor(*end->wire, buffers[0].tag) : nullptr;
@@ -320,7 +320,7 @@ class FakeNet final : public Net {
     return nullptr;
   }
 
-  void check(const End& end, const NetBuffer& buffer) {
+  void check(const End& end, const plugin::NetBuffer& buffer) {
     if (buffer.registration == nullptr) {
       ++unregistered;
       return;
@@ -341,7 +341,7 @@ class FakeNet final : public Net {
     return bytes;
   }
   void put(Request& recv, std::size_t place, const std::vector<std::byte>& bytes) {
-    const NetBuffer& buffer = recv.buffers[place];
+    const plugin::NetBuffer& buffer = recv.buffers[place];
     if (bytes.size() > buffer.bytes) ++faults;
     if (!bytes.empty()) std::memcpy(buffer.data, bytes.data(), std::min(bytes.size(), buffer.bytes));
     recv.received[place] = bytes.size();

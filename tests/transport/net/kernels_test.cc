@@ -21,10 +21,10 @@ using device::test::WorldShape;
 /// Tasks for all connections of a world whose ends are apart, and a thread that drives them.
 class Engine {
  public:
-  Engine(FakeNet& net, const World& world) {
-    const device::SlotBytes slotBytes{world.slotBytesOf(Protocol::LL), world.slotBytesOf(Protocol::LL128),
-                                      world.slotBytesOf(Protocol::Simple)};
-    for (const World::Pair& pair : world.pairs()) {
+  Engine(FakeNet& net, const device::test::World& world) {
+    const device::SlotBytes slotBytes{world.slotBytesOf(device::Protocol::LL), world.slotBytesOf(device::Protocol::LL128),
+                                      world.slotBytesOf(device::Protocol::Simple)};
+    for (const device::test::World::Pair& pair : world.pairs()) {
       if (pair.from != pair.to) links_.push_back(std::make_unique<Link>(net, pair, slotBytes, world.shape().firstStep));
     }
     thread_ = std::thread([this] { run(); });
@@ -37,9 +37,9 @@ class Engine {
 
  private:
   struct Link {
-    Link(FakeNet& net, const World::Pair& pair, const device::SlotBytes& slotBytes, std::uint64_t firstStep)
+    Link(FakeNet& net, const device::test::World::Pair& pair, const device::SlotBytes& slotBytes, std::uint64_t firstStep)
         : out(net::senderMessageBytes(slotBytes)), in(net::receiverMessageBytes(slotBytes)) {
-      const std::size_t bytes = std::size_t{slotBytes[2]} * kSteps;
+      const std::size_t bytes = std::size_t{slotBytes[2]} * device::kSteps;
       simple = connectLanes(net, {{pair.sender.slots[2], bytes}}, {{pair.receiver.slots[2], bytes}});
       flagged = connectLanes(net, {{out.data(), out.size()}}, {{in.data(), in.size()}});
       sender =
@@ -61,8 +61,8 @@ class Engine {
     while (!over_.load()) {
       bool any = false;
       for (const auto& link : links_) {
-        for (ProgressTask* task :
-             {static_cast<ProgressTask*>(link->sender.get()), static_cast<ProgressTask*>(link->receiver.get())}) {
+        for (proxy::ProgressTask* task :
+             {static_cast<proxy::ProgressTask*>(link->sender.get()), static_cast<proxy::ProgressTask*>(link->receiver.get())}) {
           const auto moved = task->advance();
           if (!moved.ok()) ++failures_;
           any = any || (moved.ok() && moved.value());
@@ -78,17 +78,17 @@ class Engine {
   std::thread thread_;
 };
 
-void runCase(const Case& c, int nRanks, WorldShape shape = {}) {
+void runCase(const device::test::Case& c, int nRanks, device::test::WorldShape shape = {}) {
   shape.nRanks = nRanks;
   shape.slotBytes = 1024;
   shape.apart = true;
-  World world(shape);
+  device::test::World world(shape);
   FakeNet net({.refuse = 3});
   Engine engine(net, world);
   for (int launch = 0; launch < 2; ++launch) device::test::check(world, c);
 }
 
-class KernelsOverANetwork : public testing::TestWithParam<Protocol> {};
+class KernelsOverANetwork : public testing::TestWithParam<device::Protocol> {};
 INSTANTIATE_TEST_SUITE_P(Protocols, KernelsOverANetwork, testing::ValuesIn(kAllProtocols),
                          [](const auto& p) { return std::string(device::protocolName(p.param)); });
 
@@ -119,7 +119,7 @@ TEST_P(KernelsOverANetwork, GoOnWhenStepsComeRound) {
 }
 
 TEST_P(KernelsOverANetwork, SendWhatLiesInTheirInput) {
-  if (GetParam() != Protocol::Simple) return;
+  if (GetParam() != device::Protocol::Simple) return;
   runCase({.func = device::Func::AllReduce, .count = 5000}, 2, {.pulls = true});
 }
 

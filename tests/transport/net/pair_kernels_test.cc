@@ -22,15 +22,15 @@ using device::test::ThreadLaunch;
 struct Pair {
   std::size_t count = 1;
   std::array<bool, 2> overwrites{};  ///< the rank's output is its input
-  DevOp op = DevOp::Sum;
+  device::DevOp op = device::DevOp::Sum;
   std::uint32_t chunkSteps = 1;
   unsigned threads = 1;
 };
 
 float input(int rank, std::size_t i) { return static_cast<float>((static_cast<std::size_t>(rank) * 3 + i) % 7); }
 
-std::string kernelOf(DevOp op) {
-  return kernelName(device::Func::AllReduce, device::Algorithm::Ring, device::Protocol::Simple, op, ncclFloat32);
+std::string kernelOf(device::DevOp op) {
+  return device::kernelName(device::Func::AllReduce, device::Algorithm::Ring, device::Protocol::Simple, op, ncclFloat32);
 }
 
 void reduce(SharingWorld& sharing, const Pair& c) {
@@ -42,13 +42,13 @@ void reduce(SharingWorld& sharing, const Pair& c) {
   ASSERT_NE(kernel, nullptr) << name;
   std::vector<std::vector<float>> in(2), out(2);
   {
-    std::vector<std::unique_ptr<ThreadLaunch>> launches;
+    std::vector<std::unique_ptr<device::test::ThreadLaunch>> launches;
     for (int r = 0; r < 2; ++r) {
       const auto rank = static_cast<std::size_t>(r);
       for (std::size_t i = 0; i < c.count; ++i) in[rank].push_back(input(r, i));
       out[rank].assign(c.count + 1, -1.0F);
       if (c.overwrites[rank]) in[rank].swap(out[rank]), out[rank].push_back(-1.0F);
-      KernelArgs args{};
+      device::KernelArgs args{};
       args.comm = world.comm(r);
       args.nWorks = 1;
       device::CollWork& work = args.coll[0];
@@ -62,13 +62,13 @@ void reduce(SharingWorld& sharing, const Pair& c) {
       const float two = 2;
       std::memcpy(&work.scalar, &two, sizeof(two));
       work.op = c.op;
-      launches.push_back(std::make_unique<ThreadLaunch>(*kernel, world.shape().nChannels, c.threads, args));
+      launches.push_back(std::make_unique<device::test::ThreadLaunch>(*kernel, world.shape().nChannels, c.threads, args));
     }
   }
   for (std::size_t r = 0; r < 2; ++r) {
     for (std::size_t i = 0; i < c.count; ++i) {
       const float sum = input(0, i) + input(1, i);
-      ASSERT_EQ(out[r][i], c.op == DevOp::PreMulSum ? 2 * sum : sum) << "rank " << r << " element " << i;
+      ASSERT_EQ(out[r][i], c.op == device::DevOp::PreMulSum ? 2 * sum : sum) << "rank " << r << " element " << i;
     }
     ASSERT_EQ(out[r][c.count], -1.0F) << "wrote past the end";
   }
@@ -79,7 +79,7 @@ void reduceAll(SharingWorld& sharing, std::uint32_t chunkSteps) {
   for (const std::size_t count : {0, 1, 131, 1025, 9001}) {
     for (const bool first : {false, true}) {
       for (const bool second : {false, true}) {
-        for (const DevOp op : {DevOp::Sum, DevOp::PreMulSum}) {
+        for (const device::DevOp op : {device::DevOp::Sum, device::DevOp::PreMulSum}) {
           reduce(sharing, {.count = count, .overwrites = {first, second}, .op = op, .chunkSteps = chunkSteps});
         }
       }
@@ -90,7 +90,7 @@ void reduceAll(SharingWorld& sharing, std::uint32_t chunkSteps) {
 class PairInPlace : public testing::Test {
  protected:
   void SetUp() override {
-    for (const DevOp op : {DevOp::Sum, DevOp::PreMulSum}) {
+    for (const device::DevOp op : {device::DevOp::Sum, device::DevOp::PreMulSum}) {
       if (device::test::isLeftOut(kernelOf(op))) GTEST_SKIP() << kernelOf(op) << " was left out of the build";
     }
   }

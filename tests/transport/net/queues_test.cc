@@ -19,16 +19,16 @@ using net::SendQueue;
 /// Both ends of a network connection, with a queue at each.
 struct Queues {
   explicit Queues(FakeKnobs knobs = {}) : network(std::move(knobs)) {}
-  NetBuffer out(std::size_t bytes = 8) { return {bytesOut.data(), bytes, 0, lanes.sender.registration}; }
-  NetBuffer in() { return {bytesIn.data(), bytesIn.size(), 0, lanes.receiver.registration}; }
+  plugin::NetBuffer out(std::size_t bytes = 8) { return {bytesOut.data(), bytes, 0, lanes.sender.registration}; }
+  plugin::NetBuffer in() { return {bytesIn.data(), bytesIn.size(), 0, lanes.receiver.registration}; }
 
   FakeNet network;
   std::array<std::byte, 64> bytesOut{}, bytesIn{};
   LanePair lanes =
       connectLanes(network, {{bytesOut.data(), bytesOut.size()}}, {{bytesIn.data(), bytesIn.size()}});
   net::Tally sent, received;
-  SendQueue sends{lanes.sender, sent, 5};
-  RecvQueue receives{lanes.receiver, received, 5};
+  net::SendQueue sends{lanes.sender, sent, 5};
+  net::RecvQueue receives{lanes.receiver, received, 5};
 };
 
 TEST(RecvQueue, GivesWhatCameInOrder) {
@@ -76,11 +76,11 @@ TEST(RecvQueue, CountsAStallWhenItBegins) {
 
 TEST(SendQueue, SharesTheRequestsOfItsLane) {
   Queues queues;
-  SendQueue other(queues.lanes.sender, queues.sent, 0);
-  for (int i = 0; i < kMostUnderWay; ++i) ASSERT_TRUE((i % 2 == 0 ? queues.sends : other).post(queues.out()).value());
+  net::SendQueue other(queues.lanes.sender, queues.sent, 0);
+  for (int i = 0; i < net::kMostUnderWay; ++i) ASSERT_TRUE((i % 2 == 0 ? queues.sends : other).post(queues.out()).value());
   EXPECT_FALSE(queues.sends.post(queues.out()).value());
   EXPECT_TRUE(queues.sends.stalled());
-  EXPECT_EQ(queues.network.mostOpen, static_cast<unsigned>(kMostUnderWay));
+  EXPECT_EQ(queues.network.mostOpen, static_cast<unsigned>(net::kMostUnderWay));
   ASSERT_TRUE(other.oldestEnded().value());
   other.pop();
   EXPECT_TRUE(queues.sends.post(queues.out()).value());

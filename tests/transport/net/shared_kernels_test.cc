@@ -26,7 +26,7 @@ std::byte pattern(int from, int to, std::size_t i) {
 }
 
 /// `rounds` times everybody exchanges a message with everybody in one launch, the next one longer.
-void exchangeAll(World& world, std::size_t bytes, unsigned threads, int rounds = 1) {
+void exchangeAll(device::test::World& world, std::size_t bytes, unsigned threads, int rounds = 1) {
   const int n = world.shape().nRanks;
   const auto total = static_cast<std::size_t>(n * rounds);
   const std::size_t room = bytes + static_cast<std::size_t>(rounds);
@@ -34,11 +34,11 @@ void exchangeAll(World& world, std::size_t bytes, unsigned threads, int rounds =
   const simt::HostKernel* kernel = device::test::findKernel("tutti_SendRecv_Copy_i8");
   ASSERT_NE(kernel, nullptr);
   {
-    std::vector<std::unique_ptr<ThreadLaunch>> launches;
+    std::vector<std::unique_ptr<device::test::ThreadLaunch>> launches;
     for (int r = 0; r < n; ++r) {
       in[r].resize(room * total);
       out[r].resize(room * total);
-      KernelArgs args{};
+      device::KernelArgs args{};
       args.comm = world.comm(r);
       for (int round = 0; round < rounds; ++round) {
         for (int k = 0; k < n; ++k) {
@@ -55,12 +55,12 @@ void exchangeAll(World& world, std::size_t bytes, unsigned threads, int rounds =
                                      .recvPeer = from,
                                      .channelLo = 0,
                                      .channelHi = static_cast<std::uint8_t>(world.shape().nChannels - 1),
-                                     .sendProtocol = Protocol::Simple,
-                                     .recvProtocol = Protocol::Simple};
+                                     .sendProtocol = device::Protocol::Simple,
+                                     .recvProtocol = device::Protocol::Simple};
         }
       }
       device::numberTurns(args.p2p, args.nWorks, r);
-      launches.push_back(std::make_unique<ThreadLaunch>(*kernel, world.shape().nChannels, threads, args));
+      launches.push_back(std::make_unique<device::test::ThreadLaunch>(*kernel, world.shape().nChannels, threads, args));
     }
   }
   for (int r = 0; r < n; ++r) {
@@ -142,7 +142,7 @@ TEST(SharedSlotsOfKernels, LetNobodyWaitAfterAnAbort) {
   SharingWorld sharing({.nRanks = 2, .slotBytes = 512}, 2, {.rendezvous = true});
   std::vector<std::byte> data(10000);
   for (const bool receives : {true, false}) {
-    KernelArgs args{};
+    device::KernelArgs args{};
     args.comm = sharing.world().comm(0);
     args.nWorks = 1;
     args.p2p[0] = {.send = data.data(),
@@ -151,10 +151,10 @@ TEST(SharedSlotsOfKernels, LetNobodyWaitAfterAnAbort) {
                    .recvBytes = 10000,
                    .sendPeer = receives ? -1 : 1,
                    .recvPeer = receives ? 1 : -1,
-                   .sendProtocol = Protocol::Simple,
-                   .recvProtocol = Protocol::Simple};
+                   .sendProtocol = device::Protocol::Simple,
+                   .recvProtocol = device::Protocol::Simple};
     std::atomic_ref(*sharing.world().abortWord()).store(0);
-    ThreadLaunch launch(*device::test::findKernel("tutti_SendRecv_Copy_i8"), 1, 2, args);
+    device::test::ThreadLaunch launch(*device::test::findKernel("tutti_SendRecv_Copy_i8"), 1, 2, args);
     std::atomic_ref(*sharing.world().abortWord()).store(1);
   }
 }
@@ -174,7 +174,7 @@ TEST(GroupedReceives, CarryMessagesOfAllSizesOnSeveralChannels) {
 /// Messages from rank 0 to rank 1 on channels of their own choice, in launches that either rank cuts as it likes.
 class Stream {
  public:
-  Stream(World& world, std::size_t messages, unsigned seed) : world_(world), dice_(seed) {
+  Stream(device::test::World& world, std::size_t messages, unsigned seed) : world_(world), dice_(seed) {
     for (std::size_t i = 0; i < messages; ++i) {
       const auto lo = static_cast<std::uint8_t>(dice_() % world.shape().nChannels);
       const auto hi = static_cast<std::uint8_t>(lo + dice_() % (world.shape().nChannels - lo));
@@ -187,14 +187,14 @@ class Stream {
     messages_.push_back({std::vector<std::byte>(bytes + 1), std::vector<std::byte>(bytes + 1), lo, hi});
     for (std::size_t b = 0; b < bytes; ++b) messages_[i].out[b] = pattern(static_cast<int>(i), 1, b);
   }
-  KernelArgs launch(int rank, std::size_t first, std::size_t end) {
-    KernelArgs args{};
+  device::KernelArgs launch(int rank, std::size_t first, std::size_t end) {
+    device::KernelArgs args{};
     args.comm = world_.comm(rank);
     for (; first != end; ++first) {
       Message& m = messages_[first];
-      P2pWork& work = args.p2p[args.nWorks++];
-      work = {.sendPeer = -1, .recvPeer = -1, .channelLo = m.lo, .channelHi = m.hi, .sendProtocol = Protocol::Simple,
-              .recvProtocol = Protocol::Simple};
+      device::P2pWork& work = args.p2p[args.nWorks++];
+      work = {.sendPeer = -1, .recvPeer = -1, .channelLo = m.lo, .channelHi = m.hi, .sendProtocol = device::Protocol::Simple,
+              .recvProtocol = device::Protocol::Simple};
       if (rank == 0) work.send = m.out.data(), work.sendBytes = m.out.size() - 1, work.sendPeer = 1;
       if (rank == 1) work.recv = m.in.data(), work.recvBytes = m.in.size() - 1, work.recvPeer = 0;
     }
@@ -207,7 +207,7 @@ class Stream {
     const simt::HostKernel* kernel = device::test::findKernel("tutti_SendRecv_Copy_i8");
     for (std::size_t first = 0; first < messages_.size();) {
       const std::size_t end = std::min(messages_.size(), first + 1 + dice() % most);
-      ThreadLaunch(*kernel, world_.shape().nChannels, 2, launch(rank, first, end));
+      device::test::ThreadLaunch(*kernel, world_.shape().nChannels, 2, launch(rank, first, end));
       first = end;
     }
   }
@@ -220,7 +220,7 @@ class Stream {
     std::vector<std::byte> out, in;
     std::uint8_t lo, hi;
   };
-  World& world_;
+  device::test::World& world_;
   std::minstd_rand dice_;
   std::vector<Message> messages_;
 };
@@ -248,11 +248,11 @@ TEST(GroupedReceives, DoNotWaitForALaterMessageBeforeAnEarlierOneIsThere) {
   const simt::HostKernel& kernel = *device::test::findKernel("tutti_SendRecv_Copy_i8");
   std::thread sender([&] { stream.run(0, 1, 1); });
   {
-    KernelArgs args = stream.launch(1, 0, 2);
-    ThreadLaunch ahead(kernel, 1, 2, args);
+    device::KernelArgs args = stream.launch(1, 0, 2);
+    device::test::ThreadLaunch ahead(kernel, 1, 2, args);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     args.firstChannel = 1;
-    ThreadLaunch behind(kernel, 1, 2, args);
+    device::test::ThreadLaunch behind(kernel, 1, 2, args);
   }
   sender.join();
   stream.check();

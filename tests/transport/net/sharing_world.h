@@ -75,7 +75,7 @@ class SharingWorld {
   }
 
  private:
-  static constexpr auto kSimple = static_cast<std::size_t>(Protocol::Simple);
+  static constexpr auto kSimple = static_cast<std::size_t>(device::Protocol::Simple);
   /// A network connection, and who posts its receives; null: each connection for itself.
   struct Join {
     LanePair lanes;
@@ -87,7 +87,7 @@ class SharingWorld {
         : lanes(join.lanes), groups(join.groups) {
       const auto reg = [&](net::NetLane& lane, net::SharedSlots& slots) {
         lane.slotRegistration =
-            lane.net->registerMemory(lane.connection, slots.memory(), slots.bytes(), PtrKind::Host).value();
+            lane.net->registerMemory(lane.connection, slots.memory(), slots.bytes(), plugin::PtrKind::Host).value();
         lane.tag = channel;
       };
       reg(lanes.sender, out);
@@ -133,8 +133,8 @@ class SharingWorld {
     for (bool idle = false; !(over_.load() && idle);) {
       idle = true;
       for (const auto& link : links_) {
-        for (ProgressTask* task :
-             {static_cast<ProgressTask*>(link->send.get()), static_cast<ProgressTask*>(link->recv.get())}) {
+        for (proxy::ProgressTask* task :
+             {static_cast<proxy::ProgressTask*>(link->send.get()), static_cast<proxy::ProgressTask*>(link->recv.get())}) {
           const auto moved = task->advance();
           if (!moved.ok()) ++failures_;
           idle = idle && !(moved.ok() && moved.value());

@@ -30,18 +30,18 @@ namespace tutti::test {
 using device::kSteps;
 using device::Protocol;
 
-inline constexpr Protocol kAllProtocols[] = {Protocol::LL, Protocol::LL128, Protocol::Simple};
-inline std::string nameOf(Protocol protocol) {
-  return protocol == Protocol::LL ? "LL" : protocol == Protocol::LL128 ? "LL128" : "Simple";
+inline constexpr device::Protocol kAllProtocols[] = {device::Protocol::LL, device::Protocol::LL128, device::Protocol::Simple};
+inline std::string nameOf(device::Protocol protocol) {
+  return protocol == device::Protocol::LL ? "LL" : protocol == device::Protocol::LL128 ? "LL128" : "Simple";
 }
 /// LL and Simple have room for 2048 bytes, LL128 for 1920.
 inline constexpr device::SlotBytes kSlots{4096, 2048, 2048};
-inline std::uint32_t roomOf(Protocol protocol) {
-  return protocol == Protocol::Simple ? kSlots[2] : net::contentRoom(protocol, kSlots[static_cast<int>(protocol)]);
+inline std::uint32_t roomOf(device::Protocol protocol) {
+  return protocol == device::Protocol::Simple ? kSlots[2] : net::contentRoom(protocol, kSlots[static_cast<int>(protocol)]);
 }
 
 /// The byte at `i` of the content of a step.
-inline std::byte contentAt(Protocol protocol, std::uint64_t step, std::size_t i) {
+inline std::byte contentAt(device::Protocol protocol, std::uint64_t step, std::size_t i) {
   return static_cast<std::byte>((step * 31 + static_cast<std::uint64_t>(protocol) * 7 + i * 13) % 251);
 }
 
@@ -56,7 +56,7 @@ class EndMemoryForTests {
     if constexpr (kSends) std::ranges::for_each(words_.size, begin);
     if constexpr (!kSends) begin(words_.expected);
     for (int p = 0; p < device::kProtocols; ++p) {
-      slots_[p].resize(std::size_t{kSlots[p]} * kSteps / sizeof(Line));
+      slots_[p].resize(std::size_t{kSlots[p]} * device::kSteps / sizeof(Line));
       // Zero is what comes before step 0; later it would be a flag of its own.
       std::memset(slots_[p].data(), p == 2 || firstStep != 0 ? 0xaa : 0, slots_[p].size() * sizeof(Line));
       view.slots[p] = reinterpret_cast<std::byte*>(slots_[p].data());
@@ -103,16 +103,16 @@ class SendingKernel {
   SendingKernel(const device::SendConn& view, std::uint64_t firstStep = 0)
       : view_(view), steps_{firstStep, firstStep, firstStep} {}
 
-  std::uint64_t step(Protocol protocol) const { return steps_[static_cast<int>(protocol)]; }
-  bool hasCredit(Protocol protocol) {
-    return step(protocol) - lone_.thread().loadAcquireSys(view_.headOf(protocol)) < kSteps;
+  std::uint64_t step(device::Protocol protocol) const { return steps_[static_cast<int>(protocol)]; }
+  bool hasCredit(device::Protocol protocol) {
+    return step(protocol) - lone_.thread().loadAcquireSys(view_.headOf(protocol)) < device::kSteps;
   }
   /// One step with `bytes` of content; false: no slot is free.
-  bool send(Protocol protocol, std::uint32_t bytes) {
+  bool send(device::Protocol protocol, std::uint32_t bytes) {
     if (!hasCredit(protocol)) return false;
     std::vector<std::byte> content(bytes);
     for (std::uint32_t i = 0; i < bytes; ++i) content[i] = contentAt(protocol, step(protocol), i);
-    if (protocol != Protocol::Simple) {
+    if (protocol != device::Protocol::Simple) {
       writeLines(protocol, content.data(), bytes);
     } else if (bytes > 0) {
       std::memcpy(slotOf(protocol), content.data(), bytes);
@@ -121,27 +121,27 @@ class SendingKernel {
     return true;
   }
   /// Simple: `content` stays where it is until the step has been acknowledged.
-  void offer(const std::byte* content, std::uint32_t bytes) { finish(Protocol::Simple, bytes, content); }
+  void offer(const std::byte* content, std::uint32_t bytes) { finish(device::Protocol::Simple, bytes, content); }
   /// Says nothing of the size, and does not go on: a step that is not complete.
-  void writeLines(Protocol protocol, const std::byte* content, std::uint32_t bytes) {
+  void writeLines(device::Protocol protocol, const std::byte* content, std::uint32_t bytes) {
     const std::uint32_t slotBytes = view_.slotBytes[static_cast<int>(protocol)];
     const device::Spot spot{lone_.thread(), {0, 1}, slotOf(protocol), slotBytes, step(protocol)};
-    if (protocol == Protocol::LL) device::WireLL::pack(spot, 0, bytes, content);
-    if (protocol == Protocol::LL128) device::WireLL128::pack(spot, 0, bytes, content);
+    if (protocol == device::Protocol::LL) device::WireLL::pack(spot, 0, bytes, content);
+    if (protocol == device::Protocol::LL128) device::WireLL128::pack(spot, 0, bytes, content);
   }
-  void tell(Protocol protocol, std::uint32_t bytes) {
+  void tell(device::Protocol protocol, std::uint32_t bytes) {
     device::tellSize(lone_.thread(), view_, protocol, step(protocol), bytes);
   }
 
  private:
-  std::byte* slotOf(Protocol protocol) const {
+  std::byte* slotOf(device::Protocol protocol) const {
     const int p = static_cast<int>(protocol);
-    return view_.slots[p] + steps_[p] % kSteps * view_.slotBytes[p];
+    return view_.slots[p] + steps_[p] % device::kSteps * view_.slotBytes[p];
   }
-  void finish(Protocol protocol, std::uint32_t bytes, const void* offered) {
+  void finish(device::Protocol protocol, std::uint32_t bytes, const void* offered) {
     tell(protocol, bytes);
     std::uint64_t& step = steps_[static_cast<int>(protocol)];
-    if (protocol == Protocol::Simple) {
+    if (protocol == device::Protocol::Simple) {
       device::offer(lone_.thread(), view_, step, offered);
       lone_.thread().storeReleaseSys(view_.tailOf(protocol), step + 1);
     }
@@ -159,11 +159,11 @@ class ReceivingKernel {
   ReceivingKernel(const device::RecvConn& view, std::uint64_t firstStep = 0)
       : view_(view), steps_{firstStep, firstStep, firstStep} {}
 
-  std::uint64_t step(Protocol protocol) const { return steps_[static_cast<int>(protocol)]; }
+  std::uint64_t step(device::Protocol protocol) const { return steps_[static_cast<int>(protocol)]; }
   /// Simple: says what it is going to read of its next step.
   void expect(std::uint32_t bytes) { device::expectSize(lone_.thread(), view_, steps_[2], bytes); }
   /// Takes a step of `bytes`; false: it is not there.
-  bool recv(Protocol protocol, std::uint32_t bytes) {
+  bool recv(device::Protocol protocol, std::uint32_t bytes) {
     std::vector<std::byte> found(roomOf(protocol) + 512);
     std::uint64_t& step = steps_[static_cast<int>(protocol)];
     if (!take(protocol, bytes, found.data())) return false;
@@ -176,12 +176,12 @@ class ReceivingKernel {
   }
 
  private:
-  bool take(Protocol protocol, std::uint32_t bytes, std::byte* into) {
+  bool take(device::Protocol protocol, std::uint32_t bytes, std::byte* into) {
     const int p = static_cast<int>(protocol);
-    std::byte* const slot = view_.slots[p] + steps_[p] % kSteps * view_.slotBytes[p];
+    std::byte* const slot = view_.slots[p] + steps_[p] % device::kSteps * view_.slotBytes[p];
     const device::Spot spot{lone_.thread(), {0, 1}, slot, view_.slotBytes[p], steps_[p]};
-    if (protocol == Protocol::LL) return device::WireLL::unpack(spot, &lone_.abortWord, 0, bytes, into);
-    if (protocol == Protocol::LL128) return device::WireLL128::unpack(spot, &lone_.abortWord, 0, bytes, into);
+    if (protocol == device::Protocol::LL) return device::WireLL::unpack(spot, &lone_.abortWord, 0, bytes, into);
+    if (protocol == device::Protocol::LL128) return device::WireLL128::unpack(spot, &lone_.abortWord, 0, bytes, into);
     expect(bytes);
     if (lone_.thread().loadAcquireSys(view_.tailOf(protocol)) == steps_[p]) return false;
     std::memcpy(into, slot, bytes);
@@ -215,7 +215,7 @@ inline LanePair connectLanes(FakeNet& net, std::vector<std::pair<void*, std::siz
                              std::vector<std::pair<void*, std::size_t>> receives) {
   LanePair lanes;
   lanes.sender.net = lanes.receiver.net = &net;
-  NetHandle handle{};
+  plugin::NetHandle handle{};
   auto listener = net.listen(0, handle);
   for (int i = 0; i < 100 && lanes.sender.connection == nullptr; ++i) {
     lanes.sender.connection = net.connect(0, handle).value();
@@ -226,7 +226,7 @@ inline LanePair connectLanes(FakeNet& net, std::vector<std::pair<void*, std::siz
   EXPECT_TRUE(net.closeListen(listener.value()).ok());
   const auto reg = [&](net::NetLane& lane, const auto& spots) {
     for (const auto& [data, bytes] : spots) {
-      lane.registration = net.registerMemory(lane.connection, data, bytes, PtrKind::Host).value();
+      lane.registration = net.registerMemory(lane.connection, data, bytes, plugin::PtrKind::Host).value();
     }
     lane.slotRegistration = lane.registration;
   };
@@ -245,7 +245,7 @@ struct NetPair {
         in(firstStep),
         kernelOut(viewThatOffers(offers), firstStep),
         kernelIn(in.view, firstStep) {
-    simple = connectLanes(net, {{out.view.slots[2], kSlots[2] * kSteps}}, {{in.view.slots[2], kSlots[2] * kSteps}});
+    simple = connectLanes(net, {{out.view.slots[2], kSlots[2] * device::kSteps}}, {{in.view.slots[2], kSlots[2] * device::kSteps}});
     flagged =
         connectLanes(net, {{out.messages.data(), out.messages.size()}}, {{in.messages.data(), in.messages.size()}});
     net::NetPath sending = pathFor(device::Direction::Send);

@@ -13,7 +13,7 @@ namespace tutti::test {
 namespace {
 
 /// Bytes of the n-th step: empty ones, whole slots and what is between.
-std::uint32_t bytesOf(Protocol protocol, std::uint64_t n) {
+std::uint32_t bytesOf(device::Protocol protocol, std::uint64_t n) {
   const std::uint32_t room = roomOf(protocol);
   if (n % 5 == 0) return 0;
   if (n % 5 == 1) return room;
@@ -21,17 +21,17 @@ std::uint32_t bytesOf(Protocol protocol, std::uint64_t n) {
 }
 
 /// Sends and receives `steps` steps of each protocol, kernels and tasks in turns, the receiving kernel seldom.
-void exchange(NetPair& pair, const std::vector<Protocol>& protocols, std::uint64_t steps) {
+void exchange(NetPair& pair, const std::vector<device::Protocol>& protocols, std::uint64_t steps) {
   std::uint64_t sent[3] = {}, got[3] = {};
   std::uint64_t missing = steps * protocols.size();
   for (unsigned round = 0; missing > 0; ++round) {
     ASSERT_LT(round, 100000u) << pair.sender->describe() << "; " << pair.receiver->describe();
-    for (const Protocol protocol : protocols) {
+    for (const device::Protocol protocol : protocols) {
       auto& n = sent[static_cast<int>(protocol)];
       while (n < steps && pair.kernelOut.send(protocol, bytesOf(protocol, n))) ++n;
     }
     pair.advance();
-    for (const Protocol protocol : protocols) {
+    for (const device::Protocol protocol : protocols) {
       auto& n = got[static_cast<int>(protocol)];
       if (round % 3 != 0) continue;
       while (n < steps && pair.kernelIn.recv(protocol, bytesOf(protocol, n))) ++n, --missing;
@@ -41,13 +41,13 @@ void exchange(NetPair& pair, const std::vector<Protocol>& protocols, std::uint64
   EXPECT_TRUE(pair.sender->quiet());
   EXPECT_EQ(pair.net.faults, 0u);
   EXPECT_LE(pair.net.mostOpen, 8u);
-  const TaskCounters counters = pair.sender->counters();
+  const proxy::TaskCounters counters = pair.sender->counters();
   EXPECT_EQ(counters.posted, steps * protocols.size());
   EXPECT_EQ(counters.done, steps * protocols.size());
   EXPECT_EQ(pair.receiver->counters().bytes, counters.bytes);
 }
 
-class NetTasks : public testing::TestWithParam<Protocol> {};
+class NetTasks : public testing::TestWithParam<device::Protocol> {};
 INSTANTIATE_TEST_SUITE_P(Protocols, NetTasks, testing::ValuesIn(kAllProtocols),
                          [](const auto& p) { return nameOf(p.param); });
 
@@ -77,14 +77,14 @@ TEST_P(NetTasks, BearANetworkThatIsSlowAndRefuses) {
 TEST(NetTask, CarryAllProtocolsAtOnce) {
   for (unsigned seed = 1; seed <= 5; ++seed) {
     NetPair pair({.seed = seed, .refuse = 20, .delay = 3, .rendezvous = seed % 2 == 0});
-    exchange(pair, {Protocol::LL, Protocol::LL128, Protocol::Simple}, 60);
+    exchange(pair, {device::Protocol::LL, device::Protocol::LL128, device::Protocol::Simple}, 60);
   }
 }
 
 TEST_P(NetTasks, DoNotSendBeforeAllIsThere) {
   NetPair pair;
   const std::vector<std::byte> content(1000);
-  if (GetParam() == Protocol::Simple) {
+  if (GetParam() == device::Protocol::Simple) {
     pair.kernelOut.tell(GetParam(), 1000);  // and no tail
   } else {
     pair.kernelOut.writeLines(GetParam(), content.data(), 500);
@@ -136,36 +136,36 @@ TEST(NetTask, LetNoProtocolKeepAnotherWaiting) {
   NetPair pair({.rendezvous = true});
   // A kernel has sent by LL128 and the next one sends by LL without end; the receiver wants LL128 first.
   // As many steps as can be on their way: messages of eight wait for the network, eight lie in slots.
-  constexpr std::uint64_t kMost = 2 * kSteps;
+  constexpr std::uint64_t kMost = 2 * device::kSteps;
   pair.net.knobs().refuse = 100;
   for (std::uint64_t n = 0; n < kMost; ++n) {
-    ASSERT_TRUE(pair.kernelOut.send(Protocol::LL128, 1000));
+    ASSERT_TRUE(pair.kernelOut.send(device::Protocol::LL128, 1000));
     ASSERT_TRUE(pair.sender->advance().ok());
   }
   pair.net.knobs().refuse = 0;
   std::uint64_t sent = 0;
   std::uint64_t got = 0;
   for (int round = 0; round < 1000 && got < kMost; ++round) {
-    while (pair.kernelOut.send(Protocol::LL, 64)) ++sent;
+    while (pair.kernelOut.send(device::Protocol::LL, 64)) ++sent;
     pair.advance();
-    while (got < kMost && pair.kernelIn.recv(Protocol::LL128, 1000)) ++got;
+    while (got < kMost && pair.kernelIn.recv(device::Protocol::LL128, 1000)) ++got;
   }
   ASSERT_EQ(got, kMost) << pair.receiver->describe();
   for (std::uint64_t n = 0; n < sent; ++n) {
     for (int i = 0; i < 5; ++i) pair.advance();
-    ASSERT_TRUE(pair.kernelIn.recv(Protocol::LL, 64)) << n;
+    ASSERT_TRUE(pair.kernelIn.recv(device::Protocol::LL, 64)) << n;
   }
 }
 
 TEST(NetTask, SendWhatIsOfferedFromWhereItLies) {
   NetPair pair({}, 0, true);
   std::vector<std::byte> content(kSlots[2]);
-  for (std::size_t i = 0; i < content.size(); ++i) content[i] = contentAt(Protocol::Simple, 0, i);
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = contentAt(device::Protocol::Simple, 0, i);
   pair.kernelOut.offer(content.data(), static_cast<std::uint32_t>(content.size()));
-  ASSERT_TRUE(pair.kernelOut.send(Protocol::Simple, 100));
+  ASSERT_TRUE(pair.kernelOut.send(device::Protocol::Simple, 100));
   for (int i = 0; i < 5; ++i) pair.advance();
-  EXPECT_TRUE(pair.kernelIn.recv(Protocol::Simple, kSlots[2]));
-  EXPECT_TRUE(pair.kernelIn.recv(Protocol::Simple, 100));
+  EXPECT_TRUE(pair.kernelIn.recv(device::Protocol::Simple, kSlots[2]));
+  EXPECT_TRUE(pair.kernelIn.recv(device::Protocol::Simple, 100));
   EXPECT_EQ(pair.net.unregistered, 1u);
   EXPECT_EQ(pair.net.faults, 0u);
 }
@@ -173,7 +173,7 @@ TEST(NetTask, SendWhatIsOfferedFromWhereItLies) {
 TEST(NetTask, FlushWhatWasReceivedBeforeAKernelMayLook) {
   NetPair pair({.delay = 3});
   pair.simple.receiver.flushes = true;
-  exchange(pair, {Protocol::Simple}, 50);
+  exchange(pair, {device::Protocol::Simple}, 50);
   EXPECT_EQ(pair.net.flushes, 40u) << "empty ones need none";
 }
 

@@ -11,11 +11,11 @@ namespace tutti::test {
 
 /// Opened once and never closed: what the driver keeps for a thread goes before static objects do. Null where there is
 /// none.
-inline Device* testDevice() {
-  static Device* const kDevice = []() -> Device* {
-    const auto driver = loadDriver();
+inline gpu::Device* testDevice() {
+  static gpu::Device* const kDevice = []() -> gpu::Device* {
+    const auto driver = gpu::loadDriver();
     auto device =
-        driver.ok() ? Device::create(*driver.value(), 0) : Result<std::unique_ptr<Device>>(Status(ncclSystemError));
+        driver.ok() ? gpu::Device::create(*driver.value(), 0) : Result<std::unique_ptr<gpu::Device>>(Status(ncclSystemError));
     return device.ok() ? std::move(device).value().release() : nullptr;
   }();
   return kDevice;

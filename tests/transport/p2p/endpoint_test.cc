@@ -21,17 +21,17 @@ namespace {
 
 /// Both ends of a connection within this process.
 struct Pair {
-  std::shared_ptr<Device> devices[2];
-  std::unique_ptr<Endpoint> sender;
-  std::unique_ptr<Endpoint> receiver;
+  std::shared_ptr<gpu::Device> devices[2];
+  std::unique_ptr<transport::Endpoint> sender;
+  std::unique_ptr<transport::Endpoint> receiver;
 
-  Pair(int sending, int receiving, P2pOptions sends = {}, P2pOptions receives = {}) {
+  Pair(int sending, int receiving, p2p::P2pOptions sends = {}, p2p::P2pOptions receives = {}) {
     devices[0] = openDevice(sending);
     devices[1] = openDevice(receiving);
-    const PeerInfo a = peerOn(*devices[0], 0);
-    const PeerInfo b = peerOn(*devices[1], 1);
-    sender = P2pTransport(*devices[0], sends, devices[0]).openSend(linkFrom(a, b)).value();
-    receiver = P2pTransport(*devices[1], receives, devices[1]).openRecv(linkFrom(b, a)).value();
+    const topo::PeerInfo a = peerOn(*devices[0], 0);
+    const topo::PeerInfo b = peerOn(*devices[1], 1);
+    sender = p2p::P2pTransport(*devices[0], sends, devices[0]).openSend(linkFrom(a, b)).value();
+    receiver = p2p::P2pTransport(*devices[1], receives, devices[1]).openRecv(linkFrom(b, a)).value();
   }
   void connect() const { connectEnds(*sender, *receiver); }
   void probe() const { probeEnds(*sender, *receiver); }
@@ -64,7 +64,7 @@ TEST(P2pEndpoint, ConnectsTwoRanksOfOneDevice) {
   expectWorks(Pair(2, 2));
 }
 
-constexpr P2pOptions kThroughSlots{false, true};
+constexpr p2p::P2pOptions kThroughSlots{false, true};
 
 TEST(P2pEndpoint, ReceiverReadsTheSendersMemoryInPlace) {
   const Pair pair(0, 1);
@@ -112,7 +112,7 @@ TEST(P2pEndpoint, ProbeThatWasNotWrittenIsFalseOnceAndClearsUp) {
 TEST(P2pEndpoint, ProbeThroughTheWrongMemoryIsFalse) {
   const Pair pair(0, 1);
   const Pair other(0, 1);
-  ConnectHandle crossed = pair.receiver->handle();
+  transport::ConnectHandle crossed = pair.receiver->handle();
   p2p::WireHandle wire;
   p2p::WireHandle foreign;
   std::memcpy(&wire, crossed.bytes.data(), sizeof(wire));
@@ -142,11 +142,11 @@ class P2pMemory : public testing::Test {
  protected:
   void SetUp() override {
     device = openDevice(0);
-    guard = std::make_unique<ContextGuard>(device->enter().value());
+    guard = std::make_unique<gpu::ContextGuard>(device->enter().value());
     before = freeDeviceMemory();
   }
-  std::unique_ptr<Device> device;
-  std::unique_ptr<ContextGuard> guard;
+  std::unique_ptr<gpu::Device> device;
+  std::unique_ptr<gpu::ContextGuard> guard;
   std::size_t before = 0;
 };
 
@@ -173,14 +173,14 @@ TEST_F(P2pMemory, OfASettledEndIsFreedAtOnce) {
 }
 
 TEST_F(P2pMemory, OutlivesTheDeviceObjectThroughItsOwner) {
-  std::weak_ptr<Device> watch;
+  std::weak_ptr<gpu::Device> watch;
   Pair pair(0, 0);
   {
-    const std::shared_ptr<Device> owner = openDevice(0);
+    const std::shared_ptr<gpu::Device> owner = openDevice(0);
     watch = owner;
-    const PeerInfo a = peerOn(*pair.devices[0], 0);
-    const PeerInfo b = peerOn(*owner, 1);
-    pair.receiver = P2pTransport(*owner, {}, owner).openRecv(linkFrom(b, a)).value();
+    const topo::PeerInfo a = peerOn(*pair.devices[0], 0);
+    const topo::PeerInfo b = peerOn(*owner, 1);
+    pair.receiver = p2p::P2pTransport(*owner, {}, owner).openRecv(linkFrom(b, a)).value();
     pair.connect();
     pair.receiver.reset();
   }
@@ -190,14 +190,14 @@ TEST_F(P2pMemory, OutlivesTheDeviceObjectThroughItsOwner) {
 }
 
 /// The receiver finds what the sender wrote into memory that is younger than the connection.
-void expectReadsInPlace(device::Direction direction, const Device& device, const Endpoint& endpoint, const Line& line) {
+void expectReadsInPlace(device::Direction direction, const gpu::Device& device, const transport::Endpoint& endpoint, const Line& line) {
   if (direction == device::Direction::Send) {
-    const auto buffer = DeviceBuffer::create(device, 3 << 20, "test");
+    const auto buffer = gpu::DeviceBuffer::create(device, 3 << 20, "test");
     ASSERT_TRUE(buffer.ok());
     const CUdeviceptr last = buffer.value().address() + buffer.value().size() - sizeof(kData);
     const device::MemoryRange window = sendConn(endpoint).pull.window;
     EXPECT_LE(last + sizeof(kData) - window.base, window.bytes);
-    EXPECT_TRUE(copyToDevice(device, last, std::as_bytes(std::span(&kData, 1))).ok());
+    EXPECT_TRUE(gpu::copyToDevice(device, last, std::as_bytes(std::span(&kData, 1))).ok());
     line.send(last);
     line.recv<char>();
   } else {
@@ -212,15 +212,15 @@ void expectReadsInPlace(device::Direction direction, const Device& device, const
 void liveAs(device::Direction direction, int rank, int ordinal, const Line& line) {
   const auto device = openDevice(ordinal);
   ASSERT_NE(device, nullptr);
-  const PeerInfo self = peerOn(*device, rank);
+  const topo::PeerInfo self = peerOn(*device, rank);
   line.send(self);
-  const PeerInfo peer = line.recv<PeerInfo>();
-  P2pTransport transport(*device, {});
+  const topo::PeerInfo peer = line.recv<topo::PeerInfo>();
+  p2p::P2pTransport transport(*device, {});
   ASSERT_TRUE(transport.reachable(self, peer).value());
   const bool sends = direction == device::Direction::Send;
   auto opened = sends ? transport.openSend(linkFrom(self, peer)) : transport.openRecv(linkFrom(self, peer));
   ASSERT_TRUE(opened.ok());
-  Endpoint& endpoint = *opened.value();
+  transport::Endpoint& endpoint = *opened.value();
   EXPECT_EQ(endpoint.description(), "P2P/IPC");
   expectProvesItself(direction == device::Direction::Send, *device, endpoint, line);
   expectReadsInPlace(direction, *device, endpoint, line);

@@ -16,11 +16,11 @@ namespace {
 class P2pReach : public FakeRanks {
  protected:
   /// The answer of rank `i` about the other one.
-  bool reaches(int i, const PeerInfo& self, const PeerInfo& peer, P2pOptions options = {}) {
-    return P2pTransport(*devices[i], options).reachable(self, peer).value();
+  bool reaches(int i, const topo::PeerInfo& self, const topo::PeerInfo& peer, p2p::P2pOptions options = {}) {
+    return p2p::P2pTransport(*devices[i], options).reachable(self, peer).value();
   }
-  std::string whyNot(const PeerInfo& self, const PeerInfo& peer, P2pOptions options = {}) {
-    return P2pTransport(*devices[0], options).whyNot(self, peer);
+  std::string whyNot(const topo::PeerInfo& self, const topo::PeerInfo& peer, p2p::P2pOptions options = {}) {
+    return p2p::P2pTransport(*devices[0], options).whyNot(self, peer);
   }
 };
 
@@ -58,7 +58,7 @@ TEST_F(P2pReach, DevicesOfOneProcessWithoutAccessAreNot) {
 
 TEST_F(P2pReach, AnswerDoesNotDependOnWhatAProcessSees) {
   // Rank 0 sees both devices, rank 1 only its own (CUDA_VISIBLE_DEVICES): both must say the same.
-  PeerInfo hidden = elsewhere(ranks[1]);
+  topo::PeerInfo hidden = elsewhere(ranks[1]);
   const bool ofTheOneThatSeesBoth = reaches(0, ranks[0], hidden);
   hidden.deviceUuid.fill(9);
   const bool ofTheOneThatDoesNot = reaches(1, hidden, ranks[0]);
@@ -69,13 +69,13 @@ TEST_F(P2pReach, AnswerDoesNotDependOnWhatAProcessSees) {
 
 TEST_F(P2pReach, OpeningSaysThatDevicesOfTwoProcessesHaveNoAccess) {
   fake.peerAccess = false;
-  P2pTransport transport(*devices[0], {});
+  p2p::P2pTransport transport(*devices[0], {});
   for (const bool sends : {true, false}) {
     expectLog(
         "P2P connection of rank 0 (host node7, device 0) with rank 1 (host node7, device 1) cannot be opened: CUDA "
         "devices "
         "0 and 1 cannot access each other's memory");
-    const LinkSpec link = linkFrom(ranks[0], elsewhere(ranks[1]));
+    const transport::LinkSpec link = linkFrom(ranks[0], elsewhere(ranks[1]));
     EXPECT_EQ((sends ? transport.openSend(link) : transport.openRecv(link)).status().code(), ncclSystemError);
   }
 }
@@ -83,33 +83,33 @@ TEST_F(P2pReach, OpeningSaysThatDevicesOfTwoProcessesHaveNoAccess) {
 TEST_F(P2pReach, DriverErrorsArePassedOn) {
   fake.failNth("cuDeviceCanAccessPeer", CUDA_ERROR_UNKNOWN);
   expectLog("in cuDeviceCanAccessPeer");
-  EXPECT_EQ(P2pTransport(*devices[0], {}).reachable(ranks[0], ranks[1]).status().code(), ncclUnhandledCudaError);
+  EXPECT_EQ(p2p::P2pTransport(*devices[0], {}).reachable(ranks[0], ranks[1]).status().code(), ncclUnhandledCudaError);
 }
 
 /// Both ends of a connection between the two fake ranks.
 class P2pConnect : public P2pReach {
  protected:
-  Result<std::unique_ptr<Endpoint>> sender() {
-    return P2pTransport(*devices[0], {}).openSend(linkFrom(ranks[0], ranks[1]));
+  Result<std::unique_ptr<transport::Endpoint>> sender() {
+    return p2p::P2pTransport(*devices[0], {}).openSend(linkFrom(ranks[0], ranks[1]));
   }
   /// Of a receiver that lives on in `receivers`.
-  ConnectHandle receiverHandle() {
-    receivers.push_back(P2pTransport(*devices[1], {}).openRecv(linkFrom(ranks[1], ranks[0])).value());
+  transport::ConnectHandle receiverHandle() {
+    receivers.push_back(p2p::P2pTransport(*devices[1], {}).openRecv(linkFrom(ranks[1], ranks[0])).value());
     return receivers.back()->handle();
   }
   /// The receiver's handle with one thing wrong.
   template <class Change>
-  ConnectHandle changed(Change&& change) {
+  transport::ConnectHandle changed(Change&& change) {
     return changedHandle<p2p::WireHandle>(receiverHandle(), std::forward<Change>(change));
   }
 
-  std::vector<std::unique_ptr<Endpoint>> receivers;
+  std::vector<std::unique_ptr<transport::Endpoint>> receivers;
 };
 
 TEST_F(P2pConnect, HandleThatIsNotThePeersIsRefused) {
   const auto endpoint = sender();
   expectRefused(*endpoint.value(), "P2P", {
-      ConnectHandle{},
+      transport::ConnectHandle{},
       changed([](p2p::WireHandle& wire) { wire.direction = device::Direction::Send; }),
       changed([](p2p::WireHandle& wire) { wire.rank = 5; }),
       changed([](p2p::WireHandle& wire) { wire.peerRank = 5; }),
@@ -134,7 +134,7 @@ TEST_F(P2pConnect, AccessThatIsEnabledAlreadyIsFine) {
 
 TEST_F(P2pConnect, MemoryThatThePeerHasGivenUpIsNotTouched) {
   const auto endpoint = sender();
-  const ConnectHandle handle = receiverHandle();
+  const transport::ConnectHandle handle = receiverHandle();
   receivers.clear();
   expectLog("The memory of rank 1 (host node7, device 1) is gone, which rank 0 (host node7, device 0) connects to");
   EXPECT_EQ(endpoint.value()->connect(handle).code(), ncclRemoteError);
@@ -144,7 +144,7 @@ TEST_F(P2pConnect, EveryFailureIsNamedAndLeaksNothing) {
   const std::string before = fake.leaks();
   for (const char* call : {"cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxEnablePeerAccess"}) {
     const auto endpoint = sender();
-    const ConnectHandle handle = receiverHandle();
+    const transport::ConnectHandle handle = receiverHandle();
     fake.failNth(call, CUDA_ERROR_UNKNOWN);
     expectLog(std::string("in ") + call);
     EXPECT_EQ(endpoint.value()->connect(handle).code(), ncclUnhandledCudaError) << call;
@@ -154,7 +154,7 @@ TEST_F(P2pConnect, EveryFailureIsNamedAndLeaksNothing) {
 }
 
 TEST_F(P2pConnect, HandleOfAnotherProcessThatCannotBeOpenedNamesBothRanks) {
-  P2pTransport transport(*devices[0], {});
+  p2p::P2pTransport transport(*devices[0], {});
   const auto endpoint = transport.openSend(linkFrom(ranks[0], elsewhere(ranks[1])));
   ASSERT_TRUE(endpoint.ok());
   fake.failNth("cuIpcOpenMemHandle", CUDA_ERROR_MAP_FAILED);
@@ -181,12 +181,12 @@ class P2pWindow : public P2pConnect {
  protected:
   /// What connecting the two gave.
   Status connect() {
-    receiving = P2pTransport(*devices[0], {}).openRecv(linkFrom(ranks[0], elsewhere(ranks[1]))).value();
-    sending = P2pTransport(*devices[1], {}).openSend(linkFrom(ranks[1], elsewhere(ranks[0]))).value();
+    receiving = p2p::P2pTransport(*devices[0], {}).openRecv(linkFrom(ranks[0], elsewhere(ranks[1]))).value();
+    sending = p2p::P2pTransport(*devices[1], {}).openSend(linkFrom(ranks[1], elsewhere(ranks[0]))).value();
     return receiving->connect(sending->handle());
   }
-  std::unique_ptr<Endpoint> receiving;
-  std::unique_ptr<Endpoint> sending;
+  std::unique_ptr<transport::Endpoint> receiving;
+  std::unique_ptr<transport::Endpoint> sending;
 };
 
 TEST_F(P2pWindow, OfAnotherProcessIsMappedByTheReceiver) {

@@ -24,25 +24,25 @@
 namespace tutti::test {
 namespace {
 
-constexpr ShmOptions kThroughShmSlots{.directDisabled = true};
+constexpr shm::ShmOptions kThroughShmSlots{.directDisabled = true};
 
 /// Both ends of a connection, in this process or as if in two, which then have no way to read each other's memory.
 struct ShmPair {
-  std::shared_ptr<Device> devices[2];
-  std::unique_ptr<ShmTransport> transports[2];
-  std::unique_ptr<Endpoint> sender;
-  std::unique_ptr<Endpoint> receiver;
+  std::shared_ptr<gpu::Device> devices[2];
+  std::unique_ptr<shm::ShmTransport> transports[2];
+  std::unique_ptr<transport::Endpoint> sender;
+  std::unique_ptr<transport::Endpoint> receiver;
 
-  ShmPair(int sending, int receiving, bool apart) : ShmPair(sending, receiving, apart, apart ? kThroughShmSlots : ShmOptions{}) {}
-  ShmPair(int sending, int receiving, bool apart, const ShmOptions& options) {
+  ShmPair(int sending, int receiving, bool apart) : ShmPair(sending, receiving, apart, apart ? kThroughShmSlots : shm::ShmOptions{}) {}
+  ShmPair(int sending, int receiving, bool apart, const shm::ShmOptions& options) {
     devices[0] = openDevice(sending);
     devices[1] = openDevice(receiving);
-    for (int i = 0; i < 2; ++i) transports[i] = std::make_unique<ShmTransport>(*devices[i], options, devices[i]);
+    for (int i = 0; i < 2; ++i) transports[i] = std::make_unique<shm::ShmTransport>(*devices[i], options, devices[i]);
     open(apart);
   }
   void open(bool apart) {
-    const PeerInfo a = peerOn(*devices[0], 0);
-    const PeerInfo b = apart ? elsewhere(peerOn(*devices[1], 1)) : peerOn(*devices[1], 1);
+    const topo::PeerInfo a = peerOn(*devices[0], 0);
+    const topo::PeerInfo b = apart ? elsewhere(peerOn(*devices[1], 1)) : peerOn(*devices[1], 1);
     sender = transports[0]->openSend(linkFrom(a, b)).value();
     receiver = transports[1]->openRecv(linkFrom(b, a)).value();
   }
@@ -62,7 +62,7 @@ void expectJoined(const ShmPair& pair) {
   EXPECT_NE(send.step, recv.step);
   EXPECT_EQ(pair.sender->description(), "SHM/direct");
   const auto slot = reinterpret_cast<CUdeviceptr>(send.slots[2]);
-  ASSERT_TRUE(copyToDevice(*pair.devices[0], slot, std::as_bytes(std::span(&kData, 1))).ok());
+  ASSERT_TRUE(gpu::copyToDevice(*pair.devices[0], slot, std::as_bytes(std::span(&kData, 1))).ok());
   EXPECT_EQ(wordAt(*pair.devices[1], recv.slots[2]), kData);
 }
 
@@ -129,7 +129,7 @@ TEST(ShmEndpoint, MemoryOutlivesTheEndThatMadeIt) {
 TEST(ShmEndpoint, MemoryOutlivesTheDeviceObjectThroughItsOwner) {
   ShmPair pair(0, 1, false);
   pair.connect();
-  const std::weak_ptr<Device> watch = pair.devices[1];
+  const std::weak_ptr<gpu::Device> watch = pair.devices[1];
   pair.receiver.reset();
   pair.transports[1].reset();
   pair.devices[1].reset();
@@ -188,17 +188,17 @@ TEST(ShmEndpoint, DescriptorsAreNotKeptOpenOnceConnected) {
 }
 
 /// A rank of this process as its peers in other processes see it.
-PeerInfo rankOfProcess(const Device& device, int rank) {
-  PeerInfo self = peerOn(device, rank);
+topo::PeerInfo rankOfProcess(const gpu::Device& device, int rank) {
+  topo::PeerInfo self = peerOn(device, rank);
   self.networkNamespace = networkNamespace();
   return self;
 }
 
 /// The receiver reads what it was only told the address of.
-void expectReadInPlace(bool sends, const Device& device, const Endpoint& endpoint, const Line& line) {
-  auto buffer = DeviceBuffer::create(device, sizeof(kData), "what is read in place");
+void expectReadInPlace(bool sends, const gpu::Device& device, const transport::Endpoint& endpoint, const Line& line) {
+  auto buffer = gpu::DeviceBuffer::create(device, sizeof(kData), "what is read in place");
   ASSERT_TRUE(buffer.ok());
-  ASSERT_TRUE(copyToDevice(device, buffer.value().address(), std::as_bytes(std::span(&kData, 1))).ok());
+  ASSERT_TRUE(gpu::copyToDevice(device, buffer.value().address(), std::as_bytes(std::span(&kData, 1))).ok());
   line.send(std::uint64_t{buffer.value().address()});
   const auto theirs = line.recv<std::uint64_t>();
   if (sends) {
@@ -220,10 +220,10 @@ void expectReadInPlace(bool sends, const Device& device, const Endpoint& endpoin
 void liveThroughShm(bool sends, int rank, int ordinal, const Line& line) {
   const auto device = openDevice(ordinal);
   ASSERT_NE(device, nullptr);
-  const PeerInfo self = rankOfProcess(*device, rank);
+  const topo::PeerInfo self = rankOfProcess(*device, rank);
   line.send(self);
-  const auto peer = line.recv<PeerInfo>();
-  ShmTransport transport(*device, {});
+  const auto peer = line.recv<topo::PeerInfo>();
+  shm::ShmTransport transport(*device, {});
   ASSERT_EQ(transport.whyNot(self, peer), "");
   auto opened = sends ? transport.openSend(linkFrom(self, peer)) : transport.openRecv(linkFrom(self, peer));
   ASSERT_TRUE(opened.ok());
@@ -243,10 +243,10 @@ TEST(ShmChild, DISABLED_DiesBeforeItIsAsked) {
   const Line line = lineToParent();
   const auto device = openDevice(1);
   ASSERT_NE(device, nullptr);
-  const PeerInfo self = rankOfProcess(*device, 1);
+  const topo::PeerInfo self = rankOfProcess(*device, 1);
   line.send(self);
-  const auto peer = line.recv<PeerInfo>();
-  ShmTransport transport(*device, {});
+  const auto peer = line.recv<topo::PeerInfo>();
+  shm::ShmTransport transport(*device, {});
   const auto end = transport.openRecv(linkFrom(self, peer));
   ASSERT_TRUE(end.ok());
   line.send(end.value()->handle());
@@ -267,18 +267,18 @@ TEST(ShmEndpoint, JoinsTwoProcessesThatSeeOtherDevices) {
 
 /// A sender whose receiver, in another process, has offered its memory and does nothing more.
 struct SenderToAnotherProcess {
-  explicit SenderToAnotherProcess(const ShmOptions& options = {}) : transport(*device, options) {
-    const PeerInfo self = rankOfProcess(*device, 0);
-    const auto peer = child.line().recv<PeerInfo>();
+  explicit SenderToAnotherProcess(const shm::ShmOptions& options = {}) : transport(*device, options) {
+    const topo::PeerInfo self = rankOfProcess(*device, 0);
+    const auto peer = child.line().recv<topo::PeerInfo>();
     child.line().send(self);
     end = transport.openSend(linkFrom(self, peer)).value();
-    handle = child.line().recv<ConnectHandle>();
+    handle = child.line().recv<transport::ConnectHandle>();
   }
-  std::unique_ptr<Device> device = openDevice(0);
+  std::unique_ptr<gpu::Device> device = openDevice(0);
   Child child{"ShmChild.DISABLED_DiesBeforeItIsAsked"};
-  ShmTransport transport;
-  std::unique_ptr<Endpoint> end;
-  ConnectHandle handle;
+  shm::ShmTransport transport;
+  std::unique_ptr<transport::Endpoint> end;
+  transport::ConnectHandle handle;
 };
 
 TEST(ShmEndpoint, PeerThatDiesBeforeItHandsItsMemoryOutIsNamed) {

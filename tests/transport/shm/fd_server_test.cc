@@ -53,19 +53,19 @@ std::string contentOf(const Fd& fd) {
   return {text, static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
 }
 
-FetchState finish(FdFetch& fetch) {
-  FetchState state = FetchState::Pending;
-  comesTrue([&] { return (state = fetch.advance()) != FetchState::Pending; });
+shm::FetchState finish(shm::FdFetch& fetch) {
+  shm::FetchState state = shm::FetchState::Pending;
+  comesTrue([&] { return (state = fetch.advance()) != shm::FetchState::Pending; });
   return state;
 }
 
-std::string fetched(const Ticket& ticket) {
-  FdFetch fetch(ticket, inTime());
-  return finish(fetch) == FetchState::Done ? contentOf(fetch.take()) : "failed: " + fetch.why();
+std::string fetched(const shm::Ticket& ticket) {
+  shm::FdFetch fetch(ticket, inTime());
+  return finish(fetch) == shm::FetchState::Done ? contentOf(fetch.take()) : "failed: " + fetch.why();
 }
 
 /// Connected to the server, as anybody of this user can.
-Fd visitor(const Ticket& ticket) {
+Fd visitor(const shm::Ticket& ticket) {
   Fd line(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   const transport::LocalName name = shm::socketName(ticket.server);
   EXPECT_EQ(::connect(line.get(), name.generic(), name.length), 0);
@@ -80,20 +80,20 @@ bool isDropped(const Fd& line) {
 }
 
 TEST(FdServer, HandsOutWhatTheTicketIsFor) {
-  FdServer server;
-  const Ticket first = server.offer(someFile("first")).value();
-  const Ticket second = server.offer(someFile("second")).value();
+  shm::FdServer server;
+  const shm::Ticket first = server.offer(someFile("first")).value();
+  const shm::Ticket second = server.offer(someFile("second")).value();
   EXPECT_EQ(fetched(second), "second");
   EXPECT_EQ(fetched(first), "first");
   EXPECT_TRUE(comesTrue([&] { return server.pending() == 0; }));
 }
 
 TEST(FdServer, ListensOnlyWhileSomethingIsOnOffer) {
-  FdServer server;
+  shm::FdServer server;
   EXPECT_FALSE(server.listening());
   for (int i = 0; i < 3; ++i) {
-    const Ticket taken = server.offer(someFile("a")).value();
-    const Ticket withdrawn = server.offer(someFile("b")).value();
+    const shm::Ticket taken = server.offer(someFile("a")).value();
+    const shm::Ticket withdrawn = server.offer(someFile("b")).value();
     EXPECT_EQ(fetched(taken), "a");
     EXPECT_TRUE(server.listening());
     server.withdraw(withdrawn);
@@ -102,44 +102,44 @@ TEST(FdServer, ListensOnlyWhileSomethingIsOnOffer) {
 }
 
 TEST(FdServer, HandsOutOnce) {
-  FdServer server;
+  shm::FdServer server;
   ASSERT_TRUE(server.offer(someFile("kept")).ok());
-  const Ticket ticket = server.offer(someFile("once")).value();
+  const shm::Ticket ticket = server.offer(someFile("once")).value();
   EXPECT_EQ(fetched(ticket), "once");
   EXPECT_NE(fetched(ticket).find("does not offer it any more"), std::string::npos);
 }
 
 TEST(FdServer, WithdrawnIsRefused) {
-  FdServer server;
+  shm::FdServer server;
   ASSERT_TRUE(server.offer(someFile("kept")).ok());
-  const Ticket ticket = server.offer(someFile("gone")).value();
+  const shm::Ticket ticket = server.offer(someFile("gone")).value();
   server.withdraw(ticket);
   EXPECT_NE(fetched(ticket).find("does not offer it any more"), std::string::npos);
 }
 
 TEST(FdServer, ThatIsGoneIsSeenAtOnce) {
-  Ticket ticket;
+  shm::Ticket ticket;
   {
-    FdServer server;
+    shm::FdServer server;
     ticket = server.offer(someFile("gone")).value();
   }
-  FdFetch fetch(ticket, inTime());
-  EXPECT_EQ(fetch.advance(), FetchState::Failed);
+  shm::FdFetch fetch(ticket, inTime());
+  EXPECT_EQ(fetch.advance(), shm::FetchState::Failed);
   EXPECT_NE(fetch.why().find("nobody offers it any more"), std::string::npos);
 }
 
 TEST(FdServer, GuessedTicketGetsNothing) {
-  FdServer server;
-  const Ticket ticket = server.offer(someFile("secret")).value();
-  Ticket guess = ticket;
+  shm::FdServer server;
+  const shm::Ticket ticket = server.offer(someFile("secret")).value();
+  shm::Ticket guess = ticket;
   guess.item[7] ^= std::byte{1};
   EXPECT_EQ(fetched(guess).find("secret"), std::string::npos);
   EXPECT_EQ(fetched(ticket), "secret");
 }
 
 TEST(FdServer, NonsenseIsDroppedWithoutAWord) {
-  FdServer server;
-  const Ticket ticket = server.offer(someFile("content")).value();
+  shm::FdServer server;
+  const shm::Ticket ticket = server.offer(someFile("content")).value();
   for (const std::size_t bytes : {1U, 8U, 23U, 24U, 25U, 4000U}) {
     const Fd line = visitor(ticket);
     const std::vector<char> nonsense(bytes, 'x');
@@ -153,29 +153,29 @@ TEST(FdServer, NonsenseIsDroppedWithoutAWord) {
 }
 
 TEST(FdServer, SilentStrangersHoldUpNobody) {
-  FdServer server;
-  const Ticket first = server.offer(someFile("first")).value();
-  const Ticket second = server.offer(someFile("second")).value();
+  shm::FdServer server;
+  const shm::Ticket first = server.offer(someFile("first")).value();
+  const shm::Ticket second = server.offer(someFile("second")).value();
   std::vector<Fd> silent;
-  for (std::size_t i = 0; i < FdServer::kMostSilent; ++i) silent.push_back(visitor(first));
+  for (std::size_t i = 0; i < shm::FdServer::kMostSilent; ++i) silent.push_back(visitor(first));
   EXPECT_EQ(fetched(first), "first");
-  for (std::size_t i = 0; i < 2 * FdServer::kMostSilent; ++i) silent.push_back(visitor(second));
+  for (std::size_t i = 0; i < 2 * shm::FdServer::kMostSilent; ++i) silent.push_back(visitor(second));
   EXPECT_EQ(fetched(second), "second");
 }
 
 TEST(FdServer, OldestSilentStrangersMakeRoom) {
-  FdServer server;
-  const Ticket ticket = server.offer(someFile("content")).value();
+  shm::FdServer server;
+  const shm::Ticket ticket = server.offer(someFile("content")).value();
   std::vector<Fd> silent;
-  for (std::size_t i = 0; i < FdServer::kMostSilent + 1; ++i) silent.push_back(visitor(ticket));
+  for (std::size_t i = 0; i < shm::FdServer::kMostSilent + 1; ++i) silent.push_back(visitor(ticket));
   EXPECT_TRUE(isDropped(silent.front()));
 }
 
 TEST(FdServer, EndsWhileStrangersAreConnected) {
   Fd line;
   {
-    FdServer server;
-    const Ticket ticket = server.offer(someFile("content")).value();
+    shm::FdServer server;
+    const shm::Ticket ticket = server.offer(someFile("content")).value();
     line = visitor(ticket);
   }
   EXPECT_TRUE(isDropped(line));
@@ -193,8 +193,8 @@ int tryAsOtherUser(const transport::LocalName& name, const shm::FdRequest& reque
 
 TEST(FdServer, AnotherUserGetsNothingEvenWithATicket) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
-  FdServer server;
-  const Ticket ticket = server.offer(someFile("content")).value();
+  shm::FdServer server;
+  const shm::Ticket ticket = server.offer(someFile("content")).value();
   const transport::LocalName name = shm::socketName(ticket.server);
   shm::FdRequest request;
   request.item = ticket.item;
@@ -214,20 +214,20 @@ TEST(FdFetch, ServerThatNeverAnswersIsGivenUpInTime) {
   ASSERT_EQ(::bind(mute.get(), name.generic(), name.length), 0);
   ASSERT_EQ(::listen(mute.get(), 0), 0);
   // The second finds the queue full already.
-  FdFetch fetches[] = {FdFetch({token, {}}, Deadline::in(milliseconds(30))),
-                       FdFetch({token, {}}, Deadline::in(milliseconds(30)))};
-  for (FdFetch& fetch : fetches) EXPECT_EQ(fetch.advance(), FetchState::Pending);
-  for (FdFetch& fetch : fetches) {
-    EXPECT_EQ(finish(fetch), FetchState::Failed);
+  shm::FdFetch fetches[] = {shm::FdFetch({token, {}}, Deadline::in(milliseconds(30))),
+                       shm::FdFetch({token, {}}, Deadline::in(milliseconds(30)))};
+  for (shm::FdFetch& fetch : fetches) EXPECT_EQ(fetch.advance(), shm::FetchState::Pending);
+  for (shm::FdFetch& fetch : fetches) {
+    EXPECT_EQ(finish(fetch), shm::FetchState::Failed);
     EXPECT_NE(fetch.why().find("did not answer in time"), std::string::npos);
   }
 }
 
 TEST(FdFetch, ManyAtOnceAllGetTheirOwn) {
   constexpr int kMany = 300;
-  FdServer server;
-  std::vector<Ticket> tickets;
-  std::vector<FdFetch> fetches;
+  shm::FdServer server;
+  std::vector<shm::Ticket> tickets;
+  std::vector<shm::FdFetch> fetches;
   for (int i = 0; i < kMany; ++i) {
     tickets.push_back(server.offer(someFile(("file " + std::to_string(i)).c_str())).value());
     fetches.emplace_back(tickets.back(), inTime());
@@ -236,7 +236,7 @@ TEST(FdFetch, ManyAtOnceAllGetTheirOwn) {
   std::vector<bool> ended(kMany);
   EXPECT_TRUE(comesTrue([&] {
     for (std::size_t i = 0; i < kMany; ++i) {
-      if (ended[i] || fetches[i].advance() == FetchState::Pending) continue;
+      if (ended[i] || fetches[i].advance() == shm::FetchState::Pending) continue;
       ended[i] = true;
       ++done;
     }
@@ -249,7 +249,7 @@ TEST(FdServer, RefusesToWorkWithoutDescriptorsAndSaysWhy) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   Fd file = someFile("content");
-  FdServer server;
+  shm::FdServer server;
   const rlimit none{0, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   allowLog("Too many open files");

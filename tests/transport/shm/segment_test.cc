@@ -38,7 +38,7 @@ class Limit {
 };
 
 TEST(ShmSegment, IsWholePagesOfZeros) {
-  const auto segment = Segment::create(kBytes, -1, kAbout);
+  const auto segment = shm::Segment::create(kBytes, -1, kAbout);
   ASSERT_TRUE(segment.ok());
   const auto memory = segment.value().memory();
   EXPECT_EQ(memory.size() % 4096, 0U);
@@ -47,8 +47,8 @@ TEST(ShmSegment, IsWholePagesOfZeros) {
 }
 
 TEST(ShmSegment, IsOneMemoryForAllWhoMapIt) {
-  auto made = Segment::create(kBytes, -1, kAbout);
-  const auto adopted = Segment::adopt(made.value().takeDescriptor(), kBytes, kAbout);
+  auto made = shm::Segment::create(kBytes, -1, kAbout);
+  const auto adopted = shm::Segment::adopt(made.value().takeDescriptor(), kBytes, kAbout);
   ASSERT_TRUE(adopted.ok());
   EXPECT_NE(made.value().memory().data(), adopted.value().memory().data());
   made.value().memory()[kBytes - 1] = std::byte{42};
@@ -56,7 +56,7 @@ TEST(ShmSegment, IsOneMemoryForAllWhoMapIt) {
 }
 
 TEST(ShmSegment, CannotBeTakenAwayByWhoHasTheDescriptor) {
-  auto segment = Segment::create(kBytes, -1, kAbout);
+  auto segment = shm::Segment::create(kBytes, -1, kAbout);
   const Fd fd = segment.value().takeDescriptor();
   EXPECT_EQ(::ftruncate(fd.get(), 0), -1);
   EXPECT_EQ(errno, EPERM);
@@ -64,7 +64,7 @@ TEST(ShmSegment, CannotBeTakenAwayByWhoHasTheDescriptor) {
 }
 
 TEST(ShmSegment, IsThereInFullBeforeItIsTouched) {
-  auto segment = Segment::create(1 << 20, -1, kAbout);
+  auto segment = shm::Segment::create(1 << 20, -1, kAbout);
   const Fd fd = segment.value().takeDescriptor();
   struct stat facts {};
   ASSERT_EQ(::fstat(fd.get(), &facts), 0);
@@ -72,7 +72,7 @@ TEST(ShmSegment, IsThereInFullBeforeItIsTouched) {
 }
 
 TEST(ShmSegment, LiesOutsideDevShm) {
-  auto segment = Segment::create(kBytes, -1, kAbout);
+  auto segment = shm::Segment::create(kBytes, -1, kAbout);
   const Fd fd = segment.value().takeDescriptor();
   struct stat own {};
   struct stat devShm {};
@@ -82,20 +82,20 @@ TEST(ShmSegment, LiesOutsideDevShm) {
 }
 
 TEST(ShmSegment, NodeThatDoesNotExistIsNoError) {
-  for (const int node : {0, 63, 1023, 5000}) EXPECT_TRUE(Segment::create(kBytes, node, kAbout).ok()) << node;
+  for (const int node : {0, 63, 1023, 5000}) EXPECT_TRUE(shm::Segment::create(kBytes, node, kAbout).ok()) << node;
 }
 
 TEST(ShmSegment, MemoryThatCouldShrinkIsRefused) {
   Fd unsealed(::memfd_create("tutti-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(unsealed.get(), 12288), 0);
   expectLog("SHM channel 3, rank 0 with rank 1: the peer's descriptor is not sealed memory of 12288 bytes");
-  EXPECT_EQ(Segment::adopt(std::move(unsealed), kBytes, kAbout).status().code(), ncclInternalError);
+  EXPECT_EQ(shm::Segment::adopt(std::move(unsealed), kBytes, kAbout).status().code(), ncclInternalError);
 }
 
 TEST(ShmSegment, MemoryOfAnotherSizeIsRefused) {
-  auto segment = Segment::create(kBytes, -1, kAbout);
+  auto segment = shm::Segment::create(kBytes, -1, kAbout);
   expectLog("is not sealed memory of 20480 bytes, but has 12288 bytes");
-  EXPECT_EQ(Segment::adopt(segment.value().takeDescriptor(), 2 * kBytes, kAbout).status().code(), ncclInternalError);
+  EXPECT_EQ(shm::Segment::adopt(segment.value().takeDescriptor(), 2 * kBytes, kAbout).status().code(), ncclInternalError);
 }
 
 TEST(ShmSegment, WhatIsNoMemoryIsRefused) {
@@ -103,7 +103,7 @@ TEST(ShmSegment, WhatIsNoMemoryIsRefused) {
   ASSERT_EQ(::pipe(ends), 0);
   const Fd other(ends[1]);
   expectLog("is not sealed memory");
-  EXPECT_FALSE(Segment::adopt(Fd(ends[0]), kBytes, kAbout).ok());
+  EXPECT_FALSE(shm::Segment::adopt(Fd(ends[0]), kBytes, kAbout).ok());
 }
 
 TEST(ShmSegment, DescriptorLimitIsNamedWithItsRemedy) {
@@ -111,7 +111,7 @@ TEST(ShmSegment, DescriptorLimitIsNamedWithItsRemedy) {
   expectLog(
       "SHM channel 3, rank 0 with rank 1: memfd_create for 12288 bytes of shared host memory failed: Too many open "
       "files");
-  EXPECT_EQ(Segment::create(kBytes, -1, kAbout).status().code(), ncclSystemError);
+  EXPECT_EQ(shm::Segment::create(kBytes, -1, kAbout).status().code(), ncclSystemError);
   EXPECT_NE(capturedText().find("ulimit -n"), std::string::npos);
   EXPECT_NE(capturedText().find("NCCL_SHM_DISABLE=1"), std::string::npos);
 }
@@ -119,12 +119,12 @@ TEST(ShmSegment, DescriptorLimitIsNamedWithItsRemedy) {
 TEST(ShmSegment, FileSizeLimitIsAnErrorAndNoSignal) {
   const Limit limit(RLIMIT_FSIZE, 4096);
   expectLog("Raise the file size limit (ulimit -f)");
-  EXPECT_EQ(Segment::create(kBytes, -1, kAbout).status().code(), ncclSystemError);
+  EXPECT_EQ(shm::Segment::create(kBytes, -1, kAbout).status().code(), ncclSystemError);
 }
 
 TEST(ShmSegment, MoreThanTheHostHasIsAnErrorAndNoSignal) {
   expectLog("bytes of shared host memory failed");
-  EXPECT_EQ(Segment::create(std::size_t{1} << 62, -1, kAbout).status().code(), ncclSystemError);
+  EXPECT_EQ(shm::Segment::create(std::size_t{1} << 62, -1, kAbout).status().code(), ncclSystemError);
 }
 
 }  // namespace

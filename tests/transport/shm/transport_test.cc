@@ -15,22 +15,22 @@ namespace {
 
 class ShmReach : public FakeRanks {
  protected:
-  std::string whyNot(const PeerInfo& self, const PeerInfo& peer, ShmOptions options = {}) {
-    const ShmTransport transport(*devices[0], options);
+  std::string whyNot(const topo::PeerInfo& self, const topo::PeerInfo& peer, shm::ShmOptions options = {}) {
+    const shm::ShmTransport transport(*devices[0], options);
     const std::string why = transport.whyNot(self, peer);
     EXPECT_EQ(transport.reachable(self, peer).value(), why.empty());
     EXPECT_EQ(transport.reachable(peer, self).value(), why.empty()) << "both ranks must say the same";
-    EXPECT_EQ(transport.judge(self, peer).value() == LinkQuality::None, !why.empty());
+    EXPECT_EQ(transport.judge(self, peer).value() == transport::LinkQuality::None, !why.empty());
     return why;
   }
   /// Both ends, as if they were in two processes.
-  Result<std::unique_ptr<Endpoint>> sender() {
+  Result<std::unique_ptr<transport::Endpoint>> sender() {
     return transports[0]->openSend(linkFrom(ranks[0], elsewhere(ranks[1])));
   }
-  Result<std::unique_ptr<Endpoint>> receiver() {
+  Result<std::unique_ptr<transport::Endpoint>> receiver() {
     return transports[1]->openRecv(linkFrom(elsewhere(ranks[1]), ranks[0]));
   }
-  std::unique_ptr<ShmTransport> transports[2];
+  std::unique_ptr<shm::ShmTransport> transports[2];
 };
 
 TEST_F(ShmReach, RanksOfOneHostAreReachable) {
@@ -49,13 +49,13 @@ TEST_F(ShmReach, SoftwareAndRealGpusAreNot) {
 }
 
 TEST_F(ShmReach, DisabledLeavesNobody) {
-  ShmOptions off;
+  shm::ShmOptions off;
   off.disabled = true;
   EXPECT_EQ(whyNot(ranks[0], ranks[1], off), "disabled by NCCL_SHM_DISABLE");
 }
 
 TEST_F(ShmReach, ProcessesOfOtherNetworkNamespacesAreNot) {
-  PeerInfo contained = elsewhere(ranks[1]);
+  topo::PeerInfo contained = elsewhere(ranks[1]);
   contained.networkNamespace += 1;
   EXPECT_NE(whyNot(ranks[0], contained).find("network namespaces"), std::string::npos);
   ranks[1].networkNamespace += 1;
@@ -63,21 +63,21 @@ TEST_F(ShmReach, ProcessesOfOtherNetworkNamespacesAreNot) {
 }
 
 TEST_F(ShmReach, LinesArriveWholeOnTheSoftwareGpuOnly) {
-  const ShmTransport transport(*devices[0], {});
-  EXPECT_EQ(transport.judge(ranks[0], ranks[1]).value(), LinkQuality::Plain);
+  const shm::ShmTransport transport(*devices[0], {});
+  EXPECT_EQ(transport.judge(ranks[0], ranks[1]).value(), transport::LinkQuality::Plain);
   ranks[0].softGpu = ranks[1].softGpu = 1;
-  EXPECT_EQ(transport.judge(ranks[0], ranks[1]).value(), LinkQuality::WholeLines);
+  EXPECT_EQ(transport.judge(ranks[0], ranks[1]).value(), transport::LinkQuality::WholeLines);
 }
 
 class ShmConnect : public ShmReach {
  protected:
   void SetUp() override {
     FakeRanks::SetUp();
-    for (int i = 0; i < 2; ++i) transports[i] = std::make_unique<ShmTransport>(*devices[i], ShmOptions{});
+    for (int i = 0; i < 2; ++i) transports[i] = std::make_unique<shm::ShmTransport>(*devices[i], shm::ShmOptions{});
   }
   /// The receiver's handle with one thing wrong.
   template <class Change>
-  ConnectHandle changed(Change&& change) {
+  transport::ConnectHandle changed(Change&& change) {
     return changedHandle<shm::WireHandle>(receiver().value()->handle(), std::forward<Change>(change));
   }
 };
@@ -86,7 +86,7 @@ TEST_F(ShmConnect, HandleThatIsNotThePeersIsRefused) {
   const auto endpoint = sender();
   expectRefused(
       *endpoint.value(), "SHM",
-      {ConnectHandle{}, changed([](shm::WireHandle& wire) { wire.direction = device::Direction::Send; }),
+      {transport::ConnectHandle{}, changed([](shm::WireHandle& wire) { wire.direction = device::Direction::Send; }),
        changed([](shm::WireHandle& wire) { wire.rank = 5; }), changed([](shm::WireHandle& wire) { wire.peerRank = 5; }),
        changed([](shm::WireHandle& wire) { wire.channel = 4; }),
        changed([](shm::WireHandle& wire) { wire.kind = device::ConnKind::Mesh; })});
@@ -134,14 +134,14 @@ TEST_F(ShmConnect, PeersMemoryThatCannotBePageLockedIsAnErrorAndLeaksNothing) {
 
 TEST_F(ShmConnect, MemoryThatAPeerInTheProcessHasGivenUpIsNotTouched) {
   const auto sending = transports[0]->openSend(linkFrom(ranks[0], ranks[1]));
-  const ConnectHandle handle = transports[1]->openRecv(linkFrom(ranks[1], ranks[0])).value()->handle();
+  const transport::ConnectHandle handle = transports[1]->openRecv(linkFrom(ranks[1], ranks[0])).value()->handle();
   expectLog("The memory of rank 1 (host node7, device 1) is gone, which rank 0 (host node7, device 0) connects to");
   EXPECT_EQ(sending.value()->connect(handle).code(), ncclRemoteError);
 }
 
 TEST_F(ShmConnect, PeerThatHasGivenUpIsNamed) {
   const auto sending = sender();
-  const ConnectHandle handle = receiver().value()->handle();
+  const transport::ConnectHandle handle = receiver().value()->handle();
   ASSERT_TRUE(sending.value()->connect(handle).ok());
   expectLog(
       "SHM channel 3, rank 0 (host node7, device 0) with rank 1 (host node7, device 1): the peer's memory could not be "

@@ -8,7 +8,7 @@ NetJoin::~NetJoin() {
   // Requests may be under way: the memory lives on until the connection is closed.
   for (void* registration : registrations_) net_.deregisterMemory(connection_, registration).ignore();
   if (connection_ != nullptr) {
-    const bool sends = path_.direction == Direction::Send;
+    const bool sends = path_.direction == device::Direction::Send;
     (sends ? net_.closeSend(connection_) : net_.closeRecv(connection_)).ignore();
   }
   if (connection_ == nullptr && connecting_) net_.abandonConnect(handle_);
@@ -29,7 +29,7 @@ Status NetJoin::closeListener() {
 
 Result<bool> NetJoin::poll() {
   if (connection_ != nullptr) return true;
-  const bool sends = path_.direction == Direction::Send;
+  const bool sends = path_.direction == device::Direction::Send;
   auto connection = sends ? net_.connect(device_, handle_) : net_.accept(listener_);
   if (!connection.ok()) {
     connecting_ = false;
@@ -48,11 +48,11 @@ Result<void*> NetJoin::remembered(Result<void*> registration) {
   return registration;
 }
 
-Result<void*> NetJoin::registerMemory(void* data, std::size_t bytes, PtrKind kind) {
+Result<void*> NetJoin::registerMemory(void* data, std::size_t bytes, plugin::PtrKind kind) {
   return remembered(net_.registerMemory(connection_, data, bytes, kind));
 }
 
-Result<void*> NetJoin::registerDmaBuf(void* data, std::size_t bytes, const DmaBuf& buffer) {
+Result<void*> NetJoin::registerDmaBuf(void* data, std::size_t bytes, const gpu::DmaBuf& buffer) {
   return remembered(net_.registerDmaBuf(connection_, data, bytes, buffer.offset, buffer.fd.get()));
 }
 

@@ -19,24 +19,24 @@ namespace tutti::net {
 class NetJoin {
  public:
   /// `path`: for messages; of the first connection, where several share it.
-  NetJoin(Net& net, NetPath path, int device) : net_(net), path_(std::move(path)), device_(device) {}
+  NetJoin(plugin::Net& net, NetPath path, int device) : net_(net), path_(std::move(path)), device_(device) {}
   NetJoin(const NetJoin&) = delete;
   NetJoin& operator=(const NetJoin&) = delete;
   ~NetJoin();
 
   /// Receiver: handle() is what the sender needs.
   Status listen();
-  const NetHandle& handle() const { return handle_; }
+  const plugin::NetHandle& handle() const { return handle_; }
   /// Sender: what the receiver's handle() was.
-  void aim(const NetHandle& handle) { handle_ = handle; }
+  void aim(const plugin::NetHandle& handle) { handle_ = handle; }
 
   /// Connects, or accepts, without waiting: whether that has come to its end.
   Result<bool> poll();
   void* connection() const { return connection_; }
   /// The result may be null and still valid; it lasts as long as this. The memory must outlive it: keep() sees to that.
-  Result<void*> registerMemory(void* data, std::size_t bytes, PtrKind kind);
+  Result<void*> registerMemory(void* data, std::size_t bytes, plugin::PtrKind kind);
   /// The same for GPU memory that `buffer`, which stays the caller's, was made of.
-  Result<void*> registerDmaBuf(void* data, std::size_t bytes, const DmaBuf& buffer);
+  Result<void*> registerDmaBuf(void* data, std::size_t bytes, const gpu::DmaBuf& buffer);
 
   /// Keeps what is registered until the connection is closed: requests of an end that is gone may be under way.
   void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
@@ -46,10 +46,10 @@ class NetJoin {
   Result<void*> remembered(Result<void*> registration);
 
   std::vector<std::shared_ptr<const void>> kept_;
-  Net& net_;
+  plugin::Net& net_;
   NetPath path_;
   int device_;
-  NetHandle handle_{};
+  plugin::NetHandle handle_{};
   void* listener_ = nullptr;
   void* connection_ = nullptr;
   bool connecting_ = false;  ///< the network may keep a state for `handle_`

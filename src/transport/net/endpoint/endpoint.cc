@@ -19,7 +19,7 @@ using device::Protocol;
 
 static_assert(sizeof(ProbeMessage) <= kProbeBytes);
 
-std::uint32_t slotBytesOf(const NetPath& path, Protocol protocol) {
+std::uint32_t slotBytesOf(const NetPath& path, device::Protocol protocol) {
   return path.link.slotBytes[static_cast<std::size_t>(protocol)];
 }
 
@@ -33,27 +33,27 @@ NetEndpoint::NetEndpoint(const EndContext& context, NetPath path, const EndPlace
       path_(std::move(path)),
       netDevice_(place.device),
       slots_(place.slots) {
-  slots_.onDevice = slots_.onDevice && slotBytesOf(path_, Protocol::Simple) != 0;
+  slots_.onDevice = slots_.onDevice && slotBytesOf(path_, device::Protocol::Simple) != 0;
   path_.description = fmt::format("NET/{}/{}{}", context.net.name(), netDevice_, slots_.onDevice ? "/GDRDMA" : "");
   path_.farewells = options_.farewells;
   for (NetLane& lane : lanes_) {
     lane.net = &context.net;
-    lane.tag = path_.direction == Direction::Send ? path_.link.self.rank : path_.link.peer.rank;
+    lane.tag = path_.direction == device::Direction::Send ? path_.link.self.rank : path_.link.peer.rank;
   }
-  const bool flagged = slotBytesOf(path_, Protocol::LL) != 0 || slotBytesOf(path_, Protocol::LL128) != 0;
-  if (slotBytesOf(path_, Protocol::Simple) != 0) {
+  const bool flagged = slotBytesOf(path_, device::Protocol::LL) != 0 || slotBytesOf(path_, device::Protocol::LL128) != 0;
+  if (slotBytesOf(path_, device::Protocol::Simple) != 0) {
     joins_[kSimple] = std::make_shared<NetJoin>(context.net, path_, netDevice_);
   }
   if (flagged) joins_[kFlagged] = std::make_shared<NetJoin>(context.net, path_, netDevice_);
 }
 
-Result<std::unique_ptr<Endpoint>> NetEndpoint::open(const EndContext& context, const LinkSpec& link, device::Direction direction,
+Result<std::unique_ptr<transport::Endpoint>> NetEndpoint::open(const EndContext& context, const transport::LinkSpec& link, device::Direction direction,
                                                     const EndPlace& place) {
   std::unique_ptr<NetEndpoint> endpoint(new NetEndpoint(context, NetPath{link, direction, {}}, place));
   TRY(checkSlotsFit(endpoint->path_, context.net, endpoint->netDevice_));
   ASSIGN(endpoint->offer_, endpoint->offer());
-  if (direction == Direction::Recv) TRY(endpoint->listen());
-  return std::unique_ptr<Endpoint>(std::move(endpoint));
+  if (direction == device::Direction::Recv) TRY(endpoint->listen());
+  return std::unique_ptr<transport::Endpoint>(std::move(endpoint));
 }
 
 Status NetEndpoint::listen() {
@@ -69,7 +69,7 @@ transport::LinkIdentity NetEndpoint::identity() const {
 
 bool NetEndpoint::sharesSlots() const {
   return options_.sharedSlots != 0 && path_.link.kind == device::ConnKind::Mesh &&
-         slotBytesOf(path_, Protocol::Simple) != 0;
+         slotBytesOf(path_, device::Protocol::Simple) != 0;
 }
 
 Result<SharingOffer> NetEndpoint::offer() const {
@@ -88,10 +88,10 @@ void NetEndpoint::joinOthers(const SharingOffer& peers) {
     sharedJoin_ = sharing_.enter(key, most, joins_[kSimple]);
     joins_[kSimple] = sharedJoin_->join;  // of another, the listener is closed: nobody will come
     lanes_[kSimple].tag = path_.link.channel;
-    if (path_.direction == Direction::Send) lanes_[kSimple].failure = &sharedJoin_->failure;
+    if (path_.direction == device::Direction::Send) lanes_[kSimple].failure = &sharedJoin_->failure;
     path_.description += "/Shared";
   }
-  if (path_.direction == Direction::Send || !options_.sharedJoins || !sharesSlots()) return;
+  if (path_.direction == device::Direction::Send || !options_.sharedJoins || !sharesSlots()) return;
   // Also those that have a connection of their own wait for their turn, or others would wait for theirs for ever.
   groups_ = sharedJoin_ != nullptr ? sharedJoin_->groups : nullptr;
   if (groups_ == nullptr) {
@@ -100,22 +100,22 @@ void NetEndpoint::joinOthers(const SharingOffer& peers) {
   if (sharedJoin_ != nullptr) sharedJoin_->groups = groups_;
 }
 
-ConnectHandle NetEndpoint::handle() const {
+transport::ConnectHandle NetEndpoint::handle() const {
   WireHandle wire{identity(), {}, {}, offer_};
   if (path_.direction == device::Direction::Recv && options_.routing != nullptr) wire.nic = options_.routing->nicOf(path_.link);
   for (std::size_t j = 0; j < kJoins && path_.direction == device::Direction::Recv; ++j) {
     if (joins_[j] != nullptr) wire.listeners[j] = joins_[j]->handle();
   }
-  ConnectHandle handle;
+  transport::ConnectHandle handle;
   std::memcpy(handle.bytes.data(), &wire, sizeof(wire));
   return handle;
 }
 
-Status NetEndpoint::connect(const ConnectHandle& peer) {
+Status NetEndpoint::connect(const transport::ConnectHandle& peer) {
   WireHandle wire;
   std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
   TRY(transport::checkIdentity("NET", path_.link, identity(), wire));
-  for (std::size_t j = 0; j < kJoins && path_.direction == Direction::Send; ++j) {
+  for (std::size_t j = 0; j < kJoins && path_.direction == device::Direction::Send; ++j) {
     if (joins_[j] != nullptr) joins_[j]->aim(wire.listeners[j]);
   }
   joinOthers(wire.sharing);
@@ -124,7 +124,7 @@ Status NetEndpoint::connect(const ConnectHandle& peer) {
 }
 
 Status NetEndpoint::joinPool() {
-  const std::uint32_t slotBytes = slotBytesOf(path_, Protocol::Simple);
+  const std::uint32_t slotBytes = slotBytesOf(path_, device::Protocol::Simple);
   if (!sharesSlots()) return {};
   const SharedShape shape{options_.sharedSlots, slotBytes, slots_.onDevice};
   ASSIGN(shared_, pools_.get(device_, path_.link.channel, path_.direction, shape));
@@ -134,7 +134,7 @@ Status NetEndpoint::joinPool() {
 
 Status NetEndpoint::prepare() {
   TRY(joinPool());
-  ASSIGN(const MemoryWindow window, windowForNetwork());
+  ASSIGN(const gpu::MemoryWindow window, windowForNetwork());
   ASSIGN(EndMemory memory, EndMemory::create(device_, path_, slots_.onDevice, shared_.get(), window));
   memory_ = std::make_shared<EndMemory>(std::move(memory));
   if (sharedJoin_ != nullptr) {
@@ -146,36 +146,36 @@ Status NetEndpoint::prepare() {
     if (joins_[j] == nullptr) continue;
     NetLane& lane = lanes_[j];
     lane.connection = joins_[j]->connection();
-    ASSIGN(lane.registration, joins_[j]->registerMemory(memory_->host(), memory_->hostBytes(), PtrKind::Host));
+    ASSIGN(lane.registration, joins_[j]->registerMemory(memory_->host(), memory_->hostBytes(), plugin::PtrKind::Host));
     lane.slotRegistration = lane.registration;
     const ProbeMessage probe = probeOf(path_, j);
-    if (path_.direction == Direction::Send) std::memcpy(probeAt(j), &probe, sizeof(probe));
+    if (path_.direction == device::Direction::Send) std::memcpy(probeAt(j), &probe, sizeof(probe));
   }
   return registerSlots();
 }
 
-Result<MemoryWindow> NetEndpoint::windowForNetwork() const {
-  const bool kernelsSpeakFirst = path_.direction == Direction::Send || shared_ != nullptr;
-  if (!options_.inPlace || !kernelsSpeakFirst || slots_.onDevice) return MemoryWindow{};
-  return memoryWindow(device_);
+Result<gpu::MemoryWindow> NetEndpoint::windowForNetwork() const {
+  const bool kernelsSpeakFirst = path_.direction == device::Direction::Send || shared_ != nullptr;
+  if (!options_.inPlace || !kernelsSpeakFirst || slots_.onDevice) return gpu::MemoryWindow{};
+  return gpu::memoryWindow(device_);
 }
 
 Status NetEndpoint::registerSlots() {
   NetLane& lane = lanes_[kSimple];
-  const DeviceBuffer* const onDevice = shared_ ? shared_->deviceSlots() : memory_->deviceSlots();
+  const gpu::DeviceBuffer* const onDevice = shared_ ? shared_->deviceSlots() : memory_->deviceSlots();
   if (onDevice != nullptr) {
     ASSIGN(lane.slotRegistration, registerOnDevice(*onDevice));
     lane.flushes = slots_.flushes;
   } else if (shared_) {
-    ASSIGN(lane.slotRegistration, joins_[kSimple]->registerMemory(shared_->memory(), shared_->bytes(), PtrKind::Host));
+    ASSIGN(lane.slotRegistration, joins_[kSimple]->registerMemory(shared_->memory(), shared_->bytes(), plugin::PtrKind::Host));
   }
   return {};
 }
 
-Result<void*> NetEndpoint::registerOnDevice(const DeviceBuffer& slots) {
+Result<void*> NetEndpoint::registerOnDevice(const gpu::DeviceBuffer& slots) {
   NetJoin& join = *joins_[kSimple];
-  if (!slots_.dmaBuf) return join.registerMemory(slots.data(), slots.size(), PtrKind::Cuda);
-  ASSIGN(const DmaBuf buffer, dmaBufOf(device_, slots.data(), slots.size(), path_.text()));
+  if (!slots_.dmaBuf) return join.registerMemory(slots.data(), slots.size(), plugin::PtrKind::Cuda);
+  ASSIGN(const gpu::DmaBuf buffer, gpu::dmaBufOf(device_, slots.data(), slots.size(), path_.text()));
   return join.registerDmaBuf(slots.data(), slots.size(), buffer);
 }
 
@@ -185,8 +185,8 @@ std::byte* NetEndpoint::probeAt(std::size_t join) const {
 
 Result<void*> NetEndpoint::postProbe(std::size_t join) {
   const NetLane& lane = lanes_[join];
-  NetBuffer message{probeAt(join), sizeof(ProbeMessage), lane.tag, lane.registration};
-  if (path_.direction == Direction::Send) {
+  plugin::NetBuffer message{probeAt(join), sizeof(ProbeMessage), lane.tag, lane.registration};
+  if (path_.direction == device::Direction::Send) {
     auto request = lane.net->isend(lane.connection, message);
     if (!request.ok()) return failNet(path_, request.status(), "isend of the first message");
     return request;
@@ -215,7 +215,7 @@ Result<bool> NetEndpoint::probe(std::size_t join) {
     ASSIGN(probes_[join], postProbe(join));
     if (probes_[join] == nullptr) return false;
   }
-  const bool receives = path_.direction == Direction::Recv;
+  const bool receives = path_.direction == device::Direction::Recv;
   int received = 0;
   auto over = lanes_[join].net->test(probes_[join], receives ? std::span(&received, 1) : std::span<int>());
   if (!over.ok()) return failNet(path_, over.status(), "test of the first message");
@@ -232,7 +232,7 @@ Status NetEndpoint::start() {
                         .flagged = joins_[kFlagged] == nullptr ? nullptr : &lanes_[kFlagged],
                         .messages = memory_->host() + memory_->layout().messages,
                         .shared = shared_.get()};
-  if (path_.direction == Direction::Send) {
+  if (path_.direction == device::Direction::Send) {
     task_ = std::make_unique<NetSender>(SendSetup{setup, memory_->sendView(Viewer::Host)});
   } else {
     task_ = std::make_unique<NetReceiver>(RecvSetup{setup, memory_->recvView(Viewer::Host), groups_.get()});
@@ -259,8 +259,8 @@ Result<bool> NetEndpoint::ready() {
   return true;
 }
 
-ConnView NetEndpoint::view() const {
-  if (path_.direction == Direction::Send) return memory_->sendView(Viewer::Kernels);
+transport::ConnView NetEndpoint::view() const {
+  if (path_.direction == device::Direction::Send) return memory_->sendView(Viewer::Kernels);
   return memory_->recvView(Viewer::Kernels);
 }
 

@@ -17,7 +17,7 @@
 #include "transport/net/lane/options.h"
 #include "transport/common/transport.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 class LentPools;
 }
 
@@ -25,35 +25,35 @@ namespace tutti::net {
 
 /// What all ends of a transport share.
 struct EndContext {
-  const Device& device;
-  Net& net;
+  const gpu::Device& device;
+  plugin::Net& net;
   const NetTransportOptions& options;
   SharedPools& pools;      ///< must outlive the endpoint's ready() …
-  relay::LentPools& lent;  ///< … and so must those of relays …
+  pxn::LentPools& lent;  ///< … and so must those of relays …
   SharedJoins& joins;      ///< … and this
 };
 
 /// The contents of a ConnectHandle. The receiver's says where it listens.
 struct WireHandle : transport::LinkIdentity {
-  std::array<NetHandle, 2> listeners{};
+  std::array<plugin::NetHandle, 2> listeners{};
   NicPlace nic{};
   SharingOffer sharing{};
 };
 inline constexpr std::uint32_t kWireMagic = 0x6e65746c;
-static_assert(sizeof(WireHandle) <= sizeof(ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
+static_assert(sizeof(WireHandle) <= sizeof(transport::ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
 
 /// See transport.h. ready() needs the other direction to be asked as well. The probe of the connections is part of it.
-class NetEndpoint final : public Endpoint {
+class NetEndpoint final : public transport::Endpoint {
  public:
-  static Result<std::unique_ptr<Endpoint>> open(const EndContext& context, const LinkSpec& link, device::Direction direction,
+  static Result<std::unique_ptr<transport::Endpoint>> open(const EndContext& context, const transport::LinkSpec& link, device::Direction direction,
                                                 const EndPlace& place);
-  ConnectHandle handle() const override;
-  Status connect(const ConnectHandle& peer) override;
+  transport::ConnectHandle handle() const override;
+  Status connect(const transport::ConnectHandle& peer) override;
   Result<bool> ready() override;
   Status probeWrite() override { return {}; }
   Result<bool> probeCheck() override { return phase_ == Phase::Ready; }
-  ConnView view() const override;
-  ProgressTask* task() override { return task_.get(); }
+  transport::ConnView view() const override;
+  proxy::ProgressTask* task() override { return task_.get(); }
   std::string_view description() const override { return path_.description; }
   bool eachEndReports() const override { return true; }
 
@@ -77,16 +77,16 @@ class NetEndpoint final : public Endpoint {
   /// Finds the slots that it shares with other connections, if it does.
   Status joinPool();
   /// Memory of the device that the network reads or writes where kernels say so; empty: none.
-  Result<MemoryWindow> windowForNetwork() const;
+  Result<gpu::MemoryWindow> windowForNetwork() const;
   Status registerSlots();
-  Result<void*> registerOnDevice(const DeviceBuffer& slots);
+  Result<void*> registerOnDevice(const gpu::DeviceBuffer& slots);
   Result<bool> probe(std::size_t join);
   Result<void*> postProbe(std::size_t join);
   Status checkProbe(std::size_t join, int received) const;
   Status start();
   std::byte* probeAt(std::size_t join) const;
 
-  const Device& device_;
+  const gpu::Device& device_;
   NetTransportOptions options_;
   SharedPools& pools_;
   SharedJoins& sharing_;
@@ -103,7 +103,7 @@ class NetEndpoint final : public Endpoint {
   std::array<void*, kJoins> probes_{};
   std::array<bool, kJoins> probed_{};
   Phase phase_ = Phase::Opened;
-  std::unique_ptr<ProgressTask> task_;
+  std::unique_ptr<proxy::ProgressTask> task_;
 };
 
 }  // namespace tutti::net

@@ -17,16 +17,16 @@ constexpr std::size_t roundedUp(std::size_t bytes, std::size_t unit) {
 
 }  // namespace
 
-EndLayout endLayout(const device::SlotBytes& slotBytes, Direction direction, bool slotsElsewhere) {
+EndLayout endLayout(const device::SlotBytes& slotBytes, device::Direction direction, bool slotsElsewhere) {
   EndLayout layout;
   layout.tail = 0;
   layout.head = layout.tail + device::kCountersBytes;
   layout.words = layout.head + device::kCountersBytes;
-  layout.addresses = layout.words + (direction == Direction::Send ? sizeof(device::SendWords) : sizeof(device::RecvWords));
-  layout.probe = layout.addresses + (direction == Direction::Send ? sizeof(device::SlotWords) : 0);
+  layout.addresses = layout.words + (direction == device::Direction::Send ? sizeof(device::SendWords) : sizeof(device::RecvWords));
+  layout.probe = layout.addresses + (direction == device::Direction::Send ? sizeof(device::SlotWords) : 0);
   layout.messages = layout.probe + 2 * kProbeBytes;
   std::size_t end =
-      layout.messages + (direction == Direction::Send ? senderMessageBytes(slotBytes) : receiverMessageBytes(slotBytes));
+      layout.messages + (direction == device::Direction::Send ? senderMessageBytes(slotBytes) : receiverMessageBytes(slotBytes));
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
     if (slotBytes[p] == 0 || (p == kSimple && slotsElsewhere)) continue;
     layout.slots[p] = roundedUp(end, kPage);
@@ -36,18 +36,18 @@ EndLayout endLayout(const device::SlotBytes& slotBytes, Direction direction, boo
   return layout;
 }
 
-Result<EndMemory> EndMemory::create(const Device& device, const NetPath& path, bool slotsOnDevice,
-                                    const SharedSlots* shared, const MemoryWindow& window) {
+Result<EndMemory> EndMemory::create(const gpu::Device& device, const NetPath& path, bool slotsOnDevice,
+                                    const SharedSlots* shared, const gpu::MemoryWindow& window) {
   const std::string about = path.text();
   const device::SlotBytes& slotBytes = path.link.slotBytes;
   const EndLayout layout = endLayout(slotBytes, path.direction, slotsOnDevice || shared != nullptr);
-  ASSIGN(PinnedBuffer pinned, PinnedBuffer::create(device, layout.bytes, about));
-  ASSIGN(DeviceBuffer steps, DeviceBuffer::create(device, sizeof(PrivateCounters), about));
+  ASSIGN(gpu::PinnedBuffer pinned, gpu::PinnedBuffer::create(device, layout.bytes, about));
+  ASSIGN(gpu::DeviceBuffer steps, gpu::DeviceBuffer::create(device, sizeof(PrivateCounters), about));
   EndMemory memory(path, layout, std::move(pinned), std::move(steps));
   memory.shared_ = shared;
   memory.window_ = window;
   if (slotsOnDevice && shared == nullptr && slotBytes[kSimple] != 0) {
-    ASSIGN(DeviceBuffer slots, DeviceBuffer::create(device, std::size_t{slotBytes[kSimple]} * device::kSteps, about));
+    ASSIGN(gpu::DeviceBuffer slots, gpu::DeviceBuffer::create(device, std::size_t{slotBytes[kSimple]} * device::kSteps, about));
     memory.slots_.emplace(std::move(slots));
   }
   return memory;

@@ -32,7 +32,7 @@ struct EndLayout {
 inline constexpr std::size_t kProbeBytes = 64;
 
 /// `slotsElsewhere`: those of the Simple protocol are not here.
-EndLayout endLayout(const device::SlotBytes& slotBytes, Direction direction, bool slotsElsewhere);
+EndLayout endLayout(const device::SlotBytes& slotBytes, device::Direction direction, bool slotsElsewhere);
 
 /// What kernels remember from one to the next, in device memory.
 struct PrivateCounters {
@@ -46,20 +46,20 @@ class EndMemory {
  public:
   /// `shared`: the Simple slots, if several connections have them; must outlive it. `window`: memory of the device that
   /// the network reads or writes where kernels say so; empty: none.
-  static Result<EndMemory> create(const Device& device, const NetPath& path, bool slotsOnDevice,
-                                  const SharedSlots* shared, const MemoryWindow& window);
+  static Result<EndMemory> create(const gpu::Device& device, const NetPath& path, bool slotsOnDevice,
+                                  const SharedSlots* shared, const gpu::MemoryWindow& window);
 
   std::byte* host() const { return pinned_.host(); }
   std::size_t hostBytes() const { return pinned_.size(); }
   const EndLayout& layout() const { return layout_; }
   /// The Simple slots in device memory; null: in host memory.
-  const DeviceBuffer* deviceSlots() const { return slots_ ? &*slots_ : nullptr; }
+  const gpu::DeviceBuffer* deviceSlots() const { return slots_ ? &*slots_ : nullptr; }
   /// A sender's (receiver's) connection, as kernels address it or as the host and the network do.
   device::SendConn sendView(Viewer viewer) const;
   device::RecvConn recvView(Viewer viewer) const;
 
  private:
-  EndMemory(const NetPath& path, const EndLayout& layout, PinnedBuffer pinned, DeviceBuffer steps)
+  EndMemory(const NetPath& path, const EndLayout& layout, gpu::PinnedBuffer pinned, gpu::DeviceBuffer steps)
       : slotBytes_(path.link.slotBytes), layout_(layout), pinned_(std::move(pinned)), steps_(std::move(steps)) {}
   std::byte* at(std::size_t offset, Viewer viewer) const {
     return (viewer == Viewer::Kernels ? pinned_.onDevice() : pinned_.host()) + offset;
@@ -68,11 +68,11 @@ class EndMemory {
 
   device::SlotBytes slotBytes_;
   EndLayout layout_;
-  PinnedBuffer pinned_;
-  DeviceBuffer steps_;
-  std::optional<DeviceBuffer> slots_;
+  gpu::PinnedBuffer pinned_;
+  gpu::DeviceBuffer steps_;
+  std::optional<gpu::DeviceBuffer> slots_;
   const SharedSlots* shared_ = nullptr;
-  MemoryWindow window_;
+  gpu::MemoryWindow window_;
 };
 
 }  // namespace tutti::net

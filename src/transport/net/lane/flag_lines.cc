@@ -106,34 +106,34 @@ void putLL128(const LineSlot& slot, std::uint32_t lines, const std::byte* conten
 }
 
 /// Content that the lines of `bytes` have room for.
-std::size_t unitsBytes(Protocol protocol, std::uint32_t bytes) {
-  const std::size_t unit = protocol == Protocol::LL ? ll::kLinePayload : ll128::kPacketPayload;
+std::size_t unitsBytes(device::Protocol protocol, std::uint32_t bytes) {
+  const std::size_t unit = protocol == device::Protocol::LL ? ll::kLinePayload : ll128::kPacketPayload;
   return std::max<std::size_t>(1, (bytes + unit - 1) / unit) * unit;
 }
 
 }  // namespace
 
-std::uint32_t contentRoom(Protocol protocol, std::uint32_t slotBytes) {
-  return protocol == Protocol::LL ? ll::payloadOf(slotBytes) : ll128::payloadOf(slotBytes);
+std::uint32_t contentRoom(device::Protocol protocol, std::uint32_t slotBytes) {
+  return protocol == device::Protocol::LL ? ll::payloadOf(slotBytes) : ll128::payloadOf(slotBytes);
 }
 
-std::uint32_t linesFor(Protocol protocol, std::uint32_t bytes) {
-  if (protocol == Protocol::LL) return static_cast<std::uint32_t>(unitsBytes(protocol, bytes) / ll::kLinePayload);
+std::uint32_t linesFor(device::Protocol protocol, std::uint32_t bytes) {
+  if (protocol == device::Protocol::LL) return static_cast<std::uint32_t>(unitsBytes(protocol, bytes) / ll::kLinePayload);
   const std::uint32_t packets = bytes / ll128::kPacketPayload;
   const std::uint32_t rest = bytes % ll128::kPacketPayload;
   return packets * ll128::kLinesPerPacket + (rest > 0 || packets == 0 ? ll128::linesFor(rest) : 0);
 }
 
-std::uint32_t takeLines(Protocol protocol, const LineSlot& slot, std::uint32_t bytes, std::uint32_t taken,
+std::uint32_t takeLines(device::Protocol protocol, const LineSlot& slot, std::uint32_t bytes, std::uint32_t taken,
                         std::byte* into) {
   const std::uint32_t lines = linesFor(protocol, bytes);
-  return protocol == Protocol::LL ? takeLL(slot, lines, taken, into) : takeLL128(slot, lines, taken, into);
+  return protocol == device::Protocol::LL ? takeLL(slot, lines, taken, into) : takeLL128(slot, lines, taken, into);
 }
 
-void putLines(Protocol protocol, const LineSlot& slot, std::uint32_t bytes, std::byte* content) {
+void putLines(device::Protocol protocol, const LineSlot& slot, std::uint32_t bytes, std::byte* content) {
   const std::uint32_t lines = linesFor(protocol, bytes);
   std::memset(content + bytes, 0, unitsBytes(protocol, bytes) - bytes);
-  if (protocol == Protocol::LL) {
+  if (protocol == device::Protocol::LL) {
     putLL(slot, lines, content);
     if (ll::cleansSlot(slot.step)) cleanLL(slot, lines);
   } else {

@@ -10,7 +10,7 @@
 #include "transport/net/lane/peer_farewells.h"
 #include "transport/net/lane/routing.h"
 
-namespace tutti {
+namespace tutti::net {
 
 /// How a communicator uses its network.
 struct NetTransportOptions {
@@ -34,4 +34,4 @@ struct NetTransportOptions {
   bool sharedJoins = false;
 };
 
-}  // namespace tutti
+}  // namespace tutti::net

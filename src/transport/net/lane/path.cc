@@ -16,12 +16,12 @@ using device::Protocol;
 namespace {
 
 /// Bytes of the longest message of slots of this size.
-std::size_t longestMessage(Protocol protocol, std::uint32_t slotBytes) {
-  return protocol == Protocol::Simple ? slotBytes : messageRoom(protocol, slotBytes);
+std::size_t longestMessage(device::Protocol protocol, std::uint32_t slotBytes) {
+  return protocol == device::Protocol::Simple ? slotBytes : messageRoom(protocol, slotBytes);
 }
 
 /// The largest slots up to `slotBytes` whose messages have no more than `most` bytes, or the smallest that there are.
-std::uint32_t slotFor(Protocol protocol, std::uint32_t slotBytes, std::size_t most) {
+std::uint32_t slotFor(device::Protocol protocol, std::uint32_t slotBytes, std::size_t most) {
   // As slotBytesFor() in comm/init/stages.h rounds what is asked for.
   static constexpr std::array<std::uint32_t, device::kProtocols> kUnits{2 * device::kGrainBytes, 2048,
                                                                        device::kGrainBytes};
@@ -34,7 +34,7 @@ std::uint32_t slotFor(Protocol protocol, std::uint32_t slotBytes, std::size_t mo
 }  // namespace
 
 std::string NetPath::brief() const {
-  return fmt::format("{} {} by {} on channel {}", direction == Direction::Send ? "send to" : "receive from",
+  return fmt::format("{} {} by {} on channel {}", direction == device::Direction::Send ? "send to" : "receive from",
                      transport::rankText(link.peer), description, link.channel);
 }
 
@@ -93,7 +93,7 @@ std::size_t messageRoom(device::Protocol protocol, std::uint32_t slotBytes) {
   return (sizeof(MessageHead) + contentRoom(protocol, slotBytes) + kUnit - 1) / kUnit * kUnit;
 }
 
-Status checkSlotsFit(const NetPath& path, Net& net, int netDevice) {
+Status checkSlotsFit(const NetPath& path, plugin::Net& net, int netDevice) {
   // By Protocol.
   static constexpr std::array<const char*, device::kProtocols> kBuffers{"NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE",
                                                                        "NCCL_BUFFSIZE"};
@@ -102,7 +102,7 @@ Status checkSlotsFit(const NetPath& path, Net& net, int netDevice) {
   const std::size_t most = properties.value().maxP2pBytes;
   std::size_t longest = 0;
   std::string remedies;
-  for (const Protocol protocol : {Protocol::Simple, Protocol::LL, Protocol::LL128}) {
+  for (const device::Protocol protocol : {device::Protocol::Simple, device::Protocol::LL, device::Protocol::LL128}) {
     const auto index = static_cast<std::size_t>(protocol);
     const std::uint32_t slotBytes = path.link.slotBytes[index];
     const std::size_t bytes = longestMessage(protocol, slotBytes);

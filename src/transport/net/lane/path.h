@@ -24,8 +24,8 @@ using device::Direction;
 
 /// Which connection it is, for messages.
 struct NetPath {
-  LinkSpec link;
-  Direction direction = Direction::Send;
+  transport::LinkSpec link;
+  device::Direction direction = device::Direction::Send;
   std::string description;  ///< "NET/Socket/0"
   std::shared_ptr<const PeerFarewells> farewells = {};  ///< null: the peer never leaves
 
@@ -49,7 +49,7 @@ struct FailedCall {
 
 /// A network connection as lanes use it, on the progress engine's thread.
 struct NetLane {
-  Net* net = nullptr;
+  plugin::Net* net = nullptr;
   void* connection = nullptr;
   void* registration = nullptr;      ///< of the end's host memory
   void* slotRegistration = nullptr;  ///< of the Simple slots; the same unless they lie on the device
@@ -118,7 +118,7 @@ class Tally {
   void done() { add(done_, 1); }
   void bytes(std::uint64_t n) { add(bytes_, n); }
   void stalled() { add(stalls_, 1); }
-  TaskCounters read() const { return {get(posted_), get(done_), get(bytes_), get(stalls_)}; }
+  proxy::TaskCounters read() const { return {get(posted_), get(done_), get(bytes_), get(stalls_)}; }
 
  private:
   using Count = std::atomic<std::uint64_t>;
@@ -163,7 +163,7 @@ static_assert(sizeof(MessageHead) == 16);
 std::size_t messageRoom(device::Protocol protocol, std::uint32_t slotBytes);
 /// A slot is one message: it must fit into what the network's device takes at once. Errors: ncclInvalidUsage where it
 /// does not; what asking the device says.
-Status checkSlotsFit(const NetPath& path, Net& net, int netDevice);
+Status checkSlotsFit(const NetPath& path, plugin::Net& net, int netDevice);
 
 /// What a kernel wrote or will read next, with the order that counters need.
 inline std::uint64_t loadCounter(const std::uint64_t* counter) {

@@ -1,7 +1,7 @@
 // Whether peers have left in peace: what the network then says of connections to them is no failure.
 #pragma once
 
-namespace tutti {
+namespace tutti::net {
 
 /// Threads: asked by any, at any time, also by several at once; must neither wait nor fail. Ownership: connections share
 /// it, and ask it until they are closed. What an implementation looks at has to live as long.
@@ -12,4 +12,4 @@ class PeerFarewells {
   virtual bool hasLeft(int peer) const = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::net

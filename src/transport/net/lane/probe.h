@@ -21,7 +21,7 @@ struct ProbeMessage {
 
 /// `join`: which of a connection's two network connections it is.
 inline ProbeMessage probeOf(const NetPath& path, std::size_t join) {
-  const bool sends = path.direction == Direction::Send;
+  const bool sends = path.direction == device::Direction::Send;
   ProbeMessage probe;
   probe.from = sends ? path.link.self.rank : path.link.peer.rank;
   probe.to = sends ? path.link.peer.rank : path.link.self.rank;

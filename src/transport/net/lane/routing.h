@@ -8,7 +8,7 @@
 #include "transport/common/ranks.h"
 #include "transport/common/transport.h"
 
-namespace tutti {
+namespace tutti::net {
 
 /// Where the slots of the Simple protocol lie at one end of a connection.
 struct SlotPlace {
@@ -32,7 +32,7 @@ struct EndPlace {
 /// How a sender's connection goes.
 struct SendRoute {
   EndPlace place = {};            ///< the network's device is the relay's where there is one; the slots are ours
-  std::optional<PeerInfo> relay;  ///< the rank of this host that sends in its stead; empty: it sends by itself
+  std::optional<topo::PeerInfo> relay;  ///< the rank of this host that sends in its stead; empty: it sends by itself
 };
 
 /// Threads: asked by whichever thread connects the communicator, one at a time; answers may not change meanwhile.
@@ -42,13 +42,13 @@ class NetRouting {
  public:
   virtual ~NetRouting() = default;
   /// Our end of a connection, unless routeOf says how it goes.
-  virtual EndPlace placeOf(const LinkSpec& link, device::Direction direction) const = 0;
+  virtual EndPlace placeOf(const transport::LinkSpec& link, device::Direction direction) const = 0;
   /// Where a receiver's NIC is, for the sender to know.
-  virtual NicPlace nicOf(const LinkSpec& link) const = 0;
+  virtual NicPlace nicOf(const transport::LinkSpec& link) const = 0;
   /// Whether a sender's connection waits until the receiver has said where its NIC is, and then goes as routeOf says.
-  virtual bool routed(const LinkSpec& link) const = 0;
+  virtual bool routed(const transport::LinkSpec& link) const = 0;
   /// How a sender's connection to a receiver at that NIC goes.
-  virtual SendRoute routeOf(const LinkSpec& link, NicPlace receiver) const = 0;
+  virtual SendRoute routeOf(const transport::LinkSpec& link, NicPlace receiver) const = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::net

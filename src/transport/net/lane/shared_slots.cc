@@ -11,14 +11,14 @@ std::uint64_t SlotRing::giveBack(std::uint32_t number) {
   return given_;
 }
 
-Result<std::shared_ptr<SharedSlots>> SharedSlots::create(const Device& device, const SharedShape& shape,
+Result<std::shared_ptr<SharedSlots>> SharedSlots::create(const gpu::Device& device, const SharedShape& shape,
                                                          std::string_view about) {
   const std::size_t bytes = std::size_t{shape.slots} * shape.slotBytes;
-  ASSIGN(PinnedBuffer pinned, PinnedBuffer::create(device, kCounterBytes + (shape.onDevice ? 0 : bytes), about));
-  ASSIGN(DeviceBuffer taken, DeviceBuffer::create(device, kTakenBytes, about));
-  std::optional<DeviceBuffer> slots;
+  ASSIGN(gpu::PinnedBuffer pinned, gpu::PinnedBuffer::create(device, kCounterBytes + (shape.onDevice ? 0 : bytes), about));
+  ASSIGN(gpu::DeviceBuffer taken, gpu::DeviceBuffer::create(device, kTakenBytes, about));
+  std::optional<gpu::DeviceBuffer> slots;
   if (shape.onDevice) {
-    ASSIGN(slots, DeviceBuffer::create(device, bytes, about));
+    ASSIGN(slots, gpu::DeviceBuffer::create(device, bytes, about));
   }
   return std::shared_ptr<SharedSlots>(new SharedSlots(shape, std::move(pinned), std::move(taken), std::move(slots)));
 }
@@ -36,12 +36,12 @@ void SlotStore::giveBack(std::uint32_t number) {
   std::atomic_ref(*head_).store(ring_.giveBack(number), std::memory_order_release);
 }
 
-Result<std::shared_ptr<SharedSlots>> SharedPools::get(const Device& device, int channel, Direction direction,
+Result<std::shared_ptr<SharedSlots>> SharedPools::get(const gpu::Device& device, int channel, device::Direction direction,
                                                       const SharedShape& shape) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<SharedSlots>& pool = pools_[{channel, direction}];
   if (pool == nullptr) {
-    const char* const what = direction == Direction::Send ? "sends" : "receives";
+    const char* const what = direction == device::Direction::Send ? "sends" : "receives";
     ASSIGN(pool, SharedSlots::create(device, shape,
                                      fmt::format("slots that {} of messages share on channel {}", what, channel)));
   }

@@ -80,10 +80,10 @@ enum class Viewer : std::uint8_t { Kernels, Host };
 /// The memory of them, with their counters. `device` must outlive it.
 class SharedSlots final : public SlotStore {
  public:
-  static Result<std::shared_ptr<SharedSlots>> create(const Device& device, const SharedShape& shape,
+  static Result<std::shared_ptr<SharedSlots>> create(const gpu::Device& device, const SharedShape& shape,
                                                      std::string_view about);
   /// Null: in host memory.
-  const DeviceBuffer* deviceSlots() const { return slots_ ? &*slots_ : nullptr; }
+  const gpu::DeviceBuffer* deviceSlots() const { return slots_ ? &*slots_ : nullptr; }
   /// The slots, in the host's memory or the device's.
   std::byte* slots(Viewer viewer) const;
   /// The crew's counter of the slots that it has taken; in device memory.
@@ -93,7 +93,7 @@ class SharedSlots final : public SlotStore {
 
  private:
   static constexpr std::size_t kCounterBytes = 4096;  ///< a page, so that slots begin with one
-  SharedSlots(const SharedShape& shape, PinnedBuffer pinned, DeviceBuffer taken, std::optional<DeviceBuffer> slots)
+  SharedSlots(const SharedShape& shape, gpu::PinnedBuffer pinned, gpu::DeviceBuffer taken, std::optional<gpu::DeviceBuffer> slots)
       : SlotStore(shape, slots ? slots->data() : pinned.host() + kCounterBytes,
                   reinterpret_cast<std::uint64_t*>(pinned.host())),
         pinned_(std::move(pinned)),
@@ -102,20 +102,20 @@ class SharedSlots final : public SlotStore {
 
   std::byte* base(Viewer viewer) const { return viewer == Viewer::Kernels ? pinned_.onDevice() : pinned_.host(); }
 
-  PinnedBuffer pinned_;
-  DeviceBuffer taken_;
-  std::optional<DeviceBuffer> slots_;
+  gpu::PinnedBuffer pinned_;
+  gpu::DeviceBuffer taken_;
+  std::optional<gpu::DeviceBuffer> slots_;
 };
 
 /// Those of a communicator. Any thread.
 class SharedPools {
  public:
   /// Made when first asked for. Null: there are some of another shape, which this connection cannot use.
-  Result<std::shared_ptr<SharedSlots>> get(const Device& device, int channel, Direction direction, const SharedShape& shape);
+  Result<std::shared_ptr<SharedSlots>> get(const gpu::Device& device, int channel, device::Direction direction, const SharedShape& shape);
 
  private:
   std::mutex mutex_;
-  std::map<std::pair<int, Direction>, std::shared_ptr<SharedSlots>> pools_;
+  std::map<std::pair<int, device::Direction>, std::shared_ptr<SharedSlots>> pools_;
 };
 
 /// A crew's counter of the slots that it has taken, in device memory.

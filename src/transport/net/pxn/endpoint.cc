@@ -10,9 +10,9 @@
 #include "base/log.h"
 #include "transport/common/ranks.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 
-RelayEndpoint::RelayEndpoint(const Device& device, const SenderSetup& setup, net::NetPath path, const Way& way,
+RelayEndpoint::RelayEndpoint(const gpu::Device& device, const SenderSetup& setup, net::NetPath path, const Way& way,
                              std::string_view netName)
     : device_(device),
       setup_(setup),
@@ -45,7 +45,7 @@ Status RelayEndpoint::knock() {
   }
   if (!transport::peerIsOurUser(line.get())) return lost("has a local socket that belongs to another user");
   hello_.nonce = freshNonce();
-  if (sendPacket(line.get(), packetOf(hello_)) != PacketIo::Done) return {};
+  if (transport::sendPacket(line.get(), transport::packetOf(hello_)) != transport::PacketIo::Done) return {};
   line_ = std::move(line);
   phase_ = Phase::Greeting;
   return {};
@@ -54,9 +54,9 @@ Status RelayEndpoint::knock() {
 Status RelayEndpoint::listen() {
   std::array<std::byte, kMostBytes> packet;
   while (phase_ != Phase::Ready) {
-    ReceivedPacket received = receivePacket(line_.get(), packet);
-    if (received.state == PacketIo::Gone) return lost("has closed the local connection; look for its own first error");
-    if (received.state == PacketIo::Again) return {};
+    transport::ReceivedPacket received = transport::receivePacket(line_.get(), packet);
+    if (received.state == transport::PacketIo::Gone) return lost("has closed the local connection; look for its own first error");
+    if (received.state == transport::PacketIo::Again) return {};
     if (received.bytes > packet.size()) return lost("talks nonsense");
     TRY(take(std::span(packet).first(received.bytes), std::move(received.attached)));
   }
@@ -89,7 +89,7 @@ Status RelayEndpoint::order(const Challenge& challenge) {
   order.slotBytes = path_.link.slotBytes;
   order.sharedSlots = setup_.sharedSlots;
   order.listeners = way_.listeners;
-  if (sendPacket(line_.get(), packetOf(order)) != PacketIo::Done) return lost("does not take the order");
+  if (transport::sendPacket(line_.get(), transport::packetOf(order)) != transport::PacketIo::Done) return lost("does not take the order");
   phase_ = Phase::Ordered;
   return {};
 }
@@ -119,7 +119,7 @@ Status RelayEndpoint::adopt(std::uint64_t bytes, Fd attached) {
   if (setup_.sharedSlots != 0 && slots_ == nullptr) return lost("offers no shared slots");
   ASSIGN(shm::Segment segment, shm::Segment::adopt(std::move(attached), bytes, path_.text()));
   ASSIGN(memory_, shm::Region::create(device_, std::move(segment), path_.text(), setup_.deviceOwner));
-  ASSIGN(steps_, DeviceBuffer::create(device_, device::kCountersBytes, path_.text()));
+  ASSIGN(steps_, gpu::DeviceBuffer::create(device_, device::kCountersBytes, path_.text()));
   phase_ = Phase::Mapped;
   return {};
 }
@@ -141,10 +141,10 @@ Result<bool> RelayEndpoint::ready() {
   return false;
 }
 
-ConnView RelayEndpoint::view() const {
+transport::ConnView RelayEndpoint::view() const {
   device::SendConn view = viewOf(layout_, path_.link.slotBytes, memory_->onDevice(), steps_->data());
   if (slots_ != nullptr) slots_->lend(view);
   return view;
 }
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

@@ -23,7 +23,7 @@
 #include "transport/shm/region.h"
 #include "transport/common/transport.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 
 /// What a rank needs in order to send through others.
 struct SenderSetup {
@@ -36,24 +36,24 @@ struct SenderSetup {
 
 /// Through whom, over which device of the network, to which of the receiver's listeners.
 struct Way {
-  PeerInfo relay;
+  topo::PeerInfo relay;
   int netDevice = 0;
-  std::array<NetHandle, 2> listeners{};
+  std::array<plugin::NetHandle, 2> listeners{};
 };
 
 /// See transport.h, from connect() on: it is made when the receiver's handle has come.
-class RelayEndpoint final : public Endpoint {
+class RelayEndpoint final : public transport::Endpoint {
  public:
   /// `path` describes the sender and gets its description here. `netName`: of the network.
-  RelayEndpoint(const Device& device, const SenderSetup& setup, net::NetPath path, const Way& way,
+  RelayEndpoint(const gpu::Device& device, const SenderSetup& setup, net::NetPath path, const Way& way,
                 std::string_view netName);
-  ConnectHandle handle() const override { return {}; }
-  Status connect(const ConnectHandle&) override { return {}; }
+  transport::ConnectHandle handle() const override { return {}; }
+  Status connect(const transport::ConnectHandle&) override { return {}; }
   Result<bool> ready() override;
   Status probeWrite() override { return {}; }
   Result<bool> probeCheck() override { return phase_ == Phase::Ready; }
-  ConnView view() const override;
-  ProgressTask* task() override { return task_ ? &*task_ : nullptr; }
+  transport::ConnView view() const override;
+  proxy::ProgressTask* task() override { return task_ ? &*task_ : nullptr; }
   std::string_view description() const override { return path_.description; }
   bool eachEndReports() const override { return true; }
 
@@ -70,7 +70,7 @@ class RelayEndpoint final : public Endpoint {
   Status start();
   Status lost(std::string_view why) const;
 
-  const Device& device_;
+  const gpu::Device& device_;
   const SenderSetup setup_;
   net::NetPath path_;
   const Way way_;
@@ -79,10 +79,10 @@ class RelayEndpoint final : public Endpoint {
   Phase phase_ = Phase::Knocking;
   Fd line_;
   Hello hello_;
-  std::optional<DeviceBuffer> steps_;
+  std::optional<gpu::DeviceBuffer> steps_;
   std::shared_ptr<shm::Region> memory_;
   std::shared_ptr<LentSlots> slots_;  ///< null: slots of its own
   std::optional<RelayedTask> task_;
 };
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

@@ -13,7 +13,7 @@
 #include "transport/net/lane/probe.h"
 #include "transport/shm/numa.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 namespace {
 
 using device::Protocol;
@@ -34,7 +34,7 @@ Kind kindOf(std::span<const std::byte> packet) {
   return kind;
 }
 
-std::uint32_t slotOf(const device::SlotBytes& slotBytes, Protocol protocol) {
+std::uint32_t slotOf(const device::SlotBytes& slotBytes, device::Protocol protocol) {
   return slotBytes[static_cast<std::size_t>(protocol)];
 }
 
@@ -59,8 +59,8 @@ RelayLink::~RelayLink() {
 bool RelayLink::listen() {
   std::array<std::byte, kMostBytes> packet;
   for (;;) {
-    const ReceivedPacket received = receivePacket(line_.get(), packet);
-    if (received.state != PacketIo::Done) return received.state == PacketIo::Again;
+    const transport::ReceivedPacket received = transport::receivePacket(line_.get(), packet);
+    if (received.state != transport::PacketIo::Done) return received.state == transport::PacketIo::Again;
     if (received.bytes > packet.size() || !take(std::span(packet).first(received.bytes))) return false;
   }
 }
@@ -91,7 +91,7 @@ bool RelayLink::greet(std::span<const std::byte> packet) {
   challenge.nonce = challenge_;
   challenge.proof = prove(host_.secret, hello_, challenge_, false);
   phase_ = Phase::Greeted;
-  return sendPacket(line_.get(), packetOf(challenge)) == PacketIo::Done;
+  return transport::sendPacket(line_.get(), transport::packetOf(challenge)) == transport::PacketIo::Done;
 }
 
 /// Who cannot prove that it belongs to the communicator gets no answer.
@@ -110,7 +110,7 @@ void RelayLink::refuse(Status why) {
   answer.code = why.code();
   const std::string said = lastErrorText();
   std::memcpy(answer.text.data(), said.data(), std::min(said.size(), answer.text.size() - 1));
-  sendPacket(line_.get(), packetOf(answer));
+  transport::sendPacket(line_.get(), transport::packetOf(answer));
 }
 
 Status RelayLink::checkOrder(const Order& order) const {
@@ -124,7 +124,7 @@ Status RelayLink::checkOrder(const Order& order) const {
     good = good && bytes <= kMostSlotBytes && bytes % 128 == 0;
   }
   const bool shares = std::has_single_bit(order.sharedSlots) && order.sharedSlots <= kPoolSlots;
-  good = good && (order.sharedSlots == 0 || (shares && slotOf(order.slotBytes, Protocol::Simple) != 0));
+  good = good && (order.sharedSlots == 0 || (shares && slotOf(order.slotBytes, device::Protocol::Simple) != 0));
   if (good && any) return {};
   return fail(ncclInternalError,
               "PXN : rank {} asks rank {} to send to rank {} over device {} of {}, of which there are {}",
@@ -142,8 +142,8 @@ Status RelayLink::begin(const Order& order) {
   ASSIGN(memory_, shm::Segment::create(layout_.bytes, shm::numaNodeOf(host_.device), path_.text()));
   new (base()) Board{};
   path_.farewells = std::make_shared<BoardFarewells>(board());
-  const bool flagged = slotOf(order.slotBytes, Protocol::LL) != 0 || slotOf(order.slotBytes, Protocol::LL128) != 0;
-  const std::array<bool, kJoins> wanted{slotOf(order.slotBytes, Protocol::Simple) != 0, flagged};
+  const bool flagged = slotOf(order.slotBytes, device::Protocol::LL) != 0 || slotOf(order.slotBytes, device::Protocol::LL128) != 0;
+  const std::array<bool, kJoins> wanted{slotOf(order.slotBytes, device::Protocol::Simple) != 0, flagged};
   for (std::size_t j = 0; j < kJoins; ++j) {
     if (!wanted[j]) continue;
     joins_[j] = std::make_shared<net::NetJoin>(host_.net, path_, order.netDevice);
@@ -156,7 +156,7 @@ Status RelayLink::begin(const Order& order) {
 
 Status RelayLink::joinPool(const Order& order) {
   if (order.sharedSlots == 0) return {};
-  const net::SharedShape shape{order.sharedSlots, slotOf(order.slotBytes, Protocol::Simple), false};
+  const net::SharedShape shape{order.sharedSlots, slotOf(order.slotBytes, device::Protocol::Simple), false};
   ASSIGN(pool_, host_.pools.get(hello_.sender, order.channel, shape, shm::numaNodeOf(host_.device)));
   return {};
 }
@@ -176,7 +176,7 @@ Status RelayLink::sendMemory() {
 }
 
 Status RelayLink::send(const Answer& answer, int descriptor) const {
-  if (sendPacket(line_.get(), packetOf(answer), descriptor) == PacketIo::Done) return {};
+  if (transport::sendPacket(line_.get(), transport::packetOf(answer), descriptor) == transport::PacketIo::Done) return {};
   return fail(ncclSystemError, "{}: the memory could not be given to rank {}; raise the descriptor limit (ulimit -n)",
               path_.text(), hello_.sender);
 }
@@ -185,14 +185,14 @@ Status RelayLink::prepare() {
   for (std::size_t j = 0; j < kJoins; ++j) {
     if (joins_[j] == nullptr) continue;
     lanes_[j].connection = joins_[j]->connection();
-    ASSIGN(lanes_[j].registration, joins_[j]->registerMemory(base(), layout_.bytes, PtrKind::Host));
+    ASSIGN(lanes_[j].registration, joins_[j]->registerMemory(base(), layout_.bytes, plugin::PtrKind::Host));
     lanes_[j].slotRegistration = lanes_[j].registration;
     const net::ProbeMessage probe = net::probeOf(path_, j);
     std::memcpy(base() + layout_.probes + j * kProbeRoom, &probe, sizeof(probe));
   }
   if (pool_ == nullptr) return {};
   ASSIGN(lanes_[kSimple].slotRegistration,
-         joins_[kSimple]->registerMemory(pool_->memory(), pool_->bytes(), PtrKind::Host));
+         joins_[kSimple]->registerMemory(pool_->memory(), pool_->bytes(), plugin::PtrKind::Host));
   return {};
 }
 
@@ -200,7 +200,7 @@ Result<bool> RelayLink::probe(std::size_t join) {
   if (joins_[join] == nullptr || probed_[join]) return true;
   const net::NetLane& lane = lanes_[join];
   if (probes_[join] == nullptr) {
-    const NetBuffer message{base() + layout_.probes + join * kProbeRoom, sizeof(net::ProbeMessage), lane.tag,
+    const plugin::NetBuffer message{base() + layout_.probes + join * kProbeRoom, sizeof(net::ProbeMessage), lane.tag,
                             lane.registration};
     auto request = lane.net->isend(lane.connection, message);
     if (!request.ok()) return net::failNet(path_, request.status(), "isend of the first message");
@@ -226,7 +226,7 @@ Status RelayLink::run() {
   host_.roster.enter(*work_, transport::rankText(path_.link.self));
   Answer answer;
   answer.kind = Kind::Ready;
-  if (sendPacket(line_.get(), packetOf(answer)) != PacketIo::Done) {
+  if (transport::sendPacket(line_.get(), transport::packetOf(answer)) != transport::PacketIo::Done) {
     return fail(ncclRemoteError, "{}: rank {} has gone before the connection was there", path_.text(), hello_.sender);
   }
   phase_ = Phase::Running;
@@ -251,4 +251,4 @@ bool RelayLink::step() {
   return advanced.ok();
 }
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

@@ -24,16 +24,16 @@
 #include "transport/net/pxn/send_task.h"
 #include "transport/shm/segment.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 
 /// What the links of one relay share; must outlive them.
 struct Host {
-  Net& net;
-  const Device& device;
-  ProgressGroup& group;
+  plugin::Net& net;
+  const gpu::Device& device;
+  proxy::ProgressGroup& group;
   Roster& roster;
   RelayPools& pools;
-  std::span<const PeerInfo> peers;  ///< of all ranks
+  std::span<const topo::PeerInfo> peers;  ///< of all ranks
   int rank = 0;                     ///< the relay
   Secret secret{};
 };
@@ -97,4 +97,4 @@ class RelayLink {
   std::unique_ptr<RelayWork> work_;
 };
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

@@ -4,7 +4,7 @@
 
 #include "transport/net/send/sender.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -76,4 +76,4 @@ net::LaneFacts factsOf(std::uint64_t packed, std::uint64_t step) {
           static_cast<std::uint32_t>(packed >> 32), step};
 }
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

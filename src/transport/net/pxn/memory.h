@@ -10,7 +10,7 @@
 #include "transport/net/lane/path.h"
 #include "transport/common/transport.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 
 /// What the two hosts tell each other while the connection is used. Of each line one side writes; words() of it are
 /// used through std::atomic_ref by both.
@@ -67,4 +67,4 @@ void write(T& word, T value, std::memory_order order = std::memory_order_release
   std::atomic_ref(word).store(value, order);
 }
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

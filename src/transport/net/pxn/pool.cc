@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 
 Result<std::shared_ptr<RelayPool>> RelayPool::create(std::uint64_t id, const net::SharedShape& shape, int numaNode,
                                                      std::string_view about) {
@@ -29,7 +29,7 @@ void LentSlots::lend(device::SendConn& view) const {
                  .reserved = 0};
 }
 
-Result<std::shared_ptr<LentSlots>> LentPools::get(const Device& device, const PoolOffer& offer, Fd segment,
+Result<std::shared_ptr<LentSlots>> LentPools::get(const gpu::Device& device, const PoolOffer& offer, Fd segment,
                                                   const std::shared_ptr<const void>& deviceOwner,
                                                   std::string_view about) {
   const std::lock_guard lock(mutex_);
@@ -37,9 +37,9 @@ Result<std::shared_ptr<LentSlots>> LentPools::get(const Device& device, const Po
   if (known != nullptr && known->id() == offer.id) return known;
   ASSIGN(shm::Segment adopted, shm::Segment::adopt(std::move(segment), poolBytes(offer.shape), about));
   ASSIGN(std::shared_ptr<shm::Region> memory, shm::Region::create(device, std::move(adopted), about, deviceOwner));
-  ASSIGN(DeviceBuffer taken, DeviceBuffer::create(device, net::kTakenBytes, about));
+  ASSIGN(gpu::DeviceBuffer taken, gpu::DeviceBuffer::create(device, net::kTakenBytes, about));
   known = std::make_shared<LentSlots>(offer.id, offer.shape, std::move(memory), std::move(taken));
   return known;
 }
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

@@ -20,7 +20,7 @@
 #include "transport/shm/region.h"
 #include "transport/shm/segment.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 
 /// At most as many as a connection would have for itself: unlike a rank's own, of which there is one set for a channel,
 /// there is one for each relay.
@@ -71,7 +71,7 @@ class RelayPools {
 /// The sender's side: the same memory, and how many of the slots its crew has taken.
 class LentSlots {
  public:
-  LentSlots(std::uint64_t id, const net::SharedShape& shape, std::shared_ptr<shm::Region> memory, DeviceBuffer taken)
+  LentSlots(std::uint64_t id, const net::SharedShape& shape, std::shared_ptr<shm::Region> memory, gpu::DeviceBuffer taken)
       : id_(id), shape_(shape), memory_(std::move(memory)), taken_(std::move(taken)) {}
   std::uint64_t id() const { return id_; }
   /// Lets a kernel's view use them.
@@ -81,7 +81,7 @@ class LentSlots {
   std::uint64_t id_;
   net::SharedShape shape_;
   std::shared_ptr<shm::Region> memory_;
-  DeviceBuffer taken_;
+  gpu::DeviceBuffer taken_;
 };
 
 /// Which of a relay's pools: what its answer says.
@@ -97,7 +97,7 @@ class LentPools {
  public:
   /// Maps `segment` unless that was done for an earlier connection: who counts slots must go on counting.
   /// `deviceOwner`: see shm::Region.
-  Result<std::shared_ptr<LentSlots>> get(const Device& device, const PoolOffer& offer, Fd segment,
+  Result<std::shared_ptr<LentSlots>> get(const gpu::Device& device, const PoolOffer& offer, Fd segment,
                                          const std::shared_ptr<const void>& deviceOwner, std::string_view about);
 
  private:
@@ -105,4 +105,4 @@ class LentPools {
   std::map<std::pair<int, int>, std::shared_ptr<LentSlots>> pools_;  ///< by channel and relay
 };
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

@@ -9,7 +9,7 @@
 
 #include "transport/net/pxn/send_task.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 
 /// Any thread; nothing waits.
 class Roster {
@@ -44,4 +44,4 @@ class Roster {
   std::vector<Entry> entries_;
 };
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

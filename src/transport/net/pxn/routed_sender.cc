@@ -6,25 +6,25 @@
 #include "base/log.h"
 #include "transport/net/pxn/endpoint.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 
 using device::Direction;
 
-ConnectHandle RoutedSender::handle() const {
-  const net::WireHandle wire{transport::identityOf(link_, Direction::Send, net::kWireMagic), {}, {}};
-  ConnectHandle handle;
+transport::ConnectHandle RoutedSender::handle() const {
+  const net::WireHandle wire{transport::identityOf(link_, device::Direction::Send, net::kWireMagic), {}, {}};
+  transport::ConnectHandle handle;
   std::memcpy(handle.bytes.data(), &wire, sizeof(wire));
   return handle;
 }
 
-Status RoutedSender::connectDirectly(const EndPlace& place, const ConnectHandle& peer) {
+Status RoutedSender::connectDirectly(const EndPlace& place, const transport::ConnectHandle& peer) {
   NetTransportOptions options = options_;
   options.sharedJoins = false;  // handle() could not say which device it would be
   ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options, pools_, lent_, joins_}, link_, device::Direction::Send, place));
   return inner_->connect(peer);
 }
 
-Status RoutedSender::connect(const ConnectHandle& peer) {
+Status RoutedSender::connect(const transport::ConnectHandle& peer) {
   net::WireHandle wire;
   std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
   const SendRoute route = options_.routing->routeOf(link_, wire.nic);
@@ -51,4 +51,4 @@ Result<bool> RoutedSender::probeCheck() {
   return inner_->probeCheck();
 }
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

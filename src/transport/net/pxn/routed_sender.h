@@ -8,13 +8,13 @@
 #include "transport/net/endpoint/endpoint.h"
 #include "transport/common/transport.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 
 /// Becomes a NetEndpoint or a RelayEndpoint in connect(). See transport.h.
-class RoutedSender final : public Endpoint {
+class RoutedSender final : public transport::Endpoint {
  public:
   /// `context.options.routing` is needed.
-  RoutedSender(const net::EndContext& context, const LinkSpec& link)
+  RoutedSender(const net::EndContext& context, const transport::LinkSpec& link)
       : device_(context.device),
         net_(context.net),
         options_(context.options),
@@ -22,27 +22,27 @@ class RoutedSender final : public Endpoint {
         lent_(context.lent),
         joins_(context.joins),
         link_(link) {}
-  ConnectHandle handle() const override;
-  Status connect(const ConnectHandle& peer) override;
+  transport::ConnectHandle handle() const override;
+  Status connect(const transport::ConnectHandle& peer) override;
   Result<bool> ready() override;
   Status probeWrite() override { return {}; }
   Result<bool> probeCheck() override;
-  ConnView view() const override { return inner_->view(); }
-  ProgressTask* task() override { return inner_ == nullptr ? nullptr : inner_->task(); }
+  transport::ConnView view() const override { return inner_->view(); }
+  proxy::ProgressTask* task() override { return inner_ == nullptr ? nullptr : inner_->task(); }
   std::string_view description() const override { return inner_ == nullptr ? "NET" : inner_->description(); }
   bool eachEndReports() const override { return true; }
 
  private:
-  Status connectDirectly(const EndPlace& place, const ConnectHandle& peer);
+  Status connectDirectly(const EndPlace& place, const transport::ConnectHandle& peer);
 
-  const Device& device_;
-  Net& net_;
+  const gpu::Device& device_;
+  plugin::Net& net_;
   NetTransportOptions options_;
   net::SharedPools& pools_;
   LentPools& lent_;
   net::SharedJoins& joins_;
-  LinkSpec link_;
-  std::unique_ptr<Endpoint> inner_;  ///< null before connect()
+  transport::LinkSpec link_;
+  std::unique_ptr<transport::Endpoint> inner_;  ///< null before connect()
 };
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

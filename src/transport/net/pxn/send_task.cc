@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 
 RelayWork::RelayWork(const net::SendSetup& setup, Board& board) : board_(board), view_(setup.view), sender_(setup) {
   tell();
@@ -45,7 +45,7 @@ void RelayWork::settle() {
   }
   if (heads == settled_ || !sender_.quiet()) return;
   settled_ = heads;
-  const TaskCounters counters = sender_.counters();
+  const proxy::TaskCounters counters = sender_.counters();
   write(board_.bytes, counters.bytes, std::memory_order_relaxed);
   write(board_.stalls, counters.stalls, std::memory_order_relaxed);
   for (std::size_t p = 0; p < heads.size(); ++p) write(board_.settled[p], heads[p]);
@@ -88,4 +88,4 @@ void RelayWork::wake(Board& board) {
   write(board.wakes, read(board.wakes, std::memory_order_relaxed) + 1);
 }
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

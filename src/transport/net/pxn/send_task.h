@@ -14,11 +14,11 @@
 #include "transport/net/send/sender.h"
 #include "transport/net/pxn/memory.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 
 /// Driven by the relay's engine (proxy/task.h). Never fails there: a relay goes on for others; what has failed stands
 /// on the board. Counts as busy while the sender's engine beats, and `kLinger` longer.
-class RelayWork final : public ProgressTask {
+class RelayWork final : public proxy::ProgressTask {
  public:
   static constexpr milliseconds kLinger{20};
 
@@ -26,7 +26,7 @@ class RelayWork final : public ProgressTask {
   RelayWork(const net::SendSetup& setup, Board& board);
   Result<bool> advance() override;
   bool quiet() const override;
-  TaskCounters counters() const override { return sender_.counters(); }
+  proxy::TaskCounters counters() const override { return sender_.counters(); }
   std::string describe() const override { return sender_.describe(); }
   /// Nothing is under way that has not come through. Any thread.
   bool atRest() const { return failed_ || allSettled(view_, board_); }
@@ -51,4 +51,4 @@ class RelayWork final : public ProgressTask {
   mutable SteadyClock::time_point beatAt_{};
 };
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 namespace {
 
 /// How long a stranger may take to prove who it is.
@@ -30,7 +30,7 @@ Result<std::shared_ptr<RelayService>> RelayService::start(ServiceSetup setup) {
 }
 
 Status RelayService::open() {
-  GroupHooks hooks;
+  proxy::GroupHooks hooks;
   // The works themselves know whether their senders are at it.
   hooks.busy = [] { return false; };
   ASSIGN(group_, setup_.engine->group(std::move(hooks)));
@@ -118,4 +118,4 @@ void RelayService::acceptAll() {
   }
 }
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

@@ -18,14 +18,14 @@
 #include "transport/net/pxn/link.h"
 #include "transport/net/pxn/wire.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 
 struct ServiceSetup {
   std::shared_ptr<const void> owner;  ///< keeps `net` and `device`
-  Net* net = nullptr;
-  const Device* device = nullptr;
-  std::shared_ptr<ProgressEngine> engine;
-  std::vector<PeerInfo> peers;  ///< of all ranks
+  plugin::Net* net = nullptr;
+  const gpu::Device* device = nullptr;
+  std::shared_ptr<proxy::ProgressEngine> engine;
+  std::vector<topo::PeerInfo> peers;  ///< of all ranks
   int rank = 0;
   Secret secret{};
 };
@@ -64,7 +64,7 @@ class RelayService {
   ServiceSetup setup_;
   Roster roster_;
   RelayPools pools_;  ///< the thread's
-  std::unique_ptr<ProgressGroup> group_;
+  std::unique_ptr<proxy::ProgressGroup> group_;
   std::unique_ptr<Host> host_;
   Waker waker_;
   transport::LocalListener listener_;              ///< the thread's, once it runs
@@ -77,4 +77,4 @@ class RelayService {
   Thread thread_;
 };
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

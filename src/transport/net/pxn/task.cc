@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "transport/net/pxn/wire.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 
 using device::Protocol;
 
@@ -16,7 +16,7 @@ namespace {
 
 /// Turns between two looks at what takes a system call or a lock.
 constexpr unsigned kTurnsPerLook = 256;
-constexpr auto kSimple = static_cast<std::size_t>(Protocol::Simple);
+constexpr auto kSimple = static_cast<std::size_t>(device::Protocol::Simple);
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void RelayedTask::wakeRelay() {
   if (rung_ && wakes == wakesAtRing_) return;
   const Kind kind = Kind::Wake;
   wakesAtRing_ = wakes;
-  rung_ = sendPacket(line_, packetOf(kind)) == PacketIo::Done;
+  rung_ = transport::sendPacket(line_, transport::packetOf(kind)) == transport::PacketIo::Done;
 }
 
 Status RelayedTask::relayFailed(std::uint32_t code) const {
@@ -49,7 +49,7 @@ void RelayedTask::watchRelay() {
 
 bool RelayedTask::hasGone() {
   std::array<std::byte, kMostBytes> packet;
-  if (!goneSince_ && receivePacket(line_, packet).state == PacketIo::Gone) goneSince_ = SteadyClock::now();
+  if (!goneSince_ && transport::receivePacket(line_, packet).state == transport::PacketIo::Gone) goneSince_ = SteadyClock::now();
   return goneSince_.has_value();
 }
 
@@ -77,12 +77,12 @@ Result<bool> RelayedTask::advance() {
 }
 
 std::uint64_t RelayedTask::headOf(std::size_t protocol) const {
-  return view_.slotBytes[protocol] == 0 ? 0 : net::loadCounter(view_.headOf(static_cast<Protocol>(protocol)));
+  return view_.slotBytes[protocol] == 0 ? 0 : net::loadCounter(view_.headOf(static_cast<device::Protocol>(protocol)));
 }
 
 /// Steps that the relay has taken, and those that have left it for good.
-TaskCounters RelayedTask::counters() const {
-  TaskCounters counters;
+proxy::TaskCounters RelayedTask::counters() const {
+  proxy::TaskCounters counters;
   for (std::size_t p = 0; p < device::kProtocols; ++p) {
     counters.done += read(board_.settled[p]);  // before the head, which is never behind
     counters.posted += headOf(p);
@@ -92,14 +92,14 @@ TaskCounters RelayedTask::counters() const {
   return counters;
 }
 
-TaskHold RelayedTask::hold() const {
-  TaskHold hold{Keeper::Nobody, relay_.rank};
+proxy::TaskHold RelayedTask::hold() const {
+  proxy::TaskHold hold{proxy::Keeper::Nobody, relay_.rank};
   if (quiet()) return hold;
   const net::LaneFacts facts = factsOf(read(board_.wait), read(board_.step));
   if (stuck_.load(std::memory_order_relaxed)) {
-    hold.keeper = Keeper::Relay;
+    hold.keeper = proxy::Keeper::Relay;
   } else if (facts.atNetwork()) {
-    hold.keeper = Keeper::Network;
+    hold.keeper = proxy::Keeper::Network;
   }
   return hold;
 }
@@ -117,4 +117,4 @@ std::string RelayedTask::describe() const {
                          : facts.waits());
 }
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

@@ -14,14 +14,14 @@
 #include "transport/net/lane/path.h"
 #include "transport/net/pxn/memory.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 
 /// Driven by the sender's engine (proxy/task.h), whose communicator's holds and kernels keep it turning. Moves nothing
 /// itself.
-class RelayedTask final : public ProgressTask {
+class RelayedTask final : public proxy::ProgressTask {
  public:
   /// What is referred to must outlive it. `view`: as the host addresses the memory.
-  RelayedTask(const net::NetPath& path, const PeerInfo& relay, const device::SendConn& view, Board& board, int line)
+  RelayedTask(const net::NetPath& path, const topo::PeerInfo& relay, const device::SendConn& view, Board& board, int line)
       : path_(path), relay_(relay), view_(view), board_(board), line_(line) {}
   /// Errors: the relay's, with its code; ncclRemoteError when it has gone, and kGoneGrace later nothing else has ended
   /// this communicator.
@@ -32,9 +32,9 @@ class RelayedTask final : public ProgressTask {
   /// The relay's engine counts as stuck when it has made no turn for so long, with something to send.
   static constexpr milliseconds kStuck{1500};
   bool quiet() const override { return allSettled(view_, board_); }
-  TaskCounters counters() const override;
+  proxy::TaskCounters counters() const override;
   std::string describe() const override;
-  TaskHold hold() const override;
+  proxy::TaskHold hold() const override;
 
  private:
   void wakeRelay();
@@ -45,7 +45,7 @@ class RelayedTask final : public ProgressTask {
   std::uint64_t headOf(std::size_t protocol) const;
 
   const net::NetPath& path_;
-  const PeerInfo& relay_;
+  const topo::PeerInfo& relay_;
   const device::SendConn view_;
   Board& board_;
   const int line_;
@@ -60,4 +60,4 @@ class RelayedTask final : public ProgressTask {
   std::optional<SteadyClock::time_point> goneSince_;
 };
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

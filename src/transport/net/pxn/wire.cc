@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 namespace {
 
 static_assert(sizeof(Proof) == crypto_auth_hmacsha256_BYTES);
@@ -59,4 +59,4 @@ transport::LocalName lineName(const Secret& secret, int relay) {
   return transport::localName("relay", std::span(digest).first<transport::kNameKeyBytes>());
 }
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

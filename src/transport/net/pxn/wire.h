@@ -11,7 +11,7 @@
 #include "plugin/net.h"
 #include "transport/common/local_socket.h"
 
-namespace tutti::relay {
+namespace tutti::net::pxn {
 
 // How all of it is said.
 using transport::PacketIo;
@@ -53,7 +53,7 @@ struct Order {
   std::int32_t netDevice = -1;
   device::SlotBytes slotBytes{};
   std::uint32_t sharedSlots = 0;  ///< with other messages on the channel; 0: the connection has its own
-  std::array<NetHandle, 2> listeners{};  ///< of the receiver
+  std::array<plugin::NetHandle, 2> listeners{};  ///< of the receiver
 };
 
 /// Relay: with shared slots Pool, with a descriptor; then Memory, with another; then Ready. Or Failed, at any time
@@ -81,4 +81,4 @@ bool sameProof(const Proof& a, const Proof& b);
 /// Of the relay's local socket, known to who knows the secret.
 transport::LocalName lineName(const Secret& secret, int relay);
 
-}  // namespace tutti::relay
+}  // namespace tutti::net::pxn

@@ -43,7 +43,7 @@ Status FlaggedRecvLane::enter(Place place, std::size_t received) {
   MessageHead head;
   if (received >= sizeof(head)) std::memcpy(&head, messageAt(place), sizeof(head));
   Fifo* const fifo = head.protocol < kFlagged ? &fifos_[head.protocol] : nullptr;
-  const auto protocol = static_cast<Protocol>(head.protocol);
+  const auto protocol = static_cast<device::Protocol>(head.protocol);
   const bool right = fifo != nullptr && received == sizeof(head) + head.bytes && head.step == fifo->arrived &&
                      head.bytes <= contentRoom(protocol, view_.slotBytes[head.protocol]);
   if (!right) {
@@ -67,7 +67,7 @@ Result<bool> FlaggedRecvLane::take() {
   return any;
 }
 
-bool FlaggedRecvLane::put(Protocol protocol) {
+bool FlaggedRecvLane::put(device::Protocol protocol) {
   Fifo& fifo = fifos_[static_cast<std::size_t>(protocol)];
   if (fifo.put == fifo.arrived) return false;
   const std::uint64_t head = loadCounter(view_.headOf(protocol));
@@ -93,14 +93,14 @@ bool FlaggedRecvLane::put(Protocol protocol) {
 
 Result<bool> FlaggedRecvLane::advance() {
   ASSIGN(const bool taken, take());
-  const bool ll = put(Protocol::LL);
-  const bool ll128 = put(Protocol::LL128);
+  const bool ll = put(device::Protocol::LL);
+  const bool ll128 = put(device::Protocol::LL128);
   ASSIGN(const bool posted, post());
   return taken || ll || ll128 || posted;
 }
 
 std::size_t receiverMessageBytes(const device::SlotBytes& slotBytes) {
-  return kMostUnderWay * std::max(messageRoom(Protocol::LL, slotBytes[0]), messageRoom(Protocol::LL128, slotBytes[1]));
+  return kMostUnderWay * std::max(messageRoom(device::Protocol::LL, slotBytes[0]), messageRoom(device::Protocol::LL128, slotBytes[1]));
 }
 
 }  // namespace tutti::net

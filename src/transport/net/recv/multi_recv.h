@@ -21,7 +21,7 @@ namespace tutti::net {
 
 /// What a lane would have posted next.
 struct AskedReceive {
-  NetBuffer into;
+  plugin::NetBuffer into;
   device::MessageTurn turn;
   bool flushes = false;  ///< what comes has to be flushed before a kernel may look
 };
@@ -55,7 +55,7 @@ class RecvGroups {
   static constexpr int kMostParts = 8;
 
   /// The connection is there. Before the first post().
-  void use(Net& net, void* connection) { net_ = &net, connection_ = connection; }
+  void use(plugin::Net& net, void* connection) { net_ = &net, connection_ = connection; }
   /// `lane` takes part until leave(), which its end must call: nobody asks for what was posted for it from then on.
   void join(GroupedLane& lane) { lanes_.push_back(&lane); }
   void leave(GroupedLane& lane);
@@ -92,7 +92,7 @@ class RecvGroups {
     Status why;
     std::string said;
   };
-  using Buffers = std::array<NetBuffer, kMostParts>;
+  using Buffers = std::array<plugin::NetBuffer, kMostParts>;
 
   Group& at(RecvTicket ticket) { return groups_[ticket.group % kMostGroups]; }
   const Group& at(RecvTicket ticket) const { return groups_[ticket.group % kMostGroups]; }
@@ -108,7 +108,7 @@ class RecvGroups {
 
   std::shared_ptr<MessageTurns> turns_;
   std::uint32_t mostParts_;
-  Net* net_ = nullptr;
+  plugin::Net* net_ = nullptr;
   void* connection_ = nullptr;
   std::vector<GroupedLane*> lanes_;
   std::uint64_t oldest_ = 0;  ///< groups oldest_ .. made_-1 are under way

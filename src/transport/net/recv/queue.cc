@@ -4,7 +4,7 @@
 
 namespace tutti::net {
 
-Result<bool> RecvQueue::post(const NetBuffer& into) {
+Result<bool> RecvQueue::post(const plugin::NetBuffer& into) {
   if (!mayPost()) return false;
   const auto request = lane_.net->irecv(lane_.connection, std::span(&into, 1));
   if (!request.ok()) return refuse(request.status());

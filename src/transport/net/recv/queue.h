@@ -22,7 +22,7 @@ class RecvQueue {
 
   /// Asks the network for the next receive; false: it takes none now. Once it has failed to take one, nothing more is
   /// posted, but what is under way may still come: only with nothing under way is that an error (networkFailed()).
-  Result<bool> post(const NetBuffer& into);
+  Result<bool> post(const plugin::NetBuffer& into);
   /// The bytes that the oldest receive has brought; -1: it goes on. An error with networkFailed(): nothing more comes.
   Result<int> oldest();
   /// The oldest receive has been dealt with.

@@ -36,18 +36,18 @@ Result<bool> NetReceiver::advance() {
   return any;
 }
 
-const LaneReport* NetReceiver::reportOf(Protocol protocol) const {
-  if (protocol == Protocol::Simple) return simple_ ? &simple_->report() : nullptr;
+const LaneReport* NetReceiver::reportOf(device::Protocol protocol) const {
+  if (protocol == device::Protocol::Simple) return simple_ ? &simple_->report() : nullptr;
   return flagged_ ? &flagged_->report(protocol) : nullptr;
 }
 
 bool NetReceiver::starves(std::size_t protocol) const {
-  const LaneReport* const report = reportOf(static_cast<Protocol>(protocol));
+  const LaneReport* const report = reportOf(static_cast<device::Protocol>(protocol));
   return report != nullptr && report->wait() == LaneWait::Message;
 }
 
 std::string NetReceiver::describe() const {
-  const auto shown = factsToShow({reportOf(Protocol::Simple), reportOf(Protocol::LL), reportOf(Protocol::LL128)});
+  const auto shown = factsToShow({reportOf(device::Protocol::Simple), reportOf(device::Protocol::LL), reportOf(device::Protocol::LL128)});
   if (!shown) return setup_.path.brief() + ": no protocol";
   return fmt::format("{}: {}, {}", setup_.path.brief(), shown->place(), shown->waits());
 }

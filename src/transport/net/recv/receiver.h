@@ -15,13 +15,13 @@
 namespace tutti::net {
 
 /// See proxy/task.h. Does not own the network connections.
-class NetReceiver final : public ProgressTask {
+class NetReceiver final : public proxy::ProgressTask {
  public:
   explicit NetReceiver(const RecvSetup& setup);
   Result<bool> advance() override;
   /// Always: what arrives can wait until a kernel wants it.
   bool quiet() const override { return true; }
-  TaskCounters counters() const override { return tally_.read(); }
+  proxy::TaskCounters counters() const override { return tally_.read(); }
   std::string describe() const override;
   bool starves(std::size_t protocol) const override;
 

@@ -25,8 +25,8 @@ SimpleRecvLane::~SimpleRecvLane() {
   if (groups_ != nullptr) groups_->leave(*this);
 }
 
-NetBuffer SimpleRecvLane::slotOf(std::uint64_t step) const {
-  const auto index = static_cast<int>(Protocol::Simple);
+plugin::NetBuffer SimpleRecvLane::slotOf(std::uint64_t step) const {
+  const auto index = static_cast<int>(device::Protocol::Simple);
   const std::uint32_t slotBytes = view_.slotBytes[index];
   if (shared_ != nullptr) {
     const std::uint64_t into = view_.shared.window.bytes == 0 ? 0 : loadCounter(view_.words->into.of(step));
@@ -58,7 +58,7 @@ Status SimpleRecvLane::checkUpTo(std::uint64_t head) {
 }
 
 Result<bool> SimpleRecvLane::drain(bool peerHasLeft) {
-  TRY(checkUpTo(loadCounter(view_.headOf(Protocol::Simple))));
+  TRY(checkUpTo(loadCounter(view_.headOf(device::Protocol::Simple))));
   if (!peerHasLeft) return false;
   const std::uint64_t step = queue_.done();
   const std::uint64_t wanted = loadCounter(view_.words->expected.of(step));
@@ -110,7 +110,7 @@ Result<bool> SimpleRecvLane::postGroups() {
 
 Result<bool> SimpleRecvLane::flushed() {
   if (flush_ == nullptr) {
-    NetBuffer slot = slotOf(queue_.done());
+    plugin::NetBuffer slot = slotOf(queue_.done());
     slot.bytes = bytes_[queue_.done() % device::kSteps];
     auto flush = lane_.net->iflush(lane_.connection, std::span(&slot, 1));
     if (!flush.ok()) return failNet(path_, flush.status(), "iflush");
@@ -125,7 +125,7 @@ Result<bool> SimpleRecvLane::flushed() {
 
 Status SimpleRecvLane::enter(int bytes) {
   const std::uint64_t step = queue_.done();
-  const std::uint32_t room = view_.slotBytes[static_cast<int>(Protocol::Simple)];
+  const std::uint32_t room = view_.slotBytes[static_cast<int>(device::Protocol::Simple)];
   if (static_cast<std::uint32_t>(bytes) > room) {
     return fail(ncclRemoteError, "{}: step {} came with {} bytes, more than the {} of a slot", path_.text(), step, bytes,
                 room);
@@ -174,7 +174,7 @@ Result<bool> SimpleRecvLane::deliver() {
     tally_.bytes(bytes_[queue_.done() % device::kSteps]);
     tally_.done();
     queue_.pop();
-    storeCounter(view_.tailOf(Protocol::Simple), queue_.done());
+    storeCounter(view_.tailOf(device::Protocol::Simple), queue_.done());
   }
   // Of a lane in groups, postGroups() knows.
   if (!queue_.stalled() && groups_ == nullptr) {
@@ -186,7 +186,7 @@ Result<bool> SimpleRecvLane::deliver() {
 Result<bool> SimpleRecvLane::advance() {
   ASSIGN(const bool delivered, deliver());
   // No more is received than was checked: what kernels say of a step, and its size here, stay that long.
-  const std::uint64_t head = loadCounter(view_.headOf(Protocol::Simple));
+  const std::uint64_t head = loadCounter(view_.headOf(device::Protocol::Simple));
   TRY(checkUpTo(head));
   ASSIGN(const bool posted, groups_ != nullptr ? postGroups() : post(head));
   return posted || delivered;

@@ -31,7 +31,7 @@ class SimpleRecvLane final : private GroupedLane {
 
  private:
   /// Where the content of the step belongs: its slot, or the memory that the kernel has named.
-  NetBuffer slotOf(std::uint64_t step) const;
+  plugin::NetBuffer slotOf(std::uint64_t step) const;
   /// Whether the receive for the next step may be posted: its slot is free, or the kernel has given it a shared one.
   bool mayPost(std::uint64_t head) const;
   /// Posts receives for the slots before `head` + kSteps.

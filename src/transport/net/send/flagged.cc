@@ -10,7 +10,7 @@ namespace tutti::net {
 
 using device::Protocol;
 
-FlaggedSendLane::FlaggedSendLane(Protocol protocol, NetLane& lane, const SendSetup& setup, Tally& tally,
+FlaggedSendLane::FlaggedSendLane(device::Protocol protocol, NetLane& lane, const SendSetup& setup, Tally& tally,
                                  std::byte* messages)
     : protocol_(protocol),
       lane_(lane),
@@ -113,7 +113,7 @@ bool FlaggedSendLane::quiet() const {
 
 std::size_t senderMessageBytes(const device::SlotBytes& slotBytes) {
   std::size_t bytes = 0;
-  for (const Protocol protocol : {Protocol::LL, Protocol::LL128}) {
+  for (const device::Protocol protocol : {device::Protocol::LL, device::Protocol::LL128}) {
     bytes += device::kSteps * messageRoom(protocol, slotBytes[static_cast<std::size_t>(protocol)]);
   }
   return bytes;

@@ -8,7 +8,7 @@ Result<bool> SendQueue::stall() {
   return false;
 }
 
-Result<bool> SendQueue::post(const NetBuffer& message) {
+Result<bool> SendQueue::post(const plugin::NetBuffer& message) {
   if (lane_.underWay == kMostUnderWay) return stall();
   const auto request = lane_.net->isend(lane_.connection, message);
   if (!request.ok()) {

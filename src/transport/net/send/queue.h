@@ -25,7 +25,7 @@ class SendQueue {
   const char* failedIn() const { return failedIn_; }
 
   /// Hands the next message to the network; false: it does not take it now. An error with failedIn().
-  Result<bool> post(const NetBuffer& message);
+  Result<bool> post(const plugin::NetBuffer& message);
   /// Whether the network has finished the oldest message: then pop() has to follow. An error with failedIn().
   Result<bool> oldestEnded();
   void pop();

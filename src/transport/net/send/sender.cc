@@ -30,7 +30,7 @@ NetSender::NetSender(const SendSetup& setup)
     : setup_(setup), simpleEnd_(setup.simple), flaggedEnd_(setup.flagged) {
   if (setup_.simple != nullptr) simple_.emplace(*setup_.simple, setup_, tally_);
   std::byte* messages = setup_.messages;
-  for (const Protocol protocol : {Protocol::LL, Protocol::LL128}) {
+  for (const device::Protocol protocol : {device::Protocol::LL, device::Protocol::LL128}) {
     const auto index = static_cast<std::size_t>(protocol);
     if (setup_.flagged == nullptr || setup_.view.slotBytes[index] == 0) continue;
     flagged_[index].emplace(protocol, *setup_.flagged, setup_, tally_, messages);
@@ -157,8 +157,8 @@ LaneFacts NetSender::facts() const {
   return facts;
 }
 
-TaskHold NetSender::hold() const {
-  return {facts().atNetwork() ? Keeper::Network : Keeper::Nobody, -1};
+proxy::TaskHold NetSender::hold() const {
+  return {facts().atNetwork() ? proxy::Keeper::Network : proxy::Keeper::Nobody, -1};
 }
 
 std::string NetSender::describe() const {

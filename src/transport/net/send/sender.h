@@ -20,15 +20,15 @@
 namespace tutti::net {
 
 /// See proxy/task.h. Does not own the network connections.
-class NetSender final : public ProgressTask {
+class NetSender final : public proxy::ProgressTask {
  public:
   explicit NetSender(const SendSetup& setup);
   Result<bool> advance() override;
   bool quiet() const override;
   bool presses() const override;
-  TaskCounters counters() const override { return tally_.read(); }
+  proxy::TaskCounters counters() const override { return tally_.read(); }
   std::string describe() const override;
-  TaskHold hold() const override;
+  proxy::TaskHold hold() const override;
   /// Where it stands. Any thread.
   LaneFacts facts() const;
 

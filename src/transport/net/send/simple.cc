@@ -18,13 +18,13 @@ SimpleSendLane::SimpleSendLane(NetLane& lane, const SendSetup& setup, Tally& tal
       queue_(lane, tally, setup.firstStep),
       shared_(setup.shared) {}
 
-Result<NetBuffer> SimpleSendLane::messageOf(std::uint64_t step, Message& made) const {
-  const std::uint64_t word = sizeSaid(view_, Protocol::Simple, step);
+Result<plugin::NetBuffer> SimpleSendLane::messageOf(std::uint64_t step, Message& made) const {
+  const std::uint64_t word = sizeSaid(view_, device::Protocol::Simple, step);
   const auto bytes = static_cast<std::uint32_t>(word);
-  const std::uint32_t slotBytes = view_.slotBytes[static_cast<int>(Protocol::Simple)];
+  const std::uint32_t slotBytes = view_.slotBytes[static_cast<int>(device::Protocol::Simple)];
   if (!device::isSizeOf(word, step) || bytes > slotBytes) return notASize(path_, word, step);
   made = {bytes, {}};
-  NetBuffer message{nullptr, bytes, lane_.tag, lane_.slotRegistration};
+  plugin::NetBuffer message{nullptr, bytes, lane_.tag, lane_.slotRegistration};
   if (view_.pull.addresses != nullptr) {
     const std::uint64_t offered = std::atomic_ref(*view_.pull.addresses->of(step)).load(std::memory_order_relaxed);
     message.data = reinterpret_cast<void*>(offered);
@@ -36,7 +36,7 @@ Result<NetBuffer> SimpleSendLane::messageOf(std::uint64_t step, Message& made) c
     made.place = place;
     message.data = shared_->at(place);
   } else if (message.data == nullptr) {
-    message.data = view_.slots[static_cast<int>(Protocol::Simple)] + step % device::kSteps * slotBytes;
+    message.data = view_.slots[static_cast<int>(device::Protocol::Simple)] + step % device::kSteps * slotBytes;
   }
   return message;
 }
@@ -44,10 +44,10 @@ Result<NetBuffer> SimpleSendLane::messageOf(std::uint64_t step, Message& made) c
 Result<bool> SimpleSendLane::post() {
   for (bool any = false;; any = true) {
     const std::uint64_t step = queue_.sent();
-    if (step == seen_) seen_ = loadCounter(view_.tailOf(Protocol::Simple));
+    if (step == seen_) seen_ = loadCounter(view_.tailOf(device::Protocol::Simple));
     if (step == seen_) return any;
     Message made;
-    ASSIGN(const NetBuffer message, messageOf(step, made));
+    ASSIGN(const plugin::NetBuffer message, messageOf(step, made));
     ASSIGN(const bool taken, queue_.post(message));
     if (!taken) {
       report_.set(LaneWait::Network, step, made.bytes);
@@ -79,12 +79,12 @@ void SimpleSendLane::finishOne() {
   tally_.done();
   if (message.place) shared_->giveBack(*message.place);
   queue_.pop();
-  storeCounter(view_.headOf(Protocol::Simple), queue_.done());
+  storeCounter(view_.headOf(device::Protocol::Simple), queue_.done());
 }
 
 Status SimpleSendLane::abandon() {
   while (!queue_.empty()) finishOne();
-  seen_ = loadCounter(view_.tailOf(Protocol::Simple));
+  seen_ = loadCounter(view_.tailOf(device::Protocol::Simple));
   while (queue_.sent() != seen_) {
     Message& made = messages_[queue_.sent() % device::kSteps];
     TRY(messageOf(queue_.sent(), made).status());
@@ -105,7 +105,7 @@ Result<bool> SimpleSendLane::advance() {
 }
 
 bool SimpleSendLane::quiet() const {
-  return queue_.empty() && loadCounter(view_.tailOf(Protocol::Simple)) == queue_.sent();
+  return queue_.empty() && loadCounter(view_.tailOf(device::Protocol::Simple)) == queue_.sent();
 }
 
 }  // namespace tutti::net

@@ -32,7 +32,7 @@ class SimpleSendLane {
     std::optional<std::uint32_t> place = {};  ///< the shared slot that it has
   };
   /// What the kernel has made, and what is to be remembered of it.
-  Result<NetBuffer> messageOf(std::uint64_t step, Message& made) const;
+  Result<plugin::NetBuffer> messageOf(std::uint64_t step, Message& made) const;
   Result<bool> post();
   Result<bool> finish();
   void finishOne();

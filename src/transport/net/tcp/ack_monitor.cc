@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 std::optional<AckSample> sampleAcks(int fd) {
   tcp_info info{};
@@ -41,4 +41,4 @@ AckWatch::Verdict AckWatch::judge(const AckSample& sample, SteadyClock::time_poi
   return heardAt_ - since_ > patience / 4 ? Verdict::Swallowed : Verdict::Silent;
 }
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 /// What the system says of the sending half of a socket (TCP_INFO).
 struct AckSample {
@@ -44,4 +44,4 @@ class AckWatch {
   SteadyClock::time_point heardAt_{};
 };
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

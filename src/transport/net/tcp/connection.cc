@@ -8,12 +8,12 @@
 #include "base/socket/errors.h"
 #include "transport/net/tcp/io.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
-SocketConnection::SocketConnection(SocketLink link, Direction direction)
+SocketConnection::SocketConnection(SocketLink link, device::Direction direction)
     : control_(std::move(link.control)),
       silence_(link.options.silence),
-      sizesBuffer_(direction == Direction::Send && sizesSendBuffer(control_.get(), link.options)),
+      sizesBuffer_(direction == device::Direction::Send && sizesSendBuffer(control_.get(), link.options)),
       inlineBytes_(link.options.inlineBytes),
       direction_(direction),
       device_(std::move(link.device)),
@@ -23,7 +23,7 @@ SocketConnection::SocketConnection(SocketLink link, Direction direction)
   for (SocketRequest& request : requests_) request.connection = this;
 }
 
-SocketRequest* SocketConnection::post(const NetBuffer& message) {
+SocketRequest* SocketConnection::post(const plugin::NetBuffer& message) {
   SocketRequest& request = at(posted_);
   if (request.busy) return nullptr;
   request.busy = true;
@@ -61,7 +61,7 @@ std::string SocketConnection::place() const {
 }
 
 std::string SocketConnection::whatIsUnderWay() {
-  const char* verb = direction_ == Direction::Send ? "sending" : "receiving";
+  const char* verb = direction_ == device::Direction::Send ? "sending" : "receiving";
   // With data sockets the control socket may be ahead: then the oldest that is not done.
   std::uint32_t number = posted_ < kSocketRequests ? 0 : posted_ - kSocketRequests;
   while (number != posted_ && (!at(number).busy || at(number).done())) ++number;
@@ -71,7 +71,7 @@ std::string SocketConnection::whatIsUnderWay() {
     return fmt::format("{} message {} ({} bytes over {} more sockets)", verb, number, request.bytes,
                        request.left.load());
   }
-  const std::size_t header = direction_ == Direction::Send ? sizeof(SocketHeader) : 0;
+  const std::size_t header = direction_ == device::Direction::Send ? sizeof(SocketHeader) : 0;
   const std::size_t moved = std::min(request.moved - std::min(request.moved, header), request.bytes);
   return fmt::format("{} message {} ({} of {} bytes)", verb, number, moved, request.bytes);
 }
@@ -84,7 +84,7 @@ Status SocketConnection::breakWith(const IoOutcome& outcome) {
                     "look at its log",
                     place(), whatIsUnderWay(), outcome.error != 0 ? errnoText(outcome.error) : "end of stream");
   }
-  const char* call = direction_ == Direction::Send ? "send to" : "receive from";
+  const char* call = direction_ == device::Direction::Send ? "send to" : "receive from";
   return broken_ = fail(isLocalTrouble(outcome.error) ? ncclSystemError : ncclRemoteError,
                         "NET/Socket : Call to {} {} failed while {}: {}", call, place(), whatIsUnderWay(),
                         errnoText(outcome.error));
@@ -107,4 +107,4 @@ Status SocketConnection::breakWith(AckWatch::Verdict verdict, const AckSample& s
                   place(), silence_.count());
 }
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

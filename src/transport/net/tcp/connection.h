@@ -18,7 +18,7 @@
 #include "transport/net/tcp/ack_monitor.h"
 #include "transport/net/tcp/wire.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 class SocketConnection;
 
@@ -48,7 +48,7 @@ struct SocketLink {
 /// One end. isend/irecv and test from one thread at a time.
 class SocketConnection {
  public:
-  SocketConnection(SocketLink link, Direction direction);
+  SocketConnection(SocketLink link, device::Direction direction);
   virtual ~SocketConnection() = default;
 
   Status startHelpers() { return streams_.startHelpers(threads_); }
@@ -62,7 +62,7 @@ class SocketConnection {
 
  protected:
   /// The next request in order, or null while all are taken.
-  SocketRequest* post(const NetBuffer& message);
+  SocketRequest* post(const plugin::NetBuffer& message);
   SocketRequest& at(std::uint32_t number) { return requests_[number % kSocketRequests]; }
   /// Does what can be done on the control socket.
   virtual Status moveControl() = 0;
@@ -88,7 +88,7 @@ class SocketConnection {
   Status broken_;
 
  private:
-  Direction direction_;
+  device::Direction direction_;
   std::string device_;
   Address peer_;
   int threads_;
@@ -98,4 +98,4 @@ class SocketConnection {
   SocketStreams streams_;  ///< last: its threads, which work for the requests, end first
 };
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

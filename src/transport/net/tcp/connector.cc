@@ -11,7 +11,7 @@
 #include "base/socket/errors.h"
 #include "transport/net/tcp/io.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 namespace {
 
@@ -172,4 +172,4 @@ Result<std::unique_ptr<SocketSender>> SocketConnector::advance() {
   return std::unique_ptr<SocketSender>();
 }
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

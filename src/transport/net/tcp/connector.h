@@ -9,7 +9,7 @@
 #include "transport/net/tcp/sender.h"
 #include "transport/net/tcp/wire.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 /// Opens the sockets of one connection, step by step. Used by one thread at a time.
 class SocketConnector {
@@ -57,4 +57,4 @@ class SocketConnector {
   std::size_t heard_ = 0;  ///< bytes of the answer
 };
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string_view>
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 namespace {
 
@@ -84,12 +84,12 @@ Result<std::vector<SocketDevice>> listSocketDevices(const Params& params, const 
   return devices;
 }
 
-NetProperties socketProperties(const SocketDevice& device, int index) {
-  NetProperties properties;
+plugin::NetProperties socketProperties(const SocketDevice& device, int index) {
+  plugin::NetProperties properties;
   properties.name = device.interface.name;
   properties.pciPath = device.pciPath;
   properties.guid = static_cast<std::uint64_t>(index);
-  properties.ptrSupport = static_cast<int>(PtrKind::Host);
+  properties.ptrSupport = static_cast<int>(plugin::PtrKind::Host);
   properties.speedMbps = device.speedMbps;
   properties.maxComms = 65536;
   properties.maxRecvs = 1;
@@ -107,4 +107,4 @@ std::string socketDevicesText(const std::vector<SocketDevice>& devices) {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

@@ -9,7 +9,7 @@
 #include "plugin/net.h"
 #include "transport/net/tcp/options.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 /// One interface as a device of the network.
 struct SocketDevice {
@@ -28,9 +28,9 @@ Result<std::vector<SocketDevice>> listSocketDevices(const Params& params, const 
 SocketDevice describeSocketDevice(const NetInterface& interface, const std::string& sysfs);
 
 /// As the rest of the library sees device number `index`.
-NetProperties socketProperties(const SocketDevice& device, int index);
+plugin::NetProperties socketProperties(const SocketDevice& device, int index);
 
 /// `[0]eth0:10.0.0.1<0> [1]eth1:10.1.0.1<0>`
 std::string socketDevicesText(const std::vector<SocketDevice>& devices);
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

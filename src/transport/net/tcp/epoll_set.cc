@@ -6,7 +6,7 @@
 #include <chrono>
 #include <utility>
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 std::shared_ptr<SocketArrivals> SocketArrivals::create() {
   Fd set(::epoll_create1(EPOLL_CLOEXEC));
@@ -39,4 +39,4 @@ void SocketArrivals::ask(SteadyClock::time_point now) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

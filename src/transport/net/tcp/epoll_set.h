@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 /// The receiving sockets of a communicator. Any thread.
 class SocketArrivals {
@@ -33,4 +33,4 @@ class SocketArrivals {
   SteadyClock::time_point askedAt_{};
 };
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 Result<std::unique_ptr<SocketHelper>> SocketHelper::start(std::vector<SocketStream*> streams, const std::string& name) {
   std::unique_ptr<SocketHelper> helper(new SocketHelper(std::move(streams)));
@@ -67,4 +67,4 @@ void SocketHelper::run() {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

@@ -12,7 +12,7 @@
 #include "base/threads/waker.h"
 #include "transport/net/tcp/stream.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 /// Sleeps while no piece waits, and while all that wait are held up by the network. Ends by itself at the first
 /// failure.
@@ -44,4 +44,4 @@ class SocketHelper {
   Thread thread_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

@@ -9,7 +9,7 @@
 
 #include "base/socket/errors.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 namespace {
 
@@ -117,4 +117,4 @@ void tuneSocket(int fd, const SocketOptions& options) {
   watchSilence(fd, options.silence);
 }
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

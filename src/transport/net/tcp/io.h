@@ -8,7 +8,7 @@
 #include "base/socket/socket.h"
 #include "transport/net/tcp/options.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 /// As much as goes in one call without waiting: Done with the bytes moved, WouldBlock, Closed (`error`: errno, 0 at the
 /// end of the stream) or Failed.
@@ -38,4 +38,4 @@ void sizeSendBuffer(int fd, std::size_t longest);
 inline constexpr std::size_t kLeastSendBuffer = 256 << 10;
 inline constexpr std::size_t kMostSendBuffer = 512 << 10;
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

@@ -8,7 +8,7 @@
 #include "base/socket/errors.h"
 #include "transport/net/tcp/io.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 namespace {
 
@@ -161,4 +161,4 @@ Result<std::unique_ptr<SocketReceiver>> SocketListener::accept() {
   return std::unique_ptr<SocketReceiver>();
 }
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

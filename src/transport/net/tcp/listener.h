@@ -12,7 +12,7 @@
 #include "transport/net/tcp/receiver.h"
 #include "transport/net/tcp/wire.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 /// Waits for the sockets of one connection. Whoever cannot prove to be of the communicator is dropped without a word,
 /// and holds nobody up. Used by one thread at a time.
@@ -62,4 +62,4 @@ class SocketListener {
   std::size_t missing_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "transport/net/tcp/listener.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 namespace {
 
@@ -19,7 +19,7 @@ SocketReceiver* receiverOf(void* connection) {
 
 }  // namespace
 
-SocketNet::SocketNet(std::vector<SocketDevice> devices, const Params& settings, const NetOpening& opening)
+SocketNet::SocketNet(std::vector<SocketDevice> devices, const Params& settings, const plugin::NetOpening& opening)
     : devices_(std::move(devices)),
       settings_(settings),
       identity_{.commId = opening.commId, .secret = opening.secret},
@@ -31,12 +31,12 @@ Result<const SocketDevice*> SocketNet::deviceAt(int device) const {
   return fail(ncclInvalidArgument, "NET/Socket : There is no device {}: this host has {}", device, devices_.size());
 }
 
-Result<NetProperties> SocketNet::properties(int device) {
+Result<plugin::NetProperties> SocketNet::properties(int device) {
   ASSIGN(const SocketDevice* one, deviceAt(device));
   return socketProperties(*one, device);
 }
 
-Result<void*> SocketNet::listen(int device, NetHandle& handle) {
+Result<void*> SocketNet::listen(int device, plugin::NetHandle& handle) {
   ASSIGN(const SocketDevice* one, deviceAt(device));
   ASSIGN(auto listener, SocketListener::open(*one, socketOptions(settings_, one->vendor), identity_));
   const SocketHandle said = listener->handle();
@@ -69,7 +69,7 @@ std::unique_ptr<SocketConnector> SocketNet::takeConnector(std::uint64_t attempt)
   return node.empty() ? nullptr : std::move(node.mapped());
 }
 
-Result<void*> SocketNet::connect(int device, NetHandle& handle) {
+Result<void*> SocketNet::connect(int device, plugin::NetHandle& handle) {
   ASSIGN(const SocketDevice* one, deviceAt(device));
   SocketHandle state;
   std::memcpy(&state, handle.data(), sizeof(state));
@@ -82,7 +82,7 @@ Result<void*> SocketNet::connect(int device, NetHandle& handle) {
   return static_cast<void*>(std::move(sender).value().release());
 }
 
-void SocketNet::abandonConnect(NetHandle& handle) {
+void SocketNet::abandonConnect(plugin::NetHandle& handle) {
   SocketHandle state;
   std::memcpy(&state, handle.data(), sizeof(state));
   takeConnector(state.attempt).reset();
@@ -109,9 +109,9 @@ Status SocketNet::closeRecv(void* connection) {
   return {};
 }
 
-Result<void*> SocketNet::registerMemory(void* connection, void* data, std::size_t bytes, PtrKind kind) {
+Result<void*> SocketNet::registerMemory(void* connection, void* data, std::size_t bytes, plugin::PtrKind kind) {
   (void)connection, (void)data;
-  if (kind == PtrKind::Host) return nullptr;
+  if (kind == plugin::PtrKind::Host) return nullptr;
   return fail(ncclInvalidUsage, "NET/Socket : {} bytes of memory that is not the host's cannot be registered", bytes);
 }
 
@@ -125,12 +125,12 @@ Status SocketNet::deregisterMemory(void* connection, void* registration) {
   return {};
 }
 
-Result<void*> SocketNet::isend(void* connection, const NetBuffer& message) {
+Result<void*> SocketNet::isend(void* connection, const plugin::NetBuffer& message) {
   ASSIGN(SocketRequest * request, senderOf(connection)->isend(message));
   return static_cast<void*>(request);
 }
 
-Result<void*> SocketNet::irecv(void* connection, std::span<const NetBuffer> messages) {
+Result<void*> SocketNet::irecv(void* connection, std::span<const plugin::NetBuffer> messages) {
   if (messages.size() != 1) {
     return fail(ncclInvalidArgument, "NET/Socket : A receive is of one message, not of {}", messages.size());
   }
@@ -138,7 +138,7 @@ Result<void*> SocketNet::irecv(void* connection, std::span<const NetBuffer> mess
   return static_cast<void*>(request);
 }
 
-Result<void*> SocketNet::iflush(void* connection, std::span<const NetBuffer> messages) {
+Result<void*> SocketNet::iflush(void* connection, std::span<const plugin::NetBuffer> messages) {
   (void)connection, (void)messages;
   return nullptr;
 }
@@ -152,7 +152,7 @@ Result<bool> SocketNet::delivered(void* connection) {
   return senderOf(connection)->delivered();
 }
 
-NetFusion SocketNet::makeVirtual(std::span<const int>) {
+plugin::NetFusion SocketNet::makeVirtual(std::span<const int>) {
   return {-1, "NET/Socket fuses no devices: use several sockets instead"};
 }
 
@@ -187,11 +187,11 @@ void SocketNetSource::announce(const std::vector<SocketDevice>& devices) {
   }
 }
 
-Result<std::unique_ptr<Net>> SocketNetSource::open(const NetOpening& opening) {
+Result<std::unique_ptr<plugin::Net>> SocketNetSource::open(const plugin::NetOpening& opening) {
   TRY(initSocketProofs());
   ASSIGN(auto devices, listSocketDevices(settings_, sysfs_));
   announce(devices);
-  return std::unique_ptr<Net>(std::make_unique<SocketNet>(std::move(devices), settings_, opening));
+  return std::unique_ptr<plugin::Net>(std::make_unique<SocketNet>(std::move(devices), settings_, opening));
 }
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 namespace {
 
@@ -54,4 +54,4 @@ SocketOptions socketOptions(const Params& params, SocketVendor vendor, bool* red
   return options;
 }
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

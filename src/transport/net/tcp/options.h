@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/settings/params.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 /// Whose virtual network card a device is, as far as it matters for defaults.
 enum class SocketVendor : std::uint8_t { Other, Aws, Google };
@@ -32,4 +32,4 @@ inline constexpr int kMaxSocketStreams = 64;
 /// `*reduced` (may be null) tells.
 SocketOptions socketOptions(const Params& params, SocketVendor vendor, bool* reduced = nullptr);
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

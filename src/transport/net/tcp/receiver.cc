@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "transport/net/tcp/io.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 namespace {
 
@@ -16,7 +16,7 @@ constexpr std::size_t kStagingBytes = 8192;
 }  // namespace
 
 SocketReceiver::SocketReceiver(SocketLink link)
-    : SocketConnection(std::move(link), Direction::Recv), staging_(kStagingBytes) {}
+    : SocketConnection(std::move(link), device::Direction::Recv), staging_(kStagingBytes) {}
 
 SocketReceiver::~SocketReceiver() {
   if (arrivals_ != nullptr) arrivals_->remove(control_.get());
@@ -26,7 +26,7 @@ void SocketReceiver::heed(std::shared_ptr<SocketArrivals> arrivals) {
   if (arrivals != nullptr && arrivals->add(control_.get(), came_)) arrivals_ = std::move(arrivals);
 }
 
-Result<SocketRequest*> SocketReceiver::irecv(const NetBuffer& message) {
+Result<SocketRequest*> SocketReceiver::irecv(const plugin::NetBuffer& message) {
   TRY(broken_);
   SocketRequest* request = post(message);
   if (request != nullptr) TRY(consume());
@@ -147,4 +147,4 @@ Status SocketReceiver::moveControl() {
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

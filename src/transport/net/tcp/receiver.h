@@ -11,7 +11,7 @@
 #include "transport/net/tcp/epoll_set.h"
 #include "transport/net/tcp/connection.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 /// When a socket is asked. Asking is a call of the system, and most sockets of a communicator carry nothing at a time:
 /// the pause between two calls is an eighth of the time without progress, so nothing is more than that late.
@@ -44,7 +44,7 @@ class SocketReceiver final : public SocketConnection {
   /// When the peer has closed its end in order, what is posted beyond its last message is never done, and no error.
   /// Errors: those of the connection; ncclInvalidUsage (a message is longer than what was posted for it) from here or
   /// test.
-  Result<SocketRequest*> irecv(const NetBuffer& message);
+  Result<SocketRequest*> irecv(const plugin::NetBuffer& message);
 
  private:
   Status moveControl() override;
@@ -68,4 +68,4 @@ class SocketReceiver final : public SocketConnection {
   std::atomic<bool> came_{false};             ///< set by them: there may be something on the socket
 };
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 namespace {
 
@@ -23,7 +23,7 @@ SocketSender::~SocketSender() {
   static_cast<void>(sendParts(control_.get(), {&part, 1}));
 }
 
-Result<SocketRequest*> SocketSender::isend(const NetBuffer& message) {
+Result<SocketRequest*> SocketSender::isend(const plugin::NetBuffer& message) {
   TRY(broken_);
   if (message.bytes > INT_MAX) {
     return fail(ncclInvalidArgument, "NET/Socket : A message to {} of {} bytes is too long: at most {}", place(),
@@ -120,4 +120,4 @@ Status SocketSender::moveControl() {
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

@@ -6,18 +6,18 @@
 #include "transport/net/tcp/connection.h"
 #include "transport/net/tcp/io.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 class SocketSender final : public SocketConnection {
  public:
   explicit SocketSender(SocketLink link)
-      : SocketConnection(std::move(link), Direction::Send), watches_(1 + streams_.fds().size()) {}
+      : SocketConnection(std::move(link), device::Direction::Send), watches_(1 + streams_.fds().size()) {}
   /// Says goodbye if nothing is under way, so that the peer can tell an end in order from a death.
   ~SocketSender() override;
 
   /// Takes the message on; test() moves it, together with all others that wait. Null: all requests are taken.
   /// Errors: ncclInvalidArgument (more than 2^31 - 1 bytes), those of the connection.
-  Result<SocketRequest*> isend(const NetBuffer& message);
+  Result<SocketRequest*> isend(const plugin::NetBuffer& message);
   /// Whether the peer's host has acknowledged all, or has no room. Errors: ncclRemoteError, nothing has come through
   /// for SocketOptions::silence.
   Result<bool> delivered();
@@ -34,4 +34,4 @@ class SocketSender final : public SocketConnection {
   std::uint32_t acked_ = 0;        ///< messages that are known to have been acknowledged, where there is one socket
 };
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

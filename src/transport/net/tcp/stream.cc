@@ -2,7 +2,7 @@
 
 #include "transport/net/tcp/io.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 void SocketStream::push(const SocketPiece& piece) {
   const std::uint32_t at = pushed_.load(std::memory_order_relaxed);
@@ -14,7 +14,7 @@ void SocketStream::push(const SocketPiece& piece) {
 IoOutcome SocketStream::moveSome(const SocketPiece& piece) {
   iovec rest{piece.data + moved_, piece.bytes - moved_};
   const IoOutcome outcome =
-      direction_ == Direction::Send ? sendParts(fd(), {&rest, 1}) : receiveParts(fd(), {&rest, 1});
+      direction_ == device::Direction::Send ? sendParts(fd(), {&rest, 1}) : receiveParts(fd(), {&rest, 1});
   moved_ += outcome.bytes;
   // Less than all means that the socket has no more room, or no more bytes.
   if (outcome.done() && moved_ < piece.bytes) return {.kind = IoOutcome::Kind::WouldBlock};
@@ -34,4 +34,4 @@ IoOutcome SocketStream::advance() {
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

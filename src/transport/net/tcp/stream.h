@@ -12,7 +12,7 @@
 #include "base/socket/socket.h"
 #include "device/direction.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 /// Requests that may be under way on one connection.
 inline constexpr std::uint32_t kSocketRequests = 32;
@@ -30,11 +30,11 @@ struct SocketPiece {
 /// Moves pieces in order. One thread pushes, one (perhaps the same) advances.
 class SocketStream {
  public:
-  SocketStream(Fd socket, Direction direction) : socket_(std::move(socket)), direction_(direction) {}
+  SocketStream(Fd socket, device::Direction direction) : socket_(std::move(socket)), direction_(direction) {}
 
   int fd() const { return socket_.get(); }
   /// What poll() shall wait for while something waits here.
-  short waitsFor() const { return direction_ == Direction::Send ? POLLOUT : POLLIN; }
+  short waitsFor() const { return direction_ == device::Direction::Send ? POLLOUT : POLLIN; }
   /// At most one piece of each request: the ring never overflows.
   void push(const SocketPiece& piece);
   /// Nothing waits. Any thread.
@@ -46,11 +46,11 @@ class SocketStream {
   IoOutcome moveSome(const SocketPiece& piece);
 
   Fd socket_;
-  Direction direction_;
+  device::Direction direction_;
   std::array<SocketPiece, kSocketRequests> pieces_;
   std::atomic<std::uint32_t> pushed_{0};
   std::atomic<std::uint32_t> finished_{0};
   std::size_t moved_ = 0;  ///< of the oldest piece
 };
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

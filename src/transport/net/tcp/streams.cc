@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 namespace {
 
@@ -20,14 +20,14 @@ std::size_t socketPieceBytes(std::size_t bytes, std::size_t streams, std::size_t
   return divideUp(divideUp(bytes, pieces), kPieceUnit) * kPieceUnit;
 }
 
-SocketStreams::SocketStreams(std::vector<Fd> sockets, Direction direction, std::size_t minPiece)
+SocketStreams::SocketStreams(std::vector<Fd> sockets, device::Direction direction, std::size_t minPiece)
     : direction_(direction), minPiece_(minPiece) {
   for (Fd& socket : sockets) streams_.emplace_back(std::move(socket), direction);
 }
 
 Status SocketStreams::startHelpers(int threads) {
   const std::size_t count = std::min(static_cast<std::size_t>(std::max(threads, 0)), streams_.size());
-  const char* name = direction_ == Direction::Send ? "NCCL SockS" : "NCCL SockR";
+  const char* name = direction_ == device::Direction::Send ? "NCCL SockS" : "NCCL SockR";
   for (std::size_t first = 0; first < count; ++first) {
     std::vector<SocketStream*> share;
     for (std::size_t i = first; i < streams_.size(); i += count) share.push_back(&streams_[i]);
@@ -66,4 +66,4 @@ std::optional<IoOutcome> SocketStreams::advance() {
   return std::nullopt;
 }
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

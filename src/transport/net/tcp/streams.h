@@ -10,12 +10,12 @@
 #include "transport/net/tcp/helper.h"
 #include "transport/net/tcp/stream.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 /// All data sockets, driven by helper threads or by the caller. Used by one thread at a time.
 class SocketStreams {
  public:
-  SocketStreams(std::vector<Fd> sockets, Direction direction, std::size_t minPiece);
+  SocketStreams(std::vector<Fd> sockets, device::Direction direction, std::size_t minPiece);
 
   /// Deals the sockets out to at most `threads` helpers. Errors: ncclSystemError.
   Status startHelpers(int threads);
@@ -32,7 +32,7 @@ class SocketStreams {
  private:
   std::deque<SocketStream> streams_;
   std::vector<std::unique_ptr<SocketHelper>> helpers_;
-  Direction direction_;
+  device::Direction direction_;
   std::size_t minPiece_;
   std::size_t next_ = 0;  ///< socket of the next piece
 };
@@ -40,4 +40,4 @@ class SocketStreams {
 /// Bytes of each piece but the last when `bytes` are split over at most `streams` sockets.
 std::size_t socketPieceBytes(std::size_t bytes, std::size_t streams, std::size_t minPiece);
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

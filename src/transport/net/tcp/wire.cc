@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 namespace {
 
@@ -80,4 +80,4 @@ bool checkAnswer(const SocketIdentity& identity, const SocketNonce& listener, co
          sodium_memcmp(answer.proof.data(), right.proof.data(), right.proof.size()) == 0;
 }
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

@@ -11,7 +11,7 @@
 #include "plugin/net.h"
 #include "transport/net/tcp/options.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 
 using SocketNonce = std::array<std::byte, 16>;
 using SocketProof = std::array<std::byte, 32>;
@@ -26,7 +26,7 @@ struct SocketHandle {
   std::uint32_t streams = 0;
   std::uint64_t attempt = 0;  ///< written by connect(), to find its state again; 0 in what the listener says
 };
-static_assert(std::is_trivially_copyable_v<SocketHandle> && sizeof(SocketHandle) <= sizeof(NetHandle));
+static_assert(std::is_trivially_copyable_v<SocketHandle> && sizeof(SocketHandle) <= sizeof(plugin::NetHandle));
 
 /// The first bytes on every socket of a connection, from the side that connects.
 struct SocketHello {
@@ -87,4 +87,4 @@ bool checkHello(const SocketIdentity& identity, const SocketNonce& listener, con
 bool checkAnswer(const SocketIdentity& identity, const SocketNonce& listener, const SocketNonce& connector,
                  const SocketAnswer& answer);
 
-}  // namespace tutti
+}  // namespace tutti::net::tcp

@@ -20,20 +20,20 @@
 namespace tutti::test {
 namespace {
 
-PeerInfo rankOn(int rank) {
-  PeerInfo info = peerOn(*testDevice(), rank);
+topo::PeerInfo rankOn(int rank) {
+  topo::PeerInfo info = peerOn(*testDevice(), rank);
   info.hostHash = static_cast<std::uint64_t>(rank) + 100;
   std::snprintf(info.hostName.data(), info.hostName.size(), "host%d", rank);
   return info;
 }
 
-LinkSpec linkOf(int self, int peer, device::SlotBytes slotBytes = kSlots) {
-  return LinkSpec{rankOn(self), rankOn(peer), 2, slotBytes, device::ConnKind::Mesh};
+transport::LinkSpec linkOf(int self, int peer, device::SlotBytes slotBytes = kSlots) {
+  return transport::LinkSpec{rankOn(self), rankOn(peer), 2, slotBytes, device::ConnKind::Mesh};
 }
 
 /// A sender on rank 0 and a receiver on rank 1.
 struct Ends {
-  explicit Ends(FakeKnobs knobs = {}, NetTransportOptions options = {}, device::SlotBytes slotBytes = kSlots)
+  explicit Ends(FakeKnobs knobs = {}, net::NetTransportOptions options = {}, device::SlotBytes slotBytes = kSlots)
       : net(std::move(knobs)), transport(*testDevice(), net, std::move(options)) {
     auto out = transport.openSend(linkOf(0, 1, slotBytes));
     auto in = transport.openRecv(linkOf(1, 0, slotBytes));
@@ -67,9 +67,9 @@ struct Ends {
   }
 
   FakeNet net;
-  NetTransport transport;
-  std::unique_ptr<Endpoint> sender;
-  std::unique_ptr<Endpoint> receiver;
+  net::NetTransport transport;
+  std::unique_ptr<transport::Endpoint> sender;
+  std::unique_ptr<transport::Endpoint> receiver;
 };
 
 TEST(NetEndpoint, ComesUpAndCarriesStepsOfAllProtocols) {
@@ -83,7 +83,7 @@ TEST(NetEndpoint, ComesUpAndCarriesStepsOfAllProtocols) {
     EXPECT_EQ(out.pull.addresses, nullptr);
     SendingKernel kernelOut(out);
     ReceivingKernel kernelIn(in);
-    for (const Protocol protocol : kAllProtocols) {
+    for (const device::Protocol protocol : kAllProtocols) {
       for (const std::uint32_t bytes : {0u, 500u, roomOf(protocol)}) {
         ASSERT_TRUE(kernelOut.send(protocol, bytes));
         bool got = false;
@@ -100,8 +100,8 @@ TEST(NetEndpoint, ComesUpAndCarriesStepsOfAllProtocols) {
 }
 
 TEST(NetEndpoint, UsesTheDeviceThatItIsTold) {
-  Ends ends({}, {.routing = routingTo([](const LinkSpec& link, device::Direction direction) {
-                   return EndPlace{link.channel == 2 && direction == device::Direction::Send ? 1 : 0};
+  Ends ends({}, {.routing = routingTo([](const transport::LinkSpec& link, device::Direction direction) {
+                   return net::EndPlace{link.channel == 2 && direction == device::Direction::Send ? 1 : 0};
                  })});
   EXPECT_EQ(ends.sender->description(), "NET/Fake/1");
   EXPECT_EQ(ends.receiver->description(), "NET/Fake/0");
@@ -125,9 +125,9 @@ TEST(NetEndpoint, OffersOnlyWhatTheNetworkMayReadInPlace) {
   const device::SendConn view = sendConn(*ends.sender);
   ASSERT_NE(view.pull.addresses, nullptr);
   EXPECT_EQ(recvConn(*ends.receiver).pull.addresses, nullptr);
-  auto user = DeviceBuffer::create(*testDevice(), 4096, "what a kernel offers");
+  auto user = gpu::DeviceBuffer::create(*testDevice(), 4096, "what a kernel offers");
   ASSERT_TRUE(user.ok());
-  for (std::size_t i = 0; i < 1000; ++i) user.value().data()[i] = contentAt(Protocol::Simple, 0, i);
+  for (std::size_t i = 0; i < 1000; ++i) user.value().data()[i] = contentAt(device::Protocol::Simple, 0, i);
   EXPECT_LE(view.pull.window.base, user.value().address());
   EXPECT_GT(view.pull.window.base + view.pull.window.bytes, user.value().address() + 4096);
   SendingKernel kernel(view);
@@ -137,7 +137,7 @@ TEST(NetEndpoint, OffersOnlyWhatTheNetworkMayReadInPlace) {
     ASSERT_TRUE(ends.sender->task()->advance().ok());
     ASSERT_TRUE(ends.receiver->task()->advance().ok());
   }
-  EXPECT_TRUE(reader.recv(Protocol::Simple, 1000));
+  EXPECT_TRUE(reader.recv(device::Protocol::Simple, 1000));
   EXPECT_EQ(ends.net.unregistered, 1u);
   ends.close();
 }
@@ -150,7 +150,7 @@ TEST(NetEndpoint, LeavesSlotsOnTheDeviceToTheNetworkAndFlushes) {
   SendingKernel kernel(sendConn(*ends.sender));
   const device::RecvConn in = recvConn(*ends.receiver);
   ReceivingKernel reader(in);
-  for (const Protocol protocol : kAllProtocols) {
+  for (const device::Protocol protocol : kAllProtocols) {
     ASSERT_TRUE(kernel.send(protocol, 600));
     for (int i = 0; i < 10; ++i) {
       ASSERT_TRUE(ends.sender->task()->advance().ok());
@@ -163,7 +163,7 @@ TEST(NetEndpoint, LeavesSlotsOnTheDeviceToTheNetworkAndFlushes) {
 }
 
 TEST(NetEndpoint, GivesSlotsOnTheDeviceAsDmaBufsWhereItIsTold) {
-  Driver driver = testDevice()->driver();
+  gpu::Driver driver = testDevice()->driver();
   static CUdeviceptr exported = 0;
   driver.cuMemGetHandleForAddressRange = [](void* handle, CUdeviceptr address, std::size_t, CUmemRangeHandleType,
                                             unsigned long long) {
@@ -171,14 +171,14 @@ TEST(NetEndpoint, GivesSlotsOnTheDeviceAsDmaBufsWhereItIsTold) {
     *static_cast<int*>(handle) = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     return CUDA_SUCCESS;
   };
-  auto device = Device::create(driver, 0);
+  auto device = gpu::Device::create(driver, 0);
   ASSERT_TRUE(device.ok());
   FakeNet net;
   {
-    const auto placeOf = [](const LinkSpec&, device::Direction direction) {
-      return EndPlace{0, {.onDevice = direction == device::Direction::Recv, .dmaBuf = true}};
+    const auto placeOf = [](const transport::LinkSpec&, device::Direction direction) {
+      return net::EndPlace{0, {.onDevice = direction == device::Direction::Recv, .dmaBuf = true}};
     };
-    NetTransport transport(*device.value(), net, {.routing = routingTo(placeOf)});
+    net::NetTransport transport(*device.value(), net, {.routing = routingTo(placeOf)});
     auto sender = transport.openSend(linkOf(0, 1)).value();
     auto receiver = transport.openRecv(linkOf(1, 0)).value();
     ASSERT_TRUE(sender->connect(receiver->handle()).ok());
@@ -218,7 +218,7 @@ TEST(NetEndpoint, EndsCleanlyHoweverFarItCame) {
   Ends ends({.rendezvous = true});
   ASSERT_TRUE(ends.comeUp());
   SendingKernel kernel(sendConn(*ends.sender));
-  for (const Protocol protocol : kAllProtocols) ASSERT_TRUE(kernel.send(protocol, 100));
+  for (const device::Protocol protocol : kAllProtocols) ASSERT_TRUE(kernel.send(protocol, 100));
   ASSERT_TRUE(ends.sender->task()->advance().ok());  // requests are under way on both sides
   ASSERT_TRUE(ends.receiver->task()->advance().ok());
   ends.close();
@@ -272,7 +272,7 @@ TEST(NetEndpoint, RefusesHandlesOfSomethingElse) {
   expectLog("ready() before connect()");
   EXPECT_FALSE(ends.sender->ready().ok());
   expectLog("NET handle does not belong to channel");
-  EXPECT_EQ(ends.sender->connect(ConnectHandle{}).code(), ncclInternalError);
+  EXPECT_EQ(ends.sender->connect(transport::ConnectHandle{}).code(), ncclInternalError);
   expectLog("NET handle does not belong to channel");
   EXPECT_EQ(ends.sender->connect(ends.sender->handle()).code(), ncclInternalError);
   Ends other({}, {}, {4096, 2048, 8192});
@@ -283,22 +283,22 @@ TEST(NetEndpoint, RefusesHandlesOfSomethingElse) {
 TEST(NetEndpoint, RefusesSlotsThatAreMoreThanTheNetworkTakes) {
   FakeNet net;
   net.maxBytes = 2047;
-  NetTransport transport(*testDevice(), net, {});
+  net::NetTransport transport(*testDevice(), net, {});
   expectLog("set NCCL_BUFFSIZE to 12288, NCCL_LL_BUFFSIZE to 24576 or less on all ranks");
   EXPECT_EQ(transport.openSend(linkOf(0, 1)).status().code(), ncclInvalidUsage);
 }
 
 TEST(NetTransport, JoinsAnyTwoRanks) {
   FakeNet net;
-  NetTransport transport(*testDevice(), net, {});
+  net::NetTransport transport(*testDevice(), net, {});
   EXPECT_EQ(transport.name(), "NET");
   EXPECT_TRUE(transport.reachable(rankOn(0), rankOn(1)).value());
   EXPECT_FALSE(transport.reachable(rankOn(1), rankOn(1)).value());
   EXPECT_NE(transport.whyNot(rankOn(1), rankOn(1)), "");
-  EXPECT_EQ(transport.judge(rankOn(0), rankOn(1)).value(), LinkQuality::WholeLines);
-  PeerInfo gpu = rankOn(1);
+  EXPECT_EQ(transport.judge(rankOn(0), rankOn(1)).value(), transport::LinkQuality::WholeLines);
+  topo::PeerInfo gpu = rankOn(1);
   gpu.softGpu = 0;
-  EXPECT_EQ(transport.judge(rankOn(0), gpu).value(), LinkQuality::Plain);
+  EXPECT_EQ(transport.judge(rankOn(0), gpu).value(), transport::LinkQuality::Plain);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace tutti::test {
 namespace {
 
-class FailingNetTasks : public testing::TestWithParam<Protocol> {};
+class FailingNetTasks : public testing::TestWithParam<device::Protocol> {};
 INSTANTIATE_TEST_SUITE_P(Protocols, FailingNetTasks, testing::ValuesIn(kAllProtocols),
                          [](const auto& p) { return nameOf(p.param); });
 
@@ -36,9 +36,9 @@ TEST_P(FailingNetTasks, NameWhatFailed) {
 TEST(FailingNetTask, TakeTheEndOfAConnectionForNoFailureOnceThePeerHasLeft) {
   bool left = false;
   NetPair pair({}, 0, false, [&](int peer) { return peer == 0 && left; });
-  ASSERT_TRUE(pair.kernelOut.send(Protocol::Simple, 100));
+  ASSERT_TRUE(pair.kernelOut.send(device::Protocol::Simple, 100));
   for (int i = 0; i < 3; ++i) pair.advance();
-  EXPECT_TRUE(pair.kernelIn.recv(Protocol::Simple, 100));
+  EXPECT_TRUE(pair.kernelIn.recv(device::Protocol::Simple, 100));
   left = true;
   pair.net.knobs().failing = "test";
   pair.net.knobs().failAfter = 0;
@@ -193,7 +193,7 @@ TEST(FailingNetTask, RefuseSimpleMessagesThatAreShorterThanAKernelExpects) {
       NetPair pair({.cutBy = cutBy});
       if (early) pair.kernelIn.expect(100);
       ASSERT_TRUE(pair.receiver->advance().ok());
-      ASSERT_TRUE(pair.kernelOut.send(Protocol::Simple, 100));
+      ASSERT_TRUE(pair.kernelOut.send(device::Protocol::Simple, 100));
       ASSERT_TRUE(pair.sender->advance().ok());
       expectLog(
           "receive from rank 0 (host hostb, device 0) by NET/Fake/0 on channel 1 of rank 3 (host hosta, device 0): "
@@ -204,10 +204,10 @@ TEST(FailingNetTask, RefuseSimpleMessagesThatAreShorterThanAKernelExpects) {
       if (!early) {
         ASSERT_TRUE(pair.receiver->advance().ok());
         pair.kernelIn.expect(100);
-        *pair.in.view.headOf(Protocol::Simple) = 1;
+        *pair.in.view.headOf(device::Protocol::Simple) = 1;
       }
       EXPECT_EQ(pair.receiver->advance().status().code(), ncclRemoteError);
-      EXPECT_EQ(*pair.in.view.tailOf(Protocol::Simple), early ? 0u : 1u) << "an early kernel never sees it";
+      EXPECT_EQ(*pair.in.view.tailOf(device::Protocol::Simple), early ? 0u : 1u) << "an early kernel never sees it";
     }
   }
 }
@@ -217,15 +217,15 @@ TEST(FailingNetTask, NoticeAShortMessageHoweverFarTheKernelIsAhead) {
     NetPair pair;
     Status status;
     for (std::uint64_t n = 0; n < 40 && status.ok(); ++n) {
-      ASSERT_TRUE(pair.kernelOut.send(Protocol::Simple, 100));
+      ASSERT_TRUE(pair.kernelOut.send(device::Protocol::Simple, 100));
       for (int i = 0; i < 3 && n % 7 != 3; ++i) pair.advance();
-      const std::uint64_t behind = *pair.in.view.tailOf(Protocol::Simple) - *pair.in.view.headOf(Protocol::Simple);
+      const std::uint64_t behind = *pair.in.view.tailOf(device::Protocol::Simple) - *pair.in.view.headOf(device::Protocol::Simple);
       for (std::uint64_t i = 0; i < behind && n % 5 == 4; ++i) {
-        const std::uint64_t step = pair.kernelIn.step(Protocol::Simple);
-        pair.kernelIn.recv(Protocol::Simple, 100);
+        const std::uint64_t step = pair.kernelIn.step(device::Protocol::Simple);
+        pair.kernelIn.recv(device::Protocol::Simple, 100);
         if (step == wrong) *pair.in.view.words->expected.of(step) = device::sizeWord(step, 101);
       }
-      if (*pair.in.view.headOf(Protocol::Simple) > wrong) {
+      if (*pair.in.view.headOf(device::Protocol::Simple) > wrong) {
         expectLog("but the kernel reads 101");
         status = pair.receiver->advance().status();
         EXPECT_EQ(status.code(), ncclRemoteError) << wrong;
@@ -236,7 +236,7 @@ TEST(FailingNetTask, NoticeAShortMessageHoweverFarTheKernelIsAhead) {
 }
 
 TEST(FailingNetTask, DeliverWhatHasComeThoughNothingMoreCanBeReceived) {
-  for (const Protocol protocol : {Protocol::LL, Protocol::Simple}) {
+  for (const device::Protocol protocol : {device::Protocol::LL, device::Protocol::Simple}) {
     NetPair pair;
     pair.advance();
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(pair.kernelOut.send(protocol, 100));
@@ -254,7 +254,7 @@ TEST(FailingNetTask, RefuseMessagesThatAreNotWhatComesNext) {
   for (const FakeKnobs& knobs : {FakeKnobs{.cutBy = 1}, FakeKnobs{.cutBy = 100000}, FakeKnobs{.spoilAt = 1},
                                  FakeKnobs{.spoilAt = 5}, FakeKnobs{.spoilAt = 9}}) {
     NetPair pair(knobs);
-    ASSERT_TRUE(pair.kernelOut.send(Protocol::LL, 100));
+    ASSERT_TRUE(pair.kernelOut.send(device::Protocol::LL, 100));
     ASSERT_TRUE(pair.receiver->advance().ok());
     ASSERT_TRUE(pair.sender->advance().ok());
     expectLog("is not what comes next");

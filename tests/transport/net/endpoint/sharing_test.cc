@@ -24,8 +24,8 @@ using device::ConnKind;
 
 constexpr device::SlotBytes kSimpleOnly{0, 0, 2048};
 
-NetTransportOptions sharing(bool joins = true) {
-  NetTransportOptions options;
+net::NetTransportOptions sharing(bool joins = true) {
+  net::NetTransportOptions options;
   options.sharedSlots = 4;
   options.sharedJoins = joins;
   return options;
@@ -33,7 +33,7 @@ NetTransportOptions sharing(bool joins = true) {
 
 /// Messages from rank 0 to rank 1 on several channels.
 struct Channels {
-  explicit Channels(FakeKnobs knobs = {}, NetTransportOptions out = sharing(), NetTransportOptions in = sharing())
+  explicit Channels(FakeKnobs knobs = {}, net::NetTransportOptions out = sharing(), net::NetTransportOptions in = sharing())
       : net(withTags(std::move(knobs))),
         here(*testDevice(), net, std::move(out)),
         there(*testDevice(), net, std::move(in)) {}
@@ -41,11 +41,11 @@ struct Channels {
     if (knobs.maxRecvs == 1) knobs.maxRecvs = 8;
     return knobs;
   }
-  static LinkSpec linkOf(int self, int peer, int channel, ConnKind kind, const device::SlotBytes& slots) {
+  static transport::LinkSpec linkOf(int self, int peer, int channel, device::ConnKind kind, const device::SlotBytes& slots) {
     return {peerOn(*testDevice(), self), peerOn(*testDevice(), peer), channel, slots, kind};
   }
   /// As one link of comm/connect/connect.h.
-  void open(int first, int last, ConnKind kind = ConnKind::Mesh, const device::SlotBytes& slots = kSimpleOnly) {
+  void open(int first, int last, device::ConnKind kind = device::ConnKind::Mesh, const device::SlotBytes& slots = kSimpleOnly) {
     const std::size_t begin = senders.size();
     for (int c = first; c <= last; ++c) {
       senders.push_back(here.openSend(linkOf(0, 1, c, kind, slots)).value());
@@ -66,7 +66,7 @@ struct Channels {
   /// As kernels would: the sender's has filled a slot of channel `i` …
   void fill(std::size_t i, std::uint32_t number, std::uint32_t bytes) {
     const device::SendConn view = sendConn(*senders[i]);
-    std::uint64_t& tail = *view.tailOf(Protocol::Simple);
+    std::uint64_t& tail = *view.tailOf(device::Protocol::Simple);
     std::byte* const slot = view.slots[2] + std::size_t{number % view.shared.count} * kSimpleOnly[2];
     std::memset(slot, static_cast<int>(number + 16 * i), bytes);
     *view.words->place.of(tail) = number;
@@ -79,7 +79,7 @@ struct Channels {
     *view.words->place.of(step) = device::askedPlace(static_cast<std::uint32_t>(step), device::turnWord(turn), turn.ends);
     *view.words->expected.of(step) = device::sizeWord(step, bytes);
   }
-  std::uint64_t arrived(std::size_t i) { return *recvConn(*receivers[i]).tailOf(Protocol::Simple); }
+  std::uint64_t arrived(std::size_t i) { return *recvConn(*receivers[i]).tailOf(device::Protocol::Simple); }
   void advance(int rounds = 20) {
     for (int round = 0; round < rounds; ++round) {
       for (const auto& end : senders) {
@@ -102,11 +102,11 @@ struct Channels {
   }
 
   FakeNet net;
-  NetTransport here, there;
-  std::vector<std::unique_ptr<Endpoint>> senders, receivers;
+  net::NetTransport here, there;
+  std::vector<std::unique_ptr<transport::Endpoint>> senders, receivers;
 };
 
-bool saysShared(const Endpoint& end) { return end.description().ends_with("/Shared"); }
+bool saysShared(const transport::Endpoint& end) { return end.description().ends_with("/Shared"); }
 
 TEST(SharedJoins, JoinTheChannelsOfAPairOfRanks) {
   for (const FakeKnobs& knobs : {FakeKnobs{}, FakeKnobs{.refuse = 40, .delay = 3, .polls = 4}}) {
@@ -121,7 +121,7 @@ TEST(SharedJoins, JoinTheChannelsOfAPairOfRanks) {
 
 TEST(SharedJoins, LeaveLinesTheirOwnConnections) {
   Channels pair;
-  pair.open(0, 2, ConnKind::Mesh, kSlots);
+  pair.open(0, 2, device::ConnKind::Mesh, kSlots);
   EXPECT_EQ(pair.net.connections(), 1u + 3);
   pair.close();
 }
@@ -135,7 +135,7 @@ TEST(SharedJoins, AreNoMoreThanTheNetworkReceivesAtOnce) {
 
 TEST(SharedJoins, AreNotForConnectionsOfRingsAndTrees) {
   Channels pair;
-  pair.open(0, 2, ConnKind::Graph);
+  pair.open(0, 2, device::ConnKind::Graph);
   EXPECT_EQ(pair.net.connections(), 3u);
   EXPECT_FALSE(saysShared(*pair.senders[0]));
   pair.close();
@@ -152,9 +152,9 @@ TEST(SharedJoins, TakeBothEnds) {
 }
 
 TEST(SharedJoins, AreBetweenTheSameDevices) {
-  NetTransportOptions out = sharing(), in = sharing();
-  out.routing = routingTo([](const LinkSpec& link, device::Direction) { return EndPlace{link.channel / 2}; });
-  in.routing = routingTo([](const LinkSpec& link, device::Direction) { return EndPlace{link.channel % 2}; });
+  net::NetTransportOptions out = sharing(), in = sharing();
+  out.routing = routingTo([](const transport::LinkSpec& link, device::Direction) { return net::EndPlace{link.channel / 2}; });
+  in.routing = routingTo([](const transport::LinkSpec& link, device::Direction) { return net::EndPlace{link.channel % 2}; });
   Channels pair({}, out, in);
   pair.open(0, 3);
   EXPECT_EQ(pair.net.connections(), 4u);
@@ -201,7 +201,7 @@ TEST(SharedJoins, SayWhoWaitsForItsTurn) {
   pair.advance();
   EXPECT_EQ(pair.arrived(0), 1u);
   const std::string_view waits = "waits for other channels to ask for an earlier message";
-  ProgressTask& waiting = *pair.receivers[0]->task();
+  proxy::ProgressTask& waiting = *pair.receivers[0]->task();
   EXPECT_NE(waiting.describe().find(waits), std::string::npos) << waiting.describe();
   pair.ask(1, 0, 100, {0, 2, false, true});
   std::string during;
@@ -298,7 +298,7 @@ TEST(SharedJoins, DoNotShowTheApplicationReasonsThatNameNoRank) {
       expectLog("by NET/Fake/0/Shared on channel " + std::to_string(channel));
       {
         const OwnLastError own;  // as the engine's thread
-        ProgressTask* const task = sender ? pair.senders[channel]->task() : pair.receivers[channel]->task();
+        proxy::ProgressTask* const task = sender ? pair.senders[channel]->task() : pair.receivers[channel]->task();
         EXPECT_EQ(task->advance().status().code(), ncclSystemError);
         EXPECT_NE(std::string(lastErrorText()).find("the cable is cut"), std::string::npos) << lastErrorText();
       }
@@ -334,7 +334,7 @@ TEST(SharedJoins, AreNotAskedAgainForReceivesThatTheyHaveRefused) {
 
 TEST(SharedJoins, TellWhichChannelsWaitForAPeerThatHasLeft) {
   bool left = false;
-  NetTransportOptions options = sharing();
+  net::NetTransportOptions options = sharing();
   options.farewells = farewells([&](int) { return left; });
   Channels pair({}, sharing(), options);
   pair.open(0, 1);

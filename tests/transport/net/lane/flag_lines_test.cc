@@ -11,17 +11,17 @@
 namespace tutti::test {
 namespace {
 
-class Lines : public testing::TestWithParam<Protocol> {};
-INSTANTIATE_TEST_SUITE_P(Protocols, Lines, testing::Values(Protocol::LL, Protocol::LL128),
-                         [](const auto& p) { return std::string(p.param == Protocol::LL ? "LL" : "LL128"); });
+class Lines : public testing::TestWithParam<device::Protocol> {};
+INSTANTIATE_TEST_SUITE_P(Protocols, Lines, testing::Values(device::Protocol::LL, device::Protocol::LL128),
+                         [](const auto& p) { return std::string(p.param == device::Protocol::LL ? "LL" : "LL128"); });
 
-std::vector<std::uint32_t> lengthsFor(Protocol protocol) {
+std::vector<std::uint32_t> lengthsFor(device::Protocol protocol) {
   return {0, 1, 7, 8, 9, 112, 113, 119, 120, 121, 336, 337, 448, 449, 470, 479, 480, 481, 961, roomOf(protocol)};
 }
 
-net::LineSlot slotOf(const device::ConnFifos& end, Protocol protocol, std::uint64_t step) {
+net::LineSlot slotOf(const device::ConnFifos& end, device::Protocol protocol, std::uint64_t step) {
   const int p = static_cast<int>(protocol);
-  return {end.slots[p] + step % kSteps * kSlots[p], kSlots[p], step};
+  return {end.slots[p] + step % device::kSteps * kSlots[p], kSlots[p], step};
 }
 
 TEST_P(Lines, OfAKernelAreTakenWhenAllAreThere) {
@@ -48,7 +48,7 @@ TEST_P(Lines, ThatAreMissingAreWaitedForAndNotTakenTwice) {
   const std::uint32_t bytes = roomOf(GetParam());
   ASSERT_TRUE(kernel.send(GetParam(), bytes));
   const std::uint32_t lines = net::linesFor(GetParam(), bytes);
-  const std::size_t lineBytes = GetParam() == Protocol::LL ? 16 : 128;
+  const std::size_t lineBytes = GetParam() == device::Protocol::LL ? 16 : 128;
   std::vector<std::byte> content(bytes);
   const net::LineSlot slot = slotOf(end.view, GetParam(), 0);
   const net::LineSlot source = slotOf(written.view, GetParam(), 0);
@@ -68,7 +68,7 @@ TEST_P(Lines, OfAnEarlierStepAreNotTaken) {
   ASSERT_TRUE(kernel.send(GetParam(), 100));
   std::vector<std::byte> content(roomOf(GetParam()));
   net::LineSlot slot = slotOf(end.view, GetParam(), 0);
-  slot.step = kSteps;
+  slot.step = device::kSteps;
   EXPECT_EQ(net::takeLines(GetParam(), slot, 100, 0, content.data()), 0u);
 }
 
@@ -93,18 +93,18 @@ TEST_P(Lines, TouchNothingBeyondWhatTheStepNeeds) {
   std::vector<std::byte> content(roomOf(GetParam()), std::byte{1});
   const net::LineSlot slot = slotOf(end.view, GetParam(), 0);
   net::putLines(GetParam(), slot, 8, content.data());
-  const std::size_t used = GetParam() == Protocol::LL ? 16 : 128;
-  for (std::size_t i = used; i < slot.bytes * std::size_t{kSteps}; ++i) ASSERT_EQ(slot.data[i], std::byte{0}) << i;
+  const std::size_t used = GetParam() == device::Protocol::LL ? 16 : 128;
+  for (std::size_t i = used; i < slot.bytes * std::size_t{device::kSteps}; ++i) ASSERT_EQ(slot.data[i], std::byte{0}) << i;
 }
 
 TEST(LinesOfLL, AreAllWrittenAtTheStartOfAnEpoch) {
   ReceiverMemory end;
-  std::vector<std::byte> content(roomOf(Protocol::LL), std::byte{1});
+  std::vector<std::byte> content(roomOf(device::Protocol::LL), std::byte{1});
   const std::uint64_t step = device::ll::kEpochSteps + 3;
-  const net::LineSlot slot = slotOf(end.view, Protocol::LL, step);
-  net::putLines(Protocol::LL, slot, 8, content.data());
-  EXPECT_EQ(net::takeLines(Protocol::LL, slot, roomOf(Protocol::LL), 0, content.data()),
-            net::linesFor(Protocol::LL, roomOf(Protocol::LL)));
+  const net::LineSlot slot = slotOf(end.view, device::Protocol::LL, step);
+  net::putLines(device::Protocol::LL, slot, 8, content.data());
+  EXPECT_EQ(net::takeLines(device::Protocol::LL, slot, roomOf(device::Protocol::LL), 0, content.data()),
+            net::linesFor(device::Protocol::LL, roomOf(device::Protocol::LL)));
 }
 
 }  // namespace

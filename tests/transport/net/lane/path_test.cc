@@ -60,7 +60,7 @@ TEST(NetPath, NamesASizeThatFits) {
       if (net::checkSlotsFit(pathWith(one), net, 0).ok()) continue;
       const std::string line = capturedLog().at(before);
       const auto value = static_cast<std::uint32_t>(std::stoul(line.substr(line.find("SIZE to ") + 8)));
-      one[p] = value / kSteps;
+      one[p] = value / device::kSteps;
       EXPECT_TRUE(net::checkSlotsFit(pathWith(one), net, 0).ok()) << line;
       one[p] += 2048;
       EXPECT_FALSE(net::checkSlotsFit(pathWith(one), net, 0).ok()) << line;

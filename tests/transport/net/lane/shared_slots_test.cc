@@ -63,20 +63,20 @@ TEST(SlotRing, GoesOnWhenNumbersComeRoundHoweverTheyComeBack) {
 }
 
 TEST(SharedPools, HaveOneOfEachChannelAndDirection) {
-  SharedPools pools;
-  const SharedShape shape{4, 2048, false};
-  const auto first = pools.get(*testDevice(), 1, Direction::Send, shape).value();
-  EXPECT_EQ(pools.get(*testDevice(), 1, Direction::Send, shape).value(), first);
-  EXPECT_NE(pools.get(*testDevice(), 1, Direction::Recv, shape).value(), first);
-  EXPECT_NE(pools.get(*testDevice(), 2, Direction::Send, shape).value(), first);
-  EXPECT_EQ(pools.get(*testDevice(), 1, Direction::Send, {4, 2048, true}).value(), nullptr) << "its slots are elsewhere";
+  net::SharedPools pools;
+  const net::SharedShape shape{4, 2048, false};
+  const auto first = pools.get(*testDevice(), 1, device::Direction::Send, shape).value();
+  EXPECT_EQ(pools.get(*testDevice(), 1, device::Direction::Send, shape).value(), first);
+  EXPECT_NE(pools.get(*testDevice(), 1, device::Direction::Recv, shape).value(), first);
+  EXPECT_NE(pools.get(*testDevice(), 2, device::Direction::Send, shape).value(), first);
+  EXPECT_EQ(pools.get(*testDevice(), 1, device::Direction::Send, {4, 2048, true}).value(), nullptr) << "its slots are elsewhere";
   EXPECT_EQ(first->bytes(), 4u * 2048);
 }
 
 TEST(SharedPools, LendMemoryThatKernelsAndHostSeeAtTheSamePlace) {
   for (const bool onDevice : {false, true}) {
-    SharedPools pools;
-    const auto slots = pools.get(*testDevice(), 1, Direction::Send, {4, 2048, onDevice}).value();
+    net::SharedPools pools;
+    const auto slots = pools.get(*testDevice(), 1, device::Direction::Send, {4, 2048, onDevice}).value();
     const device::SendShared kernel = slots->ofSender(net::Viewer::Kernels);
     const device::SendShared host = slots->ofSender(net::Viewer::Host);
     EXPECT_EQ(slots->slots(net::Viewer::Host), slots->memory());
@@ -106,13 +106,13 @@ struct Hub {
       EXPECT_TRUE(up);
     }
   }
-  static NetTransportOptions optionsFor(std::uint32_t sharedSlots, bool onDevice) {
-    NetTransportOptions options;
+  static net::NetTransportOptions optionsFor(std::uint32_t sharedSlots, bool onDevice) {
+    net::NetTransportOptions options;
     options.sharedSlots = sharedSlots;
     options.routing = routingWithSlots({.onDevice = onDevice});
     return options;
   }
-  static LinkSpec linkOf(int self, int peer) {
+  static transport::LinkSpec linkOf(int self, int peer) {
     return {peerOn(*testDevice(), self), peerOn(*testDevice(), peer), 2, kSlots, device::ConnKind::Mesh};
   }
   void close() {
@@ -124,7 +124,7 @@ struct Hub {
   /// As a kernel would, into the shared slot of this number.
   void fill(std::size_t peer, std::uint32_t number, std::uint32_t bytes) {
     const device::SendConn view = sendConn(*senders[peer]);
-    std::uint64_t& tail = *view.tailOf(Protocol::Simple);
+    std::uint64_t& tail = *view.tailOf(device::Protocol::Simple);
     std::memset(view.slots[2] + std::size_t{number % view.shared.count} * kSlots[2], static_cast<int>(number), bytes);
     *view.words->place.of(tail) = number;
     *view.words->size[2].of(tail) = device::sizeWord(tail, bytes);
@@ -132,8 +132,8 @@ struct Hub {
   }
 
   FakeNet net{FakeKnobs{.rendezvous = true}};
-  NetTransport here, there;
-  std::vector<std::unique_ptr<Endpoint>> senders, receivers;
+  net::NetTransport here, there;
+  std::vector<std::unique_ptr<transport::Endpoint>> senders, receivers;
 };
 
 TEST(SharedSlots, AreTheSameOnAllConnectionsOfAChannel) {
@@ -151,9 +151,9 @@ TEST(SharedSlots, AreTheSameOnAllConnectionsOfAChannel) {
 
 TEST(SharedSlots, AreNotThoseOfGraphConnections) {
   FakeNet net;
-  NetTransport transport(*testDevice(), net, Hub::optionsFor(4, false));
-  LinkSpec out = Hub::linkOf(0, 1);
-  LinkSpec in = Hub::linkOf(1, 0);
+  net::NetTransport transport(*testDevice(), net, Hub::optionsFor(4, false));
+  transport::LinkSpec out = Hub::linkOf(0, 1);
+  transport::LinkSpec in = Hub::linkOf(1, 0);
   out.kind = in.kind = device::ConnKind::Graph;
   auto sender = transport.openSend(out).value();
   auto receiver = transport.openRecv(in).value();
@@ -186,7 +186,7 @@ TEST(SharedSlots, ComeBackWhenTheNetworkHasLetGoOfThemWhicheverConnectionTheyWer
   }
   EXPECT_EQ(*head, 3u);
   const device::RecvConn in = recvConn(*hub.receivers[0]);
-  EXPECT_EQ(*in.tailOf(Protocol::Simple), 2u);
+  EXPECT_EQ(*in.tailOf(device::Protocol::Simple), 2u);
   EXPECT_EQ(in.slots[2][kSlots[2]], std::byte{2}) << "the second step has the third slot's content";
   hub.close();
 }
@@ -202,8 +202,8 @@ TEST(SharedSlots, GoWithTheLastConnectionThoughMessagesAreUnderWay) {
 TEST(SharedSlots, OfAPeerThatHasLeftComeBack) {
   bool left = false;
   FakeNet net;
-  SharedPools pools;
-  const auto slots = pools.get(*testDevice(), 1, Direction::Send, {2, kSlots[2], false}).value();
+  net::SharedPools pools;
+  const auto slots = pools.get(*testDevice(), 1, device::Direction::Send, {2, kSlots[2], false}).value();
   SenderMemory end;
   end.view.shared = slots->ofSender(net::Viewer::Host);
   net::NetPath path = pathFor(device::Direction::Send);
@@ -214,7 +214,7 @@ TEST(SharedSlots, OfAPeerThatHasLeftComeBack) {
   net::NetSender sender(setup);
   *end.view.words->place.of(0) = 0;
   *end.view.words->size[2].of(0) = device::sizeWord(0, 64);
-  *end.view.tailOf(Protocol::Simple) = 1;
+  *end.view.tailOf(device::Protocol::Simple) = 1;
   net.knobs().neverEnds = true;
   ASSERT_TRUE(sender.advance().ok());
   EXPECT_EQ(*end.view.shared.givenBack, 0u);

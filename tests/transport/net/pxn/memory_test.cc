@@ -13,7 +13,7 @@ namespace tutti::test {
 namespace {
 
 using device::SlotBytes;
-using relay::Layout;
+using net::pxn::Layout;
 
 struct Place {
   const char* what;
@@ -21,13 +21,13 @@ struct Place {
   std::size_t bytes;
 };
 
-std::vector<Place> placesIn(const Layout& layout, const SlotBytes& slotBytes, bool simpleElsewhere) {
+std::vector<Place> placesIn(const net::pxn::Layout& layout, const SlotBytes& slotBytes, bool simpleElsewhere) {
   constexpr std::size_t kCounters = device::kCountersBytes;
-  std::vector<Place> places{{"board", 0, sizeof(relay::Board)},
+  std::vector<Place> places{{"board", 0, sizeof(net::pxn::Board)},
                             {"tail", layout.tail, kCounters},
                             {"head", layout.head, kCounters},
                             {"words", layout.words, sizeof(device::SendWords)},
-                            {"probes", layout.probes, 2 * relay::kProbeRoom},
+                            {"probes", layout.probes, 2 * net::pxn::kProbeRoom},
                             {"messages", layout.messages, net::senderMessageBytes(slotBytes)}};
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
     const bool elsewhere = p == 2 && simpleElsewhere;
@@ -45,7 +45,7 @@ TEST(RelayMemory, GivesEverythingAPlaceOfItsOwn) {
   for (std::size_t n = 0; n < 2 * kShapes.size(); ++n) {
     const SlotBytes& slotBytes = kShapes[n / 2];
     const bool elsewhere = n % 2 != 0;
-    const Layout layout = relay::layoutOf(slotBytes, elsewhere);
+    const net::pxn::Layout layout = net::pxn::layoutOf(slotBytes, elsewhere);
     const std::vector<Place> places = placesIn(layout, slotBytes, elsewhere);
     for (std::size_t i = 1; i < places.size(); ++i) {
       EXPECT_LE(places[i - 1].begin + places[i - 1].bytes, places[i].begin)
@@ -57,9 +57,9 @@ TEST(RelayMemory, GivesEverythingAPlaceOfItsOwn) {
 
 TEST(RelayMemory, HasRoomForEveryWordOfAView) {
   const SlotBytes slotBytes = kShapes[0];
-  const Layout layout = relay::layoutOf(slotBytes, false);
+  const net::pxn::Layout layout = net::pxn::layoutOf(slotBytes, false);
   std::vector<std::byte> memory(layout.bytes);
-  const device::SendConn view = relay::viewOf(layout, slotBytes, memory.data(), nullptr);
+  const device::SendConn view = net::pxn::viewOf(layout, slotBytes, memory.data(), nullptr);
   const auto offset = [&](const void* word) {
     return static_cast<std::size_t>(static_cast<const std::byte*>(word) - memory.data());
   };

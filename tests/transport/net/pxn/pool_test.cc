@@ -19,8 +19,8 @@
 namespace tutti::test {
 namespace {
 
-std::vector<PeerInfo> ranksOfHub() {
-  std::vector<PeerInfo> ranks;
+std::vector<topo::PeerInfo> ranksOfHub() {
+  std::vector<topo::PeerInfo> ranks;
   for (int rank = 0; rank < 5; ++rank) ranks.push_back(peerOn(*testDevice(), rank));
   return ranks;
 }
@@ -29,12 +29,12 @@ std::vector<PeerInfo> ranksOfHub() {
 struct RelayedHub : RelayingRank {
   explicit RelayedHub(std::uint32_t sharedSlots, device::ConnKind kind = device::ConnKind::Mesh)
       : RelayingRank({.rendezvous = true}, ranksOfHub()), kind_(kind) {
-    NetTransportOptions sharing = options();
+    net::NetTransportOptions sharing = options();
     sharing.sharedSlots = sharedSlots;
-    here = std::make_unique<NetTransport>(*testDevice(), net, std::move(sharing));
-    there = std::make_unique<NetTransport>(*testDevice(), net, NetTransportOptions{});
+    here = std::make_unique<net::NetTransport>(*testDevice(), net, std::move(sharing));
+    there = std::make_unique<net::NetTransport>(*testDevice(), net, net::NetTransportOptions{});
   }
-  LinkSpec linkOf(int self, int peer, int channel, device::SlotBytes slots) const {
+  transport::LinkSpec linkOf(int self, int peer, int channel, device::SlotBytes slots) const {
     return {peerOn(*testDevice(), self), peerOn(*testDevice(), peer), channel, slots, kind_};
   }
   void join(int peer, int channel = 2, device::SlotBytes slots = kSlots) {
@@ -58,10 +58,10 @@ struct RelayedHub : RelayingRank {
   }
   void tell(std::size_t n, std::uint32_t number, std::uint32_t bytes) {
     const device::SendConn view = sendConn(*senders[n]);
-    const std::uint64_t tail = *view.tailOf(Protocol::Simple);
+    const std::uint64_t tail = *view.tailOf(device::Protocol::Simple);
     *view.words->place.of(tail) = number;
     *view.words->size[2].of(tail) = device::sizeWord(tail, bytes);
-    net::storeCounter(view.tailOf(Protocol::Simple), tail + 1);
+    net::storeCounter(view.tailOf(device::Protocol::Simple), tail + 1);
   }
   bool pulse() {
     bool good = true;
@@ -73,14 +73,14 @@ struct RelayedHub : RelayingRank {
     const device::RecvConn view = recvConn(*receivers[n]);
     return until([&] {
       return pulse() && receivers[n]->task()->advance().ok() &&
-             net::loadCounter(view.tailOf(Protocol::Simple)) == steps;
-    }) && view.slots[2][(steps - 1) % kSteps * kSlots[2]] == static_cast<std::byte>(number + 1);
+             net::loadCounter(view.tailOf(device::Protocol::Simple)) == steps;
+    }) && view.slots[2][(steps - 1) % device::kSteps * kSlots[2]] == static_cast<std::byte>(number + 1);
   }
   std::uint64_t givenBack(std::size_t n) const { return net::loadCounter(sendConn(*senders[n]).shared.givenBack); }
 
   device::ConnKind kind_;
-  std::unique_ptr<NetTransport> here, there;  ///< receivers have slots of their own
-  std::vector<std::unique_ptr<Endpoint>> receivers, senders;
+  std::unique_ptr<net::NetTransport> here, there;  ///< receivers have slots of their own
+  std::vector<std::unique_ptr<transport::Endpoint>> receivers, senders;
 };
 
 TEST(RelayPool, IsTheSameForAllMessagesOfAChannel) {
@@ -101,7 +101,7 @@ TEST(RelayPool, IsTheSameForAllMessagesOfAChannel) {
 TEST(RelayPool, HasNoMoreSlotsThanAConnectionWouldHaveForItself) {
   RelayedHub hub(16);
   hub.join(2);
-  EXPECT_EQ(sendConn(*hub.senders[0]).shared.count, static_cast<std::uint32_t>(kSteps));
+  EXPECT_EQ(sendConn(*hub.senders[0]).shared.count, static_cast<std::uint32_t>(device::kSteps));
 }
 
 TEST(RelayPool, IsNotForConnectionsThatFollowAGraph) {
@@ -125,9 +125,9 @@ TEST(RelayPool, GetsItsSlotsBackWhicheverConnectionTheyWereFor) {
   EXPECT_EQ(recvConn(*hub.receivers[0]).slots[2][0], static_cast<std::byte>(first + 1));
   for (std::uint64_t n = 3; n < 20; ++n) {
     const std::size_t to = n % 2;
-    const std::uint64_t steps = net::loadCounter(recvConn(*hub.receivers[to]).tailOf(Protocol::Simple)) + 1;
+    const std::uint64_t steps = net::loadCounter(recvConn(*hub.receivers[to]).tailOf(device::Protocol::Simple)) + 1;
     EXPECT_TRUE(hub.receives(to, steps, hub.fill(to, 64)));
-    net::storeCounter(recvConn(*hub.receivers[to]).headOf(Protocol::Simple), steps);
+    net::storeCounter(recvConn(*hub.receivers[to]).headOf(device::Protocol::Simple), steps);
     EXPECT_TRUE(until([&] { return hub.pulse() && hub.givenBack(0) == n + 1; }));
   }
   EXPECT_EQ(hub.net.faults, 0u);
@@ -159,7 +159,7 @@ TEST(RelayPool, LastsAsLongAsAConnectionHasIt) {
 }
 
 TEST(RelayPools, KnowTheirsByTheirNumbers) {
-  relay::RelayPools pools;
+  net::pxn::RelayPools pools;
   const net::SharedShape shape{4, 2048, false};
   auto first = pools.get(0, 1, shape, -1).value();
   EXPECT_EQ(pools.get(0, 1, shape, -1).value(), first);
@@ -174,10 +174,10 @@ TEST(RelayPools, TakeAsMuchMemoryAsIsSaid) {
   const auto kilobytes = [](std::size_t bytes) { return bytes >> 10; };
   const device::SlotBytes soft{4 << 10, 0, 128 << 10};
   const device::SlotBytes gpu{16 << 10, 0, 128 << 10};
-  EXPECT_EQ(kilobytes(relay::layoutOf(soft, false).bytes), 1080u);
-  EXPECT_EQ(kilobytes(relay::layoutOf(soft, true).bytes), 56u);
-  EXPECT_EQ(kilobytes(relay::layoutOf(gpu, false).bytes), 1224u);
-  EXPECT_EQ(kilobytes(relay::layoutOf(gpu, true).bytes), 200u);
+  EXPECT_EQ(kilobytes(net::pxn::layoutOf(soft, false).bytes), 1080u);
+  EXPECT_EQ(kilobytes(net::pxn::layoutOf(soft, true).bytes), 56u);
+  EXPECT_EQ(kilobytes(net::pxn::layoutOf(gpu, false).bytes), 1224u);
+  EXPECT_EQ(kilobytes(net::pxn::layoutOf(gpu, true).bytes), 200u);
 }
 
 }  // namespace

@@ -25,25 +25,25 @@
 namespace tutti::test {
 namespace {
 
-using relay::RelayService;
+using net::pxn::RelayService;
 
 /// Ranks 0 and 1 are on one host, rank 2 is elsewhere.
-PeerInfo rankOn(int rank) {
-  PeerInfo info = peerOn(*testDevice(), rank);
+topo::PeerInfo rankOn(int rank) {
+  topo::PeerInfo info = peerOn(*testDevice(), rank);
   info.hostHash = rank == 2 ? 200 : 100;
   std::snprintf(info.hostName.data(), info.hostName.size(), rank == 2 ? "far" : "near");
   return info;
 }
 
-LinkSpec linkOf(int self, int peer) {
-  return LinkSpec{rankOn(self), rankOn(peer), 2, kSlots, device::ConnKind::Graph};
+transport::LinkSpec linkOf(int self, int peer) {
+  return transport::LinkSpec{rankOn(self), rankOn(peer), 2, kSlots, device::ConnKind::Graph};
 }
 
 /// Rank 0 sends to rank 2 through rank 1.
 struct Relayed : RelayingRank {
   explicit Relayed(FakeKnobs knobs = {}) : RelayingRank(std::move(knobs), {rankOn(0), rankOn(1), rankOn(2)}) {
     routing->nic = {1, 7};
-    transport = std::make_unique<NetTransport>(*testDevice(), net, options());
+    transport = std::make_unique<net::NetTransport>(*testDevice(), net, options());
     receiver = transport->openRecv(linkOf(2, 0)).value();
     sender = transport->openSend(linkOf(0, 2)).value();
   }
@@ -58,7 +58,7 @@ struct Relayed : RelayingRank {
            !failed;
   }
   /// A step from kernel to kernel.
-  bool carry(SendingKernel& out, ReceivingKernel& in, Protocol protocol, std::uint32_t bytes) {
+  bool carry(SendingKernel& out, ReceivingKernel& in, device::Protocol protocol, std::uint32_t bytes) {
     if (!out.send(protocol, bytes)) return false;
     return until([&] {
       if (!sender->task()->advance().ok() || !receiver->task()->advance().ok()) return true;
@@ -69,10 +69,10 @@ struct Relayed : RelayingRank {
     return until([this] { return sender->task()->advance().ok() && sender->task()->quiet(); });
   }
 
-  std::unique_ptr<NetTransport> transport;
+  std::unique_ptr<net::NetTransport> transport;
   bool failed = false;
-  std::unique_ptr<Endpoint> receiver;
-  std::unique_ptr<Endpoint> sender;
+  std::unique_ptr<transport::Endpoint> receiver;
+  std::unique_ptr<transport::Endpoint> sender;
 };
 
 TEST(Relay, CarriesStepsOfAllProtocols) {
@@ -85,14 +85,14 @@ TEST(Relay, CarriesStepsOfAllProtocols) {
     SendingKernel out(sendConn(*ends.sender));
     ReceivingKernel in(recvConn(*ends.receiver));
     std::uint64_t steps = 0;
-    for (const Protocol protocol : kAllProtocols) {
-      for (int round = 0; round < 3 * kSteps; ++round, ++steps) {
+    for (const device::Protocol protocol : kAllProtocols) {
+      for (int round = 0; round < 3 * device::kSteps; ++round, ++steps) {
         const std::uint32_t bytes = round % 3 == 0 ? 0 : round % 3 == 1 ? 500 : roomOf(protocol);
         ASSERT_TRUE(ends.carry(out, in, protocol, bytes)) << ends.sender->task()->describe();
       }
     }
     ASSERT_TRUE(ends.settles());
-    const TaskCounters counters = ends.sender->task()->counters();
+    const proxy::TaskCounters counters = ends.sender->task()->counters();
     EXPECT_EQ(counters.posted, steps);
     EXPECT_EQ(counters.done, steps);
     EXPECT_NE(ends.sender->task()->describe().find("waits for a kernel; rank 1 (host near"), std::string::npos);
@@ -109,7 +109,7 @@ TEST(Relay, RestsWithItsSenderAndWakesWithIt) {
   SendingKernel out(sendConn(*ends.sender));
   ReceivingKernel in(recvConn(*ends.receiver));
   for (unsigned round = 1; round <= 3; ++round) {
-    ASSERT_TRUE(ends.carry(out, in, Protocol::Simple, 500));
+    ASSERT_TRUE(ends.carry(out, in, device::Protocol::Simple, 500));
     ASSERT_TRUE(ends.settles());
     EXPECT_TRUE(until([&] {
       const std::uint64_t rounds = ends.engine->counters().rounds;
@@ -125,7 +125,7 @@ TEST(Relay, WaitsUntilTheNetworkHasDelivered) {
   ASSERT_TRUE(ends.comeUp());
   SendingKernel out(sendConn(*ends.sender));
   ReceivingKernel in(recvConn(*ends.receiver));
-  ASSERT_TRUE(ends.carry(out, in, Protocol::LL, 500));
+  ASSERT_TRUE(ends.carry(out, in, device::Protocol::LL, 500));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(ends.sender->task()->quiet());
   EXPECT_NE(ends.sender->task()->counters().posted, ends.sender->task()->counters().done);
@@ -142,9 +142,9 @@ Status failureOf(Relayed& ends) {
 }
 
 /// Waits until the sender's task says so of itself.
-bool says(const Relayed& ends, Keeper keeper, std::string_view text) {
+bool says(const Relayed& ends, proxy::Keeper keeper, std::string_view text) {
   return until([&] {
-    const ProgressTask& task = *ends.sender->task();
+    const proxy::ProgressTask& task = *ends.sender->task();
     EXPECT_TRUE(ends.sender->task()->advance().ok());
     return task.hold().keeper == keeper && task.describe().find(text) != std::string::npos;
   });
@@ -155,10 +155,10 @@ TEST(Relay, SaysWhatItsConnectionWaitsFor) {
   ASSERT_TRUE(ends.comeUp());
   SendingKernel out(sendConn(*ends.sender));
   ReceivingKernel in(recvConn(*ends.receiver));
-  EXPECT_EQ(ends.sender->task()->hold().keeper, Keeper::Nobody);
+  EXPECT_EQ(ends.sender->task()->hold().keeper, proxy::Keeper::Nobody);
   ends.net.troubles.full = true;
-  ASSERT_TRUE(out.send(Protocol::Simple, 500));
-  EXPECT_TRUE(says(ends, Keeper::Network,
+  ASSERT_TRUE(out.send(device::Protocol::Simple, 500));
+  EXPECT_TRUE(says(ends, proxy::Keeper::Network,
                    "Simple step 0; rank 1 (host near, device 0), which sends in its stead, waits for the network "
                    "to take 500 bytes"))
       << ends.sender->task()->describe();
@@ -169,13 +169,13 @@ TEST(Relay, SaysWhatItsConnectionWaitsFor) {
             "in the stead of rank 0 (host near, device 0): send to rank 2 (host far, device 0) by NET/Fake/1(1) on "
             "channel 2: Simple step 0, waits for the network to take 500 bytes");
   for (int turn = 0; turn < 2; ++turn) ASSERT_TRUE(ends.receiver->task()->advance().ok());
-  EXPECT_TRUE(ends.receiver->task()->starves(static_cast<std::size_t>(Protocol::Simple)));
-  EXPECT_TRUE(ends.receiver->task()->starves(static_cast<std::size_t>(Protocol::LL))) << "from the beginning";
+  EXPECT_TRUE(ends.receiver->task()->starves(static_cast<std::size_t>(device::Protocol::Simple)));
+  EXPECT_TRUE(ends.receiver->task()->starves(static_cast<std::size_t>(device::Protocol::LL))) << "from the beginning";
   ends.net.troubles.full = false;
   EXPECT_TRUE(until([&] {
-    return ends.receiver->task()->advance().ok() && in.recv(Protocol::Simple, 500);
+    return ends.receiver->task()->advance().ok() && in.recv(device::Protocol::Simple, 500);
   }));
-  EXPECT_TRUE(says(ends, Keeper::Nobody, "waits for a kernel"));
+  EXPECT_TRUE(says(ends, proxy::Keeper::Nobody, "waits for a kernel"));
   EXPECT_TRUE(ends.service->underWay().empty());
 }
 
@@ -184,8 +184,8 @@ TEST(Relay, SaysThatTheNetworkDoesNotDeliver) {
   ASSERT_TRUE(ends.comeUp());
   SendingKernel out(sendConn(*ends.sender));
   ReceivingKernel in(recvConn(*ends.receiver));
-  ASSERT_TRUE(ends.carry(out, in, Protocol::LL, 500));
-  EXPECT_TRUE(says(ends, Keeper::Network, "waits for the network to deliver what it took"))
+  ASSERT_TRUE(ends.carry(out, in, device::Protocol::LL, 500));
+  EXPECT_TRUE(says(ends, proxy::Keeper::Network, "waits for the network to deliver what it took"))
       << ends.sender->task()->describe();
 }
 
@@ -195,31 +195,31 @@ TEST(Relay, IsFoundOutWhenItsEngineHangs) {
   SendingKernel out(sendConn(*ends.sender));
   ReceivingKernel in(recvConn(*ends.receiver));
   // Its engine may sleep for as long as it likes while there is nothing to do.
-  const Deadline idle = Deadline::in(relay::RelayedTask::kStuck + milliseconds(200));
+  const Deadline idle = Deadline::in(net::pxn::RelayedTask::kStuck + milliseconds(200));
   EXPECT_TRUE(until([&] {
     EXPECT_TRUE(ends.sender->task()->advance().ok());
-    EXPECT_EQ(ends.sender->task()->hold().keeper, Keeper::Nobody);
+    EXPECT_EQ(ends.sender->task()->hold().keeper, proxy::Keeper::Nobody);
     return idle.expired();
   }));
   ends.net.troubles.hangs = true;
-  ASSERT_TRUE(out.send(Protocol::Simple, 500));
-  EXPECT_TRUE(says(ends, Keeper::Relay,
+  ASSERT_TRUE(out.send(device::Protocol::Simple, 500));
+  EXPECT_TRUE(says(ends, proxy::Keeper::Relay,
                    "Simple step 0; rank 1 (host near, device 0), which sends in its stead, does nothing: its process is "
                    "stopped, or its engine hangs"))
       << ends.sender->task()->describe();
   ends.net.troubles.hangs = false;
   EXPECT_TRUE(until([&] {
-    return ends.receiver->task()->advance().ok() && in.recv(Protocol::Simple, 500);
+    return ends.receiver->task()->advance().ok() && in.recv(device::Protocol::Simple, 500);
   }));
-  EXPECT_TRUE(says(ends, Keeper::Nobody, "waits for a kernel"));
+  EXPECT_TRUE(says(ends, proxy::Keeper::Nobody, "waits for a kernel"));
 }
 
 TEST(Relay, BelievesNoNonsenseOnTheBoard) {
-  const net::LaneFacts facts = relay::factsOf(~std::uint64_t{0}, 3);
+  const net::LaneFacts facts = net::pxn::factsOf(~std::uint64_t{0}, 3);
   EXPECT_EQ(facts.place(), "Simple step 3");
   EXPECT_FALSE(facts.waits().empty());
-  const net::LaneFacts told{Protocol::LL128, net::LaneWait::Completion, 4096, 17};
-  EXPECT_EQ(relay::factsOf(relay::packed(told), 17), told);
+  const net::LaneFacts told{device::Protocol::LL128, net::LaneWait::Completion, 4096, 17};
+  EXPECT_EQ(net::pxn::factsOf(net::pxn::packed(told), 17), told);
 }
 
 TEST(Relay, TellsItsSenderWhatFailed) {
@@ -229,7 +229,7 @@ TEST(Relay, TellsItsSenderWhatFailed) {
   expectLog("rank 1 (host near, device 0), which sends in its stead, has failed: send to rank 2");
   const device::SendConn view = sendConn(*ends.sender);
   net::storeCounter(view.words->size[2].of(0), ~std::uint64_t{0});
-  net::storeCounter(view.tailOf(Protocol::Simple), 1);
+  net::storeCounter(view.tailOf(device::Protocol::Simple), 1);
   EXPECT_EQ(failureOf(ends).code(), ncclInternalError);
 }
 
@@ -240,17 +240,17 @@ TEST(Relay, IsMissedWhenItHasGoneAndNobodySaysWhy) {
   ends.service.reset();
   expectLog("rank 1 (host near, device 0), which sends in its stead, has ended or given up");
   EXPECT_EQ(failureOf(ends).code(), ncclRemoteError);
-  EXPECT_GE(SteadyClock::now() - gone, relay::RelayedTask::kGoneGrace);
+  EXPECT_GE(SteadyClock::now() - gone, net::pxn::RelayedTask::kGoneGrace);
 }
 
 TEST(Relay, GoesOnForOthersAfterItsOwnEnd) {
   Relayed ends;
   ASSERT_TRUE(ends.comeUp());
-  const std::weak_ptr<RelayService> left = ends.service;
-  RelayService::retire(std::move(ends.service));
+  const std::weak_ptr<net::pxn::RelayService> left = ends.service;
+  net::pxn::RelayService::retire(std::move(ends.service));
   SendingKernel out(sendConn(*ends.sender));
   ReceivingKernel in(recvConn(*ends.receiver));
-  ASSERT_TRUE(ends.carry(out, in, Protocol::Simple, 500));
+  ASSERT_TRUE(ends.carry(out, in, device::Protocol::Simple, 500));
   ASSERT_TRUE(ends.settles());
   EXPECT_FALSE(left.expired());
   ends.sender.reset();
@@ -259,8 +259,8 @@ TEST(Relay, GoesOnForOthersAfterItsOwnEnd) {
 
 TEST(Relay, EndsAtOnceWhereNobodySendsThroughIt) {
   Relayed ends;
-  const std::weak_ptr<RelayService> left = ends.service;
-  RelayService::retire(std::move(ends.service));
+  const std::weak_ptr<net::pxn::RelayService> left = ends.service;
+  net::pxn::RelayService::retire(std::move(ends.service));
   EXPECT_TRUE(until([&] { return left.expired(); }));
   expectLog("does not listen: it has ended");
   allowLog("Fake");
@@ -286,7 +286,7 @@ TEST(Relay, RefusesSlotsThatAreMoreThanTheNetworkTakes) {
 /// A line to the relay, on which nothing has been said.
 Fd lineTo(const Relayed& ends) {
   Fd line = transport::localSocket();
-  const transport::LocalName name = relay::lineName(ends.secret, 1);
+  const transport::LocalName name = net::pxn::lineName(ends.secret, 1);
   EXPECT_EQ(::connect(line.get(), name.generic(), name.length), 0);
   return line;
 }
@@ -303,7 +303,7 @@ bool hear(const Fd& line, Message& into) {
 }
 
 bool isClosed(const Fd& line) {
-  std::array<std::byte, relay::kMostBytes> packet;
+  std::array<std::byte, net::pxn::kMostBytes> packet;
   return until([&] { return transport::receivePacket(line.get(), packet).state == transport::PacketIo::Gone; });
 }
 
@@ -314,15 +314,15 @@ TEST(Relay, DropsWhoeverDoesNotKnowTheSecret) {
   EXPECT_TRUE(isClosed(nonsense));
 
   const Fd line = lineTo(ends);
-  relay::Hello hello;
+  net::pxn::Hello hello;
   hello.sender = 0;
   hello.relay = 1;
-  hello.nonce = relay::freshNonce();
+  hello.nonce = net::pxn::freshNonce();
   ASSERT_TRUE(say(line, hello));
-  relay::Challenge challenge;
+  net::pxn::Challenge challenge;
   ASSERT_TRUE(hear(line, challenge));
-  EXPECT_TRUE(relay::sameProof(challenge.proof, relay::prove(ends.secret, hello, challenge.nonce, false)));
-  relay::Order order;
+  EXPECT_TRUE(net::pxn::sameProof(challenge.proof, net::pxn::prove(ends.secret, hello, challenge.nonce, false)));
+  net::pxn::Order order;
   order.proof = challenge.proof;  // its own words back
   ASSERT_TRUE(say(line, order));
   EXPECT_TRUE(isClosed(line));
@@ -332,20 +332,20 @@ TEST(Relay, DropsWhoeverDoesNotKnowTheSecret) {
 TEST(Relay, RefusesOrdersThatMakeNoSense) {
   Relayed ends;
   const Fd line = lineTo(ends);
-  relay::Hello hello;
+  net::pxn::Hello hello;
   hello.sender = 0;
   hello.relay = 1;
   ASSERT_TRUE(say(line, hello));
-  relay::Challenge challenge;
+  net::pxn::Challenge challenge;
   ASSERT_TRUE(hear(line, challenge));
-  relay::Order order;
-  order.proof = relay::prove(ends.secret, hello, challenge.nonce, true);
+  net::pxn::Order order;
+  order.proof = net::pxn::prove(ends.secret, hello, challenge.nonce, true);
   order.peer = 3;
   order.netDevice = 0;
   order.slotBytes = kSlots;
   expectLog("PXN : rank 0 asks rank 1 to send to rank 3");
   ASSERT_TRUE(say(line, order));
-  relay::Answer answer;
+  net::pxn::Answer answer;
   ASSERT_TRUE(hear(line, answer));
   EXPECT_EQ(answer.code, ncclInternalError);
   EXPECT_TRUE(isClosed(line));

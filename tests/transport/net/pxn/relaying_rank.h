@@ -20,41 +20,41 @@ namespace tutti::test {
 
 /// A communicator's secret. Relays listen at a name that follows from it, and tests of several processes run side by
 /// side.
-inline relay::Secret freshSecret() {
-  EXPECT_TRUE(relay::initProofs().ok());
-  relay::Secret secret{};
-  const relay::Nonce fresh = relay::freshNonce();
+inline net::pxn::Secret freshSecret() {
+  EXPECT_TRUE(net::pxn::initProofs().ok());
+  net::pxn::Secret secret{};
+  const net::pxn::Nonce fresh = net::pxn::freshNonce();
   std::memcpy(secret.data(), fresh.data(), fresh.size());
   return secret;
 }
 
 /// Rank 1, as others see it that send through it.
 struct RelayingRank {
-  RelayingRank(FakeKnobs knobs, std::vector<PeerInfo> ranks) : net(std::move(knobs)), relaying(ranks.at(1)) {
-    relay::ServiceSetup setup;
+  RelayingRank(FakeKnobs knobs, std::vector<topo::PeerInfo> ranks) : net(std::move(knobs)), relaying(ranks.at(1)) {
+    net::pxn::ServiceSetup setup;
     setup.net = &net;
     setup.device = testDevice();
     setup.engine = engine;
     setup.peers = std::move(ranks);
     setup.rank = 1;
     setup.secret = secret;
-    routing->route = SendRoute{{.device = 1}, relaying};
-    service = relay::RelayService::start(std::move(setup)).value();
+    routing->route = net::SendRoute{{.device = 1}, relaying};
+    service = net::pxn::RelayService::start(std::move(setup)).value();
   }
   /// Of a transport that sends everything through it.
-  NetTransportOptions options() const {
-    NetTransportOptions options;
+  net::NetTransportOptions options() const {
+    net::NetTransportOptions options;
     options.routing = routing;
     options.relaySecret = secret;
     return options;
   }
 
   FakeNet net;
-  PeerInfo relaying;
+  topo::PeerInfo relaying;
   std::shared_ptr<FakeRouting> routing = std::make_shared<FakeRouting>();
-  relay::Secret secret = freshSecret();
-  std::shared_ptr<ProgressEngine> engine = ProgressEngine::create("relay").value();
-  std::shared_ptr<relay::RelayService> service;
+  net::pxn::Secret secret = freshSecret();
+  std::shared_ptr<proxy::ProgressEngine> engine = proxy::ProgressEngine::create("relay").value();
+  std::shared_ptr<net::pxn::RelayService> service;
 };
 
 }  // namespace tutti::test

@@ -8,16 +8,16 @@
 namespace tutti::test {
 namespace {
 
-relay::Secret secretOf(int comm) {
-  relay::Secret secret{};
+net::pxn::Secret secretOf(int comm) {
+  net::pxn::Secret secret{};
   secret.back() = static_cast<std::byte>(comm);
   return secret;
 }
 
 TEST(RelayWire, NamesFollowFromTheSecretAndTheRelay) {
-  ASSERT_TRUE(relay::initProofs().ok());
-  const auto nameOf = [](const relay::Secret& secret, int rank) {
-    const transport::LocalName name = relay::lineName(secret, rank);
+  ASSERT_TRUE(net::pxn::initProofs().ok());
+  const auto nameOf = [](const net::pxn::Secret& secret, int rank) {
+    const transport::LocalName name = net::pxn::lineName(secret, rank);
     return std::string(name.address.sun_path + 1, name.length - sizeof(sa_family_t) - 1);
   };
   EXPECT_EQ(nameOf(secretOf(1), 1), nameOf(secretOf(1), 1));
@@ -27,26 +27,26 @@ TEST(RelayWire, NamesFollowFromTheSecretAndTheRelay) {
 }
 
 TEST(RelayWire, ProofsHoldForOneSecretDirectionAndMeeting) {
-  ASSERT_TRUE(relay::initProofs().ok());
-  const relay::Nonce nonce = relay::freshNonce();
-  relay::Hello hello;
+  ASSERT_TRUE(net::pxn::initProofs().ok());
+  const net::pxn::Nonce nonce = net::pxn::freshNonce();
+  net::pxn::Hello hello;
   hello.sender = 0;
   hello.relay = 1;
-  hello.nonce = relay::freshNonce();
-  const relay::Proof proof = relay::prove(secretOf(1), hello, nonce, true);
-  EXPECT_TRUE(relay::sameProof(proof, relay::prove(secretOf(1), hello, nonce, true)));
-  EXPECT_FALSE(relay::sameProof(proof, relay::prove(secretOf(1), hello, nonce, false)));
-  EXPECT_FALSE(relay::sameProof(proof, relay::prove(secretOf(2), hello, nonce, true)));
-  EXPECT_FALSE(relay::sameProof(proof, relay::prove(secretOf(1), hello, relay::freshNonce(), true)));
-  relay::Hello other = hello;
-  other.nonce = relay::freshNonce();
-  EXPECT_FALSE(relay::sameProof(proof, relay::prove(secretOf(1), other, nonce, true)));
+  hello.nonce = net::pxn::freshNonce();
+  const net::pxn::Proof proof = net::pxn::prove(secretOf(1), hello, nonce, true);
+  EXPECT_TRUE(net::pxn::sameProof(proof, net::pxn::prove(secretOf(1), hello, nonce, true)));
+  EXPECT_FALSE(net::pxn::sameProof(proof, net::pxn::prove(secretOf(1), hello, nonce, false)));
+  EXPECT_FALSE(net::pxn::sameProof(proof, net::pxn::prove(secretOf(2), hello, nonce, true)));
+  EXPECT_FALSE(net::pxn::sameProof(proof, net::pxn::prove(secretOf(1), hello, net::pxn::freshNonce(), true)));
+  net::pxn::Hello other = hello;
+  other.nonce = net::pxn::freshNonce();
+  EXPECT_FALSE(net::pxn::sameProof(proof, net::pxn::prove(secretOf(1), other, nonce, true)));
   other = hello;
   other.sender = 2;
-  EXPECT_FALSE(relay::sameProof(proof, relay::prove(secretOf(1), other, nonce, true)));
+  EXPECT_FALSE(net::pxn::sameProof(proof, net::pxn::prove(secretOf(1), other, nonce, true)));
   other = hello;
   other.relay = 2;
-  EXPECT_FALSE(relay::sameProof(proof, relay::prove(secretOf(1), other, nonce, true)));
+  EXPECT_FALSE(net::pxn::sameProof(proof, net::pxn::prove(secretOf(1), other, nonce, true)));
 }
 
 }  // namespace

@@ -23,9 +23,9 @@ using net::RecvGroups;
 using net::RecvTicket;
 
 TEST(MessageTurns, GoOnWhenAllPartsOfAMessageHaveBeenPosted) {
-  MessageTurns turns;
-  const MessageTurn first{.number = 0, .parts = 2, .ends = true};
-  const MessageTurn second{.number = 1, .parts = 1, .last = true, .ends = true};
+  net::MessageTurns turns;
+  const device::MessageTurn first{.number = 0, .parts = 2, .ends = true};
+  const device::MessageTurn second{.number = 1, .parts = 1, .last = true, .ends = true};
   EXPECT_FALSE(turns.isTurnOf(second));
   turns.posted({.number = 0, .parts = 2});
   turns.posted(first);
@@ -40,7 +40,7 @@ TEST(MessageTurns, GoOnWhenAllPartsOfAMessageHaveBeenPosted) {
 TEST(MessageTurns, TravelInWordsAsTheyAre) {
   for (const bool last : {false, true}) {
     for (const bool ends : {false, true}) {
-      const MessageTurn turn = device::turnIn(device::turnWord({79, 64, last, ends}));
+      const device::MessageTurn turn = device::turnIn(device::turnWord({79, 64, last, ends}));
       EXPECT_EQ(turn.number, 79);
       EXPECT_EQ(turn.parts, 64);
       EXPECT_EQ(turn.last, last);
@@ -54,10 +54,10 @@ TEST(MessageTurns, TravelInWordsAsTheyAre) {
 
 TEST(MessageTurns, AreNumberedByPeerWithinALaunch) {
   using device::P2pWork;
-  const auto receives = [](int peer, std::uint64_t bytes, Protocol protocol = Protocol::Simple) {
-    return P2pWork{.recvBytes = bytes, .recvPeer = peer, .channelLo = 2, .channelHi = 5, .recvProtocol = protocol};
+  const auto receives = [](int peer, std::uint64_t bytes, device::Protocol protocol = device::Protocol::Simple) {
+    return device::P2pWork{.recvBytes = bytes, .recvPeer = peer, .channelLo = 2, .channelHi = 5, .recvProtocol = protocol};
   };
-  P2pWork works[] = {receives(1, 1 << 20), receives(2, 100), receives(1, 8, Protocol::LL), receives(0, 100),
+  device::P2pWork works[] = {receives(1, 1 << 20), receives(2, 100), receives(1, 8, device::Protocol::LL), receives(0, 100),
                      receives(1, 0),       receives(-1, 0),  receives(2, 1025)};
   device::numberTurns(works, std::size(works), 0);
   const auto turnOf = [&](int work) { return device::turnIn(works[work].recvTurn); };
@@ -73,35 +73,35 @@ TEST(MessageTurns, AreNumberedByPeerWithinALaunch) {
 }
 
 /// A lane whose kernel asks as the test says.
-class AskingLane final : public GroupedLane {
+class AskingLane final : public net::GroupedLane {
  public:
-  AskingLane(RecvGroups& groups, int tag) : groups_(groups), tag_(tag) { groups_.join(*this); }
+  AskingLane(net::RecvGroups& groups, int tag) : groups_(groups), tag_(tag) { groups_.join(*this); }
   ~AskingLane() { leave(); }
   void leave() {
     if (!left_) groups_.leave(*this);
     left_ = true;
   }
-  std::optional<AskedReceive> asked() const override {
+  std::optional<net::AskedReceive> asked() const override {
     if (tickets.size() == asks_.size()) return {};
     return asks_[tickets.size()];
   }
-  void posted(RecvTicket ticket) override { tickets.push_back(ticket); }
-  void ask(void* data, void* registration, MessageTurn turn, bool flushes = false) {
+  void posted(net::RecvTicket ticket) override { tickets.push_back(ticket); }
+  void ask(void* data, void* registration, device::MessageTurn turn, bool flushes = false) {
     asks_.push_back({{data, 256, tag_, registration}, turn, flushes});
   }
-  std::vector<RecvTicket> tickets;
+  std::vector<net::RecvTicket> tickets;
 
  private:
-  RecvGroups& groups_;
+  net::RecvGroups& groups_;
   int tag_;
   bool left_ = false;
-  std::vector<AskedReceive> asks_;
+  std::vector<net::AskedReceive> asks_;
 };
 
 /// A connection with lanes 0 .. 3, whose tags are 10 and so on.
 struct Groups {
   explicit Groups(FakeKnobs knobs = {}, int mostParts = 8)
-      : net(withTags(std::move(knobs))), groups(std::make_shared<MessageTurns>(), mostParts) {
+      : net(withTags(std::move(knobs))), groups(std::make_shared<net::MessageTurns>(), mostParts) {
     ends = connectLanes(net, {{out.data(), out.size()}}, {{in.data(), in.size()}});
     groups.use(net, ends.receiver.connection);
     for (int i = 0; i < 4; ++i) lanes.push_back(std::make_unique<AskingLane>(groups, 10 + i));
@@ -111,13 +111,13 @@ struct Groups {
     return knobs;
   }
   /// Lane `i` asks for a receive into place `place`.
-  void ask(int i, int place, MessageTurn turn, bool flushes = false) {
+  void ask(int i, int place, device::MessageTurn turn, bool flushes = false) {
     lanes[i]->ask(in.data() + place * 256, ends.receiver.slotRegistration, turn, flushes);
   }
   /// Lane `i`'s peer sends `bytes` times `value`; false: refused.
   bool send(int i, std::size_t bytes, int value) {
     std::memset(out.data() + value * 256, value, bytes);
-    const NetBuffer message{out.data() + value * 256, bytes, 10 + i, ends.sender.slotRegistration};
+    const plugin::NetBuffer message{out.data() + value * 256, bytes, 10 + i, ends.sender.slotRegistration};
     void* const request = net.isend(ends.sender.connection, message).value();
     return request != nullptr;
   }
@@ -128,11 +128,11 @@ struct Groups {
   FakeNet net;
   std::vector<std::byte> out = std::vector<std::byte>(64 * 256), in = std::vector<std::byte>(64 * 256);
   LanePair ends;
-  RecvGroups groups;
+  net::RecvGroups groups;
   std::vector<std::unique_ptr<AskingLane>> lanes;
 };
 
-constexpr MessageTurn partOf(int parts, int number = 0, bool last = true) {
+constexpr device::MessageTurn partOf(int parts, int number = 0, bool last = true) {
   return {static_cast<std::uint8_t>(number), static_cast<std::uint8_t>(parts), last, true};
 }
 

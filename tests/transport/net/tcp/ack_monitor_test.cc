@@ -6,7 +6,7 @@
 #include "support/log_capture.h"
 #include "transport/net/tcp/socket_pair.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 namespace {
 
 using namespace test;
@@ -71,28 +71,28 @@ TEST(AckWatch, TellsSilenceFromSwallowedPackets) {
 }
 
 TEST(SocketDelivery, IsSaidOfAllSockets) {
-  for (const Params& params : {loopbackParams(), manySockets(0, 3), manySockets(2, 2)}) {
-    SocketSide side(params);
-    SocketPair pair(side);
-    const auto data = pattern(100'000, 1);
+  for (const Params& params : {test::loopbackParams(), test::manySockets(0, 3), test::manySockets(2, 2)}) {
+    test::SocketSide side(params);
+    test::SocketPair pair(side);
+    const auto data = test::pattern(100'000, 1);
     std::vector<unsigned char> in(data.size());
     EXPECT_TRUE(side.net->delivered(pair.sender).value());
     void* received = pair.recv(in.data(), in.size());
     ASSERT_EQ(pair.finish(pair.send(data.data(), data.size()), received), static_cast<int>(data.size()));
-    EXPECT_TRUE(until([&] { return side.net->delivered(pair.sender).value(); }));
+    EXPECT_TRUE(test::until([&] { return side.net->delivered(pair.sender).value(); }));
   }
 }
 
 TEST(SocketDelivery, DoesNotDependOnAPeerWithoutRoom) {
-  SocketSide side;
-  const auto data = pattern(16 << 20, 1);
-  SocketPair pair(side);
+  test::SocketSide side;
+  const auto data = test::pattern(16 << 20, 1);
+  test::SocketPair pair(side);
   void* sent = pair.send(data.data(), data.size());
-  EXPECT_TRUE(until([&] {
-    EXPECT_FALSE(SocketPair::testOne(*side.net, sent));
+  EXPECT_TRUE(test::until([&] {
+    EXPECT_FALSE(test::SocketPair::testOne(*side.net, sent));
     return side.net->delivered(pair.sender).value();
   }));
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::net::tcp

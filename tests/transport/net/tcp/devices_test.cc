@@ -10,7 +10,7 @@
 #include "transport/net/tcp/streams.h"
 #include "transport/net/tcp/socket_pair.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 namespace {
 
 namespace fs = std::filesystem;
@@ -79,17 +79,17 @@ TEST(SocketDevices, AConnectionMayTakeAsLongAsAllTriesAndHalfAMinute) {
 }
 
 TEST(SocketDevices, SocketsAreAtMostSixtyFour) {
-  expectLog("64: 60 sockets are used");
-  Params params = loopbackParams();
+  test::expectLog("64: 60 sockets are used");
+  Params params = test::loopbackParams();
   params.sockets.nThreads = 12;
   params.sockets.socketsPerThread = 64;
-  SocketSide side(params);
+  test::SocketSide side(params);
 }
 
 TEST(SocketDevices, LoopbackIsSaidToBeAHostDeviceOfItsOwn) {
-  SocketSide side;
+  test::SocketSide side;
   ASSERT_EQ(side.net->devices().value(), 1);
-  const NetProperties one = side.net->properties(0).value();
+  const plugin::NetProperties one = side.net->properties(0).value();
   EXPECT_EQ(one.name, "lo");
   EXPECT_EQ(one.pciPath, "");
   EXPECT_EQ(one.guid, 0u);
@@ -105,7 +105,7 @@ TEST(SocketDevices, LoopbackIsSaidToBeAHostDeviceOfItsOwn) {
 TEST(SocketDevices, AHostWithoutAFittingInterfaceHasNone) {
   Params params;
   params.sockets.ifname = "=nothing-like-it";
-  SocketSide side(params);
+  test::SocketSide side(params);
   EXPECT_EQ(side.net->devices().value(), 0);
 }
 
@@ -126,4 +126,4 @@ TEST(SocketStreams, PiecesCoverTheMessageAndAreNotTooSmall) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::net::tcp

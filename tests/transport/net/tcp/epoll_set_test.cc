@@ -20,7 +20,7 @@ namespace {
 
 /// Both ends of a stream, ours watched by `arrivals`.
 struct Watched {
-  explicit Watched(SocketArrivals& by) : arrivals(by) {
+  explicit Watched(net::tcp::SocketArrivals& by) : arrivals(by) {
     int ends[2]{-1, -1};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
     ours = Fd(ends[0]);
@@ -44,14 +44,14 @@ struct Watched {
     arrivals.ask(SteadyClock::now());
     return came.exchange(false);
   }
-  SocketArrivals& arrivals;
+  net::tcp::SocketArrivals& arrivals;
   std::atomic<bool> came{false};
   Fd ours;
   Fd theirs;
 };
 
 TEST(SocketArrivals, TellOnceOfWhatHasCome) {
-  const auto arrivals = SocketArrivals::create();
+  const auto arrivals = net::tcp::SocketArrivals::create();
   Watched one(*arrivals);
   Watched other(*arrivals);
   EXPECT_FALSE(one.told());
@@ -65,7 +65,7 @@ TEST(SocketArrivals, TellOnceOfWhatHasCome) {
 }
 
 TEST(SocketArrivals, TellOfWhatWasThereBefore) {
-  const auto arrivals = SocketArrivals::create();
+  const auto arrivals = net::tcp::SocketArrivals::create();
   Watched one(*arrivals);
   arrivals->remove(one.ours.get());
   one.write("a");
@@ -75,14 +75,14 @@ TEST(SocketArrivals, TellOfWhatWasThereBefore) {
 }
 
 TEST(SocketArrivals, TellOfThePeersEnd) {
-  const auto arrivals = SocketArrivals::create();
+  const auto arrivals = net::tcp::SocketArrivals::create();
   Watched one(*arrivals);
   one.theirs = Fd();
   EXPECT_TRUE(one.told());
 }
 
 TEST(SocketArrivals, TellOfMoreSocketsThanOneCallOfTheSystemNames) {
-  const auto arrivals = SocketArrivals::create();
+  const auto arrivals = net::tcp::SocketArrivals::create();
   std::vector<std::unique_ptr<Watched>> many;
   for (int i = 0; i < 200; ++i) many.push_back(std::make_unique<Watched>(*arrivals));
   for (const auto& one : many) one->write("a");
@@ -94,13 +94,13 @@ TEST(SocketArrivals, TellOfMoreSocketsThanOneCallOfTheSystemNames) {
 }
 
 TEST(SocketArrivals, RefuseWhatIsNoSocket) {
-  const auto arrivals = SocketArrivals::create();
+  const auto arrivals = net::tcp::SocketArrivals::create();
   std::atomic<bool> came{false};
   EXPECT_FALSE(arrivals->add(-1, came));
 }
 
 TEST(SocketArrivals, MayBeAskedByManyWhileSocketsComeAndGo) {
-  const auto arrivals = SocketArrivals::create();
+  const auto arrivals = net::tcp::SocketArrivals::create();
   std::atomic<bool> over{false};
   std::vector<std::thread> askers;
   for (int i = 0; i < 2; ++i) {
@@ -147,7 +147,7 @@ TEST(SocketReceiver, HearsOfADeathThatCameTogetherWithAMessage) {
   EXPECT_FALSE(SocketPair::testOne(*here.net, first));
   void* const under = pair.send(data.data(), data.size());
   EXPECT_TRUE(until([&] { return SocketPair::testOne(*there.net, under); }));
-  ::shutdown(SocketNet::sendPollFd(pair.sender), SHUT_RDWR);
+  ::shutdown(net::tcp::SocketNet::sendPollFd(pair.sender), SHUT_RDWR);
   letItBeIdle();
   int size = 0;
   EXPECT_TRUE(until([&] { return SocketPair::testOne(*here.net, first, &size); }));
@@ -166,7 +166,7 @@ TEST(SocketArrivals, AreNoneWhereThereAreNoDescriptors) {
   rlimit none = old;
   none.rlim_cur = 3;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  const auto arrivals = SocketArrivals::create();
+  const auto arrivals = net::tcp::SocketArrivals::create();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old), 0);
   EXPECT_EQ(arrivals, nullptr);
 }

@@ -9,14 +9,14 @@
 #include "support/log_capture.h"
 #include "transport/net/tcp/socket_pair.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 namespace {
 
 using namespace test;
 
 /// A listener and its address.
 struct Listening {
-  explicit Listening(SocketSide& from) : side(from) {
+  explicit Listening(test::SocketSide& from) : side(from) {
     auto made = side.net->listen(0, handle);
     EXPECT_TRUE(made.ok());
     listener = made.value();
@@ -31,7 +31,7 @@ struct Listening {
   /// Accepts until `step` is true or a connection is there.
   void* acceptUntil(const std::function<bool()>& step) const {
     void* receiver = nullptr;
-    EXPECT_TRUE(until([&] {
+    EXPECT_TRUE(test::until([&] {
       auto made = side.net->accept(listener);
       EXPECT_TRUE(made.ok());
       receiver = made.ok() ? made.value() : nullptr;
@@ -40,8 +40,8 @@ struct Listening {
     return receiver;
   }
 
-  SocketSide& side;
-  NetHandle handle{};
+  test::SocketSide& side;
+  plugin::NetHandle handle{};
   SocketHandle said;
   void* listener = nullptr;
 };
@@ -58,7 +58,7 @@ void connectsAllTheSame(Listening& at) {
     if (sender == nullptr) sender = at.side.net->connect(0, at.handle).value();
     return false;
   });
-  EXPECT_TRUE(until([&] {
+  EXPECT_TRUE(test::until([&] {
     if (sender == nullptr) sender = at.side.net->connect(0, at.handle).value();
     return sender != nullptr;
   }));
@@ -67,7 +67,7 @@ void connectsAllTheSame(Listening& at) {
 }
 
 TEST(SocketStrangers, GarbageIsDropped) {
-  SocketSide side;
+  test::SocketSide side;
   Listening at(side);
   Socket stranger = at.dial();
   ASSERT_TRUE(stranger.sendAll(std::as_bytes(std::span("GET / HTTP/1.1\r\nHost: here\r\n\r\n")), Wait{}).ok());
@@ -76,7 +76,7 @@ TEST(SocketStrangers, GarbageIsDropped) {
 }
 
 TEST(SocketStrangers, SilentOnesAndHalfAHelloHoldNobodyUp) {
-  SocketSide side;
+  test::SocketSide side;
   Listening at(side);
   std::vector<Socket> strangers;
   for (int i = 0; i < 20; ++i) strangers.push_back(at.dial());
@@ -87,7 +87,7 @@ TEST(SocketStrangers, SilentOnesAndHalfAHelloHoldNobodyUp) {
 }
 
 TEST(SocketStrangers, AreBoundedInNumber) {
-  SocketSide side;
+  test::SocketSide side;
   Listening at(side);
   std::vector<Socket> strangers;
   for (int i = 0; i < 200; ++i) strangers.push_back(at.dial());
@@ -97,9 +97,9 @@ TEST(SocketStrangers, AreBoundedInNumber) {
 }
 
 TEST(SocketStrangers, AHelloInPiecesIsUnderstood) {
-  SocketSide side;
+  test::SocketSide side;
   Listening at(side);
-  const NetOpening same = opening();
+  const plugin::NetOpening same = test::opening();
   const SocketIdentity identity{.commId = same.commId, .secret = same.secret};
   const SocketNonce nonce = freshSocketNonce();
   const SocketHello hello = makeHello(identity, at.said.nonce, nonce, 0, 0);
@@ -118,9 +118,9 @@ TEST(SocketStrangers, AHelloInPiecesIsUnderstood) {
 }
 
 TEST(SocketStrangers, AnOverheardHelloOpensNoOtherListener) {
-  SocketSide side;
+  test::SocketSide side;
   Listening first(side), second(side);
-  const NetOpening same = opening();
+  const plugin::NetOpening same = test::opening();
   const SocketIdentity identity{.commId = same.commId, .secret = same.secret};
   const SocketHello hello = makeHello(identity, first.said.nonce, freshSocketNonce(), 0, 0);
   Socket peer = second.dial();
@@ -129,9 +129,9 @@ TEST(SocketStrangers, AnOverheardHelloOpensNoOtherListener) {
 }
 
 TEST(SocketStrangers, AnotherSecretIsTurnedAway) {
-  expectLog("closed the connection from lo before it stood");
-  SocketSide side;
-  SocketSide other(loopbackParams(), opening(8));
+  test::expectLog("closed the connection from lo before it stood");
+  test::SocketSide side;
+  test::SocketSide other(test::loopbackParams(), test::opening(8));
   Listening at(side);
   Status refused;
   EXPECT_EQ(at.acceptUntil([&] {
@@ -143,8 +143,8 @@ TEST(SocketStrangers, AnotherSecretIsTurnedAway) {
 }
 
 TEST(SocketStrangers, AWrongListenerIsNotSentTo) {
-  expectLog("is not of this communicator");
-  SocketSide side;
+  test::expectLog("is not of this communicator");
+  test::SocketSide side;
   Listening at(side);
   auto impostor = Listener::listen(Address::loopback(AF_INET));
   ASSERT_TRUE(impostor.ok());
@@ -155,57 +155,57 @@ TEST(SocketStrangers, AWrongListenerIsNotSentTo) {
   ASSERT_TRUE(victim.ok());
   ASSERT_TRUE(victim.value().sendValue(SocketAnswer{.magic = kSocketMagic}, Wait{}).ok());
   Status refused;
-  EXPECT_TRUE(until([&] { return !(refused = side.net->connect(0, at.handle).status()).ok(); }));
+  EXPECT_TRUE(test::until([&] { return !(refused = side.net->connect(0, at.handle).status()).ok(); }));
   EXPECT_EQ(refused.code(), ncclRemoteError);
 }
 
 TEST(SocketFailure, NobodyListeningIsToldAfterRetries) {
-  expectLog("Nobody listens there");
-  SocketSide side;
-  NetHandle handle{};
+  test::expectLog("Nobody listens there");
+  test::SocketSide side;
+  plugin::NetHandle handle{};
   { handle = Listening(side).handle; }
   Status refused;
-  EXPECT_TRUE(until([&] { return !(refused = side.net->connect(0, handle).status()).ok(); }));
+  EXPECT_TRUE(test::until([&] { return !(refused = side.net->connect(0, handle).status()).ok(); }));
   EXPECT_EQ(refused.code(), ncclRemoteError);
 }
 
 TEST(SocketFailure, ALongerMessageThanPostedNamesBothSizes) {
-  expectLog("sends 100 bytes as message 0, but 99 were posted");
-  SocketSide side;
-  SocketPair pair(side);
+  test::expectLog("sends 100 bytes as message 0, but 99 were posted");
+  test::SocketSide side;
+  test::SocketPair pair(side);
   std::array<char, 100> data{};
   void* received = pair.recv(data.data(), 99);
-  EXPECT_TRUE(SocketPair::testOne(*side.net, pair.send(data.data(), 100)));
+  EXPECT_TRUE(test::SocketPair::testOne(*side.net, pair.send(data.data(), 100)));
   Result<bool> done = false;
-  EXPECT_TRUE(until([&] {
+  EXPECT_TRUE(test::until([&] {
     done = side.net->test(received, {});
     return !done.ok();
   }));
   EXPECT_EQ(done.status().code(), ncclInvalidUsage);
   // It sticks, and is told once.
   EXPECT_EQ(side.net->test(received, {}).status().code(), ncclInvalidUsage);
-  const NetBuffer again{.data = data.data(), .bytes = 100};
+  const plugin::NetBuffer again{.data = data.data(), .bytes = 100};
   EXPECT_EQ(side.net->irecv(pair.receiver, {&again, 1}).status().code(), ncclInvalidUsage);
 }
 
 TEST(SocketFailure, APeerThatLeavesInOrderIsNoError) {
-  SocketSide side;
-  SocketPair pair(side);
+  test::SocketSide side;
+  test::SocketPair pair(side);
   std::array<int, 2> data{};
   int value = 5, size = 0;
   void* last = pair.recv(&data[0], sizeof(int));
   void* beyond = pair.recv(&data[1], sizeof(int));
   ASSERT_EQ(pair.finish(pair.send(&value, sizeof(int)), nullptr), -1);
   pair.closeSend();
-  EXPECT_TRUE(until([&] { return SocketPair::testOne(*side.net, last, &size); }));
+  EXPECT_TRUE(test::until([&] { return test::SocketPair::testOne(*side.net, last, &size); }));
   EXPECT_EQ(data[0], 5);
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(SocketPair::testOne(*side.net, beyond));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(test::SocketPair::testOne(*side.net, beyond));
 }
 
 /// A receiver whose sender is the test itself, which speaks the protocol by hand.
 struct ByHand {
-  explicit ByHand(SocketSide& from) : side(from), at(from), socket(at.dial()) {
-    const NetOpening same = opening();
+  explicit ByHand(test::SocketSide& from) : side(from), at(from), socket(at.dial()) {
+    const plugin::NetOpening same = test::opening();
     const SocketIdentity identity{.commId = same.commId, .secret = same.secret};
     EXPECT_TRUE(socket.sendValue(makeHello(identity, at.said.nonce, freshSocketNonce(), 0, 0), Wait{}).ok());
     receiver = at.acceptUntil([] { return false; });
@@ -214,23 +214,23 @@ struct ByHand {
   }
   ~ByHand() { EXPECT_TRUE(side.net->closeRecv(receiver).ok()); }
   void* recv(void* data, std::size_t bytes) const {
-    const NetBuffer buffer{.data = data, .bytes = bytes};
+    const plugin::NetBuffer buffer{.data = data, .bytes = bytes};
     return side.net->irecv(receiver, {&buffer, 1}).value();
   }
   Status fails(void* request) const {
     Status status;
-    EXPECT_TRUE(until([&] { return !(status = side.net->test(request, {}).status()).ok(); }));
+    EXPECT_TRUE(test::until([&] { return !(status = side.net->test(request, {}).status()).ok(); }));
     return status;
   }
-  SocketSide& side;
+  test::SocketSide& side;
   Listening at;
   Socket socket;
   void* receiver = nullptr;
 };
 
 TEST(SocketFailure, APeerThatDiesBetweenMessagesIsTold) {
-  expectLog("on lo) while receiving message 0 (0 of 4 bytes): end of stream");
-  SocketSide side;
+  test::expectLog("on lo) while receiving message 0 (0 of 4 bytes): end of stream");
+  test::SocketSide side;
   ByHand hand(side);
   int word = 0;
   void* received = hand.recv(&word, sizeof(word));
@@ -239,8 +239,8 @@ TEST(SocketFailure, APeerThatDiesBetweenMessagesIsTold) {
 }
 
 TEST(SocketFailure, APeerThatDiesInTheMiddleOfAMessageIsTold) {
-  expectLog("Connection closed by remote peer 127.0.0.1<");
-  SocketSide side;
+  test::expectLog("Connection closed by remote peer 127.0.0.1<");
+  test::SocketSide side;
   ByHand hand(side);
   std::vector<std::byte> data(1000);
   void* received = hand.recv(data.data(), data.size());
@@ -248,12 +248,12 @@ TEST(SocketFailure, APeerThatDiesInTheMiddleOfAMessageIsTold) {
   ASSERT_TRUE(hand.socket.sendAll(std::span(data).first(600), Wait{}).ok());
   hand.socket.close();
   EXPECT_EQ(hand.fails(received).code(), ncclRemoteError);
-  EXPECT_NE(capturedText().find("while receiving message 0 (600 of 1000 bytes)"), std::string::npos);
+  EXPECT_NE(test::capturedText().find("while receiving message 0 (600 of 1000 bytes)"), std::string::npos);
 }
 
 TEST(SocketFailure, ADamagedStreamIsTold) {
-  expectLog("message 3 came where 0 was due");
-  SocketSide side;
+  test::expectLog("message 3 came where 0 was due");
+  test::SocketSide side;
   ByHand hand(side);
   int word = 0;
   void* received = hand.recv(&word, sizeof(word));
@@ -262,9 +262,9 @@ TEST(SocketFailure, ADamagedStreamIsTold) {
 }
 
 TEST(SocketFailure, HeadersAndContentsInPiecesArePutTogether) {
-  SocketSide side;
+  test::SocketSide side;
   ByHand hand(side);
-  const auto first = pattern(100, 1), second = pattern(9, 2), third = pattern(64, 3);
+  const auto first = test::pattern(100, 1), second = test::pattern(9, 2), third = test::pattern(64, 3);
   std::vector<unsigned char> wire;
   const auto add = [&](const std::vector<unsigned char>& content, std::uint32_t sequence) {
     SocketHeader header{.bytes = static_cast<std::uint32_t>(content.size()), .sequence = sequence};
@@ -284,25 +284,25 @@ TEST(SocketFailure, HeadersAndContentsInPiecesArePutTogether) {
   }
   std::size_t done = 0;
   const auto test = [&] {
-    if (done < requests.size() && SocketPair::testOne(*side.net, requests[done])) ++done;
+    if (done < requests.size() && test::SocketPair::testOne(*side.net, requests[done])) ++done;
     return done == requests.size();
   };
   for (const unsigned char byte : wire) {
     ASSERT_TRUE(hand.socket.sendValue(byte, Wait{}).ok());
     test();
   }
-  EXPECT_TRUE(until(test));
+  EXPECT_TRUE(test::until(test));
   EXPECT_EQ(got, (std::vector<std::vector<unsigned char>>{first, second, third}));
 }
 
 /// The receiver goes while a long message is under way.
-void losesTheReceiver(SocketSide& side) {
-  allowLog("Connection closed by remote peer");
-  const auto data = pattern(16 << 20, 1);  // stays until the connection is closed
-  SocketPair pair(side);
+void losesTheReceiver(test::SocketSide& side) {
+  test::allowLog("Connection closed by remote peer");
+  const auto data = test::pattern(16 << 20, 1);  // stays until the connection is closed
+  test::SocketPair pair(side);
   Status status;
   pair.closeRecv();
-  EXPECT_TRUE(until([&] {
+  EXPECT_TRUE(test::until([&] {
     auto request =
         side.net->isend(pair.sender, {.data = const_cast<unsigned char*>(data.data()), .bytes = data.size()});
     status = request.status();
@@ -313,29 +313,29 @@ void losesTheReceiver(SocketSide& side) {
 }
 
 TEST(SocketFailure, ASenderHearsThatTheReceiverIsGone) {
-  SocketSide side;
+  test::SocketSide side;
   losesTheReceiver(side);
 }
 
 TEST(SocketFailure, ASenderWithHelpersHearsThatTheReceiverIsGone) {
-  SocketSide side(manySockets(2, 2));
+  test::SocketSide side(test::manySockets(2, 2));
   losesTheReceiver(side);
 }
 
 TEST(SocketFailure, ClosingWithMessagesUnderWayDoesNotHang) {
   for (int threads : {0, 2}) {
-    SocketSide side(manySockets(threads, 2));
-    const auto data = pattern(16 << 20, 1);
+    test::SocketSide side(test::manySockets(threads, 2));
+    const auto data = test::pattern(16 << 20, 1);
     std::vector<unsigned char> in(16 << 20);
-    SocketPair pair(side);
+    test::SocketPair pair(side);
     for (int i = 0; i < 4; ++i) pair.send(data.data(), data.size());
     for (int i = 0; i < 4; ++i) pair.recv(in.data(), in.size());
   }
 }
 
 TEST(SocketFailure, AKilledProcessIsToldInTheMiddleOfAMessage) {
-  expectLog("Connection closed by remote peer");
-  SocketSide side;
+  test::expectLog("Connection closed by remote peer");
+  test::SocketSide side;
   ByHand hand(side);
   std::vector<std::byte> data(1 << 20);
   void* received = hand.recv(data.data(), data.size());
@@ -347,11 +347,11 @@ TEST(SocketFailure, AKilledProcessIsToldInTheMiddleOfAMessage) {
     ::_exit(0);
   }
   hand.socket.close();
-  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(SocketPair::testOne(*side.net, received));
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(test::SocketPair::testOne(*side.net, received));
   ::kill(child, SIGKILL);
   EXPECT_EQ(hand.fails(received).code(), ncclRemoteError);
   ::waitpid(child, nullptr, 0);
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::net::tcp

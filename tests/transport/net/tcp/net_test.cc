@@ -14,15 +14,15 @@
 #include "transport/net/tcp/io.h"
 #include "transport/net/tcp/socket_pair.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 namespace {
 
 using namespace test;
 
 /// Sends messages of the given sizes, `depth` at a time, and compares everything.
-void exchange(SocketPair& pair, const std::vector<std::size_t>& sizes) {
+void exchange(test::SocketPair& pair, const std::vector<std::size_t>& sizes) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const auto sent = pattern(sizes[i], static_cast<unsigned>(i));
+    const auto sent = test::pattern(sizes[i], static_cast<unsigned>(i));
     std::vector<unsigned char> received(sizes[i] + 8, 0xee);
     void* in = pair.recv(received.data(), sizes[i] + 4);
     void* out = pair.send(sent.data(), sizes[i]);
@@ -38,45 +38,45 @@ const std::vector<std::size_t> kSizes{
     16385, 65536, 100000, 131072, 262145, 0,    3,    1 << 20, 12345, 4 << 20, 1,    16 << 20, (16 << 20) - 3};
 
 TEST(SocketNet, CarriesMessagesOfAllSizes) {
-  SocketSide side;
-  SocketPair pair(side);
+  test::SocketSide side;
+  test::SocketPair pair(side);
   exchange(pair, kSizes);
 }
 
 TEST(SocketNet, CarriesMessagesOfAllSizesOverSeveralSockets) {
-  SocketSide side(manySockets(0, 3));
-  SocketPair pair(side);
+  test::SocketSide side(test::manySockets(0, 3));
+  test::SocketPair pair(side);
   exchange(pair, kSizes);
 }
 
 TEST(SocketNet, CarriesMessagesOfAllSizesByHelperThreads) {
-  SocketSide side(manySockets(2, 2));
-  SocketPair pair(side);
+  test::SocketSide side(test::manySockets(2, 2));
+  test::SocketPair pair(side);
   exchange(pair, kSizes);
 }
 
 TEST(SocketNet, CarriesMessagesOfAllSizesByAHelperWithOneSocket) {
-  SocketSide side(manySockets(1, 1));
-  SocketPair pair(side);
+  test::SocketSide side(test::manySockets(1, 1));
+  test::SocketPair pair(side);
   exchange(pair, kSizes);
 }
 
 TEST(SocketNet, LetsTheListenerDecideAboutTheSockets) {
-  SocketSide sender(manySockets(2, 2));
-  SocketSide receiver(manySockets(0, 5));
-  SocketPair pair(sender, receiver);
+  test::SocketSide sender(test::manySockets(2, 2));
+  test::SocketSide receiver(test::manySockets(0, 5));
+  test::SocketPair pair(sender, receiver);
   exchange(pair, {0, 1, 1000, 1001, 100000, 1 << 20});
 }
 
 /// As many messages as requests are posted on both sides before anything is tested; the last is tested first.
-void keepOrder(SocketSide& side) {
-  SocketPair pair(side);
+void keepOrder(test::SocketSide& side) {
+  test::SocketPair pair(side);
   constexpr std::size_t kMessages = 32;
   for (int round = 0; round < 3; ++round) {
     std::vector<std::vector<unsigned char>> sent, received;
     std::array<void*, kMessages> out, in;
     for (std::size_t i = 0; i < kMessages; ++i) {
-      sent.push_back(pattern(i * i * i * 2, static_cast<unsigned>(i)));
+      sent.push_back(test::pattern(i * i * i * 2, static_cast<unsigned>(i)));
       received.emplace_back(70000);
     }
     for (std::size_t i = 0; i < kMessages; ++i) out[i] = pair.send(sent[i].data(), sent[i].size());
@@ -91,18 +91,18 @@ void keepOrder(SocketSide& side) {
 }
 
 TEST(SocketNet, KeepsMessagesInOrder) {
-  SocketSide side;
+  test::SocketSide side;
   keepOrder(side);
 }
 
 TEST(SocketNet, KeepsMessagesInOrderWithHelpers) {
-  SocketSide side(manySockets(2, 1));
+  test::SocketSide side(test::manySockets(2, 1));
   keepOrder(side);
 }
 
 TEST(SocketNet, AsksToTryAgainWhenAllRequestsAreTaken) {
-  SocketSide side;
-  SocketPair pair(side);
+  test::SocketSide side;
+  test::SocketPair pair(side);
   char out = 'x';
   std::array<char, 40> in{};
   std::vector<void*> sends, recvs;
@@ -125,9 +125,9 @@ TEST(SocketNet, AsksToTryAgainWhenAllRequestsAreTaken) {
 }
 
 TEST(SocketNet, ProgressesEarlierMessagesWhenOnlyTheEarliestIsTested) {
-  SocketSide side;
-  SocketPair pair(side);
-  const auto sent = pattern(3 << 20, 5);
+  test::SocketSide side;
+  test::SocketPair pair(side);
+  const auto sent = test::pattern(3 << 20, 5);
   std::vector<unsigned char> first(sent.size()), second(sent.size());
   void* in1 = pair.recv(first.data(), first.size());
   void* in2 = pair.recv(second.data(), second.size());
@@ -140,17 +140,17 @@ TEST(SocketNet, ProgressesEarlierMessagesWhenOnlyTheEarliestIsTested) {
 }
 
 TEST(SocketNet, SendsWhatWasPostedTogetherWhenItIsTested) {
-  SocketSide side;
-  SocketPair pair(side);
-  const auto data = pattern(3000, 5);
+  test::SocketSide side;
+  test::SocketPair pair(side);
+  const auto data = test::pattern(3000, 5);
   std::vector<unsigned char> got(data.size());
   void* received = pair.recv(got.data(), 1000);
   std::vector<void*> sent;
   for (std::size_t at = 0; at < data.size(); at += 1000) sent.push_back(pair.send(data.data() + at, 1000));
-  EXPECT_FALSE(SocketPair::testOne(pair.recvNet, received)) << "each message took a call of its own";
-  EXPECT_TRUE(SocketPair::testOne(pair.sendNet, sent[0]));
-  EXPECT_TRUE(SocketPair::testOne(pair.sendNet, sent[1]));
-  EXPECT_TRUE(SocketPair::testOne(pair.sendNet, sent[2]));
+  EXPECT_FALSE(test::SocketPair::testOne(pair.recvNet, received)) << "each message took a call of its own";
+  EXPECT_TRUE(test::SocketPair::testOne(pair.sendNet, sent[0]));
+  EXPECT_TRUE(test::SocketPair::testOne(pair.sendNet, sent[1]));
+  EXPECT_TRUE(test::SocketPair::testOne(pair.sendNet, sent[2]));
   EXPECT_EQ(pair.finish(nullptr, received), 1000);
   for (std::size_t at = 1000; at < data.size(); at += 1000) {
     EXPECT_EQ(pair.finish(nullptr, pair.recv(got.data() + at, 1000)), 1000);
@@ -159,14 +159,14 @@ TEST(SocketNet, SendsWhatWasPostedTogetherWhenItIsTested) {
 }
 
 TEST(SocketNet, ServesManyConnectionsFromOneThread) {
-  SocketSide side;
+  test::SocketSide side;
   constexpr std::size_t kPairs = 50;
-  std::vector<std::unique_ptr<SocketPair>> pairs;
+  std::vector<std::unique_ptr<test::SocketPair>> pairs;
   std::vector<void*> out, in;
   std::vector<std::vector<unsigned char>> received(kPairs, std::vector<unsigned char>(300000));
-  const auto sent = pattern(300000, 9);
+  const auto sent = test::pattern(300000, 9);
   for (std::size_t i = 0; i < kPairs; ++i) {
-    pairs.push_back(std::make_unique<SocketPair>(side));
+    pairs.push_back(std::make_unique<test::SocketPair>(side));
     in.push_back(pairs[i]->recv(received[i].data(), received[i].size()));
     out.push_back(pairs[i]->send(sent.data() + i, sent.size() - i));
   }
@@ -177,9 +177,9 @@ TEST(SocketNet, ServesManyConnectionsFromOneThread) {
 }
 
 TEST(SocketNet, ConnectsManyAtOnceFromOneThread) {
-  SocketSide side;
+  test::SocketSide side;
   struct Half {
-    NetHandle handle{};
+    plugin::NetHandle handle{};
     void* listener = nullptr;
     void* sender = nullptr;
     void* receiver = nullptr;
@@ -190,7 +190,7 @@ TEST(SocketNet, ConnectsManyAtOnceFromOneThread) {
     ASSERT_TRUE(listening.ok());
     one.listener = listening.value();
   }
-  EXPECT_TRUE(until([&] {
+  EXPECT_TRUE(test::until([&] {
     bool ready = true;
     for (Half& one : all) {
       if (one.sender == nullptr) one.sender = side.net->connect(0, one.handle).value();
@@ -208,24 +208,24 @@ TEST(SocketNet, ConnectsManyAtOnceFromOneThread) {
 
 /// Open descriptors of this process.
 TEST(SocketNet, LeavesNoDescriptorAfterAThousandConnections) {
-  SocketSide plain;
-  SocketSide several(manySockets(1, 2));
-  { SocketPair warm(plain); }
-  const std::size_t before = openDescriptors();
+  test::SocketSide plain;
+  test::SocketSide several(test::manySockets(1, 2));
+  { test::SocketPair warm(plain); }
+  const std::size_t before = test::openDescriptors();
   for (int i = 0; i < 1000; ++i) {
     char byte = 'x';
-    SocketPair pair(i % 10 == 0 ? several : plain);
+    test::SocketPair pair(i % 10 == 0 ? several : plain);
     if (i % 3 == 0) pair.recv(&byte, 1);
     if (i % 4 == 0) pair.send(&byte, 1);
   }
-  EXPECT_EQ(openDescriptors(), before);
+  EXPECT_EQ(test::openDescriptors(), before);
 }
 
 TEST(SocketNet, GivesUpWhatWasBegunButNeverStood) {
-  const std::size_t before = openDescriptors();
+  const std::size_t before = test::openDescriptors();
   {
-    SocketSide side;
-    NetHandle handle{};
+    test::SocketSide side;
+    plugin::NetHandle handle{};
     auto listening = side.net->listen(0, handle);
     ASSERT_TRUE(listening.ok());
     auto sender = side.net->connect(0, handle);
@@ -238,27 +238,27 @@ TEST(SocketNet, GivesUpWhatWasBegunButNeverStood) {
     }
     EXPECT_TRUE(side.net->closeListen(listening.value()).ok());
   }
-  EXPECT_EQ(openDescriptors(), before);
+  EXPECT_EQ(test::openDescriptors(), before);
 }
 
 TEST(SocketNet, WorksOverIpv6) {
-  Params params = loopbackParams();
+  Params params = test::loopbackParams();
   params.sockets.ifname = "";
   params.sockets.family = "AF_INET6";
-  SocketSide side(params);
+  test::SocketSide side(params);
   if (side.net->devices().value() == 0) GTEST_SKIP() << "no interface with an IPv6 address here";
-  SocketPair pair(side);
+  test::SocketPair pair(side);
   exchange(pair, {0, 1, 100000});
 }
 
 TEST(SocketNet, OffersADescriptorToSleepOn) {
-  SocketSide side;
-  SocketPair pair(side);
+  test::SocketSide side;
+  test::SocketPair pair(side);
   char out = 'x', in = 0;
   void* received = pair.recv(&in, 1);
   pollfd one{SocketNet::receivePollFd(pair.receiver), POLLIN, 0};
   EXPECT_EQ(::poll(&one, 1, 0), 0);
-  EXPECT_TRUE(SocketPair::testOne(pair.sendNet, pair.send(&out, 1)));
+  EXPECT_TRUE(test::SocketPair::testOne(pair.sendNet, pair.send(&out, 1)));
   EXPECT_EQ(::poll(&one, 1, 10000), 1);
   EXPECT_EQ(pair.finish(nullptr, received), 1);
   EXPECT_GE(SocketNet::sendPollFd(pair.sender), 0);
@@ -266,16 +266,16 @@ TEST(SocketNet, OffersADescriptorToSleepOn) {
 
 TEST(SocketNet, KeepsShortTheWayToAPeerOnTheSameHost) {
   const auto sendBuffer = [](const Params& params) {
-    SocketSide side(params);
-    const SocketPair pair(side);
+    test::SocketSide side(params);
+    const test::SocketPair pair(side);
     int bytes = 0;
     socklen_t length = sizeof(bytes);
     const int fd = SocketNet::sendPollFd(pair.sender);
     EXPECT_EQ(::getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, &length), 0);
     return bytes;  // twice what was asked for
   };
-  EXPECT_LE(sendBuffer(loopbackParams()), 512 << 10) << "the system's own choice is some megabytes";
-  Params asked = loopbackParams();
+  EXPECT_LE(sendBuffer(test::loopbackParams()), 512 << 10) << "the system's own choice is some megabytes";
+  Params asked = test::loopbackParams();
   asked.sockets.sendBuffer = 70000;
   EXPECT_EQ(sendBuffer(asked), 140000) << "the user's choice stands";
 }
@@ -304,8 +304,8 @@ bool mayUseReno() {
 
 TEST(SocketNet, DoesNotPaceWhatStaysOnTheHost) {
   if (!mayUseReno()) GTEST_SKIP() << "the system does not let this process choose how TCP sends";
-  SocketSide side;
-  SocketPair pair(side);
+  test::SocketSide side;
+  test::SocketPair pair(side);
   EXPECT_EQ(congestionControlOf(SocketNet::sendPollFd(pair.sender)), "reno") << "which sends what it may at once";
 }
 
@@ -342,12 +342,12 @@ int sendBufferFor(int wished) {
 
 TEST(SocketNet, HasRoomForALongMessageToAPeerOnTheSameHost) {
   for (const int asked : {-1, 70000}) {
-    Params params = loopbackParams();
+    Params params = test::loopbackParams();
     params.sockets.sendBuffer = asked;
-    SocketSide side(params);
-    SocketPair pair(side);
+    test::SocketSide side(params);
+    test::SocketPair pair(side);
     const auto sent = [&](std::size_t bytes) {
-      const auto data = pattern(bytes, 1);
+      const auto data = test::pattern(bytes, 1);
       std::vector<unsigned char> in(bytes);
       void* received = pair.recv(in.data(), bytes);
       EXPECT_EQ(pair.finish(pair.send(data.data(), bytes), received), static_cast<int>(bytes));
@@ -363,30 +363,30 @@ TEST(SocketNet, HasRoomForALongMessageToAPeerOnTheSameHost) {
 }
 
 TEST(SocketNet, TakesHostMemoryOnly) {
-  expectLog("not the host's");
-  SocketSide side;
-  SocketPair pair(side);
+  test::expectLog("not the host's");
+  test::SocketSide side;
+  test::SocketPair pair(side);
   int word = 0;
-  auto host = side.net->registerMemory(pair.sender, &word, sizeof(word), PtrKind::Host);
+  auto host = side.net->registerMemory(pair.sender, &word, sizeof(word), plugin::PtrKind::Host);
   ASSERT_TRUE(host.ok());
   EXPECT_TRUE(side.net->deregisterMemory(pair.sender, host.value()).ok());
-  EXPECT_EQ(side.net->registerMemory(pair.sender, &word, sizeof(word), PtrKind::Cuda).status().code(),
+  EXPECT_EQ(side.net->registerMemory(pair.sender, &word, sizeof(word), plugin::PtrKind::Cuda).status().code(),
             ncclInvalidUsage);
 }
 
 TEST(SocketNet, RefusesHandlesOfOtherNetworks) {
-  expectLog("none of this network");
-  SocketSide side;
-  NetHandle handle{};
+  test::expectLog("none of this network");
+  test::SocketSide side;
+  plugin::NetHandle handle{};
   handle.fill(std::byte{3});
   EXPECT_EQ(side.net->connect(0, handle).status().code(), ncclInternalError);
 }
 
 TEST(SocketNet, RefusesDevicesThatAreNotThere) {
-  expectLog("There is no device 1: this host has 1");
-  SocketSide side;
+  test::expectLog("There is no device 1: this host has 1");
+  test::SocketSide side;
   EXPECT_EQ(side.net->properties(1).status().code(), ncclInvalidArgument);
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::net::tcp

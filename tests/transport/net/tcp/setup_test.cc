@@ -8,13 +8,13 @@
 #include "transport/net/tcp/listener.h"
 #include "transport/net/tcp/socket_pair.h"
 
-namespace tutti {
+namespace tutti::net::tcp {
 namespace {
 
 using namespace test;
 
 const SocketIdentity& identity() {
-  static const SocketIdentity kOne{.commId = opening().commId, .secret = opening().secret};
+  static const SocketIdentity kOne{.commId = test::opening().commId, .secret = test::opening().secret};
   return kOne;
 }
 
@@ -52,7 +52,7 @@ struct Accepting {
   }
   Status fails() const {
     Status status;
-    EXPECT_TRUE(until([&] { return !(status = listener->accept().status()).ok(); }));
+    EXPECT_TRUE(test::until([&] { return !(status = listener->accept().status()).ok(); }));
     return status;
   }
   std::unique_ptr<SocketListener> listener;
@@ -73,7 +73,7 @@ struct Connecting {
   }
   Status fails() const {
     Status status;
-    EXPECT_TRUE(until([&] { return !(status = connector->advance().status()).ok(); }));
+    EXPECT_TRUE(test::until([&] { return !(status = connector->advance().status()).ok(); }));
     return status;
   }
   Listener listener;
@@ -81,23 +81,23 @@ struct Connecting {
 };
 
 TEST(SocketSetup, AConnectThatNobodyAnswersEndsInTime) {
-  expectLog(
+  test::expectLog(
       "3 of 3 sockets are open, and no answer came. Does a firewall drop some of them, or does that process hang?");
   Connecting one(briefly(2));
   EXPECT_EQ(one.fails().code(), ncclRemoteError);
   EXPECT_NE(
-      capturedText().find("Connecting to " + one.listener.address().text() + " from lo came to no end within 100 ms"),
+      test::capturedText().find("Connecting to " + one.listener.address().text() + " from lo came to no end within 100 ms"),
       std::string::npos);
 }
 
 TEST(SocketSetup, AnAcceptToWhichNobodyComesEndsInTime) {
-  expectLog("0 of 3 sockets of the peer have come to 127.0.0.1<");
+  test::expectLog("0 of 3 sockets of the peer have come to 127.0.0.1<");
   Accepting one(briefly(2));
   EXPECT_EQ(one.fails().code(), ncclRemoteError);
 }
 
 TEST(SocketSetup, AnAcceptThatMissesASocketEndsInTimeAndNamesThePeer) {
-  expectLog("2 of 3 sockets of 127.0.0.1<");
+  test::expectLog("2 of 3 sockets of 127.0.0.1<");
   Accepting one(briefly(2));
   const Socket control = one.join(0), data = one.join(2);
   EXPECT_EQ(one.fails().code(), ncclRemoteError);
@@ -118,18 +118,18 @@ TEST(SocketSetup, TheFirstSocketOfAPeerGivesItTheWholeTime) {
 
 TEST(SocketSetup, ASocketThatIsLostIsNoticedByTheListener) {
   for (const std::uint32_t lost : {0u, 2u}) {
-    expectLog("closed a socket before the connection stood: end of stream");
-    Accepting one(briefly(2, kGenerous));
+    test::expectLog("closed a socket before the connection stood: end of stream");
+    Accepting one(briefly(2, test::kGenerous));
     one.join(lost).close();
     EXPECT_EQ(one.fails().code(), ncclRemoteError);
   }
 }
 
 TEST(SocketSetup, ASocketThatIsLostIsNoticedByTheConnector) {
-  expectLog("closed the connection from lo before it stood: end of stream");
-  Connecting one(briefly(2, kGenerous));
+  test::expectLog("closed the connection from lo before it stood: end of stream");
+  Connecting one(briefly(2, test::kGenerous));
   std::vector<Socket> accepted;
-  EXPECT_TRUE(until([&] {
+  EXPECT_TRUE(test::until([&] {
     EXPECT_TRUE(one.connector->advance().ok());
     Socket socket;
     if (one.listener.acceptQuietly({Deadline::in(milliseconds(1))}, &socket).done()) {
@@ -144,18 +144,18 @@ TEST(SocketSetup, ASocketThatIsLostIsNoticedByTheConnector) {
 }
 
 TEST(SocketSetup, AConnectThatIsAbandonedClosesItsSockets) {
-  SocketSide side(manySockets(0, 4));
-  NetHandle handle{};
+  test::SocketSide side(test::manySockets(0, 4));
+  plugin::NetHandle handle{};
   auto listener = side.net->listen(0, handle);
   ASSERT_TRUE(listener.ok());
-  { SocketPair warm(side); }
-  const std::size_t before = openDescriptors();
+  { test::SocketPair warm(side); }
+  const std::size_t before = test::openDescriptors();
   for (int i = 0; i < 10; ++i) {
-    NetHandle attempt = handle;
+    plugin::NetHandle attempt = handle;
     EXPECT_EQ(side.net->connect(0, attempt).value(), nullptr);
-    EXPECT_EQ(openDescriptors(), before + 5);
+    EXPECT_EQ(test::openDescriptors(), before + 5);
     side.net->abandonConnect(attempt);
-    EXPECT_EQ(openDescriptors(), before);
+    EXPECT_EQ(test::openDescriptors(), before);
     side.net->abandonConnect(attempt);  // harmless
   }
   side.net->abandonConnect(handle);  // which never began
@@ -163,4 +163,4 @@ TEST(SocketSetup, AConnectThatIsAbandonedClosesItsSockets) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::net::tcp

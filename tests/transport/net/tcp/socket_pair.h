@@ -36,27 +36,27 @@ inline Params manySockets(int threads, int sockets) {
   return params;
 }
 
-inline NetOpening opening(int secret = 7) {
-  NetOpening one{.commId = 0x1234};
+inline plugin::NetOpening opening(int secret = 7) {
+  plugin::NetOpening one{.commId = 0x1234};
   one.secret.fill(static_cast<std::byte>(secret));
   return one;
 }
 
 /// One communicator's use of the network.
 struct SocketSide {
-  explicit SocketSide(const Params& params = loopbackParams(), const NetOpening& how = opening()) : source(params) {
+  explicit SocketSide(const Params& params = loopbackParams(), const plugin::NetOpening& how = opening()) : source(params) {
     auto opened = source.open(how);
     EXPECT_TRUE(opened.ok());
     if (opened.ok()) net = std::move(opened).value();
   }
-  SocketNetSource source;
-  std::unique_ptr<Net> net;
+  net::tcp::SocketNetSource source;
+  std::unique_ptr<plugin::Net> net;
 };
 
 /// A connection; closes what is open. The sides live longer.
 struct SocketPair {
   SocketPair(SocketSide& from, SocketSide& to) : sendNet(*from.net), recvNet(*to.net) {
-    NetHandle handle{};
+    plugin::NetHandle handle{};
     auto listening = recvNet.listen(0, handle);
     EXPECT_TRUE(listening.ok());
     if (!listening.ok()) return;
@@ -98,7 +98,7 @@ struct SocketPair {
     return request.ok() ? request.value() : nullptr;
   }
   void* recv(void* data, std::size_t bytes) {
-    const NetBuffer buffer{.data = data, .bytes = bytes};
+    const plugin::NetBuffer buffer{.data = data, .bytes = bytes};
     auto request = recvNet.irecv(receiver, {&buffer, 1});
     EXPECT_TRUE(request.ok());
     return request.ok() ? request.value() : nullptr;
@@ -113,7 +113,7 @@ struct SocketPair {
     });
     return done ? size : -1;
   }
-  static bool testOne(Net& net, void* request, int* size = nullptr) {
+  static bool testOne(plugin::Net& net, void* request, int* size = nullptr) {
     std::span<int> sizes;
     if (size != nullptr) sizes = {size, 1};
     auto done = net.test(request, sizes);
@@ -121,8 +121,8 @@ struct SocketPair {
     return !done.ok() || done.value();
   }
 
-  Net& sendNet;
-  Net& recvNet;
+  plugin::Net& sendNet;
+  plugin::Net& recvNet;
   void* sender = nullptr;
   void* receiver = nullptr;
 };
