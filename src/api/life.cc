@@ -1,4 +1,4 @@
-// Asking and ending communicators.
+// RecvRequests and ending communicators.
 #include "api/boundary.h"
 #include "comm/lifecycle.h"
 

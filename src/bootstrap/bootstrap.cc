@@ -35,12 +35,12 @@ struct Bootstrap::State {
   std::atomic<bool> left = false;
   int nRoots = 1;
 
-  Engine& engine() const { return *joined.engine; }
+  ConnectionLoop& loop() const { return *joined.loop; }
   int parent() const { return joined.place.parent; }
 
   Result<Bytes> take(Op op, int from, std::size_t bytes, milliseconds slack);
   void give(Op op, int to, SharedBytes payload) {
-    (void)engine().send(to, FrameType::Collective, sequence, std::move(payload), static_cast<std::uint8_t>(op));
+    (void)loop().send(to, FrameType::Collective, sequence, std::move(payload), static_cast<std::uint8_t>(op));
   }
   Status gatherUp(Op op, std::span<std::byte> blocks);
   Result<SharedBytes> spreadDown(Op op, SharedBytes fromTop, std::size_t bytes);
@@ -49,17 +49,17 @@ struct Bootstrap::State {
 
 Status Bootstrap::State::usable() const {
   if (left) return fail(ncclInvalidUsage, "Bootstrap: rank {} has already left this communicator", joined.rank);
-  TRY(engine().aborted());
+  TRY(loop().aborted());
   return Status();
 }
 
 Result<Bytes> Bootstrap::State::take(Op op, int from, std::size_t bytes, milliseconds slack) {
-  ASSIGN(Frame frame, engine().await(Channel::Collective, from, sequence, Deadline::in(joined.timeout + slack), [&] {
-    return fmt::format("{} in its {}", engine().describe(from), nameOf(op));
+  ASSIGN(Frame frame, loop().await(Channel::Collective, from, sequence, Deadline::in(joined.timeout + slack), [&] {
+    return fmt::format("{} in its {}", loop().describe(from), nameOf(op));
   }));
   if (frame.header.op != static_cast<std::uint8_t>(op) || frame.payload.size() != bytes) {
     return fail(ncclInternalError, "Bootstrap: {} and rank {} are out of step: {} bytes of operation {} came, {} of {} were "
-                "expected; do all ranks make the same calls in the same order?", engine().describe(from), joined.rank,
+                "expected; do all ranks make the same calls in the same order?", loop().describe(from), joined.rank,
                 frame.payload.size(), frame.header.op, bytes, nameOf(op));
   }
   return std::move(frame.payload);
@@ -96,7 +96,7 @@ Bootstrap::~Bootstrap() { leave(); }
 
 Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const JoinOptions& options) {
   ASSIGN(Joined joined, joinRanks(options));
-  const std::shared_ptr<Engine> engine = joined.engine;
+  const std::shared_ptr<ConnectionLoop> loop = joined.loop;
   auto state = std::make_unique<State>();
   state->joined = std::move(joined);
   std::unique_ptr<Bootstrap> self(new Bootstrap(std::move(state)));
@@ -106,11 +106,11 @@ Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const JoinOptions& options) {
   std::vector<RankEntry> table(static_cast<std::size_t>(options.nRanks));
   table[static_cast<std::size_t>(options.rank)] = self->state_->joined.self;
   if (const Status status = self->allGather(std::as_writable_bytes(std::span(table))); !status.ok()) {
-    engine->announce(status, lastErrorText());
+    loop->announce(status, lastErrorText());
     return status;
   }
-  engine->setTable(std::move(table));
-  engine->sendToRoot(FrameType::Done, {});
+  loop->setTable(std::move(table));
+  loop->sendToRoot(FrameType::Done, {});
   return self;
 }
 
@@ -158,9 +158,9 @@ Status Bootstrap::broadcast(int root, std::span<std::byte> data) {
 Status Bootstrap::send(int peer, int tag, std::span<const std::byte> message) {
   TRY(state_->usable());
   if (peer < 0 || peer >= size()) return fail(ncclInvalidArgument, "Bootstrap: send to rank {} of {}", peer, size());
-  TRY(state_->engine().checkFailure());
-  if (!state_->engine().reaches(peer)) TRY(connectPeer(state_->joined, peer, Deadline::in(std::min(state_->joined.timeout, kConnectTime))));
-  if (!state_->engine().send(peer, FrameType::Message, tag, std::make_shared<const Bytes>(message.begin(), message.end()))) {
+  TRY(state_->loop().checkFailure());
+  if (!state_->loop().reaches(peer)) TRY(connectPeer(state_->joined, peer, Deadline::in(std::min(state_->joined.timeout, kConnectTime))));
+  if (!state_->loop().send(peer, FrameType::Message, tag, std::make_shared<const Bytes>(message.begin(), message.end()))) {
     return fail(ncclRemoteError, "Bootstrap: the connection from rank {} to {} is gone", rank(), describe(peer));
   }
   return Status();
@@ -169,7 +169,7 @@ Status Bootstrap::send(int peer, int tag, std::span<const std::byte> message) {
 Status Bootstrap::recv(int peer, int tag, std::span<std::byte> message) {
   TRY(state_->usable());
   if (peer < 0 || peer >= size()) return fail(ncclInvalidArgument, "Bootstrap: receive from rank {} of {}", peer, size());
-  ASSIGN(const Frame frame, state_->engine().await(Channel::User, peer, tag, Deadline::in(timeout()), [&] {
+  ASSIGN(const Frame frame, state_->loop().await(Channel::User, peer, tag, Deadline::in(timeout()), [&] {
     return fmt::format("a message with tag {} from {}", tag, describe(peer));
   }));
   if (frame.payload.size() != message.size()) {
@@ -182,39 +182,39 @@ Status Bootstrap::recv(int peer, int tag, std::span<std::byte> message) {
 
 bool Bootstrap::arrived(int peer, int tag) {
   const bool named = peer >= 0 && peer < size();
-  return state_->left || !named || state_->engine().arrived(Channel::User, peer, tag);
+  return state_->left || !named || state_->loop().arrived(Channel::User, peer, tag);
 }
 
 milliseconds Bootstrap::timeout() const { return state_->joined.timeout; }
 
-void Bootstrap::abort(Status why) { state_->engine().abort(why); }
+void Bootstrap::abort(Status why) { state_->loop().abort(why); }
 
-void Bootstrap::announceFailure(Status why, std::string text) { state_->engine().announce(why, text); }
+void Bootstrap::announceFailure(Status why, std::string text) { state_->loop().announce(why, text); }
 
 void Bootstrap::announceAbort(Status why) {
-  state_->engine().abort(why);
-  state_->engine().announceAbort();
+  state_->loop().abort(why);
+  state_->loop().announceAbort();
 }
 
 void Bootstrap::announceState(std::span<const std::byte> state) {
   if (state.size() > kMaxState) return;
-  state_->engine().announceState(std::make_shared<const Bytes>(state.begin(), state.end()));
+  state_->loop().announceState(std::make_shared<const Bytes>(state.begin(), state.end()));
 }
 
 int Bootstrap::parentOf(int rank) const { return treePlace(size(), state_->nRoots, rank).parent; }
 
-Status Bootstrap::lost() const { return state_->engine().failure(); }
+Status Bootstrap::lost() const { return state_->loop().failure(); }
 
 void Bootstrap::leave() {
   if (state_->left.exchange(true)) return;
-  state_->engine().stop();
+  state_->loop().stop();
 }
 
-std::string Bootstrap::describe(int rank) const { return state_->engine().describe(rank); }
+std::string Bootstrap::describe(int rank) const { return state_->loop().describe(rank); }
 std::uint64_t Bootstrap::commHash() const { return state_->joined.commHash; }
 std::array<std::byte, 32> Bootstrap::keyFor(std::string_view purpose) const {
   return deriveKey(state_->joined.key, purpose);
 }
-bool Bootstrap::hasLeft(int rank) const { return state_->left || state_->engine().hasLeft(rank); }
+bool Bootstrap::hasLeft(int rank) const { return state_->left || state_->loop().hasLeft(rank); }
 
 }  // namespace tutti::bootstrap

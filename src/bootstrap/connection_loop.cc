@@ -15,33 +15,33 @@ constexpr auto kLastWords = milliseconds(1000);
 
 }  // namespace
 
-Engine::Engine(Options options, Listener listener, Poller poller)
+ConnectionLoop::ConnectionLoop(Options options, Listener listener, Poller poller)
     : options_(std::move(options)), listener_(std::move(listener)), poller_(std::move(poller)) {}
 
-Engine::~Engine() { stop(); }
+ConnectionLoop::~ConnectionLoop() { stop(); }
 
-Result<std::shared_ptr<Engine>> Engine::start(Options options, Listener listener) {
+Result<std::shared_ptr<ConnectionLoop>> ConnectionLoop::start(Options options, Listener listener) {
   ASSIGN(Poller poller, Poller::create());
   makeNonBlocking(listener.fd());
-  auto engine = std::make_shared<Engine>(std::move(options), std::move(listener), std::move(poller));
-  ASSIGN(engine->thread_, Thread::start("NCCL Bootstrap", [raw = engine.get()] { raw->run(); }));
-  return engine;
+  auto loop = std::make_shared<ConnectionLoop>(std::move(options), std::move(listener), std::move(poller));
+  ASSIGN(loop->thread_, Thread::start("NCCL Bootstrap", [raw = loop.get()] { raw->run(); }));
+  return loop;
 }
 
-void Engine::admit(const Key& key) {
+void ConnectionLoop::admit(const Key& key) {
   const std::lock_guard lock(mutex_);
   s_.key = key;
   (void)poller_.add(listener_.fd(), kListenerName);
 }
 
-Engine::Name Engine::insert(Entry entry) {
+ConnectionLoop::Name ConnectionLoop::insert(Entry entry) {
   const Name name = s_.nextName++;
   (void)poller_.add(entry.link->fd(), name, entry.link->wantsWrite());
   s_.links.emplace(name, std::move(entry));
   return name;
 }
 
-void Engine::addClient(Socket socket, const ClientHandshake& handshake, Role role, int peer) {
+void ConnectionLoop::addClient(Socket socket, const ClientHandshake& handshake, Role role, int peer) {
   const std::lock_guard lock(mutex_);
   if (role == Role::Tree) watchSilence(socket.fd(), options_.peerTimeout);
   auto link = std::make_unique<Link>(std::move(socket), handshake, kMaxRankFrame);
@@ -51,26 +51,26 @@ void Engine::addClient(Socket socket, const ClientHandshake& handshake, Role rol
   poller_.wake();  // a new deadline to watch
 }
 
-Engine::Entry* Engine::sendLink(int peer, Name* name) {
+ConnectionLoop::Entry* ConnectionLoop::sendLink(int peer, Name* name) {
   const auto out = s_.outgoing.find(peer);
   if (out == s_.outgoing.end()) return nullptr;
   *name = out->second;
   return &s_.links.at(out->second);
 }
 
-bool Engine::reaches(int peer) const {
+bool ConnectionLoop::reaches(int peer) const {
   const std::lock_guard lock(mutex_);
   return peer == options_.rank || s_.outgoing.contains(peer);
 }
 
-void Engine::sendOn(Name name, Entry& entry, FrameType type, int tag, const SharedBytes& payload, std::uint8_t op) {
+void ConnectionLoop::sendOn(Name name, Entry& entry, FrameType type, int tag, const SharedBytes& payload, std::uint8_t op) {
   const bool waited = entry.link->wantsWrite();
   entry.link->send(type, tag, payload, op);
   entry.link->flush();
   if (!waited && entry.link->wantsWrite()) poller_.setWrite(entry.link->fd(), name, true);
 }
 
-bool Engine::send(int peer, FrameType type, int tag, SharedBytes payload, std::uint8_t op) {
+bool ConnectionLoop::send(int peer, FrameType type, int tag, SharedBytes payload, std::uint8_t op) {
   const std::lock_guard lock(mutex_);
   if (peer == options_.rank) {
     Frame frame;
@@ -85,7 +85,7 @@ bool Engine::send(int peer, FrameType type, int tag, SharedBytes payload, std::u
   return true;
 }
 
-void Engine::sendToRoot(FrameType type, Bytes payload, Role role) {
+void ConnectionLoop::sendToRoot(FrameType type, Bytes payload, Role role) {
   const std::lock_guard lock(mutex_);
   // Once the root has our Done it may close at any moment.
   if (type == FrameType::Done) s_.rootDone = true;
@@ -95,18 +95,18 @@ void Engine::sendToRoot(FrameType type, Bytes payload, Role role) {
   }
 }
 
-void Engine::deliver(Channel channel, int peer, int tag, Frame frame) {
+void ConnectionLoop::deliver(Channel channel, int peer, int tag, Frame frame) {
   s_.queues[{channel, peer, tag}].push_back(std::move(frame));
   changed_.notify_all();
 }
 
-Status Engine::blame() {
+Status ConnectionLoop::blame() {
   const Notice& why = *s_.failure;
   if (std::exchange(s_.failureTold, true)) return Status(why.code);
   return fail(why.code, "{}", why.text);
 }
 
-Result<Frame> Engine::await(Channel channel, int peer, int tag, Deadline deadline,
+Result<Frame> ConnectionLoop::await(Channel channel, int peer, int tag, Deadline deadline,
                             const std::function<std::string()>& expected) {
   std::unique_lock lock(mutex_);
   const QueueKey key{channel, peer, tag};
@@ -122,7 +122,7 @@ Result<Frame> Engine::await(Channel channel, int peer, int tag, Deadline deadlin
     Deadline until = deadline;
     if (const int* gone = goneLocked(channel, peer, until)) {
       const std::string who = describeLocked(*gone);
-      lock.unlock();  // `expected` may ask this engine for names
+      lock.unlock();  // `expected` may ask this loop for names
       return fail(ncclRemoteError, "Bootstrap: {} has left the communicator, while rank {} still waits for {}", who,
                   options_.rank, expected());
     }
@@ -144,7 +144,7 @@ Result<Frame> Engine::await(Channel channel, int peer, int tag, Deadline deadlin
   }
 }
 
-const int* Engine::goneLocked(Channel channel, int peer, Deadline& until) const {
+const int* ConnectionLoop::goneLocked(Channel channel, int peer, Deadline& until) const {
   for (const auto& [rank, when] : s_.leftAt) {
     // A collective needs everybody, a message only its sender.
     if (channel == Channel::User && rank != peer) continue;
@@ -155,26 +155,26 @@ const int* Engine::goneLocked(Channel channel, int peer, Deadline& until) const 
   return nullptr;
 }
 
-bool Engine::hasLeft(int rank) const {
+bool ConnectionLoop::hasLeft(int rank) const {
   const std::lock_guard lock(mutex_);
   return s_.leftAt.contains(rank);
 }
 
-bool Engine::arrived(Channel channel, int peer, int tag) const {
+bool ConnectionLoop::arrived(Channel channel, int peer, int tag) const {
   const std::lock_guard lock(mutex_);
   if (!s_.aborted.ok() || s_.failure || s_.queues.contains({channel, peer, tag})) return true;
   Deadline unused = Deadline::never();
   return goneLocked(channel, peer, unused) != nullptr;
 }
 
-void Engine::flood(FrameType type, int tag, const SharedBytes& payload, Name except) {
+void ConnectionLoop::flood(FrameType type, int tag, const SharedBytes& payload, Name except) {
   for (auto& [name, entry] : s_.links) {
     if (entry.role != Role::Tree || name == except || entry.left) continue;
     sendOn(name, entry, type, tag, payload);
   }
 }
 
-void Engine::record(Notice notice, Name except, bool tell) {
+void ConnectionLoop::record(Notice notice, Name except, bool tell) {
   if (s_.failure || s_.stopping) return;
   const auto payload = std::make_shared<const Bytes>(encodeNotice(notice));
   flood(FrameType::Notice, 0, payload, except);
@@ -186,77 +186,77 @@ void Engine::record(Notice notice, Name except, bool tell) {
   changed_.notify_all();
 }
 
-Notice Engine::ownNotice(ncclResult_t code, std::string text) const {
+Notice ConnectionLoop::ownNotice(ncclResult_t code, std::string text) const {
   std::string host;
   if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(options_.rank)].host);
   return {options_.rank, code, std::move(host), std::move(text)};
 }
 
-Notice Engine::abortNotice() const {
+Notice ConnectionLoop::abortNotice() const {
   const std::string who = describeLocked(options_.rank);
   return ownNotice(ncclRemoteError, fmt::format("Bootstrap: {} aborted its communicator", who));
 }
 
-void Engine::announce(Status why, const std::string& text) {
+void ConnectionLoop::announce(Status why, const std::string& text) {
   const std::lock_guard lock(mutex_);
   s_.failureTold = s_.failureTold || !s_.failure;  // whoever announces has reported it already
   record(ownNotice(why.code(), text), 0, false);
 }
 
-void Engine::announceAbort() {
+void ConnectionLoop::announceAbort() {
   const std::lock_guard lock(mutex_);
   s_.failureTold = s_.failureTold || !s_.failure;  // as above
   record(abortNotice(), 0, false);
 }
 
-void Engine::announceState(const SharedBytes& state) {
+void ConnectionLoop::announceState(const SharedBytes& state) {
   const std::lock_guard lock(mutex_);
   if (!s_.stopping) flood(FrameType::State, options_.rank, state, 0);
 }
 
-void Engine::abort(Status why) {
+void ConnectionLoop::abort(Status why) {
   const std::lock_guard lock(mutex_);
   if (s_.aborted.ok()) s_.aborted = why;
   changed_.notify_all();
 }
 
-Status Engine::aborted() const {
+Status ConnectionLoop::aborted() const {
   const std::lock_guard lock(mutex_);
   return s_.aborted;
 }
 
-Status Engine::failure() const {
+Status ConnectionLoop::failure() const {
   const std::lock_guard lock(mutex_);
   return s_.failure ? Status(s_.failure->code) : Status();
 }
 
-Status Engine::checkFailure() {
+Status ConnectionLoop::checkFailure() {
   const std::lock_guard lock(mutex_);
   return s_.failure ? blame() : Status();
 }
 
-void Engine::setTable(std::vector<RankEntry> table) {
+void ConnectionLoop::setTable(std::vector<RankEntry> table) {
   const std::lock_guard lock(mutex_);
   s_.table = std::move(table);
 }
 
-Address Engine::addressOf(int rank) const {
+Address ConnectionLoop::addressOf(int rank) const {
   const std::lock_guard lock(mutex_);
   return s_.table.empty() ? Address() : s_.table[static_cast<std::size_t>(rank)].listen;
 }
 
-std::string Engine::describeLocked(int rank) const {
+std::string ConnectionLoop::describeLocked(int rank) const {
   if (rank < 0 || s_.table.empty()) return rankText(rank, "");
   const RankEntry& entry = s_.table[static_cast<std::size_t>(rank)];
   return rankText(rank, textOf(entry.host), entry.pid);
 }
 
-std::string Engine::describe(int rank) const {
+std::string ConnectionLoop::describe(int rank) const {
   const std::lock_guard lock(mutex_);
   return describeLocked(rank);
 }
 
-bool Engine::everybodyTold() const {
+bool ConnectionLoop::everybodyTold() const {
   // While the tree is still being made, a child that is about to connect must hear of a failure, too: else it sees a
   // connection that ends without a word, and blames this rank.
   const bool failed = s_.failure || !s_.aborted.ok();
@@ -267,7 +267,7 @@ bool Engine::everybodyTold() const {
   return std::all_of(s_.links.begin(), s_.links.end(), [](const auto& link) { return link.second.link->drained(); });
 }
 
-void Engine::stop() {
+void ConnectionLoop::stop() {
   std::unique_lock lock(mutex_);
   if (std::exchange(s_.stopping, true)) return;
   if (!s_.failure && s_.aborted.ok()) {

@@ -22,14 +22,14 @@
 namespace tutti::bootstrap {
 
 /// What an own connection is for. Tree links live as long as the communicator: their end is a death.
-enum class Role : std::uint8_t { Stranger, Root, Lookup, Tree, PeerOut, PeerIn };
+enum class Role : std::uint8_t { Unauthenticated, Root, Lookup, Tree, PeerOut, PeerIn };
 
 /// Which queue a received frame goes to.
 enum class Channel : std::uint8_t { Root, User, Collective };
 
 /// Owns all connections of a rank after its listener is up, delivers what they bring into queues, and notices deaths.
 /// Its thread sleeps in the kernel while nothing moves. Any thread may call anything; stop() ends it for good.
-class Engine {
+class ConnectionLoop {
  public:
   struct Options {
     int rank = 0;
@@ -42,9 +42,9 @@ class Engine {
     bool rank0IsRoot = false;   ///< with NCCL_COMM_ID: known before the root has said a word
   };
 
-  static Result<std::shared_ptr<Engine>> start(Options options, Listener listener);
-  Engine(Options options, Listener listener, Poller poller);
-  ~Engine();
+  static Result<std::shared_ptr<ConnectionLoop>> start(Options options, Listener listener);
+  ConnectionLoop(Options options, Listener listener, Poller poller);
+  ~ConnectionLoop();
 
   /// Lets in peers that know `key`. Until then they queue up in the kernel.
   void admit(const Key& key);
@@ -84,7 +84,7 @@ class Engine {
  private:
   struct Entry {
     std::unique_ptr<Link> link;
-    Role role = Role::Stranger;
+    Role role = Role::Unauthenticated;
     int peer = -1;
     bool left = false;  ///< said goodbye, or told of a failure: its end is no news
     Deadline proveBy = Deadline::never();
@@ -142,8 +142,8 @@ class Engine {
   void tellStates(std::unique_lock<std::mutex>& lock);
 
   const Options options_;
-  SteadyClock::time_point tended_ = SteadyClock::now();  ///< the engine's thread
-  milliseconds patience_{options_.peerTimeout};          ///< the engine's thread; of the least patient neighbour
+  SteadyClock::time_point tended_ = SteadyClock::now();  ///< the loop's thread
+  milliseconds patience_{options_.peerTimeout};          ///< the loop's thread; of the least patient neighbour
   Listener listener_;
   Poller poller_;
   mutable std::mutex mutex_;

@@ -1,4 +1,4 @@
-// The engine's thread: accepting, reading, noticing who is gone.
+// The loop's thread: accepting, reading, noticing who is gone.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr auto kEchoGrace = milliseconds(2000);
 
 }  // namespace
 
-milliseconds Engine::nextLimit() {
+milliseconds ConnectionLoop::nextLimit() {
   Deadline next = Deadline::never();
   for (const auto& [name, entry] : s_.links) {
     if (!entry.link->open()) next = next.earlierOf(entry.proveBy);
@@ -28,7 +28,7 @@ milliseconds Engine::nextLimit() {
   return next.isNever() ? milliseconds(-1) : next.remaining();
 }
 
-void Engine::run() {
+void ConnectionLoop::run() {
   std::vector<Poller::Event> events;
   std::unique_lock lock(mutex_);
   while (!s_.stopped) {
@@ -46,7 +46,7 @@ void Engine::run() {
   }
 }
 
-void Engine::tellOwner(std::unique_lock<std::mutex>& lock) {
+void ConnectionLoop::tellOwner(std::unique_lock<std::mutex>& lock) {
   if (!s_.lost || s_.stopping) return;
   const PeerLost lost = *std::exchange(s_.lost, std::nullopt);
   if (!options_.onPeerLost) return;
@@ -55,7 +55,7 @@ void Engine::tellOwner(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-void Engine::tellStates(std::unique_lock<std::mutex>& lock) {
+void ConnectionLoop::tellStates(std::unique_lock<std::mutex>& lock) {
   const std::deque<Frame> states = std::exchange(s_.states, {});
   if (states.empty() || s_.stopping || !options_.onState) return;
   lock.unlock();
@@ -63,23 +63,23 @@ void Engine::tellStates(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-void Engine::acceptAll() {
+void ConnectionLoop::acceptAll() {
   while (s_.key) {
     Socket socket;
     const AcceptKind kind = acceptNow(listener_.fd(), &socket);
     if (kind != AcceptKind::Accepted) return;
-    const auto unproven = [](const auto& named) { return named.second.role == Role::Stranger; };
+    const auto unproven = [](const auto& named) { return named.second.role == Role::Unauthenticated; };
     const auto count = std::count_if(s_.links.begin(), s_.links.end(), unproven);
     if (static_cast<std::size_t>(count) >= kMaxStrangers + static_cast<std::size_t>(options_.nRanks)) {
       s_.links.erase(std::find_if(s_.links.begin(), s_.links.end(), unproven));  // the oldest makes room
     }
     auto link = std::make_unique<Link>(std::move(socket), ServerHandshake(*s_.key, options_.rank), kMaxRankFrame);
-    insert({std::move(link), Role::Stranger, -1, false, Deadline::in(options_.handshakeTimeout)});
+    insert({std::move(link), Role::Unauthenticated, -1, false, Deadline::in(options_.handshakeTimeout)});
   }
 }
 
 /// Gives a connection that has just proved itself its role; false where it claims one that it cannot have.
-bool Engine::settleStranger(Entry& entry) {
+bool ConnectionLoop::settleStranger(Entry& entry) {
   const int peer = entry.link->clientRank();
   if (peer < 0 || peer >= options_.nRanks) return false;
   entry.peer = peer;
@@ -95,7 +95,7 @@ bool Engine::settleStranger(Entry& entry) {
   return true;
 }
 
-void Engine::onEvent(const Poller::Event& event) {
+void ConnectionLoop::onEvent(const Poller::Event& event) {
   if (event.name == kListenerName) return acceptAll();
   const auto found = s_.links.find(event.name);
   if (found == s_.links.end()) return;
@@ -109,7 +109,7 @@ void Engine::onEvent(const Poller::Event& event) {
     if (frame.type() == FrameType::Alive) patience_ = leastPatience(patience_, frame.header.tag);
   }
   bool keep = true;
-  if (entry.role == Role::Stranger && entry.link->open()) {
+  if (entry.role == Role::Unauthenticated && entry.link->open()) {
     keep = settleStranger(entry);
     if (keep && entry.role == Role::Tree) {
       s_.outgoing[entry.peer] = event.name;
@@ -134,7 +134,7 @@ void Engine::onEvent(const Poller::Event& event) {
   onEnd(gone);
 }
 
-void Engine::onFrame(Name name, Entry& entry, Frame frame) {
+void ConnectionLoop::onFrame(Name name, Entry& entry, Frame frame) {
   switch (entry.role) {
     case Role::Root:
     case Role::Lookup: return onRootFrame(entry, std::move(frame));
@@ -145,12 +145,12 @@ void Engine::onFrame(Name name, Entry& entry, Frame frame) {
         deliver(Channel::User, entry.peer, tag, std::move(frame));
       }
       return;
-    case Role::Stranger:
+    case Role::Unauthenticated:
     case Role::PeerOut: return;  // nothing is said in this direction
   }
 }
 
-void Engine::onRootFrame(Entry& entry, Frame frame) {
+void ConnectionLoop::onRootFrame(Entry& entry, Frame frame) {
   if (frame.type() == FrameType::Welcome) {
     if (const auto welcome = decodeValue<Welcome>(frame.payload)) s_.root = *welcome;
     return;
@@ -165,7 +165,7 @@ void Engine::onRootFrame(Entry& entry, Frame frame) {
   deliver(Channel::Root, -1, tag, std::move(frame));
 }
 
-void Engine::onTreeFrame(Name name, Entry& entry, Frame frame) {
+void ConnectionLoop::onTreeFrame(Name name, Entry& entry, Frame frame) {
   const int tag = frame.header.tag;
   if (frame.type() == FrameType::Message) return deliver(Channel::User, entry.peer, tag, std::move(frame));
   if (frame.type() == FrameType::Collective) return deliver(Channel::Collective, entry.peer, tag, std::move(frame));
@@ -187,16 +187,16 @@ void Engine::onTreeFrame(Name name, Entry& entry, Frame frame) {
 }
 
 /// There is one way between any two ranks in a tree: what is passed on to all but who sent it comes to each rank once.
-void Engine::onState(Name name, Frame frame) {
+void ConnectionLoop::onState(Name name, Frame frame) {
   const int rank = frame.header.tag;
   if (rank < 0 || rank >= options_.nRanks || frame.payload.size() > kMaxState) return;
   flood(FrameType::State, rank, std::make_shared<const Bytes>(frame.payload), name);
   s_.states.push_back(std::move(frame));
 }
 
-void Engine::onEnd(const Entry& entry) {
+void ConnectionLoop::onEnd(const Entry& entry) {
   switch (entry.role) {
-    case Role::Stranger:
+    case Role::Unauthenticated:
       info(kBootstrap, "Bootstrap: rank {} turned away a client from {} that did not prove to be a rank", options_.rank,
            entry.link->peer().text());
       return;
@@ -209,7 +209,7 @@ void Engine::onEnd(const Entry& entry) {
   }
 }
 
-void Engine::onRootEnd(const Link::End& end, const Address& at) {
+void ConnectionLoop::onRootEnd(const Link::End& end, const Address& at) {
   if (s_.rootDone || (s_.placed && s_.root.rank < 0)) return;
   if (end.kind == Link::End::Kind::Refused) {
     const std::string why =
@@ -231,7 +231,7 @@ void Engine::onRootEnd(const Link::End& end, const Address& at) {
          0, true);
 }
 
-void Engine::onTreeEnd(const Entry& entry) {
+void ConnectionLoop::onTreeEnd(const Entry& entry) {
   if (entry.left || s_.stopping) return;
   const Link::End end = entry.link->end().value_or(Link::End());
   std::string host;
@@ -245,7 +245,7 @@ void Engine::onTreeEnd(const Entry& entry) {
 }
 
 /// The tree tells whether its process is gone. But nobody else tells of messages that were on their way there.
-void Engine::onPeerEnd(const Entry& entry) {
+void ConnectionLoop::onPeerEnd(const Entry& entry) {
   if (s_.stopping) return;
   std::string how = fmt::format("no answer within {} ms", options_.handshakeTimeout.count());
   if (const auto& end = entry.link->end()) {
@@ -267,7 +267,7 @@ void Engine::onPeerEnd(const Entry& entry) {
   s_.suspicions.push_back({entry.peer, std::move(notice), Deadline::in(kEchoGrace)});
 }
 
-void Engine::tellSuspicions() {
+void ConnectionLoop::tellSuspicions() {
   std::vector<Suspicion> due;
   std::erase_if(s_.suspicions, [&](const Suspicion& suspicion) {
     if (!suspicion.due.expired()) return false;
@@ -279,7 +279,7 @@ void Engine::tellSuspicions() {
   }
 }
 
-void Engine::onSilence(Entry& entry) {
+void ConnectionLoop::onSilence(Entry& entry) {
   entry.left = true;  // how it ends is no news any more
   if (entry.role == Role::Root) return onRootEnd({Link::End::Kind::Broken, ETIMEDOUT}, entry.link->peer());
   std::string host;
@@ -292,7 +292,7 @@ void Engine::onSilence(Entry& entry) {
          0, true);
 }
 
-void Engine::tendNeighbours() {
+void ConnectionLoop::tendNeighbours() {
   const auto now = SteadyClock::now();
   const auto since = now - tended_;
   if (since < signInterval(patience_)) return;
@@ -309,7 +309,7 @@ void Engine::tendNeighbours() {
   }
 }
 
-void Engine::expireStrangers() {
+void ConnectionLoop::expireStrangers() {
   std::vector<Name> late;
   for (const auto& [name, entry] : s_.links) {
     if (!entry.link->open() && entry.proveBy.expired()) late.push_back(name);

@@ -37,14 +37,14 @@ Result<NetInterface> pickInterface(const BootstrapSettings& settings, const Addr
 }
 
 /// Connects, patiently: refused connections are tried again until `patience` ends.
-Result<Socket> connectTo(const Address& to, const std::string& whom, Engine& engine, const Abort* abort,
+Result<Socket> connectTo(const Address& to, const std::string& whom, ConnectionLoop& loop, const Abort* abort,
                          Deadline patience) {
   while (true) {
     Socket socket;
     const IoOutcome outcome = Socket::tryConnect(to, {patience, abort, -1}, &socket);
     if (outcome.done()) return socket;
     if (abort != nullptr && abort->raised()) return abort->status();
-    TRY(engine.checkFailure());
+    TRY(loop.checkFailure());
     const bool passes = outcome.kind == IoOutcome::Kind::Failed && mayComeUpYet(outcome.error);
     if (!passes || patience.expired()) {
       const std::string why = outcome.error != 0 ? errnoText(outcome.error) : "timed out";
@@ -74,7 +74,7 @@ struct Join {
 
   int nRoots() const { return static_cast<int>(ids.size()); }
   int rootIndex() const { return rootOf(options.nRanks, nRoots(), options.rank); }
-  Engine& engine() const { return *joined.engine; }
+  ConnectionLoop& loop() const { return *joined.loop; }
 };
 
 Status decodeIds(Join& join) {
@@ -112,12 +112,12 @@ Status startEngine(Join& join) {
   joined.self.listen = listener.address();
   joined.self.pid = ::getpid();
   setText(joined.self.host, hostName());
-  Engine::Options options{o.rank, o.nRanks, joined.place, o.settings.peerTimeout, o.settings.handshakeTimeout, o.onPeerLost, o.onState,
+  ConnectionLoop::Options options{o.rank, o.nRanks, joined.place, o.settings.peerTimeout, o.settings.handshakeTimeout, o.onPeerLost, o.onState,
                           id.fixedAddress};
-  ASSIGN(joined.engine, Engine::start(std::move(options), std::move(listener)));
+  ASSIGN(joined.loop, ConnectionLoop::start(std::move(options), std::move(listener)));
   if (o.abort != nullptr) {
-    o.abort->addListener([weak = std::weak_ptr<Engine>(joined.engine)](Status why) {
-      if (const auto engine = weak.lock()) engine->abort(why);
+    o.abort->addListener([weak = std::weak_ptr<ConnectionLoop>(joined.loop)](Status why) {
+      if (const auto loop = weak.lock()) loop->abort(why);
     });
   }
   return Status();
@@ -127,16 +127,16 @@ Status contactRoot(const Join& join, int index, Purpose purpose, Role role) {
   const UniqueId& id = join.ids[static_cast<std::size_t>(index)];
   const Deadline patience = id.fixedAddress ? join.deadline : join.deadline.earlierOf(Deadline::in(kRefusedPatience));
   const char* const whom = id.fixedAddress ? "the bootstrap root (rank 0)" : "the bootstrap root";
-  ASSIGN(Socket socket, connectTo(id.root, whom, join.engine(), join.options.abort, patience));
+  ASSIGN(Socket socket, connectTo(id.root, whom, join.loop(), join.options.abort, patience));
   const Key key = rootKey(id, join.options.settings.commKey);
-  join.engine().addClient(std::move(socket), ClientHandshake(key, purpose, join.options.rank, kRootRank), role, -1);
+  join.loop().addClient(std::move(socket), ClientHandshake(key, purpose, join.options.rank, kRootRank), role, -1);
   return Status();
 }
 
 template <class T>
 Result<T> awaitRoot(const Join& join, FrameType type, const char* what) {
   const Deadline deadline = Deadline::at(join.deadline.when() + kRootGrace);
-  ASSIGN(const Frame frame, join.engine().await(Channel::Root, -1, static_cast<int>(type), deadline, [&] { return std::string(what); }));
+  ASSIGN(const Frame frame, join.loop().await(Channel::Root, -1, static_cast<int>(type), deadline, [&] { return std::string(what); }));
   const auto value = decodeValue<T>(frame.payload);
   if (!value) return fail(ncclInternalError, "Bootstrap: the root sent a malformed answer of {} bytes", frame.payload.size());
   return *value;
@@ -147,7 +147,7 @@ Result<Placement> checkIn(const Join& join) {
   TRY(contactRoot(join, join.rootIndex(), Purpose::CheckIn, Role::Root));
   CheckIn me{o.rank, o.nRanks, join.rootIndex(), join.nRoots(), o.version, ::getpid(), processHash(), join.joined.self.listen, {}};
   setText(me.host, hostName());
-  join.engine().sendToRoot(FrameType::CheckIn, encodeValue(me));
+  join.loop().sendToRoot(FrameType::CheckIn, encodeValue(me));
   return awaitRoot<Placement>(join, FrameType::Placement, "the root's word that all ranks have come");
 }
 
@@ -158,7 +158,7 @@ Result<Address> findParent(const Join& join, const Placement& placement) {
   const int index = rootOf(join.options.nRanks, join.nRoots(), place.parent);
   TRY(contactRoot(join, index, Purpose::Lookup, Role::Lookup));
   const Lookup lookup{join.options.rank, join.options.nRanks, join.nRoots()};
-  join.engine().sendToRoot(FrameType::Lookup, encodeValue(lookup), Role::Lookup);
+  join.loop().sendToRoot(FrameType::Lookup, encodeValue(lookup), Role::Lookup);
   return awaitRoot<Address>(join, FrameType::LeaderFound, "another root's word where its first rank listens");
 }
 
@@ -176,13 +176,13 @@ void deriveKeys(Join& join, const Placement& placement) {
 Status enterTree(Join& join) {
   ASSIGN(const Placement placement, checkIn(join));
   deriveKeys(join, placement);
-  join.engine().admit(join.joined.key);
+  join.loop().admit(join.joined.key);
   ASSIGN(const Address parent, findParent(join, placement));
   const int rank = join.joined.place.parent;
   if (rank < 0) return Status();
   const Deadline patience = join.deadline.earlierOf(Deadline::in(kRefusedPatience));
-  ASSIGN(Socket socket, connectTo(parent, rankText(rank, ""), join.engine(), join.options.abort, patience));
-  join.engine().addClient(std::move(socket), ClientHandshake(join.joined.key, Purpose::Tree, join.options.rank, rank),
+  ASSIGN(Socket socket, connectTo(parent, rankText(rank, ""), join.loop(), join.options.abort, patience));
+  join.loop().addClient(std::move(socket), ClientHandshake(join.joined.key, Purpose::Tree, join.options.rank, rank),
                           Role::Tree, rank);
   return Status();
 }
@@ -198,17 +198,17 @@ Result<Joined> joinRanks(const JoinOptions& options) {
   TRY(startFixedRoot(join));
   TRY(startEngine(join));
   if (const Status status = enterTree(join); !status.ok()) {
-    join.engine().announce(status, lastErrorText());
-    join.engine().stop();
+    join.loop().announce(status, lastErrorText());
+    join.loop().stop();
     return status;
   }
   return std::move(join.joined);
 }
 
 Status connectPeer(const Joined& joined, int peer, Deadline deadline) {
-  Engine& engine = *joined.engine;
-  ASSIGN(Socket socket, connectTo(engine.addressOf(peer), engine.describe(peer), engine, joined.abort, deadline));
-  engine.addClient(std::move(socket), ClientHandshake(joined.key, Purpose::Peer, joined.rank, peer), Role::PeerOut, peer);
+  ConnectionLoop& loop = *joined.loop;
+  ASSIGN(Socket socket, connectTo(loop.addressOf(peer), loop.describe(peer), loop, joined.abort, deadline));
+  loop.addClient(std::move(socket), ClientHandshake(joined.key, Purpose::Peer, joined.rank, peer), Role::PeerOut, peer);
   return Status();
 }
 

@@ -18,7 +18,7 @@ struct Joined {
   std::uint64_t commHash = 0;
   milliseconds timeout{0};
   const Abort* abort = nullptr;
-  std::shared_ptr<Engine> engine;
+  std::shared_ptr<ConnectionLoop> loop;
 };
 
 /// Everything up to the connected parent. Errors: as Bootstrap::join.

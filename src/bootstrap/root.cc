@@ -67,7 +67,7 @@ class Root {
   Poller poller_;
   RootState state_;
   std::map<std::uint64_t, Conn> conns_;
-  std::set<std::uint64_t> strangers_;  ///< names of connections that have not proved themselves, oldest first
+  std::set<std::uint64_t> unauthenticated_;  ///< names of connections that have not proved themselves, oldest first
   std::uint64_t nextName_ = kRootListener + 1;
   SteadyClock::time_point firstArrival_{};
   Deadline deadline_ = Deadline::in(kIdleLife);
@@ -77,7 +77,7 @@ class Root {
 
 milliseconds Root::nextLimit() const {
   Deadline next = deadline_;
-  if (!strangers_.empty()) next = next.earlierOf(conns_.at(*strangers_.begin()).proveBy);
+  if (!unauthenticated_.empty()) next = next.earlierOf(conns_.at(*unauthenticated_.begin()).proveBy);
   if (!conns_.empty()) next = next.earlierOf(Deadline::at(tended_ + signInterval(patience_)));
   return next.remaining();
 }
@@ -108,7 +108,7 @@ void Root::onEvent(const Poller::Event& event) {
     link.receive(frames);
     found->second.heard = SteadyClock::now();
   }
-  if (link.open()) strangers_.erase(event.name);
+  if (link.open()) unauthenticated_.erase(event.name);
   for (const Frame& frame : frames) onFrame(event.name, frame);
   if (!conns_.contains(event.name)) return;
   link.flush();
@@ -121,15 +121,15 @@ void Root::acceptAll() {
     Socket socket;
     const AcceptKind kind = acceptNow(options_.listener.fd(), &socket);
     if (kind == AcceptKind::Nothing) return;
-    if (kind == AcceptKind::NoDescriptors || strangers_.size() >= kMaxUnproven) {
-      if (!strangers_.empty()) drop(*strangers_.begin());
+    if (kind == AcceptKind::NoDescriptors || unauthenticated_.size() >= kMaxUnproven) {
+      if (!unauthenticated_.empty()) drop(*unauthenticated_.begin());
       if (kind == AcceptKind::NoDescriptors) return;
     }
     const std::uint64_t name = nextName_++;
     auto link = std::make_unique<Link>(std::move(socket), ServerHandshake(options_.key, kRootRank), kMaxRootFrame);
     if (!poller_.add(link->fd(), name)) continue;
     conns_[name] = {std::move(link), Deadline::in(options_.handshakeTimeout)};
-    strangers_.insert(name);
+    unauthenticated_.insert(name);
   }
 }
 
@@ -164,7 +164,7 @@ void Root::drop(std::uint64_t name) {
   const auto found = conns_.find(name);
   if (found == conns_.end()) return;
   const Link& link = *found->second.link;
-  if (strangers_.erase(name) > 0) {
+  if (unauthenticated_.erase(name) > 0) {
     info(kBootstrap, "Bootstrap: root turned away a client from {} that did not prove to be a rank", link.peer().text());
   }
   poller_.remove(link.fd());
@@ -184,7 +184,7 @@ void Root::apply(const RootState::Sends& sends) {
 }
 
 void Root::expireStrangers() {
-  while (!strangers_.empty() && conns_.at(*strangers_.begin()).proveBy.expired()) drop(*strangers_.begin());
+  while (!unauthenticated_.empty() && conns_.at(*unauthenticated_.begin()).proveBy.expired()) drop(*unauthenticated_.begin());
 }
 
 /// The same that ranks do for their neighbours in the tree, who are not connected yet.

@@ -40,14 +40,14 @@ std::uint64_t hashOf(const ncclUniqueId& id) { return hashBytes(std::as_bytes(st
 
 /// Makes the object; nothing that could wait.
 Result<std::unique_ptr<ncclComm>> makeComm(const InitRequest& request, const gpu::Driver& driver, int device) {
-  Runtime runtime = currentRuntime();
-  ncclConfig_t environment = runtime.configOverrides;
-  if (!runtime.netName.empty()) environment.netName = runtime.netName.c_str();
+  CommSettings settings = currentCommSettings();
+  ncclConfig_t environment = settings.configOverrides;
+  if (!settings.netName.empty()) environment.netName = settings.netName.c_str();
   ASSIGN(Config config, parseConfig(request.config, environment));
   ASSIGN(const gpu::CudaDeviceFacts facts, gpu::readDeviceFacts(driver, device));
   CommIdentity identity{request.rank, request.nRanks, device, facts.nvmlIndex, facts.busId, hashOf(request.ids.front()),
                         std::string(request.function)};
-  return std::make_unique<ncclComm>(std::move(identity), std::move(config), std::move(runtime));
+  return std::make_unique<ncclComm>(std::move(identity), std::move(config), std::move(settings));
 }
 
 /// The deferred part: now, at the group's end, or in the background.
@@ -97,7 +97,7 @@ Status checkDevices(const gpu::Driver& driver, int nDevices, const int* devices)
     if (device < 0 || device >= available) {
       return fail(ncclInvalidArgument, "Invalid device requested : {} (this process sees {} devices)", device, available);
     }
-    if (used[static_cast<std::size_t>(device)] && !currentRuntime().allowRanksOfOneDevice) {
+    if (used[static_cast<std::size_t>(device)] && !currentCommSettings().allowRanksOfOneDevice) {
       return fail(ncclInvalidUsage, "Duplicate device {} in the list of ncclCommInitAll, and NCCL_MULTI_RANK_GPU_ENABLE "
                   "is 0", device);
     }
@@ -128,14 +128,14 @@ Status startLibrary() {
 
 Result<ncclUniqueId> makeUniqueId() {
   TRY(startLibraryWithoutCuda());
-  return bootstrap::createUniqueId(currentRuntime().bootstrap);
+  return bootstrap::createUniqueId(currentCommSettings().bootstrap);
 }
 
 Result<Progress> initRank(const InitRequest& request) {
   TRY(startLibrary());
   logVersion(request.rank == 0, versionText());
   ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
-  GraphHolds::freeAbandoned();
+  GraphRefs::freeAbandoned();
   ASSIGN(const int device, gpu::currentDevice(*driver));
   return initOnDevice(request, *driver, device);
 }
@@ -236,13 +236,13 @@ bool redOpExists(const ncclComm& comm, ncclRedOp_t op) { return comm.redOps.exis
 Status memAlloc(void** pointer, std::size_t bytes) {
   ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
   ASSIGN(const int device, gpu::currentDevice(*driver));
-  ASSIGN(*pointer, gpu::allocateShared(*driver, device, bytes, currentRuntime().allowVmm));
+  ASSIGN(*pointer, gpu::allocateShared(*driver, device, bytes, currentCommSettings().allowVmm));
   return {};
 }
 
 Status memFree(void* pointer) {
   ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
-  return gpu::freeShared(*driver, pointer, currentRuntime().allowVmm);
+  return gpu::freeShared(*driver, pointer, currentCommSettings().allowVmm);
 }
 
 }  // namespace tutti::comm

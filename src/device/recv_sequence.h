@@ -19,30 +19,30 @@ TUTTI_PURE Part messagePart(const P2pWork& work, std::uint64_t bytes, unsigned c
   return channelPart(bytes, 1, work.channelHi - work.channelLo + 1u, channel - work.channelLo);
 }
 
-/// P2pWork::recvTurn, and the upper half of what a receiver says in RecvWords::place.
-struct MessageTurn {
+/// P2pWork::recvOrder, and the upper half of what a receiver says in RecvWords::place.
+struct RecvOrder {
   std::uint8_t number = 0;  ///< among the messages of this peer in the launch that come by the Simple protocol
   std::uint8_t parts = 0;   ///< channels that receive something of it
   bool last = false;        ///< of those messages
   bool ends = false;        ///< the channel asks for nothing more of it
 };
 
-inline constexpr std::uint32_t kTurnLast = 1U << 16;
-inline constexpr std::uint32_t kTurnEnds = 1U << 17;
+inline constexpr std::uint32_t kOrderLast = 1U << 16;
+inline constexpr std::uint32_t kOrderEnds = 1U << 17;
 static_assert(kMaxWorksPerLaunch <= 256);
 
-TUTTI_PURE std::uint32_t turnWord(const MessageTurn& turn) {
-  return std::uint32_t{turn.number} | std::uint32_t{turn.parts} << 8 | (turn.last ? kTurnLast : 0) |
-         (turn.ends ? kTurnEnds : 0);
+TUTTI_PURE std::uint32_t orderWord(const RecvOrder& turn) {
+  return std::uint32_t{turn.number} | std::uint32_t{turn.parts} << 8 | (turn.last ? kOrderLast : 0) |
+         (turn.ends ? kOrderEnds : 0);
 }
-TUTTI_PURE MessageTurn turnIn(std::uint32_t word) {
-  return {static_cast<std::uint8_t>(word), static_cast<std::uint8_t>(word >> 8), (word & kTurnLast) != 0,
-          (word & kTurnEnds) != 0};
+TUTTI_PURE RecvOrder orderIn(std::uint32_t word) {
+  return {static_cast<std::uint8_t>(word), static_cast<std::uint8_t>(word >> 8), (word & kOrderLast) != 0,
+          (word & kOrderEnds) != 0};
 }
 
 /// What a receiver says of a step: the shared slot that it has, and whose turn it is to be received.
 TUTTI_PURE std::uint64_t askedPlace(std::uint32_t slot, std::uint32_t turn, bool ends) {
-  return std::uint64_t{turn | (ends ? kTurnEnds : 0)} << 32 | slot;
+  return std::uint64_t{turn | (ends ? kOrderEnds : 0)} << 32 | slot;
 }
 
 /// Channels that receive something of a message; one of nothing takes a slot of the first channel.
@@ -56,19 +56,19 @@ TUTTI_PURE std::uint8_t receivingParts(const P2pWork& work) {
 }
 
 /// Fills in the turns of the messages that `rank` receives in one launch.
-inline void numberTurns(P2pWork* works, std::size_t nWorks, int rank) {
+inline void numberReceives(P2pWork* works, std::size_t nWorks, int rank) {
   const auto takesTurn = [&](const P2pWork& work) {
     return work.recvPeer >= 0 && work.recvPeer != rank && work.recvProtocol == Protocol::Simple;
   };
   for (std::size_t i = 0; i < nWorks; ++i) {
     if (!takesTurn(works[i])) continue;
-    MessageTurn turn{.number = 0, .parts = receivingParts(works[i]), .last = true};
+    RecvOrder turn{.number = 0, .parts = receivingParts(works[i]), .last = true};
     for (std::size_t j = 0; j < nWorks; ++j) {
       if (j == i || !takesTurn(works[j]) || works[j].recvPeer != works[i].recvPeer) continue;
       if (j < i) ++turn.number;
       if (j > i) turn.last = false;
     }
-    works[i].recvTurn = turnWord(turn);
+    works[i].recvOrder = orderWord(turn);
   }
 }
 

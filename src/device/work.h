@@ -16,7 +16,7 @@ enum class Algorithm : std::uint8_t { Tree, Ring, CollNetDirect, CollNetChain, N
 inline constexpr int kAlgorithms = 9;
 /// What two ranks do for an AllReduce by Algorithm::Ring: they go round the ring, exchange their inputs (device/collectives/ring.h), or
 /// go round it over their connections for messages, in place (device/collectives/pair_in_place.h).
-enum class PairWay : std::uint8_t { Ring, Exchange, InPlace };
+enum class PairMethod : std::uint8_t { Ring, Exchange, InPlace };
 
 /// Reduction as the kernel runs it. Avg on floating types and PreMulSum are PreMulSum; Avg on integers is SumPostDiv.
 enum class DevOp : std::uint8_t { Sum, Prod, Max, Min, PreMulSum, SumPostDiv };
@@ -68,7 +68,7 @@ struct alignas(16) CollWork {
   std::uint8_t stepsPerChunk;       ///< slots one chunk occupies
   std::uint8_t scalarIsPointer;
   DevOp op;                         ///< for kernels that choose it at run time
-  PairWay pairWay;                  ///< where the kernel can (device/kernels/kernels.h); those of GPUs always go round the ring
+  PairMethod pairMethod;                  ///< where the kernel can (device/kernels/kernels.h); those of GPUs always go round the ring
   std::uint8_t reserved[2];
 };
 static_assert(sizeof(CollWork) == 48);
@@ -87,7 +87,7 @@ struct alignas(16) P2pWork {
   std::uint8_t channelHi;
   Protocol sendProtocol;
   Protocol recvProtocol;
-  std::uint32_t recvTurn;           ///< which of the messages from recvPeer it is (device/recv_sequence.h)
+  std::uint32_t recvOrder;           ///< which of the messages from recvPeer it is (device/recv_sequence.h)
 };
 static_assert(sizeof(P2pWork) == 48);
 

@@ -12,7 +12,7 @@ namespace tutti::proxy {
 /// so that the engine's decision is one compare-and-swap with what it had seen before it asked for kernels and tasks: a
 /// hold since then makes it fail, also one that has been let go of again. hold() in turn finds out from the value it
 /// changed whether the group had been dropped. Any thread, but for rest().
-class Holds {
+class ActivityRefs {
  public:
   /// One look at the word.
   class Seen {
@@ -23,7 +23,7 @@ class Holds {
     friend bool operator==(Seen, Seen) = default;
 
    private:
-    friend class Holds;
+    friend class ActivityRefs;
     explicit Seen(std::uint64_t word) : word_(word) {}
     std::uint64_t word_;
   };

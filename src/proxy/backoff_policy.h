@@ -11,7 +11,7 @@ namespace tutti::proxy {
 /// quarter of the time already waited, so a step that comes meanwhile is at most that much late, whatever the network's
 /// latency is, and a thread that has waited long costs next to nothing. The software GPU's threads wait by the same
 /// rule.
-struct Patience {
+struct BackoffPolicy {
   enum class Step : std::uint8_t { Spin, Yield, Pause };
   struct Next {
     Step step;
@@ -27,7 +27,7 @@ struct Patience {
   /// The most that a step may be late. A pause costs 5 to 20 us of a processor by the machine: 2 to 10 % of one while
   /// kernels run that need nothing.
   std::chrono::nanoseconds longestPause = std::chrono::microseconds(200);
-  /// Asking the driver for kernels takes about 1 us: 2 % of the time between two questions, or less.
+  /// RecvRequests the driver for kernels takes about 1 us: 2 % of the time between two questions, or less.
   std::chrono::nanoseconds askEvery = std::chrono::microseconds(50);
   /// The answer only ends the polling: with many groups a late one costs less than many questions.
   std::chrono::nanoseconds askAtLeastEvery = std::chrono::milliseconds(10);
@@ -37,14 +37,14 @@ struct Patience {
   /// stops the peer's as well (1 MB over TCP between two processes on two processors: 270 us, and 980 us with pauses
   /// after 20 us). Longer pauses are for many ranks on a small machine, where a step takes milliseconds and the engines
   /// together must leave the processors to the others.
-  static Patience forProcessors(int count) {
+  static BackoffPolicy forProcessors(int count) {
     constexpr int kPlenty = 8;
-    Patience patience;
-    if (count >= kPlenty) return patience;
-    patience.spin = std::chrono::nanoseconds(0);
-    patience.yield = std::chrono::microseconds(count > 1 ? 400 : 0);
-    patience.longestPause = std::chrono::milliseconds(1);
-    return patience;
+    BackoffPolicy backoff;
+    if (count >= kPlenty) return backoff;
+    backoff.spin = std::chrono::nanoseconds(0);
+    backoff.yield = std::chrono::microseconds(count > 1 ? 400 : 0);
+    backoff.longestPause = std::chrono::milliseconds(1);
+    return backoff;
   }
 
   /// After this long without progress it is worth asking whether there is anything to wait for.

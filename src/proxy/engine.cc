@@ -12,7 +12,7 @@ ProgressGroup::ProgressGroup(std::shared_ptr<ProgressEngine> engine, GroupHooks 
     : engine_(std::move(engine)), hooks_(std::move(hooks)) {}
 
 ProgressGroup::~ProgressGroup() {
-  const Turns::Visit visit(engine_->turns_);
+  const FairMutex::Visit visit(engine_->rounds_);
   // The group may be on the stack of woken ones, from the middle of which it cannot be taken. The engine finds the
   // others on its list: whoever put them on the stack leaves it a token.
   engine_->takeWoken(SteadyClock::now());
@@ -22,38 +22,38 @@ ProgressGroup::~ProgressGroup() {
 
 Status ProgressGroup::add(ProgressTask* task) {
   {
-    const Turns::Visit visit(engine_->turns_);
+    const FairMutex::Visit visit(engine_->rounds_);
     TRY(engine_->start());
     tasks_.push_back(task);
     // Otherwise the engine has it listed, or whoever held it is about to.
-    if (!end_ && (dormant_ || holds_.list())) engine_->list(this, SteadyClock::now());
+    if (!end_ && (dormant_ || refs_.list())) engine_->list(this, SteadyClock::now());
   }
-  engine_->sleeper_.wake();
+  engine_->parker_.wake();
   return {};
 }
 
 void ProgressGroup::remove(ProgressTask* task) {
-  const Turns::Visit visit(engine_->turns_);
+  const FairMutex::Visit visit(engine_->rounds_);
   std::erase(tasks_, task);
 }
 
 bool ProgressGroup::dead() const {
-  const Turns::Visit visit(engine_->turns_);
+  const FairMutex::Visit visit(engine_->rounds_);
   return end_.has_value();
 }
 
 bool ProgressGroup::rests() const {
-  const Turns::Visit visit(engine_->turns_);
-  return end_.has_value() || dormant_ || !holds_.look().listed();
+  const FairMutex::Visit visit(engine_->rounds_);
+  return end_.has_value() || dormant_ || !refs_.look().listed();
 }
 
 void ProgressGroup::wake() {
   engine_->pushWoken(this);
-  engine_->sleeper_.wake();
+  engine_->parker_.wake();
 }
 
 void ProgressGroup::nudge() {
-  engine_->sleeper_.nudge();
+  engine_->parker_.nudge();
 }
 
 ProgressEngine::ProgressEngine(std::string threadName, EngineOptions options)
@@ -61,9 +61,9 @@ ProgressEngine::ProgressEngine(std::string threadName, EngineOptions options)
 
 Result<std::shared_ptr<ProgressEngine>> ProgressEngine::create(std::string threadName, EngineOptions options) {
   constexpr std::chrono::nanoseconds kNone{0};
-  if (const auto& patience = options.patience;
-      patience.has_value() && (patience->shortestPause <= kNone || patience->longestPause < patience->shortestPause ||
-                               patience->askEvery <= kNone || patience->askAtLeastEvery < patience->askEvery)) {
+  if (const auto& backoff = options.backoff;
+      backoff.has_value() && (backoff->shortestPause <= kNone || backoff->longestPause < backoff->shortestPause ||
+                               backoff->askEvery <= kNone || backoff->askAtLeastEvery < backoff->askEvery)) {
     return fail(ncclInternalError,
                 "Progress engine \"{}\": its shortest pause and question have to take some time, and "
                 "the longest ones no less. Please report this defect",
@@ -74,7 +74,7 @@ Result<std::shared_ptr<ProgressEngine>> ProgressEngine::create(std::string threa
 
 ProgressEngine::~ProgressEngine() {
   stop_.store(true, std::memory_order_release);
-  sleeper_.wake();
+  parker_.wake();
   thread_.join();
 }
 
@@ -86,7 +86,7 @@ Result<std::unique_ptr<ProgressGroup>> ProgressEngine::group(GroupHooks hooks) {
                 threadName_);
   }
   std::unique_ptr<ProgressGroup> group(new ProgressGroup(shared_from_this(), std::move(hooks)));
-  const Turns::Visit visit(turns_);
+  const FairMutex::Visit visit(rounds_);
   ++groups_;
   // So that listing a group, also by the engine's thread, takes no memory.
   if (active_.capacity() < groups_) active_.reserve(2 * groups_);
@@ -105,7 +105,7 @@ EngineCounters ProgressEngine::counters() const {
 }
 
 void ProgressEngine::runOn(const cpu_set_t& processors) {
-  const Turns::Visit visit(turns_);
+  const FairMutex::Visit visit(rounds_);
   if (!options_.processors && !thread_.running()) options_.processors = processors;
 }
 

@@ -57,11 +57,11 @@ class ProgressGroup {
   /// From now on kernels may use the tasks, whatever busy() says, until release(). Wakes the engine. Any thread, no
   /// locks; one atomic addition where the engine is up.
   void hold() {
-    if (holds_.hold()) wake();
+    if (refs_.hold()) wake();
     nudge();
   }
   /// One for each hold(); busy() must tell from now on.
-  void release() { holds_.release(); }
+  void release() { refs_.release(); }
 
   /// A task failed or the communicator was aborted: the tasks are left alone. Any thread but the engine's.
   bool dead() const;
@@ -71,17 +71,17 @@ class ProgressGroup {
  private:
   friend class ProgressEngine;
   ProgressGroup(std::shared_ptr<ProgressEngine> engine, GroupHooks hooks);
-  void wake();  ///< after holds_ said that the group has to be listed
+  void wake();  ///< after refs_ said that the group has to be listed
   void nudge();
 
   const std::shared_ptr<ProgressEngine> engine_;
   const GroupHooks hooks_;
-  Holds holds_;
+  ActivityRefs refs_;
   ProgressGroup* nextWoken_ = nullptr;  ///< while on ProgressEngine::woken_
 
   // Under the engine's turns:
   std::vector<ProgressTask*> tasks_;
-  /// Without tasks or dead: on no list, yet marked as listed in holds_, so that a hold costs nothing.
+  /// Without tasks or dead: on no list, yet marked as listed in refs_, so that a hold costs nothing.
   bool dormant_ = true;
   struct End {
     Status why;
@@ -92,7 +92,7 @@ class ProgressGroup {
   std::uint32_t holdsSeen_ = 0;
   SteadyClock::time_point progressAt_;
   SteadyClock::time_point askAt_;
-  std::optional<Holds::Seen> idle_;  ///< what holds_ was before busy() said no, with nothing done since
+  std::optional<ActivityRefs::Seen> idle_;  ///< what refs_ was before busy() said no, with nothing done since
 };
 
 /// What an engine's thread has done so far.
@@ -110,7 +110,7 @@ struct EngineOptions {
   /// Processors that the thread may run on, of the GPU's NUMA node; empty: those of the thread that starts it.
   std::optional<cpu_set_t> processors = {};
   /// Empty: by the number of processors that the thread may run on.
-  std::optional<Patience> patience;
+  std::optional<BackoffPolicy> backoff;
 };
 
 /// Owns the thread, which is started with the first task and ends with the engine's last owner: the caller's pointer
@@ -174,19 +174,19 @@ class ProgressEngine : public std::enable_shared_from_this<ProgressEngine> {
   Result<bool> advance(ProgressGroup& group);
   After end(ProgressGroup& group, Status why);
   After tell(ProgressGroup& group);
-  After consider(ProgressGroup& group, Holds::Seen seen, SteadyClock::time_point now);
+  After consider(ProgressGroup& group, ActivityRefs::Seen seen, SteadyClock::time_point now);
   After drop(ProgressGroup& group);
   void sleep();
   void rest(std::chrono::nanoseconds idle);
 
   const std::string threadName_;
   EngineOptions options_;  ///< `processors` within a turn, until the thread is started
-  Patience patience_;      ///< within a turn; written by the engine's thread
-  Turns turns_;
+  BackoffPolicy backoff_;      ///< within a turn; written by the engine's thread
+  FairMutex rounds_;
   std::vector<ProgressGroup*> active_;          ///< within a turn
   std::size_t groups_ = 0;                      ///< within a turn
   std::atomic<ProgressGroup*> woken_{nullptr};  ///< a stack of groups to be put on active_; taken whole, within a turn
-  Sleeper sleeper_;
+  Parker parker_;
   Drivers drivers_;
   std::atomic<bool> stop_{false};
   Tally tally_;

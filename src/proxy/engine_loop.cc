@@ -2,7 +2,7 @@
 //
 // Why no step is left behind when a group is dropped. Work for a task comes from kernels, whose launch is held, or from
 // the network, whose messages a quiet task can leave where they are. The engine drops a group when, in this order,
-//   1. it saw the group not held (Holds::look),
+//   1. it saw the group not held (ActivityRefs::look),
 //   2. busy() said no: kernels launched before 1 have ended, and whatever they posted can be seen,
 //   3. all tasks were advanced once more, none could do anything, and all are quiet,
 //   4. the word of 1 is still the same: nobody has held the group since, so no kernel was launched since.
@@ -82,7 +82,7 @@ void ProgressEngine::loop() {
     bool nobody = false;
     {
       // A driver whose round the thread waited for would have to wake it.
-      const Turns::Round turn(turns_, std::exchange(drivers_.called, false) ? Turns::Who::Waits : Turns::Who::Tries);
+      const FairMutex::Round turn(rounds_, std::exchange(drivers_.called, false) ? FairMutex::Who::Waits : FairMutex::Who::Tries);
       if (!turn.won()) {
         ::sched_yield();
         continue;
@@ -114,14 +114,14 @@ void ProgressEngine::settle() {
   // Else the kernel makes every pause 50 us longer.
   constexpr unsigned long kSlackNanoseconds = 1000;
   ::prctl(PR_SET_TIMERSLACK, kSlackNanoseconds, 0, 0, 0);
-  const Turns::Round turn(turns_);
+  const FairMutex::Round turn(rounds_);
   drivers_.nap = kShortestNap;
-  patience_ = options_.patience.value_or(Patience::forProcessors(processorsAllowed()));
+  backoff_ = options_.backoff.value_or(BackoffPolicy::forProcessors(processorsAllowed()));
 }
 
 bool ProgressEngine::drive() {
   if (inRound || !drivers_.wanted.load(std::memory_order_relaxed)) return false;
-  const Turns::Attempt turn(turns_);
+  const FairMutex::Attempt turn(rounds_);
   return turn.won() && driversRound();
 }
 
@@ -145,13 +145,13 @@ bool ProgressEngine::pressed() const {
 void ProgressEngine::leave() {
   if (inRound || !drivers_.wanted.load(std::memory_order_relaxed)) return;
   {
-    const Turns::Attempt turn(turns_);
+    const FairMutex::Attempt turn(rounds_);
     if (!turn.won() || !pressed()) return;
     // What a kernel sends last may not have been seen yet, where all that it received was there already.
     driversRound();
     if (!pressed()) return;
   }
-  sleeper_.wake();
+  parker_.wake();
 }
 
 /// Up and looking, the thread would take a processor from those who do its work.
@@ -162,31 +162,31 @@ bool ProgressEngine::leftToDrivers() {
   }
   count(tally_.naps);
   drivers_.seen = tally_.drives.load(std::memory_order_relaxed);
-  drivers_.called = sleeper_.nap(drivers_.nap);
+  drivers_.called = parker_.nap(drivers_.nap);
   drivers_.nap = std::min(2 * drivers_.nap, kLongestNap);
   if (drivers_.called) drivers_.seen = tally_.drives.load(std::memory_order_relaxed);
   return !drivers_.called || stop_.load(std::memory_order_acquire);
 }
 
 void ProgressEngine::sleep() {
-  if (!sleeper_.settleDown()) return;
+  if (!parker_.settleDown()) return;
   count(tally_.sleeps);
-  sleeper_.sleep();
+  parker_.sleep();
   count(tally_.wakeUps);
 }
 
 void ProgressEngine::rest(std::chrono::nanoseconds idle) {
-  const Patience::Next next = patience_.next(idle);
+  const BackoffPolicy::Next next = backoff_.next(idle);
   switch (next.step) {
-    case Patience::Step::Spin:
+    case BackoffPolicy::Step::Spin:
       relax();
       return;
-    case Patience::Step::Yield:
+    case BackoffPolicy::Step::Yield:
       ::sched_yield();
       return;
-    case Patience::Step::Pause:
+    case BackoffPolicy::Step::Pause:
       count(tally_.pauses);
-      sleeper_.pause(next.pause);
+      parker_.pause(next.pause);
       return;
   }
 }
@@ -230,7 +230,7 @@ ProgressEngine::After ProgressEngine::end(ProgressGroup& group, Status why) {
 ProgressEngine::After ProgressEngine::tell(ProgressGroup& group) {
   if (!group.end_->told) {
     if (drivers_.inRound) {
-      sleeper_.wake();
+      parker_.wake();
       return After::Idle;
     }
     group.end_->told = true;
@@ -244,7 +244,7 @@ ProgressEngine::After ProgressEngine::visit(ProgressGroup& group, SteadyClock::t
   if (!group.end_ && group.hooks_.aborted && group.hooks_.aborted()) group.end_ = {.why = {}, .said = {}, .told = true};
   if (group.end_) return tell(group);
   if (group.tasks_.empty()) return drop(group);
-  const Holds::Seen seen = group.holds_.look();
+  const ActivityRefs::Seen seen = group.refs_.look();
   const Result<bool> advanced = advance(group);
   if (!advanced.ok()) return end(group, advanced.status());
   const bool heldAnew = std::exchange(group.holdsSeen_, seen.holdsMade()) != seen.holdsMade();
@@ -265,14 +265,14 @@ Result<bool> ProgressEngine::advance(ProgressGroup& group) {
 }
 
 /// Nothing could be done: whether the group can be dropped. See the top of this file.
-ProgressEngine::After ProgressEngine::consider(ProgressGroup& group, Holds::Seen seen, SteadyClock::time_point now) {
+ProgressEngine::After ProgressEngine::consider(ProgressGroup& group, ActivityRefs::Seen seen, SteadyClock::time_point now) {
   if (const auto before = std::exchange(group.idle_, std::nullopt); before.has_value()) {
-    return allQuiet(group.tasks_) && group.holds_.rest(*before) ? After::Rest : After::Idle;
+    return allQuiet(group.tasks_) && group.refs_.rest(*before) ? After::Rest : After::Idle;
   }
   const auto idle = now - group.progressAt_;
-  if (seen.held() || idle < patience_.beforePauses() || now < group.askAt_ || !allQuiet(group.tasks_))
+  if (seen.held() || idle < backoff_.beforePauses() || now < group.askAt_ || !allQuiet(group.tasks_))
     return After::Idle;
-  group.askAt_ = now + patience_.untilNextQuestion(idle);
+  group.askAt_ = now + backoff_.untilNextQuestion(idle);
   count(tally_.questions);
   if (!group.hooks_.busy()) group.idle_ = seen;
   return After::Idle;

@@ -11,34 +11,34 @@ namespace tutti::proxy {
 /// The engine's thread holds it for a round, the others for a visit. A plain mutex would let the engine, which unlocks
 /// only to lock again, starve them; here a round begins only when all visitors have been served that had come before.
 /// So a visitor waits for the round under way at most, and no storm of visitors keeps the engine out for ever.
-class Turns {
+class FairMutex {
  public:
   /// Any thread but the engine's.
   class Visit {
    public:
-    explicit Visit(Turns& turns) : turns_(turns) {
-      turns_.arrived_.fetch_add(1, std::memory_order_acq_rel);
-      turns_.mutex_.lock();
+    explicit Visit(FairMutex& owner) : owner_(owner) {
+      owner_.arrived_.fetch_add(1, std::memory_order_acq_rel);
+      owner_.mutex_.lock();
     }
     ~Visit() {
-      ++turns_.served_;
-      turns_.mutex_.unlock();
-      turns_.left_.notify_one();
+      ++owner_.served_;
+      owner_.mutex_.unlock();
+      owner_.left_.notify_one();
     }
     Visit(const Visit&) = delete;
     Visit& operator=(const Visit&) = delete;
 
    private:
-    Turns& turns_;
+    FairMutex& owner_;
   };
 
   /// A round of any other thread: only where nobody is in one and nobody wants to visit. Never waits. Not for a thread
   /// that is in one.
   class Attempt {
    public:
-    explicit Attempt(Turns& turns) : lock_(turns.mutex_, std::try_to_lock) {
-      const bool wanted = turns.wanted_.load(std::memory_order_relaxed);
-      if (won() && (wanted || turns.served_ < turns.arrived_.load(std::memory_order_acquire))) lock_.unlock();
+    explicit Attempt(FairMutex& owner) : lock_(owner.mutex_, std::try_to_lock) {
+      const bool wanted = owner.wanted_.load(std::memory_order_relaxed);
+      if (won() && (wanted || owner.served_ < owner.arrived_.load(std::memory_order_acquire))) lock_.unlock();
     }
     bool won() const { return lock_.owns_lock(); }
 
@@ -51,15 +51,15 @@ class Turns {
   /// there may be none where another thread is in one.
   class Round {
    public:
-    explicit Round(Turns& turns, Who who = Who::Waits) : lock_(turns.mutex_, std::try_to_lock) {
+    explicit Round(FairMutex& owner, Who who = Who::Waits) : lock_(owner.mutex_, std::try_to_lock) {
       if (!won() && who == Who::Tries) return;
       if (!won()) {
-        turns.wanted_.store(true, std::memory_order_relaxed);
+        owner.wanted_.store(true, std::memory_order_relaxed);
         lock_.lock();
-        turns.wanted_.store(false, std::memory_order_relaxed);
+        owner.wanted_.store(false, std::memory_order_relaxed);
       }
-      const std::uint64_t before = turns.arrived_.load(std::memory_order_acquire);
-      turns.left_.wait(lock_, [&] { return turns.served_ >= before; });
+      const std::uint64_t before = owner.arrived_.load(std::memory_order_acquire);
+      owner.left_.wait(lock_, [&] { return owner.served_ >= before; });
     }
     bool won() const { return lock_.owns_lock(); }
 

@@ -22,19 +22,19 @@ void futexWakeOne(std::atomic<std::uint32_t>& word) {
 
 }  // namespace
 
-bool Sleeper::fallAsleep(std::uint32_t how) {
+bool Parker::fallAsleep(std::uint32_t how) {
   std::uint32_t awake = kAwake;
   if (word_.compare_exchange_strong(awake, how, std::memory_order_acq_rel, std::memory_order_acquire)) return true;
   word_.exchange(kAwake, std::memory_order_acq_rel);
   return false;
 }
 
-void Sleeper::sleep() {
+void Parker::sleep() {
   while (word_.load(std::memory_order_acquire) == kAsleep) futexWait(word_, kAsleep, nullptr);
   word_.exchange(kAwake, std::memory_order_acq_rel);
 }
 
-bool Sleeper::rest(std::uint32_t how, std::chrono::nanoseconds span) {
+bool Parker::rest(std::uint32_t how, std::chrono::nanoseconds span) {
   if (!fallAsleep(how)) return true;
   constexpr std::int64_t kSecond = 1'000'000'000;
   const timespec timeout{.tv_sec = span.count() / kSecond, .tv_nsec = span.count() % kSecond};
@@ -42,7 +42,7 @@ bool Sleeper::rest(std::uint32_t how, std::chrono::nanoseconds span) {
   return word_.exchange(kAwake, std::memory_order_acq_rel) == kToken;
 }
 
-void Sleeper::wake() {
+void Parker::wake() {
   const std::uint32_t before = word_.exchange(kToken, std::memory_order_acq_rel);
   if (before != kAwake && before != kToken) futexWakeOne(word_);
 }

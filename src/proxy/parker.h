@@ -12,7 +12,7 @@ namespace tutti::proxy {
 /// wake-up is lost: a token left before the owner falls asleep keeps it from sleeping (its compare-and-swap fails), and
 /// one left later finds it marked as asleep and wakes it through the kernel, which itself checks the word before it
 /// suspends.
-class Sleeper {
+class Parker {
  public:
   /// Owner: takes a token, if there is one. Else (true) sleep() has to follow.
   bool settleDown() { return fallAsleep(kAsleep); }

@@ -18,13 +18,13 @@ struct TaskCounters {
 };
 
 /// Who keeps steps that a sending task was given and that have not come through.
-enum class Keeper : std::uint8_t {
+enum class BlockedBy : std::uint8_t {
   Nobody,
   Network,  ///< has not taken, finished or delivered them
   Relay,    ///< the rank that sends in our stead, whose engine makes no turn
 };
-struct TaskHold {
-  Keeper keeper = Keeper::Nobody;
+struct PendingSend {
+  BlockedBy blockedBy = BlockedBy::Nobody;
   int relay = -1;  ///< the rank that sends in our stead; -1: none does
 };
 
@@ -46,7 +46,7 @@ class ProgressTask {
   /// for stall reports. Any thread.
   virtual std::string describe() const = 0;
   /// For verdicts on stalls, which compare both ends of a connection: of a sender. Any thread.
-  virtual TaskHold hold() const { return {}; }
+  virtual PendingSend hold() const { return {}; }
   /// … of a receiver: the network could bring a message of that protocol (its number) and has not. Any thread.
   virtual bool starves(std::size_t /*protocol*/) const { return false; }
 };

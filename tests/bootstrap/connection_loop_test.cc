@@ -13,18 +13,18 @@ namespace tutti::bootstrap {
 namespace {
 
 /// One of two ranks, with nobody connected yet.
-std::shared_ptr<Engine> startEngine(int rank, Address* listens) {
+std::shared_ptr<ConnectionLoop> startEngine(int rank, Address* listens) {
   Listener listener = Listener::listen(Address::loopback(AF_INET)).value();
   *listens = listener.address();
-  Engine::Options options;
+  ConnectionLoop::Options options;
   options.rank = rank;
   options.nRanks = 2;
   options.place = treePlace(2, 1, rank);
   options.peerTimeout = options.handshakeTimeout = milliseconds(20'000);
-  return Engine::start(std::move(options), std::move(listener)).value();
+  return ConnectionLoop::start(std::move(options), std::move(listener)).value();
 }
 
-TEST(Engine, AChildThatConnectsDuringTheLastWordsHearsOfTheAbort) {
+TEST(ConnectionLoop, AChildThatConnectsDuringTheLastWordsHearsOfTheAbort) {
   test::allowLog("aborted its communicator");
   ASSERT_TRUE(initCrypto().ok());
   const Key key{};
@@ -46,19 +46,19 @@ TEST(Engine, AChildThatConnectsDuringTheLastWordsHearsOfTheAbort) {
 }
 
 /// Rank 1 of two with a connection of its own to whoever listens at `at`.
-std::shared_ptr<Engine> startSender(const Address& at, milliseconds handshakeTimeout, std::atomic<int>& lost) {
-  Engine::Options options;
+std::shared_ptr<ConnectionLoop> startSender(const Address& at, milliseconds handshakeTimeout, std::atomic<int>& lost) {
+  ConnectionLoop::Options options;
   options.rank = 1;
   options.nRanks = 2;
   options.place = treePlace(2, 1, 1);
   options.peerTimeout = milliseconds(20'000);
   options.handshakeTimeout = handshakeTimeout;
   options.onPeerLost = [&lost](const PeerLost& peer) { lost = peer.rank == 0 ? 1 : -1; };
-  auto engine = Engine::start(std::move(options), Listener::listen(Address::loopback(AF_INET)).value()).value();
+  auto loop = ConnectionLoop::start(std::move(options), Listener::listen(Address::loopback(AF_INET)).value()).value();
   auto socket = Socket::connect(at, {Deadline::in(milliseconds(20'000)), nullptr, -1});
   EXPECT_TRUE(socket.ok());
-  engine->addClient(std::move(socket).value(), ClientHandshake(Key{}, Purpose::Peer, 1, 0), Role::PeerOut, 0);
-  return engine;
+  loop->addClient(std::move(socket).value(), ClientHandshake(Key{}, Purpose::Peer, 1, 0), Role::PeerOut, 0);
+  return loop;
 }
 
 bool eventually(const std::function<bool()>& condition) {
@@ -67,7 +67,7 @@ bool eventually(const std::function<bool()>& condition) {
   return condition();
 }
 
-TEST(Engine, MessagesThatCannotBeDeliveredAreAFailure) {
+TEST(ConnectionLoop, MessagesThatCannotBeDeliveredAreAFailure) {
   ASSERT_TRUE(initCrypto().ok());
   const Listener silent = Listener::listen(Address::loopback(AF_INET)).value();  // accepts, but says nothing
   std::atomic<int> lost{0};
@@ -80,7 +80,7 @@ TEST(Engine, MessagesThatCannotBeDeliveredAreAFailure) {
   EXPECT_FALSE(sender->reaches(0));
 }
 
-TEST(Engine, WhoHeardOfAFailureEarlierIsNotBlamedForIt) {
+TEST(ConnectionLoop, WhoHeardOfAFailureEarlierIsNotBlamedForIt) {
   ASSERT_TRUE(initCrypto().ok());
   const Listener listener = Listener::listen(Address::loopback(AF_INET)).value();
   std::atomic<int> lost{0};
@@ -98,7 +98,7 @@ TEST(Engine, WhoHeardOfAFailureEarlierIsNotBlamedForIt) {
   EXPECT_EQ(lost.load(), 0);
 }
 
-TEST(Engine, AConnectionThatEndsWithNothingUnderWayIsNoFailure) {
+TEST(ConnectionLoop, AConnectionThatEndsWithNothingUnderWayIsNoFailure) {
   ASSERT_TRUE(initCrypto().ok());
   const Listener silent = Listener::listen(Address::loopback(AF_INET)).value();
   std::atomic<int> lost{0};

@@ -50,7 +50,7 @@ struct Case {
   unsigned threads = 1;
   std::size_t misalign = 0;  ///< elements by which the buffers are shifted
   int root = 0;
-  PairWay pairWay = PairWay::Ring;
+  PairMethod pairMethod = PairMethod::Ring;
   bool mixed = false;        ///< of ranks in place, only those with an odd number
 
   bool inPlaceOn(int rank) const { return inPlace && (!mixed || rank % 2 == 1); }
@@ -118,7 +118,7 @@ class Run {
     work.count = c_.count * (reduces(c_.func) ? 1 : sizeof(T));
     work.chunkBytes = shape.chunkBytes;
     work.stepsPerChunk = shape.stepsPerChunk;
-    work.pairWay = c_.pairWay;
+    work.pairMethod = c_.pairMethod;
     work.root = c_.root;
     work.channelHi = static_cast<std::uint8_t>(world_.shape().nChannels - 1);
     const T two = fromDouble<T>(2);

@@ -128,7 +128,7 @@ TEST(Sizes, OfALongMessageAreTheTwoHalvesThatSlotsHold) {
 }
 
 TEST(Sizes, OfTwoRanksThatExchangeAreThoseOfTheirInputs) {
-  const Case c{.func = Func::AllReduce, .protocol = Protocol::Simple, .count = 700, .pairWay = PairWay::Exchange};
+  const Case c{.func = Func::AllReduce, .protocol = Protocol::Simple, .count = 700, .pairMethod = PairMethod::Exchange};
   if (isLeftOut(kernelName(c.func, c.algorithm, c.protocol, c.op, c.type))) return;
   World world({.nRanks = 2, .slotBytes = 1024, .tells = true});
   check(world, c);

@@ -12,20 +12,20 @@ namespace tutti::proxy {
 namespace {
 
 /// A group that the engine has dropped.
-void drop(Holds& holds) {
+void drop(ActivityRefs& holds) {
   ASSERT_TRUE(holds.rest(holds.look()));
 }
 
-TEST(Holds, OfANewGroupNeedNoList) {
-  Holds holds;
+TEST(ActivityRefs, OfANewGroupNeedNoList) {
+  ActivityRefs holds;
   EXPECT_FALSE(holds.hold());
   EXPECT_TRUE(holds.look().held());
   holds.release();
   EXPECT_FALSE(holds.look().held());
 }
 
-TEST(Holds, OnlyTheFirstOfADroppedGroupListsIt) {
-  Holds holds;
+TEST(ActivityRefs, OnlyTheFirstOfADroppedGroupListsIt) {
+  ActivityRefs holds;
   drop(holds);
   EXPECT_TRUE(holds.hold());
   EXPECT_FALSE(holds.hold());
@@ -34,16 +34,16 @@ TEST(Holds, OnlyTheFirstOfADroppedGroupListsIt) {
   EXPECT_TRUE(holds.look().held());
 }
 
-TEST(Holds, GroupIsNotDroppedWhenHeldSinceTheLook) {
-  Holds holds;
-  const Holds::Seen seen = holds.look();
+TEST(ActivityRefs, GroupIsNotDroppedWhenHeldSinceTheLook) {
+  ActivityRefs holds;
+  const ActivityRefs::Seen seen = holds.look();
   holds.hold();
   EXPECT_FALSE(holds.rest(seen));
 }
 
-TEST(Holds, GroupIsNotDroppedWhenHeldAndLetGoOfSinceTheLook) {
-  Holds holds;
-  const Holds::Seen seen = holds.look();
+TEST(ActivityRefs, GroupIsNotDroppedWhenHeldAndLetGoOfSinceTheLook) {
+  ActivityRefs holds;
+  const ActivityRefs::Seen seen = holds.look();
   holds.hold();
   holds.release();
   EXPECT_FALSE(holds.look().held());
@@ -52,10 +52,10 @@ TEST(Holds, GroupIsNotDroppedWhenHeldAndLetGoOfSinceTheLook) {
   EXPECT_TRUE(holds.rest(holds.look()));
 }
 
-TEST(Holds, StormListsADroppedGroupOnceEachTime) {
+TEST(ActivityRefs, StormListsADroppedGroupOnceEachTime) {
   constexpr int kThreads = 4;
   constexpr int kEach = 5'000;
-  Holds holds;
+  ActivityRefs holds;
   drop(holds);
   std::atomic<int> listed{0};
   std::atomic<int> worst{0};
@@ -72,7 +72,7 @@ TEST(Holds, StormListsADroppedGroupOnceEachTime) {
   std::thread engine([&] {
     while (!ended.load()) {
       if (listed.load() == 0) continue;
-      const Holds::Seen seen = holds.look();
+      const ActivityRefs::Seen seen = holds.look();
       if (seen.held()) continue;
       listed.fetch_sub(1);
       if (!holds.rest(seen)) listed.fetch_add(1);

@@ -9,37 +9,37 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-TEST(Patience, ClimbsFromLookingOverYieldingToPauses) {
-  const Patience patience = Patience::forProcessors(64);
-  EXPECT_EQ(patience.next(nanoseconds(0)).step, Patience::Step::Spin);
-  EXPECT_EQ(patience.next(patience.spin).step, Patience::Step::Yield);
-  EXPECT_EQ(patience.next(patience.beforePauses()).step, Patience::Step::Pause);
+TEST(BackoffPolicy, ClimbsFromLookingOverYieldingToPauses) {
+  const BackoffPolicy backoff = BackoffPolicy::forProcessors(64);
+  EXPECT_EQ(backoff.next(nanoseconds(0)).step, BackoffPolicy::Step::Spin);
+  EXPECT_EQ(backoff.next(backoff.spin).step, BackoffPolicy::Step::Yield);
+  EXPECT_EQ(backoff.next(backoff.beforePauses()).step, BackoffPolicy::Step::Pause);
 }
 
-TEST(Patience, PausesForAQuarterOfTheWaitWithinItsBounds) {
-  const Patience patience = Patience::forProcessors(64);
+TEST(BackoffPolicy, PausesForAQuarterOfTheWaitWithinItsBounds) {
+  const BackoffPolicy backoff = BackoffPolicy::forProcessors(64);
   for (const auto idle : {microseconds(100), microseconds(200), microseconds(799)}) {
-    EXPECT_EQ(patience.next(idle).pause, nanoseconds(idle) / 4);
+    EXPECT_EQ(backoff.next(idle).pause, nanoseconds(idle) / 4);
   }
-  EXPECT_EQ(patience.next(std::chrono::hours(1)).pause, patience.longestPause);
-  const Patience few = Patience::forProcessors(1);
+  EXPECT_EQ(backoff.next(std::chrono::hours(1)).pause, backoff.longestPause);
+  const BackoffPolicy few = BackoffPolicy::forProcessors(1);
   EXPECT_EQ(few.next(nanoseconds(0)).pause, few.shortestPause);
 }
 
-TEST(Patience, NeverSpinsWhereProcessorsAreFew) {
+TEST(BackoffPolicy, NeverSpinsWhereProcessorsAreFew) {
   for (int count = 1; count < 8; ++count) {
-    const Patience patience = Patience::forProcessors(count);
-    EXPECT_NE(patience.next(nanoseconds(0)).step, Patience::Step::Spin) << count;
-    EXPECT_EQ(patience.next(patience.beforePauses()).step, Patience::Step::Pause) << count;
-    EXPECT_GT(patience.next(milliseconds(10)).pause, Patience{}.longestPause) << count;
+    const BackoffPolicy backoff = BackoffPolicy::forProcessors(count);
+    EXPECT_NE(backoff.next(nanoseconds(0)).step, BackoffPolicy::Step::Spin) << count;
+    EXPECT_EQ(backoff.next(backoff.beforePauses()).step, BackoffPolicy::Step::Pause) << count;
+    EXPECT_GT(backoff.next(milliseconds(10)).pause, BackoffPolicy{}.longestPause) << count;
   }
 }
 
-TEST(Patience, AsksTheDriverRarelyAndMoreRarelyWithTime) {
-  const Patience patience;
-  EXPECT_EQ(patience.untilNextQuestion(microseconds(10)), patience.askEvery);
-  EXPECT_EQ(patience.untilNextQuestion(microseconds(4000)), nanoseconds(microseconds(1000)));
-  EXPECT_EQ(patience.untilNextQuestion(std::chrono::seconds(10)), patience.askAtLeastEvery);
+TEST(BackoffPolicy, AsksTheDriverRarelyAndMoreRarelyWithTime) {
+  const BackoffPolicy backoff;
+  EXPECT_EQ(backoff.untilNextQuestion(microseconds(10)), backoff.askEvery);
+  EXPECT_EQ(backoff.untilNextQuestion(microseconds(4000)), nanoseconds(microseconds(1000)));
+  EXPECT_EQ(backoff.untilNextQuestion(std::chrono::seconds(10)), backoff.askAtLeastEvery);
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ TEST(ProgressEngineDrive, LeavesFailuresToTheEnginesThread) {
 }
 
 TEST(ProgressEngineDrive, MayBeCalledByManyThreadsWhileGroupsComeAndGo) {
-  const auto engine = makeEngine({.processors = {}, .patience = hasty()});
+  const auto engine = makeEngine({.processors = {}, .backoff = hasty()});
   std::atomic<bool> over{false};
   std::vector<std::thread> drivers;
   for (int i = 0; i < 3; ++i) {

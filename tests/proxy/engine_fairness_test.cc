@@ -45,7 +45,7 @@ TEST(ProgressEngine, LetsNoTaskWithEndlessWorkStarveOthers) {
 TEST(ProgressEngine, TouchesNoTaskAfterItsRemoval) {
   FakeComm comm;
   FakeTask steady;
-  const auto engine = makeEngine({.patience = hasty()});
+  const auto engine = makeEngine({.backoff = hasty()});
   const auto group = makeGroup(*engine, comm);
   group->hold();
   steady.posted = ~std::uint64_t{0};
@@ -129,7 +129,7 @@ TEST(ProgressEngine, EndsWithItsLastGroup) {
 
 /// Groups come and go while others are woken: the stack of woken groups must lose none of them.
 TEST(ProgressEngine, LosesNoWakeUpWhenOtherGroupsEnd) {
-  OneTask one({.patience = hasty()});
+  OneTask one({.backoff = hasty()});
   one.add();
   std::atomic<bool> ended{false};
   std::thread others([&] {
@@ -169,7 +169,7 @@ TEST(ProgressEngine, LeavesNoStepBehindInAStormOfLaunches) {
   constexpr int kThreads = 4;
   std::vector<FakeComm> comms(kThreads / 2);
   std::vector<FakeTask> tasks(kThreads / 2);
-  const auto engine = makeEngine({.patience = hasty()});
+  const auto engine = makeEngine({.backoff = hasty()});
   std::vector<std::unique_ptr<proxy::ProgressGroup>> groups;
   for (auto& comm : comms) groups.push_back(makeGroup(*engine, comm));
   for (std::size_t i = 0; i < groups.size(); ++i) ASSERT_TRUE(groups[i]->add(&tasks[i]).ok());

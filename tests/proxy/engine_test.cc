@@ -69,7 +69,7 @@ TEST(ProgressEngine, IsWokenByAHoldWithinAMoment) {
 }
 
 TEST(ProgressEngine, StaysUpUntilTheTasksAreQuiet) {
-  OneTask one({.patience = hasty()});
+  OneTask one({.backoff = hasty()});
   one.task.isQuiet = false;
   one.add();
   std::this_thread::sleep_for(milliseconds(50));
@@ -80,7 +80,7 @@ TEST(ProgressEngine, StaysUpUntilTheTasksAreQuiet) {
 }
 
 TEST(ProgressEngine, TellsWhichGroupsRest) {
-  OneTask one({.patience = hasty()});
+  OneTask one({.backoff = hasty()});
   EXPECT_TRUE(one.group->rests()) << "it has no task";
   one.task.isQuiet = false;
   one.add();
@@ -94,7 +94,7 @@ TEST(ProgressEngine, TellsWhichGroupsRest) {
 }
 
 TEST(ProgressEngine, StaysUpWhileKernelsRun) {
-  OneTask one({.patience = hasty()});
+  OneTask one({.backoff = hasty()});
   one.comm.running = 1;
   one.add();
   std::this_thread::sleep_for(milliseconds(50));
@@ -106,7 +106,7 @@ TEST(ProgressEngine, StaysUpWhileKernelsRun) {
 /// A kernel may post its last step after the tasks were looked at and end before the driver is asked.
 TEST(ProgressEngine, LooksOnceMoreAfterTheDriverSaidThatNothingRuns) {
   std::atomic<bool> posted{false};
-  OneTask one({.patience = hasty()}, [&](OneTask& self, proxy::GroupHooks& hooks) {
+  OneTask one({.backoff = hasty()}, [&](OneTask& self, proxy::GroupHooks& hooks) {
     hooks.busy = [&] {
       if (!posted.exchange(true)) self.task.posted.fetch_add(1);
       return false;
@@ -130,7 +130,7 @@ TEST_P(LaunchBeside, IsNotSleptOver) {
     of.comm.running = 1;
     of.group->release();
   };
-  OneTask one({.patience = hasty()}, [&](OneTask& self, proxy::GroupHooks& hooks) {
+  OneTask one({.backoff = hasty()}, [&](OneTask& self, proxy::GroupHooks& hooks) {
     hooks.busy = [&] {
       const bool answer = self.comm.running.load() > 0;
       if (besideTheQuestion) launch(self);
@@ -237,9 +237,9 @@ TEST(ProgressEngine, BindsItsThreadWhereItIsTold) {
 
 TEST(ProgressEngine, RefusesPausesWithoutLengthAndGroupsThatCannotTell) {
   expectLog("some time");
-  proxy::Patience patience;
-  patience.shortestPause = std::chrono::nanoseconds(0);
-  EXPECT_EQ(proxy::ProgressEngine::create("NCCL Progress 0", {.patience = patience}).status().code(), ncclInternalError);
+  proxy::BackoffPolicy backoff;
+  backoff.shortestPause = std::chrono::nanoseconds(0);
+  EXPECT_EQ(proxy::ProgressEngine::create("NCCL Progress 0", {.backoff = backoff}).status().code(), ncclInternalError);
   expectLog("cannot tell");
   EXPECT_EQ(makeEngine()->group({}).status().code(), ncclInternalError);
 }

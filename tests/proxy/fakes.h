@@ -102,7 +102,7 @@ struct FakeComm {
 };
 
 /// Goes to sleep as soon and as often as possible.
-inline proxy::Patience hasty() {
+inline proxy::BackoffPolicy hasty() {
   return {.spin = std::chrono::nanoseconds(0),
           .yield = std::chrono::nanoseconds(0),
           .shortestPause = std::chrono::nanoseconds(1),

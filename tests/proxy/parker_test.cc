@@ -9,52 +9,52 @@
 namespace tutti::proxy {
 namespace {
 
-TEST(Sleeper, DoesNotSleepOverATokenLeftBefore) {
-  Sleeper sleeper;
-  sleeper.wake();
-  sleeper.wake();
-  EXPECT_FALSE(sleeper.settleDown());
-  EXPECT_FALSE(sleeper.pause(std::chrono::microseconds(1))) << "two tokens left before are one";
+TEST(Parker, DoesNotSleepOverATokenLeftBefore) {
+  Parker parker;
+  parker.wake();
+  parker.wake();
+  EXPECT_FALSE(parker.settleDown());
+  EXPECT_FALSE(parker.pause(std::chrono::microseconds(1))) << "two tokens left before are one";
 }
 
-TEST(Sleeper, PauseEndsByItself) {
-  Sleeper sleeper;
+TEST(Parker, PauseEndsByItself) {
+  Parker parker;
   const auto start = SteadyClock::now();
-  EXPECT_FALSE(sleeper.pause(milliseconds(5)));
+  EXPECT_FALSE(parker.pause(milliseconds(5)));
   EXPECT_LT(secondsSince(start), 5.0);
 }
 
-TEST(Sleeper, NudgeEndsAPauseAndNothingElse) {
-  Sleeper sleeper;
-  sleeper.nudge();
-  EXPECT_FALSE(sleeper.pause(std::chrono::microseconds(1)));
+TEST(Parker, NudgeEndsAPauseAndNothingElse) {
+  Parker parker;
+  parker.nudge();
+  EXPECT_FALSE(parker.pause(std::chrono::microseconds(1)));
   std::atomic<bool> ended{false};
   std::thread other([&] {
-    while (!ended.load()) sleeper.nudge();
+    while (!ended.load()) parker.nudge();
   });
-  EXPECT_TRUE(sleeper.pause(std::chrono::seconds(60)));
+  EXPECT_TRUE(parker.pause(std::chrono::seconds(60)));
   ended.store(true);
   other.join();
 }
 
-TEST(Sleeper, NudgeDoesNotEndANapAndATokenDoes) {
-  Sleeper sleeper;
+TEST(Parker, NudgeDoesNotEndANapAndATokenDoes) {
+  Parker parker;
   std::atomic<bool> ended{false};
   std::thread other([&] {
-    while (!ended.load()) sleeper.nudge();
+    while (!ended.load()) parker.nudge();
   });
-  EXPECT_FALSE(sleeper.nap(milliseconds(5))) << "it ended by itself";
+  EXPECT_FALSE(parker.nap(milliseconds(5))) << "it ended by itself";
   ended.store(true);
   other.join();
-  std::thread waker([&] { sleeper.wake(); });
-  EXPECT_TRUE(sleeper.nap(std::chrono::seconds(60)));
+  std::thread waker([&] { parker.wake(); });
+  EXPECT_TRUE(parker.nap(std::chrono::seconds(60)));
   waker.join();
 }
 
-TEST(Sleeper, LosesNoWakeUpBetweenTwoThreads) {
+TEST(Parker, LosesNoWakeUpBetweenTwoThreads) {
   constexpr int kTurns = 5'000;
-  Sleeper ping;
-  Sleeper pong;
+  Parker ping;
+  Parker pong;
   std::atomic<int> turns{0};
   std::thread other([&] {
     for (int i = 0; i < kTurns; ++i) {

@@ -21,7 +21,7 @@ const RankState::Hold* holdOf(const StallCase& stall, int sender, int receiver, 
   const RankState* const state = stall.stateOf(sender);
   if (state == nullptr) return nullptr;
   for (const RankState::Hold& hold : state->holds) {
-    if (hold.receiver != receiver || hold.keeper == proxy::Keeper::Nobody || hold.relay >= stall.nRanks) continue;
+    if (hold.receiver != receiver || hold.blockedBy == proxy::BlockedBy::Nobody || hold.relay >= stall.nRanks) continue;
     if ((hold.channels & starving[static_cast<std::size_t>(hold.kind)]) != 0) return &hold;
   }
   return nullptr;
@@ -30,16 +30,16 @@ const RankState::Hold* holdOf(const StallCase& stall, int sender, int receiver, 
 }  // namespace
 
 void tellHolds(RankState& own, std::span<const RankState::Hold> each) {
-  std::map<std::tuple<int, device::ConnKind, int, proxy::Keeper>, ChannelBits> joined;
-  for (const RankState::Hold& hold : each) joined[{hold.receiver, hold.kind, hold.relay, hold.keeper}] |= hold.channels;
+  std::map<std::tuple<int, device::ConnKind, int, proxy::BlockedBy>, ChannelBits> joined;
+  for (const RankState::Hold& hold : each) joined[{hold.receiver, hold.kind, hold.relay, hold.blockedBy}] |= hold.channels;
   std::vector<RankState::Hold> holds;
   for (const auto& [key, channels] : joined) {
-    const auto& [receiver, kind, relay, keeper] = key;
-    if (keeper != proxy::Keeper::Nobody) holds.push_back({receiver, relay, keeper, kind, channels});
+    const auto& [receiver, kind, relay, blockedBy] = key;
+    if (blockedBy != proxy::BlockedBy::Nobody) holds.push_back({receiver, relay, blockedBy, kind, channels});
   }
   std::stable_partition(holds.begin(), holds.end(), [&](const RankState::Hold& hold) {
     const bool waited = std::find(own.waitsFor.begin(), own.waitsFor.end(), hold.receiver) != own.waitsFor.end();
-    return waited || hold.keeper == proxy::Keeper::Relay;
+    return waited || hold.blockedBy == proxy::BlockedBy::Relay;
   });
   own.holds = {};
   std::copy_n(holds.begin(), std::min(holds.size(), own.holds.size()), own.holds.begin());
@@ -75,7 +75,7 @@ std::string describeHeld(const StallCase& stall, const HeldMessage& held) {
         receiver, sender, held.receiver);
   }
   const std::string relay = named(held.hold.relay);
-  if (held.hold.keeper == proxy::Keeper::Relay) {
+  if (held.hold.blockedBy == proxy::BlockedBy::Relay) {
     return fmt::format(
         "{} holds it up: it sends to {} in the stead of {}, and its progress engine does not turn: it hangs in a call "
         "of the network, or gets no processor. NCCL_PXN_DISABLE=1 makes every rank send by itself",

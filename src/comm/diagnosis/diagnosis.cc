@@ -220,7 +220,7 @@ bool StallCase::moves(int rank) const {
          milliseconds(state->forMs) < lately;
 }
 
-StallVerdict judgeStall(const StallCase& stall) {
+Diagnosis judgeStall(const StallCase& stall) {
   if (std::string text = silenceOf(stall); !text.empty()) return {std::move(text)};
   if (const auto held = heldMessage(stall)) return {describeHeld(stall, *held)};
   if (const std::vector<int> late = lateRanks(stall); !late.empty()) {

@@ -32,12 +32,12 @@ struct StallCase {
   bool moves(int rank) const;
 };
 
-struct StallVerdict {
+struct Diagnosis {
   std::string text;    ///< a sentence that names whoever the operation waits for, as far as the answers tell
   bool moves = false;  ///< that rank has moved within its limit, or begun: this is no stall as yet
 };
 
 /// Pure.
-StallVerdict judgeStall(const StallCase& stall);
+Diagnosis judgeStall(const StallCase& stall);
 
 }  // namespace tutti::comm

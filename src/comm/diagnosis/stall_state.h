@@ -40,7 +40,7 @@ struct RankState {
   struct Hold {
     std::int32_t receiver = -1;  ///< -1: no more
     std::int32_t relay = -1;     ///< the rank that sends in its stead; -1: none does
-    proxy::Keeper keeper = proxy::Keeper::Nobody;
+    proxy::BlockedBy blockedBy = proxy::BlockedBy::Nobody;
     device::ConnKind kind = device::ConnKind::Graph;  ///< of the connections …
     ChannelBits channels = 0;                         ///< … on these channels
     std::uint8_t unused = 0;
@@ -77,7 +77,7 @@ class StallBoard {
     if (bytes.size() != sizeof(state)) return;
     std::memcpy(&state, bytes.data(), sizeof(state));
     const auto known = [](const RankState::Hold& hold) {
-      return hold.keeper <= proxy::Keeper::Relay && hold.kind <= device::ConnKind::Mesh;
+      return hold.blockedBy <= proxy::BlockedBy::Relay && hold.kind <= device::ConnKind::Mesh;
     };
     if (state.doing > RankDoing::Deaf || !std::all_of(state.holds.begin(), state.holds.end(), known)) return;
     const std::lock_guard lock(mutex_);

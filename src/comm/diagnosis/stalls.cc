@@ -216,9 +216,9 @@ void StallProbe::noteHolds(RankState& own) const {
   std::vector<RankState::Hold> each;
   for (const ConnectedCounters& end : at_.channels.allEnds()) {
     if (end.task == nullptr || at_.bootstrap.hasLeft(end.peer)) continue;
-    const proxy::TaskHold hold = end.task->hold();
-    if (hold.keeper == proxy::Keeper::Nobody) continue;
-    each.push_back({end.peer, hold.relay, hold.keeper, end.kind, channelBit(end.channel)});
+    const proxy::PendingSend hold = end.task->hold();
+    if (hold.blockedBy == proxy::BlockedBy::Nobody) continue;
+    each.push_back({end.peer, hold.relay, hold.blockedBy, end.kind, channelBit(end.channel)});
   }
   tellHolds(own, each);
 }
@@ -247,7 +247,7 @@ std::string StallProbe::peerText(int rank) const {
   return fmt::format("rank {} (host {}, device {}, pid {})", rank, peer.hostName.data(), peer.cudaDevice, peer.pid);
 }
 
-StallVerdict StallProbe::verdict(const RankState& own) const {
+Diagnosis StallProbe::verdict(const RankState& own) const {
   StallCase stall;
   stall.self = at_.rank;
   stall.nRanks = at_.nRanks;
@@ -295,7 +295,7 @@ void StallProbe::conclude(Time now) {
   const std::string head = headline(own);
   // What moves holds nobody up, and its numbers are not those that others had when they answered.
   const bool moves = clock_.movedAfter(*askedAt_);
-  const StallVerdict who = moves ? StallVerdict{"it moves", true} : verdict(own);
+  const Diagnosis who = moves ? Diagnosis{"it moves", true} : verdict(own);
   std::vector<std::string> lines = waits();
   askedAt_.reset();
   if (who.moves) {

@@ -82,7 +82,7 @@ class StallProbe {
   void noteWaits(RankState& own) const;
   void noteHolds(RankState& own) const;
   std::string headline(const RankState& own) const;
-  StallVerdict verdict(const RankState& own) const;
+  Diagnosis verdict(const RankState& own) const;
   std::vector<std::string> waits() const;
   std::vector<std::string> underWay() const;
   std::string peerText(int rank) const;

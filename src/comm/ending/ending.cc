@@ -72,7 +72,7 @@ void freeOrBequeath(ncclComm* comm) {
     delete freed;
   });
   ExitDelivery::instance().add(*comm);
-  if (!comm->graphs.bequeath(estate)) return;
+  if (!comm->graphs.deferFree(estate)) return;
   info(kDestroy, "comm {} : graphs with its operations are left; what they use stays allocated until they are destroyed",
        fmt::ptr(comm));
 }
@@ -82,9 +82,9 @@ void freeOrBequeath(ncclComm* comm) {
 Status flushComm(ncclComm& comm) {
   CommParts& parts = comm.parts;
   if (!parts.launcher || comm.abort.raised()) return {};
-  TRY(parts.launcher->drain(&comm.abort, comm.runtime->bootstrap.timeout));
+  TRY(parts.launcher->drain(&comm.abort, comm.settings->bootstrap.timeout));
   ASSIGN(const gpu::ContextGuard context, parts.device->device->enter());
-  return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.runtime->bootstrap.timeout));
+  return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.settings->bootstrap.timeout));
 }
 
 void releaseComm(ncclComm* comm, std::string_view how) {
@@ -104,7 +104,7 @@ void releaseComm(ncclComm* comm, std::string_view how) {
   if (comm->abort.raised()) relays.reset();
   if (!stays) freeOrBequeath(comm);
   if (relays) relays->leave();
-  GraphHolds::freeAbandoned();
+  GraphRefs::freeAbandoned();
   info(kDestroy, "comm {} rank {} nranks {} cudaDev {} busId {:x} - {} COMPLETE", address, identity.rank,
        identity.nRanks, identity.cudaDevice, identity.busId, how);
 }

@@ -58,7 +58,7 @@ Status checkOne(const ncclComm& comm, std::string_view label, std::string_view w
 }  // namespace
 
 Status checkPointers(const ncclComm& comm, const Op& op) {
-  if (!comm.runtime->checkPointers) return {};
+  if (!comm.settings->checkPointers) return {};
   const Used used = buffersUsed(op, comm.identity.rank);
   ASSIGN(const gpu::ContextGuard context, comm.parts.device->device->enter());
   if (used.send) TRY(checkOne(comm, apiFuncName(op.func), "sendbuff", op.sendbuff));

@@ -158,7 +158,7 @@ AgreedText agreedText(std::string_view text) {
 }
 
 Proposal proposalFor(const device::Policy& policy, const std::array<device::SlotBytes, device::kConnKinds>& slotBytes,
-                     const Runtime& runtime) {
+                     const CommSettings& settings) {
   Proposal proposal;
   const auto set = [&](AgreedSetting setting, std::uint32_t value) {
     proposal.settings[static_cast<std::size_t>(setting)] = value;
@@ -174,18 +174,18 @@ Proposal proposalFor(const device::Policy& policy, const std::array<device::Slot
   set(AgreedSetting::NThreads, policy.collThreads[static_cast<std::size_t>(device::Protocol::Simple)]);
   set(AgreedSetting::Ll128NThreads, policy.collThreads[static_cast<std::size_t>(device::Protocol::LL128)]);
   set(AgreedSetting::P2pLlThreshold, static_cast<std::uint32_t>(policy.llMessageBytes));
-  set(AgreedSetting::PatEnable, static_cast<std::uint32_t>(runtime.tuning.pat));
-  set(AgreedSetting::P2pDisable, runtime.p2p.disabled ? 1 : 0);
-  set(AgreedSetting::P2pDirectDisable, runtime.p2p.directDisabled ? 1 : 0);
-  set(AgreedSetting::ShmDisable, runtime.shm.disabled ? 1 : 0);
-  set(AgreedSetting::NetMessageMb, runtime.netMessageMb);
-  set(AgreedSetting::NetSharedBuffers, runtime.netSharedSlots != 0 ? 1 : 0);
-  set(AgreedSetting::P2pScheduleGroupSize, static_cast<std::uint32_t>(runtime.messages.mostPerGroup));
-  proposal.threadsGiven = runtime.tuning.nThreads > 0 ? 1 : 0;
-  const ThreadThresholds& thresholds = runtime.tuning.thresholds;
+  set(AgreedSetting::PatEnable, static_cast<std::uint32_t>(settings.tuning.pat));
+  set(AgreedSetting::P2pDisable, settings.p2p.disabled ? 1 : 0);
+  set(AgreedSetting::P2pDirectDisable, settings.p2p.directDisabled ? 1 : 0);
+  set(AgreedSetting::ShmDisable, settings.shm.disabled ? 1 : 0);
+  set(AgreedSetting::NetMessageMb, settings.netMessageMb);
+  set(AgreedSetting::NetSharedBuffers, settings.netSharedSlots != 0 ? 1 : 0);
+  set(AgreedSetting::P2pScheduleGroupSize, static_cast<std::uint32_t>(settings.messages.mostPerGroup));
+  proposal.threadsGiven = settings.tuning.nThreads > 0 ? 1 : 0;
+  const ThreadThresholds& thresholds = settings.tuning.thresholds;
   if (thresholds != ThreadThresholds{}) proposal.thresholds = agreedText(textOf(thresholds));
-  proposal.algo = agreedText(runtime.algo);
-  proposal.proto = agreedText(runtime.proto);
+  proposal.algo = agreedText(settings.algo);
+  proposal.proto = agreedText(settings.proto);
   return proposal;
 }
 

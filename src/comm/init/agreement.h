@@ -37,7 +37,7 @@ struct AgreedText {
   std::uint64_t hash = 0;
 };
 
-/// Of a chunk of PairWay::InPlace. With more long vectors leave the caches (docs/measurements/network.md).
+/// Of a chunk of PairMethod::InPlace. With more long vectors leave the caches (docs/measurements/network.md).
 inline constexpr std::uint8_t kMostStepsInPlace = 2;
 
 /// What this rank's links can do, as far as it can tell alone.
@@ -77,7 +77,7 @@ AgreedText agreedText(std::string_view text);
 
 /// The part of a proposal that follows from settings.
 Proposal proposalFor(const device::Policy& policy, const std::array<device::SlotBytes, device::kConnKinds>& slotBytes,
-                     const Runtime& runtime);
+                     const CommSettings& settings);
 
 /// The part about messages.
 void propose(Proposal& proposal, const MessageLimits& wishes, const MessageSlots& slots);

@@ -35,7 +35,7 @@ net::SlotPlace slotsAt(const ncclComm& comm, int device, std::optional<NicAccess
                        .computeCapability = parts.device->device->facts().computeCapability,
                        .softGpu = parts.device->device->driver().softGpu,
                        .dmaBufs = parts.network->dmaBufs()},
-                      comm.runtime->gpuDirect);
+                      comm.settings->gpuDirect);
 }
 
 net::EndPlace ownPlace(const ncclComm& comm, const NicQuestion& asked) {
@@ -62,7 +62,7 @@ bool CommRouting::routed(const transport::LinkSpec& link) const {
 net::SendRoute CommRouting::routeOf(const transport::LinkSpec& link, net::NicPlace receiver) const {
   const CommParts& parts = comm_.parts;
   RouteQuestion question{
-      questionOf(parts, link, device::Direction::Send), {receiver.number, receiver.rail}, comm_.runtime->pxnLevel};
+      questionOf(parts, link, device::Direction::Send), {receiver.number, receiver.rail}, comm_.settings->pxnLevel};
   // Relays offer host memory: a message that can leave our GPU's memory by RDMA stays with our own NIC.
   if (link.kind == device::ConnKind::Mesh && ownPlace(comm_, question.nic).slots.onDevice) question.level = 0;
   const Route route = routeFor(parts.nics, question);

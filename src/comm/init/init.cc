@@ -113,7 +113,7 @@ Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
   options.ids = ids;
   options.rank = comm.identity.rank;
   options.nRanks = comm.identity.nRanks;
-  options.settings = comm.runtime->bootstrap;
+  options.settings = comm.settings->bootstrap;
   options.abort = &comm.abort;
   options.onPeerLost = [&comm](const bootstrap::PeerLost& lost) { onPeerLost(comm, lost); };
   options.onState = [&comm](int rank, std::span<const std::byte> state) { comm.stalls.hear(rank, state); };
@@ -124,7 +124,7 @@ Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
 
 Status openDevice(ncclComm& comm) {
   ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
-  ASSIGN(comm.parts.device, acquireDevice(*driver, comm.identity.cudaDevice, comm.runtime->hostKernelsPath));
+  ASSIGN(comm.parts.device, acquireDevice(*driver, comm.identity.cudaDevice, comm.settings->hostKernelsPath));
   ASSIGN(comm.parts.abortWord, AbortWord::create(*comm.parts.device->device, comm.abort));
   return {};
 }
@@ -133,7 +133,7 @@ Status openDevice(ncclComm& comm) {
 void placeEngine(ncclComm& comm, const OwnMachine& machine) {
   if (comm.identity.nRanks == 1) return;
   const Affinity affinity =
-      affinityFor(comm.runtime->affinity, comm.identity.cudaDevice,
+      affinityFor(comm.settings->affinity, comm.identity.cudaDevice,
                   processorsNear(machine, static_cast<std::uint64_t>(comm.identity.busId)), ownProcessors());
   if (!affinity.complaint.empty()) info(kEnv, "{}", affinity.complaint);
   if (!affinity.text.empty()) info(kInit, "{}", affinity.text);
@@ -149,7 +149,7 @@ Status openNetwork(ncclComm& comm) {
   ASSIGN(comm.parts.network, CommNetwork::open(comm.config.netName, opening));
   info(kInit, "Using network {}", comm.parts.network->net().name());
   const gpu::Device& device = *comm.parts.device->device;
-  if (comm.runtime->gpuDirect.dmaBuf && gpu::exportsDmaBufs(device)) {
+  if (comm.settings->gpuDirect.dmaBuf && gpu::exportsDmaBufs(device)) {
     info(kInit, "DMA-BUF is available on GPU device {}", device.ordinal());
     comm.parts.network->offerDmaBufs();
   }
@@ -160,15 +160,15 @@ Status openNetwork(ncclComm& comm) {
 Status fuseNetworkDevices(ncclComm& comm, const gpu::Driver& driver) {
   if (!comm.parts.network) return {};
   CommNetwork& network = *comm.parts.network;
-  if (!comm.runtime->topology.dump.path.empty()) {
+  if (!comm.settings->topology.dump.path.empty()) {
     network.reportCollNet();
     return {};
   }
   const auto describe = [&](const std::vector<topo::NetDeviceFacts>& nets) -> Result<std::optional<topo::XmlElement>> {
-    ASSIGN(OwnMachine machine, readMachine(driver, comm.runtime->topology, nets));
+    ASSIGN(OwnMachine machine, readMachine(driver, comm.settings->topology, nets));
     return std::move(machine.elements);
   };
-  TRY(network.fuse(comm.runtime->fusion, describe));
+  TRY(network.fuse(comm.settings->fusion, describe));
   network.reportCollNet();
   return {};
 }
@@ -182,8 +182,8 @@ std::optional<std::vector<topo::NetDeviceFacts>> nicFacts(const ncclComm& comm) 
 Status layOutRanks(ncclComm& comm) {
   CommParts& parts = comm.parts;
   parts.layout = std::make_unique<topo::RankLayout>(comm.identity.rank, parts.peers);
-  parts.transports.push_back(std::make_unique<p2p::P2pTransport>(*parts.device->device, comm.runtime->p2p, parts.device));
-  parts.transports.push_back(std::make_unique<shm::ShmTransport>(*parts.device->device, comm.runtime->shm, parts.device));
+  parts.transports.push_back(std::make_unique<p2p::P2pTransport>(*parts.device->device, comm.settings->p2p, parts.device));
+  parts.transports.push_back(std::make_unique<shm::ShmTransport>(*parts.device->device, comm.settings->shm, parts.device));
   if (parts.network) {
     parts.transports.push_back(
         std::make_unique<net::NetTransport>(*parts.device->device, parts.network->net(), netOptions(comm)));
@@ -236,7 +236,7 @@ Status buildChannels(ncclComm& comm, const CommGraphs& graphs) {
   ASSIGN(parts.progress, parts.device->engine->group(progressHooks(comm)));
   parts.channels->driveBy(*parts.progress);
   if (comm.identity.nRanks > 1) {
-    ASSIGN(parts.stalls, StallProbe::create(stallSubject(comm), comm.runtime->stallAfter));
+    ASSIGN(parts.stalls, StallProbe::create(stallSubject(comm), comm.settings->stallAfter));
   }
   return {};
 }
@@ -261,19 +261,19 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   ASSIGN(const gpu::ContextGuard context, device.enter());
   TRY(openNetwork(comm));
   TRY(fuseNetworkDevices(comm, device.driver()));
-  ASSIGN(const OwnMachine machine, readMachine(device.driver(), comm.runtime->topology, nicFacts(comm)));
+  ASSIGN(const OwnMachine machine, readMachine(device.driver(), comm.settings->topology, nicFacts(comm)));
   placeEngine(comm, machine);
   clock.book(Stage::Topo);
-  topo::PeerInfo self = describeSelf(device, *comm.runtime, comm.identity.rank, comm.identity.nRanks);
+  topo::PeerInfo self = describeSelf(device, *comm.settings, comm.identity.rank, comm.identity.nRanks);
   self.machineHash = machine.hash;
   ASSIGN(parts.peers, gatherPeers(*parts.bootstrap, self));
-  if (!comm.runtime->allowRanksOfOneDevice) TRY(refuseSharedDevices(parts.peers));
+  if (!comm.settings->allowRanksOfOneDevice) TRY(refuseSharedDevices(parts.peers));
   clock.book(Stage::Allgathers);
   // Before the first kernel of this communicator runs, and before any of its ranks goes on.
   if (sharesDeviceInProcess(parts.peers, comm.identity.rank)) TRY(parts.device->kernels->loadAll());
   clock.book(Stage::Kernels);
   TRY(layOutRanks(comm));
-  ASSIGN(const CommGraphs graphs, findGraphs({*parts.bootstrap, parts.peers, *parts.layout, comm.runtime->topology}, machine));
+  ASSIGN(const CommGraphs graphs, findGraphs({*parts.bootstrap, parts.peers, *parts.layout, comm.settings->topology}, machine));
   parts.nics = graphs.nics;
   if (comm.identity.nRanks > 1) {
     ASSIGN(parts.relays, RankRelays::join({.bootstrap = *parts.bootstrap,

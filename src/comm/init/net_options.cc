@@ -24,7 +24,7 @@ namespace {
 /// Whether connections share receives that are posted for several of them together.
 bool groupsReceives(const ncclComm& comm) {
   const auto& devices = comm.parts.network->devices();
-  return comm.runtime->netSharedComms &&
+  return comm.settings->netSharedComms &&
          std::any_of(devices.begin(), devices.end(), [](const auto& d) { return d.maxRecvs > 1; });
 }
 
@@ -32,19 +32,19 @@ bool groupsReceives(const ncclComm& comm) {
 
 bool messagesInPlace(const ncclComm& comm) {
   const CommParts& parts = comm.parts;
-  return parts.network != nullptr && parts.network->usesAnyMemory() && !comm.runtime->p2p.directDisabled &&
+  return parts.network != nullptr && parts.network->usesAnyMemory() && !comm.settings->p2p.directDisabled &&
          parts.device->device->driver().softgpuMemoryWindow != nullptr;
 }
 
 bool longMessageSteps(const ncclComm& comm) {
-  const device::Policy policy = policyFor(comm.parts.device->device->driver(), *comm.runtime);
-  return takesLongSteps(*comm.runtime, policy, messagesInPlace(comm));
+  const device::Policy policy = policyFor(comm.parts.device->device->driver(), *comm.settings);
+  return takesLongSteps(*comm.settings, policy, messagesInPlace(comm));
 }
 
 std::uint8_t stepsInPlace(const ncclComm& comm) {
   if (comm.parts.network == nullptr || !longMessageSteps(comm) || groupsReceives(comm)) return 0;
   // The peer takes a whole chunk before it is done with sending its own, be it into slots.
-  return static_cast<std::uint8_t>(std::min<std::uint32_t>(sharedNetSlots(*comm.runtime, true), kMostStepsInPlace));
+  return static_cast<std::uint8_t>(std::min<std::uint32_t>(sharedNetSlots(*comm.settings, true), kMostStepsInPlace));
 }
 
 net::NetTransportOptions netOptions(const ncclComm& comm) {
@@ -55,8 +55,8 @@ net::NetTransportOptions netOptions(const ncclComm& comm) {
   options.deviceOwner = parts.device;
   options.relaySecret = relaySecret(*parts.bootstrap);
   options.inPlace = messagesInPlace(comm);
-  options.sharedSlots = sharedNetSlots(*comm.runtime, longMessageSteps(comm));
-  options.sharedJoins = groupsReceives(comm);
+  options.sharedSlots = sharedNetSlots(*comm.settings, longMessageSteps(comm));
+  options.sharedConnections = groupsReceives(comm);
   return options;
 }
 

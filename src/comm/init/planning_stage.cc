@@ -28,7 +28,7 @@ namespace {
 /// NCCL_ALGO and NCCL_PROTO; a lone rank has nothing to choose.
 Result<TuningFilter> readFilter(const ncclComm& comm) {
   if (comm.identity.nRanks == 1) return parseTuningFilter("", "");
-  ASSIGN(TuningFilter filter, filterFrom(comm.runtime->algo, comm.runtime->proto, comm.runtime->tuning));
+  ASSIGN(TuningFilter filter, filterFrom(comm.settings->algo, comm.settings->proto, comm.settings->tuning));
   if (comm.identity.rank == 0 && filter.restricted()) {
     for (const std::string& line : filterMatrix(filter)) info(kEnv, "{}", line);
   }
@@ -43,11 +43,11 @@ void logTuning(const Tuning& tuning) {
 int channelsWished(const ncclComm& comm, const device::Policy& policy, const CommGraphs& graphs) {
   const CommParts& parts = comm.parts;
   const topo::PeerInfo& self = parts.peers[static_cast<std::size_t>(comm.identity.rank)];
-  int wished = wishedChannels(policy, comm.config, *comm.runtime);
+  int wished = wishedChannels(policy, comm.config, *comm.settings);
   if (graphs.known()) {
     const auto lower = [](const topo::PeerInfo& a, const topo::PeerInfo& b) { return a.computeCapability < b.computeCapability; };
     const int lowest = std::min_element(parts.peers.begin(), parts.peers.end(), lower)->computeCapability;
-    wished = topo::channelsFor(graphs.agreed, parts.layout->nNodes(), lowest, channelLimits(comm.config, *comm.runtime));
+    wished = topo::channelsFor(graphs.agreed, parts.layout->nNodes(), lowest, channelLimits(comm.config, *comm.settings));
   }
   if (self.softGpu != 0) return wished;
   return channelsThatFit(wished, parts.device->device->facts().multiprocessors, parts.peers, self);
@@ -88,8 +88,8 @@ MessageLimits messageWishes(const ncclComm& comm) {
   const auto given = [](int value) { return value == NCCL_CONFIG_UNDEF_INT ? 0 : value; };
   const ncclConfig_t& config = comm.config.values;
   const NearNics nics = nearNics(comm.parts);
-  return {.fewest = comm.runtime->messages.fewest,
-          .most = comm.runtime->messages.most,
+  return {.fewest = comm.settings->messages.fewest,
+          .most = comm.settings->messages.most,
           .perNetPeer = wishedPerNetPeer(given(config.nChannelsPerNetPeer), nics.count, nics.bandwidth),
           .peers = wishedPeers(given(config.maxP2pPeers), comm.identity.nRanks)};
 }
@@ -110,10 +110,10 @@ void layOutMessages(ncclComm& comm, const MessageSlots& slots) {
                         .perPeer = static_cast<int>(perPeer),
                         .nChannels = static_cast<int>(channels),
                         .llMessageBytes = planning.policy().llMessageBytes};
-  comm.parts.proxiedMeshSlots = chooseMeshSlots(proxied, world, *comm.runtime);
+  comm.parts.proxiedMeshSlots = chooseMeshSlots(proxied, world, *comm.settings);
   if (comm.identity.rank == 0) {
-    logMeshSlots(comm.parts.proxiedMeshSlots, proxied, world, *comm.runtime,
-                 sharedNetSlots(*comm.runtime, longMessageSteps(comm)));
+    logMeshSlots(comm.parts.proxiedMeshSlots, proxied, world, *comm.settings,
+                 sharedNetSlots(*comm.settings, longMessageSteps(comm)));
   }
   const std::uint32_t chunk = severalNodes ? comm.parts.proxiedMeshSlots[kSimple] : local;
   info(kInit, "P2P Chunksize set to {}", chunk);
@@ -130,11 +130,11 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   CommParts& parts = comm.parts;
   const int rank = comm.identity.rank;
   ASSIGN(TuningFilter filter, readFilter(comm));
-  const device::Policy policy = policyFor(parts.device->device->driver(), *comm.runtime);
-  auto slotBytes = slotBytesFor(policy, *comm.runtime);
-  MessageSlots slots = messageSlots(comm.runtime->messages, slotBytes[kGraph][kSimple], slotBytes[kMesh][kSimple]);
-  slots.net = netMessageStep(slots.net, *comm.runtime, longMessageSteps(comm));
-  Proposal proposal = proposalFor(policy, slotBytes, *comm.runtime);
+  const device::Policy policy = policyFor(parts.device->device->driver(), *comm.settings);
+  auto slotBytes = slotBytesFor(policy, *comm.settings);
+  MessageSlots slots = messageSlots(comm.settings->messages, slotBytes[kGraph][kSimple], slotBytes[kMesh][kSimple]);
+  slots.net = netMessageStep(slots.net, *comm.settings, longMessageSteps(comm));
+  Proposal proposal = proposalFor(policy, slotBytes, *comm.settings);
   proposal.channels = channelsWished(comm, policy, graphs);
   propose(proposal, messageWishes(comm), slots);
   if (parts.network) proposal.network = agreedText(parts.network->net().name());
@@ -148,7 +148,7 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   slotBytes[kMesh][kSimple] = ranks.path == PathClass::NVLink ? slots.nvl : slots.pci;
   parts.planning->rank = rank;
   parts.planning->messages = agreement.messages;
-  parts.planning->mostPerGroup = comm.runtime->messages.mostPerGroup;
+  parts.planning->mostPerGroup = comm.settings->messages.mostPerGroup;
   for (int r = 0; r < comm.identity.nRanks; ++r) parts.planning->nodes.push_back(parts.layout->nodeOf(r));
   parts.planning->tuning = makeTuning({
       .ranks = ranks,
@@ -159,7 +159,7 @@ Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
       .stepsInPlace = agreement.links.stepsInPlace,
       .policy = graphs.known() ? alongGraphs(policy, agreement.nChannels) : policy,
       .threadsGiven = agreement.threadsGiven,
-      .thresholds = comm.runtime->tuning.thresholds,
+      .thresholds = comm.settings->tuning.thresholds,
       .filter = std::move(filter),
   });
   info(kInit, "{}", thresholdsLine(parts.planning->tuning.input));

@@ -57,17 +57,17 @@ std::string rankName(const topo::PeerInfo& peer) {
   return fmt::format("rank {} (host {}, pid {})", peer.rank, peer.hostName.data(), peer.pid);
 }
 
-device::Policy policyFor(const gpu::Driver& driver, const Runtime& runtime) {
-  const bool likeGpu = runtime.launchShape == "GPU" || (runtime.launchShape != "SOFTGPU" && !driver.softGpu);
-  return applySettings(likeGpu ? device::kGpuPolicy : device::kHostPolicy, runtime.tuning);
+device::Policy policyFor(const gpu::Driver& driver, const CommSettings& settings) {
+  const bool likeGpu = settings.launchShape == "GPU" || (settings.launchShape != "SOFTGPU" && !driver.softGpu);
+  return applySettings(likeGpu ? device::kGpuPolicy : device::kHostPolicy, settings.tuning);
 }
 
-std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Policy& policy, const Runtime& runtime) {
+std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Policy& policy, const CommSettings& settings) {
   // Half of an LL line and 15 of 16 words of an LL128 line are content, which has to come in grains.
   constexpr auto kSimpleGrain = static_cast<std::uint32_t>(device::kGrainBytes);
   constexpr std::uint32_t kLlGrain = 2 * kSimpleGrain;
   constexpr std::uint32_t kLl128Grain = 16 * 128;
-  const BufferSettings& asked = runtime.buffers;
+  const BufferSettings& asked = settings.buffers;
   const std::uint32_t ll = slotFrom("NCCL_LL_BUFFSIZE", asked.ll, kLlGrain, policy.slotBytes[0]);
   const std::uint32_t ll128 = slotFrom("NCCL_LL128_BUFFSIZE", asked.ll128, kLl128Grain, policy.slotBytes[1]);
   const std::uint32_t simple = slotFrom("NCCL_BUFFSIZE", asked.simple, kSimpleGrain, policy.slotBytes[2]);
@@ -75,14 +75,14 @@ std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Pol
           device::SlotBytes{std::min(ll, policy.meshSlotBytes[0]), 0, std::min(simple, policy.meshSlotBytes[2])}};
 }
 
-topo::PeerInfo describeSelf(const gpu::Device& device, const Runtime& runtime, int rank, int nRanks) {
+topo::PeerInfo describeSelf(const gpu::Device& device, const CommSettings& settings, int rank, int nRanks) {
   topo::PeerInfo self;
   self.rank = rank;
   self.version = NCCL_VERSION_CODE;
   self.nRanks = nRanks;
   self.cudaDevice = device.ordinal();
   self.nvmlDevice = device.facts().nvmlIndex;
-  self.hostHash = hostHash(runtime.hostId);
+  self.hostHash = hostHash(settings.hostId);
   self.processHash = processHash();
   self.networkNamespace = networkNamespace();
   self.pid = getpid();
@@ -128,15 +128,15 @@ bool sharesDeviceInProcess(std::span<const topo::PeerInfo> peers, int rank) {
   });
 }
 
-topo::ChannelLimits channelLimits(const Config& config, const Runtime& runtime) {
+topo::ChannelLimits channelLimits(const Config& config, const CommSettings& settings) {
   topo::ChannelLimits limits{config.values.minCTAs, std::min(config.values.maxCTAs, device::kMaxChannels)};
-  if (runtime.minChannels > 0) limits.fewest = std::max(limits.fewest, runtime.minChannels);
-  if (runtime.maxChannels > 0) limits.most = std::min(limits.most, runtime.maxChannels);
+  if (settings.minChannels > 0) limits.fewest = std::max(limits.fewest, settings.minChannels);
+  if (settings.maxChannels > 0) limits.most = std::min(limits.most, settings.maxChannels);
   return limits;
 }
 
-int wishedChannels(const device::Policy& policy, const Config& config, const Runtime& runtime) {
-  const topo::ChannelLimits limits = channelLimits(config, runtime);
+int wishedChannels(const device::Policy& policy, const Config& config, const CommSettings& settings) {
+  const topo::ChannelLimits limits = channelLimits(config, settings);
   const int suitable = std::min(static_cast<int>(policy.maxChannels), kDefaultChannels);
   return std::clamp(std::max(suitable, limits.fewest), 1, std::max(limits.most, 1));
 }

@@ -22,7 +22,7 @@ namespace tutti::comm {
 std::string rankName(const topo::PeerInfo& peer);
 
 /// This rank's own line in the table of ranks.
-topo::PeerInfo describeSelf(const gpu::Device& device, const Runtime& runtime, int rank, int nRanks);
+topo::PeerInfo describeSelf(const gpu::Device& device, const CommSettings& settings, int rank, int nRanks);
 
 /// Collective: everybody's facts. Refuses, on all ranks alike and by name, ranks that run another version of the
 /// library (ncclInvalidUsage), were told another number of ranks, or run on another kind of device.
@@ -35,10 +35,10 @@ Status refuseSharedDevices(std::span<const topo::PeerInfo> peers);
 bool sharesDeviceInProcess(std::span<const topo::PeerInfo> peers, int rank);
 
 /// Channels this rank would take: what suits the device, within the bounds of configuration and environment.
-int wishedChannels(const device::Policy& policy, const Config& config, const Runtime& runtime);
+int wishedChannels(const device::Policy& policy, const Config& config, const CommSettings& settings);
 
 /// The same bounds, for channels whose number comes from graphs.
-topo::ChannelLimits channelLimits(const Config& config, const Runtime& runtime);
+topo::ChannelLimits channelLimits(const Config& config, const CommSettings& settings);
 
 /// The policy of a world whose links are known: as many channels as their graphs have pay off, on the software GPU as
 /// well, where they are wanted to be seen at work.
@@ -50,10 +50,10 @@ int channelsThatFit(int wished, int multiprocessors, std::span<const topo::PeerI
 
 /// Bytes of one slot by kind of connection and protocol. What NCCL_BUFFSIZE, NCCL_LL_BUFFSIZE and NCCL_LL128_BUFFSIZE
 /// ask for is rounded down to whole grains, at least one; an INFO line says so.
-std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Policy& policy, const Runtime& runtime);
+std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Policy& policy, const CommSettings& settings);
 
 /// The numbers that suit the world the kernels run in, with TUTTI_LAUNCH_SHAPE and what
 /// applySettings() knows applied.
-device::Policy policyFor(const gpu::Driver& driver, const Runtime& runtime);
+device::Policy policyFor(const gpu::Driver& driver, const CommSettings& settings);
 
 }  // namespace tutti::comm

@@ -72,7 +72,7 @@ bool mustWork(const TopologySettings& settings, const Status& status) {
 
 /// What one rank knows of its node.
 struct OwnNode {
-  topo::RankGraphs words;
+  topo::GraphReport words;
   OwnNics nics;
 };
 
@@ -117,8 +117,8 @@ CommGraphs withoutGraphs(const TopologySettings& settings) {
   return {};
 }
 
-void saySilent(const TopologyContext& context, std::span<const topo::RankGraphs> words) {
-  const auto silent = std::find_if(words.begin(), words.end(), [](const topo::RankGraphs& own) {
+void saySilent(const TopologyContext& context, std::span<const topo::GraphReport> words) {
+  const auto silent = std::find_if(words.begin(), words.end(), [](const topo::GraphReport& own) {
     return own.of(topo::GraphId::Ring).channels == 0 || own.of(topo::GraphId::Tree).channels == 0;
   });
   if (silent == words.end()) return;
@@ -150,7 +150,7 @@ Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& 
   const bool alone = context.peers.size() == 1;
   if (alone && !settings.dump.wantedBy(0) && !settings.graphDump.wantedBy(0)) return CommGraphs{};
   if (!everybodyKnows(context)) return withoutGraphs(settings);
-  std::vector<topo::RankGraphs> words(context.peers.size());
+  std::vector<topo::GraphReport> words(context.peers.size());
   const auto rank = static_cast<std::size_t>(context.layout.rank());
   ASSIGN(OwnNode node, searchOwnNode(context, own));
   words[rank] = node.words;

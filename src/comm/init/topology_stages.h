@@ -57,7 +57,7 @@ struct TopologyContext {
 
 /// Everybody's words about the graphs of their nodes.
 struct CommGraphs {
-  std::vector<topo::RankGraphs> words;  ///< by rank; empty: not known
+  std::vector<topo::GraphReport> words;  ///< by rank; empty: not known
   topo::AgreedGraphs agreed;            ///< equal on all ranks
   OwnNics nics;                   ///< of this rank
 

@@ -24,35 +24,35 @@ Abandoned& abandoned() {
 
 }  // namespace
 
-struct GraphHolds::State {
+struct GraphRefs::State {
   std::mutex mutex;
   int holds = 0;
-  std::shared_ptr<void> estate;
+  std::shared_ptr<void> parts;
 };
 
 /// What a graph owns: one count.
-struct GraphHolds::Hold {
+struct GraphRefs::Hold {
   explicit Hold(std::shared_ptr<State> shared) : state(std::move(shared)) {
     const std::lock_guard lock(state->mutex);
     ++state->holds;
   }
   Hold(const Hold&) = delete;
   ~Hold() {
-    std::shared_ptr<void> estate;
+    std::shared_ptr<void> parts;
     {
       const std::lock_guard lock(state->mutex);
-      if (--state->holds == 0) estate = std::move(state->estate);
+      if (--state->holds == 0) parts = std::move(state->parts);
     }
-    if (!estate) return;
+    if (!parts) return;
     const std::lock_guard lock(abandoned().mutex);
-    abandoned().estates.push_back(std::move(estate));
+    abandoned().estates.push_back(std::move(parts));
   }
   std::shared_ptr<State> state;
 };
 
-GraphHolds::GraphHolds() : state_(std::make_shared<State>()) {}
+GraphRefs::GraphRefs() : state_(std::make_shared<State>()) {}
 
-Status GraphHolds::addTo(const gpu::Device& device, CUgraph graph) {
+Status GraphRefs::addTo(const gpu::Device& device, CUgraph graph) {
   const gpu::Driver& driver = device.driver();
   if (driver.cuUserObjectCreate == nullptr || driver.cuGraphRetainUserObject == nullptr ||
       driver.cuUserObjectRelease == nullptr) {
@@ -72,19 +72,19 @@ Status GraphHolds::addTo(const gpu::Device& device, CUgraph graph) {
   return device.check(retained, "cuGraphRetainUserObject");
 }
 
-bool GraphHolds::any() const {
+bool GraphRefs::any() const {
   const std::lock_guard lock(state_->mutex);
   return state_->holds > 0;
 }
 
-bool GraphHolds::bequeath(std::shared_ptr<void> estate) {
+bool GraphRefs::deferFree(std::shared_ptr<void> parts) {
   const std::lock_guard lock(state_->mutex);
   if (state_->holds == 0) return false;
-  state_->estate = std::move(estate);
+  state_->parts = std::move(parts);
   return true;
 }
 
-void GraphHolds::freeAbandoned() {
+void GraphRefs::freeAbandoned() {
   std::vector<std::shared_ptr<void>> estates;
   {
     const std::lock_guard lock(abandoned().mutex);

@@ -10,9 +10,9 @@
 namespace tutti::comm {
 
 /// Counts the graphs, and executable copies of graphs, that contain operations of one communicator. Any thread.
-class GraphHolds {
+class GraphRefs {
  public:
-  GraphHolds();
+  GraphRefs();
 
   /// From now on `graph`, which is being captured, and everything made of it count until they are destroyed. Errors: the
   /// driver's; a driver that cannot say when a graph is destroyed (older than CUDA 11.3) is ncclInvalidUsage.
@@ -20,9 +20,9 @@ class GraphHolds {
 
   bool any() const;
 
-  /// Leaves `estate` to the graphs: it is freed after the last of them, by the next freeAbandoned(). false, and
-  /// `estate` stays with the caller, if there are none.
-  bool bequeath(std::shared_ptr<void> estate);
+  /// Leaves `parts` to the graphs: it is freed after the last of them, by the next freeAbandoned(). false, and
+  /// `parts` stays with the caller, if there are none.
+  bool deferFree(std::shared_ptr<void> parts);
 
   /// Frees what graphs have left behind by now. The driver tells of a graph's end on threads on which nothing may be
   /// freed, so init, destroy and abort of other communicators do it.

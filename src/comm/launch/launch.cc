@@ -194,7 +194,7 @@ void Launcher::note(const PreparedLaunch& launch) {
     launch.operation.copy(name.data(), name.size() - 1);
   }
   const auto inPlace = std::count_if(launch.args->coll, launch.args->coll + works, [](const device::CollWork& work) {
-    return work.pairWay == device::PairWay::InPlace;
+    return work.pairMethod == device::PairMethod::InPlace;
   });
   note_.inPlace = inPlace > 0;
   note_.follows = inPlace < static_cast<std::ptrdiff_t>(works);

@@ -43,7 +43,7 @@ struct PreparedLaunch {
 struct GraphRules {
   bool mix = true;                ///< graphs wait for launches and other graphs and the other way round
   bool orderWithin = true;        ///< launches captured in one graph on several streams wait for each other
-  GraphHolds* holds = nullptr;    ///< told of each graph with launches; may be null
+  GraphRefs* holds = nullptr;    ///< told of each graph with launches; may be null
 };
 
 /// Launches the kernels of one communicator on its device. Kernels of one communicator share its connections, so they

@@ -24,17 +24,17 @@ namespace {
 using Service = net::pxn::RelayService;
 
 /// The ranks of this process by communicator, and services that have outlived theirs.
-class Estate {
+class ProcessRelays {
  public:
-  static Estate& instance() {
-    static NeverDestroyed<Estate> one;
+  static ProcessRelays& instance() {
+    static NeverDestroyed<ProcessRelays> one;
     return one.get();
   }
   void enter(std::uint64_t comm) {
     const std::lock_guard lock(mutex_);
     ++entries_[comm].ranks;
   }
-  void bequeath(std::uint64_t comm, const std::shared_ptr<Service>& service) {
+  void deferFree(std::uint64_t comm, const std::shared_ptr<Service>& service) {
     const std::lock_guard lock(mutex_);
     entries_[comm].services.push_back(service);
   }
@@ -93,7 +93,7 @@ const topo::PeerInfo* relayOf(const topo::RankLayout& layout, std::span<const to
 
 Result<std::unique_ptr<RankRelays>> RankRelays::join(const RelayMember& member) {
   std::unique_ptr<RankRelays> relays(new RankRelays(member.bootstrap.commHash()));
-  Estate::instance().enter(relays->commHash_);
+  ProcessRelays::instance().enter(relays->commHash_);
   relays->counted_ = true;
   if (!member.relaysForOthers || member.network == nullptr) return relays;
   const auto kept = std::make_shared<Kept>(Kept{member.device, member.network});
@@ -111,7 +111,7 @@ Result<std::unique_ptr<RankRelays>> RankRelays::join(const RelayMember& member) 
 
 RankRelays::~RankRelays() {
   service_.reset();
-  if (counted_) Estate::instance().leave(commHash_);
+  if (counted_) ProcessRelays::instance().leave(commHash_);
 }
 
 std::vector<std::string> RankRelays::underWay() const {
@@ -120,13 +120,13 @@ std::vector<std::string> RankRelays::underWay() const {
 
 void RankRelays::leave() {
   if (service_ != nullptr) {
-    Estate::instance().bequeath(commHash_, service_);
+    ProcessRelays::instance().deferFree(commHash_, service_);
     Service::retire(std::move(service_));
     service_.reset();
   }
   counted_ = false;
   const Deadline deadline = Deadline::in(std::chrono::seconds(kPatienceSeconds));
-  for (const auto& service : Estate::instance().leave(commHash_)) awaitEnd(service, deadline);
+  for (const auto& service : ProcessRelays::instance().leave(commHash_)) awaitEnd(service, deadline);
 }
 
 }  // namespace tutti::comm

@@ -60,31 +60,31 @@ device::SlotBytes networkMeshSlots(const device::SlotBytes& mesh, int peers, int
   return slots;
 }
 
-bool takesLongSteps(const Runtime& runtime, const device::Policy& policy, bool inPlace) {
+bool takesLongSteps(const CommSettings& settings, const device::Policy& policy, bool inPlace) {
   constexpr auto kSimple = static_cast<std::size_t>(device::Protocol::Simple);
-  const std::uint32_t asked = runtime.buffers.simple / static_cast<std::uint32_t>(device::kSteps);
-  const bool smaller = runtime.buffers.simple != 0 && asked < policy.meshSlotBytes[kSimple];
-  return inPlace && runtime.netSharedSlots != 0 && runtime.messages.netChunk == 0 && !smaller;
+  const std::uint32_t asked = settings.buffers.simple / static_cast<std::uint32_t>(device::kSteps);
+  const bool smaller = settings.buffers.simple != 0 && asked < policy.meshSlotBytes[kSimple];
+  return inPlace && settings.netSharedSlots != 0 && settings.messages.netChunk == 0 && !smaller;
 }
 
-std::uint32_t netMessageStep(std::uint32_t slot, const Runtime& runtime, bool longSteps) {
-  if (runtime.netSharedSlots == 0 || runtime.messages.netChunk != 0) return slot;
+std::uint32_t netMessageStep(std::uint32_t slot, const CommSettings& settings, bool longSteps) {
+  if (settings.netSharedSlots == 0 || settings.messages.netChunk != 0) return slot;
   return longSteps ? kUsualStepInPlace : std::min(slot, kUsualSharedSlot);
 }
 
-std::uint32_t sharedNetSlots(const Runtime& runtime, bool longSteps) {
-  if (!longSteps) return runtime.netSharedSlots;
-  return std::max(runtime.netSharedSlots * kUsualSharedSlot / kUsualStepInPlace, std::uint32_t{1});
+std::uint32_t sharedNetSlots(const CommSettings& settings, bool longSteps) {
+  if (!longSteps) return settings.netSharedSlots;
+  return std::max(settings.netSharedSlots * kUsualSharedSlot / kUsualStepInPlace, std::uint32_t{1});
 }
 
-device::SlotBytes chooseMeshSlots(const device::SlotBytes& mesh, const MeshWorld& world, const Runtime& runtime) {
-  const std::uint64_t most = std::uint64_t{runtime.netMessageMb} << 20;
-  if (runtime.netSharedSlots == 0) return networkMeshSlots(mesh, world.peers, world.perPeer, most);
+device::SlotBytes chooseMeshSlots(const device::SlotBytes& mesh, const MeshWorld& world, const CommSettings& settings) {
+  const std::uint64_t most = std::uint64_t{settings.netMessageMb} << 20;
+  if (settings.netSharedSlots == 0) return networkMeshSlots(mesh, world.peers, world.perPeer, most);
   return sharedMeshSlots(mesh, world, most);
 }
 
 void logMeshSlots(const device::SlotBytes& slots, const device::SlotBytes& mesh, const MeshWorld& world,
-                  const Runtime& runtime, std::uint32_t shared) {
+                  const CommSettings& settings, std::uint32_t shared) {
   if (shared != 0) {
     info(kInit | kNet,
          "connections for messages over the network share {} slots of {} KB per channel and direction: with an end to "
@@ -94,7 +94,7 @@ void logMeshSlots(const device::SlotBytes& slots, const device::SlotBytes& mesh,
     info(kInit | kNet,
          "{} peers on {} channels: an end of a connection for messages over the network takes {} KB instead of {} "
          "(TUTTI_NET_MESSAGE_MB={}, NCCL_P2P_MAX_PEERS)",
-         world.peers, world.perPeer, meshEndBytes(slots) >> 10, meshEndBytes(mesh) >> 10, runtime.netMessageMb);
+         world.peers, world.perPeer, meshEndBytes(slots) >> 10, meshEndBytes(mesh) >> 10, settings.netMessageMb);
   }
 }
 

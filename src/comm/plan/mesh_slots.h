@@ -37,18 +37,18 @@ inline constexpr std::uint32_t kUsualSharedSlot = 128 << 10;
 inline constexpr std::uint32_t kUsualStepInPlace = 512 << 10;
 /// Whether they do: messages lie `inPlace` (see messagesInPlace in net_options.h), and nobody asks for smaller slots or
 /// steps. As it works out: a rank that is given what the others have anyway does as they do. The same on all ranks.
-bool takesLongSteps(const Runtime& runtime, const device::Policy& policy, bool inPlace);
+bool takesLongSteps(const CommSettings& settings, const device::Policy& policy, bool inPlace);
 /// What a step of a message over the network carries, the same on all ranks. `slot`: of connections that do not share
 /// theirs.
-std::uint32_t netMessageStep(std::uint32_t slot, const Runtime& runtime, bool longSteps);
+std::uint32_t netMessageStep(std::uint32_t slot, const CommSettings& settings, bool longSteps);
 /// How many slots of such a step the connections of a channel share in one direction; 0: each has its own. Little goes
 /// through long ones, so they take no more memory than short ones would, but for the first: there is at least one.
-std::uint32_t sharedNetSlots(const Runtime& runtime, bool longSteps);
+std::uint32_t sharedNetSlots(const CommSettings& settings, bool longSteps);
 
 /// By the settings: either of the above. The same on all ranks.
-device::SlotBytes chooseMeshSlots(const device::SlotBytes& mesh, const MeshWorld& world, const Runtime& runtime);
+device::SlotBytes chooseMeshSlots(const device::SlotBytes& mesh, const MeshWorld& world, const CommSettings& settings);
 /// An INFO line of what they take; none where they are as wished. `shared`: sharedNetSlots().
 void logMeshSlots(const device::SlotBytes& slots, const device::SlotBytes& mesh, const MeshWorld& world,
-                  const Runtime& runtime, std::uint32_t shared);
+                  const CommSettings& settings, std::uint32_t shared);
 
 }  // namespace tutti::comm

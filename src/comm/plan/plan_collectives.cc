@@ -41,7 +41,7 @@ device::CollWork workFor(const Op& op, const Decision& decision, ncclDataType_t 
   work.root = op.root;
   work.chunkBytes = decision.choice.chunkBytes;
   work.stepsPerChunk = decision.choice.stepsPerChunk;
-  work.pairWay = decision.choice.pairWay;
+  work.pairMethod = decision.choice.pairMethod;
   work.channelLo = static_cast<std::uint8_t>(decision.channelLo);
   work.channelHi = static_cast<std::uint8_t>(decision.channelHi);
   return work;
@@ -159,7 +159,7 @@ void CollectivePlanner::append(const Op& op, Decision& decision, KernelLaunches&
   launch.latencyUs = std::max(launch.latencyUs, choice.latencyUs);
   launch.transferUs += choice.microseconds - choice.latencyUs;
   launch.add(workFor(op, decision, launch.type));
-  if (choice.pairWay == device::PairWay::InPlace) {
+  if (choice.pairMethod == device::PairMethod::InPlace) {
     useMesh();
   } else {
     use(choice.algorithm);

@@ -101,7 +101,7 @@ Status MessagePlanner::finish() {
   }
   layOut();
   for (PlannedLaunch& launch : plan_->launches) {
-    if (launch.func == device::Func::SendRecv) device::numberTurns(launch.args.p2p, launch.nWorks(), context_->rank);
+    if (launch.func == device::Func::SendRecv) device::numberReceives(launch.args.p2p, launch.nWorks(), context_->rank);
   }
   findPeers(sends_.messages, plan_->sendPeers);
   findPeers(recvs_.messages, plan_->recvPeers);

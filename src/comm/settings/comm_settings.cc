@@ -96,8 +96,8 @@ bootstrap::BootstrapSettings bootstrapFrom(const Params::Sockets& sockets) {
 
 }  // namespace
 
-Runtime runtimeFrom(const Params& params) {
-  Runtime runtime;
+CommSettings commSettingsFrom(const Params& params) {
+  CommSettings runtime;
   runtime.bootstrap = bootstrapFrom(params.sockets);
   runtime.configOverrides = overridesFrom(params);
   runtime.netName = params.misc.netName;
@@ -135,7 +135,7 @@ Runtime runtimeFrom(const Params& params) {
   return runtime;
 }
 
-Runtime currentRuntime() { return runtimeFrom(Params::process().forCommunicator(processEnvironment())); }
+CommSettings currentCommSettings() { return commSettingsFrom(Params::process().forCommunicator(processEnvironment())); }
 
 std::string versionText() {
   return fmt::format("NCCL version {}.{}.{}{}+cuda{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH, NCCL_SUFFIX,

@@ -30,7 +30,7 @@ struct BufferSettings {
 };
 
 /// A value; constant for the life of a communicator.
-struct Runtime {
+struct CommSettings {
   bootstrap::BootstrapSettings bootstrap;
   ncclConfig_t configOverrides;        ///< fields that the environment sets, all others undefined
   std::string netName;                 ///< NCCL_NET; goes into the configuration like the overrides, "": not set
@@ -61,10 +61,10 @@ struct Runtime {
 };
 
 /// Picks from `params` what this module needs.
-Runtime runtimeFrom(const Params& params);
+CommSettings commSettingsFrom(const Params& params);
 
 /// The process's settings with those read again that may change between communicators. Any thread.
-Runtime currentRuntime();
+CommSettings currentCommSettings();
 
 /// "NCCL version 2.30.7+cuda13.0".
 std::string versionText();

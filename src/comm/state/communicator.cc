@@ -42,8 +42,8 @@ std::string describeComm(const ncclComm& comm) {
 
 }  // namespace tutti::comm
 
-ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config settings, tutti::comm::Runtime process)
-    : identity(std::move(who)), config(std::move(settings)),
-      runtime(std::make_unique<const tutti::comm::Runtime>(std::move(process))), redOps(reinterpret_cast<std::uintptr_t>(this)) {}
+ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configuration, tutti::comm::CommSettings process)
+    : identity(std::move(who)), config(std::move(configuration)),
+      settings(std::make_unique<const tutti::comm::CommSettings>(std::move(process))), redOps(reinterpret_cast<std::uintptr_t>(this)) {}
 
 ncclComm::~ncclComm() { tutti::comm::ExitDelivery::instance().remove(*this); }

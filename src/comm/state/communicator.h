@@ -46,7 +46,7 @@ class RankRelays;
 class StallProbe;
 struct PlanContext;
 struct PooledDevice;
-struct Runtime;
+struct CommSettings;
 
 /// What a communicator is called in messages; constant from its first moment on.
 struct CommIdentity {
@@ -109,17 +109,17 @@ struct CommProgress {
 struct ncclComm {
   static constexpr std::uint64_t kMagic = 0x0280028002800280ULL;
 
-  ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config settings, tutti::comm::Runtime process);
+  ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configuration, tutti::comm::CommSettings process);
   ~ncclComm();
 
   std::uint64_t magicFirst = kMagic;
   const tutti::comm::CommIdentity identity;
   const tutti::comm::Config config;
-  const std::unique_ptr<const tutti::comm::Runtime> runtime;   ///< what the environment said when it was made
+  const std::unique_ptr<const tutti::comm::CommSettings> settings;   ///< what the environment said when it was made
   tutti::Abort abort;
   tutti::comm::CallGate gate;
   tutti::comm::RedOpTable redOps;
-  tutti::comm::GraphHolds graphs;           ///< that contain its operations
+  tutti::comm::GraphRefs graphs;           ///< that contain its operations
   tutti::comm::CommProgress progress;
   tutti::comm::StallBoard stalls;           ///< what peers say of themselves
   tutti::comm::CommParts parts;

@@ -21,7 +21,7 @@ namespace {
 /// A sender that is not done, in its own words.
 std::string someSender(const ncclComm& comm) {
   for (const ConnectedCounters& end : comm.parts.channels->allEnds()) {
-    if (end.task != nullptr && end.task->hold().keeper != proxy::Keeper::Nobody) return end.task->describe();
+    if (end.task != nullptr && end.task->hold().blockedBy != proxy::BlockedBy::Nobody) return end.task->describe();
   }
   return "who it is for is not known";
 }

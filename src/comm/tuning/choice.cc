@@ -138,17 +138,17 @@ void cut(const Tuning& tuning, const Request& request, Choice& choice) {
 
 /// Two ranks exchange what they reduce: one hop. Over a network all of it may be on the way at once, and of long vectors
 /// the ring keeps less there, least in place (docs/measurements/network.md). Where the kernel can (device/kernels/kernels.h).
-device::PairWay pairWayFor(const TuningInput& in, const Request& request, const Choice& choice) {
-  using device::PairWay;
+device::PairMethod pairWayFor(const TuningInput& in, const Request& request, const Choice& choice) {
+  using device::PairMethod;
   constexpr std::uint64_t kMostOverNetwork = 1 << 20;
   constexpr std::uint64_t kMostBesideInPlace = 512 << 10;
   const bool pair = choice.algorithm == device::Algorithm::Ring && request.func == device::Func::AllReduce && in.ranks.nRanks == 2;
-  if (!pair) return device::PairWay::Ring;
+  if (!pair) return device::PairMethod::Ring;
   const bool joinedByMemory = in.speeds.mesh > 0;
-  if (joinedByMemory) return device::PairWay::Exchange;
+  if (joinedByMemory) return device::PairMethod::Exchange;
   const bool inPlace = in.stepsInPlace != 0 && choice.protocol == device::Protocol::Simple;
-  if (inPlace && request.bytes > kMostBesideInPlace) return device::PairWay::InPlace;
-  return request.bytes <= kMostOverNetwork ? device::PairWay::Exchange : device::PairWay::Ring;
+  if (inPlace && request.bytes > kMostBesideInPlace) return device::PairMethod::InPlace;
+  return request.bytes <= kMostOverNetwork ? device::PairMethod::Exchange : device::PairMethod::Ring;
 }
 
 Status nothingLeft(const Tuning& tuning, const Request& request) {
@@ -201,8 +201,8 @@ Result<Choice> chooseCollective(const Tuning& tuning, const Request& request) {
   }
   shape(tuning, request, choice);
   cut(tuning, request, choice);
-  choice.pairWay = pairWayFor(tuning.input, request, choice);
-  if (choice.pairWay == device::PairWay::InPlace) {
+  choice.pairMethod = pairWayFor(tuning.input, request, choice);
+  if (choice.pairMethod == device::PairMethod::InPlace) {
     choice.chunkBytes = tuning.input.inPlaceStep * tuning.input.stepsInPlace;
     choice.stepsPerChunk = tuning.input.stepsInPlace;
   }

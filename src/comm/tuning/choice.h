@@ -26,7 +26,7 @@ struct Choice {
   unsigned nChannels = 1;
   unsigned nThreads = 1;                ///< of a block
   std::uint32_t chunkBytes = 0;         ///< of content, a multiple of device::kGrainBytes
-  device::PairWay pairWay = device::PairWay::Ring;
+  device::PairMethod pairMethod = device::PairMethod::Ring;
   std::uint8_t stepsPerChunk = 1;
   double latencyUs = 0;                 ///< of microseconds, the part that does not depend on bytes
   double microseconds = 0;              ///< estimate for the whole operation

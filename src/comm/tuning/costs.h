@@ -46,7 +46,7 @@ inline constexpr std::array<HostCost, device::kProtocols> kHostGraph{
     {{1.0, 0.4, 0.0, 3.0}, {1.1, 0.5, 0.0, 6.0}, {1.5, 6.0, 0.0, 42.0}}};
 inline constexpr std::array<HostCost, device::kProtocols> kHostMesh{
     {{1.0, 0.4, 0.6, 3.0}, {1.1, 0.5, 0.6, 6.0}, {1.5, 6.0, 0.2, 42.0}}};
-/// Two ranks that exchange their inputs (device::PairWay) read half a vector more than in two shots, which costs little until
+/// Two ranks that exchange their inputs (device::PairMethod) read half a vector more than in two shots, which costs little until
 /// no cache holds it any more (docs/measurements/in_place.md).
 inline constexpr std::uint64_t kHostPairBytes = 16 << 20;
 inline constexpr double kHostPairTouches = 3;

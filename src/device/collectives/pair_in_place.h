@@ -97,7 +97,7 @@ class PairInPlace {
   PrimsSimple<T, Op, MessageFan> prims_;
   const std::uint64_t step_;
   const bool streaming_;
-  Asking asking_{};
+  RecvRequests asking_{};
   Want wants_[2]{};
   int want_ = 2;
 };

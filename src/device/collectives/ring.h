@@ -14,7 +14,7 @@
 //     step 3   recvReduceCopy  at(0)                 step 3   recv            at(1)
 //
 // An all-reduce is one after the other, joined in the middle: step 3 also sends. On the software GPU two ranks may exchange
-// their inputs instead (PairWay). Ranks must agree on the length of each chunk; an empty one is skipped by all
+// their inputs instead (PairMethod). Ranks must agree on the length of each chunk; an empty one is skipped by all
 // (verbs do nothing for 0 elements).
 #pragma once
 

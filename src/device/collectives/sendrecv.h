@@ -83,7 +83,7 @@ struct Received {
 
 /// Asks for the content of the message of one work, of which `end` is the end and `most` bytes are a step, from where the
 /// crew stands, as long as there are places for it; false: there are no more.
-TUTTI_DEVICE bool askFor(simt::Thread t, const RecvConn& conn, const P2pWork& work, Asking& at,
+TUTTI_DEVICE bool askFor(simt::Thread t, const RecvConn& conn, const P2pWork& work, RecvRequests& at,
                          const Received& received, const std::int8_t* end, std::uint64_t most) {
   std::uint64_t step = t.loadRelaxedSys(conn.shared.asked);
   bool all = false;
@@ -98,7 +98,7 @@ TUTTI_DEVICE bool askFor(simt::Thread t, const RecvConn& conn, const P2pWork& wo
     if (!findPlace(conn, at, received.slots, end - at.left, bytes, place)) break;
     at.left -= bytes;
     all = at.left == 0;
-    ask(t, conn, step++, place, askedPlace(place.slot, work.recvTurn, all), bytes);
+    ask(t, conn, step++, place, askedPlace(place.slot, work.recvOrder, all), bytes);
   }
   t.storeRelaxedSys(conn.shared.asked, step);
   return all;
@@ -106,7 +106,7 @@ TUTTI_DEVICE bool askFor(simt::Thread t, const RecvConn& conn, const P2pWork& wo
 
 /// Asks for as much as there are places for. For one thread.
 TUTTI_DEVICE void askAhead(const Crew& crew, const KernelArgs& args, unsigned channel, const Received& received) {
-  Asking& at = crew.shared->asking;
+  RecvRequests& at = crew.shared->requests;
   if (at.knows == 0) at.slots = received.slots, at.knows = 1;
   for (; at.work < args.nWorks; ++at.work, at.begun = 0) {
     const P2pWork& work = args.p2p[at.work];
@@ -179,7 +179,7 @@ TUTTI_DEVICE void sendMessages(const Crew& crew, const KernelArgs& args, unsigne
 
 /// All messages this rank receives in the launch.
 TUTTI_DEVICE void recvMessages(const Crew& crew, const KernelArgs& args, unsigned channel) {
-  if (crew.group.rank == 0) crew.shared->asking = {};
+  if (crew.group.rank == 0) crew.shared->requests = {};
   for (unsigned i = 0; i < args.nWorks; ++i) {
     const P2pWork& work = args.p2p[i];
     if (!receives(args, work, channel)) continue;

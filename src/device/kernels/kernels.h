@@ -25,7 +25,7 @@ TUTTI_DEVICE void runRingFunc(Prims& prims, const Ring& ring, const RingWork& ri
   const T* in = static_cast<const T*>(work.send);
   T* out = static_cast<T*>(work.recv);
   if constexpr (kPairs<M, Op>) {
-    if (work.pairWay == PairWay::Exchange) return pairAllReduce(prims, ringWork, in, out);
+    if (work.pairMethod == PairMethod::Exchange) return pairAllReduce(prims, ringWork, in, out);
   }
   if constexpr (M::func == Func::AllReduce) ringAllReduce(prims, ring, ringWork, in, out);
   if constexpr (M::func == Func::ReduceScatter) ringReduceScatter(prims, ring, ringWork, in, out);
@@ -57,7 +57,7 @@ TUTTI_DEVICE void runRing(const KernelBlock& block, const CollWork& work) {
   const Ring ring{view.ringRanks, nRanks};
   const RingWork ringWork{partOf<T>(work, block.channel), work.count, work.chunkBytes / sizeof(T), work.root};
   if constexpr (kPairsInPlace<M>) {
-    if (work.pairWay == PairWay::InPlace) return runPairInPlace<T, Op>(block, ring, ringWork, work, streaming);
+    if (work.pairMethod == PairMethod::InPlace) return runPairInPlace<T, Op>(block, ring, ringWork, work, streaming);
   }
   PrimsOf<M::protocol, T, Op> prims(block.whole(), alone ? nullptr : &view.recvFrom(ConnKind::Graph, view.ringPrev),
                                     alone ? nullptr : &view.sendTo(ConnKind::Graph, view.ringNext), Op(work), streaming);

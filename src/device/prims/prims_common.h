@@ -7,8 +7,8 @@
 
 namespace tutti::device {
 
-/// How far a crew that receives messages into shared slots has come in asking for them. One thread's.
-struct Asking {
+/// How far a crew that receives messages into shared slots has come in requests for them. One thread's.
+struct RecvRequests {
   std::uint32_t work;   ///< of the launch, whose message is being asked for …
   std::uint32_t begun;  ///< … and has been looked at
   std::uint64_t left;   ///< bytes of it that have not been asked for
@@ -19,7 +19,7 @@ struct Asking {
 /// What the threads of a group share. `aborted` must be zero when the group starts.
 struct GroupShared {
   std::uint32_t aborted;
-  Asking asking;
+  RecvRequests requests;
 };
 
 /// Who works together.

@@ -19,7 +19,7 @@ struct AskedFor {
 };
 
 /// The place for `bytes` that belong to `data` (null: nowhere yet), if there is one.
-TUTTI_DEVICE bool findPlace(const RecvConn& conn, Asking& at, std::uint32_t taken, const void* data,
+TUTTI_DEVICE bool findPlace(const RecvConn& conn, RecvRequests& at, std::uint32_t taken, const void* data,
                             std::uint32_t bytes, AskedFor& place) {
   if (data != nullptr && mayAskInto(conn, data, bytes)) {
     place = {0, reinterpret_cast<std::uintptr_t>(data)};

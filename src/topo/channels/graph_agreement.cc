@@ -56,7 +56,7 @@ Status different(const PeerInfo& a, const PeerInfo& b) {
 }  // namespace
 
 Result<AgreedGraphs> agreeOnGraphs(const RankLayout& layout, std::span<const PeerInfo> peers,
-                                   std::span<const RankGraphs> all) {
+                                   std::span<const GraphReport> all) {
   AgreedGraphs agreed;
   agreed.graphs = all.front().graphs;
   const CpuMaker maker = makerOf(all.front().cpu);

@@ -26,6 +26,6 @@ struct AgreedGraphs {
 /// less of a node counts (TREE: one GPU at the network); each node's edges still end where its own pattern puts them.
 /// ncclInvalidUsage, on all ranks alike, where two ranks of one node found different graphs: names both.
 Result<AgreedGraphs> agreeOnGraphs(const RankLayout& layout, std::span<const PeerInfo> peers,
-                                   std::span<const RankGraphs> all);
+                                   std::span<const GraphReport> all);
 
 }  // namespace tutti::topo

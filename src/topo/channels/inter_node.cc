@@ -24,7 +24,7 @@ int lentChannel(int ring, int node, const GraphSummary& graph) {
 /// Builds the orders of all rings at once: each rank's words are read once.
 class RingBuilder {
  public:
-  RingBuilder(const RankLayout& layout, std::span<const RankGraphs> all, const AgreedGraphs& agreed)
+  RingBuilder(const RankLayout& layout, std::span<const GraphReport> all, const AgreedGraphs& agreed)
       : layout_(layout), all_(all), graph_(agreed.of(GraphId::Ring)) {}
 
   /// For each of the first `nChannels` channels of the graphs the first one that has the same order on all nodes, as
@@ -93,14 +93,14 @@ class RingBuilder {
   }
 
   const RankLayout& layout_;
-  std::span<const RankGraphs> all_;
+  std::span<const GraphReport> all_;
   GraphSummary graph_;
 };
 
 /// Places of one rank in the trees.
 class TreeBuilder {
  public:
-  TreeBuilder(const RankLayout& layout, std::span<const RankGraphs> all)
+  TreeBuilder(const RankLayout& layout, std::span<const GraphReport> all)
       : layout_(layout),
         all_(all),
         node_(layout.nodeOf(layout.rank())),
@@ -161,7 +161,7 @@ class TreeBuilder {
   }
 
   const RankLayout& layout_;
-  std::span<const RankGraphs> all_;
+  std::span<const GraphReport> all_;
   int node_;
   std::array<NodePlace, 2> places_;
 };
@@ -196,7 +196,7 @@ int channelsFor(const AgreedGraphs& agreed, int nNodes, int lowestComputeCapabil
   return std::max({channels, std::min(limits.fewest, kMostChannels), 1});
 }
 
-Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const RankGraphs> all,
+Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const GraphReport> all,
                                     const AgreedGraphs& agreed, int nChannels) {
   if (!agreed.known()) return fail(ncclInternalError, "Channels are to be made of graphs that not all ranks have");
   const int graphChannels = inGraphs(agreed);
@@ -220,7 +220,7 @@ Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const Ra
   return result;
 }
 
-std::vector<int> treeNeighboursAcross(const RankLayout& layout, std::span<const RankGraphs> all,
+std::vector<int> treeNeighboursAcross(const RankLayout& layout, std::span<const GraphReport> all,
                                       const AgreedGraphs& agreed, int mostChannels) {
   const TreeBuilder trees(layout, all);
   std::vector<int> ranks;

@@ -63,13 +63,13 @@ int channelsFor(const AgreedGraphs& agreed, int nNodes, int lowestComputeCapabil
 /// graphs repeat them.
 /// ncclInternalError where the graphs are not known() to all, and, naming the node, where the words of its ranks do not
 /// give an order.
-Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const RankGraphs> all,
+Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const GraphReport> all,
                                     const AgreedGraphs& agreed, int nChannels);
 
 /// Whoever channelsAcross() may make this rank's neighbour in a tree, whatever number of channels up to `mostChannels`
 /// is agreed on: fewer channels are not the first ones of more, for half of them carry the second tree. Ascending,
 /// without repetition; none where the graphs are not known().
-std::vector<int> treeNeighboursAcross(const RankLayout& layout, std::span<const RankGraphs> all,
+std::vector<int> treeNeighboursAcross(const RankLayout& layout, std::span<const GraphReport> all,
                                       const AgreedGraphs& agreed, int mostChannels);
 
 /// Channels while nobody knows the machine: one ring and chains by rank number inside nodes, on all channels.

@@ -11,7 +11,7 @@ namespace tutti::topo {
 
 namespace {
 
-static_assert(std::is_trivially_copyable_v<RankGraphs>);
+static_assert(std::is_trivially_copyable_v<GraphReport>);
 
 template <class T>
 void mix(std::uint64_t& hash, const T& value) {
@@ -68,8 +68,8 @@ bool findPlaces(const Machine& machine, const Graph& graph, int gpuRank, PlaceOn
 
 }  // namespace
 
-RankGraphs describeGraphs(const Machine& machine, const GraphSet& graphs, int gpuRank) {
-  RankGraphs words;
+GraphReport describeGraphs(const Machine& machine, const GraphSet& graphs, int gpuRank) {
+  GraphReport words;
   words.hash = kHashSeed;
   for (const Graph* graph : {&graphs.ring, &graphs.tree, &graphs.collNetChain, &graphs.collNetDirect, &graphs.nvls}) {
     words.graphs[static_cast<std::size_t>(graph->id)] = summaryOf(*graph);
@@ -78,7 +78,7 @@ RankGraphs describeGraphs(const Machine& machine, const GraphSet& graphs, int gp
   words.cpu = machine.cpuKind();
   const bool placed = findPlaces(machine, graphs.ring, gpuRank, words.ringPlace) &&
                       findPlaces(machine, graphs.tree, gpuRank, words.treePlace);
-  return placed ? words : RankGraphs{};
+  return placed ? words : GraphReport{};
 }
 
 }  // namespace tutti::topo

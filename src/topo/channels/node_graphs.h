@@ -15,7 +15,7 @@ namespace tutti::topo {
 inline constexpr int kGraphs = 5;
 /// Channels of a graph that ranks tell each other of: as many as a graph file may have.
 inline constexpr int kMostGraphChannels = 64;
-/// Ranks of a node whose places fit into a RankGraphs.
+/// Ranks of a node whose places fit into a GraphReport.
 inline constexpr int kMostLocalRanks = 255;
 
 /// A graph without its orders. Trivially copyable. Bandwidths in GB/s per channel and direction.
@@ -38,7 +38,7 @@ using PlaceOnNode = std::array<std::uint8_t, kMostGraphChannels>;
 
 /// What one rank tells of its node's graphs. Trivially copyable: travels through ControlChannel::allGather as it is.
 /// Without a ring's channels: the rank knows of no topology.
-struct RankGraphs {
+struct GraphReport {
   std::array<GraphSummary, kGraphs> graphs;  ///< by GraphId
   PlaceOnNode ringPlace{};
   PlaceOnNode treePlace{};
@@ -50,6 +50,6 @@ struct RankGraphs {
 
 /// The words of the rank whose Gpu on `machine` has GpuFacts::rank == `gpuRank`. A ring or tree that does not pass
 /// every GPU once, or more than kMostLocalRanks of them, tells of no topology.
-RankGraphs describeGraphs(const Machine& machine, const GraphSet& graphs, int gpuRank);
+GraphReport describeGraphs(const Machine& machine, const GraphSet& graphs, int gpuRank);
 
 }  // namespace tutti::topo

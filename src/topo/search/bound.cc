@@ -93,15 +93,15 @@ void MachineFlow::addNets(bool collectiveOnly) {
       network_.addEdge(node, sink(), kUnlimited);
       continue;
     }
-    const auto [door, isNew] = doorsOfPort.try_emplace(port, next);
+    const auto [end, isNew] = doorsOfPort.try_emplace(port, next);
     if (isNew) {
       const double speed = model_.capacities()[static_cast<std::size_t>(port)];
       network_.addEdge(source(), next, speed);
       network_.addEdge(next + 1, sink(), speed);
       next += 2;
     }
-    network_.addEdge(door->second, node, kUnlimited);
-    network_.addEdge(node, door->second + 1, kUnlimited);
+    network_.addEdge(end->second, node, kUnlimited);
+    network_.addEdge(node, end->second + 1, kUnlimited);
   }
 }
 

@@ -172,10 +172,10 @@ class WayVisitor {
       visit_(model_.exit(at(count() - 1), channel_.netOut), 1.0f, true);
       return;
     }
-    const int doors = entersAtTwo(pattern_) && count() > 1 ? 2 : 1;
-    for (int i = 0; i < doors; ++i) {
-      visit_(model_.entry(channel_.netIn, at(i)), 1.0f / static_cast<float>(doors), true);
-      visit_(model_.exit(at(i), channel_.netOut), 1.0f / static_cast<float>(doors), true);
+    const int ends = entersAtTwo(pattern_) && count() > 1 ? 2 : 1;
+    for (int i = 0; i < ends; ++i) {
+      visit_(model_.entry(channel_.netIn, at(i)), 1.0f / static_cast<float>(ends), true);
+      visit_(model_.exit(at(i), channel_.netOut), 1.0f / static_cast<float>(ends), true);
     }
   }
 

@@ -51,25 +51,25 @@ std::vector<float> doorLinks(const SearchModel& model, int gpu, bool outwards) {
 
 /// What all channels have to share between them: the links of each GPU, and the NICs. Each list of capacities once.
 std::vector<std::vector<float>> allDoors(const SearchModel& model, Pattern pattern) {
-  std::vector<std::vector<float>> doors;
+  std::vector<std::vector<float>> ends;
   for (int g = 0; g < model.gpuCount() && pattern == Pattern::Ring && !model.interNode(); ++g) {
-    doors.push_back(doorLinks(model, g, true));
-    doors.push_back(doorLinks(model, g, false));
+    ends.push_back(doorLinks(model, g, true));
+    ends.push_back(doorLinks(model, g, false));
   }
   std::vector<float> speeds;
   for (int net = 0; net < model.netCount(); ++net) {
     speeds.push_back(model.machine().facts<NetFacts>(model.netNode(net)).speed);
   }
-  if (!speeds.empty()) doors.push_back(std::move(speeds));
-  std::sort(doors.begin(), doors.end());
-  doors.erase(std::unique(doors.begin(), doors.end()), doors.end());
-  return doors;
+  if (!speeds.empty()) ends.push_back(std::move(speeds));
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  return ends;
 }
 
 /// What `count` undivided channels could carry in sum at best.
-float potential(float bound, const std::vector<std::vector<float>>& doors, int count) {
+float potential(float bound, const std::vector<std::vector<float>>& ends, int count) {
   float least = bound / static_cast<float>(count);
-  for (const std::vector<float>& door : doors) least = std::min(least, bandwidthThrough(door, count));
+  for (const std::vector<float>& end : ends) least = std::min(least, bandwidthThrough(end, count));
   return least * static_cast<float>(count);
 }
 
@@ -134,11 +134,11 @@ std::vector<int> Packer::promisingCounts(const std::vector<float>& greedy) const
   if (task_.minChannels == task_.maxChannels) return {task_.maxChannels};
   std::vector<int> counts;
   std::vector<float> potentials(at(task_.maxChannels) + 1, 0);
-  const std::vector<std::vector<float>> doors = allDoors(model_, task_.pattern);
+  const std::vector<std::vector<float>> ends = allDoors(model_, task_.pattern);
   for (int count = task_.minChannels; count <= task_.maxChannels; ++count) {
     if (task_.swapNets && count % 2 != 0) continue;
     counts.push_back(count);
-    potentials[at(count)] = potential(task_.bound, doors, count);
+    potentials[at(count)] = potential(task_.bound, ends, count);
   }
   counts = sortedByWorth(std::move(counts), potentials);
   std::vector<int> chosen(counts.begin(), counts.begin() + std::min<std::ptrdiff_t>(3, std::ssize(counts)));
@@ -166,31 +166,31 @@ bool Packer::put(int index, int wanted) {
   RoutePrices& prices = next_.prices;
   prices_.hops(twin_, noisy_, prices.hop);
   next_.route.price = kNoWay;
-  const Doors* through = nullptr;
+  const ChannelEnds* through = nullptr;
   RouteWish wish;
-  for (const Doors& door : prices_.doors(twin_, prices.hop, model_.gpuCount() <= Router::kExactGpus ? 4 : 2)) {
-    if (door.least >= next_.route.price) break;
-    prices.start = door.start;
-    prices.second = door.second;
-    prices.end = door.end;
+  for (const ChannelEnds& end : prices_.ends(twin_, prices.hop, model_.gpuCount() <= Router::kExactGpus ? 4 : 2)) {
+    if (end.least >= next_.route.price) break;
+    prices.start = end.start;
+    prices.second = end.second;
+    prices.end = end.end;
     wish.limit = next_.route.price;
     const RouteResult& found = router_.find(prices, hint(index), wish);
     wish.sameHops = true;
     if (found.price >= next_.route.price) continue;
     next_.route = found;
-    through = &door;
+    through = &end;
   }
   if (through == nullptr) return false;
   place(index, *through);
   return true;
 }
 
-void Packer::place(int index, const Doors& doors) {
+void Packer::place(int index, const ChannelEnds& ends) {
   if (index == std::ssize(channels_)) channels_.resize(at(index + together()));
   DenseChannel& channel = channels_[at(index)];
   channel.gpus = next_.route.order;
-  channel.netIn = doors.inOf.empty() ? doors.in : doors.inOf[at(channel.gpus.front())];
-  channel.netOut = doors.inOf.empty() ? doors.out : doors.outOf[at(channel.gpus.back())];
+  channel.netIn = ends.inOf.empty() ? ends.in : ends.inOf[at(channel.gpus.front())];
+  channel.netOut = ends.inOf.empty() ? ends.out : ends.outOf[at(channel.gpus.back())];
   congestion_.add(task_.pattern, channel);
   if (!twin_) return;
   DenseChannel& reverse = channels_[at(index + 1)];

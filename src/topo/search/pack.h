@@ -59,7 +59,7 @@ class Packer {
   }
   std::vector<int> promisingCounts(const std::vector<float>& greedy) const;
   const std::vector<int>& hint(int at) const;
-  void place(int at, const Doors& doors);
+  void place(int at, const ChannelEnds& ends);
   /// Channels that are put and taken out together.
   int together() const { return twin_ ? 2 : 1; }
 

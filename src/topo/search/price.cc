@@ -10,7 +10,7 @@ namespace {
 
 /// What one more channel costs besides its prices, as a number of these.
 constexpr std::int64_t kStepsOfCall = 60;
-/// Doors that are tried for one channel.
+/// ChannelEnds that are tried for one channel.
 constexpr std::size_t kMostDoors = 4;
 
 float least(const std::vector<float>& prices) {
@@ -49,7 +49,7 @@ class Cheapest {
 }  // namespace
 
 PriceList::PriceList(const SearchModel& model, const PackTask& task)
-    : model_(model), task_(task), tariff_(model, task.inside), netPrices_(place(model.netCount())) {
+    : model_(model), task_(task), prices_(model, task.inside), netPrices_(place(model.netCount())) {
   for (int net = 0; net < model.netCount(); ++net) {
     if (isAllowed(net)) nets_.push_back(net);
   }
@@ -97,8 +97,8 @@ void PriceList::countWays() {
 
 void PriceList::set(const Congestion& congestion, int wanted) {
   const float target = std::max(congestion.worst(), static_cast<float>(wanted) / std::max(task_.bound, kLeastCapacity));
-  steps_ += tariff_.resourceCount() / 2 + kStepsOfCall;
-  tariff_.set(congestion, target);
+  steps_ += prices_.resourceCount() / 2 + kStepsOfCall;
+  prices_.set(congestion, target);
 }
 
 float PriceList::noise() {
@@ -114,7 +114,7 @@ void PriceList::hops(bool twin, bool noisy, std::vector<float>& prices) {
   const auto hop = [&](int a, int b) -> float& { return prices[place(a) * place(n) + place(b)]; };
   for (int a = 0; a < n; ++a) {
     for (int b = 0; b < n; ++b) {
-      if (a != b) hop(a, b) = tariff_.priceOf(model_.hop(a, b)) * (noisy ? 1 + 0.5f * noise() : 1.0f);
+      if (a != b) hop(a, b) = prices_.priceOf(model_.hop(a, b)) * (noisy ? 1 + 0.5f * noise() : 1.0f);
     }
   }
   steps_ += hopCount_;
@@ -123,11 +123,11 @@ void PriceList::hops(bool twin, bool noisy, std::vector<float>& prices) {
   }
 }
 
-std::span<const Doors> PriceList::doors(bool twin, const std::vector<float>& hops, int atMost) {
+std::span<const ChannelEnds> PriceList::ends(bool twin, const std::vector<float>& hops, int atMost) {
   doorCount_ = 0;
   if (!model_.interNode()) {
     closedDoors(hops);
-    return {doors_.data(), doorCount_};
+    return {ends_.data(), doorCount_};
   }
   setNets(twin);
   if (task_.pattern != Pattern::Ring) {
@@ -137,34 +137,34 @@ std::span<const Doors> PriceList::doors(bool twin, const std::vector<float>& hop
   } else {
     railDoors(twin, atMost);
   }
-  const std::span<Doors> doors(doors_.data(), doorCount_);
-  for (Doors& door : doors) door.least = least(door.start) + least(door.end);
-  if (task_.swapNets && doors.size() > 1) {
-    std::stable_sort(doors.begin(), doors.end(), [](const Doors& a, const Doors& b) { return a.least < b.least; });
+  const std::span<ChannelEnds> ends(ends_.data(), doorCount_);
+  for (ChannelEnds& end : ends) end.least = least(end.start) + least(end.end);
+  if (task_.swapNets && ends.size() > 1) {
+    std::stable_sort(ends.begin(), ends.end(), [](const ChannelEnds& a, const ChannelEnds& b) { return a.least < b.least; });
   }
-  return doors;
+  return ends;
 }
 
 /// With room for all GPUs.
-Doors& PriceList::nextDoors(int in, int out) {
-  if (doorCount_ == doors_.size()) doors_.emplace_back();
-  Doors& doors = doors_[doorCount_++];
-  doors.in = in;
-  doors.out = out;
-  doors.start.resize(place(model_.gpuCount()));
-  doors.end.resize(doors.start.size());
-  return doors;
+ChannelEnds& PriceList::nextDoors(int in, int out) {
+  if (doorCount_ == ends_.size()) ends_.emplace_back();
+  ChannelEnds& ends = ends_[doorCount_++];
+  ends.in = in;
+  ends.out = out;
+  ends.start.resize(place(model_.gpuCount()));
+  ends.end.resize(ends.start.size());
+  return ends;
 }
 
 /// One machine: a cycle begins anywhere, so at the first GPU; a chain's ends cost nothing.
 void PriceList::closedDoors(const std::vector<float>& hops) {
   const std::size_t n = place(model_.gpuCount());
-  Doors& doors = nextDoors(-1, -1);
-  std::fill(doors.start.begin(), doors.start.end(), 0.0f);
-  std::fill(doors.end.begin(), doors.end.end(), 0.0f);
+  ChannelEnds& ends = nextDoors(-1, -1);
+  std::fill(ends.start.begin(), ends.start.end(), 0.0f);
+  std::fill(ends.end.begin(), ends.end.end(), 0.0f);
   if (task_.pattern == Pattern::Ring && n > 1) {
-    std::fill(doors.start.begin() + 1, doors.start.end(), kNoWay);
-    for (std::size_t g = 0; g < n; ++g) doors.end[g] = hops[g * n];
+    std::fill(ends.start.begin() + 1, ends.start.end(), kNoWay);
+    for (std::size_t g = 0; g < n; ++g) ends.end[g] = hops[g * n];
   }
 }
 
@@ -174,8 +174,8 @@ void PriceList::setNets(bool twin) {
     NetPrices& prices = priced(net);
     prices.least = prices.leastIn = prices.leastOut = kNoWay;
     for (int g = 0; g < model_.gpuCount(); ++g) {
-      const float in = tariff_.priceOf(model_.entry(net, g));
-      const float out = tariff_.priceOf(model_.exit(g, net));
+      const float in = prices_.priceOf(model_.entry(net, g));
+      const float out = prices_.priceOf(model_.exit(g, net));
       const float both = in + out;
       prices.entries[place(g)] = twin ? both : in;
       prices.exits[place(g)] = twin ? both : out;
@@ -194,9 +194,9 @@ void PriceList::railDoors(bool twin, int atMost) {
   for (const int net : nets_) steps_ += (priced(net).entryCount + priced(net).exitCount) * (twin ? 2 : 1);
   for (std::size_t i = 0; i < chosen.count(); ++i) {
     const auto [in, out] = rails_[place(chosen[i])];
-    Doors& doors = nextDoors(in, out);
-    doors.start = priced(in).entries;
-    doors.end = priced(out).exits;
+    ChannelEnds& ends = nextDoors(in, out);
+    ends.start = priced(in).entries;
+    ends.end = priced(out).exits;
     steps_ += priced(in).entryCount + priced(out).exitCount;
     if (twin) steps_ += priced(in).exitCount + priced(out).entryCount;
   }
@@ -208,20 +208,20 @@ void PriceList::swappedDoors() {
 
 /// The reverse of the channel comes in where it leaves: each end takes the NIC that is cheapest there both ways.
 void PriceList::swappedDoors(const std::vector<int>& nets) {
-  Doors& doors = nextDoors(-1, -1);
-  doors.inOf.assign(doors.start.size(), -1);
-  std::fill(doors.start.begin(), doors.start.end(), kNoWay);
+  ChannelEnds& ends = nextDoors(-1, -1);
+  ends.inOf.assign(ends.start.size(), -1);
+  std::fill(ends.start.begin(), ends.start.end(), kNoWay);
   for (const int net : nets) {
     const NetPrices& prices = priced(net);
     steps_ += prices.entryCount + prices.exitCount;
-    for (std::size_t g = 0; g < doors.start.size(); ++g) {
-      if (prices.entries[g] >= doors.start[g]) continue;
-      doors.start[g] = prices.entries[g];
-      doors.inOf[g] = net;
+    for (std::size_t g = 0; g < ends.start.size(); ++g) {
+      if (prices.entries[g] >= ends.start[g]) continue;
+      ends.start[g] = prices.entries[g];
+      ends.inOf[g] = net;
     }
   }
-  doors.end = doors.start;
-  doors.outOf = doors.inOf;
+  ends.end = ends.start;
+  ends.outOf = ends.inOf;
 }
 
 /// Trees: in and out at the chain's first GPU, or half there and half at the second.
@@ -235,15 +235,15 @@ void PriceList::chainDoors(int atMost) {
   for (std::size_t i = 0; i < chosen.count(); ++i) {
     const NetPrices& prices = priced(chosen[i]);
     steps_ += prices.entryCount + prices.exitCount;
-    Doors& doors = nextDoors(chosen[i], chosen[i]);
-    doors.second.clear();
-    for (std::size_t g = 0; g < doors.start.size(); ++g) {
+    ChannelEnds& ends = nextDoors(chosen[i], chosen[i]);
+    ends.second.clear();
+    for (std::size_t g = 0; g < ends.start.size(); ++g) {
       const float price = std::min(prices.entries[g] + prices.exits[g], kNoWay);
       const float half = price < kNoWay ? price / 2 : kNoWay;
-      doors.start[g] = two ? half : price;
-      if (two) doors.second.push_back(half);
+      ends.start[g] = two ? half : price;
+      if (two) ends.second.push_back(half);
     }
-    std::fill(doors.end.begin(), doors.end.end(), 0.0f);
+    std::fill(ends.end.begin(), ends.end.end(), 0.0f);
   }
 }
 

@@ -1,4 +1,4 @@
-// Prices of the hops and doors of one more channel, at what the machine's resources cost. Pure.
+// Prices of the hops and ends of one more channel, at what the machine's resources cost. Pure.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct PackTask {
 };
 
 /// Ends of a channel: NICs (-1: one machine), with what being first, second or last costs.
-struct Doors {
+struct ChannelEnds {
   int in = -1;
   int out = -1;
   std::vector<float> start;
@@ -36,7 +36,7 @@ struct Doors {
   std::vector<float> end;
   float least = 0;  ///< no ends cost less
 
-  /// For doors that differ by GPU: NIC in at each first GPU, NIC out at each last.
+  /// For ends that differ by GPU: NIC in at each first GPU, NIC out at each last.
   std::vector<int> inOf;
   std::vector<int> outOf;
 };
@@ -46,19 +46,19 @@ class PriceList {
  public:
   PriceList(const SearchModel& model, const PackTask& task);
 
-  void forget() { tariff_.forget(); }
+  void forget() { prices_.forget(); }
   /// Prices for one more channel on top of `congestion`, of `wanted` in the end.
   void set(const Congestion& congestion, int wanted);
-  void raiseWorst(const Congestion& congestion) { tariff_.raiseWorst(congestion); }
+  void raiseWorst(const Congestion& congestion) { prices_.raiseWorst(congestion); }
 
   /// `twin`: of a channel and its reverse together. `noisy`: changed a little, otherwise each time.
   void hops(bool twin, bool noisy, std::vector<float>& prices);
   /// The cheapest `atMost`, cheapest first; they hold until the next call.
-  std::span<const Doors> doors(bool twin, const std::vector<float>& hops, int atMost);
+  std::span<const ChannelEnds> ends(bool twin, const std::vector<float>& hops, int atMost);
   /// Prices that a packing needed so far, as a measure of work; those that were known already count, too.
   std::int64_t steps() const { return steps_; }
 
-  float priceOf(const SearchWay& way) const { return tariff_.priceOf(way); }
+  float priceOf(const SearchWay& way) const { return prices_.priceOf(way); }
   /// Numbers of the NICs that may be used.
   const std::vector<int>& nets() const { return nets_; }
 
@@ -77,7 +77,7 @@ class PriceList {
   void countWays();
   void findPlanes();
   void setNets(bool twin);
-  Doors& nextDoors(int in, int out);
+  ChannelEnds& nextDoors(int in, int out);
   void closedDoors(const std::vector<float>& hops);
   void railDoors(bool twin, int atMost);
   void swappedDoors();
@@ -88,12 +88,12 @@ class PriceList {
 
   const SearchModel& model_;
   const PackTask& task_;
-  Tariff tariff_;
+  ResourcePrices prices_;
   std::vector<int> nets_;                   ///< that may be used
   std::vector<std::pair<int, int>> rails_;  ///< NICs that a channel may come in and leave by, staying on its rail
   std::vector<std::vector<int>> planes_;    ///< NICs of each plane, and those that go with all planes
   std::vector<NetPrices> netPrices_;        ///< by NIC
-  std::vector<Doors> doors_;                ///< more than are in use, for their memory
+  std::vector<ChannelEnds> ends_;                ///< more than are in use, for their memory
   std::size_t doorCount_ = 0;
   int hopCount_ = 0;  ///< that are possible
   std::int64_t steps_ = 0;

@@ -25,7 +25,7 @@ std::size_t slot(int i) {
 
 }  // namespace
 
-Tariff::Tariff(const SearchModel& model, float inside) : model_(model), termOf_(model.useCount()) {
+ResourcePrices::ResourcePrices(const SearchModel& model, float inside) : model_(model), termOf_(model.useCount()) {
   if (resourceCount() == 0) return;
   for (int r = 0; r < resourceCount(); ++r) addTerm(r, 1);
   const int n = model.gpuCount();
@@ -45,7 +45,7 @@ Tariff::Tariff(const SearchModel& model, float inside) : model_(model), termOf_(
   terms_.price.resize(terms_.factor.size());
 }
 
-void Tariff::addTerm(int resource, float factor) {
+void ResourcePrices::addTerm(int resource, float factor) {
   terms_.resource.push_back(resource);
   terms_.factor.push_back(factor);
   terms_.capacity.push_back(std::max(model_.capacities()[slot(resource)], kLeastCapacity));
@@ -53,7 +53,7 @@ void Tariff::addTerm(int resource, float factor) {
   next_.push_back(-1);
 }
 
-int Tariff::termOf(int resource, float factor) {
+int ResourcePrices::termOf(int resource, float factor) {
   int term = resource;
   while (terms_.factor[slot(term)] != factor) {
     if (next_[slot(term)] < 0) {
@@ -65,16 +65,16 @@ int Tariff::termOf(int resource, float factor) {
   return term;
 }
 
-void Tariff::enlist(const SearchWay& way, float part) {
+void ResourcePrices::enlist(const SearchWay& way, float part) {
   auto use = slot(way.begin);
   for (const ResourceUse& taken : model_.uses(way)) termOf_[use++] = termOf(taken.resource, taken.factor * part);
 }
 
-void Tariff::forget() {
+void ResourcePrices::forget() {
   std::fill(terms_.history.begin(), terms_.history.end(), 1.0f);
 }
 
-void Tariff::set(const Congestion& congestion, float target) {
+void ResourcePrices::set(const Congestion& congestion, float target) {
   const std::size_t count = terms_.factor.size();
   for (std::size_t t = 0; t < count; ++t) terms_.load[t] = congestion.load(terms_.resource[t]);
   for (std::size_t t = 0; t < count; t += kLanesOfFour) {
@@ -86,7 +86,7 @@ void Tariff::set(const Congestion& congestion, float target) {
   }
 }
 
-void Tariff::raiseWorst(const Congestion& congestion) {
+void ResourcePrices::raiseWorst(const Congestion& congestion) {
   const float worst = congestion.worst();
   for (std::size_t t = 0; t < terms_.history.size(); ++t) {
     const int r = terms_.resource[t];

@@ -13,10 +13,10 @@ namespace tutti::topo {
 inline constexpr float kLeastCapacity = 1e-6f;
 
 /// What ways cost. Each amount that ways take of a resource has a price, worked out once for all ways that take it.
-class Tariff {
+class ResourcePrices {
  public:
   /// `inside`: what hops between GPUs take, in proportion to ways to the network.
-  Tariff(const SearchModel& model, float inside);
+  ResourcePrices(const SearchModel& model, float inside);
 
   void forget();
   /// Prices for one more channel on top of `congestion`, where loads are to be kept to `target` times the capacities.

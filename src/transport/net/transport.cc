@@ -12,7 +12,7 @@ NetTransport::NetTransport(const gpu::Device& device, plugin::Net& net, NetTrans
       options_(std::move(options)),
       pools_(std::make_shared<net::SharedPools>()),
       lent_(std::make_shared<pxn::LentPools>()),
-      joins_(std::make_shared<net::SharedJoins>()) {}
+      connections_(std::make_shared<net::ConnectionSharing>()) {}
 
 Result<bool> NetTransport::reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
   return self.rank != peer.rank;
@@ -29,13 +29,13 @@ Result<transport::LinkQuality> NetTransport::judge(const topo::PeerInfo& self, c
 
 Result<std::unique_ptr<transport::Endpoint>> NetTransport::open(const transport::LinkSpec& link, device::Direction direction) {
   const EndPlace place = options_.routing != nullptr ? options_.routing->placeOf(link, direction) : EndPlace{};
-  return net::NetEndpoint::open({*device_, *net_, options_, *pools_, *lent_, *joins_}, link, direction, place);
+  return net::NetEndpoint::open({*device_, *net_, options_, *pools_, *lent_, *connections_}, link, direction, place);
 }
 
 Result<std::unique_ptr<transport::Endpoint>> NetTransport::openSend(const transport::LinkSpec& link) {
   if (options_.routing == nullptr || !options_.routing->routed(link)) return open(link, device::Direction::Send);
   return std::unique_ptr<transport::Endpoint>(
-      std::make_unique<pxn::RoutedSender>(net::EndContext{*device_, *net_, options_, *pools_, *lent_, *joins_}, link));
+      std::make_unique<pxn::RoutedSender>(net::EndContext{*device_, *net_, options_, *pools_, *lent_, *connections_}, link));
 }
 
 Result<std::unique_ptr<transport::Endpoint>> NetTransport::openRecv(const transport::LinkSpec& link) {

@@ -19,7 +19,7 @@
 namespace tutti::net {
 
 class SharedPools;
-class SharedJoins;
+class ConnectionSharing;
 namespace pxn {
 class LentPools;
 }
@@ -46,7 +46,7 @@ class NetTransport final : public transport::Transport {
   NetTransportOptions options_;
   std::shared_ptr<net::SharedPools> pools_;
   std::shared_ptr<pxn::LentPools> lent_;
-  std::shared_ptr<net::SharedJoins> joins_;
+  std::shared_ptr<net::ConnectionSharing> connections_;
 };
 
 }  // namespace tutti::net

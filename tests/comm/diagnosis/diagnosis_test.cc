@@ -32,7 +32,7 @@ StallCase inTwelfth() {
   return stall;
 }
 
-TEST(StallVerdict, NamesTheRankThatHasNotCalled) {
+TEST(Diagnosis, NamesTheRankThatHasNotCalled) {
   StallCase stall = inTwelfth();
   stall.answers[3] = stateOf(RankDoing::Idle, 11);
   EXPECT_EQ(judgeStall(stall).text,
@@ -40,7 +40,7 @@ TEST(StallVerdict, NamesTheRankThatHasNotCalled) {
             "called AllReduce yet");
 }
 
-TEST(StallVerdict, NamesSeveralRanksThatAreLate) {
+TEST(Diagnosis, NamesSeveralRanksThatAreLate) {
   StallCase stall = inTwelfth();
   stall.own = stateOf(RankDoing::Stalled, 14, 0);
   stall.answers[0] = stateOf(RankDoing::Idle, 11);
@@ -50,13 +50,13 @@ TEST(StallVerdict, NamesSeveralRanksThatAreLate) {
             "they have not called AllReduce yet");
 }
 
-TEST(StallVerdict, SaysWhatALateRankDoesInstead) {
+TEST(Diagnosis, SaysWhatALateRankDoesInstead) {
   StallCase stall = inTwelfth();
   stall.answers[3] = stateOf(RankDoing::Running, 11);
   EXPECT_NE(judgeStall(stall).text.find("(it has been in AllReduce for 2.5 s)"), std::string::npos) << judgeStall(stall).text;
 }
 
-TEST(StallVerdict, NamesWhoDoesNotAnswer) {
+TEST(Diagnosis, NamesWhoDoesNotAnswer) {
   StallCase stall = inTwelfth();
   stall.answers.erase(0);
   EXPECT_EQ(
@@ -65,7 +65,7 @@ TEST(StallVerdict, NamesWhoDoesNotAnswer) {
       << judgeStall(stall).text;
 }
 
-TEST(StallVerdict, ARankBehindAStoppedOneIsNotBlamed) {
+TEST(Diagnosis, ARankBehindAStoppedOneIsNotBlamed) {
   StallCase stall = inTwelfth();
   stall.answers.erase(2);
   stall.answers.erase(3);
@@ -74,7 +74,7 @@ TEST(StallVerdict, ARankBehindAStoppedOneIsNotBlamed) {
   EXPECT_EQ(text.find("rank 3"), std::string::npos) << text;
 }
 
-TEST(StallVerdict, ARankBehindAStoppedOneIsNotBlamedFromBelowEither) {
+TEST(Diagnosis, ARankBehindAStoppedOneIsNotBlamedFromBelowEither) {
   StallCase stall = inTwelfth();
   stall.self = 3;
   stall.own = stateOf(RankDoing::Stalled, 12, 2);
@@ -83,7 +83,7 @@ TEST(StallVerdict, ARankBehindAStoppedOneIsNotBlamedFromBelowEither) {
   EXPECT_EQ(text.find("rank 2 (host b) does not answer"), 0U) << text;
 }
 
-TEST(StallVerdict, NamesWhoWaitsForNobody) {
+TEST(Diagnosis, NamesWhoWaitsForNobody) {
   StallCase stall = inTwelfth();
   stall.answers[2] = stateOf(RankDoing::Running, 12);
   EXPECT_NE(judgeStall(stall).text.find("rank 2 (host b) waits for nobody: its device is stuck or stopped"),
@@ -93,11 +93,11 @@ TEST(StallVerdict, NamesWhoWaitsForNobody) {
   EXPECT_NE(judgeStall(stall).text.find("its device does not answer"), std::string::npos) << judgeStall(stall).text;
 }
 
-TEST(StallVerdict, RanksMayWaitInACircle) {
+TEST(Diagnosis, RanksMayWaitInACircle) {
   EXPECT_NE(judgeStall(inTwelfth()).text.find("wait for each other in a circle"), std::string::npos);
 }
 
-TEST(StallVerdict, AMessageWaitsForItsOtherHalf) {
+TEST(Diagnosis, AMessageWaitsForItsOtherHalf) {
   StallCase stall = inTwelfth();
   stall.own.message = 1;
   stall.own.waitsFor[0] = 2;
@@ -107,7 +107,7 @@ TEST(StallVerdict, AMessageWaitsForItsOtherHalf) {
             "Send or Recv");
 }
 
-TEST(StallVerdict, ACallThatConnectsCountsAsTheNextOperation) {
+TEST(Diagnosis, ACallThatConnectsCountsAsTheNextOperation) {
   StallCase stall = inTwelfth();
   stall.own = stateOf(RankDoing::Connecting, 0);
   for (auto& [rank, state] : stall.answers) state = stateOf(RankDoing::Connecting, 0);
@@ -117,14 +117,14 @@ TEST(StallVerdict, ACallThatConnectsCountsAsTheNextOperation) {
             "called AllReduce yet");
 }
 
-TEST(StallVerdict, ReplaysOfGraphsAreNotComparedByNumber) {
+TEST(Diagnosis, ReplaysOfGraphsAreNotComparedByNumber) {
   StallCase stall = inTwelfth();
   stall.own.replays = 1;
   stall.answers[3] = stateOf(RankDoing::Idle, 11);
   EXPECT_EQ(judgeStall(stall).text.find("launched 11"), std::string::npos) << judgeStall(stall).text;
 }
 
-TEST(StallVerdict, WhoHasLeftInPeaceIsNotCalledUnreachable) {
+TEST(Diagnosis, WhoHasLeftInPeaceIsNotCalledUnreachable) {
   StallCase stall = inTwelfth();
   stall.answers.erase(2);
   stall.answers[3] = stateOf(RankDoing::Stalled, 12, 2);
@@ -136,14 +136,14 @@ TEST(StallVerdict, WhoHasLeftInPeaceIsNotCalledUnreachable) {
   EXPECT_EQ(judgeStall(stall).text.find("rank 3 (host b) has launched 11"), 0U) << "rank 2 has done its part";
 }
 
-TEST(StallVerdict, WhoLeftShortlyAfterItAnsweredIsNotLate) {
+TEST(Diagnosis, WhoLeftShortlyAfterItAnsweredIsNotLate) {
   StallCase stall = inTwelfth();
   stall.answers[2] = stateOf(RankDoing::Idle, 11);
   stall.hasLeft = [](int rank) { return rank == 2; };
   EXPECT_EQ(judgeStall(stall).text.find("rank 2 (host b) has left the communicator"), 0U) << judgeStall(stall).text;
 }
 
-TEST(StallVerdict, OthersAreFollowedBeforeOneThatHasLeft) {
+TEST(Diagnosis, OthersAreFollowedBeforeOneThatHasLeft) {
   StallCase stall = inTwelfth();
   stall.answers.erase(2);
   stall.hasLeft = [](int rank) { return rank == 2; };
@@ -152,7 +152,7 @@ TEST(StallVerdict, OthersAreFollowedBeforeOneThatHasLeft) {
   EXPECT_EQ(judgeStall(stall).text.find("rank 3 (host b) has nothing under way"), 0U) << judgeStall(stall).text;
 }
 
-TEST(StallVerdict, OfRanksBehindOneThatHasLeftNothingIsKnown) {
+TEST(Diagnosis, OfRanksBehindOneThatHasLeftNothingIsKnown) {
   StallCase stall = inTwelfth();
   stall.answers.erase(2);
   stall.answers.erase(3);
@@ -162,7 +162,7 @@ TEST(StallVerdict, OfRanksBehindOneThatHasLeftNothingIsKnown) {
             "rank 3 (host b) cannot be asked: a rank through which it is asked has left the communicator");
 }
 
-TEST(StallVerdict, WhoWaitsForARankThatMovesIsNotStalled) {
+TEST(Diagnosis, WhoWaitsForARankThatMovesIsNotStalled) {
   StallCase stall = inTwelfth();
   stall.limit = milliseconds(2000);
   stall.own.waitsFor[0] = 2;
@@ -180,52 +180,52 @@ TEST(StallVerdict, WhoWaitsForARankThatMovesIsNotStalled) {
 using device::ConnKind;
 
 /// Rank 0 has given rank 1, which reports, a message; rank 2 may send in its stead.
-StallCase withHeld(proxy::Keeper keeper, int relay) {
+StallCase withHeld(proxy::BlockedBy blockedBy, int relay) {
   StallCase stall = inTwelfth();
   stall.own.starves[0] = {channelBit(1), 0};
-  stall.answers[0].holds[0] = {1, relay, keeper, device::ConnKind::Graph, channelBit(1)};
+  stall.answers[0].holds[0] = {1, relay, blockedBy, device::ConnKind::Graph, channelBit(1)};
   return stall;
 }
 
-TEST(StallVerdict, NamesTheRelayWhoseEngineHangs) {
-  EXPECT_EQ(judgeStall(withHeld(proxy::Keeper::Relay, 2)).text,
+TEST(Diagnosis, NamesTheRelayWhoseEngineHangs) {
+  EXPECT_EQ(judgeStall(withHeld(proxy::BlockedBy::Relay, 2)).text,
             "rank 2 (host b) holds it up: it sends to this rank in the stead of rank 0 (host b), and its progress "
             "engine does not turn: it hangs in a call of the network, or gets no processor. NCCL_PXN_DISABLE=1 makes "
             "every rank send by itself");
 }
 
-TEST(StallVerdict, NamesTheRelayWhoseNetworkStandsStill) {
-  EXPECT_EQ(judgeStall(withHeld(proxy::Keeper::Network, 2)).text,
+TEST(Diagnosis, NamesTheRelayWhoseNetworkStandsStill) {
+  EXPECT_EQ(judgeStall(withHeld(proxy::BlockedBy::Network, 2)).text,
             "this rank waits for what rank 2 (host b), in the stead of rank 0 (host b), has sent: the network does not "
             "carry it. Look at the way between these two hosts, at the NIC that rank 2 (host b) sends by, and whether "
             "the progress engine of rank 1 hangs");
 }
 
-TEST(StallVerdict, NamesBothEndsOfANetworkThatStandsStill) {
-  EXPECT_EQ(judgeStall(withHeld(proxy::Keeper::Network, -1)).text,
+TEST(Diagnosis, NamesBothEndsOfANetworkThatStandsStill) {
+  EXPECT_EQ(judgeStall(withHeld(proxy::BlockedBy::Network, -1)).text,
             "this rank waits for what rank 0 (host b) has sent: the network does not carry it. Look at the way between "
             "their hosts, and whether the progress engine of rank 1 hangs");
 }
 
-TEST(StallVerdict, FindsAHeldMessageThroughOthers) {
+TEST(Diagnosis, FindsAHeldMessageThroughOthers) {
   StallCase stall = inTwelfth();  // rank 1 waits for 0, which waits for 3
   stall.answers[0].starves[0] = {0, channelBit(9)};
-  stall.answers[3].holds[1] = {0, 2, proxy::Keeper::Relay, device::ConnKind::Mesh, channelBit(9)};
+  stall.answers[3].holds[1] = {0, 2, proxy::BlockedBy::Relay, device::ConnKind::Mesh, channelBit(9)};
   const std::string text = judgeStall(stall).text;
   EXPECT_EQ(text.find("rank 2 (host b) holds it up: it sends to rank 0 (host b) in the stead of rank 3"), 0U) << text;
 }
 
-TEST(StallVerdict, WhoeverHasNotAskedForAMessageIsNotKeptFromIt) {
-  StallCase stall = withHeld(proxy::Keeper::Network, 2);
+TEST(Diagnosis, WhoeverHasNotAskedForAMessageIsNotKeptFromIt) {
+  StallCase stall = withHeld(proxy::BlockedBy::Network, 2);
   stall.own.starves = {};
   EXPECT_NE(judgeStall(stall).text.find("wait for each other in a circle"), std::string::npos);
-  stall = withHeld(proxy::Keeper::Nobody, 2);
+  stall = withHeld(proxy::BlockedBy::Nobody, 2);
   EXPECT_NE(judgeStall(stall).text.find("wait for each other in a circle"), std::string::npos);
 }
 
-TEST(StallVerdict, IgnoresRelaysThatAreNoRanks) {
-  for (const proxy::Keeper keeper : {proxy::Keeper::Network, proxy::Keeper::Relay}) {
-    StallCase stall = withHeld(keeper, 4);
+TEST(Diagnosis, IgnoresRelaysThatAreNoRanks) {
+  for (const proxy::BlockedBy blockedBy : {proxy::BlockedBy::Network, proxy::BlockedBy::Relay}) {
+    StallCase stall = withHeld(blockedBy, 4);
     stall.describe = [](int rank) {
       EXPECT_LT(rank, 4);
       return std::string();
@@ -235,7 +235,7 @@ TEST(StallVerdict, IgnoresRelaysThatAreNoRanks) {
 }
 
 /// Rank 0 sends a message and then all-reduces, rank 1 does so the other way round: nobody has asked for the message.
-TEST(StallVerdict, AMessageThatNobodyAskedForIsNotTheOneThatIsWaitedFor) {
+TEST(Diagnosis, AMessageThatNobodyAskedForIsNotTheOneThatIsWaitedFor) {
   StallCase stall = inTwelfth();
   stall.nRanks = 2;
   stall.own = stateOf(RankDoing::Stalled, 1, 0);
@@ -243,7 +243,7 @@ TEST(StallVerdict, AMessageThatNobodyAskedForIsNotTheOneThatIsWaitedFor) {
   RankState sender = stateOf(RankDoing::Stalled, 0, 1);
   setOperation(sender, "SendRecv");
   sender.message = 1;
-  sender.holds[0] = {1, -1, proxy::Keeper::Network, device::ConnKind::Mesh, channelBit(0)};
+  sender.holds[0] = {1, -1, proxy::BlockedBy::Network, device::ConnKind::Mesh, channelBit(0)};
   stall.answers = {{0, sender}};
   stall.nameOf = [](std::uint64_t) { return "AllReduce"; };
   EXPECT_EQ(judgeStall(stall).text,
@@ -255,8 +255,8 @@ TEST(StallVerdict, AMessageThatNobodyAskedForIsNotTheOneThatIsWaitedFor) {
   EXPECT_NE(judgeStall(stall).text.find("the network does not carry it"), std::string::npos);
 }
 
-TEST(StallVerdict, SaysForWhomARankSendsThatDoesNotAnswer) {
-  StallCase stall = withHeld(proxy::Keeper::Relay, 3);
+TEST(Diagnosis, SaysForWhomARankSendsThatDoesNotAnswer) {
+  StallCase stall = withHeld(proxy::BlockedBy::Relay, 3);
   stall.answers.erase(3);
   EXPECT_EQ(judgeStall(stall).text,
             "rank 3 (host b) does not answer: its process is stopped or its host is not reachable; rank 3 sends to "
@@ -266,10 +266,10 @@ TEST(StallVerdict, SaysForWhomARankSendsThatDoesNotAnswer) {
 TEST(StallHolds, ThoseThatMayExplainAStallAreToldFirst) {
   std::vector<RankState::Hold> each;
   for (int peer = 0; peer < 40; ++peer) {
-    each.push_back({peer, -1, proxy::Keeper::Network, device::ConnKind::Graph, channelBit(0)});
-    each.push_back({peer, -1, proxy::Keeper::Network, device::ConnKind::Graph, channelBit(2)});
+    each.push_back({peer, -1, proxy::BlockedBy::Network, device::ConnKind::Graph, channelBit(0)});
+    each.push_back({peer, -1, proxy::BlockedBy::Network, device::ConnKind::Graph, channelBit(2)});
   }
-  each.push_back({50, 3, proxy::Keeper::Relay, device::ConnKind::Mesh, channelBit(1)});
+  each.push_back({50, 3, proxy::BlockedBy::Relay, device::ConnKind::Mesh, channelBit(1)});
   RankState own = stateOf(RankDoing::Stalled, 12, 33);
   tellHolds(own, each);
   EXPECT_EQ(own.holds[0].receiver, 33) << "it waits for that peer";
@@ -279,7 +279,7 @@ TEST(StallHolds, ThoseThatMayExplainAStallAreToldFirst) {
   tellHolds(own, std::span(each).last(1));
   EXPECT_EQ(own.holds[0].receiver, 50);
   EXPECT_EQ(own.holds[0].kind, device::ConnKind::Mesh);
-  EXPECT_EQ(own.holds[1].keeper, proxy::Keeper::Nobody);
+  EXPECT_EQ(own.holds[1].blockedBy, proxy::BlockedBy::Nobody);
 }
 
 TEST(StallBoard, IgnoresWhatIsNoState) {

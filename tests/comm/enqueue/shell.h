@@ -13,7 +13,7 @@ inline comm::Config configOf(bool blocking) {
 }
 
 struct Shell {
-  explicit Shell(bool blocking = true) : comm(comm::CommIdentity(), configOf(blocking), comm::Runtime()) {}
+  explicit Shell(bool blocking = true) : comm(comm::CommIdentity(), configOf(blocking), comm::CommSettings()) {}
   ncclComm comm;
 };
 

@@ -22,8 +22,8 @@ std::vector<topo::PeerInfo> plainPeers(int n) {
 }
 
 Proposal proposalOf(const Params& params) {
-  const Runtime runtime = runtimeFrom(params);
-  return proposalFor(device::kHostPolicy, {device::SlotBytes{16384, 32768, 131072}, device::SlotBytes{}}, runtime);
+  const CommSettings settings = commSettingsFrom(params);
+  return proposalFor(device::kHostPolicy, {device::SlotBytes{16384, 32768, 131072}, device::SlotBytes{}}, settings);
 }
 
 /// What n ranks say to their proposals.
@@ -128,7 +128,7 @@ TEST(Agreement, DifferentShapesAreNotBlamedOnWhatFollowsFromThem) {
       "Mismatched TUTTI_LAUNCH_SHAPE : rank 0 (host node, pid 100) has SOFTGPU, rank 1 (host node, pid 101) has GPU";
   test::allowLog(kBlame);
   const Proposal like = proposalFor(device::kGpuPolicy, {device::kGpuPolicy.slotBytes, device::kGpuPolicy.meshSlotBytes},
-                                    runtimeFrom(Params{}));
+                                    commSettingsFrom(Params{}));
   for (const auto& result : agreeAll(plainPeers(2), {proposalOf(Params{}), like})) {
     EXPECT_EQ(result.status().code(), ncclInvalidUsage);
   }

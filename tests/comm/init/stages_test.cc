@@ -91,8 +91,8 @@ TEST(Stages, OnlyRanksOfOneProcessOnOneGpuShareADevice) {
   EXPECT_FALSE(sharesDeviceInProcess(peers, 1)) << "on another host it is another GPU";
 }
 
-Runtime plainRuntime() {
-  return runtimeFrom(Params{});
+CommSettings plainRuntime() {
+  return commSettingsFrom(Params{});
 }
 
 Config plainConfig() {
@@ -101,26 +101,26 @@ Config plainConfig() {
 
 TEST(Stages, ChannelsStayWithinTheBounds) {
   const Config config = plainConfig();
-  Runtime runtime = plainRuntime();
-  EXPECT_EQ(wishedChannels(device::kHostPolicy, config, runtime), 1);
-  EXPECT_EQ(wishedChannels(device::kGpuPolicy, config, runtime), 8);
-  runtime.minChannels = 12;
-  EXPECT_EQ(wishedChannels(device::kGpuPolicy, config, runtime), 12);
-  runtime.maxChannels = 3;
-  EXPECT_EQ(wishedChannels(device::kGpuPolicy, config, runtime), 3) << "the maximum wins";
+  CommSettings settings = plainRuntime();
+  EXPECT_EQ(wishedChannels(device::kHostPolicy, config, settings), 1);
+  EXPECT_EQ(wishedChannels(device::kGpuPolicy, config, settings), 8);
+  settings.minChannels = 12;
+  EXPECT_EQ(wishedChannels(device::kGpuPolicy, config, settings), 12);
+  settings.maxChannels = 3;
+  EXPECT_EQ(wishedChannels(device::kGpuPolicy, config, settings), 3) << "the maximum wins";
   Config narrow = config;
   narrow.values.maxCTAs = 2;
-  EXPECT_EQ(wishedChannels(device::kGpuPolicy, narrow, runtime), 2);
+  EXPECT_EQ(wishedChannels(device::kGpuPolicy, narrow, settings), 2);
 }
 
 TEST(Stages, BoundsOfGraphsChannelsAreThoseOfTheSettings) {
   const Config config = plainConfig();
-  Runtime runtime = plainRuntime();
-  EXPECT_EQ(channelLimits(config, runtime).most, device::kMaxChannels);
-  runtime.minChannels = 4;
-  runtime.maxChannels = 6;
-  EXPECT_EQ(channelLimits(config, runtime).fewest, 4);
-  EXPECT_EQ(channelLimits(config, runtime).most, 6);
+  CommSettings settings = plainRuntime();
+  EXPECT_EQ(channelLimits(config, settings).most, device::kMaxChannels);
+  settings.minChannels = 4;
+  settings.maxChannels = 6;
+  EXPECT_EQ(channelLimits(config, settings).fewest, 4);
+  EXPECT_EQ(channelLimits(config, settings).most, 6);
 }
 
 TEST(Stages, ChannelsOfGraphsAreAllUsed) {
@@ -144,38 +144,38 @@ TEST(Stages, BlocksOfRanksThatShareAGpuFitOnItTogether) {
   EXPECT_EQ(channelsThatFit(32, 16, peers, peers[0]), 32) << "a GPU of its own";
 }
 
-std::uint32_t slotOf(const Runtime& runtime, device::ConnKind kind, device::Protocol protocol) {
-  return slotBytesFor(device::kHostPolicy, runtime)[static_cast<std::size_t>(kind)][static_cast<std::size_t>(protocol)];
+std::uint32_t slotOf(const CommSettings& settings, device::ConnKind kind, device::Protocol protocol) {
+  return slotBytesFor(device::kHostPolicy, settings)[static_cast<std::size_t>(kind)][static_cast<std::size_t>(protocol)];
 }
 
 TEST(Stages, SlotsAreThePolicysUnlessBuffersAreSet) {
-  const Runtime runtime = plainRuntime();
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::Simple), device::kHostPolicy.slotBytes[2]);
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL), device::kHostPolicy.slotBytes[0]);
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL128), device::kHostPolicy.slotBytes[1]);
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Mesh, device::Protocol::LL128), 0U);
+  const CommSettings settings = plainRuntime();
+  EXPECT_EQ(slotOf(settings, device::ConnKind::Graph, device::Protocol::Simple), device::kHostPolicy.slotBytes[2]);
+  EXPECT_EQ(slotOf(settings, device::ConnKind::Graph, device::Protocol::LL), device::kHostPolicy.slotBytes[0]);
+  EXPECT_EQ(slotOf(settings, device::ConnKind::Graph, device::Protocol::LL128), device::kHostPolicy.slotBytes[1]);
+  EXPECT_EQ(slotOf(settings, device::ConnKind::Mesh, device::Protocol::LL128), 0U);
 }
 
 TEST(Stages, SlotsFollowTheBufferSizes) {
-  Runtime runtime = plainRuntime();
-  runtime.buffers = {1 << 20, 1 << 14, 1 << 15};
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::Simple), (1U << 20) / 8);
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL), (1U << 14) / 8);
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL128), (1U << 15) / 8);
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Mesh, device::Protocol::LL), (1U << 14) / 8) << "no larger there";
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Mesh, device::Protocol::LL128), 0U);
+  CommSettings settings = plainRuntime();
+  settings.buffers = {1 << 20, 1 << 14, 1 << 15};
+  EXPECT_EQ(slotOf(settings, device::ConnKind::Graph, device::Protocol::Simple), (1U << 20) / 8);
+  EXPECT_EQ(slotOf(settings, device::ConnKind::Graph, device::Protocol::LL), (1U << 14) / 8);
+  EXPECT_EQ(slotOf(settings, device::ConnKind::Graph, device::Protocol::LL128), (1U << 15) / 8);
+  EXPECT_EQ(slotOf(settings, device::ConnKind::Mesh, device::Protocol::LL), (1U << 14) / 8) << "no larger there";
+  EXPECT_EQ(slotOf(settings, device::ConnKind::Mesh, device::Protocol::LL128), 0U);
 }
 
 TEST(Stages, OddBufferSizesBecomeWholeGrains) {
-  Runtime runtime = plainRuntime();
-  runtime.buffers = {4096 + 8, 9000, 100'000};
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::Simple), 512U);
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL), 1024U);
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL128), 6U * 2048);
-  runtime.buffers = {1, 1, 1};
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::Simple), 512U);
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL), 1024U);
-  EXPECT_EQ(slotOf(runtime, device::ConnKind::Graph, device::Protocol::LL128), 2048U);
+  CommSettings settings = plainRuntime();
+  settings.buffers = {4096 + 8, 9000, 100'000};
+  EXPECT_EQ(slotOf(settings, device::ConnKind::Graph, device::Protocol::Simple), 512U);
+  EXPECT_EQ(slotOf(settings, device::ConnKind::Graph, device::Protocol::LL), 1024U);
+  EXPECT_EQ(slotOf(settings, device::ConnKind::Graph, device::Protocol::LL128), 6U * 2048);
+  settings.buffers = {1, 1, 1};
+  EXPECT_EQ(slotOf(settings, device::ConnKind::Graph, device::Protocol::Simple), 512U);
+  EXPECT_EQ(slotOf(settings, device::ConnKind::Graph, device::Protocol::LL), 1024U);
+  EXPECT_EQ(slotOf(settings, device::ConnKind::Graph, device::Protocol::LL128), 2048U);
 }
 
 }  // namespace

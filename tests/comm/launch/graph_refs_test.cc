@@ -38,7 +38,7 @@ class GraphEstates : public testing::Test {
   }
   std::unique_ptr<gpu::Device> device;
   std::unique_ptr<gpu::ContextGuard> guard;
-  GraphHolds holds;
+  GraphRefs holds;
 };
 
 TEST_F(GraphEstates, WithoutGraphsTheEstateStaysWithItsOwner) {
@@ -46,7 +46,7 @@ TEST_F(GraphEstates, WithoutGraphsTheEstateStaysWithItsOwner) {
   EXPECT_FALSE(holds.any());
   {
     const auto estate = std::make_shared<Estate>(gone);
-    EXPECT_FALSE(holds.bequeath(estate));
+    EXPECT_FALSE(holds.deferFree(estate));
     EXPECT_EQ(estate.use_count(), 1);
   }
   EXPECT_TRUE(gone);
@@ -58,16 +58,16 @@ TEST_F(GraphEstates, TheLastOfGraphAndInstanceFreesTheEstate) {
   ASSERT_TRUE(holds.addTo(*device, graph).ok());
   CUgraphExec exec = nullptr;
   ASSERT_EQ(DRIVER_CALL(cuGraphInstantiate)(&exec, graph, 0), CUDA_SUCCESS);
-  EXPECT_TRUE(holds.bequeath(std::make_shared<Estate>(gone)));
+  EXPECT_TRUE(holds.deferFree(std::make_shared<Estate>(gone)));
   EXPECT_EQ(DRIVER_CALL(cuGraphDestroy)(graph), CUDA_SUCCESS);
   EXPECT_TRUE(holds.any());
-  GraphHolds::freeAbandoned();
+  GraphRefs::freeAbandoned();
   EXPECT_FALSE(gone);
   EXPECT_EQ(DRIVER_CALL(cuGraphExecDestroy)(exec), CUDA_SUCCESS);
   EXPECT_TRUE(allGone());
   EXPECT_FALSE(gone) << "not on the driver's thread";
   const Deadline deadline = Deadline::in(std::chrono::seconds(20));
-  for (; !gone && !deadline.expired(); std::this_thread::yield()) GraphHolds::freeAbandoned();
+  for (; !gone && !deadline.expired(); std::this_thread::yield()) GraphRefs::freeAbandoned();
   EXPECT_TRUE(gone);
 }
 

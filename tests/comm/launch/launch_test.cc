@@ -350,9 +350,9 @@ TEST_F(Launches, LeaveTheCallersDeviceAlone) {
 /// A launcher that launches nothing, and what it notes of collectives.
 class LaunchNotes : public testing::Test {
  protected:
-  comm::LaunchNote noteOf(std::initializer_list<device::PairWay> ways) {
+  comm::LaunchNote noteOf(std::initializer_list<device::PairMethod> ways) {
     device::KernelArgs args{};
-    for (const device::PairWay way : ways) args.coll[args.nWorks++].pairWay = way;
+    for (const device::PairMethod way : ways) args.coll[args.nWorks++].pairMethod = way;
     const comm::PreparedLaunch launch{nullptr, "AllReduce", 1, 32, &args};
     EXPECT_TRUE(launcher_->launch({&launch, 1}, CUstream{}).ok());
     return launcher_->lastNote();
@@ -363,7 +363,7 @@ class LaunchNotes : public testing::Test {
 };
 
 TEST_F(LaunchNotes, SayWhetherCollectivesUseTheirGraphOrGoInPlace) {
-  using enum device::PairWay;
+  using enum device::PairMethod;
   const comm::LaunchNote mixed = noteOf({InPlace, Ring});
   EXPECT_TRUE(mixed.inPlace && mixed.follows) << "both kinds of connections may be waited for";
   const comm::LaunchNote alone = noteOf({InPlace, InPlace});
@@ -374,7 +374,7 @@ TEST_F(LaunchNotes, SayWhetherCollectivesUseTheirGraphOrGoInPlace) {
 }
 
 TEST_F(LaunchNotes, OfMessagesKeepEachOfThem) {
-  static_cast<void>(noteOf({device::PairWay::InPlace}));
+  static_cast<void>(noteOf({device::PairMethod::InPlace}));
   device::KernelArgs args{};
   args.nWorks = 2;
   args.p2p[0].sendPeer = 3;

@@ -69,40 +69,40 @@ TEST(SharedMeshSlots, TakeTheSameForAnyNumberOfRanksButForThoseOfLL) {
 }
 
 TEST(NetMessageStep, IsLongWhereMessagesLieInTheBuffers) {
-  Runtime runtime;
-  runtime.netSharedSlots = 16;
-  EXPECT_EQ(netMessageStep(512 << 10, runtime, false), 128u << 10);
-  EXPECT_EQ(netMessageStep(64 << 10, runtime, false), 64u << 10);
-  EXPECT_EQ(netMessageStep(128 << 10, runtime, true), 512u << 10);
-  EXPECT_EQ(sharedNetSlots(runtime, false), 16u);
-  EXPECT_EQ(sharedNetSlots(runtime, true), 4u) << "as much memory";
-  runtime.netSharedSlots = 2;
-  EXPECT_EQ(sharedNetSlots(runtime, true), 1u);
+  CommSettings settings;
+  settings.netSharedSlots = 16;
+  EXPECT_EQ(netMessageStep(512 << 10, settings, false), 128u << 10);
+  EXPECT_EQ(netMessageStep(64 << 10, settings, false), 64u << 10);
+  EXPECT_EQ(netMessageStep(128 << 10, settings, true), 512u << 10);
+  EXPECT_EQ(sharedNetSlots(settings, false), 16u);
+  EXPECT_EQ(sharedNetSlots(settings, true), 4u) << "as much memory";
+  settings.netSharedSlots = 2;
+  EXPECT_EQ(sharedNetSlots(settings, true), 1u);
 }
 
 /// As docs/network.md has it.
 TEST(NetMessageStep, MakesARelaysRingAsLargeAsIsSaid) {
-  Runtime runtime;
-  runtime.netSharedSlots = 16;
+  CommSettings settings;
+  settings.netSharedSlots = 16;
   const auto kilobytes = [&](bool inPlace) {
-    const std::uint32_t slots = net::pxn::poolSlots(sharedNetSlots(runtime, inPlace));
-    return net::pxn::poolBytes({slots, netMessageStep(128 << 10, runtime, inPlace), false}) >> 10;
+    const std::uint32_t slots = net::pxn::poolSlots(sharedNetSlots(settings, inPlace));
+    return net::pxn::poolBytes({slots, netMessageStep(128 << 10, settings, inPlace), false}) >> 10;
   };
   EXPECT_EQ(kilobytes(false), 1028u);
   EXPECT_EQ(kilobytes(true), 2052u);
 }
 
 TEST(NetMessageStep, IsWhatTheUserAskedFor) {
-  Runtime asked;
+  CommSettings asked;
   asked.netSharedSlots = 16;
   asked.messages.netChunk = 64 << 10;
-  Runtime buffers;
+  CommSettings buffers;
   buffers.netSharedSlots = 16;
   buffers.buffers.simple = 32 << 10;
-  Runtime own;
+  CommSettings own;
   for (const bool inPlace : {false, true}) {
-    for (const Runtime* runtime : {&asked, &buffers, &own}) {
-      EXPECT_FALSE(takesLongSteps(*runtime, device::kHostPolicy, inPlace));
+    for (const CommSettings* settings : {&asked, &buffers, &own}) {
+      EXPECT_FALSE(takesLongSteps(*settings, device::kHostPolicy, inPlace));
     }
   }
   EXPECT_EQ(netMessageStep(64 << 10, asked, false), 64u << 10);
@@ -115,17 +115,17 @@ TEST(NetMessageStep, IsWhatTheUserAskedFor) {
 
 TEST(NetMessageStep, IsTheSameForBuffersThatAreAskedForAndThoseThatOneHasAnyway) {
   for (const device::Policy* policy : {&device::kGpuPolicy, &device::kHostPolicy}) {
-    Runtime runtime;
-    runtime.netSharedSlots = 16;
-    EXPECT_TRUE(takesLongSteps(runtime, *policy, true));
-    EXPECT_FALSE(takesLongSteps(runtime, *policy, false));
+    CommSettings settings;
+    settings.netSharedSlots = 16;
+    EXPECT_TRUE(takesLongSteps(settings, *policy, true));
+    EXPECT_FALSE(takesLongSteps(settings, *policy, false));
     const auto usual = static_cast<std::uint32_t>(policy->slotBytes[2] * device::kSteps);
     for (const std::uint32_t bytes : {usual, usual + 1, 2 * usual}) {
-      runtime.buffers.simple = bytes;
-      EXPECT_TRUE(takesLongSteps(runtime, *policy, true)) << bytes;
+      settings.buffers.simple = bytes;
+      EXPECT_TRUE(takesLongSteps(settings, *policy, true)) << bytes;
     }
-    runtime.buffers.simple = policy->meshSlotBytes[2];
-    EXPECT_FALSE(takesLongSteps(runtime, *policy, true));
+    settings.buffers.simple = policy->meshSlotBytes[2];
+    EXPECT_FALSE(takesLongSteps(settings, *policy, true));
   }
 }
 

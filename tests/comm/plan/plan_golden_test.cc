@@ -240,7 +240,7 @@ TEST(PlanProperty, TwoRanksThatReduceInPlaceConnectNoRing) {
   const auto plan = test::planOf(context, std::vector{collective(ApiFunc::AllReduce, 1 << 20)}).value();
   EXPECT_EQ(plan.meshPeers, (std::vector{0}));
   EXPECT_FALSE(plan.usesRing);
-  EXPECT_EQ(plan.launches.at(0).colls()[0].pairWay, device::PairWay::InPlace);
+  EXPECT_EQ(plan.launches.at(0).colls()[0].pairMethod, device::PairMethod::InPlace);
   const auto both = test::planOf(context, std::vector{collective(ApiFunc::AllReduce, 1 << 20),
                                                   collective(ApiFunc::AllReduce, 100)}).value();
   EXPECT_TRUE(both.usesRing) << "the short one is exchanged";

@@ -378,7 +378,7 @@ TEST(Plan, MessagesFromARankHaveTheirTurnWithinEachLaunch) {
     std::map<int, unsigned> count;
     std::set<int> ended;
     for (const device::P2pWork& work : launch.messages()) {
-      const device::MessageTurn turn = device::turnIn(work.recvTurn);
+      const device::RecvOrder turn = device::orderIn(work.recvOrder);
       if (work.recvProtocol != device::Protocol::Simple) continue;
       EXPECT_TRUE(ended.count(work.recvPeer) == 0) << "the last one has come";
       EXPECT_EQ(turn.number, count[work.recvPeer]++);

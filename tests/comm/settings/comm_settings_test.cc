@@ -8,22 +8,22 @@
 namespace tutti::comm {
 namespace {
 
-TEST(Runtime, NothingSetOverridesNothing) {
-  const Runtime runtime = runtimeFrom(Params{});
-  const auto config = parseConfig(nullptr, runtime.configOverrides);
+TEST(CommSettings, NothingSetOverridesNothing) {
+  const CommSettings settings = commSettingsFrom(Params{});
+  const auto config = parseConfig(nullptr, settings.configOverrides);
   ASSERT_TRUE(config.ok());
   EXPECT_EQ(config.value().values.blocking, 1);
   EXPECT_EQ(config.value().values.graphUsageMode, 2);
-  EXPECT_EQ(runtime.buffers.simple, 0U);
+  EXPECT_EQ(settings.buffers.simple, 0U);
 }
 
-TEST(Runtime, BufferSizeCountsAlsoWhereItIsTheUsualOne) {
+TEST(CommSettings, BufferSizeCountsAlsoWhereItIsTheUsualOne) {
   Params params;
   params.tuning.buffSize = 4194304;
-  EXPECT_EQ(runtimeFrom(params).buffers.simple, 4194304U);
+  EXPECT_EQ(commSettingsFrom(params).buffers.simple, 4194304U);
 }
 
-TEST(Runtime, EveryPlainSettingReachesItsField) {
+TEST(CommSettings, EveryPlainSettingReachesItsField) {
   Params params;
   params.sockets.ifname = std::string("eth");
   params.sockets.family = std::string("AF_INET");
@@ -43,33 +43,33 @@ TEST(Runtime, EveryPlainSettingReachesItsField) {
   params.tuning.proto = std::string("LL");
   params.tuning.launchShape = std::string("GPU");
   params.misc.kernelsPath = std::string("/kernels.so");
-  const Runtime runtime = runtimeFrom(params);
-  EXPECT_EQ(runtime.bootstrap.interfaceNames, "eth");
-  EXPECT_EQ(runtime.bootstrap.family, "AF_INET");
-  EXPECT_EQ(runtime.bootstrap.commId, "10.0.0.1:7");
-  EXPECT_EQ(runtime.bootstrap.commKey, "secret");
-  EXPECT_EQ(runtime.bootstrap.timeout, std::chrono::seconds(7));
-  EXPECT_EQ(runtime.bootstrap.peerTimeout, milliseconds(600));
-  EXPECT_EQ(runtime.hostId, "box");
-  EXPECT_FALSE(runtime.allowVmm);
-  EXPECT_FALSE(runtime.allowRanksOfOneDevice);
-  EXPECT_TRUE(runtime.p2p.directDisabled);
-  EXPECT_EQ(runtime.buffers.ll, 16384U);
-  EXPECT_EQ(runtime.buffers.ll128, 32768U);
-  EXPECT_EQ(runtime.minChannels, 2);
-  EXPECT_EQ(runtime.maxChannels, 3);
-  EXPECT_EQ(runtime.algo, "Ring");
-  EXPECT_EQ(runtime.proto, "LL");
-  EXPECT_EQ(runtime.launchShape, "GPU");
-  EXPECT_EQ(runtime.hostKernelsPath, "/kernels.so");
+  const CommSettings settings = commSettingsFrom(params);
+  EXPECT_EQ(settings.bootstrap.interfaceNames, "eth");
+  EXPECT_EQ(settings.bootstrap.family, "AF_INET");
+  EXPECT_EQ(settings.bootstrap.commId, "10.0.0.1:7");
+  EXPECT_EQ(settings.bootstrap.commKey, "secret");
+  EXPECT_EQ(settings.bootstrap.timeout, std::chrono::seconds(7));
+  EXPECT_EQ(settings.bootstrap.peerTimeout, milliseconds(600));
+  EXPECT_EQ(settings.hostId, "box");
+  EXPECT_FALSE(settings.allowVmm);
+  EXPECT_FALSE(settings.allowRanksOfOneDevice);
+  EXPECT_TRUE(settings.p2p.directDisabled);
+  EXPECT_EQ(settings.buffers.ll, 16384U);
+  EXPECT_EQ(settings.buffers.ll128, 32768U);
+  EXPECT_EQ(settings.minChannels, 2);
+  EXPECT_EQ(settings.maxChannels, 3);
+  EXPECT_EQ(settings.algo, "Ring");
+  EXPECT_EQ(settings.proto, "LL");
+  EXPECT_EQ(settings.launchShape, "GPU");
+  EXPECT_EQ(settings.hostKernelsPath, "/kernels.so");
 }
 
-TEST(Runtime, OnlyTheShortestPathsForbidPeerAccess) {
+TEST(CommSettings, OnlyTheShortestPathsForbidPeerAccess) {
   const auto disabled = [](const char* level, bool off = false) {
     Params params;
     params.transports.p2pLevel = std::string(level);
     params.transports.p2pDisable = off;
-    return runtimeFrom(params).p2p.disabled;
+    return commSettingsFrom(params).p2p.disabled;
   };
   EXPECT_TRUE(disabled("LOC"));
   EXPECT_TRUE(disabled("0"));
@@ -78,12 +78,12 @@ TEST(Runtime, OnlyTheShortestPathsForbidPeerAccess) {
   for (const char* level : {"", "NVL", "PIX", "SYS", "1", "9"}) EXPECT_FALSE(disabled(level)) << level;
 }
 
-TEST(Runtime, EveryModeOfDebuggingChecksPointers) {
+TEST(CommSettings, EveryModeOfDebuggingChecksPointers) {
   const auto checks = [](const char* mode, bool on = false) {
     Params params;
     params.misc.checkMode = std::string(mode);
     params.misc.checkPointers = on;
-    return runtimeFrom(params).checkPointers;
+    return commSettingsFrom(params).checkPointers;
   };
   EXPECT_FALSE(checks("DEFAULT"));
   EXPECT_TRUE(checks("DEFAULT", true));
@@ -91,7 +91,7 @@ TEST(Runtime, EveryModeOfDebuggingChecksPointers) {
   EXPECT_TRUE(checks("DEBUG_GLOBAL"));
 }
 
-TEST(Runtime, EveryOverrideReachesTheConfiguration) {
+TEST(CommSettings, EveryOverrideReachesTheConfiguration) {
   Params params;
   params.misc.commBlocking = 0;
   params.misc.splitShare = 1;
@@ -109,8 +109,8 @@ TEST(Runtime, EveryOverrideReachesTheConfiguration) {
   params.tuning.graphMixing = 0;
   params.tuning.graphStreamOrdering = 0;
   params.tuning.ctaPolicy = std::string("ZERO");
-  const Runtime runtime = runtimeFrom(params);
-  const ncclConfig_t& config = runtime.configOverrides;
+  const CommSettings settings = commSettingsFrom(params);
+  const ncclConfig_t& config = settings.configOverrides;
   EXPECT_EQ(config.blocking, 0);
   EXPECT_EQ(config.splitShare, 1);
   EXPECT_EQ(config.shrinkShare, 1);
@@ -126,14 +126,14 @@ TEST(Runtime, EveryOverrideReachesTheConfiguration) {
   EXPECT_EQ(config.graphUsageMode, 0);
   EXPECT_EQ(config.graphStreamOrdering, 0);
   EXPECT_EQ(config.CTAPolicy, NCCL_CTA_POLICY_ZERO);
-  EXPECT_EQ(runtime.netName, "Socket");
+  EXPECT_EQ(settings.netName, "Socket");
 }
 
-TEST(Runtime, CtaPolicyTakesWordsAndNumbers) {
+TEST(CommSettings, CtaPolicyTakesWordsAndNumbers) {
   const auto policyOf = [](const char* text) {
     Params params;
     params.tuning.ctaPolicy = std::string(text);
-    return runtimeFrom(params).configOverrides.CTAPolicy;
+    return commSettingsFrom(params).configOverrides.CTAPolicy;
   };
   EXPECT_EQ(policyOf("DEFAULT"), 0);
   EXPECT_EQ(policyOf("EFFICIENCY|ZERO"), 3);

@@ -11,7 +11,7 @@ namespace {
 
 using device::Algorithm;
 using device::Func;
-using device::PairWay;
+using device::PairMethod;
 using device::Protocol;
 using test::gpuInput;
 using test::hostInput;
@@ -150,23 +150,23 @@ TEST(Tuning, TwoRanksExchangeWhatIsShortAndAllThatMemoryCarries) {
   TuningInput far = near;
   far.speeds.mesh = 0;
   for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{1} << 20, std::uint64_t{2} << 20, kHuge}) {
-    EXPECT_EQ(chosen(near, allReduceOf(bytes)).pairWay, device::PairWay::Exchange) << bytes;
-    EXPECT_EQ(chosen(far, allReduceOf(bytes)).pairWay, bytes <= (1 << 20) ? device::PairWay::Exchange : device::PairWay::Ring) << bytes;
-    EXPECT_EQ(chosen(near, {.func = device::Func::ReduceScatter, .bytes = bytes}).pairWay, device::PairWay::Ring) << bytes;
-    EXPECT_EQ(chosen(test::restricted(test::gpuInput(3), "Ring", "Simple"), allReduceOf(bytes)).pairWay, device::PairWay::Ring) << bytes;
+    EXPECT_EQ(chosen(near, allReduceOf(bytes)).pairMethod, device::PairMethod::Exchange) << bytes;
+    EXPECT_EQ(chosen(far, allReduceOf(bytes)).pairMethod, bytes <= (1 << 20) ? device::PairMethod::Exchange : device::PairMethod::Ring) << bytes;
+    EXPECT_EQ(chosen(near, {.func = device::Func::ReduceScatter, .bytes = bytes}).pairMethod, device::PairMethod::Ring) << bytes;
+    EXPECT_EQ(chosen(test::restricted(test::gpuInput(3), "Ring", "Simple"), allReduceOf(bytes)).pairMethod, device::PairMethod::Ring) << bytes;
   }
 }
 
 TEST(Tuning, TwoRanksOfTheSoftwareGpuReduceInTwoShotsWhatNoCacheHolds) {
   const TuningInput pair = test::hostInput(2);
   for (const std::uint64_t bytes : {std::uint64_t{256} << 10, std::uint64_t{4} << 20, (std::uint64_t{16} << 20) - 4}) {
-    EXPECT_EQ(chosen(pair, allReduceOf(bytes)).pairWay, device::PairWay::Exchange) << bytes;
+    EXPECT_EQ(chosen(pair, allReduceOf(bytes)).pairMethod, device::PairMethod::Exchange) << bytes;
   }
   for (const std::uint64_t bytes : {std::uint64_t{16} << 20, std::uint64_t{64} << 20, kHuge}) {
     const Choice choice = chosen(pair, allReduceOf(bytes));
     EXPECT_EQ(choice.algorithm, device::Algorithm::Direct) << bytes;
     EXPECT_EQ(choice.protocol, device::Protocol::Simple) << bytes;
-    EXPECT_EQ(chosen(test::restricted(test::hostInput(2), "Ring", "Simple"), allReduceOf(bytes)).pairWay, device::PairWay::Exchange) << bytes;
+    EXPECT_EQ(chosen(test::restricted(test::hostInput(2), "Ring", "Simple"), allReduceOf(bytes)).pairMethod, device::PairMethod::Exchange) << bytes;
   }
   TuningInput far = pair;
   far.speeds.mesh = 0;
@@ -177,21 +177,21 @@ TEST(Tuning, TwoRanksReduceWhatIsLongInPlaceWhereTheirNetworkReceivesInPlace) {
   TuningInput far = test::restricted(test::gpuInput(2), "Ring", "Simple");
   far.inPlaceStep = 512 << 10;
   far.stepsInPlace = 2;
-  EXPECT_EQ(chosen(far, allReduceOf(kHuge)).pairWay, device::PairWay::Exchange) << "memory joins them";
+  EXPECT_EQ(chosen(far, allReduceOf(kHuge)).pairMethod, device::PairMethod::Exchange) << "memory joins them";
   far.speeds.mesh = 0;
-  EXPECT_EQ(chosen(far, allReduceOf(512 << 10)).pairWay, device::PairWay::Exchange);
+  EXPECT_EQ(chosen(far, allReduceOf(512 << 10)).pairMethod, device::PairMethod::Exchange);
   const Choice choice = chosen(far, allReduceOf(1 << 20));
-  EXPECT_EQ(choice.pairWay, device::PairWay::InPlace);
+  EXPECT_EQ(choice.pairMethod, device::PairMethod::InPlace);
   EXPECT_EQ(choice.chunkBytes, 1U << 20);
   EXPECT_EQ(choice.stepsPerChunk, 2);
-  EXPECT_EQ(chosen(far, {.func = device::Func::ReduceScatter, .bytes = kHuge}).pairWay, device::PairWay::Ring);
+  EXPECT_EQ(chosen(far, {.func = device::Func::ReduceScatter, .bytes = kHuge}).pairMethod, device::PairMethod::Ring);
   TuningInput lines = test::restricted(test::gpuInput(2), "Ring", "LL");
   lines.inPlaceStep = far.inPlaceStep;
   lines.stepsInPlace = far.stepsInPlace;
   lines.speeds.mesh = 0;
-  EXPECT_EQ(chosen(lines, allReduceOf(kHuge)).pairWay, device::PairWay::Ring) << "messages' LL has no place";
+  EXPECT_EQ(chosen(lines, allReduceOf(kHuge)).pairMethod, device::PairMethod::Ring) << "messages' LL has no place";
   far.ranks.nRanks = 3;
-  EXPECT_EQ(chosen(far, allReduceOf(kHuge)).pairWay, device::PairWay::Ring);
+  EXPECT_EQ(chosen(far, allReduceOf(kHuge)).pairMethod, device::PairMethod::Ring);
 }
 
 TEST(Tuning, TheChainOfASmallBroadcastUsesSmallerChunks) {

@@ -33,10 +33,10 @@ TEST_P(RingCollectives, TwoRanksThatExchangeOverwriteNothingThatTheirPeerHasYetT
     for (const std::uint64_t count : {1, 131, 1025, 5003}) {
       for (const unsigned threads : {1u, 32u}) {
         for (const bool inPlace : {false, true}) {
-          check(world, {.protocol = GetParam(), .count = count, .inPlace = inPlace, .threads = threads, .pairWay = PairWay::Exchange});
+          check(world, {.protocol = GetParam(), .count = count, .inPlace = inPlace, .threads = threads, .pairMethod = PairMethod::Exchange});
         }
         check(world, {.protocol = GetParam(), .count = count, .inPlace = true, .threads = threads,
-                      .pairWay = PairWay::Exchange, .mixed = true});
+                      .pairMethod = PairMethod::Exchange, .mixed = true});
       }
     }
   }

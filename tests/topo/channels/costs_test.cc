@@ -118,8 +118,8 @@ TEST(CostTable, MissingGraphsHaveNoBandwidth) {
 
 TEST(SpeedsOf, AreTheAgreedGraphs) {
   const std::vector<PeerInfo> peers = test::evenPeers(1, 2);
-  std::vector<RankGraphs> all(2, test::wordsOf({.channels = 6, .tree = Pattern::Tree, .bw = 30}));
-  for (RankGraphs& own : all) own.graphs[0].latencyInter = 2;
+  std::vector<GraphReport> all(2, test::wordsOf({.channels = 6, .tree = Pattern::Tree, .bw = 30}));
+  for (GraphReport& own : all) own.graphs[0].latencyInter = 2;
   const GraphSpeeds speeds = speedsOf(agreeOnGraphs(RankLayout(0, peers), peers, all).value());
   EXPECT_EQ(speeds.ring.channels, 6);
   EXPECT_EQ(speeds.ring.intra, 30);

@@ -10,7 +10,7 @@ namespace {
 
 using test::Words;
 
-AgreedGraphs agreeAmong(const std::vector<PeerInfo>& peers, const std::vector<RankGraphs>& all) {
+AgreedGraphs agreeAmong(const std::vector<PeerInfo>& peers, const std::vector<GraphReport>& all) {
   auto agreed = agreeOnGraphs(RankLayout(0, peers), peers, all);
   EXPECT_TRUE(agreed.ok());
   return agreed.value();
@@ -18,7 +18,7 @@ AgreedGraphs agreeAmong(const std::vector<PeerInfo>& peers, const std::vector<Ra
 
 TEST(AgreeOnGraphs, TakesWhatTheWeakestNodeCanDo) {
   const std::vector<PeerInfo> peers = test::evenPeers(3, 2);
-  std::vector<RankGraphs> all(6, test::wordsOf({.channels = 8, .bw = 40}));
+  std::vector<GraphReport> all(6, test::wordsOf({.channels = 8, .bw = 40}));
   for (const std::size_t r : {2U, 3U}) {
     all[r] = test::wordsOf({.channels = 6, .crossNic = 2, .tree = Pattern::Tree, .bw = 48});
     all[r].graphs[0].typeInter = PathType::Sys;
@@ -39,15 +39,15 @@ TEST(AgreeOnGraphs, TakesWhatTheWeakestNodeCanDo) {
 
 TEST(AgreeOnGraphs, OneRankWithoutATopologyLeavesAllWithout) {
   const std::vector<PeerInfo> peers = test::evenPeers(4, 1);
-  std::vector<RankGraphs> all(4, test::wordsOf({}));
-  all[2] = RankGraphs{};
+  std::vector<GraphReport> all(4, test::wordsOf({}));
+  all[2] = GraphReport{};
   EXPECT_FALSE(agreeAmong(peers, all).known());
 }
 
 TEST(AgreeOnGraphs, RanksOfOneNodeWithDifferentGraphsAreNamed) {
   test::expectLog("rank 2 and rank 3 of host host1");
   const std::vector<PeerInfo> peers = test::evenPeers(2, 2);
-  std::vector<RankGraphs> all(4, test::wordsOf({}));
+  std::vector<GraphReport> all(4, test::wordsOf({}));
   all[3].hash = 1;
   EXPECT_EQ(agreeOnGraphs(RankLayout(0, peers), peers, all).status().code(), ncclInvalidUsage);
 }
@@ -55,7 +55,7 @@ TEST(AgreeOnGraphs, RanksOfOneNodeWithDifferentGraphsAreNamed) {
 TEST(AgreeOnGraphs, KnowsCpusThatMakeNetworkMessagesDearer) {
   const std::vector<PeerInfo> peers = test::evenPeers(2, 1);
   const auto with = [&](CpuKind a, CpuKind b) {
-    std::vector<RankGraphs> all(2, test::wordsOf({}));
+    std::vector<GraphReport> all(2, test::wordsOf({}));
     all[0].cpu = a;
     all[1].cpu = b;
     return agreeAmong(peers, all).amdOrMixedCpus;

@@ -37,8 +37,8 @@ struct Words {
   float bw = 20;
 };
 
-inline topo::RankGraphs wordsOf(const Words& words) {
-  topo::RankGraphs graphs;
+inline topo::GraphReport wordsOf(const Words& words) {
+  topo::GraphReport graphs;
   topo::GraphSummary ring;
   ring.channels = static_cast<std::uint8_t>(words.channels);
   ring.crossNic = static_cast<std::uint8_t>(words.crossNic);
@@ -52,9 +52,9 @@ inline topo::RankGraphs wordsOf(const Words& words) {
 }
 
 /// Every node with orders of its own on every channel.
-inline std::vector<topo::RankGraphs> shuffledGraphs(const topo::RankLayout& layout, const Words& words, unsigned seed) {
+inline std::vector<topo::GraphReport> shuffledGraphs(const topo::RankLayout& layout, const Words& words, unsigned seed) {
   std::mt19937 random(seed);
-  std::vector<topo::RankGraphs> all(static_cast<std::size_t>(layout.nRanks()), wordsOf(words));
+  std::vector<topo::GraphReport> all(static_cast<std::size_t>(layout.nRanks()), wordsOf(words));
   for (int node = 0; node < layout.nNodes(); ++node) {
     const std::span<const int> ranks = layout.ranksOnNode(node);
     std::vector<std::uint8_t> order(ranks.size());
@@ -63,7 +63,7 @@ inline std::vector<topo::RankGraphs> shuffledGraphs(const topo::RankLayout& layo
       for (const bool tree : {false, true}) {
         std::shuffle(order.begin(), order.end(), random);
         for (std::size_t i = 0; i < ranks.size(); ++i) {
-          topo::RankGraphs& own = all[static_cast<std::size_t>(ranks[i])];
+          topo::GraphReport& own = all[static_cast<std::size_t>(ranks[i])];
           (tree ? own.treePlace : own.ringPlace)[c] = order[i];
         }
       }

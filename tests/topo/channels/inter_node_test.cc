@@ -17,7 +17,7 @@ using test::Words;
 
 struct Cluster {
   std::vector<PeerInfo> peers;
-  std::vector<RankGraphs> all;
+  std::vector<GraphReport> all;
   AgreedGraphs agreed;
 
   Cluster(std::vector<PeerInfo> who, const test::Words& words, unsigned seed = 1)
@@ -187,11 +187,11 @@ TEST(ChannelsAcross, WithCrossNicOddNodesSwapTheRingsOfAPair) {
 TEST(ChannelsAcross, ChannelsWithTheSameOrderShareOneRing) {
   Cluster cluster(test::evenPeers(3, 4), {.channels = 4});
   EXPECT_EQ(cluster.of(0, 8).rings.size(), 4U);
-  for (RankGraphs& own : cluster.all) std::copy_n(own.ringPlace.begin(), 2, own.ringPlace.begin() + 2);
+  for (GraphReport& own : cluster.all) std::copy_n(own.ringPlace.begin(), 2, own.ringPlace.begin() + 2);
   const RankChannels twice = cluster.of(0, 8);
   EXPECT_EQ(twice.rings.size(), 2U);
   EXPECT_EQ(twice.channels[3].ring, 1);
-  for (RankGraphs& own : cluster.all) own.ringPlace.fill(own.ringPlace[0]);
+  for (GraphReport& own : cluster.all) own.ringPlace.fill(own.ringPlace[0]);
   EXPECT_EQ(cluster.of(0, 8).rings.size(), 1U);
 }
 
@@ -213,7 +213,7 @@ TEST(ChannelsAcross, PlacesThatClashAreAnErrorThatNamesTheNode) {
 TEST(ChannelsAcross, NeedGraphsOfAllRanks) {
   test::expectLog("graphs that not all ranks have");
   const std::vector<PeerInfo> peers = test::evenPeers(2, 1);
-  const std::vector<RankGraphs> nothing(2);
+  const std::vector<GraphReport> nothing(2);
   EXPECT_EQ(channelsAcross(RankLayout(0, peers), nothing, AgreedGraphs{}, 2).status().code(), ncclInternalError);
 }
 
@@ -317,7 +317,7 @@ TEST(ChannelsAcross, SixteenThousandNodesTakeAMomentAndLittleMemory) {
   RecordProperty("milliseconds", std::to_string(best * 1e3));
   RecordProperty("bytes", std::to_string(bytesOf(channels)));
   EXPECT_LE(bytesOf(channels), std::size_t{64} << 20);
-  EXPECT_LE(sizeof(RankGraphs) * cluster.all.size(), std::size_t{32} << 20) << "what ranks tell each other";
+  EXPECT_LE(sizeof(GraphReport) * cluster.all.size(), std::size_t{32} << 20) << "what ranks tell each other";
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   EXPECT_LE(best, 1) << "seconds; 0.1 when measured alone: docs/measurements";
 #endif

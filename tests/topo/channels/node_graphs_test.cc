@@ -44,7 +44,7 @@ class DescribeGraphs : public testing::Test {
 
 TEST_F(DescribeGraphs, TellsWhereTheRankStands) {
   const GraphSet set = graphs({{0, 1, 2}, {2, 0, 1}}, {{1, 2, 0}, {0, 1, 2}});
-  const RankGraphs first = describeGraphs(machine_, set, 0);
+  const GraphReport first = describeGraphs(machine_, set, 0);
   EXPECT_EQ(first.of(GraphId::Ring).channels, 2);
   EXPECT_EQ(first.ringPlace[0], 0);
   EXPECT_EQ(first.ringPlace[1], 1);
@@ -79,7 +79,7 @@ TEST_F(DescribeGraphs, TellsNothingOfMoreRanksThanPlacesCanBeNumbered) {
 TEST_F(DescribeGraphs, TellsOfAsManyChannelsAsAGraphFileMayHave) {
   std::vector<std::vector<int>> many(63, {0, 1, 2});
   many.push_back({2, 0, 1});
-  const RankGraphs words = describeGraphs(machine_, graphs(many, many), 1);
+  const GraphReport words = describeGraphs(machine_, graphs(many, many), 1);
   EXPECT_EQ(words.of(GraphId::Ring).channels, 64);
   EXPECT_EQ(words.ringPlace[62], 1);
   EXPECT_EQ(words.treePlace[63], 2);

@@ -57,7 +57,7 @@ void reduce(SharingWorld& sharing, const Pair& c) {
       work.count = c.count;
       work.chunkBytes = c.chunkSteps * world.slotBytesOf(device::Protocol::Simple);
       work.stepsPerChunk = static_cast<std::uint8_t>(c.chunkSteps);
-      work.pairWay = device::PairWay::InPlace;
+      work.pairMethod = device::PairMethod::InPlace;
       work.channelHi = static_cast<std::uint8_t>(world.shape().nChannels - 1);
       const float two = 2;
       std::memcpy(&work.scalar, &two, sizeof(two));

@@ -59,7 +59,7 @@ void exchangeAll(device::test::World& world, std::size_t bytes, unsigned threads
                                      .recvProtocol = device::Protocol::Simple};
         }
       }
-      device::numberTurns(args.p2p, args.nWorks, r);
+      device::numberReceives(args.p2p, args.nWorks, r);
       launches.push_back(std::make_unique<device::test::ThreadLaunch>(*kernel, world.shape().nChannels, threads, args));
     }
   }
@@ -198,7 +198,7 @@ class Stream {
       if (rank == 0) work.send = m.out.data(), work.sendBytes = m.out.size() - 1, work.sendPeer = 1;
       if (rank == 1) work.recv = m.in.data(), work.recvBytes = m.in.size() - 1, work.recvPeer = 0;
     }
-    device::numberTurns(args.p2p, args.nWorks, rank);
+    device::numberReceives(args.p2p, args.nWorks, rank);
     return args;
   }
   /// All that this rank has to do, in launches of up to `most` messages.

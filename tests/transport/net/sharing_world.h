@@ -79,7 +79,7 @@ class SharingWorld {
   /// A network connection, and who posts its receives; null: each connection for itself.
   struct Join {
     LanePair lanes;
-    std::shared_ptr<net::RecvGroups> groups;
+    std::shared_ptr<net::MultiRecv> groups;
   };
   struct Link {
     Link(const Join& join, int channel, const device::SendConn& sender, const device::RecvConn& receiver,
@@ -101,7 +101,7 @@ class SharingWorld {
       recv = std::make_unique<net::NetReceiver>(receiving);
     }
     LanePair lanes;
-    std::shared_ptr<net::RecvGroups> groups;
+    std::shared_ptr<net::MultiRecv> groups;
     std::unique_ptr<net::NetSender> send;
     std::unique_ptr<net::NetReceiver> recv;
   };
@@ -116,7 +116,7 @@ class SharingWorld {
     Join& join = joins_[{from, to}];
     if (join.groups == nullptr) {
       join.lanes = connectLanes(net_, {}, {});
-      join.groups = std::make_shared<net::RecvGroups>(std::make_shared<net::MessageTurns>(), most);
+      join.groups = std::make_shared<net::MultiRecv>(std::make_shared<net::RecvSequence>(), most);
       join.groups->use(net_, join.lanes.receiver.connection);
     }
     return join;

@@ -4,7 +4,7 @@
 
 namespace tutti::net {
 
-NetJoin::~NetJoin() {
+NetConnection::~NetConnection() {
   // Requests may be under way: the memory lives on until the connection is closed.
   for (void* registration : registrations_) net_.deregisterMemory(connection_, registration).ignore();
   if (connection_ != nullptr) {
@@ -15,19 +15,19 @@ NetJoin::~NetJoin() {
   closeListener().ignore();
 }
 
-Status NetJoin::listen() {
+Status NetConnection::listen() {
   auto listener = net_.listen(device_, handle_);
   if (!listener.ok()) return failNet(path_, listener.status(), "listen");
   listener_ = listener.value();
   return {};
 }
 
-Status NetJoin::closeListener() {
+Status NetConnection::closeListener() {
   if (listener_ == nullptr) return {};
   return net_.closeListen(std::exchange(listener_, nullptr));
 }
 
-Result<bool> NetJoin::poll() {
+Result<bool> NetConnection::poll() {
   if (connection_ != nullptr) return true;
   const bool sends = path_.direction == device::Direction::Send;
   auto connection = sends ? net_.connect(device_, handle_) : net_.accept(listener_);
@@ -42,25 +42,25 @@ Result<bool> NetJoin::poll() {
   return true;
 }
 
-Result<void*> NetJoin::remembered(Result<void*> registration) {
+Result<void*> NetConnection::remembered(Result<void*> registration) {
   if (!registration.ok()) return failNet(path_, registration.status(), "registering memory");
   if (registration.value() != nullptr) registrations_.push_back(registration.value());
   return registration;
 }
 
-Result<void*> NetJoin::registerMemory(void* data, std::size_t bytes, plugin::PtrKind kind) {
+Result<void*> NetConnection::registerMemory(void* data, std::size_t bytes, plugin::PtrKind kind) {
   return remembered(net_.registerMemory(connection_, data, bytes, kind));
 }
 
-Result<void*> NetJoin::registerDmaBuf(void* data, std::size_t bytes, const gpu::DmaBuf& buffer) {
+Result<void*> NetConnection::registerDmaBuf(void* data, std::size_t bytes, const gpu::DmaBuf& buffer) {
   return remembered(net_.registerDmaBuf(connection_, data, bytes, buffer.offset, buffer.fd.get()));
 }
 
-Result<bool> pollAll(std::span<const std::shared_ptr<NetJoin>> joins) {
+Result<bool> pollAll(std::span<const std::shared_ptr<NetConnection>> joins) {
   bool all = true;
-  for (const auto& join : joins) {
-    if (join == nullptr) continue;
-    ASSIGN(const bool joined, join->poll());
+  for (const auto& connection : joins) {
+    if (connection == nullptr) continue;
+    ASSIGN(const bool joined, connection->poll());
     all = all && joined;
   }
   return all;

@@ -16,13 +16,13 @@ namespace tutti::net {
 
 /// Owns whatever the network has given so far, and gives it back in the order in which networks expect it, at whatever
 /// point it ends. Used by one thread at a time. `net` must outlive it.
-class NetJoin {
+class NetConnection {
  public:
   /// `path`: for messages; of the first connection, where several share it.
-  NetJoin(plugin::Net& net, NetPath path, int device) : net_(net), path_(std::move(path)), device_(device) {}
-  NetJoin(const NetJoin&) = delete;
-  NetJoin& operator=(const NetJoin&) = delete;
-  ~NetJoin();
+  NetConnection(plugin::Net& net, NetPath path, int device) : net_(net), path_(std::move(path)), device_(device) {}
+  NetConnection(const NetConnection&) = delete;
+  NetConnection& operator=(const NetConnection&) = delete;
+  ~NetConnection();
 
   /// Receiver: handle() is what the sender needs.
   Status listen();
@@ -57,6 +57,6 @@ class NetJoin {
 };
 
 /// Polls each of an end's connections, of which some may be absent: whether all have come to their end.
-Result<bool> pollAll(std::span<const std::shared_ptr<NetJoin>> joins);
+Result<bool> pollAll(std::span<const std::shared_ptr<NetConnection>> joins);
 
 }  // namespace tutti::net

@@ -42,9 +42,9 @@ NetEndpoint::NetEndpoint(const EndContext& context, NetPath path, const EndPlace
   }
   const bool flagged = slotBytesOf(path_, device::Protocol::LL) != 0 || slotBytesOf(path_, device::Protocol::LL128) != 0;
   if (slotBytesOf(path_, device::Protocol::Simple) != 0) {
-    joins_[kSimple] = std::make_shared<NetJoin>(context.net, path_, netDevice_);
+    connections_[kSimple] = std::make_shared<NetConnection>(context.net, path_, netDevice_);
   }
-  if (flagged) joins_[kFlagged] = std::make_shared<NetJoin>(context.net, path_, netDevice_);
+  if (flagged) connections_[kFlagged] = std::make_shared<NetConnection>(context.net, path_, netDevice_);
 }
 
 Result<std::unique_ptr<transport::Endpoint>> NetEndpoint::open(const EndContext& context, const transport::LinkSpec& link, device::Direction direction,
@@ -57,8 +57,8 @@ Result<std::unique_ptr<transport::Endpoint>> NetEndpoint::open(const EndContext&
 }
 
 Status NetEndpoint::listen() {
-  for (const auto& join : joins_) {
-    if (join != nullptr) TRY(join->listen());
+  for (const auto& connection : connections_) {
+    if (connection != nullptr) TRY(connection->listen());
   }
   return {};
 }
@@ -73,38 +73,38 @@ bool NetEndpoint::sharesSlots() const {
 }
 
 Result<SharingOffer> NetEndpoint::offer() const {
-  if (!options_.sharedJoins || !sharesSlots()) return SharingOffer{};
+  if (!options_.sharedConnections || !sharesSlots()) return SharingOffer{};
   auto properties = lanes_[kSimple].net->properties(netDevice_);
   if (!properties.ok()) return failNet(path_, properties.status(), "asking for the device's properties");
-  const int most = std::min(properties.value().maxRecvs, RecvGroups::kMostParts);
+  const int most = std::min(properties.value().maxRecvs, MultiRecv::kMostParts);
   if (most < 2) return SharingOffer{};
   return SharingOffer{static_cast<std::int16_t>(netDevice_), static_cast<std::int16_t>(most)};
 }
 
-void NetEndpoint::joinOthers(const SharingOffer& peers) {
+void NetEndpoint::connectShared(const SharingOffer& peers) {
   const int most = std::min(offer_.maxRecvs, peers.maxRecvs);
   if (most > 1) {
     const JoinKey key{path_.link.peer.rank, path_.direction, offer_.device, peers.device};
-    sharedJoin_ = sharing_.enter(key, most, joins_[kSimple]);
-    joins_[kSimple] = sharedJoin_->join;  // of another, the listener is closed: nobody will come
+    sharedConnection_ = sharing_.enter(key, most, connections_[kSimple]);
+    connections_[kSimple] = sharedConnection_->connection;  // of another, the listener is closed: nobody will come
     lanes_[kSimple].tag = path_.link.channel;
-    if (path_.direction == device::Direction::Send) lanes_[kSimple].failure = &sharedJoin_->failure;
+    if (path_.direction == device::Direction::Send) lanes_[kSimple].failure = &sharedConnection_->failure;
     path_.description += "/Shared";
   }
-  if (path_.direction == device::Direction::Send || !options_.sharedJoins || !sharesSlots()) return;
+  if (path_.direction == device::Direction::Send || !options_.sharedConnections || !sharesSlots()) return;
   // Also those that have a connection of their own wait for their turn, or others would wait for theirs for ever.
-  groups_ = sharedJoin_ != nullptr ? sharedJoin_->groups : nullptr;
+  groups_ = sharedConnection_ != nullptr ? sharedConnection_->groups : nullptr;
   if (groups_ == nullptr) {
-    groups_ = std::make_shared<RecvGroups>(sharing_.turnsOf(path_.link.peer.rank), std::max(most, 1));
+    groups_ = std::make_shared<MultiRecv>(sharing_.turnsOf(path_.link.peer.rank), std::max(most, 1));
   }
-  if (sharedJoin_ != nullptr) sharedJoin_->groups = groups_;
+  if (sharedConnection_ != nullptr) sharedConnection_->groups = groups_;
 }
 
 transport::ConnectHandle NetEndpoint::handle() const {
   WireHandle wire{identity(), {}, {}, offer_};
   if (path_.direction == device::Direction::Recv && options_.routing != nullptr) wire.nic = options_.routing->nicOf(path_.link);
-  for (std::size_t j = 0; j < kJoins && path_.direction == device::Direction::Recv; ++j) {
-    if (joins_[j] != nullptr) wire.listeners[j] = joins_[j]->handle();
+  for (std::size_t j = 0; j < kConnections && path_.direction == device::Direction::Recv; ++j) {
+    if (connections_[j] != nullptr) wire.listeners[j] = connections_[j]->handle();
   }
   transport::ConnectHandle handle;
   std::memcpy(handle.bytes.data(), &wire, sizeof(wire));
@@ -115,10 +115,10 @@ Status NetEndpoint::connect(const transport::ConnectHandle& peer) {
   WireHandle wire;
   std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
   TRY(transport::checkIdentity("NET", path_.link, identity(), wire));
-  for (std::size_t j = 0; j < kJoins && path_.direction == device::Direction::Send; ++j) {
-    if (joins_[j] != nullptr) joins_[j]->aim(wire.listeners[j]);
+  for (std::size_t j = 0; j < kConnections && path_.direction == device::Direction::Send; ++j) {
+    if (connections_[j] != nullptr) connections_[j]->aim(wire.listeners[j]);
   }
-  joinOthers(wire.sharing);
+  connectShared(wire.sharing);
   phase_ = Phase::Joining;
   return {};
 }
@@ -137,16 +137,16 @@ Status NetEndpoint::prepare() {
   ASSIGN(const gpu::MemoryWindow window, windowForNetwork());
   ASSIGN(EndMemory memory, EndMemory::create(device_, path_, slots_.onDevice, shared_.get(), window));
   memory_ = std::make_shared<EndMemory>(std::move(memory));
-  if (sharedJoin_ != nullptr) {
-    sharedJoin_->join->keep(shared_);
-    sharedJoin_->join->keep(memory_);
+  if (sharedConnection_ != nullptr) {
+    sharedConnection_->connection->keep(shared_);
+    sharedConnection_->connection->keep(memory_);
   }
-  if (groups_ != nullptr) groups_->use(*lanes_[kSimple].net, joins_[kSimple]->connection());
-  for (std::size_t j = 0; j < kJoins; ++j) {
-    if (joins_[j] == nullptr) continue;
+  if (groups_ != nullptr) groups_->use(*lanes_[kSimple].net, connections_[kSimple]->connection());
+  for (std::size_t j = 0; j < kConnections; ++j) {
+    if (connections_[j] == nullptr) continue;
     NetLane& lane = lanes_[j];
-    lane.connection = joins_[j]->connection();
-    ASSIGN(lane.registration, joins_[j]->registerMemory(memory_->host(), memory_->hostBytes(), plugin::PtrKind::Host));
+    lane.connection = connections_[j]->connection();
+    ASSIGN(lane.registration, connections_[j]->registerMemory(memory_->host(), memory_->hostBytes(), plugin::PtrKind::Host));
     lane.slotRegistration = lane.registration;
     const ProbeMessage probe = probeOf(path_, j);
     if (path_.direction == device::Direction::Send) std::memcpy(probeAt(j), &probe, sizeof(probe));
@@ -167,25 +167,25 @@ Status NetEndpoint::registerSlots() {
     ASSIGN(lane.slotRegistration, registerOnDevice(*onDevice));
     lane.flushes = slots_.flushes;
   } else if (shared_) {
-    ASSIGN(lane.slotRegistration, joins_[kSimple]->registerMemory(shared_->memory(), shared_->bytes(), plugin::PtrKind::Host));
+    ASSIGN(lane.slotRegistration, connections_[kSimple]->registerMemory(shared_->memory(), shared_->bytes(), plugin::PtrKind::Host));
   }
   return {};
 }
 
 Result<void*> NetEndpoint::registerOnDevice(const gpu::DeviceBuffer& slots) {
-  NetJoin& join = *joins_[kSimple];
-  if (!slots_.dmaBuf) return join.registerMemory(slots.data(), slots.size(), plugin::PtrKind::Cuda);
+  NetConnection& connection = *connections_[kSimple];
+  if (!slots_.dmaBuf) return connection.registerMemory(slots.data(), slots.size(), plugin::PtrKind::Cuda);
   ASSIGN(const gpu::DmaBuf buffer, gpu::dmaBufOf(device_, slots.data(), slots.size(), path_.text()));
-  return join.registerDmaBuf(slots.data(), slots.size(), buffer);
+  return connection.registerDmaBuf(slots.data(), slots.size(), buffer);
 }
 
-std::byte* NetEndpoint::probeAt(std::size_t join) const {
-  return memory_->host() + memory_->layout().probe + join * kProbeBytes;
+std::byte* NetEndpoint::probeAt(std::size_t connection) const {
+  return memory_->host() + memory_->layout().probe + connection * kProbeBytes;
 }
 
-Result<void*> NetEndpoint::postProbe(std::size_t join) {
-  const NetLane& lane = lanes_[join];
-  plugin::NetBuffer message{probeAt(join), sizeof(ProbeMessage), lane.tag, lane.registration};
+Result<void*> NetEndpoint::postProbe(std::size_t connection) {
+  const NetLane& lane = lanes_[connection];
+  plugin::NetBuffer message{probeAt(connection), sizeof(ProbeMessage), lane.tag, lane.registration};
   if (path_.direction == device::Direction::Send) {
     auto request = lane.net->isend(lane.connection, message);
     if (!request.ok()) return failNet(path_, request.status(), "isend of the first message");
@@ -197,11 +197,11 @@ Result<void*> NetEndpoint::postProbe(std::size_t join) {
   return request;
 }
 
-Status NetEndpoint::checkProbe(std::size_t join, int received) const {
-  const ProbeMessage expected = probeOf(path_, join);
-  if (received == sizeof(expected) && std::memcmp(probeAt(join), &expected, sizeof(expected)) == 0) return {};
+Status NetEndpoint::checkProbe(std::size_t connection, int received) const {
+  const ProbeMessage expected = probeOf(path_, connection);
+  if (received == sizeof(expected) && std::memcmp(probeAt(connection), &expected, sizeof(expected)) == 0) return {};
   ProbeMessage found;
-  std::memcpy(&found, probeAt(join), sizeof(found));
+  std::memcpy(&found, probeAt(connection), sizeof(found));
   return fail(
       ncclSystemError,
       "{}: the first message has {} bytes and is from rank {} for rank {} on channel {}: the network confused its "
@@ -209,27 +209,27 @@ Status NetEndpoint::checkProbe(std::size_t join, int received) const {
       path_.text(), received, found.from, found.to, found.channel);
 }
 
-Result<bool> NetEndpoint::probe(std::size_t join) {
-  if (joins_[join] == nullptr || probed_[join]) return true;
-  if (probes_[join] == nullptr) {
-    ASSIGN(probes_[join], postProbe(join));
-    if (probes_[join] == nullptr) return false;
+Result<bool> NetEndpoint::probe(std::size_t connection) {
+  if (connections_[connection] == nullptr || probed_[connection]) return true;
+  if (probes_[connection] == nullptr) {
+    ASSIGN(probes_[connection], postProbe(connection));
+    if (probes_[connection] == nullptr) return false;
   }
   const bool receives = path_.direction == device::Direction::Recv;
   int received = 0;
-  auto over = lanes_[join].net->test(probes_[join], receives ? std::span(&received, 1) : std::span<int>());
+  auto over = lanes_[connection].net->test(probes_[connection], receives ? std::span(&received, 1) : std::span<int>());
   if (!over.ok()) return failNet(path_, over.status(), "test of the first message");
   if (!over.value()) return false;
-  probes_[join] = nullptr;
-  probed_[join] = true;
-  if (receives) TRY(checkProbe(join, received));
+  probes_[connection] = nullptr;
+  probed_[connection] = true;
+  if (receives) TRY(checkProbe(connection, received));
   return true;
 }
 
 Status NetEndpoint::start() {
   const TaskSetup setup{.path = path_,
-                        .simple = joins_[kSimple] == nullptr ? nullptr : &lanes_[kSimple],
-                        .flagged = joins_[kFlagged] == nullptr ? nullptr : &lanes_[kFlagged],
+                        .simple = connections_[kSimple] == nullptr ? nullptr : &lanes_[kSimple],
+                        .flagged = connections_[kFlagged] == nullptr ? nullptr : &lanes_[kFlagged],
                         .messages = memory_->host() + memory_->layout().messages,
                         .shared = shared_.get()};
   if (path_.direction == device::Direction::Send) {
@@ -243,8 +243,8 @@ Status NetEndpoint::start() {
 Result<bool> NetEndpoint::ready() {
   if (phase_ == Phase::Opened) return fail(ncclInternalError, "{}: ready() before connect()", path_.text());
   if (phase_ == Phase::Joining) {
-    if (sharedJoin_ != nullptr) sharedJoin_->complete = true;
-    ASSIGN(const bool joined, pollAll(joins_));
+    if (sharedConnection_ != nullptr) sharedConnection_->complete = true;
+    ASSIGN(const bool joined, pollAll(connections_));
     if (!joined) return false;
     TRY(prepare());
     phase_ = Phase::Probing;

@@ -30,7 +30,7 @@ struct EndContext {
   const NetTransportOptions& options;
   SharedPools& pools;      ///< must outlive the endpoint's ready() …
   pxn::LentPools& lent;  ///< … and so must those of relays …
-  SharedJoins& joins;      ///< … and this
+  ConnectionSharing& joins;      ///< … and this
 };
 
 /// The contents of a ConnectHandle. The receiver's says where it listens.
@@ -60,7 +60,7 @@ class NetEndpoint final : public transport::Endpoint {
  private:
   static constexpr std::size_t kSimple = 0;   ///< the network connection of the Simple protocol …
   static constexpr std::size_t kFlagged = 1;  ///< … and that of the others
-  static constexpr std::size_t kJoins = 2;
+  static constexpr std::size_t kConnections = 2;
   enum class Phase : std::uint8_t { Opened, Joining, Probing, Ready };
 
   NetEndpoint(const EndContext& context, NetPath path, const EndPlace& place);
@@ -72,7 +72,7 @@ class NetEndpoint final : public transport::Endpoint {
   /// What it says of sharing network connections.
   Result<SharingOffer> offer() const;
   /// Finds those with which it shares one, where both ends offer it.
-  void joinOthers(const SharingOffer& peers);
+  void connectShared(const SharingOffer& peers);
   Status prepare();
   /// Finds the slots that it shares with other connections, if it does.
   Status joinPool();
@@ -80,28 +80,28 @@ class NetEndpoint final : public transport::Endpoint {
   Result<gpu::MemoryWindow> windowForNetwork() const;
   Status registerSlots();
   Result<void*> registerOnDevice(const gpu::DeviceBuffer& slots);
-  Result<bool> probe(std::size_t join);
-  Result<void*> postProbe(std::size_t join);
-  Status checkProbe(std::size_t join, int received) const;
+  Result<bool> probe(std::size_t connection);
+  Result<void*> postProbe(std::size_t connection);
+  Status checkProbe(std::size_t connection, int received) const;
   Status start();
-  std::byte* probeAt(std::size_t join) const;
+  std::byte* probeAt(std::size_t connection) const;
 
   const gpu::Device& device_;
   NetTransportOptions options_;
   SharedPools& pools_;
-  SharedJoins& sharing_;
+  ConnectionSharing& sharing_;
   NetPath path_;
   int netDevice_;
   SlotPlace slots_;
   SharingOffer offer_;
   std::shared_ptr<SharedSlots> shared_;  ///< outlives the connections, and so does …
   std::shared_ptr<EndMemory> memory_;
-  std::array<NetLane, kJoins> lanes_{};
-  std::array<std::shared_ptr<NetJoin>, kJoins> joins_;
-  std::shared_ptr<SharedJoin> sharedJoin_;  ///< of the Simple protocol; null: the connection is its own
-  std::shared_ptr<RecvGroups> groups_;      ///< a receiver's
-  std::array<void*, kJoins> probes_{};
-  std::array<bool, kJoins> probed_{};
+  std::array<NetLane, kConnections> lanes_{};
+  std::array<std::shared_ptr<NetConnection>, kConnections> connections_;
+  std::shared_ptr<SharedConnection> sharedConnection_;  ///< of the Simple protocol; null: the connection is its own
+  std::shared_ptr<MultiRecv> groups_;      ///< a receiver's
+  std::array<void*, kConnections> probes_{};
+  std::array<bool, kConnections> probed_{};
   Phase phase_ = Phase::Opened;
   std::unique_ptr<proxy::ProgressTask> task_;
 };

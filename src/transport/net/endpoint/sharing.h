@@ -31,11 +31,11 @@ struct JoinKey {
 };
 
 /// One of them. The first end to come brings the network connection; it is closed with the last end.
-struct SharedJoin {
-  std::shared_ptr<NetJoin> join;
+struct SharedConnection {
+  std::shared_ptr<NetConnection> connection;
   int ends = 0;
   bool complete = false;               ///< it is being used: no further end may come
-  std::shared_ptr<RecvGroups> groups;  ///< a receiver's
+  std::shared_ptr<MultiRecv> groups;  ///< a receiver's
   std::optional<FailedCall> failure;   ///< a sender's: the network is not asked again. The progress engine's
 };
 
@@ -43,16 +43,16 @@ struct SharedJoin {
 ///
 /// Both sides of a link go through its channels in ascending order, and through all of them before the first end is
 /// used (comm/connect/connect.h): so they come to the same groups without a word.
-class SharedJoins {
+class ConnectionSharing {
  public:
-  /// What an end shares, at most `most` of them; its own `join` where it is the first.
-  std::shared_ptr<SharedJoin> enter(const JoinKey& key, int most, const std::shared_ptr<NetJoin>& join);
+  /// What an end shares, at most `most` of them; its own `connection` where it is the first.
+  std::shared_ptr<SharedConnection> enter(const JoinKey& key, int most, const std::shared_ptr<NetConnection>& connection);
   /// The order of what this peer sends, on all channels.
-  std::shared_ptr<MessageTurns> turnsOf(int peer);
+  std::shared_ptr<RecvSequence> turnsOf(int peer);
 
  private:
-  std::map<JoinKey, std::weak_ptr<SharedJoin>> joins_;
-  std::map<int, std::weak_ptr<MessageTurns>> turns_;
+  std::map<JoinKey, std::weak_ptr<SharedConnection>> connections_;
+  std::map<int, std::weak_ptr<RecvSequence>> turns_;
 };
 
 }  // namespace tutti::net

@@ -4,22 +4,22 @@
 
 namespace tutti::net {
 
-void LaneEnd::note(const FailedCall& failure) {
+void LaneShutdown::note(const FailedCall& failure) {
   failure_ = failure;
   since_ = SteadyClock::now();
 }
 
-void LaneEnd::begin(Status why, std::string_view call) {
+void LaneShutdown::begin(Status why, std::string_view call) {
   note({why, std::string(call), lastErrorText()});
   if (shared_ != nullptr) *shared_ = failure_;
 }
 
-bool LaneEnd::begun() {
+bool LaneShutdown::begun() {
   if (!failure_ && shared_ != nullptr && *shared_) note(**shared_);
   return failure_.has_value();
 }
 
-Result<bool> LaneEnd::settle(const TaskSetup& setup) {
+Result<bool> LaneShutdown::settle(const TaskSetup& setup) {
   if (closed_) return true;
   if (setup.path.peerHasLeft()) {
     closed_ = true;

@@ -12,10 +12,10 @@ namespace tutti::net {
 
 /// Requests may be under way when a peer leaves that has got all it wanted; they end in whatever way the network says
 /// so. A peer's farewell comes another way, perhaps a little later than the end of its connection. Used by one thread.
-class LaneEnd {
+class LaneShutdown {
  public:
   /// `lane` may be null. Where several tasks share its connection, what one of them begins has begun for all.
-  explicit LaneEnd(const NetLane* lane = nullptr) : shared_(lane == nullptr ? nullptr : lane->failure) {}
+  explicit LaneShutdown(const NetLane* lane = nullptr) : shared_(lane == nullptr ? nullptr : lane->failure) {}
   /// A call of the network has failed, and has said why in the log. The network is not asked again.
   void begin(Status why, std::string_view call);
   bool begun();

@@ -31,7 +31,7 @@ struct NetTransportOptions {
   std::uint32_t sharedSlots = 0;
   /// With sharedSlots: Mesh connections to one rank share network connections, where the peer says so, too, and both
   /// devices take several receives in one. To be set only if some device of the network does.
-  bool sharedJoins = false;
+  bool sharedConnections = false;
 };
 
 }  // namespace tutti::net

@@ -128,7 +128,7 @@ class Tally {
 };
 
 class SlotStore;
-class RecvGroups;
+class MultiRecv;
 
 /// What a task is made for. The memory is the endpoint's.
 struct TaskSetup {
@@ -148,7 +148,7 @@ struct SendSetup : TaskSetup {
 };
 struct RecvSetup : TaskSetup {
   device::RecvConn view{};
-  RecvGroups* groups = nullptr;  ///< posts the receives of the Simple protocol; only with `shared`
+  MultiRecv* groups = nullptr;  ///< posts the receives of the Simple protocol; only with `shared`
 };
 
 /// A message of a flagged protocol: this, then content.

@@ -125,9 +125,9 @@ Status RelayEndpoint::adopt(std::uint64_t bytes, Fd attached) {
 }
 
 Status RelayEndpoint::start() {
-  auto& board = *reinterpret_cast<Board*>(memory_->host());
+  auto& status = *reinterpret_cast<PxnStatusPage*>(memory_->host());
   const device::SendConn view = viewOf(layout_, path_.link.slotBytes, memory_->host(), nullptr);
-  task_.emplace(path_, way_.relay, view, board, line_.get());
+  task_.emplace(path_, way_.relay, view, status, line_.get());
   phase_ = Phase::Ready;
   return {};
 }

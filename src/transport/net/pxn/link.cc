@@ -41,18 +41,18 @@ std::uint32_t slotOf(const device::SlotBytes& slotBytes, device::Protocol protoc
 /// What the sender, whose connection it is, says of its only peer in memory that both see.
 class BoardFarewells final : public PeerFarewells {
  public:
-  explicit BoardFarewells(const Board& board) : board_(board) {}
-  bool hasLeft(int) const override { return read(board_.peerLeft) != 0; }
+  explicit BoardFarewells(const PxnStatusPage& status) : status_(status) {}
+  bool hasLeft(int) const override { return read(status_.peerLeft) != 0; }
 
  private:
-  const Board& board_;
+  const PxnStatusPage& status_;
 };
 
 }  // namespace
 
 RelayLink::~RelayLink() {
   if (work_ == nullptr) return;
-  host_.roster.leave(*work_);
+  host_.connections.leave(*work_);
   host_.group.remove(work_.get());
 }
 
@@ -77,7 +77,7 @@ bool RelayLink::take(std::span<const std::byte> packet) {
 }
 
 void RelayLink::wake() {
-  RelayWork::wake(board());
+  PxnSendTask::wake(status());
   host_.group.hold();
   host_.group.release();
 }
@@ -140,14 +140,14 @@ Status RelayLink::begin(const Order& order) {
   TRY(joinPool(order));
   layout_ = layoutOf(order.slotBytes, pool_ != nullptr);
   ASSIGN(memory_, shm::Segment::create(layout_.bytes, shm::numaNodeOf(host_.device), path_.text()));
-  new (base()) Board{};
-  path_.farewells = std::make_shared<BoardFarewells>(board());
+  new (base()) PxnStatusPage{};
+  path_.farewells = std::make_shared<BoardFarewells>(status());
   const bool flagged = slotOf(order.slotBytes, device::Protocol::LL) != 0 || slotOf(order.slotBytes, device::Protocol::LL128) != 0;
-  const std::array<bool, kJoins> wanted{slotOf(order.slotBytes, device::Protocol::Simple) != 0, flagged};
-  for (std::size_t j = 0; j < kJoins; ++j) {
+  const std::array<bool, kConnections> wanted{slotOf(order.slotBytes, device::Protocol::Simple) != 0, flagged};
+  for (std::size_t j = 0; j < kConnections; ++j) {
     if (!wanted[j]) continue;
-    joins_[j] = std::make_shared<net::NetJoin>(host_.net, path_, order.netDevice);
-    joins_[j]->aim(order.listeners[j]);
+    connections_[j] = std::make_shared<net::NetConnection>(host_.net, path_, order.netDevice);
+    connections_[j]->aim(order.listeners[j]);
     lanes_[j].net = &host_.net;
     lanes_[j].tag = hello_.sender;
   }
@@ -182,22 +182,22 @@ Status RelayLink::send(const Answer& answer, int descriptor) const {
 }
 
 Status RelayLink::prepare() {
-  for (std::size_t j = 0; j < kJoins; ++j) {
-    if (joins_[j] == nullptr) continue;
-    lanes_[j].connection = joins_[j]->connection();
-    ASSIGN(lanes_[j].registration, joins_[j]->registerMemory(base(), layout_.bytes, plugin::PtrKind::Host));
+  for (std::size_t j = 0; j < kConnections; ++j) {
+    if (connections_[j] == nullptr) continue;
+    lanes_[j].connection = connections_[j]->connection();
+    ASSIGN(lanes_[j].registration, connections_[j]->registerMemory(base(), layout_.bytes, plugin::PtrKind::Host));
     lanes_[j].slotRegistration = lanes_[j].registration;
     const net::ProbeMessage probe = net::probeOf(path_, j);
     std::memcpy(base() + layout_.probes + j * kProbeRoom, &probe, sizeof(probe));
   }
   if (pool_ == nullptr) return {};
   ASSIGN(lanes_[kSimple].slotRegistration,
-         joins_[kSimple]->registerMemory(pool_->memory(), pool_->bytes(), plugin::PtrKind::Host));
+         connections_[kSimple]->registerMemory(pool_->memory(), pool_->bytes(), plugin::PtrKind::Host));
   return {};
 }
 
 Result<bool> RelayLink::probe(std::size_t join) {
-  if (joins_[join] == nullptr || probed_[join]) return true;
+  if (connections_[join] == nullptr || probed_[join]) return true;
   const net::NetLane& lane = lanes_[join];
   if (probes_[join] == nullptr) {
     const plugin::NetBuffer message{base() + layout_.probes + join * kProbeRoom, sizeof(net::ProbeMessage), lane.tag,
@@ -217,13 +217,13 @@ Status RelayLink::run() {
   net::SendSetup setup;
   setup.path = path_;
   setup.view = viewOf(layout_, path_.link.slotBytes, base(), nullptr);
-  setup.simple = joins_[kSimple] == nullptr ? nullptr : &lanes_[kSimple];
-  setup.flagged = joins_[kSimple + 1] == nullptr ? nullptr : &lanes_[kSimple + 1];
+  setup.simple = connections_[kSimple] == nullptr ? nullptr : &lanes_[kSimple];
+  setup.flagged = connections_[kSimple + 1] == nullptr ? nullptr : &lanes_[kSimple + 1];
   setup.messages = base() + layout_.messages;
   setup.shared = pool_.get();
-  work_ = std::make_unique<RelayWork>(setup, board());
+  work_ = std::make_unique<PxnSendTask>(setup, status());
   TRY(host_.group.add(work_.get()));
-  host_.roster.enter(*work_, transport::rankText(path_.link.self));
+  host_.connections.enter(*work_, transport::rankText(path_.link.self));
   Answer answer;
   answer.kind = Kind::Ready;
   if (transport::sendPacket(line_.get(), transport::packetOf(answer)) != transport::PacketIo::Done) {
@@ -235,7 +235,7 @@ Status RelayLink::run() {
 
 Status RelayLink::advance() {
   if (phase_ == Phase::Joining) {
-    ASSIGN(const bool joined, net::pollAll(joins_));
+    ASSIGN(const bool joined, net::pollAll(connections_));
     if (!joined) return {};
     TRY(prepare());
     phase_ = Phase::Probing;

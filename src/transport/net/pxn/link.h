@@ -31,7 +31,7 @@ struct Host {
   plugin::Net& net;
   const gpu::Device& device;
   proxy::ProgressGroup& group;
-  Roster& roster;
+  PxnConnections& connections;
   RelayPools& pools;
   std::span<const topo::PeerInfo> peers;  ///< of all ranks
   int rank = 0;                     ///< the relay
@@ -61,7 +61,7 @@ class RelayLink {
  private:
   enum class Phase : std::uint8_t { Silent, Greeted, Joining, Probing, Running };
   static constexpr std::size_t kSimple = 0;
-  static constexpr std::size_t kJoins = 2;
+  static constexpr std::size_t kConnections = 2;
 
   bool take(std::span<const std::byte> packet);
   bool greet(std::span<const std::byte> packet);
@@ -78,7 +78,7 @@ class RelayLink {
   Status advance();
   void refuse(Status why);
   std::byte* base() const { return memory_->memory().data(); }
-  Board& board() const { return *reinterpret_cast<Board*>(base()); }
+  PxnStatusPage& status() const { return *reinterpret_cast<PxnStatusPage*>(base()); }
 
   const Host& host_;
   Fd line_;
@@ -90,11 +90,11 @@ class RelayLink {
   Layout layout_;
   std::shared_ptr<RelayPool> pool_;     ///< null: slots of its own; outlives the network connections …
   std::optional<shm::Segment> memory_;  ///< … and so does this
-  std::array<net::NetLane, kJoins> lanes_{};
-  std::array<std::shared_ptr<net::NetJoin>, kJoins> joins_;
-  std::array<void*, kJoins> probes_{};
-  std::array<bool, kJoins> probed_{};
-  std::unique_ptr<RelayWork> work_;
+  std::array<net::NetLane, kConnections> lanes_{};
+  std::array<std::shared_ptr<net::NetConnection>, kConnections> connections_;
+  std::array<void*, kConnections> probes_{};
+  std::array<bool, kConnections> probed_{};
+  std::unique_ptr<PxnSendTask> work_;
 };
 
 }  // namespace tutti::net::pxn

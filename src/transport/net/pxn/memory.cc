@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kNetworkConnections = 2;
-static_assert(sizeof(Board) <= kPage);
+static_assert(sizeof(PxnStatusPage) <= kPage);
 
 constexpr std::size_t roundedUp(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
@@ -48,11 +48,11 @@ device::SendConn viewOf(const Layout& layout, const device::SlotBytes& slotBytes
   return view;
 }
 
-bool allSettled(const device::SendConn& view, const Board& board) {
+bool allSettled(const device::SendConn& view, const PxnStatusPage& status) {
   for (std::size_t p = 0; p < device::kProtocols; ++p) {
     if (view.slotBytes[p] == 0) continue;
     const auto protocol = static_cast<device::Protocol>(p);
-    const std::uint64_t settled = read(board.settled[p]);
+    const std::uint64_t settled = read(status.settled[p]);
     if (protocol == device::Protocol::Simple) {
       if (net::loadCounter(view.tailOf(protocol)) != settled) return false;
       continue;

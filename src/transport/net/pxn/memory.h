@@ -14,7 +14,7 @@ namespace tutti::net::pxn {
 
 /// What the two hosts tell each other while the connection is used. Of each line one side writes; words() of it are
 /// used through std::atomic_ref by both.
-struct Board {
+struct PxnStatusPage {
   // The sender's.
   alignas(128) std::uint64_t pulse;  ///< grows with every turn of the sender's engine
   std::uint32_t peerLeft;            ///< the receiver has said goodbye
@@ -32,7 +32,7 @@ struct Board {
   alignas(128) std::array<char, 1024> text;  ///< ends in a zero
 };
 
-/// Offsets in the segment; the Board comes first.
+/// Offsets in the segment; the PxnStatusPage comes first.
 struct Layout {
   std::size_t tail = 0;
   std::size_t head = 0;
@@ -52,7 +52,7 @@ Layout layoutOf(const device::SlotBytes& slotBytes, bool slotsElsewhere);
 device::SendConn viewOf(const Layout& layout, const device::SlotBytes& slotBytes, std::byte* base, std::byte* steps);
 
 /// Whether the relay has sent all that kernels gave it, and the network has delivered it. `view`: of the host.
-bool allSettled(const device::SendConn& view, const Board& board);
+bool allSettled(const device::SendConn& view, const PxnStatusPage& status);
 
 /// Without the step.
 std::uint64_t packed(const net::LaneFacts& facts);

@@ -12,15 +12,15 @@
 namespace tutti::net::pxn {
 
 /// Any thread; nothing waits.
-class Roster {
+class PxnConnections {
  public:
   /// `sender`: the rank that it is for, for people.
-  void enter(const RelayWork& work, std::string sender) {
+  void enter(const PxnSendTask& work, std::string sender) {
     const std::lock_guard lock(mutex_);
     entries_.push_back({&work, std::move(sender)});
   }
   /// Before it goes; nothing if it was not entered.
-  void leave(const RelayWork& work) {
+  void leave(const PxnSendTask& work) {
     const std::lock_guard lock(mutex_);
     std::erase_if(entries_, [&](const Entry& entry) { return entry.work == &work; });
   }
@@ -37,7 +37,7 @@ class Roster {
 
  private:
   struct Entry {
-    const RelayWork* work;
+    const PxnSendTask* work;
     std::string sender;
   };
   mutable std::mutex mutex_;

@@ -19,8 +19,8 @@ transport::ConnectHandle RoutedSender::handle() const {
 
 Status RoutedSender::connectDirectly(const EndPlace& place, const transport::ConnectHandle& peer) {
   NetTransportOptions options = options_;
-  options.sharedJoins = false;  // handle() could not say which device it would be
-  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options, pools_, lent_, joins_}, link_, device::Direction::Send, place));
+  options.sharedConnections = false;  // handle() could not say which device it would be
+  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options, pools_, lent_, connections_}, link_, device::Direction::Send, place));
   return inner_->connect(peer);
 }
 

@@ -20,7 +20,7 @@ class RoutedSender final : public transport::Endpoint {
         options_(context.options),
         pools_(context.pools),
         lent_(context.lent),
-        joins_(context.joins),
+        connections_(context.joins),
         link_(link) {}
   transport::ConnectHandle handle() const override;
   Status connect(const transport::ConnectHandle& peer) override;
@@ -40,7 +40,7 @@ class RoutedSender final : public transport::Endpoint {
   NetTransportOptions options_;
   net::SharedPools& pools_;
   LentPools& lent_;
-  net::SharedJoins& joins_;
+  net::ConnectionSharing& connections_;
   transport::LinkSpec link_;
   std::unique_ptr<transport::Endpoint> inner_;  ///< null before connect()
 };

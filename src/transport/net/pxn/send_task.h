@@ -17,22 +17,22 @@
 namespace tutti::net::pxn {
 
 /// Driven by the relay's engine (proxy/task.h). Never fails there: a relay goes on for others; what has failed stands
-/// on the board. Counts as busy while the sender's engine beats, and `kLinger` longer.
-class RelayWork final : public proxy::ProgressTask {
+/// on the status. Counts as busy while the sender's engine beats, and `kLinger` longer.
+class PxnSendTask final : public proxy::ProgressTask {
  public:
   static constexpr milliseconds kLinger{20};
 
-  /// `board` must outlive it.
-  RelayWork(const net::SendSetup& setup, Board& board);
+  /// `status` must outlive it.
+  PxnSendTask(const net::SendSetup& setup, PxnStatusPage& status);
   Result<bool> advance() override;
   bool quiet() const override;
   proxy::TaskCounters counters() const override { return sender_.counters(); }
   std::string describe() const override { return sender_.describe(); }
   /// Nothing is under way that has not come through. Any thread.
-  bool atRest() const { return failed_ || allSettled(view_, board_); }
+  bool atRest() const { return failed_ || allSettled(view_, status_); }
 
   /// The sender has asked for it. The service's thread, before it holds the group.
-  static void wake(Board& board);
+  static void wake(PxnStatusPage& status);
 
  private:
   void settle();
@@ -40,7 +40,7 @@ class RelayWork final : public proxy::ProgressTask {
   void report(Status why);
   bool senderBeats() const;
 
-  Board& board_;
+  PxnStatusPage& status_;
   device::SendConn view_;
   net::NetSender sender_;
   std::atomic<bool> failed_{false};

@@ -35,7 +35,7 @@ Status RelayService::open() {
   hooks.busy = [] { return false; };
   ASSIGN(group_, setup_.engine->group(std::move(hooks)));
   host_.reset(
-      new Host{*setup_.net, *setup_.device, *group_, roster_, pools_, setup_.peers, setup_.rank, setup_.secret});
+      new Host{*setup_.net, *setup_.device, *group_, connections_, pools_, setup_.peers, setup_.rank, setup_.secret});
   waker_ = Waker::create();
   if (!waker_.valid()) return fail(ncclSystemError, "PXN : eventfd failed: {}. {}", errnoText(errno), kRemedy);
   TRY(listener_.open(lineName(setup_.secret, setup_.rank), "PXN", kRemedy));

@@ -48,8 +48,8 @@ class RelayService {
   static void retire(std::shared_ptr<RelayService> service);
   /// After retire(): nobody sends through it any more.
   bool finished() const { return finished_.load(std::memory_order_acquire); }
-  /// See Roster::underWay().
-  std::vector<std::string> underWay() const { return roster_.underWay(); }
+  /// See PxnConnections::underWay().
+  std::vector<std::string> underWay() const { return connections_.underWay(); }
 
  private:
   explicit RelayService(ServiceSetup setup) : setup_(std::move(setup)) {}
@@ -62,7 +62,7 @@ class RelayService {
   void acceptAll();
 
   ServiceSetup setup_;
-  Roster roster_;
+  PxnConnections connections_;
   RelayPools pools_;  ///< the thread's
   std::unique_ptr<proxy::ProgressGroup> group_;
   std::unique_ptr<Host> host_;

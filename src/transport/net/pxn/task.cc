@@ -22,7 +22,7 @@ constexpr auto kSimple = static_cast<std::size_t>(device::Protocol::Simple);
 
 /// Once for each time that the relay has gone to sleep.
 void RelayedTask::wakeRelay() {
-  const std::uint32_t wakes = read(board_.wakes);
+  const std::uint32_t wakes = read(status_.wakes);
   if (rung_ && wakes == wakesAtRing_) return;
   const Kind kind = Kind::Wake;
   wakesAtRing_ = wakes;
@@ -31,12 +31,12 @@ void RelayedTask::wakeRelay() {
 
 Status RelayedTask::relayFailed(std::uint32_t code) const {
   return fail(static_cast<ncclResult_t>(code), "{}: {}, which sends in its stead, has failed: {}", path_.text(),
-              transport::rankText(relay_), board_.text.data());
+              transport::rankText(relay_), status_.text.data());
 }
 
 /// An engine that has nothing to do for us need not turn.
 void RelayedTask::watchRelay() {
-  const std::uint64_t turns = read(board_.turns, std::memory_order_relaxed);
+  const std::uint64_t turns = read(status_.turns, std::memory_order_relaxed);
   const auto now = SteadyClock::now();
   if (turns != relaysTurns_ || quiet()) {
     idleSince_.reset();
@@ -54,7 +54,7 @@ bool RelayedTask::hasGone() {
 }
 
 Status RelayedTask::look() {
-  if (path_.peerHasLeft()) write(board_.peerLeft, 1U);
+  if (path_.peerHasLeft()) write(status_.peerLeft, 1U);
   if (!hasGone()) {
     watchRelay();
     return {};
@@ -69,9 +69,9 @@ Status RelayedTask::look() {
 }
 
 Result<bool> RelayedTask::advance() {
-  write(board_.pulse, ++pulse_, std::memory_order_seq_cst);
-  if (!goneSince_ && read(board_.awake, std::memory_order_seq_cst) == 0) wakeRelay();
-  if (const std::uint32_t code = read(board_.failed); code != 0) return relayFailed(code);
+  write(status_.pulse, ++pulse_, std::memory_order_seq_cst);
+  if (!goneSince_ && read(status_.awake, std::memory_order_seq_cst) == 0) wakeRelay();
+  if (const std::uint32_t code = read(status_.failed); code != 0) return relayFailed(code);
   if (turns_++ % kTurnsPerLook == 0) TRY(look());
   return false;
 }
@@ -84,22 +84,22 @@ std::uint64_t RelayedTask::headOf(std::size_t protocol) const {
 proxy::TaskCounters RelayedTask::counters() const {
   proxy::TaskCounters counters;
   for (std::size_t p = 0; p < device::kProtocols; ++p) {
-    counters.done += read(board_.settled[p]);  // before the head, which is never behind
+    counters.done += read(status_.settled[p]);  // before the head, which is never behind
     counters.posted += headOf(p);
   }
-  counters.bytes = read(board_.bytes);
-  counters.stalls = read(board_.stalls);
+  counters.bytes = read(status_.bytes);
+  counters.stalls = read(status_.stalls);
   return counters;
 }
 
-proxy::TaskHold RelayedTask::hold() const {
-  proxy::TaskHold hold{proxy::Keeper::Nobody, relay_.rank};
+proxy::PendingSend RelayedTask::hold() const {
+  proxy::PendingSend hold{proxy::BlockedBy::Nobody, relay_.rank};
   if (quiet()) return hold;
-  const net::LaneFacts facts = factsOf(read(board_.wait), read(board_.step));
+  const net::LaneFacts facts = factsOf(read(status_.wait), read(status_.step));
   if (stuck_.load(std::memory_order_relaxed)) {
-    hold.keeper = proxy::Keeper::Relay;
+    hold.blockedBy = proxy::BlockedBy::Relay;
   } else if (facts.atNetwork()) {
-    hold.keeper = proxy::Keeper::Network;
+    hold.blockedBy = proxy::BlockedBy::Network;
   }
   return hold;
 }
@@ -108,9 +108,9 @@ std::string RelayedTask::describe() const {
   const std::string relay = transport::rankText(relay_);
   if (quiet()) {
     return fmt::format("{}: step {}, waits for a kernel; {} sends in its stead", path_.brief(),
-                       read(board_.settled[kSimple]), relay);
+                       read(status_.settled[kSimple]), relay);
   }
-  const net::LaneFacts facts = factsOf(read(board_.wait), read(board_.step));
+  const net::LaneFacts facts = factsOf(read(status_.wait), read(status_.step));
   return fmt::format("{}: {}; {}, which sends in its stead, {}", path_.brief(), facts.place(), relay,
                      stuck_.load(std::memory_order_relaxed)
                          ? "does nothing: its process is stopped, or its engine hangs in a call of the network"

@@ -21,8 +21,8 @@ namespace tutti::net::pxn {
 class RelayedTask final : public proxy::ProgressTask {
  public:
   /// What is referred to must outlive it. `view`: as the host addresses the memory.
-  RelayedTask(const net::NetPath& path, const topo::PeerInfo& relay, const device::SendConn& view, Board& board, int line)
-      : path_(path), relay_(relay), view_(view), board_(board), line_(line) {}
+  RelayedTask(const net::NetPath& path, const topo::PeerInfo& relay, const device::SendConn& view, PxnStatusPage& status, int line)
+      : path_(path), relay_(relay), view_(view), status_(status), line_(line) {}
   /// Errors: the relay's, with its code; ncclRemoteError when it has gone, and kGoneGrace later nothing else has ended
   /// this communicator.
   Result<bool> advance() override;
@@ -31,10 +31,10 @@ class RelayedTask final : public proxy::ProgressTask {
   static constexpr milliseconds kGoneGrace{2000};
   /// The relay's engine counts as stuck when it has made no turn for so long, with something to send.
   static constexpr milliseconds kStuck{1500};
-  bool quiet() const override { return allSettled(view_, board_); }
+  bool quiet() const override { return allSettled(view_, status_); }
   proxy::TaskCounters counters() const override;
   std::string describe() const override;
-  proxy::TaskHold hold() const override;
+  proxy::PendingSend hold() const override;
 
  private:
   void wakeRelay();
@@ -47,7 +47,7 @@ class RelayedTask final : public proxy::ProgressTask {
   const net::NetPath& path_;
   const topo::PeerInfo& relay_;
   const device::SendConn view_;
-  Board& board_;
+  PxnStatusPage& status_;
   const int line_;
   std::uint64_t pulse_ = 0;
   bool rung_ = false;

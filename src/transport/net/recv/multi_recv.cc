@@ -8,7 +8,7 @@
 
 namespace tutti::net {
 
-void RecvGroups::leave(GroupedLane& lane) {
+void MultiRecv::leave(MultiRecvLane& lane) {
   std::erase(lanes_, &lane);
   const std::uint64_t end = made_ + (refused_ ? 1 : 0);
   for (std::uint64_t g = oldest_; g != end; ++g) {
@@ -22,20 +22,20 @@ void RecvGroups::leave(GroupedLane& lane) {
   retire();
 }
 
-void RecvGroups::gather(Group& group) const {
+void MultiRecv::gather(Group& group) const {
   group.phase = Phase::Posted;
   group.request = nullptr;
   group.nParts = 0;
-  for (GroupedLane* lane : lanes_) {
+  for (MultiRecvLane* lane : lanes_) {
     if (group.nParts == mostParts_) break;
     const auto asked = lane->asked();
-    if (!asked || !turns_->isTurnOf(asked->turn)) continue;
+    if (!asked || !turns_->isNext(asked->turn)) continue;
     group.parts[group.nParts++] = {lane, *asked};
   }
   group.left = group.nParts;
 }
 
-Result<bool> RecvGroups::postOne(Group& group) {
+Result<bool> MultiRecv::postOne(Group& group) {
   Buffers buffers;
   for (std::uint32_t p = 0; p < group.nParts; ++p) buffers[p] = group.parts[p].receive.into;
   const auto posting = net_->irecv(connection_, std::span(buffers.data(), group.nParts));
@@ -51,7 +51,7 @@ Result<bool> RecvGroups::postOne(Group& group) {
   return true;
 }
 
-Result<bool> RecvGroups::post() {
+Result<bool> MultiRecv::post() {
   bool any = false;
   while (made_ - oldest_ < kMostGroups) {
     if (failure_) return failedBefore();
@@ -65,7 +65,7 @@ Result<bool> RecvGroups::post() {
   return any;
 }
 
-Result<bool> RecvGroups::flush(Group& group) {
+Result<bool> MultiRecv::flush(Group& group) {
   if (group.request == nullptr) {
     Buffers buffers;
     std::uint32_t n = 0;
@@ -85,7 +85,7 @@ Result<bool> RecvGroups::flush(Group& group) {
   return over.value();
 }
 
-Result<bool> RecvGroups::received(RecvTicket ticket) {
+Result<bool> MultiRecv::received(RecvTicket ticket) {
   Group& group = at(ticket);
   if (group.phase == Phase::Here) return true;
   if (dead_) return failedBefore();
@@ -101,7 +101,7 @@ Result<bool> RecvGroups::received(RecvTicket ticket) {
   return flushed;
 }
 
-int RecvGroups::take(RecvTicket ticket) {
+int MultiRecv::take(RecvTicket ticket) {
   Group& group = at(ticket);
   group.parts[ticket.part].lane = nullptr;
   --group.left;
@@ -109,21 +109,21 @@ int RecvGroups::take(RecvTicket ticket) {
   return group.sizes[ticket.part];
 }
 
-void RecvGroups::retire() {
+void MultiRecv::retire() {
   while (oldest_ != made_ && groups_[oldest_ % kMostGroups].left == 0) ++oldest_;
 }
 
-Status RecvGroups::failed(Status why) {
+Status MultiRecv::failed(Status why) {
   failure_ = {why, lastErrorText()};
   return why;
 }
 
-Status RecvGroups::dead(Status why) {
+Status MultiRecv::dead(Status why) {
   dead_ = true;
   return failed(why);
 }
 
-Status RecvGroups::failedBefore() const {
+Status MultiRecv::failedBefore() const {
   recallLastError(failure_->said);
   return failure_->why;
 }

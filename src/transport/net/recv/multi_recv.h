@@ -1,7 +1,7 @@
 // Receives of several channels posted as one, over the network connection that they share.
 //
 // A network with such receives matches a message with a place of its tag in the oldest of them that still has one free,
-// and nothing behind that: what is first there has to come first. So they are posted in the order of MessageTurns, and
+// and nothing behind that: what is first there has to come first. So they are posted in the order of RecvSequence, and
 // one holds parts of one message only, a step of each channel at most. docs/network.md argues why nobody waits for
 // ever.
 #pragma once
@@ -22,7 +22,7 @@ namespace tutti::net {
 /// What a lane would have posted next.
 struct AskedReceive {
   plugin::NetBuffer into;
-  device::MessageTurn turn;
+  device::RecvOrder turn;
   bool flushes = false;  ///< what comes has to be flushed before a kernel may look
 };
 
@@ -33,7 +33,7 @@ struct RecvTicket {
 };
 
 /// A lane whose receives are posted together with others'.
-class GroupedLane {
+class MultiRecvLane {
  public:
   /// The next receive, if its kernel has asked for it.
   virtual std::optional<AskedReceive> asked() const = 0;
@@ -41,24 +41,24 @@ class GroupedLane {
   virtual void posted(RecvTicket ticket) = 0;
 
  protected:
-  ~GroupedLane() = default;
+  ~MultiRecvLane() = default;
 };
 
 /// The receives of one network connection. Used by one thread at a time: lanes of one communicator on one device.
-class RecvGroups {
+class MultiRecv {
  public:
   /// `mostParts`: of one receive, 1 to kMostParts.
-  RecvGroups(std::shared_ptr<MessageTurns> turns, int mostParts)
+  MultiRecv(std::shared_ptr<RecvSequence> turns, int mostParts)
       : turns_(std::move(turns)), mostParts_(static_cast<std::uint32_t>(mostParts)) {}
-  RecvGroups(const RecvGroups&) = delete;
-  RecvGroups& operator=(const RecvGroups&) = delete;
+  MultiRecv(const MultiRecv&) = delete;
+  MultiRecv& operator=(const MultiRecv&) = delete;
   static constexpr int kMostParts = 8;
 
   /// The connection is there. Before the first post().
   void use(plugin::Net& net, void* connection) { net_ = &net, connection_ = connection; }
   /// `lane` takes part until leave(), which its end must call: nobody asks for what was posted for it from then on.
-  void join(GroupedLane& lane) { lanes_.push_back(&lane); }
-  void leave(GroupedLane& lane);
+  void join(MultiRecvLane& lane) { lanes_.push_back(&lane); }
+  void leave(MultiRecvLane& lane);
 
   /// Posts what lanes have asked for and whose turn it is; whether there was anything. Errors: the network's. It takes
   /// no further receives then, but those that are under way may still come.
@@ -77,7 +77,7 @@ class RecvGroups {
   static constexpr std::uint64_t kMostGroups = 32;
   enum class Phase : std::uint8_t { Posted, Flushing, Here };
   struct Part {
-    GroupedLane* lane = nullptr;  ///< null: it has left, or has taken the part
+    MultiRecvLane* lane = nullptr;  ///< null: it has left, or has taken the part
     AskedReceive receive;
   };
   struct Group {
@@ -106,11 +106,11 @@ class RecvGroups {
   Status dead(Status why);
   Status failedBefore() const;
 
-  std::shared_ptr<MessageTurns> turns_;
+  std::shared_ptr<RecvSequence> turns_;
   std::uint32_t mostParts_;
   plugin::Net* net_ = nullptr;
   void* connection_ = nullptr;
-  std::vector<GroupedLane*> lanes_;
+  std::vector<MultiRecvLane*> lanes_;
   std::uint64_t oldest_ = 0;  ///< groups oldest_ .. made_-1 are under way
   std::uint64_t made_ = 0;
   bool refused_ = false;      ///< group made_ is what the network had no room for: it is asked again with the same

@@ -28,7 +28,7 @@ class RecvQueue {
   /// The oldest receive has been dealt with.
   void pop() { ++done_; }
 
-  /// For receives that are posted, and looked at, by RecvGroups: the same rules.
+  /// For receives that are posted, and looked at, by MultiRecv: the same rules.
   bool mayPost() const { return !refusedForGood_ || empty(); }
   void push() { ++posted_; }
   Result<bool> refuse(Status why);

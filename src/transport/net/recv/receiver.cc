@@ -14,7 +14,7 @@ NetReceiver::NetReceiver(const RecvSetup& setup) : setup_(setup) {
 /// Receives are posted ahead of what will come: those that nothing comes for end with the connection, in whatever way
 /// the network says so. A peer that said goodbye has sent all that it ever will; its word may come a little later.
 template <class Lane>
-Result<bool> NetReceiver::advanceLane(Lane& lane, LaneEnd& end) {
+Result<bool> NetReceiver::advanceLane(Lane& lane, LaneShutdown& end) {
   if (!end.begun()) {
     auto advanced = lane.advance();
     if (advanced.ok() || !lane.networkFailed()) return advanced;

@@ -28,12 +28,12 @@ class NetReceiver final : public proxy::ProgressTask {
  private:
   const LaneReport* reportOf(device::Protocol protocol) const;
   template <class Lane>
-  Result<bool> advanceLane(Lane& lane, LaneEnd& end);
+  Result<bool> advanceLane(Lane& lane, LaneShutdown& end);
 
   RecvSetup setup_;
   Tally tally_;
-  LaneEnd simpleEnd_;
-  LaneEnd flaggedEnd_;
+  LaneShutdown simpleEnd_;
+  LaneShutdown flaggedEnd_;
   std::optional<SimpleRecvLane> simple_;
   std::optional<FlaggedRecvLane> flagged_;
 };

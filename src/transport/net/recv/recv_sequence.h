@@ -10,11 +10,11 @@ namespace tutti::net {
 /// Receives of a message are posted when all receives of the messages before it have been, on whatever channels; those
 /// of one message in any order. Kernels ask in that order on each channel, and a launch asks only when all of the one
 /// before it has come. Used by one thread at a time.
-class MessageTurns {
+class RecvSequence {
  public:
-  bool isTurnOf(const device::MessageTurn& turn) const { return turn.number == current_; }
+  bool isNext(const device::RecvOrder& turn) const { return turn.number == current_; }
   /// A receive was posted, whose turn it was.
-  void posted(const device::MessageTurn& turn) {
+  void posted(const device::RecvOrder& turn) {
     if (!turn.ends || ++ended_ < turn.parts) return;
     ended_ = 0;
     current_ = turn.last ? 0U : current_ + 1U;

@@ -89,7 +89,7 @@ std::optional<AskedReceive> SimpleRecvLane::asked() const {
   if (networkFailed() || !mayPost(0)) return {};
   const std::uint64_t step = queue_.posted();
   const auto turn = static_cast<std::uint32_t>(loadCounter(view_.words->place.of(step)) >> 32);
-  return AskedReceive{slotOf(step), device::turnIn(turn), lane_.flushes};
+  return AskedReceive{slotOf(step), device::orderIn(turn), lane_.flushes};
 }
 
 void SimpleRecvLane::posted(RecvTicket ticket) {

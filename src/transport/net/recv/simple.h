@@ -14,7 +14,7 @@
 namespace tutti::net {
 
 /// Receives messages into the slots where kernels read them.
-class SimpleRecvLane final : private GroupedLane {
+class SimpleRecvLane final : private MultiRecvLane {
  public:
   /// What the references name must outlive the lane.
   SimpleRecvLane(NetLane& lane, const RecvSetup& setup, Tally& tally);
@@ -59,7 +59,7 @@ class SimpleRecvLane final : private GroupedLane {
   Tally& tally_;
   RecvQueue queue_;
   const SlotStore* shared_;  ///< null: slots of its own
-  RecvGroups* groups_;       ///< null: receives are posted one by one
+  MultiRecv* groups_;       ///< null: receives are posted one by one
   std::uint64_t checked_;    ///< steps whose kernels have said what they read of them, or say nothing
   bool received_ = false;    ///< the oldest receive has ended and is being flushed
   void* flush_ = nullptr;    ///< null with `received_`: still to be asked for

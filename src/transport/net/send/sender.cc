@@ -16,7 +16,7 @@ constexpr unsigned kTurnsPerClock = 32;
 
 /// Whether the network has delivered all, or the peer wants no more. A failure begins the end, which further turns
 /// tell: it may yet turn out to be a farewell, and networks say only once why they fail.
-bool settled(const NetLane* lane, LaneEnd& end) {
+bool settled(const NetLane* lane, LaneShutdown& end) {
   if (lane == nullptr || end.closed()) return true;
   if (end.begun()) return false;
   const auto delivered = lane->net->delivered(lane->connection);
@@ -157,8 +157,8 @@ LaneFacts NetSender::facts() const {
   return facts;
 }
 
-proxy::TaskHold NetSender::hold() const {
-  return {facts().atNetwork() ? proxy::Keeper::Network : proxy::Keeper::Nobody, -1};
+proxy::PendingSend NetSender::hold() const {
+  return {facts().atNetwork() ? proxy::BlockedBy::Network : proxy::BlockedBy::Nobody, -1};
 }
 
 std::string NetSender::describe() const {

@@ -28,7 +28,7 @@ class NetSender final : public proxy::ProgressTask {
   bool presses() const override;
   proxy::TaskCounters counters() const override { return tally_.read(); }
   std::string describe() const override;
-  proxy::TaskHold hold() const override;
+  proxy::PendingSend hold() const override;
   /// Where it stands. Any thread.
   LaneFacts facts() const;
 
@@ -49,8 +49,8 @@ class NetSender final : public proxy::ProgressTask {
 
   SendSetup setup_;
   Tally tally_;
-  mutable LaneEnd simpleEnd_;  ///< quiet() asks the network, too, and may find that it fails
-  mutable LaneEnd flaggedEnd_;
+  mutable LaneShutdown simpleEnd_;  ///< quiet() asks the network, too, and may find that it fails
+  mutable LaneShutdown flaggedEnd_;
   mutable std::atomic<bool> delivered_{true};  ///< when it was asked last
   unsigned turns_ = 0;
   SteadyClock::time_point nextCheck_{};

@@ -26,7 +26,7 @@ std::optional<AckSample> sampleAcks(int fd);
 /// Follows one socket. A peer that has no room is none of its business: it may be busy for as long as it likes. (That
 /// is why TCP_USER_TIMEOUT, which ends such connections as well, will not do.) What a host has acknowledged by the time
 /// it runs out of room is acknowledged. Used by one thread.
-class AckWatch {
+class TcpAckMonitor {
  public:
   enum class Verdict : std::uint8_t {
     Delivered,  ///< all was acknowledged, or the peer has no room

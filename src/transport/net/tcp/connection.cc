@@ -90,8 +90,8 @@ Status SocketConnection::breakWith(const IoOutcome& outcome) {
                         errnoText(outcome.error));
 }
 
-Status SocketConnection::breakWith(AckWatch::Verdict verdict, const AckSample& sample) {
-  if (verdict == AckWatch::Verdict::Swallowed) {
+Status SocketConnection::breakWith(TcpAckMonitor::Verdict verdict, const AckSample& sample) {
+  if (verdict == TcpAckMonitor::Verdict::Swallowed) {
     return broken_ =
                fail(ncclRemoteError,
                     "NET/Socket : {} has acknowledged nothing of what was sent to it for {} ms, though short "

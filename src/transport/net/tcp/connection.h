@@ -77,7 +77,7 @@ class SocketConnection {
   std::string place() const;
 
   /// The same for what has become of the bytes that were sent.
-  Status breakWith(AckWatch::Verdict verdict, const AckSample& sample);
+  Status breakWith(TcpAckMonitor::Verdict verdict, const AckSample& sample);
 
   Fd control_;
   milliseconds silence_;       ///< SocketOptions::silence

@@ -8,25 +8,25 @@
 
 namespace tutti::net::tcp {
 
-std::shared_ptr<SocketArrivals> SocketArrivals::create() {
+std::shared_ptr<EpollSet> EpollSet::create() {
   Fd set(::epoll_create1(EPOLL_CLOEXEC));
-  return set.valid() ? std::shared_ptr<SocketArrivals>(new SocketArrivals(std::move(set))) : nullptr;
+  return set.valid() ? std::shared_ptr<EpollSet>(new EpollSet(std::move(set))) : nullptr;
 }
 
-bool SocketArrivals::add(int socket, std::atomic<bool>& came) {
+bool EpollSet::add(int socket, std::atomic<bool>& came) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP | EPOLLET;
   event.data.ptr = &came;
   return ::epoll_ctl(set_.get(), EPOLL_CTL_ADD, socket, &event) == 0;
 }
 
-void SocketArrivals::remove(int socket) {
+void EpollSet::remove(int socket) {
   const std::lock_guard lock(mutex_);
   epoll_event ignored{};
   ::epoll_ctl(set_.get(), EPOLL_CTL_DEL, socket, &ignored);
 }
 
-void SocketArrivals::ask(SteadyClock::time_point now) {
+void EpollSet::ask(SteadyClock::time_point now) {
   constexpr auto kPause = std::chrono::microseconds(4);
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock() || now - askedAt_ < kPause) return;

@@ -11,10 +11,10 @@
 namespace tutti::net::tcp {
 
 /// The receiving sockets of a communicator. Any thread.
-class SocketArrivals {
+class EpollSet {
  public:
   /// Null where the system gives no descriptor: then each socket has to be asked itself.
-  static std::shared_ptr<SocketArrivals> create();
+  static std::shared_ptr<EpollSet> create();
 
   /// From now on ask() sets `came` when something has come on the socket since it was last found empty, and once for what
   /// is there already; also when the peer closes it, and when it fails. `came` must stay until remove(). Whether the
@@ -26,7 +26,7 @@ class SocketArrivals {
   void ask(SteadyClock::time_point now);
 
  private:
-  explicit SocketArrivals(Fd set) : set_(std::move(set)) {}
+  explicit EpollSet(Fd set) : set_(std::move(set)) {}
 
   Fd set_;
   std::mutex mutex_;  ///< nothing that was removed is set any more

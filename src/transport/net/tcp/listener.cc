@@ -53,7 +53,7 @@ Status SocketListener::takeNew() {
     if (socket.valid()) {
       ++taken;
       tuneSocket(socket.get(), options_);
-      strangers_.push_back({.socket = std::move(socket), .address = peer, .deadline = Deadline::in(kPatience)});
+      unauthenticated_.push_back({.socket = std::move(socket), .address = peer, .deadline = Deadline::in(kPatience)});
       continue;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) break;
@@ -65,7 +65,7 @@ Status SocketListener::takeNew() {
 }
 
 /// Takes in one that said a right hello. Its socket stays with the stranger, to be dropped, if the hello is wrong.
-bool SocketListener::admit(Stranger& stranger) {
+bool SocketListener::admit(Unauthenticated& stranger) {
   SocketHello hello;
   std::memcpy(&hello, stranger.hello.data(), sizeof(hello));
   const bool first = missing_ == admitted_.size();
@@ -85,7 +85,7 @@ bool SocketListener::admit(Stranger& stranger) {
 }
 
 /// Reads on. Whether the stranger may stay one.
-bool SocketListener::hear(Stranger& stranger) {
+bool SocketListener::hear(Unauthenticated& stranger) {
   iovec part{stranger.hello.data() + stranger.read, stranger.hello.size() - stranger.read};
   const IoOutcome outcome = receiveParts(stranger.socket.get(), {&part, 1});
   if (outcome.kind == IoOutcome::Kind::WouldBlock) return !stranger.deadline.expired();
@@ -100,17 +100,17 @@ bool SocketListener::hear(Stranger& stranger) {
 }
 
 void SocketListener::hearStrangers() {
-  for (auto one = strangers_.begin(); one != strangers_.end();) {
-    one = hear(*one) ? std::next(one) : strangers_.erase(one);
+  for (auto one = unauthenticated_.begin(); one != unauthenticated_.end();) {
+    one = hear(*one) ? std::next(one) : unauthenticated_.erase(one);
   }
-  while (strangers_.size() > kMaxStrangers) strangers_.pop_front();
+  while (unauthenticated_.size() > kMaxStrangers) unauthenticated_.pop_front();
 }
 
 Result<std::unique_ptr<SocketReceiver>> SocketListener::finish() {
   SocketLink link{.device = device_, .peer = peer_, .options = options_};
   link.control = std::move(admitted_.front());
   for (std::size_t i = 1; i < admitted_.size(); ++i) link.streams.push_back(std::move(admitted_[i]));
-  strangers_.clear();
+  unauthenticated_.clear();
   admitted_.clear();
   SocketAnswer answer = makeAnswer(identity_, nonce_, connector_);
   iovec part{&answer, sizeof(answer)};

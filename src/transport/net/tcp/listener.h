@@ -31,7 +31,7 @@ class SocketListener {
 
  private:
   /// A socket that has not said who it is.
-  struct Stranger {
+  struct Unauthenticated {
     Fd socket;
     Address address;
     std::array<std::byte, sizeof(SocketHello)> hello{};
@@ -43,8 +43,8 @@ class SocketListener {
                  const SocketIdentity& identity);
   Status takeNew();
   void hearStrangers();
-  bool hear(Stranger& stranger);
-  bool admit(Stranger& stranger);
+  bool hear(Unauthenticated& stranger);
+  bool admit(Unauthenticated& stranger);
   Status checkAdmitted() const;
   Status overdue() const;
   Result<std::unique_ptr<SocketReceiver>> finish();
@@ -54,7 +54,7 @@ class SocketListener {
   SocketOptions options_;
   SocketIdentity identity_;
   SocketNonce nonce_;
-  std::deque<Stranger> strangers_;  ///< oldest first
+  std::deque<Unauthenticated> unauthenticated_;  ///< oldest first
   SocketNonce connector_{};         ///< of the peer, once its first socket was admitted
   Address peer_;
   Deadline deadline_ = Deadline::never();  ///< begins with the first accept()

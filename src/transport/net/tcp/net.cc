@@ -23,7 +23,7 @@ SocketNet::SocketNet(std::vector<SocketDevice> devices, const Params& settings, 
     : devices_(std::move(devices)),
       settings_(settings),
       identity_{.commId = opening.commId, .secret = opening.secret},
-      arrivals_(SocketArrivals::create()) {}
+      arrivals_(EpollSet::create()) {}
 
 Result<const SocketDevice*> SocketNet::deviceAt(int device) const {
   const auto index = static_cast<std::size_t>(device);

@@ -67,7 +67,7 @@ class SocketNet final : public plugin::Net {
   std::vector<SocketDevice> devices_;
   const Params& settings_;
   SocketIdentity identity_;
-  std::shared_ptr<SocketArrivals> arrivals_;  ///< may be null
+  std::shared_ptr<EpollSet> arrivals_;  ///< may be null
   std::mutex mutex_;  ///< of the connectors' table; each is used by its own caller
   std::map<std::uint64_t, std::unique_ptr<SocketConnector>> connectors_;
   std::uint64_t attempts_ = 0;

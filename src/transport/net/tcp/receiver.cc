@@ -22,7 +22,7 @@ SocketReceiver::~SocketReceiver() {
   if (arrivals_ != nullptr) arrivals_->remove(control_.get());
 }
 
-void SocketReceiver::heed(std::shared_ptr<SocketArrivals> arrivals) {
+void SocketReceiver::heed(std::shared_ptr<EpollSet> arrivals) {
   if (arrivals != nullptr && arrivals->add(control_.get(), came_)) arrivals_ = std::move(arrivals);
 }
 

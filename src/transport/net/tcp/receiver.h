@@ -13,7 +13,7 @@
 
 namespace tutti::net::tcp {
 
-/// When a socket is asked. Asking is a call of the system, and most sockets of a communicator carry nothing at a time:
+/// When a socket is asked. RecvRequests is a call of the system, and most sockets of a communicator carry nothing at a time:
 /// the pause between two calls is an eighth of the time without progress, so nothing is more than that late.
 class SocketInterest {
  public:
@@ -38,7 +38,7 @@ class SocketReceiver final : public SocketConnection {
   ~SocketReceiver() override;
 
   /// Lets `arrivals` say when something has come after a while without anything. At most once.
-  void heed(std::shared_ptr<SocketArrivals> arrivals);
+  void heed(std::shared_ptr<EpollSet> arrivals);
 
   /// Posts a receive; it is done at once if the message has come with an earlier one. Null: all requests are taken.
   /// When the peer has closed its end in order, what is posted beyond its last message is never done, and no error.
@@ -64,7 +64,7 @@ class SocketReceiver final : public SocketConnection {
   bool ended_ = false;    ///< the peer has said goodbye
   std::size_t skip_ = 0;  ///< padding to come before the next header
   SocketInterest interest_;
-  std::shared_ptr<SocketArrivals> arrivals_;  ///< may be null
+  std::shared_ptr<EpollSet> arrivals_;  ///< may be null
   std::atomic<bool> came_{false};             ///< set by them: there may be something on the socket
 };
 

@@ -62,11 +62,11 @@ Result<bool> SocketSender::delivered() {
     const auto sample = sampleAcks(i == 0 ? control_.get() : streams[i - 1]);
     acked = acked && sample && sample->nothingUnderWay();
     if (!sample) continue;
-    const AckWatch::Verdict verdict = watches_[i].judge(*sample, now, silence_);
-    if (verdict == AckWatch::Verdict::Silent || verdict == AckWatch::Verdict::Swallowed) {
+    const TcpAckMonitor::Verdict verdict = watches_[i].judge(*sample, now, silence_);
+    if (verdict == TcpAckMonitor::Verdict::Silent || verdict == TcpAckMonitor::Verdict::Swallowed) {
       return breakWith(verdict, *sample);
     }
-    all = all && verdict == AckWatch::Verdict::Delivered;
+    all = all && verdict == TcpAckMonitor::Verdict::Delivered;
   }
   if (acked) acked_ = posted_;
   return all;

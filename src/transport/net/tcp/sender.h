@@ -29,7 +29,7 @@ class SocketSender final : public SocketConnection {
   /// Has room for a message of `bytes`, from now on.
   void makeRoom(std::size_t bytes);
 
-  std::vector<AckWatch> watches_;  ///< of the control socket, then of the data sockets
+  std::vector<TcpAckMonitor> watches_;  ///< of the control socket, then of the data sockets
   std::size_t room_ = kLeastSendBuffer;
   std::uint32_t acked_ = 0;        ///< messages that are known to have been acknowledged, where there is one socket
 };

@@ -27,7 +27,7 @@ constexpr device::SlotBytes kSimpleOnly{0, 0, 2048};
 net::NetTransportOptions sharing(bool joins = true) {
   net::NetTransportOptions options;
   options.sharedSlots = 4;
-  options.sharedJoins = joins;
+  options.sharedConnections = joins;
   return options;
 }
 
@@ -74,9 +74,9 @@ struct Channels {
     ++tail;
   }
   /// … and the receiver's asks for one.
-  void ask(std::size_t i, std::uint64_t step, std::uint32_t bytes, device::MessageTurn turn) {
+  void ask(std::size_t i, std::uint64_t step, std::uint32_t bytes, device::RecvOrder turn) {
     const device::RecvConn view = recvConn(*receivers[i]);
-    *view.words->place.of(step) = device::askedPlace(static_cast<std::uint32_t>(step), device::turnWord(turn), turn.ends);
+    *view.words->place.of(step) = device::askedPlace(static_cast<std::uint32_t>(step), device::orderWord(turn), turn.ends);
     *view.words->expected.of(step) = device::sizeWord(step, bytes);
   }
   std::uint64_t arrived(std::size_t i) { return *recvConn(*receivers[i]).tailOf(device::Protocol::Simple); }
@@ -108,7 +108,7 @@ struct Channels {
 
 bool saysShared(const transport::Endpoint& end) { return end.description().ends_with("/Shared"); }
 
-TEST(SharedJoins, JoinTheChannelsOfAPairOfRanks) {
+TEST(ConnectionSharing, JoinTheChannelsOfAPairOfRanks) {
   for (const FakeKnobs& knobs : {FakeKnobs{}, FakeKnobs{.refuse = 40, .delay = 3, .polls = 4}}) {
     Channels pair(knobs);
     pair.open(0, 3);
@@ -119,21 +119,21 @@ TEST(SharedJoins, JoinTheChannelsOfAPairOfRanks) {
   }
 }
 
-TEST(SharedJoins, LeaveLinesTheirOwnConnections) {
+TEST(ConnectionSharing, LeaveLinesTheirOwnConnections) {
   Channels pair;
   pair.open(0, 2, device::ConnKind::Mesh, kSlots);
   EXPECT_EQ(pair.net.connections(), 1u + 3);
   pair.close();
 }
 
-TEST(SharedJoins, AreNoMoreThanTheNetworkReceivesAtOnce) {
+TEST(ConnectionSharing, AreNoMoreThanTheNetworkReceivesAtOnce) {
   Channels pair({.maxRecvs = 2});
   pair.open(0, 4);
   EXPECT_EQ(pair.net.connections(), 3u);
   pair.close();
 }
 
-TEST(SharedJoins, AreNotForConnectionsOfRingsAndTrees) {
+TEST(ConnectionSharing, AreNotForConnectionsOfRingsAndTrees) {
   Channels pair;
   pair.open(0, 2, device::ConnKind::Graph);
   EXPECT_EQ(pair.net.connections(), 3u);
@@ -141,7 +141,7 @@ TEST(SharedJoins, AreNotForConnectionsOfRingsAndTrees) {
   pair.close();
 }
 
-TEST(SharedJoins, TakeBothEnds) {
+TEST(ConnectionSharing, TakeBothEnds) {
   for (const bool sender : {false, true}) {
     Channels pair({}, sharing(sender), sharing(!sender));
     pair.open(0, 2);
@@ -151,7 +151,7 @@ TEST(SharedJoins, TakeBothEnds) {
   }
 }
 
-TEST(SharedJoins, AreBetweenTheSameDevices) {
+TEST(ConnectionSharing, AreBetweenTheSameDevices) {
   net::NetTransportOptions out = sharing(), in = sharing();
   out.routing = routingTo([](const transport::LinkSpec& link, device::Direction) { return net::EndPlace{link.channel / 2}; });
   in.routing = routingTo([](const transport::LinkSpec& link, device::Direction) { return net::EndPlace{link.channel % 2}; });
@@ -165,7 +165,7 @@ TEST(SharedJoins, AreBetweenTheSameDevices) {
   same.close();
 }
 
-TEST(SharedJoins, TakeNoFurtherChannelsWhenTheyAreInUse) {
+TEST(ConnectionSharing, TakeNoFurtherChannelsWhenTheyAreInUse) {
   Channels pair;
   pair.open(0, 1);
   pair.open(2, 3);
@@ -173,7 +173,7 @@ TEST(SharedJoins, TakeNoFurtherChannelsWhenTheyAreInUse) {
   pair.close();
 }
 
-TEST(SharedJoins, CarryMessagesOfAllChannelsInOneReceive) {
+TEST(ConnectionSharing, CarryMessagesOfAllChannelsInOneReceive) {
   Channels pair;
   pair.open(0, 2);
   const unsigned before = pair.net.receives;
@@ -192,7 +192,7 @@ TEST(SharedJoins, CarryMessagesOfAllChannelsInOneReceive) {
   pair.close();
 }
 
-TEST(SharedJoins, SayWhoWaitsForItsTurn) {
+TEST(ConnectionSharing, SayWhoWaitsForItsTurn) {
   Channels pair;
   pair.open(0, 1);
   pair.ask(0, 0, 100, {0, 2, false, true});
@@ -217,7 +217,7 @@ TEST(SharedJoins, SayWhoWaitsForItsTurn) {
   pair.close();
 }
 
-TEST(SharedJoins, StayUntilTheLastEndHasGone) {
+TEST(ConnectionSharing, StayUntilTheLastEndHasGone) {
   Channels pair;
   pair.open(0, 2);
   pair.ask(0, 0, 100, {0, 2, true, true});
@@ -232,7 +232,7 @@ TEST(SharedJoins, StayUntilTheLastEndHasGone) {
   pair.close();
 }
 
-TEST(SharedJoins, FailAllTheirConnectionsByName) {
+TEST(ConnectionSharing, FailAllTheirConnectionsByName) {
   Channels pair({.saysOnce = true});
   pair.open(0, 1);
   for (std::size_t i = 0; i < 2; ++i) pair.ask(i, 0, 100, {0, 2, true, true});
@@ -249,7 +249,7 @@ TEST(SharedJoins, FailAllTheirConnectionsByName) {
   pair.close();
 }
 
-TEST(SharedJoins, FailAllTheirSendersByName) {
+TEST(ConnectionSharing, FailAllTheirSendersByName) {
   struct Case {
     const char* failing;
     const char* told;
@@ -280,7 +280,7 @@ TEST(SharedJoins, FailAllTheirSendersByName) {
 }
 
 /// What the application reads may be there already, from another thread, with the rank that it is about.
-TEST(SharedJoins, DoNotShowTheApplicationReasonsThatNameNoRank) {
+TEST(ConnectionSharing, DoNotShowTheApplicationReasonsThatNameNoRank) {
   for (const bool sender : {false, true}) {
     Channels pair({.saysOnce = true});
     pair.open(0, 1);
@@ -309,7 +309,7 @@ TEST(SharedJoins, DoNotShowTheApplicationReasonsThatNameNoRank) {
   }
 }
 
-TEST(SharedJoins, AreNotAskedAgainForReceivesThatTheyHaveRefused) {
+TEST(ConnectionSharing, AreNotAskedAgainForReceivesThatTheyHaveRefused) {
   Channels pair;
   pair.open(0, 1);
   pair.ask(0, 0, 100, {0, 1, true, true});
@@ -332,7 +332,7 @@ TEST(SharedJoins, AreNotAskedAgainForReceivesThatTheyHaveRefused) {
   pair.close();
 }
 
-TEST(SharedJoins, TellWhichChannelsWaitForAPeerThatHasLeft) {
+TEST(ConnectionSharing, TellWhichChannelsWaitForAPeerThatHasLeft) {
   bool left = false;
   net::NetTransportOptions options = sharing();
   options.farewells = farewells([&](int) { return left; });
@@ -351,7 +351,7 @@ TEST(SharedJoins, TellWhichChannelsWaitForAPeerThatHasLeft) {
   pair.close();
 }
 
-TEST(SharedJoins, NoticeAPartThatWasCutShort) {
+TEST(ConnectionSharing, NoticeAPartThatWasCutShort) {
   Channels pair;
   pair.open(0, 1);
   pair.net.knobs().cutBy = 1;

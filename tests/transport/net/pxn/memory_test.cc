@@ -23,7 +23,7 @@ struct Place {
 
 std::vector<Place> placesIn(const net::pxn::Layout& layout, const SlotBytes& slotBytes, bool simpleElsewhere) {
   constexpr std::size_t kCounters = device::kCountersBytes;
-  std::vector<Place> places{{"board", 0, sizeof(net::pxn::Board)},
+  std::vector<Place> places{{"status", 0, sizeof(net::pxn::PxnStatusPage)},
                             {"tail", layout.tail, kCounters},
                             {"head", layout.head, kCounters},
                             {"words", layout.words, sizeof(device::SendWords)},

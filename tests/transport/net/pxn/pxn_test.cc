@@ -142,11 +142,11 @@ Status failureOf(Relayed& ends) {
 }
 
 /// Waits until the sender's task says so of itself.
-bool says(const Relayed& ends, proxy::Keeper keeper, std::string_view text) {
+bool says(const Relayed& ends, proxy::BlockedBy blockedBy, std::string_view text) {
   return until([&] {
     const proxy::ProgressTask& task = *ends.sender->task();
     EXPECT_TRUE(ends.sender->task()->advance().ok());
-    return task.hold().keeper == keeper && task.describe().find(text) != std::string::npos;
+    return task.hold().blockedBy == blockedBy && task.describe().find(text) != std::string::npos;
   });
 }
 
@@ -155,10 +155,10 @@ TEST(Relay, SaysWhatItsConnectionWaitsFor) {
   ASSERT_TRUE(ends.comeUp());
   SendingKernel out(sendConn(*ends.sender));
   ReceivingKernel in(recvConn(*ends.receiver));
-  EXPECT_EQ(ends.sender->task()->hold().keeper, proxy::Keeper::Nobody);
+  EXPECT_EQ(ends.sender->task()->hold().blockedBy, proxy::BlockedBy::Nobody);
   ends.net.troubles.full = true;
   ASSERT_TRUE(out.send(device::Protocol::Simple, 500));
-  EXPECT_TRUE(says(ends, proxy::Keeper::Network,
+  EXPECT_TRUE(says(ends, proxy::BlockedBy::Network,
                    "Simple step 0; rank 1 (host near, device 0), which sends in its stead, waits for the network "
                    "to take 500 bytes"))
       << ends.sender->task()->describe();
@@ -175,7 +175,7 @@ TEST(Relay, SaysWhatItsConnectionWaitsFor) {
   EXPECT_TRUE(until([&] {
     return ends.receiver->task()->advance().ok() && in.recv(device::Protocol::Simple, 500);
   }));
-  EXPECT_TRUE(says(ends, proxy::Keeper::Nobody, "waits for a kernel"));
+  EXPECT_TRUE(says(ends, proxy::BlockedBy::Nobody, "waits for a kernel"));
   EXPECT_TRUE(ends.service->underWay().empty());
 }
 
@@ -185,7 +185,7 @@ TEST(Relay, SaysThatTheNetworkDoesNotDeliver) {
   SendingKernel out(sendConn(*ends.sender));
   ReceivingKernel in(recvConn(*ends.receiver));
   ASSERT_TRUE(ends.carry(out, in, device::Protocol::LL, 500));
-  EXPECT_TRUE(says(ends, proxy::Keeper::Network, "waits for the network to deliver what it took"))
+  EXPECT_TRUE(says(ends, proxy::BlockedBy::Network, "waits for the network to deliver what it took"))
       << ends.sender->task()->describe();
 }
 
@@ -198,12 +198,12 @@ TEST(Relay, IsFoundOutWhenItsEngineHangs) {
   const Deadline idle = Deadline::in(net::pxn::RelayedTask::kStuck + milliseconds(200));
   EXPECT_TRUE(until([&] {
     EXPECT_TRUE(ends.sender->task()->advance().ok());
-    EXPECT_EQ(ends.sender->task()->hold().keeper, proxy::Keeper::Nobody);
+    EXPECT_EQ(ends.sender->task()->hold().blockedBy, proxy::BlockedBy::Nobody);
     return idle.expired();
   }));
   ends.net.troubles.hangs = true;
   ASSERT_TRUE(out.send(device::Protocol::Simple, 500));
-  EXPECT_TRUE(says(ends, proxy::Keeper::Relay,
+  EXPECT_TRUE(says(ends, proxy::BlockedBy::Relay,
                    "Simple step 0; rank 1 (host near, device 0), which sends in its stead, does nothing: its process is "
                    "stopped, or its engine hangs"))
       << ends.sender->task()->describe();
@@ -211,7 +211,7 @@ TEST(Relay, IsFoundOutWhenItsEngineHangs) {
   EXPECT_TRUE(until([&] {
     return ends.receiver->task()->advance().ok() && in.recv(device::Protocol::Simple, 500);
   }));
-  EXPECT_TRUE(says(ends, proxy::Keeper::Nobody, "waits for a kernel"));
+  EXPECT_TRUE(says(ends, proxy::BlockedBy::Nobody, "waits for a kernel"));
 }
 
 TEST(Relay, BelievesNoNonsenseOnTheBoard) {

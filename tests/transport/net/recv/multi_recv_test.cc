@@ -15,52 +15,52 @@
 namespace tutti::test {
 namespace {
 
-using device::MessageTurn;
+using device::RecvOrder;
 using net::AskedReceive;
-using net::GroupedLane;
-using net::MessageTurns;
-using net::RecvGroups;
+using net::MultiRecvLane;
+using net::RecvSequence;
+using net::MultiRecv;
 using net::RecvTicket;
 
-TEST(MessageTurns, GoOnWhenAllPartsOfAMessageHaveBeenPosted) {
-  net::MessageTurns turns;
-  const device::MessageTurn first{.number = 0, .parts = 2, .ends = true};
-  const device::MessageTurn second{.number = 1, .parts = 1, .last = true, .ends = true};
-  EXPECT_FALSE(turns.isTurnOf(second));
+TEST(RecvSequence, GoOnWhenAllPartsOfAMessageHaveBeenPosted) {
+  net::RecvSequence turns;
+  const device::RecvOrder first{.number = 0, .parts = 2, .ends = true};
+  const device::RecvOrder second{.number = 1, .parts = 1, .last = true, .ends = true};
+  EXPECT_FALSE(turns.isNext(second));
   turns.posted({.number = 0, .parts = 2});
   turns.posted(first);
-  EXPECT_TRUE(turns.isTurnOf(first)) << "the other channel's part";
+  EXPECT_TRUE(turns.isNext(first)) << "the other channel's part";
   turns.posted(first);
-  EXPECT_FALSE(turns.isTurnOf(first));
-  EXPECT_TRUE(turns.isTurnOf(second));
+  EXPECT_FALSE(turns.isNext(first));
+  EXPECT_TRUE(turns.isNext(second));
   turns.posted(second);
-  EXPECT_TRUE(turns.isTurnOf(first)) << "of the next launch";
+  EXPECT_TRUE(turns.isNext(first)) << "of the next launch";
 }
 
-TEST(MessageTurns, TravelInWordsAsTheyAre) {
+TEST(RecvSequence, TravelInWordsAsTheyAre) {
   for (const bool last : {false, true}) {
     for (const bool ends : {false, true}) {
-      const device::MessageTurn turn = device::turnIn(device::turnWord({79, 64, last, ends}));
+      const device::RecvOrder turn = device::orderIn(device::orderWord({79, 64, last, ends}));
       EXPECT_EQ(turn.number, 79);
       EXPECT_EQ(turn.parts, 64);
       EXPECT_EQ(turn.last, last);
       EXPECT_EQ(turn.ends, ends);
     }
   }
-  const std::uint64_t place = device::askedPlace(0xfffffff0, device::turnWord({3, 2, true, false}), true);
+  const std::uint64_t place = device::askedPlace(0xfffffff0, device::orderWord({3, 2, true, false}), true);
   EXPECT_EQ(static_cast<std::uint32_t>(place), 0xfffffff0u);
-  EXPECT_TRUE(device::turnIn(static_cast<std::uint32_t>(place >> 32)).ends);
+  EXPECT_TRUE(device::orderIn(static_cast<std::uint32_t>(place >> 32)).ends);
 }
 
-TEST(MessageTurns, AreNumberedByPeerWithinALaunch) {
+TEST(RecvSequence, AreNumberedByPeerWithinALaunch) {
   using device::P2pWork;
   const auto receives = [](int peer, std::uint64_t bytes, device::Protocol protocol = device::Protocol::Simple) {
     return device::P2pWork{.recvBytes = bytes, .recvPeer = peer, .channelLo = 2, .channelHi = 5, .recvProtocol = protocol};
   };
   device::P2pWork works[] = {receives(1, 1 << 20), receives(2, 100), receives(1, 8, device::Protocol::LL), receives(0, 100),
                      receives(1, 0),       receives(-1, 0),  receives(2, 1025)};
-  device::numberTurns(works, std::size(works), 0);
-  const auto turnOf = [&](int work) { return device::turnIn(works[work].recvTurn); };
+  device::numberReceives(works, std::size(works), 0);
+  const auto turnOf = [&](int work) { return device::orderIn(works[work].recvOrder); };
   EXPECT_EQ(turnOf(0).number, 0);
   EXPECT_EQ(turnOf(0).parts, 4);
   EXPECT_FALSE(turnOf(0).last);
@@ -69,13 +69,13 @@ TEST(MessageTurns, AreNumberedByPeerWithinALaunch) {
   EXPECT_TRUE(turnOf(4).last);
   EXPECT_EQ(turnOf(1).parts, 1) << "too little for a second channel";
   EXPECT_EQ(turnOf(6).parts, 3);
-  for (const int work : {2, 3, 5}) EXPECT_EQ(works[work].recvTurn, 0u) << work;
+  for (const int work : {2, 3, 5}) EXPECT_EQ(works[work].recvOrder, 0u) << work;
 }
 
 /// A lane whose kernel asks as the test says.
-class AskingLane final : public net::GroupedLane {
+class AskingLane final : public net::MultiRecvLane {
  public:
-  AskingLane(net::RecvGroups& groups, int tag) : groups_(groups), tag_(tag) { groups_.join(*this); }
+  AskingLane(net::MultiRecv& groups, int tag) : groups_(groups), tag_(tag) { groups_.join(*this); }
   ~AskingLane() { leave(); }
   void leave() {
     if (!left_) groups_.leave(*this);
@@ -86,13 +86,13 @@ class AskingLane final : public net::GroupedLane {
     return asks_[tickets.size()];
   }
   void posted(net::RecvTicket ticket) override { tickets.push_back(ticket); }
-  void ask(void* data, void* registration, device::MessageTurn turn, bool flushes = false) {
+  void ask(void* data, void* registration, device::RecvOrder turn, bool flushes = false) {
     asks_.push_back({{data, 256, tag_, registration}, turn, flushes});
   }
   std::vector<net::RecvTicket> tickets;
 
  private:
-  net::RecvGroups& groups_;
+  net::MultiRecv& groups_;
   int tag_;
   bool left_ = false;
   std::vector<net::AskedReceive> asks_;
@@ -101,7 +101,7 @@ class AskingLane final : public net::GroupedLane {
 /// A connection with lanes 0 .. 3, whose tags are 10 and so on.
 struct Groups {
   explicit Groups(FakeKnobs knobs = {}, int mostParts = 8)
-      : net(withTags(std::move(knobs))), groups(std::make_shared<net::MessageTurns>(), mostParts) {
+      : net(withTags(std::move(knobs))), groups(std::make_shared<net::RecvSequence>(), mostParts) {
     ends = connectLanes(net, {{out.data(), out.size()}}, {{in.data(), in.size()}});
     groups.use(net, ends.receiver.connection);
     for (int i = 0; i < 4; ++i) lanes.push_back(std::make_unique<AskingLane>(groups, 10 + i));
@@ -111,7 +111,7 @@ struct Groups {
     return knobs;
   }
   /// Lane `i` asks for a receive into place `place`.
-  void ask(int i, int place, device::MessageTurn turn, bool flushes = false) {
+  void ask(int i, int place, device::RecvOrder turn, bool flushes = false) {
     lanes[i]->ask(in.data() + place * 256, ends.receiver.slotRegistration, turn, flushes);
   }
   /// Lane `i`'s peer sends `bytes` times `value`; false: refused.
@@ -128,15 +128,15 @@ struct Groups {
   FakeNet net;
   std::vector<std::byte> out = std::vector<std::byte>(64 * 256), in = std::vector<std::byte>(64 * 256);
   LanePair ends;
-  net::RecvGroups groups;
+  net::MultiRecv groups;
   std::vector<std::unique_ptr<AskingLane>> lanes;
 };
 
-constexpr device::MessageTurn partOf(int parts, int number = 0, bool last = true) {
+constexpr device::RecvOrder partOf(int parts, int number = 0, bool last = true) {
   return {static_cast<std::uint8_t>(number), static_cast<std::uint8_t>(parts), last, true};
 }
 
-TEST(RecvGroups, PostPartsOfAMessageAsOneWhicheverComesFirst) {
+TEST(MultiRecv, PostPartsOfAMessageAsOneWhicheverComesFirst) {
   Groups g;
   for (const int i : {2, 0, 1}) g.ask(i, i, partOf(3));
   EXPECT_TRUE(g.post());
@@ -157,7 +157,7 @@ TEST(RecvGroups, PostPartsOfAMessageAsOneWhicheverComesFirst) {
   EXPECT_EQ(g.net.faults, 0u);
 }
 
-TEST(RecvGroups, HoldAMessageBackUntilAllOfTheOneBeforeHasBeenAskedFor) {
+TEST(MultiRecv, HoldAMessageBackUntilAllOfTheOneBeforeHasBeenAskedFor) {
   Groups g;
   g.ask(0, 0, partOf(2, 0, false));
   g.ask(0, 1, partOf(1, 1, true));
@@ -172,7 +172,7 @@ TEST(RecvGroups, HoldAMessageBackUntilAllOfTheOneBeforeHasBeenAskedFor) {
   ASSERT_TRUE(g.send(0, 1, 3));
 }
 
-TEST(RecvGroups, HaveOneStepOfEachChannelAtMost) {
+TEST(MultiRecv, HaveOneStepOfEachChannelAtMost) {
   Groups g;
   for (int n = 0; n < 3; ++n) g.ask(0, n, {0, 2, true, n == 2});
   g.ask(1, 3, partOf(2));
@@ -181,7 +181,7 @@ TEST(RecvGroups, HaveOneStepOfEachChannelAtMost) {
   EXPECT_EQ(g.net.mostAtOnce, 2u);
 }
 
-TEST(RecvGroups, HaveNoMorePartsThanTheNetworkTakes) {
+TEST(MultiRecv, HaveNoMorePartsThanTheNetworkTakes) {
   Groups g({}, 3);
   for (int i = 0; i < 4; ++i) g.ask(i, i, partOf(4));
   EXPECT_TRUE(g.post());
@@ -189,7 +189,7 @@ TEST(RecvGroups, HaveNoMorePartsThanTheNetworkTakes) {
   EXPECT_EQ(g.net.mostAtOnce, 3u);
 }
 
-TEST(RecvGroups, AskANetworkWithoutRoomAgainWithTheSame) {
+TEST(MultiRecv, AskANetworkWithoutRoomAgainWithTheSame) {
   Groups g;
   g.net.knobs().refuse = 100;
   g.ask(0, 0, partOf(2));
@@ -204,7 +204,7 @@ TEST(RecvGroups, AskANetworkWithoutRoomAgainWithTheSame) {
   EXPECT_EQ(g.net.mostAtOnce, 1u);
 }
 
-TEST(RecvGroups, FlushAllPartsThatNeedItAtOnce) {
+TEST(MultiRecv, FlushAllPartsThatNeedItAtOnce) {
   Groups g({.delay = 3});
   for (int i = 0; i < 3; ++i) g.ask(i, i, partOf(3), i != 1);
   EXPECT_TRUE(g.post());
@@ -225,7 +225,7 @@ TEST(RecvGroups, FlushAllPartsThatNeedItAtOnce) {
   EXPECT_EQ(g.net.flushes, 1u) << "nothing came";
 }
 
-TEST(RecvGroups, TellEveryLaneWhyTheConnectionFailedThoughTheNetworkSaysItOnce) {
+TEST(MultiRecv, TellEveryLaneWhyTheConnectionFailedThoughTheNetworkSaysItOnce) {
   Groups g({.saysOnce = true});
   for (int i = 0; i < 2; ++i) g.ask(i, i, partOf(2));
   EXPECT_TRUE(g.post());
@@ -239,7 +239,7 @@ TEST(RecvGroups, TellEveryLaneWhyTheConnectionFailedThoughTheNetworkSaysItOnce) 
   EXPECT_FALSE(g.groups.post().ok());
 }
 
-TEST(RecvGroups, BringWhatIsUnderWayThoughNoFurtherReceiveIsTaken) {
+TEST(MultiRecv, BringWhatIsUnderWayThoughNoFurtherReceiveIsTaken) {
   Groups g;
   g.ask(0, 0, partOf(1));
   EXPECT_TRUE(g.post());
@@ -254,7 +254,7 @@ TEST(RecvGroups, BringWhatIsUnderWayThoughNoFurtherReceiveIsTaken) {
   EXPECT_EQ(g.take(0), 10);
 }
 
-TEST(RecvGroups, GoOnForOthersWhenALaneLeaves) {
+TEST(MultiRecv, GoOnForOthersWhenALaneLeaves) {
   Groups g;
   for (int n = 0; n < 100; ++n) {  // more than can be under way
     g.ask(0, 0, partOf(n < 50 ? 2 : 1));
@@ -277,7 +277,7 @@ TEST(RecvGroups, GoOnForOthersWhenALaneLeaves) {
   EXPECT_EQ(g.net.faults, 0u);
 }
 
-TEST(RecvGroups, KeepWithinTheRequestsThatANetworkHas) {
+TEST(MultiRecv, KeepWithinTheRequestsThatANetworkHas) {
   Groups g;
   for (int n = 0; n < 60; ++n) g.ask(n % 4, n, {0, 4, true, false});
   for (int i = 1; i < 4; ++i) g.lanes[i]->leave();

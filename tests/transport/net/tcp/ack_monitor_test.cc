@@ -10,14 +10,14 @@ namespace tutti::net::tcp {
 namespace {
 
 using namespace test;
-using Verdict = AckWatch::Verdict;
+using Verdict = TcpAckMonitor::Verdict;
 
 constexpr milliseconds kPatience{5000};
 
 /// A watch, and a clock that tests set.
 struct Watched {
   Verdict after(milliseconds span, const AckSample& sample) { return watch.judge(sample, now += span, kPatience); }
-  AckWatch watch;
+  TcpAckMonitor watch;
   SteadyClock::time_point now{};
 };
 
@@ -25,7 +25,7 @@ AckSample stuck(std::uint32_t heard = 10) {
   return {.acked = 1000, .unacked = 3, .window = 65536, .heard = heard, .attempts = 5, .longest = 1448};
 }
 
-TEST(AckWatch, TakesWhatIsAcknowledgedForDelivered) {
+TEST(TcpAckMonitor, TakesWhatIsAcknowledgedForDelivered) {
   Watched one;
   AckSample sample = stuck();
   sample.unacked = 0;
@@ -33,7 +33,7 @@ TEST(AckWatch, TakesWhatIsAcknowledgedForDelivered) {
   EXPECT_EQ(one.after(60'000ms, sample), Verdict::Delivered);
 }
 
-TEST(AckWatch, GivesAPeerWithoutRoomAnyTime) {
+TEST(TcpAckMonitor, GivesAPeerWithoutRoomAnyTime) {
   Watched one;
   AckSample sample = stuck();
   sample.window = 0;
@@ -43,20 +43,20 @@ TEST(AckWatch, GivesAPeerWithoutRoomAnyTime) {
   EXPECT_EQ(one.after(4000ms, stuck()), Verdict::UnderWay);
 }
 
-TEST(AckWatch, IsPatientAsLongAsAnythingIsAcknowledged) {
+TEST(TcpAckMonitor, IsPatientAsLongAsAnythingIsAcknowledged) {
   Watched one;
   AckSample sample = stuck();
   for (int i = 0; i < 100; ++i, ++sample.acked) EXPECT_EQ(one.after(4000ms, sample), Verdict::UnderWay);
 }
 
-TEST(AckWatch, DoesNotBlameTheNetworkBeforeTheSystemHasTriedAgain) {
+TEST(TcpAckMonitor, DoesNotBlameTheNetworkBeforeTheSystemHasTriedAgain) {
   Watched one;
   AckSample sample = stuck();
   sample.attempts = 1;
   for (int i = 0; i < 10; ++i) EXPECT_EQ(one.after(4000ms, sample), Verdict::UnderWay);
 }
 
-TEST(AckWatch, TellsSilenceFromSwallowedPackets) {
+TEST(TcpAckMonitor, TellsSilenceFromSwallowedPackets) {
   Watched silent, swallowed, late;
   std::uint32_t heard = 10;
   for (int i = 0; i < 25; ++i) {

@@ -20,7 +20,7 @@ namespace {
 
 /// Both ends of a stream, ours watched by `arrivals`.
 struct Watched {
-  explicit Watched(net::tcp::SocketArrivals& by) : arrivals(by) {
+  explicit Watched(net::tcp::EpollSet& by) : arrivals(by) {
     int ends[2]{-1, -1};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
     ours = Fd(ends[0]);
@@ -44,14 +44,14 @@ struct Watched {
     arrivals.ask(SteadyClock::now());
     return came.exchange(false);
   }
-  net::tcp::SocketArrivals& arrivals;
+  net::tcp::EpollSet& arrivals;
   std::atomic<bool> came{false};
   Fd ours;
   Fd theirs;
 };
 
-TEST(SocketArrivals, TellOnceOfWhatHasCome) {
-  const auto arrivals = net::tcp::SocketArrivals::create();
+TEST(EpollSet, TellOnceOfWhatHasCome) {
+  const auto arrivals = net::tcp::EpollSet::create();
   Watched one(*arrivals);
   Watched other(*arrivals);
   EXPECT_FALSE(one.told());
@@ -64,8 +64,8 @@ TEST(SocketArrivals, TellOnceOfWhatHasCome) {
   EXPECT_TRUE(one.told());
 }
 
-TEST(SocketArrivals, TellOfWhatWasThereBefore) {
-  const auto arrivals = net::tcp::SocketArrivals::create();
+TEST(EpollSet, TellOfWhatWasThereBefore) {
+  const auto arrivals = net::tcp::EpollSet::create();
   Watched one(*arrivals);
   arrivals->remove(one.ours.get());
   one.write("a");
@@ -74,15 +74,15 @@ TEST(SocketArrivals, TellOfWhatWasThereBefore) {
   EXPECT_TRUE(one.told());
 }
 
-TEST(SocketArrivals, TellOfThePeersEnd) {
-  const auto arrivals = net::tcp::SocketArrivals::create();
+TEST(EpollSet, TellOfThePeersEnd) {
+  const auto arrivals = net::tcp::EpollSet::create();
   Watched one(*arrivals);
   one.theirs = Fd();
   EXPECT_TRUE(one.told());
 }
 
-TEST(SocketArrivals, TellOfMoreSocketsThanOneCallOfTheSystemNames) {
-  const auto arrivals = net::tcp::SocketArrivals::create();
+TEST(EpollSet, TellOfMoreSocketsThanOneCallOfTheSystemNames) {
+  const auto arrivals = net::tcp::EpollSet::create();
   std::vector<std::unique_ptr<Watched>> many;
   for (int i = 0; i < 200; ++i) many.push_back(std::make_unique<Watched>(*arrivals));
   for (const auto& one : many) one->write("a");
@@ -93,14 +93,14 @@ TEST(SocketArrivals, TellOfMoreSocketsThanOneCallOfTheSystemNames) {
   for (const auto& one : many) EXPECT_TRUE(one->came);
 }
 
-TEST(SocketArrivals, RefuseWhatIsNoSocket) {
-  const auto arrivals = net::tcp::SocketArrivals::create();
+TEST(EpollSet, RefuseWhatIsNoSocket) {
+  const auto arrivals = net::tcp::EpollSet::create();
   std::atomic<bool> came{false};
   EXPECT_FALSE(arrivals->add(-1, came));
 }
 
-TEST(SocketArrivals, MayBeAskedByManyWhileSocketsComeAndGo) {
-  const auto arrivals = net::tcp::SocketArrivals::create();
+TEST(EpollSet, MayBeAskedByManyWhileSocketsComeAndGo) {
+  const auto arrivals = net::tcp::EpollSet::create();
   std::atomic<bool> over{false};
   std::vector<std::thread> askers;
   for (int i = 0; i < 2; ++i) {
@@ -160,13 +160,13 @@ TEST(SocketReceiver, HearsOfADeathThatCameTogetherWithAMessage) {
   }));
 }
 
-TEST(SocketArrivals, AreNoneWhereThereAreNoDescriptors) {
+TEST(EpollSet, AreNoneWhereThereAreNoDescriptors) {
   rlimit old{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
   rlimit none = old;
   none.rlim_cur = 3;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  const auto arrivals = net::tcp::SocketArrivals::create();
+  const auto arrivals = net::tcp::EpollSet::create();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old), 0);
   EXPECT_EQ(arrivals, nullptr);
 }
