@@ -4,7 +4,7 @@
 #ifndef NCCL_COLLNET_H_
 #define NCCL_COLLNET_H_
 
-#include "nccl_net.h"
+#include "nccl_net_types.h"
 
 #ifdef __cplusplus
 extern "C" {
