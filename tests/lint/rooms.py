@@ -11,48 +11,98 @@ tests/lint/layering.py checks the includes, tools/draw-map draws docs/pictures/m
 
 ROOMS = {
     "base": {
-        "for": "status, log, settings, sockets, threads, the control channel's interface",
+        "for": "status, results, log, handles, clock, abort, host names: the words that all others use",
         "may": {},
     },
+    "base/settings": {
+        "for": "settings of the environment: the table, what is read from it, its documentation",
+        "may": {"base": {}},
+    },
+    "base/threads": {
+        "for": "threads, processor sets, wakers of sleeping threads",
+        "may": {"base": {}, "base/settings": {}},
+    },
+    "base/socket": {
+        "for": "addresses, interfaces, sockets with deadlines and named errors",
+        "may": {"base": {}},
+    },
     "device": {
-        "for": "kernels in one source for GPUs and the software GPU; structs shared with the host",
+        "for": "what host and kernels share: works, connections, lines, partitions, policies",
         "may": {},
+    },
+    "device/simt": {
+        "for": "the contract between device code and its two worlds, CUDA and the software GPU",
+        "may": {},
+    },
+    "device/number": {
+        "for": "number types, reductions, 16-byte packs",
+        "may": {"device": {}, "device/simt": {}},
+    },
+    "device/prims": {
+        "for": "primitives: crews, FIFOs, the protocols LL, LL128 and Simple, direct access",
+        "may": {"device": {}, "device/simt": {}, "device/number": {}},
+    },
+    "device/collectives": {
+        "for": "ring, tree, PAT, direct algorithms and messages, over the primitives",
+        "may": {"device": {}, "device/simt": {}, "device/prims": {}},
+    },
+    "device/kernels": {
+        "for": "the kernels, their names, their sources and fatbins",
+        "may": {"device": {}, "device/simt": {}, "device/prims": {}, "device/collectives": {}},
     },
     "gpu": {
         "for": "the CUDA driver behind one table; owners of contexts, streams, events, memory, kernels",
-        "may": {
-            "base": {},
-            "device": {"only": r"(fatbins|simt_host_abi)\.h"},  # the embedded fatbins, the software GPU's kernel table
-        },
+        "may": {"base": {}, "device/simt": {"only": r"simt_host_abi\.h"}, "device/kernels": {"only": r"fatbins\.h"}},
     },
     "softgpu": {
-        "for": "the names that the software GPU exports",
+        "for": "what the software GPU offers beyond the CUDA calls: windows, hooks, its machine's text",
         "may": {},
     },
-    "softgpu/core": {
-        "for": "the software GPU: devices, memory, streams, graphs, fibers, blocks, weak memory",
-        "may": {
-            "base": {"only": r"(handle|hash|fd|dl|clock)\.h"},
-            "device": {"only": r"simt.*"},
-        },
+    "softgpu/memory": {
+        "for": "memory of the devices, windows into it, what other processes share",
+        "may": {"base/.": {}},
     },
-    "softgpu/api": {
+    "softgpu/exec": {
+        "for": "blocks of fibers, weak memory, operations as values, how threads wait",
+        "may": {"device/simt": {}, "softgpu/memory": {}},
+    },
+    "softgpu/device": {
+        "for": "devices, contexts, streams, events, graphs, and the engines that run them",
+        "may": {"device/simt": {}, "softgpu/memory": {}, "softgpu/exec": {}},
+    },
+    "softgpu/driver": {
         "for": "libcuda.so.1: the driver's calls",
-        "may": {"softgpu": {}, "softgpu/core": {}},
+        "may": {"softgpu": {}, "softgpu/memory": {}, "softgpu/device": {}},
     },
     "softgpu/runtime": {
         "for": "libcudart.so.13: the runtime's calls, over the driver's",
         "may": {},
     },
     "bootstrap": {
-        "for": "unique id, joining, control channel, watch over peers",
+        "for": "unique id, joining, the tree of connections, control channel, watch over peers",
         "may": {"base": {}},
     },
-    "topo": {
-        "for": "machines, paths, the search for graphs; channels, rings, trees and costs as values",
+    "topo/xml": {
+        "for": "topology files: elements, values, scanning, joining descriptions of nodes",
+        "may": {"base/.": {}},
+    },
+    "topo/machine": {
+        "for": "machines: nodes, links, paths and their bandwidths, places of ranks",
+        "may": {"base": {}, "topo/xml": {}},
+    },
+    "topo/search": {
+        "for": "the search for rings and trees, its bound, the graphs found, their proof",
+        "may": {"base/.": {}, "topo/xml": {}, "topo/machine": {}},
+    },
+    "topo/channels": {
+        "for": "from graphs to channels of all nodes: rings, trees, costs",
+        "may": {"base/.": {}, "topo/machine": {}, "topo/search": {}},
+    },
+    "topo/detect": {
+        "for": "what the live machine says of itself, as a topology file",
         "may": {
-            "base": {},
-            "gpu": {"only": r"(driver|nvml)\.h", "from": r"detect_live\.(h|cc)"},  # the facts of the live machine
+            "base/.": {}, "gpu": {"only": r"(driver|nvml)\.h", "from": r"live\.(h|cc)"}, "topo/xml": {},
+            "topo/machine": {},
         },
     },
     "plugin": {
@@ -63,45 +113,136 @@ ROOMS = {
         "for": "the progress engine that drives connections over networks",
         "may": {"base": {}},
     },
-    "transport": {
-        "for": "what all transports share: their interface, layouts of FIFOs, connection set-up",
-        "may": {
-            "base": {},
-            "device": {"only": r"(work|policy|message_turn|packet_ll|packet_ll128)\.h"},
-            "gpu": {},
-            "topo": {},
-            "proxy": {},
-        },
+    "transport/common": {
+        "for": "what all transports share: their interface, layout of FIFOs, self-test",
+        "may": {"base/.": {}, "device/.": {}, "gpu": {}, "topo/machine": {}, "proxy": {}},
     },
     "transport/p2p": {
-        "for": "peer access within a process and by CUDA IPC",
-        "may": {"base": {}, "gpu": {}, "topo": {}, "transport": {}},
+        "for": "P2P: peer access within a process and by CUDA IPC",
+        "may": {"base/.": {}, "gpu": {}, "topo/machine": {}, "transport/common": {}},
     },
     "transport/shm": {
-        "for": "host memory that two processes or devices share",
-        "may": {"base": {}, "gpu": {}, "transport": {}},
+        "for": "SHM: host memory that two processes or devices share",
+        "may": {"base": {}, "gpu": {}, "transport/common": {}},
     },
-    "transport/net/socket": {
+    "transport/net/tcp": {
         "for": "the network that is built in: TCP sockets",
-        "may": {"base": {}, "plugin": {}},
+        "may": {"base": {}, "device/.": {}, "plugin": {}},
+    },
+    "transport/net/lane": {
+        "for": "one protocol of a connection over a network: path, options, shared slots, probe",
+        "may": {"base/.": {}, "device/.": {}, "gpu": {}, "plugin": {}, "proxy": {}, "transport/common": {}},
+    },
+    "transport/net/send": {
+        "for": "the sending end: from slots to the network",
+        "may": {"base/.": {}, "device/.": {}, "proxy": {}, "transport/net/lane": {}},
+    },
+    "transport/net/recv": {
+        "for": "the receiving end: from the network to slots, several receives in one",
+        "may": {"base/.": {}, "device/.": {}, "plugin": {}, "proxy": {}, "transport/net/lane": {}},
+    },
+    "transport/net/endpoint": {
+        "for": "ends of connections, their network connections, memory and sharing",
+        "may": {
+            "base/.": {}, "device/.": {}, "gpu": {}, "plugin": {}, "transport/common": {}, "transport/net/lane": {},
+            "transport/net/send": {}, "transport/net/recv": {},
+        },
+    },
+    "transport/net/pxn": {
+        "for": "PXN: connections that another rank of the host sends for",
+        "may": {
+            "base": {}, "device/.": {}, "gpu": {}, "topo/machine": {}, "plugin": {}, "proxy": {},
+            "transport/common": {}, "transport/shm": {}, "transport/net/lane": {}, "transport/net/send": {},
+            "transport/net/endpoint": {},
+        },
     },
     "transport/net": {
-        "for": "connections over a network, with sharing and relays",
+        "for": "NET: the transport over a network",
         "may": {
-            "base": {},
-            "device": {"only": r"(work|policy|message_turn|packet_ll|packet_ll128)\.h"},
-            "gpu": {},
-            "topo": {},
-            "plugin": {},
-            "proxy": {},
-            "transport": {},
-            "transport/shm": {},
+            "base/.": {}, "device/.": {}, "gpu": {}, "plugin": {}, "transport/common": {}, "transport/net/lane": {},
+            "transport/net/endpoint": {}, "transport/net/pxn": {},
+        },
+    },
+    "comm/tuning": {
+        "for": "which method an operation takes: cost model, choice, NCCL_ALGO's grammar",
+        "may": {"base/.": {}, "device/.": {}, "device/kernels": {}, "topo/channels": {}},
+    },
+    "comm/settings": {
+        "for": "what a communicator takes from environment and configuration, as plain values",
+        "may": {
+            "base": {}, "device/.": {}, "gpu": {}, "bootstrap": {}, "topo/machine": {}, "transport": {},
+            "comm/tuning": {},
+        },
+    },
+    "comm/plan": {
+        "for": "what a group's operations become: launches and works; pure",
+        "may": {
+            "base/.": {}, "device/.": {}, "device/kernels": {}, "transport": {}, "comm/tuning": {},
+            "comm/settings": {},
+        },
+    },
+    "comm/launch": {
+        "for": "launching plans, graphs that keep them, devices in use",
+        "may": {"base/.": {}, "device/.": {}, "gpu": {}, "proxy": {}},
+    },
+    "comm/connect": {
+        "for": "which connections a plan needs, and making them",
+        "may": {
+            "base/.": {}, "device/.": {}, "gpu": {}, "topo": {}, "proxy": {}, "transport/common": {},
+            "comm/plan": {}, "comm/launch": {},
+        },
+    },
+    "comm/network": {
+        "for": "a communicator's network: devices, NICs, fusion, GPUDirect, relays",
+        "may": {
+            "base": {}, "bootstrap": {}, "topo": {}, "plugin": {}, "transport": {}, "comm/settings": {},
+            "comm/launch": {}, "comm/connect": {},
+        },
+    },
+    "comm/diagnosis": {
+        "for": "operations that do not end: readings, scans, and who holds them up",
+        "may": {
+            "base/.": {}, "device/.": {}, "device/kernels": {}, "gpu": {}, "bootstrap": {}, "topo/machine": {},
+            "proxy": {}, "comm/launch": {}, "comm/connect": {}, "comm/network": {},
+        },
+    },
+    "comm/state": {
+        "for": "the communicator itself: its parts, abort word, gate, custom reductions",
+        "may": {
+            "base": {}, "device/.": {}, "device/kernels": {}, "gpu": {}, "bootstrap": {}, "topo/machine": {},
+            "proxy": {}, "transport/common": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {},
+            "comm/connect": {}, "comm/network": {}, "comm/diagnosis": {},
+        },
+    },
+    "comm/ending": {
+        "for": "watching kernels, failing, aborting, freeing",
+        "may": {
+            "base": {}, "bootstrap": {}, "proxy": {}, "comm/settings": {}, "comm/launch": {}, "comm/connect": {},
+            "comm/network": {}, "comm/diagnosis": {}, "comm/state": {},
+        },
+    },
+    "comm/init": {
+        "for": "the stages of init: bootstrap, machine, agreement, channels, rings",
+        "may": {
+            "base": {}, "device/.": {}, "gpu": {}, "bootstrap": {}, "topo": {}, "proxy": {}, "transport": {},
+            "comm/tuning": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {}, "comm/connect": {},
+            "comm/network": {}, "comm/diagnosis": {}, "comm/state": {}, "comm/ending": {},
+        },
+    },
+    "comm/enqueue": {
+        "for": "calls and groups: from a checked call to a plan that is launched",
+        "may": {
+            "base": {}, "device/kernels": {}, "gpu": {}, "bootstrap": {}, "topo/machine": {}, "proxy": {},
+            "transport/common": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {}, "comm/connect": {},
+            "comm/state": {}, "comm/init": {},
         },
     },
     "comm": {
-        "for": "communicator, init, groups, planner, launch, life cycle",
-        "may": {"base": {}, "gpu": {}, "device": {}, "bootstrap": {}, "topo": {}, "plugin": {}, "proxy": {},
-                "transport": {}},
+        "for": "the calls of a communicator's life: init, finalize, destroy, abort",
+        "may": {
+            "base": {}, "gpu": {}, "bootstrap": {}, "comm/settings": {}, "comm/state": {}, "comm/ending": {},
+            "comm/init": {}, "comm/enqueue": {},
+        },
     },
     "api": {
         "for": "the exported functions: argument checks and the error boundary",

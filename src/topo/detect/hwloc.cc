@@ -33,13 +33,13 @@ std::string affinityOf(std::string_view set) {
   return words.find_first_not_of("0123456789abcdefABCDEF,") == words.npos ? words : std::string();
 }
 
-struct Link {
+struct HwlocLink {
   const char* speed = "";
   int width = 0;
 };
 
 /// The widest link of at most 16 lanes that carries so many GB/s.
-Link linkOf(double bandwidth) {
+HwlocLink linkOf(double bandwidth) {
   struct Generation {
     double perLane;
     const char* speed;
@@ -133,7 +133,7 @@ class Reader {
     facts.device = static_cast<std::uint16_t>(ids[1]);
     facts.subsystemVendor = static_cast<std::uint16_t>(ids[2]);
     facts.subsystemDevice = static_cast<std::uint16_t>(ids[3]);
-    const Link link = linkOf(numberOf(object.attribute("pci_link_speed").as_string()));
+    const HwlocLink link = linkOf(numberOf(object.attribute("pci_link_speed").as_string()));
     facts.linkSpeed = link.speed;
     facts.linkWidth = link.width;
     pci_.emplace_back(std::move(facts), above.nodeset);
