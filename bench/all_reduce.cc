@@ -1,3 +1,5 @@
 #include "bench/perf.h"
 
-int main(int argc, char** argv) { return bench::runPerf(bench::kAllReduce, argc, argv); }
+int main(int argc, char** argv) {
+  return bench::runPerf(bench::kAllReduce, argc, argv);
+}

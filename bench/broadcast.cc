@@ -1,3 +1,5 @@
 #include "bench/perf.h"
 
-int main(int argc, char** argv) { return bench::runPerf(bench::kBroadcast, argc, argv); }
+int main(int argc, char** argv) {
+  return bench::runPerf(bench::kBroadcast, argc, argv);
+}

@@ -1,6 +1,6 @@
 // How long a cache line takes from one processor to another: on a virtual machine that says where its processors are at
-// the moment, which copies through sockets and shared memory depend on. Prints nanoseconds one way, "-" where the process
-// may run on one processor only.
+// the moment, which copies through sockets and shared memory depend on. Prints nanoseconds one way, "-" where the
+// process may run on one processor only.
 #include <pthread.h>
 #include <sched.h>
 

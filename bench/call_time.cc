@@ -1,6 +1,6 @@
-// What a call costs its thread: host time from the call to its return, kernels and waits for them not included. One process,
-// ranks on devices 0 and 1. Each call is timed alone and its kernels are waited for before the next one, so that no call
-// finds a queue or a busy device; the median of the rounds is printed.
+// What a call costs its thread: host time from the call to its return, kernels and waits for them not included. One
+// process, ranks on devices 0 and 1. Each call is timed alone and its kernels are waited for before the next one, so
+// that no call finds a queue or a busy device; the median of the rounds is printed.
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
@@ -114,8 +114,9 @@ double time(const World& world, int rounds, const std::function<void()>& call) {
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 5000;
   if (rounds < 1 || argc > 2) {
-    std::fprintf(stderr, "usage: %s [ROUNDS]\nPrints the host time of single calls in microseconds, medians of ROUNDS (5000).\n",
-                 argv[0]);
+    std::fprintf(
+        stderr, "usage: %s [ROUNDS]\nPrints the host time of single calls in microseconds, medians of ROUNDS (5000).\n",
+        argv[0]);
     return 2;
   }
   const World world;

@@ -13,7 +13,7 @@ namespace bench {
 struct Call {
   const void* send;
   void* recv;
-  std::size_t count;     ///< the API's count argument, in elements
+  std::size_t count;  ///< the API's count argument, in elements
   ncclDataType_t type;
   ncclRedOp_t op;
   int root;
@@ -24,10 +24,10 @@ struct Call {
 };
 
 struct Collective {
-  const char* program;                              ///< "all_reduce_perf"
-  bool reduces;                                     ///< takes an op
-  bool rooted;                                      ///< takes a root
-  bool inPlace;                                     ///< may run with one buffer
+  const char* program;  ///< "all_reduce_perf"
+  bool reduces;         ///< takes an op
+  bool rooted;          ///< takes a root
+  bool inPlace;         ///< may run with one buffer
   /// The API's count for a nominal size of `elements`; every buffer is a multiple of it.
   std::size_t (*count)(std::size_t elements, int ranks);
   std::size_t (*sendCount)(std::size_t count, int ranks);
@@ -38,8 +38,8 @@ struct Collective {
   ncclResult_t (*run)(const Call& call);
   /// Busbw / algbw (nccl-tests' PERFORMANCE notes): what each rank must at least move, relative to the size.
   double (*busFactor)(int ranks);
-  /// What lies in block b (elements [b * count, (b + 1) * count)) of a result: the input of which rank, or kReduced: the
-  /// reduction over all ranks, or kUntouched: nothing is promised; and at which element of that input it starts.
+  /// What lies in block b (elements [b * count, (b + 1) * count)) of a result: the input of which rank, or kReduced:
+  /// the reduction over all ranks, or kUntouched: nothing is promised; and at which element of that input it starts.
   struct Origin {
     int rank;
     std::size_t firstElement;

@@ -17,9 +17,18 @@ struct TypeInfo {
   int exponent;  ///< bits
 };
 
-constexpr std::array<TypeInfo, ncclNumTypes> kTypes{{{"int8", 1, 0, 0}, {"uint8", 1, 0, 0}, {"int32", 4, 0, 0},
-    {"uint32", 4, 0, 0}, {"int64", 8, 0, 0}, {"uint64", 8, 0, 0}, {"half", 2, 10, 5}, {"float", 4, 23, 8},
-    {"double", 8, 52, 11}, {"bfloat16", 2, 7, 8}, {"f8e4m3", 1, 3, 4}, {"f8e5m2", 1, 2, 5}}};
+constexpr std::array<TypeInfo, ncclNumTypes> kTypes{{{"int8", 1, 0, 0},
+                                                     {"uint8", 1, 0, 0},
+                                                     {"int32", 4, 0, 0},
+                                                     {"uint32", 4, 0, 0},
+                                                     {"int64", 8, 0, 0},
+                                                     {"uint64", 8, 0, 0},
+                                                     {"half", 2, 10, 5},
+                                                     {"float", 4, 23, 8},
+                                                     {"double", 8, 52, 11},
+                                                     {"bfloat16", 2, 7, 8},
+                                                     {"f8e4m3", 1, 3, 4},
+                                                     {"f8e5m2", 1, 2, 5}}};
 
 constexpr std::array<const char*, ncclNumOps> kOps{"sum", "prod", "max", "min", "avg"};
 
@@ -60,11 +69,21 @@ T get(const void* array, std::size_t index) {
 
 }  // namespace
 
-std::size_t typeSize(ncclDataType_t type) { return kTypes[type].size; }
-const char* typeName(ncclDataType_t type) { return kTypes[type].name; }
-const char* opName(ncclRedOp_t op) { return kOps[op]; }
-bool isFloating(ncclDataType_t type) { return kTypes[type].mantissa != 0; }
-bool isFp8(ncclDataType_t type) { return type == ncclFloat8e4m3 || type == ncclFloat8e5m2; }
+std::size_t typeSize(ncclDataType_t type) {
+  return kTypes[type].size;
+}
+const char* typeName(ncclDataType_t type) {
+  return kTypes[type].name;
+}
+const char* opName(ncclRedOp_t op) {
+  return kOps[op];
+}
+bool isFloating(ncclDataType_t type) {
+  return kTypes[type].mantissa != 0;
+}
+bool isFp8(ncclDataType_t type) {
+  return type == ncclFloat8e4m3 || type == ncclFloat8e5m2;
+}
 
 bool parseTypes(const std::string& names, std::vector<ncclDataType_t>* types) {
   types->clear();
@@ -94,37 +113,59 @@ bool parseOps(const std::string& names, std::vector<ncclRedOp_t>* ops) {
 
 void encode(ncclDataType_t type, double value, void* array, std::size_t index) {
   switch (type) {
-    case ncclInt8: return put(array, index, static_cast<std::int8_t>(static_cast<std::int64_t>(value)));
-    case ncclUint8: return put(array, index, static_cast<std::uint8_t>(static_cast<std::int64_t>(value)));
-    case ncclInt32: return put(array, index, static_cast<std::int32_t>(value));
-    case ncclUint32: return put(array, index, static_cast<std::uint32_t>(value));
-    case ncclInt64: return put(array, index, static_cast<std::int64_t>(value));
-    case ncclUint64: return put(array, index, static_cast<std::uint64_t>(value));
-    case ncclFloat32: return put(array, index, static_cast<float>(value));
-    case ncclFloat64: return put(array, index, value);
+    case ncclInt8:
+      return put(array, index, static_cast<std::int8_t>(static_cast<std::int64_t>(value)));
+    case ncclUint8:
+      return put(array, index, static_cast<std::uint8_t>(static_cast<std::int64_t>(value)));
+    case ncclInt32:
+      return put(array, index, static_cast<std::int32_t>(value));
+    case ncclUint32:
+      return put(array, index, static_cast<std::uint32_t>(value));
+    case ncclInt64:
+      return put(array, index, static_cast<std::int64_t>(value));
+    case ncclUint64:
+      return put(array, index, static_cast<std::uint64_t>(value));
+    case ncclFloat32:
+      return put(array, index, static_cast<float>(value));
+    case ncclFloat64:
+      return put(array, index, value);
     case ncclFloat16:
-    case ncclBfloat16: return put(array, index, static_cast<std::uint16_t>(encodeSmall(kTypes[type], value)));
+    case ncclBfloat16:
+      return put(array, index, static_cast<std::uint16_t>(encodeSmall(kTypes[type], value)));
     case ncclFloat8e4m3:
-    case ncclFloat8e5m2: return put(array, index, static_cast<std::uint8_t>(encodeSmall(kTypes[type], value)));
-    case ncclNumTypes: return;
+    case ncclFloat8e5m2:
+      return put(array, index, static_cast<std::uint8_t>(encodeSmall(kTypes[type], value)));
+    case ncclNumTypes:
+      return;
   }
 }
 
 double decode(ncclDataType_t type, const void* array, std::size_t index) {
   switch (type) {
-    case ncclInt8: return get<std::int8_t>(array, index);
-    case ncclUint8: return get<std::uint8_t>(array, index);
-    case ncclInt32: return get<std::int32_t>(array, index);
-    case ncclUint32: return get<std::uint32_t>(array, index);
-    case ncclInt64: return static_cast<double>(get<std::int64_t>(array, index));
-    case ncclUint64: return static_cast<double>(get<std::uint64_t>(array, index));
-    case ncclFloat32: return get<float>(array, index);
-    case ncclFloat64: return get<double>(array, index);
+    case ncclInt8:
+      return get<std::int8_t>(array, index);
+    case ncclUint8:
+      return get<std::uint8_t>(array, index);
+    case ncclInt32:
+      return get<std::int32_t>(array, index);
+    case ncclUint32:
+      return get<std::uint32_t>(array, index);
+    case ncclInt64:
+      return static_cast<double>(get<std::int64_t>(array, index));
+    case ncclUint64:
+      return static_cast<double>(get<std::uint64_t>(array, index));
+    case ncclFloat32:
+      return get<float>(array, index);
+    case ncclFloat64:
+      return get<double>(array, index);
     case ncclFloat16:
-    case ncclBfloat16: return decodeSmall(kTypes[type], get<std::uint16_t>(array, index));
+    case ncclBfloat16:
+      return decodeSmall(kTypes[type], get<std::uint16_t>(array, index));
     case ncclFloat8e4m3:
-    case ncclFloat8e5m2: return decodeSmall(kTypes[type], get<std::uint8_t>(array, index));
-    case ncclNumTypes: return 0;
+    case ncclFloat8e5m2:
+      return decodeSmall(kTypes[type], get<std::uint8_t>(array, index));
+    case ncclNumTypes:
+      return 0;
   }
   return 0;
 }

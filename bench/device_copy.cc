@@ -68,7 +68,8 @@ int main(int argc, char** argv) {
     std::printf("%11zu %11.2f %9.1f\n", bytes, seconds * 1e6, moved);
     results.push_back({{"bytes", bytes}, {"time_us", seconds * 1e6}, {"moved_gb_per_s", moved}});
   }
-  if (!json.empty()) std::ofstream(json) << nlohmann::json{{"program", "device_copy_perf"}, {"results", results}}.dump(1) << "\n";
+  if (!json.empty())
+    std::ofstream(json) << nlohmann::json{{"program", "device_copy_perf"}, {"results", results}}.dump(1) << "\n";
   CUDA_CHECK(cudaStreamDestroy(buffers.stream));
   CUDA_CHECK(cudaFree(buffers.from));
   CUDA_CHECK(cudaFree(buffers.to));

@@ -37,7 +37,8 @@ CLI::Option* addBytes(CLI::App& app, const char* names, std::size_t* target, con
   return app.add_option_function<std::string>(
       names,
       [target, names](const std::string& text) {
-        if (!parseBytes(text, target)) throw CLI::ValidationError(names, "'" + text + "' is not a size such as 8, 64K, 1M or 1G");
+        if (!parseBytes(text, target))
+          throw CLI::ValidationError(names, "'" + text + "' is not a size such as 8, 64K, 1M or 1G");
       },
       help);
 }
@@ -46,13 +47,15 @@ void addSelections(CLI::App& app, Options* o) {
   app.add_option_function<std::string>(
       "-d,--datatype",
       [o](const std::string& name) {
-        if (!parseTypes(name, &o->types)) throw CLI::ValidationError("-d", "'" + name + "' is no data type (try float, or all)");
+        if (!parseTypes(name, &o->types))
+          throw CLI::ValidationError("-d", "'" + name + "' is no data type (try float, or all)");
       },
       "data type, or all");
   app.add_option_function<std::string>(
       "-o,--op",
       [o](const std::string& name) {
-        if (!parseOps(name, &o->ops)) throw CLI::ValidationError("-o", "'" + name + "' is no reduction (sum prod max min avg all)");
+        if (!parseOps(name, &o->ops))
+          throw CLI::ValidationError("-o", "'" + name + "' is no reduction (sum prod max min avg all)");
       },
       "reduction: sum prod max min avg all");
 }
@@ -72,7 +75,8 @@ bool parseOptions(int argc, char** argv, const char* program, Options* o, int* e
   app.add_option("-w,--warmup_iters", o->warmup, "calls before timing")->check(CLI::Range(0, 1 << 20));
   app.add_option("-G,--cudagraph", o->graphLaunches, "capture the timed calls in a CUDA graph and replay it so often")
       ->check(CLI::Range(0, 1 << 20));
-  app.add_option("--repeat", o->repeats, "report the median of this many timings of -n calls")->check(CLI::Range(1, 1000));
+  app.add_option("--repeat", o->repeats, "report the median of this many timings of -n calls")
+      ->check(CLI::Range(1, 1000));
   app.add_option("-c,--check", o->check, "verify results: 0 or 1");
   app.add_option("-r,--root", o->root, "root of broadcast, reduce, gather and scatter");
   app.add_option("-a,--average", o->average, "over ranks: 0 rank 0, 1 mean, 2 min, 3 max")->check(CLI::Range(0, 3));

@@ -71,8 +71,8 @@ class Measurement {
     for (Rank& r : worker_.ranks()) {
       const Call c = call(r);
       CUDA_CHECK(cudaSetDevice(r.device));
-      CUDA_CHECK(cudaMemsetAsync(const_cast<void*>(c.send), 0, collective_.sendCount(row_.count, c.ranks) * typeSize(row_.type),
-                                 r.stream));
+      CUDA_CHECK(cudaMemsetAsync(const_cast<void*>(c.send), 0,
+                                 collective_.sendCount(row_.count, c.ranks) * typeSize(row_.type), r.stream));
     }
   }
 
@@ -195,7 +195,8 @@ class Measurement {
 void runSize(Worker& worker, Job& job, Row row, std::size_t bytes, std::uint64_t* wrong) {
   const int ranks = worker.options().ranks();
   row.count = job.collective.count(bytes / typeSize(row.type), ranks);
-  const std::size_t elements = std::max(job.collective.sendCount(row.count, ranks), job.collective.recvCount(row.count, ranks));
+  const std::size_t elements =
+      std::max(job.collective.sendCount(row.count, ranks), job.collective.recvCount(row.count, ranks));
   row.bytes = elements * typeSize(row.type);
   row.outOfPlace = Measurement(worker, job.collective, row, false).run();
   if (job.collective.inPlace) row.inPlace = Measurement(worker, job.collective, row, true).run();
@@ -218,8 +219,9 @@ void runWorker(Worker& worker, void* context) {
       row.root = job.collective.rooted ? o.root : -1;
       for (std::size_t bytes = o.minBytes; bytes <= o.maxBytes;) {
         runSize(worker, job, row, bytes, &wrong);
-        bytes = o.stepFactor > 1 ? std::max(static_cast<std::size_t>(static_cast<double>(bytes) * o.stepFactor), bytes + 1)
-                                 : bytes + std::max<std::size_t>(o.stepBytes, 1);
+        bytes = o.stepFactor > 1
+                    ? std::max(static_cast<std::size_t>(static_cast<double>(bytes) * o.stepFactor), bytes + 1)
+                    : bytes + std::max<std::size_t>(o.stepBytes, 1);
       }
     }
   }

@@ -105,15 +105,20 @@ void Report::footer() {
 std::string Report::json() const {
   nlohmann::json rows = nlohmann::json::array();
   for (const Row& r : rows_) {
-    nlohmann::json j{{"bytes", r.bytes}, {"count", r.count}, {"type", typeName(r.type)}, {"root", r.root},
-                     {"redop", r.op == ncclNumOps ? "none" : opName(r.op)}, {"out_of_place", timingJson(r.outOfPlace)}};
+    nlohmann::json j{{"bytes", r.bytes},
+                     {"count", r.count},
+                     {"type", typeName(r.type)},
+                     {"root", r.root},
+                     {"redop", r.op == ncclNumOps ? "none" : opName(r.op)},
+                     {"out_of_place", timingJson(r.outOfPlace)}};
     if (r.inPlace) j["in_place"] = timingJson(*r.inPlace);
     rows.push_back(std::move(j));
   }
   const nlohmann::json all{{"program", collective_.program}, {"processes", options_.processes},
-                           {"threads", options_.threads}, {"gpus", options_.gpus}, {"ranks", options_.ranks()},
-                           {"iterations", options_.iterations}, {"wrong", totalWrong()},
-                           {"average_busbw_GBps", averageBusBandwidth()}, {"results", std::move(rows)}};
+                           {"threads", options_.threads},    {"gpus", options_.gpus},
+                           {"ranks", options_.ranks()},      {"iterations", options_.iterations},
+                           {"wrong", totalWrong()},          {"average_busbw_GBps", averageBusBandwidth()},
+                           {"results", std::move(rows)}};
   return all.dump(2);
 }
 

@@ -15,8 +15,8 @@ namespace bench {
 /// Figures of one way (out of place or in place) of one size.
 struct Timing {
   double seconds = 0;
-  double algBandwidth = 0;            ///< GB/s: size / time
-  double busBandwidth = 0;            ///< GB/s
+  double algBandwidth = 0;             ///< GB/s: size / time
+  double busBandwidth = 0;             ///< GB/s
   std::optional<std::uint64_t> wrong;  ///< elements; none: not checked
 };
 
@@ -24,7 +24,7 @@ struct Row {
   std::size_t bytes = 0;
   std::size_t count = 0;
   ncclDataType_t type = ncclFloat32;
-  ncclRedOp_t op = ncclNumOps;        ///< ncclNumOps: none
+  ncclRedOp_t op = ncclNumOps;  ///< ncclNumOps: none
   int root = -1;
   Timing outOfPlace;
   std::optional<Timing> inPlace;

@@ -14,7 +14,9 @@ namespace bench {
 namespace {
 
 /// The larger of the two buffers of every collective is the nominal size, rounded up to one element per rank.
-std::size_t bufferBytes(const Options& o) { return o.maxBytes + 64 * static_cast<std::size_t>(o.ranks()); }
+std::size_t bufferBytes(const Options& o) {
+  return o.maxBytes + 64 * static_cast<std::size_t>(o.ranks());
+}
 
 Shared* mapShared(int threads) {
   void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -52,7 +54,8 @@ int supervise(std::vector<pid_t> children) {
     std::erase(children, pid);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
     if (exitCode == 0 && WIFSIGNALED(status)) {
-      std::fprintf(stderr, "process %d was ended by signal %d (%s)\n", pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
+      std::fprintf(stderr, "process %d was ended by signal %d (%s)\n", pid, WTERMSIG(status),
+                   strsignal(WTERMSIG(status)));
     }
     if (exitCode == 0) exitCode = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
     for (pid_t child : children) kill(child, SIGKILL);
@@ -79,7 +82,8 @@ void dieNccl(const char* what, ncclResult_t result, const char* file, int line) 
 Worker::Worker(const Options& options, Shared* shared, int process, int thread) : options_(options), shared_(shared) {
   int deviceCount = 0;
   CUDA_CHECK(cudaGetDeviceCount(&deviceCount));
-  if (deviceCount == 0) die("cudaGetDeviceCount", "no CUDA device; without a GPU start with softgpu-run", __FILE__, __LINE__);
+  if (deviceCount == 0)
+    die("cudaGetDeviceCount", "no CUDA device; without a GPU start with softgpu-run", __FILE__, __LINE__);
   ranks_.resize(static_cast<std::size_t>(options.gpus));
   const int first = (process * options.threads + thread) * options.gpus;
   for (int g = 0; g < options.gpus; ++g) {

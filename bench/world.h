@@ -19,25 +19,25 @@ inline constexpr int kMaxRanks = 1024;
 /// Prints what failed and where, and ends the process: the supervising process ends the others.
 [[noreturn]] void die(const char* what, const char* why, const char* file, int line);
 
-#define CUDA_CHECK(call)                                                                                      \
-  do {                                                                                                        \
-    const cudaError_t cudaCheckResult = (call);                                                               \
+#define CUDA_CHECK(call)                                                                                              \
+  do {                                                                                                                \
+    const cudaError_t cudaCheckResult = (call);                                                                       \
     if (cudaCheckResult != cudaSuccess) ::bench::die(#call, cudaGetErrorString(cudaCheckResult), __FILE__, __LINE__); \
   } while (false)
 
-#define NCCL_CHECK(call)                                                                                      \
-  do {                                                                                                        \
-    const ncclResult_t ncclCheckResult = (call);                                                              \
-    if (ncclCheckResult != ncclSuccess) ::bench::dieNccl(#call, ncclCheckResult, __FILE__, __LINE__);         \
+#define NCCL_CHECK(call)                                                                              \
+  do {                                                                                                \
+    const ncclResult_t ncclCheckResult = (call);                                                      \
+    if (ncclCheckResult != ncclSuccess) ::bench::dieNccl(#call, ncclCheckResult, __FILE__, __LINE__); \
   } while (false)
 
 [[noreturn]] void dieNccl(const char* what, ncclResult_t result, const char* file, int line);
 
 /// Lives in memory shared by all processes.
 struct Shared {
-  pthread_barrier_t barrier;                    ///< all threads of all processes
+  pthread_barrier_t barrier;  ///< all threads of all processes
   ncclUniqueId id;
-  std::array<double, kMaxRanks> seconds;        ///< per rank, of the measurement in progress
+  std::array<double, kMaxRanks> seconds;  ///< per rank, of the measurement in progress
   std::atomic<std::uint64_t> wrong;
   struct DeviceLine {
     int pid;

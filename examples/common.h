@@ -7,21 +7,21 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define CHECK_CUDA(call)                                                                             \
-  do {                                                                                               \
-    const cudaError_t result = (call);                                                               \
-    if (result != cudaSuccess) {                                                                     \
+#define CHECK_CUDA(call)                                                                              \
+  do {                                                                                                \
+    const cudaError_t result = (call);                                                                \
+    if (result != cudaSuccess) {                                                                      \
       std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(result)); \
-      std::exit(1);                                                                                  \
-    }                                                                                                \
+      std::exit(1);                                                                                   \
+    }                                                                                                 \
   } while (false)
 
-#define CHECK_NCCL(call)                                                                               \
-  do {                                                                                                 \
-    const ncclResult_t result = (call);                                                                \
-    if (result != ncclSuccess) {                                                                       \
+#define CHECK_NCCL(call)                                                                                   \
+  do {                                                                                                     \
+    const ncclResult_t result = (call);                                                                    \
+    if (result != ncclSuccess) {                                                                           \
       std::fprintf(stderr, "%s:%d: %s: %s\n  %s\n", __FILE__, __LINE__, #call, ncclGetErrorString(result), \
-                   ncclGetLastError(nullptr));                                                         \
-      std::exit(1);                                                                                    \
-    }                                                                                                  \
+                   ncclGetLastError(nullptr));                                                             \
+      std::exit(1);                                                                                        \
+    }                                                                                                      \
   } while (false)

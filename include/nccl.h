@@ -21,9 +21,9 @@
 #endif
 #endif
 #ifdef NCCL_HAS_CUDA_HEADERS_
-#include <cuda_runtime.h>
-#include <cuda_fp16.h>
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
 #if defined(__cplusplus) && CUDART_VERSION >= 11080
 #include <cuda_fp8.h>
 #endif
@@ -37,8 +37,7 @@ typedef struct CUstream_st* cudaStream_t;
 #define NCCL_SUFFIX ""
 
 /* Version codes had three digits per part less until 2.8. */
-#define NCCL_VERSION(X, Y, Z) \
-  (((X) <= 2 && (Y) <= 8) ? (X) * 1000 + (Y) * 100 + (Z) : (X) * 10000 + (Y) * 100 + (Z))
+#define NCCL_VERSION(X, Y, Z) (((X) <= 2 && (Y) <= 8) ? (X)*1000 + (Y)*100 + (Z) : (X)*10000 + (Y)*100 + (Z))
 #define NCCL_VERSION_CODE 23007
 
 /* First word of every versioned struct: tells an initialised struct from stack garbage. */
@@ -71,14 +70,14 @@ typedef struct {
 /** Outcome of a call. */
 typedef enum {
   ncclSuccess = 0,
-  ncclUnhandledCudaError = 1,  /**< a call to CUDA failed */
-  ncclSystemError = 2,         /**< a call to the operating system failed */
-  ncclInternalError = 3,       /**< a defect of the library, or memory corruption */
-  ncclInvalidArgument = 4,     /**< one argument has a bad value */
-  ncclInvalidUsage = 5,        /**< the call is not possible now, or not on this machine */
-  ncclRemoteError = 6,         /**< a peer died or the network failed */
-  ncclInProgress = 7,          /**< non-blocking communicator: ask ncclCommGetAsyncError() again */
-  ncclTimeout = 8,             /**< a wait exceeded its bound */
+  ncclUnhandledCudaError = 1, /**< a call to CUDA failed */
+  ncclSystemError = 2,        /**< a call to the operating system failed */
+  ncclInternalError = 3,      /**< a defect of the library, or memory corruption */
+  ncclInvalidArgument = 4,    /**< one argument has a bad value */
+  ncclInvalidUsage = 5,       /**< the call is not possible now, or not on this machine */
+  ncclRemoteError = 6,        /**< a peer died or the network failed */
+  ncclInProgress = 7,         /**< non-blocking communicator: ask ncclCommGetAsyncError() again */
+  ncclTimeout = 8,            /**< a wait exceeded its bound */
   ncclNumResults = 9
 } ncclResult_t;
 
@@ -176,14 +175,14 @@ typedef struct ncclConfig_v23000 {
   int graphStreamOrdering; /**< 0: captured operations are not serialised */
 } ncclConfig_t;
 
-#define NCCL_CONFIG_INITIALIZER                                                                       \
-  {                                                                                                   \
-    sizeof(ncclConfig_t), NCCL_API_MAGIC, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH),           \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,   \
-        NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR,   \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,   \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,   \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT                                                  \
+#define NCCL_CONFIG_INITIALIZER                                                                                    \
+  {                                                                                                                \
+    sizeof(ncclConfig_t), NCCL_API_MAGIC, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), NCCL_CONFIG_UNDEF_INT, \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR,                \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,                \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                \
+        NCCL_CONFIG_UNDEF_INT                                                                                      \
   }
 
 /** What ncclGroupSimulateEnd() estimates. */
@@ -219,7 +218,7 @@ NCCL_DECLARE_(ncclResult_t, MemFree, (void* ptr));
 /** Stores the library's version code, which is at least the header's NCCL_VERSION_CODE. Needs no GPU. */
 NCCL_DECLARE_(ncclResult_t, GetVersion, (int* version));
 /** Makes the name of a new communicator. The calling process must live until all ranks have joined. Needs no GPU. */
-NCCL_DECLARE_(ncclResult_t, GetUniqueId, (ncclUniqueId* uniqueId));
+NCCL_DECLARE_(ncclResult_t, GetUniqueId, (ncclUniqueId * uniqueId));
 /** A fixed short text for a result code. */
 NCCL_DECLARE_(const char*, GetErrorString, (ncclResult_t result));
 /** Text of the most recent error or warning of this process; "" if there was none. `comm` may be NULL. */
@@ -256,8 +255,8 @@ NCCL_DECLARE_(ncclResult_t, CommSplit,
               (ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config));
 /** Makes a communicator of all ranks but the listed ones; called by the survivors. The list is sorted in place. */
 NCCL_DECLARE_(ncclResult_t, CommShrink,
-              (ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm,
-               ncclConfig_t* config, int shrinkFlags));
+              (ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm, ncclConfig_t* config,
+               int shrinkFlags));
 /** Makes the id with which new ranks join `comm` through ncclCommGrow(). Valid once. */
 NCCL_DECLARE_(ncclResult_t, CommGetUniqueId, (ncclComm_t comm, ncclUniqueId* uniqueId));
 /** Extends a communicator to `nRanks`: members pass `comm` and rank -1, new ranks pass comm NULL and their rank. */
@@ -309,8 +308,8 @@ NCCL_DECLARE_(ncclResult_t, Bcast,
               (void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream));
 /** Copies `count` elements of root's sendbuff to every recvbuff. In place: sendbuff == recvbuff. */
 NCCL_DECLARE_(ncclResult_t, Broadcast,
-              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
-               ncclComm_t comm, cudaStream_t stream));
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+               cudaStream_t stream));
 /** Reduces `count` elements of all ranks into every recvbuff. In place: sendbuff == recvbuff. */
 NCCL_DECLARE_(ncclResult_t, AllReduce,
               (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
@@ -342,8 +341,7 @@ NCCL_DECLARE_(ncclResult_t, Send,
                cudaStream_t stream));
 /** Receives from `peer`, who calls ncclSend() with as many bytes. */
 NCCL_DECLARE_(ncclResult_t, Recv,
-              (void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
-               cudaStream_t stream));
+              (void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream));
 
 /** Writes into a peer's window, then raises a signal there. The last three integers must be 0. */
 NCCL_DECLARE_(ncclResult_t, PutSignal,

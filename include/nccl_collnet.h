@@ -1,6 +1,7 @@
 /* Part of nccl_net.h: networks that reduce and gather by themselves (collNet), versions 6 to 12. C99 and C++.
  *
- * A collNet object stands beside a net object in the same library, and calls its devices by the same names and numbers. */
+ * A collNet object stands beside a net object in the same library, and calls its devices by the same names and numbers.
+ */
 #ifndef NCCL_COLLNET_H_
 #define NCCL_COLLNET_H_
 
@@ -26,7 +27,8 @@ typedef ncclNetSGE_v9_t ncclNetSGE_v12_t;
 /* ---- Signatures, each named after the version that introduced it ------------------------------------------ */
 
 typedef ncclResult_t ncclCollNetInit_v11_fn(void** ctx, uint64_t commId, ncclDebugLogger_t log);
-/** Joins `nranks` listeners, of which this one is number `rank`. Waits for all of them. *collComm NULL: not available. */
+/** Joins `nranks` listeners, of which this one is number `rank`. Waits for all of them. *collComm NULL: not available.
+ */
 typedef ncclResult_t ncclCollNetConnect_v6_fn(void* handles[], int nranks, int rank, void* listenComm, void** collComm);
 typedef ncclResult_t ncclCollNetReduceSupport_v6_fn(ncclDataType_t dataType, ncclRedOp_t redOp, int* supported);
 /** `count` is in elements. All ranks issue the same sequence of operations. */

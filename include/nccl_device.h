@@ -38,9 +38,9 @@ typedef struct ncclWindow_vidmem {
   char* lsaFlatBase; /**< copy of LSA rank 0; rank r's is r * stride4G * 4 GiB further */
   int lsaRank;
   int worldRank;
-  uint32_t stride4G;     /**< distance of neighbouring LSA ranks in units of 4 GiB */
-  uint32_t mcOffset4K;   /**< offset in the multicast range in units of 4 KiB */
-  uint32_t ginOffset4K;  /**< offset in the network's registration in units of 4 KiB */
+  uint32_t stride4G;    /**< distance of neighbouring LSA ranks in units of 4 GiB */
+  uint32_t mcOffset4K;  /**< offset in the multicast range in units of 4 KiB */
+  uint32_t ginOffset4K; /**< offset in the network's registration in units of 4 KiB */
   void* ginWins[NCCL_GIN_MAX_CONNECTIONS];
   struct ncclWindow_vidmem* segmentWindows;
   int numSegments;
@@ -130,11 +130,10 @@ typedef struct ncclDevCommRequirements {
   bool ginVaSignalsRequired;
 } ncclDevCommRequirements_t;
 
-#define NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER                                                                   \
-  {                                                                                                              \
-    sizeof(ncclDevCommRequirements_t), NCCL_API_MAGIC, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), NULL,   \
-        NULL, false, 0, 0, 0, 0, 0, false, 4, 0, 0, NCCL_GIN_CONNECTION_NONE, false, 0, NCCL_CONFIG_UNDEF_INT,   \
-        0, true, true                                                                                            \
+#define NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER                                                                         \
+  {                                                                                                                    \
+    sizeof(ncclDevCommRequirements_t), NCCL_API_MAGIC, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), NULL, NULL,   \
+        false, 0, 0, 0, 0, 0, false, 4, 0, 0, NCCL_GIN_CONNECTION_NONE, false, 0, NCCL_CONFIG_UNDEF_INT, 0, true, true \
   }
 
 /** Address ranges and the windows they belong to; a list of tables. */
@@ -210,10 +209,10 @@ typedef struct ncclCommProperties_v22900 {
   uint32_t reserved;
 } ncclCommProperties_t;
 
-#define NCCL_COMM_PROPERTIES_INITIALIZER                                                                       \
-  {                                                                                                            \
-    sizeof(ncclCommProperties_t), NCCL_API_MAGIC, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), -1, 0, -1, \
-        -1, false, false, NCCL_GIN_TYPE_NONE, 0, false, NCCL_GIN_TYPE_NONE, 0                                  \
+#define NCCL_COMM_PROPERTIES_INITIALIZER                                                                           \
+  {                                                                                                                \
+    sizeof(ncclCommProperties_t), NCCL_API_MAGIC, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), -1, 0, -1, -1, \
+        false, false, NCCL_GIN_TYPE_NONE, 0, false, NCCL_GIN_TYPE_NONE, 0                                          \
   }
 
 #define NCCL_DECLARE_(result, name, params) \

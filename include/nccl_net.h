@@ -1,15 +1,15 @@
 /* What a network plugin and the library say to each other: net and collNet interfaces, versions 6 to 12. C99 and C++.
  *
- * A network plugin is a shared library that exports one object named ncclNetPlugin_v12 (or an older version's name), and
- * perhaps ncclCollNetPlugin_v12. The library takes the newest one that it finds. New plugins need only what carries the
- * suffix _v12 and the constants; everything else describes plugins that exist. Names, layouts and values are fixed by the
- * programs that use them and never change.
+ * A network plugin is a shared library that exports one object named ncclNetPlugin_v12 (or an older version's name),
+ * and perhaps ncclCollNetPlugin_v12. The library takes the newest one that it finds. New plugins need only what carries
+ * the suffix _v12 and the constants; everything else describes plugins that exist. Names, layouts and values are fixed
+ * by the programs that use them and never change.
  *
- * Every function returns ncclSuccess or an error, after a message of level WARN through the logger. No function may wait
- * for a peer, collNet's connect excepted: what cannot be done yet is said by a null pointer in place of the object that
- * was asked for, and the call comes again. Calls for different connections come from different threads at the same time;
- * isend, irecv, iflush and test of one connection come from one thread, while memory may be registered on the same
- * connection by another. */
+ * Every function returns ncclSuccess or an error, after a message of level WARN through the logger. No function may
+ * wait for a peer, collNet's connect excepted: what cannot be done yet is said by a null pointer in place of the object
+ * that was asked for, and the call comes again. Calls for different connections come from different threads at the same
+ * time; isend, irecv, iflush and test of one connection come from one thread, while memory may be registered on the
+ * same connection by another. */
 #ifndef NCCL_NET_H_
 #define NCCL_NET_H_
 

@@ -1,5 +1,6 @@
 /* Part of nccl_net.h: what networks (net) and networks that reduce and gather by themselves (collNet) have in common:
- * constants, what the library gives to a plugin, what a plugin says of a device, and the functions of both. C99 and C++. */
+ * constants, what the library gives to a plugin, what a plugin says of a device, and the functions of both. C99 and
+ * C++. */
 #ifndef NCCL_NET_TYPES_H_
 #define NCCL_NET_TYPES_H_
 
@@ -36,8 +37,8 @@ extern "C" {
 #define NCCL_NET_ATTR_UNDEF -1
 #define NCCL_NET_ID_UNDEF -1
 
-#define MAX_NET_SIZE (1024 * 1024 * 1024L)        /**< longest message of versions 6 to 8 */
-#define MAX_COLLNET_SIZE (512 * 1024 * 1024L)     /**< largest collective of versions 6 to 8 */
+#define MAX_NET_SIZE (1024 * 1024 * 1024L)             /**< longest message of versions 6 to 8 */
+#define MAX_COLLNET_SIZE (512 * 1024 * 1024L)          /**< largest collective of versions 6 to 8 */
 #define NCCL_MAX_NET_SIZE_BYTES (1024L * MAX_NET_SIZE) /**< upper bound of maxP2pBytes and maxCollBytes */
 
 /** Who drives a device: the host, or kernels of a kind that they must have been built for. */
@@ -86,8 +87,8 @@ typedef enum {
   NCCL_ALL = ~0
 } ncclDebugLogSubSys;
 
-/** Prints like printf. `file` and `line` are shown with WARN; with TRACE `file` is a function's name. Valid for the life
- * of the process, in any thread. */
+/** Prints like printf. `file` and `line` are shown with WARN; with TRACE `file` is a function's name. Valid for the
+ * life of the process, in any thread. */
 typedef void (*ncclDebugLogger_t)(ncclDebugLogLevel level, unsigned long flags, const char* file, int line,
                                   const char* fmt, ...);
 
@@ -99,7 +100,8 @@ enum {
   ncclProfilerNetEventUpdateAndStop = 3
 };
 /** Tells a profiler what a network does. `pHandle` is isend's or irecv's `phandle` with Start, and NULL otherwise. */
-typedef ncclResult_t (*ncclProfilerCallback_t)(void** eHandle, int type, void* pHandle, int64_t pluginId, void* extData);
+typedef ncclResult_t (*ncclProfilerCallback_t)(void** eHandle, int type, void* pHandle, int64_t pluginId,
+                                               void* extData);
 
 /** Functions of the library as numbers: bit positions of ncclNetAttr `op`. */
 typedef enum {
@@ -170,24 +172,24 @@ typedef struct {
 } ncclNetVDeviceProps_v12_t;
 
 typedef struct {
-  char* name;         /**< unique among the devices; belongs to the plugin, like pciPath */
-  char* pciPath;      /**< path of the PCI function in sysfs; NULL where there is none */
-  uint64_t guid;      /**< of the chip */
-  int ptrSupport;     /**< NCCL_PTR_* */
-  int regIsGlobal;    /**< a registration is valid on all connections of the device */
-  int forceFlush;     /**< iflush() is needed after every receive into GPU memory */
-  int speed;          /**< Mbit/s */
-  int port;           /**< devices of equal guid and port share the port's bandwidth */
-  float latency;      /**< microseconds */
-  int maxComms;       /**< connections */
-  int maxRecvs;       /**< receives that one irecv() may post; at least 1 */
+  char* name;      /**< unique among the devices; belongs to the plugin, like pciPath */
+  char* pciPath;   /**< path of the PCI function in sysfs; NULL where there is none */
+  uint64_t guid;   /**< of the chip */
+  int ptrSupport;  /**< NCCL_PTR_* */
+  int regIsGlobal; /**< a registration is valid on all connections of the device */
+  int forceFlush;  /**< iflush() is needed after every receive into GPU memory */
+  int speed;       /**< Mbit/s */
+  int port;        /**< devices of equal guid and port share the port's bandwidth */
+  float latency;   /**< microseconds */
+  int maxComms;    /**< connections */
+  int maxRecvs;    /**< receives that one irecv() may post; at least 1 */
   ncclNetDeviceType netDeviceType;
   int netDeviceVersion;
   ncclNetVDeviceProps_v12_t vProps;
   size_t maxP2pBytes; /**< longest message: 1 to NCCL_MAX_NET_SIZE_BYTES */
   size_t maxCollBytes;
   int maxMultiRequestSize;
-  int16_t railId;     /**< NCCL_NET_ID_UNDEF: unknown */
+  int16_t railId; /**< NCCL_NET_ID_UNDEF: unknown */
   int16_t planeId;
 } ncclNetProperties_v12_t;
 
@@ -249,7 +251,8 @@ typedef struct {
 
 typedef ncclResult_t ncclNetInit_v6_fn(ncclDebugLogger_t log);
 typedef ncclResult_t ncclNetInit_v10_fn(ncclDebugLogger_t log, ncclProfilerCallback_t profile);
-/** Once per communicator. `*ctx` comes back in listen, connect, setNetAttr and finalize; commId is equal on all ranks. */
+/** Once per communicator. `*ctx` comes back in listen, connect, setNetAttr and finalize; commId is equal on all ranks.
+ */
 typedef ncclResult_t ncclNetInit_v11_fn(void** ctx, uint64_t commId, ncclNetCommConfig_v11_t* config,
                                         ncclDebugLogger_t log, ncclProfilerCallback_t profile);
 typedef ncclResult_t ncclNetFinalize_v11_fn(void* ctx);
@@ -286,9 +289,9 @@ typedef ncclResult_t ncclNetIsend_v9_fn(void* sendComm, void* data, size_t size,
                                         void** request);
 typedef ncclResult_t ncclNetIsend_v10_fn(void* sendComm, void* data, size_t size, int tag, void* mhandle, void* phandle,
                                          void** request);
-/** Posts `n` receives as one request; sizes[i] is how much fits into data[i], tags[i] the tag of the message that belongs
- *  there. A message goes into a free place of its tag in the oldest request that has not got all of its messages; where
- *  there is none, isend() posts nothing. Messages of one tag keep their order. */
+/** Posts `n` receives as one request; sizes[i] is how much fits into data[i], tags[i] the tag of the message that
+ * belongs there. A message goes into a free place of its tag in the oldest request that has not got all of its
+ * messages; where there is none, isend() posts nothing. Messages of one tag keep their order. */
 typedef ncclResult_t ncclNetIrecv_v6_fn(void* recvComm, int n, void** data, int* sizes, int* tags, void** mhandles,
                                         void** request);
 typedef ncclResult_t ncclNetIrecv_v9_fn(void* recvComm, int n, void** data, size_t* sizes, int* tags, void** mhandles,

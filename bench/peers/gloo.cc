@@ -40,8 +40,10 @@ class GlooPeer : public peer::HeapPeer {
     const std::size_t all = c.count * static_cast<std::size_t>(size());
     auto* in = const_cast<float*>(c.in);  // gloo's options take what they only read without const
     switch (c.op) {
-      case peer::Op::AllReduce: return algorithm_ == "halving_doubling" ? halvingDoubling(c) : allReduce(c);
-      case peer::Op::ReduceScatter: return reduceScatter(c);
+      case peer::Op::AllReduce:
+        return algorithm_ == "halving_doubling" ? halvingDoubling(c) : allReduce(c);
+      case peer::Op::ReduceScatter:
+        return reduceScatter(c);
       case peer::Op::AllGather: {
         auto options = std::make_shared<gloo::AllgatherOptions>(context_);
         options->setInput(in, c.count);
@@ -61,7 +63,8 @@ class GlooPeer : public peer::HeapPeer {
         options->setOutput(c.out, all);
         return [options] { gloo::alltoall(*options); };
       }
-      case peer::Op::SendRecv: return sendRecv(c);
+      case peer::Op::SendRecv:
+        return sendRecv(c);
     }
     return {};
   }
@@ -79,8 +82,8 @@ class GlooPeer : public peer::HeapPeer {
 
   Run sendRecv(const peer::Call& c) {
     const std::size_t bytes = c.count * sizeof(float);
-    auto from = std::shared_ptr<gloo::transport::UnboundBuffer>(
-        context_->createUnboundBuffer(const_cast<float*>(c.in), bytes));
+    auto from =
+        std::shared_ptr<gloo::transport::UnboundBuffer>(context_->createUnboundBuffer(const_cast<float*>(c.in), bytes));
     auto to = std::shared_ptr<gloo::transport::UnboundBuffer>(context_->createUnboundBuffer(c.out, bytes));
     constexpr std::uint64_t kSlot = 4711;
     return [from, to, next = (rank() + 1) % size(), previous = (rank() + size() - 1) % size()] {
@@ -94,8 +97,8 @@ class GlooPeer : public peer::HeapPeer {
   /// Works in place only, so the output starts as a copy of the input; from the second call on it sums sums.
   Run halvingDoubling(const peer::Call& c) {
     std::copy(c.in, c.in + c.count, c.out);
-    auto collective = std::make_shared<gloo::AllreduceHalvingDoubling<float>>(
-        context_, std::vector<float*>{c.out}, static_cast<int>(c.count));
+    auto collective = std::make_shared<gloo::AllreduceHalvingDoubling<float>>(context_, std::vector<float*>{c.out},
+                                                                              static_cast<int>(c.count));
     return [collective] { collective->run(); };
   }
 

@@ -78,10 +78,14 @@ inline float expected(const Call& call, int rank, int size, std::size_t i) {
   const auto own = static_cast<std::size_t>(rank) * block;
   float sum = 0;
   switch (call.op) {
-    case Op::AllGather: return input(static_cast<int>(i / block), i % block);
-    case Op::AlltoAll: return input(static_cast<int>(i / block), own + i % block);
-    case Op::Broadcast: return input(0, i);
-    case Op::SendRecv: return input((rank + size - 1) % size, i);
+    case Op::AllGather:
+      return input(static_cast<int>(i / block), i % block);
+    case Op::AlltoAll:
+      return input(static_cast<int>(i / block), own + i % block);
+    case Op::Broadcast:
+      return input(0, i);
+    case Op::SendRecv:
+      return input((rank + size - 1) % size, i);
     case Op::AllReduce:
       for (int r = 0; r < size; ++r) sum += input(r, i);
       return sum;
@@ -159,15 +163,15 @@ inline bool runSize(Peer& peer, const Options& options, std::size_t bytes) {
   peer.barrier();
   peer.forgetBuffers();
   if (peer.rank() == 0) {
-    std::printf("{\"bytes\": %zu, \"time_us_b2b\": %.3f, \"errors\": %.0f}\n",
-                most * sizeof(float), seconds * 1e6, wrong);
+    std::printf("{\"bytes\": %zu, \"time_us_b2b\": %.3f, \"errors\": %.0f}\n", most * sizeof(float), seconds * 1e6,
+                wrong);
     std::fflush(stdout);
   }
   return wrong == 0;
 }
 
-/// --op NAME --sizes BYTES,... [--algo NAME] [--budget SECONDS] [--place out|in]; `algorithms`: the names that --algo may
-/// have; `inPlace`: whether the peer can. Ends the program with 2 if they are wrong.
+/// --op NAME --sizes BYTES,... [--algo NAME] [--budget SECONDS] [--place out|in]; `algorithms`: the names that --algo
+/// may have; `inPlace`: whether the peer can. Ends the program with 2 if they are wrong.
 inline Options parse(int argc, char** argv, const std::vector<std::string>& algorithms, bool inPlace = false) {
   const std::vector<std::string> names{"allreduce", "allgather", "reducescatter", "broadcast", "alltoall", "sendrecv"};
   const auto refuse = [](const std::string& what) {

@@ -18,7 +18,9 @@ using Lane = float __attribute__((vector_size(kLane * sizeof(float))));
 
 /// Floats at any address as a lane.
 using LooseLane = float __attribute__((vector_size(kLane * sizeof(float)), aligned(sizeof(float)), may_alias));
-const LooseLane& load(const float* from) { return *reinterpret_cast<const LooseLane*>(from); }
+const LooseLane& load(const float* from) {
+  return *reinterpret_cast<const LooseLane*>(from);
+}
 
 /// `to` lies on a cache line. Elsewhere than on x86 an ordinary store.
 void storePastCache(float* to, const Lane& lane) {
@@ -104,8 +106,10 @@ class SharedMemory : public peer::Peer {
       Lane sum = load(theirs(0, in) + i);
       for (int r = 1; r < size_; ++r) sum += load(theirs(r, in) + i);
       for (float* out : outs) {
-        if (streaming_ && aligned) storePastCache(out + (i - begin), sum);
-        else std::memcpy(out + (i - begin), &sum, sizeof sum);
+        if (streaming_ && aligned)
+          storePastCache(out + (i - begin), sum);
+        else
+          std::memcpy(out + (i - begin), &sum, sizeof sum);
       }
     }
     for (; i < end; ++i) {
@@ -133,9 +137,12 @@ class SharedMemory : public peer::Peer {
       case peer::Op::Broadcast:
         if (rank_ != 0) copy(c.out, theirs(0, c.in), c.count);
         return;
-      case peer::Op::SendRecv: return copy(c.out, theirs((rank_ + size_ - 1) % size_, c.in), c.count);
-      case peer::Op::ReduceScatter: return reduce(c.in, me * c.count, (me + 1) * c.count, outs);
-      case peer::Op::AllReduce: return reduce(c.in, shareStart(c, rank_), shareStart(c, rank_ + 1), outs);
+      case peer::Op::SendRecv:
+        return copy(c.out, theirs((rank_ + size_ - 1) % size_, c.in), c.count);
+      case peer::Op::ReduceScatter:
+        return reduce(c.in, me * c.count, (me + 1) * c.count, outs);
+      case peer::Op::AllReduce:
+        return reduce(c.in, shareStart(c, rank_), shareStart(c, rank_ + 1), outs);
     }
   }
 

@@ -189,7 +189,9 @@ class Ranks : public peer::HeapPeer {
   int size() const override { return meeting_.size(); }
   void barrier() override { meeting_.barrier(); }
   double largest(double value) override { return meeting_.largest(value); }
-  std::function<void()> prepare(peer::Call&) override { return [] {}; }  // no collective: measure() is used
+  std::function<void()> prepare(peer::Call&) override {
+    return [] {};
+  }  // no collective: measure() is used
   const Wire& wire() const { return wire_; }
 
  private:
@@ -206,16 +208,21 @@ class Ranks : public peer::HeapPeer {
 std::size_t bytesFrom(int rank, peer::Op op, std::size_t bytes) {
   switch (op) {
     case peer::Op::AllReduce:
-    case peer::Op::SendRecv: return bytes;
+    case peer::Op::SendRecv:
+      return bytes;
     case peer::Op::AllGather:
     case peer::Op::ReduceScatter:
-    case peer::Op::AlltoAll: return bytes / 2;
-    case peer::Op::Broadcast: return rank == 0 ? bytes : 0;
+    case peer::Op::AlltoAll:
+      return bytes / 2;
+    case peer::Op::Broadcast:
+      return rank == 0 ? bytes : 0;
   }
   return 0;
 }
 
-char byteAt(int rank, std::size_t i) { return static_cast<char>((i * 7 + static_cast<std::size_t>(rank) * 5) % 251); }
+char byteAt(int rank, std::size_t i) {
+  return static_cast<char>((i * 7 + static_cast<std::size_t>(rank) * 5) % 251);
+}
 
 /// Bytes that came wrong, of all ranks the most.
 double wrongBytes(Ranks& ranks, Load& load) {

@@ -47,7 +47,8 @@ int main() {
   // One thread that drives several devices must group their calls: each of them waits for all others.
   CHECK_NCCL(ncclGroupStart());
   for (std::size_t d = 0; d < devices.size(); ++d) {
-    CHECK_NCCL(ncclAllReduce(devices[d].send, devices[d].recv, kCount, ncclFloat, ncclSum, comms[d], devices[d].stream));
+    CHECK_NCCL(
+        ncclAllReduce(devices[d].send, devices[d].recv, kCount, ncclFloat, ncclSum, comms[d], devices[d].stream));
   }
   CHECK_NCCL(ncclGroupEnd());
 

@@ -113,7 +113,8 @@ int runRank(int rank, int nRanks, const DataSet& data, int epochs, Rendezvous* r
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     if (rank != 0) continue;
     std::printf("epoch %2d  loss of rank 0's share %.4f  accuracy on unseen digits %.1f %%  %.0f ms\n", e,
-                loss * nRanks / static_cast<double>(train), 100 * model.accuracy(data, train, data.size()), elapsed.count());
+                loss * nRanks / static_cast<double>(train), 100 * model.accuracy(data, train, data.size()),
+                elapsed.count());
     std::fflush(stdout);
   }
   return rank != 0 || compareWithOneProcess(model, data, epochs, nRanks) ? 0 : 1;

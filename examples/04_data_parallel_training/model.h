@@ -14,7 +14,7 @@ inline constexpr std::size_t kClasses = 10;
 
 /// Images of digits, pixels scaled to 0..1.
 struct DataSet {
-  std::vector<float> pixels;   ///< size() * kInputs
+  std::vector<float> pixels;  ///< size() * kInputs
   std::vector<int> labels;
   std::size_t size() const { return labels.size(); }
   std::span<const float> image(std::size_t i) const { return {pixels.data() + i * kInputs, kInputs}; }

@@ -12,14 +12,16 @@
 #include "nccl.h"
 
 /// Defines one entry point: strong pncclX with the body that follows, and weak ncclX at the same address.
-#define TUTTI_API(result, name, params)                                                                       \
-  extern "C" __attribute__((visibility("default"), weak, nothrow, alias("pnccl" #name))) result nccl##name params;     \
+#define TUTTI_API(result, name, params)                                                                            \
+  extern "C" __attribute__((visibility("default"), weak, nothrow, alias("pnccl" #name))) result nccl##name params; \
   extern "C" __attribute__((visibility("default"))) result pnccl##name params
 
 namespace tutti::api {
 
 namespace detail {
-inline ncclResult_t toCode(Status status) { return status.code(); }
+inline ncclResult_t toCode(Status status) {
+  return status.code();
+}
 inline ncclResult_t toCode(const Result<comm::Progress>& result) {
   if (!result.ok()) return result.status().code();
   return result.value() == comm::Progress::Pending ? ncclInProgress : ncclSuccess;

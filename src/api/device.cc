@@ -78,9 +78,15 @@ TUTTI_API(ncclResult_t, DevCommDestroy, (ncclComm_t comm, const ncclDevComm_t* d
   });
 }
 
-TUTTI_API(ncclTeam_t, TeamWorld, (ncclComm_t comm)) { return teamOf("TeamWorld", comm, false); }
-TUTTI_API(ncclTeam_t, TeamLsa, (ncclComm_t comm)) { return teamOf("TeamLsa", comm, true); }
-TUTTI_API(ncclTeam_t, TeamRail, (ncclComm_t comm)) { return teamOf("TeamRail", comm, false); }
+TUTTI_API(ncclTeam_t, TeamWorld, (ncclComm_t comm)) {
+  return teamOf("TeamWorld", comm, false);
+}
+TUTTI_API(ncclTeam_t, TeamLsa, (ncclComm_t comm)) {
+  return teamOf("TeamLsa", comm, true);
+}
+TUTTI_API(ncclTeam_t, TeamRail, (ncclComm_t comm)) {
+  return teamOf("TeamRail", comm, false);
+}
 
 TUTTI_API(int, TeamRankToWorld, (ncclComm_t comm, ncclTeam_t team, int rank)) {
   const ncclTeam_t world = teamOf("TeamRankToWorld", comm, false);
@@ -112,7 +118,9 @@ TUTTI_API(ncclResult_t, GinBarrierCreateRequirement,
   });
 }
 
-TUTTI_API(int, LLA2ACalcSlots, (int maxElts, int maxEltSize)) { return maxElts * ((maxEltSize + 7) / 8); }
+TUTTI_API(int, LLA2ACalcSlots, (int maxElts, int maxEltSize)) {
+  return maxElts * ((maxEltSize + 7) / 8);
+}
 
 TUTTI_API(ncclResult_t, LLA2ACreateRequirement,
           (int, int, ncclLLA2AHandle_t* outHandle, ncclDevResourceRequirements_t* outReq)) {
@@ -141,23 +149,22 @@ TUTTI_API(ncclResult_t, GinInboxA2ACreateRequirement,
   });
 }
 
-TUTTI_API(ncclResult_t, GetMultimemDevicePointer,
-          (ncclWindow_t window, size_t, ncclMultimemHandle_t, void** outPtr)) {
+TUTTI_API(ncclResult_t, GetMultimemDevicePointer, (ncclWindow_t window, size_t, ncclMultimemHandle_t, void** outPtr)) {
   return api::api("ncclGetMultimemDevicePointer",
-             [&] { return pointerOfUnknownWindow("GetMultimemDevicePointer", window, outPtr); });
+                  [&] { return pointerOfUnknownWindow("GetMultimemDevicePointer", window, outPtr); });
 }
 
 TUTTI_API(ncclResult_t, GetLsaMultimemDevicePointer, (ncclWindow_t window, size_t, void** outPtr)) {
   return api::api("ncclGetLsaMultimemDevicePointer",
-             [&] { return pointerOfUnknownWindow("GetLsaMultimemDevicePointer", window, outPtr); });
+                  [&] { return pointerOfUnknownWindow("GetLsaMultimemDevicePointer", window, outPtr); });
 }
 
 TUTTI_API(ncclResult_t, GetLsaDevicePointer, (ncclWindow_t window, size_t, int, void** outPtr)) {
   return api::api("ncclGetLsaDevicePointer",
-             [&] { return pointerOfUnknownWindow("GetLsaDevicePointer", window, outPtr); });
+                  [&] { return pointerOfUnknownWindow("GetLsaDevicePointer", window, outPtr); });
 }
 
 TUTTI_API(ncclResult_t, GetPeerDevicePointer, (ncclWindow_t window, size_t, int, void** outPtr)) {
   return api::api("ncclGetPeerDevicePointer",
-             [&] { return pointerOfUnknownWindow("GetPeerDevicePointer", window, outPtr); });
+                  [&] { return pointerOfUnknownWindow("GetPeerDevicePointer", window, outPtr); });
 }

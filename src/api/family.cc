@@ -6,8 +6,7 @@
 
 using namespace tutti;
 
-TUTTI_API(ncclResult_t, CommSplit,
-          (ncclComm_t comm, int, int, ncclComm_t* newcomm, ncclConfig_t*)) {
+TUTTI_API(ncclResult_t, CommSplit, (ncclComm_t comm, int, int, ncclComm_t* newcomm, ncclConfig_t*)) {
   return api::apiInGroup("ncclCommSplit", [&]() -> Status {
     TRY(comm::checkComm(comm, "CommSplit"));
     TRY(api::checkPointer(newcomm, "CommSplit", "newcomm"));

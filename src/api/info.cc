@@ -14,23 +14,37 @@ TUTTI_API(ncclResult_t, GetVersion, (int* version)) {
 
 TUTTI_API(const char*, GetErrorString, (ncclResult_t result)) {
   switch (result) {
-    case ncclSuccess: return "no error";
-    case ncclUnhandledCudaError: return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
-    case ncclSystemError: return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
-    case ncclInternalError: return "internal error - please report this issue to the NCCL developers";
-    case ncclInvalidArgument: return "invalid argument (run with NCCL_DEBUG=WARN for details)";
-    case ncclInvalidUsage: return "invalid usage (run with NCCL_DEBUG=WARN for details)";
-    case ncclRemoteError: return "remote process exited or there was a network error";
-    case ncclInProgress: return "NCCL operation in progress";
-    case ncclTimeout: return "timeout";
-    case ncclNumResults: break;
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+    case ncclSystemError:
+      return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
+    case ncclInternalError:
+      return "internal error - please report this issue to the NCCL developers";
+    case ncclInvalidArgument:
+      return "invalid argument (run with NCCL_DEBUG=WARN for details)";
+    case ncclInvalidUsage:
+      return "invalid usage (run with NCCL_DEBUG=WARN for details)";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    case ncclInProgress:
+      return "NCCL operation in progress";
+    case ncclTimeout:
+      return "timeout";
+    case ncclNumResults:
+      break;
   }
   return "unknown result code";
 }
 
-TUTTI_API(const char*, GetLastError, (ncclComm_t)) { return lastErrorText(); }
+TUTTI_API(const char*, GetLastError, (ncclComm_t)) {
+  return lastErrorText();
+}
 
-TUTTI_API(void, ResetDebugInit, (void)) { resetLog(); }
+TUTTI_API(void, ResetDebugInit, (void)) {
+  resetLog();
+}
 
 TUTTI_API(ncclResult_t, GetUniqueId, (ncclUniqueId * uniqueId)) {
   return api::api("ncclGetUniqueId", [&]() -> Status {

@@ -21,16 +21,26 @@ Result<comm::Progress> start(const comm::InitRequest& request) {
 
 TUTTI_API(ncclResult_t, CommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank)) {
   return api::apiInGroup("ncclCommInitRank", [&] {
-    return start({.comm = comm, .nRanks = nranks, .rank = rank, .ids = {&commId, 1}, .config = nullptr,
-                  .function = "ncclCommInitRank", .plain = true});
+    return start({.comm = comm,
+                  .nRanks = nranks,
+                  .rank = rank,
+                  .ids = {&commId, 1},
+                  .config = nullptr,
+                  .function = "ncclCommInitRank",
+                  .plain = true});
   });
 }
 
 TUTTI_API(ncclResult_t, CommInitRankConfig,
           (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config)) {
   return api::apiInGroup("ncclCommInitRankConfig", [&] {
-    return start({.comm = comm, .nRanks = nranks, .rank = rank, .ids = {&commId, 1}, .config = config,
-                  .function = "ncclCommInitRankConfig", .plain = false});
+    return start({.comm = comm,
+                  .nRanks = nranks,
+                  .rank = rank,
+                  .ids = {&commId, 1},
+                  .config = config,
+                  .function = "ncclCommInitRankConfig",
+                  .plain = false});
   });
 }
 
@@ -42,9 +52,13 @@ TUTTI_API(ncclResult_t, CommInitRankScalable,
                   nranks, nranks);
     }
     TRY(api::checkPointer(commIds, "CommInitRankScalable", "commIds"));
-    return start({.comm = newcomm, .nRanks = nranks, .rank = myrank,
-                  .ids = {commIds, static_cast<std::size_t>(nId)}, .config = config,
-                  .function = "ncclCommInitRankScalable", .plain = false});
+    return start({.comm = newcomm,
+                  .nRanks = nranks,
+                  .rank = myrank,
+                  .ids = {commIds, static_cast<std::size_t>(nId)},
+                  .config = config,
+                  .function = "ncclCommInitRankScalable",
+                  .plain = false});
   });
 }
 

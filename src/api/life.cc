@@ -31,7 +31,8 @@ TUTTI_API(ncclResult_t, CommCount, (const ncclComm_t comm, int* count)) {
 }
 
 TUTTI_API(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int* device)) {
-  return api::api("ncclCommCuDevice", [&] { return store(comm, device, "CommCuDevice", "device", comm::commCuDevice); });
+  return api::api("ncclCommCuDevice",
+                  [&] { return store(comm, device, "CommCuDevice", "device", comm::commCuDevice); });
 }
 
 TUTTI_API(ncclResult_t, CommUserRank, (const ncclComm_t comm, int* rank)) {

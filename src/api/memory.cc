@@ -71,8 +71,7 @@ TUTTI_API(ncclResult_t, WinGetUserPtr, (ncclComm_t comm, ncclWindow_t, void** ou
 }
 
 TUTTI_API(ncclResult_t, RedOpCreatePreMulSum,
-          (ncclRedOp_t * op, void* scalar, ncclDataType_t datatype, ncclScalarResidence_t residence,
-           ncclComm_t comm)) {
+          (ncclRedOp_t * op, void* scalar, ncclDataType_t datatype, ncclScalarResidence_t residence, ncclComm_t comm)) {
   return api::apiInGroup("ncclRedOpCreatePreMulSum", [&]() -> Status {
     TRY(api::checkUsable(comm, "RedOpCreatePreMulSum"));
     TRY(api::checkPointer(op, "RedOpCreatePreMulSum", "op"));

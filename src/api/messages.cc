@@ -8,15 +8,27 @@ TUTTI_API(ncclResult_t, Send,
           (const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
            cudaStream_t stream)) {
   return api::run("ncclSend", comm,
-             {.func = comm::ApiFunc::Send, .sendbuff = sendbuff, .recvbuff = nullptr, .count = count, .datatype = datatype,
-              .redOp = ncclSum, .root = peer, .stream = stream});
+                  {.func = comm::ApiFunc::Send,
+                   .sendbuff = sendbuff,
+                   .recvbuff = nullptr,
+                   .count = count,
+                   .datatype = datatype,
+                   .redOp = ncclSum,
+                   .root = peer,
+                   .stream = stream});
 }
 
 TUTTI_API(ncclResult_t, Recv,
           (void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream)) {
   return api::run("ncclRecv", comm,
-             {.func = comm::ApiFunc::Recv, .sendbuff = nullptr, .recvbuff = recvbuff, .count = count, .datatype = datatype,
-              .redOp = ncclSum, .root = peer, .stream = stream});
+                  {.func = comm::ApiFunc::Recv,
+                   .sendbuff = nullptr,
+                   .recvbuff = recvbuff,
+                   .count = count,
+                   .datatype = datatype,
+                   .redOp = ncclSum,
+                   .root = peer,
+                   .stream = stream});
 }
 
 namespace {
@@ -50,8 +62,7 @@ TUTTI_API(ncclResult_t, PutSignal,
   });
 }
 
-TUTTI_API(ncclResult_t, Signal,
-          (int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t)) {
+TUTTI_API(ncclResult_t, Signal, (int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t)) {
   return api::apiInGroup("ncclSignal", [&]() -> Status {
     TRY(api::checkUsable(comm, "Signal"));
     TRY(checkPeer(*comm, "Signal", peer));
@@ -60,8 +71,7 @@ TUTTI_API(ncclResult_t, Signal,
   });
 }
 
-TUTTI_API(ncclResult_t, WaitSignal,
-          (int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclComm_t comm, cudaStream_t)) {
+TUTTI_API(ncclResult_t, WaitSignal, (int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclComm_t comm, cudaStream_t)) {
   return api::apiInGroup("ncclWaitSignal", [&]() -> Status {
     TRY(api::checkUsable(comm, "WaitSignal"));
     if (nDesc <= 0) return fail(ncclInvalidArgument, "WaitSignal : {} descriptors: pass at least one", nDesc);

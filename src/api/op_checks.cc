@@ -1,7 +1,7 @@
 #include "api/op_checks.h"
 
-#include "comm/lifecycle.h"
 #include "comm/enqueue/pointer_checks.h"
+#include "comm/lifecycle.h"
 
 namespace tutti::api {
 namespace {
@@ -9,16 +9,17 @@ namespace {
 Status checkRoot(const ncclComm& comm, const comm::Op& op) {
   const int nRanks = comm::commCount(comm);
   if (op.root >= 0 && op.root < nRanks) return {};
-  return fail(ncclInvalidArgument, "{} : invalid root {} (root should be in the 0..{} range)", comm::apiFuncName(op.func),
-              op.root, nRanks);
+  return fail(ncclInvalidArgument, "{} : invalid root {} (root should be in the 0..{} range)",
+              comm::apiFuncName(op.func), op.root, nRanks);
 }
 
 Status checkRedOp(const ncclComm& comm, const comm::Op& op) {
   const int value = static_cast<int>(op.redOp);
-  if (value < 0) return fail(ncclInvalidArgument, "{} : invalid reduction operation {}", comm::apiFuncName(op.func), value);
+  if (value < 0)
+    return fail(ncclInvalidArgument, "{} : invalid reduction operation {}", comm::apiFuncName(op.func), value);
   if (value < ncclNumOps || comm::redOpExists(comm, op.redOp)) return {};
-  return fail(ncclInvalidArgument, "{} : reduction operation {} unknown to this communicator", comm::apiFuncName(op.func),
-              value);
+  return fail(ncclInvalidArgument, "{} : reduction operation {} unknown to this communicator",
+              comm::apiFuncName(op.func), value);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ using namespace tutti;
 
 /// A visible setting: what ncclParamHandle_t points at.
 struct ncclParamHandle {
-  std::size_t index = 0;   ///< in visibleSettings()
+  std::size_t index = 0;  ///< in visibleSettings()
   const char* name = nullptr;
   bool integer = false;
 };
@@ -31,11 +31,17 @@ const std::vector<ncclParamHandle>& allHandles() {
 }
 
 /// As a communicator made now would read them.
-Params valuesNow() { return Params::process().forCommunicator(processEnvironment()); }
+Params valuesNow() {
+  return Params::process().forCommunicator(processEnvironment());
+}
 
-std::string textOf(const ncclParamHandle& param) { return visibleSettings(valuesNow())[param.index].value; }
+std::string textOf(const ncclParamHandle& param) {
+  return visibleSettings(valuesNow())[param.index].value;
+}
 
-std::int64_t numberOf(const ncclParamHandle& param) { return parseInteger(textOf(param)).value.value_or(0); }
+std::int64_t numberOf(const ncclParamHandle& param) {
+  return parseInteger(textOf(param)).value.value_or(0);
+}
 
 Result<const ncclParamHandle*> find(std::string_view label, const char* key) {
   TRY(api::checkPointer(key, label, "key"));
@@ -77,13 +83,27 @@ TUTTI_API(ncclResult_t, ParamBind, (ncclParamHandle_t * out, const char* key)) {
   });
 }
 
-TUTTI_API(ncclResult_t, ParamGetI8, (ncclParamHandle_t h, int8_t* out)) { return refuse("ParamGetI8", h, out); }
-TUTTI_API(ncclResult_t, ParamGetI16, (ncclParamHandle_t h, int16_t* out)) { return refuse("ParamGetI16", h, out); }
-TUTTI_API(ncclResult_t, ParamGetI32, (ncclParamHandle_t h, int32_t* out)) { return refuse("ParamGetI32", h, out); }
-TUTTI_API(ncclResult_t, ParamGetU8, (ncclParamHandle_t h, uint8_t* out)) { return refuse("ParamGetU8", h, out); }
-TUTTI_API(ncclResult_t, ParamGetU16, (ncclParamHandle_t h, uint16_t* out)) { return refuse("ParamGetU16", h, out); }
-TUTTI_API(ncclResult_t, ParamGetU32, (ncclParamHandle_t h, uint32_t* out)) { return refuse("ParamGetU32", h, out); }
-TUTTI_API(ncclResult_t, ParamGetU64, (ncclParamHandle_t h, uint64_t* out)) { return refuse("ParamGetU64", h, out); }
+TUTTI_API(ncclResult_t, ParamGetI8, (ncclParamHandle_t h, int8_t* out)) {
+  return refuse("ParamGetI8", h, out);
+}
+TUTTI_API(ncclResult_t, ParamGetI16, (ncclParamHandle_t h, int16_t* out)) {
+  return refuse("ParamGetI16", h, out);
+}
+TUTTI_API(ncclResult_t, ParamGetI32, (ncclParamHandle_t h, int32_t* out)) {
+  return refuse("ParamGetI32", h, out);
+}
+TUTTI_API(ncclResult_t, ParamGetU8, (ncclParamHandle_t h, uint8_t* out)) {
+  return refuse("ParamGetU8", h, out);
+}
+TUTTI_API(ncclResult_t, ParamGetU16, (ncclParamHandle_t h, uint16_t* out)) {
+  return refuse("ParamGetU16", h, out);
+}
+TUTTI_API(ncclResult_t, ParamGetU32, (ncclParamHandle_t h, uint32_t* out)) {
+  return refuse("ParamGetU32", h, out);
+}
+TUTTI_API(ncclResult_t, ParamGetU64, (ncclParamHandle_t h, uint64_t* out)) {
+  return refuse("ParamGetU64", h, out);
+}
 
 TUTTI_API(ncclResult_t, ParamGetI64, (ncclParamHandle_t handle, int64_t* out)) {
   return api::api("ncclParamGetI64", [&]() -> Status {

@@ -41,7 +41,9 @@ std::string userFile(const EnvReader& env) {
 
 }  // namespace
 
-std::optional<std::string> MapEnv::get(std::string_view name) const { return find(settings_, name); }
+std::optional<std::string> MapEnv::get(std::string_view name) const {
+  return find(settings_, name);
+}
 
 std::vector<std::string> MapEnv::names() const {
   std::vector<std::string> names;

@@ -43,8 +43,8 @@ class ProcessEnv : public EnvReader {
 /// A reader in front of the settings of files: the reader wins, then the first file that has the name.
 class LayeredEnv : public EnvReader {
  public:
-  /// Reads the files that `first` names (NCCL_CONF_FILE, or .nccl.conf in HOME) and `systemFile`; files that are missing
-  /// or unreadable count as empty. `first` is borrowed.
+  /// Reads the files that `first` names (NCCL_CONF_FILE, or .nccl.conf in HOME) and `systemFile`; files that are
+  /// missing or unreadable count as empty. `first` is borrowed.
   LayeredEnv(const EnvReader& first, const std::string& systemFile);
   std::optional<std::string> get(std::string_view name) const override;
   std::vector<std::string> names() const override;

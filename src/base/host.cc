@@ -36,7 +36,9 @@ std::string shortHostName(std::string_view fullName) {
   return name;
 }
 
-std::string hostName() { return shortHostName(fullHostName()); }
+std::string hostName() {
+  return shortHostName(fullHostName());
+}
 
 std::uint64_t hostHash(std::string_view hostId) {
   if (!hostId.empty()) return hashText(hostId);

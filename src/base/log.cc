@@ -263,15 +263,21 @@ const char* lastErrorText() {
   return lastErrorOfThread(theLog().lastError).get();
 }
 
-OwnLastError::OwnLastError() { ++keepsOwn; }
+OwnLastError::OwnLastError() {
+  ++keepsOwn;
+}
 
 OwnLastError::~OwnLastError() {
   if (--keepsOwn == 0) delete std::exchange(ownLastError, nullptr);
 }
 
-ErrorsAsInfo::ErrorsAsInfo() { ++errorsAsInfo; }
+ErrorsAsInfo::ErrorsAsInfo() {
+  ++errorsAsInfo;
+}
 
-ErrorsAsInfo::~ErrorsAsInfo() { --errorsAsInfo; }
+ErrorsAsInfo::~ErrorsAsInfo() {
+  --errorsAsInfo;
+}
 
 void restoreLastError(std::string_view text) {
   if (text.empty()) return;

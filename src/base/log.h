@@ -19,9 +19,25 @@ enum class LogLevel : std::uint8_t { None, Version, Warn, Info, Abort, Trace };
 
 /// NCCL_DEBUG_SUBSYS bits; a line may carry several and is printed if any is enabled.
 enum Subsys : std::uint32_t {
-  kInit = 0x1, kColl = 0x2, kP2p = 0x4, kShm = 0x8, kNet = 0x10, kGraph = 0x20, kTuning = 0x40, kEnv = 0x80,
-  kAlloc = 0x100, kCall = 0x200, kProxy = 0x400, kNvls = 0x800, kBootstrap = 0x1000, kReg = 0x2000,
-  kProfile = 0x4000, kRas = 0x8000, kDestroy = 0x10000, kAllocHost = 0x20000, kAllSubsys = 0xffffffff,
+  kInit = 0x1,
+  kColl = 0x2,
+  kP2p = 0x4,
+  kShm = 0x8,
+  kNet = 0x10,
+  kGraph = 0x20,
+  kTuning = 0x40,
+  kEnv = 0x80,
+  kAlloc = 0x100,
+  kCall = 0x200,
+  kProxy = 0x400,
+  kNvls = 0x800,
+  kBootstrap = 0x1000,
+  kReg = 0x2000,
+  kProfile = 0x4000,
+  kRas = 0x8000,
+  kDestroy = 0x10000,
+  kAllocHost = 0x20000,
+  kAllSubsys = 0xffffffff,
 };
 
 /// A format string together with the place in the source that wrote it.
@@ -82,8 +98,8 @@ void restoreLastError(std::string_view text);
 void recallLastError(std::string_view text);
 
 /// While it lives, the errors that this thread reports are its own last error (lastErrorText() on this thread), not the
-/// process's: for threads of the library whose errors may be echoes of one that the application is about to read. What is
-/// no echo is published with restoreLastError(). One at a time on a thread.
+/// process's: for threads of the library whose errors may be echoes of one that the application is about to read. What
+/// is no echo is published with restoreLastError(). One at a time on a thread.
 class OwnLastError {
  public:
   OwnLastError();

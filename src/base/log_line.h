@@ -16,11 +16,11 @@ enum class LineClass : std::uint8_t { Version, Warn, Error, Info, Abort, Trace, 
 /// Everything around the text of a line.
 struct LineContext {
   LineClass kind = LineClass::Info;
-  std::string stamp;            ///< formatted time stamp, "" for none
+  std::string stamp;  ///< formatted time stamp, "" for none
   std::string host;
   int device = 0;
   SourcePlace where;
-  double elapsedMs = 0;         ///< since the log began; TRACE lines show it
+  double elapsedMs = 0;  ///< since the log began; TRACE lines show it
 };
 
 /// The finished line: at most 1024 bytes, ends in exactly one newline; WARN and ERROR also start with one.

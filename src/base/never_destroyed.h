@@ -6,7 +6,8 @@
 
 namespace tutti {
 
-/// Holds a T that is never destroyed, so that threads still running at exit and other libraries' destructors can use it.
+/// Holds a T that is never destroyed, so that threads still running at exit and other libraries' destructors can use
+/// it.
 template <class T>
 class NeverDestroyed {
  public:

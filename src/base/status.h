@@ -36,8 +36,8 @@ static_assert(sizeof(Status) == 4 && std::is_trivially_copyable_v<Status>);
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}             // NOLINT(google-explicit-constructor): reads as a return
-  Result(Status error) : status_(error) {}                  // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor): reads as a return
+  Result(Status error) : status_(error) {}       // NOLINT(google-explicit-constructor)
 
   bool ok() const { return value_.has_value(); }
   Status status() const { return status_; }
@@ -51,9 +51,13 @@ class [[nodiscard]] Result {
 };
 
 namespace detail {
-inline Status statusOf(Status s) { return s; }
+inline Status statusOf(Status s) {
+  return s;
+}
 template <class T>
-Status statusOf(const Result<T>& r) { return r.status(); }
+Status statusOf(const Result<T>& r) {
+  return r.status();
+}
 }  // namespace detail
 
 }  // namespace tutti
@@ -62,14 +66,14 @@ Status statusOf(const Result<T>& r) { return r.status(); }
 #define TUTTI_CONCAT(a, b) TUTTI_CONCAT2(a, b)
 
 /// Evaluates `expr` (a Status or Result) and returns its Status from the enclosing function if it is an error.
-#define TRY(...)                                                                        \
-  do {                                                                                  \
+#define TRY(...)                                                                                                     \
+  do {                                                                                                               \
     if (const ::tutti::Status tryStatus = ::tutti::detail::statusOf(__VA_ARGS__); !tryStatus.ok()) return tryStatus; \
   } while (false)
 
 /// `ASSIGN(auto fd, openFd())`: unwraps a Result into a variable or returns its Status.
 #define ASSIGN(target, ...) ASSIGN_VIA(TUTTI_CONCAT(assignResult, __LINE__), target, __VA_ARGS__)
-#define ASSIGN_VIA(temporary, target, ...)      \
-  auto temporary = (__VA_ARGS__);               \
+#define ASSIGN_VIA(temporary, target, ...)        \
+  auto temporary = (__VA_ARGS__);                 \
   if (!temporary.ok()) return temporary.status(); \
   target = std::move(temporary).value()

@@ -15,9 +15,12 @@ enum class Op : std::uint8_t { AllGather = 1, Barrier = 2, Broadcast = 3 };
 
 const char* nameOf(Op op) {
   switch (op) {
-    case Op::AllGather: return "allGather";
-    case Op::Barrier: return "barrier";
-    case Op::Broadcast: return "broadcast";
+    case Op::AllGather:
+      return "allGather";
+    case Op::Barrier:
+      return "barrier";
+    case Op::Broadcast:
+      return "broadcast";
   }
   return "?";
 }
@@ -54,13 +57,13 @@ Status Bootstrap::State::usable() const {
 }
 
 Result<Bytes> Bootstrap::State::take(Op op, int from, std::size_t bytes, milliseconds slack) {
-  ASSIGN(Frame frame, loop().await(Channel::Collective, from, sequence, Deadline::in(joined.timeout + slack), [&] {
-    return fmt::format("{} in its {}", loop().describe(from), nameOf(op));
-  }));
+  ASSIGN(Frame frame, loop().await(Channel::Collective, from, sequence, Deadline::in(joined.timeout + slack),
+                                   [&] { return fmt::format("{} in its {}", loop().describe(from), nameOf(op)); }));
   if (frame.header.op != static_cast<std::uint8_t>(op) || frame.payload.size() != bytes) {
-    return fail(ncclInternalError, "Bootstrap: {} and rank {} are out of step: {} bytes of operation {} came, {} of {} were "
-                "expected; do all ranks make the same calls in the same order?", loop().describe(from), joined.rank,
-                frame.payload.size(), frame.header.op, bytes, nameOf(op));
+    return fail(ncclInternalError,
+                "Bootstrap: {} and rank {} are out of step: {} bytes of operation {} came, {} of {} were "
+                "expected; do all ranks make the same calls in the same order?",
+                loop().describe(from), joined.rank, frame.payload.size(), frame.header.op, bytes, nameOf(op));
   }
   return std::move(frame.payload);
 }
@@ -68,7 +71,8 @@ Result<Bytes> Bootstrap::State::take(Op op, int from, std::size_t bytes, millise
 Status Bootstrap::State::gatherUp(Op op, std::span<std::byte> blocks) {
   const std::size_t block = blocks.size() / static_cast<std::size_t>(joined.nRanks);
   const auto part = [&](RankRange ranks) {
-    return blocks.subspan(static_cast<std::size_t>(ranks.begin) * block, static_cast<std::size_t>(ranks.count()) * block);
+    return blocks.subspan(static_cast<std::size_t>(ranks.begin) * block,
+                          static_cast<std::size_t>(ranks.count()) * block);
   };
   for (const RankRange& child : joined.place.children) {
     const std::span<std::byte> target = part(child);
@@ -92,7 +96,9 @@ Result<SharedBytes> Bootstrap::State::spreadDown(Op op, SharedBytes fromTop, std
 }
 
 Bootstrap::Bootstrap(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Bootstrap::~Bootstrap() { leave(); }
+Bootstrap::~Bootstrap() {
+  leave();
+}
 
 Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const JoinOptions& options) {
   ASSIGN(Joined joined, joinRanks(options));
@@ -114,8 +120,12 @@ Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const JoinOptions& options) {
   return self;
 }
 
-int Bootstrap::rank() const { return state_->joined.rank; }
-int Bootstrap::size() const { return state_->joined.nRanks; }
+int Bootstrap::rank() const {
+  return state_->joined.rank;
+}
+int Bootstrap::size() const {
+  return state_->joined.nRanks;
+}
 
 Status Bootstrap::allGather(std::span<std::byte> blocks) {
   TRY(state_->usable());
@@ -139,7 +149,8 @@ Status Bootstrap::barrier() {
 
 Status Bootstrap::broadcast(int root, std::span<std::byte> data) {
   TRY(state_->usable());
-  if (root < 0 || root >= size()) return fail(ncclInvalidArgument, "Bootstrap: broadcast from rank {} of {}", root, size());
+  if (root < 0 || root >= size())
+    return fail(ncclInvalidArgument, "Bootstrap: broadcast from rank {} of {}", root, size());
   const TreePlace& place = state_->joined.place;
   // First up from the root of the broadcast to rank 0, then down to everybody.
   SharedBytes top;
@@ -159,8 +170,10 @@ Status Bootstrap::send(int peer, int tag, std::span<const std::byte> message) {
   TRY(state_->usable());
   if (peer < 0 || peer >= size()) return fail(ncclInvalidArgument, "Bootstrap: send to rank {} of {}", peer, size());
   TRY(state_->loop().checkFailure());
-  if (!state_->loop().reaches(peer)) TRY(connectPeer(state_->joined, peer, Deadline::in(std::min(state_->joined.timeout, kConnectTime))));
-  if (!state_->loop().send(peer, FrameType::Message, tag, std::make_shared<const Bytes>(message.begin(), message.end()))) {
+  if (!state_->loop().reaches(peer))
+    TRY(connectPeer(state_->joined, peer, Deadline::in(std::min(state_->joined.timeout, kConnectTime))));
+  if (!state_->loop().send(peer, FrameType::Message, tag,
+                           std::make_shared<const Bytes>(message.begin(), message.end()))) {
     return fail(ncclRemoteError, "Bootstrap: the connection from rank {} to {} is gone", rank(), describe(peer));
   }
   return Status();
@@ -168,7 +181,8 @@ Status Bootstrap::send(int peer, int tag, std::span<const std::byte> message) {
 
 Status Bootstrap::recv(int peer, int tag, std::span<std::byte> message) {
   TRY(state_->usable());
-  if (peer < 0 || peer >= size()) return fail(ncclInvalidArgument, "Bootstrap: receive from rank {} of {}", peer, size());
+  if (peer < 0 || peer >= size())
+    return fail(ncclInvalidArgument, "Bootstrap: receive from rank {} of {}", peer, size());
   ASSIGN(const Frame frame, state_->loop().await(Channel::User, peer, tag, Deadline::in(timeout()), [&] {
     return fmt::format("a message with tag {} from {}", tag, describe(peer));
   }));
@@ -185,11 +199,17 @@ bool Bootstrap::arrived(int peer, int tag) {
   return state_->left || !named || state_->loop().arrived(Channel::User, peer, tag);
 }
 
-milliseconds Bootstrap::timeout() const { return state_->joined.timeout; }
+milliseconds Bootstrap::timeout() const {
+  return state_->joined.timeout;
+}
 
-void Bootstrap::abort(Status why) { state_->loop().abort(why); }
+void Bootstrap::abort(Status why) {
+  state_->loop().abort(why);
+}
 
-void Bootstrap::announceFailure(Status why, std::string text) { state_->loop().announce(why, text); }
+void Bootstrap::announceFailure(Status why, std::string text) {
+  state_->loop().announce(why, text);
+}
 
 void Bootstrap::announceAbort(Status why) {
   state_->loop().abort(why);
@@ -201,20 +221,30 @@ void Bootstrap::announceState(std::span<const std::byte> state) {
   state_->loop().announceState(std::make_shared<const Bytes>(state.begin(), state.end()));
 }
 
-int Bootstrap::parentOf(int rank) const { return treePlace(size(), state_->nRoots, rank).parent; }
+int Bootstrap::parentOf(int rank) const {
+  return treePlace(size(), state_->nRoots, rank).parent;
+}
 
-Status Bootstrap::lost() const { return state_->loop().failure(); }
+Status Bootstrap::lost() const {
+  return state_->loop().failure();
+}
 
 void Bootstrap::leave() {
   if (state_->left.exchange(true)) return;
   state_->loop().stop();
 }
 
-std::string Bootstrap::describe(int rank) const { return state_->loop().describe(rank); }
-std::uint64_t Bootstrap::commHash() const { return state_->joined.commHash; }
+std::string Bootstrap::describe(int rank) const {
+  return state_->loop().describe(rank);
+}
+std::uint64_t Bootstrap::commHash() const {
+  return state_->joined.commHash;
+}
 std::array<std::byte, 32> Bootstrap::keyFor(std::string_view purpose) const {
   return deriveKey(state_->joined.key, purpose);
 }
-bool Bootstrap::hasLeft(int rank) const { return state_->left || state_->loop().hasLeft(rank); }
+bool Bootstrap::hasLeft(int rank) const {
+  return state_->left || state_->loop().hasLeft(rank);
+}
 
 }  // namespace tutti::bootstrap

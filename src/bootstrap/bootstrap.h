@@ -1,9 +1,9 @@
 // How the ranks of a communicator find each other and stay in touch: unique id -> root -> tree of TCP connections.
 #pragma once
 
-#include <cstdint>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -30,7 +30,7 @@ struct JoinOptions {
   std::span<const ncclUniqueId> ids;  ///< one per root, same list on all ranks
   int rank = 0;
   int nRanks = 1;
-  int version = NCCL_VERSION_CODE;    ///< of the library; ranks of different versions refuse each other
+  int version = NCCL_VERSION_CODE;  ///< of the library; ranks of different versions refuse each other
   BootstrapSettings settings;
   /// Raised: every wait of this rank returns its status. May be null; must outlive the Bootstrap.
   Abort* abort = nullptr;
@@ -78,8 +78,9 @@ class Bootstrap final : public ControlChannel {
   void announceFailure(Status why, std::string text);
   /// abort(), and tells all peers at once that this rank aborted, where leave() would tell them later. Does not wait.
   void announceAbort(Status why);
-  /// Tells all other ranks how this one is: their onState gets the bytes, at most 256 of them. Does not wait; what one rank
-  /// says arrives in order. A rank that is stopped hears nothing, nor do those that are reached through it. Any thread.
+  /// Tells all other ranks how this one is: their onState gets the bytes, at most 256 of them. Does not wait; what one
+  /// rank says arrives in order. A rank that is stopped hears nothing, nor do those that are reached through it. Any
+  /// thread.
   void announceState(std::span<const std::byte> state);
   /// Through whom announcements reach `rank` from rank 0: its parent in the tree; -1 for rank 0.
   int parentOf(int rank) const;
@@ -95,8 +96,8 @@ class Bootstrap final : public ControlChannel {
   /// A key for one use that only the ranks of this communicator know: the same on all of them, unrelated for different
   /// purposes. As strong as the unique id's secret; with NCCL_COMM_ID, as strong as TUTTI_COMM_KEY.
   std::array<std::byte, 32> keyFor(std::string_view purpose) const;
-  /// Whether that rank has said goodbye: what happens to its connections from then on is no failure. Who has left itself
-  /// hears of nobody any more, and takes all others to have left. Any thread.
+  /// Whether that rank has said goodbye: what happens to its connections from then on is no failure. Who has left
+  /// itself hears of nobody any more, and takes all others to have left. Any thread.
   bool hasLeft(int rank) const;
 
  private:

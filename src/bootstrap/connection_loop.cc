@@ -18,7 +18,9 @@ constexpr auto kLastWords = milliseconds(1000);
 ConnectionLoop::ConnectionLoop(Options options, Listener listener, Poller poller)
     : options_(std::move(options)), listener_(std::move(listener)), poller_(std::move(poller)) {}
 
-ConnectionLoop::~ConnectionLoop() { stop(); }
+ConnectionLoop::~ConnectionLoop() {
+  stop();
+}
 
 Result<std::shared_ptr<ConnectionLoop>> ConnectionLoop::start(Options options, Listener listener) {
   ASSIGN(Poller poller, Poller::create());
@@ -63,7 +65,8 @@ bool ConnectionLoop::reaches(int peer) const {
   return peer == options_.rank || s_.outgoing.contains(peer);
 }
 
-void ConnectionLoop::sendOn(Name name, Entry& entry, FrameType type, int tag, const SharedBytes& payload, std::uint8_t op) {
+void ConnectionLoop::sendOn(Name name, Entry& entry, FrameType type, int tag, const SharedBytes& payload,
+                            std::uint8_t op) {
   const bool waited = entry.link->wantsWrite();
   entry.link->send(type, tag, payload, op);
   entry.link->flush();
@@ -107,7 +110,7 @@ Status ConnectionLoop::blame() {
 }
 
 Result<Frame> ConnectionLoop::await(Channel channel, int peer, int tag, Deadline deadline,
-                            const std::function<std::string()>& expected) {
+                                    const std::function<std::string()>& expected) {
   std::unique_lock lock(mutex_);
   const QueueKey key{channel, peer, tag};
   while (true) {
@@ -132,7 +135,8 @@ Result<Frame> ConnectionLoop::await(Channel channel, int peer, int tag, Deadline
       lock.lock();
       record({-1, ncclRemoteError, "",
               fmt::format("Bootstrap: rank {} waited in vain for {}: that rank hangs, is stopped, or never made this "
-                          "call; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed", options_.rank, missing)},
+                          "call; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed",
+                          options_.rank, missing)},
              0, false);
       continue;
     }
@@ -276,7 +280,7 @@ void ConnectionLoop::stop() {
   } else if (!s_.failure) {
     Notice notice = abortNotice();
     flood(FrameType::Notice, 0, std::make_shared<const Bytes>(encodeNotice(notice)), 0);
-    s_.failure = std::move(notice);   // for children that connect from now on
+    s_.failure = std::move(notice);  // for children that connect from now on
   }
   poller_.wake();
   changed_.wait_for(lock, kLastWords, [this] { return everybodyTold(); });

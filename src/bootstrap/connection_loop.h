@@ -5,9 +5,9 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <set>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -39,7 +39,7 @@ class ConnectionLoop {
     milliseconds handshakeTimeout{0};
     std::function<void(const PeerLost&)> onPeerLost;
     std::function<void(int, std::span<const std::byte>)> onState;
-    bool rank0IsRoot = false;   ///< with NCCL_COMM_ID: known before the root has said a word
+    bool rank0IsRoot = false;  ///< with NCCL_COMM_ID: known before the root has said a word
   };
 
   static Result<std::shared_ptr<ConnectionLoop>> start(Options options, Listener listener);
@@ -72,7 +72,8 @@ class ConnectionLoop {
   void announceAbort();
   Status aborted() const;
   Status failure() const;
-  /// The same as an error that has been reported: whoever returns it to the application has a text that says who is gone.
+  /// The same as an error that has been reported: whoever returns it to the application has a text that says who is
+  /// gone.
   Status checkFailure();
   void setTable(std::vector<RankEntry> table);
   Address addressOf(int rank) const;
@@ -114,8 +115,8 @@ class ConnectionLoop {
   void onTreeEnd(const Entry& entry);
   void onPeerEnd(const Entry& entry);
   void onSilence(Entry& entry);
-  /// Four times in `peerTimeout`: says to the root and the neighbours in the tree that this process lives, and looks who
-  /// does not.
+  /// Four times in `peerTimeout`: says to the root and the neighbours in the tree that this process lives, and looks
+  /// who does not.
   void tendNeighbours();
   void expireStrangers();
   /// Tells of the peers that have stayed under suspicion.
@@ -134,8 +135,8 @@ class ConnectionLoop {
   Notice ownNotice(ncclResult_t code, std::string text) const;
   Notice abortNotice() const;
   Status blame();
-  /// A rank whose goodbye means that nothing more will come on `channel` from `peer`; null: none yet. `until` is moved to
-  /// the moment at which the first such rank counts as gone. The lock is held.
+  /// A rank whose goodbye means that nothing more will come on `channel` from `peer`; null: none yet. `until` is moved
+  /// to the moment at which the first such rank counts as gone. The lock is held.
   const int* goneLocked(Channel channel, int peer, Deadline& until) const;
   void onState(Name name, Frame frame);
   void tellOwner(std::unique_lock<std::mutex>& lock);
@@ -154,7 +155,7 @@ class ConnectionLoop {
     Name nextName = 1;
     std::map<QueueKey, std::deque<Frame>> queues;
     std::map<int, SteadyClock::time_point> leftAt;
-    std::set<int> children;       ///< that have connected, whatever became of them
+    std::set<int> children;  ///< that have connected, whatever became of them
     std::vector<RankEntry> table;
     std::optional<Key> key;
     Welcome root;

@@ -22,7 +22,8 @@ milliseconds ConnectionLoop::nextLimit() {
   Deadline next = Deadline::never();
   for (const auto& [name, entry] : s_.links) {
     if (!entry.link->open()) next = next.earlierOf(entry.proveBy);
-    if (entry.role == Role::Tree || entry.role == Role::Root) next = next.earlierOf(Deadline::at(tended_ + signInterval(patience_)));
+    if (entry.role == Role::Tree || entry.role == Role::Root)
+      next = next.earlierOf(Deadline::at(tended_ + signInterval(patience_)));
   }
   for (const Suspicion& suspicion : s_.suspicions) next = next.earlierOf(suspicion.due);
   return next.isNever() ? milliseconds(-1) : next.remaining();
@@ -137,8 +138,10 @@ void ConnectionLoop::onEvent(const Poller::Event& event) {
 void ConnectionLoop::onFrame(Name name, Entry& entry, Frame frame) {
   switch (entry.role) {
     case Role::Root:
-    case Role::Lookup: return onRootFrame(entry, std::move(frame));
-    case Role::Tree: return onTreeFrame(name, entry, std::move(frame));
+    case Role::Lookup:
+      return onRootFrame(entry, std::move(frame));
+    case Role::Tree:
+      return onTreeFrame(name, entry, std::move(frame));
     case Role::PeerIn:
       if (frame.type() == FrameType::Message) {
         const int tag = frame.header.tag;
@@ -146,7 +149,8 @@ void ConnectionLoop::onFrame(Name name, Entry& entry, Frame frame) {
       }
       return;
     case Role::Unauthenticated:
-    case Role::PeerOut: return;  // nothing is said in this direction
+    case Role::PeerOut:
+      return;  // nothing is said in this direction
   }
 }
 
@@ -203,9 +207,12 @@ void ConnectionLoop::onEnd(const Entry& entry) {
     case Role::Root:
     case Role::Lookup:
       return entry.left ? void() : onRootEnd(entry.link->end().value_or(Link::End()), entry.link->peer());
-    case Role::Tree: return onTreeEnd(entry);
-    case Role::PeerOut: return onPeerEnd(entry);
-    case Role::PeerIn: return;  // the tree tells whether its process is gone
+    case Role::Tree:
+      return onTreeEnd(entry);
+    case Role::PeerOut:
+      return onPeerEnd(entry);
+    case Role::PeerIn:
+      return;  // the tree tells whether its process is gone
   }
 }
 
@@ -215,19 +222,22 @@ void ConnectionLoop::onRootEnd(const Link::End& end, const Address& at) {
     const std::string why =
         end.verdict == Verdict::WrongKey
             ? "does not share this communicator's key: is another job on that port, or does TUTTI_COMM_KEY differ?"
-        : end.verdict == Verdict::OtherVersion ? "speaks another version of the protocol: load the same library everywhere"
-                                               : "is not a root of this library: is NCCL_COMM_ID's port taken by another program?";
+        : end.verdict == Verdict::OtherVersion
+            ? "speaks another version of the protocol: load the same library everywhere"
+            : "is not a root of this library: is NCCL_COMM_ID's port taken by another program?";
     return record({-1, ncclInvalidUsage, "", fmt::format("Bootstrap: who listens at {} {}", at.text(), why)}, 0, true);
   }
   const std::string host = textOf(s_.root.host);
   const int rank = s_.root.rank < 0 && options_.rank0IsRoot ? 0 : s_.root.rank;
   const std::string who = rank >= 0 ? rankText(rank, host, s_.root.pid)
-                          : host.empty()    ? std::string("the process that made the unique id")
-                                            : fmt::format("process {} on host {}, which made the unique id,", s_.root.pid, host);
+                          : host.empty()
+                              ? std::string("the process that made the unique id")
+                              : fmt::format("process {} on host {}, which made the unique id,", s_.root.pid, host);
   record({rank, ncclRemoteError, host,
-          fmt::format("Bootstrap: {} died while the communicator was being made: the root at {} closed the connection{}{}; "
-                      "where it lives, the key may differ (other ids or TUTTI_COMM_KEY) or the id was used before",
-                      who, at.text(), end.error != 0 ? ": " : "", end.error != 0 ? errnoText(end.error) : "")},
+          fmt::format(
+              "Bootstrap: {} died while the communicator was being made: the root at {} closed the connection{}{}; "
+              "where it lives, the key may differ (other ids or TUTTI_COMM_KEY) or the id was used before",
+              who, at.text(), end.error != 0 ? ": " : "", end.error != 0 ? errnoText(end.error) : "")},
          0, true);
 }
 
@@ -236,12 +246,15 @@ void ConnectionLoop::onTreeEnd(const Entry& entry) {
   const Link::End end = entry.link->end().value_or(Link::End());
   std::string host;
   if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);
-  const std::string who = host.empty() ? rankText(entry.peer, entry.link->peer().hostText()) : describeLocked(entry.peer);
+  const std::string who =
+      host.empty() ? rankText(entry.peer, entry.link->peer().hostText()) : describeLocked(entry.peer);
   const std::string how = end.error != 0 ? errnoText(end.error) : "closed without a goodbye";
-  record({entry.peer, ncclRemoteError, host,
-          fmt::format("Bootstrap: {} died or lost its network: its connection to rank {} ended ({}); look for the first "
-                      "error on that rank, or for the system's out-of-memory killer", who, options_.rank, how)},
-         0, true);
+  record(
+      {entry.peer, ncclRemoteError, host,
+       fmt::format("Bootstrap: {} died or lost its network: its connection to rank {} ended ({}); look for the first "
+                   "error on that rank, or for the system's out-of-memory killer",
+                   who, options_.rank, how)},
+      0, true);
 }
 
 /// The tree tells whether its process is gone. But nobody else tells of messages that were on their way there.
@@ -260,10 +273,11 @@ void ConnectionLoop::onPeerEnd(const Entry& entry) {
   }
   std::string host;
   if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);
-  Notice notice{entry.peer, ncclRemoteError, host,
-                fmt::format("Bootstrap: the connection from rank {} to {} at {} ended ({}) before all messages had gone out: "
-                            "has that process died, or is its host overloaded?",
-                            options_.rank, describeLocked(entry.peer), entry.link->peer().text(), how)};
+  Notice notice{
+      entry.peer, ncclRemoteError, host,
+      fmt::format("Bootstrap: the connection from rank {} to {} at {} ended ({}) before all messages had gone out: "
+                  "has that process died, or is its host overloaded?",
+                  options_.rank, describeLocked(entry.peer), entry.link->peer().text(), how)};
   s_.suspicions.push_back({entry.peer, std::move(notice), Deadline::in(kEchoGrace)});
 }
 
@@ -284,12 +298,15 @@ void ConnectionLoop::onSilence(Entry& entry) {
   if (entry.role == Role::Root) return onRootEnd({Link::End::Kind::Broken, ETIMEDOUT}, entry.link->peer());
   std::string host;
   if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);
-  const std::string who = host.empty() ? rankText(entry.peer, entry.link->peer().hostText()) : describeLocked(entry.peer);
-  record({entry.peer, ncclRemoteError, host,
-          fmt::format("Bootstrap: {} has given rank {} no sign of life for {} ms: is its process stopped (SIGSTOP, a "
-                      "debugger), its host frozen, or the network between them cut? TUTTI_PEER_TIMEOUT_MS sets the time allowed",
-                      who, options_.rank, options_.peerTimeout.count())},
-         0, true);
+  const std::string who =
+      host.empty() ? rankText(entry.peer, entry.link->peer().hostText()) : describeLocked(entry.peer);
+  record(
+      {entry.peer, ncclRemoteError, host,
+       fmt::format(
+           "Bootstrap: {} has given rank {} no sign of life for {} ms: is its process stopped (SIGSTOP, a "
+           "debugger), its host frozen, or the network between them cut? TUTTI_PEER_TIMEOUT_MS sets the time allowed",
+           who, options_.rank, options_.peerTimeout.count())},
+      0, true);
 }
 
 void ConnectionLoop::tendNeighbours() {
@@ -317,7 +334,8 @@ void ConnectionLoop::expireStrangers() {
   for (const Name name : late) {
     Entry gone = std::move(s_.links.at(name));
     s_.links.erase(name);
-    if (const auto out = s_.outgoing.find(gone.peer); out != s_.outgoing.end() && out->second == name) s_.outgoing.erase(out);
+    if (const auto out = s_.outgoing.find(gone.peer); out != s_.outgoing.end() && out->second == name)
+      s_.outgoing.erase(out);
     poller_.remove(gone.link->fd());
     onEnd(gone);
   }

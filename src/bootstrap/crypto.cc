@@ -9,8 +9,12 @@
 namespace tutti::bootstrap {
 namespace {
 
-const unsigned char* bytesOf(const std::byte* data) { return reinterpret_cast<const unsigned char*>(data); }
-unsigned char* bytesOf(std::byte* data) { return reinterpret_cast<unsigned char*>(data); }
+const unsigned char* bytesOf(const std::byte* data) {
+  return reinterpret_cast<const unsigned char*>(data);
+}
+unsigned char* bytesOf(std::byte* data) {
+  return reinterpret_cast<unsigned char*>(data);
+}
 
 void absorb(crypto_auth_hmacsha256_state& state, const void* data, std::uint64_t size) {
   crypto_auth_hmacsha256_update(&state, reinterpret_cast<const unsigned char*>(&size), sizeof size);
@@ -23,12 +27,15 @@ static_assert(sizeof(Key) == crypto_auth_hmacsha256_KEYBYTES && sizeof(Proof) ==
 
 Status initCrypto() {
   if (sodium_init() < 0) {
-    return fail(ncclSystemError, "Bootstrap: libsodium cannot start; is there a source of random bytes (/dev/urandom)?");
+    return fail(ncclSystemError,
+                "Bootstrap: libsodium cannot start; is there a source of random bytes (/dev/urandom)?");
   }
   return Status();
 }
 
-void fillRandom(std::span<std::byte> bytes) { randombytes_buf(bytes.data(), bytes.size()); }
+void fillRandom(std::span<std::byte> bytes) {
+  randombytes_buf(bytes.data(), bytes.size());
+}
 
 Proof authenticate(const Key& key, std::string_view label, std::initializer_list<std::span<const std::byte>> parts) {
   crypto_auth_hmacsha256_state state;
@@ -48,6 +55,8 @@ Key keyFromText(std::string_view label, std::string_view text) {
   return authenticate(Key{}, label, {std::as_bytes(std::span(text.data(), text.size()))});
 }
 
-bool sameProof(const Proof& a, const Proof& b) { return sodium_memcmp(a.data(), b.data(), a.size()) == 0; }
+bool sameProof(const Proof& a, const Proof& b) {
+  return sodium_memcmp(a.data(), b.data(), a.size()) == 0;
+}
 
 }  // namespace tutti::bootstrap

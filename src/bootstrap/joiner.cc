@@ -6,9 +6,9 @@
 #include <mutex>
 
 #include "base/host.h"
-#include "base/socket/interfaces.h"
 #include "base/log.h"
 #include "base/socket/errors.h"
+#include "base/socket/interfaces.h"
 #include "bootstrap/root.h"
 #include "bootstrap/unique_id.h"
 
@@ -48,8 +48,10 @@ Result<Socket> connectTo(const Address& to, const std::string& whom, ConnectionL
     const bool passes = outcome.kind == IoOutcome::Kind::Failed && mayComeUpYet(outcome.error);
     if (!passes || patience.expired()) {
       const std::string why = outcome.error != 0 ? errnoText(outcome.error) : "timed out";
-      return fail(ncclRemoteError, "Bootstrap: cannot connect to {} at {}: {}; has that process ended, was the id used "
-                  "before, or does a firewall or a wrong interface (NCCL_SOCKET_IFNAME) stand between?", whom, to.text(), why);
+      return fail(ncclRemoteError,
+                  "Bootstrap: cannot connect to {} at {}: {}; has that process ended, was the id used "
+                  "before, or does a firewall or a wrong interface (NCCL_SOCKET_IFNAME) stand between?",
+                  whom, to.text(), why);
     }
     ::usleep(static_cast<useconds_t>(kRetryStep.count() * 1000));
   }
@@ -60,7 +62,8 @@ Status checkOptions(const JoinOptions& o) {
     return fail(ncclInvalidArgument, "Bootstrap: invalid rank requested: {}/{}", o.rank, o.nRanks);
   }
   if (o.ids.empty() || o.ids.size() > static_cast<std::size_t>(o.nRanks)) {
-    return fail(ncclInvalidArgument, "Bootstrap: {} unique ids for {} ranks; there must be 1 to nranks", o.ids.size(), o.nRanks);
+    return fail(ncclInvalidArgument, "Bootstrap: {} unique ids for {} ranks; there must be 1 to nranks", o.ids.size(),
+                o.nRanks);
   }
   return Status();
 }
@@ -94,8 +97,8 @@ Status startFixedRoot(const Join& join) {
   listen.reusePort = true;
   ASSIGN(Listener listener, Listener::listen(id.root, listen));
   const BootstrapSettings& settings = join.options.settings;
-  return startRoot({std::move(listener), rootKey(id, settings.commKey), true, settings.timeout, settings.handshakeTimeout,
-                    settings.peerTimeout});
+  return startRoot({std::move(listener), rootKey(id, settings.commKey), true, settings.timeout,
+                    settings.handshakeTimeout, settings.peerTimeout});
 }
 
 Status startEngine(Join& join) {
@@ -112,8 +115,9 @@ Status startEngine(Join& join) {
   joined.self.listen = listener.address();
   joined.self.pid = ::getpid();
   setText(joined.self.host, hostName());
-  ConnectionLoop::Options options{o.rank, o.nRanks, joined.place, o.settings.peerTimeout, o.settings.handshakeTimeout, o.onPeerLost, o.onState,
-                          id.fixedAddress};
+  ConnectionLoop::Options options{
+      o.rank,       o.nRanks,  joined.place,   o.settings.peerTimeout, o.settings.handshakeTimeout,
+      o.onPeerLost, o.onState, id.fixedAddress};
   ASSIGN(joined.loop, ConnectionLoop::start(std::move(options), std::move(listener)));
   if (o.abort != nullptr) {
     o.abort->addListener([weak = std::weak_ptr<ConnectionLoop>(joined.loop)](Status why) {
@@ -136,16 +140,20 @@ Status contactRoot(const Join& join, int index, Purpose purpose, Role role) {
 template <class T>
 Result<T> awaitRoot(const Join& join, FrameType type, const char* what) {
   const Deadline deadline = Deadline::at(join.deadline.when() + kRootGrace);
-  ASSIGN(const Frame frame, join.loop().await(Channel::Root, -1, static_cast<int>(type), deadline, [&] { return std::string(what); }));
+  ASSIGN(const Frame frame,
+         join.loop().await(Channel::Root, -1, static_cast<int>(type), deadline, [&] { return std::string(what); }));
   const auto value = decodeValue<T>(frame.payload);
-  if (!value) return fail(ncclInternalError, "Bootstrap: the root sent a malformed answer of {} bytes", frame.payload.size());
+  if (!value)
+    return fail(ncclInternalError, "Bootstrap: the root sent a malformed answer of {} bytes", frame.payload.size());
   return *value;
 }
 
 Result<Placement> checkIn(const Join& join) {
   const JoinOptions& o = join.options;
   TRY(contactRoot(join, join.rootIndex(), Purpose::CheckIn, Role::Root));
-  CheckIn me{o.rank, o.nRanks, join.rootIndex(), join.nRoots(), o.version, ::getpid(), processHash(), join.joined.self.listen, {}};
+  CheckIn me{o.rank,    o.nRanks,   join.rootIndex(), join.nRoots(),
+             o.version, ::getpid(), processHash(),    join.joined.self.listen,
+             {}};
   setText(me.host, hostName());
   join.loop().sendToRoot(FrameType::CheckIn, encodeValue(me));
   return awaitRoot<Placement>(join, FrameType::Placement, "the root's word that all ranks have come");
@@ -183,7 +191,7 @@ Status enterTree(Join& join) {
   const Deadline patience = join.deadline.earlierOf(Deadline::in(kRefusedPatience));
   ASSIGN(Socket socket, connectTo(parent, rankText(rank, ""), join.loop(), join.options.abort, patience));
   join.loop().addClient(std::move(socket), ClientHandshake(join.joined.key, Purpose::Tree, join.options.rank, rank),
-                          Role::Tree, rank);
+                        Role::Tree, rank);
   return Status();
 }
 

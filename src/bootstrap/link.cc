@@ -58,10 +58,14 @@ void Link::receive(std::vector<Frame>& frames) {
 
 void Link::onComplete(std::vector<Frame>& frames) {
   switch (stage_) {
-    case Stage::AwaitHello: return onHello();
-    case Stage::AwaitProof: return onProof();
-    case Stage::AwaitChallenge: return onChallenge();
-    case Stage::Header: return onHeader(frames);
+    case Stage::AwaitHello:
+      return onHello();
+    case Stage::AwaitProof:
+      return onProof();
+    case Stage::AwaitChallenge:
+      return onChallenge();
+    case Stage::Header:
+      return onHeader(frames);
     case Stage::Payload:
       frames.push_back({header_, std::move(in_)});
       return expect(Stage::Header, sizeof(FrameHeader));

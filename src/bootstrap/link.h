@@ -67,12 +67,12 @@ class Link {
   std::variant<ServerHandshake, ClientHandshake> handshake_;
   std::uint32_t maxFrame_;
   Stage stage_ = Stage::AwaitHello;
-  Bytes in_;                ///< what is being read, at its full size
-  std::size_t got_ = 0;     ///< bytes of it that have come
+  Bytes in_;             ///< what is being read, at its full size
+  std::size_t got_ = 0;  ///< bytes of it that have come
   FrameHeader header_;
   std::deque<SharedBytes> early_;  ///< handshake bytes: go before the link is open
   std::deque<SharedBytes> out_;
-  std::size_t sent_ = 0;    ///< bytes of the first chunk that are out
+  std::size_t sent_ = 0;  ///< bytes of the first chunk that are out
   bool writeFailed_ = false;
   std::optional<End> end_;
 };

@@ -33,7 +33,8 @@ Result<Poller> Poller::create() {
   poller.epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   poller.waker_ = Waker::create();
   if (!poller.epoll_.valid() || !poller.waker_.valid()) {
-    return fail(ncclSystemError, "Bootstrap: cannot make an event descriptor: {}; ulimit -n sets how many a process may have",
+    return fail(ncclSystemError,
+                "Bootstrap: cannot make an event descriptor: {}; ulimit -n sets how many a process may have",
                 errnoText(errno));
   }
   if (!poller.add(poller.waker_.fd(), kWakeName)) {
@@ -52,7 +53,9 @@ void Poller::setWrite(int fd, std::uint64_t name, bool write) {
   (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
 }
 
-void Poller::remove(int fd) { (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
+void Poller::remove(int fd) {
+  (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
 
 void Poller::wait(std::vector<Event>& events, milliseconds limit) {
   std::array<epoll_event, 256> ready;
@@ -65,8 +68,8 @@ void Poller::wait(std::vector<Event>& events, milliseconds limit) {
       waker_.drain();
       continue;
     }
-    events.push_back({event.data.u64, (event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0,
-                      (event.events & EPOLLOUT) != 0});
+    events.push_back(
+        {event.data.u64, (event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0, (event.events & EPOLLOUT) != 0});
   }
 }
 
@@ -83,7 +86,9 @@ AcceptKind acceptNow(int listenFd, Socket* accepted) {
   return AcceptKind::Accepted;
 }
 
-void makeNonBlocking(int fd) { (void)::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
+void makeNonBlocking(int fd) {
+  (void)::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
 
 void raiseFileLimit() {
   rlimit limit{};

@@ -19,9 +19,9 @@ namespace tutti::bootstrap {
 namespace {
 
 constexpr auto kIdleLife = std::chrono::hours(24);
-constexpr auto kNoticeTime = milliseconds(2000);   ///< time to get final notices out
+constexpr auto kNoticeTime = milliseconds(2000);  ///< time to get final notices out
 constexpr std::uint32_t kMaxRootFrame = 4096;
-constexpr std::size_t kMaxUnproven = 4096;       ///< unproven connections; beyond, the oldest makes room
+constexpr std::size_t kMaxUnproven = 4096;  ///< unproven connections; beyond, the oldest makes room
 constexpr std::uint64_t kRootListener = 0;
 
 Welcome selfIntroduction() {
@@ -41,7 +41,8 @@ Key randomKey() {
 class Root {
  public:
   Root(RootOptions options, Poller poller)
-      : options_(std::move(options)), poller_(std::move(poller)),
+      : options_(std::move(options)),
+        poller_(std::move(poller)),
         state_(selfIntroduction(), processHash(), randomKey()) {}
 
   void run();
@@ -165,7 +166,8 @@ void Root::drop(std::uint64_t name) {
   if (found == conns_.end()) return;
   const Link& link = *found->second.link;
   if (unauthenticated_.erase(name) > 0) {
-    info(kBootstrap, "Bootstrap: root turned away a client from {} that did not prove to be a rank", link.peer().text());
+    info(kBootstrap, "Bootstrap: root turned away a client from {} that did not prove to be a rank",
+         link.peer().text());
   }
   poller_.remove(link.fd());
   conns_.erase(found);
@@ -184,7 +186,8 @@ void Root::apply(const RootState::Sends& sends) {
 }
 
 void Root::expireStrangers() {
-  while (!unauthenticated_.empty() && conns_.at(*unauthenticated_.begin()).proveBy.expired()) drop(*unauthenticated_.begin());
+  while (!unauthenticated_.empty() && conns_.at(*unauthenticated_.begin()).proveBy.expired())
+    drop(*unauthenticated_.begin());
 }
 
 /// The same that ranks do for their neighbours in the tree, who are not connected yet.

@@ -10,7 +10,9 @@ namespace tutti::bootstrap {
 RootState::RootState(const Welcome& self, std::uint64_t selfProcess, const Key& session)
     : self_(self), selfProcess_(selfProcess), session_(session) {}
 
-std::string RootState::nameOf(const CheckIn& c) const { return rankText(c.rank, textOf(c.host), c.pid); }
+std::string RootState::nameOf(const CheckIn& c) const {
+  return rankText(c.rank, textOf(c.host), c.pid);
+}
 
 RootState::RankRow* RootState::rowOf(Conn conn) {
   const auto rank = rankByConn_.find(conn);
@@ -22,8 +24,8 @@ std::optional<Notice> RootState::objection(const CheckIn& c) const {
     return Notice{c.rank, ncclInvalidUsage, textOf(c.host), "Bootstrap: " + std::move(text)};
   };
   if (c.nRanks < 1 || c.nRoots < 1 || c.nRoots > c.nRanks || c.rank < 0 || c.rank >= c.nRanks) {
-    return usage(fmt::format("rank {} of {} with {} ids is out of range (host {})", c.rank, c.nRanks, c.nRoots,
-                             textOf(c.host)));
+    return usage(
+        fmt::format("rank {} of {} with {} ids is out of range (host {})", c.rank, c.nRanks, c.nRoots, textOf(c.host)));
   }
   const CheckIn& first = ranks_.empty() ? c : first_;
   if (c.nRanks != first.nRanks) {
@@ -39,8 +41,9 @@ std::optional<Notice> RootState::objection(const CheckIn& c) const {
                              nameOf(first), first.rootIndex, nameOf(c), c.rootIndex));
   }
   if (c.version != first.version) {
-    return usage(fmt::format("mismatched library versions: {} runs {}, {} runs {}; load the same libnccl.so.2 everywhere",
-                             nameOf(first), first.version, nameOf(c), c.version));
+    return usage(
+        fmt::format("mismatched library versions: {} runs {}, {} runs {}; load the same libnccl.so.2 everywhere",
+                    nameOf(first), first.version, nameOf(c), c.version));
   }
   if (const auto same = ranks_.find(c.rank); same != ranks_.end()) {
     return usage(fmt::format("duplicate rank: {} and {} both say they are rank {} of {}", nameOf(same->second.info),
@@ -168,11 +171,11 @@ RootState::Sends RootState::onDeadline(double seconds) {
     if (row == ranks_.end() || (placed_ && !row->second.done)) missing.push_back(rank);
   }
   const std::string names = missing.size() == 1 && placed_ ? nameOf(ranks_.at(missing[0]).info) : rankListText(missing);
-  return failAll({missing.size() == 1 ? missing[0] : -1, ncclRemoteError, "",
-                  fmt::format("Bootstrap: {} of {} {} within {:.1f} s: were all processes started, with the same unique "
-                              "id? TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed",
-                              names, first_.nRanks, placed_ ? "came but did not finish connecting" : "did not come",
-                              seconds)});
+  return failAll(
+      {missing.size() == 1 ? missing[0] : -1, ncclRemoteError, "",
+       fmt::format("Bootstrap: {} of {} {} within {:.1f} s: were all processes started, with the same unique "
+                   "id? TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed",
+                   names, first_.nRanks, placed_ ? "came but did not finish connecting" : "did not come", seconds)});
 }
 
 bool RootState::finished() const {

@@ -66,13 +66,13 @@ class RootState {
   Welcome self_;
   std::uint64_t selfProcess_;
   Key session_;
-  CheckIn first_;                      ///< what the first rank said; the others must agree
+  CheckIn first_;  ///< what the first rank said; the others must agree
   std::map<int, RankRow> ranks_;
   std::map<Conn, int> rankByConn_;
-  std::size_t done_ = 0;               ///< rows that are done
-  std::map<Conn, bool> lookups_;       ///< waiting or answered leaders of child segments
+  std::size_t done_ = 0;          ///< rows that are done
+  std::map<Conn, bool> lookups_;  ///< waiting or answered leaders of child segments
   std::size_t lookupsAnswered_ = 0;
-  std::size_t turnedAway_ = 0;         ///< connections told of the failure that are no row
+  std::size_t turnedAway_ = 0;  ///< connections told of the failure that are no row
   bool placed_ = false;
   std::optional<Notice> failure_;
 };

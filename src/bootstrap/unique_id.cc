@@ -52,9 +52,11 @@ Result<UniqueId> decodeUniqueId(const ncclUniqueId& bytes) {
                 "process before use, and do all processes load the same library?");
   }
   if (layout.version != kProtocolVersion) {
-    return fail(ncclInvalidUsage,
-                "Bootstrap: the ncclUniqueId speaks bootstrap protocol {}, this library speaks {}: load the same library "
-                "version in all processes", layout.version, kProtocolVersion);
+    return fail(
+        ncclInvalidUsage,
+        "Bootstrap: the ncclUniqueId speaks bootstrap protocol {}, this library speaks {}: load the same library "
+        "version in all processes",
+        layout.version, kProtocolVersion);
   }
   if (layout.checksum != checksumOf(layout) || !layout.root.set()) {
     return fail(ncclInvalidArgument,

@@ -12,9 +12,9 @@ namespace tutti::bootstrap {
 
 /// What an ncclUniqueId says. Layout in docs/bootstrap.md.
 struct UniqueId {
-  Address root;              ///< where the root listens (or will listen, where `fixedAddress`)
-  Key secret{};              ///< all zero where `fixedAddress`
-  bool fixedAddress = false; ///< made from NCCL_COMM_ID: no secret inside, rank 0 starts the root
+  Address root;               ///< where the root listens (or will listen, where `fixedAddress`)
+  Key secret{};               ///< all zero where `fixedAddress`
+  bool fixedAddress = false;  ///< made from NCCL_COMM_ID: no secret inside, rank 0 starts the root
 };
 
 /// Packs the fields; bytes without a meaning are zero, so that equal ids are equal bytes.

@@ -55,7 +55,8 @@ std::string rankListText(std::span<const int> sortedRanks) {
     std::size_t last = i;
     while (last + 1 < sortedRanks.size() && sortedRanks[last + 1] == sortedRanks[last] + 1) ++last;
     if (last == i + 1) last = i;  // two in a row read better as two
-    runs.push_back(last == i ? fmt::format("{}", sortedRanks[i]) : fmt::format("{}..{}", sortedRanks[i], sortedRanks[last]));
+    runs.push_back(last == i ? fmt::format("{}", sortedRanks[i])
+                             : fmt::format("{}..{}", sortedRanks[i], sortedRanks[last]));
     told += last - i + 1;
     i = last + 1;
   }

@@ -35,8 +35,8 @@ enum class FrameType : std::uint8_t {
   Goodbye = 8,      ///< a rank leaves in peace
   Message = 9,      ///< send/recv between ranks
   Collective = 10,  ///< one step of a collective along the tree
-  Alive = 11,       ///< a sign of life to the neighbours in the tree; tag: silence in ms that its sender takes for death
-  State = 12,       ///< how a rank is, for all others; the tag is the rank
+  Alive = 11,  ///< a sign of life to the neighbours in the tree; tag: silence in ms that its sender takes for death
+  State = 12,  ///< how a rank is, for all others; the tag is the rank
 };
 inline constexpr std::uint8_t kLastFrameType = 12;
 /// Bytes of a State frame at most.
@@ -48,7 +48,7 @@ struct FrameHeader {
   std::uint8_t type = 0;    ///< FrameType
   std::uint8_t op = 0;      ///< Collective: which one, to notice ranks out of step
   std::uint16_t zero = 0;
-  std::int32_t tag = 0;     ///< Message: the user's tag; Collective: running number
+  std::int32_t tag = 0;  ///< Message: the user's tag; Collective: running number
 };
 static_assert(sizeof(FrameHeader) == 12);
 

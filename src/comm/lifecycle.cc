@@ -8,14 +8,14 @@
 #include "base/log.h"
 #include "base/settings/params.h"
 #include "bootstrap/bootstrap.h"
-#include "comm/state/background.h"
-#include "comm/state/communicator.h"
 #include "comm/ending/ending.h"
 #include "comm/enqueue/group.h"
 #include "comm/enqueue/group_work.h"
-#include "comm/init/init.h"
 #include "comm/enqueue/run_group.h"
+#include "comm/init/init.h"
 #include "comm/settings/comm_settings.h"
+#include "comm/state/background.h"
+#include "comm/state/communicator.h"
 #include "gpu/context.h"
 #include "gpu/driver.h"
 #include "gpu/vmm.h"
@@ -36,7 +36,9 @@ Status checkRequest(const InitRequest& request) {
   return {};
 }
 
-std::uint64_t hashOf(const ncclUniqueId& id) { return hashBytes(std::as_bytes(std::span(id.internal))); }
+std::uint64_t hashOf(const ncclUniqueId& id) {
+  return hashBytes(std::as_bytes(std::span(id.internal)));
+}
 
 /// Makes the object; nothing that could wait.
 Result<std::unique_ptr<ncclComm>> makeComm(const InitRequest& request, const gpu::Driver& driver, int device) {
@@ -45,7 +47,12 @@ Result<std::unique_ptr<ncclComm>> makeComm(const InitRequest& request, const gpu
   if (!settings.netName.empty()) environment.netName = settings.netName.c_str();
   ASSIGN(Config config, parseConfig(request.config, environment));
   ASSIGN(const gpu::CudaDeviceFacts facts, gpu::readDeviceFacts(driver, device));
-  CommIdentity identity{request.rank, request.nRanks, device, facts.nvmlIndex, facts.busId, hashOf(request.ids.front()),
+  CommIdentity identity{request.rank,
+                        request.nRanks,
+                        device,
+                        facts.nvmlIndex,
+                        facts.busId,
+                        hashOf(request.ids.front()),
                         std::string(request.function)};
   return std::make_unique<ncclComm>(std::move(identity), std::move(config), std::move(settings));
 }
@@ -67,7 +74,7 @@ Result<Progress> initOnDevice(const InitRequest& request, const gpu::Driver& dri
   TRY(checkRequest(request));
   ASSIGN(auto made, makeComm(request, driver, device));
   if (GroupWork* group = openGroup()) TRY(group->admit(*made));
-  ncclComm* const comm = made.release();   // the application owns it from here on
+  ncclComm* const comm = made.release();  // the application owns it from here on
   // Taken before the handle is shown: another thread may abort it at once, and must wait for the init to leave.
   auto pass = std::make_shared<CallGate::Pass>(comm->gate);
   *request.comm = comm;
@@ -95,11 +102,14 @@ Status checkDevices(const gpu::Driver& driver, int nDevices, const int* devices)
   for (int i = 0; i < nDevices; ++i) {
     const int device = devices != nullptr ? devices[i] : i;
     if (device < 0 || device >= available) {
-      return fail(ncclInvalidArgument, "Invalid device requested : {} (this process sees {} devices)", device, available);
+      return fail(ncclInvalidArgument, "Invalid device requested : {} (this process sees {} devices)", device,
+                  available);
     }
     if (used[static_cast<std::size_t>(device)] && !currentCommSettings().allowRanksOfOneDevice) {
-      return fail(ncclInvalidUsage, "Duplicate device {} in the list of ncclCommInitAll, and NCCL_MULTI_RANK_GPU_ENABLE "
-                  "is 0", device);
+      return fail(ncclInvalidUsage,
+                  "Duplicate device {} in the list of ncclCommInitAll, and NCCL_MULTI_RANK_GPU_ENABLE "
+                  "is 0",
+                  device);
     }
     used[static_cast<std::size_t>(device)] = true;
   }
@@ -150,7 +160,8 @@ Status initAll(ncclComm_t* comms, int nDevices, const int* devices) {
   std::vector<ncclComm_t> made(static_cast<std::size_t>(nDevices));
   groupStart();
   for (int i = 0; i < nDevices; ++i) {
-    const InitRequest request{&made[static_cast<std::size_t>(i)], nDevices, i, {&id, 1}, nullptr, "ncclCommInitAll", false};
+    const InitRequest request{
+        &made[static_cast<std::size_t>(i)], nDevices, i, {&id, 1}, nullptr, "ncclCommInitAll", false};
     latchGroupError(initOnDevice(request, *driver, devices != nullptr ? devices[i] : i).status());
   }
   const Status ended = groupEnd().status();
@@ -165,18 +176,23 @@ Status initAll(ncclComm_t* comms, int nDevices, const int* devices) {
 Status checkComm(ncclComm_t comm, std::string_view label) {
   if (comm == nullptr) return fail(ncclInvalidArgument, "{} : comm argument is NULL", label);
   if (comm->magicFirst != ncclComm::kMagic || comm->magicLast != ncclComm::kMagic) {
-    return fail(ncclInvalidArgument, "Error: corrupted comm object detected ({}): the handle was destroyed before, or its "
-                "memory was overwritten", label);
+    return fail(ncclInvalidArgument,
+                "Error: corrupted comm object detected ({}): the handle was destroyed before, or its "
+                "memory was overwritten",
+                label);
   }
   return {};
 }
 
 Status checkReady(ncclComm& comm, std::string_view label) {
   switch (commAsyncError(comm)) {
-    case ncclSuccess: break;
+    case ncclSuccess:
+      break;
     case ncclInProgress:
-      return fail(ncclInvalidArgument, "{} : attempt to use communicator {} before the previous operation returned "
-                  "ncclSuccess", label, fmt::ptr(&comm));
+      return fail(ncclInvalidArgument,
+                  "{} : attempt to use communicator {} before the previous operation returned "
+                  "ncclSuccess",
+                  label, fmt::ptr(&comm));
     case ncclUnhandledCudaError:
     case ncclSystemError:
     case ncclInternalError:
@@ -184,20 +200,27 @@ Status checkReady(ncclComm& comm, std::string_view label) {
     case ncclInvalidUsage:
     case ncclRemoteError:
     case ncclTimeout:
-    case ncclNumResults: return comm.abort.status();
+    case ncclNumResults:
+      return comm.abort.status();
   }
   return {};
 }
 
-int commCount(const ncclComm& comm) { return comm.identity.nRanks; }
-int commUserRank(const ncclComm& comm) { return comm.identity.rank; }
-int commCuDevice(const ncclComm& comm) { return comm.identity.cudaDevice; }
+int commCount(const ncclComm& comm) {
+  return comm.identity.nRanks;
+}
+int commUserRank(const ncclComm& comm) {
+  return comm.identity.rank;
+}
+int commCuDevice(const ncclComm& comm) {
+  return comm.identity.cudaDevice;
+}
 
 ncclResult_t commAsyncError(ncclComm& comm) {
   const std::lock_guard lock(comm.progress.mutex);
   if (comm.progress.task) {
     if (!comm.progress.task->done()) return ncclInProgress;
-    comm.progress.task->wait().ignore();   // ended: joins without waiting
+    comm.progress.task->wait().ignore();  // ended: joins without waiting
     comm.progress.task.reset();
   }
   if (comm.progress.starting.load(std::memory_order_acquire)) return ncclInProgress;
@@ -210,18 +233,23 @@ Result<Progress> finalizeComm(ncclComm& comm) {
   if (comm.progress.finalized.exchange(true)) {
     return fail(ncclInvalidArgument, "CommFinalize : the communicator was finalized before");
   }
-  return startJob(comm, JobKind::Finalize, [&comm] {
-    const CallGate::Pass pass(comm.gate);
-    return flushComm(comm);
-  }, false);
+  return startJob(
+      comm, JobKind::Finalize,
+      [&comm] {
+        const CallGate::Pass pass(comm.gate);
+        return flushComm(comm);
+      },
+      false);
 }
 
 Result<Progress> destroyComm(ncclComm* comm) {
-  return startJob(*comm, JobKind::End, [comm] { return destroyAndRelease(comm); }, true);
+  return startJob(
+      *comm, JobKind::End, [comm] { return destroyAndRelease(comm); }, true);
 }
 
 Result<Progress> abortComm(ncclComm* comm) {
-  return startJob(*comm, JobKind::End, [comm] { return abortAndRelease(comm); }, true);
+  return startJob(
+      *comm, JobKind::End, [comm] { return abortAndRelease(comm); }, true);
 }
 
 Result<ncclRedOp_t> createPreMulSum(ncclComm& comm, const void* scalar, ncclDataType_t type,
@@ -229,9 +257,13 @@ Result<ncclRedOp_t> createPreMulSum(ncclComm& comm, const void* scalar, ncclData
   return comm.redOps.create(scalar, type, residence);
 }
 
-Status destroyRedOp(ncclComm& comm, ncclRedOp_t op) { return comm.redOps.destroy(op); }
+Status destroyRedOp(ncclComm& comm, ncclRedOp_t op) {
+  return comm.redOps.destroy(op);
+}
 
-bool redOpExists(const ncclComm& comm, ncclRedOp_t op) { return comm.redOps.exists(op); }
+bool redOpExists(const ncclComm& comm, ncclRedOp_t op) {
+  return comm.redOps.exists(op);
+}
 
 Status memAlloc(void** pointer, std::size_t bytes) {
   ASSIGN(const gpu::Driver* driver, gpu::loadDriver());

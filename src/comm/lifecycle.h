@@ -15,12 +15,12 @@ namespace tutti::comm {
 
 /// What the ncclCommInitRank family was called with.
 struct InitRequest {
-  ncclComm_t* comm = nullptr;               ///< not null; written as the API prescribes
+  ncclComm_t* comm = nullptr;  ///< not null; written as the API prescribes
   int nRanks = 0;
   int rank = 0;
-  std::span<const ncclUniqueId> ids;        ///< one; several for ncclCommInitRankScalable
-  const ncclConfig_t* config = nullptr;     ///< null: defaults
-  std::string_view function;                ///< "ncclCommInitRank", …: for the START and COMPLETE lines
+  std::span<const ncclUniqueId> ids;     ///< one; several for ncclCommInitRankScalable
+  const ncclConfig_t* config = nullptr;  ///< null: defaults
+  std::string_view function;             ///< "ncclCommInitRank", …: for the START and COMPLETE lines
   /// ncclCommInitRank: works synchronously outside a group whatever NCCL_COMM_BLOCKING says, and leaves *comm null
   /// after any error. The others leave the failed communicator there for ncclCommAbort.
   bool plain = false;

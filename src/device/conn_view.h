@@ -15,8 +15,8 @@
 
 namespace tutti::device {
 
-inline constexpr int kSteps = 8;          ///< slots of a connection's FIFO (NCCL_STEPS)
-inline constexpr int kProtocols = 3;      ///< LL, LL128, Simple, in this order
+inline constexpr int kSteps = 8;      ///< slots of a connection's FIFO (NCCL_STEPS)
+inline constexpr int kProtocols = 3;  ///< LL, LL128, Simple, in this order
 enum class Protocol : std::uint8_t { LL, LL128, Simple };
 
 /// What a connection is for. Two ranks may have one of each: Graph connections follow the ring, the trees and PAT and
@@ -52,7 +52,9 @@ using AskWords = StepWords<kMostSharedSlots>;
 static_assert(2 * kSteps <= kMostSharedSlots);
 
 /// A size, as an end says it of the slot of `step`: never equal to what it said of an earlier one.
-TUTTI_PURE std::uint64_t sizeWord(std::uint64_t step, std::uint32_t bytes) { return (step + 1) << 32 | bytes; }
+TUTTI_PURE std::uint64_t sizeWord(std::uint64_t step, std::uint32_t bytes) {
+  return (step + 1) << 32 | bytes;
+}
 TUTTI_PURE bool isSizeOf(std::uint64_t word, std::uint64_t step) {
   return static_cast<std::uint32_t>(word >> 32) == static_cast<std::uint32_t>(step + 1);
 }
@@ -65,12 +67,12 @@ struct MemoryRange {
 
 // --- what both ends have
 
-/// A FIFO for each protocol. Between two devices both ends have the same slots, `tail` and `head`; over a network each end
-/// has its own, in its host's memory (slots also in device memory), and its host thread is the other end's stand-in: it
-/// writes and reads what the peer's kernel would. Index the counters through tailOf() and its like.
+/// A FIFO for each protocol. Between two devices both ends have the same slots, `tail` and `head`; over a network each
+/// end has its own, in its host's memory (slots also in device memory), and its host thread is the other end's
+/// stand-in: it writes and reads what the peer's kernel would. Index the counters through tailOf() and its like.
 struct ConnFifos {
-  std::byte* slots[kProtocols];         ///< kSteps in a row, filled by the sender, read by the receiver, in whose memory
-                                        ///< they lie between two devices; null: the protocol is not offered
+  std::byte* slots[kProtocols];  ///< kSteps in a row, filled by the sender, read by the receiver, in whose memory
+                                 ///< they lie between two devices; null: the protocol is not offered
   std::uint32_t slotBytes[kProtocols];  ///< of one slot
   std::uint32_t reserved;
   Counter* tail;  ///< slots produced; the sender writes it, after the content; lies with the receiver, who polls it
@@ -85,29 +87,30 @@ static_assert(sizeof(Counter) == 128 && sizeof(SlotWords) == 128 && sizeof(AskWo
 
 // --- the sender's end
 
-/// The Simple protocol may leave content where it lies instead of filling a slot, if the peer's device, or the network, can
-/// read it there (docs/protocols.md, "Pulling"). It stays as it is until the receiver has consumed the slot.
+/// The Simple protocol may leave content where it lies instead of filling a slot, if the peer's device, or the network,
+/// can read it there (docs/protocols.md, "Pulling"). It stays as it is until the receiver has consumed the slot.
 struct SendPull {
-  SlotWords* addresses;  ///< the sender's address of a step's content, or 0: in the slot. Its kernel writes it before the
-                         ///< tail; lies with who reads it, the receiver or the sender's host. Null: all goes through slots
-  MemoryRange window;    ///< only content in here may be left where it lies …
-  std::uint32_t least;   ///< … if it has so many bytes
+  SlotWords*
+      addresses;  ///< the sender's address of a step's content, or 0: in the slot. Its kernel writes it before the
+                  ///< tail; lies with who reads it, the receiver or the sender's host. Null: all goes through slots
+  MemoryRange window;   ///< only content in here may be left where it lies …
+  std::uint32_t least;  ///< … if it has so many bytes
   std::uint32_t reserved;
 };
 
-/// What a sender's kernel says of its steps to the host thread that sends them over a network; in the sender's host memory,
-/// or the relay's.
+/// What a sender's kernel says of its steps to the host thread that sends them over a network; in the sender's host
+/// memory, or the relay's.
 struct SendWords {
   SlotWords size[kProtocols];  ///< sizeWord() of a step, written before the tail (Simple) or beside the lines
   AskWords place;  ///< which of the shared slots a step has, a number that grows modulo 2^32; written before the tail
 };
 
-/// Over a network, connections for messages may share the slots of the Simple protocol: all of one channel in one direction
-/// have `count` of them together, which are taken one after the other, whichever connection they are for
+/// Over a network, connections for messages may share the slots of the Simple protocol: all of one channel in one
+/// direction have `count` of them together, which are taken one after the other, whichever connection they are for
 /// (docs/network.md).
 struct SendShared {
-  std::uint64_t* taken;            ///< how many were taken so far; this rank's kernels write it, in device memory. Null: the
-                                   ///< slots are the connection's own
+  std::uint64_t* taken;  ///< how many were taken so far; this rank's kernels write it, in device memory. Null: the
+                         ///< slots are the connection's own
   const std::uint64_t* givenBack;  ///< how many of them are free again; written and kept by the host that sends them
   std::uint32_t count;             ///< a power of two, at most kMostSharedSlots
   std::uint32_t reserved;
@@ -129,22 +132,24 @@ struct RecvPull {
   std::int64_t shift;          ///< to be added to them: the receiver's device sees the sender's memory elsewhere
 };
 
-/// What a receiver's kernel says of its steps by the Simple protocol to the host thread that receives them from a network;
-/// in the receiver's host memory.
+/// What a receiver's kernel says of its steps by the Simple protocol to the host thread that receives them from a
+/// network; in the receiver's host memory.
 struct RecvWords {
-  AskWords expected;  ///< sizeWord() of what is read of a step, written before the kernel waits for it. Of shared slots,
-                      ///< the last of three words, with release: from then on the slot is the network's
-  AskWords place;     ///< of shared slots: askedPlace() of the step (device/recv_sequence.h)
-  AskWords into;      ///< of shared slots: the address of the receiver's memory where the content belongs, or 0, in the slot
+  AskWords expected;  ///< sizeWord() of what is read of a step, written before the kernel waits for it. Of shared
+                      ///< slots, the last of three words, with release: from then on the slot is the network's
+  AskWords place;  ///< of shared slots: askedPlace() of the step (device/recv_sequence.h)
+  AskWords
+      into;  ///< of shared slots: the address of the receiver's memory where the content belongs, or 0, in the slot
 };
 
-/// As SendShared; a receiver's slots are free again when its kernels say so. They ask for steps before they wait for them.
+/// As SendShared; a receiver's slots are free again when its kernels say so. They ask for steps before they wait for
+/// them.
 struct RecvShared {
-  std::uint64_t* taken;   ///< as SendShared::taken
-  std::uint64_t* asked;   ///< the connection's steps that were asked for; written as `taken`. Null where that is
-  MemoryRange window;     ///< the network writes content into this memory where it is asked to …
-  std::uint32_t least;    ///< … and it has so many bytes
-  std::uint32_t count;    ///< as SendShared::count
+  std::uint64_t* taken;  ///< as SendShared::taken
+  std::uint64_t* asked;  ///< the connection's steps that were asked for; written as `taken`. Null where that is
+  MemoryRange window;    ///< the network writes content into this memory where it is asked to …
+  std::uint32_t least;   ///< … and it has so many bytes
+  std::uint32_t count;   ///< as SendShared::count
 };
 
 struct alignas(16) RecvConn : ConnFifos {

@@ -29,16 +29,22 @@ TUTTI_PURE std::uint32_t payloadOf(std::uint32_t slotBytes) {
 }
 
 /// What marks the lines of a step.
-TUTTI_PURE std::uint32_t flagOf(std::uint64_t step) { return static_cast<std::uint32_t>(step + 1); }
+TUTTI_PURE std::uint32_t flagOf(std::uint64_t step) {
+  return static_cast<std::uint32_t>(step + 1);
+}
 
 /// Whether the sender writes all lines of the slot in this step.
-TUTTI_PURE bool cleansSlot(std::uint64_t step) { return step >= kEpochSteps && step % kEpochSteps < kSteps; }
+TUTTI_PURE bool cleansSlot(std::uint64_t step) {
+  return step >= kEpochSteps && step % kEpochSteps < kSteps;
+}
 
 /// A line as two words: data in the lower halves, flags in the upper ones.
 TUTTI_PURE std::uint64_t wordOf(std::uint32_t data, std::uint32_t flag) {
   return std::uint64_t{flag} << 32 | data;
 }
-TUTTI_PURE std::uint32_t flagIn(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
+TUTTI_PURE std::uint32_t flagIn(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word >> 32);
+}
 TUTTI_PURE std::uint64_t dataIn(std::uint64_t first, std::uint64_t second) {
   return (first & 0xffffffffu) | second << 32;
 }

@@ -4,8 +4,8 @@
 //           data     d0 flag  data      d1 flag  data       d2 flag  data       d3 flag       16 bytes each
 //
 // Lane l of a line's 8 holds 16 bytes of data, the last one 8 bytes and the flag. Of a packet's 480 bytes the first 448
-// lie in the full lanes, in order, the last 32 in d0 .. d3: every lane moves one aligned piece of the user's data, and a
-// packet with little data needs only its first lines.
+// lie in the full lanes, in order, the last 32 in d0 .. d3: every lane moves one aligned piece of the user's data, and
+// a packet with little data needs only its first lines.
 #pragma once
 
 #include <cstddef>
@@ -26,19 +26,28 @@ inline constexpr std::uint32_t kLaneBytes = 16;
 inline constexpr std::uint32_t kLineFull = (kLanesPerLine - 1) * kLaneBytes;
 
 /// Bytes of user data that a slot carries.
-TUTTI_PURE std::uint32_t payloadOf(std::uint32_t slotBytes) { return slotBytes / kPacketBytes * kPacketPayload; }
+TUTTI_PURE std::uint32_t payloadOf(std::uint32_t slotBytes) {
+  return slotBytes / kPacketBytes * kPacketPayload;
+}
 
 /// What marks the lines of a step; never returns.
-TUTTI_PURE std::uint64_t flagOf(std::uint64_t step) { return step + 1; }
+TUTTI_PURE std::uint64_t flagOf(std::uint64_t step) {
+  return step + 1;
+}
 
-TUTTI_PURE bool holdsFlag(std::uint32_t lane) { return lane % kLanesPerLine == kLanesPerLine - 1; }
+TUTTI_PURE bool holdsFlag(std::uint32_t lane) {
+  return lane % kLanesPerLine == kLanesPerLine - 1;
+}
 
 /// Where a lane's data lie in the packet's payload, and how many bytes they are.
 TUTTI_PURE std::uint32_t offsetOf(std::uint32_t lane) {
   const std::uint32_t line = lane / kLanesPerLine;
-  return holdsFlag(lane) ? kLinesPerPacket * kLineFull + line * 8 : line * kLineFull + lane % kLanesPerLine * kLaneBytes;
+  return holdsFlag(lane) ? kLinesPerPacket * kLineFull + line * 8
+                         : line * kLineFull + lane % kLanesPerLine * kLaneBytes;
 }
-TUTTI_PURE std::uint32_t bytesOf(std::uint32_t lane) { return holdsFlag(lane) ? 8 : kLaneBytes; }
+TUTTI_PURE std::uint32_t bytesOf(std::uint32_t lane) {
+  return holdsFlag(lane) ? 8 : kLaneBytes;
+}
 
 /// Lines that a packet with `bytes` of data needs, at least one.
 TUTTI_PURE std::uint32_t linesFor(std::uint64_t bytes) {
@@ -47,7 +56,8 @@ TUTTI_PURE std::uint32_t linesFor(std::uint64_t bytes) {
 }
 
 static_assert(payloadOf(600 << 10) == 576000 && payloadOf(600 << 10) % 512 == 0);
-static_assert(offsetOf(6) == 96 && offsetOf(8) == 112 && offsetOf(30) == 432 && offsetOf(7) == 448 && offsetOf(31) == 472);
+static_assert(offsetOf(6) == 96 && offsetOf(8) == 112 && offsetOf(30) == 432 && offsetOf(7) == 448 &&
+              offsetOf(31) == 472);
 static_assert(linesFor(0) == 1 && linesFor(112) == 1 && linesFor(113) == 2 && linesFor(336) == 3 && linesFor(337) == 4);
 
 }  // namespace tutti::device::ll128

@@ -16,11 +16,17 @@ struct Part {
   TUTTI_PURE std::uint64_t end() const { return begin + count; }
 };
 
-TUTTI_PURE std::uint64_t smaller(std::uint64_t a, std::uint64_t b) { return a < b ? a : b; }
-TUTTI_PURE std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
+TUTTI_PURE std::uint64_t smaller(std::uint64_t a, std::uint64_t b) {
+  return a < b ? a : b;
+}
+TUTTI_PURE std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) {
+  return a / b + (a % b != 0);
+}
 
 /// Elements of one grain.
-TUTTI_PURE std::uint64_t grainOf(std::size_t elementBytes) { return kGrainBytes / elementBytes; }
+TUTTI_PURE std::uint64_t grainOf(std::size_t elementBytes) {
+  return kGrainBytes / elementBytes;
+}
 
 /// The part of channel `index` of `channels`: whole grains, as even as possible; late channels may get nothing.
 TUTTI_PURE Part channelPart(std::uint64_t count, std::size_t elementBytes, unsigned channels, unsigned index) {

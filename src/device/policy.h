@@ -31,14 +31,16 @@ enum class World : std::uint8_t { Gpu, Host };
 /// What the planner needs to know of the world that will run the kernels. Arrays are indexed by Protocol.
 struct Policy {
   World world;
-  std::array<std::uint32_t, kProtocols> collThreads;    ///< most threads of a block of a collective; 1, or a multiple of 32
-  std::array<std::uint64_t, kProtocols> bytesPerThread; ///< a thread, and a further channel, pay off only with this much
-  std::uint32_t p2pThreads;        ///< threads of a block of sends and receives; 2, or a multiple of 64
-  std::array<std::uint32_t, kProtocols> slotBytes;      ///< Graph connections, flags included; 8 of them: NCCL_*BUFFSIZE
+  std::array<std::uint32_t, kProtocols>
+      collThreads;  ///< most threads of a block of a collective; 1, or a multiple of 32
+  std::array<std::uint64_t, kProtocols>
+      bytesPerThread;        ///< a thread, and a further channel, pay off only with this much
+  std::uint32_t p2pThreads;  ///< threads of a block of sends and receives; 2, or a multiple of 64
+  std::array<std::uint32_t, kProtocols> slotBytes;  ///< Graph connections, flags included; 8 of them: NCCL_*BUFFSIZE
   std::array<std::uint32_t, kProtocols> meshSlotBytes;  ///< Mesh connections, of which there are many: at most this
-  std::uint32_t maxChannels;       ///< more channels (blocks) than this gain nothing
-  std::uint64_t messagePerChannel; ///< bytes of a message that are worth a further channel
-  std::uint64_t llMessageBytes;    ///< messages up to this many bytes per channel go by LL: NCCL_P2P_LL_THRESHOLD
+  std::uint32_t maxChannels;                            ///< more channels (blocks) than this gain nothing
+  std::uint64_t messagePerChannel;                      ///< bytes of a message that are worth a further channel
+  std::uint64_t llMessageBytes;  ///< messages up to this many bytes per channel go by LL: NCCL_P2P_LL_THRESHOLD
 };
 
 /// A GPU: hundreds of threads hide the latency of the links, and one block drives a part of them.
@@ -88,8 +90,8 @@ struct ChunkShape {
 /// The largest chunks for slots of `slotBytes`. Several slots make a chunk of a ring with the Simple protocol, where
 /// something returns to the sender that would otherwise have to be overlapped; everything else takes one.
 constexpr ChunkShape chunkShape(Func func, Algorithm algorithm, Protocol protocol, std::uint32_t slotBytes) {
-  const bool ring = algorithm == Algorithm::Ring && (func == Func::AllReduce || func == Func::AllGather ||
-                                                     func == Func::ReduceScatter);
+  const bool ring = algorithm == Algorithm::Ring &&
+                    (func == Func::AllReduce || func == Func::AllGather || func == Func::ReduceScatter);
   const unsigned steps = ring && protocol == Protocol::Simple ? kMaxStepsPerChunk : 1;
   const auto content = static_cast<std::uint32_t>(slotContent(protocol, slotBytes) / kGrainBytes * kGrainBytes);
   return {content * steps, static_cast<std::uint8_t>(steps)};

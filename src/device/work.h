@@ -14,8 +14,9 @@ enum class Func : std::uint8_t { Broadcast, Reduce, AllGather, ReduceScatter, Al
 /// The first seven in the order of NCCL's cost tables; the last two are tutti's own.
 enum class Algorithm : std::uint8_t { Tree, Ring, CollNetDirect, CollNetChain, Nvls, NvlsTree, Pat, OneShot, Direct };
 inline constexpr int kAlgorithms = 9;
-/// What two ranks do for an AllReduce by Algorithm::Ring: they go round the ring, exchange their inputs (device/collectives/ring.h), or
-/// go round it over their connections for messages, in place (device/collectives/pair_in_place.h).
+/// What two ranks do for an AllReduce by Algorithm::Ring: they go round the ring, exchange their inputs
+/// (device/collectives/ring.h), or go round it over their connections for messages, in place
+/// (device/collectives/pair_in_place.h).
 enum class PairMethod : std::uint8_t { Ring, Exchange, InPlace };
 
 /// Reduction as the kernel runs it. Avg on floating types and PreMulSum are PreMulSum; Avg on integers is SumPostDiv.
@@ -33,10 +34,10 @@ static_assert(sizeof(TreeView) == 16);
 struct alignas(16) ChannelView {
   SendConn* send[kConnKinds];
   RecvConn* recv[kConnKinds];
-  const std::int32_t* ringRanks;    ///< ring order starting at this rank: ringRanks[0] == rank
+  const std::int32_t* ringRanks;  ///< ring order starting at this rank: ringRanks[0] == rank
   std::int32_t ringPrev;
   std::int32_t ringNext;
-  TreeView tree;                    ///< in the first or the second of a pair of trees, as the channel has it
+  TreeView tree;  ///< in the first or the second of a pair of trees, as the channel has it
 
   TUTTI_PURE const SendConn& sendTo(ConnKind kind, int peer) const { return send[static_cast<int>(kind)][peer]; }
   TUTTI_PURE const RecvConn& recvFrom(ConnKind kind, int peer) const { return recv[static_cast<int>(kind)][peer]; }
@@ -46,7 +47,7 @@ static_assert(sizeof(ChannelView) == 64);
 /// What all kernels of a communicator share; in device memory, constant after init (arrays may gain connections).
 struct alignas(16) CommView {
   ChannelView* channels;
-  const std::uint32_t* abortWord;   ///< non-zero: leave every wait (pinned host memory)
+  const std::uint32_t* abortWord;  ///< non-zero: leave every wait (pinned host memory)
   std::int32_t rank;
   std::int32_t nRanks;
   std::uint32_t nChannels;
@@ -59,16 +60,16 @@ static_assert(sizeof(CommView) == 32);
 struct alignas(16) CollWork {
   const void* send;
   void* recv;
-  std::uint64_t count;              ///< elements (copies: bytes), of the vector or per rank (AG, RS)
-  std::uint64_t scalar;             ///< PreMulSum: bits of the factor, or its address if scalarIsPointer; SumPostDiv: N
-  std::uint32_t chunkBytes;         ///< bytes of one chunk, a multiple of 512 and at most slotBytes * stepsPerChunk
+  std::uint64_t count;       ///< elements (copies: bytes), of the vector or per rank (AG, RS)
+  std::uint64_t scalar;      ///< PreMulSum: bits of the factor, or its address if scalarIsPointer; SumPostDiv: N
+  std::uint32_t chunkBytes;  ///< bytes of one chunk, a multiple of 512 and at most slotBytes * stepsPerChunk
   std::int32_t root;
   std::uint8_t channelLo;
   std::uint8_t channelHi;
-  std::uint8_t stepsPerChunk;       ///< slots one chunk occupies
+  std::uint8_t stepsPerChunk;  ///< slots one chunk occupies
   std::uint8_t scalarIsPointer;
-  DevOp op;                         ///< for kernels that choose it at run time
-  PairMethod pairMethod;                  ///< where the kernel can (device/kernels/kernels.h); those of GPUs always go round the ring
+  DevOp op;               ///< for kernels that choose it at run time
+  PairMethod pairMethod;  ///< where the kernel can (device/kernels/kernels.h); those of GPUs always go round the ring
   std::uint8_t reserved[2];
 };
 static_assert(sizeof(CollWork) == 48);
@@ -87,7 +88,7 @@ struct alignas(16) P2pWork {
   std::uint8_t channelHi;
   Protocol sendProtocol;
   Protocol recvProtocol;
-  std::uint32_t recvOrder;           ///< which of the messages from recvPeer it is (device/recv_sequence.h)
+  std::uint32_t recvOrder;  ///< which of the messages from recvPeer it is (device/recv_sequence.h)
 };
 static_assert(sizeof(P2pWork) == 48);
 

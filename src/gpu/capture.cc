@@ -50,7 +50,8 @@ Result<CaptureState> captureState(const Driver& driver, CUstream stream) {
     // The first call of a launch, so it is what finds a device that failed before.
     CUdevice current = -1;
     if (driver.cuCtxGetDevice(&current) != CUDA_SUCCESS) current = -1;
-    return checkCu(driver, result, CuCall{"cuStreamGetCaptureInfo", current, 0, "a launch on the application's stream"});
+    return checkCu(driver, result,
+                   CuCall{"cuStreamGetCaptureInfo", current, 0, "a launch on the application's stream"});
   }
   if (info.status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) {
     return fail(ncclInvalidUsage,
@@ -72,8 +73,8 @@ Status recordAtReplay(const Device& device, const CaptureState& capture, CUstrea
   CaptureInfo info;
   TRY(device.check(queryCapture(device.driver(), stream, info), "cuStreamGetCaptureInfo"));
   CUgraphNode node = nullptr;
-  TRY(device.check(device.driver().cuGraphAddEventRecordNode(&node, capture.graph, info.after.data(),
-                                                             info.after.size(), event.get()),
+  TRY(device.check(device.driver().cuGraphAddEventRecordNode(&node, capture.graph, info.after.data(), info.after.size(),
+                                                             event.get()),
                    "cuGraphAddEventRecordNode"));
   // In line, not beside: the records of one event within a graph must have an order too.
   return makeNext(device, stream, node, CU_STREAM_SET_CAPTURE_DEPENDENCIES);

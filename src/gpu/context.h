@@ -17,15 +17,15 @@ namespace tutti::gpu {
 /// Plain facts about a device.
 struct CudaDeviceFacts {
   std::string name;
-  int computeCapability = 0;               ///< major * 10 + minor
-  std::string busIdText;                   ///< "0000:1b:00.0", lower case
-  std::int64_t busId = 0;                  ///< the digits of busIdText, packed
+  int computeCapability = 0;  ///< major * 10 + minor
+  std::string busIdText;      ///< "0000:1b:00.0", lower case
+  std::int64_t busId = 0;     ///< the digits of busIdText, packed
   std::array<std::uint8_t, 16> uuid{};
   std::size_t memoryBytes = 0;
   int multiprocessors = 0;
-  int nvmlIndex = -1;                      ///< number that nvidia-smi gives it, -1: unknown; on the software GPU, its
-                                           ///< ordinal without CUDA_VISIBLE_DEVICES
-  bool vmm = false;                        ///< virtual memory management with POSIX file descriptors
+  int nvmlIndex = -1;  ///< number that nvidia-smi gives it, -1: unknown; on the software GPU, its
+                       ///< ordinal without CUDA_VISIBLE_DEVICES
+  bool vmm = false;    ///< virtual memory management with POSIX file descriptors
 };
 
 /// Makes a context current and restores the caller's on destruction; meanwhile this thread may allocate and wait even

@@ -31,8 +31,8 @@ std::string fillTable(const DlLibrary& library, Driver& driver) {
   std::string missing;
   // The inner macro expands the name to the versioned one of cuda.h before it becomes text.
 #define TUTTI_LOOK_UP(name) driver.name = library.function<decltype(driver.name)>(TUTTI_TEXT(name));
-#define TUTTI_LOOK_UP_REQUIRED(name)                    \
-  TUTTI_LOOK_UP(name)                                   \
+#define TUTTI_LOOK_UP_REQUIRED(name) \
+  TUTTI_LOOK_UP(name)                \
   if (driver.name == nullptr && missing.empty()) missing = TUTTI_TEXT(name);
   TUTTI_DRIVER_CALLS(TUTTI_LOOK_UP_REQUIRED)
   TUTTI_DRIVER_OPTIONAL_CALLS(TUTTI_LOOK_UP)
@@ -58,8 +58,7 @@ void open(Outcome& outcome) {
                                   path, missing, CUDA_VERSION / 1000);
     return;
   }
-  driver.softgpuRegisterKernels =
-      library.function<decltype(driver.softgpuRegisterKernels)>("softgpuRegisterKernels");
+  driver.softgpuRegisterKernels = library.function<decltype(driver.softgpuRegisterKernels)>("softgpuRegisterKernels");
   driver.softgpuMemoryWindow = library.function<decltype(driver.softgpuMemoryWindow)>("softgpuMemoryWindow");
   driver.softgpuTopology = library.function<decltype(driver.softgpuTopology)>("softgpuTopology");
   driver.softgpuAddIdleHook = library.function<decltype(driver.softgpuAddIdleHook)>("softgpuAddIdleHook");
@@ -94,15 +93,20 @@ int currentDeviceForLog() {
 
 const char* remedyFor(CUresult result) {
   switch (static_cast<int>(result)) {
-    case CUDA_ERROR_OUT_OF_MEMORY: return ". The device has no memory left: free some or lower NCCL_BUFFSIZE";
-    case CUDA_ERROR_NO_DEVICE: return ". No CUDA device is visible: look at CUDA_VISIBLE_DEVICES and nvidia-smi";
-    case CUDA_ERROR_INVALID_DEVICE: return ". Look at CUDA_VISIBLE_DEVICES and the device number";
+    case CUDA_ERROR_OUT_OF_MEMORY:
+      return ". The device has no memory left: free some or lower NCCL_BUFFSIZE";
+    case CUDA_ERROR_NO_DEVICE:
+      return ". No CUDA device is visible: look at CUDA_VISIBLE_DEVICES and nvidia-smi";
+    case CUDA_ERROR_INVALID_DEVICE:
+      return ". Look at CUDA_VISIBLE_DEVICES and the device number";
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
       return ". This build has no kernel for the GPU's architecture: configure with -Dgpu_archs= for it";
-    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION: return ". The driver is older than the compiler of the kernels: update it";
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+      return ". The driver is older than the compiler of the kernels: update it";
     case CUDA_ERROR_ILLEGAL_ADDRESS:
       return ". A kernel touched memory it may not: check buffer sizes and that all ranks pass matching counts";
-    default: return "";
+    default:
+      return "";
   }
 }
 

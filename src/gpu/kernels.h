@@ -39,8 +39,8 @@ class KernelSet {
   Result<CUfunction> get(std::string_view kernelName);
 
   /// Loads all kernels of this build, so that no get() loads anything from then on. For devices that several ranks of
-  /// this process share: loading may wait until the whole device is idle (CUDA's "lazy loading"), and what runs there may
-  /// wait for the very rank that is loading. On the software GPU, where one module has all, nothing is left to do.
+  /// this process share: loading may wait until the whole device is idle (CUDA's "lazy loading"), and what runs there
+  /// may wait for the very rank that is loading. On the software GPU, where one module has all, nothing is left to do.
   Status loadAll();
 
  private:
@@ -55,10 +55,10 @@ class KernelSet {
 
   const Device* device_;
   std::string hostModulePath_;
-  std::mutex loading_;                                      ///< guards what follows, and may be held for long
+  std::mutex loading_;  ///< guards what follows, and may be held for long
   std::map<std::string, Module, std::less<>> modules_;
   bool allLoaded_ = false;
-  std::mutex functionsMutex_;                               ///< never held while the driver works
+  std::mutex functionsMutex_;  ///< never held while the driver works
   std::map<std::string, CUfunction, std::less<>> functions_;
 };
 

@@ -19,7 +19,8 @@ void detail::PinnedMemoryTraits::close(Type held) {
 
 void detail::RegisteredMemoryTraits::close(Type held) {
   const auto guard = held.device->enter();
-  if (guard.ok()) held.device->check(held.device->driver().cuMemHostUnregister(held.host), "cuMemHostUnregister").ignore();
+  if (guard.ok())
+    held.device->check(held.device->driver().cuMemHostUnregister(held.host), "cuMemHostUnregister").ignore();
 }
 
 Result<DeviceBuffer> DeviceBuffer::create(const Device& device, std::size_t bytes, std::string_view about) {
@@ -40,8 +41,7 @@ Result<PinnedBuffer> PinnedBuffer::create(const Device& device, std::size_t byte
   const Driver& driver = device.driver();
   ASSIGN(const ContextGuard guard, device.enter());
   void* host = nullptr;
-  const CUresult result =
-      driver.cuMemHostAlloc(&host, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+  const CUresult result = driver.cuMemHostAlloc(&host, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
   if (result != CUDA_SUCCESS) {
     return checkCu(driver, result, CuCall{"cuMemHostAlloc", device.ordinal(), bytes, std::string(about)});
   }
@@ -55,8 +55,8 @@ Result<RegisteredMemory> RegisteredMemory::create(const Device& device, std::spa
                                                   std::string_view about) {
   const Driver& driver = device.driver();
   ASSIGN(const ContextGuard guard, device.enter());
-  const CUresult result =
-      driver.cuMemHostRegister(memory.data(), memory.size(), CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  const CUresult result = driver.cuMemHostRegister(memory.data(), memory.size(),
+                                                   CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
   if (result != CUDA_SUCCESS) {
     return checkCu(driver, result, CuCall{"cuMemHostRegister", device.ordinal(), memory.size(), std::string(about)});
   }

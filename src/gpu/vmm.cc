@@ -78,14 +78,13 @@ Result<std::vector<CUmemAccessDesc>> readersOf(const Device& owner) {
 Result<void*> allocateMapped(const Device& device, std::size_t bytes) {
   const Driver& driver = device.driver();
   int gpuDirect = 0;
-  TRY(device.check(driver.cuDeviceGetAttribute(
-                       &gpuDirect, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device.handle()),
+  TRY(device.check(driver.cuDeviceGetAttribute(&gpuDirect, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+                                               device.handle()),
                    "cuDeviceGetAttribute"));
   const CUmemAllocationProp properties = propertiesFor(device.handle(), gpuDirect != 0);
   std::size_t grain = 0;
-  TRY(device.check(
-      driver.cuMemGetAllocationGranularity(&grain, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
-      "cuMemGetAllocationGranularity"));
+  TRY(device.check(driver.cuMemGetAllocationGranularity(&grain, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+                   "cuMemGetAllocationGranularity"));
   const std::size_t rounded = grain == 0 ? bytes : (bytes + grain - 1) / grain * grain;
   CUmemGenericAllocationHandle raw = 0;
   TRY(checkCu(driver, driver.cuMemCreate(&raw, rounded, &properties, 0),

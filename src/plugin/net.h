@@ -23,20 +23,20 @@ enum class PtrKind : std::uint8_t { Host = 1, Cuda = 2, DmaBuf = 4 };
 /// What a network says of one of its devices, as the newest interface has it; older plugins' answers are upgraded
 /// (plugin/net_upgrade.h).
 struct NetProperties {
-  std::string name;            ///< key of the NIC
-  std::string pciPath;         ///< in sysfs; empty: virtual or unknown
+  std::string name;     ///< key of the NIC
+  std::string pciPath;  ///< in sysfs; empty: virtual or unknown
   std::uint64_t guid = 0;
-  int ptrSupport = 1;          ///< PtrKind bits
+  int ptrSupport = 1;  ///< PtrKind bits
   bool regIsGlobal = false;
-  bool forceFlush = false;     ///< flush after every receive into GPU memory
+  bool forceFlush = false;  ///< flush after every receive into GPU memory
   int speedMbps = 10000;
   int port = 0;
   float latencyUs = 0;
   int maxComms = 0;
-  int maxRecvs = 1;            ///< most receives of one irecv()
-  int deviceType = 0;          ///< ncclNetDeviceType; 0: the host drives it
+  int maxRecvs = 1;    ///< most receives of one irecv()
+  int deviceType = 0;  ///< ncclNetDeviceType; 0: the host drives it
   int deviceVersion = 0;
-  std::vector<int> physical;   ///< the devices it is made of: itself, or the children of a fused one
+  std::vector<int> physical;  ///< the devices it is made of: itself, or the children of a fused one
   std::size_t maxP2pBytes = 0;
   std::size_t maxCollBytes = 0;
   int maxMultiRequestSize = 1;
@@ -47,8 +47,8 @@ struct NetProperties {
 /// One message's place on either side. The memory lies within what `registration` covers.
 struct NetBuffer {
   void* data = nullptr;
-  std::size_t bytes = 0;         ///< a receive: how much fits
-  int tag = 0;                   ///< the sender's rank; the channel, where several share the connection
+  std::size_t bytes = 0;  ///< a receive: how much fits
+  int tag = 0;            ///< the sender's rank; the channel, where several share the connection
   void* registration = nullptr;
 };
 
@@ -79,9 +79,9 @@ class NetDevices {
 /// Ends of connections, registrations and requests are the network's own
 /// pointers. No call waits for a peer.
 ///
-/// Threads: calls that set up or take down may come from any thread; isend, irecv, iflush and test of one connection come
-/// from one thread at a time, while registrations of the same connection may go on beside them. Errors: what the network
-/// returned, its own words before ours; the message names the network, its device and the call.
+/// Threads: calls that set up or take down may come from any thread; isend, irecv, iflush and test of one connection
+/// come from one thread at a time, while registrations of the same connection may go on beside them. Errors: what the
+/// network returned, its own words before ours; the message names the network, its device and the call.
 class Net : public NetDevices {
  public:
   std::string_view kind() const final { return "NET"; }
@@ -102,7 +102,8 @@ class Net : public NetDevices {
   virtual Result<void*> registerMemory(void* connection, void* data, std::size_t bytes, PtrKind kind) = 0;
   virtual bool takesDmaBuf() const = 0;
   /// The descriptor is the caller's, who closes it afterwards.
-  virtual Result<void*> registerDmaBuf(void* connection, void* data, std::size_t bytes, std::uint64_t offset, int fd) = 0;
+  virtual Result<void*> registerDmaBuf(void* connection, void* data, std::size_t bytes, std::uint64_t offset,
+                                       int fd) = 0;
   virtual Status deregisterMemory(void* connection, void* registration) = 0;
 
   /// Null: cannot be posted now, call again with the same arguments.
@@ -114,9 +115,9 @@ class Net : public NetDevices {
   /// Whether the request is done; it must not be used again then. `sizes`: room for the bytes received by each message
   /// of a receive, or empty.
   virtual Result<bool> test(void* request, std::span<int> sizes) = 0;
-  /// Whether the peer's host has all that was sent on this sending end, or has no room for it: sends may be done before.
-  /// To be asked from time to time, by the thread that calls test(). Errors: it cannot be reached any more. Networks that
-  /// do not know say true.
+  /// Whether the peer's host has all that was sent on this sending end, or has no room for it: sends may be done
+  /// before. To be asked from time to time, by the thread that calls test(). Errors: it cannot be reached any more.
+  /// Networks that do not know say true.
   virtual Result<bool> delivered(void* connection) {
     static_cast<void>(connection);
     return true;
@@ -125,9 +126,9 @@ class Net : public NetDevices {
 
 /// What a network is told when a communicator begins to use it.
 struct NetOpening {
-  std::uint64_t commId = 0;                     ///< equal on all ranks
-  int trafficClass = -1;                        ///< -1: none
-  std::array<std::byte, 32> secret{};           ///< of the communicator, for built-in networks to know their peers by
+  std::uint64_t commId = 0;            ///< equal on all ranks
+  int trafficClass = -1;               ///< -1: none
+  std::array<std::byte, 32> secret{};  ///< of the communicator, for built-in networks to know their peers by
 };
 
 /// A built-in network, or a plugin's that was loaded.

@@ -34,10 +34,10 @@ struct NetRegistry::Entry {
 
   std::string title;  ///< in messages: the library as it was asked for, or the built-in network's name
   State state = State::Ready;
-  std::string why;              ///< of LoadFailed and Disabled
+  std::string why;  ///< of LoadFailed and Disabled
   Fusion netFusion;
   Fusion collNetFusion;
-  bool opened = false;          ///< a communicator has used it since it was loaded
+  bool opened = false;  ///< a communicator has used it since it was loaded
   int users = 0;
   std::unique_ptr<NetSource> builtIn;  ///< null: a library's
   DlLibrary library;
@@ -57,8 +57,7 @@ NetLease::~NetLease() {
   if (net_ != nullptr) registry_.giveBack(*this);
 }
 
-Result<int> NetLease::fuseOnce(NetPart which,
-                               const std::function<Status(NetDevices& devices, int physical)>& make) {
+Result<int> NetLease::fuseOnce(NetPart which, const std::function<Status(NetDevices& devices, int physical)>& make) {
   const std::lock_guard lock(registry_.mutex_);
   NetRegistry::Entry& entry = *registry_.entries_[entry_];
   const bool ofNet = which == NetPart::Net;

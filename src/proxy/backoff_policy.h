@@ -32,8 +32,8 @@ struct BackoffPolicy {
   /// The answer only ends the polling: with many groups a late one costs less than many questions.
   std::chrono::nanoseconds askAtLeastEvery = std::chrono::milliseconds(10);
 
-  /// For a thread that may run on so many processors. With few of them, what is waited for is likely to need this one: it
-  /// yields at once, and for longer than a step of a large operation takes, for a pause in the middle of a pipeline
+  /// For a thread that may run on so many processors. With few of them, what is waited for is likely to need this one:
+  /// it yields at once, and for longer than a step of a large operation takes, for a pause in the middle of a pipeline
   /// stops the peer's as well (1 MB over TCP between two processes on two processors: 270 us, and 980 us with pauses
   /// after 20 us). Longer pauses are for many ranks on a small machine, where a step takes milliseconds and the engines
   /// together must leave the processors to the others.

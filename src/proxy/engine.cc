@@ -63,7 +63,7 @@ Result<std::shared_ptr<ProgressEngine>> ProgressEngine::create(std::string threa
   constexpr std::chrono::nanoseconds kNone{0};
   if (const auto& backoff = options.backoff;
       backoff.has_value() && (backoff->shortestPause <= kNone || backoff->longestPause < backoff->shortestPause ||
-                               backoff->askEvery <= kNone || backoff->askAtLeastEvery < backoff->askEvery)) {
+                              backoff->askEvery <= kNone || backoff->askAtLeastEvery < backoff->askEvery)) {
     return fail(ncclInternalError,
                 "Progress engine \"{}\": its shortest pause and question have to take some time, and "
                 "the longest ones no less. Please report this defect",

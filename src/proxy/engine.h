@@ -17,9 +17,9 @@
 #include "base/threads/thread.h"
 #include "proxy/activity_refs.h"
 #include "proxy/backoff_policy.h"
+#include "proxy/fair_mutex.h"
 #include "proxy/parker.h"
 #include "proxy/task.h"
-#include "proxy/fair_mutex.h"
 
 namespace tutti::proxy {
 
@@ -181,7 +181,7 @@ class ProgressEngine : public std::enable_shared_from_this<ProgressEngine> {
 
   const std::string threadName_;
   EngineOptions options_;  ///< `processors` within a turn, until the thread is started
-  BackoffPolicy backoff_;      ///< within a turn; written by the engine's thread
+  BackoffPolicy backoff_;  ///< within a turn; written by the engine's thread
   FairMutex rounds_;
   std::vector<ProgressGroup*> active_;          ///< within a turn
   std::size_t groups_ = 0;                      ///< within a turn

@@ -82,7 +82,8 @@ void ProgressEngine::loop() {
     bool nobody = false;
     {
       // A driver whose round the thread waited for would have to wake it.
-      const FairMutex::Round turn(rounds_, std::exchange(drivers_.called, false) ? FairMutex::Who::Waits : FairMutex::Who::Tries);
+      const FairMutex::Round turn(
+          rounds_, std::exchange(drivers_.called, false) ? FairMutex::Who::Waits : FairMutex::Who::Tries);
       if (!turn.won()) {
         ::sched_yield();
         continue;
@@ -265,7 +266,8 @@ Result<bool> ProgressEngine::advance(ProgressGroup& group) {
 }
 
 /// Nothing could be done: whether the group can be dropped. See the top of this file.
-ProgressEngine::After ProgressEngine::consider(ProgressGroup& group, ActivityRefs::Seen seen, SteadyClock::time_point now) {
+ProgressEngine::After ProgressEngine::consider(ProgressGroup& group, ActivityRefs::Seen seen,
+                                               SteadyClock::time_point now) {
   if (const auto before = std::exchange(group.idle_, std::nullopt); before.has_value()) {
     return allQuiet(group.tasks_) && group.refs_.rest(*before) ? After::Rest : After::Idle;
   }

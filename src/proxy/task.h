@@ -11,10 +11,10 @@ namespace tutti::proxy {
 
 /// What a task has done so far; written by whoever makes the engine's round, read by any.
 struct TaskCounters {
-  std::uint64_t posted = 0;      ///< steps that the kernel, or the network, has handed to the task
-  std::uint64_t done = 0;        ///< steps that the task has finished
+  std::uint64_t posted = 0;  ///< steps that the kernel, or the network, has handed to the task
+  std::uint64_t done = 0;    ///< steps that the task has finished
   std::uint64_t bytes = 0;
-  std::uint64_t stalls = 0;      ///< times that the network could not take a step at once
+  std::uint64_t stalls = 0;  ///< times that the network could not take a step at once
 };
 
 /// Who keeps steps that a sending task was given and that have not come through.
@@ -28,8 +28,9 @@ struct PendingSend {
   int relay = -1;  ///< the rank that sends in our stead; -1: none does
 };
 
-/// One end of a connection that a host thread has to drive while kernels use it. advance() and quiet() are called between
-/// add() and remove(), by one thread at a time: the engine's, or one that drives in its stead (ProgressEngine::drive).
+/// One end of a connection that a host thread has to drive while kernels use it. advance() and quiet() are called
+/// between add() and remove(), by one thread at a time: the engine's, or one that drives in its stead
+/// (ProgressEngine::drive).
 class ProgressTask {
  public:
   virtual ~ProgressTask() = default;
@@ -37,13 +38,13 @@ class ProgressTask {
   virtual Result<bool> advance() = 0;
   /// Nothing is under way that only this task can finish: the engine may sleep, if no kernel runs either.
   virtual bool quiet() const = 0;
-  /// Somebody waits for what only this task can finish. A task that only wants to hear that all is well is not quiet, but
-  /// presses nobody.
+  /// Somebody waits for what only this task can finish. A task that only wants to hear that all is well is not quiet,
+  /// but presses nobody.
   virtual bool presses() const { return !quiet(); }
   /// Any thread.
   virtual TaskCounters counters() const = 0;
-  /// "send to rank 3 (host b, device 0) by NET/Socket/0 on channel 1: step 17, waits for the network to take 4096 bytes",
-  /// for stall reports. Any thread.
+  /// "send to rank 3 (host b, device 0) by NET/Socket/0 on channel 1: step 17, waits for the network to take 4096
+  /// bytes", for stall reports. Any thread.
   virtual std::string describe() const = 0;
   /// For verdicts on stalls, which compare both ends of a connection: of a sender. Any thread.
   virtual PendingSend hold() const { return {}; }

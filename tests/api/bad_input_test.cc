@@ -18,9 +18,13 @@ struct Row {
   ncclResult_t code = ncclSuccess;
   std::string text;  ///< part of ncclGetLastError(), "" where the call succeeds
 };
-std::ostream& operator<<(std::ostream& out, const Row& row) { return out << row.name; }
+std::ostream& operator<<(std::ostream& out, const Row& row) {
+  return out << row.name;
+}
 
-std::string rowName(const testing::TestParamInfo<Row>& info) { return info.param.name; }
+std::string rowName(const testing::TestParamInfo<Row>& info) {
+  return info.param.name;
+}
 
 void check(const Row& row, ncclComm_t comm) {
   EXPECT_EQ(row.call(comm), row.code) << ncclGetLastError(nullptr);
@@ -120,8 +124,8 @@ std::vector<Row> rowsWithoutCommunicator() {
       {"DeregisterNullHandle", [](ncclComm_t) { return ncclCommDeregister(nullptr, nullptr); }, ncclSuccess, ""},
       {"GroupEndAlone", [](ncclComm_t) { return ncclGroupEnd(); }, ncclInvalidUsage,
        "ncclGroupEnd: not in a group call."},
-      {"SimulateEndWithoutInitializer", [](ncclComm_t) { return ncclGroupSimulateEnd(&unknownInfo); }, ncclInvalidArgument,
-       "NCCL_SIM_INFO_INITIALIZER"},
+      {"SimulateEndWithoutInitializer", [](ncclComm_t) { return ncclGroupSimulateEnd(&unknownInfo); },
+       ncclInvalidArgument, "NCCL_SIM_INFO_INITIALIZER"},
       {"DestroyBuiltInOp", [](ncclComm_t) { return ncclRedOpDestroy(ncclSum, nullptr); }, ncclInvalidArgument,
        "built in"},
       {"DestroyNegativeOp", [](ncclComm_t) { return ncclRedOpDestroy(kNegativeOp, nullptr); }, ncclInvalidArgument,
@@ -166,15 +170,25 @@ std::vector<Row> rowsOfInits() {
        "Invalid device requested : 99"},
       {"DeviceNegative", [](ncclComm_t) { return initDevices(-1, 0); }, ncclInvalidArgument,
        "Invalid device requested : -1"},
-      {"SameRankTwice", [](ncclComm_t) { return initTwo({2, 0}, {2, 0}); }, ncclInvalidUsage, "rank 0"},
-      {"OtherNumberOfRanks", [](ncclComm_t) { return initTwo({2, 0}, {3, 1}); }, ncclInvalidUsage, "3"},
+      {"SameRankTwice",
+       [](ncclComm_t) {
+         return initTwo({2, 0}, {2, 0});
+       },
+       ncclInvalidUsage, "rank 0"},
+      {"OtherNumberOfRanks",
+       [](ncclComm_t) {
+         return initTwo({2, 0}, {3, 1});
+       },
+       ncclInvalidUsage, "3"},
       {"ScalableNoIds", [](ncclComm_t) { return ncclCommInitRankScalable(nullptr, 2, 0, 0, nullptr, nullptr); },
        ncclInvalidArgument, "unique ids"},
   };
 }
 
 class BadInputAlone : public testing::TestWithParam<Row> {};
-TEST_P(BadInputAlone, GivesCodeAndText) { check(GetParam(), nullptr); }
+TEST_P(BadInputAlone, GivesCodeAndText) {
+  check(GetParam(), nullptr);
+}
 /// Bad numbers in settings: the Param API answers with what the library takes them for.
 TEST(Params, AnswerWithWhatTheLibraryWorksWith) {
   ncclParamHandle_t handle = nullptr;
@@ -299,7 +313,9 @@ class TwoRanks : public testing::Test {
 class BadInput : public TwoRanks, public testing::WithParamInterface<Row> {};
 class CheckPointers : public TwoRanks {};
 
-TEST_P(BadInput, GivesCodeAndText) { check(GetParam(), comms_[0]); }
+TEST_P(BadInput, GivesCodeAndText) {
+  check(GetParam(), comms_[0]);
+}
 INSTANTIATE_TEST_SUITE_P(Table, BadInput, testing::ValuesIn(rowsWithCommunicator()), rowName);
 INSTANTIATE_TEST_SUITE_P(NotYet, BadInput, testing::ValuesIn(rowsNotYet()), rowName);
 
@@ -313,7 +329,7 @@ TEST_F(TwoRanks, OperatorsBelongToTheirTypeAndCommunicator) {
     check({"", call, text.empty() ? ncclSuccess : ncclInvalidArgument, text}, comm);
   };
   expect(ncclDouble, 1, comms_[0], "operator was made for f32");
-  expect(ncclDouble, 0, comms_[0], "");   // nothing to do: not looked at
+  expect(ncclDouble, 0, comms_[0], "");  // nothing to do: not looked at
   expect(ncclFloat, 1, comms_[1], "unknown to this communicator");
   EXPECT_EQ(ncclRedOpDestroy(op, comms_[1]), ncclInvalidArgument);
   EXPECT_EQ(ncclRedOpDestroy(op, comms_[0]), ncclSuccess);

@@ -41,8 +41,8 @@ TEST_P(Joined, AllGatherBarrierAndBroadcastAgree) {
   });
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, Joined,
-                         testing::Values(std::pair{1, 1}, std::pair{2, 1}, std::pair{3, 2}, std::pair{4, 1}, std::pair{5, 5},
-                                         std::pair{11, 1}, std::pair{16, 3}, std::pair{64, 1}));
+                         testing::Values(std::pair{1, 1}, std::pair{2, 1}, std::pair{3, 2}, std::pair{4, 1},
+                                         std::pair{5, 5}, std::pair{11, 1}, std::pair{16, 3}, std::pair{64, 1}));
 
 TEST(Bootstrap, AllRanksHaveOneKeyForAPurposeAndUnrelatedOnesForOthers) {
   test::runJoined(5, 1, [](Bootstrap& b) {
@@ -65,7 +65,7 @@ TEST(Bootstrap, KnowsWhoHasSaidGoodbye) {
     while (!b.hasLeft(1) && !deadline.expired()) std::this_thread::sleep_for(milliseconds(1));
     EXPECT_TRUE(b.hasLeft(1));
     EXPECT_FALSE(b.hasLeft(b.rank() == 0 ? 2 : 0));
-    std::int32_t word = 1;   // so that neither leaves before the other has looked
+    std::int32_t word = 1;  // so that neither leaves before the other has looked
     const int other = b.rank() == 0 ? 2 : 0;
     ASSERT_TRUE(b.send(other, 1, std::as_bytes(std::span(&word, 1))).ok());
     ASSERT_TRUE(b.recv(other, 1, std::as_writable_bytes(std::span(&word, 1))).ok());
@@ -177,7 +177,7 @@ TEST(Bootstrap, StrangersNeitherDisturbNorDelay) {
 }
 
 TEST(Bootstrap, WhatARankAnnouncesComesToAllOthersOnceAndInOrder) {
-  constexpr int kRanks = 20;   // inner ranks pass it on
+  constexpr int kRanks = 20;  // inner ranks pass it on
   const BootstrapSettings settings = test::localSettings();
   const auto ids = test::makeIds(2, settings);
   test::runRanks(kRanks, [&](int rank) {

@@ -35,11 +35,12 @@ TEST(ConnectionLoop, AChildThatConnectsDuringTheLastWordsHearsOfTheAbort) {
   parent->admit(key);
   parent->abort(Status(ncclInvalidUsage));
   std::thread stopper([&] { parent->stop(); });
-  std::this_thread::sleep_for(milliseconds(50));   // the parent has said its last words to those who are there: nobody
+  std::this_thread::sleep_for(milliseconds(50));  // the parent has said its last words to those who are there: nobody
   auto socket = Socket::connect(at, {Deadline::in(milliseconds(20'000)), nullptr, -1});
   ASSERT_TRUE(socket.ok());
   child->addClient(std::move(socket).value(), ClientHandshake(key, Purpose::Tree, 1, 0), Role::Tree, 0);
-  const auto frame = child->await(Channel::Collective, 0, 0, Deadline::in(milliseconds(20'000)), [] { return "a word"; });
+  const auto frame =
+      child->await(Channel::Collective, 0, 0, Deadline::in(milliseconds(20'000)), [] { return "a word"; });
   stopper.join();
   EXPECT_EQ(frame.status().code(), ncclRemoteError);
   EXPECT_NE(std::string(lastErrorText()).find("rank 0 aborted its communicator"), std::string::npos) << lastErrorText();

@@ -38,7 +38,8 @@ void expectAllFail(const std::vector<JoinOptions>& ranks, ncclResult_t code, con
 TEST(BootstrapFailure, MissingRankIsNamedToEverybody) {
   const auto settings = test::localSettings(kShort);
   const auto ids = test::makeIds(1, settings);
-  expectAllFail({test::joinOptions(ids, 0, 4, settings), test::joinOptions(ids, 1, 4, settings), test::joinOptions(ids, 3, 4, settings)},
+  expectAllFail({test::joinOptions(ids, 0, 4, settings), test::joinOptions(ids, 1, 4, settings),
+                 test::joinOptions(ids, 3, 4, settings)},
                 ncclRemoteError, "rank 2 of 4 did not come");
 }
 
@@ -92,7 +93,8 @@ TEST(BootstrapFailure, WaitingForALatePeerEndsWithItsLife) {
 TEST(BootstrapFailure, DuplicateRankIsToldToAll) {
   const auto settings = test::localSettings();
   const auto ids = test::makeIds(1, settings);
-  expectAllFail({test::joinOptions(ids, 1, 3, settings), test::joinOptions(ids, 1, 3, settings), test::joinOptions(ids, 2, 3, settings)},
+  expectAllFail({test::joinOptions(ids, 1, 3, settings), test::joinOptions(ids, 1, 3, settings),
+                 test::joinOptions(ids, 2, 3, settings)},
                 ncclInvalidUsage, "duplicate rank");
 }
 
@@ -339,7 +341,8 @@ TEST(BootstrapFailure, KilledDuringInitIsNamedToThoseWhoWait) {
     EXPECT_EQ(Bootstrap::join(test::joinOptions(ids, i * 2, 4, settings)).status().code(), ncclRemoteError);
   });
   EXPECT_LT(secondsSince(start), 5.0);
-  EXPECT_NE(std::string(lastErrorText()).find("pid " + std::to_string(child) + ") died"), std::string::npos) << lastErrorText();
+  EXPECT_NE(std::string(lastErrorText()).find("pid " + std::to_string(child) + ") died"), std::string::npos)
+      << lastErrorText();
   killer.join();
   ::waitpid(child, nullptr, 0);
 }
@@ -362,7 +365,8 @@ TEST(BootstrapFailure, StoppedDuringInitIsNamedToThoseWhoWait) {
   test::runRanks(2, [&](int i) {  // rank 3 never comes
     EXPECT_EQ(Bootstrap::join(test::joinOptions(ids, i * 2, 4, settings)).status().code(), ncclRemoteError);
   });
-  EXPECT_NE(std::string(lastErrorText()).find("pid " + std::to_string(child) + ") died"), std::string::npos) << lastErrorText();
+  EXPECT_NE(std::string(lastErrorText()).find("pid " + std::to_string(child) + ") died"), std::string::npos)
+      << lastErrorText();
   stopper.join();
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);

@@ -25,7 +25,8 @@ inline std::vector<ncclUniqueId> makeIds(int count, const bootstrap::BootstrapSe
   return ids;
 }
 
-inline bootstrap::JoinOptions joinOptions(const std::vector<ncclUniqueId>& ids, int rank, int nRanks, const bootstrap::BootstrapSettings& settings) {
+inline bootstrap::JoinOptions joinOptions(const std::vector<ncclUniqueId>& ids, int rank, int nRanks,
+                                          const bootstrap::BootstrapSettings& settings) {
   bootstrap::JoinOptions options;
   options.ids = ids;
   options.rank = rank;

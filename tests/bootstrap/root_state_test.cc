@@ -8,7 +8,9 @@ namespace tutti::bootstrap {
 namespace {
 
 CheckIn rankOf(int rank, int nRanks) {
-  CheckIn c{rank, nRanks, 0, 1, 23007, 100 + rank, 1, Address::loopback(AF_INET, static_cast<std::uint16_t>(1000 + rank)), {}};
+  CheckIn c{rank,  nRanks,     0, 1,
+            23007, 100 + rank, 1, Address::loopback(AF_INET, static_cast<std::uint16_t>(1000 + rank)),
+            {}};
   setText(c.host, "host" + std::to_string(rank));
   return c;
 }
@@ -47,7 +49,8 @@ TEST_F(RootStateTest, DuplicateRankIsToldToAllNamingBoth) {
   const auto sends = state_.onCheckIn(2, twin);
   for (const std::uint64_t conn : {1U, 2U}) {
     EXPECT_NE(textIn(sends, conn).find("duplicate rank: rank 0 (host host0, pid 100) and rank 0 (host elsewhere"),
-              std::string::npos) << textIn(sends, conn);
+              std::string::npos)
+        << textIn(sends, conn);
   }
 }
 

@@ -1,4 +1,5 @@
-// Joins many ranks as threads of one process and says how long it took: bootstrap_scale [ranks] [bound in seconds] [roots].
+// Joins many ranks as threads of one process and says how long it took: bootstrap_scale [ranks] [bound in seconds]
+// [roots].
 #include <sys/resource.h>
 
 #include <atomic>
@@ -19,7 +20,8 @@ struct Tally {
   std::atomic<int> joined{0};
 };
 
-void oneRank(const std::vector<ncclUniqueId>& ids, int rank, int nRanks, const bootstrap::BootstrapSettings& settings, Tally& tally) {
+void oneRank(const std::vector<ncclUniqueId>& ids, int rank, int nRanks, const bootstrap::BootstrapSettings& settings,
+             Tally& tally) {
   bootstrap::JoinOptions options;
   options.ids = ids;
   options.rank = rank;
@@ -34,7 +36,9 @@ void oneRank(const std::vector<ncclUniqueId>& ids, int rank, int nRanks, const b
 double cpuSeconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 

@@ -28,7 +28,9 @@ TEST(Wire, LongNoticeIsCut) {
   EXPECT_EQ(decodeNotice(encodeNotice({0, ncclRemoteError, "", std::string(9000, 'x')}))->text.size(), kMaxNoticeText);
 }
 
-TEST(Wire, ValueOfAnotherSizeIsRefused) { EXPECT_FALSE(decodeValue<CheckIn>(Bytes(sizeof(CheckIn) - 1))); }
+TEST(Wire, ValueOfAnotherSizeIsRefused) {
+  EXPECT_FALSE(decodeValue<CheckIn>(Bytes(sizeof(CheckIn) - 1)));
+}
 
 TEST(Wire, RankListsReadWell) {
   EXPECT_EQ(rankListText(std::vector{5}), "rank 5");

@@ -33,13 +33,16 @@ inline const gpu::Device& device(int ordinal) {
 }
 
 /// Makes a device current on the calling thread, for good, as cudaSetDevice does.
-inline void useDevice(int ordinal) { device(ordinal).driver().cuCtxPushCurrent(device(ordinal).context()); }
+inline void useDevice(int ordinal) {
+  device(ordinal).driver().cuCtxPushCurrent(device(ordinal).context());
+}
 
 /// Integers on a device.
 class Ints {
  public:
   Ints(const gpu::Device& on, const std::vector<int>& values)
-      : device_(on), buffer_(gpu::DeviceBuffer::create(on, values.size() * sizeof(int) + 16, "test").value()),
+      : device_(on),
+        buffer_(gpu::DeviceBuffer::create(on, values.size() * sizeof(int) + 16, "test").value()),
         count_(values.size()) {
     EXPECT_TRUE(gpu::copyToDevice(on, buffer_.address(), std::as_bytes(std::span(values))).ok());
   }
@@ -81,10 +84,10 @@ inline ncclUniqueId newId() {
   return id;
 }
 
-/// Two ranks on one device must not free memory there between collectives: freeing waits for the other's kernel, which may
-/// wait for this rank. So every rank has a device of its own unless a test asks otherwise.
-/// Runs `body` on one thread per rank, rank r on device r modulo `devices`, each with a communicator that is destroyed
-/// afterwards unless the body has set `comm` to null.
+/// Two ranks on one device must not free memory there between collectives: freeing waits for the other's kernel, which
+/// may wait for this rank. So every rank has a device of its own unless a test asks otherwise. Runs `body` on one
+/// thread per rank, rank r on device r modulo `devices`, each with a communicator that is destroyed afterwards unless
+/// the body has set `comm` to null.
 inline void withComm(int ranks, const std::function<void(Member&)>& body, int devices = 8) {
   const ncclUniqueId id = newId();
   runRanks(ranks, [&](int rank) {

@@ -20,14 +20,24 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-[[gnu::noinline]] void* operator new(std::size_t bytes) { return allocate(bytes, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  return allocate(bytes, __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+}
 [[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<std::size_t>(alignment));
 }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
 
 namespace tutti::comm {
 namespace {
@@ -71,7 +81,9 @@ TEST(RepeatedCalls, OfALoneRankAllocateNothing) {
     const test::Ints in(m.gpu, kCount, 3);
     const test::Ints out(m.gpu, kCount, -1);
     allocatesOnce(
-        [&] { ASSERT_EQ(ncclAllReduce(in.at(), out.at(), kCount, ncclFloat, ncclAvg, m.comm, m.stream()), ncclSuccess); },
+        [&] {
+          ASSERT_EQ(ncclAllReduce(in.at(), out.at(), kCount, ncclFloat, ncclAvg, m.comm, m.stream()), ncclSuccess);
+        },
         [&] { m.sync(); });
   });
 }
@@ -81,7 +93,9 @@ TEST(RepeatedCalls, OfOneCommunicatorAllocateNothing) {
     const test::Ints in(m.gpu, kCount, m.rank + 1);
     const test::Ints out(m.gpu, kCount, -1);
     allocatesOnce(
-        [&] { ASSERT_EQ(ncclAllReduce(in.at(), out.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess); },
+        [&] {
+          ASSERT_EQ(ncclAllReduce(in.at(), out.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+        },
         [&] { m.sync(); });
     EXPECT_EQ(out.read(), std::vector<int>(kCount, 3));
   });

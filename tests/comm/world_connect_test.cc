@@ -12,7 +12,9 @@ using test::withComm;
 
 constexpr std::size_t kCount = 3000;
 
-int bitsOf(float value) { return std::bit_cast<int>(value); }
+int bitsOf(float value) {
+  return std::bit_cast<int>(value);
+}
 
 void send(const test::Member& m, const test::Ints& data, int peer) {
   EXPECT_EQ(ncclSend(data.at(), kCount, ncclInt32, peer, m.comm, m.stream()), ncclSuccess);

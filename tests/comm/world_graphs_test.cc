@@ -18,14 +18,19 @@ void allReduce(const test::Member& m, const test::Ints& in, const test::Ints& ou
   EXPECT_EQ(ncclAllReduce(in.at(), out.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
 }
 
-int sumOfRanks(const test::Member& m, int factor) { return factor * m.size * (m.size + 1) / 2; }
+int sumOfRanks(const test::Member& m, int factor) {
+  return factor * m.size * (m.size + 1) / 2;
+}
 
 void set(const test::Ints& ints, const test::Member& m, int value) {
   const std::vector<int> values(kCount, value);
-  EXPECT_TRUE(gpu::copyToDevice(m.gpu, reinterpret_cast<CUdeviceptr>(ints.at()), std::as_bytes(std::span(values))).ok());
+  EXPECT_TRUE(
+      gpu::copyToDevice(m.gpu, reinterpret_cast<CUdeviceptr>(ints.at()), std::as_bytes(std::span(values))).ok());
 }
 
-void expectAll(const test::Ints& ints, int value) { EXPECT_EQ(ints.read(), std::vector<int>(kCount, value)); }
+void expectAll(const test::Ints& ints, int value) {
+  EXPECT_EQ(ints.read(), std::vector<int>(kCount, value));
+}
 
 /// A call, and what its result holds for an input of `factor` times the rank plus one, on all ranks.
 struct Operation {
@@ -64,7 +69,8 @@ std::vector<Operation> operations() {
          return ncclAllGather(in.at(), out.at(), kCount / 3, ncclInt32, m.comm, m.stream());
        },
        {}},
-      {"Send and Recv", passOn, [](const test::Member& m, int factor) { return factor * ((m.rank + m.size - 1) % m.size + 1); }},
+      {"Send and Recv", passOn,
+       [](const test::Member& m, int factor) { return factor * ((m.rank + m.size - 1) % m.size + 1); }},
       {"AlltoAll",
        [](const test::Member& m, const test::Ints& in, const test::Ints& out) {
          return ncclAlltoAll(in.at(), out.at(), kCount / 3, ncclInt32, m.comm, m.stream());
@@ -137,7 +143,7 @@ TEST(WorldGraphs, ReplaysInARowNeedNoHost) {
     const auto graph = test::Recording::of(m.stream(), [&] { allReduce(m, sum, sum); });
     for (int i = 0; i < 10; ++i) graph->launch(m.stream());
     m.sync();
-    expectAll(sum, 1 << 20);   // times four, ten times
+    expectAll(sum, 1 << 20);  // times four, ten times
   });
 }
 
@@ -236,7 +242,7 @@ TEST(WorldGraphs, ForkedStreamsOfARecordingTakeTurns) {
 }
 
 TEST(WorldGraphs, OutliveTheirCommunicatorAndThenGiveItsMemoryBack) {
-  test::withComm(2, [](test::Member&) {});   // loads what stays
+  test::withComm(2, [](test::Member&) {});  // loads what stays
   test::useDevice(0);
   const std::size_t before = test::freeDeviceMemory();
   std::size_t whileHeld = 0;

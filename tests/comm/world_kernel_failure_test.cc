@@ -9,7 +9,9 @@ namespace {
 using test::Ints;
 using test::Member;
 
-void trapEntry(simt::HostThread* self, const void*) { self->ops->trap(self, "on purpose"); }
+void trapEntry(simt::HostThread* self, const void*) {
+  self->ops->trap(self, "on purpose");
+}
 
 /// Breaks the device whose context is current, as an illegal access of a kernel does.
 void failAKernel(const gpu::Device& gpu, CUstream stream) {
@@ -81,9 +83,9 @@ TEST(WorldKernelFailure, AGroupThatIsLaunchedHalfWayFailsOnAllItsCommunicators) 
   const auto allReduce = [&] {
     ncclGroupStart();
     for (std::size_t i = 0; i < kRanks; ++i) {
-      EXPECT_EQ(ncclAllReduce(data[i]->at(), data[i]->at(), 1000, ncclInt32, ncclSum, members[i]->comm,
-                              members[i]->stream()),
-                ncclSuccess);
+      EXPECT_EQ(
+          ncclAllReduce(data[i]->at(), data[i]->at(), 1000, ncclInt32, ncclSum, members[i]->comm, members[i]->stream()),
+          ncclSuccess);
     }
     return ncclGroupEnd();
   };

@@ -129,11 +129,11 @@ TEST(WorldAbort, EndsACollectiveThatWaitsAndIsAnnouncedByName) {
     // The first call connects, and waits for everybody.
     ASSERT_EQ(ncclAllReduce(data.at(), data.at(), 1000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
     m.sync();
-    if (m.rank != 2) {   // rank 2 takes no further part
+    if (m.rank != 2) {  // rank 2 takes no further part
       EXPECT_EQ(ncclAllReduce(data.at(), data.at(), 1000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
       ++issued;
     }
-    while (m.rank == 0 && issued < 2) std::this_thread::yield();   // else rank 1 may come when all is over
+    while (m.rank == 0 && issued < 2) std::this_thread::yield();  // else rank 1 may come when all is over
     if (m.rank != 0) {
       EXPECT_EQ(test::awaitError(m.comm), ncclRemoteError);
     }
@@ -154,7 +154,7 @@ TEST(WorldAbort, IsToldToPeersAtOnceThoughACallOfItsOwnIsStuck) {
     m.sync();
     const auto start = SteadyClock::now();
     if (m.rank == 0) {
-      while (!issued) std::this_thread::yield();   // else rank 1 may come when all is over
+      while (!issued) std::this_thread::yield();  // else rank 1 may come when all is over
       // The memory stays: what is stuck may come back.
       const CallGate::Pass stuck(m.comm->gate);
       EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
@@ -184,7 +184,7 @@ TEST(WorldEnd, ASecondFinalizeIsRefused) {
 
 TEST(WorldEnd, AGroupThatFailsEndsWhatWasToEnd) {
   test::allowLog("invalid type");
-  test::withComm(1, [](test::Member&) {});   // loads what stays
+  test::withComm(1, [](test::Member&) {});  // loads what stays
   test::useDevice(0);
   const std::size_t before = freeDeviceMemory();
   test::withComm(1, [](test::Member& m) {
@@ -261,7 +261,7 @@ TEST(WorldGroup, DestroysEvenWhereItsOperationsFail) {
     if (m.rank == 1) {
       const Deadline limit = Deadline::in(std::chrono::seconds(20));
       while (!asked && !limit.expired()) std::this_thread::sleep_for(milliseconds(1));
-      std::this_thread::sleep_for(milliseconds(30));   // now the other waits for us to connect
+      std::this_thread::sleep_for(milliseconds(30));  // now the other waits for us to connect
       EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
       m.comm = nullptr;
       return;

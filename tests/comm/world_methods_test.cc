@@ -1,5 +1,5 @@
-// Every algorithm and protocol of every collective, forced by NCCL_ALGO and NCCL_PROTO, in a communicator: right results
-// from calls and from graphs, an end that waits for everybody, and errors for all when one rank stays away.
+// Every algorithm and protocol of every collective, forced by NCCL_ALGO and NCCL_PROTO, in a communicator: right
+// results from calls and from graphs, an end that waits for everybody, and errors for all when one rank stays away.
 #include <atomic>
 #include <cstdlib>
 
@@ -34,7 +34,8 @@ std::string nameOf(const Method& method) {
 
 std::vector<Method> allMethods() {
   std::vector<Method> methods;
-  for (const device::Func func : {device::Func::Broadcast, device::Func::Reduce, device::Func::AllGather, device::Func::ReduceScatter, device::Func::AllReduce}) {
+  for (const device::Func func : {device::Func::Broadcast, device::Func::Reduce, device::Func::AllGather,
+                                  device::Func::ReduceScatter, device::Func::AllReduce}) {
     for (int a = 0; a < device::kAlgorithms; ++a) {
       for (int p = 0; p < device::kProtocols; ++p) {
         const Method method{func, static_cast<device::Algorithm>(a), static_cast<device::Protocol>(p)};
@@ -49,12 +50,12 @@ class WorldMethods : public testing::TestWithParam<Method> {
  protected:
   void SetUp() override {
     // No thread of the test runs yet.
-    ::setenv("NCCL_ALGO", device::algorithmName(GetParam().algorithm), 1);      // NOLINT(concurrency-mt-unsafe)
-    ::setenv("NCCL_PROTO", device::protocolName(GetParam().protocol), 1);       // NOLINT(concurrency-mt-unsafe)
+    ::setenv("NCCL_ALGO", device::algorithmName(GetParam().algorithm), 1);  // NOLINT(concurrency-mt-unsafe)
+    ::setenv("NCCL_PROTO", device::protocolName(GetParam().protocol), 1);   // NOLINT(concurrency-mt-unsafe)
   }
   void TearDown() override {
-    ::unsetenv("NCCL_ALGO");    // NOLINT(concurrency-mt-unsafe)
-    ::unsetenv("NCCL_PROTO");   // NOLINT(concurrency-mt-unsafe)
+    ::unsetenv("NCCL_ALGO");   // NOLINT(concurrency-mt-unsafe)
+    ::unsetenv("NCCL_PROTO");  // NOLINT(concurrency-mt-unsafe)
   }
 
   /// `count` elements a rank, or of the whole vector.
@@ -70,7 +71,8 @@ class WorldMethods : public testing::TestWithParam<Method> {
         return ncclReduceScatter(in.at(), out.at(), count, ncclInt32, ncclSum, m.comm, m.stream());
       case device::Func::AllReduce:
         return ncclAllReduce(in.at(), out.at(), count, ncclInt32, ncclSum, m.comm, m.stream());
-      case device::Func::SendRecv: break;
+      case device::Func::SendRecv:
+        break;
     }
     return ncclInternalError;
   }
@@ -96,10 +98,14 @@ class WorldMethods : public testing::TestWithParam<Method> {
 
   static std::vector<int> expected(int rank, std::size_t count, int salt) {
     switch (GetParam().func) {
-      case device::Func::Broadcast: return input(kRoot, count, salt);
-      case device::Func::Reduce: return rank == kRoot ? sums(0, count, salt) : std::vector<int>(count, -1);
-      case device::Func::ReduceScatter: return sums(static_cast<std::size_t>(rank) * count, count, salt);
-      case device::Func::AllReduce: return sums(0, count, salt);
+      case device::Func::Broadcast:
+        return input(kRoot, count, salt);
+      case device::Func::Reduce:
+        return rank == kRoot ? sums(0, count, salt) : std::vector<int>(count, -1);
+      case device::Func::ReduceScatter:
+        return sums(static_cast<std::size_t>(rank) * count, count, salt);
+      case device::Func::AllReduce:
+        return sums(0, count, salt);
       case device::Func::AllGather: {
         std::vector<int> all;
         for (int r = 0; r < kRanks; ++r) {
@@ -108,7 +114,8 @@ class WorldMethods : public testing::TestWithParam<Method> {
         }
         return all;
       }
-      case device::Func::SendRecv: break;
+      case device::Func::SendRecv:
+        break;
     }
     return {};
   }
@@ -145,8 +152,8 @@ TEST_P(WorldMethods, EndsWithAnErrorForAllWhenOneRankStaysAway) {
   test::allowLog("rank 2");
   std::atomic<int> waiting{0};
   test::withComm(kRanks, [&](test::Member& m) {
-    runOnce(m, 100, 1);   // connects
-    constexpr std::size_t kCount = 300'000;   // more than fits into the slots
+    runOnce(m, 100, 1);                      // connects
+    constexpr std::size_t kCount = 300'000;  // more than fits into the slots
     const test::Ints in(m.gpu, inputSize(kCount), 1);
     const test::Ints out(m.gpu, outputSize(kCount), -1);
     if (m.rank != kRoot) {
@@ -156,7 +163,7 @@ TEST_P(WorldMethods, EndsWithAnErrorForAllWhenOneRankStaysAway) {
     } else {
       const Deadline deadline = Deadline::in(std::chrono::seconds(20));
       while (waiting.load() < kRanks - 1 && !deadline.expired()) std::this_thread::sleep_for(milliseconds(1));
-      std::this_thread::sleep_for(milliseconds(10));   // their kernels stand in the middle
+      std::this_thread::sleep_for(milliseconds(10));  // their kernels stand in the middle
     }
     EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
     m.comm = nullptr;

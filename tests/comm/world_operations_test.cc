@@ -108,7 +108,7 @@ TEST(WorldCollectives, EightBitFloatsAreReducedOnlyWhereEveryGpuCan) {
       EXPECT_EQ(ncclAllReduce(in.at(), out.at(), 0, type, ncclSum, m.comm, m.stream()), ncclSuccess) << "nothing to do";
       EXPECT_EQ(ncclGroupStart(), ncclSuccess);
       EXPECT_EQ(ncclAllGather(in.at(), out.at(), 128, type, m.comm, m.stream()), ncclSuccess) << "a copy";
-      ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;   // nothing is connected: no link would be found
+      ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;  // nothing is connected: no link would be found
       EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclSuccess);
     }
     old = real;
@@ -137,7 +137,8 @@ TEST(WorldCollectives, ALoneRankNeedsNoGroupEnd) {
 }
 
 TEST(WorldCollectives, RanksMayShareADevice) {
-  test::withComm(4, [](test::Member& m) { allReduceAdds(m, 5000); }, 1);
+  test::withComm(
+      4, [](test::Member& m) { allReduceAdds(m, 5000); }, 1);
 }
 
 TEST(WorldCollectives, OneThreadDrivesAllRanks) {
@@ -156,10 +157,12 @@ TEST(WorldCollectives, OneThreadDrivesAllRanks) {
   ASSERT_EQ(ncclGroupStart(), ncclSuccess);
   ASSERT_EQ(ncclGroupStart(), ncclSuccess);
   for (std::size_t r = 0; r < 3; ++r) {
-    ASSERT_EQ(ncclAllReduce(in[r].at(), out[r].at(), kCount, ncclInt32, ncclSum, comms[r], streams[r].get()), ncclSuccess);
+    ASSERT_EQ(ncclAllReduce(in[r].at(), out[r].at(), kCount, ncclInt32, ncclSum, comms[r], streams[r].get()),
+              ncclSuccess);
   }
   ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
-  for (int r = 0; r < 3; ++r) ASSERT_TRUE(gpu::waitStream(test::device(r), streams[static_cast<std::size_t>(r)].get(), nullptr).ok());
+  for (int r = 0; r < 3; ++r)
+    ASSERT_TRUE(gpu::waitStream(test::device(r), streams[static_cast<std::size_t>(r)].get(), nullptr).ok());
   EXPECT_EQ(out[0].read(), std::vector<int>(kCount, -1)) << "the inner end must not launch";
   ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
   for (std::size_t r = 0; r < 3; ++r) {
@@ -225,7 +228,8 @@ TEST(WorldMessages, ManyToOnePeerArriveInOrderAmongEmptyOnes) {
     ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
     m.sync();
     std::vector<int> expected = test::countUp((1 - m.rank) * 10'000, kMessages * kCount);
-    for (std::size_t i = 3; i < kMessages; i += 4) std::fill_n(expected.begin() + static_cast<long>(i * kCount), kCount, -1);
+    for (std::size_t i = 3; i < kMessages; i += 4)
+      std::fill_n(expected.begin() + static_cast<long>(i * kCount), kCount, -1);
     EXPECT_EQ(in.read(), expected);
   });
 }

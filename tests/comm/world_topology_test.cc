@@ -205,7 +205,8 @@ TEST_F(WorldTopology, DumpsCanBeReadAgainAndForced) {
   EXPECT_GT(graphs.value().tree.nChannels(), 0);
   const Setting topo("NCCL_TOPO_FILE", file("machine.xml"));
   const Setting forced("NCCL_GRAPH_FILE", file("graphs.xml"));
-  test::withComm(kRanks, [&](test::Member& m) { EXPECT_EQ(channels(m)[0].next, nexts[static_cast<std::size_t>(m.rank)]); });
+  test::withComm(kRanks,
+                 [&](test::Member& m) { EXPECT_EQ(channels(m)[0].next, nexts[static_cast<std::size_t>(m.rank)]); });
 }
 
 TEST_F(WorldTopology, AMissingTopologyFileIsIgnored) {

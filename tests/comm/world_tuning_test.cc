@@ -81,7 +81,7 @@ TEST(WorldTuning, MessagesAreLoggedWithTheirProtocol) {
 TEST(WorldTuning, UnknownNamesFailInit) {
   const Setting algo("NCCL_ALGO", "Rings");
   test::allowLog("NCCL_ALGO: unknown name \"Rings\"");
-  test::allowLog("");   // and what follows from it
+  test::allowLog("");  // and what follows from it
   const ncclUniqueId id = test::newId();
   test::runRanks(2, [&](int rank) {
     test::useDevice(rank);

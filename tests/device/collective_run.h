@@ -9,19 +9,27 @@
 #include <vector>
 
 #include "device/built_kernels.h"
-#include "device/number/float16_host.h"
-#include "device/number/float8.h"
 #include "device/kernels/kernel_name.h"
 #include "device/launch.h"
+#include "device/number/float16_host.h"
+#include "device/number/float8.h"
 #include "device/partition.h"
 #include "device/world.h"
 
 namespace tutti::device::test {
 
-inline double asDouble(Half h) { return toFloat(h); }
-inline double asDouble(BFloat16 b) { return toFloat(b); }
-inline double asDouble(Float8E4M3 e) { return toFloat(e); }
-inline double asDouble(Float8E5M2 e) { return toFloat(e); }
+inline double asDouble(Half h) {
+  return toFloat(h);
+}
+inline double asDouble(BFloat16 b) {
+  return toFloat(b);
+}
+inline double asDouble(Float8E4M3 e) {
+  return toFloat(e);
+}
+inline double asDouble(Float8E5M2 e) {
+  return toFloat(e);
+}
 template <class T>
 inline double asDouble(T value) {
   return static_cast<double>(value);
@@ -51,7 +59,7 @@ struct Case {
   std::size_t misalign = 0;  ///< elements by which the buffers are shifted
   int root = 0;
   PairMethod pairMethod = PairMethod::Ring;
-  bool mixed = false;        ///< of ranks in place, only those with an odd number
+  bool mixed = false;  ///< of ranks in place, only those with an odd number
 
   bool inPlaceOn(int rank) const { return inPlace && (!mixed || rank % 2 == 1); }
 };
@@ -141,11 +149,16 @@ class Run {
   double expected(int r, std::uint64_t i) const {
     switch (c_.func) {
       case Func::AllReduce:
-      case Func::Reduce: return reduced(n_, i, c_);
-      case Func::ReduceScatter: return reduced(n_, r * c_.count + i, c_);
-      case Func::AllGather: return input(static_cast<int>(i / c_.count), i % c_.count, c_);
-      case Func::Broadcast: return input(c_.root, i, c_);
-      case Func::SendRecv: return 0;
+      case Func::Reduce:
+        return reduced(n_, i, c_);
+      case Func::ReduceScatter:
+        return reduced(n_, r * c_.count + i, c_);
+      case Func::AllGather:
+        return input(static_cast<int>(i / c_.count), i % c_.count, c_);
+      case Func::Broadcast:
+        return input(c_.root, i, c_);
+      case Func::SendRecv:
+        return 0;
     }
     return 0;
   }
@@ -168,23 +181,35 @@ class Run {
 inline void check(World& world, const Case& c) {
   const std::string name = kernelName(c.func, c.algorithm, c.protocol, c.op, c.type);
   if (isLeftOut(name)) return;
-  SCOPED_TRACE(name + " ranks " +
-               std::to_string(world.shape().nRanks) + " count " + std::to_string(c.count) + " threads " +
-               std::to_string(c.threads));
+  SCOPED_TRACE(name + " ranks " + std::to_string(world.shape().nRanks) + " count " + std::to_string(c.count) +
+               " threads " + std::to_string(c.threads));
   switch (c.type) {
-    case ncclInt8: return Run<std::int8_t>(world, c).check();
-    case ncclUint8: return Run<std::uint8_t>(world, c).check();
-    case ncclInt32: return Run<std::int32_t>(world, c).check();
-    case ncclUint32: return Run<std::uint32_t>(world, c).check();
-    case ncclInt64: return Run<std::int64_t>(world, c).check();
-    case ncclUint64: return Run<std::uint64_t>(world, c).check();
-    case ncclFloat16: return Run<Half>(world, c).check();
-    case ncclFloat32: return Run<float>(world, c).check();
-    case ncclFloat64: return Run<double>(world, c).check();
-    case ncclBfloat16: return Run<BFloat16>(world, c).check();
-    case ncclFloat8e4m3: return Run<Float8E4M3>(world, c).check();
-    case ncclFloat8e5m2: return Run<Float8E5M2>(world, c).check();
-    case ncclNumTypes: break;
+    case ncclInt8:
+      return Run<std::int8_t>(world, c).check();
+    case ncclUint8:
+      return Run<std::uint8_t>(world, c).check();
+    case ncclInt32:
+      return Run<std::int32_t>(world, c).check();
+    case ncclUint32:
+      return Run<std::uint32_t>(world, c).check();
+    case ncclInt64:
+      return Run<std::int64_t>(world, c).check();
+    case ncclUint64:
+      return Run<std::uint64_t>(world, c).check();
+    case ncclFloat16:
+      return Run<Half>(world, c).check();
+    case ncclFloat32:
+      return Run<float>(world, c).check();
+    case ncclFloat64:
+      return Run<double>(world, c).check();
+    case ncclBfloat16:
+      return Run<BFloat16>(world, c).check();
+    case ncclFloat8e4m3:
+      return Run<Float8E4M3>(world, c).check();
+    case ncclFloat8e5m2:
+      return Run<Float8E5M2>(world, c).check();
+    case ncclNumTypes:
+      break;
   }
   FAIL() << "no such type";
 }

@@ -112,8 +112,8 @@ class FiberLaunch {
  public:
   template <class Params>
   FiberLaunch(const simt::HostKernel& kernel, std::uint32_t nBlocks, std::uint32_t nThreads, const Params& params) {
-    ticket_ = FiberExecutor::instance().start(
-        {&kernel, softgpu::copyParams(&params, sizeof(Params)), nBlocks, nThreads, 0});
+    ticket_ =
+        FiberExecutor::instance().start({&kernel, softgpu::copyParams(&params, sizeof(Params)), nBlocks, nThreads, 0});
   }
   ~FiberLaunch() { FiberExecutor::instance().wait(*ticket_); }
   FiberLaunch(const FiberLaunch&) = delete;

@@ -77,8 +77,7 @@ class MethodRun {
     {
       std::vector<std::unique_ptr<Launch>> launches;
       for (int r = 0; r < n_; ++r) {
-        launches.push_back(
-            std::make_unique<Launch>(kernelOf(job_), world_.shape().nChannels, job_.threads, args(r)));
+        launches.push_back(std::make_unique<Launch>(kernelOf(job_), world_.shape().nChannels, job_.threads, args(r)));
       }
     }
     for (int r = 0; r < n_; ++r) compare(r);
@@ -124,9 +123,7 @@ class MethodRun {
     return args;
   }
 
-  One contribution(int r, std::uint64_t i) {
-    return AnyOp<T>(work(r)).before(One{{valueOf<T>(r, i)}});
-  }
+  One contribution(int r, std::uint64_t i) { return AnyOp<T>(work(r)).before(One{{valueOf<T>(r, i)}}); }
 
   One expected(int r, std::uint64_t i) {
     if (job_.method.func == Func::AllGather) {
@@ -142,7 +139,8 @@ class MethodRun {
     for (std::uint64_t i = 0; i < job_.count * blocksOut(); ++i) {
       const One want = expected(r, i);
       ASSERT_EQ(std::memcmp(&out(r)[i], &want, sizeof(T)), 0)
-          << "rank " << r << " element " << i << " of " << job_.count << ": " << +out(r)[i] << ", not " << +want.lane[0];
+          << "rank " << r << " element " << i << " of " << job_.count << ": " << +out(r)[i] << ", not "
+          << +want.lane[0];
     }
     ASSERT_EQ(outs_[r].back(), T{7}) << "wrote past the end";
   }
@@ -160,11 +158,16 @@ inline void check(World& world, const Job& job) {
                " threads " + std::to_string(job.threads) + (job.inPlace ? " in place" : "") +
                (job.mixed ? " on odd ranks" : ""));
   switch (job.type) {
-    case ncclInt8: return MethodRun<std::int8_t>(world, job).check();
-    case ncclUint32: return MethodRun<std::uint32_t>(world, job).check();
-    case ncclInt64: return MethodRun<std::int64_t>(world, job).check();
-    case ncclFloat32: return MethodRun<float>(world, job).check();
-    case ncclFloat64: return MethodRun<double>(world, job).check();
+    case ncclInt8:
+      return MethodRun<std::int8_t>(world, job).check();
+    case ncclUint32:
+      return MethodRun<std::uint32_t>(world, job).check();
+    case ncclInt64:
+      return MethodRun<std::int64_t>(world, job).check();
+    case ncclFloat32:
+      return MethodRun<float>(world, job).check();
+    case ncclFloat64:
+      return MethodRun<double>(world, job).check();
     case ncclUint8:
     case ncclInt32:
     case ncclUint64:
@@ -172,7 +175,8 @@ inline void check(World& world, const Job& job) {
     case ncclBfloat16:
     case ncclFloat8e4m3:
     case ncclFloat8e5m2:
-    case ncclNumTypes: break;
+    case ncclNumTypes:
+      break;
   }
   FAIL() << "no such type here";
 }

@@ -126,11 +126,16 @@ class Run {
     const int from = shape_.count == 0 ? 0 : static_cast<int>(i / shape_.count);
     switch (primitive_.func) {
       case Func::AllReduce:
-      case Func::Reduce: return sum(work, i);
-      case Func::ReduceScatter: return sum(work, own + i);
-      case Func::AllGather: return input(from, work, i % shape_.count);
-      case Func::Broadcast: return input(root(work), work, i);
-      case Func::SendRecv: return input(from, work, own + i % shape_.count);
+      case Func::Reduce:
+        return sum(work, i);
+      case Func::ReduceScatter:
+        return sum(work, own + i);
+      case Func::AllGather:
+        return input(from, work, i % shape_.count);
+      case Func::Broadcast:
+        return input(root(work), work, i);
+      case Func::SendRecv:
+        return input(from, work, own + i % shape_.count);
     }
     return 0;
   }
@@ -172,11 +177,11 @@ std::vector<RunShape> pushedShapesFor(const Primitive& primitive) {
     return {{2, 1, 2, 700}, {3, 1, 64, 90}, {2, 2, 128, 600, 512, 3}};
   }
   return {
-      {2, 1, 1, 700},                                                     // one thread per block
-      {3, 1, 32, 450},                                                    // one warp does all duties
-      {2, 2, 96, 1100, 512, 3},                                           // waiters in different warps, two channels
-      {4, 1, 64, 300, 512, 2, 2, ~std::uint64_t{0} - 2},                  // counters wrap around
-      {2, 1, 64, 40, 512, 20, 2, (std::uint64_t{1} << 30) - 4},           // small ones pass the start of an epoch
+      {2, 1, 1, 700},                                            // one thread per block
+      {3, 1, 32, 450},                                           // one warp does all duties
+      {2, 2, 96, 1100, 512, 3},                                  // waiters in different warps, two channels
+      {4, 1, 64, 300, 512, 2, 2, ~std::uint64_t{0} - 2},         // counters wrap around
+      {2, 1, 64, 40, 512, 20, 2, (std::uint64_t{1} << 30) - 4},  // small ones pass the start of an epoch
   };
 }
 

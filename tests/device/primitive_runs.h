@@ -21,14 +21,14 @@ struct Primitive {
 struct RunShape {
   int nRanks;
   unsigned nChannels;
-  unsigned threads;      ///< of a block
-  std::uint64_t count;   ///< elements, of a rank's share where there is one
+  unsigned threads;     ///< of a block
+  std::uint64_t count;  ///< elements, of a rank's share where there is one
   std::uint32_t slotBytes = 512;
-  unsigned nWorks = 2;   ///< of one launch
+  unsigned nWorks = 2;  ///< of one launch
   unsigned nLaunches = 2;
   std::uint64_t firstStep = 0;
-  bool pulls = false;    ///< receivers read the senders' memory
-  bool inPlace = false;  ///< of an AllReduce, on all ranks
+  bool pulls = false;             ///< receivers read the senders' memory
+  bool inPlace = false;           ///< of an AllReduce, on all ranks
   std::uint32_t sharedSlots = 0;  ///< of messages over a network; 0: each connection has its own
 };
 

@@ -60,8 +60,13 @@ void sendOne(World& world, std::size_t bytes, unsigned threads, Protocol protoco
       KernelArgs args{};
       args.comm = world.comm(r);
       args.nWorks = 1;
-      args.p2p[0] = {.send = in.data(), .recv = out.data(), .sendBytes = bytes, .recvBytes = bytes,
-                     .sendPeer = r == 0 ? 1 : -1, .recvPeer = r == 1 ? 0 : -1, .sendProtocol = protocol,
+      args.p2p[0] = {.send = in.data(),
+                     .recv = out.data(),
+                     .sendBytes = bytes,
+                     .recvBytes = bytes,
+                     .sendPeer = r == 0 ? 1 : -1,
+                     .recvPeer = r == 1 ? 0 : -1,
+                     .sendProtocol = protocol,
                      .recvProtocol = protocol};
       launches.push_back(std::make_unique<Launch>(*kernel, 1, threads, args));
     }
@@ -113,12 +118,9 @@ TEST_P(ToldSizes, OfARingAddUpToWhatARankSends) {
 TEST(Sizes, OfALongMessageAreTheTwoHalvesThatSlotsHold) {
   constexpr std::size_t kSlot = 512 << 10;
   const std::pair<std::size_t, Sizes> cases[] = {
-      {100'000, {100'000}},
-      {200'000, {131'072, 68'928}},
-      {300'001, {150'016, 149'985}},
-      {kSlot, {kSlot / 2, kSlot / 2}},
-      {2 * kSlot, {kSlot, kSlot}},
-      {2 * kSlot + 1, {kSlot, kSlot, 1}},
+      {100'000, {100'000}},          {200'000, {131'072, 68'928}},
+      {300'001, {150'016, 149'985}}, {kSlot, {kSlot / 2, kSlot / 2}},
+      {2 * kSlot, {kSlot, kSlot}},   {2 * kSlot + 1, {kSlot, kSlot, 1}},
   };
   for (const auto& [bytes, sizes] : cases) {
     World world({.nRanks = 2, .slotBytes = kSlot, .tells = true});
@@ -140,7 +142,10 @@ TEST(Sizes, OfTwoRanksThatExchangeAreThoseOfTheirInputs) {
 TEST_P(ToldSizes, OfATreeAreTheSameForAllChildren) {
   for (const unsigned threads : {1u, 64u}) {
     World world({.nRanks = 4, .slotBytes = 1024, .tells = true});
-    const Case c{.func = Func::AllReduce, .algorithm = Algorithm::Tree, .protocol = GetParam(), .count = 300,
+    const Case c{.func = Func::AllReduce,
+                 .algorithm = Algorithm::Tree,
+                 .protocol = GetParam(),
+                 .count = 300,
                  .threads = threads};
     if (isLeftOut(kernelName(c.func, c.algorithm, c.protocol, c.op, c.type))) return;
     check(world, c);

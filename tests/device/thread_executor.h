@@ -86,12 +86,13 @@ class ThreadBlock {
   std::map<std::uint32_t, Barrier> barriers_;
 };
 
-inline ThreadBlock& blockOf(simt::HostThread* t) { return *static_cast<ThreadBlock*>(t->scheduler); }
+inline ThreadBlock& blockOf(simt::HostThread* t) {
+  return *static_cast<ThreadBlock*>(t->scheduler);
+}
 
 inline const simt::HostOps& threadOps() {
   static const simt::HostOps kOps{
-      .barrier = [](simt::HostThread* t, std::uint32_t id,
-                    std::uint32_t n) { blockOf(t).arrive(id, n); },
+      .barrier = [](simt::HostThread* t, std::uint32_t id, std::uint32_t n) { blockOf(t).arrive(id, n); },
       .warpSync = [](simt::HostThread* t) { blockOf(t).exchange(t->thread, 0); },
       .shuffle = [](simt::HostThread* t, std::uint64_t value,
                     std::uint32_t lane) { return blockOf(t).exchange(t->thread, value)[lane]; },
@@ -117,8 +118,8 @@ class ThreadLaunch {
     for (std::uint32_t b = 0; b < nBlocks; ++b) {
       blocks_.push_back(std::make_unique<ThreadBlock>(kernel.staticSharedBytes, nThreads));
       for (std::uint32_t i = 0; i < nThreads; ++i) {
-        contexts_.push_back(std::make_unique<simt::HostThread>(simt::HostThread{
-            &threadOps(), blocks_.back()->shared(), i, nThreads, b, nBlocks, blocks_.back().get()}));
+        contexts_.push_back(std::make_unique<simt::HostThread>(
+            simt::HostThread{&threadOps(), blocks_.back()->shared(), i, nThreads, b, nBlocks, blocks_.back().get()}));
       }
     }
     for (auto& context : contexts_) {

@@ -20,15 +20,17 @@ namespace tutti::device::test {
 struct WorldShape {
   int nRanks = 2;
   unsigned nChannels = 1;
-  std::uint32_t slotBytes = 1024;    ///< Simple; LL has slots of twice this, LL128 of 16/15 of it: the same payload or more
-  std::uint64_t firstStep = 0;       ///< where all counters start
-  int treeArity = 3;                 ///< children of a rank in the tree; odd channels have the tree upside down
-  bool pulls = false;                ///< buffers are read (`apart`: by the network, and written) in place, by the Simple protocol
-  std::uint32_t pullLeast = 0;       ///< … if there is so much of them
-  bool tells = false;                ///< both ends say how much of a slot is content, as for a network
-  bool apart = false;                ///< the ends of a connection have memory of their own each: somebody moves slots
-  std::uint32_t sharedSlots = 0;     ///< with `apart`: those of all Mesh connections of a channel in one direction; 0: none
-  std::uint64_t staleStep = 0;       ///< slots were last written in this step and the 7 after it; 0: before firstStep
+  std::uint32_t slotBytes =
+      1024;                     ///< Simple; LL has slots of twice this, LL128 of 16/15 of it: the same payload or more
+  std::uint64_t firstStep = 0;  ///< where all counters start
+  int treeArity = 3;            ///< children of a rank in the tree; odd channels have the tree upside down
+  bool pulls = false;  ///< buffers are read (`apart`: by the network, and written) in place, by the Simple protocol
+  std::uint32_t pullLeast = 0;  ///< … if there is so much of them
+  bool tells = false;           ///< both ends say how much of a slot is content, as for a network
+  bool apart = false;           ///< the ends of a connection have memory of their own each: somebody moves slots
+  std::uint32_t sharedSlots =
+      0;                        ///< with `apart`: those of all Mesh connections of a channel in one direction; 0: none
+  std::uint64_t staleStep = 0;  ///< slots were last written in this step and the 7 after it; 0: before firstStep
 };
 
 /// Every pair of ranks is connected on every channel; the ring is 0, 1, 2, ….
@@ -172,13 +174,12 @@ class World {
       rank.recv[kind].assign(shape_.nChannels, std::vector<RecvConn>(n));
     }
     for (unsigned c = 0; c < shape_.nChannels; ++c) {
-      rank.channels.push_back(
-          {.send = {rank.send[0][c].data(), rank.send[1][c].data()},
-           .recv = {rank.recv[0][c].data(), rank.recv[1][c].data()},
-           .ringRanks = rank.ring.data(),
-           .ringPrev = (r + n - 1) % n,
-           .ringNext = (r + 1) % n,
-           .tree = treeOf(r, c % 2 == 1)});
+      rank.channels.push_back({.send = {rank.send[0][c].data(), rank.send[1][c].data()},
+                               .recv = {rank.recv[0][c].data(), rank.recv[1][c].data()},
+                               .ringRanks = rank.ring.data(),
+                               .ringPrev = (r + n - 1) % n,
+                               .ringNext = (r + 1) % n,
+                               .tree = treeOf(r, c % 2 == 1)});
     }
     rank.view = {rank.channels.data(), &abortWord_, r, n, shape_.nChannels, 0};
   }
@@ -209,8 +210,8 @@ class World {
       if (!shape_.apart) receiver.pull = {.addresses = &link.addresses, .shift = 0};
     }
     // For whoever lends it shared slots.
-    receiver.shared = {.taken = nullptr, .asked = &other.asked.value, .window = window(), .least = shape_.pullLeast,
-                       .count = 0};
+    receiver.shared = {
+        .taken = nullptr, .asked = &other.asked.value, .window = window(), .least = shape_.pullLeast, .count = 0};
     if (shape_.sharedSlots != 0 && kind == static_cast<int>(ConnKind::Mesh)) {
       lend(poolOf(from, channel, true), sender);
       lend(poolOf(to, channel, false), receiver);

@@ -44,7 +44,9 @@ struct Run {
   std::atomic<std::uint64_t> failures{0};
 };
 
-const char* nameOf(ncclRedOp_t op) { return op == kPreMulSum ? "premulsum" : bench::opName(op); }
+const char* nameOf(ncclRedOp_t op) {
+  return op == kPreMulSum ? "premulsum" : bench::opName(op);
+}
 
 /// Multiples of 1/8 up to 1 for floats, small whole numbers for integers.
 double smallValue(ncclDataType_t type, std::size_t i, int rank) {
@@ -69,11 +71,15 @@ std::vector<char> makeInput(const Case& c, int rank) {
 }
 
 /// A factor that every type holds.
-int factorOf(int rank) { return rank % 2 + 1; }
+int factorOf(int rank) {
+  return rank % 2 + 1;
+}
 
 // --- integers: everything modulo 2^64, cut to the type at the end
 
-bool isSigned(ncclDataType_t type) { return type == ncclInt8 || type == ncclInt32 || type == ncclInt64; }
+bool isSigned(ncclDataType_t type) {
+  return type == ncclInt8 || type == ncclInt32 || type == ncclInt64;
+}
 
 std::uint64_t loadInteger(ncclDataType_t type, const std::vector<char>& data, std::size_t i) {
   const std::size_t size = bench::typeSize(type);
@@ -144,8 +150,11 @@ bool productIsRight(const Case& c, const std::vector<std::vector<char>>& inputs,
   double want = 1;
   for (const auto& input : inputs) want *= bench::decode(c.type, input.data(), i);
   // Below the smallest normal number of a small type the error is absolute.
-  const double floor = c.type == ncclFloat8e4m3 ? 0x1p-6 : c.type == ncclFloat8e5m2 || c.type == ncclFloat16 ? 0x1p-14 : 0;
-  return std::fabs(got - want) <= bench::tolerance(c.type, static_cast<int>(inputs.size()) + 1) * std::fabs(want) + floor;
+  const double floor = c.type == ncclFloat8e4m3                            ? 0x1p-6
+                       : c.type == ncclFloat8e5m2 || c.type == ncclFloat16 ? 0x1p-14
+                                                                           : 0;
+  return std::fabs(got - want) <=
+         bench::tolerance(c.type, static_cast<int>(inputs.size()) + 1) * std::fabs(want) + floor;
 }
 
 bool isRight(const Case& c, const std::vector<std::vector<char>>& inputs, std::size_t i, const std::vector<char>& got) {

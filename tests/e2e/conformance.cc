@@ -1,16 +1,16 @@
-// Every collective x type x op x count x alignment x in/out of place/both at once, ranks as threads, through the public API alone:
-// runs on the software GPU and, from a bundle, on real ones. Results must be right, and nothing else be written: no
-// input, no byte beside an output, no output of a rank that receives nothing.
+// Every collective x type x op x count x alignment x in/out of place/both at once, ranks as threads, through the public
+// API alone: runs on the software GPU and, from a bundle, on real ones. Results must be right, and nothing else be
+// written: no input, no byte beside an output, no output of a rank that receives nothing.
 //
 //   conformance [--ranks N] [--quick] [--only all_reduce,all_gather] [--types int8,float]
 //               [--inside PID,PID,...] [--hosts N [--threads]]
 //
-// With --hosts each rank is a process, which takes one of N hosts for its own (NCCL_HOSTID); with --threads each host is a
-// process. With --inside there is one process of ranks for each PID, in that one's network, host name and mounts.
-#include <CLI/CLI.hpp>
+// With --hosts each rank is a process, which takes one of N hosts for its own (NCCL_HOSTID); with --threads each host
+// is a process. With --inside there is one process of ranks for each PID, in that one's network, host name and mounts.
 #include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
@@ -84,7 +84,8 @@ void addLargest(const Collective& c, int ranks, const Selection& selection, std:
 std::vector<Case> makeCases(const Selection& selection, int ranks) {
   std::vector<Case> cases;
   std::vector<std::size_t> counts = selection.counts;
-  if (counts.empty()) counts = selection.quick ? std::vector<std::size_t>{1, 1021} : std::vector<std::size_t>{0, 1, 3, 1021, 65537};
+  if (counts.empty())
+    counts = selection.quick ? std::vector<std::size_t>{1, 1021} : std::vector<std::size_t>{0, 1, 3, 1021, 65537};
   for (const Collective* c : selection.collectives) {
     for (int t = 0; t < ncclNumTypes; ++t) {
       const auto type = static_cast<ncclDataType_t>(t);
@@ -131,8 +132,8 @@ std::uint64_t countOverwritten(const char* device, std::size_t bytes) {
   return bytes - static_cast<std::size_t>(std::count(got.begin(), got.end(), kFiller));
 }
 
-/// What was written that is none of this rank's results: an input in another buffer, what surrounds the `bytes` bytes of
-/// the output (or of what input and output share), and an output of which nothing is promised.
+/// What was written that is none of this rank's results: an input in another buffer, what surrounds the `bytes` bytes
+/// of the output (or of what input and output share), and an output of which nothing is promised.
 std::uint64_t countStray(const Case& c, const Call& call, const bench::Rank& r, std::size_t bytes) {
   const auto* received = static_cast<const char*>(r.recv);
   const std::size_t before = c.offset * bench::typeSize(c.type);

@@ -28,7 +28,8 @@ void load(Rank& r, int device, float value) {
   const std::vector<float> host(kCount, value);
   need(cudaSetDevice(device) == cudaSuccess, "cudaSetDevice");
   if (r.stream == nullptr) need(cudaStreamCreate(&r.stream) == cudaSuccess, "cudaStreamCreate");
-  if (r.data == nullptr) need(cudaMalloc(reinterpret_cast<void**>(&r.data), 2 * kCount * sizeof(float)) == cudaSuccess, "cudaMalloc");
+  if (r.data == nullptr)
+    need(cudaMalloc(reinterpret_cast<void**>(&r.data), 2 * kCount * sizeof(float)) == cudaSuccess, "cudaMalloc");
   need(cudaMemcpy(r.data, host.data(), kCount * sizeof(float), cudaMemcpyHostToDevice) == cudaSuccess, "cudaMemcpy");
 }
 
@@ -36,7 +37,8 @@ void expect(Rank& r, int device, std::size_t offset, float value, const char* wh
   std::vector<float> host(kCount);
   need(cudaSetDevice(device) == cudaSuccess, "cudaSetDevice");
   need(cudaStreamSynchronize(r.stream) == cudaSuccess, "cudaStreamSynchronize");
-  need(cudaMemcpy(host.data(), r.data + offset, kCount * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess, "cudaMemcpy");
+  need(cudaMemcpy(host.data(), r.data + offset, kCount * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess,
+       "cudaMemcpy");
   for (float v : host) need(v == value, what);
 }
 

@@ -21,12 +21,12 @@ namespace {
 constexpr int kRanks = 2;
 constexpr std::size_t kCount = 1 << 16;
 
-#define CHECK(call)                                                                  \
-  do {                                                                               \
-    if (const auto result = (call); static_cast<int>(result) != 0) {                 \
+#define CHECK(call)                                                                                    \
+  do {                                                                                                 \
+    if (const auto result = (call); static_cast<int>(result) != 0) {                                   \
       std::printf("%s returned %d: %s\n", #call, static_cast<int>(result), ncclGetLastError(nullptr)); \
-      std::exit(1);                                                                  \
-    }                                                                                \
+      std::exit(1);                                                                                    \
+    }                                                                                                  \
   } while (false)
 
 struct Rank {
@@ -65,7 +65,9 @@ void part(std::array<Rank, kRanks>& ranks) {
 double processorSeconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
@@ -74,7 +76,7 @@ int idle(int seconds) {
   prepare(ranks);
   join(ranks);
   reduce(ranks);
-  sleep(1);   // threads fall asleep
+  sleep(1);  // threads fall asleep
   const double before = processorSeconds();
   sleep(static_cast<unsigned>(seconds));
   std::printf("idle %.3f %% of a processor\n", (processorSeconds() - before) / seconds * 100);

@@ -72,7 +72,8 @@ int main(int argc, char** argv) {
   const int size = std::atoi(argv[2]);
   std::printf("started pid %d\n", getpid());
   int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0 || cudaSetDevice(rank % devices) != cudaSuccess) return 3;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0 || cudaSetDevice(rank % devices) != cudaSuccess)
+    return 3;
   ncclUniqueId id;
   if (ncclGetUniqueId(&id) != ncclSuccess) return 3;
   ncclComm_t comm = nullptr;
@@ -81,7 +82,8 @@ int main(int argc, char** argv) {
   if (argc == 4 && !across && !dieAfter(std::atol(argv[3]))) return 3;
   if (const ncclResult_t r = ncclCommInitRank(&comm, size, id, rank); r != ncclSuccess) return reportAndAbort(comm, r);
   const auto took = std::chrono::steady_clock::now() - began;
-  std::printf("init done after %ld us\n", static_cast<long>(std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
+  std::printf("init done after %ld us\n",
+              static_cast<long>(std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
 
   constexpr std::size_t kCount = 1 << 20;
   void* buffer = nullptr;

@@ -1,5 +1,5 @@
-// Rank 0 ends in order, but what its last graph has sent was never received: rank 1 has recorded the receive and does not
-// replay it: it waits until it is killed. RANK from the environment, of two, the root's address from NCCL_COMM_ID.
+// Rank 0 ends in order, but what its last graph has sent was never received: rank 1 has recorded the receive and does
+// not replay it: it waits until it is killed. RANK from the environment, of two, the root's address from NCCL_COMM_ID.
 #include <unistd.h>
 
 #include <cstdio>

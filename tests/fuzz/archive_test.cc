@@ -36,9 +36,8 @@ std::string refusal(const std::string& archive) {
 
 TEST(Archive, GivesNamesAndBytesInItsOrder) {
   const std::string bytes = std::string("\0\r\n", 3) + std::string(600, 'x');
-  const auto inputs =
-      readArchive(header("b", "00000001133") + padded(bytes) + header("a", "00000000000") +
-                  header(std::string(100, 'n'), "00000001000") + std::string(512, 'y') + kEnd);
+  const auto inputs = readArchive(header("b", "00000001133") + padded(bytes) + header("a", "00000000000") +
+                                  header(std::string(100, 'n'), "00000001000") + std::string(512, 'y') + kEnd);
   ASSERT_EQ(inputs.size(), 3u);
   EXPECT_EQ(inputs[0].name, "b");
   EXPECT_EQ(inputs[0].text, bytes);

@@ -7,12 +7,12 @@
 #include "base/log.h"
 #include "topo/detect/detect.h"
 #include "topo/detect/hwloc.h"
-#include "topo/xml/fuse.h"
-#include "topo/search/graph_xml.h"
 #include "topo/machine/lines.h"
+#include "topo/search/graph_xml.h"
 #include "topo/search/topology.h"
-#include "topo/xml/topology_xml.h"
 #include "topo/search/validate.h"
+#include "topo/xml/fuse.h"
+#include "topo/xml/topology_xml.h"
 
 namespace tutti::fuzz {
 
@@ -68,7 +68,8 @@ std::string driveTopology(std::string_view text) {
   const auto again = topo::parseTopology(written, kOrigin);
   if (!again.ok()) return "what was written is not read again";
   if (topo::writeXml(again.value()) != written) return "what was written does not come back as it was";
-  const topo::XmlElement trimmed = topo::trimTopology(system.value(), {.gpus = {{0x11000, 0}, {0x1b000, 1}}, .allNets = true});
+  const topo::XmlElement trimmed =
+      topo::trimTopology(system.value(), {.gpus = {{0x11000, 0}, {0x1b000, 1}}, .allNets = true});
   const std::vector<topo::XmlElement> ranks = {trimmed, system.value()};
   topo::XmlElement fused = topo::fuseTopologies(ranks);
   const Status checked = topo::checkTopology(fused);
@@ -90,8 +91,10 @@ std::string driveSearch(std::string_view text) {
   const topo::GraphSet graphs = topo::searchGraphs(topology.machine, topology.paths, settings);
   // Where ranks share a device the search gives all of its local link to the traffic between them, and the validator
   // finds the NIC's traffic on top of that.
-  if (topology.machine.nodes(topo::NodeKind::Device).size() < topology.machine.nodes(topo::NodeKind::Gpu).size()) return "";
-  for (const topo::Graph* graph : {&graphs.ring, &graphs.tree, &graphs.collNetChain, &graphs.collNetDirect, &graphs.nvls}) {
+  if (topology.machine.nodes(topo::NodeKind::Device).size() < topology.machine.nodes(topo::NodeKind::Gpu).size())
+    return "";
+  for (const topo::Graph* graph :
+       {&graphs.ring, &graphs.tree, &graphs.collNetChain, &graphs.collNetDirect, &graphs.nvls}) {
     const auto wrong = topo::validateGraph(topology.machine, topology.paths, *graph, topology.interNode);
     if (!wrong.empty()) return wrong.front();
   }
@@ -116,7 +119,8 @@ std::string driveGraphs(std::string_view text) {
     const auto graphsAgain = topo::readGraphs(machine, again.value(), interNode);
     if (!graphsAgain.ok()) return "written graphs are not read again";
     const auto writtenAgain = topo::writeGraphs(machine, graphsAgain.value());
-    if (!writtenAgain.ok() || topo::writeXml(writtenAgain.value()) != written) return "graphs do not come back as they were";
+    if (!writtenAgain.ok() || topo::writeXml(writtenAgain.value()) != written)
+      return "graphs do not come back as they were";
   }
   return "";
 }
@@ -138,7 +142,8 @@ std::string driveHwloc(std::string_view text) {
   input.gpus.push_back({.busId = "0000:77:00.0", .sm = 80});
   const auto detected = topo::detectTopology(input);
   if (!detected.ok()) return "no machine was detected";
-  return topo::parseTopology(topo::writeXml(detected.value()), kOrigin).ok() ? "" : "what was detected is no topology file";
+  return topo::parseTopology(topo::writeXml(detected.value()), kOrigin).ok() ? ""
+                                                                             : "what was detected is no topology file";
 }
 
 void silenceLog() {

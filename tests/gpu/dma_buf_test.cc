@@ -65,7 +65,8 @@ TEST(DmaBuf, AFailureSaysWhatItWasFor) {
   ASSERT_TRUE(device.ok());
   fake.driver().cuMemGetHandleForAddressRange = refuse;
   expectLog("cuMemGetHandleForAddressRange");
-  EXPECT_EQ(gpu::dmaBufOf(*device.value(), nullptr, 4096, "slots of channel 3").status().code(), ncclUnhandledCudaError);
+  EXPECT_EQ(gpu::dmaBufOf(*device.value(), nullptr, 4096, "slots of channel 3").status().code(),
+            ncclUnhandledCudaError);
   EXPECT_NE(std::string(lastErrorText()).find("slots of channel 3"), std::string::npos) << lastErrorText();
 }
 

@@ -112,7 +112,9 @@ TEST(CheckCu, OutOfMemoryNamesBytesPurposeAndRemedy) {
   expectLog(
       "Cuda failure 2 'out of memory' (CUDA_ERROR_OUT_OF_MEMORY) in cuMemAlloc of 4096 bytes for slots of rank 1 "
       "on device 0. The device has no memory left");
-  EXPECT_FALSE(gpu::checkCu(fake.driver(), CUDA_ERROR_OUT_OF_MEMORY, gpu::CuCall{"cuMemAlloc", 0, 4096, "slots of rank 1"}).ok());
+  EXPECT_FALSE(
+      gpu::checkCu(fake.driver(), CUDA_ERROR_OUT_OF_MEMORY, gpu::CuCall{"cuMemAlloc", 0, 4096, "slots of rank 1"})
+          .ok());
 }
 
 TEST(CheckCu, DriverWithoutWordsStillGivesTheNumber) {

@@ -1,8 +1,8 @@
-/* An NVML of a made-up machine with six GPUs at 0000:16:00.0 to 0000:1b:00.0, one more that is lost from the bus, and an
-   NVSwitch at 0000:c0:00.0. GPU 0 has ten C2C links, one of them down, and no NVLink; GPU 1 does not answer about its
-   NVLinks; GPU 2 has a link that carries no peer traffic; GPU 3 is divided into instances; GPU 4 and 5 are joined by two
-   links, and GPU 5 has one to the switch and one that is down. GPU 1 and 2 are refused peer access; whether others and GPU 5
-   are is not answered. */
+/* An NVML of a made-up machine with six GPUs at 0000:16:00.0 to 0000:1b:00.0, one more that is lost from the bus, and
+   an NVSwitch at 0000:c0:00.0. GPU 0 has ten C2C links, one of them down, and no NVLink; GPU 1 does not answer about
+   its NVLinks; GPU 2 has a link that carries no peer traffic; GPU 3 is divided into instances; GPU 4 and 5 are joined
+   by two links, and GPU 5 has one to the switch and one that is down. GPU 1 and 2 are refused peer access; whether
+   others and GPU 5 are is not answered. */
 #include <stdio.h>
 #include <string.h>
 
@@ -45,7 +45,9 @@ EXPORTED int nvmlDeviceGetP2PStatus(void* a, void* b, unsigned what, unsigned* s
 static int started;
 static char devices[GPUS];
 
-static int numberOf(const void* asked) { return (int)((const char*)asked - devices); }
+static int numberOf(const void* asked) {
+  return (int)((const char*)asked - devices);
+}
 
 static void fill(struct PciInfo* pci, unsigned bus) {
   memset(pci, 0, sizeof(*pci));
@@ -58,7 +60,9 @@ int nvmlInit_v2(void) {
   return SUCCESS;
 }
 
-const char* nvmlErrorString(int result) { return result == LOST ? "GPU is lost" : "something else"; }
+const char* nvmlErrorString(int result) {
+  return result == LOST ? "GPU is lost" : "something else";
+}
 
 int nvmlDeviceGetCount_v2(unsigned* count) {
   *count = GPUS + 1;

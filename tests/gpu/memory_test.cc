@@ -53,8 +53,9 @@ TEST(PinnedBuffer, ReportsEveryFailureAndLeaksNothing) {
 
 TEST(RegisteredMemory, ReportsEveryFailureAndLeaksNothing) {
   std::vector<std::byte> memory(4096);
-  expectEachFailureReported({"cuCtxPushCurrent", "cuMemHostRegister", "cuMemHostGetDevicePointer"},
-                            [&](const gpu::Device& d) { return gpu::RegisteredMemory::create(d, memory, "test").status(); });
+  expectEachFailureReported(
+      {"cuCtxPushCurrent", "cuMemHostRegister", "cuMemHostGetDevicePointer"},
+      [&](const gpu::Device& d) { return gpu::RegisteredMemory::create(d, memory, "test").status(); });
 }
 
 TEST(RegisteredMemory, IsGivenBackToTheDriverAndNotFreed) {

@@ -28,7 +28,7 @@ class SelfCopy {
     ASSIGN(copy->function_, copy->kernels_->get("tutti_SendRecv_Copy_i8"));
     ASSIGN(gpu::DeviceBuffer view, gpu::DeviceBuffer::create(device, sizeof(Tables), "test"));
     ASSIGN(gpu::PinnedBuffer word, gpu::PinnedBuffer::create(device, sizeof(std::uint32_t), "test"));
-    Tables tables{};   // the one channel has no connections
+    Tables tables{};  // the one channel has no connections
     device::CommView& comm = tables.comm;
     comm.channels = &reinterpret_cast<Tables*>(view.data())->channel;
     comm.abortWord = reinterpret_cast<const std::uint32_t*>(word.onDevice());

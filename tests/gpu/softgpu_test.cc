@@ -117,7 +117,8 @@ TEST_F(OnDevice, EventsOrderStreams) {
   const auto first = gpu::Stream::create(*device_);
   const auto second = gpu::Stream::create(*device_);
   auto event = gpu::Event::create(*device_);
-  EXPECT_NE(gpu::streamId(*driver_, first.value().get()).value(), gpu::streamId(*driver_, second.value().get()).value());
+  EXPECT_NE(gpu::streamId(*driver_, first.value().get()).value(),
+            gpu::streamId(*driver_, second.value().get()).value());
   EXPECT_TRUE(event.value().done().value()) << "never recorded";
   Gate gate;
   ASSERT_EQ(driver_->cuLaunchHostFunc(first.value().get(), Gate::wait, &gate), CUDA_SUCCESS);

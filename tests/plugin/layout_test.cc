@@ -99,9 +99,9 @@ AT(ncclNetAttr_v12_t, op, 32) AT(ncclNetAttr_v12_t, algo, 36) AT(ncclNetAttr_v12
 AT(ncclNetCommAttr_v12_t, minConcurrentPeers, 4) AT(ncclNetCommAttr_v12_t, maxFlowsPerPeer, 8)
 AT(ncclNetCommAttr_v12_t, minFlowsPerPeer, 12) AT(ncclNetSGE_v8_t, address, 8)
 AT(ncclNetSGE_v8_t, size, 16) AT(ncclNetSGE_v9_t, size, 16)
-// clang-format on
+    // clang-format on
 
-TEST(NetLayout, HasTheSizesOfSmallStructs) {
+    TEST(NetLayout, HasTheSizesOfSmallStructs) {
   EXPECT_EQ(sizeof(ncclNetDeviceHandle_v7_t), 32U);
   EXPECT_EQ(sizeof(ncclNetDeviceHandle_v12_t), 32U);
   EXPECT_EQ(sizeof(ncclNetVDeviceProps_v9_t), 20U);

@@ -1,6 +1,6 @@
 // A network plugin over UNIX sockets that receives up to eight messages at once, and matches them as strictly as
-// networks for RDMA do: the receiver tells the sender of each receive that it posts; a message goes into a free place of
-// its tag in the oldest one that has not got all of its messages, or is refused; and only when all are there do they
+// networks for RDMA do: the receiver tells the sender of each receive that it posts; a message goes into a free place
+// of its tag in the oldest one that has not got all of its messages, or is refused; and only when all are there do they
 // leave, as one.
 //
 // MULTI_NET is a comma list: "gdr": it reads and writes GPU memory; "busy": one post of three has no room.
@@ -347,7 +347,10 @@ ncclResult_t test(void* posted, int* done, int* sizes) {
   auto* const request = static_cast<Request*>(posted);
   *done = request->done ? 1 : 0;
   if (request->comm == nullptr) {  // a flush
-    if (request->done) delete request; else request->done = true;
+    if (request->done)
+      delete request;
+    else
+      request->done = true;
     return ncclSuccess;
   }
   Comm& comm = *request->comm;

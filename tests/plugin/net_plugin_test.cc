@@ -201,7 +201,8 @@ TEST_P(NetPlugin, FusesOnlyWithinItsVersion) {
   const std::vector<int> lone{0};
   const plugin::NetFusion refused = plugin.net->makeVirtual(lone);
   EXPECT_EQ(refused.device, -1);
-  const char* const words = "makeVDevice failed with ncclInvalidArgument; it said: test net: makeVDevice: one device is no group";
+  const char* const words =
+      "makeVDevice failed with ncclInvalidArgument; it said: test net: makeVDevice: one device is no group";
   EXPECT_NE(refused.why.find(words), std::string::npos) << refused.why;
 }
 

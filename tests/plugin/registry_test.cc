@@ -269,7 +269,9 @@ TEST(NetRegistry, FusionThatFailedIsTriedAgain) {
   World world("");
   const auto lease = world.lease();
   int asked = 0;
-  const auto make = [&](plugin::NetDevices&, int) -> Status { return ++asked == 1 ? Status(ncclInvalidUsage) : Status(); };
+  const auto make = [&](plugin::NetDevices&, int) -> Status {
+    return ++asked == 1 ? Status(ncclInvalidUsage) : Status();
+  };
   EXPECT_EQ(lease->fuseOnce(plugin::NetPart::Net, make).status().code(), ncclInvalidUsage);
   EXPECT_TRUE(lease->fuseOnce(plugin::NetPart::Net, make).ok());
   EXPECT_EQ(asked, 2);

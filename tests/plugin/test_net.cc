@@ -37,7 +37,7 @@ inline TestNetFaults faults;
 struct DeviceList {
   char names[16][32];
   char paths[16][64];
-  std::mutex mutex;  // of all these: communicators may be made by several threads
+  std::mutex mutex;                     // of all these: communicators may be made by several threads
   std::vector<std::vector<int>> fused;  // only with "ports"
 };
 inline DeviceList netDevices;
@@ -130,8 +130,8 @@ inline ncclResult_t devices(int* count) {
 inline void describePorts(DeviceList& list, int device, PROPERTIES* props) {
   const std::vector<int>* const parts = partsOf(list, device);
   const int first = parts != nullptr ? parts->front() : device;
-  std::snprintf(list.paths[device], sizeof(list.paths[device]),
-                "/sys/devices/pci0000:1a/0000:1a:01.0/0000:%02x:00.%d", 0x1b + first / 2, first % 2);
+  std::snprintf(list.paths[device], sizeof(list.paths[device]), "/sys/devices/pci0000:1a/0000:1a:01.0/0000:%02x:00.%d",
+                0x1b + first / 2, first % 2);
   props->pciPath = list.paths[device];
   props->port = 1 + first % 2;
   if (parts == nullptr) return;

@@ -127,7 +127,8 @@ inline bool asleep(const proxy::ProgressEngine& engine) {
 /// An engine of its own with one task of one communicator. What the task and the hooks refer to is declared before it.
 struct OneTask {
   /// `change`: of what the communicator tells the engine.
-  explicit OneTask(proxy::EngineOptions options = {}, const std::function<void(OneTask&, proxy::GroupHooks&)>& change = {})
+  explicit OneTask(proxy::EngineOptions options = {},
+                   const std::function<void(OneTask&, proxy::GroupHooks&)>& change = {})
       : engine(makeEngine(std::move(options))) {
     proxy::GroupHooks hooks = comm.hooks();
     if (change) change(*this, hooks);

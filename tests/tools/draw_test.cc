@@ -7,13 +7,13 @@
 #include <pugixml.hpp>
 #include <set>
 
+#include "topo/search/topology.h"
+#include "topo/xml/topology_xml.h"
 #include "tutti_topo/draw_channels.h"
 #include "tutti_topo/draw_layout.h"
 #include "tutti_topo/draw_legend.h"
 #include "tutti_topo/draw_text.h"
 #include "tutti_topo/draw_tree.h"
-#include "topo/search/topology.h"
-#include "topo/xml/topology_xml.h"
 
 namespace tutti::tool {
 namespace {
@@ -129,7 +129,8 @@ TEST(DrawLayout, HasABoxForEveryGpuAndNic) {
   for (const std::string& name : kMachines) {
     const topo::Topology topology = topologyOf(name);
     const Layout layout = layoutMachine(topology.machine, {});
-    for (const topo::NodeKind kind : {topo::NodeKind::Cpu, topo::NodeKind::Switch, topo::NodeKind::Gpu, topo::NodeKind::Net, topo::NodeKind::NvSwitch}) {
+    for (const topo::NodeKind kind : {topo::NodeKind::Cpu, topo::NodeKind::Switch, topo::NodeKind::Gpu,
+                                      topo::NodeKind::Net, topo::NodeKind::NvSwitch}) {
       for (const int node : topology.machine.nodes(kind)) EXPECT_NE(layout.find(node), nullptr) << name << node;
     }
   }

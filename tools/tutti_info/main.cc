@@ -13,7 +13,9 @@ int main(int argc, char** argv) {
   app.add_flag("--markdown", markdown, "with --env: as docs/env.md, without values")->needs("--env");
   CLI::App* const stalls = app.add_subcommand("stalls", "ask a running process what its operations wait for");
   int pid = 0;
-  stalls->add_option("pid", pid, "number of the process, as the process itself sees it")->required()->check(CLI::PositiveNumber);
+  stalls->add_option("pid", pid, "number of the process, as the process itself sees it")
+      ->required()
+      ->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   if (stalls->parsed()) return tutti::askForStalls(pid);
   if (!env) {

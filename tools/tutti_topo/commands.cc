@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "base/log.h"
-#include "tutti_topo/draw.h"
-#include "tutti_topo/draw_tree.h"
 #include "topo/search/graph_xml.h"
 #include "topo/search/validate.h"
+#include "tutti_topo/draw.h"
+#include "tutti_topo/draw_tree.h"
 #include "tutti_topo/searched.h"
 #include "tutti_topo/text.h"
 
@@ -64,8 +64,8 @@ std::string verdictOn(const Found& found, const std::vector<std::string>& faults
   const topo::Graph& graph = found.graph;
   if (!faults.empty()) return fmt::format("{}\n", fmt::join(faults, "\n"));  // each begins with the graph's name
   if (graph.channels.empty()) return fmt::format("{}: no channels\n", topo::graphName(graph.id));
-  return fmt::format("{}: {} channel{} x {} GB/s: the machine carries it\n", topo::graphName(graph.id), graph.nChannels(),
-                     graph.nChannels() == 1 ? "" : "s", bandwidthText(graph.bwIntra));
+  return fmt::format("{}: {} channel{} x {} GB/s: the machine carries it\n", topo::graphName(graph.id),
+                     graph.nChannels(), graph.nChannels() == 1 ? "" : "s", bandwidthText(graph.bwIntra));
 }
 
 }  // namespace

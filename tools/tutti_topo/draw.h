@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "topo/search/graph.h"
 #include "topo/machine/machine.h"
+#include "topo/search/graph.h"
 
 namespace tutti::tool {
 
 struct DrawOptions {
-  std::string title;             ///< of the picture, such as the file's name
+  std::string title;                   ///< of the picture, such as the file's name
   const topo::Graph* graph = nullptr;  ///< whose channels are drawn; null: the machine alone. Not owned
   std::vector<int> channels;  ///< those that are seen at first; empty: all, or the first ones where they are too many
   float bound = 0;            ///< GB/s that all channels together could have at most, 0: unknown

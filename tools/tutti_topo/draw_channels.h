@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "tutti_topo/draw_layout.h"
 #include "topo/search/graph.h"
+#include "tutti_topo/draw_layout.h"
 
 namespace tutti::tool {
 

@@ -66,8 +66,8 @@ bool joinsGpus(const topo::Machine& machine, const Hops& hops) {
   }
   for (int i = 0; i < machine.linkCount(); ++i) {
     const topo::Link& link = machine.link(i);
-    const bool devices =
-        machine.node(link.from).kind() == topo::NodeKind::Device && machine.node(link.to).kind() == topo::NodeKind::Device;
+    const bool devices = machine.node(link.from).kind() == topo::NodeKind::Device &&
+                         machine.node(link.to).kind() == topo::NodeKind::Device;
     if (devices && link.kind == topo::LinkKind::NvLink) return true;
   }
   return false;

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "tutti_topo/draw_layout.h"
 #include "topo/machine/machine.h"
+#include "tutti_topo/draw_layout.h"
 
 namespace tutti::tool {
 

@@ -203,7 +203,8 @@ void placeUnit(Work& work, const Unit& unit, double x) {
     if (sys > 0) {
       const Rect a = work.out.find(before)->at;
       const Rect b = work.out.find(socket.cpu)->at;
-      work.out.wires.push_back({topo::LinkKind::Sys, sys, false, {{a.right(), a.y + a.h / 2}, {b.x, b.y + b.h / 2}}, ""});
+      work.out.wires.push_back(
+          {topo::LinkKind::Sys, sys, false, {{a.right(), a.y + a.h / 2}, {b.x, b.y + b.h / 2}}, ""});
     }
     before = socket.cpu;
   }

@@ -67,8 +67,9 @@ void addLinks(Rows& rows, const topo::Machine& machine) {
   for (const auto& [key, count] : seen) {
     if (++shown > kMostLinks) break;
     const auto kind = static_cast<topo::LinkKind>(key.first);
-    const char* what = kind == topo::LinkKind::NvLink && !machine.nodes(topo::NodeKind::NvSwitch).empty() ? "NVLinks of a GPU"
-                                                                                              : linkKindText(kind);
+    const char* what = kind == topo::LinkKind::NvLink && !machine.nodes(topo::NodeKind::NvSwitch).empty()
+                           ? "NVLinks of a GPU"
+                           : linkKindText(kind);
     rows.push_back({.kind = LegendKind::Link,
                     .text = fmt::format("{}  {}", bandwidthText(-key.second), what),
                     .tip = fmt::format("{} directions", count),
@@ -77,7 +78,8 @@ void addLinks(Rows& rows, const topo::Machine& machine) {
   }
 }
 
-std::string wayText(const topo::Machine& machine, const topo::Graph& graph, const topo::GraphChannel& channel, std::size_t most) {
+std::string wayText(const topo::Machine& machine, const topo::Graph& graph, const topo::GraphChannel& channel,
+                    std::size_t most) {
   std::string text = orderText(machine, channel.gpus, most);
   if (graph.pattern == topo::Pattern::Nvls || graph.pattern == topo::Pattern::CollNetDirect) {
     text = fmt::format("head {}", gpuLabel(machine, channel.gpus.front()));
@@ -93,7 +95,8 @@ std::string wayText(const topo::Machine& machine, const topo::Graph& graph, cons
   return text;
 }
 
-void addGraph(Rows& rows, const topo::Machine& machine, const DrawOptions& options, const std::vector<Bundle>& bundles) {
+void addGraph(Rows& rows, const topo::Machine& machine, const DrawOptions& options,
+              const std::vector<Bundle>& bundles) {
   const topo::Graph& graph = *options.graph;
   addText(rows, LegendKind::Heading,
           fmt::format("{}: {}", topo::graphName(graph.id),

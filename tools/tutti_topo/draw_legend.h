@@ -17,7 +17,7 @@ struct LegendRow {
   Rect at;                 ///< the swatch stands at its left
   std::string text;        ///< fits into the row
   std::string tip;         ///< full text where it was shortened
-  topo::LinkKind link{};         ///< Link
+  topo::LinkKind link{};   ///< Link
   float bandwidth = 0;     ///< Link: GB/s; Channel: of the bundle
   BoxKind part{};          ///< Part: which kind of box
   std::size_t bundle = 0;  ///< Channel

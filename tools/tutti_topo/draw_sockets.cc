@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "topo/xml/values.h"
 #include "tutti_topo/draw_text.h"
 #include "tutti_topo/draw_tree.h"
-#include "topo/xml/values.h"
 
 namespace tutti::tool {
 namespace {
@@ -34,7 +34,8 @@ struct Planner {
       const topo::NodeKind kind = machine.node(child).kind();
       for (const int leaf : below(child)) {
         const topo::NodeKind leafKind = machine.node(leaf).kind();
-        if (kind == topo::NodeKind::Device && leafKind == topo::NodeKind::Gpu) gpus.push_back({.gpu = leaf, .gpuParent = node});
+        if (kind == topo::NodeKind::Device && leafKind == topo::NodeKind::Gpu)
+          gpus.push_back({.gpu = leaf, .gpuParent = node});
         if (kind == topo::NodeKind::Nic && leafKind == topo::NodeKind::Net) {
           nets.push_back({.net = leaf, .nic = child, .netParent = node});
         }

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tutti_topo/draw_layout.h"
 #include "topo/machine/machine.h"
+#include "tutti_topo/draw_layout.h"
 
 namespace tutti::tool {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "topo/xml/values.h"
 #include "tutti_topo/draw_channels.h"
 #include "tutti_topo/draw_tree.h"
-#include "topo/xml/values.h"
 #include "tutti_topo/text.h"
 
 namespace tutti::tool {
@@ -39,7 +39,8 @@ std::string headline(const Found& found, bool interNode) {
                                  topo::patternName(graph.pattern), n, n == 1 ? "" : "s", bandwidthText(graph.bwIntra),
                                  topo::pathTypeName(graph.typeIntra));
   if (interNode) {
-    text += fmt::format(", x {} through NICs over {}", bandwidthText(graph.bwInter), topo::pathTypeName(graph.typeInter));
+    text +=
+        fmt::format(", x {} through NICs over {}", bandwidthText(graph.bwInter), topo::pathTypeName(graph.typeInter));
   }
   text += fmt::format("\n  total {} GB/s", bandwidthText(static_cast<double>(graph.bwIntra) * n));
   if (interNode) text += fmt::format(", {} through NICs", bandwidthText(static_cast<double>(graph.bwInter) * n));
@@ -110,7 +111,8 @@ std::string searchText(const topo::Machine& machine, const std::vector<Found>& f
       continue;
     }
     text += headline(one, interNode);
-    for (const Bundle& bundle : bundlesOf(graph, {}, graph.channels.size() * machine.nodes(topo::NodeKind::Gpu).size())) {
+    for (const Bundle& bundle :
+         bundlesOf(graph, {}, graph.channels.size() * machine.nodes(topo::NodeKind::Gpu).size())) {
       text += fmt::format("  {:>3}: {}\n", rangesText(bundle.channels), channelText(machine, graph, *bundle.order));
     }
   }

@@ -10,7 +10,8 @@ constexpr int kMostHeads = 64;  // the search itself knows lower limits
 
 /// What the bounds of the graphs go by; not `all`: without those that are not wanted.
 std::vector<topo::GraphRequest> requestsOf(const Loaded& loaded, bool all) {
-  std::vector<topo::GraphRequest> requests{{topo::GraphId::Ring, topo::Pattern::Ring}, {topo::GraphId::Tree, topo::Pattern::BalancedTree}};
+  std::vector<topo::GraphRequest> requests{{topo::GraphId::Ring, topo::Pattern::Ring},
+                                           {topo::GraphId::Tree, topo::Pattern::BalancedTree}};
   if (all || loaded.settings.collNet) {
     requests.push_back({topo::GraphId::CollNetChain, topo::Pattern::Tree});
     requests.push_back({topo::GraphId::CollNetDirect, topo::Pattern::CollNetDirect, 1, kMostHeads});
@@ -58,7 +59,8 @@ std::vector<Found> searchAll(const Loaded& loaded) {
     milliseconds[id] = now - before;
     before = now;
   };
-  const topo::GraphSet graphs = topo::searchGraphs(loaded.topology.machine, loaded.topology.paths, loaded.settings, book);
+  const topo::GraphSet graphs =
+      topo::searchGraphs(loaded.topology.machine, loaded.topology.paths, loaded.settings, book);
   std::vector<Found> found;
   for (const topo::GraphRequest& request : requestsOf(loaded, false)) {
     found.push_back({graphOf(graphs, request.id), boundOf(loaded, request), milliseconds[request.id]});

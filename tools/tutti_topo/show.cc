@@ -5,8 +5,8 @@
 #include <functional>
 #include <map>
 
-#include "tutti_topo/draw_tree.h"
 #include "topo/xml/values.h"
+#include "tutti_topo/draw_tree.h"
 #include "tutti_topo/text.h"
 
 namespace tutti::tool {
@@ -44,7 +44,8 @@ class Tree {
 
   void nvSwitch(int number) {
     std::size_t gpus = 0;
-    for (const int link : machine_.node(number).links) gpus += machine_.link(link).kind == topo::LinkKind::NvLink ? 1 : 0;
+    for (const int link : machine_.node(number).links)
+      gpus += machine_.link(link).kind == topo::LinkKind::NvLink ? 1 : 0;
     line("", "", "", {fmt::format("NVSwitch: joins {} GPUs", gpus)});
   }
 

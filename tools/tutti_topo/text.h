@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "topo/search/graph.h"
 #include "topo/machine/machine.h"
+#include "topo/search/graph.h"
 #include "topo/search/topology.h"
 
 namespace tutti::tool {

@@ -52,8 +52,8 @@ std::string nearestSetting(std::string_view name);
 /// A setting that programs may ask for by name (ncclParamGetParameter and its like).
 struct VisibleSetting {
   const char* name;
-  bool integer;        ///< else text
-  std::string value;   ///< numbers in decimal
+  bool integer;       ///< else text
+  std::string value;  ///< numbers in decimal
 };
 /// Those of the table that NCCL shows as well, with their values in `params`.
 std::vector<VisibleSetting> visibleSettings(const Params& params);

@@ -11,13 +11,25 @@ namespace tutti {
 namespace {
 
 /// What NCCL shows as well. Not for secrets.
-constexpr std::array<std::string_view, 9> kVisible{
-    "NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_DEBUG_TIMESTAMP_FORMAT", "NCCL_DEBUG_TIMESTAMP_LEVELS",
-    "NCCL_WARN_ENABLE_DEBUG_INFO", "NCCL_SET_THREAD_NAME", "NCCL_PARAM_DUMP_ALL", "NCCL_NO_CACHE"};
+constexpr std::array<std::string_view, 9> kVisible{"NCCL_DEBUG",
+                                                   "NCCL_DEBUG_SUBSYS",
+                                                   "NCCL_DEBUG_FILE",
+                                                   "NCCL_DEBUG_TIMESTAMP_FORMAT",
+                                                   "NCCL_DEBUG_TIMESTAMP_LEVELS",
+                                                   "NCCL_WARN_ENABLE_DEBUG_INFO",
+                                                   "NCCL_SET_THREAD_NAME",
+                                                   "NCCL_PARAM_DUMP_ALL",
+                                                   "NCCL_NO_CACHE"};
 
-std::string textOf(const std::string& text) { return text; }
-std::string textOf(std::int64_t number) { return std::to_string(number); }
-std::string textOf(const std::optional<std::int64_t>& number) { return number ? textOf(*number) : std::string(); }
+std::string textOf(const std::string& text) {
+  return text;
+}
+std::string textOf(std::int64_t number) {
+  return std::to_string(number);
+}
+std::string textOf(const std::optional<std::int64_t>& number) {
+  return number ? textOf(*number) : std::string();
+}
 
 template <class T>
 void addIfVisible(std::vector<VisibleSetting>& settings, const char* name, const T& value) {

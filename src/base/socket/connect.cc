@@ -6,8 +6,8 @@
 #include <cerrno>
 
 #include "base/log.h"
-#include "base/socket/socket.h"
 #include "base/socket/errors.h"
+#include "base/socket/socket.h"
 
 namespace tutti {
 

@@ -21,9 +21,9 @@ struct NetInterface {
 
 /// What the user asked for; see docs/env.md.
 struct InterfaceChoice {
-  std::string_view names;       ///< NCCL_SOCKET_IFNAME: `[^][=]name,name`; empty: automatic
-  int family = AF_UNSPEC;       ///< NCCL_SOCKET_FAMILY
-  Address subnetOf;             ///< address of NCCL_COMM_ID where set
+  std::string_view names;  ///< NCCL_SOCKET_IFNAME: `[^][=]name,name`; empty: automatic
+  int family = AF_UNSPEC;  ///< NCCL_SOCKET_FAMILY
+  Address subnetOf;        ///< address of NCCL_COMM_ID where set
   std::size_t limit = 16;
 };
 
@@ -31,8 +31,8 @@ struct InterfaceChoice {
 /// Errors: ncclSystemError.
 Result<std::vector<NetInterface>> listInterfaces();
 
-/// Interfaces to use, best first, each once; empty where none fits. Pure. Order: those named, or else prefix "ib", on the
-/// subnet of `subnetOf`, any but docker*/lo/virbr*, docker*, lo, virbr*: the first of these steps that has any.
+/// Interfaces to use, best first, each once; empty where none fits. Pure. Order: those named, or else prefix "ib", on
+/// the subnet of `subnetOf`, any but docker*/lo/virbr*, docker*, lo, virbr*: the first of these steps that has any.
 std::vector<NetInterface> chooseInterfaces(const std::vector<NetInterface>& all, const InterfaceChoice& choice);
 
 /// The interface for the bootstrap of this process, by NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY.

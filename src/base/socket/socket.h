@@ -9,15 +9,15 @@
 #include <string>
 
 #include "base/abort.h"
-#include "base/socket/address.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/socket/address.h"
 #include "base/status.h"
 
 namespace tutti {
 
-/// What bounds a wait: a deadline, an Abort (looked at every 100 ms), and a file descriptor that wakes it at once when it
-/// becomes readable (an eventfd that an abort listener writes). Borrowed pointers; they outlive the call.
+/// What bounds a wait: a deadline, an Abort (looked at every 100 ms), and a file descriptor that wakes it at once when
+/// it becomes readable (an eventfd that an abort listener writes). Borrowed pointers; they outlive the call.
 struct Wait {
   Deadline deadline = Deadline::in(std::chrono::seconds(60));
   const Abort* abort = nullptr;

@@ -20,9 +20,10 @@ void LinkAttempt::noteReason(std::string_view transportName, std::string_view re
 }
 
 LinkAttempt LinkAttempt::next(std::string_view name) && {
-  noteReason(name, error.ok() ? "it was tried and does not work: its self-test did not pass, or the other side could not "
-                                "open it"
-                              : std::string_view(errorText));
+  noteReason(name, error.ok()
+                       ? "it was tried and does not work: its self-test did not pass, or the other side could not "
+                         "open it"
+                       : std::string_view(errorText));
   LinkAttempt again;
   again.request = request;
   again.transport = transport + 1;

@@ -23,7 +23,8 @@ struct TableLayout {
   std::size_t nChannels;
   std::size_t nRings;
   explicit TableLayout(const ChannelPlan& plan)
-      : nRanks(static_cast<std::size_t>(plan.nRanks)), nChannels(plan.channels.channels.size()),
+      : nRanks(static_cast<std::size_t>(plan.nRanks)),
+        nChannels(plan.channels.channels.size()),
         nRings(plan.channels.rings.size()) {}
 
   std::size_t channels() const { return sizeof(device::CommView); }
@@ -57,7 +58,9 @@ Result<std::unique_ptr<ChannelSet>> ChannelSet::create(const gpu::Device& device
   return set;
 }
 
-const device::CommView* ChannelSet::view() const { return reinterpret_cast<const device::CommView*>(table_.data()); }
+const device::CommView* ChannelSet::view() const {
+  return reinterpret_cast<const device::CommView*>(table_.data());
+}
 
 Status ChannelSet::uploadSkeleton() const {
   const TableLayout layout(plan_);
@@ -100,8 +103,8 @@ Status ChannelSet::uploadSkeleton() const {
 }
 
 Status ChannelSet::upload(const transport::ConnView& view, CUdeviceptr place) const {
-  return std::visit([&](const auto& conn) { return gpu::copyToDevice(*device_, place, std::as_bytes(std::span(&conn, 1))); },
-                    view);
+  return std::visit(
+      [&](const auto& conn) { return gpu::copyToDevice(*device_, place, std::as_bytes(std::span(&conn, 1))); }, view);
 }
 
 Status ChannelSet::add(OpenLink link) {
@@ -147,7 +150,8 @@ std::vector<ConnectedEnd> ChannelSet::endsOf(const LinkRequest& link) const {
   for (std::size_t i = 0; i < held.endpoints.size(); ++i) {
     if ((link.channels & oneChannel(channels[i])) == 0) continue;
     transport::Endpoint& end = *held.endpoints[i];
-    ends.push_back({channels[i], link.peer, link.direction, transport::fifosOf(end.view()), std::string(end.description()), end.task()});
+    ends.push_back({channels[i], link.peer, link.direction, transport::fifosOf(end.view()),
+                    std::string(end.description()), end.task()});
   }
   return ends;
 }
@@ -198,10 +202,12 @@ Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline) {
     ASSIGN(const OpenLink* const waiting, unconsumed());
     if (waiting == nullptr) break;
     if (deadline.expired()) {
-      return fail(ncclRemoteError, "rank {} of {} on host {}, device {}, waited in vain for rank {} to take what was sent to "
-                  "it: that rank has not issued the matching operation, or hangs. Use ncclCommAbort to end a communicator "
-                  "whose operations cannot complete; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed", plan_.rank,
-                  plan_.nRanks, hostName(), device_->ordinal(), waiting->request.peer);
+      return fail(
+          ncclRemoteError,
+          "rank {} of {} on host {}, device {}, waited in vain for rank {} to take what was sent to "
+          "it: that rank has not issued the matching operation, or hangs. Use ncclCommAbort to end a communicator "
+          "whose operations cannot complete; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed",
+          plan_.rank, plan_.nRanks, hostName(), device_->ordinal(), waiting->request.peer);
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(5000));

@@ -21,7 +21,7 @@
 namespace tutti::proxy {
 class ProgressGroup;
 class ProgressTask;
-}
+}  // namespace tutti::proxy
 
 namespace tutti::comm {
 
@@ -29,8 +29,8 @@ namespace tutti::comm {
 struct ChannelPlan {
   int rank = 0;
   int nRanks = 1;
-  topo::RankChannels channels;                      ///< this rank's neighbours, and the rings it walks along
-  const std::uint32_t* abortWord = nullptr;   ///< as kernels address it
+  topo::RankChannels channels;               ///< this rank's neighbours, and the rings it walks along
+  const std::uint32_t* abortWord = nullptr;  ///< as kernels address it
 };
 
 /// A connection as a report of a stall looks at it.
@@ -40,7 +40,7 @@ struct ConnectedEnd {
   device::Direction direction = device::Direction::Send;
   device::ConnFifos fifos{};
   std::string transport;
-  const proxy::ProgressTask* task = nullptr;   ///< null: no host thread stands in between
+  const proxy::ProgressTask* task = nullptr;  ///< null: no host thread stands in between
 };
 
 /// What is read of a connection to see whether it moves.
@@ -49,11 +49,11 @@ struct ConnectedCounters {
   int peer = -1;
   device::ConnKind kind = device::ConnKind::Graph;
   device::ConnFifos fifos{};
-  const proxy::ProgressTask* task = nullptr;   ///< null: no host thread stands in between
+  const proxy::ProgressTask* task = nullptr;  ///< null: no host thread stands in between
 };
 
-/// Owns all endpoints of one rank and the device memory of CommView, ChannelViews and their connections. Used by one thread at
-/// a time; kernels read the tables meanwhile, but only entries of links that were added before their launch.
+/// Owns all endpoints of one rank and the device memory of CommView, ChannelViews and their connections. Used by one
+/// thread at a time; kernels read the tables meanwhile, but only entries of links that were added before their launch.
 class ChannelSet {
  public:
   /// The device must outlive the result.
@@ -91,9 +91,11 @@ class ChannelSet {
 
  private:
   ChannelSet(const gpu::Device& device, ChannelPlan plan, gpu::DeviceBuffer table)
-      : device_(&device), plan_(std::move(plan)),
+      : device_(&device),
+        plan_(std::move(plan)),
         neighbours_(neighboursOf(plan_.rank, plan_.nRanks, plan_.channels.channels)),
-        links_(static_cast<std::size_t>(plan_.nRanks) * device::kConnKinds * 2), table_(std::move(table)) {}
+        links_(static_cast<std::size_t>(plan_.nRanks) * device::kConnKinds * 2),
+        table_(std::move(table)) {}
   static std::size_t slotOf(int peer, device::ConnKind kind, device::Direction direction) {
     const std::size_t link = static_cast<std::size_t>(peer) * device::kConnKinds + static_cast<std::size_t>(kind);
     return link * 2 + (direction == device::Direction::Send ? 0 : 1);
@@ -110,8 +112,8 @@ class ChannelSet {
   const gpu::Device* device_;
   ChannelPlan plan_;
   Neighbours neighbours_;
-  mutable std::mutex mutex_;      ///< links_, between add() and endsOf()
-  std::vector<OpenLink> links_;   ///< by slotOf(); without endpoints: not connected
+  mutable std::mutex mutex_;     ///< links_, between add() and endsOf()
+  std::vector<OpenLink> links_;  ///< by slotOf(); without endpoints: not connected
   gpu::DeviceBuffer table_;
   proxy::ProgressGroup* progress_ = nullptr;
   bool driven_ = false;

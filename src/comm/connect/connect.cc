@@ -33,7 +33,9 @@ class Connector {
     return {context_.peers[static_cast<std::size_t>(context_.control.rank())],
             context_.peers[static_cast<std::size_t>(attempt.request.peer)]};
   }
-  transport::Transport& transportOf(const LinkAttempt& attempt) const { return *context_.transports[attempt.transport]; }
+  transport::Transport& transportOf(const LinkAttempt& attempt) const {
+    return *context_.transports[attempt.transport];
+  }
 
   Status chooseTransport(LinkAttempt& attempt) const;
   Status open(LinkAttempt& attempt) const;

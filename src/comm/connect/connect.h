@@ -24,8 +24,8 @@ struct OpenLink {
 /// Everything connectLinks needs to know; borrowed for the call.
 struct ConnectContext {
   ControlChannel& control;
-  std::span<const topo::PeerInfo> peers;                           ///< of all ranks, ours included
-  std::span<const std::unique_ptr<transport::Transport>> transports;    ///< best first, the same list on all ranks
+  std::span<const topo::PeerInfo> peers;                              ///< of all ranks, ours included
+  std::span<const std::unique_ptr<transport::Transport>> transports;  ///< best first, the same list on all ranks
   std::array<device::SlotBytes, device::kConnKinds> slotBytes{};
   /// Those of Mesh connections that host threads drive, of which there may be many.
   device::SlotBytes proxiedMeshSlots{};
@@ -33,8 +33,8 @@ struct ConnectContext {
   bool peersMayBeLate = false;
 };
 
-/// Opens all links at once. Every peer named must ask for the mirrored link (the other direction, the same channels), in
-/// this call or in a later one, in whatever company; other ranks need not take part. A link whose self-test fails is
+/// Opens all links at once. Every peer named must ask for the mirrored link (the other direction, the same channels),
+/// in this call or in a later one, in whatever company; other ranks need not take part. A link whose self-test fails is
 /// tried again with the next transport; ncclSystemError naming both ranks where none works.
 ///
 /// Why it cannot deadlock: every link advances by itself. Its first message is sent before anything is waited for,

@@ -19,10 +19,13 @@ int tagOf(LinkPhase phase, const LinkRequest& link, device::Direction senderSide
   return kConnectTag + place * 2 + (senderSide == device::Direction::Send ? 0 : 1);
 }
 
-int ownTag(LinkPhase phase, const LinkRequest& link) { return tagOf(phase, link, link.direction); }
+int ownTag(LinkPhase phase, const LinkRequest& link) {
+  return tagOf(phase, link, link.direction);
+}
 
 int peersTag(LinkPhase phase, const LinkRequest& link) {
-  return tagOf(phase, link, link.direction == device::Direction::Send ? device::Direction::Recv : device::Direction::Send);
+  return tagOf(phase, link,
+               link.direction == device::Direction::Send ? device::Direction::Recv : device::Direction::Send);
 }
 
 /// The channels, then one handle for each (all zero where opening failed, so that the size is fixed).

@@ -7,7 +7,8 @@ namespace tutti::comm {
 Status noTransport(const LinkAttempt& attempt, const LinkEnds& ends) {
   const topo::PeerInfo& from = attempt.sends() ? ends.self : ends.peer;
   const topo::PeerInfo& to = attempt.sends() ? ends.peer : ends.self;
-  return fail(ncclSystemError, "No transport found for rank {}[{:x}] -> rank {}[{:x}] (hosts {} and {}): {}. Ranks on "
+  return fail(ncclSystemError,
+              "No transport found for rank {}[{:x}] -> rank {}[{:x}] (hosts {} and {}): {}. Ranks on "
               "different hosts need a network transport, ranks on one host peer access between their devices",
               from.rank, from.busId, to.rank, to.busId, from.hostName.data(), to.hostName.data(),
               attempt.reasons.empty() ? "no transport is enabled" : attempt.reasons);
@@ -15,9 +16,10 @@ Status noTransport(const LinkAttempt& attempt, const LinkEnds& ends) {
 
 Status peerOverdue(const LinkEnds& ends, milliseconds patience) {
   const topo::PeerInfo& late = ends.peer;
-  return fail(ncclRemoteError, "Rank {} waited {} ms in vain for rank {} (host {}, device {}) to connect: that rank hangs, "
-              "is stopped, or never made this call; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed", ends.self.rank,
-              patience.count(), late.rank, late.hostName.data(), late.cudaDevice);
+  return fail(ncclRemoteError,
+              "Rank {} waited {} ms in vain for rank {} (host {}, device {}) to connect: that rank hangs, "
+              "is stopped, or never made this call; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed",
+              ends.self.rank, patience.count(), late.rank, late.hostName.data(), late.cudaDevice);
 }
 
 void reportLink(const LinkAttempt& attempt, const LinkEnds& ends) {
@@ -38,11 +40,14 @@ void reportLink(const LinkAttempt& attempt, const LinkEnds& ends) {
 
 void warnOfRetry(const LinkAttempt& attempt, const LinkEnds& ends, std::string_view transportName) {
   const auto& [self, peer] = ends;
-  warn("Transport {} between rank {} (host {}, device {}) and rank {} (host {}, device {}) does not work: {}. Trying the "
-       "next one", transportName, self.rank, self.hostName.data(), self.cudaDevice, peer.rank, peer.hostName.data(),
-       peer.cudaDevice,
-       attempt.error.ok() ? "its self-test, a pattern written by one side and read by the other, did not pass, or the "
-                            "other side could not open it" : "see the error above");
+  warn(
+      "Transport {} between rank {} (host {}, device {}) and rank {} (host {}, device {}) does not work: {}. Trying "
+      "the "
+      "next one",
+      transportName, self.rank, self.hostName.data(), self.cudaDevice, peer.rank, peer.hostName.data(), peer.cudaDevice,
+      attempt.error.ok() ? "its self-test, a pattern written by one side and read by the other, did not pass, or the "
+                           "other side could not open it"
+                         : "see the error above");
 }
 
 }  // namespace tutti::comm

@@ -36,8 +36,12 @@ std::vector<LinkRequest> linksOfAlgorithm(const LaunchNote& note, const Neighbou
       }
       if (note.inPlace) addMesh();
       break;
-    case device::Algorithm::Tree: addAll(neighbours.tree); break;
-    case device::Algorithm::Pat: addAll(neighbours.pat); break;
+    case device::Algorithm::Tree:
+      addAll(neighbours.tree);
+      break;
+    case device::Algorithm::Pat:
+      addAll(neighbours.pat);
+      break;
     case device::Algorithm::OneShot:
     case device::Algorithm::Direct:
       addMesh();
@@ -45,12 +49,15 @@ std::vector<LinkRequest> linksOfAlgorithm(const LaunchNote& note, const Neighbou
     case device::Algorithm::CollNetDirect:
     case device::Algorithm::CollNetChain:
     case device::Algorithm::Nvls:
-    case device::Algorithm::NvlsTree: break;
+    case device::Algorithm::NvlsTree:
+      break;
   }
   return links;
 }
 
-ChannelMask channelsFrom(unsigned first, unsigned count) { return allChannels(static_cast<int>(count)) << first; }
+ChannelMask channelsFrom(unsigned first, unsigned count) {
+  return allChannels(static_cast<int>(count)) << first;
+}
 
 std::vector<UsedLink> linksOfMessages(const LaunchNote& note, int rank) {
   std::vector<UsedLink> used;

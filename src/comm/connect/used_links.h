@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "comm/launch/launch_note.h"
 #include "comm/connect/links.h"
+#include "comm/launch/launch_note.h"
 
 namespace tutti::comm {
 

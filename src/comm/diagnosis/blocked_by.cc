@@ -31,7 +31,8 @@ const RankState::Hold* holdOf(const StallCase& stall, int sender, int receiver, 
 
 void tellHolds(RankState& own, std::span<const RankState::Hold> each) {
   std::map<std::tuple<int, device::ConnKind, int, proxy::BlockedBy>, ChannelBits> joined;
-  for (const RankState::Hold& hold : each) joined[{hold.receiver, hold.kind, hold.relay, hold.blockedBy}] |= hold.channels;
+  for (const RankState::Hold& hold : each)
+    joined[{hold.receiver, hold.kind, hold.relay, hold.blockedBy}] |= hold.channels;
   std::vector<RankState::Hold> holds;
   for (const auto& [key, channels] : joined) {
     const auto& [receiver, kind, relay, blockedBy] = key;

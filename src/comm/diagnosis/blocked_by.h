@@ -18,8 +18,9 @@ struct HeldMessage {
   RankState::Hold hold;
 };
 
-/// Puts into `own` what its senders say, each of one connection: those of one peer, blockedBy and kind in one. Where there
-/// are more than it has room for, those that a relay keeps and those to peers that `own` waits for go first. Pure.
+/// Puts into `own` what its senders say, each of one connection: those of one peer, blockedBy and kind in one. Where
+/// there are more than it has room for, those that a relay keeps and those to peers that `own` waits for go first.
+/// Pure.
 void tellHolds(RankState& own, std::span<const RankState::Hold> each);
 /// One that this rank waits for, be it through others. Pure.
 std::optional<HeldMessage> heldMessage(const StallCase& stall);

@@ -23,7 +23,8 @@ void giveUp(std::unique_ptr<gpu::PinnedBuffer> memory) {
 }  // namespace
 
 Result<CounterCopy> CounterCopy::create(const gpu::Device& device) {
-  ASSIGN(gpu::PinnedBuffer words, gpu::PinnedBuffer::create(device, kMostEnds * 2 * device::kCountersBytes, "stall reports"));
+  ASSIGN(gpu::PinnedBuffer words,
+         gpu::PinnedBuffer::create(device, kMostEnds * 2 * device::kCountersBytes, "stall reports"));
   ASSIGN(gpu::Event done, gpu::Event::create(device));
   return CounterCopy(device, std::move(words), std::move(done));
 }

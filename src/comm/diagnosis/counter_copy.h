@@ -59,7 +59,8 @@ class CounterCopy {
   }
 
   const gpu::Device* device_;
-  std::unique_ptr<gpu::PinnedBuffer> words_;  ///< given up if the device still writes to it at the end; null: moved from
+  std::unique_ptr<gpu::PinnedBuffer>
+      words_;  ///< given up if the device still writes to it at the end; null: moved from
   gpu::Event done_;
   State state_ = State::None;
 };

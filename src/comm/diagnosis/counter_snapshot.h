@@ -9,12 +9,13 @@
 #include "base/status.h"
 #include "comm/connect/channels.h"
 #include "comm/diagnosis/counter_copy.h"
-#include "comm/launch/launch_note.h"
 #include "comm/diagnosis/stall_lines.h"
+#include "comm/launch/launch_note.h"
 
 namespace tutti::comm {
 
-/// Connections of one communicator, one reading at a time, which keeps nobody waiting (comm/diagnosis/counter_copy.h). One thread.
+/// Connections of one communicator, one reading at a time, which keeps nobody waiting (comm/diagnosis/counter_copy.h).
+/// One thread.
 class CounterReader {
  public:
   using State = CounterCopy::State;

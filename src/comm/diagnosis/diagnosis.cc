@@ -171,8 +171,8 @@ class Chain {
 std::string endOfChain(const StallCase& stall, int rank) {
   const std::string who = rank == stall.self ? "this rank" : stall.describe(rank);
   if (stall.gone(rank)) {
-    return fmt::format("{} has left the communicator: it has not called what is waited for, or was given other arguments",
-                       who);
+    return fmt::format(
+        "{} has left the communicator: it has not called what is waited for, or was given other arguments", who);
   }
   if (stall.stateOf(rank) == nullptr) {
     return fmt::format("{} cannot be asked: a rank through which it is asked has left the communicator", who);
@@ -231,10 +231,10 @@ Diagnosis judgeStall(const StallCase& stall) {
   }
   Chain chain(stall);
   if (const int rank = chain.end(stall.self); rank >= 0) return {endOfChain(stall, rank), stall.moves(rank)};
-  return {fmt::format(
-      "{} wait for each other in a circle: do all ranks make the same calls in the same order, and has "
-      "each Send its Recv?",
-      listed(stall, chain.members()))};
+  return {
+      fmt::format("{} wait for each other in a circle: do all ranks make the same calls in the same order, and has "
+                  "each Send its Recv?",
+                  listed(stall, chain.members()))};
 }
 
 }  // namespace tutti::comm

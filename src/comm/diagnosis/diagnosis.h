@@ -16,11 +16,11 @@ struct StallCase {
   int self = 0;
   int nRanks = 1;
   RankState own;
-  std::map<int, RankState> answers;                  ///< of other ranks; those that are missing did not answer
-  milliseconds limit{0};                             ///< after which an operation that does not move is stalled; 0: never
-  std::function<bool(int)> hasLeft;                  ///< has destroyed its communicator: it answers no more
-  std::function<std::string(int)> describe;          ///< "rank 5 (host b, device 0)"
-  std::function<int(int)> parent;                    ///< in the tree that carries the answers; -1: none
+  std::map<int, RankState> answers;          ///< of other ranks; those that are missing did not answer
+  milliseconds limit{0};                     ///< after which an operation that does not move is stalled; 0: never
+  std::function<bool(int)> hasLeft;          ///< has destroyed its communicator: it answers no more
+  std::function<std::string(int)> describe;  ///< "rank 5 (host b, device 0)"
+  std::function<int(int)> parent;            ///< in the tree that carries the answers; -1: none
   std::function<std::string(std::uint64_t)> nameOf;  ///< of the n-th collective, counted from 1; empty: not known
 
   /// What is known of a rank; null: it has not answered.

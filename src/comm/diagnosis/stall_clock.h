@@ -57,9 +57,7 @@ class StallClock {
   milliseconds limit() const { return limit_; }
 
   /// Nothing has moved for long enough, and nobody has been told.
-  bool stalled(Time now) const {
-    return suspects(now) && known_ && !reported_ && now - unmoved_ >= quiet();
-  }
+  bool stalled(Time now) const { return suspects(now) && known_ && !reported_ && now - unmoved_ >= quiet(); }
   /// Whether something was seen to have moved after `when`.
   bool movedAfter(Time when) const { return known_ && unmoved_ > when; }
   void report() { reported_ = true; }
@@ -74,11 +72,11 @@ class StallClock {
   static constexpr milliseconds kApart{250};
   milliseconds limit_;
   bool busy_ = false;
-  Time begun_{};             ///< while busy
-  bool known_ = false;       ///< something was read
-  Time read_{};              ///< last
-  std::uint64_t seen_ = 0;   ///< then
-  Time unmoved_{};           ///< since then
+  Time begun_{};            ///< while busy
+  bool known_ = false;      ///< something was read
+  Time read_{};             ///< last
+  std::uint64_t seen_ = 0;  ///< then
+  Time unmoved_{};          ///< since then
   bool reported_ = false;
 };
 

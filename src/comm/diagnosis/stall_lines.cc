@@ -46,7 +46,8 @@ std::string countsOf(const EndReading& end) {
 std::optional<EndWait> waitOf(const EndReading& end) {
   // What it sent before came all: whoever waits for it waits in vain. A receiver looks like one that waits.
   if (end.left) {
-    return EndWait{end.direction == device::Direction::Recv, fmt::format("rank {} has left the communicator", end.peer)};
+    return EndWait{end.direction == device::Direction::Recv,
+                   fmt::format("rank {} has left the communicator", end.peer)};
   }
   std::optional<EndWait> wait = end.direction == device::Direction::Send ? senderWait(end) : receiverWait(end);
   if (end.task.empty()) return wait;

@@ -30,7 +30,9 @@ enum class RankDoing : std::uint8_t {
 
 /// Channels, a bit for each; those that lie 8 apart share one.
 using ChannelBits = std::uint8_t;
-constexpr ChannelBits channelBit(int channel) { return static_cast<ChannelBits>(1U << (channel % 8)); }
+constexpr ChannelBits channelBit(int channel) {
+  return static_cast<ChannelBits>(1U << (channel % 8));
+}
 
 /// One rank's account of itself, as it travels.
 struct RankState {

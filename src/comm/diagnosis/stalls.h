@@ -11,11 +11,11 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "comm/diagnosis/stall_clock.h"
 #include "comm/diagnosis/counter_snapshot.h"
-#include "comm/diagnosis/stall_state.h"
-#include "comm/diagnosis/progress_scan.h"
 #include "comm/diagnosis/diagnosis.h"
+#include "comm/diagnosis/progress_scan.h"
+#include "comm/diagnosis/stall_clock.h"
+#include "comm/diagnosis/stall_state.h"
 #include "topo/machine/peer_info.h"
 
 namespace tutti::bootstrap {
@@ -35,19 +35,19 @@ class RankRelays;
 struct StallSubject {
   int rank = 0;
   int nRanks = 1;
-  std::string who;                ///< the communicator's rank, host and device, for messages
+  std::string who;  ///< the communicator's rank, host and device, for messages
   const gpu::Device& device;
   bootstrap::Bootstrap& bootstrap;
   const ChannelSet& channels;
   const Launcher& launcher;
-  const RankRelays* relays;       ///< null: nobody sends through this rank
+  const RankRelays* relays;  ///< null: nobody sends through this rank
   std::span<const topo::PeerInfo> peers;
-  StallBoard& board;              ///< what peers say of themselves
+  StallBoard& board;                           ///< what peers say of themselves
   const std::atomic<const char*>& connecting;  ///< the operation whose call waits to be connected; null: none does
 };
 
-/// Of one communicator with peers. All members are called by the watch's thread (comm/ending/watch.h), which never waits:
-/// everything here is begun in one tick and looked after in later ones.
+/// Of one communicator with peers. All members are called by the watch's thread (comm/ending/watch.h), which never
+/// waits: everything here is begun in one tick and looked after in later ones.
 class StallProbe {
  public:
   using Time = SteadyClock::time_point;
@@ -66,7 +66,8 @@ class StallProbe {
   std::vector<std::string> takeAnswer() { return std::exchange(answer_, {}); }
 
  private:
-  StallProbe(const StallSubject& subject, milliseconds limit, std::unique_ptr<CounterReader> reader, MovementSweep sweep)
+  StallProbe(const StallSubject& subject, milliseconds limit, std::unique_ptr<CounterReader> reader,
+             MovementSweep sweep)
       : at_(subject), clock_(limit), reader_(std::move(reader)), sweep_(std::move(sweep)) {}
   void rest(Time now);
   void look(Time now);

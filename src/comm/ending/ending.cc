@@ -9,15 +9,15 @@
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
-#include "comm/state/background.h"
 #include "comm/connect/channels.h"
-#include "comm/state/communicator.h"
+#include "comm/ending/watch.h"
 #include "comm/launch/device_pool.h"
-#include "comm/state/exit_delivery.h"
 #include "comm/launch/launch.h"
 #include "comm/network/relays.h"
 #include "comm/settings/comm_settings.h"
-#include "comm/ending/watch.h"
+#include "comm/state/background.h"
+#include "comm/state/communicator.h"
+#include "comm/state/exit_delivery.h"
 #include "proxy/engine.h"
 
 namespace tutti::comm {
@@ -32,8 +32,8 @@ std::shared_ptr<BackgroundTask> taskOf(ncclComm& comm) {
   return comm.progress.task;
 }
 
-/// Memory that kernels may still touch, or that a failed device does not take back, is given up. Whether the communicator
-/// itself has to stay, too: graphs call its group of tasks, which refers to it.
+/// Memory that kernels may still touch, or that a failed device does not take back, is given up. Whether the
+/// communicator itself has to stay, too: graphs call its group of tasks, which refers to it.
 bool giveUp(ncclComm& comm, std::string_view why) {
   ExitDelivery::instance().remove(comm);
   warn("{}: {}; their memory stays allocated until the process ends", describeComm(comm), why);
@@ -58,7 +58,8 @@ std::string whatKernelsStillDo(ncclComm& comm) {
   if (state == CUDA_ERROR_NOT_READY) {
     return fmt::format("kernels did not stop within {} s after the abort", kLeaveBound.count() / 1000);
   }
-  return fmt::format("the device of the kernels has failed ({})", gpu::describeCu(comm.parts.device->device->driver(), state));
+  return fmt::format("the device of the kernels has failed ({})",
+                     gpu::describeCu(comm.parts.device->device->driver(), state));
 }
 
 /// Frees it, or leaves it to the graphs that contain its operations.
@@ -73,7 +74,8 @@ void freeOrBequeath(ncclComm* comm) {
   });
   ExitDelivery::instance().add(*comm);
   if (!comm->graphs.deferFree(estate)) return;
-  info(kDestroy, "comm {} : graphs with its operations are left; what they use stays allocated until they are destroyed",
+  info(kDestroy,
+       "comm {} : graphs with its operations are left; what they use stays allocated until they are destroyed",
        fmt::ptr(comm));
 }
 
@@ -143,8 +145,10 @@ bool callsLeave(ncclComm& comm, Deadline deadline) {
 Status finishAbort(ncclComm* comm) {
   tellPeers(*comm);
   if (!callsLeave(*comm, Deadline::in(kLeaveBound))) {
-    warn("{}: a call on another thread did not return within {} s after ncclCommAbort; the communicator's memory stays "
-         "allocated", describeComm(*comm), kLeaveBound.count() / 1000);
+    warn(
+        "{}: a call on another thread did not return within {} s after ncclCommAbort; the communicator's memory stays "
+        "allocated",
+        describeComm(*comm), kLeaveBound.count() / 1000);
     return {};
   }
   releaseComm(comm, "Abort");
@@ -189,6 +193,8 @@ Status destroyAndRelease(ncclComm* comm) {
   return {};
 }
 
-void endFailedInit(ncclComm* comm) { finishAbort(comm).ignore(); }
+void endFailedInit(ncclComm* comm) {
+  finishAbort(comm).ignore();
+}
 
 }  // namespace tutti::comm

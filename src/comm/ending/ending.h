@@ -17,8 +17,8 @@ void noteJoined(ncclComm& comm);
 /// communicator fails. Does nothing for a communicator that never came up.
 Status flushComm(ncclComm& comm);
 
-/// Frees everything, whatever state the communicator is in. Nobody may be inside it any more. If kernels do not leave in
-/// time, their memory stays allocated and a warning says so.
+/// Frees everything, whatever state the communicator is in. Nobody may be inside it any more. If kernels do not leave
+/// in time, their memory stays allocated and a warning says so.
 void releaseComm(ncclComm* comm, std::string_view how);
 
 /// Waits for background work, flushes, releases; of a communicator that has failed, or fails meanwhile, as

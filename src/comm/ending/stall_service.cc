@@ -9,8 +9,8 @@
 
 #include "base/log.h"
 #include "base/socket/stall_socket.h"
-#include "comm/state/communicator.h"
 #include "comm/diagnosis/stalls.h"
+#include "comm/state/communicator.h"
 
 namespace tutti::comm {
 

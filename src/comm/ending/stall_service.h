@@ -11,8 +11,8 @@ struct ncclComm;
 
 namespace tutti::comm {
 
-/// Listens on a socket of the abstract namespace that is named after the process (base/socket/stall_socket.h). Answers its own
-/// user and root, one at a time. The watch's thread only; nothing waits.
+/// Listens on a socket of the abstract namespace that is named after the process (base/socket/stall_socket.h). Answers
+/// its own user and root, one at a time. The watch's thread only; nothing waits.
 class StallService {
  public:
   /// From now on; where the socket cannot be had, nobody is answered.

@@ -5,10 +5,10 @@
 
 #include "base/log.h"
 #include "base/never_destroyed.h"
-#include "comm/state/communicator.h"
+#include "comm/diagnosis/stalls.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
-#include "comm/diagnosis/stalls.h"
+#include "comm/state/communicator.h"
 
 namespace tutti::comm {
 
@@ -30,10 +30,13 @@ void look(ncclComm& comm) {
     if (comm.parts.stalls) comm.parts.stalls->tick(SteadyClock::now(), result == CUDA_ERROR_NOT_READY);
     return;
   }
-  failComm(comm, fail(ncclUnhandledCudaError, "{}: a kernel failed on the device: Cuda failure {} {}. The last one that "
-                      "this communicator launched is {}. Nothing of this process on that device works any more; end the "
-                      "communicator with ncclCommAbort", describeComm(comm), static_cast<int>(result),
-                      gpu::describeCu(comm.parts.device->device->driver(), result), launcher.lastLaunch()));
+  failComm(comm,
+           fail(ncclUnhandledCudaError,
+                "{}: a kernel failed on the device: Cuda failure {} {}. The last one that "
+                "this communicator launched is {}. Nothing of this process on that device works any more; end the "
+                "communicator with ncclCommAbort",
+                describeComm(comm), static_cast<int>(result),
+                gpu::describeCu(comm.parts.device->device->driver(), result), launcher.lastLaunch()));
 }
 
 }  // namespace
@@ -74,7 +77,7 @@ void KernelWatch::remove(ncclComm& comm) {
 }
 
 void KernelWatch::run() {
-  const OwnLastError own;   // what it finds out is published by failComm()
+  const OwnLastError own;  // what it finds out is published by failComm()
   std::unique_lock lock(mutex_);
   service_.open();
   while (!wake_.wait_for(lock, kInterval, [this] { return stop_; })) lookAtAll();

@@ -30,13 +30,13 @@ class KernelWatch {
   void run();
   void lookAtAll();
 
-  std::mutex life_;               ///< one add or remove at a time
-  std::mutex mutex_;              ///< the two below; held while looking, which never waits
+  std::mutex life_;   ///< one add or remove at a time
+  std::mutex mutex_;  ///< the two below; held while looking, which never waits
   std::vector<ncclComm*> comms_;
   bool stop_ = false;
-  StallService service_;          ///< the thread's
+  StallService service_;  ///< the thread's
   std::condition_variable wake_;
-  Thread thread_;                 ///< runs while there are communicators
+  Thread thread_;  ///< runs while there are communicators
 };
 
 }  // namespace tutti::comm

@@ -6,12 +6,12 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
-#include "comm/state/communicator.h"
 #include "comm/connect/connect.h"
-#include "comm/launch/device_pool.h"
 #include "comm/init/init.h"
+#include "comm/launch/device_pool.h"
 #include "comm/plan/plan_context.h"
 #include "comm/plan/plan_text.h"
+#include "comm/state/communicator.h"
 #include "device/kernels/kernel_name.h"
 #include "proxy/engine.h"
 #include "transport/common/transport.h"
@@ -26,8 +26,8 @@ constexpr std::size_t kOpsKept = 1024;
 std::uint32_t keyOf(const KernelShape& kernel) {
   const auto number = [](auto value) { return static_cast<std::uint32_t>(value); };
   const bool sum = device::sharesKernel(kernel.op, device::DevOp::Sum);
-  return number(kernel.func) << 24 | number(kernel.algorithm) << 16 | number(kernel.protocol) << 12 |
-         number(sum) << 8 | number(kernel.type);
+  return number(kernel.func) << 24 | number(kernel.algorithm) << 16 | number(kernel.protocol) << 12 | number(sum) << 8 |
+         number(kernel.type);
 }
 
 std::string nameOf(const KernelShape& kernel) {
@@ -91,8 +91,13 @@ Status CommWork::loadKernels() {
     }
     planned.args.comm = parts.channels->view();
     planned.args.firstChannel = planned.firstChannel;
-    launches_.push_back({kernel.function, device::funcName(planned.func), planned.nChannels, planned.nThreads,
-                         &planned.args, kernel.name, {planned.func, planned.algorithm, planned.protocol}});
+    launches_.push_back({kernel.function,
+                         device::funcName(planned.func),
+                         planned.nChannels,
+                         planned.nThreads,
+                         &planned.args,
+                         kernel.name,
+                         {planned.func, planned.algorithm, planned.protocol}});
   }
   return {};
 }

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/state/call_gate.h"
-#include "comm/launch/launch.h"
 #include "comm/connect/link_types.h"
+#include "comm/launch/launch.h"
 #include "comm/plan/op.h"
 #include "comm/plan/planner.h"
+#include "comm/state/call_gate.h"
 
 struct ncclComm;
 
@@ -48,7 +48,7 @@ class CommWork {
   Planner planner_;
   Plan plan_;
   std::vector<LinkRequest> missing_;
-  std::vector<PreparedLaunch> launches_;   ///< one per launch of the plan, once loadKernels() was there
+  std::vector<PreparedLaunch> launches_;  ///< one per launch of the plan, once loadKernels() was there
 };
 
 }  // namespace tutti::comm

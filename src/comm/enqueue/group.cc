@@ -17,7 +17,7 @@ struct ThreadGroup {
   int depth = 0;
   Status lastError;
   GroupWork work;
-  CommWork alone;   ///< storage for what is not collected
+  CommWork alone;  ///< storage for what is not collected
 };
 
 /// Made by the thread's first group and freed with the thread. What is called later than that, as a library's own end
@@ -53,7 +53,8 @@ class TakenWork {
 };
 
 Status notInGroup() {
-  return fail(ncclInvalidUsage, "ncclGroupEnd: not in a group call. Every ncclGroupEnd needs an ncclGroupStart before it "
+  return fail(ncclInvalidUsage,
+              "ncclGroupEnd: not in a group call. Every ncclGroupEnd needs an ncclGroupStart before it "
               "on the same thread");
 }
 
@@ -75,11 +76,17 @@ Result<Progress> addToGroup(ncclComm& comm, const Op& op) {
   return runGroup(*work);
 }
 
-CommWork& workAtOnce() { return threadGroup().alone; }
+CommWork& workAtOnce() {
+  return threadGroup().alone;
+}
 
-void groupStart() { ++threadGroup().depth; }
+void groupStart() {
+  ++threadGroup().depth;
+}
 
-int groupDepth() { return threadGroup().depth; }
+int groupDepth() {
+  return threadGroup().depth;
+}
 
 void latchGroupError(Status status) {
   ThreadGroup& group = threadGroup();

@@ -17,7 +17,9 @@ constexpr std::size_t kCommsKept = 64;
 }  // namespace
 
 GroupWork::GroupWork() = default;
-GroupWork::GroupWork(GroupWork&& other) noexcept { *this = std::move(other); }
+GroupWork::GroupWork(GroupWork&& other) noexcept {
+  *this = std::move(other);
+}
 GroupWork::~GroupWork() = default;
 
 GroupWork& GroupWork::operator=(GroupWork&& other) noexcept {

@@ -31,8 +31,8 @@ struct Job {
 /// Everything between a group's start and its end. Can be used again: its storage is kept.
 struct GroupWork {
   std::vector<Job> jobs;
-  std::optional<bool> blocking;         ///< kind of the communicators so far; unset: none yet
-  bool forceBlocking = false;           ///< destroy and abort are always waited for
+  std::optional<bool> blocking;  ///< kind of the communicators so far; unset: none yet
+  bool forceBlocking = false;    ///< destroy and abort are always waited for
 
   GroupWork();
   GroupWork(GroupWork&& other) noexcept;
@@ -54,7 +54,7 @@ struct GroupWork {
   void clear();
 
  private:
-  std::vector<std::unique_ptr<CommWork>> pool_;   ///< the first nComms_ are in use
+  std::vector<std::unique_ptr<CommWork>> pool_;  ///< the first nComms_ are in use
   std::size_t nComms_ = 0;
 };
 

@@ -4,9 +4,9 @@
 
 #include "base/log.h"
 #include "comm/enqueue/comm_work.h"
-#include "comm/state/communicator.h"
-#include "comm/launch/device_pool.h"
 #include "comm/enqueue/group.h"
+#include "comm/launch/device_pool.h"
+#include "comm/state/communicator.h"
 #include "comm/state/red_ops.h"
 #include "device/kernels/kernel_name.h"
 #include "gpu/context.h"
@@ -19,7 +19,8 @@ namespace {
 constexpr int kFp8ComputeCapability = 90;
 
 void logCall(ncclComm& comm, const Op& op) {
-  info(kColl, "{}: opCount {:x} sendbuff {} recvbuff {} count {} datatype {} op {} root {} comm {} [nranks={}] stream {}",
+  info(kColl,
+       "{}: opCount {:x} sendbuff {} recvbuff {} count {} datatype {} op {} root {} comm {} [nranks={}] stream {}",
        apiFuncName(op.func), comm.progress.opCount.load(), fmt::ptr(op.sendbuff), fmt::ptr(op.recvbuff), op.count,
        static_cast<int>(op.datatype), static_cast<int>(op.redOp), op.root, fmt::ptr(&comm), comm.identity.nRanks,
        fmt::ptr(op.stream));
@@ -30,8 +31,10 @@ Status checkFp8(const ncclComm& comm, const Op& op) {
   if (op.datatype != ncclFloat8e4m3 && op.datatype != ncclFloat8e5m2) return {};
   for (const topo::PeerInfo& peer : comm.parts.peers) {
     if (peer.softGpu != 0 || peer.computeCapability >= kFp8ComputeCapability) continue;
-    return fail(ncclInvalidArgument, "FP8 reduction support begins with sm90 capable devices. rank {} on host {} has "
-                "sm{}", peer.rank, peer.hostName.data(), peer.computeCapability);
+    return fail(ncclInvalidArgument,
+                "FP8 reduction support begins with sm90 capable devices. rank {} on host {} has "
+                "sm{}",
+                peer.rank, peer.hostName.data(), peer.computeCapability);
   }
   return {};
 }

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "base/log.h"
-#include "comm/state/communicator.h"
 #include "comm/launch/device_pool.h"
 #include "comm/settings/comm_settings.h"
+#include "comm/state/communicator.h"
 #include "gpu/context.h"
 
 namespace tutti::comm {
@@ -23,16 +23,21 @@ struct Used {
 Used buffersUsed(const Op& op, int rank) {
   const bool root = op.root == rank;
   switch (op.func) {
-    case ApiFunc::Send: return {op.count > 0, false};
-    case ApiFunc::Recv: return {false, op.count > 0};
+    case ApiFunc::Send:
+      return {op.count > 0, false};
+    case ApiFunc::Recv:
+      return {false, op.count > 0};
     case ApiFunc::Broadcast:
-    case ApiFunc::Scatter: return {root, true};
+    case ApiFunc::Scatter:
+      return {root, true};
     case ApiFunc::Reduce:
-    case ApiFunc::Gather: return {true, root};
+    case ApiFunc::Gather:
+      return {true, root};
     case ApiFunc::AllReduce:
     case ApiFunc::AllGather:
     case ApiFunc::ReduceScatter:
-    case ApiFunc::AlltoAll: return {};
+    case ApiFunc::AlltoAll:
+      return {};
   }
   return {};
 }
@@ -45,14 +50,16 @@ Status checkOne(const ncclComm& comm, std::string_view label, std::string_view w
   int owner = -1;
   if (driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS || type == 0 ||
       driver.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) != CUDA_SUCCESS) {
-    return fail(ncclInvalidArgument, "{} : {} {} is not a valid pointer: CUDA does not know it. Allocate with cudaMalloc or "
-                "ncclMemAlloc ({}; checked because of NCCL_CHECK_POINTERS or NCCL_CHECK_MODE)", label, what,
-                fmt::ptr(pointer), describeComm(comm));
+    return fail(ncclInvalidArgument,
+                "{} : {} {} is not a valid pointer: CUDA does not know it. Allocate with cudaMalloc or "
+                "ncclMemAlloc ({}; checked because of NCCL_CHECK_POINTERS or NCCL_CHECK_MODE)",
+                label, what, fmt::ptr(pointer), describeComm(comm));
   }
   if (type != CU_MEMORYTYPE_DEVICE || owner == device.ordinal()) return {};
-  return fail(ncclInvalidArgument, "{} : {} {} is memory of device {}, but the communicator ({}) works on device {}. Call "
-              "cudaSetDevice before allocating", label, what, fmt::ptr(pointer), owner, describeComm(comm),
-              device.ordinal());
+  return fail(ncclInvalidArgument,
+              "{} : {} {} is memory of device {}, but the communicator ({}) works on device {}. Call "
+              "cudaSetDevice before allocating",
+              label, what, fmt::ptr(pointer), owner, describeComm(comm), device.ordinal());
 }
 
 }  // namespace

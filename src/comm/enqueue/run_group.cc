@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/log.h"
-#include "comm/state/background.h"
 #include "comm/enqueue/comm_work.h"
-#include "comm/state/communicator.h"
 #include "comm/enqueue/group_jobs.h"
+#include "comm/state/background.h"
+#include "comm/state/communicator.h"
 
 namespace tutti::comm {
 
@@ -70,7 +70,7 @@ Status launchAll(const GroupWork& work) {
 Status carryOut(GroupWork& work) {
   Status status = runJobs(work, JobKind::Init);
   if (status.ok()) status = launchAll(work);
-  work.leaveComms();   // an abort, perhaps the group's own, waits until nobody is inside
+  work.leaveComms();  // an abort, perhaps the group's own, waits until nobody is inside
   if (status.ok()) status = runJobs(work, JobKind::Finalize);
   return endAll(work, status);
 }

@@ -12,8 +12,8 @@ namespace tutti::comm {
 /// they run in any case. Leaves `work` to be cleared, or empty.
 Result<Progress> runGroup(GroupWork& work);
 
-/// Ends the communicators that are to end, whatever became of the rest: their handles are the caller's no more. What has
-/// not run by then is given up where `soFar` is an error, which counts more than one of the ends.
+/// Ends the communicators that are to end, whatever became of the rest: their handles are the caller's no more. What
+/// has not run by then is given up where `soFar` is an error, which counts more than one of the ends.
 Status endAll(GroupWork& work, Status soFar);
 
 }  // namespace tutti::comm

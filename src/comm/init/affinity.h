@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "comm/settings/affinity_settings.h"
 #include "comm/init/topology_stages.h"
+#include "comm/settings/affinity_settings.h"
 
 namespace tutti::comm {
 

@@ -16,28 +16,48 @@ namespace tutti::comm {
 namespace {
 
 /// Messages are cut into what suits the network.
-bool followsFromNetwork(AgreedSetting setting) { return setting == AgreedSetting::P2pNetChunkSize; }
+bool followsFromNetwork(AgreedSetting setting) {
+  return setting == AgreedSetting::P2pNetChunkSize;
+}
 
 const char* nameOf(AgreedSetting setting) {
   switch (setting) {
-    case AgreedSetting::LaunchShape: return "TUTTI_LAUNCH_SHAPE";
-    case AgreedSetting::BuffSize: return "NCCL_BUFFSIZE";
-    case AgreedSetting::LlBuffSize: return "NCCL_LL_BUFFSIZE";
-    case AgreedSetting::Ll128BuffSize: return "NCCL_LL128_BUFFSIZE";
-    case AgreedSetting::NThreads: return "NCCL_NTHREADS";
-    case AgreedSetting::Ll128NThreads: return "NCCL_LL128_NTHREADS";
-    case AgreedSetting::P2pLlThreshold: return "NCCL_P2P_LL_THRESHOLD";
-    case AgreedSetting::PatEnable: return "NCCL_PAT_ENABLE";
-    case AgreedSetting::P2pDisable: return "NCCL_P2P_DISABLE (or NCCL_P2P_LEVEL)";
-    case AgreedSetting::P2pDirectDisable: return "NCCL_P2P_DIRECT_DISABLE";
-    case AgreedSetting::ShmDisable: return "NCCL_SHM_DISABLE";
-    case AgreedSetting::NetMessageMb: return "TUTTI_NET_MESSAGE_MB";
-    case AgreedSetting::P2pNvlChunkSize: return "NCCL_P2P_NVL_CHUNKSIZE";
-    case AgreedSetting::P2pPciChunkSize: return "NCCL_P2P_PCI_CHUNKSIZE";
-    case AgreedSetting::P2pNetChunkSize: return "NCCL_P2P_NET_CHUNKSIZE";
-    case AgreedSetting::P2pScheduleGroupSize: return "NCCL_P2P_SCHEDULE_GROUP_SIZE";
-    case AgreedSetting::NetSharedBuffers: return "NCCL_NET_SHARED_BUFFERS";
-    case AgreedSetting::Count: break;
+    case AgreedSetting::LaunchShape:
+      return "TUTTI_LAUNCH_SHAPE";
+    case AgreedSetting::BuffSize:
+      return "NCCL_BUFFSIZE";
+    case AgreedSetting::LlBuffSize:
+      return "NCCL_LL_BUFFSIZE";
+    case AgreedSetting::Ll128BuffSize:
+      return "NCCL_LL128_BUFFSIZE";
+    case AgreedSetting::NThreads:
+      return "NCCL_NTHREADS";
+    case AgreedSetting::Ll128NThreads:
+      return "NCCL_LL128_NTHREADS";
+    case AgreedSetting::P2pLlThreshold:
+      return "NCCL_P2P_LL_THRESHOLD";
+    case AgreedSetting::PatEnable:
+      return "NCCL_PAT_ENABLE";
+    case AgreedSetting::P2pDisable:
+      return "NCCL_P2P_DISABLE (or NCCL_P2P_LEVEL)";
+    case AgreedSetting::P2pDirectDisable:
+      return "NCCL_P2P_DIRECT_DISABLE";
+    case AgreedSetting::ShmDisable:
+      return "NCCL_SHM_DISABLE";
+    case AgreedSetting::NetMessageMb:
+      return "TUTTI_NET_MESSAGE_MB";
+    case AgreedSetting::P2pNvlChunkSize:
+      return "NCCL_P2P_NVL_CHUNKSIZE";
+    case AgreedSetting::P2pPciChunkSize:
+      return "NCCL_P2P_PCI_CHUNKSIZE";
+    case AgreedSetting::P2pNetChunkSize:
+      return "NCCL_P2P_NET_CHUNKSIZE";
+    case AgreedSetting::P2pScheduleGroupSize:
+      return "NCCL_P2P_SCHEDULE_GROUP_SIZE";
+    case AgreedSetting::NetSharedBuffers:
+      return "NCCL_NET_SHARED_BUFFERS";
+    case AgreedSetting::Count:
+      break;
   }
   return "";
 }
@@ -55,7 +75,8 @@ std::string textOf(const ThreadThresholds& thresholds) {
   return text;
 }
 
-Status mismatch(const char* setting, const topo::PeerInfo& a, std::string_view hasA, const topo::PeerInfo& b, std::string_view hasB) {
+Status mismatch(const char* setting, const topo::PeerInfo& a, std::string_view hasA, const topo::PeerInfo& b,
+                std::string_view hasB) {
   return fail(ncclInvalidUsage, "Mismatched {} : {} has {}, {} has {}. Set it alike on all ranks", setting, rankName(a),
               hasA, rankName(b), hasB);
 }
@@ -140,7 +161,7 @@ struct BestLink {
 };
 
 Result<BestLink> bestLink(std::span<const std::unique_ptr<transport::Transport>> transports, const topo::PeerInfo& self,
-                      const topo::PeerInfo& peer) {
+                          const topo::PeerInfo& peer) {
   for (const std::unique_ptr<transport::Transport>& transport : transports) {
     ASSIGN(const transport::LinkQuality quality, transport->judge(self, peer));
     if (quality != transport::LinkQuality::None) return BestLink{quality, transport->proxied()};
@@ -230,8 +251,8 @@ Result<Agreement> agree(ControlChannel& control, std::span<const topo::PeerInfo>
   return commonGround(peers, proposals);
 }
 
-RankFacts rankFactsFrom(const Agreement& agreement, const topo::RankLayout& layout, std::span<const topo::PeerInfo> peers,
-                        const topo::AgreedGraphs* graphs) {
+RankFacts rankFactsFrom(const Agreement& agreement, const topo::RankLayout& layout,
+                        std::span<const topo::PeerInfo> peers, const topo::AgreedGraphs* graphs) {
   RankFacts facts;
   facts.nRanks = layout.nRanks();
   facts.nNodes = layout.nNodes();

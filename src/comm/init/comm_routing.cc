@@ -3,14 +3,14 @@
 #include <cstddef>
 #include <optional>
 
-#include "comm/state/communicator.h"
-#include "comm/network/gpu_direct.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/launch/device_pool.h"
+#include "comm/network/gpu_direct.h"
 #include "comm/network/network.h"
 #include "comm/network/nics.h"
 #include "comm/network/relays.h"
 #include "comm/settings/comm_settings.h"
+#include "comm/state/communicator.h"
 #include "topo/machine/rank_layout.h"
 
 namespace tutti::comm {
@@ -51,7 +51,8 @@ net::EndPlace CommRouting::placeOf(const transport::LinkSpec& link, device::Dire
 }
 
 net::NicPlace CommRouting::nicOf(const transport::LinkSpec& link) const {
-  const RailPlace place = tutti::comm::placeOf(comm_.parts.nics, questionOf(comm_.parts, link, device::Direction::Recv));
+  const RailPlace place =
+      tutti::comm::placeOf(comm_.parts.nics, questionOf(comm_.parts, link, device::Direction::Recv));
   return net::NicPlace{place.nic, place.rail};
 }
 

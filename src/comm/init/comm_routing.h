@@ -2,8 +2,8 @@
 #pragma once
 
 #include "device/direction.h"
-#include "transport/net/lane/routing.h"
 #include "transport/net/lane/peer_farewells.h"
+#include "transport/net/lane/routing.h"
 
 struct ncclComm;
 

@@ -91,7 +91,9 @@ JoinedMachine fuseParts(std::span<JoinedMachine> parts) {
   for (JoinedMachine& part : parts) {
     systems.push_back(std::move(part.elements));
     for (topo::PeerRefusal& refusal : part.peersRefused) {
-      const auto same = [&](const topo::PeerRefusal& known) { return known.from == refusal.from && known.to == refusal.to; };
+      const auto same = [&](const topo::PeerRefusal& known) {
+        return known.from == refusal.from && known.to == refusal.to;
+      };
       if (std::none_of(joined.peersRefused.begin(), joined.peersRefused.end(), same)) {
         joined.peersRefused.push_back(std::move(refusal));
       }

@@ -10,7 +10,7 @@ namespace tutti::comm {
 
 /// What the ranks of a node know together.
 struct JoinedMachine {
-  topo::XmlElement elements;                    ///< with the GPUs that they use, `rank` being the rank in the communicator
+  topo::XmlElement elements;  ///< with the GPUs that they use, `rank` being the rank in the communicator
   std::vector<topo::PeerRefusal> peersRefused;  ///< that any of them knows of
 };
 

@@ -9,27 +9,27 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "base/threads/cpu_set.h"
 #include "base/log.h"
+#include "base/threads/cpu_set.h"
 #include "bootstrap/bootstrap.h"
-#include "comm/state/abort_word.h"
-#include "comm/init/affinity.h"
-#include "comm/state/background.h"
 #include "comm/connect/channels.h"
-#include "comm/state/communicator.h"
-#include "comm/launch/device_pool.h"
-#include "comm/ending/ending.h"
-#include "comm/launch/launch.h"
-#include "comm/init/net_options.h"
-#include "comm/network/network.h"
-#include "comm/plan/plan_context.h"
-#include "comm/init/planning_stage.h"
-#include "comm/network/relays.h"
-#include "comm/settings/comm_settings.h"
-#include "comm/init/stages.h"
 #include "comm/diagnosis/stalls.h"
-#include "comm/init/topology_stages.h"
+#include "comm/ending/ending.h"
 #include "comm/ending/watch.h"
+#include "comm/init/affinity.h"
+#include "comm/init/net_options.h"
+#include "comm/init/planning_stage.h"
+#include "comm/init/stages.h"
+#include "comm/init/topology_stages.h"
+#include "comm/launch/device_pool.h"
+#include "comm/launch/launch.h"
+#include "comm/network/network.h"
+#include "comm/network/relays.h"
+#include "comm/plan/plan_context.h"
+#include "comm/settings/comm_settings.h"
+#include "comm/state/abort_word.h"
+#include "comm/state/background.h"
+#include "comm/state/communicator.h"
 #include "gpu/dma_buf.h"
 #include "proxy/engine.h"
 #include "topo/machine/rank_layout.h"
@@ -71,11 +71,12 @@ void logPhase(const ncclComm& comm, std::string_view what) {
 }
 
 void logTimings(const ncclComm& comm, const StageClock& clock) {
-  info(kInit | kProfile, "Init timings - {}: rank {} nranks {} total {:.2f} (kernels {:.2f}, alloc {:.2f}, bootstrap "
-       "{:.2f}, allgathers {:.2f}, topo {:.2f}, graphs {:.2f}, connections {:.2f}, rest {:.2f})", comm.identity.function,
-       comm.identity.rank, comm.identity.nRanks, clock.total(), clock.of(Stage::Kernels), clock.of(Stage::Alloc),
-       clock.of(Stage::Bootstrap), clock.of(Stage::Allgathers), clock.of(Stage::Topo), clock.of(Stage::Graphs),
-       clock.of(Stage::Connections), clock.of(Stage::Rest));
+  info(kInit | kProfile,
+       "Init timings - {}: rank {} nranks {} total {:.2f} (kernels {:.2f}, alloc {:.2f}, bootstrap "
+       "{:.2f}, allgathers {:.2f}, topo {:.2f}, graphs {:.2f}, connections {:.2f}, rest {:.2f})",
+       comm.identity.function, comm.identity.rank, comm.identity.nRanks, clock.total(), clock.of(Stage::Kernels),
+       clock.of(Stage::Alloc), clock.of(Stage::Bootstrap), clock.of(Stage::Allgathers), clock.of(Stage::Topo),
+       clock.of(Stage::Graphs), clock.of(Stage::Connections), clock.of(Stage::Rest));
 }
 
 std::string orderOf(std::span<const std::int32_t> ring) {
@@ -144,8 +145,8 @@ void placeEngine(ncclComm& comm, const OwnMachine& machine) {
 Status openNetwork(ncclComm& comm) {
   if (comm.identity.nRanks == 1) return {};
   const plugin::NetOpening opening{.commId = comm.parts.bootstrap->commHash(),
-                           .trafficClass = comm.config.values.trafficClass,
-                           .secret = comm.parts.bootstrap->keyFor("tutti network")};
+                                   .trafficClass = comm.config.values.trafficClass,
+                                   .secret = comm.parts.bootstrap->keyFor("tutti network")};
   ASSIGN(comm.parts.network, CommNetwork::open(comm.config.netName, opening));
   info(kInit, "Using network {}", comm.parts.network->net().name());
   const gpu::Device& device = *comm.parts.device->device;
@@ -182,8 +183,10 @@ std::optional<std::vector<topo::NetDeviceFacts>> nicFacts(const ncclComm& comm) 
 Status layOutRanks(ncclComm& comm) {
   CommParts& parts = comm.parts;
   parts.layout = std::make_unique<topo::RankLayout>(comm.identity.rank, parts.peers);
-  parts.transports.push_back(std::make_unique<p2p::P2pTransport>(*parts.device->device, comm.settings->p2p, parts.device));
-  parts.transports.push_back(std::make_unique<shm::ShmTransport>(*parts.device->device, comm.settings->shm, parts.device));
+  parts.transports.push_back(
+      std::make_unique<p2p::P2pTransport>(*parts.device->device, comm.settings->p2p, parts.device));
+  parts.transports.push_back(
+      std::make_unique<shm::ShmTransport>(*parts.device->device, comm.settings->shm, parts.device));
   if (parts.network) {
     parts.transports.push_back(
         std::make_unique<net::NetTransport>(*parts.device->device, parts.network->net(), netOptions(comm)));
@@ -273,15 +276,16 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   if (sharesDeviceInProcess(parts.peers, comm.identity.rank)) TRY(parts.device->kernels->loadAll());
   clock.book(Stage::Kernels);
   TRY(layOutRanks(comm));
-  ASSIGN(const CommGraphs graphs, findGraphs({*parts.bootstrap, parts.peers, *parts.layout, comm.settings->topology}, machine));
+  ASSIGN(const CommGraphs graphs,
+         findGraphs({*parts.bootstrap, parts.peers, *parts.layout, comm.settings->topology}, machine));
   parts.nics = graphs.nics;
   if (comm.identity.nRanks > 1) {
     ASSIGN(parts.relays, RankRelays::join({.bootstrap = *parts.bootstrap,
-                                             .device = parts.device,
-                                             .network = parts.network,
-                                             .peers = parts.peers,
-                                             .rank = comm.identity.rank,
-                                             .relaysForOthers = parts.nics.relaysForOthers}));
+                                           .device = parts.device,
+                                           .network = parts.network,
+                                           .peers = parts.peers,
+                                           .rank = comm.identity.rank,
+                                           .relaysForOthers = parts.nics.relaysForOthers}));
   }
   clock.book(Stage::Topo);
   TRY(agreeOnPlanning(comm, graphs));
@@ -298,8 +302,8 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   return {};
 }
 
-/// A rank that died makes others fail, whose memory and connections then fail for the rest: what fails here may be such an
-/// echo, and word of its cause be under way. Waits a moment for it, and prefers it.
+/// A rank that died makes others fail, whose memory and connections then fail for the rest: what fails here may be such
+/// an echo, and word of its cause be under way. Waits a moment for it, and prefers it.
 Status causeOf(ncclComm& comm, Status own) {
   if (own.ok() || concernsAllRanks(own) || comm.parts.bootstrap == nullptr) return own;
   const Deadline deadline = Deadline::in(kEchoGrace);

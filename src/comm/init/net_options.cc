@@ -6,15 +6,15 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/init/agreement.h"
 #include "comm/init/comm_routing.h"
-#include "comm/state/communicator.h"
+#include "comm/init/stages.h"
 #include "comm/launch/device_pool.h"
 #include "comm/network/gpu_direct.h"
-#include "comm/plan/mesh_slots.h"
 #include "comm/network/network.h"
 #include "comm/network/nics.h"
 #include "comm/network/relays.h"
+#include "comm/plan/mesh_slots.h"
 #include "comm/settings/comm_settings.h"
-#include "comm/init/stages.h"
+#include "comm/state/communicator.h"
 #include "topo/machine/rank_layout.h"
 
 namespace tutti::comm {

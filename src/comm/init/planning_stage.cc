@@ -6,19 +6,19 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init/agreement.h"
+#include "comm/init/net_options.h"
+#include "comm/init/stages.h"
 #include "comm/launch/device_pool.h"
+#include "comm/network/network.h"
 #include "comm/plan/mesh_slots.h"
 #include "comm/plan/message_channels.h"
-#include "comm/init/net_options.h"
-#include "comm/network/network.h"
 #include "comm/plan/plan_messages.h"
 #include "comm/settings/comm_settings.h"
-#include "comm/init/stages.h"
+#include "comm/state/communicator.h"
 #include "comm/tuning/log.h"
 #include "comm/tuning/model.h"
-#include "comm/state/communicator.h"
-#include "topo/machine/rank_layout.h"
 #include "topo/channels/trees.h"
+#include "topo/machine/rank_layout.h"
 #include "transport/common/transport.h"
 
 namespace tutti::comm {
@@ -45,9 +45,12 @@ int channelsWished(const ncclComm& comm, const device::Policy& policy, const Com
   const topo::PeerInfo& self = parts.peers[static_cast<std::size_t>(comm.identity.rank)];
   int wished = wishedChannels(policy, comm.config, *comm.settings);
   if (graphs.known()) {
-    const auto lower = [](const topo::PeerInfo& a, const topo::PeerInfo& b) { return a.computeCapability < b.computeCapability; };
+    const auto lower = [](const topo::PeerInfo& a, const topo::PeerInfo& b) {
+      return a.computeCapability < b.computeCapability;
+    };
     const int lowest = std::min_element(parts.peers.begin(), parts.peers.end(), lower)->computeCapability;
-    wished = topo::channelsFor(graphs.agreed, parts.layout->nNodes(), lowest, channelLimits(comm.config, *comm.settings));
+    wished =
+        topo::channelsFor(graphs.agreed, parts.layout->nNodes(), lowest, channelLimits(comm.config, *comm.settings));
   }
   if (self.softGpu != 0) return wished;
   return channelsThatFit(wished, parts.device->device->facts().multiprocessors, parts.peers, self);

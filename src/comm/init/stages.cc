@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "base/host.h"
 #include <fmt/format.h>
+#include "base/host.h"
 
 #include "base/log.h"
 
@@ -24,9 +24,10 @@ std::string versionName(int code) {
 /// Compares everybody with rank 0: every rank sees the same table, hence the same first difference.
 Status compare(const topo::PeerInfo& first, const topo::PeerInfo& other) {
   if (other.version != first.version) {
-    return fail(ncclInvalidUsage, "Mismatched NCCL version detected : {} has {}, {} has {}. All ranks must load the same "
-                "library: check LD_LIBRARY_PATH and LD_PRELOAD on both hosts", rankName(first), versionName(first.version),
-                rankName(other), versionName(other.version));
+    return fail(ncclInvalidUsage,
+                "Mismatched NCCL version detected : {} has {}, {} has {}. All ranks must load the same "
+                "library: check LD_LIBRARY_PATH and LD_PRELOAD on both hosts",
+                rankName(first), versionName(first.version), rankName(other), versionName(other.version));
   }
   if (other.nRanks != first.nRanks) {
     return fail(ncclInvalidUsage, "Mismatched number of ranks : {} was started with {}, {} with {}", rankName(first),
@@ -62,7 +63,8 @@ device::Policy policyFor(const gpu::Driver& driver, const CommSettings& settings
   return applySettings(likeGpu ? device::kGpuPolicy : device::kHostPolicy, settings.tuning);
 }
 
-std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Policy& policy, const CommSettings& settings) {
+std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Policy& policy,
+                                                               const CommSettings& settings) {
   // Half of an LL line and 15 of 16 words of an LL128 line are content, which has to come in grains.
   constexpr auto kSimpleGrain = static_cast<std::uint32_t>(device::kGrainBytes);
   constexpr std::uint32_t kLlGrain = 2 * kSimpleGrain;
@@ -113,8 +115,10 @@ Status refuseSharedDevices(std::span<const topo::PeerInfo> peers) {
   for (std::size_t i = 0; i < peers.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (peers[i].hostHash != peers[j].hostHash || peers[i].deviceUuid != peers[j].deviceUuid) continue;
-      return fail(ncclInvalidUsage, "Duplicate GPU detected : {} and {} both have the device with bus id {:x}, and "
-                  "NCCL_MULTI_RANK_GPU_ENABLE is 0", rankName(peers[j]), rankName(peers[i]), peers[i].busId);
+      return fail(ncclInvalidUsage,
+                  "Duplicate GPU detected : {} and {} both have the device with bus id {:x}, and "
+                  "NCCL_MULTI_RANK_GPU_ENABLE is 0",
+                  rankName(peers[j]), rankName(peers[i]), peers[i].busId);
     }
   }
   return {};
@@ -151,7 +155,8 @@ device::Policy alongGraphs(device::Policy policy, int nChannels) {
   return policy;
 }
 
-int channelsThatFit(int wished, int multiprocessors, std::span<const topo::PeerInfo> peers, const topo::PeerInfo& self) {
+int channelsThatFit(int wished, int multiprocessors, std::span<const topo::PeerInfo> peers,
+                    const topo::PeerInfo& self) {
   const auto sharing = std::count_if(peers.begin(), peers.end(),
                                      [&](const topo::PeerInfo& peer) { return peer.deviceUuid == self.deviceUuid; });
   if (sharing <= 1) return wished;

@@ -9,9 +9,9 @@
 
 #include "base/control_channel.h"
 #include "base/status.h"
-#include "comm/settings/config.h"
 #include "comm/plan/plan.h"
 #include "comm/settings/comm_settings.h"
+#include "comm/settings/config.h"
 #include "gpu/context.h"
 #include "topo/channels/inter_node.h"
 #include "topo/machine/peer_info.h"
@@ -50,7 +50,8 @@ int channelsThatFit(int wished, int multiprocessors, std::span<const topo::PeerI
 
 /// Bytes of one slot by kind of connection and protocol. What NCCL_BUFFSIZE, NCCL_LL_BUFFSIZE and NCCL_LL128_BUFFSIZE
 /// ask for is rounded down to whole grains, at least one; an INFO line says so.
-std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Policy& policy, const CommSettings& settings);
+std::array<device::SlotBytes, device::kConnKinds> slotBytesFor(const device::Policy& policy,
+                                                               const CommSettings& settings);
 
 /// The numbers that suit the world the kernels run in, with TUTTI_LAUNCH_SHAPE and what
 /// applySettings() knows applied.

@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "comm/init/host_topology.h"
 #include "topo/detect/live.h"
-#include "topo/search/graph_xml.h"
 #include "topo/machine/lines.h"
+#include "topo/search/graph_xml.h"
 
 namespace tutti::comm {
 
@@ -36,9 +36,11 @@ bool everybodyKnows(const TopologyContext& context) {
   return true;
 }
 
-Status writeDump(const TopologyContext& context, const DumpFile& dump, const char* setting, const topo::XmlElement& root) {
+Status writeDump(const TopologyContext& context, const DumpFile& dump, const char* setting,
+                 const topo::XmlElement& root) {
   const topo::PeerInfo& self = context.peers[static_cast<std::size_t>(context.layout.rank())];
-  return topo::writeXmlFile(dump.path, root, fmt::format("{}, rank {} on host {}", setting, self.rank, self.hostName.data()));
+  return topo::writeXmlFile(dump.path, root,
+                            fmt::format("{}, rank {} on host {}", setting, self.rank, self.hostName.data()));
 }
 
 /// Puts the graphs of NCCL_GRAPH_FILE in the place of those that were searched.
@@ -46,7 +48,8 @@ Status replaceFromFile(const TopologySettings& settings, const topo::Topology& t
   if (settings.graphFile.empty()) return {};
   ASSIGN(const topo::GraphSet given, topo::readGraphFile(settings.graphFile, topology.machine, topology.interNode));
   for (topo::Graph topo::GraphSet::*graph :
-       {&topo::GraphSet::ring, &topo::GraphSet::tree, &topo::GraphSet::collNetChain, &topo::GraphSet::collNetDirect, &topo::GraphSet::nvls}) {
+       {&topo::GraphSet::ring, &topo::GraphSet::tree, &topo::GraphSet::collNetChain, &topo::GraphSet::collNetDirect,
+        &topo::GraphSet::nvls}) {
     if (!topo::replacesSearch(given.*graph, settings.crossNic)) continue;
     graphs.*graph = given.*graph;
     info(kGraph | kEnv, "NCCL_GRAPH_FILE={}: its {} graph is used, with {} channels", settings.graphFile,
@@ -58,7 +61,8 @@ Status replaceFromFile(const TopologySettings& settings, const topo::Topology& t
 void logGraphs(const topo::Topology& topology, const topo::GraphSet& graphs) {
   const topo::MachineBandwidth bandwidth = topo::machineBandwidth(topology.machine, topology.paths, topology.interNode);
   for (const std::string& line : topo::machineLines(topology.machine, bandwidth)) info(kGraph, "{}", line);
-  for (const topo::Graph* graph : {&graphs.ring, &graphs.tree, &graphs.collNetChain, &graphs.collNetDirect, &graphs.nvls}) {
+  for (const topo::Graph* graph :
+       {&graphs.ring, &graphs.tree, &graphs.collNetChain, &graphs.collNetDirect, &graphs.nvls}) {
     if (graph->channels.empty()) continue;
     for (const std::string& line : topo::graphLines(topology.machine, *graph)) info(kGraph, "{}", line);
   }
@@ -76,7 +80,8 @@ struct OwnNode {
   OwnNics nics;
 };
 
-OwnNics nicsOfRank(const topo::Topology& topology, const topo::Graph& ring, int localRank, const topo::PathSettings& settings) {
+OwnNics nicsOfRank(const topo::Topology& topology, const topo::Graph& ring, int localRank,
+                   const topo::PathSettings& settings) {
   for (const int gpu : topology.machine.nodes(topo::NodeKind::Gpu)) {
     if (topology.machine.facts<topo::GpuFacts>(gpu).rank == localRank) return nicsOf(topology, ring, gpu, settings);
   }

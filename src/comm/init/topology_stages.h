@@ -18,8 +18,8 @@
 #include "comm/network/nics.h"
 #include "comm/settings/topology_settings.h"
 #include "gpu/driver.h"
-#include "topo/channels/inter_node.h"
 #include "topo/channels/graph_agreement.h"
+#include "topo/channels/inter_node.h"
 #include "topo/detect/detect.h"
 #include "topo/machine/peer_info.h"
 #include "topo/machine/peer_refusal.h"
@@ -40,10 +40,9 @@ struct OwnMachine {
 /// With its hash.
 OwnMachine ownMachine(topo::XmlElement elements, std::vector<topo::PeerRefusal> peersRefused = {});
 
-/// Reads NCCL_TOPO_FILE and asks the machine. On the software GPU there is nothing to ask but SOFTGPU_TOPO, whose NICs stay;
-/// elsewhere `nets` takes the place of all NICs that a file names.
-/// Errors: ncclInvalidUsage for that file where it is broken, with its line. Without it, what goes wrong is logged, and
-/// nothing is known.
+/// Reads NCCL_TOPO_FILE and asks the machine. On the software GPU there is nothing to ask but SOFTGPU_TOPO, whose NICs
+/// stay; elsewhere `nets` takes the place of all NICs that a file names. Errors: ncclInvalidUsage for that file where
+/// it is broken, with its line. Without it, what goes wrong is logged, and nothing is known.
 Result<OwnMachine> readMachine(const gpu::Driver& driver, const TopologySettings& settings,
                                const std::optional<std::vector<topo::NetDeviceFacts>>& nets = {});
 
@@ -58,8 +57,8 @@ struct TopologyContext {
 /// Everybody's words about the graphs of their nodes.
 struct CommGraphs {
   std::vector<topo::GraphReport> words;  ///< by rank; empty: not known
-  topo::AgreedGraphs agreed;            ///< equal on all ranks
-  OwnNics nics;                   ///< of this rank
+  topo::AgreedGraphs agreed;             ///< equal on all ranks
+  OwnNics nics;                          ///< of this rank
 
   bool known() const { return !words.empty(); }
 };

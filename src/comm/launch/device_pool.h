@@ -32,7 +32,7 @@ struct PooledDevice {
   std::unique_ptr<gpu::Device> device;
   std::unique_ptr<gpu::KernelSet> kernels;
   std::shared_ptr<proxy::ProgressEngine> engine;  ///< without a thread until there is something to drive
-  EngineHook hook;                         ///< goes before the engine
+  EngineHook hook;                                ///< goes before the engine
 };
 
 /// The device of that ordinal, opened at first use and closed when its last user lets go. Any thread.

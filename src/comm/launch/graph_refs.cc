@@ -56,8 +56,10 @@ Status GraphRefs::addTo(const gpu::Device& device, CUgraph graph) {
   const gpu::Driver& driver = device.driver();
   if (driver.cuUserObjectCreate == nullptr || driver.cuGraphRetainUserObject == nullptr ||
       driver.cuUserObjectRelease == nullptr) {
-    return fail(ncclInvalidUsage, "The CUDA driver of device {} is too old to capture operations in graphs: it lacks user "
-                "objects (CUDA 11.3). Update it", device.ordinal());
+    return fail(ncclInvalidUsage,
+                "The CUDA driver of device {} is too old to capture operations in graphs: it lacks user "
+                "objects (CUDA 11.3). Update it",
+                device.ordinal());
   }
   auto hold = std::make_unique<Hold>(state_);
   // Runs on a thread of the driver, where no CUDA call is allowed.
@@ -65,7 +67,7 @@ Status GraphRefs::addTo(const gpu::Device& device, CUgraph graph) {
   CUuserObject object = nullptr;
   TRY(device.check(driver.cuUserObjectCreate(&object, hold.get(), drop, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
                    "cuUserObjectCreate"));
-  static_cast<void>(hold.release());   // belongs to the user object
+  static_cast<void>(hold.release());  // belongs to the user object
   const CUresult retained = driver.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
   if (retained == CUDA_SUCCESS) return {};
   device.check(driver.cuUserObjectRelease(object, 1), "cuUserObjectRelease").ignore();

@@ -1,5 +1,5 @@
-// Graphs that contain operations of a communicator keep what their kernels use: memory of the channels, the kernels, the
-// events between launches. So graphs and communicators may be destroyed in any order.
+// Graphs that contain operations of a communicator keep what their kernels use: memory of the channels, the kernels,
+// the events between launches. So graphs and communicators may be destroyed in any order.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ class GraphRefs {
  public:
   GraphRefs();
 
-  /// From now on `graph`, which is being captured, and everything made of it count until they are destroyed. Errors: the
-  /// driver's; a driver that cannot say when a graph is destroyed (older than CUDA 11.3) is ncclInvalidUsage.
+  /// From now on `graph`, which is being captured, and everything made of it count until they are destroyed. Errors:
+  /// the driver's; a driver that cannot say when a graph is destroyed (older than CUDA 11.3) is ncclInvalidUsage.
   Status addTo(const gpu::Device& device, CUgraph graph);
 
   bool any() const;

@@ -29,8 +29,12 @@ class Held {
   proxy::ProgressGroup* group_;
 };
 
-void CUDA_CB holdGroup(void* group) { static_cast<proxy::ProgressGroup*>(group)->hold(); }
-void CUDA_CB releaseGroup(void* group) { static_cast<proxy::ProgressGroup*>(group)->release(); }
+void CUDA_CB holdGroup(void* group) {
+  static_cast<proxy::ProgressGroup*>(group)->hold();
+}
+void CUDA_CB releaseGroup(void* group) {
+  static_cast<proxy::ProgressGroup*>(group)->release();
+}
 
 }  // namespace
 
@@ -55,7 +59,8 @@ Result<gpu::CaptureState> Launcher::commonCapture(std::span<const CUstream> stre
 }
 
 Launcher::CaptureMark* Launcher::markOf(const gpu::CaptureState& capture) {
-  const auto mark = std::find_if(marks_.begin(), marks_.end(), [&](const CaptureMark& m) { return m.id == capture.id; });
+  const auto mark =
+      std::find_if(marks_.begin(), marks_.end(), [&](const CaptureMark& m) { return m.id == capture.id; });
   return mark == marks_.end() ? nullptr : &*mark;
 }
 
@@ -118,7 +123,7 @@ Status Launcher::launchOne(const PreparedLaunch& launch, CUstream stream) {
 
 Status Launcher::callAtReplay(CUstream stream, CUhostFn function, proxy::ProgressGroup* driven) const {
   return gpu::checkCu(device_->driver(), device_->driver().cuLaunchHostFunc(stream, function, driven),
-                 gpu::CuCall{"cuLaunchHostFunc", device_->ordinal(), 0, "drive the network in a graph"});
+                      gpu::CuCall{"cuLaunchHostFunc", device_->ordinal(), 0, "drive the network in a graph"});
 }
 
 Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams,
@@ -154,8 +159,8 @@ Status Launcher::drain(const Abort* abort, std::chrono::milliseconds bound) cons
 CUresult Launcher::query() {
   const std::uint64_t launched = launched_.load();
   const gpu::Driver& driver = device_->driver();
-  // No ContextGuard, which logs and forgets the driver's code: when the process ends, the driver refuses every call, and
-  // nothing is wrong with the kernels.
+  // No ContextGuard, which logs and forgets the driver's code: when the process ends, the driver refuses every call,
+  // and nothing is wrong with the kernels.
   if (const CUresult refused = driver.cuCtxPushCurrent(device_->context()); refused != CUDA_SUCCESS) return refused;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   CUresult result = driver.cuThreadExchangeStreamCaptureMode(&mode);

@@ -31,19 +31,19 @@ namespace tutti::comm {
 /// One kernel, ready to go. `args` and the names are only read during launch().
 struct PreparedLaunch {
   CUfunction function = nullptr;
-  std::string_view operation;               ///< "AllReduce", for errors
-  unsigned grid = 1;                        ///< blocks: channels
-  unsigned block = 32;                      ///< threads per block
+  std::string_view operation;  ///< "AllReduce", for errors
+  unsigned grid = 1;           ///< blocks: channels
+  unsigned block = 32;         ///< threads per block
   const device::KernelArgs* args = nullptr;
-  std::string_view kernel = {};             ///< "tutti_AllReduce_Ring_Simple_Sum_f32", for errors
+  std::string_view kernel = {};  ///< "tutti_AllReduce_Ring_Simple_Sum_f32", for errors
   LaunchShape shape = {};
 };
 
 /// How a communicator's launches and graphs are ordered among each other, and who hears of graphs.
 struct GraphRules {
-  bool mix = true;                ///< graphs wait for launches and other graphs and the other way round
-  bool orderWithin = true;        ///< launches captured in one graph on several streams wait for each other
-  GraphRefs* holds = nullptr;    ///< told of each graph with launches; may be null
+  bool mix = true;             ///< graphs wait for launches and other graphs and the other way round
+  bool orderWithin = true;     ///< launches captured in one graph on several streams wait for each other
+  GraphRefs* holds = nullptr;  ///< told of each graph with launches; may be null
 };
 
 /// Launches the kernels of one communicator on its device. Kernels of one communicator share its connections, so they
@@ -61,9 +61,9 @@ class Launcher {
 
   /// Launches in order. `streams` are all streams that the application gave in this group, in order of appearance, at
   /// least one: the kernels run on the last one, wait for all, and all wait for the kernels. The caller's current
-  /// device does not matter and does not change. `driven`: connections that a host thread has to drive while the kernels
-  /// run, at every replay as well; must outlive graphs; null: none. Errors: ncclInvalidUsage if some streams are captured
-  /// and others not (or by another graph), ncclUnhandledCudaError naming the operation.
+  /// device does not matter and does not change. `driven`: connections that a host thread has to drive while the
+  /// kernels run, at every replay as well; must outlive graphs; null: none. Errors: ncclInvalidUsage if some streams
+  /// are captured and others not (or by another graph), ncclUnhandledCudaError naming the operation.
   Status launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams,
                 proxy::ProgressGroup* driven = nullptr);
   Status launch(std::span<const PreparedLaunch> launches, CUstream stream) { return launch(launches, {&stream, 1}); }
@@ -113,8 +113,8 @@ class Launcher {
 
   const gpu::Device* device_;
   GraphRules rules_;
-  gpu::Event done_;                         ///< end of the last launch or replay
-  gpu::Event join_;                         ///< scratch: brings the other streams of a group in
+  gpu::Event done_;                    ///< end of the last launch or replay
+  gpu::Event join_;                    ///< scratch: brings the other streams of a group in
   std::vector<CaptureMark> marks_;     ///< the latest captures, newest last
   unsigned long long lastStream_ = 0;  ///< id of the stream of the last launch outside a capture, 0: unknown or none
   std::atomic<bool> everCaptured_{false};
@@ -123,8 +123,8 @@ class Launcher {
   mutable std::mutex namesMutex_;
   std::string lastOperation_;
   std::string lastKernel_;
-  LaunchNote note_;                    ///< without its text
-  std::array<std::array<char, 16>, kHistory> history_{};   ///< names of collectives, by number
+  LaunchNote note_;                                       ///< without its text
+  std::array<std::array<char, 16>, kHistory> history_{};  ///< names of collectives, by number
 };
 
 }  // namespace tutti::comm

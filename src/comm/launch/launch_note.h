@@ -20,14 +20,14 @@ struct LaunchShape {
 struct LaunchNote {
   LaunchShape shape;
   unsigned firstChannel = 0;
-  unsigned nChannels = 0;                    ///< 0: nothing was launched
-  int root = -1;                             ///< of its first collective
-  bool follows = true;                       ///< some of its collectives follow their algorithm's graph …
-  bool inPlace = false;                      ///< … and some go PairMethod::InPlace
-  std::vector<device::P2pWork> messages;     ///< of Func::SendRecv
-  std::string text;                          ///< as Launcher::lastLaunch()
-  std::uint64_t operations = 0;              ///< that the communicator has launched, all kinds
-  std::uint64_t collectives = 0;             ///< of these, those that every rank calls
+  unsigned nChannels = 0;                 ///< 0: nothing was launched
+  int root = -1;                          ///< of its first collective
+  bool follows = true;                    ///< some of its collectives follow their algorithm's graph …
+  bool inPlace = false;                   ///< … and some go PairMethod::InPlace
+  std::vector<device::P2pWork> messages;  ///< of Func::SendRecv
+  std::string text;                       ///< as Launcher::lastLaunch()
+  std::uint64_t operations = 0;           ///< that the communicator has launched, all kinds
+  std::uint64_t collectives = 0;          ///< of these, those that every rank calls
 };
 
 }  // namespace tutti::comm

@@ -30,7 +30,8 @@ Result<DeviceTable> readDevices(plugin::NetDevices& net, int physical) {
     ASSIGN(plugin::NetProperties properties, net.properties(device));
     table.all.push_back(std::move(properties));
   }
-  table.usable = physical < 0 || count <= physical ? firstNumbers(count) : devicesToUse(table.all, physical, labelOf(net));
+  table.usable =
+      physical < 0 || count <= physical ? firstNumbers(count) : devicesToUse(table.all, physical, labelOf(net));
   return table;
 }
 
@@ -56,8 +57,8 @@ std::vector<std::string> collNetLines(const DeviceTable& net, const DeviceTable&
     both.push_back(number);
     std::erase(alone, other);
     if (other == number) continue;
-    lines.push_back(fmt::format("device {} has number {} here and {} in the network", deviceOf(net, number).name, other,
-                                number));
+    lines.push_back(
+        fmt::format("device {} has number {} here and {} in the network", deviceOf(net, number).name, other, number));
   }
   if (!alone.empty()) {
     lines.push_back(fmt::format("{} not used: the network, which must have devices of the same names, has {}",

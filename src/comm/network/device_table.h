@@ -12,7 +12,7 @@ namespace tutti::comm {
 /// What a network, or a collNet, says of its devices.
 struct DeviceTable {
   std::vector<plugin::NetProperties> all;  ///< by its numbers
-  std::vector<int> usable;         ///< numbers of those that are used: not those that are parts of another one
+  std::vector<int> usable;                 ///< numbers of those that are used: not those that are parts of another one
 };
 
 /// 0, 1, … up to `count` of them.

@@ -5,8 +5,8 @@
 
 #include "base/settings/params.h"
 #include "comm/connect/connect.h"
-#include "comm/settings/gpu_direct_settings.h"
 #include "comm/network/nics.h"
+#include "comm/settings/gpu_direct_settings.h"
 #include "plugin/net.h"
 #include "topo/machine/path_type.h"
 #include "topo/machine/paths.h"

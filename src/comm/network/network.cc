@@ -84,8 +84,9 @@ bool CommNetwork::usesAnyMemory() const {
   return dynamic_cast<const net::tcp::SocketNet*>(&lease_->net()) != nullptr;
 }
 
-std::vector<topo::NetDeviceFacts> factsOf(const std::vector<plugin::NetProperties>& devices, std::span<const int> numbers,
-                                    std::span<const int> collDevices, bool dmaBufs) {
+std::vector<topo::NetDeviceFacts> factsOf(const std::vector<plugin::NetProperties>& devices,
+                                          std::span<const int> numbers, std::span<const int> collDevices,
+                                          bool dmaBufs) {
   std::vector<topo::NetDeviceFacts> facts;
   for (const int number : numbers) {
     const plugin::NetProperties& device = devices[static_cast<std::size_t>(number)];
@@ -99,7 +100,8 @@ std::vector<topo::NetDeviceFacts> factsOf(const std::vector<plugin::NetPropertie
     one.latency = device.latencyUs;
     one.maxComms = device.maxComms;
     one.gdr = takesGpuMemory(device, dmaBufs);
-    one.coll = static_cast<std::size_t>(number) < collDevices.size() && collDevices[static_cast<std::size_t>(number)] >= 0;
+    one.coll =
+        static_cast<std::size_t>(number) < collDevices.size() && collDevices[static_cast<std::size_t>(number)] >= 0;
     one.rail = device.railId;
     one.plane = device.planeId;
     facts.push_back(std::move(one));

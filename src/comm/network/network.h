@@ -60,7 +60,7 @@ class CommNetwork {
 
 /// What the topology has to know of these of a network's devices. `collDevices`: CommNetwork::collDevices(). `dmaBufs`:
 /// GPU memory can reach it as such.
-std::vector<topo::NetDeviceFacts> factsOf(const std::vector<plugin::NetProperties>& devices, std::span<const int> numbers,
-                                    std::span<const int> collDevices, bool dmaBufs);
+std::vector<topo::NetDeviceFacts> factsOf(const std::vector<plugin::NetProperties>& devices,
+                                          std::span<const int> numbers, std::span<const int> collDevices, bool dmaBufs);
 
 }  // namespace tutti::comm

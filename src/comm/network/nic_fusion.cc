@@ -153,19 +153,21 @@ class Fusion {
   plugin::NetDevices& net_;
   const std::string label_;
   const std::span<const plugin::NetProperties> devices_;  ///< no fused ones
-  std::vector<bool> taken_;                       ///< by a fused one
-  std::set<std::vector<int>> there_;              ///< what fused ones were made of before
+  std::vector<bool> taken_;                               ///< by a fused one
+  std::set<std::vector<int>> there_;                      ///< what fused ones were made of before
 };
 
 }  // namespace
 
-NicDistance nicDistance(const plugin::NetProperties& a, const plugin::NetProperties& b, const topo::XmlElement* machine) {
+NicDistance nicDistance(const plugin::NetProperties& a, const plugin::NetProperties& b,
+                        const topo::XmlElement* machine) {
   const std::string adapter = adapterOf(a);
   if (!adapter.empty() && adapter == adapterOf(b)) return NicDistance::Port;
   return machine == nullptr ? NicDistance::Apart : distanceInMachine(*machine, a.name, b.name);
 }
 
-Result<std::vector<std::vector<int>>> forcedGroups(std::string_view list, std::span<const plugin::NetProperties> devices,
+Result<std::vector<std::vector<int>>> forcedGroups(std::string_view list,
+                                                   std::span<const plugin::NetProperties> devices,
                                                    std::string_view label) {
   std::vector<std::vector<int>> groups;
   std::set<int> seen;
@@ -189,8 +191,8 @@ Result<std::vector<std::vector<int>>> forcedGroups(std::string_view list, std::s
   return groups;
 }
 
-Status fuseNics(plugin::NetDevices& net, std::span<const plugin::NetProperties> devices, int physical, const FusionSettings& settings,
-                const topo::XmlElement* machine) {
+Status fuseNics(plugin::NetDevices& net, std::span<const plugin::NetProperties> devices, int physical,
+                const FusionSettings& settings, const topo::XmlElement* machine) {
   Fusion fusion(net, devices, physical);
   ASSIGN(const auto groups, forcedGroups(settings.forced, fusion.devices(), fusion.label()));
   for (const std::vector<int>& group : groups) {

@@ -17,18 +17,20 @@
 namespace tutti::comm {
 
 /// `machine`: the elements of a topology file with both as <net>; null: only what their bus ids say is known.
-NicDistance nicDistance(const plugin::NetProperties& a, const plugin::NetProperties& b, const topo::XmlElement* machine);
+NicDistance nicDistance(const plugin::NetProperties& a, const plugin::NetProperties& b,
+                        const topo::XmlElement* machine);
 
 /// The groups of NCCL_NET_FORCE_MERGE ("a,b:1;c,d": names, perhaps with a port) as numbers of devices. `label`: whose
 /// they are. Errors: ncclInvalidUsage naming what is no device, or stands in two groups.
-Result<std::vector<std::vector<int>>> forcedGroups(std::string_view list, std::span<const plugin::NetProperties> devices,
+Result<std::vector<std::vector<int>>> forcedGroups(std::string_view list,
+                                                   std::span<const plugin::NetProperties> devices,
                                                    std::string_view label);
 
 /// Asks `net` to fuse: what is forced, then what is near enough; of a group that it refuses no two are tried again. The
 /// first `physical` of its devices are no fused ones, what the others are made of stays as it is. Says at INFO what
 /// became one. Errors: ncclInvalidUsage where the network refuses, or has not, what is forced.
-Status fuseNics(plugin::NetDevices& net, std::span<const plugin::NetProperties> devices, int physical, const FusionSettings& settings,
-                const topo::XmlElement* machine);
+Status fuseNics(plugin::NetDevices& net, std::span<const plugin::NetProperties> devices, int physical,
+                const FusionSettings& settings, const topo::XmlElement* machine);
 
 /// "NET/Socket", as lines of the log begin.
 std::string labelOf(const plugin::NetDevices& net);

@@ -38,7 +38,8 @@ NicAccess accessOf(const topo::Topology& topology, int gpu, int net, const topo:
   access.device = deviceOf(topology.machine, net);
   access.reads = topo::gdrUsable(topology.machine, topology.paths, settings, {gpu, net, true, distance});
   access.writes = topo::gdrUsable(topology.machine, topology.paths, settings, {gpu, net, false, distance});
-  access.apartFromCpu = cpu >= 0 && topology.paths.of(gpu, cpu).type == topo::PathType::C2c && distance <= topo::PathType::Pxb;
+  access.apartFromCpu =
+      cpu >= 0 && topology.paths.of(gpu, cpu).type == topo::PathType::C2c && distance <= topo::PathType::Pxb;
   return access;
 }
 
@@ -64,7 +65,8 @@ bool relaysFor(const topo::Topology& topology, int gpu) {
 }
 
 const NicWay* wayTo(const OwnNics& nics, int nic) {
-  const auto known = std::find_if(nics.ways.begin(), nics.ways.end(), [nic](const NicWay& way) { return way.device == nic; });
+  const auto known =
+      std::find_if(nics.ways.begin(), nics.ways.end(), [nic](const NicWay& way) { return way.device == nic; });
   return nic < 0 || known == nics.ways.end() ? nullptr : &*known;
 }
 
@@ -136,7 +138,8 @@ Route routeFor(const OwnNics& nics, const RouteQuestion& question) {
   }
   if (way == nullptr) return {.device = nicFor(nics, question.nic)};
   const bool relayed = !message || question.level >= 1;
-  return {.device = numberOf(question.nic.devices, way->device), .nic = way->device, .relay = relayed ? way->relay : -1};
+  return {
+      .device = numberOf(question.nic.devices, way->device), .nic = way->device, .relay = relayed ? way->relay : -1};
 }
 
 }  // namespace tutti::comm

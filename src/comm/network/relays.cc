@@ -14,8 +14,8 @@
 #include "comm/launch/device_pool.h"
 #include "comm/network/network.h"
 #include "topo/machine/rank_layout.h"
-#include "transport/net/pxn/service.h"
 #include "transport/common/ranks.h"
+#include "transport/net/pxn/service.h"
 
 namespace tutti::comm {
 

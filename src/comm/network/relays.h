@@ -41,7 +41,7 @@ struct RelayMember {
   std::shared_ptr<CommNetwork> network;  ///< null: there is none to send through
   std::span<const topo::PeerInfo> peers;
   int rank = 0;
-  bool relaysForOthers = false;          ///< others send through this rank, as the machine says
+  bool relaysForOthers = false;  ///< others send through this rank, as the machine says
 };
 
 /// A rank's membership in its communicator, as far as relays go: it may be one, and has others of its process beside

@@ -14,8 +14,12 @@ using ChannelMask = std::uint64_t;
 static_assert(device::kMaxChannels <= 64);
 
 /// Channels 0..n-1.
-constexpr ChannelMask allChannels(int n) { return n >= 64 ? ~ChannelMask{0} : (ChannelMask{1} << n) - 1; }
-constexpr ChannelMask oneChannel(int channel) { return ChannelMask{1} << channel; }
+constexpr ChannelMask allChannels(int n) {
+  return n >= 64 ? ~ChannelMask{0} : (ChannelMask{1} << n) - 1;
+}
+constexpr ChannelMask oneChannel(int channel) {
+  return ChannelMask{1} << channel;
+}
 /// Their numbers, ascending.
 inline std::vector<int> channelsIn(ChannelMask mask) {
   std::vector<int> channels;

@@ -8,9 +8,9 @@
 
 namespace tutti::comm {
 
-/// Slots of Mesh connections over a network, of which a rank may come to have one to and one from each of `peers` others
-/// on each of the `perPeer` channels that their messages use: `mesh`, or smaller where all of them would take more than
-/// `most` bytes, as far as that goes (docs/network.md). The same on all ranks.
+/// Slots of Mesh connections over a network, of which a rank may come to have one to and one from each of `peers`
+/// others on each of the `perPeer` channels that their messages use: `mesh`, or smaller where all of them would take
+/// more than `most` bytes, as far as that goes (docs/network.md). The same on all ranks.
 device::SlotBytes networkMeshSlots(const device::SlotBytes& mesh, int peers, int perPeer, std::uint64_t most);
 /// What the larger of the two ends of such a connection takes: slots, and messages of the flagged protocols.
 std::uint64_t meshEndBytes(const device::SlotBytes& slots);
@@ -32,8 +32,8 @@ device::SlotBytes sharedMeshSlots(const device::SlotBytes& mesh, const MeshWorld
 std::uint64_t meshBytesOf(const device::SlotBytes& slots, const MeshWorld& world, std::uint32_t sharedSlots);
 /// Slots of the Simple protocol where nobody asks for their size: shared ones are no larger than this …
 inline constexpr std::uint32_t kUsualSharedSlot = 128 << 10;
-/// … but where messages are sent and received in place. There a step is what the network carries at once: pieces of 128 KB
-/// took a third longer over TCP, and 2 MB no less.
+/// … but where messages are sent and received in place. There a step is what the network carries at once: pieces of 128
+/// KB took a third longer over TCP, and 2 MB no less.
 inline constexpr std::uint32_t kUsualStepInPlace = 512 << 10;
 /// Whether they do: messages lie `inPlace` (see messagesInPlace in net_options.h), and nobody asks for smaller slots or
 /// steps. As it works out: a rank that is given what the others have anyway does as they do. The same on all ranks.

@@ -6,16 +6,26 @@ namespace tutti::comm {
 
 std::string_view apiFuncName(ApiFunc func) {
   switch (func) {
-    case ApiFunc::AllReduce: return "AllReduce";
-    case ApiFunc::Reduce: return "Reduce";
-    case ApiFunc::Broadcast: return "Broadcast";
-    case ApiFunc::AllGather: return "AllGather";
-    case ApiFunc::ReduceScatter: return "ReduceScatter";
-    case ApiFunc::Send: return "Send";
-    case ApiFunc::Recv: return "Recv";
-    case ApiFunc::AlltoAll: return "AlltoAll";
-    case ApiFunc::Gather: return "Gather";
-    case ApiFunc::Scatter: return "Scatter";
+    case ApiFunc::AllReduce:
+      return "AllReduce";
+    case ApiFunc::Reduce:
+      return "Reduce";
+    case ApiFunc::Broadcast:
+      return "Broadcast";
+    case ApiFunc::AllGather:
+      return "AllGather";
+    case ApiFunc::ReduceScatter:
+      return "ReduceScatter";
+    case ApiFunc::Send:
+      return "Send";
+    case ApiFunc::Recv:
+      return "Recv";
+    case ApiFunc::AlltoAll:
+      return "AlltoAll";
+    case ApiFunc::Gather:
+      return "Gather";
+    case ApiFunc::Scatter:
+      return "Scatter";
   }
   return "?";
 }
@@ -26,16 +36,20 @@ bool isMessageFunc(ApiFunc func) {
     case ApiFunc::Reduce:
     case ApiFunc::Broadcast:
     case ApiFunc::AllGather:
-    case ApiFunc::ReduceScatter: return false;
+    case ApiFunc::ReduceScatter:
+      return false;
     case ApiFunc::Send:
     case ApiFunc::Recv:
     case ApiFunc::AlltoAll:
     case ApiFunc::Gather:
-    case ApiFunc::Scatter: return true;
+    case ApiFunc::Scatter:
+      return true;
   }
   return false;
 }
 
-std::size_t datatypeBytes(ncclDataType_t type) { return device::typeBytes(type); }
+std::size_t datatypeBytes(ncclDataType_t type) {
+  return device::typeBytes(type);
+}
 
 }  // namespace tutti::comm

@@ -16,13 +16,24 @@ struct CUstream_st;
 namespace tutti::comm {
 
 enum class ApiFunc : std::uint8_t {
-  AllReduce, Reduce, Broadcast, AllGather, ReduceScatter, Send, Recv, AlltoAll, Gather, Scatter
+  AllReduce,
+  Reduce,
+  Broadcast,
+  AllGather,
+  ReduceScatter,
+  Send,
+  Recv,
+  AlltoAll,
+  Gather,
+  Scatter
 };
 
 /// Whether it is made of messages: Send, Recv, AlltoAll, Gather, Scatter.
 bool isMessageFunc(ApiFunc func);
 /// Whether it is one message: Send, Recv.
-constexpr bool isPointToPoint(ApiFunc func) { return func == ApiFunc::Send || func == ApiFunc::Recv; }
+constexpr bool isPointToPoint(ApiFunc func) {
+  return func == ApiFunc::Send || func == ApiFunc::Recv;
+}
 /// Whether it computes: AllReduce, Reduce, ReduceScatter.
 constexpr bool isReducing(ApiFunc func) {
   return func == ApiFunc::AllReduce || func == ApiFunc::Reduce || func == ApiFunc::ReduceScatter;
@@ -34,8 +45,8 @@ std::string_view apiFuncName(ApiFunc func);
 /// A reduction as kernels run it, resolved when the call is made: the operator may be destroyed right after.
 struct Reduction {
   device::DevOp op = device::DevOp::Sum;
-  bool scalarIsPointer = false;   ///< `scalar` is a device address that the kernel reads
-  std::uint64_t scalar = 0;       ///< PreMulSum: bits of the factor in the data type; SumPostDiv: number of ranks
+  bool scalarIsPointer = false;  ///< `scalar` is a device address that the kernel reads
+  std::uint64_t scalar = 0;      ///< PreMulSum: bits of the factor in the data type; SumPostDiv: number of ranks
 };
 
 /// One call. `count` is what the API function calls count (per rank for AllGather, ReduceScatter, AlltoAll, Gather,
@@ -46,10 +57,10 @@ struct Op {
   void* recvbuff = nullptr;
   std::size_t count = 0;
   ncclDataType_t datatype = ncclInt8;
-  ncclRedOp_t redOp = ncclSum;      ///< as the user gave it; only reducing functions look at it
-  int root = 0;                     ///< root, or the peer of Send and Recv
+  ncclRedOp_t redOp = ncclSum;  ///< as the user gave it; only reducing functions look at it
+  int root = 0;                 ///< root, or the peer of Send and Recv
   CUstream_st* stream = nullptr;
-  Reduction reduction{};            ///< filled by enqueue()
+  Reduction reduction{};  ///< filled by enqueue()
 };
 
 /// Bytes of one element; 0 for a value that is no data type.

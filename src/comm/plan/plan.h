@@ -25,7 +25,7 @@ struct KernelShape {
   device::Algorithm algorithm = device::Algorithm::Ring;
   device::Protocol protocol = device::Protocol::Simple;
   device::DevOp op = device::DevOp::Sum;  ///< Sum, or that of one of the works
-  ncclDataType_t type = ncclInt8;     ///< of the kernel: ncclInt8 for everything that only moves bytes
+  ncclDataType_t type = ncclInt8;         ///< of the kernel: ncclInt8 for everything that only moves bytes
 };
 
 /// One kernel: its name's parts, its shape, and its works.
@@ -34,16 +34,14 @@ struct PlannedLaunch : KernelShape {
   explicit PlannedLaunch(const KernelShape& kernel) : KernelShape(kernel) { args.nWorks = 0; }
 
   unsigned firstChannel = 0;
-  unsigned nChannels = 1;             ///< blocks
-  unsigned nThreads = 1;              ///< per block
-  double latencyUs = 0;               ///< estimate: of the slowest work, whatever its size
-  double transferUs = 0;              ///< estimate: what the bytes of all works add to that
-  device::KernelArgs args;            ///< its works, `coll` or, for Func::SendRecv, `p2p`; the rest is filled at launch
+  unsigned nChannels = 1;   ///< blocks
+  unsigned nThreads = 1;    ///< per block
+  double latencyUs = 0;     ///< estimate: of the slowest work, whatever its size
+  double transferUs = 0;    ///< estimate: what the bytes of all works add to that
+  device::KernelArgs args;  ///< its works, `coll` or, for Func::SendRecv, `p2p`; the rest is filled at launch
 
   std::size_t nWorks() const { return args.nWorks; }
-  std::span<const device::CollWork> colls() const {
-    return {args.coll, func == device::Func::SendRecv ? 0 : nWorks()};
-  }
+  std::span<const device::CollWork> colls() const { return {args.coll, func == device::Func::SendRecv ? 0 : nWorks()}; }
   std::span<const device::P2pWork> messages() const {
     return {args.p2p, func == device::Func::SendRecv ? nWorks() : 0};
   }
@@ -63,9 +61,9 @@ struct Decision {
 
 /// Everything to be done for one group.
 struct Plan : PlanNeeds {
-  std::vector<PlannedLaunch> launches;      ///< in this order, all on one stream
-  std::vector<CUstream_st*> streams;        ///< the application's, without repetition, in order of appearance
-  std::vector<Decision> decisions;          ///< one for each collective that is carried out, in call order
+  std::vector<PlannedLaunch> launches;  ///< in this order, all on one stream
+  std::vector<CUstream_st*> streams;    ///< the application's, without repetition, in order of appearance
+  std::vector<Decision> decisions;      ///< one for each collective that is carried out, in call order
 
   /// Estimate for the whole group: launches run one after another. -1 where nothing is to be done.
   double microseconds() const;

@@ -14,21 +14,29 @@ using device::Func;
 /// The kernels' name for a collective. Never called for messages.
 device::Func deviceFunc(ApiFunc func) {
   switch (func) {
-    case ApiFunc::AllReduce: return device::Func::AllReduce;
-    case ApiFunc::Reduce: return device::Func::Reduce;
-    case ApiFunc::Broadcast: return device::Func::Broadcast;
-    case ApiFunc::AllGather: return device::Func::AllGather;
-    case ApiFunc::ReduceScatter: return device::Func::ReduceScatter;
+    case ApiFunc::AllReduce:
+      return device::Func::AllReduce;
+    case ApiFunc::Reduce:
+      return device::Func::Reduce;
+    case ApiFunc::Broadcast:
+      return device::Func::Broadcast;
+    case ApiFunc::AllGather:
+      return device::Func::AllGather;
+    case ApiFunc::ReduceScatter:
+      return device::Func::ReduceScatter;
     case ApiFunc::Send:
     case ApiFunc::Recv:
     case ApiFunc::AlltoAll:
     case ApiFunc::Gather:
-    case ApiFunc::Scatter: return device::Func::SendRecv;
+    case ApiFunc::Scatter:
+      return device::Func::SendRecv;
   }
   return device::Func::SendRecv;
 }
 
-bool isCarriedOut(const Op& op) { return !isMessageFunc(op.func) && op.count > 0; }
+bool isCarriedOut(const Op& op) {
+  return !isMessageFunc(op.func) && op.count > 0;
+}
 
 device::CollWork workFor(const Op& op, const Decision& decision, ncclDataType_t kernelType) {
   device::CollWork work{};
@@ -94,8 +102,8 @@ Request CollectivePlanner::requestFor(const Op& op, unsigned inGroup) const {
   request.op = device::reduces(request.func) ? op.reduction.op : device::DevOp::Sum;
   request.type = op.datatype;
   const bool blocks = request.func == device::Func::AllGather || request.func == device::Func::ReduceScatter;
-  request.bytes = op.count * device::typeBytes(op.datatype) *
-                  (blocks ? static_cast<std::uint64_t>(context_->nRanks()) : 1);
+  request.bytes =
+      op.count * device::typeBytes(op.datatype) * (blocks ? static_cast<std::uint64_t>(context_->nRanks()) : 1);
   request.inGroup = inGroup;
   return request;
 }
@@ -107,8 +115,8 @@ std::size_t CollectivePlanner::kernelFor(const Decision& decision) {
   shape.protocol = decision.choice.protocol;
   shape.op = decision.request.op;
   shape.type = device::kernelType(shape.func, shape.op, decision.request.type);
-  const auto known = std::find_if(kernels_.begin(), kernels_.end(),
-                                  [&](const KernelLaunches& kernel) { return kernel.runs(shape); });
+  const auto known =
+      std::find_if(kernels_.begin(), kernels_.end(), [&](const KernelLaunches& kernel) { return kernel.runs(shape); });
   if (known != kernels_.end()) return static_cast<std::size_t>(known - kernels_.begin());
   kernels_.push_back({.shape = shape, .current = kNone});
   return kernels_.size() - 1;
@@ -168,15 +176,23 @@ void CollectivePlanner::append(const Op& op, Decision& decision, KernelLaunches&
 
 void CollectivePlanner::use(device::Algorithm algorithm) {
   switch (algorithm) {
-    case device::Algorithm::Ring: plan_->usesRing = true; return;
-    case device::Algorithm::Tree: plan_->usesTree = true; return;
-    case device::Algorithm::Pat: plan_->usesPat = true; return;
+    case device::Algorithm::Ring:
+      plan_->usesRing = true;
+      return;
+    case device::Algorithm::Tree:
+      plan_->usesTree = true;
+      return;
+    case device::Algorithm::Pat:
+      plan_->usesPat = true;
+      return;
     case device::Algorithm::OneShot:
-    case device::Algorithm::Direct: return useMesh();
+    case device::Algorithm::Direct:
+      return useMesh();
     case device::Algorithm::CollNetDirect:
     case device::Algorithm::CollNetChain:
     case device::Algorithm::Nvls:
-    case device::Algorithm::NvlsTree: return;
+    case device::Algorithm::NvlsTree:
+      return;
   }
 }
 

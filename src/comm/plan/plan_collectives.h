@@ -24,9 +24,9 @@ class CollectivePlanner {
   /// A kernel and the launches of it so far; the last one is open.
   struct KernelLaunches {
     KernelShape shape;
-    std::uint64_t bytes = 0;               ///< of all its collectives
-    std::size_t current = 0;               ///< index of the open launch in the plan
-    std::array<std::uint64_t, device::kMaxChannels> load{};   ///< bytes by channel in the open launch
+    std::uint64_t bytes = 0;                                 ///< of all its collectives
+    std::size_t current = 0;                                 ///< index of the open launch in the plan
+    std::array<std::uint64_t, device::kMaxChannels> load{};  ///< bytes by channel in the open launch
 
     bool runs(const KernelShape& other) const;
   };
@@ -45,8 +45,8 @@ class CollectivePlanner {
   static constexpr std::size_t kNone = ~std::size_t{0};
   const PlanContext* context_ = nullptr;  ///< of the plan that is being made; the same for plan_
   Plan* plan_ = nullptr;
-  std::vector<KernelLaunches> kernels_;   ///< in order of first appearance
-  std::vector<std::size_t> kernelOf_;     ///< by decision
+  std::vector<KernelLaunches> kernels_;  ///< in order of first appearance
+  std::vector<std::size_t> kernelOf_;    ///< by decision
 };
 
 }  // namespace tutti::comm

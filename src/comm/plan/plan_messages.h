@@ -1,10 +1,11 @@
 // Messages are ordered by keys (epoch, round): the e-th message from rank s to rank d has epoch e, and the schedule
 // says in which round s sends to d. Both its ends compute the same key. Under one key a rank has one send and one
 // receive at most, since in a round of the schedule it sends to one rank and receives from one. Keys are ascending in
-// every rank's list, and what a rank has to do under one key (its part of the round) is never torn between two launches.
-// Neither protocol nor channels of a message enter the order: both ends compute them alike from its bytes, its round and
-// whether they are on one node, and protocols do not share counters. Nor does the epoch enter the choice of channels: it counts within a group, and the
-// two ends of a message may have cut their calls into groups differently (two sends in one group, two lone receives).
+// every rank's list, and what a rank has to do under one key (its part of the round) is never torn between two
+// launches. Neither protocol nor channels of a message enter the order: both ends compute them alike from its bytes,
+// its round and whether they are on one node, and protocols do not share counters. Nor does the epoch enter the choice
+// of channels: it counts within a group, and the two ends of a message may have cut their calls into groups differently
+// (two sends in one group, two lone receives).
 //
 // Why no group can deadlock, wherever ranks cut their lists into launches. Suppose nothing moves although messages are
 // left, and look at one with the smallest key K of all ranks. Its sender has completed everything with smaller keys,
@@ -32,8 +33,8 @@ namespace tutti::comm {
 /// Channels that messages may use.
 unsigned messageChannelsOf(const PlanContext& context);
 
-/// Collects messages in call order, then lays them out in rounds. Keeps nothing from one plan to the next but storage and
-/// the schedule, which is made again for a communicator of another size.
+/// Collects messages in call order, then lays them out in rounds. Keeps nothing from one plan to the next but storage
+/// and the schedule, which is made again for a communicator of another size.
 class MessagePlanner {
  public:
   /// Appends the launches of the messages among `ops` and adds their peers.
@@ -45,7 +46,7 @@ class MessagePlanner {
     std::byte* buffer = nullptr;
     std::uint64_t bytes = 0;
     int peer = 0;
-    int round = 0;           ///< of the schedule
+    int round = 0;  ///< of the schedule
     std::uint32_t epoch = 0;
     MessageChoice choice;
 
@@ -76,7 +77,7 @@ class MessagePlanner {
 
   const PlanContext* context_ = nullptr;  ///< of the plan that is being made; the same for plan_ and channels_
   Plan* plan_ = nullptr;
-  unsigned channels_ = 1;                 ///< for messages
+  unsigned channels_ = 1;  ///< for messages
   MessageSchedule schedule_{1, 1};
   Half sends_;
   Half recvs_;

@@ -17,7 +17,9 @@ int groupSize(int n, int most) {
 }  // namespace
 
 MessageSchedule::MessageSchedule(int nRanks, int mostPerGroup)
-    : nRanks_(nRanks), mostPerGroup_(mostPerGroup), perGroup_(groupSize(nRanks, mostPerGroup)),
+    : nRanks_(nRanks),
+      mostPerGroup_(mostPerGroup),
+      perGroup_(groupSize(nRanks, mostPerGroup)),
       turnOfDistance_(static_cast<std::size_t>(nRanks / perGroup_)) {
   const int groups = nRanks / perGroup_;
   int power = 1;

@@ -24,7 +24,7 @@ class MessageSchedule {
   int nRanks_;
   int mostPerGroup_;
   int perGroup_;
-  std::vector<int> turnOfDistance_;   ///< by distance between groups
+  std::vector<int> turnOfDistance_;  ///< by distance between groups
 };
 
 }  // namespace tutti::comm

@@ -35,9 +35,11 @@ void logMessages(const PlannedLaunch& launch) {
     if (work.sendPeer >= 0) ++(work.sendProtocol == device::Protocol::LL ? ll : simple);
     if (work.recvPeer >= 0) ++(work.recvProtocol == device::Protocol::LL ? ll : simple);
   }
-  info(kTuning, "SendRecv: {} Bytes out, {} Bytes in -> {} by LL, {} by SIMPLE, threads {} "
-       "channel{{Lo..Hi}}={{{}..{}}}, {:.1f} us", out, in, ll, simple, launch.nThreads, launch.firstChannel,
-       launch.firstChannel + launch.nChannels - 1, launch.latencyUs + launch.transferUs);
+  info(kTuning,
+       "SendRecv: {} Bytes out, {} Bytes in -> {} by LL, {} by SIMPLE, threads {} "
+       "channel{{Lo..Hi}}={{{}..{}}}, {:.1f} us",
+       out, in, ll, simple, launch.nThreads, launch.firstChannel, launch.firstChannel + launch.nChannels - 1,
+       launch.latencyUs + launch.transferUs);
 }
 
 }  // namespace
@@ -47,9 +49,11 @@ void logDecisions(const PlanContext& context, const Plan& plan) {
   for (const Decision& d : plan.decisions) {
     const char* name = device::funcName(d.request.func);
     info(kTuning, "{}: {} Bytes: weighed {}", name, d.request.bytes, describeCandidates(context.tuning, d.request));
-    info(kTuning, "{}: {} Bytes -> Algo {} proto {} channel{{Lo..Hi}}={{{}..{}}} threads {} chunk {}, quickest with "
-         "{:.1f} us", name, d.request.bytes, logName(d.choice.algorithm), logName(d.choice.protocol), d.channelLo,
-         d.channelHi, d.choice.nThreads, d.choice.chunkBytes, d.choice.microseconds);
+    info(kTuning,
+         "{}: {} Bytes -> Algo {} proto {} channel{{Lo..Hi}}={{{}..{}}} threads {} chunk {}, quickest with "
+         "{:.1f} us",
+         name, d.request.bytes, logName(d.choice.algorithm), logName(d.choice.protocol), d.channelLo, d.channelHi,
+         d.choice.nThreads, d.choice.chunkBytes, d.choice.microseconds);
   }
   for (const PlannedLaunch& launch : plan.launches) {
     if (launch.func == device::Func::SendRecv) logMessages(launch);

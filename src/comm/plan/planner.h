@@ -14,10 +14,10 @@ namespace tutti::comm {
 /// Keeps nothing from one plan to the next but storage.
 class Planner {
  public:
-  /// Plans `ops` in call order: first the collectives, those that share a kernel in one launch, spread over the channels;
-  /// then all messages. Collectives without elements are left out; messages without content are not. What `plan` held
-  /// is forgotten. ncclInvalidUsage: a message to oneself without its other half, or a collective that no allowed
-  /// algorithm and protocol can do.
+  /// Plans `ops` in call order: first the collectives, those that share a kernel in one launch, spread over the
+  /// channels; then all messages. Collectives without elements are left out; messages without content are not. What
+  /// `plan` held is forgotten. ncclInvalidUsage: a message to oneself without its other half, or a collective that no
+  /// allowed algorithm and protocol can do.
   Status plan(const PlanContext& context, std::span<const Op> ops, Plan& plan);
 
  private:

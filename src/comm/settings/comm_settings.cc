@@ -23,13 +23,14 @@ void setIfGiven(int& field, const std::optional<std::int64_t>& value) {
 }
 
 /// Zero and less: not set.
-std::uint32_t sizeIfSet(std::int64_t bytes) { return bytes > 0 ? static_cast<std::uint32_t>(bytes) : 0; }
+std::uint32_t sizeIfSet(std::int64_t bytes) {
+  return bytes > 0 ? static_cast<std::uint32_t>(bytes) : 0;
+}
 
 /// "EFFICIENCY|ZERO", or a number; nothing where it is neither.
 std::optional<std::int64_t> ctaPolicyFrom(const std::string& text) {
-  constexpr std::pair<std::string_view, int> kWords[] = {{"DEFAULT", NCCL_CTA_POLICY_DEFAULT},
-                                                         {"EFFICIENCY", NCCL_CTA_POLICY_EFFICIENCY},
-                                                         {"ZERO", NCCL_CTA_POLICY_ZERO}};
+  constexpr std::pair<std::string_view, int> kWords[] = {
+      {"DEFAULT", NCCL_CTA_POLICY_DEFAULT}, {"EFFICIENCY", NCCL_CTA_POLICY_EFFICIENCY}, {"ZERO", NCCL_CTA_POLICY_ZERO}};
   constexpr std::int64_t kAll = NCCL_CTA_POLICY_EFFICIENCY | NCCL_CTA_POLICY_ZERO;
   if (text.empty()) return std::nullopt;
   if (std::isdigit(static_cast<unsigned char>(text.front())) != 0) {
@@ -40,7 +41,8 @@ std::optional<std::int64_t> ctaPolicyFrom(const std::string& text) {
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find('|', begin), text.size());
     const std::string_view part = std::string_view(text).substr(begin, end - begin);
-    const auto known = std::find_if(std::begin(kWords), std::end(kWords), [&](const auto& w) { return w.first == part; });
+    const auto known =
+        std::find_if(std::begin(kWords), std::end(kWords), [&](const auto& w) { return w.first == part; });
     if (known == std::end(kWords)) return std::nullopt;
     policy |= known->second;
     begin = end + 1;
@@ -101,8 +103,8 @@ CommSettings commSettingsFrom(const Params& params) {
   runtime.bootstrap = bootstrapFrom(params.sockets);
   runtime.configOverrides = overridesFrom(params);
   runtime.netName = params.misc.netName;
-  runtime.p2p.disabled = params.transports.p2pDisable || params.transports.p2pLevel == "LOC" ||
-                         params.transports.p2pLevel == "0";
+  runtime.p2p.disabled =
+      params.transports.p2pDisable || params.transports.p2pLevel == "LOC" || params.transports.p2pLevel == "0";
   runtime.p2p.directDisabled = params.transports.p2pDirectDisable;
   runtime.shm.disabled = params.topology.shmDisable;
   runtime.shm.directDisabled = params.transports.p2pDirectDisable;
@@ -135,7 +137,9 @@ CommSettings commSettingsFrom(const Params& params) {
   return runtime;
 }
 
-CommSettings currentCommSettings() { return commSettingsFrom(Params::process().forCommunicator(processEnvironment())); }
+CommSettings currentCommSettings() {
+  return commSettingsFrom(Params::process().forCommunicator(processEnvironment()));
+}
 
 std::string versionText() {
   return fmt::format("NCCL version {}.{}.{}{}+cuda{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH, NCCL_SUFFIX,

@@ -32,31 +32,31 @@ struct BufferSettings {
 /// A value; constant for the life of a communicator.
 struct CommSettings {
   bootstrap::BootstrapSettings bootstrap;
-  ncclConfig_t configOverrides;        ///< fields that the environment sets, all others undefined
-  std::string netName;                 ///< NCCL_NET; goes into the configuration like the overrides, "": not set
+  ncclConfig_t configOverrides;  ///< fields that the environment sets, all others undefined
+  std::string netName;           ///< NCCL_NET; goes into the configuration like the overrides, "": not set
   p2p::P2pOptions p2p;
   shm::ShmOptions shm;
   std::string hostId;
   std::string hostKernelsPath;
   BufferSettings buffers;
-  std::string algo;                    ///< NCCL_ALGO
-  std::string proto;                   ///< NCCL_PROTO
+  std::string algo;   ///< NCCL_ALGO
+  std::string proto;  ///< NCCL_PROTO
   TuningSettings tuning;
   MessageSettings messages;
   TopologySettings topology;
   FusionSettings fusion;
   AffinitySettings affinity;
   GpuDirectSettings gpuDirect;
-  int pxnLevel = 2;                    ///< NCCL_P2P_PXN_LEVEL: whether messages go through other ranks
-  std::uint32_t netMessageMb = 4096;   ///< what buffers for messages over a network may take, see networkMeshSlots()
-  bool netSharedComms = false;         ///< connections for messages share network connections
-  std::uint32_t netSharedSlots = 0;    ///< slots that connections for messages over a network share; 0: each has its own
-  milliseconds stallAfter{0};          ///< without progress for so long, an operation is reported; 0: never
-  std::string launchShape;             ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
-  int minChannels = 0;                 ///< 0: not set
+  int pxnLevel = 2;                   ///< NCCL_P2P_PXN_LEVEL: whether messages go through other ranks
+  std::uint32_t netMessageMb = 4096;  ///< what buffers for messages over a network may take, see networkMeshSlots()
+  bool netSharedComms = false;        ///< connections for messages share network connections
+  std::uint32_t netSharedSlots = 0;   ///< slots that connections for messages over a network share; 0: each has its own
+  milliseconds stallAfter{0};         ///< without progress for so long, an operation is reported; 0: never
+  std::string launchShape;            ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
+  int minChannels = 0;                ///< 0: not set
   int maxChannels = 0;
-  bool checkPointers = false;          ///< buffers of calls are checked to be memory of the own device
-  bool allowVmm = true;                ///< ncclMemAlloc may use virtual memory management
+  bool checkPointers = false;  ///< buffers of calls are checked to be memory of the own device
+  bool allowVmm = true;        ///< ncclMemAlloc may use virtual memory management
   bool allowRanksOfOneDevice = true;
 };
 

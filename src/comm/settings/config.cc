@@ -17,10 +17,10 @@ constexpr unsigned kConfigMagic = 0xcafebeef;
 
 /// One integer of ncclConfig_t: how it is called, since when a user's struct may carry it, what it may be.
 struct IntField {
-  const char* title;       ///< for "Comm config <title> set to …"
-  const char* attribute;   ///< for error messages
+  const char* title;      ///< for "Comm config <title> set to …"
+  const char* attribute;  ///< for error messages
   int ncclConfig_t::*member;
-  unsigned since;          ///< NCCL_VERSION_CODE of the first header with it; 0: its presence follows from the size
+  unsigned since;  ///< NCCL_VERSION_CODE of the first header with it; 0: its presence follows from the size
   int lowest;
   int highest;
   int fallback;
@@ -50,8 +50,10 @@ Result<ncclConfig_t> adopt(const ncclConfig_t& user) {
   ncclConfig_t adopted = undefinedConfig();
   std::memcpy(&adopted, &user, std::min(user.size, sizeof(adopted)));
   if (adopted.magic != kConfigMagic) {
-    return fail(ncclInvalidArgument, "ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER (magic {:#x}, "
-                "expected {:#x})", adopted.magic, kConfigMagic);
+    return fail(ncclInvalidArgument,
+                "ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER (magic {:#x}, "
+                "expected {:#x})",
+                adopted.magic, kConfigMagic);
   }
   for (const IntField& field : kIntFields) {
     if (field.since > adopted.version) adopted.*field.member = kUndefined;
@@ -70,8 +72,10 @@ Status checkValues(const ncclConfig_t& config) {
   }
   // The raw values on purpose: minCTAs set and maxCTAs left undefined (the smallest int) is refused as well.
   if (config.minCTAs > config.maxCTAs) {
-    return fail(ncclInvalidArgument, "Invalid config min/max channels attribute value {}/{}: set maxCTAs to at least "
-                "minCTAs", config.minCTAs, config.maxCTAs);
+    return fail(ncclInvalidArgument,
+                "Invalid config min/max channels attribute value {}/{}: set maxCTAs to at least "
+                "minCTAs",
+                config.minCTAs, config.maxCTAs);
   }
   return {};
 }
@@ -103,7 +107,8 @@ void reconcile(ncclConfig_t& config) {
   config.minCTAs = std::min(config.minCTAs, kMaxCtas);
   config.maxCTAs = std::min(config.maxCTAs, kMaxCtas);
   if (config.minCTAs > config.maxCTAs) {
-    info(kEnv, "minCTAs {} is larger than maxCTAs {}, using {} for both", config.minCTAs, config.maxCTAs, config.maxCTAs);
+    info(kEnv, "minCTAs {} is larger than maxCTAs {}, using {} for both", config.minCTAs, config.maxCTAs,
+         config.maxCTAs);
     config.minCTAs = config.maxCTAs;
   }
   constexpr int kBothPolicies = NCCL_CTA_POLICY_EFFICIENCY | NCCL_CTA_POLICY_ZERO;

@@ -12,8 +12,8 @@ namespace tutti::comm {
 /// maxP2pPeers, where NCCL_CONFIG_UNDEF_INT means "automatic"; its string members are null: use the owned ones.
 struct Config {
   ncclConfig_t values;
-  std::string netName;    ///< "" : any
-  std::string commName;   ///< "" : none
+  std::string netName;   ///< "" : any
+  std::string commName;  ///< "" : none
   bool blocking() const { return values.blocking != 0; }
 };
 

@@ -18,12 +18,12 @@ struct DumpFile {
 
 /// A value; constant for the life of a communicator. Ranks of one node should have it alike.
 struct TopologySettings {
-  std::string file;       ///< NCCL_TOPO_FILE
-  std::string graphFile;  ///< NCCL_GRAPH_FILE
-  DumpFile dump;          ///< NCCL_TOPO_DUMP_FILE
-  DumpFile graphDump;     ///< NCCL_GRAPH_DUMP_FILE
-  topo::PathSettings paths;     ///< never over the network inside a node for its speed: P2P and SHM come first there
-  int crossNic = 2;       ///< NCCL_CROSS_NIC
+  std::string file;          ///< NCCL_TOPO_FILE
+  std::string graphFile;     ///< NCCL_GRAPH_FILE
+  DumpFile dump;             ///< NCCL_TOPO_DUMP_FILE
+  DumpFile graphDump;        ///< NCCL_GRAPH_DUMP_FILE
+  topo::PathSettings paths;  ///< never over the network inside a node for its speed: P2P and SHM come first there
+  int crossNic = 2;          ///< NCCL_CROSS_NIC
 };
 
 TopologySettings topologySettingsFrom(const Params& params);

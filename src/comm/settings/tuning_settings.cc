@@ -60,7 +60,8 @@ TuningSettings tuningSettingsFrom(const Params& params) {
   if (from.threadThresholds.empty()) return settings;
   const auto thresholds = thresholdsFrom(from.threadThresholds);
   if (!thresholds) {
-    info(kEnv, "Invalid value {} for NCCL_THREAD_THRESHOLDS (six numbers), using default unset.", from.threadThresholds);
+    info(kEnv, "Invalid value {} for NCCL_THREAD_THRESHOLDS (six numbers), using default unset.",
+         from.threadThresholds);
   }
   settings.thresholds = thresholds.value_or(ThreadThresholds{});
   return settings;
@@ -69,7 +70,7 @@ TuningSettings tuningSettingsFrom(const Params& params) {
 device::Policy applySettings(device::Policy policy, const TuningSettings& settings) {
   if (settings.nThreads > 0) {
     policy.collThreads.fill(static_cast<std::uint32_t>(settings.nThreads));
-    policy.p2pThreads = (static_cast<std::uint32_t>(settings.nThreads) + 63) / 64 * 64;   // half send, half receive
+    policy.p2pThreads = (static_cast<std::uint32_t>(settings.nThreads) + 63) / 64 * 64;  // half send, half receive
   }
   if (settings.ll128Threads > 0) {
     constexpr auto kLl128 = static_cast<std::size_t>(device::Protocol::LL128);

@@ -6,19 +6,19 @@
 
 #include "base/settings/params.h"
 #include "base/status.h"
-#include "comm/tuning/thread_thresholds.h"
 #include "comm/tuning/filter.h"
+#include "comm/tuning/thread_thresholds.h"
 #include "device/policy.h"
 
 namespace tutti::comm {
 
 /// A value; constant for the life of a communicator. All of it must be equal on all ranks.
 struct TuningSettings {
-  int pat = 2;                          ///< NCCL_PAT_ENABLE: 0 never, 1 wherever allowed, 2 where it pays
-  int nThreads = 0;                     ///< of a block; 0: what suits the world
-  int ll128Threads = 0;                 ///< the same for LL128
-  std::int64_t llMessageBytes = -1;     ///< NCCL_P2P_LL_THRESHOLD; -1: what suits the world
-  ThreadThresholds thresholds;          ///< NCCL_THREAD_THRESHOLDS
+  int pat = 2;                       ///< NCCL_PAT_ENABLE: 0 never, 1 wherever allowed, 2 where it pays
+  int nThreads = 0;                  ///< of a block; 0: what suits the world
+  int ll128Threads = 0;              ///< the same for LL128
+  std::int64_t llMessageBytes = -1;  ///< NCCL_P2P_LL_THRESHOLD; -1: what suits the world
+  ThreadThresholds thresholds;       ///< NCCL_THREAD_THRESHOLDS
 };
 
 /// Picks them from `params`; says in the log (ENV) what it had to bend.

@@ -9,6 +9,8 @@ Result<std::unique_ptr<AbortWord>> AbortWord::create(const gpu::Device& device, 
   return created;
 }
 
-AbortWord::~AbortWord() { abort_.removeMirror(word()); }
+AbortWord::~AbortWord() {
+  abort_.removeMirror(word());
+}
 
 }  // namespace tutti::comm

@@ -15,7 +15,8 @@ Status runGuarded(const std::function<Status()>& body) noexcept {
   } catch (const std::bad_alloc&) {
     return fail(ncclSystemError, "A thread of the library: the process is out of host memory");
   } catch (const std::exception& e) {
-    return fail(ncclSystemError, "A thread of the library: unexpected exception: {}. Please report this defect", e.what());
+    return fail(ncclSystemError, "A thread of the library: unexpected exception: {}. Please report this defect",
+                e.what());
   } catch (...) {
     return fail(ncclSystemError, "A thread of the library: unexpected exception. Please report this defect");
   }

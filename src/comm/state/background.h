@@ -12,8 +12,8 @@
 
 namespace tutti::comm {
 
-/// Runs a body on a thread where nobody catches what it throws: an exception, such as the end of host memory, becomes an
-/// ncclSystemError.
+/// Runs a body on a thread where nobody catches what it throws: an exception, such as the end of host memory, becomes
+/// an ncclSystemError.
 Status runGuarded(const std::function<Status()>& body) noexcept;
 
 /// One piece of work on a thread of its own, shared by all communicators it works for. Joined by its last owner, which

@@ -1,21 +1,21 @@
 #include "comm/state/communicator.h"
 
-#include "base/host.h"
 #include <fmt/format.h>
+#include "base/host.h"
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
-#include "comm/state/abort_word.h"
-#include "comm/state/background.h"
 #include "comm/connect/channels.h"
+#include "comm/diagnosis/stalls.h"
 #include "comm/launch/device_pool.h"
-#include "comm/state/exit_delivery.h"
 #include "comm/launch/launch.h"
 #include "comm/network/network.h"
-#include "comm/plan/plan.h"
 #include "comm/network/relays.h"
+#include "comm/plan/plan.h"
 #include "comm/settings/comm_settings.h"
-#include "comm/diagnosis/stalls.h"
+#include "comm/state/abort_word.h"
+#include "comm/state/background.h"
+#include "comm/state/exit_delivery.h"
 #include "proxy/engine.h"
 #include "topo/machine/rank_layout.h"
 #include "transport/common/transport.h"
@@ -43,7 +43,11 @@ std::string describeComm(const ncclComm& comm) {
 }  // namespace tutti::comm
 
 ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configuration, tutti::comm::CommSettings process)
-    : identity(std::move(who)), config(std::move(configuration)),
-      settings(std::make_unique<const tutti::comm::CommSettings>(std::move(process))), redOps(reinterpret_cast<std::uintptr_t>(this)) {}
+    : identity(std::move(who)),
+      config(std::move(configuration)),
+      settings(std::make_unique<const tutti::comm::CommSettings>(std::move(process))),
+      redOps(reinterpret_cast<std::uintptr_t>(this)) {}
 
-ncclComm::~ncclComm() { tutti::comm::ExitDelivery::instance().remove(*this); }
+ncclComm::~ncclComm() {
+  tutti::comm::ExitDelivery::instance().remove(*this);
+}

@@ -11,12 +11,12 @@
 
 #include "base/abort.h"
 #include "base/status.h"
-#include "comm/state/call_gate.h"
-#include "comm/settings/config.h"
+#include "comm/diagnosis/stall_state.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/network/nics.h"
+#include "comm/settings/config.h"
+#include "comm/state/call_gate.h"
 #include "comm/state/red_ops.h"
-#include "comm/diagnosis/stall_state.h"
 #include "device/policy.h"
 #include "gpu/driver.h"
 #include "nccl.h"
@@ -53,10 +53,10 @@ struct CommIdentity {
   int rank = 0;
   int nRanks = 1;
   int cudaDevice = 0;
-  int nvmlDevice = -1;        ///< number that nvidia-smi gives the device, -1: unknown
+  int nvmlDevice = -1;  ///< number that nvidia-smi gives the device, -1: unknown
   std::int64_t busId = 0;
-  std::uint64_t commId = 0;   ///< hash of the unique id
-  std::string function;       ///< the API function that made it
+  std::uint64_t commId = 0;  ///< hash of the unique id
+  std::string function;      ///< the API function that made it
 };
 
 /// A kernel by name and as the driver knows it.
@@ -77,30 +77,30 @@ struct CommParts {
   std::unique_ptr<AbortWord> abortWord;
   std::vector<topo::PeerInfo> peers;
   std::unique_ptr<topo::RankLayout> layout;
-  std::shared_ptr<CommNetwork> network;   ///< null: a lone rank needs none; others may send through this rank longer
+  std::shared_ptr<CommNetwork> network;  ///< null: a lone rank needs none; others may send through this rank longer
   OwnNics nics;
   std::vector<std::unique_ptr<transport::Transport>> transports;
-  std::unique_ptr<RankRelays> relays;     ///< null: a lone rank
+  std::unique_ptr<RankRelays> relays;  ///< null: a lone rank
   std::unique_ptr<PlanContext> planning;
-  device::SlotBytes proxiedMeshSlots{};   ///< of connections for messages over the network
+  device::SlotBytes proxiedMeshSlots{};  ///< of connections for messages over the network
   std::unique_ptr<ChannelSet> channels;
   std::unique_ptr<Launcher> launcher;
-  std::unique_ptr<proxy::ProgressGroup> progress;   ///< the host's part in the connections; asks the launcher
-  std::unique_ptr<StallProbe> stalls;        ///< null: a lone rank waits for nobody
+  std::unique_ptr<proxy::ProgressGroup> progress;  ///< the host's part in the connections; asks the launcher
+  std::unique_ptr<StallProbe> stalls;              ///< null: a lone rank waits for nobody
   std::map<std::uint32_t, LoadedKernel> kernels;   ///< those used so far, by what they do (comm_work.cc)
 };
 
 /// What changes while a communicator is used. `task` under `mutex`; the rest atomic.
 struct CommProgress {
-  std::mutex mutex;                         ///< task, joined
-  std::shared_ptr<BackgroundTask> task;     ///< work of a non-blocking call, null if none is under way
-  std::atomic<bool> starting{true};         ///< made, but its init has not run to its end
-  std::atomic<ncclResult_t> initResult{ncclSuccess};   ///< once not starting: what this rank's own init came to
-  bootstrap::Bootstrap* joined = nullptr;              ///< CommParts::bootstrap, for who cannot wait until a stuck init leaves
+  std::mutex mutex;                                   ///< task, joined
+  std::shared_ptr<BackgroundTask> task;               ///< work of a non-blocking call, null if none is under way
+  std::atomic<bool> starting{true};                   ///< made, but its init has not run to its end
+  std::atomic<ncclResult_t> initResult{ncclSuccess};  ///< once not starting: what this rank's own init came to
+  bootstrap::Bootstrap* joined = nullptr;  ///< CommParts::bootstrap, for who cannot wait until a stuck init leaves
   std::atomic<bool> finalized{false};
-  std::atomic<bool> ending{false};          ///< somebody frees it: nobody else may
+  std::atomic<bool> ending{false};  ///< somebody frees it: nobody else may
   std::atomic<std::uint64_t> opCount{0};
-  std::atomic<const char*> connecting{nullptr};   ///< the operation whose call waits to be connected with peers
+  std::atomic<const char*> connecting{nullptr};  ///< the operation whose call waits to be connected with peers
 };
 
 }  // namespace tutti::comm
@@ -115,13 +115,13 @@ struct ncclComm {
   std::uint64_t magicFirst = kMagic;
   const tutti::comm::CommIdentity identity;
   const tutti::comm::Config config;
-  const std::unique_ptr<const tutti::comm::CommSettings> settings;   ///< what the environment said when it was made
+  const std::unique_ptr<const tutti::comm::CommSettings> settings;  ///< what the environment said when it was made
   tutti::Abort abort;
   tutti::comm::CallGate gate;
   tutti::comm::RedOpTable redOps;
-  tutti::comm::GraphRefs graphs;           ///< that contain its operations
+  tutti::comm::GraphRefs graphs;  ///< that contain its operations
   tutti::comm::CommProgress progress;
-  tutti::comm::StallBoard stalls;           ///< what peers say of themselves
+  tutti::comm::StallBoard stalls;  ///< what peers say of themselves
   tutti::comm::CommParts parts;
   std::uint64_t magicLast = kMagic;
 };

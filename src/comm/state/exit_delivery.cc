@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "base/never_destroyed.h"
 #include "comm/connect/channels.h"
-#include "comm/state/communicator.h"
 #include "comm/launch/launch.h"
+#include "comm/state/communicator.h"
 #include "proxy/engine.h"
 
 namespace tutti::comm {
@@ -56,9 +56,10 @@ void ExitDelivery::await(ncclComm& comm, Deadline deadline) {
   auto pause = std::chrono::microseconds(20);
   while (!parts.progress->rests() && !comm.abort.raised()) {
     if (deadline.expired()) {
-      return warn("{}: the last graph with its operations ends, or the process does, and a peer may miss what they sent, for "
-                  "the network has not taken it all: {}. Keep the process until all ranks are done", describeComm(comm),
-                  someSender(comm));
+      return warn(
+          "{}: the last graph with its operations ends, or the process does, and a peer may miss what they sent, for "
+          "the network has not taken it all: {}. Keep the process until all ranks are done",
+          describeComm(comm), someSender(comm));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(2000));

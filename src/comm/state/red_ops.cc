@@ -88,20 +88,27 @@ bool RedOpTable::exists(ncclRedOp_t op) const {
 Result<Reduction> RedOpTable::resolve(ncclRedOp_t op, ncclDataType_t type, int nRanks) const {
   using device::DevOp;
   switch (op) {
-    case ncclSum: return Reduction{device::DevOp::Sum, false, 0};
-    case ncclProd: return Reduction{device::DevOp::Prod, false, 0};
-    case ncclMax: return Reduction{device::DevOp::Max, false, 0};
-    case ncclMin: return Reduction{device::DevOp::Min, false, 0};
+    case ncclSum:
+      return Reduction{device::DevOp::Sum, false, 0};
+    case ncclProd:
+      return Reduction{device::DevOp::Prod, false, 0};
+    case ncclMax:
+      return Reduction{device::DevOp::Max, false, 0};
+    case ncclMin:
+      return Reduction{device::DevOp::Min, false, 0};
     case ncclAvg:
-      if (device::isInteger(type)) return Reduction{device::DevOp::SumPostDiv, false, static_cast<std::uint64_t>(nRanks)};
+      if (device::isInteger(type))
+        return Reduction{device::DevOp::SumPostDiv, false, static_cast<std::uint64_t>(nRanks)};
       return Reduction{device::DevOp::PreMulSum, false, reciprocalBits(nRanks, type)};
     case ncclNumOps:
-    case ncclMaxRedOp: break;
+    case ncclMaxRedOp:
+      break;
   }
   const std::lock_guard lock(mutex_);
   const auto index = indexOf(op);
   if (!index) {
-    return fail(ncclInvalidArgument, "reduction operation {:#x} unknown to this communicator", static_cast<unsigned>(op));
+    return fail(ncclInvalidArgument, "reduction operation {:#x} unknown to this communicator",
+                static_cast<unsigned>(op));
   }
   const UserOp& user = *ops_[*index];
   if (user.type != type) {

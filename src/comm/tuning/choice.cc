@@ -26,9 +26,13 @@ constexpr double kInaccurate = 1024;
 /// Below this a chunk of a pipeline costs more in waits than its early departure gains, by protocol.
 constexpr std::array<std::uint64_t, device::kProtocols> kMinPipelineChunk{4 << 10, 16 << 10, 32 << 10};
 
-constexpr unsigned divideUp(unsigned a, unsigned b) { return a / b + (a % b != 0 ? 1 : 0); }
+constexpr unsigned divideUp(unsigned a, unsigned b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
 
-bool isFp8(ncclDataType_t type) { return type == ncclFloat8e4m3 || type == ncclFloat8e5m2; }
+bool isFp8(ncclDataType_t type) {
+  return type == ncclFloat8e4m3 || type == ncclFloat8e5m2;
+}
 
 unsigned usableChannels(const TuningInput& input) {
   return std::max(1U, std::min(input.nChannels, input.policy.maxChannels));
@@ -38,7 +42,7 @@ double treeEfficiency(const Tuning& tuning, device::Protocol protocol, std::uint
   if (tuning.input.policy.world == device::World::Host) return 1;
   const std::uint64_t units = bytes / 64;
   const auto& row = costs::kTreeEfficiency[static_cast<std::size_t>(protocol)];
-  const auto log = static_cast<std::size_t>(std::bit_width(units));   // floor(log2) + 1; 0 below 64 bytes
+  const auto log = static_cast<std::size_t>(std::bit_width(units));  // floor(log2) + 1; 0 below 64 bytes
   return log == 0 || log > row.size() ? 1 : row[log - 1];
 }
 
@@ -51,10 +55,12 @@ double hostLatency(const Cost& cost, const Candidate& candidate, std::uint64_t b
   return base + (cost.latencyUs - base) * costs::kHostShortHop;
 }
 
-/// The bandwidth of a candidate on the software GPU, where two ranks of one host exchange what a ring of two would reduce.
+/// The bandwidth of a candidate on the software GPU, where two ranks of one host exchange what a ring of two would
+/// reduce.
 double hostBandwidth(const Tuning& tuning, const Cost& cost, const Candidate& candidate, const Request& request) {
-  const bool pair = tuning.input.ranks.nRanks == 2 && tuning.input.speeds.mesh > 0 && request.func == device::Func::AllReduce &&
-                    candidate.algorithm == device::Algorithm::Ring && candidate.protocol == device::Protocol::Simple;
+  const bool pair = tuning.input.ranks.nRanks == 2 && tuning.input.speeds.mesh > 0 &&
+                    request.func == device::Func::AllReduce && candidate.algorithm == device::Algorithm::Ring &&
+                    candidate.protocol == device::Protocol::Simple;
   if (!pair || request.bytes < costs::kHostPairBytes) return cost.bandwidth;
   return costs::kHostGraph[static_cast<std::size_t>(device::Protocol::Simple)].touch / costs::kHostPairTouches;
 }
@@ -68,12 +74,13 @@ void estimate(const Tuning& tuning, const Request& request, Candidate& candidate
   const bool onHost = in.policy.world == device::World::Host;
   double latency = onHost ? hostLatency(cost, candidate, request.bytes) : cost.latencyUs;
   double bandwidth = onHost ? hostBandwidth(tuning, cost, candidate, request) : cost.bandwidth;
-  if (candidate.algorithm == device::Algorithm::Tree) bandwidth *= treeEfficiency(tuning, candidate.protocol, request.bytes);
+  if (candidate.algorithm == device::Algorithm::Tree)
+    bandwidth *= treeEfficiency(tuning, candidate.protocol, request.bytes);
   // Plateau of many nodes: a ring of large parts runs into the network's own queues.
   const std::uint64_t parts = std::uint64_t{usableChannels(in)} * static_cast<std::uint64_t>(in.ranks.nRanks);
   const std::uint64_t perStep = request.bytes / parts;
-  if (ring && candidate.protocol == device::Protocol::Simple && in.ranks.nNodes > 1 && request.func == device::Func::AllReduce &&
-      perStep >= 64) {
+  if (ring && candidate.protocol == device::Protocol::Simple && in.ranks.nNodes > 1 &&
+      request.func == device::Func::AllReduce && perStep >= 64) {
     latency *= in.ranks.computeCapability < 80 ? 1.9 : 1.4;
   }
   const unsigned perPipeline = divideUp(std::max(request.inGroup, 1U), usableChannels(in));
@@ -115,7 +122,8 @@ std::uint64_t pipelineDepth(const RankFacts& ranks, device::Func func, device::A
   if (algorithm == device::Algorithm::Tree) {
     return std::max<std::uint64_t>(n / m - 1 + static_cast<std::uint64_t>(std::bit_width(m) - 1), 1);
   }
-  const bool chain = algorithm == device::Algorithm::Ring && (func == device::Func::Broadcast || func == device::Func::Reduce);
+  const bool chain =
+      algorithm == device::Algorithm::Ring && (func == device::Func::Broadcast || func == device::Func::Reduce);
   return chain && n > 1 ? n - 1 : 0;
 }
 
@@ -136,13 +144,15 @@ void cut(const Tuning& tuning, const Request& request, Choice& choice) {
   choice.chunkBytes = static_cast<std::uint32_t>(grains * device::kGrainBytes);
 }
 
-/// Two ranks exchange what they reduce: one hop. Over a network all of it may be on the way at once, and of long vectors
-/// the ring keeps less there, least in place (docs/measurements/network.md). Where the kernel can (device/kernels/kernels.h).
+/// Two ranks exchange what they reduce: one hop. Over a network all of it may be on the way at once, and of long
+/// vectors the ring keeps less there, least in place (docs/measurements/network.md). Where the kernel can
+/// (device/kernels/kernels.h).
 device::PairMethod pairWayFor(const TuningInput& in, const Request& request, const Choice& choice) {
   using device::PairMethod;
   constexpr std::uint64_t kMostOverNetwork = 1 << 20;
   constexpr std::uint64_t kMostBesideInPlace = 512 << 10;
-  const bool pair = choice.algorithm == device::Algorithm::Ring && request.func == device::Func::AllReduce && in.ranks.nRanks == 2;
+  const bool pair =
+      choice.algorithm == device::Algorithm::Ring && request.func == device::Func::AllReduce && in.ranks.nRanks == 2;
   if (!pair) return device::PairMethod::Ring;
   const bool joinedByMemory = in.speeds.mesh > 0;
   if (joinedByMemory) return device::PairMethod::Exchange;
@@ -154,9 +164,11 @@ device::PairMethod pairWayFor(const TuningInput& in, const Request& request, con
 Status nothingLeft(const Tuning& tuning, const Request& request) {
   const TuningFilter& filter = tuning.input.filter;
   const ncclResult_t code = filter.restricted() ? ncclInvalidUsage : ncclInternalError;
-  return fail(code, "No algorithm/protocol available for function {} with datatype {} and operator {}. NCCL_ALGO was "
-              "set to {}, NCCL_PROTO to {}. Weighed: {}", device::funcName(request.func), device::typeName(request.type),
-              device::devOpName(request.op), filter.algoText.empty() ? "nothing" : filter.algoText,
+  return fail(code,
+              "No algorithm/protocol available for function {} with datatype {} and operator {}. NCCL_ALGO was "
+              "set to {}, NCCL_PROTO to {}. Weighed: {}",
+              device::funcName(request.func), device::typeName(request.type), device::devOpName(request.op),
+              filter.algoText.empty() ? "nothing" : filter.algoText,
               filter.protoText.empty() ? "nothing" : filter.protoText, describeCandidates(tuning, request));
 }
 
@@ -195,8 +207,7 @@ Result<Choice> chooseCollective(const Tuning& tuning, const Request& request) {
     choice.protocol = best->protocol;
     choice.latencyUs = best->latencyUs;
     choice.microseconds = best->microseconds;
-  } else if (!tuning.input.kernelExists(request.func, choice.algorithm, choice.protocol, request.op,
-                                           request.type)) {
+  } else if (!tuning.input.kernelExists(request.func, choice.algorithm, choice.protocol, request.op, request.type)) {
     return nothingLeft(tuning, request);
   }
   shape(tuning, request, choice);
@@ -212,9 +223,9 @@ Result<Choice> chooseCollective(const Tuning& tuning, const Request& request) {
 std::uint64_t threadThreshold(const TuningInput& input, device::Algorithm algorithm, device::Protocol protocol) {
   const auto p = static_cast<std::size_t>(protocol);
   const bool ring = algorithm == device::Algorithm::Ring;
-  const std::int64_t given = ring                           ? input.thresholds.ring[p]
+  const std::int64_t given = ring                                   ? input.thresholds.ring[p]
                              : algorithm == device::Algorithm::Tree ? input.thresholds.tree[p]
-                                                            : -1;
+                                                                    : -1;
   if (given >= 0) return static_cast<std::uint64_t>(given);
   const std::uint64_t usual = input.policy.bytesPerThread[p];
   return ring && protocol == device::Protocol::LL ? usual * static_cast<std::uint64_t>(input.ranks.nRanks) : usual;
@@ -227,16 +238,17 @@ MessageChoice chooseMessage(const Tuning& tuning, std::uint64_t bytes, unsigned 
   choice.nChannels = static_cast<unsigned>(std::clamp<std::uint64_t>(wanted, 1, mostChannels));
   const auto mesh = static_cast<std::size_t>(device::ConnKind::Mesh);
   const bool buffers = in.slotBytes[mesh][static_cast<std::size_t>(device::Protocol::LL)] > 0;
-  if (!toSelf && buffers && bytes <= choice.nChannels * in.policy.llMessageBytes) choice.protocol = device::Protocol::LL;
+  if (!toSelf && buffers && bytes <= choice.nChannels * in.policy.llMessageBytes)
+    choice.protocol = device::Protocol::LL;
 
   const auto p = static_cast<std::size_t>(choice.protocol);
   const bool onHost = in.policy.world == device::World::Host;
   const auto link = in.ranks.path == PathClass::NVLink ? topo::costs::kNvlink : topo::costs::kPci;
-  constexpr double kReadAndWrite = 4;   // the sender's copy and the receiver's
+  constexpr double kReadAndWrite = 4;  // the sender's copy and the receiver's
   choice.latencyUs = onHost ? costs::kHostMesh[p].base + costs::kHostMesh[p].hop
                             : topo::costs::kRingBase[p] + topo::costs::kRingHop[link][p];
-  const double speed = onHost ? costs::kHostMesh[p].touch / kReadAndWrite
-                              : std::max(in.speeds.mesh, in.speeds.ring.intra);
+  const double speed =
+      onHost ? costs::kHostMesh[p].touch / kReadAndWrite : std::max(in.speeds.mesh, in.speeds.ring.intra);
   choice.microseconds = choice.latencyUs + (speed > 0 ? static_cast<double>(bytes) / (1000 * speed) : 0);
   return choice;
 }

@@ -15,8 +15,8 @@ struct Request {
   device::Func func = device::Func::AllReduce;
   device::DevOp op = device::DevOp::Sum;
   ncclDataType_t type = ncclInt8;
-  std::uint64_t bytes = 0;              ///< of the larger side: the vector, or all ranks' blocks together
-  unsigned inGroup = 1;                 ///< collectives that are planned together with this one, itself included
+  std::uint64_t bytes = 0;  ///< of the larger side: the vector, or all ranks' blocks together
+  unsigned inGroup = 1;     ///< collectives that are planned together with this one, itself included
 };
 
 /// How an operation runs.
@@ -24,12 +24,12 @@ struct Choice {
   device::Algorithm algorithm = device::Algorithm::Ring;
   device::Protocol protocol = device::Protocol::Simple;
   unsigned nChannels = 1;
-  unsigned nThreads = 1;                ///< of a block
-  std::uint32_t chunkBytes = 0;         ///< of content, a multiple of device::kGrainBytes
+  unsigned nThreads = 1;         ///< of a block
+  std::uint32_t chunkBytes = 0;  ///< of content, a multiple of device::kGrainBytes
   device::PairMethod pairMethod = device::PairMethod::Ring;
   std::uint8_t stepsPerChunk = 1;
-  double latencyUs = 0;                 ///< of microseconds, the part that does not depend on bytes
-  double microseconds = 0;              ///< estimate for the whole operation
+  double latencyUs = 0;     ///< of microseconds, the part that does not depend on bytes
+  double microseconds = 0;  ///< estimate for the whole operation
 };
 
 /// One line of the table that was weighed.
@@ -38,7 +38,7 @@ struct Candidate {
   device::Protocol protocol;
   Verdict verdict;
   double latencyUs;
-  double microseconds;                  ///< of no meaning unless Possible
+  double microseconds;  ///< of no meaning unless Possible
 };
 
 inline constexpr std::size_t kCandidates = std::size_t{device::kAlgorithms} * device::kProtocols;

@@ -34,10 +34,10 @@ inline constexpr double kUnknownNetwork = 0.1;
 // ---- The software GPU. Its devices share the machine's memory: what counts is how often bytes are touched. ----
 
 struct HostCost {
-  double base;    ///< of an operation, beyond what all have in common
-  double hop;     ///< from one rank to the next
-  double peer;    ///< for every peer that is written to and read from
-  double touch;   ///< GB/s of reading or writing memory, flags included
+  double base;   ///< of an operation, beyond what all have in common
+  double hop;    ///< from one rank to the next
+  double peer;   ///< for every peer that is written to and read from
+  double touch;  ///< GB/s of reading or writing memory, flags included
 };
 
 /// Graph connections (Ring, Tree, PAT) and Mesh connections (OneShot, Direct), by protocol. Fitted to two processes and
@@ -46,12 +46,12 @@ inline constexpr std::array<HostCost, device::kProtocols> kHostGraph{
     {{1.0, 0.4, 0.0, 3.0}, {1.1, 0.5, 0.0, 6.0}, {1.5, 6.0, 0.0, 42.0}}};
 inline constexpr std::array<HostCost, device::kProtocols> kHostMesh{
     {{1.0, 0.4, 0.6, 3.0}, {1.1, 0.5, 0.6, 6.0}, {1.5, 6.0, 0.2, 42.0}}};
-/// Two ranks that exchange their inputs (device::PairMethod) read half a vector more than in two shots, which costs little until
-/// no cache holds it any more (docs/measurements/in_place.md).
+/// Two ranks that exchange their inputs (device::PairMethod) read half a vector more than in two shots, which costs
+/// little until no cache holds it any more (docs/measurements/in_place.md).
 inline constexpr std::uint64_t kHostPairBytes = 16 << 20;
 inline constexpr double kHostPairTouches = 3;
-/// A hop's cost is mostly that the next rank reads what this one has just written. Little data are there at once: then a
-/// hop of the Simple protocol costs this share, and none of LL's packing is worth its while.
+/// A hop's cost is mostly that the next rank reads what this one has just written. Little data are there at once: then
+/// a hop of the Simple protocol costs this share, and none of LL's packing is worth its while.
 inline constexpr std::uint64_t kHostShortBytes = 8 << 10;
 inline constexpr double kHostShortHop = 0.01;
 

@@ -18,7 +18,9 @@ using device::Algorithm;
 using device::Func;
 using device::Protocol;
 
-char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+char lower(char c) {
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+}
 
 bool sameWord(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
@@ -64,7 +66,8 @@ constexpr const char* kAlgorithmNames[] = {
     device::algorithmName(device::Algorithm::Direct)};
 static_assert(std::size(kAlgorithmNames) == device::kAlgorithms);
 
-constexpr const char* kProtocolNames[] = {device::protocolName(device::Protocol::LL), device::protocolName(device::Protocol::LL128),
+constexpr const char* kProtocolNames[] = {device::protocolName(device::Protocol::LL),
+                                          device::protocolName(device::Protocol::LL128),
                                           device::protocolName(device::Protocol::Simple)};
 
 /// Replaces `row` by what the list of names says.
@@ -108,12 +111,16 @@ Status readValue(const Grammar& grammar, std::string_view value,
       const std::string_view word = takeUntil(entry, ':');
       func = funcFrom(word);
       if (!func) {
-        return fail(ncclInvalidUsage, "{}: unknown function \"{}\"; known are Broadcast, Reduce, AllGather, "
-                    "ReduceScatter, AllReduce", grammar.variable, word);
+        return fail(ncclInvalidUsage,
+                    "{}: unknown function \"{}\"; known are Broadcast, Reduce, AllGather, "
+                    "ReduceScatter, AllReduce",
+                    grammar.variable, word);
       }
     } else if (!first) {
-      return fail(ncclInvalidUsage, "{}: \"{}\" names no function; only the first entry may leave it out, as in "
-                  "\"Ring;AllReduce:Tree\"", grammar.variable, entry);
+      return fail(ncclInvalidUsage,
+                  "{}: \"{}\" names no function; only the first entry may leave it out, as in "
+                  "\"Ring;AllReduce:Tree\"",
+                  grammar.variable, entry);
     }
     first = false;
     std::array<Permission, N> row = defaults;
@@ -159,24 +166,36 @@ std::vector<std::string> filterMatrix(const TuningFilter& filter) {
 
 std::string_view logName(device::Algorithm algorithm) {
   switch (algorithm) {
-    case device::Algorithm::Tree: return "TREE";
-    case device::Algorithm::Ring: return "RING";
-    case device::Algorithm::CollNetDirect: return "COLLNET_DIRECT";
-    case device::Algorithm::CollNetChain: return "COLLNET_CHAIN";
-    case device::Algorithm::Nvls: return "NVLS";
-    case device::Algorithm::NvlsTree: return "NVLS_TREE";
-    case device::Algorithm::Pat: return "PAT";
-    case device::Algorithm::OneShot: return "ONESHOT";
-    case device::Algorithm::Direct: return "DIRECT";
+    case device::Algorithm::Tree:
+      return "TREE";
+    case device::Algorithm::Ring:
+      return "RING";
+    case device::Algorithm::CollNetDirect:
+      return "COLLNET_DIRECT";
+    case device::Algorithm::CollNetChain:
+      return "COLLNET_CHAIN";
+    case device::Algorithm::Nvls:
+      return "NVLS";
+    case device::Algorithm::NvlsTree:
+      return "NVLS_TREE";
+    case device::Algorithm::Pat:
+      return "PAT";
+    case device::Algorithm::OneShot:
+      return "ONESHOT";
+    case device::Algorithm::Direct:
+      return "DIRECT";
   }
   return "?";
 }
 
 std::string_view logName(device::Protocol protocol) {
   switch (protocol) {
-    case device::Protocol::LL: return "LL";
-    case device::Protocol::LL128: return "LL128";
-    case device::Protocol::Simple: return "SIMPLE";
+    case device::Protocol::LL:
+      return "LL";
+    case device::Protocol::LL128:
+      return "LL128";
+    case device::Protocol::Simple:
+      return "SIMPLE";
   }
   return "?";
 }

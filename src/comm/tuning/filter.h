@@ -17,7 +17,7 @@
 
 namespace tutti::comm {
 
-inline constexpr int kTunedFuncs = 5;   ///< Broadcast, Reduce, AllGather, ReduceScatter, AllReduce, in this order
+inline constexpr int kTunedFuncs = 5;  ///< Broadcast, Reduce, AllGather, ReduceScatter, AllReduce, in this order
 
 /// Auto: taken only where it is known to be safe. Numbers as the matrix in the log shows them.
 enum class Permission : std::uint8_t { No = 0, Yes = 1, Auto = 2 };
@@ -26,7 +26,7 @@ enum class Permission : std::uint8_t { No = 0, Yes = 1, Auto = 2 };
 struct TuningFilter {
   std::array<std::array<Permission, device::kAlgorithms>, kTunedFuncs> algorithms{};
   std::array<std::array<Permission, device::kProtocols>, kTunedFuncs> protocols{};
-  std::string algoText;    ///< NCCL_ALGO as it was given, for messages; "": not set
+  std::string algoText;  ///< NCCL_ALGO as it was given, for messages; "": not set
   std::string protoText;
 
   bool restricted() const { return !algoText.empty() || !protoText.empty(); }

@@ -10,13 +10,20 @@ namespace {
 
 std::string_view reasonOf(Verdict verdict) {
   switch (verdict) {
-    case Verdict::Possible: return "possible";
-    case Verdict::NotAllowed: return "not allowed";
-    case Verdict::NoConnections: return "not connected";
-    case Verdict::NoBuffers: return "no buffers";
-    case Verdict::TooManyRanks: return "too many ranks";
-    case Verdict::Unsafe: return "unsafe on these links";
-    case Verdict::NoKernel: return "no kernel";
+    case Verdict::Possible:
+      return "possible";
+    case Verdict::NotAllowed:
+      return "not allowed";
+    case Verdict::NoConnections:
+      return "not connected";
+    case Verdict::NoBuffers:
+      return "no buffers";
+    case Verdict::TooManyRanks:
+      return "too many ranks";
+    case Verdict::Unsafe:
+      return "unsafe on these links";
+    case Verdict::NoKernel:
+      return "no kernel";
   }
   return "?";
 }
@@ -35,8 +42,8 @@ std::string describeCandidates(const Tuning& tuning, const Request& request) {
     text += fmt::format("{}/{} {:.1f} us", logName(candidate.algorithm), logName(candidate.protocol),
                         candidate.microseconds);
   }
-  for (const Verdict why : {Verdict::NotAllowed, Verdict::NoConnections, Verdict::NoBuffers, Verdict::TooManyRanks,
-                            Verdict::Unsafe}) {
+  for (const Verdict why :
+       {Verdict::NotAllowed, Verdict::NoConnections, Verdict::NoBuffers, Verdict::TooManyRanks, Verdict::Unsafe}) {
     std::string names;
     for (const Candidate& candidate : table) {
       if (candidate.verdict != why) continue;
@@ -79,7 +86,8 @@ std::string thresholdsLine(const TuningInput& input) {
   std::string text;
   for (const device::Algorithm algorithm : {device::Algorithm::Tree, device::Algorithm::Ring}) {
     const auto of = [&](device::Protocol protocol) { return threadThreshold(input, algorithm, protocol); };
-    text += fmt::format("{}/{}/{} | ", of(device::Protocol::LL), of(device::Protocol::LL128), of(device::Protocol::Simple));
+    text +=
+        fmt::format("{}/{}/{} | ", of(device::Protocol::LL), of(device::Protocol::LL128), of(device::Protocol::Simple));
   }
   return fmt::format("threadThresholds {}0 | 0", text);
 }

@@ -18,12 +18,15 @@ using device::Protocol;
 /// Times a rank passes something on, one after another.
 double stepsOf(device::Func func, double n) {
   switch (func) {
-    case device::Func::AllReduce: return 2 * (n - 1);
+    case device::Func::AllReduce:
+      return 2 * (n - 1);
     case device::Func::AllGather:
-    case device::Func::ReduceScatter: return n - 1;
+    case device::Func::ReduceScatter:
+      return n - 1;
     case device::Func::Broadcast:
     case device::Func::Reduce:
-    case device::Func::SendRecv: break;
+    case device::Func::SendRecv:
+      break;
   }
   return n;
 }
@@ -32,15 +35,21 @@ double stepsOf(device::Func func, double n) {
 bool combinationExists(device::Func func, device::Algorithm algorithm, device::Protocol protocol) {
   const bool blocks = func == device::Func::AllGather || func == device::Func::ReduceScatter;
   switch (algorithm) {
-    case device::Algorithm::Ring: return true;
-    case device::Algorithm::Tree: return func == device::Func::AllReduce;
-    case device::Algorithm::Pat: return blocks && protocol == device::Protocol::Simple;
-    case device::Algorithm::OneShot: return func == device::Func::AllReduce && protocol != device::Protocol::LL128;
-    case device::Algorithm::Direct: return (func == device::Func::AllReduce || blocks) && protocol != device::Protocol::LL128;
+    case device::Algorithm::Ring:
+      return true;
+    case device::Algorithm::Tree:
+      return func == device::Func::AllReduce;
+    case device::Algorithm::Pat:
+      return blocks && protocol == device::Protocol::Simple;
+    case device::Algorithm::OneShot:
+      return func == device::Func::AllReduce && protocol != device::Protocol::LL128;
+    case device::Algorithm::Direct:
+      return (func == device::Func::AllReduce || blocks) && protocol != device::Protocol::LL128;
     case device::Algorithm::CollNetDirect:
     case device::Algorithm::CollNetChain:
     case device::Algorithm::Nvls:
-    case device::Algorithm::NvlsTree: break;
+    case device::Algorithm::NvlsTree:
+      break;
   }
   return false;
 }
@@ -57,14 +66,17 @@ topo::CostFacts costFactsOf(const TuningInput& input) {
           .nChannels = static_cast<int>(input.nChannels)};
 }
 
-/// The model for GPUs, after NCCL's published one: what a hop costs comes from the graphs (topo/channels/costs.h), how many hops
-/// an operation makes is counted here. Times of direct algorithms are tutti's own.
+/// The model for GPUs, after NCCL's published one: what a hop costs comes from the graphs (topo/channels/costs.h), how
+/// many hops an operation makes is counted here. Times of direct algorithms are tutti's own.
 class GpuModel {
  public:
   explicit GpuModel(const TuningInput& input)
-      : in_(input), facts_(costFactsOf(input)),
-        table_(topo::costTable(facts_, {.ring = input.speeds.ring, .tree = input.speeds.tree, .pat = input.speeds.pat})),
-        n_(input.ranks.nRanks), m_(input.ranks.nNodes) {}
+      : in_(input),
+        facts_(costFactsOf(input)),
+        table_(
+            topo::costTable(facts_, {.ring = input.speeds.ring, .tree = input.speeds.tree, .pat = input.speeds.pat})),
+        n_(input.ranks.nRanks),
+        m_(input.ranks.nNodes) {}
 
   Cost cost(device::Func func, device::Algorithm algorithm, device::Protocol protocol) const {
     if (isMesh(algorithm)) return mesh(func, algorithm, protocol);
@@ -100,7 +112,8 @@ class GpuModel {
     const double total = protocol == device::Protocol::LL ? std::min(most, in_.speeds.mesh * 0.5) : in_.speeds.mesh;
     const bool twice = algorithm == device::Algorithm::Direct && func == device::Func::AllReduce;
     const double shots = twice ? 2 : 1;
-    const double latency = topo::costs::kRingBase[p] + shots * (topo::costs::kRingHop[link][p] + (n_ - 1) * costs::kMeshPeer);
+    const double latency =
+        topo::costs::kRingBase[p] + shots * (topo::costs::kRingHop[link][p] + (n_ - 1) * costs::kMeshPeer);
     const double sent = algorithm == device::Algorithm::OneShot ? n_ - 1 : shots * (n_ - 1) / n_;
     return {latency, total / sent};
   }
@@ -121,22 +134,28 @@ class HostModel {
     const auto p = static_cast<std::size_t>(protocol);
     const costs::HostCost& c = isMesh(algorithm) ? costs::kHostMesh[p] : costs::kHostGraph[p];
     const double shots = isMesh(algorithm) ? hops(func, algorithm) : 0;
-    const double touched = protocol == device::Protocol::Simple ? pulledTouches(func, algorithm) : touches(func, algorithm);
+    const double touched =
+        protocol == device::Protocol::Simple ? pulledTouches(func, algorithm) : touches(func, algorithm);
     return {c.base + hops(func, algorithm) * c.hop + shots * (n_ - 1) * c.peer, c.touch / touched};
   }
 
  private:
   double hops(device::Func func, device::Algorithm algorithm) const {
     switch (algorithm) {
-      case device::Algorithm::Tree: return 2 * ((n_ / m_ - 1) + std::ceil(std::log2(m_)));
-      case device::Algorithm::Pat: return std::ceil(std::log2(n_));
-      case device::Algorithm::OneShot: return 1;
-      case device::Algorithm::Direct: return func == device::Func::AllReduce ? 2 : 1;
+      case device::Algorithm::Tree:
+        return 2 * ((n_ / m_ - 1) + std::ceil(std::log2(m_)));
+      case device::Algorithm::Pat:
+        return std::ceil(std::log2(n_));
+      case device::Algorithm::OneShot:
+        return 1;
+      case device::Algorithm::Direct:
+        return func == device::Func::AllReduce ? 2 : 1;
       case device::Algorithm::Ring:
       case device::Algorithm::CollNetDirect:
       case device::Algorithm::CollNetChain:
       case device::Algorithm::Nvls:
-      case device::Algorithm::NvlsTree: break;
+      case device::Algorithm::NvlsTree:
+        break;
     }
     return stepsOf(func, n_);
   }
@@ -148,12 +167,16 @@ class HostModel {
     if (algorithm == device::Algorithm::OneShot) return 3 * n_ - 1;
     if (algorithm == device::Algorithm::Pat) return (4 * n_ - 4) / n_;
     switch (func) {
-      case device::Func::AllReduce: return (6 * n_ - 4) / n_;
-      case device::Func::ReduceScatter: return (3 * n_ - 1) / n_;
-      case device::Func::AllGather: return (3 * n_ - 2) / n_;
+      case device::Func::AllReduce:
+        return (6 * n_ - 4) / n_;
+      case device::Func::ReduceScatter:
+        return (3 * n_ - 1) / n_;
+      case device::Func::AllGather:
+        return (3 * n_ - 2) / n_;
       case device::Func::Broadcast:
       case device::Func::Reduce:
-      case device::Func::SendRecv: break;
+      case device::Func::SendRecv:
+        break;
     }
     return 3;
   }
@@ -162,15 +185,18 @@ class HostModel {
   /// sums on their way round a ring, and what trees and PAT carry.
   double pulledTouches(device::Func func, device::Algorithm algorithm) const {
     if (algorithm == device::Algorithm::Tree || algorithm == device::Algorithm::Pat) return touches(func, algorithm);
-    if (algorithm == device::Algorithm::OneShot) return 2 * n_;   // n + 1 out of place, 3 n - 1 in place, which pushes
+    if (algorithm == device::Algorithm::OneShot) return 2 * n_;  // n + 1 out of place, 3 n - 1 in place, which pushes
     const bool direct = algorithm == device::Algorithm::Direct;
     switch (func) {
-      case device::Func::AllReduce: return (direct ? 3 * n_ - 1 : 5 * n_ - 5) / n_;
-      case device::Func::ReduceScatter: return (direct ? n_ + 1 : 3 * n_ - 3) / n_;
+      case device::Func::AllReduce:
+        return (direct ? 3 * n_ - 1 : 5 * n_ - 5) / n_;
+      case device::Func::ReduceScatter:
+        return (direct ? n_ + 1 : 3 * n_ - 3) / n_;
       case device::Func::AllGather:
       case device::Func::Broadcast:
       case device::Func::Reduce:
-      case device::Func::SendRecv: break;
+      case device::Func::SendRecv:
+        break;
     }
     return 2;
   }
@@ -194,7 +220,8 @@ bool connected(const TuningInput& input, device::Algorithm algorithm) {
 int mostRanks(device::Algorithm algorithm, std::uint32_t slotBytes) {
   constexpr std::uint32_t kPatBlock = 16;
   if (isMesh(algorithm)) return device::kMaxDirectRanks;
-  return algorithm == device::Algorithm::Pat ? static_cast<int>(slotBytes / kPatBlock) : std::numeric_limits<int>::max();
+  return algorithm == device::Algorithm::Pat ? static_cast<int>(slotBytes / kPatBlock)
+                                             : std::numeric_limits<int>::max();
 }
 
 Verdict verdictOf(const TuningInput& input, device::Func func, device::Algorithm algorithm, device::Protocol protocol) {
@@ -210,7 +237,8 @@ Verdict verdictOf(const TuningInput& input, device::Func func, device::Algorithm
   if (input.ranks.nRanks > mostRanks(algorithm, input.slotBytes[kind][p])) return Verdict::TooManyRanks;
   // PAT saves network steps at the price of more copies: between ranks of one node it only costs.
   const bool patPays = input.ranks.nNodes == input.ranks.nRanks && input.ranks.computeCapability >= 60;
-  if (algorithm == device::Algorithm::Pat && algorithmAllowed == Permission::Auto && !patPays) return Verdict::NotAllowed;
+  if (algorithm == device::Algorithm::Pat && algorithmAllowed == Permission::Auto && !patPays)
+    return Verdict::NotAllowed;
   const bool safe = protocol != device::Protocol::LL128 || protocolAllowed == Permission::Yes || input.ranks.ll128Safe;
   return safe ? Verdict::Possible : Verdict::Unsafe;
 }

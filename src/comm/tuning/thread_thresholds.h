@@ -8,7 +8,8 @@
 
 namespace tutti::comm {
 
-/// Bytes that a thread, or a further channel, of a collective must have to do, by protocol; below 0: what suits the world.
+/// Bytes that a thread, or a further channel, of a collective must have to do, by protocol; below 0: what suits the
+/// world.
 struct ThreadThresholds {
   std::array<std::int64_t, device::kProtocols> tree{-1, -1, -1};
   std::array<std::int64_t, device::kProtocols> ring{-1, -1, -1};

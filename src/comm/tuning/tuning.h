@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/tuning/thread_thresholds.h"
 #include "comm/tuning/filter.h"
+#include "comm/tuning/thread_thresholds.h"
 #include "device/kernels/kernel_name.h"
 #include "device/policy.h"
 #include "device/work.h"
@@ -27,10 +27,10 @@ enum class PathClass : std::uint8_t { NVLink, Pci };
 struct RankFacts {
   int nRanks = 1;
   int nNodes = 1;
-  int computeCapability = 0;            ///< major * 10 + minor, the lowest of all ranks; not used on the software GPU
+  int computeCapability = 0;  ///< major * 10 + minor, the lowest of all ranks; not used on the software GPU
   PathClass path = PathClass::Pci;
-  bool ll128Safe = false;               ///< every link keeps 128-byte stores whole: see ll128IsSafe()
-  bool amdOrMixedCpus = false;          ///< across nodes the LL bandwidth depends on the host's CPU
+  bool ll128Safe = false;       ///< every link keeps 128-byte stores whole: see ll128IsSafe()
+  bool amdOrMixedCpus = false;  ///< across nodes the LL bandwidth depends on the host's CPU
 };
 
 /// What the connections of a communicator can carry. Equal on all ranks.
@@ -38,7 +38,7 @@ struct Speeds {
   topo::GraphSpeed ring;
   topo::GraphSpeed tree;
   topo::GraphSpeed pat;
-  double mesh = 0;                      ///< GB/s from one rank to all others together; 0: not every pair is connected
+  double mesh = 0;  ///< GB/s from one rank to all others together; 0: not every pair is connected
 };
 
 /// Which kernels there are: device::kernelExists(), unless a test asks what would be chosen if there were others.
@@ -48,13 +48,13 @@ using KernelFilter = bool (*)(device::Func, device::Algorithm, device::Protocol,
 struct TuningInput {
   RankFacts ranks;
   Speeds speeds;
-  unsigned nChannels = 1;               ///< of the communicator
-  std::array<device::SlotBytes, device::kConnKinds> slotBytes{};   ///< as connections are made; 0: no such buffers
-  std::uint32_t inPlaceStep = 0;        ///< bytes of a step of a message over a network
-  std::uint8_t stepsInPlace = 0;        ///< of them a chunk, where all ranks receive in place; 0: not all do
-  device::Policy policy = device::kGpuPolicy;   ///< its world decides between the cost tables
-  bool threadsGiven = false;            ///< the user said how many: no rule about links lowers the policy's
-  ThreadThresholds thresholds;          ///< NCCL_THREAD_THRESHOLDS
+  unsigned nChannels = 1;                                         ///< of the communicator
+  std::array<device::SlotBytes, device::kConnKinds> slotBytes{};  ///< as connections are made; 0: no such buffers
+  std::uint32_t inPlaceStep = 0;                                  ///< bytes of a step of a message over a network
+  std::uint8_t stepsInPlace = 0;               ///< of them a chunk, where all ranks receive in place; 0: not all do
+  device::Policy policy = device::kGpuPolicy;  ///< its world decides between the cost tables
+  bool threadsGiven = false;                   ///< the user said how many: no rule about links lowers the policy's
+  ThreadThresholds thresholds;                 ///< NCCL_THREAD_THRESHOLDS
   TuningFilter filter;
   KernelFilter kernelExists = device::kernelExists;
 };
@@ -62,7 +62,7 @@ struct TuningInput {
 /// One combination of collective, algorithm and protocol: `latencyUs + bytes / bandwidth` is its time.
 struct Cost {
   double latencyUs = 0;
-  double bandwidth = 0;                 ///< GB/s of the size as applications count it; 0: the combination is out
+  double bandwidth = 0;  ///< GB/s of the size as applications count it; 0: the combination is out
 };
 
 /// Why a combination is out, or that it is not.

@@ -7,9 +7,9 @@
 //
 //   rank 1 of 3      first shot: in[0] -> 0, in[2] -> 2      reduce: from 0, in[1], from 2      second: to 2, to 0
 //
-// Reduce-scatter is the first shot with its reduction, all-gather the second shot. Long vectors take several turns, kAhead
-// of which are sent ahead of the one that is being reduced, so that a rank has as much to do as possible before it must
-// wait. docs/protocols.md shows why a FIFO's depth suffices.
+// Reduce-scatter is the first shot with its reduction, all-gather the second shot. Long vectors take several turns,
+// kAhead of which are sent ahead of the one that is being reduced, so that a rank has as much to do as possible before
+// it must wait. docs/protocols.md shows why a FIFO's depth suffices.
 #pragma once
 
 #include "device/partition.h"
@@ -39,8 +39,8 @@ struct Turns {
   std::uint64_t chunk;  ///< elements of one rank's share in one turn
 };
 
-/// `share`: what one rank may get in a turn, a multiple of `unit`; `ranks`: who share a turn (1: everybody gets all). All
-/// in elements.
+/// `share`: what one rank may get in a turn, a multiple of `unit`; `ranks`: who share a turn (1: everybody gets all).
+/// All in elements.
 TUTTI_PURE Turns turnsOf(std::uint64_t count, std::uint64_t share, unsigned ranks, std::uint64_t unit) {
   if (count == 0) return {0, 0};
   const std::uint64_t n = divideUp(count, share * ranks);
@@ -105,7 +105,10 @@ TUTTI_DEVICE void directAllReduce(Prims& prims, const DirectWork& work, const T*
         const Part own = chunkOf(t, peers.self);
         prims.template reduce<true>(in + own.begin, out + own.begin, own.count);
       },
-      [&](std::uint64_t t) { prims.gather(out, [&](int p) { return chunkOf(t, p); }, in == out); });
+      [&](std::uint64_t t) {
+        prims.gather(
+            out, [&](int p) { return chunkOf(t, p); }, in == out);
+      });
 }
 
 /// `in` holds n blocks of work.block elements, `out` one.

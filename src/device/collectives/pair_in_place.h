@@ -1,5 +1,5 @@
-// AllReduce of two ranks over a network that writes to receive buffers: the ring of two (device/collectives/ring.h) over their
-// connections for messages.
+// AllReduce of two ranks over a network that writes to receive buffers: the ring of two (device/collectives/ring.h)
+// over their connections for messages.
 //
 //     rank 0                             rank 1
 //     asks for its half, then for the other one, where they belong
@@ -8,22 +8,22 @@
 //     sends  out[half 0]                 sends  out[half 1]
 //     receives out[half 1]               receives out[half 0]
 //
-// Steps are as long as those of messages. What is sent is offered where it lies, what comes goes to the output. The half
-// that is to be reduced takes shared slots instead where the output is the input, which is still needed, or so long that it
-// goes past the caches; so does whatever the network cannot reach, and inputs that the operation changes are sent through
-// slots. A half that comes back may overwrite the input that was sent for it: the peer had all of that before it could send
-// the result.
+// Steps are as long as those of messages. What is sent is offered where it lies, what comes goes to the output. The
+// half that is to be reduced takes shared slots instead where the output is the input, which is still needed, or so
+// long that it goes past the caches; so does whatever the network cannot reach, and inputs that the operation changes
+// are sent through slots. A half that comes back may overwrite the input that was sent for it: the peer had all of that
+// before it could send the result.
 #pragma once
 
+#include "device/collectives/ring.h"
+#include "device/prims/prims_simple.h"
 #include "device/prims/recv_requests.h"
 #include "device/recv_sequence.h"
-#include "device/prims/prims_simple.h"
-#include "device/collectives/ring.h"
 
 namespace tutti::device {
 
-/// For one crew, once. Of ranks that chose the same chunks. `work.chunk`: a step, or a few: a chunk is sent before one is
-/// received, and two chunks must fit into the FIFO.
+/// For one crew, once. Of ranks that chose the same chunks. `work.chunk`: a step, or a few: a chunk is sent before one
+/// is received, and two chunks must fit into the FIFO.
 template <class T, class Op>
 class PairInPlace {
  public:

@@ -1,10 +1,10 @@
-// PAT: all-gather and reduce-scatter in about log2(n) steps, for any number of ranks; meant for one rank per node, where
-// every message costs the latency of the network. Step k moves 2^k blocks between ranks that are 2^k apart on the circle
-// of ranks (fewer in the last step when n is no power of two).
+// PAT: all-gather and reduce-scatter in about log2(n) steps, for any number of ranks; meant for one rank per node,
+// where every message costs the latency of the network. Step k moves 2^k blocks between ranks that are 2^k apart on the
+// circle of ranks (fewer in the last step when n is no power of two).
 //
-// Blocks are counted from this rank: block b is that of rank + b. All-gather, k = 0, 1, …: after step k a rank has blocks
-// 0..2^(k+1)-1; it gets 2^k.. from the rank 2^k after it, for which they are blocks 0... They are put where they belong
-// in the output at once.
+// Blocks are counted from this rank: block b is that of rank + b. All-gather, k = 0, 1, …: after step k a rank has
+// blocks 0..2^(k+1)-1; it gets 2^k.. from the rank 2^k after it, for which they are blocks 0... They are put where they
+// belong in the output at once.
 //
 //   n = 6, rank r      step 0: has 0, gets 1      step 1: has 0 1, gets 2 3      step 2: has 0..3, gets 4 5
 //
@@ -35,9 +35,13 @@ TUTTI_PURE int patSteps(int n) {
 }
 
 /// The rank `distance` after this one (before it: negative).
-TUTTI_PURE int patRank(int rank, int distance, int n) { return (rank + distance % n + n) % n; }
+TUTTI_PURE int patRank(int rank, int distance, int n) {
+  return (rank + distance % n + n) % n;
+}
 
-TUTTI_PURE int patBlocks(int n, int k) { return static_cast<int>(smaller(1u << k, static_cast<unsigned>(n - (1 << k)))); }
+TUTTI_PURE int patBlocks(int n, int k) {
+  return static_cast<int>(smaller(1u << k, static_cast<unsigned>(n - (1 << k))));
+}
 
 /// All-gather: blocks 0..blocks-1 are sent, distance..distance+blocks-1 received. Steps run upwards.
 TUTTI_PURE PatStep patGatherStep(int rank, int n, int k) {
@@ -73,7 +77,9 @@ TUTTI_PURE Turns patTurns(std::uint64_t count, int n, std::uint64_t slotBytes, s
 }
 
 /// Most ranks that slots of this size serve.
-TUTTI_PURE int patMaxRanks(std::uint64_t slotBytes) { return static_cast<int>(slotBytes / sizeof(simt::Pack16)); }
+TUTTI_PURE int patMaxRanks(std::uint64_t slotBytes) {
+  return static_cast<int>(slotBytes / sizeof(simt::Pack16));
+}
 
 /// What both directions know. Entry k of the connections is step k.
 template <class T, class Op>
@@ -171,7 +177,8 @@ class Pat {
     if (fine) {
       forBlocks(step.blocks, bytes, [&](simt::Group some, int b) {
         const T* from = b == 0 ? in + piece.part.begin : out + offsetOf(b, piece);
-        simt::copyBytes(some, shared().to[k] + b * piece.stride * sizeof(T), from, bytes, simt::streamingToPeerPays(bytes));
+        simt::copyBytes(some, shared().to[k] + b * piece.stride * sizeof(T), from, bytes,
+                        simt::streamingToPeerPays(bytes));
       });
     }
     fifos_.release({k, k + 1}, kNone, fine, extentOf(step.blocks, piece));
@@ -182,7 +189,8 @@ class Pat {
     const bool fine = fifos_.acquire(kNone, {k, k + 1}, extentOf(step.blocks, piece));
     if (fine) {
       forBlocks(step.blocks, bytes, [&](simt::Group some, int b) {
-        simt::copyBytes(some, out + offsetOf(step.distance + b, piece), shared().from[k] + b * piece.stride * sizeof(T), bytes, false);
+        simt::copyBytes(some, out + offsetOf(step.distance + b, piece), shared().from[k] + b * piece.stride * sizeof(T),
+                        bytes, false);
       });
     }
     fifos_.release(kNone, {k, k + 1}, fine);

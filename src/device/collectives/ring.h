@@ -13,9 +13,9 @@
 //     step 2   recvReduceSend  at(1)                 step 2   recvCopySend    at(2)
 //     step 3   recvReduceCopy  at(0)                 step 3   recv            at(1)
 //
-// An all-reduce is one after the other, joined in the middle: step 3 also sends. On the software GPU two ranks may exchange
-// their inputs instead (PairMethod). Ranks must agree on the length of each chunk; an empty one is skipped by all
-// (verbs do nothing for 0 elements).
+// An all-reduce is one after the other, joined in the middle: step 3 also sends. On the software GPU two ranks may
+// exchange their inputs instead (PairMethod). Ranks must agree on the length of each chunk; an empty one is skipped by
+// all (verbs do nothing for 0 elements).
 #pragma once
 
 #include "device/partition.h"
@@ -39,9 +39,9 @@ struct RingWork {
   std::int32_t root;
 };
 
-/// Two ranks: each sends all of its input and reduces what comes. As much travels as on the ring, but once there instead of
-/// there and back, and all of it may be on the way at once. Each names its own input first, so combining must not depend on
-/// the order.
+/// Two ranks: each sends all of its input and reduces what comes. As much travels as on the ring, but once there
+/// instead of there and back, and all of it may be on the way at once. Each names its own input first, so combining
+/// must not depend on the order.
 template <class Prims, class T>
 TUTTI_DEVICE void pairAllReduce(Prims& prims, const RingWork& work, const T* in, T* out) {
   for (std::uint64_t begin = work.part.begin; begin < work.part.end(); begin += work.chunk) {

@@ -1,9 +1,9 @@
 // Who does what in a tree: the crews of a block, their connections and primitives.
 #pragma once
 
+#include "device/collectives/tree.h"
 #include "device/prims/block.h"
 #include "device/prims/prims.h"
-#include "device/collectives/tree.h"
 
 namespace tutti::device {
 

@@ -4,22 +4,23 @@
 // A message is spread over the channels of its work like the elements of a collective. A message of 0 bytes takes one
 // slot of the first channel: send and receive still meet. Each message has a protocol of its own, LL or Simple.
 //
-// Where connections share slots, a crew that receives asks for them before it waits: in the order in which it will receive,
-// as many as there are, also for messages of works to come. Whoever fills them knows of nothing else. Where the network can
-// write to the receive buffers, the crew asks for content in place, and no slot is taken.
+// Where connections share slots, a crew that receives asks for them before it waits: in the order in which it will
+// receive, as many as there are, also for messages of works to come. Whoever fills them knows of nothing else. Where
+// the network can write to the receive buffers, the crew asks for content in place, and no slot is taken.
 #pragma once
 
+#include "device/prims/prims.h"
 #include "device/prims/recv_requests.h"
 #include "device/recv_sequence.h"
-#include "device/prims/prims.h"
 
 namespace tutti::device {
 
 template <Protocol kProtocol>
 using BytePrims = PrimsOf<kProtocol, std::int8_t, CopyOp<std::int8_t>, MessageFan>;
 
-/// Content of a step of a message with `bytes` on the channel, by the Simple protocol; the last has what is left. On the
-/// software GPU long slots hold half of a message: while one half is on its way, the other is being sent or received.
+/// Content of a step of a message with `bytes` on the channel, by the Simple protocol; the last has what is left. On
+/// the software GPU long slots hold half of a message: while one half is on its way, the other is being sent or
+/// received.
 TUTTI_DEVICE std::uint64_t stepBytes(const ConnFifos& conn, std::uint64_t bytes) {
   constexpr std::uint64_t kLeast = 128 << 10;
   const std::uint64_t slot = conn.slotBytes[static_cast<int>(Protocol::Simple)];
@@ -81,8 +82,8 @@ struct Received {
   std::uint64_t step;    ///< … and of which step, where the connection does not say so itself
 };
 
-/// Asks for the content of the message of one work, of which `end` is the end and `most` bytes are a step, from where the
-/// crew stands, as long as there are places for it; false: there are no more.
+/// Asks for the content of the message of one work, of which `end` is the end and `most` bytes are a step, from where
+/// the crew stands, as long as there are places for it; false: there are no more.
 TUTTI_DEVICE bool askFor(simt::Thread t, const RecvConn& conn, const P2pWork& work, RecvRequests& at,
                          const Received& received, const std::int8_t* end, std::uint64_t most) {
   std::uint64_t step = t.loadRelaxedSys(conn.shared.asked);

@@ -6,14 +6,14 @@
 //   leaf    the same without children: it sends up, and receives
 //
 // Own data come first, then the children's in the order of TreeView::down: only the root finishes a result, so every
-// rank ends with the same bits. A channel's range is cut into chunks, and several are on their way: two crews of a block
-// work in the two directions at the same time; a lone thread takes turns, sending chunk c up before it passes chunk
-// c - kLag down.
+// rank ends with the same bits. A channel's range is cut into chunks, and several are on their way: two crews of a
+// block work in the two directions at the same time; a lone thread takes turns, sending chunk c up before it passes
+// chunk c - kLag down.
 //
 // Why the turns of a lone thread cannot block each other: passing chunk c down needs the parent to have passed it down,
-// which comes after its "up" of chunk c, which needs this rank's "up" of chunk c, which came before. The "up" of chunk c
-// needs the children's, which come after their "down" of chunk c - 1 - kLag, which needs this rank's, which came before.
-// Slots: a parent takes chunk c - kSteps before it waits for chunk c of anybody, and kLag is less than kSteps.
+// which comes after its "up" of chunk c, which needs this rank's "up" of chunk c, which came before. The "up" of chunk
+// c needs the children's, which come after their "down" of chunk c - 1 - kLag, which needs this rank's, which came
+// before. Slots: a parent takes chunk c - kSteps before it waits for chunk c of anybody, and kLag is less than kSteps.
 #pragma once
 
 #include "device/partition.h"

@@ -11,48 +11,72 @@ namespace tutti::device {
 
 constexpr const char* funcName(Func func) {
   switch (func) {
-    case Func::Broadcast: return "Broadcast";
-    case Func::Reduce: return "Reduce";
-    case Func::AllGather: return "AllGather";
-    case Func::ReduceScatter: return "ReduceScatter";
-    case Func::AllReduce: return "AllReduce";
-    case Func::SendRecv: return "SendRecv";
+    case Func::Broadcast:
+      return "Broadcast";
+    case Func::Reduce:
+      return "Reduce";
+    case Func::AllGather:
+      return "AllGather";
+    case Func::ReduceScatter:
+      return "ReduceScatter";
+    case Func::AllReduce:
+      return "AllReduce";
+    case Func::SendRecv:
+      return "SendRecv";
   }
   return "?";
 }
 
 constexpr const char* algorithmName(Algorithm algorithm) {
   switch (algorithm) {
-    case Algorithm::Tree: return "Tree";
-    case Algorithm::Ring: return "Ring";
-    case Algorithm::CollNetDirect: return "CollNetDirect";
-    case Algorithm::CollNetChain: return "CollNetChain";
-    case Algorithm::Nvls: return "NVLS";
-    case Algorithm::NvlsTree: return "NVLSTree";
-    case Algorithm::Pat: return "PAT";
-    case Algorithm::OneShot: return "OneShot";
-    case Algorithm::Direct: return "Direct";
+    case Algorithm::Tree:
+      return "Tree";
+    case Algorithm::Ring:
+      return "Ring";
+    case Algorithm::CollNetDirect:
+      return "CollNetDirect";
+    case Algorithm::CollNetChain:
+      return "CollNetChain";
+    case Algorithm::Nvls:
+      return "NVLS";
+    case Algorithm::NvlsTree:
+      return "NVLSTree";
+    case Algorithm::Pat:
+      return "PAT";
+    case Algorithm::OneShot:
+      return "OneShot";
+    case Algorithm::Direct:
+      return "Direct";
   }
   return "?";
 }
 
 constexpr const char* protocolName(Protocol protocol) {
   switch (protocol) {
-    case Protocol::LL: return "LL";
-    case Protocol::LL128: return "LL128";
-    case Protocol::Simple: return "Simple";
+    case Protocol::LL:
+      return "LL";
+    case Protocol::LL128:
+      return "LL128";
+    case Protocol::Simple:
+      return "Simple";
   }
   return "?";
 }
 
 constexpr const char* devOpName(DevOp op) {
   switch (op) {
-    case DevOp::Sum: return "Sum";
-    case DevOp::Prod: return "Prod";
-    case DevOp::Max: return "Max";
-    case DevOp::Min: return "Min";
-    case DevOp::PreMulSum: return "PreMulSum";
-    case DevOp::SumPostDiv: return "SumPostDiv";
+    case DevOp::Sum:
+      return "Sum";
+    case DevOp::Prod:
+      return "Prod";
+    case DevOp::Max:
+      return "Max";
+    case DevOp::Min:
+      return "Min";
+    case DevOp::PreMulSum:
+      return "PreMulSum";
+    case DevOp::SumPostDiv:
+      return "SumPostDiv";
   }
   return "?";
 }
@@ -72,7 +96,9 @@ constexpr unsigned typeBytes(ncclDataType_t type) {
   return index >= 0 && index < static_cast<int>(ncclNumTypes) ? kBytes[index] : 0;
 }
 
-constexpr bool isInteger(ncclDataType_t type) { return static_cast<int>(type) <= static_cast<int>(ncclUint64); }
+constexpr bool isInteger(ncclDataType_t type) {
+  return static_cast<int>(type) <= static_cast<int>(ncclUint64);
+}
 
 /// Whether `func` combines values; the others only move bytes.
 constexpr bool reduces(Func func) {
@@ -80,7 +106,9 @@ constexpr bool reduces(Func func) {
 }
 
 /// Sums have kernels of their own; one kernel does every other operation and reads CollWork::op to know which.
-constexpr bool sharesKernel(DevOp a, DevOp b) { return (a == DevOp::Sum) == (b == DevOp::Sum); }
+constexpr bool sharesKernel(DevOp a, DevOp b) {
+  return (a == DevOp::Sum) == (b == DevOp::Sum);
+}
 
 /// The type whose kernel does the work: copies of all types are copies of bytes, and sums modulo 2^n are the same for
 /// signed and unsigned integers.
@@ -96,18 +124,23 @@ constexpr ncclDataType_t kernelType(Func func, DevOp op, ncclDataType_t type) {
 /// Which algorithms and protocols a collective comes in; gen_kernels.py (METHODS) has the same list.
 constexpr bool methodExists(Func func, Algorithm algorithm, Protocol protocol) {
   switch (algorithm) {
-    case Algorithm::Ring: return func != Func::SendRecv;
-    case Algorithm::OneShot: return func == Func::AllReduce && protocol != Protocol::LL128;
+    case Algorithm::Ring:
+      return func != Func::SendRecv;
+    case Algorithm::OneShot:
+      return func == Func::AllReduce && protocol != Protocol::LL128;
     case Algorithm::Direct: {
       const bool exists = func == Func::AllReduce || func == Func::ReduceScatter || func == Func::AllGather;
       return exists && protocol != Protocol::LL128;
     }
-    case Algorithm::Pat: return (func == Func::AllGather || func == Func::ReduceScatter) && protocol == Protocol::Simple;
-    case Algorithm::Tree: return func == Func::AllReduce;
+    case Algorithm::Pat:
+      return (func == Func::AllGather || func == Func::ReduceScatter) && protocol == Protocol::Simple;
+    case Algorithm::Tree:
+      return func == Func::AllReduce;
     case Algorithm::CollNetDirect:
     case Algorithm::CollNetChain:
     case Algorithm::Nvls:
-    case Algorithm::NvlsTree: break;
+    case Algorithm::NvlsTree:
+      break;
   }
   return false;
 }

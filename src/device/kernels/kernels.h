@@ -4,21 +4,21 @@
 // runWork(), a line in kernel_name.h (methodExists) and one in gen_kernels.py (METHODS).
 #pragma once
 
-#include "device/prims/block.h"
 #include "device/collectives/direct.h"
 #include "device/collectives/pair_in_place.h"
 #include "device/collectives/pat.h"
-#include "device/prims/prims.h"
 #include "device/collectives/ring.h"
 #include "device/collectives/run_tree.h"
 #include "device/collectives/sendrecv.h"
+#include "device/prims/block.h"
+#include "device/prims/prims.h"
 
 namespace tutti::device {
 
-/// Whether pairAllReduce() may stand for a ring of two: it has to do the same to both inputs, and to have the same bits for
-/// both orders. Not on GPUs, whose kernels would grow and where it was not measured.
+/// Whether pairAllReduce() may stand for a ring of two: it has to do the same to both inputs, and to have the same bits
+/// for both orders. Not on GPUs, whose kernels would grow and where it was not measured.
 template <class M, class Op>
-inline constexpr bool kPairs = simt::kPulls && M::func == Func::AllReduce && !Op::kBefore;
+inline constexpr bool kPairs = simt::kPulls&& M::func == Func::AllReduce && !Op::kBefore;
 
 template <class M, class T, class Op, class Prims>
 TUTTI_DEVICE void runRingFunc(Prims& prims, const Ring& ring, const RingWork& ringWork, const CollWork& work) {
@@ -36,11 +36,11 @@ TUTTI_DEVICE void runRingFunc(Prims& prims, const Ring& ring, const RingWork& ri
 
 /// Whether PairInPlace may stand for a ring of two. A network that writes to receive buffers is one of software GPUs.
 template <class M>
-inline constexpr bool kPairsInPlace = simt::kPulls && M::func == Func::AllReduce && M::protocol == Protocol::Simple;
+inline constexpr bool kPairsInPlace = simt::kPulls&& M::func == Func::AllReduce&& M::protocol == Protocol::Simple;
 
 template <class T, class Op>
-TUTTI_DEVICE void runPairInPlace(const KernelBlock& block, const Ring& ring, const RingWork& ringWork, const CollWork& work,
-                                 bool streaming) {
+TUTTI_DEVICE void runPairInPlace(const KernelBlock& block, const Ring& ring, const RingWork& ringWork,
+                                 const CollWork& work, bool streaming) {
   const int peer = ring.at(1);
   PairInPlace<T, Op> pair(block.whole(), block.view().recvFrom(ConnKind::Mesh, peer),
                           block.view().sendTo(ConnKind::Mesh, peer), Op(work), streaming);
@@ -60,7 +60,8 @@ TUTTI_DEVICE void runRing(const KernelBlock& block, const CollWork& work) {
     if (work.pairMethod == PairMethod::InPlace) return runPairInPlace<T, Op>(block, ring, ringWork, work, streaming);
   }
   PrimsOf<M::protocol, T, Op> prims(block.whole(), alone ? nullptr : &view.recvFrom(ConnKind::Graph, view.ringPrev),
-                                    alone ? nullptr : &view.sendTo(ConnKind::Graph, view.ringNext), Op(work), streaming);
+                                    alone ? nullptr : &view.sendTo(ConnKind::Graph, view.ringNext), Op(work),
+                                    streaming);
   runRingFunc<M, T, Op>(prims, ring, ringWork, work);
   prims.finish();
 }
@@ -116,9 +117,9 @@ TUTTI_DEVICE void collectiveKernel(simt::Thread t, KernelShared& shared, const K
   simt::finishStreaming();
 }
 
-/// Body of the send/recv kernel: one half of the block sends, the other receives. The second one sends, for on the software
-/// GPU, where a half is one thread, whoever comes last to a barrier goes on first: what this rank sends has been offered when
-/// it receives, which keeps its threads busy, and no peer waits for that long.
+/// Body of the send/recv kernel: one half of the block sends, the other receives. The second one sends, for on the
+/// software GPU, where a half is one thread, whoever comes last to a barrier goes on first: what this rank sends has
+/// been offered when it receives, which keeps its threads busy, and no peer waits for that long.
 TUTTI_DEVICE void sendRecvKernel(simt::Thread t, KernelShared& shared, const KernelArgs& args) {
   clearShared(t, shared);
   const KernelBlock block{t, &shared, args.comm, args.firstChannel + t.block()};

@@ -1,5 +1,5 @@
-// The 16-bit floating types on the CPU: storage, exact conversions, rounding to nearest even; all NaNs become one, as on
-// GPUs. Branch-free, so that loops over them become vector code on any processor. Device code includes number.h.
+// The 16-bit floating types on the CPU: storage, exact conversions, rounding to nearest even; all NaNs become one, as
+// on GPUs. Branch-free, so that loops over them become vector code on any processor. Device code includes number.h.
 #pragma once
 
 #include <bit>
@@ -26,7 +26,9 @@ inline float toFloat(Half h) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(scaled) | special | sign);
 }
 
-inline float toFloat(BFloat16 b) { return std::bit_cast<float>(static_cast<std::uint32_t>(b.bits) << 16); }
+inline float toFloat(BFloat16 b) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(b.bits) << 16);
+}
 
 inline Half toHalf(float f) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(f);

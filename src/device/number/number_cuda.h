@@ -1,5 +1,5 @@
-// Arithmetic on elements, on pairs of small floats and on four bytes at once on a GPU; the counterpart of number_host.h.
-// Include number.h.
+// Arithmetic on elements, on pairs of small floats and on four bytes at once on a GPU; the counterpart of
+// number_host.h. Include number.h.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -29,7 +29,6 @@ template <>
 struct Lane<BFloat16> {
   using Type = __nv_bfloat162;
 };
-
 
 /// Two neighbours, the first in the low byte.
 template <class F>
@@ -129,33 +128,81 @@ __device__ __forceinline__ ByteQuad<T> divide(ByteQuad<T> a, Divisor by) {
   return {result};
 }
 
-__device__ __forceinline__ float add(float a, float b) { return __fadd_rn(a, b); }
-__device__ __forceinline__ float multiply(float a, float b) { return __fmul_rn(a, b); }
-__device__ __forceinline__ float larger(float a, float b) { return fmaxf(a, b); }
-__device__ __forceinline__ float lesser(float a, float b) { return fminf(a, b); }
-__device__ __forceinline__ double add(double a, double b) { return __dadd_rn(a, b); }
-__device__ __forceinline__ double multiply(double a, double b) { return __dmul_rn(a, b); }
-__device__ __forceinline__ double larger(double a, double b) { return fmax(a, b); }
-__device__ __forceinline__ double lesser(double a, double b) { return fmin(a, b); }
+__device__ __forceinline__ float add(float a, float b) {
+  return __fadd_rn(a, b);
+}
+__device__ __forceinline__ float multiply(float a, float b) {
+  return __fmul_rn(a, b);
+}
+__device__ __forceinline__ float larger(float a, float b) {
+  return fmaxf(a, b);
+}
+__device__ __forceinline__ float lesser(float a, float b) {
+  return fminf(a, b);
+}
+__device__ __forceinline__ double add(double a, double b) {
+  return __dadd_rn(a, b);
+}
+__device__ __forceinline__ double multiply(double a, double b) {
+  return __dmul_rn(a, b);
+}
+__device__ __forceinline__ double larger(double a, double b) {
+  return fmax(a, b);
+}
+__device__ __forceinline__ double lesser(double a, double b) {
+  return fmin(a, b);
+}
 
 // The _rn forms are never merged with a neighbour: every step rounds.
-__device__ __forceinline__ Half add(Half a, Half b) { return __hadd_rn(a, b); }
-__device__ __forceinline__ Half multiply(Half a, Half b) { return __hmul_rn(a, b); }
-__device__ __forceinline__ Half larger(Half a, Half b) { return __hmax(a, b); }
-__device__ __forceinline__ Half lesser(Half a, Half b) { return __hmin(a, b); }
-__device__ __forceinline__ __half2 add(__half2 a, __half2 b) { return __hadd2_rn(a, b); }
-__device__ __forceinline__ __half2 multiply(__half2 a, __half2 b) { return __hmul2_rn(a, b); }
-__device__ __forceinline__ __half2 larger(__half2 a, __half2 b) { return __hmax2(a, b); }
-__device__ __forceinline__ __half2 lesser(__half2 a, __half2 b) { return __hmin2(a, b); }
+__device__ __forceinline__ Half add(Half a, Half b) {
+  return __hadd_rn(a, b);
+}
+__device__ __forceinline__ Half multiply(Half a, Half b) {
+  return __hmul_rn(a, b);
+}
+__device__ __forceinline__ Half larger(Half a, Half b) {
+  return __hmax(a, b);
+}
+__device__ __forceinline__ Half lesser(Half a, Half b) {
+  return __hmin(a, b);
+}
+__device__ __forceinline__ __half2 add(__half2 a, __half2 b) {
+  return __hadd2_rn(a, b);
+}
+__device__ __forceinline__ __half2 multiply(__half2 a, __half2 b) {
+  return __hmul2_rn(a, b);
+}
+__device__ __forceinline__ __half2 larger(__half2 a, __half2 b) {
+  return __hmax2(a, b);
+}
+__device__ __forceinline__ __half2 lesser(__half2 a, __half2 b) {
+  return __hmin2(a, b);
+}
 
-__device__ __forceinline__ BFloat16 add(BFloat16 a, BFloat16 b) { return __hadd_rn(a, b); }
-__device__ __forceinline__ BFloat16 multiply(BFloat16 a, BFloat16 b) { return __hmul_rn(a, b); }
-__device__ __forceinline__ BFloat16 larger(BFloat16 a, BFloat16 b) { return __hmax(a, b); }
-__device__ __forceinline__ BFloat16 lesser(BFloat16 a, BFloat16 b) { return __hmin(a, b); }
-__device__ __forceinline__ __nv_bfloat162 add(__nv_bfloat162 a, __nv_bfloat162 b) { return __hadd2_rn(a, b); }
-__device__ __forceinline__ __nv_bfloat162 multiply(__nv_bfloat162 a, __nv_bfloat162 b) { return __hmul2_rn(a, b); }
-__device__ __forceinline__ __nv_bfloat162 larger(__nv_bfloat162 a, __nv_bfloat162 b) { return __hmax2(a, b); }
-__device__ __forceinline__ __nv_bfloat162 lesser(__nv_bfloat162 a, __nv_bfloat162 b) { return __hmin2(a, b); }
+__device__ __forceinline__ BFloat16 add(BFloat16 a, BFloat16 b) {
+  return __hadd_rn(a, b);
+}
+__device__ __forceinline__ BFloat16 multiply(BFloat16 a, BFloat16 b) {
+  return __hmul_rn(a, b);
+}
+__device__ __forceinline__ BFloat16 larger(BFloat16 a, BFloat16 b) {
+  return __hmax(a, b);
+}
+__device__ __forceinline__ BFloat16 lesser(BFloat16 a, BFloat16 b) {
+  return __hmin(a, b);
+}
+__device__ __forceinline__ __nv_bfloat162 add(__nv_bfloat162 a, __nv_bfloat162 b) {
+  return __hadd2_rn(a, b);
+}
+__device__ __forceinline__ __nv_bfloat162 multiply(__nv_bfloat162 a, __nv_bfloat162 b) {
+  return __hmul2_rn(a, b);
+}
+__device__ __forceinline__ __nv_bfloat162 larger(__nv_bfloat162 a, __nv_bfloat162 b) {
+  return __hmax2(a, b);
+}
+__device__ __forceinline__ __nv_bfloat162 lesser(__nv_bfloat162 a, __nv_bfloat162 b) {
+  return __hmin2(a, b);
+}
 
 // 8-bit floats are computed in binary16 and rounded back, saturating, after every operation.
 template <class F>

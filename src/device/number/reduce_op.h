@@ -134,12 +134,16 @@ struct RuntimeOp {
   template <class P>
   TUTTI_DEVICE P combine(P a, P b) const {
     switch (op) {
-      case DevOp::Prod: return ProdOp<T>().combine(a, b);
-      case DevOp::Max: return MaxOp<T>().combine(a, b);
-      case DevOp::Min: return MinOp<T>().combine(a, b);
+      case DevOp::Prod:
+        return ProdOp<T>().combine(a, b);
+      case DevOp::Max:
+        return MaxOp<T>().combine(a, b);
+      case DevOp::Min:
+        return MinOp<T>().combine(a, b);
       case DevOp::Sum:
       case DevOp::PreMulSum:
-      case DevOp::SumPostDiv: break;
+      case DevOp::SumPostDiv:
+        break;
     }
     return SumOp<T>().combine(a, b);
   }
@@ -185,12 +189,16 @@ TUTTI_DEVICE void combineAll(const Op& op, P (&into)[kN], const P (&other)[kN]) 
 template <class T, bool kDivides, class P, int kN>
 TUTTI_DEVICE void combineAll(const RuntimeOp<T, kDivides>& any, P (&into)[kN], const P (&other)[kN]) {
   switch (any.op) {
-    case DevOp::Prod: return combineAll(ProdOp<T>(), into, other);
-    case DevOp::Max: return combineAll(MaxOp<T>(), into, other);
-    case DevOp::Min: return combineAll(MinOp<T>(), into, other);
+    case DevOp::Prod:
+      return combineAll(ProdOp<T>(), into, other);
+    case DevOp::Max:
+      return combineAll(MaxOp<T>(), into, other);
+    case DevOp::Min:
+      return combineAll(MinOp<T>(), into, other);
     case DevOp::Sum:
     case DevOp::PreMulSum:
-    case DevOp::SumPostDiv: break;
+    case DevOp::SumPostDiv:
+      break;
   }
   combineAll(SumOp<T>(), into, other);
 }
@@ -205,14 +213,19 @@ TUTTI_DEVICE void withConcreteOp(const Op& op, F f) {
 template <class T, bool kDivides, class F>
 TUTTI_DEVICE void withConcreteOp(const RuntimeOp<T, kDivides>& any, F f) {
   switch (any.op) {
-    case DevOp::Prod: return f(ProdOp<T>());
-    case DevOp::Max: return f(MaxOp<T>());
-    case DevOp::Min: return f(MinOp<T>());
-    case DevOp::PreMulSum: return f(PreMulSumOp<T>(static_cast<T>(any.scalar)));
+    case DevOp::Prod:
+      return f(ProdOp<T>());
+    case DevOp::Max:
+      return f(MaxOp<T>());
+    case DevOp::Min:
+      return f(MinOp<T>());
+    case DevOp::PreMulSum:
+      return f(PreMulSumOp<T>(static_cast<T>(any.scalar)));
     case DevOp::SumPostDiv:
       if constexpr (kDivides) return f(SumPostDivOp<T>(any.scalar));
       break;
-    case DevOp::Sum: break;
+    case DevOp::Sum:
+      break;
   }
   f(SumOp<T>());
 }

@@ -46,8 +46,8 @@ struct KernelBlock {
   /// The thread's half (0 or 1) as a crew of its own. Blocks of one thread have none.
   TUTTI_DEVICE Crew half() const {
     const unsigned index = halfIndex();
-    return {thread, {thread.index() - index * halfSize(), halfSize()}, 1 + index, &shared->crew[index],
-            comm->abortWord};
+    return {
+        thread, {thread.index() - index * halfSize(), halfSize()}, 1 + index, &shared->crew[index], comm->abortWord};
   }
 };
 

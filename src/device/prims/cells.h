@@ -7,8 +7,8 @@
 
 namespace tutti::device {
 
-/// A step moves `bytes` from `in` or to `out`; a thread's cell of the unit whose payload begins at `unitOffset` is meant.
-/// kWhole: it is full and aligned.
+/// A step moves `bytes` from `in` or to `out`; a thread's cell of the unit whose payload begins at `unitOffset` is
+/// meant. kWhole: it is full and aligned.
 template <class Wire, class T>
 struct CellsOf {
   using Cell = Pack<T, sizeof(typename Wire::Cell)>;

@@ -1,10 +1,10 @@
 // The inner loop of direct algorithms: any number of sources, combined in their order in one pass, any number of
-// destinations. A GPU keeps two sources of several packs in flight and stores from registers; a CPU works in pieces that
-// stay in the first-level cache, four sources per loop.
+// destinations. A GPU keeps two sources of several packs in flight and stores from registers; a CPU works in pieces
+// that stay in the first-level cache, four sources per loop.
 #pragma once
 
-#include "device/prims/move.h"
 #include "device/partition.h"
+#include "device/prims/move.h"
 
 namespace tutti::device {
 
@@ -15,17 +15,17 @@ struct FanIn {
   const T* own = nullptr;
   const std::byte* const* from = nullptr;  ///< slot of place p: from[p + fromShift]; that of ownAt is not looked at
   int fromShift = 0;
-  std::uint64_t fromOffset = 0;            ///< where in each slot, in elements
+  std::uint64_t fromOffset = 0;  ///< where in each slot, in elements
   int nSources = 1;
   int ownAt = 0;
-  T* out = nullptr;                        ///< null: none
+  T* out = nullptr;  ///< null: none
   std::byte* const* to = nullptr;
   std::uint64_t toOffset = 0;
   int nTo = 0;
   int skipTo = -1;
   std::uint64_t count = 0;
-  bool streams = false;                    ///< `out` should not enter this core's cache
-  bool streamsTo = false;                  ///< the slots likewise
+  bool streams = false;    ///< `out` should not enter this core's cache
+  bool streamsTo = false;  ///< the slots likewise
 
   TUTTI_DEVICE const T* source(int place) const {
     return place == ownAt ? own : reinterpret_cast<const T*>(from[place + fromShift]) + fromOffset;
@@ -159,8 +159,8 @@ TUTTI_DEVICE_RARE void foldDelayedRun(simt::Group alone, const Op& op, T* sum, c
     T* const into = place == 0 ? sum : buffer;
     simt::copyBytes(alone, into, f.source(place) + run.begin, run.count * sizeof(T), false);
     if (Op::kBefore && place == f.ownAt) {
-      combineElements<Shape<true, false, false, false>>(alone, op,
-                                                        Slice<T>{into, nullptr, into, nullptr, run.count, false, false});
+      combineElements<Shape<true, false, false, false>>(
+          alone, op, Slice<T>{into, nullptr, into, nullptr, run.count, false, false});
     }
     const T* const from[4] = {sum, buffer, nullptr, nullptr};
     if (place > 0) combineTwo(alone, op, sum, from, run.count);
@@ -187,8 +187,8 @@ TUTTI_DEVICE void sumRun(simt::Group alone, const Op& op, T* sum, const FanIn<T>
   }
 }
 
-/// One piece of a CPU. The sum is made in a slot that enters the cache, if there is one (the others are copied from it),
-/// else in a buffer: `out` may be `own`, which is not to be overwritten before it was read.
+/// One piece of a CPU. The sum is made in a slot that enters the cache, if there is one (the others are copied from
+/// it), else in a buffer: `out` may be `own`, which is not to be overwritten before it was read.
 template <bool kFinal, class T, class Op>
 TUTTI_DEVICE void fanInRun(simt::Group alone, const Op& op, const FanIn<T>& f, Part run) {
   alignas(64) T made[kFanInRun<T>];

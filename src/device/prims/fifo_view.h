@@ -42,8 +42,8 @@ TUTTI_DEVICE void tellSize(simt::Thread t, const SendConn& conn, Protocol protoc
   t.storeRelaxedSys(sizes.of(step), sizeWord(step, static_cast<std::uint32_t>(bytes)));
 }
 
-/// For a receiver by the Simple protocol, before it waits for the slot of `step`: how much of it is read. Who receives it
-/// from a network compares that with what has come.
+/// For a receiver by the Simple protocol, before it waits for the slot of `step`: how much of it is read. Who receives
+/// it from a network compares that with what has come.
 TUTTI_DEVICE void expectSize(simt::Thread t, const RecvConn& conn, std::uint64_t step, std::uint64_t bytes) {
   if (conn.words == nullptr) return;
   t.storeRelaxedSys(conn.words->expected.of(step), sizeWord(step, static_cast<std::uint32_t>(bytes)));
@@ -151,14 +151,15 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
     return true;
   }
 
-  /// Hands the slot to the peer. For one thread, when all threads of the group are done with the slot. A sender says how
-  /// many `bytes` it has put there; `offered`: what the receiver is to read instead of it, or null.
+  /// Hands the slot to the peer. For one thread, when all threads of the group are done with the slot. A sender says
+  /// how many `bytes` it has put there; `offered`: what the receiver is to read instead of it, or null.
   TUTTI_DEVICE void post(simt::Thread t, std::uint64_t bytes = 0, const void* offered = nullptr) const {
     if constexpr (kSends && kProtocol == Protocol::Simple) {
       tell(t, bytes);
       offer(t, *conn_, step_, offered);
       if constexpr (kShares) {
-        if (conn_->shared.taken != nullptr) t.storeRelaxedSys(conn_->words->place.of(step_), std::uint64_t{this->taken_});
+        if (conn_->shared.taken != nullptr)
+          t.storeRelaxedSys(conn_->words->place.of(step_), std::uint64_t{this->taken_});
       }
     }
     t.storeReleaseSys(kSends ? conn_->tailOf(kProtocol) : conn_->headOf(kProtocol), step_ + 1);
@@ -167,8 +168,8 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
   /// For a sender that does not post, when it has waited: the content of the slot. For one thread.
   TUTTI_DEVICE void tell(simt::Thread t, std::uint64_t bytes) const { tellSize(t, *conn_, kProtocol, step_, bytes); }
 
-  /// For a receiver by the Simple protocol, before wait(): how much of the slot is read. For one thread. Of shared slots
-  /// that was said when they were asked for.
+  /// For a receiver by the Simple protocol, before wait(): how much of the slot is read. For one thread. Of shared
+  /// slots that was said when they were asked for.
   TUTTI_DEVICE void expect(simt::Thread t, std::uint64_t bytes) const {
     if (kShares && conn_->shared.taken != nullptr) return;
     expectSize(t, *conn_, step_, bytes);
@@ -180,7 +181,8 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
   }
   /// For a receiver: whether it has asked for this (see mayAskInto). The same for all threads.
   TUTTI_DEVICE bool askedInto(const void* data, std::uint64_t bytes) const { return mayAskInto(*conn_, data, bytes); }
-  /// For a receiver: where it has asked the network to put the content of the step; null: into a slot, or it did not ask.
+  /// For a receiver: where it has asked the network to put the content of the step; null: into a slot, or it did not
+  /// ask.
   TUTTI_DEVICE const std::byte* destination(simt::Thread t) const {
     if constexpr (kShares && simt::kPulls) {
       if (conn_->shared.taken == nullptr || conn_->shared.window.bytes == 0) return nullptr;

@@ -5,8 +5,9 @@
 
 namespace tutti::device {
 
-/// Where one slice comes from and goes to. Sources: `own` is the user's input, `received` a slot, or what came in place.
-/// Destinations: `first`, and `second` if there are two. Null: absent. Any of them may be the same range as another, exactly.
+/// Where one slice comes from and goes to. Sources: `own` is the user's input, `received` a slot, or what came in
+/// place. Destinations: `first`, and `second` if there are two. Null: absent. Any of them may be the same range as
+/// another, exactly.
 template <class T>
 struct Slice {
   const T* own;
@@ -172,7 +173,8 @@ template <class S, class T, class Op>
 TUTTI_DEVICE void moveSliceBy(simt::Group group, const Op& op, const Slice<T>& slice) {
   constexpr bool kComputes = (S::own && S::received) || (S::own && Op::kBefore) || (S::final && Op::kAfter);
   if constexpr (simt::kDelayPossible && kComputes) {
-    if (simt::storesAreDelayed()) [[unlikely]] return combineInBuffers<S>(group, op, slice);
+    if (simt::storesAreDelayed()) [[unlikely]]
+      return combineInBuffers<S>(group, op, slice);
   }
   if constexpr (simt::kFusedStores && !kComputes && S::second && sizeof(T) == 1) {
     copyTogether<S>(group, op, slice);

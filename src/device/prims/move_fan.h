@@ -77,7 +77,8 @@ TUTTI_DEVICE const T* fanPiece(const Op& op, const FanSlice<T, FanOf>& s, std::u
     const T* own = s.own + begin;
     if (s.nReceived == 0) {
       if (!Op::kBefore) return own;
-      moveSlice<Shape<true, false, false, false>>(kAlone, op, Slice<T>{own, nullptr, made, nullptr, count, false, false});
+      moveSlice<Shape<true, false, false, false>>(kAlone, op,
+                                                  Slice<T>{own, nullptr, made, nullptr, count, false, false});
       return made;
     }
     moveSlice<Shape<true, true, false, false>>(

@@ -1,6 +1,6 @@
-// Connections to many peers at once, as direct algorithms and PAT use them: per-peer state lies in shared memory, entry i
-// of it is looked after by one thread (i modulo the threads of the group), so that waiting for n peers costs as long as
-// the slowest of them and no thread needs arrays of its own.
+// Connections to many peers at once, as direct algorithms and PAT use them: per-peer state lies in shared memory, entry
+// i of it is looked after by one thread (i modulo the threads of the group), so that waiting for n peers costs as long
+// as the slowest of them and no thread needs arrays of its own.
 //
 //   acquire()   the owners wait for credits and for data, note the addresses of the slots, a barrier
 //   …           all threads move
@@ -9,9 +9,9 @@
 // The order of slots on each connection is the order of these calls on both of its ends.
 #pragma once
 
+#include "device/policy.h"
 #include "device/prims/block.h"
 #include "device/prims/fifo_view.h"
-#include "device/policy.h"
 
 namespace tutti::device {
 
@@ -98,8 +98,8 @@ class PeerFifos {
     shared_.from[i] = conn.slots[static_cast<int>(protocol_)] + shared_.recvStep[i] % kSteps * slotBytes(conn);
   }
 
-  /// For the owner: entry i's next slot is filled; its address is noted. false: aborted. `bytes`: what is read of it, for
-  /// a network; direct algorithms, which never use one, need not say.
+  /// For the owner: entry i's next slot is filled; its address is noted. false: aborted. `bytes`: what is read of it,
+  /// for a network; direct algorithms, which never use one, need not say.
   TUTTI_DEVICE bool waitRecv(int i, std::uint64_t bytes = 0) {
     locateRecv(i);
     expectSize(crew_.thread, *shared_.recv[i], shared_.recvStep[i], bytes);

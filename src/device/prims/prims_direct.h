@@ -70,8 +70,8 @@ class DirectSimple {
       const Part part = partOf(p);
       if (!changesInput(op_) && fifos_.offer(p, in + part.begin, part.count * sizeof(T))) return;
       const bool streams = simt::streamingToPeerPays(part.count * sizeof(T));
-      const Slice<T> slice{in + part.begin, nullptr, reinterpret_cast<T*>(shared().to[p]), nullptr, part.count, streams,
-                           false};
+      const Slice<T> slice{in + part.begin, nullptr, reinterpret_cast<T*>(shared().to[p]), nullptr, part.count,
+                           streams,         false};
       if (part.count > 0) moveSlice<Shape<true, false, false, false>>(group(), op_, slice);
     });
   }

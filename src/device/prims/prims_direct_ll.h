@@ -1,6 +1,6 @@
 // The verbs of direct algorithms (prims_direct.h) over the LL protocol: data and flag arrive together, so nobody waits
-// for a counter before it looks at data, and a thread can store what it reduced before its neighbours have theirs. There
-// are two barriers per verb, none per line.
+// for a counter before it looks at data, and a thread can store what it reduced before its neighbours have theirs.
+// There are two barriers per verb, none per line.
 //
 // Line i of a slot carries elements [i * 8/sizeof(T), …) of what a verb moves. Thread i of the group (modulo its size)
 // writes line i at every peer and reads line i of every peer.
@@ -103,7 +103,9 @@ class DirectLL {
 
   TUTTI_DEVICE simt::Thread thread() const { return fifos_.crew().thread; }
   TUTTI_DEVICE PeerShared& shared() const { return fifos_.shared(); }
-  TUTTI_DEVICE static std::uint32_t linesOf(std::uint64_t n) { return static_cast<std::uint32_t>(divideUp(n, kPerLine)); }
+  TUTTI_DEVICE static std::uint32_t linesOf(std::uint64_t n) {
+    return static_cast<std::uint32_t>(divideUp(n, kPerLine));
+  }
 
   /// Lines to write to rank p for n elements.
   TUTTI_DEVICE std::uint32_t linesFor(int p, std::uint64_t n) const {
@@ -135,8 +137,8 @@ class DirectLL {
 
   TUTTI_DEVICE void storeLine(int p, std::uint32_t i, std::uint64_t bits) const {
     const std::uint32_t flag = ll::flagOf(shared().sendStep[p]);
-    const simt::Pack16 line{{ll::wordOf(static_cast<std::uint32_t>(bits), flag),
-                             ll::wordOf(static_cast<std::uint32_t>(bits >> 32), flag)}};
+    const simt::Pack16 line{
+        {ll::wordOf(static_cast<std::uint32_t>(bits), flag), ll::wordOf(static_cast<std::uint32_t>(bits >> 32), flag)}};
     thread().storeVolatile(reinterpret_cast<simt::Pack16*>(shared().to[p]) + i, line);
   }
 

@@ -101,7 +101,9 @@ class PrimsFlagged : public PrimsVerbs<PrimsFlagged<Wire, T, Op, FanOf>, Wire::k
   template <class V>
   TUTTI_DEVICE void oneStep(const T* in, T* out, std::uint64_t n) {
     if constexpr (V::send) {
-      forSends([&](SendFifo& fifo, int) { alive_ = alive_ && Wire::wait(fifo, crew_.thread, crew_.group, crew_.abortWord); });
+      forSends([&](SendFifo& fifo, int) {
+        alive_ = alive_ && Wire::wait(fifo, crew_.thread, crew_.group, crew_.abortWord);
+      });
     }
     if (alive_) move<V>(in, out, n);
     if constexpr (V::send) {
@@ -161,8 +163,10 @@ class PrimsFlagged : public PrimsVerbs<PrimsFlagged<Wire, T, Op, FanOf>, Wire::k
     const std::uint64_t whole = bytes / Wire::kUnitPayload;
     const std::uint64_t units = unitsOf(bytes);
     std::uint64_t unit = crew_.group.rank / Wire::kTeam;
-    const bool aligned = ((V::own ? reinterpret_cast<std::uintptr_t>(in) : 0) |
-                          (V::out ? reinterpret_cast<std::uintptr_t>(out) : 0)) % sizeof(Cell) == 0;
+    const bool aligned =
+        ((V::own ? reinterpret_cast<std::uintptr_t>(in) : 0) | (V::out ? reinterpret_cast<std::uintptr_t>(out) : 0)) %
+            sizeof(Cell) ==
+        0;
     constexpr int kInFlight = V::final && Op::kAfter ? 1 : kUnitsInFlight;
     TUTTI_NO_UNROLL
     for (; aligned && alive_ && unit + (kInFlight - 1) * stride < whole; unit += kInFlight * stride) {
@@ -180,7 +184,8 @@ class PrimsFlagged : public PrimsVerbs<PrimsFlagged<Wire, T, Op, FanOf>, Wire::k
     Cell value[kN];
     TUTTI_UNROLL
     for (int u = 0; u < kN; ++u) {
-      if constexpr (V::own) value[u] = Cells::template load<kWhole>(in, bytes, (unit + u * stride) * Wire::kUnitPayload, lane);
+      if constexpr (V::own)
+        value[u] = Cells::template load<kWhole>(in, bytes, (unit + u * stride) * Wire::kUnitPayload, lane);
       if constexpr (V::own && Op::kBefore) value[u] = op_.before(value[u]);
     }
     if constexpr (V::recv) {
@@ -259,14 +264,16 @@ class PrimsFlagged : public PrimsVerbs<PrimsFlagged<Wire, T, Op, FanOf>, Wire::k
       if (nRecvs_ == 0) return makeOwn(own, made, n);
       alive_ = fetch(recv_[0], run);
       if (!alive_) return made;
-      moveSlice<Shape<true, true, false, V::final && kRecvs == 1>>(kAlone, op_, Slice<T>{own, got, made, nullptr, n, false, false});
+      moveSlice<Shape<true, true, false, V::final && kRecvs == 1>>(kAlone, op_,
+                                                                   Slice<T>{own, got, made, nullptr, n, false, false});
       if constexpr (kRecvs > 1) {
         for (int k = 1; k < nRecvs_ && alive_; ++k) {
           alive_ = fetch(recv_[k], run);
           if (alive_) combineInto(op_, made, got, n);
         }
         if constexpr (V::final && Op::kAfter) {
-          moveSlice<Shape<false, true, false, true>>(kAlone, op_, Slice<T>{nullptr, made, made, nullptr, n, false, false});
+          moveSlice<Shape<false, true, false, true>>(kAlone, op_,
+                                                     Slice<T>{nullptr, made, made, nullptr, n, false, false});
         }
       }
       return made;
@@ -280,7 +287,7 @@ class PrimsFlagged : public PrimsVerbs<PrimsFlagged<Wire, T, Op, FanOf>, Wire::k
     return made;
   }
 
-  bool met_ = false;   ///< all threads have passed a barrier since they read the counters
+  bool met_ = false;  ///< all threads have passed a barrier since they read the counters
 };
 
 }  // namespace tutti::device

@@ -44,8 +44,8 @@ struct WireLL {
 
   TUTTI_DEVICE static void put(const Spot& spot, std::uint64_t unit, std::uint64_t, Cell cell) {
     const std::uint32_t flag = ll::flagOf(spot.step);
-    const simt::Pack16 line{{ll::wordOf(static_cast<std::uint32_t>(cell), flag),
-                             ll::wordOf(static_cast<std::uint32_t>(cell >> 32), flag)}};
+    const simt::Pack16 line{
+        {ll::wordOf(static_cast<std::uint32_t>(cell), flag), ll::wordOf(static_cast<std::uint32_t>(cell >> 32), flag)}};
     spot.thread.storeVolatile(linesOf(spot) + unit, line);
   }
 

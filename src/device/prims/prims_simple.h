@@ -135,8 +135,8 @@ class PrimsSimple : public PrimsVerbs<PrimsSimple<T, Op, FanOf>, Protocol::Simpl
     recv_[0].advanceInPlace();
   }
 
-  /// All slots are ours after it; false for all threads if the communicator was aborted. `bytes`: of each. `fills`: those
-  /// to be sent are filled, not offered.
+  /// All slots are ours after it; false for all threads if the communicator was aborted. `bytes`: of each. `fills`:
+  /// those to be sent are filled, not offered.
   template <class V>
   TUTTI_DEVICE bool acquire(std::uint64_t bytes, bool fills) {
     bool alive = alive_;  // once dead, nobody waits again
@@ -190,11 +190,10 @@ class PrimsSimple : public PrimsVerbs<PrimsSimple<T, Op, FanOf>, Protocol::Simpl
       }
       moveSlice<Shape<V::own, V::recv, V::send && V::out, V::final>>(crew_.group, op_, slice);
     } else {
-      FanSlice<T, FanOf> slice{in, {}, out, {}, nRecvs_, nSends_, n, streaming_,
-                              simt::streamingToPeerPays(n * sizeof(T))};
-      forRecvs([&](RecvFifo& fifo, int k) {
-        slice.received[k] = reinterpret_cast<const T*>(fifo.content(crew_.thread));
-      });
+      FanSlice<T, FanOf> slice{
+          in, {}, out, {}, nRecvs_, nSends_, n, streaming_, simt::streamingToPeerPays(n * sizeof(T))};
+      forRecvs(
+          [&](RecvFifo& fifo, int k) { slice.received[k] = reinterpret_cast<const T*>(fifo.content(crew_.thread)); });
       forSends([&](SendFifo& fifo, int k) { slice.sent[k] = reinterpret_cast<T*>(fifo.slot()); });
       moveFan<V>(crew_.group, op_, slice);
     }

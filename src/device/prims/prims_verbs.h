@@ -2,9 +2,9 @@
 // What a step does is the protocol's business (prims_simple.h, prims_flagged.h).
 #pragma once
 
+#include "device/partition.h"
 #include "device/prims/fifo_view.h"
 #include "device/prims/move.h"
-#include "device/partition.h"
 #include "device/prims/prims_common.h"
 
 namespace tutti::device {

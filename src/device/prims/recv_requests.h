@@ -30,12 +30,14 @@ TUTTI_DEVICE bool findPlace(const RecvConn& conn, RecvRequests& at, std::uint32_
   return true;
 }
 
-/// Whether there are words to speak of `step` by, of a connection whose step `next` is received next. In place there is room
-/// for any number of steps. The words of a step last for the one after it: threads of a crew may be as far apart.
-TUTTI_DEVICE bool hasWords(std::uint64_t step, std::uint64_t next) { return step - next < kMostSharedSlots - 1; }
+/// Whether there are words to speak of `step` by, of a connection whose step `next` is received next. In place there is
+/// room for any number of steps. The words of a step last for the one after it: threads of a crew may be as far apart.
+TUTTI_DEVICE bool hasWords(std::uint64_t step, std::uint64_t next) {
+  return step - next < kMostSharedSlots - 1;
+}
 
-/// Asks for step `step` of the connection, of so many bytes. `placeWord`: askedPlace(). The place is told before the size,
-/// and the size after everybody has read what was in that place.
+/// Asks for step `step` of the connection, of so many bytes. `placeWord`: askedPlace(). The place is told before the
+/// size, and the size after everybody has read what was in that place.
 TUTTI_DEVICE void ask(simt::Thread t, const RecvConn& conn, std::uint64_t step, const AskedFor& place,
                       std::uint64_t placeWord, std::uint32_t bytes) {
   if constexpr (simt::kPulls) t.storeRelaxedSys(conn.words->into.of(step), place.into);

@@ -6,17 +6,18 @@
 //   TUTTI_DEVICE_RARE               the same for what a CPU rarely runs: not inlined there
 //   TUTTI_HOST_DEVICE               … and on the host as well
 //   TUTTI_KERNEL(Name, Params, Shared, maxThreads, body)
-//                                   defines kernel `Name` taking `const Params&`; `Shared` is its shared struct (trivially
-//                                   constructible); `body` is called as body(simt::Thread, Shared&, const Params&)
+//                                   defines kernel `Name` taking `const Params&`; `Shared` is its shared struct
+//                                   (trivially constructible); `body` is called as body(simt::Thread, Shared&, const
+//                                   Params&)
 //   TUTTI_UNROLL                    before a loop of constant length
 //   TUTTI_NO_UNROLL                 before a loop that should stay small
 //   tutti::simt::Pack16             16 bytes, aligned, moved as one access on a GPU
 //   tutti::simt::Thread             the calling CUDA thread, passed by value; members:
 //     index() threads() block() blocks() lane() warp()
 //     syncBlock()                   all threads of the block
-//     syncGroup(id, n)              named barrier, id 1..15, n a multiple of 32; with a Group: nothing if it is one thread
-//     syncWarp()                    orders memory among the warp like a barrier
-//     shuffle(v, lane)  ballot(p)  any(p)
+//     syncGroup(id, n)              named barrier, id 1..15, n a multiple of 32; with a Group: nothing if it is one
+//     thread syncWarp()                    orders memory among the warp like a barrier shuffle(v, lane)  ballot(p)
+//     any(p)
 //                                   warp-wide; order no memory
 //     loadRelaxedSys/Acquire(p)     u32, u64; system scope
 //     storeRelaxedSys/Release(p,v)  u32, u64; system scope
@@ -33,9 +34,10 @@
 //     trap(message)
 //   tutti::simt::Group{rank, size}  threads that share a piece of work
 //   tutti::simt::forEachPack(group, n, f)
-//                                   calls f(i) for this thread's share of 0..n-1: strided per thread on a GPU (coalescing),
-//                                   one contiguous run per fiber on a CPU (a strided reduction of 512 KiB over 64 fibers
-//                                   runs at a quarter of the speed); the calls must not depend on each other
+//                                   calls f(i) for this thread's share of 0..n-1: strided per thread on a GPU
+//                                   (coalescing), one contiguous run per fiber on a CPU (a strided reduction of 512 KiB
+//                                   over 64 fibers runs at a quarter of the speed); the calls must not depend on each
+//                                   other
 //   tutti::simt::forEachBatch<B>(group, n, f)
 //                                   the same, f<N>(i, stride) doing i, i+stride, … N times with N = B or 1
 //   tutti::simt::forEachRun(group, n, most, f)

@@ -16,10 +16,10 @@
 #define TUTTI_NO_UNROLL _Pragma("unroll 1")
 
 /// Defines `Name` as a kernel; see simt.h.
-#define TUTTI_KERNEL(Name, Params, Shared, maxThreadsPerBlock, body)                                            \
+#define TUTTI_KERNEL(Name, Params, Shared, maxThreadsPerBlock, body)                                                \
   extern "C" __global__ void __launch_bounds__(maxThreadsPerBlock, 1) Name(const __grid_constant__ Params params) { \
-    __shared__ Shared shared;                                                                                   \
-    body(::tutti::simt::Thread(), shared, params);                                                              \
+    __shared__ Shared shared;                                                                                       \
+    body(::tutti::simt::Thread(), shared, params);                                                                  \
   }
 
 namespace tutti::simt {
@@ -53,10 +53,18 @@ inline constexpr bool kConvertsFloat8 = false;
 
 inline constexpr std::size_t kRunBytes = 4096;
 inline constexpr bool kDelayPossible = false;
-__host__ __device__ constexpr bool storesAreDelayed() { return false; }
-TUTTI_DEVICE std::byte* filledLater(std::byte* buffer) { return buffer; }
-__host__ __device__ constexpr bool streamingPays(std::uint64_t) { return false; }
-__host__ __device__ constexpr bool streamingToPeerPays(std::uint64_t) { return false; }
+__host__ __device__ constexpr bool storesAreDelayed() {
+  return false;
+}
+TUTTI_DEVICE std::byte* filledLater(std::byte* buffer) {
+  return buffer;
+}
+__host__ __device__ constexpr bool streamingPays(std::uint64_t) {
+  return false;
+}
+__host__ __device__ constexpr bool streamingToPeerPays(std::uint64_t) {
+  return false;
+}
 TUTTI_DEVICE void finishStreaming() {}
 
 namespace raw {

@@ -16,13 +16,14 @@
 #define TUTTI_NO_UNROLL
 
 /// Defines `Name` as a function the software GPU can run and `Name_hostKernel`, its table entry.
-#define TUTTI_KERNEL(Name, Params, Shared, maxThreadsPerBlock, body)                                       \
-  static void Name##_entry(::tutti::simt::HostThread* self, const void* params) {                          \
-    ::tutti::simt::enterMemory(self->memory);                                                              \
+#define TUTTI_KERNEL(Name, Params, Shared, maxThreadsPerBlock, body)                                             \
+  static void Name##_entry(::tutti::simt::HostThread* self, const void* params) {                                \
+    ::tutti::simt::enterMemory(self->memory);                                                                    \
     body(::tutti::simt::Thread(self), *static_cast<Shared*>(self->shared), *static_cast<const Params*>(params)); \
-  }                                                                                                        \
-  extern const ::tutti::simt::HostKernel Name##_hostKernel;                                                \
-  const ::tutti::simt::HostKernel Name##_hostKernel{#Name, Name##_entry, sizeof(Params), sizeof(Shared), maxThreadsPerBlock};
+  }                                                                                                              \
+  extern const ::tutti::simt::HostKernel Name##_hostKernel;                                                      \
+  const ::tutti::simt::HostKernel Name##_hostKernel{#Name, Name##_entry, sizeof(Params), sizeof(Shared),         \
+                                                    maxThreadsPerBlock};
 
 namespace tutti::simt {
 

@@ -54,12 +54,12 @@ struct HostMemory {
 /// One CUDA thread of a running kernel. The software GPU fills it; device code reads it through simt::Thread.
 struct HostThread {
   const HostOps* ops;
-  void* shared;            ///< the block's shared memory, 16-byte aligned, zeroed
-  std::uint32_t thread;    ///< threadIdx.x
-  std::uint32_t threads;   ///< blockDim.x
-  std::uint32_t block;     ///< blockIdx.x
-  std::uint32_t blocks;    ///< gridDim.x
-  void* scheduler;         ///< the software GPU's own
+  void* shared;              ///< the block's shared memory, 16-byte aligned, zeroed
+  std::uint32_t thread;      ///< threadIdx.x
+  std::uint32_t threads;     ///< blockDim.x
+  std::uint32_t block;       ///< blockIdx.x
+  std::uint32_t blocks;      ///< gridDim.x
+  void* scheduler;           ///< the software GPU's own
   const HostMemory* memory;  ///< null: stores go straight to memory
 };
 

@@ -45,13 +45,18 @@ inline constexpr std::size_t kRunBytes = 4096;
 
 /// Whether an output of `bytes` should bypass the cache: it would be gone before anybody reads it, and lines need not
 /// be fetched before they are overwritten.
-inline bool streamingPays(std::uint64_t bytes) { return bytes >= (8u << 20) || storesAreDelayed(); }
+inline bool streamingPays(std::uint64_t bytes) {
+  return bytes >= (8u << 20) || storesAreDelayed();
+}
 
-/// The same for `bytes` written into a peer's slot. The peer's core has the slot's lines from the last time round. To take
-/// them back, stores run at 10 GB/s where the cores share a cache and at 2.3 GB/s where they do not; past the cache they
-/// run at 30 GB/s in both cases, and the peer reads at 18 GB/s what it would otherwise read at 18 to 45. Measured on a
-/// virtual EPYC whose cores move between the two cases; below 8 KiB the peer's wait for memory outweighs the gain.
-inline bool streamingToPeerPays(std::uint64_t bytes) { return bytes >= (8u << 10) || storesAreDelayed(); }
+/// The same for `bytes` written into a peer's slot. The peer's core has the slot's lines from the last time round. To
+/// take them back, stores run at 10 GB/s where the cores share a cache and at 2.3 GB/s where they do not; past the
+/// cache they run at 30 GB/s in both cases, and the peer reads at 18 GB/s what it would otherwise read at 18 to 45.
+/// Measured on a virtual EPYC whose cores move between the two cases; below 8 KiB the peer's wait for memory outweighs
+/// the gain.
+inline bool streamingToPeerPays(std::uint64_t bytes) {
+  return bytes >= (8u << 10) || storesAreDelayed();
+}
 
 /// A buffer that is filled before it is read, in ways that compilers cannot follow: keeps them from warning.
 inline std::byte* filledLater(std::byte* buffer) {
@@ -111,9 +116,12 @@ inline void forEachPack(Group group, std::size_t n, F f) {
   if (begin == end) return;
 #if defined(__x86_64__)
   switch (vectorUnit()) {
-    case VectorUnit::Avx512: return runAvx512(begin, end, f);
-    case VectorUnit::Avx2: return runAvx2(begin, end, f);
-    case VectorUnit::Base: break;
+    case VectorUnit::Avx512:
+      return runAvx512(begin, end, f);
+    case VectorUnit::Avx2:
+      return runAvx2(begin, end, f);
+    case VectorUnit::Base:
+      break;
   }
 #endif
   runBase(begin, end, f);
@@ -168,11 +176,14 @@ inline void streamCopy(std::byte* to, const std::byte* from, std::size_t bytes) 
 }
 
 inline void finishStreaming() {
-  if (const HostMemory* memory = delaying(); memory != nullptr) [[unlikely]] memory->finishStreaming();
+  if (const HostMemory* memory = delaying(); memory != nullptr) [[unlikely]]
+    memory->finishStreaming();
   _mm_sfence();
 }
 #else
-inline void streamCopy(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+inline void streamCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
 inline void finishStreaming() {}
 #endif
 

@@ -26,8 +26,12 @@ inline constexpr bool kDelayPossible = true;
 /// Null while stores go straight to memory. Set by each kernel on entry, to the same value by all.
 inline std::atomic<const HostMemory*> delayingMemory{nullptr};
 
-inline const HostMemory* delaying() { return delayingMemory.load(std::memory_order_relaxed); }
-inline bool storesAreDelayed() { return delaying() != nullptr; }
+inline const HostMemory* delaying() {
+  return delayingMemory.load(std::memory_order_relaxed);
+}
+inline bool storesAreDelayed() {
+  return delaying() != nullptr;
+}
 
 inline void enterMemory(const HostMemory* memory) {
   if (delaying() != memory) delayingMemory.store(memory, std::memory_order_relaxed);

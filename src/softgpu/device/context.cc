@@ -17,8 +17,8 @@ struct ThreadState {
 
 constinit thread_local ThreadState* own = nullptr;
 
-/// Frees the state of a thread that ends, after its thread_local objects, which may still use it. The main thread's stays:
-/// static objects are destroyed after everything thread_local, and may still use it, too.
+/// Frees the state of a thread that ends, after its thread_local objects, which may still use it. The main thread's
+/// stays: static objects are destroyed after everything thread_local, and may still use it, too.
 pthread_key_t lastKey() {
   static const pthread_key_t key = [] {
     pthread_key_t made = 0;

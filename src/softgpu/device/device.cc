@@ -37,7 +37,8 @@ std::vector<DeviceFacts> describeDevices(const Settings& settings, MachineFile& 
       if (settings.devicesGiven && devices.size() > count) devices.resize(count);
       return devices;
     }
-    std::fprintf(stderr, "softgpu: SOFTGPU_TOPO=%s is ignored: %s\n", settings.topology.c_str(), file.complaint.c_str());
+    std::fprintf(stderr, "softgpu: SOFTGPU_TOPO=%s is ignored: %s\n", settings.topology.c_str(),
+                 file.complaint.c_str());
   }
   std::vector<DeviceFacts> devices(count);
   for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -62,8 +63,8 @@ std::string Device::busId() const {
 CUuuid Device::uuid() const {
   CUuuid uuid;
   const auto host = static_cast<std::uint64_t>(machine().settings.host);
-  const std::uint64_t halves[2] = {
-      hashText(bootId(), 1), hashText(busId(), static_cast<std::uint64_t>(facts_.physical) | host << 32)};
+  const std::uint64_t halves[2] = {hashText(bootId(), 1),
+                                   hashText(busId(), static_cast<std::uint64_t>(facts_.physical) | host << 32)};
   std::memcpy(uuid.bytes, halves, sizeof(halves));
   return uuid;
 }

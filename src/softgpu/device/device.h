@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "softgpu/device/settings.h"
 #include "softgpu/exec/callback_thread.h"
 #include "softgpu/memory/cuda_types.h"
 #include "softgpu/memory/memory.h"
-#include "softgpu/device/settings.h"
 #include "softgpu/memory/window.h"
 
 namespace tutti::softgpu {

@@ -25,11 +25,11 @@ constexpr std::int64_t kSpinWithoutWork = 40 * kMicrosecond;    ///< before the 
 constexpr std::int64_t kSpinWhilePolling = 150 * kMicrosecond;  ///< before the first short sleep
 constexpr std::int64_t kShortestSleep = 20 * kMicrosecond;
 constexpr std::int64_t kLongestSleep = 200 * kMicrosecond;
-constexpr std::int64_t kBriefTask = 8 * kMicrosecond;           ///< of work, waits not counted
-constexpr int kNapFrom = 8;                                     ///< so many more brief tasks than others
-constexpr std::int64_t kNap = 300 * kMicrosecond;               ///< what an application loses that no longer waits
-constexpr std::int64_t kLongestNap = 2400 * kMicrosecond;       ///< a processor that wakes more often takes no work over
-constexpr std::int64_t kNapping = 2000 * kMicrosecond;          ///< without work, before the full sleep
+constexpr std::int64_t kBriefTask = 8 * kMicrosecond;      ///< of work, waits not counted
+constexpr int kNapFrom = 8;                                ///< so many more brief tasks than others
+constexpr std::int64_t kNap = 300 * kMicrosecond;          ///< what an application loses that no longer waits
+constexpr std::int64_t kLongestNap = 2400 * kMicrosecond;  ///< a processor that wakes more often takes no work over
+constexpr std::int64_t kNapping = 2000 * kMicrosecond;     ///< without work, before the full sleep
 
 void futexWait(std::atomic<std::uint32_t>* word, std::uint32_t seen, std::int64_t nanoseconds) {
   timespec timeout = {nanoseconds / 1000000000, nanoseconds % 1000000000};

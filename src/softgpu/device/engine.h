@@ -7,9 +7,9 @@
 #include <mutex>
 #include <vector>
 
+#include "softgpu/device/helper.h"
 #include "softgpu/exec/block.h"
 #include "softgpu/exec/fiber.h"
-#include "softgpu/device/helper.h"
 #include "softgpu/exec/random.h"
 #include "softgpu/exec/task.h"
 #include "softgpu/exec/weak_memory.h"
@@ -27,8 +27,8 @@ class Engine {
 
   /// Any thread: there may be something new to do. A nap goes on: whoever waits does the work, or it ends soon.
   void wake();
-  /// Any thread: does what is to be done once, in the engine's stead. False if nothing came of it, or somebody else is at
-  /// it.
+  /// Any thread: does what is to be done once, in the engine's stead. False if nothing came of it, or somebody else is
+  /// at it.
   bool attend();
   /// Any thread that attended: no longer, and there is work left.
   void takeOver();
@@ -69,9 +69,9 @@ class Engine {
   void sleep(Sleep how, std::uint32_t seen, std::int64_t nanoseconds);
 
   const int deviceIndex_;
-  std::mutex seat_;  ///< whoever attends holds it, and what follows
+  std::mutex seat_;                   ///< whoever attends holds it, and what follows
   std::uint32_t attendedBefore_ = 0;  ///< attended_ when the last task ended
-  int brief_ = 0;  ///< goes up with brief tasks that somebody waits for, down with others
+  int brief_ = 0;                     ///< goes up with brief tasks that somebody waits for, down with others
   int freeSlots_;
   std::unique_ptr<Random> random_;
   std::unique_ptr<Random> weak_;
@@ -79,17 +79,17 @@ class Engine {
   BlockPool blocks_;
   std::vector<std::shared_ptr<Stream>> active_;
   std::vector<std::shared_ptr<Stream>> inbox_;  ///< guarded by the machine's lock
-  std::atomic<bool> newStreams_{false};  ///< the inbox is not empty
+  std::atomic<bool> newStreams_{false};         ///< the inbox is not empty
   std::atomic<bool> busy_{false};
   std::atomic<std::uint32_t> looks_{0};
-  std::atomic<std::uint32_t> attended_{0};   ///< by waiting threads; grows, but not by exactly one each
+  std::atomic<std::uint32_t> attended_{0};  ///< by waiting threads; grows, but not by exactly one each
   std::atomic<std::uint32_t> signal_{0};
   std::atomic<Sleep> sleep_{Sleep::None};
   std::atomic<bool> mayNap_{false};  ///< tasks are brief and threads that wait can do them
   std::atomic<int> parked_{0};
-  std::int64_t idleSince_ = 0;       ///< the thread's own
-  std::uint32_t attendedSeen_ = 0;   ///< likewise
-  std::int64_t nap_ = 0;             ///< likewise: how long the next nap is
+  std::int64_t idleSince_ = 0;      ///< the thread's own
+  std::uint32_t attendedSeen_ = 0;  ///< likewise
+  std::int64_t nap_ = 0;            ///< likewise: how long the next nap is
   Helper helper_;
 };
 

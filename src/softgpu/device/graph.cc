@@ -58,7 +58,9 @@ class GraphTask : public Task {
 
 }  // namespace
 
-UserObject::~UserObject() { machine().destructors.post({destroy, object}); }
+UserObject::~UserObject() {
+  machine().destructors.post({destroy, object});
+}
 
 Node* Graph::add(CUgraphNodeType type, const Operation& operation, Context* context, const std::vector<Node*>& after) {
   static std::atomic<std::uint64_t> ids{0};

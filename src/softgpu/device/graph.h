@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "softgpu/memory/cuda_types.h"
 #include "softgpu/exec/operation.h"
+#include "softgpu/memory/cuda_types.h"
 
 namespace tutti::softgpu {
 

@@ -21,7 +21,9 @@ SignalsOff::SignalsOff() {
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before_);
 }
-SignalsOff::~SignalsOff() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+SignalsOff::~SignalsOff() {
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
 
 void SignalsOff::letIn() {
   sigset_t blocked;

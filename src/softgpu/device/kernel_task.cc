@@ -20,8 +20,7 @@ Step KernelTask::fail(Engine& engine, CUresult error, const std::string& why) {
 
 bool KernelTask::admit(Engine& engine) {
   while (nextBlock_ < kernel_.blocks && engine.takeSlot()) {
-    resident_.push_back(
-        engine.blocks().take(kernel_, nextBlock_, engine.stacks(), engine.weakMemory(kernel_.threads)));
+    resident_.push_back(engine.blocks().take(kernel_, nextBlock_, engine.stacks(), engine.weakMemory(kernel_.threads)));
     if (!resident_.back()->ready()) return false;
     ++nextBlock_;
   }

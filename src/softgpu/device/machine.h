@@ -7,20 +7,20 @@
 #include <mutex>
 #include <vector>
 
-#include "softgpu/exec/callback_thread.h"
 #include "softgpu/device/context.h"
-#include "softgpu/memory/cuda_types.h"
 #include "softgpu/device/device.h"
 #include "softgpu/device/event.h"
 #include "softgpu/device/graph.h"
-#include "softgpu/exec/idle_hooks.h"
-#include "softgpu/memory/imports.h"
-#include "softgpu/memory/memory.h"
 #include "softgpu/device/module.h"
 #include "softgpu/device/registry.h"
 #include "softgpu/device/settings.h"
 #include "softgpu/device/stream.h"
 #include "softgpu/device/topology.h"
+#include "softgpu/exec/callback_thread.h"
+#include "softgpu/exec/idle_hooks.h"
+#include "softgpu/memory/cuda_types.h"
+#include "softgpu/memory/imports.h"
+#include "softgpu/memory/memory.h"
 
 namespace tutti::softgpu {
 

@@ -3,8 +3,8 @@
 #include "softgpu/device/capture.h"
 #include "softgpu/device/engine.h"
 #include "softgpu/device/machine.h"
-#include "softgpu/device/waiting.h"
 #include "softgpu/device/tasks.h"
+#include "softgpu/device/waiting.h"
 
 namespace tutti::softgpu {
 

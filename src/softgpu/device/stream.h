@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include "softgpu/memory/cuda_types.h"
 #include "softgpu/exec/operation.h"
 #include "softgpu/exec/task.h"
+#include "softgpu/memory/cuda_types.h"
 
 namespace tutti::softgpu {
 
@@ -62,7 +62,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::vector<Node*> captureAfter;   ///< nodes that the next captured one comes after
 
   std::optional<QueuedTask> head;  ///< the engine's own
-  std::int64_t headWork = 0;             ///< likewise: nanoseconds spent on it
+  std::int64_t headWork = 0;       ///< likewise: nanoseconds spent on it
 
  private:
   std::vector<After> orderAmongBlocking() const;

@@ -5,17 +5,18 @@
 #include <atomic>
 #include <cstring>
 
-#include "softgpu/exec/callback_thread.h"
 #include "softgpu/device/engine.h"
 #include "softgpu/device/kernel_task.h"
 #include "softgpu/device/machine.h"
+#include "softgpu/exec/callback_thread.h"
 
 namespace tutti::softgpu {
 namespace {
 
 constexpr std::size_t kChunkBytes = std::size_t{512} << 10;  ///< work between two looks at other streams
 
-/// Aligned words of what is no longer than that are copied each at once, as hardware does: kernels count there meanwhile.
+/// Aligned words of what is no longer than that are copied each at once, as hardware does: kernels count there
+/// meanwhile.
 constexpr std::size_t kWordwiseBytes = 512;
 
 /// Whether it was done so.

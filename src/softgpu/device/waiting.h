@@ -30,19 +30,19 @@ class SignalsOff {
 bool oneThreadIsEnough();
 
 /// Gives the processor a moment, or yields it where the calling thread's YieldPace says so. `now` is Engine::now() or a
-/// little earlier, `since` when the wait began. Moves the thread to another processor when this one is given to another busy thread each time:
-/// threads that wait for each other and yield to each other can share one processor for a tenth of a second while the
-/// next one is idle, for a scheduler that sees two short tasks sees nothing to balance.
+/// little earlier, `since` when the wait began. Moves the thread to another processor when this one is given to another
+/// busy thread each time: threads that wait for each other and yield to each other can share one processor for a tenth
+/// of a second while the next one is idle, for a scheduler that sees two short tasks sees nothing to balance.
 void relaxOrYield(std::int64_t now, std::int64_t since);
 
-/// True once done() is, which is soon; lends engines a hand meanwhile, and calls the hooks when kernels wait. False when
-/// it is time to sleep.
+/// True once done() is, which is soon; lends engines a hand meanwhile, and calls the hooks when kernels wait. False
+/// when it is time to sleep.
 template <class Done>
 bool waitAwake(Done done) {
-  constexpr std::int64_t kPatience = 100'000;     // ns without progress; a peer may be a process switch late
-  constexpr std::int64_t kAlone = 1'000'000;      // where the engine's thread would but do the same instead
-  constexpr std::int64_t kDeaf = 10'000'000;      // ns; with a long queue there is progress for minutes
-  constexpr int kEager = 3;  // what was just launched has run sooner than another thread is up
+  constexpr std::int64_t kPatience = 100'000;  // ns without progress; a peer may be a process switch late
+  constexpr std::int64_t kAlone = 1'000'000;   // where the engine's thread would but do the same instead
+  constexpr std::int64_t kDeaf = 10'000'000;   // ns; with a long queue there is progress for minutes
+  constexpr int kEager = 3;                    // what was just launched has run sooner than another thread is up
   if (done()) return true;
   SignalsOff off;
   Helper helper;

@@ -1,8 +1,8 @@
 // Copies and fills.
 #include <algorithm>
 
-#include "softgpu/driver/graph_support.h"
 #include "softgpu/device/capture.h"
+#include "softgpu/driver/graph_support.h"
 
 using namespace tutti::softgpu;
 

@@ -1,8 +1,8 @@
 // Events.
 #include <time.h>
 
-#include "softgpu/driver/entry.h"
 #include "softgpu/device/capture.h"
+#include "softgpu/driver/entry.h"
 
 using namespace tutti::softgpu;
 

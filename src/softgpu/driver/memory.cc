@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "softgpu/driver/entry.h"
 #include "softgpu/device/capture.h"
+#include "softgpu/driver/entry.h"
 
 using namespace tutti::softgpu;
 

@@ -1,8 +1,8 @@
 // Streams.
 #include <algorithm>
 
-#include "softgpu/driver/entry.h"
 #include "softgpu/device/capture.h"
+#include "softgpu/driver/entry.h"
 
 using namespace tutti::softgpu;
 

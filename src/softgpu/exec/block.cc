@@ -71,8 +71,8 @@ void Block::begin(std::uint32_t index) {
     Fiber& fiber = fibers_[i];
     fiber.block = this;
     fiber.exited = false;
-    fiber.thread = {&kOps, shared_.data(), i, kernel_.threads, index, kernel_.blocks, &fiber,
-                    memory_ == nullptr ? nullptr : WeakMemory::operations()};
+    fiber.thread = {&kOps, shared_.data(), i,      kernel_.threads,
+                    index, kernel_.blocks, &fiber, memory_ == nullptr ? nullptr : WeakMemory::operations()};
     fiber.context.start(run, &fiber);
     runnable_.push_back(&fiber);
     warps_[i / 32].alive++;

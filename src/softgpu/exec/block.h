@@ -35,8 +35,8 @@ class Block {
   ~Block();
   /// Whether it can become a block of `kernel`: it has as many threads, and as much shared memory.
   bool fits(const KernelOperation& kernel) const;
-  /// Becomes another block, once it has finished, with the stacks and the memory that it has. What is in its shared memory
-  /// stays there, as on a GPU.
+  /// Becomes another block, once it has finished, with the stacks and the memory that it has. What is in its shared
+  /// memory stays there, as on a GPU.
   void restart(const KernelOperation& kernel, std::uint32_t index, std::unique_ptr<WeakMemory> memory);
   /// Gives back what only a block that runs needs, once it has finished.
   void rest();

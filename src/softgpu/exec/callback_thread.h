@@ -10,9 +10,9 @@
 
 namespace tutti::softgpu {
 
-/// Runs functions one after the other, in the order in which they were posted. A device has one for the host functions of
-/// its streams, the machine one for the destructors of user objects. Its thread is started on first use and never ends, so
-/// neither may the object.
+/// Runs functions one after the other, in the order in which they were posted. A device has one for the host functions
+/// of its streams, the machine one for the destructors of user objects. Its thread is started on first use and never
+/// ends, so neither may the object.
 class CallbackThread {
  public:
   /// Calls the function later, then `after`, if any. Any thread, whatever locks it holds.

@@ -41,8 +41,12 @@ class PlainArithmetic {
   PlainArithmetic(const PlainArithmetic&) = delete;
   PlainArithmetic& operator=(const PlainArithmetic&) = delete;
 #if defined(__x86_64__)
-  PlainArithmetic() : before_(_mm_getcsr()) { _mm_setcsr(kDefaultMxcsr); }
-  ~PlainArithmetic() { _mm_setcsr(before_); }
+  PlainArithmetic() : before_(_mm_getcsr()) {
+    _mm_setcsr(kDefaultMxcsr);
+  }
+  ~PlainArithmetic() {
+    _mm_setcsr(before_);
+  }
 
  private:
   static constexpr unsigned kDefaultMxcsr = 0x1f80;
@@ -52,7 +56,9 @@ class PlainArithmetic {
     std::fegetenv(&before_);
     std::fesetenv(FE_DFL_ENV);
   }
-  ~PlainArithmetic() { std::fesetenv(&before_); }
+  ~PlainArithmetic() {
+    std::fesetenv(&before_);
+  }
 
  private:
   std::fenv_t before_;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "device/simt/simt_host_abi.h"
-#include "softgpu/memory/cuda_types.h"
 #include "softgpu/exec/task.h"
+#include "softgpu/memory/cuda_types.h"
 
 namespace tutti::softgpu {
 

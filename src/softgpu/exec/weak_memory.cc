@@ -80,8 +80,7 @@ WeakMemory::WeakMemory(std::uint64_t seed, std::uint32_t threads) : random_(seed
 }
 
 const simt::HostMemory* WeakMemory::operations() {
-  static const simt::HostMemory kOperations = {load,          store, copy,        finishStreaming,
-                                               storeLinePart, fence, storeRelease};
+  static const simt::HostMemory kOperations = {load, store, copy, finishStreaming, storeLinePart, fence, storeRelease};
   return &kOperations;
 }
 
@@ -300,10 +299,14 @@ void WeakMemory::synchronise(const std::vector<std::uint32_t>& threads) {
 void WeakMemory::drift() {
   if (lines_.empty() || random_.below(driftEvery_) != 0) return;
   switch (random_.below(4)) {
-    case 0: return drainSome(1);
-    case 1: return drainSome(1 + random_.below(32));
-    case 2: return drainSome(pending_ / 2);
-    case 3: return drainSome(pending_ - random_.below(std::min<std::size_t>(pending_, 4)));
+    case 0:
+      return drainSome(1);
+    case 1:
+      return drainSome(1 + random_.below(32));
+    case 2:
+      return drainSome(pending_ / 2);
+    case 3:
+      return drainSome(pending_ - random_.below(std::min<std::size_t>(pending_, 4)));
   }
 }
 

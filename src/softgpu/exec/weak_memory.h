@@ -54,7 +54,8 @@ class WeakMemory {
     std::uint32_t first;
     std::uint32_t last;
   };
-  /// For every thread of the block, up to which of its clock its stores are known. Shared by those who met at a barrier.
+  /// For every thread of the block, up to which of its clock its stores are known. Shared by those who met at a
+  /// barrier.
   using Knowledge = std::shared_ptr<std::vector<std::uint32_t>>;
   struct ThreadState {
     std::uint32_t clock = 1;

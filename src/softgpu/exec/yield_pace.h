@@ -5,8 +5,9 @@
 
 namespace tutti::softgpu {
 
-/// What one thread knows of its yields. A yield takes half a microsecond even where nobody wants the processor, in which
-/// nobody looks for what is waited for: where the last ones went to nobody, the next ones are rare. Times in nanoseconds.
+/// What one thread knows of its yields. A yield takes half a microsecond even where nobody wants the processor, in
+/// which nobody looks for what is waited for: where the last ones went to nobody, the next ones are rare. Times in
+/// nanoseconds.
 class YieldPace {
  public:
   /// A yield to somebody takes longer than that, one to nobody a fraction of it.

@@ -144,8 +144,7 @@ void Window::punch(std::size_t begin, std::size_t end) {
 }
 
 bool Window::marked(const Backing& window, std::uint32_t mark, std::uint64_t id) {
-  return mark == kUnmarked || mark >= kMarks ||
-         std::atomic_ref<std::uint64_t>(*markIn(window, mark)).load() == id;
+  return mark == kUnmarked || mark >= kMarks || std::atomic_ref<std::uint64_t>(*markIn(window, mark)).load() == id;
 }
 
 }  // namespace tutti::softgpu

@@ -50,7 +50,7 @@ class Window {
   bool tried_ = false;
   std::shared_ptr<Backing> backing_;
   Ranges gaps_;
-  Ranges retired_;                         ///< exported once, freed: nobody gets these addresses again
+  Ranges retired_;  ///< exported once, freed: nobody gets these addresses again
   std::uint32_t nextMark_ = 1;
   std::vector<std::uint32_t> freeMarks_;
 };

@@ -20,8 +20,8 @@
 
 #include "base/status.h"
 #include "topo/channels/graph_agreement.h"
-#include "topo/machine/rank_layout.h"
 #include "topo/channels/trees.h"
+#include "topo/machine/rank_layout.h"
 
 namespace tutti::topo {
 

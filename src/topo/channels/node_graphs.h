@@ -6,8 +6,8 @@
 #include <array>
 #include <cstdint>
 
-#include "topo/search/graph.h"
 #include "topo/machine/machine.h"
+#include "topo/search/graph.h"
 #include "topo/search/search.h"
 
 namespace tutti::topo {

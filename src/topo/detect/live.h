@@ -15,7 +15,7 @@ namespace tutti::topo {
 inline constexpr const char* kVirtualTopologyFile = "/var/run/nvidia-topologyd/virtualTopology.xml";
 
 struct LiveRequest {
-  const gpu::Driver* driver = nullptr;                   ///< null: only the host and what NVML knows
+  const gpu::Driver* driver = nullptr;              ///< null: only the host and what NVML knows
   std::string topologyFile;                         ///< NCCL_TOPO_FILE; empty: kVirtualTopologyFile, if it is there
   std::optional<std::vector<NetDeviceFacts>> nets;  ///< of the network plugins; empty: there are none yet
   std::string systemRoot;                           ///< folder with sys/ and proc/; empty: "/"

@@ -5,8 +5,8 @@
 
 #include "base/status.h"
 #include "topo/machine/machine.h"
-#include "topo/xml/xml.h"
 #include "topo/xml/values.h"
+#include "topo/xml/xml.h"
 
 namespace tutti::topo {
 

@@ -74,7 +74,7 @@ Status PciBuilder::addCpu(const XmlElement& cpu) {
   const std::string* affinity = cpu.find("affinity");
   ASSIGN(const int system, systemOf(cpu));
   const int node = trees_.machine.addNode(system, static_cast<std::uint32_t>(numa),
-                                    CpuFacts{kind, numa, affinity == nullptr ? "" : *affinity});
+                                          CpuFacts{kind, numa, affinity == nullptr ? "" : *affinity});
   const Place place{system, node, node, 0};
   for (const XmlElement& child : cpu.children) {
     if (child.name == "pci") TRY(addPci(child, place));
@@ -200,6 +200,8 @@ int PciTrees::find(int system, std::uint64_t busId) const {
   return found == byBusId.end() ? -1 : found->second;
 }
 
-Result<PciTrees> buildPciTrees(const XmlElement& system) { return PciBuilder().build(system); }
+Result<PciTrees> buildPciTrees(const XmlElement& system) {
+  return PciBuilder().build(system);
+}
 
 }  // namespace tutti::topo

@@ -1,4 +1,5 @@
-// The PCI trees of a topology file as nodes of a machine: CPUs, switches, devices with their GPUs, NICs with their nets.
+// The PCI trees of a topology file as nodes of a machine: CPUs, switches, devices with their GPUs, NICs with their
+// nets.
 #pragma once
 
 #include <cstdint>

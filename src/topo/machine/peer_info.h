@@ -17,12 +17,12 @@ struct PeerInfo {
   std::int32_t pid = 0;
   std::int32_t computeCapability = 0;  ///< major * 10 + minor
   std::array<std::uint8_t, 16> deviceUuid{};
-  std::int64_t busId = 0;           ///< PCI bus id as 0xDDDDBBDDF packed digits
-  std::array<char, 64> hostName{};  ///< zero terminated, for messages
-  std::uint32_t softGpu = 0;        ///< 1 on the software GPU
-  std::int32_t nvmlDevice = -1;     ///< number that nvidia-smi gives the device, -1: unknown
+  std::int64_t busId = 0;              ///< PCI bus id as 0xDDDDBBDDF packed digits
+  std::array<char, 64> hostName{};     ///< zero terminated, for messages
+  std::uint32_t softGpu = 0;           ///< 1 on the software GPU
+  std::int32_t nvmlDevice = -1;        ///< number that nvidia-smi gives the device, -1: unknown
   std::uint64_t networkNamespace = 0;  ///< equal on ranks of a host that share a network namespace; 0: unknown
-  std::uint64_t machineHash = 0;    ///< of what the rank knows of its host's hardware; 0: nothing
+  std::uint64_t machineHash = 0;       ///< of what the rank knows of its host's hardware; 0: nothing
 };
 
 }  // namespace tutti::topo

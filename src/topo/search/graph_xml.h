@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/status.h"
-#include "topo/search/graph.h"
 #include "topo/machine/machine.h"
+#include "topo/search/graph.h"
 #include "topo/search/search.h"
 #include "topo/xml/xml.h"
 

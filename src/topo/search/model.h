@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "topo/search/graph.h"
 #include "topo/machine/machine.h"
 #include "topo/machine/paths.h"
+#include "topo/search/graph.h"
 #include "topo/search/search.h"
 
 namespace tutti::topo {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "topo/search/graph.h"
-#include "topo/search/search.h"
 #include "topo/search/memory.h"
 #include "topo/search/model.h"
+#include "topo/search/search.h"
 
 namespace tutti::topo {
 

@@ -140,7 +140,8 @@ std::span<const ChannelEnds> PriceList::ends(bool twin, const std::vector<float>
   const std::span<ChannelEnds> ends(ends_.data(), doorCount_);
   for (ChannelEnds& end : ends) end.least = least(end.start) + least(end.end);
   if (task_.swapNets && ends.size() > 1) {
-    std::stable_sort(ends.begin(), ends.end(), [](const ChannelEnds& a, const ChannelEnds& b) { return a.least < b.least; });
+    std::stable_sort(ends.begin(), ends.end(),
+                     [](const ChannelEnds& a, const ChannelEnds& b) { return a.least < b.least; });
   }
   return ends;
 }

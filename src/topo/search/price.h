@@ -8,8 +8,8 @@
 
 #include "topo/search/load.h"
 #include "topo/search/model.h"
-#include "topo/search/route.h"
 #include "topo/search/resource_prices.h"
+#include "topo/search/route.h"
 
 namespace tutti::topo {
 
@@ -93,7 +93,7 @@ class PriceList {
   std::vector<std::pair<int, int>> rails_;  ///< NICs that a channel may come in and leave by, staying on its rail
   std::vector<std::vector<int>> planes_;    ///< NICs of each plane, and those that go with all planes
   std::vector<NetPrices> netPrices_;        ///< by NIC
-  std::vector<ChannelEnds> ends_;                ///< more than are in use, for their memory
+  std::vector<ChannelEnds> ends_;           ///< more than are in use, for their memory
   std::size_t doorCount_ = 0;
   int hopCount_ = 0;  ///< that are possible
   std::int64_t steps_ = 0;

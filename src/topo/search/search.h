@@ -3,9 +3,9 @@
 
 #include <functional>
 
-#include "topo/search/graph.h"
 #include "topo/machine/machine.h"
 #include "topo/machine/paths.h"
+#include "topo/search/graph.h"
 
 namespace tutti::topo {
 

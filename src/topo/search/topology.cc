@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/log.h"
-#include "topo/xml/fuse.h"
 #include "topo/machine/build.h"
+#include "topo/xml/fuse.h"
 #include "topo/xml/values.h"
 
 namespace tutti::topo {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "topo/search/graph.h"
 #include "topo/machine/machine.h"
 #include "topo/machine/paths.h"
+#include "topo/search/graph.h"
 
 namespace tutti::topo {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "topo/xml/xml.h"
 #include "topo/xml/values.h"
+#include "topo/xml/xml.h"
 
 namespace tutti::topo {
 

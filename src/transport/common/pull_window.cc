@@ -28,8 +28,8 @@ Result<PullWindow> PullWindow::open(const gpu::Device& device, const LinkSpec& l
   return PullWindow(senders, std::move(mapping));
 }
 
-Result<PullWindow> PullWindow::openIfAllowed(const gpu::Device& device, const LinkSpec& link, const gpu::MemoryWindow& senders,
-                                             std::string& why) {
+Result<PullWindow> PullWindow::openIfAllowed(const gpu::Device& device, const LinkSpec& link,
+                                             const gpu::MemoryWindow& senders, std::string& why) {
   if (senders.bytes == 0) return PullWindow();
   if (sameProcess(link.self, link.peer)) return PullWindow(senders, {});
   ASSIGN(std::optional<gpu::IpcMemory> mapping, gpu::IpcMemory::openIfAllowed(device, senders.ipc, why));
@@ -50,7 +50,8 @@ device::RecvPull PullWindow::receiverPull(const std::byte* receiver) const {
   return {.addresses = reinterpret_cast<const device::SlotWords*>(receiver + kPullOffset), .shift = shift_};
 }
 
-ConnView connView(device::Direction direction, const SlotBytes& slotBytes, const EndAddresses& at, const PullWindow& window) {
+ConnView connView(device::Direction direction, const SlotBytes& slotBytes, const EndAddresses& at,
+                  const PullWindow& window) {
   if (direction == device::Direction::Send) {
     return device::SendConn{{fifosIn(slotBytes, at.peer, at.own, at.steps)}, window.senderPull(at.peer), nullptr, {}};
   }

@@ -25,8 +25,8 @@ class PullWindow {
   /// sender's process does not let this one map its memory.
   static Result<PullWindow> open(const gpu::Device& device, const LinkSpec& link, const gpu::MemoryWindow& senders);
   /// The same for ends that can do without: empty where the driver refuses, which is no error. `why` says how.
-  static Result<PullWindow> openIfAllowed(const gpu::Device& device, const LinkSpec& link, const gpu::MemoryWindow& senders,
-                                          std::string& why);
+  static Result<PullWindow> openIfAllowed(const gpu::Device& device, const LinkSpec& link,
+                                          const gpu::MemoryWindow& senders, std::string& why);
 
   bool empty() const { return window_.bytes == 0; }
   /// As the sender tells it.
@@ -53,6 +53,7 @@ struct EndAddresses {
 };
 
 /// The view of an end whose peer's kernels share its memory.
-ConnView connView(device::Direction direction, const SlotBytes& slotBytes, const EndAddresses& at, const PullWindow& window);
+ConnView connView(device::Direction direction, const SlotBytes& slotBytes, const EndAddresses& at,
+                  const PullWindow& window);
 
 }  // namespace tutti::transport

@@ -16,7 +16,7 @@ namespace tutti::transport {
 /// One end of it, for memory laid out as fifo_layout.h says. Borrows all it names; a value for one call.
 struct SelfTest {
   std::string_view transport;  ///< its name, for messages
-  const gpu::Device* device;        ///< whose view of the memory is tested
+  const gpu::Device* device;   ///< whose view of the memory is tested
   const LinkSpec* link;
   device::Direction direction;
   CUdeviceptr own;   ///< the memory of this end

@@ -41,7 +41,8 @@ struct LinkSpec {
 };
 
 /// One side of one connection; owns what it allocated or mapped. Used by one thread at a time. Order of calls:
-/// handle() -> [exchange] -> connect(peer's) -> ready() until it says so -> probeWrite() -> [exchange] -> probeCheck() -> [exchange] -> view().
+/// handle() -> [exchange] -> connect(peer's) -> ready() until it says so -> probeWrite() -> [exchange] -> probeCheck()
+/// -> [exchange] -> view().
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
@@ -68,9 +69,9 @@ class Endpoint {
 
 /// What a link between two ranks is good for, as one of them sees it.
 enum class LinkQuality : std::uint8_t {
-  None,         ///< this transport does not join them
-  Plain,        ///< memory of the other rank can be written
-  WholeLines,   ///< and 128-byte stores of a warp arrive whole: what the LL128 protocol needs
+  None,        ///< this transport does not join them
+  Plain,       ///< memory of the other rank can be written
+  WholeLines,  ///< and 128-byte stores of a warp arrive whole: what the LL128 protocol needs
 };
 
 /// Stateless but for what its constructor was given; one object per communicator and device.

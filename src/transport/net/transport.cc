@@ -27,15 +27,16 @@ Result<transport::LinkQuality> NetTransport::judge(const topo::PeerInfo& self, c
   return self.softGpu != 0 && peer.softGpu != 0 ? transport::LinkQuality::WholeLines : transport::LinkQuality::Plain;
 }
 
-Result<std::unique_ptr<transport::Endpoint>> NetTransport::open(const transport::LinkSpec& link, device::Direction direction) {
+Result<std::unique_ptr<transport::Endpoint>> NetTransport::open(const transport::LinkSpec& link,
+                                                                device::Direction direction) {
   const EndPlace place = options_.routing != nullptr ? options_.routing->placeOf(link, direction) : EndPlace{};
   return net::NetEndpoint::open({*device_, *net_, options_, *pools_, *lent_, *connections_}, link, direction, place);
 }
 
 Result<std::unique_ptr<transport::Endpoint>> NetTransport::openSend(const transport::LinkSpec& link) {
   if (options_.routing == nullptr || !options_.routing->routed(link)) return open(link, device::Direction::Send);
-  return std::unique_ptr<transport::Endpoint>(
-      std::make_unique<pxn::RoutedSender>(net::EndContext{*device_, *net_, options_, *pools_, *lent_, *connections_}, link));
+  return std::unique_ptr<transport::Endpoint>(std::make_unique<pxn::RoutedSender>(
+      net::EndContext{*device_, *net_, options_, *pools_, *lent_, *connections_}, link));
 }
 
 Result<std::unique_ptr<transport::Endpoint>> NetTransport::openRecv(const transport::LinkSpec& link) {

@@ -13,8 +13,8 @@
 #include "device/direction.h"
 #include "gpu/context.h"
 #include "plugin/net.h"
-#include "transport/net/lane/options.h"
 #include "transport/common/transport.h"
+#include "transport/net/lane/options.h"
 
 namespace tutti::net {
 

@@ -13,8 +13,10 @@ namespace tutti::p2p {
 using transport::pairText;
 using transport::sameProcess;
 
-Result<std::unique_ptr<transport::Endpoint>> P2pEndpoint::open(const gpu::Device& device, const transport::LinkSpec& link, device::Direction direction,
-                                                    bool pulls, std::shared_ptr<const void> deviceOwner) {
+Result<std::unique_ptr<transport::Endpoint>> P2pEndpoint::open(const gpu::Device& device,
+                                                               const transport::LinkSpec& link,
+                                                               device::Direction direction, bool pulls,
+                                                               std::shared_ptr<const void> deviceOwner) {
   const std::size_t bytes = transport::sharedBytes(direction, link.slotBytes);
   const std::string about = fmt::format("P2P channel {}, {}", link.channel, transport::pairText(link.self, link.peer));
   ASSIGN(auto own, SharedMemory::create(device, bytes, about, std::move(deviceOwner)));
@@ -51,10 +53,11 @@ transport::ConnectHandle P2pEndpoint::handle() const {
 Status P2pEndpoint::checkHandle(const WireHandle& peer) const {
   TRY(transport::checkIdentity("P2P", link_, wire_, peer));
   if (peer.pulls != wire_.pulls) {
-    return fail(ncclInvalidUsage,
-                "Only one side of channel {} of {} reads the peer's buffers in place: set NCCL_P2P_DIRECT_DISABLE alike "
-                "on all ranks",
-                link_.channel, transport::pairText(link_.self, link_.peer));
+    return fail(
+        ncclInvalidUsage,
+        "Only one side of channel {} of {} reads the peer's buffers in place: set NCCL_P2P_DIRECT_DISABLE alike "
+        "on all ranks",
+        link_.channel, transport::pairText(link_.self, link_.peer));
   }
   return {};
 }

@@ -6,12 +6,12 @@
 
 #include "base/status.h"
 #include "gpu/memory.h"
-#include "transport/p2p/layout.h"
-#include "transport/p2p/memory.h"
-#include "transport/p2p/peer.h"
 #include "transport/common/pull_window.h"
 #include "transport/common/self_test.h"
 #include "transport/common/transport.h"
+#include "transport/p2p/layout.h"
+#include "transport/p2p/memory.h"
+#include "transport/p2p/peer.h"
 
 namespace tutti::p2p {
 
@@ -20,8 +20,9 @@ class P2pEndpoint final : public transport::Endpoint {
  public:
   /// `pulls`: the receiver may read the sender's memory where the sender has a window; both sides must say the same.
   /// `deviceOwner`, which may be null, keeps the device alive.
-  static Result<std::unique_ptr<transport::Endpoint>> open(const gpu::Device& device, const transport::LinkSpec& link, device::Direction direction, bool pulls,
-                                                std::shared_ptr<const void> deviceOwner = {});
+  static Result<std::unique_ptr<transport::Endpoint>> open(const gpu::Device& device, const transport::LinkSpec& link,
+                                                           device::Direction direction, bool pulls,
+                                                           std::shared_ptr<const void> deviceOwner = {});
   ~P2pEndpoint() override;
   transport::ConnectHandle handle() const override;
   Status connect(const transport::ConnectHandle& peer) override;

@@ -17,10 +17,10 @@ using device::Direction;
 
 /// The contents of a ConnectHandle.
 struct WireHandle : transport::LinkIdentity {
-  std::uint64_t address = 0;  ///< in the owner's process; used only within it
-  CUipcMemHandle ipc{};       ///< zero within one process
-  std::uint32_t pulls = 0;    ///< 1: the receiver may read the sender's memory, if the sender has a window
-  gpu::MemoryWindow window{};      ///< the sender's; empty at receivers
+  std::uint64_t address = 0;   ///< in the owner's process; used only within it
+  CUipcMemHandle ipc{};        ///< zero within one process
+  std::uint32_t pulls = 0;     ///< 1: the receiver may read the sender's memory, if the sender has a window
+  gpu::MemoryWindow window{};  ///< the sender's; empty at receivers
 };
 inline constexpr std::uint32_t kWireMagic = 0x70327032;
 static_assert(sizeof(WireHandle) <= sizeof(transport::ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);

@@ -15,7 +15,9 @@ Result<std::shared_ptr<SharedMemory>> SharedMemory::create(const gpu::Device& de
   return memory;
 }
 
-SharedMemory::~SharedMemory() { free(); }
+SharedMemory::~SharedMemory() {
+  free();
+}
 
 void SharedMemory::free() {
   if (!buffer_) return;
@@ -23,6 +25,8 @@ void SharedMemory::free() {
   buffer_.reset();
 }
 
-std::shared_ptr<SharedMemory> SharedMemory::at(CUdeviceptr address) { return Directory::instance().at(address); }
+std::shared_ptr<SharedMemory> SharedMemory::at(CUdeviceptr address) {
+  return Directory::instance().at(address);
+}
 
 }  // namespace tutti::p2p

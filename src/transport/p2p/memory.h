@@ -10,14 +10,14 @@
 
 namespace tutti::p2p {
 
-/// Device memory that lives until its last user within this process lets go, or its owner says that it is over. Kernels of
-/// a peer in the same process write straight into it: after a failure they may still do so when its owner is gone.
+/// Device memory that lives until its last user within this process lets go, or its owner says that it is over. Kernels
+/// of a peer in the same process write straight into it: after a failure they may still do so when its owner is gone.
 /// Any thread.
 class SharedMemory {
  public:
   /// `deviceOwner`, which may be null, keeps the device for as long as the memory.
-  static Result<std::shared_ptr<SharedMemory>> create(const gpu::Device& device, std::size_t bytes, std::string_view about,
-                                                      std::shared_ptr<const void> deviceOwner);
+  static Result<std::shared_ptr<SharedMemory>> create(const gpu::Device& device, std::size_t bytes,
+                                                      std::string_view about, std::shared_ptr<const void> deviceOwner);
   SharedMemory(const SharedMemory&) = delete;
   ~SharedMemory();
 
@@ -32,7 +32,7 @@ class SharedMemory {
  private:
   SharedMemory(gpu::DeviceBuffer buffer, std::shared_ptr<const void> deviceOwner)
       : deviceOwner_(std::move(deviceOwner)), buffer_(std::move(buffer)), address_(buffer_->address()) {}
-  std::shared_ptr<const void> deviceOwner_;   ///< outlives the buffer
+  std::shared_ptr<const void> deviceOwner_;  ///< outlives the buffer
   std::optional<gpu::DeviceBuffer> buffer_;
   CUdeviceptr address_;
 };

@@ -21,7 +21,8 @@ Status enableAccess(const gpu::Device& device, const topo::PeerInfo& self, const
   CUdevice other = 0;
   CUcontext context = nullptr;
   TRY(gpu::checkCu(driver, driver.cuDeviceGet(&other, peer.cudaDevice), "cuDeviceGet", peer.cudaDevice));
-  TRY(gpu::checkCu(driver, driver.cuDevicePrimaryCtxRetain(&context, other), "cuDevicePrimaryCtxRetain", peer.cudaDevice));
+  TRY(gpu::checkCu(driver, driver.cuDevicePrimaryCtxRetain(&context, other), "cuDevicePrimaryCtxRetain",
+                   peer.cudaDevice));
   CUresult result = CUDA_ERROR_INVALID_CONTEXT;
   {
     const auto guard = device.enter();
@@ -30,8 +31,9 @@ Status enableAccess(const gpu::Device& device, const topo::PeerInfo& self, const
   // The peer rank keeps its own reference for as long as its communicator lives.
   TRY(gpu::checkCu(driver, driver.cuDevicePrimaryCtxRelease(other), "cuDevicePrimaryCtxRelease", peer.cudaDevice));
   if (result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return {};
-  return gpu::checkCu(driver, result,
-                 gpu::CuCall{"cuCtxEnablePeerAccess", device.ordinal(), 0, "connecting " + transport::pairText(self, peer)});
+  return gpu::checkCu(
+      driver, result,
+      gpu::CuCall{"cuCtxEnablePeerAccess", device.ordinal(), 0, "connecting " + transport::pairText(self, peer)});
 }
 
 }  // namespace
@@ -44,10 +46,13 @@ Result<PeerMemory> PeerMemory::open(const gpu::Device& device, const topo::PeerI
     memory.address_ = static_cast<CUdeviceptr>(handle.address);
     memory.shared_ = SharedMemory::at(memory.address_);
     if (memory.shared_ != nullptr) return memory;
-    return fail(ncclRemoteError, "The memory of {} is gone, which {} connects to: that rank has given the connection up. Look "
-                "for its own first error", transport::rankText(peer), transport::rankText(self));
+    return fail(ncclRemoteError,
+                "The memory of {} is gone, which {} connects to: that rank has given the connection up. Look "
+                "for its own first error",
+                transport::rankText(peer), transport::rankText(self));
   }
-  ASSIGN(gpu::IpcMemory mapping, gpu::IpcMemory::open(device, handle.ipc, transport::rankText(peer) + " at " + transport::rankText(self)));
+  ASSIGN(gpu::IpcMemory mapping,
+         gpu::IpcMemory::open(device, handle.ipc, transport::rankText(peer) + " at " + transport::rankText(self)));
   memory.address_ = mapping.address();
   memory.mapping_.emplace(std::move(mapping));
   return memory;

@@ -26,7 +26,7 @@ class PeerMemory {
  private:
   CUdeviceptr address_ = 0;
   std::optional<gpu::IpcMemory> mapping_;
-  std::shared_ptr<SharedMemory> shared_;   ///< within one process
+  std::shared_ptr<SharedMemory> shared_;  ///< within one process
 };
 
 }  // namespace tutti::p2p

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "transport/p2p/endpoint.h"
 #include "transport/common/ranks.h"
+#include "transport/p2p/endpoint.h"
 
 namespace tutti::p2p {
 namespace {
@@ -13,7 +13,8 @@ namespace {
 std::string plainObstacle(const P2pOptions& options, const topo::PeerInfo& self, const topo::PeerInfo& peer) {
   if (self.hostHash != peer.hostHash) return "the ranks are on different hosts";
   if (self.softGpu != peer.softGpu) return "one rank uses the software GPU, the other does not";
-  if (options.disabled && !transport::sameDevice(self, peer)) return "disabled by NCCL_P2P_DISABLE or NCCL_P2P_LEVEL=LOC";
+  if (options.disabled && !transport::sameDevice(self, peer))
+    return "disabled by NCCL_P2P_DISABLE or NCCL_P2P_LEVEL=LOC";
   return {};
 }
 
@@ -46,10 +47,9 @@ bool joinedByNvlink(const gpu::Driver& driver, const topo::PeerInfo& self, const
   CUdevice a = 0;
   CUdevice b = 0;
   int atomics = 0;
-  const bool asked = driver.cuDeviceGet(&a, mine.value()) == CUDA_SUCCESS &&
-                     driver.cuDeviceGet(&b, theirs.value()) == CUDA_SUCCESS &&
-                     driver.cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, a, b) ==
-                         CUDA_SUCCESS;
+  const bool asked =
+      driver.cuDeviceGet(&a, mine.value()) == CUDA_SUCCESS && driver.cuDeviceGet(&b, theirs.value()) == CUDA_SUCCESS &&
+      driver.cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, a, b) == CUDA_SUCCESS;
   return asked && atomics != 0;
 }
 
@@ -63,8 +63,9 @@ Result<std::string> commonObstacle(const gpu::Driver& driver, const P2pOptions& 
   return deviceObstacle(driver, self, peer);
 }
 
-Result<std::unique_ptr<transport::Endpoint>> open(const gpu::Device& device, const P2pOptions& options, const transport::LinkSpec& link,
-                                       device::Direction direction, std::shared_ptr<const void> deviceOwner) {
+Result<std::unique_ptr<transport::Endpoint>> open(const gpu::Device& device, const P2pOptions& options,
+                                                  const transport::LinkSpec& link, device::Direction direction,
+                                                  std::shared_ptr<const void> deviceOwner) {
   ASSIGN(const std::string obstacle, deviceObstacle(device.driver(), link.self, link.peer));
   if (!obstacle.empty()) {
     return fail(ncclSystemError, "P2P connection of {} cannot be opened: {}", transport::pairText(link.self, link.peer),
@@ -92,7 +93,8 @@ Result<transport::LinkQuality> P2pTransport::judge(const topo::PeerInfo& self, c
     ASSIGN(obstacle, deviceObstacle(device_->driver(), self, peer));
   }
   if (!obstacle.empty()) return transport::LinkQuality::None;
-  const bool whole = transport::sameDevice(self, peer) || self.softGpu != 0 || joinedByNvlink(device_->driver(), self, peer);
+  const bool whole =
+      transport::sameDevice(self, peer) || self.softGpu != 0 || joinedByNvlink(device_->driver(), self, peer);
   return whole ? transport::LinkQuality::WholeLines : transport::LinkQuality::Plain;
 }
 

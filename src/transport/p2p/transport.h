@@ -7,8 +7,8 @@
 
 #include "base/status.h"
 #include "gpu/context.h"
-#include "transport/p2p/options.h"
 #include "transport/common/transport.h"
+#include "transport/p2p/options.h"
 
 namespace tutti::p2p {
 

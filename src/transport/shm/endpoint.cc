@@ -17,8 +17,11 @@ using transport::pairText;
 using transport::rankText;
 using transport::sameProcess;
 
-Result<std::unique_ptr<transport::Endpoint>> ShmEndpoint::open(const Surroundings& around, const transport::LinkSpec& link, device::Direction direction) {
-  const std::string steps = fmt::format("counters of SHM channel {}, {}", link.channel, transport::pairText(link.self, link.peer));
+Result<std::unique_ptr<transport::Endpoint>> ShmEndpoint::open(const Surroundings& around,
+                                                               const transport::LinkSpec& link,
+                                                               device::Direction direction) {
+  const std::string steps =
+      fmt::format("counters of SHM channel {}, {}", link.channel, transport::pairText(link.self, link.peer));
   ASSIGN(gpu::DeviceBuffer buffer, gpu::DeviceBuffer::create(*around.device, transport::kCountersBytes, steps));
   std::unique_ptr<ShmEndpoint> endpoint(new ShmEndpoint(around, link, direction, std::move(buffer)));
   TRY(endpoint->createOwn());
@@ -155,7 +158,8 @@ Result<bool> ShmEndpoint::probeCheck() {
 }
 
 transport::ConnView ShmEndpoint::view() const {
-  return transport::connView(wire_.direction, link_.slotBytes, {own_->onDevice(), peerOnDevice_, steps_.data()}, window_);
+  return transport::connView(wire_.direction, link_.slotBytes, {own_->onDevice(), peerOnDevice_, steps_.data()},
+                             window_);
 }
 
 }  // namespace tutti::shm

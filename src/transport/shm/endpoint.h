@@ -13,10 +13,10 @@
 #include "transport/common/link_identity.h"
 #include "transport/common/pull_window.h"
 #include "transport/common/self_test.h"
+#include "transport/common/transport.h"
 #include "transport/shm/fd_fetch.h"
 #include "transport/shm/fd_server.h"
 #include "transport/shm/region.h"
-#include "transport/common/transport.h"
 
 namespace tutti::shm {
 
@@ -24,9 +24,9 @@ using device::Direction;
 
 /// The contents of a ConnectHandle.
 struct WireHandle : transport::LinkIdentity {
-  std::uint64_t address = 0;  ///< of the memory in the owner's process; used only within it
-  Ticket ticket{};            ///< for the memory's descriptor; zero within one process
-  gpu::MemoryWindow window{};      ///< the sender's, which the receiver may read instead of slots; empty at receivers
+  std::uint64_t address = 0;   ///< of the memory in the owner's process; used only within it
+  Ticket ticket{};             ///< for the memory's descriptor; zero within one process
+  gpu::MemoryWindow window{};  ///< the sender's, which the receiver may read instead of slots; empty at receivers
 };
 inline constexpr std::uint32_t kWireMagic = 0x73686d31;
 static_assert(sizeof(WireHandle) <= sizeof(transport::ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
@@ -49,7 +49,8 @@ struct Surroundings {
 /// See transport.h.
 class ShmEndpoint final : public transport::Endpoint {
  public:
-  static Result<std::unique_ptr<transport::Endpoint>> open(const Surroundings& around, const transport::LinkSpec& link, device::Direction direction);
+  static Result<std::unique_ptr<transport::Endpoint>> open(const Surroundings& around, const transport::LinkSpec& link,
+                                                           device::Direction direction);
   ~ShmEndpoint() override;
   transport::ConnectHandle handle() const override;
   Status connect(const transport::ConnectHandle& peer) override;
@@ -62,8 +63,12 @@ class ShmEndpoint final : public transport::Endpoint {
   std::string_view description() const override { return "SHM/direct"; }
 
  private:
-  ShmEndpoint(const Surroundings& around, const transport::LinkSpec& link, device::Direction direction, gpu::DeviceBuffer steps)
-      : around_(around), link_(link), steps_(std::move(steps)), wire_{transport::identityOf(link, direction, kWireMagic)} {}
+  ShmEndpoint(const Surroundings& around, const transport::LinkSpec& link, device::Direction direction,
+              gpu::DeviceBuffer steps)
+      : around_(around),
+        link_(link),
+        steps_(std::move(steps)),
+        wire_{transport::identityOf(link, direction, kWireMagic)} {}
   const gpu::Device& device() const { return *around_.device; }
   /// "SHM channel 3, rank 0 (…) with rank 1 (…)".
   std::string about() const;

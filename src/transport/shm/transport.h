@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "gpu/context.h"
+#include "transport/common/transport.h"
 #include "transport/shm/endpoint.h"
 #include "transport/shm/options.h"
-#include "transport/common/transport.h"
 
 namespace tutti::shm {
 
@@ -20,7 +20,8 @@ class ShmTransport final : public transport::Transport {
   /// `deviceOwner`, which may be null, keeps the device for memory that has to outlive the transport after a failure.
   ShmTransport(const gpu::Device& device, ShmOptions options, std::shared_ptr<const void> deviceOwner = {})
       : options_(options),
-        around_{&device, std::move(deviceOwner), std::make_shared<shm::FdServer>(), options.patience, !options.directDisabled} {}
+        around_{&device, std::move(deviceOwner), std::make_shared<shm::FdServer>(), options.patience,
+                !options.directDisabled} {}
   std::string_view name() const override { return "SHM"; }
   Result<bool> reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
   std::string whyNot(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;

@@ -1,7 +1,7 @@
 #include "base/socket/socket.h"
 
-#include <netdb.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>

@@ -52,7 +52,8 @@ TEST(Channels, WhoDoesNotTakeWhatWasSentIsNamed) {
   EXPECT_EQ(channels->awaitConsumed(abort, Deadline::in(milliseconds(30))).code(), ncclRemoteError);
   EXPECT_NE(test::capturedText().find("device 2"), std::string::npos) << test::capturedText();
   EXPECT_FALSE(settled) << "the peer may still write";
-  ASSERT_TRUE(gpu::copyToDevice(*device, counters.address() + CountedEnd::kApart, std::as_bytes(std::span(&sent, 1))).ok());
+  ASSERT_TRUE(
+      gpu::copyToDevice(*device, counters.address() + CountedEnd::kApart, std::as_bytes(std::span(&sent, 1))).ok());
   EXPECT_TRUE(channels->awaitConsumed(abort, Deadline::in(milliseconds(30))).ok());
   EXPECT_TRUE(settled);
 }

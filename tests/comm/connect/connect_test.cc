@@ -69,8 +69,12 @@ class FakeTransport final : public transport::Transport {
   FakeTransport(FakeMemory& memory, Behaviour behaviour) : memory_(memory), behaviour_(behaviour) {}
   std::string_view name() const override { return "FAKE"; }
   Result<bool> reachable(const topo::PeerInfo&, const topo::PeerInfo&) const override { return behaviour_.reaches; }
-  Result<std::unique_ptr<transport::Endpoint>> openSend(const transport::LinkSpec& link) override { return open(link, true); }
-  Result<std::unique_ptr<transport::Endpoint>> openRecv(const transport::LinkSpec& link) override { return open(link, false); }
+  Result<std::unique_ptr<transport::Endpoint>> openSend(const transport::LinkSpec& link) override {
+    return open(link, true);
+  }
+  Result<std::unique_ptr<transport::Endpoint>> openRecv(const transport::LinkSpec& link) override {
+    return open(link, false);
+  }
 
  private:
   Result<std::unique_ptr<transport::Endpoint>> open(const transport::LinkSpec& link, bool sending) {
@@ -83,7 +87,8 @@ class FakeTransport final : public transport::Transport {
 
 /// N ranks whose transports behave as told, per rank.
 struct World {
-  explicit World(int n, milliseconds limit = std::chrono::seconds(20)) : size(n), control(n, limit), peers(static_cast<std::size_t>(n)) {
+  explicit World(int n, milliseconds limit = std::chrono::seconds(20))
+      : size(n), control(n, limit), peers(static_cast<std::size_t>(n)) {
     for (int r = 0; r < n; ++r) peers[static_cast<std::size_t>(r)].rank = r;
   }
   std::vector<std::unique_ptr<transport::Transport>> transports(std::initializer_list<Behaviour> behaviours) {
@@ -98,14 +103,16 @@ struct World {
 };
 
 std::vector<LinkRequest> ringRequests(int rank, int size, int channels) {
-  return {{(rank + 1) % size, device::Direction::Send, device::ConnKind::Graph, allChannels(channels)}, {(rank + size - 1) % size, device::Direction::Recv, device::ConnKind::Graph, allChannels(channels)}};
+  return {{(rank + 1) % size, device::Direction::Send, device::ConnKind::Graph, allChannels(channels)},
+          {(rank + size - 1) % size, device::Direction::Recv, device::ConnKind::Graph, allChannels(channels)}};
 }
 
 TEST(Connect, RingOfThreeConnectsAllChannels) {
   World world(3);
   test::runRanks(3, [&](int rank) {
     const auto transports = world.transports({{}});
-    const auto links = connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 3, 2));
+    const auto links =
+        connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 3, 2));
     ASSERT_TRUE(links.ok());
     ASSERT_EQ(links.value().size(), 2U);
     for (const OpenLink& link : links.value()) EXPECT_EQ(link.endpoints.size(), 2U);
@@ -116,7 +123,8 @@ TEST(Connect, TwoRanksUseBothDirectionsOfOnePair) {
   World world(2);
   test::runRanks(2, [&](int rank) {
     const auto transports = world.transports({{}});
-    EXPECT_TRUE(connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 3)).ok());
+    EXPECT_TRUE(
+        connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 3)).ok());
   });
 }
 
@@ -160,7 +168,8 @@ TEST(Connect, LostProbeMeansTheNextTransport) {
   World world(2);
   test::runRanks(2, [&](int rank) {
     const auto transports = world.transports({{.writeIsLost = rank == 0}, {}});
-    EXPECT_TRUE(connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 1)).ok());
+    EXPECT_TRUE(
+        connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 1)).ok());
   });
   EXPECT_NE(test::capturedText().find("does not work"), std::string::npos);
 }
@@ -171,7 +180,8 @@ TEST(Connect, OneSideThatCannotOpenMovesBothOn) {
   World world(2);
   test::runRanks(2, [&](int rank) {
     const auto transports = world.transports({{.openFails = rank == 1}, {}});
-    EXPECT_TRUE(connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 1)).ok());
+    EXPECT_TRUE(
+        connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 1)).ok());
   });
 }
 
@@ -180,7 +190,8 @@ TEST(Connect, WithoutAnyTransportBothRanksAreNamed) {
   World world(2);
   test::runRanks(2, [&](int rank) {
     const auto transports = world.transports({{.reaches = false}});
-    const auto links = connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 1));
+    const auto links =
+        connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 1));
     EXPECT_EQ(links.status().code(), ncclSystemError);
   });
 }
@@ -193,8 +204,12 @@ void expectCall(World& world, int rank, const std::vector<LinkRequest>& requests
   EXPECT_EQ(links.value().size(), requests.size());
 }
 
-LinkRequest toPeer(int peer) { return {peer, device::Direction::Send, device::ConnKind::Mesh, 1}; }
-LinkRequest fromPeer(int peer) { return {peer, device::Direction::Recv, device::ConnKind::Mesh, 1}; }
+LinkRequest toPeer(int peer) {
+  return {peer, device::Direction::Send, device::ConnKind::Mesh, 1};
+}
+LinkRequest fromPeer(int peer) {
+  return {peer, device::Direction::Recv, device::ConnKind::Mesh, 1};
+}
 
 constexpr auto kPatience = std::chrono::seconds(3);
 

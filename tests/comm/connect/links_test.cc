@@ -13,20 +13,25 @@ namespace {
 using device::ConnKind;
 
 std::vector<topo::RankChannel> channelsOf(int rank, int nRanks, int channels) {
-  return topo::channelsByRank(topo::RankLayout(rank, std::vector<topo::PeerInfo>(static_cast<std::size_t>(nRanks))), channels).channels;
+  return topo::channelsByRank(topo::RankLayout(rank, std::vector<topo::PeerInfo>(static_cast<std::size_t>(nRanks))),
+                              channels)
+      .channels;
 }
 
 Neighbours neighboursByRank(int rank, int nRanks, int channels) {
   return neighboursOf(rank, nRanks, channelsOf(rank, nRanks, channels));
 }
 
-TEST(Links, NothingUsedNeedsNothing) { EXPECT_TRUE(linksOf(PlanNeeds{}, neighboursByRank(1, 4, 8)).empty()); }
+TEST(Links, NothingUsedNeedsNothing) {
+  EXPECT_TRUE(linksOf(PlanNeeds{}, neighboursByRank(1, 4, 8)).empty());
+}
 
 TEST(Links, RingSendsOneWay) {
   PlanNeeds plan;
   plan.usesRing = true;
   EXPECT_EQ(linksOf(plan, neighboursByRank(1, 4, 8)),
-            (std::vector<LinkRequest>{{2, device::Direction::Send, device::ConnKind::Graph, allChannels(8)}, {0, device::Direction::Recv, device::ConnKind::Graph, allChannels(8)}}));
+            (std::vector<LinkRequest>{{2, device::Direction::Send, device::ConnKind::Graph, allChannels(8)},
+                                      {0, device::Direction::Recv, device::ConnKind::Graph, allChannels(8)}}));
 }
 
 TEST(Links, RingAndTreeShareConnections) {
@@ -42,7 +47,8 @@ TEST(Links, MessagesAndDirectAlgorithmsUseTheMesh) {
   plan.sendPeers = {MessagePeer{0}};
   const auto links = linksOf(plan, neighboursByRank(1, 4, 1));
   EXPECT_EQ(links.size(), 6U);
-  EXPECT_TRUE(std::all_of(links.begin(), links.end(), [](const LinkRequest& l) { return l.kind == device::ConnKind::Mesh; }));
+  EXPECT_TRUE(
+      std::all_of(links.begin(), links.end(), [](const LinkRequest& l) { return l.kind == device::ConnKind::Mesh; }));
 }
 
 TEST(Links, MessagesJoinOnTheirOwnChannelsAlone) {
@@ -65,9 +71,11 @@ TEST(Links, EveryWishHasItsMirror) {
     for (int rank = 0; rank < nRanks; ++rank) {
       for (const LinkRequest& link : linksOf(plan, neighboursByRank(rank, nRanks, 4))) {
         const auto there = linksOf(plan, neighboursByRank(link.peer, nRanks, 4));
-        const device::Direction other = link.direction == device::Direction::Send ? device::Direction::Recv : device::Direction::Send;
+        const device::Direction other =
+            link.direction == device::Direction::Send ? device::Direction::Recv : device::Direction::Send;
         const LinkRequest mirror{rank, other, link.kind, link.channels};
-        EXPECT_NE(std::find(there.begin(), there.end(), mirror), there.end()) << nRanks << ": " << rank << ", " << link.peer;
+        EXPECT_NE(std::find(there.begin(), there.end(), mirror), there.end())
+            << nRanks << ": " << rank << ", " << link.peer;
       }
     }
   }

@@ -9,7 +9,9 @@ namespace tutti::comm {
 namespace {
 
 std::vector<topo::RankChannel> ringsOf(int rank, int nRanks, int channels) {
-  return topo::channelsByRank(topo::RankLayout(rank, std::vector<topo::PeerInfo>(static_cast<std::size_t>(nRanks))), channels).channels;
+  return topo::channelsByRank(topo::RankLayout(rank, std::vector<topo::PeerInfo>(static_cast<std::size_t>(nRanks))),
+                              channels)
+      .channels;
 }
 
 LaunchNote noteOf(device::Func func, device::Algorithm algorithm) {
@@ -61,7 +63,7 @@ TEST(UsedLinks, OfMessagesAreThoseOfTheirPeers) {
   work.channelHi = 2;
   work.sendProtocol = device::Protocol::Simple;
   note.messages = {work, work};
-  note.messages[1].sendPeer = 1;   // to itself: no connection
+  note.messages[1].sendPeer = 1;  // to itself: no connection
   const auto links = linksUsedBy(note, neighboursOf(1, 4, ringsOf(1, 4, 4)), 4);
   ASSERT_EQ(links.size(), 1U);
   EXPECT_EQ(links[0].link.peer, 2);

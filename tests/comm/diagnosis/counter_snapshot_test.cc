@@ -63,7 +63,8 @@ TEST(CounterReader, ReadsTheCountersThatTheLastLaunchUses) {
   const std::array<device::Counter, 2> tails{{{1, {}}, {17, {}}}};
   const std::array<device::Counter, 2> heads{{{2, {}}, {9, {}}}};
   ASSERT_TRUE(gpu::copyToDevice(*device, counters.address(), std::as_bytes(std::span(tails))).ok());
-  ASSERT_TRUE(gpu::copyToDevice(*device, counters.address() + BufferedEnd::kApart, std::as_bytes(std::span(heads))).ok());
+  ASSERT_TRUE(
+      gpu::copyToDevice(*device, counters.address() + BufferedEnd::kApart, std::as_bytes(std::span(heads))).ok());
   const auto channels = twoRanks(*device);
   for (const device::Direction direction : {device::Direction::Send, device::Direction::Recv}) {
     OpenLink link{{1, direction, device::ConnKind::Graph, allChannels(2)}, {}};

@@ -53,15 +53,16 @@ TEST(Diagnosis, NamesSeveralRanksThatAreLate) {
 TEST(Diagnosis, SaysWhatALateRankDoesInstead) {
   StallCase stall = inTwelfth();
   stall.answers[3] = stateOf(RankDoing::Running, 11);
-  EXPECT_NE(judgeStall(stall).text.find("(it has been in AllReduce for 2.5 s)"), std::string::npos) << judgeStall(stall).text;
+  EXPECT_NE(judgeStall(stall).text.find("(it has been in AllReduce for 2.5 s)"), std::string::npos)
+      << judgeStall(stall).text;
 }
 
 TEST(Diagnosis, NamesWhoDoesNotAnswer) {
   StallCase stall = inTwelfth();
   stall.answers.erase(0);
-  EXPECT_EQ(
-      judgeStall(stall).text.find("rank 0 (host b) does not answer: its process is stopped or its host is not reachable"),
-      0U)
+  EXPECT_EQ(judgeStall(stall).text.find(
+                "rank 0 (host b) does not answer: its process is stopped or its host is not reachable"),
+            0U)
       << judgeStall(stall).text;
 }
 

@@ -56,7 +56,7 @@ class Sweep : public testing::Test {
     const std::uint64_t value = ++value_;
     const std::size_t word = static_cast<std::size_t>(protocol) * sizeof(device::Counter);
     ASSERT_TRUE(gpu::copyToDevice(*device_, counters_.address() + number * kApart + kApart / 2 + word,
-                             std::as_bytes(std::span(&value, 1)))
+                                  std::as_bytes(std::span(&value, 1)))
                     .ok());
   }
   /// Follows for so many calls that a pass is over, but no time passes.

@@ -55,7 +55,8 @@ TEST(StallLines, WhatHasComeAndIsNotTakenIsNotThePeersFault) {
 
 TEST(StallLines, LinesWithFlagsAreCountedByTheReceiverAlone) {
   EXPECT_TRUE(waitOf(end(device::Direction::Recv, device::Protocol::LL, 0, 5))->waits);
-  EXPECT_NE(lineOf(end(device::Direction::Recv, device::Protocol::LL128, 0, 1)).find("LL128, 1 slot received"), std::string::npos);
+  EXPECT_NE(lineOf(end(device::Direction::Recv, device::Protocol::LL128, 0, 1)).find("LL128, 1 slot received"),
+            std::string::npos);
   EXPECT_FALSE(waitOf(end(device::Direction::Send, device::Protocol::LL, 0, 5)));
 }
 

@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "bootstrap/local_ranks.h"
-#include "comm/lifecycle.h"
 #include "comm/enqueue/shell.h"
+#include "comm/lifecycle.h"
 #include "support/log_capture.h"
 
 namespace tutti::comm {

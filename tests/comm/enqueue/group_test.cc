@@ -8,9 +8,9 @@
 
 #include "base/log.h"
 #include "comm/enqueue/group_work.h"
-#include "comm/lifecycle.h"
 #include "comm/enqueue/run_group.h"
 #include "comm/enqueue/shell.h"
+#include "comm/lifecycle.h"
 #include "support/log_capture.h"
 
 namespace tutti::comm {
@@ -62,7 +62,13 @@ TEST(Group, LatchedErrorDropsAnInitForGood) {
   test::Shell shell;
   bool ran = false;
   groupStart();
-  ASSERT_TRUE(openGroup()->add({&shell.comm, JobKind::Init, [&] { ran = true; return Status(); }}).ok());
+  ASSERT_TRUE(openGroup()
+                  ->add({&shell.comm, JobKind::Init,
+                         [&] {
+                           ran = true;
+                           return Status();
+                         }})
+                  .ok());
   latchGroupError(Status(ncclInvalidArgument));
   EXPECT_EQ(groupEnd().status().code(), ncclInvalidArgument);
   EXPECT_FALSE(ran);
@@ -72,7 +78,8 @@ TEST(Group, LatchedErrorDropsAnInitForGood) {
 
 TEST(Group, LatchedErrorDoesNotKeepACommunicatorFromEnding) {
   using End = Status (*)();
-  const End ends[] = {[] { return groupEnd().status(); }, [] {
+  const End ends[] = {[] { return groupEnd().status(); },
+                      [] {
                         float microseconds = 0;
                         return groupSimulateEnd(microseconds);
                       }};
@@ -82,10 +89,13 @@ TEST(Group, LatchedErrorDoesNotKeepACommunicatorFromEnding) {
     bool ended = false;
     groupStart();
     ASSERT_TRUE(openGroup()->add({&starts.comm, JobKind::Init, [] { return Status(); }}).ok());
-    ASSERT_TRUE(openGroup()->add({&shell.comm, JobKind::End, [&] {
-                                    ended = true;
-                                    return Status();
-                                  }}).ok());
+    ASSERT_TRUE(openGroup()
+                    ->add({&shell.comm, JobKind::End,
+                           [&] {
+                             ended = true;
+                             return Status();
+                           }})
+                    .ok());
     latchGroupError(Status(ncclInvalidArgument));
     EXPECT_EQ(end().code(), ncclInvalidArgument);
     EXPECT_TRUE(ended) << "its handle is the caller's no more";
@@ -97,10 +107,13 @@ TEST(Group, ASimulatedGroupEndsCommunicatorsToo) {
   test::Shell shell;
   bool ended = false;
   groupStart();
-  ASSERT_TRUE(openGroup()->add({&shell.comm, JobKind::End, [&] {
-                                  ended = true;
-                                  return Status();
-                                }}).ok());
+  ASSERT_TRUE(openGroup()
+                  ->add({&shell.comm, JobKind::End,
+                         [&] {
+                           ended = true;
+                           return Status();
+                         }})
+                  .ok());
   float microseconds = 0;
   EXPECT_TRUE(groupSimulateEnd(microseconds).ok());
   EXPECT_TRUE(ended);
@@ -125,10 +138,12 @@ TEST(Group, ErrorOfOneJobWakesTheOthersAndIsReturned) {
   test::Shell waits;
   test::Shell fails;
   GroupWork work;
-  ASSERT_TRUE(work.add({&waits.comm, JobKind::Init, [&] {
+  ASSERT_TRUE(work.add({&waits.comm, JobKind::Init,
+                        [&] {
                           while (!waits.comm.abort.raised()) std::this_thread::yield();
                           return waits.comm.abort.status();
-                        }}).ok());
+                        }})
+                  .ok());
   ASSERT_TRUE(work.add({&fails.comm, JobKind::Init, [] { return Status(ncclSystemError); }}).ok());
   EXPECT_EQ(runGroup(work).status().code(), ncclSystemError);
 }
@@ -139,10 +154,12 @@ TEST(Group, AnExceptionInAJobIsItsError) {
   test::Shell waits;
   GroupWork work;
   ASSERT_TRUE(work.add({&throws.comm, JobKind::Init, []() -> Status { throw std::bad_alloc(); }}).ok());
-  ASSERT_TRUE(work.add({&waits.comm, JobKind::Init, [&] {
+  ASSERT_TRUE(work.add({&waits.comm, JobKind::Init,
+                        [&] {
                           while (!waits.comm.abort.raised()) std::this_thread::yield();
                           return waits.comm.abort.status();
-                        }}).ok());
+                        }})
+                  .ok());
   EXPECT_EQ(runGroup(work).status().code(), ncclSystemError);
   EXPECT_FALSE(throws.comm.progress.starting.load());
 }
@@ -161,10 +178,12 @@ TEST(Group, OwnErrorCountsMoreThanItsEcho) {
   test::Shell origin;
   GroupWork work;
   ASSERT_TRUE(work.add({&echo.comm, JobKind::Init, [&] { return Status(ncclRemoteError); }}).ok());
-  ASSERT_TRUE(work.add({&origin.comm, JobKind::Init, [&] {
+  ASSERT_TRUE(work.add({&origin.comm, JobKind::Init,
+                        [&] {
                           while (!origin.comm.abort.raised()) std::this_thread::yield();
                           return Status(ncclUnhandledCudaError);
-                        }}).ok());
+                        }})
+                  .ok());
   EXPECT_EQ(runGroup(work).status().code(), ncclUnhandledCudaError);
 }
 
@@ -172,12 +191,22 @@ TEST(Group, CommunicatorsEndAlsoWhereTheRestOfTheGroupFails) {
   test::Shell fails;
   test::Shell finalized;
   test::Shell ends;
-  finalized.comm.progress.finalized.store(true);   // as the call has left it
+  finalized.comm.progress.finalized.store(true);  // as the call has left it
   bool flushed = false;
   bool ended = false;
   GroupWork work;
-  ASSERT_TRUE(work.add({&ends.comm, JobKind::End, [&] { ended = true; return Status(ncclInternalError); }}).ok());
-  ASSERT_TRUE(work.add({&finalized.comm, JobKind::Finalize, [&] { flushed = true; return Status(); }}).ok());
+  ASSERT_TRUE(work.add({&ends.comm, JobKind::End,
+                        [&] {
+                          ended = true;
+                          return Status(ncclInternalError);
+                        }})
+                  .ok());
+  ASSERT_TRUE(work.add({&finalized.comm, JobKind::Finalize,
+                        [&] {
+                          flushed = true;
+                          return Status();
+                        }})
+                  .ok());
   ASSERT_TRUE(work.add({&fails.comm, JobKind::Init, [] { return Status(ncclSystemError); }}).ok());
   EXPECT_EQ(runGroup(work).status().code(), ncclSystemError) << "the first error";
   EXPECT_TRUE(ended);
@@ -199,10 +228,12 @@ TEST(Group, NonBlockingJobsGoOnInTheBackground) {
   test::Shell shell(false);
   std::atomic<bool> go{false};
   GroupWork work;
-  ASSERT_TRUE(work.add({&shell.comm, JobKind::Init, [&] {
+  ASSERT_TRUE(work.add({&shell.comm, JobKind::Init,
+                        [&] {
                           while (!go) std::this_thread::yield();
                           return Status();
-                        }}).ok());
+                        }})
+                  .ok());
   const auto progress = runGroup(work);
   ASSERT_TRUE(progress.ok());
   EXPECT_EQ(progress.value(), Progress::Pending);
@@ -225,7 +256,7 @@ TEST(Group, WorkThatIsUsedAgainIsEmpty) {
   EXPECT_TRUE(work.add(other.comm, Op{}).ok()) << "of another kind than those before";
   GroupWork moved(std::move(work));
   EXPECT_EQ(moved.comms().size(), 1U);
-  EXPECT_TRUE(work.empty());   // NOLINT(bugprone-use-after-move): says so
+  EXPECT_TRUE(work.empty());  // NOLINT(bugprone-use-after-move): says so
 }
 
 TEST(Group, OpenedByAJobIsAGroupOfItsOwn) {
@@ -233,15 +264,21 @@ TEST(Group, OpenedByAJobIsAGroupOfItsOwn) {
   test::Shell inner;
   bool ran = false;
   groupStart();
-  ASSERT_TRUE(openGroup()->add({&outer.comm, JobKind::Init, [&] {
-                                  groupStart();
-                                  EXPECT_TRUE(openGroup()->empty()) << "the outer one is under way";
-                                  EXPECT_TRUE(openGroup()->add({&inner.comm, JobKind::Init, [&] {
-                                                                  ran = true;
-                                                                  return Status();
-                                                                }}).ok());
-                                  return groupEnd().status();
-                                }}).ok());
+  ASSERT_TRUE(openGroup()
+                  ->add({&outer.comm, JobKind::Init,
+                         [&] {
+                           groupStart();
+                           EXPECT_TRUE(openGroup()->empty()) << "the outer one is under way";
+                           EXPECT_TRUE(openGroup()
+                                           ->add({&inner.comm, JobKind::Init,
+                                                  [&] {
+                                                    ran = true;
+                                                    return Status();
+                                                  }})
+                                           .ok());
+                           return groupEnd().status();
+                         }})
+                  .ok());
   EXPECT_TRUE(groupEnd().ok());
   EXPECT_TRUE(ran);
   EXPECT_EQ(groupDepth(), 0);

@@ -1,8 +1,8 @@
 // A communicator that never came up: enough for whoever only looks at its configuration, its abort and its gate.
 #pragma once
 
-#include "comm/state/communicator.h"
 #include "comm/settings/comm_settings.h"
+#include "comm/state/communicator.h"
 
 namespace tutti::test {
 

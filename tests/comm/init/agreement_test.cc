@@ -27,7 +27,8 @@ Proposal proposalOf(const Params& params) {
 }
 
 /// What n ranks say to their proposals.
-std::vector<Result<Agreement>> agreeAll(const std::vector<topo::PeerInfo>& peers, const std::vector<Proposal>& proposals) {
+std::vector<Result<Agreement>> agreeAll(const std::vector<topo::PeerInfo>& peers,
+                                        const std::vector<Proposal>& proposals) {
   const int n = static_cast<int>(peers.size());
   test::FakeWorld world(n);
   std::vector<Result<Agreement>> results(peers.size(), Status(ncclInternalError));
@@ -71,8 +72,9 @@ TEST(Agreement, TheSmallestNumberOfChannelsForMessagesCounts) {
 }
 
 TEST(Agreement, DifferentGroupsOfMessagesAreRefusedByName) {
-  test::allowLog("Mismatched NCCL_P2P_SCHEDULE_GROUP_SIZE : rank 0 (host node, pid 100) has 8, rank 1 (host node, pid "
-                 "101) has 4");
+  test::allowLog(
+      "Mismatched NCCL_P2P_SCHEDULE_GROUP_SIZE : rank 0 (host node, pid 100) has 8, rank 1 (host node, pid "
+      "101) has 4");
   Params four;
   four.tuning.p2pScheduleGroup = 4;
   const std::vector<Proposal> proposals{proposalOf(Params{}), proposalOf(four)};
@@ -80,7 +82,9 @@ TEST(Agreement, DifferentGroupsOfMessagesAreRefusedByName) {
 }
 
 TEST(Agreement, DifferentChunksOfMessagesAreRefusedByName) {
-  test::allowLog("Mismatched NCCL_P2P_NET_CHUNKSIZE : rank 0 (host node, pid 100) has 131072, rank 1 (host node, pid 101) has 65536");
+  test::allowLog(
+      "Mismatched NCCL_P2P_NET_CHUNKSIZE : rank 0 (host node, pid 100) has 131072, rank 1 (host node, pid 101) has "
+      "65536");
   std::vector<Proposal> proposals(2, proposalOf(Params{}));
   propose(proposals[0], {}, {1, 1, 131072});
   propose(proposals[1], {}, {1, 1, 65536});
@@ -116,7 +120,8 @@ TEST(Agreement, DifferentThresholdsAreRefusedByName) {
 }
 
 TEST(Agreement, DifferentBufferSizesAreRefusedByName) {
-  test::allowLog("Mismatched NCCL_LL_BUFFSIZE : rank 0 (host node, pid 100) has 131072, rank 1 (host node, pid 101) has 8192");
+  test::allowLog(
+      "Mismatched NCCL_LL_BUFFSIZE : rank 0 (host node, pid 100) has 131072, rank 1 (host node, pid 101) has 8192");
   std::vector<Proposal> proposals(2, proposalOf(Params{}));
   proposals[1].settings[static_cast<std::size_t>(AgreedSetting::LlBuffSize)] = 8192;
   for (const auto& result : agreeAll(plainPeers(2), proposals)) EXPECT_EQ(result.status().code(), ncclInvalidUsage);
@@ -127,8 +132,8 @@ TEST(Agreement, DifferentShapesAreNotBlamedOnWhatFollowsFromThem) {
   constexpr const char* kBlame =
       "Mismatched TUTTI_LAUNCH_SHAPE : rank 0 (host node, pid 100) has SOFTGPU, rank 1 (host node, pid 101) has GPU";
   test::allowLog(kBlame);
-  const Proposal like = proposalFor(device::kGpuPolicy, {device::kGpuPolicy.slotBytes, device::kGpuPolicy.meshSlotBytes},
-                                    commSettingsFrom(Params{}));
+  const Proposal like = proposalFor(
+      device::kGpuPolicy, {device::kGpuPolicy.slotBytes, device::kGpuPolicy.meshSlotBytes}, commSettingsFrom(Params{}));
   for (const auto& result : agreeAll(plainPeers(2), {proposalOf(Params{}), like})) {
     EXPECT_EQ(result.status().code(), ncclInvalidUsage);
   }
@@ -136,7 +141,8 @@ TEST(Agreement, DifferentShapesAreNotBlamedOnWhatFollowsFromThem) {
 }
 
 TEST(Agreement, DifferentAlgorithmSettingsAreRefusedWithBothValues) {
-  test::allowLog("Mismatched NCCL_ALGO : rank 0 (host node, pid 100) has \"Ring\", rank 2 (host node, pid 102) has nothing");
+  test::allowLog(
+      "Mismatched NCCL_ALGO : rank 0 (host node, pid 100) has \"Ring\", rank 2 (host node, pid 102) has nothing");
   Params ring;
   ring.tuning.algo = "Ring";
   const std::vector<Proposal> proposals{proposalOf(ring), proposalOf(ring), proposalOf(Params{})};
@@ -186,8 +192,12 @@ class TableTransport final : public transport::Transport {
   Result<transport::LinkQuality> judge(const topo::PeerInfo&, const topo::PeerInfo& peer) const override {
     return qualities_[static_cast<std::size_t>(peer.rank)];
   }
-  Result<std::unique_ptr<transport::Endpoint>> openSend(const transport::LinkSpec&) override { return Status(ncclInternalError); }
-  Result<std::unique_ptr<transport::Endpoint>> openRecv(const transport::LinkSpec&) override { return Status(ncclInternalError); }
+  Result<std::unique_ptr<transport::Endpoint>> openSend(const transport::LinkSpec&) override {
+    return Status(ncclInternalError);
+  }
+  Result<std::unique_ptr<transport::Endpoint>> openRecv(const transport::LinkSpec&) override {
+    return Status(ncclInternalError);
+  }
 
  private:
   std::vector<transport::LinkQuality> qualities_;
@@ -224,7 +234,8 @@ TEST(Abilities, AMissingLinkCountsWhereItIsNeeded) {
 TEST(Abilities, DirectAlgorithmsStayOnOneHost) {
   std::vector<topo::PeerInfo> peers = plainPeers(2);
   peers[1].hostHash = 5;
-  EXPECT_EQ(abilitiesWith({transport::LinkQuality::Plain, transport::LinkQuality::Plain}, peers), (LinkAbilities{1, 1, 0, 1}));
+  EXPECT_EQ(abilitiesWith({transport::LinkQuality::Plain, transport::LinkQuality::Plain}, peers),
+            (LinkAbilities{1, 1, 0, 1}));
 }
 
 topo::AgreedGraphs nvlinkGraphs() {

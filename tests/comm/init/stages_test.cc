@@ -145,7 +145,8 @@ TEST(Stages, BlocksOfRanksThatShareAGpuFitOnItTogether) {
 }
 
 std::uint32_t slotOf(const CommSettings& settings, device::ConnKind kind, device::Protocol protocol) {
-  return slotBytesFor(device::kHostPolicy, settings)[static_cast<std::size_t>(kind)][static_cast<std::size_t>(protocol)];
+  return slotBytesFor(device::kHostPolicy,
+                      settings)[static_cast<std::size_t>(kind)][static_cast<std::size_t>(protocol)];
 }
 
 TEST(Stages, SlotsAreThePolicysUnlessBuffersAreSet) {

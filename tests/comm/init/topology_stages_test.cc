@@ -208,7 +208,8 @@ TEST(FindGraphs, MoreRanksOnANodeThanWordsCanTellOfGetNone) {
   std::vector<topo::PeerInfo> peers(topo::kMostLocalRanks + 1);
   for (topo::PeerInfo& peer : peers) peer.machineHash = 1;
   test::FakeWorld control(1);
-  const auto graphs = findGraphs({control.channel(0), peers, topo::RankLayout(0, peers), TopologySettings{}}, OwnMachine{});
+  const auto graphs =
+      findGraphs({control.channel(0), peers, topo::RankLayout(0, peers), TopologySettings{}}, OwnMachine{});
   ASSERT_TRUE(graphs.ok()) << "and nobody is waited for";
   EXPECT_FALSE(graphs.value().known());
 }

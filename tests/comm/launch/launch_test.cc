@@ -102,7 +102,9 @@ class Launches : public testing::Test {
     const comm::PreparedLaunch launch{kernel->function(), "SendRecv", 1, SelfCopy::kThreads, &args};
     return launcher->launch({&launch, 1}, on);
   }
-  Status copy(const gpu::DeviceBuffer& from, const gpu::DeviceBuffer& to, CUstream on) const { return copy(from, to, {&on, 1}); }
+  Status copy(const gpu::DeviceBuffer& from, const gpu::DeviceBuffer& to, CUstream on) const {
+    return copy(from, to, {&on, 1});
+  }
   void begin(CUstream stream) const {
     ASSERT_EQ(DRIVER_CALL(cuStreamBeginCapture)(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
   }

@@ -72,9 +72,10 @@ TEST(DeviceTable, TheReportOfACollNetNamesItsDevices) {
                    "no device is left for collectives"}));
   DeviceTable reversed = twoPorts(false);
   std::swap(reversed.all[0], reversed.all[1]);
-  EXPECT_EQ(collNetLines(twoPorts(false), reversed),
-            (Lines{"device a0 has number 1 here and 0 in the network", "device a1 has number 0 here and 1 in the network",
-                   "collectives could run in the network of a0, a1, but none does yet"}));
+  EXPECT_EQ(
+      collNetLines(twoPorts(false), reversed),
+      (Lines{"device a0 has number 1 here and 0 in the network", "device a1 has number 0 here and 1 in the network",
+             "collectives could run in the network of a0, a1, but none does yet"}));
 }
 
 TEST(DeviceTable, TheTopologyShowsWhichFusedDevicesDoCollectives) {

@@ -22,7 +22,8 @@ constexpr NicAccess kNear{.device = 0, .reads = true, .writes = true, .apartFrom
 
 /// A receiver on an H100 with a near NIC.
 net::SlotPlace placeFor(int ptrSupport, GpuDirectSettings settings = {}, std::optional<NicAccess> access = kNear,
-                   bool dmaBufs = false, int computeCapability = 90, device::Direction direction = device::Direction::Recv) {
+                        bool dmaBufs = false, int computeCapability = 90,
+                        device::Direction direction = device::Direction::Recv) {
   const plugin::NetProperties device = deviceWith(ptrSupport);
   return slotPlaceFor({.device = device,
                        .access = access,
@@ -61,13 +62,15 @@ TEST(GpuDirect, FlushesWhereCountersMayOvertakeData) {
   EXPECT_FALSE(placeFor(kHostMemory, {}, kNear, false, 80).flushes);
   const plugin::NetProperties careful = deviceWith(kGpuMemory, true);
   EXPECT_TRUE(
-      slotPlaceFor({.device = careful, .access = kNear, .direction = device::Direction::Recv, .computeCapability = 90}, {})
+      slotPlaceFor({.device = careful, .access = kNear, .direction = device::Direction::Recv, .computeCapability = 90},
+                   {})
           .flushes);
 }
 
 TEST(GpuDirect, WithoutAMachineOnlyASoftwareGpuUsesIt) {
   const plugin::NetProperties device = deviceWith(kGpuMemory);
-  GpuDirectQuestion question{.device = device, .access = {}, .direction = device::Direction::Send, .computeCapability = 90};
+  GpuDirectQuestion question{
+      .device = device, .access = {}, .direction = device::Direction::Send, .computeCapability = 90};
   EXPECT_FALSE(slotPlaceFor(question, {}).onDevice);
   question.softGpu = true;
   EXPECT_TRUE(slotPlaceFor(question, {}).onDevice);
@@ -102,7 +105,8 @@ constexpr const char* kTwoNics = R"(<system version="1">
 std::vector<NicAccess> accessWith(topo::PathSettings settings) {
   topo::TopologyUse use;
   use.interNode = true;
-  const topo::Topology topology = topo::buildTopology(topo::parseTopology(kTwoNics, "test").value(), use, settings).value();
+  const topo::Topology topology =
+      topo::buildTopology(topo::parseTopology(kTwoNics, "test").value(), use, settings).value();
   return nicsOf(topology, topo::Graph{}, topology.machine.nodes(topo::NodeKind::Gpu).front(), settings).access;
 }
 
@@ -130,14 +134,17 @@ TEST(GpuDirect, TheMachineIsAskedAboutTheNicOfTheConnection) {
   OwnNics nics{
       {1}, {0}, {0}, {{.device = 0, .reads = true, .writes = true}, {.device = 1, .reads = false, .writes = true}}};
   using device::ConnKind;
-  const auto access = [&](device::Direction direction) { return accessFor(nics, {devices, 0, 0, device::ConnKind::Graph, direction}); };
+  const auto access = [&](device::Direction direction) {
+    return accessFor(nics, {devices, 0, 0, device::ConnKind::Graph, direction});
+  };
   EXPECT_TRUE(access(device::Direction::Send)->reads);
   EXPECT_FALSE(access(device::Direction::Recv)->reads);
   EXPECT_FALSE(accessFor({}, {devices, 0, 0, device::ConnKind::Graph, device::Direction::Send}));
 }
 
 TEST(GpuDirect, TheTopologyHearsOfDmaBufsWhereTheDriverGivesThem) {
-  const std::vector<plugin::NetProperties> devices{deviceWith(kHostMemory), deviceWith(kGpuMemory), deviceWith(kDmaBufs)};
+  const std::vector<plugin::NetProperties> devices{deviceWith(kHostMemory), deviceWith(kGpuMemory),
+                                                   deviceWith(kDmaBufs)};
   const std::vector<int> all{0, 1, 2};
   const auto without = factsOf(devices, all, {}, false);
   EXPECT_FALSE(without[0].gdr);

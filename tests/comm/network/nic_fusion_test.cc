@@ -123,8 +123,8 @@ TEST(NicFusion, FartherOnesBecomeOneWhereTheLevelSaysSo) {
 
 TEST(NicFusion, TheRailPolicyKeepsRailsApart) {
   std::vector<plugin::NetProperties> devices{device("a", "0000:1b:00.0", 1, 0), device("b", "0000:1b:00.1", 1, 1),
-                                     device("c", "0000:1b:00.2", 1, 0), device("d", "0000:1b:00.3"),
-                                     device("e", "0000:1b:00.4")};
+                                             device("c", "0000:1b:00.2", 1, 0), device("d", "0000:1b:00.3"),
+                                             device("e", "0000:1b:00.4")};
   EXPECT_EQ(fused(devices, {.onlyOfOneRail = true}), (Groups{{0, 2}}));
 }
 
@@ -174,7 +174,8 @@ TEST(NicFusion, PartsOfWhatWasFusedAreHidden) {
   devices.back().physical = {0, 2};
   EXPECT_EQ(devicesToUse(devices, 4, "NET/Fake"), (std::vector<int>{1, 3, 4}));
   devices.back().physical = {4};
-  EXPECT_EQ(devicesToUse(devices, 4, "NET/Fake"), (std::vector<int>{0, 1, 2, 3})) << "it does not say what it is made of";
+  EXPECT_EQ(devicesToUse(devices, 4, "NET/Fake"), (std::vector<int>{0, 1, 2, 3}))
+      << "it does not say what it is made of";
 }
 
 TEST(NicFusion, TheTopologySeesTheFusedDeviceWithItsSpeed) {

@@ -15,7 +15,8 @@ TEST(Nics, ConnectionsOfAGraphTakeItsNicsChannelByChannel) {
   const OwnNics nics{{2, 3}, {4, 5}, {6}};
   EXPECT_EQ(nicFor(nics, {kEight, 0, 0, device::ConnKind::Graph, device::Direction::Recv}), 2);
   EXPECT_EQ(nicFor(nics, {kEight, 0, 0, device::ConnKind::Graph, device::Direction::Send}), 4);
-  EXPECT_EQ(nicFor(nics, {kEight, 0, 3, device::ConnKind::Graph, device::Direction::Send}), 5) << "channels beyond the graph's repeat it";
+  EXPECT_EQ(nicFor(nics, {kEight, 0, 3, device::ConnKind::Graph, device::Direction::Send}), 5)
+      << "channels beyond the graph's repeat it";
 }
 
 TEST(Nics, MessagesTakeTheNearestInTurns) {
@@ -53,12 +54,16 @@ TEST(Nics, AGraphOfOneNodeHasNoneAndTheNearestServe) {
 /// A GPU near NIC 0 that reaches NICs 1 and 2 through the ranks 1 and 2 of its node, and NIC 3 only by itself.
 OwnNics besideRelays() {
   OwnNics nics{{0}, {1}, {0}};
-  nics.ways = {{0, topo::PathType::Pix, -1, 0}, {1, topo::PathType::Pxn, 1, 1}, {2, topo::PathType::Pxn, 2, 2}, {3, topo::PathType::Sys, -1, 3}};
+  nics.ways = {{0, topo::PathType::Pix, -1, 0},
+               {1, topo::PathType::Pxn, 1, 1},
+               {2, topo::PathType::Pxn, 2, 2},
+               {3, topo::PathType::Sys, -1, 3}};
   return nics;
 }
 
 Route routeOfMessage(int rail, int level) {
-  return routeFor(besideRelays(), {{kFour, 0, 0, device::ConnKind::Mesh, device::Direction::Send}, {rail, rail}, level});
+  return routeFor(besideRelays(),
+                  {{kFour, 0, 0, device::ConnKind::Mesh, device::Direction::Send}, {rail, rail}, level});
 }
 
 TEST(Routes, FollowTheReceiversRail) {

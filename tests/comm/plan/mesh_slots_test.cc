@@ -39,8 +39,7 @@ TEST(MeshSlots, AreLargerWhereARankHasFewPeers) {
   EXPECT_LT(all[2], mesh[2]);
   EXPECT_EQ(few, mesh);
   const MeshWorld world{wishedPeers(50, 1000), 8, 8, 16 << 10};
-  EXPECT_GT(sharedMeshSlots(mesh, world, 4096 * kMiB)[0],
-            sharedMeshSlots(mesh, {999, 8, 8, 16 << 10}, 4096 * kMiB)[0]);
+  EXPECT_GT(sharedMeshSlots(mesh, world, 4096 * kMiB)[0], sharedMeshSlots(mesh, {999, 8, 8, 16 << 10}, 4096 * kMiB)[0]);
 }
 
 TEST(MeshSlots, NeverBecomeUseless) {

@@ -15,15 +15,22 @@ using test::gpuInput;
 using test::hostInput;
 using test::restricted;
 
-void* bufferAt(int number) { return reinterpret_cast<void*>(0x10000000L + 0x1000L * number); }
+void* bufferAt(int number) {
+  return reinterpret_cast<void*>(0x10000000L + 0x1000L * number);
+}
 
 Op collective(ApiFunc func, std::size_t count, ncclDataType_t type = ncclFloat32, int root = 0) {
-  return {.func = func, .sendbuff = bufferAt(1), .recvbuff = bufferAt(2), .count = count, .datatype = type, .root = root};
+  return {
+      .func = func, .sendbuff = bufferAt(1), .recvbuff = bufferAt(2), .count = count, .datatype = type, .root = root};
 }
 
 Op transferOf(ApiFunc func, int peer, std::size_t bytes, int buffer = 3) {
-  return {.func = func, .sendbuff = bufferAt(buffer), .recvbuff = bufferAt(buffer + 1), .count = bytes,
-          .datatype = ncclInt8, .root = peer};
+  return {.func = func,
+          .sendbuff = bufferAt(buffer),
+          .recvbuff = bufferAt(buffer + 1),
+          .count = bytes,
+          .datatype = ncclInt8,
+          .root = peer};
 }
 
 std::string planText(const TuningInput& input, int rank, const std::vector<Op>& ops) {
@@ -36,7 +43,8 @@ std::string planText(const TuningInput& input, int rank, const std::vector<Op>& 
 
 std::string growingAllReduces(const TuningInput& input) {
   std::string text;
-  for (const std::size_t bytes : {std::size_t{8}, std::size_t{32} << 10, std::size_t{1} << 20, std::size_t{256} << 20}) {
+  for (const std::size_t bytes :
+       {std::size_t{8}, std::size_t{32} << 10, std::size_t{1} << 20, std::size_t{256} << 20}) {
     text += planText(input, 0, {collective(ApiFunc::AllReduce, bytes / 4)});
   }
   return text;
@@ -79,7 +87,8 @@ TEST(GoldenPlan, EveryCollectiveAcrossTwoNodes) {
   input.ranks.nNodes = 2;
   input.ranks.ll128Safe = false;
   input.speeds = assumedSpeeds(input.ranks, 8, false);
-  const std::vector<Op> ops{collective(ApiFunc::AllReduce, 1 << 20), collective(ApiFunc::Broadcast, 1 << 20, ncclInt32, 3),
+  const std::vector<Op> ops{collective(ApiFunc::AllReduce, 1 << 20),
+                            collective(ApiFunc::Broadcast, 1 << 20, ncclInt32, 3),
                             collective(ApiFunc::Reduce, 1000, ncclFloat64, 5), collective(ApiFunc::AllGather, 100),
                             collective(ApiFunc::ReduceScatter, 1 << 22, ncclBfloat16)};
   EXPECT_EQ(planText(input, 7, ops), R"(
@@ -193,7 +202,8 @@ TEST(PlanProperty, AllRanksAgreeOnCollectivesAndOnBothHalvesOfEveryMessage) {
     for (int from = 0; from < n; ++from) {
       for (int to = 0; to < n; ++to) {
         EXPECT_EQ(halves(plans[static_cast<std::size_t>(from)], to, true),
-                  halves(plans[static_cast<std::size_t>(to)], from, false)) << "seed " << seed;
+                  halves(plans[static_cast<std::size_t>(to)], from, false))
+            << "seed " << seed;
       }
     }
   }
@@ -222,11 +232,13 @@ TEST(PlanProperty, NoLaunchHoldsMoreThanFitsNorLeavesTheChannels) {
 
 TEST(PlanProperty, DirectAlgorithmsWantEverybodyConnected) {
   const auto plan = test::planOf({.rank = 1, .tuning = makeTuning(test::restricted(test::gpuInput(4), "Direct", ""))},
-                             std::vector{collective(ApiFunc::AllReduce, 100)}).value();
+                                 std::vector{collective(ApiFunc::AllReduce, 100)})
+                        .value();
   EXPECT_EQ(plan.meshPeers, (std::vector{0, 2, 3}));
   EXPECT_FALSE(plan.usesRing);
   const auto tree = test::planOf({.rank = 1, .tuning = makeTuning(test::restricted(test::gpuInput(4), "Tree", ""))},
-                             std::vector{collective(ApiFunc::AllReduce, 100)}).value();
+                                 std::vector{collective(ApiFunc::AllReduce, 100)})
+                        .value();
   EXPECT_TRUE(tree.usesTree && !tree.usesRing && tree.meshPeers.empty());
   EXPECT_EQ(Plan{}.microseconds(), -1.0);
 }
@@ -241,8 +253,9 @@ TEST(PlanProperty, TwoRanksThatReduceInPlaceConnectNoRing) {
   EXPECT_EQ(plan.meshPeers, (std::vector{0}));
   EXPECT_FALSE(plan.usesRing);
   EXPECT_EQ(plan.launches.at(0).colls()[0].pairMethod, device::PairMethod::InPlace);
-  const auto both = test::planOf(context, std::vector{collective(ApiFunc::AllReduce, 1 << 20),
-                                                  collective(ApiFunc::AllReduce, 100)}).value();
+  const auto both =
+      test::planOf(context, std::vector{collective(ApiFunc::AllReduce, 1 << 20), collective(ApiFunc::AllReduce, 100)})
+          .value();
   EXPECT_TRUE(both.usesRing) << "the short one is exchanged";
 }
 

@@ -28,18 +28,27 @@ PlanContext contextOf(int rank, int nRanks, unsigned channels = 8) {
   return {.rank = rank, .tuning = makeTuning(input)};
 }
 
-char* fakeBuffer(int number) { return reinterpret_cast<char*>(0x10000000L + 0x1000L * number); }
+char* fakeBuffer(int number) {
+  return reinterpret_cast<char*>(0x10000000L + 0x1000L * number);
+}
 
 Op allReduce(std::size_t count, ncclDataType_t type = ncclFloat32, device::DevOp op = device::DevOp::Sum) {
-  Op made{.func = ApiFunc::AllReduce, .sendbuff = fakeBuffer(1), .recvbuff = fakeBuffer(2), .count = count,
+  Op made{.func = ApiFunc::AllReduce,
+          .sendbuff = fakeBuffer(1),
+          .recvbuff = fakeBuffer(2),
+          .count = count,
           .datatype = type};
   made.reduction.op = op;
   return made;
 }
 
 Op message(ApiFunc func, int peer, std::size_t bytes, int buffer = 3) {
-  return {.func = func, .sendbuff = fakeBuffer(buffer), .recvbuff = fakeBuffer(buffer), .count = bytes,
-          .datatype = ncclInt8, .root = peer};
+  return {.func = func,
+          .sendbuff = fakeBuffer(buffer),
+          .recvbuff = fakeBuffer(buffer),
+          .count = bytes,
+          .datatype = ncclInt8,
+          .root = peer};
 }
 
 Plan planned(const PlanContext& context, const std::vector<Op>& ops) {
@@ -112,7 +121,8 @@ TEST(Plan, CountsBeyond2To31ReachKernelsWhole) {
   for (const device::P2pWork& work : plan.launches.at(0).messages()) {
     if (work.sendPeer < 0) continue;
     EXPECT_EQ(work.sendBytes, kCount * 8);
-    EXPECT_EQ(static_cast<const char*>(work.send) - fakeBuffer(1), static_cast<std::int64_t>(kCount * 8) * work.sendPeer);
+    EXPECT_EQ(static_cast<const char*>(work.send) - fakeBuffer(1),
+              static_cast<std::int64_t>(kCount * 8) * work.sendPeer);
     ++sent;
   }
   EXPECT_EQ(sent, 4u);

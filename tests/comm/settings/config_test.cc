@@ -101,7 +101,7 @@ TEST(Config, SmallerStructsOfOlderHeadersWork) {
   user.size = offsetof(ncclConfig_t, cgaClusterSize);
   user.version = 21400;
   user.blocking = 0;
-  user.cgaClusterSize = 77777;   // beyond the size: must not be read
+  user.cgaClusterSize = 77777;  // beyond the size: must not be read
   const auto config = parseConfig(&user, undefinedConfig());
   ASSERT_TRUE(config.ok());
   EXPECT_FALSE(config.value().blocking());
@@ -111,7 +111,7 @@ TEST(Config, SmallerStructsOfOlderHeadersWork) {
 TEST(Config, FieldsNewerThanTheHeaderAreForgotten) {
   const auto config = parse([](ncclConfig_t& c) {
     c.version = 22800;
-    c.numRmaCtx = -9;   // no such field in 2.28
+    c.numRmaCtx = -9;  // no such field in 2.28
   });
   ASSERT_TRUE(config.ok());
   EXPECT_EQ(config.value().values.numRmaCtx, 1);

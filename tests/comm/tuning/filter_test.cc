@@ -30,8 +30,8 @@ struct GoodCase {
   const char* algo;
   const char* proto;
   device::Func func;
-  const char* algorithms;   ///< Tree Ring CollNetDirect CollNetChain NVLS NVLSTree PAT OneShot Direct
-  const char* protocols;    ///< LL LL128 Simple
+  const char* algorithms;  ///< Tree Ring CollNetDirect CollNetChain NVLS NVLSTree PAT OneShot Direct
+  const char* protocols;   ///< LL LL128 Simple
 };
 
 TEST(TuningFilter, EveryFormOfAListSaysWhatItMeans) {

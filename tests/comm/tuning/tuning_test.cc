@@ -50,8 +50,9 @@ std::vector<TuningInput> someWorlds() {
 TEST(Tuning, TinyGoesByLlOnGpusAndHugeBySimpleEverywhere) {
   for (const TuningInput& world : someWorlds()) {
     const int n = world.ranks.nRanks;
-    const bool onHost = world.policy.world == device::World::Host;   // where receivers read the sender's memory
-    EXPECT_EQ(chosen(world, allReduceOf(8)).protocol, onHost ? device::Protocol::Simple : device::Protocol::LL) << n << " ranks";
+    const bool onHost = world.policy.world == device::World::Host;  // where receivers read the sender's memory
+    EXPECT_EQ(chosen(world, allReduceOf(8)).protocol, onHost ? device::Protocol::Simple : device::Protocol::LL)
+        << n << " ranks";
     EXPECT_EQ(chosen(world, allReduceOf(kHuge)).protocol, device::Protocol::Simple) << n << " ranks";
   }
 }
@@ -88,7 +89,8 @@ TEST(Tuning, EstimatesGrowWithBytes) {
 TEST(Tuning, TheChoiceIsTheQuickestCandidate) {
   for (const TuningInput& world : someWorlds()) {
     const Tuning tuning = makeTuning(world);
-    for (const device::Func func : {device::Func::Broadcast, device::Func::Reduce, device::Func::AllGather, device::Func::ReduceScatter, device::Func::AllReduce}) {
+    for (const device::Func func : {device::Func::Broadcast, device::Func::Reduce, device::Func::AllGather,
+                                    device::Func::ReduceScatter, device::Func::AllReduce}) {
       for (std::uint64_t bytes = 1; bytes <= kHuge; bytes *= 32) {
         const Request request{.func = func, .type = ncclFloat32, .bytes = bytes};
         const auto choice = chooseCollective(tuning, request);
@@ -106,7 +108,8 @@ TEST(Tuning, TheChoiceIsTheQuickestCandidate) {
 TEST(Tuning, ShapesStayWithinTheirBounds) {
   for (const TuningInput& world : someWorlds()) {
     const Tuning tuning = makeTuning(world);
-    for (const device::Func func : {device::Func::Broadcast, device::Func::Reduce, device::Func::AllGather, device::Func::ReduceScatter, device::Func::AllReduce}) {
+    for (const device::Func func : {device::Func::Broadcast, device::Func::Reduce, device::Func::AllGather,
+                                    device::Func::ReduceScatter, device::Func::AllReduce}) {
       for (std::uint64_t bytes = 1; bytes <= kHuge; bytes *= 8) {
         const Choice c = chooseCollective(tuning, {.func = func, .type = ncclInt8, .bytes = bytes}).value();
         const bool mesh = c.algorithm == device::Algorithm::OneShot || c.algorithm == device::Algorithm::Direct;
@@ -151,9 +154,14 @@ TEST(Tuning, TwoRanksExchangeWhatIsShortAndAllThatMemoryCarries) {
   far.speeds.mesh = 0;
   for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{1} << 20, std::uint64_t{2} << 20, kHuge}) {
     EXPECT_EQ(chosen(near, allReduceOf(bytes)).pairMethod, device::PairMethod::Exchange) << bytes;
-    EXPECT_EQ(chosen(far, allReduceOf(bytes)).pairMethod, bytes <= (1 << 20) ? device::PairMethod::Exchange : device::PairMethod::Ring) << bytes;
-    EXPECT_EQ(chosen(near, {.func = device::Func::ReduceScatter, .bytes = bytes}).pairMethod, device::PairMethod::Ring) << bytes;
-    EXPECT_EQ(chosen(test::restricted(test::gpuInput(3), "Ring", "Simple"), allReduceOf(bytes)).pairMethod, device::PairMethod::Ring) << bytes;
+    EXPECT_EQ(chosen(far, allReduceOf(bytes)).pairMethod,
+              bytes <= (1 << 20) ? device::PairMethod::Exchange : device::PairMethod::Ring)
+        << bytes;
+    EXPECT_EQ(chosen(near, {.func = device::Func::ReduceScatter, .bytes = bytes}).pairMethod, device::PairMethod::Ring)
+        << bytes;
+    EXPECT_EQ(chosen(test::restricted(test::gpuInput(3), "Ring", "Simple"), allReduceOf(bytes)).pairMethod,
+              device::PairMethod::Ring)
+        << bytes;
   }
 }
 
@@ -166,7 +174,9 @@ TEST(Tuning, TwoRanksOfTheSoftwareGpuReduceInTwoShotsWhatNoCacheHolds) {
     const Choice choice = chosen(pair, allReduceOf(bytes));
     EXPECT_EQ(choice.algorithm, device::Algorithm::Direct) << bytes;
     EXPECT_EQ(choice.protocol, device::Protocol::Simple) << bytes;
-    EXPECT_EQ(chosen(test::restricted(test::hostInput(2), "Ring", "Simple"), allReduceOf(bytes)).pairMethod, device::PairMethod::Exchange) << bytes;
+    EXPECT_EQ(chosen(test::restricted(test::hostInput(2), "Ring", "Simple"), allReduceOf(bytes)).pairMethod,
+              device::PairMethod::Exchange)
+        << bytes;
   }
   TuningInput far = pair;
   far.speeds.mesh = 0;
@@ -232,15 +242,18 @@ TEST(Tuning, ForcedCombinationsAreTaken) {
 
 TEST(Tuning, AListOfNamesExcludesWhatItDoesNotName) {
   for (std::uint64_t bytes = 1; bytes <= kHuge; bytes *= 16) {
-    EXPECT_EQ(chosen(test::restricted(test::gpuInput(8), "Ring", ""), allReduceOf(bytes)).algorithm, device::Algorithm::Ring);
-    EXPECT_NE(chosen(test::restricted(test::gpuInput(8), "^OneShot,Direct", ""), allReduceOf(bytes)).algorithm, device::Algorithm::Direct);
+    EXPECT_EQ(chosen(test::restricted(test::gpuInput(8), "Ring", ""), allReduceOf(bytes)).algorithm,
+              device::Algorithm::Ring);
+    EXPECT_NE(chosen(test::restricted(test::gpuInput(8), "^OneShot,Direct", ""), allReduceOf(bytes)).algorithm,
+              device::Algorithm::Direct);
   }
 }
 
 TEST(Tuning, NothingLeftFailsTheOperationWithBothSettings) {
   const Tuning tree = makeTuning(test::restricted(test::gpuInput(4), "Tree", ""));
-  test::expectLog("for function AllGather with datatype i8 and operator Sum. NCCL_ALGO was set to Tree, NCCL_PROTO to "
-                  "nothing");
+  test::expectLog(
+      "for function AllGather with datatype i8 and operator Sum. NCCL_ALGO was set to Tree, NCCL_PROTO to "
+      "nothing");
   EXPECT_EQ(chooseCollective(tree, {.func = device::Func::AllGather, .bytes = 8}).status().code(), ncclInvalidUsage);
   test::expectLog("NCCL_ALGO was set to NVLS,CollNetDirect, NCCL_PROTO to nothing");
   const Tuning nvls = makeTuning(test::restricted(test::gpuInput(4), "NVLS,CollNetDirect", ""));
@@ -284,8 +297,8 @@ TEST(Tuning, PatIsForNodesOfOneRankUnlessNamed) {
   nodes.speeds = assumedSpeeds(nodes.ranks, 8, false);
   const auto possible = [](const TuningInput& input) {
     const Tuning tuning = makeTuning(input);
-    return tuning.verdicts[static_cast<std::size_t>(device::Func::AllGather)][static_cast<std::size_t>(device::Algorithm::Pat)][2] ==
-           Verdict::Possible;
+    return tuning.verdicts[static_cast<std::size_t>(device::Func::AllGather)]
+                          [static_cast<std::size_t>(device::Algorithm::Pat)][2] == Verdict::Possible;
   };
   EXPECT_TRUE(possible(nodes));
   EXPECT_FALSE(possible(test::gpuInput(8)));
@@ -302,7 +315,8 @@ TEST(Tuning, PatIsForNodesOfOneRankUnlessNamed) {
 
 TEST(Tuning, DirectAlgorithmsEndWhereTheirTablesEnd) {
   EXPECT_EQ(chosen(test::gpuInput(72), allReduceOf(8)).algorithm, device::Algorithm::OneShot);
-  EXPECT_EQ(chosen(test::restricted(test::gpuInput(73), "Ring,OneShot,Direct", ""), allReduceOf(8)).algorithm, device::Algorithm::Ring);
+  EXPECT_EQ(chosen(test::restricted(test::gpuInput(73), "Ring,OneShot,Direct", ""), allReduceOf(8)).algorithm,
+            device::Algorithm::Ring);
 }
 
 TEST(Tuning, LongRingsAvoidEightBitFloats) {

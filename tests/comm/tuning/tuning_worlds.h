@@ -12,12 +12,15 @@
 namespace tutti::test {
 
 /// As if every combination had its kernel.
-inline bool everyKernel(device::Func, device::Algorithm, device::Protocol, device::DevOp, ncclDataType_t) { return true; }
+inline bool everyKernel(device::Func, device::Algorithm, device::Protocol, device::DevOp, ncclDataType_t) {
+  return true;
+}
 
 /// NVLink-connected GPUs of one node, all connections there, LL128 safe.
 inline comm::TuningInput gpuInput(int nRanks, unsigned channels = 8) {
   comm::TuningInput input;
-  input.ranks = {.nRanks = nRanks, .nNodes = 1, .computeCapability = 90, .path = comm::PathClass::NVLink, .ll128Safe = true};
+  input.ranks = {
+      .nRanks = nRanks, .nNodes = 1, .computeCapability = 90, .path = comm::PathClass::NVLink, .ll128Safe = true};
   input.speeds = comm::assumedSpeeds(input.ranks, channels, true);
   input.nChannels = channels;
   input.slotBytes = {device::kGpuPolicy.slotBytes, device::kGpuPolicy.meshSlotBytes};

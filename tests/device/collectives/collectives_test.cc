@@ -33,10 +33,18 @@ TEST_P(RingCollectives, TwoRanksThatExchangeOverwriteNothingThatTheirPeerHasYetT
     for (const std::uint64_t count : {1, 131, 1025, 5003}) {
       for (const unsigned threads : {1u, 32u}) {
         for (const bool inPlace : {false, true}) {
-          check(world, {.protocol = GetParam(), .count = count, .inPlace = inPlace, .threads = threads, .pairMethod = PairMethod::Exchange});
+          check(world, {.protocol = GetParam(),
+                        .count = count,
+                        .inPlace = inPlace,
+                        .threads = threads,
+                        .pairMethod = PairMethod::Exchange});
         }
-        check(world, {.protocol = GetParam(), .count = count, .inPlace = true, .threads = threads,
-                      .pairMethod = PairMethod::Exchange, .mixed = true});
+        check(world, {.protocol = GetParam(),
+                      .count = count,
+                      .inPlace = true,
+                      .threads = threads,
+                      .pairMethod = PairMethod::Exchange,
+                      .mixed = true});
       }
     }
   }
@@ -45,8 +53,7 @@ TEST_P(RingCollectives, TwoRanksThatExchangeOverwriteNothingThatTheirPeerHasYetT
 TEST_P(RingCollectives, EveryTypeAndOperationIsExact) {
   World world({.nRanks = 3, .slotBytes = 512});
   for (int type = 0; type < ncclNumTypes; ++type) {
-    for (const DevOp op :
-         {DevOp::Sum, DevOp::Prod, DevOp::Max, DevOp::Min, DevOp::PreMulSum, DevOp::SumPostDiv}) {
+    for (const DevOp op : {DevOp::Sum, DevOp::Prod, DevOp::Max, DevOp::Min, DevOp::PreMulSum, DevOp::SumPostDiv}) {
       for (const Func func : {Func::AllReduce, Func::ReduceScatter, Func::Reduce}) {
         const auto t = static_cast<ncclDataType_t>(type);
         if (!kernelExists(func, Algorithm::Ring, GetParam(), op, t)) continue;
@@ -107,7 +114,7 @@ TEST_P(RingCollectives, EveryRootIsServed) {
 
 TEST_P(RingCollectives, LargeOutputsThatBypassTheCacheAreRight) {
   World world({.nRanks = 2, .slotBytes = 128 << 10});
-  const std::size_t count = (9 << 17) + 5;   // wide elements, for there to be few of them to look at
+  const std::size_t count = (9 << 17) + 5;  // wide elements, for there to be few of them to look at
   check(world, {.func = Func::AllReduce, .protocol = GetParam(), .type = ncclInt64, .count = count});
   check(world, {.func = Func::ReduceScatter, .protocol = GetParam(), .type = ncclInt64, .count = count, .misalign = 1});
 }
@@ -120,8 +127,12 @@ TEST_P(RingCollectives, AbortEndsAKernelWhosePeerNeverComes) {
       KernelArgs args{};
       args.comm = world.comm(0);
       args.nWorks = 1;
-      args.coll[0] = {.send = data.data(), .recv = data.data(), .count = data.size() / 2, .chunkBytes = 2048,
-                      .root = func == Func::Reduce ? 1 : 0, .stepsPerChunk = 2};
+      args.coll[0] = {.send = data.data(),
+                      .recv = data.data(),
+                      .count = data.size() / 2,
+                      .chunkBytes = 2048,
+                      .root = func == Func::Reduce ? 1 : 0,
+                      .stepsPerChunk = 2};
       std::atomic_ref<std::uint32_t>(*world.abortWord()).store(0);
       const auto name = kernelName(func, Algorithm::Ring, GetParam(), DevOp::Sum, ncclFloat32);
       Launch launch(*findKernel(name), 1, threads, args);

@@ -39,7 +39,8 @@ TEST(Direct, InPlaceOnSomeRanksOverwritesNothingThatOthersHaveYetToRead) {
       for (const JobMethod& method : kMethods) {
         for (const bool mixed : {false, true}) {
           check(world, {.method = method, .count = 9001, .inPlace = true, .mixed = mixed});
-          check(world, {.method = method, .count = 1999, .inPlace = true, .threads = 32, .misalign = 1, .mixed = mixed});
+          check(world,
+                {.method = method, .count = 1999, .inPlace = true, .threads = 32, .misalign = 1, .mixed = mixed});
         }
       }
     }
@@ -123,7 +124,7 @@ TEST(Direct, LargeOutputsThatBypassTheCacheAreRight) {
   World world({.nRanks = 2, .slotBytes = 128 << 10});
   for (const JobMethod& method : kMethods) {
     if (method.protocol != Protocol::Simple) continue;
-    check(world, {.method = method, .type = ncclInt64, .count = (9 << 17) + 5});   // 9 MB in few elements
+    check(world, {.method = method, .type = ncclInt64, .count = (9 << 17) + 5});  // 9 MB in few elements
   }
 }
 

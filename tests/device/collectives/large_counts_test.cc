@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "device/partition.h"
 #include "device/collectives/ring.h"
+#include "device/partition.h"
 #include "device/simt/simt.h"
 
 namespace tutti::device {

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "device/method_run.h"
 #include "device/collectives/pat.h"
+#include "device/method_run.h"
 
 namespace tutti::device::test {
 namespace {
@@ -141,7 +141,8 @@ TEST(Pat, EveryOperationIsApplied) {
 TEST(Pat, ThreadsShareTheWorkOfABlock) {
   // Few bytes per block: a warp each; many: all threads together.
   for (const int nRanks : {3, 6}) {
-    World small({.nRanks = nRanks, .slotBytes = 1024}), large({.nRanks = nRanks, .nChannels = 2, .slotBytes = 16 << 10});
+    World small({.nRanks = nRanks, .slotBytes = 1024}),
+        large({.nRanks = nRanks, .nChannels = 2, .slotBytes = 16 << 10});
     for (const JobMethod& method : {kGather, kScatter}) {
       for (const unsigned threads : kSharingThreads) {
         check(small, {.method = method, .type = ncclUint32, .count = 300, .threads = threads});

@@ -1,5 +1,5 @@
-// The schedules of ring and tree as pure functions: primitives that move sets of ranks instead of numbers, every rank in
-// a thread of its own. Every element must be reduced exactly once per rank, and in the same order everywhere.
+// The schedules of ring and tree as pure functions: primitives that move sets of ranks instead of numbers, every rank
+// in a thread of its own. Every element must be reduced exactly once per rank, and in the same order everywhere.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace tutti::device::test {
 namespace {
 
-using Element = std::string;             // who contributed, in order
+using Element = std::string;  // who contributed, in order
 using Chunk = std::vector<Element>;
 
 /// One direction between two ranks; holds as many chunks as a FIFO has slots.

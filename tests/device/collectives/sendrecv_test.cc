@@ -16,7 +16,9 @@ std::byte pattern(int from, int to, std::size_t i) {
 }
 
 /// Simple for all; LL (asked for) for all but the messages of rank 1.
-Protocol protocolFor(Protocol asked, int from) { return from == 1 ? Protocol::Simple : asked; }
+Protocol protocolFor(Protocol asked, int from) {
+  return from == 1 ? Protocol::Simple : asked;
+}
 
 /// Every rank exchanges `bytes` with every rank, itself included, in one launch.
 void exchangeAll(World& world, std::size_t bytes, unsigned threads, Protocol protocol) {
@@ -36,10 +38,16 @@ void exchangeAll(World& world, std::size_t bytes, unsigned threads, Protocol pro
         const int to = (r + k) % n;
         const int from = (r + n - k) % n;
         for (std::size_t i = 0; i < bytes; ++i) in[r][to * bytes + i] = pattern(r, to, i);
-        args.p2p[k] = {.send = in[r].data() + to * bytes, .recv = out[r].data() + from * bytes, .sendBytes = bytes,
-                       .recvBytes = bytes, .sendPeer = to, .recvPeer = from, .channelLo = 0,
+        args.p2p[k] = {.send = in[r].data() + to * bytes,
+                       .recv = out[r].data() + from * bytes,
+                       .sendBytes = bytes,
+                       .recvBytes = bytes,
+                       .sendPeer = to,
+                       .recvPeer = from,
+                       .channelLo = 0,
                        .channelHi = static_cast<std::uint8_t>(world.shape().nChannels - 1),
-                       .sendProtocol = protocolFor(protocol, r), .recvProtocol = protocolFor(protocol, from)};
+                       .sendProtocol = protocolFor(protocol, r),
+                       .recvProtocol = protocolFor(protocol, from)};
       }
       launches.push_back(std::make_unique<Launch>(*kernel, world.shape().nChannels, threads, args));
     }
@@ -82,8 +90,13 @@ TEST_P(SendRecv, AbortEndsAReceiverWithoutSenderAndASenderWithoutReceiver) {
       KernelArgs args{};
       args.comm = world.comm(0);
       args.nWorks = 1;
-      args.p2p[0] = {.send = data.data(), .recv = data.data(), .sendBytes = 10000, .recvBytes = 10000,
-                     .sendPeer = receives ? -1 : 1, .recvPeer = receives ? 1 : -1, .sendProtocol = GetParam(),
+      args.p2p[0] = {.send = data.data(),
+                     .recv = data.data(),
+                     .sendBytes = 10000,
+                     .recvBytes = 10000,
+                     .sendPeer = receives ? -1 : 1,
+                     .recvPeer = receives ? 1 : -1,
+                     .sendProtocol = GetParam(),
                      .recvProtocol = GetParam()};
       std::atomic_ref<std::uint32_t>(*world.abortWord()).store(0);
       Launch launch(*findKernel("tutti_SendRecv_Copy_i8"), 1, threads, args);
@@ -105,8 +118,14 @@ TEST(SendRecvOrder, WhatIsSentIsOfferedBeforeAnythingIsReceived) {
   KernelArgs args{};
   args.comm = world.comm(0);
   args.nWorks = 1;
-  args.p2p[0] = {.send = &sent, .recv = &received, .sendBytes = 8, .recvBytes = 8, .sendPeer = 1, .recvPeer = 1,
-                 .sendProtocol = Protocol::Simple, .recvProtocol = Protocol::Simple};
+  args.p2p[0] = {.send = &sent,
+                 .recv = &received,
+                 .sendBytes = 8,
+                 .recvBytes = 8,
+                 .sendPeer = 1,
+                 .recvPeer = 1,
+                 .sendProtocol = Protocol::Simple,
+                 .recvProtocol = Protocol::Simple};
   BlockExecutor executor({});
   executor.launch(*findKernel("tutti_SendRecv_Copy_i8"), 1, 2, args);
   // The peer receives as soon as it can.

@@ -30,8 +30,7 @@ TEST_P(Tree, EveryCountIsRightInEveryShape) {
 TEST_P(Tree, EveryTypeAndOperationIsExact) {
   World world({.nRanks = 5, .slotBytes = 512});
   for (int type = 0; type < ncclNumTypes; ++type) {
-    for (const DevOp op :
-         {DevOp::Sum, DevOp::Prod, DevOp::Max, DevOp::Min, DevOp::PreMulSum, DevOp::SumPostDiv}) {
+    for (const DevOp op : {DevOp::Sum, DevOp::Prod, DevOp::Max, DevOp::Min, DevOp::PreMulSum, DevOp::SumPostDiv}) {
       Case c = base();
       c.op = op, c.type = static_cast<ncclDataType_t>(type), c.count = 1300;
       if (kernelExists(c.func, c.algorithm, c.protocol, c.op, c.type)) check(world, c);
@@ -82,8 +81,8 @@ TEST_P(Tree, AbortEndsEveryRankWhosePeersNeverCome) {
       KernelArgs args{};
       args.comm = world.comm(rank);
       args.nWorks = 1;
-      args.coll[0] = {.send = data.data(), .recv = data.data(), .count = data.size(), .chunkBytes = 1024,
-                      .stepsPerChunk = 1};
+      args.coll[0] = {
+          .send = data.data(), .recv = data.data(), .count = data.size(), .chunkBytes = 1024, .stepsPerChunk = 1};
       std::atomic_ref<std::uint32_t>(*world.abortWord()).store(0);
       Launch launch(*findKernel(name), 1, threads, args);
       std::atomic_ref<std::uint32_t>(*world.abortWord()).store(1);

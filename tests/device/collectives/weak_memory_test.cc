@@ -27,10 +27,9 @@ TEST_P(WeakMemory, SchedulesDoNotMatterWithoutIt) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Primitives, WeakMemory, testing::ValuesIn(primitives()),
-                         [](const auto& tested) {
-                           return primitiveName(tested.param) + "_" + protocolName(tested.param.protocol);
-                         });
+INSTANTIATE_TEST_SUITE_P(Primitives, WeakMemory, testing::ValuesIn(primitives()), [](const auto& tested) {
+  return primitiveName(tested.param) + "_" + protocolName(tested.param.protocol);
+});
 
 }  // namespace
 }  // namespace tutti::device::test

@@ -20,29 +20,53 @@ namespace {
 template <class T>
 struct TypeOf;
 template <>
-struct TypeOf<std::int8_t> { static constexpr auto kType = ncclInt8; };
+struct TypeOf<std::int8_t> {
+  static constexpr auto kType = ncclInt8;
+};
 template <>
-struct TypeOf<std::uint8_t> { static constexpr auto kType = ncclUint8; };
+struct TypeOf<std::uint8_t> {
+  static constexpr auto kType = ncclUint8;
+};
 template <>
-struct TypeOf<std::int32_t> { static constexpr auto kType = ncclInt32; };
+struct TypeOf<std::int32_t> {
+  static constexpr auto kType = ncclInt32;
+};
 template <>
-struct TypeOf<std::uint32_t> { static constexpr auto kType = ncclUint32; };
+struct TypeOf<std::uint32_t> {
+  static constexpr auto kType = ncclUint32;
+};
 template <>
-struct TypeOf<std::int64_t> { static constexpr auto kType = ncclInt64; };
+struct TypeOf<std::int64_t> {
+  static constexpr auto kType = ncclInt64;
+};
 template <>
-struct TypeOf<std::uint64_t> { static constexpr auto kType = ncclUint64; };
+struct TypeOf<std::uint64_t> {
+  static constexpr auto kType = ncclUint64;
+};
 template <>
-struct TypeOf<Half> { static constexpr auto kType = ncclFloat16; };
+struct TypeOf<Half> {
+  static constexpr auto kType = ncclFloat16;
+};
 template <>
-struct TypeOf<BFloat16> { static constexpr auto kType = ncclBfloat16; };
+struct TypeOf<BFloat16> {
+  static constexpr auto kType = ncclBfloat16;
+};
 template <>
-struct TypeOf<float> { static constexpr auto kType = ncclFloat32; };
+struct TypeOf<float> {
+  static constexpr auto kType = ncclFloat32;
+};
 template <>
-struct TypeOf<double> { static constexpr auto kType = ncclFloat64; };
+struct TypeOf<double> {
+  static constexpr auto kType = ncclFloat64;
+};
 template <>
-struct TypeOf<Float8E4M3> { static constexpr auto kType = ncclFloat8e4m3; };
+struct TypeOf<Float8E4M3> {
+  static constexpr auto kType = ncclFloat8e4m3;
+};
 template <>
-struct TypeOf<Float8E5M2> { static constexpr auto kType = ncclFloat8e5m2; };
+struct TypeOf<Float8E5M2> {
+  static constexpr auto kType = ncclFloat8e5m2;
+};
 
 template <class T>
 bool isNan(T value) {
@@ -112,8 +136,12 @@ class RoundingTest : public testing::Test {
       KernelArgs args{};
       args.comm = world.comm(r);
       args.nWorks = 1;
-      args.coll[0] = {.send = in_[r].data(), .recv = out_[r].data(), .count = scatters ? kCount : kCount * kRanks,
-                      .chunkBytes = shape.chunkBytes, .stepsPerChunk = shape.stepsPerChunk, .op = op};
+      args.coll[0] = {.send = in_[r].data(),
+                      .recv = out_[r].data(),
+                      .count = scatters ? kCount : kCount * kRanks,
+                      .chunkBytes = shape.chunkBytes,
+                      .stepsPerChunk = shape.stepsPerChunk,
+                      .op = op};
       CollWork& work = args.coll[0];
       if (op == DevOp::PreMulSum && deviceScalar) {
         work.scalar = reinterpret_cast<std::uintptr_t>(&factor_[r]);
@@ -160,8 +188,8 @@ class RoundingTest : public testing::Test {
   std::vector<T> factor_;
 };
 
-using AllTypes = testing::Types<std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, Half,
-                                BFloat16, float, double, Float8E4M3, Float8E5M2>;
+using AllTypes = testing::Types<std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t,
+                                Half, BFloat16, float, double, Float8E4M3, Float8E5M2>;
 TYPED_TEST_SUITE(RoundingTest, AllTypes);
 
 TYPED_TEST(RoundingTest, EveryHopRoundsInTheOrderOfTheRing) {

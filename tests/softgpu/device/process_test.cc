@@ -92,7 +92,8 @@ TEST_F(Processes, MapAWholeWindowAndAllocationsInIt) {
   CUipcMemHandle window;
   EXPECT_CU(static_cast<CUresult>(softgpuMemoryWindow(0, &base, &bytes, &window)));
   const auto offset = reinterpret_cast<char*>(data) - static_cast<char*>(base);
-  EXPECT_EQ(runChild({"window", hex(&handle, sizeof(handle)), hex(&window, sizeof(window)), std::to_string(offset)}), 0);
+  EXPECT_EQ(runChild({"window", hex(&handle, sizeof(handle)), hex(&window, sizeof(window)), std::to_string(offset)}),
+            0);
   EXPECT_EQ(data[4], 80u);
 }
 

@@ -139,7 +139,9 @@ TEST(WeakMemory, AFenceOfTheBlockOrdersNothingForOthers) {
   EXPECT_GT(stale<2>({{{&BlockFence_hostKernel, 1}, {&Read_hostKernel, 1}}}), 0);
 }
 
-TEST(WeakMemory, AThreadSeesItsOwnStores) { EXPECT_EQ(stale<1>({{{&Forward_hostKernel, 1}}}), 0); }
+TEST(WeakMemory, AThreadSeesItsOwnStores) {
+  EXPECT_EQ(stale<1>({{{&Forward_hostKernel, 1}}}), 0);
+}
 
 // --- a block
 
@@ -199,7 +201,9 @@ TEST(WeakMemory, BarriersPassStoresToLaterReleases) {
   EXPECT_EQ(stale<2>({{{&Relayed_hostKernel, 64}, {&Read_hostKernel, 1}}}), 0);
 }
 
-TEST(WeakMemory, BarriersShowStoresToTheBlock) { EXPECT_EQ(stale<1>({{{&InShared_hostKernel, 64}}}), 0); }
+TEST(WeakMemory, BarriersShowStoresToTheBlock) {
+  EXPECT_EQ(stale<1>({{{&InShared_hostKernel, 64}}}), 0);
+}
 
 TEST(WeakMemory, BarriersShowNothingToOthers) {
   EXPECT_GT(stale<2>({{{&BarrierOnly_hostKernel, 64}, {&Read_hostKernel, 1}}}), 0);
@@ -279,10 +283,14 @@ TEST(WeakMemory, SixteenBytesAreOneUnit) {
   EXPECT_EQ(stale<2>({{{&Message_hostKernel, 1}, {&ReadMessage_hostKernel, 1}}}), 0);
 }
 
-void trailingBody(simt::Thread t, Shared&, const Params& p) { t.storeRelaxedSys(p.seen, std::uint64_t{1}); }
+void trailingBody(simt::Thread t, Shared&, const Params& p) {
+  t.storeRelaxedSys(p.seen, std::uint64_t{1});
+}
 KERNEL(Trailing, trailingBody)
 
-TEST(WeakMemory, TheEndOfAKernelShowsEverything) { EXPECT_EQ(stale<1>({{{&Trailing_hostKernel, 32}}}), 0); }
+TEST(WeakMemory, TheEndOfAKernelShowsEverything) {
+  EXPECT_EQ(stale<1>({{{&Trailing_hostKernel, 32}}}), 0);
+}
 
 }  // namespace
 }  // namespace tutti::softgpu::test

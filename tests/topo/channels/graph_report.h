@@ -52,7 +52,8 @@ inline topo::GraphReport wordsOf(const Words& words) {
 }
 
 /// Every node with orders of its own on every channel.
-inline std::vector<topo::GraphReport> shuffledGraphs(const topo::RankLayout& layout, const Words& words, unsigned seed) {
+inline std::vector<topo::GraphReport> shuffledGraphs(const topo::RankLayout& layout, const Words& words,
+                                                     unsigned seed) {
   std::mt19937 random(seed);
   std::vector<topo::GraphReport> all(static_cast<std::size_t>(layout.nRanks()), wordsOf(words));
   for (int node = 0; node < layout.nNodes(); ++node) {

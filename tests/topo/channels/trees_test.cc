@@ -13,7 +13,9 @@ namespace {
 template <int kChildren>
 using Tree = std::vector<TreePlace<kChildren>>;
 
-int ceilLog2(int n) { return std::bit_width(static_cast<unsigned>(n - 1)); }
+int ceilLog2(int n) {
+  return std::bit_width(static_cast<unsigned>(n - 1));
+}
 
 /// Depth below the root of every member; "" in `wrong` if it is one tree in which both ends of every edge agree.
 template <int kChildren>

@@ -209,7 +209,9 @@ std::vector<topo::GpuSourceFacts> gpuFactsOf(const topo::XmlElement& system) {
         gpu.c2cBandwidth = static_cast<int>(number(link, "bw", 0));
       } else if (link.name == "nvlink") {
         const long long code = number(link, "tclass", 0);
-        const topo::NvLinkEnd end = code >> 16 == 3 ? topo::NvLinkEnd::Gpu : code == 0x068001 ? topo::NvLinkEnd::Cpu : topo::NvLinkEnd::Switch;
+        const topo::NvLinkEnd end = code >> 16 == 3    ? topo::NvLinkEnd::Gpu
+                                    : code == 0x068001 ? topo::NvLinkEnd::Cpu
+                                                       : topo::NvLinkEnd::Switch;
         const auto count = static_cast<std::size_t>(number(link, "count", 0));
         gpu.nvlinks.insert(gpu.nvlinks.end(), count, topo::NvLinkFacts{end, text(link, "target")});
       }

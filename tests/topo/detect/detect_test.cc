@@ -203,9 +203,9 @@ TEST(Detection, EndsWhereBridgesGoInACircle) {
   const std::size_t first = text.find("busid=\"0000:01:00.0\"");
   EXPECT_NE(first, std::string::npos) << text;
   EXPECT_EQ(text.find("busid=\"0000:01:00.0\"", first + 1), std::string::npos) << "it stands there twice: " << text;
-  EXPECT_NE(
-      test::capturedText().find("0000:01:00.0 stands below bridge 0000:02:00.0, which stands below 0000:01:00.0: a circle"),
-      std::string::npos)
+  EXPECT_NE(test::capturedText().find(
+                "0000:01:00.0 stands below bridge 0000:02:00.0, which stands below 0000:01:00.0: a circle"),
+            std::string::npos)
       << test::capturedText();
 }
 

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "support/log_capture.h"
-#include "topo/machine/speeds.h"
 #include "topo/machine/machine_text.h"
+#include "topo/machine/speeds.h"
 
 namespace tutti::topo {
 namespace {
@@ -20,7 +20,8 @@ std::string nvlink(const std::string& target, int links, const std::string& pciC
 }
 
 TEST(MachineBuild, ChildrenDecideWhatAPciFunctionIs) {
-  const Machine machine = test::built(test::system(test::cpu(test::kIntel, test::pci("10", test::gpu("11", 0) + test::nic("12", test::net(0) + test::net(1))))));
+  const Machine machine = test::built(test::system(
+      test::cpu(test::kIntel, test::pci("10", test::gpu("11", 0) + test::nic("12", test::net(0) + test::net(1))))));
   EXPECT_EQ(count(machine, NodeKind::Cpu), 1U);
   EXPECT_EQ(count(machine, NodeKind::Switch), 1U);
   EXPECT_EQ(count(machine, NodeKind::Device), 1U);
@@ -34,14 +35,16 @@ TEST(MachineBuild, UnusedFunctionsVanishAndSwitchesStay) {
   const std::string unusedGpu = test::pci("11", "<gpu dev=\"0\" sm=\"80\"/>");
   const std::string emptyNic =
       "<pci busid=\"0000:12:00.0\" class=\"0x020000\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"/>";
-  const Machine machine = test::built(test::system(test::cpu(test::kIntel, test::pci("10", unusedGpu + emptyNic) + "<gpu dev=\"1\"/>")));
+  const Machine machine =
+      test::built(test::system(test::cpu(test::kIntel, test::pci("10", unusedGpu + emptyNic) + "<gpu dev=\"1\"/>")));
   EXPECT_EQ(machine.nodeCount(), 2);
   EXPECT_EQ(count(machine, NodeKind::Switch), 1U);
 }
 
 TEST(MachineBuild, NetsWithoutNumberOrForOtherUsesAreLeftOut) {
-  const Machine machine =
-      test::built(test::system(test::cpu(test::kIntel, test::gpu("11", 0) + test::nic("12", "<net name=\"a\"/>" + test::net(3) + test::net(4, "net=\"0\"")))));
+  const Machine machine = test::built(test::system(
+      test::cpu(test::kIntel,
+                test::gpu("11", 0) + test::nic("12", "<net name=\"a\"/>" + test::net(3) + test::net(4, "net=\"0\"")))));
   ASSERT_EQ(count(machine, NodeKind::Net), 1U);
   EXPECT_EQ(machine.facts<NetFacts>(test::at(machine, NodeKind::Net, 0)).dev, 3);
 }
@@ -65,8 +68,12 @@ TEST(MachineBuild, PciLinksAreAsFastAsSpeedAndWidthSay) {
   EXPECT_EQ(pciBandwidth("", 0), 12);
   EXPECT_EQ(pciBandwidth("32.0 GT/s", 16), 12);
   const Machine machine = test::built(test::system(test::cpu(test::kIntel, test::gpu("11", 0))));
-  EXPECT_EQ(test::bandwidth(machine, test::at(machine, NodeKind::Device, 0), test::at(machine, NodeKind::Cpu, 0), LinkKind::Pci), 24);
-  EXPECT_EQ(test::bandwidth(machine, test::at(machine, NodeKind::Cpu, 0), test::at(machine, NodeKind::Device, 0), LinkKind::Pci), 24);
+  EXPECT_EQ(test::bandwidth(machine, test::at(machine, NodeKind::Device, 0), test::at(machine, NodeKind::Cpu, 0),
+                            LinkKind::Pci),
+            24);
+  EXPECT_EQ(test::bandwidth(machine, test::at(machine, NodeKind::Cpu, 0), test::at(machine, NodeKind::Device, 0),
+                            LinkKind::Pci),
+            24);
 }
 
 TEST(MachineBuild, NvlinksAreAsFastAsTheirGeneration) {
@@ -77,7 +84,8 @@ TEST(MachineBuild, NvlinksAreAsFastAsTheirGeneration) {
 
 TEST(MachineBuild, AllNvSwitchesAreOneNode) {
   const std::string toSwitches = nvlink("0000:a1:00.0", 6, "0x068000") + nvlink("fffffff:ff:ff.0", 6, "0x068000");
-  const Machine machine = test::built(test::system(test::cpu(test::kIntel, test::gpu("11", 0, toSwitches) + test::gpu("12", 1, toSwitches))));
+  const Machine machine = test::built(
+      test::system(test::cpu(test::kIntel, test::gpu("11", 0, toSwitches) + test::gpu("12", 1, toSwitches))));
   ASSERT_EQ(count(machine, NodeKind::NvSwitch), 1U);
   const int nvSwitch = test::at(machine, NodeKind::NvSwitch, 0);
   for (const int device : machine.nodes(NodeKind::Device)) {
@@ -89,7 +97,8 @@ TEST(MachineBuild, AllNvSwitchesAreOneNode) {
 TEST(MachineBuild, NvlinksBetweenGpusAreListedByBothEnds) {
   const std::string first = nvlink("0000:12:00.0", 2, "0x030200") + nvlink("0000:12:00.0", 1, "0x030200") +
                             nvlink("0000:11:00.0", 4, "0x030200") + nvlink("0000:13:00.0", 4, "0x030200");
-  const Machine machine = test::built(test::system(test::cpu(test::kIntel, test::gpu("11", 0, first) + test::gpu("12", 1))));
+  const Machine machine =
+      test::built(test::system(test::cpu(test::kIntel, test::gpu("11", 0, first) + test::gpu("12", 1))));
   const int a = test::at(machine, NodeKind::Device, 0);
   const int b = test::at(machine, NodeKind::Device, 1);
   EXPECT_EQ(test::bandwidth(machine, a, b, LinkKind::NvLink), 60);
@@ -100,11 +109,17 @@ TEST(MachineBuild, NvlinksBetweenGpusAreListedByBothEnds) {
 TEST(MachineBuild, NvlinkAndC2cReachTheCpuAboveTheGpu) {
   const std::string toCpu = nvlink("0004:00:00.0", 3, "0x068001");
   const std::string c2c = "<c2c bw=\"44712\" count=\"10\"/>";
-  const Machine machine = test::built(test::system(test::cpu("arch=\"ppc64\"", test::gpu("11", 0, toCpu, 70), 0) +
-                                       test::cpu("arch=\"ppc64\"", test::pci("20", test::gpu("21", 1, c2c, 90)), 8)));
-  EXPECT_EQ(test::bandwidth(machine, test::at(machine, NodeKind::Device, 0), test::at(machine, NodeKind::Cpu, 0), LinkKind::NvLink), 60);
-  EXPECT_EQ(test::bandwidth(machine, test::at(machine, NodeKind::Cpu, 0), test::at(machine, NodeKind::Device, 0), LinkKind::NvLink), 60);
-  EXPECT_NEAR(test::bandwidth(machine, test::at(machine, NodeKind::Device, 1), test::at(machine, NodeKind::Cpu, 1), LinkKind::C2c),
+  const Machine machine =
+      test::built(test::system(test::cpu("arch=\"ppc64\"", test::gpu("11", 0, toCpu, 70), 0) +
+                               test::cpu("arch=\"ppc64\"", test::pci("20", test::gpu("21", 1, c2c, 90)), 8)));
+  EXPECT_EQ(test::bandwidth(machine, test::at(machine, NodeKind::Device, 0), test::at(machine, NodeKind::Cpu, 0),
+                            LinkKind::NvLink),
+            60);
+  EXPECT_EQ(test::bandwidth(machine, test::at(machine, NodeKind::Cpu, 0), test::at(machine, NodeKind::Device, 0),
+                            LinkKind::NvLink),
+            60);
+  EXPECT_NEAR(test::bandwidth(machine, test::at(machine, NodeKind::Device, 1), test::at(machine, NodeKind::Cpu, 1),
+                              LinkKind::C2c),
               447.12, 0.01);
 }
 
@@ -114,7 +129,8 @@ TEST(MachineBuild, TheTwoLevelsOfABroadcomSwitchAreOne) {
            subsystem + "\"";
   };
   const auto switches = [&](const std::string& upper, const std::string& lower) {
-    const Machine machine = test::built(test::system(test::cpu(test::kIntel, test::pci("10", test::pci("11", test::gpu("12", 0), lower), upper))));
+    const Machine machine = test::built(
+        test::system(test::cpu(test::kIntel, test::pci("10", test::pci("11", test::gpu("12", 0), lower), upper))));
     const int device = test::at(machine, NodeKind::Device, 0);
     EXPECT_EQ(test::bandwidth(machine, device, machine.nodes(NodeKind::Switch).back(), LinkKind::Pci), 24);
     return count(machine, NodeKind::Switch);
@@ -127,9 +143,10 @@ TEST(MachineBuild, TheTwoLevelsOfABroadcomSwitchAreOne) {
 }
 
 TEST(MachineBuild, PeerLinkedSwitchesHaveALinkInTheDirectionListed) {
-  const Machine machine = test::built(test::system(test::cpu(
-      test::kIntel, test::pci("10", test::gpu("11", 0) + "<pcilink target=\"0000:20:00.0\"/>" + "<pcilink target=\"0000:99:00.0\"/>") +
-                  test::pci("20", test::gpu("21", 1)))));
+  const Machine machine = test::built(
+      test::system(test::cpu(test::kIntel, test::pci("10", test::gpu("11", 0) + "<pcilink target=\"0000:20:00.0\"/>" +
+                                                               "<pcilink target=\"0000:99:00.0\"/>") +
+                                               test::pci("20", test::gpu("21", 1)))));
   const int first = test::at(machine, NodeKind::Switch, 0);
   const int second = test::at(machine, NodeKind::Switch, 1);
   EXPECT_EQ(test::bandwidth(machine, first, second, LinkKind::Local), kLocalBandwidth);
@@ -138,8 +155,8 @@ TEST(MachineBuild, PeerLinkedSwitchesHaveALinkInTheDirectionListed) {
 
 TEST(MachineBuild, SeveralRanksShareADevice) {
   const std::string two = test::pci("11",
-                              "<gpu dev=\"4\" sm=\"80\" rank=\"0\"><nvlink target=\"0000:77:00.0\" count=\"1\" "
-                              "tclass=\"0x068000\"/></gpu><gpu dev=\"4\" sm=\"80\" rank=\"1\"/>");
+                                    "<gpu dev=\"4\" sm=\"80\" rank=\"0\"><nvlink target=\"0000:77:00.0\" count=\"1\" "
+                                    "tclass=\"0x068000\"/></gpu><gpu dev=\"4\" sm=\"80\" rank=\"1\"/>");
   const Machine machine = test::built(test::system(test::cpu(test::kIntel, two)));
   EXPECT_EQ(count(machine, NodeKind::Device), 1U);
   ASSERT_EQ(count(machine, NodeKind::Gpu), 2U);
@@ -150,17 +167,18 @@ TEST(MachineBuild, SeveralRanksShareADevice) {
 
 TEST(MachineBuild, PartitionsOfAGpuAreJoinedMoreSlowly) {
   const std::string two = test::pci("11",
-                              "<gpu dev=\"0\" sm=\"100\" rank=\"0\" mlopart=\"0\"/>"
-                              "<gpu dev=\"1\" sm=\"100\" rank=\"1\" mlopart=\"1\"/>");
+                                    "<gpu dev=\"0\" sm=\"100\" rank=\"0\" mlopart=\"0\"/>"
+                                    "<gpu dev=\"1\" sm=\"100\" rank=\"1\" mlopart=\"1\"/>");
   const Machine machine = test::built(test::system(test::cpu(test::kIntel, two)));
-  EXPECT_EQ(test::bandwidth(machine, test::at(machine, NodeKind::Gpu, 0), test::at(machine, NodeKind::Device, 0), LinkKind::Local),
+  EXPECT_EQ(test::bandwidth(machine, test::at(machine, NodeKind::Gpu, 0), test::at(machine, NodeKind::Device, 0),
+                            LinkKind::Local),
             kPartitionBandwidth);
   EXPECT_EQ(machine.facts<DeviceFacts>(test::at(machine, NodeKind::Device, 0)).partition, 0);
 }
 
 TEST(MachineBuild, VirtualNicsHangUnderTheCpu) {
-  const Machine machine =
-      test::built(test::system(test::cpu(test::kIntel, test::gpu("11", 0) + "<nic>" + test::net(0) + "</nic><nic>" + test::net(1) + "</nic>")));
+  const Machine machine = test::built(test::system(
+      test::cpu(test::kIntel, test::gpu("11", 0) + "<nic>" + test::net(0) + "</nic><nic>" + test::net(1) + "</nic>")));
   ASSERT_EQ(count(machine, NodeKind::Nic), 2U);
   const int nic = test::at(machine, NodeKind::Nic, 1);
   EXPECT_EQ(test::bandwidth(machine, nic, test::at(machine, NodeKind::Cpu, 0), LinkKind::Local), kLocalBandwidth);
@@ -181,7 +199,9 @@ TEST(MachineBuild, CpusOfAHostAreLinkedAsFastAsTheFirstOne) {
 }
 
 TEST(MachineBuild, CpusAreKnownByVendorAndModel) {
-  const auto kindOf = [](const std::string& attributes) { return test::built(test::system(test::cpu(attributes, ""))).cpuKind(); };
+  const auto kindOf = [](const std::string& attributes) {
+    return test::built(test::system(test::cpu(attributes, ""))).cpuKind();
+  };
   const auto intel = [&](const char* family, const char* model) {
     return kindOf(std::string("arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"") + family + "\" modelid=\"" +
                   model + "\"");
@@ -213,15 +233,18 @@ TEST(MachineBuild, SaysWhichElementIsWrong) {
   refused(test::system(test::cpu("arch=\"" + std::string(100000, 'm') + "\"", "")), "mmm...\" is none of x86_64");
   refused(test::system(test::cpu(test::kIntel, test::gpu("11", 0) + test::gpu("11", 1))), "busid=\"0000:11:00.0\" too");
   refused(test::system(test::cpu(test::kIntel, test::pci("11", "<gpu dev=\"0\" rank=\"0\"/>"))), "'sm' is missing");
-  refused(test::system(test::cpu(test::kIntel, test::gpu("11", 0, nvlink("0000:12:00.0", -1, "0x03")))), "count=\"-1\"");
-  refused(test::system(test::cpu(test::kIntel, "<pci busid=\"0000:11:00.0\" class=\"0x060400\"/>")), "'link_speed' is missing");
+  refused(test::system(test::cpu(test::kIntel, test::gpu("11", 0, nvlink("0000:12:00.0", -1, "0x03")))),
+          "count=\"-1\"");
+  refused(test::system(test::cpu(test::kIntel, "<pci busid=\"0000:11:00.0\" class=\"0x060400\"/>")),
+          "'link_speed' is missing");
 }
 
 TEST(MachineBuild, RefusesMachinesThatNobodyHas) {
   std::string nets;
   for (int i = 0; i < kMaxNodes; ++i) nets += test::net(i);
   test::expectLog("more than 2048 nodes");
-  EXPECT_EQ(buildMachine(test::parsed(test::system(test::cpu(test::kIntel, test::nic("11", nets))))).status().code(), ncclInvalidUsage);
+  EXPECT_EQ(buildMachine(test::parsed(test::system(test::cpu(test::kIntel, test::nic("11", nets))))).status().code(),
+            ncclInvalidUsage);
   std::string cpus;
   for (int i = 0; i <= kMaxCpus + 1; ++i) cpus += test::cpu(test::kIntel, "", i);
   test::expectLog("or 512 CPUs");
@@ -238,7 +261,8 @@ TEST(MachineBuild, CountsVirtualNicsAndEachCpu) {
   for (int i = 0; i < kMaxNodes; ++i) nics += "<nic/>";
   expectRefused(test::cpu(test::kIntel, nics), "more than 2048 nodes");
   std::string cpus;
-  for (int i = 0; i <= kMaxCpus; ++i) cpus += test::cpu(std::string(test::kIntel) + " host_hash=\"" + std::to_string(i) + "\"", "");
+  for (int i = 0; i <= kMaxCpus; ++i)
+    cpus += test::cpu(std::string(test::kIntel) + " host_hash=\"" + std::to_string(i) + "\"", "");
   expectRefused(cpus, "or 512 CPUs");
 }
 
@@ -261,8 +285,9 @@ TEST(MachineBuild, RefusesWhatWouldTakeMinutes) {
 
 TEST(MachineBuild, AHostIsTheNumberOfItsHashHoweverWritten) {
   const std::string amd(test::kAmd);
-  const Machine machine = test::built(test::system(test::cpu(amd + " host_hash=\"0xAB\"", "") + test::cpu(amd + " host_hash=\"ab\"", "", 1) +
-                                       test::cpu(amd + " host_hash=\"0xac\"", "")));
+  const Machine machine = test::built(test::system(test::cpu(amd + " host_hash=\"0xAB\"", "") +
+                                                   test::cpu(amd + " host_hash=\"ab\"", "", 1) +
+                                                   test::cpu(amd + " host_hash=\"0xac\"", "")));
   EXPECT_EQ(machine.systems(), 2);
   EXPECT_EQ(machine.linkCount(), 2);
 }

@@ -70,7 +70,8 @@ inline topo::Machine knownMachine(const std::string& name) {
   return machine.ok() ? std::move(machine).value() : topo::Machine{};
 }
 
-inline topo::Topology topologyOf(const std::string& name, const topo::TopologyUse& use = {}, const topo::PathSettings& settings = {}) {
+inline topo::Topology topologyOf(const std::string& name, const topo::TopologyUse& use = {},
+                                 const topo::PathSettings& settings = {}) {
   auto topology = topo::buildTopology(known(name), use, settings);
   EXPECT_TRUE(topology.ok()) << name;
   return topology.ok() ? std::move(topology).value() : topo::Topology{};

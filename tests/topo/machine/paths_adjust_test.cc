@@ -79,7 +79,7 @@ TEST(P2p, IsNotUsedWhereNvmlRefusesIt) {
   const std::string one = busIdText(settings.p2p.refused[0].from);
   const std::string other = busIdText(settings.p2p.refused[0].to);
   test::expectLog("NVML on host gpu07 says that GPU 1 (" + one + ") cannot access GPU 0 (" + other +
-            ") directly, chipset not supported, although NVLink joins them");
+                  ") directly, chipset not supported, although NVLink joins them");
   EXPECT_EQ(computePaths(machine, settings).status().code(), ncclUnhandledCudaError);
   settings.p2p.ignore = 1;
   const Adjusted overCpu(machine, settings);
@@ -143,7 +143,8 @@ TEST(C2c, NicsOfTheCpuThatItJoinsAreNear) {
 TEST(C2c, IsOnTheWaysThatAreCalledByIt) {
   // A C2C link that is slower than PCI is the nearest way to the CPU, but not the one to a NIC.
   const Adjusted known(
-      test::built(test::system(test::cpu(test::kIntel, test::gpu("11", 0, "<c2c bw=\"1000\" count=\"1\"/>") + test::gpu("12", 1) + test::nic("21", test::net(0))))));
+      test::built(test::system(test::cpu(test::kIntel, test::gpu("11", 0, "<c2c bw=\"1000\" count=\"1\"/>") +
+                                                           test::gpu("12", 1) + test::nic("21", test::net(0))))));
   EXPECT_EQ(known.toNet(0, 0), PathType::Phb);
   EXPECT_EQ(known.fromNet(0, 0), PathType::Phb);
 }
@@ -258,10 +259,12 @@ TEST(Gdr, NeedsGpuAndNicThatCan) {
     return gdrUsable(known.machine, known.paths, {}, {known.gpu(0), known.net(0), false, PathType::Phb});
   };
   const PathSettings far{.gdrLevel = PathType::Sys};
-  const Adjusted near(test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0) + test::nic("12", test::net(0))))));
+  const Adjusted near(
+      test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0) + test::nic("12", test::net(0))))));
   EXPECT_TRUE(gdrUsable(near.machine, near.paths, far, {near.gpu(0), near.net(0), false, PathType::Phb}));
   EXPECT_FALSE(usable(test::gpu("11", 0) + test::nic("12", test::net(0))));
-  const Adjusted noNic(test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0) + test::nic("12", "<net dev=\"0\"/>")))));
+  const Adjusted noNic(
+      test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0) + test::nic("12", "<net dev=\"0\"/>")))));
   EXPECT_FALSE(gdrUsable(noNic.machine, noNic.paths, far, {noNic.gpu(0), noNic.net(0), false, PathType::Pix}));
   const std::string part = test::pci("11", "<gpu dev=\"0\" sm=\"100\" rank=\"0\" mlopart=\"0\" gdr=\"1\"/>");
   const Adjusted partition(test::built(test::system(test::cpu(test::kAmd, part + test::nic("12", test::net(0))))));

@@ -67,7 +67,8 @@ TEST(Paths, TypesFollowSwitchesCpusAndSockets) {
   EXPECT_EQ(known.toNet(0, 0).type, PathType::Pix);
   EXPECT_EQ(known.toNet(0, 1).type, PathType::Pxb);
   EXPECT_EQ(known.toNet(0, 7).type, PathType::Sys);
-  const WithPaths direct(test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0) + test::gpu("12", 1)) + test::cpu(test::kAmd, test::gpu("13", 2), 1))));
+  const WithPaths direct(test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0) + test::gpu("12", 1)) +
+                                                  test::cpu(test::kAmd, test::gpu("13", 2), 1))));
   EXPECT_EQ(direct.gpus(0, 1).type, PathType::Phb);
   EXPECT_EQ(direct.gpus(0, 2).type, PathType::Sys);
   EXPECT_EQ(direct.gpus(0, 2).bandwidth, 16);
@@ -75,30 +76,33 @@ TEST(Paths, TypesFollowSwitchesCpusAndSockets) {
 
 TEST(Paths, NothingPassesThroughAGpu) {
   const std::string link = "<nvlink target=\"0000:12:00.0\" count=\"12\" tclass=\"0x030200\"/>";
-  const WithPaths two(
-      test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0, link)) + test::cpu(test::kAmd, test::pci("20", test::gpu("12", 1) + test::nic("13", test::net(0))), 1))));
+  const WithPaths two(test::built(
+      test::system(test::cpu(test::kAmd, test::gpu("11", 0, link)) +
+                   test::cpu(test::kAmd, test::pci("20", test::gpu("12", 1) + test::nic("13", test::net(0))), 1))));
   EXPECT_EQ(two.gpus(0, 1).type, PathType::Nvl);
   EXPECT_EQ(two.toNet(1, 0).type, PathType::Pix);
   EXPECT_EQ(two.toNet(0, 0).type, PathType::Sys);
 }
 
 TEST(Paths, RanksOfOneDeviceAreLocal) {
-  const WithPaths one(test::built(
-      test::system(test::cpu(test::kAmd, test::pci("11", "<gpu dev=\"0\" sm=\"80\" rank=\"0\"/><gpu dev=\"0\" sm=\"80\" rank=\"1\"/>")))));
+  const WithPaths one(test::built(test::system(test::cpu(
+      test::kAmd, test::pci("11", "<gpu dev=\"0\" sm=\"80\" rank=\"0\"/><gpu dev=\"0\" sm=\"80\" rank=\"1\"/>")))));
   EXPECT_EQ(one.gpus(0, 1).type, PathType::Loc);
   EXPECT_EQ(one.gpus(0, 1).bandwidth, 5000);
 }
 
 TEST(Paths, HostsWithoutNvlinkAreNotConnected) {
-  const WithPaths two(test::built(test::system(test::cpu(std::string(test::kAmd) + " host_hash=\"0x1\"", test::gpu("11", 0)) +
-                                   test::cpu(std::string(test::kAmd) + " host_hash=\"0x2\"", test::gpu("11", 1)))));
+  const WithPaths two(
+      test::built(test::system(test::cpu(std::string(test::kAmd) + " host_hash=\"0x1\"", test::gpu("11", 0)) +
+                               test::cpu(std::string(test::kAmd) + " host_hash=\"0x2\"", test::gpu("11", 1)))));
   EXPECT_EQ(two.gpus(0, 1).type, PathType::Dis);
 }
 
 TEST(Paths, ABestWayNeedNotConsistOfBestWays) {
   // To the CPU the slow C2C is best, for its type; on to the NIC its bandwidth would be a loss for nothing.
   const std::string c2c = "<c2c bw=\"3000\" count=\"1\"/>";
-  const WithPaths known(test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0, c2c) + test::nic("12", test::net(0))))));
+  const WithPaths known(
+      test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0, c2c) + test::nic("12", test::net(0))))));
   const Path& toCpu = known.paths.of(known.gpu(0), test::at(known.machine, NodeKind::Cpu, 0));
   EXPECT_EQ(toCpu.type, PathType::C2c);
   EXPECT_EQ(toCpu.bandwidth, 3);
@@ -165,14 +169,16 @@ TEST(Loads, PeerTrafficThroughAnIntelCpuCostsMore) {
 
 TEST(Loads, LongerAndShorterWaysThroughIntelCostWhatTheyCarry) {
   const WithPaths intel(
-      test::built(test::system(test::cpu(test::kIntel, test::pci("10", test::gpu("11", 0) + test::gpu("12", 1))) + test::cpu(test::kIntel, test::gpu("13", 2), 1))));
+      test::built(test::system(test::cpu(test::kIntel, test::pci("10", test::gpu("11", 0) + test::gpu("12", 1))) +
+                               test::cpu(test::kIntel, test::gpu("13", 2), 1))));
   EXPECT_FLOAT_EQ(intel.load(intel.gpu(0), intel.gpu(1), intel.pciOut(0)), 1);
   EXPECT_FLOAT_EQ(intel.load(intel.gpu(0), intel.gpu(2), intel.pciOut(0)), 1);
 }
 
 TEST(Loads, NicsWritingToOldGpusAlsoCostTheWayBack) {
   const auto back = [](int sm, bool fromNet) {
-    const WithPaths known(test::built(test::system(test::cpu(test::kAmd, test::gpu("11", 0, "", sm) + test::gpu("12", 1, "", sm) + test::nic("13", test::net(0))))));
+    const WithPaths known(test::built(test::system(test::cpu(
+        test::kAmd, test::gpu("11", 0, "", sm) + test::gpu("12", 1, "", sm) + test::nic("13", test::net(0))))));
     return known.load(fromNet ? known.net(0) : known.gpu(1), known.gpu(0), known.pciOut(0));
   };
   EXPECT_FLOAT_EQ(back(70, true), 0.125F);
@@ -200,8 +206,10 @@ TEST(LocalNics, AreTheFastestAndAmongThemTheNearest) {
 
 TEST(LocalNics, AreGivenToChannelsInTurn) {
   // Two GPUs near four NICs: each GPU has two of them.
-  const WithPaths known(test::built(test::system(
-      test::cpu(test::kAmd, test::pci("10", test::gpu("11", 0) + test::gpu("12", 1) + test::nic("13", test::net(0) + test::net(1)) + test::nic("14", test::net(2) + test::net(3)))))));
+  const WithPaths known(test::built(
+      test::system(test::cpu(test::kAmd, test::pci("10", test::gpu("11", 0) + test::gpu("12", 1) +
+                                                             test::nic("13", test::net(0) + test::net(1)) +
+                                                             test::nic("14", test::net(2) + test::net(3)))))));
   const auto dev = [&](std::size_t gpu, int channel, int netsPerGpu = 0) {
     const int net = netOfChannel(known.machine, known.paths, known.gpu(gpu), channel, netsPerGpu);
     return known.machine.facts<NetFacts>(net).dev;

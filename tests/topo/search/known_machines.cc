@@ -96,8 +96,9 @@ const topo::Graph* graphNamed(const topo::GraphSet& graphs, const std::string& n
 }
 
 std::string foundText(const topo::Graph& graph) {
-  return fmt::format("{}\t{}\t{:.6g}\t{:.6g}\t{}\t{}", topo::patternName(graph.pattern), graph.nChannels(), graph.bwIntra,
-                     graph.bwInter, topo::pathTypeName(graph.typeIntra), topo::pathTypeName(graph.typeInter));
+  return fmt::format("{}\t{}\t{:.6g}\t{:.6g}\t{}\t{}", topo::patternName(graph.pattern), graph.nChannels(),
+                     graph.bwIntra, graph.bwInter, topo::pathTypeName(graph.typeIntra),
+                     topo::pathTypeName(graph.typeInter));
 }
 
 std::string rowText(const KnownUse& use, const topo::Graph& graph, const Expectation* expected) {

@@ -23,7 +23,8 @@ int complain(const KnownUse& use, const topo::Topology& topology, const topo::Gr
       fmt::print(stderr, "below the reference ({} and {}): {}\n", row.floorText[0], row.floorText[1],
                  rowText(use, *graph, &row));
     }
-    const std::vector<std::string> faults = topo::validateGraph(topology.machine, topology.paths, *graph, topology.interNode);
+    const std::vector<std::string> faults =
+        topo::validateGraph(topology.machine, topology.paths, *graph, topology.interNode);
     if (!faults.empty()) {
       fmt::print(stderr, "refused: {} {}: {} ({} in all)\n", use.machine, use.name, faults.front(), faults.size());
     }

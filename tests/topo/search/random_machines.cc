@@ -48,9 +48,9 @@ topo::XmlElement pci(const MachineSketch& sketch, const std::string& busId, cons
 topo::XmlElement gpuElement(const MachineSketch& sketch, int place) {
   const std::size_t at = static_cast<std::size_t>(place);
   topo::XmlElement gpu = element("gpu", {{"dev", std::to_string(sketch.dev[at])},
-                                   {"sm", std::to_string(sketch.sm)},
-                                   {"rank", std::to_string(sketch.dev[at])},
-                                   {"gdr", "1"}});
+                                         {"sm", std::to_string(sketch.sm)},
+                                         {"rank", std::to_string(sketch.dev[at])},
+                                         {"gdr", "1"}});
   const auto link = [&](const std::string& target, int count, const char* kind) {
     gpu.children.push_back(element("nvlink", {{"target", target}, {"count", std::to_string(count)}, {"tclass", kind}}));
   };
@@ -71,11 +71,11 @@ topo::XmlElement nicElement(const MachineSketch& sketch, int index) {
   for (int port = 0; port < nic.ports; ++port) {
     const int dev = index * nic.ports + port;
     topo::XmlElement net = element("net", {{"name", fmt::format("net{}", dev)},
-                                     {"dev", std::to_string(dev)},
-                                     {"speed", std::to_string(nic.megabits)},
-                                     {"port", std::to_string(port + 1)},
-                                     {"guid", fmt::format("{:#x}", 0x1000 + index)},
-                                     {"gdr", "1"}});
+                                           {"dev", std::to_string(dev)},
+                                           {"speed", std::to_string(nic.megabits)},
+                                           {"port", std::to_string(port + 1)},
+                                           {"guid", fmt::format("{:#x}", 0x1000 + index)},
+                                           {"gdr", "1"}});
     if (nic.rail >= 0) net.set("rail", std::to_string(nic.rail));
     holder.children.push_back(std::move(net));
   }
@@ -106,7 +106,8 @@ void append(std::vector<topo::XmlElement>& to, std::vector<topo::XmlElement> wha
 
 topo::XmlElement cpuElement(const MachineSketch& sketch, int socket) {
   const CpuAttributes& kind = kCpus[static_cast<std::size_t>(sketch.cpu)];
-  topo::XmlElement cpu = element("cpu", {{"numaid", std::to_string(socket)}, {"affinity", "ffffffff"}, {"arch", kind.arch}});
+  topo::XmlElement cpu =
+      element("cpu", {{"numaid", std::to_string(socket)}, {"affinity", "ffffffff"}, {"arch", kind.arch}});
   if (kind.vendor[0] != 0) {
     cpu.set("vendor", kind.vendor);
     cpu.set("familyid", kind.family);

@@ -117,7 +117,8 @@ template <typename Body>
 void forAllMachines(const Body& body) {
   for (std::size_t i = 0; i < cases().size(); ++i) {
     const Case& one = cases()[i];
-    SCOPED_TRACE("seed " + std::to_string(i / 2) + (one.interNode ? ", several: " : ", one: ") + test::describe(one.sketch));
+    SCOPED_TRACE("seed " + std::to_string(i / 2) + (one.interNode ? ", several: " : ", one: ") +
+                 test::describe(one.sketch));
     ASSERT_TRUE(one.topology.has_value());
     body(one);
   }

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "topo/search/graph.h"
 #include "topo/machine/machine.h"
 #include "topo/machine/paths.h"
+#include "topo/search/graph.h"
 #include "topo/search/validate.h"
 
 namespace tutti::test {
@@ -100,7 +100,9 @@ struct Checked {
     graph.typeInter = topo::PathType::Pix;
     return graph;
   }
-  topo::Graph ring(float intra, float inter = 0) const { return graph(topo::GraphId::Ring, topo::Pattern::Ring, intra, inter); }
+  topo::Graph ring(float intra, float inter = 0) const {
+    return graph(topo::GraphId::Ring, topo::Pattern::Ring, intra, inter);
+  }
   void add(topo::Graph& graph, std::initializer_list<std::size_t> places, int in = -1, int out = -1) const {
     const auto net = [&](int i) { return i < 0 ? -1 : sketch.nets[static_cast<std::size_t>(i)]; };
     graph.channels.push_back({order(places), net(in), net(out)});

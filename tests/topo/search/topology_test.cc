@@ -33,15 +33,20 @@ TEST(Topology, SaysWhichGpuThereIsNot) {
   test::expectLog("Rank 8 is asked for");
   EXPECT_EQ(buildTopology(test::known("own_dgx_h100"), {.rank = 8}, {}).status().code(), ncclInvalidArgument);
   test::expectLog("there is no <gpu>");
-  EXPECT_EQ(buildTopology(test::parsed(test::system(test::cpu(test::kIntel, ""))), {}, {}).status().code(), ncclInvalidUsage);
+  EXPECT_EQ(buildTopology(test::parsed(test::system(test::cpu(test::kIntel, ""))), {}, {}).status().code(),
+            ncclInvalidUsage);
 }
 
 TEST(Topology, SaysThatGpusStandWhereNobodyLooksForThem) {
   const std::string below = test::pci("10", "<nic>" + test::net(0) + "</nic>" + test::gpu("11", 0));
   test::expectLog("t.xml, line 1, <system>: 1 of 2 GPUs in use stand below a <pci> that is a NIC or another GPU");
-  EXPECT_EQ(buildTopology(test::parsed(test::system(test::cpu(test::kIntel, below + test::gpu("12", 1)))), {}, {}).status().code(), ncclInvalidUsage);
+  EXPECT_EQ(buildTopology(test::parsed(test::system(test::cpu(test::kIntel, below + test::gpu("12", 1)))), {}, {})
+                .status()
+                .code(),
+            ncclInvalidUsage);
   test::expectLog("1 of 1 GPUs in use");
-  EXPECT_EQ(buildTopology(test::parsed(test::system(test::cpu(test::kIntel, below))), {}, {}).status().code(), ncclInvalidUsage);
+  EXPECT_EQ(buildTopology(test::parsed(test::system(test::cpu(test::kIntel, below))), {}, {}).status().code(),
+            ncclInvalidUsage);
 }
 
 TEST(Topology, AHostStaysWholeHoweverItsHashIsWritten) {
@@ -64,7 +69,8 @@ TEST(Topology, RanksOfTheDescriptionTellGpusOfOneNumberApart) {
   const auto ranked = [](const char* busId, const char* rank) {
     return test::pci(busId, std::string("<gpu dev=\"0\" sm=\"80\" rank=\"") + rank + "\"/>");
   };
-  const XmlElement xml = test::parsed(test::system(test::cpu(test::kIntel, ranked("11", "9") + ranked("12", "7") + ranked("13", "8"))));
+  const XmlElement xml =
+      test::parsed(test::system(test::cpu(test::kIntel, ranked("11", "9") + ranked("12", "7") + ranked("13", "8"))));
   const auto topology = buildTopology(xml, {.ranks = {7, 9}}, {});
   ASSERT_TRUE(topology.ok());
   const Machine& machine = topology.value().machine;
@@ -79,10 +85,11 @@ TEST(Topology, RanksOfTheDescriptionTellGpusOfOneNumberApart) {
 TEST(Topology, LeavesOutWhatLeadsNowhere) {
   const Topology part = test::topologyOf("own_pcie8_v100_switch_1nic", {.gpus = {0}});
   EXPECT_EQ(part.machine.nodes(NodeKind::Device).size(), 1U);
-  const auto topology =
-      buildTopology(test::parsed(test::system(test::cpu(test::kIntel, test::pci("10", test::pci("20", test::gpu("21", 0)) + test::pci("30", test::gpu("31", 1)))) +
-                                  test::cpu(test::kIntel, test::gpu("41", 2), 1))),
-                    {.gpus = {1}}, {});
+  const auto topology = buildTopology(
+      test::parsed(test::system(test::cpu(test::kIntel, test::pci("10", test::pci("20", test::gpu("21", 0)) +
+                                                                            test::pci("30", test::gpu("31", 1)))) +
+                                test::cpu(test::kIntel, test::gpu("41", 2), 1))),
+      {.gpus = {1}}, {});
   ASSERT_TRUE(topology.ok());
   EXPECT_EQ(topology.value().machine.nodes(NodeKind::Switch).size(), 2U);
   EXPECT_EQ(topology.value().machine.nodes(NodeKind::Cpu).size(), 1U);
@@ -90,8 +97,8 @@ TEST(Topology, LeavesOutWhatLeadsNowhere) {
 
 TEST(Topology, KeepsTheLinksOfADeviceWhoseFirstRankIsNotUsed) {
   const std::string two = test::pci("11",
-                              "<gpu dev=\"0\" sm=\"80\"><nvlink target=\"0000:77:00.0\" count=\"12\" "
-                              "tclass=\"0x068000\"/></gpu><gpu dev=\"1\" sm=\"80\"/>");
+                                    "<gpu dev=\"0\" sm=\"80\"><nvlink target=\"0000:77:00.0\" count=\"12\" "
+                                    "tclass=\"0x068000\"/></gpu><gpu dev=\"1\" sm=\"80\"/>");
   const auto topology = buildTopology(test::parsed(test::system(test::cpu(test::kIntel, two))), {.gpus = {1}}, {});
   ASSERT_TRUE(topology.ok());
   EXPECT_EQ(topology.value().machine.nodes(NodeKind::NvSwitch).size(), 1U);
@@ -175,21 +182,24 @@ TEST(Topology, GpusThatAreNotUsedRelayNothing) {
   const auto link = [](const char* to) {
     return std::string("<nvlink target=\"0000:") + to + ":00.0\" count=\"1\" tclass=\"0x030200\"/>";
   };
-  const std::string text =
-      test::system(test::cpu(test::kIntel, test::pci("10", test::gpu("11", 0, link("12")))) + test::cpu(test::kIntel, test::gpu("12", 1, link("11") + link("13")), 1) +
-             test::cpu(test::kIntel, test::pci("30", test::gpu("13", 2, link("12"))), 2));
+  const std::string text = test::system(test::cpu(test::kIntel, test::pci("10", test::gpu("11", 0, link("12")))) +
+                                        test::cpu(test::kIntel, test::gpu("12", 1, link("11") + link("13")), 1) +
+                                        test::cpu(test::kIntel, test::pci("30", test::gpu("13", 2, link("12"))), 2));
   const auto whole = buildTopology(test::parsed(text), {}, {});
   ASSERT_TRUE(whole.ok());
-  EXPECT_EQ(whole.value()
-                .paths.of(test::at(whole.value().machine, NodeKind::Gpu, 0), test::at(whole.value().machine, NodeKind::Gpu, 2))
-                .type,
-            PathType::Nvb);
+  EXPECT_EQ(
+      whole.value()
+          .paths
+          .of(test::at(whole.value().machine, NodeKind::Gpu, 0), test::at(whole.value().machine, NodeKind::Gpu, 2))
+          .type,
+      PathType::Nvb);
   const auto part = buildTopology(test::parsed(text), {.gpus = {0, 2}}, {});
   ASSERT_TRUE(part.ok());
-  EXPECT_EQ(part.value()
-                .paths.of(test::at(part.value().machine, NodeKind::Gpu, 0), test::at(part.value().machine, NodeKind::Gpu, 1))
-                .type,
-            PathType::Sys);
+  EXPECT_EQ(
+      part.value()
+          .paths.of(test::at(part.value().machine, NodeKind::Gpu, 0), test::at(part.value().machine, NodeKind::Gpu, 1))
+          .type,
+      PathType::Sys);
 }
 
 }  // namespace

@@ -111,7 +111,8 @@ TEST(ValidateGraph, ChargesBothDirectionsForNvLinkIntoAPowerCpu) {
 }
 
 /// What routeFault says of a way made by hand.
-std::string faultOf(const test::Checked& four, PathType type, std::vector<int> nodes, std::size_t from, std::size_t to) {
+std::string faultOf(const test::Checked& four, PathType type, std::vector<int> nodes, std::size_t from,
+                    std::size_t to) {
   PathTable paths = four.paths;
   const Machine& machine = four.sketch.machine;
   Path path{type, 1, {}};

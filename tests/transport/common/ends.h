@@ -28,7 +28,8 @@ inline std::unique_ptr<gpu::Device> openDevice(int ordinal) {
 inline std::uint64_t wordAt(const gpu::Device& device, const void* address) {
   std::uint64_t word = ~std::uint64_t{0};
   EXPECT_TRUE(
-      gpu::copyToHost(device, std::as_writable_bytes(std::span(&word, 1)), reinterpret_cast<CUdeviceptr>(address)).ok());
+      gpu::copyToHost(device, std::as_writable_bytes(std::span(&word, 1)), reinterpret_cast<CUdeviceptr>(address))
+          .ok());
   return word;
 }
 

@@ -41,7 +41,8 @@ transport::ConnectHandle changedHandle(transport::ConnectHandle handle, Change&&
 }
 
 /// An end at rank 0 takes none of the handles for its peer's. `name`: of the transport.
-inline void expectRefused(transport::Endpoint& endpoint, const std::string& name, std::initializer_list<transport::ConnectHandle> handles) {
+inline void expectRefused(transport::Endpoint& endpoint, const std::string& name,
+                          std::initializer_list<transport::ConnectHandle> handles) {
   for (const transport::ConnectHandle& handle : handles) {
     expectLog(name +
               " handle does not belong to channel 3 of rank 0 (host node7, device 0) with rank 1 (host node7, "

@@ -122,7 +122,8 @@ TEST(LocalPacket, LeavesNothingBehindOfDescriptorsThatNobodyAskedFor) {
   header->cmsg_len = CMSG_LEN(sizeof(two));
   std::memcpy(CMSG_DATA(header), two.data(), sizeof(two));
   ASSERT_EQ(::sendmsg(one.get(), &message, 0), 1);
-  EXPECT_EQ(transport::receivePacket(other.get(), std::as_writable_bytes(std::span(&text, 1))).state, transport::PacketIo::Done);
+  EXPECT_EQ(transport::receivePacket(other.get(), std::as_writable_bytes(std::span(&text, 1))).state,
+            transport::PacketIo::Done);
   EXPECT_EQ(nextDescriptor(), before);
 }
 
@@ -142,7 +143,8 @@ TEST(LocalPacket, IsToBeTriedAgainWhileNothingComesOrIsTaken) {
   EXPECT_EQ(transport::receivePacket(other.get(), packet).state, transport::PacketIo::Again);
   int sent = 0;
   transport::PacketIo state = transport::PacketIo::Done;
-  for (; state == transport::PacketIo::Done && sent < 1'000'000; ++sent) state = transport::sendPacket(one.get(), packet);
+  for (; state == transport::PacketIo::Done && sent < 1'000'000; ++sent)
+    state = transport::sendPacket(one.get(), packet);
   EXPECT_EQ(state, transport::PacketIo::Again);
   EXPECT_EQ(transport::receivePacket(other.get(), packet).state, transport::PacketIo::Done);
   EXPECT_EQ(transport::sendPacket(one.get(), packet), transport::PacketIo::Done) << "there is room again";
@@ -164,7 +166,8 @@ int sendDescriptorsAsOtherUser(int line) {
   const std::byte packet{};
   transport::PacketIo state = transport::PacketIo::Done;
   // Those under way are counted for all processes of the user.
-  for (int i = 0; i < kMost + 3 && state == transport::PacketIo::Done; ++i) state = transport::sendPacket(line, std::span(&packet, 1), line);
+  for (int i = 0; i < kMost + 3 && state == transport::PacketIo::Done; ++i)
+    state = transport::sendPacket(line, std::span(&packet, 1), line);
   return state == transport::PacketIo::Again && errno == ETOOMANYREFS ? 0 : 1;
 }
 
@@ -225,7 +228,8 @@ TEST(LocalListener, GivesItsNameBack) {
   EXPECT_FALSE(listener.accept().valid());
   EXPECT_FALSE(connectedTo(name).valid());
   std::array<std::byte, 1> into{};
-  EXPECT_EQ(transport::receivePacket(guest.get(), into).state, transport::PacketIo::Gone) << "nobody will let it in any more";
+  EXPECT_EQ(transport::receivePacket(guest.get(), into).state, transport::PacketIo::Gone)
+      << "nobody will let it in any more";
   EXPECT_TRUE(listener.open(name, "TEST", "").ok());
 }
 

@@ -209,17 +209,17 @@ class FakeNet final : public plugin::Net {
   }
 
   std::function<void()> onReceive;  ///< called by every irecv; must not use the network
-  unsigned faults = 0;    ///< what no caller may do
-  unsigned mostOpen = 0;  ///< requests of one end at a time
+  unsigned faults = 0;              ///< what no caller may do
+  unsigned mostOpen = 0;            ///< requests of one end at a time
   unsigned flushes = 0;
-  unsigned flushed = 0;     ///< messages in them
-  unsigned receives = 0;    ///< that were posted …
-  unsigned mostAtOnce = 0;  ///< … with so many messages
-  unsigned abandoned = 0;            ///< connects
-  unsigned onDevice = 0;             ///< registrations of device memory
-  unsigned dmaBufs = 0;              ///< registrations of such
-  std::byte* dmaBufBegin = nullptr;  ///< of the last one: where the first byte of the dma-buf lies
-  unsigned unregistered = 0;         ///< messages of memory without registration
+  unsigned flushed = 0;                  ///< messages in them
+  unsigned receives = 0;                 ///< that were posted …
+  unsigned mostAtOnce = 0;               ///< … with so many messages
+  unsigned abandoned = 0;                ///< connects
+  unsigned onDevice = 0;                 ///< registrations of device memory
+  unsigned dmaBufs = 0;                  ///< registrations of such
+  std::byte* dmaBufBegin = nullptr;      ///< of the last one: where the first byte of the dma-buf lies
+  unsigned unregistered = 0;             ///< messages of memory without registration
   std::atomic<std::size_t> maxBytes{0};  ///< of a message
 
  private:

@@ -22,7 +22,8 @@ using device::test::WorldShape;
 class Engine {
  public:
   Engine(FakeNet& net, const device::test::World& world) {
-    const device::SlotBytes slotBytes{world.slotBytesOf(device::Protocol::LL), world.slotBytesOf(device::Protocol::LL128),
+    const device::SlotBytes slotBytes{world.slotBytesOf(device::Protocol::LL),
+                                      world.slotBytesOf(device::Protocol::LL128),
                                       world.slotBytesOf(device::Protocol::Simple)};
     for (const device::test::World::Pair& pair : world.pairs()) {
       if (pair.from != pair.to) links_.push_back(std::make_unique<Link>(net, pair, slotBytes, world.shape().firstStep));
@@ -37,19 +38,19 @@ class Engine {
 
  private:
   struct Link {
-    Link(FakeNet& net, const device::test::World::Pair& pair, const device::SlotBytes& slotBytes, std::uint64_t firstStep)
+    Link(FakeNet& net, const device::test::World::Pair& pair, const device::SlotBytes& slotBytes,
+         std::uint64_t firstStep)
         : out(net::senderMessageBytes(slotBytes)), in(net::receiverMessageBytes(slotBytes)) {
       const std::size_t bytes = std::size_t{slotBytes[2]} * device::kSteps;
       simple = connectLanes(net, {{pair.sender.slots[2], bytes}}, {{pair.receiver.slots[2], bytes}});
       flagged = connectLanes(net, {{out.data(), out.size()}}, {{in.data(), in.size()}});
-      sender =
-          std::make_unique<net::NetSender>(net::SendSetup{{pathFor(device::Direction::Send, pair.from, pair.to),
-                                                           &simple.sender, &flagged.sender, out.data(), firstStep},
-                                                          pair.sender});
-      receiver = std::make_unique<net::NetReceiver>(net::RecvSetup{{pathFor(device::Direction::Recv, pair.to, pair.from),
-                                                                    &simple.receiver, &flagged.receiver, in.data(),
-                                                                    firstStep},
-                                                                   pair.receiver});
+      sender = std::make_unique<net::NetSender>(net::SendSetup{{pathFor(device::Direction::Send, pair.from, pair.to),
+                                                                &simple.sender, &flagged.sender, out.data(), firstStep},
+                                                               pair.sender});
+      receiver =
+          std::make_unique<net::NetReceiver>(net::RecvSetup{{pathFor(device::Direction::Recv, pair.to, pair.from),
+                                                             &simple.receiver, &flagged.receiver, in.data(), firstStep},
+                                                            pair.receiver});
     }
     std::vector<std::byte> out, in;
     LanePair simple, flagged;
@@ -61,8 +62,8 @@ class Engine {
     while (!over_.load()) {
       bool any = false;
       for (const auto& link : links_) {
-        for (proxy::ProgressTask* task :
-             {static_cast<proxy::ProgressTask*>(link->sender.get()), static_cast<proxy::ProgressTask*>(link->receiver.get())}) {
+        for (proxy::ProgressTask* task : {static_cast<proxy::ProgressTask*>(link->sender.get()),
+                                          static_cast<proxy::ProgressTask*>(link->receiver.get())}) {
           const auto moved = task->advance();
           if (!moved.ok()) ++failures_;
           any = any || (moved.ok() && moved.value());

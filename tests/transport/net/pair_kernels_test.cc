@@ -27,10 +27,13 @@ struct Pair {
   unsigned threads = 1;
 };
 
-float input(int rank, std::size_t i) { return static_cast<float>((static_cast<std::size_t>(rank) * 3 + i) % 7); }
+float input(int rank, std::size_t i) {
+  return static_cast<float>((static_cast<std::size_t>(rank) * 3 + i) % 7);
+}
 
 std::string kernelOf(device::DevOp op) {
-  return device::kernelName(device::Func::AllReduce, device::Algorithm::Ring, device::Protocol::Simple, op, ncclFloat32);
+  return device::kernelName(device::Func::AllReduce, device::Algorithm::Ring, device::Protocol::Simple, op,
+                            ncclFloat32);
 }
 
 void reduce(SharingWorld& sharing, const Pair& c) {
@@ -62,7 +65,8 @@ void reduce(SharingWorld& sharing, const Pair& c) {
       const float two = 2;
       std::memcpy(&work.scalar, &two, sizeof(two));
       work.op = c.op;
-      launches.push_back(std::make_unique<device::test::ThreadLaunch>(*kernel, world.shape().nChannels, c.threads, args));
+      launches.push_back(
+          std::make_unique<device::test::ThreadLaunch>(*kernel, world.shape().nChannels, c.threads, args));
     }
   }
   for (std::size_t r = 0; r < 2; ++r) {

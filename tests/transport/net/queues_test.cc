@@ -24,8 +24,7 @@ struct Queues {
 
   FakeNet network;
   std::array<std::byte, 64> bytesOut{}, bytesIn{};
-  LanePair lanes =
-      connectLanes(network, {{bytesOut.data(), bytesOut.size()}}, {{bytesIn.data(), bytesIn.size()}});
+  LanePair lanes = connectLanes(network, {{bytesOut.data(), bytesOut.size()}}, {{bytesIn.data(), bytesIn.size()}});
   net::Tally sent, received;
   net::SendQueue sends{lanes.sender, sent, 5};
   net::RecvQueue receives{lanes.receiver, received, 5};
@@ -77,7 +76,8 @@ TEST(RecvQueue, CountsAStallWhenItBegins) {
 TEST(SendQueue, SharesTheRequestsOfItsLane) {
   Queues queues;
   net::SendQueue other(queues.lanes.sender, queues.sent, 0);
-  for (int i = 0; i < net::kMostUnderWay; ++i) ASSERT_TRUE((i % 2 == 0 ? queues.sends : other).post(queues.out()).value());
+  for (int i = 0; i < net::kMostUnderWay; ++i)
+    ASSERT_TRUE((i % 2 == 0 ? queues.sends : other).post(queues.out()).value());
   EXPECT_FALSE(queues.sends.post(queues.out()).value());
   EXPECT_TRUE(queues.sends.stalled());
   EXPECT_EQ(queues.network.mostOpen, static_cast<unsigned>(net::kMostUnderWay));

@@ -193,7 +193,11 @@ class Stream {
     for (; first != end; ++first) {
       Message& m = messages_[first];
       device::P2pWork& work = args.p2p[args.nWorks++];
-      work = {.sendPeer = -1, .recvPeer = -1, .channelLo = m.lo, .channelHi = m.hi, .sendProtocol = device::Protocol::Simple,
+      work = {.sendPeer = -1,
+              .recvPeer = -1,
+              .channelLo = m.lo,
+              .channelHi = m.hi,
+              .sendProtocol = device::Protocol::Simple,
               .recvProtocol = device::Protocol::Simple};
       if (rank == 0) work.send = m.out.data(), work.sendBytes = m.out.size() - 1, work.sendPeer = 1;
       if (rank == 1) work.recv = m.in.data(), work.recvBytes = m.in.size() - 1, work.recvPeer = 0;

@@ -14,8 +14,8 @@
 #include "device/world.h"
 #include "gpu/context.h"
 #include "gpu/driver_calls.h"
-#include "transport/net/recv/multi_recv.h"
 #include "transport/net/lane/shared_slots.h"
+#include "transport/net/recv/multi_recv.h"
 #include "transport/net/sim_kernels.h"
 #include "transport/net/test_device.h"
 
@@ -133,8 +133,8 @@ class SharingWorld {
     for (bool idle = false; !(over_.load() && idle);) {
       idle = true;
       for (const auto& link : links_) {
-        for (proxy::ProgressTask* task :
-             {static_cast<proxy::ProgressTask*>(link->send.get()), static_cast<proxy::ProgressTask*>(link->recv.get())}) {
+        for (proxy::ProgressTask* task : {static_cast<proxy::ProgressTask*>(link->send.get()),
+                                          static_cast<proxy::ProgressTask*>(link->recv.get())}) {
           const auto moved = task->advance();
           if (!moved.ok()) ++failures_;
           idle = idle && !(moved.ok() && moved.value());

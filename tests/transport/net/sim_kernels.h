@@ -30,14 +30,16 @@ namespace tutti::test {
 using device::kSteps;
 using device::Protocol;
 
-inline constexpr device::Protocol kAllProtocols[] = {device::Protocol::LL, device::Protocol::LL128, device::Protocol::Simple};
+inline constexpr device::Protocol kAllProtocols[] = {device::Protocol::LL, device::Protocol::LL128,
+                                                     device::Protocol::Simple};
 inline std::string nameOf(device::Protocol protocol) {
   return protocol == device::Protocol::LL ? "LL" : protocol == device::Protocol::LL128 ? "LL128" : "Simple";
 }
 /// LL and Simple have room for 2048 bytes, LL128 for 1920.
 inline constexpr device::SlotBytes kSlots{4096, 2048, 2048};
 inline std::uint32_t roomOf(device::Protocol protocol) {
-  return protocol == device::Protocol::Simple ? kSlots[2] : net::contentRoom(protocol, kSlots[static_cast<int>(protocol)]);
+  return protocol == device::Protocol::Simple ? kSlots[2]
+                                              : net::contentRoom(protocol, kSlots[static_cast<int>(protocol)]);
 }
 
 /// The byte at `i` of the content of a step.
@@ -245,13 +247,14 @@ struct NetPair {
         in(firstStep),
         kernelOut(viewThatOffers(offers), firstStep),
         kernelIn(in.view, firstStep) {
-    simple = connectLanes(net, {{out.view.slots[2], kSlots[2] * device::kSteps}}, {{in.view.slots[2], kSlots[2] * device::kSteps}});
+    simple = connectLanes(net, {{out.view.slots[2], kSlots[2] * device::kSteps}},
+                          {{in.view.slots[2], kSlots[2] * device::kSteps}});
     flagged =
         connectLanes(net, {{out.messages.data(), out.messages.size()}}, {{in.messages.data(), in.messages.size()}});
     net::NetPath sending = pathFor(device::Direction::Send);
     sending.farewells = farewells(hasLeft);
-    sender = std::make_unique<net::NetSender>(net::SendSetup{
-        {sending, &simple.sender, &flagged.sender, out.messages.data(), firstStep, grace}, out.view});
+    sender = std::make_unique<net::NetSender>(
+        net::SendSetup{{sending, &simple.sender, &flagged.sender, out.messages.data(), firstStep, grace}, out.view});
     net::NetPath receiving = pathFor(device::Direction::Recv, 3, 0);
     receiving.farewells = farewells(std::move(hasLeft));
     receiver = std::make_unique<net::NetReceiver>(net::RecvSetup{

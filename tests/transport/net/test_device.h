@@ -14,8 +14,8 @@ namespace tutti::test {
 inline gpu::Device* testDevice() {
   static gpu::Device* const kDevice = []() -> gpu::Device* {
     const auto driver = gpu::loadDriver();
-    auto device =
-        driver.ok() ? gpu::Device::create(*driver.value(), 0) : Result<std::unique_ptr<gpu::Device>>(Status(ncclSystemError));
+    auto device = driver.ok() ? gpu::Device::create(*driver.value(), 0)
+                              : Result<std::unique_ptr<gpu::Device>>(Status(ncclSystemError));
     return device.ok() ? std::move(device).value().release() : nullptr;
   }();
   return kDevice;

@@ -12,9 +12,9 @@
 #include "gpu/driver_calls.h"
 #include "support/log_capture.h"
 #include "transport/common/ends.h"
-#include "transport/p2p/transport.h"
 #include "transport/common/peers.h"
 #include "transport/common/two_processes.h"
+#include "transport/p2p/transport.h"
 
 namespace tutti::test {
 namespace {
@@ -153,7 +153,7 @@ class P2pMemory : public testing::Test {
 TEST_F(P2pMemory, StaysWhileAPeerInTheProcessMayWrite) {
   Pair pair(0, 0);
   pair.connect();
-  pair.receiver.reset();   // as after a failure: not settled
+  pair.receiver.reset();  // as after a failure: not settled
   EXPECT_LT(freeDeviceMemory(), before);
   EXPECT_TRUE(pair.sender->probeWrite().ok()) << "into memory whose owner is gone";
   pair.sender.reset();
@@ -190,7 +190,8 @@ TEST_F(P2pMemory, OutlivesTheDeviceObjectThroughItsOwner) {
 }
 
 /// The receiver finds what the sender wrote into memory that is younger than the connection.
-void expectReadsInPlace(device::Direction direction, const gpu::Device& device, const transport::Endpoint& endpoint, const Line& line) {
+void expectReadsInPlace(device::Direction direction, const gpu::Device& device, const transport::Endpoint& endpoint,
+                        const Line& line) {
   if (direction == device::Direction::Send) {
     const auto buffer = gpu::DeviceBuffer::create(device, 3 << 20, "test");
     ASSERT_TRUE(buffer.ok());

@@ -108,12 +108,11 @@ class P2pConnect : public P2pReach {
 
 TEST_F(P2pConnect, HandleThatIsNotThePeersIsRefused) {
   const auto endpoint = sender();
-  expectRefused(*endpoint.value(), "P2P", {
-      transport::ConnectHandle{},
-      changed([](p2p::WireHandle& wire) { wire.direction = device::Direction::Send; }),
-      changed([](p2p::WireHandle& wire) { wire.rank = 5; }),
-      changed([](p2p::WireHandle& wire) { wire.peerRank = 5; }),
-      changed([](p2p::WireHandle& wire) { wire.channel = 4; })});
+  expectRefused(
+      *endpoint.value(), "P2P",
+      {transport::ConnectHandle{}, changed([](p2p::WireHandle& wire) { wire.direction = device::Direction::Send; }),
+       changed([](p2p::WireHandle& wire) { wire.rank = 5; }), changed([](p2p::WireHandle& wire) { wire.peerRank = 5; }),
+       changed([](p2p::WireHandle& wire) { wire.channel = 4; })});
 }
 
 TEST_F(P2pConnect, OtherBufferSizesAreNamedWithTheirSettings) {
@@ -227,9 +226,11 @@ TEST_F(P2pConnect, ProbeThatDoesNotArriveIsFalseAndSaysWhatWasMissing) {
   const auto endpoint = sender();
   ASSERT_TRUE(endpoint.value()->connect(receiverHandle()).ok());
   expectLog(
-      "P2P self-test of channel 3, rank 0 (host node7, device 0) with rank 1 (host node7, device 1): the LL128 counter");
+      "P2P self-test of channel 3, rank 0 (host node7, device 0) with rank 1 (host node7, device 1): the LL128 "
+      "counter");
   expectLog(
-      "P2P self-test of channel 3, rank 0 (host node7, device 0) with rank 1 (host node7, device 1): the Simple counter");
+      "P2P self-test of channel 3, rank 0 (host node7, device 0) with rank 1 (host node7, device 1): the Simple "
+      "counter");
   const auto arrived = endpoint.value()->probeCheck();
   ASSERT_TRUE(arrived.ok());
   EXPECT_FALSE(arrived.value());

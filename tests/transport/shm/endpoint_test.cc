@@ -18,8 +18,8 @@
 #include "support/scoped_log.h"
 #include "transport/common/ends.h"
 #include "transport/common/peers.h"
-#include "transport/shm/transport.h"
 #include "transport/common/two_processes.h"
+#include "transport/shm/transport.h"
 
 namespace tutti::test {
 namespace {
@@ -33,7 +33,8 @@ struct ShmPair {
   std::unique_ptr<transport::Endpoint> sender;
   std::unique_ptr<transport::Endpoint> receiver;
 
-  ShmPair(int sending, int receiving, bool apart) : ShmPair(sending, receiving, apart, apart ? kThroughShmSlots : shm::ShmOptions{}) {}
+  ShmPair(int sending, int receiving, bool apart)
+      : ShmPair(sending, receiving, apart, apart ? kThroughShmSlots : shm::ShmOptions{}) {}
   ShmPair(int sending, int receiving, bool apart, const shm::ShmOptions& options) {
     devices[0] = openDevice(sending);
     devices[1] = openDevice(receiving);

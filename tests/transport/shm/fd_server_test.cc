@@ -215,7 +215,7 @@ TEST(FdFetch, ServerThatNeverAnswersIsGivenUpInTime) {
   ASSERT_EQ(::listen(mute.get(), 0), 0);
   // The second finds the queue full already.
   shm::FdFetch fetches[] = {shm::FdFetch({token, {}}, Deadline::in(milliseconds(30))),
-                       shm::FdFetch({token, {}}, Deadline::in(milliseconds(30)))};
+                            shm::FdFetch({token, {}}, Deadline::in(milliseconds(30)))};
   for (shm::FdFetch& fetch : fetches) EXPECT_EQ(fetch.advance(), shm::FetchState::Pending);
   for (shm::FdFetch& fetch : fetches) {
     EXPECT_EQ(finish(fetch), shm::FetchState::Failed);

@@ -95,7 +95,8 @@ TEST(ShmSegment, MemoryThatCouldShrinkIsRefused) {
 TEST(ShmSegment, MemoryOfAnotherSizeIsRefused) {
   auto segment = shm::Segment::create(kBytes, -1, kAbout);
   expectLog("is not sealed memory of 20480 bytes, but has 12288 bytes");
-  EXPECT_EQ(shm::Segment::adopt(segment.value().takeDescriptor(), 2 * kBytes, kAbout).status().code(), ncclInternalError);
+  EXPECT_EQ(shm::Segment::adopt(segment.value().takeDescriptor(), 2 * kBytes, kAbout).status().code(),
+            ncclInternalError);
 }
 
 TEST(ShmSegment, WhatIsNoMemoryIsRefused) {

@@ -40,15 +40,17 @@ NetEndpoint::NetEndpoint(const EndContext& context, NetPath path, const EndPlace
     lane.net = &context.net;
     lane.tag = path_.direction == device::Direction::Send ? path_.link.self.rank : path_.link.peer.rank;
   }
-  const bool flagged = slotBytesOf(path_, device::Protocol::LL) != 0 || slotBytesOf(path_, device::Protocol::LL128) != 0;
+  const bool flagged =
+      slotBytesOf(path_, device::Protocol::LL) != 0 || slotBytesOf(path_, device::Protocol::LL128) != 0;
   if (slotBytesOf(path_, device::Protocol::Simple) != 0) {
     connections_[kSimple] = std::make_shared<NetConnection>(context.net, path_, netDevice_);
   }
   if (flagged) connections_[kFlagged] = std::make_shared<NetConnection>(context.net, path_, netDevice_);
 }
 
-Result<std::unique_ptr<transport::Endpoint>> NetEndpoint::open(const EndContext& context, const transport::LinkSpec& link, device::Direction direction,
-                                                    const EndPlace& place) {
+Result<std::unique_ptr<transport::Endpoint>> NetEndpoint::open(const EndContext& context,
+                                                               const transport::LinkSpec& link,
+                                                               device::Direction direction, const EndPlace& place) {
   std::unique_ptr<NetEndpoint> endpoint(new NetEndpoint(context, NetPath{link, direction, {}}, place));
   TRY(checkSlotsFit(endpoint->path_, context.net, endpoint->netDevice_));
   ASSIGN(endpoint->offer_, endpoint->offer());
@@ -102,7 +104,8 @@ void NetEndpoint::connectShared(const SharingOffer& peers) {
 
 transport::ConnectHandle NetEndpoint::handle() const {
   WireHandle wire{identity(), {}, {}, offer_};
-  if (path_.direction == device::Direction::Recv && options_.routing != nullptr) wire.nic = options_.routing->nicOf(path_.link);
+  if (path_.direction == device::Direction::Recv && options_.routing != nullptr)
+    wire.nic = options_.routing->nicOf(path_.link);
   for (std::size_t j = 0; j < kConnections && path_.direction == device::Direction::Recv; ++j) {
     if (connections_[j] != nullptr) wire.listeners[j] = connections_[j]->handle();
   }
@@ -146,7 +149,8 @@ Status NetEndpoint::prepare() {
     if (connections_[j] == nullptr) continue;
     NetLane& lane = lanes_[j];
     lane.connection = connections_[j]->connection();
-    ASSIGN(lane.registration, connections_[j]->registerMemory(memory_->host(), memory_->hostBytes(), plugin::PtrKind::Host));
+    ASSIGN(lane.registration,
+           connections_[j]->registerMemory(memory_->host(), memory_->hostBytes(), plugin::PtrKind::Host));
     lane.slotRegistration = lane.registration;
     const ProbeMessage probe = probeOf(path_, j);
     if (path_.direction == device::Direction::Send) std::memcpy(probeAt(j), &probe, sizeof(probe));
@@ -167,7 +171,8 @@ Status NetEndpoint::registerSlots() {
     ASSIGN(lane.slotRegistration, registerOnDevice(*onDevice));
     lane.flushes = slots_.flushes;
   } else if (shared_) {
-    ASSIGN(lane.slotRegistration, connections_[kSimple]->registerMemory(shared_->memory(), shared_->bytes(), plugin::PtrKind::Host));
+    ASSIGN(lane.slotRegistration,
+           connections_[kSimple]->registerMemory(shared_->memory(), shared_->bytes(), plugin::PtrKind::Host));
   }
   return {};
 }

@@ -9,13 +9,13 @@
 #include "base/status.h"
 #include "gpu/ipc.h"
 #include "transport/common/link_identity.h"
+#include "transport/common/transport.h"
 #include "transport/net/endpoint/connection.h"
-#include "transport/net/endpoint/sharing.h"
 #include "transport/net/endpoint/memory.h"
+#include "transport/net/endpoint/sharing.h"
+#include "transport/net/lane/options.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/lane/shared_slots.h"
-#include "transport/net/lane/options.h"
-#include "transport/common/transport.h"
 
 namespace tutti::net::pxn {
 class LentPools;
@@ -28,9 +28,9 @@ struct EndContext {
   const gpu::Device& device;
   plugin::Net& net;
   const NetTransportOptions& options;
-  SharedPools& pools;      ///< must outlive the endpoint's ready() …
-  pxn::LentPools& lent;  ///< … and so must those of relays …
-  ConnectionSharing& joins;      ///< … and this
+  SharedPools& pools;        ///< must outlive the endpoint's ready() …
+  pxn::LentPools& lent;      ///< … and so must those of relays …
+  ConnectionSharing& joins;  ///< … and this
 };
 
 /// The contents of a ConnectHandle. The receiver's says where it listens.
@@ -45,8 +45,8 @@ static_assert(sizeof(WireHandle) <= sizeof(transport::ConnectHandle) && std::is_
 /// See transport.h. ready() needs the other direction to be asked as well. The probe of the connections is part of it.
 class NetEndpoint final : public transport::Endpoint {
  public:
-  static Result<std::unique_ptr<transport::Endpoint>> open(const EndContext& context, const transport::LinkSpec& link, device::Direction direction,
-                                                const EndPlace& place);
+  static Result<std::unique_ptr<transport::Endpoint>> open(const EndContext& context, const transport::LinkSpec& link,
+                                                           device::Direction direction, const EndPlace& place);
   transport::ConnectHandle handle() const override;
   Status connect(const transport::ConnectHandle& peer) override;
   Result<bool> ready() override;
@@ -99,7 +99,7 @@ class NetEndpoint final : public transport::Endpoint {
   std::array<NetLane, kConnections> lanes_{};
   std::array<std::shared_ptr<NetConnection>, kConnections> connections_;
   std::shared_ptr<SharedConnection> sharedConnection_;  ///< of the Simple protocol; null: the connection is its own
-  std::shared_ptr<MultiRecv> groups_;      ///< a receiver's
+  std::shared_ptr<MultiRecv> groups_;                   ///< a receiver's
   std::array<void*, kConnections> probes_{};
   std::array<bool, kConnections> probed_{};
   Phase phase_ = Phase::Opened;

@@ -22,11 +22,12 @@ EndLayout endLayout(const device::SlotBytes& slotBytes, device::Direction direct
   layout.tail = 0;
   layout.head = layout.tail + device::kCountersBytes;
   layout.words = layout.head + device::kCountersBytes;
-  layout.addresses = layout.words + (direction == device::Direction::Send ? sizeof(device::SendWords) : sizeof(device::RecvWords));
+  layout.addresses =
+      layout.words + (direction == device::Direction::Send ? sizeof(device::SendWords) : sizeof(device::RecvWords));
   layout.probe = layout.addresses + (direction == device::Direction::Send ? sizeof(device::SlotWords) : 0);
   layout.messages = layout.probe + 2 * kProbeBytes;
-  std::size_t end =
-      layout.messages + (direction == device::Direction::Send ? senderMessageBytes(slotBytes) : receiverMessageBytes(slotBytes));
+  std::size_t end = layout.messages + (direction == device::Direction::Send ? senderMessageBytes(slotBytes)
+                                                                            : receiverMessageBytes(slotBytes));
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
     if (slotBytes[p] == 0 || (p == kSimple && slotsElsewhere)) continue;
     layout.slots[p] = roundedUp(end, kPage);
@@ -47,7 +48,8 @@ Result<EndMemory> EndMemory::create(const gpu::Device& device, const NetPath& pa
   memory.shared_ = shared;
   memory.window_ = window;
   if (slotsOnDevice && shared == nullptr && slotBytes[kSimple] != 0) {
-    ASSIGN(gpu::DeviceBuffer slots, gpu::DeviceBuffer::create(device, std::size_t{slotBytes[kSimple]} * device::kSteps, about));
+    ASSIGN(gpu::DeviceBuffer slots,
+           gpu::DeviceBuffer::create(device, std::size_t{slotBytes[kSimple]} * device::kSteps, about));
     memory.slots_.emplace(std::move(slots));
   }
   return memory;

@@ -23,7 +23,7 @@ struct EndLayout {
   std::size_t head = 0;
   std::size_t words = 0;      ///< a sender's SendWords, a receiver's RecvWords
   std::size_t addresses = 0;  ///< a sender's, of what is sent from where it lies (SendPull)
-  std::size_t probe = 0;  ///< kProbeBytes for each network connection
+  std::size_t probe = 0;      ///< kProbeBytes for each network connection
   std::size_t messages = 0;
   std::array<std::size_t, device::kProtocols> slots{};
   std::size_t bytes = 0;

@@ -2,7 +2,8 @@
 
 namespace tutti::net {
 
-std::shared_ptr<SharedConnection> ConnectionSharing::enter(const JoinKey& key, int most, const std::shared_ptr<NetConnection>& connection) {
+std::shared_ptr<SharedConnection> ConnectionSharing::enter(const JoinKey& key, int most,
+                                                           const std::shared_ptr<NetConnection>& connection) {
   std::weak_ptr<SharedConnection>& known = connections_[key];
   std::shared_ptr<SharedConnection> shared = known.lock();
   if (shared == nullptr || shared->complete || shared->ends == most) {

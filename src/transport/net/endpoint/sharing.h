@@ -8,10 +8,10 @@
 #include <memory>
 #include <optional>
 
-#include "transport/net/recv/multi_recv.h"
-#include "transport/net/endpoint/connection.h"
-#include "transport/net/recv/recv_sequence.h"
 #include "transport/common/ranks.h"
+#include "transport/net/endpoint/connection.h"
+#include "transport/net/recv/multi_recv.h"
+#include "transport/net/recv/recv_sequence.h"
 
 namespace tutti::net {
 
@@ -34,9 +34,9 @@ struct JoinKey {
 struct SharedConnection {
   std::shared_ptr<NetConnection> connection;
   int ends = 0;
-  bool complete = false;               ///< it is being used: no further end may come
+  bool complete = false;              ///< it is being used: no further end may come
   std::shared_ptr<MultiRecv> groups;  ///< a receiver's
-  std::optional<FailedCall> failure;   ///< a sender's: the network is not asked again. The progress engine's
+  std::optional<FailedCall> failure;  ///< a sender's: the network is not asked again. The progress engine's
 };
 
 /// Those of a communicator; used by the thread that connects it.
@@ -46,7 +46,8 @@ struct SharedConnection {
 class ConnectionSharing {
  public:
   /// What an end shares, at most `most` of them; its own `connection` where it is the first.
-  std::shared_ptr<SharedConnection> enter(const JoinKey& key, int most, const std::shared_ptr<NetConnection>& connection);
+  std::shared_ptr<SharedConnection> enter(const JoinKey& key, int most,
+                                          const std::shared_ptr<NetConnection>& connection);
   /// The order of what this peer sends, on all channels.
   std::shared_ptr<RecvSequence> turnsOf(int peer);
 

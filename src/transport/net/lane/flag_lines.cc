@@ -118,7 +118,8 @@ std::uint32_t contentRoom(device::Protocol protocol, std::uint32_t slotBytes) {
 }
 
 std::uint32_t linesFor(device::Protocol protocol, std::uint32_t bytes) {
-  if (protocol == device::Protocol::LL) return static_cast<std::uint32_t>(unitsBytes(protocol, bytes) / ll::kLinePayload);
+  if (protocol == device::Protocol::LL)
+    return static_cast<std::uint32_t>(unitsBytes(protocol, bytes) / ll::kLinePayload);
   const std::uint32_t packets = bytes / ll128::kPacketPayload;
   const std::uint32_t rest = bytes % ll128::kPacketPayload;
   return packets * ll128::kLinesPerPacket + (rest > 0 || packets == 0 ? ll128::linesFor(rest) : 0);

@@ -24,7 +24,7 @@ std::size_t longestMessage(device::Protocol protocol, std::uint32_t slotBytes) {
 std::uint32_t slotFor(device::Protocol protocol, std::uint32_t slotBytes, std::size_t most) {
   // As slotBytesFor() in comm/init/stages.h rounds what is asked for.
   static constexpr std::array<std::uint32_t, device::kProtocols> kUnits{2 * device::kGrainBytes, 2048,
-                                                                       device::kGrainBytes};
+                                                                        device::kGrainBytes};
   const std::uint32_t unit = kUnits[static_cast<std::size_t>(protocol)];
   std::uint32_t slot = slotBytes / unit * unit;
   while (slot > unit && longestMessage(protocol, slot) > most) slot -= unit;
@@ -61,15 +61,15 @@ std::string LaneFacts::waits() const {
   };
   // By LaneWait.
   static constexpr std::array<Words, 10> kWords{{{"a kernel", false},
-                                                {"the lines of", true},
-                                                {"the network to take", true},
-                                                {"the network to finish", true},
-                                                {"the network to take a receive", false},
-                                                {"a message", false},
-                                                {"the flush of", true},
-                                                {"a kernel to free a slot", false},
-                                                {"other channels to ask for an earlier message", false},
-                                                {"the network to deliver what it took", false}}};
+                                                 {"the lines of", true},
+                                                 {"the network to take", true},
+                                                 {"the network to finish", true},
+                                                 {"the network to take a receive", false},
+                                                 {"a message", false},
+                                                 {"the flush of", true},
+                                                 {"a kernel to free a slot", false},
+                                                 {"other channels to ask for an earlier message", false},
+                                                 {"the network to deliver what it took", false}}};
   const Words& words = kWords[static_cast<std::size_t>(wait)];
   std::string text = fmt::format("waits for {}", words.before);
   if (words.counted) text += fmt::format(" {} bytes", bytes);
@@ -96,7 +96,7 @@ std::size_t messageRoom(device::Protocol protocol, std::uint32_t slotBytes) {
 Status checkSlotsFit(const NetPath& path, plugin::Net& net, int netDevice) {
   // By Protocol.
   static constexpr std::array<const char*, device::kProtocols> kBuffers{"NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE",
-                                                                       "NCCL_BUFFSIZE"};
+                                                                        "NCCL_BUFFSIZE"};
   const auto properties = net.properties(netDevice);
   if (!properties.ok()) return failNet(path, properties.status(), "asking for the device's properties");
   const std::size_t most = properties.value().maxP2pBytes;

@@ -14,9 +14,9 @@
 #include "base/status.h"
 #include "plugin/net.h"
 #include "proxy/task.h"
-#include "transport/net/lane/peer_farewells.h"
 #include "transport/common/ranks.h"
 #include "transport/common/transport.h"
+#include "transport/net/lane/peer_farewells.h"
 
 namespace tutti::net {
 
@@ -26,7 +26,7 @@ using device::Direction;
 struct NetPath {
   transport::LinkSpec link;
   device::Direction direction = device::Direction::Send;
-  std::string description;  ///< "NET/Socket/0"
+  std::string description;                              ///< "NET/Socket/0"
   std::shared_ptr<const PeerFarewells> farewells = {};  ///< null: the peer never leaves
 
   bool peerHasLeft() const { return farewells != nullptr && farewells->hasLeft(link.peer.rank); }
@@ -54,9 +54,9 @@ struct NetLane {
   void* registration = nullptr;      ///< of the end's host memory
   void* slotRegistration = nullptr;  ///< of the Simple slots; the same unless they lie on the device
   int tag = 0;
-  int underWay = 0;        ///< requests, where several lanes share the connection …
-  std::uint64_t made = 0;  ///< … and messages that they have made for it
-  bool flushes = false;    ///< what was received is not yet where the GPU sees it
+  int underWay = 0;                              ///< requests, where several lanes share the connection …
+  std::uint64_t made = 0;                        ///< … and messages that they have made for it
+  bool flushes = false;                          ///< what was received is not yet where the GPU sees it
   std::optional<FailedCall>* failure = nullptr;  ///< a sender's, of all tasks that share the connection, if any do
 };
 
@@ -137,8 +137,8 @@ struct TaskSetup {
   NetLane* flagged = nullptr;     ///< … of the others
   std::byte* messages = nullptr;  ///< senderMessageBytes() or receiverMessageBytes(), registered with `flagged`
   std::uint64_t firstStep = 0;    ///< where all counters start
-  /// How long the failure of a call may turn out to be the peer's farewell, where NetPath::farewells can tell: that word
-  /// comes another way.
+  /// How long the failure of a call may turn out to be the peer's farewell, where NetPath::farewells can tell: that
+  /// word comes another way.
   milliseconds farewellGrace{2000};
   SlotStore* shared = nullptr;  ///< where the slots of the Simple protocol are those of several connections
 };

@@ -3,8 +3,8 @@
 
 namespace tutti::net {
 
-/// Threads: asked by any, at any time, also by several at once; must neither wait nor fail. Ownership: connections share
-/// it, and ask it until they are closed. What an implementation looks at has to live as long.
+/// Threads: asked by any, at any time, also by several at once; must neither wait nor fail. Ownership: connections
+/// share it, and ask it until they are closed. What an implementation looks at has to live as long.
 class PeerFarewells {
  public:
   virtual ~PeerFarewells() = default;

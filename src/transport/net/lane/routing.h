@@ -31,7 +31,7 @@ struct EndPlace {
 
 /// How a sender's connection goes.
 struct SendRoute {
-  EndPlace place = {};            ///< the network's device is the relay's where there is one; the slots are ours
+  EndPlace place = {};                  ///< the network's device is the relay's where there is one; the slots are ours
   std::optional<topo::PeerInfo> relay;  ///< the rank of this host that sends in its stead; empty: it sends by itself
 };
 

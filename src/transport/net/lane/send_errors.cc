@@ -11,9 +11,10 @@ Status notASize(const NetPath& path, std::uint64_t word, std::uint64_t step) {
 }
 
 Status notAPlace(const NetPath& path, std::uint32_t place, std::uint64_t step) {
-  return fail(ncclInternalError,
-              "{}: the kernel gave step {} the shared slot number {}, which it does not have: its memory was overwritten",
-              path.text(), step, place);
+  return fail(
+      ncclInternalError,
+      "{}: the kernel gave step {} the shared slot number {}, which it does not have: its memory was overwritten",
+      path.text(), step, place);
 }
 
 Status sentToNobody(const NetPath& path, std::uint64_t step, std::uint32_t bytes) {

@@ -14,7 +14,8 @@ std::uint64_t SlotRing::giveBack(std::uint32_t number) {
 Result<std::shared_ptr<SharedSlots>> SharedSlots::create(const gpu::Device& device, const SharedShape& shape,
                                                          std::string_view about) {
   const std::size_t bytes = std::size_t{shape.slots} * shape.slotBytes;
-  ASSIGN(gpu::PinnedBuffer pinned, gpu::PinnedBuffer::create(device, kCounterBytes + (shape.onDevice ? 0 : bytes), about));
+  ASSIGN(gpu::PinnedBuffer pinned,
+         gpu::PinnedBuffer::create(device, kCounterBytes + (shape.onDevice ? 0 : bytes), about));
   ASSIGN(gpu::DeviceBuffer taken, gpu::DeviceBuffer::create(device, kTakenBytes, about));
   std::optional<gpu::DeviceBuffer> slots;
   if (shape.onDevice) {
@@ -23,7 +24,9 @@ Result<std::shared_ptr<SharedSlots>> SharedSlots::create(const gpu::Device& devi
   return std::shared_ptr<SharedSlots>(new SharedSlots(shape, std::move(pinned), std::move(taken), std::move(slots)));
 }
 
-std::byte* SharedSlots::slots(Viewer viewer) const { return slots_ ? slots_->data() : base(viewer) + kCounterBytes; }
+std::byte* SharedSlots::slots(Viewer viewer) const {
+  return slots_ ? slots_->data() : base(viewer) + kCounterBytes;
+}
 
 device::SendShared SharedSlots::ofSender(Viewer viewer) const {
   return {.taken = taken(),
@@ -36,8 +39,8 @@ void SlotStore::giveBack(std::uint32_t number) {
   std::atomic_ref(*head_).store(ring_.giveBack(number), std::memory_order_release);
 }
 
-Result<std::shared_ptr<SharedSlots>> SharedPools::get(const gpu::Device& device, int channel, device::Direction direction,
-                                                      const SharedShape& shape) {
+Result<std::shared_ptr<SharedSlots>> SharedPools::get(const gpu::Device& device, int channel,
+                                                      device::Direction direction, const SharedShape& shape) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<SharedSlots>& pool = pools_[{channel, direction}];
   if (pool == nullptr) {

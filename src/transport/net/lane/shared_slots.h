@@ -93,7 +93,8 @@ class SharedSlots final : public SlotStore {
 
  private:
   static constexpr std::size_t kCounterBytes = 4096;  ///< a page, so that slots begin with one
-  SharedSlots(const SharedShape& shape, gpu::PinnedBuffer pinned, gpu::DeviceBuffer taken, std::optional<gpu::DeviceBuffer> slots)
+  SharedSlots(const SharedShape& shape, gpu::PinnedBuffer pinned, gpu::DeviceBuffer taken,
+              std::optional<gpu::DeviceBuffer> slots)
       : SlotStore(shape, slots ? slots->data() : pinned.host() + kCounterBytes,
                   reinterpret_cast<std::uint64_t*>(pinned.host())),
         pinned_(std::move(pinned)),
@@ -111,7 +112,8 @@ class SharedSlots final : public SlotStore {
 class SharedPools {
  public:
   /// Made when first asked for. Null: there are some of another shape, which this connection cannot use.
-  Result<std::shared_ptr<SharedSlots>> get(const gpu::Device& device, int channel, device::Direction direction, const SharedShape& shape);
+  Result<std::shared_ptr<SharedSlots>> get(const gpu::Device& device, int channel, device::Direction direction,
+                                           const SharedShape& shape);
 
  private:
   std::mutex mutex_;

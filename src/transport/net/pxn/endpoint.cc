@@ -55,7 +55,8 @@ Status RelayEndpoint::listen() {
   std::array<std::byte, kMostBytes> packet;
   while (phase_ != Phase::Ready) {
     transport::ReceivedPacket received = transport::receivePacket(line_.get(), packet);
-    if (received.state == transport::PacketIo::Gone) return lost("has closed the local connection; look for its own first error");
+    if (received.state == transport::PacketIo::Gone)
+      return lost("has closed the local connection; look for its own first error");
     if (received.state == transport::PacketIo::Again) return {};
     if (received.bytes > packet.size()) return lost("talks nonsense");
     TRY(take(std::span(packet).first(received.bytes), std::move(received.attached)));
@@ -89,7 +90,8 @@ Status RelayEndpoint::order(const Challenge& challenge) {
   order.slotBytes = path_.link.slotBytes;
   order.sharedSlots = setup_.sharedSlots;
   order.listeners = way_.listeners;
-  if (transport::sendPacket(line_.get(), transport::packetOf(order)) != transport::PacketIo::Done) return lost("does not take the order");
+  if (transport::sendPacket(line_.get(), transport::packetOf(order)) != transport::PacketIo::Done)
+    return lost("does not take the order");
   phase_ = Phase::Ordered;
   return {};
 }

@@ -15,20 +15,20 @@
 #include "gpu/context.h"
 #include "gpu/memory.h"
 #include "plugin/net.h"
+#include "transport/common/transport.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/pxn/memory.h"
 #include "transport/net/pxn/pool.h"
 #include "transport/net/pxn/task.h"
 #include "transport/net/pxn/wire.h"
 #include "transport/shm/region.h"
-#include "transport/common/transport.h"
 
 namespace tutti::net::pxn {
 
 /// What a rank needs in order to send through others.
 struct SenderSetup {
-  LentPools& pools;  ///< must outlive the endpoints' ready()
-  std::uint32_t sharedSlots = 0;  ///< see Order
+  LentPools& pools;                         ///< must outlive the endpoints' ready()
+  std::uint32_t sharedSlots = 0;            ///< see Order
   std::shared_ptr<const void> deviceOwner;  ///< keeps the device for memory that outlives the endpoint; may be null
   Secret secret{};
   milliseconds patience{30'000};  ///< with a relay that does not answer

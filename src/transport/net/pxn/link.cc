@@ -142,7 +142,8 @@ Status RelayLink::begin(const Order& order) {
   ASSIGN(memory_, shm::Segment::create(layout_.bytes, shm::numaNodeOf(host_.device), path_.text()));
   new (base()) PxnStatusPage{};
   path_.farewells = std::make_shared<BoardFarewells>(status());
-  const bool flagged = slotOf(order.slotBytes, device::Protocol::LL) != 0 || slotOf(order.slotBytes, device::Protocol::LL128) != 0;
+  const bool flagged =
+      slotOf(order.slotBytes, device::Protocol::LL) != 0 || slotOf(order.slotBytes, device::Protocol::LL128) != 0;
   const std::array<bool, kConnections> wanted{slotOf(order.slotBytes, device::Protocol::Simple) != 0, flagged};
   for (std::size_t j = 0; j < kConnections; ++j) {
     if (!wanted[j]) continue;
@@ -176,7 +177,8 @@ Status RelayLink::sendMemory() {
 }
 
 Status RelayLink::send(const Answer& answer, int descriptor) const {
-  if (transport::sendPacket(line_.get(), transport::packetOf(answer), descriptor) == transport::PacketIo::Done) return {};
+  if (transport::sendPacket(line_.get(), transport::packetOf(answer), descriptor) == transport::PacketIo::Done)
+    return {};
   return fail(ncclSystemError, "{}: the memory could not be given to rank {}; raise the descriptor limit (ulimit -n)",
               path_.text(), hello_.sender);
 }
@@ -201,7 +203,7 @@ Result<bool> RelayLink::probe(std::size_t join) {
   const net::NetLane& lane = lanes_[join];
   if (probes_[join] == nullptr) {
     const plugin::NetBuffer message{base() + layout_.probes + join * kProbeRoom, sizeof(net::ProbeMessage), lane.tag,
-                            lane.registration};
+                                    lane.registration};
     auto request = lane.net->isend(lane.connection, message);
     if (!request.ok()) return net::failNet(path_, request.status(), "isend of the first message");
     probes_[join] = request.value();

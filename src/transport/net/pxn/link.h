@@ -20,8 +20,8 @@
 #include "transport/net/pxn/memory.h"
 #include "transport/net/pxn/pool.h"
 #include "transport/net/pxn/pxn_connections.h"
-#include "transport/net/pxn/wire.h"
 #include "transport/net/pxn/send_task.h"
+#include "transport/net/pxn/wire.h"
 #include "transport/shm/segment.h"
 
 namespace tutti::net::pxn {
@@ -34,7 +34,7 @@ struct Host {
   PxnConnections& connections;
   RelayPools& pools;
   std::span<const topo::PeerInfo> peers;  ///< of all ranks
-  int rank = 0;                     ///< the relay
+  int rank = 0;                           ///< the relay
   Secret secret{};
 };
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "device/conn_view.h"
-#include "transport/net/lane/path.h"
 #include "transport/common/transport.h"
+#include "transport/net/lane/path.h"
 
 namespace tutti::net::pxn {
 
@@ -47,8 +47,8 @@ inline constexpr std::size_t kProbeRoom = 64;
 /// `slotsElsewhere`: those of the Simple protocol are not here.
 Layout layoutOf(const device::SlotBytes& slotBytes, bool slotsElsewhere);
 
-/// The segment as whoever has it at `base` addresses it. `steps`: the kernel's private counters; may be null. Slots that
-/// are elsewhere are null.
+/// The segment as whoever has it at `base` addresses it. `steps`: the kernel's private counters; may be null. Slots
+/// that are elsewhere are null.
 device::SendConn viewOf(const Layout& layout, const device::SlotBytes& slotBytes, std::byte* base, std::byte* steps);
 
 /// Whether the relay has sent all that kernels gave it, and the network has delivered it. `view`: of the host.

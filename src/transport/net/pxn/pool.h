@@ -71,7 +71,8 @@ class RelayPools {
 /// The sender's side: the same memory, and how many of the slots its crew has taken.
 class LentSlots {
  public:
-  LentSlots(std::uint64_t id, const net::SharedShape& shape, std::shared_ptr<shm::Region> memory, gpu::DeviceBuffer taken)
+  LentSlots(std::uint64_t id, const net::SharedShape& shape, std::shared_ptr<shm::Region> memory,
+            gpu::DeviceBuffer taken)
       : id_(id), shape_(shape), memory_(std::move(memory)), taken_(std::move(taken)) {}
   std::uint64_t id() const { return id_; }
   /// Lets a kernel's view use them.

@@ -20,7 +20,8 @@ transport::ConnectHandle RoutedSender::handle() const {
 Status RoutedSender::connectDirectly(const EndPlace& place, const transport::ConnectHandle& peer) {
   NetTransportOptions options = options_;
   options.sharedConnections = false;  // handle() could not say which device it would be
-  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options, pools_, lent_, connections_}, link_, device::Direction::Send, place));
+  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options, pools_, lent_, connections_}, link_,
+                                        device::Direction::Send, place));
   return inner_->connect(peer);
 }
 
@@ -29,14 +30,16 @@ Status RoutedSender::connect(const transport::ConnectHandle& peer) {
   std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
   const SendRoute route = options_.routing->routeOf(link_, wire.nic);
   if (!route.relay) return connectDirectly(route.place, peer);
-  TRY(transport::checkIdentity("NET", link_, transport::identityOf(link_, device::Direction::Send, net::kWireMagic), wire));
+  TRY(transport::checkIdentity("NET", link_, transport::identityOf(link_, device::Direction::Send, net::kWireMagic),
+                               wire));
   const bool messages = link_.kind == device::ConnKind::Mesh;
   const bool simple = link_.slotBytes[static_cast<std::size_t>(device::Protocol::Simple)] != 0;
   const std::uint32_t shared = messages && simple ? poolSlots(options_.sharedSlots) : 0;
   const SenderSetup setup{lent_, shared, options_.deviceOwner, options_.relaySecret, options_.relayPatience};
   inner_ = std::make_unique<RelayEndpoint>(
       device_, setup,
-      net::NetPath{.link = link_, .direction = device::Direction::Send, .description = {}, .farewells = options_.farewells},
+      net::NetPath{
+          .link = link_, .direction = device::Direction::Send, .description = {}, .farewells = options_.farewells},
       Way{*route.relay, route.place.device, wire.listeners}, net_.name());
   return {};
 }

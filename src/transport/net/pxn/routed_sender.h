@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "transport/net/endpoint/endpoint.h"
 #include "transport/common/transport.h"
+#include "transport/net/endpoint/endpoint.h"
 
 namespace tutti::net::pxn {
 

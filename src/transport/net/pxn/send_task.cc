@@ -8,7 +8,8 @@
 
 namespace tutti::net::pxn {
 
-PxnSendTask::PxnSendTask(const net::SendSetup& setup, PxnStatusPage& status) : status_(status), view_(setup.view), sender_(setup) {
+PxnSendTask::PxnSendTask(const net::SendSetup& setup, PxnStatusPage& status)
+    : status_(status), view_(setup.view), sender_(setup) {
   tell();
 }
 

@@ -11,8 +11,8 @@
 #include "base/status.h"
 #include "proxy/task.h"
 #include "transport/net/lane/path.h"
-#include "transport/net/send/sender.h"
 #include "transport/net/pxn/memory.h"
+#include "transport/net/send/sender.h"
 
 namespace tutti::net::pxn {
 

@@ -49,7 +49,8 @@ void RelayedTask::watchRelay() {
 
 bool RelayedTask::hasGone() {
   std::array<std::byte, kMostBytes> packet;
-  if (!goneSince_ && transport::receivePacket(line_, packet).state == transport::PacketIo::Gone) goneSince_ = SteadyClock::now();
+  if (!goneSince_ && transport::receivePacket(line_, packet).state == transport::PacketIo::Gone)
+    goneSince_ = SteadyClock::now();
   return goneSince_.has_value();
 }
 

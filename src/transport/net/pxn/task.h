@@ -21,13 +21,14 @@ namespace tutti::net::pxn {
 class RelayedTask final : public proxy::ProgressTask {
  public:
   /// What is referred to must outlive it. `view`: as the host addresses the memory.
-  RelayedTask(const net::NetPath& path, const topo::PeerInfo& relay, const device::SendConn& view, PxnStatusPage& status, int line)
+  RelayedTask(const net::NetPath& path, const topo::PeerInfo& relay, const device::SendConn& view,
+              PxnStatusPage& status, int line)
       : path_(path), relay_(relay), view_(view), status_(status), line_(line) {}
   /// Errors: the relay's, with its code; ncclRemoteError when it has gone, and kGoneGrace later nothing else has ended
   /// this communicator.
   Result<bool> advance() override;
-  /// A relay that gives up because of somebody else closes its line at once, and word of what it has heard comes another
-  /// way.
+  /// A relay that gives up because of somebody else closes its line at once, and word of what it has heard comes
+  /// another way.
   static constexpr milliseconds kGoneGrace{2000};
   /// The relay's engine counts as stuck when it has made no turn for so long, with something to send.
   static constexpr milliseconds kStuck{1500};

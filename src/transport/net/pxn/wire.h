@@ -52,7 +52,7 @@ struct Order {
   device::ConnKind connKind = device::ConnKind::Graph;
   std::int32_t netDevice = -1;
   device::SlotBytes slotBytes{};
-  std::uint32_t sharedSlots = 0;  ///< with other messages on the channel; 0: the connection has its own
+  std::uint32_t sharedSlots = 0;                 ///< with other messages on the channel; 0: the connection has its own
   std::array<plugin::NetHandle, 2> listeners{};  ///< of the receiver
 };
 

@@ -100,7 +100,8 @@ Result<bool> FlaggedRecvLane::advance() {
 }
 
 std::size_t receiverMessageBytes(const device::SlotBytes& slotBytes) {
-  return kMostUnderWay * std::max(messageRoom(device::Protocol::LL, slotBytes[0]), messageRoom(device::Protocol::LL128, slotBytes[1]));
+  return kMostUnderWay *
+         std::max(messageRoom(device::Protocol::LL, slotBytes[0]), messageRoom(device::Protocol::LL128, slotBytes[1]));
 }
 
 }  // namespace tutti::net

@@ -84,7 +84,7 @@ class MultiRecv {
     Phase phase = Phase::Posted;
     void* request = nullptr;  ///< or of the flush, when that has been asked for
     std::uint32_t nParts = 0;
-    std::uint32_t left = 0;   ///< parts that have not been taken
+    std::uint32_t left = 0;  ///< parts that have not been taken
     std::array<Part, kMostParts> parts{};
     std::array<int, kMostParts> sizes{};
   };
@@ -113,7 +113,7 @@ class MultiRecv {
   std::vector<MultiRecvLane*> lanes_;
   std::uint64_t oldest_ = 0;  ///< groups oldest_ .. made_-1 are under way
   std::uint64_t made_ = 0;
-  bool refused_ = false;      ///< group made_ is what the network had no room for: it is asked again with the same
+  bool refused_ = false;  ///< group made_ is what the network had no room for: it is asked again with the same
   std::optional<Failure> failure_;  ///< the network takes no further receives …
   bool dead_ = false;               ///< … and nothing that was posted comes
   std::array<Group, kMostGroups> groups_{};

@@ -47,7 +47,8 @@ bool NetReceiver::starves(std::size_t protocol) const {
 }
 
 std::string NetReceiver::describe() const {
-  const auto shown = factsToShow({reportOf(device::Protocol::Simple), reportOf(device::Protocol::LL), reportOf(device::Protocol::LL128)});
+  const auto shown = factsToShow(
+      {reportOf(device::Protocol::Simple), reportOf(device::Protocol::LL), reportOf(device::Protocol::LL128)});
   if (!shown) return setup_.path.brief() + ": no protocol";
   return fmt::format("{}: {}, {}", setup_.path.brief(), shown->place(), shown->waits());
 }

@@ -53,7 +53,8 @@ Status SimpleRecvLane::checkSize(std::uint64_t step) const {
 
 Status SimpleRecvLane::checkUpTo(std::uint64_t head) {
   if (shared_ != nullptr) return {};  // kernels speak first: what came was compared when it came
-  for (; checked_ != queue_.done() && static_cast<std::int64_t>(head - checked_) > 0; ++checked_) TRY(checkSize(checked_));
+  for (; checked_ != queue_.done() && static_cast<std::int64_t>(head - checked_) > 0; ++checked_)
+    TRY(checkSize(checked_));
   return {};
 }
 
@@ -63,10 +64,11 @@ Result<bool> SimpleRecvLane::drain(bool peerHasLeft) {
   const std::uint64_t step = queue_.done();
   const std::uint64_t wanted = loadCounter(view_.words->expected.of(step));
   if (!device::isSizeOf(wanted, step)) return false;
-  return fail(ncclInvalidUsage,
-              "{}: rank {} has left the communicator, but a kernel here waits for step {} of {} bytes from it; do all ranks "
-              "call the same operations before they destroy the communicator?",
-              path_.text(), path_.link.peer.rank, step, static_cast<std::uint32_t>(wanted));
+  return fail(
+      ncclInvalidUsage,
+      "{}: rank {} has left the communicator, but a kernel here waits for step {} of {} bytes from it; do all ranks "
+      "call the same operations before they destroy the communicator?",
+      path_.text(), path_.link.peer.rank, step, static_cast<std::uint32_t>(wanted));
 }
 
 bool SimpleRecvLane::mayPost(std::uint64_t head) const {
@@ -127,8 +129,8 @@ Status SimpleRecvLane::enter(int bytes) {
   const std::uint64_t step = queue_.done();
   const std::uint32_t room = view_.slotBytes[static_cast<int>(device::Protocol::Simple)];
   if (static_cast<std::uint32_t>(bytes) > room) {
-    return fail(ncclRemoteError, "{}: step {} came with {} bytes, more than the {} of a slot", path_.text(), step, bytes,
-                room);
+    return fail(ncclRemoteError, "{}: step {} came with {} bytes, more than the {} of a slot", path_.text(), step,
+                bytes, room);
   }
   bytes_[step % device::kSteps] = static_cast<std::uint32_t>(bytes);
   TRY(checkSize(step));

@@ -7,8 +7,8 @@
 
 #include "base/status.h"
 #include "device/conn_view.h"
-#include "transport/net/recv/multi_recv.h"
 #include "transport/net/lane/path.h"
+#include "transport/net/recv/multi_recv.h"
 #include "transport/net/recv/queue.h"
 
 namespace tutti::net {
@@ -21,8 +21,8 @@ class SimpleRecvLane final : private MultiRecvLane {
   ~SimpleRecvLane();
   SimpleRecvLane(const SimpleRecvLane&) = delete;
   SimpleRecvLane& operator=(const SimpleRecvLane&) = delete;
-  /// What has come is delivered even if the network refuses further receives. An error with networkFailed(): nothing more
-  /// comes.
+  /// What has come is delivered even if the network refuses further receives. An error with networkFailed(): nothing
+  /// more comes.
   Result<bool> advance();
   bool networkFailed() const { return queue_.networkFailed(); }
   /// What can be done without the network. Errors: ncclInvalidUsage, the peer has left and a kernel waits for it.
@@ -59,7 +59,7 @@ class SimpleRecvLane final : private MultiRecvLane {
   Tally& tally_;
   RecvQueue queue_;
   const SlotStore* shared_;  ///< null: slots of its own
-  MultiRecv* groups_;       ///< null: receives are posted one by one
+  MultiRecv* groups_;        ///< null: receives are posted one by one
   std::uint64_t checked_;    ///< steps whose kernels have said what they read of them, or say nothing
   bool received_ = false;    ///< the oldest receive has ended and is being flushed
   void* flush_ = nullptr;    ///< null with `received_`: still to be asked for

@@ -68,8 +68,7 @@ MessageHead FlaggedSendLane::headOf(std::uint64_t step) const {
 Result<bool> FlaggedSendLane::sendOne() {
   const std::uint64_t step = queue_.sent();
   const std::uint32_t bytes = headOf(step).bytes;
-  ASSIGN(const bool taken,
-         queue_.post({messageAt(step), sizeof(MessageHead) + bytes, lane_.tag, lane_.registration}));
+  ASSIGN(const bool taken, queue_.post({messageAt(step), sizeof(MessageHead) + bytes, lane_.tag, lane_.registration}));
   if (!taken) report_.set(LaneWait::Network, step, bytes);
   return taken;
 }

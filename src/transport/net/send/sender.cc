@@ -26,8 +26,7 @@ bool settled(const NetLane* lane, LaneShutdown& end) {
 
 }  // namespace
 
-NetSender::NetSender(const SendSetup& setup)
-    : setup_(setup), simpleEnd_(setup.simple), flaggedEnd_(setup.flagged) {
+NetSender::NetSender(const SendSetup& setup) : setup_(setup), simpleEnd_(setup.simple), flaggedEnd_(setup.flagged) {
   if (setup_.simple != nullptr) simple_.emplace(*setup_.simple, setup_, tally_);
   std::byte* messages = setup_.messages;
   for (const device::Protocol protocol : {device::Protocol::LL, device::Protocol::LL128}) {

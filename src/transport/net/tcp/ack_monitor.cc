@@ -23,7 +23,8 @@ std::optional<AckSample> sampleAcks(int fd) {
                    .unsent = info.tcpi_notsent_bytes};
 }
 
-TcpAckMonitor::Verdict TcpAckMonitor::judge(const AckSample& sample, SteadyClock::time_point now, milliseconds patience) {
+TcpAckMonitor::Verdict TcpAckMonitor::judge(const AckSample& sample, SteadyClock::time_point now,
+                                            milliseconds patience) {
   const bool waits = sample.unacked > 0 && sample.window > 0;
   if (!waits || !waits_ || sample.acked != acked_) {
     waits_ = waits;

@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include "base/socket/address.h"
 #include "base/fd.h"
+#include "base/socket/address.h"
 #include "plugin/net.h"
+#include "transport/net/tcp/ack_monitor.h"
 #include "transport/net/tcp/options.h"
 #include "transport/net/tcp/streams.h"
-#include "transport/net/tcp/ack_monitor.h"
 #include "transport/net/tcp/wire.h"
 
 namespace tutti::net::tcp {

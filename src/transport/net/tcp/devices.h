@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "base/socket/interfaces.h"
 #include "base/settings/params.h"
+#include "base/socket/interfaces.h"
 #include "plugin/net.h"
 #include "transport/net/tcp/options.h"
 
@@ -20,8 +20,8 @@ struct SocketDevice {
 };
 
 /// The interfaces that NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY select, at most 16, in system order; without a choice
-/// the best kind that the host has (base/socket/interfaces.h), loopback last. Empty where none fits. `sysfs`: /sys/class/net.
-/// Errors: ncclSystemError, ncclInvalidArgument (NCCL_COMM_ID).
+/// the best kind that the host has (base/socket/interfaces.h), loopback last. Empty where none fits. `sysfs`:
+/// /sys/class/net. Errors: ncclSystemError, ncclInvalidArgument (NCCL_COMM_ID).
 Result<std::vector<SocketDevice>> listSocketDevices(const Params& params, const std::string& sysfs);
 
 /// What the folder of one interface in `sysfs` says.

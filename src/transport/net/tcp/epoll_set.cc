@@ -35,7 +35,8 @@ void EpollSet::ask(SteadyClock::time_point now) {
   std::array<epoll_event, 64> events{};
   const int count = ::epoll_wait(set_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
-    static_cast<std::atomic<bool>*>(events[static_cast<std::size_t>(i)].data.ptr)->store(true, std::memory_order_release);
+    static_cast<std::atomic<bool>*>(events[static_cast<std::size_t>(i)].data.ptr)
+        ->store(true, std::memory_order_release);
   }
 }
 

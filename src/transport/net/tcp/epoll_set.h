@@ -16,9 +16,9 @@ class EpollSet {
   /// Null where the system gives no descriptor: then each socket has to be asked itself.
   static std::shared_ptr<EpollSet> create();
 
-  /// From now on ask() sets `came` when something has come on the socket since it was last found empty, and once for what
-  /// is there already; also when the peer closes it, and when it fails. `came` must stay until remove(). Whether the
-  /// system takes it.
+  /// From now on ask() sets `came` when something has come on the socket since it was last found empty, and once for
+  /// what is there already; also when the peer closes it, and when it fails. `came` must stay until remove(). Whether
+  /// the system takes it.
   bool add(int socket, std::atomic<bool>& came);
   void remove(int socket);
 

@@ -28,8 +28,8 @@ void setOption(int fd, int level, int name, int value) {
   static_cast<void>(::setsockopt(fd, level, name, &value, sizeof(value)));
 }
 
-/// Whoever waits for bytes asks the peer's kernel whether it is there. (TCP_USER_TIMEOUT would end as well what a living
-/// peer has no room for yet, which is no error.)
+/// Whoever waits for bytes asks the peer's kernel whether it is there. (TCP_USER_TIMEOUT would end as well what a
+/// living peer has no room for yet, which is no error.)
 void watchSilence(int fd, milliseconds silence) {
   const int seconds = std::max(1, static_cast<int>(silence.count() / 1000));
   setOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);

@@ -55,7 +55,7 @@ class SocketListener {
   SocketIdentity identity_;
   SocketNonce nonce_;
   std::deque<Unauthenticated> unauthenticated_;  ///< oldest first
-  SocketNonce connector_{};         ///< of the peer, once its first socket was admitted
+  SocketNonce connector_{};                      ///< of the peer, once its first socket was admitted
   Address peer_;
   Deadline deadline_ = Deadline::never();  ///< begins with the first accept()
   std::vector<Fd> admitted_;               ///< the control socket, then the data sockets

@@ -9,9 +9,9 @@
 
 #include "base/settings/params.h"
 #include "plugin/net.h"
-#include "transport/net/tcp/epoll_set.h"
 #include "transport/net/tcp/connector.h"
 #include "transport/net/tcp/devices.h"
+#include "transport/net/tcp/epoll_set.h"
 #include "transport/net/tcp/wire.h"
 
 namespace tutti::net::tcp {
@@ -68,7 +68,7 @@ class SocketNet final : public plugin::Net {
   const Params& settings_;
   SocketIdentity identity_;
   std::shared_ptr<EpollSet> arrivals_;  ///< may be null
-  std::mutex mutex_;  ///< of the connectors' table; each is used by its own caller
+  std::mutex mutex_;                    ///< of the connectors' table; each is used by its own caller
   std::map<std::uint64_t, std::unique_ptr<SocketConnector>> connectors_;
   std::uint64_t attempts_ = 0;
 };

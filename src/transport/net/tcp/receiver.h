@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "transport/net/tcp/epoll_set.h"
 #include "transport/net/tcp/connection.h"
+#include "transport/net/tcp/epoll_set.h"
 
 namespace tutti::net::tcp {
 
-/// When a socket is asked. RecvRequests is a call of the system, and most sockets of a communicator carry nothing at a time:
-/// the pause between two calls is an eighth of the time without progress, so nothing is more than that late.
+/// When a socket is asked. RecvRequests is a call of the system, and most sockets of a communicator carry nothing at a
+/// time: the pause between two calls is an eighth of the time without progress, so nothing is more than that late.
 class SocketInterest {
  public:
   bool due(SteadyClock::time_point now) {
@@ -65,7 +65,7 @@ class SocketReceiver final : public SocketConnection {
   std::size_t skip_ = 0;  ///< padding to come before the next header
   SocketInterest interest_;
   std::shared_ptr<EpollSet> arrivals_;  ///< may be null
-  std::atomic<bool> came_{false};             ///< set by them: there may be something on the socket
+  std::atomic<bool> came_{false};       ///< set by them: there may be something on the socket
 };
 
 }  // namespace tutti::net::tcp

@@ -31,7 +31,7 @@ class SocketSender final : public SocketConnection {
 
   std::vector<TcpAckMonitor> watches_;  ///< of the control socket, then of the data sockets
   std::size_t room_ = kLeastSendBuffer;
-  std::uint32_t acked_ = 0;        ///< messages that are known to have been acknowledged, where there is one socket
+  std::uint32_t acked_ = 0;  ///< messages that are known to have been acknowledged, where there is one socket
 };
 
 }  // namespace tutti::net::tcp

@@ -12,10 +12,10 @@
 
 #include "gpu/driver_calls.h"
 #include "support/log_capture.h"
-#include "transport/net/lane/fake_routing.h"
-#include "transport/net/transport.h"
-#include "transport/net/sim_kernels.h"
 #include "transport/common/peers.h"
+#include "transport/net/lane/fake_routing.h"
+#include "transport/net/sim_kernels.h"
+#include "transport/net/transport.h"
 
 namespace tutti::test {
 namespace {

@@ -219,7 +219,8 @@ TEST(FailingNetTask, NoticeAShortMessageHoweverFarTheKernelIsAhead) {
     for (std::uint64_t n = 0; n < 40 && status.ok(); ++n) {
       ASSERT_TRUE(pair.kernelOut.send(device::Protocol::Simple, 100));
       for (int i = 0; i < 3 && n % 7 != 3; ++i) pair.advance();
-      const std::uint64_t behind = *pair.in.view.tailOf(device::Protocol::Simple) - *pair.in.view.headOf(device::Protocol::Simple);
+      const std::uint64_t behind =
+          *pair.in.view.tailOf(device::Protocol::Simple) - *pair.in.view.headOf(device::Protocol::Simple);
       for (std::uint64_t i = 0; i < behind && n % 5 == 4; ++i) {
         const std::uint64_t step = pair.kernelIn.step(device::Protocol::Simple);
         pair.kernelIn.recv(device::Protocol::Simple, 100);

@@ -11,11 +11,11 @@
 
 #include "base/log.h"
 #include "support/log_capture.h"
+#include "transport/common/peers.h"
 #include "transport/net/lane/fake_routing.h"
-#include "transport/net/transport.h"
 #include "transport/net/sim_kernels.h"
 #include "transport/net/test_device.h"
-#include "transport/common/peers.h"
+#include "transport/net/transport.h"
 
 namespace tutti::test {
 namespace {
@@ -33,7 +33,8 @@ net::NetTransportOptions sharing(bool joins = true) {
 
 /// Messages from rank 0 to rank 1 on several channels.
 struct Channels {
-  explicit Channels(FakeKnobs knobs = {}, net::NetTransportOptions out = sharing(), net::NetTransportOptions in = sharing())
+  explicit Channels(FakeKnobs knobs = {}, net::NetTransportOptions out = sharing(),
+                    net::NetTransportOptions in = sharing())
       : net(withTags(std::move(knobs))),
         here(*testDevice(), net, std::move(out)),
         there(*testDevice(), net, std::move(in)) {}
@@ -41,11 +42,13 @@ struct Channels {
     if (knobs.maxRecvs == 1) knobs.maxRecvs = 8;
     return knobs;
   }
-  static transport::LinkSpec linkOf(int self, int peer, int channel, device::ConnKind kind, const device::SlotBytes& slots) {
+  static transport::LinkSpec linkOf(int self, int peer, int channel, device::ConnKind kind,
+                                    const device::SlotBytes& slots) {
     return {peerOn(*testDevice(), self), peerOn(*testDevice(), peer), channel, slots, kind};
   }
   /// As one link of comm/connect/connect.h.
-  void open(int first, int last, device::ConnKind kind = device::ConnKind::Mesh, const device::SlotBytes& slots = kSimpleOnly) {
+  void open(int first, int last, device::ConnKind kind = device::ConnKind::Mesh,
+            const device::SlotBytes& slots = kSimpleOnly) {
     const std::size_t begin = senders.size();
     for (int c = first; c <= last; ++c) {
       senders.push_back(here.openSend(linkOf(0, 1, c, kind, slots)).value());
@@ -76,7 +79,8 @@ struct Channels {
   /// … and the receiver's asks for one.
   void ask(std::size_t i, std::uint64_t step, std::uint32_t bytes, device::RecvOrder turn) {
     const device::RecvConn view = recvConn(*receivers[i]);
-    *view.words->place.of(step) = device::askedPlace(static_cast<std::uint32_t>(step), device::orderWord(turn), turn.ends);
+    *view.words->place.of(step) =
+        device::askedPlace(static_cast<std::uint32_t>(step), device::orderWord(turn), turn.ends);
     *view.words->expected.of(step) = device::sizeWord(step, bytes);
   }
   std::uint64_t arrived(std::size_t i) { return *recvConn(*receivers[i]).tailOf(device::Protocol::Simple); }
@@ -106,7 +110,9 @@ struct Channels {
   std::vector<std::unique_ptr<transport::Endpoint>> senders, receivers;
 };
 
-bool saysShared(const transport::Endpoint& end) { return end.description().ends_with("/Shared"); }
+bool saysShared(const transport::Endpoint& end) {
+  return end.description().ends_with("/Shared");
+}
 
 TEST(ConnectionSharing, JoinTheChannelsOfAPairOfRanks) {
   for (const FakeKnobs& knobs : {FakeKnobs{}, FakeKnobs{.refuse = 40, .delay = 3, .polls = 4}}) {
@@ -153,8 +159,10 @@ TEST(ConnectionSharing, TakeBothEnds) {
 
 TEST(ConnectionSharing, AreBetweenTheSameDevices) {
   net::NetTransportOptions out = sharing(), in = sharing();
-  out.routing = routingTo([](const transport::LinkSpec& link, device::Direction) { return net::EndPlace{link.channel / 2}; });
-  in.routing = routingTo([](const transport::LinkSpec& link, device::Direction) { return net::EndPlace{link.channel % 2}; });
+  out.routing =
+      routingTo([](const transport::LinkSpec& link, device::Direction) { return net::EndPlace{link.channel / 2}; });
+  in.routing =
+      routingTo([](const transport::LinkSpec& link, device::Direction) { return net::EndPlace{link.channel % 2}; });
   Channels pair({}, out, in);
   pair.open(0, 3);
   EXPECT_EQ(pair.net.connections(), 4u);

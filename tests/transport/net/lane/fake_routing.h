@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "device/direction.h"
-#include "transport/net/lane/routing.h"
 #include "transport/net/lane/peer_farewells.h"
+#include "transport/net/lane/routing.h"
 
 namespace tutti::test {
 
@@ -16,7 +16,7 @@ namespace tutti::test {
 struct FakeRouting : net::NetRouting {
   std::function<net::EndPlace(const transport::LinkSpec& link, device::Direction direction)> place = {};
   net::NicPlace nic = {};
-  std::optional<net::SendRoute> route = {};       ///< of every sender's connection
+  std::optional<net::SendRoute> route = {};         ///< of every sender's connection
   mutable std::optional<net::NicPlace> asked = {};  ///< where the receiver's NIC was when routeOf was asked last
 
   net::EndPlace placeOf(const transport::LinkSpec& link, device::Direction direction) const override {

@@ -33,7 +33,8 @@ TEST_P(Lines, OfAKernelAreTakenWhenAllAreThere) {
       std::vector<std::byte> content(roomOf(GetParam()) + 1, std::byte{0x55});
       ASSERT_TRUE(kernel.send(GetParam(), bytes));
       const std::uint32_t lines = net::linesFor(GetParam(), bytes);
-      ASSERT_EQ(net::takeLines(GetParam(), slotOf(end.view, GetParam(), step), bytes, 0, content.data()), lines) << bytes;
+      ASSERT_EQ(net::takeLines(GetParam(), slotOf(end.view, GetParam(), step), bytes, 0, content.data()), lines)
+          << bytes;
       for (std::uint32_t i = 0; i < bytes; ++i)
         ASSERT_EQ(content[i], contentAt(GetParam(), step, i)) << i << " of " << bytes;
       EXPECT_EQ(content.back(), std::byte{0x55});
@@ -94,7 +95,8 @@ TEST_P(Lines, TouchNothingBeyondWhatTheStepNeeds) {
   const net::LineSlot slot = slotOf(end.view, GetParam(), 0);
   net::putLines(GetParam(), slot, 8, content.data());
   const std::size_t used = GetParam() == device::Protocol::LL ? 16 : 128;
-  for (std::size_t i = used; i < slot.bytes * std::size_t{device::kSteps}; ++i) ASSERT_EQ(slot.data[i], std::byte{0}) << i;
+  for (std::size_t i = used; i < slot.bytes * std::size_t{device::kSteps}; ++i)
+    ASSERT_EQ(slot.data[i], std::byte{0}) << i;
 }
 
 TEST(LinesOfLL, AreAllWrittenAtTheStartOfAnEpoch) {

@@ -28,8 +28,8 @@ TEST(NetPath, TakesSlotsUpToWhatTheNetworkTakesAtOnce) {
         Case{{16384, 2048, 512}, 8256, "a step has 8256; set NCCL_LL_BUFFSIZE to 122880 or less"},
         Case{{4096, 8192, 512}, 7744, "a step has 7744; set NCCL_LL128_BUFFSIZE to 49152 or less"},
         Case{{4096, 2048, 8192}, 8192, "a step has 8192; set NCCL_BUFFSIZE to 61440 or less"},
-        Case{{4096, 0, 2112}, 2112,
-             "a step has 2112; set NCCL_BUFFSIZE to 16384, NCCL_LL_BUFFSIZE to 24576 or less"}}) {
+        Case{
+            {4096, 0, 2112}, 2112, "a step has 2112; set NCCL_BUFFSIZE to 16384, NCCL_LL_BUFFSIZE to 24576 or less"}}) {
     FakeNet net;
     EXPECT_TRUE(net::checkSlotsFit(pathWith(slotBytes), net, 0).ok()) << "a network without a bound";
     net.maxBytes = longest;

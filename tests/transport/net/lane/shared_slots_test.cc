@@ -11,17 +11,17 @@
 
 #include "gpu/driver_calls.h"
 #include "support/log_capture.h"
-#include "transport/net/lane/fake_routing.h"
-#include "transport/net/transport.h"
-#include "transport/net/sim_kernels.h"
 #include "transport/common/peers.h"
+#include "transport/net/lane/fake_routing.h"
+#include "transport/net/sim_kernels.h"
+#include "transport/net/transport.h"
 
 namespace tutti::test {
 namespace {
 
+using device::Direction;
 using net::SharedPools;
 using net::SharedShape;
-using device::Direction;
 
 TEST(SlotRing, CountsWhatHasComeBackWithoutAGap) {
   net::SlotRing ring(4);
@@ -69,7 +69,8 @@ TEST(SharedPools, HaveOneOfEachChannelAndDirection) {
   EXPECT_EQ(pools.get(*testDevice(), 1, device::Direction::Send, shape).value(), first);
   EXPECT_NE(pools.get(*testDevice(), 1, device::Direction::Recv, shape).value(), first);
   EXPECT_NE(pools.get(*testDevice(), 2, device::Direction::Send, shape).value(), first);
-  EXPECT_EQ(pools.get(*testDevice(), 1, device::Direction::Send, {4, 2048, true}).value(), nullptr) << "its slots are elsewhere";
+  EXPECT_EQ(pools.get(*testDevice(), 1, device::Direction::Send, {4, 2048, true}).value(), nullptr)
+      << "its slots are elsewhere";
   EXPECT_EQ(first->bytes(), 4u * 2048);
 }
 

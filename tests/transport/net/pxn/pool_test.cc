@@ -10,11 +10,11 @@
 #include "support/log_capture.h"
 #include "support/until.h"
 #include "transport/common/ends.h"
-#include "transport/net/transport.h"
+#include "transport/common/peers.h"
 #include "transport/net/pxn/memory.h"
 #include "transport/net/pxn/relaying_rank.h"
 #include "transport/net/sim_kernels.h"
-#include "transport/common/peers.h"
+#include "transport/net/transport.h"
 
 namespace tutti::test {
 namespace {
@@ -72,9 +72,10 @@ struct RelayedHub : RelayingRank {
   bool receives(std::size_t n, std::uint64_t steps, std::uint32_t number) {
     const device::RecvConn view = recvConn(*receivers[n]);
     return until([&] {
-      return pulse() && receivers[n]->task()->advance().ok() &&
-             net::loadCounter(view.tailOf(device::Protocol::Simple)) == steps;
-    }) && view.slots[2][(steps - 1) % device::kSteps * kSlots[2]] == static_cast<std::byte>(number + 1);
+             return pulse() && receivers[n]->task()->advance().ok() &&
+                    net::loadCounter(view.tailOf(device::Protocol::Simple)) == steps;
+           }) &&
+           view.slots[2][(steps - 1) % device::kSteps * kSlots[2]] == static_cast<std::byte>(number + 1);
   }
   std::uint64_t givenBack(std::size_t n) const { return net::loadCounter(sendConn(*senders[n]).shared.givenBack); }
 

@@ -14,13 +14,13 @@
 #include "support/log_capture.h"
 #include "support/until.h"
 #include "transport/common/ends.h"
-#include "transport/net/transport.h"
-#include "transport/net/pxn/task.h"
-#include "transport/net/pxn/service.h"
-#include "transport/net/pxn/wire.h"
-#include "transport/net/pxn/relaying_rank.h"
-#include "transport/net/sim_kernels.h"
 #include "transport/common/peers.h"
+#include "transport/net/pxn/relaying_rank.h"
+#include "transport/net/pxn/service.h"
+#include "transport/net/pxn/task.h"
+#include "transport/net/pxn/wire.h"
+#include "transport/net/sim_kernels.h"
+#include "transport/net/transport.h"
 
 namespace tutti::test {
 namespace {
@@ -172,9 +172,7 @@ TEST(Relay, SaysWhatItsConnectionWaitsFor) {
   EXPECT_TRUE(ends.receiver->task()->starves(static_cast<std::size_t>(device::Protocol::Simple)));
   EXPECT_TRUE(ends.receiver->task()->starves(static_cast<std::size_t>(device::Protocol::LL))) << "from the beginning";
   ends.net.troubles.full = false;
-  EXPECT_TRUE(until([&] {
-    return ends.receiver->task()->advance().ok() && in.recv(device::Protocol::Simple, 500);
-  }));
+  EXPECT_TRUE(until([&] { return ends.receiver->task()->advance().ok() && in.recv(device::Protocol::Simple, 500); }));
   EXPECT_TRUE(says(ends, proxy::BlockedBy::Nobody, "waits for a kernel"));
   EXPECT_TRUE(ends.service->underWay().empty());
 }
@@ -203,14 +201,13 @@ TEST(Relay, IsFoundOutWhenItsEngineHangs) {
   }));
   ends.net.troubles.hangs = true;
   ASSERT_TRUE(out.send(device::Protocol::Simple, 500));
-  EXPECT_TRUE(says(ends, proxy::BlockedBy::Relay,
-                   "Simple step 0; rank 1 (host near, device 0), which sends in its stead, does nothing: its process is "
-                   "stopped, or its engine hangs"))
+  EXPECT_TRUE(
+      says(ends, proxy::BlockedBy::Relay,
+           "Simple step 0; rank 1 (host near, device 0), which sends in its stead, does nothing: its process is "
+           "stopped, or its engine hangs"))
       << ends.sender->task()->describe();
   ends.net.troubles.hangs = false;
-  EXPECT_TRUE(until([&] {
-    return ends.receiver->task()->advance().ok() && in.recv(device::Protocol::Simple, 500);
-  }));
+  EXPECT_TRUE(until([&] { return ends.receiver->task()->advance().ok() && in.recv(device::Protocol::Simple, 500); }));
   EXPECT_TRUE(says(ends, proxy::BlockedBy::Nobody, "waits for a kernel"));
 }
 

@@ -11,10 +11,10 @@
 #include "proxy/engine.h"
 #include "transport/net/fake_net.h"
 #include "transport/net/lane/fake_routing.h"
-#include "transport/net/transport.h"
 #include "transport/net/pxn/service.h"
 #include "transport/net/pxn/wire.h"
 #include "transport/net/test_device.h"
+#include "transport/net/transport.h"
 
 namespace tutti::test {
 

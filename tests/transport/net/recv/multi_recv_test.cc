@@ -17,9 +17,9 @@ namespace {
 
 using device::RecvOrder;
 using net::AskedReceive;
+using net::MultiRecv;
 using net::MultiRecvLane;
 using net::RecvSequence;
-using net::MultiRecv;
 using net::RecvTicket;
 
 TEST(RecvSequence, GoOnWhenAllPartsOfAMessageHaveBeenPosted) {
@@ -55,10 +55,12 @@ TEST(RecvSequence, TravelInWordsAsTheyAre) {
 TEST(RecvSequence, AreNumberedByPeerWithinALaunch) {
   using device::P2pWork;
   const auto receives = [](int peer, std::uint64_t bytes, device::Protocol protocol = device::Protocol::Simple) {
-    return device::P2pWork{.recvBytes = bytes, .recvPeer = peer, .channelLo = 2, .channelHi = 5, .recvProtocol = protocol};
+    return device::P2pWork{
+        .recvBytes = bytes, .recvPeer = peer, .channelLo = 2, .channelHi = 5, .recvProtocol = protocol};
   };
-  device::P2pWork works[] = {receives(1, 1 << 20), receives(2, 100), receives(1, 8, device::Protocol::LL), receives(0, 100),
-                     receives(1, 0),       receives(-1, 0),  receives(2, 1025)};
+  device::P2pWork works[] = {receives(1, 1 << 20), receives(2, 100), receives(1, 8, device::Protocol::LL),
+                             receives(0, 100),     receives(1, 0),   receives(-1, 0),
+                             receives(2, 1025)};
   device::numberReceives(works, std::size(works), 0);
   const auto turnOf = [&](int work) { return device::orderIn(works[work].recvOrder); };
   EXPECT_EQ(turnOf(0).number, 0);

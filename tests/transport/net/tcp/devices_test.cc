@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "support/log_capture.h"
-#include "transport/net/tcp/streams.h"
 #include "transport/net/tcp/socket_pair.h"
+#include "transport/net/tcp/streams.h"
 
 namespace tutti::net::tcp {
 namespace {

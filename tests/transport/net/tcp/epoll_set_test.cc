@@ -118,7 +118,9 @@ TEST(EpollSet, MayBeAskedByManyWhileSocketsComeAndGo) {
 }
 
 /// As long as a receiver is idle before it relies on being told.
-void letItBeIdle() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
+void letItBeIdle() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 
 TEST(SocketReceiver, HearsAfterAWhileOfMessagesAndOfTheEnd) {
   SocketSide side;

@@ -314,7 +314,7 @@ TEST(SocketNet, LeavesTheSystemToItsChoiceToOtherHosts) {
   for (const char* elsewhere : {"192.0.2.1:9", "[2001:db8::1]:9"}) {
     const Address peer = Address::parse(elsewhere).value();
     const Fd fd = pacedSocket(peer.family());
-    if (!fd.valid()) continue;   // no IPv6
+    if (!fd.valid()) continue;  // no IPv6
     const std::string before = congestionControlOf(fd.get());
     dropPacing(fd.get(), peer);
     EXPECT_EQ(congestionControlOf(fd.get()), before) << elsewhere;
@@ -326,7 +326,7 @@ TEST(SocketNet, DoesNotPaceOnTheWayToTheHostItselfInEitherFamily) {
   for (const int family : {AF_INET, AF_INET6}) {
     const Address peer = Address::loopback(family, 9);
     const Fd probe(::socket(peer.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    if (!probe.valid() || ::connect(probe.get(), peer.raw(), peer.length()) != 0) continue;   // no IPv6
+    if (!probe.valid() || ::connect(probe.get(), peer.raw(), peer.length()) != 0) continue;  // no IPv6
     const Fd fd = pacedSocket(peer.family());
     dropPacing(fd.get(), peer);
     EXPECT_EQ(congestionControlOf(fd.get()), "reno") << peer.text();

@@ -85,9 +85,9 @@ TEST(SocketSetup, AConnectThatNobodyAnswersEndsInTime) {
       "3 of 3 sockets are open, and no answer came. Does a firewall drop some of them, or does that process hang?");
   Connecting one(briefly(2));
   EXPECT_EQ(one.fails().code(), ncclRemoteError);
-  EXPECT_NE(
-      test::capturedText().find("Connecting to " + one.listener.address().text() + " from lo came to no end within 100 ms"),
-      std::string::npos);
+  EXPECT_NE(test::capturedText().find("Connecting to " + one.listener.address().text() +
+                                      " from lo came to no end within 100 ms"),
+            std::string::npos);
 }
 
 TEST(SocketSetup, AnAcceptToWhichNobodyComesEndsInTime) {

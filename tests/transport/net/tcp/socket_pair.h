@@ -44,7 +44,8 @@ inline plugin::NetOpening opening(int secret = 7) {
 
 /// One communicator's use of the network.
 struct SocketSide {
-  explicit SocketSide(const Params& params = loopbackParams(), const plugin::NetOpening& how = opening()) : source(params) {
+  explicit SocketSide(const Params& params = loopbackParams(), const plugin::NetOpening& how = opening())
+      : source(params) {
     auto opened = source.open(how);
     EXPECT_TRUE(opened.ok());
     if (opened.ok()) net = std::move(opened).value();
