@@ -59,14 +59,13 @@ int d = f({1, 2});
 
 
 class TypeNames(unittest.TestCase):
-    def problems(self, files, known=frozenset()):
+    def problems(self, files):
         with tree(files) as root:
-            return list(type_names.check(root, set(known)))
+            return list(type_names.check(root))
 
     def test_refuses_a_type_twice_in_a_namespace_and_names_both_places(self):
         files = {"src/a/x.h": "namespace n {\nclass T {};\n}", "src/b/y.cc": "namespace n { using T = int; }"}
         self.assertEqual(self.problems(files), ["src/a/x.h:2: n::T is also defined at src/b/y.cc:1"])
-        self.assertEqual(self.problems(files, {"n::T"}), [])
 
     def test_accepts_one_name_in_different_namespaces_and_forward_declarations(self):
         files = {"src/a/x.h": "namespace n::a { class T {}; }", "src/b/y.h": "namespace n::b { class T {}; }",
@@ -82,9 +81,6 @@ class TypeNames(unittest.TestCase):
     def test_accepts_what_nvcc_and_gpp_see_one_at_a_time(self):
         files = {"src/d/x_cuda.h": "struct T {};", "src/d/x_host.h": "struct T {};"}
         self.assertEqual(self.problems(files), [])
-
-    def test_refuses_known_names_that_are_no_longer_twice(self):
-        self.assertIn("take it out", self.problems({"src/a/x.h": "struct T {};"}, {"T"})[0])
 
 
 if __name__ == "__main__":
