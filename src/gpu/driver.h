@@ -13,31 +13,34 @@ namespace tutti::simt {
 struct HostKernelTable;
 }
 
+// The lists below are lists, not code:
+// clang-format off
 /// Calls that every supported driver (CUDA 12 and later, and the software GPU) has.
-#define TUTTI_DRIVER_CALLS(X)                                                                                          \
-  X(cuInit)                                                                                                            \
-  X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetName)    \
-      X(cuDeviceGetAttribute) X(cuDeviceGetPCIBusId) X(cuDeviceGetUuid) X(cuDeviceTotalMem) X(cuDeviceCanAccessPeer)   \
-          X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxGetCurrent) X(cuCtxGetDevice)                \
-              X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxEnablePeerAccess) X(cuStreamCreate) X(cuStreamDestroy)     \
-                  X(cuStreamQuery) X(cuStreamWaitEvent) X(cuThreadExchangeStreamCaptureMode) X(cuStreamGetCaptureInfo) \
-                      X(cuStreamUpdateCaptureDependencies) X(cuGraphAddEventRecordNode) X(cuGraphAddEventWaitNode)     \
-                          X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuMemAlloc)            \
-                              X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostGetDevicePointer)             \
-                                  X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemGetAddressRange)                  \
-                                      X(cuPointerGetAttribute) X(cuMemsetD8Async) X(cuMemcpyAsync)                     \
-                                          X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuIpcGetMemHandle)               \
-                                              X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle) X(cuModuleLoadData)         \
-                                                  X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncGetAttribute)       \
-                                                      X(cuLaunchKernel) X(cuLaunchHostFunc)
+#define TUTTI_DRIVER_CALLS(X)                                                                                       \
+  X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString)                                             \
+  X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceGetPCIBusId)              \
+  X(cuDeviceGetUuid) X(cuDeviceTotalMem) X(cuDeviceCanAccessPeer)                                                   \
+  X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease)                                                          \
+  X(cuCtxGetCurrent) X(cuCtxGetDevice) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxEnablePeerAccess)              \
+  X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamQuery) X(cuStreamWaitEvent)                                        \
+  X(cuThreadExchangeStreamCaptureMode) X(cuStreamGetCaptureInfo) X(cuStreamUpdateCaptureDependencies)               \
+  X(cuGraphAddEventRecordNode) X(cuGraphAddEventWaitNode)                                                           \
+  X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery)                                               \
+  X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostGetDevicePointer)                        \
+  X(cuMemHostRegister) X(cuMemHostUnregister)                                                                       \
+  X(cuMemGetAddressRange) X(cuPointerGetAttribute) X(cuMemsetD8Async)                                               \
+  X(cuMemcpyAsync) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync)                                                        \
+  X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle)                                                 \
+  X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncGetAttribute)                                \
+  X(cuLaunchKernel) X(cuLaunchHostFunc)
 
 /// Calls that may be missing (null in the table): the caller checks, and has another way or a clear error.
-#define TUTTI_DRIVER_OPTIONAL_CALLS(X)                                                                        \
-  X(cuStreamGetId)                                                                                            \
-  X(cuEventRecordWithFlags) X(cuFuncSetAttribute) X(cuDeviceGetP2PAttribute) X(cuMemGetAllocationGranularity) \
-      X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess) X(cuMemAddressReserve)       \
-          X(cuMemAddressFree) X(cuMemRetainAllocationHandle) X(cuGraphRetainUserObject) X(cuUserObjectCreate) \
-              X(cuUserObjectRelease) X(cuMemGetHandleForAddressRange)
+#define TUTTI_DRIVER_OPTIONAL_CALLS(X)                                                                              \
+  X(cuStreamGetId) X(cuEventRecordWithFlags) X(cuFuncSetAttribute) X(cuDeviceGetP2PAttribute)                       \
+  X(cuMemGetAllocationGranularity) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess)       \
+  X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemRetainAllocationHandle)                                         \
+  X(cuGraphRetainUserObject) X(cuUserObjectCreate) X(cuUserObjectRelease) X(cuMemGetHandleForAddressRange)
+// clang-format on
 
 namespace tutti::gpu {
 
