@@ -61,7 +61,7 @@ class PathTable {
 /// and out of one (NVB).
 PathTable shortestPaths(const Machine& machine, const PathSettings& settings);
 
-/// shortestPaths, then what P2P, SHM, GPUDirect and PXN make of them (docs/topology.md, "Ways").
+/// shortestPaths, then what P2P, SHM, GPUDirect and PXN make of them (docs/topology.md, "Paths").
 /// A pair of GPUs that neither P2P nor SHM connects has type NET and no links.
 /// Errors: ncclUnhandledCudaError, naming both and the host, when NVML refuses P2P between GPUs that NVLink joins.
 Result<PathTable> computePaths(const Machine& machine, const PathSettings& settings);
