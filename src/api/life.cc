@@ -1,4 +1,4 @@
-// RecvRequests and ending communicators.
+// Asking and ending communicators.
 #include "api/boundary.h"
 #include "comm/lifecycle.h"
 

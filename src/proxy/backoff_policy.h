@@ -27,7 +27,7 @@ struct BackoffPolicy {
   /// The most that a step may be late. A pause costs 5 to 20 us of a processor by the machine: 2 to 10 % of one while
   /// kernels run that need nothing.
   std::chrono::nanoseconds longestPause = std::chrono::microseconds(200);
-  /// RecvRequests the driver for kernels takes about 1 us: 2 % of the time between two questions, or less.
+  /// Asking the driver for kernels takes about 1 us: 2 % of the time between two questions, or less.
   std::chrono::nanoseconds askEvery = std::chrono::microseconds(50);
   /// The answer only ends the polling: with many groups a late one costs less than many questions.
   std::chrono::nanoseconds askAtLeastEvery = std::chrono::milliseconds(10);

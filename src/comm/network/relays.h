@@ -60,7 +60,7 @@ class RankRelays {
   void leave();
   static constexpr int kPatienceSeconds = 10;
 
-  /// Connections of others over which something has not come through yet (relay::PxnConnections). Any thread.
+  /// Connections of others over which something has not come through yet (pxn::PxnConnections). Any thread.
   std::vector<std::string> underWay() const;
 
  private:

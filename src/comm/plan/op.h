@@ -7,7 +7,7 @@
 
 #include "device/work.h"
 #ifndef NCCL_NO_CUDA_HEADERS
-#define NCCL_NO_CUDA_HEADERS  // the library knows the settings's stream type only as a pointer
+#define NCCL_NO_CUDA_HEADERS  // the library knows the runtime's stream type only as a pointer
 #endif
 #include "nccl.h"
 

@@ -7,7 +7,7 @@
 
 namespace tutti::device {
 
-/// How far a crew that receives messages into shared slots has come in requests for them. One thread's.
+/// How far a crew that receives messages into shared slots has come in asking for them. One thread's.
 struct RecvRequests {
   std::uint32_t work;   ///< of the launch, whose message is being asked for …
   std::uint32_t begun;  ///< … and has been looked at

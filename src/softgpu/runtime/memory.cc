@@ -17,7 +17,7 @@ size_t pitchFor(size_t width) {
 
 CUresult allocate(void** pointer, size_t size) {
   CUdeviceptr address = 0;
-  // RecvRequests for nothing succeeds in the runtime and fails in the driver.
+  // Asking for nothing succeeds in the runtime and fails in the driver.
   if (size != 0) {
     if (const CUresult result = CU(cuMemAlloc, &address, size); result != CUDA_SUCCESS) return result;
   }

@@ -13,7 +13,7 @@
 
 namespace tutti::net::tcp {
 
-/// When a socket is asked. RecvRequests is a call of the system, and most sockets of a communicator carry nothing at a
+/// When a socket is asked. Asking is a call of the system, and most sockets of a communicator carry nothing at a
 /// time: the pause between two calls is an eighth of the time without progress, so nothing is more than that late.
 class SocketInterest {
  public:
