@@ -17,7 +17,7 @@
 namespace tutti::net::pxn {
 
 /// Driven by the relay's engine (proxy/task.h). Never fails there: a relay goes on for others; what has failed stands
-/// on the status. Counts as busy while the sender's engine beats, and `kLinger` longer.
+/// on the status page. Counts as busy while the sender's engine beats, and `kLinger` longer.
 class PxnSendTask final : public proxy::ProgressTask {
  public:
   static constexpr milliseconds kLinger{20};
