@@ -10,6 +10,7 @@
 #include "bootstrap/local_ranks.h"
 #include "comm/enqueue/shell.h"
 #include "comm/lifecycle.h"
+#include "comm/state/background.h"
 #include "support/log_capture.h"
 
 namespace tutti::comm {

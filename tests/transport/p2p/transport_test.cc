@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/log_capture.h"
+#include "transport/common/conn_views.h"
 #include "transport/common/fake_ranks.h"
 #include "transport/p2p/layout.h"
 
