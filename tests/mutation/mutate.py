@@ -21,7 +21,7 @@ import sys
 import time
 
 # What is looked for, and what takes its place in a mutant. CALL is an object, if any: "crew_.thread." or "t.".
-CALL = r"(?:\breturn )?(?:\b\w+(?:\([^()]*\)|\[\w+\])?(?:\.|->))*\b"
+CALL = r"(?:\breturn )?(?:\b\w+::)*(?:\b\w+(?:\([^()]*\)|\[\w+\])?(?:\.|->))*\b"
 ARGUMENTS = r"\((?:[^();]|\([^()]*\))*\)"
 MUTATIONS = [
     (re.compile(CALL + "storeReleaseSys" + ARGUMENTS + ";"), lambda text: text.replace("Release", "Relaxed")),
