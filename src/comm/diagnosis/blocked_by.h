@@ -18,7 +18,7 @@ struct HeldMessage {
   RankState::Hold hold;
 };
 
-/// Puts into `own` what its senders say, each of one connection: those of one peer, blockedBy and kind in one. Where
+/// Puts into `own` what its senders say, each of one connection: those of one peer, cause and kind in one. Where
 /// there are more than it has room for, those that a relay keeps and those to peers that `own` waits for go first.
 /// Pure.
 void tellHolds(RankState& own, std::span<const RankState::Hold> each);

@@ -66,14 +66,14 @@ std::string whatKernelsStillDo(ncclComm& comm) {
 void freeOrBequeath(ncclComm* comm) {
   // Else it goes last, see CommParts. Not destroyed: tasks that graphs drive may ask it who has left.
   if (comm->graphs.any() && comm->parts.bootstrap) comm->parts.bootstrap->leave();
-  const std::shared_ptr<void> estate(comm, [](void* last) {
+  const std::shared_ptr<void> deferred(comm, [](void* last) {
     auto* const freed = static_cast<ncclComm*>(last);
     // Graphs may have been replayed since ncclCommDestroy.
     ExitDelivery::await(*freed, Deadline::in(ExitDelivery::kBound));
     delete freed;
   });
   ExitDelivery::instance().add(*comm);
-  if (!comm->graphs.deferFree(estate)) return;
+  if (!comm->graphs.deferFree(deferred)) return;
   info(kDestroy,
        "comm {} : graphs with its operations are left; what they use stays allocated until they are destroyed",
        fmt::ptr(comm));

@@ -12,10 +12,10 @@
 namespace tutti::comm {
 namespace {
 
-struct Estate {
-  explicit Estate(bool& gone) : gone_(gone) {}
-  Estate(const Estate&) = delete;
-  ~Estate() { gone_ = true; }
+struct Deferred {
+  explicit Deferred(bool& gone) : gone_(gone) {}
+  Deferred(const Deferred&) = delete;
+  ~Deferred() { gone_ = true; }
   bool& gone_;
 };
 
@@ -45,9 +45,9 @@ TEST_F(GraphEstates, WithoutGraphsTheEstateStaysWithItsOwner) {
   bool gone = false;
   EXPECT_FALSE(holds.any());
   {
-    const auto estate = std::make_shared<Estate>(gone);
-    EXPECT_FALSE(holds.deferFree(estate));
-    EXPECT_EQ(estate.use_count(), 1);
+    const auto deferred = std::make_shared<Deferred>(gone);
+    EXPECT_FALSE(holds.deferFree(deferred));
+    EXPECT_EQ(deferred.use_count(), 1);
   }
   EXPECT_TRUE(gone);
 }
@@ -58,7 +58,7 @@ TEST_F(GraphEstates, TheLastOfGraphAndInstanceFreesTheEstate) {
   ASSERT_TRUE(holds.addTo(*device, graph).ok());
   CUgraphExec exec = nullptr;
   ASSERT_EQ(DRIVER_CALL(cuGraphInstantiate)(&exec, graph, 0), CUDA_SUCCESS);
-  EXPECT_TRUE(holds.deferFree(std::make_shared<Estate>(gone)));
+  EXPECT_TRUE(holds.deferFree(std::make_shared<Deferred>(gone)));
   EXPECT_EQ(DRIVER_CALL(cuGraphDestroy)(graph), CUDA_SUCCESS);
   EXPECT_TRUE(holds.any());
   GraphRefs::freeAbandoned();
