@@ -3,6 +3,8 @@
 //   leftovers idle SECONDS      two ranks reduce, then do nothing: prints "idle N.NNN % of a processor"
 //   leftovers cycles COUNT      two ranks are made, reduce and are destroyed, so many times: prints
 //                               "after A cycles: F descriptors, T threads, K KiB" for the first tenth and for all
+//   leftovers late 0            two ranks reduce, and once more in an exit handler that was there before them, and
+//                               are destroyed there: prints "late: S", the sum, 2 if it is right
 #include <dirent.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -117,6 +119,27 @@ int cycles(int count) {
   return 0;
 }
 
+std::array<Rank, kRanks> lateRanks;
+
+/// Runs after the end of all that was made since the process registered it.
+void reduceLate() {
+  const float one = 1;
+  for (Rank& rank : lateRanks) CHECK(cudaMemcpy(rank.data, &one, sizeof(one), cudaMemcpyHostToDevice));
+  reduce(lateRanks);
+  float sum = 0;
+  CHECK(cudaMemcpy(&sum, lateRanks[1].data, sizeof(sum), cudaMemcpyDeviceToHost));
+  part(lateRanks);
+  std::printf("late: %g\n", static_cast<double>(sum));
+}
+
+int late() {
+  if (std::atexit(reduceLate) != 0) return 1;
+  prepare(lateRanks);
+  join(lateRanks);
+  reduce(lateRanks);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -124,5 +147,6 @@ int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (std::strcmp(argv[1], "idle") == 0) return idle(std::atoi(argv[2]));
   if (std::strcmp(argv[1], "cycles") == 0) return cycles(std::atoi(argv[2]));
+  if (std::strcmp(argv[1], "late") == 0) return late();
   return 2;
 }

@@ -98,7 +98,8 @@ def write_table(output, only):
     lines = ["// Written by gen_kernels.py.", "#include <vector>", "", '#include "device/simt/simt_host_abi.h"', ""]
     lines += [f"extern const tutti::simt::HostKernel {name}_hostKernel;" for name in names]
     lines += ["", "__attribute__((visibility(\"default\"))) const tutti::simt::HostKernelTable* tuttiHostKernels() {",
-              "  static const std::vector<tutti::simt::HostKernel> kKernels = {"]
+              "  // Never destroyed: exit handlers may launch kernels after the end of static objects.",
+              "  static const auto& kKernels = *new std::vector<tutti::simt::HostKernel>{"]
     lines += [f"      {name}_hostKernel," for name in names]
     lines += ["  };",
               "  static const tutti::simt::HostKernelTable kTable{",
