@@ -6,7 +6,9 @@
 
 #include "base/log.h"
 #include "bootstrap/crypto.h"
+#include "bootstrap/join_options.h"
 #include "bootstrap/joiner.h"
+#include "bootstrap/settings.h"
 
 namespace tutti::bootstrap {
 namespace {

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/threads/thread.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/join_options.h"
 #include "bootstrap/link.h"
 #include "bootstrap/poller.h"
 #include "bootstrap/tree.h"

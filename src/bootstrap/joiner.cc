@@ -9,7 +9,9 @@
 #include "base/log.h"
 #include "base/socket/errors.h"
 #include "base/socket/interfaces.h"
+#include "bootstrap/join_options.h"
 #include "bootstrap/root.h"
+#include "bootstrap/settings.h"
 #include "bootstrap/unique_id.h"
 
 namespace tutti::bootstrap {

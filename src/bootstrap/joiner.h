@@ -5,6 +5,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/connection_loop.h"
+#include "bootstrap/join_options.h"
 
 namespace tutti::bootstrap {
 

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "proxy/task.h"
 
 namespace tutti::proxy {
 

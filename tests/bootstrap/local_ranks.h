@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/join_options.h"
 #include "support/log_capture.h"
 #include "support/thread_ranks.h"
 

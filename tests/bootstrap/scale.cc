@@ -10,6 +10,8 @@
 
 #include "base/clock.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/join_options.h"
+#include "bootstrap/settings.h"
 
 namespace {
 

@@ -195,8 +195,8 @@ ROOMS = {
     "comm/network": {
         "for": "a communicator's network: devices, NICs, fusion, GPUDirect, relays",
         "may": {
-            "base": {}, "bootstrap": {}, "topo": {}, "plugin": {}, "transport": {}, "comm/settings": {},
-            "comm/launch": {}, "comm/connect": {},
+            "base": {}, "device/.": {}, "bootstrap": {}, "topo": {}, "plugin": {}, "transport": {}, "comm/settings": {},
+            "comm/launch": {},
         },
     },
     "comm/diagnosis": {
@@ -214,26 +214,33 @@ ROOMS = {
             "comm/connect": {}, "comm/network": {}, "comm/diagnosis": {},
         },
     },
+    "comm/agreement": {
+        "for": "what ranks know of themselves and their hosts, and agree on; values and a control channel",
+        "may": {
+            "base": {}, "device/.": {}, "gpu": {}, "topo": {}, "transport": {}, "comm/tuning": {}, "comm/settings": {},
+            "comm/plan": {}, "comm/network": {},
+        },
+    },
     "comm/ending": {
         "for": "watching kernels, failing, aborting, freeing",
         "may": {
-            "base": {}, "bootstrap": {}, "proxy": {}, "comm/settings": {}, "comm/launch": {}, "comm/connect": {},
+            "base": {}, "bootstrap": {}, "proxy": {}, "gpu": {}, "comm/launch": {}, "comm/connect": {},
             "comm/network": {}, "comm/diagnosis": {}, "comm/state": {},
         },
     },
     "comm/init": {
-        "for": "the stages of init: bootstrap, machine, agreement, channels, rings",
+        "for": "the stages of init: each takes a communicator one step further",
         "may": {
-            "base": {}, "device/.": {}, "gpu": {}, "bootstrap": {}, "topo": {}, "proxy": {}, "transport": {},
+            "base": {}, "device/.": {}, "gpu": {}, "bootstrap": {}, "topo": {}, "plugin": {}, "proxy": {}, "transport": {},
             "comm/tuning": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {}, "comm/connect": {},
-            "comm/network": {}, "comm/diagnosis": {}, "comm/state": {}, "comm/ending": {},
+            "comm/network": {}, "comm/diagnosis": {}, "comm/state": {}, "comm/agreement": {}, "comm/ending": {},
         },
     },
     "comm/enqueue": {
         "for": "calls and groups: from a checked call to a plan that is launched",
         "may": {
-            "base": {}, "device/kernels": {}, "gpu": {}, "bootstrap": {}, "topo/machine": {}, "proxy": {},
-            "transport/common": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {}, "comm/connect": {},
+            "base": {}, "device/kernels": {}, "gpu": {}, "topo/machine": {}, "proxy": {},
+            "comm/settings": {}, "comm/plan": {}, "comm/launch": {}, "comm/connect": {},
             "comm/state": {}, "comm/init": {},
         },
     },

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "proxy/engine.h"
+#include "proxy/task.h"
 
 namespace tutti::test {
 

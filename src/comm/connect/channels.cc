@@ -7,7 +7,8 @@
 
 #include "base/host.h"
 #include "base/log.h"
-#include "proxy/engine.h"
+#include "comm/connect/connect.h"
+#include "proxy/group.h"
 
 namespace tutti::comm {
 
@@ -49,7 +50,27 @@ device::TreeView treeView(const topo::RankPlace& place) {
   return view;
 }
 
+/// Copies what kernels see of a connection to its place in the table.
+Status upload(const gpu::Device& device, const transport::ConnView& view, CUdeviceptr place) {
+  return std::visit(
+      [&](const auto& conn) { return gpu::copyToDevice(device, place, std::as_bytes(std::span(&conn, 1))); }, view);
+}
+
 }  // namespace
+
+ChannelSet::ChannelSet(const gpu::Device& device, ChannelPlan plan, gpu::DeviceBuffer table)
+    : device_(&device),
+      plan_(std::move(plan)),
+      neighbours_(neighboursOf(plan_.rank, plan_.nRanks, plan_.channels.channels)),
+      links_(static_cast<std::size_t>(plan_.nRanks) * device::kConnKinds * 2),
+      table_(std::move(table)) {}
+
+ChannelSet::~ChannelSet() = default;
+
+ChannelMask ChannelSet::connected(int peer, device::ConnKind kind, device::Direction direction) const {
+  const OpenLink& link = links_[slotOf(peer, kind, direction)];
+  return link.endpoints.empty() ? 0 : link.request.channels;
+}
 
 Result<std::unique_ptr<ChannelSet>> ChannelSet::create(const gpu::Device& device, const ChannelPlan& plan) {
   ASSIGN(gpu::DeviceBuffer table, gpu::DeviceBuffer::create(device, TableLayout(plan).bytes(), "channel tables"));
@@ -102,11 +123,6 @@ Status ChannelSet::uploadSkeleton() const {
   return gpu::copyToDevice(*device_, table_.address(), image);
 }
 
-Status ChannelSet::upload(const transport::ConnView& view, CUdeviceptr place) const {
-  return std::visit(
-      [&](const auto& conn) { return gpu::copyToDevice(*device_, place, std::as_bytes(std::span(&conn, 1))); }, view);
-}
-
 Status ChannelSet::add(OpenLink link) {
   const TableLayout layout(plan_);
   const auto peer = static_cast<std::size_t>(link.request.peer);
@@ -114,7 +130,7 @@ Status ChannelSet::add(OpenLink link) {
   for (std::size_t i = 0; i < link.endpoints.size(); ++i) {
     const auto channel = static_cast<std::size_t>(channels[i]);
     const std::size_t place = layout.conn(link.request.direction, link.request.kind, channel, peer);
-    TRY(upload(link.endpoints[i]->view(), table_.address() + place));
+    TRY(upload(*device_, link.endpoints[i]->view(), table_.address() + place));
   }
   for (const auto& endpoint : link.endpoints) TRY(drive(*endpoint));
   const std::lock_guard lock(mutex_);

@@ -12,18 +12,24 @@
 #include "base/abort.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "comm/connect/connect.h"
+#include "comm/connect/link_types.h"
 #include "comm/connect/links.h"
 #include "device/work.h"
 #include "gpu/memory.h"
-#include "topo/channels/inter_node.h"
+#include "topo/channels/rank_channels.h"
 
 namespace tutti::proxy {
 class ProgressGroup;
 class ProgressTask;
 }  // namespace tutti::proxy
+namespace tutti::transport {
+class Endpoint;
+}
 
 namespace tutti::comm {
+
+struct ConnectContext;
+struct OpenLink;
 
 /// What the tables of a communicator say before anything is connected.
 struct ChannelPlan {
@@ -58,15 +64,14 @@ class ChannelSet {
  public:
   /// The device must outlive the result.
   static Result<std::unique_ptr<ChannelSet>> create(const gpu::Device& device, const ChannelPlan& plan);
+  ChannelSet(const ChannelSet&) = delete;
+  ~ChannelSet();
 
   const device::CommView* view() const;
   const Neighbours& neighbours() const { return neighbours_; }
 
   /// Channels on which a peer is connected.
-  ChannelMask connected(int peer, device::ConnKind kind, device::Direction direction) const {
-    const OpenLink& link = links_[slotOf(peer, kind, direction)];
-    return link.endpoints.empty() ? 0 : link.request.channels;
-  }
+  ChannelMask connected(int peer, device::ConnKind kind, device::Direction direction) const;
   /// Those that are not connected yet, on the channels that they lack.
   std::vector<LinkRequest> missing(std::span<const LinkRequest> wanted) const;
   /// The same of everything that a plan needs. What `missing` held is forgotten.
@@ -90,19 +95,12 @@ class ChannelSet {
   Status awaitConsumed(const Abort& abort, Deadline deadline);
 
  private:
-  ChannelSet(const gpu::Device& device, ChannelPlan plan, gpu::DeviceBuffer table)
-      : device_(&device),
-        plan_(std::move(plan)),
-        neighbours_(neighboursOf(plan_.rank, plan_.nRanks, plan_.channels.channels)),
-        links_(static_cast<std::size_t>(plan_.nRanks) * device::kConnKinds * 2),
-        table_(std::move(table)) {}
+  ChannelSet(const gpu::Device& device, ChannelPlan plan, gpu::DeviceBuffer table);
   static std::size_t slotOf(int peer, device::ConnKind kind, device::Direction direction) {
     const std::size_t link = static_cast<std::size_t>(peer) * device::kConnKinds + static_cast<std::size_t>(kind);
     return link * 2 + (direction == device::Direction::Send ? 0 : 1);
   }
   Status uploadSkeleton() const;
-  /// Copies what kernels see of a connection to its place in the table.
-  Status upload(const transport::ConnView& view, CUdeviceptr place) const;
   using Counters = std::array<device::Counter, device::kProtocols>;
   Result<Counters> countersAt(const device::Counter* place) const;
   Status drive(transport::Endpoint& endpoint);

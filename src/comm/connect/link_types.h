@@ -2,9 +2,8 @@
 #pragma once
 
 #include "comm/plan/channel_mask.h"
+#include "device/conn_view.h"
 #include "device/direction.h"
-#include "device/policy.h"
-#include "device/work.h"
 
 namespace tutti::comm {
 

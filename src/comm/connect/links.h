@@ -6,7 +6,7 @@
 
 #include "comm/connect/link_types.h"
 #include "comm/plan/plan_needs.h"
-#include "topo/channels/inter_node.h"
+#include "topo/channels/rank_channels.h"
 
 namespace tutti::comm {
 

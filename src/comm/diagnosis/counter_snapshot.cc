@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "comm/connect/channels.h"
 #include "comm/connect/used_links.h"
+#include "proxy/task.h"
 
 namespace tutti::comm {
 

@@ -7,12 +7,17 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/connect/channels.h"
 #include "comm/diagnosis/counter_copy.h"
 #include "comm/diagnosis/stall_lines.h"
 #include "comm/launch/launch_note.h"
 
+namespace tutti::proxy {
+class ProgressTask;
+}
+
 namespace tutti::comm {
+
+class ChannelSet;
 
 /// Connections of one communicator, one reading at a time, which keeps nobody waiting (comm/diagnosis/counter_copy.h).
 /// One thread.

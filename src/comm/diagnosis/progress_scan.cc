@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "comm/connect/channels.h"
+#include "proxy/task.h"
+
 namespace tutti::comm {
 
 namespace {

@@ -7,10 +7,15 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "comm/connect/channels.h"
 #include "comm/diagnosis/counter_copy.h"
 
+namespace tutti::proxy {
+class ProgressTask;
+}
+
 namespace tutti::comm {
+
+class ChannelSet;
 
 /// The last launch tells what its connections wait for, but what runs may be an earlier one, or a graph's. So before an
 /// operation is said not to move, the counters of all connections of the communicator are read twice, in portions: what

@@ -11,10 +11,10 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
 #include "comm/diagnosis/blocked_by.h"
+#include "comm/diagnosis/stall_probe.h"
 #include "comm/launch/launch.h"
 #include "comm/network/relays.h"
 #include "device/kernels/kernel_name.h"
-#include "proxy/engine.h"
 #include "topo/machine/rank_layout.h"
 
 namespace tutti::comm {
@@ -46,10 +46,10 @@ std::uint64_t fingerprintOf(const std::vector<EndReading>& ends, std::uint64_t o
 Result<std::unique_ptr<StallProbe>> StallProbe::create(const StallSubject& subject, milliseconds limit) {
   ASSIGN(auto reader, CounterReader::create(subject.device));
   ASSIGN(MovementSweep sweep, MovementSweep::create(subject.device));
-  return std::unique_ptr<StallProbe>(new StallProbe(subject, limit, std::move(reader), std::move(sweep)));
+  return std::unique_ptr<StallProbe>(std::make_unique<Probe>(subject, limit, std::move(reader), std::move(sweep)));
 }
 
-void StallProbe::tick(Time now, bool kernelsRun) {
+void Probe::tick(Time now, bool kernelsRun) {
   kernelsRun_ = kernelsRun;
   connecting_ = at_.connecting.load();
   const bool busy = kernelsRun_ || connecting_ != nullptr;
@@ -62,7 +62,7 @@ void StallProbe::tick(Time now, bool kernelsRun) {
   }
 }
 
-void StallProbe::rest(Time now) {
+void Probe::rest(Time now) {
   askedAt_.reset();
   readAt_.reset();
   begunAt_.reset();
@@ -75,12 +75,12 @@ void StallProbe::rest(Time now) {
   answer_.insert(answer_.begin(), headline(state(now)));
 }
 
-bool StallProbe::fresh(Time now) const {
+bool Probe::fresh(Time now) const {
   return readAt_ && now - *readAt_ <= kFresh;
 }
 
 /// Whether an operation that seems to be stalled is: the last launch's connections are not all there are.
-bool StallProbe::confirmed(Time now) {
+bool Probe::confirmed(Time now) {
   if (!clock_.suspects(now)) {
     sweep_.reset();
     return false;
@@ -102,7 +102,7 @@ bool StallProbe::confirmed(Time now) {
   return false;
 }
 
-void StallProbe::look(Time now) {
+void Probe::look(Time now) {
   read(now);
   if (owes_ && fresh(now) && now - saidAt_ >= kBetweenWords) say(now, false);
   stalled_ = confirmed(now);
@@ -119,7 +119,7 @@ void StallProbe::look(Time now) {
   if ((answered() && lookedAgain) || now - *askedAt_ >= kAnswers) conclude(now);
 }
 
-void StallProbe::read(Time now) {
+void Probe::read(Time now) {
   const bool again = askedAt_ && readAt_ && *readAt_ <= *askedAt_;
   const bool wanted = clock_.due(now) || again || ((owes_ || inquired_ || askedAt_) && !fresh(now));
   if (!kernelsRun_) {
@@ -147,18 +147,18 @@ void StallProbe::read(Time now) {
                  [&bootstrap = at_.bootstrap](int rank) { return bootstrap.hasLeft(rank); });
 }
 
-void StallProbe::took(Time now, std::uint64_t fingerprint, bool deaf) {
+void Probe::took(Time now, std::uint64_t fingerprint, bool deaf) {
   deaf_ = deaf;
   readAt_ = now;
   clock_.read(now, fingerprint);
 }
 
-void StallProbe::ask(Time now) {
+void Probe::ask(Time now) {
   askedAt_ = now;
   say(now, true);
 }
 
-void StallProbe::say(Time now, bool asks) {
+void Probe::say(Time now, bool asks) {
   RankState own = state(now);
   own.asks = asks ? 1 : 0;
   saidAt_ = now;
@@ -166,7 +166,7 @@ void StallProbe::say(Time now, bool asks) {
   at_.bootstrap.announceState(std::as_bytes(std::span(&own, 1)));
 }
 
-bool StallProbe::answered() const {
+bool Probe::answered() const {
   const auto answers = at_.board.since(*askedAt_);
   for (int rank = 0; rank < at_.nRanks; ++rank) {
     if (rank == at_.rank || answers.contains(rank)) continue;
@@ -175,7 +175,7 @@ bool StallProbe::answered() const {
   return true;
 }
 
-RankState StallProbe::state(Time now) const {
+RankState Probe::state(Time now) const {
   const LaunchNote note = at_.launcher.lastNote();
   RankState own;
   own.launched = note.operations;
@@ -198,7 +198,7 @@ RankState StallProbe::state(Time now) const {
   return own;
 }
 
-void StallProbe::noteWaits(RankState& own) const {
+void Probe::noteWaits(RankState& own) const {
   std::size_t count = 0;
   for (const EndReading& end : reader_->ends()) {
     const auto wait = waitOf(end);
@@ -212,7 +212,7 @@ void StallProbe::noteWaits(RankState& own) const {
 }
 
 /// Also of connections that no kernel uses any more: what they were given may still be under way.
-void StallProbe::noteHolds(RankState& own) const {
+void Probe::noteHolds(RankState& own) const {
   std::vector<RankState::Hold> each;
   for (const ConnectedCounters& end : at_.channels.allEnds()) {
     if (end.task == nullptr || at_.bootstrap.hasLeft(end.peer)) continue;
@@ -223,7 +223,7 @@ void StallProbe::noteHolds(RankState& own) const {
   tellHolds(own, each);
 }
 
-std::string StallProbe::headline(const RankState& own) const {
+std::string Probe::headline(const RankState& own) const {
   const std::string who = at_.who;
   const double seconds = own.forMs / 1000.0;
   switch (own.doing) {
@@ -242,12 +242,12 @@ std::string StallProbe::headline(const RankState& own) const {
                      own.doing == RankDoing::Stalled ? " and does not move" : "");
 }
 
-std::string StallProbe::peerText(int rank) const {
+std::string Probe::peerText(int rank) const {
   const topo::PeerInfo& peer = at_.peers[static_cast<std::size_t>(rank)];
   return fmt::format("rank {} (host {}, device {}, pid {})", rank, peer.hostName.data(), peer.cudaDevice, peer.pid);
 }
 
-Diagnosis StallProbe::verdict(const RankState& own) const {
+Diagnosis Probe::verdict(const RankState& own) const {
   StallCase stall;
   stall.self = at_.rank;
   stall.nRanks = at_.nRanks;
@@ -262,7 +262,7 @@ Diagnosis StallProbe::verdict(const RankState& own) const {
   return judgeStall(stall);
 }
 
-std::vector<std::string> StallProbe::waits() const {
+std::vector<std::string> Probe::waits() const {
   std::vector<std::string> lines;
   if (!kernelsRun_ || !readAt_) return underWay();
   if (deaf_) return {"the device does not let its counters be read"};
@@ -275,12 +275,11 @@ std::vector<std::string> StallProbe::waits() const {
 }
 
 /// What this rank sends in the stead of others, and has not got through.
-std::vector<std::string> StallProbe::underWay() const {
+std::vector<std::string> Probe::underWay() const {
   return at_.relays != nullptr ? at_.relays->underWay() : std::vector<std::string>();
 }
 
-void StallProbe::warnOnce(const std::string& head, const std::string& verdict,
-                          const std::vector<std::string>& waits) const {
+void Probe::warnOnce(const std::string& head, const std::string& verdict, const std::vector<std::string>& waits) const {
   std::string text = fmt::format("{}. {}", head, verdict);
   std::size_t told = 0;
   for (; told < waits.size() && text.size() + waits[told].size() + 2 < kLineRoom; ++told) {
@@ -290,7 +289,7 @@ void StallProbe::warnOnce(const std::string& head, const std::string& verdict,
   warn("Stall: {}", text);
 }
 
-void StallProbe::conclude(Time now) {
+void Probe::conclude(Time now) {
   const RankState own = state(now);
   const std::string head = headline(own);
   // What moves holds nobody up, and its numbers are not those that others had when they answered.

@@ -14,11 +14,11 @@
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/network/relays.h"
-#include "comm/settings/comm_settings.h"
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
 #include "comm/state/exit_delivery.h"
-#include "proxy/engine.h"
+#include "gpu/context.h"
+#include "proxy/group.h"
 
 namespace tutti::comm {
 
@@ -81,12 +81,16 @@ void freeOrBequeath(ncclComm* comm) {
 
 }  // namespace
 
+Status watchKernels(ncclComm& comm) {
+  return KernelWatch::instance().add(comm);
+}
+
 Status flushComm(ncclComm& comm) {
   CommParts& parts = comm.parts;
   if (!parts.launcher || comm.abort.raised()) return {};
-  TRY(parts.launcher->drain(&comm.abort, comm.settings->bootstrap.timeout));
+  TRY(parts.launcher->drain(&comm.abort, comm.options.timeout));
   ASSIGN(const gpu::ContextGuard context, parts.device->device->enter());
-  return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.settings->bootstrap.timeout));
+  return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.options.timeout));
 }
 
 void releaseComm(ncclComm* comm, std::string_view how) {

@@ -13,6 +13,9 @@ namespace tutti::comm {
 /// communicator was aborted before.
 void noteJoined(ncclComm& comm);
 
+/// From now on somebody looks after its kernels (watch.h). Errors: ncclSystemError where no thread can be had.
+Status watchKernels(ncclComm& comm);
+
 /// Waits until this rank's operations are over and peers have taken what was sent to them. Leaves early when the
 /// communicator fails. Does nothing for a communicator that never came up.
 Status flushComm(ncclComm& comm);

@@ -3,18 +3,14 @@
 #include <cstdint>
 #include <string>
 
-#include "base/log.h"
-#include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
-#include "comm/connect/connect.h"
-#include "comm/init/init.h"
+#include "comm/init/connect_stage.h"
 #include "comm/launch/device_pool.h"
+#include "comm/launch/launch.h"
 #include "comm/plan/plan_context.h"
 #include "comm/plan/plan_text.h"
 #include "comm/state/communicator.h"
 #include "device/kernels/kernel_name.h"
-#include "proxy/engine.h"
-#include "transport/common/transport.h"
 
 namespace tutti::comm {
 
@@ -68,16 +64,8 @@ Status CommWork::plan() {
 
 Status CommWork::connect() {
   if (missing_.empty()) return {};
-  CommParts& parts = comm_->parts;
-  ASSIGN(const gpu::ContextGuard context, parts.device->device->enter());
-  ConnectContext connecting = connectContext(*comm_);
-  connecting.peersMayBeLate = true;
   const Connecting mark(*comm_, plan_);
-  TRY(openMissing(connecting, *parts.channels, missing_));
-  // Told once: from then on nothing of theirs is missing.
-  if (plan_.usesTree) info(kInit, "Connected all trees");
-  if (plan_.usesPat) info(kInit, "Connected binomial trees");
-  return {};
+  return connectMissing(*comm_, plan_, missing_);
 }
 
 Status CommWork::loadKernels() {
@@ -87,7 +75,7 @@ Status CommWork::loadKernels() {
     LoadedKernel& kernel = parts.kernels[keyOf(planned)];
     if (kernel.function == nullptr) {
       kernel.name = nameOf(planned);
-      ASSIGN(kernel.function, parts.device->kernels->get(kernel.name));
+      ASSIGN(kernel.function, parts.device->kernel(kernel.name));
     }
     planned.args.comm = parts.channels->view();
     planned.args.firstChannel = planned.firstChannel;

@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "comm/connect/link_types.h"
-#include "comm/launch/launch.h"
+#include "comm/launch/prepared_launch.h"
 #include "comm/plan/op.h"
 #include "comm/plan/planner.h"
 #include "comm/state/call_gate.h"

@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "comm/launch/device_pool.h"
-#include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 #include "gpu/context.h"
 
@@ -65,7 +64,7 @@ Status checkOne(const ncclComm& comm, std::string_view label, std::string_view w
 }  // namespace
 
 Status checkPointers(const ncclComm& comm, const Op& op) {
-  if (!comm.settings->checkPointers) return {};
+  if (!comm.options.checkPointers) return {};
   const Used used = buffersUsed(op, comm.identity.rank);
   ASSIGN(const gpu::ContextGuard context, comm.parts.device->device->enter());
   if (used.send) TRY(checkOne(comm, apiFuncName(op.func), "sendbuff", op.sendbuff));

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "bootstrap/bootstrap.h"
-#include "comm/launch/device_pool.h"
 #include "comm/network/gpu_direct.h"
 #include "comm/network/network.h"
 #include "comm/network/nics.h"
@@ -29,17 +28,18 @@ NicQuestion questionOf(const CommParts& parts, const transport::LinkSpec& link, 
 
 net::SlotPlace slotsAt(const ncclComm& comm, int device, std::optional<NicAccess> access, device::Direction direction) {
   const CommParts& parts = comm.parts;
+  const topo::PeerInfo& self = parts.peers[static_cast<std::size_t>(comm.identity.rank)];
   return slotPlaceFor({.device = parts.network->devices()[static_cast<std::size_t>(device)],
                        .access = access,
                        .direction = direction,
-                       .computeCapability = parts.device->device->facts().computeCapability,
-                       .softGpu = parts.device->device->driver().softGpu,
+                       .computeCapability = self.computeCapability,
+                       .softGpu = self.softGpu != 0,
                        .dmaBufs = parts.network->dmaBufs()},
                       comm.settings->gpuDirect);
 }
 
 net::EndPlace ownPlace(const ncclComm& comm, const NicQuestion& asked) {
-  const OwnNics& nics = comm.parts.nics;
+  const OwnNics& nics = comm.parts.network->nics();
   const int device = nicFor(nics, asked);
   return {device, slotsAt(comm, device, accessFor(nics, asked), asked.direction)};
 }
@@ -52,12 +52,12 @@ net::EndPlace CommRouting::placeOf(const transport::LinkSpec& link, device::Dire
 
 net::NicPlace CommRouting::nicOf(const transport::LinkSpec& link) const {
   const RailPlace place =
-      tutti::comm::placeOf(comm_.parts.nics, questionOf(comm_.parts, link, device::Direction::Recv));
+      tutti::comm::placeOf(comm_.parts.network->nics(), questionOf(comm_.parts, link, device::Direction::Recv));
   return net::NicPlace{place.nic, place.rail};
 }
 
 bool CommRouting::routed(const transport::LinkSpec& link) const {
-  return sendsThroughOthers(comm_.parts.nics) && link.self.hostHash != link.peer.hostHash;
+  return sendsThroughOthers(comm_.parts.network->nics()) && link.self.hostHash != link.peer.hostHash;
 }
 
 net::SendRoute CommRouting::routeOf(const transport::LinkSpec& link, net::NicPlace receiver) const {
@@ -66,13 +66,13 @@ net::SendRoute CommRouting::routeOf(const transport::LinkSpec& link, net::NicPla
       questionOf(parts, link, device::Direction::Send), {receiver.number, receiver.rail}, comm_.settings->pxnLevel};
   // Relays offer host memory: a message that can leave our GPU's memory by RDMA stays with our own NIC.
   if (link.kind == device::ConnKind::Mesh && ownPlace(comm_, question.nic).slots.onDevice) question.level = 0;
-  const Route route = routeFor(parts.nics, question);
+  const Route route = routeFor(parts.network->nics(), question);
   net::SendRoute way{.place = {.device = route.device}};
   if (const topo::PeerInfo* relay = relayOf(*parts.layout, parts.peers, route.relay); relay != nullptr) {
     way.relay = *relay;
     return way;
   }
-  way.place.slots = slotsAt(comm_, route.device, accessTo(parts.nics, route.nic), device::Direction::Send);
+  way.place.slots = slotsAt(comm_, route.device, accessTo(parts.network->nics(), route.nic), device::Direction::Send);
   return way;
 }
 

@@ -11,8 +11,8 @@ namespace tutti::comm {
 
 struct CommParts;
 
-/// Answers from the topology (CommParts::nics), which init has read before connections are made. Looks at nothing that
-/// changes afterwards.
+/// Answers from the topology (CommNetwork::nics()), which init has read before connections are made. Looks at nothing
+/// that changes afterwards.
 class CommRouting final : public net::NetRouting {
  public:
   /// `comm`, which has a network, must outlive its transports.

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/connect/connect.h"
+#include "nccl.h"
 
 struct ncclComm;
 
@@ -13,8 +13,5 @@ namespace tutti::comm {
 /// Runs all stages on the calling thread. On failure the communicator is marked as failed, its peers are told, and the
 /// status is returned. The caller holds a pass of the communicator's gate.
 Status runInit(ncclComm& comm, const std::vector<ncclUniqueId>& ids);
-
-/// What connectLinks needs of an initialised communicator.
-ConnectContext connectContext(ncclComm& comm);
 
 }  // namespace tutti::comm

@@ -2,14 +2,16 @@
 #pragma once
 
 #include "base/status.h"
-#include "comm/init/topology_stages.h"
 
 struct ncclComm;
 
 namespace tutti::comm {
 
+struct CommGraphs;
+
 /// Collective: sets what operations are planned with (CommParts::planning) and the slots of connections for messages
-/// over the network. Errors: ncclInvalidUsage on all ranks alike where a setting differs that must not.
-Status agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs);
+/// over the network; the number of channels. Errors: ncclInvalidUsage on all ranks alike where a setting differs that
+/// must not.
+Result<int> agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs);
 
 }  // namespace tutti::comm

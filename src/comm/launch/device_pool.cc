@@ -5,6 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "gpu/context.h"
+#include "gpu/kernels.h"
+#include "proxy/engine.h"
+
 namespace tutti::comm {
 
 namespace {
@@ -38,6 +42,25 @@ void EngineHook::install(const gpu::Driver& driver, proxy::ProgressEngine& engin
 
 EngineHook::~EngineHook() {
   if (remove_ != nullptr) remove_(ticket_);
+}
+
+PooledDevice::PooledDevice() = default;
+PooledDevice::~PooledDevice() = default;
+
+const gpu::Driver& PooledDevice::driver() const {
+  return device->driver();
+}
+
+void PooledDevice::runEngineOn(const cpu_set_t& processors) const {
+  engine->runOn(processors);
+}
+
+Result<std::unique_ptr<proxy::ProgressGroup>> PooledDevice::group(proxy::GroupHooks hooks) const {
+  return engine->group(std::move(hooks));
+}
+
+Result<CUfunction> PooledDevice::kernel(const std::string& name) const {
+  return kernels->get(name);
 }
 
 Result<std::shared_ptr<PooledDevice>> acquireDevice(const gpu::Driver& driver, int ordinal,

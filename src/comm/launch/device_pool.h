@@ -1,14 +1,25 @@
 // Devices in use by this process: one context reference and one set of loaded kernels per device for all communicators.
 #pragma once
 
+#include <sched.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "base/status.h"
-#include "gpu/context.h"
-#include "gpu/kernels.h"
-#include "proxy/engine.h"
+#include "gpu/driver.h"
+
+namespace tutti::gpu {
+class Device;
+class KernelSet;
+struct Driver;
+}  // namespace tutti::gpu
+namespace tutti::proxy {
+class ProgressEngine;
+class ProgressGroup;
+struct GroupHooks;
+}  // namespace tutti::proxy
 
 namespace tutti::comm {
 
@@ -29,6 +40,16 @@ class EngineHook {
 
 /// A device, its kernels, and the thread that drives what the host has to do for them. Thread-safe like its members.
 struct PooledDevice {
+  PooledDevice();
+  ~PooledDevice();
+  const gpu::Driver& driver() const;
+  /// Where the engine's thread runs; the first to say so decides.
+  void runEngineOn(const cpu_set_t& processors) const;
+  /// Tasks that the engine drives. Errors: the engine's.
+  Result<std::unique_ptr<proxy::ProgressGroup>> group(proxy::GroupHooks hooks) const;
+  /// The kernel of that name, loaded at first use. Errors: the driver's.
+  Result<CUfunction> kernel(const std::string& name) const;
+
   std::unique_ptr<gpu::Device> device;
   std::unique_ptr<gpu::KernelSet> kernels;
   std::shared_ptr<proxy::ProgressEngine> engine;  ///< without a thread until there is something to drive

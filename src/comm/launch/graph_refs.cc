@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/never_destroyed.h"
+#include "gpu/context.h"
 
 namespace tutti::comm {
 

@@ -5,7 +5,11 @@
 #include <memory>
 
 #include "base/status.h"
-#include "gpu/context.h"
+#include "gpu/driver.h"
+
+namespace tutti::gpu {
+class Device;
+}
 
 namespace tutti::comm {
 

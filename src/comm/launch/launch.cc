@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "gpu/capture.h"
+#include "gpu/stream.h"
 #include "proxy/engine.h"
 
 namespace tutti::comm {
@@ -150,6 +152,10 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
   if (!any && !status.ok()) return status;
   const Status ordered = orderAfter(capture, streams);
   return status.ok() ? ordered : status;
+}
+
+Status Launcher::drain(const Abort* abort) const {
+  return drain(abort, gpu::kDeviceWaitBound);
 }
 
 Status Launcher::drain(const Abort* abort, std::chrono::milliseconds bound) const {

@@ -16,28 +16,18 @@
 #include "base/status.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/launch/launch_note.h"
-#include "device/work.h"
-#include "gpu/capture.h"
+#include "comm/launch/prepared_launch.h"
 #include "gpu/context.h"
 #include "gpu/event.h"
-#include "gpu/stream.h"
 
+namespace tutti::gpu {
+struct CaptureState;
+}
 namespace tutti::proxy {
 class ProgressGroup;
 }
 
 namespace tutti::comm {
-
-/// One kernel, ready to go. `args` and the names are only read during launch().
-struct PreparedLaunch {
-  CUfunction function = nullptr;
-  std::string_view operation;  ///< "AllReduce", for errors
-  unsigned grid = 1;           ///< blocks: channels
-  unsigned block = 32;         ///< threads per block
-  const device::KernelArgs* args = nullptr;
-  std::string_view kernel = {};  ///< "tutti_AllReduce_Ring_Simple_Sum_f32", for errors
-  LaunchShape shape = {};
-};
 
 /// How a communicator's launches and graphs are ordered among each other, and who hears of graphs.
 struct GraphRules {
@@ -69,7 +59,9 @@ class Launcher {
   Status launch(std::span<const PreparedLaunch> launches, CUstream stream) { return launch(launches, {&stream, 1}); }
 
   /// Waits on the host until the last launch, or the last replay of a graph with launches, is done.
-  Status drain(const Abort* abort, std::chrono::milliseconds bound = gpu::kDeviceWaitBound) const;
+  Status drain(const Abort* abort, std::chrono::milliseconds bound) const;
+  /// At most as long as the library waits for a device.
+  Status drain(const Abort* abort) const;
 
   /// Whether any launch went into a graph so far.
   bool everCaptured() const { return everCaptured_.load(std::memory_order_relaxed); }

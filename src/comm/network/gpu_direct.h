@@ -3,16 +3,17 @@
 
 #include <optional>
 
-#include "base/settings/params.h"
-#include "comm/connect/connect.h"
-#include "comm/network/nics.h"
-#include "comm/settings/gpu_direct_settings.h"
-#include "plugin/net.h"
-#include "topo/machine/path_type.h"
-#include "topo/machine/paths.h"
-#include "transport/net/lane/routing.h"
+#include "comm/network/own_nics.h"
+#include "device/direction.h"
+#include "transport/net/lane/slot_place.h"
+
+namespace tutti::plugin {
+struct NetProperties;
+}
 
 namespace tutti::comm {
+
+struct GpuDirectSettings;
 
 /// One end of a connection over a network.
 struct GpuDirectQuestion {

@@ -4,8 +4,12 @@
 #include "base/never_destroyed.h"
 #include "base/settings/params.h"
 #include "comm/network/gpu_direct.h"
+#include "comm/network/nic_fusion.h"
 #include "plugin/plugin_log.h"
-#include "transport/net/tcp/net.h"
+#include "plugin/registry.h"
+#include "topo/detect/detect.h"
+#include "topo/xml/xml.h"
+#include "transport/net/tcp/source.h"
 
 namespace tutti::comm {
 
@@ -13,7 +17,7 @@ namespace {
 
 std::vector<std::unique_ptr<plugin::NetSource>> builtInNetworks() {
   std::vector<std::unique_ptr<plugin::NetSource>> sources;
-  sources.push_back(std::make_unique<net::tcp::SocketNetSource>(Params::process()));
+  sources.push_back(net::tcp::socketNetSource(Params::process()));
   return sources;
 }
 
@@ -24,6 +28,14 @@ plugin::NetRegistry& registry() {
 }
 
 }  // namespace
+
+CommNetwork::CommNetwork(std::unique_ptr<plugin::NetLease> lease) : lease_(std::move(lease)) {}
+
+CommNetwork::~CommNetwork() = default;
+
+plugin::Net& CommNetwork::net() const {
+  return lease_->net();
+}
 
 Result<std::unique_ptr<CommNetwork>> CommNetwork::open(std::string_view wanted, const plugin::NetOpening& opening) {
   ASSIGN(std::unique_ptr<plugin::NetLease> lease, registry().assign(wanted, opening));
@@ -81,7 +93,7 @@ void CommNetwork::reportCollNet() const {
 }
 
 bool CommNetwork::usesAnyMemory() const {
-  return dynamic_cast<const net::tcp::SocketNet*>(&lease_->net()) != nullptr;
+  return net::tcp::isSocketNet(lease_->net());
 }
 
 std::vector<topo::NetDeviceFacts> factsOf(const std::vector<plugin::NetProperties>& devices,

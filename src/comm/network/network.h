@@ -1,26 +1,40 @@
 // The network of a communicator: chosen from plugins and built-in ones, with what it says of its devices.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "comm/network/device_table.h"
-#include "comm/network/nic_fusion.h"
+#include "comm/network/own_nics.h"
 #include "plugin/net.h"
-#include "plugin/registry.h"
-#include "topo/detect/detect.h"
-#include "topo/xml/xml.h"
+
+namespace tutti::plugin {
+class NetLease;
+enum class NetPart : std::uint8_t;
+struct NetOpening;
+}  // namespace tutti::plugin
+namespace tutti::topo {
+struct XmlElement;
+struct NetDeviceFacts;
+}  // namespace tutti::topo
 
 namespace tutti::comm {
+
+struct FusionSettings;
 
 /// Owns a communicator's use of a network. All connections must be closed before it goes.
 class CommNetwork {
  public:
+  CommNetwork(const CommNetwork&) = delete;
+  ~CommNetwork();
+
   /// `wanted`: the name of the network, in any case; empty: any. Errors: ncclInvalidUsage naming what was tried.
   static Result<std::unique_ptr<CommNetwork>> open(std::string_view wanted, const plugin::NetOpening& opening);
 
@@ -36,18 +50,21 @@ class CommNetwork {
   void offerDmaBufs() { dmaBufs_ = net().takesDmaBuf(); }
   bool dmaBufs() const { return dmaBufs_; }
 
-  plugin::Net& net() const { return lease_->net(); }
+  plugin::Net& net() const;
   /// By the network's numbers; at least one.
   const std::vector<plugin::NetProperties>& devices() const { return devices_.all; }
   /// The numbers of those that are used: not those that are parts of another one.
   const std::vector<int>& usable() const { return devices_.usable; }
   /// By the network's numbers, the collNet's for the device of that name; -1: it has none, or there is no collNet.
   const std::vector<int>& collDevices() const { return collDevices_; }
+  /// Those near this rank, as the machine says; until it is known, nothing.
+  const OwnNics& nics() const { return nics_; }
+  void setNics(OwnNics nics) { nics_ = std::move(nics); }
   /// Whether messages may lie in any memory of the process, as they may for our own networks.
   bool usesAnyMemory() const;
 
  private:
-  explicit CommNetwork(std::unique_ptr<plugin::NetLease> lease) : lease_(std::move(lease)) {}
+  explicit CommNetwork(std::unique_ptr<plugin::NetLease> lease);
   Status fusePart(plugin::NetPart which, DeviceTable& table, const FusionSettings& settings, const Describe& describe);
   /// Takes what came of reading or fusing the collNet's devices, which may fail (PluginIsOptional).
   void takeCollNet(Result<DeviceTable> read);
@@ -55,6 +72,7 @@ class CommNetwork {
   DeviceTable devices_;
   DeviceTable collNet_;           ///< empty: there is none that can be used
   std::vector<int> collDevices_;  ///< by the network's numbers
+  OwnNics nics_;
   bool dmaBufs_ = false;
 };
 

@@ -8,11 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include "base/settings/params.h"
 #include "base/status.h"
-#include "comm/settings/fusion_settings.h"
+#include "comm/settings/network_settings.h"
 #include "plugin/net.h"
-#include "topo/xml/xml.h"
+
+namespace tutti::topo {
+struct XmlElement;
+}
 
 namespace tutti::comm {
 

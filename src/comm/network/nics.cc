@@ -5,6 +5,8 @@
 
 #include "topo/machine/paths.h"
 #include "topo/machine/paths_adjust.h"
+#include "topo/search/graph.h"
+#include "topo/search/topology.h"
 
 namespace tutti::comm {
 

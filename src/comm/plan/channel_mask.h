@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "device/policy.h"
+#include "device/work.h"
 
 namespace tutti::comm {
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "transport/net/endpoint/memory.h"
+#include "comm/settings/comm_settings.h"
+#include "transport/net/endpoint/end_layout.h"
 #include "transport/net/lane/shared_slots.h"
 
 namespace tutti::comm {

@@ -3,10 +3,11 @@
 
 #include <cstdint>
 
-#include "comm/settings/comm_settings.h"
 #include "device/policy.h"
 
 namespace tutti::comm {
+
+struct CommSettings;
 
 /// Slots of Mesh connections over a network, of which a rank may come to have one to and one from each of `peers`
 /// others on each of the `perPeer` channels that their messages use: `mesh`, or smaller where all of them would take

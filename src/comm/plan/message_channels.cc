@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "comm/settings/network_settings.h"
 
 namespace tutti::comm {
 

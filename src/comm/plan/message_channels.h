@@ -4,10 +4,11 @@
 
 #include <cstdint>
 
-#include "comm/settings/message_settings.h"
 #include "device/policy.h"
 
 namespace tutti::comm {
+
+struct MessageSettings;
 
 /// What the ranks have agreed on: the smallest wish for each, but of `peers` the largest. Equal on all of them.
 struct MessageLimits {

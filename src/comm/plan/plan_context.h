@@ -28,4 +28,7 @@ struct PlanContext {
   }
 };
 
+/// Channels that messages may use.
+unsigned messageChannelsOf(const PlanContext& context);
+
 }  // namespace tutti::comm

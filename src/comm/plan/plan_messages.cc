@@ -22,10 +22,6 @@ ChannelMask maskOf(ChannelRange range) {
 
 }  // namespace
 
-unsigned messageChannelsOf(const PlanContext& context) {
-  return channelsForMessages(context.messages, usableChannels(context), std::max(1U, context.nChannels()));
-}
-
 Status MessagePlanner::plan(const PlanContext& context, std::span<const Op> ops, Plan& plan) {
   const auto isMessage = [](const Op& op) { return isMessageFunc(op.func); };
   if (std::none_of(ops.begin(), ops.end(), isMessage)) return {};

@@ -30,9 +30,6 @@
 
 namespace tutti::comm {
 
-/// Channels that messages may use.
-unsigned messageChannelsOf(const PlanContext& context);
-
 /// Collects messages in call order, then lays them out in rounds. Keeps nothing from one plan to the next but storage
 /// and the schedule, which is made again for a communicator of another size.
 class MessagePlanner {

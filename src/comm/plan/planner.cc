@@ -2,7 +2,15 @@
 
 #include <algorithm>
 
+#include "comm/plan/plan_collectives.h"
+#include "comm/plan/plan_messages.h"
+
 namespace tutti::comm {
+
+Planner::Planner()
+    : collectives_(std::make_unique<CollectivePlanner>()), messages_(std::make_unique<MessagePlanner>()) {}
+
+Planner::~Planner() = default;
 
 Status Planner::plan(const PlanContext& context, std::span<const Op> ops, Plan& plan) {
   plan.clear();
@@ -11,8 +19,8 @@ Status Planner::plan(const PlanContext& context, std::span<const Op> ops, Plan& 
       plan.streams.push_back(op.stream);
     }
   }
-  TRY(collectives_.plan(context, ops, plan));
-  return messages_.plan(context, ops, plan);
+  TRY(collectives_->plan(context, ops, plan));
+  return messages_->plan(context, ops, plan);
 }
 
 }  // namespace tutti::comm

@@ -119,7 +119,7 @@ CommSettings commSettingsFrom(const Params& params) {
   runtime.tuning = tuningSettingsFrom(params);
   runtime.messages = messageSettingsFrom(params.tuning);
   runtime.topology = topologySettingsFrom(params);
-  runtime.fusion = fusionSettings(params.topology);
+  runtime.fusion = fusionSettings(params);
   runtime.affinity = {params.misc.proxyCpuset, params.misc.ignoreCpuAffinity};
   runtime.gpuDirect = gpuDirectSettings(params);
   runtime.pxnLevel = static_cast<int>(params.topology.p2pPxnLevel);

@@ -1,5 +1,6 @@
 #include "comm/settings/topology_settings.h"
 
+#include "base/settings/params.h"
 #include "topo/machine/path_settings.h"
 
 namespace tutti::comm {

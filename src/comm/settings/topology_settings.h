@@ -3,8 +3,11 @@
 
 #include <string>
 
-#include "base/settings/params.h"
-#include "topo/machine/paths.h"
+#include "topo/machine/path_settings.h"
+
+namespace tutti {
+struct Params;
+}
 
 namespace tutti::comm {
 

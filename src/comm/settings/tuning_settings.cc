@@ -7,6 +7,9 @@
 #include <system_error>
 
 #include "base/log.h"
+#include "base/settings/params.h"
+#include "comm/tuning/filter.h"
+#include "device/policy.h"
 
 namespace tutti::comm {
 

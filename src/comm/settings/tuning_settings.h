@@ -4,13 +4,19 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/settings/params.h"
 #include "base/status.h"
-#include "comm/tuning/filter.h"
 #include "comm/tuning/thread_thresholds.h"
-#include "device/policy.h"
+
+namespace tutti {
+struct Params;
+}
+namespace tutti::device {
+struct Policy;
+}
 
 namespace tutti::comm {
+
+struct TuningFilter;
 
 /// A value; constant for the life of a communicator. All of it must be equal on all ranks.
 struct TuningSettings {

@@ -5,26 +5,10 @@
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
-#include "comm/connect/channels.h"
-#include "comm/diagnosis/stalls.h"
-#include "comm/launch/device_pool.h"
-#include "comm/launch/launch.h"
-#include "comm/network/network.h"
-#include "comm/network/relays.h"
-#include "comm/plan/plan.h"
 #include "comm/settings/comm_settings.h"
-#include "comm/state/abort_word.h"
-#include "comm/state/background.h"
 #include "comm/state/exit_delivery.h"
-#include "proxy/engine.h"
-#include "topo/machine/rank_layout.h"
-#include "transport/common/transport.h"
 
 namespace tutti::comm {
-
-CommParts::CommParts() : planning(std::make_unique<PlanContext>()) {}
-CommParts::CommParts(CommParts&& other) noexcept = default;
-CommParts::~CommParts() = default;
 
 void failComm(ncclComm& comm, Status why) {
   // What failed here may only be an echo: a peer's memory is gone because that peer heard of a death before this rank.
@@ -46,6 +30,7 @@ ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configurat
     : identity(std::move(who)),
       config(std::move(configuration)),
       settings(std::make_unique<const tutti::comm::CommSettings>(std::move(process))),
+      options{settings->bootstrap.timeout, settings->stallAfter, settings->checkPointers, settings->hostKernelsPath},
       redOps(reinterpret_cast<std::uintptr_t>(this)) {}
 
 ncclComm::~ncclComm() {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/abort.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "comm/diagnosis/stall_state.h"
 #include "comm/launch/graph_refs.h"
-#include "comm/network/nics.h"
 #include "comm/settings/config.h"
 #include "comm/state/call_gate.h"
 #include "comm/state/red_ops.h"
@@ -59,6 +59,14 @@ struct CommIdentity {
   std::string function;      ///< the API function that made it
 };
 
+/// What is asked of its settings at every step; constant like its name.
+struct CommOptions {
+  milliseconds timeout{0};      ///< for word of peers, and for kernels that only they hold up
+  milliseconds stallAfter{0};   ///< without progress before an operation is reported; 0: for ever
+  bool checkPointers = false;   ///< buffers of calls are checked to be memory of its device
+  std::string hostKernelsPath;  ///< kernels of the software GPU; empty: beside the library
+};
+
 /// A kernel by name and as the driver knows it.
 struct LoadedKernel {
   std::string name;
@@ -78,7 +86,6 @@ struct CommParts {
   std::vector<topo::PeerInfo> peers;
   std::unique_ptr<topo::RankLayout> layout;
   std::shared_ptr<CommNetwork> network;  ///< null: a lone rank needs none; others may send through this rank longer
-  OwnNics nics;
   std::vector<std::unique_ptr<transport::Transport>> transports;
   std::unique_ptr<RankRelays> relays;  ///< null: a lone rank
   std::unique_ptr<PlanContext> planning;
@@ -116,6 +123,7 @@ struct ncclComm {
   const tutti::comm::CommIdentity identity;
   const tutti::comm::Config config;
   const std::unique_ptr<const tutti::comm::CommSettings> settings;  ///< what the environment said when it was made
+  const tutti::comm::CommOptions options;                           ///< of `settings`
   tutti::Abort abort;
   tutti::comm::CallGate gate;
   tutti::comm::RedOpTable redOps;

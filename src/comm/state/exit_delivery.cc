@@ -12,7 +12,8 @@
 #include "comm/connect/channels.h"
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
-#include "proxy/engine.h"
+#include "proxy/group.h"
+#include "proxy/task.h"
 
 namespace tutti::comm {
 

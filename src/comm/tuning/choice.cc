@@ -12,6 +12,10 @@ namespace tutti::comm {
 
 namespace {
 
+KernelFilter kernelOf(const Tuning& tuning) {
+  return tuning.input.kernelExists != nullptr ? tuning.input.kernelExists : device::kernelExists;
+}
+
 using device::Algorithm;
 using device::Func;
 using device::Protocol;
@@ -184,7 +188,7 @@ std::array<Candidate, kCandidates> weigh(const Tuning& tuning, const Request& re
     candidate.protocol = static_cast<device::Protocol>(p);
     candidate.verdict = tuning.verdicts[static_cast<std::size_t>(request.func)][a][p];
     if (candidate.verdict != Verdict::Possible) continue;
-    if (!tuning.input.kernelExists(request.func, candidate.algorithm, candidate.protocol, request.op, request.type)) {
+    if (!kernelOf(tuning)(request.func, candidate.algorithm, candidate.protocol, request.op, request.type)) {
       candidate.verdict = Verdict::NoKernel;
       continue;
     }
@@ -207,7 +211,7 @@ Result<Choice> chooseCollective(const Tuning& tuning, const Request& request) {
     choice.protocol = best->protocol;
     choice.latencyUs = best->latencyUs;
     choice.microseconds = best->microseconds;
-  } else if (!tuning.input.kernelExists(request.func, choice.algorithm, choice.protocol, request.op, request.type)) {
+  } else if (!kernelOf(tuning)(request.func, choice.algorithm, choice.protocol, request.op, request.type)) {
     return nothingLeft(tuning, request);
   }
   shape(tuning, request, choice);

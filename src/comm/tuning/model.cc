@@ -6,6 +6,7 @@
 
 #include "comm/tuning/costs.h"
 #include "device/kernels/kernel_name.h"
+#include "topo/channels/costs.h"
 
 namespace tutti::comm {
 

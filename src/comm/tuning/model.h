@@ -3,6 +3,10 @@
 
 #include "comm/tuning/tuning.h"
 
+namespace tutti::topo {
+struct GraphSpeeds;
+}
+
 namespace tutti::comm {
 
 /// Fills the tables. Never fails: a communicator for which nothing is left fails at its first operation.

@@ -12,11 +12,10 @@
 
 #include "comm/tuning/filter.h"
 #include "comm/tuning/thread_thresholds.h"
-#include "device/kernels/kernel_name.h"
 #include "device/policy.h"
 #include "device/work.h"
 #include "nccl.h"
-#include "topo/channels/costs.h"
+#include "topo/channels/graph_speed.h"
 
 namespace tutti::comm {
 
@@ -56,7 +55,7 @@ struct TuningInput {
   bool threadsGiven = false;                   ///< the user said how many: no rule about links lowers the policy's
   ThreadThresholds thresholds;                 ///< NCCL_THREAD_THRESHOLDS
   TuningFilter filter;
-  KernelFilter kernelExists = device::kernelExists;
+  KernelFilter kernelExists = nullptr;  ///< null: device::kernelExists()
 };
 
 /// One combination of collective, algorithm and protocol: `latencyUs + bytes / bandwidth` is its time.

@@ -1,6 +1,7 @@
 #include "topo/channels/costs.h"
 
 #include "topo/channels/costs_constants.h"
+#include "topo/channels/graph_agreement.h"
 
 namespace tutti::topo {
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 
 #include "base/log.h"
+#include "topo/machine/peer_info.h"
+#include "topo/machine/rank_layout.h"
 
 namespace tutti::topo {
 

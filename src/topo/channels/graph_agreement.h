@@ -7,10 +7,11 @@
 
 #include "base/status.h"
 #include "topo/channels/node_graphs.h"
-#include "topo/machine/peer_info.h"
-#include "topo/machine/rank_layout.h"
 
 namespace tutti::topo {
+
+class RankLayout;
+struct PeerInfo;
 
 /// What all nodes can do; equal on all ranks.
 struct AgreedGraphs {

@@ -1,12 +1,12 @@
 #include "topo/channels/inter_node.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "topo/channels/graph_agreement.h"
+#include "topo/machine/rank_layout.h"
 
 namespace tutti::topo {
 
@@ -171,17 +171,9 @@ int inGraphs(const AgreedGraphs& agreed) {
   return std::min(agreed.of(GraphId::Ring).channels, agreed.of(GraphId::Tree).channels);
 }
 
-RankChannel channelIn(std::span<const std::int32_t> order, int ring) {
-  return {order.back(), order[1 % order.size()], ring, {}};
-}
-
 void sortOut(std::vector<int>& ranks) {
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-}
-
-std::string childrenOf(const RankPlace& place) {
-  return fmt::format("{}/{}/{}", place.down[0], place.down[1], place.down[2]);
 }
 
 }  // namespace
@@ -213,7 +205,7 @@ Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const Gr
     const int inGraph = inPairs % graphChannels;
     const auto ring = std::lower_bound(distinct.begin(), distinct.end(), ringOf[static_cast<std::size_t>(inGraph)]);
     const int index = static_cast<int>(ring - distinct.begin());
-    RankChannel channel = channelIn(result.rings[static_cast<std::size_t>(index)], index);
+    RankChannel channel = RankChannel::along(result.rings[static_cast<std::size_t>(index)], index);
     channel.tree = trees.place(inGraph, pairs > 1 && inPairs >= pairs / 2);
     result.channels.push_back(channel);
   }
@@ -235,37 +227,6 @@ std::vector<int> treeNeighboursAcross(const RankLayout& layout, std::span<const 
   std::erase(ranks, -1);
   sortOut(ranks);
   return ranks;
-}
-
-RankChannels channelsByRank(const RankLayout& layout, int nChannels) {
-  RankChannels result;
-  result.rings.push_back(ringFrom(layout.ringOrder(), layout.rank()));
-  const RankTrees trees = treesOf(layout, layout.rank());
-  for (int c = 0; c < nChannels; ++c) {
-    RankChannel channel = channelIn(result.rings.front(), 0);
-    channel.tree = trees.ofChannel(c, nChannels);
-    result.channels.push_back(channel);
-  }
-  return result;
-}
-
-std::string treesLine(const RankChannels& channels, int rank) {
-  std::string line = "Trees";
-  for (int c = 0; c < channels.size(); ++c) {
-    const RankPlace& place = channels.channels[static_cast<std::size_t>(c)].tree;
-    line += fmt::format(" [{}] {}->{}->{}", c, childrenOf(place), rank, place.up);
-  }
-  return line;
-}
-
-std::vector<std::string> channelLines(const RankChannels& channels, int rank) {
-  std::vector<std::string> lines;
-  for (int c = 0; c < channels.size(); ++c) {
-    const RankChannel& channel = channels.channels[static_cast<std::size_t>(c)];
-    lines.push_back(fmt::format("Ring {:02} : {} -> {} -> {}", c, channel.prev, rank, channel.next));
-    lines.push_back(fmt::format("Tree {} : {} -> {} -> {}", c, channel.tree.up, rank, childrenOf(channel.tree)));
-  }
-  return lines;
 }
 
 }  // namespace tutti::topo

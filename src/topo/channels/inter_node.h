@@ -15,44 +15,16 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/status.h"
-#include "topo/channels/graph_agreement.h"
-#include "topo/channels/trees.h"
-#include "topo/machine/rank_layout.h"
+#include "topo/channels/rank_channels.h"
 
 namespace tutti::topo {
 
-/// Most channels of a communicator.
-inline constexpr int kMostChannels = 64;
-
-/// One channel as one rank sees it.
-struct RankChannel {
-  int prev = 0;  ///< in the ring; the rank itself where it is alone
-  int next = 0;
-  int ring = 0;  ///< index of its order in RankChannels::rings
-  RankPlace tree;
-};
-
-/// All channels of one rank.
-struct RankChannels {
-  std::vector<RankChannel> channels;
-  /// Orders of all ranks, from this rank on: what kernels walk along. Channels with the same ring share one.
-  std::vector<std::vector<std::int32_t>> rings;
-
-  int size() const { return static_cast<int>(channels.size()); }
-  std::span<const std::int32_t> ringOf(int channel) const {
-    return rings[static_cast<std::size_t>(channels[static_cast<std::size_t>(channel)].ring)];
-  }
-};
-
-/// What a user allows: NCCL_MIN_CTAS and NCCL_MAX_CTAS with their older names, and the configuration.
-struct ChannelLimits {
-  int fewest = 1;
-  int most = kMostChannels;
-};
+class RankLayout;
+struct AgreedGraphs;
+struct GraphReport;
 
 /// How many channels the agreed graphs give: the smaller number of ring and tree, doubled for the second tree; doubled
 /// once more where few channels would have to carry much between nodes (compute capability 9 and later). Within
@@ -71,13 +43,5 @@ Result<RankChannels> channelsAcross(const RankLayout& layout, std::span<const Gr
 /// without repetition; none where the graphs are not known().
 std::vector<int> treeNeighboursAcross(const RankLayout& layout, std::span<const GraphReport> all,
                                       const AgreedGraphs& agreed, int mostChannels);
-
-/// Channels while nobody knows the machine: one ring and chains by rank number inside nodes, on all channels.
-RankChannels channelsByRank(const RankLayout& layout, int nChannels);
-
-/// "Trees [0] 1/-1/-1->0->-1 [1] …": children, the rank, its parent, by channel.
-std::string treesLine(const RankChannels& channels, int rank);
-/// "Ring 00 : 7 -> 0 -> 1" and "Tree 0 : -1 -> 0 -> 1/-1/-1" for each channel, as NCCL_DEBUG_SUBSYS=GRAPH prints them.
-std::vector<std::string> channelLines(const RankChannels& channels, int rank);
 
 }  // namespace tutti::topo

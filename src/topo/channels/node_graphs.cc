@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "topo/search/search.h"
 
 namespace tutti::topo {
 

@@ -8,9 +8,10 @@
 
 #include "topo/machine/machine.h"
 #include "topo/search/graph.h"
-#include "topo/search/search.h"
 
 namespace tutti::topo {
+
+struct GraphSet;
 
 inline constexpr int kGraphs = 5;
 /// Channels of a graph that ranks tell each other of: as many as a graph file may have.

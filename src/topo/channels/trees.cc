@@ -1,6 +1,9 @@
 #include "topo/channels/trees.h"
 
 #include <algorithm>
+#include <span>
+
+#include "topo/machine/rank_layout.h"
 
 namespace tutti::topo {
 

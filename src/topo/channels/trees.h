@@ -19,9 +19,9 @@
 #include <array>
 #include <vector>
 
-#include "topo/machine/rank_layout.h"
-
 namespace tutti::topo {
+
+class RankLayout;
 
 /// Neighbours in a tree: numbers of nodes or of ranks, -1 for none; the children that exist come first.
 template <int kChildren>

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "base/settings/params.h"
 
 namespace tutti::topo {
 

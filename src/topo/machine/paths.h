@@ -1,14 +1,12 @@
 // The best way between any two nodes of a machine, and what settings and hardware make of it.
 #pragma once
 
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "topo/machine/machine.h"
+#include "topo/machine/path_settings.h"
 #include "topo/machine/path_type.h"
-#include "topo/machine/peer_refusal.h"
 
 namespace tutti::topo {
 
@@ -16,29 +14,6 @@ struct Path {
   PathType type = PathType::Dis;
   float bandwidth = 0;     ///< GB/s, the smallest on the way
   std::vector<int> links;  ///< numbers of the machine's links, in order of travel
-};
-
-/// What NVML says of direct access between GPUs.
-struct P2pStatus {
-  std::vector<PeerRefusal> refused;
-  std::string host;  ///< whose NVML it is, for messages; empty: nobody's in particular
-  int ignore = 0;    ///< NCCL_IGNORE_DISABLED_P2P: 1: no error over NVLink, 2: not looked at
-};
-
-/// What decides about ways besides the machine; defaults are those of the settings they are named after.
-struct PathSettings {
-  std::optional<PathType> p2pLevel;  ///< NCCL_P2P_LEVEL; empty: PXB, on AMD with at most 2 devices SYS
-  bool p2pDisabled = false;
-  bool shmDisabled = false;
-  bool nvbDisabled = false;
-  bool pxnDisabled = false;
-  bool pxnOverC2c = true;
-  bool gdrOverC2c = true;
-  std::optional<PathType> gdrLevel;  ///< NCCL_NET_GDR_LEVEL
-  int gdrRead = -2;                  ///< NCCL_NET_GDR_READ: -2 decided by the GPU's generation
-  int netsPerGpu = 0;                ///< NCCL_NETDEVS_POLICY: most NICs of a GPU's channels, 0: AUTO
-  bool netDisableIntra = false;      ///< NCCL_NET_DISABLE_INTRA: never the network inside a machine for its speed
-  P2pStatus p2p;
 };
 
 /// Ways between all nodes; a value, constant once computed.

@@ -1,8 +1,16 @@
 #include "transport/shm/transport.h"
 
 #include "transport/common/ranks.h"
+#include "transport/shm/endpoint.h"
 
 namespace tutti::shm {
+
+ShmTransport::ShmTransport(const gpu::Device& device, ShmOptions options, std::shared_ptr<const void> deviceOwner)
+    : options_(options),
+      around_(new Surroundings{&device, std::move(deviceOwner), std::make_shared<FdServer>(), options.patience,
+                               !options.directDisabled}) {}
+
+ShmTransport::~ShmTransport() = default;
 
 std::string ShmTransport::whyNot(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
   if (self.hostHash != peer.hostHash) return "the ranks are on different hosts";
@@ -26,11 +34,11 @@ Result<transport::LinkQuality> ShmTransport::judge(const topo::PeerInfo& self, c
 }
 
 Result<std::unique_ptr<transport::Endpoint>> ShmTransport::openSend(const transport::LinkSpec& link) {
-  return shm::ShmEndpoint::open(around_, link, device::Direction::Send);
+  return shm::ShmEndpoint::open(*around_, link, device::Direction::Send);
 }
 
 Result<std::unique_ptr<transport::Endpoint>> ShmTransport::openRecv(const transport::LinkSpec& link) {
-  return shm::ShmEndpoint::open(around_, link, device::Direction::Recv);
+  return shm::ShmEndpoint::open(*around_, link, device::Direction::Recv);
 }
 
 }  // namespace tutti::shm

@@ -7,21 +7,23 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "gpu/context.h"
 #include "transport/common/transport.h"
-#include "transport/shm/endpoint.h"
 #include "transport/shm/options.h"
 
+namespace tutti::gpu {
+class Device;
+}
+
 namespace tutti::shm {
+
+struct Surroundings;
 
 /// See transport.h. `device` must outlive the transport and its endpoints.
 class ShmTransport final : public transport::Transport {
  public:
   /// `deviceOwner`, which may be null, keeps the device for memory that has to outlive the transport after a failure.
-  ShmTransport(const gpu::Device& device, ShmOptions options, std::shared_ptr<const void> deviceOwner = {})
-      : options_(options),
-        around_{&device, std::move(deviceOwner), std::make_shared<shm::FdServer>(), options.patience,
-                !options.directDisabled} {}
+  ShmTransport(const gpu::Device& device, ShmOptions options, std::shared_ptr<const void> deviceOwner = {});
+  ~ShmTransport() override;
   std::string_view name() const override { return "SHM"; }
   Result<bool> reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
   std::string whyNot(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
@@ -31,7 +33,7 @@ class ShmTransport final : public transport::Transport {
 
  private:
   ShmOptions options_;
-  shm::Surroundings around_;
+  std::unique_ptr<const Surroundings> around_;
 };
 
 }  // namespace tutti::shm

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/connect/connect.h"
 #include "support/log_capture.h"
+#include "topo/machine/rank_layout.h"
+#include "transport/common/transport.h"
 
 namespace tutti::comm {
 namespace {

@@ -6,6 +6,8 @@
 
 #include "topo/channels/inter_node.h"
 #include "topo/channels/trees.h"
+#include "topo/machine/peer_info.h"
+#include "topo/machine/rank_layout.h"
 
 namespace tutti::comm {
 namespace {

@@ -6,7 +6,13 @@
 #include <thread>
 #include <utility>
 
+#include "comm/connect/channels.h"
+#include "comm/connect/connect.h"
 #include "gpu/fake_driver.h"
+#include "proxy/task.h"
+#include "topo/machine/peer_info.h"
+#include "topo/machine/rank_layout.h"
+#include "transport/common/transport.h"
 
 namespace tutti::comm {
 namespace {

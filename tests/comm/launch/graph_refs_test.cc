@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "comm/graph.h"
+#include "gpu/context.h"
 #include "gpu/fake_driver.h"
 #include "support/log_capture.h"
 

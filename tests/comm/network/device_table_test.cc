@@ -5,6 +5,7 @@
 #include "comm/network/network.h"
 #include "plugin/idle_net.h"
 #include "support/log_capture.h"
+#include "topo/detect/detect.h"
 #include "topo/xml/topology_xml.h"
 
 namespace tutti::comm {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "comm/network/network.h"
+#include "comm/settings/network_settings.h"
+#include "plugin/net.h"
 #include "topo/search/search.h"
 #include "topo/search/topology.h"
 #include "topo/xml/topology_xml.h"

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "base/settings/params.h"
 #include "comm/network/network.h"
+#include "comm/settings/network_settings.h"
 #include "plugin/idle_net.h"
 #include "support/log_capture.h"
+#include "topo/detect/detect.h"
 #include "topo/xml/topology_xml.h"
+#include "topo/xml/xml.h"
 
 namespace tutti::comm {
 namespace {
@@ -192,15 +196,15 @@ TEST(NicFusion, TheTopologySeesTheFusedDeviceWithItsSpeed) {
 }
 
 TEST(NicFusion, SettingsAreThoseOfTheEnvironment) {
-  Params::Topology params;
+  Params params;
   EXPECT_EQ(fusionSettings(params).farthest, NicDistance::Port);
-  params.netMergeLevel = "LOC";
+  params.topology.netMergeLevel = "LOC";
   EXPECT_FALSE(fusionSettings(params).farthest);
-  params.netMergeLevel = "PXN";
+  params.topology.netMergeLevel = "PXN";
   EXPECT_EQ(fusionSettings(params).farthest, NicDistance::Pxb);
-  params.netMergeLevel = "SYS";
+  params.topology.netMergeLevel = "SYS";
   EXPECT_EQ(fusionSettings(params).farthest, NicDistance::Phb);
-  params.netMergePolicy = "RAIL";
+  params.topology.netMergePolicy = "RAIL";
   EXPECT_TRUE(fusionSettings(params).onlyOfOneRail);
 }
 

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "comm/plan/message_channels.h"
+#include "comm/settings/comm_settings.h"
+#include "transport/net/endpoint/memory.h"
+#include "transport/net/lane/shared_slots.h"
 #include "transport/net/pxn/pool.h"
 
 namespace tutti::comm {

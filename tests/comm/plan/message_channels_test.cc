@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "comm/settings/network_settings.h"
 #include "support/log_capture.h"
 
 namespace tutti::comm {

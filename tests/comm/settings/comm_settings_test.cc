@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/settings/params.h"
 #include "comm/settings/config.h"
+#include "comm/tuning/filter.h"
+#include "device/policy.h"
 #include "support/log_capture.h"
 
 namespace tutti::comm {

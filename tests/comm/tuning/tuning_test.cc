@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/settings/params.h"
 #include "comm/settings/tuning_settings.h"
 #include "comm/tuning/tuning_worlds.h"
+#include "device/policy.h"
 #include "support/log_capture.h"
 
 namespace tutti::comm {

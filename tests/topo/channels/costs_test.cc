@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "topo/channels/graph_agreement.h"
 #include "topo/channels/graph_report.h"
 
 namespace tutti::topo {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "topo/channels/graph_agreement.h"
+#include "topo/machine/peer_info.h"
+#include "topo/machine/rank_layout.h"
 
 namespace tutti::test {
 

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "topo/search/search.h"
+
 namespace tutti::topo {
 namespace {
 

@@ -6,6 +6,9 @@
 #include <bit>
 #include <string>
 
+#include "topo/machine/peer_info.h"
+#include "topo/machine/rank_layout.h"
+
 namespace tutti::topo {
 namespace {
 

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "base/settings/params.h"
 #include "support/log_capture.h"
 
 namespace tutti::topo {

@@ -9,6 +9,7 @@
 #include "support/log_capture.h"
 #include "transport/common/ends.h"
 #include "transport/common/fake_ranks.h"
+#include "transport/shm/endpoint.h"
 
 namespace tutti::test {
 namespace {

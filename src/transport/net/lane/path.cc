@@ -22,7 +22,7 @@ std::size_t longestMessage(device::Protocol protocol, std::uint32_t slotBytes) {
 
 /// The largest slots up to `slotBytes` whose messages have no more than `most` bytes, or the smallest that there are.
 std::uint32_t slotFor(device::Protocol protocol, std::uint32_t slotBytes, std::size_t most) {
-  // As slotBytesFor() in comm/init/stages.h rounds what is asked for.
+  // As slotBytesFor() in comm/agreement/wishes.h rounds what is asked for.
   static constexpr std::array<std::uint32_t, device::kProtocols> kUnits{2 * device::kGrainBytes, 2048,
                                                                         device::kGrainBytes};
   const std::uint32_t unit = kUnits[static_cast<std::size_t>(protocol)];

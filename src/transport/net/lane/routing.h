@@ -7,15 +7,9 @@
 #include "device/direction.h"
 #include "transport/common/ranks.h"
 #include "transport/common/transport.h"
+#include "transport/net/lane/slot_place.h"
 
 namespace tutti::net {
-
-/// Where the slots of the Simple protocol lie at one end of a connection.
-struct SlotPlace {
-  bool onDevice = false;  ///< in device memory, which the network reads or writes itself; else in host memory
-  bool dmaBuf = false;    ///< … and is given it as a dma-buf
-  bool flushes = false;   ///< what was received there has to be flushed before a kernel may look
-};
 
 /// A NIC among those of its host, as the topology knows them; -1: not known. Trivially copyable.
 struct NicPlace {

@@ -8,6 +8,9 @@
 #include <utility>
 
 #include "base/log.h"
+#include "plugin/net.h"
+#include "proxy/engine.h"
+#include "transport/net/pxn/link.h"
 
 namespace tutti::net::pxn {
 namespace {
@@ -22,6 +25,21 @@ constexpr const char* kRemedy =
 
 }  // namespace
 
+/// What the service has for those who send through it.
+struct RelayService::Senders {
+  PxnConnections connections;
+  RelayPools pools;  ///< the thread's
+  std::unique_ptr<proxy::ProgressGroup> group;
+  std::unique_ptr<Host> host;
+  std::vector<std::unique_ptr<RelayLink>> links;  ///< the thread's, once it runs; strangers among them
+};
+
+RelayService::RelayService(ServiceSetup setup) : setup_(std::move(setup)), senders_(std::make_unique<Senders>()) {}
+
+std::vector<std::string> RelayService::underWay() const {
+  return senders_->connections.underWay();
+}
+
 Result<std::shared_ptr<RelayService>> RelayService::start(ServiceSetup setup) {
   TRY(initProofs());
   std::shared_ptr<RelayService> service(new RelayService(std::move(setup)));
@@ -33,9 +51,9 @@ Status RelayService::open() {
   proxy::GroupHooks hooks;
   // The works themselves know whether their senders are at it.
   hooks.busy = [] { return false; };
-  ASSIGN(group_, setup_.engine->group(std::move(hooks)));
-  host_.reset(
-      new Host{*setup_.net, *setup_.device, *group_, connections_, pools_, setup_.peers, setup_.rank, setup_.secret});
+  ASSIGN(senders_->group, setup_.engine->group(std::move(hooks)));
+  senders_->host.reset(new Host{*setup_.net, *setup_.device, *senders_->group, senders_->connections, senders_->pools,
+                                setup_.peers, setup_.rank, setup_.secret});
   waker_ = Waker::create();
   if (!waker_.valid()) return fail(ncclSystemError, "PXN : eventfd failed: {}. {}", errnoText(errno), kRemedy);
   TRY(listener_.open(lineName(setup_.secret, setup_.rank), "PXN", kRemedy));
@@ -50,7 +68,7 @@ RelayService::~RelayService() {
   }
   waker_.wake();
   thread_.join();
-  links_.clear();
+  senders_->links.clear();
 }
 
 void RelayService::retire(std::shared_ptr<RelayService> service) {
@@ -66,16 +84,16 @@ bool RelayService::leave() {
   const std::lock_guard lock(mutex_);
   if (retired_) {
     listener_.close();
-    std::erase_if(links_, [](const auto& link) { return !link->known(); });
+    std::erase_if(senders_->links, [](const auto& link) { return !link->known(); });
   }
-  return stopping_ || (retired_ && links_.empty());
+  return stopping_ || (retired_ && senders_->links.empty());
 }
 
 /// Milliseconds to sleep at most; -1: until something comes.
 int RelayService::patience() const {
   int most = listener_.patience();
   const auto atMost = [&most](int ms) { most = most < 0 ? ms : std::min(most, ms); };
-  for (const auto& link : links_) {
+  for (const auto& link : senders_->links) {
     if (link->joining()) atMost(kStepMs);
     if (!link->known()) atMost(static_cast<int>(link->until().remaining().count()));
   }
@@ -86,7 +104,7 @@ void RelayService::run() {
   std::vector<pollfd> polled;
   while (!leave()) {
     polled.assign({{waker_.fd(), POLLIN, 0}, {listener_.polled(), POLLIN, 0}});
-    for (const auto& link : links_) polled.push_back({link->line(), POLLIN, 0});
+    for (const auto& link : senders_->links) polled.push_back({link->line(), POLLIN, 0});
     ::poll(polled.data(), polled.size(), patience());
     waker_.drain();
     serve();
@@ -100,7 +118,7 @@ void RelayService::run() {
 }
 
 void RelayService::serve() {
-  std::erase_if(links_, [](const std::unique_ptr<RelayLink>& link) {
+  std::erase_if(senders_->links, [](const std::unique_ptr<RelayLink>& link) {
     if (!link->listen()) return true;
     if (link->joining() && !link->step()) return true;
     return !link->known() && link->until().expired();
@@ -110,11 +128,12 @@ void RelayService::serve() {
 void RelayService::acceptAll() {
   for (Fd line = listener_.accept(); line.valid(); line = listener_.accept()) {
     const auto stranger = [](const std::unique_ptr<RelayLink>& link) { return !link->known(); };
-    if (static_cast<std::size_t>(std::count_if(links_.begin(), links_.end(), stranger)) >= kMostStrangers) {
-      links_.erase(std::find_if(links_.begin(), links_.end(), stranger));
+    if (static_cast<std::size_t>(std::count_if(senders_->links.begin(), senders_->links.end(), stranger)) >=
+        kMostStrangers) {
+      senders_->links.erase(std::find_if(senders_->links.begin(), senders_->links.end(), stranger));
     }
-    links_.push_back(std::make_unique<RelayLink>(*host_, std::move(line), Deadline::in(kPatience)));
-    if (!links_.back()->listen()) links_.pop_back();
+    senders_->links.push_back(std::make_unique<RelayLink>(*senders_->host, std::move(line), Deadline::in(kPatience)));
+    if (!senders_->links.back()->listen()) senders_->links.pop_back();
   }
 }
 

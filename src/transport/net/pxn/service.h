@@ -10,13 +10,19 @@
 #include "base/status.h"
 #include "base/threads/thread.h"
 #include "base/threads/waker.h"
-#include "gpu/context.h"
-#include "plugin/net.h"
-#include "proxy/engine.h"
 #include "topo/machine/peer_info.h"
 #include "transport/common/local_socket.h"
-#include "transport/net/pxn/link.h"
 #include "transport/net/pxn/wire.h"
+
+namespace tutti::gpu {
+class Device;
+}
+namespace tutti::plugin {
+class Net;
+}
+namespace tutti::proxy {
+class ProgressEngine;
+}
 
 namespace tutti::net::pxn {
 
@@ -49,10 +55,11 @@ class RelayService {
   /// After retire(): nobody sends through it any more.
   bool finished() const { return finished_.load(std::memory_order_acquire); }
   /// See PxnConnections::underWay().
-  std::vector<std::string> underWay() const { return connections_.underWay(); }
+  std::vector<std::string> underWay() const;
 
  private:
-  explicit RelayService(ServiceSetup setup) : setup_(std::move(setup)) {}
+  struct Senders;
+  explicit RelayService(ServiceSetup setup);
   Status open();
   void run();
   /// Whether the thread has come to its end.
@@ -62,13 +69,9 @@ class RelayService {
   void acceptAll();
 
   ServiceSetup setup_;
-  PxnConnections connections_;
-  RelayPools pools_;  ///< the thread's
-  std::unique_ptr<proxy::ProgressGroup> group_;
-  std::unique_ptr<Host> host_;
+  std::unique_ptr<Senders> senders_;
   Waker waker_;
-  transport::LocalListener listener_;              ///< the thread's, once it runs
-  std::vector<std::unique_ptr<RelayLink>> links_;  ///< likewise; strangers among them
+  transport::LocalListener listener_;  ///< the thread's, once it runs
   std::mutex mutex_;
   bool stopping_ = false;
   bool retired_ = false;

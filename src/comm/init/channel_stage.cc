@@ -1,0 +1,97 @@
+#include "comm/init/channel_stage.h"
+
+#include <fmt/format.h>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/connect/channels.h"
+#include "comm/diagnosis/stalls.h"
+#include "comm/init/relay_stage.h"
+#include "comm/launch/device_pool.h"
+#include "comm/launch/launch.h"
+#include "comm/state/abort_word.h"
+#include "comm/state/communicator.h"
+#include "proxy/group.h"
+#include "topo/machine/rank_layout.h"
+
+namespace tutti::comm {
+
+namespace {
+
+std::string orderOf(std::span<const std::int32_t> ring) {
+  constexpr std::size_t kLineLimit = 127;
+  std::string order;
+  for (const std::int32_t rank : ring) {
+    order += fmt::format(" {}", rank);
+    if (order.size() > kLineLimit) return order + " ...";
+  }
+  return order;
+}
+
+void logLayout(const ncclComm& comm, const topo::RankChannels& channels) {
+  const topo::RankLayout& layout = *comm.parts.layout;
+  info(kInit, "comm {} rank {} nRanks {} nNodes {} localRanks {} localRank {} MNNVL 0", fmt::ptr(&comm), layout.rank(),
+       layout.nRanks(), layout.nNodes(), layout.localRanks(), layout.localRank());
+  for (int c = 0; layout.rank() == 0 && c < channels.size(); ++c) {
+    info(kInit, "Channel {:02}/{:02} :{}", c, channels.size(), orderOf(channels.ringOf(c)));
+  }
+  info(kInit, "{}", topo::treesLine(channels, layout.rank()));
+  for (const std::string& line : topo::channelLines(channels, layout.rank())) info(kGraph, "{}", line);
+}
+
+/// graphUsageMode 2: graphs and launches are ordered among each other; 0 and 1 leave that to the application, which may
+/// then do without any order inside a graph, too.
+GraphRules graphRules(ncclComm& comm) {
+  const bool mix = comm.config.values.graphUsageMode == 2;
+  return {.mix = mix, .orderWithin = mix || comm.config.values.graphStreamOrdering != 0, .holds = &comm.graphs};
+}
+
+/// How the engine sees this communicator.
+proxy::GroupHooks progressHooks(ncclComm& comm) {
+  proxy::GroupHooks hooks;
+  // As the watch over kernels saw them a quarter of a second ago at most: a call of the driver could wait for a thread
+  // that waits, with a lock of the driver's, for the very kernel that the engine serves. Graphs hold the group.
+  hooks.busy = [&launcher = *comm.parts.launcher] { return launcher.launchedUnseen(); };
+  hooks.aborted = [&abort = comm.abort] { return abort.raised(); };
+  // What was reported names connection, rank, host and cause.
+  hooks.failed = [&comm](Status why) { failComm(comm, why); };
+  return hooks;
+}
+
+StallSubject stallSubject(ncclComm& comm) {
+  const CommParts& parts = comm.parts;
+  return {.rank = comm.identity.rank,
+          .nRanks = comm.identity.nRanks,
+          .who = describeComm(comm),
+          .device = *parts.device->device,
+          .bootstrap = *parts.bootstrap,
+          .channels = *parts.channels,
+          .launcher = *parts.launcher,
+          .relays = parts.relays.get(),
+          .peers = parts.peers,
+          .board = comm.stalls,
+          .connecting = comm.progress.connecting};
+}
+
+}  // namespace
+
+Status buildChannels(ncclComm& comm, topo::RankChannels channels) {
+  CommParts& parts = comm.parts;
+  const gpu::Device& device = *parts.device->device;
+  logLayout(comm, channels);
+  const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, std::move(channels), parts.abortWord->onDevice()};
+  TRY(joinRelays(comm));
+  ASSIGN(parts.channels, ChannelSet::create(device, plan));
+  ASSIGN(parts.launcher, Launcher::create(device, graphRules(comm)));
+  ASSIGN(parts.progress, parts.device->group(progressHooks(comm)));
+  parts.channels->driveBy(*parts.progress);
+  if (comm.identity.nRanks > 1) {
+    ASSIGN(parts.stalls, StallProbe::create(stallSubject(comm), comm.options.stallAfter));
+  }
+  return {};
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,18 @@
+// The stage of init that makes the channels and whatever drives them.
+#pragma once
+
+#include "base/status.h"
+
+struct ncclComm;
+
+namespace tutti::topo {
+struct RankChannels;
+}
+
+namespace tutti::comm {
+
+/// Collective. Those channels, what ranks do for others of their host, the launcher, the proxy's tasks and the stall
+/// probe; connects nothing yet.
+Status buildChannels(ncclComm& comm, topo::RankChannels channels);
+
+}  // namespace tutti::comm

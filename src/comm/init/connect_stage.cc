@@ -1,0 +1,55 @@
+#include "comm/init/connect_stage.h"
+
+#include <string>
+#include <string_view>
+
+#include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/connect/channels.h"
+#include "comm/connect/connect.h"
+#include "comm/launch/device_pool.h"
+#include "comm/plan/plan_context.h"
+#include "comm/state/communicator.h"
+#include "gpu/context.h"
+
+namespace tutti::comm {
+
+namespace {
+
+/// Whether the line of any of the ring's connections says so.
+bool ringUses(const ChannelSet& channels, std::string_view word) {
+  for (const LinkRequest& link : channels.neighbours().ring) {
+    for (const ConnectedEnd& end : channels.endsOf(link)) {
+      if (end.transport.find(word) != std::string::npos) return true;
+    }
+  }
+  return false;
+}
+
+/// What connectLinks() needs of an initialised communicator.
+ConnectContext connectContext(const ncclComm& comm) {
+  return ConnectContext{*comm.parts.bootstrap, comm.parts.peers, comm.parts.transports,
+                        comm.parts.planning->tuning.input.slotBytes, comm.parts.proxiedMeshSlots};
+}
+
+}  // namespace
+
+Status connectRings(ncclComm& comm) {
+  TRY(connectRing(connectContext(comm), *comm.parts.channels));
+  info(kInit, "Connected all rings, use ring PXN {} GDR {}", ringUses(*comm.parts.channels, "(") ? 1 : 0,
+       ringUses(*comm.parts.channels, "/GDRDMA") ? 1 : 0);
+  return comm.parts.bootstrap->barrier();
+}
+
+Status connectMissing(ncclComm& comm, const PlanNeeds& needs, std::span<const LinkRequest> missing) {
+  ASSIGN(const gpu::ContextGuard context, comm.parts.device->device->enter());
+  ConnectContext connecting = connectContext(comm);
+  connecting.peersMayBeLate = true;
+  TRY(openMissing(connecting, *comm.parts.channels, missing));
+  // Told once: from then on nothing of theirs is missing.
+  if (needs.usesTree) info(kInit, "Connected all trees");
+  if (needs.usesPat) info(kInit, "Connected binomial trees");
+  return {};
+}
+
+}  // namespace tutti::comm

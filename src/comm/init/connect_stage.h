@@ -1,0 +1,24 @@
+// The stage of init that connects the rings, and what is connected later.
+#pragma once
+
+#include <span>
+
+#include "base/status.h"
+
+struct ncclComm;
+
+namespace tutti::comm {
+
+struct LinkRequest;
+struct PlanNeeds;
+
+/// Collective. Connects the neighbours of all rings, and waits until all ranks have; whatever else
+/// is needed is connected when it is first used.
+Status connectRings(ncclComm& comm);
+
+/// Opens those connections of an initialised communicator. Waits for the peers of these to do the same, who may come as
+/// late as they like.
+/// `needs`: what they are for.
+Status connectMissing(ncclComm& comm, const PlanNeeds& needs, std::span<const LinkRequest> missing);
+
+}  // namespace tutti::comm

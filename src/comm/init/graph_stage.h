@@ -1,0 +1,36 @@
+// The stage of init in which the ranks find their graphs.
+#pragma once
+
+#include <vector>
+
+#include "base/status.h"
+
+struct ncclComm;
+
+namespace tutti::topo {
+struct AgreedGraphs;
+struct ChannelLimits;
+struct RankChannels;
+}  // namespace tutti::topo
+
+namespace tutti::comm {
+
+struct CommGraphs;
+struct OwnMachine;
+
+/// Collective. The graphs of all nodes, and the NICs of this rank (CommNetwork::nics()). Errors: those of findGraphs().
+Result<CommGraphs> findGraphs(ncclComm& comm, const OwnMachine& machine);
+
+/// What all nodes can do; null: their graphs are not known.
+const topo::AgreedGraphs* knownGraphs(const CommGraphs& graphs);
+
+/// How many channels known graphs give on these devices, within the limits.
+int channelsOfGraphs(const ncclComm& comm, const CommGraphs& graphs, const topo::ChannelLimits& limits);
+
+/// Neighbours in all trees there may be, whatever number of channels up to this one the ranks will agree on.
+std::vector<int> treeNeighbours(const ncclComm& comm, const CommGraphs& graphs, int mostChannels);
+
+/// This rank's `nChannels` channels: along the graphs where they are known, else along the ranks' numbers.
+Result<topo::RankChannels> channelsOf(const CommGraphs& graphs, const ncclComm& comm, int nChannels);
+
+}  // namespace tutti::comm

@@ -1,0 +1,42 @@
+#include "comm/init/join_stage.h"
+
+#include <cstddef>
+#include <span>
+
+#include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/join_options.h"
+#include "comm/ending/ending.h"
+#include "comm/settings/comm_settings.h"
+#include "comm/state/communicator.h"
+
+namespace tutti::comm {
+
+namespace {
+
+/// Told on a thread of the bootstrap, once: the communicator cannot go on without its peer.
+void onPeerLost(ncclComm& comm, const bootstrap::PeerLost& lost) {
+  if (comm.abort.raised()) return;
+  const ncclResult_t code = concernsAllRanks(lost.why) ? lost.why.code() : ncclRemoteError;
+  const OwnLastError own;  // published by raise(), unless another failure was first
+  const Status why = fail(code, "{}: {}", describeComm(comm), lost.text);
+  comm.abort.raise(why, lost.text, lastErrorText());
+}
+
+}  // namespace
+
+Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
+  bootstrap::JoinOptions options;
+  options.ids = ids;
+  options.rank = comm.identity.rank;
+  options.nRanks = comm.identity.nRanks;
+  options.settings = comm.settings->bootstrap;
+  options.abort = &comm.abort;
+  options.onPeerLost = [&comm](const bootstrap::PeerLost& lost) { onPeerLost(comm, lost); };
+  options.onState = [&comm](int rank, std::span<const std::byte> state) { comm.stalls.hear(rank, state); };
+  ASSIGN(comm.parts.bootstrap, bootstrap::Bootstrap::join(options));
+  noteJoined(comm);
+  return {};
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,26 @@
+#include "comm/init/transport_stage.h"
+
+#include "comm/init/net_options.h"
+#include "comm/launch/device_pool.h"
+#include "comm/network/network.h"
+#include "comm/settings/comm_settings.h"
+#include "comm/state/communicator.h"
+#include "transport/net/transport.h"
+#include "transport/p2p/transport.h"
+#include "transport/shm/transport.h"
+
+namespace tutti::comm {
+
+void makeTransports(ncclComm& comm) {
+  CommParts& parts = comm.parts;
+  parts.transports.push_back(
+      std::make_unique<p2p::P2pTransport>(*parts.device->device, comm.settings->p2p, parts.device));
+  parts.transports.push_back(
+      std::make_unique<shm::ShmTransport>(*parts.device->device, comm.settings->shm, parts.device));
+  if (parts.network) {
+    parts.transports.push_back(
+        std::make_unique<net::NetTransport>(*parts.device->device, parts.network->net(), netOptions(comm)));
+  }
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,26 @@
+// A kernel that is ready to be launched, as plain values.
+#pragma once
+
+#include <string_view>
+
+#include "comm/launch/launch_note.h"
+#include "gpu/driver.h"
+
+namespace tutti::device {
+struct KernelArgs;
+}
+
+namespace tutti::comm {
+
+/// One kernel, ready to go. `args` and the names are only read during launch().
+struct PreparedLaunch {
+  CUfunction function = nullptr;
+  std::string_view operation;  ///< "AllReduce", for errors
+  unsigned grid = 1;           ///< blocks: channels
+  unsigned block = 32;         ///< threads per block
+  const device::KernelArgs* args = nullptr;
+  std::string_view kernel = {};  ///< "tutti_AllReduce_Ring_Simple_Sum_f32", for errors
+  LaunchShape shape = {};
+};
+
+}  // namespace tutti::comm

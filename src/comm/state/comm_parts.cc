@@ -1,0 +1,20 @@
+// Where all parts of a communicator are known whole: they are made empty, and taken down, here.
+#include "bootstrap/bootstrap.h"
+#include "comm/connect/channels.h"
+#include "comm/diagnosis/stalls.h"
+#include "comm/launch/launch.h"
+#include "comm/network/relays.h"
+#include "comm/plan/plan_context.h"
+#include "comm/state/abort_word.h"
+#include "comm/state/communicator.h"
+#include "proxy/group.h"
+#include "topo/machine/rank_layout.h"
+#include "transport/common/transport.h"
+
+namespace tutti::comm {
+
+CommParts::CommParts() : planning(std::make_unique<PlanContext>()) {}
+CommParts::CommParts(CommParts&& other) noexcept = default;
+CommParts::~CommParts() = default;
+
+}  // namespace tutti::comm

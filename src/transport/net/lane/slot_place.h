@@ -1,0 +1,13 @@
+// Where a connection over a network has its slots.
+#pragma once
+
+namespace tutti::net {
+
+/// Where the slots of the Simple protocol lie at one end of a connection.
+struct SlotPlace {
+  bool onDevice = false;  ///< in device memory, which the network reads or writes itself; else in host memory
+  bool dmaBuf = false;    ///< … and is given it as a dma-buf
+  bool flushes = false;   ///< what was received there has to be flushed before a kernel may look
+};
+
+}  // namespace tutti::net
