@@ -231,9 +231,17 @@ Status Bootstrap::lost() const {
   return state_->loop().failure();
 }
 
-void Bootstrap::leave() {
+void Bootstrap::leave(std::span<const std::byte> account) {
   if (state_->left.exchange(true)) return;
-  state_->loop().stop();
+  state_->loop().stop(account);
+}
+
+void Bootstrap::announceExit(std::span<const std::byte> account) {
+  if (!state_->left) state_->loop().announceExit(account);
+}
+
+bool Bootstrap::awaitSaid(Deadline deadline) {
+  return state_->left || state_->loop().awaitSaid(deadline);
 }
 
 std::string Bootstrap::describe(int rank) const {
@@ -247,6 +255,16 @@ std::array<std::byte, 32> Bootstrap::keyFor(std::string_view purpose) const {
 }
 bool Bootstrap::hasLeft(int rank) const {
   return state_->left || state_->loop().hasLeft(rank);
+}
+
+bool Bootstrap::hasExited(int rank) const {
+  return state_->loop().hasExited(rank);
+}
+std::vector<Departure> Bootstrap::takeDepartures() {
+  return state_->loop().takeDepartures();
+}
+std::string Bootstrap::describeDeparture(int rank) const {
+  return state_->loop().describeDeparture(rank);
 }
 
 }  // namespace tutti::bootstrap

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/abort.h"
 #include "base/clock.h"
@@ -20,6 +21,13 @@ namespace tutti::bootstrap {
 struct BootstrapSettings;
 struct JoinOptions;
 struct PeerLost;
+
+/// A rank that has left in peace.
+struct Departure {
+  int rank = -1;
+  bool exited = false;             ///< by the end of its process, without leave()
+  std::vector<std::byte> account;  ///< what it told leave() or announceExit()
+};
 
 /// Makes an id: without NCCL_COMM_ID a secret, a listening socket, and a root thread that ends by itself when it has
 /// served all ranks, when the time from the first rank's arrival exceeds settings.timeout, or after a day without
@@ -65,8 +73,14 @@ class Bootstrap final : public ControlChannel {
   int parentOf(int rank) const;
   /// The first lost peer's status, success while everybody lives.
   Status lost() const;
-  /// Says goodbye and closes; also done by the destructor. Every later call is an ncclInvalidUsage.
-  void leave();
+  /// Says goodbye and closes; also done by the destructor. Every later call is an ncclInvalidUsage. `account`: what the
+  /// others may want to know of this rank when it has gone, see takeDepartures().
+  void leave(std::span<const std::byte> account = {});
+  /// For a process that ends by exit(): says goodbye in the name of a rank that nobody tells to leave. Does not wait,
+  /// and closes nothing; of deaths nothing is told or heard from then on. leave() may still follow. Any thread.
+  void announceExit(std::span<const std::byte> account);
+  /// Waits until everything said so far is on its way; false at the deadline.
+  bool awaitSaid(Deadline deadline);
 
   /// `rank 3 (host gpu07, pid 4711)`, for messages.
   std::string describe(int rank) const;
@@ -78,6 +92,14 @@ class Bootstrap final : public ControlChannel {
   /// Whether that rank has said goodbye: what happens to its connections from then on is no failure. Who has left
   /// itself hears of nobody any more, and takes all others to have left. Any thread.
   bool hasLeft(int rank) const;
+  /// Whether it has, but only because its process has ended (Departure::exited). Any thread.
+  bool hasExited(int rank) const;
+  /// All of them that were not taken before, in the order in which they were heard of: whoever takes them keeps them,
+  /// for accounts of many ranks are much. None once this rank has left or its process is about to end. Any thread.
+  std::vector<Departure> takeDepartures();
+  /// "rank 3 (host gpu07, pid 4711) has ended its process (exit) without ncclCommDestroy", or that it has left the
+  /// communicator. Any thread.
+  std::string describeDeparture(int rank) const;
 
  private:
   struct State;

@@ -9,8 +9,6 @@
 namespace tutti::bootstrap {
 namespace {
 
-/// A rank that said goodbye may have sent messages by other ways that are still under way.
-constexpr auto kGoodbyeGrace = milliseconds(2000);
 constexpr auto kLastWords = milliseconds(1000);
 
 }  // namespace
@@ -124,10 +122,9 @@ Result<Frame> ConnectionLoop::await(Channel channel, int peer, int tag, Deadline
     if (s_.failure) return blame();
     Deadline until = deadline;
     if (const int* gone = goneLocked(channel, peer, until)) {
-      const std::string who = describeLocked(*gone);
+      const std::string who = describeDepartureLocked(*gone);
       lock.unlock();  // `expected` may ask this loop for names
-      return fail(ncclRemoteError, "Bootstrap: {} has left the communicator, while rank {} still waits for {}", who,
-                  options_.rank, expected());
+      return fail(ncclRemoteError, "Bootstrap: {}, while rank {} still waits for {}", who, options_.rank, expected());
     }
     if (deadline.expired()) {
       lock.unlock();
@@ -148,22 +145,6 @@ Result<Frame> ConnectionLoop::await(Channel channel, int peer, int tag, Deadline
   }
 }
 
-const int* ConnectionLoop::goneLocked(Channel channel, int peer, Deadline& until) const {
-  for (const auto& [rank, when] : s_.leftAt) {
-    // A collective needs everybody, a message only its sender.
-    if (channel == Channel::User && rank != peer) continue;
-    const Deadline grace = Deadline::at(when + kGoodbyeGrace);
-    if (grace.expired()) return &rank;
-    until = until.earlierOf(grace);
-  }
-  return nullptr;
-}
-
-bool ConnectionLoop::hasLeft(int rank) const {
-  const std::lock_guard lock(mutex_);
-  return s_.leftAt.contains(rank);
-}
-
 bool ConnectionLoop::arrived(Channel channel, int peer, int tag) const {
   const std::lock_guard lock(mutex_);
   if (!s_.aborted.ok() || s_.failure || s_.queues.contains({channel, peer, tag})) return true;
@@ -179,7 +160,7 @@ void ConnectionLoop::flood(FrameType type, int tag, const SharedBytes& payload, 
 }
 
 void ConnectionLoop::record(Notice notice, Name except, bool tell) {
-  if (s_.failure || s_.stopping) return;
+  if (s_.failure || s_.stopping || s_.exiting) return;
   const auto payload = std::make_shared<const Bytes>(encodeNotice(notice));
   flood(FrameType::Notice, 0, payload, except);
   for (auto& [name, entry] : s_.links) {
@@ -265,18 +246,17 @@ bool ConnectionLoop::everybodyTold() const {
   // connection that ends without a word, and blames this rank.
   const bool failed = s_.failure || !s_.aborted.ok();
   for (const RankRange& child : options_.place.children) {
-    if (!failed || !s_.key || s_.children.contains(child.begin) || s_.leftAt.contains(child.begin)) continue;
+    if (!failed || !s_.key || s_.children.contains(child.begin) || s_.left.contains(child.begin)) continue;
     if (!s_.failure || s_.failure->rank != child.begin) return false;
   }
   return std::all_of(s_.links.begin(), s_.links.end(), [](const auto& link) { return link.second.link->drained(); });
 }
 
-void ConnectionLoop::stop() {
+void ConnectionLoop::stop(std::span<const std::byte> account) {
   std::unique_lock lock(mutex_);
   if (std::exchange(s_.stopping, true)) return;
   if (!s_.failure && s_.aborted.ok()) {
-    const Bytes who = encodeValue(std::int32_t{options_.rank});
-    flood(FrameType::Goodbye, 0, std::make_shared<const Bytes>(who), 0);
+    if (!s_.exiting) sayGoodbye(false, account);
   } else if (!s_.failure) {
     Notice notice = abortNotice();
     flood(FrameType::Notice, 0, std::make_shared<const Bytes>(encodeNotice(notice)), 0);

@@ -80,10 +80,22 @@ class ConnectionLoop {
   Address addressOf(int rank) const;
   std::string describe(int rank) const;
   bool hasLeft(int rank) const;
+  bool hasExited(int rank) const;
+  std::vector<Departure> takeDepartures();
+  std::string describeDeparture(int rank) const;
+  /// Says goodbye in the name of a process that is about to end. Does not wait. Idempotent.
+  void announceExit(std::span<const std::byte> account);
+  /// Whether all that was said has gone out by then.
+  bool awaitSaid(Deadline deadline);
   /// Says goodbye (or what went wrong), gets it out within a second, ends the thread. Idempotent.
-  void stop();
+  void stop(std::span<const std::byte> account = {});
 
  private:
+  /// When a rank's goodbye came, and whether only its process has ended.
+  struct Leave {
+    SteadyClock::time_point when;
+    bool exited = false;
+  };
   struct Entry {
     std::unique_ptr<Link> link;
     Role role = Role::Unauthenticated;
@@ -132,6 +144,11 @@ class ConnectionLoop {
   /// Whether the last words have reached everybody who is to hear them; the lock is held.
   bool everybodyTold() const;
   std::string describeLocked(int rank) const;
+  std::string describeDepartureLocked(int rank) const;
+  bool exitedLocked(int rank) const;
+  /// The lock is held.
+  void sayGoodbye(bool exited, std::span<const std::byte> account);
+  void onGoodbye(Name name, Entry& entry, Frame frame);
   /// What this rank says of a failure, or of an abort, of its own. The lock is held.
   Notice ownNotice(ncclResult_t code, std::string text) const;
   Notice abortNotice() const;
@@ -155,8 +172,9 @@ class ConnectionLoop {
     std::map<int, Name> outgoing;  ///< link to use for sending, by peer
     Name nextName = 1;
     std::map<QueueKey, std::deque<Frame>> queues;
-    std::map<int, SteadyClock::time_point> leftAt;
-    std::set<int> children;  ///< that have connected, whatever became of them
+    std::map<int, Leave> left;
+    std::vector<Departure> departures;  ///< of them, those that nobody has taken yet
+    std::set<int> children;             ///< that have connected, whatever became of them
     std::vector<RankEntry> table;
     std::optional<Key> key;
     Welcome root;
@@ -168,6 +186,7 @@ class ConnectionLoop {
     std::optional<PeerLost> lost;  ///< to hand to the owner outside the lock
     std::deque<Frame> states;      ///< the same, of others
     Status aborted;
+    bool exiting = false;  ///< goodbye was said, for the process ends
     bool stopping = false;
     bool stopped = false;
   } s_;  ///< guarded by mutex_

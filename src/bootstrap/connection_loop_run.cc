@@ -41,7 +41,7 @@ void ConnectionLoop::run() {
     expireStrangers();
     tendNeighbours();
     tellSuspicions();
-    if (s_.stopping) changed_.notify_all();
+    if (s_.stopping || s_.exiting) changed_.notify_all();
     tellOwner(lock);
     tellStates(lock);
   }
@@ -181,13 +181,7 @@ void ConnectionLoop::onTreeFrame(Name name, Entry& entry, Frame frame) {
     return;
   }
   if (frame.type() == FrameType::State) return onState(name, std::move(frame));
-  if (frame.type() != FrameType::Goodbye) return;
-  const auto who = decodeValue<std::int32_t>(frame.payload);
-  if (!who) return;
-  if (*who == entry.peer) entry.left = true;
-  if (!s_.leftAt.emplace(*who, SteadyClock::now()).second) return;
-  flood(FrameType::Goodbye, 0, std::make_shared<const Bytes>(std::move(frame.payload)), name);
-  changed_.notify_all();
+  if (frame.type() == FrameType::Goodbye) onGoodbye(name, entry, std::move(frame));
 }
 
 /// There is one way between any two ranks in a tree: what is passed on to all but who sent it comes to each rank once.
@@ -266,7 +260,7 @@ void ConnectionLoop::onPeerEnd(const Entry& entry) {
           : end->error != 0                     ? errnoText(end->error)
                                                 : "closed by that rank";
   }
-  if (!entry.link->undelivered() || s_.leftAt.contains(entry.peer)) {
+  if (!entry.link->undelivered() || s_.left.contains(entry.peer)) {
     info(kBootstrap, "Bootstrap: the connection from rank {} to rank {} ended ({}); the next message opens another",
          options_.rank, entry.peer, how);
     return;
@@ -289,7 +283,7 @@ void ConnectionLoop::tellSuspicions() {
     return true;
   });
   for (Suspicion& suspicion : due) {
-    if (!s_.leftAt.contains(suspicion.peer)) record(std::move(suspicion.notice), 0, true);
+    if (!s_.left.contains(suspicion.peer)) record(std::move(suspicion.notice), 0, true);
   }
 }
 

@@ -39,14 +39,18 @@ Result<NetInterface> pickInterface(const BootstrapSettings& settings, const Addr
 }
 
 /// Connects, patiently: refused connections are tried again until `patience` ends.
+/// `peer`: whose leaving ends it; -1: nobody's.
 Result<Socket> connectTo(const Address& to, const std::string& whom, ConnectionLoop& loop, const Abort* abort,
-                         Deadline patience) {
+                         Deadline patience, int peer = -1) {
   while (true) {
     Socket socket;
     const IoOutcome outcome = Socket::tryConnect(to, {patience, abort, -1}, &socket);
     if (outcome.done()) return socket;
     if (abort != nullptr && abort->raised()) return abort->status();
     TRY(loop.checkFailure());
+    if (loop.hasLeft(peer)) {
+      return fail(ncclRemoteError, "Bootstrap: {}, but is to be connected with", loop.describeDeparture(peer));
+    }
     const bool passes = outcome.kind == IoOutcome::Kind::Failed && mayComeUpYet(outcome.error);
     if (!passes || patience.expired()) {
       const std::string why = outcome.error != 0 ? errnoText(outcome.error) : "timed out";
@@ -217,7 +221,7 @@ Result<Joined> joinRanks(const JoinOptions& options) {
 
 Status connectPeer(const Joined& joined, int peer, Deadline deadline) {
   ConnectionLoop& loop = *joined.loop;
-  ASSIGN(Socket socket, connectTo(loop.addressOf(peer), loop.describe(peer), loop, joined.abort, deadline));
+  ASSIGN(Socket socket, connectTo(loop.addressOf(peer), loop.describe(peer), loop, joined.abort, deadline, peer));
   loop.addClient(std::move(socket), ClientHandshake(joined.key, Purpose::Peer, joined.rank, peer), Role::PeerOut, peer);
   return Status();
 }

@@ -19,7 +19,7 @@
 namespace tutti::bootstrap {
 
 /// Changes whenever a layout here or in handshake.h does.
-inline constexpr std::uint16_t kProtocolVersion = 3;
+inline constexpr std::uint16_t kProtocolVersion = 4;
 
 using Bytes = std::vector<std::byte>;
 using SharedBytes = std::shared_ptr<const Bytes>;
@@ -32,7 +32,7 @@ enum class FrameType : std::uint8_t {
   LeaderFound = 5,  ///< answer to Lookup
   Done = 6,         ///< rank to root: I am connected, watch me no longer
   Notice = 7,       ///< somebody has failed
-  Goodbye = 8,      ///< a rank leaves in peace
+  Goodbye = 8,      ///< a rank leaves in peace: Farewell, then its account of what it has done
   Message = 9,      ///< send/recv between ranks
   Collective = 10,  ///< one step of a collective along the tree
   Alive = 11,  ///< a sign of life to the neighbours in the tree; tag: silence in ms that its sender takes for death
@@ -109,6 +109,12 @@ struct RankEntry {
   FixedText<32> host{};
 };
 static_assert(sizeof(RankEntry) == 64);
+
+/// How a Goodbye frame begins. The rest is for whoever uses the bootstrap.
+struct Farewell {
+  std::int32_t rank = -1;
+  std::int32_t exited = 0;  ///< 1: its process ends, and it has not been told to leave
+};
 
 /// Content of a Notice frame.
 struct Notice {

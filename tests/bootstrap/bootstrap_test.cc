@@ -72,6 +72,30 @@ TEST(Bootstrap, KnowsWhoHasSaidGoodbye) {
   });
 }
 
+TEST(Bootstrap, AFarewellCarriesWhatARankSaysOfItselfAndHowItLeft) {
+  // Rank 9 is not next to all: its word has to be passed on.
+  runJoined(20, 1, [](Bootstrap& b) {
+    const std::array<std::byte, 3> account{std::byte{1}, std::byte{2}, std::byte{3}};
+    ASSERT_TRUE(b.barrier().ok());
+    if (b.rank() == 9) {
+      b.announceExit(account);
+      EXPECT_TRUE(b.awaitSaid(Deadline::in(std::chrono::seconds(20))));
+      EXPECT_TRUE(b.takeDepartures().empty()) << "who is about to end looks at nobody any more";
+      return;
+    }
+    const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+    while (!b.hasLeft(9) && !deadline.expired()) std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_TRUE(b.hasExited(9));
+    EXPECT_TRUE(b.lost().ok()) << "it left in peace";
+    EXPECT_NE(b.describeDeparture(9).find("has ended its process (exit) without ncclCommDestroy"), std::string::npos);
+    // The others may leave meanwhile, in any order.
+    std::vector<Departure> gone = b.takeDepartures();
+    const auto of9 = std::find_if(gone.begin(), gone.end(), [](const Departure& d) { return d.rank == 9; });
+    ASSERT_NE(of9, gone.end());
+    EXPECT_TRUE(std::equal(account.begin(), account.end(), of9->account.begin(), of9->account.end()));
+  });
+}
+
 TEST(Bootstrap, MessagesArriveInOrderByTagFromEverybody) {
   test::runJoined(12, 1, [](Bootstrap& b) {
     const int n = b.size();

@@ -191,9 +191,10 @@ Result<ChannelSet::Counters> ChannelSet::countersAt(const device::Counter* place
   return counters;
 }
 
-Result<const OpenLink*> ChannelSet::unconsumed() const {
+Result<const OpenLink*> ChannelSet::unconsumed(const std::function<bool(int rank)>& hasLeft) const {
   for (const OpenLink& link : links_) {
     if (link.request.direction != device::Direction::Send) continue;
+    if (hasLeft && !link.endpoints.empty() && hasLeft(link.request.peer)) continue;
     for (const auto& endpoint : link.endpoints) {
       // What a host thread has taken out of the slots may still be on its way to the network.
       if (const proxy::ProgressTask* const task = endpoint->task(); task != nullptr) {
@@ -211,11 +212,11 @@ Result<const OpenLink*> ChannelSet::unconsumed() const {
   return nullptr;
 }
 
-Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline) {
+Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline, const std::function<bool(int rank)>& hasLeft) {
   auto pause = std::chrono::microseconds(20);
   while (true) {
     if (abort.raised()) return abort.status();
-    ASSIGN(const OpenLink* const waiting, unconsumed());
+    ASSIGN(const OpenLink* const waiting, unconsumed(hasLeft));
     if (waiting == nullptr) break;
     if (deadline.expired()) {
       return fail(

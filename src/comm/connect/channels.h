@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -91,8 +92,9 @@ class ChannelSet {
   std::vector<ConnectedCounters> allEnds() const;
 
   /// Waits until peers have consumed everything this rank's kernels sent: then nobody writes to our memory any more,
-  /// and it may be freed without asking anybody. Leaves when `abort` is raised or at the deadline.
-  Status awaitConsumed(const Abort& abort, Deadline deadline);
+  /// and it may be freed without asking anybody. Leaves when `abort` is raised or at the deadline. `hasLeft`: ranks
+  /// that take nothing any more; none: nobody leaves.
+  Status awaitConsumed(const Abort& abort, Deadline deadline, const std::function<bool(int rank)>& hasLeft = {});
 
  private:
   ChannelSet(const gpu::Device& device, ChannelPlan plan, gpu::DeviceBuffer table);
@@ -105,7 +107,7 @@ class ChannelSet {
   Result<Counters> countersAt(const device::Counter* place) const;
   Status drive(transport::Endpoint& endpoint);
   /// A link whose peer has not consumed everything yet; null: there is none.
-  Result<const OpenLink*> unconsumed() const;
+  Result<const OpenLink*> unconsumed(const std::function<bool(int rank)>& hasLeft) const;
 
   const gpu::Device* device_;
   ChannelPlan plan_;

@@ -10,6 +10,8 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
+#include "comm/ending/departures.h"
+#include "comm/ending/exit_farewell.h"
 #include "comm/ending/watch.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
@@ -62,6 +64,13 @@ std::string whatKernelsStillDo(ncclComm& comm) {
                      gpu::describeCu(comm.parts.device->device->driver(), state));
 }
 
+/// With what this rank has done, so that its peers know whether they wait for it in vain.
+void sayGoodbye(const ncclComm& comm) {
+  if (!comm.parts.bootstrap) return;
+  if (!comm.parts.launcher) return comm.parts.bootstrap->leave();
+  comm.parts.bootstrap->leave(encodeAccount(accountOf(*comm.parts.launcher)));
+}
+
 /// Frees it, or leaves it to the graphs that contain its operations.
 void freeOrBequeath(ncclComm* comm) {
   // Else it goes last, see CommParts. Not destroyed: tasks that graphs drive may ask it who has left.
@@ -81,8 +90,14 @@ void freeOrBequeath(ncclComm* comm) {
 
 }  // namespace
 
-Status watchKernels(ncclComm& comm) {
-  return KernelWatch::instance().add(comm);
+Status beginWatch(ncclComm& comm) {
+  const bool alone = comm.identity.nRanks == 1;
+  if (!alone) {
+    ASSIGN(comm.parts.departures, DepartureWatch::create(comm));
+  }
+  TRY(KernelWatch::instance().add(comm));
+  if (!alone) ExitFarewell::instance().add(comm);
+  return {};
 }
 
 Status flushComm(ncclComm& comm) {
@@ -90,18 +105,21 @@ Status flushComm(ncclComm& comm) {
   if (!parts.launcher || comm.abort.raised()) return {};
   TRY(parts.launcher->drain(&comm.abort, comm.options.timeout));
   ASSIGN(const gpu::ContextGuard context, parts.device->device->enter());
-  return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.options.timeout));
+  // Who has left took all it was to take before it did, or takes no more.
+  const auto hasLeft = [&bootstrap = *parts.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
+  return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.options.timeout), hasLeft);
 }
 
 void releaseComm(ncclComm* comm, std::string_view how) {
   const CommIdentity identity = comm->identity;
   KernelWatch::instance().remove(*comm);
+  ExitFarewell::instance().remove(*comm);
   bool stays = false;
   if (comm->abort.raised()) {
     if (const std::string why = whatKernelsStillDo(*comm); !why.empty()) stays = giveUp(*comm, why);
   }
   // Said before connections close and memory goes: what peers see of them then is no failure, and they look no more.
-  if (comm->parts.bootstrap) comm->parts.bootstrap->leave();
+  sayGoodbye(*comm);
   comm->magicFirst = 0;
   comm->magicLast = 0;
   const std::string address = fmt::format("{}", fmt::ptr(comm));

@@ -13,8 +13,9 @@ namespace tutti::comm {
 /// communicator was aborted before.
 void noteJoined(ncclComm& comm);
 
-/// From now on somebody looks after its kernels (watch.h). Errors: ncclSystemError where no thread can be had.
-Status watchKernels(ncclComm& comm);
+/// From now on somebody looks after its kernels (watch.h) and after peers that leave (departures.h), and says goodbye
+/// for it where its process ends (exit_farewell.h). Errors: ncclSystemError where no thread can be had.
+Status beginWatch(ncclComm& comm);
 
 /// Waits until this rank's operations are over and peers have taken what was sent to them. Leaves early when the
 /// communicator fails. Does nothing for a communicator that never came up.

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/never_destroyed.h"
 #include "comm/diagnosis/stalls.h"
+#include "comm/ending/departures.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
@@ -27,7 +28,9 @@ void look(ncclComm& comm) {
   Launcher& launcher = *comm.parts.launcher;
   const CUresult result = launcher.mayBeBusy() ? launcher.query() : CUDA_SUCCESS;
   if (harmless(result)) {
-    if (comm.parts.stalls) comm.parts.stalls->tick(SteadyClock::now(), result == CUDA_ERROR_NOT_READY);
+    const bool kernelsRun = result == CUDA_ERROR_NOT_READY;
+    if (comm.parts.stalls) comm.parts.stalls->tick(SteadyClock::now(), kernelsRun);
+    if (comm.parts.departures) comm.parts.departures->tick(SteadyClock::now(), kernelsRun);
     return;
   }
   failComm(comm,

@@ -80,4 +80,9 @@ bool CommFarewells::hasLeft(int peer) const {
   return parts_.bootstrap == nullptr || parts_.bootstrap->hasLeft(peer);
 }
 
+std::string CommFarewells::exitOf(int peer) const {
+  const bool exited = parts_.bootstrap != nullptr && parts_.bootstrap->hasExited(peer);
+  return exited ? parts_.bootstrap->describeDeparture(peer) : std::string();
+}
+
 }  // namespace tutti::comm

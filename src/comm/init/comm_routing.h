@@ -1,6 +1,8 @@
 // A communicator's answers to its network transport: which NIC, slots where, through whom; and who has left.
 #pragma once
 
+#include <string>
+
 #include "device/direction.h"
 #include "transport/net/lane/peer_farewells.h"
 #include "transport/net/lane/routing.h"
@@ -32,6 +34,7 @@ class CommFarewells final : public net::PeerFarewells {
   /// `parts` must outlive the connections.
   explicit CommFarewells(const CommParts& parts) : parts_(parts) {}
   bool hasLeft(int peer) const override;
+  std::string exitOf(int peer) const override;
 
  private:
   const CommParts& parts_;

@@ -91,7 +91,7 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   clock.book(Stage::Alloc);
   TRY(connectRings(comm));
   clock.book(Stage::Connections);
-  TRY(watchKernels(comm));
+  TRY(beginWatch(comm));
   clock.book(Stage::Rest);
   return {};
 }

@@ -196,7 +196,7 @@ void Launcher::note(const PreparedLaunch& launch) {
   note_.operations += works;
   if (launch.shape.func == device::Func::SendRecv) {
     note_.messages.assign(launch.args->p2p, launch.args->p2p + works);
-    return;
+    return countMessages();
   }
   if (works > 0) note_.root = launch.args->coll[0].root;
   for (std::uint32_t i = 0; i < works; ++i) {
@@ -209,6 +209,24 @@ void Launcher::note(const PreparedLaunch& launch) {
   });
   note_.inPlace = inPlace > 0;
   note_.follows = inPlace < static_cast<std::ptrdiff_t>(works);
+}
+
+/// Those without content do not count: who receives nothing need not have waited for its sender.
+void Launcher::countMessages() {
+  const auto of = [this](std::int32_t peer) -> MessageCounts& {
+    const auto place = static_cast<std::size_t>(peer);
+    if (place >= messages_.size()) messages_.resize(place + 1);
+    return messages_[place];
+  };
+  for (const device::P2pWork& work : note_.messages) {
+    if (work.sendPeer >= 0 && work.sendBytes > 0) ++of(work.sendPeer).sent;
+    if (work.recvPeer >= 0 && work.recvBytes > 0) ++of(work.recvPeer).received;
+  }
+}
+
+LaunchCounts Launcher::counts() const {
+  const std::lock_guard lock(namesMutex_);
+  return {note_.operations, note_.collectives, messages_};
 }
 
 LaunchNote Launcher::lastNote() const {

@@ -29,6 +29,19 @@ class ProgressGroup;
 
 namespace tutti::comm {
 
+/// Messages with content, to and from one rank.
+struct MessageCounts {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+};
+
+/// Everything that was launched so far; what graphs replay is not.
+struct LaunchCounts {
+  std::uint64_t operations = 0;
+  std::uint64_t collectives = 0;        ///< of these, those that every rank calls
+  std::vector<MessageCounts> messages;  ///< by rank; of the ranks beyond its end there were none
+};
+
 /// How a communicator's launches and graphs are ordered among each other, and who hears of graphs.
 struct GraphRules {
   bool mix = true;             ///< graphs wait for launches and other graphs and the other way round
@@ -79,12 +92,14 @@ class Launcher {
   std::string lastOperation() const;
   /// The same and more. Replays of graphs are not launches. Any thread.
   LaunchNote lastNote() const;
+  LaunchCounts counts() const;
   /// "AllReduce": the n-th collective, counted from 1; empty where that is not known any more. Any thread.
   std::string collectiveName(std::uint64_t number) const;
 
  private:
   static constexpr std::size_t kHistory = 64;
   void note(const PreparedLaunch& launch);
+  void countMessages();
   std::string lastLaunchLocked() const;
   /// Where a capture with launches stands. Captures go on side by side, though rarely.
   struct CaptureMark {
@@ -116,6 +131,7 @@ class Launcher {
   std::string lastOperation_;
   std::string lastKernel_;
   LaunchNote note_;                                       ///< without its text
+  std::vector<MessageCounts> messages_;                   ///< by rank
   std::array<std::array<char, 16>, kHistory> history_{};  ///< names of collectives, by number
 };
 

@@ -41,6 +41,7 @@ class AbortWord;
 class BackgroundTask;
 class ChannelSet;
 class CommNetwork;
+class DepartureWatch;
 class Launcher;
 class RankRelays;
 class StallProbe;
@@ -94,6 +95,7 @@ struct CommParts {
   std::unique_ptr<Launcher> launcher;
   std::unique_ptr<proxy::ProgressGroup> progress;  ///< the host's part in the connections; asks the launcher
   std::unique_ptr<StallProbe> stalls;              ///< null: a lone rank waits for nobody
+  std::shared_ptr<DepartureWatch> departures;      ///< the same; shared, for only the room above knows how to end it
   std::map<std::uint32_t, LoadedKernel> kernels;   ///< those used so far, by what they do (comm_work.cc)
 };
 

@@ -39,8 +39,8 @@ void ExitDelivery::add(ncclComm& comm) {
   // After the driver's own, whose ends therefore come later.
   static const bool registered = std::atexit([] { instance().atExit(); }) == 0;
   if (!registered) return;
-  if (process_ != ::getpid()) comms_.clear();
-  process_ = ::getpid();
+  if (process_.load() != ::getpid()) comms_.clear();
+  process_.store(::getpid());
   comms_.push_back(&comm);
 }
 
@@ -68,8 +68,8 @@ void ExitDelivery::await(ncclComm& comm, Deadline deadline) {
 }
 
 void ExitDelivery::atExit() {
+  if (process_.load() != ::getpid()) return;  // before the lock, which may have been held when this process was forked
   const std::lock_guard lock(mutex_);
-  if (process_ != ::getpid()) return;
   const Deadline deadline = Deadline::in(kBound);
   for (ncclComm* comm : comms_) await(*comm, deadline);
 }

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -15,8 +16,8 @@ namespace tutti::comm {
 /// Kernels that send over a network end when their content lies in slots, which the host empties afterwards. For
 /// ncclCommDestroy the host is waited for; but graphs may replay a communicator's operations after it, and then the
 /// process may end. Its peers are to get what was sent to them all the same: waits for that when the process ends in
-/// order (exit(), or a return from main()). Not for kernels that still run. (A process that ends without
-/// ncclCommDestroy counts as dead, and its peers' operations fail.) Any thread.
+/// order (exit(), or a return from main()). Not for kernels that still run. Communicators that nobody has destroyed:
+/// comm/ending/exit_farewell.h. Any thread.
 class ExitDelivery {
  public:
   static ExitDelivery& instance();
@@ -38,7 +39,7 @@ class ExitDelivery {
 
   std::mutex mutex_;  ///< held while waiting at exit: nobody frees what is looked at
   std::vector<ncclComm*> comms_;
-  pid_t process_ = 0;  ///< whose exit it is: children by fork() have no engine
+  std::atomic<pid_t> process_{0};  ///< whose exit it is: children by fork() have no engine
 };
 
 }  // namespace tutti::comm

@@ -23,7 +23,7 @@ Result<bool> LaneShutdown::settle(const TaskSetup& setup) {
   if (closed_) return true;
   if (setup.path.peerHasLeft()) {
     closed_ = true;
-    info(kNet, "{}: closed, for rank {} has left the communicator", setup.path.text(), setup.path.link.peer.rank);
+    info(kNet, "{}: closed, for {}", setup.path.text(), setup.path.departureText());
     return true;
   }
   const bool mayBeFarewell = setup.path.farewells != nullptr;

@@ -42,6 +42,16 @@ std::string NetPath::text() const {
   return fmt::format("{} of {}", brief(), transport::rankText(link.self));
 }
 
+std::string NetPath::departureText() const {
+  std::string exit = exitOf(link.peer.rank);
+  return exit.empty() ? fmt::format("rank {} has left the communicator", link.peer.rank) : exit;
+}
+
+/// Who destroyed its communicator did not call what the other calls; who has ended may have been about to.
+ncclResult_t NetPath::departureCode() const {
+  return !exitOf(link.peer.rank).empty() ? ncclRemoteError : ncclInvalidUsage;
+}
+
 Status failNet(const NetPath& path, Status cause, std::string_view call) {
   if (path.peerHasLeft()) return cause;
   const std::string said = lastErrorText();

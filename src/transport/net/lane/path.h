@@ -30,6 +30,11 @@ struct NetPath {
   std::shared_ptr<const PeerFarewells> farewells = {};  ///< null: the peer never leaves
 
   bool peerHasLeft() const { return farewells != nullptr && farewells->hasLeft(link.peer.rank); }
+  /// See PeerFarewells::exitOf().
+  std::string exitOf(int rank) const { return farewells != nullptr ? farewells->exitOf(rank) : std::string(); }
+  /// That it has left, for people; and the code of an error that comes of it.
+  std::string departureText() const;
+  ncclResult_t departureCode() const;
   /// "send to rank 3 (host b, device 0) by NET/Socket/0 on channel 1".
   std::string brief() const;
   /// The same with "of rank 0 (host a, device 0)".

@@ -61,7 +61,16 @@ Status RelayedTask::look() {
     return {};
   }
   stuck_.store(false, std::memory_order_relaxed);  // it does nothing because it is not there
+  const bool inPeace = path_.farewells != nullptr && path_.farewells->hasLeft(relay_.rank);
+  if (inPeace && quiet()) return {};  // nothing is lost with it
   if (SteadyClock::now() - *goneSince_ < kGoneGrace) return {};
+  if (const std::string exit = path_.exitOf(relay_.rank); !exit.empty()) {
+    return fail(
+        ncclRemoteError,
+        "{}: it goes through a relay (PXN) that is no more: {}. Let every rank finish what it has begun with the "
+        "others before its process ends; NCCL_PXN_DISABLE=1 makes every rank send by itself",
+        path_.text(), exit);
+  }
   return fail(
       ncclRemoteError,
       "{}: {}, which sends in its stead, has ended or given up: the local connection with it is closed. Look for "

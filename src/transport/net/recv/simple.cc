@@ -65,10 +65,10 @@ Result<bool> SimpleRecvLane::drain(bool peerHasLeft) {
   const std::uint64_t wanted = loadCounter(view_.words->expected.of(step));
   if (!device::isSizeOf(wanted, step)) return false;
   return fail(
-      ncclInvalidUsage,
-      "{}: rank {} has left the communicator, but a kernel here waits for step {} of {} bytes from it; do all ranks "
-      "call the same operations before they destroy the communicator?",
-      path_.text(), path_.link.peer.rank, step, static_cast<std::uint32_t>(wanted));
+      path_.departureCode(),
+      "{}: {}, but a kernel here waits for step {} of {} bytes from it; do all ranks call the same operations before "
+      "they destroy the communicator?",
+      path_.text(), path_.departureText(), step, static_cast<std::uint32_t>(wanted));
 }
 
 bool SimpleRecvLane::mayPost(std::uint64_t head) const {

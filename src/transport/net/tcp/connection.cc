@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "base/log.h"
 #include "base/socket/errors.h"
@@ -60,11 +61,16 @@ std::string SocketConnection::place() const {
   return fmt::format("{} (from {} on {})", peer_.text(), known ? local.text() : "?", device_);
 }
 
-std::string SocketConnection::whatIsUnderWay() {
-  const char* verb = direction_ == device::Direction::Send ? "sending" : "receiving";
-  // With data sockets the control socket may be ahead: then the oldest that is not done.
+/// With data sockets the control socket may be ahead: then the oldest that is not done.
+std::uint32_t SocketConnection::oldestUnderWay() {
   std::uint32_t number = posted_ < kSocketRequests ? 0 : posted_ - kSocketRequests;
   while (number != posted_ && (!at(number).busy || at(number).done())) ++number;
+  return number;
+}
+
+std::string SocketConnection::whatIsUnderWay() {
+  const char* verb = direction_ == device::Direction::Send ? "sending" : "receiving";
+  const std::uint32_t number = oldestUnderWay();
   if (number == posted_) return fmt::format("{} message {}", verb, number);
   const SocketRequest& request = at(number);
   if (!streams_.none() && request.headed) {
@@ -76,14 +82,32 @@ std::string SocketConnection::whatIsUnderWay() {
   return fmt::format("{} message {} ({} of {} bytes)", verb, number, moved, request.bytes);
 }
 
-Status SocketConnection::breakWith(const IoOutcome& outcome) {
-  if (outcome.kind == IoOutcome::Kind::Closed) {
-    return broken_ =
-               fail(ncclRemoteError,
-                    "NET/Socket : Connection closed by remote peer {} while {}: {}. That process ended or gave up: "
-                    "look at its log",
-                    place(), whatIsUnderWay(), outcome.error != 0 ? errnoText(outcome.error) : "end of stream");
+/// Whether a message that is waited for has not begun.
+bool SocketConnection::betweenMessages() {
+  if (direction_ == device::Direction::Send || hasBegunOne()) return false;
+  const std::uint32_t number = oldestUnderWay();
+  return number == posted_ || (!at(number).headed && at(number).moved == 0);
+}
+
+/// A process that ends between messages, without a word on its connections, may have said goodbye elsewhere. Who knows
+/// tells what is written here, if it is no farewell; until then it is no more than the thread's last error.
+Status SocketConnection::breakAsClosed(int error) {
+  std::string said;
+  {
+    const auto quiet = betweenMessages() ? std::make_unique<ErrorsAsInfo>() : nullptr;
+    broken_ = fail(
+        ncclRemoteError,
+        "NET/Socket : Connection closed by remote peer {} while {}: {}. That process ended or gave up: look at its "
+        "log",
+        place(), whatIsUnderWay(), error != 0 ? errnoText(error) : "end of stream");
+    said = lastErrorText();
   }
+  recallLastError(said);
+  return broken_;
+}
+
+Status SocketConnection::breakWith(const IoOutcome& outcome) {
+  if (outcome.kind == IoOutcome::Kind::Closed) return breakAsClosed(outcome.error);
   const char* call = direction_ == device::Direction::Send ? "send to" : "receive from";
   return broken_ = fail(isLocalTrouble(outcome.error) ? ncclSystemError : ncclRemoteError,
                         "NET/Socket : Call to {} {} failed while {}: {}", call, place(), whatIsUnderWay(),

@@ -66,11 +66,16 @@ class SocketConnection {
   SocketRequest& at(std::uint32_t number) { return requests_[number % kSocketRequests]; }
   /// Does what can be done on the control socket.
   virtual Status moveControl() = 0;
+  /// Whether a message has begun to come of whose content nothing need be here yet.
+  virtual bool hasBegunOne() const { return false; }
   /// "sending message 17 (4096 of 8192 bytes)"
   std::string whatIsUnderWay();
   /// Moves what goes without waiting.
   Status advance();
   /// Remembers and returns the error that ends the connection.
+  Status breakAsClosed(int error);
+  std::uint32_t oldestUnderWay();
+  bool betweenMessages();
   Status breakWith(const IoOutcome& outcome);
   Status breakWith(Status error) { return broken_ = error; }
   /// "10.0.0.2<4242> (from 10.0.0.1<3333> on eth0)"

@@ -48,6 +48,7 @@ class SocketReceiver final : public SocketConnection {
 
  private:
   Status moveControl() override;
+  bool hasBegunOne() const override { return opened_ || begin_ != end_; }
   /// Whether the socket is to be asked now.
   bool due(SteadyClock::time_point now);
   IoOutcome fill(bool& all);

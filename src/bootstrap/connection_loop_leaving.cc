@@ -1,0 +1,100 @@
+// Who has left in peace, and saying so of oneself.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "bootstrap/connection_loop.h"
+
+namespace tutti::bootstrap {
+namespace {
+
+/// A rank that said goodbye may have sent messages by other ways that are still under way.
+constexpr auto kGoodbyeGrace = milliseconds(2000);
+/// One whose process has ended has closed those ways, too: what it sent is here, or about to come.
+constexpr auto kExitGrace = milliseconds(500);
+
+}  // namespace
+
+const int* ConnectionLoop::goneLocked(Channel channel, int peer, Deadline& until) const {
+  for (const auto& [rank, leave] : s_.left) {
+    // A collective needs everybody, a message only its sender.
+    if (channel == Channel::User && rank != peer) continue;
+    const Deadline grace = Deadline::at(leave.when + (leave.exited ? kExitGrace : kGoodbyeGrace));
+    if (grace.expired()) return &rank;
+    until = until.earlierOf(grace);
+  }
+  return nullptr;
+}
+
+bool ConnectionLoop::exitedLocked(int rank) const {
+  const auto found = s_.left.find(rank);
+  return found != s_.left.end() && found->second.exited;
+}
+
+bool ConnectionLoop::hasLeft(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return s_.left.contains(rank);
+}
+
+bool ConnectionLoop::hasExited(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return exitedLocked(rank);
+}
+
+std::vector<Departure> ConnectionLoop::takeDepartures() {
+  const std::lock_guard lock(mutex_);
+  if (s_.stopping || s_.exiting) return {};
+  return std::exchange(s_.departures, {});
+}
+
+std::string ConnectionLoop::describeDeparture(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return describeDepartureLocked(rank);
+}
+
+std::string ConnectionLoop::describeDepartureLocked(int rank) const {
+  return fmt::format(
+      "{} {}", describeLocked(rank),
+      exitedLocked(rank) ? "has ended its process (exit) without ncclCommDestroy" : "has left the communicator");
+}
+
+void ConnectionLoop::sayGoodbye(bool exited, std::span<const std::byte> account) {
+  const Farewell head{options_.rank, exited ? 1 : 0};
+  Bytes words(sizeof(head) + account.size());
+  std::memcpy(words.data(), &head, sizeof(head));
+  std::copy(account.begin(), account.end(), words.begin() + sizeof(head));
+  flood(FrameType::Goodbye, 0, std::make_shared<const Bytes>(std::move(words)), 0);
+}
+
+void ConnectionLoop::announceExit(std::span<const std::byte> account) {
+  const std::lock_guard lock(mutex_);
+  // Who has failed has said so already.
+  if (s_.stopping || s_.failure || !s_.aborted.ok() || std::exchange(s_.exiting, true)) return;
+  sayGoodbye(true, account);
+  poller_.wake();
+}
+
+bool ConnectionLoop::awaitSaid(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  const auto said = [this] {
+    return s_.stopping || std::all_of(s_.links.begin(), s_.links.end(),
+                                      [](const auto& named) { return named.second.link->drained(); });
+  };
+  return changed_.wait_until(lock, deadline.when(), said);
+}
+
+void ConnectionLoop::onGoodbye(Name name, Entry& entry, Frame frame) {
+  const std::span<const std::byte> words(frame.payload);
+  if (words.size() < sizeof(Farewell)) return;
+  const auto who = decodeValue<Farewell>(words.first(sizeof(Farewell)));
+  if (who->rank < 0 || who->rank >= options_.nRanks) return;
+  if (who->rank == entry.peer) entry.left = true;
+  if (!s_.left.emplace(who->rank, Leave{SteadyClock::now(), who->exited != 0}).second) return;
+  const auto account = words.subspan(sizeof(Farewell));
+  s_.departures.push_back({who->rank, who->exited != 0, {account.begin(), account.end()}});
+  flood(FrameType::Goodbye, 0, std::make_shared<const Bytes>(std::move(frame.payload)), name);
+  changed_.notify_all();
+}
+
+}  // namespace tutti::bootstrap

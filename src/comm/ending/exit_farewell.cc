@@ -1,0 +1,113 @@
+#include "comm/ending/exit_farewell.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "base/never_destroyed.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/ending/departures.h"
+#include "comm/launch/launch.h"
+#include "comm/network/relays.h"
+#include "comm/state/communicator.h"
+#include "comm/state/exit_delivery.h"
+
+namespace tutti::comm {
+
+namespace {
+
+void awaitKernels(ncclComm& comm, Deadline deadline) {
+  auto pause = std::chrono::microseconds(20);
+  while (!comm.abort.raised() && comm.parts.launcher->query() == CUDA_ERROR_NOT_READY && !deadline.expired()) {
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(2000));
+  }
+}
+
+/// Others send through this rank, and what it has taken is theirs.
+void awaitRelayed(const ncclComm& comm, Deadline deadline) {
+  if (!comm.parts.relays) return;
+  while (!comm.abort.raised() && !deadline.expired() && !comm.parts.relays->underWay().empty()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+/// A thread that ended the process while it held the lock does not get it again. (Not a timed_mutex: of its waiting
+/// ThreadSanitizer knows nothing, and an application that runs under it would be told of a misuse.)
+std::unique_lock<std::mutex> lockBy(std::mutex& mutex, Deadline deadline) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  while (!lock.owns_lock() && !deadline.expired()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    static_cast<void>(lock.try_lock());
+  }
+  return lock;
+}
+
+/// Called when the library is unloaded: after exit handlers and destructors of the application, whatever their order.
+[[gnu::destructor]] void sayFarewells() {
+  ExitFarewell::instance().say();
+}
+
+}  // namespace
+
+ExitFarewell& ExitFarewell::instance() {
+  static NeverDestroyed<ExitFarewell> farewell;
+  return farewell.get();
+}
+
+bool ExitFarewell::ours() const {
+  return process_.load() == ::getpid();
+}
+
+void ExitFarewell::add(ncclComm& comm) {
+  const std::lock_guard lock(mutex_);
+  // After the driver's own, whose ends therefore come later.
+  static const bool registered = std::atexit([] { instance().settle(); }) == 0;
+  if (!registered) return;
+  if (!ours()) members_.clear();
+  process_.store(::getpid());
+  members_.push_back({&comm});
+}
+
+void ExitFarewell::remove(ncclComm& comm) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(members_, [&comm](const Member& member) { return member.comm == &comm; });
+}
+
+void ExitFarewell::settle(Member& member, Deadline kernels, Deadline network) {
+  ncclComm& comm = *member.comm;
+  awaitKernels(comm, kernels);
+  if (comm.parts.launcher->query() != CUDA_SUCCESS) return;
+  ExitDelivery::await(comm, network);
+  awaitRelayed(comm, network);
+  member.settled = true;
+  member.operations = comm.parts.launcher->counts().operations;
+}
+
+void ExitFarewell::settle() {
+  if (!ours()) return;  // before the lock, which may have been held when this process was forked
+  const std::unique_lock lock = lockBy(mutex_, Deadline::in(kKernels));
+  if (!lock.owns_lock()) return;
+  const Deadline kernels = Deadline::in(kKernels);
+  const Deadline network = Deadline::in(ExitDelivery::kBound);
+  for (Member& member : members_) settle(member, kernels, network);
+}
+
+void ExitFarewell::say() {
+  if (!ours()) return;
+  const Deadline deadline = Deadline::in(kWords);
+  const std::unique_lock lock = lockBy(mutex_, deadline);
+  if (!lock.owns_lock()) return;
+  for (const Member& member : members_) {
+    RankAccount account = accountOf(*member.comm->parts.launcher);
+    account.unfinished = !member.settled || member.operations != member.comm->parts.launcher->counts().operations;
+    member.comm->parts.bootstrap->announceExit(encodeAccount(account));
+  }
+  for (const Member& member : members_) static_cast<void>(member.comm->parts.bootstrap->awaitSaid(deadline));
+}
+
+}  // namespace tutti::comm

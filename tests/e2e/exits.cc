@@ -1,0 +1,181 @@
+// One rank that does what it is told, and then ends in some way: for what its peers make of that.
+//
+//   exits RANK SIZE STEP…       (NCCL_COMM_ID names the root)
+//
+// Steps before "init" come before the communicator is made, the others after it:
+//   init              ncclCommInitRank
+//   reduce            ncclAllReduce, and waits for it            launch         the same without waiting
+//   send:PEER, recv:PEER                   a message, and waits for it
+//   graph             records an AllReduce, replays it, and waits for it
+//   replay            replays it once more, and waits for it
+//   wait              until what was launched is done or the communicator has failed
+//   state             what ncclCommGetAsyncError says
+//   destroy           ncclCommDestroy
+//   file:PATH         waits until that file is there
+//   handler:STEP      an exit handler that takes that step
+//   static:STEP       a destructor of a static object, made before main(), that takes that step
+//   fork              a child that calls exit(), and waits for it
+//   thread:CODE       a thread that calls exit(CODE) in a quarter of a second
+//   exit:CODE, _exit:CODE, return:CODE     ends the process
+// Each says "STEP RESULT after N ms TEXT" when it is done. The first error is the end: after ncclCommAbort, with exit
+// code 42.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cuda_runtime_api.h"
+#include "nccl.h"
+
+namespace {
+
+constexpr std::size_t kCount = 1 << 12;
+
+void take(const std::string& step);
+
+/// Outlives main(): its destructor runs with those of an application's static objects.
+struct Late {
+  std::string step;
+  ~Late() {
+    if (!step.empty()) take(step);
+  }
+};
+
+struct Rank {
+  int rank = 0;
+  int size = 1;
+  ncclComm_t comm = nullptr;
+  cudaStream_t stream = nullptr;
+  float* data = nullptr;
+  cudaGraphExec_t graph = nullptr;
+};
+
+Rank me;
+Late late;
+std::string handled;
+bool exitsElsewhere = false;  // another thread is about to call exit()
+
+ncclResult_t stateOf(ncclComm_t comm) {
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = ncclCommGetAsyncError(comm, &state);
+  return asked != ncclSuccess ? asked : state;
+}
+
+/// As frameworks wait.
+ncclResult_t waitWatching() {
+  while (cudaStreamQuery(me.stream) == cudaErrorNotReady) {
+    if (const ncclResult_t state = stateOf(me.comm); state != ncclSuccess) return state;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return stateOf(me.comm);
+}
+
+ncclResult_t init() {
+  ncclUniqueId id;
+  if (cudaSetDevice(me.rank) != cudaSuccess || cudaStreamCreate(&me.stream) != cudaSuccess) return ncclSystemError;
+  if (cudaMalloc(reinterpret_cast<void**>(&me.data), kCount * sizeof(float)) != cudaSuccess) return ncclSystemError;
+  if (const ncclResult_t made = ncclGetUniqueId(&id); made != ncclSuccess) return made;
+  return ncclCommInitRank(&me.comm, me.size, id, me.rank);
+}
+
+ncclResult_t launch() {
+  return ncclAllReduce(me.data, me.data, kCount, ncclFloat, ncclSum, me.comm, me.stream);
+}
+
+ncclResult_t replay() {
+  return cudaGraphLaunch(me.graph, me.stream) == cudaSuccess ? waitWatching() : ncclSystemError;
+}
+
+ncclResult_t record() {
+  cudaGraph_t graph = nullptr;
+  if (cudaStreamBeginCapture(me.stream, cudaStreamCaptureModeGlobal) != cudaSuccess) return ncclSystemError;
+  const ncclResult_t launched = launch();
+  const bool made = cudaStreamEndCapture(me.stream, &graph) == cudaSuccess &&
+                    cudaGraphInstantiate(&me.graph, graph, 0) == cudaSuccess;
+  if (launched != ncclSuccess || !made) return launched != ncclSuccess ? launched : ncclSystemError;
+  return replay();
+}
+
+ncclResult_t forkAndExit() {
+  const pid_t child = ::fork();
+  if (child == 0) std::exit(0);
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) ? ncclSuccess : ncclSystemError;
+}
+
+ncclResult_t waitForFile(const std::string& path) {
+  while (::access(path.c_str(), F_OK) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return ncclSuccess;
+}
+
+ncclResult_t exitOnThread(int code) {
+  exitsElsewhere = true;
+  std::thread([code] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(250));
+    std::exit(code);
+  }).detach();
+  return ncclSuccess;
+}
+
+ncclResult_t afterwards(ncclResult_t launched) {
+  return launched != ncclSuccess ? launched : waitWatching();
+}
+
+ncclResult_t run(const std::string& name, const std::string& value) {
+  if (name == "init") return init();
+  if (name == "launch") return launch();
+  if (name == "reduce") return afterwards(launch());
+  if (name == "send") return afterwards(ncclSend(me.data, kCount, ncclFloat, std::stoi(value), me.comm, me.stream));
+  if (name == "recv") return afterwards(ncclRecv(me.data, kCount, ncclFloat, std::stoi(value), me.comm, me.stream));
+  if (name == "graph") return record();
+  if (name == "replay") return replay();
+  if (name == "wait") return waitWatching();
+  if (name == "state") return stateOf(me.comm);
+  if (name == "destroy") return ncclCommDestroy(me.comm);
+  if (name == "file") return waitForFile(value);
+  if (name == "fork") return forkAndExit();
+  if (name == "thread") return exitOnThread(std::stoi(value));
+  if (name == "static") return late.step = value, ncclSuccess;
+  if (name == "exit") std::exit(std::stoi(value));
+  if (name == "_exit") ::_exit(std::stoi(value));
+  if (name != "handler") return ncclInvalidArgument;
+  handled = value;
+  return std::atexit([] { take(handled); }) == 0 ? ncclSuccess : ncclSystemError;
+}
+
+void take(const std::string& step) {
+  const std::size_t colon = step.find(':');
+  const std::string value = colon == std::string::npos ? "" : step.substr(colon + 1);
+  const auto began = std::chrono::steady_clock::now();
+  const bool goesOn = !exitsElsewhere;
+  const ncclResult_t result = run(step.substr(0, colon), value);
+  const auto took = std::chrono::steady_clock::now() - began;
+  while (exitsElsewhere && !goesOn) ::pause();  // a process must not call exit() twice
+  std::printf("%s %d after %ld ms %s\n", step.c_str(), result,
+              static_cast<long>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()),
+              result == ncclSuccess ? "" : ncclGetLastError(me.comm));
+  if (result == ncclSuccess) return;
+  const bool aborted = me.comm == nullptr || ncclCommAbort(me.comm) == ncclSuccess;
+  ::_exit(aborted ? 42 : 43);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  me.rank = std::atoi(argv[1]);
+  me.size = std::atoi(argv[2]);
+  std::printf("pid %d\n", getpid());
+  for (int i = 3; i < argc; ++i) {
+    const std::string step = argv[i];
+    if (step.rfind("return:", 0) == 0) return std::stoi(step.substr(7));
+    take(step);
+  }
+  return 0;
+}

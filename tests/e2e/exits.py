@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""Ranks whose processes end by exit(), without ncclCommDestroy: peers that wait for nobody go on in peace, those that
+wait for such a rank, or need it later, learn at once who it was."""
+import pathlib
+import re
+import signal
+import tempfile
+import time
+
+from support import BUILD, Process, check, free_port, main
+
+EXITS = BUILD / "tests/e2e/exits"
+TRANSPORTS = {
+    "P2P": {},
+    "SHM": {"NCCL_P2P_DISABLE": 1},
+    "TCP": {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1},
+}
+LEFT = "has ended its process (exit) without ncclCommDestroy"
+# A process may take half a second to end, and its peers as long to notice. (The machine may be busy.)
+AT_ONCE_SECONDS = 5.0
+
+
+class Job:
+    """One process per rank, each with its steps; gone when the block ends."""
+
+    def __init__(self, *steps, **env):
+        self.folder = tempfile.TemporaryDirectory()
+        address = f"127.0.0.1:{free_port()}"
+        file = f"file:{self.folder.name}/"
+        self.ranks = [Process(4, [EXITS, rank, len(steps), *(step.replace("FILE", file) for step in mine)],
+                              NCCL_COMM_ID=address, NCCL_DEBUG="WARN", **env) for rank, mine in enumerate(steps)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.ranks:
+            process.close()
+        self.folder.cleanup()
+
+    def let(self, name):
+        (pathlib.Path(self.folder.name) / name).touch()
+
+    def pid(self, rank):
+        return int(re.search(r"^pid (\d+)", self.ranks[rank].output(), re.M).group(1))
+
+    def ends(self, rank, code=0, seconds=30):
+        got = self.ranks[rank].wait(seconds)
+        check(got == code, f"rank {rank} ended with {got}:\n{self.ranks[rank].output()}")
+
+    def is_quiet(self, rank):
+        said = self.ranks[rank].output()
+        loud = [line for line in said.splitlines() if re.search(r"NCCL (WARN|ERROR)", line) and "TUTTI_" not in line]
+        check(not loud, f"rank {rank} complains:\n{said}")
+
+    def took(self, rank, step):
+        return int(re.search(rf"^{step} \d+ after (\d+) ms", self.ranks[rank].output(), re.M).group(1))
+
+    def fails_at_once(self, rank, step, gone, since):
+        """The rank's step fails, soon after `since`, and names the rank that has gone, with its host and pid."""
+        self.ends(rank, 42)
+        waited = time.monotonic() - since
+        said = self.ranks[rank].output()
+        words = rf"{step} 6 after .*rank {gone} \(host \S+, pid {self.pid(gone)}\) {re.escape(LEFT)}"
+        check(re.search(words, said), f"rank {rank} does not say who has gone:\n{said}")
+        return waited
+
+
+def soon(name, *waited):
+    """Most of several tries: a busy machine may delay one."""
+    check(sorted(waited)[len(waited) // 2] < AT_ONCE_SECONDS + 0.5, f"{name}: took {waited} s")
+
+
+def who_exits_idle_leaves_in_peace():
+    for transport in TRANSPORTS.values():
+        with Job(["init", "reduce", "exit:0"], ["init", "reduce", "FILEgo", "state", "destroy"], **transport) as job:
+            job.ends(0)
+            time.sleep(2.5)   # longer than the grace of a connection that ends before its peer's farewell comes
+            job.let("go")
+            job.ends(1)
+            job.is_quiet(1)
+            check(job.took(1, "destroy") < 1000, job.ranks[1].output())
+
+
+def all_but_one_leave_and_the_last_destroys():
+    for transport in TRANSPORTS.values():
+        with Job(["init", "reduce", "return:0"], ["init", "reduce", "FILEone", "state", "exit:0"],
+                 ["init", "reduce", "FILEtwo", "state", "destroy"], **transport) as job:
+            job.ends(0)
+            job.let("one")
+            job.ends(1)
+            time.sleep(0.5)
+            job.let("two")
+            job.ends(2)
+            for rank in (1, 2):
+                job.is_quiet(rank)
+
+
+def who_waits_for_it_is_told_at_once():
+    for name, transport in TRANSPORTS.items():
+        for protocol in ("LL", "LL128", "Simple"):
+            waited = []
+            for _ in range(3):
+                with Job(["init", "reduce", "FILEgo", "exit:0"], ["init", "reduce", "reduce"],
+                         ["init", "reduce", "reduce"], NCCL_PROTO=protocol, **transport) as job:
+                    for rank in (1, 2):
+                        job.ranks[rank].wait_for("reduce 0")
+                    time.sleep(0.3)
+                    job.let("go")
+                    job.ends(0)
+                    since = time.monotonic()
+                    waited.append(max(job.fails_at_once(rank, "reduce", 0, since) for rank in (1, 2)))
+            soon(f"{name} {protocol}", *waited)
+
+
+def who_needs_it_later_is_told_at_once():
+    for name, transport in TRANSPORTS.items():
+        waited = []
+        for _ in range(3):
+            with Job(["init", "reduce", "FILEgo", "state", "reduce"], ["init", "reduce", "exit:0"], **transport) as job:
+                job.ends(1)
+                time.sleep(0.5)
+                job.let("go")
+                waited.append(job.fails_at_once(0, "reduce", 1, time.monotonic()))
+                check("state 0" in job.ranks[0].output(), job.ranks[0].output())
+        soon(name, *waited)
+
+
+def who_has_destroyed_is_named_whatever_the_protocol():
+    for transport in TRANSPORTS.values():
+        for protocol in ("LL", "LL128", "Simple"):
+            with Job(["init", "reduce", "FILEgo", "state", "reduce"], ["init", "reduce", "destroy", "FILEend"],
+                     NCCL_PROTO=protocol, **transport) as job:
+                job.ranks[1].wait_for("destroy 0")
+                job.let("go")
+                job.ends(0, 42)
+                said = job.ranks[0].output()
+                words = rf"reduce 5 after .*rank 1 (\(host \S+, pid {job.pid(1)}\) )?has left the communicator"
+                check("state 0" in said and re.search(words, said), said)
+
+
+def a_message_that_nobody_sends_any_more_is_told():
+    """Connected before or not, and whatever the rank that has gone has sent before."""
+    for transport in TRANSPORTS.values():
+        for before in ([], ["recv:1"]):
+            theirs = ["send:0"] if before else []
+            with Job(["init", "reduce", *before, "FILEgo", "state", "recv:1"], ["init", "reduce", *theirs, "exit:0"],
+                     **transport) as job:
+                job.ends(1)
+                job.let("go")
+                job.fails_at_once(0, "recv:1", 1, time.monotonic())
+
+
+def the_others_go_on_with_each_other():
+    """Messages need nobody but their two ranks."""
+    for transport in TRANSPORTS.values():
+        with Job(["init", "reduce", "FILEgo", "send:1", "state", "destroy"],
+                 ["init", "reduce", "recv:0", "state", "destroy"], ["init", "reduce", "exit:0"], **transport) as job:
+            job.ends(2)
+            time.sleep(1.5)
+            job.let("go")
+            for rank in (0, 1):
+                job.ends(rank)
+                job.is_quiet(rank)
+
+
+def what_it_has_sent_arrives():
+    for transport in TRANSPORTS.values():
+        with Job(["init", "reduce", "recv:1", "FILEgo", "recv:1", "state", "destroy"],
+                 ["init", "reduce", "send:0", "send:0", "exit:0"], NCCL_P2P_LL_THRESHOLD=1 << 20, **transport) as job:
+            job.ranks[0].wait_for("recv:1 0")
+            job.ends(1)
+            job.let("go")
+            job.ends(0)
+            job.is_quiet(0)
+
+
+def an_exit_within_an_operation_is_told():
+    """Its kernels cannot end: peers that run none do not care, those that wait do."""
+    with Job(["init", "reduce", "launch", "exit:0"], ["init", "reduce", "FILEgo", "state", "destroy"]) as job:
+        since = time.monotonic()
+        job.ends(0)
+        check(time.monotonic() - since < 10, "the end of a process is held up")
+        time.sleep(0.5)
+        job.let("go")
+        job.ends(1)
+        job.is_quiet(1)
+    with Job(["init", "reduce", "thread:0", "reduce"], ["init", "reduce", "FILEgo", "destroy"],
+             ["init", "reduce", "reduce"]) as job:
+        job.ends(0)
+        job.fails_at_once(2, "reduce", 0, time.monotonic())
+
+
+def graphs_that_wait_for_it_fail():
+    with Job(["init", "reduce", "graph", "FILEgo", "state", "replay"], ["init", "reduce", "graph", "exit:0"]) as job:
+        job.ends(1)
+        job.let("go")
+        check(job.fails_at_once(0, "replay", 1, time.monotonic()) < 6, "it takes too long")
+
+
+def whatever_the_order_of_exit_handlers():
+    """The application's handlers and static objects may use and destroy their communicator, before ours and after."""
+    for steps in (["handler:destroy", "init", "reduce", "exit:0"], ["init", "reduce", "handler:destroy", "exit:0"],
+                  ["init", "reduce", "static:destroy", "return:0"]):
+        with Job(steps, ["init", "reduce", "FILEgo", "state", "destroy"]) as job:
+            job.ends(0)
+            check("destroy 0" in job.ranks[0].output(), job.ranks[0].output())
+            job.let("go")
+            job.ends(1)
+            job.is_quiet(1)
+            job.is_quiet(0)
+    for steps in (["handler:reduce", "init", "reduce", "exit:0"], ["init", "reduce", "handler:reduce", "exit:0"],
+                  ["init", "reduce", "static:reduce", "return:0"]):
+        with Job(steps, ["init", "reduce", "reduce", "state", "destroy"]) as job:
+            for rank in (0, 1):
+                job.ends(rank)
+                job.is_quiet(rank)
+
+
+def a_child_by_fork_is_not_its_parent():
+    with Job(["init", "reduce", "fork", "reduce", "destroy"], ["init", "reduce", "reduce", "destroy"]) as job:
+        for rank in (0, 1):
+            job.ends(rank)
+            job.is_quiet(rank)
+
+
+def what_ends_without_exit_is_a_death():
+    for transport in TRANSPORTS.values():
+        with Job(["init", "reduce", "_exit:3"], ["init", "reduce", "FILEgo", "state"], **transport) as job:
+            job.ends(0, 3)
+            time.sleep(0.5)
+            job.let("go")
+            job.ends(1, 42)
+            check("died or lost its network" in job.ranks[1].output(), job.ranks[1].output())
+
+
+def a_peer_that_is_stopped_does_not_hold_up_the_end():
+    with Job(["init", "reduce", "FILEgo", "exit:0"], ["init", "reduce", "FILEgo"]) as job:
+        for process in job.ranks:
+            process.wait_for("reduce 0")
+        job.ranks[1].kill(signal.SIGSTOP)
+        since = time.monotonic()
+        job.let("go")
+        job.ends(0)
+        check(time.monotonic() - since < 8, f"it took {time.monotonic() - since} s")
+
+
+if __name__ == "__main__":
+    main(who_exits_idle_leaves_in_peace, all_but_one_leave_and_the_last_destroys,
+         who_waits_for_it_is_told_at_once,
+         who_needs_it_later_is_told_at_once, who_has_destroyed_is_named_whatever_the_protocol,
+         a_message_that_nobody_sends_any_more_is_told,
+         the_others_go_on_with_each_other, what_it_has_sent_arrives, an_exit_within_an_operation_is_told,
+         graphs_that_wait_for_it_fail, whatever_the_order_of_exit_handlers, a_child_by_fork_is_not_its_parent,
+         what_ends_without_exit_is_a_death, a_peer_that_is_stopped_does_not_hold_up_the_end)
