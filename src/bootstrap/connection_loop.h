@@ -148,6 +148,7 @@ class ConnectionLoop {
   bool exitedLocked(int rank) const;
   /// The lock is held.
   void sayGoodbye(bool exited, std::span<const std::byte> account);
+  void tellPeers(FrameType type, const SharedBytes& payload);
   void onGoodbye(Name name, Entry& entry, Frame frame);
   /// What this rank says of a failure, or of an abort, of its own. The lock is held.
   Notice ownNotice(ncclResult_t code, std::string text) const;

@@ -64,7 +64,19 @@ void ConnectionLoop::sayGoodbye(bool exited, std::span<const std::byte> account)
   Bytes words(sizeof(head) + account.size());
   std::memcpy(words.data(), &head, sizeof(head));
   std::copy(account.begin(), account.end(), words.begin() + sizeof(head));
-  flood(FrameType::Goodbye, 0, std::make_shared<const Bytes>(std::move(words)), 0);
+  const SharedBytes said = std::make_shared<const Bytes>(std::move(words));
+  flood(FrameType::Goodbye, 0, said, 0);
+  tellPeers(FrameType::Goodbye, said);
+}
+
+/// Who has exchanged messages with this rank is likely to share connections with it. Told directly, it hears of the
+/// farewell although ranks between the two in the tree have left.
+void ConnectionLoop::tellPeers(FrameType type, const SharedBytes& payload) {
+  std::set<int> told;
+  for (auto& [name, entry] : s_.links) {
+    if (entry.role != Role::PeerOut && entry.role != Role::PeerIn) continue;
+    if (told.insert(entry.peer).second) sendOn(name, entry, type, 0, payload);
+  }
 }
 
 void ConnectionLoop::announceExit(std::span<const std::byte> account) {
@@ -89,6 +101,7 @@ void ConnectionLoop::onGoodbye(Name name, Entry& entry, Frame frame) {
   if (words.size() < sizeof(Farewell)) return;
   const auto who = decodeValue<Farewell>(words.first(sizeof(Farewell)));
   if (who->rank < 0 || who->rank >= options_.nRanks) return;
+  if (who->rank != entry.peer && entry.role != Role::Tree) return;  // others come by the tree
   if (who->rank == entry.peer) entry.left = true;
   if (!s_.left.emplace(who->rank, Leave{SteadyClock::now(), who->exited != 0}).second) return;
   const auto account = words.subspan(sizeof(Farewell));

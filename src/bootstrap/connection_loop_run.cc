@@ -145,12 +145,14 @@ void ConnectionLoop::onFrame(Name name, Entry& entry, Frame frame) {
     case Role::PeerIn:
       if (frame.type() == FrameType::Message) {
         const int tag = frame.header.tag;
-        deliver(Channel::User, entry.peer, tag, std::move(frame));
+        return deliver(Channel::User, entry.peer, tag, std::move(frame));
       }
+      [[fallthrough]];
+    case Role::PeerOut:
+      if (frame.type() == FrameType::Goodbye) onGoodbye(name, entry, std::move(frame));
       return;
     case Role::Unauthenticated:
-    case Role::PeerOut:
-      return;  // nothing is said in this direction
+      return;
   }
 }
 

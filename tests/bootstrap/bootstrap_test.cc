@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <fstream>
@@ -93,6 +94,34 @@ TEST(Bootstrap, AFarewellCarriesWhatARankSaysOfItselfAndHowItLeft) {
     const auto of9 = std::find_if(gone.begin(), gone.end(), [](const Departure& d) { return d.rank == 9; });
     ASSERT_NE(of9, gone.end());
     EXPECT_TRUE(std::equal(account.begin(), account.end(), of9->account.begin(), of9->account.end()));
+  });
+}
+
+TEST(Bootstrap, AFarewellReachesThoseWhoExchangedMessagesAlthoughTheRankBetweenThemHasLeft) {
+  std::atomic<bool> rootGone = false;
+  test::runJoined(4, 1, [&](Bootstrap& b) {
+    // Rank 1 has opened a connection to rank 2, and rank 3 one to rank 1. In the tree rank 0 lies between all of them.
+    std::int32_t word = b.rank();
+    const auto bytes = std::as_writable_bytes(std::span(&word, 1));
+    const std::map<int, int> to{{1, 2}, {3, 1}};
+    const std::map<int, int> from{{1, 3}, {2, 1}};
+    EXPECT_TRUE(!to.contains(b.rank()) || b.send(to.at(b.rank()), 7, bytes).ok());
+    EXPECT_TRUE(!from.contains(b.rank()) || b.recv(from.at(b.rank()), 7, bytes).ok());
+    ASSERT_TRUE(b.barrier().ok());
+    if (b.rank() == 0) {
+      b.leave();
+      rootGone = true;
+      return;
+    }
+    const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+    const auto until = [&](const auto& done) {
+      while (!done() && !deadline.expired()) std::this_thread::sleep_for(milliseconds(1));
+    };
+    until([&] { return rootGone && b.hasLeft(0); });
+    if (b.rank() == 1) return b.leave();
+    until([&] { return b.hasLeft(1); });
+    EXPECT_TRUE(b.hasLeft(1)) << "rank " << b.rank();
+    EXPECT_TRUE(b.lost().ok());
   });
 }
 

@@ -96,6 +96,27 @@ def all_but_one_leave_and_the_last_destroys():
                 job.is_quiet(rank)
 
 
+def four_leave_one_after_the_other():
+    """Rank 0 first, through which the others would hear of each other."""
+    for transport in TRANSPORTS.values():
+        with Job(["init", "reduce", "exit:0"], ["init", "reduce", "FILEone", "state", "exit:0"],
+                 ["init", "reduce", "FILEtwo", "send:3", "FILEthree", "state", "recv:3", "exit:0"],
+                 ["init", "reduce", "FILEtwo", "recv:2", "FILEthree", "state", "send:2", "state", "destroy"],
+                 **transport) as job:
+            job.ends(0)
+            job.let("one")
+            job.ends(1)
+            job.let("two")
+            job.ranks[2].wait_for("send:3 0")
+            job.ranks[3].wait_for("recv:2 0")
+            time.sleep(2.5)   # longer than the grace of a connection that ends before its peer's farewell comes
+            job.let("three")
+            for rank in (2, 3):
+                job.ends(rank)
+            for rank in (1, 2, 3):
+                job.is_quiet(rank)
+
+
 def who_waits_for_it_is_told_at_once():
     for name, transport in TRANSPORTS.items():
         for protocol in ("LL", "LL128", "Simple"):
@@ -246,7 +267,7 @@ def a_peer_that_is_stopped_does_not_hold_up_the_end():
 
 
 if __name__ == "__main__":
-    main(who_exits_idle_leaves_in_peace, all_but_one_leave_and_the_last_destroys,
+    main(who_exits_idle_leaves_in_peace, all_but_one_leave_and_the_last_destroys, four_leave_one_after_the_other,
          who_waits_for_it_is_told_at_once,
          who_needs_it_later_is_told_at_once, who_has_destroyed_is_named_whatever_the_protocol,
          a_message_that_nobody_sends_any_more_is_told,
