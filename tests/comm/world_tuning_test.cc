@@ -124,6 +124,29 @@ TEST(WorldTuning, SimulatedGroupsAreEstimatedAndNotCarriedOut) {
   });
 }
 
+TEST(WorldTuning, ASimulatedGroupMakesAndDestroysItsCommunicators) {
+  const ncclUniqueId id = test::newId();
+  test::withComm(2, [&](test::Member& m) {
+    const test::Ints buffer(m.gpu, 1000, 7);
+    test::Member made{m.rank, m.size, nullptr, m.gpu, gpu::Stream::create(m.gpu).value()};
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(buffer.at(), buffer.at(), 1000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclCommInitRank(&made.comm, m.size, id, m.rank), ncclSuccess);
+    ASSERT_EQ(ncclGroupSimulateEnd(&info), ncclSuccess);
+    EXPECT_GT(info.estimatedTime, 0.0F);
+    m.sync();
+    EXPECT_EQ(buffer.read(), std::vector<int>(1000, 7)) << "the operation did not run";
+    allReduce(made, 100);
+    allReduce(m, 100);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(buffer.at(), buffer.at(), 1000, ncclInt32, ncclSum, made.comm, made.stream()), ncclSuccess);
+    EXPECT_EQ(ncclCommDestroy(made.comm), ncclSuccess);
+    EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclSuccess);
+    EXPECT_EQ(buffer.read(), std::vector<int>(1000, 7)) << "the operation did not run";
+  });
+}
+
 TEST(WorldTuning, TheSlowestCommunicatorOfASimulatedGroupCounts) {
   test::useDevice(0);
   ncclComm_t comms[2] = {};

@@ -104,18 +104,20 @@ Result<Progress> groupEnd() {
   return runGroup(*work);
 }
 
-Status groupSimulateEnd(float& microseconds) {
+Result<Progress> groupSimulateEnd(float& microseconds) {
   ThreadGroup& group = threadGroup();
   if (group.depth == 0) return notInGroup();
-  if (--group.depth > 0) return {};
+  if (--group.depth > 0) return Progress::Done;
   TakenWork work(group);
   const Status latched = std::exchange(group.lastError, {});
   if (!latched.ok()) return endAll(*work, latched);
+  // Before the jobs, some of which may end what is estimated.
   const Result<double> slowest = estimateMicroseconds(*work);
-  endAll(*work, Status(ncclInvalidUsage)).ignore();
-  TRY(slowest);
+  if (!slowest.ok()) return endAll(*work, slowest.status());
   microseconds = static_cast<float>(slowest.value());
-  return {};
+  work->leaveComms();
+  if (work->empty()) return Progress::Done;
+  return runGroup(*work);
 }
 
 }  // namespace tutti::comm

@@ -21,9 +21,9 @@ void groupStart();
 /// a group.
 Result<Progress> groupEnd();
 
-/// As groupEnd, but nothing is launched and of the jobs only destroy and abort run; `microseconds` gets the estimate of
-/// the slowest communicator's share, -1 where there is nothing to do.
-Status groupSimulateEnd(float& microseconds);
+/// As groupEnd, its jobs included, but operations are estimated instead of launched, and then forgotten; nothing is
+/// connected for them. `microseconds` gets the estimate of the slowest communicator's share, -1 where there are none.
+Result<Progress> groupSimulateEnd(float& microseconds);
 
 /// Remembers an error of a call made inside an open group, so that the outermost end returns it. Does nothing outside
 /// a group, and nothing for success. api/ calls it with the result of every call that may be grouped.

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <new>
 #include <thread>
+#include <vector>
 
 #include "base/log.h"
 #include "comm/enqueue/group_work.h"
@@ -82,7 +83,7 @@ TEST(Group, LatchedErrorDoesNotKeepACommunicatorFromEnding) {
   const End ends[] = {[] { return groupEnd().status(); },
                       [] {
                         float microseconds = 0;
-                        return groupSimulateEnd(microseconds);
+                        return groupSimulateEnd(microseconds).status();
                       }};
   for (const End end : ends) {
     test::Shell starts;
@@ -118,6 +119,56 @@ TEST(Group, ASimulatedGroupEndsCommunicatorsToo) {
   float microseconds = 0;
   EXPECT_TRUE(groupSimulateEnd(microseconds).ok());
   EXPECT_TRUE(ended);
+}
+
+TEST(Group, ASimulatedGroupMakesCommunicatorsAndFinalizesThem) {
+  test::Shell starts;
+  test::Shell finalized;
+  std::vector<JobKind> ran;
+  const auto note = [&](JobKind kind) {
+    return [&ran, kind] {
+      ran.push_back(kind);
+      return Status();
+    };
+  };
+  groupStart();
+  ASSERT_TRUE(openGroup()->add({&finalized.comm, JobKind::Finalize, note(JobKind::Finalize)}).ok());
+  ASSERT_TRUE(openGroup()->add({&starts.comm, JobKind::Init, note(JobKind::Init)}).ok());
+  float microseconds = 0;
+  EXPECT_TRUE(groupSimulateEnd(microseconds).ok());
+  EXPECT_EQ(ran, (std::vector<JobKind>{JobKind::Init, JobKind::Finalize}));
+  EXPECT_FALSE(starts.comm.progress.starting.load());
+  EXPECT_FALSE(starts.comm.abort.raised());
+  EXPECT_EQ(microseconds, -1.0F) << "nothing to estimate";
+}
+
+TEST(Group, AJobThatFailsFailsItsSimulatedGroup) {
+  test::Shell starts;
+  groupStart();
+  ASSERT_TRUE(openGroup()->add({&starts.comm, JobKind::Init, [] { return Status(ncclSystemError); }}).ok());
+  float microseconds = 0;
+  EXPECT_EQ(groupSimulateEnd(microseconds).status().code(), ncclSystemError);
+  EXPECT_EQ(starts.comm.abort.status().code(), ncclSystemError);
+}
+
+TEST(Group, NonBlockingJobsOfASimulatedGroupGoOnInTheBackground) {
+  test::Shell shell(false);
+  std::atomic<bool> go{false};
+  groupStart();
+  ASSERT_TRUE(openGroup()
+                  ->add({&shell.comm, JobKind::Init,
+                         [&] {
+                           while (!go) std::this_thread::yield();
+                           return Status();
+                         }})
+                  .ok());
+  float microseconds = 0;
+  const auto progress = groupSimulateEnd(microseconds);
+  ASSERT_TRUE(progress.ok());
+  EXPECT_EQ(progress.value(), Progress::Pending);
+  go = true;
+  ASSERT_NE(shell.comm.progress.task, nullptr);
+  EXPECT_TRUE(shell.comm.progress.task->wait().ok());
 }
 
 TEST(Group, JobsRunTogether) {
