@@ -54,7 +54,13 @@ Result<std::unique_ptr<ncclComm>> makeComm(const InitRequest& request, const gpu
                         facts.busId,
                         hashOf(request.ids.front()),
                         std::string(request.function)};
-  return std::make_unique<ncclComm>(std::move(identity), std::move(config), std::move(settings));
+  CommOptions options{.timeout = settings.bootstrap.timeout,
+                      .stallAfter = settings.stallAfter,
+                      .allowRanksOfOneDevice = settings.allowRanksOfOneDevice,
+                      .checkPointers = settings.checkPointers,
+                      .hostKernelsPath = settings.hostKernelsPath};
+  return std::make_unique<ncclComm>(std::move(identity), std::move(config),
+                                    std::make_shared<const CommSettings>(std::move(settings)), std::move(options));
 }
 
 /// The deferred part: now, at the group's end, or in the background.

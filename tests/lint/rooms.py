@@ -224,7 +224,7 @@ ROOMS = {
     "comm/ending": {
         "for": "watching kernels, failing, aborting, freeing",
         "may": {
-            "base": {}, "bootstrap": {}, "proxy": {}, "gpu": {}, "comm/launch": {}, "comm/connect": {},
+            "base": {}, "bootstrap": {}, "gpu": {}, "comm/launch": {}, "comm/connect": {},
             "comm/network": {}, "comm/diagnosis": {}, "comm/state": {},
         },
     },
@@ -239,8 +239,8 @@ ROOMS = {
     "comm/enqueue": {
         "for": "calls and groups: from a checked call to a plan that is launched",
         "may": {
-            "base": {}, "device/kernels": {}, "gpu": {}, "topo/machine": {}, "proxy": {},
-            "comm/settings": {}, "comm/plan": {}, "comm/launch": {}, "comm/connect": {},
+            "base": {}, "device/kernels": {}, "gpu": {}, "topo/machine": {}, 
+            "comm/plan": {}, "comm/launch": {}, "comm/connect": {},
             "comm/state": {}, "comm/init": {},
         },
     },

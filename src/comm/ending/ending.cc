@@ -10,8 +10,7 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
-#include "comm/ending/departures.h"
-#include "comm/ending/exit_farewell.h"
+#include "comm/ending/rank_account.h"
 #include "comm/ending/watch.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
@@ -20,7 +19,6 @@
 #include "comm/state/communicator.h"
 #include "comm/state/exit_delivery.h"
 #include "gpu/context.h"
-#include "proxy/group.h"
 
 namespace tutti::comm {
 
@@ -40,7 +38,7 @@ bool giveUp(ncclComm& comm, std::string_view why) {
   ExitDelivery::instance().remove(comm);
   warn("{}: {}; their memory stays allocated until the process ends", describeComm(comm), why);
   const bool called = comm.graphs.any();
-  if (!called) comm.parts.progress.reset();
+  if (!called) comm.parts.stopProgress();
   comm.parts.relays.reset();
   auto* leaked = new CommParts(std::move(comm.parts));
   leaked->bootstrap.reset();
@@ -91,13 +89,7 @@ void freeOrBequeath(ncclComm* comm) {
 }  // namespace
 
 Status beginWatch(ncclComm& comm) {
-  const bool alone = comm.identity.nRanks == 1;
-  if (!alone) {
-    ASSIGN(comm.parts.departures, DepartureWatch::create(comm));
-  }
-  TRY(KernelWatch::instance().add(comm));
-  if (!alone) ExitFarewell::instance().add(comm);
-  return {};
+  return KernelWatch::instance().add(comm);
 }
 
 Status flushComm(ncclComm& comm) {
@@ -113,7 +105,6 @@ Status flushComm(ncclComm& comm) {
 void releaseComm(ncclComm* comm, std::string_view how) {
   const CommIdentity identity = comm->identity;
   KernelWatch::instance().remove(*comm);
-  ExitFarewell::instance().remove(*comm);
   bool stays = false;
   if (comm->abort.raised()) {
     if (const std::string why = whatKernelsStillDo(*comm); !why.empty()) stays = giveUp(*comm, why);

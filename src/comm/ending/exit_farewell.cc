@@ -10,7 +10,7 @@
 
 #include "base/never_destroyed.h"
 #include "bootstrap/bootstrap.h"
-#include "comm/ending/departures.h"
+#include "comm/ending/rank_account.h"
 #include "comm/launch/launch.h"
 #include "comm/network/relays.h"
 #include "comm/state/communicator.h"

@@ -7,6 +7,7 @@
 #include "base/never_destroyed.h"
 #include "comm/diagnosis/stalls.h"
 #include "comm/ending/departures.h"
+#include "comm/ending/exit_farewell.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
@@ -50,6 +51,16 @@ KernelWatch& KernelWatch::instance() {
 }
 
 Status KernelWatch::add(ncclComm& comm) {
+  const bool alone = comm.identity.nRanks == 1;
+  if (!alone) {
+    ASSIGN(comm.parts.departures, DepartureWatch::create(comm));
+  }
+  TRY(lookAfter(comm));
+  if (!alone) ExitFarewell::instance().add(comm);
+  return {};
+}
+
+Status KernelWatch::lookAfter(ncclComm& comm) {
   const std::lock_guard life(life_);
   {
     const std::lock_guard lock(mutex_);
@@ -68,6 +79,7 @@ Status KernelWatch::add(ncclComm& comm) {
 }
 
 void KernelWatch::remove(ncclComm& comm) {
+  ExitFarewell::instance().remove(comm);
   const std::lock_guard life(life_);
   {
     const std::lock_guard lock(mutex_);

@@ -21,12 +21,14 @@ class KernelWatch {
  public:
   static KernelWatch& instance();
 
-  /// From now on until remove(). `comm` is initialised. ncclSystemError where no thread can be had.
+  /// From now on until remove(); also over its peers that leave (departures.h), and for the end of the process
+  /// (exit_farewell.h). `comm` is initialised. ncclSystemError where no thread can be had.
   Status add(ncclComm& comm);
   /// When it returns, nobody looks at `comm` any more. Harmless for one that was never added.
   void remove(ncclComm& comm);
 
  private:
+  Status lookAfter(ncclComm& comm);
   void run();
   void lookAtAll();
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "comm/agreement/agreement.h"
+#include "comm/agreement/proposal.h"
 #include "comm/agreement/wishes.h"
 #include "comm/launch/device_pool.h"
 #include "comm/network/network.h"

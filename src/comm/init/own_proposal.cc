@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "comm/agreement/agreement.h"
+#include "comm/agreement/proposal.h"
 #include "comm/agreement/wishes.h"
 #include "comm/init/graph_stage.h"
 #include "comm/init/message_layout.h"

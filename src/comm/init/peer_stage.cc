@@ -4,7 +4,6 @@
 #include "comm/agreement/own_machine.h"
 #include "comm/agreement/peer_table.h"
 #include "comm/launch/device_pool.h"
-#include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 #include "gpu/context.h"
 #include "gpu/kernels.h"
@@ -17,7 +16,7 @@ Status meetPeers(ncclComm& comm, const OwnMachine& machine) {
   topo::PeerInfo self = describeSelf(*parts.device->device, *comm.settings, comm.identity.rank, comm.identity.nRanks);
   self.machineHash = machine.hash;
   ASSIGN(parts.peers, gatherPeers(*parts.bootstrap, self));
-  if (!comm.settings->allowRanksOfOneDevice) TRY(refuseSharedDevices(parts.peers));
+  if (!comm.options.allowRanksOfOneDevice) TRY(refuseSharedDevices(parts.peers));
   parts.layout = std::make_unique<topo::RankLayout>(comm.identity.rank, parts.peers);
   return {};
 }

@@ -29,19 +29,6 @@ class ProgressGroup;
 
 namespace tutti::comm {
 
-/// Messages with content, to and from one rank.
-struct MessageCounts {
-  std::uint64_t sent = 0;
-  std::uint64_t received = 0;
-};
-
-/// Everything that was launched so far; what graphs replay is not.
-struct LaunchCounts {
-  std::uint64_t operations = 0;
-  std::uint64_t collectives = 0;        ///< of these, those that every rank calls
-  std::vector<MessageCounts> messages;  ///< by rank; of the ranks beyond its end there were none
-};
-
 /// How a communicator's launches and graphs are ordered among each other, and who hears of graphs.
 struct GraphRules {
   bool mix = true;             ///< graphs wait for launches and other graphs and the other way round

@@ -30,4 +30,17 @@ struct LaunchNote {
   std::uint64_t collectives = 0;          ///< of these, those that every rank calls
 };
 
+/// Messages with content, to and from one rank.
+struct MessageCounts {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+};
+
+/// Everything that was launched so far; what graphs replay is not.
+struct LaunchCounts {
+  std::uint64_t operations = 0;
+  std::uint64_t collectives = 0;        ///< of these, those that every rank calls
+  std::vector<MessageCounts> messages;  ///< by rank; of the ranks beyond its end there were none
+};
+
 }  // namespace tutti::comm

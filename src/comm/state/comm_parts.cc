@@ -17,4 +17,8 @@ CommParts::CommParts() : planning(std::make_unique<PlanContext>()) {}
 CommParts::CommParts(CommParts&& other) noexcept = default;
 CommParts::~CommParts() = default;
 
+void CommParts::stopProgress() {
+  progress.reset();
+}
+
 }  // namespace tutti::comm

@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
-#include "comm/settings/comm_settings.h"
 #include "comm/state/exit_delivery.h"
 
 namespace tutti::comm {
@@ -26,11 +25,12 @@ std::string describeComm(const ncclComm& comm) {
 
 }  // namespace tutti::comm
 
-ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configuration, tutti::comm::CommSettings process)
+ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configuration,
+                   std::shared_ptr<const tutti::comm::CommSettings> process, tutti::comm::CommOptions asked)
     : identity(std::move(who)),
       config(std::move(configuration)),
-      settings(std::make_unique<const tutti::comm::CommSettings>(std::move(process))),
-      options{settings->bootstrap.timeout, settings->stallAfter, settings->checkPointers, settings->hostKernelsPath},
+      settings(std::move(process)),
+      options(std::move(asked)),
       redOps(reinterpret_cast<std::uintptr_t>(this)) {}
 
 ncclComm::~ncclComm() {

@@ -62,8 +62,9 @@ struct CommIdentity {
 
 /// What is asked of its settings at every step; constant like its name.
 struct CommOptions {
-  milliseconds timeout{0};      ///< for word of peers, and for kernels that only they hold up
-  milliseconds stallAfter{0};   ///< without progress before an operation is reported; 0: for ever
+  milliseconds timeout{0};     ///< for word of peers, and for kernels that only they hold up
+  milliseconds stallAfter{0};  ///< without progress before an operation is reported; 0: for ever
+  bool allowRanksOfOneDevice = true;
   bool checkPointers = false;   ///< buffers of calls are checked to be memory of its device
   std::string hostKernelsPath;  ///< kernels of the software GPU; empty: beside the library
 };
@@ -80,6 +81,8 @@ struct CommParts {
   CommParts();
   CommParts(CommParts&& other) noexcept;
   ~CommParts();
+  /// The host leaves the connections alone from now on.
+  void stopProgress();
 
   std::unique_ptr<bootstrap::Bootstrap> bootstrap;
   std::shared_ptr<PooledDevice> device;
@@ -118,13 +121,14 @@ struct CommProgress {
 struct ncclComm {
   static constexpr std::uint64_t kMagic = 0x0280028002800280ULL;
 
-  ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configuration, tutti::comm::CommSettings process);
+  ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configuration,
+           std::shared_ptr<const tutti::comm::CommSettings> process, tutti::comm::CommOptions asked);
   ~ncclComm();
 
   std::uint64_t magicFirst = kMagic;
   const tutti::comm::CommIdentity identity;
   const tutti::comm::Config config;
-  const std::unique_ptr<const tutti::comm::CommSettings> settings;  ///< what the environment said when it was made
+  const std::shared_ptr<const tutti::comm::CommSettings> settings;  ///< what the environment said when it was made
   const tutti::comm::CommOptions options;                           ///< of `settings`
   tutti::Abort abort;
   tutti::comm::CallGate gate;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/ending/rank_account.h"
+#include "comm/launch/launch.h"
+
 namespace tutti::comm {
 namespace {
 

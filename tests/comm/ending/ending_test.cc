@@ -19,7 +19,7 @@ namespace {
 using namespace test;
 
 TEST(Ending, AnAbortFreesNothingUnderADestroyThatWaits) {
-  auto* const comm = new ncclComm(CommIdentity(), test::configOf(false), CommSettings());
+  auto* const comm = new ncclComm(CommIdentity(), test::configOf(false), std::make_shared<const CommSettings>(), {});
   std::atomic<bool> go{false};
   auto task = BackgroundTask::start([&] {
                 while (!go) std::this_thread::sleep_for(milliseconds(1));
@@ -45,7 +45,7 @@ TEST(Ending, AnAbortFreesNothingUnderADestroyThatWaits) {
 }
 
 TEST(Ending, AnAbortDoesNotWaitForBackgroundWorkForEver) {
-  auto* const comm = new ncclComm(CommIdentity(), test::configOf(false), CommSettings());
+  auto* const comm = new ncclComm(CommIdentity(), test::configOf(false), std::make_shared<const CommSettings>(), {});
   test::expectLog("a call on another thread did not return within 10 s");
   std::atomic<bool> go{false};
   comm->progress.task = BackgroundTask::start([&] {
@@ -104,7 +104,7 @@ TEST(Failure, HasItsTextBeforeTheApplicationCanSeeIt) {
 }
 
 TEST(Ending, ADestroyAfterAFailureFreesWithoutWaiting) {
-  auto* const comm = new ncclComm(CommIdentity(), test::configOf(true), CommSettings());
+  auto* const comm = new ncclComm(CommIdentity(), test::configOf(true), std::make_shared<const CommSettings>(), {});
   comm->abort.raise(Status(ncclRemoteError), "a peer has died");
   EXPECT_TRUE(destroyComm(comm).ok());
 }

@@ -1,6 +1,8 @@
 // A communicator that never came up: enough for whoever only looks at its configuration, its abort and its gate.
 #pragma once
 
+#include <memory>
+
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 
@@ -13,7 +15,8 @@ inline comm::Config configOf(bool blocking) {
 }
 
 struct Shell {
-  explicit Shell(bool blocking = true) : comm(comm::CommIdentity(), configOf(blocking), comm::CommSettings()) {}
+  explicit Shell(bool blocking = true)
+      : comm(comm::CommIdentity(), configOf(blocking), std::make_shared<const comm::CommSettings>(), {}) {}
   ncclComm comm;
 };
 

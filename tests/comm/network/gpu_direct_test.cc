@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/network/network.h"
+#include "comm/network/nics.h"
 #include "comm/settings/network_settings.h"
 #include "plugin/net.h"
 #include "topo/search/search.h"
