@@ -86,6 +86,27 @@ class Device {
   CUstream ownStream_ = nullptr;
 };
 
+namespace detail {
+/// Traits of Handles to what a device gives out; nothing is held without a device. Who derives from it adds close().
+template <class Raw>
+struct DeviceTraits {
+  struct Type {
+    const Device* device = nullptr;
+    Raw raw{};
+    friend bool operator==(const Type&, const Type&) = default;
+  };
+  static Type invalid() { return {}; }
+
+ protected:
+  /// Calls the driver's `function` with what is held, in the device's context. A failure is logged and forgotten.
+  template <class Function>
+  static void giveBack(const Type& held, Function Driver::*function, const char* name) {
+    const auto guard = held.device->enter();
+    if (guard.ok()) held.device->check((held.device->driver().*function)(held.raw), name).ignore();
+  }
+};
+}  // namespace detail
+
 /// Number of devices this process sees.
 Result<int> deviceCount(const Driver& driver);
 /// The ordinal of the calling thread's current device: that of its current context, 0 when it has none.

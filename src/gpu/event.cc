@@ -3,8 +3,7 @@
 namespace tutti::gpu {
 
 void detail::EventTraits::close(Type held) {
-  const auto guard = held.device->enter();
-  if (guard.ok()) held.device->check(held.device->driver().cuEventDestroy(held.event), "cuEventDestroy").ignore();
+  giveBack(held, &Driver::cuEventDestroy, "cuEventDestroy");
 }
 
 Result<Event> Event::create(const Device& device) {

@@ -12,13 +12,7 @@
 namespace tutti::gpu {
 
 namespace detail {
-struct EventTraits {
-  struct Type {
-    const Device* device = nullptr;
-    CUevent event = nullptr;
-    friend bool operator==(const Type&, const Type&) = default;
-  };
-  static Type invalid() { return {}; }
+struct EventTraits : DeviceTraits<CUevent> {
   static void close(Type held);
 };
 }  // namespace detail
@@ -28,7 +22,7 @@ struct EventTraits {
 class Event {
  public:
   static Result<Event> create(const Device& device);
-  CUevent get() const { return handle_.get().event; }
+  CUevent get() const { return handle_.get().raw; }
 
   /// Marks the point that `stream` has reached. On a capturing stream the mark is part of that capture.
   Status record(CUstream stream);

@@ -5,9 +5,7 @@
 namespace tutti::gpu {
 
 void detail::IpcMemoryTraits::close(Type held) {
-  const auto guard = held.device->enter();
-  if (!guard.ok()) return;
-  held.device->check(held.device->driver().cuIpcCloseMemHandle(held.address), "cuIpcCloseMemHandle").ignore();
+  giveBack(held, &Driver::cuIpcCloseMemHandle, "cuIpcCloseMemHandle");
 }
 
 Result<CUipcMemHandle> IpcMemory::exportHandle(const DeviceBuffer& buffer) {

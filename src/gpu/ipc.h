@@ -15,13 +15,7 @@
 namespace tutti::gpu {
 
 namespace detail {
-struct IpcMemoryTraits {
-  struct Type {
-    const Device* device = nullptr;
-    CUdeviceptr address = 0;
-    friend bool operator==(const Type&, const Type&) = default;
-  };
-  static Type invalid() { return {}; }
+struct IpcMemoryTraits : DeviceTraits<CUdeviceptr> {
   static void close(Type held);
 };
 }  // namespace detail
@@ -39,7 +33,7 @@ class IpcMemory {
   static Result<std::optional<IpcMemory>> openIfAllowed(const Device& device, const CUipcMemHandle& handle,
                                                         std::string& why);
 
-  CUdeviceptr address() const { return handle_.get().address; }
+  CUdeviceptr address() const { return handle_.get().raw; }
   std::byte* data() const { return reinterpret_cast<std::byte*>(address()); }
 
  private:

@@ -38,8 +38,7 @@ std::string besideThisLibrary() {
 }  // namespace
 
 void detail::ModuleTraits::close(Type held) {
-  const auto guard = held.device->enter();
-  if (guard.ok()) held.device->check(held.device->driver().cuModuleUnload(held.module), "cuModuleUnload").ignore();
+  giveBack(held, &Driver::cuModuleUnload, "cuModuleUnload");
 }
 
 Result<std::unique_ptr<KernelSet>> KernelSet::create(const Device& device, std::string hostModulePath) {
@@ -91,7 +90,7 @@ Result<CUfunction> KernelSet::find(std::string_view kernelName, CUmodule module)
 }
 
 Result<CUmodule> KernelSet::moduleFor(const std::string& family) {
-  if (const auto known = modules_.find(family); known != modules_.end()) return known->second.get().module;
+  if (const auto known = modules_.find(family); known != modules_.end()) return known->second.get().raw;
   auto loaded = device_->driver().softGpu ? loadHostModule() : loadFatbin(family);
   if (loaded.ok()) modules_.emplace(family, Module({device_, loaded.value()}));
   return loaded;

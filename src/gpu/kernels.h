@@ -15,13 +15,7 @@
 namespace tutti::gpu {
 
 namespace detail {
-struct ModuleTraits {
-  struct Type {
-    const Device* device = nullptr;
-    CUmodule module = nullptr;
-    friend bool operator==(const Type&, const Type&) = default;
-  };
-  static Type invalid() { return {}; }
+struct ModuleTraits : DeviceTraits<CUmodule> {
   static void close(Type held);
 };
 }  // namespace detail

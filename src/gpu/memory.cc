@@ -8,19 +8,15 @@
 namespace tutti::gpu {
 
 void detail::DeviceMemoryTraits::close(Type held) {
-  const auto guard = held.device->enter();
-  if (guard.ok()) held.device->check(held.device->driver().cuMemFree(held.address), "cuMemFree").ignore();
+  giveBack(held, &Driver::cuMemFree, "cuMemFree");
 }
 
 void detail::PinnedMemoryTraits::close(Type held) {
-  const auto guard = held.device->enter();
-  if (guard.ok()) held.device->check(held.device->driver().cuMemFreeHost(held.host), "cuMemFreeHost").ignore();
+  giveBack(held, &Driver::cuMemFreeHost, "cuMemFreeHost");
 }
 
 void detail::RegisteredMemoryTraits::close(Type held) {
-  const auto guard = held.device->enter();
-  if (guard.ok())
-    held.device->check(held.device->driver().cuMemHostUnregister(held.host), "cuMemHostUnregister").ignore();
+  giveBack(held, &Driver::cuMemHostUnregister, "cuMemHostUnregister");
 }
 
 Result<DeviceBuffer> DeviceBuffer::create(const Device& device, std::size_t bytes, std::string_view about) {

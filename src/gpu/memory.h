@@ -12,22 +12,10 @@
 namespace tutti::gpu {
 
 namespace detail {
-struct DeviceMemoryTraits {
-  struct Type {
-    const Device* device = nullptr;
-    CUdeviceptr address = 0;
-    friend bool operator==(const Type&, const Type&) = default;
-  };
-  static Type invalid() { return {}; }
+struct DeviceMemoryTraits : DeviceTraits<CUdeviceptr> {
   static void close(Type held);
 };
-struct PinnedMemoryTraits {
-  struct Type {
-    const Device* device = nullptr;
-    void* host = nullptr;
-    friend bool operator==(const Type&, const Type&) = default;
-  };
-  static Type invalid() { return {}; }
+struct PinnedMemoryTraits : DeviceTraits<void*> {
   static void close(Type held);
 };
 struct RegisteredMemoryTraits : PinnedMemoryTraits {
@@ -41,7 +29,7 @@ class DeviceBuffer {
   /// `bytes` > 0. `about` names the purpose in errors: "slots of channel 3 from rank 1".
   static Result<DeviceBuffer> create(const Device& device, std::size_t bytes, std::string_view about);
   const Device& device() const { return *handle_.get().device; }
-  CUdeviceptr address() const { return handle_.get().address; }
+  CUdeviceptr address() const { return handle_.get().raw; }
   /// The same as a pointer, for views handed to kernels. The host must not dereference it.
   std::byte* data() const { return reinterpret_cast<std::byte*>(address()); }
   std::size_t size() const { return size_; }
@@ -56,7 +44,7 @@ class DeviceBuffer {
 class PinnedBuffer {
  public:
   static Result<PinnedBuffer> create(const Device& device, std::size_t bytes, std::string_view about);
-  std::byte* host() const { return static_cast<std::byte*>(handle_.get().host); }
+  std::byte* host() const { return static_cast<std::byte*>(handle_.get().raw); }
   /// The same memory as kernels address it.
   std::byte* onDevice() const { return onDevice_; }
   std::size_t size() const { return size_; }

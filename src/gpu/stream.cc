@@ -8,8 +8,7 @@
 namespace tutti::gpu {
 
 void detail::StreamTraits::close(Type held) {
-  const auto guard = held.device->enter();
-  if (guard.ok()) held.device->check(held.device->driver().cuStreamDestroy(held.stream), "cuStreamDestroy").ignore();
+  giveBack(held, &Driver::cuStreamDestroy, "cuStreamDestroy");
 }
 
 Result<Stream> Stream::create(const Device& device) {

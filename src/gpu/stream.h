@@ -15,13 +15,7 @@ namespace tutti::gpu {
 inline constexpr std::chrono::milliseconds kDeviceWaitBound{60'000};
 
 namespace detail {
-struct StreamTraits {
-  struct Type {
-    const Device* device = nullptr;
-    CUstream stream = nullptr;
-    friend bool operator==(const Type&, const Type&) = default;
-  };
-  static Type invalid() { return {}; }
+struct StreamTraits : DeviceTraits<CUstream> {
   static void close(Type held);
 };
 
@@ -34,7 +28,7 @@ Status pollDevice(const Device& device, const char* call, const Abort* abort, st
 class Stream {
  public:
   static Result<Stream> create(const Device& device);
-  CUstream get() const { return handle_.get().stream; }
+  CUstream get() const { return handle_.get().raw; }
 
  private:
   explicit Stream(detail::StreamTraits::Type raw) : handle_(raw) {}
