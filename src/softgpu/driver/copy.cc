@@ -67,7 +67,7 @@ const void* end(CUmemorytype type, const void* host, CUdeviceptr device) {
   return type == CU_MEMORYTYPE_HOST ? host : bytesOf(device);
 }
 
-CUresult copyOf(const CUDA_MEMCPY2D& c, CopyOperation* copy) {
+CUresult rowsOf(const CUDA_MEMCPY2D& c, CopyOperation* rows) {
   if (c.srcMemoryType == CU_MEMORYTYPE_ARRAY || c.dstMemoryType == CU_MEMORYTYPE_ARRAY)
     return unsupported("CUarray copies");
   const auto* source = static_cast<const char*>(end(c.srcMemoryType, c.srcHost, c.srcDevice));
@@ -75,7 +75,7 @@ CUresult copyOf(const CUDA_MEMCPY2D& c, CopyOperation* copy) {
   const std::size_t sourcePitch = c.srcPitch == 0 ? c.WidthInBytes : c.srcPitch;
   const std::size_t destinationPitch = c.dstPitch == 0 ? c.WidthInBytes : c.dstPitch;
   if (sourcePitch < c.WidthInBytes || destinationPitch < c.WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
-  *copy = {destination + c.dstY * destinationPitch + c.dstXInBytes,
+  *rows = {destination + c.dstY * destinationPitch + c.dstXInBytes,
            source + c.srcY * sourcePitch + c.srcXInBytes,
            c.WidthInBytes,
            c.Height,
@@ -85,17 +85,9 @@ CUresult copyOf(const CUDA_MEMCPY2D& c, CopyOperation* copy) {
   return CUDA_SUCCESS;
 }
 
-CUresult copy2D(const char* name, const CUDA_MEMCPY2D* c, CUstream handle, bool wait) {
-  return callOnStream(name, handle, [&](Stream& stream) -> CUresult {
-    if (c == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CopyOperation copy;
-    CUresult result = copyOf(*c, &copy);
-    if (result == CUDA_SUCCESS) result = copyAsync(stream, copy);
-    return result == CUDA_SUCCESS && wait ? stream.synchronize() : result;
-  });
-}
-
-CUresult copy3D(const char* name, const CUDA_MEMCPY3D* c, CUstream handle, bool wait) {
+/// A copy whose parameters are of two or three dimensions.
+template <class Parameters>
+CUresult copyRows(const char* name, const Parameters* c, CUstream handle, bool wait) {
   return callOnStream(name, handle, [&](Stream& stream) -> CUresult {
     if (c == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CopyOperation copy;
@@ -128,7 +120,7 @@ CUresult tutti::softgpu::rowsOf(const CUDA_MEMCPY3D& c, CopyOperation* rows) {
     if (!even) return unsupported("a 3D copy of a part of its planes");
     plane.Height = c.Height * c.Depth;
   }
-  return copyOf(plane, rows);
+  return ::rowsOf(plane, rows);
 }
 
 extern "C" {
@@ -165,20 +157,20 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr destination, CUdeviceptr source, size_
   return copyLater("cuMemcpyDtoDAsync", bytesOf(destination), bytesOf(source), bytes, stream);
 }
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) {
-  return copy2D("cuMemcpy2D", copy, nullptr, true);
+  return copyRows("cuMemcpy2D", copy, nullptr, true);
 }
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy) {
-  return copy2D("cuMemcpy2DUnaligned", copy, nullptr, true);
+  return copyRows("cuMemcpy2DUnaligned", copy, nullptr, true);
 }
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
-  return copy2D("cuMemcpy2DAsync", copy, stream, false);
+  return copyRows("cuMemcpy2DAsync", copy, stream, false);
 }
 
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) {
-  return copy3D("cuMemcpy3D", copy, nullptr, true);
+  return copyRows("cuMemcpy3D", copy, nullptr, true);
 }
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) {
-  return copy3D("cuMemcpy3DAsync", copy, stream, false);
+  return copyRows("cuMemcpy3DAsync", copy, stream, false);
 }
 
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* destinations, CUdeviceptr* sources, size_t* sizes, size_t count,

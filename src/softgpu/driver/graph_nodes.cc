@@ -27,6 +27,16 @@ CUresult add(const char* name, const NewNode& wanted, CUgraphNodeType type, cons
   });
 }
 
+/// A node that records an event or waits for it.
+template <class EventOperation>
+CUresult addEvent(const char* name, const NewNode& wanted, CUgraphNodeType type, CUevent event) {
+  if (!machineExists()) return CUDA_ERROR_NOT_INITIALIZED;
+  auto found = machine().events.find(event);
+  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Context* context = &found->context();
+  return add(name, wanted, type, EventOperation{std::move(found)}, context);
+}
+
 Context* orCurrent(CUcontext handle) {
   return handle == nullptr ? currentContext() : contextOf(handle);
 }
@@ -100,22 +110,14 @@ CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const 
 
 CUresult cuGraphAddEventRecordNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* after, size_t count,
                                    CUevent event) {
-  if (!machineExists()) return CUDA_ERROR_NOT_INITIALIZED;
-  auto found = machine().events.find(event);
-  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  Context* context = &found->context();
-  return add("cuGraphAddEventRecordNode", {result, graph, after, count}, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-             RecordOperation{std::move(found)}, context);
+  return addEvent<RecordOperation>("cuGraphAddEventRecordNode", {result, graph, after, count},
+                                   CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
 }
 
 CUresult cuGraphAddEventWaitNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* after, size_t count,
                                  CUevent event) {
-  if (!machineExists()) return CUDA_ERROR_NOT_INITIALIZED;
-  auto found = machine().events.find(event);
-  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  Context* context = &found->context();
-  return add("cuGraphAddEventWaitNode", {result, graph, after, count}, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
-             WaitOperation{std::move(found)}, context);
+  return addEvent<WaitOperation>("cuGraphAddEventWaitNode", {result, graph, after, count},
+                                 CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
 CUresult cuGraphAddChildGraphNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* after, size_t count,
