@@ -21,6 +21,19 @@ bool wouldBlock(int error) {
   return error == EAGAIN || error == EWOULDBLOCK;
 }
 
+/// Moves all of `data` by move(rest), waiting for the socket to be ready for `event` whenever it would block.
+template <class Byte, class Move>
+IoOutcome moveAll(int fd, std::span<Byte> data, short event, const Wait& wait, const Move& move) {
+  std::size_t moved = 0;
+  while (moved < data.size()) {
+    IoOutcome outcome = move(data.subspan(moved));
+    moved += outcome.bytes;
+    if (outcome.kind == Kind::WouldBlock) outcome = pollFd(fd, event, wait);
+    if (!outcome.done()) return ended(outcome.kind, moved, outcome.error);
+  }
+  return ended(Kind::Done, moved);
+}
+
 }  // namespace
 
 Address Socket::local() const {
@@ -53,25 +66,11 @@ IoOutcome Socket::tryRecv(std::span<std::byte> data) {
 }
 
 IoOutcome Socket::sendQuietly(std::span<const std::byte> data, const Wait& wait) {
-  std::size_t moved = 0;
-  while (moved < data.size()) {
-    IoOutcome outcome = trySend(data.subspan(moved));
-    moved += outcome.bytes;
-    if (outcome.kind == Kind::WouldBlock) outcome = pollFd(fd(), POLLOUT, wait);
-    if (!outcome.done()) return ended(outcome.kind, moved, outcome.error);
-  }
-  return ended(Kind::Done, moved);
+  return moveAll(fd(), data, POLLOUT, wait, [this](std::span<const std::byte> rest) { return trySend(rest); });
 }
 
 IoOutcome Socket::recvQuietly(std::span<std::byte> data, const Wait& wait) {
-  std::size_t moved = 0;
-  while (moved < data.size()) {
-    IoOutcome outcome = tryRecv(data.subspan(moved));
-    moved += outcome.bytes;
-    if (outcome.kind == Kind::WouldBlock) outcome = pollFd(fd(), POLLIN, wait);
-    if (!outcome.done()) return ended(outcome.kind, moved, outcome.error);
-  }
-  return ended(Kind::Done, moved);
+  return moveAll(fd(), data, POLLIN, wait, [this](std::span<std::byte> rest) { return tryRecv(rest); });
 }
 
 Status Socket::failure(const IoOutcome& outcome, const char* doing, const Wait& wait) const {
