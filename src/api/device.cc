@@ -32,9 +32,24 @@ ncclTeam_t teamOf(std::string_view label, ncclComm_t comm, bool alone) {
   return team;
 }
 
-Status pointerOfUnknownWindow(std::string_view label, const void* window, void** outPtr) {
-  TRY(api::checkPointer(outPtr, label, "outPtr"));
-  return fail(ncclInvalidArgument, "{} : unknown window {}", label, window);
+/// "DevCommCreate" of "ncclDevCommCreate", as texts about arguments call it.
+std::string_view labelOf(std::string_view function) {
+  return function.substr(4);
+}
+
+/// There is no window yet, so whatever the caller passes is none.
+ncclResult_t pointerOfUnknownWindow(std::string_view function, const void* window, void** outPtr) {
+  return api::api(function, [&]() -> Status {
+    TRY(api::checkPointer(outPtr, labelOf(function), "outPtr"));
+    return fail(ncclInvalidArgument, "{} : unknown window {}", labelOf(function), window);
+  });
+}
+
+/// What resources of the device API need; there are none yet.
+Status requirementNotYet(std::string_view function, const void* outHandle, const void* outReq) {
+  TRY(api::checkPointer(outHandle, labelOf(function), "outHandle"));
+  TRY(api::checkPointer(outReq, labelOf(function), "outReq"));
+  return api::notYet(function);
 }
 
 }  // namespace
@@ -100,11 +115,8 @@ TUTTI_API(int, TeamRankToLsa, (ncclComm_t comm, ncclTeam_t team, int rank)) {
 
 TUTTI_API(ncclResult_t, LsaBarrierCreateRequirement,
           (ncclTeam_t, int, ncclLsaBarrierHandle_t* outHandle, ncclDevResourceRequirements_t* outReq)) {
-  return api::api("ncclLsaBarrierCreateRequirement", [&]() -> Status {
-    TRY(api::checkPointer(outHandle, "LsaBarrierCreateRequirement", "outHandle"));
-    TRY(api::checkPointer(outReq, "LsaBarrierCreateRequirement", "outReq"));
-    return api::notYet("ncclLsaBarrierCreateRequirement");
-  });
+  return api::api("ncclLsaBarrierCreateRequirement",
+                  [&] { return requirementNotYet("ncclLsaBarrierCreateRequirement", outHandle, outReq); });
 }
 
 TUTTI_API(ncclResult_t, GinBarrierCreateRequirement,
@@ -112,9 +124,7 @@ TUTTI_API(ncclResult_t, GinBarrierCreateRequirement,
            ncclDevResourceRequirements_t* outReq)) {
   return api::api("ncclGinBarrierCreateRequirement", [&]() -> Status {
     TRY(comm::checkComm(comm, "GinBarrierCreateRequirement"));
-    TRY(api::checkPointer(outHandle, "GinBarrierCreateRequirement", "outHandle"));
-    TRY(api::checkPointer(outReq, "GinBarrierCreateRequirement", "outReq"));
-    return api::notYet("ncclGinBarrierCreateRequirement");
+    return requirementNotYet("ncclGinBarrierCreateRequirement", outHandle, outReq);
   });
 }
 
@@ -124,47 +134,34 @@ TUTTI_API(int, LLA2ACalcSlots, (int maxElts, int maxEltSize)) {
 
 TUTTI_API(ncclResult_t, LLA2ACreateRequirement,
           (int, int, ncclLLA2AHandle_t* outHandle, ncclDevResourceRequirements_t* outReq)) {
-  return api::api("ncclLLA2ACreateRequirement", [&]() -> Status {
-    TRY(api::checkPointer(outHandle, "LLA2ACreateRequirement", "outHandle"));
-    TRY(api::checkPointer(outReq, "LLA2ACreateRequirement", "outReq"));
-    return api::notYet("ncclLLA2ACreateRequirement");
-  });
+  return api::api("ncclLLA2ACreateRequirement",
+                  [&] { return requirementNotYet("ncclLLA2ACreateRequirement", outHandle, outReq); });
 }
 
 TUTTI_API(ncclResult_t, GinOutboxCreateRequirement,
           (int, int, ncclGinOutboxHandle_t* outHandle, ncclDevResourceRequirements_t* outReq)) {
-  return api::api("ncclGinOutboxCreateRequirement", [&]() -> Status {
-    TRY(api::checkPointer(outHandle, "GinOutboxCreateRequirement", "outHandle"));
-    TRY(api::checkPointer(outReq, "GinOutboxCreateRequirement", "outReq"));
-    return api::notYet("ncclGinOutboxCreateRequirement");
-  });
+  return api::api("ncclGinOutboxCreateRequirement",
+                  [&] { return requirementNotYet("ncclGinOutboxCreateRequirement", outHandle, outReq); });
 }
 
 TUTTI_API(ncclResult_t, GinInboxA2ACreateRequirement,
           (ncclTeam_t, int, int, ncclGinInboxA2AHandle_t* outHandle, ncclDevResourceRequirements_t* outReq)) {
-  return api::api("ncclGinInboxA2ACreateRequirement", [&]() -> Status {
-    TRY(api::checkPointer(outHandle, "GinInboxA2ACreateRequirement", "outHandle"));
-    TRY(api::checkPointer(outReq, "GinInboxA2ACreateRequirement", "outReq"));
-    return api::notYet("ncclGinInboxA2ACreateRequirement");
-  });
+  return api::api("ncclGinInboxA2ACreateRequirement",
+                  [&] { return requirementNotYet("ncclGinInboxA2ACreateRequirement", outHandle, outReq); });
 }
 
 TUTTI_API(ncclResult_t, GetMultimemDevicePointer, (ncclWindow_t window, size_t, ncclMultimemHandle_t, void** outPtr)) {
-  return api::api("ncclGetMultimemDevicePointer",
-                  [&] { return pointerOfUnknownWindow("GetMultimemDevicePointer", window, outPtr); });
+  return pointerOfUnknownWindow("ncclGetMultimemDevicePointer", window, outPtr);
 }
 
 TUTTI_API(ncclResult_t, GetLsaMultimemDevicePointer, (ncclWindow_t window, size_t, void** outPtr)) {
-  return api::api("ncclGetLsaMultimemDevicePointer",
-                  [&] { return pointerOfUnknownWindow("GetLsaMultimemDevicePointer", window, outPtr); });
+  return pointerOfUnknownWindow("ncclGetLsaMultimemDevicePointer", window, outPtr);
 }
 
 TUTTI_API(ncclResult_t, GetLsaDevicePointer, (ncclWindow_t window, size_t, int, void** outPtr)) {
-  return api::api("ncclGetLsaDevicePointer",
-                  [&] { return pointerOfUnknownWindow("GetLsaDevicePointer", window, outPtr); });
+  return pointerOfUnknownWindow("ncclGetLsaDevicePointer", window, outPtr);
 }
 
 TUTTI_API(ncclResult_t, GetPeerDevicePointer, (ncclWindow_t window, size_t, int, void** outPtr)) {
-  return api::api("ncclGetPeerDevicePointer",
-                  [&] { return pointerOfUnknownWindow("GetPeerDevicePointer", window, outPtr); });
+  return pointerOfUnknownWindow("ncclGetPeerDevicePointer", window, outPtr);
 }

@@ -3,32 +3,17 @@
 #include "comm/lifecycle.h"
 
 using namespace tutti;
+using comm::ApiFunc;
 
 TUTTI_API(ncclResult_t, Send,
           (const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
            cudaStream_t stream)) {
-  return api::run("ncclSend", comm,
-                  {.func = comm::ApiFunc::Send,
-                   .sendbuff = sendbuff,
-                   .recvbuff = nullptr,
-                   .count = count,
-                   .datatype = datatype,
-                   .redOp = ncclSum,
-                   .root = peer,
-                   .stream = stream});
+  return api::run("ncclSend", comm, {ApiFunc::Send, sendbuff, nullptr, count, datatype, ncclSum, peer, stream});
 }
 
 TUTTI_API(ncclResult_t, Recv,
           (void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream)) {
-  return api::run("ncclRecv", comm,
-                  {.func = comm::ApiFunc::Recv,
-                   .sendbuff = nullptr,
-                   .recvbuff = recvbuff,
-                   .count = count,
-                   .datatype = datatype,
-                   .redOp = ncclSum,
-                   .root = peer,
-                   .stream = stream});
+  return api::run("ncclRecv", comm, {ApiFunc::Recv, nullptr, recvbuff, count, datatype, ncclSum, peer, stream});
 }
 
 namespace {

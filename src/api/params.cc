@@ -83,27 +83,19 @@ TUTTI_API(ncclResult_t, ParamBind, (ncclParamHandle_t * out, const char* key)) {
   });
 }
 
-TUTTI_API(ncclResult_t, ParamGetI8, (ncclParamHandle_t h, int8_t* out)) {
-  return refuse("ParamGetI8", h, out);
-}
-TUTTI_API(ncclResult_t, ParamGetI16, (ncclParamHandle_t h, int16_t* out)) {
-  return refuse("ParamGetI16", h, out);
-}
-TUTTI_API(ncclResult_t, ParamGetI32, (ncclParamHandle_t h, int32_t* out)) {
-  return refuse("ParamGetI32", h, out);
-}
-TUTTI_API(ncclResult_t, ParamGetU8, (ncclParamHandle_t h, uint8_t* out)) {
-  return refuse("ParamGetU8", h, out);
-}
-TUTTI_API(ncclResult_t, ParamGetU16, (ncclParamHandle_t h, uint16_t* out)) {
-  return refuse("ParamGetU16", h, out);
-}
-TUTTI_API(ncclResult_t, ParamGetU32, (ncclParamHandle_t h, uint32_t* out)) {
-  return refuse("ParamGetU32", h, out);
-}
-TUTTI_API(ncclResult_t, ParamGetU64, (ncclParamHandle_t h, uint64_t* out)) {
-  return refuse("ParamGetU64", h, out);
-}
+// Every setting is a 64-bit number or a text.
+#define GET_OF_NO_SETTING(name, type)                                     \
+  TUTTI_API(ncclResult_t, name, (ncclParamHandle_t handle, type * out)) { \
+    return refuse(#name, handle, out);                                    \
+  }
+GET_OF_NO_SETTING(ParamGetI8, int8_t)
+GET_OF_NO_SETTING(ParamGetI16, int16_t)
+GET_OF_NO_SETTING(ParamGetI32, int32_t)
+GET_OF_NO_SETTING(ParamGetU8, uint8_t)
+GET_OF_NO_SETTING(ParamGetU16, uint16_t)
+GET_OF_NO_SETTING(ParamGetU32, uint32_t)
+GET_OF_NO_SETTING(ParamGetU64, uint64_t)
+#undef GET_OF_NO_SETTING
 
 TUTTI_API(ncclResult_t, ParamGetI64, (ncclParamHandle_t handle, int64_t* out)) {
   return api::api("ncclParamGetI64", [&]() -> Status {
