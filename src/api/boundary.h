@@ -12,8 +12,8 @@
 #include "nccl.h"
 
 /// Defines one entry point: strong pncclX with the body that follows, and weak ncclX at the same address.
-#define TUTTI_API(result, name, params)                                                                            \
-  extern "C" __attribute__((visibility("default"), weak, nothrow, alias("pnccl" #name))) result nccl##name params; \
+#define TUTTI_API(result, name, params)                                                                   \
+  extern "C" __attribute__((visibility("default"), weak, alias("pnccl" #name))) result nccl##name params; \
   extern "C" __attribute__((visibility("default"))) result pnccl##name params
 
 namespace tutti::api {
