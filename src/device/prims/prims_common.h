@@ -3,6 +3,7 @@
 
 #include "device/prims/move.h"
 #include "device/simt/simt.h"
+#include "device/simt/unsigned_of.h"
 #include "device/work.h"
 
 namespace tutti::device {
@@ -102,25 +103,6 @@ TUTTI_DEVICE To fromBits(const From& from) {
   return to;
 }
 
-template <std::size_t kBytes>
-struct UnsignedOf;
-template <>
-struct UnsignedOf<1> {
-  using Type = std::uint8_t;
-};
-template <>
-struct UnsignedOf<2> {
-  using Type = std::uint16_t;
-};
-template <>
-struct UnsignedOf<4> {
-  using Type = std::uint32_t;
-};
-template <>
-struct UnsignedOf<8> {
-  using Type = std::uint64_t;
-};
-
 /// The first `n` elements of a cell, one by one: for ends and for addresses that are aligned to elements only. The
 /// rest is zero. Shifts instead of an array: registers have no addresses.
 template <class Cell, class T>
@@ -131,7 +113,7 @@ TUTTI_DEVICE Cell loadElements(const T* from, unsigned n) {
     constexpr unsigned kPerWord = 8 / sizeof(T);
     TUTTI_NO_UNROLL
     for (unsigned e = 0; e < kPerWord && w * kPerWord + e < n; ++e) {
-      using Bits = typename UnsignedOf<sizeof(T)>::Type;
+      using Bits = simt::UnsignedOf<sizeof(T)>;
       const auto bits = fromBits<Bits>(simt::loadData<T>(from, w * kPerWord + e));
       word[w] |= std::uint64_t{bits} << (8 * sizeof(T) * e);
     }
@@ -148,7 +130,7 @@ TUTTI_DEVICE void storeElements(T* to, unsigned n, const Cell& cell) {
     constexpr unsigned kPerWord = 8 / sizeof(T);
     TUTTI_NO_UNROLL
     for (unsigned e = 0; e < kPerWord && w * kPerWord + e < n; ++e) {
-      using Bits = typename UnsignedOf<sizeof(T)>::Type;
+      using Bits = simt::UnsignedOf<sizeof(T)>;
       const auto bits = static_cast<Bits>(word[w] >> (8 * sizeof(T) * e));
       simt::storeData(to, w * kPerWord + e, fromBits<T>(bits));
     }

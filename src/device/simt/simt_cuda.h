@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "device/simt/unsigned_of.h"
+
 #define TUTTI_DEVICE __device__ __forceinline__
 #define TUTTI_DEVICE_RARE TUTTI_DEVICE
 #define TUTTI_HOST_DEVICE __host__ __device__ __forceinline__
@@ -71,27 +73,7 @@ namespace raw {
 
 // One volatile access of N bytes from or to raw bits.
 template <std::size_t N>
-struct Bits;
-template <>
-struct Bits<1> {
-  using Type = std::uint8_t;
-};
-template <>
-struct Bits<2> {
-  using Type = std::uint16_t;
-};
-template <>
-struct Bits<4> {
-  using Type = std::uint32_t;
-};
-template <>
-struct Bits<8> {
-  using Type = std::uint64_t;
-};
-template <>
-struct Bits<16> {
-  using Type = Pack16;
-};
+using Bits = std::conditional_t<N == sizeof(Pack16), Pack16, UnsignedOf<N>>;
 
 TUTTI_DEVICE void load(Pack16& v, const void* p) {
   asm volatile("ld.volatile.v2.u64 {%0, %1}, [%2];" : "=l"(v.word[0]), "=l"(v.word[1]) : "l"(p) : "memory");
@@ -186,7 +168,7 @@ class Thread {
   }
   template <class T>
   TUTTI_DEVICE T loadVolatile(const T* p) const {
-    typename raw::Bits<sizeof(T)>::Type bits;
+    raw::Bits<sizeof(T)> bits;
     raw::load(bits, p);
     T value;
     __builtin_memcpy(&value, &bits, sizeof(T));
@@ -194,7 +176,7 @@ class Thread {
   }
   template <class T>
   TUTTI_DEVICE void storeVolatile(T* p, T value) const {
-    typename raw::Bits<sizeof(T)>::Type bits;
+    raw::Bits<sizeof(T)> bits;
     __builtin_memcpy(&bits, &value, sizeof(T));
     raw::store(p, bits);
   }
