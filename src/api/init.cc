@@ -17,31 +17,22 @@ Result<comm::Progress> start(const comm::InitRequest& request) {
   return comm::initRank(request);
 }
 
+ncclResult_t byOneId(std::string_view function, comm::InitRequest request) {
+  request.function = function;
+  return api::apiInGroup(function, [&] { return start(request); });
+}
+
 }  // namespace
 
 TUTTI_API(ncclResult_t, CommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank)) {
-  return api::apiInGroup("ncclCommInitRank", [&] {
-    return start({.comm = comm,
-                  .nRanks = nranks,
-                  .rank = rank,
-                  .ids = {&commId, 1},
-                  .config = nullptr,
-                  .function = "ncclCommInitRank",
-                  .plain = true});
-  });
+  return byOneId("ncclCommInitRank",
+                 {.comm = comm, .nRanks = nranks, .rank = rank, .ids = {&commId, 1}, .plain = true});
 }
 
 TUTTI_API(ncclResult_t, CommInitRankConfig,
           (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config)) {
-  return api::apiInGroup("ncclCommInitRankConfig", [&] {
-    return start({.comm = comm,
-                  .nRanks = nranks,
-                  .rank = rank,
-                  .ids = {&commId, 1},
-                  .config = config,
-                  .function = "ncclCommInitRankConfig",
-                  .plain = false});
-  });
+  return byOneId("ncclCommInitRankConfig",
+                 {.comm = comm, .nRanks = nranks, .rank = rank, .ids = {&commId, 1}, .config = config});
 }
 
 TUTTI_API(ncclResult_t, CommInitRankScalable,
