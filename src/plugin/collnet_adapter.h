@@ -146,20 +146,14 @@ Result<void*> PluginCollNet<V>::iallreduce(void* connection, const CollNetBuffer
 
 template <int V>
 bool PluginCollNet<V>::gathers() const {
-  if constexpr (V >= 8) {
-    return table_.iallgather != nullptr;
-  } else {
-    return false;
-  }
+  if constexpr (V >= 8) return table_.iallgather != nullptr;
+  return false;
 }
 
 template <int V>
 bool PluginCollNet<V>::scatters() const {
-  if constexpr (V >= 8) {
-    return table_.ireducescatter != nullptr;
-  } else {
-    return false;
-  }
+  if constexpr (V >= 8) return table_.ireducescatter != nullptr;
+  return false;
 }
 
 /// A piece of memory in the form of a version, 8 or newer.

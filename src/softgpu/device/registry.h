@@ -27,11 +27,8 @@ class Registry {
   /// Forgets the handle and gives the object back, null if there was none.
   std::shared_ptr<T> take(const void* handle) {
     std::lock_guard<std::mutex> guard(lock_);
-    const auto it = objects_.find(handle);
-    if (it == objects_.end()) return nullptr;
-    std::shared_ptr<T> object = std::move(it->second);
-    objects_.erase(it);
-    return object;
+    auto taken = objects_.extract(handle);
+    return taken.empty() ? nullptr : std::move(taken.mapped());
   }
   std::vector<std::shared_ptr<T>> all() const {
     std::lock_guard<std::mutex> guard(lock_);

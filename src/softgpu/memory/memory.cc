@@ -105,11 +105,8 @@ std::shared_ptr<Allocation> MemoryTable::find(std::uintptr_t address) const {
 
 std::shared_ptr<Allocation> MemoryTable::take(std::uintptr_t base) {
   std::unique_lock<std::shared_mutex> guard(lock_);
-  const auto it = ranges_.find(base);
-  if (it == ranges_.end()) return nullptr;
-  std::shared_ptr<Allocation> allocation = std::move(it->second);
-  ranges_.erase(it);
-  return allocation;
+  auto taken = ranges_.extract(base);
+  return taken.empty() ? nullptr : std::move(taken.mapped());
 }
 
 std::vector<std::shared_ptr<Allocation>> MemoryTable::all() const {
