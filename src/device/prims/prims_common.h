@@ -3,7 +3,6 @@
 
 #include "device/prims/move.h"
 #include "device/simt/simt.h"
-#include "device/simt/unsigned_of.h"
 #include "device/work.h"
 
 namespace tutti::device {
@@ -103,21 +102,26 @@ TUTTI_DEVICE To fromBits(const From& from) {
   return to;
 }
 
+/// Calls f(w, shift, i) for the first `n` elements of a cell: element `i` begins at bit `shift` of its 8-byte word `w`.
+template <class Cell, class T, class F>
+TUTTI_DEVICE void forElements(unsigned n, const F& f) {
+  TUTTI_UNROLL
+  for (unsigned w = 0; w < sizeof(Cell) / 8; ++w) {
+    constexpr unsigned kPerWord = 8 / sizeof(T);
+    TUTTI_NO_UNROLL
+    for (unsigned e = 0; e < kPerWord && w * kPerWord + e < n; ++e) f(w, 8 * sizeof(T) * e, w * kPerWord + e);
+  }
+}
+
 /// The first `n` elements of a cell, one by one: for ends and for addresses that are aligned to elements only. The
 /// rest is zero. Shifts instead of an array: registers have no addresses.
 template <class Cell, class T>
 TUTTI_DEVICE Cell loadElements(const T* from, unsigned n) {
   std::uint64_t word[sizeof(Cell) / 8] = {};
-  TUTTI_UNROLL
-  for (unsigned w = 0; w < sizeof(Cell) / 8; ++w) {
-    constexpr unsigned kPerWord = 8 / sizeof(T);
-    TUTTI_NO_UNROLL
-    for (unsigned e = 0; e < kPerWord && w * kPerWord + e < n; ++e) {
-      using Bits = simt::UnsignedOf<sizeof(T)>;
-      const auto bits = fromBits<Bits>(simt::loadData<T>(from, w * kPerWord + e));
-      word[w] |= std::uint64_t{bits} << (8 * sizeof(T) * e);
-    }
-  }
+  forElements<Cell, T>(n, [&](unsigned w, std::size_t shift, unsigned i) {
+    const auto bits = fromBits<simt::UnsignedOf<sizeof(T)>>(simt::loadData<T>(from, i));
+    word[w] |= std::uint64_t{bits} << shift;
+  });
   return fromBits<Cell>(word);
 }
 
@@ -125,16 +129,10 @@ template <class Cell, class T>
 TUTTI_DEVICE void storeElements(T* to, unsigned n, const Cell& cell) {
   std::uint64_t word[sizeof(Cell) / 8];
   __builtin_memcpy(word, &cell, sizeof(Cell));
-  TUTTI_UNROLL
-  for (unsigned w = 0; w < sizeof(Cell) / 8; ++w) {
-    constexpr unsigned kPerWord = 8 / sizeof(T);
-    TUTTI_NO_UNROLL
-    for (unsigned e = 0; e < kPerWord && w * kPerWord + e < n; ++e) {
-      using Bits = simt::UnsignedOf<sizeof(T)>;
-      const auto bits = static_cast<Bits>(word[w] >> (8 * sizeof(T) * e));
-      simt::storeData(to, w * kPerWord + e, fromBits<T>(bits));
-    }
-  }
+  forElements<Cell, T>(n, [&](unsigned w, std::size_t shift, unsigned i) {
+    const auto bits = static_cast<simt::UnsignedOf<sizeof(T)>>(word[w] >> shift);
+    simt::storeData(to, i, fromBits<T>(bits));
+  });
 }
 
 }  // namespace tutti::device

@@ -50,14 +50,7 @@ class PrimsFlagged : public PrimsVerbs<PrimsFlagged<Wire, T, Op, FanOf>, Wire::k
   friend Base;
 
  public:
-  using typename Base::Peers;
-
-  /// `streaming`: outputs are large (see Slice).
-  TUTTI_DEVICE PrimsFlagged(const Crew& crew, const Peers& peers, const Op& op, bool streaming)
-      : Base(crew, peers, op, streaming) {}
-  /// `recv`, `send`: connections this crew uses, null for none.
-  TUTTI_DEVICE PrimsFlagged(const Crew& crew, const RecvConn* recv, const SendConn* send, const Op& op, bool streaming)
-      : Base(crew, Peers{{recv}, {send}}, op, streaming) {}
+  using Base::Base;
 
   /// Ends the work: the counters are stored for whoever comes next. Every thread calls it.
   TUTTI_DEVICE void finish() {

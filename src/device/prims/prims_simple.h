@@ -21,14 +21,7 @@ class PrimsSimple : public PrimsVerbs<PrimsSimple<T, Op, FanOf>, Protocol::Simpl
   friend Base;
 
  public:
-  using typename Base::Peers;
-
-  /// `streaming`: outputs are large (see Slice).
-  TUTTI_DEVICE PrimsSimple(const Crew& crew, const Peers& peers, const Op& op, bool streaming)
-      : Base(crew, peers, op, streaming) {}
-  /// `recv`, `send`: connections this crew uses, null for none.
-  TUTTI_DEVICE PrimsSimple(const Crew& crew, const RecvConn* recv, const SendConn* send, const Op& op, bool streaming)
-      : Base(crew, Peers{{recv}, {send}}, op, streaming) {}
+  using Base::Base;
 
   /// Ends the work: what was offered has been read, the counters are stored for whoever comes next. For every thread.
   TUTTI_DEVICE void finish() {

@@ -18,6 +18,22 @@ class PrimsVerbs {
   using Element = T;
   using Peers = ConnPeers<FanOf>;
 
+  /// `streaming`: outputs are large (see Slice).
+  TUTTI_DEVICE PrimsVerbs(const Crew& crew, const Peers& peers, const Op& op, bool streaming)
+      : crew_(crew), op_(op), streaming_(streaming) {
+    TUTTI_UNROLL
+    for (int k = 0; k < kRecvs; ++k) {
+      if (peers.recv[k] != nullptr) recv_[k] = RecvFifo(crew.thread, *peers.recv[k]), nRecvs_ = k + 1;
+    }
+    TUTTI_UNROLL
+    for (int k = 0; k < kSends; ++k) {
+      if (peers.send[k] != nullptr) send_[k] = SendFifo(crew.thread, *peers.send[k]), nSends_ = k + 1;
+    }
+  }
+  /// `recv`, `send`: connections this crew uses, null for none.
+  TUTTI_DEVICE PrimsVerbs(const Crew& crew, const RecvConn* recv, const SendConn* send, const Op& op, bool streaming)
+      : PrimsVerbs(crew, Peers{{recv}, {send}}, op, streaming) {}
+
   /// in -> peer
   TUTTI_DEVICE void send(const T* in, std::uint64_t n) { steps<Verb<true, false, true, false, false>>(in, nullptr, n); }
   /// in -> peer, out
@@ -62,19 +78,6 @@ class PrimsVerbs {
   static constexpr bool kShares = FanOf::kShares && kProtocol == Protocol::Simple;
   using SendFifo = FifoView<Direction::Send, kProtocol, kSingle, kShares>;
   using RecvFifo = FifoView<Direction::Recv, kProtocol, kSingle, kShares>;
-
-  /// `streaming`: outputs are large (see Slice).
-  TUTTI_DEVICE PrimsVerbs(const Crew& crew, const Peers& peers, const Op& op, bool streaming)
-      : crew_(crew), op_(op), streaming_(streaming) {
-    TUTTI_UNROLL
-    for (int k = 0; k < kRecvs; ++k) {
-      if (peers.recv[k] != nullptr) recv_[k] = RecvFifo(crew.thread, *peers.recv[k]), nRecvs_ = k + 1;
-    }
-    TUTTI_UNROLL
-    for (int k = 0; k < kSends; ++k) {
-      if (peers.send[k] != nullptr) send_[k] = SendFifo(crew.thread, *peers.send[k]), nSends_ = k + 1;
-    }
-  }
 
   TUTTI_DEVICE void sync() const { crew_.thread.syncGroup(crew_.barrier, crew_.group); }
 

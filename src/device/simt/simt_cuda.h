@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "device/simt/unsigned_of.h"
+#include "device/simt/simt_types.h"
 
 #define TUTTI_DEVICE __device__ __forceinline__
 #define TUTTI_DEVICE_RARE TUTTI_DEVICE
@@ -25,16 +25,6 @@
   }
 
 namespace tutti::simt {
-
-struct alignas(16) Pack16 {
-  std::uint64_t word[2];
-};
-
-/// Threads that share a piece of work.
-struct Group {
-  unsigned rank;
-  unsigned size;
-};
 
 inline constexpr std::size_t kPackBytes = 16;
 inline constexpr bool kFusedStores = true;

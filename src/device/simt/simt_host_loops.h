@@ -11,6 +11,7 @@
 #endif
 
 #include "device/simt/simt_host_memory.h"
+#include "device/simt/simt_types.h"
 
 #if defined(__clang__)
 #define TUTTI_INDEPENDENT_LOOP _Pragma("clang loop vectorize(assume_safety)")
@@ -19,11 +20,6 @@
 #endif
 
 namespace tutti::simt {
-
-struct Group {
-  unsigned rank;
-  unsigned size;
-};
 
 /// Data moves one element at a time in the source; the compiler makes vectors of them.
 inline constexpr std::size_t kPackBytes = 1;

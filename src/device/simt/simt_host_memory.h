@@ -12,12 +12,9 @@
 #include <type_traits>
 
 #include "device/simt/simt_host_abi.h"
+#include "device/simt/simt_types.h"
 
 namespace tutti::simt {
-
-struct alignas(16) Pack16 {
-  std::uint64_t word[2];
-};
 
 /// In this world stores may become visible late: code that computes in place goes through buffers of its own and
 /// copyBytes() when storesAreDelayed().

@@ -1,4 +1,4 @@
-// The unsigned integer of so many bytes: the bits of anything as large.
+// Types that are the same for GPUs and for the software GPU. Include simt.h, not this.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,17 @@
 
 namespace tutti::simt {
 
-/// Of 1, 2, 4 or 8 bytes; void for other sizes, which nothing can be made of.
+struct alignas(16) Pack16 {
+  std::uint64_t word[2];
+};
+
+/// Threads that share a piece of work.
+struct Group {
+  unsigned rank;
+  unsigned size;
+};
+
+/// The unsigned integer of 1, 2, 4 or 8 bytes; void for other sizes, which nothing can be made of.
 template <std::size_t kBytes>
 using UnsignedOf =
     std::conditional_t<kBytes == 1, std::uint8_t,
