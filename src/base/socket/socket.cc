@@ -87,9 +87,8 @@ Status Socket::failure(const IoOutcome& outcome, const char* doing, const Wait& 
     case Kind::WouldBlock:
     case Kind::TimedOut:
       return fail(ncclRemoteError,
-                  "While {} {} the time ran out after {} bytes: the peer hangs, or the network drops "
-                  "packets",
-                  doing, peer_.text(), outcome.bytes);
+                  "While {} {} the time ran out after {} bytes: the peer hangs, or the network drops packets", doing,
+                  peer_.text(), outcome.bytes);
     case Kind::Done:
     case Kind::Failed:
       break;
