@@ -52,7 +52,9 @@ std::vector<std::string> MapEnv::names() const {
 }
 
 std::optional<std::string> ProcessEnv::get(std::string_view name) const {
-  const char* value = std::getenv(std::string(name).c_str());
+  const std::string text(name);
+  const char* value =
+      std::getenv(text.c_str());  // NOLINT(concurrency-mt-unsafe): who sets variables meanwhile is at fault
   if (value == nullptr) return std::nullopt;
   return value;
 }

@@ -209,7 +209,7 @@ void Bootstrap::abort(Status why) {
   state_->loop().abort(why);
 }
 
-void Bootstrap::announceFailure(Status why, std::string text) {
+void Bootstrap::announceFailure(Status why, const std::string& text) {
   state_->loop().announce(why, text);
 }
 

@@ -62,7 +62,7 @@ class Bootstrap final : public ControlChannel {
   void abort(Status why) override;
 
   /// Tells all peers that this rank's part of the communicator has failed; their onPeerLost gets `text`. Does not wait.
-  void announceFailure(Status why, std::string text);
+  void announceFailure(Status why, const std::string& text);
   /// abort(), and tells all peers at once that this rank aborted, where leave() would tell them later. Does not wait.
   void announceAbort(Status why);
   /// Tells all other ranks how this one is: their onState gets the bytes, at most 256 of them. Does not wait; what one

@@ -71,7 +71,7 @@ void ConnectionLoop::sendOn(Name name, Entry& entry, FrameType type, int tag, co
   if (!waited && entry.link->wantsWrite()) poller_.setWrite(entry.link->fd(), name, true);
 }
 
-bool ConnectionLoop::send(int peer, FrameType type, int tag, SharedBytes payload, std::uint8_t op) {
+bool ConnectionLoop::send(int peer, FrameType type, int tag, const SharedBytes& payload, std::uint8_t op) {
   const std::lock_guard lock(mutex_);
   if (peer == options_.rank) {
     Frame frame;

@@ -54,7 +54,7 @@ class ConnectionLoop {
   /// Whether a link to send to `peer` exists.
   bool reaches(int peer) const;
   /// Sends on the link of a tree neighbour or opened peer; frames to oneself go to the queue. False: no such link.
-  bool send(int peer, FrameType type, int tag, SharedBytes payload, std::uint8_t op = 0);
+  bool send(int peer, FrameType type, int tag, const SharedBytes& payload, std::uint8_t op = 0);
   /// On the connection to the own root, or to the root asked for a leader. After Done the root's end is no death.
   void sendToRoot(FrameType type, Bytes payload, Role role = Role::Root);
 

@@ -15,7 +15,7 @@ SharedBytes chunkOf(const T& value) {
 }  // namespace
 
 Link::Link(Socket socket, ServerHandshake server, std::uint32_t maxFrame)
-    : socket_(std::move(socket)), handshake_(std::move(server)), maxFrame_(maxFrame) {
+    : socket_(std::move(socket)), handshake_(server), maxFrame_(maxFrame) {
   expect(Stage::AwaitHello, sizeof(Hello));
 }
 

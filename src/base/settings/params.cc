@@ -13,8 +13,6 @@ namespace tutti {
 
 namespace {
 
-using param::Check;
-
 std::string upper(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });

@@ -227,6 +227,7 @@ Result<std::vector<OpenLink>> connectLinks(const ConnectContext& context, std::s
   }
 
   std::vector<OpenLink> links;
+  links.reserve(attempts.size());
   for (LinkAttempt& attempt : attempts) links.push_back(OpenLink{attempt.request, std::move(attempt.endpoints)});
   return links;
 }

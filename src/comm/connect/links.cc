@@ -10,8 +10,6 @@ namespace tutti::comm {
 
 namespace {
 
-using device::ConnKind;
-
 /// A list that grows by addLink().
 class LinkList {
  public:

@@ -6,8 +6,6 @@ namespace tutti::comm {
 
 namespace {
 
-using device::ConnKind;
-
 /// Rings of Broadcast and Reduce are cut at the root: nothing enters it, or nothing leaves it.
 bool isCut(const LinkRequest& link, const LaunchNote& note, int rank) {
   const int receiver = link.direction == device::Direction::Send ? link.peer : rank;

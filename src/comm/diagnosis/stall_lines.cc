@@ -8,8 +8,6 @@ namespace tutti::comm {
 
 namespace {
 
-using device::Protocol;
-
 std::string slots(std::uint64_t first, std::uint64_t end) {
   return end - first == 1 ? fmt::format("slot {}", first) : fmt::format("slots {}..{}", first, end - 1);
 }

@@ -11,11 +11,11 @@ namespace tutti::comm {
 
 void failComm(ncclComm& comm, Status why) {
   // What failed here may only be an echo: a peer's memory is gone because that peer heard of a death before this rank.
-  std::string text = comm.abort.raised() ? comm.abort.text() : lastErrorText();
+  const std::string text = comm.abort.raised() ? comm.abort.text() : lastErrorText();
   comm.abort.raise(why, text, text);
   restoreLastError(comm.abort.text());
   if (!comm.parts.bootstrap) return;
-  comm.parts.bootstrap->announceFailure(concernsAllRanks(why) ? why : Status(ncclRemoteError), std::move(text));
+  comm.parts.bootstrap->announceFailure(concernsAllRanks(why) ? why : Status(ncclRemoteError), text);
 }
 
 std::string describeComm(const ncclComm& comm) {
