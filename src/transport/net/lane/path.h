@@ -68,8 +68,8 @@ struct NetLane {
 /// Requests of a connection at a time.
 inline constexpr int kMostUnderWay = device::kSteps;
 
-/// What a lane waits for.
-enum class LaneWait : std::uint8_t { Kernel, Lines, Network, Completion, Room, Message, Flush, Slot, Turn, Delivery };
+/// What a lane waits for. Order: receives of other channels come before its own (RecvSequence).
+enum class LaneWait : std::uint8_t { Kernel, Lines, Network, Completion, Room, Message, Flush, Slot, Order, Delivery };
 
 /// Where a lane stands.
 struct LaneFacts {

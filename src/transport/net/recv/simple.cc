@@ -105,7 +105,7 @@ Result<bool> SimpleRecvLane::postGroups() {
   if (!any.ok()) return queue_.refuse(any.status());
   const bool due = asked().has_value();
   queue_.stall(due && groups_->refused());
-  const LaneWait forOthers = queue_.stalled() ? LaneWait::Room : LaneWait::Turn;
+  const LaneWait forOthers = queue_.stalled() ? LaneWait::Room : LaneWait::Order;
   if (queue_.empty()) report_.set(due ? forOthers : LaneWait::Kernel, queue_.posted());
   return any;
 }
