@@ -27,7 +27,7 @@ struct JoinedMachine {
 /// where a rank's GPU is not among the elements. `own` has elements.
 Result<std::optional<JoinedMachine>> joinMachines(const TopologyContext& context, const OwnMachine& own);
 
-/// The joined machine with its ways; GpuFacts::rank is the local rank. Empty where only the network would join its
+/// The joined machine with its paths; GpuFacts::rank is the local rank. Empty where only the network would join its
 /// GPUs: ranks of a node are then not searched as one.
 Result<std::optional<topo::Topology>> buildHostTopology(const TopologyContext& context, const JoinedMachine& joined);
 

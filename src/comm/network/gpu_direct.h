@@ -31,7 +31,7 @@ bool takesGpuMemory(const plugin::NetProperties& device, bool dmaBufs);
 /// Slots lie on the GPU where the device takes its memory and is near enough (NCCL_NET_GDR_LEVEL); senders' also only
 /// where the GPU is read well (NCCL_NET_GDR_READ). Where nothing is known of the machine, only a software GPU's, whose
 /// memory is any process's memory. Flushed: before compute capability 9, where the device asks for it, and where data
-/// and counters reach the GPU on different ways (docs/network.md).
+/// and counters reach the GPU on different paths (docs/network.md).
 net::SlotPlace slotPlaceFor(const GpuDirectQuestion& question, const GpuDirectSettings& settings);
 
 }  // namespace tutti::comm

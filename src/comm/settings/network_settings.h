@@ -31,7 +31,7 @@ struct FusionSettings {
 
 FusionSettings fusionSettings(const Params& params);
 
-/// What the environment says, besides what ways between GPU and NIC depend on.
+/// What the environment says, besides what paths between GPU and NIC depend on.
 struct GpuDirectSettings {
   std::optional<topo::PathType> level;  ///< NCCL_NET_GDR_LEVEL, where nothing is known of the machine
   int read = -2;                        ///< NCCL_NET_GDR_READ, likewise

@@ -283,7 +283,7 @@ Speeds assumedSpeeds(const RankFacts& ranks, unsigned nChannels, bool meshed) {
 
 Speeds knownSpeeds(const RankFacts& ranks, const topo::GraphSpeeds& graphs, unsigned nChannels, bool meshed) {
   Speeds speeds{.ring = graphs.ring, .tree = graphs.tree, .pat = graphs.pat};
-  // A search that found no way to a NIC says so, but nodes may still be joined.
+  // A search that found no path to a NIC says so, but nodes may still be joined.
   for (topo::GraphSpeed* graph : {&speeds.ring, &speeds.tree, &speeds.pat}) {
     if (ranks.nNodes > 1 && graph->inter <= 0) graph->inter = costs::kUnknownNetwork;
   }

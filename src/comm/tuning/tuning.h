@@ -19,7 +19,7 @@
 
 namespace tutti::comm {
 
-/// The longest way between two ranks of one node.
+/// The longest path between two ranks of one node.
 enum class PathClass : std::uint8_t { NVLink, Pci };
 
 /// Who the ranks are. Equal on all of them.

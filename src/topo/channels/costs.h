@@ -39,7 +39,7 @@ struct CostFacts {
   int nRanks = 1;
   int nNodes = 1;
   int computeCapability = 0;  ///< major * 10 + minor, the lowest of all ranks
-  bool nvlink = false;        ///< the longest way between GPUs of a node is NVLink (NVL or NVB), else PCI
+  bool nvlink = false;        ///< the longest path between GPUs of a node is NVLink (NVL or NVB), else PCI
   bool amdOrMixedCpus = false;
   int nChannels = 1;  ///< of the communicator
 };

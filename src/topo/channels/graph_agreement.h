@@ -15,7 +15,7 @@ struct PeerInfo;
 
 /// What all nodes can do; equal on all ranks.
 struct AgreedGraphs {
-  std::array<GraphSummary, kGraphs> graphs;  ///< fewest channels, least bandwidths, longest ways, most latency
+  std::array<GraphSummary, kGraphs> graphs;  ///< fewest channels, least bandwidths, longest paths, most latency
   bool amdOrMixedCpus = false;               ///< some node has an AMD CPU, or nodes have CPUs of different makers
 
   const GraphSummary& of(GraphId id) const { return graphs[static_cast<std::size_t>(id)]; }

@@ -7,14 +7,14 @@
 
 namespace tutti::topo {
 
-/// More than any machine has (72 GPUs with as many NICs: 325 nodes); ways take memory with the square of it.
+/// More than any machine has (72 GPUs with as many NICs: 325 nodes); paths take memory with the square of it.
 inline constexpr int kMaxNodes = 2048;
 /// CPUs that one file may have, and one host of it: all of a host are joined.
 inline constexpr int kMaxCpus = 512;
 inline constexpr int kMaxCpusOfHost = 64;
-/// PCI elements in each other: the length of ways, of which there are as many as pairs of nodes, grows with it.
+/// PCI elements in each other: the length of paths, of which there are as many as pairs of nodes, grows with it.
 inline constexpr int kMaxPciDepth = 16;
-/// Different bandwidths of links: the search for ways tries each (paths.h).
+/// Different bandwidths of links: the search for paths tries each (paths.h).
 inline constexpr int kMaxBandwidths = 100;
 
 /// Builds the machine that `system` describes. GPUs without the attribute `rank` are left out with their PCI element;

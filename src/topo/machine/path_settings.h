@@ -1,4 +1,4 @@
-// What the settings say about ways (paths.h).
+// What the settings say about paths (paths.h).
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ struct P2pStatus {
   int ignore = 0;    ///< NCCL_IGNORE_DISABLED_P2P: 1: no error over NVLink, 2: not looked at
 };
 
-/// What decides about ways besides the machine; defaults are those of the settings they are named after.
+/// What decides about paths besides the machine; defaults are those of the settings they are named after.
 struct PathSettings {
   std::optional<PathType> p2pLevel;  ///< NCCL_P2P_LEVEL; empty: PXB, on AMD with at most 2 devices SYS
   bool p2pDisabled = false;

@@ -7,7 +7,7 @@
 
 namespace tutti::topo {
 
-/// Ordered: a larger one is a longer way. Numbers and names are those of NCCL's logs, files and settings.
+/// Ordered: a larger one is a longer path. Numbers and names are those of NCCL's logs, files and settings.
 enum class PathType : std::uint8_t {
   Loc = 0,   ///< the same device
   Nvl = 1,   ///< NVLink and NVSwitch only

@@ -30,7 +30,7 @@ PathType typeOf(const Machine& machine, const Link& link) {
   return from == NodeKind::Switch && to == NodeKind::Switch ? PathType::Pxb : PathType::Pix;
 }
 
-/// A machine's links as the search for ways needs them.
+/// A machine's links as the search for paths needs them.
 struct Roads {
   const Machine& machine;
   std::vector<PathType> types;    // of each link
@@ -50,8 +50,8 @@ struct Roads {
   }
 };
 
-/// The best ways from one node at a time. Type and bandwidth are both the worst of the links, so a best way need not
-/// consist of best ways: for each type limit, ascending, and each bandwidth, descending, a breadth-first search over
+/// The best paths from one node at a time. Type and bandwidth are both the worst of the links, so a best path need not
+/// consist of best paths: for each type limit, ascending, and each bandwidth, descending, a breadth-first search over
 /// the links that are good enough finds what it is the first to reach, over the fewest hops.
 class WayFinder {
  public:

@@ -1,4 +1,4 @@
-// The best way between any two nodes of a machine, and what settings and hardware make of it.
+// The best path between any two nodes of a machine, and what settings and hardware make of it.
 #pragma once
 
 #include <vector>
@@ -32,8 +32,8 @@ class PathTable {
   std::vector<Path> paths_;
 };
 
-/// Best ways by links alone: lower type first, then more bandwidth, then fewer hops. Never through a GPU, but NVLink in
-/// and out of one (NVB).
+/// Best paths by links alone: lower type first, then more bandwidth, then fewer hops. Never through a GPU, but NVLink
+/// in and out of one (NVB).
 PathTable shortestPaths(const Machine& machine, const PathSettings& settings);
 
 /// shortestPaths, then what P2P, SHM, GPUDirect and PXN make of them (docs/topology.md, "Paths").

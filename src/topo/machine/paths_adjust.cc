@@ -53,11 +53,11 @@ class Adjuster {
   const PathSettings& settings_;
   PathTable& paths_;
   PathType level_;
-  std::vector<float> netBandwidth_;         // of each GPU's best way to a NIC that is near
+  std::vector<float> netBandwidth_;         // of each GPU's best path to a NIC that is near
   std::map<int, std::vector<int>> inTurn_;  // netsInTurn() of each GPU
 };
 
-/// What NVML says against the way from one device to another; null: nothing.
+/// What NVML says against the path from one device to another; null: nothing.
 const PeerRefusal* Adjuster::refusalOf(int from, int to) const {
   const Node& one = machine_.node(from);
   const Node& other = machine_.node(to);
@@ -190,7 +190,7 @@ void Adjuster::relay(int gpu, int net, const Relay& relay) {
 
 void Adjuster::relayOverGpus() {
   if (settings_.pxnDisabled) return;
-  // All relays first: they are chosen by ways without relays.
+  // All relays first: they are chosen by paths without relays.
   for (const int gpu : gpus()) inTurn_.emplace(gpu, netsInTurn(gpu));
   std::vector<Relay> relays;
   for (const int net : nets()) relays.push_back(relayOf(net));

@@ -1,4 +1,4 @@
-// What P2P, SHM, GPUDirect RDMA and PXN make of the shortest ways: the parts of computePaths() (paths.h) that others
+// What P2P, SHM, GPUDirect RDMA and PXN make of the shortest paths: the parts of computePaths() (paths.h) that others
 // ask for as well.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace tutti::topo {
 
-/// One way after the other. C2C and PHB together are P2C, else the longer type counts.
+/// One path after the other. C2C and PHB together are P2C, else the longer type counts.
 Path joinPaths(const Path& first, const Path& second);
 
 /// The CPU nearest to a GPU; -1: none. A node number.
@@ -26,7 +26,7 @@ struct GdrPair {
   int gpu = -1;
   int net = -1;
   bool read = false;                  ///< the NIC reads the GPU's memory (sending), else it writes to it
-  PathType distance = PathType::Dis;  ///< of the way between the two
+  PathType distance = PathType::Dis;  ///< of the path between the two
 };
 /// Whether GPUDirect RDMA works for a GPU and a NIC.
 bool gdrUsable(const Machine& machine, const PathTable& paths, const PathSettings& settings, const GdrPair& pair);

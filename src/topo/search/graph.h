@@ -42,8 +42,8 @@ struct Graph {
   float bwIntra = 0;
   float bwInter = 0;
   float latencyInter = 0;              ///< microseconds, of the last NIC the search started at
-  PathType typeIntra = PathType::Loc;  ///< longest way used between GPUs
-  PathType typeInter = PathType::Pix;  ///< longest way used between a GPU and a NIC
+  PathType typeIntra = PathType::Loc;  ///< longest path used between GPUs
+  PathType typeInter = PathType::Pix;  ///< longest path used between a GPU and a NIC
   std::vector<GraphChannel> channels;
 
   int nChannels() const { return static_cast<int>(channels.size()); }

@@ -18,7 +18,7 @@ struct ResourceUse {
   float factor = 1;
 };
 
-/// A way between two ends, with what it takes.
+/// A way: a path between two ends as the search uses it, with what it takes.
 struct SearchWay {
   PathType type = PathType::Dis;
   int begin = 0;

@@ -1,4 +1,4 @@
-// Computes the channels of every algorithm from a machine and its ways. Pure: the same result on any computer.
+// Computes the channels of every algorithm from a machine and its paths. Pure: the same result on any computer.
 #pragma once
 
 #include <functional>

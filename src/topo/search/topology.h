@@ -1,5 +1,5 @@
-// From a topology file (or what detection wrote in its form) to a machine with its ways: the entry point of init, tools
-// and tests.
+// From a topology file (or what detection wrote in its form) to a machine with its paths: the entry point of init,
+// tools and tests.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct TopologyUse {
   std::vector<int> ranks;  ///< instead of `gpus`: the values of `rank` in the description, in rank order
 };
 
-/// A machine that one group of GPUs can use together, with its ways.
+/// A machine that one group of GPUs can use together, with its paths.
 struct Topology {
   Machine machine;
   PathTable paths{0};
@@ -33,7 +33,7 @@ struct Topology {
   int group = 0;             ///< the one this value is about
 };
 
-/// Reads a machine out of `xml` for `use`: trims what is not used, gives ranks, builds nodes and links, computes ways,
+/// Reads a machine out of `xml` for `use`: trims what is not used, gives ranks, builds nodes and links, computes paths,
 /// splits off GPUs that only the network reaches (docs/topology.md, "GPU groups"). GPUs keep the ranks of the use.
 /// Errors: ncclInvalidUsage, naming element, line and attribute; ncclInvalidArgument: a GPU the file does not have.
 Result<Topology> buildTopology(const XmlElement& xml, const TopologyUse& use, PathSettings settings);

@@ -1,4 +1,4 @@
-// Is a graph what it says it is? Checked from the machine and its ways alone, without the search.
+// Is a graph what it says it is? Checked from the machine and its paths alone, without the search.
 #pragma once
 
 #include <string>

@@ -138,7 +138,7 @@ class ChannelStreams {
   std::vector<Stream> streams_;
 };
 
-/// What the kind of a link and its ends make of a way over it.
+/// What the kind of a link and its ends make of a path over it.
 PathType typeOf(const Machine& machine, const Link& link) {
   const NodeKind from = machine.node(link.from).kind();
   const NodeKind to = machine.node(link.to).kind();
@@ -163,7 +163,7 @@ int deviceOf(const Machine& machine, int node) {
   return machine.node(node).kind() == NodeKind::Gpu ? machine.facts<GpuFacts>(node).device : -1;
 }
 
-/// What is seen along a way.
+/// What is seen along a path.
 struct Walk {
   PathType worst = PathType::Loc;
   bool c2c = false;

@@ -22,7 +22,7 @@ struct Stream {
 /// All streams of a graph whose channels are well formed (GPUs and NICs exist), in the order of its channels.
 std::vector<Stream> streamsOf(const Machine& machine, const Graph& graph, bool interNode);
 
-/// What is wrong with the way of a stream: not a chain of links from one end to the other, through a GPU that may not
+/// What is wrong with the path of a stream: not a chain of links from one end to the other, through a GPU that may not
 /// relay, or worse links than its type says. Empty: nothing.
 std::string routeFault(const Machine& machine, const PathTable& paths, const Stream& stream);
 
@@ -32,7 +32,7 @@ struct LinkUse {
   std::vector<int> channels;  ///< that use it, ascending
 };
 
-/// By number of link. Streams must have ways without faults.
+/// By number of link. Streams must have paths without faults.
 std::vector<LinkUse> linkUse(const Machine& machine, const PathTable& paths, const std::vector<Stream>& streams);
 
 /// A sentence for each link that carries more than its capacity, one part in a thousand allowed for rounding.
