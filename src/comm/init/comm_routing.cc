@@ -16,8 +16,6 @@ namespace tutti::comm {
 
 namespace {
 
-using device::Direction;
-
 NicQuestion questionOf(const CommParts& parts, const transport::LinkSpec& link, device::Direction direction) {
   return NicQuestion{.devices = parts.network->usable(),
                      .turn = parts.layout->localRank(),
