@@ -6,7 +6,6 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/settings/params.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/ending/ending.h"
 #include "comm/enqueue/group.h"
@@ -132,7 +131,7 @@ void dropAll(std::vector<ncclComm_t>& comms) {
 }  // namespace
 
 Status startLibraryWithoutCuda() {
-  static_cast<void>(Params::process());
+  readCommSettings();
   return {};
 }
 

@@ -137,6 +137,10 @@ CommSettings commSettingsFrom(const Params& params) {
   return runtime;
 }
 
+void readCommSettings() {
+  static_cast<void>(Params::process());
+}
+
 CommSettings currentCommSettings() {
   return commSettingsFrom(Params::process().forCommunicator(processEnvironment()));
 }

@@ -61,6 +61,9 @@ struct CommSettings {
 /// Picks from `params` what this module needs.
 CommSettings commSettingsFrom(const Params& params);
 
+/// Reads the process's settings if nobody has; what they say in the log comes now. Any thread.
+void readCommSettings();
+
 /// The process's settings with those read again that may change between communicators. Any thread.
 CommSettings currentCommSettings();
 
