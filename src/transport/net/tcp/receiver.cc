@@ -54,17 +54,34 @@ Status SocketReceiver::open(SocketRequest& request, const SocketHeader& header) 
              place(), header.bytes, current_, request.bytes));
   }
   request.bytes = header.bytes;
-  request.viaControl = header.bytes;
+  request.viaControl = behindHeader(header);
   opened_ = true;
-  long_ = header.bytes > kStagingBytes;
+  guess_ = request.viaControl > kStagingBytes ? request.viaControl : 0;
+  settleGuess(request);
   if (header.bytes <= header.content.size()) {
-    request.viaControl = 0;
     if (header.bytes > 0) std::memcpy(request.data, header.content.data(), header.bytes);
-  } else if (!streams_.none() && header.bytes > inlineBytes_) {
-    request.viaControl = 0;
+  } else if (request.viaControl == 0) {
     streams_.add(request.data, request.bytes, request.left);
   }
   return {};
+}
+
+std::size_t SocketReceiver::behindHeader(const SocketHeader& header) const {
+  if (header.bytes <= header.content.size()) return 0;
+  return streams_.none() || header.bytes <= inlineBytes_ ? header.bytes : 0;
+}
+
+/// Of what was read to the place of the content, the message keeps what is its own; the rest came behind it.
+void SocketReceiver::settleGuess(SocketRequest& request) {
+  request.moved = std::min(guessed_, request.viaControl);
+  const std::size_t over = guessed_ - request.moved;
+  guessed_ = 0;
+  if (over == 0) return;
+  if (staging_.size() < end_ + over) staging_.resize(end_ + over);
+  std::byte* const at = staging_.data() + begin_;
+  std::memmove(at + over, at, end_ - begin_);
+  std::memcpy(at, request.data + request.moved, over);
+  end_ += over;
 }
 
 /// Opens the current request if its header is there.
@@ -102,23 +119,39 @@ Status SocketReceiver::consume() {
 /// full, so there may be more.
 IoOutcome SocketReceiver::fill(bool& all) {
   SocketRequest& request = at(current_);
-  std::array<iovec, 2> parts;
-  std::size_t count = 0;
-  const std::size_t rest = opened_ ? request.viaControl - request.moved : 0;
-  if (rest > 0) parts[count++] = {request.data + request.moved, rest};
   // A part of a header may be there.
   std::memmove(staging_.data(), staging_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
+  if (!opened_ && guess_ > 0) return fillWhole(request, all);
+  std::array<iovec, 2> parts;
+  std::size_t count = 0;
+  const std::size_t rest = opened_ ? request.viaControl - request.moved : 0;
+  if (rest > 0) parts[count++] = {request.data + request.moved, rest};
   // Behind a long message comes a long one, most likely: its content shall not take the way through here.
   const std::size_t padding = rest > 0 ? socketPadding(request.viaControl) : skip_;
-  const std::size_t ahead = long_ ? padding + sizeof(SocketHeader) - end_ : kStagingBytes - end_;
+  const std::size_t ahead = guess_ > 0 ? padding + sizeof(SocketHeader) - end_ : kStagingBytes - end_;
   parts[count++] = {staging_.data() + end_, ahead};
   const IoOutcome outcome = receiveParts(control_.get(), std::span(parts).first(count));
   const std::size_t direct = std::min(outcome.bytes, rest);
   request.moved += direct;
   end_ += outcome.bytes - direct;
   all = outcome.bytes == rest + ahead;
+  return outcome;
+}
+
+/// One call for a header and the content behind it, to its place, if that is as long as the last one was, and then the
+/// next header.
+IoOutcome SocketReceiver::fillWhole(SocketRequest& request, bool& all) {
+  const std::size_t guess = std::min(guess_, request.bytes);
+  const std::size_t head = skip_ + sizeof(SocketHeader) - end_;
+  const std::size_t ahead = socketPadding(guess) + sizeof(SocketHeader);
+  std::array<iovec, 3> parts{
+      {{staging_.data() + end_, head}, {request.data, guess}, {staging_.data() + end_ + head, ahead}}};
+  const IoOutcome outcome = receiveParts(control_.get(), parts);
+  guessed_ = std::min(outcome.bytes - std::min(outcome.bytes, head), guess);
+  end_ += outcome.bytes - guessed_;
+  all = outcome.bytes == head + guess + ahead;
   return outcome;
 }
 
@@ -139,7 +172,7 @@ Status SocketReceiver::moveControl() {
     const IoOutcome outcome = fill(all);
     if (outcome.kind == IoOutcome::Kind::WouldBlock) return {};
     if (!outcome.done()) return breakWith(outcome);
-    interest_.moved(now);
+    interest_.moved(SteadyClock::now());
     TRY(consume());
   }
   // Nobody tells again of what was left, be it the end of the stream.

@@ -18,15 +18,17 @@ namespace tutti::net::tcp {
 class SocketInterest {
  public:
   bool due(SteadyClock::time_point now) {
-    if (now - askedAt_ < std::min((now - movedAt_) / 8, kLongestPause)) return false;
+    if (now - askedAt_ < std::clamp((now - movedAt_) / 8, kShortestPause, kLongestPause)) return false;
     askedAt_ = now;
     return true;
   }
-  void moved(SteadyClock::time_point now) { movedAt_ = now; }
+  void moved(SteadyClock::time_point now) { movedAt_ = askedAt_ = now; }
   /// Whether the pauses have become as long as they get: it may be told instead of asking.
   bool idle(SteadyClock::time_point now) const { return now - movedAt_ >= 8 * kLongestPause; }
 
  private:
+  /// A kernel that got what it waits for goes on sooner than that.
+  static constexpr SteadyClock::duration kShortestPause = std::chrono::microseconds(1);
   static constexpr SteadyClock::duration kLongestPause = std::chrono::microseconds(4);
   SteadyClock::time_point askedAt_;
   SteadyClock::time_point movedAt_;
@@ -52,18 +54,23 @@ class SocketReceiver final : public SocketConnection {
   /// Whether the socket is to be asked now.
   bool due(SteadyClock::time_point now);
   IoOutcome fill(bool& all);
+  IoOutcome fillWhole(SocketRequest& request, bool& all);
   Status takeHeader();
   Status consume();
   Status open(SocketRequest& request, const SocketHeader& header);
+  /// Bytes of the message that come behind its header, on the same socket.
+  std::size_t behindHeader(const SocketHeader& header) const;
+  void settleGuess(SocketRequest& request);
 
   /// Read ahead: short messages come several at a time, and a header together with what is behind it.
   std::vector<std::byte> staging_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  bool opened_ = false;   ///< the header of the current request is known
-  bool long_ = false;     ///< the last message was longer than the staging memory
-  bool ended_ = false;    ///< the peer has said goodbye
-  std::size_t skip_ = 0;  ///< padding to come before the next header
+  bool opened_ = false;      ///< the header of the current request is known
+  bool ended_ = false;       ///< the peer has said goodbye
+  std::size_t skip_ = 0;     ///< padding to come before the next header
+  std::size_t guess_ = 0;    ///< content of the last message where that was long: most likely the next is as long
+  std::size_t guessed_ = 0;  ///< bytes that were read to where the content belongs before its header was looked at
   SocketInterest interest_;
   std::shared_ptr<EpollSet> arrivals_;  ///< may be null
   std::atomic<bool> came_{false};       ///< set by them: there may be something on the socket

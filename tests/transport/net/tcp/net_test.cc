@@ -100,6 +100,43 @@ TEST(SocketNet, KeepsMessagesInOrderWithHelpers) {
   keepOrder(side);
 }
 
+/// A receiver that has read a long message reads the next one to its place before it knows how long that is: then more
+/// may have come than that message, or less. Each burst is there before the first of it is received.
+void takeAnyLengthAfterLongOnes(test::SocketSide& side) {
+  test::SocketPair pair(side);
+  const std::vector<std::vector<std::size_t>> bursts{
+      {30000}, {9000, 100, 8193, 0}, {20000}, {56, 57, 1, 0, 9000}, {9000},  {20000, 20000}, {30000},
+      {0, 1},  {9001, 64},           {50000}, {40000, 3},           {12000}, {64, 12000},    {8192, 100}};
+  unsigned seed = 0;
+  for (const std::vector<std::size_t>& burst : bursts) {
+    std::vector<std::vector<unsigned char>> sent, received(burst.size(), std::vector<unsigned char>(60000, 0xee));
+    std::vector<void*> out;
+    for (const std::size_t length : burst) {
+      sent.push_back(test::pattern(length, ++seed));
+      out.push_back(pair.send(sent.back().data(), length));
+    }
+    for (void* const one : out) ASSERT_TRUE(test::until([&] { return test::SocketPair::testOne(pair.sendNet, one); }));
+    std::vector<void*> in;
+    for (std::vector<unsigned char>& place : received) in.push_back(pair.recv(place.data(), place.size()));
+    for (std::size_t i = 0; i < burst.size(); ++i) {
+      ASSERT_EQ(pair.finish(nullptr, in[i]), static_cast<int>(burst[i])) << "burst of " << burst[0] << ", " << i;
+      ASSERT_TRUE(std::equal(sent[i].begin(), sent[i].end(), received[i].begin())) << burst[0] << ", " << i;
+    }
+  }
+}
+
+TEST(SocketNet, TakesMessagesOfAnyLengthAfterLongOnes) {
+  test::SocketSide side;
+  takeAnyLengthAfterLongOnes(side);
+}
+
+TEST(SocketNet, TakesMessagesOfAnyLengthAfterLongOnesOverSeveralSockets) {
+  Params params = test::manySockets(0, 2);
+  params.sockets.inlineBytes = 25000;  // some on the first socket, longer ones on the others
+  test::SocketSide side(params);
+  takeAnyLengthAfterLongOnes(side);
+}
+
 TEST(SocketNet, AsksToTryAgainWhenAllRequestsAreTaken) {
   test::SocketSide side;
   test::SocketPair pair(side);
