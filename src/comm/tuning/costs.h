@@ -41,11 +41,13 @@ struct HostCost {
 };
 
 /// Graph connections (Ring, Tree, PAT) and Mesh connections (OneShot, Direct), by protocol. Fitted to two processes and
-/// four devices on a virtual EPYC with two cores; only their proportions decide.
+/// four devices on a virtual EPYC with two cores; only their proportions decide. LL and LL128 have lines packed and
+/// polled by one thread, and a hop brings the next rank as many lines that it has to fetch as any protocol's
+/// (docs/measurements/host_protocols.md).
 inline constexpr std::array<HostCost, device::kProtocols> kHostGraph{
-    {{1.0, 0.4, 0.0, 3.0}, {1.1, 0.5, 0.0, 6.0}, {1.5, 6.0, 0.0, 42.0}}};
+    {{1.0, 6.0, 0.0, 1.5}, {1.1, 6.0, 0.0, 2.0}, {1.5, 6.0, 0.0, 42.0}}};
 inline constexpr std::array<HostCost, device::kProtocols> kHostMesh{
-    {{1.0, 0.4, 0.6, 3.0}, {1.1, 0.5, 0.6, 6.0}, {1.5, 6.0, 0.2, 42.0}}};
+    {{1.0, 6.0, 0.6, 1.5}, {1.1, 6.0, 0.6, 2.0}, {1.5, 6.0, 0.2, 42.0}}};
 /// Two ranks that exchange their inputs (device::PairMethod) read half a vector more than in two shots, which costs
 /// little until no cache holds it any more (docs/measurements/in_place.md).
 inline constexpr std::uint64_t kHostPairBytes = 16 << 20;

@@ -73,6 +73,22 @@ TEST(Tuning, OneShotServesTheSmallestWhereEverybodyReachesEverybody) {
   EXPECT_EQ(chosen(separate, allReduceOf(64)).algorithm, device::Algorithm::Ring);
 }
 
+TEST(Tuning, TheSoftwareGpuNeverPacksLinesWhereReceiversReadInPlace) {
+  for (const int n : {2, 3, 4, 8}) {
+    for (const Func func : {Func::AllReduce, Func::AllGather, Func::ReduceScatter, Func::Broadcast}) {
+      for (std::uint64_t bytes = 64; bytes <= 1 << 20; bytes = bytes * 5 / 4) {
+        TuningInput apart = test::hostInput(n);
+        apart.speeds.mesh = 0;
+        for (const TuningInput& world : {test::hostInput(n), apart}) {
+          const Request request{.func = func, .op = device::DevOp::Sum, .type = ncclFloat32, .bytes = bytes};
+          EXPECT_EQ(chosen(world, request).protocol, Protocol::Simple)
+              << device::funcName(func) << " of " << bytes << " bytes, " << n << " ranks, mesh " << world.speeds.mesh;
+        }
+      }
+    }
+  }
+}
+
 TEST(Tuning, EstimatesGrowWithBytes) {
   for (const TuningInput& world : someWorlds()) {
     const Tuning tuning = makeTuning(world);
