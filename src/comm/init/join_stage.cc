@@ -7,7 +7,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/join_options.h"
 #include "comm/ending/ending.h"
-#include "comm/settings/comm_settings.h"
+#include "comm/settings/join_settings.h"
 #include "comm/state/communicator.h"
 
 namespace tutti::comm {
@@ -30,7 +30,7 @@ Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
   options.ids = ids;
   options.rank = comm.identity.rank;
   options.nRanks = comm.identity.nRanks;
-  options.settings = comm.settings->bootstrap;
+  options.settings = joinSettings(*comm.settings);
   options.abort = &comm.abort;
   options.onPeerLost = [&comm](const bootstrap::PeerLost& lost) { onPeerLost(comm, lost); };
   options.onState = [&comm](int rank, std::span<const std::byte> state) { comm.stalls.hear(rank, state); };

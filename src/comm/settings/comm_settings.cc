@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/settings/params.h"
 #include "comm/settings/config.h"
+#include "comm/settings/join_settings.h"
 #include "gpu/driver.h"
 
 namespace tutti::comm {
@@ -135,6 +136,10 @@ CommSettings commSettingsFrom(const Params& params) {
   runtime.allowVmm = params.transports.cumemEnable != 0;
   runtime.allowRanksOfOneDevice = params.transports.multiRankGpu;
   return runtime;
+}
+
+const bootstrap::BootstrapSettings& joinSettings(const CommSettings& settings) {
+  return settings.bootstrap;
 }
 
 void readCommSettings() {
