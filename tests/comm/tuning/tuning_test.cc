@@ -5,6 +5,7 @@
 #include "base/settings/params.h"
 #include "comm/settings/tuning_settings.h"
 #include "comm/tuning/tuning_worlds.h"
+#include "device/kernels/kernel_name.h"
 #include "device/policy.h"
 #include "support/log_capture.h"
 
