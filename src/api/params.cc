@@ -83,7 +83,7 @@ TUTTI_API(ncclResult_t, ParamBind, (ncclParamHandle_t * out, const char* key)) {
   });
 }
 
-// Every setting is a 64-bit number or a text.
+// Every setting is a signed 64-bit number or a text: these always refuse.
 #define GET_OF_NO_SETTING(name, type)                                     \
   TUTTI_API(ncclResult_t, name, (ncclParamHandle_t handle, type * out)) { \
     return refuse(#name, handle, out);                                    \

@@ -11,7 +11,8 @@ namespace {
 
 /// A rank that said goodbye may have sent messages by other ways that are still under way.
 constexpr auto kGoodbyeGrace = milliseconds(2000);
-/// One whose process has ended has closed those ways, too: what it sent is here, or about to come.
+/// Messages of one whose process has ended: its sockets are closed, so what it sent is here, or about to come. What it
+/// had others pass on, as collectives do, takes its time.
 constexpr auto kExitGrace = milliseconds(500);
 
 }  // namespace
@@ -20,7 +21,8 @@ const int* ConnectionLoop::goneLocked(Channel channel, int peer, Deadline& until
   for (const auto& [rank, leave] : s_.left) {
     // A collective needs everybody, a message only its sender.
     if (channel == Channel::User && rank != peer) continue;
-    const Deadline grace = Deadline::at(leave.when + (leave.exited ? kExitGrace : kGoodbyeGrace));
+    const Deadline grace =
+        Deadline::at(leave.when + (leave.exited && channel == Channel::User ? kExitGrace : kGoodbyeGrace));
     if (grace.expired()) return &rank;
     until = until.earlierOf(grace);
   }

@@ -54,6 +54,7 @@ Result<std::unique_ptr<ncclComm>> makeComm(const InitRequest& request, const gpu
                         hashOf(request.ids.front()),
                         std::string(request.function)};
   CommOptions options{.timeout = settings.bootstrap.timeout,
+                      .peerTimeout = settings.bootstrap.peerTimeout,
                       .stallAfter = settings.stallAfter,
                       .allowRanksOfOneDevice = settings.allowRanksOfOneDevice,
                       .checkPointers = settings.checkPointers,

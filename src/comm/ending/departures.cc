@@ -16,8 +16,6 @@ namespace {
 
 /// What is under way may be an operation before the one that cannot end, and about to be done.
 constexpr milliseconds kGrace{200};
-/// Where only stillness tells: between the two looks at all counters.
-constexpr milliseconds kStill{400};
 
 }  // namespace
 
@@ -44,7 +42,8 @@ bool DepartureWatch::confirmed(Time now, Need need) {
     return now - *neededSince_ >= kGrace;
   }
   const auto hasLeft = [&bootstrap = *comm_.parts.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
-  const MovementSweep::State state = sweep_.follow(now, *comm_.parts.channels, hasLeft, kStill);
+  // Only stillness tells, and what is under way may be slow: as long as silence has to last to count as a death.
+  const MovementSweep::State state = sweep_.follow(now, *comm_.parts.channels, hasLeft, comm_.options.peerTimeout);
   if (state == MovementSweep::State::Moves) sweep_.reset();
   return state == MovementSweep::State::Still;
 }

@@ -23,8 +23,8 @@ class DepartureWatch {
   /// `comm` must outlive the result.
   static Result<std::unique_ptr<DepartureWatch>> create(ncclComm& comm);
 
-  /// Four times a second. `kernelsRun`: the last launch or replay has not ended. The communicator fails where one waits
-  /// for a rank that has left.
+  /// Four times a second. `kernelsRun`: the last launch or replay has not ended; it may not have begun. The
+  /// communicator fails where one waits for a rank that has left.
   void tick(Time now, bool kernelsRun);
 
  private:

@@ -88,6 +88,10 @@ void freeOrBequeath(ncclComm* comm) {
 
 }  // namespace
 
+Status prepareWatch(ncclComm& comm) {
+  return KernelWatch::prepare(comm);
+}
+
 Status beginWatch(ncclComm& comm) {
   return KernelWatch::instance().add(comm);
 }

@@ -13,6 +13,9 @@ namespace tutti::comm {
 /// communicator was aborted before.
 void noteJoined(ncclComm& comm);
 
+/// What beginWatch() needs, before any kernel may run. Errors: the driver's.
+Status prepareWatch(ncclComm& comm);
+
 /// From now on somebody looks after its kernels (watch.h) and after peers that leave (departures.h), and says goodbye
 /// for it where its process ends (exit_farewell.h). Errors: ncclSystemError where no thread can be had.
 Status beginWatch(ncclComm& comm);

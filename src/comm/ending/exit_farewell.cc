@@ -28,6 +28,13 @@ void awaitKernels(ncclComm& comm, Deadline deadline) {
   }
 }
 
+/// Also where the application has ended its contexts itself.
+bool nothingRuns(Launcher& launcher) {
+  if (!launcher.mayBeBusy()) return true;
+  const CUresult state = launcher.query();
+  return state == CUDA_SUCCESS || state == CUDA_ERROR_DEINITIALIZED || state == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
 /// Others send through this rank, and what it has taken is theirs.
 void awaitRelayed(const ncclComm& comm, Deadline deadline) {
   if (!comm.parts.relays) return;
@@ -81,7 +88,7 @@ void ExitFarewell::remove(ncclComm& comm) {
 void ExitFarewell::settle(Member& member, Deadline kernels, Deadline network) {
   ncclComm& comm = *member.comm;
   awaitKernels(comm, kernels);
-  if (comm.parts.launcher->query() != CUDA_SUCCESS) return;
+  if (!nothingRuns(*comm.parts.launcher)) return;
   ExitDelivery::await(comm, network);
   awaitRelayed(comm, network);
   member.settled = true;
@@ -103,8 +110,10 @@ void ExitFarewell::say() {
   const std::unique_lock lock = lockBy(mutex_, deadline);
   if (!lock.owns_lock()) return;
   for (const Member& member : members_) {
-    RankAccount account = accountOf(*member.comm->parts.launcher);
-    account.unfinished = !member.settled || member.operations != member.comm->parts.launcher->counts().operations;
+    const Launcher& launcher = *member.comm->parts.launcher;
+    RankAccount account = accountOf(launcher);
+    const bool seenDone = member.settled && member.operations == launcher.counts().operations;
+    account.unfinished = !seenDone && launcher.mayBeBusy();
     member.comm->parts.bootstrap->announceExit(encodeAccount(account));
   }
   for (const Member& member : members_) static_cast<void>(member.comm->parts.bootstrap->awaitSaid(deadline));

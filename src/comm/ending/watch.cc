@@ -50,13 +50,15 @@ KernelWatch& KernelWatch::instance() {
   return watch.get();
 }
 
+Status KernelWatch::prepare(ncclComm& comm) {
+  if (comm.identity.nRanks == 1) return {};
+  ASSIGN(comm.parts.departures, DepartureWatch::create(comm));
+  return {};
+}
+
 Status KernelWatch::add(ncclComm& comm) {
-  const bool alone = comm.identity.nRanks == 1;
-  if (!alone) {
-    ASSIGN(comm.parts.departures, DepartureWatch::create(comm));
-  }
   TRY(lookAfter(comm));
-  if (!alone) ExitFarewell::instance().add(comm);
+  if (comm.identity.nRanks > 1) ExitFarewell::instance().add(comm);
   return {};
 }
 

@@ -21,8 +21,11 @@ class KernelWatch {
  public:
   static KernelWatch& instance();
 
+  /// Before any kernel of `comm` may run: takes memory, for which the driver may wait for kernels. Errors: the
+  /// driver's.
+  static Status prepare(ncclComm& comm);
   /// From now on until remove(); also over its peers that leave (departures.h), and for the end of the process
-  /// (exit_farewell.h). `comm` is initialised. ncclSystemError where no thread can be had.
+  /// (exit_farewell.h). `comm` is initialised and prepared. ncclSystemError where no thread can be had.
   Status add(ncclComm& comm);
   /// When it returns, nobody looks at `comm` any more. Harmless for one that was never added.
   void remove(ncclComm& comm);

@@ -9,7 +9,6 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
 #include "comm/diagnosis/stalls.h"
-#include "comm/init/relay_stage.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/state/abort_word.h"
@@ -83,7 +82,6 @@ Status buildChannels(ncclComm& comm, topo::RankChannels channels) {
   const gpu::Device& device = *parts.device->device;
   logLayout(comm, channels);
   const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, std::move(channels), parts.abortWord->onDevice()};
-  TRY(joinRelays(comm));
   ASSIGN(parts.channels, ChannelSet::create(device, plan));
   ASSIGN(parts.launcher, Launcher::create(device, graphRules(comm)));
   ASSIGN(parts.progress, parts.device->group(progressHooks(comm)));

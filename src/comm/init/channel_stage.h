@@ -11,8 +11,7 @@ struct RankChannels;
 
 namespace tutti::comm {
 
-/// Collective. Those channels, what ranks do for others of their host, the launcher, the proxy's tasks and the stall
-/// probe; connects nothing yet.
+/// Those channels, the launcher, the proxy's tasks and the stall probe; connects nothing yet.
 Status buildChannels(ncclComm& comm, topo::RankChannels channels);
 
 }  // namespace tutti::comm

@@ -21,6 +21,7 @@
 #include "comm/init/network_stage.h"
 #include "comm/init/peer_stage.h"
 #include "comm/init/planning_stage.h"
+#include "comm/init/relay_stage.h"
 #include "comm/init/transport_stage.h"
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
@@ -84,10 +85,13 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
   makeTransports(comm);
   ASSIGN(const CommGraphs graphs, findGraphs(comm, machine));
   clock.book(Stage::Topo);
+  // Who relays for others listens before anybody connects: all ranks wait for each other in the agreement.
+  TRY(joinRelays(comm));
   ASSIGN(const int nChannels, agreeOnPlanning(comm, graphs));
   clock.book(Stage::Graphs);
   ASSIGN(topo::RankChannels channels, channelsOf(graphs, comm, nChannels));
   TRY(buildChannels(comm, std::move(channels)));
+  TRY(prepareWatch(comm));
   clock.book(Stage::Alloc);
   TRY(connectRings(comm));
   clock.book(Stage::Connections);

@@ -7,7 +7,7 @@ struct ncclComm;
 
 namespace tutti::comm {
 
-/// Collective. What ranks do for others of their host over the network (comm/network/relays.h).
+/// What ranks do for others of their host over the network (comm/network/relays.h).
 Status joinRelays(ncclComm& comm);
 
 }  // namespace tutti::comm

@@ -40,7 +40,7 @@ struct GraphRules {
 /// run one after the other even when the application uses several streams, captures some of them in graphs and replays
 /// those between other launches: each launch and each replay waits for the one before it, in the order of the
 /// application's calls, unless the rules leave that to the application. Its host thread never waits. Used by one thread
-/// at a time, but for mayBeBusy(), query() and lastLaunch().
+/// at a time, but for what says "any thread".
 ///
 /// One event carries the order: whatever runs waits for its last record and then records it; in a graph, nodes do that
 /// at every replay.
@@ -79,6 +79,7 @@ class Launcher {
   std::string lastOperation() const;
   /// The same and more. Replays of graphs are not launches. Any thread.
   LaunchNote lastNote() const;
+  /// Since the start. Any thread.
   LaunchCounts counts() const;
   /// "AllReduce": the n-th collective, counted from 1; empty where that is not known any more. Any thread.
   std::string collectiveName(std::uint64_t number) const;

@@ -62,8 +62,9 @@ struct CommIdentity {
 
 /// What is asked of its settings at every step; constant like its name.
 struct CommOptions {
-  milliseconds timeout{0};     ///< for word of peers, and for kernels that only they hold up
-  milliseconds stallAfter{0};  ///< without progress before an operation is reported; 0: for ever
+  milliseconds timeout{0};      ///< for word of peers, and for kernels that only they hold up
+  milliseconds peerTimeout{0};  ///< silence that counts as death
+  milliseconds stallAfter{0};   ///< without progress before an operation is reported; 0: for ever
   bool allowRanksOfOneDevice = true;
   bool checkPointers = false;   ///< buffers of calls are checked to be memory of its device
   std::string hostKernelsPath;  ///< kernels of the software GPU; empty: beside the library

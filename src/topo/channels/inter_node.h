@@ -1,9 +1,8 @@
 // From the orders inside nodes to the channels of a communicator: rings through all nodes, two trees over them.
 //
 //   ring, channel c      node 0          node 1          node 2
-//                     ->[a b c d]------>[c a b d]------>[a c b d]--.     each node's order of channel c: from the
-//                     network
-//                    `-------------------------------------------'      into its first GPU, out of its last
+//                     ->[a b c d]------>[c a b d]------>[a c b d]--.     from the network into
+//                    `-------------------------------------------'      a node's first GPU, out of its last
 //
 //   tree, channel c: a node's GPUs are a chain in the order of its tree graph. Towards its parent node it is the first
 //   GPU that is joined; towards a child the one that the node's pattern says: TREE the first for both, BALANCED_TREE
