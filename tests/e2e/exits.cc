@@ -8,6 +8,7 @@
 //   send:PEER, recv:PEER                   a message, and waits for it
 //   graph             records an AllReduce, replays it, and waits for it
 //   replay            replays it once more, and waits for it
+//   busy:MS           keeps the stream busy for so long; returns at once
 //   wait              until what was launched is done or the communicator has failed
 //   state             what ncclCommGetAsyncError says
 //   destroy           ncclCommDestroy
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -113,6 +115,15 @@ ncclResult_t waitForFile(const std::string& path) {
   return ncclSuccess;
 }
 
+/// Keeps the stream busy for so many milliseconds; returns at once.
+ncclResult_t occupyStream(int ms) {
+  const auto sleep = [](void* bound) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(reinterpret_cast<std::intptr_t>(bound)));
+  };
+  void* const bound = reinterpret_cast<void*>(static_cast<std::intptr_t>(ms));
+  return cudaLaunchHostFunc(me.stream, sleep, bound) == cudaSuccess ? ncclSuccess : ncclSystemError;
+}
+
 ncclResult_t exitOnThread(int code) {
   exitsElsewhere = true;
   std::thread([code] {
@@ -137,6 +148,7 @@ ncclResult_t run(const std::string& name, const std::string& value) {
   if (name == "wait") return waitWatching();
   if (name == "state") return stateOf(me.comm);
   if (name == "destroy") return ncclCommDestroy(me.comm);
+  if (name == "busy") return occupyStream(std::stoi(value));
   if (name == "file") return waitForFile(value);
   if (name == "fork") return forkAndExit();
   if (name == "thread") return exitOnThread(std::stoi(value));

@@ -219,6 +219,18 @@ def graphs_that_wait_for_it_fail():
         check(job.fails_at_once(0, "replay", 1, time.monotonic()) < 15, "it takes too long")
 
 
+def slow_work_before_an_operation_is_no_wait_for_who_has_gone():
+    """Where graphs hide what ranks have done, stillness decides; it has to last longer than an application's kernel."""
+    for transport in TRANSPORTS.values():
+        with Job(["init", "reduce", "graph", "FILEgo", "busy:1500", "recv:1", "state", "destroy"],
+                 ["init", "reduce", "graph", "send:0", "exit:0"], **transport) as job:
+            job.ranks[0].wait_for("graph 0")
+            job.let("go")
+            job.ends(1)
+            job.ends(0)
+            job.is_quiet(0)
+
+
 def whatever_the_order_of_exit_handlers():
     """The application's handlers and static objects may use and destroy their communicator, before ours and after."""
     for steps in (["handler:destroy", "init", "reduce", "exit:0"], ["init", "reduce", "handler:destroy", "exit:0"],
@@ -272,5 +284,6 @@ if __name__ == "__main__":
          who_needs_it_later_is_told_at_once, who_has_destroyed_is_named_whatever_the_protocol,
          a_message_that_nobody_sends_any_more_is_told,
          the_others_go_on_with_each_other, what_it_has_sent_arrives, an_exit_within_an_operation_is_told,
-         graphs_that_wait_for_it_fail, whatever_the_order_of_exit_handlers, a_child_by_fork_is_not_its_parent,
+         graphs_that_wait_for_it_fail, slow_work_before_an_operation_is_no_wait_for_who_has_gone,
+         whatever_the_order_of_exit_handlers, a_child_by_fork_is_not_its_parent,
          what_ends_without_exit_is_a_death, a_peer_that_is_stopped_does_not_hold_up_the_end)
