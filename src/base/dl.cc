@@ -8,7 +8,7 @@ DlLibrary DlLibrary::openFile(const char* name, std::string* why) {
   DlLibrary library;
   library.handle_ = Handle<DlTraits>(::dlopen(name, RTLD_NOW | RTLD_LOCAL));
   if (!library.valid() && why != nullptr) {
-    const char* words = ::dlerror();  // NOLINT(concurrency-mt-unsafe): a text per thread
+    const char* words = ::dlerror();  // a text per thread
     *why = words != nullptr ? words : "unknown loader error";
   }
   return library;

@@ -53,8 +53,7 @@ std::vector<std::string> MapEnv::names() const {
 
 std::optional<std::string> ProcessEnv::get(std::string_view name) const {
   const std::string text(name);
-  const char* value =
-      std::getenv(text.c_str());  // NOLINT(concurrency-mt-unsafe): who sets variables meanwhile is at fault
+  const char* value = std::getenv(text.c_str());  // who sets variables meanwhile is at fault
   if (value == nullptr) return std::nullopt;
   return value;
 }

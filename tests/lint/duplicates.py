@@ -81,7 +81,7 @@ def pairs(texts):
     same = [pair(*run) for run in runs(files, lambda line: line.tokens)]
     alike = [pair(*run) for run in runs(files, lambda line: line.shape)
              if weight(files[run[1][0]][run[1][1]:run[1][1] + run[0]]) >= LEAST_WEIGHT]
-    alike = [one for one in alike if not any(contains(one, other) for other in same)]
+    same = [one for one in same if not any(contains(other, one) for other in alike)]
     return sorted(same + alike, key=lambda one: (-one.lines, one))
 
 

@@ -42,7 +42,7 @@ struct HostCost {
 
 /// Graph connections (Ring, Tree, PAT) and Mesh connections (OneShot, Direct), by protocol. Fitted to two processes and
 /// four devices on a virtual EPYC with two cores; only their proportions decide. LL and LL128 have lines packed and
-/// polled by one thread, and a hop brings the next rank as many lines that it has to fetch as any protocol's
+/// polled by one thread, and a hop costs the same in every protocol: the next rank fetches as many cache lines
 /// (docs/measurements/host_protocols.md).
 inline constexpr std::array<HostCost, device::kProtocols> kHostGraph{
     {{1.0, 6.0, 0.0, 1.5}, {1.1, 6.0, 0.0, 2.0}, {1.5, 6.0, 0.0, 42.0}}};

@@ -20,8 +20,7 @@ Status notAPlace(const NetPath& path, std::uint32_t place, std::uint64_t step) {
 Status sentToNobody(const NetPath& path, std::uint64_t step, std::uint32_t bytes) {
   return fail(path.departureCode(),
               "{}: {}, but a kernel here sends it step {} of {} bytes; do all ranks call the same operations before "
-              "they destroy the "
-              "communicator?",
+              "they destroy the communicator?",
               path.text(), path.departureText(), step, bytes);
 }
 
