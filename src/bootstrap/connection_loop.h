@@ -95,6 +95,7 @@ class ConnectionLoop {
   struct Leave {
     SteadyClock::time_point when;
     bool exited = false;
+    bool passedOn = false;  ///< to the other neighbours in the tree
   };
   struct Entry {
     std::unique_ptr<Link> link;

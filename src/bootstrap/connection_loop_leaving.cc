@@ -105,11 +105,16 @@ void ConnectionLoop::onGoodbye(Name name, Entry& entry, Frame frame) {
   if (who->rank < 0 || who->rank >= options_.nRanks) return;
   if (who->rank != entry.peer && entry.role != Role::Tree) return;  // others come by the tree
   if (who->rank == entry.peer) entry.left = true;
-  if (!s_.left.emplace(who->rank, Leave{SteadyClock::now(), who->exited != 0}).second) return;
-  const auto account = words.subspan(sizeof(Farewell));
-  s_.departures.push_back({who->rank, who->exited != 0, {account.begin(), account.end()}});
+  const auto [known, first] = s_.left.emplace(who->rank, Leave{SteadyClock::now(), who->exited != 0});
+  if (first) {
+    const auto account = words.subspan(sizeof(Farewell));
+    s_.departures.push_back({who->rank, who->exited != 0, {account.begin(), account.end()}});
+    changed_.notify_all();
+  }
+  // What was told directly comes by the tree as well: passed on from both, it would go through the tree once from each
+  // rank that was told, and take a crowd of ranks longer than they have for their last words.
+  if (entry.role != Role::Tree || std::exchange(known->second.passedOn, true)) return;
   flood(FrameType::Goodbye, 0, std::make_shared<const Bytes>(std::move(frame.payload)), name);
-  changed_.notify_all();
 }
 
 }  // namespace tutti::bootstrap
