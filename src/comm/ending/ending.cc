@@ -71,8 +71,6 @@ void sayGoodbye(const ncclComm& comm) {
 
 /// Frees it, or leaves it to the graphs that contain its operations.
 void freeOrBequeath(ncclComm* comm) {
-  // Else it goes last, see CommParts. Not destroyed: tasks that graphs drive may ask it who has left.
-  if (comm->graphs.any() && comm->parts.bootstrap) comm->parts.bootstrap->leave();
   const std::shared_ptr<void> deferred(comm, [](void* last) {
     auto* const freed = static_cast<ncclComm*>(last);
     // Graphs may have been replayed since ncclCommDestroy.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/agreement/plain_peer.h"
 #include "support/fake_control_channel.h"
 #include "support/log_capture.h"
 #include "support/thread_ranks.h"
@@ -9,19 +10,10 @@
 namespace tutti::comm {
 namespace {
 
-topo::PeerInfo plainPeer(int rank, int nRanks) {
-  topo::PeerInfo peer;
-  peer.rank = rank;
-  peer.nRanks = nRanks;
-  peer.version = NCCL_VERSION_CODE;
-  peer.hostName = {'n', 'o', 'd', 'e'};
-  return peer;
-}
-
 TEST(PeerTable, EverybodySeesEverybody) {
   test::FakeWorld world(3);
   test::runRanks(3, [&](int rank) {
-    const auto peers = gatherPeers(world.channel(rank), plainPeer(rank, 3));
+    const auto peers = gatherPeers(world.channel(rank), test::plainPeer(rank, 3));
     ASSERT_TRUE(peers.ok());
     for (int r = 0; r < 3; ++r) EXPECT_EQ(peers.value()[static_cast<std::size_t>(r)].rank, r);
   });
@@ -31,7 +23,7 @@ TEST(PeerTable, VersionMismatchIsRefusedByNameOnAllRanks) {
   test::allowLog("Mismatched NCCL version detected : rank 0 (host node, pid 0) has 2.30.7, rank 2");
   test::FakeWorld world(3);
   test::runRanks(3, [&](int rank) {
-    topo::PeerInfo self = plainPeer(rank, 3);
+    topo::PeerInfo self = test::plainPeer(rank, 3);
     if (rank == 2) self.version = 22809;
     EXPECT_EQ(gatherPeers(world.channel(rank), self).status().code(), ncclInvalidUsage);
   });
@@ -43,7 +35,8 @@ TEST(PeerTable, DifferentNumbersOfRanksAreRefusedByName) {
       "Mismatched number of ranks : rank 0 (host node, pid 0) was started with 2, rank 1 (host node, pid 0) with 5");
   test::FakeWorld world(2);
   test::runRanks(2, [&](int rank) {
-    EXPECT_EQ(gatherPeers(world.channel(rank), plainPeer(rank, rank == 0 ? 2 : 5)).status().code(), ncclInvalidUsage);
+    EXPECT_EQ(gatherPeers(world.channel(rank), test::plainPeer(rank, rank == 0 ? 2 : 5)).status().code(),
+              ncclInvalidUsage);
   });
 }
 
@@ -51,7 +44,7 @@ TEST(PeerTable, SoftwareGpuAndDriverDoNotMix) {
   test::allowLog("the software GPU");
   test::FakeWorld world(2);
   test::runRanks(2, [&](int rank) {
-    topo::PeerInfo self = plainPeer(rank, 2);
+    topo::PeerInfo self = test::plainPeer(rank, 2);
     self.softGpu = static_cast<std::uint32_t>(rank);
     EXPECT_EQ(gatherPeers(world.channel(rank), self).status().code(), ncclInvalidUsage);
   });
@@ -60,7 +53,7 @@ TEST(PeerTable, SoftwareGpuAndDriverDoNotMix) {
 TEST(PeerTable, RanksThatShareAGpuAreBothNamedWhereThatIsForbidden) {
   std::vector<topo::PeerInfo> peers;
   for (int rank = 0; rank < 4; ++rank) {
-    peers.push_back(plainPeer(rank, 4));
+    peers.push_back(test::plainPeer(rank, 4));
     peers.back().deviceUuid[3] = static_cast<std::uint8_t>(rank);
   }
   EXPECT_TRUE(refuseSharedDevices(peers).ok());
@@ -75,7 +68,7 @@ TEST(PeerTable, RanksThatShareAGpuAreBothNamedWhereThatIsForbidden) {
 TEST(PeerTable, OnlyRanksOfOneProcessOnOneGpuShareADevice) {
   std::vector<topo::PeerInfo> peers;
   for (int rank = 0; rank < 3; ++rank) {
-    peers.push_back(plainPeer(rank, 3));
+    peers.push_back(test::plainPeer(rank, 3));
     peers.back().processHash = 7;
     peers.back().deviceUuid[3] = static_cast<std::uint8_t>(rank);
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/settings/params.h"
+#include "comm/agreement/plain_peer.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/settings/config.h"
 #include "support/log_capture.h"
@@ -10,15 +11,6 @@
 
 namespace tutti::comm {
 namespace {
-
-topo::PeerInfo plainPeer(int rank, int nRanks) {
-  topo::PeerInfo peer;
-  peer.rank = rank;
-  peer.nRanks = nRanks;
-  peer.version = NCCL_VERSION_CODE;
-  peer.hostName = {'n', 'o', 'd', 'e'};
-  return peer;
-}
 
 CommSettings plainRuntime() {
   return commSettingsFrom(Params{});
@@ -64,7 +56,7 @@ TEST(Wishes, ChannelsOfGraphsAreAllUsed) {
 
 TEST(Wishes, BlocksOfRanksThatShareAGpuFitOnItTogether) {
   std::vector<topo::PeerInfo> peers;
-  for (int rank = 0; rank < 8; ++rank) peers.push_back(plainPeer(rank, 8));
+  for (int rank = 0; rank < 8; ++rank) peers.push_back(test::plainPeer(rank, 8));
   for (topo::PeerInfo& peer : peers) peer.deviceUuid = {};
   EXPECT_EQ(channelsThatFit(8, 132, peers, peers[0]), 8);
   EXPECT_EQ(channelsThatFit(32, 132, peers, peers[0]), 16);
