@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "base/log.h"
-#include "bootstrap/crypto.h"
 #include "bootstrap/join_options.h"
 #include "bootstrap/joiner.h"
+#include "bootstrap/link/crypto.h"
 #include "bootstrap/settings.h"
 
 namespace tutti::bootstrap {

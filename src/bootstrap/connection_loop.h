@@ -16,8 +16,8 @@
 #include "base/threads/thread.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/join_options.h"
-#include "bootstrap/link.h"
-#include "bootstrap/poller.h"
+#include "bootstrap/link/link.h"
+#include "bootstrap/link/poller.h"
 #include "bootstrap/tree.h"
 
 namespace tutti::bootstrap {

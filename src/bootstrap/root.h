@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/socket/socket.h"
-#include "bootstrap/crypto.h"
+#include "bootstrap/link/crypto.h"
 #include "bootstrap/settings.h"
 
 namespace tutti::bootstrap {

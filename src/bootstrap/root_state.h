@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "bootstrap/link/wire.h"
 #include "bootstrap/tree.h"
-#include "bootstrap/wire.h"
 
 namespace tutti::bootstrap {
 

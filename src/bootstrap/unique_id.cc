@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "bootstrap/wire.h"
+#include "bootstrap/link/wire.h"
 
 namespace tutti::bootstrap {
 namespace {

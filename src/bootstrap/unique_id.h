@@ -5,7 +5,7 @@
 
 #include "base/socket/address.h"
 #include "base/status.h"
-#include "bootstrap/crypto.h"
+#include "bootstrap/link/crypto.h"
 #include "nccl.h"
 
 namespace tutti::bootstrap {

@@ -78,9 +78,13 @@ ROOMS = {
         "for": "libcudart.so.13: the runtime's calls, over the driver's",
         "may": {},
     },
+    "bootstrap/link": {
+        "for": "a single connection: who may speak, what travels on it, and how a thread waits for many of them",
+        "may": {"base": {}},
+    },
     "bootstrap": {
         "for": "unique id, joining, the tree of connections, control channel, watch over peers",
-        "may": {"base": {}},
+        "may": {"base": {}, "bootstrap/link": {}},
     },
     "topo/xml": {
         "for": "topology files: elements, values, scanning, joining descriptions of nodes",

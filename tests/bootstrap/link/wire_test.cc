@@ -1,4 +1,4 @@
-#include "bootstrap/wire.h"
+#include "bootstrap/link/wire.h"
 
 #include <gtest/gtest.h>
 

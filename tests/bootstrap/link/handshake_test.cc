@@ -1,4 +1,4 @@
-#include "bootstrap/handshake.h"
+#include "bootstrap/link/handshake.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bootstrap/poller.h"
+#include "bootstrap/link/poller.h"
 
 #include <fcntl.h>
 #include <netinet/tcp.h>

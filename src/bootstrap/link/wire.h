@@ -14,7 +14,7 @@
 
 #include "base/socket/address.h"
 #include "base/status.h"
-#include "bootstrap/crypto.h"
+#include "bootstrap/link/crypto.h"
 
 namespace tutti::bootstrap {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
-#include "bootstrap/crypto.h"
-#include "bootstrap/wire.h"
+#include "bootstrap/link/crypto.h"
+#include "bootstrap/link/wire.h"
 
 namespace tutti::bootstrap {
 

@@ -1,4 +1,4 @@
-#include "bootstrap/crypto.h"
+#include "bootstrap/link/crypto.h"
 
 #include <sodium.h>
 

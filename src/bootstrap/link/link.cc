@@ -1,4 +1,4 @@
-#include "bootstrap/link.h"
+#include "bootstrap/link/link.h"
 
 #include <utility>
 

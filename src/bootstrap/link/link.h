@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/socket/socket.h"
-#include "bootstrap/handshake.h"
-#include "bootstrap/wire.h"
+#include "bootstrap/link/handshake.h"
+#include "bootstrap/link/wire.h"
 
 namespace tutti::bootstrap {
 

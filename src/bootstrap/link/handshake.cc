@@ -1,4 +1,4 @@
-#include "bootstrap/handshake.h"
+#include "bootstrap/link/handshake.h"
 
 namespace tutti::bootstrap {
 namespace {
