@@ -1,5 +1,8 @@
 #include "softgpu/device/device.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -17,13 +20,6 @@ std::uint64_t hashText(const std::string& text, std::uint64_t seed) {
   std::uint64_t hash = 0xcbf29ce484222325ull ^ seed;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
   return Random(hash).next();
-}
-
-std::string bootId() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id;
 }
 
 }  // namespace
@@ -49,25 +45,34 @@ std::vector<DeviceFacts> describeDevices(const Settings& settings, MachineFile& 
   return devices;
 }
 
-Device::Device(int index, const DeviceFacts& facts, std::uint64_t memoryBytes)
-    : index_(index), facts_(facts), memoryBytes_(memoryBytes), window_(facts.physical, memoryBytes) {}
-
-Device::~Device() = default;
-
-std::string Device::busId() const {
+std::string DeviceFacts::busId() const {
   char text[32];
-  std::snprintf(text, sizeof(text), "%04x:%02x:%02x.0", facts_.domain, facts_.bus, facts_.slot);
+  std::snprintf(text, sizeof(text), "%04x:%02x:%02x.0", domain, bus, slot);
   return text;
 }
 
-CUuuid Device::uuid() const {
+std::string readBootId() {
+  constexpr const char* kFile = "/proc/sys/kernel/random/boot_id";
+  std::ifstream file(kFile);
+  std::string id;
+  if (std::getline(file, id)) return id;
+  std::fprintf(stderr, "softgpu: %s cannot be read (%s): other processes will not know these devices\n", kFile,
+               std::strerror(errno));
+  return "process " + std::to_string(::getpid());
+}
+
+CUuuid uuidOf(const DeviceFacts& facts, int host, const std::string& boot) {
   CUuuid uuid;
-  const auto host = static_cast<std::uint64_t>(machine().settings.host);
-  const std::uint64_t halves[2] = {hashText(bootId(), 1),
-                                   hashText(busId(), static_cast<std::uint64_t>(facts_.physical) | host << 32)};
+  const auto seed = static_cast<std::uint64_t>(facts.physical) | static_cast<std::uint64_t>(host) << 32;
+  const std::uint64_t halves[2] = {hashText(boot, 1), hashText(facts.busId(), seed)};
   std::memcpy(uuid.bytes, halves, sizeof(halves));
   return uuid;
 }
+
+Device::Device(int index, const DeviceFacts& facts, const CUuuid& uuid, std::uint64_t memoryBytes)
+    : index_(index), facts_(facts), uuid_(uuid), memoryBytes_(memoryBytes), window_(facts.physical, memoryBytes) {}
+
+Device::~Device() = default;
 
 Context& Device::primary() {
   std::lock_guard<std::mutex> guard(primaryLock_);  // not startLock_: that one is taken inside the machine's lock
@@ -98,9 +103,11 @@ Engine& Device::engine() {
 }
 
 bool Device::charge(std::size_t bytes) {
-  if (used_.fetch_add(bytes) + bytes <= memoryBytes_ && bytes <= memoryBytes_) return true;
-  used_.fetch_sub(bytes);
-  return false;
+  std::uint64_t used = used_.load();
+  do {
+    if (bytes > memoryBytes_ - used) return false;
+  } while (!used_.compare_exchange_weak(used, used + bytes));
+  return true;
 }
 
 CUresult Device::allocate(Context& context, std::size_t size, MemoryKind kind, std::shared_ptr<Allocation>* result) {

@@ -27,7 +27,16 @@ struct DeviceFacts {
   unsigned bus = 0;
   unsigned slot = 0;
   int capability = 90;  ///< compute capability times 10
+
+  /// "0000:1b:00.0"
+  std::string busId() const;
 };
+
+/// What names a device in every process of this machine: `host` is that of SOFTGPU_HOST, `boot` this machine's boot id.
+CUuuid uuidOf(const DeviceFacts& facts, int host, const std::string& boot);
+/// The id of this boot of the machine, read from /proc. One that cannot be read is named on stderr; then a device has
+/// another name in each process.
+std::string readBootId();
 
 /// The devices that the settings describe: by number, or those of a topology file in order of `dev`, which is put into
 /// `file`. A file that is of no use is named on stderr.
@@ -35,12 +44,11 @@ std::vector<DeviceFacts> describeDevices(const Settings& settings, MachineFile& 
 
 class Device {
  public:
-  Device(int index, const DeviceFacts& facts, std::uint64_t memoryBytes);
+  Device(int index, const DeviceFacts& facts, const CUuuid& uuid, std::uint64_t memoryBytes);
   ~Device();
   int index() const { return index_; }
   const DeviceFacts& facts() const { return facts_; }
-  std::string busId() const;
-  CUuuid uuid() const;
+  const CUuuid& uuid() const { return uuid_; }
   /// Any attribute of the enum; false for values outside of it.
   bool attribute(CUdevice_attribute attribute, int* value) const;
 
@@ -66,6 +74,7 @@ class Device {
  private:
   int index_;
   DeviceFacts facts_;
+  CUuuid uuid_;
   std::uint64_t memoryBytes_;
   std::atomic<std::uint64_t> used_{0};
   Window window_;

@@ -33,8 +33,10 @@ std::unique_ptr<Machine> build() {
   } else {
     shown = all;
   }
+  const std::string boot = readBootId();
   for (std::size_t i = 0; i < shown.size(); ++i) {
-    made->devices.push_back(std::make_unique<Device>(static_cast<int>(i), shown[i], made->settings.memoryBytes));
+    const CUuuid uuid = uuidOf(shown[i], made->settings.host, boot);
+    made->devices.push_back(std::make_unique<Device>(static_cast<int>(i), shown[i], uuid, made->settings.memoryBytes));
   }
   return made;
 }

@@ -78,7 +78,7 @@ CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice ordinal) {
 
 CUresult cuDeviceGetPCIBusId(char* text, int length, CUdevice ordinal) {
   return withDevice("cuDeviceGetPCIBusId", ordinal, [&](Device& device) {
-    const std::string id = device.busId();
+    const std::string id = device.facts().busId();
     if (text == nullptr || length <= static_cast<int>(id.size())) return CUDA_ERROR_INVALID_VALUE;
     std::memcpy(text, id.c_str(), id.size() + 1);
     return CUDA_SUCCESS;

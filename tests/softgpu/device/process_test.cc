@@ -1,4 +1,5 @@
 // Several processes: the other one is child_program.cc, named by SOFTGPU_TEST_CHILD.
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,6 +112,21 @@ TEST_F(Processes, ExitWithWorkPendingDoesNotHang) {
 
 TEST_F(Processes, StaticObjectsMayUseTheDeviceAtTheEnd) {
   EXPECT_EQ(runChild({"static"}), 0);
+}
+
+TEST_F(Processes, DeviceKeepsItsNameWhereNoFileCanBeOpened) {
+  CUuuid before{};
+  EXPECT_CU(cuDeviceGetUuid(&before, 0));
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  rlimit none = limit;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  CUuuid without{};
+  const CUresult asked = cuDeviceGetUuid(&without, 0);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_CU(asked);
+  EXPECT_EQ(std::memcmp(&before, &without, sizeof(before)), 0);
 }
 
 TEST_F(Processes, ForkedChildStartsAnew) {
