@@ -62,8 +62,11 @@ CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t size, unsigned int) {
 CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, size_t* pitch, size_t width, size_t height, unsigned int) {
   return callInContext("cuMemAllocPitch", [&](Context& context) -> CUresult {
     if (pitch == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (width > context.device().memoryBytes()) return CUDA_ERROR_OUT_OF_MEMORY;
     const std::size_t row = (width + 511) / 512 * 512;
-    const CUresult result = allocateFor(context, pointer, row * height, MemoryKind::Device);
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(row, height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUresult result = allocateFor(context, pointer, bytes, MemoryKind::Device);
     if (result == CUDA_SUCCESS) *pitch = row;
     return result;
   });

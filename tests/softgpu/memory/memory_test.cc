@@ -44,6 +44,25 @@ TEST_F(Memory, RangesAndFreeSpaceAreKnown) {
   EXPECT_CU_ERROR(cuMemAlloc(&pointer, total + 1), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
+TEST_F(Memory, SizesThatOverflowAreTooMuch) {
+  std::size_t before = 0;
+  std::size_t total = 0;
+  EXPECT_CU(cuMemGetInfo(&before, &total));
+  CUdeviceptr pointer = 0;
+  std::size_t pitch = 0;
+  constexpr std::size_t kMost = ~std::size_t{0};
+  for (const std::size_t size : {kMost, kMost - 511, kMost / 2 + 1}) {
+    EXPECT_CU_ERROR(cuMemAlloc(&pointer, size), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_CU_ERROR(cuMemAllocPitch(&pointer, &pitch, size, 1, 4), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_CU_ERROR(cuMemAllocPitch(&pointer, &pitch, 512, size, 4), CUDA_ERROR_OUT_OF_MEMORY);
+  }
+  // 512 * (2^55 + 1) is 512 in 64 bits.
+  EXPECT_CU_ERROR(cuMemAllocPitch(&pointer, &pitch, 512, (std::size_t{1} << 55) + 1, 4), CUDA_ERROR_OUT_OF_MEMORY);
+  std::size_t after = 0;
+  EXPECT_CU(cuMemGetInfo(&after, &total));
+  EXPECT_EQ(before, after);
+}
+
 TEST_F(Memory, PointersTellWhatTheyAre) {
   int local = 0;
   void* host = nullptr;
