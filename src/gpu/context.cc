@@ -95,6 +95,12 @@ bool hasVmmCalls(const Driver& driver) {
          driver.cuMemRetainAllocationHandle != nullptr;
 }
 
+std::array<std::uint8_t, 16> uuidOf(const CUuuid& uuid) {
+  std::array<std::uint8_t, 16> bytes{};
+  std::copy_n(reinterpret_cast<const std::uint8_t*>(uuid.bytes), bytes.size(), bytes.begin());
+  return bytes;
+}
+
 /// The software GPU's devices are shown in the order of CUDA_VISIBLE_DEVICES.
 int ordinalOfAll(int visible) {
   const std::optional<std::string> shown = ProcessEnv().get("CUDA_VISIBLE_DEVICES");
@@ -128,7 +134,7 @@ Result<CudaDeviceFacts> readDeviceFacts(const Driver& driver, int ordinal) {
   facts.busId = packBusId(facts.busIdText);
   CUuuid uuid{};
   TRY(checkCu(driver, driver.cuDeviceGetUuid(&uuid, device), "cuDeviceGetUuid", ordinal));
-  std::copy_n(reinterpret_cast<const std::uint8_t*>(uuid.bytes), facts.uuid.size(), facts.uuid.begin());
+  facts.uuid = uuidOf(uuid);
   TRY(checkCu(driver, driver.cuDeviceTotalMem(&facts.memoryBytes, device), "cuDeviceTotalMem", ordinal));
   ASSIGN(const int major, attribute(driver, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
   ASSIGN(const int minor, attribute(driver, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
@@ -153,16 +159,22 @@ std::int64_t packBusId(const std::string& text) {
   return static_cast<std::int64_t>(packed);
 }
 
-Result<int> findDevice(const Driver& driver, const std::array<std::uint8_t, 16>& uuid) {
+Result<DeviceIndex> DeviceIndex::read(const Driver& driver) {
+  DeviceIndex index;
   ASSIGN(const int count, deviceCount(driver));
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     CUdevice device = 0;
-    CUuuid candidate{};
+    CUuuid uuid{};
     TRY(checkCu(driver, driver.cuDeviceGet(&device, ordinal), "cuDeviceGet", ordinal));
-    TRY(checkCu(driver, driver.cuDeviceGetUuid(&candidate, device), "cuDeviceGetUuid", ordinal));
-    if (std::equal(uuid.begin(), uuid.end(), reinterpret_cast<const std::uint8_t*>(candidate.bytes))) return ordinal;
+    TRY(checkCu(driver, driver.cuDeviceGetUuid(&uuid, device), "cuDeviceGetUuid", ordinal));
+    index.ordinals_.try_emplace(uuidOf(uuid), ordinal);
   }
-  return -1;
+  return index;
+}
+
+int DeviceIndex::ordinalOf(const std::array<std::uint8_t, 16>& uuid) const {
+  const auto known = ordinals_.find(uuid);
+  return known == ordinals_.end() ? -1 : known->second;
 }
 
 }  // namespace tutti::gpu

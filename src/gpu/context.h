@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -115,7 +116,17 @@ Result<int> currentDevice(const Driver& driver);
 Result<CudaDeviceFacts> readDeviceFacts(const Driver& driver, int ordinal);
 /// "0000:1B:00.0" -> 0x1b000; characters that are no hexadecimal digit are skipped.
 std::int64_t packBusId(const std::string& text);
-/// The ordinal of the visible device with this uuid, -1 if this process sees none.
-Result<int> findDevice(const Driver& driver, const std::array<std::uint8_t, 16>& uuid);
+
+/// The visible devices by their uuids, asked of the driver once. Any thread may use it.
+class DeviceIndex {
+ public:
+  /// Errors: ncclUnhandledCudaError.
+  static Result<DeviceIndex> read(const Driver& driver);
+  /// The ordinal of the device with this uuid, -1 if this process sees none.
+  int ordinalOf(const std::array<std::uint8_t, 16>& uuid) const;
+
+ private:
+  std::map<std::array<std::uint8_t, 16>, int> ordinals_;
+};
 
 }  // namespace tutti::gpu

@@ -104,11 +104,30 @@ TEST(CurrentDevice, ReportsFailures) {
   }
 }
 
-TEST(FindDevice, GoesByUuid) {
+TEST(DeviceIndex, GoesByUuid) {
   FakeDriver fake;
   const auto second = gpu::readDeviceFacts(fake.driver(), 1).value().uuid;
-  EXPECT_EQ(gpu::findDevice(fake.driver(), second).value(), 1);
-  EXPECT_EQ(gpu::findDevice(fake.driver(), {}).value(), -1);
+  const auto index = gpu::DeviceIndex::read(fake.driver());
+  ASSERT_TRUE(index.ok());
+  EXPECT_EQ(index.value().ordinalOf(second), 1);
+  EXPECT_EQ(index.value().ordinalOf({}), -1);
+}
+
+TEST(DeviceIndex, AsksTheDriverOnce) {
+  FakeDriver fake;
+  const auto index = gpu::DeviceIndex::read(fake.driver());
+  ASSERT_TRUE(index.ok());
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(index.value().ordinalOf({}), -1);
+  EXPECT_EQ(fake.calls("cuDeviceGetUuid"), FakeDriver::kDevices);
+}
+
+TEST(DeviceIndex, ReportsFailures) {
+  for (const char* call : {"cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetUuid"}) {
+    FakeDriver fake;
+    fake.failNth(call, CUDA_ERROR_UNKNOWN);
+    expectLog(std::string("in ") + call);
+    EXPECT_EQ(gpu::DeviceIndex::read(fake.driver()).status().code(), ncclUnhandledCudaError) << call;
+  }
 }
 
 }  // namespace

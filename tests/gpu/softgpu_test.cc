@@ -48,11 +48,13 @@ std::vector<std::byte> contents(const gpu::DeviceBuffer& buffer) {
 
 TEST_F(OnDevice, EveryDeviceHasFactsOfItsOwn) {
   ASSERT_EQ(gpu::deviceCount(*driver_).value(), 4) << "meson test sets SOFTGPU_DEVICES=4";
+  const auto index = gpu::DeviceIndex::read(*driver_);
+  ASSERT_TRUE(index.ok());
   for (int a = 0; a < 4; ++a) {
     const auto facts = gpu::readDeviceFacts(*driver_, a);
     ASSERT_TRUE(facts.ok());
     EXPECT_GT(facts.value().memoryBytes, 0U);
-    EXPECT_EQ(gpu::findDevice(*driver_, facts.value().uuid).value(), a);
+    EXPECT_EQ(index.value().ordinalOf(facts.value().uuid), a);
   }
 }
 

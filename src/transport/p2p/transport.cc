@@ -18,12 +18,16 @@ std::string plainObstacle(const P2pOptions& options, const topo::PeerInfo& self,
   return {};
 }
 
+}  // namespace
+
 /// What this process's driver says against the two devices, asked in both directions; empty if nothing, or if it does
 /// not see one of them (then mapping the peer's memory will tell).
-Result<std::string> deviceObstacle(const gpu::Driver& driver, const topo::PeerInfo& self, const topo::PeerInfo& peer) {
+Result<std::string> P2pTransport::deviceObstacle(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
   if (transport::sameDevice(self, peer)) return std::string();
-  ASSIGN(const int mine, gpu::findDevice(driver, self.deviceUuid));
-  ASSIGN(const int theirs, gpu::findDevice(driver, peer.deviceUuid));
+  TRY(visible_.status());
+  const gpu::Driver& driver = device_->driver();
+  const int mine = visible_.value().ordinalOf(self.deviceUuid);
+  const int theirs = visible_.value().ordinalOf(peer.deviceUuid);
   if (mine < 0 || theirs < 0) return std::string();
   CUdevice a = 0;
   CUdevice b = 0;
@@ -39,16 +43,17 @@ Result<std::string> deviceObstacle(const gpu::Driver& driver, const topo::PeerIn
 
 /// Atomic operations of one device on another's memory work over NVLink and not over PCI. No for devices that this
 /// process does not see.
-bool joinedByNvlink(const gpu::Driver& driver, const topo::PeerInfo& self, const topo::PeerInfo& peer) {
-  if (driver.cuDeviceGetP2PAttribute == nullptr) return false;
-  const auto mine = gpu::findDevice(driver, self.deviceUuid);
-  const auto theirs = gpu::findDevice(driver, peer.deviceUuid);
-  if (!mine.ok() || !theirs.ok() || mine.value() < 0 || theirs.value() < 0) return false;
+bool P2pTransport::joinedByNvlink(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
+  const gpu::Driver& driver = device_->driver();
+  if (driver.cuDeviceGetP2PAttribute == nullptr || !visible_.ok()) return false;
+  const int mine = visible_.value().ordinalOf(self.deviceUuid);
+  const int theirs = visible_.value().ordinalOf(peer.deviceUuid);
+  if (mine < 0 || theirs < 0) return false;
   CUdevice a = 0;
   CUdevice b = 0;
   int atomics = 0;
   const bool asked =
-      driver.cuDeviceGet(&a, mine.value()) == CUDA_SUCCESS && driver.cuDeviceGet(&b, theirs.value()) == CUDA_SUCCESS &&
+      driver.cuDeviceGet(&a, mine) == CUDA_SUCCESS && driver.cuDeviceGet(&b, theirs) == CUDA_SUCCESS &&
       driver.cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, a, b) == CUDA_SUCCESS;
   return asked && atomics != 0;
 }
@@ -56,54 +61,51 @@ bool joinedByNvlink(const gpu::Driver& driver, const topo::PeerInfo& self, const
 /// All that both ranks know alike. Another process may see other devices (CUDA_VISIBLE_DEVICES) and hear another answer
 /// from its driver, so the driver is asked here only within one process, and by open() otherwise: a rank that then
 /// fails to open tells its peer, and both go on to the next transport together.
-Result<std::string> commonObstacle(const gpu::Driver& driver, const P2pOptions& options, const topo::PeerInfo& self,
-                                   const topo::PeerInfo& peer) {
-  std::string obstacle = plainObstacle(options, self, peer);
+Result<std::string> P2pTransport::commonObstacle(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
+  std::string obstacle = plainObstacle(options_, self, peer);
   if (!obstacle.empty() || !transport::sameProcess(self, peer)) return obstacle;
-  return deviceObstacle(driver, self, peer);
+  return deviceObstacle(self, peer);
 }
 
-Result<std::unique_ptr<transport::Endpoint>> open(const gpu::Device& device, const P2pOptions& options,
-                                                  const transport::LinkSpec& link, device::Direction direction,
-                                                  std::shared_ptr<const void> deviceOwner) {
-  ASSIGN(const std::string obstacle, deviceObstacle(device.driver(), link.self, link.peer));
-  if (!obstacle.empty()) {
-    return fail(ncclSystemError, "P2P connection of {} cannot be opened: {}", transport::pairText(link.self, link.peer),
-                obstacle);
-  }
-  const bool pulls = device.driver().softgpuMemoryWindow != nullptr && !options.directDisabled;
-  return p2p::P2pEndpoint::open(device, link, direction, pulls, std::move(deviceOwner));
+Status P2pTransport::checkLink(const transport::LinkSpec& link) const {
+  ASSIGN(const std::string obstacle, deviceObstacle(link.self, link.peer));
+  if (obstacle.empty()) return {};
+  return fail(ncclSystemError, "P2P connection of {} cannot be opened: {}", transport::pairText(link.self, link.peer),
+              obstacle);
 }
 
-}  // namespace
+bool P2pTransport::pulls() const {
+  return device_->driver().softgpuMemoryWindow != nullptr && !options_.directDisabled;
+}
 
 Result<bool> P2pTransport::reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
-  ASSIGN(const std::string obstacle, commonObstacle(device_->driver(), options_, self, peer));
+  ASSIGN(const std::string obstacle, commonObstacle(self, peer));
   return obstacle.empty();
 }
 
 std::string P2pTransport::whyNot(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
-  auto obstacle = commonObstacle(device_->driver(), options_, self, peer);
+  auto obstacle = commonObstacle(self, peer);
   return obstacle.ok() ? obstacle.value() : "the driver could not say";
 }
 
 Result<transport::LinkQuality> P2pTransport::judge(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
   std::string obstacle = plainObstacle(options_, self, peer);
   if (obstacle.empty()) {
-    ASSIGN(obstacle, deviceObstacle(device_->driver(), self, peer));
+    ASSIGN(obstacle, deviceObstacle(self, peer));
   }
   if (!obstacle.empty()) return transport::LinkQuality::None;
-  const bool whole =
-      transport::sameDevice(self, peer) || self.softGpu != 0 || joinedByNvlink(device_->driver(), self, peer);
+  const bool whole = transport::sameDevice(self, peer) || self.softGpu != 0 || joinedByNvlink(self, peer);
   return whole ? transport::LinkQuality::WholeLines : transport::LinkQuality::Plain;
 }
 
 Result<std::unique_ptr<transport::Endpoint>> P2pTransport::openSend(const transport::LinkSpec& link) {
-  return open(*device_, options_, link, device::Direction::Send, deviceOwner_);
+  TRY(checkLink(link));
+  return P2pEndpoint::open(*device_, link, device::Direction::Send, pulls(), deviceOwner_);
 }
 
 Result<std::unique_ptr<transport::Endpoint>> P2pTransport::openRecv(const transport::LinkSpec& link) {
-  return open(*device_, options_, link, device::Direction::Recv, deviceOwner_);
+  TRY(checkLink(link));
+  return P2pEndpoint::open(*device_, link, device::Direction::Recv, pulls(), deviceOwner_);
 }
 
 }  // namespace tutti::p2p

@@ -17,7 +17,10 @@ class P2pTransport final : public transport::Transport {
  public:
   /// `deviceOwner`, which may be null, keeps the device for memory that has to outlive the transport after a failure.
   P2pTransport(const gpu::Device& device, P2pOptions options, std::shared_ptr<const void> deviceOwner = {})
-      : device_(&device), options_(options), deviceOwner_(std::move(deviceOwner)) {}
+      : device_(&device),
+        options_(options),
+        deviceOwner_(std::move(deviceOwner)),
+        visible_(gpu::DeviceIndex::read(device.driver())) {}
   std::string_view name() const override { return "P2P"; }
   Result<bool> reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
   std::string whyNot(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
@@ -26,9 +29,18 @@ class P2pTransport final : public transport::Transport {
   Result<std::unique_ptr<transport::Endpoint>> openRecv(const transport::LinkSpec& link) override;
 
  private:
+  Result<std::string> deviceObstacle(const topo::PeerInfo& self, const topo::PeerInfo& peer) const;
+  Result<std::string> commonObstacle(const topo::PeerInfo& self, const topo::PeerInfo& peer) const;
+  bool joinedByNvlink(const topo::PeerInfo& self, const topo::PeerInfo& peer) const;
+  /// Whether an end of the link may be opened; the error names both ranks.
+  Status checkLink(const transport::LinkSpec& link) const;
+  /// Whether receivers read in place.
+  bool pulls() const;
+
   const gpu::Device* device_;
   P2pOptions options_;
   std::shared_ptr<const void> deviceOwner_;
+  Result<gpu::DeviceIndex> visible_;  ///< asked once: there may be as many questions as pairs of ranks
 };
 
 }  // namespace tutti::p2p

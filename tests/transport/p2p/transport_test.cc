@@ -81,6 +81,22 @@ TEST_F(P2pReach, OpeningSaysThatDevicesOfTwoProcessesHaveNoAccess) {
   }
 }
 
+TEST_F(P2pReach, ManyPairsCostOneLookAtTheDevices) {
+  const p2p::P2pTransport transport(*devices[0], {});
+  const int before = fake.calls("cuDeviceGetUuid");
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(transport.reachable(ranks[0], ranks[1]).value());
+    EXPECT_TRUE(transport.judge(ranks[0], ranks[1]).ok());
+  }
+  EXPECT_EQ(fake.calls("cuDeviceGetUuid"), before) << "the transport knows them";
+}
+
+TEST_F(P2pReach, DriverThatDoesNotTellTheDevicesIsAnError) {
+  fake.failNth("cuDeviceGetUuid", CUDA_ERROR_UNKNOWN);
+  expectLog("in cuDeviceGetUuid");
+  EXPECT_EQ(p2p::P2pTransport(*devices[0], {}).reachable(ranks[0], ranks[1]).status().code(), ncclUnhandledCudaError);
+}
+
 TEST_F(P2pReach, DriverErrorsArePassedOn) {
   fake.failNth("cuDeviceCanAccessPeer", CUDA_ERROR_UNKNOWN);
   expectLog("in cuDeviceCanAccessPeer");
