@@ -1,5 +1,6 @@
 // Memory, its registration, and reduction operators.
 #include "api/boundary.h"
+#include "api/size_checks.h"
 #include "comm/lifecycle.h"
 
 using namespace tutti;
@@ -8,6 +9,7 @@ TUTTI_API(ncclResult_t, MemAlloc, (void** ptr, size_t size)) {
   return api::api("ncclMemAlloc", [&]() -> Status {
     TRY(comm::startLibrary());
     if (ptr == nullptr) return fail(ncclUnhandledCudaError, "MemAlloc : ptr argument is NULL");
+    TRY(api::checkBytes("MemAlloc", size));
     if (size > 0) return comm::memAlloc(ptr, size);
     *ptr = nullptr;
     return {};
@@ -23,10 +25,11 @@ TUTTI_API(ncclResult_t, MemFree, (void* ptr)) {
 
 // No transport reads or writes application memory of other ranks in place, so there is nothing to prepare: the null
 // handle is what the API prescribes for that.
-TUTTI_API(ncclResult_t, CommRegister, (const ncclComm_t comm, void*, size_t, void** handle)) {
+TUTTI_API(ncclResult_t, CommRegister, (const ncclComm_t comm, void*, size_t size, void** handle)) {
   return api::api("ncclCommRegister", [&]() -> Status {
     TRY(comm::checkComm(comm, "CommRegister"));
     TRY(api::checkPointer(handle, "CommRegister", "handle"));
+    TRY(api::checkBytes("CommRegister", size));
     *handle = nullptr;
     return {};
   });
@@ -49,7 +52,7 @@ TUTTI_API(ncclResult_t, CommWindowRegister, (ncclComm_t comm, void* buff, size_t
     TRY(comm::checkReady(*comm, "CommWindowRegister"));
     TRY(api::checkPointer(buff, "CommWindowRegister", "buff"));
     if (size == 0) return fail(ncclInvalidArgument, "CommWindowRegister : size is 0");
-    return {};
+    return api::checkBytes("CommWindowRegister", size);
   });
 }
 

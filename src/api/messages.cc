@@ -1,5 +1,6 @@
 // Messages: two-sided, and one-sided with signals.
 #include "api/op_checks.h"
+#include "api/size_checks.h"
 #include "comm/lifecycle.h"
 
 using namespace tutti;
@@ -33,14 +34,15 @@ Status checkReserved(std::string_view label, int sigIdx, int ctx, unsigned flags
 }  // namespace
 
 TUTTI_API(ncclResult_t, PutSignal,
-          (const void*, size_t, ncclDataType_t datatype, int peer, ncclWindow_t peerWin, size_t, int sigIdx, int ctx,
-           unsigned int flags, ncclComm_t comm, cudaStream_t)) {
+          (const void*, size_t count, ncclDataType_t datatype, int peer, ncclWindow_t peerWin, size_t, int sigIdx,
+           int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t)) {
   return api::apiInGroup("ncclPutSignal", [&]() -> Status {
     TRY(api::checkUsable(comm, "PutSignal"));
     TRY(checkPeer(*comm, "PutSignal", peer));
     if (comm::datatypeBytes(datatype) == 0) {
       return fail(ncclInvalidArgument, "PutSignal : invalid type {}", static_cast<int>(datatype));
     }
+    TRY(api::checkElements("PutSignal", count, datatype));
     TRY(checkReserved("PutSignal", sigIdx, ctx, flags));
     TRY(api::checkPointer(peerWin, "PutSignal", "peerWin"));
     return api::notYet("ncclPutSignal");

@@ -1,5 +1,6 @@
 #include "api/op_checks.h"
 
+#include "api/size_checks.h"
 #include "comm/enqueue/pointer_checks.h"
 #include "comm/lifecycle.h"
 
@@ -31,6 +32,7 @@ Status checkOp(ncclComm_t comm, const comm::Op& op) {
     return fail(ncclInvalidArgument, "{} : invalid type {}", comm::apiFuncName(op.func), static_cast<int>(op.datatype));
   }
   TRY(checkRedOp(*comm, op));
+  TRY(checkOpSize(op, comm::commCount(*comm)));
   return comm::checkPointers(*comm, op);
 }
 

@@ -6,7 +6,7 @@
 
 namespace tutti::api {
 
-/// Communicator, readiness, root or peer, data type, operator; ncclInvalidArgument with a text naming the value.
+/// Communicator, readiness, root or peer, data type, operator, size; ncclInvalidArgument with a text naming the value.
 Status checkOp(ncclComm_t comm, const comm::Op& op);
 
 /// A whole data movement call: checks, then enqueue(). Collectives without elements end after the checks.

@@ -1,5 +1,7 @@
 #include "comm/plan/op.h"
 
+#include <array>
+
 #include "device/kernels/kernel_name.h"
 
 namespace tutti::comm {
@@ -50,6 +52,13 @@ bool isMessageFunc(ApiFunc func) {
 
 std::size_t datatypeBytes(ncclDataType_t type) {
   return device::typeBytes(type);
+}
+
+std::string_view datatypeName(ncclDataType_t type) {
+  constexpr std::array<std::string_view, ncclNumTypes> kNames{
+      "ncclInt8",    "ncclUint8",   "ncclInt32",   "ncclUint32",   "ncclInt64",      "ncclUint64",
+      "ncclFloat16", "ncclFloat32", "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
+  return device::typeBytes(type) == 0 ? "?" : kNames[static_cast<std::size_t>(type)];
 }
 
 }  // namespace tutti::comm

@@ -65,5 +65,7 @@ struct Op {
 
 /// Bytes of one element; 0 for a value that is no data type.
 std::size_t datatypeBytes(ncclDataType_t type);
+/// "ncclFloat32": the name in nccl.h; "?" for a value that is no data type.
+std::string_view datatypeName(ncclDataType_t type);
 
 }  // namespace tutti::comm
