@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -84,6 +85,13 @@ class Child {
   }
   const Line& line() const { return line_; }
   pid_t pid() const { return pid_; }
+  /// Stops it with SIGSTOP, and returns when none of its threads runs any more.
+  void stop() const {
+    EXPECT_EQ(::kill(pid_, SIGSTOP), 0);
+    int status = 0;
+    EXPECT_EQ(::waitpid(pid_, &status, WUNTRACED), pid_);
+    EXPECT_TRUE(WIFSTOPPED(status)) << "it ended: " << status;
+  }
   int wait() const {
     int status = -1;
     EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
