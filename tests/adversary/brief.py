@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""The campaign in brief, as a test: runs of a fixed seed in which every verdict must be "ok"; and one whose ranks lie
+about what they were told, which the judge must notice."""
+import os
+import pathlib
+import random
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True
+import concurrent.futures  # noqa: E402
+
+import judge  # noqa: E402
+import victims  # noqa: E402
+
+BUILD = pathlib.Path(os.environ["TUTTI_BUILD"])
+SEED = 18
+RUNS = 24
+# Four tests run at a time on slow machines.
+PATIENCE = 3
+
+
+def planned(number):
+    return victims.plan(random.Random(f"{SEED}/{number}"), hows=("kill", "_exit", "segv", "abort"),
+                        stages=("connect", "collective", "idle"), most_comms=1)
+
+
+def victims_are_named():
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        plans = [planned(number) for number in range(RUNS)]
+        for plan, (verdict, transcript) in zip(plans, pool.map(lambda p: victims.execute(p, BUILD, PATIENCE), plans)):
+            print(f"{verdict.what:10} {plan.text()}", flush=True)
+            if verdict.what != judge.OK:
+                print(f"{transcript}\n{verdict.why}")
+                return False
+    return True
+
+
+def liars_are_found_out():
+    plan = next(p for p in map(planned, range(1000)) if p.how == "kill" and p.stage == "collective" and p.size > 2)
+    verdict, transcript = victims.execute(plan, BUILD, PATIENCE, lies=True)
+    if verdict.what != judge.MISNAMED:
+        print(f"{transcript}\nranks that lie are judged {verdict.what}")
+    return verdict.what == judge.MISNAMED
+
+
+if __name__ == "__main__":
+    sys.exit(0 if victims_are_named() and liars_are_found_out() else 1)

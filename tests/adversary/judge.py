@@ -1,0 +1,210 @@
+"""The judge: what a campaign's run says of the library.
+
+An error text is right if it names a rank that really was a victim and blames nobody else. A text may mention others as
+what a failure has led to; `blamed()` takes these mentions away and returns the numbers that are left. The table of
+such phrases, `CONSEQUENCES`, is short and exact on purpose: a text of a new form counts as misnaming until somebody has
+read it and decided.
+"""
+import dataclasses
+import re
+
+# Verdicts, the worst first.
+WRONG, CRASH, HANG, MISNAMED, UNNAMED, LATE, DISTURBED, LEFTOVER, OK = (
+    "wrong result", "crash", "hang", "misnamed", "unnamed", "late", "disturbed", "leftover", "ok")
+VERDICTS = (WRONG, CRASH, HANG, MISNAMED, UNNAMED, LATE, DISTURBED, LEFTOVER, OK)
+
+
+@dataclasses.dataclass
+class Verdict:
+    what: str
+    why: str = ""
+
+
+def worst(verdicts):
+    """The gravest of some verdicts; OK if there are none."""
+    return min(verdicts, key=lambda v: VERDICTS.index(v.what), default=Verdict(OK))
+
+
+# Who reports stands in front of what it reports; there are several where one rank passes on the words of another. The
+# last one is the cause itself if its words name nobody else.
+REPORTER = re.compile(r"^rank (\d+) of \d+ on host \S+, device (-?\d+): ")
+# The connection at which something was noticed; its own end names itself last.
+CONNECTION = re.compile(r"^(?:receive from|send to) rank \d+ \([^)]*\) by \S+ on channel \d+ of rank \d+ \([^)]*\): ")
+CONSEQUENCE = re.compile("|".join([
+    r"its connection to rank \d+",
+    r"has given rank \d+ no sign of life",
+    r"while rank \d+ still waits for",
+    r"Bootstrap: rank \d+ waited in vain for",
+    r"the connection from rank \d+ to (?=rank)",
+    r"(?<=\d) of rank \d+ \(host [^)]*\)",  # "on channel 0 of rank 2 (host a, device 2)": whose end it is
+]))
+RANK = re.compile(r"\brank (\d+)\b(?: \((?:host [^),]*, )?(?:device \d+, )?pid (\d+)\))?")
+RANKS = re.compile(r"\branks ((?:\d+(?:, | and )?)+)")
+# Whose unique id it was: where that rank has never been heard of, its address is all there is.
+ROOT = re.compile(r"the bootstrap root at|that made the unique id|which made the unique id")
+PROCESS = re.compile(r"\b(?:process|pid) (\d+)\b")
+DIED = re.compile(r"\bdied\b(?! or )")
+REMEDIES = re.compile(r"; (?:look for|is its|are their|does|do all|has that|that rank hangs|where it lives|raise )|"
+                      r", but (?:operation|a kernel) ")
+
+
+@dataclasses.dataclass(frozen=True)
+class Named:
+    """A rank that a text makes the cause: its number in the communicator, and its process where the text has that."""
+    rank: int
+    pid: int = 0
+
+
+def head_of(text):
+    """The part of a text that says who is to blame: without the reporters, what followed from it, and the remedy."""
+    for prefix in (REPORTER, REPORTER, REPORTER, CONNECTION):
+        rest = prefix.sub("", text, count=1)
+        if rest != text and RANK.search(CONSEQUENCE.sub("", REMEDIES.split(rest)[0])):
+            text = rest
+    if " because " in text:
+        text = text.split(" because ")[-1]
+    return CONSEQUENCE.sub("", REMEDIES.split(text)[0])
+
+
+def blamed(text):
+    """The ranks that a text makes the cause; with number -1 where it names only their process. Rank 0 makes the unique
+    ids in these jobs."""
+    head = head_of(text)
+    found = {Named(int(number), int(pid or 0)) for number, pid in RANK.findall(head)}
+    for several in RANKS.findall(head):
+        found |= {Named(int(number)) for number in re.findall(r"\d+", several)}
+    found = found or {Named(-1, int(pid)) for pid in PROCESS.findall(head)}
+    return found or ({Named(0)} if ROOT.search(head) else set())
+
+
+@dataclasses.dataclass
+class Membership:
+    """Who is who in a job: the victims' processes, and for each communicator the number of each rank of the job."""
+    victims: set      # ranks of the job
+    victim_pids: set
+    numbers: list     # of the communicators: {rank of the job: number}
+    dead: bool = True  # whether the victims' processes have ended; of others no text may say that they died
+
+    def comm_of(self, text, told):
+        """The communicator that a text is about: the last error is the process's, so it may be of another one than the
+        one that was asked about (`told`). The reporter's number and device, which is its rank in the job, tell."""
+        reporter = REPORTER.match(text)
+        if reporter:
+            number, device = int(reporter[1]), int(reporter[2])
+            if self.numbers[told].get(device) != number:
+                return next((c for c, table in enumerate(self.numbers) if table.get(device) == number), told)
+        return told
+
+    def is_victim(self, named, comm):
+        if named.pid:
+            return named.pid in self.victim_pids
+        return named.rank in {self.numbers[comm].get(victim) for victim in self.victims}
+
+
+def judge_text(text, comm, reporter, membership):
+    """Whether a text is right that rank `reporter` of the job, which is no victim, got for a communicator."""
+    comm = membership.comm_of(text, comm)
+    named = blamed(text)
+    # A text on a connection names its two ends; the one that reports is never its own cause.
+    if len(named) > 1:
+        named = {n for n in named if n.rank != membership.numbers[comm].get(reporter)}
+    if not named:
+        return Verdict(UNNAMED, text)
+    innocent = sorted(n.rank for n in named if not membership.is_victim(n, comm))
+    if innocent:
+        numbers = sorted(membership.numbers[comm].get(v, -1) for v in membership.victims)
+        return Verdict(MISNAMED, f"blames {innocent}, but the victims are {numbers}: {text}")
+    if not membership.dead and DIED.search(head_of(text)):
+        return Verdict(MISNAMED, f"says that a process died that lives: {text}")
+    return Verdict(OK)
+
+
+@dataclasses.dataclass
+class Rules:
+    """What holds for one run."""
+    membership: Membership
+    bound: float            # seconds from deed or need to the report
+    disturbs: bool = True   # whether a rank that needs no victim may hear of the deed: of a death, but not of a leave
+    init_bound: float = 0   # the same for ranks that are in init, if larger
+
+
+class Record:
+    """What one rank that is no victim has reported."""
+
+    def __init__(self, rank, process):
+        self.rank = rank
+        self.events = [event for event in process.events if event.rank == rank]
+
+    def errors(self):
+        """(event, communicator of the job, text) of each."""
+        for event in self.events:
+            if event.what == "error":
+                head, _, text = event.text.partition(" | ")
+                yield event, int(head.split()[0]), text
+
+    def begun_before(self, moment):
+        """When the stage or operation began in which the rank was at that moment."""
+        begun = [e.time for e in self.events if e.what in ("stage", "need", "ending") and e.time <= moment]
+        return begun[-1] if begun else moment
+
+    def in_init(self, moment):
+        stages = [e.text.split()[0] for e in self.events if e.what == "stage" and e.time <= moment]
+        return not stages or stages[-1] in ("before", "init")
+
+
+def judge_error(record, rules, deed, event, comm, text):
+    """Verdicts on one error that a rank reported."""
+    if not rules.membership.victims or deed is None:
+        yield Verdict(MISNAMED, f"rank {record.rank} reports an error, and nothing had been done: {text}")
+        return
+    verdict = judge_text(text, comm, record.rank, rules.membership)
+    if verdict.what != OK:
+        yield Verdict(verdict.what, f"rank {record.rank}, communicator {comm}: {verdict.why}")
+    since = max(deed, record.begun_before(event.time))
+    bound = max(rules.bound, rules.init_bound) if record.in_init(event.time) else rules.bound
+    if event.time - since > bound:
+        yield Verdict(LATE, f"rank {record.rank}: {event.time - since:.1f} s, at most {bound:g} allowed: {text}")
+
+
+def judge_rank(record, rules, deed):
+    """All verdicts on one rank that is no victim. `deed`: when it was done; None if it was not."""
+    for event in record.events:
+        if event.what == "wrong":
+            yield Verdict(WRONG, f"rank {record.rank}: {event.text}")
+        if event.what == "hang":
+            yield Verdict(HANG, f"rank {record.rank}: {event.text}")
+        if event.what == "cannot":
+            yield Verdict(UNNAMED, f"rank {record.rank}: {event.text}")
+        if event.what == "state" and event.text.split()[1] != "0" and not rules.disturbs:
+            yield Verdict(DISTURBED, f"rank {record.rank} was idle, and its communicator said {event.text.split()[1]}")
+    for event, comm, text in record.errors():
+        yield from judge_error(record, rules, deed, event, comm, text)
+
+
+def judge_processes(processes, victims):
+    """Verdicts on how processes without victims ended."""
+    for process in processes:
+        if set(process.ranks) & victims:
+            continue
+        last = process.events[-1] if process.events else None
+        at = f"{last.what} {last.text}" if last else "nothing"
+        who = f"the process of ranks {process.ranks}"
+        if process.ended is None:
+            yield Verdict(HANG, f"{who} has not ended; its last report: {at}")
+        elif process.code < 0:
+            yield Verdict(CRASH, f"{who} was killed by signal {-process.code} after: {at}\n{process.output(1500)}")
+        elif process.code == 45:
+            yield Verdict(CRASH, f"{who} could not end its communicators: {at}")
+        elif process.code not in (0, 41, 42, 43):
+            yield Verdict(CRASH, f"{who} ended with {process.code} after: {at}\n{process.output(1500)}")
+
+
+def judge(processes, rules, deed):
+    """The gravest verdict of a run whose processes have ended or were given up."""
+    victims = rules.membership.victims
+    found = list(judge_processes(processes, victims))
+    for process in processes:
+        for rank in process.ranks:
+            if rank not in victims:
+                found += judge_rank(Record(rank, process), rules, deed)
+    return worst(found)

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""The judge itself: texts made by hand, right ones and wrong ones. A judge that is content with anything is no use."""
+import pathlib
+import sys
+import types
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True
+import judge  # noqa: E402
+from ranks import Event, parse  # noqa: E402
+
+REPORTER = "rank 0 of 4 on host vm, device 0: "
+DIED = ("Bootstrap: rank 2 (host vm, pid 102) died or lost its network: its connection to rank 1 ended (closed without "
+        "a goodbye); look for the first error on that rank, or for the system's out-of-memory killer")
+SILENT = ("Bootstrap: rank 2 (host vm, pid 102) has given rank 3 no sign of life for 5000 ms: is its process stopped "
+          "(SIGSTOP, a debugger), its host frozen, or the network between them cut?")
+IN_ORDER = {rank: rank for rank in range(4)}
+TURNED = {rank: (rank + 1) % 4 for rank in range(4)}
+TWO = judge.Membership({2}, {102}, [IN_ORDER, TURNED])
+
+
+def of(text, comm=0, membership=TWO, reporter=0):
+    return judge.judge_text(text, comm, reporter, membership).what
+
+
+class Texts(unittest.TestCase):
+    def test_the_victim_by_number_is_right(self):
+        for text in (DIED, REPORTER + DIED, SILENT, REPORTER + SILENT):
+            self.assertEqual(of(text), judge.OK, text)
+
+    def test_somebody_else_is_misnamed(self):
+        for text in (DIED, REPORTER + DIED, SILENT):
+            other = text.replace("rank 2 (host vm, pid 102)", "rank 3 (host vm, pid 103)")
+            other = other.replace("given rank 3", "given rank 0")
+            self.assertEqual(of(other), judge.MISNAMED, other)
+
+    def test_the_victims_number_with_another_process_is_misnamed(self):
+        self.assertEqual(of(DIED.replace("pid 102", "pid 103")), judge.MISNAMED)
+
+    def test_an_innocent_beside_the_victim_is_misnamed(self):
+        self.assertEqual(of("Bootstrap: ranks 2 and 3 of 4 did not come within 8.0 s"), judge.MISNAMED)
+        self.assertEqual(of("Bootstrap: rank 2 of 4 did not come within 8.0 s: were all processes started?"), judge.OK)
+
+    def test_nobody_is_unnamed(self):
+        for text in ("", "Cuda failure 999 'unknown error' in cuEventRecord on device 2", "unhandled system error"):
+            self.assertEqual(of(text), judge.UNNAMED, text)
+
+    def test_who_reports_is_not_the_cause(self):
+        self.assertEqual(of(REPORTER + "Cuda failure 999 in cuEventRecord on device 2"), judge.MISNAMED)
+
+    def test_words_passed_on_name_the_last_one(self):
+        passed = REPORTER + "rank 1 of 4 on host vm, device 1: "
+        self.assertEqual(of(passed + DIED), judge.OK)
+        self.assertEqual(of(passed + "Cuda failure 999 in cuEventRecord"), judge.MISNAMED)
+        self.assertEqual(of(REPORTER + "rank 2 of 4 on host vm, device 2: Cuda failure 999 in cuEventRecord"), judge.OK)
+
+    def test_an_abort_is_the_cause_unless_it_says_why(self):
+        abort = "Bootstrap: rank 1 (host vm, pid 101) aborted its communicator"
+        self.assertEqual(of(abort), judge.MISNAMED)
+        self.assertEqual(of(abort + ", because rank 2 (host vm, pid 102) died"), judge.OK)
+        self.assertEqual(of(abort + ", because rank 3 (host vm, pid 103) died"), judge.MISNAMED)
+
+    def test_the_text_of_another_communicator_is_read_with_its_numbers(self):
+        turned = "rank 1 of 4 on host vm, device 0: Bootstrap: rank 3 died or lost its network"
+        self.assertEqual(of(turned, comm=1), judge.OK)
+        self.assertEqual(of(turned, comm=0), judge.OK)
+        self.assertEqual(of("rank 0 of 4 on host vm, device 0: Bootstrap: rank 3 died", comm=1), judge.MISNAMED)
+
+    def test_a_connection_names_its_far_end(self):
+        text = "Bootstrap: the connection from rank 0 to rank 2 (host vm, pid 102) at 127.0.0.1<1> ended (closed)"
+        self.assertEqual(of(text), judge.OK)
+        of_path = ("rank 1 of 4 on host vm, device 1: receive from rank 3 (host vm, device 3) by NET/Socket/0 on "
+                   "channel 0 of rank 0 (host vm, device 0): rank 2 (host vm, pid 102) has ended its process")
+        self.assertEqual(of(of_path, reporter=1), judge.OK)
+
+    def test_the_maker_of_the_id_stands_for_rank_0(self):
+        text = "Bootstrap: cannot connect to the bootstrap root at 192.0.2.2<56519>: Connection refused (111)"
+        self.assertEqual(of(text), judge.MISNAMED)
+        self.assertEqual(of(text, membership=judge.Membership({0}, {100}, [IN_ORDER])), judge.OK)
+
+    def test_who_is_stopped_has_not_died(self):
+        stopped = judge.Membership({2}, {102}, [IN_ORDER], dead=False)
+        self.assertEqual(of("Bootstrap: rank 2 (host vm, pid 102) died", membership=stopped), judge.MISNAMED)
+        self.assertEqual(of(SILENT, membership=stopped), judge.OK)
+
+    def test_a_process_stands_for_its_ranks(self):
+        self.assertEqual(of("Bootstrap: process 102 on host vm, which made the unique id, died"), judge.OK)
+        self.assertEqual(of("Bootstrap: process 101 on host vm, which made the unique id, died"), judge.MISNAMED)
+
+
+def process(ranks, lines, code=0, ended=True):
+    events = [parse(line) for line in lines]
+    return types.SimpleNamespace(ranks=ranks, events=events, ended=1.0 if ended else None, code=code,
+                                 output=lambda most: "", of=lambda what: [e for e in events if e.what == what])
+
+
+class Runs(unittest.TestCase):
+    rules = judge.Rules(TWO, bound=10, init_bound=18)
+
+    def verdict(self, survivor, rules=None, deed=5.0):
+        return judge.judge([survivor, process([2], [], -9)], rules or self.rules, deed).what
+
+    def test_a_right_error_in_time_is_ok(self):
+        right = ["4.0 0 need 0 AllReduce", f"7.0 0 error 0 6 x | {DIED}"]
+        self.assertEqual(self.verdict(process([0], right, 42)), judge.OK)
+
+    def test_a_right_error_too_late_is_late(self):
+        late = ["4.0 0 stage collective 1", "4.0 0 need 0 AllReduce", f"16.0 0 error 0 6 x | {DIED}"]
+        self.assertEqual(self.verdict(process([0], late, 42)), judge.LATE)
+
+    def test_the_need_counts_if_it_came_after_the_deed(self):
+        later = ["4.0 0 stage idle 1", "14.0 0 stage collective 2", "14.0 0 need 0 AllReduce",
+                 f"16.0 0 error 0 6 x | {DIED}"]
+        self.assertEqual(self.verdict(process([0], later, 42)), judge.OK)
+
+    def test_who_does_not_end_hangs(self):
+        self.assertEqual(self.verdict(process([0], ["4.0 0 need 0 AllReduce"], None, ended=False)), judge.HANG)
+        self.assertEqual(self.verdict(process([0], ["4.0 0 hang AllReduce"], 42)), judge.HANG)
+
+    def test_a_signal_is_a_crash(self):
+        self.assertEqual(self.verdict(process([0], [], -11)), judge.CRASH)
+
+    def test_a_wrong_result_outweighs_all(self):
+        self.assertEqual(self.verdict(process([0], ["4.0 0 wrong AllReduce"], -11)), judge.WRONG)
+
+    def test_an_error_without_a_deed_is_misnamed(self):
+        harmless = judge.Rules(judge.Membership(set(), set(), [IN_ORDER]), 10)
+        lines = [f"7.0 0 error 0 6 x | {DIED}"]
+        self.assertEqual(judge.judge([process([0], lines, 42)], harmless, 5.0).what, judge.MISNAMED)
+
+    def test_an_idle_rank_is_disturbed_by_a_leave(self):
+        rules = judge.Rules(TWO, bound=10, disturbs=False)
+        self.assertEqual(self.verdict(process([0], ["4.0 0 state 0 6"]), rules), judge.DISTURBED)
+        self.assertEqual(self.verdict(process([0], ["4.0 0 state 0 0"]), rules), judge.OK)
+
+    def test_what_victims_report_does_not_count(self):
+        processes = [process([0], []), process([2], ["4.0 2 wrong AllReduce"], -11)]
+        self.assertEqual(judge.judge(processes, self.rules, 5.0).what, judge.OK)
+
+
+class Reports(unittest.TestCase):
+    def test_lines_that_are_no_reports_are_none(self):
+        self.assertIsNone(parse("NCCL INFO something"))
+        self.assertEqual(parse("1.5 2 stage init 0"), Event(1.5, 2, "stage", "init 0"))
+
+
+if __name__ == "__main__":
+    unittest.main()
