@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,27 +15,51 @@
 #include "report.h"
 #include "run_options.h"
 
+namespace {
+
+using namespace tutti::adversary;
+
+/// A process without memory or threads is one that cannot begin, not one that crashes.
+RankEnd runGuarded(const RunOptions& options, int jobRank, Deeds& deeds) {
+  try {
+    return RankRun(options, jobRank, deeds).run();
+  } catch (const std::exception& e) {
+    report(jobRank, "cannot", e.what());
+    return RankEnd::CannotBegin;
+  }
+}
+
+int runAll(const RunOptions& options) {
+  if (makeIds(options) != ncclSuccess) {
+    report(options.ranks.front(), "error", std::string("0 0 ncclGetUniqueId | ") + ncclGetLastError(nullptr));
+    return static_cast<int>(RankEnd::CannotBegin);
+  }
+  Deeds deeds(options.deed, options.ranks.front());
+  // A single rank needs no thread of its own.
+  if (options.ranks.size() == 1) return static_cast<int>(runGuarded(options, options.ranks.front(), deeds));
+  std::vector<RankEnd> ends(options.ranks.size());
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < options.ranks.size(); ++i)
+    threads.emplace_back([&, i] { ends[i] = runGuarded(options, options.ranks[i], deeds); });
+  threads.clear();
+  return static_cast<int>(*std::max_element(ends.begin(), ends.end()));
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  using namespace tutti::adversary;
   RunOptions options;
   if (!readOptions(argc, argv, options)) return 2;
   reportTo(options.report);
   const rlimit noCore{0, 0};
   ::setrlimit(RLIMIT_CORE, &noCore);
   report(-1, "process", std::to_string(::getpid()));
-
-  if (makeIds(options) != ncclSuccess) {
-    report(options.ranks.front(), "error", std::string("0 0 ncclGetUniqueId | ") + ncclGetLastError(nullptr));
-    return static_cast<int>(RankEnd::CannotBegin);
+  int code = static_cast<int>(RankEnd::CannotBegin);
+  try {
+    code = runAll(options);
+  } catch (const std::exception& e) {
+    report(-1, "cannot", e.what());
   }
-  Deeds deeds(options.deed, options.ranks.front());
-  std::vector<RankEnd> ends(options.ranks.size());
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < options.ranks.size(); ++i)
-    threads.emplace_back([&, i] { ends[i] = RankRun(options, options.ranks[i], deeds).run(); });
-  for (std::thread& thread : threads) thread.join();
-
-  const int code = static_cast<int>(*std::max_element(ends.begin(), ends.end()));
   report(-1, "exit", std::to_string(code));
   return code;
 }

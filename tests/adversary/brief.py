@@ -11,11 +11,15 @@ sys.dont_write_bytecode = True
 import concurrent.futures  # noqa: E402
 
 import judge  # noqa: E402
+import misuse  # noqa: E402
+import strangers  # noqa: E402
 import victims  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["TUTTI_BUILD"])
 SEED = 18
 RUNS = 24
+# Seeds of wrong calls.
+QUICK_MISUSES = (1, 2, 3, 4)
 # Four tests run at a time on slow machines.
 PATIENCE = 3
 
@@ -25,10 +29,10 @@ def planned(number):
                         stages=("connect", "collective", "idle"), most_comms=1)
 
 
-def victims_are_named():
+def all_are_ok(kind, plans):
+    """Whether the judge is content with all of them; prints what it is not content with."""
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        plans = [planned(number) for number in range(RUNS)]
-        for plan, (verdict, transcript) in zip(plans, pool.map(lambda p: victims.execute(p, BUILD, PATIENCE), plans)):
+        for plan, (verdict, transcript) in zip(plans, pool.map(lambda p: kind.execute(p, BUILD, PATIENCE), plans)):
             print(f"{verdict.what:10} {plan.text()}", flush=True)
             if verdict.what != judge.OK:
                 print(f"{transcript}\n{verdict.why}")
@@ -36,8 +40,20 @@ def victims_are_named():
     return True
 
 
+def victims_are_named():
+    return all_are_ok(victims, [planned(number) for number in range(RUNS)])
+
+
+def strangers_are_not_noticed():
+    return all_are_ok(strangers, [strangers.plan(random.Random(f"{SEED}/{number}")) for number in range(4)])
+
+
+def wrong_calls_are_answered():
+    return all_are_ok(misuse, [misuse.Plan(number, 20) for number in QUICK_MISUSES])
+
+
 def liars_are_found_out():
-    plan = next(p for p in map(planned, range(1000)) if p.how == "kill" and p.stage == "collective" and p.size > 2)
+    plan = next(p for p in map(planned, range(1000)) if p.how == "kill" and p.stage == "collective" and p.job.size > 2)
     verdict, transcript = victims.execute(plan, BUILD, PATIENCE, lies=True)
     if verdict.what != judge.MISNAMED:
         print(f"{transcript}\nranks that lie are judged {verdict.what}")
@@ -45,4 +61,5 @@ def liars_are_found_out():
 
 
 if __name__ == "__main__":
-    sys.exit(0 if victims_are_named() and liars_are_found_out() else 1)
+    sys.exit(0 if victims_are_named() and strangers_are_not_noticed() and wrong_calls_are_answered()
+             and liars_are_found_out() else 1)

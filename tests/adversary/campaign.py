@@ -6,12 +6,16 @@ import random
 import time
 import traceback
 
+import files
 import judge
+import limits
+import misuse
+import strangers
 import victims
 
 # What a kind of run is planned and executed by. plan(random) gives a run with text(); execute(run, build, patience)
 # gives a verdict and a transcript.
-KINDS = {"victims": victims}
+KINDS = {"victims": victims, "strangers": strangers, "limits": limits, "files": files, "misuse": misuse}
 
 
 @dataclasses.dataclass

@@ -199,6 +199,22 @@ def judge_processes(processes, victims):
             yield Verdict(CRASH, f"{who} ended with {process.code} after: {at}\n{process.output(1500)}")
 
 
+def judge_troubled(process):
+    """Verdicts on a process that had too little of something, or a file that is none. It may fail, and must say why; a
+    program that the system could not even load (127) has nothing to say."""
+    who = f"the process of ranks {process.ranks}, which had the trouble,"
+    if process.ended is None:
+        last = process.events[-1] if process.events else None
+        yield Verdict(HANG, f"{who} has not ended; its last report: {last and last.what} {last and last.text}")
+    elif process.code < 0:
+        yield Verdict(CRASH, f"{who} was killed by signal {-process.code}:\n{process.output(1500)}")
+    elif process.code not in (0, 42, 44, 127):
+        yield Verdict(WRONG if process.code == 43 else CRASH, f"{who} ended with {process.code}")
+    for event in process.of("error"):
+        if not event.text.partition(" | ")[2].strip():
+            yield Verdict(UNNAMED, f"{who} has an error without a text: {event.text}")
+
+
 def judge(processes, rules, deed):
     """The gravest verdict of a run whose processes have ended or were given up."""
     victims = rules.membership.victims

@@ -125,6 +125,9 @@ class Job:
         self.processes = []
         self._due = []  # (when, process, signal)
 
+    def path(self):
+        return pathlib.Path(self.folder)
+
     def start(self, ranks, command, env, **options):
         process = Process(self.build, ranks, command, env, self.folder, **options)
         self.processes.append(process)

@@ -6,7 +6,7 @@ import campaign
 import judge
 
 # How often each kind of run comes.
-WEIGHTS = {"victims": 5}
+WEIGHTS = {"victims": 5, "strangers": 1, "limits": 1, "files": 1, "misuse": 1}
 
 
 def commit():
