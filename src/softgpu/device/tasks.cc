@@ -9,6 +9,7 @@
 #include "softgpu/device/kernel_task.h"
 #include "softgpu/device/machine.h"
 #include "softgpu/exec/callback_thread.h"
+#include "softgpu/memory/zero_fill.h"
 
 namespace tutti::softgpu {
 namespace {
@@ -72,7 +73,9 @@ class FillTask : public Task {
   Step step(Engine&) override {
     for (std::size_t budget = kChunkBytes; row_ < fill_.height && budget > 0; ++row_) {
       char* row = fill_.destination + row_ * fill_.pitch;
-      if (fill_.elementBytes == 1) {
+      if (fill_.value == 0) {
+        zeroFill(machine().memory, row, fill_.width * fill_.elementBytes);
+      } else if (fill_.elementBytes == 1) {
         std::memset(row, static_cast<int>(fill_.value & 0xff), fill_.width);
       } else {
         for (std::size_t i = 0; i < fill_.width; ++i) {

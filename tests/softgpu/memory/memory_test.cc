@@ -1,6 +1,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -61,6 +62,53 @@ TEST_F(Memory, SizesThatOverflowAreTooMuch) {
   std::size_t after = 0;
   EXPECT_CU(cuMemGetInfo(&after, &total));
   EXPECT_EQ(before, after);
+}
+
+/// Pages of a range that have memory behind them.
+std::size_t pagesInUse(CUdeviceptr begin, std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> resident(bytes / page);
+  EXPECT_EQ(::mincore(reinterpret_cast<void*>(begin), bytes, resident.data()), 0);
+  return static_cast<std::size_t>(std::count_if(resident.begin(), resident.end(), [](auto r) { return (r & 1) != 0; }));
+}
+
+TEST_F(Memory, ZerosTakeNoMemoryWhereNothingWasWritten) {
+  constexpr std::size_t kBytes = 8 * kPiece;
+  CUdeviceptr pointer = 0;
+  EXPECT_CU(cuMemAlloc(&pointer, kBytes));
+  EXPECT_CU(cuMemsetD8(pointer, 0, kBytes));
+  EXPECT_CU(cuMemsetD32(pointer + 4, 0, kBytes / 4 - 1));
+  EXPECT_EQ(pagesInUse(pointer, kBytes), 0U);
+  EXPECT_CU(cuMemFree(pointer));
+}
+
+TEST_F(Memory, ZerosOverwriteWhatWasWritten) {
+  constexpr std::size_t kBytes = 2 * kPiece;
+  CUdeviceptr pointer = 0;
+  EXPECT_CU(cuMemAlloc(&pointer, kBytes));
+  auto* const data = reinterpret_cast<unsigned char*>(pointer);
+  const std::vector<std::size_t> places{0, 1, 4095, 4096, 300000, kPiece - 1, kPiece, kBytes - 4097, kBytes - 1};
+  for (const std::size_t skipped : {std::size_t{0}, std::size_t{1}, std::size_t{5000}}) {
+    for (const std::size_t at : places) data[at] = 7;
+    EXPECT_CU(cuMemsetD8(pointer + skipped, 0, kBytes - 2 * skipped));
+    for (const std::size_t at : places) {
+      EXPECT_EQ(data[at], at < skipped || at >= kBytes - skipped ? 7 : 0) << at << " without " << skipped;
+    }
+  }
+  EXPECT_CU(cuMemsetD8(pointer, 0xab, kBytes));
+  EXPECT_CU(cuMemsetD8(pointer, 0, kBytes));
+  EXPECT_EQ(std::count(data, data + kBytes, 0), static_cast<std::ptrdiff_t>(kBytes));
+  EXPECT_CU(cuMemFree(pointer));
+}
+
+TEST_F(Memory, ZerosReachHostMemoryToo) {
+  void* host = nullptr;
+  EXPECT_CU(cuMemHostAlloc(&host, kPiece, CU_MEMHOSTALLOC_DEVICEMAP));
+  std::memset(host, 7, kPiece);
+  EXPECT_CU(cuMemsetD8(address(host) + 1, 0, kPiece - 2));
+  const auto* const data = static_cast<const unsigned char*>(host);
+  EXPECT_EQ(std::count(data, data + kPiece, 0), static_cast<std::ptrdiff_t>(kPiece) - 2);
+  EXPECT_CU(cuMemFreeHost(host));
 }
 
 TEST_F(Memory, PointersTellWhatTheyAre) {
