@@ -22,7 +22,7 @@ struct HostKernelTable;
   X(cuDeviceGetUuid) X(cuDeviceTotalMem) X(cuDeviceCanAccessPeer)                                                   \
   X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease)                                                          \
   X(cuCtxGetCurrent) X(cuCtxGetDevice) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxEnablePeerAccess)              \
-  X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamQuery) X(cuStreamWaitEvent)                                        \
+  X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamQuery) X(cuStreamSynchronize) X(cuStreamWaitEvent)                 \
   X(cuThreadExchangeStreamCaptureMode) X(cuStreamGetCaptureInfo) X(cuStreamUpdateCaptureDependencies)               \
   X(cuGraphAddEventRecordNode) X(cuGraphAddEventWaitNode)                                                           \
   X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery)                                               \

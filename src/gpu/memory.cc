@@ -7,6 +7,17 @@
 
 namespace tutti::gpu {
 
+namespace {
+
+/// Waits for what is on the device's own stream. A thread that waits for the software GPU does the work itself, while
+/// one that asks again and again waits for another thread to get a processor; and nothing there can get stuck.
+Status waitForOwn(const Device& device) {
+  if (!device.driver().softGpu) return waitStream(device, device.ownStream(), nullptr);
+  return device.check(device.driver().cuStreamSynchronize(device.ownStream()), "cuStreamSynchronize");
+}
+
+}  // namespace
+
 void detail::DeviceMemoryTraits::close(Type held) {
   giveBack(held, &Driver::cuMemFree, "cuMemFree");
 }
@@ -73,7 +84,7 @@ Status copyToDevice(const Device& device, CUdeviceptr to, std::span<const std::b
   ASSIGN(const ContextGuard guard, device.enter());
   TRY(device.check(device.driver().cuMemcpyHtoDAsync(to, from.data(), from.size(), device.ownStream()),
                    "cuMemcpyHtoDAsync"));
-  return waitStream(device, device.ownStream(), nullptr);
+  return waitForOwn(device);
 }
 
 Status copyToHost(const Device& device, std::span<std::byte> to, CUdeviceptr from) {
@@ -81,14 +92,46 @@ Status copyToHost(const Device& device, std::span<std::byte> to, CUdeviceptr fro
   ASSIGN(const ContextGuard guard, device.enter());
   TRY(device.check(device.driver().cuMemcpyDtoHAsync(to.data(), from, to.size(), device.ownStream()),
                    "cuMemcpyDtoHAsync"));
-  return waitStream(device, device.ownStream(), nullptr);
+  return waitForOwn(device);
 }
 
 Status zeroDevice(const Device& device, CUdeviceptr address, std::size_t bytes) {
   if (bytes == 0) return {};
   ASSIGN(const ContextGuard guard, device.enter());
   TRY(device.check(device.driver().cuMemsetD8Async(address, 0, bytes, device.ownStream()), "cuMemsetD8Async"));
-  return waitStream(device, device.ownStream(), nullptr);
+  return waitForOwn(device);
+}
+
+Status writeWords(const Device& device, std::span<const DeviceWord> words) {
+  if (words.empty()) return {};
+  ASSIGN(const ContextGuard guard, device.enter());
+  Status begun;
+  for (auto word = words.begin(); word != words.end() && begun.ok(); ++word) {
+    begun = device.check(
+        device.driver().cuMemcpyHtoDAsync(word->address, &word->value, sizeof(word->value), device.ownStream()),
+        "cuMemcpyHtoDAsync");
+  }
+  // In any case: copies that have begun use the caller's memory.
+  const Status done = waitForOwn(device);
+  TRY(begun);
+  return done;
+}
+
+Status takeWords(const Device& device, std::span<DeviceWord> words) {
+  if (words.empty()) return {};
+  ASSIGN(const ContextGuard guard, device.enter());
+  const Driver& driver = device.driver();
+  Status begun;
+  for (auto word = words.begin(); word != words.end() && begun.ok(); ++word) {
+    begun = device.check(driver.cuMemcpyDtoHAsync(&word->value, word->address, sizeof(word->value), device.ownStream()),
+                         "cuMemcpyDtoHAsync");
+    if (!begun.ok()) break;
+    begun = device.check(driver.cuMemsetD8Async(word->address, 0, sizeof(word->value), device.ownStream()),
+                         "cuMemsetD8Async");
+  }
+  const Status done = waitForOwn(device);
+  TRY(begun);
+  return done;
 }
 
 }  // namespace tutti::gpu

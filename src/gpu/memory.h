@@ -82,4 +82,14 @@ Status copyToDevice(const Device& device, CUdeviceptr to, std::span<const std::b
 Status copyToHost(const Device& device, std::span<std::byte> to, CUdeviceptr from);
 Status zeroDevice(const Device& device, CUdeviceptr address, std::size_t bytes);
 
+/// Eight bytes of device memory.
+struct DeviceWord {
+  CUdeviceptr address = 0;
+  std::uint64_t value = 0;
+};
+/// Writes all words, and waits once. Otherwise like copyToDevice().
+Status writeWords(const Device& device, std::span<const DeviceWord> words);
+/// Fills in the values of all words and makes them zero on the device; waits once.
+Status takeWords(const Device& device, std::span<DeviceWord> words);
+
 }  // namespace tutti::gpu

@@ -183,6 +183,10 @@ void FakeDriver::fillObjects() {
     FAKE(cuStreamQuery);
     return fake.streamState;
   };
+  driver_.cuStreamSynchronize = [](CUstream) {
+    FAKE(cuStreamSynchronize);
+    return CUDA_SUCCESS;
+  };
   driver_.cuStreamWaitEvent = [](CUstream, CUevent, unsigned) {
     FAKE(cuStreamWaitEvent);
     return CUDA_SUCCESS;

@@ -83,6 +83,53 @@ TEST(Copies, ReportEveryFailure) {
                             [](const gpu::Device& d) { return gpu::zeroDevice(d, 64, 8); });
 }
 
+TEST(Copies, OfManyWordsReportEveryFailure) {
+  std::vector<gpu::DeviceWord> words{{64, 1}, {128, 2}, {192, 3}};
+  expectEachFailureReported({"cuCtxPushCurrent", "cuMemcpyHtoDAsync", "cuStreamQuery"},
+                            [&](const gpu::Device& d) { return gpu::writeWords(d, words); });
+  expectEachFailureReported({"cuCtxPushCurrent", "cuMemcpyDtoHAsync", "cuMemsetD8Async", "cuStreamQuery"},
+                            [&](const gpu::Device& d) { return gpu::takeWords(d, words); });
+}
+
+TEST(Copies, OfManyWordsWaitOnce) {
+  FakeDriver fake;
+  const auto device = gpu::Device::create(fake.driver(), 0);
+  std::vector<gpu::DeviceWord> words{{64, 1}, {128, 2}, {192, 3}};
+  EXPECT_TRUE(gpu::writeWords(*device.value(), words).ok());
+  EXPECT_EQ(fake.calls("cuMemcpyHtoDAsync"), 3);
+  EXPECT_EQ(fake.calls("cuStreamQuery"), 1);
+  EXPECT_TRUE(gpu::takeWords(*device.value(), words).ok());
+  EXPECT_EQ(fake.calls("cuMemcpyDtoHAsync"), 3);
+  EXPECT_EQ(fake.calls("cuStreamQuery"), 2);
+}
+
+TEST(Copies, ThatFailAreWaitedForAllTheSame) {
+  FakeDriver fake;
+  const auto device = gpu::Device::create(fake.driver(), 0);
+  std::vector<gpu::DeviceWord> words{{64, 1}, {128, 2}, {192, 3}};
+  fake.failNth("cuMemcpyHtoDAsync", CUDA_ERROR_UNKNOWN, 2);
+  expectLog("in cuMemcpyHtoDAsync");
+  EXPECT_EQ(gpu::writeWords(*device.value(), words).code(), ncclUnhandledCudaError);
+  EXPECT_EQ(fake.calls("cuMemcpyHtoDAsync"), 2);
+  EXPECT_EQ(fake.calls("cuStreamQuery"), 1) << "the first copy reads our memory";
+  fake.failNth("cuMemcpyDtoHAsync", CUDA_ERROR_UNKNOWN, 2);
+  expectLog("in cuMemcpyDtoHAsync");
+  EXPECT_EQ(gpu::takeWords(*device.value(), words).code(), ncclUnhandledCudaError);
+  EXPECT_EQ(fake.calls("cuStreamQuery"), 2);
+}
+
+TEST(Copies, OnTheSoftwareGpuAreDoneByTheThreadThatWaits) {
+  FakeDriver fake;
+  fake.driver().softGpu = true;
+  const auto device = gpu::Device::create(fake.driver(), 0);
+  EXPECT_TRUE(gpu::zeroDevice(*device.value(), 64, 8).ok());
+  EXPECT_EQ(fake.calls("cuStreamSynchronize"), 1);
+  EXPECT_EQ(fake.calls("cuStreamQuery"), 0);
+  fake.failNth("cuStreamSynchronize", CUDA_ERROR_UNKNOWN);
+  expectLog("in cuStreamSynchronize");
+  EXPECT_EQ(gpu::zeroDevice(*device.value(), 64, 8).code(), ncclUnhandledCudaError);
+}
+
 TEST(Copies, OfNothingAskTheDriverNothing) {
   FakeDriver fake;
   const auto device = gpu::Device::create(fake.driver(), 0);
@@ -90,6 +137,8 @@ TEST(Copies, OfNothingAskTheDriverNothing) {
   EXPECT_TRUE(gpu::copyToDevice(*device.value(), 0, {}).ok());
   EXPECT_TRUE(gpu::copyToHost(*device.value(), {}, 0).ok());
   EXPECT_TRUE(gpu::zeroDevice(*device.value(), 0, 0).ok());
+  EXPECT_TRUE(gpu::writeWords(*device.value(), {}).ok());
+  EXPECT_TRUE(gpu::takeWords(*device.value(), {}).ok());
   EXPECT_EQ(fake.calls("cuCtxPushCurrent"), before);
 }
 

@@ -58,6 +58,19 @@ TEST_F(OnDevice, EveryDeviceHasFactsOfItsOwn) {
   }
 }
 
+TEST_F(OnDevice, WordsAreWrittenAndTaken) {
+  auto buffer = gpu::DeviceBuffer::create(*device_, 4096, "test");
+  ASSERT_TRUE(buffer.ok());
+  const CUdeviceptr address = buffer.value().address();
+  std::vector<gpu::DeviceWord> words{{address, 11}, {address + 800, 12}, {address + 4088, 13}};
+  ASSERT_TRUE(gpu::writeWords(*device_, words).ok());
+  std::vector<gpu::DeviceWord> taken{{address, 0}, {address + 800, 0}, {address + 4088, 0}};
+  ASSERT_TRUE(gpu::takeWords(*device_, taken).ok());
+  for (std::size_t i = 0; i < words.size(); ++i) EXPECT_EQ(taken[i].value, words[i].value);
+  ASSERT_TRUE(gpu::takeWords(*device_, taken).ok());
+  for (const gpu::DeviceWord& word : taken) EXPECT_EQ(word.value, 0U) << "taken before";
+}
+
 TEST_F(OnDevice, ItsNumberCountsAllDevicesNotThoseShown) {
   EXPECT_EQ(gpu::readDeviceFacts(*driver_, 3).value().nvmlIndex, 3);
   ::setenv("CUDA_VISIBLE_DEVICES", "2,0,3", 1);

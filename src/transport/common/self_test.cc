@@ -1,7 +1,6 @@
 #include "transport/common/self_test.h"
 
 #include <array>
-#include <span>
 
 #include "base/log.h"
 #include "gpu/memory.h"
@@ -29,49 +28,44 @@ std::array<CUdeviceptr, 2> slotsAt(CUdeviceptr memory, const SlotBytes& slotByte
 
 }  // namespace
 
-Status SelfTest::writeWord(CUdeviceptr address, std::uint64_t value) const {
-  return gpu::copyToDevice(*device, address, std::as_bytes(std::span(&value, 1)));
+std::vector<ProbeWord> SelfTest::wordsOf(device::Direction writer, CUdeviceptr memory, int writerRank,
+                                         int readerRank) const {
+  std::vector<ProbeWord> words;
+  for (std::size_t p = 0; p < link->slotBytes.size(); ++p) {
+    if (link->slotBytes[p] == 0) continue;
+    const std::uint64_t value = patternOf(*link, writerRank, readerRank, p);
+    if (writer == device::Direction::Send) {
+      for (const CUdeviceptr slot : slotsAt(memory, link->slotBytes, p)) words.push_back({{slot, value}, p, "slot"});
+    }
+    words.push_back({{counterAt(memory, p), value}, p, "counter"});
+  }
+  return words;
 }
 
 Status SelfTest::write() const {
-  for (std::size_t p = 0; p < link->slotBytes.size(); ++p) {
-    if (link->slotBytes[p] == 0) continue;
-    const std::uint64_t value = patternOf(*link, link->self.rank, link->peer.rank, p);
-    if (direction == device::Direction::Send) {
-      for (const CUdeviceptr slot : slotsAt(peer, link->slotBytes, p)) TRY(writeWord(slot, value));
-    }
-    TRY(writeWord(counterAt(peer, p), value));
-  }
-  return {};
-}
-
-Result<bool> SelfTest::checkAndClear(CUdeviceptr address, std::uint64_t expected, std::size_t protocol,
-                                     const char* what) const {
-  constexpr std::array<const char*, device::kProtocols> kNames{"LL", "LL128", "Simple"};
-  std::uint64_t found = 0;
-  TRY(gpu::copyToHost(*device, std::as_writable_bytes(std::span(&found, 1)), address));
-  TRY(gpu::zeroDevice(*device, address, sizeof(found)));
-  if (found == expected) return true;
-  warn(
-      "{} self-test of channel {}, {}: the {} {} holds {:#x} instead of the peer's {:#x}. Likely causes: an IOMMU or "
-      "PCI access control (ACS) between the devices drops writes, or a handle was mixed up and it wrote elsewhere",
-      transport, link->channel, pairText(link->self, link->peer), kNames[protocol], what, found, expected);
-  return false;
+  std::vector<gpu::DeviceWord> words;
+  for (const ProbeWord& probe : wordsOf(direction, peer, link->self.rank, link->peer.rank)) words.push_back(probe.word);
+  return gpu::writeWords(*device, words);
 }
 
 Result<bool> SelfTest::check() const {
+  constexpr std::array<const char*, device::kProtocols> kNames{"LL", "LL128", "Simple"};
+  const device::Direction writer =
+      direction == device::Direction::Send ? device::Direction::Recv : device::Direction::Send;
+  const std::vector<ProbeWord> expected = wordsOf(writer, own, link->peer.rank, link->self.rank);
+  std::vector<gpu::DeviceWord> found;
+  for (const ProbeWord& probe : expected) found.push_back({probe.word.address, 0});
+  TRY(gpu::takeWords(*device, found));
   bool good = true;
-  for (std::size_t p = 0; p < link->slotBytes.size(); ++p) {
-    if (link->slotBytes[p] == 0) continue;
-    const std::uint64_t value = patternOf(*link, link->peer.rank, link->self.rank, p);
-    if (direction == device::Direction::Recv) {
-      for (const CUdeviceptr slot : slotsAt(own, link->slotBytes, p)) {
-        ASSIGN(const bool arrived, checkAndClear(slot, value, p, "slot"));
-        good = good && arrived;
-      }
-    }
-    ASSIGN(const bool arrived, checkAndClear(counterAt(own, p), value, p, "counter"));
-    good = good && arrived;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const ProbeWord& probe = expected[i];
+    if (found[i].value == probe.word.value) continue;
+    good = false;
+    warn(
+        "{} self-test of channel {}, {}: the {} {} holds {:#x} instead of the peer's {:#x}. Likely causes: an IOMMU or "
+        "PCI access control (ACS) between the devices drops writes, or a handle was mixed up and it wrote elsewhere",
+        transport, link->channel, pairText(link->self, link->peer), kNames[probe.protocol], probe.what, found[i].value,
+        probe.word.value);
   }
   return good;
 }

@@ -1,17 +1,27 @@
 // The proof that two ends of a connection address the same memory: patterns written by one side, read by the other.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include <cuda.h>
 
 #include "base/status.h"
 #include "gpu/context.h"
+#include "gpu/memory.h"
 #include "transport/common/fifo_layout.h"
 #include "transport/common/transport.h"
 
 namespace tutti::transport {
+
+/// A word of the pattern.
+struct ProbeWord {
+  gpu::DeviceWord word;
+  std::size_t protocol = 0;
+  const char* what = "";  ///< "slot" or "counter"
+};
 
 /// One end of it, for memory laid out as fifo_layout.h says. Borrows all it names; a value for one call.
 struct SelfTest {
@@ -28,9 +38,8 @@ struct SelfTest {
   Result<bool> check() const;
 
  private:
-  Status writeWord(CUdeviceptr address, std::uint64_t value) const;
-  /// `what`: "slot" or "counter".
-  Result<bool> checkAndClear(CUdeviceptr address, std::uint64_t expected, std::size_t protocol, const char* what) const;
+  /// The words that the `writer` of a pattern writes into `memory`, with the pattern.
+  std::vector<ProbeWord> wordsOf(device::Direction writer, CUdeviceptr memory, int writerRank, int readerRank) const;
 };
 
 }  // namespace tutti::transport

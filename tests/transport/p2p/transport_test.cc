@@ -239,6 +239,18 @@ TEST_F(P2pWindow, FailureIsPassedOn) {
   EXPECT_EQ(sender().status().code(), ncclUnhandledCudaError);
 }
 
+TEST_F(P2pConnect, ProbeWaitsForTheDeviceOnce) {
+  const auto endpoint = sender();
+  ASSERT_TRUE(endpoint.value()->connect(receiverHandle()).ok());
+  const int before = fake.calls("cuStreamQuery");
+  ASSERT_TRUE(endpoint.value()->probeWrite().ok());
+  EXPECT_EQ(fake.calls("cuStreamQuery"), before + 1);
+  expectLog("the LL128 counter");
+  expectLog("the Simple counter");
+  ASSERT_TRUE(endpoint.value()->probeCheck().ok());
+  EXPECT_EQ(fake.calls("cuStreamQuery"), before + 2);
+}
+
 TEST_F(P2pConnect, ProbeThatDoesNotArriveIsFalseAndSaysWhatWasMissing) {
   const auto endpoint = sender();
   ASSERT_TRUE(endpoint.value()->connect(receiverHandle()).ok());
