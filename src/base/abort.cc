@@ -26,6 +26,13 @@ void Abort::raise(Status why, std::string text, std::string_view lastError) {
   for (auto& listener : listeners) listener(why);
 }
 
+void Abort::correct(std::string text) {
+  std::lock_guard lock(mutex_);
+  if (!raised()) return;
+  restoreLastError(text);
+  text_ = std::move(text);
+}
+
 std::string Abort::text() const {
   std::lock_guard lock(mutex_);
   return text_;

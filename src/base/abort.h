@@ -21,10 +21,13 @@ class Abort {
   /// becomes the process's last error before anybody can see that this was raised: who sees the error and asks for its
   /// text gets this one, not an older one. Empty: the last error stays what it is.
   void raise(Status why, std::string text, std::string_view lastError = {});
+  /// Where it was raised: puts a text that names the cause better in place of the first one, and makes it the process's
+  /// last error. The status stays what the application may have seen.
+  void correct(std::string text);
   bool raised() const { return code_.load(std::memory_order_acquire) != ncclSuccess; }
   /// The recorded error, or success.
   Status status() const { return Status(code_.load(std::memory_order_acquire)); }
-  /// What raise() was told; empty while nothing was raised.
+  /// What raise() was told, or correct(); empty while nothing was raised.
   std::string text() const;
 
   /// Also writes 1 to `*word` when raised (or now, if it already is). `word` must outlive this object or be removed

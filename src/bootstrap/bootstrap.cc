@@ -114,7 +114,7 @@ Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const JoinOptions& options) {
   std::vector<RankEntry> table(static_cast<std::size_t>(options.nRanks));
   table[static_cast<std::size_t>(options.rank)] = self->state_->joined.self;
   if (const Status status = self->allGather(std::as_writable_bytes(std::span(table))); !status.ok()) {
-    loop->announce(status, lastErrorText());
+    loop->announceLastError(status);
     return status;
   }
   loop->setTable(std::move(table));
@@ -209,8 +209,8 @@ void Bootstrap::abort(Status why) {
   state_->loop().abort(why);
 }
 
-void Bootstrap::announceFailure(Status why, const std::string& text) {
-  state_->loop().announce(why, text);
+void Bootstrap::announceFailure(Status why, const std::string& text, bool seenOf) {
+  state_->loop().announce(why, text, seenOf);
 }
 
 void Bootstrap::announceAbort(Status why) {

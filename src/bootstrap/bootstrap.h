@@ -61,8 +61,10 @@ class Bootstrap final : public ControlChannel {
   milliseconds timeout() const override;
   void abort(Status why) override;
 
-  /// Tells all peers that this rank's part of the communicator has failed; their onPeerLost gets `text`. Does not wait.
-  void announceFailure(Status why, const std::string& text);
+  /// Tells all peers that this rank's part of the communicator has failed; their onPeerLost gets `text` with this rank's
+  /// name in front. `seenOf`: what failed is another rank or the network, and `text` says which; then this rank's name
+  /// comes behind, as that of a witness. Does not wait.
+  void announceFailure(Status why, const std::string& text, bool seenOf = false);
   /// abort(), and tells all peers at once that this rank aborted, where leave() would tell them later. Does not wait.
   void announceAbort(Status why);
   /// Tells all other ranks how this one is: their onState gets the bytes, at most 256 of them. Does not wait; what one

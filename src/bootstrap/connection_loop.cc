@@ -101,12 +101,6 @@ void ConnectionLoop::deliver(Channel channel, int peer, int tag, Frame frame) {
   changed_.notify_all();
 }
 
-Status ConnectionLoop::blame() {
-  const Notice& why = *s_.failure;
-  if (std::exchange(s_.failureTold, true)) return Status(why.code);
-  return fail(why.code, "{}", why.text);
-}
-
 Result<Frame> ConnectionLoop::await(Channel channel, int peer, int tag, Deadline deadline,
                                     const std::function<std::string()>& expected) {
   std::unique_lock lock(mutex_);
@@ -159,41 +153,6 @@ void ConnectionLoop::flood(FrameType type, int tag, const SharedBytes& payload, 
   }
 }
 
-void ConnectionLoop::record(Notice notice, Name except, bool tell) {
-  if (s_.failure || s_.stopping || s_.exiting) return;
-  const auto payload = std::make_shared<const Bytes>(encodeNotice(notice));
-  flood(FrameType::Notice, 0, payload, except);
-  for (auto& [name, entry] : s_.links) {
-    if (entry.role == Role::Root && name != except && !s_.rootDone) sendOn(name, entry, FrameType::Notice, 0, payload);
-  }
-  if (tell) s_.lost = PeerLost{notice.rank, notice.host, Status(notice.code), notice.text};
-  s_.failure = std::move(notice);
-  changed_.notify_all();
-}
-
-Notice ConnectionLoop::ownNotice(ncclResult_t code, std::string text) const {
-  std::string host;
-  if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(options_.rank)].host);
-  return {options_.rank, code, std::move(host), std::move(text)};
-}
-
-Notice ConnectionLoop::abortNotice() const {
-  const std::string who = describeLocked(options_.rank);
-  return ownNotice(ncclRemoteError, fmt::format("Bootstrap: {} aborted its communicator", who));
-}
-
-void ConnectionLoop::announce(Status why, const std::string& text) {
-  const std::lock_guard lock(mutex_);
-  s_.failureTold = s_.failureTold || !s_.failure;  // whoever announces has reported it already
-  record(ownNotice(why.code(), text), 0, false);
-}
-
-void ConnectionLoop::announceAbort() {
-  const std::lock_guard lock(mutex_);
-  s_.failureTold = s_.failureTold || !s_.failure;  // as above
-  record(abortNotice(), 0, false);
-}
-
 void ConnectionLoop::announceState(const SharedBytes& state) {
   const std::lock_guard lock(mutex_);
   if (!s_.stopping) flood(FrameType::State, options_.rank, state, 0);
@@ -208,16 +167,6 @@ void ConnectionLoop::abort(Status why) {
 Status ConnectionLoop::aborted() const {
   const std::lock_guard lock(mutex_);
   return s_.aborted;
-}
-
-Status ConnectionLoop::failure() const {
-  const std::lock_guard lock(mutex_);
-  return s_.failure ? Status(s_.failure->code) : Status();
-}
-
-Status ConnectionLoop::checkFailure() {
-  const std::lock_guard lock(mutex_);
-  return s_.failure ? blame() : Status();
 }
 
 void ConnectionLoop::setTable(std::vector<RankEntry> table) {
@@ -254,14 +203,13 @@ bool ConnectionLoop::everybodyTold() const {
 
 void ConnectionLoop::stop(std::span<const std::byte> account) {
   std::unique_lock lock(mutex_);
-  if (std::exchange(s_.stopping, true)) return;
+  if (s_.stopping) return;
   if (!s_.failure && s_.aborted.ok()) {
     if (!s_.exiting) sayGoodbye(false, account);
   } else if (!s_.failure) {
-    Notice notice = abortNotice();
-    flood(FrameType::Notice, 0, std::make_shared<const Bytes>(encodeNotice(notice)), 0);
-    s_.failure = std::move(notice);  // for children that connect from now on
+    record(abortNotice(), 0, false);  // also for children that connect from now on
   }
+  s_.stopping = true;
   poller_.wake();
   changed_.wait_for(lock, kLastWords, [this] { return everybodyTold(); });
   s_.stopped = true;

@@ -41,6 +41,7 @@ class ConnectionLoop {
     std::function<void(const PeerLost&)> onPeerLost;
     std::function<void(int, std::span<const std::byte>)> onState;
     bool rank0IsRoot = false;  ///< with NCCL_COMM_ID: known before the root has said a word
+    int device = -1;           ///< JoinOptions::device
   };
 
   static Result<std::shared_ptr<ConnectionLoop>> start(Options options, Listener listener);
@@ -64,8 +65,11 @@ class ConnectionLoop {
   /// Whether await() would return at once, with a frame or an error.
   bool arrived(Channel channel, int peer, int tag) const;
 
-  /// Our own failure, told to everybody reachable. Only the first one counts.
-  void announce(Status why, const std::string& text);
+  /// Our own failure, told to everybody reachable. Only the first one counts. `seenOf`: what failed is not ours, but
+  /// another rank's or the network's, and `text` says whose.
+  void announce(Status why, const std::string& text, bool seenOf);
+  /// The same of an error of this thread's: with whose it is told by its code. After abort() it is the abort.
+  void announceLastError(Status why);
   /// How this rank is, to all others that can be reached.
   void announceState(const SharedBytes& state);
   void abort(Status why);
@@ -101,9 +105,10 @@ class ConnectionLoop {
     std::unique_ptr<Link> link;
     Role role = Role::Unauthenticated;
     int peer = -1;
-    bool left = false;  ///< said goodbye, or told of a failure: its end is no news
+    bool left = false;  ///< said goodbye: its end is no news
     Deadline proveBy = Deadline::never();
     SteadyClock::time_point heard = SteadyClock::now();  ///< the last sign of life
+    bool knows = false;                                  ///< has told of a failure: if it ends now, it is for that
   };
   /// A peer that has closed a connection before all messages had gone out. It may only have heard before this rank of
   /// another one's failure: told when word of that has not come by `due`.
@@ -124,6 +129,7 @@ class ConnectionLoop {
   void onFrame(Name name, Entry& entry, Frame frame);
   void onTreeFrame(Name name, Entry& entry, Frame frame);
   void onRootFrame(Entry& entry, Frame frame);
+  void onNotice(Name name, Entry& entry, const Frame& frame);
   void onEnd(const Entry& entry);
   void onRootEnd(const Link::End& end, const Address& at);
   void onTreeEnd(const Entry& entry);
@@ -137,7 +143,10 @@ class ConnectionLoop {
   void tellSuspicions();
   milliseconds nextLimit();
   void deliver(Channel channel, int peer, int tag, Frame frame);
-  void record(Notice notice, Name except, bool tell);
+  /// Takes a failure in and tells it to all others, also to who sent it: then they know that this rank knows. `tell`:
+  /// also the owner.
+  void record(Notice notice, Name from, bool tell);
+  void remember(const Notice& notice) const;
   void flood(FrameType type, int tag, const SharedBytes& payload, Name except);
   void sendOn(Name name, Entry& entry, FrameType type, int tag, const SharedBytes& payload, std::uint8_t op = 0);
   Name insert(Entry entry);
@@ -152,8 +161,11 @@ class ConnectionLoop {
   void tellPeers(FrameType type, const SharedBytes& payload);
   void onGoodbye(Name name, Entry& entry, Frame frame);
   /// What this rank says of a failure, or of an abort, of its own. The lock is held.
-  Notice ownNotice(ncclResult_t code, std::string text) const;
+  Notice ownNotice(Cause cause, ncclResult_t code, std::string text) const;
   Notice abortNotice() const;
+  /// Of an abort of `aborter`: the failure of a member of which another communicator of this process has heard.
+  std::optional<Notice> causeOfAbort(const std::string& aborter) const;
+  std::string ownName() const;
   Status blame();
   /// A rank whose goodbye means that nothing more will come on `channel` from `peer`; null: none yet. `until` is moved
   /// to the moment at which the first such rank counts as gone. The lock is held.
@@ -163,6 +175,7 @@ class ConnectionLoop {
   void tellStates(std::unique_lock<std::mutex>& lock);
 
   const Options options_;
+  const SteadyClock::time_point started_ = SteadyClock::now();
   SteadyClock::time_point tended_ = SteadyClock::now();  ///< the loop's thread
   milliseconds patience_{options_.peerTimeout};          ///< the loop's thread; of the least patient neighbour
   Listener listener_;

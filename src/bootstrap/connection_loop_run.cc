@@ -149,6 +149,7 @@ void ConnectionLoop::onFrame(Name name, Entry& entry, Frame frame) {
       }
       [[fallthrough]];
     case Role::PeerOut:
+      if (frame.type() == FrameType::Notice) return onNotice(name, entry, frame);
       if (frame.type() == FrameType::Goodbye) onGoodbye(name, entry, std::move(frame));
       return;
     case Role::Unauthenticated:
@@ -175,13 +176,7 @@ void ConnectionLoop::onTreeFrame(Name name, Entry& entry, Frame frame) {
   const int tag = frame.header.tag;
   if (frame.type() == FrameType::Message) return deliver(Channel::User, entry.peer, tag, std::move(frame));
   if (frame.type() == FrameType::Collective) return deliver(Channel::Collective, entry.peer, tag, std::move(frame));
-  if (frame.type() == FrameType::Notice) {
-    if (auto notice = decodeNotice(frame.payload)) {
-      entry.left = notice->rank == entry.peer;
-      record(std::move(*notice), name, true);
-    }
-    return;
-  }
+  if (frame.type() == FrameType::Notice) return onNotice(name, entry, frame);
   if (frame.type() == FrameType::State) return onState(name, std::move(frame));
   if (frame.type() == FrameType::Goodbye) onGoodbye(name, entry, std::move(frame));
 }
@@ -206,14 +201,13 @@ void ConnectionLoop::onEnd(const Entry& entry) {
     case Role::Tree:
       return onTreeEnd(entry);
     case Role::PeerOut:
-      return onPeerEnd(entry);
     case Role::PeerIn:
-      return;  // the tree tells whether its process is gone
+      return onPeerEnd(entry);
   }
 }
 
 void ConnectionLoop::onRootEnd(const Link::End& end, const Address& at) {
-  if (s_.rootDone || (s_.placed && s_.root.rank < 0)) return;
+  if (s_.rootDone || s_.failure || (s_.placed && s_.root.rank < 0)) return;
   if (end.kind == Link::End::Kind::Refused) {
     const std::string why =
         end.verdict == Verdict::WrongKey
@@ -238,7 +232,7 @@ void ConnectionLoop::onRootEnd(const Link::End& end, const Address& at) {
 }
 
 void ConnectionLoop::onTreeEnd(const Entry& entry) {
-  if (entry.left || s_.stopping) return;
+  if (entry.left || entry.knows || s_.stopping) return;
   const Link::End end = entry.link->end().value_or(Link::End());
   std::string host;
   if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);
@@ -249,20 +243,24 @@ void ConnectionLoop::onTreeEnd(const Entry& entry) {
       {entry.peer, ncclRemoteError, host,
        fmt::format("Bootstrap: {} died or lost its network: its connection to rank {} ended ({}); look for the first "
                    "error on that rank, or for the system's out-of-memory killer",
-                   who, options_.rank, how)},
+                   who, options_.rank, how),
+       Cause::Died},
       0, true);
 }
 
-/// The tree tells whether its process is gone. But nobody else tells of messages that were on their way there.
+/// The tree tells whether its process is gone, while it is whole: ranks that have left break it. And nobody else tells
+/// of messages that were on their way there.
 void ConnectionLoop::onPeerEnd(const Entry& entry) {
-  if (s_.stopping) return;
+  const bool excused = entry.left || entry.knows || s_.left.contains(entry.peer);
+  const bool untold = !excused && entry.link->open() && !s_.left.empty();
+  if (s_.stopping || (entry.role == Role::PeerIn && !untold)) return;
   std::string how = fmt::format("no answer within {} ms", options_.handshakeTimeout.count());
   if (const auto& end = entry.link->end()) {
     how = end->kind == Link::End::Kind::Refused ? "who listens there is not that rank"
           : end->error != 0                     ? errnoText(end->error)
                                                 : "closed by that rank";
   }
-  if (!entry.link->undelivered() || s_.left.contains(entry.peer)) {
+  if (excused || !(untold || entry.link->undelivered())) {
     info(kBootstrap, "Bootstrap: the connection from rank {} to rank {} ended ({}); the next message opens another",
          options_.rank, entry.peer, how);
     return;
@@ -271,9 +269,11 @@ void ConnectionLoop::onPeerEnd(const Entry& entry) {
   if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);
   Notice notice{
       entry.peer, ncclRemoteError, host,
-      fmt::format("Bootstrap: the connection from rank {} to {} at {} ended ({}) before all messages had gone out: "
-                  "has that process died, or is its host overloaded?",
-                  options_.rank, describeLocked(entry.peer), entry.link->peer().text(), how)};
+      untold ? fmt::format("Bootstrap: {} ended its connection to rank {} without a goodbye ({}): has its process died?",
+                           describeLocked(entry.peer), options_.rank, how)
+             : fmt::format("Bootstrap: the connection from rank {} to {} at {} ended ({}) before all messages had gone "
+                           "out: has that process died, or is its host overloaded?",
+                           options_.rank, describeLocked(entry.peer), entry.link->peer().text(), how)};
   s_.suspicions.push_back({entry.peer, std::move(notice), Deadline::in(kEchoGrace)});
 }
 
@@ -285,7 +285,7 @@ void ConnectionLoop::tellSuspicions() {
     return true;
   });
   for (Suspicion& suspicion : due) {
-    if (!s_.left.contains(suspicion.peer)) record(std::move(suspicion.notice), 0, true);
+    if (!s_.failure && !s_.left.contains(suspicion.peer)) record(std::move(suspicion.notice), 0, true);
   }
 }
 
@@ -301,7 +301,8 @@ void ConnectionLoop::onSilence(Entry& entry) {
        fmt::format(
            "Bootstrap: {} has given rank {} no sign of life for {} ms: is its process stopped (SIGSTOP, a "
            "debugger), its host frozen, or the network between them cut? TUTTI_PEER_TIMEOUT_MS sets the time allowed",
-           who, options_.rank, options_.peerTimeout.count())},
+           who, options_.rank, options_.peerTimeout.count()),
+       Cause::Silent},
       0, true);
 }
 
@@ -317,7 +318,7 @@ void ConnectionLoop::tendNeighbours() {
     if ((entry.role != Role::Tree && entry.role != Role::Root) || entry.left || !entry.link->open()) continue;
     if (wasAway) entry.heard = now;
     sendOn(name, entry, FrameType::Alive, patienceTag(options_.peerTimeout), nothing);
-    if (now - entry.heard <= options_.peerTimeout || s_.stopping) continue;
+    if (now - entry.heard <= options_.peerTimeout || entry.knows || s_.stopping) continue;
     if (entry.role == Role::Tree || !s_.rootDone) onSilence(entry);
   }
 }

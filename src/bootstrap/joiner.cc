@@ -123,7 +123,7 @@ Status startEngine(Join& join) {
   setText(joined.self.host, hostName());
   ConnectionLoop::Options options{
       o.rank,       o.nRanks,  joined.place,   o.settings.peerTimeout, o.settings.handshakeTimeout,
-      o.onPeerLost, o.onState, id.fixedAddress};
+      o.onPeerLost, o.onState, id.fixedAddress, o.device};
   ASSIGN(joined.loop, ConnectionLoop::start(std::move(options), std::move(listener)));
   if (o.abort != nullptr) {
     o.abort->addListener([weak = std::weak_ptr<ConnectionLoop>(joined.loop)](Status why) {
@@ -212,7 +212,7 @@ Result<Joined> joinRanks(const JoinOptions& options) {
   TRY(startFixedRoot(join));
   TRY(startEngine(join));
   if (const Status status = enterTree(join); !status.ok()) {
-    join.loop().announce(status, lastErrorText());
+    join.loop().announceLastError(status);
     join.loop().stop();
     return status;
   }

@@ -21,7 +21,7 @@ RootState::RankRow* RootState::rowOf(Conn conn) {
 
 std::optional<Notice> RootState::objection(const CheckIn& c) const {
   const auto usage = [&](std::string text) {
-    return Notice{c.rank, ncclInvalidUsage, textOf(c.host), "Bootstrap: " + std::move(text)};
+    return Notice{c.rank, ncclInvalidUsage, textOf(c.host), "Bootstrap: " + std::move(text), Cause::Failed, c.pid};
   };
   if (c.nRanks < 1 || c.nRoots < 1 || c.nRoots > c.nRanks || c.rank < 0 || c.rank >= c.nRanks) {
     return usage(
@@ -160,7 +160,8 @@ RootState::Sends RootState::onClosed(Conn conn) {
   return failAll({row->info.rank, ncclRemoteError, textOf(row->info.host),
                   fmt::format("Bootstrap: {} died or gave up while the communicator was being made: its connection to "
                               "the root closed; look for the first error on that rank",
-                              nameOf(row->info))});
+                              nameOf(row->info)),
+                  Cause::Died, row->info.pid});
 }
 
 RootState::Sends RootState::onDeadline(double seconds) {

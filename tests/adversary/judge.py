@@ -36,9 +36,15 @@ CONSEQUENCE = re.compile("|".join([
     r"while rank \d+ still waits for",
     r"Bootstrap: rank \d+ waited in vain for",
     r"the connection from rank \d+ to (?=rank)",
+    r"Another communicator has failed for that, and rank \d+ \([^)]*\) has aborted this one",
     r"(?<=\d) of rank \d+ \(host [^)]*\)",  # "on channel 0 of rank 2 (host a, device 2)": whose end it is
 ]))
-RANK = re.compile(r"\brank (\d+)\b(?: \((?:host [^),]*, )?(?:device \d+, )?pid (\d+)\))?")
+# Who has seen a failure of another rank, and who has heard of it, come last.
+WITNESS = re.compile(r" \((?:seen by rank \d+ \([^)]*\)|heard by rank \d+ of \d+ on host \S+, device -?\d+)\)")
+HEARER = re.compile(r" \(heard by rank (\d+) of \d+ on host \S+, device (-?\d+)\)$")
+# A rank's own failure, in its words, which may name others.
+OWN = re.compile(r"^rank (\d+) \(host [^),]*, pid (\d+)(?:, device -?\d+)?\) failed: ")
+RANK = re.compile(r"\brank (\d+)\b(?: \((?:host [^),]*, )?(?:device \d+, )?pid (\d+)(?:, device -?\d+)?\))?")
 RANKS = re.compile(r"\branks ((?:\d+(?:, | and )?)+)")
 # Whose unique id it was: where that rank has never been heard of, its address is all there is.
 ROOT = re.compile(r"the bootstrap root at|that made the unique id|which made the unique id")
@@ -69,6 +75,10 @@ def head_of(text):
 def blamed(text):
     """The ranks that a text makes the cause; with number -1 where it names only their process. Rank 0 makes the unique
     ids in these jobs."""
+    text = WITNESS.sub("", text)
+    own = OWN.match(text)
+    if own:
+        return {Named(int(own[1]), int(own[2]))}
     head = head_of(text)
     found = {Named(int(number), int(pid or 0)) for number, pid in RANK.findall(head)}
     for several in RANKS.findall(head):
@@ -88,7 +98,7 @@ class Membership:
     def comm_of(self, text, told):
         """The communicator that a text is about: the last error is the process's, so it may be of another one than the
         one that was asked about (`told`). The reporter's number and device, which is its rank in the job, tell."""
-        reporter = REPORTER.match(text)
+        reporter = HEARER.search(text) or REPORTER.match(text)
         if reporter:
             number, device = int(reporter[1]), int(reporter[2])
             if self.numbers[told].get(device) != number:

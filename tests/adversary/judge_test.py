@@ -29,6 +29,27 @@ class Texts(unittest.TestCase):
         for text in (DIED, REPORTER + DIED, SILENT, REPORTER + SILENT):
             self.assertEqual(of(text), judge.OK, text)
 
+    def test_who_has_seen_or_heard_of_it_is_not_the_cause(self):
+        seen = " (seen by rank 1 (host vm, pid 101, device 1))"
+        heard = " (heard by rank 0 of 4 on host vm, device 0)"
+        self.assertEqual(of(DIED + seen + heard), judge.OK)
+        self.assertEqual(of(DIED.replace("rank 2 (host vm, pid 102)", "rank 3 (host vm, pid 103)") + seen + heard),
+                         judge.MISNAMED)
+
+    def test_a_failure_in_a_ranks_own_words_is_that_ranks(self):
+        words = "failed: Cuda failure 205 in cuIpcOpenMemHandle for memory of rank 0 (host vm, device 0)"
+        self.assertEqual(of("rank 2 (host vm, pid 102, device 2) " + words), judge.OK)
+        self.assertEqual(of("rank 3 (host vm, pid 103, device 3) " + words), judge.MISNAMED)
+
+    def test_an_abort_for_another_communicators_sake_is_the_lost_ranks(self):
+        text = ("Bootstrap: rank 2 (host vm, pid 102) gives no sign of life (is its process stopped?). Another "
+                "communicator has failed for that, and rank 1 (host vm, pid 101, device 1) has aborted this one")
+        self.assertEqual(of(text), judge.OK)
+        self.assertEqual(of(text.replace("rank 2 (host vm, pid 102)", "rank 3 (host vm, pid 103)")), judge.MISNAMED)
+        text = ("Bootstrap: rank 1 (host vm, pid 101) aborted its communicator, perhaps because another one of its "
+                "process had failed: " + DIED)
+        self.assertEqual(of(text), judge.OK)
+
     def test_somebody_else_is_misnamed(self):
         for text in (DIED, REPORTER + DIED, SILENT):
             other = text.replace("rank 2 (host vm, pid 102)", "rank 3 (host vm, pid 103)")

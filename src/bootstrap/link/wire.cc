@@ -10,6 +10,9 @@ namespace {
 struct NoticeHead {
   std::int32_t rank = -1;
   std::int32_t code = 0;
+  std::int32_t pid = 0;
+  std::uint8_t cause = 0;
+  std::array<std::uint8_t, 3> zero{};
   FixedText<64> host{};
 };
 
@@ -19,10 +22,16 @@ ncclResult_t errorCode(std::int32_t code) {
   return static_cast<ncclResult_t>(code);
 }
 
+/// The same of a cause: anything else reads as what somebody saw.
+Cause causeOf(std::uint8_t cause) {
+  const bool known = cause >= static_cast<std::uint8_t>(Cause::Aborted) && cause <= static_cast<std::uint8_t>(Cause::Died);
+  return known ? static_cast<Cause>(cause) : Cause::Observed;
+}
+
 }  // namespace
 
 Bytes encodeNotice(const Notice& notice) {
-  NoticeHead head{notice.rank, notice.code, {}};
+  NoticeHead head{notice.rank, notice.code, notice.pid, static_cast<std::uint8_t>(notice.cause), {}, {}};
   setText(head.host, notice.host);
   const std::size_t text = std::min(notice.text.size(), kMaxNoticeText);
   Bytes bytes(sizeof head + text);
@@ -35,8 +44,12 @@ std::optional<Notice> decodeNotice(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof(NoticeHead) || bytes.size() > sizeof(NoticeHead) + kMaxNoticeText) return std::nullopt;
   const auto head = *decodeValue<NoticeHead>(bytes.first(sizeof(NoticeHead)));
   const auto text = bytes.subspan(sizeof(NoticeHead));
-  return Notice{head.rank, errorCode(head.code), textOf(head.host),
-                std::string(reinterpret_cast<const char*>(text.data()), text.size())};
+  return Notice{head.rank,
+                errorCode(head.code),
+                textOf(head.host),
+                std::string(reinterpret_cast<const char*>(text.data()), text.size()),
+                causeOf(head.cause),
+                head.pid};
 }
 
 std::string rankText(int rank, std::string_view host, int pid) {

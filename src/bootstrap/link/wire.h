@@ -116,12 +116,23 @@ struct Farewell {
   std::int32_t exited = 0;  ///< 1: its process ends, and it has not been told to leave
 };
 
+/// How well a notice knows the cause. One that knows it better replaces what was heard before.
+enum class Cause : std::uint8_t {
+  Aborted = 1,   ///< a rank gave its part up, and does not know of a reason
+  Observed = 2,  ///< what one rank saw of another, or of the network between them
+  Failed = 3,    ///< a rank's own failure, in its own words
+  Silent = 4,    ///< a process gives no sign of life
+  Died = 5,      ///< a process has ended without a word, or is cut off
+};
+
 /// Content of a Notice frame.
 struct Notice {
   int rank = -1;  ///< who failed; -1 where no single rank is to blame
   ncclResult_t code = ncclRemoteError;
   std::string host;
   std::string text;
+  Cause cause = Cause::Observed;
+  int pid = 0;  ///< of that rank; 0 where not known
 };
 inline constexpr std::size_t kMaxNoticeText = 2000;
 

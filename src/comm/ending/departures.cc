@@ -73,14 +73,15 @@ void DepartureWatch::fail(const Gone& gone) {
   const std::string what = comm_.parts.launcher->lastLaunch();
   if (gone.exited) {
     return failComm(comm_, tutti::fail(ncclRemoteError,
-                                       "{}: {}, but {} here waits for it. Let every rank finish what it has "
+                                       "{}, but {} of {} waits for it. Let every rank finish what it has "
                                        "begun with the others before its process ends",
-                                       describeComm(comm_), who, what));
+                                       who, what, describeComm(comm_)));
   }
-  failComm(comm_, tutti::fail(ncclInvalidUsage,
-                              "{}: {}, but {} here waits for it; do all ranks call the same operations "
-                              "before they destroy the communicator?",
-                              describeComm(comm_), who, what));
+  const Status why = tutti::fail(ncclInvalidUsage,
+                                 "{}, but {} of {} waits for it; do all ranks call the same operations "
+                                 "before they destroy the communicator?",
+                                 who, what, describeComm(comm_));
+  failComm(comm_, why, Fault::Other);
 }
 
 }  // namespace tutti::comm

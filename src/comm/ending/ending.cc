@@ -172,7 +172,7 @@ Status finishAbort(ncclComm* comm) {
 
 /// The same where nobody need have raised it.
 Status abortClaimed(ncclComm* comm) {
-  comm->abort.raise(Status(ncclInvalidUsage), "the communicator was aborted by ncclCommAbort");
+  comm->abort.raise(Status(ncclInvalidUsage), kAbortedHere);
   return finishAbort(comm);
 }
 
@@ -201,6 +201,7 @@ Status destroyAndRelease(ncclComm* comm) {
   }
   if (comm->abort.raised() || !flushed.ok()) {
     logAbort(*comm);
+    if (!comm->abort.raised()) failComm(*comm, flushed);
     abortClaimed(comm).ignore();
     return flushed;
   }

@@ -14,13 +14,16 @@ namespace tutti::comm {
 
 namespace {
 
-/// Told on a thread of the bootstrap, once: the communicator cannot go on without its peer.
+/// Told on a thread of the bootstrap: the communicator cannot go on without its peer. The text begins with whose failure
+/// it is; this rank, which only hears of it, comes last.
 void onPeerLost(ncclComm& comm, const bootstrap::PeerLost& lost) {
-  if (comm.abort.raised()) return;
+  const bool known = comm.abort.raised();
+  if (known && (!lost.corrects || comm.progress.ending.load())) return;
   const ncclResult_t code = concernsAllRanks(lost.why) ? lost.why.code() : ncclRemoteError;
   const OwnLastError own;  // published by raise(), unless another failure was first
-  const Status why = fail(code, "{}: {}", describeComm(comm), lost.text);
-  comm.abort.raise(why, lost.text, lastErrorText());
+  const Status why = fail(code, "{} (heard by {})", lost.text, describeComm(comm));
+  if (known) return comm.abort.correct(lastErrorText());
+  comm.abort.raise(why, lastErrorText(), lastErrorText());
 }
 
 }  // namespace
@@ -30,6 +33,7 @@ Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
   options.ids = ids;
   options.rank = comm.identity.rank;
   options.nRanks = comm.identity.nRanks;
+  options.device = comm.identity.cudaDevice;
   options.settings = joinSettings(*comm.settings);
   options.abort = &comm.abort;
   options.onPeerLost = [&comm](const bootstrap::PeerLost& lost) { onPeerLost(comm, lost); };

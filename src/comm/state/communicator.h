@@ -143,8 +143,25 @@ struct ncclComm {
 
 namespace tutti::comm {
 
-/// Marks the communicator as failed with `why`, wakes everything that waits on its behalf, here and on all peers.
-void failComm(ncclComm& comm, Status why);
+/// Whose an error is of which a communicator fails.
+enum class Fault : std::uint8_t {
+  Own,    ///< this rank's: its peers hear of it with its name in front
+  Other,  ///< another rank's or the network's, as the error says
+};
+/// As most errors say by their code.
+inline Fault faultOf(Status why) {
+  return why.code() == ncclRemoteError ? Fault::Other : Fault::Own;
+}
+
+/// Marks the communicator as failed with `why`, the calling thread's last error, and wakes everything that waits on its
+/// behalf, here and on all peers.
+void failComm(ncclComm& comm, Status why, Fault fault);
+inline void failComm(ncclComm& comm, Status why) {
+  failComm(comm, why, faultOf(why));
+}
+
+/// What the abort of a communicator says that its application has aborted.
+inline constexpr const char* kAbortedHere = "the communicator was aborted by ncclCommAbort";
 
 /// Whether an error says that the ranks were started with arguments that do not fit together: then it has the same
 /// code on all of them, while any other failure of one rank is an ncclRemoteError to its peers.

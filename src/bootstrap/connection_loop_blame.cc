@@ -1,0 +1,148 @@
+// Who is to blame: taking failures in, telling them, and preferring the cause to what came of it.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/host.h"
+#include "base/log.h"
+#include "bootstrap/connection_loop.h"
+#include "bootstrap/known_losses.h"
+
+namespace tutti::bootstrap {
+namespace {
+
+/// A failure of another communicator may be why an application aborts this one within that time.
+constexpr auto kNotLongBefore = std::chrono::seconds(60);
+
+/// As tables of ranks have it.
+std::string tableName(std::string_view host) {
+  FixedText<32> name;
+  setText(name, host);
+  return textOf(name);
+}
+
+}  // namespace
+
+Status ConnectionLoop::blame() {
+  const Notice& why = *s_.failure;
+  if (std::exchange(s_.failureTold, true)) return Status(why.code);
+  return fail(why.code, "{}", why.text);
+}
+
+void ConnectionLoop::record(Notice notice, Name from, bool tell) {
+  if (s_.stopping || s_.exiting) return;
+  if (s_.failure && s_.failure->cause >= notice.cause) return;
+  if (notice.cause == Cause::Aborted && notice.rank != options_.rank) {
+    if (auto better = causeOfAbort(describeLocked(notice.rank))) notice = std::move(*better);
+  }
+  const bool corrects = s_.failure.has_value();
+  const auto payload = std::make_shared<const Bytes>(encodeNotice(notice));
+  flood(FrameType::Notice, 0, payload, 0);
+  // Where a rank has left, the tree may be in parts.
+  if (!s_.left.empty()) tellPeers(FrameType::Notice, payload);
+  for (auto& [name, entry] : s_.links) {
+    if (entry.role == Role::Root && name != from && !s_.rootDone) sendOn(name, entry, FrameType::Notice, 0, payload);
+  }
+  remember(notice);
+  if (tell) s_.lost = PeerLost{notice.rank, notice.host, Status(notice.code), notice.text, corrects};
+  s_.failure = std::move(notice);
+  s_.failureTold = s_.failureTold && !corrects;
+  changed_.notify_all();
+}
+
+void ConnectionLoop::remember(const Notice& notice) const {
+  if (notice.cause == Cause::Aborted) return;
+  KnownLoss loss{tableName(notice.host), notice.pid, notice.cause, notice.text};
+  if (notice.rank >= 0 && notice.rank < options_.nRanks && !s_.table.empty()) {
+    const RankEntry& entry = s_.table[static_cast<std::size_t>(notice.rank)];
+    loss.host = textOf(entry.host);
+    loss.pid = entry.pid;
+  }
+  KnownLosses::instance().add(std::move(loss));
+}
+
+std::string ConnectionLoop::ownName() const {
+  if (options_.device < 0) return rankText(options_.rank, hostName(), ::getpid());
+  return fmt::format("rank {} (host {}, pid {}, device {})", options_.rank, hostName(), ::getpid(), options_.device);
+}
+
+Notice ConnectionLoop::ownNotice(Cause cause, ncclResult_t code, std::string text) const {
+  return {options_.rank, code, tableName(hostName()), std::move(text), cause, ::getpid()};
+}
+
+std::optional<Notice> ConnectionLoop::causeOfAbort(const std::string& aborter) const {
+  for (std::size_t rank = 0; rank < s_.table.size(); ++rank) {
+    const RankEntry& entry = s_.table[rank];
+    const std::string host = textOf(entry.host);
+    // Of ranks of this process it is not known which one failed.
+    if (entry.pid == ::getpid() && host == tableName(hostName())) continue;
+    const auto loss = KnownLosses::instance().of(host, entry.pid, started_);
+    if (!loss) continue;
+    const int culprit = static_cast<int>(rank);
+    const std::string who = describeLocked(culprit);
+    const std::string what = loss->cause == Cause::Died ? fmt::format("{} died or lost its network", who)
+                             : loss->cause == Cause::Silent
+                                 ? fmt::format("{} gives no sign of life (is its process stopped?)", who)
+                                 : fmt::format("{} failed in another communicator ({})", who, loss->text);
+    return Notice{culprit,
+                  ncclRemoteError,
+                  host,
+                  fmt::format("Bootstrap: {}. Another communicator has failed for that, and {} has aborted this one",
+                              what, aborter),
+                  loss->cause,
+                  entry.pid};
+  }
+  return std::nullopt;
+}
+
+Notice ConnectionLoop::abortNotice() const {
+  const std::string who = ownName();
+  if (auto better = causeOfAbort(who)) return std::move(*better);
+  std::string text = fmt::format("Bootstrap: {} aborted its communicator", who);
+  if (const auto other = KnownLosses::instance().latest(std::max(started_, SteadyClock::now() - kNotLongBefore))) {
+    text += fmt::format(", perhaps because another one of its process had failed: {}", other->text);
+  }
+  return ownNotice(Cause::Aborted, ncclRemoteError, std::move(text));
+}
+
+void ConnectionLoop::announce(Status why, const std::string& text, bool seenOf) {
+  const std::lock_guard lock(mutex_);
+  if (s_.failure) return;
+  s_.failureTold = true;  // whoever announces has reported it already
+  const std::string told =
+      seenOf ? fmt::format("{} (seen by {})", text, ownName()) : fmt::format("{} failed: {}", ownName(), text);
+  record(ownNotice(seenOf ? Cause::Observed : Cause::Failed, why.code(), told), 0, false);
+}
+
+void ConnectionLoop::announceLastError(Status why) {
+  if (!aborted().ok()) return announceAbort();
+  announce(why, lastErrorText(), why.code() == ncclRemoteError);
+}
+
+void ConnectionLoop::announceAbort() {
+  const std::lock_guard lock(mutex_);
+  if (s_.failure) return;
+  s_.failureTold = true;  // as above
+  record(abortNotice(), 0, false);
+}
+
+Status ConnectionLoop::failure() const {
+  const std::lock_guard lock(mutex_);
+  return s_.failure ? Status(s_.failure->code) : Status();
+}
+
+Status ConnectionLoop::checkFailure() {
+  const std::lock_guard lock(mutex_);
+  return s_.failure ? blame() : Status();
+}
+
+void ConnectionLoop::onNotice(Name name, Entry& entry, const Frame& frame) {
+  auto notice = decodeNotice(frame.payload);
+  if (!notice) return;
+  entry.knows = true;
+  record(std::move(*notice), name, true);
+}
+
+}  // namespace tutti::bootstrap

@@ -1,0 +1,48 @@
+#include "bootstrap/known_losses.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "base/never_destroyed.h"
+
+namespace tutti::bootstrap {
+namespace {
+
+constexpr std::size_t kMostKept = 64;
+
+}  // namespace
+
+KnownLosses& KnownLosses::instance() {
+  static NeverDestroyed<KnownLosses> losses;
+  return losses.get();
+}
+
+void KnownLosses::add(KnownLoss loss) {
+  const std::lock_guard lock(mutex_);
+  const auto same = std::find_if(losses_.begin(), losses_.end(), [&](const KnownLoss& known) {
+    return loss.pid != 0 && known.pid == loss.pid && known.host == loss.host;
+  });
+  if (same != losses_.end()) {
+    if (same->cause > loss.cause) return;
+    losses_.erase(same);
+  }
+  losses_.push_back(std::move(loss));
+  if (losses_.size() > kMostKept) losses_.erase(losses_.begin());
+}
+
+std::optional<KnownLoss> KnownLosses::of(std::string_view host, int pid, SteadyClock::time_point since) const {
+  const std::lock_guard lock(mutex_);
+  for (const KnownLoss& known : losses_) {
+    if (known.cause >= Cause::Failed && known.pid == pid && known.host == host && known.when >= since) return known;
+  }
+  return std::nullopt;
+}
+
+std::optional<KnownLoss> KnownLosses::latest(SteadyClock::time_point since) const {
+  const std::lock_guard lock(mutex_);
+  if (losses_.empty() || losses_.back().when < since) return std::nullopt;
+  return losses_.back();
+}
+
+}  // namespace tutti::bootstrap

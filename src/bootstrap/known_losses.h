@@ -1,0 +1,42 @@
+// What this process has heard of failures, in all its communicators: why an application that aborts one of them may do so.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "bootstrap/link/wire.h"
+
+namespace tutti::bootstrap {
+
+/// A process of which some communicator has heard that it is lost or that it failed.
+struct KnownLoss {
+  std::string host;  ///< as tables of ranks name it; empty where not known
+  int pid = 0;       ///< 0 where not known
+  Cause cause = Cause::Observed;
+  std::string text;  ///< with the rank's number in that communicator
+  SteadyClock::time_point when = SteadyClock::now();
+};
+
+/// Ranks have other numbers in other communicators, so processes are known by host and pid. Any thread.
+class KnownLosses {
+ public:
+  static KnownLosses& instance();
+
+  /// Of one process only what is known best is kept; of all of them the last 64.
+  void add(KnownLoss loss);
+  /// That process's own failure or death, heard of since `since`: an earlier one may be of a process that had its
+  /// number before.
+  std::optional<KnownLoss> of(std::string_view host, int pid, SteadyClock::time_point since) const;
+  /// The last one of all since then, whoever it was.
+  std::optional<KnownLoss> latest(SteadyClock::time_point since) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<KnownLoss> losses_;  ///< the oldest first
+};
+
+}  // namespace tutti::bootstrap

@@ -1,0 +1,48 @@
+#include "bootstrap/known_losses.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace tutti::bootstrap {
+namespace {
+
+const auto kEver = SteadyClock::time_point();
+
+TEST(KnownLosses, AProcessIsKnownByItsBestKnownCause) {
+  KnownLosses losses;
+  losses.add({"a", 7, Cause::Failed, "failed"});
+  losses.add({"a", 7, Cause::Died, "died"});
+  losses.add({"a", 7, Cause::Silent, "silent"});
+  ASSERT_TRUE(losses.of("a", 7, kEver));
+  EXPECT_EQ(losses.of("a", 7, kEver)->text, "died");
+  EXPECT_FALSE(losses.of("b", 7, kEver)) << "another host";
+  EXPECT_FALSE(losses.of("a", 8, kEver)) << "another process";
+}
+
+TEST(KnownLosses, WhatOneRankSawOfAnotherIsNoLossOfIts) {
+  KnownLosses losses;
+  losses.add({"a", 7, Cause::Observed, "it hung up"});
+  EXPECT_FALSE(losses.of("a", 7, kEver));
+  ASSERT_TRUE(losses.latest(kEver));
+  EXPECT_EQ(losses.latest(kEver)->text, "it hung up");
+}
+
+TEST(KnownLosses, EarlierOnesMayBeOfAnotherProcessWithThatNumber) {
+  KnownLosses losses;
+  losses.add({"a", 7, Cause::Died, "died"});
+  const auto later = SteadyClock::now() + milliseconds(1);
+  EXPECT_FALSE(losses.of("a", 7, later));
+  EXPECT_FALSE(losses.latest(later));
+}
+
+TEST(KnownLosses, OnlyTheLastOnesAreKept) {
+  KnownLosses losses;
+  for (int pid = 1; pid <= 100; ++pid) losses.add({"a", pid, Cause::Died, std::to_string(pid)});
+  EXPECT_FALSE(losses.of("a", 1, kEver));
+  EXPECT_TRUE(losses.of("a", 100, kEver));
+  EXPECT_EQ(losses.latest(kEver)->text, "100");
+}
+
+}  // namespace
+}  // namespace tutti::bootstrap
