@@ -61,9 +61,9 @@ class Bootstrap final : public ControlChannel {
   milliseconds timeout() const override;
   void abort(Status why) override;
 
-  /// Tells all peers that this rank's part of the communicator has failed; their onPeerLost gets `text` with this rank's
-  /// name in front. `seenOf`: what failed is another rank or the network, and `text` says which; then this rank's name
-  /// comes behind, as that of a witness. Does not wait.
+  /// Tells all peers that this rank's part of the communicator has failed; their onPeerLost gets `text` with this
+  /// rank's name in front. `seenOf`: what failed is another rank or the network, and `text` says which; then this
+  /// rank's name comes behind, as that of a witness. Does not wait.
   void announceFailure(Status why, const std::string& text, bool seenOf = false);
   /// abort(), and tells all peers at once that this rank aborted, where leave() would tell them later. Does not wait.
   void announceAbort(Status why);

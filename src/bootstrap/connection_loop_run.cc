@@ -269,11 +269,12 @@ void ConnectionLoop::onPeerEnd(const Entry& entry) {
   if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);
   Notice notice{
       entry.peer, ncclRemoteError, host,
-      untold ? fmt::format("Bootstrap: {} ended its connection to rank {} without a goodbye ({}): has its process died?",
-                           describeLocked(entry.peer), options_.rank, how)
-             : fmt::format("Bootstrap: the connection from rank {} to {} at {} ended ({}) before all messages had gone "
-                           "out: has that process died, or is its host overloaded?",
-                           options_.rank, describeLocked(entry.peer), entry.link->peer().text(), how)};
+      untold
+          ? fmt::format("Bootstrap: {} ended its connection to rank {} without a goodbye ({}): has its process died?",
+                        describeLocked(entry.peer), options_.rank, how)
+          : fmt::format("Bootstrap: the connection from rank {} to {} at {} ended ({}) before all messages had gone "
+                        "out: has that process died, or is its host overloaded?",
+                        options_.rank, describeLocked(entry.peer), entry.link->peer().text(), how)};
   s_.suspicions.push_back({entry.peer, std::move(notice), Deadline::in(kEchoGrace)});
 }
 

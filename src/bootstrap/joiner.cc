@@ -122,8 +122,8 @@ Status startEngine(Join& join) {
   joined.self.pid = ::getpid();
   setText(joined.self.host, hostName());
   ConnectionLoop::Options options{
-      o.rank,       o.nRanks,  joined.place,   o.settings.peerTimeout, o.settings.handshakeTimeout,
-      o.onPeerLost, o.onState, id.fixedAddress, o.device};
+      o.rank,    o.nRanks,        joined.place, o.settings.peerTimeout, o.settings.handshakeTimeout, o.onPeerLost,
+      o.onState, id.fixedAddress, o.device};
   ASSIGN(joined.loop, ConnectionLoop::start(std::move(options), std::move(listener)));
   if (o.abort != nullptr) {
     o.abort->addListener([weak = std::weak_ptr<ConnectionLoop>(joined.loop)](Status why) {

@@ -1,4 +1,5 @@
-// What this process has heard of failures, in all its communicators: why an application that aborts one of them may do so.
+// What this process has heard of failures, in all its communicators: why an application that aborts one of them may do
+// so.
 #pragma once
 
 #include <mutex>

@@ -10,6 +10,11 @@
 //   replay            replays it once more, and waits for it
 //   busy:MS           keeps the stream busy for so long; returns at once
 //   wait              until what was launched is done or the communicator has failed
+//   count:N           floats of an operation from now on, at most 4096, which it is at first
+//   comm:N            the steps that follow are of communicator N, 0 to 3; at first of 0
+//   watch             until the communicator has failed; says its error and goes on
+//   abort             ncclCommAbort
+//   files:N           no more than N descriptors can be opened besides those that are
 //   state             what ncclCommGetAsyncError says
 //   destroy           ncclCommDestroy
 //   file:PATH         waits until that file is there
@@ -20,15 +25,20 @@
 //   exit:CODE, _exit:CODE, return:CODE     ends the process
 // Each says "STEP RESULT after N ms TEXT" when it is done. The first error is the end: after ncclCommAbort, with exit
 // code 42.
+#include <dirent.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cuda_runtime_api.h"
@@ -36,7 +46,7 @@
 
 namespace {
 
-constexpr std::size_t kCount = 1 << 12;
+constexpr std::size_t kMostCount = 1 << 12;
 
 void take(const std::string& step);
 
@@ -52,6 +62,9 @@ struct Rank {
   int rank = 0;
   int size = 1;
   ncclComm_t comm = nullptr;
+  std::array<ncclComm_t, 4> others{};  // those that are not the current one; its own place is stale
+  std::size_t current = 0;
+  std::size_t count = kMostCount;
   cudaStream_t stream = nullptr;
   float* data = nullptr;
   cudaGraphExec_t graph = nullptr;
@@ -79,14 +92,16 @@ ncclResult_t waitWatching() {
 
 ncclResult_t init() {
   ncclUniqueId id;
-  if (cudaSetDevice(me.rank) != cudaSuccess || cudaStreamCreate(&me.stream) != cudaSuccess) return ncclSystemError;
-  if (cudaMalloc(reinterpret_cast<void**>(&me.data), kCount * sizeof(float)) != cudaSuccess) return ncclSystemError;
+  if (cudaSetDevice(me.rank) != cudaSuccess) return ncclSystemError;
+  if (me.stream == nullptr && cudaStreamCreate(&me.stream) != cudaSuccess) return ncclSystemError;
+  if (me.data == nullptr && cudaMalloc(reinterpret_cast<void**>(&me.data), kMostCount * sizeof(float)) != cudaSuccess)
+    return ncclSystemError;
   if (const ncclResult_t made = ncclGetUniqueId(&id); made != ncclSuccess) return made;
   return ncclCommInitRank(&me.comm, me.size, id, me.rank);
 }
 
 ncclResult_t launch() {
-  return ncclAllReduce(me.data, me.data, kCount, ncclFloat, ncclSum, me.comm, me.stream);
+  return ncclAllReduce(me.data, me.data, me.count, ncclFloat, ncclSum, me.comm, me.stream);
 }
 
 ncclResult_t replay() {
@@ -124,6 +139,42 @@ ncclResult_t occupyStream(int ms) {
   return cudaLaunchHostFunc(me.stream, sleep, bound) == cudaSuccess ? ncclSuccess : ncclSystemError;
 }
 
+ncclResult_t use(std::size_t comm) {
+  me.others.at(me.current) = me.comm;
+  me.current = comm;
+  me.comm = me.others.at(comm);
+  return ncclSuccess;
+}
+
+/// Waits for an error, which is what is expected.
+ncclResult_t watch() {
+  const auto began = std::chrono::steady_clock::now();
+  ncclResult_t state = ncclSuccess;
+  while (state == ncclSuccess || state == ncclInProgress) {
+    state = stateOf(me.comm);
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  const auto took = std::chrono::steady_clock::now() - began;
+  std::printf("watched %d after %ld ms %s\n", state,
+              static_cast<long>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()),
+              ncclGetLastError(me.comm));
+  return ncclSuccess;
+}
+
+ncclResult_t abortCurrent() {
+  return ncclCommAbort(std::exchange(me.comm, nullptr));
+}
+
+ncclResult_t limitFiles(rlim_t more) {
+  DIR* const open = ::opendir("/proc/self/fd");
+  if (open == nullptr) return ncclSystemError;
+  rlim_t end = 0;
+  while (const dirent* one = ::readdir(open)) end = std::max(end, static_cast<rlim_t>(std::atoi(one->d_name)));
+  ::closedir(open);
+  const rlimit limit{end + more, end + more};  // the highest was the folder itself
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? ncclSuccess : ncclSystemError;
+}
+
 ncclResult_t exitOnThread(int code) {
   exitsElsewhere = true;
   std::thread([code] {
@@ -141,13 +192,18 @@ ncclResult_t run(const std::string& name, const std::string& value) {
   if (name == "init") return init();
   if (name == "launch") return launch();
   if (name == "reduce") return afterwards(launch());
-  if (name == "send") return afterwards(ncclSend(me.data, kCount, ncclFloat, std::stoi(value), me.comm, me.stream));
-  if (name == "recv") return afterwards(ncclRecv(me.data, kCount, ncclFloat, std::stoi(value), me.comm, me.stream));
+  if (name == "send") return afterwards(ncclSend(me.data, me.count, ncclFloat, std::stoi(value), me.comm, me.stream));
+  if (name == "recv") return afterwards(ncclRecv(me.data, me.count, ncclFloat, std::stoi(value), me.comm, me.stream));
   if (name == "graph") return record();
   if (name == "replay") return replay();
   if (name == "wait") return waitWatching();
   if (name == "state") return stateOf(me.comm);
   if (name == "destroy") return ncclCommDestroy(me.comm);
+  if (name == "count") return me.count = std::stoul(value), ncclSuccess;
+  if (name == "comm") return use(std::stoul(value));
+  if (name == "watch") return watch();
+  if (name == "abort") return abortCurrent();
+  if (name == "files") return limitFiles(std::stoul(value));
   if (name == "busy") return occupyStream(std::stoi(value));
   if (name == "file") return waitForFile(value);
   if (name == "fork") return forkAndExit();

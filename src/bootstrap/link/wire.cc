@@ -24,7 +24,8 @@ ncclResult_t errorCode(std::int32_t code) {
 
 /// The same of a cause: anything else reads as what somebody saw.
 Cause causeOf(std::uint8_t cause) {
-  const bool known = cause >= static_cast<std::uint8_t>(Cause::Aborted) && cause <= static_cast<std::uint8_t>(Cause::Died);
+  const bool known =
+      cause >= static_cast<std::uint8_t>(Cause::Aborted) && cause <= static_cast<std::uint8_t>(Cause::Died);
   return known ? static_cast<Cause>(cause) : Cause::Observed;
 }
 
@@ -44,12 +45,9 @@ std::optional<Notice> decodeNotice(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof(NoticeHead) || bytes.size() > sizeof(NoticeHead) + kMaxNoticeText) return std::nullopt;
   const auto head = *decodeValue<NoticeHead>(bytes.first(sizeof(NoticeHead)));
   const auto text = bytes.subspan(sizeof(NoticeHead));
-  return Notice{head.rank,
-                errorCode(head.code),
-                textOf(head.host),
-                std::string(reinterpret_cast<const char*>(text.data()), text.size()),
-                causeOf(head.cause),
-                head.pid};
+  return Notice{head.rank,           errorCode(head.code),
+                textOf(head.host),   std::string(reinterpret_cast<const char*>(text.data()), text.size()),
+                causeOf(head.cause), head.pid};
 }
 
 std::string rankText(int rank, std::string_view host, int pid) {

@@ -14,8 +14,8 @@ namespace tutti::comm {
 
 namespace {
 
-/// Told on a thread of the bootstrap: the communicator cannot go on without its peer. The text begins with whose failure
-/// it is; this rank, which only hears of it, comes last.
+/// Told on a thread of the bootstrap: the communicator cannot go on without its peer. The text begins with whose
+/// failure it is; this rank, which only hears of it, comes last.
 void onPeerLost(ncclComm& comm, const bootstrap::PeerLost& lost) {
   const bool known = comm.abort.raised();
   if (known && (!lost.corrects || comm.progress.ending.load())) return;

@@ -18,9 +18,11 @@ void failComm(ncclComm& comm, Status why, Fault fault) {
   if (text == kAbortedHere) return comm.parts.bootstrap->announceAbort(why);
   // Its name is put in front as peers know it, with host, process and device.
   const std::string self = describeComm(comm) + ": ";
-  const std::string_view rest = fault == Fault::Own && text.starts_with(self) ? std::string_view(text).substr(self.size()) : text;
+  const std::string_view rest =
+      fault == Fault::Own && text.starts_with(self) ? std::string_view(text).substr(self.size()) : text;
   const bool seenOf = fault == Fault::Other || concernsAllRanks(why);
-  comm.parts.bootstrap->announceFailure(concernsAllRanks(why) ? why : Status(ncclRemoteError), std::string(rest), seenOf);
+  comm.parts.bootstrap->announceFailure(concernsAllRanks(why) ? why : Status(ncclRemoteError), std::string(rest),
+                                        seenOf);
 }
 
 std::string describeComm(const ncclComm& comm) {
