@@ -95,11 +95,12 @@ Engine& Device::engine() {
     if (!seed.has_value()) return nullptr;
     return std::make_unique<Random>(*seed * 1000003 + static_cast<std::uint64_t>(facts_.physical));
   };
-  // Never deleted: its thread goes on.
-  auto* engine = new Engine(index_, settings.blockSlots, dice(settings.randomSeed), dice(settings.weakSeed));
+  auto engine =
+      std::make_unique<Engine>(index_, settings.blockSlots, dice(settings.randomSeed), dice(settings.weakSeed));
   engine->start();
-  engine_.store(engine, std::memory_order_release);
-  return *engine;
+  // Never deleted: its thread goes on.
+  engine_.store(engine.release(), std::memory_order_release);
+  return *startedEngine();
 }
 
 bool Device::charge(std::size_t bytes) {

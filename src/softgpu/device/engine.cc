@@ -61,13 +61,9 @@ std::int64_t Engine::now() {
 }
 
 void Engine::start() {
-  machine().engines.fetch_add(1, std::memory_order_relaxed);
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the application's
+  const SignalsOff signalsOff;  // signals are the application's
   std::thread([this] { loop(); }).detach();
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  machine().engines.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Engine::wake() {

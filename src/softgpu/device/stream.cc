@@ -30,9 +30,10 @@ std::vector<After> Stream::orderAmongBlocking() const {
 }
 
 void Stream::append(std::unique_ptr<Task> task) {
+  // First what can fail, for want of a thread: nobody may wait for a task that no engine will ever see.
+  Engine& engine = context_.device().engine();
   queue.push_back({std::move(task), orderAmongBlocking()});
   submitted.fetch_add(1, std::memory_order_release);
-  Engine& engine = context_.device().engine();
   if (!active) {
     active = true;
     engine.adopt(shared_from_this());

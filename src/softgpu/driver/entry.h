@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <new>
+#include <system_error>
 
 #include "softgpu/device/machine.h"
 
@@ -22,6 +23,8 @@ CUresult call(const char* name, Body&& body) {
     return body();
   } catch (const std::bad_alloc&) {
     return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (const std::system_error&) {
+    return CUDA_ERROR_OPERATING_SYSTEM;  // such as no thread for the engine
   } catch (...) {
     return CUDA_ERROR_UNKNOWN;
   }

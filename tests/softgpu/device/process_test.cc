@@ -129,6 +129,10 @@ TEST_F(Processes, DeviceKeepsItsNameWhereNoFileCanBeOpened) {
   EXPECT_EQ(std::memcmp(&before, &without, sizeof(before)), 0);
 }
 
+TEST_F(Processes, NobodyWaitsForWorkThatNoThreadCanDo) {
+  EXPECT_EQ(runChild({"threadless"}), 0);
+}
+
 TEST_F(Processes, ForkedChildStartsAnew) {
   EXPECT_EQ(runChild({"fork"}), 0);
 }
