@@ -54,6 +54,9 @@ int main(int argc, char** argv) {
   const rlimit noCore{0, 0};
   ::setrlimit(RLIMIT_CORE, &noCore);
   report(-1, "process", std::to_string(::getpid()));
+  // Not before the program is started: the system refuses to start one whose user has too many already.
+  const rlimit threads{static_cast<rlim_t>(options.threads), static_cast<rlim_t>(options.threads)};
+  if (options.threads > 0) ::setrlimit(RLIMIT_NPROC, &threads);
   int code = static_cast<int>(RankEnd::CannotBegin);
   try {
     code = runAll(options);

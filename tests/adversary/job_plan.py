@@ -85,7 +85,7 @@ def execute_troubled(plan, build, patience, troubled, start):
         job.run(lambda: all(p.ended is not None for p in job.processes), WHOLE * patience)
         victims = {rank for number in troubled for rank in job.processes[number].ranks}
         bound = (INIT_SECONDS + BOUND) * patience
-        rules = judge.Rules(plan.membership(job, victims, dead=False), bound=bound, init_bound=bound)
+        rules = judge.Rules(plan.membership(job, victims), bound=bound, init_bound=bound)
         found = [judge.judge(job.processes, rules, began)]
         found += [verdict for number in troubled for verdict in judge.judge_troubled(job.processes[number])]
         return judge.worst(found), transcript(job)

@@ -52,16 +52,8 @@ def namespaces():
     return namespaces.known
 
 
-LIMITS = {"descriptors": resource.RLIMIT_NOFILE, "memory": resource.RLIMIT_AS, "threads": resource.RLIMIT_NPROC,
-          "file size": resource.RLIMIT_FSIZE, "stack": resource.RLIMIT_STACK}
-
-
-def preparation(run):
-    """What the child does to itself before the program begins."""
-    def prepare():
-        if run.what in LIMITS:
-            resource.setrlimit(LIMITS[run.what], (run.amount, run.amount))
-    return prepare
+LIMITS = {"descriptors": resource.RLIMIT_NOFILE, "memory": resource.RLIMIT_AS, "file size": resource.RLIMIT_FSIZE,
+          "stack": resource.RLIMIT_STACK}
 
 
 def become(run):
@@ -78,17 +70,15 @@ def execute(run, build, patience=1.0):
     def start(job, number, ranks):
         if run.what == "threads" and os.geteuid() == 0:
             os.chown(job.folder, run.user, run.user)
-        options = {"prepare": lambda: become(run)}
+        options, more = {}, []
         if number in run.troubled:
-            def prepare():
-                preparation(run)()
-                become(run)
-            options["prepare"] = prepare
+            options["limits"] = {LIMITS[run.what]: run.amount} if run.what in LIMITS else {}
+            more = [f"threads={run.amount}"] if run.what == "threads" else []
             if run.what == "standard streams":
                 options["close_streams"] = [stream for stream in range(3) if run.amount >> stream & 1]
             if run.what == "shared memory":
                 mount = f'mount -t tmpfs -o size={run.amount} tmpfs /dev/shm && exec "$@"'
                 options["wrapper"] = ["unshare", "-m", "sh", "-c", mount, "sh"]
-        job.start(ranks, run.job.command(job, ranks), env, **options)
+        job.start(ranks, run.job.command(job, ranks, *more), env, prepare=lambda: become(run), **options)
 
     return job_plan.execute_troubled(run.job, build, patience, run.troubled, start)

@@ -5,6 +5,7 @@
 import dataclasses
 import os
 import pathlib
+import resource
 import select
 import shutil
 import signal
@@ -44,8 +45,9 @@ def environment(build, **extra):
 class Process:
     """One program whose reports and output are kept."""
 
-    def __init__(self, build, ranks, command, env, folder, prepare=None, wrapper=(), close_streams=()):
-        """`prepare` runs in the child before the program; `wrapper` is put in front of the command; `close_streams`
+    def __init__(self, build, ranks, command, env, folder, prepare=None, wrapper=(), close_streams=(),
+                 limits=None):
+        """`prepare` runs in the child before the program, which has these `limits`; `wrapper` is put in front of the command; `close_streams`
         are the standard streams that the program begins without."""
         self.ranks = ranks
         self.events = []
@@ -59,6 +61,8 @@ class Process:
         def before():
             for stream in close_streams:
                 os.close(stream)
+            for what, amount in (limits or {}).items():
+                resource.setrlimit(what, (amount, amount))
             if prepare:
                 prepare()
 

@@ -84,6 +84,7 @@ bool readOptions(int argc, char** argv, RunOptions& options) {
       {"idle_ms", into(options.idleMs)},
       {"patience_ms", into(options.patienceMs)},
       {"report", into(options.report)},
+      {"threads", into(options.threads)},
       {"lies", into(options.lies)},
       {"deed", [&](const std::string& text) { return readDeed(text, options.deed); }},
   };

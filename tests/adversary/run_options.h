@@ -29,6 +29,7 @@ struct RunOptions {
   int idleMs = 0;          ///< how long
   int patienceMs = 30000;  ///< how long an operation may take before the rank calls it a hang
   int report = 1;          ///< descriptor for report()
+  long threads = 0;        ///< RLIMIT_NPROC of the process' user from now on; 0: as it is
   bool lies = false;       ///< alters what it reports of errors: the judge must notice
   Deed deed;
 };

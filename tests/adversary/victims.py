@@ -94,7 +94,7 @@ def execute(run, build, patience=1.0, lies=False):
 
         job.run(lambda: all(p.ended is not None for p in watched), WHOLE * patience, on_event)
         ranks = set() if harmless else {rank for process in victims for rank in process.ranks}
-        membership = run.job.membership(job, ranks, dead=run.how not in ("stop", "cuda"))
+        membership = run.job.membership(job, ranks, dead=run.how != "stop")
         rules = judge.Rules(membership, bound=BOUND * patience,
                             disturbs=run.how != "leave", init_bound=(INIT_SECONDS + BOUND) * patience)
         return judge.judge(job.processes, rules, deed_of(run, job)), transcript(job)
