@@ -12,6 +12,9 @@ BOUND = 10         # seconds from deed or need to the report
 PATIENCE_MS = 25000
 WHOLE = 75         # seconds that a run may take in all
 
+# Whether the programs were built with a sanitizer: with few kernels then, and with more memory than limits allow.
+SANITIZED = False
+
 TRANSPORTS = {"P2P": {}, "SHM": {"NCCL_P2P_DISABLE": 1}, "NET": {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1}}
 POLICIES = ("abort_all", "abort_failed", "destroy", "finalize")
 
@@ -51,7 +54,7 @@ class JobPlan:
                      f"ranks={','.join(map(str, ranks))}", f"comms={self.comms}", f"seed={self.seed}",
                      f"batches={self.batches}", f"blocking={self.blocking}", f"policy={self.policy}",
                      f"patience_ms={PATIENCE_MS}", "report={report}", f"idle_batch={self.idle_batch}",
-                     f"idle_ms={self.idle_ms}", *more]
+                     f"idle_ms={self.idle_ms}", f"few_kernels={int(SANITIZED)}", *more]
         return arguments if self.by_address else [*arguments, f"ids={job.folder}"]
 
     def membership(self, job, victims, dead=True):
@@ -88,9 +91,14 @@ def execute_troubled(plan, build, patience, troubled, start):
         rules = judge.Rules(plan.membership(job, victims), bound=bound, init_bound=bound)
         found = [judge.judge(job.processes, rules, began)]
         found += [verdict for number in troubled for verdict in judge.judge_troubled(job.processes[number])]
-        return judge.worst(found), transcript(job)
+        return judge.worst(found + judge_leftovers(job)), transcript(job)
     finally:
         job.close()
+
+
+def judge_leftovers(job):
+    """The library leaves no files where its processes ran."""
+    return [judge.Verdict(judge.LEFTOVER, str(job.leftovers()))] if job.leftovers() else []
 
 
 def transcript(job):

@@ -2,7 +2,7 @@
 
 An error text is right if it names a rank that really was a victim and blames nobody else. A text may mention others as
 what a failure has led to; `blamed()` takes these mentions away and returns the numbers that are left. The table of
-such phrases, `CONSEQUENCES`, is short and exact on purpose: a text of a new form counts as misnaming until somebody has
+such phrases, `CONSEQUENCE`, is short and exact on purpose: a text of a new form counts as misnaming until somebody has
 read it and decided.
 """
 import dataclasses

@@ -37,7 +37,9 @@ class Plan:
 
 def plan(random):
     job = plan_job(random, most_ranks=4, most_comms=2)
-    what = random.choice([w for w in AMOUNTS if w != "shared memory" or namespaces()])
+    unfit = {"memory", "stack"} if job_plan.SANITIZED else set()
+    unfit |= set() if namespaces() else {"shared memory"}
+    what = random.choice([w for w in AMOUNTS if w not in unfit])
     processes = range(len(job.ranks_of()))
     troubled = random.choice(([random.choice(processes)], list(processes)))
     return Plan(job, what, AMOUNTS[what](random), troubled, 40000 + random.randrange(1 << 20))

@@ -87,7 +87,7 @@ long expected(const Operation& o, std::size_t at, int rank, int size) {
   }
 }
 
-Operation operationOf(std::mt19937_64& random, int comm, int size, int number) {
+Operation operationOf(std::mt19937_64& random, int comm, int size, int number, bool fewKernels) {
   const auto below = [&](std::size_t bound) { return static_cast<std::size_t>(random() % bound); };
   Operation o;
   o.kind = kKinds[below(kKinds.size())];
@@ -99,18 +99,23 @@ Operation operationOf(std::mt19937_64& random, int comm, int size, int number) {
   o.root = static_cast<int>(below(static_cast<std::size_t>(size)));
   o.other = (o.root + 1 + static_cast<int>(below(static_cast<std::size_t>(std::max(size - 1, 1))))) % size;
   o.number = number;
+  if (fewKernels && o.type != ncclFloat32) {
+    o.type = ncclInt32;
+    o.op = ncclSum;
+  }
   return o;
 }
 
 }  // namespace
 
-std::vector<Operation> batchOf(unsigned long seed, int batch, const std::vector<int>& sizes) {
+std::vector<Operation> batchOf(unsigned long seed, int batch, const std::vector<int>& sizes, bool fewKernels) {
   std::mt19937_64 random(seed * 1000003 + static_cast<unsigned long>(batch));
   const std::size_t first = random() % sizes.size();
-  std::vector<Operation> operations = {operationOf(random, static_cast<int>(first), sizes[first], 2 * batch)};
+  std::vector<Operation> operations = {
+      operationOf(random, static_cast<int>(first), sizes[first], 2 * batch, fewKernels)};
   if (sizes.size() > 1 && random() % 2 == 0) {
     const std::size_t second = (first + 1) % sizes.size();
-    operations.push_back(operationOf(random, static_cast<int>(second), sizes[second], 2 * batch + 1));
+    operations.push_back(operationOf(random, static_cast<int>(second), sizes[second], 2 * batch + 1, fewKernels));
   }
   return operations;
 }

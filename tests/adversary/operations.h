@@ -24,8 +24,8 @@ struct Operation {
 };
 
 /// What batch `batch` of a job consists of: one operation, or one on each of two communicators. `sizes`: ranks of each
-/// communicator of the job.
-std::vector<Operation> batchOf(unsigned long seed, int batch, const std::vector<int>& sizes);
+/// communicator of the job. `fewKernels`: sums of int32, and all of float32.
+std::vector<Operation> batchOf(unsigned long seed, int batch, const std::vector<int>& sizes, bool fewKernels);
 
 /// For reports: "AllReduce of 17 elements".
 std::string nameOf(const Operation& operation);

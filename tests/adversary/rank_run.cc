@@ -123,7 +123,7 @@ RankRun::Comm* RankRun::memberOf(const Operation& operation) {
 bool RankRun::runBatch(int batch) {
   std::vector<int> sizes;
   for (const Comm& comm : comms_) sizes.push_back(comm.size);
-  const std::vector<Operation> operations = batchOf(options_.seed, batch, sizes);
+  const std::vector<Operation> operations = batchOf(options_.seed, batch, sizes, options_.fewKernels);
   for (const Operation& operation : operations) {
     Comm* comm = memberOf(operation);
     if (comm == nullptr) continue;

@@ -163,6 +163,10 @@ class Job:
             open_readers = [p for p in self.processes if p.ended is None]
             select.select(open_readers, [], [], tick)
 
+    def leftovers(self):
+        """What lies in the folder that nobody was told to put there."""
+        return [name for name in os.listdir(self.folder) if not name.startswith(("id.", "log.", "file."))]
+
     def close(self):
         for process in self.processes:
             process.signal(signal.SIGCONT)

@@ -85,6 +85,7 @@ bool readOptions(int argc, char** argv, RunOptions& options) {
       {"patience_ms", into(options.patienceMs)},
       {"report", into(options.report)},
       {"threads", into(options.threads)},
+      {"few_kernels", into(options.fewKernels)},
       {"lies", into(options.lies)},
       {"deed", [&](const std::string& text) { return readDeed(text, options.deed); }},
   };

@@ -24,13 +24,14 @@ struct RunOptions {
   int batches = 10;        ///< operations, one or two at a time
   bool blocking = true;    ///< of the communicators' configuration
   Policy policy = Policy::AbortAll;
-  std::string ids;         ///< folder in which the unique ids are exchanged; empty: NCCL_COMM_ID names the root
-  int idleBatch = -1;      ///< the batch before which all ranks are idle for a while; -1: none
-  int idleMs = 0;          ///< how long
-  int patienceMs = 30000;  ///< how long an operation may take before the rank calls it a hang
-  int report = 1;          ///< descriptor for report()
-  long threads = 0;        ///< RLIMIT_NPROC of the process' user from now on; 0: as it is
-  bool lies = false;       ///< alters what it reports of errors: the judge must notice
+  std::string ids;          ///< folder in which the unique ids are exchanged; empty: NCCL_COMM_ID names the root
+  int idleBatch = -1;       ///< the batch before which all ranks are idle for a while; -1: none
+  int idleMs = 0;           ///< how long
+  int patienceMs = 30000;   ///< how long an operation may take before the rank calls it a hang
+  int report = 1;           ///< descriptor for report()
+  long threads = 0;         ///< RLIMIT_NPROC of the process' user from now on; 0: as it is
+  bool fewKernels = false;  ///< only operations whose kernels are in builds with few of them
+  bool lies = false;        ///< alters what it reports of errors: the judge must notice
   Deed deed;
 };
 

@@ -7,7 +7,7 @@ import threading
 import time
 
 import judge
-from job_plan import WHOLE, JobPlan, plan_job, transcript
+from job_plan import WHOLE, JobPlan, judge_leftovers, plan_job, transcript
 from listeners import ports, unix_names
 from ranks import Job
 from support import free_port
@@ -172,7 +172,7 @@ def execute(run, build, patience=1.0):
         job.run(lambda: all(p.ended is not None for p in job.processes), WHOLE * patience)
         rules = judge.Rules(run.job.membership(job, set()), bound=0)
         said = f"{transcript(job)}\nstrangers knocked {strangers.knocked} times"
-        return judge.worst([judge.judge(job.processes, rules, None), *unfinished(job)]), said
+        return judge.worst([judge.judge(job.processes, rules, None), *unfinished(job), *judge_leftovers(job)]), said
     finally:
         if strangers:
             strangers.close()

@@ -4,7 +4,7 @@ import dataclasses
 import signal
 
 import judge
-from job_plan import BOUND, INIT_SECONDS, WHOLE, JobPlan, plan_job, transcript
+from job_plan import BOUND, INIT_SECONDS, WHOLE, JobPlan, judge_leftovers, plan_job, transcript
 from ranks import Job
 
 STAGES = ("before", "init", "connect", "collective", "idle", "destroy")
@@ -97,6 +97,7 @@ def execute(run, build, patience=1.0, lies=False):
         membership = run.job.membership(job, ranks, dead=run.how != "stop")
         rules = judge.Rules(membership, bound=BOUND * patience,
                             disturbs=run.how != "leave", init_bound=(INIT_SECONDS + BOUND) * patience)
-        return judge.judge(job.processes, rules, deed_of(run, job)), transcript(job)
+        found = [judge.judge(job.processes, rules, deed_of(run, job)), *judge_leftovers(job)]
+        return judge.worst(found), transcript(job)
     finally:
         job.close()
