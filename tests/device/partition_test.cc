@@ -28,6 +28,42 @@ TEST(Partition, ChannelsCoverEveryElementOnceAndInOrder) {
   }
 }
 
+/// The largest size that the API lets through (api/size_checks.h), and what is next to it.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60;
+
+TEST(Partition, OfTheLargestSizesCoversEveryElementOnce) {
+  for (const std::size_t elementBytes : {1u, 2u, 4u, 8u}) {
+    const std::uint64_t most = kMostBytes / elementBytes;
+    for (const std::uint64_t count : {most, most - 1, most / 3}) {
+      for (const unsigned channels : {1u, 3u, 64u}) {
+        std::uint64_t next = 0;
+        for (unsigned c = 0; c < channels; ++c) {
+          const Part part = channelPart(count, elementBytes, channels, c);
+          ASSERT_EQ(part.begin, next);
+          ASSERT_LE(part.count, count / channels + kGrainBytes);
+          next = part.end();
+        }
+        ASSERT_EQ(next, count);
+      }
+    }
+  }
+}
+
+TEST(Partition, LastPiecesOfTheLargestSizesEndWithThem) {
+  constexpr std::uint64_t kPiece = 4096;
+  const Part whole{kMostBytes / 2, kMostBytes / 2 - 1};
+  const std::uint64_t pieces = divideUp(whole.count, kPiece);
+  EXPECT_EQ(pieceOf(whole, kPiece, pieces - 1).end(), kMostBytes - 1);
+  for (std::uint64_t beyond = 0; beyond < 256; ++beyond) {
+    EXPECT_EQ(pieceOf(whole, kPiece, pieces + beyond).count, 0U) << "chunks of ranks that get nothing";
+  }
+  for (const unsigned ranks : {2u, 3u, 1024u}) {
+    EXPECT_EQ(ringChunk(kMostBytes, kPiece, ranks, 4), kPiece);
+    EXPECT_EQ(ringChunk(kMostBytes, kMostBytes, ranks, 4) % grainOf(4), 0U);
+    EXPECT_GE(ringChunk(kMostBytes, kMostBytes, ranks, 4) * ranks, kMostBytes);
+  }
+}
+
 TEST(Partition, RingChunksCoverTheTurn) {
   for (const unsigned ranks : {2u, 3u, 8u}) {
     for (const std::uint64_t left : {1u, 100u, 4095u, 1u << 20}) {
