@@ -63,7 +63,7 @@ std::int64_t Engine::now() {
 void Engine::start() {
   const SignalsOff signalsOff;  // signals are the application's
   std::thread([this] { loop(); }).detach();
-  machine().engines.fetch_add(1, std::memory_order_relaxed);
+  machine().engines->add(*this);
 }
 
 void Engine::wake() {

@@ -38,12 +38,12 @@ void relax() {
 }
 
 bool Helper::help(const Engine* self, std::int64_t now, bool eager) {
-  const auto& devices = machine().devices;
-  devices_ = devices.size();
-  if (devices_ > few_.size()) more_.resize(devices_ - few_.size());
+  const StartedEngines& engines = *machine().engines;
+  engines_ = engines.size();
+  if (engines_ > few_.size() + more_.size()) more_.resize(engines_ - few_.size());
   bool progress = false;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    Engine* engine = devices[i]->startedEngine();
+  for (std::size_t i = 0; i < engines_; ++i) {
+    Engine* engine = engines.at(i);
     if (engine == nullptr || engine == self || !engine->busy()) continue;
     Seen& seen = seenOf(i);
     const std::uint32_t looks = engine->looks();
@@ -59,11 +59,12 @@ bool Helper::help(const Engine* self, std::int64_t now, bool eager) {
 }
 
 void Helper::leave() {
-  for (std::size_t i = 0; i < devices_; ++i) {
+  const StartedEngines& engines = *machine().engines;
+  for (std::size_t i = 0; i < engines_; ++i) {
     Seen& seen = seenOf(i);
     if (!seen.helped) continue;
     seen.helped = false;
-    Engine* engine = machine().devices[i]->startedEngine();
+    Engine* engine = engines.at(i);
     if (engine->busy()) engine->takeOver();
   }
 }

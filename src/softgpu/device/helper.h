@@ -29,11 +29,11 @@ class Helper {
     std::int64_t since = 0;
     bool helped = false;
   };
-  Seen& seenOf(std::size_t device) { return device < few_.size() ? few_[device] : more_[device - few_.size()]; }
+  Seen& seenOf(std::size_t engine) { return engine < few_.size() ? few_[engine] : more_[engine - few_.size()]; }
 
-  std::array<Seen, 8> few_;  ///< of the first devices: a short wait should not have to allocate
+  std::array<Seen, 8> few_;  ///< of the first engines: a short wait should not have to allocate
   std::vector<Seen> more_;   ///< of those after them
-  std::size_t devices_ = 0;
+  std::size_t engines_ = 0;
 };
 
 }  // namespace tutti::softgpu

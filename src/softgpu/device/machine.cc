@@ -38,6 +38,7 @@ std::unique_ptr<Machine> build() {
     const CUuuid uuid = uuidOf(shown[i], made->settings.host, boot);
     made->devices.push_back(std::make_unique<Device>(static_cast<int>(i), shown[i], uuid, made->settings.memoryBytes));
   }
+  made->engines = std::make_unique<StartedEngines>(made->devices.size());
   return made;
 }
 

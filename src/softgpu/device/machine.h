@@ -14,6 +14,7 @@
 #include "softgpu/device/module.h"
 #include "softgpu/device/registry.h"
 #include "softgpu/device/settings.h"
+#include "softgpu/device/started_engines.h"
 #include "softgpu/device/stream.h"
 #include "softgpu/device/topology.h"
 #include "softgpu/exec/callback_thread.h"
@@ -41,7 +42,7 @@ struct Machine {
   Registry<UserObject> userObjects;
   CallbackThread destructors;  ///< of user objects
   IdleHooks idleHooks;
-  std::atomic<int> engines{0};  ///< started
+  std::unique_ptr<StartedEngines> engines;
   Registry<Module> modules;
   Registry<Physical> physicals;
   Registry<Pool> pools;

@@ -37,7 +37,7 @@ void moveAway() {
 
 bool oneThreadIsEnough() {
   static const int processors = usableProcessors();
-  return oneThreadServes(processors, machine().engines.load(std::memory_order_relaxed));
+  return oneThreadServes(processors, static_cast<int>(machine().engines->size()));
 }
 
 void relaxOrYield(std::int64_t now, std::int64_t since) {
