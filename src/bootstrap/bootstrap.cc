@@ -115,10 +115,12 @@ Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const JoinOptions& options) {
   table[static_cast<std::size_t>(options.rank)] = self->state_->joined.self;
   if (const Status status = self->allGather(std::as_writable_bytes(std::span(table))); !status.ok()) {
     loop->announceLastError(status);
+    failUse(self->state_->joined, status);
     return status;
   }
   loop->setTable(std::move(table));
   loop->sendToRoot(FrameType::Done, {});
+  self->state_->joined.use->release();
   return self;
 }
 

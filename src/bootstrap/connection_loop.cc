@@ -14,7 +14,9 @@ constexpr auto kLastWords = milliseconds(1000);
 }  // namespace
 
 ConnectionLoop::ConnectionLoop(Options options, Listener listener, Poller poller)
-    : options_(std::move(options)), listener_(std::move(listener)), poller_(std::move(poller)) {}
+    : options_(std::move(options)),
+      listener_(std::move(listener), fmt::format("rank {}", options_.rank)),
+      poller_(std::move(poller)) {}
 
 ConnectionLoop::~ConnectionLoop() {
   stop();
@@ -22,7 +24,6 @@ ConnectionLoop::~ConnectionLoop() {
 
 Result<std::shared_ptr<ConnectionLoop>> ConnectionLoop::start(Options options, Listener listener) {
   ASSIGN(Poller poller, Poller::create());
-  makeNonBlocking(listener.fd());
   auto loop = std::make_shared<ConnectionLoop>(std::move(options), std::move(listener), std::move(poller));
   ASSIGN(loop->thread_, Thread::start("NCCL Bootstrap", [raw = loop.get()] { raw->run(); }));
   return loop;
@@ -31,7 +32,7 @@ Result<std::shared_ptr<ConnectionLoop>> ConnectionLoop::start(Options options, L
 void ConnectionLoop::admit(const Key& key) {
   const std::lock_guard lock(mutex_);
   s_.key = key;
-  (void)poller_.add(listener_.fd(), kListenerName);
+  (void)listener_.watch(poller_, kListenerName);
 }
 
 ConnectionLoop::Name ConnectionLoop::insert(Entry entry) {
@@ -41,12 +42,16 @@ ConnectionLoop::Name ConnectionLoop::insert(Entry entry) {
   return name;
 }
 
-void ConnectionLoop::addClient(Socket socket, const ClientHandshake& handshake, Role role, int peer) {
+void ConnectionLoop::addClient(std::unique_ptr<Link> link, Role role, int peer) {
   const std::lock_guard lock(mutex_);
-  if (role == Role::Tree) watchSilence(socket.fd(), options_.peerTimeout);
-  auto link = std::make_unique<Link>(std::move(socket), handshake, kMaxRankFrame);
+  if (role == Role::Tree) watchSilence(link->fd(), options_.peerTimeout);
   link->flush();
-  const Name name = insert({std::move(link), role, peer, false, Deadline::in(options_.handshakeTimeout)});
+  Entry entry;
+  entry.link = std::move(link);
+  entry.role = role;
+  entry.peer = peer;
+  entry.proveBy = Deadline::in(options_.handshakeTimeout);
+  const Name name = insert(std::move(entry));
   if (role == Role::Tree || role == Role::PeerOut) s_.outgoing[peer] = name;
   poller_.wake();  // a new deadline to watch
 }

@@ -17,6 +17,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/join_options.h"
 #include "bootstrap/link/link.h"
+#include "bootstrap/link/paced_listener.h"
 #include "bootstrap/link/poller.h"
 #include "bootstrap/tree.h"
 
@@ -27,6 +28,9 @@ enum class Role : std::uint8_t { Unauthenticated, Root, Lookup, Tree, PeerOut, P
 
 /// Which queue a received frame goes to.
 enum class Channel : std::uint8_t { Root, User, Collective };
+
+/// Payload of a frame between ranks, at most.
+inline constexpr std::uint32_t kMaxRankFrame = 1U << 30;
 
 /// Owns all connections of a rank after its listener is up, delivers what they bring into queues, and notices deaths.
 /// Its thread sleeps in the kernel while nothing moves. Any thread may call anything; stop() ends it for good.
@@ -50,8 +54,8 @@ class ConnectionLoop {
 
   /// Lets in peers that know `key`. Until then they queue up in the kernel.
   void admit(const Key& key);
-  /// Takes over a connected socket on which we are the client of `peer`.
-  void addClient(Socket socket, const ClientHandshake& handshake, Role role, int peer);
+  /// Takes over a connection on which we are the client of `peer`.
+  void addClient(std::unique_ptr<Link> link, Role role, int peer);
   /// Whether a link to send to `peer` exists.
   bool reaches(int peer) const;
   /// Sends on the link of a tree neighbour or opened peer; frames to oneself go to the queue. False: no such link.
@@ -77,6 +81,8 @@ class ConnectionLoop {
   void announceAbort();
   Status aborted() const;
   Status failure() const;
+  /// What is known of it; unset while nothing has failed.
+  std::optional<Notice> knownFailure() const;
   /// The same as an error that has been reported: whoever returns it to the application has a text that says who is
   /// gone.
   Status checkFailure();
@@ -107,6 +113,7 @@ class ConnectionLoop {
     int peer = -1;
     bool left = false;  ///< said goodbye: its end is no news
     Deadline proveBy = Deadline::never();
+    UnprovenPlaces::Place place;                         ///< until it has shown its pass
     SteadyClock::time_point heard = SteadyClock::now();  ///< the last sign of life
     bool knows = false;                                  ///< has told of a failure: if it ends now, it is for that
   };
@@ -119,12 +126,12 @@ class ConnectionLoop {
   };
   using Name = std::uint64_t;
   static constexpr Name kListenerName = 0;
-  static constexpr std::uint32_t kMaxRankFrame = 1U << 30;
   using QueueKey = std::tuple<Channel, int, int>;
 
   void run();
   void onEvent(const Poller::Event& event);
   void acceptAll();
+  milliseconds provingTime(const Link& link) const;
   bool settleStranger(Entry& entry);
   void onFrame(Name name, Entry& entry, Frame frame);
   void onTreeFrame(Name name, Entry& entry, Frame frame);
@@ -132,6 +139,9 @@ class ConnectionLoop {
   void onNotice(Name name, Entry& entry, const Frame& frame);
   void onEnd(const Entry& entry);
   void onRootEnd(const Link::End& end, const Address& at);
+  void onRootSilence(const Address& at);
+  int rootRank() const;
+  std::string rootText() const;
   void onTreeEnd(const Entry& entry);
   void onPeerEnd(const Entry& entry);
   void onSilence(Entry& entry);
@@ -178,7 +188,7 @@ class ConnectionLoop {
   const SteadyClock::time_point started_ = SteadyClock::now();
   SteadyClock::time_point tended_ = SteadyClock::now();  ///< the loop's thread
   milliseconds patience_{options_.peerTimeout};          ///< the loop's thread; of the least patient neighbour
-  Listener listener_;
+  PacedListener listener_;
   Poller poller_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

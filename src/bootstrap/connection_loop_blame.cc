@@ -133,6 +133,11 @@ Status ConnectionLoop::failure() const {
   return s_.failure ? Status(s_.failure->code) : Status();
 }
 
+std::optional<Notice> ConnectionLoop::knownFailure() const {
+  const std::lock_guard lock(mutex_);
+  return s_.failure;
+}
+
 Status ConnectionLoop::checkFailure() {
   const std::lock_guard lock(mutex_);
   return s_.failure ? blame() : Status();

@@ -11,15 +11,16 @@
 namespace tutti::bootstrap {
 namespace {
 
-/// Connections that have not proved themselves, besides those that all ranks may open at once.
-constexpr std::size_t kMaxStrangers = 256;
+/// Connections whose clients have shown a pass and not proved themselves yet, besides those that all ranks may open at
+/// once: a pass may have been overheard.
+constexpr std::size_t kMaxUnproven = 256;
 /// How long word of a failure may take to come over the tree after a rank that has heard of it closed its connections.
 constexpr auto kEchoGrace = milliseconds(2000);
 
 }  // namespace
 
 milliseconds ConnectionLoop::nextLimit() {
-  Deadline next = Deadline::never();
+  Deadline next = listener_.next();
   for (const auto& [name, entry] : s_.links) {
     if (!entry.link->open()) next = next.earlierOf(entry.proveBy);
     if (entry.role == Role::Tree || entry.role == Role::Root)
@@ -38,6 +39,7 @@ void ConnectionLoop::run() {
     poller_.wait(events, limit);
     lock.lock();
     for (const Poller::Event& event : events) onEvent(event);
+    listener_.tend();
     expireStrangers();
     tendNeighbours();
     tellSuspicions();
@@ -65,18 +67,27 @@ void ConnectionLoop::tellStates(std::unique_lock<std::mutex>& lock) {
 }
 
 void ConnectionLoop::acceptAll() {
-  while (s_.key) {
-    Socket socket;
-    const AcceptKind kind = acceptNow(listener_.fd(), &socket);
-    if (kind != AcceptKind::Accepted) return;
-    const auto unproven = [](const auto& named) { return named.second.role == Role::Unauthenticated; };
-    const auto count = std::count_if(s_.links.begin(), s_.links.end(), unproven);
-    if (static_cast<std::size_t>(count) >= kMaxStrangers + static_cast<std::size_t>(options_.nRanks)) {
+  if (!s_.key) return;
+  const auto unproven = [](const auto& named) { return named.second.role == Role::Unauthenticated; };
+  const std::size_t most = kMaxUnproven + static_cast<std::size_t>(options_.nRanks);
+  auto count = static_cast<std::size_t>(std::count_if(s_.links.begin(), s_.links.end(), unproven));
+  for (Arrival& arrival : listener_.take(*s_.key, options_.rank, kMaxRankFrame)) {
+    if (count < most) {
+      ++count;
+    } else {
       s_.links.erase(std::find_if(s_.links.begin(), s_.links.end(), unproven));  // the oldest makes room
     }
-    auto link = std::make_unique<Link>(std::move(socket), ServerHandshake(*s_.key, options_.rank), kMaxRankFrame);
-    insert({std::move(link), Role::Unauthenticated, -1, false, Deadline::in(options_.handshakeTimeout)});
+    Entry entry;
+    entry.proveBy = Deadline::in(provingTime(*arrival.link));
+    entry.link = std::move(arrival.link);
+    entry.place = std::move(arrival.place);
+    insert(std::move(entry));
   }
+}
+
+/// How long a connection may take with the next step of its handshake.
+milliseconds ConnectionLoop::provingTime(const Link& link) const {
+  return link.passed() ? options_.handshakeTimeout : std::min(options_.handshakeTimeout, kUnprovenTime);
 }
 
 /// Gives a connection that has just proved itself its role; false where it claims one that it cannot have.
@@ -105,6 +116,10 @@ void ConnectionLoop::onEvent(const Poller::Event& event) {
   if (event.readable) {
     entry.link->receive(frames);
     entry.heard = SteadyClock::now();
+  }
+  if (entry.place.taken() && entry.link->passed()) {
+    entry.place.giveBack();
+    entry.proveBy = Deadline::in(provingTime(*entry.link));
   }
   for (const Frame& frame : frames) {
     if (frame.type() == FrameType::Alive) patience_ = leastPatience(patience_, frame.header.tag);
@@ -157,21 +172,6 @@ void ConnectionLoop::onFrame(Name name, Entry& entry, Frame frame) {
   }
 }
 
-void ConnectionLoop::onRootFrame(Entry& entry, Frame frame) {
-  if (frame.type() == FrameType::Welcome) {
-    if (const auto welcome = decodeValue<Welcome>(frame.payload)) s_.root = *welcome;
-    return;
-  }
-  if (frame.type() == FrameType::Notice) {
-    if (auto notice = decodeNotice(frame.payload)) record(std::move(*notice), 0, true);
-    return;
-  }
-  if (frame.type() == FrameType::Placement) s_.placed = true;
-  if (frame.type() == FrameType::LeaderFound) entry.left = true;  // its root has nothing more to say
-  const int tag = frame.header.type;
-  deliver(Channel::Root, -1, tag, std::move(frame));
-}
-
 void ConnectionLoop::onTreeFrame(Name name, Entry& entry, Frame frame) {
   const int tag = frame.header.tag;
   if (frame.type() == FrameType::Message) return deliver(Channel::User, entry.peer, tag, std::move(frame));
@@ -204,31 +204,6 @@ void ConnectionLoop::onEnd(const Entry& entry) {
     case Role::PeerIn:
       return onPeerEnd(entry);
   }
-}
-
-void ConnectionLoop::onRootEnd(const Link::End& end, const Address& at) {
-  if (s_.rootDone || s_.failure || (s_.placed && s_.root.rank < 0)) return;
-  if (end.kind == Link::End::Kind::Refused) {
-    const std::string why =
-        end.verdict == Verdict::WrongKey
-            ? "does not share this communicator's key: is another job on that port, or does TUTTI_COMM_KEY differ?"
-        : end.verdict == Verdict::OtherVersion
-            ? "speaks another version of the protocol: load the same library everywhere"
-            : "is not a root of this library: is NCCL_COMM_ID's port taken by another program?";
-    return record({-1, ncclInvalidUsage, "", fmt::format("Bootstrap: who listens at {} {}", at.text(), why)}, 0, true);
-  }
-  const std::string host = textOf(s_.root.host);
-  const int rank = s_.root.rank < 0 && options_.rank0IsRoot ? 0 : s_.root.rank;
-  const std::string who = rank >= 0 ? rankText(rank, host, s_.root.pid)
-                          : host.empty()
-                              ? std::string("the process that made the unique id")
-                              : fmt::format("process {} on host {}, which made the unique id,", s_.root.pid, host);
-  record({rank, ncclRemoteError, host,
-          fmt::format(
-              "Bootstrap: {} died while the communicator was being made: the root at {} closed the connection{}{}; "
-              "where it lives, the key may differ (other ids or TUTTI_COMM_KEY) or the id was used before",
-              who, at.text(), end.error != 0 ? ": " : "", end.error != 0 ? errnoText(end.error) : "")},
-         0, true);
 }
 
 void ConnectionLoop::onTreeEnd(const Entry& entry) {
@@ -292,7 +267,7 @@ void ConnectionLoop::tellSuspicions() {
 
 void ConnectionLoop::onSilence(Entry& entry) {
   entry.left = true;  // how it ends is no news any more
-  if (entry.role == Role::Root) return onRootEnd({Link::End::Kind::Broken, ETIMEDOUT}, entry.link->peer());
+  if (entry.role == Role::Root) return onRootSilence(entry.link->peer());
   std::string host;
   if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);
   const std::string who =

@@ -7,8 +7,9 @@
 
 #include "base/host.h"
 #include "base/log.h"
-#include "base/socket/errors.h"
 #include "base/socket/interfaces.h"
+#include "bootstrap/comm_key.h"
+#include "bootstrap/contact.h"
 #include "bootstrap/join_options.h"
 #include "bootstrap/root.h"
 #include "bootstrap/settings.h"
@@ -17,7 +18,6 @@
 namespace tutti::bootstrap {
 namespace {
 
-constexpr milliseconds kRetryStep{50};
 /// A root that is not fixed listens before its id exists: refusal means it is gone, give or take a full backlog.
 constexpr milliseconds kRefusedPatience{5000};
 /// The root speaks first when time is up: it knows who is missing.
@@ -38,33 +38,11 @@ Result<NetInterface> pickInterface(const BootstrapSettings& settings, const Addr
   return chosen;
 }
 
-/// Connects, patiently: refused connections are tried again until `patience` ends.
-/// `peer`: whose leaving ends it; -1: nobody's.
-Result<Socket> connectTo(const Address& to, const std::string& whom, ConnectionLoop& loop, const Abort* abort,
-                         Deadline patience, int peer = -1) {
-  while (true) {
-    Socket socket;
-    const IoOutcome outcome = Socket::tryConnect(to, {patience, abort, -1}, &socket);
-    if (outcome.done()) return socket;
-    if (abort != nullptr && abort->raised()) return abort->status();
-    TRY(loop.checkFailure());
-    if (loop.hasLeft(peer)) {
-      return fail(ncclRemoteError, "Bootstrap: {}, but is to be connected with", loop.describeDeparture(peer));
-    }
-    const bool passes = outcome.kind == IoOutcome::Kind::Failed && mayComeUpYet(outcome.error);
-    if (!passes || patience.expired()) {
-      const std::string why = outcome.error != 0 ? errnoText(outcome.error) : "timed out";
-      return fail(ncclRemoteError,
-                  "Bootstrap: cannot connect to {} at {}: {}; has that process ended, was the id used "
-                  "before, or does a firewall or a wrong interface (NCCL_SOCKET_IFNAME) stand between?",
-                  whom, to.text(), why);
-    }
-    ::usleep(static_cast<useconds_t>(kRetryStep.count() * 1000));
-  }
-}
-
 Status checkOptions(const JoinOptions& o) {
-  if (o.nRanks < 1 || o.rank < 0 || o.rank >= o.nRanks) {
+  if (o.nRanks < 1 || o.nRanks > kMaxRanks) {
+    return fail(ncclInvalidArgument, "Bootstrap: {} ranks are asked for: nranks must be 1 to {}", o.nRanks, kMaxRanks);
+  }
+  if (o.rank < 0 || o.rank >= o.nRanks) {
     return fail(ncclInvalidArgument, "Bootstrap: invalid rank requested: {}/{}", o.rank, o.nRanks);
   }
   if (o.ids.empty() || o.ids.size() > static_cast<std::size_t>(o.nRanks)) {
@@ -84,6 +62,7 @@ struct Join {
   int nRoots() const { return static_cast<int>(ids.size()); }
   int rootIndex() const { return rootOf(options.nRanks, nRoots(), options.rank); }
   ConnectionLoop& loop() const { return *joined.loop; }
+  Deadline lastAnswer() const { return Deadline::at(deadline.when() + kRootGrace); }
 };
 
 Status decodeIds(Join& join) {
@@ -98,13 +77,17 @@ Status decodeIds(Join& join) {
 /// With NCCL_COMM_ID rank 0 runs the root.
 Status startFixedRoot(const Join& join) {
   const UniqueId& id = join.ids.front();
-  if (!id.fixedAddress || join.options.rank != 0) return Status();
+  if (!id.fixedAddress) return Status();
+  TRY(checkCommKey(join.options.settings.commKey));
+  if (join.options.rank != 0) return Status();
   Listener::Options listen;
   listen.reusePort = true;
   ASSIGN(Listener listener, Listener::listen(id.root, listen));
   const BootstrapSettings& settings = join.options.settings;
-  return startRoot({std::move(listener), rootKey(id, settings.commKey), true, settings.timeout,
-                    settings.handshakeTimeout, settings.peerTimeout});
+  ASSIGN(auto root, startRoot({std::move(listener), rootKey(id, settings.commKey), true, settings.timeout,
+                               settings.handshakeTimeout, settings.peerTimeout}));
+  join.joined.use->own(std::move(root));
+  return Status();
 }
 
 Status startEngine(Join& join) {
@@ -113,10 +96,10 @@ Status startEngine(Join& join) {
   ASSIGN(const NetInterface interface, pickInterface(o.settings, id.fixedAddress ? id.root : Address()));
   ASSIGN(Listener listener, Listener::listen(interface.address));
   Joined& joined = join.joined;
-  joined.rank = o.rank;
   joined.nRanks = o.nRanks;
   joined.place = treePlace(o.nRanks, join.nRoots(), o.rank);
   joined.timeout = o.settings.timeout;
+  joined.handshakeTimeout = o.settings.handshakeTimeout;
   joined.abort = o.abort;
   joined.self.listen = listener.address();
   joined.self.pid = ::getpid();
@@ -135,19 +118,22 @@ Status startEngine(Join& join) {
 
 Status contactRoot(const Join& join, int index, Purpose purpose, Role role) {
   const UniqueId& id = join.ids[static_cast<std::size_t>(index)];
-  const Deadline patience = id.fixedAddress ? join.deadline : join.deadline.earlierOf(Deadline::in(kRefusedPatience));
-  const char* const whom = id.fixedAddress ? "the bootstrap root (rank 0)" : "the bootstrap root";
-  ASSIGN(Socket socket, connectTo(id.root, whom, join.loop(), join.options.abort, patience));
-  const Key key = rootKey(id, join.options.settings.commKey);
-  join.loop().addClient(std::move(socket), ClientHandshake(key, purpose, join.options.rank, kRootRank), role, -1);
+  Contact root;
+  root.target = {id.root,      rootKey(id, join.options.settings.commKey), purpose, join.options.rank, kRootRank,
+                 kMaxRankFrame};
+  root.whom = id.fixedAddress ? "the bootstrap root (rank 0)" : "the bootstrap root";
+  root.deadline = join.lastAnswer();
+  root.listening = id.fixedAddress ? join.deadline : join.deadline.earlierOf(Deadline::in(kRefusedPatience));
+  root.answer = join.options.settings.handshakeTimeout;
+  ASSIGN(auto link, makeContact(root, join.loop(), join.options.abort));
+  join.loop().addClient(std::move(link), role, -1);
   return Status();
 }
 
 template <class T>
 Result<T> awaitRoot(const Join& join, FrameType type, const char* what) {
-  const Deadline deadline = Deadline::at(join.deadline.when() + kRootGrace);
-  ASSIGN(const Frame frame,
-         join.loop().await(Channel::Root, -1, static_cast<int>(type), deadline, [&] { return std::string(what); }));
+  ASSIGN(const Frame frame, join.loop().await(Channel::Root, -1, static_cast<int>(type), join.lastAnswer(),
+                                              [&] { return std::string(what); }));
   const auto value = decodeValue<T>(frame.payload);
   if (!value)
     return fail(ncclInternalError, "Bootstrap: the root sent a malformed answer of {} bytes", frame.payload.size());
@@ -194,14 +180,30 @@ Status enterTree(Join& join) {
   ASSIGN(const Address parent, findParent(join, placement));
   const int rank = join.joined.place.parent;
   if (rank < 0) return Status();
-  const Deadline patience = join.deadline.earlierOf(Deadline::in(kRefusedPatience));
-  ASSIGN(Socket socket, connectTo(parent, rankText(rank, ""), join.loop(), join.options.abort, patience));
-  join.loop().addClient(std::move(socket), ClientHandshake(join.joined.key, Purpose::Tree, join.options.rank, rank),
-                        Role::Tree, rank);
+  Contact call;
+  call.target = {parent, join.joined.key, Purpose::Tree, join.options.rank, rank, kMaxRankFrame};
+  call.whom = rankText(rank, parent.hostText());
+  call.deadline = join.lastAnswer();
+  call.listening = join.deadline.earlierOf(Deadline::in(kRefusedPatience));
+  call.answer = join.options.settings.handshakeTimeout;
+  ASSIGN(auto link, makeContact(call, join.loop(), join.options.abort));
+  join.loop().addClient(std::move(link), Role::Tree, rank);
   return Status();
 }
 
 }  // namespace
+
+void failUse(const Joined& joined, Status why) {
+  std::optional<Notice> told;
+  if (joined.loop) told = joined.loop->knownFailure();
+  if (!told) {
+    const std::string who = rankText(joined.rank, hostName(), ::getpid());
+    told = {joined.rank,   why.code(), hostName(), fmt::format("{} failed: {}", who, lastErrorText()),
+            Cause::Failed, ::getpid()};
+  }
+  joined.use->failed(*told);
+  joined.use->release();
+}
 
 Result<Joined> joinRanks(const JoinOptions& options) {
   TRY(checkOptions(options));
@@ -209,20 +211,28 @@ Result<Joined> joinRanks(const JoinOptions& options) {
   raiseFileLimit();
   Join join{options, {}, Deadline::in(options.settings.timeout), {}};
   TRY(decodeIds(join));
-  TRY(startFixedRoot(join));
-  TRY(startEngine(join));
-  if (const Status status = enterTree(join); !status.ok()) {
-    join.loop().announceLastError(status);
-    join.loop().stop();
-    return status;
-  }
-  return std::move(join.joined);
+  join.joined.rank = options.rank;
+  join.joined.use = std::make_shared<IdUse>(join.ids);
+  Status status = startFixedRoot(join);
+  if (status.ok()) status = startEngine(join);
+  if (status.ok()) status = enterTree(join);
+  if (status.ok()) return std::move(join.joined);
+  if (join.joined.loop) join.loop().announceLastError(status);
+  failUse(join.joined, status);
+  if (join.joined.loop) join.loop().stop();
+  return status;
 }
 
 Status connectPeer(const Joined& joined, int peer, Deadline deadline) {
   ConnectionLoop& loop = *joined.loop;
-  ASSIGN(Socket socket, connectTo(loop.addressOf(peer), loop.describe(peer), loop, joined.abort, deadline, peer));
-  loop.addClient(std::move(socket), ClientHandshake(joined.key, Purpose::Peer, joined.rank, peer), Role::PeerOut, peer);
+  Contact call;
+  call.target = {loop.addressOf(peer), joined.key, Purpose::Peer, joined.rank, peer, kMaxRankFrame};
+  call.whom = loop.describe(peer);
+  call.listening = call.deadline = deadline;
+  call.answer = joined.handshakeTimeout;
+  call.peer = peer;
+  ASSIGN(auto link, makeContact(call, loop, joined.abort));
+  loop.addClient(std::move(link), Role::PeerOut, peer);
   return Status();
 }
 
@@ -230,6 +240,7 @@ Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings) {
   TRY(initCrypto());
   UniqueId id;
   if (!settings.commId.empty()) {
+    TRY(checkCommKey(settings.commKey));
     ASSIGN(id.root, Address::parse(settings.commId));
     id.fixedAddress = true;
     return encodeUniqueId(id);
@@ -238,8 +249,9 @@ Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings) {
   ASSIGN(Listener listener, Listener::listen(interface.address));
   id.root = listener.address();
   fillRandom(id.secret);
-  TRY(startRoot({std::move(listener), rootKey(id, {}), false, settings.timeout, settings.handshakeTimeout,
-                 settings.peerTimeout}));
+  ASSIGN(const auto root, startRoot({std::move(listener), rootKey(id, {}), false, settings.timeout,
+                                     settings.handshakeTimeout, settings.peerTimeout}));
+  registerRoot(id.secret, root);
   return encodeUniqueId(id);
 }
 

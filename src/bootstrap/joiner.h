@@ -5,6 +5,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/connection_loop.h"
+#include "bootstrap/id_use.h"
 #include "bootstrap/join_options.h"
 
 namespace tutti::bootstrap {
@@ -18,12 +19,17 @@ struct Joined {
   Key key{};  ///< of this communicator: what its ranks prove to each other
   std::uint64_t commHash = 0;
   milliseconds timeout{0};
+  milliseconds handshakeTimeout{0};
   const Abort* abort = nullptr;
   std::shared_ptr<ConnectionLoop> loop;
+  std::shared_ptr<IdUse> use;  ///< ends when everybody has joined, or with failUse()
 };
 
 /// Everything up to the connected parent. Errors: as Bootstrap::join.
 Result<Joined> joinRanks(const JoinOptions& options);
+
+/// Tells the roots in this process that the join has failed after all.
+void failUse(const Joined& joined, Status why);
 
 /// Opens the connection on which this rank sends to `peer`.
 Status connectPeer(const Joined& joined, int peer, Deadline deadline);

@@ -4,16 +4,19 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
 
 #include "base/host.h"
 #include "base/log.h"
 #include "base/threads/thread.h"
+#include "bootstrap/id_use.h"
 #include "bootstrap/link/link.h"
+#include "bootstrap/link/paced_listener.h"
 #include "bootstrap/link/poller.h"
 #include "bootstrap/root_state.h"
 #include "bootstrap/settings.h"
-#include "bootstrap/unique_id.h"
 
 namespace tutti::bootstrap {
 namespace {
@@ -21,7 +24,12 @@ namespace {
 constexpr auto kIdleLife = std::chrono::hours(24);
 constexpr auto kNoticeTime = milliseconds(2000);  ///< time to get final notices out
 constexpr std::uint32_t kMaxRootFrame = 4096;
-constexpr std::size_t kMaxUnproven = 4096;  ///< unproven connections; beyond, the oldest makes room
+/// Connections that have shown a pass, and no proof; beyond, the oldest makes room. A pass may have been overheard.
+constexpr std::size_t kMaxUnproven = 4096;
+/// A root that nobody of its process needs stays so long for those who come late to a failure.
+constexpr auto kLateness = milliseconds(5000);
+/// So long without descriptors, and the root gives up: those who are there wait for ranks that it cannot let in.
+constexpr auto kStarvation = milliseconds(3000);
 constexpr std::uint64_t kRootListener = 0;
 
 Welcome selfIntroduction() {
@@ -37,66 +45,131 @@ Key randomKey() {
   return key;
 }
 
-/// Everything of one root; lives on its thread.
-class Root {
+/// Everything of one root; lives on its thread, but for what RunningRoot says.
+class Root final : public RunningRoot {
  public:
   Root(RootOptions options, Poller poller)
       : options_(std::move(options)),
         poller_(std::move(poller)),
+        listener_(std::move(options_.listener), "the root"),
         state_(selfIntroduction(), processHash(), randomKey()) {}
 
   void run();
+  void tell(const Notice& failure) override;
+  void leave() override { endBy(Deadline::in(kLateness)); }
+  void end() override { endBy(Deadline::in(milliseconds(0))); }
 
  private:
   struct Conn {
     std::unique_ptr<Link> link;
     Deadline proveBy = Deadline::never();
+    UnprovenPlaces::Place place;                         ///< until it has shown its pass
     SteadyClock::time_point heard = SteadyClock::now();  ///< the last sign of life
   };
 
+  void endBy(Deadline deadline);
+  void hearProcess();
   void acceptAll();
+  void complainOfStarvation();
   void onEvent(const Poller::Event& event);
   void onFrame(std::uint64_t name, const Frame& frame);
   void drop(std::uint64_t name);
   void apply(const RootState::Sends& sends);
   void expireStrangers();
+  void serve();
   void tendRanks();
   void sayLastWords();
   milliseconds nextLimit() const;
 
   RootOptions options_;
   Poller poller_;
+  PacedListener listener_;
   RootState state_;
   std::map<std::uint64_t, Conn> conns_;
-  std::set<std::uint64_t> unauthenticated_;  ///< names of connections that have not proved themselves, oldest first
+  std::set<std::uint64_t> speechless_;       ///< names of connections that have shown no pass yet, oldest first
+  std::set<std::uint64_t> unauthenticated_;  ///< of those that have, and have not proved themselves, oldest first
   std::uint64_t nextName_ = kRootListener + 1;
   SteadyClock::time_point firstArrival_{};
   Deadline deadline_ = Deadline::in(kIdleLife);
   SteadyClock::time_point tended_ = SteadyClock::now();
   milliseconds patience_{options_.peerTimeout};  ///< of the least patient rank
+
+  std::mutex mutex_;
+  struct FromProcess {
+    std::optional<Notice> failure;
+    Deadline endBy = Deadline::never();
+  } fromProcess_;  ///< guarded by mutex_
 };
 
+void Root::tell(const Notice& failure) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!fromProcess_.failure) fromProcess_.failure = failure;
+  }
+  poller_.wake();
+}
+
+void Root::endBy(Deadline deadline) {
+  {
+    const std::lock_guard lock(mutex_);
+    fromProcess_.endBy = fromProcess_.endBy.earlierOf(deadline);
+  }
+  poller_.wake();
+}
+
+void Root::hearProcess() {
+  std::optional<Notice> failure;
+  {
+    const std::lock_guard lock(mutex_);
+    failure = std::exchange(fromProcess_.failure, std::nullopt);
+    deadline_ = deadline_.earlierOf(fromProcess_.endBy);
+  }
+  if (failure) apply(state_.onFailure(std::move(*failure)));
+}
+
 milliseconds Root::nextLimit() const {
-  Deadline next = deadline_;
-  if (!unauthenticated_.empty()) next = next.earlierOf(conns_.at(*unauthenticated_.begin()).proveBy);
+  Deadline next = deadline_.earlierOf(listener_.next());
+  for (const auto* some : {&speechless_, &unauthenticated_}) {
+    if (!some->empty()) next = next.earlierOf(conns_.at(*some->begin()).proveBy);
+  }
   if (!conns_.empty()) next = next.earlierOf(Deadline::at(tended_ + signInterval(patience_)));
   return next.remaining();
 }
 
 void Root::run() {
   raiseFileLimit();
-  makeNonBlocking(options_.listener.fd());
-  if (!poller_.add(options_.listener.fd(), kRootListener)) return;
+  if (listener_.watch(poller_, kRootListener)) serve();
+  if (!state_.finished()) apply(state_.onDeadline(secondsSince(firstArrival_)));
+  listener_.close();
+  sayLastWords();
+  // Somebody of the process may still know this root: its thread is over, so are its descriptors but the poller's.
+  conns_.clear();
+}
+
+void Root::serve() {
   std::vector<Poller::Event> events;
   while (!state_.finished() && !deadline_.expired()) {
     poller_.wait(events, nextLimit());
     for (const Poller::Event& event : events) onEvent(event);
+    listener_.tend();
+    hearProcess();
+    complainOfStarvation();
     expireStrangers();
     tendRanks();
-    if (options_.fixedAddress && state_.complete() && options_.listener.valid()) options_.listener.close();
+    if (options_.fixedAddress && state_.complete() && listener_.valid()) listener_.close();
   }
-  if (!state_.finished()) apply(state_.onDeadline(secondsSince(firstArrival_)));
-  sayLastWords();
+}
+
+void Root::complainOfStarvation() {
+  const auto since = listener_.starvedSince();
+  if (!since || SteadyClock::now() - *since < kStarvation || state_.failed()) return;
+  const Welcome self = selfIntroduction();
+  apply(
+      state_.onFailure({-1, ncclSystemError, textOf(self.host),
+                        fmt::format("Bootstrap: the root in process {} on host {} cannot let ranks in: its process has "
+                                    "no file descriptors left; raise ulimit -n there",
+                                    self.pid, textOf(self.host)),
+                        Cause::Failed, self.pid}));
 }
 
 void Root::onEvent(const Poller::Event& event) {
@@ -109,6 +182,11 @@ void Root::onEvent(const Poller::Event& event) {
     link.receive(frames);
     found->second.heard = SteadyClock::now();
   }
+  if (link.passed() && speechless_.erase(event.name) > 0) {
+    found->second.place.giveBack();
+    found->second.proveBy = Deadline::in(options_.handshakeTimeout);
+    unauthenticated_.insert(event.name);
+  }
   if (link.open()) unauthenticated_.erase(event.name);
   for (const Frame& frame : frames) onFrame(event.name, frame);
   if (!conns_.contains(event.name)) return;
@@ -118,19 +196,18 @@ void Root::onEvent(const Poller::Event& event) {
 }
 
 void Root::acceptAll() {
-  while (true) {
-    Socket socket;
-    const AcceptKind kind = acceptNow(options_.listener.fd(), &socket);
-    if (kind == AcceptKind::Nothing) return;
-    if (kind == AcceptKind::NoDescriptors || unauthenticated_.size() >= kMaxUnproven) {
-      if (!unauthenticated_.empty()) drop(*unauthenticated_.begin());
-      if (kind == AcceptKind::NoDescriptors) return;
-    }
+  for (Arrival& arrival : listener_.take(options_.key, kRootRank, kMaxRootFrame)) {
+    if (unauthenticated_.size() >= kMaxUnproven) drop(*unauthenticated_.begin());
     const std::uint64_t name = nextName_++;
-    auto link = std::make_unique<Link>(std::move(socket), ServerHandshake(options_.key, kRootRank), kMaxRootFrame);
-    if (!poller_.add(link->fd(), name)) continue;
-    conns_[name] = {std::move(link), Deadline::in(options_.handshakeTimeout)};
-    unauthenticated_.insert(name);
+    if (!poller_.add(arrival.link->fd(), name, arrival.link->wantsWrite())) continue;
+    const bool passed = arrival.link->passed();
+    Conn conn;
+    conn.proveBy =
+        Deadline::in(passed ? options_.handshakeTimeout : std::min(options_.handshakeTimeout, kUnprovenTime));
+    conn.link = std::move(arrival.link);
+    conn.place = std::move(arrival.place);
+    conns_[name] = std::move(conn);
+    (passed ? unauthenticated_ : speechless_).insert(name);
   }
 }
 
@@ -165,7 +242,7 @@ void Root::drop(std::uint64_t name) {
   const auto found = conns_.find(name);
   if (found == conns_.end()) return;
   const Link& link = *found->second.link;
-  if (unauthenticated_.erase(name) > 0) {
+  if (speechless_.erase(name) + unauthenticated_.erase(name) > 0) {
     info(kBootstrap, "Bootstrap: root turned away a client from {} that did not prove to be a rank",
          link.peer().text());
   }
@@ -186,8 +263,9 @@ void Root::apply(const RootState::Sends& sends) {
 }
 
 void Root::expireStrangers() {
-  while (!unauthenticated_.empty() && conns_.at(*unauthenticated_.begin()).proveBy.expired())
-    drop(*unauthenticated_.begin());
+  for (const auto* some : {&speechless_, &unauthenticated_}) {
+    while (!some->empty() && conns_.at(*some->begin()).proveBy.expired()) drop(*some->begin());
+  }
 }
 
 /// The same that ranks do for their neighbours in the tree, who are not connected yet.
@@ -206,7 +284,10 @@ void Root::tendRanks() {
     if (conn.link->wantsWrite()) poller_.setWrite(conn.link->fd(), name, true);
     if (now - conn.heard > options_.peerTimeout) silent.push_back(name);
   }
-  for (const std::uint64_t name : silent) drop(name);
+  for (const std::uint64_t name : silent) {
+    apply(state_.onSilence(name, options_.peerTimeout));
+    drop(name);
+  }
 }
 
 void Root::sayLastWords() {
@@ -225,17 +306,12 @@ void Root::sayLastWords() {
 
 }  // namespace
 
-Key rootKey(const UniqueId& id, const std::string& commKey) {
-  if (!id.fixedAddress) return deriveKey(id.secret, "tutti root");
-  return commKey.empty() ? keyFromText("tutti open root", "") : keyFromText("tutti comm key", commKey);
-}
-
-Status startRoot(RootOptions options) {
+Result<std::shared_ptr<RunningRoot>> startRoot(RootOptions options) {
   ASSIGN(Poller poller, Poller::create());
   const auto root = std::make_shared<Root>(std::move(options), std::move(poller));
   ASSIGN(Thread thread, Thread::start("NCCL BootstrapR", [root] { root->run(); }));
   thread.detach();
-  return Status();
+  return std::shared_ptr<RunningRoot>(root);
 }
 
 }  // namespace tutti::bootstrap

@@ -23,7 +23,7 @@ std::optional<Notice> RootState::objection(const CheckIn& c) const {
   const auto usage = [&](std::string text) {
     return Notice{c.rank, ncclInvalidUsage, textOf(c.host), "Bootstrap: " + std::move(text), Cause::Failed, c.pid};
   };
-  if (c.nRanks < 1 || c.nRoots < 1 || c.nRoots > c.nRanks || c.rank < 0 || c.rank >= c.nRanks) {
+  if (c.nRanks < 1 || c.nRanks > kMaxRanks || c.nRoots < 1 || c.nRoots > c.nRanks || c.rank < 0 || c.rank >= c.nRanks) {
     return usage(
         fmt::format("rank {} of {} with {} ids is out of range (host {})", c.rank, c.nRanks, c.nRoots, textOf(c.host)));
   }
@@ -162,6 +162,17 @@ RootState::Sends RootState::onClosed(Conn conn) {
                               "the root closed; look for the first error on that rank",
                               nameOf(row->info)),
                   Cause::Died, row->info.pid});
+}
+
+RootState::Sends RootState::onSilence(Conn conn, milliseconds silence) {
+  const RankRow* row = rowOf(conn);
+  if (row == nullptr || row->done) return {};
+  return failAll({row->info.rank, ncclRemoteError, textOf(row->info.host),
+                  fmt::format("Bootstrap: {} has given the root no sign of life for {} ms while the communicator was "
+                              "being made: is its process stopped (SIGSTOP, a debugger), its host frozen, or the "
+                              "network cut? TUTTI_PEER_TIMEOUT_MS sets the time allowed",
+                              nameOf(row->info), silence.count()),
+                  Cause::Silent, row->info.pid});
 }
 
 RootState::Sends RootState::onDeadline(double seconds) {

@@ -5,8 +5,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "bootstrap/link/wire.h"
 #include "bootstrap/tree.h"
 
@@ -34,8 +36,12 @@ class RootState {
   Sends onDone(Conn conn);
   /// A rank reports its own failure: all others hear of it.
   Sends onNotice(Conn conn, const Notice& notice);
+  /// The root's own process, or a rank in it, has failed: the same.
+  Sends onFailure(Notice notice) { return failAll(std::move(notice)); }
   /// A connection closed. If its rank was not done, that rank is taken for dead.
   Sends onClosed(Conn conn);
+  /// A rank has given no sign of life for so long. Its connection is to be closed.
+  Sends onSilence(Conn conn, milliseconds silence);
   /// Time is up: fails naming the ranks that never came, or those that came and never finished.
   Sends onDeadline(double seconds);
 

@@ -9,6 +9,9 @@ namespace tutti::bootstrap {
 /// children in well under a millisecond.
 inline constexpr int kTreeFanOut = 8;
 
+/// A communicator has at most so many ranks. More are taken for garbage, before any memory is taken for them.
+inline constexpr int kMaxRanks = 1 << 20;
+
 /// A run of ranks [begin, end).
 struct RankRange {
   int begin = 0;

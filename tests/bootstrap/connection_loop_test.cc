@@ -24,6 +24,11 @@ std::shared_ptr<ConnectionLoop> startEngine(int rank, Address* listens) {
   return ConnectionLoop::start(std::move(options), std::move(listener)).value();
 }
 
+/// The client's end of a connection whose handshake has not begun.
+std::unique_ptr<Link> linkOn(Socket socket, const Key& key, Purpose purpose) {
+  return std::make_unique<Link>(std::move(socket), ClientHandshake(key, purpose, 1, 0), kMaxRankFrame);
+}
+
 TEST(ConnectionLoop, AChildThatConnectsDuringTheLastWordsHearsOfTheAbort) {
   test::allowLog("aborted its communicator");
   ASSERT_TRUE(initCrypto().ok());
@@ -38,7 +43,7 @@ TEST(ConnectionLoop, AChildThatConnectsDuringTheLastWordsHearsOfTheAbort) {
   std::this_thread::sleep_for(milliseconds(50));  // the parent has said its last words to those who are there: nobody
   auto socket = Socket::connect(at, {Deadline::in(milliseconds(20'000)), nullptr, -1});
   ASSERT_TRUE(socket.ok());
-  child->addClient(std::move(socket).value(), ClientHandshake(key, Purpose::Tree, 1, 0), Role::Tree, 0);
+  child->addClient(linkOn(std::move(socket).value(), key, Purpose::Tree), Role::Tree, 0);
   const auto frame =
       child->await(Channel::Collective, 0, 0, Deadline::in(milliseconds(20'000)), [] { return "a word"; });
   stopper.join();
@@ -58,7 +63,7 @@ std::shared_ptr<ConnectionLoop> startSender(const Address& at, milliseconds hand
   auto loop = ConnectionLoop::start(std::move(options), Listener::listen(Address::loopback(AF_INET)).value()).value();
   auto socket = Socket::connect(at, {Deadline::in(milliseconds(20'000)), nullptr, -1});
   EXPECT_TRUE(socket.ok());
-  loop->addClient(std::move(socket).value(), ClientHandshake(Key{}, Purpose::Peer, 1, 0), Role::PeerOut, 0);
+  loop->addClient(linkOn(std::move(socket).value(), Key{}, Purpose::Peer), Role::PeerOut, 0);
   return loop;
 }
 

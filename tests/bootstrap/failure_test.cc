@@ -2,12 +2,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <thread>
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/tree.h"
 #include "bootstrap/unique_id.h"
 #include "local_ranks.h"
 
@@ -17,6 +19,8 @@ namespace {
 using namespace test;
 
 constexpr milliseconds kShort{700};
+/// For those who first have to join, on a machine that may be busy.
+constexpr milliseconds kTimeToJoin{2500};
 
 #ifdef __SANITIZE_THREAD__
 constexpr bool kCanForkWithThreads = false;
@@ -50,14 +54,14 @@ void awaitArrival(Bootstrap& bootstrap, int peer, int tag) {
 }
 
 TEST(BootstrapFailure, APeerMayBeLateToWhoeverAsksForArrivals) {
-  const auto settings = test::localSettings(kShort);
+  const auto settings = test::localSettings(kTimeToJoin);
   const auto ids = test::makeIds(1, settings);
   test::runRanks(2, [&](int rank) {
     auto joined = Bootstrap::join(test::joinOptions(ids, rank, 2, settings));
     ASSERT_TRUE(joined.ok());
     int word = 5;
     if (rank == 1) {
-      std::this_thread::sleep_for(kShort + milliseconds(150));
+      std::this_thread::sleep_for(kTimeToJoin + milliseconds(150));
       EXPECT_TRUE(joined.value()->send(0, 9, std::as_bytes(std::span(&word, 1))).ok());
     } else {
       EXPECT_FALSE(joined.value()->arrived(1, 9));
@@ -130,6 +134,49 @@ TEST(BootstrapFailure, UsedUpIdSaysSo) {
   expectAllFail({test::joinOptions(ids, 0, 2, settings)}, ncclRemoteError, "cannot connect to the bootstrap root");
 }
 
+TEST(BootstrapFailure, GarbageNumbersOfRanksAreRefusedWithTheirValue) {
+  const auto settings = test::localSettings(kShort);
+  const auto ids = test::makeIds(1, settings);
+  for (const int nRanks : {0, -1, kMaxRanks + 1, 0x7fffffff}) {
+    expectAllFail({test::joinOptions(ids, 0, nRanks, settings)}, ncclInvalidArgument, std::to_string(nRanks));
+  }
+}
+
+TEST(BootstrapFailure, WeakCommKeyIsRefused) {
+  auto settings = test::localSettings(kShort);
+  settings.commId = "127.0.0.1:1";
+  const auto ids = test::makeIds(1, settings);
+  settings.commKey = "password";
+  expectAllFail({test::joinOptions(ids, 0, 2, settings)}, ncclInvalidUsage, "TUTTI_COMM_KEY has 8 characters");
+}
+
+TEST(BootstrapFailure, AStoppedRootIsNotSaidToBeDead) {
+  if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
+  test::allowLog("has not answered rank 1 for 5");
+  auto settings = test::localSettings();
+  settings.handshakeTimeout = milliseconds(500);
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const ncclUniqueId id = createUniqueId(settings).value();
+    const bool written = ::write(pipe[1], &id, sizeof id) == sizeof id;
+    ::raise(SIGSTOP);
+    ::_exit(written ? 0 : 1);
+  }
+  ncclUniqueId id;
+  ASSERT_EQ(::read(pipe[0], &id, sizeof id), static_cast<ssize_t>(sizeof id));
+  ASSERT_EQ(::waitpid(child, nullptr, WUNTRACED), child);
+  const std::vector<ncclUniqueId> ids{id};
+  EXPECT_EQ(Bootstrap::join(test::joinOptions(ids, 1, 2, settings)).status().code(), ncclRemoteError);
+  const std::string text = lastErrorText();
+  EXPECT_NE(text.find("has not answered rank 1 for 5"), std::string::npos) << text;
+  EXPECT_EQ(text.find("died"), std::string::npos) << text;
+  for (const int fd : pipe) ::close(fd);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
 TEST(BootstrapFailure, AbortEndsAJoinThatWaits) {
   const auto settings = test::localSettings();
   const auto ids = test::makeIds(1, settings);
@@ -167,7 +214,7 @@ TEST(BootstrapFailure, AbortEndsEveryKindOfWaitAndPeersHearOfIt) {
 
 TEST(BootstrapFailure, WaitInVainNamesWhom) {
   test::allowLog("waited in vain for a message with tag 3 from rank 1");
-  const auto settings = test::localSettings(kShort);
+  const auto settings = test::localSettings(kTimeToJoin);
   const auto ids = test::makeIds(1, settings);
   test::runRanks(2, [&](int rank) {
     auto joined = Bootstrap::join(test::joinOptions(ids, rank, 2, settings));
@@ -176,7 +223,7 @@ TEST(BootstrapFailure, WaitInVainNamesWhom) {
     if (rank == 0) {
       EXPECT_EQ(joined.value()->recv(1, 3, std::span(&byte, 1)).code(), ncclRemoteError);
     } else {
-      std::this_thread::sleep_for(kShort * 2);
+      std::this_thread::sleep_for(kTimeToJoin * 2);
     }
   });
 }
@@ -365,7 +412,8 @@ TEST(BootstrapFailure, StoppedDuringInitIsNamedToThoseWhoWait) {
   test::runRanks(2, [&](int i) {  // rank 3 never comes
     EXPECT_EQ(Bootstrap::join(test::joinOptions(ids, i * 2, 4, settings)).status().code(), ncclRemoteError);
   });
-  EXPECT_NE(std::string(lastErrorText()).find("pid " + std::to_string(child) + ") died"), std::string::npos)
+  EXPECT_NE(std::string(lastErrorText()).find("pid " + std::to_string(child) + ") has given the root no sign"),
+            std::string::npos)
       << lastErrorText();
   stopper.join();
   ::kill(child, SIGKILL);

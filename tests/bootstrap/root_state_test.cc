@@ -110,6 +110,28 @@ TEST_F(RootStateTest, DeathOfOneIsToldToTheOthers) {
   EXPECT_NE(textIn(state_.onClosed(2), 1).find("rank 1 (host host1, pid 101) died"), std::string::npos);
 }
 
+TEST_F(RootStateTest, AGarbageNumberOfRanksIsRefusedByName) {
+  for (const int nRanks : {0, -5, kMaxRanks + 1, 0x7fffffff}) {
+    RootState state{Welcome{}, 99, Key{}};
+    EXPECT_NE(textIn(state.onCheckIn(1, rankOf(0, nRanks)), 1).find(std::to_string(nRanks)), std::string::npos);
+    EXPECT_TRUE(state.onDeadline(1.0).empty());
+  }
+}
+
+TEST_F(RootStateTest, ASilentRankIsNotSaidToBeDead) {
+  state_.onCheckIn(1, rankOf(0, 3));
+  state_.onCheckIn(2, rankOf(1, 3));
+  const std::string text = textIn(state_.onSilence(2, milliseconds(700)), 1);
+  EXPECT_NE(text.find("rank 1 (host host1, pid 101) has given the root no sign of life for 700 ms"), std::string::npos);
+  EXPECT_EQ(text.find("died"), std::string::npos);
+}
+
+TEST_F(RootStateTest, AFailureOfTheRootsProcessIsToldToThoseWhoAreThereAndToWhoComes) {
+  state_.onCheckIn(1, rankOf(0, 3));
+  EXPECT_EQ(textIn(state_.onFailure({-1, ncclSystemError, "h", "no descriptors"}), 1), "no descriptors");
+  EXPECT_EQ(textIn(state_.onCheckIn(2, rankOf(1, 3)), 2), "no descriptors");
+}
+
 TEST_F(RootStateTest, LookupIsAnsweredWhenTheLeaderComes) {
   EXPECT_TRUE(state_.onLookup(7, Lookup{2, 4, 2}).empty());
   CheckIn leader = rankOf(0, 4);

@@ -1,5 +1,7 @@
 #include "bootstrap/link/handshake.h"
 
+#include <cstddef>
+
 namespace tutti::bootstrap {
 namespace {
 
@@ -12,15 +14,20 @@ Proof proofOf(const Key& key, std::string_view side, const Hello& hello, const N
   return authenticate(key, side, {std::as_bytes(std::span(&hello, 1)), serverNonce});
 }
 
+Proof passOf(const Key& key, const Hello& hello) {
+  return authenticate(key, "tutti pass", {std::as_bytes(std::span(&hello, 1)).first(offsetof(Hello, pass))});
+}
+
 }  // namespace
 
 ClientHandshake::ClientHandshake(const Key& key, Purpose purpose, int clientRank, int serverRank) : key_(key) {
-  hello_.magic = kMagic;
-  hello_.version = kProtocolVersion;
-  hello_.purpose = static_cast<std::uint8_t>(purpose);
+  hello_.head.magic = kMagic;
+  hello_.head.version = kProtocolVersion;
+  hello_.head.purpose = static_cast<std::uint8_t>(purpose);
   hello_.clientRank = clientRank;
   hello_.serverRank = serverRank;
   fillRandom(hello_.nonce);
+  hello_.pass = passOf(key_, hello_);
 }
 
 Verdict ClientHandshake::answer(const Challenge& challenge, Proof& proof) const {
@@ -31,12 +38,18 @@ Verdict ClientHandshake::answer(const Challenge& challenge, Proof& proof) const 
   return Verdict::Ok;
 }
 
-Verdict ServerHandshake::challenge(const Hello& hello, Challenge& challenge) {
-  if (hello.magic != kMagic || hello.purpose == 0 || hello.purpose > kLastPurpose) return Verdict::NotTutti;
+Verdict ServerHandshake::greet(const HelloHead& head, Challenge& challenge) {
+  if (head.magic != kMagic) return Verdict::NotTutti;
   challenge = Challenge{};
   challenge.magic = kMagic;
   challenge.version = kProtocolVersion;
-  if (hello.version != kProtocolVersion) return Verdict::OtherVersion;
+  if (head.version != kProtocolVersion) return Verdict::OtherVersion;
+  return head.purpose == 0 || head.purpose > kLastPurpose ? Verdict::NotTutti : Verdict::Ok;
+}
+
+Verdict ServerHandshake::challenge(const Hello& hello, Challenge& challenge) {
+  if (const Verdict verdict = greet(hello.head, challenge); verdict != Verdict::Ok) return verdict;
+  if (!sameProof(hello.pass, passOf(key_, hello))) return Verdict::WrongKey;
   if (hello.serverRank != serverRank_) return Verdict::OtherTarget;
   hello_ = hello;
   fillRandom(nonce_);

@@ -12,17 +12,25 @@ namespace tutti::bootstrap {
 /// What a connection is for; part of what both sides prove, so that a proof for one use is worthless for another.
 enum class Purpose : std::uint8_t { CheckIn = 1, Lookup = 2, Tree = 3, Peer = 4 };
 
-/// First bytes of the client.
-struct Hello {
+/// How a Hello begins, in every version.
+struct HelloHead {
   std::uint32_t magic = 0;
   std::uint16_t version = 0;
   std::uint8_t purpose = 0;
   std::uint8_t zero = 0;
+};
+static_assert(sizeof(HelloHead) == 8);
+
+/// First bytes of the client. The pass shows that it knows the key, before it is told anything: a stranger gets no
+/// answer from which a weak key could be guessed. One that was overheard gets as far as the Challenge.
+struct Hello {
+  HelloHead head;
   std::int32_t clientRank = -1;
   std::int32_t serverRank = -1;  ///< kRootRank for a root
   Nonce nonce{};
+  Proof pass{};  ///< over all before
 };
-static_assert(sizeof(Hello) == 48);
+static_assert(sizeof(Hello) == 80);
 
 /// The server's answer: its own nonce, and the proof that it knows the key.
 struct Challenge {
@@ -57,11 +65,14 @@ class ClientHandshake {
 class ServerHandshake {
  public:
   ServerHandshake(const Key& key, int serverRank) : key_(key), serverRank_(serverRank) {}
-  /// Judges the hello. On Ok and OtherVersion `challenge` is to be sent (the latter so that the client can say why).
+  /// Judges how a hello begins, before the rest has come: Ok, NotTutti or OtherVersion. After OtherVersion `challenge`
+  /// is to be sent, so that the client can say why; it holds no proof.
+  static Verdict greet(const HelloHead& head, Challenge& challenge);
+  /// Judges the whole hello. `challenge` is set, and is to be sent, on Ok alone.
   Verdict challenge(const Hello& hello, Challenge& challenge);
   Verdict verify(const Proof& proof) const;
 
-  Purpose purpose() const { return static_cast<Purpose>(hello_.purpose); }
+  Purpose purpose() const { return static_cast<Purpose>(hello_.head.purpose); }
   int clientRank() const { return hello_.clientRank; }
 
  private:

@@ -1,6 +1,9 @@
 #include "bootstrap/link/link.h"
 
+#include <array>
 #include <utility>
+
+#include "bootstrap/link/poller.h"
 
 namespace tutti::bootstrap {
 namespace {
@@ -41,18 +44,31 @@ void Link::send(FrameType type, std::int32_t tag, const SharedBytes& payload, st
   if (!together) out_.push_back(payload);
 }
 
+/// Reads once. False: there is nothing more to read just now.
+bool Link::readOn(std::vector<Frame>& frames) {
+  if (end_) return false;
+  const IoOutcome outcome = socket_.tryRecv(std::span(in_).subspan(got_));
+  if (outcome.kind == IoOutcome::Kind::WouldBlock) return false;
+  if (outcome.kind == IoOutcome::Kind::Closed) {
+    end_ = End{End::Kind::Closed, outcome.error};
+  } else if (!outcome.done()) {
+    end_ = End{End::Kind::Broken, outcome.error};
+  } else {
+    got_ += outcome.bytes;
+    if (stage_ == Stage::AwaitHello && !greet()) return false;
+    if (got_ == in_.size()) onComplete(frames);
+  }
+  return true;
+}
+
 void Link::receive(std::vector<Frame>& frames) {
-  while (!end_) {
-    const IoOutcome outcome = socket_.tryRecv(std::span(in_).subspan(got_));
-    if (outcome.kind == IoOutcome::Kind::WouldBlock) return;
-    if (outcome.kind == IoOutcome::Kind::Closed) {
-      end_ = End{End::Kind::Closed};
-    } else if (!outcome.done()) {
-      end_ = End{End::Kind::Broken, outcome.error};
-    } else {
-      got_ += outcome.bytes;
-      if (got_ == in_.size()) onComplete(frames);
-    }
+  while (readOn(frames)) {
+  }
+}
+
+void Link::receiveGreeting() {
+  std::vector<Frame> none;
+  while ((stage_ == Stage::AwaitHello || stage_ == Stage::AwaitChallenge) && readOn(none)) {
   }
 }
 
@@ -76,14 +92,32 @@ void Link::refuse(Verdict verdict) {
   end_ = End{End::Kind::Refused, 0, verdict};
 }
 
-void Link::onHello() {
+bool Link::greet() {
+  if (got_ < sizeof(HelloHead)) return true;
   Challenge challenge;
-  const Verdict verdict = std::get<ServerHandshake>(handshake_).challenge(*decodeValue<Hello>(in_), challenge);
-  if (verdict == Verdict::Ok || verdict == Verdict::OtherVersion) {
+  const Verdict verdict =
+      ServerHandshake::greet(*decodeValue<HelloHead>(std::span(in_).first(sizeof(HelloHead))), challenge);
+  if (verdict == Verdict::OtherVersion) {
     early_.push_back(chunkOf(challenge));
     flush();
+    // A socket that is closed with bytes unread loses what it has sent.
+    std::array<std::byte, 1024> rest;
+    (void)socket_.tryRecv(rest);
+    setAbrupt(fd(), false);
   }
+  if (verdict != Verdict::Ok) refuse(verdict);
+  return verdict == Verdict::Ok;
+}
+
+void Link::onHello() {
+  // A client that is closed in order after all of its hello learns that its pass was wrong; one that is reset may come
+  // again (paced_listener.h).
+  setAbrupt(fd(), false);
+  Challenge challenge;
+  const Verdict verdict = std::get<ServerHandshake>(handshake_).challenge(*decodeValue<Hello>(in_), challenge);
   if (verdict != Verdict::Ok) return refuse(verdict);
+  early_.push_back(chunkOf(challenge));
+  flush();
   expect(Stage::AwaitProof, sizeof(Proof));
 }
 
@@ -96,8 +130,13 @@ void Link::onProof() {
 
 void Link::onChallenge() {
   Proof proof;
-  const Verdict verdict = std::get<ClientHandshake>(handshake_).answer(*decodeValue<Challenge>(in_), proof);
-  if (verdict != Verdict::Ok) return refuse(verdict);
+  const Challenge challenge = *decodeValue<Challenge>(in_);
+  const Verdict verdict = std::get<ClientHandshake>(handshake_).answer(challenge, proof);
+  if (verdict != Verdict::Ok) {
+    refuse(verdict);
+    end_->version = ClientHandshake::versionOf(challenge);
+    return;
+  }
   early_.push_back(chunkOf(proof));
   expect(Stage::Header, sizeof(FrameHeader));
   flush();

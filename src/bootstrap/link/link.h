@@ -21,8 +21,9 @@ class Link {
   struct End {
     enum class Kind { Closed, Broken, Refused };
     Kind kind = Kind::Closed;
-    int error = 0;                  ///< errno where Broken by the system
+    int error = 0;                  ///< errno where the system broke it, or the other side reset it
     Verdict verdict = Verdict::Ok;  ///< where Refused: how the handshake failed
+    std::uint16_t version = 0;      ///< after OtherVersion, on the side that connected: the other side's
   };
 
   /// The side that accepted. `maxFrame`: larger payloads end the link.
@@ -34,6 +35,8 @@ class Link {
   const Address& peer() const { return socket_.peer(); }
   /// Both sides have proved who they are.
   bool open() const { return stage_ == Stage::Header || stage_ == Stage::Payload; }
+  /// Of an accepted one: its client has shown a pass, overheard or its own. Strangers do not get so far.
+  bool passed() const { return stage_ != Stage::AwaitHello; }
   const std::optional<End>& end() const { return end_; }
   /// What the accepted side learned of its client; meaningful once open.
   Purpose purpose() const { return std::get<ServerHandshake>(handshake_).purpose(); }
@@ -43,6 +46,8 @@ class Link {
   void send(FrameType type, std::int32_t tag, const SharedBytes& payload, std::uint8_t op = 0);
   /// Reads what has come and appends complete frames. Check end() afterwards.
   void receive(std::vector<Frame>& frames);
+  /// Reads no further than the first message of the other side: its hello or its challenge.
+  void receiveGreeting();
   /// Writes what goes. A peer that is gone shows itself at the next receive().
   void flush();
   bool wantsWrite() const { return !early_.empty() || (open() && !out_.empty()); }
@@ -61,6 +66,9 @@ class Link {
   void onChallenge();
   void onHeader(std::vector<Frame>& frames);
   void refuse(Verdict verdict);
+  /// Whether the client may go on, as far as its hello has come.
+  bool greet();
+  bool readOn(std::vector<Frame>& frames);
   bool flushQueue(std::deque<SharedBytes>& queue);
 
   Socket socket_;

@@ -81,13 +81,17 @@ AcceptKind acceptNow(int listenFd, Socket* accepted) {
     const bool full = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
     return full ? AcceptKind::NoDescriptors : AcceptKind::Nothing;
   }
-  setOption(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   *accepted = Socket(std::move(fd), peer);
   return AcceptKind::Accepted;
 }
 
 void makeNonBlocking(int fd) {
   (void)::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+void setAbrupt(int fd, bool abrupt) {
+  const linger how{abrupt ? 1 : 0, 0};
+  (void)::setsockopt(fd, SOL_SOCKET, SO_LINGER, &how, sizeof how);
 }
 
 void raiseFileLimit() {

@@ -39,9 +39,13 @@ class Poller {
 };
 
 enum class AcceptKind { Accepted, Nothing, NoDescriptors };
-/// Takes one waiting connection without blocking; the listener must be non-blocking (makeNonBlocking).
+/// Takes one waiting connection without blocking; the listener must be non-blocking (makeNonBlocking). After
+/// NoDescriptors errno says what there is none of.
 AcceptKind acceptNow(int listenFd, Socket* accepted);
 void makeNonBlocking(int fd);
+/// Whether closing tells the peer by a reset instead of an end of stream. It costs the kernel one packet and no memory
+/// afterwards. What a listener accepts inherits it.
+void setAbrupt(int fd, bool abrupt);
 /// Raises the soft limit of open files to the hard one: a root holds one connection per rank.
 void raiseFileLimit();
 /// Lets the kernel find out that the peer's host is unreachable within about `silence`. It does not find out about a

@@ -1,0 +1,83 @@
+#include "bootstrap/contact.h"
+
+#include <sys/eventfd.h>
+
+#include <cerrno>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/socket/errors.h"
+#include "bootstrap/connection_loop.h"
+
+namespace tutti::bootstrap {
+namespace {
+
+/// The root may live in this very process, where it cannot say so.
+const char* ownShortage() {
+  const Fd probe(::eventfd(0, EFD_CLOEXEC));
+  const bool none = !probe.valid() && (errno == EMFILE || errno == ENFILE);
+  return none ? ". This process has no file descriptors left: raise ulimit -n" : "";
+}
+
+std::string otherSide(const Dialed& dialed) {
+  switch (dialed.verdict) {
+    case Verdict::WrongKey:
+      return "does not share this communicator's key: is another job on that port, or does TUTTI_COMM_KEY differ?";
+    case Verdict::OtherVersion:
+      return fmt::format(
+          "speaks version {} of the bootstrap's protocol, this library version {}: load the same library "
+          "everywhere",
+          dialed.version, kProtocolVersion);
+    default:
+      return "is no rank or root of this library: is NCCL_COMM_ID's port taken by another program?";
+  }
+}
+
+Status failure(const Contact& contact, const Dialed& dialed) {
+  const std::string at = contact.target.at.text();
+  const int rank = contact.target.clientRank;
+  switch (dialed.kind) {
+    case Dialed::Kind::Open:
+      break;
+    case Dialed::Kind::Stopped:
+      return dialed.why;
+    case Dialed::Kind::OwnTrouble:
+      return fail(ncclSystemError, "Bootstrap: rank {} cannot connect to {} at {}: {}{}", rank, contact.whom, at,
+                  errnoText(dialed.error), socketRemedy(dialed.error));
+    case Dialed::Kind::NobodyListens:
+      return fail(ncclRemoteError,
+                  "Bootstrap: cannot connect to {} at {}: {}; has that process ended, was the id used "
+                  "before, or does a firewall or a wrong interface (NCCL_SOCKET_IFNAME) stand between?",
+                  contact.whom, at, errnoText(dialed.error));
+    case Dialed::Kind::Silent:
+      return fail(ncclRemoteError,
+                  "Bootstrap: {} at {} has not answered rank {} for {} ms, although its port is open: is that process "
+                  "stopped (SIGSTOP, a debugger), has it no file descriptors left (its log says so), or has it ended "
+                  "while a child that it forked holds its sockets?{}",
+                  contact.whom, at, rank, dialed.waited.count(), ownShortage());
+    case Dialed::Kind::TurnedAway:
+      return fail(ncclRemoteError,
+                  "Bootstrap: {} at {} closed all connections of rank {} before it had answered: does another program "
+                  "listen there, or do more clients knock than it can look at?",
+                  contact.whom, at, rank);
+    case Dialed::Kind::Refused:
+      return fail(ncclInvalidUsage, "Bootstrap: who listens at {} {}", at, otherSide(dialed));
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Link>> makeContact(const Contact& contact, ConnectionLoop& loop, const Abort* abort) {
+  DialLimits limits{contact.listening, contact.deadline, contact.answer, abort, {}};
+  limits.stop = [&]() -> Status {
+    TRY(loop.checkFailure());
+    if (!loop.hasLeft(contact.peer)) return Status();
+    return fail(ncclRemoteError, "Bootstrap: {}, but is to be connected with", loop.describeDeparture(contact.peer));
+  };
+  Dialed dialed = dial(contact.target, limits);
+  if (dialed.kind == Dialed::Kind::Open) return std::move(dialed.link);
+  return failure(contact, dialed);
+}
+
+}  // namespace tutti::bootstrap

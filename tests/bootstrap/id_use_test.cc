@@ -1,0 +1,118 @@
+// Roots end with the last user of their id in this process.
+#include "bootstrap/id_use.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <thread>
+
+#include "base/log.h"
+#include "bootstrap/unique_id.h"
+#include "link/knocking.h"
+#include "local_ranks.h"
+
+namespace tutti::bootstrap {
+namespace {
+
+std::ptrdiff_t entriesOf(const char* folder) {
+  const std::filesystem::directory_iterator all(folder);
+  return std::distance(begin(all), end(all));
+}
+std::ptrdiff_t threads() {
+  return entriesOf("/proc/self/task");
+}
+std::ptrdiff_t descriptors() {
+  return entriesOf("/proc/self/fd");
+}
+
+/// What a root was told.
+struct FakeRoot final : RunningRoot {
+  void tell(const Notice& failure) override { told.push_back(failure.text); }
+  void leave() override { ++left; }
+  void end() override { ++ended; }
+  std::vector<std::string> told;
+  int left = 0;
+  int ended = 0;
+};
+
+std::vector<UniqueId> someId() {
+  UniqueId id;
+  fillRandom(id.secret);
+  return {id};
+}
+
+TEST(IdUse, ARootHearsOfEveryFailureAndIsLeftByTheLastUser) {
+  ASSERT_TRUE(initCrypto().ok());
+  const auto root = std::make_shared<FakeRoot>();
+  const auto ids = someId();
+  registerRoot(ids[0].secret, root);
+  IdUse first(ids);
+  IdUse second(ids);
+  first.failed({1, ncclSystemError, "host", "the disk is full"});
+  EXPECT_EQ(root->told, std::vector<std::string>{"the disk is full"});
+  first.release();
+  first.release();
+  EXPECT_EQ(root->left, 0) << "the other still joins";
+  second.release();
+  EXPECT_EQ(root->left, 1);
+}
+
+TEST(IdUse, ARootWhoseUsersHaveAllJoinedIsNotLeft) {
+  ASSERT_TRUE(initCrypto().ok());
+  const auto root = std::make_shared<FakeRoot>();
+  const auto ids = someId();
+  registerRoot(ids[0].secret, root);
+  { const IdUse use(ids); }
+  EXPECT_EQ(root->left, 0) << "ranks of other processes may not have come yet";
+}
+
+TEST(IdUse, FewRootsStayForLatecomers) {
+  ASSERT_TRUE(initCrypto().ok());
+  std::vector<std::shared_ptr<FakeRoot>> roots;
+  for (int i = 0; i < 7; ++i) {
+    roots.push_back(std::make_shared<FakeRoot>());
+    IdUse use({});
+    use.own(roots.back());
+    use.failed({0, ncclSystemError, "host", "no"});
+  }
+  const auto ended = std::count_if(roots.begin(), roots.end(), [](const auto& root) { return root->ended == 1; });
+  EXPECT_EQ(ended, 3);
+  EXPECT_EQ(roots.back()->ended, 0);
+}
+
+TEST(IdUse, FailedInitsLeaveNoThreadsAndNoDescriptors) {
+  test::allowLog("given up");
+  const auto settings = test::localSettings();
+  const auto threadsBefore = threads();
+  const auto descriptorsBefore = descriptors();
+  for (int i = 0; i < 150; ++i) {
+    const auto ids = test::makeIds(1, settings);
+    Abort abort;
+    abort.raise(fail(ncclInternalError, "given up"), "given up");
+    JoinOptions options = test::joinOptions(ids, 0, 2, settings);
+    options.abort = &abort;
+    ASSERT_FALSE(Bootstrap::join(options).ok());
+  }
+  EXPECT_TRUE(test::eventually([&] { return threads() <= threadsBefore + 6; })) << threads();
+  EXPECT_LE(descriptors(), descriptorsBefore + 30);
+  EXPECT_TRUE(test::eventually([&] { return threads() <= threadsBefore; })) << threads();
+  EXPECT_TRUE(test::eventually([&] { return descriptors() <= descriptorsBefore + 1; })) << descriptors();
+}
+
+TEST(IdUse, WhoComesSoonAfterTheFailureHearsOfIt) {
+  test::allowLog("given up");
+  test::allowLog("aborted its communicator");
+  const auto settings = test::localSettings();
+  const auto ids = test::makeIds(1, settings);
+  Abort abort;
+  abort.raise(fail(ncclInternalError, "given up"), "given up");
+  JoinOptions options = test::joinOptions(ids, 0, 3, settings);
+  options.abort = &abort;
+  ASSERT_FALSE(Bootstrap::join(options).ok());
+  // As a rank of another process would: this one's use of the id would be another.
+  EXPECT_EQ(Bootstrap::join(test::joinOptions(ids, 1, 3, settings)).status().code(), ncclRemoteError);
+  EXPECT_NE(std::string(lastErrorText()).find("aborted its communicator"), std::string::npos) << lastErrorText();
+}
+
+}  // namespace
+}  // namespace tutti::bootstrap
