@@ -5,7 +5,8 @@
 
 namespace tutti {
 
-/// Owns one handle. Traits give `using Type`, `static Type invalid()`, and `static void close(Type)`.
+/// Owns one handle. Traits give `using Type`, `static Type invalid()`, and `static void close(Type)`; where they have
+/// `static Type taken(Type)`, what is taken over goes through it.
 /// Move-only; moving leaves the source invalid; assigning closes what was held. Not thread-safe.
 template <class Traits>
 class Handle {
@@ -13,7 +14,7 @@ class Handle {
   using Type = typename Traits::Type;
 
   Handle() = default;
-  explicit Handle(Type raw) : raw_(raw) {}
+  explicit Handle(Type raw) : raw_(taken(raw)) {}
   Handle(Handle&& other) noexcept : raw_(other.release()) {}
   Handle& operator=(Handle&& other) noexcept {
     Handle(std::move(other)).swap(*this);
@@ -33,6 +34,11 @@ class Handle {
   explicit operator bool() const = delete;
 
  private:
+  static Type taken(Type raw) {
+    if constexpr (requires { Traits::taken(raw); }) return Traits::taken(raw);
+    return raw;
+  }
+
   Type raw_ = Traits::invalid();
 };
 

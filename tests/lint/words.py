@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what must not stand in the sources: marks of unfinished work, stray getenv, ways to end the host process."""
+"""Checks what must not stand in the sources: marks of unfinished work, stray getenv, ways to end the host
+process, descriptors without an owner."""
 import pathlib
 import re
 import subprocess
@@ -12,6 +13,10 @@ RULES = [
     ("getenv outside the settings", re.compile(r"\b(secure_)?getenv\s*\("), ("src",),
      {"src/base/environment.cc", "src/base/settings/params.cc", "src/softgpu/device/settings.cc"}),
     ("a way to end the host process", re.compile(r"(?<![\w.:>_])(std::)?(exit|abort|quick_exit|terminate)\s*\(\s*[\w]*\s*\)\s*;"), ("src",), set()),
+    ("a descriptor made outside Fd(...), which keeps it off the standard streams",
+     re.compile(r"^(?!.*\bFd(?: \w+)?\(::).*(?<![\w>])::(open|openat|creat|socket|socketpair|accept4?|epoll_create1?|eventfd|"
+                r"memfd_create|timerfd_create|signalfd|pipe2?|dup[23]?|inotify_init1?|shm_open|mkostemp|mkstemp)\("),
+     ("src",), set()),
     ("goto", re.compile(r"^\s*goto\b"), ("src", "tests", "bench"), set()),
     ("a tab", re.compile(r"\t"), ("include", "src", "tests", "bench", "examples"), set()),
     ("a path of somebody's machine", re.compile(r"/work/|\.\./shared\b"), ("include", "src", "bench", "examples", "docs"), set()),
