@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api/boundary.h"
+#include "base/bounded_write.h"
 #include "base/never_destroyed.h"
 #include "base/settings/params.h"
 
@@ -165,6 +166,7 @@ TUTTI_API(ncclResult_t, ParamGetAllParameterKeys, (const char*** table, int* tab
 
 TUTTI_API(void, ParamDumpAll, (void)) {
   (void)api::api("ncclParamDumpAll", []() -> Status {
+    const WriteSignals guard;
     std::fputs(visibleSettingsDump(valuesNow()).c_str(), stdout);
     std::fflush(stdout);
     return {};

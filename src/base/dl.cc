@@ -2,6 +2,10 @@
 
 #include <link.h>
 
+#include <string_view>
+
+#include "base/user_file.h"
+
 namespace tutti {
 
 DlLibrary DlLibrary::openFile(const char* name, std::string* why) {
@@ -15,6 +19,11 @@ DlLibrary DlLibrary::openFile(const char* name, std::string* why) {
 }
 
 DlLibrary DlLibrary::open(const std::string& name, std::string* why) {
+  const std::string_view kind = name.find('/') != std::string::npos ? kindOfNoFile(name) : std::string_view();
+  if (!kind.empty()) {
+    if (why != nullptr) *why = name + ": it is " + std::string(kind) + "; name a library";
+    return {};
+  }
   return openFile(name.c_str(), why);
 }
 

@@ -21,7 +21,8 @@ class DlLibrary {
   DlLibrary() = default;
 
   /// Opens `name` (file name for the loader's search, or a path) with RTLD_NOW | RTLD_LOCAL. Where that fails the
-  /// result is invalid and `*why`, if given, holds the loader's words.
+  /// result is invalid and `*why`, if given, holds the loader's words. A path that names no regular file is refused
+  /// unopened: the loader would wait for a FIFO's writer.
   static DlLibrary open(const std::string& name, std::string* why = nullptr);
   /// The running program itself, with everything that it was started with.
   static DlLibrary openProgram(std::string* why = nullptr);

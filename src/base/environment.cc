@@ -2,12 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <set>
 
 #include "base/never_destroyed.h"
+#include "base/user_file.h"
 
 namespace tutti {
 
@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t kMaxLine = 4096;
 constexpr std::size_t kMaxToken = 1023;
+/// Of a file; thousands of settings have room in it.
+constexpr std::size_t kMaxFile = std::size_t{1} << 20;
 
 std::optional<std::string> find(const Settings& settings, std::string_view name) {
   const auto it = settings.find(name);
@@ -26,17 +28,13 @@ void addKeys(const Settings& settings, std::set<std::string>& names) {
   for (const auto& [name, value] : settings) names.insert(name);
 }
 
-Settings readFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return {};
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return parseSettingsFile(text);
-}
-
-std::string userFile(const EnvReader& env) {
-  if (auto path = env.get("NCCL_CONF_FILE"); path && !path->empty()) return *path;
-  const auto home = env.get("HOME");
-  return home && !home->empty() ? *home + "/.nccl.conf" : std::string();
+/// Nothing here may log: the log reads its own settings through this.
+Settings readSettingsFile(const std::string& path, bool asked, std::vector<std::string>& unusable) {
+  const UserFile file = readUserFile(path, kMaxFile);
+  if (file.ok()) return parseSettingsFile(file.text);
+  if (!asked && file.trouble == FileTrouble::Missing) return {};
+  unusable.push_back("The settings file " + path + (asked ? " (NCCL_CONF_FILE)" : "") + " is ignored: " + file.why);
+  return {};
 }
 
 }  // namespace
@@ -68,8 +66,12 @@ std::vector<std::string> ProcessEnv::names() const {
 }
 
 LayeredEnv::LayeredEnv(const EnvReader& first, const std::string& systemFile) : first_(first) {
-  if (const std::string path = userFile(first); !path.empty()) user_ = readFile(path);
-  system_ = readFile(systemFile);
+  if (const auto asked = first.get("NCCL_CONF_FILE"); asked && !asked->empty()) {
+    user_ = readSettingsFile(*asked, true, unusable_);
+  } else if (const auto home = first.get("HOME"); home && !home->empty()) {
+    user_ = readSettingsFile(*home + "/.nccl.conf", false, unusable_);
+  }
+  system_ = readSettingsFile(systemFile, false, unusable_);
   // A file cannot move itself: only the real environment says where the user's file is.
   user_.erase("NCCL_CONF_FILE");
   system_.erase("NCCL_CONF_FILE");
@@ -104,7 +106,7 @@ Settings parseSettingsFile(std::string_view text) {
   return settings;
 }
 
-const EnvReader& processEnvironment() {
+const LayeredEnv& processEnvironment() {
   static NeverDestroyed<ProcessEnv> real;
   static NeverDestroyed<LayeredEnv> layered(real.get(), "/etc/nccl.conf");
   return layered.get();

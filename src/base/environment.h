@@ -43,9 +43,12 @@ class ProcessEnv : public EnvReader {
 /// A reader in front of the settings of files: the reader wins, then the first file that has the name.
 class LayeredEnv : public EnvReader {
  public:
-  /// Reads the files that `first` names (NCCL_CONF_FILE, or .nccl.conf in HOME) and `systemFile`; files that are
-  /// missing or unreadable count as empty. `first` is borrowed.
+  /// Reads the files that `first` names (NCCL_CONF_FILE, or .nccl.conf in HOME) and `systemFile`, each at most 1 MiB;
+  /// files that cannot be used count as empty. `first` is borrowed. Logs nothing.
   LayeredEnv(const EnvReader& first, const std::string& systemFile);
+  /// A sentence for each file that cannot be used, with the cause and what to do. A file that is missing is told only
+  /// if NCCL_CONF_FILE names it.
+  const std::vector<std::string>& unusableFiles() const { return unusable_; }
   std::optional<std::string> get(std::string_view name) const override;
   std::vector<std::string> names() const override;
 
@@ -53,12 +56,13 @@ class LayeredEnv : public EnvReader {
   const EnvReader& first_;
   Settings user_;
   Settings system_;
+  std::vector<std::string> unusable_;
 };
 
 /// `NAME=VALUE` lines of a configuration file; docs/env.md has the grammar.
 Settings parseSettingsFile(std::string_view text);
 
 /// The environment of this process over ~/.nccl.conf and /etc/nccl.conf. The files are read at the first call.
-const EnvReader& processEnvironment();
+const LayeredEnv& processEnvironment();
 
 }  // namespace tutti

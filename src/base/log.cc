@@ -1,20 +1,15 @@
 #include "base/log.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
 #include <atomic>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <mutex>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/host.h"
 #include "base/log_line.h"
+#include "base/log_output.h"
 #include "base/log_settings.h"
 #include "base/never_destroyed.h"
 
@@ -43,15 +38,6 @@ class LastError {
   std::size_t next_ = 0;
   std::atomic<const char*> current_{slots_[0].data()};
 };
-
-void writeAll(int fd, std::string_view line) {
-  while (!line.empty()) {
-    const ssize_t written = ::write(fd, line.data(), line.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // Nobody is left to tell.
-    line.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
 
 /// How many reasons the calling thread has to keep its errors to itself, and those errors: most threads have none.
 thread_local int keepsOwn = 0;
@@ -93,14 +79,14 @@ class Log {
   }
   int parse();
   std::string stampFor(LineClass kind) const;
-  void deliver(bool isProblem, std::string_view line);
+  void deliver(LineContext context, std::string_view text);
 
   std::atomic<int> level_{kUnparsed};
   std::atomic<std::uint32_t> subsys_{kDefaultSubsys};
   std::mutex mutex_;
   LogSettings settings_;  // with all below: guarded by mutex_
   std::string host_;
-  Fd file_;
+  LogOutput output_;
   LogSink sink_ = nullptr;
   void* sinkContext_ = nullptr;
   bool versionPrinted_ = false;
@@ -118,9 +104,7 @@ int Log::parse() {
   if (level != kUnparsed) return level;
   settings_ = readLogSettings(processEnvironment());
   host_ = hostName();
-  if (!settings_.filePath.empty()) {
-    file_ = Fd(::open(settings_.filePath.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
-  }
+  output_.open(settings_.filePath);
   subsys_.store(settings_.subsys, std::memory_order_relaxed);
   level = static_cast<int>(settings_.level);
   level_.store(level, std::memory_order_release);
@@ -129,7 +113,7 @@ int Log::parse() {
 
 void Log::reset() {
   const std::lock_guard lock(mutex_);
-  file_.reset();
+  output_.close();
   level_.store(kUnparsed, std::memory_order_release);
 }
 
@@ -160,18 +144,19 @@ std::string Log::stampFor(LineClass kind) const {
   return formatStamp(settings_.stampFormat, now);
 }
 
-void Log::deliver(bool isProblem, std::string_view line) {
+void Log::deliver(LineContext context, std::string_view text) {
+  const std::string line = layOutLine(context, text);
   if (sink_ != nullptr) {
-    sink_(sinkContext_, isProblem, line);
+    sink_(sinkContext_, context.kind == LineClass::Warn || context.kind == LineClass::Error, line);
     return;
   }
-  if (file_.valid()) {
-    writeAll(file_.get(), line);
-    return;
-  }
-  // What the application has printed so far comes first; then the line in one piece, whatever the stream's buffering.
-  std::fflush(stdout);
-  writeAll(::fileno(stdout), line);
+  output_.write(line);
+  const std::string trouble = output_.takeTrouble();
+  if (trouble.empty()) return;
+  context.kind = LineClass::Warn;
+  context.stamp = stampFor(context.kind);
+  context.where = std::source_location::current();
+  LogOutput::writeToStdout(layOutLine(context, trouble));
 }
 
 void Log::write(LineClass kind, const SourcePlace& where, std::string_view text) {
@@ -185,7 +170,7 @@ void Log::write(LineClass kind, const SourcePlace& where, std::string_view text)
                             .device = current,
                             .where = where,
                             .elapsedMs = secondsSince(start_) * 1e3};
-  deliver(kind == LineClass::Warn || kind == LineClass::Error, layOutLine(context, text));
+  deliver(context, text);
 }
 
 void Log::problem(LineClass kind, const SourcePlace& where, std::string_view text) {

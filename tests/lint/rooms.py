@@ -55,8 +55,8 @@ ROOMS = {
         "may": {"base": {}, "device/simt": {"only": r"simt_host_abi\.h"}, "device/kernels": {"only": r"fatbins\.h"}},
     },
     "softgpu": {
-        "for": "what the software GPU offers beyond the CUDA calls: windows, hooks, its machine's text",
-        "may": {},
+        "for": "what the software GPU offers beyond the CUDA calls: windows, hooks, its machine's text; what it says",
+        "may": {"base/.": {}},
     },
     "softgpu/memory": {
         "for": "memory of the devices, windows into it, what other processes share",
@@ -68,7 +68,9 @@ ROOMS = {
     },
     "softgpu/device": {
         "for": "devices, contexts, streams, events, graphs, and the engines that run them",
-        "may": {"device/simt": {}, "softgpu/memory": {}, "softgpu/exec": {}},
+        "may": {
+            "base/.": {}, "device/simt": {}, "softgpu": {"only": r"say\.h"}, "softgpu/memory": {}, "softgpu/exec": {},
+        },
     },
     "softgpu/driver": {
         "for": "libcuda.so.1: the driver's calls",
@@ -76,7 +78,7 @@ ROOMS = {
     },
     "softgpu/runtime": {
         "for": "libcudart.so.13: the runtime's calls, over the driver's",
-        "may": {},
+        "may": {"softgpu": {"only": r"say\.h"}},
     },
     "bootstrap/link": {
         "for": "a single connection: who may speak, what travels on it, and how a thread waits for many of them",

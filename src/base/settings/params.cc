@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/bounded_write.h"
 #include "base/log.h"
 #include "base/never_destroyed.h"
 #include "base/settings/params_check.h"
@@ -159,10 +160,12 @@ Params Params::forCommunicator(const EnvReader& env) const {
 
 const Params& Params::process() {
   static NeverDestroyed<Params> params([] {
-    const EnvReader& env = processEnvironment();
+    const LayeredEnv& env = processEnvironment();
+    for (const std::string& sentence : env.unusableFiles()) warn("{}", sentence);
     for (const std::string& sentence : unknownSettings(env)) warn("{}", sentence);
     Params read = Params::read(env);
     if (read.misc.paramDumpAll) {
+      const WriteSignals guard;
       std::fputs(visibleSettingsDump(read).c_str(), stdout);
       std::fflush(stdout);
     }

@@ -54,7 +54,8 @@ Status writeDump(const TopologyContext& context, const DumpFile& dump, const cha
 /// Puts the graphs of NCCL_GRAPH_FILE in the place of those that were searched.
 Status replaceFromFile(const TopologySettings& settings, const topo::Topology& topology, topo::GraphSet& graphs) {
   if (settings.graphFile.empty()) return {};
-  ASSIGN(const topo::GraphSet given, topo::readGraphFile(settings.graphFile, topology.machine, topology.interNode));
+  ASSIGN(const topo::GraphSet given,
+         topo::readGraphFile(settings.graphFile, topology.machine, topology.interNode, "NCCL_GRAPH_FILE"));
   for (topo::Graph topo::GraphSet::*graph :
        {&topo::GraphSet::ring, &topo::GraphSet::tree, &topo::GraphSet::collNetChain, &topo::GraphSet::collNetDirect,
         &topo::GraphSet::nvls}) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <pugixml.hpp>
 #include <set>
 #include <sstream>
@@ -14,10 +13,12 @@
 #include <tuple>
 #include <utility>
 
+#include "base/user_file.h"
+
 namespace tutti::softgpu {
 namespace {
 
-constexpr std::uintmax_t kMaxBytes = 16u << 20;
+constexpr std::size_t kMaxBytes = 16u << 20;
 constexpr std::size_t kMaxDevicesOfFile = 1024;
 constexpr int kMaxDepth = 64;  ///< of elements: pugixml removes them recursively
 
@@ -111,16 +112,15 @@ void numberGpus(std::vector<Found>& gpus) {
 
 MachineFile readMachineFile(const std::string& path, int host) {
   MachineFile file;
-  std::error_code error;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-  if (error || bytes > kMaxBytes) {
-    file.complaint = error ? error.message() : "it is larger than 16 MiB";
+  const UserFile read = readUserFile(path, kMaxBytes);
+  if (!read.ok()) {
+    file.complaint = read.why;
     return file;
   }
   // White space and comments stay, so that messages about the text name the file's lines.
   pugi::xml_document document;
   const auto keep = pugi::parse_default | pugi::parse_ws_pcdata | pugi::parse_comments;
-  const pugi::xml_parse_result parsed = document.load_file(path.c_str(), keep);
+  const pugi::xml_parse_result parsed = document.load_buffer(read.text.data(), read.text.size(), keep);
   if (!parsed) {
     file.complaint = std::string(parsed.description()) + " at byte " + std::to_string(parsed.offset);
     return file;

@@ -138,7 +138,7 @@ Status gatherFile(const LiveRequest& request, DetectInput& input) {
     }
     return {};
   }
-  ASSIGN(input.given, readTopologyFile(path));
+  ASSIGN(input.given, readTopologyFile(path, request.topologyFile.empty() ? "" : "NCCL_TOPO_FILE"));
   input.givenOrigin = path;
   info(kGraph | kEnv, "Topology file {} is used", path);
   return {};
@@ -152,12 +152,7 @@ Status completeByHwloc(HostFacts& host) {
     info(kGraph, "HWLOC_XMLFILE={}: {}; what /sys does not show stays unknown", *path, errnoText(errno));
     return {};
   }
-  constexpr std::size_t kMost = XmlLimits().bytes;
-  ASSIGN(const std::string text, readXmlText(*path, kMost));
-  if (text.size() > kMost) {
-    return fail(ncclInvalidUsage, "HWLOC_XMLFILE={}: it has more than {} MiB, which no machine needs: check the path",
-                *path, kMost >> 20);
-  }
+  ASSIGN(const std::string text, readXmlText(*path, XmlLimits().bytes, "HWLOC_XMLFILE"));
   ASSIGN(HostFacts recorded, readHwlocXml(text, *path));
   info(kGraph, "HWLOC_XMLFILE={} stands in for what /sys does not show", *path);
   if (host.pci.empty()) host.pci = std::move(recorded.pci);

@@ -316,8 +316,9 @@ Result<GraphSet> readGraphs(const Machine& machine, const XmlElement& graphs, bo
   return set;
 }
 
-Result<GraphSet> readGraphFile(const std::string& path, const Machine& machine, bool interNode) {
-  ASSIGN(const XmlElement graphs, readXmlFile(path));
+Result<GraphSet> readGraphFile(const std::string& path, const Machine& machine, bool interNode,
+                               std::string_view asked) {
+  ASSIGN(const XmlElement graphs, readXmlFile(path, {}, asked));
   return readGraphs(machine, graphs, interNode);
 }
 

@@ -25,8 +25,9 @@ Result<XmlElement> writeGraphs(const Machine& machine, const GraphSet& graphs);
 /// that no NIC is reached; without it a channel with <net>.
 Result<GraphSet> readGraphs(const Machine& machine, const XmlElement& graphs, bool interNode);
 
-/// readXmlFile, then readGraphs. Errors: also ncclSystemError when the file cannot be read.
-Result<GraphSet> readGraphFile(const std::string& path, const Machine& machine, bool interNode);
+/// readXmlFile (`asked` as there), then readGraphs. Errors: also those of readXmlText.
+Result<GraphSet> readGraphFile(const std::string& path, const Machine& machine, bool interNode,
+                               std::string_view asked = {});
 
 /// Takes the place of a graph that was searched? `crossNic`: NCCL_CROSS_NIC.
 bool replacesSearch(const Graph& fromFile, int crossNic);

@@ -200,8 +200,8 @@ Result<XmlElement> parseTopology(std::string_view text, std::string_view origin)
   return system;
 }
 
-Result<XmlElement> readTopologyFile(const std::string& path) {
-  ASSIGN(XmlElement system, readXmlFile(path, {.elements = kMaxTopologyElements}));
+Result<XmlElement> readTopologyFile(const std::string& path, std::string_view asked) {
+  ASSIGN(XmlElement system, readXmlFile(path, {.elements = kMaxTopologyElements}, asked));
   TRY(checkTopology(system));
   return system;
 }

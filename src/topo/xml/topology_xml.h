@@ -26,8 +26,8 @@ inline constexpr int kMaxTopologyChildren = 4096;
 /// Errors: ncclInvalidUsage with file, line, element, attribute and reason.
 Status checkTopology(XmlElement& system);
 
-/// parseXml or readXmlFile, then checkTopology.
+/// parseXml or readXmlFile (`asked` as there), then checkTopology.
 Result<XmlElement> parseTopology(std::string_view text, std::string_view origin);
-Result<XmlElement> readTopologyFile(const std::string& path);
+Result<XmlElement> readTopologyFile(const std::string& path, std::string_view asked = {});
 
 }  // namespace tutti::topo

@@ -1,14 +1,15 @@
 #include "topo/xml/xml.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <pugixml.hpp>
+#include <utility>
 
+#include "base/bounded_write.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/user_file.h"
 #include "topo/xml/scan.h"
 
 namespace tutti::topo {
@@ -75,9 +76,13 @@ void writeAttribute(std::string_view name, std::string_view value, std::string& 
   text += quote;
 }
 
+/// " (NCCL_TOPO_FILE)", or nothing.
+std::string wish(std::string_view asked) {
+  return asked.empty() ? std::string() : fmt::format(" ({})", asked);
+}
+
 Status cannotWrite(const std::string& path, std::string_view asked, int error) {
-  const std::string wish = asked.empty() ? "" : fmt::format(" ({})", asked);
-  return fail(ncclSystemError, "cannot write {}{}: {}", path, wish, errnoText(error));
+  return fail(ncclSystemError, "cannot write {}{}: {}", path, wish(asked), whyNotWritten(error));
 }
 
 void writeElement(const XmlElement& element, std::size_t level, std::string& text) {
@@ -130,24 +135,15 @@ Result<XmlElement> parseXml(std::string_view text, std::string_view origin, cons
   return root;
 }
 
-Result<std::string> readXmlText(const std::string& path, std::size_t most) {
-  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return fail(ncclSystemError, "cannot open {}: {}", path, errnoText(errno));
-  std::string text;
-  while (text.size() <= most) {
-    constexpr std::size_t kBlock = 64 << 10;
-    const std::size_t had = text.size();
-    text.resize(had + kBlock);
-    const ssize_t got = read(file.get(), text.data() + had, kBlock);
-    text.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-    if (got == 0) break;
-    if (got < 0 && errno != EINTR) return fail(ncclSystemError, "cannot read {}: {}", path, errnoText(errno));
-  }
-  return text;
+Result<std::string> readXmlText(const std::string& path, std::size_t most, std::string_view asked) {
+  UserFile file = readUserFile(path, most);
+  if (file.ok()) return std::move(file.text);
+  const bool systems = file.trouble == FileTrouble::Missing || file.trouble == FileTrouble::Unreadable;
+  return fail(systems ? ncclSystemError : ncclInvalidUsage, "cannot read {}{}: {}", path, wish(asked), file.why);
 }
 
-Result<XmlElement> readXmlFile(const std::string& path, const XmlLimits& limits) {
-  ASSIGN(const std::string text, readXmlText(path, limits.bytes));
+Result<XmlElement> readXmlFile(const std::string& path, const XmlLimits& limits, std::string_view asked) {
+  ASSIGN(const std::string text, readXmlText(path, limits.bytes, asked));
   return parseXml(text, path, limits);
 }
 
@@ -158,17 +154,11 @@ std::string writeXml(const XmlElement& root) {
 }
 
 Status writeXmlFile(const std::string& path, const XmlElement& root, std::string_view asked) {
-  const std::string text = writeXml(root);
-  constexpr mode_t kReadableByAll = 0644;
-  const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kReadableByAll));
-  if (file.get() < 0) return cannotWrite(path, asked, errno);
-  std::size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t some = write(file.get(), text.data() + written, text.size() - written);
-    if (some < 0 && errno != EINTR) return cannotWrite(path, asked, errno);
-    written += static_cast<std::size_t>(std::max<ssize_t>(some, 0));
-  }
-  return {};
+  constexpr milliseconds kPatience{3000};
+  const Fd file = openForWriting(path);
+  if (!file.valid()) return cannotWrite(path, asked, errno);
+  const int error = writeBounded(file.get(), writeXml(root), kPatience);
+  return error == 0 ? Status() : cannotWrite(path, asked, error);
 }
 
 }  // namespace tutti::topo

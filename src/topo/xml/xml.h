@@ -39,19 +39,21 @@ struct XmlLimits {
 /// Errors: ncclInvalidUsage with origin, line and reason: not well formed, more than `limits`, text between tags.
 Result<XmlElement> parseXml(std::string_view text, std::string_view origin, const XmlLimits& limits = {});
 
-/// The bytes of a file; of a longer one than `most` a few more than that. Errors: ncclSystemError with the path and the
-/// system's words.
-Result<std::string> readXmlText(const std::string& path, std::size_t most);
+/// All of a regular file of at most `most` bytes. `asked` says in messages what names it ("NCCL_TOPO_FILE"). Errors:
+/// ncclSystemError when it cannot be read, ncclInvalidUsage when it is too large or no regular file, with the path,
+/// `asked`, the cause and what to do.
+Result<std::string> readXmlText(const std::string& path, std::size_t most, std::string_view asked = {});
 
-/// parseXml of a file. Errors: also ncclSystemError when it cannot be read.
-Result<XmlElement> readXmlFile(const std::string& path, const XmlLimits& limits = {});
+/// parseXml of a file. Errors: also those of readXmlText.
+Result<XmlElement> readXmlFile(const std::string& path, const XmlLimits& limits = {}, std::string_view asked = {});
 
 /// Text as NCCL writes and reads it: an element per line, two spaces a level, attributes behind one space each in
 /// double quotes, no prolog.
 std::string writeXml(const XmlElement& root);
 
 /// The same into a file, which is replaced. `asked` says in messages who wants it ("NCCL_TOPO_DUMP_FILE, rank 3").
-/// Errors: ncclSystemError with the path, `asked` and the system's words.
+/// Whoever reads a FIFO or a terminal is waited for only a few seconds. Errors: ncclSystemError with the path, `asked`,
+/// the system's words and what to do.
 Status writeXmlFile(const std::string& path, const XmlElement& root, std::string_view asked = {});
 
 }  // namespace tutti::topo

@@ -324,7 +324,7 @@ TEST(GraphXml, NamesDevicesOfAsManyHostsAsThereIsRoomFor) {
 }
 
 TEST(GraphXml, IsReadFromAFileThatIsThere) {
-  test::expectLog("cannot open /nowhere/graphs.xml: No such file or directory");
+  test::expectLog("cannot read /nowhere/graphs.xml: it cannot be opened: No such file or directory");
   EXPECT_EQ(readGraphFile("/nowhere/graphs.xml", twoGpuHosts(1), false).status().code(), ncclSystemError);
 }
 

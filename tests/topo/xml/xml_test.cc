@@ -1,6 +1,7 @@
 #include "topo/xml/xml.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -137,10 +138,10 @@ TEST(XmlFile, IsReadAndNamedInMessages) {
   std::ofstream(path) << "<a/>\n";
   EXPECT_TRUE(readXmlFile(path).ok());
   std::remove(path.c_str());
-  test::expectLog("cannot open " + path + ": No such file");
+  test::expectLog("cannot read " + path + ": it cannot be opened: No such file");
   EXPECT_EQ(readXmlFile(path).status().code(), ncclSystemError);
-  test::expectLog("cannot read /: Is a directory");
-  EXPECT_EQ(readXmlFile("/").status().code(), ncclSystemError);
+  test::expectLog("cannot read / (A_SETTING): it is a directory; name a regular file");
+  EXPECT_EQ(readXmlFile("/", {}, "A_SETTING").status().code(), ncclInvalidUsage);
 }
 
 TEST(XmlFile, ReplacesWhatWasThere) {
@@ -164,8 +165,21 @@ TEST(XmlFile, SaysWhyItCannotBeWritten) {
 }
 
 TEST(XmlFile, OfNoEndIsRefused) {
-  test::expectLog("/dev/zero: more than 1048576 bytes");
+  test::expectLog("cannot read /dev/zero: it is a device");
   EXPECT_EQ(readXmlFile("/dev/zero", {.bytes = 1 << 20}).status().code(), ncclInvalidUsage);
+  test::expectLog("cannot read /proc/self/status: it has more than 10 bytes");
+  EXPECT_EQ(readXmlFile("/proc/self/status", {.bytes = 10}).status().code(), ncclInvalidUsage);
+}
+
+TEST(XmlFile, ThatIsAFifoIsNotWaitedFor) {
+  const std::string path = testing::TempDir() + "xml_test_fifo_" + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  test::expectLog("cannot read " + path + ": it is a FIFO");
+  EXPECT_EQ(readXmlFile(path).status().code(), ncclInvalidUsage);
+  test::expectLog("cannot write " + path +
+                  " (A_SETTING): No such device or address (6): it is a FIFO that nobody reads");
+  EXPECT_EQ(writeXmlFile(path, {.name = "a"}, "A_SETTING").code(), ncclSystemError);
+  std::remove(path.c_str());
 }
 
 }  // namespace

@@ -1,0 +1,58 @@
+#include "base/log_output.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include "base/bounded_write.h"
+
+namespace tutti {
+
+namespace {
+
+/// For whoever reads a debug file that is no file, or standard output where the application made it non-blocking.
+constexpr std::chrono::milliseconds kPatience{1000};
+
+}  // namespace
+
+void LogOutput::open(const std::string& path) {
+  close();
+  if (path.empty()) return;
+  path_ = path;
+  file_ = openForWriting(path, true);
+  if (file_.valid()) return;
+  trouble_ = "NCCL_DEBUG_FILE=" + path + " cannot be opened: " + whyNotWritten(errno) +
+             ". Log lines go to standard output instead";
+}
+
+void LogOutput::close() {
+  file_.reset();
+  failing_ = false;
+  trouble_.clear();
+}
+
+void LogOutput::write(std::string_view line) {
+  if (!file_.valid()) return writeToStdout(line);
+  const int error = writeBounded(file_.get(), line, failing_ ? kPatience * 0 : kPatience);
+  if (error != 0 && !failing_) {
+    trouble_ = "NCCL_DEBUG_FILE=" + path_ + " cannot be written: " + whyNotWritten(error) +
+               ". Log lines are dropped until it can be";
+  }
+  failing_ = error != 0;
+}
+
+std::string LogOutput::takeTrouble() {
+  return std::exchange(trouble_, {});
+}
+
+void LogOutput::writeToStdout(std::string_view line) {
+  // What the application has printed so far comes first; then the line in one piece, whatever the stream's buffering.
+  {
+    const WriteSignals guard;
+    std::fflush(stdout);
+  }
+  static_cast<void>(writeBounded(::fileno(stdout), line, kPatience));  // if that fails, nobody is left to tell
+}
+
+}  // namespace tutti
