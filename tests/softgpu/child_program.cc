@@ -208,13 +208,22 @@ int threadless() {
   return cuMemFree(pointer) == CUDA_SUCCESS ? 0 : 27;
 }
 
+/// Memory is a file, and so has the size that the limit of files allows.
+int fileless() {
+  CUdeviceptr pointer = 0;
+  if (cuMemAlloc(&pointer, 1 << 20) != CUDA_ERROR_OUT_OF_MEMORY) return 23;
+  if (cuMemAlloc(&pointer, 1 << 16) != CUDA_SUCCESS) return 24;
+  return cuMemFree(pointer) == CUDA_SUCCESS ? 0 : 25;
+}
+
 }  // namespace
 
 int main(int count, char** words) {
   const std::string mode = count > 1 ? words[1] : "";
   const std::string argument = count > 2 ? words[2] : "";
-  if (mode == "windowless") {
-    const rlimit smallFiles = {1 << 30, 1 << 30};
+  if (mode == "windowless" || mode == "fileless") {
+    const rlim_t bytes = mode == "windowless" ? 1 << 30 : 1 << 16;
+    const rlimit smallFiles = {bytes, bytes};
     ::setrlimit(RLIMIT_FSIZE, &smallFiles);
   }
   if (const int error = start(); error != 0) return error;
@@ -222,6 +231,7 @@ int main(int count, char** words) {
   if (mode == "twice") return twice(argument);
   if (mode == "window" && count > 4) return window(argument, words[3], words[4]);
   if (mode == "windowless") return windowless();
+  if (mode == "fileless") return fileless();
   if (mode == "event") return event(argument);
   if (mode == "failure") return failure();
   if (mode == "exit") return exitWithWork();

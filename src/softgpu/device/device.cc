@@ -10,6 +10,7 @@
 #include "softgpu/device/engine.h"
 #include "softgpu/device/machine.h"
 #include "softgpu/device/topology.h"
+#include "softgpu/say.h"
 
 namespace tutti::softgpu {
 namespace {
@@ -33,8 +34,7 @@ std::vector<DeviceFacts> describeDevices(const Settings& settings, MachineFile& 
       if (settings.devicesGiven && devices.size() > count) devices.resize(count);
       return devices;
     }
-    std::fprintf(stderr, "softgpu: SOFTGPU_TOPO=%s is ignored: %s\n", settings.topology.c_str(),
-                 file.complaint.c_str());
+    say("SOFTGPU_TOPO=%s is ignored: %s", settings.topology.c_str(), file.complaint.c_str());
   }
   std::vector<DeviceFacts> devices(count);
   for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -121,7 +121,7 @@ CUresult Device::allocate(Context& context, std::size_t size, MemoryKind kind, s
     allocation->backing = Backing::create(size, facts_.physical);
   }
   if (allocation->backing == nullptr) {
-    std::fprintf(stderr, "softgpu: device %d: %zu bytes of memory: %s\n", index_, size, std::strerror(errno));
+    say("device %d: %zu bytes of memory: %s", index_, size, std::strerror(errno));
     discharge(size);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }

@@ -1,17 +1,16 @@
 #include "softgpu/device/kernel_task.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <string>
 
 #include "softgpu/device/context.h"
 #include "softgpu/device/engine.h"
+#include "softgpu/say.h"
 
 namespace tutti::softgpu {
 Step KernelTask::fail(Engine& engine, CUresult error, const std::string& why) {
-  std::fprintf(stderr, "softgpu: device %d: kernel %s failed: %s\n", engine.deviceIndex(), kernel_.kernel->name,
-               why.c_str());
+  say("device %d: kernel %s failed: %s", engine.deviceIndex(), kernel_.kernel->name, why.c_str());
   context_.setError(error);
   engine.releaseSlots(static_cast<int>(resident_.size()));
   resident_.clear();

@@ -3,9 +3,10 @@
 #include <sys/sysinfo.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <sstream>
+
+#include "softgpu/say.h"
 
 namespace tutti::softgpu {
 namespace {
@@ -19,7 +20,7 @@ std::string variable(const char* name) {
 }
 
 void complain(const char* name, const std::string& value, const char* expected) {
-  std::fprintf(stderr, "softgpu: %s=%s is ignored: expected %s\n", name, value.c_str(), expected);
+  say("%s=%s is ignored: expected %s", name, value.c_str(), expected);
 }
 
 std::optional<std::uint64_t> number(const std::string& text) {

@@ -1,8 +1,9 @@
 #include "softgpu/driver/entry.h"
 
-#include <cstdio>
 #include <cstring>
 #include <set>
+
+#include "softgpu/say.h"
 
 namespace tutti::softgpu {
 namespace {
@@ -28,14 +29,14 @@ CUresult checkCall(const char* name) {
   if (!machineExists()) return CUDA_ERROR_NOT_INITIALIZED;
   if (!failureDue(name)) return CUDA_SUCCESS;
   const bool memory = std::strstr(name, "Alloc") != nullptr || std::strstr(name, "MemCreate") != nullptr;
-  std::fprintf(stderr, "softgpu: %s fails because SOFTGPU_FAIL asks for it\n", name);
+  say("%s fails because SOFTGPU_FAIL asks for it", name);
   return memory ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_UNKNOWN;
 }
 
 CUresult unsupported(const char* name) {
   static auto* told = new std::set<std::string>;
   std::lock_guard<std::mutex> guard(bookLock());
-  if (told->insert(name).second) std::fprintf(stderr, "softgpu: %s is not supported\n", name);
+  if (told->insert(name).second) say("%s is not supported", name);
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 

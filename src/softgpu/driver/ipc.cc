@@ -8,6 +8,7 @@
 
 #include "softgpu/driver/entry.h"
 #include "softgpu/memory_window.h"
+#include "softgpu/say.h"
 
 using namespace tutti::softgpu;
 
@@ -50,7 +51,7 @@ CUresult unpack(const Handle& packed, IpcHandle* handle) {
 }
 
 std::shared_ptr<Backing> refuseFreed(const IpcHandle& handle) {
-  std::fprintf(stderr, "softgpu: memory of process %d was freed before it was opened\n", handle.pid);
+  say("memory of process %d was freed before it was opened", handle.pid);
   return nullptr;
 }
 
@@ -60,8 +61,8 @@ std::shared_ptr<Backing> open(const IpcHandle& handle) {
   Fd fd(::open(path, O_RDWR | O_CLOEXEC));
   struct stat status = {};
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
-    std::fprintf(stderr, "softgpu: memory of process %d cannot be opened: %s: %s (is it gone, or another user's?)\n",
-                 handle.pid, path, std::strerror(errno));
+    say("memory of process %d cannot be opened: %s: %s (is it gone, or another user's?)", handle.pid, path,
+        std::strerror(errno));
     return nullptr;
   }
   if (status.st_ino != handle.inode) return refuseFreed(handle);

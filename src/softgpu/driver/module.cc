@@ -1,8 +1,8 @@
 // Modules, functions and launches. Kernels come from softgpuRegisterKernels: GPU code cannot run here.
-#include <cstdio>
 #include <cstring>
 
 #include "softgpu/driver/graph_support.h"
+#include "softgpu/say.h"
 
 using namespace tutti::softgpu;
 
@@ -14,8 +14,7 @@ CUresult refuseCode(const char* name) {
   return call(name, [&]() -> CUresult {
     static std::atomic<bool> told{false};
     if (!told.exchange(true)) {
-      std::fprintf(stderr, "softgpu: %s: the software GPU cannot run GPU code; only kernels compiled for it can\n",
-                   name);
+      say("%s: the software GPU cannot run GPU code; only kernels compiled for it can", name);
     }
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   });
@@ -95,8 +94,8 @@ __attribute__((visibility("default"))) int softgpuRegisterKernels(const tutti::s
   return call("softgpuRegisterKernels", [&]() -> CUresult {
     if (table == nullptr || module == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (table->abiVersion != tutti::simt::kHostAbiVersion) {
-      std::fprintf(stderr, "softgpu: kernels have ABI version %u, this libcuda.so.1 has %u: take both from one build\n",
-                   table->abiVersion, tutti::simt::kHostAbiVersion);
+      say("kernels have ABI version %u, this libcuda.so.1 has %u: take both from one build", table->abiVersion,
+          tutti::simt::kHostAbiVersion);
       return CUDA_ERROR_INVALID_SOURCE;
     }
     auto made = std::make_shared<Module>();

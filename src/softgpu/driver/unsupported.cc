@@ -1,15 +1,15 @@
 // Entry points that exist so that programs can link and look them up, and that say they are not supported.
 // cuda.h is not included here: the arguments do not matter.
-#include <cstdio>
+#include "softgpu/say.h"
 
-#define UNSUPPORTED(name)                                            \
-  extern "C" __attribute__((visibility("default"))) int name(void);  \
-  extern "C" int name(void) {                                        \
-    static bool told = false;                                        \
-    if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED)) {       \
-      std::fprintf(stderr, "softgpu: %s is not supported\n", #name); \
-    }                                                                \
-    return 801; /* CUDA_ERROR_NOT_SUPPORTED */                       \
+#define UNSUPPORTED(name)                                           \
+  extern "C" __attribute__((visibility("default"))) int name(void); \
+  extern "C" int name(void) {                                       \
+    static bool told = false;                                       \
+    if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED)) {      \
+      tutti::softgpu::say("%s is not supported", #name);            \
+    }                                                               \
+    return 801; /* CUDA_ERROR_NOT_SUPPORTED */                      \
   }
 
 UNSUPPORTED(cuMulticastCreate)

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/bounded_write.h"
+
 namespace tutti::softgpu {
 namespace {
 
@@ -41,13 +43,10 @@ void* mapFile(int fd, std::size_t size) {
 
 }  // namespace
 
-void FdTraits::close(Type fd) {
-  ::close(fd);
-}
-
 Fd createMemfd(std::size_t size, int physicalDevice) {
   char name[64];
   std::snprintf(name, sizeof(name), "%s%d", kMemfdPrefix, physicalDevice);
+  const WriteSignals guard;  // a file beyond RLIMIT_FSIZE is an error like any other
   Fd fd(::memfd_create(name, MFD_CLOEXEC));
   if (!fd.valid() || ::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return Fd();
   return fd;

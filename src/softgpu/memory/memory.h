@@ -10,19 +10,13 @@
 #include <shared_mutex>
 #include <vector>
 
-#include "base/handle.h"
+#include "base/fd.h"
 #include "softgpu/memory/cuda_types.h"
 
 namespace tutti::softgpu {
 
 class Context;
-
-struct FdTraits {
-  using Type = int;
-  static Type invalid() { return -1; }
-  static void close(Type fd);
-};
-using Fd = Handle<FdTraits>;
+using tutti::Fd;  // for the driver, which sees this namespace alone
 
 /// One memfd, mapped once for reading and writing. Unmapped and closed with its last owner.
 class Backing {

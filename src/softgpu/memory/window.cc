@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,12 +36,6 @@ std::size_t alignmentFor(std::size_t size) {
   return size <= Window::kLargestSmall ? Window::kSmallAlignment : Window::kLargeAlignment;
 }
 
-/// A file beyond this limit would end the process with a signal.
-bool mayGrowTo(std::size_t bytes) {
-  rlimit limit = {};
-  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes;
-}
-
 std::uint64_t* markIn(const Backing& window, std::uint32_t mark) {
   return reinterpret_cast<std::uint64_t*>(window.base()) + mark;
 }
@@ -75,7 +68,7 @@ std::shared_ptr<Backing> Window::backing() {
   std::lock_guard<std::mutex> guard(lock_);
   if (tried_) return backing_;
   tried_ = true;
-  if (mayGrowTo(bytes_)) backing_ = Backing::create(bytes_, physicalDevice_);
+  backing_ = Backing::create(bytes_, physicalDevice_);
   if (backing_ != nullptr) gaps_.emplace(kMarksBytes, bytes_ - kMarksBytes);
   return backing_;
 }

@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+#include "softgpu/say.h"
+
 namespace tutti::softgpu {
 namespace {
 
@@ -26,8 +28,7 @@ void reportOnce(const char* subject, const char* format, ...) {
   va_start(args, format);
   std::vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  // One call per line, so that lines of several processes do not mix.
-  std::fprintf(stderr, "softgpu: %s\n", text);
+  say("%s", text);
 }
 
 }  // namespace tutti::softgpu

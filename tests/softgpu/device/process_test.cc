@@ -102,6 +102,10 @@ TEST_F(Processes, ShareMemoryAlsoWithoutAWindow) {
   EXPECT_EQ(runChild({"windowless"}), 0);
 }
 
+TEST_F(Processes, ALimitOfAFilesSizeIsWantOfMemoryAndNoSignal) {
+  EXPECT_EQ(runChild({"fileless"}), 0);
+}
+
 TEST_F(Processes, AskedForFailureHappensOnce) {
   EXPECT_EQ(runChild({"failure"}, "SOFTGPU_FAIL", "cuMemAlloc:3"), 0);
 }
