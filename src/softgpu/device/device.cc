@@ -56,8 +56,7 @@ std::string readBootId() {
   std::ifstream file(kFile);
   std::string id;
   if (std::getline(file, id)) return id;
-  std::fprintf(stderr, "softgpu: %s cannot be read (%s): other processes will not know these devices\n", kFile,
-               std::strerror(errno));
+  say("%s cannot be read (%s): other processes will not know these devices", kFile, std::strerror(errno));
   return "process " + std::to_string(::getpid());
 }
 
