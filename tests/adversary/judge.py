@@ -8,6 +8,8 @@ read it and decided.
 import dataclasses
 import re
 
+# Seconds until the end of a process is seen.
+TICK = 0.1
 # Verdicts, the worst first.
 WRONG, CRASH, HANG, MISNAMED, UNNAMED, LATE, DISTURBED, LEFTOVER, OK = (
     "wrong result", "crash", "hang", "misnamed", "unnamed", "late", "disturbed", "leftover", "ok")
@@ -63,12 +65,12 @@ class Named:
 
 def head_of(text):
     """The part of a text that says who is to blame: without the reporters, what followed from it, and the remedy."""
+    if " because " in text:
+        text = text.split(" because ")[-1].removeprefix("another one of its process had failed: ")
     for prefix in (REPORTER, REPORTER, REPORTER, CONNECTION):
         rest = prefix.sub("", text, count=1)
         if rest != text and RANK.search(CONSEQUENCE.sub("", REMEDIES.split(rest)[0])):
             text = rest
-    if " because " in text:
-        text = text.split(" because ")[-1]
     return CONSEQUENCE.sub("", REMEDIES.split(text)[0])
 
 
@@ -136,6 +138,8 @@ class Rules:
     bound: float            # seconds from deed or need to the report
     disturbs: bool = True   # whether a rank that needs no victim may hear of the deed: of a death, but not of a leave
     init_bound: float = 0   # the same for ranks that are in init, if larger
+    first_error: float = float("inf")  # when the first rank that is no victim reported one
+    late: object = None     # (event, comm, text) -> whether an error is right because its rank came too late
 
 
 class Record:
@@ -162,13 +166,22 @@ class Record:
         return not stages or stages[-1] in ("before", "init")
 
 
+def root_had_ended(processes, rules, event, comm, text):
+    """Whether a text says that the root cannot be reached whose process had in fact ended, because of the victims: who
+    comes so late can know no better."""
+    numbers = rules.membership.numbers[comm]
+    roots = [p for p in processes if any(numbers.get(rank) == 0 for rank in p.ranks)]
+    return "cannot connect to the bootstrap root" in text and any(
+        p.code == 42 and p.ended is not None and p.ended <= event.time + TICK for p in roots)
+
+
 def judge_error(record, rules, deed, event, comm, text):
     """Verdicts on one error that a rank reported."""
     if not rules.membership.victims or deed is None:
         yield Verdict(MISNAMED, f"rank {record.rank} reports an error, and nothing had been done: {text}")
         return
     verdict = judge_text(text, comm, record.rank, rules.membership)
-    if verdict.what != OK:
+    if verdict.what != OK and not rules.late(event, comm, text):
         yield Verdict(verdict.what, f"rank {record.rank}, communicator {comm}: {verdict.why}")
     since = max(deed, record.begun_before(event.time))
     bound = max(rules.bound, rules.init_bound) if record.in_init(event.time) else rules.bound
@@ -185,7 +198,9 @@ def judge_rank(record, rules, deed):
             yield Verdict(HANG, f"rank {record.rank}: {event.text}")
         if event.what == "cannot":
             yield Verdict(UNNAMED, f"rank {record.rank}: {event.text}")
-        if event.what == "state" and event.text.split()[1] != "0" and not rules.disturbs:
+        # Once somebody who did need the victim has failed, all others are told.
+        quiet = event.time < rules.first_error - TICK
+        if event.what == "state" and event.text.split()[1] != "0" and not rules.disturbs and quiet:
             yield Verdict(DISTURBED, f"rank {record.rank} was idle, and its communicator said {event.text.split()[1]}")
     for event, comm, text in record.errors():
         yield from judge_error(record, rules, deed, event, comm, text)
@@ -229,6 +244,9 @@ def judge(processes, rules, deed):
     """The gravest verdict of a run whose processes have ended or were given up."""
     victims = rules.membership.victims
     found = list(judge_processes(processes, victims))
+    errors = [event.time for process in processes for event in process.of("error") if event.rank not in victims]
+    rules = dataclasses.replace(rules, first_error=min(errors, default=float("inf")),
+                                late=lambda *what: root_had_ended(processes, rules, *what))
     for process in processes:
         for rank in process.ranks:
             if rank not in victims:

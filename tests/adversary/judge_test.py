@@ -82,6 +82,13 @@ class Texts(unittest.TestCase):
         self.assertEqual(of(abort + ", because rank 2 (host vm, pid 102) died"), judge.OK)
         self.assertEqual(of(abort + ", because rank 3 (host vm, pid 103) died"), judge.MISNAMED)
 
+    def test_an_abort_may_quote_another_communicator(self):
+        abort = ("Bootstrap: rank 3 (host vm, pid 103, device 3) aborted its communicator, perhaps because another one of "
+                 "its process had failed: receive from rank 1 (host vm, device 2) by NET/Socket/0 on channel 0 of rank 2 "
+                 "(host vm, device 3): rank 1 (host vm, pid {}) has ended its process (exit)")
+        self.assertEqual(of(abort.format(102)), judge.OK)
+        self.assertEqual(of(abort.format(101)), judge.MISNAMED)
+
     def test_the_text_of_another_communicator_is_read_with_its_numbers(self):
         turned = "rank 1 of 4 on host vm, device 0: Bootstrap: rank 3 died or lost its network"
         self.assertEqual(of(turned, comm=1), judge.OK)
@@ -154,6 +161,17 @@ class Runs(unittest.TestCase):
         rules = judge.Rules(TWO, bound=10, disturbs=False)
         self.assertEqual(self.verdict(process([0], ["4.0 0 state 0 6"]), rules), judge.DISTURBED)
         self.assertEqual(self.verdict(process([0], ["4.0 0 state 0 0"]), rules), judge.OK)
+        needed = process([1], [f"3.0 1 error 0 6 x | {DIED}"], 42)
+        told = [process([0], ["4.0 0 state 0 6"]), needed, process([2], [], -9)]
+        self.assertEqual(judge.judge(told, rules, 2.0).what, judge.OK)
+
+    def test_who_finds_the_root_gone_came_too_late_if_it_had_ended_for_the_victims(self):
+        refused = "Bootstrap: cannot connect to the bootstrap root (rank 0) at 127.0.0.1<1>: Connection refused (111)"
+        late = process([1], [f"7.0 1 error 0 6 x | {refused}"], 42)
+        root, victim = process([0], [f"5.5 0 error 0 6 x | {DIED}"], 42), process([2], [], -9)
+        self.assertEqual(judge.judge([root, late, victim], self.rules, 5.0).what, judge.OK)
+        root.ended = 9.0
+        self.assertEqual(judge.judge([root, late, victim], self.rules, 5.0).what, judge.MISNAMED)
 
     def test_what_victims_report_does_not_count(self):
         processes = [process([0], []), process([2], ["4.0 2 wrong AllReduce"], -11)]
