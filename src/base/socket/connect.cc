@@ -54,7 +54,11 @@ IoOutcome Socket::tryConnect(const Address& peer, const Wait& wait, Socket* conn
     if (errno != EINPROGRESS && errno != EINTR) return failedWith(errno);
     if (const IoOutcome outcome = finishConnect(fd.get(), wait); !outcome.done()) return outcome;
   }
-  *connected = Socket(std::move(fd), peer);
+  Socket made(std::move(fd), peer);
+  // Where nobody listens at a port that the system gives to clients, a client may be given that very port, and is then
+  // connected with itself.
+  if (made.local() == peer) return failedWith(ECONNREFUSED);
+  *connected = std::move(made);
   return {};
 }
 

@@ -18,6 +18,8 @@ namespace {
 
 /// How long communicators may take to answer, and the client to take the text.
 constexpr std::chrono::seconds kPatience{6};
+/// Any user of the host may connect: those of others are not to keep out who may ask.
+constexpr int kBacklog = 1024;
 
 bool mayAsk(int client) {
   ucred who{};
@@ -43,7 +45,7 @@ void StallService::open() {
   Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const StallAddress at = stallAddress(::getpid());
   if (!socket.valid() || ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at.address), at.size) != 0 ||
-      ::listen(socket.get(), 4) != 0) {
+      ::listen(socket.get(), kBacklog) != 0) {
     info(kInit, "tutti-info cannot ask this process about stalls: no local socket ({})", errnoText(errno));
     return;
   }
@@ -56,9 +58,12 @@ void StallService::close() {
 }
 
 void StallService::welcome(std::span<ncclComm* const> comms, SteadyClock::time_point now) {
-  Fd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!client.valid() || !mayAsk(client.get())) return;
-  client_ = std::move(client);
+  for (int i = 0; i < kBacklog && !client_.valid(); ++i) {
+    Fd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!client.valid()) return;
+    if (mayAsk(client.get())) client_ = std::move(client);
+  }
+  if (!client_.valid()) return;
   since_ = now;
   composed_ = false;
   for (ncclComm* comm : comms) {

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <thread>
 #include <vector>
 
@@ -51,6 +52,17 @@ TEST(Socket, ExchangesOverIpv6) {
   const Address local = Address::loopback(AF_INET6);
   if (!probe.valid() || ::bind(probe.get(), local.raw(), local.length()) != 0) GTEST_SKIP() << "no IPv6 loopback here";
   exchange(AF_INET6);
+}
+
+TEST(Socket, ATryThatMeetsItselfHasFoundNobody) {
+  auto listener = Listener::listen(Address::loopback(AF_INET));
+  const Address at = listener.value().address();
+  listener.value().close();
+  Socket socket;
+  const IoOutcome outcome = Socket::tryConnect(at, Wait{}, &socket, at);
+  EXPECT_EQ(outcome.kind, Kind::Failed);
+  EXPECT_EQ(outcome.error, ECONNREFUSED);
+  EXPECT_FALSE(socket.valid());
 }
 
 TEST(Socket, ReceiveTimesOutAndNamesThePeer) {
