@@ -152,7 +152,7 @@ TEST(BootstrapFailure, WeakCommKeyIsRefused) {
 
 TEST(BootstrapFailure, AStoppedRootIsNotSaidToBeDead) {
   if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
-  test::allowLog("has not answered rank 1 for 5");
+  test::allowLog("has not answered rank 1 for ");
   auto settings = test::localSettings();
   settings.handshakeTimeout = milliseconds(500);
   std::array<int, 2> pipe{};
@@ -170,7 +170,7 @@ TEST(BootstrapFailure, AStoppedRootIsNotSaidToBeDead) {
   const std::vector<ncclUniqueId> ids{id};
   EXPECT_EQ(Bootstrap::join(test::joinOptions(ids, 1, 2, settings)).status().code(), ncclRemoteError);
   const std::string text = lastErrorText();
-  EXPECT_NE(text.find("has not answered rank 1 for 5"), std::string::npos) << text;
+  EXPECT_NE(text.find("has not answered rank 1 for "), std::string::npos) << text;
   EXPECT_EQ(text.find("died"), std::string::npos) << text;
   for (const int fd : pipe) ::close(fd);
   ::kill(child, SIGKILL);
