@@ -37,8 +37,8 @@ extern "C" {
 #define NCCL_NET_ATTR_UNDEF -1
 #define NCCL_NET_ID_UNDEF -1
 
-#define MAX_NET_SIZE (1024 * 1024 * 1024L)             /**< longest message of versions 6 to 8 */
-#define MAX_COLLNET_SIZE (512 * 1024 * 1024L)          /**< largest collective of versions 6 to 8 */
+#define MAX_NET_SIZE (1024L * 1024L * 1024L)           /**< longest message of versions 6 to 8 */
+#define MAX_COLLNET_SIZE (512L * 1024L * 1024L)        /**< largest collective of versions 6 to 8 */
 #define NCCL_MAX_NET_SIZE_BYTES (1024L * MAX_NET_SIZE) /**< upper bound of maxP2pBytes and maxCollBytes */
 
 /** Who drives a device: the host, or kernels of a kind that they must have been built for. */

@@ -57,7 +57,7 @@ void ProgressGroup::nudge() {
 }
 
 ProgressEngine::ProgressEngine(std::string threadName, EngineOptions options)
-    : threadName_(std::move(threadName)), options_(std::move(options)) {}
+    : threadName_(std::move(threadName)), options_(options) {}
 
 Result<std::shared_ptr<ProgressEngine>> ProgressEngine::create(std::string threadName, EngineOptions options) {
   constexpr std::chrono::nanoseconds kNone{0};
@@ -69,7 +69,7 @@ Result<std::shared_ptr<ProgressEngine>> ProgressEngine::create(std::string threa
                 "the longest ones no less. Please report this defect",
                 threadName);
   }
-  return std::shared_ptr<ProgressEngine>(new ProgressEngine(std::move(threadName), std::move(options)));
+  return std::shared_ptr<ProgressEngine>(new ProgressEngine(std::move(threadName), options));
 }
 
 ProgressEngine::~ProgressEngine() {

@@ -39,6 +39,7 @@ class RingBuilder {
       }
     }
     std::vector<int> sharing;
+    sharing.reserve(orders.size());
     for (const std::uint64_t order : orders) {
       sharing.push_back(static_cast<int>(std::find(orders.begin(), orders.end(), order) - orders.begin()));
     }

@@ -107,7 +107,8 @@ std::vector<NumaNodeFacts> readNumaNodes(const std::string& root) {
   for (const std::string& name : namesIn(folder)) {
     if (name.rfind("node", 0) != 0 || name.find_first_not_of("0123456789", 4) != name.npos || name.size() == 4)
       continue;
-    NumaNodeFacts node{std::atoi(name.c_str() + 4), wholeWords(readText(folder + "/" + name + "/cpumap"))};
+    NumaNodeFacts node{std::atoi(name.c_str() + 4),
+                       wholeWords(readText(std::string(folder).append("/").append(name).append("/cpumap")))};
     // Nodes of memory alone (of GPUs, of CXL) are no CPUs.
     if (node.affinity.find_first_not_of("0,") != node.affinity.npos) nodes.push_back(std::move(node));
   }
@@ -146,6 +147,7 @@ class PciReader {
       while (at != nullptr && wanted.insert(at->busId).second) at = parentOf(*at);
     }
     std::vector<PciFacts> result;
+    result.reserve(wanted.size());
     for (const std::string& busId : wanted) result.push_back(complete(all_.at(busId)));
     return result;
   }

@@ -36,12 +36,11 @@ struct Lanes {
 }  // namespace
 
 void ExactOrder::setHops(const RoutePrices& prices) {
-  const int n = prices.n;
-  lanes_ = (n + 3) / 4 * 4;
-  hops_.assign(static_cast<std::size_t>(n * lanes_), kNoWay);
-  for (int a = 0; a < n; ++a) {
-    std::copy_n(&prices.hop[static_cast<std::size_t>(a * n)], n, &hops_[static_cast<std::size_t>(a * lanes_)]);
-  }
+  lanes_ = (prices.n + 3) / 4 * 4;
+  const auto n = static_cast<std::size_t>(prices.n);
+  const auto lanes = static_cast<std::size_t>(lanes_);
+  hops_.assign(n * lanes, kNoWay);
+  for (std::size_t a = 0; a < n; ++a) std::copy_n(&prices.hop[a * n], n, &hops_[a * lanes]);
 }
 
 void ExactOrder::find(const RoutePrices& prices, RouteResult& result) {
@@ -79,7 +78,7 @@ void ExactOrder::fill(const RoutePrices& prices) {
 /// A set without the first two GPUs, and the same with either and with both.
 template <int kFours>
 void ExactOrder::fillFour(unsigned set) {
-  constexpr std::size_t kLanes = kFours * 4;
+  constexpr std::size_t kLanes = std::size_t{kFours} * 4;
   Lanes<kFours> rows[4];
   Lanes<kFours> hop;
   for (Lanes<kFours>& row : rows) {

@@ -145,8 +145,8 @@ void SearchModel::addPorts() {
         capacities_.insert(capacities_.end(), 2, netFacts(b).speed);
         links_.insert(links_.end(), 2, -1);
       }
-      for (int way = 0; way < 2; ++way) {
-        float& capacity = capacities_[static_cast<std::size_t>(shared + way)];
+      for (std::size_t way = 0; way < 2; ++way) {
+        float& capacity = capacities_[static_cast<std::size_t>(shared) + way];
         capacity = std::min(capacity, netFacts(a).speed);
       }
       ports_[static_cast<std::size_t>(a)] = shared;

@@ -45,6 +45,7 @@ std::vector<float> doorLinks(const SearchModel& model, int gpu, bool outwards) {
   std::sort(resources.begin(), resources.end());
   resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
   std::vector<float> capacities;
+  capacities.reserve(resources.size());
   for (int r : resources) capacities.push_back(model.capacities()[static_cast<std::size_t>(r)]);
   return capacities;
 }
@@ -57,6 +58,7 @@ std::vector<std::vector<float>> allDoors(const SearchModel& model, Pattern patte
     ends.push_back(doorLinks(model, g, false));
   }
   std::vector<float> speeds;
+  speeds.reserve(static_cast<std::size_t>(model.netCount()));
   for (int net = 0; net < model.netCount(); ++net) {
     speeds.push_back(model.machine().facts<NetFacts>(model.netNode(net)).speed);
   }
@@ -79,7 +81,7 @@ int stepOf(float value) {
   if (!(value > 0)) return std::numeric_limits<int>::min();
   int exponent = 0;
   const float digits = std::frexp(value, &exponent);  // half to one
-  return exponent * static_cast<int>(kSteps) / 2 + static_cast<int>(digits * kSteps + 0.5f);
+  return exponent * static_cast<int>(kSteps) / 2 + static_cast<int>(std::lround(digits * kSteps));
 }
 
 std::size_t at(int i) {

@@ -192,7 +192,7 @@ void PriceList::railDoors(bool twin, int atMost) {
   for (std::size_t i = 0; i < rails_.size(); ++i) {
     chosen.offer(static_cast<int>(i), priced(rails_[i].first).leastIn + priced(rails_[i].second).leastOut);
   }
-  for (const int net : nets_) steps_ += (priced(net).entryCount + priced(net).exitCount) * (twin ? 2 : 1);
+  for (const int net : nets_) steps_ += (priced(net).entryCount + priced(net).exitCount) * (twin ? 2L : 1L);
   for (std::size_t i = 0; i < chosen.count(); ++i) {
     const auto [in, out] = rails_[place(chosen[i])];
     ChannelEnds& ends = nextDoors(in, out);

@@ -54,6 +54,7 @@ Result<bool> SelfTest::check() const {
       direction == device::Direction::Send ? device::Direction::Recv : device::Direction::Send;
   const std::vector<ProbeWord> expected = wordsOf(writer, own, link->peer.rank, link->self.rank);
   std::vector<gpu::DeviceWord> found;
+  found.reserve(expected.size());
   for (const ProbeWord& probe : expected) found.push_back({probe.word.address, 0});
   TRY(gpu::takeWords(*device, found));
   bool good = true;

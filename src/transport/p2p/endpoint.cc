@@ -10,9 +10,6 @@
 
 namespace tutti::p2p {
 
-using transport::pairText;
-using transport::sameProcess;
-
 Result<std::unique_ptr<transport::Endpoint>> P2pEndpoint::open(const gpu::Device& device,
                                                                const transport::LinkSpec& link,
                                                                device::Direction direction, bool pulls,

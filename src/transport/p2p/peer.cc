@@ -7,11 +7,6 @@
 
 namespace tutti::p2p {
 
-using transport::pairText;
-using transport::rankText;
-using transport::sameDevice;
-using transport::sameProcess;
-
 namespace {
 
 /// Lets kernels of `device` reach memory of another device of this process. Once per pair; again is no error.

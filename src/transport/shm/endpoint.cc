@@ -13,10 +13,6 @@
 
 namespace tutti::shm {
 
-using transport::pairText;
-using transport::rankText;
-using transport::sameProcess;
-
 Result<std::unique_ptr<transport::Endpoint>> ShmEndpoint::open(const Surroundings& around,
                                                                const transport::LinkSpec& link,
                                                                device::Direction direction) {

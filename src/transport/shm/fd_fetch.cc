@@ -11,8 +11,6 @@
 
 namespace tutti::shm {
 
-using transport::PacketIo;
-
 namespace {
 
 constexpr const char* kDescriptors = "raise the descriptor limit (ulimit -n)";

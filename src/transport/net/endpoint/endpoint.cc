@@ -15,8 +15,6 @@
 namespace tutti::net {
 namespace {
 
-using device::Protocol;
-
 static_assert(sizeof(ProbeMessage) <= kProbeBytes);
 
 std::uint32_t slotBytesOf(const NetPath& path, device::Protocol protocol) {

@@ -27,6 +27,7 @@ struct JoinKey {
   device::Direction direction = device::Direction::Send;
   int device = 0;
   int peerDevice = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): what is compared to 0 there is written by the compiler
   friend auto operator<=>(const JoinKey&, const JoinKey&) = default;
 };
 

@@ -12,7 +12,6 @@ namespace {
 
 namespace ll = device::ll;
 namespace ll128 = device::ll128;
-using device::Protocol;
 
 // Every access of a slot is one of 8 bytes: kernels access the same words at the same time.
 std::uint64_t load(std::uint64_t* word, std::memory_order order) {

@@ -11,8 +11,6 @@
 
 namespace tutti::net {
 
-using device::Protocol;
-
 namespace {
 
 /// Bytes of the longest message of slots of this size.

@@ -16,8 +16,6 @@
 namespace tutti::net::pxn {
 namespace {
 
-using device::Protocol;
-
 constexpr std::uint32_t kMostSlotBytes = 1u << 28;
 static_assert(sizeof(net::ProbeMessage) <= kProbeRoom);
 

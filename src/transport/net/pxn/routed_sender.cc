@@ -8,8 +8,6 @@
 
 namespace tutti::net::pxn {
 
-using device::Direction;
-
 transport::ConnectHandle RoutedSender::handle() const {
   const net::WireHandle wire{transport::identityOf(link_, device::Direction::Send, net::kWireMagic), {}, {}};
   transport::ConnectHandle handle;

@@ -10,8 +10,6 @@
 
 namespace tutti::net::pxn {
 
-using device::Protocol;
-
 namespace {
 
 /// Turns between two looks at what takes a system call or a lock.

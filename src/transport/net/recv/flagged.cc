@@ -9,8 +9,6 @@
 
 namespace tutti::net {
 
-using device::Protocol;
-
 FlaggedRecvLane::FlaggedRecvLane(NetLane& lane, const RecvSetup& setup, Tally& tally)
     : lane_(lane),
       path_(setup.path),

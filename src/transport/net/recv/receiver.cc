@@ -4,8 +4,6 @@
 
 namespace tutti::net {
 
-using device::Protocol;
-
 NetReceiver::NetReceiver(const RecvSetup& setup) : setup_(setup) {
   if (setup_.simple != nullptr) simple_.emplace(*setup_.simple, setup_, tally_);
   if (setup_.flagged != nullptr) flagged_.emplace(*setup_.flagged, setup_, tally_);

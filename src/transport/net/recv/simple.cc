@@ -7,8 +7,6 @@
 
 namespace tutti::net {
 
-using device::Protocol;
-
 SimpleRecvLane::SimpleRecvLane(NetLane& lane, const RecvSetup& setup, Tally& tally)
     : lane_(lane),
       path_(setup.path),

@@ -8,8 +8,6 @@
 
 namespace tutti::net {
 
-using device::Protocol;
-
 FlaggedSendLane::FlaggedSendLane(device::Protocol protocol, NetLane& lane, const SendSetup& setup, Tally& tally,
                                  std::byte* messages)
     : protocol_(protocol),

@@ -6,8 +6,6 @@
 
 namespace tutti::net {
 
-using device::Protocol;
-
 namespace {
 
 /// How often the network is asked whether what was sent has been delivered; a clock is read every so many turns.

@@ -7,8 +7,6 @@
 
 namespace tutti::net {
 
-using device::Protocol;
-
 SimpleSendLane::SimpleSendLane(NetLane& lane, const SendSetup& setup, Tally& tally)
     : lane_(lane),
       path_(setup.path),
