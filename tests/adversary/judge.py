@@ -35,6 +35,7 @@ CONNECTION = re.compile(r"^(?:receive from|send to) rank \d+ \([^)]*\) by \S+ on
 CONSEQUENCE = re.compile("|".join([
     r"its connection to rank \d+",
     r"has given rank \d+ no sign of life",
+    r"has not answered rank \d+",
     r"while rank \d+ still waits for",
     r"Bootstrap: rank \d+ waited in vain for",
     r"the connection from rank \d+ to (?=rank)",
@@ -43,6 +44,7 @@ CONSEQUENCE = re.compile("|".join([
 ]))
 # Who has seen a failure of another rank, and who has heard of it, come last.
 WITNESS = re.compile(r" \((?:seen by rank \d+ \([^)]*\)|heard by rank \d+ of \d+ on host \S+, device -?\d+)\)")
+SEEN = re.compile(r" \(seen by rank (\d+) \(host [^),]*, pid (\d+)[^)]*\)\)")
 HEARER = re.compile(r" \(heard by rank (\d+) of \d+ on host \S+, device (-?\d+)\)$")
 # A rank's own failure, in its words, which may name others.
 OWN = re.compile(r"^rank (\d+) \(host [^),]*, pid (\d+)(?:, device -?\d+)?\) failed: ")
@@ -77,7 +79,7 @@ def head_of(text):
 def blamed(text):
     """The ranks that a text makes the cause; with number -1 where it names only their process. Rank 0 makes the unique
     ids in these jobs."""
-    text = WITNESS.sub("", text)
+    whole, text = text, WITNESS.sub("", text)
     own = OWN.match(text)
     if own:
         return {Named(int(own[1]), int(own[2]))}
@@ -86,7 +88,9 @@ def blamed(text):
     for several in RANKS.findall(head):
         found |= {Named(int(number)) for number in re.findall(r"\d+", several)}
     found = found or {Named(-1, int(pid)) for pid in PROCESS.findall(head)}
-    return found or ({Named(0)} if ROOT.search(head) else set())
+    found = found or ({Named(0)} if ROOT.search(head) else set())
+    # What concerns all ranks, such as a file that is none, has one witness: the rank that has met it.
+    return found or {Named(int(number), int(pid)) for number, pid in SEEN.findall(whole)}
 
 
 @dataclasses.dataclass

@@ -82,10 +82,21 @@ class Texts(unittest.TestCase):
         self.assertEqual(of(abort + ", because rank 2 (host vm, pid 102) died"), judge.OK)
         self.assertEqual(of(abort + ", because rank 3 (host vm, pid 103) died"), judge.MISNAMED)
 
+    def test_who_has_met_what_concerns_all_ranks_is_named(self):
+        text = "cannot read file.1 (NCCL_TOPO_FILE): it is a socket (seen by rank 2 (host vm, pid {}, device 2))"
+        self.assertEqual(of(text.format(102)), judge.OK)
+        self.assertEqual(of(text.format(103)), judge.MISNAMED)
+
+    def test_who_was_not_answered_is_not_the_cause(self):
+        text = "Bootstrap: the bootstrap root at 192.0.2.2<5> has not answered rank 1 for 10000 ms, although its port is"
+        first = judge.Membership({0}, {100}, [IN_ORDER], dead=False)
+        self.assertEqual(of(text, membership=first, reporter=1), judge.OK)
+        self.assertEqual(of(text, reporter=1), judge.MISNAMED)
+
     def test_an_abort_may_quote_another_communicator(self):
-        abort = ("Bootstrap: rank 3 (host vm, pid 103, device 3) aborted its communicator, perhaps because another one of "
-                 "its process had failed: receive from rank 1 (host vm, device 2) by NET/Socket/0 on channel 0 of rank 2 "
-                 "(host vm, device 3): rank 1 (host vm, pid {}) has ended its process (exit)")
+        abort = ("Bootstrap: rank 3 (host vm, pid 103, device 3) aborted its communicator, perhaps because another one "
+                 "of its process had failed: receive from rank 1 (host vm, device 2) by NET/Socket/0 on channel 0 of "
+                 "rank 2 (host vm, device 3): rank 1 (host vm, pid {}) has ended its process (exit)")
         self.assertEqual(of(abort.format(102)), judge.OK)
         self.assertEqual(of(abort.format(101)), judge.MISNAMED)
 

@@ -40,9 +40,12 @@ def plan(random):
     unfit = {"memory", "stack"} if job_plan.SANITIZED else set()
     unfit |= set() if namespaces() else {"shared memory"}
     what = random.choice([w for w in AMOUNTS if w not in unfit])
+    amount = AMOUNTS[what](random)
+    if what == "file size" and not job.by_address:
+        amount = max(amount, 4096)  # the program itself writes a file with the unique id
     processes = range(len(job.ranks_of()))
     troubled = random.choice(([random.choice(processes)], list(processes)))
-    return Plan(job, what, AMOUNTS[what](random), troubled, 40000 + random.randrange(1 << 20))
+    return Plan(job, what, amount, troubled, 40000 + random.randrange(1 << 20))
 
 
 def namespaces():
