@@ -1,11 +1,10 @@
 // Reading settings by name from outside: the values that the library works with.
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "api/boundary.h"
-#include "base/bounded_write.h"
+#include "base/log_output.h"
 #include "base/never_destroyed.h"
 #include "base/settings/params.h"
 
@@ -166,9 +165,7 @@ TUTTI_API(ncclResult_t, ParamGetAllParameterKeys, (const char*** table, int* tab
 
 TUTTI_API(void, ParamDumpAll, (void)) {
   (void)api::api("ncclParamDumpAll", []() -> Status {
-    const WriteSignals guard;
-    std::fputs(visibleSettingsDump(valuesNow()).c_str(), stdout);
-    std::fflush(stdout);
+    LogOutput::writeToStdout(visibleSettingsDump(valuesNow()));
     return {};
   });
 }

@@ -1,5 +1,8 @@
 #include "base/log_output.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -13,6 +16,10 @@ namespace {
 
 /// For whoever reads a debug file that is no file, or standard output where the application made it non-blocking.
 constexpr std::chrono::milliseconds kPatience{1000};
+
+/// Asked when the library is loaded. Where standard output is closed, descriptors that some thread is just making have
+/// its number for a moment, before Fd moves them: a line would end up in shared memory or in a socket.
+const bool hasStdout = ::fcntl(STDOUT_FILENO, F_GETFD) >= 0;
 
 }  // namespace
 
@@ -46,13 +53,14 @@ std::string LogOutput::takeTrouble() {
   return std::exchange(trouble_, {});
 }
 
-void LogOutput::writeToStdout(std::string_view line) {
-  // What the application has printed so far comes first; then the line in one piece, whatever the stream's buffering.
+void LogOutput::writeToStdout(std::string_view text) {
+  if (!hasStdout) return;
+  // What the application has printed so far comes first; then the text in one piece, whatever the stream's buffering.
   {
     const WriteSignals guard;
     std::fflush(stdout);
   }
-  static_cast<void>(writeBounded(::fileno(stdout), line, kPatience));  // if that fails, nobody is left to tell
+  static_cast<void>(writeBounded(::fileno(stdout), text, kPatience));  // if that fails, nobody is left to tell
 }
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 // What the software GPU tells its user, on standard error.
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,10 +13,15 @@
 
 namespace tutti::softgpu {
 
+/// Asked when the library is loaded. Where standard error is closed, descriptors that some thread is just making have
+/// its number for a moment, before Fd moves them: a line would end up in a device's memory.
+inline const bool hasStderr = ::fcntl(STDERR_FILENO, F_GETFD) >= 0;
+
 /// Writes one line, at most 1023 bytes, that begins with "softgpu: ", in one piece, so that lines of several processes
 /// do not mix. `format` as in printf, without the end of the line. Where nobody reads standard error, or a file there
 /// has reached its limit, the line is lost and no signal comes of it. errno stays. Any thread.
 [[gnu::format(printf, 1, 2)]] inline void say(const char* format, ...) {
+  if (!hasStderr) return;
   const int error = errno;
   char line[1024] = "softgpu: ";
   constexpr std::size_t kName = 9;

@@ -46,6 +46,11 @@ def closed_streams_stay_closed():
     run(lambda rank: close([0, 1, 2]), NCCL_P2P_DISABLE=1, NCCL_SHM_DISABLE=1)
 
 
+def what_takes_the_place_of_a_closed_stream_is_not_written_to():
+    with tempfile.NamedTemporaryFile() as file:
+        run(lambda rank: close([1]), QUIET_OPENS=file.name, NCCL_PARAM_DUMP_ALL=1)
+
+
 def to_nobody(rank):
     """Standard output and error are pipes that nobody reads any more."""
     out, into = os.pipe()
@@ -61,4 +66,5 @@ def streams_that_nobody_reads_end_nothing():
 
 
 if __name__ == "__main__":
-    main(closed_streams_stay_closed, streams_that_nobody_reads_end_nothing)
+    main(closed_streams_stay_closed, what_takes_the_place_of_a_closed_stream_is_not_written_to,
+         streams_that_nobody_reads_end_nothing)

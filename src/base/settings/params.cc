@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 
-#include "base/bounded_write.h"
 #include "base/log.h"
+#include "base/log_output.h"
 #include "base/never_destroyed.h"
 #include "base/settings/params_check.h"
 
@@ -165,9 +164,7 @@ const Params& Params::process() {
     for (const std::string& sentence : unknownSettings(env)) warn("{}", sentence);
     Params read = Params::read(env);
     if (read.misc.paramDumpAll) {
-      const WriteSignals guard;
-      std::fputs(visibleSettingsDump(read).c_str(), stdout);
-      std::fflush(stdout);
+      LogOutput::writeToStdout(visibleSettingsDump(read));
     }
     return read;
   }());
