@@ -36,6 +36,8 @@ CONSEQUENCE = re.compile("|".join([
     r"its connection to rank \d+",
     r"has given rank \d+ no sign of life",
     r"has not answered rank \d+",
+    r"closed all connections of rank \d+",
+    r"has not answered rank \d+",
     r"while rank \d+ still waits for",
     r"Bootstrap: rank \d+ waited in vain for",
     r"the connection from rank \d+ to (?=rank)",

@@ -15,6 +15,9 @@ DIED = ("Bootstrap: rank 2 (host vm, pid 102) died or lost its network: its conn
         "a goodbye); look for the first error on that rank, or for the system's out-of-memory killer")
 SILENT = ("Bootstrap: rank 2 (host vm, pid 102) has given rank 3 no sign of life for 5000 ms: is its process stopped "
           "(SIGSTOP, a debugger), its host frozen, or the network between them cut?")
+MUTE = ("Bootstrap: rank 2 (host 127.0.0.1) at 127.0.0.1<1> has not answered rank 3 for 9000 ms, although its port is "
+        "open: is that process stopped (SIGSTOP, a debugger), has it no file descriptors left (its log says so), or has "
+        "it ended while a child that it forked holds its sockets?")
 IN_ORDER = {rank: rank for rank in range(4)}
 TURNED = {rank: (rank + 1) % 4 for rank in range(4)}
 TWO = judge.Membership({2}, {102}, [IN_ORDER, TURNED])
@@ -26,7 +29,7 @@ def of(text, comm=0, membership=TWO, reporter=0):
 
 class Texts(unittest.TestCase):
     def test_the_victim_by_number_is_right(self):
-        for text in (DIED, REPORTER + DIED, SILENT, REPORTER + SILENT):
+        for text in (DIED, REPORTER + DIED, SILENT, REPORTER + SILENT, MUTE, REPORTER + MUTE):
             self.assertEqual(of(text), judge.OK, text)
 
     def test_who_has_seen_or_heard_of_it_is_not_the_cause(self):
