@@ -1,13 +1,17 @@
 #include "base/host.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
-#include <fstream>
+#include <cerrno>
+#include <mutex>
 #include <string>
 
+#include "base/fd.h"
 #include "base/hash.h"
+#include "base/log.h"
 
 namespace tutti {
 
@@ -19,14 +23,22 @@ std::string fullHostName() {
   return name.data();
 }
 
-std::string bootId() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id;
-}
-
 }  // namespace
+
+Result<std::string> bootId(const char* path) {
+  const Fd file(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::array<char, 64> text{};
+  const ssize_t got = file.valid() ? ::read(file.get(), text.data(), text.size()) : -1;
+  if (got < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
+    const int error = errno;
+    return fail(ncclSystemError,
+                "Cannot read {}, by which ranks of one host ({}) know each other: {}. Raise the limits of this process "
+                "(ulimit -n, memory), or set NCCL_HOSTID",
+                path, hostName(), errnoText(error));
+  }
+  const std::string_view read(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  return std::string(read.substr(0, read.find('\n')));
+}
 
 std::string shortHostName(std::string_view fullName) {
   std::string name(fullName.substr(0, fullName.find('.')));
@@ -40,9 +52,15 @@ std::string hostName() {
   return shortHostName(fullHostName());
 }
 
-std::uint64_t hostHash(std::string_view hostId) {
-  if (!hostId.empty()) return hashText(hostId);
-  return hashText(bootId(), hashText(fullHostName()));
+Result<HostIdentity> hostIdentity(std::string_view hostId) {
+  if (!hostId.empty()) return HostIdentity{hashText(hostId), false};
+  static std::mutex mutex;
+  static std::string known;
+  const std::lock_guard lock(mutex);
+  if (known.empty()) {
+    ASSIGN(known, bootId());
+  }
+  return HostIdentity{hashText(known, hashText(fullHostName())), known.empty()};
 }
 
 std::uint64_t processHash() {

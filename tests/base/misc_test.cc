@@ -1,6 +1,7 @@
 // Small parts: hashes, host names, threads, libraries, handles, and the test kit itself.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <atomic>
@@ -28,8 +29,21 @@ TEST(Hash, DependsOnEveryByteAndTheSeed) {
 TEST(Host, NamesAreCutForLogs) {
   EXPECT_EQ(shortHostName("node1.example.org"), "node1");
   EXPECT_EQ(shortHostName("a%b/c"), "a-b-c");
-  EXPECT_EQ(hostHash(), hostHash());
-  EXPECT_NE(hostHash("x"), hostHash("y"));
+  EXPECT_EQ(hostIdentity().value().hash, hostIdentity().value().hash);
+  EXPECT_NE(hostIdentity("x").value().hash, hostIdentity("y").value().hash);
+}
+
+TEST(Host, ABootIdThatCannotBeReadIsAnErrorAndOneThatIsNotThereIsNone) {
+  EXPECT_FALSE(bootId().value().empty());
+  EXPECT_EQ(bootId("/no/such/file").value(), "");
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto read = bootId();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(read.status().code(), ncclSystemError);
+  test::expectLog("Too many open files (24). Raise the limits of this process (ulimit -n");
 }
 
 TEST(Thread, JoinsWhenDestroyed) {

@@ -44,14 +44,16 @@ std::string rankName(const topo::PeerInfo& peer) {
   return fmt::format("rank {} (host {}, pid {})", peer.rank, peer.hostName.data(), peer.pid);
 }
 
-topo::PeerInfo describeSelf(const gpu::Device& device, const CommSettings& settings, int rank, int nRanks) {
+Result<topo::PeerInfo> describeSelf(const gpu::Device& device, const CommSettings& settings, int rank, int nRanks) {
   topo::PeerInfo self;
   self.rank = rank;
   self.version = NCCL_VERSION_CODE;
   self.nRanks = nRanks;
   self.cudaDevice = device.ordinal();
   self.nvmlDevice = device.facts().nvmlIndex;
-  self.hostHash = hostHash(settings.hostId);
+  ASSIGN(const HostIdentity identity, hostIdentity(settings.hostId));
+  self.hostHash = identity.hash;
+  self.bootIdUnknown = identity.bootIdUnknown ? 1 : 0;
   self.processHash = processHash();
   self.networkNamespace = networkNamespace();
   self.pid = getpid();

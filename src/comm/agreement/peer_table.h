@@ -24,7 +24,7 @@ struct CommSettings;
 std::string rankName(const topo::PeerInfo& peer);
 
 /// This rank's own line in the table of ranks.
-topo::PeerInfo describeSelf(const gpu::Device& device, const CommSettings& settings, int rank, int nRanks);
+Result<topo::PeerInfo> describeSelf(const gpu::Device& device, const CommSettings& settings, int rank, int nRanks);
 
 /// Collective: everybody's facts. Refuses, on all ranks alike and by name, ranks that run another version of the
 /// library (ncclInvalidUsage), were told another number of ranks, or run on another kind of device.

@@ -13,7 +13,8 @@ namespace tutti::comm {
 
 Status meetPeers(ncclComm& comm, const OwnMachine& machine) {
   CommParts& parts = comm.parts;
-  topo::PeerInfo self = describeSelf(*parts.device->device, *comm.settings, comm.identity.rank, comm.identity.nRanks);
+  ASSIGN(topo::PeerInfo self,
+         describeSelf(*parts.device->device, *comm.settings, comm.identity.rank, comm.identity.nRanks));
   self.machineHash = machine.hash;
   ASSIGN(parts.peers, gatherPeers(*parts.bootstrap, self));
   if (!comm.options.allowRanksOfOneDevice) TRY(refuseSharedDevices(parts.peers));

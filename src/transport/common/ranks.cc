@@ -2,7 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace tutti::transport {
+
+std::string hostObstacle(const topo::PeerInfo& a, const topo::PeerInfo& b) {
+  if (a.hostHash == b.hostHash) return {};
+  const bool sameName = std::string_view(a.hostName.data()) == b.hostName.data();
+  if (!sameName || a.bootIdUnknown == b.bootIdUnknown) return "the ranks are on different hosts";
+  return fmt::format(
+      "whether the ranks share a host is not known, for {} cannot read /proc/sys/kernel/random/boot_id "
+      "(mount /proc there, or set NCCL_HOSTID alike on all ranks of the host)",
+      rankText(a.bootIdUnknown != 0 ? a : b));
+}
 
 bool sameProcess(const topo::PeerInfo& a, const topo::PeerInfo& b) {
   return a.hostHash == b.hostHash && a.processHash == b.processHash;

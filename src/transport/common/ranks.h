@@ -11,6 +11,8 @@ namespace tutti::transport {
 
 using device::Direction;
 
+/// Why two ranks cannot share memory of their host, for people; empty where they are on one host.
+std::string hostObstacle(const topo::PeerInfo& a, const topo::PeerInfo& b);
 bool sameProcess(const topo::PeerInfo& a, const topo::PeerInfo& b);
 bool sameDevice(const topo::PeerInfo& a, const topo::PeerInfo& b);
 /// "rank 3 (host node7, device 1)".

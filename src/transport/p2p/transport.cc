@@ -11,7 +11,7 @@ namespace {
 
 /// Why two ranks cannot be connected, from facts that both ranks know; empty if nothing speaks against it so far.
 std::string plainObstacle(const P2pOptions& options, const topo::PeerInfo& self, const topo::PeerInfo& peer) {
-  if (self.hostHash != peer.hostHash) return "the ranks are on different hosts";
+  if (std::string obstacle = transport::hostObstacle(self, peer); !obstacle.empty()) return obstacle;
   if (self.softGpu != peer.softGpu) return "one rank uses the software GPU, the other does not";
   if (options.disabled && !transport::sameDevice(self, peer))
     return "disabled by NCCL_P2P_DISABLE or NCCL_P2P_LEVEL=LOC";

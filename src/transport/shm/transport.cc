@@ -13,7 +13,7 @@ ShmTransport::ShmTransport(const gpu::Device& device, ShmOptions options, std::s
 ShmTransport::~ShmTransport() = default;
 
 std::string ShmTransport::whyNot(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
-  if (self.hostHash != peer.hostHash) return "the ranks are on different hosts";
+  if (std::string obstacle = transport::hostObstacle(self, peer); !obstacle.empty()) return obstacle;
   if (self.softGpu != peer.softGpu) return "one rank uses the software GPU, the other does not";
   if (options_.disabled) return "disabled by NCCL_SHM_DISABLE";
   if (!transport::sameProcess(self, peer) && self.networkNamespace != peer.networkNamespace) {

@@ -36,6 +36,10 @@ TEST_F(P2pReach, OtherHostsAreNot) {
   EXPECT_FALSE(reaches(0, ranks[0], ranks[1]));
   EXPECT_FALSE(reaches(1, ranks[1], ranks[0]));
   EXPECT_EQ(whyNot(ranks[0], ranks[1]), "the ranks are on different hosts");
+  ranks[1].bootIdUnknown = 1;
+  const std::string unknown = whyNot(ranks[0], ranks[1]);
+  EXPECT_NE(unknown.find("rank 1 (host "), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("cannot read /proc/sys/kernel/random/boot_id"), std::string::npos) << unknown;
 }
 
 TEST_F(P2pReach, SoftwareAndRealGpusAreNot) {
