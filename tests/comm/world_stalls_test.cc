@@ -116,7 +116,33 @@ TEST(WorldStalls, ACallThatWaitsToBeConnectedIsReportedToo) {
               ncclSuccess);
     m.sync();
   });
-  EXPECT_NE(test::capturedText().find("a call of SendRecv has waited for"), std::string::npos);
+  const std::string log = test::capturedText();
+  EXPECT_NE(log.find("a call of SendRecv has waited for"), std::string::npos) << log;
+  EXPECT_NE(log.find("rank 1 (host "), std::string::npos) << log;
+  EXPECT_NE(log.find("has nothing under way after 0 operations: it has not called the matching Send or Recv"),
+            std::string::npos)
+      << log;
+  EXPECT_NE(log.find(") to post its send"), std::string::npos) << log;
+}
+
+TEST(WorldStalls, ASendWithoutItsReceiveNamesWhoIsToPostIt) {
+  stallAfter("1");
+  test::expectLog("Stall: rank 0 of 3");
+  test::withComm(3, [](test::Member& m) {
+    const test::Ints data(m.gpu, kCount, m.rank);
+    if (m.rank == 1) return;
+    if (m.rank == 2) {
+      EXPECT_TRUE(awaitLog("Stall: rank 0", 1));
+    }
+    ASSERT_EQ(m.rank == 2 ? ncclRecv(data.at(), kCount, ncclInt32, 0, m.comm, m.stream())
+                          : ncclSend(data.at(), kCount, ncclInt32, 2, m.comm, m.stream()),
+              ncclSuccess);
+    m.sync();
+  });
+  const std::string log = test::capturedText();
+  const std::size_t line = log.find("waits for rank 2 (host ");
+  ASSERT_NE(line, std::string::npos) << log;
+  EXPECT_NE(log.find(") to post its receive", line), std::string::npos) << log;
 }
 
 TEST(WorldStalls, WhatIsOffOrMovesIsNotReported) {

@@ -28,6 +28,8 @@ LinkAttempt LinkAttempt::next(std::string_view name) && {
   again.request = request;
   again.transport = transport + 1;
   again.reasons = std::move(reasons);
+  again.tried = true;
+  again.failedHere = failedHere || !error.ok();
   return again;
 }
 

@@ -32,7 +32,9 @@ struct LinkAttempt {
   std::optional<bool> peerWritten;  ///< its word after its probe, where it came while we were joining
   Status error;                     ///< ours, where it was ours
   std::string errorText;
-  std::string reasons;  ///< why earlier transports are out
+  std::string reasons;      ///< why earlier transports are out
+  bool tried = false;       ///< one of these had been opened …
+  bool failedHere = false;  ///< … and failed on our side
   LinkPhase phase = LinkPhase::Handles;
   Deadline until = Deadline::never();  ///< for the message of this phase
 

@@ -193,6 +193,27 @@ Result<bool> Connector::advanceArrived(std::span<LinkAttempt> attempts) const {
   return any;
 }
 
+/// Keeps what is awaited up to date, as long as it lives.
+class Awaiting {
+ public:
+  explicit Awaiting(AwaitedPeers* told) : told_(told) {}
+  Awaiting(const Awaiting&) = delete;
+  ~Awaiting() {
+    if (told_ != nullptr) told_->set({});
+  }
+  void tell(std::span<const LinkAttempt> attempts) const {
+    if (told_ == nullptr) return;
+    std::vector<LinkRequest> links;
+    for (const LinkAttempt& attempt : attempts) {
+      if (attempt.phase == LinkPhase::Handles) links.push_back(attempt.request);
+    }
+    told_->set(std::move(links));
+  }
+
+ private:
+  AwaitedPeers* const told_;
+};
+
 /// Sleeps longer and longer while nothing comes. Nothing wakes it: a message is found a pause later at most.
 class Idle {
  public:
@@ -220,9 +241,12 @@ Result<std::vector<OpenLink>> connectLinks(const ConnectContext& context, std::s
   }
 
   Idle idle;
+  const Awaiting awaiting(context.awaited);
+  awaiting.tell(attempts);
   const auto connected = [](const LinkAttempt& attempt) { return attempt.phase == LinkPhase::Connected; };
   while (!std::all_of(attempts.begin(), attempts.end(), connected)) {
     ASSIGN(const bool any, connector.advanceArrived(attempts));
+    if (any) awaiting.tell(attempts);
     idle.after(any);
   }
 

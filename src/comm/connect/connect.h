@@ -8,6 +8,7 @@
 
 #include "base/control_channel.h"
 #include "base/status.h"
+#include "comm/connect/awaited_peers.h"
 #include "comm/connect/link_types.h"
 #include "device/policy.h"
 #include "topo/machine/peer_info.h"
@@ -31,11 +32,13 @@ struct ConnectContext {
   device::SlotBytes proxiedMeshSlots{};
   /// Peers may come as late as they like, as they may to any operation: nothing is bounded in time but by their death.
   bool peersMayBeLate = false;
+  AwaitedPeers* awaited = nullptr;  ///< is told whom the call waits for; null: nobody wants to know
 };
 
 /// Opens all links at once. Every peer named must ask for the mirrored link (the other direction, the same channels),
 /// in this call or in a later one, in whatever company; other ranks need not take part. A link whose self-test fails is
-/// tried again with the next transport; ncclSystemError naming both ranks where none works.
+/// tried again with the next transport; ncclSystemError naming both ranks where none works, ncclRemoteError where what
+/// was tried failed on the other side alone.
 ///
 /// Why it cannot deadlock: every link advances by itself. Its first message is sent before anything is waited for,
 /// each further one as soon as the peer's last one has come, whatever the other links of the call wait for; sending

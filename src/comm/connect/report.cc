@@ -7,6 +7,13 @@ namespace tutti::comm {
 Status noTransport(const LinkAttempt& attempt, const LinkEnds& ends) {
   const topo::PeerInfo& from = attempt.sends() ? ends.self : ends.peer;
   const topo::PeerInfo& to = attempt.sends() ? ends.peer : ends.self;
+  if (attempt.tried && !attempt.failedHere) {
+    return fail(ncclRemoteError,
+                "Rank {} (host {}, pid {}) could not be connected with {} rank {}: {}. What failed did so on that rank "
+                "or between the two: look for the first error there",
+                ends.peer.rank, ends.peer.hostName.data(), ends.peer.pid,
+                attempt.sends() ? "the sender," : "the receiver,", ends.self.rank, attempt.reasons);
+  }
   return fail(ncclSystemError,
               "No transport found for rank {}[{:x}] -> rank {}[{:x}] (hosts {} and {}): {}. Ranks on "
               "different hosts need a network transport, ranks on one host peer access between their devices",

@@ -21,7 +21,8 @@ std::optional<EndWait> senderWait(const EndReading& end) {
   if (end.protocol != device::Protocol::Simple || end.produced == end.consumed) return std::nullopt;
   const std::string open = slots(end.consumed, end.produced);
   const bool full = end.produced - end.consumed >= device::kSteps;
-  if (full) return EndWait{true, fmt::format("waits for rank {} to take {}", end.peer, open)};
+  const char* how = end.kind == device::ConnKind::Mesh ? ", so to post its receive" : "";
+  if (full) return EndWait{true, fmt::format("waits for rank {} to take {}{}", end.peer, open, how)};
   return EndWait{false, fmt::format("rank {} has not taken {} yet", end.peer, open)};
 }
 

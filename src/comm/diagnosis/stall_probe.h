@@ -42,6 +42,8 @@ class Probe final : public StallProbe {
   bool answered() const;
   RankState state(Time now) const;
   void noteWaits(RankState& own) const;
+  void noteAwaited(RankState& own) const;
+  std::vector<std::string> awaited() const;
   void noteHolds(RankState& own) const;
   std::string headline(const RankState& own) const;
   Diagnosis verdict(const RankState& own) const;

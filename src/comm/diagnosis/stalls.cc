@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
+#include "comm/connect/awaited_peers.h"
 #include "comm/connect/channels.h"
 #include "comm/diagnosis/blocked_by.h"
 #include "comm/diagnosis/stall_probe.h"
@@ -29,6 +30,11 @@ constexpr milliseconds kFresh{700};
 constexpr milliseconds kBetweenWords{1000};
 /// Of a line of the log, which carries no more than 1,023 bytes, prefix included.
 constexpr std::size_t kLineRoom = 880;
+
+/// Whether the operation of that name is sends and receives.
+bool connectsMessages(std::string_view operation) {
+  return operation == device::funcName(device::Func::SendRecv);
+}
 
 /// A number that differs when anything moved.
 std::uint64_t fingerprintOf(const std::vector<EndReading>& ends, std::uint64_t operations) {
@@ -191,7 +197,8 @@ RankState Probe::state(Time now) const {
   } else if (connecting_ != nullptr) {
     own.doing = RankDoing::Connecting;
     setOperation(own, connecting_);
-    own.message = std::string_view(connecting_) == device::funcName(device::Func::SendRecv) ? 1 : 0;
+    own.message = connectsMessages(connecting_) ? 1 : 0;
+    noteAwaited(own);
   }
   if (kernelsRun_ && !deaf_ && readAt_) noteWaits(own);
   noteHolds(own);
@@ -209,6 +216,30 @@ void Probe::noteWaits(RankState& own) const {
     if (place == count) own.waitsFor[count++] = end.peer;
     if (end.starves) own.starves[place][static_cast<std::size_t>(end.kind)] |= channelBit(end.channel);
   }
+}
+
+/// Of a call that waits to be connected.
+void Probe::noteAwaited(RankState& own) const {
+  std::size_t count = 0;
+  for (const LinkRequest& link : at_.awaited.all()) {
+    const auto known = std::span(own.waitsFor).first(count);
+    if (count < RankState::kWaits && std::find(known.begin(), known.end(), link.peer) == known.end())
+      own.waitsFor[count++] = link.peer;
+  }
+}
+
+/// The same for people.
+std::vector<std::string> Probe::awaited() const {
+  std::vector<std::string> lines;
+  if (connecting_ == nullptr) return lines;
+  for (const LinkRequest& link : at_.awaited.all()) {
+    const std::string part = !connectsMessages(connecting_)              ? fmt::format("call {}", connecting_)
+                             : link.direction == device::Direction::Send ? std::string("post its receive")
+                                                                         : std::string("post its send");
+    std::string line = fmt::format("waits for {} to {}", peerText(link.peer), part);
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+  }
+  return lines;
 }
 
 /// Also of connections that no kernel uses any more: what they were given may still be under way.
@@ -264,7 +295,11 @@ Diagnosis Probe::verdict(const RankState& own) const {
 
 std::vector<std::string> Probe::waits() const {
   std::vector<std::string> lines;
-  if (!kernelsRun_ || !readAt_) return underWay();
+  if (!kernelsRun_ || !readAt_) {
+    lines = awaited();
+    for (std::string& line : underWay()) lines.push_back(std::move(line));
+    return lines;
+  }
   if (deaf_) return {"the device does not let its counters be read"};
   for (const EndReading& end : reader_->ends()) {
     if (const auto wait = waitOf(end)) lines.push_back(describeEnd(end, peerText(end.peer), *wait));

@@ -22,6 +22,7 @@ struct PeerInfo;
 
 namespace tutti::comm {
 
+class AwaitedPeers;
 class ChannelSet;
 class Launcher;
 class RankRelays;
@@ -40,6 +41,7 @@ struct StallSubject {
   std::span<const topo::PeerInfo> peers;
   StallBoard& board;                           ///< what peers say of themselves
   const std::atomic<const char*>& connecting;  ///< the operation whose call waits to be connected; null: none does
+  const AwaitedPeers& awaited;                 ///< whom that waits for
 };
 
 /// Of one communicator with peers. All members are called by the watch's thread (comm/ending/watch.h), which never

@@ -72,7 +72,8 @@ StallSubject stallSubject(ncclComm& comm) {
           .relays = parts.relays.get(),
           .peers = parts.peers,
           .board = comm.stalls,
-          .connecting = comm.progress.connecting};
+          .connecting = comm.progress.connecting,
+          .awaited = comm.progress.awaited};
 }
 
 }  // namespace

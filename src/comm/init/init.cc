@@ -101,9 +101,11 @@ Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageCloc
 }
 
 /// A rank that died makes others fail, whose memory and connections then fail for the rest: what fails here may be such
-/// an echo, and word of its cause be under way. Waits a moment for it, and prefers it.
+/// an echo, and word of its cause be under way. Waits a moment for it, and prefers it. Peers hear of a failure of our
+/// own at once: it may be what they wait for in the same way.
 Status causeOf(ncclComm& comm, Status own) {
   if (own.ok() || concernsAllRanks(own) || comm.parts.bootstrap == nullptr) return own;
+  if (faultOf(own) == Fault::Own && !comm.abort.raised()) announceFailure(comm, own, lastErrorText(), Fault::Own);
   const Deadline deadline = Deadline::in(kEchoGrace);
   while (!comm.abort.raised() && !deadline.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   return comm.abort.raised() ? comm.abort.status() : own;

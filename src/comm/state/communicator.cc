@@ -9,20 +9,22 @@
 
 namespace tutti::comm {
 
+void announceFailure(ncclComm& comm, Status why, const std::string& text, Fault fault) {
+  if (!comm.parts.bootstrap) return;
+  if (text == kAbortedHere) return comm.parts.bootstrap->announceAbort(why);
+  // Its name is put in front as peers know it, with host, process and device.
+  const std::string self = describeComm(comm) + ": ";
+  const bool named = fault == Fault::Own && text.starts_with(self);
+  comm.parts.bootstrap->announceFailure(concernsAllRanks(why) ? why : Status(ncclRemoteError),
+                                        named ? text.substr(self.size()) : text, fault == Fault::Other);
+}
+
 void failComm(ncclComm& comm, Status why, Fault fault) {
   // What failed here may only be an echo: a peer's memory is gone because that peer heard of a death before this rank.
   const std::string text = comm.abort.raised() ? comm.abort.text() : lastErrorText();
   comm.abort.raise(why, text, text);
   restoreLastError(comm.abort.text());
-  if (!comm.parts.bootstrap) return;
-  if (text == kAbortedHere) return comm.parts.bootstrap->announceAbort(why);
-  // Its name is put in front as peers know it, with host, process and device.
-  const std::string self = describeComm(comm) + ": ";
-  const std::string_view rest =
-      fault == Fault::Own && text.starts_with(self) ? std::string_view(text).substr(self.size()) : text;
-  const bool seenOf = fault == Fault::Other || concernsAllRanks(why);
-  comm.parts.bootstrap->announceFailure(concernsAllRanks(why) ? why : Status(ncclRemoteError), std::string(rest),
-                                        seenOf);
+  announceFailure(comm, why, text, fault);
 }
 
 std::string describeComm(const ncclComm& comm) {

@@ -12,6 +12,7 @@
 #include "base/abort.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "comm/connect/awaited_peers.h"
 #include "comm/diagnosis/stall_state.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/settings/config.h"
@@ -114,6 +115,7 @@ struct CommProgress {
   std::atomic<bool> ending{false};  ///< somebody frees it: nobody else may
   std::atomic<std::uint64_t> opCount{0};
   std::atomic<const char*> connecting{nullptr};  ///< the operation whose call waits to be connected with peers
+  AwaitedPeers awaited;                          ///< whom that waits for
 };
 
 }  // namespace tutti::comm
@@ -159,6 +161,9 @@ void failComm(ncclComm& comm, Status why, Fault fault);
 inline void failComm(ncclComm& comm, Status why) {
   failComm(comm, why, faultOf(why));
 }
+
+/// Tells the peers of a failure with that text, where no other one was told before. The communicator itself goes on.
+void announceFailure(ncclComm& comm, Status why, const std::string& text, Fault fault);
 
 /// What the abort of a communicator says that its application has aborted.
 inline constexpr const char* kAbortedHere = "the communicator was aborted by ncclCommAbort";

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -194,6 +195,43 @@ TEST(Connect, WithoutAnyTransportBothRanksAreNamed) {
         connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 1));
     EXPECT_EQ(links.status().code(), ncclSystemError);
   });
+}
+
+TEST(Connect, WhatFailsOnOneSideAloneIsThatRanksFailure) {
+  test::allowLog("does not work");
+  test::allowLog("fake transport cannot open");
+  test::allowLog("No transport found for rank");
+  test::allowLog("Rank 1 (host ");
+  World world(2);
+  test::runRanks(2, [&](int rank) {
+    const auto transports = world.transports({{.openFails = rank == 1}});
+    const auto links =
+        connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 1));
+    EXPECT_EQ(links.status().code(), rank == 1 ? ncclSystemError : ncclRemoteError);
+  });
+}
+
+TEST(Connect, WhoIsWaitedForIsToldUntilItHasCalled) {
+  World world(2);
+  AwaitedPeers awaited;
+  std::atomic<bool> called{false};
+  test::runRanks(2, [&](int rank) {
+    const auto transports = world.transports({{}});
+    ConnectContext context{world.control.channel(rank), world.peers, transports, {}};
+    if (rank == 0) context.awaited = &awaited;
+    if (rank == 1) {
+      const Deadline limit = Deadline::in(std::chrono::seconds(20));
+      while (awaited.all().empty() && !limit.expired()) std::this_thread::sleep_for(milliseconds(1));
+      const std::vector<LinkRequest> all = awaited.all();
+      ASSERT_EQ(all.size(), 2U);
+      EXPECT_EQ(all.front().peer, 1);
+      EXPECT_EQ(all.front().direction, device::Direction::Send);
+      called = true;
+    }
+    EXPECT_TRUE(connectLinks(context, ringRequests(rank, 2, 1)).ok());
+    EXPECT_TRUE(called);
+  });
+  EXPECT_TRUE(awaited.all().empty());
 }
 
 /// Asks for the links of one call, and expects them all to be there in the end.
