@@ -111,8 +111,10 @@ void ConnectionLoop::announce(Status why, const std::string& text, bool seenOf) 
   const std::lock_guard lock(mutex_);
   if (s_.failure) return;
   s_.failureTold = true;  // whoever announces has reported it already
-  const std::string told =
-      seenOf ? fmt::format("{} (seen by {})", text, ownName()) : fmt::format("{} failed: {}", ownName(), text);
+  // Where arguments or settings do not fit together, others may have found the same; it is no rank's failure alone.
+  const bool refused = why.code() == ncclInvalidArgument || why.code() == ncclInvalidUsage;
+  const std::string told = seenOf ? fmt::format("{} (seen by {})", text, ownName())
+                                  : fmt::format("{} {}: {}", ownName(), refused ? "gave up" : "failed", text);
   record(ownNotice(seenOf ? Cause::Observed : Cause::Failed, why.code(), told), 0, false);
 }
 

@@ -214,13 +214,16 @@ void ConnectionLoop::onTreeEnd(const Entry& entry) {
   const std::string who =
       host.empty() ? rankText(entry.peer, entry.link->peer().hostText()) : describeLocked(entry.peer);
   const std::string how = end.error != 0 ? errnoText(end.error) : "closed without a goodbye";
-  record(
-      {entry.peer, ncclRemoteError, host,
-       fmt::format("Bootstrap: {} died or lost its network: its connection to rank {} ended ({}); look for the first "
-                   "error on that rank, or for the system's out-of-memory killer",
-                   who, options_.rank, how),
-       Cause::Died},
-      0, true);
+  Notice notice{
+      entry.peer, ncclRemoteError, host,
+      fmt::format("Bootstrap: {} died or lost its network: its connection to rank {} ended ({}); look for the first "
+                  "error on that rank, or for the system's out-of-memory killer",
+                  who, options_.rank, how),
+      Cause::Died};
+  if (!s_.table.empty()) return record(std::move(notice), 0, true);
+  // Before all have joined a rank may give up before this connection carries its words: the root passes them on, and
+  // watches it as well.
+  s_.suspicions.push_back({entry.peer, std::move(notice), Deadline::in(kEchoGrace)});
 }
 
 /// The tree tells whether its process is gone, while it is whole: ranks that have left break it. And nobody else tells

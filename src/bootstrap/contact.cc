@@ -12,6 +12,9 @@
 namespace tutti::bootstrap {
 namespace {
 
+/// A rank listens as long as it is a member; word that it has left may be under way for so long.
+constexpr milliseconds kGone{1000};
+
 /// The root may live in this very process, where it cannot say so.
 const char* ownShortage() {
   const Fd probe(::eventfd(0, EFD_CLOEXEC));
@@ -69,7 +72,8 @@ Status failure(const Contact& contact, const Dialed& dialed) {
 }  // namespace
 
 Result<std::unique_ptr<Link>> makeContact(const Contact& contact, ConnectionLoop& loop, const Abort* abort) {
-  DialLimits limits{contact.listening, contact.deadline, contact.answer, abort, {}};
+  DialLimits limits{contact.listening, contact.deadline, contact.answer, abort};
+  if (contact.peer >= 0) limits.refusals = kGone;
   limits.stop = [&]() -> Status {
     TRY(loop.checkFailure());
     if (!loop.hasLeft(contact.peer)) return Status();

@@ -161,7 +161,7 @@ RootState::Sends RootState::onClosed(Conn conn) {
                   fmt::format("Bootstrap: {} died or gave up while the communicator was being made: its connection to "
                               "the root closed; look for the first error on that rank",
                               nameOf(row->info)),
-                  Cause::Died, row->info.pid});
+                  Cause::Observed, row->info.pid});
 }
 
 RootState::Sends RootState::onSilence(Conn conn, milliseconds silence) {

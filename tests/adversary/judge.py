@@ -49,7 +49,7 @@ WITNESS = re.compile(r" \((?:seen by rank \d+ \([^)]*\)|heard by rank \d+ of \d+
 SEEN = re.compile(r" \(seen by rank (\d+) \(host [^),]*, pid (\d+)[^)]*\)\)")
 HEARER = re.compile(r" \(heard by rank (\d+) of \d+ on host \S+, device (-?\d+)\)$")
 # A rank's own failure, in its words, which may name others.
-OWN = re.compile(r"^rank (\d+) \(host [^),]*, pid (\d+)(?:, device -?\d+)?\) failed: ")
+OWN = re.compile(r"^rank (\d+) \(host [^),]*, pid (\d+)(?:, device -?\d+)?\) (?:failed|gave up): ")
 RANK = re.compile(r"\brank (\d+)\b(?: \((?:host [^),]*, )?(?:device \d+, )?pid (\d+)(?:, device -?\d+)?\))?")
 RANKS = re.compile(r"\branks ((?:\d+(?:, | and )?)+)")
 # Whose unique id it was: where that rank has never been heard of, its address is all there is.

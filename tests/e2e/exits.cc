@@ -12,6 +12,7 @@
 //   wait              until what was launched is done or the communicator has failed
 //   count:N           floats of an operation from now on, at most 4096, which it is at first
 //   comm:N            the steps that follow are of communicator N, 0 to 3; at first of 0
+//   both              does nothing, but says so
 //   watch             until the communicator has failed; says its error and goes on
 //   abort             ncclCommAbort
 //   files:N           no more than N descriptors can be opened besides those that are
@@ -201,6 +202,7 @@ ncclResult_t run(const std::string& name, const std::string& value) {
   if (name == "destroy") return ncclCommDestroy(me.comm);
   if (name == "count") return me.count = std::stoul(value), ncclSuccess;
   if (name == "comm") return use(std::stoul(value));
+  if (name == "both") return ncclSuccess;
   if (name == "watch") return watch();
   if (name == "abort") return abortCurrent();
   if (name == "files") return limitFiles(std::stoul(value));

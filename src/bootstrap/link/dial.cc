@@ -62,6 +62,7 @@ class Call {
   milliseconds try_{0};
   milliseconds pause_ = kFirstPause;
   int closedInOrder_ = 0;
+  Deadline refusedUntil_ = Deadline::in(limits_.refusals);  ///< of refusals one after the other
 };
 
 bool Call::stopped() {
@@ -85,6 +86,8 @@ Call::Step Call::connect(Socket& socket) {
   const int error = outcome.kind == IoOutcome::Kind::TimedOut ? ETIMEDOUT : outcome.error;
   // Ports come back; of the other resources of this process there is no telling.
   if (isLocalTrouble(error) && error != EADDRNOTAVAIL) return end(Kind::OwnTrouble, error);
+  if (error != ECONNREFUSED) refusedUntil_ = Deadline::in(limits_.refusals);
+  if (limits_.refusals > milliseconds(0) && refusedUntil_.expired()) return end(Kind::NobodyListens, error);
   const bool passes = mayComeUpYet(error) || error == EADDRNOTAVAIL;
   return passes && !until.expired() ? Step::Again : end(Kind::NobodyListens, error);
 }

@@ -29,6 +29,7 @@ struct DialLimits {
   Deadline deadline = Deadline::never();   ///< how long the other side may turn this one away
   milliseconds answer{10'000};             ///< how long it may leave a connection without an answer
   const Abort* abort = nullptr;            ///< may be null
+  milliseconds refusals{0};                ///< how long it may refuse outright, where less than `listening`; 0: so long
   std::function<Status()> stop;            ///< asked now and then; an error ends it; may be empty
 };
 
