@@ -216,7 +216,7 @@ class Splitter {
 
 }  // namespace
 
-Result<Topology> buildTopology(const XmlElement& xml, const TopologyUse& use, PathSettings settings) {
+Result<Topology> buildTopology(const XmlElement& xml, const TopologyUse& use, const PathSettings& settings) {
   ASSIGN(const XmlElement used, select(xml, use));
   Topology topology;
   std::vector<std::vector<int>> groups;

@@ -36,6 +36,6 @@ struct Topology {
 /// Reads a machine out of `xml` for `use`: trims what is not used, gives ranks, builds nodes and links, computes paths,
 /// splits off GPUs that only the network reaches (docs/topology.md, "GPU groups"). GPUs keep the ranks of the use.
 /// Errors: ncclInvalidUsage, naming element, line and attribute; ncclInvalidArgument: a GPU the file does not have.
-Result<Topology> buildTopology(const XmlElement& xml, const TopologyUse& use, PathSettings settings);
+Result<Topology> buildTopology(const XmlElement& xml, const TopologyUse& use, const PathSettings& settings);
 
 }  // namespace tutti::topo
