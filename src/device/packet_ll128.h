@@ -51,7 +51,7 @@ TUTTI_PURE std::uint32_t bytesOf(std::uint32_t lane) {
 
 /// Lines that a packet with `bytes` of data needs, at least one.
 TUTTI_PURE std::uint32_t linesFor(std::uint64_t bytes) {
-  if (bytes > (kLinesPerPacket - 1) * kLineFull) return kLinesPerPacket;
+  if (bytes > std::uint64_t{kLinesPerPacket - 1} * kLineFull) return kLinesPerPacket;
   return bytes == 0 ? 1 : (static_cast<std::uint32_t>(bytes) + kLineFull - 1) / kLineFull;
 }
 
