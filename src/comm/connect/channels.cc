@@ -132,7 +132,12 @@ Status ChannelSet::add(OpenLink link) {
     const std::size_t place = layout.conn(link.request.direction, link.request.kind, channel, peer);
     TRY(upload(*device_, link.endpoints[i]->view(), table_.address() + place));
   }
-  for (const auto& endpoint : link.endpoints) TRY(drive(*endpoint));
+  for (const auto& endpoint : link.endpoints) {
+    TRY(drive(*endpoint));
+    if (endpoint->task() != nullptr && link.request.kind == device::ConnKind::Mesh) {
+      proxiedMeshPeer_ = link.request.peer;
+    }
+  }
   const std::lock_guard lock(mutex_);
   OpenLink& held = links_[slotOf(link.request.peer, link.request.kind, link.request.direction)];
   if (held.endpoints.empty()) {

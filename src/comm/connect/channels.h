@@ -85,6 +85,8 @@ class ChannelSet {
   void driveBy(proxy::ProgressGroup& progress) { progress_ = &progress; }
   /// Whether there are any.
   bool driven() const { return driven_; }
+  /// A rank whose Mesh connections need it, so that no kernel of ours reaches its memory; -1: there is none.
+  int proxiedMeshPeer() const { return proxiedMeshPeer_; }
 
   /// Those of a link's ends that are connected. Any thread, while the set lives.
   std::vector<ConnectedEnd> endsOf(const LinkRequest& link) const;
@@ -117,6 +119,7 @@ class ChannelSet {
   gpu::DeviceBuffer table_;
   proxy::ProgressGroup* progress_ = nullptr;
   bool driven_ = false;
+  int proxiedMeshPeer_ = -1;
 };
 
 /// Opens those of `wanted` that are not connected yet; waits for the peers of these to do the same.

@@ -31,7 +31,7 @@ class CommWork {
   /// Opens those connections; waits for these peers to do the same.
   Status connect();
   /// Loads the kernels of the plan. Loading may wait for the device, so all communicators of a group do it before the
-  /// first of them launches.
+  /// first of them launches. Errors: what the planner relied on has not come about (checkMesh()); the driver's.
   Status loadKernels();
   /// Puts all kernels on the streams; never waits.
   Status launch();
@@ -42,6 +42,8 @@ class CommWork {
   const Plan& planned() const { return plan_; }
 
  private:
+  Status checkMesh() const;
+
   ncclComm* comm_ = nullptr;
   std::optional<CallGate::Pass> pass_;
   std::vector<Op> ops_;
