@@ -31,16 +31,20 @@ static_assert(sizeof(IpcHandle) <= CU_IPC_HANDLE_SIZE);
 
 constexpr char kMagic[8] = {'s', 'o', 'f', 't', 'g', 'p', 'u', '2'};
 
-IpcHandle describe(const Backing& backing) {
-  struct stat status = {};
-  ::fstat(backing.fd(), &status);
-  IpcHandle handle = {};
-  std::memcpy(handle.magic, kMagic, sizeof(kMagic));
-  handle.pid = ::getpid();
-  handle.fd = backing.fd();
-  handle.inode = status.st_ino;
-  handle.mapBytes = backing.size();
-  return handle;
+/// CUDA_ERROR_OPERATING_SYSTEM where other processes cannot reach it.
+CUresult describe(const Backing& backing, IpcHandle* handle) {
+  const int fd = backing.fd();
+  if (fd < 0) {
+    say("the program has closed the descriptor of its device memory: no other process can map that memory");
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+  *handle = {};
+  std::memcpy(handle->magic, kMagic, sizeof(kMagic));
+  handle->pid = ::getpid();
+  handle->fd = fd;
+  handle->inode = backing.inode();
+  handle->mapBytes = backing.size();
+  return CUDA_SUCCESS;
 }
 
 template <class Handle>
@@ -98,7 +102,8 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* result, CUdeviceptr pointer) {
     if (result == nullptr || allocation == nullptr || allocation->kind != MemoryKind::Device || allocation->pooled) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    IpcHandle handle = describe(*allocation->backing);
+    IpcHandle handle;
+    if (const CUresult error = describe(*allocation->backing, &handle); error != CUDA_SUCCESS) return error;
     handle.offset = allocation->offset;
     handle.size = allocation->size;
     Device& device = *machine().devices[static_cast<std::size_t>(allocation->device)];
@@ -151,7 +156,8 @@ __attribute__((visibility("default"))) int softgpuMemoryWindow(int ordinal, void
     if (window == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     *base = window->base();
     *bytes = window->size();
-    IpcHandle handle = describe(*window);
+    IpcHandle handle;
+    if (const CUresult error = describe(*window, &handle); error != CUDA_SUCCESS) return error;
     handle.size = window->size();
     handle.physicalDevice = device->facts().physical;
     pack(handle, result);
@@ -164,7 +170,8 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle* result, CUevent event) {
     const auto found = machine().events.find(event);
     if (found == nullptr || found->shared() == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    IpcHandle handle = describe(*found->sharedPage);
+    IpcHandle handle;
+    if (const CUresult error = describe(*found->sharedPage, &handle); error != CUDA_SUCCESS) return error;
     handle.detail = found->flags();
     pack(handle, result);
     return CUDA_SUCCESS;

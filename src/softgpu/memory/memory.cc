@@ -78,8 +78,19 @@ std::shared_ptr<Backing> Backing::adopt(Fd fd, std::size_t size) {
   return std::make_shared<Backing>(std::move(fd), base, size);
 }
 
+Backing::Backing(Fd fd, void* base, std::size_t size) : fd_(std::move(fd)), base_(base), size_(size) {
+  struct stat status = {};
+  if (::fstat(fd_.get(), &status) == 0) inode_ = status.st_ino;
+}
+
 Backing::~Backing() {
   ::munmap(base_, size_);
+  if (fd() < 0) static_cast<void>(fd_.release());
+}
+
+int Backing::fd() const {
+  struct stat status = {};
+  return ::fstat(fd_.get(), &status) == 0 && status.st_ino == inode_ ? fd_.get() : -1;
 }
 
 bool MemoryTable::insert(std::shared_ptr<Allocation> allocation) {

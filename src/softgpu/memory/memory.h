@@ -25,12 +25,15 @@ class Backing {
   static std::shared_ptr<Backing> create(std::size_t size, int physicalDevice);
   /// Maps a memfd received from elsewhere; null when it cannot be mapped.
   static std::shared_ptr<Backing> adopt(Fd fd, std::size_t size);
-  Backing(Fd fd, void* base, std::size_t size) : fd_(std::move(fd)), base_(base), size_(size) {}
+  Backing(Fd fd, void* base, std::size_t size);
   ~Backing();
   Backing(const Backing&) = delete;
   Backing& operator=(const Backing&) = delete;
 
-  int fd() const { return fd_.get(); }
+  /// Of the memfd. -1 where the program has closed it: some close all that they find open, and by now the number may
+  /// mean a file of theirs. Any thread.
+  int fd() const;
+  std::uint64_t inode() const { return inode_; }
   char* base() const { return static_cast<char*>(base_); }
   std::size_t size() const { return size_; }
 
@@ -38,6 +41,7 @@ class Backing {
   Fd fd_;
   void* base_;
   std::size_t size_;
+  std::uint64_t inode_ = 0;
 };
 
 /// A memfd without a mapping, named after the device it stands for.

@@ -1,6 +1,5 @@
 #include "softgpu/memory/window.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -130,9 +129,8 @@ void Window::free(const Allocation& allocation) {
 
 void Window::punch(std::size_t begin, std::size_t end) {
   if (begin >= end) return;
-  while (::fallocate(backing_->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
-                     static_cast<off_t>(end - begin)) != 0 &&
-         errno == EINTR) {
+  // By address and not by descriptor, which the program may have closed.
+  while (::madvise(backing_->base() + begin, end - begin, MADV_REMOVE) != 0 && errno == EINTR) {
   }
 }
 

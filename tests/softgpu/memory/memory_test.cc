@@ -1,8 +1,11 @@
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <string>
 #include <vector>
 
 #include "softgpu/cuda_fixture.h"
@@ -62,6 +65,63 @@ TEST_F(Memory, SizesThatOverflowAreTooMuch) {
   std::size_t after = 0;
   EXPECT_CU(cuMemGetInfo(&after, &total));
   EXPECT_EQ(before, after);
+}
+
+/// The descriptor of the memory of device 0, which has so many bytes; -1: there is none.
+int windowDescriptor(std::size_t bytes) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    struct stat status = {};
+    const int fd = std::stoi(entry.path().filename());
+    std::error_code gone;  // the iterator's own
+    const std::string name = std::filesystem::read_symlink(entry.path(), gone);
+    const bool named = name.find("softgpu-device-0") != std::string::npos;
+    if (named && ::fstat(fd, &status) == 0 && static_cast<std::size_t>(status.st_size) == bytes) return fd;
+  }
+  return -1;
+}
+
+/// Another file in place of a descriptor, as after a program has closed all that it found open; put back at the end.
+class Replaced {
+ public:
+  Replaced(int fd, int by) : fd_(fd), kept_(::dup(fd)) { ::dup2(by, fd); }
+  ~Replaced() {
+    ::dup2(kept_, fd_);
+    ::close(kept_);
+  }
+
+ private:
+  const int fd_;
+  const int kept_;
+};
+
+TEST_F(Memory, FileThatTookTheNumberOfItsDescriptorIsNeitherReadNorChanged) {
+  constexpr std::size_t kBytes = std::size_t{4} << 20;
+  void* base = nullptr;
+  std::size_t windowBytes = 0;
+  CUipcMemHandle handle = {};
+  ASSERT_EQ(softgpuMemoryWindow(0, &base, &windowBytes, &handle), CUDA_SUCCESS);
+  const int window = windowDescriptor(windowBytes);
+  ASSERT_GE(window, 0);
+  CUdeviceptr pointer = 0;
+  EXPECT_CU(cuMemAlloc(&pointer, kBytes));
+  EXPECT_CU(cuMemsetD8(pointer, 0x11, kBytes));
+
+  const std::string before(pointer - address(base) + kBytes, 'x');
+  const int other = ::memfd_create("other", MFD_CLOEXEC);
+  ASSERT_EQ(::pwrite(other, before.data(), before.size(), 0), static_cast<ssize_t>(before.size()));
+  {
+    const Replaced replaced(window, other);
+    EXPECT_CU_ERROR(cuIpcGetMemHandle(&handle, pointer), CUDA_ERROR_OPERATING_SYSTEM);
+    EXPECT_CU(cuMemsetD8(pointer, 0, kBytes));
+    std::string cleared(kBytes, 'x');
+    EXPECT_CU(cuMemcpyDtoH(cleared.data(), pointer, kBytes));
+    EXPECT_EQ(cleared, std::string(kBytes, '\0'));
+    EXPECT_CU(cuMemFree(pointer));
+  }
+  std::string after(before.size(), '\0');
+  EXPECT_EQ(::pread(other, after.data(), after.size(), 0), static_cast<ssize_t>(after.size()));
+  EXPECT_TRUE(after == before);
+  ::close(other);
 }
 
 /// Pages of a range that have memory behind them.
