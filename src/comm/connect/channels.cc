@@ -153,6 +153,19 @@ Status ChannelSet::add(OpenLink link) {
   return {};
 }
 
+/// Algorithms over Mesh connections are planned where all ranks reach each other's memory by what the transports say of
+/// themselves. Where these fail as they connect, the network takes their place; its slots hold messages, and such an
+/// algorithm would go wrong in them without a word.
+Status ChannelSet::checkMesh(const char* func, const char* algorithm) const {
+  if (proxiedMeshPeer_ < 0) return {};
+  return fail(
+      ncclSystemError,
+      "{} by {} needs memory that rank {} of {} on host {}, device {}, and rank {} share, but only the network "
+      "connects them: P2P and SHM failed as they connected, for the reasons in the warnings above. Remove these "
+      "(memory, limits such as ulimit -f and -n), or set NCCL_P2P_DISABLE=1 and NCCL_SHM_DISABLE=1 on all ranks",
+      func, algorithm, plan_.rank, plan_.nRanks, hostName(), device_->ordinal(), proxiedMeshPeer_);
+}
+
 Status ChannelSet::drive(transport::Endpoint& endpoint) {
   proxy::ProgressTask* const task = endpoint.task();
   if (task == nullptr) return {};

@@ -85,8 +85,9 @@ class ChannelSet {
   void driveBy(proxy::ProgressGroup& progress) { progress_ = &progress; }
   /// Whether there are any.
   bool driven() const { return driven_; }
-  /// A rank whose Mesh connections need it, so that no kernel of ours reaches its memory; -1: there is none.
-  int proxiedMeshPeer() const { return proxiedMeshPeer_; }
+  /// Whether the memory of all ranks with Mesh connections is in reach of kernels; ncclSystemError naming a rank that
+  /// only the network connects. `func` by `algorithm` is what needs it.
+  Status checkMesh(const char* func, const char* algorithm) const;
 
   /// Those of a link's ends that are connected. Any thread, while the set lives.
   std::vector<ConnectedEnd> endsOf(const LinkRequest& link) const;
@@ -119,7 +120,7 @@ class ChannelSet {
   gpu::DeviceBuffer table_;
   proxy::ProgressGroup* progress_ = nullptr;
   bool driven_ = false;
-  int proxiedMeshPeer_ = -1;
+  int proxiedMeshPeer_ = -1;  ///< a rank whose Mesh connections need that, -1: none
 };
 
 /// Opens those of `wanted` that are not connected yet; waits for the peers of these to do the same.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "comm/connect/attempt.h"
+#include "comm/connect/awaited_peers.h"
 #include "comm/connect/exchange.h"
 #include "comm/connect/report.h"
 

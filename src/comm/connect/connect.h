@@ -8,7 +8,6 @@
 
 #include "base/control_channel.h"
 #include "base/status.h"
-#include "comm/connect/awaited_peers.h"
 #include "comm/connect/link_types.h"
 #include "device/policy.h"
 #include "topo/machine/peer_info.h"
@@ -21,6 +20,8 @@ struct OpenLink {
   LinkRequest request;
   std::vector<std::unique_ptr<transport::Endpoint>> endpoints;
 };
+
+class AwaitedPeers;
 
 /// Everything connectLinks needs to know; borrowed for the call.
 struct ConnectContext {

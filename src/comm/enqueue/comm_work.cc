@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <string>
 
-#include "base/log.h"
 #include "comm/connect/channels.h"
 #include "comm/init/connect_stage.h"
 #include "comm/launch/device_pool.h"
@@ -69,21 +68,10 @@ Status CommWork::connect() {
   return connectMissing(*comm_, plan_, missing_);
 }
 
-/// Algorithms over Mesh connections are planned where all ranks reach each other's memory by what the transports say of
-/// themselves. Where these fail as they connect, the network takes their place; its slots hold messages, and such an
-/// algorithm would go wrong in them without a word.
 Status CommWork::checkMesh() const {
-  const int peer = comm_->parts.channels->proxiedMeshPeer();
-  if (peer < 0) return {};
   for (const PlannedLaunch& planned : plan_.launches) {
     if (!isMesh(planned.algorithm)) continue;
-    return fail(
-        ncclSystemError,
-        "{} by {} needs memory that rank {} of {} and rank {} share, but only the network connects them: P2P and "
-        "SHM failed as they connected, for the reasons in the warnings above. Remove these (memory, limits such "
-        "as ulimit -f and -n), or set NCCL_P2P_DISABLE=1 and NCCL_SHM_DISABLE=1 on all ranks",
-        device::funcName(planned.func), device::algorithmName(planned.algorithm), comm_->identity.rank,
-        comm_->identity.nRanks, peer);
+    TRY(comm_->parts.channels->checkMesh(device::funcName(planned.func), device::algorithmName(planned.algorithm)));
   }
   return {};
 }

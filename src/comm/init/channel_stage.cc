@@ -73,7 +73,7 @@ StallSubject stallSubject(ncclComm& comm) {
           .peers = parts.peers,
           .board = comm.stalls,
           .connecting = comm.progress.connecting,
-          .awaited = comm.progress.awaited};
+          .awaited = *comm.progress.awaited};
 }
 
 }  // namespace

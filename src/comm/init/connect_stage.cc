@@ -45,7 +45,7 @@ Status connectMissing(ncclComm& comm, const PlanNeeds& needs, std::span<const Li
   ASSIGN(const gpu::ContextGuard context, comm.parts.device->device->enter());
   ConnectContext connecting = connectContext(comm);
   connecting.peersMayBeLate = true;
-  connecting.awaited = &comm.progress.awaited;
+  connecting.awaited = comm.progress.awaited.get();
   TRY(openMissing(connecting, *comm.parts.channels, missing));
   // Told once: from then on nothing of theirs is missing.
   if (needs.usesTree) info(kInit, "Connected all trees");

@@ -1,10 +1,11 @@
 #include "comm/state/communicator.h"
 
 #include <fmt/format.h>
-#include "base/host.h"
 
+#include "base/host.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
+#include "comm/connect/awaited_peers.h"
 #include "comm/state/exit_delivery.h"
 
 namespace tutti::comm {
@@ -40,7 +41,9 @@ ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configurat
       config(std::move(configuration)),
       settings(std::move(process)),
       options(std::move(asked)),
-      redOps(reinterpret_cast<std::uintptr_t>(this)) {}
+      redOps(reinterpret_cast<std::uintptr_t>(this)) {
+  progress.awaited = std::make_shared<tutti::comm::AwaitedPeers>();
+}
 
 ncclComm::~ncclComm() {
   tutti::comm::ExitDelivery::instance().remove(*this);

@@ -12,7 +12,6 @@
 #include "base/abort.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "comm/connect/awaited_peers.h"
 #include "comm/diagnosis/stall_state.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/settings/config.h"
@@ -39,6 +38,7 @@ class Transport;
 namespace tutti::comm {
 
 class AbortWord;
+class AwaitedPeers;
 class BackgroundTask;
 class ChannelSet;
 class CommNetwork;
@@ -115,7 +115,7 @@ struct CommProgress {
   std::atomic<bool> ending{false};  ///< somebody frees it: nobody else may
   std::atomic<std::uint64_t> opCount{0};
   std::atomic<const char*> connecting{nullptr};  ///< the operation whose call waits to be connected with peers
-  AwaitedPeers awaited;                          ///< whom that waits for
+  std::shared_ptr<AwaitedPeers> awaited;         ///< whom that waits for; never null
 };
 
 }  // namespace tutti::comm

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "comm/connect/awaited_peers.h"
 #include "support/fake_control_channel.h"
 #include "support/log_capture.h"
 #include "support/thread_ranks.h"
