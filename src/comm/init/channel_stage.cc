@@ -56,7 +56,10 @@ proxy::GroupHooks progressHooks(ncclComm& comm) {
   hooks.busy = [&launcher = *comm.parts.launcher] { return launcher.launchedUnseen(); };
   hooks.aborted = [&abort = comm.abort] { return abort.raised(); };
   // What was reported names connection, rank, host and cause.
-  hooks.failed = [&comm](Status why) { failComm(comm, why); };
+  // Wrong usage that is met on a connection is its peer's: that one has left, or has called something else.
+  hooks.failed = [&comm](Status why) {
+    failComm(comm, why, why.code() == ncclInvalidUsage ? Fault::Other : faultOf(why));
+  };
   return hooks;
 }
 
