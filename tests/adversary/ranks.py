@@ -47,8 +47,8 @@ class Process:
 
     def __init__(self, build, ranks, command, env, folder, prepare=None, wrapper=(), close_streams=(),
                  limits=None):
-        """`prepare` runs in the child before the program, which has these `limits`; `wrapper` is put in front of the command; `close_streams`
-        are the standard streams that the program begins without."""
+        """`prepare` runs in the child before the program, which has these `limits`; `wrapper` is put in front of the
+        command; `close_streams` are the standard streams that the program begins without."""
         self.ranks = ranks
         self.events = []
         self.began = time.monotonic()
@@ -80,6 +80,8 @@ class Process:
 
     def read(self):
         """Takes in what has been reported. Never waits."""
+        # Asked first: what a process reported before its end is then there to be read.
+        over = self.ended is None and self.child.poll() is not None
         if self._reader is not None:
             try:
                 while chunk := os.read(self._reader, 65536):
@@ -88,7 +90,7 @@ class Process:
                 pass
             *lines, self._rest = self._rest.split(b"\n")
             self.events += [event for line in lines if (event := parse(line.decode(errors="replace")))]
-        if self.ended is None and self.child.poll() is not None:
+        if over:
             self.ended = time.monotonic()
         return self.events
 
