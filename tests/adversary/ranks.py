@@ -159,6 +159,9 @@ class Job:
                 process.signal(number)
             self._due = [due for due in self._due if due[0] > now]
             if until():
+                # A process that was asked before the others ended may have reported what they ended for since then.
+                for process in self.processes:
+                    process.read()
                 return True
             if now > deadline:
                 return False
