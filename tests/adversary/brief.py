@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The campaign in brief, run by hand with TUTTI_BUILD=build: runs of a fixed seed in which every verdict must be "ok";
-and one whose ranks lie about what they were told, which the judge must notice."""
+"""The campaign in brief, as a test: runs of a fixed seed in which every verdict must be "ok"; and one whose ranks lie
+about what they were told, which the judge must notice."""
 import os
 import pathlib
 import random
