@@ -95,9 +95,14 @@ ReceivedPacket receivePacket(int line, std::span<std::byte> into) {
   msghdr message = messageOf(content);
   DescriptorRoom room;
   message.msg_control = room.bytes;
-  message.msg_controllen = CMSG_LEN(sizeof(int));  // of more than one descriptor the system closes the others
-  const ssize_t got =
-      uninterrupted([&] { return ::recvmsg(line, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC); });
+  const auto receive = [&] {
+    message.msg_controllen = CMSG_LEN(sizeof(int));  // of more than one descriptor the system closes the others
+    return uninterrupted([&] { return ::recvmsg(line, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC); });
+  };
+  ssize_t got = receive();
+  // Linux looks at the queue first and at the other end's goodbye afterwards: of a packet that was sent, and the line
+  // closed, between the two looks, it reports the end alone. The packet is there at the second call.
+  if (got == 0) got = receive();
   if (got < 0 && errno == EAGAIN) return {PacketIo::Again, 0, {}};
   if (got <= 0) return {PacketIo::Gone, 0, {}};
   return {PacketIo::Done, static_cast<std::size_t>(got), attachedTo(message)};

@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "support/log_capture.h"
@@ -301,6 +304,37 @@ TEST(LocalListener, ForgetsWhenItIsClosedThatDescriptorsHadRunOut) {
   }
   listener.close();
   EXPECT_EQ(listener.patience(), -1);
+}
+
+/// Until something has come, or the end.
+PacketIo awaitPacket(int line) {
+  int content = 0;
+  while (true) {
+    const PacketIo state = receivePacket(line, std::as_writable_bytes(std::span(&content, 1))).state;
+    if (state != PacketIo::Again) return state;
+  }
+}
+
+TEST(LocalPacket, SentJustBeforeTheEndIsNeverTakenForTheEnd) {
+  constexpr int kLines = 30'000;
+  std::atomic<int> next{-1};  // the sender's end of the line that is to be used and closed
+  std::atomic<bool> ended{false};
+  std::thread sender([&] {
+    while (!ended) {
+      const Fd line(next.exchange(-1));
+      if (!line.valid()) continue;
+      EXPECT_EQ(sendPacket(line.get(), packetOf(7)), PacketIo::Done);
+    }
+  });
+  int lost = 0;
+  for (int i = 0; i < kLines; ++i) {
+    auto [ours, theirs] = joinedSockets();
+    next = theirs.release();
+    lost += awaitPacket(ours.get()) == PacketIo::Done ? 0 : 1;
+  }
+  ended = true;
+  sender.join();
+  EXPECT_EQ(lost, 0);
 }
 
 TEST(LocalListener, SaysThatThereAreNoDescriptors) {
