@@ -1,5 +1,7 @@
 #include "comm/connect/channels.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -135,7 +137,8 @@ Status ChannelSet::add(OpenLink link) {
   for (const auto& endpoint : link.endpoints) {
     TRY(drive(*endpoint));
     if (endpoint->task() != nullptr && link.request.kind == device::ConnKind::Mesh) {
-      proxiedMeshPeer_ = link.request.peer;
+      // Of several the one that accuses this rank itself: of its own failures it knows best.
+      if (!proxiedMesh_ || link.fallback.side == Fallback::Side::Here) proxiedMesh_ = link.fallback;
     }
   }
   const std::lock_guard lock(mutex_);
@@ -157,13 +160,23 @@ Status ChannelSet::add(OpenLink link) {
 /// themselves. Where these fail as they connect, the network takes their place; its slots hold messages, and such an
 /// algorithm would go wrong in them without a word.
 Status ChannelSet::checkMesh(const char* func, const char* algorithm) const {
-  if (proxiedMeshPeer_ < 0) return {};
-  return fail(
-      ncclSystemError,
-      "{} by {} needs memory that rank {} of {} on host {}, device {}, and rank {} share, but only the network "
-      "connects them: P2P and SHM failed as they connected, for the reasons in the warnings above. Remove these "
-      "(memory, limits such as ulimit -f and -n), or set NCCL_P2P_DISABLE=1 and NCCL_SHM_DISABLE=1 on all ranks",
-      func, algorithm, plan_.rank, plan_.nRanks, hostName(), device_->ordinal(), proxiedMeshPeer_);
+  if (!proxiedMesh_) return {};
+  constexpr const char* kRemedy =
+      "Remove the cause (memory, limits such as ulimit -f and -n), or set NCCL_P2P_DISABLE=1 and NCCL_SHM_DISABLE=1 on "
+      "all ranks";
+  const std::string self =
+      fmt::format("rank {} of {} on host {}, device {}", plan_.rank, plan_.nRanks, hostName(), device_->ordinal());
+  const auto& [side, peer, reasons] = *proxiedMesh_;
+  if (side == Fallback::Side::Peer) {
+    return fail(ncclRemoteError,
+                "{} has no memory in common with {}, which {} by {} needs: only the network connects them. What failed "
+                "did so on that rank or between the two: {}. Look for the first error there. {}",
+                peer, self, func, algorithm, reasons, kRemedy);
+  }
+  return fail(ncclSystemError,
+              "{}: {} by {} needs memory in common with {}, but only the network connects them, for the others failed "
+              "here: {}. {}",
+              self, func, algorithm, peer, reasons, kRemedy);
 }
 
 Status ChannelSet::drive(transport::Endpoint& endpoint) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -85,8 +86,9 @@ class ChannelSet {
   void driveBy(proxy::ProgressGroup& progress) { progress_ = &progress; }
   /// Whether there are any.
   bool driven() const { return driven_; }
-  /// Whether the memory of all ranks with Mesh connections is in reach of kernels; ncclSystemError naming a rank that
-  /// only the network connects. `func` by `algorithm` is what needs it.
+  /// Whether the memory of all ranks with Mesh connections is in reach of kernels. Where only the network connects one
+  /// of them, the error says on whose side the others failed: ncclSystemError on this one, ncclRemoteError on the
+  /// peer's. `func` by `algorithm` is what needs it.
   Status checkMesh(const char* func, const char* algorithm) const;
 
   /// Those of a link's ends that are connected. Any thread, while the set lives.
@@ -120,7 +122,7 @@ class ChannelSet {
   gpu::DeviceBuffer table_;
   proxy::ProgressGroup* progress_ = nullptr;
   bool driven_ = false;
-  int proxiedMeshPeer_ = -1;  ///< a rank whose Mesh connections need that, -1: none
+  std::optional<Fallback> proxiedMesh_;  ///< of a Mesh connection that needs that; unset: none does
 };
 
 /// Opens those of `wanted` that are not connected yet; waits for the peers of these to do the same.

@@ -28,6 +28,11 @@ class Connector {
   /// Advances every attempt whose peer's message has come; whether there was any. Never waits. An error means that the
   /// exchange itself broke down, or that a peer that must not be late is.
   Result<bool> advanceArrived(std::span<LinkAttempt> attempts) const;
+  /// What has become of an attempt that is connected.
+  OpenLink take(LinkAttempt&& attempt) const {
+    Fallback fallback = fallbackOf(attempt, endsOf(attempt));
+    return {attempt.request, std::move(attempt.endpoints), std::move(fallback)};
+  }
 
  private:
   LinkEnds endsOf(const LinkAttempt& attempt) const {
@@ -253,7 +258,7 @@ Result<std::vector<OpenLink>> connectLinks(const ConnectContext& context, std::s
 
   std::vector<OpenLink> links;
   links.reserve(attempts.size());
-  for (LinkAttempt& attempt : attempts) links.push_back(OpenLink{attempt.request, std::move(attempt.endpoints)});
+  for (LinkAttempt& attempt : attempts) links.push_back(connector.take(std::move(attempt)));
   return links;
 }
 

@@ -19,6 +19,7 @@ namespace tutti::comm {
 struct OpenLink {
   LinkRequest request;
   std::vector<std::unique_ptr<transport::Endpoint>> endpoints;
+  Fallback fallback{};
 };
 
 class AwaitedPeers;

@@ -1,5 +1,8 @@
-// What names a connection between two ranks.
+// What names a connection between two ranks, and what it had to do without.
 #pragma once
+
+#include <cstdint>
+#include <string>
 
 #include "comm/plan/channel_mask.h"
 #include "device/conn_view.h"
@@ -16,6 +19,15 @@ struct LinkRequest {
   device::ConnKind kind = device::ConnKind::Graph;
   ChannelMask channels = 1;
   friend bool operator==(const LinkRequest&, const LinkRequest&) = default;
+};
+
+/// Why a connection goes by a later transport than the best one of the list.
+struct Fallback {
+  /// On whose side those failed that were tried. Peer: there or between the two.
+  enum class Side : std::uint8_t { None, Here, Peer };
+  Side side = Side::None;
+  std::string peer;     ///< who is at the other end: "rank 1 (host gpu07, pid 4242)"
+  std::string reasons;  ///< why each of the earlier ones is out
 };
 
 }  // namespace tutti::comm

@@ -1,8 +1,17 @@
 #include "comm/connect/report.h"
 
+#include <fmt/format.h>
+
 #include "base/log.h"
 
 namespace tutti::comm {
+
+Fallback fallbackOf(const LinkAttempt& attempt, const LinkEnds& ends) {
+  using Side = Fallback::Side;
+  const Side side = !attempt.tried ? Side::None : attempt.failedHere ? Side::Here : Side::Peer;
+  return {side, fmt::format("rank {} (host {}, pid {})", ends.peer.rank, ends.peer.hostName.data(), ends.peer.pid),
+          attempt.reasons};
+}
 
 Status noTransport(const LinkAttempt& attempt, const LinkEnds& ends) {
   const topo::PeerInfo& from = attempt.sends() ? ends.self : ends.peer;

@@ -14,6 +14,8 @@ struct LinkEnds {
   const topo::PeerInfo& peer;
 };
 
+/// How the link came to the transport that it has.
+Fallback fallbackOf(const LinkAttempt& attempt, const LinkEnds& ends);
 /// The error that no transport is left.
 Status noTransport(const LinkAttempt& attempt, const LinkEnds& ends);
 /// The error that the peer has not come within `patience`.

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "comm/connect/connect.h"
+#include "proxy/engine.h"
+#include "proxy/group.h"
+#include "proxy/task.h"
 #include "support/log_capture.h"
 #include "topo/machine/rank_layout.h"
 #include "transport/common/transport.h"
@@ -94,6 +97,64 @@ TEST(Channels, APeerMayBeConnectedOnOneChannelAfterAnother) {
   EXPECT_EQ(ends[0].channel, 1);
   EXPECT_EQ(ends[0].transport, "counted on channel 1") << "whatever the order in which they were added";
   EXPECT_EQ(ends[1].transport, "counted on channel 2");
+}
+
+/// Nothing is ever to be done for it.
+class RestingTask final : public proxy::ProgressTask {
+ public:
+  Result<bool> advance() override { return false; }
+  bool quiet() const override { return true; }
+  proxy::TaskCounters counters() const override { return {}; }
+  std::string describe() const override { return "rests"; }
+};
+
+/// An end that a host thread drives.
+class DrivenEnd final : public transport::Endpoint {
+ public:
+  transport::ConnectHandle handle() const override { return {}; }
+  Status connect(const transport::ConnectHandle&) override { return {}; }
+  Status probeWrite() override { return {}; }
+  Result<bool> probeCheck() override { return true; }
+  transport::ConnView view() const override { return device::SendConn{}; }
+  proxy::ProgressTask* task() override { return &task_; }
+  std::string_view description() const override { return "driven"; }
+
+ private:
+  RestingTask task_;
+};
+
+/// What becomes of an operation over Mesh connections where the network carries one of them, for that reason.
+Status checkedWith(Fallback fallback) {
+  const auto device = gpu::Device::create(*gpu::loadDriver().value(), 2).value();
+  const auto guard = device->enter();
+  ChannelPlan plan;
+  plan.nRanks = 2;
+  plan.channels = topo::channelsByRank(topo::RankLayout(0, std::vector<topo::PeerInfo>(2)), 1);
+  const auto channels = ChannelSet::create(*device, plan).value();
+  const auto engine = proxy::ProgressEngine::create("NCCL Progress 0").value();
+  auto group = engine->group({.busy = [] { return false; }, .aborted = {}, .failed = {}}).value();
+  channels->driveBy(*group);
+  EXPECT_TRUE(channels->checkMesh("AllReduce", "OneShot").ok()) << "nothing is connected yet";
+  OpenLink link{{1, device::Direction::Send, device::ConnKind::Mesh, oneChannel(0)}, {}, std::move(fallback)};
+  link.endpoints.push_back(std::make_unique<DrivenEnd>());
+  EXPECT_TRUE(channels->add(std::move(link)).ok());
+  const Status checked = channels->checkMesh("AllReduce", "OneShot");
+  group.reset();
+  return checked;
+}
+
+TEST(Channels, MemoryThatThePeerCannotShareIsThePeersFailure) {
+  test::expectLog("rank 1 (host b, pid 7) has no memory in common with rank 0 of 2 on host");
+  const Status checked = checkedWith({Fallback::Side::Peer, "rank 1 (host b, pid 7)", "SHM: no space left"});
+  EXPECT_EQ(checked.code(), ncclRemoteError);
+  EXPECT_NE(test::capturedText().find("on that rank or between the two: SHM: no space left"), std::string::npos);
+}
+
+TEST(Channels, MemoryThatThisRankCannotShareIsItsOwnFailure) {
+  test::expectLog("rank 0 of 2 on host");
+  const Status checked = checkedWith({Fallback::Side::Here, "rank 1 (host b, pid 7)", "SHM: no space left"});
+  EXPECT_EQ(checked.code(), ncclSystemError);
+  EXPECT_NE(test::capturedText().find("for the others failed here: SHM: no space left"), std::string::npos);
 }
 
 }  // namespace

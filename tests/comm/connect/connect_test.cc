@@ -161,7 +161,9 @@ TEST(Connect, OrderOfRequestsDoesNotMatter) {
     const auto transports = world.transports({{}});
     auto requests = ringRequests(rank, 2, 1);
     if (rank == 1) std::swap(requests[0], requests[1]);
-    EXPECT_TRUE(connectLinks({world.control.channel(rank), world.peers, transports, {}}, requests).ok());
+    const auto links = connectLinks({world.control.channel(rank), world.peers, transports, {}}, requests);
+    ASSERT_TRUE(links.ok());
+    for (const OpenLink& link : links.value()) EXPECT_EQ(link.fallback.side, Fallback::Side::None);
   });
 }
 
@@ -182,8 +184,14 @@ TEST(Connect, OneSideThatCannotOpenMovesBothOn) {
   World world(2);
   test::runRanks(2, [&](int rank) {
     const auto transports = world.transports({{.openFails = rank == 1}, {}});
-    EXPECT_TRUE(
-        connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 1)).ok());
+    const auto links =
+        connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 1));
+    ASSERT_TRUE(links.ok());
+    for (const OpenLink& link : links.value()) {
+      EXPECT_EQ(link.fallback.side, rank == 1 ? Fallback::Side::Here : Fallback::Side::Peer);
+      EXPECT_TRUE(link.fallback.peer.starts_with(rank == 1 ? "rank 0 (host " : "rank 1 (host ")) << link.fallback.peer;
+      EXPECT_FALSE(link.fallback.reasons.empty());
+    }
   });
 }
 
