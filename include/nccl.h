@@ -221,7 +221,9 @@ NCCL_DECLARE_(ncclResult_t, GetVersion, (int* version));
 NCCL_DECLARE_(ncclResult_t, GetUniqueId, (ncclUniqueId * uniqueId));
 /** A fixed short text for a result code. */
 NCCL_DECLARE_(const char*, GetErrorString, (ncclResult_t result));
-/** Text of the most recent error or warning of this process; "" if there was none. `comm` may be NULL. */
+/** Why this thread's last call failed; if it did not, why `comm` has failed; if it has not, or is NULL or gone, the
+ * most recent error or warning of this process, "" if there was none. The text stays for a while: copy what is to be
+ * kept. */
 NCCL_DECLARE_(const char*, GetLastError, (ncclComm_t comm));
 /** Makes the library read its NCCL_DEBUG* variables again. Deprecated. */
 #if defined(__GNUC__)

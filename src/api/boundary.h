@@ -28,11 +28,15 @@ inline ncclResult_t toCode(const Result<comm::Progress>& result) {
 }
 }  // namespace detail
 
-/// Runs the body of an entry point; no exception leaves the library. `function` is the exported name.
+/// Runs the body of an entry point; no exception leaves the library. `function` is the exported name. The thread's last
+/// error is afterwards that of this call, or none.
 template <class Body>
 ncclResult_t api(std::string_view function, Body&& body) noexcept {
+  forgetThreadError();
   try {
-    return detail::toCode(body());
+    const ncclResult_t code = detail::toCode(body());
+    if (code == ncclSuccess || code == ncclInProgress) forgetThreadError();
+    return code;
   } catch (const std::bad_alloc&) {
     return fail(ncclSystemError, "{}: the process is out of host memory", function).code();
   } catch (const std::exception& e) {

@@ -1,6 +1,10 @@
 // Functions that need neither a communicator nor a GPU.
+#include <new>
+#include <string>
+
 #include "api/boundary.h"
 #include "comm/lifecycle.h"
+#include "comm/state/communicator.h"
 
 using namespace tutti;
 
@@ -38,7 +42,15 @@ TUTTI_API(const char*, GetErrorString, (ncclResult_t result)) {
   return "unknown result code";
 }
 
-TUTTI_API(const char*, GetLastError, (ncclComm_t)) {
+/// The thread's own text first: what it reads after a call that failed is of that call, whatever other threads report
+/// meanwhile. Then why the communicator has failed, for calls that only say that it has. Then the process's.
+TUTTI_API(const char*, GetLastError, (ncclComm_t comm)) {
+  if (const char* const own = threadErrorText(); *own != '\0') return lastingErrorText(own);
+  try {
+    if (const std::string failure = comm::failureOf(comm); !failure.empty()) return lastingErrorText(failure);
+  } catch (const std::bad_alloc&) {
+    // The process's text needs no memory.
+  }
   return lastErrorText();
 }
 

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <ctime>
 #include <mutex>
+#include <string>
+#include <type_traits>
 
 #include "base/clock.h"
 #include "base/host.h"
@@ -17,38 +19,54 @@ namespace tutti {
 
 namespace {
 
-/// Texts for ncclGetLastError. Callers keep the pointer for ever and read it without a lock, so a new text goes to
+using ErrorText = std::array<char, 1024>;
+
+void copyText(std::string_view from, ErrorText& into) {
+  const std::size_t bytes = std::min(from.size(), into.size() - 1);
+  std::memmove(into.data(), from.data(), bytes);
+  into[bytes] = '\0';
+}
+
+/// A text and its successors. Callers keep the pointer for ever and read it without a lock, so a new text goes to
 /// another slot and the pointer moves: a text changes under its reader only after 15 newer ones.
-class LastError {
+class LastErrors {
  public:
   void set(std::string_view text) {
     const std::lock_guard lock(mutex_);
     next_ = (next_ + 1) % slots_.size();
-    auto& slot = slots_[next_];
-    const std::size_t bytes = std::min(text.size(), slot.size() - 1);
-    std::memcpy(slot.data(), text.data(), bytes);
-    slot[bytes] = '\0';
-    current_.store(slot.data(), std::memory_order_release);
+    copyText(text, slots_[next_]);
+    current_.store(slots_[next_].data(), std::memory_order_release);
+  }
+  /// Where `text` is the latest anyway, nothing moves.
+  const char* keep(std::string_view text) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (const ErrorText& slot : slots_) {
+        if (text == slot.data()) return slot.data();
+      }
+    }
+    set(text);
+    return get();
   }
   const char* get() const { return current_.load(std::memory_order_acquire); }
 
  private:
   std::mutex mutex_;
-  std::array<std::array<char, 1024>, 16> slots_{};
+  std::array<ErrorText, 16> slots_{};
   std::size_t next_ = 0;
   std::atomic<const char*> current_{slots_[0].data()};
 };
 
-/// How many reasons the calling thread has to keep its errors to itself, and those errors: most threads have none.
-thread_local int keepsOwn = 0;
-thread_local LastError* ownLastError = nullptr;
-thread_local int errorsAsInfo = 0;
-
-LastError& lastErrorOfThread(LastError& ofProcess) {
-  if (keepsOwn == 0) return ofProcess;
-  if (ownLastError == nullptr) ownLastError = new LastError();
-  return *ownLastError;
-}
+/// What a thread has to say of its errors. Without a destructor: destructors of static objects come later, and may
+/// fail.
+struct ThreadErrors {
+  ErrorText published{};  ///< also the process's when it was set; "": none
+  ErrorText kept{};       ///< while keepsOwn
+  int keepsOwn = 0;       ///< how many reasons it has to keep its errors to itself
+  int asInfo = 0;
+};
+thread_local constinit ThreadErrors threadErrors;
+static_assert(std::is_trivially_destructible_v<ThreadErrors>);
 
 /// The log of this process: settings parsed at the first line, and where lines go. Any thread.
 class Log {
@@ -58,6 +76,7 @@ class Log {
   }
   void write(LineClass kind, const SourcePlace& where, std::string_view text);
   void problem(LineClass kind, const SourcePlace& where, std::string_view text);
+  void publish(std::string_view text);
   void version(bool rankZero, std::string_view text);
   void reset();
   void setSink(LogSink sink, void* context) {
@@ -67,7 +86,8 @@ class Log {
   }
 
   std::atomic<int (*)()> device{nullptr};
-  LastError lastError;
+  LastErrors lastError;
+  LastErrors asked;  ///< by lastingErrorText()
 
  private:
   static constexpr int kUnparsed = -1;
@@ -173,9 +193,16 @@ void Log::write(LineClass kind, const SourcePlace& where, std::string_view text)
   deliver(context, text);
 }
 
+/// As the thread's last error, and the process's unless the thread keeps its errors to itself.
+void Log::publish(std::string_view text) {
+  if (threadErrors.keepsOwn > 0) return copyText(text, threadErrors.kept);
+  copyText(text, threadErrors.published);
+  lastError.set(text);
+}
+
 void Log::problem(LineClass kind, const SourcePlace& where, std::string_view text) {
-  lastErrorOfThread(lastError).set(text);
-  if (errorsAsInfo > 0) {
+  publish(text);
+  if (threadErrors.asInfo > 0) {
     if (enabled(LogLevel::Info, kAllSubsys)) write(LineClass::Info, where, text);
     return;
   }
@@ -245,33 +272,49 @@ Status failWith(ncclResult_t code, const SourcePlace& where, std::string_view te
 }  // namespace detail
 
 const char* lastErrorText() {
-  return lastErrorOfThread(theLog().lastError).get();
+  if (threadErrors.keepsOwn > 0) return threadErrors.kept.data();
+  return threadErrors.published[0] != '\0' ? threadErrors.published.data() : theLog().lastError.get();
+}
+
+const char* threadErrorText() {
+  return threadErrors.published.data();
+}
+
+void forgetThreadError() {
+  threadErrors.published[0] = '\0';
+}
+
+const char* lastingErrorText(std::string_view text) {
+  return theLog().asked.keep(text);
 }
 
 OwnLastError::OwnLastError() {
-  ++keepsOwn;
+  if (threadErrors.keepsOwn++ == 0) threadErrors.kept[0] = '\0';
 }
 
 OwnLastError::~OwnLastError() {
-  if (--keepsOwn == 0) delete std::exchange(ownLastError, nullptr);
+  --threadErrors.keepsOwn;
 }
 
 ErrorsAsInfo::ErrorsAsInfo() {
-  ++errorsAsInfo;
+  ++threadErrors.asInfo;
 }
 
 ErrorsAsInfo::~ErrorsAsInfo() {
-  --errorsAsInfo;
+  --threadErrors.asInfo;
 }
 
 void restoreLastError(std::string_view text) {
   if (text.empty()) return;
-  theLog().lastError.set(text);
-  if (keepsOwn != 0) lastErrorOfThread(theLog().lastError).set(text);
+  // The text may be one of these.
+  const std::string restored(text);
+  theLog().lastError.set(restored);
+  copyText(restored, threadErrors.published);
+  if (threadErrors.keepsOwn > 0) copyText(restored, threadErrors.kept);
 }
 
 void recallLastError(std::string_view text) {
-  if (!text.empty()) lastErrorOfThread(theLog().lastError).set(text);
+  if (!text.empty()) theLog().publish(std::string(text));
 }
 
 void logVersion(bool rankZero, std::string_view versionText) {

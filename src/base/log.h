@@ -85,12 +85,22 @@ void trace(std::uint32_t subsys, Format<Args...> format, Args&&... args) {
   detail::logLine(LogLevel::Trace, subsys, format.where, fmt::vformat(format.text, fmt::make_format_args(args...)));
 }
 
-/// Text of the most recent error or warning of the process, at most 1023 characters, "" initially. The pointer stays
-/// valid for the life of the process; the text may change under a reader, as the API says.
+/// Text of the most recent error or warning of the calling thread, at most 1023 characters; where it has none, of the
+/// process; "" initially. So what a thread reads after its own failure is no other thread's. Valid until the thread's
+/// next error; the process's text may change under a reader.
 const char* lastErrorText();
 
-/// Makes a text that was reported before the process's last error again, so that a later echo of the same failure does
-/// not hide its cause. Prints nothing; an empty text changes nothing. Any thread.
+/// The first half of that: "" where the thread has had no error since forgetThreadError().
+const char* threadErrorText();
+
+/// The calling thread has no error of its own any more. At the border to C, where a call begins, and where it succeeds.
+void forgetThreadError();
+
+/// A copy of `text` for callers who keep the pointer for ever: it changes only after 15 other texts were asked for.
+const char* lastingErrorText(std::string_view text);
+
+/// Makes a text that was reported before the last error of the process and of this thread again, so that a later echo
+/// of the same failure does not hide its cause. Prints nothing; an empty text changes nothing. Any thread.
 void restoreLastError(std::string_view text);
 
 /// The same for lastErrorText() on this thread alone where it keeps its errors to itself (OwnLastError): for a reason

@@ -175,6 +175,30 @@ TEST(Log, WhatAThreadRecallsIsNotPublished) {
   EXPECT_STREQ(lastErrorText(), "a thread that keeps nothing to itself");
 }
 
+TEST(Log, AThreadReadsItsOwnLastErrorBeforeTheProcesss) {
+  test::allowLog("of the other thread");
+  test::allowLog("of this thread");
+  forgetThreadError();
+  std::thread([] { fail(ncclSystemError, "of the other thread").ignore(); }).join();
+  EXPECT_STREQ(lastErrorText(), "of the other thread") << "this thread has none";
+  EXPECT_STREQ(threadErrorText(), "");
+  fail(ncclSystemError, "of this thread").ignore();
+  std::thread([] { fail(ncclSystemError, "of the other thread").ignore(); }).join();
+  EXPECT_STREQ(lastErrorText(), "of this thread");
+  EXPECT_STREQ(threadErrorText(), "of this thread");
+  forgetThreadError();
+  EXPECT_STREQ(lastErrorText(), "of the other thread");
+}
+
+TEST(Log, ATextThatWasAskedForLastsAndIsTheSameForWhoAsksAgain) {
+  const char* const asked = lastingErrorText("asked for");
+  EXPECT_STREQ(asked, "asked for");
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(lastingErrorText("asked for"), asked);
+  for (int i = 0; i < 15; ++i) EXPECT_STREQ(lastingErrorText(std::to_string(i)), std::to_string(i).c_str());
+  EXPECT_STREQ(asked, "asked for");
+  EXPECT_EQ(std::string(lastingErrorText(std::string(5000, 'x'))), std::string(1023, 'x'));
+}
+
 TEST(Log, WhatMayFailWithoutHarmIsToldAtInfo) {
   test::expectLog("what the application reads");
   fail(ncclSystemError, "what the application reads").ignore();

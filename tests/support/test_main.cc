@@ -14,6 +14,7 @@ void sink(void* context, bool isProblem, std::string_view line) {
 class LogListener : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override {
     LogCapture::instance().begin();
+    forgetThreadError();
     setLogSink(&sink, &LogCapture::instance());
   }
   void OnTestEnd(const testing::TestInfo&) override {

@@ -1,6 +1,7 @@
 #include "comm/enqueue/group.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -16,6 +17,7 @@ namespace {
 struct ThreadGroup {
   int depth = 0;
   Status lastError;
+  std::string errorText;  ///< of lastError
   GroupWork work;
   CommWork alone;  ///< storage for what is not collected
 };
@@ -51,6 +53,12 @@ class TakenWork {
   ThreadGroup& group_;
   GroupWork work_;
 };
+
+/// The error of a call inside the group, with its text: later calls may have succeeded, or warned of something else.
+Status takeLatched(ThreadGroup& group) {
+  restoreLastError(std::exchange(group.errorText, {}));
+  return std::exchange(group.lastError, {});
+}
 
 Status notInGroup() {
   return fail(ncclInvalidUsage,
@@ -90,7 +98,9 @@ int groupDepth() {
 
 void latchGroupError(Status status) {
   ThreadGroup& group = threadGroup();
-  if (group.depth > 0 && !status.ok()) group.lastError = status;
+  if (group.depth == 0 || status.ok()) return;
+  group.lastError = status;
+  group.errorText = lastErrorText();
 }
 
 Result<Progress> groupEnd() {
@@ -98,7 +108,7 @@ Result<Progress> groupEnd() {
   if (group.depth == 0) return notInGroup();
   if (--group.depth > 0) return Progress::Done;
   TakenWork work(group);
-  const Status latched = std::exchange(group.lastError, {});
+  const Status latched = takeLatched(group);
   if (!latched.ok()) return endAll(*work, latched);
   if (work->empty()) return Progress::Done;
   return runGroup(*work);
@@ -109,7 +119,7 @@ Result<Progress> groupSimulateEnd(float& microseconds) {
   if (group.depth == 0) return notInGroup();
   if (--group.depth > 0) return Progress::Done;
   TakenWork work(group);
-  const Status latched = std::exchange(group.lastError, {});
+  const Status latched = takeLatched(group);
   if (!latched.ok()) return endAll(*work, latched);
   // Before the jobs, some of which may end what is estimated.
   const Result<double> slowest = estimateMicroseconds(*work);

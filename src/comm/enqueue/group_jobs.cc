@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -19,13 +20,20 @@ class FirstError {
   void note(Status why) {
     const std::lock_guard lock(mutex_);
     const bool echo = first_.code() == ncclRemoteError && why.code() != ncclRemoteError;
-    if (first_.ok() || echo) first_ = why;
+    if (!first_.ok() && !echo) return;
+    first_ = why;
+    text_ = lastErrorText();
   }
-  Status get() const { return first_; }
+  /// After it the text is the calling thread's last error: it was another's.
+  Status take() {
+    restoreLastError(text_);
+    return first_;
+  }
 
  private:
   std::mutex mutex_;
   Status first_;
+  std::string text_;
 };
 
 }  // namespace
@@ -40,7 +48,7 @@ Status runTogether(const std::vector<std::function<Status()>>& bodies,
   };
   if (bodies.size() == 1) {
     report(0, runGuarded(bodies[0]));
-    return error.get();
+    return error.take();
   }
   std::vector<Thread> threads;
   for (std::size_t i = 0; i < bodies.size(); ++i) {
@@ -52,7 +60,7 @@ Status runTogether(const std::vector<std::function<Status()>>& bodies,
     }
   }
   threads.clear();  // joins
-  return error.get();
+  return error.take();
 }
 
 Status runJobs(GroupWork& work, JobKind kind) {

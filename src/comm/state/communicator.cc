@@ -2,13 +2,50 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
+#include <set>
+
 #include "base/host.h"
 #include "base/log.h"
+#include "base/never_destroyed.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/awaited_peers.h"
 #include "comm/state/exit_delivery.h"
 
 namespace tutti::comm {
+
+namespace {
+
+/// Those that may be looked at.
+class LivingComms {
+ public:
+  static LivingComms& instance() {
+    static NeverDestroyed<LivingComms> living;
+    return living.get();
+  }
+  void add(const ncclComm& comm) {
+    const std::lock_guard lock(mutex_);
+    comms_.insert(&comm);
+  }
+  void remove(const ncclComm& comm) {
+    const std::lock_guard lock(mutex_);
+    comms_.erase(&comm);
+  }
+  std::string failureOf(const ncclComm* comm) {
+    const std::lock_guard lock(mutex_);
+    return comms_.contains(comm) ? comm->abort.text() : std::string();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<const ncclComm*> comms_;
+};
+
+}  // namespace
+
+std::string failureOf(const ncclComm* comm) {
+  return LivingComms::instance().failureOf(comm);
+}
 
 void announceFailure(ncclComm& comm, Status why, const std::string& text, Fault fault) {
   if (!comm.parts.bootstrap) return;
@@ -23,9 +60,10 @@ void announceFailure(ncclComm& comm, Status why, const std::string& text, Fault 
 void failComm(ncclComm& comm, Status why, Fault fault) {
   // What failed here may only be an echo: a peer's memory is gone because that peer heard of a death before this rank.
   const std::string text = comm.abort.raised() ? comm.abort.text() : lastErrorText();
+  // Peers first: whoever is woken here may abort the communicator at once, and they would hear of that instead.
+  announceFailure(comm, why, text, fault);
   comm.abort.raise(why, text, text);
   restoreLastError(comm.abort.text());
-  announceFailure(comm, why, text, fault);
 }
 
 std::string describeComm(const ncclComm& comm) {
@@ -43,8 +81,10 @@ ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configurat
       options(std::move(asked)),
       redOps(reinterpret_cast<std::uintptr_t>(this)) {
   progress.awaited = std::make_shared<tutti::comm::AwaitedPeers>();
+  tutti::comm::LivingComms::instance().add(*this);
 }
 
 ncclComm::~ncclComm() {
+  tutti::comm::LivingComms::instance().remove(*this);
   tutti::comm::ExitDelivery::instance().remove(*this);
 }

@@ -156,11 +156,15 @@ inline Fault faultOf(Status why) {
 }
 
 /// Marks the communicator as failed with `why`, the calling thread's last error, and wakes everything that waits on its
-/// behalf, here and on all peers.
+/// behalf, on all peers and here.
 void failComm(ncclComm& comm, Status why, Fault fault);
 inline void failComm(ncclComm& comm, Status why) {
   failComm(comm, why, faultOf(why));
 }
+
+/// What a communicator has failed of, "" where it has not. Also of one that is being freed, or that never was: it is
+/// only looked at while it lives. Any thread.
+std::string failureOf(const ncclComm* comm);
 
 /// Tells the peers of a failure with that text, where no other one was told before. The communicator itself goes on.
 void announceFailure(ncclComm& comm, Status why, const std::string& text, Fault fault);
