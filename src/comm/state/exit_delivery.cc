@@ -52,10 +52,11 @@ void ExitDelivery::remove(ncclComm& comm) {
 void ExitDelivery::await(ncclComm& comm, Deadline deadline) {
   const CommParts& parts = comm.parts;
   if (!parts.progress || !parts.launcher || comm.abort.raised()) return;
-  // Kernels that wait for peers may do so for ever, and nobody has asked for their end.
-  if (parts.launcher->query() != CUDA_SUCCESS) return;
+  // Kernels that wait for peers may do so for ever, and nobody has asked for their end. Other threads of a process that
+  // ends may still launch some.
+  const auto nothingRuns = [&] { return parts.launcher->query() == CUDA_SUCCESS; };
   auto pause = std::chrono::microseconds(20);
-  while (!parts.progress->rests() && !comm.abort.raised()) {
+  while (nothingRuns() && !parts.progress->rests() && !comm.abort.raised()) {
     if (deadline.expired()) {
       return warn(
           "{}: the last graph with its operations ends, or the process does, and a peer may miss what they sent, for "
