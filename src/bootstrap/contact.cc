@@ -25,7 +25,8 @@ const char* ownShortage() {
 std::string otherSide(const Dialed& dialed) {
   switch (dialed.verdict) {
     case Verdict::WrongKey:
-      return "does not share this communicator's key: is another job on that port, or does TUTTI_COMM_KEY differ?";
+      return "does not share this communicator's key: has that process ended and another job taken its port, or does "
+             "TUTTI_COMM_KEY differ?";
     case Verdict::OtherVersion:
       return fmt::format(
           "speaks version {} of the bootstrap's protocol, this library version {}: load the same library "
@@ -64,7 +65,8 @@ Status failure(const Contact& contact, const Dialed& dialed) {
                   "listen there, or do more clients knock than it can look at?",
                   contact.whom, at, rank);
     case Dialed::Kind::Refused:
-      return fail(ncclInvalidUsage, "Bootstrap: who listens at {} {}", at, otherSide(dialed));
+      return fail(ncclInvalidUsage, "Bootstrap: who listens in place of {} at {} {}", contact.whom, at,
+                  otherSide(dialed));
   }
   return Status();
 }

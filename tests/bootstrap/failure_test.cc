@@ -124,6 +124,7 @@ TEST(BootstrapFailure, WrongSecretIsRefused) {
   forged.secret[5] ^= std::byte{1};
   const std::vector<ncclUniqueId> wrong = {encodeUniqueId(forged)};
   expectAllFail({test::joinOptions(wrong, 0, 2, settings)}, ncclInvalidUsage, "does not share this communicator's key");
+  expectAllFail({test::joinOptions(wrong, 0, 2, settings)}, ncclInvalidUsage, "in place of the bootstrap root at 127.");
 }
 
 TEST(BootstrapFailure, UsedUpIdSaysSo) {
