@@ -13,9 +13,6 @@
 namespace tutti::bootstrap {
 namespace {
 
-/// A failure of another communicator may be why an application aborts this one within that time.
-constexpr auto kNotLongBefore = std::chrono::seconds(60);
-
 /// As tables of ranks have it.
 std::string tableName(std::string_view host) {
   FixedText<32> name;
@@ -100,11 +97,9 @@ std::optional<Notice> ConnectionLoop::causeOfAbort(const std::string& aborter) c
 Notice ConnectionLoop::abortNotice() const {
   const std::string who = ownName();
   if (auto better = causeOfAbort(who)) return std::move(*better);
-  std::string text = fmt::format("Bootstrap: {} aborted its communicator", who);
-  if (const auto other = KnownLosses::instance().latest(std::max(started_, SteadyClock::now() - kNotLongBefore))) {
-    text += fmt::format(", perhaps because another one of its process had failed: {}", other->text);
-  }
-  return ownNotice(Cause::Aborted, ncclRemoteError, std::move(text));
+  return ownNotice(
+      Cause::Aborted, ncclRemoteError,
+      fmt::format("Bootstrap: {} aborted its communicator{}", who, KnownLosses::instance().perhapsBecause(started_)));
 }
 
 void ConnectionLoop::announce(Status why, const std::string& text, bool seenOf) {

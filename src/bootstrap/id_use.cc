@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "bootstrap/unique_id.h"
@@ -25,6 +28,7 @@ struct Registered {
 
 struct Registry {
   std::mutex mutex;
+  std::atomic<pid_t> process{0};  ///< whose roots these are
   std::map<Key, Registered> ids;
   std::deque<std::weak_ptr<RunningRoot>> staying;
 };
@@ -56,6 +60,24 @@ void registerRoot(const Key& secret, const std::shared_ptr<RunningRoot>& root) {
   const std::lock_guard lock(all.mutex);
   std::erase_if(all.ids, [](const auto& entry) { return entry.second.users == 0 && !rootOf(entry.second); });
   all.ids[secret] = {root, ::getpid(), 0, false};
+  all.process.store(::getpid());
+}
+
+void endRoots(Deadline deadline) {
+  Registry& all = registry();
+  if (all.process.load() != ::getpid()) return;  // before the lock, which may have been held when this was forked
+  std::vector<std::shared_ptr<RunningRoot>> roots;
+  {
+    const std::lock_guard lock(all.mutex);
+    for (const auto& [secret, entry] : all.ids) {
+      if (auto root = rootOf(entry)) roots.push_back(std::move(root));
+    }
+  }
+  for (const auto& root : roots) root->endWithProcess();
+  const auto ended = [](const auto& root) { return root->hasEnded(); };
+  while (!std::all_of(roots.begin(), roots.end(), ended) && !deadline.expired()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 IdUse::IdUse(const std::vector<UniqueId>& ids) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/clock.h"
 #include "bootstrap/link/crypto.h"
 #include "bootstrap/link/wire.h"
 
@@ -21,10 +22,18 @@ class RunningRoot {
   virtual void leave() = 0;
   /// It ends now.
   virtual void end() = 0;
+  /// The process ends in order: the root tells those who wait, and ends.
+  virtual void endWithProcess() = 0;
+  /// Its last words are said.
+  virtual bool hasEnded() const = 0;
 };
 
 /// From now on the uses of the id with this secret know of its root.
 void registerRoot(const Key& secret, const std::shared_ptr<RunningRoot>& root);
+
+/// The process ends in order: all roots of its ids say so to those who wait for them. Waits until that has left the
+/// process, at the latest until `deadline`. Any thread.
+void endRoots(Deadline deadline);
 
 /// What one join means to the roots of its process. Ends as a success, or as a failure of which the roots tell all
 /// others. Several threads may have uses of one id; one of them ends a use.

@@ -1,5 +1,7 @@
 #include "bootstrap/known_losses.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <utility>
@@ -43,6 +45,12 @@ std::optional<KnownLoss> KnownLosses::latest(SteadyClock::time_point since) cons
   const std::lock_guard lock(mutex_);
   if (losses_.empty() || losses_.back().when < since) return std::nullopt;
   return losses_.back();
+}
+
+std::string KnownLosses::perhapsBecause(SteadyClock::time_point begun) const {
+  const auto other = latest(std::max(begun, SteadyClock::now() - kNotLongBefore));
+  return other ? fmt::format(", perhaps because another one of its process had failed: {}", other->text)
+               : std::string();
 }
 
 }  // namespace tutti::bootstrap

@@ -2,6 +2,7 @@
 // so.
 #pragma once
 
+#include <chrono>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -22,6 +23,9 @@ struct KnownLoss {
   SteadyClock::time_point when = SteadyClock::now();
 };
 
+/// A failure of another communicator may be why an application gives one up within that time.
+inline constexpr auto kNotLongBefore = std::chrono::seconds(60);
+
 /// Ranks have other numbers in other communicators, so processes are known by host and pid. Any thread.
 class KnownLosses {
  public:
@@ -34,6 +38,9 @@ class KnownLosses {
   std::optional<KnownLoss> of(std::string_view host, int pid, SteadyClock::time_point since) const;
   /// The last one of all since then, whoever it was.
   std::optional<KnownLoss> latest(SteadyClock::time_point since) const;
+  /// ", perhaps because another one of its process had failed: …", for what a process gives up that was begun then;
+  /// "" where nothing was heard of since, or not lately.
+  std::string perhapsBecause(SteadyClock::time_point begun) const;
 
  private:
   mutable std::mutex mutex_;

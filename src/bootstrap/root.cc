@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "base/log.h"
 #include "base/threads/thread.h"
 #include "bootstrap/id_use.h"
+#include "bootstrap/known_losses.h"
 #include "bootstrap/link/link.h"
 #include "bootstrap/link/paced_listener.h"
 #include "bootstrap/link/poller.h"
@@ -58,6 +60,8 @@ class Root final : public RunningRoot {
   void tell(const Notice& failure) override;
   void leave() override { endBy(Deadline::in(kLateness)); }
   void end() override { endBy(Deadline::in(milliseconds(0))); }
+  void endWithProcess() override;
+  bool hasEnded() const override { return ended_.load(); }
 
  private:
   struct Conn {
@@ -69,6 +73,7 @@ class Root final : public RunningRoot {
 
   void endBy(Deadline deadline);
   void hearProcess();
+  std::string perhapsBecause() const;
   void acceptAll();
   void complainOfStarvation();
   void onEvent(const Poller::Event& event);
@@ -89,6 +94,7 @@ class Root final : public RunningRoot {
   std::set<std::uint64_t> speechless_;       ///< names of connections that have shown no pass yet, oldest first
   std::set<std::uint64_t> unauthenticated_;  ///< of those that have, and have not proved themselves, oldest first
   std::uint64_t nextName_ = kRootListener + 1;
+  const SteadyClock::time_point begun_ = SteadyClock::now();
   SteadyClock::time_point firstArrival_{};
   Deadline deadline_ = Deadline::in(kIdleLife);
   SteadyClock::time_point tended_ = SteadyClock::now();
@@ -97,8 +103,10 @@ class Root final : public RunningRoot {
   std::mutex mutex_;
   struct FromProcess {
     std::optional<Notice> failure;
+    bool processEnds = false;
     Deadline endBy = Deadline::never();
   } fromProcess_;  ///< guarded by mutex_
+  std::atomic<bool> ended_{false};
 };
 
 void Root::tell(const Notice& failure) {
@@ -117,14 +125,30 @@ void Root::endBy(Deadline deadline) {
   poller_.wake();
 }
 
+void Root::endWithProcess() {
+  {
+    const std::lock_guard lock(mutex_);
+    fromProcess_.processEnds = true;
+  }
+  end();
+}
+
+/// Why those who do not come may have been given up: by what this process has heard.
+std::string Root::perhapsBecause() const {
+  return KnownLosses::instance().perhapsBecause(begun_);
+}
+
 void Root::hearProcess() {
   std::optional<Notice> failure;
+  bool processEnds = false;
   {
     const std::lock_guard lock(mutex_);
     failure = std::exchange(fromProcess_.failure, std::nullopt);
+    processEnds = std::exchange(fromProcess_.processEnds, false);
     deadline_ = deadline_.earlierOf(fromProcess_.endBy);
   }
   if (failure) apply(state_.onFailure(std::move(*failure)));
+  if (processEnds) apply(state_.onProcessEnd(perhapsBecause()));
 }
 
 milliseconds Root::nextLimit() const {
@@ -139,11 +163,12 @@ milliseconds Root::nextLimit() const {
 void Root::run() {
   raiseFileLimit();
   if (listener_.watch(poller_, kRootListener)) serve();
-  if (!state_.finished()) apply(state_.onDeadline(secondsSince(firstArrival_)));
+  if (!state_.finished()) apply(state_.onDeadline(secondsSince(firstArrival_), perhapsBecause()));
   listener_.close();
   sayLastWords();
   // Somebody of the process may still know this root: its thread is over, so are its descriptors but the poller's.
   conns_.clear();
+  ended_.store(true);
 }
 
 void Root::serve() {

@@ -175,7 +175,20 @@ RootState::Sends RootState::onSilence(Conn conn, milliseconds silence) {
                   Cause::Silent, row->info.pid});
 }
 
-RootState::Sends RootState::onDeadline(double seconds) {
+RootState::Sends RootState::onProcessEnd(std::string_view perhapsBecause) {
+  if (ranks_.empty() || finished()) return {};
+  const std::string host = textOf(self_.host);
+  const std::string who = self_.rank >= 0
+                              ? rankText(self_.rank, host, self_.pid)
+                              : fmt::format("process {} on host {}, which made the unique id,", self_.pid, host);
+  return failAll(
+      {self_.rank, ncclRemoteError, host,
+       fmt::format("Bootstrap: {} left while the communicator was being made, for its process ended by exit(){}", who,
+                   perhapsBecause),
+       Cause::Aborted, self_.pid});
+}
+
+RootState::Sends RootState::onDeadline(double seconds, std::string_view perhapsBecause) {
   if (failure_ || ranks_.empty()) return {};
   std::vector<int> missing;
   for (int rank = segment().begin; rank < segment().end; ++rank) {
@@ -186,8 +199,9 @@ RootState::Sends RootState::onDeadline(double seconds) {
   return failAll(
       {missing.size() == 1 ? missing[0] : -1, ncclRemoteError, "",
        fmt::format("Bootstrap: {} of {} {} within {:.1f} s: were all processes started, with the same unique "
-                   "id? TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed",
-                   names, first_.nRanks, placed_ ? "came but did not finish connecting" : "did not come", seconds)});
+                   "id? TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed{}",
+                   names, first_.nRanks, placed_ ? "came but did not finish connecting" : "did not come", seconds,
+                   perhapsBecause)});
 }
 
 bool RootState::finished() const {

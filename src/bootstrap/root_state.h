@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,8 +43,11 @@ class RootState {
   Sends onClosed(Conn conn);
   /// A rank has given no sign of life for so long. Its connection is to be closed.
   Sends onSilence(Conn conn, milliseconds silence);
-  /// Time is up: fails naming the ranks that never came, or those that came and never finished.
-  Sends onDeadline(double seconds);
+  /// Time is up: fails naming the ranks that never came, or those that came and never finished. `perhapsBecause`: as
+  /// KnownLosses has it, for ranks may not have come because of that.
+  Sends onDeadline(double seconds, std::string_view perhapsBecause);
+  /// The root's process ends in order, and whoever waits for others does so in vain.
+  Sends onProcessEnd(std::string_view perhapsBecause);
 
   bool anybodyCame() const { return !ranks_.empty(); }
   /// All ranks have come: nobody new has business here, so a fixed port can be given up.

@@ -1,9 +1,13 @@
 // Roots end with the last user of their id in this process.
 #include "bootstrap/id_use.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <string>
 #include <thread>
 
 #include "base/log.h"
@@ -30,9 +34,14 @@ struct FakeRoot final : RunningRoot {
   void tell(const Notice& failure) override { told.push_back(failure.text); }
   void leave() override { ++left; }
   void end() override { ++ended; }
+  void endWithProcess() override { hasEnded_ = true; }
+  bool hasEnded() const override { return hasEnded_; }
   std::vector<std::string> told;
   int left = 0;
   int ended = 0;
+
+ private:
+  bool hasEnded_ = false;
 };
 
 std::vector<UniqueId> someId() {
@@ -112,6 +121,54 @@ TEST(IdUse, WhoComesSoonAfterTheFailureHearsOfIt) {
   // As a rank of another process would: this one's use of the id would be another.
   EXPECT_EQ(Bootstrap::join(test::joinOptions(ids, 1, 3, settings)).status().code(), ncclRemoteError);
   EXPECT_NE(std::string(lastErrorText()).find("aborted its communicator"), std::string::npos) << lastErrorText();
+}
+
+/// What rank 1 of 2 hears when the process that made the id, of whose ranks none has come, ends by exit() that long
+/// after rank 1 has begun to join. The process's number is put in.
+std::string heardOfAnEnd(milliseconds pause, pid_t& maker) {
+  const auto settings = test::localSettings();
+  int id[2];
+  int go[2];
+  EXPECT_EQ(::pipe(id), 0);
+  EXPECT_EQ(::pipe(go), 0);
+  maker = ::fork();
+  if (maker == 0) {
+    const auto made = createUniqueId(settings);
+    char word = 0;
+    const bool good = made.ok() && ::write(id[1], &made.value(), sizeof(ncclUniqueId)) == sizeof(ncclUniqueId) &&
+                      ::read(go[0], &word, 1) == 1;
+    endRoots(Deadline::in(std::chrono::seconds(20)));
+    ::_exit(good ? 0 : 1);
+  }
+  ncclUniqueId made{};
+  EXPECT_EQ(::read(id[0], &made, sizeof(made)), static_cast<ssize_t>(sizeof(made)));
+  std::string text;
+  std::thread waiting([&] {
+    EXPECT_EQ(Bootstrap::join(test::joinOptions({made}, 1, 2, settings)).status().code(), ncclRemoteError);
+    text = lastErrorText();
+  });
+  std::this_thread::sleep_for(pause);
+  EXPECT_EQ(::write(go[1], "g", 1), 1);
+  waiting.join();
+  int status = -1;
+  EXPECT_EQ(::waitpid(maker, &status, 0), maker);
+  EXPECT_EQ(status, 0);
+  for (const int fd : {id[0], id[1], go[0], go[1]}) ::close(fd);
+  return text;
+}
+
+TEST(IdUse, AProcessThatEndsSaysSoToThoseWhoWaitAtItsRoots) {
+  test::allowLog("ended by exit()");
+  test::allowLog("cannot connect to");
+  pid_t maker = 0;
+  std::string text;
+  // On a busy machine rank 1 may come later than the end, and then finds nobody.
+  for (const int pause : {300, 3000, 15'000}) {
+    text = heardOfAnEnd(milliseconds(pause), maker);
+    if (text.find("cannot connect to") == std::string::npos) break;
+  }
+  EXPECT_NE(text.find("Bootstrap: process " + std::to_string(maker) + " on host"), std::string::npos) << text;
+  EXPECT_NE(text.find("which made the unique id, left while"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -77,10 +77,42 @@ TEST_F(RootStateTest, LatecomersHearOfTheFailureToo) {
   EXPECT_NE(textIn(state_.onCheckIn(3, rankOf(2, 3)), 3).find("mismatched number of ranks"), std::string::npos);
 }
 
+TEST_F(RootStateTest, TheEndOfItsProcessIsToldToWhoWaitsWithWhatItMayComeFrom) {
+  EXPECT_TRUE(state_.onProcessEnd("").empty()) << "nobody waits";
+  RootState state{[] {
+                    Welcome self;
+                    self.pid = 7;
+                    setText(self.host, "origin");
+                    return self;
+                  }(),
+                  99, Key{}};
+  state.onCheckIn(1, rankOf(1, 3));
+  const auto sends = state.onProcessEnd(", perhaps because another one of its process had failed: rank 2 died");
+  EXPECT_EQ(textIn(sends, 1),
+            "Bootstrap: process 7 on host origin, which made the unique id, left while the communicator was being "
+            "made, for its process ended by exit(), perhaps because another one of its process had failed: rank 2 "
+            "died");
+  EXPECT_EQ(textIn(state.onCheckIn(2, rankOf(2, 3)), 2), textIn(sends, 1)) << "who comes late hears it, too";
+}
+
+TEST_F(RootStateTest, WhoHasAllItNeedsHearsNothingOfTheEndOfTheProcess) {
+  state_.onCheckIn(1, rankOf(0, 2));
+  state_.onCheckIn(2, rankOf(1, 2));
+  state_.onDone(1);
+  state_.onDone(2);
+  EXPECT_TRUE(state_.onProcessEnd("").empty());
+}
+
+TEST_F(RootStateTest, DeadlineSaysWhatMayHaveKeptTheMissing) {
+  state_.onCheckIn(1, rankOf(0, 2));
+  const std::string text = textIn(state_.onDeadline(5.0, ", perhaps because of that"), 1);
+  EXPECT_TRUE(text.ends_with(", perhaps because of that")) << text;
+}
+
 TEST_F(RootStateTest, DeadlineNamesTheMissing) {
   state_.onCheckIn(1, rankOf(0, 4));
   state_.onCheckIn(2, rankOf(2, 4));
-  const std::string text = textIn(state_.onDeadline(5.0), 1);
+  const std::string text = textIn(state_.onDeadline(5.0, ""), 1);
   EXPECT_NE(text.find("ranks 1 and 3 of 4 did not come"), std::string::npos) << text;
 }
 
@@ -90,7 +122,7 @@ TEST_F(RootStateTest, TheRankOfItsOwnProcessHearsOfAFailureLast) {
   state_.onCheckIn(1, own);
   state_.onCheckIn(2, rankOf(2, 4));
   state_.onCheckIn(3, rankOf(1, 4));
-  const auto sends = state_.onDeadline(5.0);
+  const auto sends = state_.onDeadline(5.0, "");
   ASSERT_EQ(sends.size(), 3u);
   EXPECT_EQ(sends.back().to, 1u);
 }
@@ -114,7 +146,7 @@ TEST_F(RootStateTest, AGarbageNumberOfRanksIsRefusedByName) {
   for (const int nRanks : {0, -5, kMaxRanks + 1, 0x7fffffff}) {
     RootState state{Welcome{}, 99, Key{}};
     EXPECT_NE(textIn(state.onCheckIn(1, rankOf(0, nRanks)), 1).find(std::to_string(nRanks)), std::string::npos);
-    EXPECT_TRUE(state.onDeadline(1.0).empty());
+    EXPECT_TRUE(state.onDeadline(1.0, "").empty());
   }
 }
 

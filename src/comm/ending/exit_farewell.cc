@@ -10,6 +10,7 @@
 
 #include "base/never_destroyed.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/id_use.h"
 #include "comm/ending/rank_account.h"
 #include "comm/launch/launch.h"
 #include "comm/network/relays.h"
@@ -57,6 +58,8 @@ std::unique_lock<std::mutex> lockBy(std::mutex& mutex, Deadline deadline) {
 /// Called when the library is unloaded: after exit handlers and destructors of the application, whatever their order.
 [[gnu::destructor]] void sayFarewells() {
   ExitFarewell::instance().say();
+  // Also where no communicator was ever made here.
+  bootstrap::endRoots(Deadline::in(ExitFarewell::kWords));
 }
 
 }  // namespace
