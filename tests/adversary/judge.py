@@ -3,7 +3,8 @@
 An error text is right if it names a rank that really was a victim and blames nobody else. A text may mention others as
 what a failure has led to; `blamed()` takes these mentions away and returns the numbers that are left. The table of
 such phrases, `CONSEQUENCE`, is short and exact on purpose: a text of a new form counts as misnaming until somebody has
-read it and decided.
+read it and decided. A text may end with its cause ("… because rank 3 died"): whom that names is to blame, and not what
+stands in front of it; a cause that names nobody ("because its descriptors are used up") leaves the blame there.
 """
 import dataclasses
 import re
@@ -37,7 +38,6 @@ CONSEQUENCE = re.compile("|".join([
     r"has given rank \d+ no sign of life",
     r"has not answered rank \d+",
     r"closed all connections of rank \d+",
-    r"has not answered rank \d+",
     r"while rank \d+ still waits for",
     r"Bootstrap: rank \d+ waited in vain for",
     r"the connection from rank \d+ to (?=rank)",
@@ -55,6 +55,8 @@ RANKS = re.compile(r"\branks ((?:\d+(?:, | and )?)+)")
 # Whose unique id it was: where that rank has never been heard of, its address is all there is.
 ROOT = re.compile(r"the bootstrap root at|that made the unique id|which made the unique id")
 PROCESS = re.compile(r"\b(?:process|pid) (\d+)\b")
+# What follows is why; of several the last one that names anybody counts.
+CAUSE = re.compile(r" because (?:another one of its process had failed: )?|\bIt is known that ")
 DIED = re.compile(r"\bdied\b(?! or )")
 REMEDIES = re.compile(r"; (?:look for|is its|are their|does|do all|has that|that rank hangs|where it lives|raise )|"
                       r", but (?:operation|a kernel) ")
@@ -67,32 +69,37 @@ class Named:
     pid: int = 0
 
 
-def head_of(text):
-    """The part of a text that says who is to blame: without the reporters, what followed from it, and the remedy."""
-    if " because " in text:
-        text = text.split(" because ")[-1].removeprefix("another one of its process had failed: ")
+def head_of(part):
+    """What says who is to blame in such a part of a text: without the reporters, what followed from it, the remedy."""
     for prefix in (REPORTER, REPORTER, REPORTER, CONNECTION):
-        rest = prefix.sub("", text, count=1)
-        if rest != text and RANK.search(CONSEQUENCE.sub("", REMEDIES.split(rest)[0])):
-            text = rest
-    return CONSEQUENCE.sub("", REMEDIES.split(text)[0])
+        rest = prefix.sub("", part, count=1)
+        if rest != part and named_in(CONSEQUENCE.sub("", REMEDIES.split(rest)[0])):
+            part = rest
+    return CONSEQUENCE.sub("", REMEDIES.split(part)[0])
 
 
-def blamed(text):
-    """The ranks that a text makes the cause; with number -1 where it names only their process. Rank 0 makes the unique
-    ids in these jobs."""
-    whole, text = text, WITNESS.sub("", text)
-    own = OWN.match(text)
-    if own:
-        return {Named(int(own[1]), int(own[2]))}
-    head = head_of(text)
+def named_in(head):
+    """Whom these words name; with number -1 where it is only a process. Rank 0 makes the unique ids in these jobs."""
     found = {Named(int(number), int(pid or 0)) for number, pid in RANK.findall(head)}
     for several in RANKS.findall(head):
         found |= {Named(int(number)) for number in re.findall(r"\d+", several)}
     found = found or {Named(-1, int(pid)) for pid in PROCESS.findall(head)}
-    found = found or ({Named(0)} if ROOT.search(head) else set())
+    return found or ({Named(0)} if ROOT.search(head) else set())
+
+
+def part_to_blame(text):
+    """The part of a text that says who is to blame: the last cause that names anybody, or what has no such cause."""
+    first, *causes = CAUSE.split(WITNESS.sub("", text))
+    return next((cause for cause in reversed(causes) if named_in(head_of(cause))), first)
+
+
+def blamed(text):
+    """The ranks that a text makes the cause."""
+    part = part_to_blame(text)
+    own = OWN.match(part)
+    found = {Named(int(own[1]), int(own[2]))} if own else named_in(head_of(part))
     # What concerns all ranks, such as a file that is none, has one witness: the rank that has met it.
-    return found or {Named(int(number), int(pid)) for number, pid in SEEN.findall(whole)}
+    return found or {Named(int(number), int(pid)) for number, pid in SEEN.findall(text)}
 
 
 @dataclasses.dataclass
@@ -132,7 +139,7 @@ def judge_text(text, comm, reporter, membership):
     if innocent:
         numbers = sorted(membership.numbers[comm].get(v, -1) for v in membership.victims)
         return Verdict(MISNAMED, f"blames {innocent}, but the victims are {numbers}: {text}")
-    if not membership.dead and DIED.search(head_of(text)):
+    if not membership.dead and DIED.search(head_of(part_to_blame(text))):
         return Verdict(MISNAMED, f"says that a process died that lives: {text}")
     return Verdict(OK)
 

@@ -85,6 +85,48 @@ class Texts(unittest.TestCase):
         self.assertEqual(of(abort + ", because rank 2 (host vm, pid 102) died"), judge.OK)
         self.assertEqual(of(abort + ", because rank 3 (host vm, pid 103) died"), judge.MISNAMED)
 
+    def test_the_cause_is_blamed_and_not_what_came_of_it(self):
+        late = ("Bootstrap: rank 1 of 4 did not come within 8.0 s: were all processes started, with the same id? It is "
+                "known that rank 3 (host h, pid 5) died not long before")
+        self.assertEqual(judge.blamed(late), {judge.Named(3, 5)})
+        self.assertEqual(judge.blamed(late.partition(" It is known")[0]), {judge.Named(1)})
+        for gone in ("the bootstrap root at 192.0.2.2<5> ended while the communicator was being made",
+                     "the process which made the unique id (host h, pid 9) ended; look for the first error there",
+                     "rank 2 (host h, pid 8) aborted its communicator, perhaps"):
+            text = f"Bootstrap: {gone}, because rank 1 (host h, pid 7) died"
+            for heard in ("", " (heard by rank 0 of 4 on host h, device 0)"):
+                self.assertEqual(judge.blamed(text + heard), {judge.Named(1, 7)}, text)
+                self.assertEqual(judge.blamed(REPORTER + text + heard), {judge.Named(1, 7)}, text)
+
+    def test_a_cause_in_a_ranks_own_words_is_believed(self):
+        own = "rank 1 (host vm, pid 101, device 1) gave up: its work is lost because rank 2 (host vm, pid 102) died"
+        self.assertEqual(judge.blamed(own), {judge.Named(2, 102)})
+        quoted = ("Bootstrap: rank 1 (host vm, pid 101) aborted its communicator, perhaps because another one of its "
+                  "process had failed: rank 2 (host vm, pid 102, device 2) failed: no memory of rank 0 (pid 100)")
+        self.assertEqual(judge.blamed(quoted), {judge.Named(2, 102)})
+
+    def test_a_cause_that_names_nobody_leaves_the_blame_where_it_is(self):
+        why = " because its process has no file descriptors left, and its connection to rank 1 ended"
+        self.assertEqual(judge.blamed("Bootstrap: rank 2 (host vm, pid 102) failed" + why), {judge.Named(2, 102)})
+        self.assertEqual(judge.blamed("Bootstrap: the bootstrap root at 192.0.2.2<5> has not answered rank 1" + why),
+                         {judge.Named(0)})
+        seen = "file.1 cannot be read because it is a socket (seen by rank 2 (host vm, pid 102, device 2))"
+        self.assertEqual(judge.blamed(seen), {judge.Named(2, 102)})
+
+    def test_the_root_is_blamed_by_its_process_or_its_address(self):
+        reporter = "rank 3 of 4 on host vm, device 3: "
+        for words in ("", reporter, reporter + REPORTER):
+            text = words + "Bootstrap: the process which made the unique id (host h, pid 5) has not answered rank 3"
+            self.assertEqual(judge.blamed(text), {judge.Named(-1, 5)}, text)
+            text = words + "Bootstrap: the bootstrap root at 1.2.3.4:5 closed its connection to rank 3 without a word"
+            self.assertEqual(judge.blamed(text), {judge.Named(0)}, text)
+
+    def test_who_is_stopped_has_not_died_of_a_cause_either(self):
+        stopped = judge.Membership({2}, {102}, [IN_ORDER], dead=False)
+        text = "Bootstrap: the bootstrap root at 192.0.2.2<5> ended because rank 2 (host vm, pid 102) {}"
+        self.assertEqual(of(text.format("died"), membership=stopped), judge.MISNAMED)
+        self.assertEqual(of(text.format("gives no sign of life"), membership=stopped), judge.OK)
+
     def test_who_has_met_what_concerns_all_ranks_is_named(self):
         text = "cannot read file.1 (NCCL_TOPO_FILE): it is a socket (seen by rank 2 (host vm, pid {}, device 2))"
         self.assertEqual(of(text.format(102)), judge.OK)
