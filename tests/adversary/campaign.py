@@ -48,6 +48,21 @@ def perform(kind, seed, number, build, patience, **options):
     return Outcome(kind, number, run, verdict, transcript, time.monotonic() - began)
 
 
+def again(outcome, seed):
+    """The command that repeats a run."""
+    return f"tests/adversary/run --only {outcome.kind} --replay {outcome.number}:{seed}"
+
+
+def keep(outcome, seed, folder):
+    """Writes all that is known of a run to a file of its own, and returns where: a finding may not come again."""
+    path = folder / f"{outcome.number}_{seed}.txt"
+    path.write_text(f"run {outcome.number} of seed {seed}, {outcome.kind}: {outcome.verdict.what}, after "
+                    f"{outcome.seconds:.1f} s\n{outcome.verdict.why}\n\nagain: {again(outcome, seed)}\n"
+                    f"plan: {outcome.run.text()}\n      {outcome.run}\n\n{outcome.transcript}\n",
+                    encoding="utf-8", errors="replace")
+    return path
+
+
 def campaign(seed, kinds, weights, build, jobs, patience, minutes=None, runs=None, first=0, on_outcome=None):
     """Runs until the time is up or so many runs are done. Returns the outcomes."""
     deadline = time.monotonic() + minutes * 60 if minutes else float("inf")

@@ -82,6 +82,8 @@ def execute(run, build, patience=1.0):
             extra = {run.setting: path}
             if run.setting == "NCCL_DEBUG_FILE":
                 extra["NCCL_DEBUG"] = "INFO"
+            if run.setting in ("NCCL_CONF_FILE", "HOME"):
+                extra["NCCL_DEBUG"] = None  # the environment would outweigh what stands in that file
         job.start(ranks, run.job.command(job, ranks), {**env, **extra})
 
     return job_plan.execute_troubled(run.job, build, patience, run.troubled, start)

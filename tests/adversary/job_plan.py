@@ -11,6 +11,7 @@ INIT_SECONDS = 8   # TUTTI_BOOTSTRAP_TIMEOUT_SEC: how long init waits for ranks 
 BOUND = 10         # seconds from deed or need to the report
 PATIENCE_MS = 25000
 WHOLE = 75         # seconds that a run may take in all
+OUTPUT = 8000      # bytes of what each process printed that a transcript has
 
 # Whether the programs were built with a sanitizer: with few kernels then, and with more memory than limits allow.
 SANITIZED = False
@@ -44,7 +45,7 @@ class JobPlan:
 
     def settings(self):
         env = {"SOFTGPU_DEVICES": self.size, "TUTTI_PEER_TIMEOUT_MS": PEER_TIMEOUT_MS,
-               "TUTTI_BOOTSTRAP_TIMEOUT_SEC": INIT_SECONDS, **TRANSPORTS[self.transport]}
+               "TUTTI_BOOTSTRAP_TIMEOUT_SEC": INIT_SECONDS, "NCCL_DEBUG": "WARN", **TRANSPORTS[self.transport]}
         if self.by_address:
             env["NCCL_COMM_ID"] = f"127.0.0.1:{free_port()}"
         return env
@@ -107,4 +108,4 @@ def transcript(job):
     first = lines[0][0] if lines else 0
     said = [f"{time - first:8.3f} {event.rank:2} {event.what} {event.text}" for time, event in lines
             if event.what != "done"]
-    return "\n".join(said + [f"ranks {p.ranks}: {p.output(1000)}" for p in job.processes if p.output()])
+    return "\n".join(said + [f"ranks {p.ranks}: {p.output(OUTPUT)}" for p in job.processes if p.output()])

@@ -2,13 +2,16 @@
 """The judge itself: texts made by hand, right ones and wrong ones. A judge that is content with anything is no use."""
 import pathlib
 import sys
+import tempfile
 import types
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
+import campaign  # noqa: E402
+import job_plan  # noqa: E402
 import judge  # noqa: E402
-from ranks import Event, parse  # noqa: E402
+from ranks import Event, Process, parse  # noqa: E402
 
 REPORTER = "rank 0 of 4 on host vm, device 0: "
 DIED = ("Bootstrap: rank 2 (host vm, pid 102) died or lost its network: its connection to rank 1 ended (closed without "
@@ -232,6 +235,28 @@ class Runs(unittest.TestCase):
     def test_what_victims_report_does_not_count(self):
         processes = [process([0], []), process([2], ["4.0 2 wrong AllReduce"], -11)]
         self.assertEqual(judge.judge(processes, self.rules, 5.0).what, judge.OK)
+
+
+class Findings(unittest.TestCase):
+    def test_a_kept_finding_has_plan_verdict_events_and_output(self):
+        plan = campaign.planned("victims", 9, 17)
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "log"
+            log.write_bytes("é".encode() * 8000 + b"last words")
+            rank = process([0], ["4.0 0 need 0 AllReduce", f"7.0 0 error 0 6 x | {DIED}"])
+            rank.output = lambda most=4000: Process.output(types.SimpleNamespace(log_path=log), most)
+            outcome = campaign.Outcome("victims", 17, plan, judge.Verdict(judge.MISNAMED, "blames [2]"),
+                                       job_plan.transcript(types.SimpleNamespace(processes=[rank])), 4.5)
+            path = campaign.keep(outcome, 9, pathlib.Path(folder))
+            self.assertEqual(path.name, "17_9.txt")
+            text = path.read_text(encoding="utf-8")
+        for part in ("run 17 of seed 9, victims: misnamed", "blames [2]", "--only victims --replay 17:9", plan.text(),
+                     repr(plan), "need 0 AllReduce", DIED, "é" * 3900, "last words"):
+            self.assertIn(part, text)
+        self.assertNotIn("é" * 4000, text)
+
+    def test_jobs_warn_unless_their_plan_says_otherwise(self):
+        self.assertEqual(campaign.planned("victims", 9, 17).job.settings()["NCCL_DEBUG"], "WARN")
 
 
 class Reports(unittest.TestCase):

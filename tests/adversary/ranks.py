@@ -102,8 +102,8 @@ class Process:
             os.killpg(self.child.pid, number)
 
     def output(self, most=4000):
-        text = self.log_path.read_bytes().decode(errors="replace") if self.log_path.exists() else ""
-        return text[-most:]
+        """The last bytes that the program printed."""
+        return self.log_path.read_bytes()[-most:].decode(errors="replace") if self.log_path.exists() else ""
 
     def of(self, what):
         return [event for event in self.events if event.what == what]
