@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The campaign in brief, as a test: runs of a fixed seed in which every verdict must be "ok"; and one whose ranks lie
-about what they were told, which the judge must notice."""
+about what they were told, which the judge must notice; and a rank to which no id comes, which is no error of the
+library."""
 import os
 import pathlib
 import random
@@ -10,8 +11,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 import concurrent.futures  # noqa: E402
 
+import job_plan  # noqa: E402
 import judge  # noqa: E402
 import misuse  # noqa: E402
+import ranks  # noqa: E402
 import strangers  # noqa: E402
 import victims  # noqa: E402
 
@@ -60,6 +63,22 @@ def liars_are_found_out():
     return verdict.what == judge.MISNAMED
 
 
+def an_id_that_never_comes_is_no_error():
+    """Rank 1 waits for the id that rank 0, which is never started, would make."""
+    job = ranks.Job(BUILD)
+    try:
+        command = [BUILD / "tests/adversary/adversary_rank", "size=2", "ranks=1", "patience_ms=100",
+                   f"ids={job.folder}", "report={report}"]
+        process = job.start([1], command, {"SOFTGPU_DEVICES": 2})
+        job.run(lambda: process.ended is not None, 20 * PATIENCE)
+        fine = process.code == 42 and len(process.of("no_id")) == 1 and not process.of("error")
+        if not fine:
+            print(f"{job_plan.transcript(job)}\na rank without an id ended with {process.code}")
+        return fine
+    finally:
+        job.close()
+
+
 if __name__ == "__main__":
     sys.exit(0 if victims_are_named() and strangers_are_not_noticed() and wrong_calls_are_answered()
-             and liars_are_found_out() else 1)
+             and liars_are_found_out() and an_id_that_never_comes_is_no_error() else 1)

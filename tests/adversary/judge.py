@@ -203,7 +203,8 @@ def judge_error(record, rules, deed, event, comm, text):
 
 
 def judge_rank(record, rules, deed):
-    """All verdicts on one rank that is no victim. `deed`: when it was done; None if it was not."""
+    """All verdicts on one rank that is no victim. `deed`: when it was done; None if it was not. "no_id" tells that the
+    process which makes an id did not hand it on: the library has said nothing, and who failed to is judged for that."""
     for event in record.events:
         if event.what == "wrong":
             yield Verdict(WRONG, f"rank {record.rank}: {event.text}")

@@ -232,6 +232,12 @@ class Runs(unittest.TestCase):
         root.ended = 9.0
         self.assertEqual(judge.judge([root, late, victim], self.rules, 5.0).what, judge.MISNAMED)
 
+    def test_an_id_that_never_came_is_no_word_of_the_library(self):
+        without = process([0], ["4.0 0 stage init 0", "29.0 0 no_id 0 no id came from the process that makes it"], 42)
+        self.assertEqual(self.verdict(without), judge.OK)
+        harmless = judge.Rules(judge.Membership(set(), set(), [IN_ORDER]), bound=10)
+        self.assertEqual(judge.judge([without], harmless, None).what, judge.OK)
+
     def test_what_victims_report_does_not_count(self):
         processes = [process([0], []), process([2], ["4.0 2 wrong AllReduce"], -11)]
         self.assertEqual(judge.judge(processes, self.rules, 5.0).what, judge.OK)

@@ -41,15 +41,14 @@ ncclResult_t makeIds(const RunOptions& options) {
   return ncclSuccess;
 }
 
-ncclResult_t idOf(const RunOptions& options, int comm, ncclUniqueId& id) {
-  if (options.ids.empty()) return ncclGetUniqueId(&id);
+bool awaitId(const RunOptions& options, int comm, ncclUniqueId& id) {
   const long end = microsecondsNow() + options.patienceMs * 1000L;
   while (microsecondsNow() < end) {
     std::ifstream file(pathOf(options, comm), std::ios::binary);
-    if (file.read(id.internal, sizeof id.internal)) return ncclSuccess;
+    if (file.read(id.internal, sizeof id.internal)) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  return ncclTimeout;
+  return false;
 }
 
 }  // namespace tutti::adversary

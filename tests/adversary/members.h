@@ -21,8 +21,8 @@ int rankIn(int comm, int jobRank, int size, bool turned);
 /// has nothing to wait for.
 ncclResult_t makeIds(const RunOptions& options);
 
-/// The unique id of a communicator: from that file, for which it waits as long as a call may take, or of NCCL_COMM_ID.
-/// Any thread.
-ncclResult_t idOf(const RunOptions& options, int comm, ncclUniqueId& id);
+/// Waits for the unique id of a communicator, which its maker writes to that file, as long as a call may take. False if
+/// it does not come: the library has no part in that. Any thread.
+bool awaitId(const RunOptions& options, int comm, ncclUniqueId& id);
 
 }  // namespace tutti::adversary

@@ -85,24 +85,33 @@ bool RankRun::initAll() {
   for (Comm& comm : comms_) {
     if (comm.rank < 0) continue;
     stage("init", comm.number);
-    const ncclResult_t result = init(comm);
-    if (result != ncclSuccess) {
-      fail(comm, result, "ncclCommInitRankConfig");
-      return false;
-    }
+    if (!init(comm)) return false;
     report(jobRank_, "ready", std::to_string(comm.number));
     if (!allWell()) return false;
   }
   return true;
 }
 
-ncclResult_t RankRun::init(Comm& comm) {
+bool RankRun::idOf(Comm& comm, ncclUniqueId& id) {
+  if (options_.ids.empty()) {
+    const ncclResult_t result = ncclGetUniqueId(&id);
+    if (result != ncclSuccess) fail(comm, result, "ncclGetUniqueId");
+    return result == ncclSuccess;
+  }
+  if (awaitId(options_, comm.number, id)) return true;
+  report(jobRank_, "no_id", std::to_string(comm.number) + " no id came from the process that makes it");
+  return false;
+}
+
+bool RankRun::init(Comm& comm) {
   ncclUniqueId id;
-  if (const ncclResult_t got = idOf(options_, comm.number, id); got != ncclSuccess) return got;
+  if (!idOf(comm, id)) return false;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = options_.blocking ? 1 : 0;
-  const ncclResult_t result = ncclCommInitRankConfig(&comm.handle, comm.size, id, comm.rank, &config);
-  return result == ncclInProgress ? settle(comm) : result;
+  ncclResult_t result = ncclCommInitRankConfig(&comm.handle, comm.size, id, comm.rank, &config);
+  if (result == ncclInProgress) result = settle(comm);
+  if (result != ncclSuccess) fail(comm, result, "ncclCommInitRankConfig");
+  return result == ncclSuccess;
 }
 
 ncclResult_t RankRun::settle(const Comm& comm) const {

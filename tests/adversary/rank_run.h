@@ -38,7 +38,8 @@ class RankRun {
 
   bool prepare();
   bool initAll();
-  ncclResult_t init(Comm& comm);
+  bool init(Comm& comm);
+  bool idOf(Comm& comm, ncclUniqueId& id);
   bool runBatch(int batch);
   bool finish(const std::vector<Operation>& operations);
   void idle();
