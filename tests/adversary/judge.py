@@ -40,6 +40,8 @@ CONSEQUENCE = re.compile("|".join([
     r"closed all connections of rank \d+",
     r"while rank \d+ still waits for",
     r"Bootstrap: rank \d+ waited in vain for",
+    r"Rank \d+ waited \d+ ms in vain for (?=rank)",
+    r"could not be connected with the (?:sender|receiver), rank \d+",
     r"the connection from rank \d+ to (?=rank)",
     r"Another communicator has failed for that, and rank \d+ \([^)]*\) has aborted this one",
     r"(?<=\d) of rank \d+ \(host [^)]*\)",  # "on channel 0 of rank 2 (host a, device 2)": whose end it is
@@ -50,7 +52,7 @@ SEEN = re.compile(r" \(seen by rank (\d+) \(host [^),]*, pid (\d+)[^)]*\)\)")
 HEARER = re.compile(r" \(heard by rank (\d+) of \d+ on host \S+, device (-?\d+)\)$")
 # A rank's own failure, in its words, which may name others.
 OWN = re.compile(r"^rank (\d+) \(host [^),]*, pid (\d+)(?:, device -?\d+)?\) (?:failed|gave up): ")
-RANK = re.compile(r"\brank (\d+)\b(?: \((?:host [^),]*, )?(?:device \d+, )?pid (\d+)(?:, device -?\d+)?\))?")
+RANK = re.compile(r"\b[Rr]ank (\d+)\b(?: \((?:host [^),]*, )?(?:device \d+, )?pid (\d+)(?:, device -?\d+)?\))?")
 RANKS = re.compile(r"\branks ((?:\d+(?:, | and )?)+)")
 # Whose unique id it was: where that rank has never been heard of, its address is all there is.
 ROOT = re.compile(r"the bootstrap root at|that made the unique id|which made the unique id")

@@ -161,6 +161,14 @@ class Texts(unittest.TestCase):
                    "channel 0 of rank 0 (host vm, device 0): rank 2 (host vm, pid 102) has ended its process")
         self.assertEqual(of(of_path, reporter=1), judge.OK)
 
+    def test_who_could_not_be_connected_is_blamed_by_the_one_who_tried(self):
+        text = ("Rank 2 (host vm, pid 102) could not be connected with the receiver, rank 0: SHM: it was tried and does "
+                "not work. What failed did so on that rank or between the two: look for the first error there")
+        late = "Rank 0 waited 8000 ms in vain for rank 2 (host vm, device 2) to connect: that rank hangs, is stopped"
+        for words in (text, late):
+            for heard in ("", " (seen by rank 0 (host vm, pid 100, device 0))"):
+                self.assertEqual({named.rank for named in judge.blamed(words + heard)}, {2}, words)
+
     def test_the_maker_of_the_id_stands_for_rank_0(self):
         text = "Bootstrap: cannot connect to the bootstrap root at 192.0.2.2<56519>: Connection refused (111)"
         self.assertEqual(of(text), judge.MISNAMED)
