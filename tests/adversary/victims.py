@@ -9,9 +9,8 @@ from ranks import Job
 
 STAGES = ("before", "init", "connect", "collective", "idle", "destroy")
 HOWS = ("kill", "stop", "_exit", "exit", "leave", "abort", "segv", "cuda", "close", "slow", "pause")
-# A rank leaves and sleeps between operations only. Who closes all descriptors before init takes the software GPU's
-# memory away from the process itself.
-UNFIT = {"leave": ("init", "destroy"), "slow": ("destroy",), "close": ("before", "init")}
+# A rank leaves and sleeps between operations only.
+UNFIT = {"leave": ("init", "destroy"), "slow": ("destroy",)}
 HARMLESS = ("slow", "pause")
 # Microseconds after the stage has begun, at most.
 DELAYS = {"before": 1, "init": 150000, "connect": 30000, "collective": 4000, "idle": 1200000, "destroy": 3000}
