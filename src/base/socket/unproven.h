@@ -34,8 +34,8 @@ class UnprovenPlaces {
   /// Those that all listeners of this process share.
   static UnprovenPlaces& ofProcess();
 
-  /// A place for a connection from `host` (its port does not count); not taken() where there is none. Who has a place
-  /// keeps it: whoever comes last goes, and may come again.
+  /// A place for a connection from `host` (its port does not count; unset: from a local socket); not taken() where
+  /// there is none. Who has a place keeps it: whoever comes last goes, and may come again.
   Place take(const Address& host);
   std::size_t taken() const;
   /// So many are taken that strangers are likely to be about.

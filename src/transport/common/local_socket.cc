@@ -14,6 +14,12 @@ namespace tutti::transport {
 namespace {
 
 constexpr int kBacklog = 1024;
+/// While there are no descriptors.
+constexpr int kCrowdedMs = 20;
+/// So many are let in, or turned away, before others have their turn.
+constexpr int kBatch = 256;
+/// After a batch with strangers.
+constexpr milliseconds kRest{3};
 
 /// Room for one descriptor beside a packet.
 struct DescriptorRoom {
@@ -116,26 +122,43 @@ Status LocalListener::open(const LocalName& name, std::string_view about, std::s
   if (::bind(socket.get(), name.generic(), name.length) != 0 || ::listen(socket.get(), kBacklog) != 0) {
     return fail(ncclSystemError, "{} : listening at a local socket failed: {}. {}", about, errnoText(errno), remedy);
   }
+  close();
   socket_ = std::move(socket);
-  crowded_ = false;
   return {};
 }
 
 void LocalListener::close() {
-  socket_.reset();
-  crowded_ = false;
+  *this = LocalListener();
 }
 
 Fd LocalListener::accept() {
   crowded_ = false;
-  while (socket_.valid()) {
+  if (resting()) return {};
+  while (socket_.valid() && batch_ < kBatch) {
     Fd line(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (line.valid() && peerIsOurUser(line.get())) return line;
-    if (line.valid() || errno == EINTR || errno == ECONNABORTED) continue;
+    if (line.valid()) {
+      ++batch_;
+      if (peerIsOurUser(line.get())) return line;
+      strangers_ = true;
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
     crowded_ = errno != EAGAIN;
     break;
   }
+  endBatch();
   return {};
+}
+
+void LocalListener::endBatch() {
+  rest_ = strangers_ ? Deadline::in(kRest) : Deadline::never();
+  strangers_ = false;
+  batch_ = 0;
+}
+
+int LocalListener::patience() const {
+  if (crowded_) return kCrowdedMs;
+  return rest_.isNever() ? -1 : static_cast<int>(rest_.remaining().count());
 }
 
 }  // namespace tutti::transport

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
 
@@ -53,7 +54,8 @@ struct ReceivedPacket {
 /// Never waits. What does not fit into `into` is lost, and `bytes` says so by being larger.
 ReceivedPacket receivePacket(int line, std::span<std::byte> into);
 
-/// Listens at a name for whoever polls it. One thread at a time.
+/// Listens at a name for whoever polls it. Lets in a batch at a time, and rests a little after one with strangers among
+/// them: however many come, they cost few wakes, and the kernel keeps who waits. One thread at a time.
 class LocalListener {
  public:
   /// Errors: ncclSystemError with the system's words. `about` and `remedy`: what they begin and end with.
@@ -62,16 +64,22 @@ class LocalListener {
 
   /// The next process of our user that has come; of others the lines are closed. Invalid: nobody, for now.
   Fd accept();
-  /// For poll(); -1 while crowded, for then it would stay readable, and its poller would spin.
-  int polled() const { return crowded_ ? -1 : socket_.get(); }
+  /// The one that accept() gave last is a stranger, and is closed.
+  void turnedAway() { strangers_ = true; }
+  /// For poll(); -1 while crowded, for then it would stay readable, and its poller would spin, and during a rest.
+  int polled() const { return crowded_ || resting() ? -1 : socket_.get(); }
   /// Milliseconds until accept() is to be tried though nothing was readable; -1: there is no need.
-  int patience() const { return crowded_ ? kCrowdedMs : -1; }
+  int patience() const;
 
  private:
-  static constexpr int kCrowdedMs = 20;
+  bool resting() const { return !rest_.isNever() && !rest_.expired(); }
+  void endBatch();
 
   Fd socket_;
-  bool crowded_ = false;  ///< the last accept() failed for want of descriptors or memory
+  bool crowded_ = false;    ///< the last accept() failed for want of descriptors or memory
+  bool strangers_ = false;  ///< among those of this batch
+  int batch_ = 0;           ///< so many have come in it
+  Deadline rest_ = Deadline::never();
 };
 
 }  // namespace tutti::transport

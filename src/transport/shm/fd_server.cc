@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <span>
 #include <utility>
 
@@ -12,9 +11,6 @@
 
 namespace tutti::shm {
 namespace {
-
-/// How long a visitor may be silent.
-constexpr std::chrono::seconds kPatience{5};
 
 constexpr const char* kRemedy =
     "The descriptor limit may be reached (ulimit -n); NCCL_SHM_DISABLE=1 does without shared memory";
@@ -90,27 +86,36 @@ void FdServer::run() {
     // Without visitors it sleeps until somebody comes, everything is withdrawn, or the end: each of them wakes it.
     ::poll(polled.data(), polled.size(), timeout);
     waker_.drain();
-    std::erase_if(visitors, [this](const Visitor& v) { return serve(v.line.get()) || v.until.expired(); });
+    std::erase_if(visitors,
+                  [this](const Visitor& v) { return serve(v.line.get()) != Visit::Silent || v.until.expired(); });
     acceptAll(visitors);
   }
 }
 
 void FdServer::acceptAll(std::vector<Visitor>& visitors) {
   for (Fd line = listener_.accept(); line.valid(); line = listener_.accept()) {
-    if (serve(line.get())) continue;
-    if (visitors.size() >= kMostSilent) visitors.erase(visitors.begin());
-    visitors.push_back({std::move(line), Deadline::in(kPatience)});
+    const Visit visit = serve(line.get());
+    if (visit == Visit::Served) continue;
+    UnprovenPlaces::Place place;
+    if (visit == Visit::Silent) place = places_.take({});
+    if (place.taken()) {
+      visitors.push_back({std::move(line), std::move(place), Deadline::in(kUnprovenTime)});
+    } else {
+      listener_.turnedAway();
+    }
   }
 }
 
-bool FdServer::serve(int line) {
+FdServer::Visit FdServer::serve(int line) {
   FdRequest request;
   const transport::ReceivedPacket packet =
       transport::receivePacket(line, std::as_writable_bytes(std::span(&request, 1)));
-  if (packet.state != transport::PacketIo::Done) return packet.state == transport::PacketIo::Gone;
-  if (packet.bytes != sizeof(request) || request.magic != FdRequest::kMagic) return true;
-  if (!grant(line, request.item)) sendReply(line, FdReply::Refused);
-  return true;
+  if (packet.state == transport::PacketIo::Again) return Visit::Silent;
+  if (packet.state == transport::PacketIo::Gone) return Visit::Stranger;
+  if (packet.bytes != sizeof(request) || request.magic != FdRequest::kMagic) return Visit::Stranger;
+  if (grant(line, request.item)) return Visit::Served;
+  sendReply(line, FdReply::Refused);
+  return Visit::Stranger;
 }
 
 /// Whether there was such an item. One that cannot be sent (descriptors under way are limited, too) stays: the visitor

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/socket/unproven.h"
 #include "base/status.h"
 #include "base/threads/thread.h"
 #include "base/threads/waker.h"
@@ -17,13 +19,12 @@
 namespace tutti::shm {
 
 /// Listens at a local socket, with a thread that sleeps in poll, while something is on offer, and not longer. Who
-/// belongs to another user, says nothing, or has no valid ticket gets nothing and holds up nobody. Any thread.
+/// belongs to another user, says nothing, or has no valid ticket gets nothing and holds up nobody. A visitor that has
+/// not spoken by the time it is let in stays for kUnprovenTime at most, and only where one of `places` is free; else
+/// its line is closed without a word, and who belongs here comes again (fd_fetch.h). Any thread.
 class FdServer {
  public:
-  /// Strangers that may be connected without having said anything; the next one drives the oldest out.
-  static constexpr std::size_t kMostSilent = 32;
-
-  FdServer() = default;
+  explicit FdServer(UnprovenPlaces& places = UnprovenPlaces::ofProcess()) : places_(places) {}
   FdServer(const FdServer&) = delete;
   ~FdServer();
 
@@ -38,17 +39,20 @@ class FdServer {
  private:
   struct Visitor {
     Fd line;
+    UnprovenPlaces::Place place;
     Deadline until;
   };
+  enum class Visit : std::uint8_t { Silent, Served, Stranger };
   Status open();
   void run();
   /// Whether there is nothing left to do; then nobody listens any more.
   bool leave();
   void acceptAll(std::vector<Visitor>& visitors);
-  /// Whether the visitor has been dealt with.
-  bool serve(int line);
+  /// What has become of the visitor: unless Silent, its line is to be closed.
+  Visit serve(int line);
   bool grant(int line, const Token& item);
 
+  UnprovenPlaces& places_;
   mutable std::mutex mutex_;
   std::map<Token, Fd> offers_;
   Token name_{};

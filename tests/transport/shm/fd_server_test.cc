@@ -16,7 +16,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/socket/unproven.h"
 #include "support/log_capture.h"
+#include "transport/common/local_strangers.h"
 #include "transport/shm/fd_fetch.h"
 
 namespace tutti::test {
@@ -152,23 +154,46 @@ TEST(FdServer, NonsenseIsDroppedWithoutAWord) {
   EXPECT_EQ(fetched(ticket), "content");
 }
 
+/// Half of them are for local sockets.
+constexpr std::size_t kPlaces = 8;
+
 TEST(FdServer, SilentStrangersHoldUpNobody) {
-  shm::FdServer server;
+  UnprovenPlaces places(kPlaces);
+  shm::FdServer server(places);
   const shm::Ticket first = server.offer(someFile("first")).value();
   const shm::Ticket second = server.offer(someFile("second")).value();
   std::vector<Fd> silent;
-  for (std::size_t i = 0; i < shm::FdServer::kMostSilent; ++i) silent.push_back(visitor(first));
+  for (std::size_t i = 0; i < kPlaces; ++i) silent.push_back(visitor(first));
   EXPECT_EQ(fetched(first), "first");
-  for (std::size_t i = 0; i < 2 * shm::FdServer::kMostSilent; ++i) silent.push_back(visitor(second));
+  for (std::size_t i = 0; i < 4 * kPlaces; ++i) silent.push_back(visitor(second));
   EXPECT_EQ(fetched(second), "second");
 }
 
-TEST(FdServer, OldestSilentStrangersMakeRoom) {
-  shm::FdServer server;
-  const shm::Ticket ticket = server.offer(someFile("content")).value();
+TEST(FdServer, SilentStrangersOfAllServersShareFewPlacesAndTheLastOnesGo) {
+  UnprovenPlaces places(kPlaces);
+  shm::FdServer one(places);
+  shm::FdServer other(places);
+  const shm::Ticket first = one.offer(someFile("first")).value();
+  const shm::Ticket second = other.offer(someFile("second")).value();
   std::vector<Fd> silent;
-  for (std::size_t i = 0; i < shm::FdServer::kMostSilent + 1; ++i) silent.push_back(visitor(ticket));
-  EXPECT_TRUE(isDropped(silent.front()));
+  for (std::size_t i = 0; i < kPlaces / 2; ++i) silent.push_back(visitor(first));
+  ASSERT_TRUE(comesTrue([&] { return places.taken() == kPlaces / 2; }));
+  const auto full = SteadyClock::now();
+  EXPECT_TRUE(isDropped(visitor(first)));
+  EXPECT_TRUE(isDropped(visitor(second)));
+  EXPECT_LT(secondsSince(full), 1.9) << "not only when the others' time is over";
+  EXPECT_TRUE(comesTrue([&] { return places.taken() == 0; })) << "nobody keeps a place for ever";
+  for (const Fd& line : silent) EXPECT_TRUE(isDropped(line));
+}
+
+TEST(FdServer, WhoBelongsHereGetsItsOwnInTheMidstOfAFlood) {
+  UnprovenPlaces places(kPlaces);
+  shm::FdServer server(places);
+  const shm::Ticket kept = server.offer(someFile("kept")).value();
+  const transport::LocalName name = shm::socketName(kept.server);
+  const LocalStrangers strangers(name);
+  EXPECT_TRUE(comesTrue([&] { return places.taken() > 0; }));
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(fetched(server.offer(someFile("one of many")).value()), "one of many");
 }
 
 TEST(FdServer, EndsWhileStrangersAreConnected) {

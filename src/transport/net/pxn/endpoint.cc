@@ -45,18 +45,28 @@ Status RelayEndpoint::knock() {
   }
   if (!transport::peerIsOurUser(line.get())) return lost("has a local socket that belongs to another user");
   hello_.nonce = freshNonce();
+  hello_.pass = passOf(setup_.secret, hello_);
   if (transport::sendPacket(line.get(), transport::packetOf(hello_)) != transport::PacketIo::Done) return {};
   line_ = std::move(line);
   phase_ = Phase::Greeting;
   return {};
 }
 
+Status RelayEndpoint::turnedAway() {
+  ++turnedAway_;
+  line_.reset();
+  phase_ = Phase::Knocking;
+  return {};
+}
+
 Status RelayEndpoint::listen() {
   std::array<std::byte, kMostBytes> packet;
-  while (phase_ != Phase::Ready) {
+  while (phase_ != Phase::Ready && phase_ != Phase::Knocking) {
     transport::ReceivedPacket received = transport::receivePacket(line_.get(), packet);
-    if (received.state == transport::PacketIo::Gone)
+    if (received.state == transport::PacketIo::Gone) {
+      if (phase_ == Phase::Greeting) return turnedAway();
       return lost("has closed the local connection; look for its own first error");
+    }
     if (received.state == transport::PacketIo::Again) return {};
     if (received.bytes > packet.size()) return lost("talks nonsense");
     TRY(take(std::span(packet).first(received.bytes), std::move(received.attached)));
@@ -90,8 +100,8 @@ Status RelayEndpoint::order(const Challenge& challenge) {
   order.slotBytes = path_.link.slotBytes;
   order.sharedSlots = setup_.sharedSlots;
   order.listeners = way_.listeners;
-  if (transport::sendPacket(line_.get(), transport::packetOf(order)) != transport::PacketIo::Done)
-    return lost("does not take the order");
+  // This process may have been away for so long that the relay waits no more.
+  if (transport::sendPacket(line_.get(), transport::packetOf(order)) != transport::PacketIo::Done) return turnedAway();
   phase_ = Phase::Ordered;
   return {};
 }
@@ -138,9 +148,9 @@ Result<bool> RelayEndpoint::ready() {
   if (phase_ == Phase::Knocking) TRY(knock());
   if (phase_ != Phase::Knocking) TRY(listen());
   if (phase_ == Phase::Ready) return true;
-  if (phase_ < Phase::Mapped && until_.expired())
-    return lost("did not answer in time: that process hangs or is stopped");
-  return false;
+  if (phase_ >= Phase::Mapped || !until_.expired()) return false;
+  if (turnedAway_ == 0) return lost("did not answer in time: that process hangs or is stopped");
+  return lost(fmt::format("has closed the local connection {} times; look for its own first error", turnedAway_));
 }
 
 transport::ConnView RelayEndpoint::view() const {

@@ -61,6 +61,8 @@ class RelayEndpoint final : public transport::Endpoint {
   enum class Phase : std::uint8_t { Knocking, Greeting, Ordered, Mapped, Ready };
 
   Status knock();
+  /// A relay closes lines without a word while it is beset by strangers: the next call knocks again.
+  Status turnedAway();
   Status listen();
   Status take(std::span<const std::byte> packet, Fd attached);
   Status order(const Challenge& challenge);
@@ -78,6 +80,7 @@ class RelayEndpoint final : public transport::Endpoint {
   Deadline until_;
   Phase phase_ = Phase::Knocking;
   Fd line_;
+  int turnedAway_ = 0;  ///< so many times
   Hello hello_;
   std::optional<gpu::DeviceBuffer> steps_;
   std::shared_ptr<shm::Region> memory_;

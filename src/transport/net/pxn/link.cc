@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <string>
@@ -17,6 +18,8 @@ namespace tutti::net::pxn {
 namespace {
 
 constexpr std::uint32_t kMostSlotBytes = 1u << 28;
+/// How long a sender that has shown its pass may take to order: its process may be busy.
+constexpr std::chrono::seconds kOrderTime{10};
 static_assert(sizeof(net::ProbeMessage) <= kProbeRoom);
 
 template <class Message>
@@ -83,7 +86,9 @@ void RelayLink::wake() {
 bool RelayLink::greet(std::span<const std::byte> packet) {
   const Hello expected;
   if (as(packet, hello_) == nullptr || hello_.kind != expected.kind || hello_.version != expected.version) return false;
-  if (hello_.relay != host_.rank) return false;
+  if (hello_.relay != host_.rank || !sameProof(hello_.pass, passOf(host_.secret, hello_))) return false;
+  place_.giveBack();
+  until_ = Deadline::in(kOrderTime);
   challenge_ = freshNonce();
   Challenge challenge;
   challenge.nonce = challenge_;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/socket/unproven.h"
 #include "base/status.h"
 #include "gpu/context.h"
 #include "plugin/net.h"
@@ -42,14 +43,17 @@ struct Host {
 /// whatever point it ends.
 class RelayLink {
  public:
-  RelayLink(const Host& host, Fd line, Deadline until) : host_(host), line_(std::move(line)), until_(until) {}
+  RelayLink(const Host& host, Fd line) : host_(host), line_(std::move(line)) {}
   RelayLink(const RelayLink&) = delete;
   ~RelayLink();
 
   int line() const { return line_.get(); }
+  /// It has not shown a pass; it may stay for kUnprovenTime, in a place of the process.
+  bool stranger() const { return phase_ == Phase::Silent; }
+  void take(UnprovenPlaces::Place place) { place_ = std::move(place); }
   /// It has proved that it belongs to the communicator.
   bool known() const { return phase_ >= Phase::Joining; }
-  /// When it must have done so.
+  /// When it must have gone on with that.
   Deadline until() const { return until_; }
   /// step() is to be called from time to time.
   bool joining() const { return phase_ == Phase::Joining || phase_ == Phase::Probing; }
@@ -82,7 +86,8 @@ class RelayLink {
 
   const Host& host_;
   Fd line_;
-  Deadline until_;
+  UnprovenPlaces::Place place_;
+  Deadline until_ = Deadline::in(kUnprovenTime);
   Phase phase_ = Phase::Silent;
   Hello hello_;
   Nonce challenge_{};

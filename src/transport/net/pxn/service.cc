@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <utility>
 
 #include "base/log.h"
@@ -15,8 +14,6 @@
 namespace tutti::net::pxn {
 namespace {
 
-/// How long a stranger may take to prove who it is.
-constexpr std::chrono::seconds kPatience{5};
 /// Between two steps of connections that are being made.
 constexpr int kStepMs = 1;
 
@@ -127,13 +124,18 @@ void RelayService::serve() {
 
 void RelayService::acceptAll() {
   for (Fd line = listener_.accept(); line.valid(); line = listener_.accept()) {
-    const auto stranger = [](const std::unique_ptr<RelayLink>& link) { return !link->known(); };
-    if (static_cast<std::size_t>(std::count_if(senders_->links.begin(), senders_->links.end(), stranger)) >=
-        kMostStrangers) {
-      senders_->links.erase(std::find_if(senders_->links.begin(), senders_->links.end(), stranger));
+    auto link = std::make_unique<RelayLink>(*senders_->host, std::move(line));
+    bool stays = link->listen();
+    if (stays && link->stranger()) {
+      UnprovenPlaces::Place place = setup_.places->take({});
+      stays = place.taken();
+      link->take(std::move(place));
     }
-    senders_->links.push_back(std::make_unique<RelayLink>(*senders_->host, std::move(line), Deadline::in(kPatience)));
-    if (!senders_->links.back()->listen()) senders_->links.pop_back();
+    if (stays) {
+      senders_->links.push_back(std::move(link));
+    } else {
+      listener_.turnedAway();
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/socket/unproven.h"
 #include "base/status.h"
 #include "base/threads/thread.h"
 #include "base/threads/waker.h"
@@ -32,18 +33,17 @@ struct ServiceSetup {
   const gpu::Device* device = nullptr;
   std::shared_ptr<proxy::ProgressEngine> engine;
   std::vector<topo::PeerInfo> peers;  ///< of all ranks
+  UnprovenPlaces* places = &UnprovenPlaces::ofProcess();
   int rank = 0;
   Secret secret{};
 };
 
 /// Owns a listener, a thread that sleeps in poll, and a group of the engine; none of them takes processor time while
-/// nobody sends. Independent of the communicator that started it, for those who send through it may leave later. Any
-/// thread.
+/// nobody sends. Independent of the communicator that started it, for those who send through it may leave later. A line
+/// on which no pass has been shown by the time it is let in stays for kUnprovenTime at most, and only where a place is
+/// free; else it is closed without a word, and who belongs here comes again (endpoint.h). Any thread.
 class RelayService {
  public:
-  /// Lines of strangers at a time; the next one drives the oldest out.
-  static constexpr std::size_t kMostStrangers = 128;
-
   /// Errors: ncclSystemError with the system's words.
   static Result<std::shared_ptr<RelayService>> start(ServiceSetup setup);
   RelayService(const RelayService&) = delete;

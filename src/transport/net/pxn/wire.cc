@@ -45,6 +45,10 @@ Nonce freshNonce() {
   return nonce;
 }
 
+Proof passOf(const Secret& secret, const Hello& hello) {
+  return seal(secret, "relay pass", {.sender = hello.sender, .relay = hello.relay, .hello = hello.nonce});
+}
+
 Proof prove(const Secret& secret, const Hello& hello, const Nonce& challenge, bool bySender) {
   return seal(secret, bySender ? "relay sender" : "relay relay",
               {.sender = hello.sender, .relay = hello.relay, .hello = hello.nonce, .challenge = challenge});

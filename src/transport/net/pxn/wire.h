@@ -27,13 +27,15 @@ using Proof = std::array<std::byte, 32>;
 /// Begins every message.
 enum class Kind : std::uint32_t { Hello = 0x72656c01, Challenge, Order, Pool, Memory, Ready, Failed, Wake };
 
-/// Sender, first. Each message is one packet of fixed size and trivially copyable.
+/// Sender, first. Each message is one packet of fixed size and trivially copyable. The pass shows that it knows the
+/// secret: a relay closes the lines of all others, without a word.
 struct Hello {
   Kind kind = Kind::Hello;
-  std::uint32_t version = 2;
+  std::uint32_t version = 3;
   std::int32_t sender = -1;
   std::int32_t relay = -1;
   Nonce nonce{};
+  Proof pass{};
 };
 
 /// Relay: proves that it knows the secret.
@@ -73,6 +75,8 @@ static_assert(sizeof(Answer) <= kMostBytes && sizeof(Order) <= kMostBytes);
 /// Must have succeeded once in the process before anything that follows. Any thread.
 Status initProofs();
 Nonce freshNonce();
+/// What goes with the rest of a hello.
+Proof passOf(const Secret& secret, const Hello& hello);
 /// That somebody knows the secret who has seen both nonces. `bySender`: which of the two proves it.
 Proof prove(const Secret& secret, const Hello& hello, const Nonce& challenge, bool bySender);
 /// In constant time.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "support/log_capture.h"
 #include "support/until.h"
 #include "transport/common/ends.h"
+#include "transport/common/local_strangers.h"
 #include "transport/common/peers.h"
 #include "transport/net/pxn/relaying_rank.h"
 #include "transport/net/pxn/service.h"
@@ -296,7 +298,19 @@ bool say(const Fd& line, const Message& message) {
 template <class Message>
 bool hear(const Fd& line, Message& into) {
   const auto bytes = std::as_writable_bytes(std::span(&into, 1));
-  return until([&] { return transport::receivePacket(line.get(), bytes).state == transport::PacketIo::Done; });
+  transport::PacketIo state = transport::PacketIo::Again;
+  until([&] { return (state = transport::receivePacket(line.get(), bytes).state) != transport::PacketIo::Again; });
+  return state == transport::PacketIo::Done;
+}
+
+/// As rank 0 says it.
+net::pxn::Hello helloTo(const Relayed& ends) {
+  net::pxn::Hello hello;
+  hello.sender = 0;
+  hello.relay = 1;
+  hello.nonce = net::pxn::freshNonce();
+  hello.pass = net::pxn::passOf(ends.secret, hello);
+  return hello;
 }
 
 bool isClosed(const Fd& line) {
@@ -310,13 +324,16 @@ TEST(Relay, DropsWhoeverDoesNotKnowTheSecret) {
   EXPECT_TRUE(say(nonsense, std::uint64_t{42}));
   EXPECT_TRUE(isClosed(nonsense));
 
-  const Fd line = lineTo(ends);
-  net::pxn::Hello hello;
-  hello.sender = 0;
-  hello.relay = 1;
-  hello.nonce = net::pxn::freshNonce();
-  ASSERT_TRUE(say(line, hello));
+  net::pxn::Hello hello = helloTo(ends);
+  hello.pass[7] ^= std::byte{1};
+  const Fd guess = lineTo(ends);
+  ASSERT_TRUE(say(guess, hello));
   net::pxn::Challenge challenge;
+  EXPECT_FALSE(hear(guess, challenge)) << "there is no answer to a wrong pass";
+
+  hello = helloTo(ends);
+  const Fd line = lineTo(ends);
+  ASSERT_TRUE(say(line, hello));
   ASSERT_TRUE(hear(line, challenge));
   EXPECT_TRUE(net::pxn::sameProof(challenge.proof, net::pxn::prove(ends.secret, hello, challenge.nonce, false)));
   net::pxn::Order order;
@@ -326,12 +343,33 @@ TEST(Relay, DropsWhoeverDoesNotKnowTheSecret) {
   EXPECT_TRUE(ends.comeUp()) << "others are served";
 }
 
+TEST(Relay, SilentStrangersHaveFewPlacesAndTheLastOnesGo) {
+  Relayed ends;
+  std::vector<Fd> silent;
+  for (int i = 0; i < 4; ++i) silent.push_back(lineTo(ends));
+  ASSERT_TRUE(until([&] { return ends.places.taken() == 4; }));
+  const auto full = SteadyClock::now();
+  EXPECT_TRUE(isClosed(lineTo(ends)));
+  EXPECT_LT(secondsSince(full), 1.9) << "not only when the others' time is over";
+  const Fd known = lineTo(ends);
+  ASSERT_TRUE(say(known, helloTo(ends)));
+  EXPECT_TRUE(until([&] { return ends.places.taken() == 0; })) << "nobody keeps a place for ever";
+  for (const Fd& line : silent) EXPECT_TRUE(isClosed(line));
+}
+
+TEST(Relay, WhoBelongsToTheCommunicatorComesThroughAFlood) {
+  for (int round = 0; round < 5; ++round) {
+    Relayed ends;
+    const LocalStrangers strangers(net::pxn::lineName(ends.secret, 1));
+    EXPECT_TRUE(until([&] { return ends.places.taken() > 0; }));
+    EXPECT_TRUE(ends.comeUp());
+  }
+}
+
 TEST(Relay, RefusesOrdersThatMakeNoSense) {
   Relayed ends;
   const Fd line = lineTo(ends);
-  net::pxn::Hello hello;
-  hello.sender = 0;
-  hello.relay = 1;
+  const net::pxn::Hello hello = helloTo(ends);
   ASSERT_TRUE(say(line, hello));
   net::pxn::Challenge challenge;
   ASSERT_TRUE(hear(line, challenge));

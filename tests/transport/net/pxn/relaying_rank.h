@@ -38,6 +38,7 @@ struct RelayingRank {
     setup.peers = std::move(ranks);
     setup.rank = 1;
     setup.secret = secret;
+    setup.places = &places;
     routing->route = net::SendRoute{{.device = 1}, relaying};
     service = net::pxn::RelayService::start(std::move(setup)).value();
   }
@@ -49,6 +50,7 @@ struct RelayingRank {
     return options;
   }
 
+  UnprovenPlaces places{8};  ///< half of them for local sockets
   FakeNet net;
   topo::PeerInfo relaying;
   std::shared_ptr<FakeRouting> routing = std::make_shared<FakeRouting>();

@@ -49,5 +49,19 @@ TEST(RelayWire, ProofsHoldForOneSecretDirectionAndMeeting) {
   EXPECT_FALSE(net::pxn::sameProof(proof, net::pxn::prove(secretOf(1), other, nonce, true)));
 }
 
+TEST(RelayWire, PassesHoldForOneSecretAndHelloAndAreNoProofs) {
+  ASSERT_TRUE(net::pxn::initProofs().ok());
+  net::pxn::Hello hello;
+  hello.sender = 0;
+  hello.relay = 1;
+  const net::pxn::Proof pass = net::pxn::passOf(secretOf(1), hello);
+  EXPECT_TRUE(net::pxn::sameProof(pass, net::pxn::passOf(secretOf(1), hello)));
+  EXPECT_FALSE(net::pxn::sameProof(pass, net::pxn::passOf(secretOf(2), hello)));
+  EXPECT_FALSE(net::pxn::sameProof(pass, net::pxn::prove(secretOf(1), hello, {}, true)));
+  net::pxn::Hello other = hello;
+  other.nonce = net::pxn::freshNonce();
+  EXPECT_FALSE(net::pxn::sameProof(pass, net::pxn::passOf(secretOf(1), other)));
+}
+
 }  // namespace
 }  // namespace tutti::test
