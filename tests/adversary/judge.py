@@ -41,6 +41,7 @@ CONSEQUENCE = re.compile("|".join([
     r"while rank \d+ still waits for",
     r"Bootstrap: rank \d+ waited in vain for",
     r"Rank \d+ waited \d+ ms in vain for (?=rank)",
+    r"(?:has no|needs) memory in common with rank \d+",
     r"could not be connected with the (?:sender|receiver), rank \d+",
     r"the connection from rank \d+ to (?=rank)",
     r"Another communicator has failed for that, and rank \d+ \([^)]*\) has aborted this one",

@@ -161,6 +161,17 @@ class Texts(unittest.TestCase):
                    "channel 0 of rank 0 (host vm, device 0): rank 2 (host vm, pid 102) has ended its process")
         self.assertEqual(of(of_path, reporter=1), judge.OK)
 
+    def test_memory_that_ranks_have_not_in_common_is_the_failure_of_the_side_that_it_names(self):
+        there = ("rank 2 (host vm, pid 102) has no memory in common with rank 0 of 4 on host vm, device 0, which AllReduce "
+                 "by OneShot needs: only the network connects them. What failed did so on that rank or between the two: "
+                 "P2P/CUMEM: No space left on device (28). Look for the first error there.")
+        for reporter in (0, 1):
+            self.assertEqual(of(there, reporter=reporter), judge.OK)
+        here = ("rank 2 (host vm, pid 102, device 2) failed: AllReduce by OneShot needs memory in common with rank 0 (host "
+                "vm, pid 100), but only the network connects them, for the others failed here: SHM: File too large (27).")
+        self.assertEqual(of(here, reporter=1), judge.OK)
+        self.assertEqual(of(there.replace("rank 2", "rank 1").replace("102", "101"), reporter=3), judge.MISNAMED)
+
     def test_who_could_not_be_connected_is_blamed_by_the_one_who_tried(self):
         text = ("Rank 2 (host vm, pid 102) could not be connected with the receiver, rank 0: SHM: it was tried and does "
                 "not work. What failed did so on that rank or between the two: look for the first error there")
