@@ -44,8 +44,8 @@ struct Bootstrap::State {
   int parent() const { return joined.place.parent; }
 
   Result<Bytes> take(Op op, int from, std::size_t bytes, milliseconds slack);
-  void give(Op op, int to, SharedBytes payload) {
-    (void)loop().send(to, FrameType::Collective, sequence, std::move(payload), static_cast<std::uint8_t>(op));
+  void give(Op op, int to, const SharedBytes& payload) {
+    (void)loop().send(to, FrameType::Collective, sequence, payload, static_cast<std::uint8_t>(op));
   }
   Status gatherUp(Op op, std::span<std::byte> blocks);
   Result<SharedBytes> spreadDown(Op op, SharedBytes fromTop, std::size_t bytes);
