@@ -42,7 +42,7 @@ struct Product {
 
 /// "2^66 bytes", or the power of two below it.
 std::string textOf(const Product& product) {
-  const auto log = [](std::uint64_t value) { return std::bit_width(value) - 1; };
+  const auto log = [](std::uint64_t value) { return static_cast<int>(std::bit_width(value)) - 1; };
   // Elements of all blocks take up to 95 bits; the size of one is a power of two.
   const std::uint64_t low = product.count * product.blocks;
   const std::uint64_t carry = (product.count & 0xffffffff) * product.blocks >> 32;
