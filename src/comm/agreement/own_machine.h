@@ -39,6 +39,6 @@ bool mustWork(const TopologySettings& settings, Status status);
 /// stay; elsewhere `nets` takes the place of all NICs that a file names. Errors: ncclInvalidUsage for that file where
 /// it is broken, with its line. Without it, what goes wrong is logged, and nothing is known.
 Result<OwnMachine> readMachine(const gpu::Driver& driver, const TopologySettings& settings,
-                               const std::optional<std::vector<topo::NetDeviceFacts>>& nets = {});
+                               const std::optional<std::vector<topo::NetDeviceFacts>>& nets);
 
 }  // namespace tutti::comm
