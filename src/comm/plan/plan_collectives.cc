@@ -8,9 +8,6 @@ namespace tutti::comm {
 
 namespace {
 
-using device::Algorithm;
-using device::Func;
-
 /// The kernels' name for a collective. Never called for messages.
 device::Func deviceFunc(ApiFunc func) {
   switch (func) {

@@ -10,9 +10,6 @@ namespace tutti::comm {
 
 namespace {
 
-using device::Func;
-using device::P2pWork;
-
 /// Messages that are kept room for from one plan to the next.
 constexpr std::size_t kMessagesKept = 4096;
 

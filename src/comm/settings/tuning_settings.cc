@@ -31,7 +31,7 @@ int threadsFrom(const char* name, std::int64_t value, int fewest) {
 /// Six numbers, whatever stands between them; nothing where it is anything else.
 std::optional<ThreadThresholds> thresholdsFrom(std::string_view text) {
   constexpr std::string_view kBetween = " ,;/|";
-  std::array<std::int64_t, 2 * device::kProtocols> numbers{};
+  std::array<std::int64_t, std::size_t{2} * device::kProtocols> numbers{};
   std::size_t count = 0;
   while (true) {
     text.remove_prefix(std::min(text.find_first_not_of(kBetween), text.size()));

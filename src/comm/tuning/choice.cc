@@ -16,10 +16,6 @@ KernelFilter kernelOf(const Tuning& tuning) {
   return tuning.input.kernelExists != nullptr ? tuning.input.kernelExists : device::kernelExists;
 }
 
-using device::Algorithm;
-using device::Func;
-using device::Protocol;
-
 /// Collectives of a group that one launch works off together where the algorithm is not a ring.
 constexpr unsigned kCollectivesPerBatch = 8;
 

@@ -14,10 +14,6 @@ namespace tutti::comm {
 
 namespace {
 
-using device::Algorithm;
-using device::Func;
-using device::Protocol;
-
 char lower(char c) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }

@@ -12,10 +12,6 @@ namespace tutti::comm {
 
 namespace {
 
-using device::Algorithm;
-using device::Func;
-using device::Protocol;
-
 /// Times a rank passes something on, one after another.
 double stepsOf(device::Func func, double n) {
   switch (func) {
