@@ -13,7 +13,7 @@ bool isHost(const Allocation& a) {
 
 template <class T>
 CUresult give(void* data, T value) {
-  std::memcpy(data, &value, sizeof(T));
+  std::memcpy(data, &value, sizeof(T));  // NOLINT(bugprone-sizeof-expression): where T is a pointer, that is given
   return CUDA_SUCCESS;
 }
 

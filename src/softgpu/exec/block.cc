@@ -130,6 +130,7 @@ void Block::checkStacks() {
 void Block::orderMemory(const std::vector<Fiber*>& waiting, const Fiber* arriving) {
   if (memory_ == nullptr) return;
   std::vector<std::uint32_t> threads;
+  threads.reserve(waiting.size() + 1);
   for (const Fiber* fiber : waiting) threads.push_back(fiber->thread.thread);
   if (arriving != nullptr) threads.push_back(arriving->thread.thread);
   if (threads.size() > 1) memory_->synchronise(threads);
