@@ -196,8 +196,10 @@ CUresult cuMemUnmap(CUdeviceptr pointer, size_t size) {
     const auto mappings = mappingsIn(addressOf(pointer), size);
     if (mappings.empty()) return CUDA_ERROR_INVALID_VALUE;
     for (const auto& mapping : mappings) {
-      ::mmap(bytesOf(mapping->base), mapping->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
-             -1, 0);
+      // Its addresses stay reserved.
+      const void* reserved = ::mmap(bytesOf(mapping->base), mapping->size, PROT_NONE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+      if (reserved == MAP_FAILED) return CUDA_ERROR_UNMAP_FAILED;
       machine().memory.take(mapping->base);
     }
     return CUDA_SUCCESS;
