@@ -18,9 +18,11 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/socket/socket.h"
 #include "bootstrap/bootstrap.h"
@@ -81,6 +83,28 @@ int connecting(const Address& at) {
   }
 }
 
+/// A port that nobody else gets while `socket` is open: roots listen there one after another, and in between it would
+/// be anybody's.
+struct Reserved {
+  Fd socket;
+  Address at;
+};
+
+/// Not one of those that the system gives to clients, of which there will be many.
+Reserved reservePort() {
+  for (int port = 20'000; port < 30'000; ++port) {
+    const Address at = Address::loopback(AF_INET, static_cast<std::uint16_t>(port));
+    Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::bind(socket.get(), at.raw(), at.length()) != 0) continue;
+    // Roots may share it from now on, and another process of strangers has found it taken.
+    const int on = 1;
+    (void)::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    (void)::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    return {std::move(socket), at};
+  }
+  return {};
+}
+
 struct Outcome {
   std::vector<double> milliseconds;
   int failed = 0;
@@ -135,8 +159,12 @@ int main(int argc, char** argv) {
   const int inits = argc > 1 ? std::atoi(argv[1]) : 100;
   const int perSecond = argc > 2 ? std::atoi(argv[2]) : 10'000;
   const int held = argc > 3 ? std::atoi(argv[3]) : 1'000;
-  // Not one of those that the system gives to clients, of which there will be many.
-  const Address at = Address::loopback(AF_INET, static_cast<std::uint16_t>(20'000 + ::getpid() % 10'000));
+  const Reserved reserved = reservePort();
+  if (!reserved.socket.valid()) {
+    std::printf("no port is free: %s\n", lastErrorText());
+    return 1;
+  }
+  const Address at = reserved.at;
   bootstrap::BootstrapSettings settings;
   settings.commId = "127.0.0.1:" + std::to_string(at.port());
   settings.commKey = "words that are shared";
