@@ -40,8 +40,9 @@ UnprovenPlaces::Place UnprovenPlaces::take(const Address& host) {
   at.setPort(0);
   const std::lock_guard lock(book_->mutex);
   auto& hosts = book_->hosts;
+  if (hosts.size() >= limit_) return {};
   const auto ofHost = static_cast<std::size_t>(std::count(hosts.begin(), hosts.end(), at));
-  if (hosts.size() >= limit_ || 2 * ofHost >= limit_) return {};
+  if (2 * ofHost >= limit_) return {};
   hosts.push_back(at);
   Place place;
   place.held_ = std::shared_ptr<void>(&hosts.back(), [book = book_, entry = std::prev(hosts.end())](void*) {

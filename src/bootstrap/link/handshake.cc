@@ -1,6 +1,8 @@
 #include "bootstrap/link/handshake.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 namespace tutti::bootstrap {
 namespace {
@@ -36,6 +38,10 @@ Verdict ClientHandshake::answer(const Challenge& challenge, Proof& proof) const 
   if (!sameProof(challenge.proof, proofOf(key_, "tutti server", hello_, challenge.nonce))) return Verdict::WrongKey;
   proof = proofOf(key_, "tutti client", hello_, challenge.nonce);
   return Verdict::Ok;
+}
+
+bool ServerHandshake::plausible(std::span<const std::byte> first) {
+  return std::memcmp(first.data(), &kMagic, std::min(first.size(), sizeof kMagic)) == 0;
 }
 
 Verdict ServerHandshake::greet(const HelloHead& head, Challenge& challenge) {

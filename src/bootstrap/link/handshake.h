@@ -65,6 +65,8 @@ class ClientHandshake {
 class ServerHandshake {
  public:
   ServerHandshake(const Key& key, int serverRank) : key_(key), serverRank_(serverRank) {}
+  /// Whether a hello may begin so; any number of bytes.
+  static bool plausible(std::span<const std::byte> first);
   /// Judges how a hello begins, before the rest has come: Ok, NotTutti or OtherVersion. After OtherVersion `challenge`
   /// is to be sent, so that the client can say why; it holds no proof.
   static Verdict greet(const HelloHead& head, Challenge& challenge);

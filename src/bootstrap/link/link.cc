@@ -1,5 +1,6 @@
 #include "bootstrap/link/link.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -54,10 +55,16 @@ bool Link::readOn(std::vector<Frame>& frames) {
   } else if (!outcome.done()) {
     end_ = End{End::Kind::Broken, outcome.error};
   } else {
-    got_ += outcome.bytes;
-    if (stage_ == Stage::AwaitHello && !greet()) return false;
-    if (got_ == in_.size()) onComplete(frames);
+    return cameIn(outcome.bytes, frames);
   }
+  return true;
+}
+
+/// So many bytes more are in `in_`. False: what there is more is not to be read.
+bool Link::cameIn(std::size_t bytes, std::vector<Frame>& frames) {
+  got_ += bytes;
+  if (stage_ == Stage::AwaitHello && !greet()) return false;
+  if (got_ == in_.size()) onComplete(frames);
   return true;
 }
 
@@ -70,6 +77,13 @@ void Link::receiveGreeting() {
   std::vector<Frame> none;
   while ((stage_ == Stage::AwaitHello || stage_ == Stage::AwaitChallenge) && readOn(none)) {
   }
+}
+
+void Link::receiveGreeting(std::span<const std::byte> first) {
+  std::vector<Frame> none;
+  std::copy(first.begin(), first.end(), in_.begin());
+  if (!first.empty() && !cameIn(first.size(), none)) return;
+  receiveGreeting();
 }
 
 void Link::onComplete(std::vector<Frame>& frames) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -48,6 +49,8 @@ class Link {
   void receive(std::vector<Frame>& frames);
   /// Reads no further than the first message of the other side: its hello or its challenge.
   void receiveGreeting();
+  /// The same, after `first`, which has been read already: no more than a hello, from its beginning.
+  void receiveGreeting(std::span<const std::byte> first);
   /// Writes what goes. A peer that is gone shows itself at the next receive().
   void flush();
   bool wantsWrite() const { return !early_.empty() || (open() && !out_.empty()); }
@@ -69,6 +72,7 @@ class Link {
   /// Whether the client may go on, as far as its hello has come.
   bool greet();
   bool readOn(std::vector<Frame>& frames);
+  bool cameIn(std::size_t bytes, std::vector<Frame>& frames);
   bool flushQueue(std::deque<SharedBytes>& queue);
 
   Socket socket_;

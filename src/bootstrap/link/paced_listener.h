@@ -23,10 +23,10 @@ struct Arrival {
   UnprovenPlaces::Place place;  ///< to be given back once link->passed()
 };
 
-/// Accepts, under a Poller. A client usually has said hello by the time it is accepted: who shows the right pass comes
-/// in at once, who has not spoken takes a place, and the others are closed, with a reset where no whole hello has come:
-/// a client that belongs here then tries again (dial.h). Rests a little after it has turned somebody away, and longer
-/// while the process has no descriptors: the kernel keeps who waits. Not thread-safe.
+/// Accepts, under a Poller. The kernel keeps a client for a second until it has said something: who shows the right
+/// pass comes in at once, who has not spoken takes a place, and the others are closed, with a reset where no whole
+/// hello has come: a client that belongs here then tries again (dial.h). Rests a little after it has turned somebody
+/// away, and longer while the process has no descriptors: the kernel keeps who waits. Not thread-safe.
 class PacedListener {
  public:
   /// `whose`: in messages, "rank 3" or "the root".
@@ -49,7 +49,7 @@ class PacedListener {
   std::uint64_t turnedAway() const { return turnedAway_; }
 
  private:
-  bool letIn(Socket socket, const ServerHandshake& server, std::uint32_t maxFrame, std::vector<Arrival>& arrivals);
+  bool letIn(Socket& socket, const ServerHandshake& server, std::uint32_t maxFrame, std::vector<Arrival>& arrivals);
   void onStarved(int error);
   void restFor(milliseconds span);
   void report();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <span>
 
 #include "link/knocking.h"
 #include "support/log_capture.h"
@@ -55,9 +56,36 @@ TEST_F(PacedListenerTest, SilentClientsHaveFewPlacesAndTheLastOnesAreReset) {
   const auto let = takeUntilTurnedAway(6);
   EXPECT_EQ(let.size(), 4u) << "half of the places are for one host";
   EXPECT_EQ(places_.taken(), 4u);
-  for (std::size_t i = 0; i < silent.size(); ++i) {
-    EXPECT_EQ(test::endOf(silent[i], i < 4 ? milliseconds(20) : milliseconds(20'000)), i < 4 ? -1 : ECONNRESET) << i;
-  }
+  // In which order they come is the kernel's affair.
+  int reset = 0;
+  EXPECT_TRUE(test::eventually([&] {
+    for (Socket& socket : silent) {
+      if (socket.valid() && test::endOf(socket, milliseconds(1)) == ECONNRESET) {
+        ++reset;
+        socket.close();
+      }
+    }
+    return reset == 6;
+  }));
+}
+
+TEST_F(PacedListenerTest, WhoSpeaksALittleLateIsNotTurnedAway) {
+  std::vector<Socket> silent;
+  for (int i = 0; i < 8; ++i) silent.push_back(test::connectTo(at_));
+  const auto strangers = takeUntilTurnedAway(4);
+  const Hello hello = ClientHandshake(key_, Purpose::Peer, 1, 0).hello();
+  // A busy machine may be later than the kernel waits, but not each time.
+  EXPECT_TRUE(test::eventually([&] {
+    Socket late = test::connectTo(at_);
+    std::size_t came = 0;
+    for (int i = 0; i < 20; ++i) {
+      if (i == 10) (void)late.trySend(std::as_bytes(std::span(&hello, 1)));
+      std::this_thread::sleep_for(milliseconds(5));
+      listener_.tend();
+      for (const Arrival& arrival : listener_.take(key_, 0, kMaxFrame)) came += arrival.link->passed() ? 1 : 0;
+    }
+    return came == 1;
+  }));
 }
 
 TEST_F(PacedListenerTest, WhoShowsAPassComesInThoughAllPlacesAreTaken) {
