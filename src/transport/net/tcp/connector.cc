@@ -44,6 +44,9 @@ SocketConnector::SocketConnector(const SocketDevice& device, const SocketHandle&
 
 Status SocketConnector::retry(Dial& dial, int error) {
   dial.socket.reset();
+  // Somebody has listened there.
+  if (dial.turnedAway > 0 && error == ECONNREFUSED)
+    return closedEarly({.kind = IoOutcome::Kind::Closed, .error = error});
   // A host that swallowed all packets has had half a minute by then.
   if (!mayComeUpYet(error) || error == ETIMEDOUT || dial.tries >= options_.retries) {
     return fail(isLocalTrouble(error) ? ncclSystemError : ncclRemoteError,
@@ -59,7 +62,7 @@ Status SocketConnector::retry(Dial& dial, int error) {
 }
 
 Status SocketConnector::begin(Dial& dial) {
-  if (dial.tries > 0 && SteadyClock::now() < dial.again) return {};
+  if (SteadyClock::now() < dial.again) return {};
   dial.socket = Fd(::socket(peer_.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!dial.socket.valid()) return retry(dial, errno);
   tuneSocket(dial.socket.get(), options_);
@@ -91,6 +94,7 @@ Status SocketConnector::greet(Dial& dial) {
   iovec part{reinterpret_cast<std::byte*>(&dial.hello) + dial.sent, sizeof(dial.hello) - dial.sent};
   const IoOutcome outcome = sendParts(dial.socket.get(), {&part, 1});
   if (outcome.kind == IoOutcome::Kind::WouldBlock) return {};
+  if (outcome.kind == IoOutcome::Kind::Closed) return lost(dial, outcome);
   if (!outcome.done()) return retry(dial, outcome.error);
   dial.sent += outcome.bytes;
   if (dial.sent == sizeof(dial.hello)) dial.step = Step::Ready;
@@ -112,9 +116,23 @@ Status SocketConnector::advance(Dial& dial) {
 }
 
 /// The other sockets, or the peer, may keep us waiting; one that is lost meanwhile is never missed otherwise.
-Status SocketConnector::checkStanding(const Dial& dial) const {
+Status SocketConnector::checkStanding(Dial& dial) {
   const IoOutcome outcome = standsBy(dial.socket.get());
-  return outcome.kind == IoOutcome::Kind::WouldBlock ? Status() : closedEarly(outcome);
+  return outcome.kind == IoOutcome::Kind::WouldBlock ? Status() : lost(dial, outcome);
+}
+
+/// A listener that has no place for a stranger resets it; one that gives the connection up, or is of another
+/// communicator, closes in order. Where a process has ended, nobody listens at the next try.
+Status SocketConnector::lost(Dial& dial, const IoOutcome& outcome) {
+  if (!meansPeerGone(outcome.error)) return closedEarly(outcome);
+  if (dial.turnedAway == 0)
+    info(kNet, "NET/Socket : {} has no room for {} just now, trying again", peer_.text(), device_);
+  constexpr milliseconds kShortest{4};
+  constexpr int kDoublings = 6;
+  dial.again = SteadyClock::now() + kShortest * (1 << std::min(dial.turnedAway++, kDoublings));
+  dial.socket.reset();
+  dial.step = Step::Pausing;
+  return {};
 }
 
 Status SocketConnector::closedEarly(const IoOutcome& outcome) const {
@@ -141,6 +159,10 @@ Result<bool> SocketConnector::heardAnswer() {
   iovec part{reinterpret_cast<std::byte*>(&answer_) + heard_, sizeof(answer_) - heard_};
   const IoOutcome outcome = receiveParts(dials_.front().socket.get(), {&part, 1});
   if (outcome.kind == IoOutcome::Kind::WouldBlock) return false;
+  if (!outcome.done() && heard_ == 0) {
+    TRY(lost(dials_.front(), outcome));
+    return false;
+  }
   if (!outcome.done()) return closedEarly(outcome);
   heard_ += outcome.bytes;
   if (heard_ < sizeof(answer_)) return false;

@@ -31,6 +31,7 @@ class SocketConnector {
     SocketHello hello;
     std::size_t sent = 0;
     int tries = 0;
+    int turnedAway = 0;               ///< so many times
     SteadyClock::time_point again{};  ///< when the pause ends
   };
 
@@ -39,7 +40,9 @@ class SocketConnector {
   Status checkConnected(Dial& dial);
   Status greet(Dial& dial);
   Status retry(Dial& dial, int error);
-  Status checkStanding(const Dial& dial) const;
+  /// The dial has been lost before the connection stood: dials again if it was only turned away.
+  Status lost(Dial& dial, const IoOutcome& outcome);
+  Status checkStanding(Dial& dial);
   Status closedEarly(const IoOutcome& outcome) const;
   Status overdue() const;
   Result<bool> heardAnswer();

@@ -1,5 +1,7 @@
 #include "transport/net/tcp/listener.h"
 
+#include <netinet/tcp.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -12,9 +14,14 @@ namespace tutti::net::tcp {
 
 namespace {
 
-/// Sockets that may be waiting to say who they are. Beyond that the oldest goes: a peer speaks at once.
-constexpr std::size_t kMaxStrangers = 128;
-constexpr std::chrono::seconds kPatience{10};
+/// So many are met at a time.
+constexpr int kBatch = 128;
+
+/// The other side sees a reset, not an end in order.
+void reset(Fd socket) {
+  const linger how{1, 0};
+  static_cast<void>(::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &how, sizeof(how)));
+}
 
 }  // namespace
 
@@ -33,6 +40,9 @@ Result<std::unique_ptr<SocketListener>> SocketListener::open(const SocketDevice&
   ASSIGN(Listener listener, Listener::listen(device.interface.address));
   // What the listening socket has, those that it accepts inherit.
   tuneSocket(listener.fd(), options);
+  // A peer is not met before its hello. A system without this option is slower in a crowd, no more.
+  const int seconds = 1;
+  static_cast<void>(::setsockopt(listener.fd(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof(seconds)));
   return std::unique_ptr<SocketListener>(new SocketListener(std::move(listener), device, options, identity));
 }
 
@@ -46,14 +56,13 @@ SocketHandle SocketListener::handle() const {
 }
 
 Status SocketListener::takeNew() {
-  for (std::size_t taken = 0; taken < kMaxStrangers;) {
+  for (int taken = 0; taken < kBatch;) {
     Address peer = Address::any(AF_INET6);
     socklen_t length = peer.length();
     Fd socket(::accept4(listener_.fd(), peer.raw(), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.valid()) {
       ++taken;
-      tuneSocket(socket.get(), options_);
-      unauthenticated_.push_back({.socket = std::move(socket), .address = peer, .deadline = Deadline::in(kPatience)});
+      meet({.socket = std::move(socket), .address = peer});
       continue;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) break;
@@ -62,6 +71,13 @@ Status SocketListener::takeNew() {
                 errnoText(errno), socketRemedy(errno));
   }
   return {};
+}
+
+void SocketListener::meet(Unauthenticated stranger) {
+  if (!hear(stranger)) return;
+  stranger.place = UnprovenPlaces::ofProcess().take(stranger.address);
+  if (stranger.place.taken()) return unauthenticated_.push_back(std::move(stranger));
+  reset(std::move(stranger.socket));
 }
 
 /// Takes in one that said a right hello. Its socket stays with the stranger, to be dropped, if the hello is wrong.
@@ -79,6 +95,7 @@ bool SocketListener::admit(Unauthenticated& stranger) {
   if (first) deadline_ = Deadline::in(options_.setup);
   connector_ = hello.nonce;
   if (first || hello.stream == 0) peer_ = stranger.address;
+  tuneSocket(stranger.socket.get(), options_);
   admitted_[hello.stream] = std::move(stranger.socket);
   --missing_;
   return true;
@@ -100,10 +117,7 @@ bool SocketListener::hear(Unauthenticated& stranger) {
 }
 
 void SocketListener::hearStrangers() {
-  for (auto one = unauthenticated_.begin(); one != unauthenticated_.end();) {
-    one = hear(*one) ? std::next(one) : unauthenticated_.erase(one);
-  }
-  while (unauthenticated_.size() > kMaxStrangers) unauthenticated_.pop_front();
+  std::erase_if(unauthenticated_, [this](Unauthenticated& one) { return !hear(one); });
 }
 
 Result<std::unique_ptr<SocketReceiver>> SocketListener::finish() {
@@ -125,7 +139,7 @@ Result<std::unique_ptr<SocketReceiver>> SocketListener::finish() {
   return receiver;
 }
 
-/// The peer counts on all its sockets: it does not dial again for one that it has seen open.
+/// The peer counts on all its sockets: it does not dial again for one that was admitted.
 Status SocketListener::checkAdmitted() const {
   for (const Fd& socket : admitted_) {
     if (!socket.valid()) continue;

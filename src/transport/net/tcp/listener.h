@@ -1,13 +1,13 @@
 // The accepting end of the built-in network, until a connection stands.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/socket/socket.h"
+#include "base/socket/unproven.h"
 #include "transport/net/tcp/devices.h"
 #include "transport/net/tcp/receiver.h"
 #include "transport/net/tcp/wire.h"
@@ -15,7 +15,9 @@
 namespace tutti::net::tcp {
 
 /// Waits for the sockets of one connection. Whoever cannot prove to be of the communicator is dropped without a word,
-/// and holds nobody up. Used by one thread at a time.
+/// and holds nobody up. The kernel keeps a socket for a second until something has come on it; one on which no whole
+/// hello is there when it is accepted takes one of the process's places for kUnprovenTime, or is reset, and its owner
+/// dials again (connector.h). Used by one thread at a time.
 class SocketListener {
  public:
   /// Errors: ncclSystemError.
@@ -36,12 +38,14 @@ class SocketListener {
     Address address;
     std::array<std::byte, sizeof(SocketHello)> hello{};
     std::size_t read = 0;
-    Deadline deadline = Deadline::never();
+    Deadline deadline = Deadline::in(kUnprovenTime);
+    UnprovenPlaces::Place place;
   };
 
   SocketListener(Listener listener, const SocketDevice& device, const SocketOptions& options,
                  const SocketIdentity& identity);
   Status takeNew();
+  void meet(Unauthenticated stranger);
   void hearStrangers();
   bool hear(Unauthenticated& stranger);
   bool admit(Unauthenticated& stranger);
@@ -54,8 +58,8 @@ class SocketListener {
   SocketOptions options_;
   SocketIdentity identity_;
   SocketNonce nonce_;
-  std::deque<Unauthenticated> unauthenticated_;  ///< oldest first
-  SocketNonce connector_{};                      ///< of the peer, once its first socket was admitted
+  std::vector<Unauthenticated> unauthenticated_;
+  SocketNonce connector_{};  ///< of the peer, once its first socket was admitted
   Address peer_;
   Deadline deadline_ = Deadline::never();  ///< begins with the first accept()
   std::vector<Fd> admitted_;               ///< the control socket, then the data sockets

@@ -5,8 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/socket/socket.h"
+#include "base/socket/unproven.h"
 #include "support/log_capture.h"
 #include "transport/net/tcp/socket_pair.h"
 
@@ -87,14 +90,48 @@ TEST(SocketStrangers, SilentOnesAndHalfAHelloHoldNobodyUp) {
   connectsAllTheSame(at);
 }
 
-TEST(SocketStrangers, AreBoundedInNumber) {
+TEST(SocketStrangers, OfAllListenersShareThePlacesOfTheProcess) {
+  test::SocketSide side;
+  Listening first(side), second(side);
+  std::vector<Socket> strangers;
+  for (int i = 0; i < 100; ++i) strangers.push_back((i % 2 == 0 ? first : second).dial());
+  std::size_t most = 0;
+  EXPECT_EQ(first.acceptUntil([&] {
+    EXPECT_TRUE(side.net->accept(second.listener).ok());
+    most = std::max(most, UnprovenPlaces::ofProcess().taken());
+    // Half of the places are for one host.
+    return std::count_if(strangers.begin(), strangers.end(), closedByPeer) >= 76;
+  }),
+            nullptr);
+  EXPECT_GT(most, 0U);
+  strangers.clear();
+  connectsAllTheSame(first);
+  connectsAllTheSame(second);
+}
+
+TEST(SocketStrangers, WhoIsTurnedAwayWithAResetComesAgain) {
   test::SocketSide side;
   Listening at(side);
-  std::vector<Socket> strangers;
-  for (int i = 0; i < 200; ++i) strangers.push_back(at.dial());
-  EXPECT_EQ(at.acceptUntil([&] { return closedByPeer(strangers.front()); }), nullptr);
-  EXPECT_FALSE(closedByPeer(strangers.back()));
-  connectsAllTheSame(at);
+  auto crowded = Listener::listen(Address::loopback(AF_INET));
+  ASSERT_TRUE(crowded.ok());
+  const SocketHandle real = at.said;
+  at.said.address = crowded.value().address();
+  plugin::NetHandle handle = at.handle;
+  std::memcpy(handle.data(), &at.said, sizeof(at.said));
+  ASSERT_EQ(side.net->connect(0, handle).value(), nullptr);
+  for (int i = 0; i < 3; ++i) {
+    Socket turnedAway;
+    EXPECT_TRUE(test::until([&] {
+      EXPECT_TRUE(side.net->connect(0, handle).ok());
+      return crowded.value().acceptQuietly({Deadline::in(milliseconds(1))}, &turnedAway).done();
+    })) << "it does not come again";
+    const linger how{1, 0};
+    ASSERT_EQ(::setsockopt(turnedAway.fd(), SOL_SOCKET, SO_LINGER, &how, sizeof(how)), 0);
+  }
+  crowded.value().close();
+  test::expectLog("closed the connection from lo before it stood");
+  EXPECT_TRUE(test::until([&] { return !side.net->connect(0, handle).ok(); })) << "nobody listens there any more";
+  at.said = real;
 }
 
 TEST(SocketStrangers, AHelloInPiecesIsUnderstood) {
