@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -41,9 +42,7 @@ double timeCopies(const Buffers& buffers, std::size_t bytes, int iterations) {
   return milliseconds[milliseconds.size() / 2] / 1e3 / iterations;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   std::size_t smallest = std::size_t{1} << 20;
   std::size_t largest = std::size_t{1} << 30;
   int iterations = 20;
@@ -74,4 +73,15 @@ int main(int argc, char** argv) {
   CUDA_CHECK(cudaFree(buffers.from));
   CUDA_CHECK(cudaFree(buffers.to));
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "device_copy_perf: %s\n", error.what());
+    return 1;
+  }
 }

@@ -108,6 +108,7 @@ class Measurement {
     for (int i = 0; i < o.warmup; ++i) timedCall();
     worker_.synchronize();
     std::vector<double> seconds;
+    seconds.reserve(static_cast<std::size_t>(o.repeats));
     for (int i = 0; i < o.repeats; ++i) seconds.push_back(timeOnce());
     std::sort(seconds.begin(), seconds.end());
     return seconds[seconds.size() / 2];

@@ -34,6 +34,7 @@ void runProcess(const Options& options, Shared* shared, int process, void (*body
   if (options.enter) options.enter(process);
   if (process == 0) NCCL_CHECK(ncclGetUniqueId(&shared->id));
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(options.threads));
   for (int t = 0; t < options.threads; ++t) {
     threads.emplace_back([&options, shared, process, t, body, context] {
       pthread_barrier_wait(&shared->barrier);  // the id is there
