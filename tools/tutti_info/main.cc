@@ -1,11 +1,14 @@
 // tutti-info: tells about this installation of tutti.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 
 #include "base/settings/params.h"
 #include "stalls.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+int run(int argc, char** argv) {
   CLI::App app("Tells what tutti would do here.", "tutti-info");
   bool env = false;
   bool markdown = false;
@@ -30,4 +33,15 @@ int main(int argc, char** argv) {
     }
   }
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tutti-info: %s\n", error.what());
+    return 1;
+  }
 }

@@ -1,5 +1,7 @@
 // tutti-topo: shows what a machine looks like to tutti, and what it makes of it.
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
 #include <functional>
 
 #include "tutti_topo/commands.h"
@@ -60,9 +62,7 @@ void addDraw(CLI::App& command, Words& words) {
   command.add_option("--title", words.draw.title, "above the picture; default: the file's name")->type_name("TEXT");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   Words words;
   CLI::App app("Shows what a machine looks like to tutti, and which rings and trees it makes of it.", "tutti-topo");
   app.footer(kExamples);
@@ -98,4 +98,15 @@ int main(int argc, char** argv) {
     if (command.app->parsed()) return command.run();
   }
   return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tutti-topo: %s\n", error.what());
+    return 2;
+  }
 }

@@ -190,7 +190,7 @@ class Tree {
       const std::string piece = first ? part : ", " + part;
       if (!first && lettersOf(text) + lettersOf(piece) > kColumns) {
         out_ += text + ",\n";
-        text = below + "       " + part;
+        text = fmt::format("{}       {}", below, part);
         continue;
       }
       text += piece;
