@@ -151,6 +151,7 @@ class ConnectionLoop {
   void expireStrangers();
   /// Tells of the peers that have stayed under suspicion.
   void tellSuspicions();
+  void onBroken(int error);
   milliseconds nextLimit();
   void deliver(Channel channel, int peer, int tag, Frame frame);
   /// Takes a failure in and tells it to all others, also to who sent it: then they know that this rank knows. `tell`:
@@ -212,6 +213,7 @@ class ConnectionLoop {
     std::deque<Frame> states;      ///< the same, of others
     Status aborted;
     bool exiting = false;  ///< goodbye was said, for the process ends
+    bool broken = false;   ///< the poller works no more
     bool stopping = false;
     bool stopped = false;
   } s_;  ///< guarded by mutex_

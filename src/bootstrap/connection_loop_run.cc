@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/log.h"
 #include "bootstrap/connection_loop.h"
@@ -36,8 +37,9 @@ void ConnectionLoop::run() {
   while (!s_.stopped) {
     const milliseconds limit = nextLimit();
     lock.unlock();
-    poller_.wait(events, limit);
+    const int broken = poller_.wait(events, limit);
     lock.lock();
+    if (broken != 0) onBroken(broken);
     for (const Poller::Event& event : events) onEvent(event);
     listener_.tend();
     expireStrangers();
@@ -47,6 +49,17 @@ void ConnectionLoop::run() {
     tellOwner(lock);
     tellStates(lock);
   }
+}
+
+/// Nothing comes in any more: whoever seems silent is not.
+void ConnectionLoop::onBroken(int error) {
+  if (std::exchange(s_.broken, true)) return;
+  record(
+      ownNotice(Cause::Failed, ncclSystemError,
+                fmt::format("{} failed: its bootstrap's descriptors are no more: {}. Has the program, or a library in "
+                            "it, closed descriptors that are not its own?",
+                            ownName(), errnoText(error))),
+      0, true);
 }
 
 void ConnectionLoop::tellOwner(std::unique_lock<std::mutex>& lock) {

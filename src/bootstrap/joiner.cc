@@ -231,8 +231,13 @@ Status connectPeer(const Joined& joined, int peer, Deadline deadline) {
   call.listening = call.deadline = deadline;
   call.answer = joined.handshakeTimeout;
   call.peer = peer;
-  ASSIGN(auto link, makeContact(call, loop, joined.abort));
-  loop.addClient(std::move(link), Role::PeerOut, peer);
+  Result<std::unique_ptr<Link>> link = makeContact(call, loop, joined.abort);
+  if (!link.ok()) {
+    // At once: who waits for this rank knows less of the cause, and its time may be up as well.
+    if (link.status().code() == ncclRemoteError) loop.announceLastError(link.status());
+    return link.status();
+  }
+  loop.addClient(std::move(link).value(), Role::PeerOut, peer);
   return Status();
 }
 

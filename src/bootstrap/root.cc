@@ -76,6 +76,7 @@ class Root final : public RunningRoot {
   std::string perhapsBecause() const;
   void acceptAll();
   void complainOfStarvation();
+  void onBroken(int error);
   void onEvent(const Poller::Event& event);
   void onFrame(std::uint64_t name, const Frame& frame);
   void drop(std::uint64_t name);
@@ -174,7 +175,7 @@ void Root::run() {
 void Root::serve() {
   std::vector<Poller::Event> events;
   while (!state_.finished() && !deadline_.expired()) {
-    poller_.wait(events, nextLimit());
+    if (const int broken = poller_.wait(events, nextLimit()); broken != 0) return onBroken(broken);
     for (const Poller::Event& event : events) onEvent(event);
     listener_.tend();
     hearProcess();
@@ -185,16 +186,15 @@ void Root::serve() {
   }
 }
 
+/// Nothing comes in any more.
+void Root::onBroken(int error) {
+  apply(state_.onFailure(ownTrouble(selfIntroduction(), RootTrouble::ClosedByOthers, error)));
+}
+
 void Root::complainOfStarvation() {
   const auto since = listener_.starvedSince();
   if (!since || SteadyClock::now() - *since < kStarvation || state_.failed()) return;
-  const Welcome self = selfIntroduction();
-  apply(
-      state_.onFailure({-1, ncclSystemError, textOf(self.host),
-                        fmt::format("Bootstrap: the root in process {} on host {} cannot let ranks in: its process has "
-                                    "no file descriptors left; raise ulimit -n there",
-                                    self.pid, textOf(self.host)),
-                        Cause::Failed, self.pid}));
+  apply(state_.onFailure(ownTrouble(selfIntroduction(), RootTrouble::NoDescriptors)));
 }
 
 void Root::onEvent(const Poller::Event& event) {

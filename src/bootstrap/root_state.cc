@@ -4,8 +4,26 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
+
+#include "base/log.h"
 
 namespace tutti::bootstrap {
+
+Notice ownTrouble(const Welcome& self, RootTrouble trouble, int error) {
+  const std::string host = textOf(self.host);
+  std::string text =
+      trouble == RootTrouble::NoDescriptors
+          ? fmt::format(
+                "Bootstrap: the root in process {} on host {} cannot let ranks in: its process has no file "
+                "descriptors left; raise ulimit -n there",
+                self.pid, host)
+          : fmt::format(
+                "Bootstrap: the descriptors of the root in process {} on host {} are no more: {}. Has the program, "
+                "or a library in it, closed descriptors that are not its own?",
+                self.pid, host, errnoText(error));
+  return {-1, ncclSystemError, host, std::move(text), Cause::Failed, self.pid};
+}
 
 RootState::RootState(const Welcome& self, std::uint64_t selfProcess, const Key& session)
     : self_(self), selfProcess_(selfProcess), session_(session) {}

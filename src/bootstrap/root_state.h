@@ -22,6 +22,12 @@ struct RootSend {
   Bytes payload;
 };
 
+/// What may be wrong with the process of a root itself.
+enum class RootTrouble : std::uint8_t { NoDescriptors, ClosedByOthers };
+
+/// What ranks are told of it. `error`: the system's, where there is one.
+Notice ownTrouble(const Welcome& self, RootTrouble trouble, int error = 0);
+
 /// The book of one root. Every event returns the frames to send because of it. Once it has failed, everybody who is
 /// connected has been told, and whoever still comes is told the same. Not thread-safe.
 class RootState {

@@ -59,7 +59,10 @@ RANKS = re.compile(r"\branks ((?:\d+(?:, | and )?)+)")
 ROOT = re.compile(r"the bootstrap root at|that made the unique id|which made the unique id")
 PROCESS = re.compile(r"\b(?:process|pid) (\d+)\b")
 # What follows is why; of several the last one that names anybody counts.
-CAUSE = re.compile(r" because (?:another one of its process had failed: )?|\bIt is known that ")
+# What a rank says of itself in another communicator, as its peers there heard it.
+QUOTED = re.compile(r"(failed in another communicator) \(.*\)(?=\. Another communicator has failed for that)")
+ELSEWHERE = "another one of its process had failed: "
+CAUSE = re.compile(rf" because (?:{ELSEWHERE})?|\bIt is known that ")
 DIED = re.compile(r"\bdied\b(?! or )")
 REMEDIES = re.compile(r"; (?:look for|is its|are their|does|do all|has that|that rank hangs|where it lives|raise )|"
                       r", but (?:operation|a kernel) ")
@@ -92,7 +95,7 @@ def named_in(head):
 
 def part_to_blame(text):
     """The part of a text that says who is to blame: the last cause that names anybody, or what has no such cause."""
-    first, *causes = CAUSE.split(WITNESS.sub("", text))
+    first, *causes = CAUSE.split(QUOTED.sub(r"\1", WITNESS.sub("", text)))
     return next((cause for cause in reversed(causes) if named_in(head_of(cause))), first)
 
 
@@ -138,7 +141,9 @@ def judge_text(text, comm, reporter, membership):
         named = {n for n in named if n.rank != membership.numbers[comm].get(reporter)}
     if not named:
         return Verdict(UNNAMED, text)
-    innocent = sorted(n.rank for n in named if not membership.is_victim(n, comm))
+    # What was heard in another communicator has the numbers of that one.
+    tables = range(len(membership.numbers)) if ELSEWHERE in text else [comm]
+    innocent = min((sorted(n.rank for n in named if not membership.is_victim(n, table)) for table in tables), key=len)
     if innocent:
         numbers = sorted(membership.numbers[comm].get(v, -1) for v in membership.victims)
         return Verdict(MISNAMED, f"blames {innocent}, but the victims are {numbers}: {text}")

@@ -161,6 +161,21 @@ class Texts(unittest.TestCase):
                    "channel 0 of rank 0 (host vm, device 0): rank 2 (host vm, pid 102) has ended its process")
         self.assertEqual(of(of_path, reporter=1), judge.OK)
 
+    def test_what_a_rank_said_of_itself_in_another_communicator_accuses_nobody_else(self):
+        text = ("Bootstrap: rank 2 (host vm, pid 102) failed in another communicator (rank 2 (host vm, pid 102, device 2) "
+                "failed: No transport found for rank 2[12000] -> rank 0[10000] (hosts vm and vm): NET: send to rank 0 (host "
+                "vm, device 0) failed: Too many open files (24)). Another communicator has failed for that, and rank 2 "
+                "(host vm, pid 102) has aborted this one (heard by rank 1 of 4 on host vm, device 1)")
+        self.assertEqual(of(text, reporter=1), judge.OK)
+        self.assertEqual(of(text.replace("pid 102", "pid 101"), reporter=1), judge.MISNAMED)
+
+    def test_numbers_of_what_was_heard_in_another_communicator_are_of_that_one(self):
+        text = ("Bootstrap: rank 1 (host vm, pid 101, device 1) aborted its communicator, perhaps because another one of its "
+                "process had failed: Bootstrap: rank 3 of 4 did not come within 8.0 s: were all processes started, with "
+                "the same unique id? (heard by rank 0 of 4 on host vm, device 0)")
+        self.assertEqual(of(text), judge.OK)  # job rank 2 has number 3 there
+        self.assertEqual(of(text.replace("rank 3", "rank 1")), judge.MISNAMED)
+
     def test_memory_that_ranks_have_not_in_common_is_the_failure_of_the_side_that_it_names(self):
         there = ("rank 2 (host vm, pid 102) has no memory in common with rank 0 of 4 on host vm, device 0, which AllReduce "
                  "by OneShot needs: only the network connects them. What failed did so on that rank or between the two: "

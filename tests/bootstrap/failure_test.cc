@@ -1,12 +1,19 @@
 // What happens when ranks disagree, do not come, die, abort or leave.
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/tree.h"
@@ -335,6 +342,50 @@ TEST(BootstrapFailure, StoppedProcessIsNamedToAllOthers) {
       << lastErrorText();
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
+}
+
+/// Puts something else in the place of what this process's threads sleep in.
+int takeEventQueues() {
+  int taken = 0;
+  const Fd other(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry, gone) != "anon_inode:[eventpoll]") continue;
+    const int queue = std::stoi(entry.path().filename().string());
+    taken += ::dup3(other.get(), queue, O_CLOEXEC) == queue ? 1 : 0;
+  }
+  return taken;
+}
+
+TEST(BootstrapFailure, DescriptorsThatTheProgramHasClosedAreItsRanksOwnFailure) {
+  const auto settings = test::localSettings();
+  const auto ids = test::makeIds(1, settings);
+  std::vector<std::unique_ptr<Bootstrap>> ranks(2);
+  std::mutex mutex;
+  std::vector<PeerLost> heard;
+  test::runRanks(2, [&](int rank) {
+    JoinOptions options = test::joinOptions(ids, rank, 2, settings);
+    options.onPeerLost = [&](const PeerLost& lost) {
+      const std::lock_guard lock(mutex);
+      heard.push_back(lost);
+    };
+    auto joined = Bootstrap::join(options);
+    ASSERT_TRUE(joined.ok());
+    ranks[static_cast<std::size_t>(rank)] = std::move(joined).value();
+  });
+  EXPECT_GE(takeEventQueues(), 2);
+  const auto told = [&] {
+    const std::lock_guard lock(mutex);
+    return heard.size();
+  };
+  const Deadline limit = Deadline::in(std::chrono::seconds(20));
+  while (told() < 2 && !limit.expired()) std::this_thread::sleep_for(milliseconds(1));
+  ranks.clear();
+  ASSERT_EQ(heard.size(), 2U);
+  for (const PeerLost& lost : heard) {
+    EXPECT_EQ(lost.why.code(), ncclSystemError);
+    EXPECT_NE(lost.text.find("failed: its bootstrap's descriptors are no more"), std::string::npos) << lost.text;
+  }
 }
 
 TEST(BootstrapFailure, IdlingIsNoSilence) {

@@ -8,11 +8,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <thread>
 
 #include "base/log.h"
 
 namespace tutti::bootstrap {
 namespace {
+
+/// Who waits in vain must not take a processor for it.
+constexpr milliseconds kBroken{10};
 
 epoll_event eventOf(std::uint64_t name, bool write) {
   epoll_event event{};
@@ -57,11 +61,16 @@ void Poller::remove(int fd) {
   (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
-void Poller::wait(std::vector<Event>& events, milliseconds limit) {
+int Poller::wait(std::vector<Event>& events, milliseconds limit) {
   std::array<epoll_event, 256> ready;
   events.clear();
   const int timeout = limit.count() < 0 ? -1 : static_cast<int>(std::min<std::int64_t>(limit.count(), 3'600'000));
   const int count = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), timeout);
+  if (count < 0 && errno != EINTR) {
+    const int error = errno;
+    std::this_thread::sleep_for(kBroken);
+    return error;
+  }
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = ready[static_cast<std::size_t>(i)];
     if (event.data.u64 == kWakeName) {
@@ -71,6 +80,7 @@ void Poller::wait(std::vector<Event>& events, milliseconds limit) {
     events.push_back(
         {event.data.u64, (event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0, (event.events & EPOLLOUT) != 0});
   }
+  return 0;
 }
 
 AcceptKind acceptNow(int listenFd, Socket* accepted) {

@@ -28,8 +28,9 @@ class Poller {
     bool readable = false;  ///< or closed, or in error: reading tells
     bool writable = false;
   };
-  /// Sleeps until something happens or `limit`; never with no limit where limit is negative.
-  void wait(std::vector<Event>& events, milliseconds limit);
+  /// Sleeps until something happens or `limit`; for ever where limit is negative. 0, or the system's error: then its
+  /// descriptor is its own no more, nothing will ever happen, and it has slept for a moment.
+  int wait(std::vector<Event>& events, milliseconds limit);
 
   static constexpr std::uint64_t kWakeName = ~std::uint64_t{0};
 

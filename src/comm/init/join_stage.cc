@@ -19,7 +19,8 @@ namespace {
 void onPeerLost(ncclComm& comm, const bootstrap::PeerLost& lost) {
   const bool known = comm.abort.raised();
   if (known && (!lost.corrects || comm.progress.ending.load())) return;
-  const ncclResult_t code = concernsAllRanks(lost.why) ? lost.why.code() : ncclRemoteError;
+  const bool asSaid = concernsAllRanks(lost.why) || lost.rank == comm.identity.rank;
+  const ncclResult_t code = asSaid ? lost.why.code() : ncclRemoteError;
   const OwnLastError own;  // published by raise(), unless another failure was first
   const Status why = fail(code, "{} (heard by {})", lost.text, describeComm(comm));
   if (known) return comm.abort.correct(lastErrorText());
