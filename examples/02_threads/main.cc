@@ -45,6 +45,7 @@ int main() {
   CHECK_NCCL(ncclGetUniqueId(&id));
   std::atomic<int> correct{0};
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(n));
   for (int rank = 0; rank < n; ++rank) {
     threads.emplace_back([rank, n, &id, &correct] { correct += runRank(rank, n, id) ? 1 : 0; });
   }
