@@ -12,7 +12,8 @@ TEST_F(Mappings, AreKnownUntilTheyAreGone) {
   constexpr std::size_t kSize = std::size_t{2} << 20;
   CUmemAllocationProp properties = {};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = 0;
   CUmemGenericAllocationHandle handle = 0;
   CUdeviceptr at = 0;
   EXPECT_CU(cuMemCreate(&handle, kSize, &properties, 0));
