@@ -35,6 +35,10 @@ struct Departure {
 /// Errors: ncclSystemError, ncclInvalidUsage (no such interface), ncclInvalidArgument (NCCL_COMM_ID does not parse).
 Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings);
 
+/// The process ends in order: all roots of its ids say so to those who wait for them. Waits until that has left the
+/// process, at the latest until `deadline`. Any thread.
+void endRoots(Deadline deadline);
+
 /// One rank's place in a joined communicator. Holds one TCP connection per neighbour in a tree of all ranks and one
 /// thread, asleep until a socket moves, that notices within milliseconds when a neighbour's process dies and tells
 /// all others. Peer connections for send/recv are opened at first use.

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "bootstrap/bootstrap.h"
 #include "bootstrap/unique_id.h"
 
 namespace tutti::bootstrap {

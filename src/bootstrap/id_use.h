@@ -4,7 +4,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/clock.h"
 #include "bootstrap/link/crypto.h"
 #include "bootstrap/link/wire.h"
 
@@ -30,10 +29,6 @@ class RunningRoot {
 
 /// From now on the uses of the id with this secret know of its root.
 void registerRoot(const Key& secret, const std::shared_ptr<RunningRoot>& root);
-
-/// The process ends in order: all roots of its ids say so to those who wait for them. Waits until that has left the
-/// process, at the latest until `deadline`. Any thread.
-void endRoots(Deadline deadline);
 
 /// What one join means to the roots of its process. Ends as a success, or as a failure of which the roots tell all
 /// others. Several threads may have uses of one id; one of them ends a use.

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -30,6 +31,8 @@ constexpr std::uint32_t kMaxRootFrame = 4096;
 constexpr std::size_t kMaxUnproven = 4096;
 /// A root that nobody of its process needs stays so long for those who come late to a failure.
 constexpr auto kLateness = milliseconds(5000);
+/// A root whose process ends waits so long for those who have connected and not said yet who they are.
+constexpr auto kParting = milliseconds(100);
 /// So long without descriptors, and the root gives up: those who are there wait for ranks that it cannot let in.
 constexpr auto kStarvation = milliseconds(3000);
 constexpr std::uint64_t kRootListener = 0;
@@ -69,11 +72,12 @@ class Root final : public RunningRoot {
     Deadline proveBy = Deadline::never();
     UnprovenPlaces::Place place;                         ///< until it has shown its pass
     SteadyClock::time_point heard = SteadyClock::now();  ///< the last sign of life
+    bool answered = false;                               ///< knows at least whose root this is
   };
 
   void endBy(Deadline deadline);
   void hearProcess();
-  std::string perhapsBecause() const;
+  bool somebodyComes() const;
   void acceptAll();
   void complainOfStarvation();
   void onBroken(int error);
@@ -99,6 +103,7 @@ class Root final : public RunningRoot {
   SteadyClock::time_point firstArrival_{};
   Deadline deadline_ = Deadline::in(kIdleLife);
   SteadyClock::time_point tended_ = SteadyClock::now();
+  bool parting_ = false;                         ///< the process ends
   milliseconds patience_{options_.peerTimeout};  ///< of the least patient rank
 
   std::mutex mutex_;
@@ -131,12 +136,12 @@ void Root::endWithProcess() {
     const std::lock_guard lock(mutex_);
     fromProcess_.processEnds = true;
   }
-  end();
+  endBy(Deadline::in(kParting));
 }
 
-/// Why those who do not come may have been given up: by what this process has heard.
-std::string Root::perhapsBecause() const {
-  return KnownLosses::instance().perhapsBecause(begun_);
+/// Whether there is somebody to whom nothing was said yet.
+bool Root::somebodyComes() const {
+  return std::any_of(conns_.begin(), conns_.end(), [](const auto& conn) { return !conn.second.answered; });
 }
 
 void Root::hearProcess() {
@@ -146,10 +151,11 @@ void Root::hearProcess() {
     const std::lock_guard lock(mutex_);
     failure = std::exchange(fromProcess_.failure, std::nullopt);
     processEnds = std::exchange(fromProcess_.processEnds, false);
+    parting_ = parting_ || processEnds;
     deadline_ = deadline_.earlierOf(fromProcess_.endBy);
   }
   if (failure) apply(state_.onFailure(std::move(*failure)));
-  if (processEnds) apply(state_.onProcessEnd(perhapsBecause()));
+  if (processEnds) apply(state_.onProcessEnd(KnownLosses::instance().perhapsBecause(begun_)));
 }
 
 milliseconds Root::nextLimit() const {
@@ -164,7 +170,8 @@ milliseconds Root::nextLimit() const {
 void Root::run() {
   raiseFileLimit();
   if (listener_.watch(poller_, kRootListener)) serve();
-  if (!state_.finished()) apply(state_.onDeadline(secondsSince(firstArrival_), perhapsBecause()));
+  if (!state_.finished())
+    apply(state_.onDeadline(secondsSince(firstArrival_), KnownLosses::instance().perhapsBecause(begun_)));
   listener_.close();
   sayLastWords();
   // Somebody of the process may still know this root: its thread is over, so are its descriptors but the poller's.
@@ -174,7 +181,7 @@ void Root::run() {
 
 void Root::serve() {
   std::vector<Poller::Event> events;
-  while (!state_.finished() && !deadline_.expired()) {
+  while ((parting_ ? somebodyComes() : !state_.finished()) && !deadline_.expired()) {
     if (const int broken = poller_.wait(events, nextLimit()); broken != 0) return onBroken(broken);
     for (const Poller::Event& event : events) onEvent(event);
     listener_.tend();
@@ -280,6 +287,7 @@ void Root::apply(const RootState::Sends& sends) {
   for (const RootSend& send : sends) {
     const auto found = conns_.find(send.to);
     if (found == conns_.end()) continue;
+    found->second.answered = true;
     Link& link = *found->second.link;
     link.send(send.type, 0, std::make_shared<const Bytes>(send.payload));
     link.flush();

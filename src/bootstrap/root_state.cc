@@ -194,7 +194,7 @@ RootState::Sends RootState::onSilence(Conn conn, milliseconds silence) {
 }
 
 RootState::Sends RootState::onProcessEnd(std::string_view perhapsBecause) {
-  if (ranks_.empty() || finished()) return {};
+  if (finished()) return {};
   const std::string host = textOf(self_.host);
   const std::string who = self_.rank >= 0
                               ? rankText(self_.rank, host, self_.pid)

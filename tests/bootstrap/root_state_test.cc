@@ -79,6 +79,7 @@ TEST_F(RootStateTest, LatecomersHearOfTheFailureToo) {
 
 TEST_F(RootStateTest, TheEndOfItsProcessIsToldToWhoWaitsWithWhatItMayComeFrom) {
   EXPECT_TRUE(state_.onProcessEnd("").empty()) << "nobody waits";
+  EXPECT_NE(textIn(state_.onCheckIn(1, rankOf(1, 3)), 1).find("ended by exit()"), std::string::npos) << "until then";
   RootState state{[] {
                     Welcome self;
                     self.pid = 7;

@@ -10,7 +10,6 @@
 
 #include "base/never_destroyed.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/id_use.h"
 #include "comm/ending/rank_account.h"
 #include "comm/launch/launch.h"
 #include "comm/network/relays.h"
