@@ -4,7 +4,7 @@
 
 #include "api/boundary.h"
 #include "comm/lifecycle.h"
-#include "comm/state/communicator.h"
+#include "comm/state/living_comms.h"
 
 using namespace tutti;
 
@@ -47,7 +47,8 @@ TUTTI_API(const char*, GetErrorString, (ncclResult_t result)) {
 TUTTI_API(const char*, GetLastError, (ncclComm_t comm)) {
   if (const char* const own = threadErrorText(); *own != '\0') return lastingErrorText(own);
   try {
-    if (const std::string failure = comm::failureOf(comm); !failure.empty()) return lastingErrorText(failure);
+    if (const std::string failure = comm::LivingComms::instance().failureOf(comm); !failure.empty())
+      return lastingErrorText(failure);
   } catch (const std::bad_alloc&) {
     // The process's text needs no memory.
   }

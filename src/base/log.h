@@ -9,7 +9,6 @@
 #include <string_view>
 #include <type_traits>
 
-#include "base/source_place.h"
 #include "base/status.h"
 
 namespace tutti {
@@ -38,6 +37,19 @@ enum Subsys : std::uint32_t {
   kDestroy = 0x10000,
   kAllocHost = 0x20000,
   kAllSubsys = 0xffffffff,
+};
+
+/// A place in a source file: of our own sources, or what somebody else's message says of itself. The texts are
+/// borrowed.
+struct SourcePlace {
+  const char* file = "";
+  const char* function = "";  ///< as the compiler spells it; "": not known, lines name the file alone
+  std::uint32_t line = 0;
+
+  SourcePlace() = default;
+  SourcePlace(const char* f, std::uint32_t l, const char* name) : file(f), function(name), line(l) {}
+  SourcePlace(const std::source_location& where)  // NOLINT(google-explicit-constructor): is one
+      : file(where.file_name()), function(where.function_name()), line(where.line()) {}
 };
 
 /// A format string together with the place in the source that wrote it.

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/source_place.h"
+#include "base/log.h"
 
 namespace tutti {
 

@@ -1,11 +1,12 @@
 #include "base/socket/unproven.h"
-
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <iterator>
 #include <list>
 #include <mutex>
+
+#include "base/socket/address.h"
 
 namespace tutti {
 
@@ -33,6 +34,10 @@ UnprovenPlaces& UnprovenPlaces::ofProcess() {
   // Never destroyed: threads that end after main() may still give places back.
   static auto* const places = new UnprovenPlaces(unprovenPlaces(descriptorLimit()));
   return *places;
+}
+
+UnprovenPlaces::Place UnprovenPlaces::takeLocal() {
+  return take({});
 }
 
 UnprovenPlaces::Place UnprovenPlaces::take(const Address& host) {

@@ -5,9 +5,10 @@
 #include <memory>
 
 #include "base/clock.h"
-#include "base/socket/address.h"
 
 namespace tutti {
+
+class Address;
 
 /// How long a connection may keep its place. Who belongs here speaks at once.
 inline constexpr milliseconds kUnprovenTime{2000};
@@ -34,9 +35,11 @@ class UnprovenPlaces {
   /// Those that all listeners of this process share.
   static UnprovenPlaces& ofProcess();
 
-  /// A place for a connection from `host` (its port does not count; unset: from a local socket); not taken() where
-  /// there is none. Who has a place keeps it: whoever comes last goes, and may come again.
+  /// A place for a connection from `host` (its port does not count); not taken() where there is none. Who has a place
+  /// keeps it: whoever comes last goes, and may come again.
   Place take(const Address& host);
+  /// The same for one from a local socket.
+  Place takeLocal();
   std::size_t taken() const;
   /// So many are taken that strangers are likely to be about.
   bool crowded() const { return 2 * taken() >= limit_; }

@@ -2,50 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
-#include <set>
-
 #include "base/host.h"
 #include "base/log.h"
-#include "base/never_destroyed.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/awaited_peers.h"
 #include "comm/state/exit_delivery.h"
+#include "comm/state/living_comms.h"
 
 namespace tutti::comm {
-
-namespace {
-
-/// Those that may be looked at.
-class LivingComms {
- public:
-  static LivingComms& instance() {
-    static NeverDestroyed<LivingComms> living;
-    return living.get();
-  }
-  void add(const ncclComm& comm) {
-    const std::lock_guard lock(mutex_);
-    comms_.insert(&comm);
-  }
-  void remove(const ncclComm& comm) {
-    const std::lock_guard lock(mutex_);
-    comms_.erase(&comm);
-  }
-  std::string failureOf(const ncclComm* comm) {
-    const std::lock_guard lock(mutex_);
-    return comms_.contains(comm) ? comm->abort.text() : std::string();
-  }
-
- private:
-  std::mutex mutex_;
-  std::set<const ncclComm*> comms_;
-};
-
-}  // namespace
-
-std::string failureOf(const ncclComm* comm) {
-  return LivingComms::instance().failureOf(comm);
-}
 
 void announceFailure(ncclComm& comm, Status why, const std::string& text, Fault fault) {
   if (!comm.parts.bootstrap) return;

@@ -162,10 +162,6 @@ inline void failComm(ncclComm& comm, Status why) {
   failComm(comm, why, faultOf(why));
 }
 
-/// What a communicator has failed of, "" where it has not. Also of one that is being freed, or that never was: it is
-/// only looked at while it lives. Any thread.
-std::string failureOf(const ncclComm* comm);
-
 /// Tells the peers of a failure with that text, where no other one was told before. The communicator itself goes on.
 void announceFailure(ncclComm& comm, Status why, const std::string& text, Fault fault);
 

@@ -97,7 +97,7 @@ void FdServer::acceptAll(std::vector<Visitor>& visitors) {
     const Visit visit = serve(line.get());
     if (visit == Visit::Served) continue;
     UnprovenPlaces::Place place;
-    if (visit == Visit::Silent) place = places_.take({});
+    if (visit == Visit::Silent) place = places_.takeLocal();
     if (place.taken()) {
       visitors.push_back({std::move(line), std::move(place), Deadline::in(kUnprovenTime)});
     } else {

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/socket/address.h"
+
 namespace tutti {
 namespace {
 

@@ -127,7 +127,7 @@ void RelayService::acceptAll() {
     auto link = std::make_unique<RelayLink>(*senders_->host, std::move(line));
     bool stays = link->listen();
     if (stays && link->stranger()) {
-      UnprovenPlaces::Place place = setup_.places->take({});
+      UnprovenPlaces::Place place = setup_.places->takeLocal();
       stays = place.taken();
       link->take(std::move(place));
     }
