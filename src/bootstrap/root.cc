@@ -77,7 +77,10 @@ class Root final : public RunningRoot {
 
   void endBy(Deadline deadline);
   void hearProcess();
-  bool somebodyComes() const;
+  /// Whether there is somebody to whom nothing was said yet.
+  bool somebodyComes() const {
+    return std::any_of(conns_.begin(), conns_.end(), [](const auto& conn) { return !conn.second.answered; });
+  }
   void acceptAll();
   void complainOfStarvation();
   void onBroken(int error);
@@ -137,11 +140,6 @@ void Root::endWithProcess() {
     fromProcess_.processEnds = true;
   }
   endBy(Deadline::in(kParting));
-}
-
-/// Whether there is somebody to whom nothing was said yet.
-bool Root::somebodyComes() const {
-  return std::any_of(conns_.begin(), conns_.end(), [](const auto& conn) { return !conn.second.answered; });
 }
 
 void Root::hearProcess() {
