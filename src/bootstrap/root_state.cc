@@ -203,7 +203,8 @@ RootState::Sends RootState::onProcessEnd(std::string_view perhapsBecause) {
       {self_.rank, ncclRemoteError, host,
        fmt::format("Bootstrap: {} left while the communicator was being made, for its process ended by exit(){}", who,
                    perhapsBecause),
-       Cause::Aborted, self_.pid});
+       // Where it may follow from another failure, it is no better known than an abort.
+       perhapsBecause.empty() ? Cause::Failed : Cause::Aborted, self_.pid});
 }
 
 RootState::Sends RootState::onDeadline(double seconds, std::string_view perhapsBecause) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 namespace tutti::bootstrap {
 namespace {
@@ -15,11 +17,16 @@ CheckIn rankOf(int rank, int nRanks) {
   return c;
 }
 
-std::string textIn(const RootState::Sends& sends, std::uint64_t to) {
+std::optional<Notice> noticeIn(const RootState::Sends& sends, std::uint64_t to) {
   for (const RootSend& send : sends) {
-    if (send.to == to && send.type == FrameType::Notice) return decodeNotice(send.payload)->text;
+    if (send.to == to && send.type == FrameType::Notice) return decodeNotice(send.payload);
   }
-  return "";
+  return std::nullopt;
+}
+
+std::string textIn(const RootState::Sends& sends, std::uint64_t to) {
+  const auto notice = noticeIn(sends, to);
+  return notice ? notice->text : "";
 }
 
 class RootStateTest : public testing::Test {
@@ -94,6 +101,16 @@ TEST_F(RootStateTest, TheEndOfItsProcessIsToldToWhoWaitsWithWhatItMayComeFrom) {
             "made, for its process ended by exit(), perhaps because another one of its process had failed: rank 2 "
             "died");
   EXPECT_EQ(textIn(state.onCheckIn(2, rankOf(2, 3)), 2), textIn(sends, 1)) << "who comes late hears it, too";
+}
+
+TEST_F(RootStateTest, TheEndOfItsProcessIsItsOwnFailureUnlessItMayFollowFromAnother) {
+  for (const bool follows : {false, true}) {
+    RootState state{Welcome{}, 99, Key{}};
+    state.onCheckIn(1, rankOf(1, 3));
+    const auto notice = noticeIn(state.onProcessEnd(follows ? ", perhaps because of that" : ""), 1);
+    ASSERT_TRUE(notice.has_value());
+    EXPECT_EQ(notice->cause, follows ? Cause::Aborted : Cause::Failed) << "what others remember of it";
+  }
 }
 
 TEST_F(RootStateTest, WhoHasAllItNeedsHearsNothingOfTheEndOfTheProcess) {
