@@ -31,22 +31,15 @@ void copyText(std::string_view from, ErrorText& into) {
 /// another slot and the pointer moves: a text changes under its reader only after 15 newer ones.
 class LastErrors {
  public:
-  void set(std::string_view text) {
+  /// Where that text now is: what get() returns may be another thread's already. Nothing moves where it is the latest.
+  const char* set(std::string_view text) {
     const std::lock_guard lock(mutex_);
+    const std::string_view kept = text.substr(0, slots_[0].size() - 1);
+    if (kept == slots_[next_].data()) return slots_[next_].data();
     next_ = (next_ + 1) % slots_.size();
-    copyText(text, slots_[next_]);
+    copyText(kept, slots_[next_]);
     current_.store(slots_[next_].data(), std::memory_order_release);
-  }
-  /// Where `text` is the latest anyway, nothing moves.
-  const char* keep(std::string_view text) {
-    {
-      const std::lock_guard lock(mutex_);
-      for (const ErrorText& slot : slots_) {
-        if (text == slot.data()) return slot.data();
-      }
-    }
-    set(text);
-    return get();
+    return slots_[next_].data();
   }
   const char* get() const { return current_.load(std::memory_order_acquire); }
 
@@ -285,7 +278,7 @@ void forgetThreadError() {
 }
 
 const char* lastingErrorText(std::string_view text) {
-  return theLog().asked.keep(text);
+  return theLog().asked.set(text);
 }
 
 OwnLastError::OwnLastError() {

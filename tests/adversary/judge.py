@@ -58,11 +58,11 @@ RANKS = re.compile(r"\branks ((?:\d+(?:, | and )?)+)")
 # Whose unique id it was: where that rank has never been heard of, its address is all there is.
 ROOT = re.compile(r"the bootstrap root at|that made the unique id|which made the unique id")
 PROCESS = re.compile(r"\b(?:process|pid) (\d+)\b")
-# What follows is why; of several the last one that names anybody counts.
 # What a rank says of itself in another communicator, as its peers there heard it.
 QUOTED = re.compile(r"(failed in another communicator) \(.*\)(?=\. Another communicator has failed for that)")
 ELSEWHERE = "another one of its process had failed: "
-CAUSE = re.compile(rf" because (?:{ELSEWHERE})?|\bIt is known that ")
+# What follows is why; of several the last one that names anybody counts.
+CAUSE = re.compile(rf" because (?:{ELSEWHERE})?")
 DIED = re.compile(r"\bdied\b(?! or )")
 REMEDIES = re.compile(r"; (?:look for|is its|are their|does|do all|has that|that rank hangs|where it lives|raise )|"
                       r", but (?:operation|a kernel) ")

@@ -199,6 +199,17 @@ TEST(Log, ATextThatWasAskedForLastsAndIsTheSameForWhoAsksAgain) {
   EXPECT_EQ(std::string(lastingErrorText(std::string(5000, 'x'))), std::string(1023, 'x'));
 }
 
+TEST(Log, WhoAsksForATextGetsItWhileOthersAskForTheirs) {
+  const auto ask = [](const std::string& mine) {
+    int others = 0;
+    for (int i = 0; i < 100'000; ++i) others += lastingErrorText(mine) == mine ? 0 : 1;
+    EXPECT_EQ(others, 0);
+  };
+  std::thread other([&] { ask("the other's"); });
+  ask("mine");
+  other.join();
+}
+
 TEST(Log, WhatMayFailWithoutHarmIsToldAtInfo) {
   test::expectLog("what the application reads");
   fail(ncclSystemError, "what the application reads").ignore();

@@ -1,4 +1,5 @@
 #include "base/socket/unproven.h"
+
 #include <sys/resource.h>
 
 #include <algorithm>
