@@ -50,14 +50,15 @@ void ConnectionLoop::record(Notice notice, Name from, bool tell) {
 }
 
 void ConnectionLoop::remember(const Notice& notice) const {
-  if (notice.cause == Cause::Aborted) return;
+  if (notice.cause == Cause::Aborted && notice.rank == options_.rank) return;
   KnownLoss loss{tableName(notice.host), notice.pid, notice.cause, notice.text};
   if (notice.rank >= 0 && notice.rank < options_.nRanks && !s_.table.empty()) {
     const RankEntry& entry = s_.table[static_cast<std::size_t>(notice.rank)];
     loss.host = textOf(entry.host);
     loss.pid = entry.pid;
   }
-  KnownLosses::instance().add(std::move(loss));
+  KnownLosses& losses = KnownLosses::instance();
+  notice.cause == Cause::Aborted ? losses.addAbort(std::move(loss)) : losses.add(std::move(loss));
 }
 
 std::string ConnectionLoop::ownName() const {

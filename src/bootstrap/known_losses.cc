@@ -12,6 +12,8 @@ namespace tutti::bootstrap {
 namespace {
 
 constexpr std::size_t kMostKept = 64;
+/// In front of what another communicator of the process said.
+constexpr std::string_view kPerhaps = ", perhaps because another one of its process had failed: ";
 
 }  // namespace
 
@@ -41,16 +43,27 @@ std::optional<KnownLoss> KnownLosses::of(std::string_view host, int pid, SteadyC
   return std::nullopt;
 }
 
+void KnownLosses::addAbort(KnownLoss loss) {
+  const std::size_t given = loss.text.find(kPerhaps);
+  loss.cause = given == std::string::npos ? Cause::Aborted : Cause::Observed;
+  if (given != std::string::npos) loss.text.erase(0, given + kPerhaps.size());
+  add(std::move(loss));
+}
+
 std::optional<KnownLoss> KnownLosses::latest(SteadyClock::time_point since) const {
   const std::lock_guard lock(mutex_);
-  if (losses_.empty() || losses_.back().when < since) return std::nullopt;
-  return losses_.back();
+  std::optional<KnownLoss> abort;
+  for (auto known = losses_.rbegin(); known != losses_.rend(); ++known) {
+    if (known->when < since) continue;
+    if (known->cause != Cause::Aborted) return *known;
+    if (!abort) abort = *known;
+  }
+  return abort;
 }
 
 std::string KnownLosses::perhapsBecause(SteadyClock::time_point begun) const {
   const auto other = latest(std::max(begun, SteadyClock::now() - kNotLongBefore));
-  return other ? fmt::format(", perhaps because another one of its process had failed: {}", other->text)
-               : std::string();
+  return other ? fmt::format("{}{}", kPerhaps, other->text) : std::string();
 }
 
 }  // namespace tutti::bootstrap

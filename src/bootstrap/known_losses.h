@@ -33,10 +33,14 @@ class KnownLosses {
 
   /// Of one process only what is known best is kept; of all of them the last 64.
   void add(KnownLoss loss);
+  /// A process has aborted a communicator, as its notice says. If that quotes why, the reason is kept and not the
+  /// abort: of a chain of aborts, each the reason of the next, every one quotes what the first one did.
+  void addAbort(KnownLoss loss);
   /// That process's own failure or death, heard of since `since`: an earlier one may be of a process that had its
   /// number before.
   std::optional<KnownLoss> of(std::string_view host, int pid, SteadyClock::time_point since) const;
-  /// The last one of all since then, whoever it was.
+  /// The last one of all since then, whoever it was; an abort for which no reason is known only if there is nothing
+  /// else.
   std::optional<KnownLoss> latest(SteadyClock::time_point since) const;
   /// ", perhaps because another one of its process had failed: …", for what a process gives up that was begun then;
   /// "" where nothing was heard of since, or not lately.

@@ -1,5 +1,6 @@
 #include "bootstrap/known_losses.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -34,6 +35,27 @@ TEST(KnownLosses, EarlierOnesMayBeOfAnotherProcessWithThatNumber) {
   const auto later = SteadyClock::now() + milliseconds(1);
   EXPECT_FALSE(losses.of("a", 7, later));
   EXPECT_FALSE(losses.latest(later));
+}
+
+TEST(KnownLosses, OfAChainOfAbortsTheFirstReasonIsKept) {
+  KnownLosses first;
+  first.add({"a", 7, Cause::Observed, "rank 4 has left"});
+  KnownLosses second;
+  second.addAbort({"a", 8, Cause::Aborted, "rank 3 aborted" + first.perhapsBecause(kEver)});
+  EXPECT_THAT(second.perhapsBecause(kEver), testing::EndsWith(" failed: rank 4 has left"));
+  KnownLosses third;
+  third.addAbort({"a", 9, Cause::Aborted, "rank 5 aborted" + second.perhapsBecause(kEver)});
+  EXPECT_THAT(third.perhapsBecause(kEver), testing::EndsWith(" failed: rank 4 has left"));
+  EXPECT_FALSE(third.of("a", 9, kEver)) << "who aborts has not failed";
+}
+
+TEST(KnownLosses, AnAbortWithoutAReasonIsBetterThanNothingOnly) {
+  KnownLosses losses;
+  losses.addAbort({"a", 8, Cause::Aborted, "rank 3 aborted"});
+  EXPECT_EQ(losses.latest(kEver)->text, "rank 3 aborted");
+  losses.add({"a", 7, Cause::Observed, "rank 4 has left"});
+  losses.addAbort({"a", 9, Cause::Aborted, "rank 5 aborted"});
+  EXPECT_EQ(losses.latest(kEver)->text, "rank 4 has left");
 }
 
 TEST(KnownLosses, OnlyTheLastOnesAreKept) {
