@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "rank_run.h"
 #include "report.h"
 #include "run_options.h"
+#include "starvation.h"
 
 namespace {
 
@@ -30,6 +32,9 @@ RankEnd runGuarded(const RunOptions& options, int jobRank, Deeds& deeds) {
 }
 
 int runAll(const RunOptions& options) {
+  // Where threads are few, the ranks need them.
+  std::optional<StarvationWatch> watch;
+  if (options.threads == 0) watch.emplace();
   if (makeIds(options) != ncclSuccess) {
     report(options.ranks.front(), "error", std::string("0 0 ncclGetUniqueId | ") + ncclGetLastError(nullptr));
     return static_cast<int>(RankEnd::CannotBegin);

@@ -9,12 +9,16 @@ stands in front of it; a cause that names nobody ("because its descriptors are u
 import dataclasses
 import re
 
+import starved
+
 # Seconds until the end of a process is seen.
 TICK = 0.1
 # Verdicts, the worst first.
-WRONG, CRASH, HANG, MISNAMED, UNNAMED, LATE, DISTURBED, LEFTOVER, OK = (
-    "wrong result", "crash", "hang", "misnamed", "unnamed", "late", "disturbed", "leftover", "ok")
-VERDICTS = (WRONG, CRASH, HANG, MISNAMED, UNNAMED, LATE, DISTURBED, LEFTOVER, OK)
+WRONG, CRASH, HANG, MISNAMED, UNNAMED, LATE, DISTURBED, LEFTOVER, STARVED, OK = (
+    "wrong result", "crash", "hang", "misnamed", "unnamed", "late", "disturbed", "leftover", "starved", "ok")
+VERDICTS = (WRONG, CRASH, HANG, MISNAMED, UNNAMED, LATE, DISTURBED, LEFTOVER, STARVED, OK)
+# Verdicts that find no fault with the library.
+FINE = (STARVED, OK)
 
 
 @dataclasses.dataclass
@@ -161,6 +165,7 @@ class Rules:
     init_bound: float = 0   # the same for ranks that are in init, if larger
     first_error: float = float("inf")  # when the first rank that is no victim reported one
     late: object = None     # (event, comm, text) -> whether an error is right because its rank came too late
+    gaps: list = dataclasses.field(default_factory=list)  # in which processes were kept from running
 
 
 class Record:
@@ -196,18 +201,33 @@ def root_had_ended(processes, rules, event, comm, text):
         p.code == 42 and p.ended is not None and p.ended <= event.time + TICK for p in roots)
 
 
+def only_starved(record, rules, event, comm, text):
+    """Whether a text blames nobody but victims and processes that were silent because the machine let them not run."""
+    members = rules.membership
+    comm = members.comm_of(text, comm)
+    named = blamed(text)
+    if len(named) > 1:
+        named = {n for n in named if n.rank != members.numbers[comm].get(record.rank)}
+    innocent = {n for n in named if not members.is_victim(n, comm)}
+    return starved.silent_because_starved(rules.gaps, text, innocent, members.numbers[comm], event.time)
+
+
 def judge_error(record, rules, deed, event, comm, text):
     """Verdicts on one error that a rank reported."""
     if not rules.membership.victims or deed is None:
-        yield Verdict(MISNAMED, f"rank {record.rank} reports an error, and nothing had been done: {text}")
+        what = STARVED if only_starved(record, rules, event, comm, text) else MISNAMED
+        yield Verdict(what, f"rank {record.rank} reports an error, and nothing had been done: {text}")
         return
     verdict = judge_text(text, comm, record.rank, rules.membership)
     if verdict.what != OK and not rules.late(event, comm, text):
-        yield Verdict(verdict.what, f"rank {record.rank}, communicator {comm}: {verdict.why}")
+        what = STARVED if only_starved(record, rules, event, comm, text) else verdict.what
+        yield Verdict(what, f"rank {record.rank}, communicator {comm}: {verdict.why}")
     since = max(deed, record.begun_before(event.time))
     bound = max(rules.bound, rules.init_bound) if record.in_init(event.time) else rules.bound
     if event.time - since > bound:
-        yield Verdict(LATE, f"rank {record.rank}: {event.time - since:.1f} s, at most {bound:g} allowed: {text}")
+        lost = starved.lost_time(rules.gaps, since, event.time)
+        yield Verdict(LATE if event.time - since - lost > bound else STARVED,
+                      f"rank {record.rank}: {event.time - since:.1f} s, at most {bound:g} allowed: {text}")
 
 
 def judge_rank(record, rules, deed):
@@ -267,7 +287,7 @@ def judge(processes, rules, deed):
     victims = rules.membership.victims
     found = list(judge_processes(processes, victims))
     errors = [event.time for process in processes for event in process.of("error") if event.rank not in victims]
-    rules = dataclasses.replace(rules, first_error=min(errors, default=float("inf")),
+    rules = dataclasses.replace(rules, first_error=min(errors, default=float("inf")), gaps=starved.gaps_of(processes),
                                 late=lambda *what: root_had_ended(processes, rules, *what))
     for process in processes:
         for rank in process.ranks:

@@ -212,7 +212,8 @@ class Texts(unittest.TestCase):
 
 def process(ranks, lines, code=0, ended=True):
     events = [parse(line) for line in lines]
-    return types.SimpleNamespace(ranks=ranks, events=events, ended=1.0 if ended else None, code=code,
+    child = types.SimpleNamespace(pid=100 + ranks[0])
+    return types.SimpleNamespace(ranks=ranks, events=events, ended=1.0 if ended else None, code=code, child=child,
                                  output=lambda most: "", of=lambda what: [e for e in events if e.what == what])
 
 
@@ -271,6 +272,31 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.verdict(without), judge.OK)
         harmless = judge.Rules(judge.Membership(set(), set(), [IN_ORDER]), bound=10)
         self.assertEqual(judge.judge([without], harmless, None).what, judge.OK)
+
+    def test_silence_of_a_process_that_the_machine_kept_from_running_is_no_misnaming(self):
+        silent = SILENT.replace("rank 2 (host vm, pid 102)", "rank 1 (host vm, pid 101)").replace("rank 3", "rank 0")
+        told = process([0], [f"7.0 0 error 0 6 x | {silent}"], 42)
+        harmless = judge.Rules(judge.Membership(set(), set(), [IN_ORDER]), bound=10)
+        for rules, deed, code in ((harmless, None, 0), (self.rules, 5.0, -9)):
+            def with_starved(*lines, rules=rules, deed=deed, code=code):
+                return judge.judge([told, process([1], list(lines)), process([2], [], code)], rules, deed).what
+            self.assertEqual(with_starved(), judge.MISNAMED)
+            self.assertEqual(with_starved("7.5 -1 starved 4800"), judge.STARVED)
+            self.assertEqual(with_starved("12.5 -1 starved 4800"), judge.MISNAMED, "it began afterwards")
+        elsewhere = [told, process([1], []), process([3], ["7.5 -1 starved 4800"]), process([2], [], -9)]
+        self.assertEqual(judge.judge(elsewhere, self.rules, 5.0).what, judge.MISNAMED, "another process was starved")
+
+    def test_only_silence_is_excused_by_starvation(self):
+        died = DIED.replace("rank 2 (host vm, pid 102)", "rank 1 (host vm, pid 101)")
+        processes = [process([0], [f"7.0 0 error 0 6 x | {died}"], 42), process([1], ["7.5 -1 starved 4800"]),
+                     process([2], [], -9)]
+        self.assertEqual(judge.judge(processes, self.rules, 5.0).what, judge.MISNAMED)
+
+    def test_time_in_which_a_process_was_starved_does_not_count(self):
+        late = ["4.0 0 stage collective 1", "4.0 0 need 0 AllReduce", f"16.0 0 error 0 6 x | {DIED}"]
+        for gap, what in (("15.0 -1 starved 2000", judge.STARVED), ("15.0 -1 starved 500", judge.LATE),
+                          ("5.5 -1 starved 2000", judge.LATE)):
+            self.assertEqual(self.verdict(process([0], [*late, gap], 42)), what, gap)
 
     def test_what_victims_report_does_not_count(self):
         processes = [process([0], []), process([2], ["4.0 2 wrong AllReduce"], -11)]
