@@ -225,6 +225,14 @@ void Bootstrap::announceState(std::span<const std::byte> state) {
   state_->loop().announceState(std::make_shared<const Bytes>(state.begin(), state.end()));
 }
 
+void Bootstrap::beginWait() {
+  state_->loop().wait(1);
+}
+
+void Bootstrap::endWait() {
+  state_->loop().wait(-1);
+}
+
 int Bootstrap::parentOf(int rank) const {
   return treePlace(size(), state_->nRoots, rank).parent;
 }

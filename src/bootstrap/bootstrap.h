@@ -75,6 +75,11 @@ class Bootstrap final : public ControlChannel {
   /// rank says arrives in order. A rank that is stopped hears nothing, nor do those that are reached through it. Any
   /// thread.
   void announceState(std::span<const std::byte> state);
+  /// Whether this rank waits for others in some way of its own: the bootstrap knows of its own calls only. While it
+  /// does, a peer that gives no sign of life has failed; otherwise it may come back. Counted; it counts one after
+  /// join(), until the first endWait(). Any thread.
+  void beginWait();
+  void endWait();
   /// Through whom announcements reach `rank` from rank 0: its parent in the tree; -1 for rank 0.
   int parentOf(int rank) const;
   /// The first lost peer's status, success while everybody lives.

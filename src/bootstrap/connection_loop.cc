@@ -110,6 +110,16 @@ Result<Frame> ConnectionLoop::await(Channel channel, int peer, int tag, Deadline
                                     const std::function<std::string()>& expected) {
   std::unique_lock lock(mutex_);
   const QueueKey key{channel, peer, tag};
+  struct Waiting {
+    ConnectionLoop& loop;
+    std::unique_lock<std::mutex>& lock;
+    ~Waiting() {
+      if (!lock.owns_lock()) lock.lock();
+      loop.waitLocked(-1);
+    }
+  };
+  waitLocked(1);
+  const Waiting waiting{*this, lock};
   while (true) {
     if (!s_.aborted.ok()) return s_.aborted;
     if (const auto queue = s_.queues.find(key); queue != s_.queues.end()) {

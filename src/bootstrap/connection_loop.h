@@ -76,6 +76,8 @@ class ConnectionLoop {
   void announceLastError(Status why);
   /// How this rank is, to all others that can be reached.
   void announceState(const SharedBytes& state);
+  /// One more (1) or one fewer (-1) that waits for peers, in await() or elsewhere. At first there is one.
+  void wait(int change);
   void abort(Status why);
   /// Tells everybody reachable that this rank gives its part up, as stop() does of an aborted one. Idempotent.
   void announceAbort();
@@ -116,6 +118,7 @@ class ConnectionLoop {
     UnprovenPlaces::Place place;                         ///< until it has shown its pass
     SteadyClock::time_point heard = SteadyClock::now();  ///< the last sign of life
     bool knows = false;                                  ///< has told of a failure: if it ends now, it is for that
+    int silent = 0;                                      ///< turns of tendNeighbours() without a sign of life, too long
   };
   /// A peer that has closed a connection before all messages had gone out. It may only have heard before this rank of
   /// another one's failure: told when word of that has not come by `due`.
@@ -123,6 +126,11 @@ class ConnectionLoop {
     int peer = -1;
     Notice notice;
     Deadline due = Deadline::never();
+  };
+  /// A rank that gives no sign of life. Whoever waits takes it for dead; it may come back as long as nobody does.
+  struct Silence {
+    Notice notice;
+    SteadyClock::time_point known;
   };
   using Name = std::uint64_t;
   static constexpr Name kListenerName = 0;
@@ -144,7 +152,13 @@ class ConnectionLoop {
   std::string rootText() const;
   void onTreeEnd(const Entry& entry);
   void onPeerEnd(const Entry& entry);
-  void onSilence(Entry& entry);
+  void waitLocked(int change);
+  void onSilence(Name name, Entry& entry);
+  void onSignOfLife(Name name, Entry& entry);
+  void onSilenceFrame(Name name, const Frame& frame);
+  /// When the first rank that is silent counts as dead, for somebody waits.
+  Deadline endOfSilence() const;
+  void tellSilence();
   /// Four times in `peerTimeout`: says to the root and the neighbours in the tree that this process lives, and looks
   /// who does not.
   void tendNeighbours();
@@ -207,6 +221,9 @@ class ConnectionLoop {
     bool placed = false;
     bool rootDone = false;
     std::vector<Suspicion> suspicions;
+    std::map<int, Silence> silent;  ///< by rank
+    int waits = 1;
+    SteadyClock::time_point waitsSince = SteadyClock::now();
     std::optional<Notice> failure;
     bool failureTold = false;      ///< fail() has been called for it
     std::optional<PeerLost> lost;  ///< to hand to the owner outside the lock

@@ -28,6 +28,7 @@ milliseconds ConnectionLoop::nextLimit() {
       next = next.earlierOf(Deadline::at(tended_ + signInterval(patience_)));
   }
   for (const Suspicion& suspicion : s_.suspicions) next = next.earlierOf(suspicion.due);
+  next = next.earlierOf(endOfSilence());
   return next.isNever() ? milliseconds(-1) : next.remaining();
 }
 
@@ -45,6 +46,7 @@ void ConnectionLoop::run() {
     expireStrangers();
     tendNeighbours();
     tellSuspicions();
+    tellSilence();
     if (s_.stopping || s_.exiting) changed_.notify_all();
     tellOwner(lock);
     tellStates(lock);
@@ -129,6 +131,7 @@ void ConnectionLoop::onEvent(const Poller::Event& event) {
   if (event.readable) {
     entry.link->receive(frames);
     entry.heard = SteadyClock::now();
+    if (entry.silent > 0 && !frames.empty()) onSignOfLife(event.name, entry);
   }
   if (entry.place.taken() && entry.link->passed()) {
     entry.place.giveBack();
@@ -191,6 +194,7 @@ void ConnectionLoop::onTreeFrame(Name name, Entry& entry, Frame frame) {
   if (frame.type() == FrameType::Collective) return deliver(Channel::Collective, entry.peer, tag, std::move(frame));
   if (frame.type() == FrameType::Notice) return onNotice(name, entry, frame);
   if (frame.type() == FrameType::State) return onState(name, std::move(frame));
+  if (frame.type() == FrameType::Silence) return onSilenceFrame(name, frame);
   if (frame.type() == FrameType::Goodbye) onGoodbye(name, entry, std::move(frame));
 }
 
@@ -221,6 +225,8 @@ void ConnectionLoop::onEnd(const Entry& entry) {
 
 void ConnectionLoop::onTreeEnd(const Entry& entry) {
   if (entry.left || entry.knows || s_.stopping) return;
+  // Its silence was a failure: how that ends is no news any more.
+  if (s_.failure && s_.failure->cause == Cause::Silent && s_.failure->rank == entry.peer) return;
   const Link::End end = entry.link->end().value_or(Link::End());
   std::string host;
   if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);
@@ -278,40 +284,6 @@ void ConnectionLoop::tellSuspicions() {
   });
   for (Suspicion& suspicion : due) {
     if (!s_.failure && !s_.left.contains(suspicion.peer)) record(std::move(suspicion.notice), 0, true);
-  }
-}
-
-void ConnectionLoop::onSilence(Entry& entry) {
-  entry.left = true;  // how it ends is no news any more
-  if (entry.role == Role::Root) return onRootSilence(entry.link->peer());
-  std::string host;
-  if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);
-  const std::string who =
-      host.empty() ? rankText(entry.peer, entry.link->peer().hostText()) : describeLocked(entry.peer);
-  record(
-      {entry.peer, ncclRemoteError, host,
-       fmt::format(
-           "Bootstrap: {} has given rank {} no sign of life for {} ms: is its process stopped (SIGSTOP, a "
-           "debugger), its host frozen, or the network between them cut? TUTTI_PEER_TIMEOUT_MS sets the time allowed",
-           who, options_.rank, options_.peerTimeout.count()),
-       Cause::Silent},
-      0, true);
-}
-
-void ConnectionLoop::tendNeighbours() {
-  const auto now = SteadyClock::now();
-  const auto since = now - tended_;
-  if (since < signInterval(patience_)) return;
-  tended_ = now;
-  const SharedBytes nothing;
-  // Who was away itself, stopped or without a processor, has not listened.
-  const bool wasAway = since > options_.peerTimeout / 2;
-  for (auto& [name, entry] : s_.links) {
-    if ((entry.role != Role::Tree && entry.role != Role::Root) || entry.left || !entry.link->open()) continue;
-    if (wasAway) entry.heard = now;
-    sendOn(name, entry, FrameType::Alive, patienceTag(options_.peerTimeout), nothing);
-    if (now - entry.heard <= options_.peerTimeout || entry.knows || s_.stopping) continue;
-    if (entry.role == Role::Tree || !s_.rootDone) onSilence(entry);
   }
 }
 

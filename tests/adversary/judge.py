@@ -161,7 +161,6 @@ class Rules:
     """What holds for one run."""
     membership: Membership
     bound: float            # seconds from deed or need to the report
-    disturbs: bool = True   # whether a rank that needs no victim may hear of the deed: of a death, but not of a leave
     init_bound: float = 0   # the same for ranks that are in init, if larger
     first_error: float = float("inf")  # when the first rank that is no victim reported one
     late: object = None     # (event, comm, text) -> whether an error is right because its rank came too late
@@ -240,9 +239,9 @@ def judge_rank(record, rules, deed):
             yield Verdict(HANG, f"rank {record.rank}: {event.text}")
         if event.what == "cannot":
             yield Verdict(UNNAMED, f"rank {record.rank}: {event.text}")
-        # Once somebody who did need the victim has failed, all others are told.
+        # A rank that needs no victim hears nothing of it; one whose last operation was about to end may.
         quiet = event.time < rules.first_error - TICK
-        if event.what == "state" and event.text.split()[1] != "0" and not rules.disturbs and quiet:
+        if event.what == "state" and event.text.split()[1] != "0" and quiet:
             yield Verdict(DISTURBED, f"rank {record.rank} was idle, and its communicator said {event.text.split()[1]}")
     for event, comm, text in record.errors():
         yield from judge_error(record, rules, deed, event, comm, text)

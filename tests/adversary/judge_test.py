@@ -251,8 +251,8 @@ class Runs(unittest.TestCase):
         lines = [f"7.0 0 error 0 6 x | {DIED}"]
         self.assertEqual(judge.judge([process([0], lines, 42)], harmless, 5.0).what, judge.MISNAMED)
 
-    def test_an_idle_rank_is_disturbed_by_a_leave(self):
-        rules = judge.Rules(TWO, bound=10, disturbs=False)
+    def test_an_idle_rank_is_not_to_be_disturbed(self):
+        rules = judge.Rules(TWO, bound=10)
         self.assertEqual(self.verdict(process([0], ["4.0 0 state 0 6"]), rules), judge.DISTURBED)
         self.assertEqual(self.verdict(process([0], ["4.0 0 state 0 0"]), rules), judge.OK)
         needed = process([1], [f"3.0 1 error 0 6 x | {DIED}"], 42)

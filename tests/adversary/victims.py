@@ -95,7 +95,7 @@ def execute(run, build, patience=1.0, lies=False):
         ranks = set() if harmless else {rank for process in victims for rank in process.ranks}
         membership = run.job.membership(job, ranks, dead=run.how != "stop")
         rules = judge.Rules(membership, bound=BOUND * patience,
-                            disturbs=run.how != "leave", init_bound=(INIT_SECONDS + BOUND) * patience)
+                            init_bound=(INIT_SECONDS + BOUND) * patience)
         found = [judge.judge(job.processes, rules, deed_of(run, job)), *judge_leftovers(job)]
         return judge.worst(found), transcript(job)
     finally:

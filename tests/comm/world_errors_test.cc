@@ -62,7 +62,9 @@ TEST(WorldErrors, WhoAsksForACommunicatorReadsWhyThatOneFailed) {
       m.comm = nullptr;
       return;
     }
-    ASSERT_EQ(test::awaitError(m.comm), ncclRemoteError);
+    const Ints data(m.gpu, 4, 1);
+    // Connects, or is refused if it comes late.
+    ASSERT_EQ(ncclRecv(data.at(), 4, ncclInt32, 1, m.comm, m.stream()), ncclRemoteError);
     // Of another thread, and newer.
     std::thread([] {
       int count = 0;

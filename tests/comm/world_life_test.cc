@@ -124,6 +124,7 @@ TEST(WorldAbort, EndsAnInitWhosePeerNeverComes) {
 TEST(WorldAbort, EndsACollectiveThatWaitsAndIsAnnouncedByName) {
   test::allowLog("rank 0");
   std::atomic<int> issued{0};
+  std::atomic<int> failed{0};
   test::withComm(3, [&](test::Member& m) {
     const test::Ints data(m.gpu, 1000, 1);
     // The first call connects, and waits for everybody.
@@ -134,9 +135,11 @@ TEST(WorldAbort, EndsACollectiveThatWaitsAndIsAnnouncedByName) {
       ++issued;
     }
     while (m.rank == 0 && issued < 2) std::this_thread::yield();  // else rank 1 may come when all is over
-    if (m.rank != 0) {
+    if (m.rank == 1) {
       EXPECT_EQ(test::awaitError(m.comm), ncclRemoteError);
+      ++failed;
     }
+    while (m.rank == 2 && failed == 0) std::this_thread::yield();
     EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
     m.comm = nullptr;
     m.sync();

@@ -41,11 +41,12 @@ def what_fails_on_one_rank_is_told_in_its_name():
 
 def an_abort_because_of_another_communicator_names_who_failed():
     """Rank 0 aborts the second one as soon as the first one has failed; rank 2 looks at the second one only."""
-    both = ["init", "reduce", "comm:1", "init", "reduce", "both"]
+    begin = ["init", "reduce", "comm:1", "init", "reduce"]
     for number, words in ((signal.SIGKILL, "died or lost its network"), (signal.SIGSTOP, "(has given|gives) .*sign of life")):
         for _ in range(3):
-            with Job(both + ["comm:0", "watch", "comm:1", "abort", "comm:0", "abort"], both + ["FILEnever"],
-                     both + ["watch"], TUTTI_PEER_TIMEOUT_MS=1500) as job:
+            with Job(begin + ["comm:0", "launch", "both", "watch", "comm:1", "abort", "comm:0", "abort"],
+                     begin + ["both", "FILEnever"], begin + ["launch", "both", "watch"],
+                     TUTTI_PEER_TIMEOUT_MS=1500) as job:
                 for process in job.ranks:
                     process.wait_for("both 0")
                 job.ranks[1].kill(number)

@@ -17,6 +17,7 @@
 //   abort             ncclCommAbort
 //   files:N           no more than N descriptors can be opened besides those that are
 //   state             what ncclCommGetAsyncError says
+//   finalize          ncclCommFinalize
 //   destroy           ncclCommDestroy
 //   file:PATH         waits until that file is there
 //   handler:STEP      an exit handler that takes that step
@@ -199,6 +200,7 @@ ncclResult_t run(const std::string& name, const std::string& value) {
   if (name == "replay") return replay();
   if (name == "wait") return waitWatching();
   if (name == "state") return stateOf(me.comm);
+  if (name == "finalize") return ncclCommFinalize(me.comm);
   if (name == "destroy") return ncclCommDestroy(me.comm);
   if (name == "count") return me.count = std::stoul(value), ncclSuccess;
   if (name == "comm") return use(std::stoul(value));

@@ -44,6 +44,10 @@ class Job:
     def pid(self, rank):
         return int(re.search(r"^pid (\d+)", self.ranks[rank].output(), re.M).group(1))
 
+    def all_reduced(self):
+        for process in self.ranks:
+            process.wait_for("reduce 0")
+
     def ends(self, rank, code=0, seconds=30):
         got = self.ranks[rank].wait(seconds)
         check(got == code, f"rank {rank} ended with {got}:\n{self.ranks[rank].output()}")
@@ -257,14 +261,92 @@ def a_child_by_fork_is_not_its_parent():
             job.is_quiet(rank)
 
 
-def what_ends_without_exit_is_a_death():
+def what_ends_without_exit_is_a_death_for_who_needs_it():
     for transport in TRANSPORTS.values():
-        with Job(["init", "reduce", "_exit:3"], ["init", "reduce", "FILEgo", "state"], **transport) as job:
-            job.ends(0, 3)
-            time.sleep(0.5)
+        for needs in (["reduce"], ["send:0"], ["recv:0"]):
+            with Job(["init", "reduce", "FILEend", "_exit:3"], ["init", "reduce", "FILEgo", "state", *needs],
+                     **transport) as job:
+                job.all_reduced()
+                job.let("end")
+                job.ends(0, 3)
+                time.sleep(0.5)
+                job.let("go")
+                since = time.monotonic()
+                job.ends(1, 42)
+                check(time.monotonic() - since < AT_ONCE_SECONDS, "it takes too long")
+                words = rf"state 0 .*\n(.*\n)*{needs[0]} 6 .*rank 0 \(host \S+, pid {job.pid(0)}\) died or lost its network"
+                check(re.search(words, job.ranks[1].output()), job.ranks[1].output())
+
+
+def who_waits_for_one_that_dies_is_told_soon():
+    for transport in TRANSPORTS.values():
+        with Job(["init", "reduce", "FILEgo", "_exit:3"], ["init", "reduce", "reduce"], ["init", "reduce", "FILEend",
+                 "state", "destroy"], **transport) as job:
+            job.all_reduced()
+            time.sleep(0.3)
             job.let("go")
+            job.ends(0, 3)
+            since = time.monotonic()
             job.ends(1, 42)
+            check(time.monotonic() - since < AT_ONCE_SECONDS, "it takes too long")
             check("died or lost its network" in job.ranks[1].output(), job.ranks[1].output())
+            job.let("end")
+            job.ends(2)
+            job.is_quiet(2)
+
+
+def a_death_that_concerns_nobody_disturbs_nobody():
+    for transport in TRANSPORTS.values():
+        with Job(["init", "reduce", "FILEend", "_exit:3"],
+                 ["init", "reduce", "FILEgo", "state", "finalize", "destroy"], ["init", "reduce", "FILEgo", "state", "exit:0"],
+                 ["init", "reduce", "FILEgo", "state", "destroy"], **transport) as job:
+            job.all_reduced()
+            job.let("end")
+            job.ends(0, 3)
+            time.sleep(2.5)
+            job.let("go")
+            for rank in (1, 2, 3):
+                job.ends(rank)
+                job.is_quiet(rank)
+            check(job.took(1, "destroy") < 1500, job.ranks[1].output())
+
+
+def who_is_stopped_while_nobody_waits_goes_on_with_all():
+    """For longer than a silence that counts as death: at the top of the tree, and below."""
+    for stopped in (0, 3):
+        with Job(*[["init", "reduce", "FILEgo", "state", "reduce", "state", "destroy"]] * 4,
+                 TUTTI_PEER_TIMEOUT_MS=800) as job:
+            job.all_reduced()
+            job.ranks[stopped].kill(signal.SIGSTOP)
+            time.sleep(4)
+            job.ranks[stopped].kill(signal.SIGCONT)
+            time.sleep(1)
+            job.let("go")
+            for rank in range(4):
+                job.ends(rank)
+                job.is_quiet(rank)
+
+
+def who_waits_for_one_that_is_stopped_is_told():
+    """Whether it was silent before or not; neither of the two is its neighbour in the tree."""
+    for before in (0, 3):
+        with Job(["init", "reduce", "FILEend", "state", "destroy"], ["init", "reduce", "FILEgo", "reduce"],
+                 ["init", "reduce", "recv:3", "FILEgo", "recv:3"], ["init", "reduce", "send:2", "FILEend"],
+                 TUTTI_PEER_TIMEOUT_MS=800) as job:
+            job.all_reduced()
+            job.ranks[2].wait_for("recv:3 0")
+            job.ranks[3].wait_for("send:2 0")
+            job.ranks[3].kill(signal.SIGSTOP)
+            time.sleep(before)
+            job.let("go")
+            since = time.monotonic()
+            for rank in (1, 2):
+                job.ends(rank, 42)
+                words = rf" 6 .*rank 3 \(host \S+, pid {job.pid(3)}\) has given rank 0 no sign of life"
+                check(re.search(words, job.ranks[rank].output()), job.ranks[rank].output())
+            check(time.monotonic() - since < 10, "it takes too long")
+            job.let("end")
+            job.ends(0)
 
 
 def a_peer_that_is_stopped_does_not_hold_up_the_end():
@@ -286,4 +368,6 @@ if __name__ == "__main__":
          the_others_go_on_with_each_other, what_it_has_sent_arrives, an_exit_within_an_operation_is_told,
          graphs_that_wait_for_it_fail, slow_work_before_an_operation_is_no_wait_for_who_has_gone,
          whatever_the_order_of_exit_handlers, a_child_by_fork_is_not_its_parent,
-         what_ends_without_exit_is_a_death, a_peer_that_is_stopped_does_not_hold_up_the_end)
+         what_ends_without_exit_is_a_death_for_who_needs_it, who_waits_for_one_that_dies_is_told_soon,
+         a_death_that_concerns_nobody_disturbs_nobody, who_is_stopped_while_nobody_waits_goes_on_with_all,
+         who_waits_for_one_that_is_stopped_is_told, a_peer_that_is_stopped_does_not_hold_up_the_end)

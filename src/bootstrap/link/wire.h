@@ -19,7 +19,7 @@
 namespace tutti::bootstrap {
 
 /// Changes whenever a layout here or in handshake.h does.
-inline constexpr std::uint16_t kProtocolVersion = 5;
+inline constexpr std::uint16_t kProtocolVersion = 6;
 
 using Bytes = std::vector<std::byte>;
 using SharedBytes = std::shared_ptr<const Bytes>;
@@ -35,10 +35,11 @@ enum class FrameType : std::uint8_t {
   Goodbye = 8,      ///< a rank leaves in peace: Farewell, then its account of what it has done
   Message = 9,      ///< send/recv between ranks
   Collective = 10,  ///< one step of a collective along the tree
-  Alive = 11,  ///< a sign of life to the neighbours in the tree; tag: silence in ms that its sender takes for death
-  State = 12,  ///< how a rank is, for all others; the tag is the rank
+  Alive = 11,    ///< a sign of life to the neighbours in the tree; tag: silence in ms that its sender takes for death
+  State = 12,    ///< how a rank is, for all others; the tag is the rank
+  Silence = 13,  ///< of the rank in the tag nothing is heard: what to say of it, a Notice; empty: it is heard again
 };
-inline constexpr std::uint8_t kLastFrameType = 12;
+inline constexpr std::uint8_t kLastFrameType = 13;
 /// Bytes of a State frame at most.
 inline constexpr std::size_t kMaxState = 256;
 

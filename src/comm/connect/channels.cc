@@ -243,6 +243,11 @@ Result<const OpenLink*> ChannelSet::unconsumed(const std::function<bool(int rank
   return nullptr;
 }
 
+Result<bool> ChannelSet::allConsumed(const std::function<bool(int rank)>& hasLeft) const {
+  ASSIGN(const OpenLink* const waiting, unconsumed(hasLeft));
+  return waiting == nullptr;
+}
+
 Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline, const std::function<bool(int rank)>& hasLeft) {
   auto pause = std::chrono::microseconds(20);
   while (true) {

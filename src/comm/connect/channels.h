@@ -96,6 +96,8 @@ class ChannelSet {
   /// All that are connected. Any thread, while the set lives.
   std::vector<ConnectedCounters> allEnds() const;
 
+  /// Whether peers have consumed everything this rank's kernels sent; `hasLeft` as below.
+  Result<bool> allConsumed(const std::function<bool(int rank)>& hasLeft = {}) const;
   /// Waits until peers have consumed everything this rank's kernels sent: then nobody writes to our memory any more,
   /// and it may be freed without asking anybody. Leaves when `abort` is raised or at the deadline. `hasLeft`: ranks
   /// that take nothing any more; none: nobody leaves.

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -18,6 +19,7 @@
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
 #include "comm/state/exit_delivery.h"
+#include "comm/state/peer_wait.h"
 #include "gpu/context.h"
 
 namespace tutti::comm {
@@ -94,6 +96,10 @@ Status beginWatch(ncclComm& comm) {
   return KernelWatch::instance().add(comm);
 }
 
+void lookAtKernels() {
+  KernelWatch::instance().lookSoon();
+}
+
 Status flushComm(ncclComm& comm) {
   CommParts& parts = comm.parts;
   if (!parts.launcher || comm.abort.raised()) return {};
@@ -101,6 +107,11 @@ Status flushComm(ncclComm& comm) {
   ASSIGN(const gpu::ContextGuard context, parts.device->device->enter());
   // Who has left took all it was to take before it did, or takes no more.
   const auto hasLeft = [&bootstrap = *parts.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
+  ASSIGN(const bool consumed, parts.channels->allConsumed(hasLeft));
+  // Nothing more is taken: what lies in the slots' memory may still be written to, as after any failure.
+  if (consumed && comm.lostPeer.heard()) return {};
+  std::optional<PeerWait> waiting;
+  if (!consumed) waiting.emplace(comm);
   return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.options.timeout), hasLeft);
 }
 
@@ -118,7 +129,7 @@ void releaseComm(ncclComm* comm, std::string_view how) {
   const std::string address = fmt::format("{}", fmt::ptr(comm));
   // Those who send through this rank may leave later than it.
   std::unique_ptr<RankRelays> relays = std::move(comm->parts.relays);
-  if (comm->abort.raised()) relays.reset();
+  if (comm->abort.raised() || comm->lostPeer.heard()) relays.reset();
   if (!stays) freeOrBequeath(comm);
   if (relays) relays->leave();
   GraphRefs::freeAbandoned();

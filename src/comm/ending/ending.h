@@ -20,6 +20,9 @@ Status prepareWatch(ncclComm& comm);
 /// for it where its process ends (exit_farewell.h). Errors: ncclSystemError where no thread can be had.
 Status beginWatch(ncclComm& comm);
 
+/// Something has happened that concerns the communicators whose kernels run: the watch looks at once. Never waits.
+void lookAtKernels();
+
 /// Waits until this rank's operations are over and peers have taken what was sent to them. Leaves early when the
 /// communicator fails. Does nothing for a communicator that never came up.
 Status flushComm(ncclComm& comm);

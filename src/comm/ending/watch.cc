@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 
 #include "base/log.h"
 #include "base/never_destroyed.h"
@@ -11,6 +12,7 @@
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
+#include "comm/state/peer_wait.h"
 
 namespace tutti::comm {
 
@@ -24,12 +26,24 @@ bool harmless(CUresult result) {
          result == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+/// Kernels that run may wait for any peer. Whether the communicator has failed for that.
+bool needPeers(ncclComm& comm, bool kernelsRun) {
+  std::shared_ptr<PeerWait>& wait = comm.progress.kernels;
+  if (!kernelsRun) {
+    wait.reset();
+  } else if (wait == nullptr) {
+    wait = std::make_shared<PeerWait>(comm);
+  }
+  return comm.abort.raised();
+}
+
 void look(ncclComm& comm) {
   if (comm.abort.raised()) return;
   Launcher& launcher = *comm.parts.launcher;
   const CUresult result = launcher.mayBeBusy() ? launcher.query() : CUDA_SUCCESS;
   if (harmless(result)) {
     const bool kernelsRun = result == CUDA_ERROR_NOT_READY;
+    if (needPeers(comm, kernelsRun)) return;
     if (comm.parts.stalls) comm.parts.stalls->tick(SteadyClock::now(), kernelsRun);
     if (comm.parts.departures) comm.parts.departures->tick(SteadyClock::now(), kernelsRun);
     return;
@@ -86,6 +100,7 @@ void KernelWatch::remove(ncclComm& comm) {
   {
     const std::lock_guard lock(mutex_);
     std::erase(comms_, &comm);
+    comm.progress.kernels.reset();
     if (!comms_.empty()) return;
     stop_ = true;
   }
@@ -93,11 +108,20 @@ void KernelWatch::remove(ncclComm& comm) {
   thread_.join();
 }
 
+void KernelWatch::lookSoon() {
+  asked_.store(true);
+  wake_.notify_all();
+}
+
 void KernelWatch::run() {
   const OwnLastError own;  // what it finds out is published by failComm()
   std::unique_lock lock(mutex_);
   service_.open();
-  while (!wake_.wait_for(lock, kInterval, [this] { return stop_; })) lookAtAll();
+  while (!stop_) {
+    wake_.wait_for(lock, kInterval, [this] { return stop_ || asked_.load(); });
+    asked_.store(false);
+    if (!stop_) lookAtAll();
+  }
   service_.close();
 }
 

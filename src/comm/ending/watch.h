@@ -2,6 +2,7 @@
 // looks after the kernels of all its communicators.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <vector>
@@ -29,6 +30,8 @@ class KernelWatch {
   Status add(ncclComm& comm);
   /// When it returns, nobody looks at `comm` any more. Harmless for one that was never added.
   void remove(ncclComm& comm);
+  /// Has it look now. Never waits, takes no locks.
+  void lookSoon();
 
  private:
   Status lookAfter(ncclComm& comm);
@@ -39,6 +42,7 @@ class KernelWatch {
   std::mutex mutex_;  ///< the two below; held while looking, which never waits
   std::vector<ncclComm*> comms_;
   bool stop_ = false;
+  std::atomic<bool> asked_{false};
   StallService service_;  ///< the thread's
   std::condition_variable wake_;
   Thread thread_;  ///< runs while there are communicators

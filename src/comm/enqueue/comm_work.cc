@@ -10,6 +10,7 @@
 #include "comm/plan/plan_context.h"
 #include "comm/plan/plan_text.h"
 #include "comm/state/communicator.h"
+#include "comm/state/peer_wait.h"
 #include "device/kernels/kernel_name.h"
 
 namespace tutti::comm {
@@ -33,13 +34,14 @@ std::string nameOf(const KernelShape& kernel) {
 /// Says for reports of stalls that a call waits for peers, as long as it lives.
 class Connecting {
  public:
-  Connecting(ncclComm& comm, const Plan& plan) : progress_(comm.progress) {
+  Connecting(ncclComm& comm, const Plan& plan) : wait_(comm), progress_(comm.progress) {
     if (!plan.launches.empty()) progress_.connecting.store(device::funcName(plan.launches.front().func));
   }
   Connecting(const Connecting&) = delete;
   ~Connecting() { progress_.connecting.store(nullptr); }
 
  private:
+  const PeerWait wait_;
   CommProgress& progress_;
 };
 

@@ -85,6 +85,7 @@ Result<Progress> enqueue(ncclComm& comm, Op op) {
     return fail(ncclInvalidArgument, "{} : the communicator was finalized; only ncclCommDestroy may follow",
                 apiFuncName(op.func));
   }
+  TRY(comm.lostPeer.need());
   logCall(comm, op);
   if (op.count == 0 && !isPointToPoint(op.func)) return Progress::Done;
   if (isReducing(op.func)) {

@@ -25,6 +25,7 @@
 #include "comm/init/transport_stage.h"
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
+#include "comm/state/peer_wait.h"
 
 namespace tutti::comm {
 
@@ -123,6 +124,7 @@ Status runInit(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
   } else {
     logPhase(comm, "COMPLETE");
     logTimings(comm, clock);
+    PeerWait::endOfInit(comm);
   }
   comm.progress.starting.store(false, std::memory_order_release);
   return status;

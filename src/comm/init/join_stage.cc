@@ -1,5 +1,7 @@
 #include "comm/init/join_stage.h"
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <span>
 
@@ -17,14 +19,15 @@ namespace {
 /// Told on a thread of the bootstrap: the communicator cannot go on without its peer. The text begins with whose
 /// failure it is; this rank, which only hears of it, comes last.
 void onPeerLost(ncclComm& comm, const bootstrap::PeerLost& lost) {
-  const bool known = comm.abort.raised();
-  if (known && (!lost.corrects || comm.progress.ending.load())) return;
-  const bool asSaid = concernsAllRanks(lost.why) || lost.rank == comm.identity.rank;
-  const ncclResult_t code = asSaid ? lost.why.code() : ncclRemoteError;
-  const OwnLastError own;  // published by raise(), unless another failure was first
-  const Status why = fail(code, "{} (heard by {})", lost.text, describeComm(comm));
-  if (known) return comm.abort.correct(lastErrorText());
-  comm.abort.raise(why, lastErrorText(), lastErrorText());
+  if (comm.abort.raised() && comm.progress.ending.load()) return;
+  const bool own = lost.rank == comm.identity.rank;
+  const ncclResult_t code = own || concernsAllRanks(lost.why) ? lost.why.code() : ncclRemoteError;
+  const OwnLastError published;  // by who raises it
+  comm.lostPeer.hear(Status(code), fmt::format("{} (heard by {})", lost.text, describeComm(comm)), lost.corrects);
+  // A failure of this rank's own, which is not what others say of it.
+  if (own && code != ncclRemoteError) comm.lostPeer.need().ignore();
+  // Kernels may run that wait for the peer: the watch knows.
+  lookAtKernels();
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "comm/launch/graph_refs.h"
 #include "comm/settings/config.h"
 #include "comm/state/call_gate.h"
+#include "comm/state/lost_peer.h"
 #include "comm/state/red_ops.h"
 #include "device/policy.h"
 #include "gpu/driver.h"
@@ -44,6 +45,7 @@ class ChannelSet;
 class CommNetwork;
 class DepartureWatch;
 class Launcher;
+class PeerWait;
 class RankRelays;
 class StallProbe;
 struct PlanContext;
@@ -116,6 +118,7 @@ struct CommProgress {
   std::atomic<std::uint64_t> opCount{0};
   std::atomic<const char*> connecting{nullptr};  ///< the operation whose call waits to be connected with peers
   std::shared_ptr<AwaitedPeers> awaited;         ///< whom that waits for; never null
+  std::shared_ptr<PeerWait> kernels;             ///< while the watch sees them run; its thread's
 };
 
 }  // namespace tutti::comm
@@ -134,6 +137,7 @@ struct ncclComm {
   const std::shared_ptr<const tutti::comm::CommSettings> settings;  ///< what the environment said when it was made
   const tutti::comm::CommOptions options;                           ///< of `settings`
   tutti::Abort abort;
+  tutti::comm::LostPeer lostPeer{abort};
   tutti::comm::CallGate gate;
   tutti::comm::RedOpTable redOps;
   tutti::comm::GraphRefs graphs;  ///< that contain its operations

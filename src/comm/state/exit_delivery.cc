@@ -27,6 +27,11 @@ std::string someSender(const ncclComm& comm) {
   return "who it is for is not known";
 }
 
+/// Also where the application need not know.
+bool failed(const ncclComm& comm) {
+  return comm.abort.raised() || comm.lostPeer.heard();
+}
+
 }  // namespace
 
 ExitDelivery& ExitDelivery::instance() {
@@ -51,12 +56,12 @@ void ExitDelivery::remove(ncclComm& comm) {
 
 void ExitDelivery::await(ncclComm& comm, Deadline deadline) {
   const CommParts& parts = comm.parts;
-  if (!parts.progress || !parts.launcher || comm.abort.raised()) return;
+  if (!parts.progress || !parts.launcher || failed(comm)) return;
   // Kernels that wait for peers may do so for ever, and nobody has asked for their end. Other threads of a process that
   // ends may still launch some.
   const auto nothingRuns = [&] { return parts.launcher->query() == CUDA_SUCCESS; };
   auto pause = std::chrono::microseconds(20);
-  while (nothingRuns() && !parts.progress->rests() && !comm.abort.raised()) {
+  while (nothingRuns() && !parts.progress->rests() && !failed(comm)) {
     if (deadline.expired()) {
       return warn(
           "{}: the last graph with its operations ends, or the process does, and a peer may miss what they sent, for "
