@@ -43,7 +43,7 @@ TUTTI_API(ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t* async
   return api::api("ncclCommGetAsyncError", [&]() -> Status {
     TRY(comm::checkComm(comm, "ncclGetAsyncError"));
     TRY(api::checkPointer(asyncError, "ncclGetAsyncError", "asyncError"));
-    *asyncError = comm::commAsyncError(*comm);
+    *asyncError = comm::commStateToTell(*comm);
     return {};
   });
 }

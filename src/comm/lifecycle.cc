@@ -235,6 +235,12 @@ ncclResult_t commAsyncError(ncclComm& comm) {
   return initResult != ncclSuccess ? initResult : comm.abort.status().code();
 }
 
+ncclResult_t commStateToTell(ncclComm& comm) {
+  const GroupWork* const group = openGroup();
+  if (group != nullptr && group->collectsInitOf(comm)) return ncclSuccess;
+  return commAsyncError(comm);
+}
+
 Result<Progress> finalizeComm(ncclComm& comm) {
   if (comm.progress.finalized.exchange(true)) {
     return fail(ncclInvalidArgument, "CommFinalize : the communicator was finalized before");

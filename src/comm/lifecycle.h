@@ -52,6 +52,9 @@ int commUserRank(const ncclComm& comm);
 int commCuDevice(const ncclComm& comm);
 /// What ncclCommGetAsyncError stores: ncclInProgress while background work goes on. Never blocks. Any thread.
 ncclResult_t commAsyncError(ncclComm& comm);
+/// The same for callers that poll it: ncclSuccess while its init is only collected by the calling thread's open group,
+/// for nothing is under way before that group ends.
+ncclResult_t commStateToTell(ncclComm& comm);
 
 /// ncclCommFinalize, Destroy, Abort. `comm` has passed checkComm. Destroy and abort end the handle's life, also where
 /// they report an error. abortComm may run on another thread while a call on the communicator blocks.

@@ -91,6 +91,27 @@ TEST(WorldInit, IsPolledToItsEnd) {
   });
 }
 
+TEST(WorldInit, IsNotUnderWayBeforeItsGroupEnds) {
+  test::allowLog("before the previous operation returned");
+  const ncclUniqueId id = test::newId();
+  test::runRanks(2, [&](int rank) {
+    test::useDevice(rank);
+    ncclConfig_t config = nonBlocking();
+    ncclComm_t comm = nullptr;
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, id, rank, &config), ncclSuccess);
+    // As frameworks do, which would wait here for ever.
+    EXPECT_EQ(test::settle(comm, std::chrono::seconds(1)), ncclSuccess);
+    int count = 0;
+    EXPECT_EQ(ncclCommCount(comm, &count), ncclInvalidArgument) << "it cannot be used yet all the same";
+    const ncclResult_t ended = ncclGroupEnd();
+    EXPECT_TRUE(ended == ncclInProgress || ended == ncclSuccess) << ended;
+    EXPECT_EQ(test::settle(comm), ncclSuccess);
+    EXPECT_EQ(ncclCommCount(comm, &count), ncclSuccess);
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  });
+}
+
 TEST(WorldInit, CannotBeUsedWhileItGoesOn) {
   test::expectLog("before the previous operation returned");
   test::useDevice(0);

@@ -65,6 +65,11 @@ Status GroupWork::add(ncclComm& comm, const Op& op) {
   return {};
 }
 
+bool GroupWork::collectsInitOf(const ncclComm& comm) const {
+  return std::any_of(jobs.begin(), jobs.end(),
+                     [&](const Job& job) { return job.kind == JobKind::Init && job.comm == &comm; });
+}
+
 void GroupWork::leaveComms() {
   for (const auto& one : comms()) one->leave();
   nComms_ = 0;

@@ -44,6 +44,7 @@ struct GroupWork {
   Status admit(const ncclComm& comm);
   Status add(Job job);
   Status add(ncclComm& comm, const Op& op);
+  bool collectsInitOf(const ncclComm& comm) const;
   bool empty() const { return jobs.empty() && nComms_ == 0; }
 
   /// Communicators with operations, in order of their first one.
