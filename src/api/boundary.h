@@ -68,5 +68,7 @@ inline Status notYet(std::string_view function) {
 
 /// comm not NULL, not damaged, and ready for work.
 Status checkUsable(ncclComm_t comm, std::string_view label);
+/// The same, and not revoked: for what moves data.
+Status checkMovable(ncclComm_t comm, std::string_view label);
 
 }  // namespace tutti::api

@@ -1,6 +1,7 @@
 // Asking and ending communicators.
 #include "api/boundary.h"
 #include "comm/lifecycle.h"
+#include "comm/state/revocation.h"
 
 using namespace tutti;
 
@@ -8,6 +9,12 @@ namespace tutti::api {
 
 Status checkUsable(ncclComm_t comm, std::string_view label) {
   TRY(comm::checkComm(comm, label));
+  return comm::checkReady(*comm, label);
+}
+
+Status checkMovable(ncclComm_t comm, std::string_view label) {
+  TRY(comm::checkComm(comm, label));
+  TRY(comm::checkNotRevoked(*comm, label));
   return comm::checkReady(*comm, label);
 }
 
@@ -74,12 +81,12 @@ TUTTI_API(ncclResult_t, CommAbort, (ncclComm_t comm)) {
 
 TUTTI_API(ncclResult_t, CommRevoke, (ncclComm_t comm, int revokeFlags)) {
   if (comm == nullptr) return ncclSuccess;
-  return api::apiInGroup("ncclCommRevoke", [&]() -> Status {
+  return api::apiInGroup("ncclCommRevoke", [&]() -> Result<comm::Progress> {
     TRY(comm::checkComm(comm, "CommRevoke"));
     if (revokeFlags != NCCL_REVOKE_DEFAULT) {
       return fail(ncclInvalidArgument, "CommRevoke : invalid flags {:#x}: only NCCL_REVOKE_DEFAULT is defined",
                   static_cast<unsigned>(revokeFlags));
     }
-    return api::notYet("ncclCommRevoke");
+    return comm::revokeComm(*comm);
   });
 }

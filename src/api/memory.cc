@@ -2,6 +2,7 @@
 #include "api/boundary.h"
 #include "api/size_checks.h"
 #include "comm/lifecycle.h"
+#include "comm/state/revocation.h"
 
 using namespace tutti;
 
@@ -28,6 +29,7 @@ TUTTI_API(ncclResult_t, MemFree, (void* ptr)) {
 TUTTI_API(ncclResult_t, CommRegister, (const ncclComm_t comm, void*, size_t size, void** handle)) {
   return api::api("ncclCommRegister", [&]() -> Status {
     TRY(comm::checkComm(comm, "CommRegister"));
+    TRY(comm::checkNotRevoked(*comm, "CommRegister"));
     TRY(api::checkPointer(handle, "CommRegister", "handle"));
     TRY(api::checkBytes("CommRegister", size));
     *handle = nullptr;
@@ -49,6 +51,7 @@ TUTTI_API(ncclResult_t, CommWindowRegister, (ncclComm_t comm, void* buff, size_t
     TRY(comm::checkComm(comm, "CommWindowRegister"));
     TRY(api::checkPointer(win, "CommWindowRegister", "win"));
     *win = nullptr;
+    TRY(comm::checkNotRevoked(*comm, "CommWindowRegister"));
     TRY(comm::checkReady(*comm, "CommWindowRegister"));
     TRY(api::checkPointer(buff, "CommWindowRegister", "buff"));
     if (size == 0) return fail(ncclInvalidArgument, "CommWindowRegister : size is 0");

@@ -37,7 +37,7 @@ TUTTI_API(ncclResult_t, PutSignal,
           (const void*, size_t count, ncclDataType_t datatype, int peer, ncclWindow_t peerWin, size_t, int sigIdx,
            int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t)) {
   return api::apiInGroup("ncclPutSignal", [&]() -> Status {
-    TRY(api::checkUsable(comm, "PutSignal"));
+    TRY(api::checkMovable(comm, "PutSignal"));
     TRY(checkPeer(*comm, "PutSignal", peer));
     if (comm::datatypeBytes(datatype) == 0) {
       return fail(ncclInvalidArgument, "PutSignal : invalid type {}", static_cast<int>(datatype));
@@ -51,7 +51,7 @@ TUTTI_API(ncclResult_t, PutSignal,
 
 TUTTI_API(ncclResult_t, Signal, (int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t)) {
   return api::apiInGroup("ncclSignal", [&]() -> Status {
-    TRY(api::checkUsable(comm, "Signal"));
+    TRY(api::checkMovable(comm, "Signal"));
     TRY(checkPeer(*comm, "Signal", peer));
     TRY(checkReserved("Signal", sigIdx, ctx, flags));
     return api::notYet("ncclSignal");
@@ -60,7 +60,7 @@ TUTTI_API(ncclResult_t, Signal, (int peer, int sigIdx, int ctx, unsigned int fla
 
 TUTTI_API(ncclResult_t, WaitSignal, (int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclComm_t comm, cudaStream_t)) {
   return api::apiInGroup("ncclWaitSignal", [&]() -> Status {
-    TRY(api::checkUsable(comm, "WaitSignal"));
+    TRY(api::checkMovable(comm, "WaitSignal"));
     if (nDesc <= 0) return fail(ncclInvalidArgument, "WaitSignal : {} descriptors: pass at least one", nDesc);
     TRY(api::checkPointer(signalDescs, "WaitSignal", "signalDescs"));
     for (int i = 0; i < nDesc; ++i) {

@@ -26,7 +26,7 @@ Status checkRedOp(const ncclComm& comm, const comm::Op& op) {
 }  // namespace
 
 Status checkOp(ncclComm_t comm, const comm::Op& op) {
-  TRY(checkUsable(comm, comm::apiFuncName(op.func)));
+  TRY(checkMovable(comm, comm::apiFuncName(op.func)));
   TRY(checkRoot(*comm, op));
   if (comm::datatypeBytes(op.datatype) == 0) {
     return fail(ncclInvalidArgument, "{} : invalid type {}", comm::apiFuncName(op.func), static_cast<int>(op.datatype));

@@ -215,6 +215,10 @@ void Bootstrap::announceFailure(Status why, const std::string& text, bool seenOf
   state_->loop().announce(why, text, seenOf);
 }
 
+void Bootstrap::resume() {
+  state_->loop().resume();
+}
+
 void Bootstrap::announceAbort(Status why) {
   state_->loop().abort(why);
   state_->loop().announceAbort();

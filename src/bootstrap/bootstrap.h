@@ -69,6 +69,9 @@ class Bootstrap final : public ControlChannel {
   /// rank's name in front. `seenOf`: what failed is another rank or the network, and `text` says which; then this
   /// rank's name comes behind, as that of a witness. Does not wait.
   void announceFailure(Status why, const std::string& text, bool seenOf = false);
+  /// Undoes abort(), and what the Abort of JoinOptions has done once: for a rank that gave up what it did, and stays.
+  /// Nobody may be inside another member. Peers hear nothing.
+  void resume();
   /// abort(), and tells all peers at once that this rank aborted, where leave() would tell them later. Does not wait.
   void announceAbort(Status why);
   /// Tells all other ranks how this one is: their onState gets the bytes, at most 256 of them. Does not wait; what one

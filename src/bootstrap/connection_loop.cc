@@ -179,6 +179,11 @@ void ConnectionLoop::abort(Status why) {
   changed_.notify_all();
 }
 
+void ConnectionLoop::resume() {
+  const std::lock_guard lock(mutex_);
+  s_.aborted = {};
+}
+
 Status ConnectionLoop::aborted() const {
   const std::lock_guard lock(mutex_);
   return s_.aborted;

@@ -79,6 +79,7 @@ class ConnectionLoop {
   /// One more (1) or one fewer (-1) that waits for peers, in await() or elsewhere. At first there is one.
   void wait(int change);
   void abort(Status why);
+  void resume();
   /// Tells everybody reachable that this rank gives its part up, as stop() does of an aborted one. Idempotent.
   void announceAbort();
   Status aborted() const;

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/ending/ending.h"
+#include "comm/ending/revoke.h"
 #include "comm/enqueue/group.h"
 #include "comm/enqueue/group_work.h"
 #include "comm/enqueue/run_group.h"
@@ -232,7 +233,30 @@ ncclResult_t commAsyncError(ncclComm& comm) {
   if (comm.progress.starting.load(std::memory_order_acquire)) return ncclInProgress;
   // Its own reason counts more than what peers said about theirs, whoever was faster.
   const ncclResult_t initResult = comm.progress.initResult.load();
-  return initResult != ncclSuccess ? initResult : comm.abort.status().code();
+  if (initResult != ncclSuccess) return initResult;
+  const Revocation& revocation = comm.progress.revocation;
+  return revocation.begun() ? revocation.result() : comm.abort.status().code();
+}
+
+Result<Progress> revokeComm(ncclComm& comm) {
+  // From here on: another thread may abort the communicator meanwhile, and must wait before it frees it.
+  auto pass = std::make_shared<CallGate::Pass>(comm.gate);
+  const CommProgress& progress = comm.progress;
+  if (progress.destroying.load() || progress.ending.load()) {
+    return fail(ncclInvalidArgument, "CommRevoke : the communicator is being destroyed or aborted");
+  }
+  if (progress.finalized.load()) return fail(ncclInvalidArgument, "CommRevoke : the communicator was finalized before");
+  if (GroupWork* group = openGroup()) TRY(group->admit(comm));
+  if (!comm.progress.revocation.begin()) {
+    return fail(ncclInvalidArgument, "CommRevoke : the communicator was revoked before");
+  }
+  auto before = [&comm] {
+    const std::lock_guard lock(comm.progress.mutex);
+    return comm.progress.task;
+  }();
+  raiseRevoke(comm);
+  auto body = [&comm, pass = std::move(pass), before = std::move(before)] { return awaitRevoked(comm, before.get()); };
+  return startJob(comm, JobKind::Revoke, std::move(body), false);
 }
 
 ncclResult_t commStateToTell(ncclComm& comm) {
@@ -242,6 +266,9 @@ ncclResult_t commStateToTell(ncclComm& comm) {
 }
 
 Result<Progress> finalizeComm(ncclComm& comm) {
+  if (comm.progress.revocation.begun()) {
+    return fail(ncclInvalidArgument, "CommFinalize : the communicator was revoked: ncclCommDestroy is what is left");
+  }
   if (comm.progress.finalized.exchange(true)) {
     return fail(ncclInvalidArgument, "CommFinalize : the communicator was finalized before");
   }
@@ -255,6 +282,7 @@ Result<Progress> finalizeComm(ncclComm& comm) {
 }
 
 Result<Progress> destroyComm(ncclComm* comm) {
+  comm->progress.destroying.store(true);
   return startJob(
       *comm, JobKind::End, [comm] { return destroyAndRelease(comm); }, true);
 }

@@ -56,6 +56,11 @@ ncclResult_t commAsyncError(ncclComm& comm);
 /// for nothing is under way before that group ends.
 ncclResult_t commStateToTell(ncclComm& comm);
 
+/// ncclCommRevoke: operations under way end as they can, and no others begin; the communicator stays. May run on
+/// another thread while a call on the communicator blocks, and on one that has failed. ncclInvalidArgument after
+/// finalize, destroy or another revoke. `comm` has passed checkComm.
+Result<Progress> revokeComm(ncclComm& comm);
+
 /// ncclCommFinalize, Destroy, Abort. `comm` has passed checkComm. Destroy and abort end the handle's life, also where
 /// they report an error. abortComm may run on another thread while a call on the communicator blocks.
 Result<Progress> finalizeComm(ncclComm& comm);

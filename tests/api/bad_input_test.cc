@@ -287,7 +287,6 @@ std::vector<Row> rowsNotYet() {
   add("CommShrink", [](ncclComm_t c) { return ncclCommShrink(c, other, 1, &child, nullptr, NCCL_SHRINK_DEFAULT); });
   add("CommGrow", [](ncclComm_t c) { return ncclCommGrow(c, 3, &id, -1, &child, nullptr); });
   add("CommGetUniqueId", [](ncclComm_t c) { return ncclCommGetUniqueId(c, &id); });
-  add("CommRevoke", [](ncclComm_t c) { return ncclCommRevoke(c, NCCL_REVOKE_DEFAULT); });
   add("CommSuspend", [](ncclComm_t c) { return ncclCommSuspend(c, NCCL_SUSPEND_MEM); });
   add("CommResume", [](ncclComm_t c) { return ncclCommResume(c); });
   add("CommMemStats", [](ncclComm_t c) { return ncclCommMemStats(c, ncclStatGpuMemTotal, &number); });

@@ -264,6 +264,16 @@ TEST(Bootstrap, WhatARankAnnouncesComesToAllOthersOnceAndInOrder) {
   });
 }
 
+TEST(Bootstrap, GoesOnAfterAnAbortThatWasUndone) {
+  test::runJoined(3, 1, [](Bootstrap& b) {
+    b.abort(Status(ncclInvalidUsage));
+    EXPECT_EQ(b.barrier().code(), ncclInvalidUsage);
+    b.resume();
+    EXPECT_TRUE(b.barrier().ok());
+    EXPECT_TRUE(b.lost().ok());
+  });
+}
+
 TEST(Bootstrap, ParentsLeadToRankZero) {
   test::runJoined(12, 3, [](Bootstrap& b) {
     for (int rank = 0; rank < 12; ++rank) {

@@ -106,7 +106,9 @@ Status flushComm(ncclComm& comm) {
   TRY(parts.launcher->drain(&comm.abort, comm.options.timeout));
   ASSIGN(const gpu::ContextGuard context, parts.device->device->enter());
   // Who has left took all it was to take before it did, or takes no more.
-  const auto hasLeft = [&bootstrap = *parts.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
+  const auto hasLeft = [&comm](int rank) {
+    return comm.parts.bootstrap->hasLeft(rank) || comm.revokedPeers.contains(rank);
+  };
   ASSIGN(const bool consumed, parts.channels->allConsumed(hasLeft));
   // Nothing more is taken: what lies in the slots' memory may still be written to, as after any failure.
   if (consumed && comm.lostPeer.heard()) return {};
@@ -151,11 +153,15 @@ namespace {
 /// Before anything is waited for: what holds this rank up must not hold up its peers, whose bootstrap sees it alive.
 /// The abort is raised: an init that joins from now on finds it so.
 void tellPeers(ncclComm& comm) {
-  const auto joined = [&] {
-    const std::lock_guard lock(comm.progress.mutex);
-    return comm.progress.joined;
-  };
-  if (bootstrap::Bootstrap* const bootstrap = joined()) bootstrap->announceAbort(comm.abort.status());
+  if (bootstrap::Bootstrap* const bootstrap = joinedBootstrap(comm)) bootstrap->announceAbort(comm.abort.status());
+}
+
+/// Of a communicator that was revoked peers know all. Who waits on its bootstrap here leaves; then it can say goodbye.
+void wakeQuietly(ncclComm& comm) {
+  if (bootstrap::Bootstrap* const bootstrap = joinedBootstrap(comm)) bootstrap->abort(comm.abort.status());
+}
+void quietAgain(ncclComm& comm) {
+  if (bootstrap::Bootstrap* const bootstrap = joinedBootstrap(comm)) bootstrap->resume();
 }
 
 /// Whether nobody is inside any more, on a thread of the application's or of ours.
@@ -168,16 +174,18 @@ bool callsLeave(ncclComm& comm, Deadline deadline) {
 }
 
 /// Frees a communicator whose abort is raised and whose end the caller has claimed.
-Status finishAbort(ncclComm* comm) {
-  tellPeers(*comm);
+Status finishAbort(ncclComm* comm, std::string_view how = "Abort") {
+  const bool revoked = comm->progress.revocation.begun();
+  revoked ? wakeQuietly(*comm) : tellPeers(*comm);
   if (!callsLeave(*comm, Deadline::in(kLeaveBound))) {
     warn(
-        "{}: a call on another thread did not return within {} s after ncclCommAbort; the communicator's memory stays "
+        "{}: a call on another thread did not return within {} s after ncclComm{}; the communicator's memory stays "
         "allocated",
-        describeComm(*comm), kLeaveBound.count() / 1000);
+        describeComm(*comm), kLeaveBound.count() / 1000, how);
     return {};
   }
-  releaseComm(comm, "Abort");
+  if (revoked) quietAgain(*comm);
+  releaseComm(comm, how);
   return {};
 }
 
@@ -210,6 +218,7 @@ Status destroyAndRelease(ncclComm* comm) {
     flushed = flushComm(*comm);
     if (comm->progress.ending.exchange(true)) return flushed;
   }
+  if (comm->progress.revocation.begun()) return finishAbort(comm, "Destroy");
   if (comm->abort.raised() || !flushed.ok()) {
     logAbort(*comm);
     if (!comm->abort.raised()) failComm(*comm, flushed);

@@ -9,6 +9,7 @@
 #include "comm/diagnosis/stalls.h"
 #include "comm/ending/departures.h"
 #include "comm/ending/exit_farewell.h"
+#include "comm/ending/revoke.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
@@ -45,6 +46,8 @@ void look(ncclComm& comm) {
     const bool kernelsRun = result == CUDA_ERROR_NOT_READY;
     if (needPeers(comm, kernelsRun)) return;
     if (comm.parts.stalls) comm.parts.stalls->tick(SteadyClock::now(), kernelsRun);
+    heedRevokedPeers(comm, SteadyClock::now(), kernelsRun);
+    if (comm.abort.raised()) return;
     if (comm.parts.departures) comm.parts.departures->tick(SteadyClock::now(), kernelsRun);
     return;
   }

@@ -57,11 +57,16 @@ void CommWork::begin(ncclComm& comm) {
 
 Status CommWork::plan() {
   pass_.emplace(comm_->gate);
+  TRY(checkMayGoOn());
   const CommParts& parts = comm_->parts;
   TRY(planner_.plan(*parts.planning, ops_, plan_));
   if (comm_->identity.rank == 0) logDecisions(*parts.planning, plan_);
   parts.channels->findMissing(plan_, missing_);
   return {};
+}
+
+Status CommWork::checkMayGoOn() const {
+  return checkNotRevoked(*comm_, apiFuncName(ops_.front().func));
 }
 
 Status CommWork::connect() {

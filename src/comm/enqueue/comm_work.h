@@ -26,6 +26,8 @@ class CommWork {
   /// Plans, and finds the connections that the plan uses and that are not open yet. From here on nobody frees the
   /// communicator, until leave(). Errors are the caller's mistakes and leave the communicator as it was.
   Status plan();
+  /// ncclInvalidUsage, naming the operation, if another thread has revoked the communicator. Of one with operations.
+  Status checkMayGoOn() const;
   /// Whether connect() would have to wait for peers.
   bool mustConnect() const { return !missing_.empty(); }
   /// Opens those connections; waits for these peers to do the same.

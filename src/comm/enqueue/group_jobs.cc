@@ -74,7 +74,8 @@ Status runJobs(GroupWork& work, JobKind kind) {
   std::erase_if(work.jobs, [kind](const Job& job) { return job.kind == kind; });
   if (bodies.empty()) return {};
   const Status status = runTogether(bodies, [&](std::size_t failed, Status why) {
-    if (kind == JobKind::End) return;  // the others' ends do not depend on this one
+    // The others' ends do not depend on this one.
+    if (kind == JobKind::Revoke || kind == JobKind::End) return;
     for (std::size_t i = 0; i < comms.size(); ++i) {
       // An init that failed has said so itself, unless it threw or there was no thread to run it on.
       if (i != failed || kind == JobKind::Init) comms[i]->abort.raise(why, lastErrorText());

@@ -86,6 +86,7 @@ void GroupWork::clear() {
 void dropWork(GroupWork& work, Status why) {
   for (Job& job : work.jobs) {
     if (job.kind == JobKind::Finalize) job.comm->progress.finalized.store(false);
+    if (job.kind == JobKind::Revoke) job.comm->progress.revocation.finish(why);
     if (job.kind != JobKind::Init) continue;
     job.comm->abort.raise(why, "the group that was to initialise the communicator failed");
     job.comm->progress.starting.store(false, std::memory_order_release);

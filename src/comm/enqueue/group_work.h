@@ -18,8 +18,8 @@ namespace tutti::comm {
 
 class CommWork;
 
-/// Init comes before the operations of a group, the end of a communicator after them.
-enum class JobKind : std::uint8_t { Init, Finalize, End };
+/// Init comes before the operations of a group, the rest after them; the last two also where the group has failed.
+enum class JobKind : std::uint8_t { Init, Finalize, Revoke, End };
 
 /// Host work on one communicator that may wait for other ranks. `body` of an End job destroys `comm`.
 struct Job {

@@ -49,6 +49,12 @@ void failAll(const GroupWork& work, Status why, bool anyLaunched) {
   for (const auto& one : work.comms()) failComm(one->comm(), why);
 }
 
+/// Why a group failed, said better where what it met was that another thread has revoked a communicator.
+Status causeOf(const GroupWork& work, Status found) {
+  for (const auto& one : work.comms()) TRY(one->checkMayGoOn());
+  return found;
+}
+
 /// Connects whatever is missing anywhere before the first launch, and launches everywhere before anything could wait.
 Status launchAll(const GroupWork& work) {
   Status status = connectAll(work);
@@ -62,7 +68,9 @@ Status launchAll(const GroupWork& work) {
     if (status.ok()) status = one->launch();
     anyLaunched = anyLaunched || (status.ok() && !one->planned().launches.empty());
   }
-  if (!status.ok()) failAll(work, status, anyLaunched);
+  if (status.ok()) return status;
+  status = causeOf(work, status);
+  failAll(work, status, anyLaunched);
   return status;
 }
 
@@ -113,15 +121,19 @@ Result<Progress> runGroup(GroupWork& work) {
 
 Status endAll(GroupWork& work, Status soFar) {
   work.leaveComms();
+  const auto isEnd = [](const Job& job) { return job.kind == JobKind::Revoke || job.kind == JobKind::End; };
   GroupWork ends;
   for (Job& job : work.jobs) {
-    if (job.kind == JobKind::End) ends.jobs.push_back(std::move(job));
+    if (isEnd(job)) ends.jobs.push_back(std::move(job));
   }
-  std::erase_if(work.jobs, [](const Job& job) { return job.kind == JobKind::End; });
+  std::erase_if(work.jobs, isEnd);
   // First: what it touches may be about to end.
   if (!soFar.ok()) dropWork(work, soFar);
-  const Status ended = runJobs(ends, JobKind::End);
-  return soFar.ok() ? ended : soFar;
+  for (const JobKind kind : {JobKind::Revoke, JobKind::End}) {
+    const Status ended = runJobs(ends, kind);
+    if (soFar.ok()) soFar = ended;
+  }
+  return soFar;
 }
 
 }  // namespace tutti::comm

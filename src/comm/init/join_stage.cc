@@ -41,7 +41,9 @@ Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
   options.settings = joinSettings(*comm.settings);
   options.abort = &comm.abort;
   options.onPeerLost = [&comm](const bootstrap::PeerLost& lost) { onPeerLost(comm, lost); };
-  options.onState = [&comm](int rank, std::span<const std::byte> state) { comm.stalls.hear(rank, state); };
+  options.onState = [&comm](int rank, std::span<const std::byte> state) {
+    if (!comm.revokedPeers.hear(rank, state)) comm.stalls.hear(rank, state);
+  };
   ASSIGN(comm.parts.bootstrap, bootstrap::Bootstrap::join(options));
   noteJoined(comm);
   return {};

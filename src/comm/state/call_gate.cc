@@ -11,6 +11,11 @@ bool CallGate::awaitEmpty(Deadline deadline) {
   return true;
 }
 
+bool CallGate::alone() const {
+  const std::lock_guard lock(mutex_);
+  return inside_ <= 1;
+}
+
 void CallGate::enter() {
   const std::lock_guard lock(mutex_);
   ++inside_;

@@ -28,11 +28,13 @@ class CallGate {
 
   /// Waits until nobody is inside; false at the deadline.
   bool awaitEmpty(Deadline deadline);
+  /// For who is inside: whether nobody else is.
+  bool alone() const;
 
  private:
   void enter();
   void leave();
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable empty_;
   int inside_ = 0;
 };

@@ -21,4 +21,8 @@ void CommParts::stopProgress() {
   progress.reset();
 }
 
+bool CommParts::progressRests() const {
+  return !progress || progress->rests();
+}
+
 }  // namespace tutti::comm

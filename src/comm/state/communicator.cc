@@ -13,6 +13,7 @@ namespace tutti::comm {
 
 void announceFailure(ncclComm& comm, Status why, const std::string& text, Fault fault) {
   if (!comm.parts.bootstrap) return;
+  if (comm.progress.revocation.begun()) return;  // they were told of that
   if (text == kAbortedHere) return comm.parts.bootstrap->announceAbort(why);
   // Its name is put in front as peers know it, with host, process and device.
   const std::string self = describeComm(comm) + ": ";
@@ -28,6 +29,11 @@ void failComm(ncclComm& comm, Status why, Fault fault) {
   announceFailure(comm, why, text, fault);
   comm.abort.raise(why, text, text);
   restoreLastError(comm.abort.text());
+}
+
+bootstrap::Bootstrap* joinedBootstrap(ncclComm& comm) {
+  const std::lock_guard lock(comm.progress.mutex);
+  return comm.progress.joined;
 }
 
 std::string describeComm(const ncclComm& comm) {

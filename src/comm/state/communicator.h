@@ -18,6 +18,7 @@
 #include "comm/state/call_gate.h"
 #include "comm/state/lost_peer.h"
 #include "comm/state/red_ops.h"
+#include "comm/state/revocation.h"
 #include "device/policy.h"
 #include "gpu/driver.h"
 #include "nccl.h"
@@ -87,6 +88,8 @@ struct CommParts {
   ~CommParts();
   /// The host leaves the connections alone from now on.
   void stopProgress();
+  /// The host has nothing to do for the connections, or leaves them alone after an abort.
+  bool progressRests() const;
 
   std::unique_ptr<bootstrap::Bootstrap> bootstrap;
   std::shared_ptr<PooledDevice> device;
@@ -114,6 +117,8 @@ struct CommProgress {
   std::atomic<ncclResult_t> initResult{ncclSuccess};  ///< once not starting: what this rank's own init came to
   bootstrap::Bootstrap* joined = nullptr;  ///< CommParts::bootstrap, for who cannot wait until a stuck init leaves
   std::atomic<bool> finalized{false};
+  std::atomic<bool> destroying{false};  ///< its ncclCommDestroy has begun, and waits perhaps
+  Revocation revocation;
   std::atomic<bool> ending{false};  ///< somebody frees it: nobody else may
   std::atomic<std::uint64_t> opCount{0};
   std::atomic<const char*> connecting{nullptr};  ///< the operation whose call waits to be connected with peers
@@ -143,6 +148,7 @@ struct ncclComm {
   tutti::comm::GraphRefs graphs;  ///< that contain its operations
   tutti::comm::CommProgress progress;
   tutti::comm::StallBoard stalls;  ///< what peers say of themselves
+  tutti::comm::RevokedPeers revokedPeers;
   tutti::comm::CommParts parts;
   std::uint64_t magicLast = kMagic;
 };
@@ -169,8 +175,13 @@ inline void failComm(ncclComm& comm, Status why) {
 /// Tells the peers of a failure with that text, where no other one was told before. The communicator itself goes on.
 void announceFailure(ncclComm& comm, Status why, const std::string& text, Fault fault);
 
+/// The bootstrap, also while an init that is stuck has not handed it over; null before there is one. Any thread.
+bootstrap::Bootstrap* joinedBootstrap(ncclComm& comm);
+
 /// What the abort of a communicator says that its application has aborted.
 inline constexpr const char* kAbortedHere = "the communicator was aborted by ncclCommAbort";
+/// The same of ncclCommRevoke.
+inline constexpr const char* kRevokedHere = "the communicator was revoked by ncclCommRevoke";
 
 /// Whether an error says that the ranks were started with arguments that do not fit together: then it has the same
 /// code on all of them, while any other failure of one rank is an ncclRemoteError to its peers.

@@ -15,5 +15,16 @@ TEST(CallGate, KnowsWhetherSomebodyIsInside) {
   EXPECT_TRUE(gate.awaitEmpty(Deadline::in(milliseconds(0))));
 }
 
+TEST(CallGate, KnowsWhetherAnybodyElseIsInside) {
+  CallGate gate;
+  const CallGate::Pass own(gate);
+  EXPECT_TRUE(gate.alone());
+  {
+    const CallGate::Pass other(gate);
+    EXPECT_FALSE(gate.alone());
+  }
+  EXPECT_TRUE(gate.alone());
+}
+
 }  // namespace
 }  // namespace tutti::comm
