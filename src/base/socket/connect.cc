@@ -34,6 +34,29 @@ IoOutcome finishConnect(int fd, const Wait& wait) {
   return error == 0 ? IoOutcome{} : failedWith(error);
 }
 
+Fd freshSocket(const Address& peer) {
+  Fd fd(::socket(peer.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (fd.valid()) setOption(fd.get(), IPPROTO_TCP, TCP_NODELAY);
+  return fd;
+}
+
+IoOutcome startConnect(int fd, const Address& peer, const Wait& wait) {
+  if (::connect(fd, peer.raw(), peer.length()) == 0) return {};
+  // An interrupted connect goes on in the background as one in progress does.
+  return errno == EINPROGRESS || errno == EINTR ? finishConnect(fd, wait) : failedWith(errno);
+}
+
+/// `connected` is set where the connect() of `fd` went well.
+IoOutcome finish(const IoOutcome& outcome, Fd fd, const Address& peer, Socket* connected) {
+  if (!outcome.done()) return outcome;
+  Socket made(std::move(fd), peer);
+  // Where nobody listens at a port that the system gives to clients, a client may be given that very port, and is then
+  // connected with itself.
+  if (made.local() == peer) return failedWith(ECONNREFUSED);
+  *connected = std::move(made);
+  return {};
+}
+
 /// Sleeps `span`, less if the wait ends. False: it ended.
 bool sleepWithin(milliseconds span, const Wait& wait) {
   Wait nap = wait;
@@ -45,21 +68,25 @@ bool sleepWithin(milliseconds span, const Wait& wait) {
 }  // namespace
 
 IoOutcome Socket::tryConnect(const Address& peer, const Wait& wait, Socket* connected, const Address& from) {
-  Fd fd(::socket(peer.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  Fd fd = freshSocket(peer);
   if (!fd.valid()) return failedWith(errno);
-  setOption(fd.get(), IPPROTO_TCP, TCP_NODELAY);
   if (from.set() && ::bind(fd.get(), from.raw(), from.length()) != 0) return failedWith(errno);
-  if (::connect(fd.get(), peer.raw(), peer.length()) != 0) {
-    // An interrupted connect goes on in the background as one in progress does.
-    if (errno != EINPROGRESS && errno != EINTR) return failedWith(errno);
-    if (const IoOutcome outcome = finishConnect(fd.get(), wait); !outcome.done()) return outcome;
-  }
-  Socket made(std::move(fd), peer);
-  // Where nobody listens at a port that the system gives to clients, a client may be given that very port, and is then
-  // connected with itself.
-  if (made.local() == peer) return failedWith(ECONNREFUSED);
-  *connected = std::move(made);
-  return {};
+  const IoOutcome outcome = startConnect(fd.get(), peer, wait);
+  return finish(outcome, std::move(fd), peer, connected);
+}
+
+IoOutcome Socket::tryKnock(const Address& peer, const Wait& wait, std::span<const std::byte> knock, Socket* connected,
+                           std::size_t* sent) {
+  *sent = 0;
+  Fd fd = freshSocket(peer);
+  if (!fd.valid()) return failedWith(errno);
+  setOption(fd.get(), IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE);
+  const ssize_t taken = ::sendto(fd.get(), knock.data(), knock.size(), MSG_FASTOPEN | MSG_NOSIGNAL | MSG_DONTWAIT,
+                                 peer.raw(), peer.length());
+  if (taken >= 0) *sent = static_cast<std::size_t>(taken);
+  const IoOutcome outcome =
+      taken >= 0 || errno == EINPROGRESS ? finishConnect(fd.get(), wait) : startConnect(fd.get(), peer, wait);
+  return finish(outcome, std::move(fd), peer, connected);
 }
 
 Result<Socket> Socket::connect(const Address& peer, const Wait& wait, const Retry& retry, const Address& from) {

@@ -57,6 +57,12 @@ class Socket {
   static Result<Socket> connect(const Address& peer, const Wait& wait) { return connect(peer, wait, Retry()); }
   /// One try without log lines, for callers that have somewhere else to go. The socket is invalid unless Done.
   static IoOutcome tryConnect(const Address& peer, const Wait& wait, Socket* connected, const Address& from = {});
+  /// The same with `knock`, the first bytes of what is to be said, in the very first packet (knock.h), as TCP Fast Open
+  /// does without a cookie. `sent`: how many of them need not be sent any more; 0 where the system has no such thing,
+  /// and the connection has come about without. A listener that knows nothing of it hears them after the connection
+  /// stands, as always.
+  static IoOutcome tryKnock(const Address& peer, const Wait& wait, std::span<const std::byte> knock, Socket* connected,
+                            std::size_t* sent);
 
   bool valid() const { return fd_.valid(); }
   int fd() const { return fd_.get(); }
