@@ -209,6 +209,7 @@ void ConnectionLoop::onState(Name name, Frame frame) {
 void ConnectionLoop::onEnd(const Entry& entry) {
   switch (entry.role) {
     case Role::Unauthenticated:
+      listener_.sawStranger();
       info(kBootstrap, "Bootstrap: rank {} turned away a client from {} that did not prove to be a rank", options_.rank,
            entry.link->peer().text());
       return;

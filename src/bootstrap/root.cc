@@ -187,7 +187,6 @@ void Root::serve() {
     complainOfStarvation();
     expireStrangers();
     tendRanks();
-    if (options_.fixedAddress && state_.complete() && listener_.valid()) listener_.close();
   }
 }
 
@@ -251,7 +250,9 @@ void Root::onFrame(std::uint64_t name, const Frame& frame) {
       firstArrival_ = SteadyClock::now();
       deadline_ = Deadline::in(options_.timeout);
     }
-    return apply(state_.onCheckIn(name, *checkIn));
+    const auto sends = state_.onCheckIn(name, *checkIn);
+    if (options_.fixedAddress && state_.complete()) listener_.close();  // before a rank can come to the next root here
+    return apply(sends);
   }
   if (frame.type() == FrameType::Lookup && purpose == Purpose::Lookup) {
     const auto lookup = decodeValue<Lookup>(frame.payload);
@@ -273,8 +274,8 @@ void Root::drop(std::uint64_t name) {
   if (found == conns_.end()) return;
   const Link& link = *found->second.link;
   if (speechless_.erase(name) + unauthenticated_.erase(name) > 0) {
-    info(kBootstrap, "Bootstrap: root turned away a client from {} that did not prove to be a rank",
-         link.peer().text());
+    listener_.sawStranger();
+    info(kBootstrap, "Bootstrap: root turned away a client from {} that did not prove itself", link.peer().text());
   }
   poller_.remove(link.fd());
   conns_.erase(found);

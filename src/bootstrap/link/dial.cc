@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <span>
 #include <thread>
@@ -16,9 +17,13 @@ namespace {
 
 using Kind = Dialed::Kind;
 
-/// One try to connect takes so long at most, the second twice as long, and so on: a packet that was lost in a crowd is
-/// sent again sooner than TCP would.
+/// A try to connect takes so long at first: who is not answered by then may have come to a gate (gate.h), and knocks.
+constexpr milliseconds kFirstTry{2};
+/// That one takes so long at most, the next twice as long, and so on: a packet that was lost in a crowd is sent again
+/// sooner than TCP would. Every other one knocks, for there are networks that lose packets that do.
 constexpr milliseconds kTry{500};
+/// The same where this system cannot knock: then it is luck, and many tries have more of it.
+constexpr milliseconds kShortTry{20};
 /// How often `stop` is asked.
 constexpr milliseconds kSlice{100};
 /// Between two tries, at most; doubled from try to try.
@@ -28,16 +33,20 @@ constexpr milliseconds kLongestPause{256};
 /// moment. The next tries tell.
 constexpr int kSureAfter = 3;
 
+/// When this process was last answered only after it had knocked: who has met one gate is likely to meet the next.
+constexpr auto kMemory = std::chrono::seconds(10);
+std::atomic<SteadyClock::time_point> lastGate{SteadyClock::time_point()};
+
 class Call {
  public:
   Call(const DialTarget& target, const DialLimits& limits) : target_(target), limits_(limits) {}
 
   Dialed run() {
     while (!stopped()) {
-      Socket socket;
-      if (connect(socket) == Step::End) break;
-      if (socket.valid() && shakeHands(std::move(socket)) == Step::End) break;
-      pause();
+      const ClientHandshake client(target_.key, target_.purpose, target_.clientRank, target_.serverRank);
+      if (connect(client) == Step::End) break;
+      if (socket_.valid() && shakeHands(client) == Step::End) break;
+      if (unanswered_ == 0) pause();
     }
     return std::move(result_);
   }
@@ -46,8 +55,10 @@ class Call {
   enum class Step : std::uint8_t { Again, End };
 
   bool stopped();
-  Step connect(Socket& socket);
-  Step shakeHands(Socket socket);
+  Step connect(const ClientHandshake& client);
+  IoOutcome connectOnce(const ClientHandshake& client, const Wait& wait);
+  milliseconds tryTime() const;
+  Step shakeHands(const ClientHandshake& client);
   Step turnedAway(const Link& link);
   void pause();
   Step end(Kind kind, int error = 0) {
@@ -59,7 +70,11 @@ class Call {
   const DialTarget& target_;
   const DialLimits& limits_;
   Dialed result_;
-  milliseconds try_{0};
+  Socket socket_;         ///< valid where somebody listens
+  std::size_t said_ = 0;  ///< bytes of the hello that are under way on it
+  int unanswered_ = 0;    ///< tries to connect, one after the other
+  bool canKnock_ = true;  ///< this system, as far as is known
+  bool knocks_ = SteadyClock::now() - lastGate.load() < kMemory;
   milliseconds pause_ = kFirstPause;
   int closedInOrder_ = 0;
   Deadline refusedUntil_ = Deadline::in(limits_.refusals);  ///< of refusals one after the other
@@ -75,12 +90,29 @@ bool Call::stopped() {
   return true;
 }
 
-/// One try. `socket` is set where somebody listens.
-Call::Step Call::connect(Socket& socket) {
-  try_ += kTry;
+IoOutcome Call::connectOnce(const ClientHandshake& client, const Wait& wait) {
+  said_ = 0;
+  if (!knocks_) return Socket::tryConnect(target_.at, wait, &socket_);
+  const auto hello = std::as_bytes(std::span(&client.hello(), 1));
+  const IoOutcome outcome = Socket::tryKnock(target_.at, wait, hello, &socket_, &said_);
+  canKnock_ = said_ > 0;
+  if (canKnock_ && unanswered_ > 0 && outcome.done()) lastGate.store(SteadyClock::now());
+  return outcome;
+}
+
+milliseconds Call::tryTime() const {
+  if (unanswered_ == 0 && !knocks_) return kFirstTry;
+  return canKnock_ ? std::max(unanswered_, 1) * kTry : unanswered_ * kShortTry;
+}
+
+/// One try. `socket_` is valid afterwards where somebody listens.
+Call::Step Call::connect(const ClientHandshake& client) {
+  socket_.close();
   const Deadline until = limits_.listening.earlierOf(limits_.deadline);
-  const IoOutcome outcome =
-      Socket::tryConnect(target_.at, {until.earlierOf(Deadline::in(try_)), limits_.abort, -1}, &socket);
+  const IoOutcome outcome = connectOnce(client, {until.earlierOf(Deadline::in(tryTime())), limits_.abort, -1});
+  const bool unanswered = outcome.kind == IoOutcome::Kind::TimedOut;
+  unanswered_ = unanswered ? unanswered_ + 1 : 0;
+  knocks_ = canKnock_ && knocks_ != unanswered;
   if (outcome.done()) return Step::Again;
   if (outcome.kind == IoOutcome::Kind::Aborted) return Step::Again;
   const int error = outcome.kind == IoOutcome::Kind::TimedOut ? ETIMEDOUT : outcome.error;
@@ -92,9 +124,8 @@ Call::Step Call::connect(Socket& socket) {
   return passes && !until.expired() ? Step::Again : end(Kind::NobodyListens, error);
 }
 
-Call::Step Call::shakeHands(Socket socket) {
-  const ClientHandshake client(target_.key, target_.purpose, target_.clientRank, target_.serverRank);
-  auto link = std::make_unique<Link>(std::move(socket), client, target_.maxFrame);
+Call::Step Call::shakeHands(const ClientHandshake& client) {
+  auto link = std::make_unique<Link>(std::move(socket_), client, target_.maxFrame, said_);
   const auto start = SteadyClock::now();
   const Deadline answer = limits_.deadline.earlierOf(Deadline::in(limits_.answer));
   link->flush();

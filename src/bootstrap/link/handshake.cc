@@ -20,12 +20,27 @@ Proof passOf(const Key& key, const Hello& hello) {
   return authenticate(key, "tutti pass", {std::as_bytes(std::span(&hello, 1)).first(offsetof(Hello, pass))});
 }
 
+Tag tagOf(const Key& key) {
+  const Proof whole = authenticate(key, "tutti knock", {});
+  Tag tag;
+  std::copy_n(whole.begin(), tag.size(), tag.begin());
+  return tag;
+}
+
+/// Four bytes of `hello` as a filter compares them.
+KnockWord wordOf(const Hello& hello, std::size_t offset) {
+  KnockWord word{static_cast<std::uint32_t>(offset), {}};
+  std::memcpy(word.bytes.data(), reinterpret_cast<const std::byte*>(&hello) + offset, word.bytes.size());
+  return word;
+}
+
 }  // namespace
 
 ClientHandshake::ClientHandshake(const Key& key, Purpose purpose, int clientRank, int serverRank) : key_(key) {
   hello_.head.magic = kMagic;
   hello_.head.version = kProtocolVersion;
   hello_.head.purpose = static_cast<std::uint8_t>(purpose);
+  hello_.tag = tagOf(key_);
   hello_.clientRank = clientRank;
   hello_.serverRank = serverRank;
   fillRandom(hello_.nonce);
@@ -42,6 +57,14 @@ Verdict ClientHandshake::answer(const Challenge& challenge, Proof& proof) const 
 
 bool ServerHandshake::plausible(std::span<const std::byte> first) {
   return std::memcmp(first.data(), &kMagic, std::min(first.size(), sizeof kMagic)) == 0;
+}
+
+std::array<KnockWord, 3> ServerHandshake::knock() const {
+  Hello hello;
+  hello.head.magic = kMagic;
+  hello.tag = tagOf(key_);
+  constexpr std::size_t kTag = offsetof(Hello, tag);
+  return {wordOf(hello, offsetof(Hello, head)), wordOf(hello, kTag), wordOf(hello, kTag + sizeof(KnockWord::bytes))};
 }
 
 Verdict ServerHandshake::greet(const HelloHead& head, Challenge& challenge) {

@@ -1,9 +1,11 @@
 // Who may speak: the challenge and response that opens every bootstrap connection. Pure, no sockets.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
+#include "base/socket/knock.h"
 #include "bootstrap/link/crypto.h"
 #include "bootstrap/link/wire.h"
 
@@ -11,6 +13,10 @@ namespace tutti::bootstrap {
 
 /// What a connection is for; part of what both sides prove, so that a proof for one use is worthless for another.
 enum class Purpose : std::uint8_t { CheckIn = 1, Lookup = 2, Tree = 3, Peer = 4 };
+
+/// Shows a kernel that a client belongs to who listens (gate.h). The same for all clients of one key, and in the clear
+/// on the wire: it spares work, and proves nothing.
+using Tag = std::array<std::byte, 8>;
 
 /// How a Hello begins, in every version.
 struct HelloHead {
@@ -25,12 +31,13 @@ static_assert(sizeof(HelloHead) == 8);
 /// answer from which a weak key could be guessed. One that was overheard gets as far as the Challenge.
 struct Hello {
   HelloHead head;
+  Tag tag{};
   std::int32_t clientRank = -1;
   std::int32_t serverRank = -1;  ///< kRootRank for a root
   Nonce nonce{};
   Proof pass{};  ///< over all before
 };
-static_assert(sizeof(Hello) == 80);
+static_assert(sizeof(Hello) == 88);
 
 /// The server's answer: its own nonce, and the proof that it knows the key.
 struct Challenge {
@@ -67,6 +74,8 @@ class ServerHandshake {
   ServerHandshake(const Key& key, int serverRank) : key_(key), serverRank_(serverRank) {}
   /// Whether a hello may begin so; any number of bytes.
   static bool plausible(std::span<const std::byte> first);
+  /// How the hellos of those who have the key begin.
+  std::array<KnockWord, 3> knock() const;
   /// Judges how a hello begins, before the rest has come: Ok, NotTutti or OtherVersion. After OtherVersion `challenge`
   /// is to be sent, so that the client can say why; it holds no proof.
   static Verdict greet(const HelloHead& head, Challenge& challenge);

@@ -23,9 +23,10 @@ Link::Link(Socket socket, ServerHandshake server, std::uint32_t maxFrame)
   expect(Stage::AwaitHello, sizeof(Hello));
 }
 
-Link::Link(Socket socket, ClientHandshake client, std::uint32_t maxFrame)
+Link::Link(Socket socket, ClientHandshake client, std::uint32_t maxFrame, std::size_t said)
     : socket_(std::move(socket)), handshake_(client), maxFrame_(maxFrame) {
-  early_.push_back(chunkOf(client.hello()));
+  const auto hello = std::as_bytes(std::span(&client.hello(), 1)).subspan(said);
+  if (!hello.empty()) early_.push_back(std::make_shared<const Bytes>(hello.begin(), hello.end()));
   expect(Stage::AwaitChallenge, sizeof(Challenge));
 }
 

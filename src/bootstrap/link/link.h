@@ -29,8 +29,9 @@ class Link {
 
   /// The side that accepted. `maxFrame`: larger payloads end the link.
   Link(Socket socket, ServerHandshake server, std::uint32_t maxFrame);
-  /// The side that connected; the hello goes out at the next flush().
-  Link(Socket socket, ClientHandshake client, std::uint32_t maxFrame);
+  /// The side that connected; the hello, but for the `said` bytes of it that have gone out, goes out at the next
+  /// flush().
+  Link(Socket socket, ClientHandshake client, std::uint32_t maxFrame, std::size_t said = 0);
 
   int fd() const { return socket_.fd(); }
   const Address& peer() const { return socket_.peer(); }

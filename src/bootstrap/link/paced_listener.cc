@@ -25,8 +25,8 @@ constexpr milliseconds kReportEvery{1000};
 
 }  // namespace
 
-PacedListener::PacedListener(Listener listener, std::string whose, UnprovenPlaces& places)
-    : listener_(std::move(listener)), whose_(std::move(whose)), places_(places) {
+PacedListener::PacedListener(Listener listener, std::string whose, UnprovenPlaces& places, Sieges& sieges)
+    : listener_(std::move(listener)), gate_(listener_.fd(), sieges), whose_(std::move(whose)), places_(places) {
   if (!listener_.valid()) return;
   // All that is accepted inherits these.
   makeNonBlocking(listener_.fd());
@@ -68,6 +68,7 @@ bool PacedListener::letIn(Socket& socket, const ServerHandshake& server, std::ui
   arrival.link->receiveGreeting(first);
   if (arrival.link->end()) return false;
   if (arrival.link->passed()) arrival.place.giveBack();
+  if (gate_.everNarrow()) answerEverybody(arrival.link->fd());
   arrivals.push_back(std::move(arrival));
   return true;
 }
@@ -91,7 +92,11 @@ std::vector<Arrival> PacedListener::take(const Key& key, int serverRank, std::ui
     ++turnedAway_;
     last_ = from;
   }
-  if (!starved_ && (turnedAway_ > before || places_.crowded())) restFor(kRest);
+  const std::uint64_t strangers = turnedAway_ - before + std::exchange(unproven_, 0);
+  if (strangers > 0 && listener_.valid()) gate_.sawStrangers(strangers, server.knock());
+  // Behind a narrow gate strangers are few, and those who have knocked are not to wait for them.
+  const bool crowd = turnedAway_ > before || places_.crowded();
+  if (!starved_ && crowd && gate_.oneIn() == 1) restFor(kRest);
   report();
   return arrivals;
 }
@@ -113,6 +118,8 @@ void PacedListener::restFor(milliseconds span) {
 }
 
 void PacedListener::tend() {
+  if (!listener_.valid()) return;
+  gate_.tend();
   if (rest_.isNever() || !rest_.expired() || poller_ == nullptr) return;
   rest_ = Deadline::never();
   (void)poller_->add(listener_.fd(), name_);

@@ -12,6 +12,7 @@
 #include "base/socket/socket.h"
 #include "base/socket/unproven.h"
 #include "bootstrap/link/crypto.h"
+#include "bootstrap/link/gate.h"
 #include "bootstrap/link/link.h"
 #include "bootstrap/link/poller.h"
 
@@ -26,11 +27,13 @@ struct Arrival {
 /// Accepts, under a Poller. The kernel keeps a client for a second until it has said something: who shows the right
 /// pass comes in at once, who has not spoken takes a place, and the others are closed, with a reset where no whole
 /// hello has come: a client that belongs here then tries again (dial.h). Rests a little after it has turned somebody
-/// away, and longer while the process has no descriptors: the kernel keeps who waits. Not thread-safe.
+/// away, and longer while the process has no descriptors: the kernel keeps who waits. While many are turned away the
+/// kernel answers few who do not knock (gate.h). Not thread-safe.
 class PacedListener {
  public:
   /// `whose`: in messages, "rank 3" or "the root".
-  PacedListener(Listener listener, std::string whose, UnprovenPlaces& places = UnprovenPlaces::ofProcess());
+  PacedListener(Listener listener, std::string whose, UnprovenPlaces& places = UnprovenPlaces::ofProcess(),
+                Sieges& sieges = Sieges::ofProcess());
 
   bool valid() const { return listener_.valid(); }
   /// From now on `poller` tells under `name` when somebody waits. It outlives this. False: the system refuses.
@@ -39,13 +42,17 @@ class PacedListener {
 
   /// Lets in who waits, in order, a batch at a time. `serverRank`: as the clients know this side.
   std::vector<Arrival> take(const Key& key, int serverRank, std::uint32_t maxFrame);
-  /// Goes on after a rest; to be called after each wait.
+  /// One that was let in has not proved to belong here, and is gone.
+  void sawStranger() { ++unproven_; }
+  /// Goes on after a rest, and opens the gate; to be called after each wait.
   void tend();
   /// When tend() has something to do.
-  Deadline next() const { return rest_; }
+  Deadline next() const { return valid() ? rest_.earlierOf(gate_.next()) : Deadline::never(); }
   /// Since when clients have waited because this process has no descriptors for them; unset where it has some.
   std::optional<SteadyClock::time_point> starvedSince() const { return starved_; }
-  /// How many have been turned away so far.
+  /// Of clients that do not knock the kernel lets one in so many through: 1 while there are few strangers.
+  std::uint32_t oneIn() const { return gate_.oneIn(); }
+  /// How many have been turned away so far, those that the kernel did not let through left out.
   std::uint64_t turnedAway() const { return turnedAway_; }
 
  private:
@@ -55,6 +62,7 @@ class PacedListener {
   void report();
 
   Listener listener_;
+  Gate gate_;
   std::string whose_;
   UnprovenPlaces& places_;
   Poller* poller_ = nullptr;
@@ -63,6 +71,7 @@ class PacedListener {
   milliseconds starvedRest_{0};
   std::optional<SteadyClock::time_point> starved_;
   std::uint64_t turnedAway_ = 0;
+  std::uint64_t unproven_ = 0;  ///< strangers that had been let in, since the gate was told
   std::uint64_t reported_ = 0;
   Deadline nextReport_ = Deadline::in(milliseconds(0));
   Address last_;  ///< who was turned away last

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <span>
 
@@ -42,12 +43,39 @@ class PacedListenerTest : public testing::Test {
     return all;
   }
 
+  /// Strangers with garbage, until the kernel leaves them unanswered.
+  void besiege() {
+    const std::array<std::byte, 100> garbage{};
+    EXPECT_TRUE(test::eventually([&] {
+      for (int i = 0; i < 40; ++i) {
+        Socket socket;
+        (void)Socket::tryConnect(at_, {Deadline::in(milliseconds(1)), nullptr, -1}, &socket);
+        if (socket.valid()) (void)socket.trySend(garbage);
+      }
+      listener_.tend();
+      (void)listener_.take(key_, 0, kMaxFrame);
+      return listener_.oneIn() >= 8;
+    }));
+  }
+  /// Serves until `client` has come in.
+  void serveUntil(const std::function<bool()>& done) {
+    std::vector<Arrival> all;
+    EXPECT_TRUE(test::eventually([&] {
+      listener_.tend();
+      for (Arrival& arrival : listener_.take(key_, 0, kMaxFrame)) all.push_back(std::move(arrival));
+      std::vector<Frame> none;
+      for (Arrival& arrival : all) arrival.link->receive(none);
+      return done();
+    }));
+  }
+
   Key key_{};
   Poller poller_ = Poller::create().value();
   UnprovenPlaces places_{8};
+  Sieges sieges_;
   Listener plain_ = Listener::listen(Address::loopback(AF_INET)).value();
   Address at_ = plain_.address();
-  PacedListener listener_{std::move(plain_), "the root", places_};
+  PacedListener listener_{std::move(plain_), "the root", places_, sieges_};
 };
 
 TEST_F(PacedListenerTest, SilentClientsHaveFewPlacesAndTheLastOnesAreReset) {
@@ -143,6 +171,50 @@ TEST_F(PacedListenerTest, WhatFollowsAHelloAtOnceIsNotLost) {
   }));
   ASSERT_EQ(frames.size(), 1u);
   EXPECT_EQ(frames[0].header.tag, 5);
+}
+
+TEST_F(PacedListenerTest, WhileStrangersCrowdWhoHasTheKeyComesInAndFewOfThemDo) {
+  besiege();
+  const std::uint64_t before = listener_.turnedAway();
+  int answered = 0;
+  for (int i = 0; i < 100; ++i) {
+    Socket socket;
+    if (Socket::tryConnect(at_, {Deadline::in(milliseconds(0)), nullptr, -1}, &socket).done()) ++answered;
+  }
+  EXPECT_LT(answered, 60);
+  EXPECT_EQ(listener_.turnedAway(), before) << "the kernel has kept them back";
+  std::atomic<bool> done = false;
+  Dialed dialed;
+  std::thread client([&] {
+    const Deadline until = Deadline::in(std::chrono::seconds(20));
+    dialed = dial({at_, key_, Purpose::Peer, 1, 0, kMaxFrame}, {.listening = until, .deadline = until});
+    done = true;
+  });
+  serveUntil([&] { return done.load(); });
+  client.join();
+  EXPECT_EQ(dialed.kind, Dialed::Kind::Open);
+}
+
+TEST_F(PacedListenerTest, AHelloThatComesInPiecesIsUnderstoodWhileStrangersCrowd) {
+  besiege();
+  const Hello hello = ClientHandshake(key_, Purpose::Peer, 1, 0).hello();
+  const auto bytes = std::as_bytes(std::span(&hello, 1));
+  Socket socket;
+  std::size_t sent = 0;
+  // As much as the kernel looks at.
+  ASSERT_TRUE(
+      Socket::tryKnock(at_, {Deadline::in(std::chrono::seconds(20)), nullptr, -1}, bytes.first(16), &socket, &sent)
+          .done());
+  (void)socket.trySend(bytes.subspan(sent, 50 - sent));
+  auto let = take(1);
+  ASSERT_EQ(let.size(), 1u);
+  (void)socket.trySend(bytes.subspan(50));
+  std::vector<Frame> none;
+  EXPECT_TRUE(test::eventually([&] {
+    let[0].link->receive(none);
+    return let[0].link->passed();
+  }));
+  EXPECT_FALSE(let[0].link->end().has_value());
 }
 
 TEST_F(PacedListenerTest, WithoutDescriptorsItRestsAndSaysSoOnceAndNobodyIsLost) {
