@@ -16,6 +16,8 @@ namespace {
 
 /// So many are met at a time.
 constexpr int kBatch = 128;
+/// Where the process has no descriptors for them.
+constexpr milliseconds kStarvedRest{50};
 
 /// The other side sees a reset, not an end in order.
 void reset(Fd socket) {
@@ -55,7 +57,17 @@ SocketHandle SocketListener::handle() const {
           .streams = static_cast<std::uint32_t>(options_.streams)};
 }
 
+void SocketListener::onStarved(int error) {
+  if (starved_ == 0) {
+    warn("NET/Socket : Cannot accept connections on {} ({}): {}{}. Who waits is accepted when that is over",
+         listener_.address().text(), device_, errnoText(error), socketRemedy(error));
+  }
+  starved_ = error;
+  rest_ = Deadline::in(kStarvedRest);
+}
+
 Status SocketListener::takeNew() {
+  if (!rest_.expired()) return {};
   for (int taken = 0; taken < kBatch;) {
     Address peer = Address::any(AF_INET6);
     socklen_t length = peer.length();
@@ -67,6 +79,10 @@ Status SocketListener::takeNew() {
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) break;
     if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      onStarved(errno);
+      break;
+    }
     return fail(ncclSystemError, "NET/Socket : Accepting on {} ({}) failed: {}{}", listener_.address().text(), device_,
                 errnoText(errno), socketRemedy(errno));
   }
@@ -159,9 +175,9 @@ Status SocketListener::overdue() const {
   return fail(
       ncclRemoteError,
       "NET/Socket : {} of {} sockets of {} have come to {} ({}) within {} ms. Does a firewall drop some of them, or "
-      "does that process hang? Fewer sockets: NCCL_SOCKET_NTHREADS, NCCL_NSOCKS_PERTHREAD",
+      "does that process hang? Fewer sockets: NCCL_SOCKET_NTHREADS, NCCL_NSOCKS_PERTHREAD{}",
       here, admitted_.size(), here > 0 ? peer_.text() : "the peer", listener_.address().text(), device_,
-      options_.setup.count());
+      options_.setup.count(), starved_ != 0 ? ". This process had none left for them" : "");
 }
 
 Result<std::unique_ptr<SocketReceiver>> SocketListener::accept() {

@@ -17,7 +17,8 @@ namespace tutti::net::tcp {
 /// Waits for the sockets of one connection. Whoever cannot prove to be of the communicator is dropped without a word,
 /// and holds nobody up. The kernel keeps a socket for a second until something has come on it; one on which no whole
 /// hello is there when it is accepted takes one of the process's places for kUnprovenTime, or is reset, and its owner
-/// dials again (connector.h). Used by one thread at a time.
+/// dials again (connector.h). While the process has no descriptors the kernel keeps who waits. Used by one thread at a
+/// time.
 class SocketListener {
  public:
   /// Errors: ncclSystemError.
@@ -45,6 +46,7 @@ class SocketListener {
   SocketListener(Listener listener, const SocketDevice& device, const SocketOptions& options,
                  const SocketIdentity& identity);
   Status takeNew();
+  void onStarved(int error);
   void meet(Unauthenticated stranger);
   void hearStrangers();
   bool hear(Unauthenticated& stranger);
@@ -61,8 +63,10 @@ class SocketListener {
   std::vector<Unauthenticated> unauthenticated_;
   SocketNonce connector_{};  ///< of the peer, once its first socket was admitted
   Address peer_;
-  Deadline deadline_ = Deadline::never();  ///< begins with the first accept()
-  std::vector<Fd> admitted_;               ///< the control socket, then the data sockets
+  Deadline deadline_ = Deadline::never();          ///< begins with the first accept()
+  Deadline rest_ = Deadline::in(milliseconds(0));  ///< until when nobody is taken, for want of descriptors
+  int starved_ = 0;                                ///< errno of the last time, for the error text; 0: never
+  std::vector<Fd> admitted_;                       ///< the control socket, then the data sockets
   std::size_t missing_;
 };
 

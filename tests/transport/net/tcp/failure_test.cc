@@ -1,6 +1,7 @@
 // What strangers, broken peers and dead ones do to the built-in network.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -195,6 +196,26 @@ TEST(SocketStrangers, AWrongListenerIsNotSentTo) {
   Status refused;
   EXPECT_TRUE(test::until([&] { return !(refused = side.net->connect(0, at.handle).status()).ok(); }));
   EXPECT_EQ(refused.code(), ncclRemoteError);
+}
+
+TEST(SocketFailure, AListenerWithoutDescriptorsGoesOnWhenThereAreSomeAgain) {
+  test::expectLog("Cannot accept connections");
+  test::SocketSide side;
+  Listening at(side);
+  const Socket waiting = at.dial();
+  ASSERT_TRUE(Socket(Fd(::dup(waiting.fd())), at.said.address).sendValue(kSocketMagic, Wait{}).ok());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(Fd(::dup(2)).get());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_TRUE(test::until([&] {
+    auto made = side.net->accept(at.listener);
+    EXPECT_TRUE(made.ok());
+    return !made.ok() || test::capturedText().find("ulimit -n") != std::string::npos;
+  }));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  connectsAllTheSame(at);
 }
 
 TEST(SocketFailure, NobodyListeningIsToldAfterRetries) {
