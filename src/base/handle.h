@@ -20,8 +20,13 @@ class Handle {
     Handle(std::move(other)).swap(*this);
     return *this;
   }
+  /// What close() throws ends here: it has no memory to say what went wrong, and a program must not end for that.
   ~Handle() {
-    if (valid()) Traits::close(raw_);
+    if (!valid()) return;
+    try {
+      Traits::close(raw_);
+    } catch (...) {
+    }
   }
 
   Type get() const { return raw_; }
