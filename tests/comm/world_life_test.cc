@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <latch>
 
 #include "comm/state/communicator.h"
 #include "comm/world.h"
@@ -346,6 +347,45 @@ TEST(WorldGroup, ConnectsNonBlockingCommunicatorsInTheBackground) {
     EXPECT_EQ(out.read(), std::vector<int>(100, 1 - rank));
     EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
   });
+}
+
+/// Freeing memory of a device waits for all that runs there, and what runs may wait for whom the application only then
+/// gives up.
+TEST(WorldAbort, IsNotHeldUpByAnotherCommunicatorsKernel) {
+  test::allowLog("aborted its communicator");
+  test::useDevice(0);
+  // What the process keeps for each device is made with the first communicator.
+  withComm(2, [](Member&) {});
+  const std::size_t before = freeDeviceMemory();
+  const ncclUniqueId id = test::newId();
+  std::atomic<bool> aborted{false};
+  std::latch bothThere(2);
+  withComm(2, [&](Member& m) {
+    ncclComm_t doomed = nullptr;
+    EXPECT_EQ(ncclCommInitRank(&doomed, 2, id, m.rank), ncclSuccess);
+    bothThere.arrive_and_wait();
+    const Ints data(m.gpu, 4, 1);
+    const auto allReduce = [&] {
+      EXPECT_EQ(ncclAllReduce(data.at(), data.at(), 4, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    };
+    if (m.rank == 0) {
+      allReduce();
+      EXPECT_EQ(ncclCommAbort(doomed), ncclSuccess);
+      aborted.store(true);
+    } else {
+      const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+      while (!aborted.load() && !deadline.expired()) std::this_thread::sleep_for(milliseconds(1));
+      EXPECT_TRUE(aborted.load()) << "it waits for the other communicator's kernel";
+      EXPECT_EQ(ncclCommAbort(doomed), ncclSuccess);
+      allReduce();
+    }
+    m.sync();
+    EXPECT_EQ(data.read(), std::vector<int>(4, 2));
+  });
+  // Its memory comes back when the kernel is done.
+  const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+  while (freeDeviceMemory() < before && !deadline.expired()) std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_GE(freeDeviceMemory(), before);
 }
 
 }  // namespace

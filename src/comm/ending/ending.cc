@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
+#include "comm/ending/deferred_free.h"
 #include "comm/ending/rank_account.h"
 #include "comm/ending/watch.h"
 #include "comm/launch/device_pool.h"
@@ -132,7 +133,12 @@ void releaseComm(ncclComm* comm, std::string_view how) {
   // Those who send through this rank may leave later than it.
   std::unique_ptr<RankRelays> relays = std::move(comm->parts.relays);
   if (comm->abort.raised() || comm->lostPeer.heard()) relays.reset();
-  if (!stays) freeOrBequeath(comm);
+  // Not of a destroy, after which the application expects its memory back.
+  if (!stays && comm->abort.raised()) {
+    freeWhenOthersRest(identity.cudaDevice, [comm] { freeOrBequeath(comm); });
+  } else if (!stays) {
+    freeOrBequeath(comm);
+  }
   if (relays) relays->leave();
   GraphRefs::freeAbandoned();
   info(kDestroy, "comm {} rank {} nranks {} cudaDev {} busId {:x} - {} COMPLETE", address, identity.rank,

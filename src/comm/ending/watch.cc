@@ -116,6 +116,14 @@ void KernelWatch::lookSoon() {
   wake_.notify_all();
 }
 
+bool KernelWatch::runsKernelsOn(int device) {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(comms_.begin(), comms_.end(), [device](const ncclComm* comm) {
+    Launcher& launcher = *comm->parts.launcher;
+    return comm->identity.cudaDevice == device && launcher.mayBeBusy() && launcher.query() == CUDA_ERROR_NOT_READY;
+  });
+}
+
 void KernelWatch::run() {
   const OwnLastError own;  // what it finds out is published by failComm()
   std::unique_lock lock(mutex_);

@@ -32,6 +32,8 @@ class KernelWatch {
   void remove(ncclComm& comm);
   /// Has it look now. Never waits, takes no locks.
   void lookSoon();
+  /// Whether any of the communicators that it looks after has kernels running on that device. Does not wait for them.
+  bool runsKernelsOn(int device);
 
  private:
   Status lookAfter(ncclComm& comm);
