@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "bootstrap/join_options.h"
 #include "bootstrap/joiner.h"
+#include "bootstrap/kin.h"
 #include "bootstrap/link/crypto.h"
 #include "bootstrap/settings.h"
 
@@ -39,6 +40,8 @@ struct Bootstrap::State {
   std::int32_t sequence = 1;
   std::atomic<bool> left = false;
   int nRoots = 1;
+  int nSplits = 0;
+  Deadline reportAt = Deadline::never();  ///< when to name those who have not come to the collective under way
 
   ConnectionLoop& loop() const { return *joined.loop; }
   int parent() const { return joined.place.parent; }
@@ -50,7 +53,22 @@ struct Bootstrap::State {
   Status gatherUp(Op op, std::span<std::byte> blocks);
   Result<SharedBytes> spreadDown(Op op, SharedBytes fromTop, std::size_t bytes);
   Status usable() const;
+  void reportAbsent();
 };
+
+/// How long those who wait may take to say so.
+constexpr milliseconds kRollCall{2000};
+
+void Bootstrap::State::reportAbsent() {
+  const std::vector<int> ranks = loop().absent();
+  if (ranks.empty()) return;
+  std::string names = rankListText(ranks);
+  if (ranks.size() == 1) names = loop().describe(ranks.front());
+  warn(
+      "Bootstrap: {} waits in ncclCommSplit for {}: all ranks of a communicator have to call it, and in the same order "
+      "among its splits. Waiting goes on; TUTTI_SPLIT_REPORT_SEC sets when this is said",
+      loop().describe(joined.rank), names);
+}
 
 Status Bootstrap::State::usable() const {
   if (left) return fail(ncclInvalidUsage, "Bootstrap: rank {} has already left this communicator", joined.rank);
@@ -59,6 +77,11 @@ Status Bootstrap::State::usable() const {
 }
 
 Result<Bytes> Bootstrap::State::take(Op op, int from, std::size_t bytes, milliseconds slack) {
+  if (!reportAt.isNever() && !loop().arrivesBy(Channel::Collective, from, sequence, reportAt)) {
+    reportAt = Deadline::never();
+    loop().askWhoIsPresent();
+    if (!loop().arrivesBy(Channel::Collective, from, sequence, Deadline::in(kRollCall))) reportAbsent();
+  }
   ASSIGN(Frame frame, loop().await(Channel::Collective, from, sequence, Deadline::in(joined.timeout + slack),
                                    [&] { return fmt::format("{} in its {}", loop().describe(from), nameOf(op)); }));
   if (frame.header.op != static_cast<std::uint8_t>(op) || frame.payload.size() != bytes) {
@@ -102,6 +125,12 @@ Bootstrap::~Bootstrap() {
   leave();
 }
 
+Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const JoinOptions& options, Kin kin) {
+  auto state = std::make_unique<State>();
+  ASSIGN(state->joined, joinKin(options, std::move(kin)));
+  return std::unique_ptr<Bootstrap>(new Bootstrap(std::move(state)));
+}
+
 Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const JoinOptions& options) {
   ASSIGN(Joined joined, joinRanks(options));
   const std::shared_ptr<ConnectionLoop> loop = joined.loop;
@@ -142,6 +171,36 @@ Status Bootstrap::allGather(std::span<std::byte> blocks) {
   ASSIGN(const SharedBytes all, state_->spreadDown(Op::AllGather, std::move(top), blocks.size()));
   if (state_->parent() >= 0) std::copy(all->begin(), all->end(), blocks.begin());
   return Status();
+}
+
+Result<Kin> Bootstrap::split(int color, int key, milliseconds reportAfter) {
+  TRY(state_->usable());
+  const Joined& joined = state_->joined;
+  ASSIGN(Introduction self, introduce(joined));
+  std::vector<Relative> all(static_cast<std::size_t>(size()));
+  all[static_cast<std::size_t>(rank())] = {++state_->nSplits, color, key, 0, self.entry};
+  if (reportAfter > milliseconds(0)) state_->reportAt = Deadline::in(reportAfter);
+  state_->loop().enterCall(state_->sequence);
+  const Status met = allGather(std::as_writable_bytes(std::span(all)));
+  state_->loop().leaveCall();
+  state_->reportAt = Deadline::never();
+  TRY(met);
+  ASSIGN(Kin kin, kinOf(all, rank(), joined.key));
+  kin.listener = std::move(self.listener);
+  if (color == NCCL_SPLIT_NOCOLOR) kin.rank = -1;
+  return kin;
+}
+
+Result<Kin> Bootstrap::shrink(std::span<const int> survivors, const Abort& abort) {
+  return findSurvivors(state_->joined, survivors, abort);
+}
+
+void Bootstrap::invite(const ncclUniqueId& id) {
+  state_->loop().invite(std::make_shared<const Bytes>(encodeValue(id)));
+}
+
+std::shared_ptr<Invitations> Bootstrap::invitations() const {
+  return state_->loop().invitations();
 }
 
 Status Bootstrap::barrier() {

@@ -18,8 +18,11 @@
 
 namespace tutti::bootstrap {
 
+class Invitations;
 struct BootstrapSettings;
 struct JoinOptions;
+struct Kin;
+struct Lineage;
 struct PeerLost;
 
 /// A rank that has left in peace.
@@ -34,6 +37,8 @@ struct Departure {
 /// anybody; this process must live until then. With NCCL_COMM_ID only bytes. Any thread.
 /// Errors: ncclSystemError, ncclInvalidUsage (no such interface), ncclInvalidArgument (NCCL_COMM_ID does not parse).
 Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings);
+/// The same, of one by which a communicator is to grow.
+Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings, const Lineage& parent);
 
 /// The process ends in order: all roots of its ids say so to those who wait for them. Waits until that has left the
 /// process, at the latest until `deadline`. Any thread.
@@ -52,6 +57,9 @@ class Bootstrap final : public ControlChannel {
   /// that did not come or died meanwhile; ncclInvalidUsage where ranks disagree (number of ranks or roots, version,
   /// two processes with one rank, other key); ncclInvalidArgument; the Abort's status.
   static Result<std::unique_ptr<Bootstrap>> join(const JoinOptions& options);
+  /// The same for ranks that know each other from split() or shrink(): `options` without ids, rank and number of ranks.
+  /// Returns as soon as this rank is connected to its parent in the tree; what follows waits for the others.
+  static Result<std::unique_ptr<Bootstrap>> join(const JoinOptions& options, Kin kin);
   ~Bootstrap() override;
 
   int rank() const override;
@@ -64,6 +72,18 @@ class Bootstrap final : public ControlChannel {
   bool arrived(int peer, int tag) override;
   milliseconds timeout() const override;
   void abort(Status why) override;
+
+  /// Collective: who has the same color makes a new communicator, in order of keys and then of ranks. With
+  /// NCCL_SPLIT_NOCOLOR a rank is no member of one (Kin::member). Where ranks have not come after `reportAfter`, a
+  /// warning names them once; 0: never. Errors: ncclInvalidUsage where ranks make different calls; of a collective.
+  Result<Kin> split(int color, int key, milliseconds reportAfter);
+  /// For all ranks in `survivors` (ascending, this one among them) and no others: they make a new communicator, also
+  /// where this one has failed or was aborted. Errors: see findSurvivors().
+  Result<Kin> shrink(std::span<const int> survivors, const Abort& abort);
+  /// Tells all other ranks of a unique id by which this communicator is to grow. Does not wait. Any thread.
+  void invite(const ncclUniqueId& id);
+  /// What other ranks have told in this way. Any thread; may outlive this.
+  std::shared_ptr<Invitations> invitations() const;
 
   /// Tells all peers that this rank's part of the communicator has failed; their onPeerLost gets `text` with this
   /// rank's name in front. `seenOf`: what failed is another rank or the network, and `text` says which; then this

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "bootstrap/invitations.h"
 
 namespace tutti::bootstrap {
 namespace {
@@ -15,6 +16,7 @@ constexpr auto kLastWords = milliseconds(1000);
 
 ConnectionLoop::ConnectionLoop(Options options, Listener listener, Poller poller)
     : options_(std::move(options)),
+      invitations_(std::make_shared<Invitations>()),
       listener_(std::move(listener), fmt::format("rank {}", options_.rank)),
       poller_(std::move(poller)) {}
 
@@ -156,6 +158,10 @@ Result<Frame> ConnectionLoop::await(Channel channel, int peer, int tag, Deadline
 
 bool ConnectionLoop::arrived(Channel channel, int peer, int tag) const {
   const std::lock_guard lock(mutex_);
+  return arrivedLocked(channel, peer, tag);
+}
+
+bool ConnectionLoop::arrivedLocked(Channel channel, int peer, int tag) const {
   if (!s_.aborted.ok() || s_.failure || s_.queues.contains({channel, peer, tag})) return true;
   Deadline unused = Deadline::never();
   return goneLocked(channel, peer, unused) != nullptr;
@@ -176,6 +182,7 @@ void ConnectionLoop::announceState(const SharedBytes& state) {
 void ConnectionLoop::abort(Status why) {
   const std::lock_guard lock(mutex_);
   if (s_.aborted.ok()) s_.aborted = why;
+  invitations_->close(why, "the communicator has failed, or was aborted");
   changed_.notify_all();
 }
 
@@ -230,6 +237,7 @@ void ConnectionLoop::stop(std::span<const std::byte> account) {
     record(abortNotice(), 0, false);  // also for children that connect from now on
   }
   s_.stopping = true;
+  invitations_->close(Status(ncclInvalidUsage), "the communicator was destroyed");
   poller_.wake();
   changed_.wait_for(lock, kLastWords, [this] { return everybodyTold(); });
   s_.stopped = true;

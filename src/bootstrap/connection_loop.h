@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/abort.h"
 #include "base/clock.h"
 #include "base/threads/thread.h"
 #include "bootstrap/bootstrap.h"
@@ -24,10 +25,17 @@
 namespace tutti::bootstrap {
 
 /// What an own connection is for. Tree links live as long as the communicator: their end is a death.
-enum class Role : std::uint8_t { Unauthenticated, Root, Lookup, Tree, PeerOut, PeerIn };
+enum class Role : std::uint8_t { Unauthenticated, Root, Lookup, Tree, PeerOut, PeerIn, KinOut, KinIn };
+
+/// Whether both sides of such a connection tell each other that they live.
+inline bool givesSigns(Role role) {
+  return role == Role::Tree || role == Role::Root || role == Role::KinOut || role == Role::KinIn;
+}
 
 /// Which queue a received frame goes to.
-enum class Channel : std::uint8_t { Root, User, Collective };
+enum class Channel : std::uint8_t { Root, User, Collective, Kin };
+
+class Invitations;
 
 /// Payload of a frame between ranks, at most.
 inline constexpr std::uint32_t kMaxRankFrame = 1U << 30;
@@ -68,6 +76,30 @@ class ConnectionLoop {
                       const std::function<std::string()>& expected);
   /// Whether await() would return at once, with a frame or an error.
   bool arrived(Channel channel, int peer, int tag) const;
+
+  /// Waits until arrived(), or the deadline: whether it has.
+  bool arrivesBy(Channel channel, int peer, int tag, Deadline deadline);
+
+  /// This rank waits in a call that all ranks are to make; calls are numbered by the caller, ascending.
+  void enterCall(int call);
+  void leaveCall();
+  /// Those who wait in the same call are asked to say so, and do so once they have come.
+  void askWhoIsPresent();
+  /// All who have not said that they wait in this rank's call, ascending.
+  std::vector<int> absent() const;
+
+  /// Tells all others of a unique id by which the communicator is to grow.
+  void invite(const SharedBytes& id);
+  /// Those of others.
+  const std::shared_ptr<Invitations>& invitations() const { return invitations_; }
+
+  /// Sends to a survivor to whom a connection for that was opened (Role::KinOut); false: it is gone.
+  bool sendKin(int peer, int tag, const SharedBytes& payload);
+  /// Takes the next frame of a survivor, whether this communicator has failed or not. Errors: ncclRemoteError where
+  /// that rank is gone, has failed, or does not come; the status of `abort`.
+  Result<Frame> awaitKin(int peer, int tag, Deadline deadline, const Abort& abort);
+  /// The exchange with them is over; `why`: it has failed, with this thread's last error, and they are told.
+  void closeKin(std::span<const int> peers, Status why);
 
   /// Our own failure, told to everybody reachable. Only the first one counts. `seenOf`: what failed is not ours, but
   /// another rank's or the network's, and `text` says whose.
@@ -120,6 +152,12 @@ class ConnectionLoop {
     SteadyClock::time_point heard = SteadyClock::now();  ///< the last sign of life
     bool knows = false;                                  ///< has told of a failure: if it ends now, it is for that
     int silent = 0;                                      ///< turns of tendNeighbours() without a sign of life, too long
+    bool done = false;                                   ///< nothing more will come: to be closed
+  };
+  /// Why no survivor's word will come any more, from `told` on.
+  struct LostKin {
+    std::string text;
+    Deadline told = Deadline::never();
   };
   /// A peer that has closed a connection before all messages had gone out. It may only have heard before this rank of
   /// another one's failure: told when word of that has not come by `due`.
@@ -197,6 +235,13 @@ class ConnectionLoop {
   /// to the moment at which the first such rank counts as gone. The lock is held.
   const int* goneLocked(Channel channel, int peer, Deadline& until) const;
   void onState(Name name, Frame frame);
+  void onPresent(Name name, const Frame& frame);
+  void tellPresent();
+  void onInvite(Name name, const Frame& frame);
+  void onKinFrame(Entry& entry, Frame frame);
+  void onKinEnd(const Entry& entry);
+  void loseKin(int peer, std::string text);
+  bool arrivedLocked(Channel channel, int peer, int tag) const;
   void tellOwner(std::unique_lock<std::mutex>& lock);
   void tellStates(std::unique_lock<std::mutex>& lock);
 
@@ -204,6 +249,7 @@ class ConnectionLoop {
   const SteadyClock::time_point started_ = SteadyClock::now();
   SteadyClock::time_point tended_ = SteadyClock::now();  ///< the loop's thread
   milliseconds patience_{options_.peerTimeout};          ///< the loop's thread; of the least patient neighbour
+  const std::shared_ptr<Invitations> invitations_;
   PacedListener listener_;
   Poller poller_;
   mutable std::mutex mutex_;
@@ -225,6 +271,10 @@ class ConnectionLoop {
     std::map<int, Silence> silent;  ///< by rank
     int waits = 1;
     SteadyClock::time_point waitsSince = SteadyClock::now();
+    std::int32_t inCall = -1;  ///< the call that this rank waits in
+    bool toldPresent = false;
+    std::map<std::int32_t, std::set<int>> present;  ///< by call: who has said that it waits there
+    std::map<int, LostKin> lostKin;                 ///< by rank
     std::optional<Notice> failure;
     bool failureTold = false;      ///< fail() has been called for it
     std::optional<PeerLost> lost;  ///< to hand to the owner outside the lock

@@ -24,8 +24,7 @@ milliseconds ConnectionLoop::nextLimit() {
   Deadline next = listener_.next();
   for (const auto& [name, entry] : s_.links) {
     if (!entry.link->open()) next = next.earlierOf(entry.proveBy);
-    if (entry.role == Role::Tree || entry.role == Role::Root)
-      next = next.earlierOf(Deadline::at(tended_ + signInterval(patience_)));
+    if (givesSigns(entry.role)) next = next.earlierOf(Deadline::at(tended_ + signInterval(patience_)));
   }
   for (const Suspicion& suspicion : s_.suspicions) next = next.earlierOf(suspicion.due);
   next = next.earlierOf(endOfSilence());
@@ -114,6 +113,11 @@ bool ConnectionLoop::settleStranger(Entry& entry) {
     entry.role = Role::PeerIn;
     return true;
   }
+  if (entry.link->purpose() == Purpose::Kin) {
+    entry.role = Role::KinIn;
+    s_.lostKin.erase(peer);  // it tries again
+    return true;
+  }
   const auto& children = options_.place.children;
   const bool child = std::any_of(children.begin(), children.end(), [&](RankRange c) { return c.begin == peer; });
   if (entry.link->purpose() != Purpose::Tree || !child || s_.outgoing.contains(peer)) return false;
@@ -156,6 +160,7 @@ void ConnectionLoop::onEvent(const Poller::Event& event) {
     if (keep) onFrame(event.name, entry, std::move(frame));
   }
   entry.link->flush();
+  keep = keep && !entry.done;
   if (keep && !entry.link->end()) return poller_.setWrite(entry.link->fd(), event.name, entry.link->wantsWrite());
   Entry gone = std::move(entry);
   s_.links.erase(found);
@@ -183,6 +188,9 @@ void ConnectionLoop::onFrame(Name name, Entry& entry, Frame frame) {
       if (frame.type() == FrameType::Notice) return onNotice(name, entry, frame);
       if (frame.type() == FrameType::Goodbye) onGoodbye(name, entry, std::move(frame));
       return;
+    case Role::KinOut:
+    case Role::KinIn:
+      return onKinFrame(entry, std::move(frame));
     case Role::Unauthenticated:
       return;
   }
@@ -195,15 +203,9 @@ void ConnectionLoop::onTreeFrame(Name name, Entry& entry, Frame frame) {
   if (frame.type() == FrameType::Notice) return onNotice(name, entry, frame);
   if (frame.type() == FrameType::State) return onState(name, std::move(frame));
   if (frame.type() == FrameType::Silence) return onSilenceFrame(name, frame);
+  if (frame.type() == FrameType::Present) return onPresent(name, frame);
+  if (frame.type() == FrameType::Invite) return onInvite(name, frame);
   if (frame.type() == FrameType::Goodbye) onGoodbye(name, entry, std::move(frame));
-}
-
-/// There is one way between any two ranks in a tree: what is passed on to all but who sent it comes to each rank once.
-void ConnectionLoop::onState(Name name, Frame frame) {
-  const int rank = frame.header.tag;
-  if (rank < 0 || rank >= options_.nRanks || frame.payload.size() > kMaxState) return;
-  flood(FrameType::State, rank, std::make_shared<const Bytes>(frame.payload), name);
-  s_.states.push_back(std::move(frame));
 }
 
 void ConnectionLoop::onEnd(const Entry& entry) {
@@ -221,6 +223,9 @@ void ConnectionLoop::onEnd(const Entry& entry) {
     case Role::PeerOut:
     case Role::PeerIn:
       return onPeerEnd(entry);
+    case Role::KinOut:
+    case Role::KinIn:
+      return onKinEnd(entry);
   }
 }
 

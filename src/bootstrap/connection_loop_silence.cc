@@ -26,17 +26,21 @@ void ConnectionLoop::tendNeighbours() {
   // Who was away itself, stopped or without a processor, has not listened.
   const bool wasAway = since > options_.peerTimeout / 2;
   for (auto& [name, entry] : s_.links) {
-    if ((entry.role != Role::Tree && entry.role != Role::Root) || entry.left || !entry.link->open()) continue;
+    if (!givesSigns(entry.role) || entry.left || !entry.link->open()) continue;
     if (wasAway) entry.heard = now;
     if (entry.silent == 0 || wasAway || ++entry.silent % kSeldom == 0) {
       sendOn(name, entry, FrameType::Alive, patienceTag(options_.peerTimeout), nothing);
     }
     if (now - entry.heard <= options_.peerTimeout || entry.knows || entry.silent > 0 || s_.stopping) continue;
-    if (entry.role == Role::Tree || !s_.rootDone) onSilence(name, entry);
+    if (entry.role != Role::Root || !s_.rootDone) onSilence(name, entry);
   }
 }
 
 void ConnectionLoop::onSilence(Name name, Entry& entry) {
+  if (entry.role == Role::KinIn || entry.role == Role::KinOut) {
+    entry.left = true;
+    return loseKin(entry.peer, fmt::format("it has given no sign of life for {} ms", options_.peerTimeout.count()));
+  }
   entry.silent = 1;
   if (entry.role == Role::Root) {
     entry.left = true;  // how it ends is no news any more

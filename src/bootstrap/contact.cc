@@ -77,7 +77,7 @@ Result<std::unique_ptr<Link>> makeContact(const Contact& contact, ConnectionLoop
   DialLimits limits{contact.listening, contact.deadline, contact.answer, abort};
   if (contact.peer >= 0) limits.refusals = kGone;
   limits.stop = [&]() -> Status {
-    TRY(loop.checkFailure());
+    if (!contact.whateverFailed) TRY(loop.checkFailure());
     if (!loop.hasLeft(contact.peer)) return Status();
     return fail(ncclRemoteError, "Bootstrap: {}, but is to be connected with", loop.describeDeparture(contact.peer));
   };

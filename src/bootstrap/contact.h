@@ -19,7 +19,8 @@ struct Contact {
   Deadline listening = Deadline::never();  ///< as DialLimits
   Deadline deadline = Deadline::never();
   milliseconds answer{10'000};
-  int peer = -1;  ///< the rank whose leaving ends it; -1: nobody's
+  int peer = -1;                ///< the rank whose leaving ends it; -1: nobody's
+  bool whateverFailed = false;  ///< a failure of the communicator does not end it
 };
 
 /// An open connection. A failure of the communicator, `abort` (may be null) and the peer's leaving end the wait within

@@ -98,22 +98,10 @@ Status startEngine(Join& join) {
   Joined& joined = join.joined;
   joined.nRanks = o.nRanks;
   joined.place = treePlace(o.nRanks, join.nRoots(), o.rank);
-  joined.timeout = o.settings.timeout;
-  joined.handshakeTimeout = o.settings.handshakeTimeout;
-  joined.abort = o.abort;
   joined.self.listen = listener.address();
   joined.self.pid = ::getpid();
   setText(joined.self.host, hostName());
-  ConnectionLoop::Options options{
-      o.rank,    o.nRanks,        joined.place, o.settings.peerTimeout, o.settings.handshakeTimeout, o.onPeerLost,
-      o.onState, id.fixedAddress, o.device};
-  ASSIGN(joined.loop, ConnectionLoop::start(std::move(options), std::move(listener)));
-  if (o.abort != nullptr) {
-    o.abort->addListener([weak = std::weak_ptr<ConnectionLoop>(joined.loop)](Status why) {
-      if (const auto loop = weak.lock()) loop->abort(why);
-    });
-  }
-  return Status();
+  return startLoop(joined, o, std::move(listener), id.fixedAddress);
 }
 
 Status contactRoot(const Join& join, int index, Purpose purpose, Role role) {
@@ -169,8 +157,7 @@ void deriveKeys(Join& join, const Placement& placement) {
   }
   if (join.nRoots() == 1) key = deriveKey(key, "tutti session", {placement.session});
   join.joined.key = key;
-  const Key name = deriveKey(key, "tutti name");
-  std::memcpy(&join.joined.commHash, name.data(), sizeof join.joined.commHash);
+  join.joined.commHash = nameOfComm(key);
 }
 
 Status enterTree(Join& join) {
@@ -178,22 +165,13 @@ Status enterTree(Join& join) {
   deriveKeys(join, placement);
   join.loop().admit(join.joined.key);
   ASSIGN(const Address parent, findParent(join, placement));
-  const int rank = join.joined.place.parent;
-  if (rank < 0) return Status();
-  Contact call;
-  call.target = {parent, join.joined.key, Purpose::Tree, join.options.rank, rank, kMaxRankFrame};
-  call.whom = rankText(rank, parent.hostText());
-  call.deadline = join.lastAnswer();
-  call.listening = join.deadline.earlierOf(Deadline::in(kRefusedPatience));
-  call.answer = join.options.settings.handshakeTimeout;
-  ASSIGN(auto link, makeContact(call, join.loop(), join.options.abort));
-  join.loop().addClient(std::move(link), Role::Tree, rank);
-  return Status();
+  return connectParent(join.joined, parent, join.lastAnswer());
 }
 
 }  // namespace
 
 void failUse(const Joined& joined, Status why) {
+  if (!joined.use) return;
   std::optional<Notice> told;
   if (joined.loop) told = joined.loop->knownFailure();
   if (!told) {
@@ -203,6 +181,43 @@ void failUse(const Joined& joined, Status why) {
   }
   joined.use->failed(*told);
   joined.use->release();
+}
+
+Status startLoop(Joined& joined, const JoinOptions& o, Listener listener, bool rank0IsRoot) {
+  joined.timeout = o.settings.timeout;
+  joined.handshakeTimeout = o.settings.handshakeTimeout;
+  joined.abort = o.abort;
+  ConnectionLoop::Options options{
+      joined.rank, joined.nRanks, joined.place, o.settings.peerTimeout, o.settings.handshakeTimeout, o.onPeerLost,
+      o.onState,   rank0IsRoot,   o.device};
+  ASSIGN(joined.loop, ConnectionLoop::start(std::move(options), std::move(listener)));
+  if (o.abort != nullptr) {
+    o.abort->addListener([weak = std::weak_ptr<ConnectionLoop>(joined.loop)](Status why) {
+      if (const auto loop = weak.lock()) loop->abort(why);
+    });
+  }
+  return Status();
+}
+
+Status connectParent(const Joined& joined, const Address& address, Deadline deadline) {
+  const int rank = joined.place.parent;
+  if (rank < 0) return Status();
+  Contact call;
+  call.target = {address, joined.key, Purpose::Tree, joined.rank, rank, kMaxRankFrame};
+  call.whom = rankText(rank, address.hostText());
+  call.deadline = deadline;
+  call.listening = deadline.earlierOf(Deadline::in(kRefusedPatience));
+  call.answer = joined.handshakeTimeout;
+  ASSIGN(auto link, makeContact(call, *joined.loop, joined.abort));
+  joined.loop->addClient(std::move(link), Role::Tree, rank);
+  return Status();
+}
+
+std::uint64_t nameOfComm(const Key& key) {
+  const Key text = deriveKey(key, "tutti name");
+  std::uint64_t name = 0;
+  std::memcpy(&name, text.data(), sizeof name);
+  return name;
 }
 
 Result<Joined> joinRanks(const JoinOptions& options) {
@@ -241,9 +256,10 @@ Status connectPeer(const Joined& joined, int peer, Deadline deadline) {
   return Status();
 }
 
-Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings) {
+Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings, const Lineage& parent) {
   TRY(initCrypto());
   UniqueId id;
+  id.parent = parent;
   if (!settings.commId.empty()) {
     TRY(checkCommKey(settings.commKey));
     ASSIGN(id.root, Address::parse(settings.commId));
@@ -258,6 +274,10 @@ Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings) {
                                      settings.handshakeTimeout, settings.peerTimeout}));
   registerRoot(id.secret, root);
   return encodeUniqueId(id);
+}
+
+Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings) {
+  return createUniqueId(settings, Lineage());
 }
 
 }  // namespace tutti::bootstrap

@@ -22,11 +22,19 @@ struct Joined {
   milliseconds handshakeTimeout{0};
   const Abort* abort = nullptr;
   std::shared_ptr<ConnectionLoop> loop;
-  std::shared_ptr<IdUse> use;  ///< ends when everybody has joined, or with failUse()
+  std::shared_ptr<IdUse> use;  ///< ends when everybody has joined, or with failUse(); null: no id was used
 };
 
 /// Everything up to the connected parent. Errors: as Bootstrap::join.
 Result<Joined> joinRanks(const JoinOptions& options);
+
+/// Its first step: the thread that serves `listener`, for a place that `joined` knows. `rank0IsRoot`: as
+/// ConnectionLoop::Options.
+Status startLoop(Joined& joined, const JoinOptions& options, Listener listener, bool rank0IsRoot);
+/// Its last step: connects to the parent in the tree, who listens at `address`; none at the top.
+Status connectParent(const Joined& joined, const Address& address, Deadline deadline);
+/// What a communicator with that key is called in log lines.
+std::uint64_t nameOfComm(const Key& key);
 
 /// Tells the roots in this process that the join has failed after all.
 void failUse(const Joined& joined, Status why);

@@ -19,7 +19,10 @@ struct IdLayout {
   std::uint16_t flags = 0;
   Address root;
   Key secret{};
-  std::array<std::byte, 48> zero{};
+  std::int32_t parentSize = 0;
+  std::int32_t padding = 0;
+  std::uint64_t parentName = 0;
+  std::array<std::byte, 32> zero{};
   std::uint64_t checksum = 0;  ///< of all bytes before: an id cut short or half copied is recognised
 };
 static_assert(sizeof(IdLayout) == sizeof(ncclUniqueId) && std::is_trivially_copyable_v<IdLayout>);
@@ -37,6 +40,8 @@ ncclUniqueId encodeUniqueId(const UniqueId& id) {
   layout.flags = id.fixedAddress ? kFixedAddressFlag : 0;
   layout.root = id.root;
   layout.secret = id.secret;
+  layout.parentSize = id.parent.size;
+  layout.parentName = id.parent.name;
   layout.checksum = checksumOf(layout);
   ncclUniqueId bytes;
   std::memcpy(&bytes, &layout, sizeof bytes);
@@ -62,7 +67,8 @@ Result<UniqueId> decodeUniqueId(const ncclUniqueId& bytes) {
     return fail(ncclInvalidArgument,
                 "Bootstrap: the ncclUniqueId is damaged: all {} bytes must reach every rank unchanged", sizeof bytes);
   }
-  return UniqueId{layout.root, layout.secret, (layout.flags & kFixedAddressFlag) != 0};
+  return UniqueId{
+      layout.root, layout.secret, (layout.flags & kFixedAddressFlag) != 0, {layout.parentSize, layout.parentName}};
 }
 
 }  // namespace tutti::bootstrap

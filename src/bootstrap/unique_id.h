@@ -10,11 +10,19 @@
 
 namespace tutti::bootstrap {
 
+/// Which communicator an id was made to grow; none: size 0.
+struct Lineage {
+  std::int32_t size = 0;   ///< its number of ranks
+  std::uint64_t name = 0;  ///< Bootstrap::commHash()
+  friend bool operator==(const Lineage&, const Lineage&) = default;
+};
+
 /// What an ncclUniqueId says. Layout in docs/bootstrap.md.
 struct UniqueId {
   Address root;               ///< where the root listens (or will listen, where `fixedAddress`)
   Key secret{};               ///< all zero where `fixedAddress`
   bool fixedAddress = false;  ///< made from NCCL_COMM_ID: no secret inside, rank 0 starts the root
+  Lineage parent;             ///< of ncclCommGetUniqueId
 };
 
 /// Packs the fields; bytes without a meaning are zero, so that equal ids are equal bytes.

@@ -38,8 +38,11 @@ enum class FrameType : std::uint8_t {
   Alive = 11,    ///< a sign of life to the neighbours in the tree; tag: silence in ms that its sender takes for death
   State = 12,    ///< how a rank is, for all others; the tag is the rank
   Silence = 13,  ///< of the rank in the tag nothing is heard: what to say of it, a Notice; empty: it is heard again
+  Present = 14,  ///< a rank waits in a call of all ranks, for all others; the tag is the rank, the payload the call
+  Kin = 15,      ///< between survivors who make a new communicator: where they listen
+  Invite = 16,   ///< the unique id by which this communicator is to grow, for all others
 };
-inline constexpr std::uint8_t kLastFrameType = 13;
+inline constexpr std::uint8_t kLastFrameType = 16;
 /// Bytes of a State frame at most.
 inline constexpr std::size_t kMaxState = 256;
 
@@ -110,6 +113,16 @@ struct RankEntry {
   FixedText<32> host{};
 };
 static_assert(sizeof(RankEntry) == 64);
+
+/// What a rank says of itself when a communicator is split.
+struct Relative {
+  std::int32_t number = 0;  ///< of the split, to notice ranks out of step
+  std::int32_t color = 0;
+  std::int32_t key = 0;
+  std::int32_t zero = 0;
+  RankEntry entry;  ///< `listen`: for the new communicator
+};
+static_assert(sizeof(Relative) == 80);
 
 /// How a Goodbye frame begins. The rest is for whoever uses the bootstrap.
 struct Farewell {
