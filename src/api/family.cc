@@ -1,22 +1,28 @@
 // Communicators made from communicators, and their memory while nobody uses them.
-#include <algorithm>
+#include <cstddef>
+#include <span>
 
 #include "api/boundary.h"
+#include "comm/growth.h"
 #include "comm/lifecycle.h"
+#include "comm/offspring.h"
 
 using namespace tutti;
 
-TUTTI_API(ncclResult_t, CommSplit, (ncclComm_t comm, int, int, ncclComm_t* newcomm, ncclConfig_t*)) {
+// Split, Shrink and Grow say success, not ncclInProgress, where they go on in the background: callers compare with
+// success, and ask the parent or the new communicator how it goes.
+
+TUTTI_API(ncclResult_t, CommSplit, (ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config)) {
   return api::apiInGroup("ncclCommSplit", [&]() -> Status {
     TRY(comm::checkComm(comm, "CommSplit"));
     TRY(api::checkPointer(newcomm, "CommSplit", "newcomm"));
     TRY(comm::checkReady(*comm, "CommSplit"));
-    return api::notYet("ncclCommSplit");
+    return comm::splitComm({comm, color, key, newcomm, config}).status();
   });
 }
 
 TUTTI_API(ncclResult_t, CommShrink,
-          (ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm, ncclConfig_t*,
+          (ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm, ncclConfig_t* config,
            int shrinkFlags)) {
   return api::apiInGroup("ncclCommShrink", [&]() -> Status {
     TRY(comm::checkComm(comm, "CommShrink"));
@@ -25,13 +31,14 @@ TUTTI_API(ncclResult_t, CommShrink,
     if (excludeRanksCount <= 0) {
       return fail(ncclInvalidArgument, "CommShrink : {} ranks to exclude: name at least one", excludeRanksCount);
     }
-    if ((shrinkFlags & ~NCCL_SHRINK_ABORT) == 0) TRY(comm::checkReady(*comm, "CommShrink"));
-    if (std::count(excludeRanksList, excludeRanksList + excludeRanksCount, comm::commUserRank(*comm)) > 0) {
-      return fail(ncclInvalidArgument,
-                  "CommShrink : rank {} is in the list of ranks to exclude: only the others call it",
-                  comm::commUserRank(*comm));
+    if ((shrinkFlags & ~NCCL_SHRINK_ABORT) != 0) {
+      return fail(ncclInvalidArgument, "CommShrink : invalid flags {:#x}: NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT",
+                  static_cast<unsigned>(shrinkFlags));
     }
-    return api::notYet("ncclCommShrink");
+    const bool abortFirst = shrinkFlags == NCCL_SHRINK_ABORT;
+    if (!abortFirst) TRY(comm::checkReady(*comm, "CommShrink"));
+    const std::span<const int> exclude(excludeRanksList, static_cast<std::size_t>(excludeRanksCount));
+    return comm::shrinkComm({comm, exclude, newcomm, config, abortFirst}).status();
   });
 }
 
@@ -39,26 +46,20 @@ TUTTI_API(ncclResult_t, CommGetUniqueId, (ncclComm_t comm, ncclUniqueId* uniqueI
   return api::api("ncclCommGetUniqueId", [&]() -> Status {
     TRY(api::checkUsable(comm, "CommGetUniqueId"));
     TRY(api::checkPointer(uniqueId, "CommGetUniqueId", "uniqueId"));
-    return api::notYet("ncclCommGetUniqueId");
+    ASSIGN(*uniqueId, comm::makeGrowthId(*comm));
+    return {};
   });
 }
 
 TUTTI_API(ncclResult_t, CommGrow,
-          (ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank, ncclComm_t* newcomm, ncclConfig_t*)) {
+          (ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank, ncclComm_t* newcomm,
+           ncclConfig_t* config)) {
   return api::apiInGroup("ncclCommGrow", [&]() -> Status {
     TRY(api::checkPointer(newcomm, "CommGrow", "newcomm"));
     if (comm != nullptr) TRY(api::checkUsable(comm, "CommGrow"));
-    if (nRanks <= 0 || (comm != nullptr && nRanks <= comm::commCount(*comm))) {
-      return fail(ncclInvalidArgument, "CommGrow : {} ranks are not more than there are", nRanks);
-    }
-    if (comm != nullptr && rank != -1) {
-      return fail(ncclInvalidArgument, "CommGrow : invalid rank {}: members keep theirs and pass -1", rank);
-    }
-    if (comm == nullptr && (rank < 0 || rank >= nRanks)) {
-      return fail(ncclInvalidArgument, "CommGrow : invalid rank {} of {}", rank, nRanks);
-    }
     if (comm == nullptr) TRY(api::checkPointer(uniqueId, "CommGrow", "uniqueId"));
-    return api::notYet("ncclCommGrow");
+    if (nRanks <= 0) return fail(ncclInvalidArgument, "CommGrow : invalid number of ranks {}", nRanks);
+    return comm::growComm({comm, nRanks, uniqueId, rank, newcomm, config}).status();
   });
 }
 

@@ -11,8 +11,8 @@
 #include "comm/ending/revoke.h"
 #include "comm/enqueue/group.h"
 #include "comm/enqueue/group_work.h"
-#include "comm/enqueue/run_group.h"
-#include "comm/init/init.h"
+#include "comm/enqueue/start_job.h"
+#include "comm/making.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
@@ -40,12 +40,10 @@ std::uint64_t hashOf(const ncclUniqueId& id) {
   return hashBytes(std::as_bytes(std::span(id.internal)));
 }
 
-/// Makes the object; nothing that could wait.
-Result<std::unique_ptr<ncclComm>> makeComm(const InitRequest& request, const gpu::Driver& driver, int device) {
+Result<Progress> initOnDevice(const InitRequest& request, const gpu::Driver& driver, int device) {
+  TRY(checkRequest(request));
   CommSettings settings = currentCommSettings();
-  ncclConfig_t environment = settings.configOverrides;
-  if (!settings.netName.empty()) environment.netName = settings.netName.c_str();
-  ASSIGN(Config config, parseConfig(request.config, environment));
+  ASSIGN(Config config, configOf(request.config, nullptr, settings));
   ASSIGN(const gpu::CudaDeviceFacts facts, gpu::readDeviceFacts(driver, device));
   CommIdentity identity{request.rank,
                         request.nRanks,
@@ -53,53 +51,10 @@ Result<std::unique_ptr<ncclComm>> makeComm(const InitRequest& request, const gpu
                         facts.nvmlIndex,
                         facts.busId,
                         hashOf(request.ids.front()),
-                        std::string(request.function)};
-  CommOptions options{.timeout = settings.bootstrap.timeout,
-                      .peerTimeout = settings.bootstrap.peerTimeout,
-                      .stallAfter = settings.stallAfter,
-                      .allowRanksOfOneDevice = settings.allowRanksOfOneDevice,
-                      .checkPointers = settings.checkPointers,
-                      .hostKernelsPath = settings.hostKernelsPath};
-  return std::make_unique<ncclComm>(std::move(identity), std::move(config),
-                                    std::make_shared<const CommSettings>(std::move(settings)), std::move(options));
-}
-
-/// The deferred part: now, at the group's end, or in the background.
-Result<Progress> startJob(ncclComm& comm, JobKind kind, std::function<Status()> body, bool wait) {
-  Job job{&comm, kind, std::move(body)};
-  if (GroupWork* group = openGroup()) {
-    TRY(group->add(std::move(job)));
-    return Progress::Done;
-  }
-  GroupWork alone;
-  alone.forceBlocking = wait;
-  TRY(alone.add(std::move(job)));
-  return runGroup(alone);
-}
-
-Result<Progress> initOnDevice(const InitRequest& request, const gpu::Driver& driver, int device) {
-  TRY(checkRequest(request));
-  ASSIGN(auto made, makeComm(request, driver, device));
-  if (GroupWork* group = openGroup()) TRY(group->admit(*made));
-  ncclComm* const comm = made.release();  // the application owns it from here on
-  // Taken before the handle is shown: another thread may abort it at once, and must wait for the init to leave.
-  auto pass = std::make_shared<CallGate::Pass>(comm->gate);
-  *request.comm = comm;
-  auto mayDrop = std::make_shared<bool>(false);
-  const bool dropFailed = request.plain && groupDepth() == 0;
-  std::vector<ncclUniqueId> ids(request.ids.begin(), request.ids.end());
-  auto body = [comm, pass = std::move(pass), mayDrop, dropFailed, ids = std::move(ids)] {
-    const Status status = runInit(*comm, ids);
-    // From here on the communicator is ours to free, unless somebody is aborting it already.
-    if (!status.ok() && dropFailed) *mayDrop = !comm->progress.ending.exchange(true);
-    return status;
-  };
-  Result<Progress> started = startJob(*comm, JobKind::Init, std::move(body), request.plain);
-  if (*mayDrop) {
-    *request.comm = nullptr;
-    endFailedInit(comm);
-  }
-  return started;
+                        std::string(request.function),
+                        {}};
+  return startInit(makeComm(std::move(identity), std::move(config), std::move(settings)), request.comm,
+                   joinByIds({request.ids.begin(), request.ids.end()}), request.plain);
 }
 
 Status checkDevices(const gpu::Driver& driver, int nDevices, const int* devices) {
@@ -121,6 +76,13 @@ Status checkDevices(const gpu::Driver& driver, int nDevices, const int* devices)
     used[static_cast<std::size_t>(device)] = true;
   }
   return {};
+}
+
+/// What goes on in the background, in words.
+std::string pendingCall(const ncclComm& comm) {
+  if (comm.progress.starting.load()) return "its init by " + comm.identity.function;
+  if (const char* const call = comm.progress.pending.load()) return call;
+  return "a group of operations";
 }
 
 /// After a failed group the application has no use for the objects: it only learns that init failed.
@@ -198,8 +160,8 @@ Status checkReady(ncclComm& comm, std::string_view label) {
     case ncclInProgress:
       return fail(ncclInvalidArgument,
                   "{} : attempt to use communicator {} before the previous operation returned "
-                  "ncclSuccess",
-                  label, fmt::ptr(&comm));
+                  "ncclSuccess: {} is still in progress, poll ncclCommGetAsyncError",
+                  label, fmt::ptr(&comm), pendingCall(comm));
     case ncclUnhandledCudaError:
     case ncclSystemError:
     case ncclInternalError:
@@ -272,6 +234,7 @@ Result<Progress> finalizeComm(ncclComm& comm) {
   if (comm.progress.finalized.exchange(true)) {
     return fail(ncclInvalidArgument, "CommFinalize : the communicator was finalized before");
   }
+  comm.progress.pending = "ncclCommFinalize";
   return startJob(
       comm, JobKind::Finalize,
       [&comm] {

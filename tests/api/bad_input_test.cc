@@ -260,6 +260,16 @@ std::vector<Row> rowsWithCommunicator() {
        ncclInvalidArgument, "excludeRanksList argument is NULL"},
       {"ShrinkOneself", [](ncclComm_t c) { return ncclCommShrink(c, list, 1, &child, nullptr, 0); },
        ncclInvalidArgument, "rank 0 is in the list"},
+      {"ShrinkNoOutput", [](ncclComm_t c) { return ncclCommShrink(c, list, 1, nullptr, nullptr, 0); },
+       ncclInvalidArgument, "newcomm argument is NULL"},
+      {"ShrinkBadFlags", [](ncclComm_t c) { return ncclCommShrink(c, list, 1, &child, nullptr, 2); },
+       ncclInvalidArgument, "invalid flags 0x2"},
+      {"GetUniqueIdNoOutput", [](ncclComm_t c) { return ncclCommGetUniqueId(c, nullptr); }, ncclInvalidArgument,
+       "uniqueId argument is NULL"},
+      {"GrowNoOutput", [](ncclComm_t c) { return ncclCommGrow(c, 9, nullptr, -1, nullptr, nullptr); },
+       ncclInvalidArgument, "newcomm argument is NULL"},
+      {"GrowToNothing", [](ncclComm_t c) { return ncclCommGrow(c, 0, nullptr, -1, &child, nullptr); },
+       ncclInvalidArgument, "invalid number of ranks 0"},
       {"WindowWithoutBuffer", [](ncclComm_t c) { return ncclCommWindowRegister(c, nullptr, 8, &window, 0); },
        ncclInvalidArgument, "buff argument is NULL"},
       {"DeregisterUnknown", [](ncclComm_t c) { return ncclCommDeregister(c, list); }, ncclInvalidUsage,
@@ -272,9 +282,6 @@ std::vector<Row> rowsWithCommunicator() {
 
 /// Calls in which nothing is wrong but that tutti does not have them yet.
 std::vector<Row> rowsNotYet() {
-  static int other[] = {1};
-  static ncclComm_t child;
-  static ncclUniqueId id;
   static std::uint64_t number;
   static ncclWaitSignalDesc_t oneSignal{1, 1, 0, 0};
   static ncclDevCommRequirements_t requirements = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
@@ -283,10 +290,6 @@ std::vector<Row> rowsNotYet() {
   const auto add = [&rows](const std::string& name, std::function<ncclResult_t(ncclComm_t)> call) {
     rows.push_back({name, std::move(call), ncclInvalidUsage, "tutti does not support nccl" + name + " yet"});
   };
-  add("CommSplit", [](ncclComm_t c) { return ncclCommSplit(c, 0, 0, &child, nullptr); });
-  add("CommShrink", [](ncclComm_t c) { return ncclCommShrink(c, other, 1, &child, nullptr, NCCL_SHRINK_DEFAULT); });
-  add("CommGrow", [](ncclComm_t c) { return ncclCommGrow(c, 3, &id, -1, &child, nullptr); });
-  add("CommGetUniqueId", [](ncclComm_t c) { return ncclCommGetUniqueId(c, &id); });
   add("CommSuspend", [](ncclComm_t c) { return ncclCommSuspend(c, NCCL_SUSPEND_MEM); });
   add("CommResume", [](ncclComm_t c) { return ncclCommResume(c); });
   add("CommMemStats", [](ncclComm_t c) { return ncclCommMemStats(c, ncclStatGpuMemTotal, &number); });

@@ -89,6 +89,11 @@ void freeOrBequeath(ncclComm* comm) {
 
 }  // namespace
 
+Status awaitKernels(ncclComm& comm) {
+  const std::string why = whatKernelsStillDo(comm);
+  return why.empty() ? Status() : fail(ncclUnhandledCudaError, "{}: {}", describeComm(comm), why);
+}
+
 Status prepareWatch(ncclComm& comm) {
   return KernelWatch::prepare(comm);
 }
@@ -181,6 +186,8 @@ bool callsLeave(ncclComm& comm, Deadline deadline) {
 
 /// Frees a communicator whose abort is raised and whose end the caller has claimed.
 Status finishAbort(ncclComm* comm, std::string_view how = "Abort") {
+  comm->births.stop(Births::Tie::Life, Status(ncclInvalidUsage),
+                    fmt::format("the communicator that this one was to be made from has ended: {}", kAbortedHere));
   const bool revoked = comm->progress.revocation.begun();
   revoked ? wakeQuietly(*comm) : tellPeers(*comm);
   if (!callsLeave(*comm, Deadline::in(kLeaveBound))) {

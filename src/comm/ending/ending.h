@@ -27,6 +27,10 @@ void lookAtKernels();
 /// communicator fails. Does nothing for a communicator that never came up.
 Status flushComm(ncclComm& comm);
 
+/// Waits for the kernels of a communicator whose abort is raised. ncclUnhandledCudaError where they do not leave within
+/// ten seconds, or their device has failed.
+Status awaitKernels(ncclComm& comm);
+
 /// Frees everything, whatever state the communicator is in. Nobody may be inside it any more. If kernels do not leave
 /// in time, their memory stays allocated and a warning says so.
 void releaseComm(ncclComm* comm, std::string_view how);

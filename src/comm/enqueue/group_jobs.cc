@@ -1,5 +1,6 @@
 #include "comm/enqueue/group_jobs.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <string>
@@ -36,6 +37,19 @@ class FirstError {
   std::string text_;
 };
 
+/// Children of one parent are made one after the other: the others' ranks are told apart by that order.
+void addInOrder(std::vector<Job>& jobs, Job job) {
+  const auto before = std::find_if(jobs.begin(), jobs.end(), [&](const Job& other) {
+    return job.kind == JobKind::Child && other.kind == JobKind::Child && other.comm == job.comm;
+  });
+  if (before == jobs.end()) return jobs.push_back(std::move(job));
+  before->body = [first = std::move(before->body), second = std::move(job.body)] {
+    const Status earlier = first();
+    const Status later = second();
+    return earlier.ok() ? later : earlier;
+  };
+}
+
 }  // namespace
 
 Status runTogether(const std::vector<std::function<Status()>>& bodies,
@@ -64,26 +78,30 @@ Status runTogether(const std::vector<std::function<Status()>>& bodies,
 }
 
 Status runJobs(GroupWork& work, JobKind kind) {
-  std::vector<std::function<Status()>> bodies;
-  std::vector<ncclComm*> comms;
+  const auto inTurn = [kind](const Job& job) {
+    return job.kind == kind || (kind == JobKind::Init && job.kind == JobKind::Child);
+  };
+  std::vector<Job> jobs;
   for (Job& job : work.jobs) {
-    if (job.kind != kind) continue;
-    bodies.push_back(std::move(job.body));
-    comms.push_back(job.comm);
+    if (inTurn(job)) addInOrder(jobs, std::move(job));
   }
-  std::erase_if(work.jobs, [kind](const Job& job) { return job.kind == kind; });
-  if (bodies.empty()) return {};
+  std::erase_if(work.jobs, inTurn);
+  if (jobs.empty()) return {};
+  std::vector<std::function<Status()>> bodies;
+  for (Job& job : jobs) bodies.push_back(std::move(job.body));
   const Status status = runTogether(bodies, [&](std::size_t failed, Status why) {
-    // The others' ends do not depend on this one.
-    if (kind == JobKind::Revoke || kind == JobKind::End) return;
-    for (std::size_t i = 0; i < comms.size(); ++i) {
+    // The others' ends do not depend on this one, nor does anything on a child.
+    if (kind == JobKind::Revoke || kind == JobKind::End || jobs[failed].kind == JobKind::Child) return;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (jobs[i].kind == JobKind::Child) continue;
       // An init that failed has said so itself, unless it threw or there was no thread to run it on.
-      if (i != failed || kind == JobKind::Init) comms[i]->abort.raise(why, lastErrorText());
+      if (i != failed || kind == JobKind::Init) jobs[i].comm->abort.raise(why, lastErrorText());
     }
   });
-  if (kind != JobKind::Init) return status;
-  // Also where there was no thread to run it on.
-  for (ncclComm* comm : comms) comm->progress.starting.store(false, std::memory_order_release);
+  for (const Job& job : jobs) {
+    // Also where there was no thread to run it on.
+    if (job.kind == JobKind::Init) job.comm->progress.starting.store(false, std::memory_order_release);
+  }
   return status;
 }
 

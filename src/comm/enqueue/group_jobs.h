@@ -16,7 +16,7 @@ namespace tutti::comm {
 Status runTogether(const std::vector<std::function<Status()>>& bodies,
                    const std::function<void(std::size_t, Status)>& onError);
 
-/// Runs the group's jobs of one kind, and takes them out of it.
+/// Runs the group's jobs of one kind, and takes them out of it; with those of Init those of Child.
 Status runJobs(GroupWork& work, JobKind kind);
 
 }  // namespace tutti::comm

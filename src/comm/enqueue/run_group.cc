@@ -87,22 +87,31 @@ Status carryOut(GroupWork& work) {
 Result<Progress> carryOutInBackground(GroupWork&& taken) {
   const auto work = std::make_shared<GroupWork>(std::move(taken));
   std::vector<ncclComm*> comms;
-  for (const Job& job : work->jobs) comms.push_back(job.comm);
-  for (const auto& one : work->comms()) comms.push_back(&one->comm());
+  std::vector<ncclComm*> concerned;  // by a failure
+  for (const Job& job : work->jobs) {
+    comms.push_back(job.comm);
+    if (job.kind != JobKind::Child) concerned.push_back(job.comm);
+  }
+  for (const auto& one : work->comms()) {
+    // Of what its jobs are called: else it is the operations that go on.
+    if (std::find(comms.begin(), comms.end(), &one->comm()) == comms.end()) one->comm().progress.pending = nullptr;
+    comms.push_back(&one->comm());
+    concerned.push_back(&one->comm());
+  }
   // Shown before it begins: whoever aborts or asks meanwhile must find it.
   const std::shared_ptr<BackgroundTask> task = BackgroundTask::idle();
   for (ncclComm* comm : comms) {
     const std::lock_guard lock(comm->progress.mutex);
     comm->progress.task = task;
   }
-  const Status started = task->run([work, comms] {
+  const Status started = task->run([work, concerned] {
     const Status status = carryOut(*work);
     if (status.ok()) return status;
-    for (ncclComm* comm : comms) comm->abort.raise(status, lastErrorText());
+    for (ncclComm* comm : concerned) comm->abort.raise(status, lastErrorText());
     return status;
   });
   if (started.ok()) return Progress::Pending;
-  for (ncclComm* comm : comms) comm->abort.raise(started, lastErrorText());
+  for (ncclComm* comm : concerned) comm->abort.raise(started, lastErrorText());
   dropWork(*work, started);
   return started;
 }

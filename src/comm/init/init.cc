@@ -56,8 +56,9 @@ class StageClock {
 
 void logPhase(const ncclComm& comm, std::string_view what) {
   const CommIdentity& id = comm.identity;
-  info(kInit, "{} comm {} rank {} nranks {} cudaDev {} nvmlDev {} busId {:x} commId {:#x} - Init {}", id.function,
-       fmt::ptr(&comm), id.rank, id.nRanks, id.cudaDevice, id.nvmlDevice, id.busId, id.commId, what);
+  info(kInit, "{} comm {} rank {} nranks {} cudaDev {} nvmlDev {} busId {:x} commId {:#x}{} Init {}", id.function,
+       fmt::ptr(&comm), id.rank, id.nRanks, id.cudaDevice, id.nvmlDevice, id.busId, id.commId,
+       id.origin.empty() ? " -" : " " + id.origin + "-", what);
 }
 
 void logTimings(const ncclComm& comm, const StageClock& clock) {
@@ -69,8 +70,8 @@ void logTimings(const ncclComm& comm, const StageClock& clock) {
        clock.of(Stage::Graphs), clock.of(Stage::Connections), clock.of(Stage::Rest));
 }
 
-Status runStages(ncclComm& comm, const std::vector<ncclUniqueId>& ids, StageClock& clock) {
-  TRY(joinBootstrap(comm, ids));
+Status runStages(ncclComm& comm, const JoinStep& join, StageClock& clock) {
+  TRY(joinBootstrap(comm, join));
   clock.book(Stage::Bootstrap);
   TRY(openDevice(comm));
   clock.book(Stage::Kernels);
@@ -114,10 +115,10 @@ Status causeOf(ncclComm& comm, Status own) {
 
 }  // namespace
 
-Status runInit(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
+Status runInit(ncclComm& comm, const JoinStep& join) {
   logPhase(comm, "START");
   StageClock clock;
-  const Status status = causeOf(comm, runGuarded([&] { return runStages(comm, ids, clock); }));
+  const Status status = causeOf(comm, runGuarded([&] { return runStages(comm, join, clock); }));
   if (!status.ok()) {
     comm.progress.initResult.store(status.code());
     failComm(comm, status);

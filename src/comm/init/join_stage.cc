@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <span>
+#include <utility>
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
@@ -32,9 +33,15 @@ void onPeerLost(ncclComm& comm, const bootstrap::PeerLost& lost) {
 
 }  // namespace
 
-Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
+JoinStep joinByIds(std::vector<ncclUniqueId> ids) {
+  return [ids = std::move(ids)](bootstrap::JoinOptions& options) {
+    options.ids = ids;
+    return bootstrap::Bootstrap::join(options);
+  };
+}
+
+Status joinBootstrap(ncclComm& comm, const JoinStep& join) {
   bootstrap::JoinOptions options;
-  options.ids = ids;
   options.rank = comm.identity.rank;
   options.nRanks = comm.identity.nRanks;
   options.device = comm.identity.cudaDevice;
@@ -44,7 +51,7 @@ Status joinBootstrap(ncclComm& comm, const std::vector<ncclUniqueId>& ids) {
   options.onState = [&comm](int rank, std::span<const std::byte> state) {
     if (!comm.revokedPeers.hear(rank, state)) comm.stalls.hear(rank, state);
   };
-  ASSIGN(comm.parts.bootstrap, bootstrap::Bootstrap::join(options));
+  ASSIGN(comm.parts.bootstrap, join(options));
   noteJoined(comm);
   return {};
 }

@@ -122,6 +122,21 @@ void reconcile(ncclConfig_t& config) {
   }
 }
 
+/// With what the environment says and what nobody has said; the strings become its own.
+Config complete(ncclConfig_t values, const ncclConfig_t& environment) {
+  applyEnvironment(values, environment);
+  applyDefaults(values);
+  reconcile(values);
+
+  Config config;
+  config.netName = values.netName != nullptr ? values.netName : "";
+  config.commName = values.commName != nullptr ? values.commName : "";
+  values.netName = nullptr;
+  values.commName = nullptr;
+  config.values = values;
+  return config;
+}
+
 }  // namespace
 
 ncclConfig_t undefinedConfig() {
@@ -136,17 +151,14 @@ Result<Config> parseConfig(const ncclConfig_t* user, const ncclConfig_t& environ
     TRY(checkValues(values));
     logSettings(values);
   }
-  applyEnvironment(values, environment);
-  applyDefaults(values);
-  reconcile(values);
+  return complete(values, environment);
+}
 
-  Config config;
-  config.netName = values.netName != nullptr ? values.netName : "";
-  config.commName = values.commName != nullptr ? values.commName : "";
-  values.netName = nullptr;
-  values.commName = nullptr;
-  config.values = values;
-  return config;
+Config inheritConfig(const Config& parent, const ncclConfig_t& environment) {
+  ncclConfig_t values = parent.values;
+  if (!parent.netName.empty()) values.netName = parent.netName.c_str();
+  if (!parent.commName.empty()) values.commName = parent.commName.c_str();
+  return complete(values, environment);
 }
 
 }  // namespace tutti::comm

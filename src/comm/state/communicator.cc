@@ -51,6 +51,10 @@ ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configurat
       options(std::move(asked)),
       redOps(reinterpret_cast<std::uintptr_t>(this)) {
   progress.awaited = std::make_shared<tutti::comm::AwaitedPeers>();
+  abort.addListener([this](tutti::Status why) {
+    births.stop(tutti::comm::Births::Tie::Health, why,
+                fmt::format("the communicator that this one was to be made from has failed: {}", abort.text()));
+  });
   tutti::comm::LivingComms::instance().add(*this);
 }
 

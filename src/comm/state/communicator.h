@@ -15,6 +15,7 @@
 #include "comm/diagnosis/stall_state.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/settings/config.h"
+#include "comm/state/births.h"
 #include "comm/state/call_gate.h"
 #include "comm/state/lost_peer.h"
 #include "comm/state/red_ops.h"
@@ -60,8 +61,9 @@ struct CommIdentity {
   int cudaDevice = 0;
   int nvmlDevice = -1;  ///< number that nvidia-smi gives the device, -1: unknown
   std::int64_t busId = 0;
-  std::uint64_t commId = 0;  ///< hash of the unique id
+  std::uint64_t commId = 0;  ///< hash of the unique id; of a child: of its parent's and of how it was made
   std::string function;      ///< the API function that made it
+  std::string origin;        ///< of a child: "parent 0x… childCount …", for its log lines
 };
 
 /// What is asked of its settings at every step; constant like its name.
@@ -119,7 +121,9 @@ struct CommProgress {
   std::atomic<bool> finalized{false};
   std::atomic<bool> destroying{false};  ///< its ncclCommDestroy has begun, and waits perhaps
   Revocation revocation;
-  std::atomic<bool> ending{false};  ///< somebody frees it: nobody else may
+  std::atomic<const char*> pending{nullptr};  ///< the call that goes on in the background, if it has a name
+  std::atomic<int> children{0};               ///< how many it was asked for
+  std::atomic<bool> ending{false};            ///< somebody frees it: nobody else may
   std::atomic<std::uint64_t> opCount{0};
   std::atomic<const char*> connecting{nullptr};  ///< the operation whose call waits to be connected with peers
   std::shared_ptr<AwaitedPeers> awaited;         ///< whom that waits for; never null
@@ -143,6 +147,7 @@ struct ncclComm {
   const tutti::comm::CommOptions options;                           ///< of `settings`
   tutti::Abort abort;
   tutti::comm::LostPeer lostPeer{abort};
+  tutti::comm::Births births;  ///< of its children
   tutti::comm::CallGate gate;
   tutti::comm::RedOpTable redOps;
   tutti::comm::GraphRefs graphs;  ///< that contain its operations

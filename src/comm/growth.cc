@@ -1,0 +1,146 @@
+#include "comm/growth.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/invitations.h"
+#include "bootstrap/join_options.h"
+#include "bootstrap/unique_id.h"
+#include "comm/lifecycle.h"
+#include "comm/making.h"
+#include "comm/settings/comm_settings.h"
+#include "comm/state/communicator.h"
+#include "gpu/context.h"
+#include "gpu/driver.h"
+
+namespace tutti::comm {
+
+namespace {
+
+using bootstrap::Invitations;
+using bootstrap::Lineage;
+
+Lineage lineageOf(const ncclComm& comm) {
+  return {comm.identity.nRanks, comm.parts.bootstrap->commHash()};
+}
+
+Result<Lineage> lineageOf(const ncclUniqueId& id) {
+  ASSIGN(const bootstrap::UniqueId decoded, bootstrap::decodeUniqueId(id));
+  if (decoded.parent.size > 0) return decoded.parent;
+  return fail(ncclInvalidArgument,
+              "CommGrow : the id was made by ncclGetUniqueId: to grow takes one of ncclCommGetUniqueId");
+}
+
+Status checkSize(const Lineage& parent, int nRanks) {
+  if (nRanks > parent.size) return {};
+  return fail(ncclInvalidArgument, "CommGrow : {} ranks are not more than the {} that there are", nRanks, parent.size);
+}
+
+/// The same on all ranks, whether they have the id yet or not.
+std::uint64_t nameOf(const Lineage& parent, int nRanks) {
+  return hashBytes(std::as_bytes(std::span(&nRanks, 1)), parent.name);
+}
+
+/// What a member grows by: the id that it was given, or has made itself, both of which are told to the others where
+/// nobody else would; unset: it will be told.
+Result<std::optional<ncclUniqueId>> idOfMember(ncclComm& comm, const ncclUniqueId* given) {
+  const std::shared_ptr<Invitations> invitations = comm.parts.bootstrap->invitations();
+  std::optional<ncclUniqueId> id;
+  if (given != nullptr) id = *given;
+  if (!id) id = invitations->unusedOfOurs();
+  if (!id) return id;
+  ASSIGN(const Lineage parent, lineageOf(*id));
+  if (parent != lineageOf(comm)) {
+    return fail(ncclInvalidArgument,
+                "CommGrow : the id was made to grow another communicator, of {} ranks; this one has {}", parent.size,
+                comm.identity.nRanks);
+  }
+  TRY(invitations->use(*id));
+  if (invitations->isOurs(*id)) comm.parts.bootstrap->invite(*id);
+  return id;
+}
+
+/// Waits for the id where there is none yet. Nothing of the parent is needed for it: the application may destroy it.
+JoinStep joinWhenInvited(std::optional<ncclUniqueId> id, std::shared_ptr<Invitations> invitations) {
+  return [id, invitations = std::move(invitations)](
+             bootstrap::JoinOptions& options) -> Result<std::unique_ptr<bootstrap::Bootstrap>> {
+    std::optional<ncclUniqueId> by = id;
+    if (!by) {
+      ASSIGN(by, invitations->take(Deadline::in(options.settings.timeout), *options.abort));
+    }
+    return joinByIds({*by})(options);
+  };
+}
+
+Result<Progress> growMember(const GrowRequest& request) {
+  ncclComm& comm = *request.comm;
+  if (request.rank != -1) {
+    return fail(ncclInvalidArgument, "CommGrow : invalid rank {}: rank {} is a member, keeps its number and says -1",
+                request.rank, comm.identity.rank);
+  }
+  const Lineage parent = lineageOf(comm);
+  TRY(checkSize(parent, request.nRanks));
+  CommSettings settings = currentCommSettings();
+  ASSIGN(Config config, configOf(request.config, &comm.config, settings));
+  ASSIGN(const std::optional<ncclUniqueId> id, idOfMember(comm, request.id));
+  CommIdentity identity = comm.identity;
+  identity.nRanks = request.nRanks;
+  identity.commId = nameOf(parent, request.nRanks);
+  identity.function = "ncclCommGrow";
+  identity.origin.clear();
+  info(kInit, "ncclCommGrow: existing rank {} creating new communicator with {} total ranks", identity.rank,
+       request.nRanks);
+  return startInit(makeComm(std::move(identity), std::move(config), std::move(settings)), request.newcomm,
+                   joinWhenInvited(id, comm.parts.bootstrap->invitations()), false);
+}
+
+Result<Progress> growByNewRank(const GrowRequest& request) {
+  ASSIGN(const Lineage parent, lineageOf(*request.id));
+  TRY(checkSize(parent, request.nRanks));
+  if (request.rank < parent.size || request.rank >= request.nRanks) {
+    return fail(ncclInvalidArgument,
+                "CommGrow : invalid rank {}: the communicator has {} ranks and grows to {}, so new ones are {}..{}",
+                request.rank, parent.size, request.nRanks, parent.size, request.nRanks - 1);
+  }
+  ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
+  ASSIGN(const int device, gpu::currentDevice(*driver));
+  ASSIGN(const gpu::CudaDeviceFacts facts, gpu::readDeviceFacts(*driver, device));
+  CommSettings settings = currentCommSettings();
+  ASSIGN(Config config, configOf(request.config, nullptr, settings));
+  CommIdentity identity{request.rank,   request.nRanks,
+                        device,         facts.nvmlIndex,
+                        facts.busId,    nameOf(parent, request.nRanks),
+                        "ncclCommGrow", {}};
+  info(kInit, "ncclCommGrow: new rank {} creating new communicator with {} total ranks", request.rank, request.nRanks);
+  return startInit(makeComm(std::move(identity), std::move(config), std::move(settings)), request.newcomm,
+                   joinByIds({*request.id}), false);
+}
+
+}  // namespace
+
+Result<ncclUniqueId> makeGrowthId(ncclComm& comm) {
+  const CommSettings settings = currentCommSettings();
+  if (!settings.bootstrap.commId.empty()) {
+    return fail(ncclInvalidUsage,
+                "CommGetUniqueId : NCCL_COMM_ID is set ({}): communicators that are made through that address cannot "
+                "grow",
+                settings.bootstrap.commId);
+  }
+  ASSIGN(const ncclUniqueId id, bootstrap::createUniqueId(settings.bootstrap, lineageOf(comm)));
+  comm.parts.bootstrap->invitations()->addOurs(id);
+  return id;
+}
+
+Result<Progress> growComm(const GrowRequest& request) {
+  *request.newcomm = nullptr;
+  if (request.comm != nullptr) return growMember(request);
+  TRY(startLibrary());
+  logVersion(false, versionText());
+  return growByNewRank(request);
+}
+
+}  // namespace tutti::comm

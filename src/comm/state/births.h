@@ -1,0 +1,57 @@
+// Communicators that are being made out of another one.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <string>
+
+#include "base/abort.h"
+
+namespace tutti::comm {
+
+/// Ends the making of children with their parent. Any thread.
+class Births {
+ public:
+  /// What ends a birth.
+  enum class Tie : std::uint8_t {
+    Health,  ///< a failure of the parent: it may be what holds the child up
+    Life,    ///< its abort by the application alone: the child is made because the parent has failed
+  };
+
+  /// One child; from begin() until this is destroyed.
+  class Birth {
+   public:
+    Birth(const Birth&) = delete;
+    ~Birth();
+
+   private:
+    friend class Births;
+    struct Entry {
+      Abort* child;
+      Tie tie;
+    };
+    Birth(Births& all, std::list<Entry>::iterator place) : all_(all), place_(place) {}
+    Births& all_;
+    std::list<Entry>::iterator place_;
+  };
+
+  /// `child` is raised if the parent ends meanwhile; now, if it has.
+  [[nodiscard]] Birth begin(Abort& child, Tie tie);
+  /// Ends all births with that tie, after Life those with Health as well; also those that begin later.
+  void stop(Tie reason, Status why, const std::string& text);
+
+ private:
+  struct Stop {
+    Status why;
+    std::string text;
+  };
+  static void raise(Abort& child, const Stop& stop) { child.raise(stop.why, stop.text, stop.text); }
+
+  std::mutex mutex_;
+  std::list<Birth::Entry> entries_;
+  Stop health_;  ///< why what is tied so was stopped; ok: it was not
+  Stop life_;
+};
+
+}  // namespace tutti::comm
