@@ -30,17 +30,17 @@ void detail::RegisteredMemoryTraits::close(Type held) {
   giveBack(held, &Driver::cuMemHostUnregister, "cuMemHostUnregister");
 }
 
-Result<DeviceBuffer> DeviceBuffer::create(const Device& device, std::size_t bytes, std::string_view about) {
+Result<DeviceBuffer> DeviceBuffer::create(const Device& device, std::size_t bytes, const MemoryUse& use) {
   const Driver& driver = device.driver();
   ASSIGN(const ContextGuard guard, device.enter());
   CUdeviceptr address = 0;
   const CUresult result = driver.cuMemAlloc(&address, bytes);
   if (result != CUDA_SUCCESS) {
-    return checkCu(driver, result, CuCall{"cuMemAlloc", device.ordinal(), bytes, std::string(about)});
+    return checkCu(driver, result, CuCall{"cuMemAlloc", device.ordinal(), bytes, std::string(use.about)});
   }
-  DeviceBuffer buffer({&device, address}, bytes);
+  DeviceBuffer buffer({&device, address}, bytes, use);
   TRY(zeroDevice(device, address, bytes));
-  trace(kAlloc, "{} bytes on device {} at {:#x} for {}", bytes, device.ordinal(), address, about);
+  trace(kAlloc, "{} bytes on device {} at {:#x} for {}", bytes, device.ordinal(), address, use.about);
   return buffer;
 }
 

@@ -8,6 +8,7 @@
 #include "base/handle.h"
 #include "base/status.h"
 #include "gpu/context.h"
+#include "gpu/memory_ledger.h"
 
 namespace tutti::gpu {
 
@@ -26,8 +27,8 @@ struct RegisteredMemoryTraits : PinnedMemoryTraits {
 /// Owns zeroed device memory (cuMemAlloc, so that cuIpcGetMemHandle can share it). The device must outlive it.
 class DeviceBuffer {
  public:
-  /// `bytes` > 0. `about` names the purpose in errors: "slots of channel 3 from rank 1".
-  static Result<DeviceBuffer> create(const Device& device, std::size_t bytes, std::string_view about);
+  /// `bytes` > 0. `use` names the purpose in errors, and the ledger that counts it.
+  static Result<DeviceBuffer> create(const Device& device, std::size_t bytes, const MemoryUse& use);
   const Device& device() const { return *handle_.get().device; }
   CUdeviceptr address() const { return handle_.get().raw; }
   /// The same as a pointer, for views handed to kernels. The host must not dereference it.
@@ -35,7 +36,9 @@ class DeviceBuffer {
   std::size_t size() const { return size_; }
 
  private:
-  DeviceBuffer(detail::DeviceMemoryTraits::Type raw, std::size_t bytes) : handle_(raw), size_(bytes) {}
+  DeviceBuffer(detail::DeviceMemoryTraits::Type raw, std::size_t bytes, const MemoryUse& use)
+      : entry_(use.ledger, use.kind, bytes), handle_(raw), size_(bytes) {}
+  MemoryLedger::Entry entry_;  ///< goes after the memory
   Handle<detail::DeviceMemoryTraits> handle_;
   std::size_t size_ = 0;
 };

@@ -203,5 +203,37 @@ TEST(IpcMemory, IsNoErrorWhereOneCanDoWithoutIt) {
   EXPECT_TRUE(gpu::IpcMemory::openIfAllowed(*device.value(), {}, why).value().has_value());
 }
 
+TEST(MemoryLedger, ALedgerHoldsWhatLives) {
+  FakeDriver fake;
+  const auto device = gpu::Device::create(fake.driver(), 0);
+  ASSERT_TRUE(device.ok());
+  const auto ledger = std::make_shared<gpu::MemoryLedger>();
+  const auto bytes = [&](gpu::MemoryClass kind) { return ledger->bytes(kind); };
+  {
+    auto slots = gpu::DeviceBuffer::create(*device.value(), 100, {"slots", ledger});
+    const auto table = gpu::DeviceBuffer::create(*device.value(), 7, {"table", ledger, gpu::MemoryClass::Persistent});
+    ASSERT_TRUE(slots.ok() && table.ok());
+    EXPECT_EQ(bytes(gpu::MemoryClass::Releasable), 100U);
+    EXPECT_EQ(bytes(gpu::MemoryClass::Persistent), 7U);
+    gpu::DeviceBuffer moved = std::move(slots).value();
+    EXPECT_EQ(bytes(gpu::MemoryClass::Releasable), 100U) << "moving changes nothing";
+    moved = gpu::DeviceBuffer::create(*device.value(), 30, {"slots", ledger}).value();
+    EXPECT_EQ(bytes(gpu::MemoryClass::Releasable), 30U) << "what was assigned over is gone";
+  }
+  EXPECT_EQ(bytes(gpu::MemoryClass::Releasable), 0U);
+  EXPECT_EQ(bytes(gpu::MemoryClass::Persistent), 0U);
+}
+
+TEST(MemoryLedger, WhatCannotBeHadIsInNoLedger) {
+  FakeDriver fake;
+  const auto device = gpu::Device::create(fake.driver(), 0);
+  ASSERT_TRUE(device.ok());
+  const auto ledger = std::make_shared<gpu::MemoryLedger>();
+  expectLog("cuMemAlloc");
+  fake.failNth("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_FALSE(gpu::DeviceBuffer::create(*device.value(), 100, {"slots", ledger}).ok());
+  EXPECT_EQ(ledger->bytes(gpu::MemoryClass::Releasable), 0U);
+}
+
 }  // namespace
 }  // namespace tutti::test

@@ -61,6 +61,8 @@ class Endpoint {
   /// Nobody writes to this side's memory any more: it may be freed with this end. Otherwise, after a failure, it has to
   /// stay for as long as kernels of a peer in this process may reach it.
   virtual void settle() {}
+  /// Lets go of what the peer owns, which may free it from then on. Afterwards this may only be destroyed.
+  virtual void detach() {}
   /// For the "Channel 00/0 : 0[0] -> 1[1] via P2P/IPC" line.
   virtual std::string_view description() const = 0;
   /// Whether that line is printed on both sides, for their descriptions may differ.

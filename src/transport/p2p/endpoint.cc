@@ -13,10 +13,11 @@ namespace tutti::p2p {
 Result<std::unique_ptr<transport::Endpoint>> P2pEndpoint::open(const gpu::Device& device,
                                                                const transport::LinkSpec& link,
                                                                device::Direction direction, bool pulls,
-                                                               std::shared_ptr<const void> deviceOwner) {
+                                                               std::shared_ptr<const void> deviceOwner,
+                                                               std::shared_ptr<gpu::MemoryLedger> ledger) {
   const std::size_t bytes = transport::sharedBytes(direction, link.slotBytes);
   const std::string about = fmt::format("P2P channel {}, {}", link.channel, transport::pairText(link.self, link.peer));
-  ASSIGN(auto own, SharedMemory::create(device, bytes, about, std::move(deviceOwner)));
+  ASSIGN(auto own, SharedMemory::create(device, bytes, {about, std::move(ledger)}, std::move(deviceOwner)));
   std::unique_ptr<P2pEndpoint> endpoint(new P2pEndpoint(link, direction, std::move(own)));
   TRY(endpoint->describe(device, pulls));
   return std::unique_ptr<transport::Endpoint>(std::move(endpoint));
@@ -39,6 +40,11 @@ Status P2pEndpoint::describe(const gpu::Device& device, bool pulls) {
 
 P2pEndpoint::~P2pEndpoint() {
   if (settled_) own_->free();
+}
+
+void P2pEndpoint::detach() {
+  peer_ = {};
+  window_ = {};
 }
 
 transport::ConnectHandle P2pEndpoint::handle() const {

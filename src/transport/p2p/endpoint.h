@@ -19,10 +19,11 @@ namespace tutti::p2p {
 class P2pEndpoint final : public transport::Endpoint {
  public:
   /// `pulls`: the receiver may read the sender's memory where the sender has a window; both sides must say the same.
-  /// `deviceOwner`, which may be null, keeps the device alive.
+  /// `deviceOwner`, which may be null, keeps the device alive; `ledger`, too, counts the memory.
   static Result<std::unique_ptr<transport::Endpoint>> open(const gpu::Device& device, const transport::LinkSpec& link,
                                                            device::Direction direction, bool pulls,
-                                                           std::shared_ptr<const void> deviceOwner = {});
+                                                           std::shared_ptr<const void> deviceOwner = {},
+                                                           std::shared_ptr<gpu::MemoryLedger> ledger = {});
   ~P2pEndpoint() override;
   transport::ConnectHandle handle() const override;
   Status connect(const transport::ConnectHandle& peer) override;
@@ -30,6 +31,7 @@ class P2pEndpoint final : public transport::Endpoint {
   Result<bool> probeCheck() override;
   transport::ConnView view() const override;
   void settle() override { settled_ = true; }
+  void detach() override;
   std::string_view description() const override;
 
  private:

@@ -7,9 +7,9 @@ namespace tutti::p2p {
 using Directory = transport::ProcessDirectory<SharedMemory>;
 
 Result<std::shared_ptr<SharedMemory>> SharedMemory::create(const gpu::Device& device, std::size_t bytes,
-                                                           std::string_view about,
+                                                           const gpu::MemoryUse& use,
                                                            std::shared_ptr<const void> deviceOwner) {
-  ASSIGN(gpu::DeviceBuffer buffer, gpu::DeviceBuffer::create(device, bytes, about));
+  ASSIGN(gpu::DeviceBuffer buffer, gpu::DeviceBuffer::create(device, bytes, use));
   const std::shared_ptr<SharedMemory> memory(new SharedMemory(std::move(buffer), std::move(deviceOwner)));
   Directory::instance().add(memory->address_, memory);
   return memory;

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <optional>
-#include <string_view>
 
 #include "base/status.h"
 #include "gpu/memory.h"
@@ -17,7 +16,8 @@ class SharedMemory {
  public:
   /// `deviceOwner`, which may be null, keeps the device for as long as the memory.
   static Result<std::shared_ptr<SharedMemory>> create(const gpu::Device& device, std::size_t bytes,
-                                                      std::string_view about, std::shared_ptr<const void> deviceOwner);
+                                                      const gpu::MemoryUse& use,
+                                                      std::shared_ptr<const void> deviceOwner);
   SharedMemory(const SharedMemory&) = delete;
   ~SharedMemory();
 

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "gpu/context.h"
+#include "gpu/memory_ledger.h"
 #include "transport/common/transport.h"
 #include "transport/p2p/options.h"
 
@@ -16,10 +17,13 @@ namespace tutti::p2p {
 class P2pTransport final : public transport::Transport {
  public:
   /// `deviceOwner`, which may be null, keeps the device for memory that has to outlive the transport after a failure.
-  P2pTransport(const gpu::Device& device, P2pOptions options, std::shared_ptr<const void> deviceOwner = {})
+  /// `ledger`, which may be null, counts the memory of its ends.
+  P2pTransport(const gpu::Device& device, P2pOptions options, std::shared_ptr<const void> deviceOwner = {},
+               std::shared_ptr<gpu::MemoryLedger> ledger = {})
       : device_(&device),
         options_(options),
         deviceOwner_(std::move(deviceOwner)),
+        ledger_(std::move(ledger)),
         visible_(gpu::DeviceIndex::read(device.driver())) {}
   std::string_view name() const override { return "P2P"; }
   Result<bool> reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
@@ -40,6 +44,7 @@ class P2pTransport final : public transport::Transport {
   const gpu::Device* device_;
   P2pOptions options_;
   std::shared_ptr<const void> deviceOwner_;
+  std::shared_ptr<gpu::MemoryLedger> ledger_;
   Result<gpu::DeviceIndex> visible_;  ///< asked once: there may be as many questions as pairs of ranks
 };
 

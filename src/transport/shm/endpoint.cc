@@ -18,7 +18,8 @@ Result<std::unique_ptr<transport::Endpoint>> ShmEndpoint::open(const Surrounding
                                                                device::Direction direction) {
   const std::string steps =
       fmt::format("counters of SHM channel {}, {}", link.channel, transport::pairText(link.self, link.peer));
-  ASSIGN(gpu::DeviceBuffer buffer, gpu::DeviceBuffer::create(*around.device, transport::kCountersBytes, steps));
+  ASSIGN(gpu::DeviceBuffer buffer,
+         gpu::DeviceBuffer::create(*around.device, transport::kCountersBytes, {steps, around.ledger}));
   std::unique_ptr<ShmEndpoint> endpoint(new ShmEndpoint(around, link, direction, std::move(buffer)));
   TRY(endpoint->createOwn());
   return std::unique_ptr<transport::Endpoint>(std::move(endpoint));

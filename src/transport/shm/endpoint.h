@@ -39,7 +39,8 @@ enum class WindowAnswer : std::uint64_t { None, Reads, ReadsNot };
 /// What the ends of one transport have in common.
 struct Surroundings {
   const gpu::Device* device = nullptr;
-  std::shared_ptr<const void> deviceOwner;  ///< may be null
+  std::shared_ptr<const void> deviceOwner;    ///< may be null
+  std::shared_ptr<gpu::MemoryLedger> ledger;  ///< counts device memory; may be null
   std::shared_ptr<FdServer> server;
   milliseconds patience{};  ///< with a peer that does not hand out its memory
   bool pulls = false;       ///< receivers may read the sender's memory where it has a window

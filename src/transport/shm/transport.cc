@@ -5,10 +5,11 @@
 
 namespace tutti::shm {
 
-ShmTransport::ShmTransport(const gpu::Device& device, ShmOptions options, std::shared_ptr<const void> deviceOwner)
+ShmTransport::ShmTransport(const gpu::Device& device, ShmOptions options, std::shared_ptr<const void> deviceOwner,
+                           std::shared_ptr<gpu::MemoryLedger> ledger)
     : options_(options),
-      around_(new Surroundings{&device, std::move(deviceOwner), std::make_shared<FdServer>(), options.patience,
-                               !options.directDisabled}) {}
+      around_(new Surroundings{&device, std::move(deviceOwner), std::move(ledger), std::make_shared<FdServer>(),
+                               options.patience, !options.directDisabled}) {}
 
 ShmTransport::~ShmTransport() = default;
 

@@ -12,7 +12,8 @@
 
 namespace tutti::gpu {
 class Device;
-}
+class MemoryLedger;
+}  // namespace tutti::gpu
 
 namespace tutti::shm {
 
@@ -22,7 +23,9 @@ struct Surroundings;
 class ShmTransport final : public transport::Transport {
  public:
   /// `deviceOwner`, which may be null, keeps the device for memory that has to outlive the transport after a failure.
-  ShmTransport(const gpu::Device& device, ShmOptions options, std::shared_ptr<const void> deviceOwner = {});
+  /// `ledger`, which may be null, counts the device memory of its ends.
+  ShmTransport(const gpu::Device& device, ShmOptions options, std::shared_ptr<const void> deviceOwner = {},
+               std::shared_ptr<gpu::MemoryLedger> ledger = {});
   ~ShmTransport() override;
   std::string_view name() const override { return "SHM"; }
   Result<bool> reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;

@@ -128,7 +128,7 @@ Status NetEndpoint::joinPool() {
   const std::uint32_t slotBytes = slotBytesOf(path_, device::Protocol::Simple);
   if (!sharesSlots()) return {};
   const SharedShape shape{options_.sharedSlots, slotBytes, slots_.onDevice};
-  ASSIGN(shared_, pools_.get(device_, path_.link.channel, path_.direction, shape));
+  ASSIGN(shared_, pools_.get(device_, path_.link.channel, path_.direction, shape, options_.ledger));
   if (shared_ != nullptr || groups_ == nullptr) return {};
   return fail(ncclInternalError, "{}: other connections of the channel share slots of another shape", path_.text());
 }
@@ -136,7 +136,7 @@ Status NetEndpoint::joinPool() {
 Status NetEndpoint::prepare() {
   TRY(joinPool());
   ASSIGN(const gpu::MemoryWindow window, windowForNetwork());
-  ASSIGN(EndMemory memory, EndMemory::create(device_, path_, slots_.onDevice, shared_.get(), window));
+  ASSIGN(EndMemory memory, EndMemory::create(device_, path_, slots_.onDevice, shared_.get(), window, options_.ledger));
   memory_ = std::make_shared<EndMemory>(std::move(memory));
   if (sharedConnection_ != nullptr) {
     sharedConnection_->connection->keep(shared_);

@@ -10,18 +10,19 @@ constexpr auto kSimple = static_cast<std::size_t>(device::Protocol::Simple);
 }  // namespace
 
 Result<EndMemory> EndMemory::create(const gpu::Device& device, const NetPath& path, bool slotsOnDevice,
-                                    const SharedSlots* shared, const gpu::MemoryWindow& window) {
+                                    const SharedSlots* shared, const gpu::MemoryWindow& window,
+                                    const std::shared_ptr<gpu::MemoryLedger>& ledger) {
   const std::string about = path.text();
   const device::SlotBytes& slotBytes = path.link.slotBytes;
   const EndLayout layout = endLayout(slotBytes, path.direction, slotsOnDevice || shared != nullptr);
   ASSIGN(gpu::PinnedBuffer pinned, gpu::PinnedBuffer::create(device, layout.bytes, about));
-  ASSIGN(gpu::DeviceBuffer steps, gpu::DeviceBuffer::create(device, sizeof(PrivateCounters), about));
+  ASSIGN(gpu::DeviceBuffer steps, gpu::DeviceBuffer::create(device, sizeof(PrivateCounters), {about, ledger}));
   EndMemory memory(path, layout, std::move(pinned), std::move(steps));
   memory.shared_ = shared;
   memory.window_ = window;
   if (slotsOnDevice && shared == nullptr && slotBytes[kSimple] != 0) {
     ASSIGN(gpu::DeviceBuffer slots,
-           gpu::DeviceBuffer::create(device, std::size_t{slotBytes[kSimple]} * device::kSteps, about));
+           gpu::DeviceBuffer::create(device, std::size_t{slotBytes[kSimple]} * device::kSteps, {about, ledger}));
     memory.slots_.emplace(std::move(slots));
   }
   return memory;

@@ -29,9 +29,10 @@ struct PrivateCounters {
 class EndMemory {
  public:
   /// `shared`: the Simple slots, if several connections have them; must outlive it. `window`: memory of the device that
-  /// the network reads or writes where kernels say so; empty: none.
+  /// the network reads or writes where kernels say so; empty: none. `ledger`, which may be null, counts it.
   static Result<EndMemory> create(const gpu::Device& device, const NetPath& path, bool slotsOnDevice,
-                                  const SharedSlots* shared, const gpu::MemoryWindow& window);
+                                  const SharedSlots* shared, const gpu::MemoryWindow& window,
+                                  const std::shared_ptr<gpu::MemoryLedger>& ledger = {});
 
   std::byte* host() const { return pinned_.host(); }
   std::size_t hostBytes() const { return pinned_.size(); }

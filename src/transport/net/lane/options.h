@@ -10,6 +10,10 @@
 #include "transport/net/lane/peer_farewells.h"
 #include "transport/net/lane/routing.h"
 
+namespace tutti::gpu {
+class MemoryLedger;
+}
+
 namespace tutti::net {
 
 /// How a communicator uses its network.
@@ -23,8 +27,9 @@ struct NetTransportOptions {
   bool inPlace = false;
   /// With relays: keeps `device` for memory that is shared with them; may be null.
   std::shared_ptr<const void> deviceOwner = {};
-  std::array<std::byte, 32> relaySecret{};  ///< with relays: see relay/relay_wire.h
-  milliseconds relayPatience{30'000};       ///< with a relay that does not answer
+  std::shared_ptr<gpu::MemoryLedger> ledger = {};  ///< counts the device memory of its ends; may be null
+  std::array<std::byte, 32> relaySecret{};         ///< with relays: see relay/relay_wire.h
+  milliseconds relayPatience{30'000};              ///< with a relay that does not answer
 
   /// So many slots of the Simple protocol are shared by all Mesh connections of a channel in one direction; a power of
   /// two, at most device::kMostSharedSlots. 0: each connection has its own. Each direction decides for itself.

@@ -12,14 +12,14 @@ std::uint64_t SlotRing::giveBack(std::uint32_t number) {
 }
 
 Result<std::shared_ptr<SharedSlots>> SharedSlots::create(const gpu::Device& device, const SharedShape& shape,
-                                                         std::string_view about) {
+                                                         const gpu::MemoryUse& use) {
   const std::size_t bytes = std::size_t{shape.slots} * shape.slotBytes;
   ASSIGN(gpu::PinnedBuffer pinned,
-         gpu::PinnedBuffer::create(device, kCounterBytes + (shape.onDevice ? 0 : bytes), about));
-  ASSIGN(gpu::DeviceBuffer taken, gpu::DeviceBuffer::create(device, kTakenBytes, about));
+         gpu::PinnedBuffer::create(device, kCounterBytes + (shape.onDevice ? 0 : bytes), use.about));
+  ASSIGN(gpu::DeviceBuffer taken, gpu::DeviceBuffer::create(device, kTakenBytes, use));
   std::optional<gpu::DeviceBuffer> slots;
   if (shape.onDevice) {
-    ASSIGN(slots, gpu::DeviceBuffer::create(device, bytes, about));
+    ASSIGN(slots, gpu::DeviceBuffer::create(device, bytes, use));
   }
   return std::shared_ptr<SharedSlots>(new SharedSlots(shape, std::move(pinned), std::move(taken), std::move(slots)));
 }
@@ -40,13 +40,14 @@ void SlotStore::giveBack(std::uint32_t number) {
 }
 
 Result<std::shared_ptr<SharedSlots>> SharedPools::get(const gpu::Device& device, int channel,
-                                                      device::Direction direction, const SharedShape& shape) {
+                                                      device::Direction direction, const SharedShape& shape,
+                                                      const std::shared_ptr<gpu::MemoryLedger>& ledger) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<SharedSlots>& pool = pools_[{channel, direction}];
   if (pool == nullptr) {
     const char* const what = direction == device::Direction::Send ? "sends" : "receives";
-    ASSIGN(pool, SharedSlots::create(device, shape,
-                                     fmt::format("slots that {} of messages share on channel {}", what, channel)));
+    const std::string about = fmt::format("slots that {} of messages share on channel {}", what, channel);
+    ASSIGN(pool, SharedSlots::create(device, shape, {about, ledger}));
   }
   return pool->shape() == shape ? pool : nullptr;
 }

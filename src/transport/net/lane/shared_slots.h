@@ -13,7 +13,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -81,7 +80,7 @@ enum class Viewer : std::uint8_t { Kernels, Host };
 class SharedSlots final : public SlotStore {
  public:
   static Result<std::shared_ptr<SharedSlots>> create(const gpu::Device& device, const SharedShape& shape,
-                                                     std::string_view about);
+                                                     const gpu::MemoryUse& use);
   /// Null: in host memory.
   const gpu::DeviceBuffer* deviceSlots() const { return slots_ ? &*slots_ : nullptr; }
   /// The slots, in the host's memory or the device's.
@@ -111,9 +110,11 @@ class SharedSlots final : public SlotStore {
 /// Those of a communicator. Any thread.
 class SharedPools {
  public:
-  /// Made when first asked for. Null: there are some of another shape, which this connection cannot use.
+  /// Made when first asked for. Null: there are some of another shape, which this connection cannot use. `ledger`,
+  /// which may be null, counts their device memory.
   Result<std::shared_ptr<SharedSlots>> get(const gpu::Device& device, int channel, device::Direction direction,
-                                           const SharedShape& shape);
+                                           const SharedShape& shape,
+                                           const std::shared_ptr<gpu::MemoryLedger>& ledger = {});
 
  private:
   std::mutex mutex_;

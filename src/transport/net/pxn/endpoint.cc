@@ -122,7 +122,8 @@ Status RelayEndpoint::joinPool(const Answer& answer, Fd attached) {
     return lost("offers shared slots of another size");
   }
   const PoolOffer offer{path_.link.channel, way_.relay.rank, answer.pool, shape};
-  ASSIGN(slots_, setup_.pools.get(device_, offer, std::move(attached), setup_.deviceOwner, path_.text()));
+  ASSIGN(slots_,
+         setup_.pools.get(device_, offer, std::move(attached), setup_.deviceOwner, {path_.text(), setup_.ledger}));
   return {};
 }
 
@@ -131,7 +132,7 @@ Status RelayEndpoint::adopt(std::uint64_t bytes, Fd attached) {
   if (setup_.sharedSlots != 0 && slots_ == nullptr) return lost("offers no shared slots");
   ASSIGN(shm::Segment segment, shm::Segment::adopt(std::move(attached), bytes, path_.text()));
   ASSIGN(memory_, shm::Region::create(device_, std::move(segment), path_.text(), setup_.deviceOwner));
-  ASSIGN(steps_, gpu::DeviceBuffer::create(device_, device::kCountersBytes, path_.text()));
+  ASSIGN(steps_, gpu::DeviceBuffer::create(device_, device::kCountersBytes, {path_.text(), setup_.ledger}));
   phase_ = Phase::Mapped;
   return {};
 }

@@ -27,9 +27,10 @@ namespace tutti::net::pxn {
 
 /// What a rank needs in order to send through others.
 struct SenderSetup {
-  LentPools& pools;                         ///< must outlive the endpoints' ready()
-  std::uint32_t sharedSlots = 0;            ///< see Order
-  std::shared_ptr<const void> deviceOwner;  ///< keeps the device for memory that outlives the endpoint; may be null
+  LentPools& pools;                           ///< must outlive the endpoints' ready()
+  std::uint32_t sharedSlots = 0;              ///< see Order
+  std::shared_ptr<const void> deviceOwner;    ///< keeps the device for memory that outlives the endpoint; may be null
+  std::shared_ptr<gpu::MemoryLedger> ledger;  ///< counts device memory; may be null
   Secret secret{};
   milliseconds patience{30'000};  ///< with a relay that does not answer
 };

@@ -53,8 +53,8 @@ class BoardFarewells final : public PeerFarewells {
 
 RelayLink::~RelayLink() {
   if (work_ == nullptr) return;
-  host_.connections.leave(*work_);
   host_.group.remove(work_.get());
+  host_.connections.leave(*work_);
 }
 
 bool RelayLink::listen() {

@@ -31,13 +31,13 @@ void LentSlots::lend(device::SendConn& view) const {
 
 Result<std::shared_ptr<LentSlots>> LentPools::get(const gpu::Device& device, const PoolOffer& offer, Fd segment,
                                                   const std::shared_ptr<const void>& deviceOwner,
-                                                  std::string_view about) {
+                                                  const gpu::MemoryUse& use) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<LentSlots>& known = pools_[{offer.channel, offer.relay}];
   if (known != nullptr && known->id() == offer.id) return known;
-  ASSIGN(shm::Segment adopted, shm::Segment::adopt(std::move(segment), poolBytes(offer.shape), about));
-  ASSIGN(std::shared_ptr<shm::Region> memory, shm::Region::create(device, std::move(adopted), about, deviceOwner));
-  ASSIGN(gpu::DeviceBuffer taken, gpu::DeviceBuffer::create(device, net::kTakenBytes, about));
+  ASSIGN(shm::Segment adopted, shm::Segment::adopt(std::move(segment), poolBytes(offer.shape), use.about));
+  ASSIGN(std::shared_ptr<shm::Region> memory, shm::Region::create(device, std::move(adopted), use.about, deviceOwner));
+  ASSIGN(gpu::DeviceBuffer taken, gpu::DeviceBuffer::create(device, net::kTakenBytes, use));
   known = std::make_shared<LentSlots>(offer.id, offer.shape, std::move(memory), std::move(taken));
   return known;
 }

@@ -99,7 +99,7 @@ class LentPools {
   /// Maps `segment` unless that was done for an earlier connection: who counts slots must go on counting.
   /// `deviceOwner`: see shm::Region.
   Result<std::shared_ptr<LentSlots>> get(const gpu::Device& device, const PoolOffer& offer, Fd segment,
-                                         const std::shared_ptr<const void>& deviceOwner, std::string_view about);
+                                         const std::shared_ptr<const void>& deviceOwner, const gpu::MemoryUse& use);
 
  private:
   std::mutex mutex_;

@@ -24,6 +24,10 @@ class PxnConnections {
     const std::lock_guard lock(mutex_);
     std::erase_if(entries_, [&](const Entry& entry) { return entry.work == &work; });
   }
+  bool any() const {
+    const std::lock_guard lock(mutex_);
+    return !entries_.empty();
+  }
   /// A line for each connection that has something which has not come through: "in the stead of rank 0 (host a, device
   /// 0): send to rank 3 (host b, device 0) by …".
   std::vector<std::string> underWay() const {

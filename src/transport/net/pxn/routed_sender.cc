@@ -33,7 +33,8 @@ Status RoutedSender::connect(const transport::ConnectHandle& peer) {
   const bool messages = link_.kind == device::ConnKind::Mesh;
   const bool simple = link_.slotBytes[static_cast<std::size_t>(device::Protocol::Simple)] != 0;
   const std::uint32_t shared = messages && simple ? poolSlots(options_.sharedSlots) : 0;
-  const SenderSetup setup{lent_, shared, options_.deviceOwner, options_.relaySecret, options_.relayPatience};
+  const SenderSetup setup{
+      lent_, shared, options_.deviceOwner, options_.ledger, options_.relaySecret, options_.relayPatience};
   inner_ = std::make_unique<RelayEndpoint>(
       device_, setup,
       net::NetPath{

@@ -33,6 +33,10 @@ struct RelayService::Senders {
 
 RelayService::RelayService(ServiceSetup setup) : setup_(std::move(setup)), senders_(std::make_unique<Senders>()) {}
 
+bool RelayService::serves() const {
+  return senders_->connections.any();
+}
+
 std::vector<std::string> RelayService::underWay() const {
   return senders_->connections.underWay();
 }

@@ -54,6 +54,8 @@ class RelayService {
   static void retire(std::shared_ptr<RelayService> service);
   /// After retire(): nobody sends through it any more.
   bool finished() const { return finished_.load(std::memory_order_acquire); }
+  /// Whether anybody sends through it.
+  bool serves() const;
   /// See PxnConnections::underWay().
   std::vector<std::string> underWay() const;
 
