@@ -27,6 +27,7 @@ enum class LinkPhase : int { Handles, Joining, Written, Verdict, Connected };
 struct LinkAttempt {
   LinkRequest request;
   std::size_t transport = 0;  ///< its number in the list
+  bool onlyThat = false;      ///< no other is tried
   std::vector<std::unique_ptr<transport::Endpoint>> endpoints;
   bool good = true;
   std::optional<bool> peerWritten;  ///< its word after its probe, where it came while we were joining

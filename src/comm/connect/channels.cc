@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "base/host.h"
 #include "base/log.h"
@@ -74,8 +75,10 @@ ChannelMask ChannelSet::connected(int peer, device::ConnKind kind, device::Direc
   return link.endpoints.empty() ? 0 : link.request.channels;
 }
 
-Result<std::unique_ptr<ChannelSet>> ChannelSet::create(const gpu::Device& device, const ChannelPlan& plan) {
-  ASSIGN(gpu::DeviceBuffer table, gpu::DeviceBuffer::create(device, TableLayout(plan).bytes(), "channel tables"));
+Result<std::unique_ptr<ChannelSet>> ChannelSet::create(const gpu::Device& device, const ChannelPlan& plan,
+                                                       std::shared_ptr<gpu::MemoryLedger> ledger) {
+  const gpu::MemoryUse use("channel tables", std::move(ledger), gpu::MemoryClass::Persistent);
+  ASSIGN(gpu::DeviceBuffer table, gpu::DeviceBuffer::create(device, TableLayout(plan).bytes(), use));
   std::unique_ptr<ChannelSet> set(new ChannelSet(device, plan, std::move(table)));
   TRY(set->uploadSkeleton());
   return set;
@@ -141,6 +144,7 @@ Status ChannelSet::add(OpenLink link) {
       if (!proxiedMesh_ || link.fallback.side == Fallback::Side::Here) proxiedMesh_ = link.fallback;
     }
   }
+  note(link);
   const std::lock_guard lock(mutex_);
   OpenLink& held = links_[slotOf(link.request.peer, link.request.kind, link.request.direction)];
   if (held.endpoints.empty()) {
@@ -154,6 +158,42 @@ Status ChannelSet::add(OpenLink link) {
     held.request.channels |= mask;
   }
   return {};
+}
+
+void ChannelSet::note(const OpenLink& link) {
+  const auto same = [&](const KnownLink& known) {
+    LinkRequest request = known.request;
+    request.channels = link.request.channels;
+    return known.transport == link.transport && request == link.request;
+  };
+  const auto known = std::find_if(known_.begin(), known_.end(), same);
+  if (known == known_.end()) {
+    known_.push_back({link.request, link.transport});
+  } else {
+    known->request.channels |= link.request.channels;
+  }
+}
+
+Status ChannelSet::detach() {
+  // Waits for copies on the library's own stream as well, which may be reading counters for a report.
+  TRY(uploadSkeleton());
+  for (OpenLink& link : links_) {
+    for (const auto& endpoint : link.endpoints) {
+      if (endpoint->task() != nullptr) progress_->remove(endpoint->task());
+      endpoint->detach();
+    }
+  }
+  return {};
+}
+
+void ChannelSet::close(device::Direction direction) {
+  std::vector<OpenLink> closed;
+  {
+    const std::lock_guard lock(mutex_);
+    for (OpenLink& link : links_) {
+      if (!link.endpoints.empty() && link.request.direction == direction) closed.push_back(std::exchange(link, {}));
+    }
+  }
 }
 
 /// Algorithms over Mesh connections are planned where all ranks reach each other's memory by what the transports say of

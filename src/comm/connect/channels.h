@@ -65,7 +65,9 @@ struct ConnectedCounters {
 class ChannelSet {
  public:
   /// The device must outlive the result.
-  static Result<std::unique_ptr<ChannelSet>> create(const gpu::Device& device, const ChannelPlan& plan);
+  /// `ledger`, which may be null, counts the tables.
+  static Result<std::unique_ptr<ChannelSet>> create(const gpu::Device& device, const ChannelPlan& plan,
+                                                    std::shared_ptr<gpu::MemoryLedger> ledger = {});
   ChannelSet(const ChannelSet&) = delete;
   ~ChannelSet();
 
@@ -78,6 +80,8 @@ class ChannelSet {
   std::vector<LinkRequest> missing(std::span<const LinkRequest> wanted) const;
   /// The same of everything that a plan needs. What `missing` held is forgotten.
   void findMissing(const PlanNeeds& needs, std::vector<LinkRequest>& missing) const;
+  /// All that were ever added, by their transports; also while they are closed.
+  const std::vector<KnownLink>& known() const { return known_; }
   /// Takes the endpoints over and publishes them to kernels launched from now on. The peer may be connected already on
   /// other channels.
   Status add(OpenLink link);
@@ -103,6 +107,12 @@ class ChannelSet {
   /// that take nothing any more; none: nobody leaves.
   Status awaitConsumed(const Abort& abort, Deadline deadline, const std::function<bool(int rank)>& hasLeft = {});
 
+  /// To be closed, in this order, with all ranks waiting for each other in between: lets go of what peers own, and
+  /// nobody drives the connections any more; kernels find none in the tables. No kernel may run or be launched.
+  Status detach();
+  /// Closes what leads in this direction, and frees its memory.
+  void close(device::Direction direction);
+
  private:
   ChannelSet(const gpu::Device& device, ChannelPlan plan, gpu::DeviceBuffer table);
   static std::size_t slotOf(int peer, device::ConnKind kind, device::Direction direction) {
@@ -113,6 +123,7 @@ class ChannelSet {
   using Counters = std::array<device::Counter, device::kProtocols>;
   Result<Counters> countersAt(const device::Counter* place) const;
   Status drive(transport::Endpoint& endpoint);
+  void note(const OpenLink& link);
   /// A link whose peer has not consumed everything yet; null: there is none.
   Result<const OpenLink*> unconsumed(const std::function<bool(int rank)>& hasLeft) const;
 
@@ -121,6 +132,7 @@ class ChannelSet {
   Neighbours neighbours_;
   mutable std::mutex mutex_;     ///< links_, between add() and endsOf()
   std::vector<OpenLink> links_;  ///< by slotOf(); without endpoints: not connected
+  std::vector<KnownLink> known_;
   gpu::DeviceBuffer table_;
   proxy::ProgressGroup* progress_ = nullptr;
   bool driven_ = false;

@@ -31,7 +31,7 @@ class Connector {
   /// What has become of an attempt that is connected.
   OpenLink take(LinkAttempt&& attempt) const {
     Fallback fallback = fallbackOf(attempt, endsOf(attempt));
-    return {attempt.request, std::move(attempt.endpoints), std::move(fallback)};
+    return {attempt.request, std::move(attempt.endpoints), std::move(fallback), attempt.transport};
   }
 
  private:
@@ -68,6 +68,7 @@ Status Connector::chooseTransport(LinkAttempt& attempt) const {
     ASSIGN(const bool reaches, transport.reachable(ends.self, ends.peer));
     if (reaches) return {};
     attempt.noteReason(transport.name(), transport.whyNot(ends.self, ends.peer));
+    if (attempt.onlyThat) return lostTransport(attempt, ends, transport.name());
   }
   return noTransport(attempt, ends);
 }
@@ -160,6 +161,7 @@ Status Connector::conclude(LinkAttempt& attempt) const {
     return {};
   }
   const std::string_view failed = transportOf(attempt).name();
+  if (attempt.onlyThat) return lostTransport(attempt, ends, failed);
   warnOfRetry(attempt, ends, failed);
   attempt = std::move(attempt).next(failed);
   return begin(attempt);
@@ -236,15 +238,9 @@ class Idle {
   Pause pause_ = kShortestPause;
 };
 
-}  // namespace
-
-Result<std::vector<OpenLink>> connectLinks(const ConnectContext& context, std::span<const LinkRequest> requests) {
+Result<std::vector<OpenLink>> complete(const ConnectContext& context, std::vector<LinkAttempt> attempts) {
   const Connector connector(context);
-  std::vector<LinkAttempt> attempts(requests.size());
-  for (std::size_t i = 0; i < attempts.size(); ++i) {
-    attempts[i].request = requests[i];
-    TRY(connector.begin(attempts[i]));
-  }
+  for (LinkAttempt& attempt : attempts) TRY(connector.begin(attempt));
 
   Idle idle;
   const Awaiting awaiting(context.awaited);
@@ -260,6 +256,24 @@ Result<std::vector<OpenLink>> connectLinks(const ConnectContext& context, std::s
   links.reserve(attempts.size());
   for (LinkAttempt& attempt : attempts) links.push_back(connector.take(std::move(attempt)));
   return links;
+}
+
+}  // namespace
+
+Result<std::vector<OpenLink>> connectLinks(const ConnectContext& context, std::span<const LinkRequest> requests) {
+  std::vector<LinkAttempt> attempts(requests.size());
+  for (std::size_t i = 0; i < attempts.size(); ++i) attempts[i].request = requests[i];
+  return complete(context, std::move(attempts));
+}
+
+Result<std::vector<OpenLink>> reconnectLinks(const ConnectContext& context, std::span<const KnownLink> links) {
+  std::vector<LinkAttempt> attempts(links.size());
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
+    attempts[i].request = links[i].request;
+    attempts[i].transport = links[i].transport;
+    attempts[i].onlyThat = true;
+  }
+  return complete(context, std::move(attempts));
 }
 
 }  // namespace tutti::comm

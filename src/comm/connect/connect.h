@@ -20,6 +20,7 @@ struct OpenLink {
   LinkRequest request;
   std::vector<std::unique_ptr<transport::Endpoint>> endpoints;
   Fallback fallback{};
+  std::size_t transport = 0;  ///< its number in the list
 };
 
 class AwaitedPeers;
@@ -47,5 +48,10 @@ struct ConnectContext {
 /// never waits. So a link is complete once both its ends have been asked for, and a call waits only for calls that its
 /// peers have yet to make: ranks wait for each other in a circle only where the program's own order makes them.
 Result<std::vector<OpenLink>> connectLinks(const ConnectContext& context, std::span<const LinkRequest> requests);
+
+/// The same for links that were open once and have been closed at both ends, each by the transport that it had: what
+/// was planned, and what graphs hold, counts on that. One of a kind, peer and direction at a time. An error names the
+/// link, both ranks and the cause where the transport does not join them any more.
+Result<std::vector<OpenLink>> reconnectLinks(const ConnectContext& context, std::span<const KnownLink> links);
 
 }  // namespace tutti::comm

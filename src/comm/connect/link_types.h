@@ -1,6 +1,7 @@
 // What names a connection between two ranks, and what it had to do without.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -19,6 +20,12 @@ struct LinkRequest {
   device::ConnKind kind = device::ConnKind::Graph;
   ChannelMask channels = 1;
   friend bool operator==(const LinkRequest&, const LinkRequest&) = default;
+};
+
+/// Connections that were opened once, and by what.
+struct KnownLink {
+  LinkRequest request;
+  std::size_t transport = 0;  ///< its number in the list
 };
 
 /// Why a connection goes by a later transport than the best one of the list.

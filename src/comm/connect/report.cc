@@ -30,6 +30,19 @@ Status noTransport(const LinkAttempt& attempt, const LinkEnds& ends) {
               attempt.reasons.empty() ? "no transport is enabled" : attempt.reasons);
 }
 
+Status lostTransport(const LinkAttempt& attempt, const LinkEnds& ends, std::string_view transportName) {
+  const std::string link =
+      fmt::format("Rank {} (host {}, device {}) could not be joined with rank {} (host {}, device {}) again by {}",
+                  ends.self.rank, ends.self.hostName.data(), ends.self.cudaDevice, ends.peer.rank,
+                  ends.peer.hostName.data(), ends.peer.cudaDevice, transportName);
+  constexpr const char* kRemedy = "What was planned counts on it: destroy the communicator and make another one";
+  if (!attempt.error.ok()) return fail(attempt.error.code(), "{}: {}. {}", link, attempt.errorText, kRemedy);
+  if (!attempt.reasons.empty()) return fail(ncclSystemError, "{}: {}. {}", link, attempt.reasons, kRemedy);
+  return fail(ncclRemoteError,
+              "{}: its self-test did not pass, or the other side could not open it. Look for the first error there. {}",
+              link, kRemedy);
+}
+
 Status peerOverdue(const LinkEnds& ends, milliseconds patience) {
   const topo::PeerInfo& late = ends.peer;
   return fail(ncclRemoteError,

@@ -18,6 +18,8 @@ struct LinkEnds {
 Fallback fallbackOf(const LinkAttempt& attempt, const LinkEnds& ends);
 /// The error that no transport is left.
 Status noTransport(const LinkAttempt& attempt, const LinkEnds& ends);
+/// The error that the transport of that name, by which they were joined before, joins them no more.
+Status lostTransport(const LinkAttempt& attempt, const LinkEnds& ends, std::string_view transportName);
 /// The error that the peer has not come within `patience`.
 Status peerOverdue(const LinkEnds& ends, milliseconds patience);
 /// Says at INFO by what each channel of a link goes.

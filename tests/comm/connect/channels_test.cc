@@ -39,6 +39,41 @@ class CountedEnd final : public transport::Endpoint {
   std::string description_;
 };
 
+TEST(Channels, WhatIsClosedIsStillKnown) {
+  const auto device = gpu::Device::create(*gpu::loadDriver().value(), 2).value();
+  const auto guard = device->enter();
+  const gpu::DeviceBuffer counters = gpu::DeviceBuffer::create(*device, 2 * CountedEnd::kApart, "counters").value();
+  ChannelPlan plan;
+  plan.nRanks = 2;
+  plan.channels = topo::channelsByRank(topo::RankLayout(0, std::vector<topo::PeerInfo>(2)), 4);
+  const auto ledger = std::make_shared<gpu::MemoryLedger>();
+  const auto channels = ChannelSet::create(*device, plan, ledger).value();
+  EXPECT_GT(ledger->bytes(gpu::MemoryClass::Persistent), 0U);
+  EXPECT_EQ(ledger->bytes(gpu::MemoryClass::Releasable), 0U);
+  bool settled = false;
+  const auto add = [&](device::Direction direction, int channel, std::size_t transport) {
+    OpenLink link{{1, direction, device::ConnKind::Mesh, oneChannel(channel)}, {}};
+    link.transport = transport;
+    link.endpoints.push_back(std::make_unique<CountedEnd>(counters, settled, channel));
+    ASSERT_TRUE(channels->add(std::move(link)).ok());
+  };
+  add(device::Direction::Send, 0, 0);
+  add(device::Direction::Send, 2, 0);
+  add(device::Direction::Send, 3, 1);
+  add(device::Direction::Recv, 0, 0);
+  ASSERT_TRUE(channels->detach().ok());
+  channels->close(device::Direction::Send);
+  EXPECT_EQ(channels->connected(1, device::ConnKind::Mesh, device::Direction::Send), 0U);
+  EXPECT_EQ(channels->connected(1, device::ConnKind::Mesh, device::Direction::Recv), 1U);
+  channels->close(device::Direction::Recv);
+  EXPECT_TRUE(channels->allEnds().empty());
+  ASSERT_EQ(channels->known().size(), 3U) << "one for each transport that a link had";
+  EXPECT_EQ(channels->known()[0].request.channels, 0b101U);
+  EXPECT_EQ(channels->known()[1].request.channels, 0b1000U);
+  EXPECT_EQ(channels->known()[1].transport, 1U);
+  EXPECT_EQ(channels->known()[2].request.direction, device::Direction::Recv);
+}
+
 TEST(Channels, WhoDoesNotTakeWhatWasSentIsNamed) {
   test::expectLog("waited in vain for rank 1 to take what was sent to it");
   const auto device = gpu::Device::create(*gpu::loadDriver().value(), 2).value();

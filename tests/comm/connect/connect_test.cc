@@ -220,6 +220,57 @@ TEST(Connect, WhatFailsOnOneSideAloneIsThatRanksFailure) {
   });
 }
 
+std::vector<KnownLink> knownRing(int rank, int size, std::size_t transport) {
+  std::vector<KnownLink> known;
+  for (const LinkRequest& request : ringRequests(rank, size, 2)) known.push_back({request, transport});
+  return known;
+}
+
+TEST(Connect, AKnownLinkIsOpenedAgainByTheTransportThatItHad) {
+  World world(3);
+  test::runRanks(3, [&](int rank) {
+    const auto transports = world.transports({{}, {}});
+    const ConnectContext context{world.control.channel(rank), world.peers, transports, {}};
+    const auto first = connectLinks(context, ringRequests(rank, 3, 2));
+    ASSERT_TRUE(first.ok());
+    for (const OpenLink& link : first.value()) EXPECT_EQ(link.transport, 0U);
+    const auto again = reconnectLinks(context, knownRing(rank, 3, 1));
+    ASSERT_TRUE(again.ok());
+    ASSERT_EQ(again.value().size(), 2U);
+    for (const OpenLink& link : again.value()) {
+      EXPECT_EQ(link.transport, 1U);
+      EXPECT_EQ(link.endpoints.size(), 2U);
+    }
+  });
+}
+
+TEST(Connect, AKnownLinkIsNotOpenedByAnotherTransport) {
+  test::allowLog("fake transport cannot open");
+  test::allowLog("could not be joined with rank");
+  World world(2);
+  test::runRanks(2, [&](int rank) {
+    const auto transports = world.transports({{.openFails = rank == 1}, {}});
+    const auto links =
+        reconnectLinks({world.control.channel(rank), world.peers, transports, {}}, knownRing(rank, 2, 0));
+    EXPECT_EQ(links.status().code(), rank == 1 ? ncclSystemError : ncclRemoteError);
+    const std::string text = lastErrorText();
+    EXPECT_NE(text.find(rank == 1 ? "Rank 1 (host " : "Rank 0 (host "), std::string::npos) << text;
+    EXPECT_NE(text.find(rank == 1 ? "with rank 0 (host " : "with rank 1 (host "), std::string::npos) << text;
+    EXPECT_NE(text.find("again by FAKE"), std::string::npos) << text;
+  });
+}
+
+TEST(Connect, AKnownLinkThatIsOutOfReachNowIsNamed) {
+  test::allowLog("could not be joined with rank");
+  World world(2);
+  test::runRanks(2, [&](int rank) {
+    const auto transports = world.transports({{.reaches = false}, {}});
+    const auto links =
+        reconnectLinks({world.control.channel(rank), world.peers, transports, {}}, knownRing(rank, 2, 0));
+    EXPECT_EQ(links.status().code(), ncclSystemError);
+  });
+}
+
 TEST(Connect, WhoIsWaitedForIsToldUntilItHasCalled) {
   World world(2);
   AwaitedPeers awaited;
