@@ -1,4 +1,4 @@
-// Communicators made from communicators, and their memory while nobody uses them.
+// Communicators made from communicators.
 #include <cstddef>
 #include <span>
 
@@ -60,31 +60,5 @@ TUTTI_API(ncclResult_t, CommGrow,
     if (comm == nullptr) TRY(api::checkPointer(uniqueId, "CommGrow", "uniqueId"));
     if (nRanks <= 0) return fail(ncclInvalidArgument, "CommGrow : invalid number of ranks {}", nRanks);
     return comm::growComm({comm, nRanks, uniqueId, rank, newcomm, config}).status();
-  });
-}
-
-TUTTI_API(ncclResult_t, CommSuspend, (ncclComm_t comm, int)) {
-  return api::apiInGroup("ncclCommSuspend", [&]() -> Status {
-    TRY(api::checkUsable(comm, "CommSuspend"));
-    return api::notYet("ncclCommSuspend");
-  });
-}
-
-TUTTI_API(ncclResult_t, CommResume, (ncclComm_t comm)) {
-  return api::apiInGroup("ncclCommResume", [&]() -> Status {
-    TRY(api::checkUsable(comm, "CommResume"));
-    return api::notYet("ncclCommResume");
-  });
-}
-
-TUTTI_API(ncclResult_t, CommMemStats, (ncclComm_t comm, ncclCommMemStat_t stat, uint64_t* value)) {
-  return api::api("ncclCommMemStats", [&]() -> Status {
-    TRY(api::checkUsable(comm, "CommMemStats"));
-    TRY(api::checkPointer(value, "CommMemStats", "value"));
-    const int number = static_cast<int>(stat);
-    if (number < ncclStatGpuMemSuspend || number > ncclStatGpuMemTotal) {
-      return fail(ncclInvalidArgument, "CommMemStats : unknown statistic {}", number);
-    }
-    return api::notYet("ncclCommMemStats");
   });
 }

@@ -3,6 +3,7 @@
 #include "api/size_checks.h"
 #include "comm/enqueue/pointer_checks.h"
 #include "comm/lifecycle.h"
+#include "comm/suspension.h"
 
 namespace tutti::api {
 namespace {
@@ -27,6 +28,7 @@ Status checkRedOp(const ncclComm& comm, const comm::Op& op) {
 
 Status checkOp(ncclComm_t comm, const comm::Op& op) {
   TRY(checkMovable(comm, comm::apiFuncName(op.func)));
+  TRY(comm::checkResident(*comm, comm::apiFuncName(op.func)));
   TRY(checkRoot(*comm, op));
   if (comm::datatypeBytes(op.datatype) == 0) {
     return fail(ncclInvalidArgument, "{} : invalid type {}", comm::apiFuncName(op.func), static_cast<int>(op.datatype));

@@ -270,6 +270,16 @@ std::vector<Row> rowsWithCommunicator() {
        ncclInvalidArgument, "newcomm argument is NULL"},
       {"GrowToNothing", [](ncclComm_t c) { return ncclCommGrow(c, 0, nullptr, -1, &child, nullptr); },
        ncclInvalidArgument, "invalid number of ranks 0"},
+      {"SuspendBadFlags", [](ncclComm_t c) { return ncclCommSuspend(c, 6); }, ncclInvalidArgument, "invalid flags 0x6"},
+      {"ResumeUnsuspended", [](ncclComm_t c) { return ncclCommResume(c); }, ncclInvalidUsage, "is not suspended"},
+      {"MemStatsNoOutput", [](ncclComm_t c) { return ncclCommMemStats(c, ncclStatGpuMemTotal, nullptr); },
+       ncclInvalidArgument, "value argument is NULL"},
+      {"MemStatsUnknown",
+       [](ncclComm_t c) {
+         std::uint64_t value = 0;
+         return ncclCommMemStats(c, static_cast<ncclCommMemStat_t>(4), &value);
+       },
+       ncclInvalidArgument, "unknown statistic 4"},
       {"WindowWithoutBuffer", [](ncclComm_t c) { return ncclCommWindowRegister(c, nullptr, 8, &window, 0); },
        ncclInvalidArgument, "buff argument is NULL"},
       {"DeregisterUnknown", [](ncclComm_t c) { return ncclCommDeregister(c, list); }, ncclInvalidUsage,
@@ -290,9 +300,6 @@ std::vector<Row> rowsNotYet() {
   const auto add = [&rows](const std::string& name, std::function<ncclResult_t(ncclComm_t)> call) {
     rows.push_back({name, std::move(call), ncclInvalidUsage, "tutti does not support nccl" + name + " yet"});
   };
-  add("CommSuspend", [](ncclComm_t c) { return ncclCommSuspend(c, NCCL_SUSPEND_MEM); });
-  add("CommResume", [](ncclComm_t c) { return ncclCommResume(c); });
-  add("CommMemStats", [](ncclComm_t c) { return ncclCommMemStats(c, ncclStatGpuMemTotal, &number); });
   add("PutSignal", [](ncclComm_t c) {
     auto* const window = reinterpret_cast<ncclWindow_t>(&number);
     return ncclPutSignal(kData, 1, ncclFloat, 1, window, 0, 0, 0, 0, c, nullptr);

@@ -242,6 +242,13 @@ ROOMS = {
             "comm/network": {}, "comm/diagnosis": {}, "comm/state": {}, "comm/agreement": {}, "comm/ending": {},
         },
     },
+    "comm/suspend": {
+        "for": "giving back the memory of connections for a while",
+        "may": {
+            "base": {}, "gpu": {}, "bootstrap": {}, "transport/common": {}, "comm/launch": {}, "comm/connect": {},
+            "comm/network": {}, "comm/state": {}, "comm/ending": {}, "comm/init": {},
+        },
+    },
     "comm/enqueue": {
         "for": "calls and groups: from a checked call to a plan that is launched",
         "may": {
@@ -253,7 +260,7 @@ ROOMS = {
         "for": "the calls of a communicator's life: init, finalize, destroy, abort",
         "may": {
             "base": {}, "gpu": {}, "bootstrap": {}, "comm/settings": {}, "comm/state": {}, "comm/ending": {},
-            "comm/init": {}, "comm/enqueue": {},
+            "comm/init": {}, "comm/suspend": {}, "comm/enqueue": {},
         },
     },
     "api": {

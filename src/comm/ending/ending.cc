@@ -8,10 +8,13 @@
 #include <string>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
+#include "comm/diagnosis/stalls.h"
 #include "comm/ending/deferred_free.h"
+#include "comm/ending/departures.h"
 #include "comm/ending/rank_account.h"
 #include "comm/ending/watch.h"
 #include "comm/launch/device_pool.h"
@@ -104,6 +107,12 @@ Status beginWatch(ncclComm& comm) {
 
 void lookAtKernels() {
   KernelWatch::instance().lookSoon();
+}
+
+void endWatch(ncclComm& comm) {
+  KernelWatch::instance().remove(comm);
+  if (comm.parts.stalls) comm.parts.stalls->tick(SteadyClock::now(), false);
+  if (comm.parts.departures) comm.parts.departures->tick(SteadyClock::now(), false);
 }
 
 Status flushComm(ncclComm& comm) {

@@ -23,6 +23,9 @@ Status beginWatch(ncclComm& comm);
 /// Something has happened that concerns the communicators whose kernels run: the watch looks at once. Never waits.
 void lookAtKernels();
 
+/// Nobody does so any more, until beginWatch(), and what was known of its connections is forgotten. No kernel may run.
+void endWatch(ncclComm& comm);
+
 /// Waits until this rank's operations are over and peers have taken what was sent to them. Leaves early when the
 /// communicator fails. Does nothing for a communicator that never came up.
 Status flushComm(ncclComm& comm);

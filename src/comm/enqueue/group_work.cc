@@ -85,6 +85,7 @@ void GroupWork::clear() {
 
 void dropWork(GroupWork& work, Status why) {
   for (Job& job : work.jobs) {
+    if (job.kind == JobKind::Memory) job.comm->residence.giveUp();
     if (job.kind == JobKind::Finalize) job.comm->progress.finalized.store(false);
     if (job.kind == JobKind::Revoke) job.comm->progress.revocation.finish(why);
     if (job.kind != JobKind::Init) continue;

@@ -20,7 +20,7 @@ class CommWork;
 
 /// Init, and the making of a child, come before the operations of a group, the rest after them; the last two also where
 /// the group has failed.
-enum class JobKind : std::uint8_t { Init, Child, Finalize, Revoke, End };
+enum class JobKind : std::uint8_t { Init, Child, Memory, Finalize, Revoke, End };
 
 /// Host work on one communicator that may wait for other ranks. `body` of an End job destroys `comm`; that of a Child
 /// makes another one out of it, and what comes of that is no failure of `comm`.

@@ -79,6 +79,7 @@ Status carryOut(GroupWork& work) {
   Status status = runJobs(work, JobKind::Init);
   if (status.ok()) status = launchAll(work);
   work.leaveComms();  // an abort, perhaps the group's own, waits until nobody is inside
+  if (status.ok()) status = runJobs(work, JobKind::Memory);
   if (status.ok()) status = runJobs(work, JobKind::Finalize);
   return endAll(work, status);
 }

@@ -86,7 +86,7 @@ Status buildChannels(ncclComm& comm, topo::RankChannels channels) {
   const gpu::Device& device = *parts.device->device;
   logLayout(comm, channels);
   const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, std::move(channels), parts.abortWord->onDevice()};
-  ASSIGN(parts.channels, ChannelSet::create(device, plan));
+  ASSIGN(parts.channels, ChannelSet::create(device, plan, comm.memory));
   ASSIGN(parts.launcher, Launcher::create(device, graphRules(comm)));
   ASSIGN(parts.progress, parts.device->group(progressHooks(comm)));
   parts.channels->driveBy(*parts.progress);

@@ -7,6 +7,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
 #include "comm/connect/connect.h"
+#include "comm/connect/reopen.h"
 #include "comm/launch/device_pool.h"
 #include "comm/plan/plan_context.h"
 #include "comm/state/communicator.h"
@@ -39,6 +40,10 @@ Status connectRings(ncclComm& comm) {
   info(kInit, "Connected all rings, use ring PXN {} GDR {}", ringUses(*comm.parts.channels, "(") ? 1 : 0,
        ringUses(*comm.parts.channels, "/GDRDMA") ? 1 : 0);
   return comm.parts.bootstrap->barrier();
+}
+
+Status reconnectAll(ncclComm& comm) {
+  return reopenAll(connectContext(comm), *comm.parts.channels);
 }
 
 Status connectMissing(ncclComm& comm, const PlanNeeds& needs, std::span<const LinkRequest> missing) {

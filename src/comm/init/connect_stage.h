@@ -21,4 +21,7 @@ Status connectRings(ncclComm& comm);
 /// `needs`: what they are for.
 Status connectMissing(ncclComm& comm, const PlanNeeds& needs, std::span<const LinkRequest> missing);
 
+/// Collective. Opens all connections again that ChannelSet::close() has closed; the transports are new.
+Status reconnectAll(ncclComm& comm);
+
 }  // namespace tutti::comm

@@ -19,6 +19,7 @@ net::NetTransportOptions netOptions(const ncclComm& comm) {
   options.routing = std::make_shared<CommRouting>(comm);
   options.farewells = std::make_shared<CommFarewells>(parts);
   options.deviceOwner = parts.device;
+  options.ledger = comm.memory;
   options.relaySecret = relaySecret(*parts.bootstrap);
   options.inPlace = messagesInPlace(comm);
   options.sharedSlots = sharedNetSlots(*comm.settings, longMessageSteps(comm));

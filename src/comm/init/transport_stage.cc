@@ -14,9 +14,9 @@ namespace tutti::comm {
 void makeTransports(ncclComm& comm) {
   CommParts& parts = comm.parts;
   parts.transports.push_back(
-      std::make_unique<p2p::P2pTransport>(*parts.device->device, comm.settings->p2p, parts.device));
+      std::make_unique<p2p::P2pTransport>(*parts.device->device, comm.settings->p2p, parts.device, comm.memory));
   parts.transports.push_back(
-      std::make_unique<shm::ShmTransport>(*parts.device->device, comm.settings->shm, parts.device));
+      std::make_unique<shm::ShmTransport>(*parts.device->device, comm.settings->shm, parts.device, comm.memory));
   if (parts.network) {
     parts.transports.push_back(
         std::make_unique<net::NetTransport>(*parts.device->device, parts.network->net(), netOptions(comm)));

@@ -114,6 +114,10 @@ RankRelays::~RankRelays() {
   if (counted_) ProcessRelays::instance().leave(commHash_);
 }
 
+bool RankRelays::serves() const {
+  return service_ != nullptr && service_->serves();
+}
+
 std::vector<std::string> RankRelays::underWay() const {
   return service_ == nullptr ? std::vector<std::string>() : service_->underWay();
 }

@@ -60,6 +60,8 @@ class RankRelays {
   void leave();
   static constexpr int kPatienceSeconds = 10;
 
+  /// Whether anybody sends through this rank. Any thread.
+  bool serves() const;
   /// Connections of others over which something has not come through yet (pxn::PxnConnections). Any thread.
   std::vector<std::string> underWay() const;
 

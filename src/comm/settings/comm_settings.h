@@ -57,6 +57,7 @@ struct CommSettings {
   bool checkPointers = false;  ///< buffers of calls are checked to be memory of the own device
   bool allowVmm = true;        ///< ncclMemAlloc may use virtual memory management
   bool allowRanksOfOneDevice = true;
+  bool memoryManaged = true;  ///< ncclCommSuspend and its kin may be used
 };
 
 /// Picks from `params` what this module needs.

@@ -19,9 +19,11 @@
 #include "comm/state/call_gate.h"
 #include "comm/state/lost_peer.h"
 #include "comm/state/red_ops.h"
+#include "comm/state/residence.h"
 #include "comm/state/revocation.h"
 #include "device/policy.h"
 #include "gpu/driver.h"
+#include "gpu/memory_ledger.h"
 #include "nccl.h"
 #include "topo/machine/peer_info.h"
 
@@ -152,7 +154,9 @@ struct ncclComm {
   tutti::comm::RedOpTable redOps;
   tutti::comm::GraphRefs graphs;  ///< that contain its operations
   tutti::comm::CommProgress progress;
-  tutti::comm::StallBoard stalls;  ///< what peers say of themselves
+  const std::shared_ptr<tutti::gpu::MemoryLedger> memory = std::make_shared<tutti::gpu::MemoryLedger>();  ///< its own
+  tutti::comm::Residence residence;  ///< whether its connections have memory
+  tutti::comm::StallBoard stalls;    ///< what peers say of themselves
   tutti::comm::RevokedPeers revokedPeers;
   tutti::comm::CommParts parts;
   std::uint64_t magicLast = kMagic;
