@@ -2,6 +2,7 @@
 #include "api/boundary.h"
 #include "api/size_checks.h"
 #include "comm/lifecycle.h"
+#include "comm/registration.h"
 #include "comm/state/revocation.h"
 
 using namespace tutti;
@@ -24,15 +25,14 @@ TUTTI_API(ncclResult_t, MemFree, (void* ptr)) {
   });
 }
 
-// No transport reads or writes application memory of other ranks in place, so there is nothing to prepare: the null
-// handle is what the API prescribes for that.
-TUTTI_API(ncclResult_t, CommRegister, (const ncclComm_t comm, void*, size_t size, void** handle)) {
+TUTTI_API(ncclResult_t, CommRegister, (const ncclComm_t comm, void* buff, size_t size, void** handle)) {
   return api::api("ncclCommRegister", [&]() -> Status {
-    TRY(comm::checkComm(comm, "CommRegister"));
-    TRY(comm::checkNotRevoked(*comm, "CommRegister"));
     TRY(api::checkPointer(handle, "CommRegister", "handle"));
-    TRY(api::checkBytes("CommRegister", size));
     *handle = nullptr;
+    if (!comm::registersBuffers()) return {};
+    TRY(api::checkMovable(comm, "CommRegister"));
+    TRY(api::checkBytes("CommRegister", size));
+    ASSIGN(*handle, comm::registerBuffer(*comm, buff, size));
     return {};
   });
 }
@@ -41,7 +41,7 @@ TUTTI_API(ncclResult_t, CommDeregister, (const ncclComm_t comm, void* handle)) {
   if (handle == nullptr) return ncclSuccess;
   return api::api("ncclCommDeregister", [&]() -> Status {
     TRY(comm::checkComm(comm, "CommDeregister"));
-    return fail(ncclInvalidUsage, "Deregister: Could not find handle {}", handle);
+    return comm::deregisterBuffer(*comm, handle);
   });
 }
 

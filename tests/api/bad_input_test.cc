@@ -346,14 +346,49 @@ TEST_F(TwoRanks, OperatorsBelongToTheirTypeAndCommunicator) {
   expect(ncclFloat, 1, comms_[0], "unknown to this communicator");
 }
 
-TEST_F(TwoRanks, RegistrationIsAcceptedWithoutEffect) {
+TEST_F(TwoRanks, RegistrationsAreCounted) {
+  constexpr std::size_t kBytes = 3 << 20;
+  void* buffer = nullptr;
+  ASSERT_EQ(ncclMemAlloc(&buffer, kBytes), ncclSuccess);
+  void* handle = nullptr;
+  void* again = nullptr;
+  EXPECT_EQ(ncclCommRegister(comms_[0], buffer, kBytes, &handle), ncclSuccess);
+  EXPECT_NE(handle, nullptr);
+  EXPECT_EQ(ncclCommRegister(comms_[0], static_cast<char*>(buffer) + 8192, 100, &again), ncclSuccess);
+  EXPECT_EQ(again, handle) << "it lies in the first one";
+  check({"", [&](ncclComm_t c) { return ncclCommDeregister(c, handle); }, ncclInvalidUsage, "Could not find handle"},
+        comms_[1]);
+  EXPECT_EQ(ncclCommDeregister(comms_[0], handle), ncclSuccess);
+  EXPECT_EQ(ncclCommDeregister(comms_[0], handle), ncclSuccess);
+  check({"", [&](ncclComm_t c) { return ncclCommDeregister(c, handle); }, ncclInvalidUsage, "Could not find handle"},
+        comms_[0]);
+  EXPECT_EQ(ncclCommRegister(comms_[0], buffer, kBytes, &handle), ncclSuccess) << "left to the communicator";
+  EXPECT_EQ(ncclMemFree(buffer), ncclSuccess);
+}
+
+TEST_F(TwoRanks, OnlyMemoryOfTheirDeviceIsRegistered) {
+  constexpr std::size_t kBytes = 4096;
+  void* buffer = nullptr;
+  ASSERT_EQ(ncclMemAlloc(&buffer, kBytes), ncclSuccess);
+  void* handle = nullptr;
+  const auto registering = [&](void* from, std::size_t bytes) {
+    return [&handle, from, bytes](ncclComm_t c) { return ncclCommRegister(c, from, bytes, &handle); };
+  };
+  check({"", registering(buffer, 0), ncclInvalidArgument, "size is 0"}, comms_[0]);
+  check({"", registering(buffer, std::size_t{1} << 40), ncclInvalidArgument, "are allocated"}, comms_[0]);
+  check({"", registering(buffer, kBytes), ncclInvalidArgument, "is memory of device 0"}, comms_[1]);
+  check({"", registering(&handle, 8), ncclUnhandledCudaError, "CUDA does not know the address"}, comms_[0]);
+  check({"", [&](ncclComm_t c) { return ncclCommRegister(c, buffer, kBytes, nullptr); }, ncclInvalidArgument,
+         "handle argument is NULL"},
+        comms_[0]);
+  EXPECT_EQ(handle, nullptr);
+  EXPECT_EQ(ncclMemFree(buffer), ncclSuccess);
+}
+
+TEST_F(TwoRanks, WindowsAreAcceptedWithoutEffect) {
   void* buffer = nullptr;
   ASSERT_EQ(ncclMemAlloc(&buffer, 4096), ncclSuccess);
-  void* handle = &handle;
-  EXPECT_EQ(ncclCommRegister(comms_[0], buffer, 4096, &handle), ncclSuccess);
-  EXPECT_EQ(handle, nullptr);
-  EXPECT_EQ(ncclCommDeregister(comms_[0], handle), ncclSuccess);
-  auto* window = reinterpret_cast<ncclWindow_t>(&handle);
+  auto* window = reinterpret_cast<ncclWindow_t>(&buffer);
   EXPECT_EQ(ncclCommWindowRegister(comms_[0], buffer, 4096, &window, NCCL_WIN_COLL_SYMMETRIC), ncclSuccess);
   EXPECT_EQ(window, nullptr);
   EXPECT_EQ(ncclCommWindowDeregister(comms_[0], window), ncclSuccess);

@@ -157,7 +157,8 @@ TEST_F(SizeOfMemory, BeyondTheLimitIsRefused) {
   EXPECT_EQ(ncclMemAlloc(&pointer, kMostBytes), ncclUnhandledCudaError) << "a size like any other, but no memory";
   expectText("memory left");
   void* handle = nullptr;
-  EXPECT_EQ(ncclCommRegister(comms_[0], kData, kMostBytes, &handle), ncclSuccess);
+  EXPECT_EQ(ncclCommRegister(comms_[0], kData, kMostBytes, &handle), ncclUnhandledCudaError) << "no memory";
+  expectText("CUDA does not know the address");
   EXPECT_EQ(ncclCommRegister(comms_[0], kData, kMostBytes + 1, &handle), ncclInvalidArgument);
   expectText("CommRegister of 1152921504606846977 bytes; at most 2^60 are possible");
   ncclWindow_t window = nullptr;

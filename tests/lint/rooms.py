@@ -260,7 +260,7 @@ ROOMS = {
         "for": "the calls of a communicator's life: init, finalize, destroy, abort",
         "may": {
             "base": {}, "gpu": {}, "bootstrap": {}, "comm/settings": {}, "comm/state": {}, "comm/ending": {},
-            "comm/init": {}, "comm/suspend": {}, "comm/enqueue": {},
+            "comm/init": {}, "comm/suspend": {}, "comm/enqueue": {}, "comm/launch": {"only": r"device_pool\.h"},
         },
     },
     "api": {

@@ -136,6 +136,7 @@ CommSettings commSettingsFrom(const Params& params) {
   runtime.checkPointers = params.misc.checkPointers || params.misc.checkMode != "DEFAULT";
   runtime.allowVmm = params.transports.cumemEnable != 0;
   runtime.allowRanksOfOneDevice = params.transports.multiRankGpu;
+  runtime.registersBuffers = params.transports.localRegister;
   runtime.memoryManaged = !params.transports.disableMemManager;
   return runtime;
 }

@@ -57,7 +57,8 @@ struct CommSettings {
   bool checkPointers = false;  ///< buffers of calls are checked to be memory of the own device
   bool allowVmm = true;        ///< ncclMemAlloc may use virtual memory management
   bool allowRanksOfOneDevice = true;
-  bool memoryManaged = true;  ///< ncclCommSuspend and its kin may be used
+  bool registersBuffers = true;  ///< ncclCommRegister does something
+  bool memoryManaged = true;     ///< ncclCommSuspend and its kin may be used
 };
 
 /// Picks from `params` what this module needs.

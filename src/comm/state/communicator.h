@@ -19,6 +19,7 @@
 #include "comm/state/call_gate.h"
 #include "comm/state/lost_peer.h"
 #include "comm/state/red_ops.h"
+#include "comm/state/registrations.h"
 #include "comm/state/residence.h"
 #include "comm/state/revocation.h"
 #include "device/policy.h"
@@ -152,7 +153,8 @@ struct ncclComm {
   tutti::comm::Births births;  ///< of its children
   tutti::comm::CallGate gate;
   tutti::comm::RedOpTable redOps;
-  tutti::comm::GraphRefs graphs;  ///< that contain its operations
+  tutti::comm::Registrations registrations;  ///< of the application's buffers
+  tutti::comm::GraphRefs graphs;             ///< that contain its operations
   tutti::comm::CommProgress progress;
   const std::shared_ptr<tutti::gpu::MemoryLedger> memory = std::make_shared<tutti::gpu::MemoryLedger>();  ///< its own
   tutti::comm::Residence residence;  ///< whether its connections have memory
