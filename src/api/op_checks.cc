@@ -1,6 +1,7 @@
 #include "api/op_checks.h"
 
 #include "api/size_checks.h"
+#include "comm/enqueue/overlap_checks.h"
 #include "comm/enqueue/pointer_checks.h"
 #include "comm/lifecycle.h"
 #include "comm/suspension.h"
@@ -35,6 +36,7 @@ Status checkOp(ncclComm_t comm, const comm::Op& op) {
   }
   TRY(checkRedOp(*comm, op));
   TRY(checkOpSize(op, comm::commCount(*comm)));
+  TRY(comm::checkOverlap(*comm, op));
   return comm::checkPointers(*comm, op);
 }
 

@@ -172,6 +172,21 @@ TEST(WorldCollectives, OneThreadDrivesAllRanks) {
   for (ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess) << "in order, by one thread";
 }
 
+TEST(WorldCollectives, BuffersThatOverlapButNotInPlaceAreRefusedAndNothingElseIs) {
+  test::allowLog("TUTTI_CHECK_OVERLAP");
+  test::withComm(3, [](Member& m) {
+    const Ints data(m.gpu, 30, m.rank);
+    if (m.rank == 1) {
+      EXPECT_EQ(ncclAllGather(data.at(), data.at(), 10, ncclInt32, m.comm, m.stream()), ncclInvalidArgument);
+    }
+    ASSERT_EQ(
+        ncclAllGather(data.at(10 * static_cast<std::size_t>(m.rank)), data.at(), 10, ncclInt32, m.comm, m.stream()),
+        ncclSuccess);
+    m.sync();
+    for (std::size_t i = 0; i < 30; ++i) EXPECT_EQ(data.read().at(i), static_cast<int>(i / 10));
+  });
+}
+
 TEST(WorldGroup, AnErrorDiscardsEverythingAndTheGroupIsUsableAgain) {
   test::expectLog("invalid root 9");
   test::withComm(1, [](test::Member& m) {

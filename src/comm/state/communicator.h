@@ -76,6 +76,7 @@ struct CommOptions {
   milliseconds stallAfter{0};   ///< without progress before an operation is reported; 0: for ever
   bool allowRanksOfOneDevice = true;
   bool checkPointers = false;   ///< buffers of calls are checked to be memory of its device
+  bool checkOverlap = true;     ///< and not to overlap but in place
   std::string hostKernelsPath;  ///< kernels of the software GPU; empty: beside the library
 };
 
