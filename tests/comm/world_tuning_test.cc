@@ -102,6 +102,29 @@ TEST(WorldTuning, NothingLeftFailsTheOperationAndTheCommunicatorLivesOn) {
   EXPECT_NE(test::capturedText().find("NCCL_ALGO was set to Ring;Broadcast:Tree"), std::string::npos);
 }
 
+TEST(WorldTuning, ATreeForAllLeavesTheOthersWithoutAndOnlyTheirCallsFail) {
+  const Setting algo("NCCL_ALGO", "tree");
+  test::allowLog("No algorithm/protocol available for function AllGather");
+  test::withComm(3, [](test::Member& m) {
+    allReduce(m, 100);
+    const test::Ints sum(m.gpu, 10, 1), gathered(m.gpu, 30, -1), one(m.gpu, 10, m.rank);
+    const auto gather = [&] { return ncclAllGather(one.at(), gathered.at(), 10, ncclInt32, m.comm, m.stream()); };
+    EXPECT_EQ(gather(), ncclInvalidUsage);
+    // What shares a group with it is not carried out either: neither by halves nor by another algorithm.
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(sum.at(), sum.at(), 10, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(gather(), ncclSuccess);
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+    m.sync();
+    EXPECT_EQ(sum.read(), std::vector<int>(10, 1));
+    EXPECT_EQ(gathered.read(), std::vector<int>(30, -1));
+    // Messages do not ask, and the communicator lives on.
+    ASSERT_EQ(ncclAlltoAll(gathered.at(), sum.at(), 1, ncclInt32, m.comm, m.stream()), ncclSuccess);
+    allReduce(m, 100);
+  });
+  EXPECT_NE(test::capturedText().find("NCCL_ALGO was set to tree"), std::string::npos);
+}
+
 TEST(WorldTuning, SimulatedGroupsAreEstimatedAndNotCarriedOut) {
   test::withComm(2, [](test::Member& m) {
     const auto estimate = [&](std::size_t count, int times) {
