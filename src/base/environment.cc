@@ -91,6 +91,13 @@ std::vector<std::string> LayeredEnv::names() const {
   return {names.begin(), names.end()};
 }
 
+void LayeredEnv::passOn() const {
+  constexpr int kKeep = 0;
+  for (const Settings* file : {&user_, &system_}) {
+    for (const auto& [name, value] : *file) ::setenv(name.c_str(), value.c_str(), kKeep);
+  }
+}
+
 Settings parseSettingsFile(std::string_view text) {
   Settings settings;
   while (!text.empty()) {

@@ -1,4 +1,5 @@
-// Where settings come from: the process environment, then the configuration files. The only callers of getenv.
+// Where settings come from: the process environment, then the configuration files. The only callers of getenv and
+// setenv.
 #pragma once
 
 #include <map>
@@ -51,6 +52,9 @@ class LayeredEnv : public EnvReader {
   const std::vector<std::string>& unusableFiles() const { return unusable_; }
   std::optional<std::string> get(std::string_view name) const override;
   std::vector<std::string> names() const override;
+  /// Puts the settings of the files into the environment of this process, where it has no such name: plugins, other
+  /// libraries and child processes find them there. Other threads must not look into the environment meanwhile.
+  void passOn() const;
 
  private:
   const EnvReader& first_;

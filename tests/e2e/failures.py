@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import tempfile
 import time
 
 from support import BUILD, Failure, Process, check, free_port, main
@@ -97,6 +98,22 @@ def a_plugin_that_fails_ends_the_job_with_its_words():
             everything = "".join(process.output() for process in processes.values())
             words = "what comes next|cut the message short" if fault.startswith("short") else "told to fail"
             check(re.search(words, everything), f"{fault}: nobody says why:\n{everything[-3000:]}")
+        finally:
+            close(processes)
+
+
+def a_plugin_finds_in_its_environment_what_a_settings_file_says():
+    """Everything that makes this job fail, the plugin's own setting included, stands in the file."""
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as conf:
+        conf.write("NCCL_P2P_DISABLE=1\nNCCL_SHM_DISABLE=1\nTEST_NET_FAULT=connect\n"
+                   f"NCCL_NET_PLUGIN={BUILD / 'tests/plugin/libnccl-net-testv12.so'}\n")
+        conf.flush()
+        processes = start(range(2), 2, free_port(), NCCL_CONF_FILE=conf.name)
+        try:
+            for rank, process in processes.items():
+                check(process.wait(30) == 42, f"rank {rank}:\n{process.output()}")
+            everything = "".join(process.output() for process in processes.values())
+            check("told to fail" in everything, everything[-3000:])
         finally:
             close(processes)
 
@@ -243,6 +260,6 @@ def strangers_do_not_disturb():
 if __name__ == "__main__":
     main(killed_during_all_reduce_is_named_by_every_survivor, killed_during_all_reduce_is_named_whatever_carries_it,
          stopped_during_all_reduce_is_named_by_the_others, a_plugin_that_fails_ends_the_job_with_its_words,
-         a_full_disk_for_the_log_stops_nobody, killed_during_init_is_named_by_every_survivor,
+         a_plugin_finds_in_its_environment_what_a_settings_file_says, a_full_disk_for_the_log_stops_nobody, killed_during_init_is_named_by_every_survivor,
          killed_at_any_moment_of_init_is_named_or_replaced, missing_rank_is_named_when_time_is_up,
          killed_root_is_named, strangers_do_not_disturb)

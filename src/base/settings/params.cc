@@ -160,6 +160,8 @@ Params Params::forCommunicator(const EnvReader& env) const {
 const Params& Params::process() {
   static NeverDestroyed<Params> params([] {
     const LayeredEnv& env = processEnvironment();
+    // Here, for the library has no thread yet: this is what it does first.
+    env.passOn();
     for (const std::string& sentence : env.unusableFiles()) warn("{}", sentence);
     for (const std::string& sentence : unknownSettings(env)) warn("{}", sentence);
     Params read = Params::read(env);

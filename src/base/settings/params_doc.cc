@@ -131,9 +131,12 @@ Made from `src/base/settings/params.def` by `tutti-info --env --markdown`; do no
 3. `/etc/nccl.conf`.
 
 The first that has a name wins. Files hold one `NAME=VALUE` a line, split at the first `=`; a line that starts with `#` is a
-comment. Blanks count, there are no quotes. Lines are cut at 4096 bytes, names and values at 1023. Settings of files are for
-this library alone: they do not get into the environment of the process or its children. A settings file that cannot be used
-(it is a directory or a FIFO, it has more than 1 MiB, it may not be read) is ignored, and a warning says why.
+comment. Blanks count, there are no quotes. Lines are cut at 4096 bytes, names and values at 1023. At its start
+(the first `ncclGetUniqueId` or init) the library puts the settings of files, whatever their names, into the environment of
+the process, where that has no such name: plugins that are loaded later, other libraries and child processes see them, as
+users of these files expect. An application whose threads call `getenv` at that moment has to make this first call before it
+starts them. A settings file that cannot be used (it is a directory or a FIFO, it has more than 1 MiB, it may not be read) is
+ignored, and a warning says why.
 
 Files that other settings name are read whole before they are used, and must be regular files. What is written to a place that
 a setting names (debug lines, dumps of topologies and graphs) never makes the library wait for long: a FIFO that nobody reads

@@ -145,5 +145,25 @@ TEST(Environment, RealBeatsUserBeatsSystem) {
   ::unlink(system.c_str());
 }
 
+TEST(Environment, OfTheProcessGetsWhatFilesSayAndItDoesNotHave) {
+  const std::string base = testing::TempDir() + "tutti_pass_" + std::to_string(::getpid());
+  const std::string user = base + "_user.conf";
+  const std::string system = base + "_system.conf";
+  std::ofstream(user) << "TEST_PASS_A=user\nTEST_PASS_B=user\nTEST_PASS_D=\n";
+  std::ofstream(system) << "TEST_PASS_A=system\nTEST_PASS_B=system\nTEST_PASS_C==system \nTEST_PASS_D=system\n";
+  ::setenv("TEST_PASS_A", "real", 1);
+  const MapEnv real(Settings{{"NCCL_CONF_FILE", user}});
+  const LayeredEnv env(real, system);
+  EXPECT_EQ(::getenv("TEST_PASS_B"), nullptr);
+  env.passOn();
+  EXPECT_STREQ(::getenv("TEST_PASS_A"), "real");
+  EXPECT_STREQ(::getenv("TEST_PASS_B"), "user");
+  EXPECT_STREQ(::getenv("TEST_PASS_C"), "=system ");
+  EXPECT_STREQ(::getenv("TEST_PASS_D"), "");
+  for (const char* name : {"TEST_PASS_A", "TEST_PASS_B", "TEST_PASS_C", "TEST_PASS_D"}) ::unsetenv(name);
+  ::unlink(user.c_str());
+  ::unlink(system.c_str());
+}
+
 }  // namespace
 }  // namespace tutti
