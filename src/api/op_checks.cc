@@ -12,17 +12,18 @@ namespace {
 Status checkRoot(const ncclComm& comm, const comm::Op& op) {
   const int nRanks = comm::commCount(comm);
   if (op.root >= 0 && op.root < nRanks) return {};
-  return fail(ncclInvalidArgument, "{} : invalid root {} (root should be in the 0..{} range)",
-              comm::apiFuncName(op.func), op.root, nRanks);
+  return fail(ncclInvalidArgument, "{} : invalid root {} (root should be in the 0..{} range) ({})",
+              comm::apiFuncName(op.func), op.root, nRanks, comm::commName(comm));
 }
 
 Status checkRedOp(const ncclComm& comm, const comm::Op& op) {
   const int value = static_cast<int>(op.redOp);
   if (value < 0)
-    return fail(ncclInvalidArgument, "{} : invalid reduction operation {}", comm::apiFuncName(op.func), value);
+    return fail(ncclInvalidArgument, "{} : invalid reduction operation {} ({})", comm::apiFuncName(op.func), value,
+                comm::commName(comm));
   if (value < ncclNumOps || comm::redOpExists(comm, op.redOp)) return {};
-  return fail(ncclInvalidArgument, "{} : reduction operation {} unknown to this communicator",
-              comm::apiFuncName(op.func), value);
+  return fail(ncclInvalidArgument, "{} : reduction operation {} unknown to this communicator ({})",
+              comm::apiFuncName(op.func), value, comm::commName(comm));
 }
 
 }  // namespace
@@ -32,7 +33,8 @@ Status checkOp(ncclComm_t comm, const comm::Op& op) {
   TRY(comm::checkResident(*comm, comm::apiFuncName(op.func)));
   TRY(checkRoot(*comm, op));
   if (comm::datatypeBytes(op.datatype) == 0) {
-    return fail(ncclInvalidArgument, "{} : invalid type {}", comm::apiFuncName(op.func), static_cast<int>(op.datatype));
+    return fail(ncclInvalidArgument, "{} : invalid type {} ({})", comm::apiFuncName(op.func),
+                static_cast<int>(op.datatype), comm::commName(*comm));
   }
   TRY(checkRedOp(*comm, op));
   TRY(checkOpSize(op, comm::commCount(*comm)));

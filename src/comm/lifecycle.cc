@@ -175,6 +175,10 @@ Status checkReady(ncclComm& comm, std::string_view label) {
   return {};
 }
 
+std::string commName(const ncclComm& comm) {
+  return describeComm(comm);
+}
+
 int commCount(const ncclComm& comm) {
   return comm.identity.nRanks;
 }

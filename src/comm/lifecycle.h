@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -46,6 +47,8 @@ Status checkComm(ncclComm_t comm, std::string_view label);
 /// Success if operations may be issued: not in progress (ncclInvalidArgument), no stored error (that error).
 Status checkReady(ncclComm& comm, std::string_view label);
 
+/// "rank 3 of 8 on host gpu07, device 3", for errors of calls: a group has calls of several communicators.
+std::string commName(const ncclComm& comm);
 int commCount(const ncclComm& comm);
 int commUserRank(const ncclComm& comm);
 /// Ordinal of the CUDA device the communicator was made on.

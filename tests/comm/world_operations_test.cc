@@ -187,6 +187,40 @@ TEST(WorldCollectives, BuffersThatOverlapButNotInPlaceAreRefusedAndNothingElseIs
   });
 }
 
+TEST(WorldGroup, ACallInItsMidstThatFailsIsNamedAndLeavesAllCommunicatorsSound) {
+  test::expectLog("invalid type 77");
+  constexpr std::size_t kRanks = 3;
+  ncclComm_t comms[kRanks] = {};
+  test::useDevice(0);
+  ASSERT_EQ(ncclCommInitAll(comms, kRanks, nullptr), ncclSuccess);
+  std::vector<Ints> data;
+  for (int r = 0; r < static_cast<int>(kRanks); ++r) data.emplace_back(test::device(r), 100, r);
+  const auto call = [&](std::size_t r, ncclDataType_t type) {
+    return ncclAllReduce(data[r].at(), data[r].at(), 100, type, ncclSum, comms[r], nullptr);
+  };
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  EXPECT_EQ(call(0, ncclInt32), ncclSuccess);
+  EXPECT_EQ(call(1, static_cast<ncclDataType_t>(77)), ncclInvalidArgument);
+  EXPECT_EQ(call(2, ncclInt32), ncclSuccess);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  const std::string text = ncclGetLastError(nullptr);
+  EXPECT_NE(text.find("AllReduce : invalid type 77 (rank 1 of 3 on host "), std::string::npos) << text;
+  for (std::size_t r = 0; r < kRanks; ++r) {
+    EXPECT_EQ(data[r].read(), std::vector<int>(100, static_cast<int>(r))) << "nothing has run";
+    ncclResult_t state = ncclInternalError;
+    EXPECT_EQ(ncclCommGetAsyncError(comms[r], &state), ncclSuccess);
+    EXPECT_EQ(state, ncclSuccess);
+  }
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  for (std::size_t r = 0; r < kRanks; ++r) EXPECT_EQ(call(r, ncclInt32), ncclSuccess);
+  EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+  for (int r = 0; r < static_cast<int>(kRanks); ++r) {
+    EXPECT_TRUE(gpu::waitStream(test::device(r), nullptr, nullptr).ok());
+    EXPECT_EQ(data[static_cast<std::size_t>(r)].read(), std::vector<int>(100, 3));
+  }
+  for (ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
 TEST(WorldGroup, AnErrorDiscardsEverythingAndTheGroupIsUsableAgain) {
   test::expectLog("invalid root 9");
   test::withComm(1, [](test::Member& m) {
