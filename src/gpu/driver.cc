@@ -97,6 +97,9 @@ const char* remedyFor(CUresult result) {
       return ". The device has no memory left: free some or lower NCCL_BUFFSIZE";
     case CUDA_ERROR_NO_DEVICE:
       return ". No CUDA device is visible: look at CUDA_VISIBLE_DEVICES and nvidia-smi";
+    case CUDA_ERROR_NOT_INITIALIZED:
+      return ". In a child made by fork() nothing of its parent's CUDA works, communicators included: start it with "
+             "exec";
     case CUDA_ERROR_INVALID_DEVICE:
       return ". Look at CUDA_VISIBLE_DEVICES and the device number";
     case CUDA_ERROR_NO_BINARY_FOR_GPU:

@@ -117,6 +117,12 @@ TEST(CheckCu, OutOfMemoryNamesBytesPurposeAndRemedy) {
           .ok());
 }
 
+TEST(CheckCu, ADriverThatWasNotStartedMayBeThatOfAParent) {
+  FakeDriver fake;
+  expectLog("in cuMemAlloc on device 0. In a child made by fork() nothing of its parent's CUDA works");
+  EXPECT_FALSE(gpu::checkCu(fake.driver(), CUDA_ERROR_NOT_INITIALIZED, gpu::CuCall{"cuMemAlloc", 0}).ok());
+}
+
 TEST(CheckCu, DriverWithoutWordsStillGivesTheNumber) {
   const gpu::Driver silent;
   expectLog("Cuda failure 700 'no description' (unknown error) in cuLaunchKernel");

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -124,12 +125,25 @@ int exitWithWork() {
   return launch("Wait", 4, 64, {flags + 64, flags, 0, 1}) == CUDA_SUCCESS ? 0 : 20;
 }
 
+bool saysOnceThatItIsAChild(CUdeviceptr* pointer) {
+  std::array<int, 2> pipe{};
+  if (::pipe(pipe.data()) != 0 || ::dup2(pipe[1], STDERR_FILENO) < 0) return false;
+  for (int i = 0; i < 2; ++i) {
+    if (cuMemAlloc(pointer, 16) != CUDA_ERROR_NOT_INITIALIZED) return false;
+  }
+  std::array<char, 2048> said{};
+  const ssize_t bytes = ::read(pipe[0], said.data(), said.size());
+  const std::string text(said.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
+  const std::size_t first = text.find("child made by fork()");
+  return first != std::string::npos && text.find("child made by fork()", first + 1) == std::string::npos;
+}
+
 int forkAndStart() {
   if (exitWithWork() != 0) return 20;
   const pid_t child = ::fork();
   if (child == 0) {
     CUdeviceptr pointer = 0;
-    if (cuMemAlloc(&pointer, 16) != CUDA_ERROR_NOT_INITIALIZED) ::_exit(30);
+    if (!saysOnceThatItIsAChild(&pointer)) ::_exit(30);
     if (start() != 0) ::_exit(31);
     ::_exit(cuMemAlloc(&pointer, 16) == CUDA_SUCCESS && cuCtxSynchronize() == CUDA_SUCCESS ? 0 : 32);
   }

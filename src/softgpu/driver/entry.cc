@@ -1,5 +1,7 @@
 #include "softgpu/driver/entry.h"
 
+#include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <set>
 
@@ -22,11 +24,23 @@ bool failureDue(const char* name) {
   return it != failures.end() && it->second > 0 && --it->second == 0;
 }
 
+/// As CUDA does. Where a parent had begun, that surprises; once a process.
+CUresult notInitialised(const char* name) {
+  static std::atomic<std::uint64_t> told{0};
+  const std::uint64_t generation = machineGeneration();
+  if (generation > 1 && told.exchange(generation) != generation) {
+    say("%s fails in this child made by fork(): nothing of its parent's CUDA is left here, and none of its calls "
+        "succeeds before cuInit. Start the child with exec, or fork before the first call of CUDA",
+        name);
+  }
+  return CUDA_ERROR_NOT_INITIALIZED;
+}
+
 }  // namespace
 
 CUresult checkCall(const char* name) {
   if (machineStopping()) return CUDA_ERROR_DEINITIALIZED;
-  if (!machineExists()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!machineExists()) return notInitialised(name);
   if (!failureDue(name)) return CUDA_SUCCESS;
   const bool memory = std::strstr(name, "Alloc") != nullptr || std::strstr(name, "MemCreate") != nullptr;
   say("%s fails because SOFTGPU_FAIL asks for it", name);
