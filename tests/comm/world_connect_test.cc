@@ -1,5 +1,8 @@
 // Operations that open their connections in other company, or in other calls, than their peers do.
+#include <atomic>
 #include <bit>
+#include <cstdlib>
+#include <thread>
 
 #include "comm/world.h"
 
@@ -39,6 +42,35 @@ TEST(WorldConnect, AnExchangeMeetsAPeerThatSendsAndReceivesInTwoCalls) {
     m.sync();
     EXPECT_EQ(out.read(), std::vector<int>(kCount, 1 - m.rank + 5));
   });
+}
+
+/// Threads of one process: rank 0's holds its call in a group until the others' calls have returned.
+TEST(WorldConnect, NoCallOfACollectiveWaitsForOthersWhereAllIsConnectedAtInit) {
+  ::setenv("NCCL_RUNTIME_CONNECT", "0", 1);
+  for (const char* algorithm : {"Tree", "OneShot", "Direct", "Ring"}) {
+    ::setenv("NCCL_ALGO", algorithm, 1);
+    std::atomic<int> returned{0};
+    test::withComm(4, [&](test::Member& m) {
+      const test::Ints data(m.gpu, kCount, m.rank);
+      const auto call = [&] {
+        return ncclAllReduce(data.at(), data.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream());
+      };
+      if (m.rank == 0) {
+        ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+        EXPECT_EQ(call(), ncclSuccess);
+        const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+        while (returned < 3 && !deadline.expired()) std::this_thread::sleep_for(milliseconds(1));
+        EXPECT_EQ(returned, 3) << algorithm;
+        EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+      } else {
+        EXPECT_EQ(call(), ncclSuccess);
+        ++returned;
+      }
+      m.sync();
+      EXPECT_EQ(data.read(), std::vector<int>(kCount, 6)) << algorithm;
+    });
+  }
+  for (const char* name : {"NCCL_RUNTIME_CONNECT", "NCCL_ALGO"}) ::unsetenv(name);
 }
 
 TEST(WorldConnect, OneRankGroupsWhatTheOthersCallOneByOne) {

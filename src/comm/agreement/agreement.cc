@@ -59,6 +59,8 @@ const char* nameOf(AgreedSetting setting) {
       return "NCCL_P2P_NET_CHUNKSIZE";
     case AgreedSetting::P2pScheduleGroupSize:
       return "NCCL_P2P_SCHEDULE_GROUP_SIZE";
+    case AgreedSetting::RuntimeConnect:
+      return "NCCL_RUNTIME_CONNECT";
     case AgreedSetting::NetSharedBuffers:
       return "NCCL_NET_SHARED_BUFFERS";
     case AgreedSetting::Count:

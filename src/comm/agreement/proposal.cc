@@ -71,6 +71,7 @@ Proposal proposalFor(const device::Policy& policy, const std::array<device::Slot
   set(AgreedSetting::NetMessageMb, settings.netMessageMb);
   set(AgreedSetting::NetSharedBuffers, settings.netSharedSlots != 0 ? 1 : 0);
   set(AgreedSetting::P2pScheduleGroupSize, static_cast<std::uint32_t>(settings.messages.mostPerGroup));
+  set(AgreedSetting::RuntimeConnect, settings.connectAtInit ? 0 : 1);
   proposal.threadsGiven = settings.tuning.nThreads > 0 ? 1 : 0;
   const ThreadThresholds& thresholds = settings.tuning.thresholds;
   if (thresholds != ThreadThresholds{}) proposal.thresholds = agreedText(textOf(thresholds));

@@ -43,6 +43,7 @@ enum class AgreedSetting : std::uint8_t {
   P2pPciChunkSize,
   P2pNetChunkSize,
   P2pScheduleGroupSize,
+  RuntimeConnect,
   Count
 };
 

@@ -1,5 +1,7 @@
 #include "comm/init/connect_stage.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -10,6 +12,7 @@
 #include "comm/connect/reopen.h"
 #include "comm/launch/device_pool.h"
 #include "comm/plan/plan_context.h"
+#include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 #include "gpu/context.h"
 
@@ -33,12 +36,38 @@ ConnectContext connectContext(const ncclComm& comm) {
                         comm.parts.planning->tuning.input.slotBytes, comm.parts.proxiedMeshSlots};
 }
 
+/// Whether the tuner may take it for any collective; the same on all ranks.
+bool mayTake(const Tuning& tuning, device::Algorithm algorithm) {
+  return std::any_of(tuning.verdicts.begin(), tuning.verdicts.end(), [&](const auto& ofFunc) {
+    const auto& row = ofFunc[static_cast<std::size_t>(algorithm)];
+    return std::find(row.begin(), row.end(), Verdict::Possible) != row.end();
+  });
+}
+
+/// Beside the rings, what plans of collectives may need.
+Status connectAllElse(ncclComm& comm) {
+  const Tuning& tuning = comm.parts.planning->tuning;
+  PlanNeeds needs;
+  needs.usesTree = mayTake(tuning, device::Algorithm::Tree);
+  needs.usesPat = mayTake(tuning, device::Algorithm::Pat);
+  if (mayTake(tuning, device::Algorithm::OneShot) || mayTake(tuning, device::Algorithm::Direct)) {
+    for (int rank = 0; rank < comm.identity.nRanks; ++rank) {
+      if (rank != comm.identity.rank) needs.meshPeers.push_back(rank);
+    }
+  }
+  TRY(openMissing(connectContext(comm), *comm.parts.channels, linksOf(needs, comm.parts.channels->neighbours())));
+  if (needs.usesTree) info(kInit, "Connected all trees");
+  if (needs.usesPat) info(kInit, "Connected binomial trees");
+  return {};
+}
+
 }  // namespace
 
 Status connectRings(ncclComm& comm) {
   TRY(connectRing(connectContext(comm), *comm.parts.channels));
   info(kInit, "Connected all rings, use ring PXN {} GDR {}", ringUses(*comm.parts.channels, "(") ? 1 : 0,
        ringUses(*comm.parts.channels, "/GDRDMA") ? 1 : 0);
+  if (comm.settings->connectAtInit) TRY(connectAllElse(comm));
   return comm.parts.bootstrap->barrier();
 }
 

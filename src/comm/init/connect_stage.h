@@ -13,7 +13,8 @@ struct LinkRequest;
 struct PlanNeeds;
 
 /// Collective. Connects the neighbours of all rings, and waits until all ranks have; whatever else
-/// is needed is connected when it is first used.
+/// is needed is connected when it is first used, or here, as far as collectives may use it, with
+/// NCCL_RUNTIME_CONNECT=0.
 Status connectRings(ncclComm& comm);
 
 /// Opens those connections of an initialised communicator. Waits for the peers of these to do the same, who may come as

@@ -133,6 +133,7 @@ CommSettings commSettingsFrom(const Params& params) {
   runtime.launchShape = params.tuning.launchShape;
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);
   setIfGiven(runtime.maxChannels, params.tuning.maxNchannels);
+  runtime.connectAtInit = !params.tuning.runtimeConnect;
   runtime.checkOverlap = params.misc.checkOverlap;
   runtime.checkPointers = params.misc.checkPointers || params.misc.checkMode != "DEFAULT";
   runtime.allowVmm = params.transports.cumemEnable != 0;

@@ -54,6 +54,7 @@ struct CommSettings {
   std::string launchShape;            ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
   int minChannels = 0;                ///< 0: not set
   int maxChannels = 0;
+  bool connectAtInit = false;  ///< NCCL_RUNTIME_CONNECT=0: what collectives may use
   bool checkOverlap = true;    ///< buffers of calls are checked not to overlap but in place
   bool checkPointers = false;  ///< buffers of calls are checked to be memory of the own device
   bool allowVmm = true;        ///< ncclMemAlloc may use virtual memory management
