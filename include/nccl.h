@@ -1,4 +1,4 @@
-/* Public C interface of tutti, compatible with NCCL's API level 2.30.7. C99 and C++.
+/* Public C interface of tutti, compatible with NCCL's API level 2.32.3. C99 and C++.
  *
  * General rules. Every function that returns ncclResult_t returns ncclSuccess or one error code; ncclGetLastError()
  * explains the most recent failure in words. Data movement functions only enqueue work on `stream`. A communicator is
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /* Applications written for NCCL expect this header to bring the CUDA runtime and the small float types along. Define
- * NCCL_NO_CUDA_HEADERS to get by with a forward declaration of the stream type. */
+ * NCCL_NO_CUDA_HEADERS to get by with a forward declaration of the types of streams and events. */
 #if !defined(NCCL_NO_CUDA_HEADERS) && defined(__has_include)
 #if __has_include(<cuda_runtime.h>)
 #define NCCL_HAS_CUDA_HEADERS_ 1
@@ -29,16 +29,17 @@
 #endif
 #elif !defined(__DRIVER_TYPES_H__)
 typedef struct CUstream_st* cudaStream_t;
+typedef struct CUevent_st* cudaEvent_t;
 #endif
 
 #define NCCL_MAJOR 2
-#define NCCL_MINOR 30
-#define NCCL_PATCH 7
+#define NCCL_MINOR 32
+#define NCCL_PATCH 3
 #define NCCL_SUFFIX ""
 
 /* Version codes had three digits per part less until 2.8. */
 #define NCCL_VERSION(X, Y, Z) (((X) <= 2 && (Y) <= 8) ? (X)*1000 + (Y)*100 + (Z) : (X)*10000 + (Y)*100 + (Z))
-#define NCCL_VERSION_CODE 23007
+#define NCCL_VERSION_CODE 23203
 
 /* First word of every versioned struct: tells an initialised struct from stack garbage. */
 #define NCCL_API_MAGIC 0xcafebeef
@@ -128,6 +129,29 @@ typedef enum {
   ncclStatGpuMemTotal = 3      /**< everything the communicator tracks */
 } ncclCommMemStat_t;
 
+/** Whether host operations may use counted fabric transfers. */
+typedef enum {
+  ncclHostCftDefault = INT_MIN, /**< as the library thinks best */
+  ncclHostCftEnable = 1,
+  ncclHostCftDisable = 2,
+  ncclHostCftFallback = 3
+} ncclHostCftMode_t;
+
+/** Which parts of NVLink SHARP host operations do without: bits. */
+typedef enum {
+  ncclNvlsHostModeDefault = INT_MIN,                 /**< as the library thinks best */
+  ncclNvlsHostModeEnable = 0,                        /**< without none */
+  ncclNvlsHostModeDisableTransport = 1,              /**< without the transport and its registered buffers */
+  ncclNvlsHostModeDisableSymmetricMultimem = 1 << 1, /**< symmetric kernels and copy engines do not multicast */
+  ncclNvlsHostModeDisable = INT_MAX                  /**< without all parts, also those to come */
+} ncclNvlsHostMode_t;
+
+/** How the library's TCP connections are protected. */
+typedef enum {
+  NCCL_ENCRYPTION_MODE_NONE = 0, /**< not encrypted */
+  NCCL_ENCRYPTION_MODE_PSK = 1   /**< with a key that all ranks know */
+} ncclEncryptionMode_t;
+
 /* ---- Structs and their flags ------------------------------------------------------------------------------ */
 
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
@@ -142,6 +166,8 @@ typedef enum {
 #define NCCL_WIN_DEFAULT 0x00
 #define NCCL_WIN_COLL_SYMMETRIC 0x01
 #define NCCL_WIN_STRICT_ORDERING 0x02
+#define NCCL_WIN_GIN_ONLY 0x04
+#define NCCL_WIN_CFT_COUNTED 0x08
 #define NCCL_WIN_REQUIRED_ALIGNMENT 4096
 
 #define NCCL_SHRINK_DEFAULT 0x00
@@ -151,7 +177,7 @@ typedef enum {
 
 /** Options of a communicator. Start from NCCL_CONFIG_INITIALIZER, then set what matters; everything left undefined
  * takes its default. Callers compiled against older or newer layouts are understood through size and version. */
-typedef struct ncclConfig_v23000 {
+typedef struct ncclConfig_v23100 {
   size_t size;
   unsigned int magic;
   unsigned int version;
@@ -173,6 +199,11 @@ typedef struct ncclConfig_v23000 {
   int numRmaCtx;           /**< contexts of one-sided operations */
   int maxP2pPeers;         /**< peers one rank exchanges messages with at most */
   int graphStreamOrdering; /**< 0: captured operations are not serialised */
+  int launchOrderImplicit; /**< 1: launches of several communicators keep the order of the calls */
+  int numRmaSig;           /**< signals of one-sided operations */
+  int rmaEagerInit;        /**< 1: one-sided operations are set up with the communicator */
+  int hostCftMode;         /**< ncclHostCftMode_t */
+  int nvlsHostMode;        /**< ncclNvlsHostMode_t */
 } ncclConfig_t;
 
 #define NCCL_CONFIG_INITIALIZER                                                                                    \
@@ -182,7 +213,69 @@ typedef struct ncclConfig_v23000 {
         NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,                \
         NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                \
         NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                \
-        NCCL_CONFIG_UNDEF_INT                                                                                      \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT                                                               \
+  }
+
+/** An option of one vendor's library, one of a list. tutti ignores all of them. */
+typedef struct ncclConfigExt {
+  struct ncclConfigExt* next; /**< NULL: the last one */
+  struct {
+    int vendorId; /**< of the vendor's choice, not 0, below 2^24 */
+    int optionId;
+  } key;
+  union {
+    int i;
+    const char* s;
+    void* raw;
+  } val;
+} ncclConfigExt_t;
+
+/** Options of one collective, equal on all ranks but for the event. Start from NCCL_COLLCONFIG_INITIALIZER. Read during
+ * the call and not kept. Callers compiled against older or newer layouts are understood through size and version.
+ *
+ * algSelection is a list of names with commas between them: of algorithms (Ring, Tree, OneShot, Direct, PAT, ...), of
+ * protocols (LL, LL128, Simple), or of both together ("Tree/LL"). Where both kinds stand alone, one of each is used
+ * ("Ring,Tree,LL" is Ring/LL or Tree/LL); ^ in front turns the list into everything but it. What is named overrides
+ * NCCL_ALGO and NCCL_PROTO for this call. */
+typedef struct ncclCollConfig_v23200 {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  ncclConfigExt_t* ext;
+  int minCTAs;                       /**< lower bound of thread blocks (channels), as far as there are so many */
+  int maxCTAs;                       /**< upper bound, at most the communicator's maxCTAs */
+  int nvlsCTAs;                      /**< the same of NVLink SHARP kernels */
+  int cgaClusterSize;                /**< thread blocks per cluster, 0..8 */
+  const char* algSelection;          /**< NULL or "": the library chooses */
+  int forceAlgSelection;             /**< 1: ncclInvalidArgument where nothing of the selection is possible; 0: then the
+                                          library chooses */
+  int CTAPolicy;                     /**< NCCL_CTA_POLICY_* bits */
+  uint64_t userProfilerTag;          /**< for tools; the highest bit is reserved */
+  cudaEvent_t launchCompletionEvent; /**< recorded when what the kernel waited for on its stream is done; at most one
+                                          of a communicator in a group */
+} ncclCollConfig_t;
+
+#define NCCL_COLLCONFIG_INITIALIZER                                                                                    \
+  {                                                                                                                    \
+    sizeof(ncclCollConfig_t), NCCL_API_MAGIC, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), NCCL_CONFIG_UNDEF_PTR, \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                    \
+        NCCL_CONFIG_UNDEF_PTR, 1, NCCL_CONFIG_UNDEF_INT, 0, NCCL_CONFIG_UNDEF_PTR                                      \
+  }
+
+/** How TCP connections of the process are to be protected. Start from NCCL_ENCRYPTION_CONFIG_INITIALIZER. */
+typedef struct ncclEncryptionConfig_v23200 {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  int mode;        /**< ncclEncryptionMode_t */
+  const char* psk; /**< the key */
+} ncclEncryptionConfig_t;
+
+#define NCCL_ENCRYPTION_CONFIG_INITIALIZER                                                            \
+  {                                                                                                   \
+    sizeof(ncclEncryptionConfig_t), NCCL_API_MAGIC, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), \
+        NCCL_ENCRYPTION_MODE_NONE, NCCL_CONFIG_UNDEF_PTR                                              \
   }
 
 /** What ncclGroupSimulateEnd() estimates. */
@@ -225,6 +318,8 @@ NCCL_DECLARE_(const char*, GetErrorString, (ncclResult_t result));
  * most recent error or warning of this process, "" if there was none. The text stays for a while: copy what is to be
  * kept. */
 NCCL_DECLARE_(const char*, GetLastError, (ncclComm_t comm));
+/** Says, before the first communicator, how the TCP connections of this process are to be protected. */
+NCCL_DECLARE_(ncclResult_t, SetEncryption, (const ncclEncryptionConfig_t* config));
 /** Makes the library read its NCCL_DEBUG* variables again. Deprecated. */
 #if defined(__GNUC__)
 __attribute__((deprecated("ncclResetDebugInit() will be removed")))
@@ -336,6 +431,32 @@ NCCL_DECLARE_(ncclResult_t, Gather,
 NCCL_DECLARE_(ncclResult_t, Scatter,
               (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
                cudaStream_t stream));
+
+/* The same collectives with options of their own; `config` NULL: as without. All ranks pass the same options. */
+NCCL_DECLARE_(ncclResult_t, ReduceConfig,
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root,
+               ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config));
+NCCL_DECLARE_(ncclResult_t, BroadcastConfig,
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+               cudaStream_t stream, const ncclCollConfig_t* config));
+NCCL_DECLARE_(ncclResult_t, AllReduceConfig,
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
+               ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config));
+NCCL_DECLARE_(ncclResult_t, ReduceScatterConfig,
+              (const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op,
+               ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config));
+NCCL_DECLARE_(ncclResult_t, AllGatherConfig,
+              (const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm,
+               cudaStream_t stream, const ncclCollConfig_t* config));
+NCCL_DECLARE_(ncclResult_t, AlltoAllConfig,
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
+               cudaStream_t stream, const ncclCollConfig_t* config));
+NCCL_DECLARE_(ncclResult_t, GatherConfig,
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+               cudaStream_t stream, const ncclCollConfig_t* config));
+NCCL_DECLARE_(ncclResult_t, ScatterConfig,
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+               cudaStream_t stream, const ncclCollConfig_t* config));
 
 /** Sends to `peer`, who calls ncclRecv() with as many bytes. Exchanges belong into one group. */
 NCCL_DECLARE_(ncclResult_t, Send,

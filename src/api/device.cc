@@ -1,6 +1,10 @@
 // Host side of the device API. There is no symmetric memory yet, so every rank is alone in its LSA team.
 #include "nccl_device.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
 #include "api/boundary.h"
 #include "comm/lifecycle.h"
 
@@ -9,11 +13,14 @@ using namespace tutti;
 namespace {
 
 /// Refuses structs that did not start from their initializer.
+Status checkMagic(unsigned magic, std::string_view label) {
+  if (magic == NCCL_API_MAGIC) return {};
+  return fail(ncclInvalidUsage, "{} : the struct was not initialised with its initializer (magic {:#x})", label, magic);
+}
+
+/// The same, and those of callers that may ask for what this library does not know.
 Status checkHeader(unsigned magic, unsigned version, std::string_view label) {
-  if (magic != NCCL_API_MAGIC) {
-    return fail(ncclInvalidUsage, "{} : the struct was not initialised with its initializer (magic {:#x})", label,
-                magic);
-  }
+  TRY(checkMagic(magic, label));
   if (version <= NCCL_VERSION_CODE) return {};
   return fail(ncclInvalidUsage, "{} : the caller was compiled for version {}, this library is {}: use a newer library",
               label, version, NCCL_VERSION_CODE);
@@ -22,6 +29,13 @@ Status checkHeader(unsigned magic, unsigned version, std::string_view label) {
 constexpr ncclTeam_t kNoTeam{0, 0, 0};
 
 /// Team functions cannot report a result: an unusable communicator is logged and gives the empty team.
+/// How many bytes of its properties the caller's struct has. Its size tells, but for the first layout, which said more
+/// than it was filled with.
+std::size_t knownBytes(const ncclCommProperties_t& props) {
+  if (props.version <= NCCL_VERSION(2, 29, 3)) return offsetof(ncclCommProperties_t, ginType);
+  return std::min(props.size, sizeof(ncclCommProperties_t));
+}
+
 ncclTeam_t teamOf(std::string_view label, ncclComm_t comm, bool alone) {
   ncclTeam_t team = kNoTeam;
   (void)api::api(label, [&]() -> Status {
@@ -45,6 +59,16 @@ ncclResult_t pointerOfUnknownWindow(std::string_view function, const void* windo
   });
 }
 
+/// The same of endpoints.
+ncclResult_t endpointOfUnknownWindow(std::string_view function, const void* window, const ncclCftLeId* leId,
+                                     const std::size_t* leOffset) {
+  return api::api(function, [&]() -> Status {
+    TRY(api::checkPointer(leId, labelOf(function), "leId"));
+    TRY(api::checkPointer(leOffset, labelOf(function), "leOffset"));
+    return fail(ncclInvalidArgument, "{} : unknown window {}", labelOf(function), window);
+  });
+}
+
 /// What resources of the device API need; there are none yet.
 Status requirementNotYet(std::string_view function, const void* outHandle, const void* outReq) {
   TRY(api::checkPointer(outHandle, labelOf(function), "outHandle"));
@@ -58,18 +82,20 @@ TUTTI_API(ncclResult_t, CommQueryProperties, (ncclComm_t comm, ncclCommPropertie
   return api::api("ncclCommQueryProperties", [&]() -> Status {
     TRY(api::checkUsable(comm, "CommQueryProperties"));
     TRY(api::checkPointer(props, "CommQueryProperties", "props"));
-    TRY(checkHeader(props->magic, props->version, "CommQueryProperties"));
-    props->rank = comm::commUserRank(*comm);
-    props->nRanks = comm::commCount(*comm);
-    props->cudaDev = comm::commCuDevice(*comm);
-    props->nvmlDev = -1;
-    props->deviceApiSupport = false;
-    props->multimemSupport = false;
-    if (props->version <= NCCL_VERSION(2, 29, 3)) return {};
-    props->ginType = NCCL_GIN_TYPE_NONE;
-    props->nLsaTeams = comm::commCount(*comm);
-    props->hostRmaSupport = false;
-    props->railedGinType = NCCL_GIN_TYPE_NONE;
+    // Of a caller that is newer than this library, what is not known here stays as its initializer made it.
+    TRY(checkMagic(props->magic, "CommQueryProperties"));
+    ncclCommProperties_t known = NCCL_COMM_PROPERTIES_INITIALIZER;
+    known.rank = comm::commUserRank(*comm);
+    known.nRanks = comm::commCount(*comm);
+    known.cudaDev = comm::commCuDevice(*comm);
+    known.nLsaTeams = comm::commCount(*comm);
+    known.commHash = comm::commHash(*comm);
+    known.devCommRuntimeVersionSize = sizeof(ncclDevComm_t);
+    constexpr std::size_t kFirst = offsetof(ncclCommProperties_t, rank);
+    const std::size_t bytes = knownBytes(*props);
+    if (bytes <= kFirst) return fail(ncclInvalidUsage, "CommQueryProperties : a struct of {} bytes", props->size);
+    std::memcpy(reinterpret_cast<std::byte*>(props) + kFirst, reinterpret_cast<const std::byte*>(&known) + kFirst,
+                bytes - kFirst);
     return {};
   });
 }
@@ -98,6 +124,15 @@ TUTTI_API(ncclTeam_t, TeamWorld, (ncclComm_t comm)) {
 }
 TUTTI_API(ncclTeam_t, TeamLsa, (ncclComm_t comm)) {
   return teamOf("TeamLsa", comm, true);
+}
+TUTTI_API(ncclTeam_t, TeamCft, (ncclComm_t comm, ncclCftTeamMode_t mode)) {
+  const int number = static_cast<int>(mode);
+  if (number >= NCCL_CFT_TEAM_FLAT && number <= NCCL_CFT_TEAM_HIER_LSA) return teamOf("TeamCft", comm, true);
+  (void)api::api("ncclTeamCft", [&] { return fail(ncclInvalidArgument, "TeamCft : unknown mode {}", number); });
+  return kNoTeam;
+}
+TUTTI_API(ncclTeam_t, TeamCftMultimem, (ncclComm_t comm)) {
+  return teamOf("TeamCftMultimem", comm, true);
 }
 TUTTI_API(ncclTeam_t, TeamRail, (ncclComm_t comm)) {
   return teamOf("TeamRail", comm, false);
@@ -164,4 +199,17 @@ TUTTI_API(ncclResult_t, GetLsaDevicePointer, (ncclWindow_t window, size_t, int, 
 
 TUTTI_API(ncclResult_t, GetPeerDevicePointer, (ncclWindow_t window, size_t, int, void** outPtr)) {
   return pointerOfUnknownWindow("ncclGetPeerDevicePointer", window, outPtr);
+}
+
+TUTTI_API(ncclResult_t, GetMultimemDeviceLeInfo, (ncclWindow_t window, size_t, ncclCftLeId* leId, size_t* leOffset)) {
+  return endpointOfUnknownWindow("ncclGetMultimemDeviceLeInfo", window, leId, leOffset);
+}
+
+TUTTI_API(ncclResult_t, GetCftDeviceLeInfo,
+          (ncclWindow_t window, size_t, int, ncclTeam_t, ncclCftLeId* leId, size_t* leOffset)) {
+  return endpointOfUnknownWindow("ncclGetCftDeviceLeInfo", window, leId, leOffset);
+}
+
+TUTTI_API(ncclResult_t, GetPeerDeviceLeInfo, (ncclWindow_t window, size_t, int, ncclCftLeId* leId, size_t* leOffset)) {
+  return endpointOfUnknownWindow("ncclGetPeerDeviceLeInfo", window, leId, leOffset);
 }

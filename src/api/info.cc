@@ -59,6 +59,12 @@ TUTTI_API(void, ResetDebugInit, (void)) {
   resetLog();
 }
 
+/// What profilers and other tools call; in no header.
+extern "C" __attribute__((visibility("default"))) void ncclResetDebugInitInternal();
+extern "C" void ncclResetDebugInitInternal() {
+  resetLog();
+}
+
 TUTTI_API(ncclResult_t, GetUniqueId, (ncclUniqueId * uniqueId)) {
   return api::api("ncclGetUniqueId", [&]() -> Status {
     TRY(comm::startLibraryWithoutCuda());

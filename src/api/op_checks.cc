@@ -1,6 +1,7 @@
 #include "api/op_checks.h"
 
 #include "api/size_checks.h"
+#include "comm/enqueue/call_config.h"
 #include "comm/enqueue/overlap_checks.h"
 #include "comm/enqueue/pointer_checks.h"
 #include "comm/lifecycle.h"
@@ -42,12 +43,15 @@ Status checkOp(ncclComm_t comm, const comm::Op& op) {
   return comm::checkPointers(*comm, op);
 }
 
-ncclResult_t run(std::string_view function, ncclComm_t comm, const comm::Op& op) noexcept {
+ncclResult_t run(std::string_view function, ncclComm_t comm, const comm::Op& op,
+                 const ncclCollConfig_t* config) noexcept {
   return apiInGroup(function, [&]() -> Result<comm::Progress> {
     TRY(checkOp(comm, op));
+    comm::Op whole = op;
+    if (config != nullptr) TRY(comm::applyCallConfig(*comm, *config, function.substr(4), whole));
     const bool message = op.func == comm::ApiFunc::Send || op.func == comm::ApiFunc::Recv;
     if (op.count == 0 && !message) return comm::Progress::Done;
-    return comm::enqueue(*comm, op);
+    return comm::enqueue(*comm, whole);
   });
 }
 

@@ -189,6 +189,10 @@ int commCuDevice(const ncclComm& comm) {
   return comm.identity.cudaDevice;
 }
 
+std::uint64_t commHash(const ncclComm& comm) {
+  return comm.parts.bootstrap ? comm.parts.bootstrap->commHash() : 0;
+}
+
 ncclResult_t commAsyncError(ncclComm& comm) {
   const std::lock_guard lock(comm.progress.mutex);
   if (comm.progress.task) {

@@ -53,6 +53,8 @@ int commCount(const ncclComm& comm);
 int commUserRank(const ncclComm& comm);
 /// Ordinal of the CUDA device the communicator was made on.
 int commCuDevice(const ncclComm& comm);
+/// Equal on all ranks, different between communicators; 0 of one that has not come up.
+std::uint64_t commHash(const ncclComm& comm);
 /// What ncclCommGetAsyncError stores: ncclInProgress while background work goes on. Never blocks. Any thread.
 ncclResult_t commAsyncError(ncclComm& comm);
 /// The same for callers that poll it: ncclSuccess while its init is only collected by the calling thread's open group,

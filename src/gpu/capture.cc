@@ -69,13 +69,13 @@ Status waitAtReplay(const Device& device, const CaptureState& capture, CUstream 
   return makeNext(device, stream, node, CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
 }
 
-Status recordAtReplay(const Device& device, const CaptureState& capture, CUstream stream, const Event& event) {
+Status recordAtReplay(const Device& device, const CaptureState& capture, CUstream stream, CUevent event) {
   CaptureInfo info;
   TRY(device.check(queryCapture(device.driver(), stream, info), "cuStreamGetCaptureInfo"));
   CUgraphNode node = nullptr;
-  TRY(device.check(device.driver().cuGraphAddEventRecordNode(&node, capture.graph, info.after.data(), info.after.size(),
-                                                             event.get()),
-                   "cuGraphAddEventRecordNode"));
+  TRY(device.check(
+      device.driver().cuGraphAddEventRecordNode(&node, capture.graph, info.after.data(), info.after.size(), event),
+      "cuGraphAddEventRecordNode"));
   // In line, not beside: the records of one event within a graph must have an order too.
   return makeNext(device, stream, node, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 }

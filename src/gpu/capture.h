@@ -23,6 +23,6 @@ Result<CaptureState> captureState(const Driver& driver, CUstream stream);
 Status waitAtReplay(const Device& device, const CaptureState& capture, CUstream stream, const Event& event);
 
 /// Records `event`, at every replay, when what `stream` captured so far is done, for streams and graphs outside.
-Status recordAtReplay(const Device& device, const CaptureState& capture, CUstream stream, const Event& event);
+Status recordAtReplay(const Device& device, const CaptureState& capture, CUstream stream, CUevent event);
 
 }  // namespace tutti::gpu

@@ -440,7 +440,7 @@ TEST(Group, ErrorOfACallIsRepeatedByTheOutermostEnd) {
 TEST(Info, VersionAndTextsAreTheInterfaces) {
   int version = 0;
   EXPECT_EQ(ncclGetVersion(&version), ncclSuccess);
-  EXPECT_EQ(version, 23007);
+  EXPECT_EQ(version, 23203);
   EXPECT_STREQ(ncclGetErrorString(ncclSuccess), "no error");
   EXPECT_STREQ(ncclGetErrorString(ncclTimeout), "timeout");
   EXPECT_STREQ(ncclGetErrorString(static_cast<ncclResult_t>(77)), "unknown result code");

@@ -19,7 +19,7 @@ functions = [f for f in re.findall(r"NCCL_DECLARE_\([^,]+, (\w+),", text) if "nc
 values = [v for v in re.findall(r"^  (nccl\w+) = ", text, re.M) if v in known]
 macros = [m for m in re.findall(r"^#define (NCCL_\w+) ", text, re.M) if m in known]
 MAY_DIFFER = {"ncclNumResults", "NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH", "NCCL_VERSION_CODE", "NCCL_H_"}
-fields = re.search(r"ncclConfig_v23000 \{(.*?)\}", text, re.S).group(1)
+fields = re.search(r"ncclConfig_v23100 \{(.*?)\}", text, re.S).group(1)
 fields = [f for f in re.findall(r"^  [\w ]+[ *](\w+);", fields, re.M) if f in known]
 
 

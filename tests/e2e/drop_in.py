@@ -37,7 +37,7 @@ def vendor_linked_program_runs_on_ours():
     with tempfile.TemporaryDirectory() as folder:
         program = build(folder, header, nccl, cudart)
         said = run(4, program, LD_PRELOAD=LIBRARY / "libnccl.so.2")
-        check("version 23007, 4 devices: correct" in said, said)
+        check("version 23203, 4 devices: correct" in said, said)
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ Status CommWork::launch() {
   if (launches_.empty()) return {};
   const CommParts& parts = comm_->parts;
   proxy::ProgressGroup* const driven = parts.channels->driven() ? parts.progress.get() : nullptr;
-  return parts.launcher->launch(launches_, plan_.streams, driven);
+  return parts.launcher->launch(launches_, plan_.streams, driven, plan_.launchEvent);
 }
 
 void CommWork::leave() {

@@ -9,6 +9,7 @@
 #include "comm/state/communicator.h"
 #include "comm/state/red_ops.h"
 #include "device/kernels/kernel_name.h"
+#include "gpu/capture.h"
 #include "gpu/context.h"
 #include "topo/machine/peer_info.h"
 
@@ -24,6 +25,7 @@ void logCall(ncclComm& comm, const Op& op) {
        apiFuncName(op.func), comm.progress.opCount.load(), fmt::ptr(op.sendbuff), fmt::ptr(op.recvbuff), op.count,
        static_cast<int>(op.datatype), static_cast<int>(op.redOp), op.root, fmt::ptr(&comm), comm.identity.nRanks,
        fmt::ptr(op.stream));
+  if (op.tag != 0) info(kColl, "{}: userProfilerTag {:#x}", apiFuncName(op.func), op.tag);
   comm.progress.opCount.fetch_add(1);
 }
 
@@ -61,11 +63,19 @@ Status scaleAlone(ncclComm& comm, Op op) {
   return work.launch();
 }
 
+Status recordOn(const gpu::Device& device, CUstream stream, CUevent event) {
+  ASSIGN(const gpu::CaptureState capture, gpu::captureState(device.driver(), stream));
+  if (capture.capturing) return gpu::recordAtReplay(device, capture, stream, event);
+  return device.check(device.driver().cuEventRecord(event, stream), "cuEventRecord of a launchCompletionEvent");
+}
+
 Status copyAlone(ncclComm& comm, const Op& op) {
-  if (op.sendbuff == op.recvbuff) return {};
+  if (op.sendbuff == op.recvbuff && op.launchEvent == nullptr) return {};
   const CallGate::Pass pass(comm.gate);
   const gpu::Device& device = *comm.parts.device->device;
   ASSIGN(const gpu::ContextGuard context, device.enter());
+  if (op.launchEvent != nullptr) TRY(recordOn(device, op.stream, op.launchEvent));
+  if (op.sendbuff == op.recvbuff) return {};
   const std::size_t bytes = op.count * device::typeBytes(op.datatype);
   return device.check(device.driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(op.recvbuff),
                                                     reinterpret_cast<CUdeviceptr>(op.sendbuff), bytes, op.stream),

@@ -98,7 +98,7 @@ Status Launcher::orderBefore(const gpu::CaptureState& capture, std::span<const C
 Status Launcher::orderAfter(const gpu::CaptureState& capture, std::span<const CUstream> streams) {
   const CUstream main = streams.back();
   gpu::Event& mark = capture.capturing ? markOf(capture)->last : done_;
-  if (capture.capturing && rules_.mix) TRY(gpu::recordAtReplay(*device_, capture, main, done_));
+  if (capture.capturing && rules_.mix) TRY(gpu::recordAtReplay(*device_, capture, main, done_.get()));
   // Recorded now and not when the next launch finds another stream: the application may have destroyed this one then.
   TRY(mark.record(main));
   if (capture.capturing) {
@@ -111,6 +111,13 @@ Status Launcher::orderAfter(const gpu::CaptureState& capture, std::span<const CU
     if (other != main) TRY(mark.waitOn(other));
   }
   return {};
+}
+
+Status Launcher::recordForCaller(const gpu::CaptureState& capture, CUstream stream, CUevent event) const {
+  if (event == nullptr) return {};
+  // An event that was captured could be waited for in the graph alone.
+  if (capture.capturing) return gpu::recordAtReplay(*device_, capture, stream, event);
+  return device_->check(device_->driver().cuEventRecord(event, stream), "cuEventRecord of a launchCompletionEvent");
 }
 
 Status Launcher::launchOne(const PreparedLaunch& launch, CUstream stream) {
@@ -129,13 +136,14 @@ Status Launcher::callAtReplay(CUstream stream, CUhostFn function, proxy::Progres
 }
 
 Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams,
-                        proxy::ProgressGroup* driven) {
+                        proxy::ProgressGroup* driven, CUevent atStart) {
   if (streams.empty()) return fail(ncclInternalError, "A launch needs a stream (device {})", device_->ordinal());
   ASSIGN(const gpu::ContextGuard guard, device_->enter());
   ASSIGN(const gpu::CaptureState capture, commonCapture(streams));
   const bool inGraph = capture.capturing && driven != nullptr;
   const Held held(inGraph ? nullptr : driven);
   TRY(orderBefore(capture, streams));
+  TRY(recordForCaller(capture, streams.back(), atStart));
   if (inGraph) TRY(callAtReplay(streams.back(), holdGroup, driven));
   Status status;
   bool any = false;

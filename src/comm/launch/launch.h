@@ -52,10 +52,11 @@ class Launcher {
   /// Launches in order. `streams` are all streams that the application gave in this group, in order of appearance, at
   /// least one: the kernels run on the last one, wait for all, and all wait for the kernels. The caller's current
   /// device does not matter and does not change. `driven`: connections that a host thread has to drive while the
-  /// kernels run, at every replay as well; must outlive graphs; null: none. Errors: ncclInvalidUsage if some streams
-  /// are captured and others not (or by another graph), ncclUnhandledCudaError naming the operation.
+  /// kernels run, at every replay as well; must outlive graphs; null: none. `atStart`: an event of the application's,
+  /// recorded when the first kernel may begin, at every replay as well; null: none. Errors: ncclInvalidUsage if some
+  /// streams are captured and others not (or by another graph), ncclUnhandledCudaError naming the operation.
   Status launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams,
-                proxy::ProgressGroup* driven = nullptr);
+                proxy::ProgressGroup* driven = nullptr, CUevent atStart = nullptr);
   Status launch(std::span<const PreparedLaunch> launches, CUstream stream) { return launch(launches, {&stream, 1}); }
 
   /// Waits on the host until the last launch, or the last replay of a graph with launches, is done.
@@ -102,6 +103,7 @@ class Launcher {
   Status orderCaptured(const gpu::CaptureState& capture, CUstream main);
   Status orderBefore(const gpu::CaptureState& capture, std::span<const CUstream> streams);
   Status orderAfter(const gpu::CaptureState& capture, std::span<const CUstream> streams);
+  Status recordForCaller(const gpu::CaptureState& capture, CUstream stream, CUevent event) const;
   Status launchOne(const PreparedLaunch& launch, CUstream stream);
   /// What `stream` captures from here on begins, at every replay, with a call of `function` on a host thread.
   Status callAtReplay(CUstream stream, CUhostFn function, proxy::ProgressGroup* driven) const;

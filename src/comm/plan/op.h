@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <string_view>
 
+#include "comm/tuning/selection.h"
 #include "device/work.h"
 #ifndef NCCL_NO_CUDA_HEADERS
 #define NCCL_NO_CUDA_HEADERS  // the library knows the runtime's stream type only as a pointer
 #endif
 #include "nccl.h"
 
+struct CUevent_st;
 struct CUstream_st;
 
 namespace tutti::comm {
@@ -60,7 +62,10 @@ struct Op {
   ncclRedOp_t redOp = ncclSum;  ///< as the user gave it; only reducing functions look at it
   int root = 0;                 ///< root, or the peer of Send and Recv
   CUstream_st* stream = nullptr;
-  Reduction reduction{};  ///< filled by enqueue()
+  Reduction reduction{};              ///< filled by enqueue()
+  CallOptions options{};              ///< of ncclCollConfig_t, as the next two
+  CUevent_st* launchEvent = nullptr;  ///< recorded before the first kernel of the group; null: none
+  std::uint64_t tag = 0;              ///< for tools
 };
 
 /// Bytes of one element; 0 for a value that is no data type.

@@ -40,6 +40,7 @@ double Plan::microseconds() const {
 }
 
 void Plan::clear() {
+  launchEvent = nullptr;
   usesRing = false;
   usesTree = false;
   usesPat = false;

@@ -63,6 +63,7 @@ struct Decision {
 struct Plan : PlanNeeds {
   std::vector<PlannedLaunch> launches;  ///< in this order, all on one stream
   std::vector<CUstream_st*> streams;    ///< the application's, without repetition, in order of appearance
+  CUevent_st* launchEvent = nullptr;    ///< recorded there when the first launch may begin; null: none
   std::vector<Decision> decisions;      ///< one for each collective that is carried out, in call order
 
   /// Estimate for the whole group: launches run one after another. -1 where nothing is to be done.

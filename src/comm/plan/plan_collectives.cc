@@ -102,6 +102,7 @@ Request CollectivePlanner::requestFor(const Op& op, unsigned inGroup) const {
   request.bytes =
       op.count * device::typeBytes(op.datatype) * (blocks ? static_cast<std::uint64_t>(context_->nRanks()) : 1);
   request.inGroup = inGroup;
+  request.options = op.options;
   return request;
 }
 
@@ -125,7 +126,7 @@ unsigned CollectivePlanner::channelsFor(const Decision& decision, const KernelLa
   if (decision.request.bytes >= kernel.bytes) return decision.choice.nChannels;
   const double part = static_cast<double>(decision.request.bytes) / static_cast<double>(kernel.bytes);
   const auto share = static_cast<unsigned>(part * usable) + 1;
-  return std::min(share, decision.choice.nChannels);
+  return std::min(std::max<unsigned>(share, decision.request.options.minChannels), decision.choice.nChannels);
 }
 
 /// The first of `channels` neighbours of which the busiest has the least to do.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 
 #include "base/log.h"
@@ -26,7 +27,7 @@ struct IntField {
   int fallback;
 };
 
-constexpr std::array<IntField, 16> kIntFields{{
+constexpr std::array<IntField, 21> kIntFields{{
     {"Blocking", "blocking", &ncclConfig_t::blocking, 21400, 0, 1, 1},
     {"CGA cluster size", "cgaClusterSize", &ncclConfig_t::cgaClusterSize, 21700, 0, kUnbounded, 4},
     {"Min CTAs", "minCTAs", &ncclConfig_t::minCTAs, 21700, 1, kUnbounded, 1},
@@ -43,7 +44,15 @@ constexpr std::array<IntField, 16> kIntFields{{
     {"numRmaCtx", "numRmaCtx", &ncclConfig_t::numRmaCtx, 22900, 0, kUnbounded, 1},
     {"maxP2pPeers", "maxP2pPeers", &ncclConfig_t::maxP2pPeers, 23000, 1, kUnbounded, kUndefined},
     {"graphStreamOrdering", "graphStreamOrdering", &ncclConfig_t::graphStreamOrdering, 23005, 0, 1, 1},
+    {"launchOrderImplicit", "launchOrderImplicit", &ncclConfig_t::launchOrderImplicit, 23100, 0, 1, 0},
+    {"numRmaSig", "numRmaSig", &ncclConfig_t::numRmaSig, 23100, 0, kUnbounded, kUndefined},
+    {"rmaEagerInit", "rmaEagerInit", &ncclConfig_t::rmaEagerInit, 23100, 0, 1, 0},
+    {"hostCftMode", "hostCftMode", &ncclConfig_t::hostCftMode, 23100, 1, 3, kUndefined},
+    {"nvlsHostMode", "nvlsHostMode", &ncclConfig_t::nvlsHostMode, 23200, 0, kUnbounded, kUndefined},
 }};
+
+/// Those that are for what is not there yet; the last ones of the table.
+constexpr std::size_t kWithoutEffect = 5;
 
 /// Takes over as much of the user's struct as both sides know, and forgets what its header cannot have had.
 Result<ncclConfig_t> adopt(const ncclConfig_t& user) {
@@ -84,6 +93,12 @@ void logSettings(const ncclConfig_t& config) {
   for (const IntField& field : kIntFields) {
     const int value = config.*field.member;
     if (value != kUndefined) info(kEnv, "Comm config {} set to {}", field.title, value);
+  }
+  static std::atomic<unsigned> said{0};
+  for (std::size_t i = kIntFields.size() - kWithoutEffect; i < kIntFields.size(); ++i) {
+    const unsigned bit = 1U << i;
+    if (config.*kIntFields[i].member == kUndefined || (said.fetch_or(bit) & bit) != 0) continue;
+    info(kEnv, "Comm config {} has no effect yet", kIntFields[i].title);
   }
   if (config.netName != nullptr) info(kEnv, "Comm config Net name set to {}", config.netName);
   if (config.commName != nullptr) info(kEnv, "Comm config Comm name set to {}", config.commName);

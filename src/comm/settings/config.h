@@ -8,8 +8,9 @@
 
 namespace tutti::comm {
 
-/// A complete configuration. `values` has every number set, except for trafficClass, nvlsCTAs, nChannelsPerNetPeer and
-/// maxP2pPeers, where NCCL_CONFIG_UNDEF_INT means "automatic"; its string members are null: use the owned ones.
+/// A complete configuration. `values` has every number set, except for trafficClass, nvlsCTAs, nChannelsPerNetPeer,
+/// maxP2pPeers, numRmaSig, hostCftMode and nvlsHostMode, where NCCL_CONFIG_UNDEF_INT means "automatic"; its string
+/// members are null: use the owned ones.
 struct Config {
   ncclConfig_t values;
   std::string netName;   ///< "" : any

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "base/log.h"
 #include "comm/tuning/costs.h"
 #include "comm/tuning/log.h"
+#include "comm/tuning/model.h"
 #include "device/kernels/kernel_name.h"
 
 namespace tutti::comm {
@@ -107,10 +109,14 @@ unsigned mostThreads(const TuningInput& in, device::Algorithm algorithm, device:
 void shape(const Tuning& tuning, const Request& request, Choice& choice) {
   const TuningInput& in = tuning.input;
   const std::uint64_t perThread = threadThreshold(in, choice.algorithm, choice.protocol);
-  choice.nChannels = usableChannels(in);
+  const CallOptions& options = request.options;
+  const unsigned most =
+      options.maxChannels > 0 ? std::min<unsigned>(options.maxChannels, usableChannels(in)) : usableChannels(in);
+  const unsigned least = std::clamp<unsigned>(options.minChannels, 1, most);
+  choice.nChannels = most;
   choice.nThreads = mostThreads(in, choice.algorithm, choice.protocol);
   const auto tooLittle = [&] { return request.bytes < std::uint64_t{choice.nChannels} * choice.nThreads * perThread; };
-  while (choice.nChannels >= 2 && tooLittle()) --choice.nChannels;
+  while (choice.nChannels > least && tooLittle()) --choice.nChannels;
   constexpr unsigned kHalvable = 128;
   while (choice.nThreads % kHalvable == 0 && tooLittle()) choice.nThreads /= 2;
 }
@@ -161,7 +167,19 @@ device::PairMethod pairWayFor(const TuningInput& in, const Request& request, con
   return request.bytes <= kMostOverNetwork ? device::PairMethod::Exchange : device::PairMethod::Ring;
 }
 
+Status nothingSelected(const Tuning& tuning, const Request& request) {
+  Request free = request;
+  free.options.selection = {};
+  return fail(
+      ncclInvalidArgument,
+      "{}: nothing of what algSelection allows for this call is possible with datatype {} and operator {} here. "
+      "Weighed: {}. Without algSelection: {}",
+      device::funcName(request.func), device::typeName(request.type), device::devOpName(request.op),
+      describeCandidates(tuning, request), describeCandidates(tuning, free));
+}
+
 Status nothingLeft(const Tuning& tuning, const Request& request) {
+  if (request.options.selection.given() && request.options.selection.forced) return nothingSelected(tuning, request);
   const TuningFilter& filter = tuning.input.filter;
   const ncclResult_t code = filter.restricted() ? ncclInvalidUsage : ncclInternalError;
   return fail(code,
@@ -182,7 +200,10 @@ std::array<Candidate, kCandidates> weigh(const Tuning& tuning, const Request& re
     Candidate& candidate = table[i];
     candidate.algorithm = static_cast<device::Algorithm>(a);
     candidate.protocol = static_cast<device::Protocol>(p);
-    candidate.verdict = tuning.verdicts[static_cast<std::size_t>(request.func)][a][p];
+    const Selection& selection = request.options.selection;
+    candidate.verdict = selection.given()
+                            ? verdictOf(tuning.input, request.func, candidate.algorithm, candidate.protocol, selection)
+                            : tuning.verdicts[static_cast<std::size_t>(request.func)][a][p];
     if (candidate.verdict != Verdict::Possible) continue;
     if (!kernelOf(tuning)(request.func, candidate.algorithm, candidate.protocol, request.op, request.type)) {
       candidate.verdict = Verdict::NoKernel;
@@ -193,16 +214,29 @@ std::array<Candidate, kCandidates> weigh(const Tuning& tuning, const Request& re
   return table;
 }
 
+namespace {
+
+std::optional<Candidate> quickest(const Tuning& tuning, const Request& request) {
+  std::optional<Candidate> best;
+  for (const Candidate& candidate : weigh(tuning, request)) {
+    if (candidate.verdict != Verdict::Possible) continue;
+    if (!best || candidate.microseconds < best->microseconds) best = candidate;
+  }
+  return best;
+}
+
+}  // namespace
+
 Result<Choice> chooseCollective(const Tuning& tuning, const Request& request) {
   Choice choice;
   if (tuning.input.ranks.nRanks > 1) {
-    const std::array<Candidate, kCandidates> table = weigh(tuning, request);
-    const Candidate* best = nullptr;
-    for (const Candidate& candidate : table) {
-      if (candidate.verdict != Verdict::Possible) continue;
-      if (best == nullptr || candidate.microseconds < best->microseconds) best = &candidate;
+    std::optional<Candidate> best = quickest(tuning, request);
+    if (!best && request.options.selection.given() && !request.options.selection.forced) {
+      Request free = request;
+      free.options.selection = {};
+      best = quickest(tuning, free);
     }
-    if (best == nullptr) return nothingLeft(tuning, request);
+    if (!best) return nothingLeft(tuning, request);
     choice.algorithm = best->algorithm;
     choice.protocol = best->protocol;
     choice.latencyUs = best->latencyUs;

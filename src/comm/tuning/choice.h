@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/status.h"
+#include "comm/tuning/selection.h"
 #include "comm/tuning/tuning.h"
 
 namespace tutti::comm {
@@ -17,6 +18,7 @@ struct Request {
   ncclDataType_t type = ncclInt8;
   std::uint64_t bytes = 0;  ///< of the larger side: the vector, or all ranks' blocks together
   unsigned inGroup = 1;     ///< collectives that are planned together with this one, itself included
+  CallOptions options{};
 };
 
 /// How an operation runs.
@@ -46,8 +48,9 @@ inline constexpr std::size_t kCandidates = std::size_t{device::kAlgorithms} * de
 /// Every combination for one request, by algorithm, then protocol.
 std::array<Candidate, kCandidates> weigh(const Tuning& tuning, const Request& request);
 
-/// The quickest of them; ties go to the lower algorithm, then the lower protocol. ncclInvalidUsage where NCCL_ALGO and
-/// NCCL_PROTO leave nothing for the function; ncclInternalError where nothing is left without them.
+/// The quickest of them; ties go to the lower algorithm, then the lower protocol. ncclInvalidArgument where nothing of
+/// what the call selects is possible, with what would be; ncclInvalidUsage where NCCL_ALGO and NCCL_PROTO leave nothing
+/// for the function; ncclInternalError where nothing is left without them.
 Result<Choice> chooseCollective(const Tuning& tuning, const Request& request);
 
 /// What `input.thresholds` come to, as applied.

@@ -66,6 +66,9 @@ constexpr const char* kProtocolNames[] = {device::protocolName(device::Protocol:
                                           device::protocolName(device::Protocol::LL128),
                                           device::protocolName(device::Protocol::Simple)};
 
+constexpr Grammar kAlgoGrammar{"NCCL_ALGO", kAlgorithmNames};
+constexpr Grammar kProtoGrammar{"NCCL_PROTO", kProtocolNames};
+
 /// Replaces `row` by what the list of names says.
 Status readList(const Grammar& grammar, std::string_view list, std::span<Permission> row) {
   const bool inverted = !list.empty() && list.front() == '^';
@@ -139,8 +142,8 @@ Result<TuningFilter> parseTuningFilter(std::string_view algo, std::string_view p
     row[static_cast<std::size_t>(device::Algorithm::Pat)] = Permission::Auto;
   }
   for (auto& row : filter.protocols) row = {Permission::Yes, Permission::Auto, Permission::Yes};
-  TRY(readValue({"NCCL_ALGO", kAlgorithmNames}, algo, filter.algorithms));
-  TRY(readValue({"NCCL_PROTO", kProtocolNames}, proto, filter.protocols));
+  TRY(readValue(kAlgoGrammar, algo, filter.algorithms));
+  TRY(readValue(kProtoGrammar, proto, filter.protocols));
   return filter;
 }
 
@@ -158,6 +161,19 @@ std::vector<std::string> filterMatrix(const TuningFilter& filter) {
     lines.push_back(line);
   }
   return lines;
+}
+
+std::optional<std::size_t> algorithmFrom(std::string_view word) {
+  return kAlgoGrammar.indexOf(word);
+}
+std::optional<std::size_t> protocolFrom(std::string_view word) {
+  return kProtoGrammar.indexOf(word);
+}
+std::string allAlgorithmNames() {
+  return kAlgoGrammar.allNames();
+}
+std::string allProtocolNames() {
+  return kProtoGrammar.allNames();
 }
 
 std::string_view logName(device::Algorithm algorithm) {

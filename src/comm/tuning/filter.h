@@ -7,7 +7,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,5 +45,12 @@ std::vector<std::string> filterMatrix(const TuningFilter& filter);
 /// The name as logs and tools know it: "RING", "COLLNET_DIRECT", "ONESHOT"; "LL", "LL128", "SIMPLE".
 std::string_view logName(device::Algorithm algorithm);
 std::string_view logName(device::Protocol protocol);
+
+/// Number of the algorithm, or of the protocol, that a word of a setting names, in any case.
+std::optional<std::size_t> algorithmFrom(std::string_view word);
+std::optional<std::size_t> protocolFrom(std::string_view word);
+/// All such words, with commas between them.
+std::string allAlgorithmNames();
+std::string allProtocolNames();
 
 }  // namespace tutti::comm

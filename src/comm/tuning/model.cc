@@ -221,12 +221,20 @@ int mostRanks(device::Algorithm algorithm, std::uint32_t slotBytes) {
                                              : std::numeric_limits<int>::max();
 }
 
-Verdict verdictOf(const TuningInput& input, device::Func func, device::Algorithm algorithm, device::Protocol protocol) {
+}  // namespace
+
+Verdict verdictOf(const TuningInput& input, device::Func func, device::Algorithm algorithm, device::Protocol protocol,
+                  const Selection& selection) {
   const auto f = static_cast<std::size_t>(func);
+  const auto a = static_cast<std::size_t>(algorithm);
   const auto p = static_cast<std::size_t>(protocol);
   if (!combinationExists(func, algorithm, protocol)) return Verdict::NoKernel;
-  const Permission algorithmAllowed = input.filter.algorithms[f][static_cast<std::size_t>(algorithm)];
-  const Permission protocolAllowed = input.filter.protocols[f][p];
+  if (selection.given() && !selection.allows(a, p)) return Verdict::NotAllowed;
+  const auto permission = [](unsigned named, std::size_t index, Permission usual) {
+    return (named >> index & 1U) != 0 ? Permission::Yes : usual;
+  };
+  const Permission algorithmAllowed = permission(selection.namedAlgorithms, a, input.filter.algorithms[f][a]);
+  const Permission protocolAllowed = permission(selection.namedProtocols, p, input.filter.protocols[f][p]);
   if (algorithmAllowed == Permission::No || protocolAllowed == Permission::No) return Verdict::NotAllowed;
   if (!connected(input, algorithm)) return Verdict::NoConnections;
   const auto kind = static_cast<std::size_t>(isMesh(algorithm) ? device::ConnKind::Mesh : device::ConnKind::Graph);
@@ -240,8 +248,6 @@ Verdict verdictOf(const TuningInput& input, device::Func func, device::Algorithm
   return safe ? Verdict::Possible : Verdict::Unsafe;
 }
 
-}  // namespace
-
 Tuning makeTuning(TuningInput input) {
   Tuning tuning;
   tuning.input = std::move(input);
@@ -254,7 +260,7 @@ Tuning makeTuning(TuningInput input) {
         const auto func = static_cast<device::Func>(f);
         const auto algorithm = static_cast<device::Algorithm>(a);
         const auto protocol = static_cast<device::Protocol>(p);
-        const Verdict verdict = verdictOf(in, func, algorithm, protocol);
+        const Verdict verdict = verdictOf(in, func, algorithm, protocol, {});
         tuning.verdicts[f][a][p] = verdict;
         if (verdict == Verdict::NoKernel || verdict == Verdict::NoConnections || in.ranks.nRanks < 2) continue;
         const bool onHost = in.policy.world == device::World::Host;

@@ -1,6 +1,7 @@
 // The cost model: latency and bandwidth of every combination, once per communicator.
 #pragma once
 
+#include "comm/tuning/selection.h"
 #include "comm/tuning/tuning.h"
 
 namespace tutti::topo {
@@ -8,6 +9,10 @@ struct GraphSpeeds;
 }
 
 namespace tutti::comm {
+
+/// Whether a combination can be had for a call that selects it, and else why not. `selection` may select nothing.
+Verdict verdictOf(const TuningInput& input, device::Func func, device::Algorithm algorithm, device::Protocol protocol,
+                  const Selection& selection);
 
 /// Fills the tables. Never fails: a communicator for which nothing is left fails at its first operation.
 Tuning makeTuning(TuningInput input);

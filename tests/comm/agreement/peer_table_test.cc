@@ -20,7 +20,7 @@ TEST(PeerTable, EverybodySeesEverybody) {
 }
 
 TEST(PeerTable, VersionMismatchIsRefusedByNameOnAllRanks) {
-  test::allowLog("Mismatched NCCL version detected : rank 0 (host node, pid 0) has 2.30.7, rank 2");
+  test::allowLog("Mismatched NCCL version detected : rank 0 (host node, pid 0) has 2.32.3, rank 2");
   test::FakeWorld world(3);
   test::runRanks(3, [&](int rank) {
     topo::PeerInfo self = test::plainPeer(rank, 3);

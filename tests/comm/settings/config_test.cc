@@ -127,6 +127,34 @@ TEST(Config, LargerStructsOfNewerHeadersWork) {
   EXPECT_TRUE(parseConfig(&user.known, undefinedConfig()).ok());
 }
 
+TEST(Config, EveryLevelBringsItsFieldsAndNoMore) {
+  struct Level {
+    unsigned version;
+    std::size_t size;
+    bool has31;
+    bool has32;
+  };
+  for (const Level& level :
+       {Level{23007, 96, false, false}, Level{23102, 112, true, false}, Level{23203, 120, true, true}}) {
+    ncclConfig_t user = undefinedConfig();
+    user.version = level.version;
+    user.size = level.size;
+    user.launchOrderImplicit = 1;
+    user.numRmaSig = 8;
+    user.rmaEagerInit = 1;
+    user.hostCftMode = ncclHostCftFallback;
+    user.nvlsHostMode = ncclNvlsHostModeDisable;
+    const auto config = parseConfig(&user, undefinedConfig());
+    ASSERT_TRUE(config.ok()) << level.version;
+    const ncclConfig_t& values = config.value().values;
+    EXPECT_EQ(values.launchOrderImplicit, level.has31 ? 1 : 0) << level.version;
+    EXPECT_EQ(values.numRmaSig, level.has31 ? 8 : NCCL_CONFIG_UNDEF_INT) << level.version;
+    EXPECT_EQ(values.rmaEagerInit, level.has31 ? 1 : 0) << level.version;
+    EXPECT_EQ(values.hostCftMode, level.has31 ? 3 : NCCL_CONFIG_UNDEF_INT) << level.version;
+    EXPECT_EQ(values.nvlsHostMode, level.has32 ? 0x7fffffff : NCCL_CONFIG_UNDEF_INT) << level.version;
+  }
+}
+
 TEST(Config, NamesAreCopied) {
   char name[] = "training";
   ncclConfig_t user = undefinedConfig();
