@@ -1,0 +1,63 @@
+// The table of life-cycle functions: what each answers in each situation, as the API has it.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "nccl.h"
+
+namespace lifecycle {
+
+enum class Function {
+  Init,
+  Split,
+  Shrink,
+  ShrinkAbort,
+  Grow,
+  Revoke,
+  Suspend,
+  Resume,
+  Finalize,
+  Destroy,
+  Abort,
+};
+inline constexpr int kFunctions = static_cast<int>(Function::Abort) + 1;
+
+enum class Situation { Idle, LiveGraph, Outstanding, DeadPeer };
+inline constexpr int kSituations = 4;
+
+enum class Transport { P2p, Shm, Tcp };
+inline constexpr int kTransports = 3;
+
+/// One entry of the table.
+struct Expected {
+  std::vector<ncclResult_t> answers;  ///< any of them; empty: not defined, and not tried
+  const char* words;                  ///< for the reader, beside the code
+};
+
+/// What a call on a communicator, or the work that it begins, ends with in a situation. A communicator that does not
+/// block answers the same by its state.
+const Expected& expected(Function function, Situation situation);
+
+const char* nameOf(Function function);
+const char* nameOf(Situation situation);
+const char* nameOf(Transport transport);
+
+/// The whole table in Markdown.
+std::string markdown();
+
+struct Cell {
+  Function function;
+  Situation situation;
+  bool blocking;
+  bool processes;
+  Transport transport;
+};
+
+std::string describe(const Cell& cell);
+
+/// Why the library is known not to do what the table says; null where it is not.
+const char* knownGap(const Cell& cell);
+
+}  // namespace lifecycle
