@@ -74,8 +74,10 @@ ncclResult_t CellRun::outcome(ncclResult_t called, ncclComm_t carrier) {
     wrong("a blocking communicator answers 7");
     return called;
   }
-  const ncclResult_t state = carrier == nullptr ? called : settle(carrier);
-  if (failed(state) || child_ == nullptr) return state;
+  const ncclResult_t state = carrier == nullptr || cell_.blocking ? called : settle(carrier);
+  if (child_ == nullptr) return state;
+  if (cell_.function != Function::ShrinkAbort && failed(state)) return state;
+  parentFailed_ = failed(state);
   return settle(child_);
 }
 
@@ -299,6 +301,7 @@ std::string CellRun::run() {
   const bool last = rank_ == kMembers - 1;
   if (!(dead() && last)) meetAll(1, kTableRanks - (dead() ? 1 : 0));
   leave(answer);
+  if (wrong_.empty() && parentFailed_) wrong_ = "the parent's state is not 0 after its shrink";
   return wrong_;
 }
 

@@ -65,6 +65,7 @@ class CellRun {
   Slot recorded_;
   cudaGraph_t graph_ = nullptr;
   cudaGraphExec_t exec_ = nullptr;
+  bool parentFailed_ = false;  ///< though its shrink has succeeded
   std::string wrong_;
 };
 

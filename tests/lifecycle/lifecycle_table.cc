@@ -124,7 +124,7 @@ struct Counts {
 };
 
 void judge(const Cell& cell, const std::string& wrong, const Options& options, Counts& counts) {
-  const char* const gap = knownGap(cell);
+  const char* const gap = knownGap(cell, wrong);
   if (wrong.empty()) {
     ++counts.right;
     if (gap != nullptr)
@@ -134,7 +134,8 @@ void judge(const Cell& cell, const std::string& wrong, const Options& options, C
     return;
   }
   ++(gap != nullptr ? counts.known : counts.wrong);
-  std::printf("%s: %s: %s\n", gap != nullptr ? gap : "WRONG", describe(cell).c_str(), wrong.c_str());
+  if (gap == nullptr || options.verbose)
+    std::printf("%s: %s: %s\n", gap != nullptr ? gap : "WRONG", describe(cell).c_str(), wrong.c_str());
   std::fflush(stdout);
 }
 

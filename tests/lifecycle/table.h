@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nccl.h"
@@ -57,7 +58,7 @@ struct Cell {
 
 std::string describe(const Cell& cell);
 
-/// Why the library is known not to do what the table says; null where it is not.
-const char* knownGap(const Cell& cell);
+/// Why the library is known to do `found` instead of what the table says; null where it is not.
+const char* knownGap(const Cell& cell, std::string_view found);
 
 }  // namespace lifecycle
