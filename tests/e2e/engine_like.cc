@@ -1,8 +1,8 @@
 // Uses the library as a framework's engine of distributed training does: communicators that do not block, polled by
 // their state; the first made eagerly, one more by split for each new group, by all ranks; a watchdog thread that polls
 // them all and aborts one whose work takes too long while the main thread waits; pools of ncclMemAlloc, registered as
-// segments; batches of sends and receives in groups; a phase in which memory is given back; at the end all are destroyed
-// in reverse order.
+// segments; batches of sends and receives in groups; a phase in which memory is given back; at the end all are
+// destroyed in reverse order.
 //
 //   engine_like RANK SIZE FOLDER        FOLDER: where the ranks exchange the unique id
 //
@@ -29,7 +29,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kCount = 4096;
-constexpr auto kPatience = std::chrono::seconds(60);  // for anything that must come
+constexpr auto kPatience = std::chrono::seconds(60);       // for anything that must come
 constexpr auto kTimeout = std::chrono::milliseconds(500);  // of the work that never ends
 
 struct Engine {
@@ -155,13 +155,39 @@ ncclConfig_t config() {
 
 /// The function is the preloaded library's, not that of what the program is linked against.
 void checkReplaced() {
-  for (const char* name :
-       {"ncclGetUniqueId", "ncclGetVersion", "ncclGetErrorString", "ncclGetLastError", "ncclCommInitRankConfig",
-        "ncclCommGetAsyncError", "ncclCommSplit", "ncclCommAbort", "ncclCommDestroy", "ncclCommRegister",
-        "ncclCommDeregister", "ncclCommCount", "ncclCommUserRank", "ncclCommCuDevice", "ncclMemAlloc", "ncclMemFree",
-        "ncclGroupStart", "ncclGroupEnd", "ncclSend", "ncclRecv", "ncclAllReduce", "ncclBroadcast", "ncclReduce",
-        "ncclAllGather", "ncclReduceScatter", "ncclRedOpCreatePreMulSum", "ncclRedOpDestroy", "ncclCommSuspend",
-        "ncclCommResume", "ncclCommMemStats", "ncclCommFinalize", "ncclCommShrink", "ncclCommInitRankScalable"}) {
+  for (const char* name : {"ncclGetUniqueId",
+                           "ncclGetVersion",
+                           "ncclGetErrorString",
+                           "ncclGetLastError",
+                           "ncclCommInitRankConfig",
+                           "ncclCommGetAsyncError",
+                           "ncclCommSplit",
+                           "ncclCommAbort",
+                           "ncclCommDestroy",
+                           "ncclCommRegister",
+                           "ncclCommDeregister",
+                           "ncclCommCount",
+                           "ncclCommUserRank",
+                           "ncclCommCuDevice",
+                           "ncclMemAlloc",
+                           "ncclMemFree",
+                           "ncclGroupStart",
+                           "ncclGroupEnd",
+                           "ncclSend",
+                           "ncclRecv",
+                           "ncclAllReduce",
+                           "ncclBroadcast",
+                           "ncclReduce",
+                           "ncclAllGather",
+                           "ncclReduceScatter",
+                           "ncclRedOpCreatePreMulSum",
+                           "ncclRedOpDestroy",
+                           "ncclCommSuspend",
+                           "ncclCommResume",
+                           "ncclCommMemStats",
+                           "ncclCommFinalize",
+                           "ncclCommShrink",
+                           "ncclCommInitRankScalable"}) {
     Dl_info found{};
     if (::dladdr(::dlsym(RTLD_DEFAULT, name), &found) == 0) die(std::string(name) + " is nowhere");
     if (std::strstr(found.dli_fname, "vendor_stub") != nullptr) die(std::string(name) + " is the stub's");
@@ -202,8 +228,7 @@ void passOn(ncclComm_t comm, float* pool, int rank, int size) {
   fill(pool, static_cast<float>(rank));
   nccl(ncclGroupStart(), nullptr, "ncclGroupStart");
   const ncclResult_t sent = ncclSend(pool, kCount, ncclFloat, (rank + 1) % size, comm, me.stream);
-  const ncclResult_t received =
-      ncclRecv(pool + kCount, kCount, ncclFloat, (rank + size - 1) % size, comm, me.stream);
+  const ncclResult_t received = ncclRecv(pool + kCount, kCount, ncclFloat, (rank + size - 1) % size, comm, me.stream);
   for (const ncclResult_t one : {sent, received})
     if (one != ncclSuccess && one != ncclInProgress) die("a call in a group");
   nccl(ncclGroupEnd(), comm, "ncclGroupEnd");
@@ -237,7 +262,8 @@ void useComm(ncclComm_t comm, float* pool) {
 }
 
 bool isMissing(ncclResult_t result, const char* name) {
-  const bool missing = result == ncclInvalidUsage && std::strstr(ncclGetLastError(nullptr), "does not support") != nullptr;
+  const bool missing =
+      result == ncclInvalidUsage && std::strstr(ncclGetLastError(nullptr), "does not support") != nullptr;
   if (missing && me.rank == 0) std::printf("left out, because the library does not have it: %s\n", name);
   return missing;
 }
@@ -309,7 +335,8 @@ void live() {
   Watchdog watchdog;
   ncclComm_t world = nullptr;
   ncclConfig_t wanted = config();
-  nccl(ncclCommInitRankConfig(&world, me.size, id, me.rank, &wanted), world, "ncclCommInitRankConfig");
+  const ncclResult_t begun = ncclCommInitRankConfig(&world, me.size, id, me.rank, &wanted);
+  nccl(begun, world, "ncclCommInitRankConfig");
   watchdog.add(world);
   me.comms.push_back(world);
 
@@ -321,10 +348,9 @@ void live() {
   sleepPhase(pool);
   nccl(ncclCommDeregister(world, segment), nullptr, "ncclCommDeregister");
 
-  // The one that is given up: of all ranks, made by another init, as a second process group is.
-  ncclComm_t doomed = nullptr;
+  // The one that is given up.
   bool missing = false;
-  doomed = newGroup(world, true, me.rank, missing);
+  const ncclComm_t doomed = newGroup(world, true, me.rank, missing);
   if (!missing) {
     watchdog.add(doomed);
     useComm(doomed, pool);

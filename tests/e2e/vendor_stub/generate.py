@@ -2,7 +2,7 @@
 """Writes a libnccl whose functions do nothing but say that they were called, and fail: what a program is linked
 against that ours replaces at run time.
 
-  generate.py EXPORTS OUTPUT     EXPORTS: names without their prefix, one a line
+  generate.py EXPORTS OUTPUT     EXPORTS: names without their prefix
 """
 import pathlib
 import sys
@@ -18,9 +18,9 @@ static int say(const char* name) {
 
 
 def main():
-    names = [line.strip() for line in pathlib.Path(sys.argv[1]).read_text().splitlines()]
+    names = pathlib.Path(sys.argv[1]).read_text().split()
     source = [HEAD]
-    for name in (n for n in names if n and not n.startswith("#")):
+    for name in names:
         result = 'const char* nccl{0}(void) {{ return say("nccl{0}") ? "stub" : ""; }}' if name in TEXTS else \
             'int nccl{0}(void) {{ return say("nccl{0}"); }}'
         source.append(f"int nccl{name}(void);".replace("int", "const char*" if name in TEXTS else "int"))
