@@ -27,7 +27,7 @@ const std::array<Row, kFunctions>& rows() {
       {{{{kOk}, "a child without the excluded; the parent stays as it is"},
         {{kOk}, "the same; the graph is of the parent"},
         {{}, "the parent must be at rest"},
-        {{kOk, kRemote}, "for a parent that has failed, its error: use the flag abort"}}},
+        {{kOk, kRemote}, "its error if the parent has failed: use the flag abort"}}},
       // Shrink, abort
       {{{{kOk}, "a child without the excluded; the parent can only be aborted"},
         {{kOk}, "the same; the graph must not be replayed"},
@@ -57,7 +57,7 @@ const std::array<Row, kFunctions>& rows() {
       {{{{kOk}, "only destroy, abort and questions are left"},
         {{kOk}, "the same"},
         {{kOk}, "waits for the work"},
-        {{kRemote}, "destroy or abort instead"}}},
+        {{kOk}, "nobody is waited for; if the communicator has failed, its error"}}},
       // Destroy
       {{{{kOk}, "the handle is gone"},
         {{kOk}, "the handle is gone; the graph can still be replayed"},
