@@ -270,5 +270,5 @@ ROOMS = {
 }
 
 # Folders below tests/ that have no folder of the same name below src/.
-TEST_FOLDERS = ("adversary", "bench", "differential", "e2e", "fixtures", "fuzz", "hosts", "lint", "mutation", "support",
-                "tools")
+TEST_FOLDERS = ("adversary", "bench", "differential", "e2e", "fixtures", "fuzz", "hosts", "lifecycle", "lint", "mutation",
+                "support", "tools")
