@@ -22,9 +22,9 @@ bool failed(ncclResult_t result) {
   return result != ncclSuccess && result != ncclInProgress;
 }
 
-constexpr long kBusyMs = 30;      // how long outstanding work waits before it begins
-constexpr long kNoticeMs = 2000;  // how long a survivor looks out for word of a death
-constexpr long kMeetings = 8;     // of a cell
+constexpr long kBusyMs = 30;     // how long outstanding work waits before it begins
+constexpr long kNoticeMs = 200;  // how long word of a death is waited for, which need not come
+constexpr long kMeetings = 8;    // of a cell
 
 }  // namespace
 
