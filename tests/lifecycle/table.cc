@@ -87,6 +87,8 @@ struct Gap {
 /// Whoever mends one takes it out here.
 const std::vector<Gap>& gaps() {
   static const std::vector<Gap> known = {
+      {[](const Cell& cell) { return cell.function == Function::Grow && cell.situation == Situation::DeadPeer; },
+       kHangs, "members go on waiting for one that has died, if nothing had needed it before"},
       {[](const Cell& cell) { return cell.function == Function::ShrinkAbort && !cell.blocking; },
        "the parent's state is not 0 after its shrink",
        "the parent's state stays at the error that ended its work, though its shrink has succeeded"},
