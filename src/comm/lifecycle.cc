@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
+#include "comm/ending/deferred_free.h"
 #include "comm/ending/ending.h"
 #include "comm/ending/revoke.h"
 #include "comm/enqueue/group.h"
@@ -114,7 +115,7 @@ Result<Progress> initRank(const InitRequest& request) {
   TRY(startLibrary());
   logVersion(request.rank == 0, versionText());
   ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
-  GraphRefs::freeAbandoned();
+  freeAbandoned();
   ASSIGN(const int device, gpu::currentDevice(*driver));
   return initOnDevice(request, *driver, device);
 }

@@ -264,7 +264,7 @@ TEST(WorldGraphs, OutliveTheirCommunicatorAndThenGiveItsMemoryBack) {
   // The device lets go of a graph a moment after its last replay.
   const Deadline deadline = Deadline::in(std::chrono::seconds(10));
   while (test::freeDeviceMemory() != before && !deadline.expired()) {
-    GraphRefs::freeAbandoned();
+    GraphRefs::takeAbandoned();
     std::this_thread::sleep_for(milliseconds(1));
   }
   EXPECT_EQ(test::freeDeviceMemory(), before);

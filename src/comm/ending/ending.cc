@@ -147,14 +147,9 @@ void releaseComm(ncclComm* comm, std::string_view how) {
   // Those who send through this rank may leave later than it.
   std::unique_ptr<RankRelays> relays = std::move(comm->parts.relays);
   if (comm->abort.raised() || comm->lostPeer.heard()) relays.reset();
-  // Not of a destroy, after which the application expects its memory back.
-  if (!stays && comm->abort.raised()) {
-    freeWhenOthersRest(identity.cudaDevice, [comm] { freeOrBequeath(comm); });
-  } else if (!stays) {
-    freeOrBequeath(comm);
-  }
+  if (!stays) freeWhenOthersRest([comm] { freeOrBequeath(comm); });
   if (relays) relays->leave();
-  GraphRefs::freeAbandoned();
+  freeAbandoned();
   info(kDestroy, "comm {} rank {} nranks {} cudaDev {} busId {:x} - {} COMPLETE", address, identity.rank,
        identity.nRanks, identity.cudaDevice, identity.busId, how);
 }

@@ -116,11 +116,16 @@ void KernelWatch::lookSoon() {
   wake_.notify_all();
 }
 
-bool KernelWatch::runsKernelsOn(int device) {
+bool KernelWatch::empty() {
   const std::lock_guard lock(mutex_);
-  return std::any_of(comms_.begin(), comms_.end(), [device](const ncclComm* comm) {
+  return comms_.empty();
+}
+
+bool KernelWatch::runsKernels() {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(comms_.begin(), comms_.end(), [](const ncclComm* comm) {
     Launcher& launcher = *comm->parts.launcher;
-    return comm->identity.cudaDevice == device && launcher.mayBeBusy() && launcher.query() == CUDA_ERROR_NOT_READY;
+    return launcher.mayBeBusy() && launcher.query() == CUDA_ERROR_NOT_READY;
   });
 }
 

@@ -32,8 +32,10 @@ class KernelWatch {
   void remove(ncclComm& comm);
   /// Has it look now. Never waits, takes no locks.
   void lookSoon();
-  /// Whether any of the communicators that it looks after has kernels running on that device. Does not wait for them.
-  bool runsKernelsOn(int device);
+  /// Whether it looks after no communicator.
+  bool empty();
+  /// Whether any of the communicators that it looks after has kernels running. Does not wait for them.
+  bool runsKernels();
 
  private:
   Status lookAfter(ncclComm& comm);

@@ -87,12 +87,9 @@ bool GraphRefs::deferFree(std::shared_ptr<void> parts) {
   return true;
 }
 
-void GraphRefs::freeAbandoned() {
-  std::vector<std::shared_ptr<void>> estates;
-  {
-    const std::lock_guard lock(abandoned().mutex);
-    estates.swap(abandoned().estates);
-  }
+std::vector<std::shared_ptr<void>> GraphRefs::takeAbandoned() {
+  const std::lock_guard lock(abandoned().mutex);
+  return std::exchange(abandoned().estates, {});
 }
 
 }  // namespace tutti::comm

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "base/status.h"
 #include "gpu/driver.h"
@@ -24,13 +25,13 @@ class GraphRefs {
 
   bool any() const;
 
-  /// Leaves `parts` to the graphs: it is freed after the last of them, by the next freeAbandoned(). false, and
+  /// Leaves `parts` to the graphs: it is freed after the last of them, by who calls takeAbandoned() next. false, and
   /// `parts` stays with the caller, if there are none.
   bool deferFree(std::shared_ptr<void> parts);
 
-  /// Frees what graphs have left behind by now. The driver tells of a graph's end on threads on which nothing may be
-  /// freed, so init, destroy and abort of other communicators do it.
-  static void freeAbandoned();
+  /// What graphs have left behind by now, for the caller to free. The driver tells of a graph's end on threads on which
+  /// nothing may be freed, so init, destroy and abort of other communicators do it.
+  static std::vector<std::shared_ptr<void>> takeAbandoned();
 
  private:
   struct State;

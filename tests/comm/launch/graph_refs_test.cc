@@ -62,13 +62,13 @@ TEST_F(GraphEstates, TheLastOfGraphAndInstanceFreesTheEstate) {
   EXPECT_TRUE(holds.deferFree(std::make_shared<Deferred>(gone)));
   EXPECT_EQ(DRIVER_CALL(cuGraphDestroy)(graph), CUDA_SUCCESS);
   EXPECT_TRUE(holds.any());
-  GraphRefs::freeAbandoned();
+  GraphRefs::takeAbandoned();
   EXPECT_FALSE(gone);
   EXPECT_EQ(DRIVER_CALL(cuGraphExecDestroy)(exec), CUDA_SUCCESS);
   EXPECT_TRUE(allGone());
   EXPECT_FALSE(gone) << "not on the driver's thread";
   const Deadline deadline = Deadline::in(std::chrono::seconds(20));
-  for (; !gone && !deadline.expired(); std::this_thread::yield()) GraphRefs::freeAbandoned();
+  for (; !gone && !deadline.expired(); std::this_thread::yield()) GraphRefs::takeAbandoned();
   EXPECT_TRUE(gone);
 }
 
