@@ -20,7 +20,7 @@ namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(5);
 /// How long the caller waits for what is freed elsewhere: what runs may be about to be done.
-constexpr milliseconds kShortWait{1000};
+constexpr milliseconds kShortWait{250};
 
 void awaitOthersRest() {
   while (KernelWatch::instance().runsKernels()) std::this_thread::sleep_for(kPause);

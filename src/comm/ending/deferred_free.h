@@ -9,7 +9,7 @@ namespace tutti::comm {
 /// the device of another rank of the process. If one of these kernels waits for the rank that frees, or for one that is
 /// gone and whose communicator is given up only after this one, freeing would wait for ever. So where there are other
 /// communicators in this process, `free` runs on a thread of its own once none of their kernels run, and the caller
-/// waits for it for a second at most. `free` owns all that it touches. Without a thread for it: now.
+/// waits for it for a quarter of a second at most. `free` owns all that it touches. Without a thread for it: now.
 void freeWhenOthersRest(std::function<void()> free);
 
 /// The same for what graphs have left behind by now (GraphRefs).
