@@ -293,10 +293,6 @@ std::string CellRun::run() {
       wrong("answers " + std::to_string(answer) + ", not " + std::to_string(shall.front()));
     if (nowMs() - began > 10'000) wrong("takes " + std::to_string(nowMs() - began) + " ms");
   }
-  // Between threads the end of a communicator waits for kernels on the devices of other ranks, whatever they are of:
-  // what graphs had kept of communicators that ended before is freed by whoever comes next. So nobody replays before
-  // all are through.
-  if (!cell_.processes && !dead()) meetAll(2, kTableRanks);
   if (acts() && wrong_.empty()) followUp(answer);
   const bool last = rank_ == kMembers - 1;
   if (!(dead() && last)) meetAll(1, kTableRanks - (dead() ? 1 : 0));

@@ -13,9 +13,7 @@ struct Limits {
   int ranks = 4;
   std::uint32_t features = 0;  ///< what the library has
   bool fewKernels = false;     ///< sums of int32, and all of float
-  /// All ranks wait for each other after every deed: see kHeldBack in lifecycle_random.cc.
-  bool heldBack = false;
-  std::size_t comms = 10;  ///< alive at once
+  std::size_t comms = 10;      ///< alive at once
   std::size_t recordings = 6;
   int depth = 4;  ///< generations below the first
 };

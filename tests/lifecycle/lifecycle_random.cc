@@ -2,13 +2,12 @@
 // graphs and wrong calls in between, from one seed on all ranks. Each call must answer what the API says, each result
 // must be right, nothing may hang, and at the end device memory and descriptors are as at the beginning.
 //
-//   lifecycle_random SEED STEPS [--ranks N] [--processes] [--few-kernels] [--patience SECONDS] [--print] [--features
-//   BITS] [--all]
+//   lifecycle_random SEED STEPS [--ranks N] [--processes] [--few-kernels] [--patience SECONDS] [--print]
+//   [--features BITS]
 //
 // Ranks are threads, or processes with --processes; each has two threads that drive communicators. --few-kernels: only
 // operations whose kernels builds with sanitizers have. --print: prints the life without living it. --features: uses
-// these alone (lifecycle/library_features.h). --all: nothing is held back for the sake of what is known to be wrong.
-// The devices are those that softgpu-run gives: one for each rank.
+// these alone (lifecycle/library_features.h). The devices are those that softgpu-run gives: one for each rank.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,7 +35,6 @@ struct Options {
   bool processes = false;
   bool fewKernels = false;
   bool print = false;
-  bool all = false;              ///< nothing is held back
   std::uint32_t features = ~0U;  ///< what is to be used of what there is
   long patienceMs = 60'000;
 };
@@ -84,12 +82,6 @@ class Helper {
   bool busy_ = false;
   std::thread thread_;
 };
-
-/// What the library does not do yet, and how its lives are made easier for it.
-constexpr const char* kHeldBack =
-    "memory that is freed at the end of a communicator waits for all kernels of its device, also for those of other "
-    "communicators that other threads or ranks drive and for which this rank may be needed: so all ranks wait for each "
-    "other after everything they do";
 
 /// The last meetings are not of deeds.
 constexpr long kWarm = kMostMeetings - 1;
@@ -145,7 +137,6 @@ void live(const Options& options, Shared& shared, int rank, std::array<long, kKi
   limits.ranks = options.ranks;
   limits.features = shared.features & options.features;
   limits.fewKernels = options.fewKernels;
-  limits.heldBack = !options.all;
   Generator generator(options.seed, limits);
   Seat seat;
   Player player(shared, seat, rank, 0, limits);
@@ -203,7 +194,6 @@ void runRank(const Options& options, Shared& shared, int rank, int first, int la
                 nameOf(static_cast<Kind>(kind)));
   const std::string missing = missingFeatures(shared.features);
   std::printf("\nleft out, because the library does not have it: %s\n", missing.empty() ? "nothing" : missing.c_str());
-  if (!options.all) std::printf("held back: %s\n", kHeldBack);
 }
 
 int asThreads(const Options& options, Shared& shared) {
@@ -244,8 +234,6 @@ bool read(int argc, char** argv, Options& options) {
       options.processes = true;
     else if (name == "--few-kernels")
       options.fewKernels = true;
-    else if (name == "--all")
-      options.all = true;
     else if (name == "--print")
       options.print = true;
     else if (name == "--features" && i + 1 < argc)
@@ -282,7 +270,7 @@ int main(int argc, char** argv) {
   if (!read(argc, argv, options)) {
     std::fprintf(stderr,
                  "usage: lifecycle_random SEED STEPS [--ranks N] [--processes] [--few-kernels] "
-                 "[--patience SECONDS] [--print] [--features BITS] [--all]; at most 20000 steps and 8 ranks\n");
+                 "[--patience SECONDS] [--print] [--features BITS]; at most 20000 steps and 8 ranks\n");
     return 2;
   }
   if (options.print) return print(options);

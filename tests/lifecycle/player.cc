@@ -219,17 +219,8 @@ void Player::play(const Step& step) {
     const bool takesPart = std::count(who.begin(), who.end(), rank_) > 0;
     if (takesPart) mine.push_back(&deed);
     if (takesPart && !grouped_) play(deed);
-    if (!grouped_) waitForAll(deed);
   }
-  if (!grouped_) return;
-  if (!mine.empty()) playGroup(mine);
-  if (!step.lanes[lane_].empty()) waitForAll(step.lanes[lane_].front());
-}
-
-void Player::waitForAll(const Deed& deed) {
-  if (!limits_.heldBack) return;
-  now("waits for all ranks after: " + describe(deed));
-  meet(shared_, meeting(deed, 3), limits_.ranks);
+  if (grouped_ && !mine.empty()) playGroup(mine);
 }
 
 void Player::playGroup(const std::vector<const Deed*>& mine) {

@@ -32,7 +32,6 @@ class Player {
   void finish(const Deed& deed);
   void play(const Deed& deed);
   void playGroup(const std::vector<const Deed*>& mine);
-  void waitForAll(const Deed& deed);
 
   void record(const Deed& deed);
   void replay(const Deed& deed);
