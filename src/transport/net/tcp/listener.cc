@@ -18,6 +18,8 @@ namespace {
 constexpr int kBatch = 128;
 /// Where the process has no descriptors for them.
 constexpr milliseconds kStarvedRest{50};
+/// So long they are waited for, or half of the time that a connection may take: peers still wait then, and hear why.
+constexpr milliseconds kStarvedLimit{3000};
 
 /// The other side sees a reset, not an end in order.
 void reset(Fd socket) {
@@ -57,13 +59,20 @@ SocketHandle SocketListener::handle() const {
           .streams = static_cast<std::uint32_t>(options_.streams)};
 }
 
-void SocketListener::onStarved(int error) {
-  if (starved_ == 0) {
+Status SocketListener::onStarved(int error) {
+  if (starvedUntil_.isNever()) {
     warn("NET/Socket : Cannot accept connections on {} ({}): {}{}. Who waits is accepted when that is over",
          listener_.address().text(), device_, errnoText(error), socketRemedy(error));
+    starvedUntil_ = Deadline::in(std::min(kStarvedLimit, options_.setup / 2));
   }
-  starved_ = error;
+  if (starvedUntil_.expired()) return cannotAccept(error);
   rest_ = Deadline::in(kStarvedRest);
+  return {};
+}
+
+Status SocketListener::cannotAccept(int error) const {
+  return fail(ncclSystemError, "NET/Socket : Accepting on {} ({}) failed: {}{}", listener_.address().text(), device_,
+              errnoText(error), socketRemedy(error));
 }
 
 Status SocketListener::takeNew() {
@@ -74,17 +83,16 @@ Status SocketListener::takeNew() {
     Fd socket(::accept4(listener_.fd(), peer.raw(), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.valid()) {
       ++taken;
+      starvedUntil_ = Deadline::never();
       meet({.socket = std::move(socket), .address = peer});
       continue;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) break;
     if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      onStarved(errno);
-      break;
+      return onStarved(errno);
     }
-    return fail(ncclSystemError, "NET/Socket : Accepting on {} ({}) failed: {}{}", listener_.address().text(), device_,
-                errnoText(errno), socketRemedy(errno));
+    return cannotAccept(errno);
   }
   return {};
 }
@@ -177,7 +185,7 @@ Status SocketListener::overdue() const {
       "NET/Socket : {} of {} sockets of {} have come to {} ({}) within {} ms. Does a firewall drop some of them, or "
       "does that process hang? Fewer sockets: NCCL_SOCKET_NTHREADS, NCCL_NSOCKS_PERTHREAD{}",
       here, admitted_.size(), here > 0 ? peer_.text() : "the peer", listener_.address().text(), device_,
-      options_.setup.count(), starved_ != 0 ? ". This process had none left for them" : "");
+      options_.setup.count(), !starvedUntil_.isNever() ? ". This process had none left for them" : "");
 }
 
 Result<std::unique_ptr<SocketReceiver>> SocketListener::accept() {

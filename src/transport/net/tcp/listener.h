@@ -17,8 +17,8 @@ namespace tutti::net::tcp {
 /// Waits for the sockets of one connection. Whoever cannot prove to be of the communicator is dropped without a word,
 /// and holds nobody up. The kernel keeps a socket for a second until something has come on it; one on which no whole
 /// hello is there when it is accepted takes one of the process's places for kUnprovenTime, or is reset, and its owner
-/// dials again (connector.h). While the process has no descriptors the kernel keeps who waits. Used by one thread at a
-/// time.
+/// dials again (connector.h). While the process has no descriptors the kernel keeps who waits, for three seconds at
+/// most. Used by one thread at a time.
 class SocketListener {
  public:
   /// Errors: ncclSystemError.
@@ -46,7 +46,8 @@ class SocketListener {
   SocketListener(Listener listener, const SocketDevice& device, const SocketOptions& options,
                  const SocketIdentity& identity);
   Status takeNew();
-  void onStarved(int error);
+  Status onStarved(int error);
+  Status cannotAccept(int error) const;
   void meet(Unauthenticated stranger);
   void hearStrangers();
   bool hear(Unauthenticated& stranger);
@@ -65,7 +66,7 @@ class SocketListener {
   Address peer_;
   Deadline deadline_ = Deadline::never();          ///< begins with the first accept()
   Deadline rest_ = Deadline::in(milliseconds(0));  ///< until when nobody is taken, for want of descriptors
-  int starved_ = 0;                                ///< errno of the last time, for the error text; 0: never
+  Deadline starvedUntil_ = Deadline::never();      ///< when that is a failure
   std::vector<Fd> admitted_;                       ///< the control socket, then the data sockets
   std::size_t missing_;
 };

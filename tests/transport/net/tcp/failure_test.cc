@@ -218,6 +218,28 @@ TEST(SocketFailure, AListenerWithoutDescriptorsGoesOnWhenThereAreSomeAgain) {
   connectsAllTheSame(at);
 }
 
+TEST(SocketFailure, AListenerThatGetsNoDescriptorsSaysSoWhilePeersStillWait) {
+  test::expectLog("Cannot accept connections");
+  test::expectLog("failed");
+  test::SocketSide side;
+  Listening at(side);
+  const Socket waiting = at.dial();
+  ASSERT_TRUE(Socket(Fd(::dup(waiting.fd())), at.said.address).sendValue(kSocketMagic, Wait{}).ok());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(Fd(::dup(2)).get());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  Status why;
+  EXPECT_TRUE(test::until([&] {
+    why = side.net->accept(at.listener).status();
+    return !why.ok();
+  }));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(why.code(), ncclSystemError);
+  EXPECT_NE(test::capturedText().find("ulimit -n"), std::string::npos);
+}
+
 TEST(SocketFailure, NobodyListeningIsToldAfterRetries) {
   test::expectLog("Nobody listens there");
   test::SocketSide side;
