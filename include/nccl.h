@@ -384,7 +384,8 @@ NCCL_DECLARE_(ncclResult_t, WinGetUserPtr, (ncclComm_t comm, ncclWindow_t win, v
 
 /** Releases what `flags` names (NCCL_SUSPEND_MEM: GPU memory) until ncclCommResume(). */
 NCCL_DECLARE_(ncclResult_t, CommSuspend, (ncclComm_t comm, int flags));
-/** Undoes ncclCommSuspend(), at the same addresses. */
+/** Undoes ncclCommSuspend(): connections are opened again, each by the transport that it had. Captured graphs stay
+ * valid. */
 NCCL_DECLARE_(ncclResult_t, CommResume, (ncclComm_t comm));
 /** Stores one number about the communicator's GPU memory, in bytes. */
 NCCL_DECLARE_(ncclResult_t, CommMemStats, (ncclComm_t comm, ncclCommMemStat_t stat, uint64_t* value));
