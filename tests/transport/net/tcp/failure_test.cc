@@ -198,23 +198,36 @@ TEST(SocketStrangers, AWrongListenerIsNotSentTo) {
   EXPECT_EQ(refused.code(), ncclRemoteError);
 }
 
+/// As long as it lives, this process gets no further descriptors.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(Fd(::dup(2)).get());
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  NoDescriptors(const NoDescriptors&) = delete;
+  ~NoDescriptors() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before_), 0); }
+
+ private:
+  rlimit before_{};
+};
+
 TEST(SocketFailure, AListenerWithoutDescriptorsGoesOnWhenThereAreSomeAgain) {
   test::expectLog("Cannot accept connections");
   test::SocketSide side;
   Listening at(side);
   const Socket waiting = at.dial();
   ASSERT_TRUE(Socket(Fd(::dup(waiting.fd())), at.said.address).sendValue(kSocketMagic, Wait{}).ok());
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit none = before;
-  none.rlim_cur = static_cast<rlim_t>(Fd(::dup(2)).get());
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  EXPECT_TRUE(test::until([&] {
-    auto made = side.net->accept(at.listener);
-    EXPECT_TRUE(made.ok());
-    return !made.ok() || test::capturedText().find("ulimit -n") != std::string::npos;
-  }));
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  {
+    const NoDescriptors none;
+    EXPECT_TRUE(test::until([&] {
+      auto made = side.net->accept(at.listener);
+      EXPECT_TRUE(made.ok());
+      return !made.ok() || test::capturedText().find("ulimit -n") != std::string::npos;
+    }));
+  }
   connectsAllTheSame(at);
 }
 
@@ -225,17 +238,14 @@ TEST(SocketFailure, AListenerThatGetsNoDescriptorsSaysSoWhilePeersStillWait) {
   Listening at(side);
   const Socket waiting = at.dial();
   ASSERT_TRUE(Socket(Fd(::dup(waiting.fd())), at.said.address).sendValue(kSocketMagic, Wait{}).ok());
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit none = before;
-  none.rlim_cur = static_cast<rlim_t>(Fd(::dup(2)).get());
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   Status why;
-  EXPECT_TRUE(test::until([&] {
-    why = side.net->accept(at.listener).status();
-    return !why.ok();
-  }));
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  {
+    const NoDescriptors none;
+    EXPECT_TRUE(test::until([&] {
+      why = side.net->accept(at.listener).status();
+      return !why.ok();
+    }));
+  }
   EXPECT_EQ(why.code(), ncclSystemError);
   EXPECT_NE(test::capturedText().find("ulimit -n"), std::string::npos);
 }
