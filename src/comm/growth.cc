@@ -84,6 +84,8 @@ Result<Progress> growMember(const GrowRequest& request) {
   }
   const Lineage parent = lineageOf(comm);
   TRY(checkSize(parent, request.nRanks));
+  // All members have to come, and one that is gone would be waited for until the time for an init is over.
+  TRY(comm.lostPeer.need());
   CommSettings settings = currentCommSettings();
   ASSIGN(Config config, configOf(request.config, &comm.config, settings));
   ASSIGN(const std::optional<ncclUniqueId> id, idOfMember(comm, request.id));
