@@ -205,6 +205,8 @@ ncclResult_t commAsyncError(ncclComm& comm) {
   // Its own reason counts more than what peers said about theirs, whoever was faster.
   const ncclResult_t initResult = comm.progress.initResult.load();
   if (initResult != ncclSuccess) return initResult;
+  // Whoever polls for the end of the shrink must not take for its failure why the communicator was given up.
+  if (comm.progress.replaced.load()) return ncclSuccess;
   const Revocation& revocation = comm.progress.revocation;
   return revocation.begun() ? revocation.result() : comm.abort.status().code();
 }

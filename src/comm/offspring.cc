@@ -153,11 +153,13 @@ Status shrink(Offspring& plan, const std::vector<int>& survivors, bool abortFirs
   const std::uint64_t commId = hashBytes(std::as_bytes(std::span(survivors)), parent.identity.commId + 1);
   CommIdentity identity =
       identityOf(plan, static_cast<int>(self - survivors.begin()), static_cast<int>(survivors.size()), commId, 0, 0);
-  return bear(plan, std::move(identity),
-              [&](bootstrap::JoinOptions& options) -> Result<std::unique_ptr<bootstrap::Bootstrap>> {
-                ASSIGN(bootstrap::Kin kin, parent.parts.bootstrap->shrink(survivors, *options.abort));
-                return bootstrap::Bootstrap::join(options, std::move(kin));
-              });
+  const Status born = bear(plan, std::move(identity),
+                           [&](bootstrap::JoinOptions& options) -> Result<std::unique_ptr<bootstrap::Bootstrap>> {
+                             ASSIGN(bootstrap::Kin kin, parent.parts.bootstrap->shrink(survivors, *options.abort));
+                             return bootstrap::Bootstrap::join(options, std::move(kin));
+                           });
+  if (abortFirst && born.ok()) parent.progress.replaced.store(true);
+  return born;
 }
 
 /// The job of one child, under the name of its call.

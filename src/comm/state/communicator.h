@@ -127,6 +127,7 @@ struct CommProgress {
   Revocation revocation;
   std::atomic<const char*> pending{nullptr};  ///< the call that goes on in the background, if it has a name
   std::atomic<int> children{0};               ///< how many it was asked for
+  std::atomic<bool> replaced{false};          ///< a shrink has given it up and made another one: that is no failure
   std::atomic<bool> ending{false};            ///< somebody frees it: nobody else may
   std::atomic<std::uint64_t> opCount{0};
   std::atomic<const char*> connecting{nullptr};  ///< the operation whose call waits to be connected with peers
