@@ -261,20 +261,11 @@ void useComm(ncclComm_t comm, float* pool) {
   if (size > 1) passOn(comm, pool, rank, size);
 }
 
-bool isMissing(ncclResult_t result, const char* name) {
-  const bool missing =
-      result == ncclInvalidUsage && std::strstr(ncclGetLastError(nullptr), "does not support") != nullptr;
-  if (missing && me.rank == 0) std::printf("left out, because the library does not have it: %s\n", name);
-  return missing;
-}
-
 /// A new group: all ranks of the parent call, those outside it without a color. Null outside.
-ncclComm_t newGroup(ncclComm_t parent, bool member, int key, bool& missing) {
+ncclComm_t newGroup(ncclComm_t parent, bool member, int key) {
   ncclComm_t comm = nullptr;
   ncclConfig_t wanted = config();
   const ncclResult_t called = ncclCommSplit(parent, member ? 1 : NCCL_SPLIT_NOCOLOR, key, &comm, &wanted);
-  missing = isMissing(called, "Split");
-  if (missing) return nullptr;
   nccl(called == ncclInProgress ? ncclSuccess : called, nullptr, "ncclCommSplit");
   settle(parent, "the parent of a split");
   if ((comm != nullptr) != member) die("a split gives a communicator to the wrong ranks");
@@ -283,13 +274,11 @@ ncclComm_t newGroup(ncclComm_t parent, bool member, int key, bool& missing) {
 }
 
 void splitGroups(ncclComm_t world, Watchdog& watchdog, float* pool) {
-  bool missing = false;
   const int half = me.size / 2;
   const std::vector<bool> members = {me.rank < half, me.rank >= half, true, me.rank == 0 || me.rank == me.size - 1};
   for (std::size_t i = 0; i < members.size(); ++i) {
     // Those who are in no group of this kind take part all the same; in the third ranks are turned round.
-    const ncclComm_t comm = newGroup(world, members[i], i == 2 ? -me.rank : me.rank, missing);
-    if (missing) return;
+    const ncclComm_t comm = newGroup(world, members[i], i == 2 ? -me.rank : me.rank);
     if (comm == nullptr) continue;
     watchdog.add(comm);
     me.comms.push_back(comm);
@@ -300,9 +289,7 @@ void splitGroups(ncclComm_t world, Watchdog& watchdog, float* pool) {
 /// Memory is given back for a while, of all communicators, and taken again.
 void sleepPhase(float* pool) {
   for (const ncclComm_t comm : me.comms) {
-    const ncclResult_t called = ncclCommSuspend(comm, NCCL_SUSPEND_MEM);
-    if (isMissing(called, "Suspend and Resume")) return;
-    nccl(called, comm, "ncclCommSuspend");
+    nccl(ncclCommSuspend(comm, NCCL_SUSPEND_MEM), comm, "ncclCommSuspend");
     settle(comm, "ncclCommSuspend");
   }
   for (const ncclComm_t comm : me.comms) {
@@ -349,14 +336,11 @@ void live() {
   nccl(ncclCommDeregister(world, segment), nullptr, "ncclCommDeregister");
 
   // The one that is given up.
-  bool missing = false;
-  const ncclComm_t doomed = newGroup(world, true, me.rank, missing);
-  if (!missing) {
-    watchdog.add(doomed);
-    useComm(doomed, pool);
-    timeOut(watchdog, doomed, pool);
-    useComm(world, pool);
-  }
+  const ncclComm_t doomed = newGroup(world, true, me.rank);
+  watchdog.add(doomed);
+  useComm(doomed, pool);
+  timeOut(watchdog, doomed, pool);
+  useComm(world, pool);
   for (auto comm = me.comms.rbegin(); comm != me.comms.rend(); ++comm) {
     watchdog.remove(*comm);
     nccl(ncclCommDestroy(*comm), nullptr, "ncclCommDestroy");

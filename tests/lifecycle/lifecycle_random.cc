@@ -192,8 +192,9 @@ void runRank(const Options& options, Shared& shared, int rank, int first, int la
   for (int kind = 0; kind < kKinds; ++kind)
     std::printf("%s %ld %s", kind == 0 ? "" : ",", counts[static_cast<std::size_t>(kind)],
                 nameOf(static_cast<Kind>(kind)));
-  const std::string missing = missingFeatures(shared.features);
-  std::printf("\nleft out, because the library does not have it: %s\n", missing.empty() ? "nothing" : missing.c_str());
+  std::printf("\n");
+  if (const std::string missing = missingFeatures(shared.features); !missing.empty())
+    fail(shared, rank, options.steps, "the library does not have " + missing);
 }
 
 int asThreads(const Options& options, Shared& shared) {

@@ -78,24 +78,6 @@ std::string textOf(const Expected& one) {
   return (codes.empty() ? "not defined: " : codes + "** ") + one.words;
 }
 
-struct Gap {
-  bool (*concerns)(const Cell& cell);
-  const char* sign;  ///< what the cell says then
-  const char* why;
-};
-
-/// Whoever mends one takes it out here.
-const std::vector<Gap>& gaps() {
-  static const std::vector<Gap> known = {
-      {[](const Cell& cell) { return cell.function == Function::Grow && cell.situation == Situation::DeadPeer; },
-       kHangs, "members go on waiting for one that has died, if nothing had needed it before"},
-      {[](const Cell& cell) { return cell.function == Function::ShrinkAbort && !cell.blocking; },
-       "the parent's state is not 0 after its shrink",
-       "the parent's state stays at the error that ended its work, though its shrink has succeeded"},
-  };
-  return known;
-}
-
 }  // namespace
 
 const Expected& expected(Function function, Situation situation) {
@@ -139,13 +121,6 @@ std::string markdown() {
 std::string describe(const Cell& cell) {
   return std::string(nameOf(cell.function)) + ", " + (cell.blocking ? "blocking" : "non-blocking") + ", " +
          (cell.processes ? "processes" : "threads") + ", " + nameOf(cell.transport) + ", " + nameOf(cell.situation);
-}
-
-const char* knownGap(const Cell& cell, std::string_view found) {
-  const auto known = std::find_if(gaps().begin(), gaps().end(), [&](const Gap& gap) {
-    return gap.concerns(cell) && found.find(gap.sign) != std::string_view::npos;
-  });
-  return known == gaps().end() ? nullptr : known->why;
 }
 
 }  // namespace lifecycle

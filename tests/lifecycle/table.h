@@ -58,10 +58,4 @@ struct Cell {
 
 std::string describe(const Cell& cell);
 
-/// What is found of a cell that does not come to its end.
-inline constexpr const char* kHangs = "hangs or crashes";
-
-/// Why the library is known to do `found` instead of what the table says; null where it is not.
-const char* knownGap(const Cell& cell, std::string_view found);
-
 }  // namespace lifecycle
