@@ -10,6 +10,7 @@
 #include "bootstrap/kin.h"
 #include "bootstrap/link/crypto.h"
 #include "bootstrap/settings.h"
+#include "bootstrap/tree_repair.h"
 
 namespace tutti::bootstrap {
 namespace {
@@ -17,15 +18,7 @@ namespace {
 enum class Op : std::uint8_t { AllGather = 1, Barrier = 2, Broadcast = 3 };
 
 const char* nameOf(Op op) {
-  switch (op) {
-    case Op::AllGather:
-      return "allGather";
-    case Op::Barrier:
-      return "barrier";
-    case Op::Broadcast:
-      return "broadcast";
-  }
-  return "?";
+  return op == Op::AllGather ? "allGather" : op == Op::Barrier ? "barrier" : "broadcast";
 }
 
 /// Ranks deeper in the tree give up first, so that the error names whom it is really about.
@@ -42,6 +35,7 @@ struct Bootstrap::State {
   int nRoots = 1;
   int nSplits = 0;
   Deadline reportAt = Deadline::never();  ///< when to name those who have not come to the collective under way
+  std::unique_ptr<TreeRepair> repair;     ///< once all are known
 
   ConnectionLoop& loop() const { return *joined.loop; }
   int parent() const { return joined.place.parent; }
@@ -54,6 +48,10 @@ struct Bootstrap::State {
   Result<SharedBytes> spreadDown(Op op, SharedBytes fromTop, std::size_t bytes);
   Status usable() const;
   void reportAbsent();
+  void tendTree() {
+    repair = std::make_unique<TreeRepair>(joined, nRoots);
+    loop().tendTree([this] { repair->begin(); });
+  }
 };
 
 /// How long those who wait may take to say so.
@@ -128,6 +126,7 @@ Bootstrap::~Bootstrap() {
 Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const JoinOptions& options, Kin kin) {
   auto state = std::make_unique<State>();
   ASSIGN(state->joined, joinKin(options, std::move(kin)));
+  state->tendTree();
   return std::unique_ptr<Bootstrap>(new Bootstrap(std::move(state)));
 }
 
@@ -148,6 +147,7 @@ Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const JoinOptions& options) {
     return status;
   }
   loop->setTable(std::move(table));
+  self->state_->tendTree();
   loop->sendToRoot(FrameType::Done, {});
   self->state_->joined.use->release();
   return self;
@@ -306,6 +306,7 @@ Status Bootstrap::lost() const {
 
 void Bootstrap::leave(std::span<const std::byte> account) {
   if (state_->left.exchange(true)) return;
+  if (state_->repair) state_->repair->stop();
   state_->loop().stop(account);
 }
 

@@ -169,7 +169,7 @@ bool ConnectionLoop::arrivedLocked(Channel channel, int peer, int tag) const {
 
 void ConnectionLoop::flood(FrameType type, int tag, const SharedBytes& payload, Name except) {
   for (auto& [name, entry] : s_.links) {
-    if (entry.role != Role::Tree || name == except || entry.left) continue;
+    if (!isOfTree(entry.role) || name == except || entry.left) continue;
     sendOn(name, entry, type, tag, payload);
   }
 }

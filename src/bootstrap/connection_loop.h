@@ -25,11 +25,17 @@
 namespace tutti::bootstrap {
 
 /// What an own connection is for. Tree links live as long as the communicator: their end is a death.
-enum class Role : std::uint8_t { Unauthenticated, Root, Lookup, Tree, PeerOut, PeerIn, KinOut, KinIn };
+/// Adopted ones mend the tree where ranks have left (tree_repair.h); they carry no collectives.
+enum class Role : std::uint8_t { Unauthenticated, Root, Lookup, Tree, Adopted, PeerOut, PeerIn, KinOut, KinIn };
+
+/// Whether what is said to all goes on by such a connection.
+inline bool isOfTree(Role role) {
+  return role == Role::Tree || role == Role::Adopted;
+}
 
 /// Whether both sides of such a connection tell each other that they live.
 inline bool givesSigns(Role role) {
-  return role == Role::Tree || role == Role::Root || role == Role::KinOut || role == Role::KinIn;
+  return isOfTree(role) || role == Role::Root || role == Role::KinOut || role == Role::KinIn;
 }
 
 /// Which queue a received frame goes to.
@@ -101,6 +107,18 @@ class ConnectionLoop {
   /// The exchange with them is over; `why`: it has failed, with this thread's last error, and they are told.
   void closeKin(std::span<const int> peers, Status why);
 
+  /// `mend` is called, on the loop's thread, some time after a rank has left: the tree may be in parts. It must not
+  /// wait. Once, before any rank can have left.
+  void tendTree(std::function<void()> mend);
+  std::set<int> leftRanks() const;
+  /// Whether a connection of the tree leads to that rank, or to any lower one.
+  bool isLinked(int peer) const;
+  bool hasParent() const;
+  /// Takes over a connection that mends the tree; closes it where there is one already.
+  void addAdopted(std::unique_ptr<Link> link, int peer);
+  /// A rank that this one has called, and that has not answered for so long.
+  void suspectSilence(int rank, milliseconds waited);
+
   /// Our own failure, told to everybody reachable. Only the first one counts. `seenOf`: what failed is not ours, but
   /// another rank's or the network's, and `text` says whose.
   void announce(Status why, const std::string& text, bool seenOf);
@@ -153,6 +171,7 @@ class ConnectionLoop {
     bool knows = false;                                  ///< has told of a failure: if it ends now, it is for that
     int silent = 0;                                      ///< turns of tendNeighbours() without a sign of life, too long
     bool done = false;                                   ///< nothing more will come: to be closed
+    bool confirmed = false;                              ///< Adopted: the other side has taken it over as well
   };
   /// Why no survivor's word will come any more, from `told` on.
   struct LostKin {
@@ -180,6 +199,14 @@ class ConnectionLoop {
   void acceptAll();
   milliseconds provingTime(const Link& link) const;
   bool settleStranger(Entry& entry);
+  bool settleAdopted(const Entry& entry) const;
+  bool hasParentLocked() const;
+  bool isLinkedLocked(int peer) const;
+  /// Says to a new neighbour all that it may have missed.
+  void greet(Name name, Entry& entry);
+  void onAdoptedEnd(const Entry& entry);
+  void mendTree(std::unique_lock<std::mutex>& lock);
+  Notice silenceOf(int rank, const std::string& hostText, milliseconds waited) const;
   void onFrame(Name name, Entry& entry, Frame frame);
   void onTreeFrame(Name name, Entry& entry, Frame frame);
   void onRootFrame(Entry& entry, Frame frame);
@@ -268,6 +295,8 @@ class ConnectionLoop {
     bool placed = false;
     bool rootDone = false;
     std::vector<Suspicion> suspicions;
+    std::function<void()> mend;
+    Deadline mendAt = Deadline::never();
     std::map<int, Silence> silent;  ///< by rank
     int waits = 1;
     SteadyClock::time_point waitsSince = SteadyClock::now();

@@ -14,6 +14,8 @@ constexpr auto kGoodbyeGrace = milliseconds(2000);
 /// Messages of one whose process has ended: its sockets are closed, so what it sent is here, or about to come. What it
 /// had others pass on, as collectives do, takes its time.
 constexpr auto kExitGrace = milliseconds(500);
+/// Who is still there then is not about to end with the others, and mends the tree.
+constexpr auto kStays = milliseconds(300);
 
 }  // namespace
 
@@ -103,17 +105,18 @@ void ConnectionLoop::onGoodbye(Name name, Entry& entry, Frame frame) {
   if (words.size() < sizeof(Farewell)) return;
   const auto who = decodeValue<Farewell>(words.first(sizeof(Farewell)));
   if (who->rank < 0 || who->rank >= options_.nRanks) return;
-  if (who->rank != entry.peer && entry.role != Role::Tree) return;  // others come by the tree
+  if (who->rank != entry.peer && !isOfTree(entry.role)) return;  // others come by the tree
   if (who->rank == entry.peer) entry.left = true;
   const auto [known, first] = s_.left.emplace(who->rank, Leave{SteadyClock::now(), who->exited != 0});
   if (first) {
     const auto account = words.subspan(sizeof(Farewell));
     s_.departures.push_back({who->rank, who->exited != 0, {account.begin(), account.end()}});
     changed_.notify_all();
+    s_.mendAt = s_.mendAt.earlierOf(Deadline::in(kStays));
   }
   // What was told directly comes by the tree as well: passed on from both, it would go through the tree once from each
   // rank that was told, and take a crowd of ranks longer than they have for their last words.
-  if (entry.role != Role::Tree || std::exchange(known->second.passedOn, true)) return;
+  if (!isOfTree(entry.role) || std::exchange(known->second.passedOn, true)) return;
   flood(FrameType::Goodbye, 0, std::make_shared<const Bytes>(std::move(frame.payload)), name);
 }
 

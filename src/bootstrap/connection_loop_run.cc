@@ -27,7 +27,7 @@ milliseconds ConnectionLoop::nextLimit() {
     if (givesSigns(entry.role)) next = next.earlierOf(Deadline::at(tended_ + signInterval(patience_)));
   }
   for (const Suspicion& suspicion : s_.suspicions) next = next.earlierOf(suspicion.due);
-  next = next.earlierOf(endOfSilence());
+  next = next.earlierOf(endOfSilence()).earlierOf(s_.mendAt);
   return next.isNever() ? milliseconds(-1) : next.remaining();
 }
 
@@ -49,6 +49,7 @@ void ConnectionLoop::run() {
     if (s_.stopping || s_.exiting) changed_.notify_all();
     tellOwner(lock);
     tellStates(lock);
+    mendTree(lock);
   }
 }
 
@@ -118,6 +119,12 @@ bool ConnectionLoop::settleStranger(Entry& entry) {
     s_.lostKin.erase(peer);  // it tries again
     return true;
   }
+  if (entry.link->purpose() == Purpose::Adopt) {
+    if (!settleAdopted(entry)) return false;
+    entry.role = Role::Adopted;
+    watchSilence(entry.link->fd(), options_.peerTimeout);
+    return true;
+  }
   const auto& children = options_.place.children;
   const bool child = std::any_of(children.begin(), children.end(), [&](RankRange c) { return c.begin == peer; });
   if (entry.link->purpose() != Purpose::Tree || !child || s_.outgoing.contains(peer)) return false;
@@ -145,7 +152,8 @@ void ConnectionLoop::onEvent(const Poller::Event& event) {
     if (frame.type() == FrameType::Alive) patience_ = leastPatience(patience_, frame.header.tag);
   }
   bool keep = true;
-  if (entry.role == Role::Unauthenticated && entry.link->open()) {
+  const bool settled = entry.role == Role::Unauthenticated && entry.link->open();
+  if (settled) {
     keep = settleStranger(entry);
     if (keep && entry.role == Role::Tree) {
       s_.outgoing[entry.peer] = event.name;
@@ -156,6 +164,7 @@ void ConnectionLoop::onEvent(const Poller::Event& event) {
       }
     }
   }
+  if (keep && settled && entry.role == Role::Adopted) greet(event.name, entry);
   for (Frame& frame : frames) {
     if (keep) onFrame(event.name, entry, std::move(frame));
   }
@@ -176,6 +185,9 @@ void ConnectionLoop::onFrame(Name name, Entry& entry, Frame frame) {
     case Role::Root:
     case Role::Lookup:
       return onRootFrame(entry, std::move(frame));
+    case Role::Adopted:
+      entry.confirmed = true;
+      [[fallthrough]];
     case Role::Tree:
       return onTreeFrame(name, entry, std::move(frame));
     case Role::PeerIn:
@@ -218,6 +230,8 @@ void ConnectionLoop::onEnd(const Entry& entry) {
     case Role::Root:
     case Role::Lookup:
       return entry.left ? void() : onRootEnd(entry.link->end().value_or(Link::End()), entry.link->peer());
+    case Role::Adopted:
+      return onAdoptedEnd(entry);
     case Role::Tree:
       return onTreeEnd(entry);
     case Role::PeerOut:

@@ -46,20 +46,32 @@ void ConnectionLoop::onSilence(Name name, Entry& entry) {
     entry.left = true;  // how it ends is no news any more
     return onRootSilence(entry.link->peer());
   }
-  std::string host;
-  if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);
-  const std::string who =
-      host.empty() ? rankText(entry.peer, entry.link->peer().hostText()) : describeLocked(entry.peer);
-  Notice notice{
-      entry.peer, ncclRemoteError, host,
-      fmt::format(
-          "Bootstrap: {} has given rank {} no sign of life for {} ms: is its process stopped (SIGSTOP, a "
-          "debugger), its host frozen, or the network between them cut? TUTTI_PEER_TIMEOUT_MS sets the time allowed",
-          who, options_.rank, options_.peerTimeout.count()),
-      Cause::Silent};
+  Notice notice = silenceOf(entry.peer, entry.link->peer().hostText(), options_.peerTimeout);
   flood(FrameType::Silence, entry.peer, std::make_shared<const Bytes>(encodeNotice(notice)), name);
   // Seen here: who waits already has waited long enough.
   s_.silent[entry.peer] = {std::move(notice), SteadyClock::now() - kSilenceGrace};
+}
+
+Notice ConnectionLoop::silenceOf(int rank, const std::string& hostText, milliseconds waited) const {
+  std::string host;
+  if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(rank)].host);
+  const std::string who = host.empty() ? rankText(rank, hostText) : describeLocked(rank);
+  return {
+      rank, ncclRemoteError, host,
+      fmt::format(
+          "Bootstrap: {} has given rank {} no sign of life for {} ms: is its process stopped (SIGSTOP, a "
+          "debugger), its host frozen, or the network between them cut? TUTTI_PEER_TIMEOUT_MS sets the time allowed",
+          who, options_.rank, waited.count()),
+      Cause::Silent};
+}
+
+void ConnectionLoop::suspectSilence(int rank, milliseconds waited) {
+  const std::lock_guard lock(mutex_);
+  if (s_.stopping || s_.failure || s_.left.contains(rank) || s_.silent.contains(rank)) return;
+  Notice notice = silenceOf(rank, "", waited);
+  flood(FrameType::Silence, rank, std::make_shared<const Bytes>(encodeNotice(notice)), 0);
+  s_.silent[rank] = {std::move(notice), SteadyClock::now() - kSilenceGrace};
+  poller_.wake();
 }
 
 void ConnectionLoop::onSignOfLife(Name name, Entry& entry) {

@@ -186,6 +186,7 @@ void failUse(const Joined& joined, Status why) {
 Status startLoop(Joined& joined, const JoinOptions& o, Listener listener, bool rank0IsRoot) {
   joined.timeout = o.settings.timeout;
   joined.handshakeTimeout = o.settings.handshakeTimeout;
+  joined.peerTimeout = o.settings.peerTimeout;
   joined.abort = o.abort;
   ConnectionLoop::Options options{
       joined.rank, joined.nRanks, joined.place, o.settings.peerTimeout, o.settings.handshakeTimeout, o.onPeerLost,

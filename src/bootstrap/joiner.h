@@ -20,6 +20,7 @@ struct Joined {
   std::uint64_t commHash = 0;
   milliseconds timeout{0};
   milliseconds handshakeTimeout{0};
+  milliseconds peerTimeout{0};
   const Abort* abort = nullptr;
   std::shared_ptr<ConnectionLoop> loop;
   std::shared_ptr<IdUse> use;  ///< ends when everybody has joined, or with failUse(); null: no id was used

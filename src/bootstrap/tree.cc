@@ -79,4 +79,14 @@ TreePlace treePlace(int nRanks, int nRoots, int rank) {
   return place;
 }
 
+int livingParent(int nRanks, int nRoots, int rank, const std::set<int>& left) {
+  int above = treePlace(nRanks, nRoots, rank).parent;
+  while (above >= 0 && left.contains(above)) above = treePlace(nRanks, nRoots, above).parent;
+  if (above >= 0) return above;
+  for (above = 0; above < rank; ++above) {
+    if (!left.contains(above)) return above;
+  }
+  return -1;
+}
+
 }  // namespace tutti::bootstrap

@@ -1,6 +1,7 @@
 // Who is connected to whom: the tree over all ranks that carries the collectives and watches over its neighbours.
 #pragma once
 
+#include <set>
 #include <vector>
 
 namespace tutti::bootstrap {
@@ -38,6 +39,11 @@ struct TreePlace {
 
 /// Pure. 0 <= rank < nRanks, 1 <= nRoots <= nRanks. O(fan-out * depth).
 TreePlace treePlace(int nRanks, int nRoots, int rank);
+
+/// Who takes the place of a rank's parent where some have left: the nearest of those above it in the tree that are
+/// there, or else the lowest rank that is. Always a lower one, so that no circle comes about however much ranks know of
+/// each other; -1 for the lowest of all. Pure.
+int livingParent(int nRanks, int nRoots, int rank, const std::set<int>& left);
 
 /// Segments whose leaders have the leader of segment `index` as parent.
 std::vector<int> childSegments(int nRoots, int index);
