@@ -14,6 +14,7 @@
 #include "base/abort.h"
 #include "base/clock.h"
 #include "base/control_channel.h"
+#include "bootstrap/loop/peer_news.h"
 #include "nccl.h"
 
 namespace tutti::bootstrap {
@@ -23,14 +24,6 @@ struct BootstrapSettings;
 struct JoinOptions;
 struct Kin;
 struct Lineage;
-struct PeerLost;
-
-/// A rank that has left in peace.
-struct Departure {
-  int rank = -1;
-  bool exited = false;             ///< by the end of its process, without leave()
-  std::vector<std::byte> account;  ///< what it told leave() or announceExit()
-};
 
 /// Makes an id: without NCCL_COMM_ID a secret, a listening socket, and a root thread that ends by itself when it has
 /// served all ranks, when the time from the first rank's arrival exceeds settings.timeout, or after a day without

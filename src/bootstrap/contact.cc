@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/socket/errors.h"
-#include "bootstrap/connection_loop.h"
+#include "bootstrap/loop/connection_loop.h"
 
 namespace tutti::bootstrap {
 namespace {

@@ -4,23 +4,13 @@
 #include <cstddef>
 #include <functional>
 #include <span>
-#include <string>
 
 #include "base/abort.h"
-#include "base/status.h"
+#include "bootstrap/loop/peer_news.h"
 #include "bootstrap/settings.h"
 #include "nccl.h"
 
 namespace tutti::bootstrap {
-
-/// A rank that died, left without a word, or announced a failure of its own.
-struct PeerLost {
-  int rank = -1;     ///< -1 where no single rank is to blame
-  std::string host;  ///< empty where not known
-  Status why;
-  std::string text;       ///< a whole sentence: who, where, how it was noticed
-  bool corrects = false;  ///< it is the cause of a failure of which was told, or that was announced here, before
-};
 
 struct JoinOptions {
   std::span<const ncclUniqueId> ids;  ///< one per root, same list on all ranks

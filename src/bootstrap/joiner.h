@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/connection_loop.h"
 #include "bootstrap/id_use.h"
 #include "bootstrap/join_options.h"
+#include "bootstrap/loop/connection_loop.h"
 
 namespace tutti::bootstrap {
 

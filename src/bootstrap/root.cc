@@ -14,12 +14,12 @@
 #include "base/log.h"
 #include "base/threads/thread.h"
 #include "bootstrap/id_use.h"
-#include "bootstrap/known_losses.h"
 #include "bootstrap/link/link.h"
 #include "bootstrap/link/paced_listener.h"
 #include "bootstrap/link/poller.h"
+#include "bootstrap/loop/known_losses.h"
+#include "bootstrap/loop/patience.h"
 #include "bootstrap/root_state.h"
-#include "bootstrap/settings.h"
 
 namespace tutti::bootstrap {
 namespace {

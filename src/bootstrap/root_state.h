@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "bootstrap/link/wire.h"
-#include "bootstrap/tree.h"
+#include "bootstrap/loop/tree.h"
 
 namespace tutti::bootstrap {
 

@@ -4,8 +4,7 @@
 
 #include "base/log.h"
 #include "bootstrap/joiner.h"
-#include "bootstrap/settings.h"
-#include "bootstrap/tree.h"
+#include "bootstrap/loop/tree.h"
 
 namespace tutti::bootstrap {
 namespace {

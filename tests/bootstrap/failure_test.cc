@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/tree.h"
+#include "bootstrap/loop/tree.h"
 #include "bootstrap/unique_id.h"
 #include "local_ranks.h"
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "bootstrap/invitations.h"
+#include "bootstrap/loop/invitations.h"
 #include "bootstrap/unique_id.h"
 #include "local_ranks.h"
 

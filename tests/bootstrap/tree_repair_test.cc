@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "bootstrap/tree.h"
+#include "bootstrap/loop/tree.h"
 #include "local_ranks.h"
 
 namespace tutti::bootstrap {

@@ -84,9 +84,13 @@ ROOMS = {
         "for": "a single connection: who may speak, what travels on it, and how a thread waits for many of them",
         "may": {"base": {}},
     },
-    "bootstrap": {
-        "for": "unique id, joining, the tree of connections, control channel, watch over peers",
+    "bootstrap/loop": {
+        "for": "all connections of a rank, the thread that serves them, watch over peers, news of failures",
         "may": {"base": {}, "bootstrap/link": {}},
+    },
+    "bootstrap": {
+        "for": "unique id, joining, splitting and shrinking, the tree and its repair, control channel",
+        "may": {"base": {}, "bootstrap/link": {}, "bootstrap/loop": {}},
     },
     "topo/xml": {
         "for": "topology files: elements, values, scanning, joining descriptions of nodes",

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/log.h"
-#include "bootstrap/connection_loop.h"
-#include "bootstrap/settings.h"
+#include "bootstrap/loop/connection_loop.h"
+#include "bootstrap/loop/patience.h"
 
 namespace tutti::bootstrap {
 namespace {

@@ -1,4 +1,4 @@
-#include "bootstrap/tree.h"
+#include "bootstrap/loop/tree.h"
 
 #include <gtest/gtest.h>
 

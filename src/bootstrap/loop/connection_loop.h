@@ -15,12 +15,11 @@
 #include "base/abort.h"
 #include "base/clock.h"
 #include "base/threads/thread.h"
-#include "bootstrap/bootstrap.h"
-#include "bootstrap/join_options.h"
 #include "bootstrap/link/link.h"
 #include "bootstrap/link/paced_listener.h"
 #include "bootstrap/link/poller.h"
-#include "bootstrap/tree.h"
+#include "bootstrap/loop/peer_news.h"
+#include "bootstrap/loop/tree.h"
 
 namespace tutti::bootstrap {
 

@@ -1,4 +1,4 @@
-#include "bootstrap/connection_loop.h"
+#include "bootstrap/loop/connection_loop.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
-#include "bootstrap/connection_loop.h"
+#include "bootstrap/loop/connection_loop.h"
 
 namespace tutti::bootstrap {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "bootstrap/connection_loop.h"
+#include "bootstrap/loop/connection_loop.h"
 
 namespace tutti::bootstrap {
 namespace {

@@ -1,4 +1,4 @@
-#include "bootstrap/known_losses.h"
+#include "bootstrap/loop/known_losses.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

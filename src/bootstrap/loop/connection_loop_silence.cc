@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "bootstrap/connection_loop.h"
-#include "bootstrap/settings.h"
+#include "bootstrap/loop/connection_loop.h"
+#include "bootstrap/loop/patience.h"
 
 namespace tutti::bootstrap {
 namespace {

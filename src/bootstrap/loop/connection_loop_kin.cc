@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "bootstrap/connection_loop.h"
+#include "bootstrap/loop/connection_loop.h"
 
 namespace tutti::bootstrap {
 namespace {

@@ -2,8 +2,8 @@
 // words about those who do not come), and an id by which to grow.
 #include <utility>
 
-#include "bootstrap/connection_loop.h"
-#include "bootstrap/invitations.h"
+#include "bootstrap/loop/connection_loop.h"
+#include "bootstrap/loop/invitations.h"
 
 namespace tutti::bootstrap {
 

@@ -1,4 +1,4 @@
-#include "bootstrap/invitations.h"
+#include "bootstrap/loop/invitations.h"
 
 #include <algorithm>
 #include <utility>

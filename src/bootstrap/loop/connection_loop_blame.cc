@@ -7,8 +7,8 @@
 
 #include "base/host.h"
 #include "base/log.h"
-#include "bootstrap/connection_loop.h"
-#include "bootstrap/known_losses.h"
+#include "bootstrap/loop/connection_loop.h"
+#include "bootstrap/loop/known_losses.h"
 
 namespace tutti::bootstrap {
 namespace {

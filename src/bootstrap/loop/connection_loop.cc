@@ -1,11 +1,11 @@
-#include "bootstrap/connection_loop.h"
+#include "bootstrap/loop/connection_loop.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 
 #include "base/log.h"
-#include "bootstrap/invitations.h"
+#include "bootstrap/loop/invitations.h"
 
 namespace tutti::bootstrap {
 namespace {
