@@ -1,4 +1,7 @@
 // Operations recorded in CUDA graphs: replayed, mixed with calls, destroyed in any order.
+#include <barrier>
+#include <utility>
+
 #include "comm/graph.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/world.h"
@@ -268,6 +271,35 @@ TEST(WorldGraphs, OutliveTheirCommunicatorAndThenGiveItsMemoryBack) {
     std::this_thread::sleep_for(milliseconds(1));
   }
   EXPECT_EQ(test::freeDeviceMemory(), before);
+}
+
+TEST(WorldGraphs, ReplaysAfterTheEndOfTheirCommunicatorHoldNobodyUp) {
+  std::barrier<> meet(2);
+  test::withComm(2, [&](test::Member& m) {
+    const test::Ints in(m.gpu, kCount, m.rank + 1);
+    const test::Ints out(m.gpu, kCount, -1);
+    ncclComm_t other = nullptr;
+    ncclComm_t alone = nullptr;
+    ASSERT_EQ(ncclCommSplit(m.comm, 0, m.rank, &other, nullptr), ncclSuccess);
+    ASSERT_EQ(ncclCommSplit(m.comm, m.rank == 1 ? 1 : NCCL_SPLIT_NOCOLOR, 0, &alone, nullptr), ncclSuccess);
+    auto left = test::Recording::of(m.stream(), [&] { allReduce(m, in, out); });
+    EXPECT_EQ(ncclCommDestroy(std::exchange(m.comm, nullptr)), ncclSuccess);
+    const auto replayed = test::Recording::of(m.stream(), [&] {
+      EXPECT_EQ(ncclAllReduce(in.at(), out.at(), kCount, ncclInt32, ncclSum, other, m.stream()), ncclSuccess);
+    });
+    EXPECT_EQ(ncclCommDestroy(other), ncclSuccess);
+    meet.arrive_and_wait();
+    left.reset();  // memory of the first, on both devices, is freed by who comes next
+    meet.arrive_and_wait();
+    if (m.rank == 0) replayed->launch(m.stream());
+    meet.arrive_and_wait();
+    if (m.rank == 1) {  // comes next, while rank 0 waits for it
+      EXPECT_EQ(ncclCommDestroy(alone), ncclSuccess);
+      replayed->launch(m.stream());
+    }
+    m.sync();
+    expectAll(out, 3);
+  });
 }
 
 TEST(WorldGraphs, AfterAnAbortReplaysLeaveAtOnce) {

@@ -7,7 +7,7 @@
 //   reduce            ncclAllReduce, and waits for it            launch         the same without waiting
 //   send:PEER, recv:PEER                   a message, and waits for it
 //   graph             records an AllReduce, replays it, and waits for it
-//   replay            replays it once more, and waits for it
+//   replay            replays it once more, and waits for it    play           the same without waiting
 //   busy:MS           keeps the stream busy for so long; returns at once
 //   wait              until what was launched is done or the communicator has failed
 //   count:N           floats of an operation from now on, at most 4096, which it is at first
@@ -106,8 +106,13 @@ ncclResult_t launch() {
   return ncclAllReduce(me.data, me.data, me.count, ncclFloat, ncclSum, me.comm, me.stream);
 }
 
+ncclResult_t play() {
+  return cudaGraphLaunch(me.graph, me.stream) == cudaSuccess ? ncclSuccess : ncclSystemError;
+}
+
 ncclResult_t replay() {
-  return cudaGraphLaunch(me.graph, me.stream) == cudaSuccess ? waitWatching() : ncclSystemError;
+  const ncclResult_t played = play();
+  return played == ncclSuccess ? waitWatching() : played;
 }
 
 ncclResult_t record() {
@@ -198,6 +203,7 @@ ncclResult_t run(const std::string& name, const std::string& value) {
   if (name == "recv") return afterwards(ncclRecv(me.data, me.count, ncclFloat, std::stoi(value), me.comm, me.stream));
   if (name == "graph") return record();
   if (name == "replay") return replay();
+  if (name == "play") return play();
   if (name == "wait") return waitWatching();
   if (name == "state") return stateOf(me.comm);
   if (name == "finalize") return ncclCommFinalize(me.comm);

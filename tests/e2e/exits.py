@@ -176,6 +176,20 @@ def a_message_that_nobody_sends_any_more_is_told():
                 job.fails_at_once(0, "recv:1", 1, time.monotonic())
 
 
+def memory_that_waits_to_be_freed_ends_in_peace():
+    """A graph's kernels run when another communicator is destroyed, and still when the process ends."""
+    with Job(["init", "reduce", "graph", "destroy", "comm:1", "init", "reduce", "play", "destroy", "static:FILEend",
+              "exit:0"],
+             ["init", "reduce", "graph", "destroy", "comm:1", "init", "reduce", "destroy", "FILEgo", "exit:0"]) as job:
+        job.ranks[0].wait_for("static:")
+        time.sleep(0.5)   # the end of main() has come
+        job.let("end")
+        job.let("go")
+        for rank in (0, 1):
+            job.ends(rank)
+            job.is_quiet(rank)
+
+
 def the_others_go_on_with_each_other():
     """Messages need nobody but their two ranks."""
     for transport in TRANSPORTS.values():
@@ -364,7 +378,7 @@ if __name__ == "__main__":
     main(who_exits_idle_leaves_in_peace, all_but_one_leave_and_the_last_destroys, four_leave_one_after_the_other,
          who_waits_for_it_is_told_at_once,
          who_needs_it_later_is_told_at_once, who_has_destroyed_is_named_whatever_the_protocol,
-         a_message_that_nobody_sends_any_more_is_told,
+         a_message_that_nobody_sends_any_more_is_told, memory_that_waits_to_be_freed_ends_in_peace,
          the_others_go_on_with_each_other, what_it_has_sent_arrives, an_exit_within_an_operation_is_told,
          graphs_that_wait_for_it_fail, slow_work_before_an_operation_is_no_wait_for_who_has_gone,
          whatever_the_order_of_exit_handlers, a_child_by_fork_is_not_its_parent,

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -52,6 +53,18 @@ void ExitDelivery::add(ncclComm& comm) {
 void ExitDelivery::remove(ncclComm& comm) {
   const std::lock_guard lock(mutex_);
   std::erase(comms_, &comm);
+}
+
+bool ExitDelivery::mayLaunch() {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(comms_.begin(), comms_.end(), [](const ncclComm* comm) { return comm->graphs.any(); });
+}
+
+bool ExitDelivery::runsKernels() {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(comms_.begin(), comms_.end(), [](const ncclComm* comm) {
+    return comm->parts.launcher && comm->parts.launcher->query() == CUDA_ERROR_NOT_READY;
+  });
 }
 
 void ExitDelivery::await(ncclComm& comm, Deadline deadline) {

@@ -30,6 +30,11 @@ class ExitDelivery {
   /// When it returns, nobody looks at `comm` any more. Harmless for one that was never added.
   void remove(ncclComm& comm);
 
+  /// Whether graphs are left that can launch kernels of communicators that nobody else knows of any more.
+  bool mayLaunch();
+  /// Whether kernels of such communicators run. Does not wait for them.
+  bool runsKernels();
+
   /// Waits until the network has taken what kernels of `comm` that have ended have sent, at the latest until
   /// `deadline`; then it warns. Not at all where the communicator has failed.
   static void await(ncclComm& comm, Deadline deadline);
