@@ -5,7 +5,8 @@
 #include "api/boundary.h"
 #include "comm/growth.h"
 #include "comm/lifecycle.h"
-#include "comm/offspring.h"
+#include "comm/shrinking.h"
+#include "comm/splitting.h"
 
 using namespace tutti;
 

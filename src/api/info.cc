@@ -3,6 +3,7 @@
 #include <string>
 
 #include "api/boundary.h"
+#include "comm/inits.h"
 #include "comm/lifecycle.h"
 #include "comm/state/living_comms.h"
 

@@ -1,5 +1,6 @@
 // Making communicators.
 #include "api/boundary.h"
+#include "comm/inits.h"
 #include "comm/lifecycle.h"
 
 using namespace tutti;

@@ -9,6 +9,7 @@
 #include "bootstrap/joiner.h"
 #include "bootstrap/kin.h"
 #include "bootstrap/link/crypto.h"
+#include "bootstrap/loop/peer_news.h"
 #include "bootstrap/settings.h"
 #include "bootstrap/tree_repair.h"
 

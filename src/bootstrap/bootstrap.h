@@ -14,13 +14,13 @@
 #include "base/abort.h"
 #include "base/clock.h"
 #include "base/control_channel.h"
-#include "bootstrap/loop/peer_news.h"
 #include "nccl.h"
 
 namespace tutti::bootstrap {
 
 class Invitations;
 struct BootstrapSettings;
+struct Departure;
 struct JoinOptions;
 struct Kin;
 struct Lineage;

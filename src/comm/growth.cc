@@ -14,6 +14,7 @@
 #include "comm/making.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
+#include "comm/state/lost_peer.h"
 #include "gpu/context.h"
 #include "gpu/driver.h"
 
@@ -85,7 +86,7 @@ Result<Progress> growMember(const GrowRequest& request) {
   const Lineage parent = lineageOf(comm);
   TRY(checkSize(parent, request.nRanks));
   // All members have to come, and one that is gone would be waited for until the time for an init is over.
-  TRY(comm.lostPeer.need());
+  TRY(comm.lostPeer->need());
   CommSettings settings = currentCommSettings();
   ASSIGN(Config config, configOf(request.config, &comm.config, settings));
   ASSIGN(const std::optional<ncclUniqueId> id, idOfMember(comm, request.id));

@@ -9,6 +9,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/ending/deferred_free.h"
 #include "comm/ending/ending.h"
+#include "comm/ending/flush.h"
 #include "comm/ending/revoke.h"
 #include "comm/enqueue/group.h"
 #include "comm/enqueue/group_work.h"
@@ -17,6 +18,8 @@
 #include "comm/settings/comm_settings.h"
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
+#include "comm/state/red_ops.h"
+#include "comm/state/revocation.h"
 #include "gpu/context.h"
 #include "gpu/driver.h"
 #include "gpu/vmm.h"
@@ -25,72 +28,11 @@ namespace tutti::comm {
 
 namespace {
 
-Status checkRequest(const InitRequest& request) {
-  if (request.nRanks < 1 || request.rank < 0 || request.rank >= request.nRanks) {
-    return fail(ncclInvalidArgument, "Invalid rank requested : {}/{} (ranks are 0..nranks-1)", request.rank,
-                request.nRanks);
-  }
-  if (request.ids.empty() || request.ids.size() > static_cast<std::size_t>(request.nRanks)) {
-    return fail(ncclInvalidArgument, "Invalid number of unique ids : {} for {} ranks (1..nranks)", request.ids.size(),
-                request.nRanks);
-  }
-  return {};
-}
-
-std::uint64_t hashOf(const ncclUniqueId& id) {
-  return hashBytes(std::as_bytes(std::span(id.internal)));
-}
-
-Result<Progress> initOnDevice(const InitRequest& request, const gpu::Driver& driver, int device) {
-  TRY(checkRequest(request));
-  CommSettings settings = currentCommSettings();
-  ASSIGN(Config config, configOf(request.config, nullptr, settings));
-  ASSIGN(const gpu::CudaDeviceFacts facts, gpu::readDeviceFacts(driver, device));
-  CommIdentity identity{request.rank,
-                        request.nRanks,
-                        device,
-                        facts.nvmlIndex,
-                        facts.busId,
-                        hashOf(request.ids.front()),
-                        std::string(request.function),
-                        {}};
-  return startInit(makeComm(std::move(identity), std::move(config), std::move(settings)), request.comm,
-                   joinByIds({request.ids.begin(), request.ids.end()}), request.plain);
-}
-
-Status checkDevices(const gpu::Driver& driver, int nDevices, const int* devices) {
-  ASSIGN(const int available, gpu::deviceCount(driver));
-  if (nDevices < 0) return fail(ncclInvalidArgument, "Invalid device count requested : {}", nDevices);
-  std::vector<bool> used(static_cast<std::size_t>(available));
-  for (int i = 0; i < nDevices; ++i) {
-    const int device = devices != nullptr ? devices[i] : i;
-    if (device < 0 || device >= available) {
-      return fail(ncclInvalidArgument, "Invalid device requested : {} (this process sees {} devices)", device,
-                  available);
-    }
-    if (used[static_cast<std::size_t>(device)] && !currentCommSettings().allowRanksOfOneDevice) {
-      return fail(ncclInvalidUsage,
-                  "Duplicate device {} in the list of ncclCommInitAll, and NCCL_MULTI_RANK_GPU_ENABLE "
-                  "is 0",
-                  device);
-    }
-    used[static_cast<std::size_t>(device)] = true;
-  }
-  return {};
-}
-
 /// What goes on in the background, in words.
 std::string pendingCall(const ncclComm& comm) {
   if (comm.progress.starting.load()) return "its init by " + comm.identity.function;
   if (const char* const call = comm.progress.pending.load()) return call;
   return "a group of operations";
-}
-
-/// After a failed group the application has no use for the objects: it only learns that init failed.
-void dropAll(std::vector<ncclComm_t>& comms) {
-  for (ncclComm_t comm : comms) {
-    if (comm != nullptr) abortAndRelease(comm).ignore();
-  }
 }
 
 }  // namespace
@@ -103,43 +45,6 @@ Status startLibraryWithoutCuda() {
 Status startLibrary() {
   TRY(startLibraryWithoutCuda());
   TRY(gpu::loadDriver());
-  return {};
-}
-
-Result<ncclUniqueId> makeUniqueId() {
-  TRY(startLibraryWithoutCuda());
-  return bootstrap::createUniqueId(currentCommSettings().bootstrap);
-}
-
-Result<Progress> initRank(const InitRequest& request) {
-  TRY(startLibrary());
-  logVersion(request.rank == 0, versionText());
-  ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
-  freeAbandoned();
-  ASSIGN(const int device, gpu::currentDevice(*driver));
-  return initOnDevice(request, *driver, device);
-}
-
-Status initAll(ncclComm_t* comms, int nDevices, const int* devices) {
-  TRY(startLibrary());
-  logVersion(true, versionText());
-  ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
-  TRY(checkDevices(*driver, nDevices, devices));
-  if (nDevices == 0) return {};
-  ASSIGN(const ncclUniqueId id, makeUniqueId());
-  std::vector<ncclComm_t> made(static_cast<std::size_t>(nDevices));
-  groupStart();
-  for (int i = 0; i < nDevices; ++i) {
-    const InitRequest request{
-        &made[static_cast<std::size_t>(i)], nDevices, i, {&id, 1}, nullptr, "ncclCommInitAll", false};
-    latchGroupError(initOnDevice(request, *driver, devices != nullptr ? devices[i] : i).status());
-  }
-  const Status ended = groupEnd().status();
-  if (!ended.ok()) {
-    dropAll(made);
-    return ended;
-  }
-  std::copy(made.begin(), made.end(), comms);
   return {};
 }
 
@@ -207,7 +112,7 @@ ncclResult_t commAsyncError(ncclComm& comm) {
   if (initResult != ncclSuccess) return initResult;
   // Whoever polls for the end of the shrink must not take for its failure why the communicator was given up.
   if (comm.progress.replaced.load()) return ncclSuccess;
-  const Revocation& revocation = comm.progress.revocation;
+  const Revocation& revocation = *comm.progress.revocation;
   return revocation.begun() ? revocation.result() : comm.abort.status().code();
 }
 
@@ -220,7 +125,7 @@ Result<Progress> revokeComm(ncclComm& comm) {
   }
   if (progress.finalized.load()) return fail(ncclInvalidArgument, "CommRevoke : the communicator was finalized before");
   if (GroupWork* group = openGroup()) TRY(group->admit(comm));
-  if (!comm.progress.revocation.begin()) {
+  if (!comm.progress.revocation->begin()) {
     return fail(ncclInvalidArgument, "CommRevoke : the communicator was revoked before");
   }
   auto before = [&comm] {
@@ -239,7 +144,7 @@ ncclResult_t commStateToTell(ncclComm& comm) {
 }
 
 Result<Progress> finalizeComm(ncclComm& comm) {
-  if (comm.progress.revocation.begun()) {
+  if (comm.progress.revocation->begun()) {
     return fail(ncclInvalidArgument, "CommFinalize : the communicator was revoked: ncclCommDestroy is what is left");
   }
   if (comm.progress.finalized.exchange(true)) {
@@ -268,15 +173,15 @@ Result<Progress> abortComm(ncclComm* comm) {
 
 Result<ncclRedOp_t> createPreMulSum(ncclComm& comm, const void* scalar, ncclDataType_t type,
                                     ncclScalarResidence_t residence) {
-  return comm.redOps.create(scalar, type, residence);
+  return comm.redOps->create(scalar, type, residence);
 }
 
 Status destroyRedOp(ncclComm& comm, ncclRedOp_t op) {
-  return comm.redOps.destroy(op);
+  return comm.redOps->destroy(op);
 }
 
 bool redOpExists(const ncclComm& comm, ncclRedOp_t op) {
-  return comm.redOps.exists(op);
+  return comm.redOps->exists(op);
 }
 
 Status memAlloc(void** pointer, std::size_t bytes) {

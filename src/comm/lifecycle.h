@@ -14,32 +14,11 @@
 
 namespace tutti::comm {
 
-/// What the ncclCommInitRank family was called with.
-struct InitRequest {
-  ncclComm_t* comm = nullptr;  ///< not null; written as the API prescribes
-  int nRanks = 0;
-  int rank = 0;
-  std::span<const ncclUniqueId> ids;     ///< one; several for ncclCommInitRankScalable
-  const ncclConfig_t* config = nullptr;  ///< null: defaults
-  std::string_view function;             ///< "ncclCommInitRank", …: for the START and COMPLETE lines
-  /// ncclCommInitRank: works synchronously outside a group whatever NCCL_COMM_BLOCKING says, and leaves *comm null
-  /// after any error. The others leave the failed communicator there for ncclCommAbort.
-  bool plain = false;
-};
-
 /// Library start (settings, driver, version line): once per process, cheap afterwards. Any thread.
 /// ncclUnhandledCudaError without a usable driver.
 Status startLibrary();
 /// As startLibrary, but without CUDA: what ncclGetUniqueId needs.
 Status startLibraryWithoutCuda();
-
-/// ncclGetUniqueId. Any thread.
-Result<ncclUniqueId> makeUniqueId();
-
-/// ncclCommInitRank, …RankConfig, …RankScalable, on the CUDA device current on the calling thread. Any thread.
-Result<Progress> initRank(const InitRequest& request);
-/// ncclCommInitAll: `devices` null means 0..n-1. On success comms[0..n-1] are written.
-Status initAll(ncclComm_t* comms, int nDevices, const int* devices);
 
 /// `label: comm argument is NULL` or `Error: corrupted comm object detected`, else success. `label` as the API names
 /// the function in messages: "AllReduce", "CommCount", "ncclGetAsyncError", …

@@ -1,41 +1,45 @@
-// Communicators made from the ranks of another one.
+// A communicator that is made from the ranks of another one: what splitting and shrinking have in common.
 #pragma once
 
-#include <span>
+#include <cstdint>
+#include <functional>
+#include <memory>
 
 #include "base/status.h"
+#include "comm/init/join_stage.h"
+#include "comm/settings/comm_settings.h"
+#include "comm/state/births.h"
+#include "comm/state/communicator.h"
 #include "comm/state/progress.h"
 #include "nccl.h"
 
 namespace tutti::comm {
 
-/// What ncclCommSplit was called with. Everything is copied during the call.
-struct SplitRequest {
-  ncclComm* parent = nullptr;  ///< ready
-  int color = 0;
-  int key = 0;
-  ncclComm_t* newcomm = nullptr;         ///< not null; null is written now, the child once its init has ended
-  const ncclConfig_t* config = nullptr;  ///< null: the parent's
+/// A child that is to be made, with copies of all that its call was given. Its job owns it.
+struct Offspring {
+  ncclComm& parent;
+  CallGate::Pass pass;  ///< of the parent: who aborts it waits
+  const char* function;
+  Births::Tie tie;
+  ncclComm_t* place;
+  CommSettings settings;
+  Config config;
+  int number;  ///< among the parent's children
 };
 
-/// Collective over the parent. Pending: the parent is non-blocking, and in progress until the child is there. The
-/// parent stays as it is, whatever becomes of the child, which is shown also where its init has failed. Errors of the
-/// call: ncclInvalidArgument (configuration), what the meeting of the parent's ranks came to, and, of a blocking
-/// parent, what the init of the child came to.
-Result<Progress> splitComm(const SplitRequest& request);
+/// `newcomm` is null from now on, until the child is there. Errors: of the configuration.
+Result<std::shared_ptr<Offspring>> planOffspring(ncclComm& parent, const char* function, Births::Tie tie,
+                                                 ncclComm_t* newcomm, const ncclConfig_t* config);
 
-/// What ncclCommShrink was called with.
-struct ShrinkRequest {
-  ncclComm* parent = nullptr;    ///< not in progress; without `abortFirst` ready
-  std::span<const int> exclude;  ///< in any order
-  ncclComm_t* newcomm = nullptr;
-  const ncclConfig_t* config = nullptr;
-  bool abortFirst = false;  ///< NCCL_SHRINK_ABORT: the parent fails for good, and its kernels leave first
-};
+CommIdentity identityOf(const Offspring& plan, int rank, int nRanks, std::uint64_t commId, int color, int key);
 
-/// For all ranks that are not excluded, and no others. As splitComm(), but the excluded ranks need not live, and the
-/// parent may have failed where `abortFirst`. ncclInvalidArgument names an entry that is no rank, stands twice, or is
-/// the caller.
-Result<Progress> shrinkComm(const ShrinkRequest& request);
+/// Inits the child and shows it. A failure is told where the call can return it; else the child's state has it.
+Status bear(Offspring& plan, CommIdentity identity, const JoinStep& join);
+
+/// The job of one child, under the name of its call.
+Result<Progress> startBirth(ncclComm& parent, const char* function, std::function<Status()> making);
+
+/// What the user asked for is not there, and does no harm.
+void noteSharing(const ncclComm& parent, bool asked, const char* field);
 
 }  // namespace tutti::comm

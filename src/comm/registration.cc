@@ -6,6 +6,7 @@
 #include "comm/launch/device_pool.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
+#include "comm/state/registrations.h"
 #include "gpu/address_range.h"
 
 namespace tutti::comm {
@@ -36,13 +37,13 @@ Result<void*> registerBuffer(ncclComm& comm, void* buffer, std::size_t bytes) {
     return fail(ncclInvalidArgument, "CommRegister : of {} bytes from {} on, only {} are allocated ({})", bytes,
                 fmt::ptr(buffer), covered, describeComm(comm));
   }
-  void* const handle = comm.registrations.add(buffer, bytes);
+  void* const handle = comm.registrations->add(buffer, bytes);
   trace(kReg, "comm {} registers {} bytes at {} as {}", fmt::ptr(&comm), bytes, fmt::ptr(buffer), handle);
   return handle;
 }
 
 Status deregisterBuffer(ncclComm& comm, void* handle) {
-  if (comm.registrations.remove(handle)) return {};
+  if (comm.registrations->remove(handle)) return {};
   return fail(
       ncclInvalidUsage,
       "Deregister: Could not find handle {}: {} has no such registration. Was it taken back before, or given by "

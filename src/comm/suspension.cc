@@ -7,7 +7,9 @@
 #include "comm/enqueue/start_job.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
+#include "comm/state/residence.h"
 #include "comm/suspend/suspend.h"
+#include "gpu/memory_ledger.h"
 
 namespace tutti::comm {
 
@@ -24,7 +26,7 @@ Result<Progress> begin(ncclComm& comm, State change, Status (*body)(ncclComm&)) 
   Result<Progress> started = startJob(
       comm, JobKind::Memory, [&comm, body] { return body(comm); }, false);
   // Refused by its group before it was taken.
-  if (!started.ok() && !comm.abort.raised() && comm.residence.state() == change) comm.residence.giveUp();
+  if (!started.ok() && !comm.abort.raised() && comm.residence->state() == change) comm.residence->giveUp();
   return started;
 }
 
@@ -37,7 +39,7 @@ Result<Progress> beginSuspend(ncclComm& comm, int flags) {
   }
   TRY(checkManaged(comm, "CommSuspend"));
   if ((flags & NCCL_SUSPEND_MEM) == 0) return Progress::Done;
-  if (!comm.residence.begin(State::Suspending)) {
+  if (!comm.residence->begin(State::Suspending)) {
     return fail(ncclInvalidUsage, "CommSuspend : {} is suspended already; ncclCommResume comes first",
                 describeComm(comm));
   }
@@ -46,14 +48,14 @@ Result<Progress> beginSuspend(ncclComm& comm, int flags) {
 
 Result<Progress> beginResume(ncclComm& comm) {
   TRY(checkManaged(comm, "CommResume"));
-  if (!comm.residence.begin(State::Resuming)) {
+  if (!comm.residence->begin(State::Resuming)) {
     return fail(ncclInvalidUsage, "CommResume : {} is not suspended; ncclCommSuspend comes first", describeComm(comm));
   }
   return begin(comm, State::Resuming, resumeComm);
 }
 
 Status checkResident(const ncclComm& comm, std::string_view label) {
-  if (comm.residence.state() == State::Resident) return {};
+  if (comm.residence->state() == State::Resident) return {};
   return fail(ncclInvalidUsage,
               "{} : {} is suspended: its connections have no memory until all ranks have called ncclCommResume", label,
               describeComm(comm));
@@ -62,12 +64,12 @@ Status checkResident(const ncclComm& comm, std::string_view label) {
 Result<std::uint64_t> memStat(const ncclComm& comm, ncclCommMemStat_t stat) {
   TRY(checkManaged(comm, "CommMemStats"));
   const std::uint64_t persistent = comm.memory->bytes(gpu::MemoryClass::Persistent);
-  const std::uint64_t releasable = comm.memory->bytes(gpu::MemoryClass::Releasable) + comm.residence.released();
+  const std::uint64_t releasable = comm.memory->bytes(gpu::MemoryClass::Releasable) + comm.residence->released();
   switch (stat) {
     case ncclStatGpuMemSuspend:
       return releasable;
     case ncclStatGpuMemSuspended:
-      return comm.residence.state() == State::Suspended ? 1U : 0U;
+      return comm.residence->state() == State::Suspended ? 1U : 0U;
     case ncclStatGpuMemPersist:
       return persistent;
     case ncclStatGpuMemTotal:

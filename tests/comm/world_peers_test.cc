@@ -5,6 +5,7 @@
 
 #include "comm/graph.h"
 #include "comm/state/communicator.h"
+#include "comm/state/lost_peer.h"
 #include "comm/world.h"
 
 namespace tutti::comm {
@@ -27,8 +28,8 @@ ncclResult_t stateOf(const Member& m) {
 
 void awaitWord(const Member& m) {
   const Deadline deadline = Deadline::in(std::chrono::seconds(20));
-  while (!m.comm->lostPeer.heard() && !deadline.expired()) std::this_thread::sleep_for(milliseconds(1));
-  EXPECT_TRUE(m.comm->lostPeer.heard());
+  while (!m.comm->lostPeer->heard() && !deadline.expired()) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_TRUE(m.comm->lostPeer->heard());
   std::this_thread::sleep_for(milliseconds(600));  // two looks of the watch
 }
 

@@ -7,6 +7,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/graph.h"
 #include "comm/state/communicator.h"
+#include "comm/state/revocation.h"
 #include "comm/world.h"
 
 namespace tutti::comm {
@@ -344,7 +345,7 @@ TEST(WorldRevoked, AnAbortOfAnotherThreadWaitsForIt) {
     awaitAll(issued, 2);
     ncclComm_t const comm = m.comm;
     std::thread aborter([&] {
-      while (!comm->progress.revocation.begun()) std::this_thread::yield();
+      while (!comm->progress.revocation->begun()) std::this_thread::yield();
       EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
     });
     const ncclResult_t revoked = ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT);

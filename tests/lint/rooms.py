@@ -256,8 +256,8 @@ ROOMS = {
     "comm/enqueue": {
         "for": "calls and groups: from a checked call to a plan that is launched",
         "may": {
-            "base": {}, "device/kernels": {}, "gpu": {}, "topo/machine": {}, "comm/plan": {},
-            "comm/launch": {}, "comm/connect": {}, "comm/state": {}, "comm/init": {},
+            "base": {}, "device/kernels": {}, "gpu": {}, "topo/machine": {}, "comm/tuning": {"only": r"selection\.h"},
+            "comm/plan": {}, "comm/launch": {}, "comm/connect": {}, "comm/state": {}, "comm/init": {},
         },
     },
     "comm": {

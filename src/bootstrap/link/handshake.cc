@@ -1,4 +1,5 @@
 #include "bootstrap/link/handshake.h"
+#include "base/socket/knock.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <span>
 
-#include "base/socket/knock.h"
 #include "bootstrap/link/crypto.h"
 #include "bootstrap/link/wire.h"
+
+namespace tutti {
+struct KnockWord;
+}
 
 namespace tutti::bootstrap {
 

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/loop/peer_news.h"
 #include "comm/connect/channels.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"

@@ -11,19 +11,19 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
-#include "comm/connect/channels.h"
-#include "comm/diagnosis/stalls.h"
 #include "comm/ending/deferred_free.h"
-#include "comm/ending/departures.h"
+#include "comm/ending/flush.h"
 #include "comm/ending/rank_account.h"
 #include "comm/ending/watch.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/network/relays.h"
 #include "comm/state/background.h"
+#include "comm/state/births.h"
 #include "comm/state/communicator.h"
 #include "comm/state/exit_delivery.h"
-#include "comm/state/peer_wait.h"
+#include "comm/state/lost_peer.h"
+#include "comm/state/revocation.h"
 #include "gpu/context.h"
 
 namespace tutti::comm {
@@ -97,41 +97,6 @@ Status awaitKernels(ncclComm& comm) {
   return why.empty() ? Status() : fail(ncclUnhandledCudaError, "{}: {}", describeComm(comm), why);
 }
 
-Status prepareWatch(ncclComm& comm) {
-  return KernelWatch::prepare(comm);
-}
-
-Status beginWatch(ncclComm& comm) {
-  return KernelWatch::instance().add(comm);
-}
-
-void lookAtKernels() {
-  KernelWatch::instance().lookSoon();
-}
-
-void endWatch(ncclComm& comm) {
-  KernelWatch::instance().remove(comm);
-  if (comm.parts.stalls) comm.parts.stalls->tick(SteadyClock::now(), false);
-  if (comm.parts.departures) comm.parts.departures->tick(SteadyClock::now(), false);
-}
-
-Status flushComm(ncclComm& comm) {
-  CommParts& parts = comm.parts;
-  if (!parts.launcher || comm.abort.raised()) return {};
-  TRY(parts.launcher->drain(&comm.abort, comm.options.timeout));
-  ASSIGN(const gpu::ContextGuard context, parts.device->device->enter());
-  // Who has left took all it was to take before it did, or takes no more.
-  const auto hasLeft = [&comm](int rank) {
-    return comm.parts.bootstrap->hasLeft(rank) || comm.revokedPeers.contains(rank);
-  };
-  ASSIGN(const bool consumed, parts.channels->allConsumed(hasLeft));
-  // Nothing more is taken: what lies in the slots' memory may still be written to, as after any failure.
-  if (consumed && comm.lostPeer.heard()) return {};
-  std::optional<PeerWait> waiting;
-  if (!consumed) waiting.emplace(comm);
-  return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.options.timeout), hasLeft);
-}
-
 void releaseComm(ncclComm* comm, std::string_view how) {
   const CommIdentity identity = comm->identity;
   KernelWatch::instance().remove(*comm);
@@ -146,7 +111,7 @@ void releaseComm(ncclComm* comm, std::string_view how) {
   const std::string address = fmt::format("{}", fmt::ptr(comm));
   // Those who send through this rank may leave later than it.
   std::unique_ptr<RankRelays> relays = std::move(comm->parts.relays);
-  if (comm->abort.raised() || comm->lostPeer.heard()) relays.reset();
+  if (comm->abort.raised() || comm->lostPeer->heard()) relays.reset();
   if (!stays) freeWhenOthersRest([comm] { freeOrBequeath(comm); });
   if (relays) relays->leave();
   freeAbandoned();
@@ -190,9 +155,9 @@ bool callsLeave(ncclComm& comm, Deadline deadline) {
 
 /// Frees a communicator whose abort is raised and whose end the caller has claimed.
 Status finishAbort(ncclComm* comm, std::string_view how = "Abort") {
-  comm->births.stop(Births::Tie::Life, Status(ncclInvalidUsage),
-                    fmt::format("the communicator that this one was to be made from has ended: {}", kAbortedHere));
-  const bool revoked = comm->progress.revocation.begun();
+  comm->births->stop(Births::Tie::Life, Status(ncclInvalidUsage),
+                     fmt::format("the communicator that this one was to be made from has ended: {}", kAbortedHere));
+  const bool revoked = comm->progress.revocation->begun();
   revoked ? wakeQuietly(*comm) : tellPeers(*comm);
   if (!callsLeave(*comm, Deadline::in(kLeaveBound))) {
     warn(
@@ -235,7 +200,7 @@ Status destroyAndRelease(ncclComm* comm) {
     flushed = flushComm(*comm);
     if (comm->progress.ending.exchange(true)) return flushed;
   }
-  if (comm->progress.revocation.begun()) return finishAbort(comm, "Destroy");
+  if (comm->progress.revocation->begun()) return finishAbort(comm, "Destroy");
   if (comm->abort.raised() || !flushed.ok()) {
     logAbort(*comm);
     if (!comm->abort.raised()) failComm(*comm, flushed);

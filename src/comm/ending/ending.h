@@ -13,23 +13,6 @@ namespace tutti::comm {
 /// communicator was aborted before.
 void noteJoined(ncclComm& comm);
 
-/// What beginWatch() needs, before any kernel may run. Errors: the driver's.
-Status prepareWatch(ncclComm& comm);
-
-/// From now on somebody looks after its kernels (watch.h) and after peers that leave (departures.h), and says goodbye
-/// for it where its process ends (exit_farewell.h). Errors: ncclSystemError where no thread can be had.
-Status beginWatch(ncclComm& comm);
-
-/// Something has happened that concerns the communicators whose kernels run: the watch looks at once. Never waits.
-void lookAtKernels();
-
-/// Nobody does so any more, until beginWatch(), and what was known of its connections is forgotten. No kernel may run.
-void endWatch(ncclComm& comm);
-
-/// Waits until this rank's operations are over and peers have taken what was sent to them. Leaves early when the
-/// communicator fails. Does nothing for a communicator that never came up.
-Status flushComm(ncclComm& comm);
-
 /// Waits for the kernels of a communicator whose abort is raised. ncclUnhandledCudaError where they do not leave within
 /// ten seconds, or their device has failed.
 Status awaitKernels(ncclComm& comm);

@@ -10,6 +10,7 @@
 #include "comm/launch/launch.h"
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
+#include "comm/state/revocation.h"
 
 namespace tutti::comm {
 
@@ -67,14 +68,14 @@ Status awaitRevoked(ncclComm& comm, const BackgroundTask* before) {
   if (rests.ok() && !comm.progress.ending.load()) {
     if (bootstrap::Bootstrap* const bootstrap = joinedBootstrap(comm)) bootstrap->resume();
   }
-  comm.progress.revocation.finish(rests);
+  comm.progress.revocation->finish(rests);
   logPhase(comm, fmt::format("COMPLETE, result {}", static_cast<int>(rests.code())));
   return rests;
 }
 
 void heedRevokedPeers(ncclComm& comm, SteadyClock::time_point now, bool kernelsRun) {
   const char* const connecting = comm.progress.connecting.load();
-  const auto revoker = comm.revokedPeers.hindering(now, kernelsRun || connecting != nullptr, kGrace);
+  const auto revoker = comm.revokedPeers->hindering(now, kernelsRun || connecting != nullptr, kGrace);
   if (!revoker) return;
   const std::string what = kernelsRun ? comm.parts.launcher->lastLaunch() : fmt::format("a call of {}", connecting);
   const Status why = fail(ncclRemoteError,

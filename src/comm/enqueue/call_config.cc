@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "comm/state/communicator.h"
+#include "comm/tuning/selection.h"
 
 namespace tutti::comm {
 

@@ -11,6 +11,7 @@
 #include "comm/plan/plan_text.h"
 #include "comm/state/communicator.h"
 #include "comm/state/peer_wait.h"
+#include "comm/state/revocation.h"
 #include "device/kernels/kernel_name.h"
 
 namespace tutti::comm {

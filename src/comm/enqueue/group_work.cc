@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "comm/enqueue/comm_work.h"
 #include "comm/state/communicator.h"
+#include "comm/state/residence.h"
+#include "comm/state/revocation.h"
 
 namespace tutti::comm {
 
@@ -85,9 +87,9 @@ void GroupWork::clear() {
 
 void dropWork(GroupWork& work, Status why) {
   for (Job& job : work.jobs) {
-    if (job.kind == JobKind::Memory) job.comm->residence.giveUp();
+    if (job.kind == JobKind::Memory) job.comm->residence->giveUp();
     if (job.kind == JobKind::Finalize) job.comm->progress.finalized.store(false);
-    if (job.kind == JobKind::Revoke) job.comm->progress.revocation.finish(why);
+    if (job.kind == JobKind::Revoke) job.comm->progress.revocation->finish(why);
     if (job.kind != JobKind::Init) continue;
     job.comm->abort.raise(why, "the group that was to initialise the communicator failed");
     job.comm->progress.starting.store(false, std::memory_order_release);

@@ -7,6 +7,7 @@
 #include "comm/enqueue/group.h"
 #include "comm/launch/device_pool.h"
 #include "comm/state/communicator.h"
+#include "comm/state/lost_peer.h"
 #include "comm/state/red_ops.h"
 #include "device/kernels/kernel_name.h"
 #include "gpu/capture.h"
@@ -95,11 +96,11 @@ Result<Progress> enqueue(ncclComm& comm, Op op) {
     return fail(ncclInvalidArgument, "{} : the communicator was finalized; only ncclCommDestroy may follow",
                 apiFuncName(op.func));
   }
-  TRY(comm.lostPeer.need());
+  TRY(comm.lostPeer->need());
   logCall(comm, op);
   if (op.count == 0 && !isPointToPoint(op.func)) return Progress::Done;
   if (isReducing(op.func)) {
-    ASSIGN(op.reduction, comm.redOps.resolve(op.redOp, op.datatype, comm.identity.nRanks));
+    ASSIGN(op.reduction, comm.redOps->resolve(op.redOp, op.datatype, comm.identity.nRanks));
     TRY(checkFp8(comm, op));
   }
   if (comm.identity.nRanks > 1 || isPointToPoint(op.func)) return addToGroup(comm, op);

@@ -12,6 +12,7 @@
 #include "comm/agreement/comm_graphs.h"
 #include "comm/agreement/own_machine.h"
 #include "comm/ending/ending.h"
+#include "comm/ending/watching.h"
 #include "comm/init/channel_stage.h"
 #include "comm/init/connect_stage.h"
 #include "comm/init/device_stage.h"

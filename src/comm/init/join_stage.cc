@@ -10,8 +10,11 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/join_options.h"
 #include "comm/ending/ending.h"
+#include "comm/ending/watching.h"
 #include "comm/settings/join_settings.h"
 #include "comm/state/communicator.h"
+#include "comm/state/lost_peer.h"
+#include "comm/state/revocation.h"
 
 namespace tutti::comm {
 
@@ -24,9 +27,9 @@ void onPeerLost(ncclComm& comm, const bootstrap::PeerLost& lost) {
   const bool own = lost.rank == comm.identity.rank;
   const ncclResult_t code = own || concernsAllRanks(lost.why) ? lost.why.code() : ncclRemoteError;
   const OwnLastError published;  // by who raises it
-  comm.lostPeer.hear(Status(code), fmt::format("{} (heard by {})", lost.text, describeComm(comm)), lost.corrects);
+  comm.lostPeer->hear(Status(code), fmt::format("{} (heard by {})", lost.text, describeComm(comm)), lost.corrects);
   // A failure of this rank's own, which is not what others say of it.
-  if (own && code != ncclRemoteError) comm.lostPeer.need().ignore();
+  if (own && code != ncclRemoteError) comm.lostPeer->need().ignore();
   // Kernels may run that wait for the peer: the watch knows.
   lookAtKernels();
 }
@@ -49,7 +52,7 @@ Status joinBootstrap(ncclComm& comm, const JoinStep& join) {
   options.abort = &comm.abort;
   options.onPeerLost = [&comm](const bootstrap::PeerLost& lost) { onPeerLost(comm, lost); };
   options.onState = [&comm](int rank, std::span<const std::byte> state) {
-    if (!comm.revokedPeers.hear(rank, state)) comm.stalls.hear(rank, state);
+    if (!comm.revokedPeers->hear(rank, state)) comm.stalls.hear(rank, state);
   };
   ASSIGN(comm.parts.bootstrap, join(options));
   noteJoined(comm);

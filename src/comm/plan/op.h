@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "comm/tuning/selection.h"
+#include "comm/tuning/call_options.h"
 #include "device/work.h"
 #ifndef NCCL_NO_CUDA_HEADERS
 #define NCCL_NO_CUDA_HEADERS  // the library knows the runtime's stream type only as a pointer

@@ -6,14 +6,21 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/awaited_peers.h"
+#include "comm/state/births.h"
 #include "comm/state/exit_delivery.h"
 #include "comm/state/living_comms.h"
+#include "comm/state/lost_peer.h"
+#include "comm/state/red_ops.h"
+#include "comm/state/registrations.h"
+#include "comm/state/residence.h"
+#include "comm/state/revocation.h"
+#include "gpu/memory_ledger.h"
 
 namespace tutti::comm {
 
 void announceFailure(ncclComm& comm, Status why, const std::string& text, Fault fault) {
   if (!comm.parts.bootstrap) return;
-  if (comm.progress.revocation.begun()) return;  // they were told of that
+  if (comm.progress.revocation->begun()) return;  // they were told of that
   if (text == kAbortedHere) return comm.parts.bootstrap->announceAbort(why);
   // Its name is put in front as peers know it, with host, process and device.
   const std::string self = describeComm(comm) + ": ";
@@ -49,11 +56,18 @@ ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configurat
       config(std::move(configuration)),
       settings(std::move(process)),
       options(std::move(asked)),
-      redOps(reinterpret_cast<std::uintptr_t>(this)) {
+      lostPeer(std::make_unique<tutti::comm::LostPeer>(abort)),
+      births(std::make_unique<tutti::comm::Births>()),
+      redOps(std::make_unique<tutti::comm::RedOpTable>(reinterpret_cast<std::uintptr_t>(this))),
+      registrations(std::make_unique<tutti::comm::Registrations>()),
+      memory(std::make_shared<tutti::gpu::MemoryLedger>()),
+      residence(std::make_unique<tutti::comm::Residence>()),
+      revokedPeers(std::make_unique<tutti::comm::RevokedPeers>()) {
+  progress.revocation = std::make_unique<tutti::comm::Revocation>();
   progress.awaited = std::make_shared<tutti::comm::AwaitedPeers>();
   abort.addListener([this](tutti::Status why) {
-    births.stop(tutti::comm::Births::Tie::Health, why,
-                fmt::format("the communicator that this one was to be made from has failed: {}", abort.text()));
+    births->stop(tutti::comm::Births::Tie::Health, why,
+                 fmt::format("the communicator that this one was to be made from has failed: {}", abort.text()));
   });
   tutti::comm::LivingComms::instance().add(*this);
 }

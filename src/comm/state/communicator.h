@@ -15,21 +15,17 @@
 #include "comm/diagnosis/stall_state.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/settings/config.h"
-#include "comm/state/births.h"
 #include "comm/state/call_gate.h"
-#include "comm/state/lost_peer.h"
-#include "comm/state/red_ops.h"
-#include "comm/state/registrations.h"
-#include "comm/state/residence.h"
-#include "comm/state/revocation.h"
 #include "device/policy.h"
 #include "gpu/driver.h"
-#include "gpu/memory_ledger.h"
 #include "nccl.h"
 #include "topo/machine/peer_info.h"
 
 namespace tutti::bootstrap {
 class Bootstrap;
+}
+namespace tutti::gpu {
+class MemoryLedger;
 }
 namespace tutti::proxy {
 class ProgressGroup;
@@ -46,12 +42,19 @@ namespace tutti::comm {
 class AbortWord;
 class AwaitedPeers;
 class BackgroundTask;
+class Births;
 class ChannelSet;
 class CommNetwork;
 class DepartureWatch;
 class Launcher;
+class LostPeer;
 class PeerWait;
 class RankRelays;
+class RedOpTable;
+class Registrations;
+class Residence;
+class Revocation;
+class RevokedPeers;
 class StallProbe;
 struct PlanContext;
 struct PooledDevice;
@@ -123,8 +126,8 @@ struct CommProgress {
   std::atomic<ncclResult_t> initResult{ncclSuccess};  ///< once not starting: what this rank's own init came to
   bootstrap::Bootstrap* joined = nullptr;  ///< CommParts::bootstrap, for who cannot wait until a stuck init leaves
   std::atomic<bool> finalized{false};
-  std::atomic<bool> destroying{false};  ///< its ncclCommDestroy has begun, and waits perhaps
-  Revocation revocation;
+  std::atomic<bool> destroying{false};        ///< its ncclCommDestroy has begun, and waits perhaps
+  std::unique_ptr<Revocation> revocation;     ///< never null
   std::atomic<const char*> pending{nullptr};  ///< the call that goes on in the background, if it has a name
   std::atomic<int> children{0};               ///< how many it was asked for
   std::atomic<bool> replaced{false};          ///< a shrink has given it up and made another one: that is no failure
@@ -151,17 +154,17 @@ struct ncclComm {
   const std::shared_ptr<const tutti::comm::CommSettings> settings;  ///< what the environment said when it was made
   const tutti::comm::CommOptions options;                           ///< of `settings`
   tutti::Abort abort;
-  tutti::comm::LostPeer lostPeer{abort};
-  tutti::comm::Births births;  ///< of its children
+  const std::unique_ptr<tutti::comm::LostPeer> lostPeer;
+  const std::unique_ptr<tutti::comm::Births> births;  ///< of its children
   tutti::comm::CallGate gate;
-  tutti::comm::RedOpTable redOps;
-  tutti::comm::Registrations registrations;  ///< of the application's buffers
-  tutti::comm::GraphRefs graphs;             ///< that contain its operations
+  const std::unique_ptr<tutti::comm::RedOpTable> redOps;
+  const std::unique_ptr<tutti::comm::Registrations> registrations;  ///< of the application's buffers
+  tutti::comm::GraphRefs graphs;                                    ///< that contain its operations
   tutti::comm::CommProgress progress;
-  const std::shared_ptr<tutti::gpu::MemoryLedger> memory = std::make_shared<tutti::gpu::MemoryLedger>();  ///< its own
-  tutti::comm::Residence residence;  ///< whether its connections have memory
-  tutti::comm::StallBoard stalls;    ///< what peers say of themselves
-  tutti::comm::RevokedPeers revokedPeers;
+  const std::shared_ptr<tutti::gpu::MemoryLedger> memory;   ///< its own
+  const std::unique_ptr<tutti::comm::Residence> residence;  ///< whether its connections have memory
+  tutti::comm::StallBoard stalls;                           ///< what peers say of themselves
+  const std::unique_ptr<tutti::comm::RevokedPeers> revokedPeers;
   tutti::comm::CommParts parts;
   std::uint64_t magicLast = kMagic;
 };

@@ -13,6 +13,7 @@
 #include "comm/connect/channels.h"
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
+#include "comm/state/lost_peer.h"
 #include "proxy/group.h"
 #include "proxy/task.h"
 
@@ -30,7 +31,7 @@ std::string someSender(const ncclComm& comm) {
 
 /// Also where the application need not know.
 bool failed(const ncclComm& comm) {
-  return comm.abort.raised() || comm.lostPeer.heard();
+  return comm.abort.raised() || comm.lostPeer->heard();
 }
 
 }  // namespace

@@ -2,12 +2,13 @@
 
 #include "bootstrap/bootstrap.h"
 #include "comm/state/communicator.h"
+#include "comm/state/lost_peer.h"
 
 namespace tutti::comm {
 
 PeerWait::PeerWait(ncclComm& comm) : comm_(comm) {
   if (comm.parts.bootstrap) comm.parts.bootstrap->beginWait();
-  comm.lostPeer.beginWait().ignore();
+  comm.lostPeer->beginWait().ignore();
 }
 
 PeerWait::~PeerWait() {
@@ -15,7 +16,7 @@ PeerWait::~PeerWait() {
 }
 
 void PeerWait::endOfInit(ncclComm& comm) {
-  comm.lostPeer.endWait();
+  comm.lostPeer->endWait();
   if (comm.parts.bootstrap) comm.parts.bootstrap->endWait();
 }
 

@@ -44,7 +44,7 @@ std::optional<int> RevokedPeers::hindering(Time now, bool waits, milliseconds gr
 }
 
 Status checkNotRevoked(const ncclComm& comm, std::string_view label) {
-  if (!comm.progress.revocation.begun()) return {};
+  if (!comm.progress.revocation->begun()) return {};
   return fail(ncclInvalidUsage,
               "{}: communicator was revoked by ncclCommRevoke: it moves no data any more. Make another one, and end "
               "this one with ncclCommDestroy",

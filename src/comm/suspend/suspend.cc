@@ -12,12 +12,16 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
 #include "comm/ending/ending.h"
+#include "comm/ending/flush.h"
+#include "comm/ending/watching.h"
 #include "comm/init/connect_stage.h"
 #include "comm/init/transport_stage.h"
 #include "comm/launch/device_pool.h"
 #include "comm/network/relays.h"
 #include "comm/state/communicator.h"
+#include "comm/state/residence.h"
 #include "gpu/context.h"
+#include "gpu/memory_ledger.h"
 #include "transport/common/transport.h"
 
 namespace tutti::comm {
@@ -77,7 +81,7 @@ Status suspend(ncclComm& comm) {
   const Status watched = beginWatch(comm);
   TRY(closed);
   TRY(watched);
-  comm.residence.setReleased(before - releasableBytes(comm));
+  comm.residence->setReleased(before - releasableBytes(comm));
   return {};
 }
 
@@ -86,7 +90,7 @@ Status resume(ncclComm& comm) {
   TRY(comm.parts.bootstrap->barrier());
   makeTransports(comm);
   TRY(reconnectAll(comm));
-  comm.residence.setReleased(0);
+  comm.residence->setReleased(0);
   return comm.parts.bootstrap->barrier();
 }
 
@@ -99,7 +103,7 @@ Status change(ncclComm& comm, Status (*body)(ncclComm&), std::string_view what) 
     failComm(comm, status);
     return status;
   }
-  comm.residence.finish();
+  comm.residence->finish();
   return {};
 }
 
@@ -107,7 +111,7 @@ Status change(ncclComm& comm, Status (*body)(ncclComm&), std::string_view what) 
 
 Status suspendComm(ncclComm& comm) {
   TRY(change(comm, suspend, "Suspend"));
-  logPhase(comm, fmt::format("Suspend COMPLETE, {} bytes of device memory released", comm.residence.released()));
+  logPhase(comm, fmt::format("Suspend COMPLETE, {} bytes of device memory released", comm.residence->released()));
   return {};
 }
 

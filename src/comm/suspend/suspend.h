@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/status.h"
+#include "comm/state/residence.h"
 
 struct ncclComm;
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/status.h"
-#include "comm/tuning/selection.h"
+#include "comm/tuning/call_options.h"
 #include "comm/tuning/tuning.h"
 
 namespace tutti::comm {

@@ -1,7 +1,7 @@
 // The cost model: latency and bandwidth of every combination, once per communicator.
 #pragma once
 
-#include "comm/tuning/selection.h"
+#include "comm/tuning/call_options.h"
 #include "comm/tuning/tuning.h"
 
 namespace tutti::topo {

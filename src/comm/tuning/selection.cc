@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "comm/tuning/filter.h"
 
 namespace tutti::comm {
 

@@ -1,0 +1,34 @@
+#include "comm/ending/flush.h"
+
+#include <optional>
+
+#include "bootstrap/bootstrap.h"
+#include "comm/connect/channels.h"
+#include "comm/launch/device_pool.h"
+#include "comm/launch/launch.h"
+#include "comm/state/communicator.h"
+#include "comm/state/lost_peer.h"
+#include "comm/state/peer_wait.h"
+#include "comm/state/revocation.h"
+#include "gpu/context.h"
+
+namespace tutti::comm {
+
+Status flushComm(ncclComm& comm) {
+  CommParts& parts = comm.parts;
+  if (!parts.launcher || comm.abort.raised()) return {};
+  TRY(parts.launcher->drain(&comm.abort, comm.options.timeout));
+  ASSIGN(const gpu::ContextGuard context, parts.device->device->enter());
+  // Who has left took all it was to take before it did, or takes no more.
+  const auto hasLeft = [&comm](int rank) {
+    return comm.parts.bootstrap->hasLeft(rank) || comm.revokedPeers->contains(rank);
+  };
+  ASSIGN(const bool consumed, parts.channels->allConsumed(hasLeft));
+  // Nothing more is taken: what lies in the slots' memory may still be written to, as after any failure.
+  if (consumed && comm.lostPeer->heard()) return {};
+  std::optional<PeerWait> waiting;
+  if (!consumed) waiting.emplace(comm);
+  return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.options.timeout), hasLeft);
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,14 @@
+// Waiting for what is under way.
+#pragma once
+
+#include "base/status.h"
+
+struct ncclComm;
+
+namespace tutti::comm {
+
+/// Waits until this rank's operations are over and peers have taken what was sent to them. Leaves early when the
+/// communicator fails. Does nothing for a communicator that never came up.
+Status flushComm(ncclComm& comm);
+
+}  // namespace tutti::comm

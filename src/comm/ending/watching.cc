@@ -1,0 +1,29 @@
+#include "comm/ending/watching.h"
+
+#include "base/clock.h"
+#include "comm/diagnosis/stalls.h"
+#include "comm/ending/departures.h"
+#include "comm/ending/watch.h"
+#include "comm/state/communicator.h"
+
+namespace tutti::comm {
+
+Status prepareWatch(ncclComm& comm) {
+  return KernelWatch::prepare(comm);
+}
+
+Status beginWatch(ncclComm& comm) {
+  return KernelWatch::instance().add(comm);
+}
+
+void lookAtKernels() {
+  KernelWatch::instance().lookSoon();
+}
+
+void endWatch(ncclComm& comm) {
+  KernelWatch::instance().remove(comm);
+  if (comm.parts.stalls) comm.parts.stalls->tick(SteadyClock::now(), false);
+  if (comm.parts.departures) comm.parts.departures->tick(SteadyClock::now(), false);
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,23 @@
+// Beginning and ending the watch over the kernels of a communicator, without knowing the watch.
+#pragma once
+
+#include "base/status.h"
+
+struct ncclComm;
+
+namespace tutti::comm {
+
+/// What beginWatch() needs, before any kernel may run. Errors: the driver's.
+Status prepareWatch(ncclComm& comm);
+
+/// From now on somebody looks after its kernels (watch.h) and after peers that leave (departures.h), and says goodbye
+/// for it where its process ends (exit_farewell.h). Errors: ncclSystemError where no thread can be had.
+Status beginWatch(ncclComm& comm);
+
+/// Something has happened that concerns the communicators whose kernels run: the watch looks at once. Never waits.
+void lookAtKernels();
+
+/// Nobody does so any more, until beginWatch(), and what was known of its connections is forgotten. No kernel may run.
+void endWatch(ncclComm& comm);
+
+}  // namespace tutti::comm
