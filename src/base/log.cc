@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/host.h"
+#include "base/last_errors.h"
 #include "base/log_line.h"
 #include "base/log_output.h"
 #include "base/log_settings.h"
@@ -18,37 +19,6 @@
 namespace tutti {
 
 namespace {
-
-using ErrorText = std::array<char, 1024>;
-
-void copyText(std::string_view from, ErrorText& into) {
-  const std::size_t bytes = std::min(from.size(), into.size() - 1);
-  std::memmove(into.data(), from.data(), bytes);
-  into[bytes] = '\0';
-}
-
-/// A text and its successors. Callers keep the pointer for ever and read it without a lock, so a new text goes to
-/// another slot and the pointer moves: a text changes under its reader only after 15 newer ones.
-class LastErrors {
- public:
-  /// Where that text now is: what get() returns may be another thread's already. Nothing moves where it is the latest.
-  const char* set(std::string_view text) {
-    const std::lock_guard lock(mutex_);
-    const std::string_view kept = text.substr(0, slots_[0].size() - 1);
-    if (kept == slots_[next_].data()) return slots_[next_].data();
-    next_ = (next_ + 1) % slots_.size();
-    copyText(kept, slots_[next_]);
-    current_.store(slots_[next_].data(), std::memory_order_release);
-    return slots_[next_].data();
-  }
-  const char* get() const { return current_.load(std::memory_order_acquire); }
-
- private:
-  std::mutex mutex_;
-  std::array<ErrorText, 16> slots_{};
-  std::size_t next_ = 0;
-  std::atomic<const char*> current_{slots_[0].data()};
-};
 
 /// What a thread has to say of its errors. Without a destructor: destructors of static objects come later, and may
 /// fail.
@@ -225,6 +195,23 @@ LineClass classOf(ncclResult_t code) {
   return code == ncclInvalidArgument || code == ncclInvalidUsage ? LineClass::Warn : LineClass::Error;
 }
 
+/// Hands `log` the text, or the format where there is no memory to fill it in. A line for which there is none is left
+/// out; the last error is kept before.
+template <class LogText>
+void withText(fmt::string_view format, fmt::format_args args, LogText&& log) noexcept {
+  std::string text;
+  std::string_view shown(format.data(), format.size());
+  try {
+    text = fmt::vformat(format, args);
+    shown = text;
+  } catch (...) {
+  }
+  try {
+    log(shown);
+  } catch (...) {
+  }
+}
+
 }  // namespace
 
 namespace detail {
@@ -255,8 +242,13 @@ void logLine(LogLevel level, std::uint32_t subsys, const SourcePlace& where, std
   theLog().write(kind, where, text);
 }
 
-Status failWith(ncclResult_t code, const SourcePlace& where, std::string_view text) {
-  theLog().problem(classOf(code), where, text);
+void logFormatted(LogLevel level, std::uint32_t subsys, const SourcePlace& where, fmt::string_view format,
+                  fmt::format_args args) noexcept {
+  withText(format, args, [&](std::string_view text) { logLine(level, subsys, where, text); });
+}
+
+Status failWith(ncclResult_t code, const SourcePlace& where, fmt::string_view format, fmt::format_args args) noexcept {
+  withText(format, args, [&](std::string_view text) { theLog().problem(classOf(code), where, text); });
   // Success and "in progress" are no errors: whoever passes them here has lost track.
   const bool isError = code != ncclSuccess && code != ncclInProgress;
   return Status(isError ? code : ncclInternalError);

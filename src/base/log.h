@@ -68,33 +68,37 @@ namespace detail {
 bool logEnabled(LogLevel level, std::uint32_t subsys);
 /// Also for messages of others (plugins), which say themselves where they were written.
 void logLine(LogLevel level, std::uint32_t subsys, const SourcePlace& where, std::string_view text);
-Status failWith(ncclResult_t code, const SourcePlace& where, std::string_view text);
+/// Without host memory for it, the line is left out, and the text that is kept is the format: whoever reports that must
+/// not fail for the same reason.
+void logFormatted(LogLevel level, std::uint32_t subsys, const SourcePlace& where, fmt::string_view format,
+                  fmt::format_args args) noexcept;
+Status failWith(ncclResult_t code, const SourcePlace& where, fmt::string_view format, fmt::format_args args) noexcept;
 }  // namespace detail
 
 /// Gives birth to an error: logs it once (WARN shape, ERROR class: printed at every level that NCCL_DEBUG can name,
 /// see docs/env.md), keeps the text for ncclGetLastError, and returns its Status. Callers only pass it on with TRY.
 /// Text: what failed, on which rank/host/device where known, the system's words, the likely cause, the remedy.
 template <class... Args>
-Status fail(ncclResult_t code, Format<Args...> format, Args&&... args) {
-  return detail::failWith(code, format.where, fmt::vformat(format.text, fmt::make_format_args(args...)));
+Status fail(ncclResult_t code, Format<Args...> format, Args&&... args) noexcept {
+  return detail::failWith(code, format.where, format.text, fmt::make_format_args(args...));
 }
 
 /// Something is off but the operation goes on. Also kept for ncclGetLastError.
 template <class... Args>
-void warn(Format<Args...> format, Args&&... args) {
-  detail::logLine(LogLevel::Warn, kAllSubsys, format.where, fmt::vformat(format.text, fmt::make_format_args(args...)));
+void warn(Format<Args...> format, Args&&... args) noexcept {
+  detail::logFormatted(LogLevel::Warn, kAllSubsys, format.where, format.text, fmt::make_format_args(args...));
 }
 
 template <class... Args>
-void info(std::uint32_t subsys, Format<Args...> format, Args&&... args) {
+void info(std::uint32_t subsys, Format<Args...> format, Args&&... args) noexcept {
   if (!detail::logEnabled(LogLevel::Info, subsys)) return;
-  detail::logLine(LogLevel::Info, subsys, format.where, fmt::vformat(format.text, fmt::make_format_args(args...)));
+  detail::logFormatted(LogLevel::Info, subsys, format.where, format.text, fmt::make_format_args(args...));
 }
 
 template <class... Args>
-void trace(std::uint32_t subsys, Format<Args...> format, Args&&... args) {
+void trace(std::uint32_t subsys, Format<Args...> format, Args&&... args) noexcept {
   if (!detail::logEnabled(LogLevel::Trace, subsys)) return;
-  detail::logLine(LogLevel::Trace, subsys, format.where, fmt::vformat(format.text, fmt::make_format_args(args...)));
+  detail::logFormatted(LogLevel::Trace, subsys, format.where, format.text, fmt::make_format_args(args...));
 }
 
 /// Text of the most recent error or warning of the calling thread, at most 1023 characters; where it has none, of the

@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <set>
 
 #include "base/host.h"
 #include "base/log.h"
+#include "base/threads/shortage.h"
 #include "base/threads/thread.h"
 #include "bootstrap/id_use.h"
 #include "bootstrap/link/link.h"
@@ -29,12 +31,6 @@ constexpr auto kNoticeTime = milliseconds(2000);  ///< time to get final notices
 constexpr std::uint32_t kMaxRootFrame = 4096;
 /// Connections that have shown a pass, and no proof; beyond, the oldest makes room. A pass may have been overheard.
 constexpr std::size_t kMaxUnproven = 4096;
-/// A root that nobody of its process needs stays so long for those who come late to a failure.
-constexpr auto kLateness = milliseconds(5000);
-/// A root whose process ends waits so long for those who have connected and not said yet who they are.
-constexpr auto kParting = milliseconds(100);
-/// So long without descriptors, and the root gives up: those who are there wait for ranks that it cannot let in.
-constexpr auto kStarvation = milliseconds(3000);
 constexpr std::uint64_t kRootListener = 0;
 
 Welcome selfIntroduction() {
@@ -83,7 +79,7 @@ class Root final : public RunningRoot {
   }
   void acceptAll();
   void complainOfStarvation();
-  void onBroken(int error);
+  void onTrouble(RootTrouble trouble, int error = 0);
   void onEvent(const Poller::Event& event);
   void onFrame(std::uint64_t name, const Frame& frame);
   void drop(std::uint64_t name);
@@ -167,11 +163,15 @@ milliseconds Root::nextLimit() const {
 
 void Root::run() {
   raiseFileLimit();
-  if (listener_.watch(poller_, kRootListener)) serve();
-  if (!state_.finished())
-    apply(state_.onDeadline(secondsSince(firstArrival_), KnownLosses::instance().perhapsBecause(begun_)));
+  try {
+    if (listener_.watch(poller_, kRootListener)) serve();
+    if (!state_.finished())
+      apply(state_.onDeadline(secondsSince(firstArrival_), KnownLosses::instance().perhapsBecause(begun_)));
+  } catch (const std::bad_alloc&) {
+    ignoringShortage([this] { onTrouble(RootTrouble::NoMemory); });  // else ranks see their connections end
+  }
   listener_.close();
-  sayLastWords();
+  ignoringShortage([this] { sayLastWords(); });
   // Somebody of the process may still know this root: its thread is over, so are its descriptors but the poller's.
   conns_.clear();
   ended_.store(true);
@@ -180,7 +180,8 @@ void Root::run() {
 void Root::serve() {
   std::vector<Poller::Event> events;
   while ((parting_ ? somebodyComes() : !state_.finished()) && !deadline_.expired()) {
-    if (const int broken = poller_.wait(events, nextLimit()); broken != 0) return onBroken(broken);
+    if (const int broken = poller_.wait(events, nextLimit()); broken != 0)
+      return onTrouble(RootTrouble::ClosedByOthers, broken);
     for (const Poller::Event& event : events) onEvent(event);
     listener_.tend();
     hearProcess();
@@ -190,15 +191,14 @@ void Root::serve() {
   }
 }
 
-/// Nothing comes in any more.
-void Root::onBroken(int error) {
-  apply(state_.onFailure(ownTrouble(selfIntroduction(), RootTrouble::ClosedByOthers, error)));
+void Root::onTrouble(RootTrouble trouble, int error) {
+  apply(state_.onFailure(ownTrouble(selfIntroduction(), trouble, error)));
 }
 
 void Root::complainOfStarvation() {
   const auto since = listener_.starvedSince();
   if (!since || SteadyClock::now() - *since < kStarvation || state_.failed()) return;
-  apply(state_.onFailure(ownTrouble(selfIntroduction(), RootTrouble::NoDescriptors)));
+  onTrouble(RootTrouble::NoDescriptors);
 }
 
 void Root::onEvent(const Poller::Event& event) {

@@ -9,6 +9,13 @@
 
 namespace tutti::bootstrap {
 
+/// A root that nobody of its process needs stays so long for those who come late to a failure.
+inline constexpr milliseconds kLateness{5000};
+/// A root whose process ends waits so long for those who have connected and not said yet who they are.
+inline constexpr milliseconds kParting{100};
+/// So long without descriptors, and a root gives up: those who are there wait for ranks that it cannot let in.
+inline constexpr milliseconds kStarvation{3000};
+
 /// What a root needs; it owns all of it.
 struct RootOptions {
   Listener listener;

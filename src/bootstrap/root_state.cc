@@ -12,16 +12,27 @@ namespace tutti::bootstrap {
 
 Notice ownTrouble(const Welcome& self, RootTrouble trouble, int error) {
   const std::string host = textOf(self.host);
-  std::string text =
-      trouble == RootTrouble::NoDescriptors
-          ? fmt::format(
-                "Bootstrap: the root in process {} on host {} cannot let ranks in: its process has no file "
-                "descriptors left; raise ulimit -n there",
-                self.pid, host)
-          : fmt::format(
-                "Bootstrap: the descriptors of the root in process {} on host {} are no more: {}. Has the program, "
-                "or a library in it, closed descriptors that are not its own?",
-                self.pid, host, errnoText(error));
+  std::string text;
+  switch (trouble) {
+    case RootTrouble::NoDescriptors:
+      text = fmt::format(
+          "Bootstrap: the root in process {} on host {} cannot let ranks in: its process has no file descriptors left; "
+          "raise ulimit -n there",
+          self.pid, host);
+      break;
+    case RootTrouble::ClosedByOthers:
+      text = fmt::format(
+          "Bootstrap: the descriptors of the root in process {} on host {} are no more: {}. Has the program, or a "
+          "library in it, closed descriptors that are not its own?",
+          self.pid, host, errnoText(error));
+      break;
+    case RootTrouble::NoMemory:
+      text = fmt::format(
+          "Bootstrap: the root in process {} on host {} has no host memory left: see ulimit -v and the memory limit of "
+          "the container there",
+          self.pid, host);
+      break;
+  }
   return {-1, ncclSystemError, host, std::move(text), Cause::Failed, self.pid};
 }
 

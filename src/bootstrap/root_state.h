@@ -23,7 +23,7 @@ struct RootSend {
 };
 
 /// What may be wrong with the process of a root itself.
-enum class RootTrouble : std::uint8_t { NoDescriptors, ClosedByOthers };
+enum class RootTrouble : std::uint8_t { NoDescriptors, ClosedByOthers, NoMemory };
 
 /// What ranks are told of it. `error`: the system's, where there is one.
 Notice ownTrouble(const Welcome& self, RootTrouble trouble, int error = 0);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/threads/shortage.h"
 #include "bootstrap/joiner.h"
 #include "bootstrap/loop/tree.h"
 
@@ -26,7 +27,7 @@ void TreeRepair::begin() {
   needed_ = true;
   changed_.notify_all();
   if (thread_.running()) return;
-  auto thread = Thread::start("tutti tree", [this] { run(); });
+  auto thread = Thread::start("tutti tree", [this] { throughShortages([this] { run(); }); });
   if (thread.ok()) thread_ = std::move(thread).value();
 }
 

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -215,7 +216,13 @@ ProgressEngine::After ProgressEngine::visitGuarded(ProgressGroup& group, SteadyC
     what = e.what();
   } catch (...) {
   }
-  return end(group, fail(ncclSystemError, "Progress engine \"{}\": unexpected exception: {}", threadName_, what));
+  const Status why = fail(ncclSystemError, "Progress engine \"{}\": unexpected exception: {}", threadName_, what);
+  try {
+    return end(group, why);
+  } catch (const std::bad_alloc&) {
+    group.end_->told = false;
+    return After::Idle;  // the next round tells it
+  }
 }
 
 /// Marked as listed still, so that holds of it cost nothing and come to nothing; add() may put it back.
@@ -225,7 +232,10 @@ ProgressEngine::After ProgressEngine::drop(ProgressGroup& group) {
 }
 
 ProgressEngine::After ProgressEngine::end(ProgressGroup& group, Status why) {
-  if (!group.end_.has_value()) group.end_ = {.why = why, .said = lastErrorText()};
+  if (!group.end_.has_value()) {
+    group.end_ = {.why = why, .said = {}};  // first: whatever happens to the text, no task goes on
+    group.end_->said = lastErrorText();
+  }
   return tell(group);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <utility>
 
 #include "bootstrap/link/poller.h"
@@ -10,6 +11,7 @@ namespace tutti::bootstrap {
 namespace {
 
 constexpr std::size_t kCopyBelow = 4096;  ///< smaller payloads travel in one piece with their header
+constexpr Link::End kNoMemory{Link::End::Kind::Broken, ENOMEM};
 
 template <class T>
 SharedBytes chunkOf(const T& value) {
@@ -42,8 +44,15 @@ void Link::send(FrameType type, std::int32_t tag, const SharedBytes& payload, st
   Bytes head = encodeValue(header);
   const bool together = bytes < kCopyBelow;
   if (together && payload) head.insert(head.end(), payload->begin(), payload->end());
-  out_.push_back(std::make_shared<const Bytes>(std::move(head)));
-  if (!together) out_.push_back(payload);
+  auto first = std::make_shared<const Bytes>(std::move(head));
+  const std::size_t before = out_.size();
+  try {
+    out_.push_back(std::move(first));
+    if (!together) out_.push_back(payload);
+  } catch (const std::bad_alloc&) {
+    out_.resize(before);  // a header without its payload would garble all that follows
+    throw;
+  }
 }
 
 /// Reads once. False: there is nothing more to read just now.
@@ -70,13 +79,21 @@ bool Link::cameIn(std::size_t bytes, std::vector<Frame>& frames) {
 }
 
 void Link::receive(std::vector<Frame>& frames) {
-  while (readOn(frames)) {
+  try {
+    while (readOn(frames)) {
+    }
+  } catch (const std::bad_alloc&) {
+    end_ = kNoMemory;  // where the next frame begins is not known any more
   }
 }
 
 void Link::receiveGreeting() {
   std::vector<Frame> none;
-  while ((stage_ == Stage::AwaitHello || stage_ == Stage::AwaitChallenge) && readOn(none)) {
+  try {
+    while ((stage_ == Stage::AwaitHello || stage_ == Stage::AwaitChallenge) && readOn(none)) {
+    }
+  } catch (const std::bad_alloc&) {
+    end_ = kNoMemory;
   }
 }
 

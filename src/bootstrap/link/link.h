@@ -1,6 +1,7 @@
 // One bootstrap connection: handshake, then frames, never blocking.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -25,6 +26,9 @@ class Link {
     int error = 0;                  ///< errno where the system broke it, or the other side reset it
     Verdict verdict = Verdict::Ok;  ///< where Refused: how the handshake failed
     std::uint16_t version = 0;      ///< after OtherVersion, on the side that connected: the other side's
+
+    /// This side has ended it, for it had no host memory for what came.
+    bool noMemory() const { return kind == Kind::Broken && error == ENOMEM; }
   };
 
   /// The side that accepted. `maxFrame`: larger payloads end the link.

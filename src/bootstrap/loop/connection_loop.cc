@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/threads/shortage.h"
 #include "bootstrap/loop/invitations.h"
 
 namespace tutti::bootstrap {
@@ -231,11 +232,14 @@ bool ConnectionLoop::everybodyTold() const {
 void ConnectionLoop::stop(std::span<const std::byte> account) {
   std::unique_lock lock(mutex_);
   if (s_.stopping) return;
-  if (!s_.failure && s_.aborted.ok()) {
-    if (!s_.exiting) sayGoodbye(false, account);
-  } else if (!s_.failure) {
-    record(abortNotice(), 0, false);  // also for children that connect from now on
-  }
+  // Without memory for it peers see their connections end.
+  ignoringShortage([&] {
+    if (!s_.failure && s_.aborted.ok()) {
+      if (!s_.exiting) sayGoodbye(false, account);
+    } else if (!s_.failure) {
+      record(abortNotice(), 0, false);  // also for children that connect from now on
+    }
+  });
   s_.stopping = true;
   invitations_->close(Status(ncclInvalidUsage), "the communicator was destroyed");
   poller_.wake();

@@ -194,6 +194,8 @@ class ConnectionLoop {
   using QueueKey = std::tuple<Channel, int, int>;
 
   void run();
+  void turn(std::vector<Poller::Event>& events);
+  void onNoMemory();
   void onEvent(const Poller::Event& event);
   void acceptAll();
   milliseconds provingTime(const Link& link) const;

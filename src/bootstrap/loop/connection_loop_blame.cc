@@ -1,8 +1,10 @@
 // Who is to blame: taking failures in, telling them, and preferring the cause to what came of it.
 #include <fmt/core.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/host.h"
@@ -139,6 +141,36 @@ std::optional<Notice> ConnectionLoop::knownFailure() const {
 Status ConnectionLoop::checkFailure() {
   const std::lock_guard lock(mutex_);
   return s_.failure ? blame() : Status();
+}
+
+/// What was under way is lost: this rank has failed. Where there is no memory to say so, peers see their connections
+/// end, and callers here get a text that needs none.
+void ConnectionLoop::onNoMemory() {
+  try {
+    record(ownNotice(Cause::Failed, ncclSystemError,
+                     fmt::format("{} failed: its process has no host memory left: see ulimit -v and the memory limit "
+                                 "of the container",
+                                 ownName())),
+           0, true);
+  } catch (const std::bad_alloc&) {
+    if (!s_.failure) {
+      s_.failure.emplace(Notice{options_.rank, ncclSystemError, {}, "no host memory", Cause::Failed, ::getpid()});
+      s_.lost.emplace(PeerLost{options_.rank, {}, Status(ncclSystemError), "no host memory"});
+    }
+    for (const auto& [name, entry] : s_.links) ::shutdown(entry.link->fd(), SHUT_RDWR);
+    changed_.notify_all();
+  }
+}
+
+/// Nothing comes in any more: whoever seems silent is not.
+void ConnectionLoop::onBroken(int error) {
+  if (std::exchange(s_.broken, true)) return;
+  record(
+      ownNotice(Cause::Failed, ncclSystemError,
+                fmt::format("{} failed: its bootstrap's descriptors are no more: {}. Has the program, or a library in "
+                            "it, closed descriptors that are not its own?",
+                            ownName(), errnoText(error))),
+      0, true);
 }
 
 void ConnectionLoop::onNotice(Name name, Entry& entry, const Frame& frame) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
+#include <thread>
 #include <utility>
 
 #include "base/log.h"
@@ -17,6 +19,8 @@ namespace {
 constexpr std::size_t kMaxUnproven = 256;
 /// How long word of a failure may take to come over the tree after a rank that has heard of it closed its connections.
 constexpr auto kEchoGrace = milliseconds(2000);
+/// Before the loop goes on without host memory, which it may be short of for a while only.
+constexpr auto kShortage = milliseconds(10);
 
 }  // namespace
 
@@ -33,43 +37,51 @@ milliseconds ConnectionLoop::nextLimit() {
 
 void ConnectionLoop::run() {
   std::vector<Poller::Event> events;
-  std::unique_lock lock(mutex_);
-  while (!s_.stopped) {
-    const milliseconds limit = nextLimit();
-    lock.unlock();
-    const int broken = poller_.wait(events, limit);
-    lock.lock();
-    if (broken != 0) onBroken(broken);
-    for (const Poller::Event& event : events) onEvent(event);
-    listener_.tend();
-    expireStrangers();
-    tendNeighbours();
-    tellSuspicions();
-    tellSilence();
-    if (s_.stopping || s_.exiting) changed_.notify_all();
-    tellOwner(lock);
-    tellStates(lock);
-    mendTree(lock);
+  bool stopped = false;
+  while (!stopped) {
+    try {
+      turn(events);
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kShortage);
+      const std::lock_guard lock(mutex_);
+      onNoMemory();
+    }
+    const std::lock_guard lock(mutex_);
+    stopped = s_.stopped;
   }
 }
 
-/// Nothing comes in any more: whoever seems silent is not.
-void ConnectionLoop::onBroken(int error) {
-  if (std::exchange(s_.broken, true)) return;
-  record(
-      ownNotice(Cause::Failed, ncclSystemError,
-                fmt::format("{} failed: its bootstrap's descriptors are no more: {}. Has the program, or a library in "
-                            "it, closed descriptors that are not its own?",
-                            ownName(), errnoText(error))),
-      0, true);
+void ConnectionLoop::turn(std::vector<Poller::Event>& events) {
+  std::unique_lock lock(mutex_);
+  const milliseconds limit = nextLimit();
+  lock.unlock();
+  const int broken = poller_.wait(events, limit);
+  lock.lock();
+  if (broken != 0) onBroken(broken);
+  for (const Poller::Event& event : events) onEvent(event);
+  listener_.tend();
+  expireStrangers();
+  tendNeighbours();
+  tellSuspicions();
+  tellSilence();
+  if (s_.stopping || s_.exiting) changed_.notify_all();
+  tellOwner(lock);
+  tellStates(lock);
+  mendTree(lock);
 }
 
 void ConnectionLoop::tellOwner(std::unique_lock<std::mutex>& lock) {
   if (!s_.lost || s_.stopping) return;
-  const PeerLost lost = *std::exchange(s_.lost, std::nullopt);
+  PeerLost lost = *std::exchange(s_.lost, std::nullopt);
   if (!options_.onPeerLost) return;
   lock.unlock();
-  options_.onPeerLost(lost);
+  try {
+    options_.onPeerLost(lost);
+  } catch (const std::bad_alloc&) {
+    lock.lock();
+    if (!s_.lost) s_.lost = std::move(lost);  // once more
+    throw;
+  }
   lock.lock();
 }
 
@@ -171,13 +183,16 @@ void ConnectionLoop::onEvent(const Poller::Event& event) {
   entry.link->flush();
   keep = keep && !entry.done;
   if (keep && !entry.link->end()) return poller_.setWrite(entry.link->fd(), event.name, entry.link->wantsWrite());
+  // Then the other side has not ended: it is told, while there is a link to tell it by.
+  const bool noMemory = entry.link->end() && entry.link->end()->noMemory();
+  if (noMemory) onNoMemory();
   Entry gone = std::move(entry);
   s_.links.erase(found);
   if (const auto out = s_.outgoing.find(gone.peer); out != s_.outgoing.end() && out->second == event.name) {
     s_.outgoing.erase(out);
   }
   poller_.remove(gone.link->fd());
-  onEnd(gone);
+  if (!noMemory) onEnd(gone);
 }
 
 void ConnectionLoop::onFrame(Name name, Entry& entry, Frame frame) {

@@ -61,11 +61,11 @@ Result<ncclUniqueId> Invitations::take(Deadline deadline, const Abort& abort) {
   }
 }
 
-void Invitations::close(Status why, std::string text) {
+void Invitations::close(Status why, const char* text) {
   const std::lock_guard lock(mutex_);
   if (!closed_.ok()) return;
   closed_ = why;
-  why_ = std::move(text);
+  why_ = text;
   changed_.notify_all();
 }
 

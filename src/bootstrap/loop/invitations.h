@@ -29,8 +29,8 @@ class Invitations {
   /// The oldest that nobody has used. Waits for it. Errors: ncclRemoteError at the deadline, what close() was
   /// told, the Abort's status.
   Result<ncclUniqueId> take(Deadline deadline, const Abort& abort);
-  /// Nothing more will come: whoever waits gets `why`.
-  void close(Status why, std::string text);
+  /// Nothing more will come: whoever waits gets `why`. `text` lives as long as the program.
+  void close(Status why, const char* text);
 
  private:
   static std::string bytesOf(const ncclUniqueId& id) { return {id.internal, sizeof(id.internal)}; }
@@ -41,7 +41,7 @@ class Invitations {
   std::deque<ncclUniqueId> ours_;
   std::set<std::string> used_;  ///< bytes of ids
   Status closed_;
-  std::string why_;
+  const char* why_ = "";
 };
 
 }  // namespace tutti::bootstrap

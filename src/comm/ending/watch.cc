@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/never_destroyed.h"
+#include "base/threads/shortage.h"
 #include "comm/diagnosis/stalls.h"
 #include "comm/ending/departures.h"
 #include "comm/ending/exit_farewell.h"
@@ -136,7 +137,8 @@ void KernelWatch::run() {
   while (!stop_) {
     wake_.wait_for(lock, kInterval, [this] { return stop_ || asked_.load(); });
     asked_.store(false);
-    if (!stop_) lookAtAll();
+    if (stop_) continue;
+    ignoringShortage([this] { lookAtAll(); });  // next time, perhaps
   }
   service_.close();
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/threads/shortage.h"
 
 namespace tutti::shm {
 namespace {
@@ -36,7 +37,7 @@ Status FdServer::open() {
   if (!waker_.valid()) return fail(ncclSystemError, "SHM : eventfd failed: {}. {}", errnoText(errno), kRemedy);
   ASSIGN(name_, randomToken());
   TRY(listener_.open(socketName(name_), "SHM", kRemedy));
-  ASSIGN(thread_, Thread::start("tutti-shm", [this] { run(); }));
+  ASSIGN(thread_, Thread::start("tutti-shm", [this] { throughShortages([this] { run(); }); }));
   running_ = true;
   return {};
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/threads/shortage.h"
 #include "plugin/net.h"
 #include "proxy/engine.h"
 #include "transport/net/pxn/link.h"
@@ -58,7 +59,7 @@ Status RelayService::open() {
   waker_ = Waker::create();
   if (!waker_.valid()) return fail(ncclSystemError, "PXN : eventfd failed: {}. {}", errnoText(errno), kRemedy);
   TRY(listener_.open(lineName(setup_.secret, setup_.rank), "PXN", kRemedy));
-  ASSIGN(thread_, Thread::start("tutti-relay", [this] { run(); }));
+  ASSIGN(thread_, Thread::start("tutti-relay", [this] { throughShortages([this] { run(); }); }));
   return {};
 }
 

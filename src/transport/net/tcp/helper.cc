@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "base/threads/shortage.h"
 
 namespace tutti::net::tcp {
 
@@ -14,7 +15,7 @@ Result<std::unique_ptr<SocketHelper>> SocketHelper::start(std::vector<SocketStre
   if (!helper->waker_.valid()) {
     return fail(ncclSystemError, "NET/Socket : No eventfd for a helper thread: {}. Raise ulimit -n", errnoText(errno));
   }
-  ASSIGN(helper->thread_, Thread::start(name, [self = helper.get()] { self->run(); }));
+  ASSIGN(helper->thread_, Thread::start(name, [self = helper.get()] { throughShortages([self] { self->run(); }); }));
   return helper;
 }
 
