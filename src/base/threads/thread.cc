@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <new>
 #include <system_error>
 
 #include "base/log.h"
@@ -52,6 +53,11 @@ Result<Thread> Thread::start(const std::string& name, std::function<void()> body
                 "Starting thread \"{}\" failed: {}. Likely a limit on processes or memory: see ulimit -u and the "
                 "pids limit of the container",
                 name, errnoText(e.code().value()));
+  } catch (const std::bad_alloc&) {
+    return fail(ncclSystemError,
+                "Starting thread \"{}\" failed: the process has no host memory left: see ulimit -v and the memory "
+                "limit of the container",
+                name);
   }
 }
 

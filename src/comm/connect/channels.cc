@@ -128,6 +128,24 @@ Status ChannelSet::uploadSkeleton() const {
   return gpu::copyToDevice(*device_, table_.address(), image);
 }
 
+/// Until kept: whoever drives some of the endpoints of a link that is about to be dropped drives them no more.
+class ChannelSet::Driving {
+ public:
+  Driving(const ChannelSet& set, const OpenLink& link) : set_(set), link_(&link) {}
+  Driving(const Driving&) = delete;
+  ~Driving() {
+    if (link_ == nullptr || set_.progress_ == nullptr) return;
+    for (const auto& endpoint : link_->endpoints) {
+      if (endpoint->task() != nullptr) set_.progress_->remove(endpoint->task());
+    }
+  }
+  void keep() { link_ = nullptr; }
+
+ private:
+  const ChannelSet& set_;
+  const OpenLink* link_;
+};
+
 Status ChannelSet::add(OpenLink link) {
   const TableLayout layout(plan_);
   const auto peer = static_cast<std::size_t>(link.request.peer);
@@ -137,6 +155,7 @@ Status ChannelSet::add(OpenLink link) {
     const std::size_t place = layout.conn(link.request.direction, link.request.kind, channel, peer);
     TRY(upload(*device_, link.endpoints[i]->view(), table_.address() + place));
   }
+  Driving driving(*this, link);
   for (const auto& endpoint : link.endpoints) {
     TRY(drive(*endpoint));
     if (endpoint->task() != nullptr && link.request.kind == device::ConnKind::Mesh) {
@@ -147,6 +166,8 @@ Status ChannelSet::add(OpenLink link) {
   note(link);
   const std::lock_guard lock(mutex_);
   OpenLink& held = links_[slotOf(link.request.peer, link.request.kind, link.request.direction)];
+  held.endpoints.reserve(held.endpoints.size() + link.endpoints.size());
+  driving.keep();
   if (held.endpoints.empty()) {
     held = std::move(link);
     return {};

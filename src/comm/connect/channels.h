@@ -122,6 +122,7 @@ class ChannelSet {
   Status uploadSkeleton() const;
   using Counters = std::array<device::Counter, device::kProtocols>;
   Result<Counters> countersAt(const device::Counter* place) const;
+  class Driving;
   Status drive(transport::Endpoint& endpoint);
   void note(const OpenLink& link);
   /// A link whose peer has not consumed everything yet; null: there is none.

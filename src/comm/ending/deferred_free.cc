@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/never_destroyed.h"
+#include "base/threads/shortage.h"
 #include "base/threads/thread.h"
 #include "comm/ending/watch.h"
 #include "comm/launch/graph_refs.h"
@@ -79,7 +80,7 @@ class Waiting {
       free = std::move(*place);
       frees_.erase(place);
     }
-    free();
+    ignoringShortage(free);
     free = nullptr;
     {
       const std::lock_guard lock(mutex_);

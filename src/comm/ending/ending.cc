@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/threads/shortage.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/ending/deferred_free.h"
 #include "comm/ending/flush.h"
@@ -75,16 +76,31 @@ void sayGoodbye(const ncclComm& comm) {
   comm.parts.bootstrap->leave(encodeAccount(accountOf(*comm.parts.launcher)));
 }
 
-/// Frees it, or leaves it to the graphs that contain its operations.
-void freeOrBequeath(ncclComm* comm) {
-  const std::shared_ptr<void> deferred(comm, [](void* last) {
-    auto* const freed = static_cast<ncclComm*>(last);
+/// What graphs keep of a communicator that has ended: all of it.
+struct Estate {
+  ncclComm* comm = nullptr;
+  ~Estate() {
+    if (comm == nullptr) return;
     // Graphs may have been replayed since ncclCommDestroy.
-    ExitDelivery::await(*freed, Deadline::in(ExitDelivery::kBound));
-    delete freed;
+    ExitDelivery::await(*comm, Deadline::in(ExitDelivery::kBound));
+    delete comm;
+  }
+};
+
+/// Frees it, or leaves it to the graphs that contain its operations. Without host memory for that, it stays with them
+/// for good.
+void freeOrBequeath(ncclComm* comm) {
+  std::shared_ptr<Estate> estate;
+  ignoringShortage([&] {
+    estate = std::make_shared<Estate>();
+    ExitDelivery::instance().add(*comm);
+    estate->comm = comm;
   });
-  ExitDelivery::instance().add(*comm);
-  if (!comm->graphs.deferFree(deferred)) return;
+  if (estate == nullptr || estate->comm == nullptr) {
+    if (!comm->graphs.any()) delete comm;
+    return;
+  }
+  if (!comm->graphs.deferFree(estate)) return;
   info(kDestroy,
        "comm {} : graphs with its operations are left; what they use stays allocated until they are destroyed",
        fmt::ptr(comm));
@@ -105,7 +121,7 @@ void releaseComm(ncclComm* comm, std::string_view how) {
     if (const std::string why = whatKernelsStillDo(*comm); !why.empty()) stays = giveUp(*comm, why);
   }
   // Said before connections close and memory goes: what peers see of them then is no failure, and they look no more.
-  sayGoodbye(*comm);
+  ignoringShortage([comm] { sayGoodbye(*comm); });
   comm->magicFirst = 0;
   comm->magicLast = 0;
   const std::string address = fmt::format("{}", fmt::ptr(comm));

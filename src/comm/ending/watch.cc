@@ -133,14 +133,14 @@ bool KernelWatch::runsKernels() {
 void KernelWatch::run() {
   const OwnLastError own;  // what it finds out is published by failComm()
   std::unique_lock lock(mutex_);
-  service_.open();
+  ignoringShortage([this] { service_.open(); });
   while (!stop_) {
     wake_.wait_for(lock, kInterval, [this] { return stop_ || asked_.load(); });
     asked_.store(false);
     if (stop_) continue;
     ignoringShortage([this] { lookAtAll(); });  // next time, perhaps
   }
-  service_.close();
+  ignoringShortage([this] { service_.close(); });
 }
 
 void KernelWatch::lookAtAll() {
