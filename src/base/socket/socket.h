@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/socket/address.h"
+#include "base/socket/io_outcome.h"
 #include "base/status.h"
 
 namespace tutti {
@@ -22,15 +23,6 @@ struct Wait {
   Deadline deadline = Deadline::in(std::chrono::seconds(60));
   const Abort* abort = nullptr;
   int wakeFd = -1;
-};
-
-/// How an input or output ended. Nothing is logged: whoever expects strangers asks for this one.
-struct IoOutcome {
-  enum class Kind { Done, WouldBlock, Closed, TimedOut, Aborted, Failed };
-  Kind kind = Kind::Done;
-  std::size_t bytes = 0;  ///< moved, also where it ended badly
-  int error = 0;          ///< errno where Failed
-  bool done() const { return kind == Kind::Done; }
 };
 
 /// Polls one descriptor for `events` (POLLIN, POLLOUT) within `wait`. Done: ready (or in error: the next call tells).

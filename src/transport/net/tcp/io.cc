@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/fd.h"
 #include "base/socket/errors.h"
 
 namespace tutti::net::tcp {

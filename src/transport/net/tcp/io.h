@@ -5,7 +5,8 @@
 
 #include <span>
 
-#include "base/socket/socket.h"
+#include "base/socket/address.h"
+#include "base/socket/io_outcome.h"
 #include "transport/net/tcp/options.h"
 
 namespace tutti::net::tcp {

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "base/fd.h"
-#include "base/socket/socket.h"
+#include "base/socket/io_outcome.h"
 #include "device/direction.h"
 
 namespace tutti::net::tcp {
