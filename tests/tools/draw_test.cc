@@ -7,6 +7,7 @@
 #include <pugixml.hpp>
 #include <set>
 
+#include "topo/machine/path_settings.h"
 #include "topo/search/topology.h"
 #include "topo/xml/topology_xml.h"
 #include "tutti_topo/draw_channels.h"

@@ -4,6 +4,7 @@
 #include <bit>
 #include <functional>
 
+#include "topo/machine/path_settings.h"
 #include "topo/machine/speeds.h"
 
 namespace tutti::topo {

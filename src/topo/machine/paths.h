@@ -5,10 +5,11 @@
 
 #include "base/status.h"
 #include "topo/machine/machine.h"
-#include "topo/machine/path_settings.h"
 #include "topo/machine/path_type.h"
 
 namespace tutti::topo {
+
+struct PathSettings;
 
 struct Path {
   PathType type = PathType::Dis;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "topo/machine/path_settings.h"
 #include "topo/xml/values.h"
 
 namespace tutti::topo {

@@ -7,6 +7,7 @@
 #include "comm/settings/network_settings.h"
 #include "plugin/net.h"
 #include "topo/detect/detect.h"
+#include "topo/machine/path_settings.h"
 #include "topo/search/search.h"
 #include "topo/search/topology.h"
 #include "topo/xml/topology_xml.h"

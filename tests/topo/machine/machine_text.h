@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "topo/machine/build.h"
+#include "topo/machine/path_settings.h"
 #include "topo/search/topology.h"
 #include "topo/xml/xml.h"
 

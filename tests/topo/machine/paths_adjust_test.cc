@@ -4,6 +4,7 @@
 
 #include "support/log_capture.h"
 #include "topo/machine/machine_text.h"
+#include "topo/machine/path_settings.h"
 #include "topo/xml/values.h"
 
 namespace tutti::topo {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "topo/machine/machine_text.h"
+#include "topo/machine/path_settings.h"
 
 namespace tutti::topo {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "topo/machine/machine.h"
+#include "topo/machine/path_settings.h"
 #include "topo/machine/paths.h"
 #include "topo/search/graph.h"
 #include "topo/search/validate.h"
