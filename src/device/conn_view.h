@@ -3,6 +3,7 @@
 // its device memory; the pointers hold addresses as kernels of that device use them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,6 +19,9 @@ namespace tutti::device {
 inline constexpr int kSteps = 8;      ///< slots of a connection's FIFO (NCCL_STEPS)
 inline constexpr int kProtocols = 3;  ///< LL, LL128, Simple, in this order
 enum class Protocol : std::uint8_t { LL, LL128, Simple };
+
+/// Bytes of one slot by protocol; 0: the protocol is not offered.
+using SlotBytes = std::array<std::uint32_t, kProtocols>;
 
 /// What a connection is for. Two ranks may have one of each: Graph connections follow the ring, the trees and PAT and
 /// have slots for every protocol; Mesh connections join any pair, for messages and direct algorithms, without LL128.

@@ -71,9 +71,6 @@ inline constexpr Policy kHostPolicy{
     .llMessageBytes = 2 << 10,
 };
 
-/// Bytes of one slot by protocol; 0: the protocol is not offered.
-using SlotBytes = std::array<std::uint32_t, kProtocols>;
-
 /// Content that one slot of `bytes` carries: LL spends half on flags, LL128 a sixteenth.
 TUTTI_PURE std::uint32_t slotContent(Protocol protocol, std::uint32_t bytes) {
   constexpr std::uint32_t kLine = 128, kLineContent = 120;

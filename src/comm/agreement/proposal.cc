@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "comm/settings/comm_settings.h"
+#include "device/policy.h"
 #include "topo/channels/trees.h"
 #include "topo/machine/peer_info.h"
 #include "transport/common/transport.h"

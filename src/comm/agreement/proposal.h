@@ -9,7 +9,11 @@
 
 #include "base/status.h"
 #include "comm/plan/message_channels.h"
-#include "device/policy.h"
+#include "device/conn_view.h"
+
+namespace tutti::device {
+struct Policy;
+}
 
 namespace tutti::topo {
 struct PeerInfo;

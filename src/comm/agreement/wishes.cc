@@ -6,6 +6,7 @@
 #include "comm/agreement/peer_table.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/settings/config.h"
+#include "device/policy.h"
 #include "gpu/driver.h"
 
 namespace tutti::comm {

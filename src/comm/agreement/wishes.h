@@ -4,8 +4,12 @@
 #include <array>
 #include <span>
 
-#include "device/policy.h"
+#include "device/conn_view.h"
 #include "topo/channels/rank_channels.h"
+
+namespace tutti::device {
+struct Policy;
+}
 
 namespace tutti::gpu {
 struct Driver;

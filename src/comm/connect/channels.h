@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "comm/connect/link_types.h"
 #include "comm/connect/links.h"
-#include "device/work.h"
+#include "device/conn_view.h"
 #include "gpu/memory.h"
 #include "topo/channels/rank_channels.h"
 

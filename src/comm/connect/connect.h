@@ -9,7 +9,7 @@
 #include "base/control_channel.h"
 #include "base/status.h"
 #include "comm/connect/link_types.h"
-#include "device/policy.h"
+#include "device/conn_view.h"
 #include "topo/machine/peer_info.h"
 #include "transport/common/transport.h"
 

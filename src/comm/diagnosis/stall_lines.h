@@ -6,7 +6,7 @@
 #include <string>
 
 #include "comm/connect/link_types.h"
-#include "device/work.h"
+#include "device/conn_view.h"
 
 namespace tutti::comm {
 

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "comm/plan/message_channels.h"
-#include "device/policy.h"
+#include "device/conn_view.h"
 
 struct ncclComm;
 

@@ -4,9 +4,13 @@
 #include <array>
 
 #include "base/status.h"
-#include "device/policy.h"
+#include "device/conn_view.h"
 
 struct ncclComm;
+
+namespace tutti::device {
+struct Policy;
+}
 
 namespace tutti::comm {
 

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "comm/settings/comm_settings.h"
+#include "device/policy.h"
 #include "transport/net/endpoint/end_layout.h"
 #include "transport/net/lane/shared_slots.h"
 

@@ -3,7 +3,11 @@
 
 #include <cstdint>
 
-#include "device/policy.h"
+#include "device/conn_view.h"
+
+namespace tutti::device {
+struct Policy;
+}
 
 namespace tutti::comm {
 

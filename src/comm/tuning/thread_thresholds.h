@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "device/work.h"
+#include "device/conn_view.h"
 
 namespace tutti::comm {
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "device/conn_view.h"
-#include "device/policy.h"
 #include "transport/common/ranks.h"
 
 namespace tutti::transport {

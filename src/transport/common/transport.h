@@ -11,7 +11,6 @@
 
 #include "base/status.h"
 #include "device/conn_view.h"
-#include "device/policy.h"
 #include "proxy/task.h"
 #include "topo/machine/peer_info.h"
 

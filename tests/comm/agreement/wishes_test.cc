@@ -6,6 +6,7 @@
 #include "comm/agreement/plain_peer.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/settings/config.h"
+#include "device/policy.h"
 #include "support/log_capture.h"
 #include "topo/machine/peer_info.h"
 

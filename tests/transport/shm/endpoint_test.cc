@@ -13,6 +13,8 @@
 
 #include "base/host.h"
 #include "base/log.h"
+#include "device/policy.h"
+#include "gpu/memory_ledger.h"
 #include "support/descriptors.h"
 #include "support/log_capture.h"
 #include "support/scoped_log.h"

@@ -4,8 +4,8 @@
 #include <array>
 #include <cstddef>
 
+#include "device/conn_view.h"
 #include "device/direction.h"
-#include "device/policy.h"
 
 namespace tutti::net {
 

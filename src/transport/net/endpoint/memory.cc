@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "device/policy.h"
+#include "gpu/memory_ledger.h"
+
 namespace tutti::net {
 namespace {
 

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "device/policy.h"
+#include "transport/common/ranks.h"
 #include "transport/net/lane/flag_lines.h"
 
 namespace tutti::net {

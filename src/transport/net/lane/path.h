@@ -12,9 +12,10 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "device/conn_view.h"
+#include "device/direction.h"
 #include "plugin/net.h"
 #include "proxy/task.h"
-#include "transport/common/ranks.h"
 #include "transport/common/transport.h"
 #include "transport/net/lane/peer_farewells.h"
 

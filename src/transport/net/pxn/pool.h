@@ -13,7 +13,7 @@
 
 #include "base/fd.h"
 #include "base/status.h"
-#include "device/work.h"
+#include "device/conn_view.h"
 #include "gpu/context.h"
 #include "gpu/memory.h"
 #include "transport/net/lane/shared_slots.h"

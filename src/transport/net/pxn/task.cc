@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/log.h"
+#include "transport/common/ranks.h"
 #include "transport/net/pxn/wire.h"
 
 namespace tutti::net::pxn {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/status.h"
-#include "device/policy.h"
+#include "device/conn_view.h"
 #include "plugin/net.h"
 #include "transport/common/local_socket.h"
 
