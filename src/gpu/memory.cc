@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "gpu/memory_ledger.h"
 #include "gpu/stream.h"
 
 namespace tutti::gpu {
@@ -28,6 +29,11 @@ void detail::PinnedMemoryTraits::close(Type held) {
 
 void detail::RegisteredMemoryTraits::close(Type held) {
   giveBack(held, &Driver::cuMemHostUnregister, "cuMemHostUnregister");
+}
+
+DeviceBuffer::DeviceBuffer(detail::DeviceMemoryTraits::Type raw, std::size_t bytes, const MemoryUse& use)
+    : handle_(raw), size_(bytes) {
+  if (use.ledger != nullptr) entry_ = std::make_shared<MemoryLedger::Entry>(use.ledger, use.kind, bytes);
 }
 
 Result<DeviceBuffer> DeviceBuffer::create(const Device& device, std::size_t bytes, const MemoryUse& use) {

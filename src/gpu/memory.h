@@ -2,15 +2,18 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string_view>
 
 #include "base/handle.h"
 #include "base/status.h"
 #include "gpu/context.h"
-#include "gpu/memory_ledger.h"
 
 namespace tutti::gpu {
+
+class MemoryLedger;
+struct MemoryUse;
 
 namespace detail {
 struct DeviceMemoryTraits : DeviceTraits<CUdeviceptr> {
@@ -27,7 +30,7 @@ struct RegisteredMemoryTraits : PinnedMemoryTraits {
 /// Owns zeroed device memory (cuMemAlloc, so that cuIpcGetMemHandle can share it). The device must outlive it.
 class DeviceBuffer {
  public:
-  /// `bytes` > 0. `use` names the purpose in errors, and the ledger that counts it.
+  /// `bytes` > 0. `use` (gpu/memory_ledger.h) names the purpose in errors, and the ledger that counts it.
   static Result<DeviceBuffer> create(const Device& device, std::size_t bytes, const MemoryUse& use);
   const Device& device() const { return *handle_.get().device; }
   CUdeviceptr address() const { return handle_.get().raw; }
@@ -36,9 +39,8 @@ class DeviceBuffer {
   std::size_t size() const { return size_; }
 
  private:
-  DeviceBuffer(detail::DeviceMemoryTraits::Type raw, std::size_t bytes, const MemoryUse& use)
-      : entry_(use.ledger, use.kind, bytes), handle_(raw), size_(bytes) {}
-  MemoryLedger::Entry entry_;  ///< goes after the memory
+  DeviceBuffer(detail::DeviceMemoryTraits::Type raw, std::size_t bytes, const MemoryUse& use);
+  std::shared_ptr<const void> entry_;  ///< in a ledger; null: in none. Goes after the memory
   Handle<detail::DeviceMemoryTraits> handle_;
   std::size_t size_ = 0;
 };

@@ -22,30 +22,20 @@ inline constexpr std::size_t kMemoryClasses = 2;
 /// Bytes of device memory that live, by class. Any thread.
 class MemoryLedger {
  public:
-  /// One allocation; booked out when it goes. Movable; for one thread.
+  /// One allocation; booked out when it goes.
   class Entry {
    public:
-    Entry() = default;
     Entry(std::shared_ptr<MemoryLedger> ledger, MemoryClass kind, std::size_t bytes)
         : ledger_(std::move(ledger)), kind_(kind), bytes_(bytes) {
-      if (ledger_ != nullptr) ledger_->place(kind_).fetch_add(bytes_, std::memory_order_relaxed);
+      ledger_->place(kind_).fetch_add(bytes_, std::memory_order_relaxed);
     }
-    Entry(Entry&& other) noexcept = default;  // leaves `other` without a ledger
-    Entry& operator=(Entry&& other) noexcept {
-      Entry taken(std::move(other));
-      std::swap(ledger_, taken.ledger_);
-      std::swap(kind_, taken.kind_);
-      std::swap(bytes_, taken.bytes_);
-      return *this;
-    }
-    ~Entry() {
-      if (ledger_ != nullptr) ledger_->place(kind_).fetch_sub(bytes_, std::memory_order_relaxed);
-    }
+    Entry(const Entry&) = delete;
+    ~Entry() { ledger_->place(kind_).fetch_sub(bytes_, std::memory_order_relaxed); }
 
    private:
     std::shared_ptr<MemoryLedger> ledger_;
-    MemoryClass kind_ = MemoryClass::Persistent;
-    std::size_t bytes_ = 0;
+    MemoryClass kind_;
+    std::size_t bytes_;
   };
 
   std::size_t bytes(MemoryClass kind) const {

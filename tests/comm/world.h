@@ -15,6 +15,7 @@
 #include "gpu/context.h"
 #include "gpu/driver.h"
 #include "gpu/memory.h"
+#include "gpu/memory_ledger.h"
 #include "gpu/stream.h"
 #include "nccl.h"
 #include "support/log_capture.h"

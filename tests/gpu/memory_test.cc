@@ -10,6 +10,7 @@
 #include "gpu/event.h"
 #include "gpu/fake_driver.h"
 #include "gpu/ipc.h"
+#include "gpu/memory_ledger.h"
 #include "gpu/stream.h"
 #include "support/log_capture.h"
 

@@ -10,6 +10,7 @@
 #include "device/work.h"
 #include "gpu/kernels.h"
 #include "gpu/memory.h"
+#include "gpu/memory_ledger.h"
 
 namespace tutti::test {
 

@@ -12,6 +12,7 @@
 #include "gpu/driver_calls.h"
 #include "gpu/event.h"
 #include "gpu/memory.h"
+#include "gpu/memory_ledger.h"
 #include "gpu/self_copy.h"
 #include "gpu/stream.h"
 #include "gpu/vmm.h"

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "gpu/memory_ledger.h"
 #include "transport/common/fifo_layout.h"
 #include "transport/common/ranks.h"
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "gpu/memory_ledger.h"
 #include "transport/common/ranks.h"
 #include "transport/shm/numa.h"
 

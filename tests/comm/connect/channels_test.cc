@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/connect/connect.h"
+#include "gpu/memory_ledger.h"
 #include "proxy/engine.h"
 #include "proxy/group.h"
 #include "proxy/task.h"

@@ -8,6 +8,7 @@
 #include "comm/connect/channels.h"
 #include "comm/connect/connect.h"
 #include "gpu/fake_driver.h"
+#include "gpu/memory_ledger.h"
 #include "proxy/task.h"
 #include "topo/machine/peer_info.h"
 #include "topo/machine/rank_layout.h"

@@ -14,6 +14,7 @@
 #include "gpu/driver_calls.h"
 #include "gpu/fake_driver.h"
 #include "gpu/memory.h"
+#include "gpu/memory_ledger.h"
 #include "gpu/self_copy.h"
 #include "support/log_capture.h"
 

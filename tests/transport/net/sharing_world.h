@@ -14,6 +14,7 @@
 #include "device/world.h"
 #include "gpu/context.h"
 #include "gpu/driver_calls.h"
+#include "gpu/memory_ledger.h"
 #include "transport/net/lane/shared_slots.h"
 #include "transport/net/recv/multi_recv.h"
 #include "transport/net/sim_kernels.h"

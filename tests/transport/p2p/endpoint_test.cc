@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpu/driver_calls.h"
+#include "gpu/memory_ledger.h"
 #include "support/log_capture.h"
 #include "transport/common/ends.h"
 #include "transport/common/peers.h"

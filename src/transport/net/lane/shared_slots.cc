@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include "gpu/memory_ledger.h"
+
 namespace tutti::net {
 std::uint64_t SlotRing::giveBack(std::uint32_t number) {
   back_[number % size()] = true;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "gpu/memory_ledger.h"
 #include "transport/common/ranks.h"
 
 namespace tutti::net::pxn {

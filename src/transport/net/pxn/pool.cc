@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "gpu/memory_ledger.h"
+
 namespace tutti::net::pxn {
 
 Result<std::shared_ptr<RelayPool>> RelayPool::create(std::uint64_t id, const net::SharedShape& shape, int numaNode,

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "gpu/driver_calls.h"
+#include "gpu/memory_ledger.h"
 #include "support/log_capture.h"
 #include "transport/common/peers.h"
 #include "transport/net/lane/fake_routing.h"
