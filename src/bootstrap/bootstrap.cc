@@ -5,10 +5,12 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "bootstrap/id_use.h"
 #include "bootstrap/join_options.h"
 #include "bootstrap/joiner.h"
 #include "bootstrap/kin.h"
 #include "bootstrap/link/crypto.h"
+#include "bootstrap/loop/connection_loop.h"
 #include "bootstrap/loop/peer_news.h"
 #include "bootstrap/settings.h"
 #include "bootstrap/tree_repair.h"

@@ -3,12 +3,23 @@
 
 #include <memory>
 
-#include "bootstrap/bootstrap.h"
-#include "bootstrap/id_use.h"
+#include "base/abort.h"
+#include "base/clock.h"
+#include "base/status.h"
 #include "bootstrap/join_options.h"
-#include "bootstrap/loop/connection_loop.h"
+#include "bootstrap/link/crypto.h"
+#include "bootstrap/link/wire.h"
+#include "bootstrap/loop/tree.h"
+
+namespace tutti {
+class Address;
+class Listener;
+}  // namespace tutti
 
 namespace tutti::bootstrap {
+
+class ConnectionLoop;
+class IdUse;
 
 /// A rank that is connected to its parent (its children connect to it in their own time).
 struct Joined {

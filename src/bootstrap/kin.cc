@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "bootstrap/join_options.h"
 #include "bootstrap/joiner.h"
+#include "bootstrap/link/poller.h"
+#include "bootstrap/loop/connection_loop.h"
 
 namespace tutti::bootstrap {
 

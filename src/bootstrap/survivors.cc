@@ -7,6 +7,7 @@
 #include "bootstrap/contact.h"
 #include "bootstrap/joiner.h"
 #include "bootstrap/kin.h"
+#include "bootstrap/loop/connection_loop.h"
 
 namespace tutti::bootstrap {
 namespace {

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/threads/shortage.h"
 #include "bootstrap/joiner.h"
+#include "bootstrap/loop/connection_loop.h"
 #include "bootstrap/loop/tree.h"
 
 namespace tutti::bootstrap {

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/threads/shortage.h"
+#include "bootstrap/link/paced_listener.h"
 #include "bootstrap/loop/invitations.h"
 
 namespace tutti::bootstrap {
@@ -18,7 +19,7 @@ constexpr auto kLastWords = milliseconds(1000);
 ConnectionLoop::ConnectionLoop(Options options, Listener listener, Poller poller)
     : options_(std::move(options)),
       invitations_(std::make_shared<Invitations>()),
-      listener_(std::move(listener), fmt::format("rank {}", options_.rank)),
+      listener_(std::make_unique<PacedListener>(std::move(listener), fmt::format("rank {}", options_.rank))),
       poller_(std::move(poller)) {}
 
 ConnectionLoop::~ConnectionLoop() {
@@ -35,7 +36,7 @@ Result<std::shared_ptr<ConnectionLoop>> ConnectionLoop::start(Options options, L
 void ConnectionLoop::admit(const Key& key) {
   const std::lock_guard lock(mutex_);
   s_.key = key;
-  (void)listener_.watch(poller_, kListenerName);
+  (void)listener_->watch(poller_, kListenerName);
 }
 
 ConnectionLoop::Name ConnectionLoop::insert(Entry entry) {
@@ -251,7 +252,7 @@ void ConnectionLoop::stop(std::span<const std::byte> account) {
   lock.lock();
   s_.links.clear();
   s_.outgoing.clear();
-  listener_.close();
+  listener_->close();
 }
 
 }  // namespace tutti::bootstrap

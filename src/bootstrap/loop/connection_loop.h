@@ -14,9 +14,9 @@
 
 #include "base/abort.h"
 #include "base/clock.h"
+#include "base/socket/unproven.h"
 #include "base/threads/thread.h"
 #include "bootstrap/link/link.h"
-#include "bootstrap/link/paced_listener.h"
 #include "bootstrap/link/poller.h"
 #include "bootstrap/loop/peer_news.h"
 #include "bootstrap/loop/tree.h"
@@ -41,6 +41,7 @@ inline bool givesSigns(Role role) {
 enum class Channel : std::uint8_t { Root, User, Collective, Kin };
 
 class Invitations;
+class PacedListener;
 
 /// Payload of a frame between ranks, at most.
 inline constexpr std::uint32_t kMaxRankFrame = 1U << 30;
@@ -278,7 +279,7 @@ class ConnectionLoop {
   SteadyClock::time_point tended_ = SteadyClock::now();  ///< the loop's thread
   milliseconds patience_{options_.peerTimeout};          ///< the loop's thread; of the least patient neighbour
   const std::shared_ptr<Invitations> invitations_;
-  PacedListener listener_;
+  const std::unique_ptr<PacedListener> listener_;
   Poller poller_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

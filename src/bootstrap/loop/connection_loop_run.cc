@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "bootstrap/link/paced_listener.h"
 #include "bootstrap/loop/connection_loop.h"
 #include "bootstrap/loop/patience.h"
 
@@ -25,7 +26,7 @@ constexpr auto kShortage = milliseconds(10);
 }  // namespace
 
 milliseconds ConnectionLoop::nextLimit() {
-  Deadline next = listener_.next();
+  Deadline next = listener_->next();
   for (const auto& [name, entry] : s_.links) {
     if (!entry.link->open()) next = next.earlierOf(entry.proveBy);
     if (givesSigns(entry.role)) next = next.earlierOf(Deadline::at(tended_ + signInterval(patience_)));
@@ -59,7 +60,7 @@ void ConnectionLoop::turn(std::vector<Poller::Event>& events) {
   lock.lock();
   if (broken != 0) onBroken(broken);
   for (const Poller::Event& event : events) onEvent(event);
-  listener_.tend();
+  listener_->tend();
   expireStrangers();
   tendNeighbours();
   tellSuspicions();
@@ -98,7 +99,7 @@ void ConnectionLoop::acceptAll() {
   const auto unproven = [](const auto& named) { return named.second.role == Role::Unauthenticated; };
   const std::size_t most = kMaxUnproven + static_cast<std::size_t>(options_.nRanks);
   auto count = static_cast<std::size_t>(std::count_if(s_.links.begin(), s_.links.end(), unproven));
-  for (Arrival& arrival : listener_.take(*s_.key, options_.rank, kMaxRankFrame)) {
+  for (Arrival& arrival : listener_->take(*s_.key, options_.rank, kMaxRankFrame)) {
     if (count < most) {
       ++count;
     } else {
@@ -238,7 +239,7 @@ void ConnectionLoop::onTreeFrame(Name name, Entry& entry, Frame frame) {
 void ConnectionLoop::onEnd(const Entry& entry) {
   switch (entry.role) {
     case Role::Unauthenticated:
-      listener_.sawStranger();
+      listener_->sawStranger();
       info(kBootstrap, "Bootstrap: rank {} turned away a client from {} that did not prove to be a rank", options_.rank,
            entry.link->peer().text());
       return;
