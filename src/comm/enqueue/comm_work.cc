@@ -2,13 +2,19 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "comm/connect/channels.h"
+#include "comm/connect/link_types.h"
 #include "comm/init/connect_stage.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
+#include "comm/launch/prepared_launch.h"
+#include "comm/plan/op.h"
+#include "comm/plan/plan.h"
 #include "comm/plan/plan_context.h"
 #include "comm/plan/plan_text.h"
+#include "comm/plan/planner.h"
 #include "comm/state/communicator.h"
 #include "comm/state/peer_wait.h"
 #include "comm/state/revocation.h"
@@ -48,36 +54,65 @@ class Connecting {
 
 }  // namespace
 
+/// What lasts from one group to the next.
+struct CommWork::Kept {
+  std::vector<Op> ops;
+  Planner planner;
+  Plan plan;
+  std::vector<LinkRequest> missing;
+  std::vector<PreparedLaunch> launches;  ///< one per launch of the plan, once loadKernels() was there
+};
+
+CommWork::CommWork() : kept_(std::make_unique<Kept>()) {}
+
+CommWork::~CommWork() = default;
+
 void CommWork::begin(ncclComm& comm) {
   comm_ = &comm;
-  ops_.clear();
-  if (ops_.capacity() > kOpsKept) ops_.shrink_to_fit();
-  missing_.clear();
-  launches_.clear();
+  kept_->ops.clear();
+  if (kept_->ops.capacity() > kOpsKept) kept_->ops.shrink_to_fit();
+  kept_->missing.clear();
+  kept_->launches.clear();
+}
+
+void CommWork::add(const Op& op) {
+  kept_->ops.push_back(op);
+}
+
+bool CommWork::launches() const {
+  return !kept_->plan.launches.empty();
+}
+
+bool CommWork::mustConnect() const {
+  return !kept_->missing.empty();
+}
+
+const Plan& CommWork::planned() const {
+  return kept_->plan;
 }
 
 Status CommWork::plan() {
   pass_.emplace(comm_->gate);
   TRY(checkMayGoOn());
   const CommParts& parts = comm_->parts;
-  TRY(planner_.plan(*parts.planning, ops_, plan_));
-  if (comm_->identity.rank == 0) logDecisions(*parts.planning, plan_);
-  parts.channels->findMissing(plan_, missing_);
+  TRY(kept_->planner.plan(*parts.planning, kept_->ops, kept_->plan));
+  if (comm_->identity.rank == 0) logDecisions(*parts.planning, kept_->plan);
+  parts.channels->findMissing(kept_->plan, kept_->missing);
   return {};
 }
 
 Status CommWork::checkMayGoOn() const {
-  return checkNotRevoked(*comm_, apiFuncName(ops_.front().func));
+  return checkNotRevoked(*comm_, apiFuncName(kept_->ops.front().func));
 }
 
 Status CommWork::connect() {
-  if (missing_.empty()) return {};
-  const Connecting mark(*comm_, plan_);
-  return connectMissing(*comm_, plan_, missing_);
+  if (kept_->missing.empty()) return {};
+  const Connecting mark(*comm_, kept_->plan);
+  return connectMissing(*comm_, kept_->plan, kept_->missing);
 }
 
 Status CommWork::checkMesh() const {
-  for (const PlannedLaunch& planned : plan_.launches) {
+  for (const PlannedLaunch& planned : kept_->plan.launches) {
     if (!isMesh(planned.algorithm)) continue;
     TRY(comm_->parts.channels->checkMesh(device::funcName(planned.func), device::algorithmName(planned.algorithm)));
   }
@@ -87,8 +122,8 @@ Status CommWork::checkMesh() const {
 Status CommWork::loadKernels() {
   TRY(checkMesh());
   CommParts& parts = comm_->parts;
-  launches_.clear();
-  for (PlannedLaunch& planned : plan_.launches) {
+  kept_->launches.clear();
+  for (PlannedLaunch& planned : kept_->plan.launches) {
     LoadedKernel& kernel = parts.kernels[keyOf(planned)];
     if (kernel.function == nullptr) {
       kernel.name = nameOf(planned);
@@ -96,22 +131,22 @@ Status CommWork::loadKernels() {
     }
     planned.args.comm = parts.channels->view();
     planned.args.firstChannel = planned.firstChannel;
-    launches_.push_back({kernel.function,
-                         device::funcName(planned.func),
-                         planned.nChannels,
-                         planned.nThreads,
-                         &planned.args,
-                         kernel.name,
-                         {planned.func, planned.algorithm, planned.protocol}});
+    kept_->launches.push_back({kernel.function,
+                               device::funcName(planned.func),
+                               planned.nChannels,
+                               planned.nThreads,
+                               &planned.args,
+                               kernel.name,
+                               {planned.func, planned.algorithm, planned.protocol}});
   }
   return {};
 }
 
 Status CommWork::launch() {
-  if (launches_.empty()) return {};
+  if (kept_->launches.empty()) return {};
   const CommParts& parts = comm_->parts;
   proxy::ProgressGroup* const driven = parts.channels->driven() ? parts.progress.get() : nullptr;
-  return parts.launcher->launch(launches_, plan_.streams, driven, plan_.launchEvent);
+  return parts.launcher->launch(kept_->launches, kept_->plan.streams, driven, kept_->plan.launchEvent);
 }
 
 void CommWork::leave() {

@@ -1,35 +1,39 @@
 // What a group asks of one communicator, and how that is carried out: planned, connected, launched.
 #pragma once
 
+#include <memory>
 #include <optional>
-#include <vector>
 
 #include "base/status.h"
-#include "comm/connect/link_types.h"
-#include "comm/launch/prepared_launch.h"
-#include "comm/plan/op.h"
-#include "comm/plan/planner.h"
 #include "comm/state/call_gate.h"
 
 struct ncclComm;
 
 namespace tutti::comm {
 
+struct Op;
+struct Plan;
+
 /// One communicator's part of a group. Its steps come in the order of its members. Storage is kept from one group to
 /// the next, so that a call like the one before it allocates nothing.
 class CommWork {
  public:
+  CommWork();
+  ~CommWork();
+
   /// Forgets what was there before.
   void begin(ncclComm& comm);
-  void add(const Op& op) { ops_.push_back(op); }
+  void add(const Op& op);
 
   /// Plans, and finds the connections that the plan uses and that are not open yet. From here on nobody frees the
   /// communicator, until leave(). Errors are the caller's mistakes and leave the communicator as it was.
   Status plan();
   /// ncclInvalidUsage, naming the operation, if another thread has revoked the communicator. Of one with operations.
   Status checkMayGoOn() const;
+  /// Whether there is anything to be launched.
+  bool launches() const;
   /// Whether connect() would have to wait for peers.
-  bool mustConnect() const { return !missing_.empty(); }
+  bool mustConnect() const;
   /// Opens those connections; waits for these peers to do the same.
   Status connect();
   /// Loads the kernels of the plan. Loading may wait for the device, so all communicators of a group do it before the
@@ -41,18 +45,16 @@ class CommWork {
   void leave();
 
   ncclComm& comm() const { return *comm_; }
-  const Plan& planned() const { return plan_; }
+  const Plan& planned() const;
 
  private:
+  struct Kept;
+
   Status checkMesh() const;
 
   ncclComm* comm_ = nullptr;
   std::optional<CallGate::Pass> pass_;
-  std::vector<Op> ops_;
-  Planner planner_;
-  Plan plan_;
-  std::vector<LinkRequest> missing_;
-  std::vector<PreparedLaunch> launches_;  ///< one per launch of the plan, once loadKernels() was there
+  const std::unique_ptr<Kept> kept_;  ///< the storage
 };
 
 }  // namespace tutti::comm

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/enqueue/comm_work.h"
+#include "comm/plan/plan.h"
 
 namespace tutti::comm {
 

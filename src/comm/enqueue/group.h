@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/status.h"
-#include "comm/plan/op.h"
 #include "comm/state/progress.h"
 
 struct ncclComm;
@@ -11,6 +10,7 @@ namespace tutti::comm {
 
 class CommWork;
 struct GroupWork;
+struct Op;
 
 /// Opens a (nested) group on the calling thread. Never fails.
 void groupStart();

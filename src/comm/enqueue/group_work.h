@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/plan/op.h"
 
 struct ncclComm;
 
 namespace tutti::comm {
 
 class CommWork;
+struct Op;
 
 /// Init, and the making of a child, come before the operations of a group, the rest after them; the last two also where
 /// the group has failed.

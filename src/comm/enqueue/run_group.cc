@@ -66,7 +66,7 @@ Status launchAll(const GroupWork& work) {
     if (!status.ok()) break;
     status = one->comm().abort.status();
     if (status.ok()) status = one->launch();
-    anyLaunched = anyLaunched || (status.ok() && !one->planned().launches.empty());
+    anyLaunched = anyLaunched || (status.ok() && one->launches());
   }
   if (status.ok()) return status;
   status = causeOf(work, status);

@@ -12,6 +12,7 @@
 #include "comm/enqueue/run_group.h"
 #include "comm/enqueue/shell.h"
 #include "comm/lifecycle.h"
+#include "comm/plan/op.h"
 #include "comm/state/background.h"
 #include "support/log_capture.h"
 
