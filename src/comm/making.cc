@@ -26,6 +26,7 @@ std::unique_ptr<ncclComm> makeComm(CommIdentity identity, Config config, CommSet
                       .allowRanksOfOneDevice = settings.allowRanksOfOneDevice,
                       .checkPointers = settings.checkPointers,
                       .checkOverlap = settings.checkOverlap,
+                      .connectAtInit = settings.connectAtInit,
                       .hostKernelsPath = settings.hostKernelsPath};
   return std::make_unique<ncclComm>(std::move(identity), std::move(config),
                                     std::make_shared<const CommSettings>(std::move(settings)), std::move(options));

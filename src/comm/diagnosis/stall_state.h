@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "device/work.h"
+#include "device/conn_view.h"
 #include "proxy/task.h"
 
 namespace tutti::comm {

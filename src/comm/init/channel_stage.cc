@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
+#include "comm/diagnosis/stall_state.h"
 #include "comm/diagnosis/stalls.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
@@ -74,7 +75,7 @@ StallSubject stallSubject(ncclComm& comm) {
           .launcher = *parts.launcher,
           .relays = parts.relays.get(),
           .peers = parts.peers,
-          .board = comm.stalls,
+          .board = *comm.stalls,
           .connecting = comm.progress.connecting,
           .awaited = *comm.progress.awaited};
 }

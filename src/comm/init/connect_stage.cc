@@ -12,7 +12,6 @@
 #include "comm/connect/reopen.h"
 #include "comm/launch/device_pool.h"
 #include "comm/plan/plan_context.h"
-#include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 #include "gpu/context.h"
 
@@ -67,7 +66,7 @@ Status connectRings(ncclComm& comm) {
   TRY(connectRing(connectContext(comm), *comm.parts.channels));
   info(kInit, "Connected all rings, use ring PXN {} GDR {}", ringUses(*comm.parts.channels, "(") ? 1 : 0,
        ringUses(*comm.parts.channels, "/GDRDMA") ? 1 : 0);
-  if (comm.settings->connectAtInit) TRY(connectAllElse(comm));
+  if (comm.options.connectAtInit) TRY(connectAllElse(comm));
   return comm.parts.bootstrap->barrier();
 }
 

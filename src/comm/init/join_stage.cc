@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/join_options.h"
+#include "comm/diagnosis/stall_state.h"
 #include "comm/ending/ending.h"
 #include "comm/ending/watching.h"
 #include "comm/settings/join_settings.h"
@@ -52,7 +53,7 @@ Status joinBootstrap(ncclComm& comm, const JoinStep& join) {
   options.abort = &comm.abort;
   options.onPeerLost = [&comm](const bootstrap::PeerLost& lost) { onPeerLost(comm, lost); };
   options.onState = [&comm](int rank, std::span<const std::byte> state) {
-    if (!comm.revokedPeers->hear(rank, state)) comm.stalls.hear(rank, state);
+    if (!comm.revokedPeers->hear(rank, state)) comm.stalls->hear(rank, state);
   };
   ASSIGN(comm.parts.bootstrap, join(options));
   noteJoined(comm);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/awaited_peers.h"
+#include "comm/diagnosis/stall_state.h"
 #include "comm/state/births.h"
 #include "comm/state/exit_delivery.h"
 #include "comm/state/living_comms.h"
@@ -62,6 +63,7 @@ ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configurat
       registrations(std::make_unique<tutti::comm::Registrations>()),
       memory(std::make_shared<tutti::gpu::MemoryLedger>()),
       residence(std::make_unique<tutti::comm::Residence>()),
+      stalls(std::make_unique<tutti::comm::StallBoard>()),
       revokedPeers(std::make_unique<tutti::comm::RevokedPeers>()) {
   progress.revocation = std::make_unique<tutti::comm::Revocation>();
   progress.awaited = std::make_shared<tutti::comm::AwaitedPeers>();

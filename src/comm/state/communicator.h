@@ -12,11 +12,10 @@
 #include "base/abort.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "comm/diagnosis/stall_state.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/settings/config.h"
 #include "comm/state/call_gate.h"
-#include "device/policy.h"
+#include "device/conn_view.h"
 #include "gpu/driver.h"
 #include "nccl.h"
 #include "topo/machine/peer_info.h"
@@ -55,6 +54,7 @@ class Registrations;
 class Residence;
 class Revocation;
 class RevokedPeers;
+class StallBoard;
 class StallProbe;
 struct PlanContext;
 struct PooledDevice;
@@ -80,6 +80,7 @@ struct CommOptions {
   bool allowRanksOfOneDevice = true;
   bool checkPointers = false;   ///< buffers of calls are checked to be memory of its device
   bool checkOverlap = true;     ///< and not to overlap but in place
+  bool connectAtInit = false;   ///< what collectives may use
   std::string hostKernelsPath;  ///< kernels of the software GPU; empty: beside the library
 };
 
@@ -163,7 +164,7 @@ struct ncclComm {
   tutti::comm::CommProgress progress;
   const std::shared_ptr<tutti::gpu::MemoryLedger> memory;   ///< its own
   const std::unique_ptr<tutti::comm::Residence> residence;  ///< whether its connections have memory
-  tutti::comm::StallBoard stalls;                           ///< what peers say of themselves
+  const std::unique_ptr<tutti::comm::StallBoard> stalls;    ///< what peers say of themselves
   const std::unique_ptr<tutti::comm::RevokedPeers> revokedPeers;
   tutti::comm::CommParts parts;
   std::uint64_t magicLast = kMagic;
