@@ -2,7 +2,7 @@
 #include <cstddef>
 
 #include "api/boundary.h"
-#include "comm/lifecycle.h"
+#include "comm/library.h"
 
 using namespace tutti;
 

@@ -4,7 +4,7 @@
 
 #include "api/boundary.h"
 #include "comm/inits.h"
-#include "comm/lifecycle.h"
+#include "comm/library.h"
 #include "comm/state/living_comms.h"
 
 using namespace tutti;

@@ -1,7 +1,7 @@
 // Making communicators.
 #include "api/boundary.h"
 #include "comm/inits.h"
-#include "comm/lifecycle.h"
+#include "comm/library.h"
 
 using namespace tutti;
 

@@ -1,6 +1,7 @@
 // Memory, its registration, and reduction operators.
 #include "api/boundary.h"
 #include "api/size_checks.h"
+#include "comm/library.h"
 #include "comm/lifecycle.h"
 #include "comm/registration.h"
 #include "comm/state/revocation.h"

@@ -10,6 +10,7 @@
 #include "bootstrap/join_options.h"
 #include "bootstrap/loop/invitations.h"
 #include "bootstrap/unique_id.h"
+#include "comm/library.h"
 #include "comm/lifecycle.h"
 #include "comm/making.h"
 #include "comm/settings/comm_settings.h"

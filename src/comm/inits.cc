@@ -11,7 +11,7 @@
 #include "comm/ending/deferred_free.h"
 #include "comm/ending/ending.h"
 #include "comm/enqueue/group.h"
-#include "comm/lifecycle.h"
+#include "comm/library.h"
 #include "comm/making.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"

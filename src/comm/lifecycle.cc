@@ -15,14 +15,10 @@
 #include "comm/enqueue/group_work.h"
 #include "comm/enqueue/start_job.h"
 #include "comm/making.h"
-#include "comm/settings/comm_settings.h"
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
 #include "comm/state/red_ops.h"
 #include "comm/state/revocation.h"
-#include "gpu/context.h"
-#include "gpu/driver.h"
-#include "gpu/vmm.h"
 
 namespace tutti::comm {
 
@@ -36,17 +32,6 @@ std::string pendingCall(const ncclComm& comm) {
 }
 
 }  // namespace
-
-Status startLibraryWithoutCuda() {
-  readCommSettings();
-  return {};
-}
-
-Status startLibrary() {
-  TRY(startLibraryWithoutCuda());
-  TRY(gpu::loadDriver());
-  return {};
-}
 
 Status checkComm(ncclComm_t comm, std::string_view label) {
   if (comm == nullptr) return fail(ncclInvalidArgument, "{} : comm argument is NULL", label);
@@ -182,18 +167,6 @@ Status destroyRedOp(ncclComm& comm, ncclRedOp_t op) {
 
 bool redOpExists(const ncclComm& comm, ncclRedOp_t op) {
   return comm.redOps->exists(op);
-}
-
-Status memAlloc(void** pointer, std::size_t bytes) {
-  ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
-  ASSIGN(const int device, gpu::currentDevice(*driver));
-  ASSIGN(*pointer, gpu::allocateShared(*driver, device, bytes, currentCommSettings().allowVmm));
-  return {};
-}
-
-Status memFree(void* pointer) {
-  ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
-  return gpu::freeShared(*driver, pointer, currentCommSettings().allowVmm);
 }
 
 }  // namespace tutti::comm

@@ -2,9 +2,7 @@
 // (null pointers) api/ has checked; ranges and configuration are checked here, where their messages are born.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,12 +11,6 @@
 #include "nccl.h"
 
 namespace tutti::comm {
-
-/// Library start (settings, driver, version line): once per process, cheap afterwards. Any thread.
-/// ncclUnhandledCudaError without a usable driver.
-Status startLibrary();
-/// As startLibrary, but without CUDA: what ncclGetUniqueId needs.
-Status startLibraryWithoutCuda();
 
 /// `label: comm argument is NULL` or `Error: corrupted comm object detected`, else success. `label` as the API names
 /// the function in messages: "AllReduce", "CommCount", "ncclGetAsyncError", …
@@ -57,9 +49,5 @@ Result<ncclRedOp_t> createPreMulSum(ncclComm& comm, const void* scalar, ncclData
 Status destroyRedOp(ncclComm& comm, ncclRedOp_t op);
 /// Whether a user operator (value >= ncclNumOps) is alive on this communicator.
 bool redOpExists(const ncclComm& comm, ncclRedOp_t op);
-
-/// ncclMemAlloc / ncclMemFree on the current device. Any thread.
-Status memAlloc(void** pointer, std::size_t bytes);
-Status memFree(void* pointer);
 
 }  // namespace tutti::comm

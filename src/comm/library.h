@@ -1,0 +1,20 @@
+// What api/ needs of the library without a communicator: its start, and memory for the application's buffers.
+#pragma once
+
+#include <cstddef>
+
+#include "base/status.h"
+
+namespace tutti::comm {
+
+/// Library start (settings, driver, version line): once per process, cheap afterwards. Any thread.
+/// ncclUnhandledCudaError without a usable driver.
+Status startLibrary();
+/// As startLibrary, but without CUDA: what ncclGetUniqueId needs.
+Status startLibraryWithoutCuda();
+
+/// ncclMemAlloc / ncclMemFree on the current device. Any thread.
+Status memAlloc(void** pointer, std::size_t bytes);
+Status memFree(void* pointer);
+
+}  // namespace tutti::comm
