@@ -10,6 +10,7 @@
 #include "comm/connect/channels.h"
 #include "comm/state/communicator.h"
 #include "comm/world.h"
+#include "topo/machine/path_settings.h"
 #include "topo/search/graph_xml.h"
 #include "topo/search/topology.h"
 #include "topo/xml/topology_xml.h"

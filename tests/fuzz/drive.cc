@@ -8,6 +8,7 @@
 #include "topo/detect/detect.h"
 #include "topo/detect/hwloc.h"
 #include "topo/machine/lines.h"
+#include "topo/machine/path_settings.h"
 #include "topo/search/graph_xml.h"
 #include "topo/search/topology.h"
 #include "topo/search/validate.h"

@@ -14,6 +14,7 @@
 #include <set>
 #include <sstream>
 
+#include "topo/machine/path_settings.h"
 #include "topo/xml/topology_xml.h"
 
 namespace tutti::test {

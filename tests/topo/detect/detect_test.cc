@@ -6,6 +6,7 @@
 
 #include "support/log_capture.h"
 #include "topo/detect/detect_facts.h"
+#include "topo/machine/path_settings.h"
 
 namespace tutti::topo {
 namespace {

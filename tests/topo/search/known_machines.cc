@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "topo/machine/path_settings.h"
+
 namespace tutti::test {
 namespace {
 

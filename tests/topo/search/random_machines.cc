@@ -6,6 +6,8 @@
 #include <array>
 #include <numeric>
 
+#include "topo/machine/path_settings.h"
+
 namespace tutti::test {
 namespace {
 
