@@ -13,8 +13,8 @@ namespace tutti::comm {
 
 namespace {
 
-/// Captures that may go on side by side before their launches lose their order across streams.
-constexpr std::size_t kMarks = 8;
+/// Captures that may go on side by side before a graph is counted twice, which does no harm.
+constexpr std::size_t kCaptures = 8;
 
 /// Keeps the host thread at work until the kernels are on their stream, where their event speaks for them.
 class Held {
@@ -41,9 +41,14 @@ void CUDA_CB releaseGroup(void* group) {
 }  // namespace
 
 Result<std::unique_ptr<Launcher>> Launcher::create(const gpu::Device& device, GraphRules rules) {
-  ASSIGN(gpu::Event done, gpu::Event::create(device));
-  ASSIGN(gpu::Event join, gpu::Event::create(device));
-  return std::unique_ptr<Launcher>(new Launcher(device, rules, std::move(done), std::move(join)));
+  std::shared_ptr<LaunchOrder> order = std::move(rules.shared);
+  std::optional<gpu::Event> own;
+  if (order) {
+    ASSIGN(own, gpu::Event::create(device));
+  } else {
+    ASSIGN(order, LaunchOrder::create(device, {.mix = rules.mix, .within = rules.orderWithin}));
+  }
+  return std::unique_ptr<Launcher>(new Launcher(device, rules.holds, std::move(order), std::move(own)));
 }
 
 Result<gpu::CaptureState> Launcher::commonCapture(std::span<const CUstream> streams) const {
@@ -60,55 +65,22 @@ Result<gpu::CaptureState> Launcher::commonCapture(std::span<const CUstream> stre
   return common;
 }
 
-Launcher::CaptureMark* Launcher::markOf(const gpu::CaptureState& capture) {
-  const auto mark =
-      std::find_if(marks_.begin(), marks_.end(), [&](const CaptureMark& m) { return m.id == capture.id; });
-  return mark == marks_.end() ? nullptr : &*mark;
-}
-
-Status Launcher::addMark(const gpu::CaptureState& capture) {
-  ASSIGN(gpu::Event last, gpu::Event::create(*device_));
-  if (rules_.holds != nullptr) TRY(rules_.holds->addTo(*device_, capture.graph));
-  if (marks_.size() == kMarks) marks_.erase(marks_.begin());
-  marks_.push_back({capture.id, std::move(last)});
+Status Launcher::tellOfGraph(const gpu::CaptureState& capture) {
+  if (!capture.capturing || holds_ == nullptr) return {};
+  if (std::find(captures_.begin(), captures_.end(), capture.id) != captures_.end()) return {};
+  TRY(holds_->addTo(*device_, capture.graph));
+  if (captures_.size() == kCaptures) captures_.pop_front();
+  captures_.push_back(capture.id);
   return {};
 }
 
-/// `main`, which is captured, waits for what is in its graph already, or for what is outside.
-Status Launcher::orderCaptured(const gpu::CaptureState& capture, CUstream main) {
-  if (const CaptureMark* known = markOf(capture)) return rules_.orderWithin ? known->last.waitOn(main) : Status();
-  TRY(addMark(capture));
-  return rules_.mix ? gpu::waitAtReplay(*device_, capture, main, done_) : Status();
-}
-
-Status Launcher::orderBefore(const gpu::CaptureState& capture, std::span<const CUstream> streams) {
-  const CUstream main = streams.back();
-  for (const CUstream other : streams.first(streams.size() - 1)) {
-    if (other == main) continue;
-    TRY(join_.record(other));
-    TRY(join_.waitOn(main));
-  }
-  if (capture.capturing) return orderCaptured(capture, main);
-  ASSIGN(const unsigned long long id, gpu::streamId(device_->driver(), main));
-  const bool replaysBetween = rules_.mix && everCaptured();
-  const bool ordered = !replaysBetween && id != 0 && id == lastStream_;
-  return ordered ? Status() : done_.waitOn(main);
-}
-
-Status Launcher::orderAfter(const gpu::CaptureState& capture, std::span<const CUstream> streams) {
-  const CUstream main = streams.back();
-  gpu::Event& mark = capture.capturing ? markOf(capture)->last : done_;
-  if (capture.capturing && rules_.mix) TRY(gpu::recordAtReplay(*device_, capture, main, done_.get()));
-  // Recorded now and not when the next launch finds another stream: the application may have destroyed this one then.
-  TRY(mark.record(main));
+/// The end of what this launcher has put on `main` by now.
+Status Launcher::noteEnd(const gpu::CaptureState& capture, CUstream main) {
+  if (own_) TRY(capture.capturing ? gpu::recordAtReplay(*device_, capture, main, own_->get()) : own_->record(main));
   if (capture.capturing) {
     everCaptured_.store(true, std::memory_order_relaxed);
   } else {
-    ASSIGN(lastStream_, gpu::streamId(device_->driver(), main));
     launched_.fetch_add(1);
-  }
-  for (const CUstream other : streams.first(streams.size() - 1)) {
-    if (other != main) TRY(mark.waitOn(other));
   }
   return {};
 }
@@ -142,7 +114,8 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
   ASSIGN(const gpu::CaptureState capture, commonCapture(streams));
   const bool inGraph = capture.capturing && driven != nullptr;
   const Held held(inGraph ? nullptr : driven);
-  TRY(orderBefore(capture, streams));
+  TRY(tellOfGraph(capture));
+  TRY(order_->before(capture, streams));
   TRY(recordForCaller(capture, streams.back(), atStart));
   if (inGraph) TRY(callAtReplay(streams.back(), holdGroup, driven));
   Status status;
@@ -158,8 +131,10 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
     if (status.ok()) status = released;
   }
   if (!any && !status.ok()) return status;
-  const Status ordered = orderAfter(capture, streams);
-  return status.ok() ? ordered : status;
+  const Status ordered = order_->after(capture, streams);
+  const Status noted = noteEnd(capture, streams.back());
+  if (status.ok()) status = ordered;
+  return status.ok() ? noted : status;
 }
 
 Status Launcher::drain(const Abort* abort) const {
@@ -167,7 +142,7 @@ Status Launcher::drain(const Abort* abort) const {
 }
 
 Status Launcher::drain(const Abort* abort, std::chrono::milliseconds bound) const {
-  return done_.wait(abort, bound);
+  return done().wait(abort, bound);
 }
 
 CUresult Launcher::query() {
@@ -179,7 +154,7 @@ CUresult Launcher::query() {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   CUresult result = driver.cuThreadExchangeStreamCaptureMode(&mode);
   if (result == CUDA_SUCCESS) {
-    result = driver.cuEventQuery(done_.get());
+    result = driver.cuEventQuery(done().get());
     static_cast<void>(driver.cuThreadExchangeStreamCaptureMode(&mode));
   }
   CUcontext popped = nullptr;

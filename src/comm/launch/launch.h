@@ -5,8 +5,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +18,7 @@
 #include "base/status.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/launch/launch_note.h"
+#include "comm/launch/launch_order.h"
 #include "comm/launch/prepared_launch.h"
 #include "gpu/context.h"
 #include "gpu/event.h"
@@ -31,19 +34,17 @@ namespace tutti::comm {
 
 /// How a communicator's launches and graphs are ordered among each other, and who hears of graphs.
 struct GraphRules {
-  bool mix = true;             ///< graphs wait for launches and other graphs and the other way round
-  bool orderWithin = true;     ///< launches captured in one graph on several streams wait for each other
-  GraphRefs* holds = nullptr;  ///< told of each graph with launches; may be null
+  bool mix = true;                           ///< LaunchOrder::Rules
+  bool orderWithin = true;                   ///< the same
+  GraphRefs* holds = nullptr;                ///< told of each graph with launches; may be null
+  std::shared_ptr<LaunchOrder> shared = {};  ///< of several launchers, whose rules then hold; null: its own
 };
 
-/// Launches the kernels of one communicator on its device. Kernels of one communicator share its connections, so they
-/// run one after the other even when the application uses several streams, captures some of them in graphs and replays
-/// those between other launches: each launch and each replay waits for the one before it, in the order of the
-/// application's calls, unless the rules leave that to the application. Its host thread never waits. Used by one thread
-/// at a time, but for what says "any thread".
-///
-/// One event carries the order: whatever runs waits for its last record and then records it; in a graph, nodes do that
-/// at every replay.
+/// Launches the kernels of one communicator on its device. Kernels of one communicator share its connections, and those
+/// of a family share theirs, so they run one after the other even when the application uses several streams, captures
+/// some of them in graphs and replays those between other launches: each launch and each replay waits for the one
+/// before it, in the order of the application's calls, unless the rules leave that to the application (launch_order.h).
+/// Its host thread never waits. Used by one thread at a time, but for what says "any thread".
 class Launcher {
  public:
   /// The device, and `rules.holds`, must outlive the launcher.
@@ -59,7 +60,8 @@ class Launcher {
                 proxy::ProgressGroup* driven = nullptr, CUevent atStart = nullptr);
   Status launch(std::span<const PreparedLaunch> launches, CUstream stream) { return launch(launches, {&stream, 1}); }
 
-  /// Waits on the host until the last launch, or the last replay of a graph with launches, is done.
+  /// Waits on the host until the last launch, or the last replay of a graph with launches, is done; not for others of
+  /// the same order.
   Status drain(const Abort* abort, std::chrono::milliseconds bound) const;
   /// At most as long as the library waits for a device.
   Status drain(const Abort* abort) const;
@@ -90,30 +92,23 @@ class Launcher {
   void note(const PreparedLaunch& launch);
   void countMessages();
   std::string lastLaunchLocked() const;
-  /// Where a capture with launches stands. Captures go on side by side, though rarely.
-  struct CaptureMark {
-    unsigned long long id;
-    gpu::Event last;
-  };
-  Launcher(const gpu::Device& device, GraphRules rules, gpu::Event done, gpu::Event join)
-      : device_(&device), rules_(rules), done_(std::move(done)), join_(std::move(join)) {}
+  Launcher(const gpu::Device& device, GraphRefs* holds, std::shared_ptr<LaunchOrder> order,
+           std::optional<gpu::Event> own)
+      : device_(&device), holds_(holds), order_(std::move(order)), own_(std::move(own)) {}
+  const gpu::Event& done() const { return own_ ? *own_ : order_->last(); }
   Result<gpu::CaptureState> commonCapture(std::span<const CUstream> streams) const;
-  CaptureMark* markOf(const gpu::CaptureState& capture);
-  Status addMark(const gpu::CaptureState& capture);
-  Status orderCaptured(const gpu::CaptureState& capture, CUstream main);
-  Status orderBefore(const gpu::CaptureState& capture, std::span<const CUstream> streams);
-  Status orderAfter(const gpu::CaptureState& capture, std::span<const CUstream> streams);
+  Status tellOfGraph(const gpu::CaptureState& capture);
+  Status noteEnd(const gpu::CaptureState& capture, CUstream main);
   Status recordForCaller(const gpu::CaptureState& capture, CUstream stream, CUevent event) const;
   Status launchOne(const PreparedLaunch& launch, CUstream stream);
   /// What `stream` captures from here on begins, at every replay, with a call of `function` on a host thread.
   Status callAtReplay(CUstream stream, CUhostFn function, proxy::ProgressGroup* driven) const;
 
   const gpu::Device* device_;
-  GraphRules rules_;
-  gpu::Event done_;                    ///< end of the last launch or replay
-  gpu::Event join_;                    ///< scratch: brings the other streams of a group in
-  std::vector<CaptureMark> marks_;     ///< the latest captures, newest last
-  unsigned long long lastStream_ = 0;  ///< id of the stream of the last launch outside a capture, 0: unknown or none
+  GraphRefs* holds_;
+  std::shared_ptr<LaunchOrder> order_;
+  std::optional<gpu::Event> own_;            ///< end of its last launch or replay, where the order is not its own
+  std::deque<unsigned long long> captures_;  ///< the latest ones that `holds_` has been told of
   std::atomic<bool> everCaptured_{false};
   std::atomic<std::uint64_t> launched_{0};
   std::atomic<std::uint64_t> seenDone_{0};
