@@ -9,20 +9,76 @@
 #include "comm/enqueue/start_job.h"
 #include "comm/init/init.h"
 #include "comm/making.h"
+#include "comm/state/residence.h"
+#include "comm/state/revocation.h"
 
 namespace tutti::comm {
 
-void noteSharing(const ncclComm& parent, bool asked, const char* field) {
-  if (asked) info(kInit, "comm {}: {} is set, but its children have resources of their own", fmt::ptr(&parent), field);
+namespace {
+
+/// Why a child of these settings cannot use the connections of its parent, for people; empty if it can.
+std::string obstacleToSharing(const ncclComm& parent, const CommSettings& settings) {
+  if (parent.identity.nRanks == 1) return "it has no connections";
+  if (parent.membership.family == nullptr) return "it was made without";
+  if (parent.progress.revocation->begun()) return "it was revoked";
+  if (parent.abort.raised()) return "it has failed";
+  if (parent.residence->state() != Residence::State::Resident) return "it is suspended";
+  if (settings.connectAtInit) return "NCCL_RUNTIME_CONNECT=0 connects each at its init";
+  const CommSettings& before = *parent.settings;
+  const bool same =
+      settings.p2p == before.p2p && settings.shm == before.shm && settings.hostKernelsPath == before.hostKernelsPath;
+  return same ? "" : "the environment has changed since it was made";
 }
 
+/// What concerns the network is the parent's, where it is not the child's own.
+Status adoptNetwork(const ncclComm& parent, Config& chosen) {
+  const std::string& name = parent.config.netName;
+  if (!chosen.netName.empty() && chosen.netName != name && chosen.netName != parent.membership.network) {
+    return fail(ncclInvalidUsage,
+                "Comm config netName ({}) does not match the parent ({}), whose connections the child shares: leave it "
+                "out, or set splitShare (shrinkShare) to 0 in the configuration of the parent",
+                chosen.netName, name.empty() ? parent.membership.network : name);
+  }
+  chosen.netName = name;
+  const int trafficClass = parent.config.values.trafficClass;
+  if (chosen.values.trafficClass != trafficClass && chosen.values.trafficClass != NCCL_CONFIG_UNDEF_INT) {
+    info(kInit, "Comm config trafficClass {} is ignored: the child shares resources with its parent",
+         chosen.values.trafficClass);
+  }
+  chosen.values.trafficClass = trafficClass;
+  return {};
+}
+
+Result<Membership> membershipIn(const ncclComm& parent, const ShareField& field, bool given,
+                                const CommSettings& settings, Config& chosen) {
+  const bool asked = parent.config.values.*field.member != 0;
+  if (!asked && given && chosen.values.*field.member != 0) {
+    info(kInit,
+         "{} is set in the configuration of the child: it decides about that one's children; whether the child "
+         "shares with its parent, the parent's configuration says",
+         field.name);
+  }
+  if (!asked || !field.counts) return Membership();
+  if (const std::string why = obstacleToSharing(parent, settings); !why.empty()) {
+    info(kInit, "comm {}: {} is set, but its child has connections of its own: {}", fmt::ptr(&parent), field.name, why);
+    return Membership();
+  }
+  TRY(adoptNetwork(parent, chosen));
+  return Membership{
+      .family = parent.membership.family, .places = {}, .born = true, .mostChannels = parent.membership.channels};
+}
+
+}  // namespace
+
 Result<std::shared_ptr<Offspring>> planOffspring(ncclComm& parent, const char* function, Births::Tie tie,
-                                                 ncclComm_t* place, const ncclConfig_t* config) {
+                                                 ncclComm_t* place, const ncclConfig_t* config,
+                                                 const ShareField& field) {
   *place = nullptr;
   CommSettings settings = currentCommSettings();
   ASSIGN(Config chosen, configOf(config, &parent.config, settings));
-  return std::make_shared<Offspring>(
-      Offspring{parent, CallGate::Pass(parent.gate), function, tie, place, std::move(settings), std::move(chosen), 0});
+  ASSIGN(Membership membership, membershipIn(parent, field, config != nullptr, settings, chosen));
+  return std::make_shared<Offspring>(Offspring{parent, CallGate::Pass(parent.gate), function, tie, place,
+                                               std::move(settings), std::move(chosen), std::move(membership), 0});
 }
 
 CommIdentity identityOf(const Offspring& plan, int rank, int nRanks, std::uint64_t commId, int color, int key) {
@@ -38,6 +94,7 @@ CommIdentity identityOf(const Offspring& plan, int rank, int nRanks, std::uint64
 
 Status bear(Offspring& plan, CommIdentity identity, const JoinStep& join) {
   auto child = makeComm(std::move(identity), std::move(plan.config), std::move(plan.settings));
+  child->membership = std::move(plan.membership);
   Status status;
   {
     const CallGate::Pass inside(child->gate);

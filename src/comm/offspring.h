@@ -24,12 +24,21 @@ struct Offspring {
   ncclComm_t* place;
   CommSettings settings;
   Config config;
-  int number;  ///< among the parent's children
+  Membership membership;  ///< with the parent, if the child shares its connections
+  int number;             ///< among the parent's children
+};
+
+/// The field of the parent's configuration that says whether a child shares.
+struct ShareField {
+  const char* name;
+  int ncclConfig_t::*member;
+  bool counts = true;  ///< for a child that is made in this way
 };
 
 /// `newcomm` is null from now on, until the child is there. Errors: of the configuration.
 Result<std::shared_ptr<Offspring>> planOffspring(ncclComm& parent, const char* function, Births::Tie tie,
-                                                 ncclComm_t* newcomm, const ncclConfig_t* config);
+                                                 ncclComm_t* newcomm, const ncclConfig_t* config,
+                                                 const ShareField& field);
 
 CommIdentity identityOf(const Offspring& plan, int rank, int nRanks, std::uint64_t commId, int color, int key);
 
@@ -38,8 +47,5 @@ Status bear(Offspring& plan, CommIdentity identity, const JoinStep& join);
 
 /// The job of one child, under the name of its call.
 Result<Progress> startBirth(ncclComm& parent, const char* function, std::function<Status()> making);
-
-/// What the user asked for is not there, and does no harm.
-void noteSharing(const ncclComm& parent, bool asked, const char* field);
 
 }  // namespace tutti::comm

@@ -62,7 +62,6 @@ Status abortParent(ncclComm& parent) {
 Status shrink(Offspring& plan, const std::vector<int>& survivors, bool abortFirst) {
   ncclComm& parent = plan.parent;
   plan.number = ++parent.progress.children;
-  noteSharing(parent, parent.config.values.shrinkShare != 0, "shrinkShare");
   if (abortFirst) TRY(awaitKernels(parent));
   const auto self = std::lower_bound(survivors.begin(), survivors.end(), parent.identity.rank);
   const std::uint64_t commId = hashBytes(std::as_bytes(std::span(survivors)), parent.identity.commId + 1);
@@ -88,7 +87,8 @@ Result<Progress> shrinkComm(const ShrinkRequest& request) {
   }
   ASSIGN(std::vector<int> survivors, survivorsOf(parent, request.exclude));
   ASSIGN(const std::shared_ptr<Offspring> child,
-         planOffspring(parent, kFunction, Births::Tie::Life, request.newcomm, request.config));
+         planOffspring(parent, kFunction, Births::Tie::Life, request.newcomm, request.config,
+                       {"shrinkShare", &ncclConfig_t::shrinkShare, !request.abortFirst}));
   const bool abortFirst = request.abortFirst;
   if (abortFirst) TRY(abortParent(parent));
   return startBirth(parent, kFunction, [child, survivors = std::move(survivors), abortFirst] {

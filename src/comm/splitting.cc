@@ -24,7 +24,6 @@ JoinStep joinAs(bootstrap::Kin kin) {
 Status split(Offspring& plan, int color, int key) {
   ncclComm& parent = plan.parent;
   plan.number = ++parent.progress.children;
-  noteSharing(parent, parent.config.values.splitShare != 0, "splitShare");
   Result<bootstrap::Kin> kin = parent.parts.bootstrap->split(color, key, plan.settings.splitReportAfter);
   if (!kin.ok()) {
     // The ranks of the parent are out of step: whatever they do next would meet what is left of this.
@@ -47,7 +46,7 @@ Result<Progress> splitComm(const SplitRequest& request) {
   const bool revoked = request.parent->progress.revocation->begun();
   ASSIGN(const std::shared_ptr<Offspring> child,
          planOffspring(*request.parent, kFunction, revoked ? Births::Tie::Life : Births::Tie::Health, request.newcomm,
-                       request.config));
+                       request.config, {"splitShare", &ncclConfig_t::splitShare}));
   return startBirth(*request.parent, kFunction,
                     [child, color = request.color, key = request.key] { return split(*child, color, key); });
 }

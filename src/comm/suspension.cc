@@ -39,6 +39,13 @@ Result<Progress> beginSuspend(ncclComm& comm, int flags) {
   }
   TRY(checkManaged(comm, "CommSuspend"));
   if ((flags & NCCL_SUSPEND_MEM) == 0) return Progress::Done;
+  if (comm.membership.family && comm.membership.family->hasOthers(comm)) {
+    return fail(
+        ncclInvalidUsage,
+        "CommSuspend : {} shares its connections with other communicators (splitShare, shrinkShare), which may be "
+        "in use; end all but one of them first",
+        describeComm(comm));
+  }
   if (!comm.residence->begin(State::Suspending)) {
     return fail(ncclInvalidUsage, "CommSuspend : {} is suspended already; ncclCommResume comes first",
                 describeComm(comm));
@@ -63,8 +70,8 @@ Status checkResident(const ncclComm& comm, std::string_view label) {
 
 Result<std::uint64_t> memStat(const ncclComm& comm, ncclCommMemStat_t stat) {
   TRY(checkManaged(comm, "CommMemStats"));
-  const std::uint64_t persistent = comm.memory->bytes(gpu::MemoryClass::Persistent);
-  const std::uint64_t releasable = comm.memory->bytes(gpu::MemoryClass::Releasable) + comm.residence->released();
+  const std::uint64_t persistent = deviceMemory(comm, gpu::MemoryClass::Persistent);
+  const std::uint64_t releasable = deviceMemory(comm, gpu::MemoryClass::Releasable) + comm.residence->released();
   switch (stat) {
     case ncclStatGpuMemSuspend:
       return releasable;

@@ -11,6 +11,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "comm/connect/connect.h"
+#include "comm/connect/consumption.h"
 #include "gpu/memory_ledger.h"
 #include "proxy/group.h"
 
@@ -201,10 +202,12 @@ Status ChannelSet::detach() {
   TRY(uploadSkeleton());
   for (OpenLink& link : links_) {
     for (const auto& endpoint : link.endpoints) {
+      if (isShared(*endpoint)) continue;
       if (endpoint->task() != nullptr) progress_->remove(endpoint->task());
       endpoint->detach();
     }
   }
+  if (family_.store) family_.store->detach();
   return {};
 }
 
@@ -216,6 +219,7 @@ void ChannelSet::close(device::Direction direction) {
       if (!link.endpoints.empty() && link.request.direction == direction) closed.push_back(std::exchange(link, {}));
     }
   }
+  if (family_.store) family_.store->close(direction);
 }
 
 /// Algorithms over Mesh connections are planned where all ranks reach each other's memory by what the transports say of
@@ -278,43 +282,29 @@ std::vector<ConnectedCounters> ChannelSet::allEnds() const {
   return ends;
 }
 
-Result<ChannelSet::Counters> ChannelSet::countersAt(const device::Counter* place) const {
-  Counters counters{};
-  TRY(gpu::copyToHost(*device_, std::as_writable_bytes(std::span(counters)), reinterpret_cast<CUdeviceptr>(place)));
-  return counters;
-}
-
-Result<const OpenLink*> ChannelSet::unconsumed(const std::function<bool(int rank)>& hasLeft) const {
+Result<const OpenLink*> ChannelSet::unconsumed(const std::function<bool(int rank)>& hasLeft, Extent extent) const {
   for (const OpenLink& link : links_) {
-    if (link.request.direction != device::Direction::Send) continue;
     if (hasLeft && !link.endpoints.empty() && hasLeft(link.request.peer)) continue;
     for (const auto& endpoint : link.endpoints) {
-      // What a host thread has taken out of the slots may still be on its way to the network.
-      if (const proxy::ProgressTask* const task = endpoint->task(); task != nullptr) {
-        const proxy::TaskCounters counters = task->counters();
-        if (counters.posted != counters.done) return &link;
-      }
-      const transport::ConnView view = endpoint->view();
-      ASSIGN(const Counters sent, countersAt(transport::fifosOf(view).step));
-      ASSIGN(const Counters consumed, countersAt(transport::fifosOf(view).head));
-      for (std::size_t p = 0; p < sent.size(); ++p) {
-        if (consumed[p].value < sent[p].value) return &link;
-      }
+      if (extent == Extent::Own && isShared(*endpoint)) continue;
+      ASSIGN(const bool taken, allTaken(*device_, *endpoint, link.request.direction));
+      if (!taken) return &link;
     }
   }
   return nullptr;
 }
 
-Result<bool> ChannelSet::allConsumed(const std::function<bool(int rank)>& hasLeft) const {
-  ASSIGN(const OpenLink* const waiting, unconsumed(hasLeft));
+Result<bool> ChannelSet::allConsumed(const std::function<bool(int rank)>& hasLeft, Extent extent) const {
+  ASSIGN(const OpenLink* const waiting, unconsumed(hasLeft, extent));
   return waiting == nullptr;
 }
 
-Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline, const std::function<bool(int rank)>& hasLeft) {
+Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline, const std::function<bool(int rank)>& hasLeft,
+                                 Extent extent) {
   auto pause = std::chrono::microseconds(20);
   while (true) {
     if (abort.raised()) return abort.status();
-    ASSIGN(const OpenLink* const waiting, unconsumed(hasLeft));
+    ASSIGN(const OpenLink* const waiting, unconsumed(hasLeft, extent));
     if (waiting == nullptr) break;
     if (deadline.expired()) {
       return fail(
@@ -328,7 +318,9 @@ Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline, const st
     pause = std::min(pause * 2, std::chrono::microseconds(5000));
   }
   for (OpenLink& link : links_) {
-    for (auto& endpoint : link.endpoints) endpoint->settle();
+    for (auto& endpoint : link.endpoints) {
+      if (!isShared(*endpoint)) endpoint->settle();
+    }
   }
   return {};
 }
@@ -349,20 +341,6 @@ void ChannelSet::findMissing(const PlanNeeds& needs, std::vector<LinkRequest>& m
     link.channels &= ~connected(link.peer, link.kind, link.direction);
     if (link.channels != 0) addLink(missing, plan_.rank, link);
   });
-}
-
-Status openMissing(const ConnectContext& context, ChannelSet& channels, std::span<const LinkRequest> wanted) {
-  const std::vector<LinkRequest> missing = channels.missing(wanted);
-  if (missing.empty()) return {};
-  ASSIGN(auto links, connectLinks(context, missing));
-  for (OpenLink& link : links) TRY(channels.add(std::move(link)));
-  return {};
-}
-
-Status connectRing(const ConnectContext& context, ChannelSet& channels) {
-  PlanNeeds needs;
-  needs.usesRing = true;
-  return openMissing(context, channels, linksOf(needs, channels.neighbours()));
 }
 
 }  // namespace tutti::comm

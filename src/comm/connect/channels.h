@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "comm/connect/link_types.h"
 #include "comm/connect/links.h"
+#include "comm/connect/shared_connections.h"
 #include "device/conn_view.h"
 #include "gpu/memory.h"
 #include "topo/channels/rank_channels.h"
@@ -86,6 +87,14 @@ class ChannelSet {
   /// other channels.
   Status add(OpenLink link);
 
+  /// Where connections that need no host thread are looked for before they are opened, and kept for others. What is
+  /// found there is used from then on (adopt()).
+  void shareBy(FamilyConnections family) { family_ = std::move(family); }
+  /// Takes those of `wanted` that relatives have opened; `context` is the one they would be opened with.
+  Status adopt(const ConnectContext& context, std::span<const LinkRequest> wanted);
+  /// Takes the endpoints over, for relatives as well, as add() does for this one alone.
+  Status addAndShare(const ConnectContext& context, OpenLink link);
+
   /// Who drives connections that need it; all their tasks must be gone from there before this is destroyed.
   void driveBy(proxy::ProgressGroup& progress) { progress_ = &progress; }
   /// Whether there are any.
@@ -100,15 +109,22 @@ class ChannelSet {
   /// All that are connected. Any thread, while the set lives.
   std::vector<ConnectedCounters> allEnds() const;
 
-  /// Whether peers have consumed everything this rank's kernels sent; `hasLeft` as below.
-  Result<bool> allConsumed(const std::function<bool(int rank)>& hasLeft = {}) const;
+  /// Of which connections it is asked what peers have consumed.
+  enum class Extent : std::uint8_t {
+    All,
+    Own,  ///< but of those that relatives may use as well
+  };
+  /// Whether peers have consumed everything this rank's kernels sent; the arguments as below.
+  Result<bool> allConsumed(const std::function<bool(int rank)>& hasLeft = {}, Extent extent = Extent::All) const;
   /// Waits until peers have consumed everything this rank's kernels sent: then nobody writes to our memory any more,
-  /// and it may be freed without asking anybody. Leaves when `abort` is raised or at the deadline. `hasLeft`: ranks
-  /// that take nothing any more; none: nobody leaves.
-  Status awaitConsumed(const Abort& abort, Deadline deadline, const std::function<bool(int rank)>& hasLeft = {});
+  /// and it may be freed without asking anybody; that of shared connections when these are settled. Leaves when `abort`
+  /// is raised or at the deadline. `hasLeft`: ranks that take nothing any more; none: nobody leaves.
+  Status awaitConsumed(const Abort& abort, Deadline deadline, const std::function<bool(int rank)>& hasLeft = {},
+                       Extent extent = Extent::All);
 
   /// To be closed, in this order, with all ranks waiting for each other in between: lets go of what peers own, and
-  /// nobody drives the connections any more; kernels find none in the tables. No kernel may run or be launched.
+  /// nobody drives the connections any more; kernels find none in the tables. No kernel may run or be launched, and no
+  /// relative may be left.
   Status detach();
   /// Closes what leads in this direction, and frees its memory.
   void close(device::Direction direction);
@@ -120,13 +136,13 @@ class ChannelSet {
     return link * 2 + (direction == device::Direction::Send ? 0 : 1);
   }
   Status uploadSkeleton() const;
-  using Counters = std::array<device::Counter, device::kProtocols>;
-  Result<Counters> countersAt(const device::Counter* place) const;
   class Driving;
+  bool isShared(transport::Endpoint& endpoint) const;
+  SharedKey keyOf(const ConnectContext& context, const LinkRequest& link, int channel) const;
   Status drive(transport::Endpoint& endpoint);
   void note(const OpenLink& link);
   /// A link whose peer has not consumed everything yet; null: there is none.
-  Result<const OpenLink*> unconsumed(const std::function<bool(int rank)>& hasLeft) const;
+  Result<const OpenLink*> unconsumed(const std::function<bool(int rank)>& hasLeft, Extent extent) const;
 
   const gpu::Device* device_;
   ChannelPlan plan_;
@@ -135,6 +151,7 @@ class ChannelSet {
   std::vector<OpenLink> links_;  ///< by slotOf(); without endpoints: not connected
   std::vector<KnownLink> known_;
   gpu::DeviceBuffer table_;
+  FamilyConnections family_;
   proxy::ProgressGroup* progress_ = nullptr;
   bool driven_ = false;
   std::optional<Fallback> proxiedMesh_;  ///< of a Mesh connection that needs that; unset: none does

@@ -31,7 +31,9 @@ class Connector {
   /// What has become of an attempt that is connected.
   OpenLink take(LinkAttempt&& attempt) const {
     Fallback fallback = fallbackOf(attempt, endsOf(attempt));
-    return {attempt.request, std::move(attempt.endpoints), std::move(fallback), attempt.transport};
+    OpenLink link{attempt.request, {}, std::move(fallback), attempt.transport};
+    for (auto& endpoint : attempt.endpoints) link.endpoints.push_back(std::move(endpoint));
+    return link;
   }
 
  private:

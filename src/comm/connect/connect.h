@@ -15,10 +15,10 @@
 
 namespace tutti::comm {
 
-/// A wish fulfilled: one proven endpoint per channel, ascending.
+/// A wish fulfilled: one proven endpoint per channel, ascending. Relatives may use the endpoints as well.
 struct OpenLink {
   LinkRequest request;
-  std::vector<std::unique_ptr<transport::Endpoint>> endpoints;
+  std::vector<std::shared_ptr<transport::Endpoint>> endpoints;
   Fallback fallback{};
   std::size_t transport = 0;  ///< its number in the list
 };

@@ -36,7 +36,7 @@ Status reopenAll(const ConnectContext& context, ChannelSet& channels) {
   std::vector<KnownLink> left = channels.known();
   while (!left.empty()) {
     ASSIGN(auto links, reconnectLinks(context, takeRound(left)));
-    for (OpenLink& link : links) TRY(channels.add(std::move(link)));
+    for (OpenLink& link : links) TRY(channels.addAndShare(context, std::move(link)));
   }
   return {};
 }

@@ -76,6 +76,17 @@ void sayGoodbye(const ncclComm& comm) {
   comm.parts.bootstrap->leave(encodeAccount(accountOf(*comm.parts.launcher)));
 }
 
+/// The connections of its family go with the last of its members. Where a peer is gone, or the family has failed, their
+/// memory is left to whoever may still write to it, as after any failure.
+void leaveFamily(const ncclComm& comm) {
+  constexpr milliseconds kPatience{2000};
+  Family* const family = comm.membership.family.get();
+  if (family == nullptr || !family->leave(comm) || !comm.parts.device) return;
+  if (family->failed() || !family->complete()) return;
+  const Result<gpu::ContextGuard> context = comm.parts.device->device->enter();
+  if (context.ok()) family->connections()->settle(*comm.parts.device->device, describeComm(comm), kPatience).ignore();
+}
+
 /// What graphs keep of a communicator that has ended: all of it.
 struct Estate {
   ncclComm* comm = nullptr;
@@ -116,6 +127,7 @@ Status awaitKernels(ncclComm& comm) {
 void releaseComm(ncclComm* comm, std::string_view how) {
   const CommIdentity identity = comm->identity;
   KernelWatch::instance().remove(*comm);
+  leaveFamily(*comm);
   bool stays = false;
   if (comm->abort.raised()) {
     if (const std::string why = whatKernelsStillDo(*comm); !why.empty()) stays = giveUp(*comm, why);

@@ -23,12 +23,15 @@ Status flushComm(ncclComm& comm) {
   const auto hasLeft = [&comm](int rank) {
     return comm.parts.bootstrap->hasLeft(rank) || comm.revokedPeers->contains(rank);
   };
-  ASSIGN(const bool consumed, parts.channels->allConsumed(hasLeft));
+  // What relatives go on using stays, whoever writes to it.
+  const bool relatives = comm.membership.family && comm.membership.family->hasOthers(comm);
+  const ChannelSet::Extent extent = relatives ? ChannelSet::Extent::Own : ChannelSet::Extent::All;
+  ASSIGN(const bool consumed, parts.channels->allConsumed(hasLeft, extent));
   // Nothing more is taken: what lies in the slots' memory may still be written to, as after any failure.
   if (consumed && comm.lostPeer->heard()) return {};
   std::optional<PeerWait> waiting;
   if (!consumed) waiting.emplace(comm);
-  return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.options.timeout), hasLeft);
+  return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.options.timeout), hasLeft, extent);
 }
 
 }  // namespace tutti::comm

@@ -30,6 +30,7 @@ GroupWork& GroupWork::operator=(GroupWork&& other) noexcept {
   forceBlocking = std::exchange(other.forceBlocking, false);
   pool_ = std::exchange(other.pool_, {});
   nComms_ = std::exchange(other.nComms_, 0);
+  turns_ = std::exchange(other.turns_, {});
   return *this;
 }
 
@@ -72,7 +73,34 @@ bool GroupWork::collectsInitOf(const ncclComm& comm) const {
                      [&](const Job& job) { return job.kind == JobKind::Init && job.comm == &comm; });
 }
 
+void GroupWork::takeTurns() {
+  std::vector<std::shared_ptr<Family>> families;
+  for (const auto& one : comms()) {
+    const std::shared_ptr<Family>& family = one->comm().membership.family;
+    if (family == nullptr) continue;
+    family->noteUse(one->comm());
+    if (std::find(families.begin(), families.end(), family) == families.end()) families.push_back(family);
+  }
+  if (!families.empty()) Family::takeTurns(families, turns_);
+}
+
+bool GroupWork::mustWaitForTurn() const {
+  return std::any_of(turns_.begin(), turns_.end(), [](const Family::Turn& turn) { return !turn.hasCome(); });
+}
+
+Status GroupWork::awaitTurns() const {
+  const auto failure = [this] {
+    for (const auto& one : comms()) TRY(one->comm().abort.status());
+    return Status();
+  };
+  for (const Family::Turn& turn : turns_) {
+    turn.await([&] { return !failure().ok(); });
+  }
+  return turns_.empty() ? Status() : failure();
+}
+
 void GroupWork::leaveComms() {
+  turns_.clear();
   for (const auto& one : comms()) one->leave();
   nComms_ = 0;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "comm/state/family.h"
 
 struct ncclComm;
 
@@ -51,6 +52,13 @@ struct GroupWork {
 
   /// Communicators with operations, in order of their first one.
   std::span<const std::unique_ptr<CommWork>> comms() const { return {pool_.data(), nComms_}; }
+  /// For the operations of communicators that share connections: from here on they have a place among those of their
+  /// relatives, which other threads may call.
+  void takeTurns();
+  /// Whether its turn in any family has yet to come.
+  bool mustWaitForTurn() const;
+  /// Waits until all have come, or a communicator of the group has failed.
+  Status awaitTurns() const;
   /// The communicators may be freed: their operations are over, or given up.
   void leaveComms();
   /// Forgets everything.
@@ -59,6 +67,7 @@ struct GroupWork {
  private:
   std::vector<std::unique_ptr<CommWork>> pool_;  ///< the first nComms_ are in use
   std::size_t nComms_ = 0;
+  std::vector<Family::Turn> turns_;
 };
 
 /// Gives up a group that cannot be carried out: an init that never ran must not look as if it still went on.

@@ -27,15 +27,32 @@ bool mustConnect(const GroupWork& work) {
   return std::any_of(comms.begin(), comms.end(), [](const auto& one) { return one->mustConnect(); });
 }
 
+/// Relatives one after the other, in the order of the group: what one of them opens the next one finds.
+Status connectInOrder(const std::vector<CommWork*>& relatives) {
+  for (CommWork* one : relatives) TRY(one->connect());
+  return {};
+}
+
 Status connectAll(const GroupWork& work) {
   if (!mustConnect(work)) return {};
-  std::vector<std::function<Status()>> bodies;
+  std::vector<std::vector<CommWork*>> families;
   std::vector<ncclComm*> comms;
   for (const auto& one : work.comms()) {
     if (!one->mustConnect()) continue;
-    bodies.push_back([&one] { return one->connect(); });
     comms.push_back(&one->comm());
+    const auto& own = one->comm().membership.family;
+    const auto family = std::find_if(families.begin(), families.end(), [&](const std::vector<CommWork*>& known) {
+      return own != nullptr && known.front()->comm().membership.family == own;
+    });
+    if (family == families.end()) {
+      families.push_back({one.get()});
+    } else {
+      family->push_back(one.get());
+    }
   }
+  std::vector<std::function<Status()>> bodies;
+  bodies.reserve(families.size());
+  for (const auto& family : families) bodies.push_back([&family] { return connectInOrder(family); });
   // Each on its own thread: one thread may drive both ends of a connection.
   return runTogether(bodies, [&](std::size_t, Status why) {
     for (ncclComm* comm : comms) comm->abort.raise(why, lastErrorText());
@@ -57,7 +74,8 @@ Status causeOf(const GroupWork& work, Status found) {
 
 /// Connects whatever is missing anywhere before the first launch, and launches everywhere before anything could wait.
 Status launchAll(const GroupWork& work) {
-  Status status = connectAll(work);
+  Status status = work.awaitTurns();
+  if (status.ok()) status = connectAll(work);
   for (const auto& one : work.comms()) {
     if (status.ok()) status = one->loadKernels();
   }
@@ -122,7 +140,8 @@ Result<Progress> carryOutInBackground(GroupWork&& taken) {
 Result<Progress> runGroup(GroupWork& work) {
   const Status planned = planAll(work);
   if (!planned.ok()) return endAll(work, planned);
-  const bool mayWait = !work.jobs.empty() || mustConnect(work);
+  work.takeTurns();
+  const bool mayWait = !work.jobs.empty() || mustConnect(work) || work.mustWaitForTurn();
   const bool nonBlocking = work.blocking.has_value() && !*work.blocking && !work.forceBlocking;
   if (nonBlocking && mayWait) return carryOutInBackground(std::move(work));
   TRY(carryOut(work));

@@ -12,8 +12,10 @@
 #include "comm/diagnosis/stalls.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
+#include "comm/network/network.h"
 #include "comm/state/abort_word.h"
 #include "comm/state/communicator.h"
+#include "plugin/net.h"
 #include "proxy/group.h"
 #include "topo/machine/rank_layout.h"
 
@@ -43,10 +45,13 @@ void logLayout(const ncclComm& comm, const topo::RankChannels& channels) {
 }
 
 /// graphUsageMode 2: graphs and launches are ordered among each other; 0 and 1 leave that to the application, which may
-/// then do without any order inside a graph, too.
+/// then do without any order inside a graph, too. A family has one order for all, whatever its members' modes.
 GraphRules graphRules(ncclComm& comm) {
   const bool mix = comm.config.values.graphUsageMode == 2;
-  return {.mix = mix, .orderWithin = mix || comm.config.values.graphStreamOrdering != 0, .holds = &comm.graphs};
+  GraphRules rules{
+      .mix = mix, .orderWithin = mix || comm.config.values.graphStreamOrdering != 0, .holds = &comm.graphs};
+  if (comm.membership.family) rules.shared = comm.membership.family->order();
+  return rules;
 }
 
 /// How the engine sees this communicator.
@@ -86,11 +91,14 @@ Status buildChannels(ncclComm& comm, topo::RankChannels channels) {
   CommParts& parts = comm.parts;
   const gpu::Device& device = *parts.device->device;
   logLayout(comm, channels);
+  comm.membership.channels = channels.size();
+  if (parts.network) comm.membership.network = parts.network->net().name();
   const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, std::move(channels), parts.abortWord->onDevice()};
   ASSIGN(parts.channels, ChannelSet::create(device, plan, comm.memory));
   ASSIGN(parts.launcher, Launcher::create(device, graphRules(comm)));
   ASSIGN(parts.progress, parts.device->group(progressHooks(comm)));
   parts.channels->driveBy(*parts.progress);
+  if (comm.membership.family) parts.channels->shareBy({comm.membership.family->connections(), comm.membership.places});
   if (comm.identity.nRanks > 1) {
     ASSIGN(parts.stalls, StallProbe::create(stallSubject(comm), comm.options.stallAfter));
   }

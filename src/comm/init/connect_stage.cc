@@ -1,5 +1,7 @@
 #include "comm/init/connect_stage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -63,6 +65,15 @@ Status connectAllElse(ncclComm& comm) {
 }  // namespace
 
 Status connectRings(ncclComm& comm) {
+  if (comm.membership.born) {
+    // Relatives may be using, or opening, connections at this moment, in an order that init knows nothing of.
+    info(
+        kInit,
+        "comm {} shares the connections of its parent, but for those over a network; what the parent has not is opened "
+        "when first used",
+        fmt::ptr(&comm));
+    return comm.parts.bootstrap->barrier();
+  }
   TRY(connectRing(connectContext(comm), *comm.parts.channels));
   info(kInit, "Connected all rings, use ring PXN {} GDR {}", ringUses(*comm.parts.channels, "(") ? 1 : 0,
        ringUses(*comm.parts.channels, "/GDRDMA") ? 1 : 0);

@@ -16,6 +16,7 @@
 #include "comm/init/channel_stage.h"
 #include "comm/init/connect_stage.h"
 #include "comm/init/device_stage.h"
+#include "comm/init/family_stage.h"
 #include "comm/init/graph_stage.h"
 #include "comm/init/join_stage.h"
 #include "comm/init/machine_stage.h"
@@ -99,6 +100,7 @@ Status runStages(ncclComm& comm, const JoinStep& join, StageClock& clock) {
   TRY(connectRings(comm));
   clock.book(Stage::Connections);
   TRY(beginWatch(comm));
+  TRY(joinFamily(comm));
   clock.book(Stage::Rest);
   return {};
 }

@@ -1,5 +1,6 @@
 #include "comm/init/own_proposal.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "comm/agreement/proposal.h"
@@ -17,8 +18,7 @@ namespace tutti::comm {
 
 namespace {
 
-/// The channels that this rank would take if others did not wish for less.
-int channelsWished(const ncclComm& comm, const device::Policy& policy, const CommGraphs& graphs) {
+int channelsOfItsOwn(const ncclComm& comm, const device::Policy& policy, const CommGraphs& graphs) {
   const CommParts& parts = comm.parts;
   const topo::PeerInfo& self = parts.peers[static_cast<std::size_t>(comm.identity.rank)];
   int wished = wishedChannels(policy, comm.config, *comm.settings);
@@ -27,6 +27,12 @@ int channelsWished(const ncclComm& comm, const device::Policy& policy, const Com
   }
   if (self.softGpu != 0) return wished;
   return channelsThatFit(wished, parts.device->device->facts().multiprocessors, parts.peers, self);
+}
+
+/// The channels that this rank would take if others did not wish for less. Who shares with its parent has no more.
+int channelsWished(const ncclComm& comm, const device::Policy& policy, const CommGraphs& graphs) {
+  const int wished = channelsOfItsOwn(comm, policy, graphs);
+  return comm.membership.mostChannels > 0 ? std::min(wished, comm.membership.mostChannels) : wished;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/agreement/own_machine.h"
 #include "comm/agreement/peer_table.h"
+#include "comm/init/family_stage.h"
 #include "comm/launch/device_pool.h"
 #include "comm/state/communicator.h"
 #include "gpu/context.h"
@@ -16,7 +17,9 @@ Status meetPeers(ncclComm& comm, const OwnMachine& machine) {
   ASSIGN(topo::PeerInfo self,
          describeSelf(*parts.device->device, *comm.settings, comm.identity.rank, comm.identity.nRanks));
   self.machineHash = machine.hash;
+  self.familyRank = offeredPlace(comm);
   ASSIGN(parts.peers, gatherPeers(*parts.bootstrap, self));
+  TRY(settleMembership(comm));
   if (!comm.options.allowRanksOfOneDevice) TRY(refuseSharedDevices(parts.peers));
   parts.layout = std::make_unique<topo::RankLayout>(comm.identity.rank, parts.peers);
   return {};

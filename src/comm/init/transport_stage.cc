@@ -13,10 +13,12 @@ namespace tutti::comm {
 
 void makeTransports(ncclComm& comm) {
   CommParts& parts = comm.parts;
+  // Of these connections relatives use the same ones.
+  const auto ledger = comm.membership.family ? comm.membership.family->memory() : comm.memory;
   parts.transports.push_back(
-      std::make_unique<p2p::P2pTransport>(*parts.device->device, comm.settings->p2p, parts.device, comm.memory));
+      std::make_unique<p2p::P2pTransport>(*parts.device->device, comm.settings->p2p, parts.device, ledger));
   parts.transports.push_back(
-      std::make_unique<shm::ShmTransport>(*parts.device->device, comm.settings->shm, parts.device, comm.memory));
+      std::make_unique<shm::ShmTransport>(*parts.device->device, comm.settings->shm, parts.device, ledger));
   if (parts.network) {
     parts.transports.push_back(
         std::make_unique<net::NetTransport>(*parts.device->device, parts.network->net(), netOptions(comm)));

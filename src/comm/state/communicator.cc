@@ -75,6 +75,7 @@ ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configurat
 }
 
 ncclComm::~ncclComm() {
+  if (membership.family) membership.family->forget(*this);
   tutti::comm::LivingComms::instance().remove(*this);
   tutti::comm::ExitDelivery::instance().remove(*this);
 }

@@ -15,6 +15,7 @@
 #include "comm/launch/graph_refs.h"
 #include "comm/settings/config.h"
 #include "comm/state/call_gate.h"
+#include "comm/state/family.h"
 #include "device/conn_view.h"
 #include "gpu/driver.h"
 #include "nccl.h"
@@ -166,6 +167,7 @@ struct ncclComm {
   const std::unique_ptr<tutti::comm::Residence> residence;  ///< whether its connections have memory
   const std::unique_ptr<tutti::comm::StallBoard> stalls;    ///< what peers say of themselves
   const std::unique_ptr<tutti::comm::RevokedPeers> revokedPeers;
+  tutti::comm::Membership membership;
   tutti::comm::CommParts parts;
   std::uint64_t magicLast = kMagic;
 };

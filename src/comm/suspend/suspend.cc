@@ -32,7 +32,7 @@ namespace {
 constexpr milliseconds kRelayBound{10'000};
 
 std::size_t releasableBytes(const ncclComm& comm) {
-  return comm.memory->bytes(gpu::MemoryClass::Releasable);
+  return deviceMemory(comm, gpu::MemoryClass::Releasable);
 }
 
 void logPhase(const ncclComm& comm, std::string_view what) {
@@ -73,6 +73,10 @@ Status suspend(ncclComm& comm) {
   TRY(flushComm(comm));
   TRY(comm.abort.status());
   ASSIGN(const gpu::ContextGuard context, comm.parts.device->device->enter());
+  if (const auto& family = comm.membership.family) {
+    // What relatives that are gone have sent.
+    TRY(family->connections()->settle(*comm.parts.device->device, describeComm(comm), comm.options.timeout));
+  }
   // What this rank has sent is consumed; now all have said so.
   TRY(comm.parts.bootstrap->barrier());
   const std::size_t before = releasableBytes(comm);

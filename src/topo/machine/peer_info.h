@@ -23,8 +23,8 @@ struct PeerInfo {
   std::int32_t nvmlDevice = -1;        ///< number that nvidia-smi gives the device, -1: unknown
   std::uint64_t networkNamespace = 0;  ///< equal on ranks of a host that share a network namespace; 0: unknown
   std::uint32_t bootIdUnknown = 0;     ///< 1: hostHash may differ from that of other ranks of this host
-  std::uint32_t unused = 0;
-  std::uint64_t machineHash = 0;  ///< of what the rank knows of its host's hardware; 0: nothing
+  std::int32_t familyRank = -1;        ///< in the family whose connections it would share; -1: it shares none
+  std::uint64_t machineHash = 0;       ///< of what the rank knows of its host's hardware; 0: nothing
 };
 
 }  // namespace tutti::topo

@@ -9,6 +9,7 @@ struct P2pOptions {
   bool disabled = false;
   /// NCCL_P2P_DIRECT_DISABLE=1: receivers do not read the sender's buffers in place.
   bool directDisabled = false;
+  friend bool operator==(const P2pOptions&, const P2pOptions&) = default;
 };
 
 }  // namespace tutti::p2p

@@ -1,0 +1,65 @@
+// Connections that a communicator lacks: taken from relatives where they have them, opened otherwise.
+#include <utility>
+#include <vector>
+
+#include "comm/connect/channels.h"
+#include "comm/connect/connect.h"
+
+namespace tutti::comm {
+
+bool ChannelSet::isShared(transport::Endpoint& endpoint) const {
+  // What host threads drive is each communicator's own: they ask it whether it is in use.
+  return family_.store != nullptr && endpoint.task() == nullptr;
+}
+
+SharedKey ChannelSet::keyOf(const ConnectContext& context, const LinkRequest& link, int channel) const {
+  return {.peer = family_.places[static_cast<std::size_t>(link.peer)],
+          .channel = channel,
+          .kind = link.kind,
+          .direction = link.direction,
+          .slotBytes = context.slotBytes[static_cast<std::size_t>(link.kind)]};
+}
+
+Status ChannelSet::adopt(const ConnectContext& context, std::span<const LinkRequest> wanted) {
+  if (family_.store == nullptr) return {};
+  for (const LinkRequest& link : wanted) {
+    for (const int channel : channelsIn(link.channels)) {
+      SharedEnd end = family_.store->find(keyOf(context, link, channel));
+      if (end.endpoint == nullptr) continue;
+      OpenLink found{link, {std::move(end.endpoint)}, std::move(end.fallback), end.transport};
+      found.request.channels = oneChannel(channel);
+      TRY(add(std::move(found)));
+    }
+  }
+  return {};
+}
+
+Status ChannelSet::addAndShare(const ConnectContext& context, OpenLink link) {
+  if (family_.store != nullptr) {
+    const std::vector<int> channels = channelsIn(link.request.channels);
+    for (std::size_t i = 0; i < link.endpoints.size(); ++i) {
+      if (!isShared(*link.endpoints[i])) continue;
+      family_.store->add(keyOf(context, link.request, channels[i]), {link.endpoints[i], link.fallback, link.transport});
+    }
+  }
+  return add(std::move(link));
+}
+
+Status openMissing(const ConnectContext& context, ChannelSet& channels, std::span<const LinkRequest> wanted) {
+  std::vector<LinkRequest> missing = channels.missing(wanted);
+  if (missing.empty()) return {};
+  TRY(channels.adopt(context, missing));
+  missing = channels.missing(missing);
+  if (missing.empty()) return {};
+  ASSIGN(auto links, connectLinks(context, missing));
+  for (OpenLink& link : links) TRY(channels.addAndShare(context, std::move(link)));
+  return {};
+}
+
+Status connectRing(const ConnectContext& context, ChannelSet& channels) {
+  PlanNeeds needs;
+  needs.usesRing = true;
+  return openMissing(context, channels, linksOf(needs, channels.neighbours()));
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,188 @@
+// What is different in a family that shares connections: ends, refusals, configurations. Run once for each transport
+// (meson.build).
+#include <string>
+
+#include "comm/share.h"
+#include "support/scoped_log.h"
+
+namespace tutti::comm {
+namespace {
+
+using test::checkAll;
+using test::destroy;
+using test::Ints;
+using test::kCount;
+using test::Member;
+using test::memoryOf;
+using test::sharing;
+using test::splitOf;
+using test::sumOf;
+using test::Turns;
+using test::withFamily;
+
+TEST(WorldShareRules, TheAbortOfOneEndsAll) {
+  test::allowLog("given them up");
+  test::allowLog("abort");
+  Turns turns(3);
+  withFamily(3, [&](Member& m) {
+    const ncclComm_t child = splitOf(m.comm);
+    const ncclComm_t grandchild = splitOf(child);
+    for (ncclComm_t comm : {m.comm, child, grandchild}) checkAll(m, comm, 1);
+    turns.next();
+    if (m.rank == 1) {
+      EXPECT_EQ(ncclCommAbort(child), ncclSuccess);
+      for (ncclComm_t comm : {m.comm, grandchild}) {
+        ncclResult_t state = ncclSuccess;
+        EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+        EXPECT_EQ(state, ncclInvalidUsage);
+        const std::string why = ncclGetLastError(comm);
+        EXPECT_NE(why.find("shares its connections"), std::string::npos) << why;
+        EXPECT_NE(why.find("ncclCommAbort"), std::string::npos) << why;
+      }
+    } else {
+      // A relative: nobody aborted this one.
+      EXPECT_EQ(test::errorOfUse(m, m.comm), ncclRemoteError);
+      const std::string why = ncclGetLastError(m.comm);
+      EXPECT_NE(why.find("rank 1"), std::string::npos) << why;
+      EXPECT_EQ(test::awaitError(child), ncclRemoteError);
+    }
+    turns.next();
+    for (ncclComm_t comm : {m.comm, grandchild}) EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+    if (m.rank != 1) {
+      EXPECT_EQ(ncclCommAbort(child), ncclSuccess);
+    }
+    m.comm = nullptr;
+    turns.next();
+  });
+}
+
+TEST(WorldShareRules, AKernelThatWaitsLeavesWithTheAbortOfARelative) {
+  test::allowLog("given them up");
+  test::allowLog("abort");
+  Turns turns(2);
+  withFamily(2, [&](Member& m) {
+    const ncclComm_t child = splitOf(m.comm);
+    checkAll(m, child, 1);
+    turns.next();
+    if (m.rank == 0) {
+      const Ints data(m.gpu, kCount, 1);
+      ASSERT_EQ(ncclAllReduce(data.at(), data.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+      EXPECT_EQ(ncclCommAbort(child), ncclSuccess);
+      m.sync();
+      turns.next();
+      EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
+    } else {
+      turns.next();
+      for (ncclComm_t comm : {m.comm, child}) EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+    }
+    m.comm = nullptr;
+  });
+}
+
+TEST(WorldShareRules, TheRevokeOfOneStopsItsRelatives) {
+  test::allowLog("given them up");
+  test::allowLog("revoke");
+  Turns turns(3);
+  withFamily(3, [&](Member& m) {
+    const ncclComm_t child = splitOf(m.comm);
+    for (ncclComm_t comm : {m.comm, child}) checkAll(m, comm, 1);
+    turns.next();
+    EXPECT_EQ(ncclCommRevoke(child, 0), ncclSuccess);
+    EXPECT_NE(test::awaitError(m.comm), ncclSuccess);
+    turns.next();
+    const ncclComm_t fresh = splitOf(child);
+    EXPECT_EQ(sumOf(m, fresh, 1), 3) << "a child of one that was revoked shares nothing";
+    destroy(fresh);
+    destroy(child);
+    EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
+    m.comm = nullptr;
+    turns.next();
+  });
+}
+
+TEST(WorldShareRules, SuspendIsRefusedWhileRelativesLive) {
+  test::allowLog("shares its connections with other communicators");
+  test::allowLog("is not suspended");
+  withFamily(3, [](Member& m) {
+    const ncclComm_t child = splitOf(m.comm);
+    checkAll(m, child, 1);
+    for (ncclComm_t comm : {m.comm, child}) {
+      EXPECT_EQ(ncclCommSuspend(comm, NCCL_SUSPEND_MEM), ncclInvalidUsage);
+      const std::string why = ncclGetLastError(comm);
+      EXPECT_NE(why.find("shares its connections with other communicators"), std::string::npos) << why;
+      EXPECT_EQ(ncclCommResume(comm), ncclInvalidUsage);
+      checkAll(m, comm, 2);
+    }
+    destroy(m.comm);
+    m.comm = child;
+    const std::uint64_t before = memoryOf(child);
+    ASSERT_EQ(ncclCommSuspend(child, NCCL_SUSPEND_MEM), ncclSuccess) << "the only one left";
+    ASSERT_EQ(ncclCommResume(child), ncclSuccess);
+    checkAll(m, child, 3);
+    EXPECT_LE(memoryOf(child), before);
+    const ncclComm_t next = splitOf(child);
+    checkAll(m, next, 4);
+    destroy(next);
+  });
+}
+
+TEST(WorldShareRules, AChildThatCannotBeMadeLeavesTheFamilyAlone) {
+  test::allowLog("netName");
+  Turns turns(2);
+  withFamily(2, [&](Member& m) {
+    checkAll(m, m.comm, 1);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.netName = "nowhere";
+    ncclComm_t child = nullptr;
+    EXPECT_EQ(ncclCommSplit(m.comm, 0, 0, &child, &config), ncclInvalidUsage);
+    EXPECT_EQ(child, nullptr);
+    const std::string why = ncclGetLastError(nullptr);
+    EXPECT_NE(why.find("netName (nowhere) does not match the parent"), std::string::npos) << why;
+    checkAll(m, m.comm, 2);
+    const ncclComm_t unused = splitOf(m.comm);
+    turns.next();  // an abort may hit who is still at it
+    EXPECT_EQ(ncclCommAbort(unused), ncclSuccess) << "nothing was done with it";
+    checkAll(m, m.comm, 3);
+  });
+}
+
+TEST(WorldShareRules, TheParentDecides) {
+  const test::ScopedLog level("INFO");
+  withFamily(
+      2,
+      [](Member& m) {
+        ncclConfig_t config = sharing();
+        ncclComm_t child = nullptr;
+        ASSERT_EQ(ncclCommSplit(m.comm, 0, 0, &child, &config), ncclSuccess);
+        checkAll(m, child, 1);
+        EXPECT_EQ(ncclCommSuspend(m.comm, NCCL_SUSPEND_MEM), ncclSuccess) << "it shares nothing";
+        EXPECT_EQ(ncclCommResume(m.comm), ncclSuccess);
+        destroy(child);
+      },
+      NCCL_CONFIG_INITIALIZER);
+  EXPECT_NE(test::capturedText().find("splitShare is set in the configuration of the child"), std::string::npos);
+}
+
+TEST(WorldShareRules, AChildHasAtMostItsParentsChannels) {
+  const test::ScopedLog level("INFO");
+  ncclConfig_t narrow = sharing();
+  narrow.maxCTAs = 2;
+  withFamily(
+      2,
+      [](Member& m) {
+        ncclConfig_t wide = NCCL_CONFIG_INITIALIZER;
+        wide.minCTAs = 8;
+        wide.maxCTAs = 8;
+        wide.trafficClass = 7;
+        ncclComm_t child = nullptr;
+        ASSERT_EQ(ncclCommSplit(m.comm, 0, 0, &child, &wide), ncclSuccess);
+        checkAll(m, child, 1);
+        destroy(child);
+      },
+      narrow);
+  EXPECT_EQ(test::capturedText().find("Channel 00/08"), std::string::npos);
+  EXPECT_NE(test::capturedText().find("trafficClass 7 is ignored"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tutti::comm
