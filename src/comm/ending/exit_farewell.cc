@@ -43,6 +43,16 @@ void awaitRelayed(const ncclComm& comm, Deadline deadline) {
   }
 }
 
+/// Whether all is done that another thread may have launched while the process ends: by kernels, and by the network
+/// after them, for which it waits.
+bool isDone(const ncclComm& comm, Deadline deadline) {
+  if (comm.parts.launcher->mayBeBusy()) return false;
+  while (!comm.parts.progressRests() && !comm.abort.raised() && !deadline.expired()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return comm.parts.progressRests();
+}
+
 /// A thread that ended the process while it held the lock does not get it again. (Not a timed_mutex: of its waiting
 /// ThreadSanitizer knows nothing, and an application that runs under it would be told of a misuse.)
 std::unique_lock<std::mutex> lockBy(std::mutex& mutex, Deadline deadline) {
@@ -115,7 +125,7 @@ void ExitFarewell::say() {
     const Launcher& launcher = *member.comm->parts.launcher;
     RankAccount account = accountOf(launcher);
     const bool seenDone = member.settled && member.operations == launcher.counts().operations;
-    account.unfinished = !seenDone && launcher.mayBeBusy();
+    account.unfinished = !seenDone && !isDone(*member.comm, deadline);
     member.comm->parts.bootstrap->announceExit(encodeAccount(account));
   }
   for (const Member& member : members_) static_cast<void>(member.comm->parts.bootstrap->awaitSaid(deadline));
