@@ -31,6 +31,7 @@ void awaitKernels(ncclComm& comm, Deadline deadline) {
 /// Also where the application has ended its contexts itself.
 bool nothingRuns(Launcher& launcher) {
   if (!launcher.mayBeBusy()) return true;
+  if (launcher.launching()) return false;
   const CUresult state = launcher.query();
   return state == CUDA_SUCCESS || state == CUDA_ERROR_DEINITIALIZED || state == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
@@ -100,11 +101,13 @@ void ExitFarewell::remove(ncclComm& comm) {
 void ExitFarewell::settle(Member& member, Deadline kernels, Deadline network) {
   ncclComm& comm = *member.comm;
   awaitKernels(comm, kernels);
+  // Before the question: what another thread launches from now on makes it another number.
+  const std::uint64_t operations = comm.parts.launcher->counts().operations;
   if (!nothingRuns(*comm.parts.launcher)) return;
   ExitDelivery::await(comm, network);
   awaitRelayed(comm, network);
   member.settled = true;
-  member.operations = comm.parts.launcher->counts().operations;
+  member.operations = operations;
 }
 
 void ExitFarewell::settle() {

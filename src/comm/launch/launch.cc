@@ -118,6 +118,7 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
   TRY(order_->before(capture, streams));
   TRY(recordForCaller(capture, streams.back(), atStart));
   if (inGraph) TRY(callAtReplay(streams.back(), holdGroup, driven));
+  ++launching_;  // before anything is counted
   Status status;
   bool any = false;
   for (const PreparedLaunch& one : launches) {
@@ -134,7 +135,9 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
   const Status ordered = order_->after(capture, streams);
   const Status noted = noteEnd(capture, streams.back());
   if (status.ok()) status = ordered;
-  return status.ok() ? noted : status;
+  if (status.ok()) status = noted;
+  if (status.ok()) --launching_;
+  return status;
 }
 
 Status Launcher::drain(const Abort* abort) const {

@@ -70,7 +70,9 @@ class Launcher {
   bool everCaptured() const { return everCaptured_.load(std::memory_order_relaxed); }
 
   /// Whether something was launched, or could have been replayed, since query() last said that all is done. Any thread.
-  bool mayBeBusy() const { return everCaptured() || launched_.load() != seenDone_.load(); }
+  bool mayBeBusy() const { return everCaptured() || launching() || launched_.load() != seenDone_.load(); }
+  /// Whether a thread is about to launch what counts() counts already, or has failed to.
+  bool launching() const { return launching_.load() != 0; }
   /// The same for launches alone, as query() last saw them: asks nobody, so it may be called where nothing may wait.
   bool launchedUnseen() const { return launched_.load() != seenDone_.load(); }
   /// CUDA_SUCCESS: all is done; CUDA_ERROR_NOT_READY: not yet; otherwise the device has failed. Never waits, logs
@@ -110,6 +112,7 @@ class Launcher {
   std::optional<gpu::Event> own_;            ///< end of its last launch or replay, where the order is not its own
   std::deque<unsigned long long> captures_;  ///< the latest ones that `holds_` has been told of
   std::atomic<bool> everCaptured_{false};
+  std::atomic<int> launching_{0};  ///< calls that have begun, and not ended well
   std::atomic<std::uint64_t> launched_{0};
   std::atomic<std::uint64_t> seenDone_{0};
   mutable std::mutex namesMutex_;
