@@ -405,6 +405,29 @@ TEST(LaunchErrors, NameOperationAndDevice) {
   EXPECT_EQ(fake.stackDepth(), 0U);
 }
 
+TEST(LaunchErrors, WhatIsCountedIsNotDoneBeforeItIsLaunchedNorWhereThatFails) {
+  FakeDriver fake;
+  gpu::Driver driver = fake.driver();
+  static const comm::Launcher* observed = nullptr;
+  static bool busyMeanwhile = false;
+  driver.cuLaunchKernel = [](CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+                             void**, void**) -> CUresult {
+    busyMeanwhile = observed->mayBeBusy();
+    EXPECT_EQ(observed->lastLaunch(), "operation AllReduce");
+    return CUDA_ERROR_DEINITIALIZED;
+  };
+  const auto device = gpu::Device::create(driver, 0);
+  const auto launcher = comm::Launcher::create(*device.value());
+  observed = launcher.value().get();
+  const device::KernelArgs args{};
+  const comm::PreparedLaunch launch{nullptr, "AllReduce", 1, 32, &args};
+  EXPECT_FALSE(observed->mayBeBusy());
+  expectLog("in cuLaunchKernel");
+  EXPECT_FALSE(launcher.value()->launch({&launch, 1}, CUstream{}).ok());
+  EXPECT_TRUE(busyMeanwhile) << "a thread that ends the process asks at this moment";
+  EXPECT_TRUE(observed->mayBeBusy());
+}
+
 TEST(LaunchErrors, EveryFailureIsNamedAndLeaksNothing) {
   for (const char* call : {"cuStreamGetCaptureInfo", "cuStreamGetId", "cuEventRecord", "cuCtxPushCurrent"}) {
     FakeDriver fake;
