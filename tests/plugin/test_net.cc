@@ -126,16 +126,22 @@ inline ncclResult_t countDevices(DeviceList& list, int* count) {
 inline ncclResult_t devices(int* count) {
   return countDevices(netDevices, count);
 }
+/// Callers on other threads read the text that they were given: it is not written again where it stays the same.
+template <std::size_t N, class... Args>
+void writeOnce(char (&text)[N], const char* format, Args... args) {
+  char now[N] = {};
+  std::snprintf(now, N, format, args...);
+  if (std::strcmp(now, text) != 0) std::memcpy(text, now, N);
+}
 /// Of a device with "ports": where it is, or that it is made of others.
 inline void describePorts(DeviceList& list, int device, PROPERTIES* props) {
   const std::vector<int>* const parts = partsOf(list, device);
   const int first = parts != nullptr ? parts->front() : device;
-  std::snprintf(list.paths[device], sizeof(list.paths[device]), "/sys/devices/pci0000:1a/0000:1a:01.0/0000:%02x:00.%d",
-                0x1b + first / 2, first % 2);
+  writeOnce(list.paths[device], "/sys/devices/pci0000:1a/0000:1a:01.0/0000:%02x:00.%d", 0x1b + first / 2, first % 2);
   props->pciPath = list.paths[device];
   props->port = 1 + first % 2;
   if (parts == nullptr) return;
-  std::snprintf(list.names[device], sizeof(list.names[device]), "test%d+%zu", first, parts->size() - 1);
+  writeOnce(list.names[device], "test%d+%zu", first, parts->size() - 1);
   props->speed *= static_cast<int>(parts->size());
 #if TEST_NET_VERSION >= 9
   if (faults.has("no-parts")) return;
@@ -148,7 +154,8 @@ inline ncclResult_t describe(DeviceList& list, int device, PROPERTIES* props) {
   if (device < 0 || device >= (faults.has("ports") ? physicalDevices() + static_cast<int>(list.fused.size()) : 4))
     return failed("getProperties", "no such device", ncclInvalidArgument);
   *props = {};
-  std::snprintf(list.names[device], sizeof(list.names[device]), "test%d", device);
+  const bool fused = faults.has("ports") && partsOf(list, device) != nullptr;
+  if (!fused) writeOnce(list.names[device], "test%d", device);
   props->name = faults.has("no-name") ? nullptr : list.names[device];
   props->guid = static_cast<std::uint64_t>(device) + 1;
   props->ptrSupport = faults.has("gdr") ? NCCL_PTR_HOST | NCCL_PTR_CUDA : NCCL_PTR_HOST;
