@@ -7,6 +7,7 @@
 #include "comm/enqueue/start_job.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
+#include "comm/state/family.h"
 #include "comm/state/residence.h"
 #include "comm/suspend/suspend.h"
 #include "gpu/memory_ledger.h"

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "comm/connect/connect.h"
 #include "comm/connect/consumption.h"
+#include "comm/connect/shared_connections.h"
 #include "gpu/memory_ledger.h"
 #include "proxy/group.h"
 

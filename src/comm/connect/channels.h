@@ -16,7 +16,6 @@
 #include "base/status.h"
 #include "comm/connect/link_types.h"
 #include "comm/connect/links.h"
-#include "comm/connect/shared_connections.h"
 #include "device/conn_view.h"
 #include "gpu/memory.h"
 #include "topo/channels/rank_channels.h"
@@ -31,8 +30,16 @@ class Endpoint;
 
 namespace tutti::comm {
 
+class SharedConnections;
 struct ConnectContext;
 struct OpenLink;
+struct SharedKey;
+
+/// Through which store a communicator shares, and who its ranks are there.
+struct FamilyConnections {
+  std::shared_ptr<SharedConnections> store;  ///< null: it shares nothing
+  std::vector<int> places;                   ///< of each rank, in the family's numbering
+};
 
 /// What the tables of a communicator say before anything is connected.
 struct ChannelPlan {

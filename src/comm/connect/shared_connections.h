@@ -69,10 +69,4 @@ class SharedConnections {
   std::map<SharedKey, SharedEnd> ends_;
 };
 
-/// Through which store a communicator shares, and who its ranks are there.
-struct FamilyConnections {
-  std::shared_ptr<SharedConnections> store;  ///< null: it shares nothing
-  std::vector<int> places;                   ///< of each rank, in the family's numbering
-};
-
 }  // namespace tutti::comm

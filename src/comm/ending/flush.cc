@@ -7,6 +7,7 @@
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
+#include "comm/state/family.h"
 #include "comm/state/lost_peer.h"
 #include "comm/state/peer_wait.h"
 #include "comm/state/revocation.h"

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "comm/enqueue/comm_work.h"
 #include "comm/state/communicator.h"
+#include "comm/state/family.h"
 #include "comm/state/residence.h"
 #include "comm/state/revocation.h"
 
@@ -85,7 +86,7 @@ void GroupWork::takeTurns() {
 }
 
 bool GroupWork::mustWaitForTurn() const {
-  return std::any_of(turns_.begin(), turns_.end(), [](const Family::Turn& turn) { return !turn.hasCome(); });
+  return std::any_of(turns_.begin(), turns_.end(), [](const FamilyTurn& turn) { return !turn.hasCome(); });
 }
 
 Status GroupWork::awaitTurns() const {
@@ -93,7 +94,7 @@ Status GroupWork::awaitTurns() const {
     for (const auto& one : comms()) TRY(one->comm().abort.status());
     return Status();
   };
-  for (const Family::Turn& turn : turns_) {
+  for (const FamilyTurn& turn : turns_) {
     turn.await([&] { return !failure().ok(); });
   }
   return turns_.empty() ? Status() : failure();

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/state/family.h"
 
 struct ncclComm;
 
 namespace tutti::comm {
 
 class CommWork;
+class FamilyTurn;
 struct Op;
 
 /// Init, and the making of a child, come before the operations of a group, the rest after them; the last two also where
@@ -67,7 +67,7 @@ struct GroupWork {
  private:
   std::vector<std::unique_ptr<CommWork>> pool_;  ///< the first nComms_ are in use
   std::size_t nComms_ = 0;
-  std::vector<Family::Turn> turns_;
+  std::vector<FamilyTurn> turns_;
 };
 
 /// Gives up a group that cannot be carried out: an init that never ran must not look as if it still went on.

@@ -15,6 +15,7 @@
 #include "comm/network/network.h"
 #include "comm/state/abort_word.h"
 #include "comm/state/communicator.h"
+#include "comm/state/family.h"
 #include "plugin/net.h"
 #include "proxy/group.h"
 #include "topo/machine/rank_layout.h"

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "comm/launch/device_pool.h"
 #include "comm/state/communicator.h"
+#include "comm/state/family.h"
 
 namespace tutti::comm {
 

@@ -5,6 +5,7 @@
 #include "comm/network/network.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
+#include "comm/state/family.h"
 #include "transport/net/transport.h"
 #include "transport/p2p/transport.h"
 #include "transport/shm/transport.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "comm/launch/launch_order.h"
 #include "gpu/capture.h"
 #include "gpu/stream.h"
 #include "proxy/engine.h"
@@ -146,6 +147,10 @@ Status Launcher::drain(const Abort* abort) const {
 
 Status Launcher::drain(const Abort* abort, std::chrono::milliseconds bound) const {
   return done().wait(abort, bound);
+}
+
+const gpu::Event& Launcher::done() const {
+  return own_ ? *own_ : order_->last();
 }
 
 CUresult Launcher::query() {

@@ -18,7 +18,6 @@
 #include "base/status.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/launch/launch_note.h"
-#include "comm/launch/launch_order.h"
 #include "comm/launch/prepared_launch.h"
 #include "gpu/context.h"
 #include "gpu/event.h"
@@ -31,6 +30,8 @@ class ProgressGroup;
 }
 
 namespace tutti::comm {
+
+class LaunchOrder;
 
 /// How a communicator's launches and graphs are ordered among each other, and who hears of graphs.
 struct GraphRules {
@@ -97,7 +98,7 @@ class Launcher {
   Launcher(const gpu::Device& device, GraphRefs* holds, std::shared_ptr<LaunchOrder> order,
            std::optional<gpu::Event> own)
       : device_(&device), holds_(holds), order_(std::move(order)), own_(std::move(own)) {}
-  const gpu::Event& done() const { return own_ ? *own_ : order_->last(); }
+  const gpu::Event& done() const;
   Result<gpu::CaptureState> commonCapture(std::span<const CUstream> streams) const;
   Status tellOfGraph(const gpu::CaptureState& capture);
   Status noteEnd(const gpu::CaptureState& capture, CUstream main);

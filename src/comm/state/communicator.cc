@@ -9,6 +9,7 @@
 #include "comm/diagnosis/stall_state.h"
 #include "comm/state/births.h"
 #include "comm/state/exit_delivery.h"
+#include "comm/state/family.h"
 #include "comm/state/living_comms.h"
 #include "comm/state/lost_peer.h"
 #include "comm/state/red_ops.h"

@@ -15,7 +15,7 @@
 #include "comm/launch/graph_refs.h"
 #include "comm/settings/config.h"
 #include "comm/state/call_gate.h"
-#include "comm/state/family.h"
+#include "comm/state/membership.h"
 #include "device/conn_view.h"
 #include "gpu/driver.h"
 #include "nccl.h"

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
+#include "comm/connect/shared_connections.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch_order.h"
 #include "comm/state/communicator.h"
@@ -128,7 +129,7 @@ void Family::spread(const ncclComm& from, Status why) {
   turned_.notify_all();
 }
 
-Family::Turn& Family::Turn::operator=(Turn&& other) noexcept {
+FamilyTurn& FamilyTurn::operator=(FamilyTurn&& other) noexcept {
   if (this == &other) return *this;
   end();
   family_ = std::move(other.family_);
@@ -136,17 +137,17 @@ Family::Turn& Family::Turn::operator=(Turn&& other) noexcept {
   return *this;
 }
 
-bool Family::Turn::hasCome() const {
+bool FamilyTurn::hasCome() const {
   const std::lock_guard lock(family_->turnMutex_);
   return place_ == family_->turns_.begin();
 }
 
-void Family::Turn::await(const std::function<bool()>& givenUp) const {
+void FamilyTurn::await(const std::function<bool()>& givenUp) const {
   std::unique_lock lock(family_->turnMutex_);
   while (place_ != family_->turns_.begin() && !givenUp()) family_->turned_.wait_for(lock, kLook);
 }
 
-void Family::Turn::end() {
+void FamilyTurn::end() {
   if (!family_) return;
   {
     const std::lock_guard lock(family_->turnMutex_);
@@ -156,12 +157,12 @@ void Family::Turn::end() {
   family_.reset();
 }
 
-void Family::takeTurns(std::span<const std::shared_ptr<Family>> families, std::vector<Turn>& turns) {
+void Family::takeTurns(std::span<const std::shared_ptr<Family>> families, std::vector<FamilyTurn>& turns) {
   static std::mutex all;
   const std::lock_guard together(all);
   for (const std::shared_ptr<Family>& family : families) {
     const std::lock_guard lock(family->turnMutex_);
-    Turn turn;
+    FamilyTurn turn;
     turn.place_ = family->turns_.insert(family->turns_.end(), 0);
     turn.family_ = family;
     turns.push_back(std::move(turn));

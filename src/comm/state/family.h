@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/connect/shared_connections.h"
 
 struct ncclComm;
 
@@ -24,7 +23,9 @@ enum class MemoryClass : std::uint8_t;
 
 namespace tutti::comm {
 
+class FamilyTurn;
 class LaunchOrder;
+class SharedConnections;
 struct PooledDevice;
 
 /// What one rank's communicators of a family have in common. It lives as long as any of them, and the graphs of any. As
@@ -63,29 +64,11 @@ class Family : public std::enable_shared_from_this<Family> {
   /// Whether a member has given up the connections for all.
   bool failed() const;
 
-  /// A place in the order of calls; given back when it is destroyed.
-  class Turn {
-   public:
-    Turn() = default;
-    Turn(Turn&& other) noexcept : family_(std::move(other.family_)), place_(other.place_) {}
-    Turn& operator=(Turn&& other) noexcept;
-    ~Turn() { end(); }
-    const Family* family() const { return family_.get(); }
-    /// Whether it has come.
-    bool hasCome() const;
-    /// Waits until it has, or there is nothing left to wait for.
-    void await(const std::function<bool()>& givenUp) const;
-    void end();
-
-   private:
-    friend class Family;
-    std::shared_ptr<Family> family_;
-    std::list<int>::iterator place_;
-  };
   /// One turn in each of these families, all at once: two that wait for each other's would wait for ever.
-  static void takeTurns(std::span<const std::shared_ptr<Family>> families, std::vector<Turn>& turns);
+  static void takeTurns(std::span<const std::shared_ptr<Family>> families, std::vector<FamilyTurn>& turns);
 
  private:
+  friend class FamilyTurn;
   struct Member {
     ncclComm* comm;
     bool used = false;
@@ -109,14 +92,23 @@ class Family : public std::enable_shared_from_this<Family> {
   std::list<int> turns_;
 };
 
-/// What a communicator has to do with a family.
-struct Membership {
-  std::shared_ptr<Family> family;  ///< null: it shares nothing, and no child will share with it
-  std::vector<int> places;         ///< of its ranks in the family
-  bool born = false;               ///< it shares what an older one has
-  int mostChannels = 0;            ///< those of its parent; 0: no bound
-  int channels = 0;                ///< its own
-  std::string network;             ///< the name of the one it uses
+/// A place in the order of a family's calls; given back when it is destroyed.
+class FamilyTurn {
+ public:
+  FamilyTurn() = default;
+  FamilyTurn(FamilyTurn&& other) noexcept : family_(std::move(other.family_)), place_(other.place_) {}
+  FamilyTurn& operator=(FamilyTurn&& other) noexcept;
+  ~FamilyTurn() { end(); }
+  /// Whether it has come.
+  bool hasCome() const;
+  /// Waits until it has, or there is nothing left to wait for.
+  void await(const std::function<bool()>& givenUp) const;
+  void end();
+
+ private:
+  friend class Family;
+  std::shared_ptr<Family> family_;
+  std::list<int>::iterator place_;
 };
 
 /// Bytes of device memory that the communicator has, or that its family has where it is the eldest.
