@@ -18,19 +18,13 @@
 #include <string>
 #include <vector>
 
+#include "bench/check.h"
+
 namespace {
 
 constexpr int kMaxRanks = 64;
 constexpr int kRounds = 15;
 constexpr std::size_t kCount = 1 << 16;
-
-void check(bool good, const char* call) {
-  if (good) return;
-  std::fprintf(stderr, "%s failed: %s\n", call, ncclGetLastError(nullptr));
-  std::exit(1);
-}
-#define CHECK_NCCL(...) check((__VA_ARGS__) == ncclSuccess, #__VA_ARGS__)
-#define CHECK_CUDA(...) check((__VA_ARGS__) == cudaSuccess, #__VA_ARGS__)
 
 /// Lies in memory of all processes.
 struct Meeting {
