@@ -124,11 +124,12 @@ void ExitFarewell::say() {
   const Deadline deadline = Deadline::in(kWords);
   const std::unique_lock lock = lockBy(mutex_, deadline);
   if (!lock.owns_lock()) return;
+  const Deadline network = Deadline::in(kWords / 4);  // leaves the rest for the words themselves
   for (const Member& member : members_) {
     const Launcher& launcher = *member.comm->parts.launcher;
     RankAccount account = accountOf(launcher);
     const bool seenDone = member.settled && member.operations == launcher.counts().operations;
-    account.unfinished = !seenDone && !isDone(*member.comm, deadline);
+    account.unfinished = !seenDone && !isDone(*member.comm, network);
     member.comm->parts.bootstrap->announceExit(encodeAccount(account));
   }
   for (const Member& member : members_) static_cast<void>(member.comm->parts.bootstrap->awaitSaid(deadline));
