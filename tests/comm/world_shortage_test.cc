@@ -76,27 +76,8 @@ class WorldShortage : public testing::Test {
 
 TEST_F(WorldShortage, AnyAllocationMayFail) {
   test::allowLog("");
-  ASSERT_EQ(liveOnce(), kRanks);
-  long total = 0;
-  {
-    const test::OneRefusal none(-1);
-    ASSERT_EQ(liveOnce(), kRanks);
-    total = test::OneRefusal::seen();
-  }
-  ASSERT_GT(total, 1000);
-  // Which step a number hits depends on the threads' order: over time, all.
-  constexpr long kRuns = 20;
-  for (long run = 0; run < kRuns; ++run) {
-    const long number = total * run / kRuns;
-    SCOPED_TRACE(number);
-    const auto begun = SteadyClock::now();
-    {
-      const test::OneRefusal one(number);
-      liveOnce();
-    }
-    EXPECT_LT(SteadyClock::now() - begun, milliseconds(20'000));
-    ASSERT_EQ(liveOnce(), kRanks) << "with memory all is well again";
-  }
+  test::refuseOneByOne(
+      20, std::chrono::seconds(20), [&] { liveOnce(); }, [&] { return liveOnce() == kRanks; });
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "support/short_memory.h"
 
+#include <gtest/gtest.h>
+
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
@@ -51,6 +54,29 @@ OneRefusal::~OneRefusal() {
 }
 long OneRefusal::seen() {
   return counted;
+}
+
+void refuseOneByOne(long runs, std::chrono::seconds bound, const std::function<void()>& life,
+                    const std::function<bool()>& well) {
+  ASSERT_TRUE(well());
+  long total = 0;
+  {
+    const OneRefusal none(-1);
+    life();
+    total = OneRefusal::seen();
+  }
+  ASSERT_GT(total, runs);
+  for (long run = 0; run < runs; ++run) {
+    const long number = total * run / runs;
+    SCOPED_TRACE(number);
+    const auto begun = std::chrono::steady_clock::now();
+    {
+      const OneRefusal one(number);
+      life();
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, bound);
+    ASSERT_TRUE(well()) << "with memory again";
+  }
 }
 
 NoMemory::NoMemory() {

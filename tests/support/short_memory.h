@@ -1,8 +1,9 @@
 // Host memory that a thread cannot have: operator new of this program, which each program has once.
 #pragma once
 
-#include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <functional>
 
 namespace tutti::test {
 
@@ -26,6 +27,12 @@ class OneRefusal {
   /// How many allocations there were since it was made.
   static long seen();
 };
+
+/// Runs `life` `runs` times, each time with one allocation that fails: numbers spread over all that it makes. Which
+/// step a number hits depends on the order of threads: over time, all. The test fails where `life` takes longer than
+/// `bound`, or `well` says after one of them that not all is well.
+void refuseOneByOne(long runs, std::chrono::seconds bound, const std::function<void()>& life,
+                    const std::function<bool()>& well);
 
 /// Every allocation of this thread fails.
 class NoMemory {
