@@ -2,7 +2,8 @@
 //
 //   family split RANK SIZE              (NCCL_COMM_ID names the root)
 //   family shrink RANK SIZE VICTIMS     VICTIMS like 2 or 0,3,5: they wait to be killed
-//   family grow RANK OLD NEW FILE       ranks below OLD are members; the id of the growth goes through FILE
+//   family share RANK SIZE VICTIMS      the same with a child that shares connections, which is used when they are
+//   killed family grow RANK OLD NEW FILE       ranks below OLD are members; the id of the growth goes through FILE
 //   family regrow RANK SIZE VICTIM FILE RANK = "new": takes the place of VICTIM after the others have shrunk
 #include <fcntl.h>
 #include <unistd.h>
@@ -129,6 +130,30 @@ void shrink(int rank, int size, const std::vector<int>& victims) {
   CHECK(ncclCommDestroy(child), ncclSuccess);
 }
 
+/// A child that shares the connections of its parent loses a rank: the parent hears of that too, by name, and can be
+/// shrunk.
+void shrinkSharing(int rank, int size, const std::vector<int>& victims) {
+  const Gpu gpu = openGpu(rank);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.splitShare = 1;
+  ncclUniqueId id;
+  ncclComm_t world = nullptr;
+  ncclComm_t child = nullptr;
+  CHECK(ncclGetUniqueId(&id), ncclSuccess);
+  CHECK(ncclCommInitRankConfig(&world, size, id, rank, &config), ncclSuccess);
+  CHECK(ncclCommSplit(world, 0, rank, &child, nullptr), ncclSuccess);
+  reduceOver(world, gpu, size);
+  reduceUntilFailure(child, gpu, std::find(victims.begin(), victims.end(), rank) != victims.end());
+  ncclResult_t state = ncclSuccess;
+  while (state == ncclSuccess) CHECK(ncclCommGetAsyncError(world, &state), ncclSuccess);
+  const std::string why = ncclGetLastError(world);
+  std::printf("the parent: %s\n", why.c_str());
+  CHECK(why.find("rank " + std::to_string(victims.front()) + " (host ") != std::string::npos, true);
+  CHECK(why.find("died") != std::string::npos, true);
+  CHECK(ncclCommAbort(child), ncclSuccess);
+  CHECK(ncclCommDestroy(shrunk(world, victims, gpu, size - static_cast<int>(victims.size()))), ncclSuccess);
+}
+
 void writeId(const ncclUniqueId& id, const std::string& path) {
   std::ofstream(path + ".part", std::ios::binary).write(id.internal, sizeof(id.internal));
   CHECK(std::rename((path + ".part").c_str(), path.c_str()), 0);
@@ -229,6 +254,7 @@ int main(int argc, char** argv) {
   const int size = std::atoi(argv[3]);
   if (what == "split") split(std::atoi(argv[2]), size);
   if (what == "shrink") shrink(std::atoi(argv[2]), size, numbers(argv[4]));
+  if (what == "share") shrinkSharing(std::atoi(argv[2]), size, numbers(argv[4]));
   if (what == "grow") grow(std::atoi(argv[2]), size, std::atoi(argv[4]), argv[5]);
   if (what == "regrow") regrow(argv[2], size, std::atoi(argv[4]), argv[5]);
   std::printf("done\n");

@@ -39,10 +39,10 @@ def kill(process):
     os.kill(int(re.search(r"ready pid (\d+)", process.output()).group(1)), signal.SIGKILL)
 
 
-def shrink_after(victims, size, **way):
+def shrink_after(victims, size, how="shrink", **way):
     address = f"127.0.0.1:{free_port()}"
     listed = ",".join(str(v) for v in victims)
-    processes = {r: Process(size, [FAMILY, "shrink", r, size, listed], NCCL_COMM_ID=address, **way)
+    processes = {r: Process(size, [FAMILY, how, r, size, listed], NCCL_COMM_ID=address, **way)
                  for r in range(size)}
     try:
         for process in processes.values():
@@ -66,6 +66,11 @@ def shrink_goes_on_without_half_of_them():
     shrink_after([0, 2, 5, 6], 8)
     shrink_after([4, 5, 6, 7], 8, NCCL_P2P_DISABLE=1, NCCL_SHM_DISABLE=1)
     shrink_after([0, 1, 2, 3], 8)
+
+
+def a_child_that_shares_loses_a_rank():
+    for way in WAYS:
+        shrink_after([1], 4, "share", **way)
 
 
 def two_grow_to_four():
@@ -96,4 +101,5 @@ def who_was_killed_is_replaced():
 
 if __name__ == "__main__":
     main(split_works_over_every_transport, shrink_goes_on_without_one_that_was_killed,
-         shrink_goes_on_without_half_of_them, two_grow_to_four, who_was_killed_is_replaced)
+         shrink_goes_on_without_half_of_them, a_child_that_shares_loses_a_rank,
+         two_grow_to_four, who_was_killed_is_replaced)
