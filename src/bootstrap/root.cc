@@ -28,6 +28,9 @@ namespace {
 
 constexpr auto kIdleLife = std::chrono::hours(24);
 constexpr auto kNoticeTime = milliseconds(2000);  ///< time to get final notices out
+/// Ranks that have given up because of a failure do not come to what this process begins meanwhile, whether the news
+/// reaches it a little before or after that.
+constexpr auto kNewsSpread = std::chrono::seconds(5);
 constexpr std::uint32_t kMaxRootFrame = 4096;
 /// Connections that have shown a pass, and no proof; beyond, the oldest makes room. A pass may have been overheard.
 constexpr std::size_t kMaxUnproven = 4096;
@@ -89,6 +92,8 @@ class Root final : public RunningRoot {
   void tendRanks();
   void sayLastWords();
   milliseconds nextLimit() const;
+  /// Why ranks may not have come: what other communicators of the process have heard.
+  std::string whyPerhaps() const { return KnownLosses::instance().perhapsBecause(begun_ - kNewsSpread); }
 
   RootOptions options_;
   Poller poller_;
@@ -149,7 +154,7 @@ void Root::hearProcess() {
     deadline_ = deadline_.earlierOf(fromProcess_.endBy);
   }
   if (failure) apply(state_.onFailure(std::move(*failure)));
-  if (processEnds) apply(state_.onProcessEnd(KnownLosses::instance().perhapsBecause(begun_)));
+  if (processEnds) apply(state_.onProcessEnd(whyPerhaps()));
 }
 
 milliseconds Root::nextLimit() const {
@@ -165,8 +170,7 @@ void Root::run() {
   raiseFileLimit();
   try {
     if (listener_.watch(poller_, kRootListener)) serve();
-    if (!state_.finished())
-      apply(state_.onDeadline(secondsSince(firstArrival_), KnownLosses::instance().perhapsBecause(begun_)));
+    if (!state_.finished()) apply(state_.onDeadline(secondsSince(firstArrival_), whyPerhaps()));
   } catch (const std::bad_alloc&) {
     ignoringShortage([this] { onTrouble(RootTrouble::NoMemory); });  // else ranks see their connections end
   }

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/loop/known_losses.h"
 #include "bootstrap/loop/tree.h"
 #include "bootstrap/unique_id.h"
 #include "local_ranks.h"
@@ -54,6 +55,18 @@ TEST(BootstrapFailure, MissingRankIsNamedToEverybody) {
   expectAllFail({test::joinOptions(ids, 0, 4, settings), test::joinOptions(ids, 1, 4, settings),
                  test::joinOptions(ids, 3, 4, settings)},
                 ncclRemoteError, "rank 2 of 4 did not come");
+}
+
+/// Who has not heard of a failure yet begins the next communicator, to which those do not come who have.
+TEST(BootstrapFailure, ARankThatDoesNotComeMayHaveGivenUpForAFailureHeardOfJustBefore) {
+  KnownLosses::instance().add({"vm", 77, Cause::Failed, "rank 3 (host vm, pid 77) failed: no thread"});
+  const auto settings = test::localSettings(kShort);
+  const auto ids = test::makeIds(1, settings);
+  expectAllFail({test::joinOptions(ids, 0, 3, settings), test::joinOptions(ids, 2, 3, settings)}, ncclRemoteError,
+                "rank 1 of 3 did not come");
+  EXPECT_NE(std::string(lastErrorText()).find("had failed: rank 3 (host vm, pid 77) failed: no thread"),
+            std::string::npos)
+      << lastErrorText();
 }
 
 /// Waits, as long as a test may, until a receive would not wait any more.
