@@ -28,9 +28,6 @@ namespace {
 
 constexpr auto kIdleLife = std::chrono::hours(24);
 constexpr auto kNoticeTime = milliseconds(2000);  ///< time to get final notices out
-/// Ranks that have given up because of a failure do not come to what this process begins meanwhile, whether the news
-/// reaches it a little before or after that.
-constexpr auto kNewsSpread = std::chrono::seconds(5);
 constexpr std::uint32_t kMaxRootFrame = 4096;
 /// Connections that have shown a pass, and no proof; beyond, the oldest makes room. A pass may have been overheard.
 constexpr std::size_t kMaxUnproven = 4096;
@@ -92,8 +89,6 @@ class Root final : public RunningRoot {
   void tendRanks();
   void sayLastWords();
   milliseconds nextLimit() const;
-  /// Why ranks may not have come: what other communicators of the process have heard.
-  std::string whyPerhaps() const { return KnownLosses::instance().perhapsBecause(begun_ - kNewsSpread); }
 
   RootOptions options_;
   Poller poller_;
@@ -103,7 +98,7 @@ class Root final : public RunningRoot {
   std::set<std::uint64_t> speechless_;       ///< names of connections that have shown no pass yet, oldest first
   std::set<std::uint64_t> unauthenticated_;  ///< of those that have, and have not proved themselves, oldest first
   std::uint64_t nextName_ = kRootListener + 1;
-  const SteadyClock::time_point begun_ = SteadyClock::now();
+  const SteadyClock::time_point newsFrom_ = SteadyClock::now() - kNewsSpread;
   SteadyClock::time_point firstArrival_{};
   Deadline deadline_ = Deadline::in(kIdleLife);
   SteadyClock::time_point tended_ = SteadyClock::now();
@@ -154,7 +149,7 @@ void Root::hearProcess() {
     deadline_ = deadline_.earlierOf(fromProcess_.endBy);
   }
   if (failure) apply(state_.onFailure(std::move(*failure)));
-  if (processEnds) apply(state_.onProcessEnd(whyPerhaps()));
+  if (processEnds) apply(state_.onProcessEnd(KnownLosses::instance().perhapsBecause(newsFrom_)));
 }
 
 milliseconds Root::nextLimit() const {
@@ -170,7 +165,8 @@ void Root::run() {
   raiseFileLimit();
   try {
     if (listener_.watch(poller_, kRootListener)) serve();
-    if (!state_.finished()) apply(state_.onDeadline(secondsSince(firstArrival_), whyPerhaps()));
+    if (!state_.finished())
+      apply(state_.onDeadline(secondsSince(firstArrival_), KnownLosses::instance().perhapsBecause(newsFrom_)));
   } catch (const std::bad_alloc&) {
     ignoringShortage([this] { onTrouble(RootTrouble::NoMemory); });  // else ranks see their connections end
   }

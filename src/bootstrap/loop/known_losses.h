@@ -26,6 +26,9 @@ struct KnownLoss {
 /// A failure of another communicator may be why an application gives one up within that time.
 inline constexpr auto kNotLongBefore = std::chrono::seconds(60);
 
+/// Who has heard of a failure may not come to what another process begins that hears of it so much earlier or later.
+inline constexpr auto kNewsSpread = std::chrono::seconds(5);
+
 /// Ranks have other numbers in other communicators, so processes are known by host and pid. Any thread.
 class KnownLosses {
  public:
