@@ -164,7 +164,7 @@ template <int V>
 Result<void*> PluginNet<V>::isend(void* connection, const NetBuffer& message) {
   TRY(checkLength("isend", connection, message.bytes));
   void* request = nullptr;
-  TRY(calls_.check("isend", connection, [&] {
+  TRY(calls_.checkStep("isend", connection, [&] {
     const auto bytes = static_cast<Size>(message.bytes);
     if constexpr (V >= 10) {
       return table_.isend(connection, message.data, bytes, message.tag, message.registration, nullptr, &request);
@@ -191,7 +191,7 @@ Result<void*> PluginNet<V>::irecv(void* connection, std::span<const NetBuffer> m
   }
   const int n = static_cast<int>(messages.size());
   void* request = nullptr;  // Neither a hint nor what an older request left there.
-  TRY(calls_.check("irecv", connection, [&] {
+  TRY(calls_.checkStep("irecv", connection, [&] {
     if constexpr (V >= 10) {
       std::array<void*, kMostReceives> noEvents{};
       return table_.irecv(connection, n, data.data(), sizes.data(), tags.data(), registrations.data(), noEvents.data(),
@@ -218,7 +218,7 @@ Result<void*> PluginNet<V>::iflush(void* connection, std::span<const NetBuffer> 
     registrations[i] = messages[i].registration;
   }
   void* request = nullptr;
-  TRY(calls_.check("iflush", connection, [&] {
+  TRY(calls_.checkStep("iflush", connection, [&] {
     return table_.iflush(connection, static_cast<int>(messages.size()), data.data(), sizes.data(), registrations.data(),
                          &request);
   }));
@@ -230,7 +230,7 @@ Result<bool> PluginNet<V>::test(void* request, std::span<int> sizes) {
   // Plugins write as many sizes as they received messages, and some do so without being asked.
   std::array<int, kMostReceives> received{};
   int done = 0;
-  TRY(calls_.check("test", nullptr, [&] { return table_.test(request, &done, received.data()); }));
+  TRY(calls_.checkStep("test", nullptr, [&] { return table_.test(request, &done, received.data()); }));
   if (done == 0) return false;
   for (std::size_t i = 0; i < std::min(sizes.size(), received.size()); ++i) {
     if (received[i] < 0) {

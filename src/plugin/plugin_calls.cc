@@ -36,6 +36,18 @@ Status PluginCalls::failed(ncclResult_t code, const char* call, int device) cons
   return fail(errorCode(code), "{}", describe(code, call, device));
 }
 
+Status PluginCalls::failedQuietly(ncclResult_t code, const char* call, int device) const {
+  std::string said;
+  Status status;
+  {
+    const ErrorsAsInfo quiet;
+    status = failed(code, call, device);
+    said = lastErrorText();
+  }
+  recallLastError(said);
+  return status;
+}
+
 Status PluginCalls::refuse(ncclResult_t code, const char* call, int device, const std::string& why) const {
   return fail(code, "{}: {}: {}", place(device), call, why);
 }

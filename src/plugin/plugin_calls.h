@@ -41,6 +41,16 @@ class PluginCalls {
       return {};
     return failed(code, call, deviceOf(end));
   }
+  /// The same for calls that move data, whose errors are lines at INFO: a peer that leaves in peace closes its
+  /// connections, too, and who has called tells of the others with what lastErrorText() says then.
+  template <class F>
+  Status checkStep(const char* call, const void* end, F&& function) {
+    forgetPluginWarning();
+    const ncclResult_t code = function();
+    if (code == ncclSuccess) [[likely]]
+      return {};
+    return failedQuietly(code, call, deviceOf(end));
+  }
   /// The same for calls that name a device.
   template <class F>
   Status checkDevice(const char* call, int device, F&& function) {
@@ -65,6 +75,7 @@ class PluginCalls {
 
  private:
   Status failed(ncclResult_t code, const char* call, int device) const;
+  Status failedQuietly(ncclResult_t code, const char* call, int device) const;
 
   PluginIdentity who_;
   mutable std::mutex mutex_;
