@@ -57,6 +57,8 @@ class Endpoint {
   virtual ConnView view() const = 0;
   /// What a host thread has to drive while kernels use the connection; null: nothing. Owned by the endpoint.
   virtual proxy::ProgressTask* task() { return nullptr; }
+  /// After connect(): whether several communicators may use it in turn; the same at both ends.
+  virtual bool shareable() const { return true; }
   /// Nobody writes to this side's memory any more: it may be freed with this end. Otherwise, after a failure, it has to
   /// stay for as long as kernels of a peer in this process may reach it.
   virtual void settle() {}

@@ -1,5 +1,6 @@
 #include "transport/net/transport.h"
 
+#include "transport/net/endpoint/commons.h"
 #include "transport/net/endpoint/endpoint.h"
 #include "transport/net/pxn/pool.h"
 #include "transport/net/pxn/routed_sender.h"
@@ -10,9 +11,8 @@ NetTransport::NetTransport(const gpu::Device& device, plugin::Net& net, NetTrans
     : device_(&device),
       net_(&net),
       options_(std::move(options)),
-      pools_(std::make_shared<net::SharedPools>()),
-      lent_(std::make_shared<pxn::LentPools>()),
-      connections_(std::make_shared<net::ConnectionSharing>()) {}
+      commons_(options_.family ? options_.family->commons : std::make_shared<NetCommons>()),
+      lent_(std::make_shared<pxn::LentPools>()) {}
 
 Result<bool> NetTransport::reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const {
   return self.rank != peer.rank;
@@ -30,13 +30,13 @@ Result<transport::LinkQuality> NetTransport::judge(const topo::PeerInfo& self, c
 Result<std::unique_ptr<transport::Endpoint>> NetTransport::open(const transport::LinkSpec& link,
                                                                 device::Direction direction) {
   const EndPlace place = options_.routing != nullptr ? options_.routing->placeOf(link, direction) : EndPlace{};
-  return net::NetEndpoint::open({*device_, *net_, options_, *pools_, *lent_, *connections_}, link, direction, place);
+  return net::NetEndpoint::open({*device_, *net_, options_, *commons_, *lent_}, link, direction, place);
 }
 
 Result<std::unique_ptr<transport::Endpoint>> NetTransport::openSend(const transport::LinkSpec& link) {
   if (options_.routing == nullptr || !options_.routing->routed(link)) return open(link, device::Direction::Send);
-  return std::unique_ptr<transport::Endpoint>(std::make_unique<pxn::RoutedSender>(
-      net::EndContext{*device_, *net_, options_, *pools_, *lent_, *connections_}, link));
+  return std::unique_ptr<transport::Endpoint>(
+      std::make_unique<pxn::RoutedSender>(net::EndContext{*device_, *net_, options_, *commons_, *lent_}, link));
 }
 
 Result<std::unique_ptr<transport::Endpoint>> NetTransport::openRecv(const transport::LinkSpec& link) {

@@ -18,8 +18,6 @@
 
 namespace tutti::net {
 
-class SharedPools;
-class ConnectionSharing;
 namespace pxn {
 class LentPools;
 }
@@ -44,9 +42,8 @@ class NetTransport final : public transport::Transport {
   const gpu::Device* device_;
   plugin::Net* net_;
   NetTransportOptions options_;
-  std::shared_ptr<net::SharedPools> pools_;
+  std::shared_ptr<NetCommons> commons_;
   std::shared_ptr<pxn::LentPools> lent_;
-  std::shared_ptr<net::ConnectionSharing> connections_;
 };
 
 }  // namespace tutti::net

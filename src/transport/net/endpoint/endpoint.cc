@@ -26,14 +26,14 @@ std::uint32_t slotBytesOf(const NetPath& path, device::Protocol protocol) {
 NetEndpoint::NetEndpoint(const EndContext& context, NetPath path, const EndPlace& place)
     : device_(context.device),
       options_(context.options),
-      pools_(context.pools),
-      sharing_(context.joins),
+      commons_(context.commons),
       path_(std::move(path)),
       netDevice_(place.device),
       slots_(place.slots) {
   slots_.onDevice = slots_.onDevice && slotBytesOf(path_, device::Protocol::Simple) != 0;
   path_.description = fmt::format("NET/{}/{}{}", context.net.name(), netDevice_, slots_.onDevice ? "/GDRDMA" : "");
-  path_.farewells = options_.farewells;
+  path_.farewells = options_.family ? options_.family->farewells : options_.farewells;
+  if (options_.family) path_.numbering = options_.family->numbering;
   for (NetLane& lane : lanes_) {
     lane.net = &context.net;
     lane.tag = path_.direction == device::Direction::Send ? path_.link.self.rank : path_.link.peer.rank;
@@ -81,11 +81,16 @@ Result<SharingOffer> NetEndpoint::offer() const {
   return SharingOffer{static_cast<std::int16_t>(netDevice_), static_cast<std::int16_t>(most)};
 }
 
+int NetEndpoint::peerPlace() const {
+  const int rank = path_.link.peer.rank;
+  return options_.family ? options_.family->places[static_cast<std::size_t>(rank)] : rank;
+}
+
 void NetEndpoint::connectShared(const SharingOffer& peers) {
   const int most = std::min(offer_.maxRecvs, peers.maxRecvs);
   if (most > 1) {
-    const JoinKey key{path_.link.peer.rank, path_.direction, offer_.device, peers.device};
-    sharedConnection_ = sharing_.enter(key, most, connections_[kSimple]);
+    const JoinKey key{peerPlace(), path_.direction, offer_.device, peers.device};
+    sharedConnection_ = commons_.joins.enter(key, most, connections_[kSimple]);
     connections_[kSimple] = sharedConnection_->connection;  // of another, the listener is closed: nobody will come
     lanes_[kSimple].tag = path_.link.channel;
     if (path_.direction == device::Direction::Send) lanes_[kSimple].failure = &sharedConnection_->failure;
@@ -95,7 +100,7 @@ void NetEndpoint::connectShared(const SharingOffer& peers) {
   // Also those that have a connection of their own wait for their turn, or others would wait for theirs for ever.
   groups_ = sharedConnection_ != nullptr ? sharedConnection_->groups : nullptr;
   if (groups_ == nullptr) {
-    groups_ = std::make_shared<MultiRecv>(sharing_.turnsOf(path_.link.peer.rank), std::max(most, 1));
+    groups_ = std::make_shared<MultiRecv>(commons_.joins.turnsOf(peerPlace()), std::max(most, 1));
   }
   if (sharedConnection_ != nullptr) sharedConnection_->groups = groups_;
 }
@@ -119,6 +124,11 @@ Status NetEndpoint::connect(const transport::ConnectHandle& peer) {
   for (std::size_t j = 0; j < kConnections && path_.direction == device::Direction::Send; ++j) {
     if (connections_[j] != nullptr) connections_[j]->aim(wire.listeners[j]);
   }
+  if (wire.routed != 0) {
+    shareable_ = false;
+    path_.farewells = options_.farewells;
+    path_.numbering.clear();
+  }
   connectShared(wire.sharing);
   phase_ = Phase::Joining;
   return {};
@@ -128,7 +138,7 @@ Status NetEndpoint::joinPool() {
   const std::uint32_t slotBytes = slotBytesOf(path_, device::Protocol::Simple);
   if (!sharesSlots()) return {};
   const SharedShape shape{options_.sharedSlots, slotBytes, slots_.onDevice};
-  ASSIGN(shared_, pools_.get(device_, path_.link.channel, path_.direction, shape, options_.ledger));
+  ASSIGN(shared_, commons_.pools.get(device_, path_.link.channel, path_.direction, shape, options_.ledger));
   if (shared_ != nullptr || groups_ == nullptr) return {};
   return fail(ncclInternalError, "{}: other connections of the channel share slots of another shape", path_.text());
 }

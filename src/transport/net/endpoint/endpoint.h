@@ -10,12 +10,11 @@
 #include "gpu/ipc.h"
 #include "transport/common/link_identity.h"
 #include "transport/common/transport.h"
+#include "transport/net/endpoint/commons.h"
 #include "transport/net/endpoint/connection.h"
 #include "transport/net/endpoint/memory.h"
-#include "transport/net/endpoint/sharing.h"
 #include "transport/net/lane/options.h"
 #include "transport/net/lane/path.h"
-#include "transport/net/lane/shared_slots.h"
 
 namespace tutti::net::pxn {
 class LentPools;
@@ -28,9 +27,8 @@ struct EndContext {
   const gpu::Device& device;
   plugin::Net& net;
   const NetTransportOptions& options;
-  SharedPools& pools;        ///< must outlive the endpoint's ready() …
-  pxn::LentPools& lent;      ///< … and so must those of relays …
-  ConnectionSharing& joins;  ///< … and this
+  NetCommons& commons;   ///< must outlive the endpoint's ready() …
+  pxn::LentPools& lent;  ///< … and so must those of relays
 };
 
 /// The contents of a ConnectHandle. The receiver's says where it listens.
@@ -38,6 +36,7 @@ struct WireHandle : transport::LinkIdentity {
   std::array<plugin::NetHandle, 2> listeners{};
   NicPlace nic{};
   SharingOffer sharing{};
+  std::uint32_t routed = 0;  ///< a sender's: another rank may send in its stead, who stays for this communicator alone
 };
 inline constexpr std::uint32_t kWireMagic = 0x6e65746c;
 static_assert(sizeof(WireHandle) <= sizeof(transport::ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
@@ -56,6 +55,7 @@ class NetEndpoint final : public transport::Endpoint {
   proxy::ProgressTask* task() override { return task_.get(); }
   std::string_view description() const override { return path_.description; }
   bool eachEndReports() const override { return true; }
+  bool shareable() const override { return shareable_; }
 
  private:
   static constexpr std::size_t kSimple = 0;   ///< the network connection of the Simple protocol …
@@ -71,6 +71,8 @@ class NetEndpoint final : public transport::Endpoint {
   bool sharesSlots() const;
   /// What it says of sharing network connections.
   Result<SharingOffer> offer() const;
+  /// The peer as ends of other communicators of the family know it.
+  int peerPlace() const;
   /// Finds those with which it shares one, where both ends offer it.
   void connectShared(const SharingOffer& peers);
   Status prepare();
@@ -88,8 +90,7 @@ class NetEndpoint final : public transport::Endpoint {
 
   const gpu::Device& device_;
   NetTransportOptions options_;
-  SharedPools& pools_;
-  ConnectionSharing& sharing_;
+  NetCommons& commons_;
   NetPath path_;
   int netDevice_;
   SlotPlace slots_;
@@ -103,6 +104,7 @@ class NetEndpoint final : public transport::Endpoint {
   std::array<void*, kConnections> probes_{};
   std::array<bool, kConnections> probed_{};
   Phase phase_ = Phase::Opened;
+  bool shareable_ = true;
   std::unique_ptr<proxy::ProgressTask> task_;
 };
 

@@ -23,7 +23,7 @@ struct SharingOffer {
 
 /// Between whom one of them is, as an end sees it.
 struct JoinKey {
-  int peer = -1;
+  int peer = -1;  ///< in the numbering of the family, if there is one
   device::Direction direction = device::Direction::Send;
   int device = 0;
   int peerDevice = 0;
@@ -40,7 +40,7 @@ struct SharedConnection {
   std::optional<FailedCall> failure;  ///< a sender's: the network is not asked again. The progress engine's
 };
 
-/// Those of a communicator; used by the thread that connects it.
+/// Those of a communicator, or of a family; used by the thread that connects one, of which there is one at a time.
 ///
 /// Both sides of a link go through its channels in ascending order, and through all of them before the first end is
 /// used (comm/connect/connect.h): so they come to the same groups without a word.

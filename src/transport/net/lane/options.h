@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "transport/net/lane/peer_farewells.h"
@@ -16,6 +19,17 @@ class MemoryLedger;
 
 namespace tutti::net {
 
+struct NetCommons;
+
+/// Communicators that use each other's connections in turn, as the one sees them that opens some: the ends that it
+/// shares (Endpoint::shareable) go by this.
+struct NetFamily {
+  std::shared_ptr<NetCommons> commons;             ///< never null
+  std::vector<int> places;                         ///< of each rank, in the family's numbering
+  std::shared_ptr<const PeerFarewells> farewells;  ///< to all of them; by this communicator's numbers. Null: never
+  std::string numbering;                           ///< whose numbers messages name: "communicator 0x5c"
+};
+
 /// How a communicator uses its network.
 struct NetTransportOptions {
   /// Null: always the network's device 0, with slots in host memory; where its NIC is nobody knows.
@@ -25,8 +39,11 @@ struct NetTransportOptions {
   /// The network uses any host memory without a registration: what kernels of the software GPU offer is sent from
   /// where it lies, and messages come where they belong. For networks of our own.
   bool inPlace = false;
-  /// With relays: keeps `device` for memory that is shared with them; may be null.
+  /// Keep device and network for ends that outlive the communicator, and memory that is shared with relays; may be
+  /// null.
   std::shared_ptr<const void> deviceOwner = {};
+  std::shared_ptr<const void> netOwner = {};
+  std::optional<NetFamily> family = {};
   std::shared_ptr<gpu::MemoryLedger> ledger = {};  ///< counts the device memory of its ends; may be null
   std::array<std::byte, 32> relaySecret{};         ///< with relays: see relay/relay_wire.h
   milliseconds relayPatience{30'000};              ///< with a relay that does not answer

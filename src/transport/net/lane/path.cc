@@ -30,20 +30,28 @@ std::uint32_t slotFor(device::Protocol protocol, std::uint32_t slotBytes, std::s
   return slot;
 }
 
+std::string nameOf(const topo::PeerInfo& rank, const std::string& numbering) {
+  std::string name = transport::rankText(rank);
+  if (!numbering.empty()) name.insert(name.rfind(')'), fmt::format(", in {}", numbering));
+  return name;
+}
+
 }  // namespace
 
 std::string NetPath::brief() const {
   return fmt::format("{} {} by {} on channel {}", direction == device::Direction::Send ? "send to" : "receive from",
-                     transport::rankText(link.peer), description, link.channel);
+                     nameOf(link.peer, numbering), description, link.channel);
 }
 
 std::string NetPath::text() const {
-  return fmt::format("{} of {}", brief(), transport::rankText(link.self));
+  return fmt::format("{} of {}", brief(), nameOf(link.self, numbering));
 }
 
 std::string NetPath::departureText() const {
   std::string exit = exitOf(link.peer.rank);
-  return exit.empty() ? fmt::format("rank {} has left the communicator", link.peer.rank) : exit;
+  if (!exit.empty()) return exit;
+  return numbering.empty() ? fmt::format("rank {} has left the communicator", link.peer.rank)
+                           : fmt::format("{} has left all communicators that use it", nameOf(link.peer, numbering));
 }
 
 /// Who destroyed its communicator did not call what the other calls; who has ended may have been about to.

@@ -28,6 +28,7 @@ struct NetPath {
   transport::LinkSpec link;
   device::Direction direction = device::Direction::Send;
   std::string description;                              ///< "NET/Socket/0"
+  std::string numbering = {};                           ///< see NetFamily; empty: there is but one
   std::shared_ptr<const PeerFarewells> farewells = {};  ///< null: the peer never leaves
 
   bool peerHasLeft() const { return farewells != nullptr && farewells->hasLeft(link.peer.rank); }
@@ -36,7 +37,8 @@ struct NetPath {
   /// That it has left, for people; and the code of an error that comes of it.
   std::string departureText() const;
   ncclResult_t departureCode() const;
-  /// "send to rank 3 (host b, device 0) by NET/Socket/0 on channel 1".
+  /// "send to rank 3 (host b, device 0) by NET/Socket/0 on channel 1"; with the communicator where others use it, too:
+  /// "rank 3 (host b, device 0, in communicator 0x5c)".
   std::string brief() const;
   /// The same with "of rank 0 (host a, device 0)".
   std::string text() const;

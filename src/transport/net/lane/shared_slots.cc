@@ -45,11 +45,13 @@ Result<std::shared_ptr<SharedSlots>> SharedPools::get(const gpu::Device& device,
                                                       device::Direction direction, const SharedShape& shape,
                                                       const std::shared_ptr<gpu::MemoryLedger>& ledger) {
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<SharedSlots>& pool = pools_[{channel, direction}];
+  std::weak_ptr<SharedSlots>& known = pools_[{channel, direction, shape.slotBytes}];
+  std::shared_ptr<SharedSlots> pool = known.lock();
   if (pool == nullptr) {
     const char* const what = direction == device::Direction::Send ? "sends" : "receives";
     const std::string about = fmt::format("slots that {} of messages share on channel {}", what, channel);
     ASSIGN(pool, SharedSlots::create(device, shape, {about, ledger}));
+    known = pool;
   }
   return pool->shape() == shape ? pool : nullptr;
 }

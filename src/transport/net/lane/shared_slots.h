@@ -13,7 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "base/status.h"
@@ -107,18 +107,18 @@ class SharedSlots final : public SlotStore {
   std::optional<gpu::DeviceBuffer> slots_;
 };
 
-/// Those of a communicator. Any thread.
+/// Those of a communicator, or of several that use them in turn. They live as long as anybody has them. Any thread.
 class SharedPools {
  public:
-  /// Made when first asked for. Null: there are some of another shape, which this connection cannot use. `ledger`,
-  /// which may be null, counts their device memory.
+  /// Made when nobody has them. Null: there are some with slots as long, but of another shape, which this connection
+  /// cannot use. `ledger`, which may be null, counts their device memory.
   Result<std::shared_ptr<SharedSlots>> get(const gpu::Device& device, int channel, device::Direction direction,
                                            const SharedShape& shape,
                                            const std::shared_ptr<gpu::MemoryLedger>& ledger = {});
 
  private:
   std::mutex mutex_;
-  std::map<std::pair<int, device::Direction>, std::shared_ptr<SharedSlots>> pools_;
+  std::map<std::tuple<int, device::Direction, std::uint32_t>, std::weak_ptr<SharedSlots>> pools_;
 };
 
 /// A crew's counter of the slots that it has taken, in device memory.

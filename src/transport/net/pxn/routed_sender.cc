@@ -9,7 +9,8 @@
 namespace tutti::net::pxn {
 
 transport::ConnectHandle RoutedSender::handle() const {
-  const net::WireHandle wire{transport::identityOf(link_, device::Direction::Send, net::kWireMagic), {}, {}};
+  net::WireHandle wire{transport::identityOf(link_, device::Direction::Send, net::kWireMagic), {}, {}};
+  wire.routed = 1;
   transport::ConnectHandle handle;
   std::memcpy(handle.bytes.data(), &wire, sizeof(wire));
   return handle;
@@ -18,8 +19,9 @@ transport::ConnectHandle RoutedSender::handle() const {
 Status RoutedSender::connectDirectly(const EndPlace& place, const transport::ConnectHandle& peer) {
   NetTransportOptions options = options_;
   options.sharedConnections = false;  // handle() could not say which device it would be
-  ASSIGN(inner_, net::NetEndpoint::open({device_, net_, options, pools_, lent_, connections_}, link_,
-                                        device::Direction::Send, place));
+  options.family.reset();             // nor that it would be a connection of our own
+  ASSIGN(inner_,
+         net::NetEndpoint::open({device_, net_, options, commons_, lent_}, link_, device::Direction::Send, place));
   return inner_->connect(peer);
 }
 

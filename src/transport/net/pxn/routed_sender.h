@@ -18,9 +18,8 @@ class RoutedSender final : public transport::Endpoint {
       : device_(context.device),
         net_(context.net),
         options_(context.options),
-        pools_(context.pools),
+        commons_(context.commons),
         lent_(context.lent),
-        connections_(context.joins),
         link_(link) {}
   transport::ConnectHandle handle() const override;
   Status connect(const transport::ConnectHandle& peer) override;
@@ -31,6 +30,7 @@ class RoutedSender final : public transport::Endpoint {
   proxy::ProgressTask* task() override { return inner_ == nullptr ? nullptr : inner_->task(); }
   std::string_view description() const override { return inner_ == nullptr ? "NET" : inner_->description(); }
   bool eachEndReports() const override { return true; }
+  bool shareable() const override { return false; }
 
  private:
   Status connectDirectly(const EndPlace& place, const transport::ConnectHandle& peer);
@@ -38,9 +38,8 @@ class RoutedSender final : public transport::Endpoint {
   const gpu::Device& device_;
   plugin::Net& net_;
   NetTransportOptions options_;
-  net::SharedPools& pools_;
+  net::NetCommons& commons_;
   LentPools& lent_;
-  net::ConnectionSharing& connections_;
   transport::LinkSpec link_;
   std::unique_ptr<transport::Endpoint> inner_;  ///< null before connect()
 };

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "support/log_capture.h"
+#include "transport/net/lane/fake_routing.h"
 #include "transport/net/sim_kernels.h"
 
 namespace tutti::test {
@@ -38,6 +39,18 @@ TEST(NetPath, TakesSlotsUpToWhatTheNetworkTakesAtOnce) {
     expectLog("at most " + std::to_string(longest - 1) + " bytes at once, " + remedy + " on all ranks");
     EXPECT_EQ(net::checkSlotsFit(pathWith(slotBytes), net, 0).code(), ncclInvalidUsage);
   }
+}
+
+TEST(NetPath, SaysWhoseNumbersRanksHaveWhereSeveralCommunicatorsUseIt) {
+  net::NetPath path = pathFor(device::Direction::Send);
+  EXPECT_EQ(path.text().find("in communicator"), std::string::npos);
+  path.numbering = "communicator 0x5c";
+  path.farewells = farewells([](int) { return true; });
+  EXPECT_NE(path.text().find("send to rank 3 (host hostb, device 0, in communicator 0x5c) by"), std::string::npos)
+      << path.text();
+  EXPECT_NE(path.text().find(" of rank 0 (host hosta, device 0, in communicator 0x5c)"), std::string::npos)
+      << path.text();
+  EXPECT_NE(path.departureText().find("has left all communicators that use it"), std::string::npos);
 }
 
 TEST(NetPath, SaysOfWhichConnectionTheDeviceDoesNotAnswer) {

@@ -74,6 +74,24 @@ TEST(SharedPools, HaveOneOfEachChannelAndDirection) {
   EXPECT_EQ(first->bytes(), 4u * 2048);
 }
 
+TEST(SharedPools, LastAsLongAsAnybodyHasThem) {
+  net::SharedPools pools;
+  const net::SharedShape shape{4, 2048, false};
+  auto first = pools.get(*testDevice(), 1, device::Direction::Send, shape).value();
+  const std::weak_ptr<net::SharedSlots> known = first;
+  first.reset();
+  EXPECT_TRUE(known.expired());
+  EXPECT_NE(pools.get(*testDevice(), 1, device::Direction::Send, shape).value(), nullptr);
+}
+
+TEST(SharedPools, AreOthersForSlotsOfAnotherLength) {
+  net::SharedPools pools;
+  const auto first = pools.get(*testDevice(), 1, device::Direction::Send, {4, 2048, false}).value();
+  const auto second = pools.get(*testDevice(), 1, device::Direction::Send, {4, 4096, false}).value();
+  ASSERT_NE(second, nullptr);
+  EXPECT_NE(second, first);
+}
+
 TEST(SharedPools, LendMemoryThatKernelsAndHostSeeAtTheSamePlace) {
   for (const bool onDevice : {false, true}) {
     net::SharedPools pools;
