@@ -33,6 +33,7 @@ namespace tutti::comm {
 class SharedConnections;
 struct ConnectContext;
 struct OpenLink;
+struct SharedEnd;
 struct SharedKey;
 
 /// Through which store a communicator shares, and who its ranks are there.
@@ -94,8 +95,8 @@ class ChannelSet {
   /// other channels.
   Status add(OpenLink link);
 
-  /// Where connections that need no host thread are looked for before they are opened, and kept for others. What is
-  /// found there is used from then on (adopt()).
+  /// Where connections are looked for before they are opened, and kept for others. What is found there is used from
+  /// then on (adopt()).
   void shareBy(FamilyConnections family) { family_ = std::move(family); }
   /// Takes those of `wanted` that relatives have opened; `context` is the one they would be opened with.
   Status adopt(const ConnectContext& context, std::span<const LinkRequest> wanted);
@@ -145,7 +146,8 @@ class ChannelSet {
   Status uploadSkeleton() const;
   class Driving;
   bool isShared(transport::Endpoint& endpoint) const;
-  SharedKey keyOf(const ConnectContext& context, const LinkRequest& link, int channel) const;
+  SharedKey keyOf(const ConnectContext& context, const LinkRequest& link, int channel, bool driven) const;
+  SharedEnd relativesEnd(const ConnectContext& context, const LinkRequest& link, int channel) const;
   Status drive(transport::Endpoint& endpoint);
   void note(const OpenLink& link);
   /// A link whose peer has not consumed everything yet; null: there is none.

@@ -9,23 +9,32 @@
 namespace tutti::comm {
 
 bool ChannelSet::isShared(transport::Endpoint& endpoint) const {
-  // What host threads drive is each communicator's own: they ask it whether it is in use.
-  return family_.store != nullptr && endpoint.task() == nullptr;
+  return family_.store != nullptr && endpoint.shareable();
 }
 
-SharedKey ChannelSet::keyOf(const ConnectContext& context, const LinkRequest& link, int channel) const {
+SharedKey ChannelSet::keyOf(const ConnectContext& context, const LinkRequest& link, int channel, bool driven) const {
+  const bool oneOfMany = driven && link.kind == device::ConnKind::Mesh;
   return {.peer = family_.places[static_cast<std::size_t>(link.peer)],
           .channel = channel,
           .kind = link.kind,
           .direction = link.direction,
-          .slotBytes = context.slotBytes[static_cast<std::size_t>(link.kind)]};
+          .slotBytes = oneOfMany ? context.proxiedMeshSlots : context.slotBytes[static_cast<std::size_t>(link.kind)]};
+}
+
+/// Whichever transport it goes by; without an endpoint: there is none.
+SharedEnd ChannelSet::relativesEnd(const ConnectContext& context, const LinkRequest& link, int channel) const {
+  for (const bool driven : {false, true}) {
+    SharedEnd end = family_.store->find(keyOf(context, link, channel, driven));
+    if (end.endpoint != nullptr && (end.endpoint->task() != nullptr) == driven) return end;
+  }
+  return {};
 }
 
 Status ChannelSet::adopt(const ConnectContext& context, std::span<const LinkRequest> wanted) {
   if (family_.store == nullptr) return {};
   for (const LinkRequest& link : wanted) {
     for (const int channel : channelsIn(link.channels)) {
-      SharedEnd end = family_.store->find(keyOf(context, link, channel));
+      SharedEnd end = relativesEnd(context, link, channel);
       if (end.endpoint == nullptr) continue;
       OpenLink found{link, {std::move(end.endpoint)}, std::move(end.fallback), end.transport};
       found.request.channels = oneChannel(channel);
@@ -39,8 +48,10 @@ Status ChannelSet::addAndShare(const ConnectContext& context, OpenLink link) {
   if (family_.store != nullptr) {
     const std::vector<int> channels = channelsIn(link.request.channels);
     for (std::size_t i = 0; i < link.endpoints.size(); ++i) {
-      if (!isShared(*link.endpoints[i])) continue;
-      family_.store->add(keyOf(context, link.request, channels[i]), {link.endpoints[i], link.fallback, link.transport});
+      transport::Endpoint& endpoint = *link.endpoints[i];
+      if (!isShared(endpoint)) continue;
+      const SharedKey key = keyOf(context, link.request, channels[i], endpoint.task() != nullptr);
+      TRY(family_.store->add(key, {link.endpoints[i], link.fallback, link.transport}));
     }
   }
   return add(std::move(link));

@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "base/never_destroyed.h"
 #include "comm/connect/consumption.h"
+#include "proxy/group.h"
+#include "proxy/task.h"
 #include "transport/common/transport.h"
 
 namespace tutti::comm {
@@ -41,9 +43,56 @@ SharedEnd SharedConnections::find(const SharedKey& key) const {
   return found == ends_.end() ? SharedEnd{} : found->second;
 }
 
-void SharedConnections::add(const SharedKey& key, SharedEnd end) {
+Status SharedConnections::add(const SharedKey& key, SharedEnd end) {
   const std::lock_guard lock(mutex_);
+  if (proxy::ProgressTask* const task = end.endpoint->task(); task != nullptr) {
+    if (caretaker_ == nullptr) return fail(ncclInternalError, "Nobody drives {}", end.endpoint->description());
+    TRY(caretaker_->add(task));
+  }
+  if (const auto before = ends_.find(key); before != ends_.end() && caretaker_ != nullptr) {
+    caretaker_->remove(before->second.endpoint->task());
+  }
   ends_.insert_or_assign(key, std::move(end));
+  return {};
+}
+
+void SharedConnections::driveBy(std::unique_ptr<proxy::ProgressGroup> caretaker) {
+  const std::lock_guard lock(mutex_);
+  caretaker_ = std::move(caretaker);
+}
+
+void SharedConnections::alsoDrivenBy(proxy::ProgressGroup* group) {
+  const std::lock_guard lock(mutex_);
+  groups_.push_back(group);
+}
+
+void SharedConnections::notDrivenBy(const proxy::ProgressGroup* group) {
+  const std::lock_guard lock(mutex_);
+  std::erase(groups_, group);
+}
+
+void SharedConnections::tend() {
+  const std::lock_guard lock(mutex_);
+  if (caretaker_ == nullptr) return;
+  caretaker_->hold();
+  caretaker_->release();
+}
+
+bool SharedConnections::rests() const {
+  const std::lock_guard lock(mutex_);
+  return caretaker_ == nullptr || caretaker_->rests();
+}
+
+void SharedConnections::stopCaring() {
+  const std::lock_guard lock(mutex_);
+  caretaker_.reset();
+}
+
+/// Waits for what the progress engine is about to do with it.
+void SharedConnections::leaveAlone(proxy::ProgressTask* task) {
+  if (task == nullptr) return;
+  if (caretaker_ != nullptr) caretaker_->remove(task);
+  for (proxy::ProgressGroup* const group : groups_) group->remove(task);
 }
 
 std::size_t SharedConnections::size() const {
@@ -66,6 +115,10 @@ Status SharedConnections::settle(const gpu::Device& device, const std::string& a
       end.endpoint->settle();
       continue;
     }
+    if (const proxy::ProgressTask* const task = end.endpoint->task(); task != nullptr) {
+      warn("{}: its last communicator ends, and the peer may miss what was sent to it: {}", about, task->describe());
+      continue;
+    }
     warn(
         "{}: a peer has not taken what was sent to it over {}, channel {}; memory that it may write to stays allocated "
         "until the process ends. Let all ranks finish what they have begun before they destroy their communicators",
@@ -77,7 +130,10 @@ Status SharedConnections::settle(const gpu::Device& device, const std::string& a
 
 void SharedConnections::detach() {
   const std::lock_guard lock(mutex_);
-  for (auto& [key, end] : ends_) end.endpoint->detach();
+  for (auto& [key, end] : ends_) {
+    leaveAlone(end.endpoint->task());
+    end.endpoint->detach();
+  }
 }
 
 void SharedConnections::close(device::Direction direction) {

@@ -19,6 +19,10 @@
 namespace tutti::gpu {
 class Device;
 }
+namespace tutti::proxy {
+class ProgressGroup;
+class ProgressTask;
+}  // namespace tutti::proxy
 namespace tutti::transport {
 class Endpoint;
 }
@@ -52,21 +56,39 @@ class SharedConnections {
   ~SharedConnections();
 
   SharedEnd find(const SharedKey& key) const;
-  void add(const SharedKey& key, SharedEnd end);
+  /// Errors: of who drives what a host thread has to.
+  Status add(const SharedKey& key, SharedEnd end);
   std::size_t size() const;
+
+  /// Who drives what a host thread has to beside the groups of the communicators that use it: what one of these has
+  /// sent when it ends, over connections that no other one may have. Before the first add().
+  void driveBy(std::unique_ptr<proxy::ProgressGroup> caretaker);
+  /// The group of a communicator that drives some of them, until notDrivenBy(); null: none.
+  void alsoDrivenBy(proxy::ProgressGroup* group);
+  void notDrivenBy(const proxy::ProgressGroup* group);
+  /// One of them has ended: what it sent is to go.
+  void tend();
+  /// Whether all has gone that was to when tend() was called last.
+  bool rests() const;
+  /// The caretaker goes; its hooks may be about to.
+  void stopCaring();
 
   /// Before the last user lets go: waits until peers have taken what was sent over any of them, and lets their memory
   /// be freed with them. Peers that are not heard of any more may never do so: what they may still write to stays
   /// allocated after `bound`. `about` begins the warning. The device's context must be current. Errors: the driver's.
   Status settle(const gpu::Device& device, const std::string& about, milliseconds bound);
 
-  /// As ChannelSet has them; with the only communicator that is left.
+  /// As ChannelSet has them; with the only communicator that is left. Nobody drives them any more.
   void detach();
   void close(device::Direction direction);
 
  private:
+  void leaveAlone(proxy::ProgressTask* task);
+
   mutable std::mutex mutex_;
   std::map<SharedKey, SharedEnd> ends_;
+  std::vector<proxy::ProgressGroup*> groups_;
+  std::unique_ptr<proxy::ProgressGroup> caretaker_;  ///< goes before the ends
 };
 
 }  // namespace tutti::comm

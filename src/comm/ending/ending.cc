@@ -46,6 +46,7 @@ std::shared_ptr<BackgroundTask> taskOf(ncclComm& comm) {
 bool giveUp(ncclComm& comm, std::string_view why) {
   ExitDelivery::instance().remove(comm);
   warn("{}: {}; their memory stays allocated until the process ends", describeComm(comm), why);
+  if (comm.membership.family) comm.membership.family->forget(comm);
   const bool called = comm.graphs.any();
   if (!called) comm.parts.stopProgress();
   comm.parts.relays.reset();
@@ -83,7 +84,10 @@ void sayGoodbye(const ncclComm& comm) {
 void leaveFamily(const ncclComm& comm) {
   constexpr milliseconds kPatience{2000};
   Family* const family = comm.membership.family.get();
-  if (family == nullptr || !family->leave(comm) || !comm.parts.device) return;
+  if (family == nullptr) return;
+  const bool last = family->leave(comm);
+  family->connections()->tend();
+  if (!last || !comm.parts.device) return;
   if (family->failed() || !family->complete()) return;
   const Result<gpu::ContextGuard> context = comm.parts.device->device->enter();
   if (context.ok()) family->connections()->settle(*comm.parts.device->device, describeComm(comm), kPatience).ignore();
@@ -95,7 +99,12 @@ struct Estate {
   ~Estate() {
     if (comm == nullptr) return;
     // Graphs may have been replayed since ncclCommDestroy.
-    ExitDelivery::await(*comm, Deadline::in(ExitDelivery::kBound));
+    const Family* const family = comm->membership.family.get();
+    if (family != nullptr && family->outlives(*comm)) {
+      family->connections()->tend();
+    } else {
+      ExitDelivery::await(*comm, Deadline::in(ExitDelivery::kBound));
+    }
     delete comm;
   }
 };

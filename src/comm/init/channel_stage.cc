@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
+#include "comm/connect/shared_connections.h"
 #include "comm/diagnosis/stall_state.h"
 #include "comm/diagnosis/stalls.h"
 #include "comm/launch/device_pool.h"
@@ -99,7 +100,10 @@ Status buildChannels(ncclComm& comm, topo::RankChannels channels) {
   ASSIGN(parts.launcher, Launcher::create(device, graphRules(comm)));
   ASSIGN(parts.progress, parts.device->group(progressHooks(comm)));
   parts.channels->driveBy(*parts.progress);
-  if (comm.membership.family) parts.channels->shareBy({comm.membership.family->connections(), comm.membership.places});
+  if (const auto& family = comm.membership.family) {
+    parts.channels->shareBy({family->connections(), comm.membership.places});
+    family->connections()->alsoDrivenBy(parts.progress.get());
+  }
   if (comm.identity.nRanks > 1) {
     ASSIGN(parts.stalls, StallProbe::create(stallSubject(comm), comm.options.stallAfter));
   }

@@ -10,6 +10,7 @@
 #include "comm/network/relays.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
+#include "comm/state/family_peers.h"
 #include "topo/machine/rank_layout.h"
 
 namespace tutti::comm {
@@ -81,6 +82,14 @@ bool CommFarewells::hasLeft(int peer) const {
 std::string CommFarewells::exitOf(int peer) const {
   const bool exited = parts_.bootstrap != nullptr && parts_.bootstrap->hasExited(peer);
   return exited ? parts_.bootstrap->describeDeparture(peer) : std::string();
+}
+
+bool FamilyFarewells::hasLeft(int peer) const {
+  return peers_->hasLeft(places_[static_cast<std::size_t>(peer)]);
+}
+
+std::string FamilyFarewells::exitOf(int peer) const {
+  return peers_->exitOf(places_[static_cast<std::size_t>(peer)]);
 }
 
 }  // namespace tutti::comm

@@ -1,7 +1,10 @@
 // A communicator's answers to its network transport: which NIC, slots where, through whom; and who has left.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "device/direction.h"
 #include "transport/net/lane/peer_farewells.h"
@@ -11,6 +14,7 @@ struct ncclComm;
 
 namespace tutti::comm {
 
+class FamilyPeers;
 struct CommParts;
 
 /// Answers from the topology (CommNetwork::nics()), which init has read before connections are made. Looks at nothing
@@ -38,6 +42,20 @@ class CommFarewells final : public net::PeerFarewells {
 
  private:
   const CommParts& parts_;
+};
+
+/// The same for connections that several communicators use: a peer has left when it has left all of them.
+class FamilyFarewells final : public net::PeerFarewells {
+ public:
+  /// `places`: of the ranks that are asked about, in the family's numbering.
+  FamilyFarewells(std::shared_ptr<const FamilyPeers> peers, std::vector<int> places)
+      : peers_(std::move(peers)), places_(std::move(places)) {}
+  bool hasLeft(int peer) const override;
+  std::string exitOf(int peer) const override;
+
+ private:
+  std::shared_ptr<const FamilyPeers> peers_;
+  std::vector<int> places_;
 };
 
 }  // namespace tutti::comm

@@ -67,11 +67,8 @@ Status connectAllElse(ncclComm& comm) {
 Status connectRings(ncclComm& comm) {
   if (comm.membership.born) {
     // Relatives may be using, or opening, connections at this moment, in an order that init knows nothing of.
-    info(
-        kInit,
-        "comm {} shares the connections of its parent, but for those over a network; what the parent has not is opened "
-        "when first used",
-        fmt::ptr(&comm));
+    info(kInit, "comm {} shares the connections of its parent; what the parent has not is opened when first used",
+         fmt::ptr(&comm));
     return comm.parts.bootstrap->barrier();
   }
   TRY(connectRing(connectContext(comm), *comm.parts.channels));

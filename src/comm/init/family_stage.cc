@@ -7,6 +7,7 @@
 #include "comm/launch/device_pool.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
+#include "comm/state/family_peers.h"
 
 namespace tutti::comm {
 
@@ -25,7 +26,10 @@ Status settleMembership(ncclComm& comm) {
   }
   if (membership.born) {
     for (const topo::PeerInfo& peer : comm.parts.peers) membership.places.push_back(peer.familyRank);
-    if (std::find(membership.places.begin(), membership.places.end(), -1) == membership.places.end()) return {};
+    if (std::find(membership.places.begin(), membership.places.end(), -1) == membership.places.end()) {
+      membership.family->peers()->join(comm);
+      return {};
+    }
     info(kInit, "{}: not all ranks can share connections with the parent: this communicator has its own",
          describeComm(comm));
     membership = {};
@@ -35,6 +39,7 @@ Status settleMembership(ncclComm& comm) {
   ASSIGN(membership.family, Family::found(comm.parts.device, comm.identity.rank));
   membership.places.resize(static_cast<std::size_t>(comm.identity.nRanks));
   std::iota(membership.places.begin(), membership.places.end(), 0);
+  membership.family->peers()->join(comm);
   return {};
 }
 

@@ -1,6 +1,9 @@
 #include "comm/init/net_options.h"
 
+#include <fmt/format.h>
+
 #include <memory>
+#include <optional>
 
 #include "bootstrap/bootstrap.h"
 #include "comm/init/comm_routing.h"
@@ -10,8 +13,22 @@
 #include "comm/network/relays.h"
 #include "comm/plan/mesh_slots.h"
 #include "comm/state/communicator.h"
+#include "comm/state/family.h"
 
 namespace tutti::comm {
+
+namespace {
+
+std::optional<net::NetFamily> netFamily(const ncclComm& comm) {
+  const Membership& membership = comm.membership;
+  if (!membership.family) return std::nullopt;
+  return net::NetFamily{.commons = membership.family->netCommons(),
+                        .places = membership.places,
+                        .farewells = std::make_shared<FamilyFarewells>(membership.family->peers(), membership.places),
+                        .numbering = fmt::format("communicator {:#x}", comm.identity.commId)};
+}
+
+}  // namespace
 
 net::NetTransportOptions netOptions(const ncclComm& comm) {
   const CommParts& parts = comm.parts;
@@ -19,7 +36,9 @@ net::NetTransportOptions netOptions(const ncclComm& comm) {
   options.routing = std::make_shared<CommRouting>(comm);
   options.farewells = std::make_shared<CommFarewells>(parts);
   options.deviceOwner = parts.device;
-  options.ledger = comm.memory;
+  options.netOwner = parts.network;
+  options.family = netFamily(comm);
+  options.ledger = options.family ? comm.membership.family->memory() : comm.memory;
   options.relaySecret = relaySecret(*parts.bootstrap);
   options.inPlace = messagesInPlace(comm);
   options.sharedSlots = sharedNetSlots(*comm.settings, longMessageSteps(comm));

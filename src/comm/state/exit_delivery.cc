@@ -11,8 +11,10 @@
 #include "base/log.h"
 #include "base/never_destroyed.h"
 #include "comm/connect/channels.h"
+#include "comm/connect/shared_connections.h"
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
+#include "comm/state/family.h"
 #include "comm/state/lost_peer.h"
 #include "proxy/group.h"
 #include "proxy/task.h"
@@ -27,6 +29,12 @@ std::string someSender(const ncclComm& comm) {
     if (end.task != nullptr && end.task->hold().blockedBy != proxy::BlockedBy::Nobody) return end.task->describe();
   }
   return "who it is for is not known";
+}
+
+/// Also what relatives have left to be sent.
+bool rests(const ncclComm& comm) {
+  const Family* const family = comm.membership.family.get();
+  return comm.parts.progress->rests() && (family == nullptr || family->connections()->rests());
 }
 
 /// Also where the application need not know.
@@ -75,7 +83,7 @@ void ExitDelivery::await(ncclComm& comm, Deadline deadline) {
   // ends may still launch some.
   const auto nothingRuns = [&] { return parts.launcher->query() == CUDA_SUCCESS; };
   auto pause = std::chrono::microseconds(20);
-  while (nothingRuns() && !parts.progress->rests() && !failed(comm)) {
+  while (nothingRuns() && !rests(comm) && !failed(comm)) {
     if (deadline.expired()) {
       return warn(
           "{}: the last graph with its operations ends, or the process does, and a peer may miss what they sent, for "

@@ -13,8 +13,10 @@
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch_order.h"
 #include "comm/state/communicator.h"
+#include "comm/state/family_peers.h"
 #include "comm/state/lost_peer.h"
 #include "gpu/memory_ledger.h"
+#include "proxy/group.h"
 
 namespace tutti::comm {
 
@@ -28,7 +30,20 @@ constexpr auto kLook = std::chrono::milliseconds(20);
 Result<std::shared_ptr<Family>> Family::found(std::shared_ptr<PooledDevice> device, int place) {
   // Whatever a graph holds, what shares its connections must wait for it.
   ASSIGN(std::shared_ptr<LaunchOrder> order, LaunchOrder::create(*device->device, {.mix = true, .within = true}));
-  return std::shared_ptr<Family>(new Family(std::move(device), place, std::move(order)));
+  std::shared_ptr<Family> family(new Family(std::move(device), place, std::move(order)));
+  TRY(family->takeCare());
+  return family;
+}
+
+/// What a member has sent over a network may not have gone when it ends, and another one need not have the connection.
+Status Family::takeCare() {
+  proxy::GroupHooks hooks;
+  hooks.busy = [] { return false; };  // kernels are their members' groups' business
+  hooks.aborted = [this] { return failed(); };
+  hooks.failed = [this](Status why) { networkFailed(why); };
+  ASSIGN(std::unique_ptr<proxy::ProgressGroup> caretaker, device_->group(std::move(hooks)));
+  connections_->driveBy(std::move(caretaker));
+  return {};
 }
 
 Family::Family(std::shared_ptr<PooledDevice> device, int place, std::shared_ptr<LaunchOrder> order)
@@ -36,9 +51,12 @@ Family::Family(std::shared_ptr<PooledDevice> device, int place, std::shared_ptr<
       place_(place),
       order_(std::move(order)),
       memory_(std::make_shared<gpu::MemoryLedger>()),
-      connections_(std::make_shared<SharedConnections>()) {}
+      connections_(std::make_shared<SharedConnections>()),
+      peers_(std::make_shared<FamilyPeers>()) {}
 
-Family::~Family() = default;
+Family::~Family() {
+  connections_->stopCaring();
+}
 
 Family::Member* Family::find(const ncclComm& comm) {
   const auto member =
@@ -79,6 +97,8 @@ bool Family::leave(const ncclComm& comm) {
 }
 
 void Family::forget(const ncclComm& comm) {
+  peers_->forget(comm);
+  connections_->notDrivenBy(comm.parts.progress.get());
   const std::lock_guard lock(mutex_);
   std::erase_if(members_, [&](const Member& one) { return one.comm == &comm; });
 }
@@ -87,6 +107,11 @@ bool Family::hasOthers(const ncclComm& comm) const {
   const std::lock_guard lock(mutex_);
   return std::any_of(members_.begin(), members_.end(),
                      [&](const Member& one) { return one.comm != &comm && !one.left; });
+}
+
+bool Family::outlives(const ncclComm& comm) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(members_.begin(), members_.end(), [&](const Member& one) { return one.comm != &comm; });
 }
 
 bool Family::isEldest(const ncclComm& comm) const {
@@ -114,12 +139,27 @@ void Family::spread(const ncclComm& from, Status why) {
   if (member == nullptr || !member->used || failed_.exchange(true)) return;
   const std::string text = fmt::format(
       "the communicator shares its connections (splitShare, shrinkShare) with {:#x}, of which this is rank {} of {} "
-      "and "
-      "which has given them up: {}. All that share end together: call ncclCommAbort on each of them",
+      "and which has given them up: {}. All that share end together: call ncclCommAbort on each of them",
       from.identity.commId, from.identity.rank, from.identity.nRanks, cause);
+  endAll(text, why, &from);
+}
+
+/// Of what a member that has ended left to be sent.
+void Family::networkFailed(Status why) {
+  const std::string cause = lastErrorText();
+  const std::lock_guard lock(mutex_);
+  if (failed_.exchange(true)) return;
+  endAll(fmt::format("a connection that it shares with other communicators (splitShare, shrinkShare) has failed: {}. "
+                     "All that share end together: call ncclCommAbort on each of them",
+                     cause),
+         why, nullptr);
+}
+
+/// With the lock.
+void Family::endAll(const std::string& text, Status why, const ncclComm* but) {
   for (const Member& relative : members_) {
     ncclComm& comm = *relative.comm;
-    if (relative.comm == &from || comm.abort.raised()) continue;
+    if (relative.comm == but || comm.abort.raised()) continue;
     // Peers first: whoever is woken here may abort the communicator at once, and they would hear of that instead.
     if (!relative.left && comm.parts.bootstrap) {
       comm.parts.bootstrap->announceFailure(Status(ncclRemoteError), text, why.code() == ncclRemoteError);

@@ -20,9 +20,13 @@ namespace tutti::gpu {
 class MemoryLedger;
 enum class MemoryClass : std::uint8_t;
 }  // namespace tutti::gpu
+namespace tutti::net {
+struct NetCommons;
+}
 
 namespace tutti::comm {
 
+class FamilyPeers;
 class FamilyTurn;
 class LaunchOrder;
 class SharedConnections;
@@ -45,6 +49,11 @@ class Family : public std::enable_shared_from_this<Family> {
   const std::shared_ptr<LaunchOrder>& order() const { return order_; }
   /// Counts the connections, whichever member opened them.
   const std::shared_ptr<gpu::MemoryLedger>& memory() const { return memory_; }
+  /// Who is gone from all members.
+  const std::shared_ptr<FamilyPeers>& peers() const { return peers_; }
+  /// What connections over a network have in common; of the first member's init, then constant.
+  const std::shared_ptr<net::NetCommons>& netCommons() const { return netCommons_; }
+  void setNetCommons(std::shared_ptr<net::NetCommons> commons) { netCommons_ = std::move(commons); }
 
   /// From now on the failure of a member that has used the connections is one of all members. ncclRemoteError if that
   /// has happened by now.
@@ -59,6 +68,8 @@ class Family : public std::enable_shared_from_this<Family> {
   void forget(const ncclComm& comm);
   /// Whether there are members beside `comm` that nobody has ended.
   bool hasOthers(const ncclComm& comm) const;
+  /// Whether the connections stay when it is gone.
+  bool outlives(const ncclComm& comm) const;
   /// Whether it is the first of those that nobody has ended: the connections' memory is told as its own.
   bool isEldest(const ncclComm& comm) const;
   /// Whether a member has given up the connections for all.
@@ -75,14 +86,19 @@ class Family : public std::enable_shared_from_this<Family> {
     bool left = false;
   };
   Family(std::shared_ptr<PooledDevice> device, int place, std::shared_ptr<LaunchOrder> order);
+  Status takeCare();
   Member* find(const ncclComm& comm);
   void spread(const ncclComm& from, Status why);
+  void endAll(const std::string& text, Status why, const ncclComm* but);
+  void networkFailed(Status why);
 
   std::shared_ptr<PooledDevice> device_;  ///< outlives the rest
   const int place_;
   const std::shared_ptr<LaunchOrder> order_;
   const std::shared_ptr<gpu::MemoryLedger> memory_;
   const std::shared_ptr<SharedConnections> connections_;
+  const std::shared_ptr<FamilyPeers> peers_;
+  std::shared_ptr<net::NetCommons> netCommons_;
   mutable std::mutex mutex_;  ///< members_, lostPeers_
   std::vector<Member> members_;
   bool lostPeers_ = false;

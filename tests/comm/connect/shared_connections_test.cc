@@ -1,0 +1,108 @@
+#include "comm/connect/shared_connections.h"
+
+#include <gtest/gtest.h>
+
+#include "proxy/fakes.h"
+#include "proxy/group.h"
+#include "support/log_capture.h"
+#include "transport/common/transport.h"
+
+namespace tutti::comm {
+namespace {
+
+using test::eventually;
+using test::FakeComm;
+using test::FakeTask;
+
+/// An end that a host thread drives.
+class DrivenEnd final : public transport::Endpoint {
+ public:
+  transport::ConnectHandle handle() const override { return {}; }
+  Status connect(const transport::ConnectHandle&) override { return {}; }
+  Status probeWrite() override { return {}; }
+  Result<bool> probeCheck() override { return true; }
+  transport::ConnView view() const override { return device::SendConn{}; }
+  proxy::ProgressTask* task() override { return &work; }
+  std::string_view description() const override { return "driven"; }
+
+  FakeTask work;
+};
+
+/// One connection that a family shares, and a member with a group of its own.
+struct SharedConnectionsDriven : testing::Test {
+  SharedConnectionsDriven() {
+    connections.driveBy(test::makeGroup(*engine, nobody));
+    EXPECT_TRUE(connections.add({.peer = 1}, {.endpoint = end, .fallback = {}, .transport = 2}).ok());
+    EXPECT_TRUE(eventually([this] { return test::asleep(*engine); }));
+  }
+  /// Something that the kernels of a member that has ended have left to be sent.
+  void leaveBehind(int steps) {
+    task.isQuiet = false;
+    task.posted.fetch_add(static_cast<std::uint64_t>(steps));
+  }
+
+  FakeComm nobody, comm;
+  std::shared_ptr<proxy::ProgressEngine> engine = test::makeEngine({.processors = {}, .backoff = test::hasty()});
+  std::shared_ptr<DrivenEnd> end = std::make_shared<DrivenEnd>();
+  FakeTask& task = end->work;
+  SharedConnections connections;
+};
+
+TEST_F(SharedConnectionsDriven, FinishWhatAMemberLeavesBehind) {
+  leaveBehind(100);
+  std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_EQ(task.done.load(), 0U) << "nobody has said so yet";
+  connections.tend();
+  EXPECT_FALSE(connections.rests());
+  EXPECT_TRUE(eventually([this] { return task.done.load() == 100; }));
+  EXPECT_FALSE(connections.rests()) << "the network has not delivered it";
+  task.isQuiet = true;
+  EXPECT_TRUE(eventually([this] { return connections.rests(); }));
+}
+
+TEST_F(SharedConnectionsDriven, AreLeftAloneByEveryGroupOnceTheyAreDetached) {
+  auto group = test::makeGroup(*engine, comm);
+  connections.alsoDrivenBy(group.get());
+  ASSERT_TRUE(group->add(&task).ok());
+  group->hold();
+  connections.tend();
+  EXPECT_TRUE(eventually([this, before = task.turns.load()] { return task.turns.load() > before; }));
+  connections.detach();
+  const std::uint64_t turns = task.turns.load();
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_EQ(task.turns.load(), turns);
+  group->release();
+  connections.notDrivenBy(group.get());
+  group.reset();
+  connections.close(device::Direction::Send);
+  EXPECT_EQ(connections.size(), 0U);
+}
+
+TEST_F(SharedConnectionsDriven, DriveNoConnectionThatAnotherOneHasReplaced) {
+  const auto other = std::make_shared<DrivenEnd>();
+  EXPECT_TRUE(connections.add({.peer = 1}, {.endpoint = other, .fallback = {}, .transport = 2}).ok());
+  const std::uint64_t turns = task.turns.load();
+  connections.tend();
+  EXPECT_TRUE(eventually([&] { return other->work.turns.load() > 0 && test::asleep(*engine); }));
+  EXPECT_EQ(task.turns.load(), turns);
+}
+
+TEST_F(SharedConnectionsDriven, TellWhoDrivesThemOfAFailureOnce) {
+  task.error = ncclRemoteError;
+  for (int i = 0; i < 3; ++i) connections.tend();
+  EXPECT_TRUE(eventually([this] { return nobody.failures.load() > 0 && test::asleep(*engine); }));
+  connections.tend();
+  EXPECT_TRUE(eventually([this] { return connections.rests(); }));
+  EXPECT_EQ(nobody.failures.load(), 1);
+}
+
+TEST(SharedConnections, TakeNothingThatNobodyDrives) {
+  SharedConnections connections;
+  test::expectLog("Nobody drives driven");
+  EXPECT_EQ(
+      connections.add({.peer = 1}, {.endpoint = std::make_shared<DrivenEnd>(), .fallback = {}, .transport = 2}).code(),
+      ncclInternalError);
+}
+
+}  // namespace
+}  // namespace tutti::comm
