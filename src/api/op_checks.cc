@@ -1,5 +1,7 @@
 #include "api/op_checks.h"
 
+#include <cstring>
+
 #include "api/size_checks.h"
 #include "comm/enqueue/call_config.h"
 #include "comm/enqueue/overlap_checks.h"
@@ -17,8 +19,17 @@ Status checkRoot(const ncclComm& comm, const comm::Op& op) {
               comm::apiFuncName(op.func), op.root, nRanks, comm::commName(comm));
 }
 
+/// What a caller in C has put there, which need not be a value of the enumeration.
+template <class Enumeration>
+int numberIn(const Enumeration& place) {
+  int number = 0;
+  static_assert(sizeof(number) == sizeof(place));
+  std::memcpy(&number, &place, sizeof(number));
+  return number;
+}
+
 Status checkRedOp(const ncclComm& comm, const comm::Op& op) {
-  const int value = static_cast<int>(op.redOp);
+  const int value = numberIn(op.redOp);
   if (value < 0)
     return fail(ncclInvalidArgument, "{} : invalid reduction operation {} ({})", comm::apiFuncName(op.func), value,
                 comm::commName(comm));
@@ -33,9 +44,10 @@ Status checkOp(ncclComm_t comm, const comm::Op& op) {
   TRY(checkMovable(comm, comm::apiFuncName(op.func)));
   TRY(comm::checkResident(*comm, comm::apiFuncName(op.func)));
   TRY(checkRoot(*comm, op));
-  if (comm::datatypeBytes(op.datatype) == 0) {
-    return fail(ncclInvalidArgument, "{} : invalid type {} ({})", comm::apiFuncName(op.func),
-                static_cast<int>(op.datatype), comm::commName(*comm));
+  const int type = numberIn(op.datatype);
+  if (type < 0 || type >= ncclNumTypes || comm::datatypeBytes(op.datatype) == 0) {
+    return fail(ncclInvalidArgument, "{} : invalid type {} ({})", comm::apiFuncName(op.func), type,
+                comm::commName(*comm));
   }
   TRY(checkRedOp(*comm, op));
   TRY(checkOpSize(op, comm::commCount(*comm)));
