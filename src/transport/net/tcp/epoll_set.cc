@@ -14,6 +14,7 @@ std::shared_ptr<EpollSet> EpollSet::create() {
 }
 
 bool EpollSet::add(int socket, std::atomic<bool>& came) {
+  const std::lock_guard lock(mutex_);
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP | EPOLLET;
   event.data.ptr = &came;

@@ -29,7 +29,7 @@ class EpollSet {
   explicit EpollSet(Fd set) : set_(std::move(set)) {}
 
   Fd set_;
-  std::mutex mutex_;  ///< nothing that was removed is set any more
+  std::mutex mutex_;  ///< nothing that was removed is set any more, nor anything before add()
   SteadyClock::time_point askedAt_{};
 };
 
