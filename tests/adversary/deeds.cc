@@ -21,6 +21,17 @@ void closeAll(int spared) {
   ::close_range(static_cast<unsigned>(spared) + 1, ~0U, 0);
 }
 
+void commit(const Deed& deed, int rank) {
+  report(rank, "deed", deed.how);
+  if (deed.how == "kill") ::kill(::getpid(), SIGKILL);
+  if (deed.how == "stop" || deed.how == "pause") ::kill(::getpid(), SIGSTOP);
+  if (deed.how == "_exit") ::_exit(kExitCode);
+  if (deed.how == "exit") std::exit(kExitCode);
+  if (deed.how == "abort") std::abort();
+  if (deed.how == "segv") ::raise(SIGSEGV);
+  if (deed.how == "close") closeAll(reportDescriptor());
+}
+
 }  // namespace
 
 bool Deeds::here(std::string_view stage, int batch) const {
@@ -34,22 +45,12 @@ bool Deeds::wantsTo(std::string_view how, std::string_view stage, int batch) con
 void Deeds::reached(std::string_view stage, int batch) {
   if (deed_.how.empty() || !here(stage, batch) || deed_.how == "leave" || deed_.how == "slow") return;
   if (begun_.exchange(true)) return;
-  if (deed_.delayUs == 0) return commit();
-  std::thread([this] {
-    std::this_thread::sleep_for(std::chrono::microseconds(deed_.delayUs));
-    commit();
+  if (deed_.delayUs == 0) return commit(deed_, rank_);
+  // With copies: it may outlive this.
+  std::thread([deed = deed_, rank = rank_] {
+    std::this_thread::sleep_for(std::chrono::microseconds(deed.delayUs));
+    commit(deed, rank);
   }).detach();
-}
-
-void Deeds::commit() const {
-  report(rank_, "deed", deed_.how);
-  if (deed_.how == "kill") ::kill(::getpid(), SIGKILL);
-  if (deed_.how == "stop" || deed_.how == "pause") ::kill(::getpid(), SIGSTOP);
-  if (deed_.how == "_exit") ::_exit(kExitCode);
-  if (deed_.how == "exit") std::exit(kExitCode);
-  if (deed_.how == "abort") std::abort();
-  if (deed_.how == "segv") ::raise(SIGSEGV);
-  if (deed_.how == "close") closeAll(reportDescriptor());
 }
 
 }  // namespace tutti::adversary

@@ -24,7 +24,6 @@ class Deeds {
 
  private:
   bool here(std::string_view stage, int batch) const;
-  void commit() const;
 
   Deed deed_;
   int rank_;

@@ -27,15 +27,6 @@ class LogListener : public testing::EmptyTestEventListener {
 }  // namespace
 }  // namespace tutti::test
 
-#if defined(__SANITIZE_THREAD__)
-/// The C library frees the thread-local variables of threads that have ended when it makes room for others' stacks. It
-/// knows by a word that the kernel clears that they have ended, which ThreadSanitizer does not see.
-extern "C" __attribute__((visibility("default"))) const char*
-__tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier): its name
-  return "race:_dl_deallocate_tls\n";
-}
-#endif
-
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   auto& listeners = testing::UnitTest::GetInstance()->listeners();
