@@ -1,5 +1,6 @@
 // Memory, its registration, and reduction operators.
 #include "api/boundary.h"
+#include "api/caller_values.h"
 #include "api/size_checks.h"
 #include "comm/library.h"
 #include "comm/lifecycle.h"
@@ -83,6 +84,14 @@ TUTTI_API(ncclResult_t, RedOpCreatePreMulSum,
     TRY(api::checkUsable(comm, "RedOpCreatePreMulSum"));
     TRY(api::checkPointer(op, "RedOpCreatePreMulSum", "op"));
     TRY(api::checkPointer(scalar, "RedOpCreatePreMulSum", "scalar"));
+    const int where = api::numberIn(residence);
+    if (where != ncclScalarDevice && where != ncclScalarHostImmediate) {
+      return fail(ncclInvalidArgument, "RedOpCreatePreMulSum : invalid residence {} of the scalar", where);
+    }
+    if (!api::isType(datatype)) {
+      return fail(where == ncclScalarDevice ? ncclInvalidArgument : ncclInternalError,
+                  "RedOpCreatePreMulSum : invalid type {}", api::numberIn(datatype));
+    }
     ASSIGN(*op, comm::createPreMulSum(*comm, scalar, datatype, residence));
     return {};
   });
@@ -90,7 +99,7 @@ TUTTI_API(ncclResult_t, RedOpCreatePreMulSum,
 
 TUTTI_API(ncclResult_t, RedOpDestroy, (ncclRedOp_t op, ncclComm_t comm)) {
   return api::apiInGroup("ncclRedOpDestroy", [&]() -> Status {
-    const int value = static_cast<int>(op);
+    const int value = api::numberIn(op);
     if (value >= 0 && value < ncclNumOps) {
       return fail(ncclInvalidArgument, "RedOpDestroy : operator {} is built in and cannot be destroyed", value);
     }

@@ -1,4 +1,5 @@
 // Messages: two-sided, and one-sided with signals.
+#include "api/caller_values.h"
 #include "api/op_checks.h"
 #include "api/size_checks.h"
 #include "comm/lifecycle.h"
@@ -39,8 +40,8 @@ TUTTI_API(ncclResult_t, PutSignal,
   return api::apiInGroup("ncclPutSignal", [&]() -> Status {
     TRY(api::checkMovable(comm, "PutSignal"));
     TRY(checkPeer(*comm, "PutSignal", peer));
-    if (comm::datatypeBytes(datatype) == 0) {
-      return fail(ncclInvalidArgument, "PutSignal : invalid type {}", static_cast<int>(datatype));
+    if (!api::isType(datatype)) {
+      return fail(ncclInvalidArgument, "PutSignal : invalid type {}", api::numberIn(datatype));
     }
     TRY(api::checkElements("PutSignal", count, datatype));
     TRY(checkReserved("PutSignal", sigIdx, ctx, flags));

@@ -1,7 +1,6 @@
 #include "api/op_checks.h"
 
-#include <cstring>
-
+#include "api/caller_values.h"
 #include "api/size_checks.h"
 #include "comm/enqueue/call_config.h"
 #include "comm/enqueue/overlap_checks.h"
@@ -17,15 +16,6 @@ Status checkRoot(const ncclComm& comm, const comm::Op& op) {
   if (op.root >= 0 && op.root < nRanks) return {};
   return fail(ncclInvalidArgument, "{} : invalid root {} (root should be in the 0..{} range) ({})",
               comm::apiFuncName(op.func), op.root, nRanks, comm::commName(comm));
-}
-
-/// What a caller in C has put there, which need not be a value of the enumeration.
-template <class Enumeration>
-int numberIn(const Enumeration& place) {
-  int number = 0;
-  static_assert(sizeof(number) == sizeof(place));
-  std::memcpy(&number, &place, sizeof(number));
-  return number;
 }
 
 Status checkRedOp(const ncclComm& comm, const comm::Op& op) {
@@ -44,9 +34,8 @@ Status checkOp(ncclComm_t comm, const comm::Op& op) {
   TRY(checkMovable(comm, comm::apiFuncName(op.func)));
   TRY(comm::checkResident(*comm, comm::apiFuncName(op.func)));
   TRY(checkRoot(*comm, op));
-  const int type = numberIn(op.datatype);
-  if (type < 0 || type >= ncclNumTypes || comm::datatypeBytes(op.datatype) == 0) {
-    return fail(ncclInvalidArgument, "{} : invalid type {} ({})", comm::apiFuncName(op.func), type,
+  if (!isType(op.datatype)) {
+    return fail(ncclInvalidArgument, "{} : invalid type {} ({})", comm::apiFuncName(op.func), numberIn(op.datatype),
                 comm::commName(*comm));
   }
   TRY(checkRedOp(*comm, op));

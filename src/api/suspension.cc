@@ -1,6 +1,7 @@
 // The memory of communicators while nobody uses them.
 #include "comm/suspension.h"
 #include "api/boundary.h"
+#include "api/caller_values.h"
 #include "comm/lifecycle.h"
 
 using namespace tutti;
@@ -23,6 +24,9 @@ TUTTI_API(ncclResult_t, CommMemStats, (ncclComm_t comm, ncclCommMemStat_t stat, 
   return api::api("ncclCommMemStats", [&]() -> Status {
     TRY(api::checkUsable(comm, "CommMemStats"));
     TRY(api::checkPointer(value, "CommMemStats", "value"));
+    if (const int which = api::numberIn(stat); which < ncclStatGpuMemSuspend || which > ncclStatGpuMemTotal) {
+      return fail(ncclInvalidArgument, "CommMemStats : unknown statistic {}", which);
+    }
     ASSIGN(*value, comm::memStat(*comm, stat));
     return {};
   });

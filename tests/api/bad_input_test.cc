@@ -211,7 +211,6 @@ INSTANTIATE_TEST_SUITE_P(Init, BadInputAlone, testing::ValuesIn(rowsOfInits()), 
 
 std::vector<Row> rowsWithCommunicator() {
   static int list[] = {0};
-  static ncclRedOp_t op;
   static ncclComm_t child;
   static ncclWindow_t window;
   static ncclWaitSignalDesc_t noSignals{0, 0, 0, 0};
@@ -242,15 +241,6 @@ std::vector<Row> rowsWithCommunicator() {
        ncclInvalidArgument, "Scatter : invalid root -1"},
       {"AlltoAllTypeTooLarge", [](ncclComm_t c) { return ncclAlltoAll(kData, kData, 1, kBadType, c, nullptr); },
        ncclInvalidArgument, "AlltoAll : invalid type 12"},
-      {"OperatorNoOutput",
-       [](ncclComm_t c) { return ncclRedOpCreatePreMulSum(nullptr, list, ncclInt, ncclScalarHostImmediate, c); },
-       ncclInvalidArgument, "op argument is NULL"},
-      {"OperatorNoScalar",
-       [](ncclComm_t c) { return ncclRedOpCreatePreMulSum(&op, nullptr, ncclInt, ncclScalarHostImmediate, c); },
-       ncclInvalidArgument, "scalar argument is NULL"},
-      {"OperatorTypeTooLarge",
-       [](ncclComm_t c) { return ncclRedOpCreatePreMulSum(&op, list, kBadType, ncclScalarHostImmediate, c); },
-       ncclInternalError, "invalid type 12"},
       {"CountNull", [](ncclComm_t c) { return ncclCommCount(c, nullptr); }, ncclInvalidArgument,
        "count argument is NULL"},
       {"RevokeBadFlags", [](ncclComm_t c) { return ncclCommRevoke(c, 1); }, ncclInvalidArgument, "flags"},
@@ -291,6 +281,30 @@ std::vector<Row> rowsWithCommunicator() {
 }
 
 /// Calls in which nothing is wrong but that tutti does not have them yet.
+std::vector<Row> rowsOfOperators() {
+  static int list[] = {0};
+  static ncclRedOp_t op;
+  return {
+      {"OperatorNoOutput",
+       [](ncclComm_t c) { return ncclRedOpCreatePreMulSum(nullptr, list, ncclInt, ncclScalarHostImmediate, c); },
+       ncclInvalidArgument, "op argument is NULL"},
+      {"OperatorNoScalar",
+       [](ncclComm_t c) { return ncclRedOpCreatePreMulSum(&op, nullptr, ncclInt, ncclScalarHostImmediate, c); },
+       ncclInvalidArgument, "scalar argument is NULL"},
+      {"OperatorTypeTooLarge",
+       [](ncclComm_t c) { return ncclRedOpCreatePreMulSum(&op, list, kBadType, ncclScalarHostImmediate, c); },
+       ncclInternalError, "invalid type 12"},
+      {"OperatorTypeNegative",
+       [](ncclComm_t c) { return ncclRedOpCreatePreMulSum(&op, list, kNegativeType, ncclScalarDevice, c); },
+       ncclInvalidArgument, "invalid type -1"},
+      {"OperatorScalarNowhere",
+       [](ncclComm_t c) {
+         return ncclRedOpCreatePreMulSum(&op, list, ncclInt, static_cast<ncclScalarResidence_t>(-1), c);
+       },
+       ncclInvalidArgument, "invalid residence -1"},
+  };
+}
+
 std::vector<Row> rowsNotYet() {
   static std::uint64_t number;
   static ncclWaitSignalDesc_t oneSignal{1, 1, 0, 0};
@@ -326,6 +340,7 @@ TEST_P(BadInput, GivesCodeAndText) {
   check(GetParam(), comms_[0]);
 }
 INSTANTIATE_TEST_SUITE_P(Table, BadInput, testing::ValuesIn(rowsWithCommunicator()), rowName);
+INSTANTIATE_TEST_SUITE_P(Operators, BadInput, testing::ValuesIn(rowsOfOperators()), rowName);
 INSTANTIATE_TEST_SUITE_P(NotYet, BadInput, testing::ValuesIn(rowsNotYet()), rowName);
 
 TEST_F(TwoRanks, OperatorsBelongToTheirTypeAndCommunicator) {
