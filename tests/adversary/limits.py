@@ -44,6 +44,8 @@ def plan(random):
     amount = AMOUNTS[what](random)
     if what == "file size" and not job.by_address:
         amount = max(amount, 4096)  # the program itself writes a file with the unique id
+    if what == "file size" and job_plan.SANITIZED:
+        amount = max(amount, MB)  # ThreadSanitizer writes one when the program begins
     processes = range(len(job.ranks_of()))
     troubled = random.choice(([random.choice(processes)], list(processes)))
     return Plan(job, what, amount, troubled, 40000 + random.randrange(1 << 20))

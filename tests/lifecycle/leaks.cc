@@ -29,11 +29,13 @@ std::string describe(const Holdings& holdings) {
   return text;
 }
 
-std::string leaked(const Holdings& before, int firstDevice, int lastDevice) {
+std::string leaked(const Holdings& before, int firstDevice, int lastDevice, const std::function<void()>& sweep) {
+  constexpr int kTriesForASweep = 20;
   Holdings now;
-  for (int tries = 0; tries < 200; ++tries) {
+  for (int tries = 1; tries <= 200; ++tries) {
     now = holdings(firstDevice, lastDevice);
     if (now == before) return {};
+    if (tries % kTriesForASweep == 0) sweep();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   std::string open;

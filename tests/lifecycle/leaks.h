@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ Holdings holdings(int firstDevice, int lastDevice);
 std::string describe(const Holdings& holdings);
 
 /// Waits up to ten seconds, since threads that end take a moment, until the process holds what it did. Returns an empty
-/// text, or what the difference is.
-std::string leaked(const Holdings& before, int firstDevice, int lastDevice);
+/// text, or what the difference is. `sweep`, called now and then: makes the library free what graphs have left behind,
+/// of whose end the driver may tell late.
+std::string leaked(const Holdings& before, int firstDevice, int lastDevice, const std::function<void()>& sweep);
 
 }  // namespace lifecycle

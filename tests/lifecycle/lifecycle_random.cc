@@ -181,7 +181,7 @@ void runRank(const Options& options, Shared& shared, int rank, int first, int la
   sweep(shared, rank);
   note(shared, rank, 0, options.steps, "waits for the others to be done");
   meet(shared, kLived, options.ranks);
-  const std::string wrong = lead ? leaked(before, first, last) : "";
+  const std::string wrong = lead ? leaked(before, first, last, [&] { sweep(shared, rank); }) : "";
   if (!wrong.empty()) fail(shared, rank, options.steps, "memory or descriptors are left over: " + wrong);
   meet(shared, kMeasured, options.ranks);
   note(shared, rank, 0, options.steps, "");
