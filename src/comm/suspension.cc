@@ -47,6 +47,12 @@ Result<Progress> beginSuspend(ncclComm& comm, int flags) {
         "in use; end all but one of them first",
         describeComm(comm));
   }
+  if (comm.membership.family && comm.membership.family->graphsKeepOthers(comm)) {
+    return fail(ncclInvalidUsage,
+                "CommSuspend : {} shares its connections with communicators that have ended, but graphs with their "
+                "operations have not; destroy these graphs first",
+                describeComm(comm));
+  }
   if (!comm.residence->begin(State::Suspending)) {
     return fail(ncclInvalidUsage, "CommSuspend : {} is suspended already; ncclCommResume comes first",
                 describeComm(comm));

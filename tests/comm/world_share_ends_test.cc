@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "comm/graph.h"
@@ -131,6 +132,35 @@ TEST(WorldShareEnds, WhatAMemberHasSentArrivesAfterItsEnd) {
     turns.next();
     checkAll(m, child, 2);
     destroy(child);
+  });
+}
+
+/// Of a communicator that was aborted goodbyes are not heard any more.
+TEST(WorldShareEnds, PeersThatLeaveInPeaceDoSoAlsoWhereTheyHaveAbortedARelative) {
+  constexpr auto kLongerThanAFarewellMayTake = milliseconds(2500);
+  Turns turns(3);
+  withFamily(3, [&](Member& m) {
+    checkAll(m, m.comm, 1);
+    const ncclComm_t aborted = splitOf(m.comm);
+    const ncclComm_t first = splitOf(m.comm);
+    const ncclComm_t second = splitOf(m.comm);
+    checkAll(m, first, 1);
+    turns.next();
+    if (m.rank != 0) {
+      EXPECT_EQ(ncclCommAbort(aborted), ncclSuccess);
+      for (ncclComm_t comm : {first, second, m.comm}) destroy(comm);
+      m.comm = nullptr;
+      return;
+    }
+    std::this_thread::sleep_for(milliseconds(500));
+    destroy(first);
+    std::this_thread::sleep_for(kLongerThanAFarewellMayTake);
+    destroy(second);
+    std::this_thread::sleep_for(milliseconds(100));
+    ncclResult_t state = ncclInternalError;
+    EXPECT_EQ(ncclCommGetAsyncError(m.comm, &state), ncclSuccess);
+    EXPECT_EQ(state, ncclSuccess) << ncclGetLastError(m.comm);
+    EXPECT_EQ(ncclCommAbort(aborted), ncclSuccess);
   });
 }
 

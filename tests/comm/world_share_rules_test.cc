@@ -2,8 +2,10 @@
 // (meson.build).
 #include <string>
 
+#include "comm/graph.h"
 #include "comm/share.h"
 #include "support/scoped_log.h"
+#include "support/until.h"
 
 namespace tutti::comm {
 namespace {
@@ -14,6 +16,9 @@ using test::Ints;
 using test::kCount;
 using test::Member;
 using test::memoryOf;
+using test::newId;
+using test::Recording;
+using test::Round;
 using test::sharing;
 using test::splitOf;
 using test::sumOf;
@@ -123,6 +128,38 @@ TEST(WorldShareRules, SuspendIsRefusedWhileRelativesLive) {
     const ncclComm_t next = splitOf(child);
     checkAll(m, next, 4);
     destroy(next);
+  });
+}
+
+TEST(WorldShareRules, SuspendIsRefusedWhileGraphsKeepARelativeThatHasEnded) {
+  test::allowLog("shares its connections with communicators that have ended");
+  Turns turns(2);
+  withFamily(2, [&](Member& m) {
+    const ncclComm_t child = splitOf(m.comm);
+    const Round round(m, child, 3);
+    checkAll(m, child, 1);
+    {
+      const auto graph = Recording::of(m.stream(), [&] { round.call(m.stream()); });
+      turns.next();
+      destroy(child);
+      EXPECT_EQ(ncclCommSuspend(m.comm, NCCL_SUSPEND_MEM), ncclInvalidUsage);
+      turns.next();
+      graph->launch(m.stream());
+      m.sync();
+      round.check();
+      turns.next();
+    }
+    // The library hears of a graph's end when it next makes or ends a communicator.
+    const auto suspended = [&] {
+      ncclComm_t alone = nullptr;
+      EXPECT_EQ(ncclCommInitRank(&alone, 1, newId(), 0), ncclSuccess);
+      destroy(alone);
+      return ncclCommSuspend(m.comm, NCCL_SUSPEND_MEM) == ncclSuccess;
+    };
+    turns.next();
+    EXPECT_TRUE(test::until(suspended));
+    EXPECT_EQ(ncclCommResume(m.comm), ncclSuccess);
+    checkAll(m, m.comm, 2);
   });
 }
 

@@ -107,6 +107,8 @@ class ChannelSet {
   void driveBy(proxy::ProgressGroup& progress) { progress_ = &progress; }
   /// Whether there are any.
   bool driven() const { return driven_; }
+  /// Whether some of them are no relative's as well.
+  bool drivenAlone() const;
   /// Whether the memory of all ranks with Mesh connections is in reach of kernels. Where only the network connects one
   /// of them, the error says on whose side the others failed: ncclSystemError on this one, ncclRemoteError on the
   /// peer's. `func` by `algorithm` is what needs it.

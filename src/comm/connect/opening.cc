@@ -1,4 +1,6 @@
 // Connections that a communicator lacks: taken from relatives where they have them, opened otherwise.
+#include <algorithm>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,14 @@ namespace tutti::comm {
 
 bool ChannelSet::isShared(transport::Endpoint& endpoint) const {
   return family_.store != nullptr && endpoint.shareable();
+}
+
+bool ChannelSet::drivenAlone() const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(links_.begin(), links_.end(), [this](const OpenLink& link) {
+    return std::any_of(link.endpoints.begin(), link.endpoints.end(),
+                       [this](const auto& end) { return end->task() != nullptr && !isShared(*end); });
+  });
 }
 
 SharedKey ChannelSet::keyOf(const ConnectContext& context, const LinkRequest& link, int channel, bool driven) const {

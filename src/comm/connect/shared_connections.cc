@@ -33,26 +33,65 @@ class GivenUp {
   std::vector<std::shared_ptr<transport::Endpoint>> ends_;
 };
 
+/// An end whose peer has not taken what was sent to it.
+void giveUp(const SharedEnd& end, const std::string& about, int channel) {
+  if (const proxy::ProgressTask* const task = end.endpoint->task(); task != nullptr) {
+    return warn("{}: its last communicator ends, and the peer may miss what was sent to it: {}", about,
+                task->describe());
+  }
+  warn(
+      "{}: a peer has not taken what was sent to it over {}, channel {}; memory that it may write to stays allocated "
+      "until the process ends. Let all ranks finish what they have begun before they destroy their communicators",
+      about, end.endpoint->description(), channel);
+  GivenUp::instance().add(end.endpoint);
+}
+
 }  // namespace
 
+/// A sender as the caretaker drives it: when it fails, the others go on.
+class SharedConnections::Leftover final : public proxy::ProgressTask {
+ public:
+  explicit Leftover(proxy::ProgressTask& sender) : sender_(sender) {}
+  Result<bool> advance() override {
+    if (failed_) return false;
+    const ErrorsAsInfo nobodyAsks;
+    Result<bool> advanced = sender_.advance();
+    if (advanced.ok()) return advanced;
+    failed_ = true;
+    return false;
+  }
+  bool quiet() const override { return failed_ || sender_.quiet(); }
+  bool presses() const override { return !failed_ && sender_.presses(); }
+  proxy::TaskCounters counters() const override { return sender_.counters(); }
+  std::string describe() const override { return sender_.describe(); }
+
+ private:
+  proxy::ProgressTask& sender_;
+  bool failed_ = false;  ///< within a round of the engine
+};
+
+SharedConnections::SharedConnections() = default;
 SharedConnections::~SharedConnections() = default;
 
 SharedEnd SharedConnections::find(const SharedKey& key) const {
   const std::lock_guard lock(mutex_);
   const auto found = ends_.find(key);
-  return found == ends_.end() ? SharedEnd{} : found->second;
+  return found == ends_.end() ? SharedEnd{} : found->second.end;
 }
 
 Status SharedConnections::add(const SharedKey& key, SharedEnd end) {
+  Kept kept{std::move(end), nullptr};
   const std::lock_guard lock(mutex_);
-  if (proxy::ProgressTask* const task = end.endpoint->task(); task != nullptr) {
-    if (caretaker_ == nullptr) return fail(ncclInternalError, "Nobody drives {}", end.endpoint->description());
-    TRY(caretaker_->add(task));
+  // What a receiver has yet to do is for the kernels of who uses it.
+  if (proxy::ProgressTask* const task = kept.end.endpoint->task();
+      task != nullptr && key.direction == device::Direction::Send) {
+    if (caretaker_ == nullptr) return fail(ncclInternalError, "Nobody drives {}", kept.end.endpoint->description());
+    kept.leftover = std::make_unique<Leftover>(*task);
+    TRY(caretaker_->add(kept.leftover.get()));
   }
-  if (const auto before = ends_.find(key); before != ends_.end() && caretaker_ != nullptr) {
-    caretaker_->remove(before->second.endpoint->task());
-  }
-  ends_.insert_or_assign(key, std::move(end));
+  Kept& place = ends_[key];
+  if (place.leftover != nullptr) caretaker_->remove(place.leftover.get());
+  place = std::move(kept);
   return {};
 }
 
@@ -89,9 +128,10 @@ void SharedConnections::stopCaring() {
 }
 
 /// Waits for what the progress engine is about to do with it.
-void SharedConnections::leaveAlone(proxy::ProgressTask* task) {
+void SharedConnections::leaveAlone(const Kept& kept) {
+  proxy::ProgressTask* const task = kept.end.endpoint->task();
   if (task == nullptr) return;
-  if (caretaker_ != nullptr) caretaker_->remove(task);
+  if (caretaker_ != nullptr && kept.leftover != nullptr) caretaker_->remove(kept.leftover.get());
   for (proxy::ProgressGroup* const group : groups_) group->remove(task);
 }
 
@@ -100,44 +140,38 @@ std::size_t SharedConnections::size() const {
   return ends_.size();
 }
 
-Status SharedConnections::settle(const gpu::Device& device, const std::string& about, milliseconds bound) {
-  const std::lock_guard lock(mutex_);
+Status SharedConnections::settle(const gpu::Device& device, const std::string& about, milliseconds bound,
+                                 const Abort* abort) {
+  std::vector<std::pair<SharedKey, SharedEnd>> ends;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, kept] : ends_) ends.emplace_back(key, kept.end);
+  }
   const Deadline deadline = Deadline::in(bound);
-  for (auto& [key, end] : ends_) {
+  for (const auto& [key, end] : ends) {
     auto pause = std::chrono::microseconds(20);
     ASSIGN(bool consumed, allTaken(device, *end.endpoint, key.direction));
     while (!consumed && !deadline.expired()) {
+      if (abort != nullptr && abort->raised()) return abort->status();
       std::this_thread::sleep_for(pause);
       pause = std::min(pause * 2, std::chrono::microseconds(5000));
       ASSIGN(consumed, allTaken(device, *end.endpoint, key.direction));
     }
-    if (consumed) {
-      end.endpoint->settle();
-      continue;
-    }
-    if (const proxy::ProgressTask* const task = end.endpoint->task(); task != nullptr) {
-      warn("{}: its last communicator ends, and the peer may miss what was sent to it: {}", about, task->describe());
-      continue;
-    }
-    warn(
-        "{}: a peer has not taken what was sent to it over {}, channel {}; memory that it may write to stays allocated "
-        "until the process ends. Let all ranks finish what they have begun before they destroy their communicators",
-        about, end.endpoint->description(), key.channel);
-    GivenUp::instance().add(end.endpoint);
+    consumed ? end.endpoint->settle() : giveUp(end, about, key.channel);
   }
   return {};
 }
 
 void SharedConnections::detach() {
   const std::lock_guard lock(mutex_);
-  for (auto& [key, end] : ends_) {
-    leaveAlone(end.endpoint->task());
-    end.endpoint->detach();
+  for (auto& [key, kept] : ends_) {
+    leaveAlone(kept);
+    kept.end.endpoint->detach();
   }
 }
 
 void SharedConnections::close(device::Direction direction) {
-  std::vector<SharedEnd> closed;
+  std::vector<Kept> closed;
   const std::lock_guard lock(mutex_);
   for (auto place = ends_.begin(); place != ends_.end();) {
     if (place->first.direction != direction) {

@@ -51,7 +51,7 @@ struct SharedEnd {
 /// memory (ConnFifos::step), so communicators may use it in turn. Any thread.
 class SharedConnections {
  public:
-  SharedConnections() = default;
+  SharedConnections();
   SharedConnections(const SharedConnections&) = delete;
   ~SharedConnections();
 
@@ -60,8 +60,9 @@ class SharedConnections {
   Status add(const SharedKey& key, SharedEnd end);
   std::size_t size() const;
 
-  /// Who drives what a host thread has to beside the groups of the communicators that use it: what one of these has
-  /// sent when it ends, over connections that no other one may have. Before the first add().
+  /// Who sends on, beside the groups of the communicators that use a connection, what one of these has left when it
+  /// ends: no other one may have that connection. A failure is an INFO line; who uses the connection hears of it from
+  /// its own group. Before the first add().
   void driveBy(std::unique_ptr<proxy::ProgressGroup> caretaker);
   /// The group of a communicator that drives some of them, until notDrivenBy(); null: none.
   void alsoDrivenBy(proxy::ProgressGroup* group);
@@ -75,18 +76,25 @@ class SharedConnections {
 
   /// Before the last user lets go: waits until peers have taken what was sent over any of them, and lets their memory
   /// be freed with them. Peers that are not heard of any more may never do so: what they may still write to stays
-  /// allocated after `bound`. `about` begins the warning. The device's context must be current. Errors: the driver's.
-  Status settle(const gpu::Device& device, const std::string& about, milliseconds bound);
+  /// allocated after `bound`. `about` begins the warning. The device's context must be current. Errors: the driver's;
+  /// that of `abort`, which may be null, as soon as it is raised.
+  Status settle(const gpu::Device& device, const std::string& about, milliseconds bound, const Abort* abort = nullptr);
 
   /// As ChannelSet has them; with the only communicator that is left. Nobody drives them any more.
   void detach();
   void close(device::Direction direction);
 
  private:
-  void leaveAlone(proxy::ProgressTask* task);
+  class Leftover;
+  /// An end, and what the caretaker drives of it; null: nothing.
+  struct Kept {
+    SharedEnd end;
+    std::unique_ptr<proxy::ProgressTask> leftover;
+  };
+  void leaveAlone(const Kept& kept);
 
-  mutable std::mutex mutex_;
-  std::map<SharedKey, SharedEnd> ends_;
+  mutable std::mutex mutex_;  ///< never held for longer than a round of the engine takes
+  std::map<SharedKey, Kept> ends_;
   std::vector<proxy::ProgressGroup*> groups_;
   std::unique_ptr<proxy::ProgressGroup> caretaker_;  ///< goes before the ends
 };

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/threads/shortage.h"
 #include "bootstrap/bootstrap.h"
+#include "comm/connect/channels.h"
 #include "comm/connect/shared_connections.h"
 #include "comm/ending/deferred_free.h"
 #include "comm/ending/flush.h"
@@ -99,12 +100,12 @@ struct Estate {
   ~Estate() {
     if (comm == nullptr) return;
     // Graphs may have been replayed since ncclCommDestroy.
-    const Family* const family = comm->membership.family.get();
-    if (family != nullptr && family->outlives(*comm)) {
-      family->connections()->tend();
-    } else {
-      ExitDelivery::await(*comm, Deadline::in(ExitDelivery::kBound));
-    }
+    Family* const family = comm->membership.family.get();
+    const bool others = family != nullptr && family->outlives(*comm);
+    if (others) family->connections()->tend();
+    // What is this one's alone nobody else sends on.
+    const bool alone = comm->parts.channels != nullptr && comm->parts.channels->drivenAlone();
+    if (!others || alone) ExitDelivery::await(*comm, Deadline::in(ExitDelivery::kBound));
     delete comm;
   }
 };

@@ -40,7 +40,6 @@ Status Family::takeCare() {
   proxy::GroupHooks hooks;
   hooks.busy = [] { return false; };  // kernels are their members' groups' business
   hooks.aborted = [this] { return failed(); };
-  hooks.failed = [this](Status why) { networkFailed(why); };
   ASSIGN(std::unique_ptr<proxy::ProgressGroup> caretaker, device_->group(std::move(hooks)));
   connections_->driveBy(std::move(caretaker));
   return {};
@@ -109,9 +108,21 @@ bool Family::hasOthers(const ncclComm& comm) const {
                      [&](const Member& one) { return one.comm != &comm && !one.left; });
 }
 
-bool Family::outlives(const ncclComm& comm) const {
+bool Family::outlives(const ncclComm& comm) {
   const std::lock_guard lock(mutex_);
-  return std::any_of(members_.begin(), members_.end(), [&](const Member& one) { return one.comm != &comm; });
+  if (Member* const member = find(comm)) member->going = true;
+  return std::any_of(members_.begin(), members_.end(), [](const Member& one) { return !one.going; });
+}
+
+bool Family::isAlone(const ncclComm& comm) const {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(members_.begin(), members_.end(), [&](const Member& one) { return one.comm == &comm; });
+}
+
+bool Family::graphsKeepOthers(const ncclComm& comm) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(members_.begin(), members_.end(),
+                     [&](const Member& one) { return one.comm != &comm && one.left && one.comm->graphs.any(); });
 }
 
 bool Family::isEldest(const ncclComm& comm) const {
@@ -141,25 +152,9 @@ void Family::spread(const ncclComm& from, Status why) {
       "the communicator shares its connections (splitShare, shrinkShare) with {:#x}, of which this is rank {} of {} "
       "and which has given them up: {}. All that share end together: call ncclCommAbort on each of them",
       from.identity.commId, from.identity.rank, from.identity.nRanks, cause);
-  endAll(text, why, &from);
-}
-
-/// Of what a member that has ended left to be sent.
-void Family::networkFailed(Status why) {
-  const std::string cause = lastErrorText();
-  const std::lock_guard lock(mutex_);
-  if (failed_.exchange(true)) return;
-  endAll(fmt::format("a connection that it shares with other communicators (splitShare, shrinkShare) has failed: {}. "
-                     "All that share end together: call ncclCommAbort on each of them",
-                     cause),
-         why, nullptr);
-}
-
-/// With the lock.
-void Family::endAll(const std::string& text, Status why, const ncclComm* but) {
   for (const Member& relative : members_) {
     ncclComm& comm = *relative.comm;
-    if (relative.comm == but || comm.abort.raised()) continue;
+    if (relative.comm == &from || comm.abort.raised()) continue;
     // Peers first: whoever is woken here may abort the communicator at once, and they would hear of that instead.
     if (!relative.left && comm.parts.bootstrap) {
       comm.parts.bootstrap->announceFailure(Status(ncclRemoteError), text, why.code() == ncclRemoteError);

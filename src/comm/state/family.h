@@ -68,8 +68,13 @@ class Family : public std::enable_shared_from_this<Family> {
   void forget(const ncclComm& comm);
   /// Whether there are members beside `comm` that nobody has ended.
   bool hasOthers(const ncclComm& comm) const;
-  /// Whether the connections stay when it is gone.
-  bool outlives(const ncclComm& comm) const;
+  /// The member is about to be freed: whether the connections stay. Of several at the same time one is told that they
+  /// do not.
+  bool outlives(const ncclComm& comm);
+  /// Whether no other member is left, in whatever state.
+  bool isAlone(const ncclComm& comm) const;
+  /// Whether graphs have operations of members that have ended.
+  bool graphsKeepOthers(const ncclComm& comm) const;
   /// Whether it is the first of those that nobody has ended: the connections' memory is told as its own.
   bool isEldest(const ncclComm& comm) const;
   /// Whether a member has given up the connections for all.
@@ -84,13 +89,12 @@ class Family : public std::enable_shared_from_this<Family> {
     ncclComm* comm;
     bool used = false;
     bool left = false;
+    bool going = false;
   };
   Family(std::shared_ptr<PooledDevice> device, int place, std::shared_ptr<LaunchOrder> order);
   Status takeCare();
   Member* find(const ncclComm& comm);
   void spread(const ncclComm& from, Status why);
-  void endAll(const std::string& text, Status why, const ncclComm* but);
-  void networkFailed(Status why);
 
   std::shared_ptr<PooledDevice> device_;  ///< outlives the rest
   const int place_;

@@ -4,6 +4,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "comm/state/communicator.h"
+#include "comm/state/lost_peer.h"
 
 namespace tutti::comm {
 
@@ -29,11 +30,24 @@ void FamilyPeers::forget(const ncclComm& comm) {
 }
 
 bool FamilyPeers::hasLeft(int place) const {
+  // Of one that has failed, or lost anybody, goodbyes are no longer heard: it is asked where no other one can be.
+  bool healthy = false;
+  bool failed = false;
+  bool leftFailed = false;
   const std::lock_guard lock(mutex_);
-  return std::all_of(members_.begin(), members_.end(), [place](const ncclComm* comm) {
+  for (const ncclComm* comm : members_) {
     const int rank = rankAt(*comm, place);
-    return rank < 0 || comm->parts.bootstrap == nullptr || comm->parts.bootstrap->hasLeft(rank);
-  });
+    if (rank < 0) continue;
+    const bool left = comm->parts.bootstrap == nullptr || comm->parts.bootstrap->hasLeft(rank);
+    if (comm->abort.raised() || comm->lostPeer->heard()) {
+      failed = true;
+      leftFailed = leftFailed || left;
+      continue;
+    }
+    if (!left) return false;
+    healthy = true;
+  }
+  return healthy || !failed || leftFailed;
 }
 
 std::string FamilyPeers::exitOf(int place) const {

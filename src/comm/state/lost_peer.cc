@@ -20,16 +20,12 @@ void LostPeer::hear(Status why, std::string text, bool corrects) {
   }
   if (loss_ && !corrects) return;
   loss_ = {why, std::move(text)};
+  heard_.store(true);
   if (waits_ > 0) {
     raiseLocked().ignore();
   } else {
     info(kBootstrap, "{}; nothing here waits for it", loss_->text);
   }
-}
-
-bool LostPeer::heard() const {
-  const std::lock_guard lock(mutex_);
-  return loss_.has_value();
 }
 
 Status LostPeer::need() {

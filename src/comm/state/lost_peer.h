@@ -1,6 +1,7 @@
 // A peer that is gone is an error only for a rank that needs it.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -23,7 +24,8 @@ class LostPeer {
 
   /// `text` says who it was; of several failures the first one counts, unless the next `corrects` it.
   void hear(Status why, std::string text, bool corrects);
-  bool heard() const;
+  /// Takes no lock.
+  bool heard() const { return heard_.load(); }
   /// The caller needs its peers: the communicator's state, which is an error if one is lost. The text is the thread's
   /// last error then.
   Status need();
@@ -43,6 +45,7 @@ class LostPeer {
   Abort& abort_;
   mutable std::mutex mutex_;
   std::optional<Loss> loss_;
+  std::atomic<bool> heard_{false};  ///< there is one
   int waits_ = 1;
 };
 

@@ -56,6 +56,22 @@ Status awaitSenders(const ncclComm& comm) {
   return {};
 }
 
+/// Members that have ended may be about to be freed, on a thread of their own.
+Status awaitEnds(const ncclComm& comm, const Family& family) {
+  const Deadline deadline = Deadline::in(kRelayBound);
+  while (!family.isAlone(comm)) {
+    if (comm.abort.raised()) return comm.abort.status();
+    if (deadline.expired()) {
+      return fail(ncclInternalError,
+                  "{}: communicators that shared its connections have ended, and are not freed: do kernels of others "
+                  "run all the time?",
+                  describeComm(comm));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return {};
+}
+
 /// In steps, for a connection is at its end only when neither rank uses what the other owns.
 Status closeConnections(ncclComm& comm) {
   CommParts& parts = comm.parts;
@@ -77,7 +93,9 @@ Status suspend(ncclComm& comm) {
   ASSIGN(const gpu::ContextGuard context, comm.parts.device->device->enter());
   if (const auto& family = comm.membership.family) {
     // What relatives that are gone have sent.
-    TRY(family->connections()->settle(*comm.parts.device->device, describeComm(comm), comm.options.timeout));
+    TRY(family->connections()->settle(*comm.parts.device->device, describeComm(comm), comm.options.timeout,
+                                      &comm.abort));
+    TRY(awaitEnds(comm, *family));
   }
   // What this rank has sent is consumed; now all have said so.
   TRY(comm.parts.bootstrap->barrier());

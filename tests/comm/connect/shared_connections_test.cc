@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
+#include "base/abort.h"
+#include "gpu/context.h"
 #include "proxy/fakes.h"
 #include "proxy/group.h"
 #include "support/log_capture.h"
@@ -87,13 +92,48 @@ TEST_F(SharedConnectionsDriven, DriveNoConnectionThatAnotherOneHasReplaced) {
   EXPECT_EQ(task.turns.load(), turns);
 }
 
-TEST_F(SharedConnectionsDriven, TellWhoDrivesThemOfAFailureOnce) {
+TEST_F(SharedConnectionsDriven, GoOnSendingWhereOneOfThemFails) {
+  const auto other = std::make_shared<DrivenEnd>();
+  EXPECT_TRUE(connections.add({.peer = 2}, {.endpoint = other, .fallback = {}, .transport = 2}).ok());
   task.error = ncclRemoteError;
-  for (int i = 0; i < 3; ++i) connections.tend();
-  EXPECT_TRUE(eventually([this] { return nobody.failures.load() > 0 && test::asleep(*engine); }));
+  leaveBehind(1);
   connections.tend();
   EXPECT_TRUE(eventually([this] { return connections.rests(); }));
-  EXPECT_EQ(nobody.failures.load(), 1);
+  other->work.posted = 50;
+  connections.tend();
+  EXPECT_TRUE(eventually([&] { return other->work.done.load() == 50; }));
+  EXPECT_EQ(nobody.failures.load(), 0);
+}
+
+TEST_F(SharedConnectionsDriven, LeaveReceiversToWhoUsesThem) {
+  const auto receiver = std::make_shared<DrivenEnd>();
+  EXPECT_TRUE(connections
+                  .add({.peer = 1, .direction = device::Direction::Recv},
+                       {.endpoint = receiver, .fallback = {}, .transport = 2})
+                  .ok());
+  connections.tend();
+  EXPECT_TRUE(eventually([this] { return connections.rests(); }));
+  EXPECT_EQ(receiver->work.turns.load(), 0U);
+}
+
+TEST_F(SharedConnectionsDriven, HoldNobodyUpWhileTheyAreWaitedFor) {
+  const auto device = gpu::Device::create(*gpu::loadDriver().value(), 2).value();
+  leaveBehind(1);  // and nobody is told
+  Abort abort;
+  std::atomic<bool> over{false};
+  Status settled;
+  std::thread waiting([&] {
+    const auto guard = device->enter();
+    settled = connections.settle(*device, "this test", milliseconds(60'000), &abort);
+    over = true;
+  });
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_TRUE(connections.rests());
+  EXPECT_EQ(connections.find({.peer = 1}).endpoint, end);
+  EXPECT_FALSE(over.load());
+  abort.raise(Status(ncclInvalidUsage), "enough");
+  waiting.join();
+  EXPECT_EQ(settled.code(), ncclInvalidUsage);
 }
 
 TEST(SharedConnections, TakeNothingThatNobodyDrives) {
