@@ -23,6 +23,7 @@ KnownLosses& KnownLosses::instance() {
 }
 
 void KnownLosses::add(KnownLoss loss) {
+  loss.text.erase(std::min(loss.text.find(kPerhaps), loss.text.size()));
   const std::lock_guard lock(mutex_);
   const auto same = std::find_if(losses_.begin(), losses_.end(), [&](const KnownLoss& known) {
     return loss.pid != 0 && known.pid == loss.pid && known.host == loss.host;

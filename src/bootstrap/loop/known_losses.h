@@ -34,7 +34,8 @@ class KnownLosses {
  public:
   static KnownLosses& instance();
 
-  /// Of one process only what is known best is kept; of all of them the last 64.
+  /// Of one process only what is known best is kept; of all of them the last 64. What a text quotes is not kept with
+  /// it: texts would grow with each failure of a process.
   void add(KnownLoss loss);
   /// A process has aborted a communicator, as its notice says. If that quotes why, the reason is kept and not the
   /// abort: of a chain of aborts, each the reason of the next, every one quotes what the first one did.

@@ -49,6 +49,22 @@ TEST(KnownLosses, OfAChainOfAbortsTheFirstReasonIsKept) {
   EXPECT_FALSE(third.of("a", 9, kEver)) << "who aborts has not failed";
 }
 
+TEST(KnownLosses, WhatATextQuotesIsNotQuotedAgain) {
+  KnownLosses losses;
+  losses.add({"", 0, Cause::Observed, "rank 1 did not come"});
+  losses.add({"", 0, Cause::Observed, "rank 2 did not come" + losses.perhapsBecause(kEver)});
+  EXPECT_EQ(losses.latest(kEver)->text, "rank 2 did not come");
+}
+
+TEST(KnownLosses, AnAbortsReasonIsKeptWithoutWhatItQuotesItself) {
+  KnownLosses first;
+  first.add({"a", 7, Cause::Observed, "rank 4 has left"});
+  const std::string perhaps = first.perhapsBecause(kEver);
+  KnownLosses second;
+  second.addAbort({"a", 8, Cause::Aborted, "rank 3 aborted" + perhaps + perhaps});
+  EXPECT_EQ(second.latest(kEver)->text, "rank 4 has left");
+}
+
 TEST(KnownLosses, AnAbortWithoutAReasonIsBetterThanNothingOnly) {
   KnownLosses losses;
   losses.addAbort({"a", 8, Cause::Aborted, "rank 3 aborted"});
