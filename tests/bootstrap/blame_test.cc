@@ -11,16 +11,11 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
+#include "children.h"
 #include "local_ranks.h"
 
 namespace tutti::bootstrap {
 namespace {
-
-#ifdef __SANITIZE_THREAD__
-constexpr bool kCanForkWithThreads = false;
-#else
-constexpr bool kCanForkWithThreads = true;
-#endif
 
 constexpr milliseconds kPatience{20'000};
 
@@ -136,7 +131,7 @@ void killAndReap(pid_t child) {
 }
 
 TEST(Blame, AnAbortIsBlamedOnTheRankOfWhichAnotherCommunicatorHasHeard) {
-  if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
+  if (!test::kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
   test::allowLog("sign of life");
   auto hasty = test::localSettings();
   hasty.peerTimeout = milliseconds(600);
@@ -175,7 +170,7 @@ TEST(Blame, AnAbortIsBlamedOnTheRankOfWhichAnotherCommunicatorHasHeard) {
 }
 
 TEST(Blame, ADeathOfWhoHadNotHeardOfTheAbortReplacesItAsTheCause) {
-  if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
+  if (!test::kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
   test::allowLog("rank ");
   auto settings = test::localSettings();
   settings.peerTimeout = milliseconds(60'000);
@@ -203,7 +198,7 @@ TEST(Blame, ADeathOfWhoHadNotHeardOfTheAbortReplacesItAsTheCause) {
 }
 
 TEST(Blame, WhoEndsBecauseItHasHeardOfAnAbortIsNotTheCause) {
-  if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
+  if (!test::kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
   test::allowLog("aborted its communicator");
   const auto settings = test::localSettings();
   const auto ids = test::makeIds(1, settings);

@@ -1,9 +1,8 @@
-// What happens when ranks disagree, do not come, die, abort or leave.
+// What happens when ranks disagree, come late, die, abort or leave.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -16,58 +15,22 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/loop/known_losses.h"
-#include "bootstrap/loop/tree.h"
-#include "bootstrap/unique_id.h"
-#include "local_ranks.h"
+#include "children.h"
+#include "failing_ranks.h"
 
 namespace tutti::bootstrap {
 namespace {
 
 using namespace test;
 
-constexpr milliseconds kShort{700};
 /// For those who first have to join, on a machine that may be busy.
 constexpr milliseconds kTimeToJoin{2500};
 
 #ifdef __SANITIZE_THREAD__
-constexpr bool kCanForkWithThreads = false;
 constexpr bool kCanTakeDescriptorsAway = false;
 #else
-constexpr bool kCanForkWithThreads = true;
 constexpr bool kCanTakeDescriptorsAway = true;
 #endif
-
-/// Joins ranks that cannot succeed; each must get `code`, and the last error must hold `part`.
-void expectAllFail(const std::vector<JoinOptions>& ranks, ncclResult_t code, const std::string& part) {
-  test::allowLog(part);
-  const auto start = SteadyClock::now();
-  test::runRanks(static_cast<int>(ranks.size()), [&](int i) {
-    EXPECT_EQ(Bootstrap::join(ranks[static_cast<std::size_t>(i)]).status().code(), code) << "joiner " << i;
-  });
-  EXPECT_NE(std::string(lastErrorText()).find(part), std::string::npos) << lastErrorText();
-  EXPECT_LT(secondsSince(start), 10.0);
-}
-
-TEST(BootstrapFailure, MissingRankIsNamedToEverybody) {
-  const auto settings = test::localSettings(kShort);
-  const auto ids = test::makeIds(1, settings);
-  expectAllFail({test::joinOptions(ids, 0, 4, settings), test::joinOptions(ids, 1, 4, settings),
-                 test::joinOptions(ids, 3, 4, settings)},
-                ncclRemoteError, "rank 2 of 4 did not come");
-}
-
-/// Who has not heard of a failure yet begins the next communicator, to which those do not come who have.
-TEST(BootstrapFailure, ARankThatDoesNotComeMayHaveGivenUpForAFailureHeardOfJustBefore) {
-  KnownLosses::instance().add({"vm", 77, Cause::Failed, "rank 3 (host vm, pid 77) failed: no thread"});
-  const auto settings = test::localSettings(kShort);
-  const auto ids = test::makeIds(1, settings);
-  expectAllFail({test::joinOptions(ids, 0, 3, settings), test::joinOptions(ids, 2, 3, settings)}, ncclRemoteError,
-                "rank 1 of 3 did not come");
-  EXPECT_NE(std::string(lastErrorText()).find("had failed: rank 3 (host vm, pid 77) failed: no thread"),
-            std::string::npos)
-      << lastErrorText();
-}
 
 /// Waits, as long as a test may, until a receive would not wait any more.
 void awaitArrival(Bootstrap& bootstrap, int peer, int tag) {
@@ -139,65 +102,12 @@ TEST(BootstrapFailure, DifferentVersionsAreToldToAll) {
   expectAllFail({test::joinOptions(ids, 0, 2, settings), old}, ncclInvalidUsage, "mismatched library versions");
 }
 
-TEST(BootstrapFailure, WrongSecretIsRefused) {
-  const auto settings = test::localSettings(kShort);
-  const auto ids = test::makeIds(1, settings);
-  UniqueId forged = decodeUniqueId(ids[0]).value();
-  forged.secret[5] ^= std::byte{1};
-  const std::vector<ncclUniqueId> wrong = {encodeUniqueId(forged)};
-  expectAllFail({test::joinOptions(wrong, 0, 2, settings)}, ncclInvalidUsage, "does not share this communicator's key");
-  expectAllFail({test::joinOptions(wrong, 0, 2, settings)}, ncclInvalidUsage, "in place of the bootstrap root at 127.");
-}
-
-TEST(BootstrapFailure, UsedUpIdSaysSo) {
-  const auto settings = test::localSettings(kShort);
-  UniqueId gone;
-  gone.root = Address::loopback(AF_INET, 1);
-  const std::vector<ncclUniqueId> ids = {encodeUniqueId(gone)};
-  expectAllFail({test::joinOptions(ids, 0, 2, settings)}, ncclRemoteError, "cannot connect to the bootstrap root");
-}
-
-TEST(BootstrapFailure, GarbageNumbersOfRanksAreRefusedWithTheirValue) {
-  const auto settings = test::localSettings(kShort);
-  const auto ids = test::makeIds(1, settings);
-  for (const int nRanks : {0, -1, kMaxRanks + 1, 0x7fffffff}) {
-    expectAllFail({test::joinOptions(ids, 0, nRanks, settings)}, ncclInvalidArgument, std::to_string(nRanks));
-  }
-}
-
 TEST(BootstrapFailure, WeakCommKeyIsRefused) {
   auto settings = test::localSettings(kShort);
   settings.commId = "127.0.0.1:1";
   const auto ids = test::makeIds(1, settings);
   settings.commKey = "password";
   expectAllFail({test::joinOptions(ids, 0, 2, settings)}, ncclInvalidUsage, "TUTTI_COMM_KEY has 8 characters");
-}
-
-TEST(BootstrapFailure, AStoppedRootIsNotSaidToBeDead) {
-  if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
-  test::allowLog("has not answered rank 1 for ");
-  auto settings = test::localSettings();
-  settings.handshakeTimeout = milliseconds(500);
-  std::array<int, 2> pipe{};
-  ASSERT_EQ(::pipe(pipe.data()), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const ncclUniqueId id = createUniqueId(settings).value();
-    const bool written = ::write(pipe[1], &id, sizeof id) == sizeof id;
-    ::raise(SIGSTOP);
-    ::_exit(written ? 0 : 1);
-  }
-  ncclUniqueId id;
-  ASSERT_EQ(::read(pipe[0], &id, sizeof id), static_cast<ssize_t>(sizeof id));
-  ASSERT_EQ(::waitpid(child, nullptr, WUNTRACED), child);
-  const std::vector<ncclUniqueId> ids{id};
-  EXPECT_EQ(Bootstrap::join(test::joinOptions(ids, 1, 2, settings)).status().code(), ncclRemoteError);
-  const std::string text = lastErrorText();
-  EXPECT_NE(text.find("has not answered rank 1 for "), std::string::npos) << text;
-  EXPECT_EQ(text.find("died"), std::string::npos) << text;
-  for (const int fd : pipe) ::close(fd);
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
 }
 
 TEST(BootstrapFailure, AbortEndsAJoinThatWaits) {

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "bootstrap/unique_id.h"
+#include "children.h"
 #include "link/knocking.h"
 #include "local_ranks.h"
 
@@ -159,9 +160,7 @@ std::string heardOfAnEnd(milliseconds pause, pid_t& maker) {
 }
 
 TEST(IdUse, AProcessThatEndsSaysSoToThoseWhoWaitAtItsRoots) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
-#endif
+  if (!test::kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
   test::allowLog("ended by exit()");
   test::allowLog("cannot connect to");
   pid_t maker = 0;

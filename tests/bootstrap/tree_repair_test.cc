@@ -9,18 +9,13 @@
 #include <thread>
 
 #include "bootstrap/loop/tree.h"
+#include "children.h"
 #include "local_ranks.h"
 
 namespace tutti::bootstrap {
 namespace {
 
 constexpr std::chrono::seconds kLimit{20};
-
-#ifdef __SANITIZE_THREAD__
-constexpr bool kCanForkWithThreads = false;
-#else
-constexpr bool kCanForkWithThreads = true;
-#endif
 
 TEST(LivingParent, IsTheNearestAboveThatIsThere) {
   const int parent = treePlace(100, 1, 60).parent;
@@ -182,7 +177,7 @@ TEST(TreeRepair, SeveralMayLeaveAtOnce) {
 }
 
 TEST(TreeRepair, ADeathIsToldWhereTheFirstRankHasLeft) {
-  if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer cannot follow fork() with threads";
+  if (!test::kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer cannot follow fork() with threads";
   test::allowLog("rank 3");
   Ranks ranks(5);
   const pid_t child = ranks.join(3);
@@ -193,7 +188,7 @@ TEST(TreeRepair, ADeathIsToldWhereTheFirstRankHasLeft) {
 }
 
 TEST(TreeRepair, AStoppedRankIsToldThatWasToFindAnotherParent) {
-  if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer cannot follow fork() with threads";
+  if (!test::kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer cannot follow fork() with threads";
   test::allowLog("rank 3");
   Ranks ranks(5, milliseconds(1500));
   const pid_t child = ranks.join(3);
@@ -204,7 +199,7 @@ TEST(TreeRepair, AStoppedRankIsToldThatWasToFindAnotherParent) {
 }
 
 TEST(TreeRepair, AStoppedRankIsToldThatWasToBeTheNextParent) {
-  if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer cannot follow fork() with threads";
+  if (!test::kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer cannot follow fork() with threads";
   test::allowLog("rank 1");
   Ranks ranks(4, milliseconds(1500));
   const pid_t child = ranks.join(1);
@@ -215,7 +210,7 @@ TEST(TreeRepair, AStoppedRankIsToldThatWasToBeTheNextParent) {
 }
 
 TEST(TreeRepair, WhereNobodyWaitsAStoppedRankComesBack) {
-  if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer cannot follow fork() with threads";
+  if (!test::kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer cannot follow fork() with threads";
   Ranks ranks(4, milliseconds(600));
   const pid_t child = ranks.join(1);
   for (const int rank : {0, 2, 3}) ranks.at(rank).endWait();
