@@ -91,6 +91,19 @@ TEST(SocketStrangers, SilentOnesAndHalfAHelloHoldNobodyUp) {
   connectsAllTheSame(at);
 }
 
+TEST(SocketStrangers, SilentOnesAreClosedAfterTwoSeconds) {
+  test::SocketSide side;
+  Listening at(side);
+  const auto start = SteadyClock::now();
+  Socket stranger = at.dial();
+  ASSERT_TRUE(stranger.sendValue(kSocketMagic, Wait{}).ok());
+  EXPECT_EQ(at.acceptUntil([&] { return closedByPeer(stranger); }), nullptr);
+  EXPECT_GT(secondsSince(start), 1.0) << "who belongs here may need a moment";
+  EXPECT_LT(secondsSince(start), 8.0);
+  EXPECT_EQ(UnprovenPlaces::ofProcess().taken(), 0U);
+  connectsAllTheSame(at);
+}
+
 TEST(SocketStrangers, OfAllListenersShareThePlacesOfTheProcess) {
   test::SocketSide side;
   Listening first(side), second(side);
