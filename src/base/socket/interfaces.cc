@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "base/log.h"
+#include "base/socket/errors.h"
 
 namespace tutti {
 
@@ -73,7 +74,7 @@ std::string describe(const std::vector<NetInterface>& all) {
 Result<std::vector<NetInterface>> listInterfaces() {
   ifaddrs* head = nullptr;
   if (::getifaddrs(&head) != 0) {
-    return fail(ncclSystemError, "Listing the network interfaces failed: {}", errnoText(errno));
+    return fail(ncclSystemError, "Listing the network interfaces failed: {}{}", errnoText(errno), socketRemedy(errno));
   }
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(head, &::freeifaddrs);
   std::vector<NetInterface> list;
