@@ -15,10 +15,12 @@ namespace {
 /// A rank listens as long as it is a member; word that it has left may be under way for so long.
 constexpr milliseconds kGone{1000};
 
-/// The root may live in this very process, where it cannot say so.
+/// The root may live in this very process, where it cannot say so. A connection takes one at each of its ends, and that
+/// of this one is free again.
 const char* ownShortage() {
-  const Fd probe(::eventfd(0, EFD_CLOEXEC));
-  const bool none = !probe.valid() && (errno == EMFILE || errno == ENFILE);
+  const Fd end(::eventfd(0, EFD_CLOEXEC));
+  const Fd otherEnd(::eventfd(0, EFD_CLOEXEC));
+  const bool none = !otherEnd.valid() && (errno == EMFILE || errno == ENFILE);
   return none ? ". This process has no file descriptors left: raise ulimit -n" : "";
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "bootstrap/link/wire.h"
 #include "bootstrap/loop/known_losses.h"
 #include "bootstrap/loop/tree.h"
 #include "children.h"

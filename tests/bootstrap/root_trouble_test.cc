@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "bootstrap/link/wire.h"
 #include "bootstrap/unique_id.h"
 #include "children.h"
 #include "failing_ranks.h"
@@ -122,6 +123,37 @@ TEST(BootstrapRootTrouble, ARootWithoutDescriptorsSaysSo) {
     if (toldByTheRoot) break;
   }
   EXPECT_TRUE(toldByTheRoot);
+}
+
+/// What a rank hears that joins a root of its own process, in which so many descriptors can be opened; "" where it
+/// joins.
+std::string heardWithDescriptors(int left) {
+  auto settings = test::localSettings();
+  settings.handshakeTimeout = milliseconds(500);
+  Letters<FixedText<600>> texts;
+  const Family process([&] {
+    const rlimit few{256, 256};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    const auto ids = test::makeIds(1, settings);
+    int last = -1;
+    for (int fd = 0; fd >= 0; fd = ::dup(2)) last = fd;
+    for (int i = 0; i < left; ++i) ::close(last - i);
+    FixedText<600> text{};
+    if (!Bootstrap::join(test::joinOptions(ids, 0, 1, settings)).ok()) setText(text, lastErrorText());
+    texts.send(text);
+  });
+  return textOf(texts.receive());
+}
+
+TEST(BootstrapRootTrouble, ARankWhoseOwnProcessLacksDescriptorsSaysSo) {
+  if (!kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer allows no threads after fork";
+  int joined = 0;
+  for (int left = 0; left < 14; ++left) {
+    const std::string text = heardWithDescriptors(left);
+    EXPECT_TRUE(text.empty() || text.find("ulimit -n") != std::string::npos) << left << " were left: " << text;
+    joined += text.empty() ? 1 : 0;
+  }
+  EXPECT_GT(joined, 0) << "fourteen are enough";
 }
 
 /// What rank 1 hears of a root whose process forks a child and ends, when rank 1 has joined for that long.
