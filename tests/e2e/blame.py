@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 """Whoever is told of a failure is told whose it was: by its rank, host and process, and nobody else's comes first."""
+import contextlib
+import os
 import re
 import signal
 
-from exits import TRANSPORTS, Job
+from jobs import Job, TRANSPORTS
 from support import check, main
 
 # What takes a moment; the machine may be busy.
 SOON_SECONDS = 10
 
 
-def blames(job, rank, step, gone, words):
+def blames(job, rank, step, gone, words, device=None):
     """The step's error begins with the rank that failed, its host and pid, and then these words."""
     said = job.ranks[rank].output()
-    text = rf"^{step} \d after \d+ ms (Bootstrap: )?rank {gone} \(host \S+, pid {job.pid(gone)}(, device {gone})?\) {words}"
+    where = rf"(, device {gone})?" if device is None else f", device {device}"
+    text = rf"^{step} \d after \d+ ms (Bootstrap: )?rank {gone} \(host \S+, pid {job.pid(gone)}{where}\) {words}"
     check(re.search(text, said, re.M), f"rank {rank} does not say that rank {gone} {words}:\n{said}")
 
 
@@ -37,6 +40,50 @@ def what_fails_on_one_rank_is_told_in_its_name():
                     blames(job, rank, "(init|reduce)", 1, "(failed|gave up): ")
                 told += "Too many open files" in job.ranks[0].output()
         check(told > 0, "no run failed in its midst for want of descriptors")
+
+
+def a_rank_without_threads_is_told_in_its_name():
+    if os.geteuid() != 0:
+        return print("skipped: only root's processes can become another user's, whose threads are counted")
+    told = 0
+    for threads in range(1, 6):
+        begin, rest = ["device"], ["init", "reduce", "destroy"]
+        with Job([*begin, *rest], [*begin, f"threads:{threads}", *rest], [*begin, *rest],
+                 TUTTI_BOOTSTRAP_TIMEOUT_SEC=4, **TRANSPORTS["TCP"]) as job:
+            codes = [process.wait(30) for process in job.ranks]
+            if codes == [0, 0, 0] or "rank 1 of 3 did not come" in job.ranks[0].output():
+                continue
+            check(codes[1] == 42, f"rank 1 of {codes} is the one that fails:\n{job.ranks[1].output()}")
+            for rank in (0, 2):
+                blames(job, rank, "(init|reduce)", 1, "failed: ", device=1)
+            told += "thread" in job.ranks[0].output()
+    check(told > 0, "no run failed in its midst for want of threads")
+
+
+def a_failure_of_cuda_is_told_in_its_ranks_name():
+    steps = ["init", "reduce", "reduce"]
+    for call in ("cuLaunchKernel", "cuEventCreate", "cuStreamCreate"):
+        with Job(steps, steps, steps, own={1: {"SOFTGPU_FAIL": f"{call}:2"}}) as job:
+            for rank in range(3):
+                job.ends(rank, 42, 30)
+            for rank in (0, 2):
+                blames(job, rank, "(init|reduce)", 1, f"failed: Cuda failure 999 .* in {call} ", device=1)
+
+
+def rank_zero_without_descriptors_says_so():
+    """It runs the root. With none at all, not even its device can be opened."""
+    steps = ["init", "reduce", "destroy"]
+    with contextlib.ExitStack() as stack:
+        jobs = [stack.enter_context(Job([f"files:{number}", *steps], steps, steps, TUTTI_BOOTSTRAP_TIMEOUT_SEC=6))
+                for number in range(1, 11)]
+        for job in jobs:
+            for rank in range(3):
+                job.ends(rank, 42, 60)
+            said = job.ranks[0].output()
+            check(re.search(r"^init [26] .*(Too many open files|no file descriptors left).*ulimit -n", said, re.M), said)
+            for rank in (1, 2):
+                said = job.ranks[rank].output()
+                check(not re.search(r"\bdied\b(?! or gave up)", said), f"rank 0 has not died:\n{said}")
 
 
 def an_abort_because_of_another_communicator_names_who_failed():
@@ -90,5 +137,6 @@ def a_death_behind_a_rank_that_has_left_is_told():
 
 
 if __name__ == "__main__":
-    main(what_fails_on_one_rank_is_told_in_its_name, an_abort_because_of_another_communicator_names_who_failed,
+    main(what_fails_on_one_rank_is_told_in_its_name, a_rank_without_threads_is_told_in_its_name,
+         a_failure_of_cuda_is_told_in_its_ranks_name, rank_zero_without_descriptors_says_so, an_abort_because_of_another_communicator_names_who_failed,
          a_rank_of_whose_farewell_nothing_is_heard_is_named_soon, a_death_behind_a_rank_that_has_left_is_told)

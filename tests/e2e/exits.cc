@@ -15,6 +15,8 @@
 //   both              does nothing, but says so
 //   watch             until the communicator has failed; says its error and goes on
 //   abort             ncclCommAbort
+//   device            chooses its device and has memory there, which init would do otherwise
+//   threads:N         becomes another user, who can have no more than N threads besides those that are; needs root
 //   files:N           no more than N descriptors can be opened besides those that are
 //   state             what ncclCommGetAsyncError says
 //   finalize          ncclCommFinalize
@@ -28,6 +30,7 @@
 // Each says "STEP RESULT after N ms TEXT" when it is done. The first error is the end: after ncclCommAbort, with exit
 // code 42.
 #include <dirent.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,12 +95,17 @@ ncclResult_t waitWatching() {
   return stateOf(me.comm);
 }
 
-ncclResult_t init() {
-  ncclUniqueId id;
+ncclResult_t useDevice() {
   if (cudaSetDevice(me.rank) != cudaSuccess) return ncclSystemError;
   if (me.stream == nullptr && cudaStreamCreate(&me.stream) != cudaSuccess) return ncclSystemError;
   if (me.data == nullptr && cudaMalloc(reinterpret_cast<void**>(&me.data), kMostCount * sizeof(float)) != cudaSuccess)
     return ncclSystemError;
+  return ncclSuccess;
+}
+
+ncclResult_t init() {
+  ncclUniqueId id;
+  if (const ncclResult_t chosen = useDevice(); chosen != ncclSuccess) return chosen;
   if (const ncclResult_t made = ncclGetUniqueId(&id); made != ncclSuccess) return made;
   return ncclCommInitRank(&me.comm, me.size, id, me.rank);
 }
@@ -182,6 +190,20 @@ ncclResult_t limitFiles(rlim_t more) {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? ncclSuccess : ncclSystemError;
 }
 
+/// Threads are counted by user, and root's are not: this process becomes a user that nobody else is.
+ncclResult_t limitThreads(rlim_t more) {
+  DIR* const all = ::opendir("/proc/self/task");
+  if (all == nullptr) return ncclSystemError;
+  rlim_t most = more;
+  while (const dirent* one = ::readdir(all)) most += one->d_name[0] == '.' ? 0 : 1;
+  ::closedir(all);
+  const rlimit limit{most, most};
+  const auto user = static_cast<uid_t>(1'000'000 + ::getpid());
+  const bool done =
+      ::setrlimit(RLIMIT_NPROC, &limit) == 0 && ::setresuid(user, user, user) == 0 && ::prctl(PR_SET_DUMPABLE, 1L) == 0;
+  return done ? ncclSuccess : ncclSystemError;
+}
+
 ncclResult_t exitOnThread(int code) {
   exitsElsewhere = true;
   std::thread([code] {
@@ -213,6 +235,8 @@ ncclResult_t run(const std::string& name, const std::string& value) {
   if (name == "both") return ncclSuccess;
   if (name == "watch") return watch();
   if (name == "abort") return abortCurrent();
+  if (name == "device") return useDevice();
+  if (name == "threads") return limitThreads(std::stoul(value));
   if (name == "files") return limitFiles(std::stoul(value));
   if (name == "busy") return occupyStream(std::stoi(value));
   if (name == "file") return waitForFile(value);

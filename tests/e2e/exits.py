@@ -1,78 +1,12 @@
 #!/usr/bin/env python3
 """Ranks whose processes end by exit(), without ncclCommDestroy: peers that wait for nobody go on in peace, those that
 wait for such a rank, or need it later, learn at once who it was."""
-import pathlib
 import re
 import signal
-import tempfile
 import time
 
-from support import BUILD, Process, check, free_port, main
-
-EXITS = BUILD / "tests/e2e/exits"
-TRANSPORTS = {
-    "P2P": {},
-    "SHM": {"NCCL_P2P_DISABLE": 1},
-    "TCP": {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1},
-}
-LEFT = "has ended its process (exit) without ncclCommDestroy"
-# A process may take half a second to end, and its peers as long to notice. (The machine may be busy.)
-AT_ONCE_SECONDS = 5.0
-
-
-class Job:
-    """One process per rank, each with its steps; gone when the block ends."""
-
-    def __init__(self, *steps, **env):
-        self.folder = tempfile.TemporaryDirectory()
-        address = f"127.0.0.1:{free_port()}"
-        file = f"file:{self.folder.name}/"
-        self.ranks = [Process(4, [EXITS, rank, len(steps), *(step.replace("FILE", file) for step in mine)],
-                              NCCL_COMM_ID=address, NCCL_DEBUG="WARN", **env) for rank, mine in enumerate(steps)]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in self.ranks:
-            process.close()
-        self.folder.cleanup()
-
-    def let(self, name):
-        (pathlib.Path(self.folder.name) / name).touch()
-
-    def pid(self, rank):
-        return int(re.search(r"^pid (\d+)", self.ranks[rank].output(), re.M).group(1))
-
-    def all_reduced(self):
-        for process in self.ranks:
-            process.wait_for("reduce 0")
-
-    def ends(self, rank, code=0, seconds=30):
-        got = self.ranks[rank].wait(seconds)
-        check(got == code, f"rank {rank} ended with {got}:\n{self.ranks[rank].output()}")
-
-    def is_quiet(self, rank):
-        said = self.ranks[rank].output()
-        loud = [line for line in said.splitlines() if re.search(r"NCCL (WARN|ERROR)", line) and "TUTTI_" not in line]
-        check(not loud, f"rank {rank} complains:\n{said}")
-
-    def took(self, rank, step):
-        return int(re.search(rf"^{step} \d+ after (\d+) ms", self.ranks[rank].output(), re.M).group(1))
-
-    def fails_at_once(self, rank, step, gone, since):
-        """The rank's step fails, soon after `since`, and names the rank that has gone, with its host and pid."""
-        self.ends(rank, 42)
-        waited = time.monotonic() - since
-        said = self.ranks[rank].output()
-        words = rf"{step} 6 after .*rank {gone} \(host \S+, pid {self.pid(gone)}\) {re.escape(LEFT)}"
-        check(re.search(words, said), f"rank {rank} does not say who has gone:\n{said}")
-        return waited
-
-
-def soon(name, *waited):
-    """Most of several tries: a busy machine may delay one."""
-    check(sorted(waited)[len(waited) // 2] < AT_ONCE_SECONDS + 0.5, f"{name}: took {waited} s")
+from jobs import AT_ONCE_SECONDS, Job, TRANSPORTS, soon
+from support import check, main
 
 
 def who_exits_idle_leaves_in_peace():
@@ -151,29 +85,18 @@ def who_needs_it_later_is_told_at_once():
         soon(name, *waited)
 
 
-def who_has_destroyed_is_named_whatever_the_protocol():
-    for transport in TRANSPORTS.values():
-        for protocol in ("LL", "LL128", "Simple"):
-            with Job(["init", "reduce", "FILEgo", "state", "reduce"], ["init", "reduce", "destroy", "FILEend"],
-                     NCCL_PROTO=protocol, **transport) as job:
-                job.ranks[1].wait_for("destroy 0")
-                job.let("go")
-                job.ends(0, 42)
-                said = job.ranks[0].output()
-                words = rf"reduce 5 after .*rank 1 (\(host \S+, pid {job.pid(1)}\) )?has left the communicator"
-                check("state 0" in said and re.search(words, said), said)
-
-
 def a_message_that_nobody_sends_any_more_is_told():
     """Connected before or not, and whatever the rank that has gone has sent before."""
-    for transport in TRANSPORTS.values():
+    for name, transport in TRANSPORTS.items():
+        waited = []
         for before in ([], ["recv:1"]):
             theirs = ["send:0"] if before else []
             with Job(["init", "reduce", *before, "FILEgo", "state", "recv:1"], ["init", "reduce", *theirs, "exit:0"],
                      **transport) as job:
                 job.ends(1)
                 job.let("go")
-                job.fails_at_once(0, "recv:1", 1, time.monotonic())
+                waited.append(job.fails_at_once(0, "recv:1", 1, time.monotonic()))
+        soon(name, *waited)
 
 
 def memory_that_waits_to_be_freed_ends_in_peace():
@@ -377,7 +300,7 @@ def a_peer_that_is_stopped_does_not_hold_up_the_end():
 if __name__ == "__main__":
     main(who_exits_idle_leaves_in_peace, all_but_one_leave_and_the_last_destroys, four_leave_one_after_the_other,
          who_waits_for_it_is_told_at_once,
-         who_needs_it_later_is_told_at_once, who_has_destroyed_is_named_whatever_the_protocol,
+         who_needs_it_later_is_told_at_once,
          a_message_that_nobody_sends_any_more_is_told, memory_that_waits_to_be_freed_ends_in_peace,
          the_others_go_on_with_each_other, what_it_has_sent_arrives, an_exit_within_an_operation_is_told,
          graphs_that_wait_for_it_fail, slow_work_before_an_operation_is_no_wait_for_who_has_gone,
