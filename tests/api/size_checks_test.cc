@@ -2,6 +2,7 @@
 // and the largest one that is allowed goes through.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -38,6 +39,9 @@ std::vector<Move> moves() {
   const auto of = [](auto function, auto... rest) {
     return [=](ncclComm_t c, std::size_t n) { return function(kData, kData, n, kType, rest..., c, nullptr); };
   };
+  const auto configured = [](auto function, auto... rest) {
+    return [=](ncclComm_t c, std::size_t n) { return function(kData, kData, n, kType, rest..., c, nullptr, nullptr); };
+  };
   const auto one = [](auto function, int peer) {
     return [=](ncclComm_t c, std::size_t n) { return function(kData, n, kType, peer, c, nullptr); };
   };
@@ -53,6 +57,14 @@ std::vector<Move> moves() {
       {"ReduceScatter", of(ncclReduceScatter, ncclSum), kRanks, " for each of 2 ranks"},
       {"AlltoAll", of(ncclAlltoAll), kRanks, " for each of 2 ranks"},
       {"Scatter", of(ncclScatter, 1), kRanks, " for each of 2 ranks"},
+      {"AllReduceConfig", configured(ncclAllReduceConfig, ncclSum)},
+      {"ReduceConfig", configured(ncclReduceConfig, ncclSum, 1)},
+      {"BroadcastConfig", configured(ncclBroadcastConfig, 1)},
+      {"AllGatherConfig", configured(ncclAllGatherConfig), kRanks, " from each of 2 ranks"},
+      {"GatherConfig", configured(ncclGatherConfig, 1), kRanks, " from each of 2 ranks"},
+      {"ReduceScatterConfig", configured(ncclReduceScatterConfig, ncclSum), kRanks, " for each of 2 ranks"},
+      {"AlltoAllConfig", configured(ncclAlltoAllConfig), kRanks, " for each of 2 ranks"},
+      {"ScatterConfig", configured(ncclScatterConfig, 1), kRanks, " for each of 2 ranks"},
   };
 }
 
@@ -78,7 +90,8 @@ class SizeOfMove : public Ranks<kRanks>, public testing::WithParamInterface<Move
   void expectRefused(std::size_t count, const std::string& product) {
     const Move& move = GetParam();
     EXPECT_EQ(move.call(comms_[0], count), ncclInvalidArgument);
-    const std::string name = move.name == "Bcast" ? "Broadcast" : move.name;
+    std::string name = move.name == "Bcast" ? "Broadcast" : move.name;
+    name.erase(std::min(name.find("Config"), name.size()));
     expectText(name + " of " + std::to_string(count) + " elements of ncclFloat32" + move.ranks + " is " + product +
                "; at most 2^60 are possible");
   }
