@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Hundreds of ranks in one process, and dozens of processes on few processors, meet and compute in bounded time.
 
-Bounds are seconds of processor time, which other programs on the machine lengthen little, and many times what is needed:
-they are for work that grows faster than the number of pairs of ranks.
+Bounds are seconds of processor time, which other programs on the machine lengthen little, and three times what is needed
+on a busy machine, or more: they are for work that grows faster than the number of pairs of ranks.
 """
 import resource
+import sys
 
-from support import BUILD, check, main, run
+from support import BUILD, SKIP, check, main, run
 
 PERF = BUILD / "bench" / "all_reduce_perf"
 ONCE = ["-n", "1", "-w", "0"]
 DESCRIPTORS = 10  # of a rank, while all ranks of a process meet
+HUNDREDS = 256
 
 
 def possible_ranks(wanted):
@@ -35,17 +37,20 @@ def succeeds(devices, size, ranks, bound):
 
 
 def hundreds_of_ranks_in_a_process_meet():
-    ranks = possible_ranks(256)
-    succeeds(ranks, "8", ["-g", str(ranks)], 25)
+    ranks = possible_ranks(HUNDREDS)
+    succeeds(ranks, "8", ["-g", str(ranks)], 10)
 
 
 def dozens_of_processes_meet():
-    succeeds(64, "8", ["-p", "64"], 60)
+    succeeds(64, "8", ["-p", "64"], 5)
 
 
 def dozens_of_processes_connect_all_with_all():
-    succeeds(64, "1M", ["-p", "64"], 60)
+    succeeds(64, "1M", ["-p", "64"], 10)
 
 
 if __name__ == "__main__":
     main(hundreds_of_ranks_in_a_process_meet, dozens_of_processes_meet, dozens_of_processes_connect_all_with_all)
+    if possible_ranks(HUNDREDS) < HUNDREDS:
+        print(f"skipped: descriptors (ulimit -Hn) for {HUNDREDS} ranks in a process")
+        sys.exit(SKIP)
