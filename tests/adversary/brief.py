@@ -2,6 +2,7 @@
 """The campaign in brief, as a test: runs of a fixed seed in which every verdict must be "ok"; and one whose ranks lie
 about what they were told, which the judge must notice; and a rank to which no id comes, which is no error of the
 library."""
+import itertools
 import os
 import pathlib
 import random
@@ -11,8 +12,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 import concurrent.futures  # noqa: E402
 
+import files  # noqa: E402
 import job_plan  # noqa: E402
 import judge  # noqa: E402
+import limits  # noqa: E402
 import misuse  # noqa: E402
 import ranks  # noqa: E402
 import strangers  # noqa: E402
@@ -27,8 +30,12 @@ QUICK_MISUSES = (1, 2, 3, 4)
 PATIENCE = 3
 
 
+def seeded(number, of=""):
+    return random.Random(f"{SEED}/{of}{number}")
+
+
 def planned(number):
-    return victims.plan(random.Random(f"{SEED}/{number}"), hows=("kill", "_exit", "segv", "abort"),
+    return victims.plan(seeded(number), hows=("kill", "_exit", "segv", "abort"),
                         stages=("connect", "collective", "idle"), most_comms=1)
 
 
@@ -47,8 +54,29 @@ def victims_are_named():
     return all_are_ok(victims, [planned(number) for number in range(RUNS)])
 
 
+def who_leaves_or_loses_its_device_is_named():
+    return all_are_ok(victims, [victims.plan(seeded(number, "leave"), hows=(("leave", "cuda")[number % 2],),
+                                             stages=("connect", "idle"), most_comms=1) for number in range(4)])
+
+
+def victims_of_two_communicators_are_named():
+    plans = (victims.plan(seeded(number, "two"), hows=("kill", "_exit", "abort"), stages=("collective", "idle"),
+                          most_comms=2) for number in range(1000))
+    return all_are_ok(victims, list(itertools.islice((plan for plan in plans if plan.job.comms == 2), 4)))
+
+
+def who_has_little_is_named():
+    plans = [limits.plan(seeded(number)) for number in range(200)]
+    return all_are_ok(limits, [next(plan for plan in plans if plan.what == what)
+                               for what in ("descriptors", "threads", "file size")])
+
+
+def odd_files_are_told():
+    return all_are_ok(files, [files.plan(seeded(number)) for number in range(3)])
+
+
 def strangers_are_not_noticed():
-    return all_are_ok(strangers, [strangers.plan(random.Random(f"{SEED}/{number}")) for number in range(4)])
+    return all_are_ok(strangers, [strangers.plan(seeded(number)) for number in range(4)])
 
 
 def wrong_calls_are_answered():
@@ -80,5 +108,7 @@ def an_id_that_never_comes_is_no_error():
 
 
 if __name__ == "__main__":
-    sys.exit(0 if victims_are_named() and strangers_are_not_noticed() and wrong_calls_are_answered()
-             and liars_are_found_out() and an_id_that_never_comes_is_no_error() else 1)
+    sys.exit(0 if victims_are_named() and who_leaves_or_loses_its_device_is_named()
+             and victims_of_two_communicators_are_named() and who_has_little_is_named() and odd_files_are_told()
+             and strangers_are_not_noticed() and wrong_calls_are_answered() and liars_are_found_out()
+             and an_id_that_never_comes_is_no_error() else 1)
