@@ -109,6 +109,42 @@ TEST(IdUse, FailedInitsLeaveNoThreadsAndNoDescriptors) {
   EXPECT_TRUE(test::eventually([&] { return descriptors() <= descriptorsBefore + 1; })) << descriptors();
 }
 
+TEST(IdUse, AnInitThatIsRefusedForItsArgumentsMayBeCalledAgain) {
+  test::expectLog("invalid rank requested: 2/2");
+  const auto settings = test::localSettings();
+  const auto ids = test::makeIds(1, settings);
+  EXPECT_EQ(Bootstrap::join(test::joinOptions(ids, 2, 2, settings)).status().code(), ncclInvalidArgument);
+  test::runRanks(2, [&](int rank) {
+    auto joined = Bootstrap::join(test::joinOptions(ids, rank, 2, settings));
+    ASSERT_TRUE(joined.ok());
+    EXPECT_TRUE(joined.value()->barrier().ok());
+  });
+}
+
+/// They wait for a rank that does not come when they are told to give up.
+TEST(IdUse, InitsThatFailAfterTheyHaveCheckedInLeaveNothing) {
+  test::allowLog("given up");
+  test::allowLog("aborted its communicator");
+  const auto settings = test::localSettings(std::chrono::seconds(60));
+  const auto threadsBefore = threads();
+  const auto descriptorsBefore = descriptors();
+  constexpr int kInits = 20;
+  test::runRanks(kInits, [&](int) {
+    const auto ids = test::makeIds(1, settings);
+    Abort abort;
+    JoinOptions options = test::joinOptions(ids, 0, 2, settings);
+    options.abort = &abort;
+    std::thread raiser([&] {
+      std::this_thread::sleep_for(milliseconds(200));
+      abort.raise(fail(ncclInternalError, "given up"), "given up");
+    });
+    EXPECT_EQ(Bootstrap::join(options).status().code(), ncclInternalError);
+    raiser.join();
+  });
+  EXPECT_TRUE(test::eventually([&] { return threads() <= threadsBefore; })) << threads();
+  EXPECT_TRUE(test::eventually([&] { return descriptors() <= descriptorsBefore + 1; })) << descriptors();
+}
+
 TEST(IdUse, WhoComesSoonAfterTheFailureHearsOfIt) {
   test::allowLog("given up");
   test::allowLog("aborted its communicator");
