@@ -71,9 +71,10 @@ void Generator::remove(int id) {
   live_.erase(std::remove_if(live_.begin(), live_.end(), [&](const Comm& one) { return one.id == id; }), live_.end());
 }
 
-void Generator::spoilRecordings(int comm) {
+/// Also those of relatives that have ended.
+void Generator::spoilRecordings(const Comm& comm) {
   for (Recording& recording : recordings_)
-    if (recording.comm.id == comm) recording.playable = false;
+    if (recording.comm.family == comm.family) recording.playable = false;
 }
 
 Kind Generator::pickKind() {
@@ -187,7 +188,7 @@ bool Generator::makeShrink(Kind kind, const Comm& parent, bool parallel, Deed& d
   deed.born.push_back(child);
   deed.stuck = kind == Kind::ShrinkAbort && parent.state == State::Alive && dice_.chance(60);
   if (kind == Kind::ShrinkAbort) {
-    spoilRecordings(parent.id);
+    spoilRecordings(parent);
     remove(parent.id);
   }
   put(child);
@@ -224,7 +225,7 @@ bool Generator::makeAbort(const Comm& comm, Deed& deed) {
     deed.doomed.push_back(one);
   }
   for (const Comm& one : deed.doomed) {
-    spoilRecordings(one.id);
+    spoilRecordings(one);
     remove(one.id);
   }
   deed.stuck = comm.state == State::Alive && comm.size() > 1 && dice_.chance(50);
@@ -238,7 +239,7 @@ bool Generator::makeEnd(Kind kind, const Comm& comm, Deed& deed) {
   after.state = kind == Kind::Finalize ? State::Finalized : State::Revoked;
   if (kind == Kind::Revoke) {
     deed.stuck = comm.size() > 1 && dice_.chance(50);
-    spoilRecordings(comm.id);
+    spoilRecordings(comm);
   }
   if (kind == Kind::Destroy)
     remove(comm.id);

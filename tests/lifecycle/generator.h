@@ -40,7 +40,7 @@ class Generator {
   bool alone(const Comm& comm) const;
   void put(const Comm& comm);
   void remove(int id);
-  void spoilRecordings(int comm);
+  void spoilRecordings(const Comm& comm);
 
   Kind pickKind();
   bool make(Kind kind, int lane, bool parallel, Deed& deed);
