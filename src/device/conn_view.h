@@ -97,9 +97,10 @@ struct SendPull {
   SlotWords*
       addresses;  ///< the sender's address of a step's content, or 0: in the slot. Its kernel writes it before the
                   ///< tail; lies with who reads it, the receiver or the sender's host. Null: all goes through slots
-  MemoryRange window;   ///< only content in here may be left where it lies …
-  std::uint32_t least;  ///< … if it has so many bytes
-  std::uint32_t reserved;
+  MemoryRange window;            ///< only content in here may be left where it lies …
+  std::uint32_t least;           ///< … if it has so many bytes …
+  std::uint32_t registeredOnly;  ///< … and, if this is not 0, only that of works whose buffers are registered
+                                 ///< (KernelArgs::registered): the network has to know it
 };
 
 /// What a sender's kernel says of its steps to the host thread that sends them over a network; in the sender's host

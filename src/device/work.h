@@ -103,6 +103,8 @@ struct alignas(16) KernelArgs {
     CollWork coll[kMaxWorksPerLaunch];
     P2pWork p2p[kMaxWorksPerLaunch];
   };
+  /// By work, not 0: what it sends lies in memory that is registered, as far as it may be offered (SendPull).
+  std::uint8_t registered[kMaxWorksPerLaunch];
 };
 static_assert(sizeof(KernelArgs) <= 4096, "fits the smallest kernel parameter space");
 

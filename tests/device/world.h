@@ -206,7 +206,7 @@ class World {
       receiver.words = &link.expected;
     }
     if (shape_.pulls) {
-      sender.pull = {.addresses = &link.addresses, .window = window(), .least = shape_.pullLeast, .reserved = 0};
+      sender.pull = {.addresses = &link.addresses, .window = window(), .least = shape_.pullLeast, .registeredOnly = 0};
       if (!shape_.apart) receiver.pull = {.addresses = &link.addresses, .shift = 0};
     }
     // For whoever lends it shared slots.

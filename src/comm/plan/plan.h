@@ -45,8 +45,14 @@ struct PlannedLaunch : KernelShape {
   std::span<const device::P2pWork> messages() const {
     return {args.p2p, func == device::Func::SendRecv ? nWorks() : 0};
   }
-  void add(const device::CollWork& work) { args.coll[args.nWorks++] = work; }
-  void add(const device::P2pWork& work) { args.p2p[args.nWorks++] = work; }
+  void add(const device::CollWork& work) {
+    args.registered[args.nWorks] = 0;
+    args.coll[args.nWorks++] = work;
+  }
+  void add(const device::P2pWork& work) {
+    args.registered[args.nWorks] = 0;
+    args.p2p[args.nWorks++] = work;
+  }
   /// Adds channels [lo, hi] and a demand for threads. Before the first work they replace what was there.
   void widen(unsigned lo, unsigned hi, unsigned threads);
 };

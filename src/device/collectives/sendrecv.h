@@ -62,7 +62,7 @@ TUTTI_DEVICE void awaitReaders(const Crew& crew, const KernelArgs& args, unsigne
     if (work.sendPeer < 0 || work.sendPeer == args.comm->rank || work.sendProtocol != Protocol::Simple) continue;
     if (channel < work.channelLo || channel > work.channelHi) continue;
     const SendConn& conn = args.comm->channels[channel].sendTo(ConnKind::Mesh, work.sendPeer);
-    if (conn.pull.addresses == nullptr) continue;
+    if (conn.pull.addresses == nullptr || (conn.pull.registeredOnly != 0 && args.registered[i] == 0)) continue;
     const std::uint64_t sent = crew.thread.loadRelaxedSys(conn.stepOf(Protocol::Simple));
     alive = simt::spinUntil(crew.thread, crew.abortWord,
                             [&] { return crew.thread.loadAcquireSys(conn.headOf(Protocol::Simple)) == sent; });
@@ -160,12 +160,13 @@ TUTTI_DEVICE void copyToSelf(const Crew& crew, const P2pWork& work, unsigned cha
 }
 
 /// All messages this rank sends in the launch, and its copies to itself.
-TUTTI_DEVICE void sendMessages(const Crew& crew, const KernelArgs& args, unsigned channel) {
+TUTTI_DEVICE void sendMessages(Crew crew, const KernelArgs& args, unsigned channel) {
   const CommView& comm = *args.comm;
   for (unsigned i = 0; i < args.nWorks; ++i) {
     const P2pWork& work = args.p2p[i];
     if (work.sendPeer < 0 || channel < work.channelLo || channel > work.channelHi) continue;
     const SendConn* peers = comm.channels[channel].send[static_cast<int>(ConnKind::Mesh)];
+    if constexpr (simt::kPulls) crew.registered = args.registered[i] != 0;
     if (work.sendPeer == comm.rank) {
       copyToSelf(crew, work, channel);
     } else if (work.sendProtocol == Protocol::LL) {

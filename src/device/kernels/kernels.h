@@ -108,10 +108,11 @@ TUTTI_DEVICE void runWork(const KernelBlock& block, const CollWork& work) {
 template <class M, class T, template <class> class Op>
 TUTTI_DEVICE void collectiveKernel(simt::Thread t, KernelShared& shared, const KernelArgs& args) {
   clearShared(t, shared);
-  const KernelBlock block{t, &shared, args.comm, args.firstChannel + t.block()};
+  KernelBlock block{t, &shared, args.comm, args.firstChannel + t.block()};
   for (unsigned i = 0; i < args.nWorks; ++i) {
     const CollWork& work = args.coll[i];
     if (block.channel < work.channelLo || block.channel > work.channelHi) continue;
+    if constexpr (simt::kPulls) block.registered = args.registered[i] != 0;
     runWork<M, T, Op<T>>(block, work);
   }
   simt::finishStreaming();

@@ -28,12 +28,13 @@ struct KernelBlock {
   KernelShared* shared;
   const CommView* comm;
   unsigned channel;
+  bool registered = false;  ///< of the work that it is at
 
   TUTTI_DEVICE const ChannelView& view() const { return comm->channels[channel]; }
 
   /// All threads as one crew.
   TUTTI_DEVICE Crew whole() const {
-    return {thread, {thread.index(), thread.threads()}, 1, &shared->crew[0], comm->abortWord};
+    return {thread, {thread.index(), thread.threads()}, 1, &shared->crew[0], comm->abortWord, registered};
   }
 
   /// Threads of each half: whole warps where there are enough, else one thread each and the others idle.
@@ -46,8 +47,9 @@ struct KernelBlock {
   /// The thread's half (0 or 1) as a crew of its own. Blocks of one thread have none.
   TUTTI_DEVICE Crew half() const {
     const unsigned index = halfIndex();
-    return {
-        thread, {thread.index() - index * halfSize(), halfSize()}, 1 + index, &shared->crew[index], comm->abortWord};
+    return {thread,          {thread.index() - index * halfSize(), halfSize()},
+            1 + index,       &shared->crew[index],
+            comm->abortWord, registered};
   }
 };
 

@@ -21,10 +21,12 @@ TUTTI_DEVICE bool inWindow(const MemoryRange& window, std::uint32_t least, const
   return bytes > 0 && bytes >= least && begin < window.bytes && window.bytes - begin >= bytes;
 }
 
-/// Whether a sender may offer `bytes` of its memory at `data` instead of filling a slot with them.
-TUTTI_DEVICE bool mayOffer(const SendConn& conn, const void* data, std::uint64_t bytes) {
+/// Whether a sender may offer `bytes` of its memory at `data` instead of filling a slot with them. `registered`: the
+/// work's buffers are.
+TUTTI_DEVICE bool mayOffer(const SendConn& conn, bool registered, const void* data, std::uint64_t bytes) {
   if constexpr (!simt::kPulls) return false;
-  return conn.pull.addresses != nullptr && inWindow(conn.pull.window, conn.pull.least, data, bytes);
+  if (conn.pull.addresses == nullptr || (conn.pull.registeredOnly != 0 && !registered)) return false;
+  return inWindow(conn.pull.window, conn.pull.least, data, bytes);
 }
 
 /// Whether a receiver may ask the network to put `bytes` into its memory at `data` instead of a shared slot.
@@ -176,8 +178,8 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
   }
 
   /// For a sender: whether it may post() this instead of filling the slot. The same for all threads.
-  TUTTI_DEVICE bool mayOffer(const void* data, std::uint64_t bytes) const {
-    return device::mayOffer(*conn_, data, bytes);
+  TUTTI_DEVICE bool mayOffer(bool registered, const void* data, std::uint64_t bytes) const {
+    return device::mayOffer(*conn_, registered, data, bytes);
   }
   /// For a receiver: whether it has asked for this (see mayAskInto). The same for all threads.
   TUTTI_DEVICE bool askedInto(const void* data, std::uint64_t bytes) const { return mayAskInto(*conn_, data, bytes); }

@@ -114,7 +114,7 @@ class PeerFifos {
   /// Between waiting for entry i's slot at the peer and posting it, instead of filling it: `data` stays as it is until
   /// finish(). false: it has to be filled. Every thread calls it; all get the same answer. Simple protocol only.
   TUTTI_DEVICE bool offer(int i, const void* data, std::uint64_t bytes) {
-    if (!simt::kPulls || !mayOffer(*shared_.send[i], data, bytes)) return false;
+    if (!simt::kPulls || !mayOffer(*shared_.send[i], crew_.registered, data, bytes)) return false;
     offered_ = true;
     if (i % static_cast<int>(crew_.group.size) == static_cast<int>(crew_.group.rank)) shared_.offered[i] = data;
     return true;

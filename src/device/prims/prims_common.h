@@ -29,6 +29,7 @@ struct Crew {
   unsigned barrier;  ///< named barrier of this group
   GroupShared* shared;
   const std::uint32_t* abortWord;
+  bool registered = false;  ///< KernelArgs::registered of the work that it is at; asked only where kernels offer
 };
 
 /// Sources and destinations of a verb, and whether its result is complete.

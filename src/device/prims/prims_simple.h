@@ -98,7 +98,7 @@ class PrimsSimple : public PrimsVerbs<PrimsSimple<T, Op, FanOf>, Protocol::Simpl
     } else if constexpr (V::out) {
       ready = out;
     }
-    return ready != nullptr && send_[0].mayOffer(ready, n * sizeof(T)) ? ready : nullptr;
+    return ready != nullptr && send_[0].mayOffer(crew_.registered, ready, n * sizeof(T)) ? ready : nullptr;
   }
 
   /// A step whose content is offered. Input is there already: the receiver need not wait for this rank's own copy.

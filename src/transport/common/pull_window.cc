@@ -42,7 +42,7 @@ device::SendPull PullWindow::senderPull(std::byte* receiver) const {
   return {.addresses = reinterpret_cast<device::SlotWords*>(receiver + kPullOffset),
           .window = {window_.base, window_.bytes},
           .least = device::kPullLeast,
-          .reserved = 0};
+          .registeredOnly = 0};
 }
 
 device::RecvPull PullWindow::receiverPull(const std::byte* receiver) const {

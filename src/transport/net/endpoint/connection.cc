@@ -1,10 +1,14 @@
 #include "transport/net/endpoint/connection.h"
 
+#include <cstdlib>
 #include <utility>
+
+#include "base/log.h"
 
 namespace tutti::net {
 
 NetConnection::~NetConnection() {
+  user_.reset();
   // Requests may be under way: the memory lives on until the connection is closed.
   for (void* registration : registrations_) net_.deregisterMemory(connection_, registration).ignore();
   if (connection_ != nullptr) {
@@ -54,6 +58,39 @@ Result<void*> NetConnection::registerMemory(void* data, std::size_t bytes, plugi
 
 Result<void*> NetConnection::registerDmaBuf(void* data, std::size_t bytes, const gpu::DmaBuf& buffer) {
   return remembered(net_.registerDmaBuf(connection_, data, bytes, buffer.offset, buffer.fd.get()));
+}
+
+UserRegistrations& NetConnection::sendRegistered(const std::shared_ptr<transport::RegisteredMemory>& memory,
+                                                 const gpu::Device& device, const SlotPlace& slots) {
+  if (user_ == nullptr) {
+    gpu_ = &device;
+    userPlace_ = slots;
+    user_ = std::make_unique<UserRegistrations>(memory, static_cast<MemoryRegistrar&>(*this));
+  }
+  return *user_;
+}
+
+Result<void*> NetConnection::registerUser(void* data, std::size_t bytes) {
+  if (userPlace_.onDevice && userPlace_.dmaBuf) {
+    ASSIGN(const gpu::DmaBuf buffer, gpu::dmaBufOf(*gpu_, data, bytes, path_.text()));
+    return net_.registerDmaBuf(connection_, data, bytes, buffer.offset, buffer.fd.get());
+  }
+  return net_.registerMemory(connection_, data, bytes,
+                             userPlace_.onDevice ? plugin::PtrKind::Cuda : plugin::PtrKind::Host);
+}
+
+Result<MemoryRegistrar::Kept> NetConnection::allocateKept(std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  const std::size_t whole = (bytes + kPage - 1) / kPage * kPage;
+  const std::shared_ptr<void> memory(std::aligned_alloc(kPage, whole), [](void* held) { std::free(held); });
+  if (memory == nullptr) return fail(ncclSystemError, "{}: no {} bytes of host memory", path_.text(), whole);
+  ASSIGN(void* const registration, registerMemory(memory.get(), whole, plugin::PtrKind::Host));
+  keep(memory);
+  return Kept{static_cast<std::byte*>(memory.get()), registration};
+}
+
+void NetConnection::deregister(void* registration) {
+  net_.deregisterMemory(connection_, registration).ignore();
 }
 
 Result<bool> pollAll(std::span<const std::shared_ptr<NetConnection>> joins) {

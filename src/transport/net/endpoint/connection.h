@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,12 +12,14 @@
 #include "gpu/dma_buf.h"
 #include "plugin/net.h"
 #include "transport/net/lane/path.h"
+#include "transport/net/lane/slot_place.h"
+#include "transport/net/lane/user_registrations.h"
 
 namespace tutti::net {
 
 /// Owns whatever the network has given so far, and gives it back in the order in which networks expect it, at whatever
 /// point it ends. Used by one thread at a time. `net` must outlive it.
-class NetConnection {
+class NetConnection final : private MemoryRegistrar {
  public:
   /// `path`: for messages; of the first connection, where several share it.
   NetConnection(plugin::Net& net, NetPath path, int device) : net_(net), path_(std::move(path)), device_(device) {}
@@ -38,12 +41,22 @@ class NetConnection {
   /// The same for GPU memory that `buffer`, which stays the caller's, was made of.
   Result<void*> registerDmaBuf(void* data, std::size_t bytes, const gpu::DmaBuf& buffer);
 
+  /// Sender, when it is connected: what `memory` has is sent from where it lies; the network is given it as it is given
+  /// slots in device memory or, where it does not take these, host memory, which a software GPU's is as well. The same
+  /// for every caller; lasts as long as this. `device` must outlive it.
+  UserRegistrations& sendRegistered(const std::shared_ptr<transport::RegisteredMemory>& memory,
+                                    const gpu::Device& device, const SlotPlace& slots);
+
   /// Keeps what is registered until the connection is closed: requests of an end that is gone may be under way.
   void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
 
  private:
   Status closeListener();
   Result<void*> remembered(Result<void*> registration);
+  Result<void*> registerUser(void* data, std::size_t bytes) override;
+  Result<Kept> allocateKept(std::size_t bytes) override;
+  void deregister(void* registration) override;
+  std::string text() const override { return path_.text(); }
 
   std::vector<std::shared_ptr<const void>> kept_;
   plugin::Net& net_;
@@ -54,6 +67,9 @@ class NetConnection {
   void* connection_ = nullptr;
   bool connecting_ = false;  ///< the network may keep a state for `handle_`
   std::vector<void*> registrations_;
+  const gpu::Device* gpu_ = nullptr;  ///< whose memory `user_` is
+  SlotPlace userPlace_;
+  std::unique_ptr<UserRegistrations> user_;
 };
 
 /// Polls each of an end's connections, of which some may be absent: whether all have come to their end.

@@ -145,12 +145,15 @@ Status NetEndpoint::joinPool() {
 
 Status NetEndpoint::prepare() {
   TRY(joinPool());
-  ASSIGN(const gpu::MemoryWindow window, windowForNetwork());
+  ASSIGN(const NetWindow window, windowForNetwork());
   ASSIGN(EndMemory memory, EndMemory::create(device_, path_, slots_.onDevice, shared_.get(), window, options_.ledger));
   memory_ = std::make_shared<EndMemory>(std::move(memory));
   if (sharedConnection_ != nullptr) {
     sharedConnection_->connection->keep(shared_);
     sharedConnection_->connection->keep(memory_);
+  }
+  if (window.registeredOnly) {
+    lanes_[kSimple].user = &connections_[kSimple]->sendRegistered(options_.registered, device_, slots_);
   }
   if (groups_ != nullptr) groups_->use(*lanes_[kSimple].net, connections_[kSimple]->connection());
   for (std::size_t j = 0; j < kConnections; ++j) {
@@ -166,10 +169,14 @@ Status NetEndpoint::prepare() {
   return registerSlots();
 }
 
-Result<gpu::MemoryWindow> NetEndpoint::windowForNetwork() const {
-  const bool kernelsSpeakFirst = path_.direction == device::Direction::Send || shared_ != nullptr;
-  if (!options_.inPlace || !kernelsSpeakFirst || slots_.onDevice) return gpu::MemoryWindow{};
-  return gpu::memoryWindow(device_);
+Result<NetWindow> NetEndpoint::windowForNetwork() const {
+  const bool sends = path_.direction == device::Direction::Send;
+  NetWindow window;
+  window.registeredOnly = sends && options_.registered != nullptr && connections_[kSimple] != nullptr;
+  const bool anything = options_.inPlace && (sends || shared_ != nullptr) && !slots_.onDevice;
+  if (!anything && !window.registeredOnly) return window;
+  ASSIGN(window.memory, gpu::memoryWindow(device_));
+  return window;
 }
 
 Status NetEndpoint::registerSlots() {

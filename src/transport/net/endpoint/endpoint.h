@@ -79,7 +79,7 @@ class NetEndpoint final : public transport::Endpoint {
   /// Finds the slots that it shares with other connections, if it does.
   Status joinPool();
   /// Memory of the device that the network reads or writes where kernels say so; empty: none.
-  Result<gpu::MemoryWindow> windowForNetwork() const;
+  Result<NetWindow> windowForNetwork() const;
   Status registerSlots();
   Result<void*> registerOnDevice(const gpu::DeviceBuffer& slots);
   Result<bool> probe(std::size_t connection);

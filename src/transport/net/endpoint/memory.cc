@@ -13,7 +13,7 @@ constexpr auto kSimple = static_cast<std::size_t>(device::Protocol::Simple);
 }  // namespace
 
 Result<EndMemory> EndMemory::create(const gpu::Device& device, const NetPath& path, bool slotsOnDevice,
-                                    const SharedSlots* shared, const gpu::MemoryWindow& window,
+                                    const SharedSlots* shared, const NetWindow& window,
                                     const std::shared_ptr<gpu::MemoryLedger>& ledger) {
   const std::string about = path.text();
   const device::SlotBytes& slotBytes = path.link.slotBytes;
@@ -47,12 +47,12 @@ device::ConnFifos EndMemory::fifos(Viewer viewer) const {
 
 device::SendConn EndMemory::sendView(Viewer viewer) const {
   device::SendConn view{{fifos(viewer)}, {}, reinterpret_cast<device::SendWords*>(at(layout_.words, viewer)), {}};
-  if (window_.bytes != 0) {
+  if (window_.memory.bytes != 0) {
     // What kernels offer is read in this process: its address is the same there.
     view.pull = {.addresses = reinterpret_cast<device::SlotWords*>(at(layout_.addresses, viewer)),
-                 .window = {window_.base, window_.bytes},
+                 .window = {window_.memory.base, window_.memory.bytes},
                  .least = device::kPullLeast,
-                 .reserved = 0};
+                 .registeredOnly = window_.registeredOnly ? 1U : 0U};
   }
   if (shared_ != nullptr) view.shared = shared_->ofSender(viewer);
   return view;
@@ -63,7 +63,7 @@ device::RecvConn EndMemory::recvView(Viewer viewer) const {
   if (shared_ == nullptr) return view;
   view.shared = {.taken = shared_->taken(),
                  .asked = &reinterpret_cast<PrivateCounters*>(steps_.data())->asked.value,
-                 .window = {window_.base, window_.bytes},
+                 .window = {window_.memory.base, window_.memory.bytes},
                  .least = device::kPullLeast,
                  .count = shared_->shape().slots};
   return view;

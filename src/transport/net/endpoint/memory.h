@@ -24,14 +24,20 @@ struct PrivateCounters {
   device::Counter asked;  ///< a receiver's that shares slots
 };
 
+/// Memory of the device that the network reads or writes where kernels say so; empty: none.
+struct NetWindow {
+  gpu::MemoryWindow memory = {};
+  bool registeredOnly = false;  ///< only what kernels are told is registered
+};
+
 /// One allocation of pinned host memory, the kernels' private counters in device memory, and, if asked for, the slots
 /// of the Simple protocol there as well. `device` must outlive it.
 class EndMemory {
  public:
-  /// `shared`: the Simple slots, if several connections have them; must outlive it. `window`: memory of the device that
-  /// the network reads or writes where kernels say so; empty: none. `ledger`, which may be null, counts it.
+  /// `shared`: the Simple slots, if several connections have them; must outlive it. `ledger`, which may be null,
+  /// counts it.
   static Result<EndMemory> create(const gpu::Device& device, const NetPath& path, bool slotsOnDevice,
-                                  const SharedSlots* shared, const gpu::MemoryWindow& window,
+                                  const SharedSlots* shared, const NetWindow& window,
                                   const std::shared_ptr<gpu::MemoryLedger>& ledger = {});
 
   std::byte* host() const { return pinned_.host(); }
@@ -57,7 +63,7 @@ class EndMemory {
   gpu::DeviceBuffer steps_;
   std::optional<gpu::DeviceBuffer> slots_;
   const SharedSlots* shared_ = nullptr;
-  gpu::MemoryWindow window_;
+  NetWindow window_;
 };
 
 }  // namespace tutti::net

@@ -17,6 +17,10 @@ namespace tutti::gpu {
 class MemoryLedger;
 }
 
+namespace tutti::transport {
+class RegisteredMemory;
+}
+
 namespace tutti::net {
 
 struct NetCommons;
@@ -39,6 +43,9 @@ struct NetTransportOptions {
   /// The network uses any host memory without a registration: what kernels of the software GPU offer is sent from
   /// where it lies, and messages come where they belong. For networks of our own.
   bool inPlace = false;
+  /// Any other network of a software GPU: what is sent from where it lies, once the network was told of it; may be
+  /// null.
+  std::shared_ptr<transport::RegisteredMemory> registered = {};
   /// Keep device and network for ends that outlive the communicator, and memory that is shared with relays; may be
   /// null.
   std::shared_ptr<const void> deviceOwner = {};

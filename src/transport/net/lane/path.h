@@ -55,12 +55,15 @@ struct FailedCall {
   std::string said;  ///< lastErrorText() after it
 };
 
+class UserRegistrations;
+
 /// A network connection as lanes use it, on the progress engine's thread.
 struct NetLane {
   plugin::Net* net = nullptr;
   void* connection = nullptr;
-  void* registration = nullptr;      ///< of the end's host memory
-  void* slotRegistration = nullptr;  ///< of the Simple slots; the same unless they lie on the device
+  void* registration = nullptr;       ///< of the end's host memory
+  void* slotRegistration = nullptr;   ///< of the Simple slots; the same unless they lie on the device
+  UserRegistrations* user = nullptr;  ///< a sender's, of what kernels offer; null: the network takes any memory
   int tag = 0;
   int underWay = 0;                              ///< requests, where several lanes share the connection …
   std::uint64_t made = 0;                        ///< … and messages that they have made for it

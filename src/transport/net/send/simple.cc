@@ -1,6 +1,7 @@
 #include "transport/net/send/simple.h"
 
 #include <atomic>
+#include <cstring>
 
 #include "transport/net/lane/send_errors.h"
 #include "transport/net/lane/shared_slots.h"
@@ -21,12 +22,13 @@ Result<plugin::NetBuffer> SimpleSendLane::messageOf(std::uint64_t step, Message&
   const auto bytes = static_cast<std::uint32_t>(word);
   const std::uint32_t slotBytes = view_.slotBytes[static_cast<int>(device::Protocol::Simple)];
   if (!device::isSizeOf(word, step) || bytes > slotBytes) return notASize(path_, word, step);
-  made = {bytes, {}};
+  made = {.bytes = bytes};
   plugin::NetBuffer message{nullptr, bytes, lane_.tag, lane_.slotRegistration};
   if (view_.pull.addresses != nullptr) {
     const std::uint64_t offered = std::atomic_ref(*view_.pull.addresses->of(step)).load(std::memory_order_relaxed);
     message.data = reinterpret_cast<void*>(offered);
-    if (offered != 0) message.registration = nullptr;
+    made.offered = offered != 0;
+    if (made.offered) message.registration = nullptr;
   }
   if (message.data == nullptr && shared_ != nullptr) {
     const auto place = static_cast<std::uint32_t>(loadCounter(view_.words->place.of(step)));
@@ -39,15 +41,43 @@ Result<plugin::NetBuffer> SimpleSendLane::messageOf(std::uint64_t step, Message&
   return message;
 }
 
+/// Only kernels of the software GPU offer: the host addresses what they do.
+Result<bool> SimpleSendLane::settle(plugin::NetBuffer& message, Message& made) {
+  if (!made.offered || lane_.user == nullptr) return true;
+  made.user = lane_.user->begin(message.data, message.bytes);
+  if (made.user) {
+    message.registration = made.user->registration;
+    return true;
+  }
+  if (spareTaken_) return false;
+  if (spare_.data == nullptr) {
+    ASSIGN(spare_, lane_.user->spare(view_.slotBytes[static_cast<int>(device::Protocol::Simple)]));
+  }
+  std::memcpy(spare_.data, message.data, message.bytes);
+  message.data = spare_.data;
+  message.registration = spare_.registration;
+  made.spare = spareTaken_ = true;
+  return true;
+}
+
+void SimpleSendLane::release(const Message& made) {
+  if (made.user) lane_.user->end(*made.user);
+  if (made.spare) spareTaken_ = false;
+}
+
 Result<bool> SimpleSendLane::post() {
   for (bool any = false;; any = true) {
     const std::uint64_t step = queue_.sent();
     if (step == seen_) seen_ = loadCounter(view_.tailOf(device::Protocol::Simple));
     if (step == seen_) return any;
     Message made;
-    ASSIGN(const plugin::NetBuffer message, messageOf(step, made));
-    ASSIGN(const bool taken, queue_.post(message));
+    ASSIGN(plugin::NetBuffer message, messageOf(step, made));
+    ASSIGN(bool taken, settle(message, made));
+    if (taken) {
+      ASSIGN(taken, queue_.post(message));
+    }
     if (!taken) {
+      release(made);
       report_.set(LaneWait::Network, step, made.bytes);
       return any;
     }
@@ -76,6 +106,7 @@ void SimpleSendLane::finishOne() {
   tally_.bytes(message.bytes);
   tally_.done();
   if (message.place) shared_->giveBack(*message.place);
+  release(message);
   queue_.pop();
   storeCounter(view_.headOf(device::Protocol::Simple), queue_.done());
 }

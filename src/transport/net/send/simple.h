@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "device/conn_view.h"
 #include "transport/net/lane/path.h"
+#include "transport/net/lane/user_registrations.h"
 #include "transport/net/send/queue.h"
 
 namespace tutti::net {
@@ -29,10 +30,16 @@ class SimpleSendLane {
  private:
   struct Message {
     std::uint32_t bytes = 0;
-    std::optional<std::uint32_t> place = {};  ///< the shared slot that it has
+    bool offered = false;                             ///< it lies in memory of the application's
+    std::optional<std::uint32_t> place = {};          ///< the shared slot that it has
+    std::optional<UserRegistrations::Use> user = {};  ///< it is sent from there …
+    bool spare = false;                               ///< … or from `spare_`
   };
   /// What the kernel has made, and what is to be remembered of it.
   Result<plugin::NetBuffer> messageOf(std::uint64_t step, Message& made) const;
+  /// Where what the kernel offers is sent from, if the network has to know it. false: it has to wait.
+  Result<bool> settle(plugin::NetBuffer& message, Message& made);
+  void release(const Message& made);
   Result<bool> post();
   Result<bool> finish();
   void finishOne();
@@ -45,6 +52,8 @@ class SimpleSendLane {
   SendQueue queue_;
   SlotStore* shared_;  ///< null: slots of its own
   std::array<Message, device::kSteps> messages_{};
+  MemoryRegistrar::Kept spare_;  ///< for what was offered and cannot be sent from where it lies
+  bool spareTaken_ = false;
   LaneReport report_{device::Protocol::Simple};
 };
 

@@ -1,0 +1,78 @@
+// What a network connection sends from where it lies in the application's memory: which ranges its network was told of,
+// and which messages are under way from them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "transport/common/registered_memory.h"
+
+namespace tutti::net {
+
+/// A connection's way to tell its network of memory. Errors: the network's.
+class MemoryRegistrar {
+ public:
+  /// Memory of the device.
+  virtual Result<void*> registerUser(void* data, std::size_t bytes) = 0;
+  /// Host memory of the library's, which stays registered and allocated as long as the connection.
+  struct Kept {
+    std::byte* data = nullptr;
+    void* registration = nullptr;
+  };
+  virtual Result<Kept> allocateKept(std::size_t bytes) = 0;
+  virtual void deregister(void* registration) = 0;
+  /// For messages.
+  virtual std::string text() const = 0;
+
+ protected:
+  ~MemoryRegistrar() = default;
+};
+
+/// Tells the network of a range when something is first sent from there, and takes that back when the range has gone
+/// and nothing is under way from it, at the latest at the end. The progress engine sends; any thread may tidy().
+class UserRegistrations final : public transport::RegistrationHolder {
+ public:
+  /// `registrar` must outlive it.
+  UserRegistrations(std::shared_ptr<transport::RegisteredMemory> memory, MemoryRegistrar& registrar);
+  ~UserRegistrations();
+  UserRegistrations(const UserRegistrations&) = delete;
+  UserRegistrations& operator=(const UserRegistrations&) = delete;
+
+  /// Where a message is sent from: the range, for end(), and what the network calls it.
+  struct Use {
+    std::uint64_t range = 0;
+    void* registration = nullptr;
+  };
+  /// The message may be sent from there until end(). Empty: the memory is not registered any more, or the network does
+  /// not take it, which is said once.
+  std::optional<Use> begin(const void* data, std::size_t bytes);
+  void end(const Use& use);
+  void tidy() override;
+
+  /// Memory to send from instead.
+  Result<MemoryRegistrar::Kept> spare(std::size_t bytes) { return registrar_.allocateKept(bytes); }
+
+ private:
+  struct Entry {
+    std::uint64_t range = 0;
+    void* registration = nullptr;
+    bool refused = false;
+    unsigned underWay = 0;
+  };
+  Entry& entryOf(const transport::RegisteredRange& range);
+  void tidyLocked();
+
+  const std::shared_ptr<transport::RegisteredMemory> memory_;
+  MemoryRegistrar& registrar_;
+  std::mutex mutex_;
+  std::vector<Entry> entries_;
+  std::uint64_t seen_ = 0;  ///< RegisteredMemory::gone() at the last tidy() that left nothing
+};
+
+}  // namespace tutti::net
