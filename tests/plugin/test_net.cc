@@ -14,6 +14,7 @@
 #include "examples/plugins/unix_net/transport.h"
 #include "nccl_net.h"
 #include "plugin/test_net_faults.h"
+#include "plugin/test_net_memory.h"
 
 #define JOIN_(a, b, c) a##b##c
 #define JOIN(a, b, c) JOIN_(a, b, c)
@@ -32,6 +33,7 @@ constexpr int kVersion = TEST_NET_VERSION;
 inline ncclDebugLogger_t logger = nullptr;
 inline TestNetCounts counts;
 inline TestNetFaults faults;
+inline tutti::test::TestNetMemory memory;
 
 /// What a table knows of its devices.
 struct DeviceList {
@@ -253,16 +255,18 @@ inline ncclResult_t closeListen(void* listener) {
   return ncclSuccess;
 }
 inline ncclResult_t closeConnection(void* connection) {
+  memory.close(connection);
   delete static_cast<Connection*>(connection);
   return ncclSuccess;
 }
 
 // ---- memory
 
-inline ncclResult_t regMr(void*, void* data, std::size_t bytes, int type, void** registration) {
+inline ncclResult_t regMr(void* connection, void* data, std::size_t bytes, int type, void** registration) {
   const bool onGpu = type == NCCL_PTR_CUDA && faults.has("gdr");
   if ((type != NCCL_PTR_HOST && !onGpu) || bytes == 0)
     return failed("regMr", "not memory of the host", ncclInternalError);
+  if (!memory.enter(connection, data, bytes, onGpu)) return told("regMr");
   if (onGpu) ++counts.gpuRegistrations;
   ++counts.registrations;
   *registration = data;
@@ -271,7 +275,8 @@ inline ncclResult_t regMr(void*, void* data, std::size_t bytes, int type, void**
 inline ncclResult_t regMr(void* connection, void* data, int bytes, int type, void** registration) {
   return regMr(connection, data, static_cast<std::size_t>(bytes), type, registration);
 }
-inline ncclResult_t deregMr(void*, void*) {
+inline ncclResult_t deregMr(void* connection, void* registration) {
+  memory.leave(connection, registration);
   --counts.registrations;
   return ncclSuccess;
 }
@@ -291,18 +296,18 @@ inline ncclResult_t post(Connection& connection, void* data, std::size_t bytes, 
   *request = made;
   return ncclSuccess;
 }
-inline ncclResult_t send(void* to, void* data, std::size_t bytes, int tag, void** request) {
+inline ncclResult_t isend(void* to, void* data, std::size_t bytes, int tag, void* registration, void*, void** request) {
   *request = nullptr;
-  return faults.stalls(tag) ? ncclSuccess : post(*static_cast<Connection*>(to), data, bytes, request);
+  if (faults.stalls(tag)) return ncclSuccess;
+  const ncclResult_t result = post(*static_cast<Connection*>(to), data, bytes, request);
+  if (*request != nullptr) memory.send(to, data, bytes, registration);
+  return result;
 }
-inline ncclResult_t isend(void* to, void* data, std::size_t bytes, int tag, void*, void*, void** request) {
-  return send(to, data, bytes, tag, request);
+inline ncclResult_t isend(void* to, void* data, std::size_t bytes, int tag, void* registration, void** request) {
+  return isend(to, data, bytes, tag, registration, nullptr, request);
 }
-inline ncclResult_t isend(void* to, void* data, std::size_t bytes, int tag, void*, void** request) {
-  return send(to, data, bytes, tag, request);
-}
-inline ncclResult_t isend(void* to, void* data, int bytes, int tag, void*, void** request) {
-  return send(to, data, static_cast<std::size_t>(bytes), tag, request);
+inline ncclResult_t isend(void* to, void* data, int bytes, int tag, void* registration, void** request) {
+  return isend(to, data, static_cast<std::size_t>(bytes), tag, registration, nullptr, request);
 }
 template <class Size>
 ncclResult_t receive(void* from, int n, void** data, Size* sizes, void** request) {
@@ -371,6 +376,10 @@ inline ncclResult_t test(void* posted, int* done, int* sizes) {
 extern "C" {
 NCCL_PLUGIN_EXPORT tutti::test::TestNetCounts* testNetCounts() {
   return &test_net::counts;
+}
+
+NCCL_PLUGIN_EXPORT tutti::test::TestNetMemory* testNetMemory() {
+  return &test_net::memory;
 }
 
 static char networkName[] = {'t', 'e', 's', 't', 'v', '0' + TEST_NET_VERSION / 10, '0' + TEST_NET_VERSION % 10, '\0'};

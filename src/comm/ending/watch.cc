@@ -15,6 +15,7 @@
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
 #include "comm/state/peer_wait.h"
+#include "comm/state/registrations.h"
 
 namespace tutti::comm {
 
@@ -41,6 +42,7 @@ bool needPeers(ncclComm& comm, bool kernelsRun) {
 
 void look(ncclComm& comm) {
   if (comm.abort.raised()) return;
+  comm.registrations->tidy();
   Launcher& launcher = *comm.parts.launcher;
   const CUresult result = launcher.mayBeBusy() ? launcher.query() : CUDA_SUCCESS;
   if (harmless(result)) {

@@ -6,6 +6,7 @@
 
 #include "comm/connect/channels.h"
 #include "comm/connect/link_types.h"
+#include "comm/enqueue/registered_buffers.h"
 #include "comm/init/connect_stage.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
@@ -144,6 +145,7 @@ Status CommWork::loadKernels() {
 
 Status CommWork::launch() {
   if (kept_->launches.empty()) return {};
+  TRY(markRegistered(*comm_, kept_->plan));
   const CommParts& parts = comm_->parts;
   proxy::ProgressGroup* const driven = parts.channels->driven() ? parts.progress.get() : nullptr;
   return parts.launcher->launch(kept_->launches, kept_->plan.streams, driven, kept_->plan.launchEvent);

@@ -25,6 +25,17 @@ bool messagesInPlace(const ncclComm& comm) {
          parts.device->device->driver().softgpuMemoryWindow != nullptr;
 }
 
+bool sendsRegistered(const ncclComm& comm) {
+  const CommParts& parts = comm.parts;
+  return parts.network != nullptr && !parts.network->usesAnyMemory() &&
+         (comm.settings->registersBuffers || comm.settings->registersGraphs) &&
+         parts.device->device->driver().softgpuMemoryWindow != nullptr;
+}
+
+bool registersGraphs(const ncclComm& comm) {
+  return comm.settings->registersGraphs;
+}
+
 bool longMessageSteps(const ncclComm& comm) {
   const device::Policy policy = policyFor(comm.parts.device->device->driver(), *comm.settings);
   return takesLongSteps(*comm.settings, policy, messagesInPlace(comm));

@@ -11,6 +11,10 @@ namespace tutti::comm {
 bool groupsReceives(const ncclComm& comm);
 /// Whether messages over the network are sent from where they lie, and come where they belong. The same on all ranks.
 bool messagesInPlace(const ncclComm& comm);
+/// Whether the network has to know the application's memory before this rank sends from where it lies.
+bool sendsRegistered(const ncclComm& comm);
+/// Whether what captured operations use is registered as long as their graph lives.
+bool registersGraphs(const ncclComm& comm);
 /// Whether this rank could run collectives of two over its connections for messages
 /// (device/collectives/pair_in_place.h): the most steps of a chunk; 0: it could not.
 std::uint8_t stepsInPlace(const ncclComm& comm);

@@ -14,6 +14,7 @@
 #include "comm/plan/mesh_slots.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
+#include "comm/state/registrations.h"
 
 namespace tutti::comm {
 
@@ -41,6 +42,8 @@ net::NetTransportOptions netOptions(const ncclComm& comm) {
   options.ledger = options.family ? comm.membership.family->memory() : comm.memory;
   options.relaySecret = relaySecret(*parts.bootstrap);
   options.inPlace = messagesInPlace(comm);
+  // Connections of a family do not know which member's buffers a kernel sends.
+  if (sendsRegistered(comm) && !options.family) options.registered = comm.registrations->memory();
   options.sharedSlots = sharedNetSlots(*comm.settings, longMessageSteps(comm));
   options.sharedConnections = groupsReceives(comm);
   return options;

@@ -33,7 +33,8 @@ struct GraphRefs::State {
 
 /// What a graph owns: one count.
 struct GraphRefs::Hold {
-  explicit Hold(std::shared_ptr<State> shared) : state(std::move(shared)) {
+  Hold(std::shared_ptr<State> shared, std::shared_ptr<const void> keeps)
+      : state(std::move(shared)), kept(std::move(keeps)) {
     const std::lock_guard lock(state->mutex);
     ++state->holds;
   }
@@ -49,11 +50,12 @@ struct GraphRefs::Hold {
     abandoned().estates.push_back(std::move(parts));
   }
   std::shared_ptr<State> state;
+  std::shared_ptr<const void> kept;
 };
 
 GraphRefs::GraphRefs() : state_(std::make_shared<State>()) {}
 
-Status GraphRefs::addTo(const gpu::Device& device, CUgraph graph) {
+Status GraphRefs::addTo(const gpu::Device& device, CUgraph graph, std::shared_ptr<const void> kept) {
   const gpu::Driver& driver = device.driver();
   if (driver.cuUserObjectCreate == nullptr || driver.cuGraphRetainUserObject == nullptr ||
       driver.cuUserObjectRelease == nullptr) {
@@ -62,7 +64,7 @@ Status GraphRefs::addTo(const gpu::Device& device, CUgraph graph) {
                 "objects (CUDA 11.3). Update it",
                 device.ordinal());
   }
-  auto hold = std::make_unique<Hold>(state_);
+  auto hold = std::make_unique<Hold>(state_, std::move(kept));
   // Runs on a thread of the driver, where no CUDA call is allowed.
   const CUhostFn drop = [](void* held) { std::unique_ptr<Hold>(static_cast<Hold*>(held)).reset(); };
   CUuserObject object = nullptr;

@@ -21,7 +21,8 @@ class GraphRefs {
 
   /// From now on `graph`, which is being captured, and everything made of it count until they are destroyed. Errors:
   /// the driver's; a driver that cannot say when a graph is destroyed (older than CUDA 11.3) is ncclInvalidUsage.
-  Status addTo(const gpu::Device& device, CUgraph graph);
+  /// `kept`, which may be null, ends then, on a thread of the driver's, where no CUDA call is allowed.
+  Status addTo(const gpu::Device& device, CUgraph graph, std::shared_ptr<const void> kept = {});
 
   bool any() const;
 

@@ -139,6 +139,7 @@ CommSettings commSettingsFrom(const Params& params) {
   runtime.allowVmm = params.transports.cumemEnable != 0;
   runtime.allowRanksOfOneDevice = params.transports.multiRankGpu;
   runtime.registersBuffers = params.transports.localRegister;
+  runtime.registersGraphs = params.transports.graphRegister;
   runtime.memoryManaged = !params.transports.disableMemManager;
   return runtime;
 }

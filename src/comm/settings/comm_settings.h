@@ -60,6 +60,7 @@ struct CommSettings {
   bool allowVmm = true;        ///< ncclMemAlloc may use virtual memory management
   bool allowRanksOfOneDevice = true;
   bool registersBuffers = true;  ///< ncclCommRegister does something
+  bool registersGraphs = true;   ///< buffers of captured operations count as registered
   bool memoryManaged = true;     ///< ncclCommSuspend and its kin may be used
 };
 

@@ -72,6 +72,20 @@ TEST_F(GraphEstates, TheLastOfGraphAndInstanceFreesTheEstate) {
   EXPECT_TRUE(gone);
 }
 
+TEST_F(GraphEstates, WhatAGraphKeepsEndsWithItsLastInstance) {
+  const auto kept = std::make_shared<int>();
+  CUgraph graph = newGraph();
+  ASSERT_TRUE(holds.addTo(*device, graph, kept).ok());
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(DRIVER_CALL(cuGraphInstantiate)(&exec, graph, 0), CUDA_SUCCESS);
+  EXPECT_EQ(DRIVER_CALL(cuGraphDestroy)(graph), CUDA_SUCCESS);
+  EXPECT_GT(kept.use_count(), 1);
+  EXPECT_EQ(DRIVER_CALL(cuGraphExecDestroy)(exec), CUDA_SUCCESS);
+  const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+  while (kept.use_count() > 1 && !deadline.expired()) std::this_thread::yield();
+  EXPECT_EQ(kept.use_count(), 1);
+}
+
 TEST_F(GraphEstates, EveryGraphCounts) {
   CUgraph first = newGraph();
   CUgraph second = newGraph();

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
+#include "transport/common/registered_memory.h"
+
 namespace tutti::comm {
 namespace {
 
@@ -51,6 +55,43 @@ TEST(Registrations, AHandleBelongsToOneCommunicator) {
   EXPECT_NE(other.add(at(0x10000), 0x2000), handle);
   EXPECT_FALSE(other.remove(handle));
   EXPECT_TRUE(one.remove(handle));
+}
+
+TEST(Registrations, TransportsSeeARangeUntilItsLastHandleIsTakenBack) {
+  Registrations known;
+  void* const handle = known.add(at(0x10000), 0x2000);
+  known.add(at(0x11000), 16);
+  EXPECT_TRUE(known.cover(0x10000, 0x2000, 0));
+  EXPECT_TRUE(known.remove(handle));
+  EXPECT_TRUE(known.cover(0x10000, 0x2000, 0));
+  EXPECT_TRUE(known.remove(handle));
+  EXPECT_FALSE(known.cover(0x10000, 16, 0));
+}
+
+TEST(Registrations, WhatIsLeftAtTheEndTransportsSeeNoMore) {
+  std::shared_ptr<transport::RegisteredMemory> seen;
+  {
+    Registrations known;
+    known.add(at(0x10000), 0x2000);
+    seen = known.memory();
+  }
+  EXPECT_FALSE(seen->covers(0x10000, 16));
+}
+
+TEST(Registrations, GraphsHaveRangesAsLongAsTheyLive) {
+  std::shared_ptr<transport::RegisteredMemory> seen;
+  std::shared_ptr<const void> graph;
+  {
+    Registrations known;
+    seen = known.memory();
+    graph = known.holdForGraph(7);
+    EXPECT_TRUE(known.addForGraph(0x10000, 0x2000, 7));
+    EXPECT_FALSE(known.cover(0x10000, 16, 0));
+    EXPECT_TRUE(known.cover(0x10000, 16, 7));
+  }
+  EXPECT_TRUE(seen->covers(0x10000, 16, 7)) << "graphs may outlive the communicator";
+  graph.reset();
+  EXPECT_FALSE(seen->covers(0x10000, 16, 7));
 }
 
 }  // namespace
