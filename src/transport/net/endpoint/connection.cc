@@ -90,6 +90,7 @@ Result<MemoryRegistrar::Kept> NetConnection::allocateKept(std::size_t bytes) {
 }
 
 void NetConnection::deregister(void* registration) {
+  if (registration == nullptr) return;  // as with other memory: there is nothing to be taken back
   net_.deregisterMemory(connection_, registration).ignore();
 }
 
