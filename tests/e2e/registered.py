@@ -7,6 +7,7 @@ import sys
 from support import BUILD, check, free_port, main, Process, run
 
 PLUGIN = next(argument for argument in sys.argv[1:] if "testv12" in argument)
+MULTI = next(argument for argument in sys.argv[1:] if "nccl-net-multi" in argument)
 ALONE = {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1, "NCCL_NET_PLUGIN": PLUGIN, "NCCL_PROTO": "Simple",
          "NCCL_ALGO": "Ring", "NCCL_P2P_LL_THRESHOLD": 0}
 # Memory of the host's, and of the GPU's; buffers of the library's that connections share, and their own.
@@ -83,6 +84,14 @@ def graphs_go_on_when_their_buffers_are_taken_back():
     processes("stale", 2, NCCL_GRAPH_REGISTER=0)
 
 
+def connections_that_share_one_of_the_network_have_one_registration():
+    grouped = {"NCCL_NET_PLUGIN": MULTI, "TUTTI_LAUNCH_SHAPE": "GPU", "NCCL_BUFFSIZE": 8 * 32768}
+    for env in ({}, {"MULTI_NET": "busy,gdr"}, {"SOFTGPU_SCHEDULE": "random:7", "SOFTGPU_WEAK_MEMORY": 7}):
+        for case in ("messages", "collectives", "refused", "early", "stale"):
+            threads(case, 2, **grouped, **env)
+    threads("messages", 4, **grouped)
+
+
 def graphs_outlive_their_communicator():
     for env in ({}, {"NCCL_GRAPH_REGISTER": 0}):
         threads("orphans", 2, **env)
@@ -99,4 +108,5 @@ if __name__ == "__main__":
                   what_is_not_registered_goes_through_slots, memory_that_the_network_refuses_goes_through_slots,
                   buffers_may_be_taken_back_while_their_message_is_under_way,
                   graphs_register_what_they_use_as_long_as_they_live, graphs_go_on_when_their_buffers_are_taken_back,
+                  connections_that_share_one_of_the_network_have_one_registration,
                   graphs_outlive_their_communicator, an_abort_leaves_buffers_alone))

@@ -17,11 +17,13 @@
 
 #include "examples/plugins/unix_net/transport.h"
 #include "nccl_net.h"
+#include "plugin/test_net_memory.h"
 
 namespace {
 
 constexpr int kMostRecvs = 8;
 ncclDebugLogger_t logger;
+tutti::test::TestNetMemory memory;
 
 #define WARN(...) logger(NCCL_LOG_WARN, NCCL_NET, __FILE__, __LINE__, __VA_ARGS__)
 #define INFO(...) logger(NCCL_LOG_INFO, NCCL_NET, __FILE__, __LINE__, __VA_ARGS__)
@@ -303,13 +305,15 @@ ncclResult_t accept(void* listener, void** connection, ncclNetDeviceHandle_t**) 
   WARN("multi_net: accepting failed: %s", std::strerror(errno));
   return ncclSystemError;
 }
-ncclResult_t regMr(void*, void*, std::size_t, int type, void** mhandle) {
-  *mhandle = nullptr;
-  if (type == NCCL_PTR_HOST || (type == NCCL_PTR_CUDA && told("gdr"))) return ncclSuccess;
+ncclResult_t regMr(void* comm, void* data, std::size_t bytes, int type, void** mhandle) {
+  *mhandle = data;
+  const bool onGpu = type == NCCL_PTR_CUDA && told("gdr");
+  if ((type == NCCL_PTR_HOST || onGpu) && memory.enter(comm, data, bytes, onGpu)) return ncclSuccess;
   WARN("multi_net: this memory cannot be registered");
   return ncclInternalError;
 }
-ncclResult_t deregMr(void*, void*) {
+ncclResult_t deregMr(void* comm, void* mhandle) {
+  memory.leave(comm, mhandle);
   return ncclSuccess;
 }
 
@@ -323,9 +327,11 @@ bool busy(Comm& comm) {
   static const bool kBusy = told("busy");
   return kBusy && comm.dice() % 3 == 0;  // not in turn: it could be the same lane's turn every time
 }
-ncclResult_t isend(void* to, void* data, std::size_t bytes, int tag, void*, void*, void** request) {
+ncclResult_t isend(void* to, void* data, std::size_t bytes, int tag, void* mhandle, void*, void** request) {
   auto& comm = *static_cast<Comm*>(to);
-  return answer(comm, busy(comm) ? nullptr : comm.send(static_cast<char*>(data), bytes, tag), request);
+  Request* const made = busy(comm) ? nullptr : comm.send(static_cast<char*>(data), bytes, tag);
+  if (made != nullptr) memory.send(to, data, bytes, mhandle);
+  return answer(comm, made, request);
 }
 ncclResult_t irecv(void* from, int n, void** data, std::size_t* sizes, int* tags, void**, void**, void** request) {
   auto& comm = *static_cast<Comm*>(from);
@@ -365,6 +371,7 @@ ncclResult_t test(void* posted, int* done, int* sizes) {
 }
 template <class T>
 ncclResult_t close(void* object) {
+  memory.close(object);
   delete static_cast<T*>(object);
   return ncclSuccess;
 }
@@ -372,6 +379,10 @@ ncclResult_t close(void* object) {
 }  // namespace
 
 extern "C" {
+NCCL_PLUGIN_EXPORT tutti::test::TestNetMemory* testNetMemory() {
+  return &memory;
+}
+
 NCCL_PLUGIN_EXPORT ncclNet_v12_t ncclNetPlugin_v12 = {
     .name = "multi",
     .init = init,
