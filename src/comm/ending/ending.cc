@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/threads/shortage.h"
 #include "bootstrap/bootstrap.h"
-#include "comm/connect/channels.h"
 #include "comm/connect/shared_connections.h"
 #include "comm/ending/deferred_free.h"
 #include "comm/ending/flush.h"
@@ -104,8 +103,7 @@ struct Estate {
     const bool others = family != nullptr && family->outlives(*comm);
     if (others) family->connections()->tend();
     // What is this one's alone nobody else sends on.
-    const bool alone = comm->parts.channels != nullptr && comm->parts.channels->drivenAlone();
-    if (!others || alone) ExitDelivery::await(*comm, Deadline::in(ExitDelivery::kBound));
+    if (!others || comm->parts.drivesAlone()) ExitDelivery::await(*comm, Deadline::in(ExitDelivery::kBound));
     delete comm;
   }
 };

@@ -6,7 +6,6 @@
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
-#include "transport/net/endpoint/commons.h"
 #include "transport/net/transport.h"
 #include "transport/p2p/transport.h"
 #include "transport/shm/transport.h"
@@ -18,7 +17,7 @@ void makeTransports(ncclComm& comm) {
   // Relatives use the same connections.
   const auto& family = comm.membership.family;
   const auto ledger = family ? family->memory() : comm.memory;
-  if (family && !family->netCommons()) family->setNetCommons(std::make_shared<net::NetCommons>());
+  if (family && !family->netCommons()) family->setNetCommons(net::makeNetCommons());
   parts.transports.push_back(
       std::make_unique<p2p::P2pTransport>(*parts.device->device, comm.settings->p2p, parts.device, ledger));
   parts.transports.push_back(

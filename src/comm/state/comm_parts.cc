@@ -25,4 +25,8 @@ bool CommParts::progressRests() const {
   return !progress || progress->rests();
 }
 
+bool CommParts::drivesAlone() const {
+  return channels && channels->drivenAlone();
+}
+
 }  // namespace tutti::comm

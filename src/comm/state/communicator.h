@@ -101,6 +101,8 @@ struct CommParts {
   void stopProgress();
   /// The host has nothing to do for the connections, or leaves them alone after an abort.
   bool progressRests() const;
+  /// Some connections that the host drives are no relative's as well.
+  bool drivesAlone() const;
 
   std::unique_ptr<bootstrap::Bootstrap> bootstrap;
   std::shared_ptr<PooledDevice> device;

@@ -1,11 +1,14 @@
 #include "transport/net/transport.h"
 
-#include "transport/net/endpoint/commons.h"
 #include "transport/net/endpoint/endpoint.h"
 #include "transport/net/pxn/pool.h"
 #include "transport/net/pxn/routed_sender.h"
 
 namespace tutti::net {
+
+std::shared_ptr<NetCommons> makeNetCommons() {
+  return std::make_shared<NetCommons>();
+}
 
 NetTransport::NetTransport(const gpu::Device& device, plugin::Net& net, NetTransportOptions options)
     : device_(&device),

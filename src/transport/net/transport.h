@@ -22,6 +22,9 @@ namespace pxn {
 class LentPools;
 }
 
+/// Of a family, for NetFamily::commons.
+std::shared_ptr<NetCommons> makeNetCommons();
+
 /// See transport.h. `device` and `net` must outlive the transport and its endpoints. It can join any two ranks, so it
 /// belongs at the end of the list.
 class NetTransport final : public transport::Transport {

@@ -4,8 +4,12 @@
 #include <utility>
 
 #include "base/log.h"
+#include "transport/net/lane/user_registrations.h"
 
 namespace tutti::net {
+
+NetConnection::NetConnection(plugin::Net& net, NetPath path, int device)
+    : net_(net), path_(std::move(path)), device_(device) {}
 
 NetConnection::~NetConnection() {
   user_.reset();

@@ -11,18 +11,24 @@
 #include "base/status.h"
 #include "gpu/dma_buf.h"
 #include "plugin/net.h"
+#include "transport/net/lane/memory_registrar.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/lane/slot_place.h"
-#include "transport/net/lane/user_registrations.h"
+
+namespace tutti::transport {
+class RegisteredMemory;
+}
 
 namespace tutti::net {
+
+class UserRegistrations;
 
 /// Owns whatever the network has given so far, and gives it back in the order in which networks expect it, at whatever
 /// point it ends. Used by one thread at a time. `net` must outlive it.
 class NetConnection final : private MemoryRegistrar {
  public:
   /// `path`: for messages; of the first connection, where several share it.
-  NetConnection(plugin::Net& net, NetPath path, int device) : net_(net), path_(std::move(path)), device_(device) {}
+  NetConnection(plugin::Net& net, NetPath path, int device);
   NetConnection(const NetConnection&) = delete;
   NetConnection& operator=(const NetConnection&) = delete;
   ~NetConnection();

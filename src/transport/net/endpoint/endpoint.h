@@ -10,9 +10,9 @@
 #include "gpu/ipc.h"
 #include "transport/common/link_identity.h"
 #include "transport/common/transport.h"
-#include "transport/net/endpoint/commons.h"
 #include "transport/net/endpoint/connection.h"
 #include "transport/net/endpoint/memory.h"
+#include "transport/net/endpoint/sharing.h"
 #include "transport/net/lane/options.h"
 #include "transport/net/lane/path.h"
 

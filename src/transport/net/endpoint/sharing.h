@@ -10,6 +10,7 @@
 
 #include "transport/common/ranks.h"
 #include "transport/net/endpoint/connection.h"
+#include "transport/net/lane/shared_slots.h"
 #include "transport/net/recv/multi_recv.h"
 #include "transport/net/recv/recv_sequence.h"
 
@@ -55,6 +56,14 @@ class ConnectionSharing {
  private:
   std::map<JoinKey, std::weak_ptr<SharedConnection>> connections_;
   std::map<int, std::weak_ptr<RecvSequence>> turns_;
+};
+
+/// What the ends of one communicator have in common, or of a family of them that use their connections in turn: then a
+/// kernel of any of them finds all messages of a channel in one ring of slots, and those of a peer in one order.
+/// Members as they say.
+struct NetCommons {
+  SharedPools pools;
+  ConnectionSharing joins;
 };
 
 }  // namespace tutti::net

@@ -12,27 +12,9 @@
 
 #include "base/status.h"
 #include "transport/common/registered_memory.h"
+#include "transport/net/lane/memory_registrar.h"
 
 namespace tutti::net {
-
-/// A connection's way to tell its network of memory. Errors: the network's.
-class MemoryRegistrar {
- public:
-  /// Memory of the device.
-  virtual Result<void*> registerUser(void* data, std::size_t bytes) = 0;
-  /// Host memory of the library's, which stays registered and allocated as long as the connection.
-  struct Kept {
-    std::byte* data = nullptr;
-    void* registration = nullptr;
-  };
-  virtual Result<Kept> allocateKept(std::size_t bytes) = 0;
-  virtual void deregister(void* registration) = 0;
-  /// For messages.
-  virtual std::string text() const = 0;
-
- protected:
-  ~MemoryRegistrar() = default;
-};
 
 /// Tells the network of a range when something is first sent from there, and takes that back when the range has gone
 /// and nothing is under way from it, at the latest at the end. The progress engine sends; any thread may tidy().
@@ -44,11 +26,7 @@ class UserRegistrations final : public transport::RegistrationHolder {
   UserRegistrations(const UserRegistrations&) = delete;
   UserRegistrations& operator=(const UserRegistrations&) = delete;
 
-  /// Where a message is sent from: the range, for end(), and what the network calls it.
-  struct Use {
-    std::uint64_t range = 0;
-    void* registration = nullptr;
-  };
+  using Use = RegisteredUse;
   /// The message may be sent from there until end(). Empty: the memory is not registered any more, or the network does
   /// not take it, which is said once.
   std::optional<Use> begin(const void* data, std::size_t bytes);

@@ -7,8 +7,8 @@
 
 #include "base/status.h"
 #include "device/conn_view.h"
+#include "transport/net/lane/memory_registrar.h"
 #include "transport/net/lane/path.h"
-#include "transport/net/lane/user_registrations.h"
 #include "transport/net/send/queue.h"
 
 namespace tutti::net {
@@ -30,10 +30,10 @@ class SimpleSendLane {
  private:
   struct Message {
     std::uint32_t bytes = 0;
-    bool offered = false;                             ///< it lies in memory of the application's
-    std::optional<std::uint32_t> place = {};          ///< the shared slot that it has
-    std::optional<UserRegistrations::Use> user = {};  ///< it is sent from there …
-    bool spare = false;                               ///< … or from `spare_`
+    bool offered = false;                     ///< it lies in memory of the application's
+    std::optional<std::uint32_t> place = {};  ///< the shared slot that it has
+    std::optional<RegisteredUse> user = {};   ///< it is sent from there …
+    bool spare = false;                       ///< … or from `spare_`
   };
   /// What the kernel has made, and what is to be remembered of it.
   Result<plugin::NetBuffer> messageOf(std::uint64_t step, Message& made) const;

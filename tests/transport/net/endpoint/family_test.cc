@@ -7,7 +7,7 @@
 
 #include "transport/common/ends.h"
 #include "transport/common/peers.h"
-#include "transport/net/endpoint/commons.h"
+#include "transport/net/endpoint/sharing.h"
 #include "transport/net/lane/fake_routing.h"
 #include "transport/net/sim_kernels.h"
 #include "transport/net/test_device.h"
