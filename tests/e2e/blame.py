@@ -5,7 +5,7 @@ import os
 import re
 import signal
 
-from jobs import Job, TRANSPORTS
+from leaving_ranks import Job, TRANSPORTS
 from support import check, main
 
 # What takes a moment; the machine may be busy.

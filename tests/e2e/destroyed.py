@@ -3,7 +3,7 @@
 import re
 import time
 
-from jobs import Job, TRANSPORTS
+from leaving_ranks import Job, TRANSPORTS
 from support import check, main
 
 TRIES = 3

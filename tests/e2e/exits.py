@@ -5,7 +5,7 @@ import re
 import signal
 import time
 
-from jobs import AT_ONCE_SECONDS, Job, TRANSPORTS, soon
+from leaving_ranks import AT_ONCE_SECONDS, Job, TRANSPORTS, soon
 from support import check, main
 
 
