@@ -16,7 +16,6 @@ using test::Ints;
 using test::kCount;
 using test::Member;
 using test::memoryOf;
-using test::newId;
 using test::Recording;
 using test::Round;
 using test::sharing;
@@ -149,15 +148,9 @@ TEST(WorldShareRules, SuspendIsRefusedWhileGraphsKeepARelativeThatHasEnded) {
       round.check();
       turns.next();
     }
-    // The library hears of a graph's end when it next makes or ends a communicator.
-    const auto suspended = [&] {
-      ncclComm_t alone = nullptr;
-      EXPECT_EQ(ncclCommInitRank(&alone, 1, newId(), 0), ncclSuccess);
-      destroy(alone);
-      return ncclCommSuspend(m.comm, NCCL_SUSPEND_MEM) == ncclSuccess;
-    };
+    // The driver may tell late that a graph has ended.
     turns.next();
-    EXPECT_TRUE(test::until(suspended));
+    EXPECT_TRUE(test::until([&] { return ncclCommSuspend(m.comm, NCCL_SUSPEND_MEM) == ncclSuccess; }));
     EXPECT_EQ(ncclCommResume(m.comm), ncclSuccess);
     checkAll(m, m.comm, 2);
   });

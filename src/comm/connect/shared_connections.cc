@@ -33,6 +33,19 @@ class GivenUp {
   std::vector<std::shared_ptr<transport::Endpoint>> ends_;
 };
 
+/// Waits until the peer has taken what was sent to it, the deadline, or the abort, which may be null: whether it has.
+Result<bool> isTaken(const gpu::Device& device, const SharedKey& key, const SharedEnd& end, Deadline deadline,
+                     const Abort* abort) {
+  auto pause = std::chrono::microseconds(20);
+  ASSIGN(bool taken, allTaken(device, *end.endpoint, key.direction));
+  while (!taken && !deadline.expired() && (abort == nullptr || !abort->raised())) {
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(5000));
+    ASSIGN(taken, allTaken(device, *end.endpoint, key.direction));
+  }
+  return taken;
+}
+
 /// An end whose peer has not taken what was sent to it.
 void giveUp(const SharedEnd& end, const std::string& about, int channel) {
   if (const proxy::ProgressTask* const task = end.endpoint->task(); task != nullptr) {
@@ -140,24 +153,37 @@ std::size_t SharedConnections::size() const {
   return ends_.size();
 }
 
-Status SharedConnections::settle(const gpu::Device& device, const std::string& about, milliseconds bound,
-                                 const Abort* abort) {
+std::vector<std::pair<SharedKey, SharedEnd>> SharedConnections::all() const {
   std::vector<std::pair<SharedKey, SharedEnd>> ends;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [key, kept] : ends_) ends.emplace_back(key, kept.end);
-  }
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, kept] : ends_) ends.emplace_back(key, kept.end);
+  return ends;
+}
+
+Status SharedConnections::awaitTaken(const gpu::Device& device, const std::string& about, milliseconds bound,
+                                     const Abort& abort) {
   const Deadline deadline = Deadline::in(bound);
-  for (const auto& [key, end] : ends) {
-    auto pause = std::chrono::microseconds(20);
-    ASSIGN(bool consumed, allTaken(device, *end.endpoint, key.direction));
-    while (!consumed && !deadline.expired()) {
-      if (abort != nullptr && abort->raised()) return abort->status();
-      std::this_thread::sleep_for(pause);
-      pause = std::min(pause * 2, std::chrono::microseconds(5000));
-      ASSIGN(consumed, allTaken(device, *end.endpoint, key.direction));
+  for (const auto& [key, end] : all()) {
+    ASSIGN(const bool taken, isTaken(device, key, end, deadline, &abort));
+    TRY(abort.status());
+    if (!taken) {
+      return fail(
+          ncclRemoteError,
+          "{}: a peer has not taken what a communicator that has ended sent to it over {}, channel {}: that rank "
+          "has not issued the matching operation, or hangs. Use ncclCommAbort to end a communicator whose "
+          "operations cannot complete; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed",
+          about, end.endpoint->description(), key.channel);
     }
-    consumed ? end.endpoint->settle() : giveUp(end, about, key.channel);
+    end.endpoint->settle();
+  }
+  return {};
+}
+
+Status SharedConnections::settle(const gpu::Device& device, const std::string& about, milliseconds bound) {
+  const Deadline deadline = Deadline::in(bound);
+  for (const auto& [key, end] : all()) {
+    ASSIGN(const bool taken, isTaken(device, key, end, deadline, nullptr));
+    taken ? end.endpoint->settle() : giveUp(end, about, key.channel);
   }
   return {};
 }

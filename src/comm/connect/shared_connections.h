@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/abort.h"
@@ -76,9 +77,10 @@ class SharedConnections {
 
   /// Before the last user lets go: waits until peers have taken what was sent over any of them, and lets their memory
   /// be freed with them. Peers that are not heard of any more may never do so: what they may still write to stays
-  /// allocated after `bound`. `about` begins the warning. The device's context must be current. Errors: the driver's;
-  /// that of `abort`, which may be null, as soon as it is raised.
-  Status settle(const gpu::Device& device, const std::string& about, milliseconds bound, const Abort* abort = nullptr);
+  /// allocated after `bound`. `about` begins the warning. The device's context must be current. Errors: the driver's.
+  Status settle(const gpu::Device& device, const std::string& about, milliseconds bound);
+  /// The same where they are to be opened again: after `bound` an ncclRemoteError, and that of `abort` at once.
+  Status awaitTaken(const gpu::Device& device, const std::string& about, milliseconds bound, const Abort& abort);
 
   /// As ChannelSet has them; with the only communicator that is left. Nobody drives them any more.
   void detach();
@@ -92,6 +94,7 @@ class SharedConnections {
     std::unique_ptr<proxy::ProgressTask> leftover;
   };
   void leaveAlone(const Kept& kept);
+  std::vector<std::pair<SharedKey, SharedEnd>> all() const;
 
   mutable std::mutex mutex_;  ///< never held for longer than a round of the engine takes
   std::map<SharedKey, Kept> ends_;

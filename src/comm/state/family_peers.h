@@ -17,7 +17,8 @@ class FamilyPeers {
   void join(const ncclComm& comm);
   /// Its bootstrap is about to go. Harmless for one that has not joined.
   void forget(const ncclComm& comm);
-  /// Whether the rank at that place in the family's numbering has left all that are known in which it is.
+  /// Whether the rank at that place in the family's numbering has left all in which it is, as far as is known here:
+  /// those that have failed, or lost anybody, hear no goodbyes, and do not count where there is another one.
   bool hasLeft(int place) const;
   /// If that is only so because its process has ended: a sentence that says so; else "".
   std::string exitOf(int place) const;

@@ -12,6 +12,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
 #include "comm/connect/shared_connections.h"
+#include "comm/ending/deferred_free.h"
 #include "comm/ending/ending.h"
 #include "comm/ending/flush.h"
 #include "comm/ending/watching.h"
@@ -56,20 +57,31 @@ Status awaitSenders(const ncclComm& comm) {
   return {};
 }
 
-/// Members that have ended may be about to be freed, on a thread of their own.
+/// Members that have ended hold the connections until they are freed, which waits for kernels of other communicators;
+/// and graphs may just have left one behind.
 Status awaitEnds(const ncclComm& comm, const Family& family) {
-  const Deadline deadline = Deadline::in(kRelayBound);
+  const Deadline deadline = Deadline::in(comm.options.timeout);
   while (!family.isAlone(comm)) {
     if (comm.abort.raised()) return comm.abort.status();
     if (deadline.expired()) {
-      return fail(ncclInternalError,
-                  "{}: communicators that shared its connections have ended, and are not freed: do kernels of others "
-                  "run all the time?",
-                  describeComm(comm));
+      return fail(ncclInvalidUsage,
+                  "{}: communicators that shared its connections have ended, but kernels of other communicators have "
+                  "run for {:.0f} s, and nothing can be freed meanwhile. Let them end before ncclCommSuspend",
+                  describeComm(comm), std::chrono::duration<double>(comm.options.timeout).count());
     }
+    freeAbandoned();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return {};
+}
+
+/// What relatives that are gone have sent is taken, and they are freed.
+Status settleFamily(const ncclComm& comm) {
+  const auto& family = comm.membership.family;
+  if (!family) return {};
+  TRY(family->connections()->awaitTaken(*comm.parts.device->device, describeComm(comm), comm.options.timeout,
+                                        comm.abort));
+  return awaitEnds(comm, *family);
 }
 
 /// In steps, for a connection is at its end only when neither rank uses what the other owns.
@@ -91,12 +103,7 @@ Status suspend(ncclComm& comm) {
   TRY(flushComm(comm));
   TRY(comm.abort.status());
   ASSIGN(const gpu::ContextGuard context, comm.parts.device->device->enter());
-  if (const auto& family = comm.membership.family) {
-    // What relatives that are gone have sent.
-    TRY(family->connections()->settle(*comm.parts.device->device, describeComm(comm), comm.options.timeout,
-                                      &comm.abort));
-    TRY(awaitEnds(comm, *family));
-  }
+  TRY(settleFamily(comm));
   // What this rank has sent is consumed; now all have said so.
   TRY(comm.parts.bootstrap->barrier());
   const std::size_t before = releasableBytes(comm);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/connect/connect.h"
+#include "comm/connect/driven_end.h"
 #include "gpu/memory_ledger.h"
 #include "proxy/engine.h"
 #include "proxy/group.h"
@@ -135,30 +136,6 @@ TEST(Channels, APeerMayBeConnectedOnOneChannelAfterAnother) {
   EXPECT_EQ(ends[1].transport, "counted on channel 2");
 }
 
-/// Nothing is ever to be done for it.
-class RestingTask final : public proxy::ProgressTask {
- public:
-  Result<bool> advance() override { return false; }
-  bool quiet() const override { return true; }
-  proxy::TaskCounters counters() const override { return {}; }
-  std::string describe() const override { return "rests"; }
-};
-
-/// An end that a host thread drives.
-class DrivenEnd final : public transport::Endpoint {
- public:
-  transport::ConnectHandle handle() const override { return {}; }
-  Status connect(const transport::ConnectHandle&) override { return {}; }
-  Status probeWrite() override { return {}; }
-  Result<bool> probeCheck() override { return true; }
-  transport::ConnView view() const override { return device::SendConn{}; }
-  proxy::ProgressTask* task() override { return &task_; }
-  std::string_view description() const override { return "driven"; }
-
- private:
-  RestingTask task_;
-};
-
 /// What becomes of an operation over Mesh connections where the network carries one of them, for that reason.
 Status checkedWith(Fallback fallback) {
   const auto device = gpu::Device::create(*gpu::loadDriver().value(), 2).value();
@@ -172,7 +149,7 @@ Status checkedWith(Fallback fallback) {
   channels->driveBy(*group);
   EXPECT_TRUE(channels->checkMesh("AllReduce", "OneShot").ok()) << "nothing is connected yet";
   OpenLink link{{1, device::Direction::Send, device::ConnKind::Mesh, oneChannel(0)}, {}, std::move(fallback)};
-  link.endpoints.push_back(std::make_unique<DrivenEnd>());
+  link.endpoints.push_back(std::make_unique<test::DrivenEnd>());
   EXPECT_TRUE(channels->add(std::move(link)).ok());
   const Status checked = channels->checkMesh("AllReduce", "OneShot");
   group.reset();

@@ -6,32 +6,18 @@
 #include <thread>
 
 #include "base/abort.h"
+#include "comm/connect/driven_end.h"
 #include "gpu/context.h"
-#include "proxy/fakes.h"
 #include "proxy/group.h"
 #include "support/log_capture.h"
-#include "transport/common/transport.h"
 
 namespace tutti::comm {
 namespace {
 
+using test::DrivenEnd;
 using test::eventually;
 using test::FakeComm;
 using test::FakeTask;
-
-/// An end that a host thread drives.
-class DrivenEnd final : public transport::Endpoint {
- public:
-  transport::ConnectHandle handle() const override { return {}; }
-  Status connect(const transport::ConnectHandle&) override { return {}; }
-  Status probeWrite() override { return {}; }
-  Result<bool> probeCheck() override { return true; }
-  transport::ConnView view() const override { return device::SendConn{}; }
-  proxy::ProgressTask* task() override { return &work; }
-  std::string_view description() const override { return "driven"; }
-
-  FakeTask work;
-};
 
 /// One connection that a family shares, and a member with a group of its own.
 struct SharedConnectionsDriven : testing::Test {
@@ -124,7 +110,7 @@ TEST_F(SharedConnectionsDriven, HoldNobodyUpWhileTheyAreWaitedFor) {
   Status settled;
   std::thread waiting([&] {
     const auto guard = device->enter();
-    settled = connections.settle(*device, "this test", milliseconds(60'000), &abort);
+    settled = connections.awaitTaken(*device, "this test", milliseconds(60'000), abort);
     over = true;
   });
   std::this_thread::sleep_for(milliseconds(20));

@@ -50,8 +50,9 @@ std::string NetPath::text() const {
 std::string NetPath::departureText() const {
   std::string exit = exitOf(link.peer.rank);
   if (!exit.empty()) return exit;
-  return numbering.empty() ? fmt::format("rank {} has left the communicator", link.peer.rank)
-                           : fmt::format("{} has left all communicators that use it", nameOf(link.peer, numbering));
+  return numbering.empty()
+             ? fmt::format("rank {} has left the communicator", link.peer.rank)
+             : fmt::format("{} has left all communicators that use this connection", nameOf(link.peer, numbering));
 }
 
 /// Who destroyed its communicator did not call what the other calls; who has ended may have been about to.

@@ -50,7 +50,7 @@ TEST(NetPath, SaysWhoseNumbersRanksHaveWhereSeveralCommunicatorsUseIt) {
       << path.text();
   EXPECT_NE(path.text().find(" of rank 0 (host hosta, device 0, in communicator 0x5c)"), std::string::npos)
       << path.text();
-  EXPECT_NE(path.departureText().find("has left all communicators that use it"), std::string::npos);
+  EXPECT_NE(path.departureText().find("has left all communicators that use this connection"), std::string::npos);
 }
 
 TEST(NetPath, SaysOfWhichConnectionTheDeviceDoesNotAnswer) {
