@@ -75,7 +75,7 @@ Status checkResident(const ncclComm& comm, std::string_view label) {
               describeComm(comm));
 }
 
-Result<std::uint64_t> memStat(const ncclComm& comm, ncclCommMemStat_t stat) {
+Result<std::uint64_t> memStat(const ncclComm& comm, int stat) {
   TRY(checkManaged(comm, "CommMemStats"));
   const std::uint64_t persistent = deviceMemory(comm, gpu::MemoryClass::Persistent);
   const std::uint64_t releasable = deviceMemory(comm, gpu::MemoryClass::Releasable) + comm.residence->released();
@@ -89,7 +89,7 @@ Result<std::uint64_t> memStat(const ncclComm& comm, ncclCommMemStat_t stat) {
     case ncclStatGpuMemTotal:
       return persistent + releasable;
   }
-  return fail(ncclInvalidArgument, "CommMemStats : unknown statistic {}", static_cast<int>(stat));
+  return fail(ncclInvalidArgument, "CommMemStats : unknown statistic {}", stat);
 }
 
 }  // namespace tutti::comm

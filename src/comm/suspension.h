@@ -20,8 +20,8 @@ Result<Progress> beginResume(ncclComm& comm);
 /// Success where operations may be issued; while the communicator is suspended, ncclInvalidUsage with the remedy.
 Status checkResident(const ncclComm& comm, std::string_view label);
 
-/// Bytes of this rank's device memory; 0 or 1 for ncclStatGpuMemSuspended. Errors: ncclInvalidArgument for an unknown
-/// number, ncclInvalidUsage where NCCL_DISABLE_MEM_MANAGER forbids it.
-Result<std::uint64_t> memStat(const ncclComm& comm, ncclCommMemStat_t stat);
+/// Bytes of this rank's device memory by the number of a ncclCommMemStat_t; 0 or 1 for ncclStatGpuMemSuspended. Errors:
+/// ncclInvalidArgument for an unknown number, ncclInvalidUsage where NCCL_DISABLE_MEM_MANAGER forbids it.
+Result<std::uint64_t> memStat(const ncclComm& comm, int stat);
 
 }  // namespace tutti::comm

@@ -52,12 +52,7 @@ Result<ncclRedOp_t> RedOpTable::create(const void* scalar, ncclDataType_t type, 
   if (residence == ncclScalarDevice) {
     op.reduction.scalar = reinterpret_cast<std::uintptr_t>(scalar);
   } else {
-    const unsigned bytes = device::typeBytes(type);
-    if (bytes == 0) {
-      return fail(ncclInternalError, "RedOpCreatePreMulSum : invalid type {} of a scalar in host memory",
-                  static_cast<int>(type));
-    }
-    std::memcpy(&op.reduction.scalar, scalar, bytes);
+    std::memcpy(&op.reduction.scalar, scalar, device::typeBytes(type));
   }
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < ops_.size(); ++i) {
