@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -14,6 +15,9 @@
 #include "gpu/driver.h"
 
 namespace tutti::gpu {
+
+/// How long the library waits for a piece of its own work on a device before it says that the device is stuck.
+inline constexpr std::chrono::milliseconds kDeviceWaitBound{60'000};
 
 /// Plain facts about a device.
 struct CudaDeviceFacts {

@@ -1,5 +1,7 @@
 #include "gpu/event.h"
 
+#include "gpu/stream.h"
+
 namespace tutti::gpu {
 
 void detail::EventTraits::close(Type held) {

@@ -7,7 +7,6 @@
 #include "base/handle.h"
 #include "base/status.h"
 #include "gpu/context.h"
-#include "gpu/stream.h"
 
 namespace tutti::gpu {
 

@@ -11,9 +11,6 @@
 
 namespace tutti::gpu {
 
-/// How long the library waits for a piece of its own work on a device before it says that the device is stuck.
-inline constexpr std::chrono::milliseconds kDeviceWaitBound{60'000};
-
 namespace detail {
 struct StreamTraits : DeviceTraits<CUstream> {
   static void close(Type held);

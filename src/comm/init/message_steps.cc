@@ -27,7 +27,8 @@ bool messagesInPlace(const ncclComm& comm) {
 
 bool sendsRegistered(const ncclComm& comm) {
   const CommParts& parts = comm.parts;
-  return parts.network != nullptr && !parts.network->usesAnyMemory() &&
+  // Connections of a family do not know which member's buffers a kernel sends.
+  return parts.network != nullptr && !parts.network->usesAnyMemory() && !comm.membership.family &&
          (comm.settings->registersBuffers || comm.settings->registersGraphs) &&
          parts.device->device->driver().softgpuMemoryWindow != nullptr;
 }

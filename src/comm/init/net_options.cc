@@ -42,8 +42,7 @@ net::NetTransportOptions netOptions(const ncclComm& comm) {
   options.ledger = options.family ? comm.membership.family->memory() : comm.memory;
   options.relaySecret = relaySecret(*parts.bootstrap);
   options.inPlace = messagesInPlace(comm);
-  // Connections of a family do not know which member's buffers a kernel sends.
-  if (sendsRegistered(comm) && !options.family) options.registered = comm.registrations->memory();
+  if (sendsRegistered(comm)) options.registered = comm.registrations->memory();
   options.sharedSlots = sharedNetSlots(*comm.settings, longMessageSteps(comm));
   options.sharedConnections = groupsReceives(comm);
   return options;

@@ -16,6 +16,7 @@
 #include "gpu/memory.h"
 #include "gpu/memory_ledger.h"
 #include "gpu/self_copy.h"
+#include "gpu/stream.h"
 #include "support/log_capture.h"
 
 namespace tutti::test {
