@@ -96,7 +96,7 @@ Verdict joinWithLittleMemory(const BootstrapSettings& settings) {
 TEST(BootstrapAbsent, AMillionRanksThatDoNotComeTakeLittleMemory) {
   if (!kCanLimitMemory) GTEST_SKIP() << "sanitizers need much of it";
   Letters<Verdict> verdicts;
-  const Family family([&] { verdicts.send(joinWithLittleMemory(localSettings(kShort))); });
+  const ForkedProcess family([&] { verdicts.send(joinWithLittleMemory(localSettings(kShort))); });
   const Verdict verdict = verdicts.receive();
   EXPECT_EQ(verdict.code, ncclRemoteError);
   EXPECT_NE(textOf(verdict.text).find("ranks 1..1048575 of 1048576 did not come"), std::string::npos)

@@ -50,9 +50,9 @@ class Letters {
 };
 
 /// A process of its own that does `life`, and every process that it forks: gone when this is.
-class Family {
+class ForkedProcess {
  public:
-  explicit Family(const std::function<void()>& life) {
+  explicit ForkedProcess(const std::function<void()>& life) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1L);  // those that outlive their parent are waited for here
     pid_ = ::fork();
     if (pid_ != 0) return;
@@ -61,8 +61,8 @@ class Family {
     life();
     ::_exit(0);
   }
-  Family(const Family&) = delete;
-  ~Family() {
+  ForkedProcess(const ForkedProcess&) = delete;
+  ~ForkedProcess() {
     ::setpgid(pid_, pid_);  // where it has not come to that itself
     do {
       ::kill(-pid_, SIGKILL);

@@ -45,7 +45,7 @@ TEST(BootstrapRootTrouble, AStoppedRootIsNotSaidToBeDead) {
   auto settings = test::localSettings();
   settings.handshakeTimeout = milliseconds(500);
   Letters<ncclUniqueId> ids;
-  const Family root([&] {
+  const ForkedProcess root([&] {
     ids.send(createUniqueId(settings).value());
     ::raise(SIGSTOP);
   });
@@ -87,7 +87,7 @@ std::array<std::string, 2> heardOfARootWithoutDescriptors(milliseconds before) {
   Letters<ncclUniqueId> ids;
   Letters<char> words;
   Letters<char> answers;
-  const Family root([&] {
+  const ForkedProcess root([&] {
     const rlimit few{256, 256};  // so that none can be had by raising it
     EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
     ids.send(createUniqueId(settings).value());
@@ -131,7 +131,7 @@ std::string heardWithDescriptors(int left) {
   auto settings = test::localSettings();
   settings.handshakeTimeout = milliseconds(500);
   Letters<FixedText<600>> texts;
-  const Family process([&] {
+  const ForkedProcess process([&] {
     const rlimit few{256, 256};
     EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
     const auto ids = test::makeIds(1, settings);
@@ -163,7 +163,7 @@ std::string heardOfARootThatHasForked(milliseconds after) {
   settings.peerTimeout = milliseconds(600);
   Letters<ncclUniqueId> ids;
   Letters<char> words;
-  const Family root([&] {
+  const ForkedProcess root([&] {
     ids.send(createUniqueId(settings).value());
     words.receive();
     if (::fork() == 0) ::pause();

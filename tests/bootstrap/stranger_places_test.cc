@@ -112,7 +112,7 @@ TEST(StrangerPlaces, OfAllRootsAndRanksOfAProcessAreFewTogether) {
   test::Siege siege;
   siege.manner = test::Manner::Head;
   siege.overheard.head = beginningOfAHello();
-  const test::Family strangers([&] { besiegeInTurn(victims.addresses, siege); });
+  const test::ForkedProcess strangers([&] { besiegeInTurn(victims.addresses, siege); });
   const Deadline end = Deadline::in(milliseconds(2500));
   while (!end.expired()) {
     most = std::max(most, taken());
