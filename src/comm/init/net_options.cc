@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <optional>
 
 #include "bootstrap/bootstrap.h"
 #include "comm/init/comm_routing.h"
@@ -20,13 +19,14 @@ namespace tutti::comm {
 
 namespace {
 
-std::optional<net::NetFamily> netFamily(const ncclComm& comm) {
+std::shared_ptr<const net::NetFamily> netFamily(const ncclComm& comm) {
   const Membership& membership = comm.membership;
-  if (!membership.family) return std::nullopt;
-  return net::NetFamily{.commons = membership.family->netCommons(),
-                        .places = membership.places,
-                        .farewells = std::make_shared<FamilyFarewells>(membership.family->peers(), membership.places),
-                        .numbering = fmt::format("communicator {:#x}", comm.identity.commId)};
+  if (!membership.family) return nullptr;
+  return std::make_shared<net::NetFamily>(
+      net::NetFamily{.commons = membership.family->netCommons(),
+                     .places = membership.places,
+                     .farewells = std::make_shared<FamilyFarewells>(membership.family->peers(), membership.places),
+                     .numbering = fmt::format("communicator {:#x}", comm.identity.commId)});
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,7 +49,7 @@ struct NetTransportOptions {
   /// null.
   std::shared_ptr<const void> deviceOwner = {};
   std::shared_ptr<const void> netOwner = {};
-  std::optional<NetFamily> family = {};
+  std::shared_ptr<const NetFamily> family = {};    ///< null: none
   std::shared_ptr<gpu::MemoryLedger> ledger = {};  ///< counts the device memory of its ends; may be null
   std::array<std::byte, 32> relaySecret{};         ///< with relays: see relay/relay_wire.h
   milliseconds relayPatience{30'000};              ///< with a relay that does not answer

@@ -20,8 +20,8 @@ namespace {
 net::NetTransportOptions inFamily(std::shared_ptr<net::NetCommons> commons, std::vector<int> places) {
   net::NetTransportOptions options;
   options.sharedSlots = 4;
-  options.family = net::NetFamily{
-      .commons = std::move(commons), .places = std::move(places), .farewells = {}, .numbering = "communicator 0x5c"};
+  options.family = std::make_shared<net::NetFamily>(net::NetFamily{
+      .commons = std::move(commons), .places = std::move(places), .farewells = {}, .numbering = "communicator 0x5c"});
   return options;
 }
 
