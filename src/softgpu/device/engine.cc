@@ -63,7 +63,7 @@ std::int64_t Engine::now() {
 void Engine::start() {
   const SignalsOff signalsOff;  // signals are the application's
   std::thread([this] { loop(); }).detach();
-  machine().engines->add(*this);
+  machine().engines->add(*this, deviceIndex_);
 }
 
 void Engine::wake() {

@@ -39,34 +39,40 @@ void relax() {
 
 bool Helper::help(const Engine* self, std::int64_t now, bool eager) {
   const StartedEngines& engines = *machine().engines;
-  engines_ = engines.size();
-  if (engines_ > few_.size() + more_.size()) more_.resize(engines_ - few_.size());
   bool progress = false;
-  for (std::size_t i = 0; i < engines_; ++i) {
-    Engine* engine = engines.at(i);
-    if (engine == nullptr || engine == self || !engine->busy()) continue;
-    Seen& seen = seenOf(i);
-    const std::uint32_t looks = engine->looks();
+  for (auto place = engines.first(); place != StartedEngines::kNone; place = engines.next(place)) {
+    Engine& engine = engines.at(place);
+    if (&engine == self || !engine.busy()) continue;
+    Seen& seen = seenOf(place);
+    const std::uint32_t looks = engine.looks();
     if (looks != seen.looks || seen.since == 0) {
       seen.looks = looks;
       seen.since = now;
     }
-    if (!eager && !engine->asleep() && now - seen.since < kUnattended) continue;
+    if (!eager && !engine.asleep() && now - seen.since < kUnattended) continue;
     seen.helped = true;
-    if (engine->attend()) progress = true;
+    if (engine.attend()) progress = true;
   }
   return progress;
 }
 
+Helper::Seen& Helper::seenOf(std::size_t place) {
+  if (place < few_.size()) return few_[place];
+  const std::size_t index = place - few_.size();
+  if (index >= more_.size()) more_.resize(index + 1);
+  return more_[index];
+}
+
+void Helper::leaveOne(Seen& seen, std::size_t place) {
+  if (!seen.helped) return;
+  seen.helped = false;
+  Engine& engine = machine().engines->at(place);
+  if (engine.busy()) engine.takeOver();
+}
+
 void Helper::leave() {
-  const StartedEngines& engines = *machine().engines;
-  for (std::size_t i = 0; i < engines_; ++i) {
-    Seen& seen = seenOf(i);
-    if (!seen.helped) continue;
-    seen.helped = false;
-    Engine* engine = engines.at(i);
-    if (engine->busy()) engine->takeOver();
-  }
+  for (std::size_t i = 0; i < few_.size(); ++i) leaveOne(few_[i], i);
+  for (std::size_t i = 0; i < more_.size(); ++i) leaveOne(more_[i], few_.size() + i);
 }
 
 }  // namespace tutti::softgpu

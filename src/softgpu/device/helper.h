@@ -29,11 +29,11 @@ class Helper {
     std::int64_t since = 0;
     bool helped = false;
   };
-  Seen& seenOf(std::size_t engine) { return engine < few_.size() ? few_[engine] : more_[engine - few_.size()]; }
+  Seen& seenOf(std::size_t place);
+  static void leaveOne(Seen& seen, std::size_t place);
 
-  std::array<Seen, 8> few_;  ///< of the first engines: a short wait should not have to allocate
+  std::array<Seen, 8> few_;  ///< by places, the first engines: a short wait should not have to allocate
   std::vector<Seen> more_;   ///< of those after them
-  std::size_t engines_ = 0;
 };
 
 }  // namespace tutti::softgpu
