@@ -170,16 +170,14 @@ Result<bool> SocketConnector::heardAnswer() {
   return fail(ncclRemoteError, "NET/Socket : What answers at {} is not of this communicator", peer_.text());
 }
 
-Result<std::unique_ptr<SocketSender>> SocketConnector::finish() {
+SocketLink SocketConnector::finish() {
   SocketLink link{.device = device_, .peer = peer_, .options = options_};
   link.control = std::move(dials_.front().socket);
   for (std::size_t i = 1; i < dials_.size(); ++i) link.streams.push_back(std::move(dials_[i].socket));
-  auto sender = std::make_unique<SocketSender>(std::move(link));
-  TRY(sender->startHelpers());
-  return sender;
+  return link;
 }
 
-Result<std::unique_ptr<SocketSender>> SocketConnector::advance() {
+Result<std::optional<SocketLink>> SocketConnector::advance() {
   bool ready = true;
   for (Dial& dial : dials_) {
     TRY(advance(dial));
@@ -189,9 +187,9 @@ Result<std::unique_ptr<SocketSender>> SocketConnector::advance() {
   if (ready) {
     ASSIGN(answered, heardAnswer());
   }
-  if (answered) return finish();
+  if (answered) return std::optional(finish());
   if (deadline_.expired()) return overdue();
-  return std::unique_ptr<SocketSender>();
+  return std::optional<SocketLink>();
 }
 
 }  // namespace tutti::net::tcp

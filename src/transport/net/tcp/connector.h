@@ -1,12 +1,13 @@
 // The connecting end of the built-in network, until a connection stands.
 #pragma once
 
-#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "transport/net/tcp/connection.h"
 #include "transport/net/tcp/devices.h"
-#include "transport/net/tcp/sender.h"
 #include "transport/net/tcp/wire.h"
 
 namespace tutti::net::tcp {
@@ -18,10 +19,10 @@ class SocketConnector {
   SocketConnector(const SocketDevice& device, const SocketHandle& handle, const SocketOptions& options,
                   const SocketIdentity& identity);
 
-  /// Does what can be done without waiting. Null: not yet. The listening side must have accepted before it is done.
+  /// Does what can be done without waiting. Empty: not yet. The listening side must have accepted before it is done.
   /// Errors: ncclRemoteError (refused for good, closed, not of our communicator, no end within SocketOptions::setup),
   /// ncclSystemError.
-  Result<std::unique_ptr<SocketSender>> advance();
+  Result<std::optional<SocketLink>> advance();
 
  private:
   enum class Step : std::uint8_t { Pausing, Connecting, Greeting, Ready };
@@ -46,7 +47,7 @@ class SocketConnector {
   Status closedEarly(const IoOutcome& outcome) const;
   Status overdue() const;
   Result<bool> heardAnswer();
-  Result<std::unique_ptr<SocketSender>> finish();
+  SocketLink finish();
 
   std::string device_;
   Address peer_;

@@ -144,7 +144,7 @@ void SocketListener::hearStrangers() {
   std::erase_if(unauthenticated_, [this](Unauthenticated& one) { return !hear(one); });
 }
 
-Result<std::unique_ptr<SocketReceiver>> SocketListener::finish() {
+Result<std::optional<SocketLink>> SocketListener::finish() {
   SocketLink link{.device = device_, .peer = peer_, .options = options_};
   link.control = std::move(admitted_.front());
   for (std::size_t i = 1; i < admitted_.size(); ++i) link.streams.push_back(std::move(admitted_[i]));
@@ -158,9 +158,7 @@ Result<std::unique_ptr<SocketReceiver>> SocketListener::finish() {
     return fail(ncclRemoteError, "NET/Socket : Peer {} on {} is gone before the connection stood: {}", peer_.text(),
                 device_, errnoText(outcome.error));
   }
-  auto receiver = std::make_unique<SocketReceiver>(std::move(link));
-  TRY(receiver->startHelpers());
-  return receiver;
+  return std::optional(std::move(link));
 }
 
 /// The peer counts on all its sockets: it does not dial again for one that was admitted.
@@ -188,15 +186,15 @@ Status SocketListener::overdue() const {
       options_.setup.count(), !starvedUntil_.isNever() ? ". This process had none left for them" : "");
 }
 
-Result<std::unique_ptr<SocketReceiver>> SocketListener::accept() {
-  if (admitted_.empty()) return std::unique_ptr<SocketReceiver>();
+Result<std::optional<SocketLink>> SocketListener::accept() {
+  if (admitted_.empty()) return std::optional<SocketLink>();
   if (deadline_.isNever()) deadline_ = Deadline::in(options_.setup);
   TRY(takeNew());
   hearStrangers();
   if (missing_ == 0) return finish();
   TRY(checkAdmitted());
   if (deadline_.expired()) return overdue();
-  return std::unique_ptr<SocketReceiver>();
+  return std::optional<SocketLink>();
 }
 
 }  // namespace tutti::net::tcp

@@ -2,14 +2,15 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/socket/socket.h"
 #include "base/socket/unproven.h"
+#include "transport/net/tcp/connection.h"
 #include "transport/net/tcp/devices.h"
-#include "transport/net/tcp/receiver.h"
 #include "transport/net/tcp/wire.h"
 
 namespace tutti::net::tcp {
@@ -27,10 +28,10 @@ class SocketListener {
 
   /// What the peer needs for its connect().
   SocketHandle handle() const;
-  /// The connection, once; null while it is not complete. Does not wait. Errors: ncclSystemError, ncclRemoteError (the
+  /// The connection, once; empty while it is not complete. Does not wait. Errors: ncclSystemError, ncclRemoteError (the
   /// peer is gone again, or there is no end within SocketOptions::setup of the first call, or of the peer's first
   /// socket).
-  Result<std::unique_ptr<SocketReceiver>> accept();
+  Result<std::optional<SocketLink>> accept();
 
  private:
   /// A socket that has not said who it is.
@@ -54,7 +55,7 @@ class SocketListener {
   bool admit(Unauthenticated& stranger);
   Status checkAdmitted() const;
   Status overdue() const;
-  Result<std::unique_ptr<SocketReceiver>> finish();
+  Result<std::optional<SocketLink>> finish();
 
   Listener listener_;
   std::string device_;

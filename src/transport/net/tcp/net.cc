@@ -4,6 +4,8 @@
 
 #include "base/log.h"
 #include "transport/net/tcp/listener.h"
+#include "transport/net/tcp/receiver.h"
+#include "transport/net/tcp/sender.h"
 
 namespace tutti::net::tcp {
 
@@ -75,11 +77,13 @@ Result<void*> SocketNet::connect(int device, plugin::NetHandle& handle) {
   std::memcpy(&state, handle.data(), sizeof(state));
   ASSIGN(SocketConnector * connector, connectorOf(*one, state));
   std::memcpy(handle.data(), &state, sizeof(state));
-  auto sender = connector->advance();
-  if (sender.ok() && sender.value() == nullptr) return nullptr;
+  auto link = connector->advance();
+  if (link.ok() && !link.value()) return nullptr;
   takeConnector(state.attempt).reset();
-  TRY(sender);
-  return static_cast<void*>(std::move(sender).value().release());
+  TRY(link);
+  auto sender = std::make_unique<SocketSender>(*std::move(link).value());
+  TRY(sender->startHelpers());
+  return static_cast<void*>(sender.release());
 }
 
 void SocketNet::abandonConnect(plugin::NetHandle& handle) {
@@ -89,8 +93,11 @@ void SocketNet::abandonConnect(plugin::NetHandle& handle) {
 }
 
 Result<void*> SocketNet::accept(void* listener) {
-  ASSIGN(auto receiver, static_cast<SocketListener*>(listener)->accept());
-  if (receiver != nullptr) receiver->heed(arrivals_);
+  ASSIGN(auto link, static_cast<SocketListener*>(listener)->accept());
+  if (!link) return nullptr;
+  auto receiver = std::make_unique<SocketReceiver>(*std::move(link));
+  TRY(receiver->startHelpers());
+  receiver->heed(arrivals_);
   return static_cast<void*>(receiver.release());
 }
 
