@@ -139,6 +139,14 @@ ROOMS = {
         "for": "the network that is built in: TCP sockets",
         "may": {"base": {}, "device/.": {}, "plugin": {}},
     },
+    "transport/net/ib/nic": {
+        "for": "NICs with verbs: the library, ports, GIDs, registrations, what they report",
+        "may": {"base": {}, "plugin": {}},
+    },
+    "transport/net/ib": {
+        "for": "the network that is built in for InfiniBand and RoCE: queue pairs, grants, messages",
+        "may": {"base/.": {}, "plugin": {}, "transport/net/ib/nic": {}, "transport/net/tcp": {}},
+    },
     "transport/net/lane": {
         "for": "one protocol of a connection over a network: path, options, shared slots, probe",
         "may": {"base/.": {}, "device/.": {}, "gpu": {}, "plugin": {}, "proxy": {}, "transport/common": {}},

@@ -9,6 +9,7 @@
 #include "plugin/registry.h"
 #include "topo/detect/detect.h"
 #include "topo/xml/xml.h"
+#include "transport/net/ib/source.h"
 #include "transport/net/tcp/source.h"
 
 namespace tutti::comm {
@@ -17,6 +18,7 @@ namespace {
 
 std::vector<std::unique_ptr<plugin::NetSource>> builtInNetworks() {
   std::vector<std::unique_ptr<plugin::NetSource>> sources;
+  sources.push_back(net::ib::ibNetSource(Params::process()));
   sources.push_back(net::tcp::socketNetSource(Params::process()));
   return sources;
 }

@@ -1,0 +1,232 @@
+#include "transport/net/ib/nic/devices.h"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <optional>
+
+#include "base/log.h"
+#include "transport/net/ib/nic/hca_filter.h"
+
+namespace tutti::net::ib {
+
+namespace {
+
+constexpr std::size_t kMostPorts = 32;
+constexpr std::size_t kMostDevices = 256;
+constexpr int kFusedPlane = 0x4000;
+constexpr std::size_t kMostPlanes = 13;
+
+std::string realPath(const std::string& path) {
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), &std::free);
+  return real ? std::string(real.get()) : std::string();
+}
+
+template <std::size_t N>
+int lowestOf(const std::array<int, N>& table, std::uint32_t bits) {
+  const auto lowest = static_cast<std::size_t>(std::countr_zero(bits));
+  return table[std::min(lowest, N - 1)];
+}
+
+bool adaptiveBy(int setting, bool ethernet) {
+  return setting >= 0 ? setting != 0 : !ethernet;
+}
+
+/// The settings' choice of one NIC's ports.
+class PortSearch {
+ public:
+  PortSearch(const IbOptions& options, const HcaFilter& filter, IbSearch& found)
+      : options_(options), filter_(filter), found_(found) {}
+
+  void addPortsOf(const std::shared_ptr<Nic>& nic) {
+    for (int port = 1; port <= nic->attributes().phys_port_cnt; ++port) {
+      const auto choice = filter_.choose(nic->name(), port);
+      if (choice) add(nic, port, *choice);
+    }
+  }
+
+ private:
+  void add(const std::shared_ptr<Nic>& nic, int port, HcaFilter::Choice choice) {
+    const auto attributes = nic->queryPort(port);
+    const std::string name = fmt::format("{}:{}", nic->name(), port);
+    if (!attributes) return refuse(name, "ibv_query_port fails");
+    if (attributes->state != IBV_PORT_ACTIVE) return refuse(name, "the port is not active");
+    const bool ethernet = attributes->link_layer == IBV_LINK_LAYER_ETHERNET;
+    if (!ethernet && attributes->link_layer != IBV_LINK_LAYER_INFINIBAND) {
+      return refuse(name, "it is neither InfiniBand nor Ethernet");
+    }
+    if (found_.ports.size() == kMostPorts) return refuse(name, "there are 32 others");
+    IbPort one{.nic = nic, .number = port, .ethernet = ethernet};
+    one.speedMbps = portSpeedMbps(attributes->active_speed, attributes->active_width);
+    one.exactPciPath = realPath(nic->folder() + "/device");
+    one.pciPath = cardPath(one.exactPciPath, options_.mergesFunctions);
+    one.guid = nic->attributes().sys_image_guid;
+    one.rail = choice.rail;
+    one.plane = choice.plane;
+    one.adaptive = adaptiveBy(options_.adaptiveRouting, ethernet);
+    found_.ports.push_back(std::move(one));
+  }
+
+  void refuse(const std::string& name, const char* why) { found_.refused.push_back(fmt::format("{}: {}", name, why)); }
+
+  const IbOptions& options_;
+  const HcaFilter& filter_;
+  IbSearch& found_;
+};
+
+/// By bus id, those without one last, so that ranks of like hosts count alike.
+void order(std::vector<IbPort>& ports) {
+  std::stable_sort(ports.begin(), ports.end(), [](const IbPort& a, const IbPort& b) {
+    if (a.exactPciPath.empty() != b.exactPciPath.empty()) return b.exactPciPath.empty();
+    const auto idOf = [](const IbPort& port) { return port.exactPciPath.substr(port.exactPciPath.rfind('/') + 1); };
+    return idOf(a) < idOf(b);
+  });
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const auto same = [&](const IbPort& other) { return !other.pciPath.empty() && other.pciPath == ports[i].pciPath; };
+    const auto earlier = std::count_if(ports.begin(), ports.begin() + static_cast<std::ptrdiff_t>(i), same);
+    ports[i].place = ports[i].number + static_cast<int>(earlier);
+  }
+}
+
+}  // namespace
+
+int portSpeedMbps(std::uint32_t activeSpeed, std::uint32_t activeWidth) {
+  constexpr std::array<int, 9> kSpeeds{2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000, 200000};
+  constexpr std::array<int, 5> kWidths{1, 4, 8, 12, 2};
+  return lowestOf(kSpeeds, activeSpeed) * lowestOf(kWidths, activeWidth);
+}
+
+std::string cardPath(const std::string& pciPath, bool functions) {
+  constexpr std::string_view kShape = "0000:00:00.0";
+  if (pciPath.size() < kShape.size() || pciPath[pciPath.size() - 2] != '.') return pciPath;
+  std::string path = pciPath;
+  path.back() = '0';
+  if (functions) path.replace(path.size() - 4, 2, "00");
+  return path;
+}
+
+bool hasPeerMemory(const std::string& root) {
+  constexpr std::array<const char*, 3> kSigns{"/sys/kernel/mm/memory_peers/nv_mem/version",
+                                              "/sys/kernel/mm/memory_peers/nv_mem_nc/version",
+                                              "/sys/module/nvidia_peermem/version"};
+  return std::any_of(kSigns.begin(), kSigns.end(), [&](const char* sign) {
+    struct stat about {};
+    return ::stat((root + sign).c_str(), &about) == 0;
+  });
+}
+
+std::string IbPort::text() const {
+  return fmt::format("{}:{}", nic->name(), number);
+}
+
+IbDevices::IbDevices(std::vector<IbPort> ports) : ports_(std::move(ports)) {
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    devices_.push_back({.ports = {static_cast<int>(i)}, .name = ports_[i].nic->name()});
+  }
+}
+
+int IbDevices::count() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(devices_.size());
+}
+
+std::vector<const IbPort*> IbDevices::portsOf(int device) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<const IbPort*> ports;
+  if (device < 0 || static_cast<std::size_t>(device) >= devices_.size()) return ports;
+  for (const int port : devices_[static_cast<std::size_t>(device)].ports) {
+    ports.push_back(&ports_[static_cast<std::size_t>(port)]);
+  }
+  return ports;
+}
+
+plugin::NetProperties IbDevices::properties(int device) const {
+  const std::vector<const IbPort*> ports = portsOf(device);
+  const IbPort& first = *ports.front();
+  const std::lock_guard lock(mutex_);
+  const IbDevice& one = devices_[static_cast<std::size_t>(device)];
+  plugin::NetProperties said;
+  said.name = one.name;
+  said.pciPath = first.pciPath;
+  said.guid = first.guid;
+  said.ptrSupport = static_cast<int>(plugin::PtrKind::Host);
+  if (hasPeerMemory("")) said.ptrSupport |= static_cast<int>(plugin::PtrKind::Cuda);
+  if (first.nic->takesDmaBuf()) said.ptrSupport |= static_cast<int>(plugin::PtrKind::DmaBuf);
+  said.regIsGlobal = true;
+  said.speedMbps = 0;
+  for (const IbPort* port : ports) said.speedMbps += port->speedMbps;
+  said.port = first.place;
+  said.maxComms = first.nic->attributes().max_qp;
+  said.maxRecvs = static_cast<int>(kMostChildren);
+  said.physical = one.ports;
+  said.maxP2pBytes = std::size_t{1} << 40;
+  said.maxCollBytes = std::size_t{1} << 29;
+  said.railId = first.rail;
+  said.planeId = first.plane;
+  if (ports.size() == 1) return said;
+  said.planeId = kFusedPlane;
+  for (const IbPort* port : ports) {
+    if (port->rail != first.rail) said.railId = -1;
+    if (port->plane >= 0) said.planeId |= 1 << (static_cast<std::size_t>(port->plane) % kMostPlanes);
+  }
+  return said;
+}
+
+plugin::NetFusion IbDevices::fuse(std::span<const int> devices) {
+  const std::lock_guard lock(mutex_);
+  IbDevice fused;
+  for (const int device : devices) {
+    if (device < 0 || static_cast<std::size_t>(device) >= ports_.size()) {
+      return {-1, fmt::format("device {} is no port of a NIC", device)};
+    }
+    const IbPort& port = ports_[static_cast<std::size_t>(device)];
+    if (port.ethernet != ports_[static_cast<std::size_t>(devices.front())].ethernet) {
+      return {-1,
+              fmt::format("Attempted to merge incompatible devices: {} is {}, the others are not. Name ports of one "
+                          "link type in NCCL_IB_HCA",
+                          port.text(), port.ethernet ? "RoCE" : "InfiniBand")};
+    }
+    fused.ports.push_back(device);
+    fused.name += (fused.name.empty() ? "" : "+") + port.nic->name();
+  }
+  if (fused.ports.size() > kMostChildren)
+    return {-1, fmt::format("{} NICs are more than {}", fused.ports.size(), kMostChildren)};
+  if (devices_.size() >= kMostDevices)
+    return {-1, fmt::format("Cannot allocate any more virtual devices ({})", kMostDevices)};
+  devices_.push_back(std::move(fused));
+  return {static_cast<int>(devices_.size()) - 1, {}};
+}
+
+std::string IbDevices::text() const {
+  std::string text;
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    text += fmt::format("{}[{}]{}/{}", i == 0 ? "" : " ", i, ports_[i].text(), ports_[i].ethernet ? "RoCE" : "IB");
+  }
+  return text;
+}
+
+Result<IbSearch> searchIbPorts(const Verbs& verbs, const IbOptions& options, const std::string& folder) {
+  ASSIGN(const HcaFilter filter, HcaFilter::parse(options.hca));
+  IbSearch found;
+  PortSearch search(options, filter, found);
+  int count = 0;
+  ibv_device** const list = verbs.get_device_list(&count);
+  for (int i = 0; list != nullptr && i < count; ++i) {
+    std::string why;
+    const std::shared_ptr<Nic> nic = Nic::open(verbs, list[i], options, folder, &why);
+    if (nic != nullptr) {
+      search.addPortsOf(nic);
+    } else {
+      found.refused.push_back(fmt::format("{}: {}", verbs.get_device_name(list[i]), why));
+    }
+  }
+  if (list != nullptr) verbs.free_device_list(list);
+  order(found.ports);
+  return found;
+}
+
+}  // namespace tutti::net::ib

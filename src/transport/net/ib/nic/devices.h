@@ -1,0 +1,83 @@
+// The devices of the network over verbs: ports of NICs, and what is fused from several.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plugin/net.h"
+#include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/options.h"
+
+namespace tutti::net::ib {
+
+/// One port that can be used, as it was when the process looked.
+struct IbPort {
+  std::shared_ptr<Nic> nic;
+  int number = 0;
+  bool ethernet = false;  ///< RoCE; else InfiniBand
+  int speedMbps = 0;
+  std::string pciPath;       ///< in sysfs, of the card's function 0; "": unknown
+  std::string exactPciPath;  ///< of its own function
+  int place = 0;             ///< NetProperties::port: ports of the card before it, counted in
+  std::uint64_t guid = 0;    ///< equal on all ports of a card
+  int rail = -1;
+  int plane = -1;
+  bool adaptive = false;  ///< its packets may overtake each other
+
+  /// "mlx5_0:1"
+  std::string text() const;
+};
+
+/// One device: a port, or several that are used as one.
+struct IbDevice {
+  std::vector<int> ports;  ///< numbers in the list of ports
+  std::string name;
+};
+
+/// The ports of a process and the devices that were made of them; the first devices are the ports themselves. Any
+/// thread.
+class IbDevices {
+ public:
+  explicit IbDevices(std::vector<IbPort> ports);
+
+  int count() const;
+  /// The ports of a device; empty where there is no such device.
+  std::vector<const IbPort*> portsOf(int device) const;
+  plugin::NetProperties properties(int device) const;
+  /// Whose settings allow it. What it made stays.
+  plugin::NetFusion fuse(std::span<const int> devices);
+  /// `[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE`
+  std::string text() const;
+  std::size_t portCount() const { return ports_.size(); }
+  const std::vector<IbPort>& ports() const { return ports_; }
+
+ private:
+  std::vector<IbPort> ports_;  ///< fixed
+  mutable std::mutex mutex_;
+  std::vector<IbDevice> devices_;
+};
+
+/// What was found, and what was not used and why.
+struct IbSearch {
+  std::vector<IbPort> ports;
+  std::vector<std::string> refused;  ///< "mlx5_1: ibv_open_device: Permission denied"
+};
+
+/// Opens the NICs that the settings choose and lists their active ports, by PCI address. `folder`:
+/// /sys/class/infiniband. Errors: ncclInvalidUsage (NCCL_IB_HCA).
+Result<IbSearch> searchIbPorts(const Verbs& verbs, const IbOptions& options, const std::string& folder);
+
+/// Megabits per second of the encodings of ibv_port_attr: the lowest bit that is set counts.
+int portSpeedMbps(std::uint32_t activeSpeed, std::uint32_t activeWidth);
+
+/// The PCI path that ports of one card have in common: function 0, and with `functions` its virtual functions too.
+std::string cardPath(const std::string& pciPath, bool functions);
+
+/// Whether the kernel lets NICs reach GPU memory by itself (nvidia-peermem). `root`: where /sys lies, "" but in tests.
+bool hasPeerMemory(const std::string& root);
+
+}  // namespace tutti::net::ib

@@ -1,0 +1,44 @@
+// NCCL_IB_HCA: which ports of which NICs are used. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace tutti::net::ib {
+
+/// The list of NCCL_IB_HCA: `[^][=]name[:port[:rail[:plane]]],…`. `^` in front: all but these; `=` (behind it): whole
+/// names, else beginnings. An empty number is unset; no list: all ports.
+class HcaFilter {
+ public:
+  /// What the list says of a port.
+  struct Choice {
+    int rail = -1;   ///< -1: unset
+    int plane = -1;  ///< the same
+  };
+
+  HcaFilter() = default;
+  /// Errors: ncclInvalidUsage naming the part that is no number, or a plane that cannot be one.
+  static Result<HcaFilter> parse(std::string_view text);
+
+  /// Empty: the port is not used. The first part that fits a port says its rail and plane.
+  std::optional<Choice> choose(std::string_view device, int port) const;
+
+ private:
+  struct Part {
+    std::string name;
+    int port = -1;  ///< -1: all
+    Choice choice;
+  };
+  static Result<Part> parsePart(std::string_view text);
+  bool fits(const Part& part, std::string_view device, int port) const;
+
+  bool excludes_ = false;
+  bool exact_ = false;
+  std::vector<Part> parts_;
+};
+
+}  // namespace tutti::net::ib

@@ -1,0 +1,174 @@
+#include "transport/net/ib/nic/nic.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "base/log.h"
+
+namespace tutti::net::ib {
+
+namespace {
+
+/// The text in `file`, without its end of line; "" where it cannot be read: an empty entry of a table is such a file.
+std::string lineOf(const std::string& file) {
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+int roceVersionOf(const std::string& text) {
+  if (text == "IB/RoCE v1" || text == "RoCE v1") return 1;
+  return text == "RoCE v2" ? 2 : 0;
+}
+
+/// Registers nothing: what the kernel answers to a descriptor that is none tells whether it knows the call.
+bool knowsDmaBufs(const Verbs& verbs, ibv_pd* domain) {
+  if (verbs.reg_dmabuf_mr == nullptr) return false;
+  errno = 0;
+  ibv_mr* const region = verbs.reg_dmabuf_mr(domain, 0, 0, 0, -1, 0);
+  const int error = errno;
+  if (region != nullptr) verbs.dereg_mr(region);
+  return region != nullptr || (error != EOPNOTSUPP && error != EPROTONOSUPPORT);
+}
+
+}  // namespace
+
+Nic::Nic(const Verbs& verbs, ibv_context* context, std::string name, std::string folder)
+    : verbs_(verbs), context_(context), name_(std::move(name)), folder_(std::move(folder)) {}
+
+std::shared_ptr<Nic> Nic::open(const Verbs& verbs, ibv_device* device, const IbOptions& options,
+                               const std::string& folder, std::string* why) {
+  const std::string name = verbs.get_device_name(device);
+  errno = 0;
+  ibv_context* const context = verbs.open_device(device);
+  if (context == nullptr) {
+    *why = fmt::format("ibv_open_device: {}", errnoText(errno));
+    return nullptr;
+  }
+  std::shared_ptr<Nic> nic(new Nic(verbs, context, name, fmt::format("{}/{}", folder, name)));
+  return nic->prepare(options, why) ? nic : nullptr;
+}
+
+bool Nic::prepare(const IbOptions& options, std::string* why) {
+  if (const int error = verbs_.query_device(context_, &attributes_); error != 0) {
+    *why = fmt::format("ibv_query_device: {}", errnoText(error));
+    return false;
+  }
+  errno = 0;
+  domain_ = verbs_.alloc_pd(context_);
+  if (domain_ == nullptr) {
+    const int error = errno;
+    *why = fmt::format("ibv_alloc_pd: {}{}", errnoText(error), memlockRemedy(error, 0, 0));
+    return false;
+  }
+  takesDmaBuf_ = knowsDmaBufs(verbs_, domain_);
+  registrations_ = std::make_unique<Registrations>(verbs_, domain_, name_, options.relaxedOrdering);
+  const int flags = ::fcntl(context_->async_fd, F_GETFL);
+  stop_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (flags < 0 || ::fcntl(context_->async_fd, F_SETFL, flags | O_NONBLOCK) != 0 || !stop_.valid()) {
+    *why = fmt::format("its events cannot be heard: {}", errnoText(errno));
+    return false;
+  }
+  auto thread = Thread::start("NCCL IbEvents", [this] { hearEvents(); });
+  if (!thread.ok()) {
+    *why = lastErrorText();
+    return false;
+  }
+  events_ = std::move(thread).value();
+  return true;
+}
+
+Nic::~Nic() {
+  if (events_.running()) {
+    const std::uint64_t one = 1;
+    static_cast<void>(::write(stop_.get(), &one, sizeof(one)));
+    events_.join();
+  }
+  registrations_.reset();
+  if (domain_ != nullptr) verbs_.dealloc_pd(domain_);
+  verbs_.close_device(context_);
+}
+
+std::optional<ibv_port_attr> Nic::queryPort(int port) const {
+  ibv_port_attr attributes{};
+  if (verbs_.query_port(context_, static_cast<std::uint8_t>(port), &attributes) != 0) return std::nullopt;
+  return attributes;
+}
+
+std::vector<GidEntry> Nic::gids(int port, int length) const {
+  std::vector<GidEntry> table;
+  for (int index = 0; index < length; ++index) {
+    ibv_gid gid{};
+    if (verbs_.query_gid(context_, static_cast<std::uint8_t>(port), index, &gid) != 0) continue;
+    GidEntry entry{.index = index};
+    std::memcpy(entry.gid.data(), gid.raw, entry.gid.size());
+    if (isZero(entry.gid)) continue;
+    entry.roceVersion = roceVersionOf(lineOf(fmt::format("{}/ports/{}/gid_attrs/types/{}", folder_, port, index)));
+    table.push_back(entry);
+  }
+  return table;
+}
+
+void Nic::hearEvents() {
+  for (;;) {
+    pollfd waits[2] = {{context_->async_fd, POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+    if (::poll(waits, 2, -1) < 0 && errno != EINTR) return;
+    if (waits[1].revents != 0) return;
+    // A NIC that was unplugged leaves a descriptor that reads nothing for ever.
+    if ((waits[0].revents & (POLLERR | POLLNVAL)) != 0) {
+      return health_.deviceFailed("the device is gone");
+    }
+    if ((waits[0].revents & POLLIN) == 0) continue;
+    ibv_async_event event{};
+    if (verbs_.get_async_event(context_, &event) != 0) {
+      if (errno == EAGAIN || errno == EINTR) continue;
+      return health_.deviceFailed(fmt::format("the device is gone ({})", errnoText(errno)));
+    }
+    take(event);
+    verbs_.ack_async_event(&event);
+  }
+}
+
+void Nic::takePortEvent(const ibv_async_event& event, const char* text) {
+  const int port = event.element.port_num;
+  if (event.event_type == IBV_EVENT_PORT_ERR) health_.portDown(port);
+  if (event.event_type == IBV_EVENT_PORT_ACTIVE) health_.portUp(port);
+  warn("NET/IB : {}:{} Got non-fatal async event: {}({})", name_, port, text, static_cast<int>(event.event_type));
+}
+
+void Nic::takeQueuePairEvent(const ibv_async_event& event, const char* text) {
+  const std::uint32_t number = event.element.qp->qp_num;
+  warn("NET/IB : {} Got async event on queue pair {}: {}({})", name_, number, text, static_cast<int>(event.event_type));
+  health_.queuePairFailed(number, text);
+}
+
+void Nic::take(const ibv_async_event& event) {
+  const char* const text = verbs_.event_type_str(event.event_type);
+  switch (event.event_type) {
+    case IBV_EVENT_DEVICE_FATAL:
+      warn("NET/IB : {} Got async fatal event: {}", name_, text);
+      return health_.deviceFailed(text);
+    case IBV_EVENT_CQ_ERR:
+      // Which connections use the queue nobody can tell here: a queue overflows only by a fault of this library.
+      warn("NET/IB : {} Got async fatal event: {}", name_, text);
+      return health_.deviceFailed(text);
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      return takeQueuePairEvent(event, text);
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      return trace(kNet, "NET/IB : {}: {}", name_, text);
+    default:
+      return takePortEvent(event, text);
+  }
+}
+
+}  // namespace tutti::net::ib

@@ -1,0 +1,67 @@
+// One NIC of the verbs, opened: its domain, its registrations, what it says on its own.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/threads/thread.h"
+#include "transport/net/ib/nic/gid.h"
+#include "transport/net/ib/nic/health.h"
+#include "transport/net/ib/nic/options.h"
+#include "transport/net/ib/nic/registrations.h"
+#include "transport/net/ib/nic/verbs.h"
+
+namespace tutti::net::ib {
+
+/// Shared by all communicators of the process; closes when the last one is done with it. Any thread.
+class Nic {
+ public:
+  /// `folder`: what the system says of verbs devices, /sys/class/infiniband. Null where it cannot be used: `*why` says
+  /// so, and nothing is logged.
+  static std::shared_ptr<Nic> open(const Verbs& verbs, ibv_device* device, const IbOptions& options,
+                                   const std::string& folder, std::string* why);
+  ~Nic();
+  Nic(const Nic&) = delete;
+  Nic& operator=(const Nic&) = delete;
+
+  const Verbs& verbs() const { return verbs_; }
+  const std::string& name() const { return name_; }
+  ibv_context* context() const { return context_; }
+  ibv_pd* domain() const { return domain_; }
+  const ibv_device_attr& attributes() const { return attributes_; }
+  Registrations& registrations() { return *registrations_; }
+  NicHealth& health() { return health_; }
+  const std::string& folder() const { return folder_; }  ///< its own, in sysfs
+
+  /// Asks the NIC. Empty: it does not say.
+  std::optional<ibv_port_attr> queryPort(int port) const;
+  /// The entries of a port's table that are set.
+  std::vector<GidEntry> gids(int port, int length) const;
+  /// Whether GPU memory may come as a dma-buf, as the kernel says.
+  bool takesDmaBuf() const { return takesDmaBuf_; }
+
+ private:
+  Nic(const Verbs& verbs, ibv_context* context, std::string name, std::string folder);
+  bool prepare(const IbOptions& options, std::string* why);
+  void hearEvents();
+  void take(const ibv_async_event& event);
+  void takePortEvent(const ibv_async_event& event, const char* text);
+  void takeQueuePairEvent(const ibv_async_event& event, const char* text);
+
+  const Verbs& verbs_;
+  ibv_context* context_;
+  std::string name_;
+  std::string folder_;
+  ibv_device_attr attributes_{};
+  ibv_pd* domain_ = nullptr;
+  bool takesDmaBuf_ = false;
+  std::unique_ptr<Registrations> registrations_;
+  NicHealth health_;
+  Fd stop_;  ///< an eventfd
+  Thread events_;
+};
+
+}  // namespace tutti::net::ib

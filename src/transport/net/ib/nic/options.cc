@@ -1,0 +1,55 @@
+#include "transport/net/ib/nic/options.h"
+
+#include <algorithm>
+
+namespace tutti::net::ib {
+
+namespace {
+
+constexpr int kAutomatic = -2;
+
+int firstSet(std::int64_t setting, int otherwise) {
+  return setting >= 0 ? static_cast<int>(setting) : std::max(otherwise, 0);
+}
+
+}  // namespace
+
+std::chrono::nanoseconds IbOptions::lossBound() const {
+  constexpr std::chrono::nanoseconds kUnit{4096};
+  constexpr int kSlack = 4;
+  return kUnit * (std::int64_t{1} << timeout) * (retries + 1) * kSlack;
+}
+
+IbOptions ibOptions(const Params& params, int trafficClass) {
+  const auto& set = params.ib;
+  IbOptions options;
+  options.disabled = set.disable;
+  options.library = set.library;
+  options.hca = set.hca;
+  options.gid.index = static_cast<int>(set.gidIndex);
+  options.gid.family = set.addrFamily == "AF_INET6" ? GidFamily::Ipv6 : GidFamily::Ipv4;
+  options.gid.range = GidRange::parse(set.addrRange);
+  options.gid.roceVersion = static_cast<int>(set.roceVersion);
+  options.timeout = static_cast<int>(set.timeout);
+  options.retries = static_cast<int>(set.retryCount);
+  options.serviceLevel = firstSet(set.serviceLevel, trafficClass);
+  options.trafficClass = firstSet(set.trafficClass, trafficClass);
+  options.grantTrafficClass = firstSet(set.fifoTrafficClass, options.trafficClass);
+  options.partitionIndex = static_cast<int>(set.pkey);
+  options.queuePairs = static_cast<int>(set.queuePairs);
+  options.splits = set.splitData;
+  if (set.arThreshold != kAutomatic) options.adaptiveThreshold = static_cast<std::uint32_t>(set.arThreshold);
+  options.adaptiveRouting = static_cast<int>(set.adaptiveRouting);
+  options.relaxedOrdering = set.relaxedOrdering != 0;
+  options.mergesNics = set.mergeNics;
+  options.mergesFunctions = set.mergeVfs;
+  options.failsOnEvents = set.returnAsyncEvents;
+  options.inlines = set.useInline;
+  options.flushes = !params.topology.gdrFlushDisable;
+  options.modifyRetries = static_cast<int>(set.modifyRetryCount);
+  options.modifyStep = milliseconds(set.modifyRetrySleepMs);
+  options.retriesAll = set.modifyRetryAll;
+  return options;
+}
+
+}  // namespace tutti::net::ib

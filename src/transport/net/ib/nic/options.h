@@ -1,0 +1,52 @@
+// How the network over verbs uses its NICs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "base/settings/params.h"
+#include "transport/net/ib/nic/gid.h"
+
+namespace tutti::net::ib {
+
+/// Most NICs that are fused into one device, and most queue pairs of one connection.
+inline constexpr std::size_t kMostChildren = 8;
+inline constexpr std::size_t kMostQueuePairs = 128;
+
+/// The settings, as this communicator sees them.
+struct IbOptions {
+  bool disabled = false;
+  std::string library;  ///< of the verbs; "": the system's
+  std::string hca;      ///< the list of NCCL_IB_HCA
+  GidWish gid;
+  int timeout = 20;  ///< a packet that is not acknowledged goes again after 4.096 us times 2^timeout
+  int retries = 7;   ///< so many times
+  int serviceLevel = 0;
+  int trafficClass = 0;
+  int grantTrafficClass = 0;  ///< of what receivers write to senders
+  int partitionIndex = 0;
+  int queuePairs = 1;   ///< of a connection, for each NIC of a fused device
+  bool splits = false;  ///< every message over all queue pairs; else they take turns
+  std::uint32_t adaptiveThreshold =
+      8192;                  ///< longer messages are announced apart where packets may overtake each other
+  int adaptiveRouting = -2;  ///< 1, 0; -2: as the link layer has it
+  bool relaxedOrdering = false;
+  bool mergesNics = true;
+  bool mergesFunctions = true;   ///< virtual functions of a card count as one
+  bool failsOnEvents = true;     ///< asynchronous events of a connection end it
+  bool inlines = false;          ///< what receivers write to senders travels in the work request
+  bool flushes = true;           ///< of GPU memory
+  int modifyRetries = 34;        ///< of a change of state that ran into a timeout
+  milliseconds modifyStep{100};  ///< try i comes i times this later
+  bool retriesAll = false;       ///< after any error
+
+  /// The longest that a dead path may take to be noticed by a NIC: all retries, each of which may take four times as
+  /// long as set (InfiniBand Architecture Specification, volume 1, 9.7.6.1.3).
+  std::chrono::nanoseconds lossBound() const;
+};
+
+/// `trafficClass`: the communicator's, which counts where the settings say nothing; -1: none.
+IbOptions ibOptions(const Params& params, int trafficClass);
+
+}  // namespace tutti::net::ib

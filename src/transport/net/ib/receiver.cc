@@ -1,0 +1,146 @@
+#include "transport/net/ib/receiver.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+
+namespace tutti::net::ib {
+
+namespace {
+
+/// Grants of a queue pair until one tells that they have gone.
+constexpr std::uint32_t kTellEvery = 16;
+
+}  // namespace
+
+IbReceiver::IbReceiver(std::unique_ptr<IbLink> link, std::unique_ptr<FlushPairs> flush)
+    : IbEnd(std::move(link)), flush_(std::move(flush)) {}
+
+Status IbReceiver::postReceives(std::uint32_t slot) {
+  for (std::size_t k = 0; k < pairsInUse(); ++k) {
+    const std::size_t pair = pairOf(row_, k);
+    ibv_recv_wr receive{};
+    receive.wr_id = idOf(Work::Row, slot);
+    ibv_recv_wr* refused = nullptr;
+    if (const int error = ibv_post_recv((*link_->pairs)[pair].get(), &receive, &refused); error != 0) {
+      return breakWith(fail(ncclSystemError, "NET/IB : Call to ibv_post_recv failed with error {}, for {}",
+                            errnoText(error), link_->pairs->pathText(pair)));
+    }
+  }
+  return {};
+}
+
+/// One write of the whole row, over the first of its queue pairs.
+Status IbReceiver::grant(std::span<const plugin::NetBuffer> messages) {
+  const auto slot = static_cast<std::uint32_t>(row_ % kIbRows);
+  const std::size_t pair = pairOf(row_, 0);
+  const std::size_t place = slot * sizeof(GrantRow);
+  auto& row = *reinterpret_cast<GrantRow*>(link_->memory->data() + kGrantsAt + place);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const plugin::NetBuffer& message = messages[i];
+    const auto* registration = static_cast<const IbRegistration*>(message.registration);
+    Grant& grant = row.grants[i];
+    grant.address = reinterpret_cast<std::uint64_t>(message.data);
+    grant.capacity = message.bytes;
+    for (std::size_t port = 0; port < link_->pairs->ports().size(); ++port) {
+      grant.keys[port] = registration != nullptr ? registration->regions[port]->rkey : 0;
+    }
+    grant.count = static_cast<std::uint32_t>(messages.size());
+    grant.tag = message.tag;
+    grant.index = row_ + 1;
+  }
+  ibv_sge part{.addr = link_->memory->address() + kGrantsAt + place,
+               .length = static_cast<std::uint32_t>(messages.size() * sizeof(Grant)),
+               .lkey = link_->memory->localKey(link_->pairs->portOf(pair))};
+  ibv_send_wr write{};
+  write.sg_list = &part;
+  write.num_sge = 1;
+  write.opcode = IBV_WR_RDMA_WRITE;
+  write.wr.rdma.remote_addr = link_->pairs->remote().memory + place;
+  write.wr.rdma.rkey = link_->pairs->remote().ports[link_->pairs->remotePortOf(pair)].key;
+  const std::uint32_t tells = (*link_->pairs)[pair].quietly(kTellEvery);
+  write.wr_id = idOf(Work::Grant, tells);
+  write.send_flags = tells > 0 ? IBV_SEND_SIGNALED : 0;
+  if (link_->options.inlines && part.length <= sizeof(Grant)) write.send_flags |= IBV_SEND_INLINE;
+  return post(pair, write, 1);
+}
+
+Result<IbRequest*> IbReceiver::irecv(std::span<const plugin::NetBuffer> messages) {
+  TRY(usable());
+  if (messages.empty() || messages.size() > kMostChildren) {
+    return fail(ncclInvalidArgument, "NET/IB : A receive is of 1 to {} messages, not of {}", kMostChildren,
+                messages.size());
+  }
+  const auto slot = static_cast<std::uint32_t>(row_ % kIbRows);
+  if (rows_[slot] != nullptr || !(*link_->pairs)[pairOf(row_, 0)].hasRoomToSend(1)) return nullptr;
+  IbRequest* const request = takeRequest();
+  if (request == nullptr) return nullptr;
+  request->left = static_cast<std::uint32_t>(pairsInUse());
+  request->row = row_;
+  request->count = static_cast<std::uint32_t>(messages.size());
+  request->bytes = {};
+  rows_[slot] = request;
+  // The peer has closed in order: there is nobody to grant anything to.
+  if (link_->control->look() == ControlSocket::Peer::Left) {
+    ++row_;
+    return request;
+  }
+  TRY(postReceives(slot));
+  TRY(grant(messages));
+  ++row_;
+  return request;
+}
+
+void IbReceiver::completed(std::size_t pair, const ibv_wc& completion) {
+  const std::uint32_t number = numberOf(completion.wr_id);
+  if (workOf(completion.wr_id) == Work::Grant) return (*link_->pairs)[pair].completed(number);
+  IbRequest* const request = rows_[number];
+  if (request->count == 1) request->bytes[0] = ntohl(completion.imm_data);
+  if (--request->left == 0) rows_[number] = nullptr;
+}
+
+/// A NIC's read of what it has written comes back after it, whatever the bus has reordered: of the last message that is
+/// not empty, through each port.
+Result<IbRequest*> IbReceiver::iflush(std::span<const plugin::NetBuffer> messages) {
+  TRY(usable());
+  const auto last = std::find_if(messages.rbegin(), messages.rend(), [](const auto& one) { return one.bytes > 0; });
+  if (flush_ == nullptr || last == messages.rend()) return nullptr;
+  const auto* registration = static_cast<const IbRegistration*>(last->registration);
+  std::array<std::uint32_t, kMostChildren> keys{};
+  for (std::size_t port = 0; port < link_->pairs->ports().size(); ++port)
+    keys[port] = registration->regions[port]->rkey;
+  IbRequest* const request = takeRequest();
+  if (request == nullptr) return nullptr;
+  auto begun = flush_->begin(reinterpret_cast<std::uint64_t>(last->data), keys);
+  if (!begun.ok()) return breakWith(begun.status());
+  request->count = 0;
+  request->row = flush_->begun();
+  request->left = begun.value() ? 1 : 0;
+  if (begun.value()) {
+    flushing_.push_back(request);
+    return request;
+  }
+  giveBack(*request);
+  return nullptr;
+}
+
+Status IbReceiver::progress() {
+  if (flushing_.empty()) return {};
+  const auto finished = flush_->finished();
+  if (!finished.ok()) return breakWith(finished.status());
+  for (; !flushing_.empty() && flushing_.front()->row <= finished.value(); flushing_.pop_front()) {
+    flushing_.front()->left = 0;
+  }
+  return {};
+}
+
+void IbReceiver::settle(IbRequest& request) {
+  if (request.count <= 1) return;
+  const auto* const sizes = reinterpret_cast<const SizeRow*>(link_->memory->data()) + request.row % kIbRows;
+  std::memcpy(request.bytes.data(), sizes->sizes.data(), request.count * sizeof(std::uint32_t));
+}
+
+}  // namespace tutti::net::ib

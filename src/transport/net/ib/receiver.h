@@ -1,0 +1,43 @@
+// The receiving end of a connection over verbs: grants where the sender may write.
+#pragma once
+
+#include <deque>
+
+#include "transport/net/ib/end.h"
+#include "transport/net/ib/flush.h"
+
+namespace tutti::net::ib {
+
+class IbReceiver final : public IbEnd {
+ public:
+  /// The link's memory is the table of sizes (SizeRow), then the rows as they are written to the sender (GrantRow).
+  /// `flush` may be null: nothing that is received needs it.
+  IbReceiver(std::unique_ptr<IbLink> link, std::unique_ptr<FlushPairs> flush);
+
+  static constexpr std::size_t kGrantsAt = sizeof(SizeRow) * kIbRows;
+  static constexpr std::size_t kMemoryBytes = kGrantsAt + sizeof(GrantRow) * kIbRows;
+  /// Work requests of a queue pair: grants, of which every 16th tells that it has gone.
+  static constexpr std::uint32_t kSends = 128;
+  static constexpr std::uint32_t kReceives = kIbRows;
+
+  /// Grants 1 to kMostChildren messages. Null: as many receives as may be are under way. When the peer has closed its
+  /// end in order, what is posted is never done, and no error. Errors: those of the connection.
+  Result<IbRequest*> irecv(std::span<const plugin::NetBuffer> messages);
+  /// Null: nothing was received, or nothing needs it.
+  Result<IbRequest*> iflush(std::span<const plugin::NetBuffer> messages);
+
+ private:
+  void completed(std::size_t pair, const ibv_wc& completion) override;
+  void settle(IbRequest& request) override;
+  std::string_view verb() const override { return "receiving"; }
+  Status progress() override;
+  Status postReceives(std::uint32_t slot);
+  Status grant(std::span<const plugin::NetBuffer> messages);
+
+  std::uint64_t row_ = 0;                   ///< the next
+  std::array<IbRequest*, kIbRows> rows_{};  ///< null: free
+  std::unique_ptr<FlushPairs> flush_;       ///< null: nothing needs it
+  std::deque<IbRequest*> flushing_;         ///< in order; `row` is the flush's number
+};
+
+}  // namespace tutti::net::ib

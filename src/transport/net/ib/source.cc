@@ -1,0 +1,96 @@
+#include "transport/net/ib/source.h"
+
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <mutex>
+#include <optional>
+
+#include "base/log.h"
+#include "transport/net/ib/net.h"
+
+namespace tutti::net::ib {
+
+namespace {
+
+class IbNetSource final : public plugin::NetSource {
+ public:
+  IbNetSource(const Params& settings, std::string sysfs) : settings_(settings), sysfs_(std::move(sysfs)) {}
+
+  std::string_view name() const override { return "IB"; }
+
+  Result<std::unique_ptr<plugin::Net>> open(const plugin::NetOpening& opening) override {
+    const IbOptions options = ibOptions(settings_, opening.trafficClass);
+    std::shared_ptr<IbDevices> devices;
+    {
+      const std::lock_guard lock(mutex_);
+      if (devices_ == nullptr) TRY(search(options));
+      devices = devices_;
+    }
+    TRY(tcp::initSocketProofs());
+    ASSIGN(const auto interfaces, tcp::listSocketDevices(settings_, "/sys/class/net"));
+    if (interfaces.empty() && devices->count() > 0) {
+      return fail(ncclSystemError, "NET/IB : No IP interface found. Ends of connections meet over IP first");
+    }
+    const tcp::SocketDevice control = interfaces.empty() ? tcp::SocketDevice{} : interfaces.front();
+    tcp::SocketOptions controlOptions = tcp::socketOptions(settings_, control.vendor);
+    controlOptions.streams = 0;
+    controlOptions.threads = 0;
+    announce(*devices, control);
+    return std::unique_ptr<plugin::Net>(
+        std::make_unique<IbNet>(std::move(devices), options, control, controlOptions, opening));
+  }
+
+ private:
+  Status search(const IbOptions& options) {
+    IbSearch found;
+    std::string why;
+    const Verbs* const verbs = options.disabled ? nullptr : openVerbs(options.library, &why);
+    if (options.disabled) why = "NCCL_IB_DISABLE is set";
+    if (verbs != nullptr) {
+      ASSIGN(found, searchIbPorts(*verbs, options, sysfs_));
+    } else {
+      info(kInit | kNet, "NET/IB : not used: {}", why);
+    }
+    reportRefused(found);
+    devices_ = std::make_shared<IbDevices>(std::move(found.ports));
+    return {};
+  }
+
+  /// A container often has the devices of its host in sysfs and none that it may open: programs then run over sockets
+  /// without anybody noticing.
+  void reportRefused(const IbSearch& found) const {
+    std::string all;
+    for (const std::string& one : found.refused) {
+      info(kInit | kNet, "NET/IB : not used: {}", one);
+      all += (all.empty() ? "" : "; ") + one;
+    }
+    if (!found.ports.empty() || all.find("ibv_open_device") == std::string::npos) return;
+    warn(
+        "NET/IB : This host has verbs devices, but none can be used: {}. In a container give it /dev/infiniband "
+        "(--device=/dev/infiniband) and an unlimited memlock; NCCL_IB_DISABLE=1 does without",
+        all);
+  }
+
+  void announce(const IbDevices& devices, const tcp::SocketDevice& control) {
+    const std::lock_guard lock(mutex_);
+    if (announced_) return;
+    announced_ = true;
+    if (devices.count() == 0) return info(kInit | kNet, "NET/IB : No device found.");
+    info(kInit | kNet, "NET/IB : Using {}; OOB {}", devices.text(), control.interface.text());
+  }
+
+  Params settings_;
+  std::string sysfs_;
+  std::mutex mutex_;
+  std::shared_ptr<IbDevices> devices_;  ///< null: not looked for yet
+  bool announced_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<plugin::NetSource> ibNetSource(const Params& settings, std::string sysfs) {
+  return std::make_unique<IbNetSource>(settings, std::move(sysfs));
+}
+
+}  // namespace tutti::net::ib
