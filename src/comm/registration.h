@@ -8,7 +8,7 @@
 
 namespace tutti::comm {
 
-/// NCCL_LOCAL_REGISTER: without it nothing is registered. Any thread.
+/// NCCL_LOCAL_REGISTER=0 and NCCL_P2P_USE_CUDA_MEMCPY=1: nothing is registered. Any thread.
 bool registersBuffers();
 
 /// Local. `bytes` of device memory from `buffer` on; null for host memory, of which nothing has to be known. The same

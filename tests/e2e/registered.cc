@@ -207,7 +207,8 @@ void collectives(const Rank& r) {
 /// Buffers that nobody registers, and such that a setting keeps from it, are not told to the network.
 void slots(const Rank& r) {
   Handles handles;
-  if (std::getenv("NCCL_LOCAL_REGISTER") != nullptr) handles = enter(r);
+  const bool kept = std::getenv("NCCL_LOCAL_REGISTER") != nullptr || std::getenv("NCCL_P2P_USE_CUDA_MEMCPY") != nullptr;
+  if (kept) handles = enter(r);
   EXPECT(handles.out == nullptr && handles.in == nullptr);
   watch(r);
   fill(r, 0);

@@ -51,6 +51,7 @@ def what_is_not_registered_goes_through_slots():
     threads("slots", 2)
     threads("slots", 2, NCCL_LOCAL_REGISTER=0)
     processes("slots", 2, NCCL_LOCAL_REGISTER=0)
+    threads("slots", 2, NCCL_P2P_USE_CUDA_MEMCPY=1)
 
 
 def memory_that_the_network_refuses_goes_through_slots():

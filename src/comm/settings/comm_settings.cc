@@ -138,7 +138,7 @@ CommSettings commSettingsFrom(const Params& params) {
   runtime.checkPointers = params.misc.checkPointers || params.misc.checkMode != "DEFAULT";
   runtime.allowVmm = params.transports.cumemEnable != 0;
   runtime.allowRanksOfOneDevice = params.transports.multiRankGpu;
-  runtime.registersBuffers = params.transports.localRegister;
+  runtime.registersBuffers = params.transports.localRegister && !params.transports.p2pUseCudaMemcpy;
   runtime.registersGraphs = params.transports.graphRegister;
   runtime.memoryManaged = !params.transports.disableMemManager;
   return runtime;

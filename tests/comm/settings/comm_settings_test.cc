@@ -94,6 +94,18 @@ TEST(CommSettings, EveryModeOfDebuggingChecksPointers) {
   EXPECT_TRUE(checks("DEBUG_GLOBAL"));
 }
 
+TEST(CommSettings, CopyEnginesBetweenPeersKeepBuffersFromBeingRegisteredAsNcclHasIt) {
+  const auto registers = [](bool local, bool copyEngines) {
+    Params params;
+    params.transports.localRegister = local;
+    params.transports.p2pUseCudaMemcpy = copyEngines;
+    return commSettingsFrom(params).registersBuffers;
+  };
+  EXPECT_TRUE(registers(true, false));
+  EXPECT_FALSE(registers(false, false));
+  EXPECT_FALSE(registers(true, true));
+}
+
 TEST(CommSettings, EveryOverrideReachesTheConfiguration) {
   Params params;
   params.misc.commBlocking = 0;
