@@ -59,10 +59,12 @@ Result<ncclConfig_t> adopt(const ncclConfig_t& user) {
   ncclConfig_t adopted = undefinedConfig();
   std::memcpy(&adopted, &user, std::min(user.size, sizeof(adopted)));
   if (adopted.magic != kConfigMagic) {
-    return fail(ncclInvalidArgument,
-                "ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER (magic {:#x}, "
-                "expected {:#x})",
-                adopted.magic, kConfigMagic);
+    return fail(
+        ncclInvalidArgument,
+        "ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER (magic {:#x}, expected {:#x}): it says "
+        "size {} and version {}, this library has size {} and version {}. Initialise it with that macro of the "
+        "nccl.h that belongs to this library; where it was, the program mixes headers",
+        adopted.magic, kConfigMagic, user.size, adopted.version, sizeof(adopted), NCCL_VERSION_CODE);
   }
   for (const IntField& field : kIntFields) {
     if (field.since > adopted.version) adopted.*field.member = kUndefined;

@@ -1,10 +1,13 @@
 #include "comm/settings/config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <functional>
+#include <string>
 
+#include "base/log.h"
 #include "support/log_capture.h"
 
 namespace tutti::comm {
@@ -30,10 +33,22 @@ TEST(Config, NullMeansDefaults) {
   EXPECT_EQ(v.trafficClass, NCCL_CONFIG_UNDEF_INT);
 }
 
-TEST(Config, UninitialisedStructIsRefused) {
+TEST(Config, UninitialisedStructIsRefusedWithBothSizesAndVersionsAndTheRemedy) {
   test::expectLog("NCCL_CONFIG_INITIALIZER");
-  const auto config = parse([](ncclConfig_t& c) { c.magic = 17; });
+  const auto config = parse([](ncclConfig_t& c) {
+    c.magic = 17;
+    c.size = 80;
+    c.version = 22809;
+  });
   EXPECT_EQ(config.status().code(), ncclInvalidArgument);
+  const std::string why = lastErrorText();
+  for (const std::string& part :
+       {std::string("magic 0x11, expected 0xcafebeef"), std::string("it says size 80 and version 22809"),
+        fmt::format("this library has size {} and version {}", sizeof(ncclConfig_t), NCCL_VERSION_CODE),
+        std::string("Initialise it with that macro of the nccl.h that belongs to this library"),
+        std::string("the program mixes headers")}) {
+    EXPECT_NE(why.find(part), std::string::npos) << part << " in: " << why;
+  }
 }
 
 TEST(Config, BadValuesAreRefusedByName) {
