@@ -1,11 +1,11 @@
 #include "comm/settings/config.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstring>
 
 #include "base/log.h"
+#include "comm/settings/config_fields.h"
 
 namespace tutti::comm {
 
@@ -13,46 +13,7 @@ namespace {
 
 constexpr int kUndefined = NCCL_CONFIG_UNDEF_INT;
 constexpr int kMaxCtas = 64;
-constexpr int kUnbounded = 0x7fffffff;
 constexpr unsigned kConfigMagic = 0xcafebeef;
-
-/// One integer of ncclConfig_t: how it is called, since when a user's struct may carry it, what it may be.
-struct IntField {
-  const char* title;      ///< for "Comm config <title> set to …"
-  const char* attribute;  ///< for error messages
-  int ncclConfig_t::*member;
-  unsigned since;  ///< NCCL_VERSION_CODE of the first header with it; 0: its presence follows from the size
-  int lowest;
-  int highest;
-  int fallback;
-};
-
-constexpr std::array<IntField, 21> kIntFields{{
-    {"Blocking", "blocking", &ncclConfig_t::blocking, 21400, 0, 1, 1},
-    {"CGA cluster size", "cgaClusterSize", &ncclConfig_t::cgaClusterSize, 21700, 0, kUnbounded, 4},
-    {"Min CTAs", "minCTAs", &ncclConfig_t::minCTAs, 21700, 1, kUnbounded, 1},
-    {"Max CTAs", "maxCTAs", &ncclConfig_t::maxCTAs, 21700, 1, kUnbounded, kMaxCtas},
-    {"Split share", "splitShare", &ncclConfig_t::splitShare, 0, 0, 1, 0},
-    {"Traffic class", "trafficClass", &ncclConfig_t::trafficClass, 22500, kUndefined, kUnbounded, kUndefined},
-    {"Collnet enable", "collnetEnable", &ncclConfig_t::collnetEnable, 22700, 0, 1, 0},
-    {"CTA policy flags", "CTAPolicy", &ncclConfig_t::CTAPolicy, 22700, 0, 3, 0},
-    {"shrinkShare", "shrinkShare", &ncclConfig_t::shrinkShare, 22700, 0, 1, 0},
-    {"nvlsCTAs", "nvlsCTAs", &ncclConfig_t::nvlsCTAs, 22700, 1, kUnbounded, kUndefined},
-    {"nChannelsPerNetPeer", "nChannelsPerNetPeer", &ncclConfig_t::nChannelsPerNetPeer, 22800, 1, 64, kUndefined},
-    {"nvlinkCentricSched", "nvlinkCentricSched", &ncclConfig_t::nvlinkCentricSched, 22800, 0, 1, 0},
-    {"graphUsageMode", "graphUsageMode", &ncclConfig_t::graphUsageMode, 22900, 0, 2, 2},
-    {"numRmaCtx", "numRmaCtx", &ncclConfig_t::numRmaCtx, 22900, 0, kUnbounded, 1},
-    {"maxP2pPeers", "maxP2pPeers", &ncclConfig_t::maxP2pPeers, 23000, 1, kUnbounded, kUndefined},
-    {"graphStreamOrdering", "graphStreamOrdering", &ncclConfig_t::graphStreamOrdering, 23005, 0, 1, 1},
-    {"launchOrderImplicit", "launchOrderImplicit", &ncclConfig_t::launchOrderImplicit, 23100, 0, 1, 0},
-    {"numRmaSig", "numRmaSig", &ncclConfig_t::numRmaSig, 23100, 0, kUnbounded, kUndefined},
-    {"rmaEagerInit", "rmaEagerInit", &ncclConfig_t::rmaEagerInit, 23100, 0, 1, 0},
-    {"hostCftMode", "hostCftMode", &ncclConfig_t::hostCftMode, 23100, 1, 3, kUndefined},
-    {"nvlsHostMode", "nvlsHostMode", &ncclConfig_t::nvlsHostMode, 23200, 0, kUnbounded, kUndefined},
-}};
-
-/// Those that are for what is not there yet; the last ones of the table.
-constexpr std::size_t kWithoutEffect = 5;
 
 /// Takes over as much of the user's struct as both sides know, and forgets what its header cannot have had.
 Result<ncclConfig_t> adopt(const ncclConfig_t& user) {
@@ -66,7 +27,7 @@ Result<ncclConfig_t> adopt(const ncclConfig_t& user) {
         "nccl.h that belongs to this library; where it was, the program mixes headers",
         adopted.magic, kConfigMagic, user.size, adopted.version, sizeof(adopted), NCCL_VERSION_CODE);
   }
-  for (const IntField& field : kIntFields) {
+  for (const ConfigField& field : configFields()) {
     if (field.since > adopted.version) adopted.*field.member = kUndefined;
   }
   constexpr unsigned kNetNameSince = 21700;
@@ -75,11 +36,11 @@ Result<ncclConfig_t> adopt(const ncclConfig_t& user) {
 }
 
 Status checkValues(const ncclConfig_t& config) {
-  for (const IntField& field : kIntFields) {
+  for (const ConfigField& field : configFields()) {
     const int value = config.*field.member;
     if (value == kUndefined || (value >= field.lowest && value <= field.highest)) continue;
-    return fail(ncclInvalidArgument, "Invalid config {} attribute value {} (allowed: {}..{})", field.attribute, value,
-                field.lowest, field.highest == kUnbounded ? "" : std::to_string(field.highest));
+    return fail(ncclInvalidArgument, "Invalid config {} attribute value {} (allowed: {}..{})", field.name, value,
+                field.lowest, field.highest == ConfigField::kUnbounded ? "" : std::to_string(field.highest));
   }
   // The raw values on purpose: minCTAs set and maxCTAs left undefined (the smallest int) is refused as well.
   if (config.minCTAs > config.maxCTAs) {
@@ -92,29 +53,29 @@ Status checkValues(const ncclConfig_t& config) {
 }
 
 void logSettings(const ncclConfig_t& config) {
-  for (const IntField& field : kIntFields) {
+  for (const ConfigField& field : configFields()) {
     const int value = config.*field.member;
     if (value != kUndefined) info(kEnv, "Comm config {} set to {}", field.title, value);
-  }
-  static std::atomic<unsigned> said{0};
-  for (std::size_t i = kIntFields.size() - kWithoutEffect; i < kIntFields.size(); ++i) {
-    const unsigned bit = 1U << i;
-    if (config.*kIntFields[i].member == kUndefined || (said.fetch_or(bit) & bit) != 0) continue;
-    info(kEnv, "Comm config {} has no effect yet", kIntFields[i].title);
   }
   if (config.netName != nullptr) info(kEnv, "Comm config Net name set to {}", config.netName);
   if (config.commName != nullptr) info(kEnv, "Comm config Comm name set to {}", config.commName);
 }
 
+/// Options are given with every communicator, and mostly the same.
+void sayOnceWithoutEffect(const ncclConfig_t& given) {
+  static std::atomic<std::uint32_t> said{0};
+  sayWithoutEffect(given, said);
+}
+
 void applyEnvironment(ncclConfig_t& config, const ncclConfig_t& environment) {
-  for (const IntField& field : kIntFields) {
+  for (const ConfigField& field : configFields()) {
     if (environment.*field.member != kUndefined) config.*field.member = environment.*field.member;
   }
   if (environment.netName != nullptr) config.netName = environment.netName;
 }
 
 void applyDefaults(ncclConfig_t& config) {
-  for (const IntField& field : kIntFields) {
+  for (const ConfigField& field : configFields()) {
     if (config.*field.member == kUndefined) config.*field.member = field.fallback;
   }
 }
@@ -141,6 +102,7 @@ void reconcile(ncclConfig_t& config) {
 
 /// With what the environment says and what nobody has said; the strings become its own.
 Config complete(ncclConfig_t values, const ncclConfig_t& environment) {
+  sayOnceWithoutEffect(environment);
   applyEnvironment(values, environment);
   applyDefaults(values);
   reconcile(values);
@@ -167,6 +129,7 @@ Result<Config> parseConfig(const ncclConfig_t* user, const ncclConfig_t& environ
     ASSIGN(values, adopt(*user));
     TRY(checkValues(values));
     logSettings(values);
+    sayOnceWithoutEffect(values);
   }
   return complete(values, environment);
 }
