@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -58,9 +59,17 @@ class StageClock {
 
 void logPhase(const ncclComm& comm, std::string_view what) {
   const CommIdentity& id = comm.identity;
-  info(kInit, "{} comm {} rank {} nranks {} cudaDev {} nvmlDev {} busId {:x} commId {:#x}{} Init {}", id.function,
+  const std::string& name = comm.config.commName;
+  info(kInit, "{} comm {} rank {} nranks {} cudaDev {} nvmlDev {} busId {:x} commId {:#x}{}{} Init {}", id.function,
        fmt::ptr(&comm), id.rank, id.nRanks, id.cudaDevice, id.nvmlDevice, id.busId, id.commId,
-       id.origin.empty() ? " -" : " " + id.origin + "-", what);
+       name.empty() ? "" : " commName " + name, id.origin.empty() ? " -" : " " + id.origin + "-", what);
+}
+
+/// As it is in effect: what a child has of its parent, and what the environment says, no other line shows.
+void logConfig(const ncclComm& comm) {
+  const std::string settings = describe(comm.config);
+  if (settings.empty()) return;
+  info(kEnv, "Comm config of comm {} rank {}: {}; else the defaults", fmt::ptr(&comm), comm.identity.rank, settings);
 }
 
 void logTimings(const ncclComm& comm, const StageClock& clock) {
@@ -120,6 +129,7 @@ Status causeOf(ncclComm& comm, Status own) {
 
 Status runInit(ncclComm& comm, const JoinStep& join) {
   logPhase(comm, "START");
+  logConfig(comm);
   StageClock clock;
   const Status status = causeOf(comm, runGuarded([&] { return runStages(comm, join, clock); }));
   if (!status.ok()) {

@@ -1,8 +1,11 @@
 #include "comm/settings/config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <string_view>
 
 #include "base/log.h"
 #include "comm/settings/config_fields.h"
@@ -132,6 +135,19 @@ Result<Config> parseConfig(const ncclConfig_t* user, const ncclConfig_t& environ
     sayOnceWithoutEffect(values);
   }
   return complete(values, environment);
+}
+
+std::string describe(const Config& config) {
+  std::string text;
+  const auto add = [&](std::string_view name, const auto& value) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
+  };
+  for (const ConfigField& field : configFields()) {
+    if (const int value = config.values.*field.member; value != field.fallback) add(field.name, value);
+  }
+  if (!config.netName.empty()) add("netName", config.netName);
+  if (!config.commName.empty()) add("commName", config.commName);
+  return text;
 }
 
 Config inheritConfig(const Config& parent, const ncclConfig_t& environment) {

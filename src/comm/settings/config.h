@@ -25,6 +25,9 @@ ncclConfig_t undefinedConfig();
 /// lets the fields of `environment` that are not undefined win, and fills in defaults. Logs what the user set.
 Result<Config> parseConfig(const ncclConfig_t* user, const ncclConfig_t& environment);
 
+/// What differs from the defaults: "blocking 0, maxCTAs 8, netName Socket"; "" if nothing does.
+std::string describe(const Config& config);
+
 /// Of a child for which the user gave none: that of its parent as it is in effect, with what the environment says now.
 Config inheritConfig(const Config& parent, const ncclConfig_t& environment);
 

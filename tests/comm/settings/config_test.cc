@@ -180,6 +180,21 @@ TEST(Config, NamesAreCopied) {
   EXPECT_EQ(config.value().commName, "training");
 }
 
+TEST(Config, IsDescribedByWhatDiffersFromTheDefaults) {
+  EXPECT_EQ(describe(parseConfig(nullptr, undefinedConfig()).value()), "");
+  const auto spelledOut = parse([](ncclConfig_t& c) { c.blocking = 1; });
+  EXPECT_EQ(describe(spelledOut.value()), "") << "what is a default anyway";
+  ncclConfig_t user = undefinedConfig();
+  user.blocking = 0;
+  user.trafficClass = 5;
+  user.netName = "Socket";
+  user.commName = "training";
+  ncclConfig_t environment = undefinedConfig();
+  environment.maxCTAs = 8;
+  const auto config = parseConfig(&user, environment);
+  EXPECT_EQ(describe(config.value()), "blocking 0, maxCTAs 8, trafficClass 5, netName Socket, commName training");
+}
+
 TEST(Config, ContradictionsAreBentWithAWarning) {
   test::expectLog("EFFICIENCY is ignored");
   test::expectLog("stream ordering stays on");
