@@ -40,6 +40,22 @@ TEST(WorldConfig, IsSaidOfChildrenAsWell) {
       config);
 }
 
+TEST(WorldConfig, RanksThatDifferAreWarnedAndGoOn) {
+  test::allowLog("Comm config splitShare differs : rank 0");
+  const ncclUniqueId id = test::newId();
+  test::runRanks(3, [&](int rank) {
+    test::useDevice(rank);
+    Member m{rank, 3, nullptr, test::device(rank), gpu::Stream::create(test::device(rank)).value()};
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.splitShare = rank == 1 ? 1 : 0;
+    ncclCommInitRankConfig(&m.comm, 3, id, rank, &config);
+    ASSERT_EQ(settle(m.comm), ncclSuccess);
+    test::checkAll(m, m.comm, 1);
+    destroy(m.comm);
+  });
+  EXPECT_TRUE(said("Comm config splitShare differs : rank 0")) << test::capturedText();
+}
+
 TEST(WorldConfig, TheNameIsCopiedInheritedAndInTheLinesOfInit) {
   const test::ScopedLog level("INFO");
   withFamily(1, [](Member& m) {

@@ -165,6 +165,9 @@ Result<Agreement> agree(ControlChannel& control, std::span<const topo::PeerInfo>
     control.barrier().ignore();
     return difference;
   }
+  std::vector<ComparedOptions> options;
+  for (const Proposal& proposal : proposals) options.push_back(proposal.options);
+  warnOfDifferences(peers, options, control.rank());
   tellDecided(peers, proposals, own.messages);
   return commonGround(peers, proposals);
 }

@@ -43,7 +43,7 @@ struct Agreement {
 };
 
 /// Collective. ncclInvalidUsage, on all ranks alike, where a setting differs: its name, two ranks and their values.
-/// Where others wish for less than this rank, an INFO line says who.
+/// Where others wish for less than this rank, an INFO line says who; where options differ, warnOfDifferences().
 Result<Agreement> agree(ControlChannel& control, std::span<const topo::PeerInfo> peers, const Proposal& own);
 
 /// What the tuner has to know of the ranks; the same on all of them. `graphs` null: nobody knows the machine's links;

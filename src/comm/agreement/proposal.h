@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "comm/agreement/config_differences.h"
 #include "comm/plan/message_channels.h"
 #include "device/conn_view.h"
 
@@ -77,10 +78,11 @@ struct Proposal {
   LinkAbilities links;
   MessageLimits messages;  ///< wished
   std::array<std::uint32_t, static_cast<std::size_t>(AgreedSetting::Count)> settings{};
-  AgreedText algo;        ///< NCCL_ALGO
-  AgreedText proto;       ///< NCCL_PROTO
-  AgreedText thresholds;  ///< NCCL_THREAD_THRESHOLDS
-  AgreedText network;     ///< the name of the network; empty: none can be used
+  ComparedOptions options{};  ///< of the configuration
+  AgreedText algo;            ///< NCCL_ALGO
+  AgreedText proto;           ///< NCCL_PROTO
+  AgreedText thresholds;      ///< NCCL_THREAD_THRESHOLDS
+  AgreedText network;         ///< the name of the network; empty: none can be used
 };
 
 AgreedText agreedText(std::string_view text);

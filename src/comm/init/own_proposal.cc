@@ -42,6 +42,7 @@ Result<Proposal> ownProposal(const ncclComm& comm, const CommGraphs& graphs, con
                              const MessageSlots& slots) {
   const CommParts& parts = comm.parts;
   Proposal proposal = proposalFor(policy, slotBytes, *comm.settings);
+  proposal.options = comparedOptions(comm.config.values);
   proposal.channels = channelsWished(comm, policy, graphs);
   propose(proposal, messageWishes(comm), slots);
   if (parts.network) proposal.network = agreedText(parts.network->net().name());
