@@ -16,6 +16,13 @@ namespace tutti::comm {
 
 namespace {
 
+/// Whether both make the same connections, so that a child of one can use those of the other.
+bool connectAlike(const CommSettings& a, const CommSettings& b) {
+  return a.p2p == b.p2p && a.shm == b.shm && a.hostKernelsPath == b.hostKernelsPath &&
+         a.netSharedSlots == b.netSharedSlots && a.netSharedComms == b.netSharedComms &&
+         a.messages.netChunk == b.messages.netChunk;
+}
+
 /// Why a child of these settings cannot use the connections of its parent, for people; empty if it can.
 std::string obstacleToSharing(const ncclComm& parent, const CommSettings& settings) {
   if (parent.identity.nRanks == 1) return "it has no connections";
@@ -24,10 +31,7 @@ std::string obstacleToSharing(const ncclComm& parent, const CommSettings& settin
   if (parent.abort.raised()) return "it has failed";
   if (parent.residence->state() != Residence::State::Resident) return "it is suspended";
   if (settings.connectAtInit) return "NCCL_RUNTIME_CONNECT=0 connects each at its init";
-  const CommSettings& before = *parent.settings;
-  const bool same =
-      settings.p2p == before.p2p && settings.shm == before.shm && settings.hostKernelsPath == before.hostKernelsPath;
-  return same ? "" : "the environment has changed since it was made";
+  return connectAlike(settings, *parent.settings) ? "" : "the environment has changed since it was made";
 }
 
 /// What concerns the network is the parent's, where it is not the child's own.

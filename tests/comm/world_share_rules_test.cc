@@ -1,9 +1,12 @@
 // What is different in a family that shares connections: ends, refusals, configurations. Run once for each transport
 // (meson.build).
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "comm/graph.h"
 #include "comm/share.h"
+#include "comm/state/communicator.h"
 #include "support/scoped_log.h"
 #include "support/until.h"
 
@@ -191,6 +194,32 @@ TEST(WorldShareRules, TheParentDecides) {
       },
       NCCL_CONFIG_INITIALIZER);
   EXPECT_NE(test::capturedText().find("splitShare is set in the configuration of the child"), std::string::npos);
+}
+
+TEST(WorldShareRules, AChildMadeInAnotherEnvironmentHasConnectionsOfItsOwn) {
+  const test::ScopedLog level("INFO");
+  for (const auto& [name, value] : {std::pair{"NCCL_NET_SHARED_BUFFERS", "0"}, std::pair{"NCCL_NET_SHARED_COMMS", "0"},
+                                    std::pair{"NCCL_P2P_NET_CHUNKSIZE", "65536"}}) {
+    Turns turns(2);
+    std::optional<test::ScopedEnv> changed;
+    withFamily(2, [&, name = name, value = value](Member& m) {
+      checkAll(m, m.comm, 1);
+      turns.next();
+      if (m.rank == 0) changed.emplace(name, value);
+      turns.next();
+      const ncclComm_t child = splitOf(m.comm);
+      EXPECT_FALSE(child->membership.born) << name;
+      checkAll(m, child, 2);
+      turns.next();
+      if (m.rank == 0) changed.reset();
+      turns.next();
+      const ncclComm_t sharing = splitOf(m.comm);
+      EXPECT_TRUE(sharing->membership.born) << name << " is as before";
+      checkAll(m, sharing, 3);
+      for (ncclComm_t comm : {child, sharing}) destroy(comm);
+    });
+  }
+  EXPECT_NE(test::capturedText().find("the environment has changed since it was made"), std::string::npos);
 }
 
 TEST(WorldShareRules, AChildHasAtMostItsParentsChannels) {
