@@ -170,7 +170,16 @@ TEST(WorldShareRules, AChildThatCannotBeMadeLeavesTheFamilyAlone) {
     EXPECT_EQ(ncclCommSplit(m.comm, 0, 0, &child, &config), ncclInvalidUsage);
     EXPECT_EQ(child, nullptr);
     const std::string why = ncclGetLastError(nullptr);
-    EXPECT_NE(why.find("netName (nowhere) does not match the parent"), std::string::npos) << why;
+    EXPECT_NE(why.find("netName (nowhere) does not match the parent (" + m.comm->membership.network + ")"),
+              std::string::npos)
+        << why;
+    EXPECT_NE(why.find("leave it out, or set splitShare (shrinkShare) to 0 in the configuration of the parent"),
+              std::string::npos)
+        << why;
+    config.netName = m.comm->membership.network.c_str();
+    ASSERT_EQ(ncclCommSplit(m.comm, 0, 0, &child, &config), ncclSuccess) << "the same one may be named";
+    checkAll(m, child, 1);
+    destroy(child);
     checkAll(m, m.comm, 2);
     const ncclComm_t unused = splitOf(m.comm);
     turns.next();  // an abort may hit who is still at it
@@ -220,6 +229,31 @@ TEST(WorldShareRules, AChildMadeInAnotherEnvironmentHasConnectionsOfItsOwn) {
     });
   }
   EXPECT_NE(test::capturedText().find("the environment has changed since it was made"), std::string::npos);
+}
+
+TEST(WorldShareRules, TheTrafficClassOfAChildIsItsParentsAndItSaysSo) {
+  const test::ScopedLog level("INFO");
+  ncclConfig_t third = sharing();
+  third.trafficClass = 3;
+  withFamily(
+      2,
+      [](Member& m) {
+        ncclConfig_t seventh = NCCL_CONFIG_INITIALIZER;
+        seventh.trafficClass = 7;
+        ncclConfig_t silent = NCCL_CONFIG_INITIALIZER;
+        for (ncclConfig_t* config : {&seventh, &silent, static_cast<ncclConfig_t*>(nullptr)}) {
+          ncclComm_t child = nullptr;
+          ASSERT_EQ(ncclCommSplit(m.comm, 0, 0, &child, config), ncclSuccess);
+          EXPECT_EQ(child->config.values.trafficClass, 3);
+          checkAll(m, child, 1);
+          destroy(child);
+        }
+      },
+      third);
+  const std::string all = test::capturedText();
+  EXPECT_NE(all.find("Comm config trafficClass 7 is ignored: the child shares resources with its parent"),
+            std::string::npos);
+  EXPECT_EQ(all.find("trafficClass 3 is ignored"), std::string::npos);
 }
 
 TEST(WorldShareRules, AChildHasAtMostItsParentsChannels) {

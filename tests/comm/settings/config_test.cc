@@ -8,6 +8,8 @@
 #include <string>
 
 #include "base/log.h"
+#include "comm/settings/config_fields.h"
+#include "comm/settings/other_config.h"
 #include "support/log_capture.h"
 
 namespace tutti::comm {
@@ -178,6 +180,42 @@ TEST(Config, NamesAreCopied) {
   ASSERT_TRUE(config.ok());
   std::memset(name, 'x', sizeof(name) - 1);
   EXPECT_EQ(config.value().commName, "training");
+}
+
+TEST(InheritedConfig, HasEveryFieldOfTheParent) {
+  const ncclConfig_t user = test::otherConfig();
+  const Config parent = parseConfig(&user, undefinedConfig()).value();
+  for (const ConfigField& field : configFields()) {
+    EXPECT_EQ(parent.values.*field.member, test::otherThanDefault(field)) << field.name << " of the parent";
+  }
+  const Config child = inheritConfig(parent, undefinedConfig());
+  test::expectSame(child, parent);
+  EXPECT_EQ(child.values.netName, nullptr) << "its own text is what counts";
+  test::expectSame(inheritConfig(child, undefinedConfig()), parent);
+}
+
+TEST(InheritedConfig, IsThatOfTheParentAsItIsInEffect) {
+  ncclConfig_t user = undefinedConfig();
+  user.minCTAs = 4;
+  user.maxCTAs = 100;
+  ncclConfig_t environment = undefinedConfig();
+  environment.shrinkShare = 1;
+  const Config parent = parseConfig(&user, environment).value();
+  const Config child = inheritConfig(parent, undefinedConfig());
+  EXPECT_EQ(child.values.maxCTAs, 64) << "as the library has lowered it";
+  EXPECT_EQ(child.values.shrinkShare, 1) << "what the environment said then";
+}
+
+TEST(InheritedConfig, GivesWayToTheEnvironment) {
+  const Config parent = parseConfig(nullptr, undefinedConfig()).value();
+  ncclConfig_t environment = test::otherConfig();
+  environment.commName = nullptr;
+  const Config child = inheritConfig(parent, environment);
+  for (const ConfigField& field : configFields()) {
+    EXPECT_EQ(child.values.*field.member, test::otherThanDefault(field)) << field.name;
+  }
+  EXPECT_EQ(child.netName, "Socket");
+  EXPECT_EQ(child.commName, "") << "no variable names communicators";
 }
 
 TEST(Config, IsDescribedByWhatDiffersFromTheDefaults) {
