@@ -18,6 +18,17 @@ constexpr milliseconds kLookEvery{5};
 constexpr milliseconds kByeBound{1000};
 constexpr std::size_t kPollBatch = 16;
 
+/// What this side's NIC has said on its own, which explains a status better than its name.
+std::string whatNicSays(const IbPort& port, std::uint32_t queuePair) {
+  const NicHealth& health = port.nic->health();
+  SteadyClock::time_point since;
+  if (health.isDown(port.number, &since)) {
+    return fmt::format(": the port {} here has been down for {:.1f} s", port.text(), secondsSince(since));
+  }
+  const std::string said = health.failureOf(queuePair);
+  return said.empty() ? said : fmt::format(": the NIC says {}", said);
+}
+
 }  // namespace
 
 IbEnd::IbEnd(std::unique_ptr<IbLink> link) : link_(std::move(link)) {
@@ -83,6 +94,8 @@ Status IbEnd::advance() {
     for (const ibv_wc& completion : here) TRY(take(port, completion));
   }
   TRY(progress());
+  // A NIC that the system takes away works on as long as somebody uses it.
+  if (healthChanges() != healthSeen_) TRY(lookAtNics());
   if (any) {
     idle_ = 0;
     return {};
@@ -101,11 +114,11 @@ Status IbEnd::failedWith(std::size_t port, const ibv_wc& completion) {
   // The first failure is the cause; what was under way besides is flushed after it.
   if (!suspicion_.empty()) return {};
   const std::size_t pair = link_->pairs->indexOf(port, completion.qp_num);
-  const std::string said = link_->pairs->ports()[port]->nic->health().failureOf(completion.qp_num);
   suspicion_ = fmt::format(
-      "NET/IB: Got completion from peer {} with status={}({}) vendor_err={} while {}, from {}{}{}.{}", place(),
+      "NET/IB: Got completion from peer {} with status={}({}) vendor_err={} while {}, from {}{}.{}", place(),
       statusName(completion.status), static_cast<int>(completion.status), completion.vendor_err, verb(),
-      link_->pairs->pathText(pair), said.empty() ? "" : ": the NIC says ", said, statusRemedy(completion.status));
+      link_->pairs->pathText(pair), whatNicSays(*link_->pairs->ports()[port], completion.qp_num),
+      statusRemedy(completion.status));
   suspectUntil_ = Deadline::in(kByeBound);
   idle_ = kIdleTests;
   lookAgain_ = {};
@@ -130,11 +143,14 @@ Status IbEnd::onPeer() {
   return {};
 }
 
-Status IbEnd::lookAtNics() {
+std::uint64_t IbEnd::healthChanges() const {
   std::uint64_t changes = 0;
   for (const IbPort* port : link_->pairs->ports()) changes += port->nic->health().changes();
-  if (changes == healthSeen_ && !anyPortDown_) return {};
-  healthSeen_ = changes;
+  return changes;
+}
+
+Status IbEnd::lookAtNics() {
+  healthSeen_ = healthChanges();
   anyPortDown_ = false;
   for (const IbPort* port : link_->pairs->ports()) {
     const NicHealth& health = port->nic->health();
@@ -160,7 +176,7 @@ Status IbEnd::look() {
   if (now < lookAgain_) return {};
   lookAgain_ = now + kLookEvery;
   TRY(onPeer());
-  return lookAtNics();
+  return anyPortDown_ ? lookAtNics() : Status();
 }
 
 Result<IbRegistration*> IbEnd::registerMemory(const MemoryRange& range) {

@@ -91,6 +91,7 @@ class IbEnd {
   Status take(std::size_t port, const ibv_wc& completion);
   Status failedWith(std::size_t port, const ibv_wc& completion);
   Status look();
+  std::uint64_t healthChanges() const;
   Status lookAtNics();
   Status onPeer();
 
