@@ -283,4 +283,4 @@ ROOMS = {
 
 # Folders below tests/ that have no folder of the same name below src/.
 TEST_FOLDERS = ("adversary", "bench", "differential", "e2e", "fixtures", "fuzz", "hosts", "lifecycle", "lint", "mutation",
-                "support", "tools")
+                "rdma", "support", "tools")

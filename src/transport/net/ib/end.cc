@@ -114,11 +114,11 @@ Status IbEnd::failedWith(std::size_t port, const ibv_wc& completion) {
   // The first failure is the cause; what was under way besides is flushed after it.
   if (!suspicion_.empty()) return {};
   const std::size_t pair = link_->pairs->indexOf(port, completion.qp_num);
-  suspicion_ = fmt::format(
-      "NET/IB: Got completion from peer {} with status={}({}) vendor_err={} while {}, from {}{}.{}", place(),
-      statusName(completion.status), static_cast<int>(completion.status), completion.vendor_err, verb(),
-      link_->pairs->pathText(pair), whatNicSays(*link_->pairs->ports()[port], completion.qp_num),
-      statusRemedy(completion.status));
+  suspicion_ =
+      fmt::format("NET/IB: Got completion from peer {} with status={}({}) vendor_err={} while {}, from {}{}.{}",
+                  place(), statusName(completion.status), static_cast<int>(completion.status), completion.vendor_err,
+                  verb(), link_->pairs->pathText(pair), whatNicSays(*link_->pairs->ports()[port], completion.qp_num),
+                  statusRemedy(completion.status));
   suspectUntil_ = Deadline::in(kByeBound);
   idle_ = kIdleTests;
   lookAgain_ = {};

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""What runs in the virtual machine with RDMA NICs: rxe0 on roce0, rxe1 on roce1, which reach each other.
+
+  inside.py conformance   every collective, type, operation over one NIC for each rank, 2 and 4 ranks
+  inside.py ways          fewer of them, over each way that messages can take
+  inside.py proof         the log proves which network and which NICs carry everything
+  inside.py faults        a peer that dies, a path that is cut, a port that goes down, a NIC that is taken away
+  inside.py cycles        a hundred communicators leave no queue pair, registration or descriptor behind
+"""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+
+from support import BUILD, Failure, Process, check, run  # noqa: E402
+
+# A lost packet is repeated after 67 ms here; the emulated NICs repeat for ever with 7 (NCCL_IB_RETRY_CNT).
+ENV = {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1, "NCCL_NET": "IB", "NCCL_IB_TIMEOUT": 14, "NCCL_IB_RETRY_CNT": 6}
+FUSED = {"NCCL_NET_FORCE_MERGE": "rxe0,rxe1"}
+# Nothing here may take longer, what is named by name within ten seconds included.
+NAMED_WITHIN = 10
+
+
+def conform(ranks, *options, **env):
+    said = run(ranks, BUILD / "tests/e2e/conformance", "--ranks", ranks, "--hosts", ranks, *options, seconds=300,
+               **{**ENV, **env})
+    check(re.search(rf"^conformance: [1-9]\d* cases on {ranks} ranks, 0 wrong$", said, re.M), said[-3000:])
+
+
+def conformance():
+    conform(2, "--quick")
+    conform(4, "--quick", "--types", "int8,bfloat16,float")
+
+
+WAYS = {
+    "LL": {"NCCL_PROTO": "LL"},
+    "LL128": {"NCCL_PROTO": "LL128"},
+    "Simple": {"NCCL_PROTO": "Simple"},
+    "four queue pairs in turn": {"NCCL_IB_QPS_PER_CONNECTION": 4},
+    "split over four queue pairs": {"NCCL_IB_QPS_PER_CONNECTION": 4, "NCCL_IB_SPLIT_DATA_ON_QPS": 1},
+    "split over three": {"NCCL_IB_QPS_PER_CONNECTION": 3, "NCCL_IB_SPLIT_DATA_ON_QPS": 1},
+    "packets that may overtake": {"NCCL_IB_ADAPTIVE_ROUTING": 1, "NCCL_IB_AR_THRESHOLD": 0},
+    "inline grants": {"NCCL_IB_USE_INLINE": 1},
+    "fused NICs": FUSED,
+    "fused NICs, split": {**FUSED, "NCCL_IB_QPS_PER_CONNECTION": 2, "NCCL_IB_SPLIT_DATA_ON_QPS": 1},
+    "one receive for each message": {"NCCL_NET_SHARED_COMMS": 0},
+    "several receives in one": {"NCCL_NCHANNELS_PER_NET_PEER": 4, "NCCL_MIN_CTAS": 4},
+    "strict order": {"NCCL_IB_PCI_RELAXED_ORDERING": 0},
+}
+
+
+def ways():
+    for name, env in WAYS.items():
+        start = time.monotonic()
+        conform(2, "--counts", "0,127,65537", "--types", "float", "--only", "all_reduce,broadcast,alltoall", **env)
+        print(f"{name}: {time.monotonic() - start:.1f} s", flush=True)
+
+
+def proof():
+    said = run(2, BUILD / "bench/all_reduce_perf", "-p", "2", "-b", "64K", "-e", "64K", "-n", "2", NCCL_DEBUG="INFO",
+               NCCL_DEBUG_SUBSYS="INIT,NET", **ENV)
+    check(said.count("NET/IB : Using [0]rxe0:1/RoCE [1]rxe1:1/RoCE; OOB roce0") == 2, said[:3000])
+    lines = [line for line in said.splitlines() if re.search(r"Channel \d+/\d+ : \d+\[", line)]
+    check(lines and all(re.search(r"via NET/IB/[01]$", line) for line in lines), f"not by IB: {lines[:3]}")
+    check({line[-1] for line in lines} == {"0", "1"}, f"one NIC carries everything: {lines}")
+    said = run(2, BUILD / "bench/all_reduce_perf", "-p", "2", "-b", "64K", "-e", "64K", "-n", "2", NCCL_DEBUG="INFO",
+               NCCL_DEBUG_SUBSYS="INIT,NET", NCCL_IB_HCA="=rxe1:1", **ENV)
+    check("NET/IB : Using [0]rxe1:1/RoCE;" in said, said[:3000])
+    said = run(2, BUILD / "bench/all_reduce_perf", "-p", "2", "-b", "64K", "-e", "64K", "-n", "2", NCCL_DEBUG="INFO",
+               NCCL_DEBUG_SUBSYS="INIT,NET", **{**ENV, "NCCL_NET": "", "NCCL_IB_DISABLE": 1})
+    check("Using network Socket" in said, said[:3000])
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True)
+
+
+def lose(share):
+    """Of the packets that leave through roce1; None: no more."""
+    words = ["add", "dev", "roce1", "root", "netem", "loss", share] if share else ["del", "dev", "roce1", "root"]
+    subprocess.run(["tc", "qdisc", *words], check=True)
+
+
+def processes_of(parent):
+    text = pathlib.Path(f"/proc/{parent}/task/{parent}/children").read_text()
+    return [int(word) for word in text.split()]
+
+
+def leaves(pid):
+    """The processes that have no children: the ranks."""
+    below = processes_of(pid)
+    return [leaf for child in below for leaf in leaves(child)] if below else [pid]
+
+
+class Busy:
+    """Two ranks that reduce without end."""
+
+    def __init__(self, **env):
+        self.process = Process(2, [BUILD / "bench/all_reduce_perf", "-p", "2", "-b", "64K", "-e", "64K", "-n", "1000000",
+                                   "-c", "0"], NCCL_DEBUG="WARN", TUTTI_PEER_TIMEOUT_MS=5000, **{**ENV, **env})
+        self.process.wait_for("#       size")
+        time.sleep(1)
+
+    def ranks(self):
+        return leaves(self.process.pid)
+
+    def ends(self, *words):
+        """Both ranks end with an error that says all this, soon enough."""
+        start = time.monotonic()
+        code = self.process.wait(NAMED_WITHIN + 20)
+        seconds = time.monotonic() - start
+        said = self.process.output()
+        self.process.close()
+        check(code != 0, f"ended without an error:\n{said[-3000:]}")
+        for word in words:
+            check(re.search(word, said), f"nobody says {word!r}:\n{said[-6000:]}")
+        check(seconds < NAMED_WITHIN, f"named after {seconds:.1f} s only:\n{said[-3000:]}")
+
+
+def killed():
+    job = Busy()
+    os.kill(job.ranks()[1], signal.SIGKILL)
+    job.ends(r"rank 1 .*died|its process or host is gone")
+
+
+def port_down():
+    job = Busy()
+    ip("link", "set", "roce1", "down")
+    job.ends(r"rxe0:1 \(GID 1 ::ffff:10\.77\.0\.1\)", r"rxe1:1 \(GID 1 ::ffff:10\.77\.0\.2\)", r"port rxe1:1 .*down")
+    ip("link", "set", "roce1", "up")
+
+
+def path_interrupted():
+    """Packets are lost for half a second, less than the repetitions last. (A port that goes down is another thing: these
+    NICs then refuse what they are to send.)"""
+    job = Busy(NCCL_IB_TIMEOUT=18)
+    lose("100%")
+    time.sleep(0.5)
+    lose(None)
+    time.sleep(4)
+    check(job.process.child.poll() is None, f"did not survive half a second:\n{job.process.output()[-3000:]}")
+    job.process.close()
+
+
+def path_cut():
+    job = Busy()
+    lose("100%")
+    job.ends(r"IBV_WC_RETRY_EXC_ERR\(12\).*rxe[01]:1 \(GID 1 [^)]*\).* to rxe[01]:1")
+    lose(None)
+
+
+def nic_taken_away():
+    """These NICs stay until nobody uses them any more, so that is survived; what is left behind would keep them."""
+    job = Busy()
+    deletion = subprocess.Popen(["rdma", "link", "delete", "rxe1"])
+    time.sleep(2)
+    check(job.process.child.poll() is None, f"did not survive:\n{job.process.output()[-3000:]}")
+    job.process.close()
+    check(deletion.wait(30) == 0, "the NIC is still in use")
+    subprocess.run(["rdma", "link", "add", "rxe1", "type", "rxe", "netdev", "roce1"], check=True)
+
+
+def faults():
+    for case in (killed, path_interrupted, path_cut, port_down, nic_taken_away):
+        start = time.monotonic()
+        case()
+        print(f"{case.__name__}: {time.monotonic() - start:.1f} s", flush=True)
+
+
+def resources():
+    """What the kernel counts of all NICs: queue pairs, completion queues, registrations, domains."""
+    said = json.loads(subprocess.run(["rdma", "-j", "resource", "show"], check=True, capture_output=True, text=True).stdout)
+    return {nic["ifname"]: {what: nic[what] for what in ("qp", "cq", "mr", "pd")} for nic in said}
+
+
+def cycles():
+    process = Process(2, [BUILD / "tests/e2e/leftovers", "cycles", 100], **ENV)
+    seen = []
+    process.wait_for("after 10 cycles")
+    code = process.wait(300)
+    said = process.output()
+    check(code == 0, said[-3000:])
+    seen = [tuple(map(int, found)) for found in re.findall(r"after \d+ cycles: (\d+) descriptors, (\d+) threads", said)]
+    check(len(seen) == 2 and seen[0] == seen[1], f"descriptors and threads grow:\n{said[-2000:]}")
+    before = resources()
+    process = Process(2, [BUILD / "tests/e2e/leftovers", "idle", 1], **ENV)
+    check(process.wait(60) == 0, process.output()[-3000:])
+    check(resources() == before, f"left behind: {before} -> {resources()}")
+
+
+CASES = {"conformance": conformance, "ways": ways, "proof": proof, "faults": faults, "cycles": cycles}
+
+
+def main():
+    try:
+        CASES[sys.argv[1]]()
+    except Failure as why:
+        print(f"FAILED: {why}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
