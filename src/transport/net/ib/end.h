@@ -68,8 +68,6 @@ class IbEnd {
   virtual void completed(std::size_t pair, const ibv_wc& completion) = 0;
   /// What an end has under way besides.
   virtual Status progress() { return {}; }
-  /// Its sizes, before it is given back.
-  virtual void settle(IbRequest& request) { static_cast<void>(request); }
   /// "sending" or "receiving"
   virtual std::string_view verb() const = 0;
 

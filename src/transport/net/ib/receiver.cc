@@ -99,7 +99,9 @@ void IbReceiver::completed(std::size_t pair, const ibv_wc& completion) {
   if (workOf(completion.wr_id) == Work::Grant) return (*link_->pairs)[pair].completed(number);
   IbRequest* const request = rows_[number];
   if (request->count == 1) request->bytes[0] = ntohl(completion.imm_data);
-  if (--request->left == 0) rows_[number] = nullptr;
+  if (--request->left > 0) return;
+  takeSizes(*request);
+  rows_[number] = nullptr;
 }
 
 /// A NIC's read of what it has written comes back after it, whatever the bus has reordered: of the last message that is
@@ -137,7 +139,8 @@ Status IbReceiver::progress() {
   return {};
 }
 
-void IbReceiver::settle(IbRequest& request) {
+/// As soon as the row is there: the next one in its place may come before the request is tested.
+void IbReceiver::takeSizes(IbRequest& request) const {
   if (request.count <= 1) return;
   const auto* const sizes = reinterpret_cast<const SizeRow*>(link_->memory->data()) + request.row % kIbRows;
   std::memcpy(request.bytes.data(), sizes->sizes.data(), request.count * sizeof(std::uint32_t));

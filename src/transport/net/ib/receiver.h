@@ -28,11 +28,11 @@ class IbReceiver final : public IbEnd {
 
  private:
   void completed(std::size_t pair, const ibv_wc& completion) override;
-  void settle(IbRequest& request) override;
   std::string_view verb() const override { return "receiving"; }
   Status progress() override;
   Status postReceives(std::uint32_t slot);
   Status grant(std::span<const plugin::NetBuffer> messages);
+  void takeSizes(IbRequest& request) const;
 
   std::uint64_t row_ = 0;                   ///< the next
   std::array<IbRequest*, kIbRows> rows_{};  ///< null: free

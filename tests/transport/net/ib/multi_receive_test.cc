@@ -108,5 +108,32 @@ TEST_F(IbMultiReceive, RefusesReceivesOfNoneAndOfNine) {
   EXPECT_EQ(b->net->irecv(pair->receiver, {}).status().code(), ncclInvalidArgument);
 }
 
+/// A row is free again as soon as its messages are there, whenever its request is tested.
+TEST_F(IbMultiReceive, KnowsTheLengthsOfARowThatIsTestedAfterTheRingWentRound) {
+  connect();
+  IbBuffer& sent = outgoing(300, 7);
+  IbBuffer& got = incoming(300);
+  const auto receive = [&] {
+    const std::vector<plugin::NetBuffer> two{{got.data.data(), 100, 1, got.registration},
+                                             {got.data.data() + 100, 100, 2, got.registration}};
+    return pair->recv(two);
+  };
+  const auto sendBoth = [&](std::size_t first, std::size_t second) {
+    void* const one = pair->send({sent.data.data(), first, 1, sent.registration});
+    void* const other = pair->send({sent.data.data(), second, 2, sent.registration});
+    pair->finishSend(one);
+    pair->finishSend(other);
+  };
+  void* const early = receive();
+  sendBoth(11, 12);
+  for (int i = 0; i < 64; ++i) {
+    void* const later = receive();
+    ASSERT_NE(later, nullptr) << i;
+    sendBoth(31, 32);
+    EXPECT_EQ(pair->finishRecv(later, 2), (std::vector<int>{31, 32}));
+  }
+  EXPECT_EQ(pair->finishRecv(early, 2), (std::vector<int>{11, 12}));
+}
+
 }  // namespace
 }  // namespace tutti::net::ib
