@@ -178,6 +178,7 @@ plugin::NetProperties IbDevices::properties(int device) const {
 
 plugin::NetFusion IbDevices::fuse(std::span<const int> devices) {
   const std::lock_guard lock(mutex_);
+  if (devices.empty()) return {-1, "there is nothing to fuse"};
   IbDevice fused;
   for (const int device : devices) {
     if (device < 0 || static_cast<std::size_t>(device) >= ports_.size()) {

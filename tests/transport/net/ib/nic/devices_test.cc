@@ -1,0 +1,215 @@
+#include "transport/net/ib/nic/devices.h"
+
+#include <cerrno>
+
+#include "plugin/net.h"
+#include "support/log_capture.h"
+#include "transport/net/ib/ib_pair.h"
+
+namespace tutti::net::ib {
+namespace {
+
+using namespace test;
+
+class IbSearchTest : public VerbsTest {
+ protected:
+  IbSearch search(const std::string& hca = "", IbOptions options = ibOptions(verbsParams(), -1)) {
+    options.hca = hca;
+    std::string why;
+    const Verbs* const verbs = openVerbs(tuttiFakeVerbs()->file(), &why);
+    EXPECT_NE(verbs, nullptr) << why;
+    auto found = searchIbPorts(*verbs, options, sysfs->folder());
+    EXPECT_TRUE(found.ok());
+    return found.ok() ? std::move(found).value() : IbSearch();
+  }
+  static std::string namesOf(const IbSearch& found) {
+    std::string all;
+    for (const IbPort& port : found.ports) all += port.text() + " ";
+    return all;
+  }
+};
+
+/// A NIC of two ports, or one of two functions of such a NIC.
+FakeNic cardNic(const std::string& name, const std::string& pci, int ports, std::uint64_t guid) {
+  FakeNic nic{.name = name, .pci = pci, .guid = guid};
+  nic.ports.resize(static_cast<std::size_t>(ports));
+  return nic;
+}
+
+TEST(IbSpeed, IsThatOfTheLowestBits) {
+  EXPECT_EQ(portSpeedMbps(32, 2), 100000) << "EDR, four lanes";
+  EXPECT_EQ(portSpeedMbps(64, 2), 200000) << "HDR";
+  EXPECT_EQ(portSpeedMbps(128, 2), 400000) << "NDR";
+  EXPECT_EQ(portSpeedMbps(1, 1), 2500);
+  EXPECT_EQ(portSpeedMbps(2, 8), 60000);
+  EXPECT_EQ(portSpeedMbps(4, 16), 20000) << "two lanes";
+  EXPECT_EQ(portSpeedMbps(8 | 32, 1 | 2), 10000);
+  EXPECT_EQ(portSpeedMbps(1u << 20, 1u << 20), 400000) << "unknown bits: the last of both tables";
+  EXPECT_EQ(portSpeedMbps(0, 0), 400000);
+}
+
+TEST(IbCard, HasOnePathForAllItsFunctions) {
+  EXPECT_EQ(cardPath("/sys/devices/pci0000:17/0000:17:00.1", false), "/sys/devices/pci0000:17/0000:17:00.0");
+  EXPECT_EQ(cardPath("/sys/devices/pci0000:17/0000:17:02.5", false), "/sys/devices/pci0000:17/0000:17:02.0");
+  EXPECT_EQ(cardPath("/sys/devices/pci0000:17/0000:17:02.5", true), "/sys/devices/pci0000:17/0000:17:00.0");
+  EXPECT_EQ(cardPath("", true), "");
+  EXPECT_EQ(cardPath("/sys/devices/virtual/net", true), "/sys/devices/virtual/net");
+}
+
+TEST_F(IbSearchTest, ListsPortsByBusWithThoseOfNoneLast) {
+  plug({cardNic("c", "", 1, 1), cardNic("b", "0000:41:00.0", 1, 2), cardNic("a", "0000:17:00.1", 1, 3),
+        cardNic("d", "0000:17:00.0", 2, 3)});
+  EXPECT_EQ(namesOf(search()), "d:1 d:2 a:1 b:1 c:1 ");
+}
+
+TEST_F(IbSearchTest, NumbersThePortsOfOneCard) {
+  plug({cardNic("a", "0000:17:00.0", 1, 3), cardNic("b", "0000:17:00.1", 1, 3), cardNic("c", "0000:41:00.0", 2, 4),
+        cardNic("d", "", 1, 5), cardNic("e", "", 1, 6)});
+  const IbSearch found = search();
+  std::vector<int> places;
+  for (const IbPort& port : found.ports) places.push_back(port.place);
+  EXPECT_EQ(places, (std::vector<int>{1, 2, 1, 3, 1, 1}));
+  EXPECT_EQ(found.ports[0].pciPath, found.ports[1].pciPath);
+  EXPECT_NE(found.ports[0].pciPath, found.ports[2].pciPath);
+}
+
+TEST_F(IbSearchTest, LeavesOutWhatTheListDoesNotChoose) {
+  EXPECT_EQ(namesOf(search("=a1,b0,b1")), "a1:1 b0:1 b1:1 ");
+  EXPECT_EQ(tuttiFakeVerbs()->counts(), FakeCounts()) << "all were closed with their ports";
+}
+
+TEST_F(IbSearchTest, KeepsOpenOnlyNicsOfWhichAPortIsUsed) {
+  const IbSearch found = search("=a1");
+  EXPECT_EQ(tuttiFakeVerbs()->counts().contexts, 1);
+  EXPECT_EQ(tuttiFakeVerbs()->counts().lists, 0);
+}
+
+TEST_F(IbSearchTest, SaysWhyPortsAreNotUsed) {
+  auto nics = fourNics();
+  nics[0].ports[0].state = IBV_PORT_DOWN;
+  nics[1].openError = EACCES;
+  plug(nics);
+  const IbSearch found = search();
+  EXPECT_EQ(namesOf(found), "b0:1 b1:1 ");
+  ASSERT_EQ(found.refused.size(), 2u);
+  EXPECT_EQ(found.refused[0], "a0:1: the port is not active");
+  EXPECT_NE(found.refused[1].find("a1: ibv_open_device: Permission denied"), std::string::npos) << found.refused[1];
+}
+
+TEST_F(IbSearchTest, GoesOnWhereANicFailsAndClosesIt) {
+  for (const char* call : {"ibv_query_device", "ibv_alloc_pd", "ibv_query_port"}) {
+    tuttiFakeVerbs()->failCall(call, 1, EIO);
+    const IbSearch found = search();
+    EXPECT_EQ(namesOf(found), "a1:1 b0:1 b1:1 ") << call;
+    ASSERT_EQ(found.refused.size(), 1u);
+    EXPECT_NE(found.refused[0].find(call), std::string::npos) << found.refused[0];
+    EXPECT_EQ(tuttiFakeVerbs()->counts().contexts, 3);
+  }
+}
+
+TEST_F(IbSearchTest, FindsNothingWhereThereIsNoList) {
+  tuttiFakeVerbs()->failCall("ibv_get_device_list", 1, ENOSYS);
+  EXPECT_TRUE(search().ports.empty());
+}
+
+TEST_F(IbSearchTest, SaysWhatADeviceIs) {
+  auto nics = fourNics();
+  nics[0].dmaBufs = true;
+  plug(nics);
+  IbDevices devices(search("a0:1:2:3,a1").ports);
+  ASSERT_EQ(devices.count(), 2);
+  const plugin::NetProperties said = devices.properties(0);
+  EXPECT_EQ(said.name, "a0");
+  EXPECT_TRUE(said.pciPath.ends_with("/0000:11:00.0")) << said.pciPath;
+  EXPECT_EQ(said.speedMbps, 100000);
+  EXPECT_EQ(said.guid, 101u);
+  EXPECT_EQ(said.port, 1);
+  EXPECT_EQ(said.maxComms, 1000);
+  EXPECT_EQ(said.maxRecvs, 8);
+  EXPECT_TRUE(said.regIsGlobal);
+  EXPECT_FALSE(said.forceFlush);
+  EXPECT_EQ(said.railId, 2);
+  EXPECT_EQ(said.planeId, 3);
+  EXPECT_EQ(said.maxP2pBytes, std::size_t{1} << 40);
+  EXPECT_EQ(said.maxCollBytes, std::size_t{512} << 20);
+  EXPECT_EQ(said.physical, std::vector<int>{0});
+  EXPECT_NE(said.ptrSupport & static_cast<int>(plugin::PtrKind::DmaBuf), 0);
+  EXPECT_EQ(devices.properties(1).ptrSupport & static_cast<int>(plugin::PtrKind::DmaBuf), 0);
+  EXPECT_EQ(devices.text(), "[0]a0:1/RoCE [1]a1:1/RoCE");
+}
+
+TEST_F(IbSearchTest, FusesPortsIntoOneDevice) {
+  IbDevices devices(search("a0:1:2:0,a1:1:2:5,b").ports);
+  const plugin::NetFusion fused = devices.fuse(std::vector<int>{0, 1});
+  ASSERT_EQ(fused.device, 4) << fused.why;
+  const plugin::NetProperties said = devices.properties(4);
+  EXPECT_EQ(said.name, "a0+a1");
+  EXPECT_EQ(said.speedMbps, 200000);
+  EXPECT_EQ(said.railId, 2);
+  EXPECT_EQ(said.planeId, 0x4000 | 1 | 32);
+  EXPECT_EQ(said.physical, (std::vector<int>{0, 1}));
+  EXPECT_EQ(said.guid, 101u) << "the rest is the first one's";
+  EXPECT_EQ(devices.properties(devices.fuse(std::vector<int>{0, 2}).device).railId, -1);
+}
+
+TEST_F(IbSearchTest, FusesNothingThatIsNoDevice) {
+  plug({roceNic("a0", 1), infinibandNic("a1", 2), roceNic("a2", 3)});
+  IbDevices devices(search().ports);
+  EXPECT_NE(devices.fuse(std::vector<int>{0, 1}).why.find("Attempted to merge incompatible devices"),
+            std::string::npos);
+  EXPECT_EQ(devices.fuse(std::vector<int>{0, 7}).device, -1);
+  EXPECT_EQ(devices.fuse(std::vector<int>{0, -1}).device, -1);
+  EXPECT_EQ(devices.fuse(std::vector<int>(9, 0)).device, -1) << "nine NICs";
+  EXPECT_EQ(devices.count(), 3);
+  const int fused = devices.fuse(std::vector<int>{0, 2}).device;
+  EXPECT_EQ(fused, 3);
+  EXPECT_EQ(devices.fuse(std::vector<int>{fused, 1}).device, -1) << "one that is fused already";
+}
+
+TEST_F(IbSearchTest, MakesNoDeviceOfNothing) {
+  IbDevices devices(search().ports);
+  EXPECT_EQ(devices.fuse({}).device, -1);
+  EXPECT_EQ(devices.count(), 4);
+}
+
+TEST_F(IbSearchTest, MakesAtMost256Devices) {
+  IbDevices devices(search().ports);
+  while (devices.count() < 256) ASSERT_GE(devices.fuse(std::vector<int>{0, 1}).device, 0);
+  EXPECT_NE(devices.fuse(std::vector<int>{0, 1}).why.find("(256)"), std::string::npos);
+}
+
+TEST_F(IbSearchTest, TellsOfDevicesThatAContainerMayNotOpen) {
+  expectLog("In a container give it /dev/infiniband");
+  auto nics = fourNics();
+  for (FakeNic& nic : nics) nic.openError = ENOENT;
+  plug(nics);
+  const IbSide side("", *sysfs);
+  EXPECT_EQ(side.net->devices().value(), 0);
+  EXPECT_NE(capturedText().find("a0: ibv_open_device: No such file or directory"), std::string::npos);
+}
+
+TEST_F(IbSearchTest, IsNotSearchedWhereItIsSwitchedOff) {
+  Params params = verbsParams();
+  params.ib.disable = true;
+  const IbSide side("", *sysfs, params);
+  EXPECT_EQ(side.net->devices().value(), 0);
+  EXPECT_EQ(tuttiFakeVerbs()->calls("ibv_open_device"), 0);
+}
+
+TEST_F(IbSearchTest, FusesNothingWhereItIsForbidden) {
+  Params params = verbsParams();
+  params.ib.mergeNics = false;
+  const IbSide side("a", *sysfs, params);
+  EXPECT_FALSE(side.net->fuses());
+  EXPECT_EQ(side.net->makeVirtual(std::vector<int>{0, 1}).why, "Skipping makeVDevice, NCCL_IB_MERGE_NICS=0");
+}
+
+TEST_F(IbSearchTest, HasNoLibraryUnderAnotherName) {
+  Params params = verbsParams();
+  params.ib.library = "/nowhere/libibverbs.so";
+  const IbSide side("", *sysfs, params);
+  EXPECT_EQ(side.net->devices().value(), 0);
+}
+
+}  // namespace
+}  // namespace tutti::net::ib
