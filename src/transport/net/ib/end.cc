@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "transport/net/ib/nic/failure_text.h"
@@ -99,6 +100,10 @@ Status IbEnd::advance() {
     idle_ = 0;
     return {};
   }
+  return idle();
+}
+
+Status IbEnd::idle() {
   return ++idle_ < kIdleTests ? Status() : look();
 }
 
@@ -129,9 +134,7 @@ Status IbEnd::onPeer() {
     case ControlSocket::Peer::There:
       break;
     case ControlSocket::Peer::Left:
-      suspicion_.clear();
-      suspectUntil_ = Deadline::never();
-      return {};
+      return onFarewell();
     case ControlSocket::Peer::Gone:
       if (!suspicion_.empty()) return breakWith(fail(ncclRemoteError, "{} The peer's process is gone", suspicion_));
       return breakWith(fail(ncclRemoteError,
@@ -140,6 +143,24 @@ Status IbEnd::onPeer() {
   }
   if (!suspicion_.empty() && suspectUntil_.expired()) return breakWith(fail(ncclRemoteError, "{}", suspicion_));
   return {};
+}
+
+/// Whether the peer's leaving is a failure is known to those who hear its goodbye elsewhere: they tell what is written
+/// here.
+Status IbEnd::onFarewell() {
+  const std::string failed = std::exchange(suspicion_, {});
+  suspectUntil_ = Deadline::never();
+  if (!needsPeer(!failed.empty())) return {};
+  std::string said;
+  {
+    const ErrorsAsInfo quiet;
+    breakWith(fail(ncclRemoteError, "NET/IB : Remote peer {} has closed the connection, in order, while {}{}{}",
+                   place(), verb(), failed.empty() ? "" : ". ", failed))
+        .ignore();
+    said = lastErrorText();
+  }
+  recallLastError(said);
+  return broken_;
 }
 
 std::uint64_t IbEnd::healthChanges() const {
@@ -151,6 +172,8 @@ std::uint64_t IbEnd::healthChanges() const {
 Status IbEnd::lookAtNics() {
   healthSeen_ = healthChanges();
   anyPortDown_ = false;
+  // What the NICs of a connection do that has ended in order is nobody's trouble.
+  if (link_->control->look() == ControlSocket::Peer::Left) return {};
   for (const IbPort* port : link_->pairs->ports()) {
     const NicHealth& health = port->nic->health();
     if (const std::string why = health.deviceFailure(); !why.empty() && link_->options.failsOnEvents) {

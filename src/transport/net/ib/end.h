@@ -68,12 +68,20 @@ class IbEnd {
   virtual void completed(std::size_t pair, const ibv_wc& completion) = 0;
   /// What an end has under way besides.
   virtual Status progress() { return {}; }
+  /// Whether an end that has this under way cannot do without a peer that has left in order. `failed`: some of its work
+  /// has failed.
+  virtual bool needsPeer(bool failed) const {
+    static_cast<void>(failed);
+    return false;
+  }
   /// "sending" or "receiving"
   virtual std::string_view verb() const = 0;
 
   IbRequest* takeRequest();
   static void giveBack(IbRequest& request) { request.busy = false; }
   Status usable();
+  /// Nothing was there to be done. Looks at peer and NICs now and then.
+  Status idle();
   /// Posts a chain and takes its room. Errors: ncclSystemError.
   Status post(std::size_t pair, ibv_send_wr& chain, std::uint32_t requests);
   Status breakWith(Status why) { return broken_ = why; }
@@ -92,6 +100,7 @@ class IbEnd {
   std::uint64_t healthChanges() const;
   Status lookAtNics();
   Status onPeer();
+  Status onFarewell();
 
   std::size_t pairsInUse_;
   std::array<IbRequest, std::size_t{kIbRows} * kMostChildren> requests_;

@@ -57,7 +57,10 @@ bool IbSender::hasRoomFor(std::uint32_t chain) const {
 Result<IbRequest*> IbSender::isend(const plugin::NetBuffer& message) {
   TRY(usable());
   const std::uint32_t count = granted();
-  if (count == 0) return nullptr;
+  if (count == 0) {
+    TRY(idle());
+    return nullptr;
+  }
   Grant* const row = grants();
   Row& sent = rows_[row_ % kIbRows];
   const std::uint32_t chain = chainOf(message, count);
@@ -144,6 +147,11 @@ void IbSender::completed(std::size_t pair, const ibv_wc& completion) {
   (*link_->pairs)[pair].completed(row.chain);
   --row.left;
   for (std::uint32_t i = 0; i < row.count; ++i) --row.requests[i]->left;
+}
+
+/// What is under way may have come before the peer left: its completion says so. Nothing else will go.
+bool IbSender::needsPeer(bool failed) const {
+  return failed || std::all_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.left == 0; });
 }
 
 }  // namespace tutti::net::ib

@@ -15,7 +15,8 @@ class IbSender final : public IbEnd {
   static constexpr std::uint32_t kSends = 256;
 
   /// Null: the receiver has granted no message with this tag yet, or too much is under way. Errors: those of the
-  /// connection; ncclInvalidUsage (the message is longer than what the receiver has room for).
+  /// connection, of a receiver that has left too; ncclInvalidUsage (the message is longer than what the receiver has
+  /// room for).
   Result<IbRequest*> isend(const plugin::NetBuffer& message);
 
  private:
@@ -29,6 +30,7 @@ class IbSender final : public IbEnd {
 
   void completed(std::size_t pair, const ibv_wc& completion) override;
   std::string_view verb() const override { return "sending"; }
+  bool needsPeer(bool failed) const override;
   Grant* grants() const { return reinterpret_cast<GrantRow*>(link_->memory->data())[row_ % kIbRows].grants.data(); }
   /// Messages of the current row, once all of its grants are there; 0: not yet.
   std::uint32_t granted() const;

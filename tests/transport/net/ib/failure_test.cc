@@ -295,5 +295,31 @@ TEST_F(IbFailure, SaysOfAFailedMessageWhatTheNicSaidOfItsQueuePair) {
   EXPECT_TRUE(logged("the NIC says local work queue catastrophic error"));
 }
 
+TEST_F(IbFailure, TellsASenderThatWaitsForAGrantThatItsPeerIsGone) {
+  allowLog("its process or host is gone");
+  connect();
+  killRecv();
+  EXPECT_EQ(failureOfSends().code(), ncclRemoteError);
+}
+
+TEST_F(IbFailure, TellsASenderThatWaitsForAGrantThatItsPeerHasLeft) {
+  allowLog("has closed");
+  connect();
+  pair->closeRecv();
+  EXPECT_EQ(failureOfSends().code(), ncclRemoteError);
+}
+
+TEST_F(IbFailure, EndsAMessageWhoseReceiverHasLeftBeforeItCame) {
+  allowLog("Got completion from peer");
+  connect();
+  pair->recv(incoming(100).place(100));
+  tuttiFakeVerbs()->hold(true);
+  void* const sent = pair->send(outgoing(100).place(100));
+  in.clear();
+  pair->closeRecv();
+  tuttiFakeVerbs()->hold(false);
+  EXPECT_EQ(failureOf(*a->net, sent).code(), ncclRemoteError);
+}
+
 }  // namespace
 }  // namespace tutti::net::ib
