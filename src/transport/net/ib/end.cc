@@ -163,6 +163,18 @@ Status IbEnd::onFarewell() {
   return broken_;
 }
 
+/// A queue pair that is out of order need not say so of any work: there may be none.
+Status IbEnd::lookAtQueuePairs() {
+  QueuePairs& pairs = *link_->pairs;
+  for (std::size_t i = 0; i < pairs.count(); ++i) {
+    const std::string why = pairs[i].port().nic->health().failureOf(pairs[i].number());
+    if (why.empty()) continue;
+    return breakWith(fail(ncclSystemError, "NET/IB : The NIC says {} while {} with {}, from {}", why, verb(), place(),
+                          pairs.pathText(i)));
+  }
+  return {};
+}
+
 std::uint64_t IbEnd::healthChanges() const {
   std::uint64_t changes = 0;
   for (const IbPort* port : link_->pairs->ports()) changes += port->nic->health().changes();
@@ -174,6 +186,8 @@ Status IbEnd::lookAtNics() {
   anyPortDown_ = false;
   // What the NICs of a connection do that has ended in order is nobody's trouble.
   if (link_->control->look() == ControlSocket::Peer::Left) return {};
+  // Work that has failed says more, and whether its peer has left is still to be seen.
+  if (link_->options.failsOnEvents && suspicion_.empty()) TRY(lookAtQueuePairs());
   for (const IbPort* port : link_->pairs->ports()) {
     const NicHealth& health = port->nic->health();
     if (const std::string why = health.deviceFailure(); !why.empty() && link_->options.failsOnEvents) {

@@ -99,6 +99,7 @@ class IbEnd {
   Status look();
   std::uint64_t healthChanges() const;
   Status lookAtNics();
+  Status lookAtQueuePairs();
   Status onPeer();
   Status onFarewell();
 

@@ -321,5 +321,14 @@ TEST_F(IbFailure, EndsAMessageWhoseReceiverHasLeftBeforeItCame) {
   EXPECT_EQ(failureOf(*a->net, sent).code(), ncclRemoteError);
 }
 
+TEST_F(IbFailure, EndsAConnectionWhoseQueuePairTheNicHasGivenUp) {
+  allowLog("Got async event on queue pair");
+  allowLog("local work queue catastrophic error");
+  connect();
+  void* const received = pair->recv(incoming(100).place(100));
+  EXPECT_EQ(tuttiFakeVerbs()->queuePairEvents("b0", IBV_EVENT_QP_FATAL), 1);
+  EXPECT_EQ(failureOf(*b->net, received).code(), ncclSystemError);
+}
+
 }  // namespace
 }  // namespace tutti::net::ib
