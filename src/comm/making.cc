@@ -6,6 +6,7 @@
 #include "comm/enqueue/group.h"
 #include "comm/enqueue/group_work.h"
 #include "comm/enqueue/start_job.h"
+#include "comm/init/comm_options.h"
 #include "comm/init/init.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
@@ -20,14 +21,7 @@ Result<Config> configOf(const ncclConfig_t* user, const Config* parent, const Co
 }
 
 std::unique_ptr<ncclComm> makeComm(CommIdentity identity, Config config, CommSettings settings) {
-  CommOptions options{.timeout = settings.bootstrap.timeout,
-                      .peerTimeout = settings.bootstrap.peerTimeout,
-                      .stallAfter = settings.stallAfter,
-                      .allowRanksOfOneDevice = settings.allowRanksOfOneDevice,
-                      .checkPointers = settings.checkPointers,
-                      .checkOverlap = settings.checkOverlap,
-                      .connectAtInit = settings.connectAtInit,
-                      .hostKernelsPath = settings.hostKernelsPath};
+  CommOptions options = optionsFrom(settings);
   return std::make_unique<ncclComm>(std::move(identity), std::move(config),
                                     std::make_shared<const CommSettings>(std::move(settings)), std::move(options));
 }

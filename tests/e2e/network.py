@@ -11,6 +11,7 @@
   network.py grouped PLUGIN    the same where channels share connections of a network that receives several at once
   network.py graphs            captured operations, replayed
   network.py undelivered       what nobody receives holds up the end of a process for a while, and is told
+  network.py settings FOLDER…  what a plugin sets in its init is obeyed
   network.py leftovers         idle communicators cost nothing; a thousand leave nothing behind
   network.py many              64 ranks, a process each
 """
@@ -140,6 +141,28 @@ def collnets(file, plugin):
         check(not complaints, f"a communicator does without a collNet: {complaints}")
 
 
+def settings(*files):
+    # What a network sets in its init holds for the first communicator as for later ones, also what is read only once.
+    file = next(f for f in files if "testv12" in f)
+
+    def chosen(**env):
+        said = run(2, BUILD / "tests/e2e/conformance", "--ranks", 2, "--quick", "--only", "all_reduce", "--types", "float",
+                   "--counts", "1000", NCCL_NET_PLUGIN=file, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,NET,ENV,TUNING",
+                   **OFF, **env)
+        return said, set(re.findall(r"Algo \w+ proto (\w+)", said))
+
+    _, usual = chosen()
+    check("LL" not in usual, f"the test proves nothing: {usual}")
+    said, protocols = chosen(TEST_NET_SETS="NCCL_PROTO=LL;NCCL_BUFFSIZE=65536")
+    check(said.count("NCCL_PROTO set by network testv12 to LL") == 1, f"nothing tells of it:\n{said[:3000]}")
+    check(protocols == {"LL"}, f"chosen were {protocols}:\n{said[:3000]}")
+    check("share 16 slots of 8 KB" in said, f"NCCL_BUFFSIZE has no effect:\n{said[:3000]}")
+    _, protocols = chosen(TEST_NET_SETS="NCCL_PROTO=LL", NCCL_PROTO="Simple")
+    check(protocols == {"SIMPLE"}, f"the user said Simple, chosen were {protocols}")
+    said = run(2, BUILD / "tests/e2e/leftovers", "cycles", 10, NCCL_NET_PLUGIN=file, TEST_NET_SETS="NCCL_PROTO=LL", **OFF)
+    check("after 10 cycles" in said, said)
+
+
 def gpu_direct(*files):
     # The plugin says that it reads and writes GPU memory; on the software GPU any plugin can.
     file = next(f for f in files if "testv12" in f)
@@ -253,5 +276,5 @@ def many():
 
 if __name__ == "__main__":
     {"proof": proof, "sockets": sockets, "shapes": shapes, "plugins": plugins, "fusion": fusion, "gpu_direct": gpu_direct,
-     "shared": shared, "grouped": grouped, "graphs": graphs, "undelivered": undelivered, "leftovers": leftovers,
+     "settings": settings, "shared": shared, "grouped": grouped, "graphs": graphs, "undelivered": undelivered, "leftovers": leftovers,
      "many": many}[sys.argv[1]](*sys.argv[2:])

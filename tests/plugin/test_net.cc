@@ -86,10 +86,22 @@ void fillTables();
 
 // ---- init and devices
 
+/// Puts settings into the environment that are not there, as networks do whose transfers want them.
+inline void setSettings() {
+  const char* const list = std::getenv("TEST_NET_SETS");
+  std::string_view rest = list != nullptr ? list : "";
+  while (!rest.empty()) {
+    const std::string word(rest.substr(0, rest.find(';')));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+    const std::size_t equals = std::min(word.find('='), word.size());
+    ::setenv(word.substr(0, equals).c_str(), word.substr(std::min(equals + 1, word.size())).c_str(), 0);
+  }
+}
 inline ncclResult_t start(ncclDebugLogger_t log) {
   if (logger == nullptr) logger = log;
   faults.read(kVersion);
   if (faults.strikes("init")) return told("init");
+  setSettings();
   ++counts.inits;
   fillTables();
   return ncclSuccess;

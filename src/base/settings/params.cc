@@ -132,12 +132,12 @@ Params Params::read(const EnvReader& env) {
   return params;
 }
 
-Params Params::forCommunicator(const EnvReader& env) const {
+Params Params::forCommunicator(const EnvReader& env, const SettingNames& others) const {
   Params params = *this;
   const Params defaults;
   const Reader reader(env, true);
   const auto again = [&](std::string_view name, bool always) {
-    return always || misc.noCache == "ALL" || listed(misc.noCache, name);
+    return always || misc.noCache == "ALL" || listed(misc.noCache, name) || others.contains(name);
   };
   using namespace param;
 #define GROUP(Struct, field, title) \

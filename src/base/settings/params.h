@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +20,8 @@ using OptInt = std::optional<std::int64_t>;
 using Text = std::string;
 }  // namespace param
 
+using SettingNames = std::set<std::string, std::less<>>;
+
 /// Values of all settings, in groups: `params.sockets.ifname`. Default-constructed: all defaults; tests fill in what
 /// they need. Passed by const reference.
 struct Params {
@@ -32,8 +36,8 @@ struct Params {
   static Params read(const EnvReader& env);
   /// The settings of this process: read at the first call, then fixed. Warns once for each unknown name. Any thread.
   static const Params& process();
-  /// A copy with the settings read again that may change between communicators, and those in NCCL_NO_CACHE.
-  Params forCommunicator(const EnvReader& env) const;
+  /// A copy with the settings read again that may change between communicators, those in NCCL_NO_CACHE and `others`.
+  Params forCommunicator(const EnvReader& env, const SettingNames& others = {}) const;
 };
 
 /// How an integer setting was written. Neither a value nor out of range: empty.

@@ -143,7 +143,9 @@ a setting names (debug lines, dumps of topologies and graphs) never makes the li
 or a disk without room is an error or, for debug lines, one warning.
 
 Everything is read once, at the first use, but for the settings marked *each communicator*, which are read again whenever a
-communicator is made.
+communicator is made. What a network plugin puts into the environment in its init counts from then on, for the communicator
+that it was begun for and for later ones, whatever the setting; only what that communicator's configuration and bootstrap have
+taken stays (docs/network.md, "Networks").
 
 ## How values are read
 

@@ -1,11 +1,14 @@
 #include "comm/init/network_stage.h"
 
+#include "base/environment.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/agreement/own_machine.h"
+#include "comm/init/comm_options.h"
 #include "comm/launch/device_pool.h"
 #include "comm/network/network.h"
 #include "comm/settings/comm_settings.h"
+#include "comm/settings/set_by_network.h"
 #include "comm/state/communicator.h"
 #include "gpu/context.h"
 #include "gpu/dma_buf.h"
@@ -21,8 +24,13 @@ Status choose(ncclComm& comm) {
   const plugin::NetOpening opening{.commId = comm.parts.bootstrap->commHash(),
                                    .trafficClass = comm.config.values.trafficClass,
                                    .secret = comm.parts.bootstrap->keyFor("tutti network")};
-  ASSIGN(comm.parts.network, CommNetwork::open(comm.config.netName, opening));
+  const auto open = [&]() -> Result<std::string> {
+    ASSIGN(comm.parts.network, CommNetwork::open(comm.config.netName, opening));
+    return std::string(comm.parts.network->net().name());
+  };
+  TRY(SetByNetwork::process().during(processEnvironment(), open));
   info(kInit, "Using network {}", comm.parts.network->net().name());
+  obeyNetworks(comm);
   const gpu::Device& device = *comm.parts.device->device;
   if (comm.settings->gpuDirect.dmaBuf && gpu::exportsDmaBufs(device)) {
     info(kInit, "DMA-BUF is available on GPU device {}", device.ordinal());

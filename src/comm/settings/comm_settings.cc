@@ -13,6 +13,7 @@
 #include "base/settings/params.h"
 #include "comm/settings/config.h"
 #include "comm/settings/join_settings.h"
+#include "comm/settings/set_by_network.h"
 #include "gpu/driver.h"
 
 namespace tutti::comm {
@@ -153,7 +154,7 @@ void readCommSettings() {
 }
 
 CommSettings currentCommSettings() {
-  return commSettingsFrom(Params::process().forCommunicator(processEnvironment()));
+  return commSettingsFrom(Params::process().forCommunicator(processEnvironment(), SetByNetwork::process().names()));
 }
 
 std::string versionText() {

@@ -70,7 +70,8 @@ CommSettings commSettingsFrom(const Params& params);
 /// Reads the process's settings if nobody has; what they say in the log comes now. Any thread.
 void readCommSettings();
 
-/// The process's settings with those read again that may change between communicators. Any thread.
+/// The process's settings with those read again that may change between communicators, or that networks have set
+/// (SetByNetwork). Any thread.
 CommSettings currentCommSettings();
 
 /// "NCCL version 2.30.7+cuda13.0".

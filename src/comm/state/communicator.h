@@ -155,8 +155,10 @@ struct ncclComm {
   std::uint64_t magicFirst = kMagic;
   const tutti::comm::CommIdentity identity;
   const tutti::comm::Config config;
-  const std::shared_ptr<const tutti::comm::CommSettings> settings;  ///< what the environment said when it was made
-  const tutti::comm::CommOptions options;                           ///< of `settings`
+  /// What the environment said when it was made; its init changes it once at most, when its network has set something
+  /// (obeyNetworks()).
+  std::shared_ptr<const tutti::comm::CommSettings> settings;
+  tutti::comm::CommOptions options;  ///< of `settings`, and changed with them
   tutti::Abort abort;
   const std::unique_ptr<tutti::comm::LostPeer> lostPeer;
   const std::unique_ptr<tutti::comm::Births> births;  ///< of its children

@@ -86,6 +86,8 @@ TEST(Params, CommunicatorsReadSomeSettingsAgain) {
   EXPECT_EQ(again.tuning.buffSize, 8192);
   const Params open = Params::read(MapEnv(Settings{{"NCCL_NO_CACHE", "NCCL_BUFFSIZE"}}));
   EXPECT_EQ(open.forCommunicator(MapEnv(Settings{{"NCCL_BUFFSIZE", "16384"}})).tuning.buffSize, 16384);
+  const MapEnv changed(Settings{{"NCCL_BUFFSIZE", "16384"}});
+  EXPECT_EQ(first.forCommunicator(changed, {"NCCL_BUFFSIZE"}).tuning.buffSize, 16384);
 }
 
 TEST(Params, VisibleSettingsShowWhatTheLibraryWorksWith) {

@@ -1,0 +1,28 @@
+#include "comm/init/comm_options.h"
+
+#include <utility>
+
+#include "comm/settings/comm_settings.h"
+#include "comm/settings/set_by_network.h"
+
+namespace tutti::comm {
+
+CommOptions optionsFrom(const CommSettings& settings) {
+  return {.timeout = settings.bootstrap.timeout,
+          .peerTimeout = settings.bootstrap.peerTimeout,
+          .stallAfter = settings.stallAfter,
+          .allowRanksOfOneDevice = settings.allowRanksOfOneDevice,
+          .checkPointers = settings.checkPointers,
+          .checkOverlap = settings.checkOverlap,
+          .connectAtInit = settings.connectAtInit,
+          .hostKernelsPath = settings.hostKernelsPath};
+}
+
+void obeyNetworks(ncclComm& comm) {
+  if (SetByNetwork::process().names().empty()) return;
+  CommSettings now = currentCommSettings();
+  comm.options = optionsFrom(now);
+  comm.settings = std::make_shared<const CommSettings>(std::move(now));
+}
+
+}  // namespace tutti::comm

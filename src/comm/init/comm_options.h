@@ -1,0 +1,14 @@
+// What a communicator takes of its settings for the whole of its life.
+#pragma once
+
+#include "comm/state/communicator.h"
+
+namespace tutti::comm {
+
+CommOptions optionsFrom(const CommSettings& settings);
+
+/// Reads the settings again where a network has set some: the one that `comm` has just opened is among those, perhaps.
+/// Belongs between two stages of its init.
+void obeyNetworks(ncclComm& comm);
+
+}  // namespace tutti::comm
