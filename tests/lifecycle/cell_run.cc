@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "lifecycle/library_features.h"
 
@@ -22,9 +20,10 @@ bool failed(ncclResult_t result) {
   return result != ncclSuccess && result != ncclInProgress;
 }
 
-constexpr long kBusyMs = 30;     // how long outstanding work waits before it begins
-constexpr long kNoticeMs = 200;  // how long word of a death is waited for, which need not come
-constexpr long kMeetings = 8;    // of a cell
+constexpr long kBusyMs = 30;         // how long outstanding work waits before it begins
+constexpr long kNoticeMs = 50;       // how long word of a death is waited for that nobody needs, and that need not come
+constexpr long kGrowNoticeMs = 500;  // what begins to grow before does not hear of it in time
+constexpr long kMeetings = 8;        // of a cell
 
 }  // namespace
 
@@ -156,8 +155,28 @@ void CellRun::die() {
 
 /// Work of which one rank launches nothing: what gives work up is tried with that.
 bool CellRun::neverEnds() const {
-  return cell_.function == Function::Abort || cell_.function == Function::Revoke ||
+  return dead() || cell_.function == Function::Abort || cell_.function == Function::Revoke ||
          cell_.function == Function::ShrinkAbort;
+}
+
+void CellRun::beginWork() {
+  if (neverEnds() && last()) return;
+  const auto sleep = [](void*) { sleepMs(kBusyMs); };
+  if (cudaLaunchHostFunc(stream_, sleep, nullptr) != cudaSuccess) wrong("CUDA fails");
+  must(reduce(pending_, comm_, rank_, kMembers, false), ncclSuccess, "the outstanding operation");
+}
+
+/// Word of a death must come where work needs the dead.
+void CellRun::awaitNotice() {
+  now("waits for word of the death");
+  const long notice = cell_.function == Function::Grow ? kGrowNoticeMs : kNoticeMs;
+  const long until = nowMs() + (works() ? kMostMs : notice);
+  ncclResult_t state = ncclSuccess;
+  while (state == ncclSuccess && nowMs() < until) {
+    ncclCommGetAsyncError(comm_, &state);
+    sleepMs(1);
+  }
+  if (works()) must(state, ncclRemoteError, "the state with outstanding work of a dead peer");
 }
 
 void CellRun::enterSituation() {
@@ -166,73 +185,12 @@ void CellRun::enterSituation() {
   if (cell_.function == Function::Resume) {
     must(outcome(ncclCommSuspend(comm_, NCCL_SUSPEND_MEM), comm_), ncclSuccess, "ncclCommSuspend");
   }
-  const bool last = rank_ == kMembers - 1;
-  if (cell_.situation == Situation::Outstanding && !(neverEnds() && last)) {
-    const auto sleep = [](void*) { sleepMs(kBusyMs); };
-    if (cudaLaunchHostFunc(stream_, sleep, nullptr) != cudaSuccess) wrong("CUDA fails");
-    must(reduce(pending_, comm_, rank_, kMembers, false), ncclSuccess, "the outstanding operation");
-  }
+  if (cell_.function == Function::Deregister) must(registerBuffer(), ncclSuccess, "ncclCommRegister");
+  if (works()) beginWork();
   meetAll(0, kMembers);
   if (!dead()) return;
-  if (last) return die();
-  const long until = nowMs() + kNoticeMs;
-  ncclResult_t state = ncclSuccess;
-  while (state == ncclSuccess && nowMs() < until) {
-    ncclCommGetAsyncError(comm_, &state);
-    sleepMs(1);
-  }
-}
-
-/// Whether this rank makes the call of the cell.
-bool CellRun::acts() const {
-  if (rank_ == kNewcomer) return cell_.function == Function::Grow && !dead();
-  if (rank_ < kMembers - 1) return true;
-  return !dead() && cell_.function != Function::Shrink && cell_.function != Function::ShrinkAbort;
-}
-
-ncclResult_t CellRun::end() {
-  switch (cell_.function) {
-    case Function::Revoke:
-      return outcome(ncclCommRevoke(comm_, NCCL_REVOKE_DEFAULT), comm_);
-    case Function::Suspend:
-      return outcome(ncclCommSuspend(comm_, NCCL_SUSPEND_MEM), comm_);
-    case Function::Resume:
-      return outcome(ncclCommResume(comm_), comm_);
-    case Function::Finalize:
-      return outcome(ncclCommFinalize(comm_), comm_);
-    case Function::Destroy:
-      return ncclCommDestroy(std::exchange(comm_, nullptr));
-    default:
-      return ncclCommAbort(std::exchange(comm_, nullptr));
-  }
-}
-
-ncclResult_t CellRun::call() {
-  std::vector<int> excluded = {kMembers - 1};
-  const int flags = cell_.function == Function::ShrinkAbort ? NCCL_SHRINK_ABORT : NCCL_SHRINK_DEFAULT;
-  ncclUniqueId id;
-  switch (cell_.function) {
-    case Function::Init:
-      child_ = initComm(dead() ? kMembers - 1 : kMembers, 2 * number_ + 1, rank_);
-      return child_ == nullptr ? ncclInternalError : settle(child_);
-    case Function::Split:
-      return outcome(ncclCommSplit(comm_, 0, rank_, &child_, nullptr), comm_);
-    case Function::Shrink:
-    case Function::ShrinkAbort:
-      return outcome(ncclCommShrink(comm_, excluded.data(), 1, &child_, nullptr, flags), comm_);
-    case Function::Grow:
-      if (rank_ == kNewcomer) {
-        id = lifecycle::await(shared_, 2 * number_ + 1);
-        return outcome(ncclCommGrow(nullptr, kTableRanks, &id, kNewcomer, &child_, &config_), nullptr);
-      }
-      if (rank_ == 0) {
-        if (const ncclResult_t made = ncclCommGetUniqueId(comm_, &id); made != ncclSuccess) return made;
-        publish(shared_, 2 * number_ + 1, id);
-      }
-      return outcome(ncclCommGrow(comm_, kTableRanks, rank_ == 0 ? &id : nullptr, -1, &child_, &config_), nullptr);
-    default:
-      return end();
-  }
+  if (last()) return die();
+  awaitNotice();
 }
 
 void CellRun::followRevoke() {
@@ -250,18 +208,21 @@ void CellRun::followSuspend() {
   must(outcome(ncclCommResume(comm_), comm_), ncclSuccess, "ncclCommResume");
 }
 
+void CellRun::followBirth() {
+  const bool shrinks = cell_.function == Function::Shrink || cell_.function == Function::ShrinkAbort;
+  const int size = cell_.function == Function::Grow ? kTableRanks : shrinks || dead() ? kMembers - 1 : kMembers;
+  mustReduce(child_, rank_, size, "an operation of the new communicator");
+}
+
 void CellRun::followUp(ncclResult_t answer) {
   now("looks at what has become of it");
-  if (cell_.situation == Situation::Outstanding && pending_.busy()) await(pending_, !neverEnds());
+  if (works() && pending_.busy()) await(pending_, !neverEnds());
   if (answer != ncclSuccess) return;
   const Function f = cell_.function;
   if (f == Function::Revoke) return followRevoke();
   if (f == Function::Suspend) followSuspend();
+  if (child_ != nullptr) followBirth();
   const bool shrinks = f == Function::Shrink || f == Function::ShrinkAbort;
-  if (child_ != nullptr && f != Function::Revoke) {
-    const int size = f == Function::Grow ? kTableRanks : shrinks || dead() ? kMembers - 1 : kMembers;
-    mustReduce(child_, rank_, size, "an operation of the new communicator");
-  }
   const bool usable = f != Function::ShrinkAbort && f != Function::Finalize && comm_ != nullptr && !dead();
   if (usable && f != Function::Shrink) mustReduce(comm_, rank_, kMembers, "an operation afterwards");
   const bool playable = exec_ != nullptr && f != Function::Abort && !shrinks && f != Function::Finalize;
@@ -270,33 +231,39 @@ void CellRun::followUp(ncclResult_t answer) {
   await(recorded_, true);
 }
 
-/// Ends what is left: by destroy where all is well, else by abort.
+/// Ends what is left: by destroy where all is well, else by abort, which waits for nobody.
 void CellRun::leave(ncclResult_t answer) {
   now("ends its communicators");
   const bool well = answer == ncclSuccess && !dead() && wrong_.empty() && cell_.function != Function::ShrinkAbort;
+  if (comm_ != nullptr && handle_ != nullptr)
+    must(ncclCommDeregister(comm_, handle_), ncclSuccess, "ncclCommDeregister afterwards");
+  const long began = nowMs();
   for (ncclComm_t comm : {child_, comm_}) {
     if (comm == nullptr) continue;
     must(well ? ncclCommDestroy(comm) : ncclCommAbort(comm), ncclSuccess, "the end afterwards");
   }
+  if (nowMs() - began > kMostMs) wrong("the end afterwards takes " + std::to_string(nowMs() - began) + " ms");
+  for (Slot* slot : {&plain_, &pending_})
+    if (slot->busy()) await(*slot, false);
+}
+
+void CellRun::callAndJudge() {
+  now("calls");
+  const long began = nowMs();
+  answer_ = call();
+  const Expected& shall = expected(cell_.function, cell_.situation);
+  if (std::count(shall.answers.begin(), shall.answers.end(), *answer_) == 0)
+    wrong("answers " + std::to_string(*answer_) + ", not " + codesOf(shall));
+  if (nowMs() - began > kMostMs) wrong("takes " + std::to_string(nowMs() - began) + " ms");
 }
 
 std::string CellRun::run() {
   prepare();
   if (rank_ != kNewcomer) enterSituation();
-  ncclResult_t answer = ncclSuccess;
-  if (acts() && wrong_.empty()) {
-    now("calls");
-    const long began = nowMs();
-    answer = call();
-    const auto& shall = expected(cell_.function, cell_.situation).answers;
-    if (std::count(shall.begin(), shall.end(), answer) == 0)
-      wrong("answers " + std::to_string(answer) + ", not " + std::to_string(shall.front()));
-    if (nowMs() - began > 10'000) wrong("takes " + std::to_string(nowMs() - began) + " ms");
-  }
-  if (acts() && wrong_.empty()) followUp(answer);
-  const bool last = rank_ == kMembers - 1;
-  if (!(dead() && last)) meetAll(1, kTableRanks - (dead() ? 1 : 0));
-  leave(answer);
+  if (acts() && wrong_.empty()) callAndJudge();
+  if (answer_ && wrong_.empty()) followUp(*answer_);
+  if (!(dead() && last())) meetAll(1, kTableRanks - (dead() ? 1 : 0));
+  leave(answer_.value_or(ncclSuccess));
   if (wrong_.empty() && parentFailed_) wrong_ = "the parent's state is not 0 after its shrink";
   return wrong_;
 }

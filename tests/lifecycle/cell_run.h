@@ -1,6 +1,7 @@
 // One cell of the table as one rank carries it out.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "lifecycle/shared.h"
@@ -12,6 +13,7 @@ namespace lifecycle {
 inline constexpr int kMembers = 3;   ///< ranks of the communicator; the last is the one that dies or is excluded
 inline constexpr int kNewcomer = 3;  ///< the rank of the job that Grow takes in
 inline constexpr int kTableRanks = 4;
+inline constexpr long kMostMs = 10'000;  ///< for a call, and until word of a death comes to those whose work needs it
 
 /// Carries out one cell with the other ranks. Belongs to one thread; makes the device of its rank current.
 class CellRun {
@@ -24,22 +26,37 @@ class CellRun {
 
   /// Empty if all was as the table says, else what was not. In processes the one that dies does not return.
   std::string run();
+  /// What the call was answered, after run(); nothing where this rank does not make it.
+  std::optional<ncclResult_t> answer() const { return answer_; }
 
  private:
   void prepare();
   void enterSituation();
+  void beginWork();
+  void awaitNotice();
   void record();
   void die();
   ncclResult_t call();
+  void callAndJudge();
+  ncclResult_t grow();
+  ncclResult_t pause();
+  ncclResult_t use();
   ncclResult_t end();
+  ncclResult_t askStatistics();
+  ncclResult_t askState();
+  ncclResult_t operate();
+  ncclResult_t registerBuffer();
   void followUp(ncclResult_t answer);
+  void followBirth();
   void followRevoke();
   void followSuspend();
   void leave(ncclResult_t answer);
 
   bool acts() const;
   bool neverEnds() const;
-  bool dead() const { return cell_.situation == Situation::DeadPeer; }
+  bool last() const { return rank_ == kMembers - 1; }
+  bool works() const { return cell_.situation == Situation::Outstanding || cell_.situation == Situation::DeadPeerWork; }
+  bool dead() const { return someoneDies(cell_.situation); }
   ncclResult_t settle(ncclComm_t comm);
   /// The call's own answer, or what the state says once it is done.
   ncclResult_t outcome(ncclResult_t called, ncclComm_t carrier);
@@ -65,6 +82,8 @@ class CellRun {
   Slot recorded_;
   cudaGraph_t graph_ = nullptr;
   cudaGraphExec_t exec_ = nullptr;
+  void* handle_ = nullptr;  ///< of a registered buffer
+  std::optional<ncclResult_t> answer_;
   bool parentFailed_ = false;  ///< though its shrink has succeeded
   std::string wrong_;
 };

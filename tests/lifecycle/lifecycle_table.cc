@@ -2,8 +2,12 @@
 // transport. Compares with the table in table.cc.
 //
 //   lifecycle_table [--threads] [--processes] [--transport P2P|SHM|TCP] [--function NAME] [--situation NAME]
-//   [--verbose] lifecycle_table --markdown
+//                   [--verbose] [--seen FILE]
+//   lifecycle_table --list
 //
+// --seen: writes a line for each cell: function, situation, blocking or not, threads or processes, transport, and what
+// was answered, between tabs. --list: prints the entries of the table (table.h). table_document.py makes documents of
+// both.
 // Without options all of it. Needs four devices (softgpu-run -n 4). A cell that hangs or crashes costs its processes;
 // the next cell gets new ones. A function that the library does not have is an error.
 #include <sys/wait.h>
@@ -12,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "lifecycle/cell_run.h"
@@ -28,11 +33,15 @@ struct Options {
   std::string transport;
   std::string function;
   std::string situation;
+  std::string seen;
 };
+
+constexpr int kNone = -1;
 
 /// In shared memory: what each rank found in a cell.
 struct Found {
   std::atomic<bool> done{false};
+  std::atomic<int> answer{kNone};  ///< of its call
   Notice what;
 };
 constexpr std::size_t kMostCells = 600;
@@ -59,6 +68,7 @@ bool isThere(std::uint32_t features, Function function) {
     case Function::Shrink:
     case Function::ShrinkAbort:
       return (features & kShrink) != 0;
+    case Function::GetUniqueId:
     case Function::Grow:
       return (features & kGrow) != 0;
     case Function::Revoke:
@@ -66,6 +76,8 @@ bool isThere(std::uint32_t features, Function function) {
     case Function::Suspend:
     case Function::Resume:
       return (features & kSuspend) != 0;
+    case Function::MemStats:
+      return (features & kMemStats) != 0;
     default:
       return true;
   }
@@ -82,6 +94,7 @@ void runRank(Job& job, int rank, std::size_t first) {
     const std::string wrong = run.run();
     Found& found = (*findings)[i][static_cast<std::size_t>(rank)];
     found.what.write(wrong);
+    found.answer = run.answer() ? static_cast<int>(*run.answer()) : kNone;
     found.done = true;
   }
 }
@@ -111,35 +124,53 @@ void startAndWait(Job& job, std::size_t first) {
 
 bool isDone(const Cell& cell, std::size_t i) {
   for (int rank = 0; rank < kTableRanks; ++rank) {
-    const bool died = cell.processes && cell.situation == Situation::DeadPeer && rank == kMembers - 1;
+    const bool died = cell.processes && someoneDies(cell.situation) && rank == kMembers - 1;
     if (!died && !(*findings)[i][static_cast<std::size_t>(rank)].done) return false;
   }
   return true;
 }
 
-struct Counts {
+/// What has come out, and where it is told.
+struct Report {
+  bool verbose = false;
+  std::FILE* seen = nullptr;
   int right = 0;
   int wrong = 0;
 };
 
-void judge(const Cell& cell, const std::string& wrong, const Options& options, Counts& counts) {
-  ++(wrong.empty() ? counts.right : counts.wrong);
+/// The codes that the ranks of a cell were answered, each once.
+std::string answersOf(std::size_t cell) {
+  std::set<int> codes;
+  for (const Found& found : (*findings)[cell])
+    if (found.done && found.answer != kNone) codes.insert(found.answer);
+  std::string text;
+  for (const int code : codes) text += (text.empty() ? "" : " and ") + std::to_string(code);
+  return text;
+}
+
+void judge(const Cell& cell, const std::string& wrong, const std::string& answers, Report& report) {
+  ++(wrong.empty() ? report.right : report.wrong);
   if (!wrong.empty())
     std::printf("WRONG: %s: %s\n", describe(cell).c_str(), wrong.c_str());
-  else if (options.verbose)
-    std::printf("right: %s\n", describe(cell).c_str());
+  else if (report.verbose)
+    std::printf("right: %s: %s\n", describe(cell).c_str(), answers.c_str());
   std::fflush(stdout);
+  if (report.seen == nullptr) return;
+  std::fprintf(report.seen, "%s\t%s\t%s\t%s\t%s\t%s\n", nameOf(cell.function), nameOf(cell.situation),
+               cell.blocking ? "blocking" : "non-blocking", cell.processes ? "processes" : "threads",
+               nameOf(cell.transport), wrong.empty() ? answers.c_str() : "wrong");
+  std::fflush(report.seen);
 }
 
 /// Cells that share their processes.
-void runGroup(const std::vector<Cell>& cells, std::uint32_t features, const Options& options, Counts& counts) {
+void runGroup(const std::vector<Cell>& cells, std::uint32_t features, Report& report) {
   for (std::size_t first = 0; first < cells.size();) {
     Job job{makeShared(), cells};
     job.shared.ranks = kTableRanks;
     job.shared.features = features;
     job.shared.patienceMs = 20'000;
     for (std::size_t i = first; i < cells.size(); ++i)
-      for (Found& found : (*findings)[i]) found.done = false;
+      for (Found& found : (*findings)[i]) found.answer = kNone, found.done = false;
     startAndWait(job, first);
     std::size_t i = first;
     for (; i < cells.size() && isDone(cells[i], i); ++i) {
@@ -149,9 +180,9 @@ void runGroup(const std::vector<Cell>& cells, std::uint32_t features, const Opti
         const std::string what = found.done ? found.what.read() : "";
         if (!what.empty()) wrong += (wrong.empty() ? "rank " : "; rank ") + std::to_string(rank) + ": " + what;
       }
-      judge(cells[i], wrong, options, counts);
+      judge(cells[i], wrong, answersOf(i), report);
     }
-    if (i < cells.size()) judge(cells[i], "hangs or crashes", options, counts);
+    if (i < cells.size()) judge(cells[i], "hangs or crashes", "", report);
     first = i + 1;
   }
 }
@@ -179,7 +210,7 @@ std::vector<std::vector<Cell>> allGroups(const Options& options, std::uint32_t f
             const Cell cell{static_cast<Function>(f), static_cast<Situation>(s), blocking, processes,
                             static_cast<Transport>(t)};
             if (!wanted(options, cell) || !isThere(features, cell.function)) continue;
-            if (processes && cell.situation == Situation::DeadPeer)
+            if (processes && someoneDies(cell.situation))
               groups.push_back({cell});
             else
               together.push_back(cell);
@@ -207,6 +238,8 @@ bool read(int argc, char** argv, Options& options) {
       options.function = argv[++i];
     else if (name == "--situation" && i + 1 < argc)
       options.situation = argv[++i];
+    else if (name == "--seen" && i + 1 < argc)
+      options.seen = argv[++i];
     else
       return false;
   }
@@ -216,15 +249,15 @@ bool read(int argc, char** argv, Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "--markdown") == 0) {
-    std::fputs(markdown().c_str(), stdout);
+  if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
+    std::fputs(listing().c_str(), stdout);
     return 0;
   }
   Options options;
   if (!read(argc, argv, options)) {
     std::fprintf(stderr,
                  "usage: lifecycle_table [--threads] [--processes] [--transport NAME] [--function NAME] "
-                 "[--situation NAME] [--verbose] | --markdown\n");
+                 "[--situation NAME] [--verbose] [--seen FILE] | --list\n");
     return 2;
   }
   void* const memory = &makeShared();  // large enough, and shared
@@ -235,10 +268,16 @@ int main(int argc, char** argv) {
     std::printf("the library cannot be asked which functions it has\n");
     return 1;
   }
-  Counts counts;
-  for (const auto& group : allGroups(options, features)) runGroup(group, features, options, counts);
+  Report report;
+  report.verbose = options.verbose;
+  if (!options.seen.empty() && (report.seen = std::fopen(options.seen.c_str(), "w")) == nullptr) {
+    std::perror(options.seen.c_str());
+    return 2;
+  }
+  for (const auto& group : allGroups(options, features)) runGroup(group, features, report);
+  if (report.seen != nullptr) std::fclose(report.seen);
   const std::string missing = missingFeatures(features);
-  std::printf("%d cells are as the table says, %d are not\n", counts.right, counts.wrong);
+  std::printf("%d cells are as the table says, %d are not\n", report.right, report.wrong);
   if (!missing.empty()) std::printf("left out, because the library does not have it: %s\n", missing.c_str());
-  return counts.wrong == 0 && counts.right > 0 && missing.empty() ? 0 : 1;
+  return report.wrong == 0 && report.right > 0 && missing.empty() ? 0 : 1;
 }

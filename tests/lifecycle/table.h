@@ -15,18 +15,27 @@ enum class Function {
   Split,
   Shrink,
   ShrinkAbort,
+  GetUniqueId,
   Grow,
   Revoke,
   Suspend,
   Resume,
+  MemStats,
+  Register,
+  Deregister,
+  AllReduce,
+  GetAsyncError,
   Finalize,
   Destroy,
   Abort,
 };
 inline constexpr int kFunctions = static_cast<int>(Function::Abort) + 1;
 
-enum class Situation { Idle, LiveGraph, Outstanding, DeadPeer };
-inline constexpr int kSituations = 4;
+enum class Situation { Idle, LiveGraph, Outstanding, DeadPeer, DeadPeerWork };
+inline constexpr int kSituations = 5;
+constexpr bool someoneDies(Situation situation) {
+  return situation == Situation::DeadPeer || situation == Situation::DeadPeerWork;
+}
 
 enum class Transport { P2p, Shm, Tcp };
 inline constexpr int kTransports = 3;
@@ -45,8 +54,11 @@ const char* nameOf(Function function);
 const char* nameOf(Situation situation);
 const char* nameOf(Transport transport);
 
-/// The whole table in Markdown.
-std::string markdown();
+/// The codes of an entry, such as "0 or 6"; "" where it is not defined.
+std::string codesOf(const Expected& one);
+
+/// The whole table for programs: a line per entry with function, situation, codes and words, between tabs.
+std::string listing();
 
 struct Cell {
   Function function;

@@ -100,8 +100,8 @@ long expected(const Op& op, std::size_t at, int rank, int size) {
 
 bool Slot::allocate(int ranks, cudaStream_t stream) {
   stream_ = stream;
-  const std::size_t bytes = kMostBytes * static_cast<std::size_t>(ranks);
-  return cudaMalloc(&in_, bytes) == cudaSuccess && cudaMalloc(&out_, bytes) == cudaSuccess;
+  bytes_ = kMostBytes * static_cast<std::size_t>(ranks);
+  return cudaMalloc(&in_, bytes_) == cudaSuccess && cudaMalloc(&out_, bytes_) == cudaSuccess;
 }
 
 void Slot::release() {

@@ -35,6 +35,7 @@ class Slot {
   cudaStream_t stream() const { return stream_; }
   /// At least one element of any type.
   float* memory() const { return static_cast<float*>(in_); }
+  std::size_t bytes() const { return bytes_; }
   const Op& op() const { return op_; }
 
  private:
@@ -42,6 +43,7 @@ class Slot {
 
   void* in_ = nullptr;
   void* out_ = nullptr;
+  std::size_t bytes_ = 0;  ///< of each
   cudaStream_t stream_ = nullptr;
   std::vector<unsigned char> values_;
   bool busy_ = false;
