@@ -6,9 +6,13 @@
 #include <utility>
 
 #include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/join_options.h"
 #include "comm/enqueue/start_job.h"
 #include "comm/init/init.h"
+#include "comm/init/join_stage.h"
 #include "comm/making.h"
+#include "comm/state/background.h"
 #include "comm/state/residence.h"
 #include "comm/state/revocation.h"
 
@@ -72,6 +76,21 @@ Result<Membership> membershipIn(const ncclComm& parent, const ShareField& field,
       .family = parent.membership.family, .places = {}, .born = true, .mostChannels = parent.membership.channels};
 }
 
+/// Before the init, whose first line in the log says which communicator it is of. It fails with what the meeting has
+/// come to.
+JoinStep meetFirst(ncclComm& child, const Meeting& meet) {
+  auto kin = std::make_shared<bootstrap::Kin>();  // a step can be copied, as functions can
+  const Status met = runGuarded([&]() -> Status {
+    ASSIGN(*kin, meet(child.abort));
+    child.identity.commId = kin->commHash();
+    return {};
+  });
+  return [kin, met](bootstrap::JoinOptions& options) -> Result<std::unique_ptr<bootstrap::Bootstrap>> {
+    TRY(met);
+    return bootstrap::Bootstrap::join(options, std::move(*kin));
+  };
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Offspring>> planOffspring(ncclComm& parent, const char* function, Births::Tie tie,
@@ -85,25 +104,25 @@ Result<std::shared_ptr<Offspring>> planOffspring(ncclComm& parent, const char* f
                                                std::move(settings), std::move(chosen), std::move(membership), 0});
 }
 
-CommIdentity identityOf(const Offspring& plan, int rank, int nRanks, std::uint64_t commId, int color, int key) {
+CommIdentity identityOf(const Offspring& plan, int rank, int nRanks, int color, int key) {
   CommIdentity identity = plan.parent.identity;
   identity.rank = rank;
   identity.nRanks = nRanks;
-  identity.commId = commId;
+  identity.commId = 0;
   identity.function = plan.function;
   identity.origin = fmt::format("parent {} childCount {} n {} color {} key {}", fmt::ptr(&plan.parent), plan.number,
                                 nRanks, color, key);
   return identity;
 }
 
-Status bear(Offspring& plan, CommIdentity identity, const JoinStep& join) {
+Status bear(Offspring& plan, CommIdentity identity, const Meeting& meet) {
   auto child = makeComm(std::move(identity), std::move(plan.config), std::move(plan.settings));
   child->membership = std::move(plan.membership);
   Status status;
   {
     const CallGate::Pass inside(child->gate);
     const Births::Birth birth = plan.parent.births->begin(child->abort, plan.tie);
-    status = runInit(*child, join);
+    status = runInit(*child, meetFirst(*child, meet));
   }
   if (!status.ok()) {
     child->abort.correct(fmt::format("{}: rank {} could not become rank {} of {} of a new communicator: {}",

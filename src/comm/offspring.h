@@ -1,12 +1,11 @@
 // A communicator that is made from the ranks of another one: what splitting and shrinking have in common.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 
 #include "base/status.h"
-#include "comm/init/join_stage.h"
+#include "bootstrap/kin.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/births.h"
 #include "comm/state/communicator.h"
@@ -40,10 +39,14 @@ Result<std::shared_ptr<Offspring>> planOffspring(ncclComm& parent, const char* f
                                                  ncclComm_t* newcomm, const ncclConfig_t* config,
                                                  const ShareField& field);
 
-CommIdentity identityOf(const Offspring& plan, int rank, int nRanks, std::uint64_t commId, int color, int key);
+/// All but what sets it apart from other children of the same ranks: they agree on that as they meet.
+CommIdentity identityOf(const Offspring& plan, int rank, int nRanks, int color, int key);
+
+/// How the ranks of a child come to know each other. The Abort is the child's.
+using Meeting = std::function<Result<bootstrap::Kin>(const Abort& abort)>;
 
 /// Inits the child and shows it. A failure is told where the call can return it; else the child's state has it.
-Status bear(Offspring& plan, CommIdentity identity, const JoinStep& join);
+Status bear(Offspring& plan, CommIdentity identity, const Meeting& meet);
 
 /// The job of one child, under the name of its call.
 Result<Progress> startBirth(ncclComm& parent, const char* function, std::function<Status()> making);

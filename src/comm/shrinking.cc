@@ -7,10 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/hash.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/join_options.h"
 #include "bootstrap/kin.h"
 #include "comm/ending/ending.h"
 #include "comm/offspring.h"
@@ -64,14 +62,10 @@ Status shrink(Offspring& plan, const std::vector<int>& survivors, bool abortFirs
   plan.number = ++parent.progress.children;
   if (abortFirst) TRY(awaitKernels(parent));
   const auto self = std::lower_bound(survivors.begin(), survivors.end(), parent.identity.rank);
-  const std::uint64_t commId = hashBytes(std::as_bytes(std::span(survivors)), parent.identity.commId + 1);
   CommIdentity identity =
-      identityOf(plan, static_cast<int>(self - survivors.begin()), static_cast<int>(survivors.size()), commId, 0, 0);
+      identityOf(plan, static_cast<int>(self - survivors.begin()), static_cast<int>(survivors.size()), 0, 0);
   const Status born = bear(plan, std::move(identity),
-                           [&](bootstrap::JoinOptions& options) -> Result<std::unique_ptr<bootstrap::Bootstrap>> {
-                             ASSIGN(bootstrap::Kin kin, parent.parts.bootstrap->shrink(survivors, *options.abort));
-                             return bootstrap::Bootstrap::join(options, std::move(kin));
-                           });
+                           [&](const Abort& abort) { return parent.parts.bootstrap->shrink(survivors, abort); });
   if (abortFirst && born.ok()) parent.progress.replaced.store(true);
   return born;
 }

@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/join_options.h"
 #include "bootstrap/kin.h"
 #include "comm/offspring.h"
 #include "comm/state/revocation.h"
@@ -13,13 +12,6 @@
 namespace tutti::comm {
 
 namespace {
-
-JoinStep joinAs(bootstrap::Kin kin) {
-  // A step can be copied, as functions can.
-  return [kin = std::make_shared<bootstrap::Kin>(std::move(kin))](bootstrap::JoinOptions& options) {
-    return bootstrap::Bootstrap::join(options, std::move(*kin));
-  };
-}
 
 Status split(Offspring& plan, int color, int key) {
   ncclComm& parent = plan.parent;
@@ -34,8 +26,8 @@ Status split(Offspring& plan, int color, int key) {
     info(kInit, "Rank {} has color with NCCL_SPLIT_NOCOLOR, not creating a new communicator", parent.identity.rank);
     return {};
   }
-  CommIdentity identity = identityOf(plan, kin.value().rank, kin.value().size(), kin.value().commHash(), color, key);
-  return bear(plan, std::move(identity), joinAs(std::move(kin).value()));
+  CommIdentity identity = identityOf(plan, kin.value().rank, kin.value().size(), color, key);
+  return bear(plan, std::move(identity), [&](const Abort&) { return std::move(kin); });
 }
 
 }  // namespace

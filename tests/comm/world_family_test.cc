@@ -1,9 +1,13 @@
 // Communicators that are shrunk and grown.
+#include <array>
 #include <atomic>
 #include <barrier>
+#include <mutex>
+#include <set>
 #include <thread>
 
 #include "comm/family.h"
+#include "comm/state/communicator.h"
 
 namespace tutti::comm {
 namespace {
@@ -37,6 +41,34 @@ TEST(WorldShrink, SurvivorsKeepTheirOrderAndTheParentStays) {
     EXPECT_EQ(sumOf(m, all, 1), 6);
     destroy(all);
   });
+}
+
+TEST(WorldShrink, EachOfOneListHasANumberOfItsOwnOnWhichSurvivorsAgree) {
+  constexpr int kRounds = 3;
+  std::array<std::set<std::uint64_t>, kRounds> numbers;
+  std::mutex mutex;
+  withComm(5, [&](Member& m) {
+    int exclude[] = {3};
+    int others[] = {0, 3};
+    for (int round = 0; round < kRounds && m.rank != 3; ++round) {
+      ncclComm_t child = nullptr;
+      ASSERT_EQ(ncclCommShrink(m.comm, exclude, 1, &child, nullptr, NCCL_SHRINK_DEFAULT), ncclSuccess);
+      {
+        const std::lock_guard lock(mutex);
+        numbers[static_cast<std::size_t>(round)].insert(child->identity.commId);
+      }
+      destroy(child);
+      if (m.rank == 0) continue;  // some make shrinks in between that others do not make
+      ASSERT_EQ(ncclCommShrink(m.comm, others, 2, &child, nullptr, NCCL_SHRINK_DEFAULT), ncclSuccess);
+      destroy(child);
+    }
+  });
+  std::set<std::uint64_t> all;
+  for (const auto& ofOne : numbers) {
+    EXPECT_EQ(ofOne.size(), 1U) << "the survivors disagree";
+    all.insert(ofOne.begin(), ofOne.end());
+  }
+  EXPECT_EQ(all.size(), numbers.size()) << "two of them look alike";
 }
 
 TEST(WorldShrink, OneMayBeLeft) {

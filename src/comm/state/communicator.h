@@ -61,14 +61,14 @@ struct PlanContext;
 struct PooledDevice;
 struct CommSettings;
 
-/// What a communicator is called in messages; constant from its first moment on.
+/// What a communicator is called in messages; constant from its first moment on, but for the number of a child.
 struct CommIdentity {
   int rank = 0;
   int nRanks = 1;
   int cudaDevice = 0;
   int nvmlDevice = -1;  ///< number that nvidia-smi gives the device, -1: unknown
   std::int64_t busId = 0;
-  std::uint64_t commId = 0;  ///< hash of the unique id; of a child: of its parent's and of how it was made
+  std::uint64_t commId = 0;  ///< hash of the unique id; of a child: Bootstrap::commHash(), known before its init
   std::string function;      ///< the API function that made it
   std::string origin;        ///< of a child: "parent 0x… childCount …", for its log lines
 };
@@ -153,7 +153,7 @@ struct ncclComm {
   ~ncclComm();
 
   std::uint64_t magicFirst = kMagic;
-  const tutti::comm::CommIdentity identity;
+  tutti::comm::CommIdentity identity;
   const tutti::comm::Config config;
   /// What the environment said when it was made; its init changes it once at most, when its network has set something
   /// (obeyNetworks()).
