@@ -78,12 +78,16 @@ Status Bootstrap::State::usable() const {
 }
 
 Result<Bytes> Bootstrap::State::take(Op op, int from, std::size_t bytes, milliseconds slack) {
-  if (!reportAt.isNever() && !loop().arrivesBy(Channel::Collective, from, sequence, reportAt)) {
+  const Deadline deadline = Deadline::in(joined.timeout + slack);
+  const auto arrivesBy = [&](Deadline when) {
+    return loop().arrivesBy(Channel::Collective, from, sequence, when.earlierOf(deadline));
+  };
+  if (!reportAt.isNever() && !arrivesBy(reportAt)) {
     reportAt = Deadline::never();
     loop().askWhoIsPresent();
-    if (!loop().arrivesBy(Channel::Collective, from, sequence, Deadline::in(kRollCall))) reportAbsent();
+    if (!arrivesBy(Deadline::in(kRollCall))) reportAbsent();
   }
-  ASSIGN(Frame frame, loop().await(Channel::Collective, from, sequence, Deadline::in(joined.timeout + slack),
+  ASSIGN(Frame frame, loop().await(Channel::Collective, from, sequence, deadline,
                                    [&] { return fmt::format("{} in its {}", loop().describe(from), nameOf(op)); }));
   if (frame.header.op != static_cast<std::uint8_t>(op) || frame.payload.size() != bytes) {
     return fail(ncclInternalError,

@@ -155,6 +155,24 @@ TEST(Split, WhoComesLateIsWaitedFor) {
   });
 }
 
+TEST(Split, TheTimeAllowedCountsAlsoWhereItIsOverBeforeTheReport) {
+  test::allowLog("rank 1");
+  const BootstrapSettings settings = localSettings(milliseconds(500));
+  const auto ids = makeIds(1, settings);
+  std::atomic<bool> over{false};
+  runRanks(2, [&](int rank) {
+    auto parent = Bootstrap::join(joinOptions(ids, rank, 2, settings)).value();
+    if (rank == 1) {
+      while (!over) std::this_thread::sleep_for(milliseconds(1));
+      return;
+    }
+    const auto start = SteadyClock::now();
+    EXPECT_EQ(parent->split(0, 0, milliseconds(30'000)).status().code(), ncclRemoteError);
+    EXPECT_LT(secondsSince(start), 15.0);
+    over = true;
+  });
+}
+
 TEST(Split, ARankThatFailsMeanwhileIsNamedToTheOthers) {
   test::allowLog("rank 2");
   runJoined(5, 1, [](Bootstrap& parent) {
