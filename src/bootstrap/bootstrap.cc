@@ -37,7 +37,8 @@ struct Bootstrap::State {
   std::atomic<bool> left = false;
   int nRoots = 1;
   int nSplits = 0;
-  Deadline reportAt = Deadline::never();  ///< when to name those who have not come to the collective under way
+  const char* call = "";                  ///< in which this rank meets the others
+  Deadline reportAt = Deadline::never();  ///< when to name those who have not come to it
   std::unique_ptr<TreeRepair> repair;     ///< once all are known
 
   ConnectionLoop& loop() const { return *joined.loop; }
@@ -50,7 +51,6 @@ struct Bootstrap::State {
   Status gatherUp(Op op, std::span<std::byte> blocks);
   Result<SharedBytes> spreadDown(Op op, SharedBytes fromTop, std::size_t bytes);
   Status usable() const;
-  void reportAbsent();
   void tendTree() {
     repair = std::make_unique<TreeRepair>(joined, nRoots);
     loop().tendTree([this] { repair->begin(); });
@@ -60,21 +60,9 @@ struct Bootstrap::State {
 /// How long those who wait may take to say so.
 constexpr milliseconds kRollCall{2000};
 
-void Bootstrap::State::reportAbsent() {
-  const std::vector<int> ranks = loop().absent();
-  if (ranks.empty()) return;
-  std::string names = rankListText(ranks);
-  if (ranks.size() == 1) names = loop().describe(ranks.front());
-  warn(
-      "Bootstrap: {} waits in ncclCommSplit for {}: all ranks of a communicator have to call it, and in the same order "
-      "among its splits. Waiting goes on; TUTTI_SPLIT_REPORT_SEC sets when this is said",
-      loop().describe(joined.rank), names);
-}
-
 Status Bootstrap::State::usable() const {
   if (left) return fail(ncclInvalidUsage, "Bootstrap: rank {} has already left this communicator", joined.rank);
-  TRY(loop().aborted());
-  return Status();
+  return loop().aborted();
 }
 
 Result<Bytes> Bootstrap::State::take(Op op, int from, std::size_t bytes, milliseconds slack) {
@@ -85,7 +73,7 @@ Result<Bytes> Bootstrap::State::take(Op op, int from, std::size_t bytes, millise
   if (!reportAt.isNever() && !arrivesBy(reportAt)) {
     reportAt = Deadline::never();
     loop().askWhoIsPresent();
-    if (!arrivesBy(Deadline::in(kRollCall))) reportAbsent();
+    if (!arrivesBy(Deadline::in(kRollCall))) loop().reportAbsent(call);
   }
   ASSIGN(Frame frame, loop().await(Channel::Collective, from, sequence, deadline,
                                    [&] { return fmt::format("{} in its {}", loop().describe(from), nameOf(op)); }));
@@ -123,6 +111,18 @@ Result<SharedBytes> Bootstrap::State::spreadDown(Op op, SharedBytes fromTop, std
   for (const RankRange& child : joined.place.children) give(op, child.begin, fromTop);
   ++sequence;
   return fromTop;
+}
+
+Bootstrap::Attendance::Attendance(Bootstrap& at, const char* name, milliseconds reportAfter) : at_(at) {
+  State& state = *at.state_;
+  state.call = name;
+  if (reportAfter > milliseconds(0)) state.reportAt = Deadline::in(reportAfter);
+  state.loop().enterCall(state.sequence);
+}
+
+Bootstrap::Attendance::~Attendance() {
+  at_.state_->loop().leaveCall();
+  at_.state_->reportAt = Deadline::never();
 }
 
 Bootstrap::Bootstrap(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -186,12 +186,10 @@ Result<Kin> Bootstrap::split(int color, int key, milliseconds reportAfter) {
   ASSIGN(Introduction self, introduce(joined));
   std::vector<Relative> all(static_cast<std::size_t>(size()));
   all[static_cast<std::size_t>(rank())] = {++state_->nSplits, color, key, 0, self.entry};
-  if (reportAfter > milliseconds(0)) state_->reportAt = Deadline::in(reportAfter);
-  state_->loop().enterCall(state_->sequence);
-  const Status met = allGather(std::as_writable_bytes(std::span(all)));
-  state_->loop().leaveCall();
-  state_->reportAt = Deadline::never();
-  TRY(met);
+  {
+    const Attendance here(*this, "ncclCommSplit", reportAfter);
+    TRY(allGather(std::as_writable_bytes(std::span(all))));
+  }
   ASSIGN(Kin kin, kinOf(all, rank(), joined.key));
   kin.listener = std::move(self.listener);
   if (color == NCCL_SPLIT_NOCOLOR) kin.rank = -1;

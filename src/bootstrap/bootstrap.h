@@ -46,6 +46,18 @@ void endRoots(Deadline deadline);
 /// thread.
 class Bootstrap final : public ControlChannel {
  public:
+  /// A call that all ranks are to make, until they have met in a collective: this rank has come to it. Where others
+  /// have not after `reportAfter`, a warning names them once; 0: never. `name`: as the API spells it.
+  class Attendance {
+   public:
+    Attendance(Bootstrap& at, const char* name, milliseconds reportAfter);
+    Attendance(const Attendance&) = delete;
+    ~Attendance();
+
+   private:
+    Bootstrap& at_;
+  };
+
   /// Collective over all ranks of the ids; returns when every rank has come. Errors: ncclRemoteError naming the ranks
   /// that did not come or died meanwhile; ncclInvalidUsage where ranks disagree (number of ranks or roots, version,
   /// two processes with one rank, other key); ncclInvalidArgument; the Abort's status.
@@ -67,8 +79,8 @@ class Bootstrap final : public ControlChannel {
   void abort(Status why) override;
 
   /// Collective: who has the same color makes a new communicator, in order of keys and then of ranks. With
-  /// NCCL_SPLIT_NOCOLOR a rank is no member of one (Kin::member). Where ranks have not come after `reportAfter`, a
-  /// warning names them once; 0: never. Errors: ncclInvalidUsage where ranks make different calls; of a collective.
+  /// NCCL_SPLIT_NOCOLOR a rank is no member of one (Kin::member). `reportAfter`: as Attendance has it. Errors:
+  /// ncclInvalidUsage where ranks make different calls; of a collective.
   Result<Kin> split(int color, int key, milliseconds reportAfter);
   /// For all ranks in `survivors` (ascending, this one among them) and no others: they make a new communicator, also
   /// where this one has failed or was aborted. Errors: see findSurvivors().

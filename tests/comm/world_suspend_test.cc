@@ -8,7 +8,9 @@
 #include "comm/graph.h"
 #include "comm/world.h"
 #include "gpu/driver_calls.h"
+#include "support/log_capture.h"
 #include "support/scoped_log.h"
+#include "support/until.h"
 
 namespace tutti::comm {
 namespace {
@@ -310,6 +312,24 @@ TEST(WorldSuspend, ARankThatDoesNotComeBackIsNamed) {
     while (!over.load()) std::this_thread::sleep_for(milliseconds(1));
     EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
     m.comm = nullptr;
+  });
+}
+
+TEST(WorldSuspend, WhoDoesNotComeIsNamedToThoseWhoWaitAndWaitedFor) {
+  const test::ScopedEnv setting("TUTTI_SPLIT_REPORT_SEC", "1");
+  test::allowLog("waits in ncclComm");
+  withComm(3, [](Member& m) {
+    const auto comeLate = [&](const char* call) {
+      const std::string words = std::string("waits in ") + call + " for rank 1 (host ";
+      if (m.rank == 1) {
+        EXPECT_TRUE(test::until([&] { return test::capturedText().find(words) != std::string::npos; })) << words;
+      }
+    };
+    comeLate("ncclCommSuspend");
+    suspend(m);
+    comeLate("ncclCommResume");
+    resume(m);
+    checkAllReduce(m, 1);
   });
 }
 

@@ -93,6 +93,8 @@ class ConnectionLoop {
   void askWhoIsPresent();
   /// All who have not said that they wait in this rank's call, ascending.
   std::vector<int> absent() const;
+  /// Names them in a warning, if there are any. `call`: what they are to call.
+  void reportAbsent(const char* call) const;
 
   /// Tells all others of a unique id by which the communicator is to grow.
   void invite(const SharedBytes& id);

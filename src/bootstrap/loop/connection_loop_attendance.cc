@@ -2,6 +2,7 @@
 // words about those who do not come), and an id by which to grow.
 #include <utility>
 
+#include "base/log.h"
 #include "bootstrap/loop/connection_loop.h"
 #include "bootstrap/loop/invitations.h"
 
@@ -43,6 +44,15 @@ std::vector<int> ConnectionLoop::absent() const {
     if (!here) ranks.push_back(rank);
   }
   return ranks;
+}
+
+void ConnectionLoop::reportAbsent(const char* call) const {
+  const std::vector<int> ranks = absent();
+  if (ranks.empty()) return;
+  warn(
+      "Bootstrap: {} waits in {} for {}: all ranks of a communicator have to call it, and in the same order among such "
+      "calls. Waiting goes on; TUTTI_SPLIT_REPORT_SEC sets when this is said",
+      describe(options_.rank), call, ranks.size() == 1 ? describe(ranks.front()) : rankListText(ranks));
 }
 
 void ConnectionLoop::tellPresent() {

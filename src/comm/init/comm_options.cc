@@ -11,6 +11,7 @@ CommOptions optionsFrom(const CommSettings& settings) {
   return {.timeout = settings.bootstrap.timeout,
           .peerTimeout = settings.bootstrap.peerTimeout,
           .stallAfter = settings.stallAfter,
+          .reportAfter = settings.reportAfter,
           .allowRanksOfOneDevice = settings.allowRanksOfOneDevice,
           .checkPointers = settings.checkPointers,
           .checkOverlap = settings.checkOverlap,

@@ -130,7 +130,7 @@ CommSettings commSettingsFrom(const Params& params) {
   runtime.netSharedSlots = params.transports.netSharedBuffers == 0 ? 0 : std::bit_floor(sharedSlots);
   runtime.netSharedComms = params.transports.netSharedComms;
   runtime.stallAfter = std::chrono::seconds(params.misc.stallSec);
-  runtime.splitReportAfter = std::chrono::seconds(params.misc.splitReportSec);
+  runtime.reportAfter = std::chrono::seconds(params.misc.splitReportSec);
   runtime.launchShape = params.tuning.launchShape;
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);
   setIfGiven(runtime.maxChannels, params.tuning.maxNchannels);

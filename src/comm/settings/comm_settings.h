@@ -50,7 +50,7 @@ struct CommSettings {
   bool netSharedComms = false;        ///< connections for messages share network connections
   std::uint32_t netSharedSlots = 0;   ///< slots that connections for messages over a network share; 0: each has its own
   milliseconds stallAfter{0};         ///< without progress for so long, an operation is reported; 0: never
-  milliseconds splitReportAfter{0};   ///< a split that waits so long names who has not come; 0: never
+  milliseconds reportAfter{0};        ///< a call of all ranks that waits so long names who has not come; 0: never
   std::string launchShape;            ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
   int minChannels = 0;                ///< 0: not set
   int maxChannels = 0;

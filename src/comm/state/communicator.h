@@ -78,6 +78,7 @@ struct CommOptions {
   milliseconds timeout{0};      ///< for word of peers, and for kernels that only they hold up
   milliseconds peerTimeout{0};  ///< silence that counts as death
   milliseconds stallAfter{0};   ///< without progress before an operation is reported; 0: for ever
+  milliseconds reportAfter{0};  ///< in a call of all ranks before those who have not come are named; 0: for ever
   bool allowRanksOfOneDevice = true;
   bool checkPointers = false;   ///< buffers of calls are checked to be memory of its device
   bool checkOverlap = true;     ///< and not to overlap but in place

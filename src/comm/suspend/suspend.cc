@@ -99,13 +99,24 @@ Status closeConnections(ncclComm& comm) {
   return parts.bootstrap->barrier();
 }
 
-Status suspend(ncclComm& comm) {
+/// What this rank has sent is consumed; then all have said so.
+Status comeToRest(ncclComm& comm) {
+  const bootstrap::Bootstrap::Attendance here(*comm.parts.bootstrap, "ncclCommSuspend", comm.options.reportAfter);
   TRY(flushComm(comm));
   TRY(comm.abort.status());
   ASSIGN(const gpu::ContextGuard context, comm.parts.device->device->enter());
   TRY(settleFamily(comm));
-  // What this rank has sent is consumed; now all have said so.
-  TRY(comm.parts.bootstrap->barrier());
+  return comm.parts.bootstrap->barrier();
+}
+
+Status awaitResume(const ncclComm& comm) {
+  const bootstrap::Bootstrap::Attendance here(*comm.parts.bootstrap, "ncclCommResume", comm.options.reportAfter);
+  return comm.parts.bootstrap->barrier();
+}
+
+Status suspend(ncclComm& comm) {
+  TRY(comeToRest(comm));
+  ASSIGN(const gpu::ContextGuard context, comm.parts.device->device->enter());
   const std::size_t before = releasableBytes(comm);
   endWatch(comm);
   const Status closed = closeConnections(comm);
@@ -118,7 +129,7 @@ Status suspend(ncclComm& comm) {
 
 Status resume(ncclComm& comm) {
   ASSIGN(const gpu::ContextGuard context, comm.parts.device->device->enter());
-  TRY(comm.parts.bootstrap->barrier());
+  TRY(awaitResume(comm));
   makeTransports(comm);
   TRY(reconnectAll(comm));
   comm.residence->setReleased(0);
