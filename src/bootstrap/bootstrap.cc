@@ -196,8 +196,8 @@ Result<Kin> Bootstrap::split(int color, int key, milliseconds reportAfter) {
   return kin;
 }
 
-Result<Kin> Bootstrap::shrink(std::span<const int> survivors, const Abort& abort) {
-  return findSurvivors(state_->joined, survivors, abort);
+Result<Kin> Bootstrap::shrink(std::span<const int> survivors, const Abort& abort, milliseconds reportAfter) {
+  return findSurvivors(state_->joined, survivors, abort, reportAfter);
 }
 
 void Bootstrap::invite(const ncclUniqueId& id) {

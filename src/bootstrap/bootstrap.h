@@ -84,7 +84,7 @@ class Bootstrap final : public ControlChannel {
   Result<Kin> split(int color, int key, milliseconds reportAfter);
   /// For all ranks in `survivors` (ascending, this one among them) and no others: they make a new communicator, also
   /// where this one has failed or was aborted. Errors: see findSurvivors().
-  Result<Kin> shrink(std::span<const int> survivors, const Abort& abort);
+  Result<Kin> shrink(std::span<const int> survivors, const Abort& abort, milliseconds reportAfter);
   /// Tells all other ranks of a unique id by which this communicator is to grow. Does not wait. Any thread.
   void invite(const ncclUniqueId& id);
   /// What other ranks have told in this way. Any thread; may outlive this.

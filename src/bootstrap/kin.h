@@ -45,8 +45,10 @@ Result<Kin> kinOf(std::span<const Relative> all, int self, const Key& parentKey)
 
 /// The ranks of `joined` in `survivors`, ascending and this one among them, tell each other where they will listen. No
 /// other rank is asked for anything, and it does not matter whether `joined` has failed. Waits for all of them, and
-/// looks at `abort`. Errors: ncclRemoteError naming who is gone, or did not come; the Abort's status.
-Result<Kin> findSurvivors(const Joined& joined, std::span<const int> survivors, const Abort& abort);
+/// looks at `abort`; those who have not come after `reportAfter` are named once in a warning, 0: never. Errors:
+/// ncclRemoteError naming who is gone, or did not come; the Abort's status.
+Result<Kin> findSurvivors(const Joined& joined, std::span<const int> survivors, const Abort& abort,
+                          milliseconds reportAfter);
 
 /// Everything up to the connected parent in the tree, of ranks that know each other. Errors: as Bootstrap::join.
 Result<Joined> joinKin(const JoinOptions& options, Kin kin);

@@ -2,6 +2,7 @@
 // they form a tree of their own, whose edges are connections that are made now.
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "base/log.h"
 #include "bootstrap/contact.h"
@@ -25,17 +26,35 @@ Bytes encodeCensus(const Census& census) {
   return bytes;
 }
 
+/// What frames of an exchange are about. Exchanges of other lists of survivors may be under way: theirs have other
+/// tags.
+struct Tags {
+  std::int32_t here = 0;     ///< its sender has come
+  std::int32_t missing = 0;  ///< the ranks that its sender, or one behind it, has not heard of
+  std::int32_t table = 0;    ///< where ranks listen
+};
+
+Tags tagsOf(const Key& key, std::span<const int> survivors) {
+  const Key name = deriveKey(key, "tutti survivors", {std::as_bytes(survivors)});
+  Tags tags;
+  std::memcpy(&tags, name.data(), sizeof(tags));
+  return tags;
+}
+
+/// How long word of those who are missing may take to reach the others.
+constexpr milliseconds kRollCall{2000};
+/// How often a rank that waits looks for it.
+constexpr milliseconds kListen{100};
+
 /// One exchange, as one of its ranks goes through it.
 class Exchange {
  public:
-  Exchange(const Joined& joined, std::span<const int> survivors, const Abort& abort)
-      : joined_(joined), survivors_(survivors), abort_(abort) {
+  Exchange(const Joined& joined, std::span<const int> survivors, const Abort& abort, milliseconds reportAfter)
+      : joined_(joined), survivors_(survivors), abort_(abort), tags_(tagsOf(joined.key, survivors)) {
     const auto self = std::lower_bound(survivors.begin(), survivors.end(), joined.rank);
     rank_ = static_cast<int>(self - survivors.begin());
     place_ = treePlace(static_cast<int>(survivors.size()), 1, rank_);
-    // Exchanges of other lists of survivors may be under way.
-    const Key name = deriveKey(joined.key, "tutti survivors", {std::as_bytes(survivors)});
-    std::memcpy(&tag_, name.data(), sizeof(tag_));
+    if (reportAfter > milliseconds(0)) askAt_ = Deadline::in(reportAfter);
   }
 
   int rank() const { return rank_; }
@@ -46,17 +65,29 @@ class Exchange {
   int originOf(int newRank) const { return survivors_[static_cast<std::size_t>(newRank)]; }
   std::vector<int> neighbours() const;
   Status connect(int peer) const;
+  Status meet(int peer);
+  Result<Frame> await(int peer, int tag);
+  void attend();
+  void ask();
+  void hearOfMissing();
+  void passOn(const std::vector<int>& missing, int from) const;
+  void report();
   Result<Census> gatherAndSpread(const RankEntry& self);
-  Result<Bytes> take(int newRank, std::size_t bytes) const;
+  Result<Bytes> take(int newRank, std::size_t bytes);
   Status give(int newRank, Bytes bytes) const;
 
   const Joined& joined_;
   std::span<const int> survivors_;
   const Abort& abort_;
+  const Tags tags_;
   int rank_ = 0;
   TreePlace place_;
-  std::int32_t tag_ = 0;
   Deadline deadline_ = Deadline::in(joined_.timeout);
+  std::set<int> waitedFor_;                ///< neighbours that have not come yet
+  std::set<int> missing_;                  ///< of others, as they say
+  bool asked_ = false;                     ///< who is missing
+  Deadline askAt_ = Deadline::never();     ///< when to
+  Deadline reportAt_ = Deadline::never();  ///< when to say what has been heard of it
 };
 
 std::vector<int> Exchange::neighbours() const {
@@ -80,16 +111,79 @@ Status Exchange::connect(int peer) const {
   return Status();
 }
 
-Result<Bytes> Exchange::take(int newRank, std::size_t bytes) const {
+/// A survivor that has come is connected to its neighbours, and has told them.
+Status Exchange::meet(int peer) {
+  TRY(await(peer, tags_.here));
+  waitedFor_.erase(peer);
+  return Status();
+}
+
+Result<Frame> Exchange::await(int peer, int tag) {
+  while (!loop().kinArrivesBy(peer, tag, deadline_.earlierOf(Deadline::in(kListen)), abort_)) {
+    if (deadline_.expired()) break;
+    attend();
+  }
+  return loop().awaitKin(peer, tag, deadline_, abort_);
+}
+
+/// Whoever has waited long asks who is missing by saying whom it misses itself. All who hear that do the same, and pass
+/// on what they hear: those who have come form parts of the tree, and all of such a part know the same in the end.
+void Exchange::attend() {
+  std::erase_if(waitedFor_, [&](int peer) { return loop().hasKin(peer, tags_.here); });
+  hearOfMissing();
+  if (askAt_.expired()) ask();
+  if (reportAt_.expired()) report();
+}
+
+void Exchange::ask() {
+  if (std::exchange(asked_, true)) return;
+  if (!askAt_.isNever()) reportAt_ = Deadline::in(kRollCall);
+  askAt_ = Deadline::never();
+  passOn({waitedFor_.begin(), waitedFor_.end()}, joined_.rank);
+}
+
+void Exchange::hearOfMissing() {
+  for (const int peer : neighbours()) {
+    while (const auto frame = loop().takeKin(peer, tags_.missing)) {
+      ask();
+      std::vector<int> ranks(frame->payload.size() / sizeof(int));
+      std::memcpy(ranks.data(), frame->payload.data(), ranks.size() * sizeof(int));
+      missing_.insert(ranks.begin(), ranks.end());
+      passOn(ranks, peer);
+    }
+  }
+}
+
+void Exchange::passOn(const std::vector<int>& missing, int from) const {
+  const auto bytes = std::as_bytes(std::span(missing));
+  const auto payload = std::make_shared<const Bytes>(bytes.begin(), bytes.end());
+  for (const int peer : neighbours()) {
+    if (peer != from && !waitedFor_.contains(peer)) loop().sendKin(peer, tags_.missing, payload);
+  }
+}
+
+void Exchange::report() {
+  reportAt_ = Deadline::never();
+  std::set<int> all = waitedFor_;
+  all.insert(missing_.begin(), missing_.end());
+  if (all.empty()) return;
+  const std::vector<int> ranks(all.begin(), all.end());
+  warn(
+      "Bootstrap: {} waits in ncclCommShrink for {}: all ranks that stay have to call it, with the same list. Waiting "
+      "goes on; TUTTI_SPLIT_REPORT_SEC sets when this is said",
+      loop().describe(joined_.rank), ranks.size() == 1 ? loop().describe(ranks.front()) : rankListText(ranks));
+}
+
+Result<Bytes> Exchange::take(int newRank, std::size_t bytes) {
   const int peer = originOf(newRank);
-  ASSIGN(Frame frame, loop().awaitKin(peer, tag_, deadline_, abort_));
+  ASSIGN(Frame frame, await(peer, tags_.table));
   if (frame.payload.size() == bytes) return std::move(frame.payload);
   return fail(ncclInternalError, "Bootstrap: {} and rank {} disagree about who survives: {} bytes came instead of {}",
               loop().describe(peer), joined_.rank, frame.payload.size(), bytes);
 }
 
 Status Exchange::give(int newRank, Bytes bytes) const {
-  if (loop().sendKin(originOf(newRank), tag_, std::make_shared<const Bytes>(std::move(bytes)))) return Status();
+  if (loop().sendKin(originOf(newRank), tags_.table, std::make_shared<const Bytes>(std::move(bytes)))) return Status();
   return fail(ncclRemoteError, "Bootstrap: {} is gone while the survivors make a new communicator",
               loop().describe(originOf(newRank)));
 }
@@ -123,20 +217,33 @@ Result<Census> Exchange::gatherAndSpread(const RankEntry& self) {
 
 Result<Census> Exchange::run(const RankEntry& self) {
   const std::vector<int> peers = neighbours();
+  waitedFor_.insert(peers.begin(), peers.end());
+  const auto forget = [&] {  // what has come too late for an exchange
+    for (const int peer : peers) {
+      while (loop().takeKin(peer, tags_.missing)) continue;
+    }
+  };
+  forget();
   Status status;
   for (const int peer : peers) {
     if (status.ok()) status = connect(peer);
+    if (status.ok()) loop().sendKin(peer, tags_.here, nullptr);
+  }
+  for (const int peer : peers) {
+    if (status.ok()) status = meet(peer);
   }
   Result<Census> census = status.ok() ? gatherAndSpread(self) : Result<Census>(status);
+  forget();
   loop().closeKin(peers, census.status());
   return census;
 }
 
 }  // namespace
 
-Result<Kin> findSurvivors(const Joined& joined, std::span<const int> survivors, const Abort& abort) {
+Result<Kin> findSurvivors(const Joined& joined, std::span<const int> survivors, const Abort& abort,
+                          milliseconds reportAfter) {
   ASSIGN(Introduction self, introduce(joined));
-  Exchange exchange(joined, survivors, abort);
+  Exchange exchange(joined, survivors, abort, reportAfter);
   ASSIGN(Census census, exchange.run(self.entry));
   Kin kin;
   kin.rank = exchange.rank();

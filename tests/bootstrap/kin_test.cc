@@ -5,12 +5,14 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <thread>
 
 #include "bootstrap/loop/invitations.h"
 #include "bootstrap/unique_id.h"
 #include "local_ranks.h"
+#include "support/until.h"
 
 namespace tutti::bootstrap {
 namespace {
@@ -191,7 +193,7 @@ TEST(Survivors, MakeACommunicatorOfTheirOwn) {
     const Abort never;
     if (std::find(survivors.begin(), survivors.end(), parent.rank()) != survivors.end()) {
       for (int round = 0; round < 3; ++round) {
-        auto kin = parent.shrink(survivors, never);
+        auto kin = parent.shrink(survivors, never, kNoReport);
         ASSERT_TRUE(kin.ok());
         EXPECT_EQ(gathered(*joinChild(std::move(kin).value()), parent.rank()), survivors);
       }
@@ -206,7 +208,7 @@ TEST(Survivors, OfTheSameListAreEachTimeAnotherCommunicator) {
   runJoined(3, 1, [&](Bootstrap& parent) {
     const Abort never;
     for (int round = 0; round < 2 && parent.rank() != 1; ++round) {
-      const Kin kin = parent.shrink(std::vector{0, 2}, never).value();
+      const Kin kin = parent.shrink(std::vector{0, 2}, never, kNoReport).value();
       const std::lock_guard lock(mutex);
       hashes.insert(kin.commHash());
     }
@@ -239,7 +241,7 @@ TEST(Survivors, NeedNeitherATreeNorAHealthyParent) {
     std::vector<int> survivors;
     for (int r = 1; r < kRanks; r += 2) survivors.push_back(r);
     const Abort never;
-    auto kin = parent->shrink(survivors, never);
+    auto kin = parent->shrink(survivors, never, kNoReport);
     ASSERT_TRUE(kin.ok());
     EXPECT_EQ(gathered(*joinChild(std::move(kin).value()), rank), survivors);
   });
@@ -258,7 +260,7 @@ TEST(Survivors, OneThatIsGoneIsNamedAtOnce) {
     }
     while (!gone) std::this_thread::sleep_for(milliseconds(1));
     const Abort never;
-    EXPECT_EQ(parent.shrink(std::vector{0, 1, 2}, never).status().code(), ncclRemoteError);
+    EXPECT_EQ(parent.shrink(std::vector{0, 1, 2}, never, kNoReport).status().code(), ncclRemoteError);
   });
   EXPECT_LT(secondsSince(start), 10.0);
   EXPECT_NE(test::capturedText().find("rank 2 (host"), std::string::npos);
@@ -278,12 +280,62 @@ TEST(Survivors, OneThatEndsMeanwhileEndsTheExchangeOfAll) {
     std::vector<int> survivors(kRanks);
     for (int rank = 0; rank < kRanks; ++rank) survivors[static_cast<std::size_t>(rank)] = rank;
     const Abort never;
-    EXPECT_EQ(parent.shrink(survivors, never).status().code(), ncclRemoteError) << parent.rank();
+    EXPECT_EQ(parent.shrink(survivors, never, kNoReport).status().code(), ncclRemoteError) << parent.rank();
     ++over;
     while (over < kRanks - 1) std::this_thread::sleep_for(milliseconds(1));
   });
   EXPECT_LT(secondsSince(start), 10.0);
   EXPECT_NE(test::capturedText().find("rank 13 (host"), std::string::npos);
+}
+
+/// How many ranks have said that they wait in a shrink for `whom`.
+int countWaiting(const std::string& whom) {
+  const std::vector<std::string> lines = test::capturedLog();
+  return static_cast<int>(std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
+    return line.find("waits in ncclCommShrink for " + whom) != std::string::npos;
+  }));
+}
+
+TEST(Survivors, WhoDoesNotComeIsNamedByAllWhoWaitAndWaitedFor) {
+  constexpr int kRanks = 13;
+  constexpr int kExcluded = 4;
+  std::vector<int> survivors;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank != kExcluded) survivors.push_back(rank);
+  }
+  for (const int late : {1, 12}) {  // with others below it in the tree, and without
+    const std::string whom = "rank " + std::to_string(late) + " (host ";
+    test::allowLog("waits in ncclCommShrink for " + whom);
+    runJoined(kRanks, 1, [&](Bootstrap& parent) {
+      const Abort never;
+      if (parent.rank() == late) {
+        EXPECT_TRUE(test::until([&] { return countWaiting(whom) == kRanks - 2; })) << test::capturedText();
+      }
+      if (parent.rank() != kExcluded) {
+        // One has more patience than the others, and speaks with them.
+        const milliseconds patience(parent.rank() == 7 ? 60'000 : 300);
+        auto kin = parent.shrink(survivors, never, patience);
+        ASSERT_TRUE(kin.ok());
+        EXPECT_EQ(gathered(*joinChild(std::move(kin).value()), parent.rank()), survivors);
+      }
+      ASSERT_TRUE(parent.barrier().ok());
+    });
+  }
+}
+
+TEST(Survivors, SeveralWhoDoNotComeAreNamedByThoseWhoBorderOnThem) {
+  constexpr int kRanks = 9;
+  test::allowLog("waits in ncclCommShrink for ranks 3 and 5");
+  runJoined(kRanks, 1, [&](Bootstrap& parent) {
+    const Abort never;
+    std::vector<int> all(kRanks);
+    std::iota(all.begin(), all.end(), 0);
+    if (parent.rank() == 3 || parent.rank() == 5) {
+      EXPECT_TRUE(test::until([&] { return countWaiting("ranks 3 and 5") == kRanks - 2; })) << test::capturedText();
+    }
+    ASSERT_TRUE(parent.shrink(all, never, milliseconds(300)).ok());
+    ASSERT_TRUE(parent.barrier().ok());
+  });
 }
 
 TEST(Survivors, AnAbortEndsTheWaitForOneThatDoesNotCome) {
@@ -299,7 +351,7 @@ TEST(Survivors, AnAbortEndsTheWaitForOneThatDoesNotCome) {
       std::this_thread::sleep_for(milliseconds(100));
       abort.raise(Status(ncclInvalidUsage), "aborted by the test");
     });
-    EXPECT_EQ(parent.shrink(std::vector{0, 1}, abort).status().code(), ncclInvalidUsage);
+    EXPECT_EQ(parent.shrink(std::vector{0, 1}, abort, kNoReport).status().code(), ncclInvalidUsage);
     aborter.join();
     over = true;
   });

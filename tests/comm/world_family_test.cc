@@ -8,6 +8,9 @@
 
 #include "comm/family.h"
 #include "comm/state/communicator.h"
+#include "support/log_capture.h"
+#include "support/scoped_log.h"
+#include "support/until.h"
 
 namespace tutti::comm {
 namespace {
@@ -203,6 +206,23 @@ TEST(WorldShrink, AWaitForARankThatDoesNotCallEndsWithTheParentsAbort) {
       EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
     }
     m.comm = nullptr;
+  });
+}
+
+TEST(WorldShrink, WhoDoesNotComeIsNamedToThoseWhoWaitAndWaitedFor) {
+  const test::ScopedEnv setting("TUTTI_SPLIT_REPORT_SEC", "1");
+  test::allowLog("waits in ncclCommShrink for rank 1 (host ");
+  withComm(4, [](Member& m) {
+    if (m.rank == 3) return;
+    if (m.rank == 1) {
+      EXPECT_TRUE(
+          test::until([] { return test::capturedText().find("ncclCommShrink for rank 1") != std::string::npos; }));
+    }
+    int exclude[] = {3};
+    ncclComm_t child = nullptr;
+    ASSERT_EQ(ncclCommShrink(m.comm, exclude, 1, &child, nullptr, NCCL_SHRINK_DEFAULT), ncclSuccess);
+    EXPECT_EQ(sumOf(m, child, 1), 3);
+    destroy(child);
   });
 }
 

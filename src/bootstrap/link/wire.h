@@ -19,7 +19,7 @@
 namespace tutti::bootstrap {
 
 /// Changes whenever a layout here or in handshake.h does.
-inline constexpr std::uint16_t kProtocolVersion = 6;
+inline constexpr std::uint16_t kProtocolVersion = 7;
 
 using Bytes = std::vector<std::byte>;
 using SharedBytes = std::shared_ptr<const Bytes>;
@@ -39,7 +39,7 @@ enum class FrameType : std::uint8_t {
   State = 12,    ///< how a rank is, for all others; the tag is the rank
   Silence = 13,  ///< of the rank in the tag nothing is heard: what to say of it, a Notice; empty: it is heard again
   Present = 14,  ///< a rank waits in a call of all ranks, for all others; the tag is the rank, the payload the call
-  Kin = 15,      ///< between survivors who make a new communicator: where they listen
+  Kin = 15,      ///< between survivors who make a new communicator: who has come, who is missing, where they listen
   Invite = 16,   ///< the unique id by which this communicator is to grow, for all others
 };
 inline constexpr std::uint8_t kLastFrameType = 16;

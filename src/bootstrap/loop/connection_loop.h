@@ -106,6 +106,12 @@ class ConnectionLoop {
   /// Takes the next frame of a survivor, whether this communicator has failed or not. Errors: ncclRemoteError where
   /// that rank is gone, has failed, or does not come; the status of `abort`.
   Result<Frame> awaitKin(int peer, int tag, Deadline deadline, const Abort& abort);
+  /// Whether such a frame has come.
+  bool hasKin(int peer, int tag) const;
+  /// Waits until awaitKin() would return at once, or the deadline: whether it would.
+  bool kinArrivesBy(int peer, int tag, Deadline deadline, const Abort& abort);
+  /// The next frame, if it has come.
+  std::optional<Frame> takeKin(int peer, int tag);
   /// The exchange with them is over; `why`: it has failed, with this thread's last error, and they are told.
   void closeKin(std::span<const int> peers, Status why);
 
@@ -272,6 +278,8 @@ class ConnectionLoop {
   void onKinFrame(Entry& entry, Frame frame);
   void onKinEnd(const Entry& entry);
   void loseKin(int peer, std::string text);
+  std::optional<Frame> takeKinLocked(int peer, int tag);
+  bool kinLostLocked(int peer) const;
   bool arrivedLocked(Channel channel, int peer, int tag) const;
   void tellOwner(std::unique_lock<std::mutex>& lock);
   void tellStates(std::unique_lock<std::mutex>& lock);

@@ -27,20 +27,46 @@ bool ConnectionLoop::sendKin(int peer, int tag, const SharedBytes& payload) {
   return false;
 }
 
+std::optional<Frame> ConnectionLoop::takeKinLocked(int peer, int tag) {
+  const auto queue = s_.queues.find(QueueKey{Channel::Kin, peer, tag});
+  if (queue == s_.queues.end()) return std::nullopt;
+  Frame frame = std::move(queue->second.front());
+  queue->second.pop_front();
+  if (queue->second.empty()) s_.queues.erase(queue);
+  return frame;
+}
+
+std::optional<Frame> ConnectionLoop::takeKin(int peer, int tag) {
+  const std::lock_guard lock(mutex_);
+  return takeKinLocked(peer, tag);
+}
+
+bool ConnectionLoop::hasKin(int peer, int tag) const {
+  const std::lock_guard lock(mutex_);
+  return s_.queues.contains(QueueKey{Channel::Kin, peer, tag});
+}
+
+bool ConnectionLoop::kinLostLocked(int peer) const {
+  const auto lost = s_.lostKin.find(peer);
+  return lost != s_.lostKin.end() && lost->second.told.expired();
+}
+
+bool ConnectionLoop::kinArrivesBy(int peer, int tag, Deadline deadline, const Abort& abort) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (abort.raised() || s_.queues.contains(QueueKey{Channel::Kin, peer, tag}) || kinLostLocked(peer)) return true;
+    if (deadline.expired()) return false;
+    changed_.wait_until(lock, deadline.earlierOf(Deadline::in(kLookAtAbort)).when());
+  }
+}
+
 Result<Frame> ConnectionLoop::awaitKin(int peer, int tag, Deadline deadline, const Abort& abort) {
   std::unique_lock lock(mutex_);
-  const QueueKey key{Channel::Kin, peer, tag};
   while (true) {
     if (abort.raised()) return abort.status();
-    if (const auto queue = s_.queues.find(key); queue != s_.queues.end()) {
-      Frame frame = std::move(queue->second.front());
-      queue->second.pop_front();
-      if (queue->second.empty()) s_.queues.erase(queue);
-      return frame;
-    }
-    const auto lost = s_.lostKin.find(peer);
-    if (lost != s_.lostKin.end() && lost->second.told.expired()) {
-      const std::string text = lost->second.text;
+    if (auto frame = takeKinLocked(peer, tag)) return std::move(*frame);
+    if (kinLostLocked(peer)) {
+      const std::string text = s_.lostKin.at(peer).text;
       const std::string who = describeLocked(peer);
       lock.unlock();
       return fail(ncclRemoteError, "Bootstrap: rank {} cannot go on to make a new communicator with {}: {}",
