@@ -19,6 +19,7 @@
 namespace tutti::bootstrap {
 
 class Invitations;
+struct AbsenceReport;
 struct BootstrapSettings;
 struct Departure;
 struct JoinOptions;
@@ -30,8 +31,8 @@ struct Lineage;
 /// anybody; this process must live until then. With NCCL_COMM_ID only bytes. Any thread.
 /// Errors: ncclSystemError, ncclInvalidUsage (no such interface), ncclInvalidArgument (NCCL_COMM_ID does not parse).
 Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings);
-/// The same, of one by which a communicator is to grow.
-Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings, const Lineage& parent);
+/// The same, of one by which a communicator is to grow; its root says who does not come.
+Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings, const Lineage& parent, AbsenceReport report);
 
 /// The process ends in order: all roots of its ids say so to those who wait for them. Waits until that has left the
 /// process, at the latest until `deadline`. Any thread.

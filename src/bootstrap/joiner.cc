@@ -259,7 +259,7 @@ Status connectPeer(const Joined& joined, int peer, Deadline deadline) {
   return Status();
 }
 
-Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings, const Lineage& parent) {
+Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings, const Lineage& parent, AbsenceReport report) {
   TRY(initCrypto());
   UniqueId id;
   id.parent = parent;
@@ -274,13 +274,13 @@ Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings, const Lin
   id.root = listener.address();
   fillRandom(id.secret);
   ASSIGN(const auto root, startRoot({std::move(listener), rootKey(id, {}), false, settings.timeout,
-                                     settings.handshakeTimeout, settings.peerTimeout}));
+                                     settings.handshakeTimeout, settings.peerTimeout, std::move(report)}));
   registerRoot(id.secret, root);
   return encodeUniqueId(id);
 }
 
 Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings) {
-  return createUniqueId(settings, Lineage());
+  return createUniqueId(settings, Lineage(), AbsenceReport());
 }
 
 }  // namespace tutti::bootstrap

@@ -1,7 +1,5 @@
 #include "bootstrap/root.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -32,13 +30,6 @@ constexpr std::uint32_t kMaxRootFrame = 4096;
 /// Connections that have shown a pass, and no proof; beyond, the oldest makes room. A pass may have been overheard.
 constexpr std::size_t kMaxUnproven = 4096;
 constexpr std::uint64_t kRootListener = 0;
-
-Welcome selfIntroduction() {
-  Welcome self;
-  self.pid = ::getpid();
-  setText(self.host, hostName());
-  return self;
-}
 
 Key randomKey() {
   Key key;
@@ -87,6 +78,7 @@ class Root final : public RunningRoot {
   void expireStrangers();
   void serve();
   void tendRanks();
+  void reportAbsent();
   void sayLastWords();
   milliseconds nextLimit() const;
 
@@ -101,6 +93,7 @@ class Root final : public RunningRoot {
   const SteadyClock::time_point newsFrom_ = SteadyClock::now() - kNewsSpread;
   SteadyClock::time_point firstArrival_{};
   Deadline deadline_ = Deadline::in(kIdleLife);
+  Deadline reportAt_ = Deadline::never();
   SteadyClock::time_point tended_ = SteadyClock::now();
   bool parting_ = false;                         ///< the process ends
   milliseconds patience_{options_.peerTimeout};  ///< of the least patient rank
@@ -153,7 +146,7 @@ void Root::hearProcess() {
 }
 
 milliseconds Root::nextLimit() const {
-  Deadline next = deadline_.earlierOf(listener_.next());
+  Deadline next = deadline_.earlierOf(listener_.next()).earlierOf(reportAt_);
   for (const auto* some : {&speechless_, &unauthenticated_}) {
     if (!some->empty()) next = next.earlierOf(conns_.at(*some->begin()).proveBy);
   }
@@ -188,7 +181,13 @@ void Root::serve() {
     complainOfStarvation();
     expireStrangers();
     tendRanks();
+    if (reportAt_.expired()) reportAbsent();
   }
+}
+
+void Root::reportAbsent() {
+  reportAt_ = Deadline::never();
+  if (!state_.complete() && !state_.failed()) warn("{}", state_.absenceText(options_.report.members));
 }
 
 void Root::onTrouble(RootTrouble trouble, int error) {
@@ -249,6 +248,7 @@ void Root::onFrame(std::uint64_t name, const Frame& frame) {
     if (!state_.anybodyCame() && !state_.failed()) {
       firstArrival_ = SteadyClock::now();
       deadline_ = Deadline::in(options_.timeout);
+      if (options_.report.after > milliseconds(0)) reportAt_ = Deadline::in(options_.report.after);
     }
     const auto sends = state_.onCheckIn(name, *checkIn);
     if (options_.fixedAddress && state_.complete()) listener_.close();  // before a rank can come to the next root here

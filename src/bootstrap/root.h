@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/socket/socket.h"
 #include "bootstrap/link/crypto.h"
@@ -16,6 +18,12 @@ inline constexpr milliseconds kParting{100};
 /// So long without descriptors, and a root gives up: those who are there wait for ranks that it cannot let in.
 inline constexpr milliseconds kStarvation{3000};
 
+/// What a root of ncclCommGrow says, once, of those who do not come.
+struct AbsenceReport {
+  std::vector<std::string> members;  ///< of the communicator that grows, by rank: `rank 3 (host gpu07, pid 4711)`
+  milliseconds after{0};             ///< the first has come; 0: never
+};
+
 /// What a root needs; it owns all of it.
 struct RootOptions {
   Listener listener;
@@ -24,6 +32,7 @@ struct RootOptions {
   milliseconds timeout{0};
   milliseconds handshakeTimeout{0};
   milliseconds peerTimeout{0};
+  AbsenceReport report = {};
 };
 
 class RunningRoot;

@@ -1,14 +1,23 @@
 #include "bootstrap/root_state.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
+#include "base/host.h"
 #include "base/log.h"
 
 namespace tutti::bootstrap {
+
+Welcome selfIntroduction() {
+  Welcome self;
+  self.pid = ::getpid();
+  setText(self.host, hostName());
+  return self;
+}
 
 Notice ownTrouble(const Welcome& self, RootTrouble trouble, int error) {
   const std::string host = textOf(self.host);
@@ -218,13 +227,27 @@ RootState::Sends RootState::onProcessEnd(std::string_view perhapsBecause) {
        perhapsBecause.empty() ? Cause::Failed : Cause::Aborted, self_.pid});
 }
 
-RootState::Sends RootState::onDeadline(double seconds, std::string_view perhapsBecause) {
-  if (failure_ || ranks_.empty()) return {};
-  std::vector<int> missing;
+std::vector<int> RootState::missing() const {
+  std::vector<int> ranks;
   for (int rank = segment().begin; rank < segment().end; ++rank) {
     const auto row = ranks_.find(rank);
-    if (row == ranks_.end() || (placed_ && !row->second.done)) missing.push_back(rank);
+    if (row == ranks_.end() || (placed_ && !row->second.done)) ranks.push_back(rank);
   }
+  return ranks;
+}
+
+std::string RootState::absenceText(std::span<const std::string> members) const {
+  const std::vector<int> ranks = missing();
+  const bool lone = ranks.size() == 1 && static_cast<std::size_t>(ranks.front()) < members.size();
+  return fmt::format(
+      "Bootstrap: ncclCommGrow waits for {}: all members have to call it, and who is new (rank {} and above) with the "
+      "unique id. Waiting goes on; TUTTI_SPLIT_REPORT_SEC sets when this is said",
+      lone ? members[static_cast<std::size_t>(ranks.front())] : rankListText(ranks), members.size());
+}
+
+RootState::Sends RootState::onDeadline(double seconds, std::string_view perhapsBecause) {
+  if (failure_ || ranks_.empty()) return {};
+  const std::vector<int> missing = this->missing();
   const std::string names = missing.size() == 1 && placed_ ? nameOf(ranks_.at(missing[0]).info) : rankListText(missing);
   return failAll(
       {missing.size() == 1 ? missing[0] : -1, ncclRemoteError, "",

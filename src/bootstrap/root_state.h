@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,9 @@ struct RootSend {
   FrameType type = FrameType::Notice;
   Bytes payload;
 };
+
+/// Of a root that lives in this process.
+Welcome selfIntroduction();
 
 /// What may be wrong with the process of a root itself.
 enum class RootTrouble : std::uint8_t { NoDescriptors, ClosedByOthers, NoMemory };
@@ -55,6 +59,8 @@ class RootState {
   /// The root's process ends in order, and whoever waits for others does so in vain.
   Sends onProcessEnd(std::string_view perhapsBecause);
 
+  /// What to say of those for whom ncclCommGrow waits. `members`: names of the ranks that are no new ones.
+  std::string absenceText(std::span<const std::string> members) const;
   bool anybodyCame() const { return !ranks_.empty(); }
   /// All ranks have come: nobody new has business here, so a fixed port can be given up.
   bool complete() const { return placed_; }
@@ -69,6 +75,8 @@ class RootState {
     bool done = false;
   };
 
+  /// The ranks that have not come, or, once all have, those that are not done; ascending.
+  std::vector<int> missing() const;
   Sends failAll(Notice notice);
   /// Why this rank cannot be let in; unset where it can.
   std::optional<Notice> objection(const CheckIn& checkIn) const;

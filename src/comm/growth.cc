@@ -9,6 +9,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/join_options.h"
 #include "bootstrap/loop/invitations.h"
+#include "bootstrap/root.h"
 #include "bootstrap/unique_id.h"
 #include "comm/library.h"
 #include "comm/lifecycle.h"
@@ -67,12 +68,14 @@ Result<std::optional<ncclUniqueId>> idOfMember(ncclComm& comm, const ncclUniqueI
 }
 
 /// Waits for the id where there is none yet. Nothing of the parent is needed for it: the application may destroy it.
-JoinStep joinWhenInvited(std::optional<ncclUniqueId> id, std::shared_ptr<Invitations> invitations) {
-  return [id, invitations = std::move(invitations)](
-             bootstrap::JoinOptions& options) -> Result<std::unique_ptr<bootstrap::Bootstrap>> {
+JoinStep joinWhenInvited(std::optional<ncclUniqueId> id, std::shared_ptr<Invitations> invitations,
+                         milliseconds reportAfter) {
+  return [id, invitations = std::move(invitations),
+          reportAfter](bootstrap::JoinOptions& options) -> Result<std::unique_ptr<bootstrap::Bootstrap>> {
     std::optional<ncclUniqueId> by = id;
     if (!by) {
-      ASSIGN(by, invitations->take(Deadline::in(options.settings.timeout), *options.abort));
+      const Deadline reportAt = reportAfter > milliseconds(0) ? Deadline::in(reportAfter) : Deadline::never();
+      ASSIGN(by, invitations->take(Deadline::in(options.settings.timeout), *options.abort, reportAt));
     }
     return joinByIds({*by})(options);
   };
@@ -98,8 +101,9 @@ Result<Progress> growMember(const GrowRequest& request) {
   identity.origin.clear();
   info(kInit, "ncclCommGrow: existing rank {} creating new communicator with {} total ranks", identity.rank,
        request.nRanks);
+  JoinStep join = joinWhenInvited(id, comm.parts.bootstrap->invitations(), settings.reportAfter);
   return startInit(makeComm(std::move(identity), std::move(config), std::move(settings)), request.newcomm,
-                   joinWhenInvited(id, comm.parts.bootstrap->invitations()), false);
+                   std::move(join), false);
 }
 
 Result<Progress> growByNewRank(const GrowRequest& request) {
@@ -134,7 +138,11 @@ Result<ncclUniqueId> makeGrowthId(ncclComm& comm) {
                 "grow",
                 settings.bootstrap.commId);
   }
-  ASSIGN(const ncclUniqueId id, bootstrap::createUniqueId(settings.bootstrap, lineageOf(comm)));
+  bootstrap::AbsenceReport report{{}, settings.reportAfter};
+  for (int rank = 0; rank < comm.identity.nRanks; ++rank) {
+    report.members.push_back(comm.parts.bootstrap->describe(rank));
+  }
+  ASSIGN(const ncclUniqueId id, bootstrap::createUniqueId(settings.bootstrap, lineageOf(comm), std::move(report)));
   comm.parts.bootstrap->invitations()->addOurs(id);
   return id;
 }

@@ -320,6 +320,57 @@ TEST(WorldGrow, NumbersThatDoNotFitAreRefused) {
   });
 }
 
+bool said(const char* words) {
+  return test::until([&] { return test::capturedText().find(words) != std::string::npos; });
+}
+
+TEST(WorldGrow, WhoDoesNotComeIsNamedAndWaitedFor) {
+  const test::ScopedEnv setting("TUTTI_SPLIT_REPORT_SEC", "1");
+  test::allowLog("ncclCommGrow waits for");
+  const ncclUniqueId id = test::newId();
+  ncclUniqueId first{};
+  ncclUniqueId second{};
+  std::barrier made(4);
+  test::runRanks(4, [&](int thread) {
+    test::useDevice(thread);
+    ncclComm_t comm = nullptr;
+    ncclComm_t grown = nullptr;
+    const bool member = thread < 3;
+    if (member) {
+      ASSERT_EQ(ncclCommInitRank(&comm, 3, id, thread), ncclSuccess);
+    }
+    if (thread == 0) {
+      ASSERT_EQ(ncclCommGetUniqueId(comm, &first), ncclSuccess);
+    }
+    made.arrive_and_wait();
+    // A member is late, and then who is new.
+    if (thread == 1) {
+      EXPECT_TRUE(said("ncclCommGrow waits for rank 1 (host "));
+    }
+    ASSERT_EQ(member ? ncclCommGrow(comm, 4, thread == 0 ? &first : nullptr, -1, &grown, nullptr)
+                     : ncclCommGrow(nullptr, 4, &first, 3, &grown, nullptr),
+              ncclSuccess);
+    destroy(grown);
+    if (thread == 0) {
+      ASSERT_EQ(ncclCommGetUniqueId(comm, &second), ncclSuccess);
+    }
+    made.arrive_and_wait();
+    if (thread == 3) {
+      EXPECT_TRUE(
+          said("ncclCommGrow waits for rank 3: all members have to call it, and who is new (rank 3 and above)"));
+    }
+    // Meanwhile nobody has the id.
+    if (thread == 0) {
+      EXPECT_TRUE(said("ncclCommGrow waits for the unique id by which to grow"));
+    }
+    ASSERT_EQ(member ? ncclCommGrow(comm, 4, thread == 0 ? &second : nullptr, -1, &grown, nullptr)
+                     : ncclCommGrow(nullptr, 4, &second, 3, &grown, nullptr),
+              ncclSuccess);
+    destroy(grown);
+    if (member) destroy(comm);
+  });
+}
+
 TEST(WorldGrow, AnIdIsUsedOnce) {
   test::allowLog("used before");
   test::allowLog("Bootstrap");

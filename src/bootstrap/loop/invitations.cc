@@ -41,7 +41,7 @@ Status Invitations::use(const ncclUniqueId& id) {
               "Bootstrap: the id was used before to grow this communicator: ncclCommGetUniqueId makes another one");
 }
 
-Result<ncclUniqueId> Invitations::take(Deadline deadline, const Abort& abort) {
+Result<ncclUniqueId> Invitations::take(Deadline deadline, const Abort& abort, Deadline reportAt) {
   std::unique_lock lock(mutex_);
   while (true) {
     while (!ids_.empty()) {
@@ -56,6 +56,12 @@ Result<ncclUniqueId> Invitations::take(Deadline deadline, const Abort& abort) {
                   "Bootstrap: no rank has told the unique id by which to grow: the rank that called "
                   "ncclCommGetUniqueId has to pass it to ncclCommGrow; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time "
                   "allowed");
+    }
+    if (reportAt.expired()) {
+      reportAt = Deadline::never();
+      warn(
+          "Bootstrap: ncclCommGrow waits for the unique id by which to grow: the rank that called ncclCommGetUniqueId "
+          "has to pass it to ncclCommGrow. Waiting goes on; TUTTI_SPLIT_REPORT_SEC sets when this is said");
     }
     changed_.wait_until(lock, deadline.earlierOf(Deadline::in(kLookAtAbort)).when());
   }

@@ -26,9 +26,9 @@ class Invitations {
   std::optional<ncclUniqueId> unusedOfOurs() const;
   /// The calling rank uses that id: nobody else gets it from here. ncclInvalidArgument where it was used before.
   Status use(const ncclUniqueId& id);
-  /// The oldest that nobody has used. Waits for it. Errors: ncclRemoteError at the deadline, what close() was
-  /// told, the Abort's status.
-  Result<ncclUniqueId> take(Deadline deadline, const Abort& abort);
+  /// The oldest that nobody has used. Waits for it, and says so once at `reportAt`. Errors: ncclRemoteError at the
+  /// deadline, what close() was told, the Abort's status.
+  Result<ncclUniqueId> take(Deadline deadline, const Abort& abort, Deadline reportAt = Deadline::never());
   /// Nothing more will come: whoever waits gets `why`. `text` lives as long as the program.
   void close(Status why, const char* text);
 
