@@ -45,7 +45,7 @@ TUTTI_API(ncclResult_t, CommShrink,
 
 TUTTI_API(ncclResult_t, CommGetUniqueId, (ncclComm_t comm, ncclUniqueId* uniqueId)) {
   return api::api("ncclCommGetUniqueId", [&]() -> Status {
-    TRY(api::checkUsable(comm, "CommGetUniqueId"));
+    TRY(api::checkMovable(comm, "CommGetUniqueId"));
     TRY(api::checkPointer(uniqueId, "CommGetUniqueId", "uniqueId"));
     ASSIGN(*uniqueId, comm::makeGrowthId(*comm));
     return {};
@@ -57,7 +57,7 @@ TUTTI_API(ncclResult_t, CommGrow,
            ncclConfig_t* config)) {
   return api::apiInGroup("ncclCommGrow", [&]() -> Status {
     TRY(api::checkPointer(newcomm, "CommGrow", "newcomm"));
-    if (comm != nullptr) TRY(api::checkUsable(comm, "CommGrow"));
+    if (comm != nullptr) TRY(api::checkMovable(comm, "CommGrow"));
     if (comm == nullptr) TRY(api::checkPointer(uniqueId, "CommGrow", "uniqueId"));
     if (nRanks <= 0) return fail(ncclInvalidArgument, "CommGrow : invalid number of ranks {}", nRanks);
     return comm::growComm({comm, nRanks, uniqueId, rank, newcomm, config}).status();

@@ -256,6 +256,28 @@ TEST(WorldRevoked, WithWrongFlagsNothingHappens) {
   });
 }
 
+/// Whether the last error of this thread names the call.
+bool errorNames(const char* call) {
+  return std::string(ncclGetLastError(nullptr)).find(call) != std::string::npos;
+}
+
+TEST(WorldRevoked, CannotGrow) {
+  test::allowLog("revoked");
+  test::withComm(2, [](Member& m) {
+    ncclUniqueId id{};
+    if (m.rank == 0) {
+      ASSERT_EQ(ncclCommGetUniqueId(m.comm, &id), ncclSuccess);
+    }
+    ASSERT_EQ(ncclCommRevoke(m.comm, NCCL_REVOKE_DEFAULT), ncclSuccess);
+    ncclComm_t grown = nullptr;
+    EXPECT_EQ(ncclCommGrow(m.comm, 3, m.rank == 0 ? &id : nullptr, -1, &grown, nullptr), ncclInvalidUsage);
+    EXPECT_TRUE(errorNames("CommGrow: communicator was revoked")) << ncclGetLastError(nullptr);
+    EXPECT_EQ(grown, nullptr);
+    EXPECT_EQ(ncclCommGetUniqueId(m.comm, &id), ncclInvalidUsage);
+    EXPECT_TRUE(errorNames("CommGetUniqueId: communicator was revoked")) << ncclGetLastError(nullptr);
+  });
+}
+
 TEST(WorldRevoked, CanBeAborted) {
   test::withComm(2, [](Member& m) {
     EXPECT_EQ(ncclCommRevoke(m.comm, NCCL_REVOKE_DEFAULT), ncclSuccess);
