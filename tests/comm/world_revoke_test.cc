@@ -261,6 +261,43 @@ bool errorNames(const char* call) {
   return std::string(ncclGetLastError(nullptr)).find(call) != std::string::npos;
 }
 
+TEST(WorldRevoked, WithWrongFlagsInAGroupEndsTheGroupAlone) {
+  test::allowLog("invalid flags");
+  test::withComm(2, [](Member& m) {
+    const Ints data(m.gpu, kCount, 1);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(allReduce(m, data), ncclSuccess);
+    EXPECT_EQ(ncclCommRevoke(m.comm, 2), ncclInvalidArgument);
+    EXPECT_TRUE(errorNames("CommRevoke : invalid flags 0x2")) << ncclGetLastError(nullptr);
+    EXPECT_EQ(allReduce(m, data), ncclSuccess);
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+    EXPECT_TRUE(errorNames("CommRevoke : invalid flags 0x2")) << ncclGetLastError(nullptr);
+    m.sync();
+    EXPECT_EQ(data.read(), std::vector<int>(kCount, 1)) << "nothing of the group is carried out";
+    EXPECT_EQ(stateOf(m.comm), ncclSuccess);
+    EXPECT_EQ(allReduce(m, data), ncclSuccess) << "no group is open, and nothing was revoked";
+    m.sync();
+    EXPECT_EQ(data.read(), std::vector<int>(kCount, 2));
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+  });
+  test::allowLog("not in a group call");
+}
+
+TEST(WorldRevoked, InAGroupThatFailsIsRevokedAllTheSame) {
+  test::allowLog("invalid root");
+  test::allowLog("revoked");
+  test::withComm(2, [](Member& m) {
+    const Ints data(m.gpu, kCount, 1);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclBroadcast(data.at(), data.at(), kCount, ncclInt32, 9, m.comm, m.stream()), ncclInvalidArgument);
+    EXPECT_EQ(ncclCommRevoke(m.comm, NCCL_REVOKE_DEFAULT), ncclSuccess);
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+    EXPECT_TRUE(errorNames("Broadcast : invalid root 9")) << ncclGetLastError(nullptr);
+    EXPECT_EQ(allReduce(m, data), ncclInvalidUsage);
+    EXPECT_TRUE(errorNames("AllReduce: communicator was revoked")) << ncclGetLastError(nullptr);
+  });
+}
+
 TEST(WorldRevoked, CannotGrow) {
   test::allowLog("revoked");
   test::withComm(2, [](Member& m) {
@@ -275,6 +312,45 @@ TEST(WorldRevoked, CannotGrow) {
     EXPECT_EQ(grown, nullptr);
     EXPECT_EQ(ncclCommGetUniqueId(m.comm, &id), ncclInvalidUsage);
     EXPECT_TRUE(errorNames("CommGetUniqueId: communicator was revoked")) << ncclGetLastError(nullptr);
+  });
+}
+
+/// Splits what was revoked, and uses the child, which has the parent's configuration.
+void splitAndUse(Member& m) {
+  ASSERT_EQ(test::settle(m.comm), ncclSuccess);
+  ncclComm_t child = nullptr;
+  ASSERT_EQ(ncclCommSplit(m.comm, m.rank / 2, -m.rank, &child, nullptr), ncclSuccess) << ncclGetLastError(nullptr);
+  ASSERT_EQ(test::settle(m.comm), ncclSuccess);
+  ASSERT_NE(child, nullptr);
+  int place = -1;
+  EXPECT_EQ(ncclCommUserRank(child, &place), ncclSuccess);
+  EXPECT_EQ(place, 1 - m.rank % 2);
+  const Ints data(m.gpu, kCount, m.rank);
+  const ncclResult_t begun = ncclAllReduce(data.at(), data.at(), kCount, ncclInt32, ncclSum, child, m.stream());
+  EXPECT_TRUE(begun == ncclSuccess || begun == ncclInProgress) << begun;
+  ASSERT_EQ(test::settle(child), ncclSuccess);
+  m.sync();
+  EXPECT_EQ(data.read(), std::vector<int>(kCount, m.rank < 2 ? 1 : 5));
+  EXPECT_EQ(ncclCommDestroy(child), ncclSuccess);
+}
+
+TEST(WorldRevoked, CanBeSplit) {
+  test::allowLog("revoked");
+  test::withComm(4, [](Member& m) {
+    const Ints data(m.gpu, kCount, 1);
+    ASSERT_EQ(allReduce(m, data), ncclSuccess);
+    ASSERT_EQ(ncclCommRevoke(m.comm, NCCL_REVOKE_DEFAULT), ncclSuccess);
+    splitAndUse(m);
+    EXPECT_EQ(allReduce(m, data), ncclInvalidUsage) << "it stays revoked";
+  });
+}
+
+TEST(WorldRevoked, CanBeSplitWhereNothingBlocks) {
+  test::allowLog("revoked");
+  withNonBlocking(4, [](Member& m) {
+    const ncclResult_t revoked = ncclCommRevoke(m.comm, NCCL_REVOKE_DEFAULT);
+    EXPECT_TRUE(revoked == ncclSuccess || revoked == ncclInProgress) << revoked;
+    splitAndUse(m);
   });
 }
 

@@ -256,6 +256,28 @@ TEST(WorldSuspend, AGroupThatFailsSuspendsNothing) {
   });
 }
 
+TEST(WorldSuspend, WithUnknownFlagsInAGroupEndsTheGroupAlone) {
+  test::allowLog("invalid flags");
+  test::allowLog("not in a group call");
+  const auto names = [](const char* words) {
+    return std::string(ncclGetLastError(nullptr)).find(words) != std::string::npos;
+  };
+  withComm(2, [&](Member& m) {
+    const Ints data(m.gpu, kCount, 1);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(data.at(), data.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclCommSuspend(m.comm, 6), ncclInvalidArgument);
+    EXPECT_TRUE(names("CommSuspend : invalid flags 0x6")) << ncclGetLastError(nullptr);
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+    EXPECT_TRUE(names("CommSuspend : invalid flags 0x6")) << ncclGetLastError(nullptr);
+    m.sync();
+    EXPECT_EQ(data.read(), std::vector<int>(kCount, 1)) << "nothing of the group is carried out";
+    EXPECT_EQ(stat(m, ncclStatGpuMemSuspended), 0U);
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage) << "no group is open";
+    checkAllReduce(m, 1);
+  });
+}
+
 TEST(WorldSuspend, SuspendedCommunicatorsCanBeDestroyed) {
   withComm(3, [](Member& m) {
     checkAllReduce(m, 1);
