@@ -2,7 +2,9 @@
 //
 //   leftovers idle SECONDS      two ranks reduce, then do nothing: prints "idle N.NNN % of a processor"
 //   leftovers cycles COUNT      two ranks are made, reduce and are destroyed, so many times: prints
-//                               "after A cycles: F descriptors, T threads, K KiB" for the first tenth and for all
+//                               "after A cycles: F descriptors, T threads, K KiB, D bytes of devices" for the first
+//                               tenth and for all
+//   leftovers splits COUNT      the same, and each time the ranks are split, and their child reduces as well
 //   leftovers late 0            two ranks reduce, and once more in an exit handler that was there before them, and
 //                               are destroyed there: prints "late: S", the sum, 2 if it is right
 #include <dirent.h>
@@ -102,17 +104,39 @@ long residentKiB() {
   return resident * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-void report(int cycles) {
-  std::printf("after %d cycles: %d descriptors, %d threads, %ld KiB\n", cycles, entries("/proc/self/fd"),
-              entries("/proc/self/task"), residentKiB());
+std::size_t deviceBytes() {
+  std::size_t used = 0;
+  for (int r = 0; r < kRanks; ++r) {
+    std::size_t available = 0, total = 0;
+    CHECK(cudaSetDevice(r));
+    CHECK(cudaMemGetInfo(&available, &total));
+    used += total - available;
+  }
+  return used;
 }
 
-int cycles(int count) {
+void report(int cycles) {
+  std::printf("after %d cycles: %d descriptors, %d threads, %ld KiB, %zu bytes of devices\n", cycles,
+              entries("/proc/self/fd"), entries("/proc/self/task"), residentKiB(), deviceBytes());
+}
+
+/// Their child, in the other order, reduces and ends.
+void split(std::array<Rank, kRanks>& ranks) {
+  std::array<Rank, kRanks> children = ranks;
+  CHECK(ncclGroupStart());
+  for (int r = 0; r < kRanks; ++r) CHECK(ncclCommSplit(ranks[r].comm, 0, -r, &children[r].comm, nullptr));
+  CHECK(ncclGroupEnd());
+  reduce(children);
+  part(children);
+}
+
+int cycles(int count, bool splits) {
   std::array<Rank, kRanks> ranks;
   prepare(ranks);
   for (int done = 1; done <= count; ++done) {
     join(ranks);
     reduce(ranks);
+    if (splits) split(ranks);
     part(ranks);
     if (done == count / 10 || done == count) report(done);
   }
@@ -146,7 +170,8 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (std::strcmp(argv[1], "idle") == 0) return idle(std::atoi(argv[2]));
-  if (std::strcmp(argv[1], "cycles") == 0) return cycles(std::atoi(argv[2]));
+  if (std::strcmp(argv[1], "cycles") == 0) return cycles(std::atoi(argv[2]), false);
+  if (std::strcmp(argv[1], "splits") == 0) return cycles(std::atoi(argv[2]), true);
   if (std::strcmp(argv[1], "late") == 0) return late();
   return 2;
 }

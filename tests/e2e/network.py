@@ -12,7 +12,7 @@
   network.py graphs            captured operations, replayed
   network.py undelivered       what nobody receives holds up the end of a process for a while, and is told
   network.py settings FOLDER…  what a plugin sets in its init is obeyed
-  network.py leftovers         idle communicators cost nothing; a thousand leave nothing behind
+  network.py leftovers         idle communicators cost nothing; a thousand leave nothing behind, nor do their children
   network.py many              64 ranks, a process each
 """
 import pathlib
@@ -256,14 +256,23 @@ def undelivered():
             process.close()
 
 
+def leaves_nothing(what, **env):
+    said = run(2, BUILD / "tests/e2e/leftovers", what, 1000, seconds=600, **env)
+    counts = [[int(n) for n in line] for line in
+              re.findall(r"(\d+) descriptors, (\d+) threads, (\d+) KiB, (\d+) bytes of devices", said)]
+    check(len(counts) == 2, said)
+    early, late = counts
+    check(early[:2] == late[:2], f"{what}: descriptors or threads are left behind: {said}")
+    check(late[2] < early[2] * 1.2 + 4096, f"{what}: memory is left behind: {said}")
+    check(early[3] == late[3], f"{what}: memory of devices is left behind: {said}")
+
+
 def leftovers():
     idle = re.search(r"idle ([\d.]+) %", run(2, BUILD / "tests/e2e/leftovers", "idle", 4, **OFF))
     check(idle and float(idle.group(1)) < 1, f"two idle communicators take {idle and idle.group(1)} % of a processor")
-    said = run(2, BUILD / "tests/e2e/leftovers", "cycles", 1000, seconds=600, **OFF)
-    counts = [[int(n) for n in line] for line in re.findall(r"(\d+) descriptors, (\d+) threads, (\d+) KiB", said)]
-    check(len(counts) == 2, said)
-    check(counts[0][:2] == counts[1][:2], f"descriptors or threads are left behind: {said}")
-    check(counts[1][2] < counts[0][2] * 1.2 + 4096, f"memory is left behind: {said}")
+    leaves_nothing("cycles", **OFF)
+    leaves_nothing("splits", **OFF)
+    leaves_nothing("splits")
     # Freed memory is overwritten: an exit handler that was registered first runs when all others have run.
     said = run(2, BUILD / "tests/e2e/leftovers", "late", 0, MALLOC_PERTURB_=46)
     check("late: 2" in said, said)
