@@ -1,6 +1,7 @@
 // One process per rank of a job whose communicator is split, shrunk or grown. Exit code 0 and "done" if all was right.
 //
 //   family split RANK SIZE              (NCCL_COMM_ID names the root)
+//   family many RANK SIZE               SIZE a multiple of 4: as many splits as ranks, each in fours, all used at once
 //   family shrink RANK SIZE VICTIMS     VICTIMS like 2 or 0,3,5: they wait to be killed
 //   family share RANK SIZE VICTIMS      the same with a child that shares connections, which is used when they are
 //   killed family grow RANK OLD NEW FILE       ranks below OLD are members; the id of the growth goes through FILE
@@ -80,6 +81,23 @@ void split(int rank, int size) {
   reduceOver(reversed, gpu, size);
   CHECK(ncclCommDestroy(half), ncclSuccess);
   CHECK(ncclCommDestroy(reversed), ncclSuccess);
+}
+
+/// Round after round the ranks fall into other fours; nothing ends before all are there.
+void splitOften(int rank, int size) {
+  const Gpu gpu = openGpu(rank);
+  ncclComm_t world = join(rank, size);
+  std::vector<ncclComm_t> children;
+  for (int round = 0; round < size; ++round) {
+    const int place = (rank + round) % size;
+    ncclComm_t child = nullptr;
+    const int color = round % 2 == 0 ? place / 4 : place % (size / 4);
+    CHECK(ncclCommSplit(world, color, (rank * 7 + round) % size, &child, nullptr), ncclSuccess);
+    children.push_back(child);
+  }
+  for (ncclComm_t child : children) reduceOver(child, gpu, 4);
+  for (ncclComm_t child : children) CHECK(ncclCommDestroy(child), ncclSuccess);
+  CHECK(ncclCommDestroy(world), ncclSuccess);
 }
 
 std::vector<int> numbers(const std::string& list) {
@@ -253,6 +271,7 @@ int main(int argc, char** argv) {
   const std::string what = argv[1];
   const int size = std::atoi(argv[3]);
   if (what == "split") split(std::atoi(argv[2]), size);
+  if (what == "many") splitOften(std::atoi(argv[2]), size);
   if (what == "shrink") shrink(std::atoi(argv[2]), size, numbers(argv[4]));
   if (what == "share") shrinkSharing(std::atoi(argv[2]), size, numbers(argv[4]));
   if (what == "grow") grow(std::atoi(argv[2]), size, std::atoi(argv[4]), argv[5]);

@@ -35,6 +35,15 @@ def split_works_over_every_transport():
             close(processes)
 
 
+def sixteen_processes_use_sixty_four_communicators():
+    address = f"127.0.0.1:{free_port()}"
+    processes = {r: Process(16, [FAMILY, "many", r, 16], NCCL_COMM_ID=address) for r in range(16)}
+    try:
+        finish(processes, 180)
+    finally:
+        close(processes)
+
+
 def kill(process):
     os.kill(int(re.search(r"ready pid (\d+)", process.output()).group(1)), signal.SIGKILL)
 
@@ -100,6 +109,7 @@ def who_was_killed_is_replaced():
 
 
 if __name__ == "__main__":
-    main(split_works_over_every_transport, shrink_goes_on_without_one_that_was_killed,
+    main(split_works_over_every_transport, sixteen_processes_use_sixty_four_communicators,
+         shrink_goes_on_without_one_that_was_killed,
          shrink_goes_on_without_half_of_them, a_child_that_shares_loses_a_rank,
          two_grow_to_four, who_was_killed_is_replaced)
