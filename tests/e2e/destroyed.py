@@ -25,6 +25,23 @@ def who_has_destroyed_is_named_whatever_the_protocol():
                 check("state 0" in said and re.search(words, said), said)
 
 
+def who_has_a_graph_hears_of_no_error():
+    """Nobody replays it any more when a rank leaves, over whatever connections its operations go."""
+    for transport in TRANSPORTS.values():
+        begin = ["init", "reduce", "graph", "replay"]
+        with Job([*begin, "FILEgo", "state", "destroy"], [*begin, "destroy", "exit:0"],
+                 [*begin, "FILEgo", "state", "destroy"], **transport) as job:
+            job.ends(1)
+            time.sleep(0.5)
+            job.let("go")
+            for rank in (0, 2):
+                job.ends(rank)
+            for rank in range(3):
+                said = job.ranks[rank].output()
+                check("NCCL ERROR" not in said and (rank == 1 or "state 0" in said), said)
+                job.is_quiet(rank)
+
+
 def says_who_has_left(job, rank, step, gone):
     """That step of the rank fails with word of the one that has gone; how many milliseconds it took."""
     job.ends(rank, 42)
@@ -64,4 +81,5 @@ def who_has_destroyed_and_exited_is_named_within_a_second():
 
 
 if __name__ == "__main__":
-    main(who_has_destroyed_is_named_whatever_the_protocol, who_has_destroyed_and_exited_is_named_within_a_second)
+    main(who_has_destroyed_is_named_whatever_the_protocol, who_has_a_graph_hears_of_no_error,
+         who_has_destroyed_and_exited_is_named_within_a_second)
