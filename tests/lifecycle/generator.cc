@@ -26,6 +26,8 @@ constexpr std::array<std::pair<Kind, int>, kKinds> kWeights = {{{Kind::Init, 6},
                                                                 {Kind::Drop, 3},
                                                                 {Kind::Suspend, 3},
                                                                 {Kind::Resume, 8},
+                                                                {Kind::Register, 7},
+                                                                {Kind::Deregister, 9},
                                                                 {Kind::Wrong, 12}}};
 
 constexpr std::size_t kMostBytes = 1 << 16;  // of one rank's part of an operation
@@ -59,6 +61,30 @@ bool Generator::alone(const Comm& comm) const {
   return std::count_if(live_.begin(), live_.end(), [&](const Comm& one) { return one.family == comm.family; }) == 1;
 }
 
+std::vector<Comm> Generator::relatives(const Comm& comm) const {
+  std::vector<Comm> found;
+  for (const Comm& one : live_)
+    if (one.family == comm.family && one.id != comm.id) found.push_back(one);
+  return found;
+}
+
+/// Its buffer must not be freed as long as it is registered.
+bool Generator::kept(const Recording& recording) const {
+  return std::any_of(registrations_.begin(), registrations_.end(),
+                     [&](const Registration& one) { return one.recording == recording.id; });
+}
+
+/// Whether graphs have operations of others of the family, which may have ended.
+bool Generator::graphsOfOthers(const Comm& comm) const {
+  return std::any_of(recordings_.begin(), recordings_.end(),
+                     [&](const Recording& one) { return one.comm.family == comm.family && one.comm.id != comm.id; });
+}
+
+void Generator::noteWork(const Comm& comm) {
+  for (Comm& one : live_)
+    if (one.id == comm.id) one.worked = true;
+}
+
 void Generator::put(const Comm& comm) {
   const auto found = std::find_if(live_.begin(), live_.end(), [&](const Comm& one) { return one.id == comm.id; });
   if (found == live_.end())
@@ -68,7 +94,8 @@ void Generator::put(const Comm& comm) {
 }
 
 void Generator::remove(int id) {
-  live_.erase(std::remove_if(live_.begin(), live_.end(), [&](const Comm& one) { return one.id == id; }), live_.end());
+  std::erase_if(live_, [&](const Comm& one) { return one.id == id; });
+  std::erase_if(registrations_, [&](const Registration& one) { return one.comm == id; });
 }
 
 /// Also those of relatives that have ended.
@@ -172,8 +199,8 @@ bool Generator::makeSplit(const Comm& parent, bool parallel, Deed& deed) {
 
 bool Generator::makeShrink(Kind kind, const Comm& parent, bool parallel, Deed& deed) {
   if (!has(kShrink) || live_.size() >= limits_.comms || parent.size() < 2) return false;
-  if (kind == Kind::ShrinkAbort && !alone(parent)) return false;
   deed = begin(kind, parent);
+  if (kind == Kind::ShrinkAbort && !doomRelatives(parent, deed)) return false;
   deed.wish = makeWish();
   std::vector<int> ranks;
   for (int rank = 0; rank < parent.size(); ++rank) ranks.push_back(rank);
@@ -217,6 +244,16 @@ bool Generator::makeGrow(const Comm& parent, bool parallel, Deed& deed) {
   return true;
 }
 
+/// What ends the work of one ends all of its family: the others can only be aborted.
+bool Generator::doomRelatives(const Comm& comm, Deed& deed) {
+  for (const Comm& one : relatives(comm)) {
+    if (one.state == State::Suspended) return false;
+    deed.doomed.push_back(one);
+  }
+  for (const Comm& one : deed.doomed) remove(one.id);
+  return true;
+}
+
 bool Generator::makeAbort(const Comm& comm, Deed& deed) {
   deed = begin(Kind::Abort, comm);
   for (const Comm& one : std::vector<Comm>(live_)) {
@@ -238,6 +275,7 @@ bool Generator::makeEnd(Kind kind, const Comm& comm, Deed& deed) {
   Comm after = comm;
   after.state = kind == Kind::Finalize ? State::Finalized : State::Revoked;
   if (kind == Kind::Revoke) {
+    if (!doomRelatives(comm, deed)) return false;
     deed.stuck = comm.size() > 1 && dice_.chance(50);
     spoilRecordings(comm);
   }
@@ -253,7 +291,8 @@ bool Generator::makeRecording(Kind kind, int lane, Deed& deed) {
   for (Recording& one : recordings_) {
     const auto now = std::find_if(live_.begin(), live_.end(), [&](const Comm& c) { return c.id == one.comm.id; });
     const bool asleep = now != live_.end() && now->state != State::Alive;
-    if ((lane < 0 || one.comm.lane == lane) && (kind == Kind::Drop || (one.playable && !asleep))) found.push_back(&one);
+    if ((lane < 0 || one.comm.lane == lane) && (kind == Kind::Drop ? !kept(one) : one.playable && !asleep))
+      found.push_back(&one);
   }
   if (found.empty()) return false;
   const Recording one = *found[dice_.below(found.size())];
@@ -267,6 +306,32 @@ bool Generator::makeRecording(Kind kind, int lane, Deed& deed) {
   return true;
 }
 
+/// Of a buffer that a graph uses, or of one of the thread's.
+bool Generator::makeRegister(const Comm& comm, Deed& deed) {
+  deed = begin(Kind::Register, comm);
+  deed.registration = registered_++;
+  deed.recording = -1;
+  deed.which = dice_.below(1 << 20);
+  for (const Recording& one : recordings_)
+    if (one.comm.id == comm.id && dice_.chance(50)) deed.recording = one.id;
+  registrations_.push_back({deed.registration, comm.id, deed.recording});
+  return true;
+}
+
+/// In whatever state the communicator is, and while graphs use the buffer.
+bool Generator::makeDeregister(int lane, Deed& deed) {
+  std::vector<std::pair<Registration, Comm>> found;
+  for (const Registration& one : registrations_)
+    for (const Comm& comm : live_)
+      if (comm.id == one.comm && (lane < 0 || comm.lane == lane)) found.emplace_back(one, comm);
+  if (found.empty()) return false;
+  const auto [one, comm] = found[dice_.below(found.size())];
+  deed = begin(Kind::Deregister, comm);
+  deed.registration = one.id;
+  std::erase_if(registrations_, [id = one.id](const Registration& other) { return other.id == id; });
+  return true;
+}
+
 bool Generator::makeWrong(int lane, Deed& deed) {
   std::vector<Comm> found;
   for (const Comm& comm : live_)
@@ -276,6 +341,8 @@ bool Generator::makeWrong(int lane, Deed& deed) {
   deed = begin(Kind::Wrong, comm);
   deed.who = comm.members[dice_.below(comm.members.size())];
   deed.which = dice_.below(1 << 20);
+  for (const Comm& one : relatives(comm))
+    if (comm.size() > 1 && one.size() > 1 && one.rankOf(deed.who) >= 0) deed.related = true;
   for (const Comm& other : found) {
     // What a communicator of one rank is asked for is done at once, and in no group.
     const bool grouped =
@@ -283,6 +350,19 @@ bool Generator::makeWrong(int lane, Deed& deed) {
     if (grouped && other.blocking != comm.blocking && other.rankOf(deed.who) >= 0) deed.other = other.id;
   }
   return true;
+}
+
+/// Often one with relatives for what ends them, and one with graphs for a registration of their buffers: there are few.
+Comm Generator::pickFor(Kind kind, const std::vector<Comm>& all) {
+  const bool ends = kind == Kind::Revoke || kind == Kind::ShrinkAbort;
+  std::vector<Comm> special;
+  for (const Comm& comm : all) {
+    const bool used = comm.size() > 1 && !relatives(comm).empty();
+    const bool recorded = std::any_of(recordings_.begin(), recordings_.end(),
+                                      [&](const Recording& one) { return one.comm.id == comm.id; });
+    if ((ends && used) || (kind == Kind::Register && recorded)) special.push_back(comm);
+  }
+  return !special.empty() && dice_.chance(70) ? dice_.pick(special) : dice_.pick(all);
 }
 
 bool Generator::makeOnOne(Kind kind, int lane, bool parallel, Deed& deed) {
@@ -294,7 +374,7 @@ bool Generator::makeOnOne(Kind kind, int lane, bool parallel, Deed& deed) {
     for (const Comm& comm : alive(lane, State::Finalized)) found.push_back(comm);
   }
   if (found.empty()) return false;
-  Comm comm = dice_.pick(found);
+  const Comm comm = pickFor(kind, found);
   switch (kind) {
     case Kind::Split:
       return makeSplit(comm, parallel, deed);
@@ -304,36 +384,46 @@ bool Generator::makeOnOne(Kind kind, int lane, bool parallel, Deed& deed) {
     case Kind::Grow:
       return makeGrow(comm, parallel, deed);
     case Kind::Revoke:
-      return has(kRevoke) && alone(comm) && makeEnd(kind, comm, deed);
+      return has(kRevoke) && makeEnd(kind, comm, deed);
     case Kind::Finalize:
     case Kind::Destroy:
     case Kind::Abort:
       return makeEnd(kind, comm, deed);
     case Kind::Suspend:
     case Kind::Resume:
-      if (!has(kSuspend) || !alone(comm)) return false;
-      deed = begin(kind, comm);
-      comm.state = kind == Kind::Suspend ? State::Suspended : State::Alive;
-      put(comm);
-      return true;
-    case Kind::Record:
-      if (recordings_.size() >= limits_.recordings) return false;
-      deed = begin(kind, comm);
-      deed.op = makeOp(comm);
-      deed.op.patient = false;
-      deed.recording = recorded_++;
-      recordings_.push_back({deed.recording, comm, true});
-      return true;
+      return makePause(kind, comm, deed);
+    case Kind::Register:
+      return makeRegister(comm, deed);
     default:
-      deed = begin(Kind::Work, comm);
-      deed.op = makeOp(comm);
-      return true;
+      return makeUse(kind, comm, deed);
   }
+}
+
+bool Generator::makePause(Kind kind, Comm comm, Deed& deed) {
+  if (!has(kSuspend) || !alone(comm) || (kind == Kind::Suspend && graphsOfOthers(comm))) return false;
+  deed = begin(kind, comm);
+  comm.state = kind == Kind::Suspend ? State::Suspended : State::Alive;
+  put(comm);
+  return true;
+}
+
+/// An operation, which may be recorded.
+bool Generator::makeUse(Kind kind, const Comm& comm, Deed& deed) {
+  if (kind == Kind::Record && recordings_.size() >= limits_.recordings) return false;
+  deed = begin(kind, comm);
+  deed.op = makeOp(comm);
+  noteWork(comm);
+  if (kind != Kind::Record) return true;
+  deed.op.patient = false;
+  deed.recording = recorded_++;
+  recordings_.push_back({deed.recording, comm, true});
+  return true;
 }
 
 bool Generator::make(Kind kind, int lane, bool parallel, Deed& deed) {
   if (kind == Kind::Init) return makeInit(lane, parallel, deed);
   if (kind == Kind::Wrong) return makeWrong(lane, deed);
+  if (kind == Kind::Deregister) return makeDeregister(lane, deed);
   if (kind == Kind::Replay || kind == Kind::Drop) return makeRecording(kind, lane, deed);
   return makeOnOne(kind, lane, parallel, deed);
 }

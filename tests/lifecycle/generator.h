@@ -33,11 +33,22 @@ class Generator {
     Comm comm;      ///< as it was when it was recorded
     bool playable;  ///< its communicator was not aborted or revoked
   };
+  /// A buffer of a recording, or of a thread that drives communicators (-1).
+  struct Registration {
+    int id;
+    int comm;
+    int recording;
+  };
 
   bool has(std::uint32_t feature) const { return (limits_.features & feature) != 0; }
   Deed begin(Kind kind, const Comm& comm);
   std::vector<Comm> alive(int lane, State state) const;
   bool alone(const Comm& comm) const;
+  std::vector<Comm> relatives(const Comm& comm) const;
+  bool kept(const Recording& recording) const;
+  bool graphsOfOthers(const Comm& comm) const;
+  void noteWork(const Comm& comm);
+  Comm pickFor(Kind kind, const std::vector<Comm>& all);
   void put(const Comm& comm);
   void remove(int id);
   void spoilRecordings(const Comm& comm);
@@ -51,6 +62,11 @@ class Generator {
   bool makeEnd(Kind kind, const Comm& comm, Deed& deed);
   bool makeAbort(const Comm& comm, Deed& deed);
   bool makeRecording(Kind kind, int lane, Deed& deed);
+  bool makeRegister(const Comm& comm, Deed& deed);
+  bool makeDeregister(int lane, Deed& deed);
+  bool doomRelatives(const Comm& comm, Deed& deed);
+  bool makeUse(Kind kind, const Comm& comm, Deed& deed);
+  bool makePause(Kind kind, Comm comm, Deed& deed);
   bool makeWrong(int lane, Deed& deed);
   bool makeOnOne(Kind kind, int lane, bool parallel, Deed& deed);
   Op makeOp(const Comm& comm);
@@ -66,8 +82,10 @@ class Generator {
   int comms_ = 0;
   int families_ = 0;
   int recorded_ = 0;
+  int registered_ = 0;
   std::vector<Comm> live_;
   std::vector<Recording> recordings_;
+  std::vector<Registration> registrations_;
 };
 
 }  // namespace lifecycle

@@ -141,6 +141,11 @@ bool Player::isExcluded(const Deed& deed) const {
   return std::count(deed.excluded.begin(), deed.excluded.end(), me) > 0;
 }
 
+bool Player::isConcerned(const Deed& deed) const {
+  if (deed.kind == Kind::ShrinkAbort || deed.kind == Kind::Revoke) return isMember(deed.comm);
+  return true;
+}
+
 void Player::begin(const Deed& deed) {
   const int participants = static_cast<int>(deed.participants().size());
   if (deed.kind == Kind::Init || deed.kind == Kind::Grow) sayId(deed);
@@ -164,6 +169,7 @@ void Player::begin(const Deed& deed) {
 
 ncclResult_t Player::call(const Deed& deed) {
   now(describe(deed));
+  if (!isConcerned(deed)) return ncclSuccess;
   switch (deed.kind) {
     case Kind::Init:
       return init(deed);
@@ -186,8 +192,8 @@ void Player::finish(const Deed& deed) {
   const Comm& comm = deed.comm;
   const bool carried = deed.kind != Kind::Init && deed.kind != Kind::Grow && deed.kind != Kind::Abort &&
                        deed.kind != Kind::Destroy && deed.kind != Kind::ShrinkAbort;
-  if (carried) expect(settled(comm.id, nameOf(deed.kind)), ncclSuccess, "the state afterwards");
-  if (deed.kind == Kind::ShrinkAbort && !isExcluded(deed)) settled(comm.id, nameOf(deed.kind));
+  if (carried && isConcerned(deed)) expect(settled(comm.id, nameOf(deed.kind)), ncclSuccess, "the state afterwards");
+  if (deed.kind == Kind::ShrinkAbort && isMember(comm) && !isExcluded(deed)) settled(comm.id, nameOf(deed.kind));
   if (deed.kind == Kind::Work) {
     Slot& slot = *slotOf_[deed.number];
     slotOf_.erase(deed.number);
@@ -200,12 +206,7 @@ void Player::finish(const Deed& deed) {
     now("waits until the survivors are done");
     meet(shared_, meeting(deed, 2), comm.size());
   }
-  if (deed.kind == Kind::ShrinkAbort) {
-    now("waits until the survivors are done");
-    meet(shared_, meeting(deed, 2), comm.size());
-    abortAll({comm});
-  }
-  if (deed.kind == Kind::Revoke) endStuck();
+  if (deed.kind == Kind::ShrinkAbort || deed.kind == Kind::Revoke) finishFamily(deed);
   if (deed.kind == Kind::Suspend || deed.kind == Kind::Resume) checkSuspended(deed);
   if (deed.kind == Kind::Destroy) seat_.drop(comm.id);
 }
@@ -238,8 +239,8 @@ void Player::playGroup(const std::vector<const Deed*>& mine) {
 
 void Player::play(const Deed& deed) {
   deed_ = &deed;
-  const bool whole =
-      deed.kind == Kind::Wrong || deed.kind == Kind::Record || deed.kind == Kind::Replay || deed.kind == Kind::Drop;
+  const bool whole = deed.kind == Kind::Wrong || deed.kind == Kind::Record || deed.kind == Kind::Replay ||
+                     deed.kind == Kind::Drop || deed.kind == Kind::Register || deed.kind == Kind::Deregister;
   if (!whole) {
     begin(deed);
     const ncclResult_t result = call(deed);
@@ -252,6 +253,8 @@ void Player::play(const Deed& deed) {
   if (deed.kind == Kind::Record) record(deed);
   if (deed.kind == Kind::Replay) replay(deed);
   if (deed.kind == Kind::Drop) dropGraph(deed);
+  if (deed.kind == Kind::Register) registerBuffer(deed);
+  if (deed.kind == Kind::Deregister) deregisterBuffer(deed);
 }
 
 }  // namespace lifecycle

@@ -36,6 +36,8 @@ class Player {
   void record(const Deed& deed);
   void replay(const Deed& deed);
   void dropGraph(const Deed& deed);
+  void registerBuffer(const Deed& deed);
+  void deregisterBuffer(const Deed& deed);
   void makeWrongCall(const Deed& deed);
   void beginStuck(const Deed& deed);
   void launchStuck(const Deed& deed);
@@ -51,6 +53,7 @@ class Player {
 
   void finishBirth(const Deed& deed, const Comm& born);
   void abortAll(const std::vector<Comm>& doomed);
+  void finishFamily(const Deed& deed);
   void checkSuspended(const Deed& deed);
 
   /// Waits until a communicator is no longer in progress; its state.
@@ -66,6 +69,8 @@ class Player {
   void drain(int comm);
   bool isMember(const Comm& comm) const { return comm.rankOf(rank_) >= 0; }
   bool isExcluded(const Deed& deed) const;
+  /// Of a deed that ends a family, others take part than those of its communicator.
+  bool isConcerned(const Deed& deed) const;
 
   static constexpr std::size_t kSlots = 6;
   Shared& shared_;

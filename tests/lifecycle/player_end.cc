@@ -41,6 +41,43 @@ void Player::abortAll(const std::vector<Comm>& doomed) {
   endStuck();
 }
 
+/// After a revoke, or a shrink with abort, of one of a family: the others have failed where both were used, and are
+/// aborted once everybody is done.
+void Player::finishFamily(const Deed& deed) {
+  if (deed.kind == Kind::Revoke) endStuck();
+  for (const Comm& comm : deed.doomed) {
+    const bool both = (deed.comm.worked || deed.stuck) && comm.worked && deed.comm.size() > 1 && comm.size() > 1;
+    const bool calls = isMember(deed.comm) && !isExcluded(deed);
+    if (both && calls && isMember(comm) && settled(comm.id, "the end of its family") == ncclSuccess)
+      complain("communicator " + std::to_string(comm.id) + " of the same family has not failed");
+  }
+  now("waits until all are done with: " + describe(deed));
+  meet(shared_, kMeetingsOfDeed * deed.number + 2, static_cast<int>(deed.participants().size()));
+  std::vector<Comm> ended = deed.doomed;
+  if (deed.kind == Kind::ShrinkAbort) ended.push_back(deed.comm);
+  if (!ended.empty()) abortAll(ended);
+}
+
+/// Some of the members register; each an input or an output.
+void Player::registerBuffer(const Deed& deed) {
+  const auto bit = static_cast<unsigned>(deed.which) >> static_cast<unsigned>(rank_);
+  if (bit % 2 == 0) return;
+  const Slot& slot = deed.recording >= 0 ? seat_.recording(deed.recording).slot
+                                         : slots_[static_cast<std::size_t>(deed.which) % kSlots];
+  void* const buffer = bit % 4 == 1 ? slot.memory() : slot.output();
+  void*& handle = seat_.registration(deed.registration);
+  now(describe(deed));
+  expect(ncclCommRegister(seat_.find(deed.comm.id), buffer, slot.bytes(), &handle), ncclSuccess, "ncclCommRegister");
+  if (handle == nullptr) complain("ncclCommRegister gives no handle");
+}
+
+void Player::deregisterBuffer(const Deed& deed) {
+  now(describe(deed));
+  expect(ncclCommDeregister(seat_.find(deed.comm.id), seat_.registration(deed.registration)), ncclSuccess,
+         "ncclCommDeregister");
+  seat_.dropRegistration(deed.registration);
+}
+
 void Player::checkSuspended(const Deed& deed) {
   if ((limits_.features & kMemStats) == 0) return;
   std::uint64_t suspended = 2;

@@ -39,6 +39,15 @@ class Seat {
     const std::lock_guard lock(mutex_);
     return recordings_[number];
   }
+  /// Null where this rank has not registered the buffer.
+  void*& registration(int number) {
+    const std::lock_guard lock(mutex_);
+    return registrations_[number];
+  }
+  void dropRegistration(int number) {
+    const std::lock_guard lock(mutex_);
+    registrations_.erase(number);
+  }
   void dropRecording(int number) {
     const std::lock_guard lock(mutex_);
     recordings_.erase(number);
@@ -48,6 +57,7 @@ class Seat {
   std::mutex mutex_;
   std::map<int, ncclComm_t> handles_;
   std::map<int, Recording> recordings_;
+  std::map<int, void*> registrations_;
 };
 
 }  // namespace lifecycle

@@ -35,7 +35,8 @@ class Slot {
   cudaStream_t stream() const { return stream_; }
   /// At least one element of any type.
   float* memory() const { return static_cast<float*>(in_); }
-  std::size_t bytes() const { return bytes_; }
+  void* output() const { return out_; }
+  std::size_t bytes() const { return bytes_; }  ///< of the input, and of the output
   const Op& op() const { return op_; }
 
  private:

@@ -34,9 +34,10 @@ int Comm::rankOf(int jobRank) const {
 }
 
 const char* nameOf(Kind kind) {
-  static constexpr std::array kNames = {"init",     "split",   "shrink", "shrink with abort", "grow",   "revoke",
-                                        "finalize", "destroy", "abort",  "operation",         "record", "replay",
-                                        "drop",     "suspend", "resume", "wrong call"};
+  static constexpr std::array kNames = {
+      "init",     "split",   "shrink", "shrink with abort", "grow",       "revoke",
+      "finalize", "destroy", "abort",  "operation",         "record",     "replay",
+      "drop",     "suspend", "resume", "register",          "deregister", "wrong call"};
   static_assert(kNames.size() == kKinds);
   return kNames[static_cast<std::size_t>(kind)];
 }
@@ -59,6 +60,11 @@ std::string describe(const Deed& deed) {
   if (deed.kind == Kind::Work || deed.kind == Kind::Record) text += ", " + describe(deed.op);
   if (deed.kind == Kind::Record || deed.kind == Kind::Replay || deed.kind == Kind::Drop)
     text += ", recording " + std::to_string(deed.recording);
+  if (deed.kind == Kind::Register || deed.kind == Kind::Deregister)
+    text += ", registration " + std::to_string(deed.registration);
+  if (deed.kind == Kind::Register)
+    text += deed.recording < 0 ? ", any buffer" : ", of recording " + std::to_string(deed.recording);
+  if (!deed.doomed.empty()) text += ", with " + std::to_string(deed.doomed.size()) + " of its family";
   if (deed.stuck) text += ", while an operation waits";
   if (deed.kind == Kind::Wrong) text += ", by rank " + std::to_string(deed.who) + ", " + std::to_string(deed.which);
   for (const Comm& born : deed.born) text += ", makes " + describe(born);

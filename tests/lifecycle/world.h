@@ -19,9 +19,10 @@ struct Comm {
   bool blocking = true;
   bool splitShare = false;
   bool shrinkShare = false;
-  int family = 0;  ///< communicators that share resources have the same
-  int depth = 0;   ///< how many ancestors it has
-  int lane = 0;    ///< which thread of each rank drives it; the same for a family
+  int family = 0;       ///< communicators that share resources have the same
+  int depth = 0;        ///< how many ancestors it has
+  int lane = 0;         ///< which thread of each rank drives it; the same for a family
+  bool worked = false;  ///< operations of it have been called
   State state = State::Alive;
 
   int size() const { return static_cast<int>(members.size()); }
@@ -57,6 +58,8 @@ enum class Kind {
   Drop,
   Suspend,
   Resume,
+  Register,
+  Deregister,
   Wrong,
 };
 inline constexpr int kKinds = static_cast<int>(Kind::Wrong) + 1;
@@ -81,12 +84,14 @@ struct Deed {
   std::vector<int> colors;  ///< of Split, by rank
   std::vector<int> keys;
   std::vector<int> excluded;  ///< of Shrink, ranks of the communicator in any order
-  std::vector<Comm> doomed;   ///< of Abort: the whole family, in which comm is
+  std::vector<Comm> doomed;   ///< of Abort: the whole family, in which comm is; of Revoke, ShrinkAbort: its relatives
   Op op;                      ///< of Work, Record
-  int recording = 0;          ///< of Record, Replay, Drop
+  int recording = 0;          ///< of Record, Replay, Drop; of Register whose buffer, or -1
+  int registration = 0;       ///< of Register, Deregister
   bool stuck = false;         ///< of Abort, Revoke, ShrinkAbort: in the middle of an operation that never ends
   int who = 0;                ///< of Wrong: the rank of the job; of Grow the rank that makes the id
-  int which = 0;              ///< of Wrong: which wrong call; a random number
+  int which = 0;              ///< of Wrong: which wrong call; of Register: which buffer, and who; a random number
+  bool related = false;       ///< of Wrong: `who` has others of its family
   int other = -1;             ///< of Wrong: a communicator of `who` that is blocking where this is not
 
   /// Everybody who has something to do in it.

@@ -236,6 +236,9 @@ void Player::makeWrongCall(const Deed& deed) {
   }
   if (scene.other != nullptr)
     fitting.push_back({"blocking and not in one group", State::Alive, 0, ncclInvalidArgument, mixBlocking});
+  if (deed.related && comm.state == State::Alive && (limits_.features & kSuspend) != 0 && deed.which % 2 == 0)
+    fitting.assign(1, {"suspend with relatives", State::Alive, kSuspend, ncclInvalidUsage,
+                       [](const Scene& s) { return ncclCommSuspend(s.comm, NCCL_SUSPEND_MEM); }});
   const WrongCall& one = fitting[static_cast<std::size_t>(deed.which) % fitting.size()];
   now(std::string("makes a wrong call: ") + one.name);
   expect(one.make(scene), one.answer, one.name);
