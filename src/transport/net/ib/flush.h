@@ -32,8 +32,8 @@ class FlushPairs {
   };
   FlushPairs() = default;
 
-  std::vector<Own> own_;
   std::unique_ptr<EndMemory> into_;
+  std::vector<Own> own_;  ///< ends before what it reads into
   std::uint64_t begun_ = 0;
 };
 

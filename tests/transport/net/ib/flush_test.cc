@@ -124,5 +124,14 @@ TEST_F(IbFlush, ReachesMemoryThatCameAsADmaBuf) {
   ::munmap(gpu, 8192);
 }
 
+TEST_F(IbFlush, EndsWithItsConnectionBeforeItsMemory) {
+  connect();
+  IbBuffer& to = incoming(100);
+  tuttiFakeVerbs()->hold(true);
+  flush(to.place(100));
+  in.clear();
+  pair->closeRecv();
+}
+
 }  // namespace
 }  // namespace tutti::net::ib
