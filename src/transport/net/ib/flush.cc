@@ -29,9 +29,11 @@ Result<std::unique_ptr<FlushPairs>> FlushPairs::open(const std::vector<const IbP
   return made;
 }
 
-Result<bool> FlushPairs::begin(std::uint64_t address, const std::array<std::uint32_t, kMostChildren>& keys) {
+Status FlushPairs::begin(std::uint64_t address, const std::array<std::uint32_t, kMostChildren>& keys) {
   for (const Own& own : own_) {
-    if (!(*own.pair)[0].hasRoomToSend(1)) return false;
+    if ((*own.pair)[0].hasRoomToSend(1)) continue;
+    return fail(ncclInternalError, "NET/IB : {} flushes of what {} has written are under way already", kReads,
+                own.pair->ports().front()->text());
   }
   for (std::size_t port = 0; port < own_.size(); ++port) {
     QueuePair& pair = (*own_[port].pair)[0];
@@ -51,7 +53,7 @@ Result<bool> FlushPairs::begin(std::uint64_t address, const std::array<std::uint
     pair.sent(1);
   }
   ++begun_;
-  return true;
+  return {};
 }
 
 Result<std::uint64_t> FlushPairs::finished() {

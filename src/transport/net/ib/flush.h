@@ -16,15 +16,15 @@ class FlushPairs {
   /// Errors: those of QueuePairs and EndMemory; ncclSystemError where a queue pair cannot reach itself.
   static Result<std::unique_ptr<FlushPairs>> open(const std::vector<const IbPort*>& ports, const IbOptions& options);
 
-  /// Begins to read a byte at `address`, which `keys` name for each port, through all ports. False: as many are under
-  /// way as may be. Errors: ncclSystemError.
-  Result<bool> begin(std::uint64_t address, const std::array<std::uint32_t, kMostChildren>& keys);
+  /// Begins to read a byte at `address`, which `keys` name for each port, through all ports. Errors: ncclSystemError;
+  /// ncclInternalError (as many are under way as may be).
+  Status begin(std::uint64_t address, const std::array<std::uint32_t, kMostChildren>& keys);
   /// Reads that have come back since the first, through all ports. Errors: ncclSystemError.
   Result<std::uint64_t> finished();
   std::uint64_t begun() const { return begun_; }
 
  private:
-  static constexpr std::uint32_t kReads = 64;
+  static constexpr std::uint32_t kReads = 256;
   /// One port's.
   struct Own {
     std::unique_ptr<QueuePairs> pair;

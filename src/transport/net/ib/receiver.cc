@@ -115,18 +115,18 @@ Result<IbRequest*> IbReceiver::iflush(std::span<const plugin::NetBuffer> message
   for (std::size_t port = 0; port < link_->pairs->ports().size(); ++port)
     keys[port] = registration->regions[port]->rkey;
   IbRequest* const request = takeRequest();
-  if (request == nullptr) return nullptr;
-  auto begun = flush_->begin(reinterpret_cast<std::uint64_t>(last->data), keys);
-  if (!begun.ok()) return breakWith(begun.status());
+  // Null would say that there is nothing to wait for.
+  if (request == nullptr) {
+    return fail(ncclInternalError, "NET/IB : There is no request left to flush what was received from {}", place());
+  }
+  if (const Status begun = flush_->begin(reinterpret_cast<std::uint64_t>(last->data), keys); !begun.ok()) {
+    return breakWith(begun);
+  }
   request->count = 0;
   request->row = flush_->begun();
-  request->left = begun.value() ? 1 : 0;
-  if (begun.value()) {
-    flushing_.push_back(request);
-    return request;
-  }
-  giveBack(*request);
-  return nullptr;
+  request->left = 1;
+  flushing_.push_back(request);
+  return request;
 }
 
 Status IbReceiver::progress() {

@@ -124,6 +124,20 @@ TEST_F(IbFlush, ReachesMemoryThatCameAsADmaBuf) {
   ::munmap(gpu, 8192);
 }
 
+/// Null would say that all is flushed already.
+TEST_F(IbFlush, KeepsEveryFlushHoweverManyAreUnderWay) {
+  connect();
+  IbBuffer& to = incoming(100);
+  tuttiFakeVerbs()->hold(true);
+  std::vector<void*> requests;
+  for (int i = 0; i < 256; ++i) {
+    requests.push_back(flush(to.place(100)));
+    ASSERT_NE(requests.back(), nullptr) << i;
+  }
+  tuttiFakeVerbs()->hold(false);
+  for (void* request : requests) EXPECT_TRUE(until([&] { return IbPair::done(*b->net, request); }));
+}
+
 TEST_F(IbFlush, EndsWithItsConnectionBeforeItsMemory) {
   connect();
   IbBuffer& to = incoming(100);
