@@ -58,8 +58,13 @@ Result<Registrations::Key> Registrations::keyOf(const MemoryRange& range) {
     const int error = errno;
     return fail(ncclSystemError, "NET/IB : The descriptor {} of a dma-buf is none: {}", range.fd, errnoText(error));
   }
+  // The region begins at a page, so it begins earlier in the dma-buf as well.
+  const std::uintptr_t before = address - key.first;
+  if (range.offset < before) {
+    return fail(ncclInvalidArgument, "NET/IB : A dma-buf cannot begin at {:#x}, within a page", address);
+  }
   key.file = about.st_ino;
-  key.offset = range.offset;
+  key.offset = range.offset - before;
   return key;
 }
 
@@ -68,7 +73,7 @@ ibv_mr* Registrations::registerNow(const Key& key, const MemoryRange& range) {
   const int access = kAccess | (relaxed ? IBV_ACCESS_RELAXED_ORDERING : 0);
   errno = 0;
   auto* const first = reinterpret_cast<void*>(key.first);
-  if (range.fd >= 0) return verbs_.reg_dmabuf_mr(domain_, range.offset, key.bytes, key.first, range.fd, access);
+  if (range.fd >= 0) return verbs_.reg_dmabuf_mr(domain_, key.offset, key.bytes, key.first, range.fd, access);
   if (relaxed) return verbs_.reg_mr_iova2(domain_, first, key.bytes, key.first, static_cast<unsigned>(access));
   return verbs_.reg_mr(domain_, first, key.bytes, access);
 }

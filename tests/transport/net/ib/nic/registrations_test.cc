@@ -177,6 +177,16 @@ TEST_F(RegistrationsTest, GiveUpWhatIsLeftWithTheirNic) {
   EXPECT_EQ(tuttiFakeVerbs()->counts().regions, 1);
 }
 
+/// As the rest of the page, memory in front of what is registered is read through the region where it belongs.
+TEST_F(RegistrationsTest, PutsADescriptorsMemoryWhereItBelongsWithinItsPage) {
+  const Fd file(::memfd_create("gpu", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(file.get(), kBytes), 0);
+  ibv_mr* const region = acquire({.address = memory + 256, .bytes = 100, .fd = file.get(), .offset = 4096 + 256});
+  ASSERT_NE(region, nullptr);
+  EXPECT_EQ(region->addr, memory);
+  EXPECT_TRUE(own().release(region).ok());
+}
+
 class IbRegistrationTest : public IbPairTest {};
 
 TEST_F(IbRegistrationTest, LeavesNothingOfMemoryThatTheSecondPortRefuses) {
