@@ -368,5 +368,19 @@ TEST_F(IbSetup, KeepsControlMemoryOnPagesOfItsOwnInStrictOrder) {
   EXPECT_EQ(seen, 3) << "the ring of grants, the lengths to be written, and the receiver's own";
 }
 
+/// Queue pairs name entries by a byte.
+TEST_F(IbSetup, ChoosesNoGidThatAQueuePairCannotName) {
+  allowLog("a0:1 uses GID");
+  auto nics = fourNics();
+  std::vector<FakeGid>& gids = nics[0].ports[0].gids;
+  gids.resize(2);
+  gids.resize(260, {"", 0});
+  gids[258] = {"::ffff:10.0.0.1", 2};
+  plug(nics);
+  connect();
+  exchange(100, 1);
+  EXPECT_EQ(tuttiFakeVerbs()->readyToReceive("a0").at(0).ah_attr.grh.sgid_index, 1);
+}
+
 }  // namespace
 }  // namespace tutti::net::ib

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -102,8 +103,9 @@ std::optional<ibv_port_attr> Nic::queryPort(int port) const {
 }
 
 std::vector<GidEntry> Nic::gids(int port, int length) const {
+  constexpr int kNameable = 256;  // queue pairs name entries by a byte
   std::vector<GidEntry> table;
-  for (int index = 0; index < length; ++index) {
+  for (int index = 0; index < std::min(length, kNameable); ++index) {
     ibv_gid gid{};
     if (verbs_.query_gid(context_, static_cast<std::uint8_t>(port), index, &gid) != 0) continue;
     GidEntry entry{.index = index};

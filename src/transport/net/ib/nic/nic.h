@@ -38,7 +38,7 @@ class Nic {
 
   /// Asks the NIC. Empty: it does not say.
   std::optional<ibv_port_attr> queryPort(int port) const;
-  /// The entries of a port's table that are set.
+  /// The entries of a port's table that are set and that queue pairs can name.
   std::vector<GidEntry> gids(int port, int length) const;
   /// Whether GPU memory may come as a dma-buf, as the kernel says.
   bool takesDmaBuf() const { return takesDmaBuf_; }
