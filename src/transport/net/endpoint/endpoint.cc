@@ -130,6 +130,7 @@ Status NetEndpoint::connect(const transport::ConnectHandle& peer) {
     path_.numbering.clear();
   }
   connectShared(wire.sharing);
+  joining_ = commons_.joining.enter();
   phase_ = Phase::Joining;
   return {};
 }
@@ -219,7 +220,15 @@ Result<void*> NetEndpoint::postProbe(std::size_t connection) {
 
 Status NetEndpoint::checkProbe(std::size_t connection, int received) const {
   const ProbeMessage expected = probeOf(path_, connection);
-  if (received == sizeof(expected) && std::memcmp(probeAt(connection), &expected, sizeof(expected)) == 0) return {};
+  const bool whole = std::memcmp(probeAt(connection), &expected, sizeof(expected)) == 0;
+  if (whole && received == sizeof(expected)) return {};
+  if (whole && received == 0) {
+    return fail(ncclSystemError,
+                "{}: the first message came whole, with {} bytes, but network {} says that it has none: its test() "
+                "does not write the sizes of what was received, and without them nobody notices a message that was cut "
+                "short",
+                path_.text(), sizeof(expected), lanes_[connection].net->name());
+  }
   ProbeMessage found;
   std::memcpy(&found, probeAt(connection), sizeof(found));
   return fail(
@@ -267,8 +276,12 @@ Result<bool> NetEndpoint::ready() {
     ASSIGN(const bool joined, pollAll(connections_));
     if (!joined) return false;
     TRY(prepare());
-    phase_ = Phase::Probing;
+    joining_.reset();
+    phase_ = Phase::Joined;
   }
+  // There are networks that send nothing while a connection is being made, and make none while something waits to be
+  // sent. Whoever is joining has a peer that is as well, and waits for nobody's first message.
+  if (phase_ == Phase::Joined && !commons_.joining.any()) phase_ = Phase::Probing;
   if (phase_ == Phase::Probing) {
     ASSIGN(const bool simple, probe(kSimple));
     ASSIGN(const bool flagged, probe(kFlagged));
@@ -276,7 +289,7 @@ Result<bool> NetEndpoint::ready() {
     TRY(start());
     phase_ = Phase::Ready;
   }
-  return true;
+  return phase_ == Phase::Ready;
 }
 
 transport::ConnView NetEndpoint::view() const {
