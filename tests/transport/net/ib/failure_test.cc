@@ -54,9 +54,13 @@ class IbFailure : public IbPairTest {
     out.clear();
     pair->closeSend();
   }
+  /// Asks without giving the processor away: where others want it, each time may take milliseconds.
   double secondsUntilFailure(plugin::Net& net, void* request) {
     const auto begin = SteadyClock::now();
-    EXPECT_EQ(failureOf(net, request).code(), ncclRemoteError);
+    const Deadline deadline = Deadline::in(kGenerous);
+    Status status;
+    while (status.ok() && !deadline.expired()) status = net.test(request, {}).status();
+    EXPECT_EQ(status.code(), ncclRemoteError);
     return secondsSince(begin);
   }
   /// The error that asking for a grant ends in.
@@ -210,7 +214,7 @@ TEST_F(IbFailure, NamesASenderThatEndsWithoutAWordAtOnce) {
   connect();
   void* const received = pair->recv(incoming(100).place(100));
   killSend();
-  EXPECT_LT(secondsUntilFailure(*b->net, received), 0.5);
+  EXPECT_LT(secondsUntilFailure(*b->net, received), 0.9) << "a second is for those who say goodbye";
   EXPECT_TRUE(logged("while receiving"));
 }
 
@@ -223,7 +227,7 @@ TEST_F(IbFailure, NamesAReceiverThatEndsUnderAMessageAtOnce) {
   void* const sent = pair->send(outgoing(100).place(100));
   killRecv();
   tuttiFakeVerbs()->hold(false);
-  EXPECT_LT(secondsUntilFailure(*a->net, sent), 0.5);
+  EXPECT_LT(secondsUntilFailure(*a->net, sent), 0.9) << "a second is for those who say goodbye";
 }
 
 TEST_F(IbFailure, EndsAConnectionWhosePortStaysDown) {
