@@ -30,6 +30,7 @@ bool named(const FakePort& port, const ibv_gid& gid) {
 /// As NICs write: ascending, whole words at once. Whoever finds the last word finds the others.
 void writeAscending(char* to, const char* from, std::size_t bytes) {
   constexpr std::size_t kMost = 512;
+  if (bytes == 0) return;
   if (bytes > kMost || bytes % 8 != 0 || reinterpret_cast<std::uintptr_t>(to) % 8 != 0) {
     std::memcpy(to, from, bytes);
     return;
