@@ -5,6 +5,7 @@
 //                               "after A cycles: F descriptors, T threads, K KiB, D bytes of devices" for the first
 //                               tenth and for all
 //   leftovers splits COUNT      the same, and each time the ranks are split, and their child reduces as well
+//   leftovers alone COUNT       the same for one rank of several processes: RANK, SIZE, and NCCL_COMM_ID names the root
 //   leftovers late 0            two ranks reduce, and once more in an exit handler that was there before them, and
 //                               are destroyed there: prints "late: S", the sum, 2 if it is right
 #include <dirent.h>
@@ -143,6 +144,25 @@ int cycles(int count, bool splits) {
   return 0;
 }
 
+/// As cycles(), with a communicator in each process.
+int alone(int count) {
+  Rank rank;
+  const int number = std::atoi(std::getenv("RANK"));
+  CHECK(cudaSetDevice(number));
+  CHECK(cudaStreamCreate(&rank.stream));
+  CHECK(cudaMalloc(reinterpret_cast<void**>(&rank.data), kCount * sizeof(float)));
+  for (int done = 1; done <= count; ++done) {
+    ncclUniqueId id;
+    CHECK(ncclGetUniqueId(&id));
+    CHECK(ncclCommInitRank(&rank.comm, std::atoi(std::getenv("SIZE")), id, number));
+    CHECK(ncclAllReduce(rank.data, rank.data, kCount, ncclFloat, ncclSum, rank.comm, rank.stream));
+    CHECK(cudaStreamSynchronize(rank.stream));
+    CHECK(ncclCommDestroy(rank.comm));
+    if (done == count / 10 || done == count) report(done);
+  }
+  return 0;
+}
+
 std::array<Rank, kRanks> lateRanks;
 
 /// Runs after the end of all that was made since the process registered it.
@@ -172,6 +192,7 @@ int main(int argc, char** argv) {
   if (std::strcmp(argv[1], "idle") == 0) return idle(std::atoi(argv[2]));
   if (std::strcmp(argv[1], "cycles") == 0) return cycles(std::atoi(argv[2]), false);
   if (std::strcmp(argv[1], "splits") == 0) return cycles(std::atoi(argv[2]), true);
+  if (std::strcmp(argv[1], "alone") == 0) return alone(std::atoi(argv[2]));
   if (std::strcmp(argv[1], "late") == 0) return late();
   return 2;
 }

@@ -39,9 +39,16 @@ std::uint64_t* markIn(const Backing& window, std::uint32_t mark) {
   return reinterpret_cast<std::uint64_t*>(window.base()) + mark;
 }
 
-/// Adds a range to `ranges` and returns it with its neighbours joined.
-std::pair<std::size_t, std::size_t> join(std::map<std::size_t, std::size_t>& ranges, std::size_t offset,
-                                         std::size_t bytes) {
+/// Where the range that `at` is in ends; `at`: it is in none.
+std::size_t endOf(const std::map<std::size_t, std::size_t>& ranges, std::size_t at) {
+  const auto after = ranges.upper_bound(at);
+  if (after == ranges.begin()) return at;
+  const auto& [offset, bytes] = *std::prev(after);
+  return std::max(at, offset + bytes);
+}
+
+/// Adds a range to `ranges`, and joins it with its neighbours.
+void join(std::map<std::size_t, std::size_t>& ranges, std::size_t offset, std::size_t bytes) {
   auto next = ranges.lower_bound(offset);
   if (next != ranges.end() && next->first == offset + bytes) {
     bytes += next->second;
@@ -55,7 +62,6 @@ std::pair<std::size_t, std::size_t> join(std::map<std::size_t, std::size_t>& ran
     }
   }
   ranges[offset] = bytes;
-  return {offset, bytes};
 }
 
 }  // namespace
@@ -120,11 +126,21 @@ void Window::free(const Allocation& allocation) {
     std::atomic_ref<std::uint64_t>(*markIn(*backing_, allocation.mark)).store(0);
     freeMarks_.push_back(allocation.mark);
   }
-  const auto [whole, wholeBytes] = join(exported ? retired_ : gaps_, offset, bytes);
-  // Pages that were free before have been given back already.
+  join(exported ? retired_ : gaps_, offset, bytes);
+  // Pages at its ends go as well where nobody uses the rest of them, be that a gap or retired.
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  punch(std::max(roundUpTo(whole, page), offset / page * page),
-        std::min((whole + wholeBytes) / page * page, roundUpTo(offset + bytes, page)));
+  const std::size_t first = offset / page * page;
+  const std::size_t last = roundUpTo(offset + bytes, page);
+  punch(unused(first, offset) ? first : first + page, unused(offset + bytes, last) ? last : last - page);
+}
+
+bool Window::unused(std::size_t begin, std::size_t end) const {
+  for (std::size_t at = begin; at < end;) {
+    const std::size_t next = std::max(endOf(gaps_, at), endOf(retired_, at));
+    if (next == at) return false;
+    at = next;
+  }
+  return true;
 }
 
 void Window::punch(std::size_t begin, std::size_t end) {

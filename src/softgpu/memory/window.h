@@ -42,6 +42,8 @@ class Window {
  private:
   using Ranges = std::map<std::size_t, std::size_t>;  ///< offset -> bytes, no two adjacent
   std::uint32_t takeMark();
+  /// Whether nobody has any of it, and the lock is held.
+  bool unused(std::size_t begin, std::size_t end) const;
   void punch(std::size_t begin, std::size_t end);
 
   const int physicalDevice_;
