@@ -211,18 +211,19 @@ TEST(TreeRepair, AStoppedRankIsToldThatWasToBeTheNextParent) {
 
 TEST(TreeRepair, WhereNobodyWaitsAStoppedRankComesBack) {
   if (!test::kCanForkWithThreads) GTEST_SKIP() << "ThreadSanitizer cannot follow fork() with threads";
-  Ranks ranks(4, milliseconds(600));
+  // So long that a busy machine keeps nobody from its turn for all of it; twice that is time enough to be called dead.
+  constexpr milliseconds kPeerTimeout{2000};
+  Ranks ranks(4, kPeerTimeout);
   const pid_t child = ranks.join(1);
   for (const int rank : {0, 2, 3}) ranks.at(rank).endWait();
   ::kill(child, SIGSTOP);
   ranks.leave(0);
-  std::this_thread::sleep_for(milliseconds(3000));
+  std::this_thread::sleep_for(2 * kPeerTimeout);
   EXPECT_TRUE(ranks.undisturbed());
   ::kill(child, SIGCONT);
   EXPECT_TRUE(ranks.reachesAll(3, {2}));
-  std::this_thread::sleep_for(milliseconds(1500));
   ranks.at(2).beginWait();
-  std::this_thread::sleep_for(milliseconds(1500));
+  std::this_thread::sleep_for(2 * kPeerTimeout);
   EXPECT_TRUE(ranks.undisturbed()) << "it is heard again";
   ::kill(child, SIGKILL);
   for (const int rank : {2, 3}) EXPECT_EQ(ranks.awaitLost(rank), 1) << rank;
