@@ -105,14 +105,18 @@ long residentKiB() {
   return resident * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
+/// Of all devices; the current one stays current.
 std::size_t deviceBytes() {
   std::size_t used = 0;
+  int current = 0;
+  CHECK(cudaGetDevice(&current));
   for (int r = 0; r < kRanks; ++r) {
     std::size_t available = 0, total = 0;
     CHECK(cudaSetDevice(r));
     CHECK(cudaMemGetInfo(&available, &total));
     used += total - available;
   }
+  CHECK(cudaSetDevice(current));
   return used;
 }
 
