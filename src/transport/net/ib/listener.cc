@@ -37,7 +37,8 @@ Status IbListener::makeQueuePairs() {
                                            .sends = IbReceiver::kSends,
                                            .receives = IbReceiver::kReceives,
                                            .inlineBytes = options.inlines ? kInlineBytes : 0,
-                                           .trafficClass = options.grantTrafficClass,
+                                           .trafficClass = options.grantTrafficClass >= 0 ? options.grantTrafficClass
+                                                                                          : remote_.trafficClass,
                                            .serviceLevel = remote_.serviceLevel},
                                           options));
   ASSIGN(link_->memory, EndMemory::create(link_->ports, IbReceiver::kMemoryBytes));

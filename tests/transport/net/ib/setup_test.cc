@@ -141,11 +141,14 @@ TEST_F(IbSetup, GivesServiceLevelAndTrafficClass) {
   EXPECT_EQ(grants.grh.traffic_class, 184);
 }
 
-TEST_F(IbSetup, ReceiversFollowTheSendersServiceLevel) {
+TEST_F(IbSetup, ReceiversFollowTheSendersServiceLevelAndTrafficClass) {
   Params params = verbsParams();
   params.ib.serviceLevel = 5;
+  params.ib.trafficClass = 106;
   connect(params, verbsParams());
-  EXPECT_EQ(tuttiFakeVerbs()->readyToReceive("b0").at(0).ah_attr.sl, 5);
+  const ibv_ah_attr grants = tuttiFakeVerbs()->readyToReceive("b0").at(0).ah_attr;
+  EXPECT_EQ(grants.sl, 5);
+  EXPECT_EQ(grants.grh.traffic_class, 106);
 }
 
 TEST_F(IbSetup, TriesAgainAfterTimeoutsWithoutWaiting) {

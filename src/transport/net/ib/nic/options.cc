@@ -34,7 +34,7 @@ IbOptions ibOptions(const Params& params, int trafficClass) {
   options.retries = static_cast<int>(set.retryCount);
   options.serviceLevel = firstSet(set.serviceLevel, trafficClass);
   options.trafficClass = firstSet(set.trafficClass, trafficClass);
-  options.grantTrafficClass = firstSet(set.fifoTrafficClass, options.trafficClass);
+  options.grantTrafficClass = static_cast<int>(set.fifoTrafficClass);
   options.partitionIndex = static_cast<int>(set.pkey);
   options.queuePairs = static_cast<int>(set.queuePairs);
   options.splits = set.splitData;

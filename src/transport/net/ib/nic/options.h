@@ -24,7 +24,7 @@ struct IbOptions {
   int retries = 7;   ///< so many times
   int serviceLevel = 0;
   int trafficClass = 0;
-  int grantTrafficClass = 0;  ///< of what receivers write to senders
+  int grantTrafficClass = -1;  ///< of what receivers write to senders; -1: the sender's
   int partitionIndex = 0;
   int queuePairs = 1;   ///< of a connection, for each NIC of a fused device
   bool splits = false;  ///< every message over all queue pairs; else they take turns
