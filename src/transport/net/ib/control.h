@@ -26,6 +26,8 @@ class ControlSocket {
   enum class Peer : std::uint8_t { There, Left, Gone };
   /// Left: it has closed in order. Reads what there is.
   Peer look();
+  /// What look() said last; asks nothing.
+  Peer last() const { return peer_; }
   /// Tells the peer that this end closes in order. Never waits.
   void sayBye();
 

@@ -84,7 +84,7 @@ Result<IbRequest*> IbReceiver::irecv(std::span<const plugin::NetBuffer> messages
   request->bytes = {};
   rows_[slot] = request;
   // The peer has closed in order: there is nobody to grant anything to.
-  if (link_->control->look() == ControlSocket::Peer::Left) {
+  if (link_->control->last() == ControlSocket::Peer::Left) {
     ++row_;
     return request;
   }
