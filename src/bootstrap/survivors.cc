@@ -147,7 +147,7 @@ void Exchange::hearOfMissing() {
     while (const auto frame = loop().takeKin(peer, tags_.missing)) {
       ask();
       std::vector<int> ranks(frame->payload.size() / sizeof(int));
-      std::memcpy(ranks.data(), frame->payload.data(), ranks.size() * sizeof(int));
+      if (!ranks.empty()) std::memcpy(ranks.data(), frame->payload.data(), ranks.size() * sizeof(int));
       missing_.insert(ranks.begin(), ranks.end());
       passOn(ranks, peer);
     }
