@@ -178,8 +178,13 @@ TEST(SharedSlots, AreNotThoseOfGraphConnections) {
   auto receiver = transport.openRecv(in).value();
   ASSERT_TRUE(sender->connect(receiver->handle()).ok());
   ASSERT_TRUE(receiver->connect(sender->handle()).ok());
-  for (int i = 0; i < 100 && !(sender->ready().value() && receiver->ready().value()); ++i) {
+  // Neither is without the other: both are asked.
+  bool ready = false;
+  for (int i = 0; i < 100 && !ready; ++i) {
+    const bool sends = sender->ready().value();
+    ready = receiver->ready().value() && sends;
   }
+  ASSERT_TRUE(ready);
   EXPECT_EQ(sendConn(*sender).shared.taken, nullptr);
   EXPECT_EQ(recvConn(*receiver).shared.taken, nullptr);
 }
