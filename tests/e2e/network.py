@@ -11,7 +11,6 @@
   network.py grouped PLUGIN    the same where channels share connections of a network that receives several at once
   network.py graphs            captured operations, replayed
   network.py undelivered       what nobody receives holds up the end of a process for a while, and is told
-  network.py joining FOLDER…   connections are made before anything is sent over any
   network.py settings FOLDER…  what a plugin sets in its init is obeyed
   network.py leftovers         idle communicators cost nothing; a thousand leave nothing behind, their children too
   network.py many              64 ranks, a process each
@@ -22,7 +21,7 @@ import sys
 import time
 
 import matrix
-from support import BUILD, Process, check, free_port, ranks_succeed, run, run_for_code
+from support import BUILD, Process, check, free_port, ranks_succeed, run
 
 OFF = {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1}
 COMBINATIONS = [c for c in matrix.COMBINATIONS if c[0] not in ("OneShot", "Direct")]
@@ -164,19 +163,6 @@ def settings(*files):
     check("after 10 cycles" in said, said)
 
 
-def joining(*files):
-    # A network that makes no connection while a message waits, and sends none while it makes connections.
-    file = next(f for f in files if "testv6" in f)
-    here = dict(NCCL_NET_PLUGIN=file, TEST_NET_FAULT="accepts-first", NCCL_MIN_NCHANNELS=8, TUTTI_LAUNCH_SHAPE="GPU", **OFF)
-    for ranks in (2, 4):
-        ranks_succeed("hello", ranks, **here)
-    ranks_succeed("hello", 4, **here, NCCL_RUNTIME_CONNECT=0)
-    # One that does not say how much came is named, and that.
-    code, said = run_for_code(2, BUILD / "bench/all_reduce_perf", "-p", "2", "-b", "1K", "-e", "1K", "-n", "1",
-                              **{**here, "TEST_NET_FAULT": "no-sizes"})
-    check(code != 0 and "network testv06 says that it has none: its test() does not write the sizes" in said, said[-3000:])
-
-
 def gpu_direct(*files):
     # The plugin says that it reads and writes GPU memory; on the software GPU any plugin can.
     file = next(f for f in files if "testv12" in f)
@@ -316,5 +302,5 @@ def many():
 
 if __name__ == "__main__":
     {"proof": proof, "sockets": sockets, "shapes": shapes, "plugins": plugins, "fusion": fusion, "gpu_direct": gpu_direct,
-     "joining": joining, "settings": settings, "shared": shared, "grouped": grouped, "graphs": graphs, "undelivered": undelivered, "leftovers": leftovers,
+     "settings": settings, "shared": shared, "grouped": grouped, "graphs": graphs, "undelivered": undelivered, "leftovers": leftovers,
      "many": many}[sys.argv[1]](*sys.argv[2:])

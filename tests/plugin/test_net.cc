@@ -63,29 +63,8 @@ struct Request {
   Clock::time_point since{};
 };
 
-/// With "accepts-first": listeners that have not accepted, and connections whose first send was refused.
-inline std::atomic<int> acceptsUnderWay = 0;
-inline std::atomic<int> sendsWaiting = 0;
-
-/// Counts one of these while it is set.
-class Counted {
- public:
-  explicit Counted(std::atomic<int>& count) : count_(count) {}
-  Counted(const Counted&) = delete;
-  ~Counted() { set(false); }
-  void set(bool now) {
-    if (now != set_) count_ += now ? 1 : -1;
-    set_ = now;
-  }
-
- private:
-  std::atomic<int>& count_;
-  bool set_ = false;
-};
-
 struct Connection {
   std::unique_ptr<unix_net::Connection> inner;
-  Counted waiting{sendsWaiting};
   std::set<Request*> requests;
   std::uint64_t posted = 0;
   std::uint64_t latestDone = 0;
@@ -99,10 +78,8 @@ struct Connection {
 };
 
 struct Listener {
-  explicit Listener(unix_net::Listener* made) : inner(made) {}
   std::unique_ptr<unix_net::Listener> inner;
   int tries = 0;
-  Counted accepting{acceptsUnderWay};
 };
 
 void fillTables();
@@ -241,9 +218,7 @@ ncclResult_t makeVDevice(int* device, Parts* parts) {
 inline ncclResult_t listen(void*, int, void* handle, void** listener) {
   auto* const made = unix_net::listen(*static_cast<unix_net::Handle*>(handle));
   if (made == nullptr) return failed("listen", std::strerror(errno), ncclSystemError);
-  auto* const opened = new Listener(made);
-  opened->accepting.set(true);
-  *listener = opened;
+  *listener = new Listener{std::unique_ptr<unix_net::Listener>(made)};
   ++counts.openEnds;
   return ncclSuccess;
 }
@@ -253,7 +228,6 @@ inline ncclResult_t listen(int device, void* handle, void** listener) {
 inline ncclResult_t connect(void*, int, void* handle, void** connection, ncclNetDeviceHandle_t**) {
   *connection = nullptr;
   if (faults.strikes("connect")) return told("connect");
-  if (faults.has("accepts-first") && sendsWaiting != 0) return ncclSuccess;
   auto* const bytes = static_cast<char*>(handle);
   if (faults.has("busy") && ++bytes[NCCL_NET_HANDLE_MAXSIZE - 1] < 4) return ncclSuccess;
   auto* const made = unix_net::connect(*static_cast<unix_net::Handle*>(handle));
@@ -281,7 +255,6 @@ inline ncclResult_t accept(void* from, void** connection, ncclNetDeviceHandle_t*
   auto* const made = unix_net::accept(*listener.inner);
   if (made == nullptr && errno == EAGAIN) return ncclSuccess;
   if (made == nullptr) return failed("accept", std::strerror(errno), ncclSystemError);
-  listener.accepting.set(false);
   *connection = new Connection(made);
   return ncclSuccess;
 }
@@ -327,10 +300,6 @@ inline ncclResult_t post(Connection& connection, void* data, std::size_t bytes, 
   const char* const call = connection.inner->sends ? "isend" : "irecv";
   if (faults.strikes(call)) return told(call);
   if (faults.has("busy") && ++connection.tries % 2 == 1) return ncclSuccess;
-  if (connection.inner->sends && connection.posted == 0 && faults.has("accepts-first")) {
-    connection.waiting.set(acceptsUnderWay != 0);
-    if (acceptsUnderWay != 0) return ncclSuccess;
-  }
   unix_net::Request* const inner = connection.inner->post(data, bytes);
   if (!connection.inner->error.empty()) return failed(call, connection.inner->error, ncclRemoteError);
   if (inner == nullptr) return ncclSuccess;
@@ -406,8 +375,7 @@ inline ncclResult_t test(void* posted, int* done, int* sizes) {
   }
   if (!admitted(*request)) return ncclSuccess;
   const bool cut = !connection.inner->sends && faults.strikes("short");
-  if (sizes != nullptr && !faults.has("no-sizes"))
-    sizes[0] = static_cast<int>(cut ? request->inner->header / 2 : request->inner->header);
+  if (sizes != nullptr) sizes[0] = static_cast<int>(cut ? request->inner->header / 2 : request->inner->header);
   request->inner->busy = false;
   connection.requests.erase(request);
   delete request;

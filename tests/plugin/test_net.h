@@ -15,10 +15,6 @@
 //   delay=US  requests complete that much later than they could
 //   reorder   every second request completes only when a later one has, or after 2 ms
 //   busy      every second isend and irecv has no room; the first connects and accepts are too early
-//   accepts-first  no first message leaves while a listener of this process has not accepted, and nothing connects
-//   while
-//             such a message waits
-//   no-sizes  test does not write sizes
 //   odd-code  errors are no result codes
 //   silent    errors without a message
 //   coll-init an error in collNet's init

@@ -45,7 +45,6 @@ class Connector {
     return *context_.transports[attempt.transport];
   }
 
-  bool mayJoin(std::span<const LinkAttempt> attempts) const;
   Status chooseTransport(LinkAttempt& attempt) const;
   Status open(LinkAttempt& attempt) const;
   void enter(LinkAttempt& attempt, LinkPhase phase) const;
@@ -122,7 +121,7 @@ Status Connector::connect(LinkAttempt& attempt) const {
   if (handles.empty()) attempt.good = false;
   if (attempt.good) attempt.noteError(attempt.connectAll(handles));
   enter(attempt, LinkPhase::Joining);
-  return {};
+  return join(attempt).status();
 }
 
 /// Whether joining has come to its end, good or bad: the peer has then been told. A peer that gave up says so with the
@@ -193,18 +192,10 @@ Result<bool> Connector::advanceOne(LinkAttempt& attempt) const {
   return true;
 }
 
-/// Where no peer may be late, nobody joins before all have said where: transports then know from the beginning what
-/// there is to be joined. Others wait for no third rank.
-bool Connector::mayJoin(std::span<const LinkAttempt> attempts) const {
-  const auto opened = [](const LinkAttempt& attempt) { return attempt.phase == LinkPhase::Handles; };
-  return context_.peersMayBeLate || std::none_of(attempts.begin(), attempts.end(), opened);
-}
-
 Result<bool> Connector::advanceArrived(std::span<LinkAttempt> attempts) const {
   bool any = false;
   for (LinkAttempt& attempt : attempts) {
     if (attempt.phase == LinkPhase::Connected) continue;
-    if (attempt.phase == LinkPhase::Joining && !mayJoin(attempts)) continue;
     ASSIGN(const bool advanced, advanceOne(attempt));
     if (!advanced && attempt.until.expired()) return peerOverdue(endsOf(attempt), context_.control.timeout());
     any = any || advanced;

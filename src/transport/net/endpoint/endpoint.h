@@ -61,7 +61,7 @@ class NetEndpoint final : public transport::Endpoint {
   static constexpr std::size_t kSimple = 0;   ///< the network connection of the Simple protocol …
   static constexpr std::size_t kFlagged = 1;  ///< … and that of the others
   static constexpr std::size_t kConnections = 2;
-  enum class Phase : std::uint8_t { Opened, Joining, Joined, Probing, Ready };
+  enum class Phase : std::uint8_t { Opened, Joining, Probing, Ready };
 
   NetEndpoint(const EndContext& context, NetPath path, const EndPlace& place);
   Status listen();
@@ -104,7 +104,6 @@ class NetEndpoint final : public transport::Endpoint {
   std::array<void*, kConnections> probes_{};
   std::array<bool, kConnections> probed_{};
   Phase phase_ = Phase::Opened;
-  std::shared_ptr<const void> joining_;  ///< while it is in that phase
   bool shareable_ = true;
   std::unique_ptr<proxy::ProgressTask> task_;
 };

@@ -2,7 +2,6 @@
 // channels, over one pair of the network's devices.
 #pragma once
 
-#include <atomic>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -59,27 +58,12 @@ class ConnectionSharing {
   std::map<int, std::weak_ptr<RecvSequence>> turns_;
 };
 
-/// How many ends are connecting or accepting. Any thread.
-class JoiningEnds {
- public:
-  /// That one of them is, for as long as the result lives.
-  std::shared_ptr<const void> enter() {
-    ++*count_;
-    return {nullptr, [count = count_](const void*) { --*count; }};
-  }
-  bool any() const { return *count_ != 0; }
-
- private:
-  std::shared_ptr<std::atomic<int>> count_ = std::make_shared<std::atomic<int>>(0);
-};
-
 /// What the ends of one communicator have in common, or of a family of them that use their connections in turn: then a
 /// kernel of any of them finds all messages of a channel in one ring of slots, and those of a peer in one order.
 /// Members as they say.
 struct NetCommons {
   SharedPools pools;
   ConnectionSharing joins;
-  JoiningEnds joining;
 };
 
 }  // namespace tutti::net
