@@ -57,9 +57,6 @@ struct Bootstrap::State {
   }
 };
 
-/// How long those who wait may take to say so.
-constexpr milliseconds kRollCall{2000};
-
 Status Bootstrap::State::usable() const {
   if (left) return fail(ncclInvalidUsage, "Bootstrap: rank {} has already left this communicator", joined.rank);
   return loop().aborted();

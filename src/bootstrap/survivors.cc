@@ -41,9 +41,7 @@ Tags tagsOf(const Key& key, std::span<const int> survivors) {
   return tags;
 }
 
-/// How long word of those who are missing may take to reach the others.
-constexpr milliseconds kRollCall{2000};
-/// How often a rank that waits looks for it.
+/// How often a rank that waits looks for word of those who are missing.
 constexpr milliseconds kListen{100};
 
 /// One exchange, as one of its ranks goes through it.

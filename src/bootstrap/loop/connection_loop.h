@@ -46,6 +46,9 @@ class PacedListener;
 /// Payload of a frame between ranks, at most.
 inline constexpr std::uint32_t kMaxRankFrame = 1U << 30;
 
+/// How long word may take of who waits in a call of all ranks, and who is missing there.
+inline constexpr milliseconds kRollCall{2000};
+
 /// Owns all connections of a rank after its listener is up, delivers what they bring into queues, and notices deaths.
 /// Its thread sleeps in the kernel while nothing moves. Any thread may call anything; stop() ends it for good.
 class ConnectionLoop {
