@@ -15,6 +15,7 @@
 #include "comm/lifecycle.h"
 #include "comm/making.h"
 #include "comm/settings/comm_settings.h"
+#include "comm/state/births.h"
 #include "comm/state/communicator.h"
 #include "comm/state/lost_peer.h"
 #include "gpu/context.h"
@@ -81,6 +82,15 @@ JoinStep joinWhenInvited(std::optional<ncclUniqueId> id, std::shared_ptr<Invitat
   };
 }
 
+/// One that dies while the others come is told to them by the parent, which they all know each other from; nobody else
+/// knows the dead yet. `grown` is the new communicator's.
+JoinStep joinUnlessMembersDie(JoinStep join, std::shared_ptr<Births> births, Abort& grown) {
+  return [join = std::move(join), births = std::move(births), &grown](bootstrap::JoinOptions& options) {
+    const Births::Birth birth = births->begin(grown, Births::Tie::Growth);
+    return join(options);
+  };
+}
+
 Result<Progress> growMember(const GrowRequest& request) {
   ncclComm& comm = *request.comm;
   if (request.rank != -1) {
@@ -89,7 +99,7 @@ Result<Progress> growMember(const GrowRequest& request) {
   }
   const Lineage parent = lineageOf(comm);
   TRY(checkSize(parent, request.nRanks));
-  // All members have to come, and one that is gone would be waited for until the time for an init is over.
+  // All members have to come: one of which it is known that it is gone need not be waited for.
   TRY(comm.lostPeer->need());
   CommSettings settings = currentCommSettings();
   ASSIGN(Config config, configOf(request.config, &comm.config, settings));
@@ -102,8 +112,9 @@ Result<Progress> growMember(const GrowRequest& request) {
   info(kInit, "ncclCommGrow: existing rank {} creating new communicator with {} total ranks", identity.rank,
        request.nRanks);
   JoinStep join = joinWhenInvited(id, comm.parts.bootstrap->invitations(), settings.reportAfter);
-  return startInit(makeComm(std::move(identity), std::move(config), std::move(settings)), request.newcomm,
-                   std::move(join), false);
+  auto grown = makeComm(std::move(identity), std::move(config), std::move(settings));
+  join = joinUnlessMembersDie(std::move(join), comm.births, grown->abort);
+  return startInit(std::move(grown), request.newcomm, std::move(join), false);
 }
 
 Result<Progress> growByNewRank(const GrowRequest& request) {

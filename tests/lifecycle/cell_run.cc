@@ -22,7 +22,7 @@ bool failed(ncclResult_t result) {
 
 constexpr long kBusyMs = 30;         // how long outstanding work waits before it begins
 constexpr long kNoticeMs = 50;       // how long word of a death is waited for that nobody needs, and that need not come
-constexpr long kGrowNoticeMs = 500;  // what begins to grow before does not hear of it in time
+constexpr long kGrowNoticeMs = 500;  // a rank that has only aborted its handle may still come, so nobody stops waiting
 constexpr long kMeetings = 8;        // of a cell
 
 }  // namespace
@@ -169,7 +169,9 @@ void CellRun::beginWork() {
 /// Word of a death must come where work needs the dead.
 void CellRun::awaitNotice() {
   now("waits for word of the death");
-  const long notice = cell_.function == Function::Grow ? kGrowNoticeMs : kNoticeMs;
+  // Of a process that is gone word may come before the call or in it.
+  const long growNotice = cell_.processes ? 0 : kGrowNoticeMs;
+  const long notice = cell_.function == Function::Grow ? growNotice : kNoticeMs;
   const long until = nowMs() + (works() ? kMostMs : notice);
   ncclResult_t state = ncclSuccess;
   while (state == ncclSuccess && nowMs() < until) {

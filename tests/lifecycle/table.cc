@@ -49,9 +49,8 @@ std::vector<Row> rowsOfMaking() {
         {{kOk}, "the same; the graph is of the parent"},
         {{kOk}, "the same; the work goes on"},
         {{kRemote},
-         "all members must call it, and one cannot; whoever calls before word of the death has come waits as long as "
-         "an "
-         "init may take (`TUTTI_BOOTSTRAP_TIMEOUT_SEC`)"},
+         "all members must call it, and one cannot; one that has only aborted its handle may still come: who calls "
+         "before word of that waits as long as an init may take (`TUTTI_BOOTSTRAP_TIMEOUT_SEC`)"},
         {{kRemote}, "its error"}}},
   };
 }

@@ -45,7 +45,8 @@ void ConnectionLoop::record(Notice notice, Name from, bool tell) {
     if (entry.role == Role::Root && name != from && !s_.rootDone) sendOn(name, entry, FrameType::Notice, 0, payload);
   }
   remember(notice);
-  if (tell) s_.lost = PeerLost{notice.rank, notice.host, Status(notice.code), notice.text, corrects};
+  const bool died = notice.cause == Cause::Died || notice.cause == Cause::Silent;
+  if (tell) s_.lost = PeerLost{notice.rank, notice.host, Status(notice.code), notice.text, died, corrects};
   s_.failure = std::move(notice);
   s_.failureTold = s_.failureTold && !corrects;
   changed_.notify_all();

@@ -15,6 +15,7 @@ struct PeerLost {
   std::string host;  ///< empty where not known
   Status why;
   std::string text;       ///< a whole sentence: who, where, how it was noticed
+  bool died = false;      ///< its process is gone, or gives no sign of life: it comes to nothing any more
   bool corrects = false;  ///< it is the cause of a failure of which was told, or that was announced here, before
 };
 

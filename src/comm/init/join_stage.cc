@@ -13,6 +13,7 @@
 #include "comm/ending/ending.h"
 #include "comm/ending/watching.h"
 #include "comm/settings/join_settings.h"
+#include "comm/state/births.h"
 #include "comm/state/communicator.h"
 #include "comm/state/lost_peer.h"
 #include "comm/state/revocation.h"
@@ -28,7 +29,9 @@ void onPeerLost(ncclComm& comm, const bootstrap::PeerLost& lost) {
   const bool own = lost.rank == comm.identity.rank;
   const ncclResult_t code = own || concernsAllRanks(lost.why) ? lost.why.code() : ncclRemoteError;
   const OwnLastError published;  // by who raises it
-  comm.lostPeer->hear(Status(code), fmt::format("{} (heard by {})", lost.text, describeComm(comm)), lost.corrects);
+  const std::string text = fmt::format("{} (heard by {})", lost.text, describeComm(comm));
+  comm.lostPeer->hear(Status(code), text, lost.corrects);
+  if (lost.died) comm.births->stop(Births::Tie::Growth, Status(code), text);
   // A failure of this rank's own, which is not what others say of it.
   if (own && code != ncclRemoteError) comm.lostPeer->need().ignore();
   // Kernels may run that wait for the peer: the watch knows.

@@ -7,20 +7,26 @@ Births::Birth::~Birth() {
   all_.entries_.erase(place_);
 }
 
+const Births::Stop& Births::reasonFor(Tie tie) {
+  const Stop& own = stopOf(tie);
+  return tie == Tie::Health && own.why.ok() ? stopOf(Tie::Life) : own;
+}
+
 Births::Birth Births::begin(Abort& child, Tie tie) {
   const std::lock_guard lock(mutex_);
-  const Stop& stopped = tie == Tie::Health && !health_.why.ok() ? health_ : life_;
+  const Stop& stopped = reasonFor(tie);
   if (!stopped.why.ok()) raise(child, stopped);
   return Birth(*this, entries_.insert(entries_.end(), {&child, tie}));
 }
 
 void Births::stop(Tie reason, Status why, const std::string& text) {
   const std::lock_guard lock(mutex_);
-  Stop& stopped = reason == Tie::Health ? health_ : life_;
+  Stop& stopped = stopOf(reason);
   if (!stopped.why.ok()) return;
   stopped = {why, text};
   for (const Birth::Entry& entry : entries_) {
-    if (reason == Tie::Life || entry.tie == Tie::Health) raise(*entry.child, stopped);
+    const bool tied = entry.tie == reason || (reason == Tie::Life && entry.tie == Tie::Health);
+    if (tied) raise(*entry.child, stopped);
   }
 }
 

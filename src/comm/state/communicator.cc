@@ -59,7 +59,7 @@ ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configurat
       settings(std::move(process)),
       options(std::move(asked)),
       lostPeer(std::make_unique<tutti::comm::LostPeer>(abort)),
-      births(std::make_unique<tutti::comm::Births>()),
+      births(std::make_shared<tutti::comm::Births>()),
       redOps(std::make_unique<tutti::comm::RedOpTable>(reinterpret_cast<std::uintptr_t>(this))),
       registrations(std::make_unique<tutti::comm::Registrations>()),
       memory(std::make_shared<tutti::gpu::MemoryLedger>()),

@@ -162,7 +162,7 @@ struct ncclComm {
   tutti::comm::CommOptions options;  ///< of `settings`, and changed with them
   tutti::Abort abort;
   const std::unique_ptr<tutti::comm::LostPeer> lostPeer;
-  const std::unique_ptr<tutti::comm::Births> births;  ///< of its children
+  const std::shared_ptr<tutti::comm::Births> births;  ///< of its children, one of which may outlive it
   tutti::comm::CallGate gate;
   const std::unique_ptr<tutti::comm::RedOpTable> redOps;
   const std::unique_ptr<tutti::comm::Registrations> registrations;  ///< of the application's buffers
