@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstdlib>
 #include <optional>
+#include <set>
 
 #include "base/log.h"
 #include "transport/net/ib/nic/hca_filter.h"
@@ -19,7 +20,6 @@ namespace {
 constexpr std::size_t kMostPorts = 32;
 constexpr std::size_t kMostDevices = 256;
 constexpr int kFusedPlane = 0x4000;
-constexpr std::size_t kMostPlanes = 13;
 
 std::string realPath(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), &std::free);
@@ -161,7 +161,7 @@ plugin::NetProperties IbDevices::properties(int device) const {
   for (const IbPort* port : ports) said.speedMbps += port->speedMbps;
   said.port = first.place;
   said.maxComms = first.nic->attributes().max_qp;
-  said.maxRecvs = static_cast<int>(kMostChildren);
+  said.maxRecvs = static_cast<int>(kMostRowMessages);
   said.physical = one.ports;
   said.maxP2pBytes = std::size_t{1} << 40;
   said.maxCollBytes = std::size_t{1} << 29;
@@ -171,9 +171,18 @@ plugin::NetProperties IbDevices::properties(int device) const {
   said.planeId = kFusedPlane;
   for (const IbPort* port : ports) {
     if (port->rail != first.rail) said.railId = -1;
-    if (port->plane >= 0) said.planeId |= 1 << (static_cast<std::size_t>(port->plane) % kMostPlanes);
+    if (port->plane >= 0) said.planeId |= 1 << placeOfPlane(port->plane);
   }
   return said;
+}
+
+/// Among the different planes of all ports.
+int IbDevices::placeOfPlane(int plane) const {
+  std::set<int> lower;
+  for (const IbPort& port : ports_) {
+    if (port.plane >= 0 && port.plane < plane) lower.insert(port.plane);
+  }
+  return static_cast<int>(lower.size());
 }
 
 plugin::NetFusion IbDevices::fuse(std::span<const int> devices) {

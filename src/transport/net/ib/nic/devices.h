@@ -56,6 +56,8 @@ class IbDevices {
   const std::vector<IbPort>& ports() const { return ports_; }
 
  private:
+  int placeOfPlane(int plane) const;
+
   std::vector<IbPort> ports_;  ///< fixed
   mutable std::mutex mutex_;
   std::vector<IbDevice> devices_;

@@ -1,6 +1,7 @@
 #include "transport/net/ib/nic/hca_filter.h"
 
 #include <charconv>
+#include <set>
 
 #include "base/log.h"
 
@@ -9,6 +10,8 @@ namespace tutti::net::ib {
 namespace {
 
 constexpr std::size_t kMostParts = 32;
+/// Fused devices have a bit for each.
+constexpr std::size_t kMostPlanes = 13;
 /// Marks the plane of a fused device, whose low bits are the planes of its parts.
 constexpr int kFusedPlane = 0x4000;
 
@@ -63,7 +66,18 @@ Result<HcaFilter> HcaFilter::parse(std::string_view text) {
     ASSIGN(Part parsed, parsePart(part));
     filter.parts_.push_back(std::move(parsed));
   }
+  TRY(filter.checkPlanes());
   return filter;
+}
+
+Status HcaFilter::checkPlanes() const {
+  std::set<int> planes;
+  for (const Part& part : parts_) {
+    if (part.choice.plane >= 0) planes.insert(part.choice.plane);
+  }
+  if (planes.size() <= kMostPlanes) return {};
+  return fail(ncclInvalidUsage, "NCCL_IB_HCA: there are {} different planes, at most {} can be told apart",
+              planes.size(), kMostPlanes);
 }
 
 bool HcaFilter::fits(const Part& part, std::string_view device, int port) const {

@@ -34,6 +34,7 @@ class HcaFilter {
     Choice choice;
   };
   static Result<Part> parsePart(std::string_view text);
+  Status checkPlanes() const;
   bool fits(const Part& part, std::string_view device, int port) const;
 
   bool excludes_ = false;

@@ -146,10 +146,17 @@ TEST_F(IbSearchTest, FusesPortsIntoOneDevice) {
   EXPECT_EQ(said.name, "a0+a1");
   EXPECT_EQ(said.speedMbps, 200000);
   EXPECT_EQ(said.railId, 2);
-  EXPECT_EQ(said.planeId, 0x4000 | 1 | 32);
+  EXPECT_EQ(said.planeId, 0x4000 | 1 | 2) << "a bit for each plane that there is, in their order";
   EXPECT_EQ(said.physical, (std::vector<int>{0, 1}));
   EXPECT_EQ(said.guid, 101u) << "the rest is the first one's";
   EXPECT_EQ(devices.properties(devices.fuse(std::vector<int>{0, 2}).device).railId, -1);
+}
+
+TEST_F(IbSearchTest, TellsAnyTwoPlanesOfAFusedDeviceApart) {
+  IbDevices devices(search("a0:1:2:13,a1:1:2:0,b:::26").ports);
+  const auto planeOf = [&](std::vector<int> ports) { return devices.properties(devices.fuse(ports).device).planeId; };
+  EXPECT_EQ(planeOf({0, 1}), 0x4000 | 2 | 1);
+  EXPECT_EQ(planeOf({0, 2}), 0x4000 | 2 | 4);
 }
 
 TEST_F(IbSearchTest, FusesNothingThatIsNoDevice) {

@@ -1,5 +1,6 @@
 #include "transport/net/ib/nic/hca_filter.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "support/log_capture.h"
@@ -78,6 +79,14 @@ TEST(HcaFilter, RefusesPlanesThatMarkFusedNics) {
   expectLog("which marks fused NICs");
   EXPECT_EQ(HcaFilter::parse("mlx5_0:1:0:16384").status().code(), ncclInvalidUsage);
   EXPECT_TRUE(HcaFilter::parse("mlx5_0:1:0:16383").ok());
+}
+
+TEST(HcaFilter, TakesThirteenPlanes) {
+  std::string list = "n0:::0,m0:::0";
+  for (int i = 1; i < 13; ++i) list += fmt::format(",n{}:::{}", i, 7 * i);
+  EXPECT_TRUE(HcaFilter::parse(list).ok());
+  expectLog("14 different planes, at most 13");
+  EXPECT_EQ(HcaFilter::parse(list + ",n13:::1").status().code(), ncclInvalidUsage);
 }
 
 TEST(HcaFilter, TakesThirtyTwoParts) {
