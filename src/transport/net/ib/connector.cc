@@ -61,6 +61,7 @@ Result<bool> IbConnector::step() {
     case Step::Connecting: {
       ASSIGN(const bool standing, link_->pairs->connect(remote_));
       if (standing) step_ = Step::Announcing;
+      if (!standing) TRY(link_->control->checkStanding());
       return standing;
     }
     case Step::Announcing:

@@ -22,12 +22,11 @@ Status ControlSocket::overdue() const {
               link_.peer.text(), link_.device, setup_.count());
 }
 
-Result<bool> ControlSocket::send(std::span<const std::byte> block) {
-  iovec part{const_cast<std::byte*>(block.data()) + moved_, block.size() - moved_};
-  const IoOutcome outcome = tcp::sendParts(link_.control.get(), {&part, 1});
+/// Whether a block of `bytes` has been moved with what has just been.
+Result<bool> ControlSocket::moved(const IoOutcome& outcome, std::size_t bytes) {
   if (!outcome.done() && outcome.kind != IoOutcome::Kind::WouldBlock) return closed(outcome.error);
   moved_ += outcome.bytes;
-  if (moved_ == block.size()) {
+  if (moved_ == bytes) {
     moved_ = 0;
     return true;
   }
@@ -35,17 +34,19 @@ Result<bool> ControlSocket::send(std::span<const std::byte> block) {
   return false;
 }
 
+Result<bool> ControlSocket::send(std::span<const std::byte> block) {
+  iovec part{const_cast<std::byte*>(block.data()) + moved_, block.size() - moved_};
+  return moved(tcp::sendParts(link_.control.get(), {&part, 1}), block.size());
+}
+
 Result<bool> ControlSocket::receive(std::span<std::byte> block) {
   iovec part{block.data() + moved_, block.size() - moved_};
-  const IoOutcome outcome = tcp::receiveParts(link_.control.get(), {&part, 1});
-  if (!outcome.done() && outcome.kind != IoOutcome::Kind::WouldBlock) return closed(outcome.error);
-  moved_ += outcome.bytes;
-  if (moved_ == block.size()) {
-    moved_ = 0;
-    return true;
-  }
-  if (deadline_.expired()) return overdue();
-  return false;
+  return moved(tcp::receiveParts(link_.control.get(), {&part, 1}), block.size());
+}
+
+Status ControlSocket::checkStanding() const {
+  const IoOutcome outcome = tcp::standsBy(link_.control.get());
+  return outcome.kind == IoOutcome::Kind::WouldBlock ? Status() : closed(outcome.error);
 }
 
 ControlSocket::Peer ControlSocket::look() {

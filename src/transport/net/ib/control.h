@@ -22,6 +22,9 @@ class ControlSocket {
   Result<bool> send(std::span<const std::byte> block);
   Result<bool> receive(std::span<std::byte> block);
 
+  /// While neither says anything: an error if the peer has closed.
+  Status checkStanding() const;
+
   /// How the peer stands after set-up.
   enum class Peer : std::uint8_t { There, Left, Gone };
   /// Left: it has closed in order. Reads what there is.
@@ -35,6 +38,7 @@ class ControlSocket {
   const std::string& device() const { return link_.device; }
 
  private:
+  Result<bool> moved(const IoOutcome& outcome, std::size_t bytes);
   Status closed(int error) const;
   Status overdue() const;
 

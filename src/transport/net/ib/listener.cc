@@ -68,6 +68,7 @@ Result<bool> IbListener::step() {
     case Step::Connecting: {
       ASSIGN(const bool standing, link_->pairs->connect(remote_));
       if (standing) step_ = Step::Telling;
+      if (!standing) TRY(link_->control->checkStanding());
       return standing;
     }
     case Step::Telling: {

@@ -184,6 +184,23 @@ TEST_F(IbSetup, ConnectsOthersWhileOneWaitsForItsNextTry) {
   a->net->abandonConnect(handle);
 }
 
+TEST_F(IbSetup, HearsThatThePeerHasGivenUpWhileItWaitsForItsNextTry) {
+  expectLog("closed the connection");
+  Params params = verbsParams();
+  params.ib.modifyRetrySleepMs = 3600000;
+  open(params);
+  tuttiFakeVerbs()->failChange(IBV_QPS_RTR, ETIMEDOUT, 1);
+  EXPECT_TRUE(until([&] {
+    EXPECT_TRUE(dial().ok());
+    EXPECT_TRUE(answer().ok());
+    return tuttiFakeVerbs()->calls("ibv_modify_qp") >= 3;
+  }));
+  a->net->abandonConnect(handle);
+  Status heard;
+  EXPECT_TRUE(until([&] { return !(heard = answer()).ok(); }));
+  EXPECT_EQ(heard.code(), ncclRemoteError);
+}
+
 TEST_F(IbSetup, GivesUpAfterAsManyTimeoutsAsItIsTold) {
   expectLog("Call to ibv_modify_qp failed with 110");
   allowLog("closed the connection");
