@@ -12,8 +12,8 @@ namespace tutti::net::ib {
 
 namespace {
 
-/// Tests that find nothing, before peer and NICs are looked at; and how often that is then done.
-constexpr std::uint32_t kIdleTests = 256;
+/// Tests that find nothing, before the clock is read; and how often peer and NICs are then looked at.
+constexpr std::uint32_t kIdleTests = 16;
 constexpr milliseconds kLookEvery{5};
 /// A peer that closes in order says so, but what its NIC refuses from then on may be here before its word.
 constexpr milliseconds kByeBound{1000};
@@ -137,30 +137,32 @@ Status IbEnd::onPeer() {
       return onFarewell();
     case ControlSocket::Peer::Gone:
       if (!suspicion_.empty()) return breakWith(fail(ncclRemoteError, "{} The peer's process is gone", suspicion_));
-      return breakWith(fail(ncclRemoteError,
-                            "NET/IB : Connection closed by remote peer {} while {}: its process or host is gone",
-                            place(), verb()));
+      return breakQuietly(fmt::format(
+          "NET/IB : Connection closed by remote peer {} while {}: its process or host is gone", place(), verb()));
   }
   if (!suspicion_.empty() && suspectUntil_.expired()) return breakWith(fail(ncclRemoteError, "{}", suspicion_));
   return {};
 }
 
-/// Whether the peer's leaving is a failure is known to those who hear its goodbye elsewhere: they tell what is written
-/// here.
-Status IbEnd::onFarewell() {
-  const std::string failed = std::exchange(suspicion_, {});
-  suspectUntil_ = Deadline::never();
-  if (!needsPeer(!failed.empty())) return {};
+/// Whether it is a failure that the peer is gone is known to those who may hear its goodbye elsewhere: they tell what
+/// is written here. Until then it is no more than the thread's last error.
+Status IbEnd::breakQuietly(const std::string& why) {
   std::string said;
   {
     const ErrorsAsInfo quiet;
-    breakWith(fail(ncclRemoteError, "NET/IB : Remote peer {} has closed the connection, in order, while {}{}{}",
-                   place(), verb(), failed.empty() ? "" : ". ", failed))
-        .ignore();
+    breakWith(fail(ncclRemoteError, "{}", why)).ignore();
     said = lastErrorText();
   }
   recallLastError(said);
   return broken_;
+}
+
+Status IbEnd::onFarewell() {
+  const std::string failed = std::exchange(suspicion_, {});
+  suspectUntil_ = Deadline::never();
+  if (!needsPeer(!failed.empty())) return {};
+  return breakQuietly(fmt::format("NET/IB : Remote peer {} has closed the connection, in order, while {}{}{}", place(),
+                                  verb(), failed.empty() ? "" : ". ", failed));
 }
 
 /// A queue pair that is out of order need not say so of any work: there may be none.

@@ -23,7 +23,7 @@ struct IbRequest {
   std::uint32_t left = 0;  ///< completions to come
   std::uint64_t row = 0;
   std::uint32_t count = 1;  ///< messages
-  std::array<std::uint32_t, kMostChildren> bytes{};
+  std::array<std::uint32_t, kMostRowMessages> bytes{};
   bool done() const { return left == 0; }
 };
 
@@ -59,7 +59,7 @@ class IbEnd {
   explicit IbEnd(std::unique_ptr<IbLink> link);
 
   /// What a work request was, in its id: completions with an error tell nothing else.
-  enum class Work : std::uint8_t { Row, Grant, Flush };
+  enum class Work : std::uint8_t { Row, Grant };
   static std::uint64_t idOf(Work work, std::uint32_t number) { return static_cast<std::uint64_t>(work) << 32 | number; }
   static Work workOf(std::uint64_t id) { return static_cast<Work>(id >> 32); }
   static std::uint32_t numberOf(std::uint64_t id) { return static_cast<std::uint32_t>(id); }
@@ -102,9 +102,10 @@ class IbEnd {
   Status lookAtQueuePairs();
   Status onPeer();
   Status onFarewell();
+  Status breakQuietly(const std::string& why);
 
   std::size_t pairsInUse_;
-  std::array<IbRequest, std::size_t{kIbRows} * kMostChildren> requests_;
+  std::array<IbRequest, std::size_t{kIbRows} * kMostRowMessages> requests_;
   std::size_t nextRequest_ = 0;
   Status broken_;
   std::uint32_t idle_ = 0;  ///< tests that found nothing

@@ -70,8 +70,8 @@ Status IbReceiver::grant(std::span<const plugin::NetBuffer> messages) {
 
 Result<IbRequest*> IbReceiver::irecv(std::span<const plugin::NetBuffer> messages) {
   TRY(usable());
-  if (messages.empty() || messages.size() > kMostChildren) {
-    return fail(ncclInvalidArgument, "NET/IB : A receive is of 1 to {} messages, not of {}", kMostChildren,
+  if (messages.empty() || messages.size() > kMostRowMessages) {
+    return fail(ncclInvalidArgument, "NET/IB : A receive is of 1 to {} messages, not of {}", kMostRowMessages,
                 messages.size());
   }
   const auto slot = static_cast<std::uint32_t>(row_ % kIbRows);

@@ -20,8 +20,8 @@ class IbReceiver final : public IbEnd {
   static constexpr std::uint32_t kSends = 128;
   static constexpr std::uint32_t kReceives = kIbRows;
 
-  /// Grants 1 to kMostChildren messages. Null: as many receives as may be are under way. When the peer has closed its
-  /// end in order, what is posted is never done, and no error. Errors: those of the connection.
+  /// Grants 1 to kMostRowMessages messages. Null: as many receives as may be are under way. When the peer has closed
+  /// its end in order, what is posted is never done, and no error. Errors: those of the connection.
   Result<IbRequest*> irecv(std::span<const plugin::NetBuffer> messages);
   /// Null: nothing was received, or nothing needs it.
   Result<IbRequest*> iflush(std::span<const plugin::NetBuffer> messages);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 
 #include "base/log.h"
 
@@ -18,11 +19,19 @@ std::uint32_t IbSender::granted() const {
   const std::uint64_t index = row_ + 1;
   // The NIC writes ascending, the index last.
   if (std::atomic_ref(row[0].index).load(std::memory_order_acquire) != index) return 0;
-  const std::uint32_t count = std::min<std::uint32_t>(row[0].count, kMostChildren);
+  const std::uint32_t count = std::min<std::uint32_t>(row[0].count, kMostRowMessages);
   for (std::uint32_t i = 1; i < count; ++i) {
     if (std::atomic_ref(row[i].index).load(std::memory_order_acquire) != index) return 0;
   }
   return count;
+}
+
+/// Lengths travel as 32 bits, and are told as int.
+Status IbSender::checkLength(const plugin::NetBuffer& message) {
+  constexpr std::size_t kMost = std::numeric_limits<int>::max();
+  if (message.bytes <= kMost) return {};
+  return fail(ncclInvalidArgument, "NET/IB : A message of {} bytes is longer than the {} that one may have",
+              message.bytes, kMost);
 }
 
 Status IbSender::checkFits(const Grant& grant, const plugin::NetBuffer& message) {
@@ -56,6 +65,7 @@ bool IbSender::hasRoomFor(std::uint32_t chain) const {
 
 Result<IbRequest*> IbSender::isend(const plugin::NetBuffer& message) {
   TRY(usable());
+  TRY(checkLength(message));
   const std::uint32_t count = granted();
   if (count == 0) {
     TRY(idle());
@@ -90,8 +100,8 @@ Status IbSender::postOn(std::size_t pair, std::size_t k) {
   const std::size_t port = link_->pairs->portOf(pair);
   const std::size_t remotePort = link_->pairs->remotePortOf(pair);
   const Grant* const grant = grants();
-  std::array<ibv_sge, kMostChildren + 1> parts{};
-  std::array<ibv_send_wr, kMostChildren + 1> chain{};
+  std::array<ibv_sge, kMostRowMessages + 1> parts{};
+  std::array<ibv_send_wr, kMostRowMessages + 1> chain{};
   for (std::uint32_t i = 0; i < row.count; ++i) {
     const plugin::NetBuffer& message = messages_[i];
     const std::size_t piece = ibPieceBytes(message.bytes, pairsInUse());

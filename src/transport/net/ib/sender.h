@@ -16,7 +16,7 @@ class IbSender final : public IbEnd {
 
   /// Null: the receiver has granted no message with this tag yet, or too much is under way. Errors: those of the
   /// connection, of a receiver that has left too; ncclInvalidUsage (the message is longer than what the receiver has
-  /// room for).
+  /// room for), ncclInvalidArgument (more than 2^31 - 1 bytes).
   Result<IbRequest*> isend(const plugin::NetBuffer& message);
 
  private:
@@ -25,7 +25,7 @@ class IbSender final : public IbEnd {
     std::uint32_t count = 0;
     std::uint32_t left = 0;   ///< completions to come
     std::uint32_t chain = 0;  ///< work requests on each of its queue pairs
-    std::array<IbRequest*, kMostChildren> requests{};
+    std::array<IbRequest*, kMostRowMessages> requests{};
   };
 
   void completed(std::size_t pair, const ibv_wc& completion) override;
@@ -34,6 +34,7 @@ class IbSender final : public IbEnd {
   Grant* grants() const { return reinterpret_cast<GrantRow*>(link_->memory->data())[row_ % kIbRows].grants.data(); }
   /// Messages of the current row, once all of its grants are there; 0: not yet.
   std::uint32_t granted() const;
+  static Status checkLength(const plugin::NetBuffer& message);
   Status checkFits(const Grant& grant, const plugin::NetBuffer& message);
   bool hasRoomFor(std::uint32_t chain) const;
   std::uint32_t chainOf(const plugin::NetBuffer& message, std::uint32_t count) const;
@@ -43,7 +44,7 @@ class IbSender final : public IbEnd {
 
   std::uint64_t row_ = 0;  ///< the one that is being matched
   std::array<Row, kIbRows> rows_;
-  std::array<plugin::NetBuffer, kMostChildren> messages_{};  ///< of the current row
+  std::array<plugin::NetBuffer, kMostRowMessages> messages_{};  ///< of the current row
   std::uint32_t matched_ = 0;
   bool adaptive_;  ///< packets may overtake each other
 };

@@ -58,13 +58,13 @@ static_assert(sizeof(Grant) == 64);
 
 /// Row number n of a connection is rows[n mod kIbRows]. Of the sender; written by the receiver's NIC.
 struct GrantRow {
-  std::array<Grant, kMostChildren> grants{};
+  std::array<Grant, kMostRowMessages> grants{};
 };
 static_assert(sizeof(GrantRow) == 512);
 
 /// How long the messages of a row were, where it has several. Of the receiver; written by the sender's NIC.
 struct SizeRow {
-  std::array<std::uint32_t, kMostChildren> sizes{};
+  std::array<std::uint32_t, kMostRowMessages> sizes{};
 };
 
 /// The part of a message on each of `pairs` queue pairs but the last ones: whole lines of the flagged protocols.

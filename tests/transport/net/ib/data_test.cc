@@ -223,6 +223,16 @@ TEST_F(IbData, HasNoRequestForMoreReceivesThanRows) {
   EXPECT_EQ(pair->recv(to.place(8)), nullptr);
 }
 
+TEST_F(IbData, RefusesAMessageWhoseLengthIsNoInt) {
+  expectLog("A message of 2147483648 bytes is longer than the 2147483647");
+  connect();
+  IbBuffer& from = outgoing(8);
+  plugin::NetBuffer message = from.place(8);
+  message.bytes = std::size_t{1} << 31;
+  EXPECT_EQ(a->net->isend(pair->sender, message).status().code(), ncclInvalidArgument);
+  exchange(100, 1);
+}
+
 TEST_F(IbData, RefusesAMessageThatIsLongerThanItsPlace) {
   expectLog("is longer than the 7 bytes");
   connect();

@@ -10,8 +10,9 @@
 
 namespace tutti::net::ib {
 
-/// Most NICs that are fused into one device, and most queue pairs of one connection.
+/// Most NICs that are fused into one device, messages of one receive, and queue pairs of one connection.
 inline constexpr std::size_t kMostChildren = 8;
+inline constexpr std::size_t kMostRowMessages = 8;
 inline constexpr std::size_t kMostQueuePairs = 128;
 
 /// The settings, as this communicator sees them.
