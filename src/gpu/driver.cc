@@ -134,8 +134,9 @@ Status checkCu(const Driver& driver, CUresult result, const char* call, int devi
   return checkCu(driver, result, CuCall{call, device});
 }
 
-Status checkCu(const Driver& driver, CUresult result, const CuCall& call) {
-  if (result == CUDA_SUCCESS) return {};
+namespace {
+
+Status failedCu(const Driver& driver, CUresult result, const CuCall& call) {
   const char* text = nullptr;
   if (driver.cuGetErrorString == nullptr || driver.cuGetErrorString(result, &text) != CUDA_SUCCESS) text = nullptr;
   const char* name = nullptr;
@@ -146,6 +147,23 @@ Status checkCu(const Driver& driver, CUresult result, const CuCall& call) {
   return fail(ncclUnhandledCudaError, "Cuda failure {} '{}' ({}) in {}{}{}{}{}", static_cast<int>(result),
               text == nullptr ? "no description" : text, name == nullptr ? "unknown error" : name, call.call, bytes,
               about, device, remedyFor(result));
+}
+
+}  // namespace
+
+Status checkCu(const Driver& driver, CUresult result, const CuCall& call) {
+  if (result == CUDA_SUCCESS) return {};
+  if (result != CUDA_ERROR_DEINITIALIZED) return failedCu(driver, result, call);
+  // The process ends while a thread of ours still works: nobody's fault, and nothing that anybody could do about.
+  Status ended;
+  std::string said;
+  {
+    const ErrorsAsInfo quiet;
+    ended = failedCu(driver, result, call);
+    said = lastErrorText();
+  }
+  recallLastError(said);
+  return ended;
 }
 
 }  // namespace tutti::gpu

@@ -123,6 +123,13 @@ TEST(CheckCu, ADriverThatWasNotStartedMayBeThatOfAParent) {
   EXPECT_FALSE(gpu::checkCu(fake.driver(), CUDA_ERROR_NOT_INITIALIZED, gpu::CuCall{"cuMemAlloc", 0}).ok());
 }
 
+TEST(CheckCu, ADriverThatShutsDownIsNoErrorLineButTheLastError) {
+  FakeDriver fake;  // a WARN or ERROR line that nobody expects fails the test
+  const Status status = gpu::checkCu(fake.driver(), CUDA_ERROR_DEINITIALIZED, "cuCtxPushCurrent", 0);
+  EXPECT_EQ(status.code(), ncclUnhandledCudaError);
+  EXPECT_NE(std::string_view(lastErrorText()).find("Cuda failure 4"), std::string_view::npos) << lastErrorText();
+}
+
 TEST(CheckCu, DriverWithoutWordsStillGivesTheNumber) {
   const gpu::Driver silent;
   expectLog("Cuda failure 700 'no description' (unknown error) in cuLaunchKernel");
