@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/join_options.h"
 #include "comm/enqueue/start_job.h"
 #include "comm/init/init.h"
 #include "comm/init/join_stage.h"

@@ -145,7 +145,10 @@ ROOMS = {
     },
     "transport/net/ib": {
         "for": "the network that is built in for InfiniBand and RoCE: queue pairs, grants, messages",
-        "may": {"base/.": {}, "plugin": {}, "transport/net/ib/nic": {}, "transport/net/tcp": {}},
+        "may": {
+            "base/.": {}, "base/settings": {}, "base/socket": {"only": r"io_outcome\.h"}, "plugin": {},
+            "transport/net/ib/nic": {}, "transport/net/tcp": {},
+        },
     },
     "transport/net/lane": {
         "for": "one protocol of a connection over a network: path, options, shared slots, probe",

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 
+#include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/port.h"
+#include "transport/net/ib/sender.h"
+#include "transport/net/tcp/connector.h"
+
 namespace tutti::net::ib {
 
 std::size_t queuePairsFor(std::size_t ports, std::size_t remotePorts, std::size_t perPort) {
@@ -17,6 +22,8 @@ IbConnector::IbConnector(std::vector<const IbPort*> ports, const IbHandle& handl
   link_->ports = std::move(ports);
   link_->options = options;
 }
+
+IbConnector::~IbConnector() = default;
 
 Status IbConnector::makeQueuePairs() {
   const IbOptions& options = link_->options;

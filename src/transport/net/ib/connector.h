@@ -4,12 +4,16 @@
 #include <memory>
 #include <vector>
 
-#include "transport/net/ib/control.h"
-#include "transport/net/ib/sender.h"
 #include "transport/net/ib/wire.h"
-#include "transport/net/tcp/connector.h"
+
+namespace tutti::net::tcp {
+class SocketConnector;
+}
 
 namespace tutti::net::ib {
+
+class IbSender;
+struct IbLink;
 
 /// Opens the control socket, makes the queue pairs, exchanges their descriptions and connects them, step by step. Used
 /// by one thread at a time.
@@ -18,6 +22,7 @@ class IbConnector {
   /// `ports`: of the device, which outlive the connection. `control`: dials the listener of `handle`.
   IbConnector(std::vector<const IbPort*> ports, const IbHandle& handle, const IbOptions& options,
               std::unique_ptr<tcp::SocketConnector> control, milliseconds setup);
+  ~IbConnector();
 
   /// Does what can be done without waiting. Null: not yet. Errors: those of SocketConnector, ControlSocket and
   /// QueuePairs.

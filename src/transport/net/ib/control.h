@@ -7,7 +7,9 @@
 #include <string>
 
 #include "base/clock.h"
-#include "transport/net/tcp/connection.h"
+#include "base/socket/io_outcome.h"
+#include "base/status.h"
+#include "transport/net/tcp/link.h"
 
 namespace tutti::net::ib {
 

@@ -7,6 +7,8 @@
 
 #include "base/log.h"
 #include "transport/net/ib/nic/failure_text.h"
+#include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/port.h"
 
 namespace tutti::net::ib {
 

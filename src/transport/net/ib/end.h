@@ -9,6 +9,7 @@
 
 #include "plugin/net.h"
 #include "transport/net/ib/control.h"
+#include "transport/net/ib/nic/registrations.h"
 #include "transport/net/ib/queue_pairs.h"
 #include "transport/net/ib/wire.h"
 

@@ -5,6 +5,9 @@
 
 #include "base/log.h"
 #include "transport/net/ib/nic/failure_text.h"
+#include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/port.h"
+#include "transport/net/ib/queue_pairs.h"
 
 namespace tutti::net::ib {
 
@@ -13,6 +16,9 @@ namespace {
 constexpr std::size_t kBytes = 4096;
 
 }  // namespace
+
+FlushPairs::FlushPairs() = default;
+FlushPairs::~FlushPairs() = default;
 
 Result<std::unique_ptr<FlushPairs>> FlushPairs::open(const std::vector<const IbPort*>& ports,
                                                      const IbOptions& options) {

@@ -5,9 +5,14 @@
 #include <memory>
 #include <vector>
 
-#include "transport/net/ib/queue_pairs.h"
+#include "base/status.h"
+#include "transport/net/ib/nic/options.h"
 
 namespace tutti::net::ib {
+
+class EndMemory;
+class QueuePairs;
+struct IbPort;
 
 /// For each port a queue pair that is connected with itself: a read over it comes back after all that the port's NIC
 /// has written before. Used by one thread at a time.
@@ -15,6 +20,7 @@ class FlushPairs {
  public:
   /// Errors: those of QueuePairs and EndMemory; ncclSystemError where a queue pair cannot reach itself.
   static Result<std::unique_ptr<FlushPairs>> open(const std::vector<const IbPort*>& ports, const IbOptions& options);
+  ~FlushPairs();
 
   /// Begins to read a byte at `address`, which `keys` name for each port, through all ports. Errors: ncclSystemError;
   /// ncclInternalError (as many are under way as may be).
@@ -30,7 +36,7 @@ class FlushPairs {
     std::unique_ptr<QueuePairs> pair;
     std::uint64_t finished = 0;
   };
-  FlushPairs() = default;
+  FlushPairs();
 
   std::unique_ptr<EndMemory> into_;
   std::vector<Own> own_;  ///< ends before what it reads into

@@ -1,6 +1,10 @@
 #include "transport/net/ib/listener.h"
 
 #include "base/log.h"
+#include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/port.h"
+#include "transport/net/ib/receiver.h"
+#include "transport/net/tcp/listener.h"
 
 namespace tutti::net::ib {
 
@@ -17,6 +21,8 @@ IbListener::IbListener(std::vector<const IbPort*> ports, const IbOptions& option
   link_->ports = std::move(ports);
   link_->options = options;
 }
+
+IbListener::~IbListener() = default;
 
 IbHandle IbListener::handle() const {
   return {.socket = listener_->handle(),

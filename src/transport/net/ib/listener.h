@@ -4,12 +4,16 @@
 #include <memory>
 #include <vector>
 
-#include "transport/net/ib/control.h"
-#include "transport/net/ib/receiver.h"
 #include "transport/net/ib/wire.h"
-#include "transport/net/tcp/listener.h"
+
+namespace tutti::net::tcp {
+class SocketListener;
+}
 
 namespace tutti::net::ib {
+
+class IbReceiver;
+struct IbLink;
 
 /// Used by one thread at a time.
 class IbListener {
@@ -17,6 +21,7 @@ class IbListener {
   /// `ports`: of the device, which outlive the connection. `flushes`: what is received may be GPU memory.
   IbListener(std::vector<const IbPort*> ports, const IbOptions& options, std::unique_ptr<tcp::SocketListener> control,
              milliseconds setup, bool flushes);
+  ~IbListener();
 
   /// What the peer needs for its connect().
   IbHandle handle() const;

@@ -3,7 +3,15 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "transport/net/ib/connector.h"
 #include "transport/net/ib/listener.h"
+#include "transport/net/ib/nic/devices.h"
+#include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/port.h"
+#include "transport/net/ib/receiver.h"
+#include "transport/net/ib/sender.h"
+#include "transport/net/tcp/connector.h"
+#include "transport/net/tcp/listener.h"
 
 namespace tutti::net::ib {
 
@@ -29,6 +37,12 @@ IbNet::IbNet(std::shared_ptr<IbDevices> devices, IbOptions options, tcp::SocketD
       control_(std::move(control)),
       controlOptions_(controlOptions),
       identity_{.commId = opening.commId, .secret = opening.secret} {}
+
+IbNet::~IbNet() = default;
+
+Result<int> IbNet::devices() {
+  return devices_->count();
+}
 
 Result<std::vector<const IbPort*>> IbNet::portsOf(int device) const {
   std::vector<const IbPort*> ports = devices_->portsOf(device);

@@ -7,11 +7,16 @@
 #include <string>
 
 #include "plugin/net.h"
-#include "transport/net/ib/connector.h"
-#include "transport/net/ib/nic/devices.h"
+#include "transport/net/ib/nic/options.h"
 #include "transport/net/tcp/devices.h"
+#include "transport/net/tcp/wire.h"
 
 namespace tutti::net::ib {
+
+class IbConnector;
+class IbDevices;
+struct IbHandle;
+struct IbPort;
 
 /// The use of verbs by one communicator. A connection is a control socket and its queue pairs. The receiver grants
 /// where messages may be written, in rows of up to eight; the sender writes them there and announces them. Threads and
@@ -24,9 +29,10 @@ class IbNet final : public plugin::Net {
   /// `control`: the interface over which ends meet.
   IbNet(std::shared_ptr<IbDevices> devices, IbOptions options, tcp::SocketDevice control,
         tcp::SocketOptions controlOptions, const plugin::NetOpening& opening);
+  ~IbNet() override;
 
   std::string_view name() const override { return "IB"; }
-  Result<int> devices() override { return devices_->count(); }
+  Result<int> devices() override;
   Result<plugin::NetProperties> properties(int device) override;
 
   Result<void*> listen(int device, plugin::NetHandle& handle) override;

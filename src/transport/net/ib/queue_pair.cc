@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/port.h"
 
 namespace tutti::net::ib {
 

@@ -9,10 +9,14 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "transport/net/ib/nic/devices.h"
-#include "transport/net/ib/nic/options.h"
+#include "base/status.h"
+#include "transport/net/ib/nic/gid.h"
+#include "transport/net/ib/nic/verbs.h"
 
 namespace tutti::net::ib {
+
+struct IbOptions;
+struct IbPort;
 
 /// Where a port is reached, as its peer is told. Trivially copyable, travels as it is.
 struct PortAddress {

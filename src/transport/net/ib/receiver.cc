@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/port.h"
 
 namespace tutti::net::ib {
 

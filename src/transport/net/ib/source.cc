@@ -7,7 +7,11 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/settings/params.h"
 #include "transport/net/ib/net.h"
+#include "transport/net/ib/nic/devices.h"
+#include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/port.h"
 
 namespace tutti::net::ib {
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "transport/net/ib/nic/options.h"
 #include "transport/net/ib/queue_pair.h"
 #include "transport/net/tcp/wire.h"
 

@@ -14,6 +14,7 @@
 #include "base/socket/address.h"
 #include "plugin/net.h"
 #include "transport/net/tcp/ack_monitor.h"
+#include "transport/net/tcp/link.h"
 #include "transport/net/tcp/options.h"
 #include "transport/net/tcp/streams.h"
 #include "transport/net/tcp/wire.h"
@@ -34,15 +35,6 @@ struct SocketRequest {
   bool headed = false;                 ///< all that the control socket has to carry has moved
   std::atomic<std::uint32_t> left{0};  ///< pieces on data sockets
   bool done() const { return headed && left.load(std::memory_order_acquire) == 0; }
-};
-
-/// What a finished handshake leaves.
-struct SocketLink {
-  Fd control;
-  std::vector<Fd> streams;
-  std::string device;  ///< name of our interface
-  Address peer;
-  SocketOptions options;  ///< with the listening side's numbers where both must agree
 };
 
 /// One end. isend/irecv and test from one thread at a time.

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "transport/net/tcp/connection.h"
+#include "base/socket/io_outcome.h"
 #include "transport/net/tcp/devices.h"
+#include "transport/net/tcp/link.h"
 #include "transport/net/tcp/wire.h"
 
 namespace tutti::net::tcp {

@@ -8,6 +8,8 @@
 #include <memory>
 #include <string_view>
 
+#include "base/settings/params.h"
+
 namespace tutti::net::tcp {
 
 namespace {

@@ -4,10 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "base/settings/params.h"
 #include "base/socket/interfaces.h"
 #include "plugin/net.h"
 #include "transport/net/tcp/options.h"
+
+namespace tutti {
+struct Params;
+}
 
 namespace tutti::net::tcp {
 

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/socket/socket.h"
 #include "base/socket/unproven.h"
-#include "transport/net/tcp/connection.h"
 #include "transport/net/tcp/devices.h"
+#include "transport/net/tcp/link.h"
 #include "transport/net/tcp/wire.h"
 
 namespace tutti::net::tcp {

@@ -4,7 +4,10 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "base/settings/params.h"
+
+namespace tutti {
+struct Params;
+}
 
 namespace tutti::net::tcp {
 

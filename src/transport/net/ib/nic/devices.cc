@@ -12,6 +12,8 @@
 
 #include "base/log.h"
 #include "transport/net/ib/nic/hca_filter.h"
+#include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/port.h"
 
 namespace tutti::net::ib {
 
@@ -117,10 +119,6 @@ bool hasPeerMemory(const std::string& root) {
     struct stat about {};
     return ::stat((root + sign).c_str(), &about) == 0;
   });
-}
-
-std::string IbPort::text() const {
-  return fmt::format("{}:{}", nic->name(), number);
 }
 
 IbDevices::IbDevices(std::vector<IbPort> ports) : ports_(std::move(ports)) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/settings/params.h"
+
 namespace tutti::net::ib {
 
 namespace {

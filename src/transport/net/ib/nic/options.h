@@ -5,8 +5,11 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/settings/params.h"
 #include "transport/net/ib/nic/gid.h"
+
+namespace tutti {
+struct Params;
+}
 
 namespace tutti::net::ib {
 

@@ -2,9 +2,13 @@
 
 #include <cerrno>
 
+#include "base/settings/params.h"
 #include "plugin/net.h"
 #include "support/log_capture.h"
 #include "transport/net/ib/ib_pair.h"
+#include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/options.h"
+#include "transport/net/ib/nic/verbs.h"
 
 namespace tutti::net::ib {
 namespace {

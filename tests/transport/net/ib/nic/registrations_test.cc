@@ -5,9 +5,12 @@
 
 #include <cerrno>
 
+#include "base/settings/params.h"
 #include "support/log_capture.h"
 #include "transport/net/ib/ib_pair.h"
+#include "transport/net/ib/nic/devices.h"
 #include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/options.h"
 #include "transport/net/ib/queue_pairs.h"
 
 namespace tutti::net::ib {
