@@ -415,7 +415,7 @@ TEST(LaunchErrors, WhatIsCountedIsNotDoneBeforeItIsLaunchedNorWhereThatFails) {
                              void**, void**) -> CUresult {
     busyMeanwhile = observed->mayBeBusy();
     EXPECT_EQ(observed->lastLaunch(), "operation AllReduce");
-    return CUDA_ERROR_DEINITIALIZED;
+    return CUDA_ERROR_LAUNCH_FAILED;
   };
   const auto device = gpu::Device::create(driver, 0);
   const auto launcher = comm::Launcher::create(*device.value());
