@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/collnet_view.h"
 #include "device/conn_view.h"
 
 namespace tutti::device {
@@ -52,8 +53,10 @@ struct alignas(16) CommView {
   std::int32_t nRanks;
   std::uint32_t nChannels;
   std::uint32_t reserved;
+  const CollNetView* collNet;  ///< null: there is none
+  std::uint64_t reserved2;
 };
-static_assert(sizeof(CommView) == 32);
+static_assert(sizeof(CommView) == 48);
 
 /// One collective. Channel c of channelLo..channelHi moves elements [count*i/n, count*(i+1)/n) rounded to grains; the
 /// partition is computed by the same constexpr function on host and device (device/partition.h).
@@ -70,7 +73,8 @@ struct alignas(16) CollWork {
   std::uint8_t scalarIsPointer;
   DevOp op;               ///< for kernels that choose it at run time
   PairMethod pairMethod;  ///< where the kernel can (device/kernels/kernels.h); those of GPUs always go round the ring
-  std::uint8_t reserved[2];
+  std::uint8_t type;      ///< the application's, as nccl.h numbers it: what a network that reduces is told
+  std::uint8_t reserved;
 };
 static_assert(sizeof(CollWork) == 48);
 

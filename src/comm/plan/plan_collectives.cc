@@ -47,6 +47,7 @@ device::CollWork workFor(const Op& op, const Decision& decision, ncclDataType_t 
   work.chunkBytes = decision.choice.chunkBytes;
   work.stepsPerChunk = decision.choice.stepsPerChunk;
   work.pairMethod = decision.choice.pairMethod;
+  work.type = static_cast<std::uint8_t>(op.datatype);
   work.channelLo = static_cast<std::uint8_t>(decision.channelLo);
   work.channelHi = static_cast<std::uint8_t>(decision.channelHi);
   return work;
