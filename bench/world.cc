@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -45,21 +46,36 @@ void runProcess(const Options& options, Shared* shared, int process, void (*body
   for (auto& thread : threads) thread.join();
 }
 
-/// Waits for all children; when one fails, ends the rest, for they would wait for it.
+/// How long the others of a process that has failed may take to say what they have seen of it.
+constexpr auto kLastWords = std::chrono::seconds(5);
+
+void say(pid_t pid, int status) {
+  if (!WIFSIGNALED(status)) return;
+  std::fprintf(stderr, "process %d was ended by signal %d (%s)\n", pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
+}
+
+/// Waits for all children. When one fails the rest would perhaps wait for it without end: they have a while to fail as
+/// well, and are then ended.
 int supervise(std::vector<pid_t> children) {
+  using Clock = std::chrono::steady_clock;
   int exitCode = 0;
+  Clock::time_point until{};
   while (!children.empty()) {
     int status = 0;
-    const pid_t pid = waitpid(-1, &status, 0);
+    const pid_t pid = waitpid(-1, &status, exitCode == 0 ? 0 : WNOHANG);
     if (pid < 0) return 1;
-    std::erase(children, pid);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
-    if (exitCode == 0 && WIFSIGNALED(status)) {
-      std::fprintf(stderr, "process %d was ended by signal %d (%s)\n", pid, WTERMSIG(status),
-                   strsignal(WTERMSIG(status)));
+    if (pid == 0) {
+      if (Clock::now() >= until) {
+        for (const pid_t child : children) kill(child, SIGKILL);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      continue;
     }
-    if (exitCode == 0) exitCode = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-    for (pid_t child : children) kill(child, SIGKILL);
+    std::erase(children, pid);
+    if (exitCode != 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) continue;
+    say(pid, status);
+    exitCode = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    until = Clock::now() + kLastWords;
   }
   return exitCode;
 }
