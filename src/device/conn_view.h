@@ -47,6 +47,15 @@ struct StepWords {
   std::uint64_t word[kWordsApart];
   TUTTI_PURE std::uint64_t* of(std::uint64_t step) { return &word[step % kCount]; }
   TUTTI_PURE const std::uint64_t* of(std::uint64_t step) const { return &word[step % kCount]; }
+  /// What is said of all steps at once, in the same line as the last of their words.
+  TUTTI_PURE std::uint64_t* ofAll() {
+    static_assert(kCount < kWordsApart);
+    return &word[kWordsApart - 1];
+  }
+  TUTTI_PURE const std::uint64_t* ofAll() const {
+    static_assert(kCount < kWordsApart);
+    return &word[kWordsApart - 1];
+  }
 };
 /// A step's word lasts until its slot is used again …
 using SlotWords = StepWords<kSteps>;
@@ -96,7 +105,8 @@ static_assert(sizeof(Counter) == 128 && sizeof(SlotWords) == 128 && sizeof(AskWo
 struct SendPull {
   SlotWords*
       addresses;  ///< the sender's address of a step's content, or 0: in the slot. Its kernel writes it before the
-                  ///< tail; lies with who reads it, the receiver or the sender's host. Null: all goes through slots
+                  ///< tail; lies with who reads it, the receiver or the sender's host. Null: all goes through slots.
+                  ///< ofAll(): not 0 when the sender has left without seeing its offers consumed, which may change then
   MemoryRange window;            ///< only content in here may be left where it lies …
   std::uint32_t least;           ///< … if it has so many bytes …
   std::uint32_t registeredOnly;  ///< … and, if this is not 0, only that of works whose buffers are registered

@@ -54,18 +54,20 @@ TUTTI_DEVICE void sendMessage(const Crew& crew, const SendConn* peers, const P2p
   }
 }
 
-/// Waits until everything that was sent has been read: some of it may have been offered where it lies.
+/// Waits until everything that was sent has been read: some of it may have been offered where it lies. Once aborted:
+/// withdraws that.
 TUTTI_DEVICE void awaitReaders(const Crew& crew, const KernelArgs& args, unsigned channel) {
   bool alive = crew.thread.loadRelaxedSys(&crew.shared->aborted) == 0;
-  for (unsigned i = 0; i < args.nWorks && alive && crew.group.rank == 0; ++i) {
+  for (unsigned i = 0; i < args.nWorks && crew.group.rank == 0; ++i) {
     const P2pWork& work = args.p2p[i];
     if (work.sendPeer < 0 || work.sendPeer == args.comm->rank || work.sendProtocol != Protocol::Simple) continue;
     if (channel < work.channelLo || channel > work.channelHi) continue;
     const SendConn& conn = args.comm->channels[channel].sendTo(ConnKind::Mesh, work.sendPeer);
     if (conn.pull.addresses == nullptr || (conn.pull.registeredOnly != 0 && args.registered[i] == 0)) continue;
     const std::uint64_t sent = crew.thread.loadRelaxedSys(conn.stepOf(Protocol::Simple));
-    alive = simt::spinUntil(crew.thread, crew.abortWord,
-                            [&] { return crew.thread.loadAcquireSys(conn.headOf(Protocol::Simple)) == sent; });
+    const auto read = [&] { return crew.thread.loadAcquireSys(conn.headOf(Protocol::Simple)) == sent; };
+    alive = alive && simt::spinUntil(crew.thread, crew.abortWord, read);
+    if (!alive) withdraw(crew.thread, conn);
   }
 }
 

@@ -70,6 +70,27 @@ TUTTI_DEVICE const std::byte* contentOf(simt::Thread t, const RecvConn& conn, st
   return slot;
 }
 
+/// For a sender that leaves, after an abort, without having seen that its offers were consumed: from now on their
+/// memory is the application's again.
+TUTTI_DEVICE void withdraw(simt::Thread t, const SendConn& conn) {
+  if constexpr (simt::kPulls) {
+    if (conn.pull.addresses != nullptr) t.storeReleaseSys(conn.pull.addresses->ofAll(), std::uint64_t{1});
+  }
+}
+
+/// For a receiver that has read the content of a slot, before it posts anything that follows from it: false, when it
+/// was aborted, if the sender has withdrawn its offers and what was read may be anything. Who withdraws was aborted,
+/// and says so to all ranks: this one will be aborted as well.
+TUTTI_DEVICE bool intact(simt::Thread t, const RecvConn& conn, const std::uint32_t* abortWord) {
+  if constexpr (simt::kPulls) {
+    if (conn.pull.addresses == nullptr) return true;
+    simt::orderReads();
+    if (t.loadRelaxedSys(conn.pull.addresses->ofAll()) == 0) return true;
+    return simt::spinUntil(t, abortWord, [] { return false; });
+  }
+  return true;
+}
+
 /// The end of a connection that is used in this direction.
 template <Direction kDirection>
 using ConnOf = std::conditional_t<kDirection == Direction::Send, SendConn, RecvConn>;
@@ -198,9 +219,18 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
     return contentOf(t, *conn_, step_, slot());
   }
 
-  /// For a sender that has offered memory: waits until everything was consumed. false: aborted. For any one thread.
-  TUTTI_DEVICE bool drain(simt::Thread t, const std::uint32_t* abortWord) {
-    return simt::spinUntil(t, abortWord, [&] { return t.loadAcquireSys(conn_->headOf(kProtocol)) == step_; });
+  /// For a sender that has offered memory: waits until everything was consumed. Unless it is `alive`, or is aborted
+  /// meanwhile: withdraws it. For any one thread.
+  TUTTI_DEVICE void drain(simt::Thread t, const std::uint32_t* abortWord, bool alive) {
+    if (alive) {
+      const auto consumed = [&] { return t.loadAcquireSys(conn_->headOf(kProtocol)) == step_; };
+      if (simt::spinUntil(t, abortWord, consumed)) return;
+    }
+    withdraw(t, *conn_);
+  }
+  /// For a receiver: see device::intact(). For any thread.
+  TUTTI_DEVICE bool intact(simt::Thread t, const std::uint32_t* abortWord) const {
+    return device::intact(t, *conn_, abortWord);
   }
 
   /// Goes to the next slot. For every thread.

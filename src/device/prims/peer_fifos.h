@@ -129,6 +129,8 @@ class PeerFifos {
     shared_.offered[i] = nullptr;
     crew_.thread.storeReleaseSys(shared_.send[i]->tailOf(protocol_), ++shared_.sendStep[i]);
   }
+  /// For any thread that has read entry i's slot, before it posts anything that follows from it: see device::intact().
+  TUTTI_DEVICE bool intact(int i) const { return device::intact(crew_.thread, *shared_.recv[i], crew_.abortWord); }
   /// For the owner: the peer may fill the slot again; the next one comes.
   TUTTI_DEVICE void postRecv(int i) {
     crew_.thread.storeReleaseSys(shared_.recv[i]->headOf(protocol_), ++shared_.recvStep[i]);
@@ -158,7 +160,7 @@ class PeerFifos {
   TUTTI_DEVICE void release(Entries send, Entries recv, bool fine, std::uint64_t bytes = 0) {
     if (!alone()) simt::finishStreaming();
     sync();
-    if (!fine) return;
+    if (!fine || !allIntact(recv)) return;
     forOwned(recv, [&](int i) { postRecv(i); });
     forOwned(send, [&](int i) { postSend(i, bytes); });
   }
@@ -167,7 +169,7 @@ class PeerFifos {
   TUTTI_DEVICE void finish(Entries all) {
     bool fine = alive();
     forOwned(all, [&](int i) {
-      if (simt::kPulls && offered_ && fine) fine = drain(i);
+      if (simt::kPulls && offered_) fine = drain(i, fine);
       crew_.thread.storeRelaxedSys(shared_.send[i]->stepOf(protocol_), shared_.sendStep[i]);
       crew_.thread.storeRelaxedSys(shared_.recv[i]->stepOf(protocol_), shared_.recvStep[i]);
     });
@@ -181,11 +183,26 @@ class PeerFifos {
   }
 
  private:
-  /// For the owner: entry i's peer has consumed all slots. false: aborted.
-  TUTTI_DEVICE bool drain(int i) {
+  /// After the barrier that follows the move, for every thread, of all that it may have read or that depends on it.
+  TUTTI_DEVICE bool allIntact(Entries recv) const {
+    bool fine = true;
+    if constexpr (simt::kPulls) {
+      for (int i = recv.first; i < recv.last && fine; ++i) {
+        if (i != skip_) fine = intact(i);
+      }
+      if (!fine) setAborted();
+    }
+    return fine;
+  }
+
+  /// For the owner: entry i's peer has consumed all slots. false: aborted, before if not `alive`; what was offered is
+  /// withdrawn.
+  TUTTI_DEVICE bool drain(int i, bool alive) {
     const std::uint64_t* head = shared_.send[i]->headOf(protocol_);
-    return simt::spinUntil(crew_.thread, crew_.abortWord,
-                           [&] { return crew_.thread.loadAcquireSys(head) == shared_.sendStep[i]; });
+    const auto consumed = [&] { return crew_.thread.loadAcquireSys(head) == shared_.sendStep[i]; };
+    if (alive && simt::spinUntil(crew_.thread, crew_.abortWord, consumed)) return true;
+    withdraw(crew_.thread, *shared_.send[i]);
+    return false;
   }
 
   Crew crew_;

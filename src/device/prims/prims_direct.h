@@ -152,6 +152,8 @@ class DirectSimple {
       if (alone) fine = kSends ? fifos_.waitSend(p) : fifos_.waitRecv(p);
       if (!fine) break;
       move(p);
+      if (alone && !kSends) fine = fifos_.intact(p);
+      if (!fine) break;
       if (alone && kSends) fifos_.postSend(p);
       if (alone && !kSends) fifos_.postRecv(p);
     }

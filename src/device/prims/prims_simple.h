@@ -25,7 +25,7 @@ class PrimsSimple : public PrimsVerbs<PrimsSimple<T, Op, FanOf>, Protocol::Simpl
 
   /// Ends the work: what was offered has been read, the counters are stored for whoever comes next. For every thread.
   TUTTI_DEVICE void finish() {
-    if (simt::kPulls && offered_ && alive_ && crew_.group.rank == 0) send_[0].drain(crew_.thread, crew_.abortWord);
+    if (simt::kPulls && offered_ && crew_.group.rank == 0) send_[0].drain(crew_.thread, crew_.abortWord, alive_);
     finishUnread();
   }
 
@@ -113,8 +113,9 @@ class PrimsSimple : public PrimsVerbs<PrimsSimple<T, Op, FanOf>, Protocol::Simpl
     if constexpr (!kAtOnce) {
       simt::finishStreaming();
       sync();
-      if (alive_ && waitsFor(0)) recv_[0].post(crew_.thread);
-      if (posts) send_[0].post(crew_.thread, n * sizeof(T), ready);
+      const bool fine = alive_ && allIntact();
+      if (fine && waitsFor(0)) recv_[0].post(crew_.thread);
+      if (fine && posts) send_[0].post(crew_.thread, n * sizeof(T), ready);
       recv_[0].advanceReceived(crew_.thread);
     }
     send_[0].advanceInPlace();
@@ -126,6 +127,15 @@ class PrimsSimple : public PrimsVerbs<PrimsSimple<T, Op, FanOf>, Protocol::Simpl
     const bool alive = acquire<Verb<false, true, false, true, false>>(bytes, false);
     if (alive && waitsFor(0)) recv_[0].post(crew_.thread);
     recv_[0].advanceInPlace();
+  }
+
+  /// After the barrier that follows the move, for every thread: what was read is what was sent. Else this thread has
+  /// been aborted.
+  TUTTI_DEVICE bool allIntact() {
+    if constexpr (simt::kPulls) {
+      forRecvs([&](RecvFifo& fifo, int) { alive_ = alive_ && fifo.intact(crew_.thread, crew_.abortWord); });
+    }
+    return alive_;
   }
 
   /// All slots are ours after it; false for all threads if the communicator was aborted. `bytes`: of each. `fills`:
@@ -157,6 +167,7 @@ class PrimsSimple : public PrimsVerbs<PrimsSimple<T, Op, FanOf>, Protocol::Simpl
     if (V::send) simt::finishStreaming();
     sync();
     if constexpr (V::recv) {
+      if (simt::kPulls && alive) alive = allIntact();
       forRecvs([&](RecvFifo& fifo, int k) {
         if (alive && waitsFor(k)) fifo.post(crew_.thread);
         fifo.advanceReceived(crew_.thread);

@@ -52,7 +52,7 @@
 //   tutti::simt::kDelayPossible storesAreDelayed()
 //                                   the weak-memory mode of the software GPU (docs/softgpu.md)
 //   tutti::simt::kPackBytes kRunBytes kFusedStores kLoneThreads kHoistsOps kPulls
-//                 streamingPays(bytes) streamingToPeerPays(bytes) finishStreaming()
+//                 streamingPays(bytes) streamingToPeerPays(bytes) finishStreaming() orderReads()
 //                                   what suits this world
 #pragma once
 

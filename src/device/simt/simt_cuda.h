@@ -58,6 +58,9 @@ __host__ __device__ constexpr bool streamingToPeerPays(std::uint64_t) {
   return false;
 }
 TUTTI_DEVICE void finishStreaming() {}
+TUTTI_DEVICE void orderReads() {
+  __threadfence_system();
+}
 
 namespace raw {
 

@@ -155,6 +155,11 @@ inline void streamLinesBase(std::byte* to, const std::byte* from, std::size_t li
   }
 }
 
+/// What this thread has read was read before whatever it reads from now on.
+inline void orderReads() {
+  std::atomic_thread_fence(std::memory_order_acquire);
+}
+
 /// memcpy whose destination does not enter the cache. Followed by finishStreaming() before anybody else looks.
 inline void streamCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
   const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(to) % kLine;

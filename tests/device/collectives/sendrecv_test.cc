@@ -1,6 +1,9 @@
 // The send/recv kernel: rounds of messages between ranks, to oneself, of no length.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -103,6 +106,53 @@ TEST_P(SendRecv, AbortEndsAReceiverWithoutSenderAndASenderWithoutReceiver) {
       std::atomic_ref<std::uint32_t>(*world.abortWord()).store(1);
     }
   }
+}
+
+/// After an abort the sender's memory may be anything: what was read of it is no message.
+TEST(SendRecvAbort, WhatAnAbortedSenderOfferedIsNotReceived) {
+  World world({.nRanks = 2, .slotBytes = 512, .pulls = true});
+  std::vector<std::byte> sent(5000), received(5000);
+  KernelArgs sends{};
+  sends.comm = world.comm(0);
+  sends.nWorks = 1;
+  sends.p2p[0] = {.send = sent.data(),
+                  .recv = nullptr,
+                  .sendBytes = 2000,
+                  .recvBytes = 0,
+                  .sendPeer = 1,
+                  .recvPeer = -1,
+                  .sendProtocol = Protocol::Simple,
+                  .recvProtocol = Protocol::Simple};
+  const std::atomic_ref<std::uint32_t> abortWord(*world.abortWord());
+  const RecvConn& in = world.comm(1)->channels[0].recvFrom(ConnKind::Mesh, 0);
+  {
+    Launch sender(*findKernel("tutti_SendRecv_Copy_i8"), 1, 2, sends);
+    while (std::atomic_ref(*in.tailOf(Protocol::Simple)).load() < 4) std::this_thread::yield();
+    abortWord.store(1);
+  }
+  abortWord.store(0);
+  KernelArgs receives{};
+  receives.comm = world.comm(1);
+  receives.nWorks = 1;
+  receives.p2p[0] = {.send = nullptr,
+                     .recv = received.data(),
+                     .sendBytes = 0,
+                     .recvBytes = 2000,
+                     .sendPeer = -1,
+                     .recvPeer = 0,
+                     .sendProtocol = Protocol::Simple,
+                     .recvProtocol = Protocol::Simple};
+  std::atomic<bool> ended = false;
+  std::thread receiver([&] {
+    { Launch launch(*findKernel("tutti_SendRecv_Copy_i8"), 1, 2, receives); }
+    ended = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(ended) << "its communicator has not been aborted yet";
+  EXPECT_EQ(*in.headOf(Protocol::Simple), 0U);
+  abortWord.store(1);
+  receiver.join();
+  EXPECT_EQ(*in.headOf(Protocol::Simple), 0U);
 }
 
 /// The peer's message "lies" where this rank counts what it has sent: what arrives tells whether that came first.
