@@ -184,6 +184,13 @@ ROOMS = {
             "transport/net/endpoint": {}, "transport/net/pxn": {},
         },
     },
+    "transport/collnet": {
+        "for": "a head's connection to a network that reduces: lanes, steps as the network's calls",
+        "may": {
+            "base/.": {}, "base/threads": {}, "device/.": {}, "gpu": {}, "topo/machine": {}, "plugin": {}, "proxy": {},
+            "transport/common": {}, "transport/net/lane": {},
+        },
+    },
     "comm/tuning": {
         "for": "which method an operation takes: cost model, choice, NCCL_ALGO's grammar",
         "may": {"base/.": {}, "device/.": {}, "device/kernels": {}, "topo/channels": {}},

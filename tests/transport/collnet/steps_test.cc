@@ -1,0 +1,170 @@
+// Steps of lanes as calls of the network: which, in which order, with which bytes.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "transport/collnet/collnet_world.h"
+
+namespace tutti::test {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+const collnet::LaneSetShape kDirect{"CollNetDirect", {0, 1}, 4096};
+
+/// Steps of every function, with windows that begin and end anywhere.
+std::vector<collnet::CallWords> someSteps(std::uint64_t nodes, std::uint64_t areaBytes) {
+  std::vector<collnet::CallWords> steps;
+  for (const std::uint64_t bytes : {areaBytes, std::uint64_t{4}, std::uint64_t{0}, areaBytes / 2 + 4}) {
+    steps.push_back(wordsFor(CollNetFunc::AllReduce, bytes));
+    const std::uint64_t perNode = areaBytes / 4 + 12;
+    for (const CollNetFunc func : {CollNetFunc::AllGather, CollNetFunc::ReduceScatter}) {
+      const std::uint64_t all = nodes * perNode;
+      const std::uint64_t window = std::min(bytes, all);
+      for (const std::uint64_t begin : {std::uint64_t{0}, (all - window) / 8 * 4, all - window}) {
+        steps.push_back(wordsFor(func, window, begin, perNode));
+      }
+    }
+  }
+  return steps;
+}
+
+TEST(CollNetSteps, MergeTheLanesIntoOneCall) {
+  CollNetWorld world;
+  world.begin({kDirect});
+  world.step(0, wordsFor(CollNetFunc::AllReduce, 8192));
+  EXPECT_EQ(world.nodes[0].network->taken(), Strings{"iallreduce 2/0 of 8192 from 0 of 0"});
+  world.expectSameCalls();
+}
+
+TEST(CollNetSteps, ComeBackRightForAllFunctionsAndWindows) {
+  for (const int nodes : {1, 2, 3, 5}) {
+    CollNetWorld world({.nodes = nodes});
+    world.begin({kDirect});
+    for (int round = 0; round < 2; ++round) {
+      for (const auto& words : someSteps(static_cast<std::uint64_t>(nodes), 8192)) world.step(0, words);
+    }
+    world.expectSameCalls();
+  }
+}
+
+TEST(CollNetSteps, WithoutBytesMakeNoCall) {
+  CollNetWorld world;
+  world.begin({kDirect});
+  for (int i = 0; i < 20; ++i) world.step(0, {.call = 0xdead, .begin = 77, .bytes = 0, .perNode = 3});
+  EXPECT_TRUE(world.nodes[0].network->taken().empty());
+  EXPECT_EQ(world.nodes[0].link->task()->counters().done, 20u);
+}
+
+TEST(CollNetSteps, WaitForTheLastLane) {
+  CollNetWorld world;
+  world.begin({kDirect});
+  const auto words = wordsFor(CollNetFunc::AllReduce, 64);
+  for (auto& node : world.nodes) {
+    node.sets[0][0].say(words);
+    node.sets[0][0].fill();
+  }
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(world.advance());
+  EXPECT_EQ(
+      world.nodes[0].link->task()->describe(),
+      "CollNet of rail 1 by COLLNET/Fake/0: step 0 of CollNetDirect, waits for the kernel on channel 1 to fill its "
+      "slot");
+  EXPECT_FALSE(world.nodes[0].link->task()->quiet());
+  for (auto& node : world.nodes) node.sets[0][1].fill();
+  EXPECT_TRUE(until([&] {
+    world.advance();
+    return world.nodes[1].sets[0][1].mayRead();
+  }));
+  EXPECT_EQ(world.nodes[0].network->taken().size(), 1u);
+}
+
+TEST(CollNetSteps, GoAheadByEightAndNoFurther) {
+  CollNetWorld world;
+  world.begin({kDirect});
+  const auto words = wordsFor(CollNetFunc::AllReduce, 64);
+  // All is sent and comes back, and nobody reads.
+  for (std::uint64_t s = 0; s < 2 * device::kSteps; ++s) {
+    for (std::size_t n = 0; n < 2; ++n) world.fill(world.nodes[n], n, 0, words);
+    for (int i = 0; i < 5; ++i) world.advance();
+  }
+  EXPECT_EQ(world.nodes[0].network->taken().size(), 8u);
+  EXPECT_FALSE(world.nodes[0].sets[0][0].mayFill());
+  EXPECT_EQ(world.nodes[0].link->task()->describe(),
+            "CollNet of rail 1 by COLLNET/Fake/0: step 8 of CollNetDirect, waits for the kernel on channel 0 to free a "
+            "slot");
+  // The words of steps 0 to 7 are still there, beside those of 8 to 15.
+  for (std::uint64_t s = 0; s < 2 * device::kSteps; ++s) {
+    for (std::size_t n = 0; n < 2; ++n) world.read(n, 0, words);
+    for (int i = 0; i < 5; ++i) world.advance();
+  }
+  EXPECT_EQ(world.nodes[0].network->taken().size(), 16u);
+  EXPECT_TRUE(world.nodes[0].link->task()->quiet());
+  world.expectSameCalls();
+}
+
+TEST(CollNetSteps, AreCutWhereTheNetworkTakesLessAndAlikeOnAllNodes) {
+  // The second node's device takes least.
+  CollNetWorld world({.nodes = 2, .knobs = {{.mostBytes = 1 << 20}, {.mostBytes = 1000}}});
+  world.begin({kDirect});
+  world.step(0, wordsFor(CollNetFunc::AllReduce, 2500));
+  EXPECT_EQ(world.nodes[0].network->taken(),
+            (Strings{"iallreduce 2/0 of 1000 from 0 of 0", "iallreduce 2/0 of 1000 from 0 of 0",
+                     "iallreduce 2/0 of 500 from 0 of 0"}));
+  for (const auto& words : someSteps(2, 8192)) world.step(0, words);
+  world.expectSameCalls();
+  EXPECT_LE(world.nodes[0].network->mostOpen, 8u);
+}
+
+TEST(CollNetSteps, AreCutBetweenPagesWhereOneHasRoom) {
+  CollNetWorld world({.nodes = 2, .knobs = {{.mostBytes = 5000}}});
+  world.begin({{"CollNetDirect", {0}, 16384}});
+  world.step(0, wordsFor(CollNetFunc::ReduceScatter, 10000, 20000, 16000));
+  EXPECT_EQ(world.nodes[1].network->taken(),
+            (Strings{"ireducescatter 2/0 of 4096 from 20000 of 16000", "ireducescatter 2/0 of 4096 from 24096 of 16000",
+                     "ireducescatter 2/0 of 1808 from 28192 of 16000"}));
+}
+
+TEST(CollNetSteps, AreCalledAgainUntilTheNetworkTakesThem) {
+  std::vector<FakeCollNetKnobs> knobs;
+  for (unsigned n = 0; n < 3; ++n) knobs.push_back({.seed = n + 1, .refuse = 60, .delay = 4, .mostBytes = 2048});
+  CollNetWorld world({.nodes = 3, .knobs = knobs});
+  world.begin({kDirect});
+  for (const auto& words : someSteps(3, 8192)) world.step(0, words);
+  EXPECT_GT(world.nodes[0].network->refused, 0u);
+  EXPECT_GT(world.nodes[0].link->task()->counters().stalls, 0u);
+  world.expectSameCalls();
+}
+
+TEST(CollNetSteps, OfTwoSetsTakeTurns) {
+  CollNetWorld world;
+  world.begin({kDirect, {"CollNetChain", {1}, 1024}});
+  for (int round = 0; round < 12; ++round) {
+    world.step(0, wordsFor(CollNetFunc::AllReduce, 8192));
+    world.step(1, wordsFor(CollNetFunc::AllReduce, 1024));
+    world.step(1, wordsFor(CollNetFunc::AllReduce, 4));
+  }
+  EXPECT_EQ(world.nodes[0].network->taken().size(), 36u);
+  world.expectSameCalls();
+}
+
+TEST(CollNetSteps, AreFlushedInDeviceMemory) {
+  for (const bool atOnce : {false, true}) {
+    CollNetWorld world({.nodes = 2,
+                        .place = {.onDevice = true, .dmaBuf = false, .flushes = true},
+                        .knobs = {{.delay = 3, .flushesAtOnce = atOnce}}});
+    world.begin({kDirect});
+    world.step(0, wordsFor(CollNetFunc::AllReduce, 100));
+    world.step(0, wordsFor(CollNetFunc::ReduceScatter, 100, 0, 60));  // node 1 receives 40 bytes
+    world.step(0, wordsFor(CollNetFunc::ReduceScatter, 40, 60, 60));  // node 0 receives nothing
+    world.step(0, wordsFor(CollNetFunc::AllReduce, 0));
+    EXPECT_EQ(world.nodes[0].network->flushedBytes, 160u);
+    EXPECT_EQ(world.nodes[1].network->flushedBytes, 180u);
+    EXPECT_EQ(world.nodes[0].network->flushes, 2u) << "of what came, and once a step";
+    EXPECT_EQ(world.nodes[0].network->onDevice, 2u);
+  }
+}
+
+}  // namespace
+}  // namespace tutti::test
