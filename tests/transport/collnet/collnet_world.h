@@ -13,14 +13,13 @@
 #include <vector>
 
 #include "support/until.h"
+#include "transport/collnet/collnet_words.h"
 #include "transport/collnet/fake_collnet.h"
 #include "transport/collnet/link.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/test_device.h"
 
 namespace tutti::test {
-
-using device::CollNetFunc;
 
 /// One kernel's view of a lane.
 class LaneKernel {
@@ -54,13 +53,6 @@ class LaneKernel {
   std::uint64_t read_ = 0;
 };
 
-inline collnet::CallWords wordsFor(CollNetFunc func, std::uint64_t bytes, std::uint64_t begin = 0,
-                                   std::uint64_t perNode = 0, ncclDataType_t type = ncclInt32,
-                                   ncclRedOp_t op = ncclSum) {
-  const device::CollNetCall call{func, static_cast<std::uint8_t>(type), static_cast<std::uint8_t>(op)};
-  return {call.word(), begin, bytes, perNode};
-}
-
 /// Element `i` of what a node has at a place of the vector or the concatenation.
 inline std::int32_t valueAt(std::uint64_t node, std::uint64_t i) {
   return static_cast<std::int32_t>(node * 1'000'000 + i);
@@ -73,6 +65,8 @@ class CollNetWorld {
     int nodes = 2;
     net::SlotPlace place = {};
     std::vector<FakeCollNetKnobs> knobs = {};  ///< by node; fewer: the last one's
+    std::shared_ptr<gpu::MemoryLedger> ledger = {};
+    const gpu::Device* gpu = testDevice();  ///< outlives the world
   };
   struct Node {
     std::shared_ptr<FakeCollNet> network;
@@ -87,8 +81,12 @@ class CollNetWorld {
       const auto index = static_cast<std::size_t>(n);
       auto network = std::make_shared<FakeCollNet>(
           fabric, knobs.empty() ? FakeCollNetKnobs{} : knobs[std::min(index, knobs.size() - 1)]);
-      collnet::LinkSetup setup{
-          .network = network, .send = options.place, .recv = options.place, .rail = 1, .gpu = testDevice()};
+      collnet::LinkSetup setup{.network = network,
+                               .send = options.place,
+                               .recv = options.place,
+                               .rail = 1,
+                               .gpu = options.gpu,
+                               .ledger = options.ledger};
       setup.self.rank = 2 * n;
       setup.self.cudaDevice = 0;
       std::snprintf(setup.self.hostName.data(), setup.self.hostName.size(), "host%c", 'a' + n);
@@ -157,21 +155,22 @@ class CollNetWorld {
   void read(std::size_t number, std::size_t set, const collnet::CallWords& words) {
     auto& lanes = nodes[number].sets[set];
     ASSERT_TRUE(lanes[0].mayRead());
-    EXPECT_EQ(wrongIn(lanes[0].recvSlot(), number, words), 0u);
+    EXPECT_EQ(wrongIn(lanes[0].recvSlot(), number, words, {0, words.bytes}), 0u);
     for (LaneKernel& lane : lanes) lane.free();
   }
-  /// How many elements of what came are not what they should be.
-  std::size_t wrongIn(const std::byte* slot, std::uint64_t number, const collnet::CallWords& words) const {
+  /// How many elements of a part of what came, which lies at `content`, are not what they should be.
+  std::size_t wrongIn(const std::byte* content, std::uint64_t number, const collnet::CallWords& words,
+                      collnet::StepRange part) const {
     const CollNetFunc func = device::CollNetCall::of(words.call).func;
     std::size_t wrong = 0;
-    for (std::uint64_t at = 0; at < words.bytes; at += 4) {
-      const std::uint64_t place = words.begin + at;
+    for (std::uint64_t at = 0; at < part.bytes; at += 4) {
+      const std::uint64_t place = words.begin + part.offset + at;
       if (func == CollNetFunc::ReduceScatter && place / words.perNode != number) continue;
       std::int32_t expected = 0, found = 0;
       for (std::uint64_t n = 0; n < nodes.size() && func != CollNetFunc::AllGather; ++n)
         expected += valueAt(n, place / 4);
       if (func == CollNetFunc::AllGather) expected = valueAt(place / words.perNode, place / 4);
-      std::memcpy(&found, slot + at, 4);
+      std::memcpy(&found, content + at, 4);
       wrong += found != expected ? 1 : 0;
     }
     return wrong;

@@ -104,6 +104,29 @@ TEST(CollNetSteps, GoAheadByEightAndNoFurther) {
   world.expectSameCalls();
 }
 
+TEST(CollNetSteps, KeepTheirWordsWhileKernelsSayThoseOfStepsFarAhead) {
+  CollNetWorld world({.nodes = 1});
+  world.begin({kDirect});
+  auto& lanes = world.nodes[0].sets[0];
+  const auto bytesOf = [](std::uint64_t step) { return 4 * (step + 1); };
+  for (std::uint64_t s = 0; s < 64; ++s) {
+    // Kernels fill eight steps, say the words of the next one, and wait for its slot.
+    world.fill(world.nodes[0], 0, 0, wordsFor(CollNetFunc::AllReduce, bytesOf(s)));
+    lanes[0].say(wordsFor(CollNetFunc::AllReduce, bytesOf(s + 1)));
+    if (s < device::kSteps - 1) continue;
+    world.advance();  // takes all that is there
+    world.advance();  // and ends it
+    while (lanes[0].mayRead()) {
+      for (auto& lane : lanes) lane.free();
+    }
+  }
+  const auto taken = world.nodes[0].network->taken();
+  ASSERT_EQ(taken.size(), 64u);
+  for (std::uint64_t s = 0; s < taken.size(); ++s) {
+    EXPECT_EQ(taken[s], "iallreduce 2/0 of " + std::to_string(bytesOf(s)) + " from 0 of 0");
+  }
+}
+
 TEST(CollNetSteps, AreCutWhereTheNetworkTakesLessAndAlikeOnAllNodes) {
   // The second node's device takes least.
   CollNetWorld world({.nodes = 2, .knobs = {{.mostBytes = 1 << 20}, {.mostBytes = 1000}}});
