@@ -8,9 +8,12 @@
 
 namespace tutti::device {
 
+/// Most crews of a block.
+inline constexpr unsigned kMostCrews = 4;
+
 /// Shared memory of every kernel: one entry per crew.
 struct KernelShared {
-  GroupShared crew[2];
+  GroupShared crew[kMostCrews];
 };
 
 /// What tells kernels apart besides element type and operation.
@@ -32,10 +35,12 @@ struct KernelBlock {
 
   TUTTI_DEVICE const ChannelView& view() const { return comm->channels[channel]; }
 
-  /// All threads as one crew.
-  TUTTI_DEVICE Crew whole() const {
-    return {thread, {thread.index(), thread.threads()}, 1, &shared->crew[0], comm->abortWord, registered};
+  /// Some of the threads as crew `index`; `group`: the calling one among them.
+  TUTTI_DEVICE Crew crew(unsigned index, simt::Group group) const {
+    return {thread, group, 1 + index, &shared->crew[index], comm->abortWord, registered};
   }
+  /// All threads as one crew.
+  TUTTI_DEVICE Crew whole() const { return crew(0, {thread.index(), thread.threads()}); }
 
   /// Threads of each half: whole warps where there are enough, else one thread each and the others idle.
   TUTTI_DEVICE unsigned halfSize() const {
@@ -47,16 +52,15 @@ struct KernelBlock {
   /// The thread's half (0 or 1) as a crew of its own. Blocks of one thread have none.
   TUTTI_DEVICE Crew half() const {
     const unsigned index = halfIndex();
-    return {thread,          {thread.index() - index * halfSize(), halfSize()},
-            1 + index,       &shared->crew[index],
-            comm->abortWord, registered};
+    return crew(index, {thread.index() - index * halfSize(), halfSize()});
   }
 };
 
 /// Shared memory is not cleared by a GPU.
 TUTTI_DEVICE void clearShared(simt::Thread t, KernelShared& shared) {
-  if (t.index() < 2) t.storeVolatile(&shared.crew[t.index()].aborted, std::uint32_t{0});
-  if (t.threads() == 1) t.storeVolatile(&shared.crew[1].aborted, std::uint32_t{0});
+  for (unsigned i = t.index(); i < kMostCrews; i += t.threads()) {
+    t.storeVolatile(&shared.crew[i].aborted, std::uint32_t{0});
+  }
   t.syncBlock();
 }
 

@@ -5,10 +5,14 @@
 //   acquire()   the owners wait for credits and for data, note the addresses of the slots, a barrier
 //   …           all threads move
 //   release()   a barrier, the owners hand slots over and go to the next
+//   each()      all of it, for connections of one direction
 //
 // The order of slots on each connection is the order of these calls on both of its ends.
 #pragma once
 
+#include <type_traits>
+
+#include "device/direction.h"
 #include "device/policy.h"
 #include "device/prims/block.h"
 #include "device/prims/fifo_view.h"
@@ -16,16 +20,18 @@
 namespace tutti::device {
 
 /// State of every connection, by entry. What an entry stands for (a rank, a step of PAT) is up to the algorithm.
-struct PeerShared {
-  const SendConn* send[kMaxDirectRanks];
-  const RecvConn* recv[kMaxDirectRanks];
-  std::uint64_t sendStep[kMaxDirectRanks];
-  std::uint64_t recvStep[kMaxDirectRanks];
-  std::uint64_t headSeen[kMaxDirectRanks];
-  std::byte* to[kMaxDirectRanks];          ///< the slot of the peer that is being filled
-  const std::byte* from[kMaxDirectRanks];  ///< our slot that the peer has filled, or what it offers instead
-  const void* offered[kMaxDirectRanks];    ///< what the peer is to read instead of the slot at `to`, or null
+template <int kMost>
+struct PeerStates {
+  const SendConn* send[kMost];
+  const RecvConn* recv[kMost];
+  std::uint64_t sendStep[kMost];
+  std::uint64_t recvStep[kMost];
+  std::uint64_t headSeen[kMost];
+  std::byte* to[kMost];          ///< the slot of the peer that is being filled
+  const std::byte* from[kMost];  ///< our slot that the peer has filled, or what it offers instead
+  const void* offered[kMost];    ///< what the peer is to read instead of the slot at `to`, or null
 };
+using PeerShared = PeerStates<kMaxDirectRanks>;
 
 /// Shared memory of kernels that talk to many peers.
 struct PeerKernelShared : KernelShared {
@@ -43,12 +49,24 @@ struct Entries {
   int last;
 };
 
-class PeerFifos {
+/// Bytes of entry i: one number for all entries, or a function of the entry.
+template <class Bytes>
+TUTTI_DEVICE std::uint64_t entryBytes(const Bytes& bytes, int i) {
+  if constexpr (std::is_integral_v<Bytes>) {
+    return bytes;
+  } else {
+    return bytes(i);
+  }
+}
+
+template <int kMost>
+class PeerFifosOf {
  public:
   static constexpr int kNone = -1;
+  static constexpr Entries kNobody{0, 0};
 
   /// `skip`: the entry that stands for this rank, or kNone. Every thread of the group constructs its own.
-  TUTTI_DEVICE PeerFifos(const Crew& crew, PeerShared& shared, Protocol protocol, int skip)
+  TUTTI_DEVICE PeerFifosOf(const Crew& crew, PeerStates<kMost>& shared, Protocol protocol, int skip)
       : crew_(crew), shared_(shared), protocol_(protocol), skip_(skip) {}
 
   /// Resumes where the last kernel stopped. Only entry i's owner has to call it, for all its entries.
@@ -62,6 +80,18 @@ class PeerFifos {
     shared_.sendStep[i] = sendStep;
     shared_.recvStep[i] = recvStep;
     shared_.offered[i] = nullptr;
+  }
+  /// The same for an entry that is used in one direction only.
+  TUTTI_DEVICE void openSend(int i, const SendConn& send) {
+    shared_.send[i] = &send;
+    const std::uint64_t sendStep = crew_.thread.loadRelaxedSys(send.stepOf(protocol_));
+    shared_.headSeen[i] = crew_.thread.loadAcquireSys(send.headOf(protocol_));
+    shared_.sendStep[i] = sendStep;
+    shared_.offered[i] = nullptr;
+  }
+  TUTTI_DEVICE void openRecv(int i, const RecvConn& recv) {
+    shared_.recv[i] = &recv;
+    shared_.recvStep[i] = crew_.thread.loadRelaxedSys(recv.stepOf(protocol_));
   }
 
   /// Calls f(i) for the entries that the calling thread looks after.
@@ -146,38 +176,68 @@ class PeerFifos {
   TUTTI_DEVICE bool alive() const { return crew_.thread.loadRelaxedSys(&crew_.shared->aborted) == 0; }
 
   /// Every thread: the slots of these entries are ours after it; false, for all threads, if aborted. `expected`: as for
-  /// waitRecv().
-  TUTTI_DEVICE bool acquire(Entries send, Entries recv, std::uint64_t expected = 0) {
+  /// waitRecv(), see entryBytes().
+  template <class Bytes = std::uint64_t>
+  TUTTI_DEVICE bool acquire(Entries send, Entries recv, const Bytes& expected = {}) {
     bool fine = true;
     forOwned(send, [&](int i) { fine = fine && waitSend(i); });
-    forOwned(recv, [&](int i) { fine = fine && waitRecv(i, expected); });
+    forOwned(recv, [&](int i) { fine = fine && waitRecv(i, entryBytes(expected, i)); });
     if (!fine) setAborted();
     sync();
     return alive();
   }
 
-  /// Every thread: hands over what acquire() got. `bytes`: as for postSend().
-  TUTTI_DEVICE void release(Entries send, Entries recv, bool fine, std::uint64_t bytes = 0) {
+  /// Every thread: hands over what acquire() got. `bytes`: as for postSend(), see entryBytes().
+  template <class Bytes = std::uint64_t>
+  TUTTI_DEVICE void release(Entries send, Entries recv, bool fine, const Bytes& bytes = {}) {
     if (!alone()) simt::finishStreaming();
     sync();
     if (!fine || !allIntact(recv)) return;
     forOwned(recv, [&](int i) { postRecv(i); });
-    forOwned(send, [&](int i) { postSend(i, bytes); });
+    forOwned(send, [&](int i) { postSend(i, entryBytes(bytes, i)); });
+  }
+
+  /// Every thread: one slot of each of these connections in one direction, to be filled or emptied by move(i). They are
+  /// served from entry `first` on, going round; by a lone thread one by one, by several all at once. false, for all
+  /// threads, if aborted. `bytes`: of each slot, see entryBytes().
+  template <Direction kDirection, class Bytes, class Move>
+  TUTTI_DEVICE bool each(Entries entries, int first, const Bytes& bytes, Move move) {
+    constexpr bool kSends = kDirection == Direction::Send;
+    const Entries sends = kSends ? entries : kNobody;
+    const Entries recvs = kSends ? kNobody : entries;
+    const int n = entries.last - entries.first;
+    bool fine = alone() ? alive() : acquire(sends, recvs, bytes);
+    for (int k = 0; k < n && fine; ++k) {
+      const int i = first + k < entries.last ? first + k : first + k - n;
+      if (i == skip_) continue;
+      if (alone()) fine = kSends ? waitSend(i) : waitRecv(i, entryBytes(bytes, i));
+      if (!fine) break;
+      move(i);
+      if (alone() && !kSends) fine = intact(i);
+      if (!fine) break;
+      if (alone() && kSends) postSend(i, entryBytes(bytes, i));
+      if (alone() && !kSends) postRecv(i);
+    }
+    if (!alone()) release(sends, recvs, fine, bytes);
+    if (alone() && !fine) setAborted();
+    return fine;
   }
 
   /// Every thread: what was offered has been read; the counters are stored for whoever comes next.
-  TUTTI_DEVICE void finish(Entries all) {
+  TUTTI_DEVICE void finish(Entries sends, Entries recvs) {
     bool fine = alive();
-    forOwned(all, [&](int i) {
+    forOwned(sends, [&](int i) {
       if (simt::kPulls && offered_) fine = drain(i, fine);
       crew_.thread.storeRelaxedSys(shared_.send[i]->stepOf(protocol_), shared_.sendStep[i]);
-      crew_.thread.storeRelaxedSys(shared_.recv[i]->stepOf(protocol_), shared_.recvStep[i]);
     });
+    forOwned(recvs,
+             [&](int i) { crew_.thread.storeRelaxedSys(shared_.recv[i]->stepOf(protocol_), shared_.recvStep[i]); });
     sync();
   }
+  TUTTI_DEVICE void finish(Entries all) { finish(all, all); }
 
   TUTTI_DEVICE const Crew& crew() const { return crew_; }
-  TUTTI_DEVICE PeerShared& shared() const { return shared_; }
+  TUTTI_DEVICE PeerStates<kMost>& shared() const { return shared_; }
   TUTTI_DEVICE std::uint32_t slotBytes(const ConnFifos& conn) const {
     return conn.slotBytes[static_cast<int>(protocol_)];
   }
@@ -206,10 +266,11 @@ class PeerFifos {
   }
 
   Crew crew_;
-  PeerShared& shared_;
+  PeerStates<kMost>& shared_;
   Protocol protocol_;
   int skip_;
   bool offered_ = false;  ///< peers read what the caller may change after the work
 };
+using PeerFifos = PeerFifosOf<kMaxDirectRanks>;
 
 }  // namespace tutti::device

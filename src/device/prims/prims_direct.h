@@ -66,7 +66,7 @@ class DirectSimple {
   /// `partOf(p)`: elements of `in` that rank p gets.
   template <class PartOf>
   TUTTI_DEVICE void push(const T* in, PartOf partOf) {
-    eachPeer<true>([&](int p) {
+    eachPeer<Direction::Send>([&](int p) {
       const Part part = partOf(p);
       if (!changesInput(op_) && fifos_.offer(p, in + part.begin, part.count * sizeof(T))) return;
       const bool streams = simt::streamingToPeerPays(part.count * sizeof(T));
@@ -105,7 +105,7 @@ class DirectSimple {
   /// `partOf(p)`: elements of `out` that come from rank p. `contested`: they replace input that p has read.
   template <class PartOf>
   TUTTI_DEVICE void gather(T* out, PartOf partOf, bool contested = false) {
-    eachPeer<false>([&](int p) {
+    eachPeer<Direction::Recv>([&](int p) {
       const Part part = partOf(p);
       const bool streams = streaming_ || (contested && simt::streamingToPeerPays(part.count * sizeof(T)));
       simt::copyBytes(group(), out + part.begin, shared().from[p], part.count * sizeof(T), streams);
@@ -115,7 +115,7 @@ class DirectSimple {
   TUTTI_DEVICE void finish() { fifos_.finish(peers_.all()); }
 
  private:
-  static constexpr Entries kNobody{0, 0};
+  static constexpr Entries kNobody = PeerFifos::kNobody;
 
   TUTTI_DEVICE simt::Group group() const { return fifos_.crew().group; }
   TUTTI_DEVICE PeerShared& shared() const { return fifos_.shared(); }
@@ -139,26 +139,10 @@ class DirectSimple {
     return work;
   }
 
-  /// One slot of every peer's connection, to be filled (kSends) or emptied by move(p). A lone thread takes them one by
-  /// one, threads all at once.
-  template <bool kSends, class Move>
+  /// One slot of every peer's connection, to be filled or emptied by move(p).
+  template <Direction kDirection, class Move>
   TUTTI_DEVICE void eachPeer(Move move) {
-    const Entries sends = kSends ? peers_.all() : kNobody;
-    const Entries recvs = kSends ? kNobody : peers_.all();
-    const bool alone = fifos_.alone();
-    bool fine = alone ? fifos_.alive() : fifos_.acquire(sends, recvs);
-    for (int distance = 1; distance < peers_.n && fine; ++distance) {
-      const int p = peers_.at(distance);
-      if (alone) fine = kSends ? fifos_.waitSend(p) : fifos_.waitRecv(p);
-      if (!fine) break;
-      move(p);
-      if (alone && !kSends) fine = fifos_.intact(p);
-      if (!fine) break;
-      if (alone && kSends) fifos_.postSend(p);
-      if (alone && !kSends) fifos_.postRecv(p);
-    }
-    if (!alone) return fifos_.release(sends, recvs, fine);
-    if (!fine) fifos_.setAborted();
+    fifos_.template each<kDirection>(peers_.all(), peers_.at(1), std::uint64_t{0}, move);
   }
 
   Peers peers_;
