@@ -11,41 +11,11 @@
 #include "device/built_kernels.h"
 #include "device/kernels/kernel_name.h"
 #include "device/launch.h"
-#include "device/number/float16_host.h"
-#include "device/number/float8.h"
 #include "device/partition.h"
+#include "device/values.h"
 #include "device/world.h"
 
 namespace tutti::device::test {
-
-inline double asDouble(Half h) {
-  return toFloat(h);
-}
-inline double asDouble(BFloat16 b) {
-  return toFloat(b);
-}
-inline double asDouble(Float8E4M3 e) {
-  return toFloat(e);
-}
-inline double asDouble(Float8E5M2 e) {
-  return toFloat(e);
-}
-template <class T>
-inline double asDouble(T value) {
-  return static_cast<double>(value);
-}
-template <class T>
-T fromDouble(double value) {
-  if constexpr (std::is_same_v<T, Half>) {
-    return toHalf(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<T, BFloat16>) {
-    return toBFloat16(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<T, Float8E4M3> || std::is_same_v<T, Float8E5M2>) {
-    return toFloat8<T>(static_cast<float>(value));
-  } else {
-    return static_cast<T>(value);
-  }
-}
 
 struct Case {
   Func func = Func::AllReduce;
@@ -183,35 +153,7 @@ inline void check(World& world, const Case& c) {
   if (isLeftOut(name)) return;
   SCOPED_TRACE(name + " ranks " + std::to_string(world.shape().nRanks) + " count " + std::to_string(c.count) +
                " threads " + std::to_string(c.threads));
-  switch (c.type) {
-    case ncclInt8:
-      return Run<std::int8_t>(world, c).check();
-    case ncclUint8:
-      return Run<std::uint8_t>(world, c).check();
-    case ncclInt32:
-      return Run<std::int32_t>(world, c).check();
-    case ncclUint32:
-      return Run<std::uint32_t>(world, c).check();
-    case ncclInt64:
-      return Run<std::int64_t>(world, c).check();
-    case ncclUint64:
-      return Run<std::uint64_t>(world, c).check();
-    case ncclFloat16:
-      return Run<Half>(world, c).check();
-    case ncclFloat32:
-      return Run<float>(world, c).check();
-    case ncclFloat64:
-      return Run<double>(world, c).check();
-    case ncclBfloat16:
-      return Run<BFloat16>(world, c).check();
-    case ncclFloat8e4m3:
-      return Run<Float8E4M3>(world, c).check();
-    case ncclFloat8e5m2:
-      return Run<Float8E5M2>(world, c).check();
-    case ncclNumTypes:
-      break;
-  }
-  FAIL() << "no such type";
+  withType(c.type, [&]<class T>() { Run<T>(world, c).check(); });
 }
 
 }  // namespace tutti::device::test

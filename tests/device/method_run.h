@@ -14,6 +14,7 @@
 #include "device/kernels/kernel_name.h"
 #include "device/launch.h"
 #include "device/number/reduce_op.h"
+#include "device/values.h"
 #include "device/world.h"
 
 namespace tutti::device::test {
@@ -30,8 +31,9 @@ struct Job {
   std::uint64_t count = 1;
   bool inPlace = false;
   unsigned threads = 1;
-  std::size_t misalign = 0;  ///< elements by which the buffers are shifted
-  bool mixed = false;        ///< of ranks in place, only those with an odd number
+  std::size_t misalign = 0;      ///< elements by which the buffers are shifted
+  bool mixed = false;            ///< of ranks in place, only those with an odd number
+  std::uint32_t chunkBytes = 0;  ///< 0: as much as a slot holds
 
   bool inPlaceOn(int rank) const { return inPlace && (!mixed || rank % 2 == 1); }
 };
@@ -49,10 +51,11 @@ inline const simt::HostKernel& kernelOf(const Job& job) {
 /// Chunks of one slot, as direct algorithms take them; rings take as much of the same.
 inline CollWork workFor(const World& world, const Job& job) {
   CollWork work{};
-  work.chunkBytes = world.shape().slotBytes;  // worlds give every protocol slots for this much
+  work.chunkBytes = job.chunkBytes != 0 ? job.chunkBytes : world.shape().slotBytes;  // as much in every protocol
   work.stepsPerChunk = 1;
   work.channelHi = static_cast<std::uint8_t>(world.shape().nChannels - 1);
   work.op = job.op;
+  work.type = static_cast<std::uint8_t>(job.type);
   return work;
 }
 
@@ -62,8 +65,10 @@ T valueOf(int rank, std::uint64_t i) {
   const auto mixed = static_cast<std::uint32_t>((i + 1) * 2654435761u + static_cast<std::uint32_t>(rank) * 40503u);
   if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(mixed >> 8);
-  } else {
+  } else if constexpr (sizeof(T) >= sizeof(float)) {
     return static_cast<T>(mixed % 100003) / T{7};
+  } else {
+    return fromDouble<T>((mixed >> 8) % 13 / 8.0);
   }
 }
 
@@ -71,6 +76,7 @@ template <class T>
 class MethodRun {
  public:
   MethodRun(World& world, const Job& job) : world_(world), job_(job), n_(world.shape().nRanks) {}
+  virtual ~MethodRun() = default;
 
   void check() {
     for (int r = 0; r < n_; ++r) fill(r);
@@ -83,9 +89,19 @@ class MethodRun {
     for (int r = 0; r < n_; ++r) compare(r);
   }
 
- private:
+ protected:
   using One = Pack<T, sizeof(T)>;
 
+  One contribution(int r, std::uint64_t i) { return AnyOp<T>(work(r)).before(One{{valueOf<T>(r, i)}}); }
+  One combine(One a, One b) { return AnyOp<T>(work(0)).combine(a, b); }
+  /// All contributions to element i, in the order in which the method combines them.
+  virtual One combined(std::uint64_t i) {
+    One sum = contribution(0, i);
+    for (int peer = 1; peer < n_; ++peer) sum = combine(sum, contribution(peer, i));
+    return sum;
+  }
+
+ private:
   std::uint64_t blocksIn() const { return job_.method.func == Func::ReduceScatter ? n_ : 1; }
   std::uint64_t blocksOut() const { return job_.method.func == Func::AllGather ? n_ : 1; }
   T* out(int r) {
@@ -99,8 +115,8 @@ class MethodRun {
 
   void fill(int r) {
     ins_.emplace_back(job_.count * blocksIn() + job_.misalign + 1);
-    outs_.emplace_back(job_.count * blocksOut() + job_.misalign + 1, T{});
-    outs_[r].back() = T{7};
+    outs_.emplace_back(job_.count * blocksOut() + job_.misalign + 1, fromDouble<T>(0));
+    outs_[r].back() = fromDouble<T>(7);
     for (std::uint64_t i = 0; i < job_.count * blocksIn(); ++i) in(r)[i] = valueOf<T>(r, i);
   }
 
@@ -109,7 +125,7 @@ class MethodRun {
     work.send = in(r);
     work.recv = out(r);
     work.count = job_.count * (reduces(job_.method.func) ? 1 : sizeof(T));
-    const T factor = static_cast<T>(r + 2);  // every rank its own
+    const T factor = fromDouble<T>(r + 2);  // every rank its own
     std::memcpy(&work.scalar, &factor, sizeof(T));
     if (job_.op == DevOp::SumPostDiv) work.scalar = static_cast<std::uint64_t>(n_);
     return work;
@@ -123,62 +139,44 @@ class MethodRun {
     return args;
   }
 
-  One contribution(int r, std::uint64_t i) { return AnyOp<T>(work(r)).before(One{{valueOf<T>(r, i)}}); }
-
   One expected(int r, std::uint64_t i) {
     if (job_.method.func == Func::AllGather) {
       return One{{valueOf<T>(static_cast<int>(i / job_.count), i % job_.count)}};
     }
     if (job_.method.func == Func::ReduceScatter) i += r * job_.count;
-    One sum = contribution(0, i);
-    for (int peer = 1; peer < n_; ++peer) sum = AnyOp<T>(work(peer)).combine(sum, contribution(peer, i));
-    return AnyOp<T>(work(r)).after(sum);
+    return AnyOp<T>(work(r)).after(combined(i));
   }
 
   void compare(int r) {
     for (std::uint64_t i = 0; i < job_.count * blocksOut(); ++i) {
       const One want = expected(r, i);
       ASSERT_EQ(std::memcmp(&out(r)[i], &want, sizeof(T)), 0)
-          << "rank " << r << " element " << i << " of " << job_.count << ": " << +out(r)[i] << ", not "
-          << +want.lane[0];
+          << "rank " << r << " element " << i << " of " << job_.count << ": " << asDouble(out(r)[i]) << ", not "
+          << asDouble(want.lane[0]);
     }
-    ASSERT_EQ(outs_[r].back(), T{7}) << "wrote past the end";
+    ASSERT_EQ(asDouble(outs_[r].back()), 7) << "wrote past the end";
   }
 
   World& world_;
+
+ protected:
   Job job_;
   int n_;
+
+ private:
   std::vector<std::vector<T>> ins_, outs_;
 };
+
+inline std::string describe(const Job& job, int nRanks) {
+  return nameOf(job) + " ranks " + std::to_string(nRanks) + " count " + std::to_string(job.count) + " threads " +
+         std::to_string(job.threads) + (job.inPlace ? " in place" : "") + (job.mixed ? " on odd ranks" : "");
+}
 
 /// Does nothing where the build has left the kernel out.
 inline void check(World& world, const Job& job) {
   if (isLeftOut(nameOf(job))) return;
-  SCOPED_TRACE(nameOf(job) + " ranks " + std::to_string(world.shape().nRanks) + " count " + std::to_string(job.count) +
-               " threads " + std::to_string(job.threads) + (job.inPlace ? " in place" : "") +
-               (job.mixed ? " on odd ranks" : ""));
-  switch (job.type) {
-    case ncclInt8:
-      return MethodRun<std::int8_t>(world, job).check();
-    case ncclUint32:
-      return MethodRun<std::uint32_t>(world, job).check();
-    case ncclInt64:
-      return MethodRun<std::int64_t>(world, job).check();
-    case ncclFloat32:
-      return MethodRun<float>(world, job).check();
-    case ncclFloat64:
-      return MethodRun<double>(world, job).check();
-    case ncclUint8:
-    case ncclInt32:
-    case ncclUint64:
-    case ncclFloat16:
-    case ncclBfloat16:
-    case ncclFloat8e4m3:
-    case ncclFloat8e5m2:
-    case ncclNumTypes:
-      break;
-  }
-  FAIL() << "no such type here";
+  SCOPED_TRACE(describe(job, world.shape().nRanks));
+  withType(job.type, [&]<class T>() { MethodRun<T>(world, job).check(); });
 }
 
 }  // namespace tutti::device::test
