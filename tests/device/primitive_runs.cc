@@ -1,7 +1,9 @@
 #include "device/primitive_runs.h"
 
 #include <algorithm>
+#include <memory>
 
+#include "device/collnet_world.h"
 #include "device/kernels/kernel_name.h"
 #include "device/partition.h"
 #include "device/thread_executor.h"
@@ -44,6 +46,7 @@ class Run {
       work.stepsPerChunk = chunk.stepsPerChunk;
       work.root = root(w);
       work.channelHi = static_cast<std::uint8_t>(shape_.nChannels - 1);
+      work.type = ncclInt32;
     }
     return args;
   }
@@ -172,7 +175,28 @@ std::string primitiveName(const Primitive& p) {
 
 namespace {
 
+/// By nodes of a network that reduces by itself. Where every rank is a head there are as many heads as ranks.
+std::vector<RunShape> collNetShapesFor(const Primitive& primitive) {
+  std::vector<RunShape> shapes{
+      {4, 1, 4, 700},                                    // one thread per crew
+      {6, 3, 4, 900, 512, 3},                            // chains of several lengths of heads' lanes
+      {4, 2, 128, 300},                                  // one warp per crew
+      {6, 1, 256, 400, 512, 2, 1},                       // waiters in different warps
+      {4, 2, 4, 300, 512, 2, 2, ~std::uint64_t{0} - 2},  // counters wrap around
+  };
+  const bool allAreHeads = primitive.func != Func::AllReduce;
+  for (RunShape& shape : shapes) {
+    shape.nodes = 2;
+    shape.heads = allAreHeads || shape.nRanks == 4 ? shape.nRanks / 2 : 2;
+  }
+  if (!allAreHeads) shapes[0].heads = 1;
+  return shapes;
+}
+
 std::vector<RunShape> pushedShapesFor(const Primitive& primitive) {
+  if (primitive.algorithm == Algorithm::CollNetDirect || primitive.algorithm == Algorithm::CollNetChain) {
+    return collNetShapesFor(primitive);
+  }
   if (primitive.func == Func::SendRecv) {
     return {{2, 1, 2, 700}, {3, 1, 64, 90}, {2, 2, 128, 600, 512, 3}};
   }
@@ -214,19 +238,74 @@ std::string shapeName(const RunShape& s) {
   return std::to_string(s.nRanks) + " ranks, " + std::to_string(s.nChannels) + " channels, " +
          std::to_string(s.threads) + " threads, count " + std::to_string(s.count) + (s.pulls ? ", pulled" : "") +
          (s.inPlace ? ", in place" : "") +
+         (s.heads != 0 ? ", " + std::to_string(s.nodes) + " nodes, " + std::to_string(s.heads) + " heads" : "") +
          (s.sharedSlots != 0 ? ", " + std::to_string(s.sharedSlots) + " shared slots" : "");
 }
+
+namespace {
+
+/// Ranks, and the network between them, if there is one.
+class TestWorld {
+ public:
+  virtual ~TestWorld() = default;
+  virtual World& world() = 0;
+  /// What happens between rounds of the kernels; whether anything did.
+  virtual bool move() = 0;
+  virtual std::string wrong() const { return {}; }
+  /// For when all kernels have ended: empty, or what is left over.
+  virtual std::string unfinished() const = 0;
+};
+
+class PlainWorld : public TestWorld {
+ public:
+  explicit PlainWorld(const RunShape& shape)
+      : world_({.nRanks = shape.nRanks,
+                .nChannels = shape.nChannels,
+                .slotBytes = shape.slotBytes,
+                .firstStep = shape.firstStep,
+                .pulls = shape.pulls,
+                .apart = shape.sharedSlots != 0,
+                .sharedSlots = shape.sharedSlots}) {}
+  World& world() override { return world_; }
+  bool move() override { return world_.moveShared(); }
+  std::string unfinished() const override { return world_.acknowledgedShared() ? "" : "steps are left unacknowledged"; }
+
+ private:
+  World world_;
+};
+
+class ReducingWorld : public TestWorld {
+ public:
+  explicit ReducingWorld(const RunShape& shape)
+      : world_({.nodes = shape.nodes,
+                .locals = shape.nRanks / shape.nodes,
+                .heads = shape.heads,
+                .lanes = shape.nChannels,
+                .slotBytes = shape.slotBytes,
+                .laneBytes = 2 * shape.slotBytes,
+                .firstStep = shape.firstStep,
+                .pulls = shape.pulls}) {}
+  World& world() override { return world_.world(); }
+  bool move() override { return world_.network().move(); }
+  std::string wrong() const override { return world_.network().wrong(); }
+  std::string unfinished() const override { return world_.network().unfinished(); }
+
+ private:
+  CollNetWorld world_;
+};
+
+std::unique_ptr<TestWorld> worldFor(const RunShape& shape) {
+  if (shape.heads == 0) return std::make_unique<PlainWorld>(shape);
+  return std::make_unique<ReducingWorld>(shape);
+}
+
+}  // namespace
 
 std::string runPrimitive(const Primitive& primitive, const RunShape& shape, const BlockExecutor::Seeds& seeds) {
   const simt::HostKernel* kernel = findKernel(primitiveName(primitive));
   if (kernel == nullptr) return "there is no kernel " + primitiveName(primitive);
-  World world({.nRanks = shape.nRanks,
-               .nChannels = shape.nChannels,
-               .slotBytes = shape.slotBytes,
-               .firstStep = shape.firstStep,
-               .pulls = shape.pulls,
-               .apart = shape.sharedSlots != 0,
-               .sharedSlots = shape.sharedSlots});
+  const std::unique_ptr<TestWorld> made = worldFor(shape);
+  World& world = made->world();
   for (unsigned launch = 0; launch < shape.nLaunches; ++launch) {
     Run run(primitive, shape, world, launch);
     BlockExecutor executor(seeds);
@@ -235,9 +314,12 @@ std::string runPrimitive(const Primitive& primitive, const RunShape& shape, cons
       executor.launch(*kernel, shape.nChannels, shape.threads, messages ? run.messageArgs(r) : run.args(r),
                       [&run, r] { run.end(r); });
     }
-    if (!executor.run([&] { return world.moveShared(); })) return "launch " + std::to_string(launch) + " does not end";
-    if (std::string wrong = run.compare(); !wrong.empty()) return wrong;
-    if (!world.acknowledgedShared()) return "launch " + std::to_string(launch) + " leaves steps unacknowledged";
+    const bool ended = executor.run([&] { return made->move(); });
+    std::string wrong = made->wrong();
+    if (wrong.empty() && !ended) wrong = "it does not end";
+    if (wrong.empty()) wrong = run.compare();
+    if (wrong.empty()) wrong = made->unfinished();
+    if (!wrong.empty()) return "launch " + std::to_string(launch) + ": " + wrong;
   }
   return {};
 }

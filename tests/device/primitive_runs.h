@@ -30,6 +30,8 @@ struct RunShape {
   bool pulls = false;             ///< receivers read the senders' memory
   bool inPlace = false;           ///< of an AllReduce, on all ranks
   std::uint32_t sharedSlots = 0;  ///< of messages over a network; 0: each connection has its own
+  int nodes = 1;                  ///< of a network that reduces by itself …
+  int heads = 0;                  ///< … and its heads on each of them; 0: there is none
 };
 
 /// All that exist: what methodExists() says, and messages in each protocol they have.

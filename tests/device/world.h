@@ -76,6 +76,8 @@ class World {
   }
   const WorldShape& shape() const { return shape_; }
   const CommView* comm(int rank) const { return &ranks_[rank].view; }
+  /// Gives a rank what its kernels know of a network that reduces; `view` must stay.
+  void giveCollNet(int rank, const CollNetView* view) { ranks_[rank].view.collNet = view; }
   std::uint32_t* abortWord() { return &abortWord_; }
   std::uint32_t slotBytesOf(Protocol protocol) const {
     const std::uint32_t bytes = shape_.slotBytes;

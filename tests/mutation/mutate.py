@@ -194,8 +194,8 @@ class Builder:
 
 
 # Which kernels likely notice a change of a file: part of the file's name, start of the source's.
-HINTS = [("ll128", "LL128_"), ("_ll", "LL_"), ("flagged", "LL_"), ("peer", "peers_"), ("direct", "peers_"),
-         ("pat", "peers_"), ("sendrecv", "SendRecv"), ("", "Simple")]
+HINTS = [("collnet", "collnet_"), ("ll128", "LL128_"), ("_ll", "LL_"), ("flagged", "LL_"), ("peer", "peers_"),
+         ("direct", "peers_"), ("pat", "peers_"), ("sendrecv", "SendRecv"), ("", "Simple")]
 
 
 def units_for(site, builder):

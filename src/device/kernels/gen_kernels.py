@@ -30,11 +30,19 @@ METHODS = [
     ("AllGather", "Direct", ["LL", "Simple"]),
     ("AllGather", "Pat", ["Simple"]),
     ("ReduceScatter", "Pat", ["Simple"]),
+    ("AllReduce", "CollNetDirect", ["Simple"]),
+    ("ReduceScatter", "CollNetDirect", ["Simple"]),
+    ("AllGather", "CollNetDirect", ["Simple"]),
+    ("AllReduce", "CollNetChain", ["Simple"]),
 ]
 # Where the name of an algorithm differs from the enumerator's.
 NAMES = {"Pat": "PAT"}
-# Those whose blocks talk to many peers at once, by name.
+# Algorithms, by name, whose kernels have more in shared memory than others, and the start of the names of their host
+# sources: blocks that talk to many peers at once, and blocks of several crews that talk to a network.
 PEER_ALGORITHMS = ["OneShot", "Direct", "PAT"]
+COLLNET_ALGORITHMS = ["CollNetDirect", "CollNetChain"]
+SHARED = {**dict.fromkeys(PEER_ALGORITHMS, ("PeerKernelShared", "peers_")),
+          **dict.fromkeys(COLLNET_ALGORITHMS, ("CollNetKernelShared", "collnet_"))}
 TYPES = {
     "i8": "std::int8_t", "u8": "std::uint8_t", "i32": "std::int32_t", "u32": "std::uint32_t", "i64": "std::int64_t",
     "u64": "std::uint64_t", "f16": "tutti::device::Half", "bf16": "tutti::device::BFloat16", "f32": "float",
@@ -67,8 +75,7 @@ def kernels():
                 body = f"(tutti::device::collectiveKernel<{method}, {TYPES[type_name]}, tutti::device::{op}Op>)"
                 name = f"{func}_{NAMES.get(algorithm, algorithm)}_{protocol}"
                 host = f"{protocol}_copy" if op == "Copy" else f"{protocol}_{type_name}"
-                if name.split("_")[1] in PEER_ALGORITHMS:
-                    host = "peers_" + host
+                host = SHARED.get(name.split("_")[1], ("KernelShared", ""))[1] + host
                 yield f"tutti_{name}_{op}_{type_name}", f"{name}_{type_name}", host, body
     yield "tutti_SendRecv_Copy_i8", "SendRecv_i8", "SendRecv", "(tutti::device::sendRecvKernel)"
 
@@ -87,7 +94,7 @@ def write_source(world, name, output, only):
     lines = ["// Written by gen_kernels.py.", '#include "device/kernels/kernels.h"', ""]
     for kernel, family, host_source, body in selected(only):
         if name == (family if world == "gpu" else host_source):
-            shared = "PeerKernelShared" if kernel.split("_")[2] in PEER_ALGORITHMS else "KernelShared"
+            shared = SHARED.get(kernel.split("_")[2], ("KernelShared", ""))[0]
             lines.append(f"TUTTI_KERNEL({kernel}, tutti::device::KernelArgs, tutti::device::{shared}, "
                          f"tutti::device::kMaxThreads, {body})")
     write(output, lines)

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "device/collnet_cut.h"
 #include "device/work.h"
 #include "nccl.h"
 
@@ -96,6 +97,11 @@ constexpr unsigned typeBytes(ncclDataType_t type) {
   return index >= 0 && index < static_cast<int>(ncclNumTypes) ? kBytes[index] : 0;
 }
 
+// What a network is told of an operation (device/collnet_cut.h).
+static_assert(networkOp(DevOp::Sum) == ncclSum && networkOp(DevOp::Prod) == ncclProd &&
+              networkOp(DevOp::Max) == ncclMax && networkOp(DevOp::Min) == ncclMin &&
+              networkOp(DevOp::PreMulSum) == ncclSum && networkOp(DevOp::SumPostDiv) == ncclSum);
+
 constexpr bool isInteger(ncclDataType_t type) {
   return static_cast<int>(type) <= static_cast<int>(ncclUint64);
 }
@@ -136,8 +142,12 @@ constexpr bool methodExists(Func func, Algorithm algorithm, Protocol protocol) {
       return (func == Func::AllGather || func == Func::ReduceScatter) && protocol == Protocol::Simple;
     case Algorithm::Tree:
       return func == Func::AllReduce;
-    case Algorithm::CollNetDirect:
+    case Algorithm::CollNetDirect: {
+      const bool exists = func == Func::AllReduce || func == Func::ReduceScatter || func == Func::AllGather;
+      return exists && protocol == Protocol::Simple;
+    }
     case Algorithm::CollNetChain:
+      return func == Func::AllReduce && protocol == Protocol::Simple;
     case Algorithm::Nvls:
     case Algorithm::NvlsTree:
       break;

@@ -8,6 +8,7 @@
 #include "device/collectives/pair_in_place.h"
 #include "device/collectives/pat.h"
 #include "device/collectives/ring.h"
+#include "device/collectives/run_collnet.h"
 #include "device/collectives/run_tree.h"
 #include "device/collectives/sendrecv.h"
 #include "device/prims/block.h"
@@ -99,6 +100,10 @@ TUTTI_DEVICE void runWork(const KernelBlock& block, const CollWork& work) {
   } else if constexpr (M::algorithm == Algorithm::OneShot || M::algorithm == Algorithm::Direct ||
                        M::algorithm == Algorithm::Pat) {
     runPeers<M, T, Op>(block, work);
+  } else if constexpr (M::algorithm == Algorithm::CollNetDirect) {
+    runCollNetDirect<M, T, Op>(block, work);
+  } else if constexpr (M::algorithm == Algorithm::CollNetChain) {
+    runCollNetChain<M, T, Op>(block, work);
   } else {
     static_assert(M::algorithm == Algorithm::Ring, "gen_kernels.py asks for an algorithm that has no body here");
   }
