@@ -32,6 +32,11 @@ std::string nameOf(const Method& method) {
          device::protocolName(method.protocol);
 }
 
+/// Whether it works on one node, without a network that reduces by itself.
+bool needsNoNetwork(device::Algorithm algorithm) {
+  return algorithm != device::Algorithm::CollNetDirect && algorithm != device::Algorithm::CollNetChain;
+}
+
 std::vector<Method> allMethods() {
   std::vector<Method> methods;
   for (const device::Func func : {device::Func::Broadcast, device::Func::Reduce, device::Func::AllGather,
@@ -39,7 +44,9 @@ std::vector<Method> allMethods() {
     for (int a = 0; a < device::kAlgorithms; ++a) {
       for (int p = 0; p < device::kProtocols; ++p) {
         const Method method{func, static_cast<device::Algorithm>(a), static_cast<device::Protocol>(p)};
-        if (device::methodExists(method.func, method.algorithm, method.protocol)) methods.push_back(method);
+        if (needsNoNetwork(method.algorithm) && device::methodExists(method.func, method.algorithm, method.protocol)) {
+          methods.push_back(method);
+        }
       }
     }
   }
