@@ -130,6 +130,8 @@ class SwitchNodes {
   void each(const std::function<void(SwitchNode& node, int number)>& body) {
     runRanks(size(), [&](int i) { body(at(i), i); });
   }
+  /// One more use of the collNet.
+  std::unique_ptr<plugin::CollNet> attempt() { return source_->attempt({}).net; }
   int size() const { return static_cast<int>(nodes_.size()); }
   SwitchNode& at(int i) { return *nodes_[static_cast<std::size_t>(i)]; }
 

@@ -24,25 +24,22 @@ constexpr Milliseconds kGlance(20);
 
 }  // namespace
 
-ncclResult_t misused(const char* call, const std::string& why) {
+ncclResult_t misused(const char* call, const std::string& why, std::source_location at) {
   Settings settings;
   const std::string unusable = settings.read();
-  failed(ncclInternalError, call, why);
+  failed(ncclInternalError, call, why, at);
   if (!unusable.empty() || !settings.abortOnMisuse) return ncclInternalError;
   std::fprintf(stderr, "switch_collnet: %s: %s (SWITCH_COLLNET_CHECKS=error makes an error of it)\n", call,
                why.c_str());
   std::abort();
 }
 
-/// A call that must not overlap another one of its connection. Relaxed: it makes no order between threads that the
-/// caller has not made, so that ThreadSanitizer sees where one is missing.
+/// A call that must not overlap another one of its connection.
 class Connection::Turn {
  public:
-  explicit Turn(Connection& connection) : busy_(connection.busy_) {
-    granted_ = !busy_.exchange(true, std::memory_order_relaxed);
-  }
+  explicit Turn(Connection& connection) : busy_(connection.busy_) { granted_ = !busy_.exchange(true); }
   ~Turn() {
-    if (granted_) busy_.store(false, std::memory_order_relaxed);
+    if (granted_) busy_ = false;
   }
   bool granted() const { return granted_; }
   static ncclResult_t refuse(const char* call) {
@@ -287,8 +284,9 @@ ncclResult_t Connection::test(Request& request, int* done, int* bytes) {
   if (!turn.granted()) return Turn::refuse("test");
   *done = 0;
   if (!request.busy) return misused("test", place() + ": the request is not under way: it was done, or never posted");
-  if (!request.done && settings_.faults.strikes("test-error", node_, request.operation.sequence)) {
+  if (settings_.faults.strikes("test-error", node_, request.operation.sequence)) {
     stream_.fail("told to fail");
+    return refused("test");
   }
   if (!request.done) progress();
   if (!request.done && Clock::now() > request.posted + Milliseconds(settings_.operationMs)) {

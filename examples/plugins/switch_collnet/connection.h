@@ -122,6 +122,7 @@ class Connection {
 
 /// A call that the interface does not allow: says so, and ends the process (SWITCH_COLLNET_CHECKS=abort), or is what to
 /// return.
-ncclResult_t misused(const char* call, const std::string& why);
+ncclResult_t misused(const char* call, const std::string& why,
+                     std::source_location at = std::source_location::current());
 
 }  // namespace switch_collnet

@@ -58,6 +58,7 @@ std::string Settings::read() {
       !readNumber("SWITCH_COLLNET_CUDA", 0, cuda, why)) {
     return why;
   }
+  if (maxCollBytes > kMostPayload) return "SWITCH_COLLNET_MAX_COLL_BYTES is more than the switch takes, 2 GiB";
   gpuMemory = cuda != 0;
   statisticsFile = variable("SWITCH_COLLNET_STATISTICS");
   why = faults.parse(variable("SWITCH_COLLNET_FAULTS"));

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,10 @@ namespace switch_collnet {
 inline std::atomic<ncclDebugLogger_t> logger{nullptr};
 
 /// Says what went wrong, which becomes the application's ncclGetLastError(), and is what to return.
-inline ncclResult_t failed(ncclResult_t code, const char* call, const std::string& why) {
-  logger.load()(NCCL_LOG_WARN, NCCL_NET, __FILE__, __LINE__, "switch_collnet: %s: %s", call, why.c_str());
+inline ncclResult_t failed(ncclResult_t code, const char* call, const std::string& why,
+                           std::source_location at = std::source_location::current()) {
+  logger.load()(NCCL_LOG_WARN, NCCL_NET, at.file_name(), static_cast<int>(at.line()), "switch_collnet: %s: %s", call,
+                why.c_str());
   return code;
 }
 

@@ -419,11 +419,15 @@ void Switch::wait() {
   ::poll(all.data(), all.size(), pollTimeout());
 }
 
-/// Lets results that are ready leave.
+/// Lets results that are ready leave; late ones (a fault) are none of them.
 void Switch::drain() {
   const auto end = Clock::now() + kLinger;
+  const auto ready = [](const Peer& peer) {
+    const auto departure = peer.stream.nextDeparture();
+    return peer.stream.alive() && departure && *departure <= Clock::now();
+  };
   for (auto& peer : peers_) {
-    while (peer->stream.alive() && peer->stream.nextDeparture() && Clock::now() < end) {
+    while (ready(*peer) && Clock::now() < end) {
       const std::uint64_t before = peer->stream.sent();
       peer->stream.flush();
       if (peer->stream.sent() == before) waitFor(peer->stream.fd(), POLLOUT, Milliseconds(10));
