@@ -6,7 +6,7 @@
 #include <array>
 
 #include "plugin/collnet.h"
-#include "transport/net/lane/path.h"
+#include "transport/net/lane/counters.h"
 
 namespace tutti::collnet {
 namespace {
@@ -24,8 +24,9 @@ std::string nameOf(const std::array<const char*, kNames>& names, unsigned number
   return number < kNames ? names[number] : fmt::format("{} {}", kind, number);
 }
 
+/// 0: no such type.
 std::uint64_t elementBytes(device::CollNetCall call) {
-  return plugin::collNetTypeBytes(static_cast<ncclDataType_t>(call.type));
+  return call.type < ncclNumTypes ? plugin::collNetTypeBytes(static_cast<ncclDataType_t>(call.type)) : 0;
 }
 
 /// Of what travels in windows of the nodes' blocks.

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "device/collnet_view.h"
 #include "gpu/memory.h"
-#include "transport/net/lane/shared_slots.h"
+#include "transport/net/lane/slot_place.h"
 
 namespace tutti::gpu {
 class MemoryLedger;

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "device/direction.h"
 #include "plugin/collnet.h"
 #include "topo/machine/peer_info.h"
 #include "transport/collnet/lane_set.h"

@@ -12,7 +12,7 @@
 #include "plugin/collnet.h"
 #include "transport/collnet/call.h"
 #include "transport/collnet/path.h"
-#include "transport/net/lane/path.h"
+#include "transport/net/lane/tally.h"
 
 namespace tutti::collnet {
 

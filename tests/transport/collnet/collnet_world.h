@@ -16,7 +16,7 @@
 #include "transport/collnet/collnet_words.h"
 #include "transport/collnet/fake_collnet.h"
 #include "transport/collnet/link.h"
-#include "transport/net/lane/path.h"
+#include "transport/net/lane/counters.h"
 #include "transport/net/test_device.h"
 
 namespace tutti::test {

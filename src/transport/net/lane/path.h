@@ -17,7 +17,9 @@
 #include "plugin/net.h"
 #include "proxy/task.h"
 #include "transport/common/transport.h"
+#include "transport/net/lane/counters.h"
 #include "transport/net/lane/peer_farewells.h"
+#include "transport/net/lane/tally.h"
 
 namespace tutti::net {
 
@@ -122,22 +124,6 @@ class LaneReport {
 /// may be null; unset: all are.
 std::optional<LaneFacts> factsToShow(std::initializer_list<const LaneReport*> reports);
 
-/// TaskCounters of which one thread writes and any reads.
-class Tally {
- public:
-  void posted() { add(posted_, 1); }
-  void done() { add(done_, 1); }
-  void bytes(std::uint64_t n) { add(bytes_, n); }
-  void stalled() { add(stalls_, 1); }
-  proxy::TaskCounters read() const { return {get(posted_), get(done_), get(bytes_), get(stalls_)}; }
-
- private:
-  using Count = std::atomic<std::uint64_t>;
-  static std::uint64_t get(const Count& count) { return count.load(std::memory_order_relaxed); }
-  static void add(Count& count, std::uint64_t n) { count.store(get(count) + n, std::memory_order_relaxed); }
-  Count posted_{0}, done_{0}, bytes_{0}, stalls_{0};
-};
-
 class SlotStore;
 class MultiRecv;
 
@@ -175,13 +161,5 @@ std::size_t messageRoom(device::Protocol protocol, std::uint32_t slotBytes);
 /// A slot is one message: it must fit into what the network's device takes at once. Errors: ncclInvalidUsage where it
 /// does not; what asking the device says.
 Status checkSlotsFit(const NetPath& path, plugin::Net& net, int netDevice);
-
-/// What a kernel wrote or will read next, with the order that counters need.
-inline std::uint64_t loadCounter(const std::uint64_t* counter) {
-  return std::atomic_ref(*const_cast<std::uint64_t*>(counter)).load(std::memory_order_acquire);
-}
-inline void storeCounter(std::uint64_t* counter, std::uint64_t value) {
-  std::atomic_ref(*counter).store(value, std::memory_order_release);
-}
 
 }  // namespace tutti::net

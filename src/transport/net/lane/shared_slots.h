@@ -20,6 +20,7 @@
 #include "device/conn_view.h"
 #include "gpu/memory.h"
 #include "transport/common/ranks.h"
+#include "transport/net/lane/slot_place.h"
 
 namespace tutti::net {
 
@@ -72,9 +73,6 @@ class SlotStore {
   std::uint64_t* head_;
   SlotRing ring_;
 };
-
-/// Who addresses memory: kernels of the device, or host threads and the network.
-enum class Viewer : std::uint8_t { Kernels, Host };
 
 /// The memory of them, with their counters. `device` must outlive it.
 class SharedSlots final : public SlotStore {
