@@ -227,6 +227,13 @@ ROOMS = {
             "comm/launch": {},
         },
     },
+    "comm/collnet": {
+        "for": "collectives in the network: heads and rails, what the ranks agree on, setting it up",
+        "may": {
+            "base": {}, "device/.": {}, "gpu": {}, "topo": {}, "plugin": {}, "proxy": {}, "transport": {},
+            "comm/tuning": {}, "comm/plan": {}, "comm/connect": {}, "comm/settings": {}, "comm/network": {},
+        },
+    },
     "comm/diagnosis": {
         "for": "operations that do not end: readings, scans, and who holds them up",
         "may": {
@@ -239,14 +246,14 @@ ROOMS = {
         "may": {
             "base": {}, "device/.": {}, "device/kernels": {}, "gpu": {}, "bootstrap": {}, "topo/machine": {},
             "proxy": {}, "transport/common": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {},
-            "comm/connect": {}, "comm/network": {}, "comm/diagnosis": {},
+            "comm/connect": {}, "comm/network": {}, "comm/collnet": {}, "comm/diagnosis": {},
         },
     },
     "comm/agreement": {
         "for": "what ranks know of themselves and their hosts, and agree on; values and a control channel",
         "may": {
             "base": {}, "device/.": {}, "gpu": {}, "topo": {}, "transport": {}, "comm/tuning": {}, "comm/settings": {},
-            "comm/plan": {}, "comm/network": {},
+            "comm/plan": {}, "comm/network": {}, "comm/collnet": {},
         },
     },
     "comm/ending": {
@@ -261,7 +268,8 @@ ROOMS = {
         "may": {
             "base": {}, "device/.": {}, "gpu": {}, "bootstrap": {}, "topo": {}, "plugin": {}, "proxy": {}, "transport": {},
             "comm/tuning": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {}, "comm/connect": {},
-            "comm/network": {}, "comm/diagnosis": {}, "comm/state": {}, "comm/agreement": {}, "comm/ending": {},
+            "comm/network": {}, "comm/collnet": {}, "comm/diagnosis": {}, "comm/state": {}, "comm/agreement": {},
+            "comm/ending": {},
         },
     },
     "comm/suspend": {

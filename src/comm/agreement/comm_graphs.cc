@@ -81,6 +81,7 @@ void logGraphs(const topo::Topology& topology, const topo::GraphSet& graphs) {
 struct OwnNode {
   topo::GraphReport words;
   OwnNics nics;
+  NodeHeads heads;
 };
 
 OwnNics nicsOfRank(const topo::Topology& topology, const topo::Graph& ring, int localRank,
@@ -105,6 +106,7 @@ Result<OwnNode> searchOwnNode(const TopologyContext& context, const OwnMachine& 
   topo::SearchSettings search;
   search.interNode = topology.interNode;
   search.crossNic = settings.crossNic;
+  search.collNet = context.collNet;
   topo::GraphSet graphs = topo::searchGraphs(topology.machine, topology.paths, search);
   TRY(replaceFromFile(settings, topology, graphs));
   logGraphs(topology, graphs);
@@ -114,7 +116,8 @@ Result<OwnNode> searchOwnNode(const TopologyContext& context, const OwnMachine& 
   }
   const int localRank = context.layout.localRank();
   return OwnNode{topo::describeGraphs(topology.machine, graphs, localRank),
-                 nicsOfRank(topology, graphs.ring, localRank, settings.paths)};
+                 nicsOfRank(topology, graphs.ring, localRank, settings.paths),
+                 context.collNet ? headsOfGraphs(topology.machine, graphs) : NodeHeads{}};
 }
 
 /// Some rank has no graphs, so nobody uses any.
@@ -157,7 +160,7 @@ Result<CommGraphs> findGraphs(const TopologyContext& context, const OwnMachine& 
     saySilent(context, words);
     return withoutGraphs(settings);
   }
-  return CommGraphs{std::move(words), agreed.value(), std::move(node.nics)};
+  return CommGraphs{std::move(words), agreed.value(), std::move(node.nics), std::move(node.heads)};
 }
 
 Result<topo::RankChannels> channelsOf(const CommGraphs& graphs, const topo::RankLayout& layout, int nChannels) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "comm/collnet/node_heads.h"
 #include "comm/network/own_nics.h"
 #include "topo/channels/graph_agreement.h"
 #include "topo/channels/rank_channels.h"
@@ -35,6 +36,7 @@ struct TopologyContext {
   std::span<const topo::PeerInfo> peers;
   const topo::RankLayout& layout;
   const TopologySettings& settings;
+  bool collNet = false;  ///< all ranks want its graphs
 };
 
 /// Everybody's words about the graphs of their nodes.
@@ -42,6 +44,7 @@ struct CommGraphs {
   std::vector<topo::GraphReport> words;  ///< by rank; empty: not known
   topo::AgreedGraphs agreed;             ///< equal on all ranks
   OwnNics nics;                          ///< of this rank
+  NodeHeads heads;                       ///< of its node, where collNet's graphs are wanted
 
   bool known() const { return !words.empty(); }
 };

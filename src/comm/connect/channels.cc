@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -103,6 +104,8 @@ Status ChannelSet::uploadSkeleton() const {
       .nRanks = plan_.nRanks,
       .nChannels = static_cast<std::uint32_t>(layout.nChannels),
       .reserved = 0,
+      .collNet = collNet_,
+      .reserved2 = 0,
   };
   std::memcpy(image.data(), &comm, sizeof(comm));
 
@@ -129,6 +132,15 @@ Status ChannelSet::uploadSkeleton() const {
     std::memcpy(image.data() + layout.ring(r), ring.data(), ring.size() * sizeof(std::int32_t));
   }
   return gpu::copyToDevice(*device_, table_.address(), image);
+}
+
+Status ChannelSet::useCollNet(const device::CollNetView* view, std::vector<LinkRequest> direct,
+                              std::vector<LinkRequest> chain) {
+  neighbours_.collNetDirect = std::move(direct);
+  neighbours_.collNetChain = std::move(chain);
+  collNet_ = view;
+  const auto value = std::as_bytes(std::span(&collNet_, 1));
+  return gpu::copyToDevice(*device_, table_.address() + offsetof(device::CommView, collNet), value);
 }
 
 /// Until kept: whoever drives some of the endpoints of a link that is about to be dropped drives them no more.

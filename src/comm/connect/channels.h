@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "comm/connect/link_types.h"
 #include "comm/connect/links.h"
+#include "device/collnet_view.h"
 #include "device/conn_view.h"
 #include "gpu/memory.h"
 #include "topo/channels/rank_channels.h"
@@ -103,6 +104,10 @@ class ChannelSet {
   /// Takes the endpoints over, for relatives as well, as add() does for this one alone.
   Status addAndShare(const ConnectContext& context, OpenLink link);
 
+  /// What kernels know of a network that reduces, as they address it, and the links inside the node that its algorithms
+  /// take. Before any of them is planned. Errors: the driver's.
+  Status useCollNet(const device::CollNetView* view, std::vector<LinkRequest> direct, std::vector<LinkRequest> chain);
+
   /// Who drives connections that need it; all their tasks must be gone from there before this is destroyed.
   void driveBy(proxy::ProgressGroup& progress) { progress_ = &progress; }
   /// Whether there are any.
@@ -162,6 +167,7 @@ class ChannelSet {
   std::vector<OpenLink> links_;  ///< by slotOf(); without endpoints: not connected
   std::vector<KnownLink> known_;
   gpu::DeviceBuffer table_;
+  const device::CollNetView* collNet_ = nullptr;  ///< null: there is none
   FamilyConnections family_;
   proxy::ProgressGroup* progress_ = nullptr;
   bool driven_ = false;

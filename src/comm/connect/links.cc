@@ -70,7 +70,7 @@ Neighbours neighboursOf(int rank, int nRanks, std::vector<topo::RankChannel> cha
   std::vector<LinkRequest> ring = ringLinks(rank, channels);
   std::vector<LinkRequest> tree = treeLinks(rank, channels);
   std::vector<LinkRequest> pat = patLinks(rank, nRanks, allChannels(static_cast<int>(channels.size())));
-  return {rank, std::move(channels), std::move(ring), std::move(tree), std::move(pat)};
+  return {rank, std::move(channels), std::move(ring), std::move(tree), std::move(pat), {}, {}};
 }
 
 std::vector<LinkRequest> linksOf(const PlanNeeds& needs, const Neighbours& neighbours) {

@@ -18,6 +18,8 @@ struct Neighbours {
   std::vector<LinkRequest> ring;
   std::vector<LinkRequest> tree;
   std::vector<LinkRequest> pat;
+  std::vector<LinkRequest> collNetDirect;
+  std::vector<LinkRequest> collNetChain;
 };
 
 /// Adds a link to others, or its channels to the same link. Not where it leads to `self`.
@@ -37,6 +39,8 @@ void forEachLink(const PlanNeeds& needs, const Neighbours& neighbours, Visit&& v
   if (needs.usesRing) visitAll(neighbours.ring);
   if (needs.usesTree) visitAll(neighbours.tree);
   if (needs.usesPat) visitAll(neighbours.pat);
+  if (needs.usesCollNetDirect) visitAll(neighbours.collNetDirect);
+  if (needs.usesCollNetChain) visitAll(neighbours.collNetChain);
   for (const int peer : needs.meshPeers) {
     visit(LinkRequest{peer, device::Direction::Send, device::ConnKind::Mesh, all});
     visit(LinkRequest{peer, device::Direction::Recv, device::ConnKind::Mesh, all});

@@ -45,7 +45,11 @@ std::vector<LinkRequest> linksOfAlgorithm(const LaunchNote& note, const Neighbou
       addMesh();
       break;
     case device::Algorithm::CollNetDirect:
+      addAll(neighbours.collNetDirect);
+      break;
     case device::Algorithm::CollNetChain:
+      addAll(neighbours.collNetChain);
+      break;
     case device::Algorithm::Nvls:
     case device::Algorithm::NvlsTree:
       break;

@@ -45,6 +45,13 @@ bool mayTake(const Tuning& tuning, device::Algorithm algorithm) {
   });
 }
 
+void sayConnected(const PlanNeeds& needs) {
+  if (needs.usesTree) info(kInit, "Connected all trees");
+  if (needs.usesPat) info(kInit, "Connected binomial trees");
+  if (needs.usesCollNetDirect) info(kInit, "Connected CollNet");
+  if (needs.usesCollNetChain) info(kInit, "Connected Collnet Chains");
+}
+
 /// Beside the rings, what plans of collectives may need.
 Status connectAllElse(ncclComm& comm) {
   const Tuning& tuning = comm.parts.planning->tuning;
@@ -57,8 +64,7 @@ Status connectAllElse(ncclComm& comm) {
     }
   }
   TRY(openMissing(connectContext(comm), *comm.parts.channels, linksOf(needs, comm.parts.channels->neighbours())));
-  if (needs.usesTree) info(kInit, "Connected all trees");
-  if (needs.usesPat) info(kInit, "Connected binomial trees");
+  sayConnected(needs);
   return {};
 }
 
@@ -78,6 +84,16 @@ Status connectRings(ncclComm& comm) {
   return comm.parts.bootstrap->barrier();
 }
 
+Status connectCollNet(ncclComm& comm) {
+  const Tuning& tuning = comm.parts.planning->tuning;
+  PlanNeeds needs;
+  needs.usesCollNetDirect = mayTake(tuning, device::Algorithm::CollNetDirect);
+  needs.usesCollNetChain = mayTake(tuning, device::Algorithm::CollNetChain);
+  TRY(openMissing(connectContext(comm), *comm.parts.channels, linksOf(needs, comm.parts.channels->neighbours())));
+  sayConnected(needs);
+  return {};
+}
+
 Status reconnectAll(ncclComm& comm) {
   return reopenAll(connectContext(comm), *comm.parts.channels);
 }
@@ -89,8 +105,7 @@ Status connectMissing(ncclComm& comm, const PlanNeeds& needs, std::span<const Li
   connecting.awaited = comm.progress.awaited.get();
   TRY(openMissing(connecting, *comm.parts.channels, missing));
   // Told once: from then on nothing of theirs is missing.
-  if (needs.usesTree) info(kInit, "Connected all trees");
-  if (needs.usesPat) info(kInit, "Connected binomial trees");
+  sayConnected(needs);
   return {};
 }
 

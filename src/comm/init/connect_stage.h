@@ -17,6 +17,9 @@ struct PlanNeeds;
 /// NCCL_RUNTIME_CONNECT=0.
 Status connectRings(ncclComm& comm);
 
+/// Collective. Opens, within nodes, what algorithms that run in the network may use.
+Status connectCollNet(ncclComm& comm);
+
 /// Opens those connections of an initialised communicator. Waits for the peers of these to do the same, who may come as
 /// late as they like.
 /// `needs`: what they are for.

@@ -5,6 +5,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/agreement/comm_graphs.h"
 #include "comm/agreement/own_machine.h"
+#include "comm/init/collnet_stage.h"
 #include "comm/network/network.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
@@ -15,8 +16,9 @@ namespace tutti::comm {
 
 Result<CommGraphs> findGraphs(ncclComm& comm, const OwnMachine& machine) {
   CommParts& parts = comm.parts;
-  ASSIGN(CommGraphs graphs,
-         findGraphs({*parts.bootstrap, parts.peers, *parts.layout, comm.settings->topology}, machine));
+  ASSIGN(
+      CommGraphs graphs,
+      findGraphs({*parts.bootstrap, parts.peers, *parts.layout, comm.settings->topology, wantsCollNet(comm)}, machine));
   if (parts.network) parts.network->setNics(graphs.nics);
   return graphs;
 }

@@ -15,6 +15,7 @@
 #include "comm/ending/ending.h"
 #include "comm/ending/watching.h"
 #include "comm/init/channel_stage.h"
+#include "comm/init/collnet_stage.h"
 #include "comm/init/connect_stage.h"
 #include "comm/init/device_stage.h"
 #include "comm/init/family_stage.h"
@@ -24,7 +25,6 @@
 #include "comm/init/network_stage.h"
 #include "comm/init/peer_stage.h"
 #include "comm/init/planning_stage.h"
-#include "comm/init/relay_stage.h"
 #include "comm/init/transport_stage.h"
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
@@ -107,6 +107,7 @@ Status runStages(ncclComm& comm, const JoinStep& join, StageClock& clock) {
   TRY(prepareWatch(comm));
   clock.book(Stage::Alloc);
   TRY(connectRings(comm));
+  TRY(joinCollNet(comm, graphs));
   clock.book(Stage::Connections);
   TRY(beginWatch(comm));
   TRY(joinFamily(comm));

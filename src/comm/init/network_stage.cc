@@ -7,6 +7,7 @@
 #include "comm/init/comm_options.h"
 #include "comm/launch/device_pool.h"
 #include "comm/network/network.h"
+#include "comm/network/relays.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/settings/set_by_network.h"
 #include "comm/state/communicator.h"
@@ -61,6 +62,19 @@ Status openNetwork(ncclComm& comm) {
   if (comm.identity.nRanks == 1) return {};
   TRY(choose(comm));
   return fuse(comm);
+}
+
+Status joinRelays(ncclComm& comm) {
+  if (comm.identity.nRanks == 1) return {};
+  CommParts& parts = comm.parts;
+  ASSIGN(parts.relays,
+         RankRelays::join({.bootstrap = *parts.bootstrap,
+                           .device = parts.device,
+                           .network = parts.network,
+                           .peers = parts.peers,
+                           .rank = comm.identity.rank,
+                           .relaysForOthers = parts.network != nullptr && parts.network->nics().relaysForOthers}));
+  return {};
 }
 
 std::optional<std::vector<topo::NetDeviceFacts>> nicFacts(const ncclComm& comm) {

@@ -3,6 +3,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/agreement/own_machine.h"
 #include "comm/agreement/peer_table.h"
+#include "comm/init/collnet_stage.h"
 #include "comm/init/family_stage.h"
 #include "comm/launch/device_pool.h"
 #include "comm/state/communicator.h"
@@ -17,6 +18,7 @@ Status meetPeers(ncclComm& comm, const OwnMachine& machine) {
   ASSIGN(topo::PeerInfo self,
          describeSelf(*parts.device->device, *comm.settings, comm.identity.rank, comm.identity.nRanks));
   self.machineHash = machine.hash;
+  self.collNetDevices = collNetDevices(comm);
   self.familyRank = offeredPlace(comm);
   ASSIGN(parts.peers, gatherPeers(*parts.bootstrap, self));
   TRY(settleMembership(comm));

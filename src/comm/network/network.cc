@@ -39,6 +39,10 @@ plugin::Net& CommNetwork::net() const {
   return lease_->net();
 }
 
+plugin::CollNet* CommNetwork::collNet() const {
+  return collective_.empty() ? nullptr : lease_->collNet();
+}
+
 Result<std::unique_ptr<CommNetwork>> CommNetwork::open(std::string_view wanted, const plugin::NetOpening& opening) {
   ASSIGN(std::unique_ptr<plugin::NetLease> lease, registry().assign(wanted, opening));
   std::unique_ptr<CommNetwork> network(new CommNetwork(std::move(lease)));
@@ -56,6 +60,10 @@ void CommNetwork::takeCollNet(Result<DeviceTable> read) {
   }
   collNet_ = read.ok() ? std::move(read).value() : DeviceTable{};
   collDevices_ = sameDevices(devices_, collNet_);
+  collective_.clear();
+  for (const int number : devices_.usable) {
+    if (collDevices_[static_cast<std::size_t>(number)] >= 0) collective_.push_back(number);
+  }
 }
 
 Status CommNetwork::fusePart(plugin::NetPart which, DeviceTable& table, const FusionSettings& settings,

@@ -16,6 +16,7 @@
 #include "plugin/net.h"
 
 namespace tutti::plugin {
+class CollNet;
 class NetLease;
 enum class NetPart : std::uint8_t;
 struct NetOpening;
@@ -57,6 +58,10 @@ class CommNetwork {
   const std::vector<int>& usable() const { return devices_.usable; }
   /// By the network's numbers, the collNet's for the device of that name; -1: it has none, or there is no collNet.
   const std::vector<int>& collDevices() const { return collDevices_; }
+  /// Null: the network has none, or it cannot be used.
+  plugin::CollNet* collNet() const;
+  /// Numbers, the network's, of usable devices that its collNet has as well.
+  const std::vector<int>& collective() const { return collective_; }
   /// Those near this rank, as the machine says; until it is known, nothing.
   const OwnNics& nics() const { return nics_; }
   void setNics(OwnNics nics) { nics_ = std::move(nics); }
@@ -72,6 +77,7 @@ class CommNetwork {
   DeviceTable devices_;
   DeviceTable collNet_;           ///< empty: there is none that can be used
   std::vector<int> collDevices_;  ///< by the network's numbers
+  std::vector<int> collective_;
   OwnNics nics_;
   bool dmaBufs_ = false;
 };

@@ -44,6 +44,8 @@ void Plan::clear() {
   usesRing = false;
   usesTree = false;
   usesPat = false;
+  usesCollNetDirect = false;
+  usesCollNetChain = false;
   empty(meshPeers, kEntriesKept);
   empty(sendPeers, kEntriesKept);
   empty(recvPeers, kEntriesKept);

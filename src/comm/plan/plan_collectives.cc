@@ -121,8 +121,10 @@ std::size_t CollectivePlanner::kernelFor(const Decision& decision) {
   return kernels_.size() - 1;
 }
 
-/// Its share of the channels among all that run the same kernel, and no more than are good for it.
+/// Its share of the channels among all that run the same kernel, and no more than are good for it. A network that
+/// reduces has all of them in every step.
 unsigned CollectivePlanner::channelsFor(const Decision& decision, const KernelLaunches& kernel) const {
+  if (isCollNet(decision.choice.algorithm)) return decision.choice.nChannels;
   const unsigned usable = usableChannels(*context_);
   if (decision.request.bytes >= kernel.bytes) return decision.choice.nChannels;
   const double part = static_cast<double>(decision.request.bytes) / static_cast<double>(kernel.bytes);
@@ -188,7 +190,11 @@ void CollectivePlanner::use(device::Algorithm algorithm) {
     case device::Algorithm::Direct:
       return useMesh();
     case device::Algorithm::CollNetDirect:
+      plan_->usesCollNetDirect = true;
+      return;
     case device::Algorithm::CollNetChain:
+      plan_->usesCollNetChain = true;
+      return;
     case device::Algorithm::Nvls:
     case device::Algorithm::NvlsTree:
       return;

@@ -19,6 +19,8 @@ struct PlanNeeds {
   bool usesRing = false;               ///< some launch goes round the ring: it must be connected
   bool usesTree = false;               ///< the same for the trees
   bool usesPat = false;                ///< the same for the neighbours in PAT
+  bool usesCollNetDirect = false;      ///< the same for the ranks of a node and its heads
+  bool usesCollNetChain = false;       ///< the same for the neighbours in a node's chains
   std::vector<int> meshPeers;          ///< ranks that direct algorithms exchange data with, both ways, ascending
   std::vector<MessagePeer> sendPeers;  ///< ranks that get messages from us, ascending, without ourselves
   std::vector<MessagePeer> recvPeers;  ///< ranks we get messages from, ascending, without ourselves

@@ -124,6 +124,7 @@ CommSettings commSettingsFrom(const Params& params) {
   runtime.fusion = fusionSettings(params);
   runtime.affinity = {params.misc.proxyCpuset, params.misc.ignoreCpuAffinity};
   runtime.gpuDirect = gpuDirectSettings(params);
+  runtime.collNet = {static_cast<int>(params.misc.collnetNodeThreshold), params.misc.ignoreCollnetMismatch};
   runtime.pxnLevel = static_cast<int>(params.topology.p2pPxnLevel);
   runtime.netMessageMb = static_cast<std::uint32_t>(params.transports.netMessageMb);
   const auto sharedSlots = static_cast<std::uint32_t>(params.transports.netSharedSlots);

@@ -45,6 +45,7 @@ struct CommSettings {
   FusionSettings fusion;
   AffinitySettings affinity;
   GpuDirectSettings gpuDirect;
+  CollNetSettings collNet;
   int pxnLevel = 2;                   ///< NCCL_P2P_PXN_LEVEL: whether messages go through other ranks
   std::uint32_t netMessageMb = 4096;  ///< what buffers for messages over a network may take, see networkMeshSlots()
   bool netSharedComms = false;        ///< connections for messages share network connections

@@ -12,7 +12,6 @@ namespace {
 constexpr int kUndefined = NCCL_CONFIG_UNDEF_INT;
 constexpr int kUnbounded = ConfigField::kUnbounded;
 constexpr const char* kNoClusters = "kernels run without clusters";
-constexpr const char* kNoCollNet = "no algorithm uses CollNet";
 constexpr const char* kOnePolicy = "there is one policy";
 constexpr const char* kNoNvls = "there are no NVLink SHARP kernels";
 constexpr const char* kNoAttribute = "kernels are launched without that attribute";
@@ -27,7 +26,7 @@ constexpr std::array<ConfigField, 21> kFields{{
     {"Max CTAs", "maxCTAs", &ncclConfig_t::maxCTAs, 21700, 1, kUnbounded, 64},
     {"Split share", "splitShare", &ncclConfig_t::splitShare, 0, 0, 1, 0},
     {"Traffic class", "trafficClass", &ncclConfig_t::trafficClass, 22500, kUndefined, kUnbounded, kUndefined},
-    {"Collnet enable", "collnetEnable", &ncclConfig_t::collnetEnable, 22700, 0, 1, 0, kNoCollNet},
+    {"Collnet enable", "collnetEnable", &ncclConfig_t::collnetEnable, 22700, 0, 1, 0},
     {"CTA policy flags", "CTAPolicy", &ncclConfig_t::CTAPolicy, 22700, 0, 3, 0, kOnePolicy},
     {"shrinkShare", "shrinkShare", &ncclConfig_t::shrinkShare, 22700, 0, 1, 0},
     {"nvlsCTAs", "nvlsCTAs", &ncclConfig_t::nvlsCTAs, 22700, 1, kUnbounded, kUndefined, kNoNvls},

@@ -42,6 +42,12 @@ struct GpuDirectSettings {
 
 GpuDirectSettings gpuDirectSettings(const Params& params);
 
+/// What the environment says of collectives in the network, besides whether they are wanted.
+struct CollNetSettings {
+  int nodeThreshold = 2;         ///< NCCL_COLLNET_NODE_THRESHOLD
+  bool ignoresMismatch = false;  ///< NCCL_IGNORE_COLLNET_MISMATCH
+};
+
 /// What the environment says of one rank's messages.
 struct MessageSettings {
   int fewest = 1;              ///< NCCL_MIN_P2P_NCHANNELS

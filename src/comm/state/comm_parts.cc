@@ -1,5 +1,6 @@
 // Where all parts of a communicator are known whole: they are made empty, and taken down, here.
 #include "bootstrap/bootstrap.h"
+#include "comm/collnet/comm_collnet.h"
 #include "comm/connect/channels.h"
 #include "comm/diagnosis/stalls.h"
 #include "comm/launch/launch.h"

@@ -44,6 +44,7 @@ class AwaitedPeers;
 class BackgroundTask;
 class Births;
 class ChannelSet;
+class CommCollNet;
 class CommNetwork;
 class DepartureWatch;
 class Launcher;
@@ -116,6 +117,7 @@ struct CommParts {
   std::unique_ptr<PlanContext> planning;
   device::SlotBytes proxiedMeshSlots{};  ///< of connections for messages over the network
   std::unique_ptr<ChannelSet> channels;
+  std::unique_ptr<CommCollNet> collNet;  ///< null: collectives do not run in the network
   std::unique_ptr<Launcher> launcher;
   std::unique_ptr<proxy::ProgressGroup> progress;  ///< the host's part in the connections; asks the launcher
   std::unique_ptr<StallProbe> stalls;              ///< null: a lone rank waits for nobody

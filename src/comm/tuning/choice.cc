@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <string>
 
 #include "base/log.h"
 #include "comm/tuning/costs.h"
 #include "comm/tuning/log.h"
 #include "comm/tuning/model.h"
+#include "device/collnet_cut.h"
 #include "device/kernels/kernel_name.h"
 
 namespace tutti::comm {
@@ -105,6 +107,26 @@ unsigned mostThreads(const TuningInput& in, device::Algorithm algorithm, device:
   return slow && !in.threadsGiven ? std::min(most, kThreadsOfSlowLinks) : most;
 }
 
+/// All lanes take part in every step of the network's, and each crew of a block has its own work.
+void shapeCollNet(const TuningInput& in, Choice& choice) {
+  const bool onHost = in.policy.world == device::World::Host;
+  choice.nChannels = usableChannels(in);
+  choice.nThreads = onHost ? device::kCollNetRoles : in.policy.collThreads[static_cast<std::size_t>(choice.protocol)];
+}
+
+/// A step of the network's is the more efficient the longer it is, but a vector needs some of them under way.
+void cutCollNet(const TuningInput& in, const Request& request, Choice& choice) {
+  constexpr std::uint64_t kLeast = 32 << 10;
+  constexpr std::uint64_t kStepsAtLeast = 4;
+  const bool direct = choice.algorithm == device::Algorithm::CollNetDirect;
+  const std::uint64_t shares =
+      std::uint64_t{choice.nChannels} * (direct ? static_cast<unsigned>(in.collNet.heads) : 1U);
+  const std::uint64_t wanted = std::max(request.bytes / shares / kStepsAtLeast, kLeast);
+  const std::uint64_t grains = std::min<std::uint64_t>(wanted, in.collNet.slotBytes) / device::kGrainBytes;
+  choice.chunkBytes = static_cast<std::uint32_t>(grains * device::kGrainBytes);
+  choice.stepsPerChunk = 1;
+}
+
 /// Fewer channels, then fewer threads, the less there is to do for each.
 void shape(const Tuning& tuning, const Request& request, Choice& choice) {
   const TuningInput& in = tuning.input;
@@ -178,16 +200,27 @@ Status nothingSelected(const Tuning& tuning, const Request& request) {
       describeCandidates(tuning, request), describeCandidates(tuning, free));
 }
 
+/// Who asks for CollNet, and for nothing else, wants to know why there is none.
+std::string whyNoCollNet(const Tuning& tuning, const Request& request) {
+  const auto& allowed = tuning.input.filter.algorithms[static_cast<std::size_t>(request.func)];
+  const auto asks = [&](device::Algorithm algorithm) {
+    return tuning.input.filter.restricted() && allowed[static_cast<std::size_t>(algorithm)] != Permission::No;
+  };
+  const bool asked = asks(device::Algorithm::CollNetDirect) || asks(device::Algorithm::CollNetChain);
+  return asked && !tuning.input.collNet.why.empty() ? ". " + tuning.input.collNet.why : "";
+}
+
 Status nothingLeft(const Tuning& tuning, const Request& request) {
   if (request.options.selection.given() && request.options.selection.forced) return nothingSelected(tuning, request);
   const TuningFilter& filter = tuning.input.filter;
   const ncclResult_t code = filter.restricted() ? ncclInvalidUsage : ncclInternalError;
   return fail(code,
               "No algorithm/protocol available for function {} with datatype {} and operator {}. NCCL_ALGO was "
-              "set to {}, NCCL_PROTO to {}. Weighed: {}",
+              "set to {}, NCCL_PROTO to {}. Weighed: {}{}",
               device::funcName(request.func), device::typeName(request.type), device::devOpName(request.op),
               filter.algoText.empty() ? "nothing" : filter.algoText,
-              filter.protoText.empty() ? "nothing" : filter.protoText, describeCandidates(tuning, request));
+              filter.protoText.empty() ? "nothing" : filter.protoText, describeCandidates(tuning, request),
+              whyNoCollNet(tuning, request));
 }
 
 }  // namespace
@@ -207,6 +240,11 @@ std::array<Candidate, kCandidates> weigh(const Tuning& tuning, const Request& re
     if (candidate.verdict != Verdict::Possible) continue;
     if (!kernelOf(tuning)(request.func, candidate.algorithm, candidate.protocol, request.op, request.type)) {
       candidate.verdict = Verdict::NoKernel;
+      continue;
+    }
+    if (isCollNet(candidate.algorithm) && device::reduces(request.func) &&
+        !tuning.input.collNet.reduces.has(request.type, static_cast<ncclRedOp_t>(device::networkOp(request.op)))) {
+      candidate.verdict = Verdict::NotInNetwork;
       continue;
     }
     estimate(tuning, request, candidate);
@@ -243,6 +281,11 @@ Result<Choice> chooseCollective(const Tuning& tuning, const Request& request) {
     choice.microseconds = best->microseconds;
   } else if (!kernelOf(tuning)(request.func, choice.algorithm, choice.protocol, request.op, request.type)) {
     return nothingLeft(tuning, request);
+  }
+  if (isCollNet(choice.algorithm)) {
+    shapeCollNet(tuning.input, choice);
+    cutCollNet(tuning.input, request, choice);
+    return choice;
   }
   shape(tuning, request, choice);
   cut(tuning, request, choice);

@@ -22,6 +22,8 @@ std::string_view reasonOf(Verdict verdict) {
       return "too many ranks";
     case Verdict::Unsafe:
       return "unsafe on these links";
+    case Verdict::NotInNetwork:
+      return "not done by the network for this type and operation";
     case Verdict::NoKernel:
       return "no kernel";
   }
@@ -42,8 +44,8 @@ std::string describeCandidates(const Tuning& tuning, const Request& request) {
     text += fmt::format("{}/{} {:.1f} us", logName(candidate.algorithm), logName(candidate.protocol),
                         candidate.microseconds);
   }
-  for (const Verdict why :
-       {Verdict::NotAllowed, Verdict::NoConnections, Verdict::NoBuffers, Verdict::TooManyRanks, Verdict::Unsafe}) {
+  for (const Verdict why : {Verdict::NotAllowed, Verdict::NoConnections, Verdict::NoBuffers, Verdict::TooManyRanks,
+                            Verdict::Unsafe, Verdict::NotInNetwork}) {
     std::string names;
     for (const Candidate& candidate : table) {
       if (candidate.verdict != why) continue;

@@ -43,7 +43,9 @@ bool combinationExists(device::Func func, device::Algorithm algorithm, device::P
     case device::Algorithm::Direct:
       return (func == device::Func::AllReduce || blocks) && protocol != device::Protocol::LL128;
     case device::Algorithm::CollNetDirect:
+      return (func == device::Func::AllReduce || blocks) && protocol == device::Protocol::Simple;
     case device::Algorithm::CollNetChain:
+      return func == device::Func::AllReduce && protocol == device::Protocol::Simple;
     case device::Algorithm::Nvls:
     case device::Algorithm::NvlsTree:
       break;
@@ -70,8 +72,11 @@ class GpuModel {
   explicit GpuModel(const TuningInput& input)
       : in_(input),
         facts_(costFactsOf(input)),
-        table_(
-            topo::costTable(facts_, {.ring = input.speeds.ring, .tree = input.speeds.tree, .pat = input.speeds.pat})),
+        table_(topo::costTable(facts_, {.ring = input.speeds.ring,
+                                        .tree = input.speeds.tree,
+                                        .pat = input.speeds.pat,
+                                        .collNetChain = input.collNet.chainSpeed,
+                                        .collNetDirect = input.collNet.directSpeed})),
         n_(input.ranks.nRanks),
         m_(input.ranks.nNodes) {}
 
@@ -79,6 +84,7 @@ class GpuModel {
     if (isMesh(algorithm)) return mesh(func, algorithm, protocol);
     const topo::HopCost& hop = table_[static_cast<std::size_t>(algorithm)][static_cast<std::size_t>(protocol)];
     if (algorithm == device::Algorithm::Ring) return ring(func, protocol, hop);
+    if (isCollNet(algorithm)) return collNet(func, algorithm, hop);
     return algorithm == device::Algorithm::Tree ? tree(hop) : pat(hop);
   }
 
@@ -95,6 +101,19 @@ class GpuModel {
   Cost tree(const topo::HopCost& hop) const {
     const double latency = hop.base + 2 * ((n_ / m_ - 1) * hop.intra + std::log2(m_) * hop.inter);
     return {latency, hop.bandwidth * 0.5};
+  }
+
+  /// docs/tuning.md, "CollNet".
+  Cost collNet(device::Func func, device::Algorithm algorithm, const topo::HopCost& hop) const {
+    constexpr double kPeer = 0.4;
+    const double others = in_.collNet.mostLocals - 1;
+    if (algorithm == device::Algorithm::CollNetChain) {
+      return {hop.base + 2 * others * hop.intra + hop.inter, hop.bandwidth};
+    }
+    const double latency = hop.base + 2 * (std::min(1.0, others) * hop.intra + others * kPeer) + hop.inter;
+    if (func == device::Func::AllReduce) return {latency, hop.bandwidth};
+    const topo::GraphSpeed& graph = in_.collNet.directSpeed;
+    return {latency, in_.collNet.mostLocals * std::min(graph.intra, 0.9 * graph.inter)};
   }
 
   Cost pat(const topo::HopCost& hop) const {
@@ -125,7 +144,11 @@ class GpuModel {
 /// The software GPU: hops cost switches between threads, bytes cost reads and writes of memory.
 class HostModel {
  public:
-  explicit HostModel(const TuningInput& input) : n_(input.ranks.nRanks), m_(input.ranks.nNodes) {}
+  explicit HostModel(const TuningInput& input)
+      : n_(input.ranks.nRanks),
+        m_(input.ranks.nNodes),
+        locals_(input.collNet.mostLocals),
+        heads_(input.collNet.heads) {}
 
   Cost cost(device::Func func, device::Algorithm algorithm, device::Protocol protocol) const {
     const auto p = static_cast<std::size_t>(protocol);
@@ -147,9 +170,11 @@ class HostModel {
         return 1;
       case device::Algorithm::Direct:
         return func == device::Func::AllReduce ? 2 : 1;
-      case device::Algorithm::Ring:
       case device::Algorithm::CollNetDirect:
+        return 1 + (locals_ > 1 ? 2 : 0);
       case device::Algorithm::CollNetChain:
+        return 1 + 2 * (locals_ - 1);
+      case device::Algorithm::Ring:
       case device::Algorithm::Nvls:
       case device::Algorithm::NvlsTree:
         break;
@@ -160,7 +185,9 @@ class HostModel {
   /// How often a rank reads or writes memory per byte of the operation: counted in the algorithms' verbs (a send reads
   /// and writes, recvReduceSend reads twice and writes, …).
   double touches(device::Func func, device::Algorithm algorithm) const {
-    if (algorithm == device::Algorithm::Tree) return 6;
+    if (algorithm == device::Algorithm::Tree || algorithm == device::Algorithm::CollNetChain) return 6;
+    // Its own share of a head: what the ranks of the node send and get, and what goes to and comes from the network.
+    if (algorithm == device::Algorithm::CollNetDirect) return 4 + 4 / std::max(heads_, 1.0);
     if (algorithm == device::Algorithm::OneShot) return 3 * n_ - 1;
     if (algorithm == device::Algorithm::Pat) return (4 * n_ - 4) / n_;
     switch (func) {
@@ -181,7 +208,8 @@ class HostModel {
   /// The same where receivers read the senders' buffers (docs/protocols.md): nothing is copied into slots but partial
   /// sums on their way round a ring, and what trees and PAT carry.
   double pulledTouches(device::Func func, device::Algorithm algorithm) const {
-    if (algorithm == device::Algorithm::Tree || algorithm == device::Algorithm::Pat) return touches(func, algorithm);
+    const bool byTouches = algorithm == device::Algorithm::Tree || algorithm == device::Algorithm::Pat;
+    if (byTouches || isCollNet(algorithm)) return touches(func, algorithm);
     if (algorithm == device::Algorithm::OneShot) return 2 * n_;  // n + 1 out of place, 3 n - 1 in place, which pushes
     const bool direct = algorithm == device::Algorithm::Direct;
     switch (func) {
@@ -200,6 +228,8 @@ class HostModel {
 
   double n_;
   double m_;
+  double locals_;
+  double heads_;
 };
 
 bool connected(const TuningInput& input, device::Algorithm algorithm) {
@@ -207,9 +237,17 @@ bool connected(const TuningInput& input, device::Algorithm algorithm) {
   const auto usable = [&](const topo::GraphSpeed& graph) {
     return graph.connected() && (input.ranks.nNodes == 1 || graph.inter > 0);
   };
+  if (algorithm == device::Algorithm::CollNetDirect) return input.collNet.direct;
+  if (algorithm == device::Algorithm::CollNetChain) return input.collNet.chain;
   if (isMesh(algorithm)) return speeds.mesh > 0;
   if (algorithm == device::Algorithm::Tree) return usable(speeds.tree);
   return usable(algorithm == device::Algorithm::Pat ? speeds.pat : speeds.ring);
+}
+
+/// Which types it takes only a call can tell.
+bool doneByNetwork(const CollNetFacts& collNet, device::Func func) {
+  if (func == device::Func::AllGather) return collNet.gathers;
+  return func != device::Func::ReduceScatter || collNet.scatters;
 }
 
 /// Ranks that an algorithm's kernels can keep in view: those of direct ones in shared memory, a block of each in one of
@@ -237,6 +275,7 @@ Verdict verdictOf(const TuningInput& input, device::Func func, device::Algorithm
   const Permission protocolAllowed = permission(selection.namedProtocols, p, input.filter.protocols[f][p]);
   if (algorithmAllowed == Permission::No || protocolAllowed == Permission::No) return Verdict::NotAllowed;
   if (!connected(input, algorithm)) return Verdict::NoConnections;
+  if (isCollNet(algorithm)) return doneByNetwork(input.collNet, func) ? Verdict::Possible : Verdict::NotInNetwork;
   const auto kind = static_cast<std::size_t>(isMesh(algorithm) ? device::ConnKind::Mesh : device::ConnKind::Graph);
   if (input.slotBytes[kind][p] == 0) return Verdict::NoBuffers;
   if (input.ranks.nRanks > mostRanks(algorithm, input.slotBytes[kind][p])) return Verdict::TooManyRanks;

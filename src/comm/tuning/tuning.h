@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "comm/tuning/collnet_facts.h"
 #include "comm/tuning/filter.h"
 #include "comm/tuning/thread_thresholds.h"
 #include "device/policy.h"
@@ -54,6 +55,7 @@ struct TuningInput {
   device::Policy policy = device::kGpuPolicy;  ///< its world decides between the cost tables
   bool threadsGiven = false;                   ///< the user said how many: no rule about links lowers the policy's
   ThreadThresholds thresholds;                 ///< NCCL_THREAD_THRESHOLDS
+  CollNetFacts collNet;
   TuningFilter filter;
   KernelFilter kernelExists = nullptr;  ///< null: device::kernelExists()
 };
@@ -65,7 +67,16 @@ struct Cost {
 };
 
 /// Why a combination is out, or that it is not.
-enum class Verdict : std::uint8_t { Possible, NotAllowed, NoConnections, NoBuffers, TooManyRanks, Unsafe, NoKernel };
+enum class Verdict : std::uint8_t {
+  Possible,
+  NotAllowed,
+  NoConnections,
+  NoBuffers,
+  TooManyRanks,
+  Unsafe,
+  NotInNetwork,  ///< the network does not combine that type by that operation
+  NoKernel
+};
 
 /// The tuner of a communicator: a value, made once.
 struct Tuning {

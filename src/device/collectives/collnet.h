@@ -156,7 +156,8 @@ class CollNetHeadCrew {
 
   TUTTI_DEVICE void release(Entries partners, std::uint64_t bytes, bool fine, std::uint64_t turn) {
     if (kSends && fifos_.alone()) simt::finishStreaming();
-    fifos_.release(kSends ? CollNetFifos::kNobody : partners, kSends ? partners : CollNetFifos::kNobody, fine, bytes);
+    fine = fifos_.release(kSends ? CollNetFifos::kNobody : partners, kSends ? partners : CollNetFifos::kNobody, fine,
+                          bytes);
     if (fine && posts()) {
       if constexpr (kSends) tell(turn);
       lane_.post(crew_.thread);

@@ -24,6 +24,7 @@ struct PeerInfo {
   std::uint64_t networkNamespace = 0;  ///< equal on ranks of a host that share a network namespace; 0: unknown
   std::uint32_t bootIdUnknown = 0;     ///< 1: hostHash may differ from that of other ranks of this host
   std::int32_t familyRank = -1;        ///< in the family whose connections it would share; -1: it shares none
+  std::int32_t collNetDevices = -1;    ///< of its collNet plugin, 0: it has none; -1: CollNet is not enabled
   std::uint64_t machineHash = 0;       ///< of what the rank knows of its host's hardware; 0: nothing
 };
 

@@ -1,0 +1,215 @@
+#include "comm/collnet/comm_collnet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "base/control_channel.h"
+#include "base/log.h"
+#include "comm/collnet/lanes.h"
+#include "comm/collnet/node_heads.h"
+#include "comm/collnet/rails.h"
+#include "comm/collnet/table.h"
+#include "comm/network/gpu_direct.h"
+#include "comm/network/network.h"
+#include "comm/network/nics.h"
+#include "gpu/memory_ledger.h"
+#include "proxy/group.h"
+#include "topo/machine/rank_layout.h"
+#include "transport/collnet/link.h"
+
+namespace tutti::comm {
+
+namespace {
+
+/// What each rank says at the end of a step of joining. Trivially copyable.
+struct JoinWord {
+  std::uint8_t failed = 0;
+  std::uint8_t gathers = 1;
+  std::uint8_t scatters = 1;
+  std::uint8_t head = 0;
+  CollNetSupport reduces;
+  collnet::CollNetAddress address;
+  std::array<char, 200> why{};  ///< zero terminated
+};
+
+/// Why a step failed, in this rank's words.
+void noteFailure(JoinWord& word) {
+  word.failed = 1;
+  const std::string text = lastErrorText();
+  std::copy_n(text.begin(), std::min(text.size(), word.why.size() - 1), word.why.begin());
+}
+
+/// All ranks' words. `ours` is this rank's.
+Result<std::vector<JoinWord>> exchange(const CollNetMember& member, const JoinWord& ours) {
+  std::vector<JoinWord> words(member.peers.size());
+  words[static_cast<std::size_t>(member.layout.rank())] = ours;
+  TRY(allGatherValues(member.control, std::span(words)));
+  return words;
+}
+
+/// Whose failure it was and why; empty: all is well.
+std::string failureIn(const CollNetMember& member, std::span<const JoinWord> words) {
+  for (std::size_t rank = 0; rank < words.size(); ++rank) {
+    if (words[rank].failed == 0) continue;
+    return fmt::format("rank {} on host {}: {}", rank, member.peers[rank].hostName.data(), words[rank].why.data());
+  }
+  return {};
+}
+
+/// The collNet's device for a head's NIC. A described machine may have other NICs than there are.
+int collDeviceFor(const CommNetwork& network, int nic, int rail) {
+  const std::vector<int>& able = network.collective();
+  const bool exists = std::find(able.begin(), able.end(), nic) != able.end();
+  const int number = exists ? nic : able[static_cast<std::size_t>(rail) % able.size()];
+  return network.collDevices()[static_cast<std::size_t>(number)];
+}
+
+/// Device memory where the NIC reaches it in both directions, for one registration serves both.
+std::pair<net::SlotPlace, net::SlotPlace> slotPlaces(const CollNetMember& member, int nic) {
+  const std::vector<plugin::NetProperties>& devices = member.network->devices();
+  const topo::PeerInfo& self = member.peers[static_cast<std::size_t>(member.layout.rank())];
+  if (nic < 0 || static_cast<std::size_t>(nic) >= devices.size()) return {};
+  const auto placeOf = [&](device::Direction direction) {
+    return slotPlaceFor({.device = devices[static_cast<std::size_t>(nic)],
+                         .access = accessTo(member.network->nics(), nic),
+                         .direction = direction,
+                         .computeCapability = self.computeCapability,
+                         .softGpu = self.softGpu != 0,
+                         .dmaBufs = member.network->dmaBufs()},
+                        member.gpuDirect);
+  };
+  const net::SlotPlace send = placeOf(device::Direction::Send);
+  const net::SlotPlace recv = placeOf(device::Direction::Recv);
+  if (!send.onDevice || !recv.onDevice) return {};
+  return {send, recv};
+}
+
+std::unique_ptr<collnet::CollNetLink> linkFor(const CollNetMember& member) {
+  const int rail = member.lanes.head;
+  if (rail < 0) return nullptr;
+  const int nic = member.node.heads[static_cast<std::size_t>(rail)].nic;
+  const auto [send, recv] = slotPlaces(member, nic);
+  plugin::CollNet& collNet = *member.network->collNet();
+  return std::make_unique<collnet::CollNetLink>(
+      collnet::LinkSetup{.network = {member.network, &collNet},
+                         .device = collDeviceFor(*member.network, nic, rail),
+                         .send = send,
+                         .recv = recv,
+                         .self = member.peers[static_cast<std::size_t>(member.layout.rank())],
+                         .rail = rail,
+                         .gpu = &member.device,
+                         .ledger = member.ledger});
+}
+
+/// Joins the heads of the rail, whose addresses are among `words`.
+Status connect(const CollNetMember& member, collnet::CollNetLink& link, std::span<const JoinWord> words) {
+  std::vector<collnet::CollNetAddress> nodes;
+  for (int node = 0; node < member.layout.nNodes(); ++node) {
+    nodes.push_back(words[static_cast<std::size_t>(member.rails.headOf(node, member.lanes.head))].address);
+  }
+  // Before others give up waiting for this rank's word.
+  const milliseconds patience = std::min(collnet::kConnectPatience, member.control.timeout() / 2);
+  return link.connect(nodes, member.layout.nodeOf(member.layout.rank()), Deadline::in(patience), &member.abort);
+}
+
+Result<CollNetSupport> askSupport(plugin::CollNet& collNet) {
+  CollNetSupport support;
+  for (int type = 0; type < static_cast<int>(ncclNumTypes); ++type) {
+    for (const ncclRedOp_t op : {ncclSum, ncclProd, ncclMax, ncclMin}) {
+      const auto datatype = static_cast<ncclDataType_t>(type);
+      ASSIGN(const bool reduces, collNet.reduces({datatype, op}));
+      if (reduces) support.add(datatype, op);
+    }
+  }
+  return support;
+}
+
+/// What all heads can do.
+CollNetFacts factsFrom(const CollNetMember& member, std::span<const JoinWord> words) {
+  CollNetFacts facts;
+  facts.why.clear();
+  facts.direct = member.rails.direct();
+  facts.chain = member.rails.chain();
+  facts.heads = member.rails.heads;
+  facts.mostLocals = member.rails.mostLocals;
+  facts.slotBytes = member.slotBytes;
+  facts.gathers = facts.scatters = facts.direct && member.rails.everyRankHeads();
+  bool first = true;
+  for (const JoinWord& word : words) {
+    if (word.head == 0) continue;
+    facts.gathers = facts.gathers && word.gathers != 0;
+    facts.scatters = facts.scatters && word.scatters != 0;
+    if (std::exchange(first, false)) facts.reduces = word.reduces;
+    facts.reduces.intersect(word.reduces);
+  }
+  return facts;
+}
+
+}  // namespace
+
+CommCollNet::CommCollNet(std::unique_ptr<collnet::CollNetLink> link) : link_(std::move(link)) {}
+
+CommCollNet::~CommCollNet() = default;
+
+Status CommCollNet::addLanes(const CollNetMember& member) {
+  const auto add = [&](const char* name, const std::vector<int>& channels,
+                       std::vector<device::CollNetConn>& lanes) -> Status {
+    if (channels.empty()) return {};
+    ASSIGN(const std::size_t set, link_->addLanes({.name = name, .channels = channels, .slotBytes = member.slotBytes}));
+    for (std::size_t lane = 0; lane < channels.size(); ++lane)
+      lanes.push_back(link_->conn(set, static_cast<int>(lane)));
+    return {};
+  };
+  TRY(add("CollNetDirect", member.lanes.directLanes, direct_));
+  return add("CollNetChain", member.lanes.chainLanes, chain_);
+}
+
+Status CommCollNet::writeTable(const CollNetMember& member) {
+  const gpu::MemoryUse use("CollNet tables", member.ledger, gpu::MemoryClass::Persistent);
+  ASSIGN(gpu::DeviceBuffer table,
+         gpu::DeviceBuffer::create(member.device, collNetTableBytes(member.rails, member.lanes.nChannels), use));
+  const std::vector<std::byte> image =
+      collNetTable(member.layout, member.rails, member.lanes, direct_, chain_, table.address());
+  TRY(gpu::copyToDevice(member.device, table.address(), image));
+  table_ = std::move(table);
+  return {};
+}
+
+Result<CollNetOutcome> CommCollNet::join(const CollNetMember& member) {
+  // Failures turn it off; they are no errors of the communicator.
+  const ErrorsAsInfo quiet;
+  std::unique_ptr<CommCollNet> made(new CommCollNet(linkFor(member)));
+  JoinWord word;
+  word.head = made->link_ != nullptr ? 1 : 0;
+  if (made->link_) {
+    const auto address = made->link_->listen();
+    if (address.ok()) word.address = address.value();
+    if (!address.ok()) noteFailure(word);
+  }
+  ASSIGN(const std::vector<JoinWord> listening, exchange(member, word));
+  if (std::string why = failureIn(member, listening); !why.empty()) return CollNetOutcome{nullptr, std::move(why)};
+
+  const auto complete = [&]() -> Status {
+    if (made->link_) {
+      plugin::CollNet& collNet = *member.network->collNet();
+      TRY(connect(member, *made->link_, listening));
+      TRY(made->addLanes(member));
+      ASSIGN(word.reduces, askSupport(collNet));
+      word.gathers = collNet.gathers() ? 1 : 0;
+      word.scatters = collNet.scatters() ? 1 : 0;
+    }
+    return made->writeTable(member);
+  };
+  if (!complete().ok()) noteFailure(word);
+  ASSIGN(const std::vector<JoinWord> joined, exchange(member, word));
+  if (std::string why = failureIn(member, joined); !why.empty()) return CollNetOutcome{nullptr, std::move(why)};
+  made->facts_ = factsFrom(member, joined);
+  if (made->link_) TRY(member.progress.add(made->link_->task()));
+  return CollNetOutcome{std::move(made), {}};
+}
+
+}  // namespace tutti::comm
