@@ -152,12 +152,12 @@ TEST(CollNetLink, DoesNotWaitForAConnectThatHangs) {
               ", device 0), rail 1 by COLLNET/Fake/0: connect has not returned after");
   }
   for (const Status status : world.connect(Deadline::in(50ms))) EXPECT_EQ(status.code(), ncclRemoteError);
-  const std::weak_ptr<FakeCollNet> network = world.nodes[0].network;
+  const std::weak_ptr<FakeCollNet> networks[] = {world.nodes[0].network, world.nodes[1].network};
   world.nodes.clear();
-  EXPECT_FALSE(network.expired()) << "the call that goes on has it";
-  EXPECT_GT(world.fabric->leftOpen(), 0u) << "its listener as well";
+  for (const auto& network : networks) EXPECT_FALSE(network.expired()) << "the call that goes on has it";
+  EXPECT_EQ(world.fabric->leftOpen(), 2u) << "and its listener";
   world.fabric->release();
-  EXPECT_TRUE(until([&] { return network.expired(); }));
+  EXPECT_TRUE(until([&] { return networks[0].expired() && networks[1].expired(); }));
   EXPECT_EQ(world.fabric->leftOpen(), 0u) << "what came at last was given back";
 }
 
