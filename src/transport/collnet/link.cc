@@ -120,8 +120,9 @@ Result<void*> CollNetLink::registerArea(const LaneSet::Area& area, const net::Sl
 }
 
 Result<std::size_t> CollNetLink::addLanes(LaneSetShape shape) {
-  const bool room = sets_.size() < CollNetTask::kMostSets;
-  if (connection_.end == nullptr || !room || shape.channels.empty() || shape.slotBytes == 0) {
+  constexpr std::uint32_t kUnit = 16;  // kernels move so many bytes at once
+  const bool shaped = !shape.channels.empty() && shape.slotBytes != 0 && shape.slotBytes % kUnit == 0;
+  if (connection_.end == nullptr || sets_.size() == CollNetTask::kMostSets || !shaped) {
     return fail(ncclInternalError, "{}: {} lanes of {} bytes for {}, with {} sets and {}", path().text(),
                 shape.channels.size(), shape.slotBytes, shape.name, sets_.size(),
                 connection_.end == nullptr ? "no connection" : "a connection");

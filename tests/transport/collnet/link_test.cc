@@ -96,6 +96,16 @@ TEST(CollNetLink, TakesTwoSetsAndNoMore) {
   EXPECT_EQ(world.nodes[0].link->addLanes(kTwoLanes).status().code(), ncclInternalError);
 }
 
+TEST(CollNetLink, WantsLanesWithSlotsOfWholePacks) {
+  CollNetWorld world;
+  world.begin({});
+  for (const collnet::LaneSetShape& shape :
+       {collnet::LaneSetShape{"A", {}, 4096}, {"A", {0}, 0}, {"A", {0}, 4100}, {"A", {0}, 8}}) {
+    expectLog(fmt::format("{} lanes of {} bytes for A", shape.channels.size(), shape.slotBytes));
+    EXPECT_EQ(world.nodes[0].link->addLanes(shape).status().code(), ncclInternalError);
+  }
+}
+
 TEST(CollNetLink, WantsItsCallsInOrder) {
   CollNetWorld world;
   expectLog("with 0 sets and no connection");
