@@ -80,12 +80,7 @@ class MethodRun {
 
   void check() {
     for (int r = 0; r < n_; ++r) fill(r);
-    {
-      std::vector<std::unique_ptr<Launch>> launches;
-      for (int r = 0; r < n_; ++r) {
-        launches.push_back(std::make_unique<Launch>(kernelOf(job_), world_.shape().nChannels, job_.threads, args(r)));
-      }
-    }
+    run();
     for (int r = 0; r < n_; ++r) compare(r);
   }
 
@@ -94,6 +89,32 @@ class MethodRun {
 
   One contribution(int r, std::uint64_t i) { return AnyOp<T>(work(r)).before(One{{valueOf<T>(r, i)}}); }
   One combine(One a, One b) { return AnyOp<T>(work(0)).combine(a, b); }
+  CollWork work(int r) {
+    CollWork work = workFor(world_, job_);
+    work.send = in(r);
+    work.recv = out(r);
+    work.count = job_.count * (reduces(job_.method.func) ? 1 : sizeof(T));
+    const T factor = fromDouble<T>(r + 2);  // every rank its own
+    std::memcpy(&work.scalar, &factor, sizeof(T));
+    if (job_.op == DevOp::SumPostDiv) work.scalar = static_cast<std::uint64_t>(n_);
+    return work;
+  }
+
+  KernelArgs args(int r) {
+    KernelArgs args{};
+    args.comm = world_.comm(r);
+    args.nWorks = 1;
+    args.coll[0] = work(r);
+    return args;
+  }
+
+  /// Runs the kernels of all ranks to their end.
+  virtual void run() {
+    std::vector<std::unique_ptr<Launch>> launches;
+    for (int r = 0; r < n_; ++r) {
+      launches.push_back(std::make_unique<Launch>(kernelOf(job_), world_.shape().nChannels, job_.threads, args(r)));
+    }
+  }
   /// All contributions to element i, in the order in which the method combines them.
   virtual One combined(std::uint64_t i) {
     One sum = contribution(0, i);
@@ -118,25 +139,6 @@ class MethodRun {
     outs_.emplace_back(job_.count * blocksOut() + job_.misalign + 1, fromDouble<T>(0));
     outs_[r].back() = fromDouble<T>(7);
     for (std::uint64_t i = 0; i < job_.count * blocksIn(); ++i) in(r)[i] = valueOf<T>(r, i);
-  }
-
-  CollWork work(int r) {
-    CollWork work = workFor(world_, job_);
-    work.send = in(r);
-    work.recv = out(r);
-    work.count = job_.count * (reduces(job_.method.func) ? 1 : sizeof(T));
-    const T factor = fromDouble<T>(r + 2);  // every rank its own
-    std::memcpy(&work.scalar, &factor, sizeof(T));
-    if (job_.op == DevOp::SumPostDiv) work.scalar = static_cast<std::uint64_t>(n_);
-    return work;
-  }
-
-  KernelArgs args(int r) {
-    KernelArgs args{};
-    args.comm = world_.comm(r);
-    args.nWorks = 1;
-    args.coll[0] = work(r);
-    return args;
   }
 
   One expected(int r, std::uint64_t i) {
