@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "base/log.h"
 #include "base/socket/errors.h"
@@ -32,29 +33,64 @@ unsigned prefixBitsOf(const sockaddr* mask) {
   return bits;
 }
 
-bool usable(const ifaddrs& entry, const Address& address) {
-  constexpr unsigned kUp = IFF_UP | IFF_RUNNING;
-  if ((entry.ifa_flags & kUp) != kUp || !address.set()) return false;
-  return address.family() == AF_INET || !address.isLoopback();
+InterfaceState stateOf(const ifaddrs& entry, const Address& address) {
+  if ((entry.ifa_flags & IFF_UP) == 0) return InterfaceState::Down;
+  if ((entry.ifa_flags & IFF_RUNNING) == 0) return InterfaceState::NotRunning;
+  if (!address.set()) return InterfaceState::NoAddress;
+  return address.family() != AF_INET && address.isLoopback() ? InterfaceState::V6Loopback : InterfaceState::Usable;
+}
+
+bool knows(const std::vector<InterfaceSight>& sights, std::string_view name) {
+  return std::any_of(sights.begin(), sights.end(),
+                     [&](const InterfaceSight& sight) { return sight.interface.name == name; });
 }
 
 using Test = std::function<bool(const NetInterface&)>;
 
-/// Interfaces that pass `test`, each once.
-std::vector<NetInterface> select(const std::vector<NetInterface>& all, const InterfaceChoice& choice,
-                                 const Test& test) {
-  std::vector<NetInterface> chosen;
-  for (const NetInterface& candidate : all) {
-    if (choice.family != AF_UNSPEC && candidate.address.family() != choice.family) continue;
-    const bool known = std::any_of(chosen.begin(), chosen.end(),
-                                   [&](const NetInterface& other) { return other.name == candidate.name; });
-    if (!known && test(candidate) && chosen.size() < choice.limit) chosen.push_back(candidate);
-  }
-  return chosen;
-}
+struct Rule {
+  InterfaceRule name;
+  Test fits;
+};
 
 Test byList(std::string_view list) {
   return [list](const NetInterface& candidate) { return interfaceMatches(list, candidate.name); };
+}
+
+/// In the order in which they are tried.
+std::vector<Rule> rulesOf(const InterfaceChoice& choice) {
+  if (!choice.names.empty()) return {{InterfaceRule::Listed, byList(choice.names)}};
+  const Test onSubnet = [&choice](const NetInterface& candidate) {
+    return choice.subnetOf.set() && candidate.address.sameSubnet(choice.subnetOf, candidate.prefixBits);
+  };
+  return {{InterfaceRule::Ib, byList("ib")},
+          {InterfaceRule::OnSubnet, onSubnet},
+          {InterfaceRule::Ordinary, byList("^docker,lo,virbr")},
+          {InterfaceRule::Docker, byList("docker")},
+          {InterfaceRule::Loopback, byList("lo")},
+          {InterfaceRule::Virtual, byList("virbr")}};
+}
+
+/// What becomes of each candidate where this rule counts.
+std::vector<InterfaceUse> usesBy(const Rule& rule, const std::vector<NetInterface>& all,
+                                 const InterfaceChoice& choice) {
+  std::vector<InterfaceUse> uses;
+  std::vector<std::string_view> taken;
+  for (const NetInterface& candidate : all) {
+    InterfaceUse use = InterfaceUse::Taken;
+    if (choice.family != AF_UNSPEC && candidate.address.family() != choice.family) {
+      use = InterfaceUse::OtherFamily;
+    } else if (!rule.fits(candidate)) {
+      use = InterfaceUse::OtherRule;
+    } else if (std::find(taken.begin(), taken.end(), candidate.name) != taken.end()) {
+      use = InterfaceUse::OtherAddress;
+    } else if (taken.size() == choice.limit) {
+      use = InterfaceUse::TooMany;
+    } else {
+      taken.push_back(candidate.name);
+    }
+    uses.push_back(use);
+  }
+  return uses;
 }
 
 int familyOf(std::string_view name) {
@@ -71,18 +107,30 @@ std::string describe(const std::vector<NetInterface>& all) {
 
 }  // namespace
 
-Result<std::vector<NetInterface>> listInterfaces() {
+Result<std::vector<InterfaceSight>> seeInterfaces() {
   ifaddrs* head = nullptr;
   if (::getifaddrs(&head) != 0) {
     return fail(ncclSystemError, "Listing the network interfaces failed: {}{}", errnoText(errno), socketRemedy(errno));
   }
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(head, &::freeifaddrs);
-  std::vector<NetInterface> list;
+  std::vector<InterfaceSight> sights;
   for (const ifaddrs* entry = head; entry != nullptr; entry = entry->ifa_next) {
     Address address = Address::from(entry->ifa_addr);
-    if (!usable(*entry, address)) continue;
+    if (!address.set()) continue;
     address.setPort(0);
-    list.push_back({entry->ifa_name, address, prefixBitsOf(entry->ifa_netmask)});
+    sights.push_back({{entry->ifa_name, address, prefixBitsOf(entry->ifa_netmask)}, stateOf(*entry, address)});
+  }
+  for (const ifaddrs* entry = head; entry != nullptr; entry = entry->ifa_next) {
+    if (!knows(sights, entry->ifa_name)) sights.push_back({{entry->ifa_name, {}, 0}, stateOf(*entry, {})});
+  }
+  return sights;
+}
+
+Result<std::vector<NetInterface>> listInterfaces() {
+  ASSIGN(auto sights, seeInterfaces());
+  std::vector<NetInterface> list;
+  for (InterfaceSight& sight : sights) {
+    if (sight.state == InterfaceState::Usable) list.push_back(std::move(sight.interface));
   }
   return list;
 }
@@ -102,16 +150,24 @@ bool interfaceMatches(std::string_view list, std::string_view name) {
   return listed != exclude;
 }
 
-std::vector<NetInterface> chooseInterfaces(const std::vector<NetInterface>& all, const InterfaceChoice& choice) {
-  if (!choice.names.empty()) return select(all, choice, byList(choice.names));
-  const Test onSubnet = [&choice](const NetInterface& candidate) {
-    return choice.subnetOf.set() && candidate.address.sameSubnet(choice.subnetOf, candidate.prefixBits);
-  };
-  for (const Test& step :
-       {byList("ib"), onSubnet, byList("^docker,lo,virbr"), byList("docker"), byList("lo"), byList("virbr")}) {
-    if (auto chosen = select(all, choice, step); !chosen.empty()) return chosen;
+InterfaceVerdict judgeInterfaces(const std::vector<NetInterface>& all, const InterfaceChoice& choice) {
+  InterfaceVerdict verdict;
+  for (const Rule& rule : rulesOf(choice)) {
+    verdict.uses = usesBy(rule, all, choice);
+    if (std::find(verdict.uses.begin(), verdict.uses.end(), InterfaceUse::Taken) == verdict.uses.end()) continue;
+    verdict.rule = rule.name;
+    return verdict;
   }
-  return {};
+  return verdict;
+}
+
+std::vector<NetInterface> chooseInterfaces(const std::vector<NetInterface>& all, const InterfaceChoice& choice) {
+  const InterfaceVerdict verdict = judgeInterfaces(all, choice);
+  std::vector<NetInterface> chosen;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (verdict.uses[i] == InterfaceUse::Taken) chosen.push_back(all[i]);
+  }
+  return chosen;
 }
 
 Result<NetInterface> bootstrapInterface(std::string_view names, std::string_view family, const Address& subnetOf) {

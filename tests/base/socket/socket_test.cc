@@ -8,6 +8,9 @@
 
 #include <atomic>
 #include <cerrno>
+#include <filesystem>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -199,6 +202,45 @@ TEST(Interfaces, ChosenInTheOrderUsersKnow) {
   EXPECT_EQ(chosen({.names = "^=eth0,lo"}), "docker0 eth1 ");
   EXPECT_EQ(chosen({.family = AF_INET6}), "eth0 ");
   EXPECT_EQ(chosen({.subnetOf = Address::parse("10.1.0.9:5").value()}), "eth1 ");
+}
+
+TEST(Interfaces, SayWhyEachIsTakenOrNot) {
+  const std::vector<NetInterface> all{net("lo", "127.0.0.1:0", 8), net("eth0", "10.0.0.1:0", 24),
+                                      net("eth0", "[2001:db8::1]:0", 64), net("eth1", "10.1.0.1:0", 24)};
+  using Use = InterfaceUse;
+  const InterfaceVerdict usual = judgeInterfaces(all, {});
+  EXPECT_EQ(usual.rule, InterfaceRule::Ordinary);
+  EXPECT_EQ(usual.uses, (std::vector<Use>{Use::OtherRule, Use::Taken, Use::OtherAddress, Use::Taken}));
+  const InterfaceVerdict few = judgeInterfaces(all, {.family = AF_INET, .limit = 1});
+  EXPECT_EQ(few.uses, (std::vector<Use>{Use::OtherRule, Use::Taken, Use::OtherFamily, Use::TooMany}));
+  const InterfaceVerdict listed = judgeInterfaces(all, {.names = "lo"});
+  EXPECT_EQ(listed.rule, InterfaceRule::Listed);
+  EXPECT_EQ(listed.uses, (std::vector<Use>{Use::Taken, Use::OtherRule, Use::OtherRule, Use::OtherRule}));
+  const InterfaceVerdict none = judgeInterfaces(all, {.names = "nosuch"});
+  EXPECT_EQ(none.rule, std::nullopt);
+  EXPECT_EQ(none.uses, std::vector<Use>(4, Use::OtherRule));
+  EXPECT_EQ(judgeInterfaces({all[0]}, {}).rule, InterfaceRule::Loopback);
+}
+
+TEST(Interfaces, OfThisHostAreAllSeenWithTheirState) {
+  const auto sights = seeInterfaces();
+  ASSERT_TRUE(sights.ok());
+  std::set<std::string> names;
+  std::vector<std::string> usable;
+  for (const InterfaceSight& sight : sights.value()) {
+    names.insert(sight.interface.name);
+    EXPECT_TRUE(sight.state != InterfaceState::Usable || sight.interface.address.set()) << sight.interface.name;
+    if (sight.state == InterfaceState::Usable) usable.push_back(sight.interface.text());
+  }
+  for (const auto& folder : std::filesystem::directory_iterator("/sys/class/net")) {
+    if (!folder.is_directory()) continue;
+    EXPECT_TRUE(names.contains(folder.path().filename())) << folder.path();
+  }
+  const auto all = listInterfaces();
+  ASSERT_TRUE(all.ok());
+  std::vector<std::string> listed;
+  for (const NetInterface& one : all.value()) listed.push_back(one.text());
+  EXPECT_EQ(listed, usable);
 }
 
 TEST(Interfaces, NothingFittingListsWhatThereIs) {

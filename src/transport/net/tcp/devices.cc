@@ -71,15 +71,21 @@ SocketDevice describeSocketDevice(const NetInterface& interface, const std::stri
   return {.interface = interface,
           .pciPath = pciPathOf(folder),
           .speedMbps = speed > 0 ? static_cast<int>(speed) : kUnknownSpeedMbps,
+          .speedKnown = speed > 0,
           .vendor = vendorOf(folder)};
 }
 
-Result<std::vector<SocketDevice>> listSocketDevices(const Params& params, const std::string& sysfs) {
+Result<InterfaceChoice> socketChoice(const Params& params) {
   InterfaceChoice choice{.names = params.sockets.ifname, .family = familyOf(params.sockets.family)};
   choice.limit = kMaxDevices;
   if (!params.sockets.commId.empty()) {
     ASSIGN(choice.subnetOf, Address::parse(params.sockets.commId, choice.family));
   }
+  return choice;
+}
+
+Result<std::vector<SocketDevice>> listSocketDevices(const Params& params, const std::string& sysfs) {
+  ASSIGN(const InterfaceChoice choice, socketChoice(params));
   ASSIGN(const auto all, listInterfaces());
   std::vector<SocketDevice> devices;
   for (const NetInterface& one : chooseInterfaces(all, choice)) devices.push_back(describeSocketDevice(one, sysfs));

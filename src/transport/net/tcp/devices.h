@@ -19,8 +19,12 @@ struct SocketDevice {
   NetInterface interface;
   std::string pciPath;    ///< of the PCI function behind it, in sysfs; empty: virtual
   int speedMbps = 10000;  ///< 10000 where the system knows none
+  bool speedKnown = false;
   SocketVendor vendor = SocketVendor::Other;
 };
+
+/// What the settings ask for, in views of `params`. Errors: ncclInvalidArgument (NCCL_COMM_ID).
+Result<InterfaceChoice> socketChoice(const Params& params);
 
 /// The interfaces that NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY select, at most 16, in system order; without a choice
 /// the best kind that the host has (base/socket/interfaces.h), loopback last. Empty where none fits. `sysfs`:
