@@ -252,16 +252,45 @@ PathType gdrLevel(const PathSettings& settings) {
   return settings.gdrLevel.value_or(settings.gdrOverC2c ? PathType::P2c : PathType::Pxb);
 }
 
-bool gdrUsable(const Machine& machine, const PathTable& paths, const PathSettings& settings, const GdrPair& pair) {
+GdrVerdict judgeGdr(const Machine& machine, const PathTable& paths, const PathSettings& settings, const GdrPair& pair) {
   const auto& gpu = machine.facts<GpuFacts>(pair.gpu);
-  const bool whole = machine.facts<DeviceFacts>(gpu.device).partition < 0;
-  if (!gpu.gdr || !whole || !machine.facts<NetFacts>(pair.net).gdr || pair.distance > gdrLevel(settings)) return false;
-  if (!pair.read || settings.gdrRead == 1) return true;
-  if (settings.gdrRead == 0) return false;
+  if (!gpu.gdr) return GdrVerdict::GpuCannot;
+  if (machine.facts<DeviceFacts>(gpu.device).partition >= 0) return GdrVerdict::Divided;
+  if (!machine.facts<NetFacts>(pair.net).gdr) return GdrVerdict::NicCannot;
+  if (pair.distance > gdrLevel(settings)) return GdrVerdict::TooFar;
+  if (!pair.read || settings.gdrRead == 1) return GdrVerdict::Usable;
+  if (settings.gdrRead == 0) return GdrVerdict::ReadOff;
   const auto gpus = machine.nodes(NodeKind::Gpu);
-  if (gpu.sm >= 80 || gpus.size() == 1) return true;
-  return std::any_of(gpus.begin(), gpus.end(),
-                     [&](int other) { return other != pair.gpu && paths.of(pair.gpu, other).type == PathType::Nvl; });
+  if (gpu.sm >= 80 || gpus.size() == 1) return GdrVerdict::Usable;
+  const bool joined = std::any_of(gpus.begin(), gpus.end(), [&](int other) {
+    return other != pair.gpu && paths.of(pair.gpu, other).type == PathType::Nvl;
+  });
+  return joined ? GdrVerdict::Usable : GdrVerdict::ReadSlow;
+}
+
+std::string_view gdrVerdictText(GdrVerdict verdict) {
+  switch (verdict) {
+    case GdrVerdict::Usable:
+      return "";
+    case GdrVerdict::GpuCannot:
+      return "the driver says that NICs do not reach this GPU's memory";
+    case GdrVerdict::Divided:
+      return "the GPU is a partition of one";
+    case GdrVerdict::NicCannot:
+      return "the NIC takes no GPU memory";
+    case GdrVerdict::TooFar:
+      return "farther apart than NCCL_NET_GDR_LEVEL allows";
+    case GdrVerdict::ReadOff:
+      return "NCCL_NET_GDR_READ=0";
+    case GdrVerdict::ReadSlow:
+      return "GPUs before compute capability 8 without NVLink send faster through host memory (NCCL_NET_GDR_READ=1 "
+             "insists)";
+  }
+  return "";
+}
+
+bool gdrUsable(const Machine& machine, const PathTable& paths, const PathSettings& settings, const GdrPair& pair) {
+  return judgeGdr(machine, paths, settings, pair) == GdrVerdict::Usable;
 }
 
 int relayOnWay(const Machine& machine, const PathTable& paths, int gpu, int net) {

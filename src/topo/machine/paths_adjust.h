@@ -2,6 +2,9 @@
 // ask for as well.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
 #include "topo/machine/machine.h"
 #include "topo/machine/paths.h"
 
@@ -28,6 +31,20 @@ struct GdrPair {
   bool read = false;                  ///< the NIC reads the GPU's memory (sending), else it writes to it
   PathType distance = PathType::Dis;  ///< of the path between the two
 };
+/// Why GPUDirect RDMA works for a GPU and a NIC, or does not.
+enum class GdrVerdict : std::uint8_t {
+  Usable,
+  GpuCannot,  ///< the driver says that NICs do not reach its memory
+  Divided,    ///< the GPU is a partition
+  NicCannot,  ///< the NIC takes no GPU memory
+  TooFar,     ///< NCCL_NET_GDR_LEVEL
+  ReadOff,    ///< NCCL_NET_GDR_READ=0
+  ReadSlow,   ///< a GPU before compute capability 8 without NVLink is read better by itself
+};
+GdrVerdict judgeGdr(const Machine& machine, const PathTable& paths, const PathSettings& settings, const GdrPair& pair);
+/// In words that fit behind a colon; "": it works.
+std::string_view gdrVerdictText(GdrVerdict verdict);
+
 /// Whether GPUDirect RDMA works for a GPU and a NIC.
 bool gdrUsable(const Machine& machine, const PathTable& paths, const PathSettings& settings, const GdrPair& pair);
 

@@ -254,6 +254,32 @@ TEST(Gdr, ReadingNeedsAmpereOrNvlink) {
   EXPECT_TRUE(usable("own_dgx1v", false));
 }
 
+TEST(Gdr, SaysWhyItDoesNotWork) {
+  const auto verdict = [](const std::string& machine, const PathSettings& settings, bool read = false,
+                          PathType distance = PathType::Pix) {
+    const Adjusted known(test::built(test::system(test::cpu(test::kAmd, machine))));
+    return judgeGdr(known.machine, known.paths, settings, {known.gpu(0), known.net(0), read, distance});
+  };
+  const std::string nic = test::nic("12", test::net(0));
+  const std::string old = test::pci("11", "<gpu dev=\"0\" sm=\"70\" rank=\"0\" gdr=\"1\"/>") +
+                          test::pci("13", "<gpu dev=\"1\" sm=\"70\" rank=\"1\" gdr=\"1\"/>");
+  EXPECT_EQ(verdict(test::gpu("11", 0) + nic, {}), GdrVerdict::Usable);
+  EXPECT_EQ(verdict(test::pci("11", "<gpu dev=\"0\" sm=\"90\" rank=\"0\" gdr=\"0\"/>") + nic, {}),
+            GdrVerdict::GpuCannot);
+  EXPECT_EQ(verdict(test::pci("11", "<gpu dev=\"0\" sm=\"100\" rank=\"0\" mlopart=\"0\" gdr=\"1\"/>") + nic, {}),
+            GdrVerdict::Divided);
+  EXPECT_EQ(verdict(test::gpu("11", 0) + test::nic("12", "<net dev=\"0\"/>"), {}), GdrVerdict::NicCannot);
+  EXPECT_EQ(verdict(test::gpu("11", 0) + nic, {}, false, PathType::Phb), GdrVerdict::TooFar);
+  EXPECT_EQ(verdict(test::gpu("11", 0) + nic, {.gdrRead = 0}, true), GdrVerdict::ReadOff);
+  EXPECT_EQ(verdict(old + nic, {}, true), GdrVerdict::ReadSlow);
+  EXPECT_EQ(verdict(old + nic, {}, false), GdrVerdict::Usable);
+  EXPECT_EQ(gdrVerdictText(GdrVerdict::Usable), "");
+  for (const GdrVerdict why : {GdrVerdict::GpuCannot, GdrVerdict::Divided, GdrVerdict::NicCannot, GdrVerdict::TooFar,
+                               GdrVerdict::ReadOff, GdrVerdict::ReadSlow}) {
+    EXPECT_NE(gdrVerdictText(why), "");
+  }
+}
+
 TEST(Gdr, NeedsGpuAndNicThatCan) {
   const auto usable = [](const std::string& machine) {
     const Adjusted known(test::built(test::system(test::cpu(test::kAmd, machine))));
