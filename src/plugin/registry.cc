@@ -167,30 +167,51 @@ void NetRegistry::disableOthers(const Entry& chosen) {
   if (!others.empty()) info(kInit | kNet, "Disabling external plugins: {}", others);
 }
 
-Result<std::unique_ptr<NetLease>> NetRegistry::assign(std::string_view wanted, const NetOpening& opening) {
+std::string NetRegistry::tryOut(std::string_view wanted, Entry& entry, const NetOpening& opening, NetLease& lease) {
+  if (entry.state == Entry::State::NotLoaded) load(entry);
+  if (entry.state != Entry::State::Ready) return entry.why;
+  if (!wanted.empty() && !equalInAnyCase(wanted, entry.name())) {
+    return fmt::format("its network is {}, wanted is {}", entry.name(), wanted);
+  }
+  return tryEntry(entry, opening, lease) ? std::string() : entry.why;
+}
+
+void NetRegistry::take(Entry& entry) {
+  if (!entry.opened) info(kInit | kNet, "Initialized NET plugin {}", entry.name());
+  info(kInit | kNet, "Assigned NET plugin {} to comm", entry.name());
+  entry.opened = true;
+  ++entry.users;
+  if (entry.external()) disableOthers(entry);
+}
+
+NetChoice NetRegistry::choose(std::string_view wanted, const NetOpening& opening) {
+  using Outcome = NetVerdict::Outcome;
   const std::lock_guard lock(mutex_);
-  std::string reasons;
+  NetChoice choice;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     Entry& entry = *entries_[i];
-    if (entry.state == Entry::State::NotLoaded) load(entry);
-    std::string why = entry.why;
-    if (entry.state == Entry::State::Ready) {
-      if (!wanted.empty() && !equalInAnyCase(wanted, entry.name())) {
-        why = fmt::format("its network is {}, wanted is {}", entry.name(), wanted);
-      } else {
-        auto lease = std::make_unique<NetLease>(*this, i);
-        if (tryEntry(entry, opening, *lease)) {
-          if (!entry.opened) info(kInit | kNet, "Initialized NET plugin {}", entry.name());
-          info(kInit | kNet, "Assigned NET plugin {} to comm", entry.name());
-          entry.opened = true;
-          ++entry.users;
-          if (entry.external()) disableOthers(entry);
-          return lease;
-        }
-        why = entry.why;
+    NetVerdict verdict{.title = entry.title, .external = entry.external()};
+    if (choice.lease == nullptr) {
+      auto lease = std::make_unique<NetLease>(*this, i);
+      verdict.why = tryOut(wanted, entry, opening, *lease);
+      verdict.outcome = lease->net_ != nullptr ? Outcome::Chosen : Outcome::Refused;
+      if (lease->net_ != nullptr) {
+        take(entry);
+        choice.lease = std::move(lease);
       }
     }
-    reasons += fmt::format("{} {}: {}", reasons.empty() ? "" : ";", entry.title, why);
+    if (!entry.external() || entry.net != nullptr) verdict.name = entry.name();
+    choice.verdicts.push_back(std::move(verdict));
+  }
+  return choice;
+}
+
+Result<std::unique_ptr<NetLease>> NetRegistry::assign(std::string_view wanted, const NetOpening& opening) {
+  NetChoice choice = choose(wanted, opening);
+  if (choice.lease != nullptr) return std::move(choice.lease);
+  std::string reasons;
+  for (const NetVerdict& verdict : choice.verdicts) {
+    reasons += fmt::format("{} {}: {}", reasons.empty() ? "" : ";", verdict.title, verdict.why);
   }
   return fail(ncclInvalidUsage,
               "Failed to initialize any NET plugin:{}. NCCL_NET_PLUGIN lists the libraries that are "

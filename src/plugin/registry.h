@@ -52,6 +52,26 @@ class NetLease {
   std::unique_ptr<CollNet> collNet_;
 };
 
+/// What became of one network when one was chosen.
+struct NetVerdict {
+  enum class Outcome : std::uint8_t {
+    Chosen,
+    Refused,   ///< `why` says why
+    NotAsked,  ///< one before it was chosen
+  };
+  std::string title;  ///< the library as it was asked for, or the built-in network's name
+  std::string name;   ///< of the network; "": its library is not open
+  bool external = false;
+  Outcome outcome = Outcome::NotAsked;
+  std::string why;
+};
+
+/// A choice, and how it came about: all networks, in their order.
+struct NetChoice {
+  std::unique_ptr<NetLease> lease;  ///< null: none can be used
+  std::vector<NetVerdict> verdicts;
+};
+
 /// The networks in the order in which they are tried: those of the listed libraries, then the built-in ones. Must
 /// outlive its leases. Any thread: choosing and giving back exclude each other, and so do the plugins' init and
 /// finalize.
@@ -64,7 +84,9 @@ class NetRegistry {
   NetRegistry& operator=(const NetRegistry&) = delete;
 
   /// The first network that can be used and has the name `wanted`, in any case ("": any). Once a library's network is
-  /// taken, those of other libraries are no longer offered. Fails with ncclInvalidUsage and what is wrong with each.
+  /// taken, those of other libraries are no longer offered.
+  NetChoice choose(std::string_view wanted, const NetOpening& opening);
+  /// The same where there must be one. Fails with ncclInvalidUsage and what is wrong with each.
   Result<std::unique_ptr<NetLease>> assign(std::string_view wanted, const NetOpening& opening);
 
  private:
@@ -73,6 +95,9 @@ class NetRegistry {
 
   void load(Entry& entry);
   void unload(Entry& entry);
+  /// What is wrong with an entry; "": nothing, and the lease has its network.
+  std::string tryOut(std::string_view wanted, Entry& entry, const NetOpening& opening, NetLease& lease);
+  void take(Entry& entry);
   bool tryEntry(Entry& entry, const NetOpening& opening, NetLease& lease);
   bool tryBuiltIn(Entry& entry, const NetOpening& opening, NetLease& lease);
   void openCollNet(Entry& entry, const NetOpening& opening, NetLease& lease);

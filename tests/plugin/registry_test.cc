@@ -125,6 +125,33 @@ TEST(NetRegistry, FollowsTheRulesOfLoading) {
   }
 }
 
+TEST(NetRegistry, SaysOfEachNetworkWhatBecameOfIt) {
+  using Outcome = plugin::NetVerdict::Outcome;
+  const World world("nowhere,testv8,testv9");
+  const plugin::NetChoice choice = world.registry->choose("", {});
+  ASSERT_NE(choice.lease, nullptr);
+  ASSERT_EQ(choice.verdicts.size(), 4u);
+  EXPECT_EQ(choice.verdicts[0].outcome, Outcome::Refused);
+  EXPECT_NE(choice.verdicts[0].why, "");
+  EXPECT_EQ(choice.verdicts[0].name, "") << "it is not open";
+  EXPECT_EQ(choice.verdicts[1].outcome, Outcome::Chosen);
+  EXPECT_EQ(choice.verdicts[1].title, "testv8");
+  EXPECT_EQ(choice.verdicts[1].name, "testv08");
+  EXPECT_EQ(choice.verdicts[1].why, "");
+  EXPECT_TRUE(choice.verdicts[1].external);
+  EXPECT_EQ(choice.verdicts[2].outcome, Outcome::NotAsked);
+  EXPECT_EQ(choice.verdicts[3].outcome, Outcome::NotAsked);
+  EXPECT_EQ(choice.verdicts[3].title, "Socket");
+  EXPECT_FALSE(choice.verdicts[3].external);
+
+  const World other("");
+  const plugin::NetChoice none = other.registry->choose("nosuch", {});
+  EXPECT_EQ(none.lease, nullptr);
+  ASSERT_EQ(none.verdicts.size(), 1u);
+  EXPECT_EQ(none.verdicts[0].outcome, Outcome::Refused);
+  EXPECT_EQ(none.verdicts[0].why, "its network is Socket, wanted is nosuch");
+}
+
 TEST(NetRegistry, LoadsEveryVersion) {
   for (int version = 6; version <= 12; ++version) {
     World world("testv" + std::to_string(version));

@@ -45,6 +45,18 @@ plugin::CollNet* CommNetwork::collNet() const {
 
 Result<std::unique_ptr<CommNetwork>> CommNetwork::open(std::string_view wanted, const plugin::NetOpening& opening) {
   ASSIGN(std::unique_ptr<plugin::NetLease> lease, registry().assign(wanted, opening));
+  return over(std::move(lease));
+}
+
+Result<std::unique_ptr<CommNetwork>> CommNetwork::choose(std::string_view wanted, const plugin::NetOpening& opening,
+                                                         std::vector<plugin::NetVerdict>& verdicts) {
+  plugin::NetChoice choice = registry().choose(wanted, opening);
+  verdicts = std::move(choice.verdicts);
+  if (choice.lease == nullptr) return std::unique_ptr<CommNetwork>();
+  return over(std::move(choice.lease));
+}
+
+Result<std::unique_ptr<CommNetwork>> CommNetwork::over(std::unique_ptr<plugin::NetLease> lease) {
   std::unique_ptr<CommNetwork> network(new CommNetwork(std::move(lease)));
   ASSIGN(network->devices_, readDevices(network->net()));
   if (plugin::CollNet* collNet = network->lease_->collNet()) {

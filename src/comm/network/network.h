@@ -20,6 +20,7 @@ class CollNet;
 class NetLease;
 enum class NetPart : std::uint8_t;
 struct NetOpening;
+struct NetVerdict;
 }  // namespace tutti::plugin
 namespace tutti::topo {
 struct XmlElement;
@@ -38,6 +39,10 @@ class CommNetwork {
 
   /// `wanted`: the name of the network, in any case; empty: any. Errors: ncclInvalidUsage naming what was tried.
   static Result<std::unique_ptr<CommNetwork>> open(std::string_view wanted, const plugin::NetOpening& opening);
+  /// The same for whoever wants to know how the choice came about: null where there is none. Errors: what the chosen
+  /// network says of its devices.
+  static Result<std::unique_ptr<CommNetwork>> choose(std::string_view wanted, const plugin::NetOpening& opening,
+                                                     std::vector<plugin::NetVerdict>& verdicts);
 
   /// What the machine is with these devices of the network in it: its elements, where anything is known.
   using Describe = std::function<Result<std::optional<topo::XmlElement>>(const std::vector<topo::NetDeviceFacts>&)>;
@@ -70,6 +75,7 @@ class CommNetwork {
 
  private:
   explicit CommNetwork(std::unique_ptr<plugin::NetLease> lease);
+  static Result<std::unique_ptr<CommNetwork>> over(std::unique_ptr<plugin::NetLease> lease);
   Status fusePart(plugin::NetPart which, DeviceTable& table, const FusionSettings& settings, const Describe& describe);
   /// Takes what came of reading or fusing the collNet's devices, which may fail (PluginIsOptional).
   void takeCollNet(Result<DeviceTable> read);
