@@ -52,13 +52,17 @@ Result<std::vector<const IbPort*>> IbNet::portsOf(int device) const {
 
 Result<plugin::NetProperties> IbNet::properties(int device) {
   TRY(portsOf(device));
-  return devices_->properties(device);
+  return devices_->properties(device, reachesGpusByAddress());
+}
+
+bool IbNet::reachesGpusByAddress() const {
+  return !peerMemorySign("").empty();
 }
 
 Result<void*> IbNet::listen(int device, plugin::NetHandle& handle) {
   ASSIGN(auto ports, portsOf(device));
   ASSIGN(auto control, tcp::SocketListener::open(control_, controlOptions_, identity_));
-  const int kinds = devices_->properties(device).ptrSupport;
+  const int kinds = devices_->properties(device, reachesGpusByAddress()).ptrSupport;
   const bool reachesGpus = kinds != static_cast<int>(plugin::PtrKind::Host);
   auto listener = std::make_unique<IbListener>(std::move(ports), options_, std::move(control), controlOptions_.setup,
                                                reachesGpus && options_.flushes);

@@ -59,6 +59,7 @@ class IbNet final : public plugin::Net {
 
  private:
   Result<std::vector<const IbPort*>> portsOf(int device) const;
+  bool reachesGpusByAddress() const;
   Result<IbConnector*> connectorOf(int device, IbHandle& handle);
   std::unique_ptr<IbConnector> takeConnector(std::uint64_t attempt);
 

@@ -60,11 +60,8 @@ Result<PortAddress> addressOf(const IbPort& port, const IbOptions& options) {
   address.number = static_cast<std::uint8_t>(port.number);
   address.needsGid = (attributes->flags & IBV_QPF_GRH_REQUIRED) != 0 ? 1 : 0;
   port.nic->name().copy(address.nic.data(), address.nic.size() - 1);
-  // InfiniBand routes by LID within a subnet, where entry 0 is what all know; Ethernet has nothing but GIDs.
-  GidWish wish = options.gid;
-  if (!port.ethernet) wish.index = std::max(wish.index, 0);
   const std::vector<GidEntry> table = port.nic->gids(port.number, attributes->gid_tbl_len);
-  const GidChoice choice = chooseGid(table, wish);
+  const GidChoice choice = chooseGid(table, options.gidFor(port.ethernet));
   if (!choice.doubt.empty() && port.ethernet) {
     warn("NET/IB : {} uses GID {} {}: {}. Peers may not be reachable; show_gids lists what there is", port.text(),
          choice.entry.index, gidText(choice.entry.gid), choice.doubt);

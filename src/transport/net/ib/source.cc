@@ -10,8 +10,7 @@
 #include "base/settings/params.h"
 #include "transport/net/ib/net.h"
 #include "transport/net/ib/nic/devices.h"
-#include "transport/net/ib/nic/nic.h"
-#include "transport/net/ib/nic/port.h"
+#include "transport/net/ib/nic/survey.h"
 
 namespace tutti::net::ib {
 
@@ -47,17 +46,10 @@ class IbNetSource final : public plugin::NetSource {
 
  private:
   Status search(const IbOptions& options) {
-    IbSearch found;
-    std::string why;
-    const Verbs* const verbs = options.disabled ? nullptr : openVerbs(options.library, &why);
-    if (options.disabled) why = "NCCL_IB_DISABLE is set";
-    if (verbs != nullptr) {
-      ASSIGN(found, searchIbPorts(*verbs, options, sysfs_));
-    } else {
-      info(kInit | kNet, "NET/IB : not used: {}", why);
-    }
-    reportRefused(found);
-    devices_ = std::make_shared<IbDevices>(std::move(found.ports));
+    ASSIGN(IbSurvey survey, surveyIb(options, sysfs_));
+    if (!survey.whyNot.empty()) info(kInit | kNet, "NET/IB : not used: {}", survey.whyNot);
+    reportRefused(survey.found);
+    devices_ = std::make_shared<IbDevices>(std::move(survey.found.ports));
     return {};
   }
 
@@ -65,7 +57,7 @@ class IbNetSource final : public plugin::NetSource {
   /// without anybody noticing.
   void reportRefused(const IbSearch& found) const {
     std::string all;
-    for (const std::string& one : found.refused) {
+    for (const std::string& one : refusalsOf(found)) {
       info(kInit | kNet, "NET/IB : not used: {}", one);
       all += (all.empty() ? "" : "; ") + one;
     }

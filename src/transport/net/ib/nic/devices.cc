@@ -44,26 +44,32 @@ class PortSearch {
   PortSearch(const IbOptions& options, const HcaFilter& filter, IbSearch& found)
       : options_(options), filter_(filter), found_(found) {}
 
-  void addPortsOf(const std::shared_ptr<Nic>& nic) {
+  std::vector<PortSight> addPortsOf(const std::shared_ptr<Nic>& nic) {
+    std::vector<PortSight> sights;
     for (int port = 1; port <= nic->attributes().phys_port_cnt; ++port) {
-      const auto choice = filter_.choose(nic->name(), port);
-      if (choice) add(nic, port, *choice);
+      const HcaFilter::Verdict verdict = filter_.judge(nic->name(), port);
+      PortSight sight{.number = port, .chosenBy = verdict.part, .attributes = nic->queryPort(port)};
+      sight.use = useOf(verdict, sight.attributes);
+      if (sight.use == PortUse::Used) add(nic, port, *sight.attributes, verdict.choice);
+      sights.push_back(std::move(sight));
     }
+    return sights;
   }
 
  private:
-  void add(const std::shared_ptr<Nic>& nic, int port, HcaFilter::Choice choice) {
-    const auto attributes = nic->queryPort(port);
-    const std::string name = fmt::format("{}:{}", nic->name(), port);
-    if (!attributes) return refuse(name, "ibv_query_port fails");
-    if (attributes->state != IBV_PORT_ACTIVE) return refuse(name, "the port is not active");
-    const bool ethernet = attributes->link_layer == IBV_LINK_LAYER_ETHERNET;
-    if (!ethernet && attributes->link_layer != IBV_LINK_LAYER_INFINIBAND) {
-      return refuse(name, "it is neither InfiniBand nor Ethernet");
-    }
-    if (found_.ports.size() == kMostPorts) return refuse(name, "there are 32 others");
+  PortUse useOf(const HcaFilter::Verdict& verdict, const std::optional<ibv_port_attr>& attributes) const {
+    if (!verdict.used) return PortUse::NotChosen;
+    if (!attributes) return PortUse::NoAnswer;
+    if (attributes->state != IBV_PORT_ACTIVE) return PortUse::NotActive;
+    const auto link = attributes->link_layer;
+    if (link != IBV_LINK_LAYER_ETHERNET && link != IBV_LINK_LAYER_INFINIBAND) return PortUse::UnknownLink;
+    return found_.ports.size() == kMostPorts ? PortUse::TooMany : PortUse::Used;
+  }
+
+  void add(const std::shared_ptr<Nic>& nic, int port, const ibv_port_attr& attributes, HcaFilter::Choice choice) {
+    const bool ethernet = attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
     IbPort one{.nic = nic, .number = port, .ethernet = ethernet};
-    one.speedMbps = portSpeedMbps(attributes->active_speed, attributes->active_width);
+    one.speedMbps = portSpeedMbps(attributes.active_speed, attributes.active_width);
     one.exactPciPath = realPath(nic->folder() + "/device");
     one.pciPath = cardPath(one.exactPciPath, options_.mergesFunctions);
     one.guid = nic->attributes().sys_image_guid;
@@ -72,8 +78,6 @@ class PortSearch {
     one.adaptive = adaptiveBy(options_.adaptiveRouting, ethernet);
     found_.ports.push_back(std::move(one));
   }
-
-  void refuse(const std::string& name, const char* why) { found_.refused.push_back(fmt::format("{}: {}", name, why)); }
 
   const IbOptions& options_;
   const HcaFilter& filter_;
@@ -111,14 +115,15 @@ std::string cardPath(const std::string& pciPath, bool functions) {
   return path;
 }
 
-bool hasPeerMemory(const std::string& root) {
+std::string peerMemorySign(const std::string& root) {
   constexpr std::array<const char*, 3> kSigns{"/sys/kernel/mm/memory_peers/nv_mem/version",
                                               "/sys/kernel/mm/memory_peers/nv_mem_nc/version",
                                               "/sys/module/nvidia_peermem/version"};
-  return std::any_of(kSigns.begin(), kSigns.end(), [&](const char* sign) {
+  const auto shown = std::find_if(kSigns.begin(), kSigns.end(), [&](const char* sign) {
     struct stat about {};
     return ::stat((root + sign).c_str(), &about) == 0;
   });
+  return shown == kSigns.end() ? "" : *shown;
 }
 
 IbDevices::IbDevices(std::vector<IbPort> ports) : ports_(std::move(ports)) {
@@ -142,7 +147,7 @@ std::vector<const IbPort*> IbDevices::portsOf(int device) const {
   return ports;
 }
 
-plugin::NetProperties IbDevices::properties(int device) const {
+plugin::NetProperties IbDevices::properties(int device, bool peerMemory) const {
   const std::vector<const IbPort*> ports = portsOf(device);
   const IbPort& first = *ports.front();
   const std::lock_guard lock(mutex_);
@@ -152,8 +157,8 @@ plugin::NetProperties IbDevices::properties(int device) const {
   said.pciPath = first.pciPath;
   said.guid = first.guid;
   said.ptrSupport = static_cast<int>(plugin::PtrKind::Host);
-  if (hasPeerMemory("")) said.ptrSupport |= static_cast<int>(plugin::PtrKind::Cuda);
-  if (first.nic->takesDmaBuf()) said.ptrSupport |= static_cast<int>(plugin::PtrKind::DmaBuf);
+  if (peerMemory) said.ptrSupport |= static_cast<int>(plugin::PtrKind::Cuda);
+  if (first.nic->dmaBufs().taken) said.ptrSupport |= static_cast<int>(plugin::PtrKind::DmaBuf);
   said.regIsGlobal = true;
   said.speedMbps = 0;
   for (const IbPort* port : ports) said.speedMbps += port->speedMbps;
@@ -217,6 +222,36 @@ std::string IbDevices::text() const {
   return text;
 }
 
+std::string portUseText(PortUse use) {
+  switch (use) {
+    case PortUse::Used:
+      return {};
+    case PortUse::NotChosen:
+      return "NCCL_IB_HCA leaves it out";
+    case PortUse::NoAnswer:
+      return "ibv_query_port fails";
+    case PortUse::NotActive:
+      return "the port is not active";
+    case PortUse::UnknownLink:
+      return "it is neither InfiniBand nor Ethernet";
+    case PortUse::TooMany:
+      return fmt::format("there are {} others", kMostPorts);
+  }
+  return {};
+}
+
+std::vector<std::string> refusalsOf(const IbSearch& search) {
+  std::vector<std::string> refusals;
+  for (const NicSight& nic : search.seen) {
+    if (nic.nic == nullptr) refusals.push_back(fmt::format("{}: {}", nic.name, nic.why));
+    for (const PortSight& port : nic.ports) {
+      if (port.use == PortUse::Used || port.use == PortUse::NotChosen) continue;
+      refusals.push_back(fmt::format("{}:{}: {}", nic.name, port.number, portUseText(port.use)));
+    }
+  }
+  return refusals;
+}
+
 Result<IbSearch> searchIbPorts(const Verbs& verbs, const IbOptions& options, const std::string& folder) {
   ASSIGN(const HcaFilter filter, HcaFilter::parse(options.hca));
   IbSearch found;
@@ -224,13 +259,10 @@ Result<IbSearch> searchIbPorts(const Verbs& verbs, const IbOptions& options, con
   int count = 0;
   ibv_device** const list = verbs.get_device_list(&count);
   for (int i = 0; list != nullptr && i < count; ++i) {
-    std::string why;
-    const std::shared_ptr<Nic> nic = Nic::open(verbs, list[i], options, folder, &why);
-    if (nic != nullptr) {
-      search.addPortsOf(nic);
-    } else {
-      found.refused.push_back(fmt::format("{}: {}", verbs.get_device_name(list[i]), why));
-    }
+    NicSight sight{.name = verbs.get_device_name(list[i])};
+    sight.nic = Nic::open(verbs, list[i], options, folder, &sight.why);
+    if (sight.nic != nullptr) sight.ports = search.addPortsOf(sight.nic);
+    found.seen.push_back(std::move(sight));
   }
   if (list != nullptr) verbs.free_device_list(list);
   order(found.ports);

@@ -15,24 +15,19 @@ constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf
 constexpr int kMappedBits = 96;
 
 /// How far from the wish an entry is: 0 is as wished.
-int distanceOf(const GidEntry& entry, const GidWish& wish) {
+int distanceOf(const GidFlaws& flaws) {
   constexpr int kLinkLocal = 16;
   constexpr int kOutside = 8;
   constexpr int kVersion = 4;
   constexpr int kFamily = 1;
-  int distance = 0;
-  if (isLinkLocal(entry.gid)) distance += kLinkLocal;
-  if (!wish.range.contains(entry.gid)) distance += kOutside;
-  if (entry.roceVersion != wish.roceVersion) distance += kVersion;
-  if (familyOf(entry.gid) != wish.family) distance += kFamily;
-  return distance;
+  return (flaws.linkLocal ? kLinkLocal : 0) + (flaws.outside ? kOutside : 0) + (flaws.otherVersion ? kVersion : 0) +
+         (flaws.otherFamily ? kFamily : 0);
 }
 
-std::string doubtOf(const GidEntry& entry, const GidWish& wish) {
-  if (isZero(entry.gid)) return "it is not set";
-  if (isLinkLocal(entry.gid)) return "it is link-local: give the interface an IP address that peers can reach";
-  if (!wish.range.contains(entry.gid)) return "none is within NCCL_IB_ADDR_RANGE";
-  if (entry.roceVersion != wish.roceVersion) {
+std::string doubtOf(const GidFlaws& flaws, const GidWish& wish) {
+  if (flaws.linkLocal) return "it is link-local: give the interface an IP address that peers can reach";
+  if (flaws.outside) return "none is within NCCL_IB_ADDR_RANGE";
+  if (flaws.otherVersion) {
     return fmt::format("none is of RoCE version {} (NCCL_IB_ROCE_VERSION_NUM)", wish.roceVersion);
   }
   return {};
@@ -88,24 +83,34 @@ bool GidRange::contains(const Gid& gid) const {
   return true;
 }
 
+GidFlaws flawsOf(const GidEntry& entry, const GidWish& wish) {
+  return {.unset = isZero(entry.gid),
+          .linkLocal = isLinkLocal(entry.gid),
+          .outside = !wish.range.contains(entry.gid),
+          .otherVersion = entry.roceVersion != wish.roceVersion,
+          .otherFamily = familyOf(entry.gid) != wish.family};
+}
+
 GidChoice chooseGid(std::span<const GidEntry> table, const GidWish& wish) {
   if (wish.index >= 0) {
     const auto named =
         std::find_if(table.begin(), table.end(), [&](const GidEntry& e) { return e.index == wish.index; });
-    if (named != table.end()) return {.entry = *named, .doubt = {}};
-    return {.entry = {.index = wish.index}, .doubt = "it is not set, but NCCL_IB_GID_INDEX asks for it"};
+    if (named != table.end()) return {.entry = *named, .doubt = {}, .reason = GidReason::Named};
+    return {.entry = {.index = wish.index},
+            .doubt = "it is not set, but NCCL_IB_GID_INDEX asks for it",
+            .reason = GidReason::Named};
   }
   const GidEntry* best = nullptr;
   int least = 0;
   for (const GidEntry& entry : table) {
-    if (isZero(entry.gid)) continue;
-    const int distance = distanceOf(entry, wish);
-    if (best != nullptr && distance >= least) continue;
+    const GidFlaws flaws = flawsOf(entry, wish);
+    const int distance = distanceOf(flaws);
+    if (flaws.unset || (best != nullptr && distance >= least)) continue;
     best = &entry;
     least = distance;
   }
-  if (best == nullptr) return {.entry = {}, .doubt = "the port's table has none"};
-  return {.entry = *best, .doubt = doubtOf(*best, wish)};
+  if (best == nullptr) return {.entry = {}, .doubt = "the port's table has none", .reason = GidReason::Nothing};
+  return {.entry = *best, .doubt = doubtOf(flawsOf(*best, wish), wish), .reason = GidReason::Best};
 }
 
 }  // namespace tutti::net::ib

@@ -48,10 +48,29 @@ struct GidWish {
   int roceVersion = 2;
 };
 
+/// What an entry has against it.
+struct GidFlaws {
+  bool unset = false;         ///< all zero
+  bool linkLocal = false;     ///< nobody beyond the link reaches it
+  bool outside = false;       ///< of the range that is wished
+  bool otherVersion = false;  ///< of RoCE
+  bool otherFamily = false;
+  friend bool operator==(const GidFlaws&, const GidFlaws&) = default;
+};
+GidFlaws flawsOf(const GidEntry& entry, const GidWish& wish);
+
+/// Why an entry was taken.
+enum class GidReason : std::uint8_t {
+  Named,    ///< by its index
+  Best,     ///< no other has fewer flaws that weigh more, and it is the first of its kind
+  Nothing,  ///< the table has none: entry 0 stands for it
+};
+
 /// What was taken of a table.
 struct GidChoice {
   GidEntry entry;
   std::string doubt;  ///< "": it is as wished; else what is wrong with it
+  GidReason reason = GidReason::Nothing;
 };
 
 /// Of a port of Ethernet, the first entry as wished; else one of the right version within the range, of the other

@@ -36,7 +36,7 @@ Result<int> numberOf(std::string_view text, std::string_view part) {
 
 Result<HcaFilter::Part> HcaFilter::parsePart(std::string_view text) {
   std::string_view rest = text;
-  Part part{.name = std::string(takeUpTo(rest, ':'))};
+  Part part{.text = std::string(text), .name = std::string(takeUpTo(rest, ':'))};
   ASSIGN(part.port, numberOf(takeUpTo(rest, ':'), text));
   ASSIGN(part.choice.rail, numberOf(takeUpTo(rest, ':'), text));
   ASSIGN(part.choice.plane, numberOf(rest, text));
@@ -85,13 +85,12 @@ bool HcaFilter::fits(const Part& part, std::string_view device, int port) const 
   return exact_ ? device == part.name : device.starts_with(part.name);
 }
 
-std::optional<HcaFilter::Choice> HcaFilter::choose(std::string_view device, int port) const {
-  if (parts_.empty()) return Choice{};
+HcaFilter::Verdict HcaFilter::judge(std::string_view device, int port) const {
   for (const Part& part : parts_) {
     if (!fits(part, device, port)) continue;
-    return excludes_ ? std::nullopt : std::optional(part.choice);
+    return {.used = !excludes_, .choice = excludes_ ? Choice{} : part.choice, .part = part.text};
   }
-  return excludes_ ? std::optional(Choice{}) : std::nullopt;
+  return {.used = excludes_ || parts_.empty()};
 }
 
 }  // namespace tutti::net::ib

@@ -1,7 +1,6 @@
 // NCCL_IB_HCA: which ports of which NICs are used. Pure.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,11 +23,17 @@ class HcaFilter {
   /// Errors: ncclInvalidUsage naming the part that is no number, or a plane that cannot be one.
   static Result<HcaFilter> parse(std::string_view text);
 
-  /// Empty: the port is not used. The first part that fits a port says its rail and plane.
-  std::optional<Choice> choose(std::string_view device, int port) const;
+  /// What becomes of a port.
+  struct Verdict {
+    bool used = false;
+    Choice choice;
+    std::string part;  ///< the first part that fits it, which also says its rail and plane; "": none does
+  };
+  Verdict judge(std::string_view device, int port) const;
 
  private:
   struct Part {
+    std::string text;  ///< as it stands in the list
     std::string name;
     int port = -1;  ///< -1: all
     Choice choice;

@@ -29,13 +29,14 @@ int roceVersionOf(const std::string& text) {
 }
 
 /// Registers nothing: what the kernel answers to a descriptor that is none tells whether it knows the call.
-bool knowsDmaBufs(const Verbs& verbs, ibv_pd* domain) {
-  if (verbs.reg_dmabuf_mr == nullptr) return false;
+DmaBufAnswer askForDmaBufs(const Verbs& verbs, ibv_pd* domain) {
+  if (verbs.reg_dmabuf_mr == nullptr) return {false, "this libibverbs has no ibv_reg_dmabuf_mr: update rdma-core"};
   errno = 0;
   ibv_mr* const region = verbs.reg_dmabuf_mr(domain, 0, 0, 0, -1, 0);
   const int error = errno;
   if (region != nullptr) verbs.dereg_mr(region);
-  return region != nullptr || (error != EOPNOTSUPP && error != EPROTONOSUPPORT);
+  if (region != nullptr || (error != EOPNOTSUPP && error != EPROTONOSUPPORT)) return {true, {}};
+  return {false, fmt::format("ibv_reg_dmabuf_mr: {}: its driver or the kernel takes none", errnoText(error))};
 }
 
 }  // namespace
@@ -68,7 +69,7 @@ bool Nic::prepare(const IbOptions& options, std::string* why) {
     *why = fmt::format("ibv_alloc_pd: {}{}", errnoText(error), memlockRemedy(error, 0, 0));
     return false;
   }
-  takesDmaBuf_ = knowsDmaBufs(verbs_, domain_);
+  dmaBufs_ = askForDmaBufs(verbs_, domain_);
   registrations_ = std::make_unique<Registrations>(verbs_, domain_, name_, options.relaxedOrdering);
   const int flags = ::fcntl(context_->async_fd, F_GETFL);
   stop_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

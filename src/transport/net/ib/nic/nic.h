@@ -16,6 +16,12 @@
 
 namespace tutti::net::ib {
 
+/// Whether a NIC's GPU memory may come as a dma-buf.
+struct DmaBufAnswer {
+  bool taken = false;
+  std::string why;  ///< not taken: "ibv_reg_dmabuf_mr: Operation not supported"
+};
+
 /// Shared by all communicators of the process; closes when the last one is done with it. Any thread.
 class Nic {
  public:
@@ -40,8 +46,8 @@ class Nic {
   std::optional<ibv_port_attr> queryPort(int port) const;
   /// The entries of a port's table that are set and that queue pairs can name.
   std::vector<GidEntry> gids(int port, int length) const;
-  /// Whether GPU memory may come as a dma-buf, as the kernel says.
-  bool takesDmaBuf() const { return takesDmaBuf_; }
+  /// As library and kernel say.
+  const DmaBufAnswer& dmaBufs() const { return dmaBufs_; }
 
  private:
   Nic(const Verbs& verbs, ibv_context* context, std::string name, std::string folder);
@@ -57,7 +63,7 @@ class Nic {
   std::string folder_;
   ibv_device_attr attributes_{};
   ibv_pd* domain_ = nullptr;
-  bool takesDmaBuf_ = false;
+  DmaBufAnswer dmaBufs_;
   std::unique_ptr<Registrations> registrations_;
   NicHealth health_;
   Fd stop_;  ///< an eventfd

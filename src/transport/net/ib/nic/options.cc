@@ -22,6 +22,12 @@ std::chrono::nanoseconds IbOptions::lossBound() const {
   return kUnit * (std::int64_t{1} << timeout) * (retries + 1) * kSlack;
 }
 
+GidWish IbOptions::gidFor(bool ethernet) const {
+  GidWish wish = gid;
+  if (!ethernet) wish.index = std::max(wish.index, 0);
+  return wish;
+}
+
 IbOptions ibOptions(const Params& params, int trafficClass) {
   const auto& set = params.ib;
   IbOptions options;

@@ -48,6 +48,10 @@ struct IbOptions {
   /// The longest that a dead path may take to be noticed by a NIC: all retries, each of which may take four times as
   /// long as set (InfiniBand Architecture Specification, volume 1, 9.7.6.1.3).
   std::chrono::nanoseconds lossBound() const;
+
+  /// What the GID of a port should be like. InfiniBand routes by LID within a subnet, where entry 0 is what all know;
+  /// Ethernet has nothing but GIDs.
+  GidWish gidFor(bool ethernet) const;
 };
 
 /// `trafficClass`: the communicator's, which counts where the settings say nothing; -1: none.

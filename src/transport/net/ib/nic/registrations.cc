@@ -23,11 +23,16 @@ std::uintptr_t pageBytes() {
 
 }  // namespace
 
+std::optional<std::size_t> lockedMemoryLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return limit.rlim_cur;
+}
+
 std::string memlockRemedy(int error, std::size_t asked, std::size_t held) {
   if (error != ENOMEM && error != EAGAIN && error != EPERM) return {};
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return {};
-  if (limit.rlim_cur == RLIM_INFINITY) {
+  const std::optional<std::size_t> limit = lockedMemoryLimit();
+  if (!limit) {
     return fmt::format(
         ". RLIMIT_MEMLOCK is unlimited, so this is a limit of the NIC or of the host's memory: {} bytes were asked "
         "for, "
@@ -37,7 +42,7 @@ std::string memlockRemedy(int error, std::size_t asked, std::size_t held) {
   return fmt::format(
       ". RLIMIT_MEMLOCK of this process is {} bytes: {} were asked for, {} are registered by this library. Raise it "
       "(ulimit -l unlimited; LimitMEMLOCK=infinity in the unit of a service; --ulimit memlock=-1 of a container)",
-      limit.rlim_cur, asked, held);
+      *limit, asked, held);
 }
 
 Registrations::Registrations(const Verbs& verbs, ibv_pd* domain, std::string name, bool relaxedOrdering)
@@ -69,7 +74,7 @@ Result<Registrations::Key> Registrations::keyOf(const MemoryRange& range) {
 }
 
 ibv_mr* Registrations::registerNow(const Key& key, const MemoryRange& range) {
-  const bool relaxed = relaxedOrdering_ && !range.strictOrder && verbs_.reg_mr_iova2 != nullptr;
+  const bool relaxed = ordersRelaxed() && !range.strictOrder;
   const int access = kAccess | (relaxed ? IBV_ACCESS_RELAXED_ORDERING : 0);
   errno = 0;
   auto* const first = reinterpret_cast<void*>(key.first);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -37,6 +38,9 @@ class Registrations {
   Result<ibv_mr*> acquire(const MemoryRange& range);
   Status release(ibv_mr* region);
 
+  /// Whether NICs may write what is no control data in any order: the settings allow it, and the library can.
+  bool ordersRelaxed() const { return relaxedOrdering_ && verbs_.reg_mr_iova2 != nullptr; }
+
   std::size_t count() const;  ///< of regions, for tests
   std::size_t bytes() const;  ///< that they cover
 
@@ -68,6 +72,9 @@ class Registrations {
   std::map<ibv_mr*, Key> keys_;
   std::size_t bytes_ = 0;
 };
+
+/// RLIMIT_MEMLOCK of this process, bytes; empty: unlimited, or not known.
+std::optional<std::size_t> lockedMemoryLimit();
 
 /// What of errno is to be said of the limits on memory that NICs may use: ". RLIMIT_MEMLOCK of this process is 64 KiB,
 /// …"; "" where they are not the cause.

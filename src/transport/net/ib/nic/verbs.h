@@ -3,12 +3,14 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace tutti::net::ib {
 
-/// The functions of libibverbs.so.1 that are used, under their names without "ibv_". What is posted and polled goes
-/// through the operations in contexts and queue pairs, as the inline functions of the public header do.
+/// The functions of libibverbs.so.1 that are used, under their names without "ibv_". What is posted and
+/// polled goes through the operations in contexts and queue pairs, as the inline functions of the public header do.
 struct Verbs {
   ibv_device** (*get_device_list)(int* count) = nullptr;
   void (*free_device_list)(ibv_device** list) = nullptr;

@@ -1,6 +1,7 @@
 #include "transport/net/ib/nic/devices.h"
 
 #include <cerrno>
+#include <utility>
 
 #include "base/settings/params.h"
 #include "plugin/net.h"
@@ -83,7 +84,7 @@ TEST_F(IbSearchTest, LeavesOutWhatTheListDoesNotChoose) {
 }
 
 TEST_F(IbSearchTest, KeepsOpenOnlyNicsOfWhichAPortIsUsed) {
-  const IbSearch found = search("=a1");
+  const std::vector<IbPort> ports = search("=a1").ports;
   EXPECT_EQ(tuttiFakeVerbs()->counts().contexts, 1);
   EXPECT_EQ(tuttiFakeVerbs()->counts().lists, 0);
 }
@@ -95,18 +96,49 @@ TEST_F(IbSearchTest, SaysWhyPortsAreNotUsed) {
   plug(nics);
   const IbSearch found = search();
   EXPECT_EQ(namesOf(found), "b0:1 b1:1 ");
-  ASSERT_EQ(found.refused.size(), 2u);
-  EXPECT_EQ(found.refused[0], "a0:1: the port is not active");
-  EXPECT_NE(found.refused[1].find("a1: ibv_open_device: Permission denied"), std::string::npos) << found.refused[1];
+  ASSERT_EQ(refusalsOf(found).size(), 2u);
+  EXPECT_EQ(refusalsOf(found)[0], "a0:1: the port is not active");
+  EXPECT_NE(refusalsOf(found)[1].find("a1: ibv_open_device: Permission denied"), std::string::npos)
+      << refusalsOf(found)[1];
+}
+
+TEST_F(IbSearchTest, SaysOfEveryPortWhatBecameOfIt) {
+  auto nics = fourNics();
+  nics[0].ports[0].state = IBV_PORT_INIT;
+  nics[2].openError = EACCES;
+  plug(nics);
+  const IbSearch found = search("a,b1:2,b0");
+  ASSERT_EQ(found.seen.size(), 4u);
+  EXPECT_EQ(found.seen[0].ports.at(0).use, PortUse::NotActive);
+  EXPECT_EQ(found.seen[0].ports.at(0).attributes->state, IBV_PORT_INIT);
+  EXPECT_EQ(found.seen[1].ports.at(0).use, PortUse::Used);
+  EXPECT_EQ(found.seen[1].ports.at(0).chosenBy, "a");
+  EXPECT_EQ(found.seen[2].nic, nullptr);
+  EXPECT_TRUE(found.seen[2].why.starts_with("ibv_open_device: Permission denied")) << found.seen[2].why;
+  EXPECT_EQ(found.seen[3].ports.at(0).use, PortUse::NotChosen);
+  EXPECT_EQ(found.seen[3].ports.at(0).attributes->state, IBV_PORT_ACTIVE) << "it is looked at nevertheless";
+  EXPECT_EQ(refusalsOf(found).size(), 2u) << "what is not chosen is no refusal";
+}
+
+TEST_F(IbSearchTest, SaysWhyANicTakesNoDmaBufs) {
+  auto nics = fourNics();
+  nics[0].dmaBufs = true;
+  plug(nics);
+  const IbSearch found = search();
+  EXPECT_TRUE(found.seen[0].nic->dmaBufs().taken);
+  EXPECT_EQ(found.seen[0].nic->dmaBufs().why, "");
+  EXPECT_FALSE(found.seen[1].nic->dmaBufs().taken);
+  EXPECT_TRUE(found.seen[1].nic->dmaBufs().why.starts_with("ibv_reg_dmabuf_mr: Operation not supported"));
 }
 
 TEST_F(IbSearchTest, GoesOnWhereANicFailsAndClosesIt) {
   for (const char* call : {"ibv_query_device", "ibv_alloc_pd", "ibv_query_port"}) {
     tuttiFakeVerbs()->failCall(call, 1, EIO);
-    const IbSearch found = search();
+    IbSearch found = search();
     EXPECT_EQ(namesOf(found), "a1:1 b0:1 b1:1 ") << call;
-    ASSERT_EQ(found.refused.size(), 1u);
-    EXPECT_NE(found.refused[0].find(call), std::string::npos) << found.refused[0];
+    ASSERT_EQ(refusalsOf(found).size(), 1u);
+    EXPECT_NE(refusalsOf(found)[0].find(call), std::string::npos) << refusalsOf(found)[0];
+    const std::vector<IbPort> kept = std::exchange(found, {}).ports;
     EXPECT_EQ(tuttiFakeVerbs()->counts().contexts, 3);
   }
 }
@@ -122,7 +154,7 @@ TEST_F(IbSearchTest, SaysWhatADeviceIs) {
   plug(nics);
   IbDevices devices(search("a0:1:2:3,a1").ports);
   ASSERT_EQ(devices.count(), 2);
-  const plugin::NetProperties said = devices.properties(0);
+  const plugin::NetProperties said = devices.properties(0, false);
   EXPECT_EQ(said.name, "a0");
   EXPECT_TRUE(said.pciPath.ends_with("/0000:11:00.0")) << said.pciPath;
   EXPECT_EQ(said.speedMbps, 100000);
@@ -138,27 +170,44 @@ TEST_F(IbSearchTest, SaysWhatADeviceIs) {
   EXPECT_EQ(said.maxCollBytes, std::size_t{512} << 20);
   EXPECT_EQ(said.physical, std::vector<int>{0});
   EXPECT_NE(said.ptrSupport & static_cast<int>(plugin::PtrKind::DmaBuf), 0);
-  EXPECT_EQ(devices.properties(1).ptrSupport & static_cast<int>(plugin::PtrKind::DmaBuf), 0);
+  EXPECT_EQ(devices.properties(1, false).ptrSupport & static_cast<int>(plugin::PtrKind::DmaBuf), 0);
   EXPECT_EQ(devices.text(), "[0]a0:1/RoCE [1]a1:1/RoCE");
+}
+
+TEST_F(IbSearchTest, TakesGpuMemoryByItsAddressWhereTheHostLetsIt) {
+  const IbDevices devices(search("a0").ports);
+  EXPECT_EQ(devices.properties(0, false).ptrSupport, static_cast<int>(plugin::PtrKind::Host));
+  EXPECT_EQ(devices.properties(0, true).ptrSupport,
+            static_cast<int>(plugin::PtrKind::Host) | static_cast<int>(plugin::PtrKind::Cuda));
+  for (const char* sign : {"sys/kernel/mm/memory_peers/nv_mem", "sys/module/nvidia_peermem"}) {
+    EXPECT_EQ(peerMemorySign(sysfs->folder() + "/root"), "");
+    const std::string folder = sysfs->folder() + "/root/" + sign;
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/version") << "1.0\n";
+    EXPECT_EQ(peerMemorySign(sysfs->folder() + "/root"), "/" + std::string(sign) + "/version");
+    std::filesystem::remove_all(sysfs->folder() + "/root");
+  }
 }
 
 TEST_F(IbSearchTest, FusesPortsIntoOneDevice) {
   IbDevices devices(search("a0:1:2:0,a1:1:2:5,b").ports);
   const plugin::NetFusion fused = devices.fuse(std::vector<int>{0, 1});
   ASSERT_EQ(fused.device, 4) << fused.why;
-  const plugin::NetProperties said = devices.properties(4);
+  const plugin::NetProperties said = devices.properties(4, false);
   EXPECT_EQ(said.name, "a0+a1");
   EXPECT_EQ(said.speedMbps, 200000);
   EXPECT_EQ(said.railId, 2);
   EXPECT_EQ(said.planeId, 0x4000 | 1 | 2) << "a bit for each plane that there is, in their order";
   EXPECT_EQ(said.physical, (std::vector<int>{0, 1}));
   EXPECT_EQ(said.guid, 101u) << "the rest is the first one's";
-  EXPECT_EQ(devices.properties(devices.fuse(std::vector<int>{0, 2}).device).railId, -1);
+  EXPECT_EQ(devices.properties(devices.fuse(std::vector<int>{0, 2}).device, false).railId, -1);
 }
 
 TEST_F(IbSearchTest, TellsAnyTwoPlanesOfAFusedDeviceApart) {
   IbDevices devices(search("a0:1:2:13,a1:1:2:0,b:::26").ports);
-  const auto planeOf = [&](std::vector<int> ports) { return devices.properties(devices.fuse(ports).device).planeId; };
+  const auto planeOf = [&](std::vector<int> ports) {
+    return devices.properties(devices.fuse(ports).device, false).planeId;
+  };
   EXPECT_EQ(planeOf({0, 1}), 0x4000 | 2 | 1);
   EXPECT_EQ(planeOf({0, 2}), 0x4000 | 2 | 4);
 }

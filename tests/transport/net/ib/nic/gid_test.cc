@@ -143,5 +143,29 @@ TEST(Gid, TellsFamiliesAndLinkLocalOnesApart) {
   EXPECT_EQ(gidText(gidOf("::ffff:10.0.0.1")), "::ffff:10.0.0.1");
 }
 
+TEST(GidChoice, SaysWhatEachEntryHasAgainstIt) {
+  const GidWish wish{.range = GidRange::parse("10.0.0.0/8")};
+  const auto entry = [](int last, bool linkLocal, int version) {
+    GidEntry one{.index = 1, .roceVersion = version};
+    one.gid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, static_cast<std::uint8_t>(last)};
+    if (linkLocal) one.gid = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, static_cast<std::uint8_t>(last)};
+    return one;
+  };
+  EXPECT_EQ(flawsOf(entry(1, false, 2), wish), GidFlaws());
+  EXPECT_EQ(flawsOf(entry(1, false, 1), wish), (GidFlaws{.otherVersion = true}));
+  EXPECT_EQ(flawsOf(entry(1, true, 2), wish), (GidFlaws{.linkLocal = true, .outside = true, .otherFamily = true}));
+  EXPECT_TRUE(flawsOf({}, wish).unset);
+}
+
+TEST(GidChoice, SaysWhyItWasMade) {
+  EXPECT_EQ(chooseGid(ordinary(), {}).reason, GidReason::Best);
+  GidWish named;
+  named.index = 0;
+  EXPECT_EQ(chooseGid(ordinary(), named).reason, GidReason::Named);
+  named.index = 200;
+  EXPECT_EQ(chooseGid(ordinary(), named).reason, GidReason::Named) << "asked for, though there is none";
+  EXPECT_EQ(chooseGid({}, {}).reason, GidReason::Nothing);
+}
+
 }  // namespace
 }  // namespace tutti::net::ib

@@ -17,7 +17,7 @@ HcaFilter filterOf(std::string_view text) {
 }
 
 bool uses(std::string_view text, std::string_view device, int port = 1) {
-  return filterOf(text).choose(device, port).has_value();
+  return filterOf(text).judge(device, port).used;
 }
 
 TEST(HcaFilter, UsesAllPortsWithoutAList) {
@@ -58,12 +58,12 @@ TEST(HcaFilter, ChoosesPorts) {
 
 TEST(HcaFilter, TakesRailAndPlaneOfTheFirstPartThatFits) {
   const HcaFilter filter = filterOf("mlx5_0:1:3:4,mlx5_0:2::5,mlx5:::6,mlx5_1:1:9");
-  EXPECT_EQ(filter.choose("mlx5_0", 1)->rail, 3);
-  EXPECT_EQ(filter.choose("mlx5_0", 1)->plane, 4);
-  EXPECT_EQ(filter.choose("mlx5_0", 2)->rail, -1);
-  EXPECT_EQ(filter.choose("mlx5_0", 2)->plane, 5);
-  EXPECT_EQ(filter.choose("mlx5_1", 1)->rail, -1);
-  EXPECT_EQ(filter.choose("mlx5_1", 1)->plane, 6);
+  EXPECT_EQ(filter.judge("mlx5_0", 1).choice.rail, 3);
+  EXPECT_EQ(filter.judge("mlx5_0", 1).choice.plane, 4);
+  EXPECT_EQ(filter.judge("mlx5_0", 2).choice.rail, -1);
+  EXPECT_EQ(filter.judge("mlx5_0", 2).choice.plane, 5);
+  EXPECT_EQ(filter.judge("mlx5_1", 1).choice.rail, -1);
+  EXPECT_EQ(filter.judge("mlx5_1", 1).choice.plane, 6);
 }
 
 TEST(HcaFilter, NamesThePartThatIsNoNumber) {
@@ -95,6 +95,14 @@ TEST(HcaFilter, TakesThirtyTwoParts) {
   EXPECT_TRUE(uses(list, "n31"));
   expectLog("more than 32 parts");
   EXPECT_EQ(HcaFilter::parse(list + ",n32").status().code(), ncclInvalidUsage);
+}
+
+TEST(HcaFilter, NamesThePartThatDecides) {
+  EXPECT_EQ(filterOf("mlx5_0:2,mlx5").judge("mlx5_0", 1).part, "mlx5");
+  EXPECT_EQ(filterOf("mlx5_0:2:7,mlx5").judge("mlx5_0", 2).part, "mlx5_0:2:7");
+  EXPECT_EQ(filterOf("^=mlx5_0").judge("mlx5_0", 1).part, "mlx5_0");
+  EXPECT_EQ(filterOf("^=mlx5_0").judge("mlx5_1", 1).part, "") << "it is in no list, and so it is used";
+  EXPECT_EQ(filterOf("").judge("mlx5_0", 1).part, "");
 }
 
 }  // namespace
