@@ -105,6 +105,8 @@ void ackAsyncEvent(ibv_async_event* event) SYMBOL(ack_async_event);
 int queryDevice(ibv_context* context, ibv_device_attr* attributes) SYMBOL(query_device);
 int queryPort(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes) SYMBOL(query_port);
 int queryGid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) SYMBOL(query_gid);
+ssize_t queryGidTable(ibv_context* context, ibv_gid_entry* entries, std::size_t most, std::uint32_t flags,
+                      std::size_t entryBytes) __asm__("_ibv_query_gid_table") __attribute__((visibility("default")));
 int queryQp(ibv_qp* qp, ibv_qp_attr* attributes, int mask, ibv_qp_init_attr* init) SYMBOL(query_qp);
 ibv_pd* allocPd(ibv_context* context) SYMBOL(alloc_pd);
 int deallocPd(ibv_pd* pd) SYMBOL(dealloc_pd);
@@ -228,6 +230,28 @@ int queryGid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) {
   *gid = {};
   ::inet_pton(AF_INET6, is.gids[static_cast<std::size_t>(index)].address.c_str(), gid->raw);
   return 0;
+}
+
+ssize_t queryGidTable(ibv_context* context, ibv_gid_entry* entries, std::size_t most, std::uint32_t, std::size_t) {
+  if (fails("_ibv_query_gid_table")) return -errno;
+  const std::lock_guard lock(fabric().mutex);
+  const FakeNic& nic = nicOf(context).is;
+  if (!nic.gidTables) return -EOPNOTSUPP;
+  std::size_t count = 0;
+  for (std::size_t port = 0; port < nic.ports.size(); ++port) {
+    for (std::size_t index = 0; index < nic.ports[port].gids.size(); ++index) {
+      const FakeGid& gid = nic.ports[port].gids[index];
+      if (gid.address.empty()) continue;
+      if (count == most) return -EINVAL;
+      ibv_gid_entry& entry = entries[count++];
+      entry = {};
+      ::inet_pton(AF_INET6, gid.address.c_str(), entry.gid.raw);
+      entry.gid_index = static_cast<std::uint32_t>(index);
+      entry.port_num = static_cast<std::uint32_t>(port + 1);
+      entry.gid_type = static_cast<std::uint32_t>(gid.roceVersion);
+    }
+  }
+  return static_cast<ssize_t>(count);
 }
 
 int queryQp(ibv_qp* qp, ibv_qp_attr* attributes, int, ibv_qp_init_attr*) {

@@ -33,8 +33,9 @@ struct FakeNic {
   std::vector<FakePort> ports;
   std::uint64_t guid = 0;
   int maxQueuePairs = 1000;
-  int openError = 0;     ///< errno of ibv_open_device
-  bool dmaBufs = false;  ///< the kernel takes them
+  int openError = 0;       ///< errno of ibv_open_device
+  bool dmaBufs = false;    ///< the kernel takes them
+  bool gidTables = false;  ///< the kernel gives tables of GIDs as a whole
 };
 
 /// What there is at the moment: all zero once everything was given back.

@@ -15,6 +15,11 @@ namespace tutti::net::ib {
 
 namespace {
 
+/// Entries of a port's table that queue pairs can name, which they do by a byte.
+constexpr std::uint32_t kNameable = 256;
+// What GidEntry calls RoCE versions.
+static_assert(IBV_GID_TYPE_IB == 0 && IBV_GID_TYPE_ROCE_V1 == 1 && IBV_GID_TYPE_ROCE_V2 == 2);
+
 /// The text in `file`, without its end of line; "" where it cannot be read: an empty entry of a table is such a file.
 std::string lineOf(const std::string& file) {
   std::ifstream in(file);
@@ -104,9 +109,31 @@ std::optional<ibv_port_attr> Nic::queryPort(int port) const {
 }
 
 std::vector<GidEntry> Nic::gids(int port, int length) const {
-  constexpr int kNameable = 256;  // queue pairs name entries by a byte
+  if (auto table = gidsAtOnce(port, length)) return std::move(*table);
+  return gidsOneByOne(port, length);
+}
+
+/// Tables may have a thousand entries, most of which are empty, and each question is a call of the system.
+std::optional<std::vector<GidEntry>> Nic::gidsAtOnce(int port, int length) const {
+  if (verbs_.query_gid_table == nullptr) return std::nullopt;
+  std::vector<ibv_gid_entry> all(static_cast<std::size_t>(length) * attributes_.phys_port_cnt + 1);
+  const ssize_t count = verbs_.query_gid_table(context_, all.data(), all.size(), 0, sizeof(ibv_gid_entry));
+  if (count < 0) return std::nullopt;
+  all.resize(static_cast<std::size_t>(count));
   std::vector<GidEntry> table;
-  for (int index = 0; index < std::min(length, kNameable); ++index) {
+  for (const ibv_gid_entry& one : all) {
+    if (one.port_num != static_cast<std::uint32_t>(port) || one.gid_index >= kNameable) continue;
+    GidEntry entry{.index = static_cast<int>(one.gid_index), .roceVersion = static_cast<int>(one.gid_type)};
+    std::memcpy(entry.gid.data(), one.gid.raw, entry.gid.size());
+    if (!isZero(entry.gid)) table.push_back(entry);
+  }
+  std::sort(table.begin(), table.end(), [](const GidEntry& a, const GidEntry& b) { return a.index < b.index; });
+  return table;
+}
+
+std::vector<GidEntry> Nic::gidsOneByOne(int port, int length) const {
+  std::vector<GidEntry> table;
+  for (int index = 0; index < std::min(length, static_cast<int>(kNameable)); ++index) {
     ibv_gid gid{};
     if (verbs_.query_gid(context_, static_cast<std::uint8_t>(port), index, &gid) != 0) continue;
     GidEntry entry{.index = index};

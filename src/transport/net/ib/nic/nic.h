@@ -52,6 +52,9 @@ class Nic {
  private:
   Nic(const Verbs& verbs, ibv_context* context, std::string name, std::string folder);
   bool prepare(const IbOptions& options, std::string* why);
+  /// Empty: this library or kernel cannot.
+  std::optional<std::vector<GidEntry>> gidsAtOnce(int port, int length) const;
+  std::vector<GidEntry> gidsOneByOne(int port, int length) const;
   void hearEvents();
   void take(const ibv_async_event& event);
   void takePortEvent(const ibv_async_event& event, const char* text);

@@ -57,6 +57,7 @@ std::vector<Wanted> wantedOf(Verbs& verbs) {
           required(verbs.fork_init, "ibv_fork_init"),
           required(verbs.event_type_str, "ibv_event_type_str"),
           optional(verbs.reg_mr_iova2, "ibv_reg_mr_iova2", "IBVERBS_1.8"),
+          optional(verbs.query_gid_table, "_ibv_query_gid_table", "IBVERBS_1.11"),
           optional(verbs.query_ece, "ibv_query_ece", "IBVERBS_1.10"),
           optional(verbs.set_ece, "ibv_set_ece", "IBVERBS_1.10"),
           optional(verbs.reg_dmabuf_mr, "ibv_reg_dmabuf_mr", "IBVERBS_1.12")};

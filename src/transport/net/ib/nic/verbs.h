@@ -9,7 +9,7 @@
 
 namespace tutti::net::ib {
 
-/// The functions of libibverbs.so.1 that are used, under their names without "ibv_". What is posted and
+/// The functions of libibverbs.so.1 that are used, under their names without "ibv_" ("_ibv_"). What is posted and
 /// polled goes through the operations in contexts and queue pairs, as the inline functions of the public header do.
 struct Verbs {
   ibv_device** (*get_device_list)(int* count) = nullptr;
@@ -41,6 +41,9 @@ struct Verbs {
                           unsigned access) = nullptr;
   ibv_mr* (*reg_dmabuf_mr)(ibv_pd* domain, std::uint64_t offset, std::size_t bytes, std::uint64_t iova, int fd,
                            int access) = nullptr;
+  /// All entries of all ports that are set, in one call: their number, or -errno.
+  ssize_t (*query_gid_table)(ibv_context* context, ibv_gid_entry* entries, std::size_t most, std::uint32_t flags,
+                             std::size_t entryBytes) = nullptr;
   int (*query_ece)(ibv_qp* qp, ibv_ece* options) = nullptr;
   int (*set_ece)(ibv_qp* qp, ibv_ece* options) = nullptr;
 };

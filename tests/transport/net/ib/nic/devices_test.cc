@@ -120,6 +120,36 @@ TEST_F(IbSearchTest, SaysOfEveryPortWhatBecameOfIt) {
   EXPECT_EQ(refusalsOf(found).size(), 2u) << "what is not chosen is no refusal";
 }
 
+/// Texts of the entries of a port, and how many questions they took.
+std::pair<std::string, int> gidsOf(const Nic& nic, int port) {
+  const int before = tuttiFakeVerbs()->calls("ibv_query_gid");
+  std::string text;
+  for (const GidEntry& entry : nic.gids(port, nic.queryPort(port)->gid_tbl_len)) {
+    text += std::to_string(entry.index) + " " + gidText(entry.gid) + " v" + std::to_string(entry.roceVersion) + "; ";
+  }
+  return {text, tuttiFakeVerbs()->calls("ibv_query_gid") - before};
+}
+
+TEST_F(IbSearchTest, ReadsTheSameTableAtOnceAndEntryByEntry) {
+  FakeNic one = roceNic("a0", 1);
+  one.ports[0].gids.insert(one.ports[0].gids.begin() + 1, {"", 2});
+  one.ports[0].gids.resize(300);
+  one.ports[0].gids[255] = {"::ffff:10.0.0.55", 2};
+  one.ports[0].gids[256] = {"::ffff:10.0.0.56", 2};
+  one.ports.push_back(roceNic("a0", 9).ports[0]);
+  FakeNic other = one;
+  other.name = "a1";
+  other.gidTables = true;
+  plug({one, other});
+  const IbSearch found = search();
+  const auto slow = gidsOf(*found.seen[0].nic, 1);
+  EXPECT_EQ(slow.first,
+            "0 fe80::1 v1; 2 fe80::1 v2; 3 ::ffff:10.0.0.1 v1; 4 ::ffff:10.0.0.1 v2; 255 ::ffff:10.0.0.55 v2; ");
+  EXPECT_EQ(slow.second, 256);
+  EXPECT_EQ(gidsOf(*found.seen[1].nic, 1), std::pair(slow.first, 0));
+  EXPECT_EQ(gidsOf(*found.seen[1].nic, 2).first, gidsOf(*found.seen[0].nic, 2).first);
+}
+
 TEST_F(IbSearchTest, SaysWhyANicTakesNoDmaBufs) {
   auto nics = fourNics();
   nics[0].dmaBufs = true;
