@@ -6,13 +6,25 @@
 
 namespace tutti::gpu {
 
-bool exportsDmaBufs(const Device& device) {
-  const Driver& driver = device.driver();
-  if (driver.cuMemGetHandleForAddressRange == nullptr) return false;
+namespace {
+
+bool has(const Driver& driver, CUdevice device, CUdevice_attribute attribute) {
   int supported = 0;
-  const CUresult asked =
-      driver.cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, device.handle());
-  return asked == CUDA_SUCCESS && supported != 0;
+  return driver.cuDeviceGetAttribute(&supported, attribute, device) == CUDA_SUCCESS && supported != 0;
+}
+
+}  // namespace
+
+bool reachedByNics(const Driver& driver, CUdevice device) {
+  return has(driver, device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
+}
+
+bool exportsDmaBufs(const Driver& driver, CUdevice device) {
+  return driver.cuMemGetHandleForAddressRange != nullptr && has(driver, device, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
+}
+
+bool exportsDmaBufs(const Device& device) {
+  return exportsDmaBufs(device.driver(), device.handle());
 }
 
 Result<DmaBuf> dmaBufOf(const Device& device, void* memory, std::size_t bytes, std::string_view about) {

@@ -11,7 +11,12 @@
 
 namespace tutti::gpu {
 
+/// Whether the device's memory can be reached by NICs, as the driver says (GPUDirect RDMA).
+bool reachedByNics(const Driver& driver, CUdevice device);
+
 /// Whether the driver can give memory of the device away as dma-bufs.
+bool exportsDmaBufs(const Driver& driver, CUdevice device);
+/// The same of a device that is in use.
 bool exportsDmaBufs(const Device& device);
 
 /// Whole pages, for drivers give no parts of one away, while allocations share pages.

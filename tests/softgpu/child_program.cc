@@ -194,6 +194,15 @@ int capability(const std::string& wanted) {
   return std::to_string(major * 10 + minor) == wanted ? 0 : 22;
 }
 
+/// Whether NICs reach the memory of the first device, and whether it comes as dma-bufs: "10".
+int reach(const std::string& wanted) {
+  int address = 0;
+  int dmaBufs = 0;
+  if (cuDeviceGetAttribute(&address, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 0) != CUDA_SUCCESS) return 20;
+  if (cuDeviceGetAttribute(&dmaBufs, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0) != CUDA_SUCCESS) return 21;
+  return std::to_string(address) + std::to_string(dmaBufs) == wanted ? 0 : 22;
+}
+
 /// The device has so many bytes, and no more are to be had.
 int limit(const std::string& wanted) {
   std::size_t available = 0;
@@ -254,6 +263,7 @@ int main(int count, char** words) {
   if (mode == "blocks") return blocks();
   if (mode == "devices") return devices(argument);
   if (mode == "capability") return capability(argument);
+  if (mode == "reach") return reach(argument);
   // Without exit handlers: a leak checker may not look at a process that has changed its user.
   if (mode == "threadless") ::_exit(threadless());
   if (mode == "limit") return limit(argument);

@@ -68,8 +68,13 @@ CUuuid uuidOf(const DeviceFacts& facts, int host, const std::string& boot) {
   return uuid;
 }
 
-Device::Device(int index, const DeviceFacts& facts, const CUuuid& uuid, std::uint64_t memoryBytes)
-    : index_(index), facts_(facts), uuid_(uuid), memoryBytes_(memoryBytes), window_(facts.physical, memoryBytes) {}
+Device::Device(int index, const DeviceFacts& facts, const CUuuid& uuid, const Settings& settings)
+    : index_(index),
+      facts_(facts),
+      uuid_(uuid),
+      nicReach_(settings.nicReach),
+      memoryBytes_(settings.memoryBytes),
+      window_(facts.physical, settings.memoryBytes) {}
 
 Device::~Device() = default;
 
@@ -113,7 +118,9 @@ bool Device::charge(std::size_t bytes) {
 CUresult Device::allocate(Context& context, std::size_t size, MemoryKind kind, std::shared_ptr<Allocation>* result) {
   if (!charge(size)) return CUDA_ERROR_OUT_OF_MEMORY;
   auto allocation = std::make_shared<Allocation>();
-  if (const auto offset = window_.allocate(size); offset.has_value()) {
+  // What stands for a dma-buf is a file whose first byte is the first of the memory: a window's is not.
+  const bool inWindow = nicReach_ != NicReach::DmaBufs;
+  if (const auto offset = inWindow ? window_.allocate(size) : std::nullopt; offset.has_value()) {
     allocation->backing = window_.backing();
     allocation->offset = *offset;
   } else {

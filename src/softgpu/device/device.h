@@ -44,7 +44,7 @@ std::vector<DeviceFacts> describeDevices(const Settings& settings, MachineFile& 
 
 class Device {
  public:
-  Device(int index, const DeviceFacts& facts, const CUuuid& uuid, std::uint64_t memoryBytes);
+  Device(int index, const DeviceFacts& facts, const CUuuid& uuid, const Settings& settings);
   ~Device();
   int index() const { return index_; }
   const DeviceFacts& facts() const { return facts_; }
@@ -59,6 +59,7 @@ class Device {
   CallbackThread& callbacks() { return callbacks_; }
   Engine* startedEngine() const { return engine_.load(std::memory_order_acquire); }
 
+  NicReach nicReach() const { return nicReach_; }
   std::uint64_t memoryBytes() const { return memoryBytes_; }
   std::uint64_t usedBytes() const { return used_.load(); }
   /// Device memory for `context`, entered into the machine's table.
@@ -75,6 +76,7 @@ class Device {
   int index_;
   DeviceFacts facts_;
   CUuuid uuid_;
+  NicReach nicReach_;
   std::uint64_t memoryBytes_;
   std::atomic<std::uint64_t> used_{0};
   Window window_;

@@ -66,8 +66,10 @@ bool Device::attribute(CUdevice_attribute attribute, int* value) const {
       {CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, static_cast<int>(facts_.bus)},
       {CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, static_cast<int>(facts_.slot)},
       {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, static_cast<int>(facts_.domain)},
+      {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, nicReach_ != NicReach::None ? 1 : 0},
+      {CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, nicReach_ == NicReach::DmaBufs ? 1 : 0},
   };
-  *value = 0;  // everything else is a feature that is not there: RDMA, dma-buf, fabric, multicast, textures …
+  *value = 0;  // everything else is a feature that is not there: fabric, multicast, textures …
   for (const Attribute& entry : kAttributes) {
     if (entry.name == attribute) *value = entry.value;
   }

@@ -36,7 +36,7 @@ std::unique_ptr<Machine> build() {
   const std::string boot = readBootId();
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const CUuuid uuid = uuidOf(shown[i], made->settings.host, boot);
-    made->devices.push_back(std::make_unique<Device>(static_cast<int>(i), shown[i], uuid, made->settings.memoryBytes));
+    made->devices.push_back(std::make_unique<Device>(static_cast<int>(i), shown[i], uuid, made->settings));
   }
   made->engines = std::make_unique<StartedEngines>(made->devices.size());
   return made;

@@ -127,6 +127,18 @@ void readVisible(Settings& settings) {
   settings.visible = ordinals;
 }
 
+void readNicReach(Settings& settings) {
+  const std::string text = variable("SOFTGPU_GDR");
+  if (text.empty() || text == "none") return;
+  if (text == "peer") {
+    settings.nicReach = NicReach::Address;
+  } else if (text == "dmabuf") {
+    settings.nicReach = NicReach::DmaBufs;
+  } else {
+    complain("SOFTGPU_GDR", text, "none, peer or dmabuf");
+  }
+}
+
 }  // namespace
 
 Settings readSettings() {
@@ -138,6 +150,7 @@ Settings readSettings() {
   readFailures(settings);
   readLimits(settings);
   readVisible(settings);
+  readNicReach(settings);
   return settings;
 }
 

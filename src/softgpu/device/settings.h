@@ -9,6 +9,13 @@
 
 namespace tutti::softgpu {
 
+/// What NICs are told of the devices' memory.
+enum class NicReach : std::uint8_t {
+  None,
+  Address,  ///< it is memory of this process: they can register it by its address
+  DmaBufs,  ///< and it is given away as files that stand for dma-bufs
+};
+
 struct Settings {
   int devices = 1;  ///< SOFTGPU_DEVICES
   bool devicesGiven = false;
@@ -20,6 +27,7 @@ struct Settings {
   int blockSlots = 4096;                    ///< SOFTGPU_BLOCK_SLOTS: blocks resident on a device at once
   std::uint64_t memoryBytes = 0;  ///< SOFTGPU_MEMORY per device; default: 64 GiB, at most the machine's memory
   std::optional<std::vector<int>> visible;  ///< CUDA_VISIBLE_DEVICES
+  NicReach nicReach = NicReach::None;       ///< SOFTGPU_GDR: none, peer or dmabuf
 };
 
 /// Reads the environment. Values it does not understand are named on stderr and ignored.

@@ -34,6 +34,13 @@ std::vector<std::shared_ptr<Allocation>> mappingsIn(std::uintptr_t base, std::si
   return found;
 }
 
+/// The file of an allocation, if its first byte is the one at `address`; -1: there is none such.
+int fileFrom(const Allocation& allocation, std::uintptr_t address) {
+  if (allocation.offset != 0 || address != allocation.base) return -1;
+  if (allocation.physical != nullptr) return allocation.physical->fd.get();
+  return allocation.backing == nullptr ? -1 : allocation.backing->fd();
+}
+
 }  // namespace
 
 tutti::softgpu::Physical::~Physical() {
@@ -228,8 +235,29 @@ CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location
   });
 }
 
-CUresult cuMemGetHandleForAddressRange(void*, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long) {
-  return call("cuMemGetHandleForAddressRange", []() { return unsupported("cuMemGetHandleForAddressRange"); });
+/// A file that stands for a dma-buf: its first byte is the first of the range, and whoever maps it sees the memory.
+CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr pointer, size_t size, CUmemRangeHandleType type,
+                                       unsigned long long flags) {
+  return call("cuMemGetHandleForAddressRange", [&]() -> CUresult {
+    constexpr std::uintptr_t kPage = 4096;
+    if (handle == nullptr || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    const std::uintptr_t begin = addressOf(pointer);
+    const auto allocation = machine().memory.find(begin);
+    const bool ofDevice = allocation != nullptr && allocation->device >= 0 &&
+                          (allocation->kind == MemoryKind::Device || allocation->kind == MemoryKind::Virtual);
+    if (!ofDevice || size == 0 || begin % kPage != 0 || size % kPage != 0 ||
+        begin + size > allocation->base + (allocation->size + kPage - 1) / kPage * kPage) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    const Device& device = *machine().devices[static_cast<std::size_t>(allocation->device)];
+    if (device.nicReach() != NicReach::DmaBufs) return unsupported("cuMemGetHandleForAddressRange");
+    const int file = fileFrom(*allocation, begin);
+    if (file < 0) return CUDA_ERROR_NOT_SUPPORTED;
+    const int copy = ::fcntl(file, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+    *static_cast<int*>(handle) = copy;
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope) {

@@ -161,6 +161,14 @@ TEST_F(Processes, MemoryIsWhatWasAskedFor) {
   EXPECT_EQ(runChild({"limit", "3145728"}, "SOFTGPU_MEMORY", "three"), 20) << "no number: the usual memory";
 }
 
+TEST_F(Processes, NicsAreToldOfMemoryAsAskedFor) {
+  EXPECT_EQ(runChild({"reach", "00"}), 0);
+  EXPECT_EQ(runChild({"reach", "10"}, "SOFTGPU_GDR", "peer"), 0);
+  EXPECT_EQ(runChild({"reach", "11"}, "SOFTGPU_GDR", "dmabuf"), 0);
+  EXPECT_EQ(runChild({"reach", "00"}, "SOFTGPU_GDR", "none"), 0);
+  EXPECT_EQ(runChild({"reach", "00"}, "SOFTGPU_GDR", "all"), 0) << "it is named on stderr";
+}
+
 TEST_F(Processes, FullDeviceRunsBlocksAfterEachOther) {
   EXPECT_EQ(runChild({"blocks"}, "SOFTGPU_BLOCK_SLOTS", "2"), 0);
 }
