@@ -129,6 +129,7 @@ struct NetOpening {
   std::uint64_t commId = 0;            ///< equal on all ranks
   int trafficClass = -1;               ///< -1: none
   std::array<std::byte, 32> secret{};  ///< of the communicator, for built-in networks to know their peers by
+  bool gpuMemoryIsHost = false;        ///< GPU memory is memory of this process, as a software GPU's may be
 };
 
 /// A built-in network, or a plugin's that was loaded.

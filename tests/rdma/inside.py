@@ -6,6 +6,7 @@
   inside.py proof         the log proves which network and which NICs carry everything
   inside.py faults        a peer that dies, a path that is cut, a port that goes down, a NIC that is taken away
   inside.py cycles        a hundred communicators leave no queue pair, registration or descriptor behind
+  inside.py gpu_direct    the NICs read and write the software GPU's memory, and what comes is flushed
 """
 import json
 import os
@@ -75,6 +76,24 @@ def proof():
     said = run(2, BUILD / "bench/all_reduce_perf", "-p", "2", "-b", "64K", "-e", "64K", "-n", "2", NCCL_DEBUG="INFO",
                NCCL_DEBUG_SUBSYS="INIT,NET", **{**ENV, "NCCL_NET": "", "NCCL_IB_DISABLE": 1})
     check("Using network Socket" in said, said[:3000])
+
+
+GPU_DIRECT = {"SOFTGPU_GDR": "dmabuf", "NCCL_NET_FORCE_FLUSH": 1}
+
+
+def gpu_direct():
+    """The driver gives dma-bufs, these NICs take none, and so they are told of the memory by its address."""
+    for env, wanted in ((GPU_DIRECT, True), ({**GPU_DIRECT, "NCCL_NET_GDR_LEVEL": "LOC"}, False), ({}, False)):
+        said = run(2, BUILD / "bench/all_reduce_perf", "-p", "2", "-b", "64K", "-e", "64K", "-n", "2", NCCL_DEBUG="INFO",
+                   NCCL_DEBUG_SUBSYS="INIT,NET", **{**ENV, **env})
+        lines = [line for line in said.splitlines() if re.search(r"Channel \d+/\d+ : \d+\[", line)]
+        check(lines and all(line.endswith("/GDRDMA") == wanted for line in lines), f"{env}: {lines[:4]}")
+        check(("DMA-BUF is available on GPU device" in said) == ("SOFTGPU_GDR" in env), said[:3000])
+    conform(2, "--quick", "--types", "int8,bfloat16,float", **GPU_DIRECT)
+    for name, env in (("fused NICs", FUSED), ("not flushed", {"NCCL_NET_FORCE_FLUSH": 0})):
+        conform(2, "--counts", "0,127,65537", "--types", "float", "--only", "all_reduce,broadcast,alltoall",
+                **{**GPU_DIRECT, "NCCL_PROTO": "Simple", **env})
+        print(f"GPUDirect, {name}: done", flush=True)
 
 
 def ip(*words):
@@ -194,7 +213,8 @@ def cycles():
     check(resources() == before, f"left behind: {before} -> {resources()}")
 
 
-CASES = {"conformance": conformance, "ways": ways, "proof": proof, "faults": faults, "cycles": cycles}
+CASES = {"conformance": conformance, "ways": ways, "proof": proof, "faults": faults, "cycles": cycles,
+         "gpu_direct": gpu_direct}
 
 
 def main():

@@ -22,9 +22,12 @@ namespace tutti::comm {
 namespace {
 
 Status choose(ncclComm& comm) {
-  const plugin::NetOpening opening{.commId = comm.parts.bootstrap->commHash(),
-                                   .trafficClass = comm.config.values.trafficClass,
-                                   .secret = comm.parts.bootstrap->keyFor("tutti network")};
+  const gpu::Device& device = *comm.parts.device->device;
+  const plugin::NetOpening opening{
+      .commId = comm.parts.bootstrap->commHash(),
+      .trafficClass = comm.config.values.trafficClass,
+      .secret = comm.parts.bootstrap->keyFor("tutti network"),
+      .gpuMemoryIsHost = device.driver().softGpu && gpu::reachedByNics(device.driver(), device.handle())};
   const auto open = [&]() -> Result<std::string> {
     ASSIGN(comm.parts.network, CommNetwork::open(comm.config.netName, opening));
     return std::string(comm.parts.network->net().name());
@@ -32,7 +35,6 @@ Status choose(ncclComm& comm) {
   TRY(SetByNetwork::process().during(processEnvironment(), open));
   info(kInit, "Using network {}", comm.parts.network->net().name());
   obeyNetworks(comm);
-  const gpu::Device& device = *comm.parts.device->device;
   if (comm.settings->gpuDirect.dmaBuf && gpu::exportsDmaBufs(device)) {
     info(kInit, "DMA-BUF is available on GPU device {}", device.ordinal());
     comm.parts.network->offerDmaBufs();

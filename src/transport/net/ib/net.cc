@@ -56,7 +56,7 @@ Result<plugin::NetProperties> IbNet::properties(int device) {
 }
 
 bool IbNet::reachesGpusByAddress() const {
-  return !peerMemorySign("").empty();
+  return options_.gpuMemoryIsHost || !peerMemorySign("").empty();
 }
 
 Result<void*> IbNet::listen(int device, plugin::NetHandle& handle) {

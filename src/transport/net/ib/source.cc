@@ -23,7 +23,8 @@ class IbNetSource final : public plugin::NetSource {
   std::string_view name() const override { return "IB"; }
 
   Result<std::unique_ptr<plugin::Net>> open(const plugin::NetOpening& opening) override {
-    const IbOptions options = ibOptions(settings_, opening.trafficClass);
+    IbOptions options = ibOptions(settings_, opening.trafficClass);
+    options.gpuMemoryIsHost = opening.gpuMemoryIsHost;
     std::shared_ptr<IbDevices> devices;
     {
       const std::lock_guard lock(mutex_);

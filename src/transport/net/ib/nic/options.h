@@ -36,6 +36,7 @@ struct IbOptions {
       8192;                  ///< longer messages are announced apart where packets may overtake each other
   int adaptiveRouting = -2;  ///< 1, 0; -2: as the link layer has it
   bool relaxedOrdering = false;
+  bool gpuMemoryIsHost = false;  ///< it is this process's own, as a software GPU's is: any NIC can be told of it
   bool mergesNics = true;
   bool mergesFunctions = true;   ///< virtual functions of a card count as one
   bool failsOnEvents = true;     ///< asynchronous events of a connection end it

@@ -219,6 +219,15 @@ TEST_F(IbSearchTest, TakesGpuMemoryByItsAddressWhereTheHostLetsIt) {
   }
 }
 
+TEST_F(IbSearchTest, TakesGpuMemoryByItsAddressWhereThatIsMemoryOfTheProcess) {
+  const auto source = ibNetSource(verbsParams(), sysfs->folder());
+  plugin::NetOpening how = opening();
+  how.gpuMemoryIsHost = true;
+  const auto net = source->open(how);
+  ASSERT_TRUE(net.ok());
+  EXPECT_NE(net.value()->properties(0).value().ptrSupport & static_cast<int>(plugin::PtrKind::Cuda), 0);
+}
+
 TEST_F(IbSearchTest, FusesPortsIntoOneDevice) {
   IbDevices devices(search("a0:1:2:0,a1:1:2:5,b").ports);
   const plugin::NetFusion fused = devices.fuse(std::vector<int>{0, 1});
