@@ -19,7 +19,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 
-from support import BUILD, Failure, Process, check, run  # noqa: E402
+from support import BUILD, RUN, Failure, Process, check, environment, run  # noqa: E402
 
 # A lost packet is repeated after 67 ms here; the emulated NICs repeat for ever with 7 (NCCL_IB_RETRY_CNT).
 ENV = {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1, "NCCL_NET": "IB", "NCCL_IB_TIMEOUT": 14, "NCCL_IB_RETRY_CNT": 6}
@@ -76,6 +76,31 @@ def proof():
     said = run(2, BUILD / "bench/all_reduce_perf", "-p", "2", "-b", "64K", "-e", "64K", "-n", "2", NCCL_DEBUG="INFO",
                NCCL_DEBUG_SUBSYS="INIT,NET", **{**ENV, "NCCL_NET": "", "NCCL_IB_DISABLE": 1})
     check("Using network Socket" in said, said[:3000])
+    told()
+
+
+def info(*command, **env):
+    done = subprocess.run([*command, BUILD / "tools/tutti_info/tutti-info", "net"], capture_output=True, text=True,
+                          env=environment(**env), timeout=120, check=False)
+    check(done.returncode == 0, f"tutti-info ended with {done.returncode}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def told():
+    """What tutti-info says of these NICs."""
+    said = info()
+    check("  IB: chosen, the first that can be used\n" in said, said)
+    check("  Socket: not asked: one before it was chosen" in said, said)
+    nic = said[said.index("\n  rxe0: "):said.index("\n  rxe1: ")]
+    check("port 1: used\n" in nic and "ACTIVE, Ethernet (RoCE)" in nic, nic)
+    check("[1] ::ffff:10.77.0.1 IPv4 RoCE v2 <- taken: the first that is as wished" in nic, nic)
+    check("dma-bufs of GPU memory: no: ibv_reg_dmabuf_mr: Operation not supported" in nic, nic)
+    check("  roce0 10.77.0.1: used" in said, said)
+    said = info(NCCL_IB_HCA="^rxe0")
+    nic = said[said.index("\n  rxe0: "):said.index("\n  rxe1: ")]
+    check("port 1: not used: NCCL_IB_HCA leaves it out" in nic, nic)
+    said = info(*RUN, "-n", "1", SOFTGPU_GDR="dmabuf", NCCL_NET_FORCE_FLUSH=1)
+    check("rxe0 (distance not known): receives yes, by its address, flushed, sends yes, by its address\n" in said, said)
 
 
 GPU_DIRECT = {"SOFTGPU_GDR": "dmabuf", "NCCL_NET_FORCE_FLUSH": 1}

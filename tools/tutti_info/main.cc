@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "base/settings/params.h"
+#include "networks.h"
 #include "stalls.h"
 
 namespace {
@@ -19,8 +20,10 @@ int run(int argc, char** argv) {
   stalls->add_option("pid", pid, "number of the process, as the process itself sees it")
       ->required()
       ->check(CLI::PositiveNumber);
+  const CLI::App* const net = app.add_subcommand("net", "tell which networks there are, which one is taken, and why");
   CLI11_PARSE(app, argc, argv);
   if (stalls->parsed()) return tutti::askForStalls(pid);
+  if (net->parsed()) return tutti::tool::printNetworks();
   if (!env) {
     std::fputs(app.help().c_str(), stdout);
     return 0;
