@@ -7,6 +7,7 @@
   inside.py faults        a peer that dies, a path that is cut, a port that goes down, a NIC that is taken away
   inside.py cycles        a hundred communicators leave no queue pair, registration or descriptor behind
   inside.py gpu_direct    the NICs read and write the software GPU's memory, and what comes is flushed
+  inside.py many          a hundred connections of one rank come up side by side
 """
 import json
 import os
@@ -119,6 +120,13 @@ def gpu_direct():
         conform(2, "--counts", "0,127,65537", "--types", "float", "--only", "all_reduce,broadcast,alltoall",
                 **{**GPU_DIRECT, "NCCL_PROTO": "Simple", **env})
         print(f"GPUDirect, {name}: done", flush=True)
+
+
+def many():
+    done = subprocess.run([BUILD / "tests/transport/net/ib/many_connections", "100", "rxe0", "rxe1"], capture_output=True,
+                          text=True, env=environment(), timeout=220, check=False)
+    print(done.stdout, done.stderr, flush=True)
+    check(done.returncode == 0, f"ended with {done.returncode}")
 
 
 def ip(*words):
@@ -239,7 +247,7 @@ def cycles():
 
 
 CASES = {"conformance": conformance, "ways": ways, "proof": proof, "faults": faults, "cycles": cycles,
-         "gpu_direct": gpu_direct}
+         "gpu_direct": gpu_direct, "many": many}
 
 
 def main():
