@@ -22,6 +22,10 @@ ROOMS = {
         "for": "threads, processor sets, wakers of sleeping threads",
         "may": {"base": {}, "base/settings": {}},
     },
+    "base/hwloc": {
+        "for": "libhwloc by dlopen: its functions, its view of a machine, binding of threads and memory",
+        "may": {"base": {}, "base/settings": {}},
+    },
     "base/socket": {
         "for": "addresses, interfaces, sockets with deadlines and named errors",
         "may": {"base": {}},
