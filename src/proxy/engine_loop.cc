@@ -11,7 +11,6 @@
 // after the other, and the thread sleeps without an end only after one of its own that left no group listed.
 #include "proxy/engine.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
 
@@ -21,6 +20,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/hwloc/binding.h"
 #include "base/log.h"
 #include "proxy/task.h"
 
@@ -108,7 +108,7 @@ void ProgressEngine::loop() {
 
 void ProgressEngine::settle() {
   if (const auto& processors = options_.processors; processors.has_value()) {
-    const int error = ::pthread_setaffinity_np(::pthread_self(), sizeof(*processors), &*processors);
+    const int error = bindThread(*processors);
     if (error != 0) {
       info(kProxy, "Progress engine \"{}\" stays where it is: binding it to the GPU's processors failed: {}",
            threadName_, errnoText(error));

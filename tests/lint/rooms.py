@@ -220,8 +220,8 @@ ROOMS = {
     "comm/connect": {
         "for": "which connections a plan needs, and making them",
         "may": {
-            "base/.": {}, "device/.": {}, "gpu": {}, "topo": {}, "proxy": {}, "transport/common": {},
-            "comm/plan": {}, "comm/launch": {},
+            "base/.": {}, "base/hwloc": {"only": r"binding\.h"}, "device/.": {}, "gpu": {}, "topo": {}, "proxy": {},
+            "transport/common": {}, "comm/plan": {}, "comm/launch": {},
         },
     },
     "comm/network": {

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/hwloc/binding.h"
 #include "comm/connect/attempt.h"
 #include "comm/connect/awaited_peers.h"
 #include "comm/connect/exchange.h"
@@ -241,6 +242,7 @@ class Idle {
 };
 
 Result<std::vector<OpenLink>> complete(const ConnectContext& context, std::vector<LinkAttempt> attempts) {
+  const BindingScope oneViewForAllMemory;
   const Connector connector(context);
   for (LinkAttempt& attempt : attempts) TRY(connector.begin(attempt));
 

@@ -1,13 +1,8 @@
 #include "transport/shm/numa.h"
 
-#include <linux/mempolicy.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <array>
-#include <climits>
 #include <fstream>
 
+#include "base/hwloc/binding.h"
 #include "base/log.h"
 
 namespace tutti::shm {
@@ -19,16 +14,10 @@ int numaNodeOf(const gpu::Device& device) {
   return file >> node ? node : -1;
 }
 
-void preferNode(void* address, std::size_t bytes, int node) {
-  constexpr int kMostNodes = 1024;
-  constexpr int kBits = sizeof(unsigned long) * CHAR_BIT;
-  if (node < 0 || node >= kMostNodes) return;
-  std::array<unsigned long, kMostNodes / kBits> mask{};
-  mask[static_cast<std::size_t>(node / kBits)] |= 1UL << (node % kBits);
-  // The system call itself: libnuma is not everywhere. It reads one bit less than it is told.
-  const long result = ::syscall(SYS_mbind, address, bytes, MPOL_PREFERRED, mask.data(), kMostNodes + 1, 0);
-  trace(kShm | kAllocHost, "{} bytes of shared memory on NUMA node {}{}", bytes, node,
-        result == 0 ? "" : " not allowed");
+void placeNear(void* address, std::size_t bytes, int node) {
+  if (node < 0) return;
+  const bool placed = preferNode(address, bytes, node);
+  trace(kShm | kAllocHost, "{} bytes of shared memory on NUMA node {}{}", bytes, node, placed ? "" : " not allowed");
 }
 
 }  // namespace tutti::shm

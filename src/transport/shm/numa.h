@@ -12,6 +12,6 @@ int numaNodeOf(const gpu::Device& device);
 
 /// Asks for pages of the range, none of which has been touched, to be taken from that node while it has any. Quietly
 /// does nothing where the node is negative or the system does not allow it (containers).
-void preferNode(void* address, std::size_t bytes, int node);
+void placeNear(void* address, std::size_t bytes, int node);
 
 }  // namespace tutti::shm

@@ -70,7 +70,7 @@ Result<Segment> Segment::create(std::size_t bytes, int numaNode, std::string_vie
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return refuse("ftruncate", errno, bytes, about);
   Mapping mapping = mapShared(fd.get(), bytes);
   if (!mapping.valid()) return refuse("mmap", errno, bytes, about);
-  preferNode(mapping.get().address, bytes, numaNode);
+  placeNear(mapping.get().address, bytes, numaNode);
   if (const int error = reserve(fd.get(), bytes); error != 0) return refuse("fallocate", error, bytes, about);
   if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return refuse("fcntl(F_ADD_SEALS)", errno, bytes, about);
   return Segment(std::move(fd), std::move(mapping));
