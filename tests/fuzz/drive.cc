@@ -5,8 +5,6 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "topo/detect/detect.h"
-#include "topo/detect/hwloc.h"
 #include "topo/machine/lines.h"
 #include "topo/machine/path_settings.h"
 #include "topo/search/graph_xml.h"
@@ -36,9 +34,6 @@ constexpr const char* kSmallMachine = R"(<system version="1"><cpu numaid="0" arc
 constexpr std::size_t kMostBuilt = 32 << 10;
 /// GPUs, and nets, of a machine whose graphs are searched too: with sanitizers a search takes long.
 constexpr std::size_t kMostSearched = 4;
-
-/// Functions of a file of hwloc that get a GPU or a NIC.
-constexpr std::size_t kMostPlaced = 12;
 
 topo::Machine smallMachine(int hosts) {
   const auto xml = topo::parseTopology(kSmallMachine, "small machine");
@@ -124,27 +119,6 @@ std::string driveGraphs(std::string_view text) {
       return "graphs do not come back as they were";
   }
   return "";
-}
-
-std::string driveHwloc(std::string_view text) {
-  auto host = topo::readHwlocXml(text, kOrigin);
-  if (!host.ok()) return "";
-  topo::DetectInput input;
-  input.host = std::move(host).value();
-  input.nets.emplace();
-  for (const topo::PciFacts& pci : input.host.pci) {
-    if (input.gpus.size() + input.nets->size() >= kMostPlaced) break;
-    if (input.gpus.size() <= input.nets->size()) {
-      input.gpus.push_back({.busId = pci.busId, .sm = 80, .pcieGeneration = 4, .pcieWidth = 16});
-    } else {
-      input.nets->push_back({.name = pci.busId, .pciPath = "/sys/devices/" + pci.busId});
-    }
-  }
-  input.gpus.push_back({.busId = "0000:77:00.0", .sm = 80});
-  const auto detected = topo::detectTopology(input);
-  if (!detected.ok()) return "no machine was detected";
-  return topo::parseTopology(topo::writeXml(detected.value()), kOrigin).ok() ? ""
-                                                                             : "what was detected is no topology file";
 }
 
 void silenceLog() {

@@ -16,10 +16,6 @@ std::string driveSearch(std::string_view text);
 /// Reads `text` as a graph file for two small machines, writes what came out and reads that again. Likewise.
 std::string driveGraphs(std::string_view text);
 
-/// Reads `text` as a file of hwloc and detects the machine that has GPUs and NICs at its functions, which must be a
-/// topology file. Likewise.
-std::string driveHwloc(std::string_view text);
-
 /// What the fuzzer that is being built does: one of these.
 std::string driveTarget(std::string_view text);
 

@@ -92,25 +92,6 @@ TEST(GraphReader, TakesItsChangedCorpus) {
   replayChanged(corpus("graph"), driveGraphs, 2000, 4096);
 }
 
-/// Files of hwloc among those of recorded systems.
-std::vector<Input> hwlocFiles() {
-  std::vector<Input> inputs = fixtures("detect");
-  std::erase_if(inputs, [](const Input& input) { return !input.name.ends_with(".hwloc.xml"); });
-  return inputs;
-}
-
-TEST(HwlocReader, TakesItsCorpus) {
-  replay(corpus("hwloc"), driveHwloc);
-}
-
-TEST(HwlocReader, TakesItsChangedCorpus) {
-  replayChanged(corpus("hwloc"), driveHwloc, 2000, 4096);
-}
-
-TEST(HwlocReader, TakesChangedMachines) {
-  replayChanged(hwlocFiles(), driveHwloc, 500, 1 << 20);
-}
-
 TEST(Mutation, IsTheSameForTheSameSeedAndChangesSomething) {
   const std::string text = "<a><b c=\"1\"/><d/></a>";
   int changed = 0;

@@ -115,8 +115,8 @@ ROOMS = {
     "topo/detect": {
         "for": "what the live machine says of itself, as a topology file",
         "may": {
-            "base/.": {}, "gpu": {"only": r"(driver|nvml)\.h", "from": r"live\.(h|cc)"}, "topo/xml": {},
-            "topo/machine": {},
+            "base/.": {}, "base/hwloc": {}, "gpu": {"only": r"(driver|nvml)\.h", "from": r"live\.(h|cc)"},
+            "topo/xml": {}, "topo/machine": {},
         },
     },
     "plugin": {

@@ -154,8 +154,17 @@ class Detection {
     return -1;
   }
 
+  /// Where the network does not tell it, the system may know a device of that name; empty: a virtual NIC.
+  std::string busIdOf(const NetDeviceFacts& device) const {
+    std::string busId = lastBusId(device.pciPath);
+    if (!busId.empty()) return busId;
+    const auto named = [&](const OsDeviceFacts& known) { return known.name == device.name; };
+    const auto found = std::find_if(input_.host.devices.begin(), input_.host.devices.end(), named);
+    return found == input_.host.devices.end() ? std::string() : found->busId;
+  }
+
   int newNet(const NetDeviceFacts& device) {
-    const std::string busId = lastBusId(device.pciPath);
+    const std::string busId = busIdOf(device);
     const int above = busId.empty() ? places_.anyCpu() : places_.pci(busId, kNicClass);
     int nic = tree_.child(above, "nic");
     if (nic < 0) nic = tree_.add(above, "nic");

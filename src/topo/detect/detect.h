@@ -1,6 +1,6 @@
 // What machine a process runs on: plain facts from the operating system, the driver, NVML and network plugins -> an
 // element in the form of NCCL's topology file, which buildTopology() reads. Pure: recorded facts of another machine
-// give that machine. Who gathers the facts of the live one: detect_live.h.
+// give that machine. Who gathers the facts of the live one: live.h.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ struct ProcessorFacts {
 /// A NUMA node that has CPUs.
 struct NumaNodeFacts {
   int id = 0;
-  std::string affinity;  ///< its CPUs: comma separated 32-bit hex words, most significant first; empty: unknown
+  /// Its CPUs: comma separated words of 8 hex digits, most significant first, no more than it takes; empty: unknown.
+  std::string affinity;
 };
 
 /// A PCI function or bridge. Bus ids are written "0000:1b:00.0", lower case.
@@ -43,11 +44,20 @@ struct PciFacts {
   int numa = -1;          ///< -1: unknown
 };
 
-/// What the operating system shows. Sources: detect_sysfs.h (a live /sys or a recorded one), detect_hwloc.h.
+/// A network or verbs device of the operating system.
+struct OsDeviceFacts {
+  std::string name;   ///< "eth0", "mlx5_0"
+  std::string busId;  ///< of the PCI function that it is
+
+  bool operator==(const OsDeviceFacts&) const = default;
+};
+
+/// What the operating system shows. Sources, which say the same: hwloc.h and sysfs.h.
 struct HostFacts {
   ProcessorFacts processor;
   std::vector<NumaNodeFacts> numaNodes;  ///< ascending; empty: unknown, taken as one
   std::vector<PciFacts> pci;             ///< empty: hidden
+  std::vector<OsDeviceFacts> devices;    ///< by name
 };
 
 /// What the far end of an NVLink is.
@@ -77,7 +87,7 @@ struct GpuSourceFacts {
 struct NetDeviceFacts {
   std::string name;
   int dev = -1;         ///< the network's number for it; -1: its place in the list
-  std::string pciPath;  ///< folder of its PCI function under /sys; empty or without a bus id: a virtual NIC
+  std::string pciPath;  ///< folder of its PCI function under /sys; without a bus id: that of the system's device `name`
   std::uint64_t guid = 0;
   int speed = 10000;  ///< Mb/s
   int port = 0;

@@ -1,37 +1,25 @@
 #include "topo/detect/hwloc.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <charconv>
-#include <cstdio>
-#include <cstring>
-#include <pugixml.hpp>
+#include <cstdlib>
 #include <set>
-#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
+#include "base/environment.h"
+#include "base/hwloc/topology.h"
 #include "base/log.h"
-#include "topo/xml/scan.h"
+#include "topo/detect/hwloc_file.h"
+#include "topo/detect/pci_facts.h"
+#include "topo/detect/sysfs.h"
 
 namespace tutti::topo {
 namespace {
 
-constexpr int kMaxDepth = 128;
-
-/// "0x000000ff,0xffffffff" or "0xffffffff" with gaps for zero words -> the form of /sys.
-std::string affinityOf(std::string_view set) {
-  std::string words;
-  for (std::size_t at = 0; at <= set.size();) {
-    const std::size_t end = std::min(set.find(',', at), set.size());
-    std::string_view word = set.substr(at, end - at);
-    if (word.substr(0, 2) == "0x") word.remove_prefix(2);
-    if (word.size() > 8) return {};  // "0xf...f": without an end
-    if (!words.empty()) words += ',';
-    words += std::string(8 - word.size(), '0').append(word);
-    at = end + 1;
-  }
-  return words.find_first_not_of("0123456789abcdefABCDEF,") == words.npos ? words : std::string();
-}
+using HwlocPci = decltype(hwloc_obj_attr_u::pcidev);
 
 struct HwlocLink {
   const char* speed = "";
@@ -59,93 +47,111 @@ HwlocLink linkOf(double bandwidth) {
   return {};
 }
 
-/// With a point, whatever the process' locale writes; 0: no number.
-double numberOf(std::string_view text) {
-  double value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-/// Walks hwloc's tree; the document must live on. What stands inside an object belongs to its CPUs.
+/// Walks hwloc's tree. What stands inside an object belongs to its CPUs.
 class Reader {
  public:
-  HostFacts read(const pugi::xml_node& topology) {
-    for (const pugi::xml_node& object : topology.children("object")) visit(object, {}, 0);
-    for (auto& [facts, set] : pci_) {
-      facts.numa = numaOf(set);
+  explicit Reader(const HwlocTopology& topology) : calls_(topology.calls()) { visit(topology.root(), {}); }
+
+  HostFacts takeFacts() {
+    for (auto& [facts, nodes] : pci_) {
+      facts.numa = numaOf(nodes);
       facts_.pci.push_back(std::move(facts));
     }
     std::sort(facts_.numaNodes.begin(), facts_.numaNodes.end(),
               [](const auto& a, const auto& b) { return a.id < b.id; });
+    std::sort(facts_.devices.begin(), facts_.devices.end(),
+              [](const auto& a, const auto& b) { return a.name < b.name; });
     facts_.processor.arch = arch();
+    if (facts_.processor.arch != "x86_64") facts_.processor = {facts_.processor.arch, {}, -1, -1};
     return std::move(facts_);
   }
 
  private:
   struct Above {
-    std::string bridge;        ///< bus id
-    const char* nodeset = "";  ///< of the nearest object that has one; the document's
+    std::string bridge;                     ///< bus id
+    std::string function;                   ///< bus id of the nearest PCI function, which may be the bridge
+    hwloc_const_nodeset_t nodes = nullptr;  ///< of the nearest object that has some
   };
 
-  void visit(const pugi::xml_node& object, Above above, int depth) {
-    if (depth > kMaxDepth) return;
-    const std::string type = object.attribute("type").as_string();
-    if (object.attribute("nodeset")) above.nodeset = object.attribute("nodeset").as_string();
-    takeInfos(object);
-    if (type == "NUMANode") takeNode(object);
-    if (type == "PCIDev" || type == "Bridge") {
-      const std::string busId = normalBusId(object.attribute("pci_busid").as_string());
-      if (!busId.empty()) takePci(object, busId, above);
-      above.bridge = busId;
+  void visit(hwloc_obj_t object, Above above) {
+    if (object->nodeset != nullptr) above.nodes = object->nodeset;
+    takeInfos(*object);
+    if (object->type == HWLOC_OBJ_NUMANODE) takeNode(*object);
+    if (object->type == HWLOC_OBJ_PCI_DEVICE) above.function = takePci(object->attr->pcidev, above);
+    if (object->type == HWLOC_OBJ_BRIDGE) {
+      const bool host = object->attr->bridge.upstream_type != HWLOC_OBJ_BRIDGE_PCI;
+      above.bridge = above.function = host ? std::string() : takePci(object->attr->bridge.upstream.pci, above);
     }
-    for (const pugi::xml_node& child : object.children("object")) visit(child, above, depth + 1);
+    if (object->type == HWLOC_OBJ_OS_DEVICE) takeDevice(*object, above);
+    for (hwloc_obj_t first : {object->first_child, object->memory_first_child, object->io_first_child}) {
+      for (hwloc_obj_t child = first; child != nullptr; child = child->next_sibling) visit(child, above);
+    }
   }
 
-  void takeInfos(const pugi::xml_node& object) {
-    for (const pugi::xml_node& info : object.children("info")) {
-      const std::string name = info.attribute("name").as_string();
-      const char* value = info.attribute("value").as_string();
+  void takeInfos(const hwloc_obj& object) {
+    for (unsigned i = 0; i < object.infos_count; ++i) {
+      const std::string_view name = object.infos[i].name;
+      const char* value = object.infos[i].value;
       ProcessorFacts& processor = facts_.processor;
       if (name == "CPUVendor") processor.vendor = value;
-      if (name == "CPUFamilyNumber") processor.family = info.attribute("value").as_int();
-      if (name == "CPUModelNumber") processor.model = info.attribute("value").as_int();
+      if (name == "CPUFamilyNumber") processor.family = std::atoi(value);
+      if (name == "CPUModelNumber") processor.model = std::atoi(value);
       if (name == "Architecture" || name == "CPUModel") (name == "CPUModel" ? model_ : machine_) = value;
     }
   }
 
-  void takeNode(const pugi::xml_node& object) {
-    NumaNodeFacts node{object.attribute("os_index").as_int(), affinityOf(object.attribute("cpuset").as_string())};
-    if (!ids_.insert(node.id).second) return;
-    nodesets_.try_emplace(object.attribute("nodeset").as_string(), node.id);
-    if (node.affinity.find_first_not_of("0,") != node.affinity.npos) facts_.numaNodes.push_back(std::move(node));
+  /// In the form of /sys.
+  std::string wordsOf(hwloc_const_cpuset_t set) const {
+    std::string words;
+    for (int word = calls_.bitmapLast(set) / 32; word >= 0; --word) {
+      unsigned bits = 0;
+      for (unsigned bit = 0; bit < 32; ++bit) {
+        if (calls_.bitmapIsset(set, static_cast<unsigned>(word) * 32 + bit) != 0) bits |= 1U << bit;
+      }
+      words += fmt::format("{}{:08x}", words.empty() ? "" : ",", bits);
+    }
+    return words;
   }
 
-  void takePci(const pugi::xml_node& object, const std::string& busId, const Above& above) {
-    unsigned code = 0;
-    unsigned ids[4] = {};
-    std::sscanf(object.attribute("pci_type").as_string(), "%x [%x:%x] [%x:%x]", &code, &ids[0], &ids[1], &ids[2],
-                &ids[3]);
+  void takeNode(const hwloc_obj& object) {
+    const auto id = static_cast<int>(object.os_index);
+    // Nodes of memory alone (of GPUs, of CXL) are no CPUs.
+    if (calls_.bitmapLast(object.cpuset) < 0 || !ids_.insert(id).second) return;
+    facts_.numaNodes.push_back({id, wordsOf(object.cpuset)});
+  }
+
+  std::string takePci(const HwlocPci& pci, const Above& above) {
     PciFacts facts;
-    facts.busId = busId;
+    facts.busId = fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pci.domain, pci.bus, pci.dev, pci.func);
     facts.parent = above.bridge;
-    facts.classCode = code << 8;
-    facts.vendor = static_cast<std::uint16_t>(ids[0]);
-    facts.device = static_cast<std::uint16_t>(ids[1]);
-    facts.subsystemVendor = static_cast<std::uint16_t>(ids[2]);
-    facts.subsystemDevice = static_cast<std::uint16_t>(ids[3]);
-    const HwlocLink link = linkOf(numberOf(object.attribute("pci_link_speed").as_string()));
+    facts.classCode = static_cast<std::uint32_t>(pci.class_id) << 8;
+    facts.vendor = pci.vendor_id;
+    facts.device = pci.device_id;
+    facts.subsystemVendor = pci.subvendor_id;
+    facts.subsystemDevice = pci.subdevice_id;
+    const HwlocLink link = linkOf(pci.linkspeed);
     facts.linkSpeed = link.speed;
     facts.linkWidth = link.width;
-    pci_.emplace_back(std::move(facts), above.nodeset);
+    pci_.emplace_back(facts, above.nodes);
+    return facts.busId;
   }
 
-  /// The NUMA node whose set it is; -1 for the set of several. A set that many objects stand in is looked up once: it
-  /// may be long.
-  int numaOf(const char* nodeset) {
-    const auto [known, isNew] = numaOf_.try_emplace(nodeset, -1);
-    if (!isNew) return known->second;
-    const auto found = nodesets_.find(nodeset);
-    if (found != nodesets_.end()) known->second = found->second;
+  void takeDevice(const hwloc_obj& object, const Above& above) {
+    const hwloc_obj_osdev_type_t type = object.attr->osdev.type;
+    if (type != HWLOC_OBJ_OSDEV_NETWORK && type != HWLOC_OBJ_OSDEV_OPENFABRICS) return;
+    if (object.name != nullptr && !above.function.empty()) facts_.devices.push_back({object.name, above.function});
+  }
+
+  /// The NUMA node with CPUs that is in the set; -1: there are several.
+  int numaOf(hwloc_const_nodeset_t nodes) {
+    const auto [known, isNew] = numaOf_.try_emplace(nodes, -1);
+    if (!isNew || nodes == nullptr) return known->second;
+    int several = 0;
+    for (const int id : ids_) {
+      if (calls_.bitmapIsset(nodes, static_cast<unsigned>(id)) == 0) continue;
+      known->second = id;
+      if (++several > 1) return known->second = -1;
+    }
     return known->second;
   }
 
@@ -158,32 +164,74 @@ class Reader {
     return model_.rfind("POWER", 0) == 0 ? "ppc64" : "";
   }
 
+  const HwlocCalls& calls_;
   HostFacts facts_;
   std::string machine_;
   std::string model_;
-  std::set<int> ids_;  ///< of NUMA nodes
-  std::unordered_map<std::string_view, int> nodesets_;
-  std::unordered_map<const char*, int> numaOf_;
-  std::vector<std::pair<PciFacts, const char*>> pci_;  ///< with the set of NUMA nodes they are near to
+  std::set<int> ids_;                                            ///< of NUMA nodes with CPUs
+  std::unordered_map<hwloc_const_nodeset_t, int> numaOf_;        ///< what was found, by the object's set
+  std::vector<std::pair<PciFacts, hwloc_const_nodeset_t>> pci_;  ///< with the NUMA nodes that they are near to
 };
+
+/// Takes from /sys what hwloc does not tell of the functions that a topology needs. False if hwloc does not show one of
+/// them, or shows it below another bridge: it leaves out domains of more than 16 bits, and finds what hangs below what
+/// by bus numbers in configuration spaces, which may be hidden.
+bool completePci(std::vector<PciFacts>& pci, const std::string& root) {
+  std::unordered_map<std::string_view, PciFacts*> known;
+  for (PciFacts& facts : pci) known.emplace(facts.busId, &facts);
+  std::vector<PciFacts> used = pciOfUse(listSysfsPci(root));
+  for (PciFacts& facts : used) {
+    const auto found = known.find(facts.busId);
+    if (found == known.end() || found->second->parent != facts.parent) return false;
+    const std::uint32_t wholeClass = facts.classCode;
+    facts = std::move(*found->second);
+    facts.classCode = wholeClass;
+  }
+  pci = std::move(used);
+  takeSysfsLinks(pci, root);
+  return true;
+}
+
+/// Nodes that share processors, as no system has them, are one to hwloc.
+bool sameNodes(const std::vector<NumaNodeFacts>& a, const std::vector<NumaNodeFacts>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& one, const auto& two) { return one.id == two.id && one.affinity == two.affinity; });
+}
 
 }  // namespace
 
-Result<HostFacts> readHwlocXml(std::string_view text, std::string_view origin) {
-  pugi::xml_document document;
-  const pugi::xml_parse_result parsed = document.load_buffer(text.data(), text.size());
-  if (!parsed) {
-    return fail(ncclInvalidUsage, "{}, line {}: not well formed: {}", origin, lineOf(text, parsed.offset),
-                parsed.description());
+std::optional<HostFacts> readHwloc(const std::string& root, std::string& why) {
+  if (!root.empty() && ProcessEnv().get("HWLOC_FSROOT") != root) {
+    why = "HWLOC_FSROOT does not name it";
+    return std::nullopt;
   }
-  const pugi::xml_node topology = document.child("topology");
-  if (std::strncmp(topology.attribute("version").as_string(), "2.", 2) != 0) {
-    return fail(ncclInvalidUsage,
-                "{}: no topology of hwloc 2 (root element <topology version=\"2.…\">); write one with "
-                "'lstopo --whole-io machine.xml'",
-                origin);
+  const auto topology = HwlocTopology::read(HwlocDetail::Devices, why);
+  if (!topology) {
+    if (Hwloc::instance().calls() != nullptr) warn("{}; /sys is read instead, which tells the same", why);
+    return std::nullopt;
   }
-  return Reader().read(topology);
+  if (root.empty() && !topology->isThisMachine()) {
+    why = "a variable of hwloc's (HWLOC_SYNTHETIC, HWLOC_FSROOT …) names another machine";
+    return std::nullopt;
+  }
+  HostFacts facts = Reader(*topology).takeFacts();
+  // Where the system shows none hwloc makes one up.
+  if (topology->calls().topologyGetSupport(topology->get())->discovery->numa == 0) facts.numaNodes.clear();
+  if (!sameNodes(facts.numaNodes, readSysfsNodes(root)) || !completePci(facts.pci, root)) {
+    why = "hwloc does not show all NUMA nodes and PCI functions, or not where they are";
+    return std::nullopt;
+  }
+  // Of a recorded system it says what this one is.
+  if (!root.empty() || facts.processor.arch.empty()) facts.processor = readProcessor(root);
+  return facts;
+}
+
+std::optional<HostFacts> readHwlocXml(const std::string& text, std::string& why) {
+  const std::optional<std::string> checked = checkedHwlocXml(text, why);
+  if (!checked) return std::nullopt;
+  const auto topology = HwlocTopology::readXml(*checked, why);
+  if (!topology) return std::nullopt;
+  return Reader(*topology).takeFacts();
 }
 
 }  // namespace tutti::topo

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/environment.h"
+#include "base/hwloc/calls.h"
 #include "base/log.h"
 #include "base/never_destroyed.h"
 #include "gpu/nvml.h"
@@ -144,21 +145,62 @@ Status gatherFile(const LiveRequest& request, DetectInput& input) {
   return {};
 }
 
-/// What /sys hides (in a container, say), out of the file that hwloc would be given in its stead.
-Status completeByHwloc(HostFacts& host) {
-  const std::optional<std::string> path = ProcessEnv().get("HWLOC_XMLFILE");
-  if (!path || path->empty() || (!host.pci.empty() && !host.numaNodes.empty())) return {};
-  if (::access(path->c_str(), F_OK) != 0) {
-    info(kGraph, "HWLOC_XMLFILE={}: {}; what /sys does not show stays unknown", *path, errnoText(errno));
-    return {};
+/// A file that stands in for what the system hides; empty: none.
+std::string hwlocFile() {
+  return ProcessEnv().get("HWLOC_XMLFILE").value_or("");
+}
+
+/// What hwloc says of this machine, or why it does not; asked once for the life of the process, as NVML is.
+struct HwlocAnswer {
+  std::string why;
+  std::optional<HostFacts> facts = readHwloc({}, why);
+};
+
+std::optional<HostFacts> liveByHwloc(std::string& why) {
+  static NeverDestroyed<HwlocAnswer> answer;
+  why = answer.get().why;
+  return answer.get().facts;
+}
+
+HostFacts readHost(const LiveRequest& request) {
+  const std::string& root = request.systemRoot;
+  std::string why;
+  if (!request.hwloc) {
+    why = "hwloc is not asked for";
+  } else if (!hwlocFile().empty()) {
+    // hwloc would take the file for all of the machine, and launchers write files without PCI functions.
+    why = "HWLOC_XMLFILE is set, which only stands in for what is hidden";
+  } else if (auto facts = root.empty() ? liveByHwloc(why) : readHwloc(root, why)) {
+    info(kGraph, "The machine is read by {}", Hwloc::instance().text());
+    return std::move(*facts);
   }
-  ASSIGN(const std::string text, readXmlText(*path, XmlLimits().bytes, "HWLOC_XMLFILE"));
-  ASSIGN(HostFacts recorded, readHwlocXml(text, *path));
-  info(kGraph, "HWLOC_XMLFILE={} stands in for what /sys does not show", *path);
-  if (host.pci.empty()) host.pci = std::move(recorded.pci);
-  if (host.numaNodes.empty()) host.numaNodes = std::move(recorded.numaNodes);
-  if (host.processor.arch.empty()) host.processor = std::move(recorded.processor);
-  return {};
+  info(kGraph, "The machine is read from {}/sys: {}", root, why);
+  return readSysfs(root);
+}
+
+/// What the system hides (in a container, say), out of the file that hwloc would be given in its stead.
+void completeByFile(HostFacts& host) {
+  const std::string path = hwlocFile();
+  if (path.empty() || (!host.pci.empty() && !host.numaNodes.empty())) return;
+  if (::access(path.c_str(), F_OK) != 0) {
+    info(kGraph, "HWLOC_XMLFILE={}: {}; what /sys does not show stays unknown", path, errnoText(errno));
+    return;
+  }
+  const Result<std::string> text = readXmlText(path, XmlLimits().bytes, "HWLOC_XMLFILE");
+  if (!text.ok()) return;  // that has been said
+  std::string why;
+  std::optional<HostFacts> recorded = readHwlocXml(text.value(), why);
+  if (!recorded) {
+    warn("HWLOC_XMLFILE={}: {}; what /sys does not show stays unknown", path, why);
+    return;
+  }
+  info(kGraph, "HWLOC_XMLFILE={} stands in for what /sys does not show", path);
+  if (host.pci.empty()) {
+    host.pci = std::move(recorded->pci);
+    host.devices = std::move(recorded->devices);
+  }
+  if (host.numaNodes.empty()) host.numaNodes = std::move(recorded->numaNodes);
+  if (host.processor.arch.empty()) host.processor = std::move(recorded->processor);
 }
 
 void saySystem(const HostFacts& host, const std::string& root) {
@@ -192,8 +234,8 @@ Result<DetectInput> gatherFacts(const LiveRequest& request) {
     if (input.given && input.given->origin != nullptr) input.givenOrigin = *input.given->origin;
     return input;
   }
-  input.host = readSysfs(request.systemRoot);
-  TRY(completeByHwloc(input.host));
+  input.host = readHost(request);
+  completeByFile(input.host);
   saySystem(input.host, request.systemRoot);
   gatherGpus(request.driver, input);
   return input;

@@ -1,4 +1,4 @@
-// The facts of the machine that this process runs on, gathered from /sys, the driver and NVML.
+// The facts of the machine that this process runs on, gathered from hwloc or /sys, the driver and NVML.
 #pragma once
 
 #include <optional>
@@ -19,12 +19,14 @@ struct LiveRequest {
   std::string topologyFile;                         ///< NCCL_TOPO_FILE; empty: kVirtualTopologyFile, if it is there
   std::optional<std::vector<NetDeviceFacts>> nets;  ///< of the network plugins; empty: there are none yet
   std::string systemRoot;                           ///< folder with sys/ and proc/; empty: "/"
+  bool hwloc = true;                                ///< false: not even where it is installed
 };
 
-/// Asks everybody. What is missing or does not answer is an INFO line (GRAPH) that says what is then unknown. Where
-/// /sys shows no PCI functions or no NUMA nodes, the file of hwloc that HWLOC_XMLFILE names stands in. Errors: none for
-/// missing sources; ncclInvalidUsage for such a file, or a topology file, that is broken, ncclSystemError for one that
-/// is there and cannot be read.
+/// Asks everybody. What is missing or does not answer is an INFO line (GRAPH) that says what is then unknown. The host
+/// is read by hwloc, and where that is missing or fails from /sys, which gives the same. Where the system shows no PCI
+/// functions or no NUMA nodes, the file of hwloc that HWLOC_XMLFILE names stands in; a warning says that it cannot be
+/// used. Errors: none for missing sources; ncclInvalidUsage for a topology file that is broken, ncclSystemError for one
+/// that is there and cannot be read.
 Result<DetectInput> gatherFacts(const LiveRequest& request);
 
 /// What was found out about this machine.

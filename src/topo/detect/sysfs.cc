@@ -7,18 +7,20 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <set>
 #include <string_view>
 #include <system_error>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/fd.h"
+#include "topo/detect/pci_facts.h"
 
 namespace tutti::topo {
 namespace {
 
 namespace files = std::filesystem;
+
+constexpr const char* kFunctions = "/sys/bus/pci/devices";
 
 /// The first page of a file, without white space at its end; empty if it cannot be read. More is not needed, and all of
 /// cpuinfo costs milliseconds on a large machine.
@@ -75,6 +77,60 @@ constexpr const char* compiledArch() {
 #endif
 }
 
+/// Kernels for few CPUs write "3" for "00000003", those for many put words of zeros in front.
+std::string wholeWords(std::string affinity) {
+  const std::size_t first = std::min(affinity.find(','), affinity.size());
+  if (first > 0 && first < 8) affinity.insert(0, 8 - first, '0');
+  while (affinity.rfind("00000000,", 0) == 0) affinity.erase(0, 9);
+  return affinity;
+}
+
+/// With a point, whatever the process' locale writes; 0: no number.
+double rateOf(const std::string& speed) {
+  double rate = 0;
+  std::from_chars(speed.data(), speed.data() + speed.size(), rate);
+  return rate;
+}
+
+std::string folderOf(const std::string& root, const std::string& busId) {
+  return std::string(root).append(kFunctions).append("/").append(busId).append("/");
+}
+
+std::string speedOf(const std::string& at) {
+  std::string speed = readText(at + "max_link_speed");
+  return rateOf(speed) > 0 ? speed : std::string();  // "Unknown speed" where the bus has none
+}
+
+int widthOf(const std::string& at) {
+  const long width = readNumber(at + "max_link_width", 0);
+  return width > 0 && width <= 32 ? static_cast<int>(width) : 0;  // 255: none
+}
+
+void takeLink(PciFacts& facts, const std::string& root, bool hasParent) {
+  const std::string at = folderOf(root, facts.busId);
+  facts.linkSpeed = speedOf(at);
+  facts.linkWidth = widthOf(at);
+  if (!hasParent) return;
+  const std::string port = folderOf(root, facts.parent);
+  const std::string speed = speedOf(port);
+  const int width = widthOf(port);
+  if (!speed.empty() && rateOf(speed) < rateOf(facts.linkSpeed)) facts.linkSpeed = speed;
+  if (width > 0 && width < facts.linkWidth) facts.linkWidth = width;
+}
+
+/// Devices of a class that are PCI functions: links like eth0 -> ../../devices/pci0000:16/0000:16:01.0/net/eth0.
+void takeDevices(const std::string& folder, std::vector<OsDeviceFacts>& devices) {
+  for (const std::string& name : namesIn(folder)) {
+    std::error_code error;
+    const std::string place = files::read_symlink(std::string(folder).append("/").append(name), error).string();
+    // What hangs at USB is not where the controller is.
+    if (error || place.find("/pci") == place.npos || place.find("/usb") != place.npos) continue;
+    if (std::string busId = lastBusId(place); !busId.empty()) devices.push_back({name, std::move(busId)});
+  }
+}
+
+}  // namespace
+
 ProcessorFacts readProcessor(const std::string& root) {
   const std::string text = readText(root + "/proc/cpuinfo");
   ProcessorFacts facts;
@@ -95,13 +151,7 @@ ProcessorFacts readProcessor(const std::string& root) {
   return facts;
 }
 
-/// Kernels for few CPUs write "3" for "00000003".
-std::string wholeWords(std::string affinity) {
-  const std::size_t first = std::min(affinity.find(','), affinity.size());
-  return first == 0 || first >= 8 ? affinity : affinity.insert(0, 8 - first, '0');
-}
-
-std::vector<NumaNodeFacts> readNumaNodes(const std::string& root) {
+std::vector<NumaNodeFacts> readSysfsNodes(const std::string& root) {
   const std::string folder = root + "/sys/devices/system/node";
   std::vector<NumaNodeFacts> nodes;
   for (const std::string& name : namesIn(folder)) {
@@ -116,102 +166,60 @@ std::vector<NumaNodeFacts> readNumaNodes(const std::string& root) {
   return nodes;
 }
 
-/// Bridges, GPUs, NVSwitches, network and accelerator functions.
-bool matters(std::uint32_t classCode) {
-  constexpr std::uint32_t kClasses[] = {0x02, 0x03, 0x06, 0x08, 0x0b, 0x12};
-  return std::find(std::begin(kClasses), std::end(kClasses), classCode >> 16) != std::end(kClasses);
-}
-
-bool isBridge(std::uint32_t classCode) {
-  return classCode >> 8 == 0x0604;
-}
-
-/// With a point, whatever the process' locale writes; 0: no number.
-double rateOf(const std::string& speed) {
-  double rate = 0;
-  std::from_chars(speed.data(), speed.data() + speed.size(), rate);
-  return rate;
-}
-
-/// Facts about the functions of a folder of links like 0000:1b:00.0 -> ../../../devices/pci0000:16/0000:16:01.0/….
-class PciReader {
- public:
-  explicit PciReader(std::string folder) : folder_(std::move(folder)) {}
-
-  std::vector<PciFacts> read() {
-    for (const std::string& name : namesIn(folder_)) readPlace(name);
-    std::set<std::string> wanted;
-    for (const auto& [busId, facts] : all_) {
-      if (isBridge(facts.classCode) || !matters(facts.classCode)) continue;
-      const PciFacts* at = &facts;
-      while (at != nullptr && wanted.insert(at->busId).second) at = parentOf(*at);
-    }
-    std::vector<PciFacts> result;
-    result.reserve(wanted.size());
-    for (const std::string& busId : wanted) result.push_back(complete(all_.at(busId)));
-    return result;
-  }
-
- private:
-  void readPlace(const std::string& name) {
+std::vector<PciFacts> listSysfsPci(const std::string& root) {
+  std::vector<PciFacts> all;
+  for (const std::string& name : namesIn(root + kFunctions)) {
     PciFacts facts;
     facts.busId = normalBusId(name);
-    if (facts.busId.empty()) return;
+    if (facts.busId != name) continue;
     std::error_code error;
-    const files::path place = files::read_symlink(folder_ + "/" + name, error);
+    const files::path place = files::read_symlink(root + kFunctions + "/" + name, error);
     if (!error) facts.parent = normalBusId(place.parent_path().filename().string());
-    facts.classCode = static_cast<std::uint32_t>(readNumber(folder_ + "/" + name + "/class", 0));
-    names_.emplace(facts.busId, name);
-    all_.emplace(facts.busId, std::move(facts));
+    facts.classCode = static_cast<std::uint32_t>(readNumber(folderOf(root, name) + "class", 0));
+    all.push_back(std::move(facts));
   }
+  return all;
+}
 
-  const PciFacts* parentOf(const PciFacts& facts) const {
-    const auto found = all_.find(facts.parent);
-    return found == all_.end() ? nullptr : &found->second;
-  }
+void takeSysfsLinks(std::vector<PciFacts>& pci, const std::string& root) {
+  std::unordered_set<std::string> known;
+  for (const PciFacts& facts : pci) known.insert(facts.busId);
+  for (PciFacts& facts : pci) takeLink(facts, root, known.count(facts.parent) != 0);
+}
 
-  std::string speedOf(const std::string& at) const {
-    std::string speed = readText(at + "max_link_speed");
-    return rateOf(speed) > 0 ? speed : std::string();  // "Unknown speed" where the bus has none
-  }
+namespace {
 
-  int widthOf(const std::string& at) const {
-    const long width = readNumber(at + "max_link_width", 0);
-    return width > 0 && width <= 32 ? static_cast<int>(width) : 0;  // 255: none
-  }
-
-  PciFacts complete(PciFacts facts) const {
-    const std::string at = folder_ + "/" + names_.at(facts.busId) + "/";
+/// Of functions, all that hwloc tells as well.
+std::vector<PciFacts> readPci(const std::string& root) {
+  std::vector<PciFacts> pci = pciOfUse(listSysfsPci(root));
+  for (PciFacts& facts : pci) {
+    const std::string at = folderOf(root, facts.busId);
     const auto id = [&](const char* name) { return static_cast<std::uint16_t>(readNumber(at + name, 0)); };
     facts.vendor = id("vendor");
     facts.device = id("device");
     facts.subsystemVendor = id("subsystem_vendor");
     facts.subsystemDevice = id("subsystem_device");
     facts.numa = static_cast<int>(readNumber(at + "numa_node", -1));
-    facts.linkSpeed = speedOf(at);
-    facts.linkWidth = widthOf(at);
-    if (parentOf(facts) != nullptr) {
-      const std::string port = folder_ + "/" + names_.at(facts.parent) + "/";
-      const std::string speed = speedOf(port);
-      const int width = widthOf(port);
-      if (!speed.empty() && rateOf(speed) < rateOf(facts.linkSpeed)) facts.linkSpeed = speed;
-      if (width > 0 && width < facts.linkWidth) facts.linkWidth = width;
-    }
-    return facts;
   }
+  takeSysfsLinks(pci, root);
+  return pci;
+}
 
-  std::string folder_;
-  std::unordered_map<std::string, std::string> names_;  ///< of the links, by bus id
-  std::unordered_map<std::string, PciFacts> all_;
-};
+std::vector<OsDeviceFacts> readDevices(const std::string& root) {
+  std::vector<OsDeviceFacts> devices;
+  for (const char* kind : {"/sys/class/net", "/sys/class/infiniband"}) takeDevices(root + kind, devices);
+  std::sort(devices.begin(), devices.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return devices;
+}
 
 }  // namespace
 
 HostFacts readSysfs(const std::string& root) {
   HostFacts facts;
   facts.processor = readProcessor(root);
-  facts.numaNodes = readNumaNodes(root);
-  facts.pci = PciReader(root + "/sys/bus/pci/devices").read();
+  facts.numaNodes = readSysfsNodes(root);
+  facts.pci = readPci(root);
+  facts.devices = readDevices(root);
   return facts;
 }
 

@@ -244,6 +244,19 @@ std::vector<topo::NetDeviceFacts> netFactsOf(const topo::XmlElement& system) {
   return nets;
 }
 
+void expectMachine(const topo::HostFacts& host, const std::string& machine) {
+  const topo::XmlElement system = machineFile(machine);
+  topo::DetectInput input;
+  input.host = host;
+  input.gpus = gpuFactsOf(system);
+  input.nets = netFactsOf(system);
+  const auto found = topo::detectTopology(input);
+  ASSERT_TRUE(found.ok());
+  for (const bool interNode : {false, true}) {
+    EXPECT_EQ(differenceOfWays(system, found.value(), interNode), "") << topo::writeXml(found.value());
+  }
+}
+
 std::string differenceOfWays(const topo::XmlElement& a, const topo::XmlElement& b, bool interNode) {
   topo::TopologyUse use;
   use.interNode = interNode;

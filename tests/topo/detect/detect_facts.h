@@ -38,6 +38,9 @@ std::vector<topo::GpuSourceFacts> gpuFactsOf(const topo::XmlElement& system);
 /// What a network plugin would say of its NICs, by dev.
 std::vector<topo::NetDeviceFacts> netFactsOf(const topo::XmlElement& system);
 
+/// Fails the test if the host with the GPUs and NICs of tests/fixtures/topo/MACHINE.xml does not have that file's ways.
+void expectMachine(const topo::HostFacts& host, const std::string& machine);
+
 /// The first GPU or network whose ways are not the same in both files, used as a whole; empty: there is none.
 std::string differenceOfWays(const topo::XmlElement& a, const topo::XmlElement& b, bool interNode);
 
