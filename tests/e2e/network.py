@@ -11,6 +11,7 @@
   network.py grouped PLUGIN    the same where channels share connections of a network that receives several at once
   network.py graphs            captured operations, replayed
   network.py undelivered       what nobody receives holds up the end of a process for a while, and is told
+  network.py waits FOLDER…     plugins that wait in their calls for the peer, and do not say what has come
   network.py settings FOLDER…  what a plugin sets in its init is obeyed
   network.py leftovers         idle communicators cost nothing; a thousand leave nothing behind, their children too
   network.py many              64 ranks, a process each
@@ -163,6 +164,20 @@ def settings(*files):
     check("after 10 cycles" in said, said)
 
 
+def waits(*files):
+    # accept() waits for a connect, and the first test() of a send for the accept: as the plugin FastSocket does, which
+    # does not write sizes either, and wants to be asked for the oldest request.
+    file = next(f for f in files if "testv6" in f)
+    here = dict(NCCL_NET_PLUGIN=file, TEST_NET_FAULT="waits,no-sizes,in-order", **OFF)
+    for ranks in (2, 4):
+        ranks_succeed("hello", ranks, **here)
+        ranks_succeed("messages", ranks, **here)
+    ranks_succeed("hello", 4, **here, NCCL_RUNTIME_CONNECT=0, NCCL_MIN_NCHANNELS=8, TUTTI_LAUNCH_SHAPE="GPU")
+    said, _ = connections(2, "all_reduce", **{k: v for k, v in here.items() if k not in OFF})
+    check("network testv06 does not say how much it has received" in said, said[:3000])
+    conform(2, "--quick", combinations=SOME[:3], **{k: v for k, v in here.items() if k not in OFF})
+
+
 def gpu_direct(*files):
     # The plugin says that it reads and writes GPU memory; on the software GPU any plugin can.
     file = next(f for f in files if "testv12" in f)
@@ -302,5 +317,5 @@ def many():
 
 if __name__ == "__main__":
     {"proof": proof, "sockets": sockets, "shapes": shapes, "plugins": plugins, "fusion": fusion, "gpu_direct": gpu_direct,
-     "settings": settings, "shared": shared, "grouped": grouped, "graphs": graphs, "undelivered": undelivered, "leftovers": leftovers,
+     "waits": waits, "settings": settings, "shared": shared, "grouped": grouped, "graphs": graphs, "undelivered": undelivered, "leftovers": leftovers,
      "many": many}[sys.argv[1]](*sys.argv[2:])

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -69,6 +70,7 @@ struct Connection {
   std::uint64_t posted = 0;
   std::uint64_t latestDone = 0;
   int tries = 0;
+  bool accepted = false;  // with "waits", a sender's: the other end has said so
 
   explicit Connection(unix_net::Connection* c) : inner(c) { ++counts.openEnds; }
   ~Connection() {
@@ -215,6 +217,23 @@ ncclResult_t makeVDevice(int* device, Parts* parts) {
 
 // ---- connections
 
+/// With "waits": until something is there, for so long.
+template <class There>
+bool waitFor(There there) {
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(20);
+  while (!there()) {
+    if (Clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return true;
+}
+/// A receiver says with a byte that it has accepted.
+inline bool accepted(Connection& connection) {
+  if (connection.accepted || !connection.inner->sends || !faults.has("waits")) return true;
+  char word = 0;
+  connection.accepted = ::recv(connection.inner->fd, &word, 1, MSG_DONTWAIT) >= 0;
+  return connection.accepted;
+}
 inline ncclResult_t listen(void*, int, void* handle, void** listener) {
   auto* const made = unix_net::listen(*static_cast<unix_net::Handle*>(handle));
   if (made == nullptr) return failed("listen", std::strerror(errno), ncclSystemError);
@@ -252,9 +271,13 @@ inline ncclResult_t accept(void* from, void** connection, ncclNetDeviceHandle_t*
   if (faults.strikes("accept")) return told("accept");
   auto& listener = *static_cast<Listener*>(from);
   if (faults.has("busy") && ++listener.tries < 4) return ncclSuccess;
-  auto* const made = unix_net::accept(*listener.inner);
+  unix_net::Connection* made = unix_net::accept(*listener.inner);
+  const auto here = [&] { return (made = unix_net::accept(*listener.inner)) != nullptr || errno != EAGAIN; };
+  if (made == nullptr && errno == EAGAIN && faults.has("waits") && !waitFor(here))
+    return failed("accept", "nobody connects", ncclRemoteError);
   if (made == nullptr && errno == EAGAIN) return ncclSuccess;
   if (made == nullptr) return failed("accept", std::strerror(errno), ncclSystemError);
+  if (faults.has("waits")) ::send(made->fd, "a", 1, MSG_NOSIGNAL);
   *connection = new Connection(made);
   return ncclSuccess;
 }
@@ -369,13 +392,18 @@ inline ncclResult_t test(void* posted, int* done, int* sizes) {
   }
   Connection& connection = *request->connection;
   if (faults.strikes("test")) return told("test");
+  if (!waitFor([&] { return accepted(connection); })) return failed("test", "nobody accepts", ncclRemoteError);
+  const auto earlier = [request](const Request* other) { return other->number < request->number; };
+  if (faults.has("in-order") && std::any_of(connection.requests.begin(), connection.requests.end(), earlier))
+    return failed("test", "an earlier request was posted", ncclInternalError);
   if (!request->inner->done()) connection.inner->progress();
   if (!request->inner->done()) {
     return connection.inner->error.empty() ? ncclSuccess : failed("test", connection.inner->error, ncclRemoteError);
   }
   if (!admitted(*request)) return ncclSuccess;
   const bool cut = !connection.inner->sends && faults.strikes("short");
-  if (sizes != nullptr) sizes[0] = static_cast<int>(cut ? request->inner->header / 2 : request->inner->header);
+  if (sizes != nullptr && !faults.has("no-sizes"))
+    sizes[0] = static_cast<int>(cut ? request->inner->header / 2 : request->inner->header);
   request->inner->busy = false;
   connection.requests.erase(request);
   delete request;

@@ -15,6 +15,9 @@
 //   delay=US  requests complete that much later than they could
 //   reorder   every second request completes only when a later one has, or after 2 ms
 //   busy      every second isend and irecv has no room; the first connects and accepts are too early
+//   waits     accept waits for a connect, and the first test of a send for the accept: 20 s at most, then an error
+//   in-order  an error if test is called for another request of a connection than the oldest
+//   no-sizes  test does not write sizes
 //   odd-code  errors are no result codes
 //   silent    errors without a message
 //   coll-init an error in collNet's init

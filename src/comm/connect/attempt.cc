@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -43,6 +44,19 @@ Result<bool> LinkAttempt::allReady() {
   for (auto& endpoint : endpoints) {
     ASSIGN(const bool ready, endpoint->ready());
     all = all && ready;
+  }
+  return all;
+}
+
+bool LinkAttempt::allCall() const {
+  return std::all_of(endpoints.begin(), endpoints.end(), [](const auto& endpoint) { return endpoint->calls(); });
+}
+
+Result<bool> LinkAttempt::allMet() {
+  bool all = true;
+  for (auto& endpoint : endpoints) {
+    ASSIGN(const bool met, endpoint->meet());
+    all = all && met;
   }
   return all;
 }

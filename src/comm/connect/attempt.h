@@ -19,9 +19,11 @@ namespace tutti::comm {
 /// What one link waits for: the peer's message of that name. Ours goes out as the phase begins.
 ///   Handles: how to reach the peer's buffers   -> connects, if that takes the peer's help as well: Joining
 ///   Joining: no message; until ready           -> writes the probe
-///   Written: the peer has written its probe    -> checks ours
+///   Written: the peer is ready, too, and has written its probe -> Meeting
+///   Meeting: no message; until both have met   -> checks the probe
 ///   Verdict: the peer has checked              -> Connected, or Handles again with the next transport
-enum class LinkPhase : int { Handles, Joining, Written, Verdict, Connected };
+/// A sender whose transport calls first (transport::Transport::callsFirst) gives its handles when it has.
+enum class LinkPhase : int { Handles, Joining, Written, Meeting, Verdict, Connected };
 
 /// `good` turns false on either side's failure.
 struct LinkAttempt {
@@ -30,8 +32,9 @@ struct LinkAttempt {
   bool onlyThat = false;      ///< no other is tried
   std::vector<std::unique_ptr<transport::Endpoint>> endpoints;
   bool good = true;
-  std::optional<bool> peerWritten;  ///< its word after its probe, where it came while we were joining
-  Status error;                     ///< ours, where it was ours
+  bool owesHandles = false;       ///< ours have not gone out
+  std::optional<bool> peersWord;  ///< of the phase that comes next, where it came while we were joining or meeting
+  Status error;                   ///< ours, where it was ours
   std::string errorText;
   std::string reasons;      ///< why earlier transports are out
   bool tried = false;       ///< one of these had been opened …
@@ -49,6 +52,9 @@ struct LinkAttempt {
   Status connectAll(std::span<const transport::ConnectHandle> handles);
   /// Every endpoint is asked: each may have something to do.
   Result<bool> allReady();
+  bool allCall() const;
+  /// As allReady().
+  Result<bool> allMet();
   Status writeProbes();
   Status checkProbes();
 };

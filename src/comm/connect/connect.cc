@@ -54,11 +54,13 @@ class Connector {
   Status advance(LinkAttempt& attempt) const;
   Status connect(LinkAttempt& attempt) const;
   Result<bool> join(LinkAttempt& attempt) const;
-  Status checkProbes(LinkAttempt& attempt) const;
+  Result<bool> meet(LinkAttempt& attempt) const;
   Status conclude(LinkAttempt& attempt) const;
   /// Says whether our side is good, and waits for the peer to say so.
   Status say(LinkAttempt& attempt, LinkPhase phase) const;
   Status hear(LinkAttempt& attempt) const;
+  /// The same where the peer may have said it already, or may yet; whether it has given up.
+  Result<bool> gaveUp(LinkAttempt& attempt, LinkPhase phase) const;
 
   const ConnectContext& context_;
   LinkExchange exchange_;
@@ -100,7 +102,8 @@ void Connector::enter(LinkAttempt& attempt, LinkPhase phase) const {
 Status Connector::begin(LinkAttempt& attempt) const {
   TRY(chooseTransport(attempt));
   attempt.noteError(open(attempt));
-  TRY(exchange_.sendHandles(attempt));
+  attempt.owesHandles = attempt.good && attempt.sends() && transportOf(attempt).callsFirst();
+  if (!attempt.owesHandles) TRY(exchange_.sendHandles(attempt));
   enter(attempt, LinkPhase::Handles);
   return {};
 }
@@ -112,9 +115,18 @@ Status Connector::say(LinkAttempt& attempt, LinkPhase phase) const {
 }
 
 Status Connector::hear(LinkAttempt& attempt) const {
-  ASSIGN(const bool good, exchange_.recvWord(attempt, attempt.phase));
-  if (!good) attempt.good = false;
+  if (!attempt.peersWord) {
+    ASSIGN(attempt.peersWord, exchange_.recvWord(attempt, attempt.phase));
+  }
+  if (!*std::exchange(attempt.peersWord, std::nullopt)) attempt.good = false;
   return {};
+}
+
+Result<bool> Connector::gaveUp(LinkAttempt& attempt, LinkPhase phase) const {
+  if (!attempt.peersWord && exchange_.arrived(attempt, phase)) {
+    ASSIGN(attempt.peersWord, exchange_.recvWord(attempt, phase));
+  }
+  return attempt.peersWord == false;
 }
 
 Status Connector::connect(LinkAttempt& attempt) const {
@@ -134,24 +146,33 @@ Result<bool> Connector::join(LinkAttempt& attempt) const {
     attempt.noteError(ready.status());
     ended = !ready.ok() || ready.value();
   }
-  if (!attempt.peerWritten && exchange_.arrived(attempt, LinkPhase::Written)) {
-    ASSIGN(attempt.peerWritten, exchange_.recvWord(attempt, LinkPhase::Written));
-    if (!*attempt.peerWritten) attempt.good = false, ended = true;
+  if (attempt.owesHandles && (ended || attempt.allCall())) {
+    attempt.owesHandles = false;
+    TRY(exchange_.sendHandles(attempt));
   }
-  if (!ended) return false;
+  ASSIGN(const bool gone, gaveUp(attempt, LinkPhase::Written));
+  if (gone) attempt.good = false;
+  if (!ended && !gone) return false;
   if (attempt.good) attempt.noteError(attempt.writeProbes());
   TRY(say(attempt, LinkPhase::Written));
   return true;
 }
 
-Status Connector::checkProbes(LinkAttempt& attempt) const {
-  if (!attempt.peerWritten) {
-    TRY(hear(attempt));
-  } else if (!*attempt.peerWritten) {
-    attempt.good = false;
+/// The same for the messages that the ends send each other themselves. Before both ends are ready there are none: a
+/// network may wait in its calls until the peer has accepted, and the peer for this rank to do so on another link.
+Result<bool> Connector::meet(LinkAttempt& attempt) const {
+  bool ended = !attempt.good;
+  if (!ended) {
+    const Result<bool> met = attempt.allMet();
+    attempt.noteError(met.status());
+    ended = !met.ok() || met.value();
   }
+  ASSIGN(const bool gone, gaveUp(attempt, LinkPhase::Verdict));
+  if (gone) attempt.good = false;
+  if (!ended && !gone) return false;
   if (attempt.good) attempt.noteError(attempt.checkProbes());
-  return say(attempt, LinkPhase::Verdict);
+  TRY(say(attempt, LinkPhase::Verdict));
+  return true;
 }
 
 /// Only after both sides have checked, and cleared what they checked, may a kernel write.
@@ -175,10 +196,13 @@ Status Connector::advance(LinkAttempt& attempt) const {
     case LinkPhase::Handles:
       return connect(attempt);
     case LinkPhase::Written:
-      return checkProbes(attempt);
+      TRY(hear(attempt));
+      enter(attempt, LinkPhase::Meeting);
+      return meet(attempt).status();
     case LinkPhase::Verdict:
       return conclude(attempt);
     case LinkPhase::Joining:
+    case LinkPhase::Meeting:
     case LinkPhase::Connected:
       return {};
   }
@@ -187,8 +211,8 @@ Status Connector::advance(LinkAttempt& attempt) const {
 
 Result<bool> Connector::advanceOne(LinkAttempt& attempt) const {
   if (attempt.phase == LinkPhase::Joining) return join(attempt);
-  const bool known = attempt.phase == LinkPhase::Written && attempt.peerWritten;
-  if (!known && !exchange_.arrived(attempt, attempt.phase)) return false;
+  if (attempt.phase == LinkPhase::Meeting) return meet(attempt);
+  if (!attempt.peersWord && !exchange_.arrived(attempt, attempt.phase)) return false;
   TRY(advance(attempt));
   return true;
 }

@@ -40,8 +40,8 @@ struct LinkSpec {
 };
 
 /// One side of one connection; owns what it allocated or mapped. Used by one thread at a time. Order of calls:
-/// handle() -> [exchange] -> connect(peer's) -> ready() until it says so -> probeWrite() -> [exchange] -> probeCheck()
-/// -> [exchange] -> view().
+/// handle() -> [exchange] -> connect(peer's) -> ready() until it says so -> probeWrite() -> [exchange] -> meet() until
+/// it says so -> probeCheck() -> [exchange] -> view().
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
@@ -49,6 +49,10 @@ class Endpoint {
   virtual Status connect(const ConnectHandle& peer) = 0;
   /// Whether connect() has come to its end. Transports that need both sides at once go on here, without waiting.
   virtual Result<bool> ready() { return true; }
+  /// After connect(), where Transport::callsFirst(): whether a peer that waits for this side's call need not wait long.
+  virtual bool calls() const { return true; }
+  /// When both sides are ready: whether they have heard each other. Goes on here, without waiting.
+  virtual Result<bool> meet() { return true; }
   /// Writes a pattern into whatever this side will write at run time (the peer's slots, the peer's counters).
   virtual Status probeWrite() = 0;
   /// Checks that the peer's pattern arrived here and clears it. false: it did not.
@@ -96,6 +100,9 @@ class Transport {
   }
   /// Whether a host thread stands between the kernels: then only what goes through slots may be sent.
   virtual bool proxied() const { return false; }
+  /// Whether a receiver may wait for its sender's call within connect() or ready(): it is given the sender's handle
+  /// only when that has called.
+  virtual bool callsFirst() const { return false; }
   virtual Result<std::unique_ptr<Endpoint>> openSend(const LinkSpec& link) = 0;
   virtual Result<std::unique_ptr<Endpoint>> openRecv(const LinkSpec& link) = 0;
 };

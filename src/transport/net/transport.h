@@ -37,6 +37,7 @@ class NetTransport final : public transport::Transport {
   /// those of such a kernel; nobody promises that of a GPU and host memory.
   Result<transport::LinkQuality> judge(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
   bool proxied() const override { return true; }
+  bool callsFirst() const override { return true; }
   Result<std::unique_ptr<transport::Endpoint>> openSend(const transport::LinkSpec& link) override;
   Result<std::unique_ptr<transport::Endpoint>> openRecv(const transport::LinkSpec& link) override;
 

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "base/log.h"
@@ -22,12 +24,18 @@ struct FakeMemory {
   std::mutex mutex;
   std::map<int, int> cells;
   int next = 0;
+  /// How far connections have come, by sender, receiver and channel. Senders call first, then receivers answer.
+  using Key = std::array<int, 3>;
+  std::set<Key> called, answered, met;
+  int early = 0;  ///< answers before a call, and messages before an answer
 };
 
 struct Behaviour {
   bool reaches = true;
   bool openFails = false;
   bool writeIsLost = false;
+  bool calls = false;      ///< senders call before their receivers hear of them
+  bool meetFails = false;  ///< of senders
 };
 
 class FakeEndpoint final : public transport::Endpoint {
@@ -46,6 +54,23 @@ class FakeEndpoint final : public transport::Endpoint {
     if (sending_) std::memcpy(&cell_, peer.bytes.data(), sizeof(cell_));
     return {};
   }
+  /// A call takes two tries; a receiver that comes before it would wait for its sender, and hold up all else.
+  Result<bool> ready() override {
+    const std::lock_guard lock(memory_.mutex);
+    if (sending_) memory_.called.insert(key());
+    if (sending_) return ++tries_ > 1;
+    if (behaviour_.calls && !memory_.called.contains(key())) ++memory_.early;
+    memory_.answered.insert(key());
+    return true;
+  }
+  bool calls() const override { return tries_ > 0; }
+  Result<bool> meet() override {
+    const std::lock_guard lock(memory_.mutex);
+    if (sending_ && behaviour_.meetFails) return fail(ncclSystemError, "fake transport cannot meet");
+    if (!memory_.answered.contains(key())) ++memory_.early;
+    if (sending_) memory_.met.insert(key());
+    return memory_.met.contains(key());
+  }
   Status probeWrite() override {
     const std::lock_guard lock(memory_.mutex);
     if (sending_ && !behaviour_.writeIsLost) memory_.cells[cell_] = link_.self.rank * 100 + link_.channel;
@@ -59,11 +84,16 @@ class FakeEndpoint final : public transport::Endpoint {
   std::string_view description() const override { return "fake"; }
 
  private:
+  FakeMemory::Key key() const {
+    return sending_ ? FakeMemory::Key{link_.self.rank, link_.peer.rank, link_.channel}
+                    : FakeMemory::Key{link_.peer.rank, link_.self.rank, link_.channel};
+  }
   FakeMemory& memory_;
   const Behaviour& behaviour_;
   transport::LinkSpec link_;
   bool sending_;
   int cell_ = -1;
+  int tries_ = 0;
 };
 
 class FakeTransport final : public transport::Transport {
@@ -71,6 +101,7 @@ class FakeTransport final : public transport::Transport {
   FakeTransport(FakeMemory& memory, Behaviour behaviour) : memory_(memory), behaviour_(behaviour) {}
   std::string_view name() const override { return "FAKE"; }
   Result<bool> reachable(const topo::PeerInfo&, const topo::PeerInfo&) const override { return behaviour_.reaches; }
+  bool callsFirst() const override { return behaviour_.calls; }
   Result<std::unique_ptr<transport::Endpoint>> openSend(const transport::LinkSpec& link) override {
     return open(link, true);
   }
@@ -220,6 +251,50 @@ TEST(Connect, WhatFailsOnOneSideAloneIsThatRanksFailure) {
   });
 }
 
+TEST(Connect, AReceiverAnswersWhenItsSenderHasCalledAndNobodyTalksBeforeThat) {
+  World world(4);
+  test::runRanks(4, [&](int rank) {
+    const auto transports = world.transports({{.calls = true}});
+    for (const int channels : {2, 1}) {
+      const auto links =
+          connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 4, channels));
+      ASSERT_TRUE(links.ok());
+      EXPECT_EQ(links.value().size(), 2U);
+    }
+  });
+  EXPECT_EQ(world.memory.early, 0);
+  EXPECT_EQ(world.memory.met.size(), 8U);
+}
+
+TEST(Connect, EndsThatDoNotMeetMoveBothOn) {
+  test::allowLog("does not work");
+  test::allowLog("fake transport cannot meet");
+  World world(2);
+  test::runRanks(2, [&](int rank) {
+    const auto transports = world.transports({{.calls = true, .meetFails = rank == 1}, {}});
+    const auto links =
+        connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 1));
+    ASSERT_TRUE(links.ok());
+    for (const OpenLink& link : links.value()) {
+      const bool fromOne = (link.request.direction == device::Direction::Send) == (rank == 1);
+      EXPECT_EQ(link.transport, fromOne ? 1U : 0U);
+    }
+  });
+}
+
+TEST(Connect, ASenderThatHasNotCalledStillTellsOfItsFailure) {
+  test::allowLog("does not work");
+  test::allowLog("fake transport cannot open");
+  World world(2);
+  test::runRanks(2, [&](int rank) {
+    const auto transports = world.transports({{.openFails = rank == 1, .calls = true}, {.calls = true}});
+    const auto links =
+        connectLinks({world.control.channel(rank), world.peers, transports, {}}, ringRequests(rank, 2, 1));
+    ASSERT_TRUE(links.ok());
+    for (const OpenLink& link : links.value()) EXPECT_EQ(link.transport, 1U);
+  });
+}
+
 std::vector<KnownLink> knownRing(int rank, int size, std::size_t transport) {
   std::vector<KnownLink> known;
   for (const LinkRequest& request : ringRequests(rank, size, 2)) known.push_back({request, transport});
@@ -296,7 +371,7 @@ TEST(Connect, WhoIsWaitedForIsToldUntilItHasCalled) {
 
 /// Asks for the links of one call, and expects them all to be there in the end.
 void expectCall(World& world, int rank, const std::vector<LinkRequest>& requests) {
-  const auto transports = world.transports({{}});
+  const auto transports = world.transports({{.calls = true}});
   const auto links = connectLinks({world.control.channel(rank), world.peers, transports, {}}, requests);
   ASSERT_TRUE(links.ok()) << "rank " << rank;
   EXPECT_EQ(links.value().size(), requests.size());

@@ -15,6 +15,7 @@
 #include "gpu/memory.h"
 #include "transport/common/conn_views.h"
 #include "transport/common/transport.h"
+#include "transport/common/up.h"
 
 namespace tutti::test {
 
@@ -50,7 +51,7 @@ inline bool becomeReady(std::initializer_list<transport::Endpoint*> endpoints) {
   while (!deadline.expired()) {
     bool all = true;
     for (transport::Endpoint* const endpoint : endpoints) {
-      const auto ready = endpoint->ready();
+      const auto ready = comesUp(*endpoint);
       if (!ready.ok()) return false;
       all = all && ready.value();
     }

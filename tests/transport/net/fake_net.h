@@ -41,6 +41,8 @@ struct FakeKnobs {
   unsigned cutBy = 0;        ///< bytes that the end of every message lacks
   unsigned spoilAt = 0;      ///< 1-based byte of every message that is changed
   int maxRecvs = 1;          ///< of every device
+  bool keepsSizes = false;   ///< test does not say how much has come
+  bool wantsOrder = false;   ///< test of another request than the oldest of its end is a fault
 };
 
 /// What may begin and end while the network is used, by any thread.
@@ -165,7 +167,7 @@ class FakeNet final : public plugin::Net {
     ++flushes;
     flushed += static_cast<unsigned>(messages.size());
     auto* end = static_cast<End*>(connection);
-    auto* request = new Request{end, {}, below(knobs_.delay + 1), true, {}, {}};
+    auto* request = new Request{end, ++numbers_, {}, below(knobs_.delay + 1), true, {}, {}};
     requests_.insert(request);
     ++end->open;
     return static_cast<void*>(request);
@@ -178,11 +180,14 @@ class FakeNet final : public plugin::Net {
       ++faults;
       return fail(ncclInternalError, "Fake: no such request");
     }
+    for (const Request* other : requests_) {
+      if (knobs_.wantsOrder && other->end == asked->end && other->number < asked->number) ++faults;
+    }
     match(*asked->end->wire);
     const bool waits = asked->delay > 0;
     if (waits) --asked->delay;
     if (knobs_.neverEnds || waits || !asked->over) return false;
-    for (std::size_t i = 0; i < std::min(sizes.size(), asked->received.size()); ++i) {
+    for (std::size_t i = 0; !knobs_.keepsSizes && i < std::min(sizes.size(), asked->received.size()); ++i) {
       sizes[i] = static_cast<int>(asked->received[i]);
     }
     --asked->end->open;
@@ -213,7 +218,8 @@ class FakeNet final : public plugin::Net {
   unsigned mostOpen = 0;            ///< requests of one end at a time
   unsigned flushes = 0;
   unsigned flushed = 0;                  ///< messages in them
-  unsigned receives = 0;                 ///< that were posted …
+  unsigned sendsMade = 0;                ///< that were posted
+  unsigned receives = 0;                 ///< the same …
   unsigned mostAtOnce = 0;               ///< … with so many messages
   unsigned abandoned = 0;                ///< connects
   unsigned onDevice = 0;                 ///< registrations of device memory
@@ -235,6 +241,7 @@ class FakeNet final : public plugin::Net {
   };
   struct Request {
     End* end;
+    std::uint64_t number;
     std::vector<plugin::NetBuffer> buffers;
     unsigned delay;
     bool over;
@@ -300,10 +307,12 @@ class FakeNet final : public plugin::Net {
     if (knobs_.maxRecvs > 1) matchTags(*end->wire);
     Request** const place = end->sends && knobs_.maxRecvs > 1 ? placeFor(*end->wire, buffers[0].tag) : nullptr;
     if (end->sends && knobs_.maxRecvs > 1 && place == nullptr) return static_cast<void*>(nullptr);
-    auto* request = new Request{end, {buffers.begin(), buffers.end()}, below(knobs_.delay + 1), false, {}, {}};
+    auto* request =
+        new Request{end, ++numbers_, {buffers.begin(), buffers.end()}, below(knobs_.delay + 1), false, {}, {}};
     request->received.resize(buffers.size());
     request->senders.resize(buffers.size());
     requests_.insert(request);
+    if (end->sends) ++sendsMade;
     if (place != nullptr) *place = request;
     if (place == nullptr) (end->sends ? end->wire->sends : end->wire->recvs).push_back(request);
     mostOpen = std::max(mostOpen, ++end->open);
@@ -381,6 +390,7 @@ class FakeNet final : public plugin::Net {
   std::mutex mutex_;
   std::minstd_rand dice_;
   unsigned lastId_ = 0;
+  std::uint64_t numbers_ = 0;
   std::set<Listener*> listeners_;
   std::set<End*> ends_;
   std::set<Registration*> registrations_;

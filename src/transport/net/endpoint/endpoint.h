@@ -41,7 +41,8 @@ struct WireHandle : transport::LinkIdentity {
 inline constexpr std::uint32_t kWireMagic = 0x6e65746c;
 static_assert(sizeof(WireHandle) <= sizeof(transport::ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
 
-/// See transport.h. ready() needs the other direction to be asked as well. The probe of the connections is part of it.
+/// See transport.h. ready() needs the other direction to be asked as well, and so does meet(), in which the connections
+/// are probed.
 class NetEndpoint final : public transport::Endpoint {
  public:
   static Result<std::unique_ptr<transport::Endpoint>> open(const EndContext& context, const transport::LinkSpec& link,
@@ -49,6 +50,8 @@ class NetEndpoint final : public transport::Endpoint {
   transport::ConnectHandle handle() const override;
   Status connect(const transport::ConnectHandle& peer) override;
   Result<bool> ready() override;
+  bool calls() const override { return calls_; }
+  Result<bool> meet() override;
   Status probeWrite() override { return {}; }
   Result<bool> probeCheck() override { return phase_ == Phase::Ready; }
   transport::ConnView view() const override;
@@ -61,7 +64,7 @@ class NetEndpoint final : public transport::Endpoint {
   static constexpr std::size_t kSimple = 0;   ///< the network connection of the Simple protocol …
   static constexpr std::size_t kFlagged = 1;  ///< … and that of the others
   static constexpr std::size_t kConnections = 2;
-  enum class Phase : std::uint8_t { Opened, Joining, Probing, Ready };
+  enum class Phase : std::uint8_t { Opened, Joining, Joined, Ready };
 
   NetEndpoint(const EndContext& context, NetPath path, const EndPlace& place);
   Status listen();
@@ -84,9 +87,11 @@ class NetEndpoint final : public transport::Endpoint {
   Result<void*> registerOnDevice(const gpu::DeviceBuffer& slots);
   Result<bool> probe(std::size_t connection);
   Result<void*> postProbe(std::size_t connection);
-  Status checkProbe(std::size_t connection, int received) const;
+  /// Finds out whether the network says how much it has received.
+  Status checkProbe(std::size_t connection, int received);
   Status start();
   std::byte* probeAt(std::size_t connection) const;
+  bool receives() const { return path_.direction == device::Direction::Recv; }
 
   const gpu::Device& device_;
   NetTransportOptions options_;
@@ -104,6 +109,7 @@ class NetEndpoint final : public transport::Endpoint {
   std::array<void*, kConnections> probes_{};
   std::array<bool, kConnections> probed_{};
   Phase phase_ = Phase::Opened;
+  bool calls_ = false;
   bool shareable_ = true;
   std::unique_ptr<proxy::ProgressTask> task_;
 };

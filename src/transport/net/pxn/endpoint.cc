@@ -110,7 +110,11 @@ Status RelayEndpoint::order(const Challenge& challenge) {
 Status RelayEndpoint::take(const Answer& answer, Fd attached) {
   if (answer.kind == Kind::Pool && phase_ == Phase::Ordered) return joinPool(answer, std::move(attached));
   if (answer.kind == Kind::Memory && phase_ == Phase::Ordered) return adopt(answer.bytes, std::move(attached));
-  if (answer.kind == Kind::Ready && phase_ == Phase::Mapped) return start();
+  if (answer.kind == Kind::Joined && phase_ == Phase::Mapped) {
+    phase_ = Phase::Joined;
+    return {};
+  }
+  if (answer.kind == Kind::Ready && phase_ == Phase::Meeting) return start();
   if (answer.kind != Kind::Failed || answer.code == 0) return lost("talks nonsense");
   return fail(static_cast<ncclResult_t>(answer.code), "{}: {} cannot send in its stead: {}", path_.text(),
               transport::rankText(way_.relay), answer.text.data());
@@ -149,10 +153,21 @@ Status RelayEndpoint::start() {
 Result<bool> RelayEndpoint::ready() {
   if (phase_ == Phase::Knocking) TRY(knock());
   if (phase_ != Phase::Knocking) TRY(listen());
-  if (phase_ == Phase::Ready) return true;
-  if (phase_ >= Phase::Mapped || !until_.expired()) return false;
+  if (phase_ >= Phase::Joined) return true;
+  if (phase_ == Phase::Mapped || !until_.expired()) return false;
   if (turnedAway_ == 0) return lost("did not answer in time: that process hangs or is stopped");
   return lost(fmt::format("has closed the local connection {} times; look for its own first error", turnedAway_));
+}
+
+Result<bool> RelayEndpoint::meet() {
+  if (phase_ == Phase::Joined) {
+    const Kind kind = Kind::Meet;
+    const PacketIo sent = transport::sendPacket(line_.get(), transport::packetOf(kind));
+    if (sent == PacketIo::Done) phase_ = Phase::Meeting;
+    if (sent == PacketIo::Again) return false;
+  }
+  TRY(listen());
+  return phase_ == Phase::Ready;
 }
 
 transport::ConnView RelayEndpoint::view() const {

@@ -51,6 +51,8 @@ class RelayEndpoint final : public transport::Endpoint {
   transport::ConnectHandle handle() const override { return {}; }
   Status connect(const transport::ConnectHandle&) override { return {}; }
   Result<bool> ready() override;
+  bool calls() const override { return phase_ >= Phase::Mapped; }
+  Result<bool> meet() override;
   Status probeWrite() override { return {}; }
   Result<bool> probeCheck() override { return phase_ == Phase::Ready; }
   transport::ConnView view() const override;
@@ -59,7 +61,7 @@ class RelayEndpoint final : public transport::Endpoint {
   bool eachEndReports() const override { return true; }
 
  private:
-  enum class Phase : std::uint8_t { Knocking, Greeting, Ordered, Mapped, Ready };
+  enum class Phase : std::uint8_t { Knocking, Greeting, Ordered, Mapped, Joined, Meeting, Ready };
 
   Status knock();
   /// A relay closes lines without a word while it is beset by strangers: the next call knocks again.

@@ -72,7 +72,11 @@ bool RelayLink::take(std::span<const std::byte> packet) {
     Order order;
     return kindOf(packet) == Kind::Order && as(packet, order) != nullptr && take(order);
   }
-  if (kindOf(packet) != Kind::Wake) return false;
+  if (kindOf(packet) == Kind::Meet && phase_ == Phase::Joined) {
+    phase_ = Phase::Probing;
+    return true;
+  }
+  if (kindOf(packet) != Kind::Wake || phase_ != Phase::Running) return false;
   wake();
   return true;
 }
@@ -186,6 +190,13 @@ Status RelayLink::send(const Answer& answer, int descriptor) const {
               path_.text(), hello_.sender);
 }
 
+Status RelayLink::tell(Kind kind) const {
+  Answer answer;
+  answer.kind = kind;
+  if (transport::sendPacket(line_.get(), transport::packetOf(answer)) == transport::PacketIo::Done) return {};
+  return fail(ncclRemoteError, "{}: rank {} has gone before the connection was there", path_.text(), hello_.sender);
+}
+
 Status RelayLink::prepare() {
   for (std::size_t j = 0; j < kConnections; ++j) {
     if (connections_[j] == nullptr) continue;
@@ -229,13 +240,8 @@ Status RelayLink::run() {
   work_ = std::make_unique<PxnSendTask>(setup, status());
   TRY(host_.group.add(work_.get()));
   host_.connections.enter(*work_, transport::rankText(path_.link.self));
-  Answer answer;
-  answer.kind = Kind::Ready;
-  if (transport::sendPacket(line_.get(), transport::packetOf(answer)) != transport::PacketIo::Done) {
-    return fail(ncclRemoteError, "{}: rank {} has gone before the connection was there", path_.text(), hello_.sender);
-  }
   phase_ = Phase::Running;
-  return {};
+  return tell(Kind::Ready);
 }
 
 Status RelayLink::advance() {
@@ -243,7 +249,8 @@ Status RelayLink::advance() {
     ASSIGN(const bool joined, net::pollAll(connections_));
     if (!joined) return {};
     TRY(prepare());
-    phase_ = Phase::Probing;
+    phase_ = Phase::Joined;
+    return tell(Kind::Joined);
   }
   ASSIGN(const bool simple, probe(kSimple));
   ASSIGN(const bool flagged, probe(kSimple + 1));

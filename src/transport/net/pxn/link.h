@@ -63,7 +63,7 @@ class RelayLink {
   bool step();
 
  private:
-  enum class Phase : std::uint8_t { Silent, Greeted, Joining, Probing, Running };
+  enum class Phase : std::uint8_t { Silent, Greeted, Joining, Joined, Probing, Running };
   static constexpr std::size_t kSimple = 0;
   static constexpr std::size_t kConnections = 2;
 
@@ -76,6 +76,8 @@ class RelayLink {
   Status joinPool(const Order& order);
   Status sendMemory();
   Status send(const Answer& answer, int descriptor) const;
+  /// Says what needs no more than that.
+  Status tell(Kind kind) const;
   Status prepare();
   Result<bool> probe(std::size_t join);
   Status run();

@@ -24,6 +24,8 @@ class RoutedSender final : public transport::Endpoint {
   transport::ConnectHandle handle() const override;
   Status connect(const transport::ConnectHandle& peer) override;
   Result<bool> ready() override;
+  bool calls() const override { return inner_ != nullptr && inner_->calls(); }
+  Result<bool> meet() override { return inner_->meet(); }
   Status probeWrite() override { return {}; }
   Result<bool> probeCheck() override;
   transport::ConnView view() const override { return inner_->view(); }

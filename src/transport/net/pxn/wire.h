@@ -25,13 +25,24 @@ using Nonce = std::array<std::byte, 16>;
 using Proof = std::array<std::byte, 32>;
 
 /// Begins every message.
-enum class Kind : std::uint32_t { Hello = 0x72656c01, Challenge, Order, Pool, Memory, Ready, Failed, Wake };
+enum class Kind : std::uint32_t {
+  Hello = 0x72656c01,
+  Challenge,
+  Order,
+  Pool,
+  Memory,
+  Joined,
+  Meet,
+  Ready,
+  Failed,
+  Wake
+};
 
 /// Sender, first. Each message is one packet of fixed size and trivially copyable. The pass shows that it knows the
 /// secret: a relay closes the lines of all others, without a word.
 struct Hello {
   Kind kind = Kind::Hello;
-  std::uint32_t version = 3;
+  std::uint32_t version = 4;
   std::int32_t sender = -1;
   std::int32_t relay = -1;
   Nonce nonce{};
@@ -58,8 +69,8 @@ struct Order {
   std::array<plugin::NetHandle, 2> listeners{};  ///< of the receiver
 };
 
-/// Relay: with shared slots Pool, with a descriptor; then Memory, with another; then Ready. Or Failed, at any time
-/// before.
+/// Relay: with shared slots Pool, with a descriptor; then Memory, with another, and it calls the receiver; then Joined;
+/// when the sender has said Meet, for the receiver has joined as well, Ready. Or Failed, at any time before.
 struct Answer {
   Kind kind = Kind::Failed;
   std::int32_t code = 0;          ///< Failed: an ncclResult_t

@@ -39,10 +39,11 @@ Result<bool> FlaggedRecvLane::post() {
 
 Status FlaggedRecvLane::enter(Place place, std::size_t received) {
   MessageHead head;
-  if (received >= sizeof(head)) std::memcpy(&head, messageAt(place), sizeof(head));
+  if (received >= sizeof(head) || !lane_.tellsSizes) std::memcpy(&head, messageAt(place), sizeof(head));
   Fifo* const fifo = head.protocol < kFlagged ? &fifos_[head.protocol] : nullptr;
   const auto protocol = static_cast<device::Protocol>(head.protocol);
-  const bool right = fifo != nullptr && received == sizeof(head) + head.bytes && head.step == fifo->arrived &&
+  const bool whole = !lane_.tellsSizes || received == sizeof(head) + head.bytes;
+  const bool right = fifo != nullptr && whole && head.step == fifo->arrived &&
                      head.bytes <= contentRoom(protocol, view_.slotBytes[head.protocol]);
   if (!right) {
     return fail(ncclRemoteError,

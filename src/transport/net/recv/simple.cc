@@ -126,6 +126,7 @@ Result<bool> SimpleRecvLane::flushed() {
 Status SimpleRecvLane::enter(int bytes) {
   const std::uint64_t step = queue_.done();
   const std::uint32_t room = view_.slotBytes[static_cast<int>(device::Protocol::Simple)];
+  if (!lane_.tellsSizes) bytes = static_cast<int>(room);
   if (static_cast<std::uint32_t>(bytes) > room) {
     return fail(ncclRemoteError, "{}: step {} came with {} bytes, more than the {} of a slot", path_.text(), step,
                 bytes, room);

@@ -49,7 +49,7 @@ class SimpleRecvLane final : private MultiRecvLane {
   Result<bool> flushed();
   /// The same for a receive that was posted with others.
   Result<bool> arrivedInGroup();
-  /// Takes down what the oldest receive has brought.
+  /// Takes down what the oldest receive has brought. A network that says nothing of it has filled the slot.
   Status enter(int bytes);
   Result<bool> deliver();
 

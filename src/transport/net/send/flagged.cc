@@ -71,9 +71,9 @@ Result<bool> FlaggedSendLane::sendOne() {
   return taken;
 }
 
-Result<bool> FlaggedSendLane::finish() {
+Result<bool> FlaggedSendLane::finish(std::uint64_t othersSent) {
   bool any = false;
-  for (; !queue_.empty(); any = true) {
+  for (; underWay() < othersSent; any = true) {
     const std::uint64_t step = queue_.done();
     const std::uint32_t bytes = headOf(step).bytes;
     ASSIGN(const bool over, queue_.oldestEnded());

@@ -26,9 +26,12 @@ class FlaggedSendLane {
   /// Which of all messages for this network connection is the next one here; kNone: there is none.
   std::uint64_t next() const { return queue_.sent() == collected_ ? kNone : made_[queue_.sent() % device::kSteps]; }
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  /// Of those that the network has, the first that it has not finished; kNone: it has none.
+  std::uint64_t underWay() const { return queue_.empty() ? kNone : made_[queue_.done() % device::kSteps]; }
   /// The first message here that the network has not finished; kNone: there is none.
   std::uint64_t oldest() const { return queue_.done() == collected_ ? kNone : made_[queue_.done() % device::kSteps]; }
-  Result<bool> finish();
+  /// What the network has finished, up to message `othersSent` of those for this network connection.
+  Result<bool> finish(std::uint64_t othersSent);
   /// See SendQueue, and for the others SimpleSendLane.
   const char* failedIn() const { return queue_.failedIn(); }
   Status abandon();

@@ -65,14 +65,27 @@ Result<bool> NetSender::collectFlagged() {
   return any;
 }
 
-Result<bool> NetSender::moveFlagged() {
-  ASSIGN(bool any, sendInOrder());
-  for (auto& lane : flagged_) {
-    if (!lane) continue;
-    ASSIGN(const bool finished, lane->finish());
-    any = any || finished;
+/// There are networks that take it ill to be asked for a later message of a connection before an earlier one.
+Result<bool> NetSender::finishInOrder() {
+  for (bool any = false;; any = true) {
+    FlaggedSendLane* first = nullptr;
+    std::uint64_t others = FlaggedSendLane::kNone;
+    for (auto& lane : flagged_) {
+      if (!lane || lane->underWay() == FlaggedSendLane::kNone) continue;
+      const bool earlier = first == nullptr || lane->underWay() < first->underWay();
+      if (first != nullptr) others = std::min(others, earlier ? first->underWay() : lane->underWay());
+      if (earlier) first = &*lane;
+    }
+    if (first == nullptr) return any;
+    ASSIGN(const bool finished, first->finish(others));
+    if (!finished) return any;
   }
-  return any;
+}
+
+Result<bool> NetSender::moveFlagged() {
+  ASSIGN(const bool sent, sendInOrder());
+  ASSIGN(const bool finished, finishInOrder());
+  return sent || finished;
 }
 
 const char* NetSender::flaggedFailedIn() const {

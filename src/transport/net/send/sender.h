@@ -36,6 +36,7 @@ class NetSender final : public proxy::ProgressTask {
   static constexpr std::size_t kFlagged = 2;
   /// What kernels have made, as far as the lanes may take it.
   Result<bool> collectFlagged();
+  Result<bool> finishInOrder();
   /// What the network does with it.
   Result<bool> moveFlagged();
   Result<bool> advanceFlagged();

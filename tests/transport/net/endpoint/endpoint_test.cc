@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -14,6 +15,7 @@
 #include "gpu/memory_ledger.h"
 #include "support/log_capture.h"
 #include "transport/common/peers.h"
+#include "transport/common/up.h"
 #include "transport/net/lane/fake_routing.h"
 #include "transport/net/sim_kernels.h"
 #include "transport/net/transport.h"
@@ -51,9 +53,9 @@ struct Ends {
     bool out = false;
     bool in = false;
     for (int i = 0; i < rounds && !(out && in); ++i) {
-      const auto a = sender->ready();
+      const auto a = comesUp(*sender);
       if (!a.ok()) return false;
-      const auto b = receiver->ready();
+      const auto b = comesUp(*receiver);
       if (!b.ok()) return false;
       out = a.value();
       in = b.value();
@@ -98,6 +100,61 @@ TEST(NetEndpoint, ComesUpAndCarriesStepsOfAllProtocols) {
     }
     ends.close();
   }
+}
+
+TEST(NetEndpoint, TalksToItsPeerOnlyWhenItIsToMeetIt) {
+  Ends ends;
+  ASSERT_TRUE(ends.exchange().ok());
+  EXPECT_FALSE(ends.sender->calls());
+  expectLog("meet() before ready()");
+  EXPECT_FALSE(ends.sender->meet().ok());
+  EXPECT_TRUE(ends.sender->ready().value());
+  EXPECT_TRUE(ends.sender->calls());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(ends.sender->ready().value() && ends.receiver->ready().value());
+  EXPECT_EQ(ends.net.sendsMade + ends.net.receives, 0u);
+  EXPECT_FALSE(ends.sender->probeCheck().value());
+  ASSERT_TRUE(ends.comeUp());
+  EXPECT_EQ(ends.net.sendsMade, 2u) << "one over each network connection";
+  ends.close();
+}
+
+TEST(NetEndpoint, DoesWithoutTheSizesOfWhatHasCome) {
+  Ends ends({.delay = 3, .keepsSizes = true});
+  ASSERT_TRUE(ends.comeUp());
+  SendingKernel kernelOut(sendConn(*ends.sender));
+  ReceivingKernel kernelIn(recvConn(*ends.receiver));
+  for (int round = 0; round < 3 * kSteps; ++round) {
+    const device::Protocol protocol = kAllProtocols[round % 3];
+    const std::uint32_t bytes = round % 5 == 0 ? 0 : roomOf(protocol) - static_cast<std::uint32_t>(round);
+    ASSERT_TRUE(kernelOut.send(protocol, bytes));
+    bool got = false;
+    for (int i = 0; i < 200 && !got; ++i) {
+      ASSERT_TRUE(ends.sender->task()->advance().ok());
+      ASSERT_TRUE(ends.receiver->task()->advance().ok());
+      got = kernelIn.recv(protocol, bytes);
+    }
+    EXPECT_TRUE(got) << ends.receiver->task()->describe();
+  }
+  ends.close();
+}
+
+TEST(NetEndpoint, AsksForTheRequestsOfAConnectionInTheirOrder) {
+  Ends ends({.delay = 6, .wantsOrder = true});
+  ASSERT_TRUE(ends.comeUp());
+  SendingKernel kernelOut(sendConn(*ends.sender));
+  ReceivingKernel kernelIn(recvConn(*ends.receiver));
+  std::array<int, 2> got{};
+  for (int sent = 0, round = 0; round < 5000 && got[0] + got[1] < 40; ++round) {
+    const auto next = static_cast<device::Protocol>(sent % 2);  // LL and LL128 by turns
+    if (sent < 40 && kernelOut.send(next, 100)) ++sent;
+    ASSERT_TRUE(ends.sender->task()->advance().ok());
+    ASSERT_TRUE(ends.receiver->task()->advance().ok());
+    for (const device::Protocol protocol : {device::Protocol::LL, device::Protocol::LL128})
+      got[static_cast<std::size_t>(protocol)] += kernelIn.recv(protocol, 100) ? 1 : 0;
+  }
+  EXPECT_EQ(got[0] + got[1], 40);
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(ends.sender->task()->advance().ok());
+  ends.close();
 }
 
 TEST(NetEndpoint, UsesTheDeviceThatItIsTold) {
@@ -185,8 +242,8 @@ TEST(NetEndpoint, GivesSlotsOnTheDeviceAsDmaBufsWhereItIsTold) {
     ASSERT_TRUE(sender->connect(receiver->handle()).ok());
     ASSERT_TRUE(receiver->connect(sender->handle()).ok());
     for (int i = 0; i < 20; ++i) {
-      ASSERT_TRUE(sender->ready().ok());
-      ASSERT_TRUE(receiver->ready().ok());
+      ASSERT_TRUE(comesUp(*sender).ok());
+      ASSERT_TRUE(comesUp(*receiver).ok());
     }
     EXPECT_EQ(sender->description(), "NET/Fake/0");
     EXPECT_EQ(receiver->description(), "NET/Fake/0/GDRDMA");
@@ -213,7 +270,7 @@ TEST(NetEndpoint, EndsCleanlyHoweverFarItCame) {
   {
     Ends ends;
     ASSERT_TRUE(ends.exchange().ok());
-    for (int i = 0; i < 5; ++i) EXPECT_TRUE(ends.sender->ready().ok());  // the receiver never comes
+    for (int i = 0; i < 5; ++i) EXPECT_TRUE(comesUp(*ends.sender).ok());  // the receiver never comes
     ends.close();
   }
   Ends ends({.rendezvous = true});

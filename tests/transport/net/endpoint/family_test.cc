@@ -7,6 +7,7 @@
 
 #include "transport/common/ends.h"
 #include "transport/common/peers.h"
+#include "transport/common/up.h"
 #include "transport/net/endpoint/sharing.h"
 #include "transport/net/lane/fake_routing.h"
 #include "transport/net/sim_kernels.h"
@@ -38,8 +39,8 @@ struct Pair {
     EXPECT_TRUE(sender->connect(receiver->handle()).ok());
     EXPECT_TRUE(receiver->connect(sender->handle()).ok());
     for (int round = 0; round < 500 && !up; ++round) {
-      const bool sent = sender->ready().value();
-      up = receiver->ready().value() && sent;
+      const bool sent = comesUp(*sender).value();
+      up = comesUp(*receiver).value() && sent;
     }
     EXPECT_TRUE(up);
   }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "support/log_capture.h"
 #include "transport/common/peers.h"
+#include "transport/common/up.h"
 #include "transport/net/lane/fake_routing.h"
 #include "transport/net/sim_kernels.h"
 #include "transport/net/test_device.h"
@@ -60,8 +61,8 @@ struct Channels {
     for (int round = 0; round < 500 && !up; ++round) {
       up = true;
       for (std::size_t i = begin; i < senders.size(); ++i) {
-        up = senders[i]->ready().value() && up;
-        up = receivers[i]->ready().value() && up;
+        up = comesUp(*senders[i]).value() && up;
+        up = comesUp(*receivers[i]).value() && up;
       }
     }
     ASSERT_TRUE(up);

@@ -12,6 +12,7 @@
 #include "gpu/driver_calls.h"
 #include "support/log_capture.h"
 #include "transport/common/peers.h"
+#include "transport/common/up.h"
 #include "transport/net/lane/fake_routing.h"
 #include "transport/net/sim_kernels.h"
 #include "transport/net/transport.h"
@@ -119,8 +120,8 @@ struct Hub {
       EXPECT_TRUE(receivers.back()->connect(senders.back()->handle()).ok());
       bool up = false;
       for (int i = 0; i < 100 && !up; ++i) {
-        const bool out = senders.back()->ready().value();
-        up = receivers.back()->ready().value() && out;
+        const bool out = comesUp(*senders.back()).value();
+        up = comesUp(*receivers.back()).value() && out;
       }
       EXPECT_TRUE(up);
     }
@@ -181,8 +182,8 @@ TEST(SharedSlots, AreNotThoseOfGraphConnections) {
   // Neither is without the other: both are asked.
   bool ready = false;
   for (int i = 0; i < 100 && !ready; ++i) {
-    const bool sends = sender->ready().value();
-    ready = receiver->ready().value() && sends;
+    const bool sends = comesUp(*sender).value();
+    ready = comesUp(*receiver).value() && sends;
   }
   ASSERT_TRUE(ready);
   EXPECT_EQ(sendConn(*sender).shared.taken, nullptr);

@@ -11,6 +11,7 @@
 #include "support/until.h"
 #include "transport/common/ends.h"
 #include "transport/common/peers.h"
+#include "transport/common/up.h"
 #include "transport/net/pxn/memory.h"
 #include "transport/net/pxn/relaying_rank.h"
 #include "transport/net/sim_kernels.h"
@@ -43,8 +44,8 @@ struct RelayedHub : RelayingRank {
     ASSERT_TRUE(senders.back()->connect(receivers.back()->handle()).ok());
     ASSERT_TRUE(receivers.back()->connect(senders.back()->handle()).ok());
     EXPECT_TRUE(until([this] {
-      const bool in = receivers.back()->ready().value();
-      return senders.back()->ready().value() && in;
+      const bool in = comesUp(*receivers.back()).value();
+      return comesUp(*senders.back()).value() && in;
     }));
   }
   /// As a kernel would, into the next slot that its crew takes.

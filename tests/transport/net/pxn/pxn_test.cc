@@ -17,6 +17,7 @@
 #include "transport/common/ends.h"
 #include "transport/common/local_strangers.h"
 #include "transport/common/peers.h"
+#include "transport/common/up.h"
 #include "transport/net/pxn/relaying_rank.h"
 #include "transport/net/pxn/service.h"
 #include "transport/net/pxn/task.h"
@@ -52,8 +53,8 @@ struct Relayed : RelayingRank {
   bool comeUp() {
     if (!sender->connect(receiver->handle()).ok() || !receiver->connect(sender->handle()).ok()) return false;
     return until([this] {
-             const auto in = receiver->ready();
-             const auto out = sender->ready();
+             const auto in = comesUp(*receiver);
+             const auto out = comesUp(*sender);
              if (!in.ok() || !out.ok()) failed = true;
              return failed || (in.value() && out.value());
            }) &&
@@ -103,6 +104,23 @@ TEST(Relay, CarriesStepsOfAllProtocols) {
     EXPECT_TRUE(until([&] { return ends.net.leftOpen() == 0; })) << "the relay gives its connection back";
     EXPECT_EQ(ends.net.faults, 0u);
   }
+}
+
+TEST(Relay, TalksToTheReceiverOnlyWhenItsSenderIsToMeetIt) {
+  Relayed ends;
+  ASSERT_TRUE(ends.sender->connect(ends.receiver->handle()).ok());
+  ASSERT_TRUE(ends.receiver->connect(ends.sender->handle()).ok());
+  EXPECT_FALSE(ends.sender->calls());
+  ASSERT_TRUE(until([&] { return ends.sender->ready().value(); })) << "no answer of the receiver's is needed here";
+  EXPECT_TRUE(ends.sender->calls());
+  ASSERT_TRUE(until([&] { return ends.receiver->ready().value(); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(ends.net.sendsMade, 0u);
+  ASSERT_TRUE(until([&] {
+    const bool met = ends.receiver->meet().value();
+    return ends.sender->meet().value() && met;
+  }));
+  EXPECT_EQ(ends.net.sendsMade, 2u);
 }
 
 TEST(Relay, RestsWithItsSenderAndWakesWithIt) {
