@@ -28,6 +28,9 @@ struct JoinOptions {
   /// Called with what another rank said by announceState(), on a thread of the bootstrap. Must not block and must not
   /// destroy the Bootstrap. May be empty: then it is only passed on.
   std::function<void(int rank, std::span<const std::byte>)> onState;
+  /// Called when takeDepartures() has something new, on a thread of the bootstrap. Must not block and must not destroy
+  /// the Bootstrap. May be empty.
+  std::function<void()> onDeparture;
 };
 
 }  // namespace tutti::bootstrap

@@ -190,9 +190,16 @@ Status startLoop(Joined& joined, const JoinOptions& o, Listener listener, bool r
   joined.handshakeTimeout = o.settings.handshakeTimeout;
   joined.peerTimeout = o.settings.peerTimeout;
   joined.abort = o.abort;
-  ConnectionLoop::Options options{
-      joined.rank, joined.nRanks, joined.place, o.settings.peerTimeout, o.settings.handshakeTimeout, o.onPeerLost,
-      o.onState,   rank0IsRoot,   o.device};
+  ConnectionLoop::Options options{joined.rank,
+                                  joined.nRanks,
+                                  joined.place,
+                                  o.settings.peerTimeout,
+                                  o.settings.handshakeTimeout,
+                                  o.onPeerLost,
+                                  o.onState,
+                                  o.onDeparture,
+                                  rank0IsRoot,
+                                  o.device};
   ASSIGN(joined.loop, ConnectionLoop::start(std::move(options), std::move(listener)));
   if (o.abort != nullptr) {
     o.abort->addListener([weak = std::weak_ptr<ConnectionLoop>(joined.loop)](Status why) {

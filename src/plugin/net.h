@@ -95,6 +95,9 @@ class Net : public NetDevices {
   /// Null: not yet.
   virtual Result<void*> accept(void* listener) = 0;
   virtual Status closeListen(void* listener) = 0;
+  /// Whether a receiving end may be closed with receives posted, as if nothing were. Otherwise, where an end comes in
+  /// peace, its peer answers them before.
+  virtual bool closesPosted() const { return true; }
   virtual Status closeSend(void* connection) = 0;
   virtual Status closeRecv(void* connection) = 0;
 

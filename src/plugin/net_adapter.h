@@ -31,6 +31,8 @@ class PluginNet final : public PluginAdapter<V, Net, typename NetVersion<V>::Net
 
   Result<void*> connect(int device, NetHandle& handle) override;
   Result<void*> accept(void* listener) override;
+  /// The interface does not say that it may be.
+  bool closesPosted() const override { return false; }
   Status closeSend(void* connection) override { return this->closeEnd("closeSend", table_.closeSend, connection); }
   Status closeRecv(void* connection) override { return this->closeEnd("closeRecv", table_.closeRecv, connection); }
 

@@ -38,6 +38,11 @@ class ProgressTask {
   virtual Result<bool> advance() = 0;
   /// Nothing is under way that only this task can finish: the engine may sleep, if no kernel runs either.
   virtual bool quiet() const = 0;
+  /// Kernels use it no more, at one end or the other, and its connection is to end in peace: from now on it is not
+  /// quiet until what that takes is done, or has taken too long. Any thread.
+  virtual void part() {}
+  /// It is not at that, or not any more. Any thread.
+  virtual bool parted() const { return true; }
   /// Somebody waits for what only this task can finish. A task that only wants to hear that all is well is not quiet,
   /// but presses nobody.
   virtual bool presses() const { return !quiet(); }

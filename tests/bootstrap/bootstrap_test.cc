@@ -97,6 +97,29 @@ TEST(Bootstrap, AFarewellCarriesWhatARankSaysOfItselfAndHowItLeft) {
   });
 }
 
+TEST(Bootstrap, WhoWantsToHearOfDeparturesHearsThatThereAreSome) {
+  constexpr int kRanks = 3;
+  const BootstrapSettings settings = test::localSettings();
+  const auto ids = test::makeIds(1, settings);
+  test::runRanks(kRanks, [&](int rank) {
+    std::atomic<int> calls{0};
+    JoinOptions options = test::joinOptions(ids, rank, kRanks, settings);
+    options.onDeparture = [&calls] { ++calls; };
+    auto joined = Bootstrap::join(options);
+    ASSERT_TRUE(joined.ok());
+    Bootstrap& b = *joined.value();
+    ASSERT_TRUE(b.barrier().ok());
+    if (rank == 2) {
+      EXPECT_EQ(calls.load(), 0);
+      return b.leave({});
+    }
+    const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+    while (calls.load() == 0 && !deadline.expired()) std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_GT(calls.load(), 0);
+    EXPECT_FALSE(b.takeDepartures().empty()) << "it is there before the call";
+  });
+}
+
 TEST(Bootstrap, AFarewellReachesThoseWhoExchangedMessagesAlthoughTheRankBetweenThemHasLeft) {
   std::atomic<bool> rootGone = false;
   test::runJoined(4, 1, [&](Bootstrap& b) {

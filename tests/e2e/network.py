@@ -11,6 +11,7 @@
   network.py grouped PLUGIN    the same where channels share connections of a network that receives several at once
   network.py graphs            captured operations, replayed
   network.py undelivered       what nobody receives holds up the end of a process for a while, and is told
+  network.py parting FOLDER…   communicators end while others of the process go on, over one endpoint of a plugin
   network.py waits FOLDER…     plugins that wait in their calls for the peer, and do not say what has come
   network.py settings FOLDER…  what a plugin sets in its init is obeyed
   network.py leftovers         idle communicators cost nothing; a thousand leave nothing behind, their children too
@@ -178,6 +179,36 @@ def waits(*files):
     conform(2, "--quick", combinations=SOME[:3], **{k: v for k, v in here.items() if k not in OFF})
 
 
+def parting(*files):
+    # All connections of a process need one endpoint, which goes where one is closed with requests under way.
+    for version in ("testv6", "testv12"):
+        here = dict(NCCL_NET_PLUGIN=next(f for f in files if version in f), TEST_NET_FAULT="one-endpoint", **OFF)
+        quiet_end("threads", **here)
+        for ranks, faults in ((2, ""), (3, ""), (4, ",busy,reorder,delay=50")):
+            quiet_end("processes", ranks, **{**here, "TEST_NET_FAULT": "one-endpoint" + faults})
+    # The same where another rank sends, and where messages have slots of their own.
+    quiet_end("processes", 2, NCCL_NET_SHARED_BUFFERS=0, **here)
+    quiet_end("processes", 2, TUTTI_LAUNCH_SHAPE="GPU", **here)
+    # Built-in networks close what is posted.
+    quiet_end("processes", 2, **OFF)
+
+
+def quiet_end(how, ranks=1, **env):
+    """Runs the program, in a process or several, which must succeed, complain of nothing, and wait for nobody in vain."""
+    address = f"127.0.0.1:{free_port()}"
+    processes = [Process(max(ranks, 4), [BUILD / "tests/e2e/parting", how], RANK=r, SIZE=ranks, NCCL_COMM_ID=address,
+                         NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="NET,DESTROY", **env) for r in range(ranks)]
+    try:
+        for r, process in enumerate(processes):
+            check(process.wait(120) == 0 and f"[Rank {r}] Success" in process.output(), process.output())
+            said = [line for line in process.output().splitlines() if "TUTTI_BUILD" not in line and "TUTTI_SOURCE" not in line]
+            wrong = [line for line in said if re.search("NCCL WARN|NCCL ERROR|does not take part", line)]
+            check(not wrong, f"{wrong}\n{process.output()}")
+    finally:
+        for process in processes:
+            process.close()
+
+
 def gpu_direct(*files):
     # The plugin says that it reads and writes GPU memory; on the software GPU any plugin can.
     file = next(f for f in files if "testv12" in f)
@@ -317,5 +348,5 @@ def many():
 
 if __name__ == "__main__":
     {"proof": proof, "sockets": sockets, "shapes": shapes, "plugins": plugins, "fusion": fusion, "gpu_direct": gpu_direct,
-     "waits": waits, "settings": settings, "shared": shared, "grouped": grouped, "graphs": graphs, "undelivered": undelivered, "leftovers": leftovers,
+     "parting": parting, "waits": waits, "settings": settings, "shared": shared, "grouped": grouped, "graphs": graphs, "undelivered": undelivered, "leftovers": leftovers,
      "many": many}[sys.argv[1]](*sys.argv[2:])

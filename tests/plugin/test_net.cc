@@ -53,6 +53,9 @@ inline ncclResult_t told(const char* call) {
   return failed(call, "told to fail", ncclSystemError);
 }
 
+/// With "one-endpoint": it is gone.
+inline std::atomic<bool> endpointGone = false;
+
 struct Connection;
 
 /// A request of the transport, and when the test plugin admits that it is done.
@@ -290,9 +293,14 @@ inline ncclResult_t closeListen(void* listener) {
   return ncclSuccess;
 }
 inline ncclResult_t closeConnection(void* connection) {
+  auto* const closed = static_cast<Connection*>(connection);
+  const std::size_t underWay = closed->requests.size();
+  const char* const call = closed->inner->sends ? "closeSend" : "closeRecv";
   memory.close(connection);
-  delete static_cast<Connection*>(connection);
-  return ncclSuccess;
+  delete closed;
+  if (underWay == 0 || !faults.has("one-endpoint")) return ncclSuccess;
+  endpointGone = true;
+  return failed(call, std::to_string(underWay) + " requests are under way: their endpoint goes", ncclInternalError);
 }
 
 // ---- memory
@@ -322,6 +330,7 @@ inline ncclResult_t post(Connection& connection, void* data, std::size_t bytes, 
   *request = nullptr;
   const char* const call = connection.inner->sends ? "isend" : "irecv";
   if (faults.strikes(call)) return told(call);
+  if (endpointGone) return failed(call, "its endpoint is gone", ncclRemoteError);
   if (faults.has("busy") && ++connection.tries % 2 == 1) return ncclSuccess;
   unix_net::Request* const inner = connection.inner->post(data, bytes);
   if (!connection.inner->error.empty()) return failed(call, connection.inner->error, ncclRemoteError);
@@ -392,6 +401,7 @@ inline ncclResult_t test(void* posted, int* done, int* sizes) {
   }
   Connection& connection = *request->connection;
   if (faults.strikes("test")) return told("test");
+  if (endpointGone) return failed("test", "its endpoint is gone", ncclRemoteError);
   if (!waitFor([&] { return accepted(connection); })) return failed("test", "nobody accepts", ncclRemoteError);
   const auto earlier = [request](const Request* other) { return other->number < request->number; };
   if (faults.has("in-order") && std::any_of(connection.requests.begin(), connection.requests.end(), earlier))

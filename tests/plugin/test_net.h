@@ -18,6 +18,8 @@
 //   waits     accept waits for a connect, and the first test of a send for the accept: 20 s at most, then an error
 //   in-order  an error if test is called for another request of a connection than the oldest
 //   no-sizes  test does not write sizes
+//   one-endpoint  all connections of a process need one endpoint: where one is closed with requests under way, that
+//             goes, the close is an error, and so are sends, receives and tests from then on
 //   odd-code  errors are no result codes
 //   silent    errors without a message
 //   coll-init an error in collNet's init

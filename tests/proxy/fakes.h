@@ -51,6 +51,8 @@ class FakeTask : public proxy::ProgressTask {
     return isQuiet.load();
   }
   bool presses() const override { return isPressing.load(); }
+  void part() override { isParting = true; }
+  bool parted() const override { return !isParting.load(); }
   proxy::TaskCounters counters() const override {
     return {.posted = posted.load(), .done = done.load(), .bytes = 8 * done.load()};
   }
@@ -69,6 +71,7 @@ class FakeTask : public proxy::ProgressTask {
   std::atomic<std::uint64_t> turns{0};
   std::atomic<bool> isQuiet{true};
   std::atomic<bool> isPressing{false};
+  std::atomic<bool> isParting{false};  ///< it was told to, until the test takes it back
   std::atomic<ncclResult_t> error{ncclSuccess};
   std::function<void()> during;
   std::function<void()> whenAsked;

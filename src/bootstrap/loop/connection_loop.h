@@ -61,6 +61,7 @@ class ConnectionLoop {
     milliseconds handshakeTimeout{0};
     std::function<void(const PeerLost&)> onPeerLost;
     std::function<void(int, std::span<const std::byte>)> onState;
+    std::function<void()> onDeparture;
     bool rank0IsRoot = false;  ///< with NCCL_COMM_ID: known before the root has said a word
     int device = -1;           ///< JoinOptions::device
   };
@@ -286,6 +287,7 @@ class ConnectionLoop {
   bool arrivedLocked(Channel channel, int peer, int tag) const;
   void tellOwner(std::unique_lock<std::mutex>& lock);
   void tellStates(std::unique_lock<std::mutex>& lock);
+  void tellDepartures(std::unique_lock<std::mutex>& lock);
 
   const Options options_;
   const SteadyClock::time_point started_ = SteadyClock::now();
@@ -303,6 +305,7 @@ class ConnectionLoop {
     std::map<QueueKey, std::deque<Frame>> queues;
     std::map<int, Leave> left;
     std::vector<Departure> departures;  ///< of them, those that nobody has taken yet
+    bool departed = false;              ///< some of these are new to the owner
     std::set<int> children;             ///< that have connected, whatever became of them
     std::vector<RankEntry> table;
     std::optional<Key> key;

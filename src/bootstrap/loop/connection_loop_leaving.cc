@@ -111,6 +111,7 @@ void ConnectionLoop::onGoodbye(Name name, Entry& entry, Frame frame) {
   if (first) {
     const auto account = words.subspan(sizeof(Farewell));
     s_.departures.push_back({who->rank, who->exited != 0, {account.begin(), account.end()}});
+    s_.departed = true;
     changed_.notify_all();
     s_.mendAt = s_.mendAt.earlierOf(Deadline::in(kStays));
   }

@@ -68,6 +68,7 @@ void ConnectionLoop::turn(std::vector<Poller::Event>& events) {
   if (s_.stopping || s_.exiting) changed_.notify_all();
   tellOwner(lock);
   tellStates(lock);
+  tellDepartures(lock);
   mendTree(lock);
 }
 
@@ -91,6 +92,13 @@ void ConnectionLoop::tellStates(std::unique_lock<std::mutex>& lock) {
   if (states.empty() || s_.stopping || !options_.onState) return;
   lock.unlock();
   for (const Frame& state : states) options_.onState(state.header.tag, state.payload);
+  lock.lock();
+}
+
+void ConnectionLoop::tellDepartures(std::unique_lock<std::mutex>& lock) {
+  if (!std::exchange(s_.departed, false) || s_.stopping || !options_.onDeparture) return;
+  lock.unlock();
+  options_.onDeparture();
   lock.lock();
 }
 

@@ -137,6 +137,12 @@ class ChannelSet {
   Status awaitConsumed(const Abort& abort, Deadline deadline, const std::function<bool(int rank)>& hasLeft = {},
                        Extent extent = Extent::All);
 
+  /// Those to `peer`, unset: all of them, are to end in peace (proxy::ProgressTask::part); not those that relatives may
+  /// use as well. Any thread, while the set lives.
+  void part(std::optional<int> peer = {}) const;
+  /// Whether none of them is at that. Any thread.
+  bool parted() const;
+
   /// To be closed, in this order, with all ranks waiting for each other in between: lets go of what peers own, and
   /// nobody drives the connections any more; kernels find none in the tables. No kernel may run or be launched, and no
   /// relative may be left.

@@ -61,7 +61,7 @@ void giveUp(const SharedEnd& end, const std::string& about, int channel) {
 
 }  // namespace
 
-/// A sender as the caretaker drives it: when it fails, the others go on.
+/// An end as the caretaker drives it: when it fails, the others go on.
 class SharedConnections::Leftover final : public proxy::ProgressTask {
  public:
   explicit Leftover(proxy::ProgressTask& sender) : sender_(sender) {}
@@ -75,6 +75,8 @@ class SharedConnections::Leftover final : public proxy::ProgressTask {
   }
   bool quiet() const override { return failed_ || sender_.quiet(); }
   bool presses() const override { return !failed_ && sender_.presses(); }
+  void part() override { sender_.part(); }
+  bool parted() const override { return sender_.parted(); }
   proxy::TaskCounters counters() const override { return sender_.counters(); }
   std::string describe() const override { return sender_.describe(); }
 
@@ -96,16 +98,39 @@ Status SharedConnections::add(const SharedKey& key, SharedEnd end) {
   Kept kept{std::move(end), nullptr};
   const std::lock_guard lock(mutex_);
   // What a receiver has yet to do is for the kernels of who uses it.
-  if (proxy::ProgressTask* const task = kept.end.endpoint->task();
-      task != nullptr && key.direction == device::Direction::Send) {
-    if (caretaker_ == nullptr) return fail(ncclInternalError, "Nobody drives {}", kept.end.endpoint->description());
-    kept.leftover = std::make_unique<Leftover>(*task);
-    TRY(caretaker_->add(kept.leftover.get()));
-  }
+  if (key.direction == device::Direction::Send) TRY(leaveToCaretaker(kept));
   Kept& place = ends_[key];
   if (place.leftover != nullptr) caretaker_->remove(place.leftover.get());
   place = std::move(kept);
   return {};
+}
+
+Status SharedConnections::leaveToCaretaker(Kept& kept) {
+  proxy::ProgressTask* const task = kept.end.endpoint->task();
+  if (task == nullptr || kept.leftover != nullptr) return {};
+  if (caretaker_ == nullptr) return fail(ncclInternalError, "Nobody drives {}", kept.end.endpoint->description());
+  kept.leftover = std::make_unique<Leftover>(*task);
+  return caretaker_->add(kept.leftover.get());
+}
+
+void SharedConnections::part(std::optional<int> peer) {
+  const std::lock_guard lock(mutex_);
+  if (caretaker_ == nullptr) return;
+  for (auto& [key, kept] : ends_) {
+    if (kept.end.endpoint->task() == nullptr || (peer && key.peer != *peer)) continue;
+    kept.end.endpoint->task()->part();
+    if (!peer) leaveToCaretaker(kept).ignore();
+  }
+  caretaker_->hold();
+  caretaker_->release();
+}
+
+bool SharedConnections::parted() const {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(ends_.begin(), ends_.end(), [](const auto& end) {
+    const proxy::ProgressTask* const task = end.second.end.endpoint->task();
+    return task == nullptr || task->parted();
+  });
 }
 
 void SharedConnections::driveBy(std::unique_ptr<proxy::ProgressGroup> caretaker) {

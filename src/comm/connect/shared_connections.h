@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,6 +83,11 @@ class SharedConnections {
   /// The same where they are to be opened again: after `bound` an ncclRemoteError, and that of `abort` at once.
   Status awaitTaken(const gpu::Device& device, const std::string& about, milliseconds bound, const Abort& abort);
 
+  /// As ChannelSet has them; never waits where there is a `peer`. Of all of them the caretaker drives receivers, too,
+  /// from then on, which nobody else may do any more.
+  void part(std::optional<int> peer = {});
+  bool parted() const;
+
   /// As ChannelSet has them; with the only communicator that is left. Nobody drives them any more.
   void detach();
   void close(device::Direction direction);
@@ -94,6 +100,7 @@ class SharedConnections {
     std::unique_ptr<proxy::ProgressTask> leftover;
   };
   void leaveAlone(const Kept& kept);
+  Status leaveToCaretaker(Kept& kept);
   std::vector<std::pair<SharedKey, SharedEnd>> all() const;
 
   mutable std::mutex mutex_;  ///< never held for longer than a round of the engine takes

@@ -15,6 +15,7 @@
 #include "comm/connect/shared_connections.h"
 #include "comm/ending/deferred_free.h"
 #include "comm/ending/flush.h"
+#include "comm/ending/parting.h"
 #include "comm/ending/rank_account.h"
 #include "comm/ending/watch.h"
 #include "comm/launch/device_pool.h"
@@ -76,21 +77,24 @@ std::string whatKernelsStillDo(ncclComm& comm) {
 void sayGoodbye(const ncclComm& comm) {
   if (!comm.parts.bootstrap) return;
   if (!comm.parts.launcher) return comm.parts.bootstrap->leave();
-  comm.parts.bootstrap->leave(encodeAccount(accountOf(*comm.parts.launcher)));
+  RankAccount account = accountOf(*comm.parts.launcher);
+  account.closes = closesInPeace(comm);
+  comm.parts.bootstrap->leave(encodeAccount(account));
 }
 
 /// The connections of its family go with the last of its members. Where a peer is gone, or the family has failed, their
-/// memory is left to whoever may still write to it, as after any failure.
-void leaveFamily(const ncclComm& comm) {
+/// memory is left to whoever may still write to it, as after any failure. Whether they go now, in peace.
+bool leaveFamily(const ncclComm& comm) {
   constexpr milliseconds kPatience{2000};
   Family* const family = comm.membership.family.get();
-  if (family == nullptr) return;
+  if (family == nullptr) return false;
   const bool last = family->leave(comm);
   family->connections()->tend();
-  if (!last || !comm.parts.device) return;
-  if (family->failed() || !family->complete()) return;
+  if (!last || !comm.parts.device) return false;
+  if (family->failed() || !family->complete()) return false;
   const Result<gpu::ContextGuard> context = comm.parts.device->device->enter();
   if (context.ok()) family->connections()->settle(*comm.parts.device->device, describeComm(comm), kPatience).ignore();
+  return true;
 }
 
 /// What graphs keep of a communicator that has ended: all of it.
@@ -137,13 +141,16 @@ Status awaitKernels(ncclComm& comm) {
 void releaseComm(ncclComm* comm, std::string_view how) {
   const CommIdentity identity = comm->identity;
   KernelWatch::instance().remove(*comm);
-  leaveFamily(*comm);
+  const bool lastOfFamily = leaveFamily(*comm);
+  const bool inPeace = closesInPeace(*comm);
   bool stays = false;
   if (comm->abort.raised()) {
     if (const std::string why = whatKernelsStillDo(*comm); !why.empty()) stays = giveUp(*comm, why);
   }
   // Said before connections close and memory goes: what peers see of them then is no failure, and they look no more.
+  if (inPeace) beginParting(*comm, lastOfFamily);
   ignoringShortage([comm] { sayGoodbye(*comm); });
+  if (inPeace) awaitParted(*comm, lastOfFamily);
   comm->magicFirst = 0;
   comm->magicLast = 0;
   const std::string address = fmt::format("{}", fmt::ptr(comm));

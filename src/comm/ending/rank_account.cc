@@ -15,7 +15,7 @@ struct AccountHead {
   std::uint8_t unfinished = 0;
   std::uint8_t replays = 0;
   std::uint8_t partial = 0;
-  std::uint8_t zero = 0;
+  std::uint8_t closes = 0;
   std::uint32_t nPeers = 0;
 };
 struct AccountLine {
@@ -45,12 +45,9 @@ RankAccount accountOf(const Launcher& launcher) {
 std::vector<std::byte> encodeAccount(const RankAccount& account) {
   const auto byte = [](bool flag) { return flag ? std::uint8_t{1} : std::uint8_t{0}; };
   const std::size_t nPeers = std::min(account.messages.size(), kMostPeersTold);
-  const AccountHead head{account.collectives,
-                         byte(account.unfinished),
-                         byte(account.replays),
-                         byte(account.partial || nPeers < account.messages.size()),
-                         0,
-                         static_cast<std::uint32_t>(nPeers)};
+  const AccountHead head{account.collectives,   byte(account.unfinished),
+                         byte(account.replays), byte(account.partial || nPeers < account.messages.size()),
+                         byte(account.closes),  static_cast<std::uint32_t>(nPeers)};
   std::vector<std::byte> bytes(sizeof(head) + nPeers * sizeof(AccountLine));
   std::memcpy(bytes.data(), &head, sizeof(head));
   auto next = account.messages.begin();
@@ -67,7 +64,8 @@ std::optional<RankAccount> decodeAccount(std::span<const std::byte> bytes, int s
   std::memcpy(&head, bytes.data(), sizeof(head));
   bytes = bytes.subspan(sizeof(head));
   if (bytes.size() != head.nPeers * sizeof(AccountLine)) return std::nullopt;
-  RankAccount account{head.collectives, head.unfinished != 0, head.replays != 0, head.partial != 0, {}};
+  RankAccount account{head.collectives,  head.unfinished != 0, head.replays != 0,
+                      head.partial != 0, head.closes != 0,     {}};
   for (; !bytes.empty(); bytes = bytes.subspan(sizeof(AccountLine))) {
     AccountLine line;
     std::memcpy(&line, bytes.data(), sizeof(line));

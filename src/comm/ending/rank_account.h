@@ -20,6 +20,7 @@ struct RankAccount {
   bool unfinished = false;        ///< kernels of its may not have ended
   bool replays = false;           ///< graphs were captured; what they replay is in none of these numbers
   bool partial = false;           ///< messages with some ranks are left out
+  bool closes = false;            ///< its connections go with it: no graph uses them
   /// By the rank they went to or came from. Of a rank that is not here there were none, if it is not partial.
   std::map<int, MessageCounts> messages;
 };

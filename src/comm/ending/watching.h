@@ -14,7 +14,8 @@ Status prepareWatch(ncclComm& comm);
 /// for it where its process ends (exit_farewell.h). Errors: ncclSystemError where no thread can be had.
 Status beginWatch(ncclComm& comm);
 
-/// Something has happened that concerns the communicators whose kernels run: the watch looks at once. Never waits.
+/// Something has happened that concerns the communicators whose kernels run, or a peer has left: the watch looks at
+/// once. Never waits.
 void lookAtKernels();
 
 /// Nobody does so any more, until beginWatch(), and what was known of its connections is forgotten. No kernel may run.

@@ -58,6 +58,7 @@ Status joinBootstrap(ncclComm& comm, const JoinStep& join) {
   options.onState = [&comm](int rank, std::span<const std::byte> state) {
     if (!comm.revokedPeers->hear(rank, state)) comm.stalls->hear(rank, state);
   };
+  options.onDeparture = [] { lookAtKernels(); };
   ASSIGN(comm.parts.bootstrap, join(options));
   noteJoined(comm);
   return {};

@@ -22,6 +22,12 @@ void CommParts::stopProgress() {
   progress.reset();
 }
 
+void CommParts::wakeProgress() const {
+  if (!progress) return;
+  progress->hold();
+  progress->release();
+}
+
 bool CommParts::progressRests() const {
   return !progress || progress->rests();
 }

@@ -101,6 +101,8 @@ struct CommParts {
   ~CommParts();
   /// The host leaves the connections alone from now on.
   void stopProgress();
+  /// The host looks whether there is something to do for the connections. Any thread.
+  void wakeProgress() const;
   /// The host has nothing to do for the connections, or leaves them alone after an abort.
   bool progressRests() const;
   /// Some connections that the host drives are no relative's as well.

@@ -15,6 +15,7 @@
 #include "comm/ending/deferred_free.h"
 #include "comm/ending/ending.h"
 #include "comm/ending/flush.h"
+#include "comm/ending/parting.h"
 #include "comm/ending/watching.h"
 #include "comm/init/connect_stage.h"
 #include "comm/init/transport_stage.h"
@@ -87,6 +88,10 @@ Status settleFamily(const ncclComm& comm) {
 /// In steps, for a connection is at its end only when neither rank uses what the other owns.
 Status closeConnections(ncclComm& comm) {
   CommParts& parts = comm.parts;
+  const bool family = comm.membership.family != nullptr;
+  beginParting(comm, family);
+  awaitParted(comm, family);
+  TRY(parts.bootstrap->barrier());
   TRY(parts.channels->detach());
   TRY(parts.bootstrap->barrier());
   parts.channels->close(device::Direction::Send);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "comm/connect/connect.h"
 #include "comm/connect/driven_end.h"
 #include "gpu/memory_ledger.h"
@@ -154,6 +156,36 @@ Status checkedWith(Fallback fallback) {
   const Status checked = channels->checkMesh("AllReduce", "OneShot");
   group.reset();
   return checked;
+}
+
+TEST(Channels, PartFromOnePeerOrFromAll) {
+  const auto device = gpu::Device::create(*gpu::loadDriver().value(), 2).value();
+  const auto guard = device->enter();
+  ChannelPlan plan;
+  plan.nRanks = 3;
+  plan.channels = topo::channelsByRank(topo::RankLayout(0, std::vector<topo::PeerInfo>(3)), 1);
+  const auto channels = ChannelSet::create(*device, plan).value();
+  const auto engine = proxy::ProgressEngine::create("NCCL Progress 0").value();
+  auto group = engine->group({.busy = [] { return false; }, .aborted = {}, .failed = {}}).value();
+  channels->driveBy(*group);
+  std::array<test::FakeTask*, 2> tasks{};
+  for (const int peer : {1, 2}) {
+    auto end = std::make_unique<test::DrivenEnd>();
+    tasks[static_cast<std::size_t>(peer - 1)] = &end->work;
+    OpenLink link{{peer, device::Direction::Send, device::ConnKind::Graph, oneChannel(0)}, {}, {}};
+    link.endpoints.push_back(std::move(end));
+    ASSERT_TRUE(channels->add(std::move(link)).ok());
+  }
+  EXPECT_TRUE(channels->parted());
+  channels->part(2);
+  EXPECT_TRUE(!tasks[0]->isParting && tasks[1]->isParting);
+  EXPECT_FALSE(channels->parted());
+  channels->part();
+  tasks[1]->isParting = false;
+  EXPECT_FALSE(channels->parted());
+  tasks[0]->isParting = false;
+  EXPECT_TRUE(channels->parted());
+  group.reset();
 }
 
 TEST(Channels, MemoryThatThePeerCannotShareIsThePeersFailure) {

@@ -102,6 +102,26 @@ TEST_F(SharedConnectionsDriven, LeaveReceiversToWhoUsesThem) {
   EXPECT_EQ(receiver->work.turns.load(), 0U);
 }
 
+TEST_F(SharedConnectionsDriven, PartFromOnePeerOrFromAllAndThenReceiversAreDrivenAsWell) {
+  const auto receiver = std::make_shared<DrivenEnd>();
+  EXPECT_TRUE(connections
+                  .add({.peer = 2, .direction = device::Direction::Recv},
+                       {.endpoint = receiver, .fallback = {}, .transport = 2})
+                  .ok());
+  connections.part(1);
+  EXPECT_TRUE(task.isParting && !receiver->work.isParting);
+  EXPECT_FALSE(connections.parted());
+  task.isParting = false;
+  EXPECT_TRUE(connections.parted());
+  connections.part();
+  EXPECT_TRUE(task.isParting && receiver->work.isParting);
+  EXPECT_TRUE(eventually([&] { return receiver->work.turns.load() > 0; }));
+  task.isParting = false;
+  EXPECT_FALSE(connections.parted());
+  receiver->work.isParting = false;
+  EXPECT_TRUE(connections.parted());
+}
+
 TEST_F(SharedConnectionsDriven, HoldNobodyUpWhileTheyAreWaitedFor) {
   const auto device = gpu::Device::create(*gpu::loadDriver().value(), 2).value();
   leaveBehind(1);  // and nobody is told

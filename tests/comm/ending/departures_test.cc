@@ -22,6 +22,14 @@ TEST(Departures, AnAccountArrivesAsItWasSent) {
   EXPECT_EQ(back->messages.at(9).received, 4U);
 }
 
+TEST(Departures, AnAccountTellsWhetherConnectionsGo) {
+  for (const bool closes : {false, true}) {
+    const auto back = decodeAccount(encodeAccount({.closes = closes, .messages = {}}), kSelf);
+    ASSERT_TRUE(back.has_value());
+    EXPECT_EQ(back->closes, closes);
+  }
+}
+
 TEST(Departures, AnAccountTellsOfSoManyPeersAndSaysSo) {
   RankAccount many{.messages = {}};
   for (int rank = 0; rank <= static_cast<int>(kMostPeersTold); ++rank) many.messages[rank] = {1, 1};

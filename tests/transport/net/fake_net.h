@@ -33,16 +33,17 @@ struct FakeKnobs {
   bool rendezvous = false;  ///< a send ends only when a receive has taken it
   unsigned polls = 0;       ///< connect and accept say "not yet" so often
   bool neverAccepts = false;
-  bool neverEnds = false;    ///< no request does
-  bool undelivered = false;  ///< what was sent has not come to the peer's host
-  std::string failing = {};  ///< the call that fails …
-  unsigned failAfter = 0;    ///< … when it has worked so often
-  bool saysOnce = false;     ///< why it fails, the first time alone
-  unsigned cutBy = 0;        ///< bytes that the end of every message lacks
-  unsigned spoilAt = 0;      ///< 1-based byte of every message that is changed
-  int maxRecvs = 1;          ///< of every device
-  bool keepsSizes = false;   ///< test does not say how much has come
-  bool wantsOrder = false;   ///< test of another request than the oldest of its end is a fault
+  bool neverEnds = false;     ///< no request does
+  bool undelivered = false;   ///< what was sent has not come to the peer's host
+  std::string failing = {};   ///< the call that fails …
+  unsigned failAfter = 0;     ///< … when it has worked so often
+  bool saysOnce = false;      ///< why it fails, the first time alone
+  unsigned cutBy = 0;         ///< bytes that the end of every message lacks
+  unsigned spoilAt = 0;       ///< 1-based byte of every message that is changed
+  int maxRecvs = 1;           ///< of every device
+  bool keepsSizes = false;    ///< test does not say how much has come
+  bool wantsAnswers = false;  ///< of what is posted, before a connection is closed
+  bool wantsOrder = false;    ///< test of another request than the oldest of its end is a fault
 };
 
 /// What may begin and end while the network is used, by any thread.
@@ -120,6 +121,7 @@ class FakeNet final : public plugin::Net {
     delete static_cast<Listener*>(listener);
     return {};
   }
+  bool closesPosted() const override { return !knobs_.wantsAnswers; }
   Status closeSend(void* connection) override { return close(connection, true); }
   Status closeRecv(void* connection) override { return close(connection, false); }
 
@@ -216,6 +218,7 @@ class FakeNet final : public plugin::Net {
   std::function<void()> onReceive;  ///< called by every irecv; must not use the network
   unsigned faults = 0;              ///< what no caller may do
   unsigned mostOpen = 0;            ///< requests of one end at a time
+  unsigned closedBusy = 0;          ///< ends that were closed with requests under way
   unsigned flushes = 0;
   unsigned flushed = 0;                  ///< messages in them
   unsigned sendsMade = 0;                ///< that were posted
@@ -280,6 +283,7 @@ class FakeNet final : public plugin::Net {
     const std::lock_guard lock(mutex_);
     auto* end = static_cast<End*>(connection);
     if (end->sends != sends) ++faults;
+    if (end->open != 0) ++closedBusy;
     for (const Registration* registration : registrations_) {
       if (registration->end == end) ++faults;
     }

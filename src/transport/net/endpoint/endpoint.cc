@@ -17,11 +17,19 @@ namespace {
 
 static_assert(sizeof(ProbeMessage) <= kProbeBytes);
 
+constexpr std::uint32_t bitOf(std::size_t connection) {
+  return 1u << connection;
+}
+
 std::uint32_t slotBytesOf(const NetPath& path, device::Protocol protocol) {
   return path.link.slotBytes[static_cast<std::size_t>(protocol)];
 }
 
 }  // namespace
+
+std::uint32_t partingsOfSender(const plugin::Net& net) {
+  return net.closesPosted() ? 0 : ~0U;
+}
 
 NetEndpoint::NetEndpoint(const EndContext& context, NetPath path, const EndPlace& place)
     : device_(context.device),
@@ -72,6 +80,11 @@ bool NetEndpoint::sharesSlots() const {
          slotBytesOf(path_, device::Protocol::Simple) != 0;
 }
 
+std::uint32_t NetEndpoint::partings() const {
+  const std::uint32_t all = partingsOfSender(*lanes_[kSimple].net);
+  return receives() && sharesSlots() ? all & ~bitOf(kSimple) : all;
+}
+
 Result<SharingOffer> NetEndpoint::offer() const {
   if (!options_.sharedConnections || !sharesSlots()) return SharingOffer{};
   auto properties = lanes_[kSimple].net->properties(netDevice_);
@@ -106,7 +119,7 @@ void NetEndpoint::connectShared(const SharingOffer& peers) {
 }
 
 transport::ConnectHandle NetEndpoint::handle() const {
-  WireHandle wire{identity(), {}, {}, offer_};
+  WireHandle wire{identity(), {}, {}, offer_, 0, partings()};
   if (path_.direction == device::Direction::Recv && options_.routing != nullptr)
     wire.nic = options_.routing->nicOf(path_.link);
   for (std::size_t j = 0; j < kConnections && path_.direction == device::Direction::Recv; ++j) {
@@ -124,6 +137,7 @@ Status NetEndpoint::connect(const transport::ConnectHandle& peer) {
   for (std::size_t j = 0; j < kConnections && path_.direction == device::Direction::Send; ++j) {
     if (connections_[j] != nullptr) connections_[j]->aim(wire.listeners[j]);
   }
+  for (std::size_t j = 0; j < kConnections; ++j) lanes_[j].parts = (partings() & wire.parting & bitOf(j)) != 0;
   if (wire.routed != 0) {
     shareable_ = false;
     path_.farewells = options_.farewells;

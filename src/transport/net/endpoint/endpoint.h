@@ -36,10 +36,15 @@ struct WireHandle : transport::LinkIdentity {
   std::array<plugin::NetHandle, 2> listeners{};
   NicPlace nic{};
   SharingOffer sharing{};
-  std::uint32_t routed = 0;  ///< a sender's: another rank may send in its stead, who stays for this communicator alone
+  std::uint32_t routed = 0;   ///< a sender's: another rank may send in its stead, who stays for this communicator alone
+  std::uint32_t parting = 0;  ///< bits of network connections: where a sender answers what is posted, before it ends;
+                              ///< where a receiver posts ahead, and wants that
 };
 inline constexpr std::uint32_t kWireMagic = 0x6e65746c;
 static_assert(sizeof(WireHandle) <= sizeof(transport::ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
+
+/// WireHandle::parting of a sender over that network.
+std::uint32_t partingsOfSender(const plugin::Net& net);
 
 /// See transport.h. ready() needs the other direction to be asked as well, and so does meet(), in which the connections
 /// are probed.
@@ -72,6 +77,8 @@ class NetEndpoint final : public transport::Endpoint {
   transport::LinkIdentity identity() const;
   /// Whether its slots are taken in turn by all connections for messages.
   bool sharesSlots() const;
+  /// What it says of parting; see WireHandle.
+  std::uint32_t partings() const;
   /// What it says of sharing network connections.
   Result<SharingOffer> offer() const;
   /// The peer as ends of other communicators of the family know it.

@@ -70,6 +70,7 @@ struct NetLane {
   int underWay = 0;                              ///< requests, where several lanes share the connection …
   std::uint64_t made = 0;                        ///< … and messages that they have made for it
   bool flushes = false;                          ///< what was received is not yet where the GPU sees it
+  bool parts = false;                            ///< its receives are answered before it ends (lane/parting.h)
   bool tellsSizes = true;                        ///< a receiver's: the network says how much has come
   std::optional<FailedCall>* failure = nullptr;  ///< a sender's, of all tasks that share the connection, if any do
 };

@@ -101,6 +101,7 @@ Status RelayEndpoint::order(const Challenge& challenge) {
   order.slotBytes = path_.link.slotBytes;
   order.sharedSlots = setup_.sharedSlots;
   order.listeners = way_.listeners;
+  order.parting = way_.parting;
   // This process may have been away for so long that the relay waits no more.
   if (transport::sendPacket(line_.get(), transport::packetOf(order)) != transport::PacketIo::Done) return turnedAway();
   phase_ = Phase::Ordered;
@@ -145,7 +146,7 @@ Status RelayEndpoint::adopt(std::uint64_t bytes, Fd attached) {
 Status RelayEndpoint::start() {
   auto& status = *reinterpret_cast<PxnStatusPage*>(memory_->host());
   const device::SendConn view = viewOf(layout_, path_.link.slotBytes, memory_->host(), nullptr);
-  task_.emplace(path_, way_.relay, view, status, line_.get());
+  task_.emplace(path_, way_.relay, view, status, line_.get(), way_.parting != 0);
   phase_ = Phase::Ready;
   return {};
 }

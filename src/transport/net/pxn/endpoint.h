@@ -40,6 +40,7 @@ struct Way {
   topo::PeerInfo relay;
   int netDevice = 0;
   std::array<plugin::NetHandle, 2> listeners{};
+  std::uint32_t parting = 0;  ///< see net::WireHandle
 };
 
 /// See transport.h, from connect() on: it is made when the receiver's handle has come.

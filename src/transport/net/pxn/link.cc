@@ -158,6 +158,7 @@ Status RelayLink::begin(const Order& order) {
     connections_[j]->aim(order.listeners[j]);
     lanes_[j].net = &host_.net;
     lanes_[j].tag = hello_.sender;
+    lanes_[j].parts = (order.parting >> j & 1) != 0;
   }
   return sendMemory();
 }

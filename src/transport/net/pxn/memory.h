@@ -18,10 +18,12 @@ struct PxnStatusPage {
   // The sender's.
   alignas(128) std::uint64_t pulse;  ///< grows with every turn of the sender's engine
   std::uint32_t peerLeft;            ///< the receiver has said goodbye
+  std::uint32_t part;                ///< the connection is to end in peace (net::NetSender::part)
   // The relay's, of its engine but for `awake`, which its service sets and its engine takes back.
   alignas(128) std::uint32_t awake;                                    ///< 0: a Wake is needed
   std::uint32_t wakes;                                                 ///< that came
   std::uint32_t failed;                                                ///< an ncclResult_t; `text` is complete then
+  std::uint32_t parted;                                                ///< what `part` asks for is done
   alignas(128) std::array<std::uint64_t, device::kProtocols> settled;  ///< steps that have left the relay for good
   std::uint64_t bytes;
   std::uint64_t stalls;

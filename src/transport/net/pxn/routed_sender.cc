@@ -11,6 +11,7 @@ namespace tutti::net::pxn {
 transport::ConnectHandle RoutedSender::handle() const {
   net::WireHandle wire{transport::identityOf(link_, device::Direction::Send, net::kWireMagic), {}, {}};
   wire.routed = 1;
+  wire.parting = net::partingsOfSender(net_);
   transport::ConnectHandle handle;
   std::memcpy(handle.bytes.data(), &wire, sizeof(wire));
   return handle;
@@ -41,7 +42,7 @@ Status RoutedSender::connect(const transport::ConnectHandle& peer) {
       device_, setup,
       net::NetPath{
           .link = link_, .direction = device::Direction::Send, .description = {}, .farewells = options_.farewells},
-      Way{*route.relay, route.place.device, wire.listeners}, net_.name());
+      Way{*route.relay, route.place.device, wire.listeners, wire.parting & net::partingsOfSender(net_)}, net_.name());
   return {};
 }
 

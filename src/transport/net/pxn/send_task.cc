@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/log.h"
 
@@ -17,6 +18,7 @@ Result<bool> PxnSendTask::advance() {
   // Of a sender that rests the network is not asked either: its peer may have left.
   if (failed_ || read(status_.awake) == 0) return false;
   write(status_.turns, ++turns_, std::memory_order_relaxed);
+  part();
   const Result<bool> advanced = sender_.advance();
   if (!advanced.ok()) {
     report(advanced.status());
@@ -50,6 +52,13 @@ void PxnSendTask::settle() {
   write(status_.bytes, counters.bytes, std::memory_order_relaxed);
   write(status_.stalls, counters.stalls, std::memory_order_relaxed);
   for (std::size_t p = 0; p < heads.size(); ++p) write(status_.settled[p], heads[p]);
+}
+
+/// When its sender says so; and tells it when that is done.
+void PxnSendTask::part() {
+  if (!parting_ && read(status_.part) == 0) return;
+  if (!std::exchange(parting_, true)) sender_.part();
+  if (sender_.parted()) write(status_.parted, 1U);
 }
 
 void PxnSendTask::report(Status why) {

@@ -36,6 +36,7 @@ class PxnSendTask final : public proxy::ProgressTask {
 
  private:
   void settle();
+  void part();
   void tell();
   void report(Status why);
   bool senderBeats() const;
@@ -44,6 +45,7 @@ class PxnSendTask final : public proxy::ProgressTask {
   device::SendConn view_;
   net::NetSender sender_;
   std::atomic<bool> failed_{false};
+  bool parting_ = false;
   std::uint64_t turns_ = 0;
   std::optional<net::LaneFacts> told_;
   std::array<std::uint64_t, device::kProtocols> settled_{};

@@ -37,7 +37,7 @@ Status RelayedTask::relayFailed(std::uint32_t code) const {
 void RelayedTask::watchRelay() {
   const std::uint64_t turns = read(status_.turns, std::memory_order_relaxed);
   const auto now = SteadyClock::now();
-  if (turns != relaysTurns_ || quiet()) {
+  if (turns != relaysTurns_ || settled()) {
     idleSince_.reset();
   } else if (!idleSince_) {
     idleSince_ = now;
@@ -61,7 +61,7 @@ Status RelayedTask::look() {
   }
   stuck_.store(false, std::memory_order_relaxed);  // it does nothing because it is not there
   const bool inPeace = path_.farewells != nullptr && path_.farewells->hasLeft(relay_.rank);
-  if (inPeace && quiet()) return {};  // nothing is lost with it
+  if (inPeace && settled()) return {};  // nothing is lost with it
   if (SteadyClock::now() - *goneSince_ < kGoneGrace) return {};
   if (const std::string exit = path_.exitOf(relay_.rank); !exit.empty()) {
     return fail(
@@ -81,8 +81,19 @@ Result<bool> RelayedTask::advance() {
   write(status_.pulse, ++pulse_, std::memory_order_seq_cst);
   if (!goneSince_ && read(status_.awake, std::memory_order_seq_cst) == 0) wakeRelay();
   if (const std::uint32_t code = read(status_.failed); code != 0) return relayFailed(code);
+  if (parting_.pending()) advanceParting();
   if (turns_++ % kTurnsPerLook == 0) TRY(look());
   return false;
+}
+
+void RelayedTask::part() {
+  if (!parts_) return;
+  parting_.begin();
+  write(status_.part, 1U);
+}
+
+void RelayedTask::advanceParting() {
+  if (read(status_.parted) != 0 || goneSince_ || parting_.late()) parting_.end();
 }
 
 std::uint64_t RelayedTask::headOf(std::size_t protocol) const {
@@ -103,7 +114,7 @@ proxy::TaskCounters RelayedTask::counters() const {
 
 proxy::PendingSend RelayedTask::hold() const {
   proxy::PendingSend hold{proxy::BlockedBy::Nobody, relay_.rank};
-  if (quiet()) return hold;
+  if (settled()) return hold;
   const net::LaneFacts facts = factsOf(read(status_.wait), read(status_.step));
   if (stuck_.load(std::memory_order_relaxed)) {
     hold.blockedBy = proxy::BlockedBy::Relay;
@@ -115,7 +126,7 @@ proxy::PendingSend RelayedTask::hold() const {
 
 std::string RelayedTask::describe() const {
   const std::string relay = transport::rankText(relay_);
-  if (quiet()) {
+  if (settled()) {
     return fmt::format("{}: step {}, waits for a kernel; {} sends in its stead", path_.brief(),
                        read(status_.settled[kSimple]), relay);
   }

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "proxy/task.h"
 #include "topo/machine/peer_info.h"
+#include "transport/net/lane/parting.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/pxn/memory.h"
 
@@ -22,8 +23,8 @@ class RelayedTask final : public proxy::ProgressTask {
  public:
   /// What is referred to must outlive it. `view`: as the host addresses the memory.
   RelayedTask(const net::NetPath& path, const topo::PeerInfo& relay, const device::SendConn& view,
-              PxnStatusPage& status, int line)
-      : path_(path), relay_(relay), view_(view), status_(status), line_(line) {}
+              PxnStatusPage& status, int line, bool parts)
+      : path_(path), relay_(relay), view_(view), status_(status), line_(line), parts_(parts) {}
   /// Errors: the relay's, with its code; ncclRemoteError when it has gone, and kGoneGrace later nothing else has ended
   /// this communicator.
   Result<bool> advance() override;
@@ -32,7 +33,9 @@ class RelayedTask final : public proxy::ProgressTask {
   static constexpr milliseconds kGoneGrace{2000};
   /// The relay's engine counts as stuck when it has made no turn for so long, with something to send.
   static constexpr milliseconds kStuck{1500};
-  bool quiet() const override { return allSettled(view_, status_); }
+  bool quiet() const override { return !parting_.pending() && settled(); }
+  void part() override;
+  bool parted() const override { return !parting_.pending(); }
   proxy::TaskCounters counters() const override;
   std::string describe() const override;
   proxy::PendingSend hold() const override;
@@ -42,6 +45,8 @@ class RelayedTask final : public proxy::ProgressTask {
   bool hasGone();
   Status look();
   void watchRelay();
+  void advanceParting();
+  bool settled() const { return allSettled(view_, status_); }
   Status relayFailed(std::uint32_t code) const;
   std::uint64_t headOf(std::size_t protocol) const;
 
@@ -50,6 +55,8 @@ class RelayedTask final : public proxy::ProgressTask {
   const device::SendConn view_;
   PxnStatusPage& status_;
   const int line_;
+  const bool parts_;
+  Parting parting_;
   std::uint64_t pulse_ = 0;
   bool rung_ = false;
   std::uint32_t wakesAtRing_ = 0;

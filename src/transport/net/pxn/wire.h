@@ -67,6 +67,7 @@ struct Order {
   device::SlotBytes slotBytes{};
   std::uint32_t sharedSlots = 0;                 ///< with other messages on the channel; 0: the connection has its own
   std::array<plugin::NetHandle, 2> listeners{};  ///< of the receiver
+  std::uint32_t parting = 0;                     ///< what it says of parting (net::WireHandle)
 };
 
 /// Relay: with shared slots Pool, with a descriptor; then Memory, with another, and it calls the receiver; then Joined;

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "transport/net/lane/flag_lines.h"
+#include "transport/net/lane/parting.h"
 
 namespace tutti::net {
 
@@ -40,6 +41,10 @@ Result<bool> FlaggedRecvLane::post() {
 Status FlaggedRecvLane::enter(Place place, std::size_t received) {
   MessageHead head;
   if (received >= sizeof(head) || !lane_.tellsSizes) std::memcpy(&head, messageAt(place), sizeof(head));
+  if (lane_.parts && head.protocol == kPartingWord) {
+    ++partings_;  // its place stays taken, so that no receive is posted there any more
+    return {};
+  }
   Fifo* const fifo = head.protocol < kFlagged ? &fifos_[head.protocol] : nullptr;
   const auto protocol = static_cast<device::Protocol>(head.protocol);
   const bool whole = !lane_.tellsSizes || received == sizeof(head) + head.bytes;

@@ -24,6 +24,8 @@ class FlaggedRecvLane {
     const bool ll = put(device::Protocol::LL);
     return put(device::Protocol::LL128) || ll;
   }
+  /// Whether all that may be posted has been answered (lane/parting.h): nothing is, and nothing will be.
+  bool ended() const { return partings_ == kMostUnderWay; }
   const LaneReport& report(device::Protocol protocol) const {
     return fifos_[static_cast<std::size_t>(protocol)].report;
   }
@@ -55,6 +57,7 @@ class FlaggedRecvLane {
   std::optional<Place> refused_;  ///< that the network had no room for: it is asked again with the same
   // Receives end in the order in which they were posted; places come free in another one.
   RecvQueue queue_;
+  int partings_ = 0;
   std::array<Place, kMostUnderWay> order_{};
   std::uint32_t free_ = (1u << kMostUnderWay) - 1;  ///< a bit for each place
   std::array<Fifo, kFlagged> fifos_{Fifo(device::Protocol::LL), Fifo(device::Protocol::LL128)};

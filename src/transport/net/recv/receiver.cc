@@ -31,7 +31,17 @@ Result<bool> NetReceiver::advance() {
     ASSIGN(const bool simple, advanceLane(*simple_, simpleEnd_));
     any = any || simple;
   }
+  if (parting_.pending() && (nothingPosted() || parting_.late())) parting_.end();
   return any;
+}
+
+void NetReceiver::part() {
+  if (partsSimple() || partsFlagged()) parting_.begin();
+}
+
+bool NetReceiver::nothingPosted() {
+  const bool simple = !partsSimple() || simpleEnd_.begun() || simple_->ended();
+  return simple && (!partsFlagged() || flaggedEnd_.begun() || flagged_->ended());
 }
 
 const LaneReport* NetReceiver::reportOf(device::Protocol protocol) const {

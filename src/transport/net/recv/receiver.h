@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "proxy/task.h"
 #include "transport/net/lane/lane_shutdown.h"
+#include "transport/net/lane/parting.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/recv/flagged.h"
 #include "transport/net/recv/simple.h"
@@ -19,14 +20,20 @@ class NetReceiver final : public proxy::ProgressTask {
  public:
   explicit NetReceiver(const RecvSetup& setup);
   Result<bool> advance() override;
-  /// Always: what arrives can wait until a kernel wants it.
-  bool quiet() const override { return true; }
+  /// What arrives can wait until a kernel wants it.
+  bool quiet() const override { return !parting_.pending(); }
+  void part() override;
+  bool parted() const override { return !parting_.pending(); }
   proxy::TaskCounters counters() const override { return tally_.read(); }
   std::string describe() const override;
   bool starves(std::size_t protocol) const override;
 
  private:
   const LaneReport* reportOf(device::Protocol protocol) const;
+  bool partsSimple() const { return simple_ && setup_.simple->parts; }
+  bool partsFlagged() const { return flagged_ && setup_.flagged->parts; }
+  /// Whether nothing is posted any more where that is to be so.
+  bool nothingPosted();
   template <class Lane>
   Result<bool> advanceLane(Lane& lane, LaneShutdown& end);
 
@@ -36,6 +43,7 @@ class NetReceiver final : public proxy::ProgressTask {
   LaneShutdown flaggedEnd_;
   std::optional<SimpleRecvLane> simple_;
   std::optional<FlaggedRecvLane> flagged_;
+  Parting parting_;
 };
 
 }  // namespace tutti::net

@@ -15,6 +15,8 @@ SimpleRecvLane::SimpleRecvLane(NetLane& lane, const RecvSetup& setup, Tally& tal
       queue_(lane, tally, setup.firstStep),
       shared_(setup.shared),
       groups_(setup.groups),
+      grace_(setup.farewellGrace),
+      delivered_(setup.firstStep),
       checked_(setup.firstStep) {
   if (groups_ != nullptr) groups_->join(*this);
 }
@@ -56,17 +58,44 @@ Status SimpleRecvLane::checkUpTo(std::uint64_t head) {
   return {};
 }
 
-Result<bool> SimpleRecvLane::drain(bool peerHasLeft) {
-  TRY(checkUpTo(loadCounter(view_.headOf(device::Protocol::Simple))));
-  if (!peerHasLeft) return false;
-  const std::uint64_t step = queue_.done();
-  const std::uint64_t wanted = loadCounter(view_.words->expected.of(step));
-  if (!device::isSizeOf(wanted, step)) return false;
+Status SimpleRecvLane::leftInVain(std::uint64_t step, std::uint64_t wanted) const {
   return fail(
       path_.departureCode(),
       "{}: {}, but a kernel here waits for step {} of {} bytes from it; do all ranks call the same operations before "
       "they destroy the communicator?",
       path_.text(), path_.departureText(), step, static_cast<std::uint32_t>(wanted));
+}
+
+Result<bool> SimpleRecvLane::drain(bool peerHasLeft) {
+  deliver();
+  TRY(checkUpTo(loadCounter(view_.headOf(device::Protocol::Simple))));
+  if (!peerHasLeft) return false;
+  const std::uint64_t wanted = loadCounter(view_.words->expected.of(delivered_));
+  if (!device::isSizeOf(wanted, delivered_)) return false;
+  return leftInVain(delivered_, wanted);
+}
+
+bool SimpleRecvLane::isWanted(std::uint64_t step) const {
+  if (!lane_.parts || bytes_[step % device::kSteps] != 0) return true;
+  const std::uint64_t wanted = loadCounter(view_.words->expected.of(step));
+  return device::isSizeOf(wanted, step) && static_cast<std::uint32_t>(wanted) == 0;
+}
+
+Status SimpleRecvLane::checkMissing() {
+  if (delivered_ == queue_.done()) return {};
+  report_.set(LaneWait::Message, delivered_);
+  const std::uint64_t wanted = loadCounter(view_.words->expected.of(delivered_));
+  if (!device::isSizeOf(wanted, delivered_)) return {};
+  if (path_.peerHasLeft()) return leftInVain(delivered_, wanted);
+  if (!missingSince_) missingSince_ = SteadyClock::now();
+  const bool mayBeFarewell = path_.farewells != nullptr && SteadyClock::now() - *missingSince_ < grace_;
+  return mayBeFarewell ? Status() : checkSize(delivered_);
+}
+
+bool SimpleRecvLane::ended() const {
+  const std::uint64_t head = loadCounter(view_.headOf(device::Protocol::Simple));
+  const bool allMeanNothing = !lane_.tellsSizes || delivered_ == head;
+  return queue_.empty() && queue_.posted() - head >= device::kSteps && allMeanNothing;
 }
 
 bool SimpleRecvLane::mayPost(std::uint64_t head) const {
@@ -132,7 +161,7 @@ Status SimpleRecvLane::enter(int bytes) {
                 bytes, room);
   }
   bytes_[step % device::kSteps] = static_cast<std::uint32_t>(bytes);
-  TRY(checkSize(step));
+  if (bytes != 0 || !lane_.parts) TRY(checkSize(step));
   tally_.posted();
   return {};
 }
@@ -166,16 +195,24 @@ Result<bool> SimpleRecvLane::arrived() {
   return flushed();
 }
 
-Result<bool> SimpleRecvLane::deliver() {
+bool SimpleRecvLane::deliver() {
   bool any = false;
+  for (; delivered_ != queue_.done() && isWanted(delivered_); any = true) {
+    tally_.bytes(bytes_[delivered_ % device::kSteps]);
+    tally_.done();
+    storeCounter(view_.tailOf(device::Protocol::Simple), ++delivered_);
+  }
+  return any;
+}
+
+Result<bool> SimpleRecvLane::take() {
+  bool any = deliver();
   for (; !queue_.empty(); any = true) {
     ASSIGN(const bool here, arrived());
     if (!here) return any;
     received_ = false;
-    tally_.bytes(bytes_[queue_.done() % device::kSteps]);
-    tally_.done();
     queue_.pop();
-    storeCounter(view_.tailOf(device::Protocol::Simple), queue_.done());
+    deliver();
   }
   // Of a lane in groups, postGroups() knows.
   if (!queue_.stalled() && groups_ == nullptr) {
@@ -185,12 +222,13 @@ Result<bool> SimpleRecvLane::deliver() {
 }
 
 Result<bool> SimpleRecvLane::advance() {
-  ASSIGN(const bool delivered, deliver());
+  ASSIGN(const bool taken, take());
+  TRY(checkMissing());
   // No more is received than was checked: what kernels say of a step, and its size here, stay that long.
   const std::uint64_t head = loadCounter(view_.headOf(device::Protocol::Simple));
   TRY(checkUpTo(head));
   ASSIGN(const bool posted, groups_ != nullptr ? postGroups() : post(head));
-  return posted || delivered;
+  return posted || taken;
 }
 
 }  // namespace tutti::net

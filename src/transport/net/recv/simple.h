@@ -27,6 +27,8 @@ class SimpleRecvLane final : private MultiRecvLane {
   bool networkFailed() const { return queue_.networkFailed(); }
   /// What can be done without the network. Errors: ncclInvalidUsage, the peer has left and a kernel waits for it.
   Result<bool> drain(bool peerHasLeft);
+  /// See FlaggedRecvLane.
+  bool ended() const;
   const LaneReport& report() const { return report_; }
 
  private:
@@ -51,7 +53,15 @@ class SimpleRecvLane final : private MultiRecvLane {
   Result<bool> arrivedInGroup();
   /// Takes down what the oldest receive has brought. A network that says nothing of it has filled the slot.
   Status enter(int bytes);
-  Result<bool> deliver();
+  Result<bool> take();
+  /// Whether a step that has come is for a kernel. One without content may mean nothing (lane/parting.h): it is where
+  /// a kernel has asked for it.
+  bool isWanted(std::uint64_t step) const;
+  /// Tells kernels of what has come.
+  bool deliver();
+  /// What a kernel asks for must not have come without content. The word of a peer that has left may come later.
+  Status checkMissing();
+  Status leftInVain(std::uint64_t step, std::uint64_t wanted) const;
 
   NetLane& lane_;
   const NetPath& path_;
@@ -60,9 +70,12 @@ class SimpleRecvLane final : private MultiRecvLane {
   RecvQueue queue_;
   const SlotStore* shared_;  ///< null: slots of its own
   MultiRecv* groups_;        ///< null: receives are posted one by one
-  std::uint64_t checked_;    ///< steps whose kernels have said what they read of them, or say nothing
-  bool received_ = false;    ///< the oldest receive has ended and is being flushed
-  void* flush_ = nullptr;    ///< null with `received_`: still to be asked for
+  milliseconds grace_;       ///< see TaskSetup::farewellGrace
+  std::uint64_t delivered_;  ///< steps that kernels have been told of
+  std::optional<SteadyClock::time_point> missingSince_;
+  std::uint64_t checked_;  ///< steps whose kernels have said what they read of them, or say nothing
+  bool received_ = false;  ///< the oldest receive has ended and is being flushed
+  void* flush_ = nullptr;  ///< null with `received_`: still to be asked for
   std::array<std::uint32_t, device::kSteps> bytes_{};
   std::array<RecvTicket, device::kSteps> tickets_{};  ///< with groups
   LaneReport report_{device::Protocol::Simple};

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+
+#include "transport/net/lane/shared_slots.h"
 
 namespace tutti::net {
 
@@ -33,6 +36,46 @@ NetSender::NetSender(const SendSetup& setup) : setup_(setup), simpleEnd_(setup.s
     flagged_[index].emplace(protocol, *setup_.flagged, setup_, tally_, messages);
     messages += device::kSteps * messageRoom(protocol, setup_.view.slotBytes[index]);
   }
+  preparePartings(setup_);
+}
+
+void NetSender::preparePartings(const SendSetup& setup) {
+  if (NetLane* const lane = setup.simple; lane != nullptr && lane->parts) {
+    std::byte* const slots =
+        setup.shared != nullptr ? setup.shared->memory() : setup.view.slots[static_cast<int>(device::Protocol::Simple)];
+    simplePartings_.emplace(*lane, tally_, plugin::NetBuffer{slots, 0, lane->tag, lane->slotRegistration});
+  }
+  if (NetLane* const lane = setup.flagged; lane != nullptr && lane->parts) {
+    flaggedPartings_.emplace(*lane, tally_,
+                             plugin::NetBuffer{setup.messages, sizeof(MessageHead), lane->tag, lane->registration});
+  }
+}
+
+void NetSender::part() {
+  if (!simplePartings_ && !flaggedPartings_) return;
+  parting_.begin();
+}
+
+bool NetSender::advanceParting() {
+  bool any = false;
+  bool over = true;
+  const auto quiet = [](const auto& lane) { return !lane || lane->quiet(); };
+  if (simplePartings_ && !simpleEnd_.begun()) {
+    if (simple_->quiet()) simplePartings_->begin();
+    any = simplePartings_->advance();
+    over = simplePartings_->over();
+  }
+  if (flaggedPartings_ && !flaggedEnd_.begun()) {
+    if (std::all_of(flagged_.begin(), flagged_.end(), quiet) && !flaggedPartings_->begun()) {
+      const MessageHead head{kPartingWord, 0, 0};
+      std::memcpy(setup_.messages, &head, sizeof(head));
+      flaggedPartings_->begin();
+    }
+    any = flaggedPartings_->advance() || any;
+    over = over && flaggedPartings_->over();
+  }
+  if (over || parting_.late()) parting_.end();
+  return any;
 }
 
 /// In the order in which messages were made: no lane gets far ahead of another whose kernel came before. The receiver
@@ -146,10 +189,12 @@ Result<bool> NetSender::advance() {
     ASSIGN(const bool simple, advanceSimple());
     any = any || simple;
   }
+  if (parting_.pending()) any = advanceParting() || any;
   return any;
 }
 
 bool NetSender::presses() const {
+  if (parting_.pending()) return true;
   const bool flagged =
       std::any_of(flagged_.begin(), flagged_.end(), [](const auto& lane) { return lane && !lane->quiet(); });
   return flagged || (simple_ && !simple_->quiet());

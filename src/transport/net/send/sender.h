@@ -13,8 +13,10 @@
 #include "device/conn_view.h"
 #include "proxy/task.h"
 #include "transport/net/lane/lane_shutdown.h"
+#include "transport/net/lane/parting.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/send/flagged.h"
+#include "transport/net/send/parting_sends.h"
 #include "transport/net/send/simple.h"
 
 namespace tutti::net {
@@ -25,6 +27,8 @@ class NetSender final : public proxy::ProgressTask {
   explicit NetSender(const SendSetup& setup);
   Result<bool> advance() override;
   bool quiet() const override;
+  void part() override;
+  bool parted() const override { return !parting_.pending(); }
   bool presses() const override;
   proxy::TaskCounters counters() const override { return tally_.read(); }
   std::string describe() const override;
@@ -43,6 +47,9 @@ class NetSender final : public proxy::ProgressTask {
   Result<bool> advanceSimple();
   Result<bool> sendInOrder();
   const char* flaggedFailedIn() const;
+  void preparePartings(const SendSetup& setup);
+  /// Answers what the peer has posted, when all that kernels have made has gone.
+  bool advanceParting();
   /// Asks the network from time to time whether what was sent comes through.
   void checkDelivery();
   /// Whether the network has delivered all.
@@ -57,6 +64,9 @@ class NetSender final : public proxy::ProgressTask {
   SteadyClock::time_point nextCheck_{};
   std::optional<SimpleSendLane> simple_;
   std::array<std::optional<FlaggedSendLane>, kFlagged> flagged_;
+  Parting parting_;
+  std::optional<PartingSends> simplePartings_;   ///< unset: nothing is posted ahead there
+  std::optional<PartingSends> flaggedPartings_;  ///< the same
 };
 
 }  // namespace tutti::net
