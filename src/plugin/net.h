@@ -133,6 +133,7 @@ struct NetOpening {
   int trafficClass = -1;               ///< -1: none
   std::array<std::byte, 32> secret{};  ///< of the communicator, for built-in networks to know their peers by
   bool gpuMemoryIsHost = false;        ///< GPU memory is memory of this process, as a software GPU's may be
+  std::string who = "a rank";          ///< opens it, for messages here and at its peers
 };
 
 /// A built-in network, or a plugin's that was loaded.

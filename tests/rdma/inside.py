@@ -5,6 +5,7 @@
   inside.py ways          fewer of them, over each way that messages can take
   inside.py proof         the log proves which network and which NICs carry everything
   inside.py faults        a peer that dies, a path that is cut, a port that goes down, a NIC that is taken away
+  inside.py failover      the same with a second NIC: messages move to it, and back
   inside.py cycles        a hundred communicators leave no queue pair, registration or descriptor behind
   inside.py gpu_direct    the NICs read and write the software GPU's memory, and what comes is flushed
   inside.py many          a hundred connections of one rank come up side by side
@@ -225,6 +226,83 @@ def faults():
         print(f"{case.__name__}: {time.monotonic() - start:.1f} s", flush=True)
 
 
+# Ends meet over an interface that stays, whichever NIC's goes.
+FUSED_AND_APART = {**FUSED, "NCCL_SOCKET_IFNAME": "lo"}
+
+
+class Load:
+    """Two ranks that reduce and exchange messages, and look at every result, over both NICs as one; until they are told
+    to stop, by the end of a round."""
+
+    def __init__(self, **env):
+        self.process = Process(2, [BUILD / "tests/e2e/conformance", "--ranks", "2", "--hosts", "2", "--quick"], NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT", **{**ENV, **FUSED_AND_APART, **env})
+        self.said = 0
+        self.hears(r"via NET/IB/2")
+        time.sleep(1)
+
+    def running(self):
+        return self.process.child.poll() is None
+
+    def hears(self, text, seconds=60):
+        """Something new that says so."""
+        deadline = time.monotonic() + seconds
+        while not re.search(text, self.process.output()[self.said:]):
+            check(self.running(), f"ended before it said {text!r}:\n{self.process.output()[-4000:]}")
+            check(time.monotonic() < deadline, f"nobody says {text!r} within {seconds} s:\n{self.process.output()[-4000:]}")
+            time.sleep(0.05)
+        self.said = len(self.process.output())
+
+    def ends_well(self):
+        code = self.process.wait(200)
+        said = self.process.output()
+        self.process.close()
+        check(code == 0 and re.search(r"^conformance: [1-9]\d* cases on 2 ranks, 0 wrong$", said, re.M), said[-4000:])
+
+
+def ports_come_and_go():
+    """Each in turn, with messages under way all the time."""
+    load = Load()
+    for nic in ("1", "0"):
+        ip("link", "set", f"roce{nic}", "down")
+        load.hears(rf"goes on without rxe{nic}:1 to rxe{nic}:1")
+        time.sleep(1)
+        ip("link", "set", f"roce{nic}", "up")
+        load.hears(rf"rxe{nic}:1 to rxe{nic}:1 is back")
+        time.sleep(0.5)
+    load.ends_well()
+
+
+def other_nic_taken_away():
+    """It stays as long as somebody uses it (nic_taken_away); its interface goes first."""
+    load = Load()
+    ip("link", "set", "roce1", "down")
+    load.hears(r"goes on without rxe1:1 to rxe1:1")
+    deletion = subprocess.Popen(["rdma", "link", "delete", "rxe1"])
+    load.ends_well()
+    check(deletion.wait(30) == 0, "the NIC is still in use")
+    ip("link", "set", "roce1", "up")
+    subprocess.run(["rdma", "link", "add", "rxe1", "type", "rxe", "netdev", "roce1"], check=True)
+    time.sleep(1)
+
+
+def both_ports_down():
+    job = Busy(**FUSED_AND_APART)
+    ip("link", "set", "roce1", "down")
+    time.sleep(1)
+    check(job.process.child.poll() is None, f"did not survive the first:\n{job.process.output()[-3000:]}")
+    ip("link", "set", "roce0", "down")
+    job.ends(r"goes on without rxe1:1 to rxe1:1", r"rxe0:1")
+    ip("link", "set", "roce0", "up")
+    ip("link", "set", "roce1", "up")
+
+
+def failover():
+    for case in (ports_come_and_go, both_ports_down, other_nic_taken_away):
+        start = time.monotonic()
+        case()
+        print(f"{case.__name__}: {time.monotonic() - start:.1f} s", flush=True)
+
+
 def resources():
     """What the kernel counts of all NICs: queue pairs, completion queues, registrations, domains."""
     said = json.loads(subprocess.run(["rdma", "-j", "resource", "show"], check=True, capture_output=True, text=True).stdout)
@@ -246,7 +324,8 @@ def cycles():
     check(resources() == before, f"left behind: {before} -> {resources()}")
 
 
-CASES = {"conformance": conformance, "ways": ways, "proof": proof, "faults": faults, "cycles": cycles,
+CASES = {"conformance": conformance, "ways": ways, "proof": proof, "faults": faults, "failover": failover,
+         "cycles": cycles,
          "gpu_direct": gpu_direct, "many": many}
 
 

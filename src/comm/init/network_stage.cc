@@ -27,7 +27,8 @@ Status choose(ncclComm& comm) {
       .commId = comm.parts.bootstrap->commHash(),
       .trafficClass = comm.config.values.trafficClass,
       .secret = comm.parts.bootstrap->keyFor("tutti network"),
-      .gpuMemoryIsHost = device.driver().softGpu && gpu::reachedByNics(device.driver(), device.handle())};
+      .gpuMemoryIsHost = device.driver().softGpu && gpu::reachedByNics(device.driver(), device.handle()),
+      .who = describeComm(comm)};
   const auto open = [&]() -> Result<std::string> {
     ASSIGN(comm.parts.network, CommNetwork::open(comm.config.netName, opening));
     return std::string(comm.parts.network->net().name());

@@ -36,10 +36,7 @@ Status IbConnector::makeQueuePairs() {
                                           options));
   ASSIGN(link_->memory, EndMemory::create(link_->ports, IbSender::kMemoryBytes));
   ASSIGN(link_->sizes, EndMemory::create(link_->ports, sizeof(SizeRow) * kIbRows));
-  own_ = link_->pairs->describe();
-  own_.splits = options.splits ? 1 : 0;
-  own_.memory = link_->memory->address();
-  for (std::size_t i = 0; i < link_->ports.size(); ++i) own_.ports[i].key = link_->memory->remoteKey(i);
+  own_ = link_->describe();
   return {};
 }
 

@@ -6,11 +6,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "plugin/net.h"
+#include "transport/net/ib/agreement.h"
 #include "transport/net/ib/control.h"
 #include "transport/net/ib/nic/registrations.h"
 #include "transport/net/ib/queue_pairs.h"
+#include "transport/net/ib/trials.h"
 #include "transport/net/ib/wire.h"
 
 namespace tutti::net::ib {
@@ -36,17 +39,20 @@ struct IbLink {
   std::unique_ptr<EndMemory> sizes;   ///< of a sender: SizeRow of each row, to be written to the receiver
   std::unique_ptr<QueuePairs> pairs;
   IbOptions options;
+
+  /// What the peer is told of this end.
+  SideBlock describe() const;
 };
 
-/// A registration: of the same memory with each port.
+/// A registration: of the same memory with each port. Null: with a port whose NIC has failed.
 struct IbRegistration {
   std::array<ibv_mr*, kMostChildren> regions{};
 };
 
 /// One end. isend, irecv and test from one thread at a time; registrations beside them.
-class IbEnd {
+class IbEnd : private AgreementEnd {
  public:
-  virtual ~IbEnd();
+  ~IbEnd() override;
   IbEnd(const IbEnd&) = delete;
   IbEnd& operator=(const IbEnd&) = delete;
 
@@ -57,7 +63,7 @@ class IbEnd {
   Status deregister(IbRegistration* registration);
 
  protected:
-  explicit IbEnd(std::unique_ptr<IbLink> link);
+  IbEnd(std::unique_ptr<IbLink> link, Agreement::Role role);
 
   /// What a work request was, in its id: completions with an error tell nothing else.
   enum class Work : std::uint8_t { Row, Grant };
@@ -67,7 +73,18 @@ class IbEnd {
 
   /// A work request of queue pair `pair` is done.
   virtual void completed(std::size_t pair, const ibv_wc& completion) = 0;
-  /// What an end has under way besides.
+  /// It has failed.
+  virtual void dropped(const ibv_wc& completion) { static_cast<void>(completion); }
+  /// Of queue pairs that are out of order: whether something that counts is still to come.
+  virtual bool awaitsMore() const { return false; }
+  /// Ports of this end that may have queue pairs again; now there are none.
+  virtual Status leave(const std::bitset<kMostChildren>& left) {
+    static_cast<void>(left);
+    return {};
+  }
+  /// The rows that are open go again: the peer has these.
+  virtual Status repost(const RowsSeen& peers, const Strands& strands) = 0;
+  /// What an end has under way besides, with queue pairs or without.
   virtual Status progress() { return {}; }
   /// Whether an end that has this under way cannot do without a peer that has left in order. `failed`: some of its work
   /// has failed.
@@ -81,37 +98,68 @@ class IbEnd {
   IbRequest* takeRequest();
   static void giveBack(IbRequest& request) { request.busy = false; }
   Status usable();
+  /// Whether something can be posted; goes on with an agreement that is under way. Errors: those of the connection.
+  Result<bool> carries();
   /// Nothing was there to be done. Looks at peer and NICs now and then.
   Status idle();
-  /// Posts a chain and takes its room. Errors: ncclSystemError.
+  /// Posts a chain and takes its room. A strand that refuses it may be one that the connection goes on without: then
+  /// what was to be posted goes again. Errors: ncclSystemError.
   Status post(std::size_t pair, ibv_send_wr& chain, std::uint32_t requests);
+  /// The same of any call: what refused it.
+  Status refusedWith(std::size_t pair, const char* call, int error);
   Status breakWith(Status why) { return broken_ = why; }
+  /// An agreement is under way: there are no queue pairs.
+  bool halted() const { return agreement_ != nullptr && agreement_->halted(); }
+  /// Whether it may go on without a port.
+  bool outlivesPorts() const { return agreement_ != nullptr; }
+  /// Whether the connection goes on without these strands, which have failed.
+  bool goesOnWithout(const Strands& strands, const std::string& why);
   /// Which queue pairs a row uses: the k-th.
-  std::size_t pairOf(std::uint64_t row, std::size_t k) const { return (row * pairsInUse_ + k) % link_->pairs->count(); }
+  std::size_t pairOf(std::uint64_t row, std::size_t k) const {
+    return active_[(row * pairsInUse_ + k) % active_.size()];
+  }
   std::size_t pairsInUse() const { return pairsInUse_; }
+  std::bitset<kMostChildren> portsOf(const Strands& strands) const;
   std::string place() const;
 
   std::unique_ptr<IbLink> link_;
 
  private:
+  bool drained() override;
+  Status stopped(const Strands& left) override { return leave(portsOf(left)); }
+  SideBlock side() const override { return link_->describe(); }
+  Status resume(const Strands& strands, const RowsSeen& peers) override;
+
+  void use(const Strands& strands);
   Status advance();
+  Status agree();
+  Result<bool> takeAll();
   Status take(std::size_t port, const ibv_wc& completion);
   Status failedWith(std::size_t port, const ibv_wc& completion);
   Status look();
   std::uint64_t healthChanges() const;
   Status lookAtNics();
+  Status lookAtPort(std::size_t port);
   Status lookAtQueuePairs();
   Status onPeer();
+  Status hear();
+  void tryPaths();
+  Strands untried() const;
+  std::string failure() const;
   Status onFarewell();
   Status breakQuietly(const std::string& why);
 
-  std::size_t pairsInUse_;
+  std::vector<std::size_t> active_;  ///< queue pairs that rows take turns on
+  std::size_t pairsInUse_ = 0;
   std::array<IbRequest, std::size_t{kIbRows} * kMostRowMessages> requests_;
   std::size_t nextRequest_ = 0;
+  std::unique_ptr<Agreement> agreement_;  ///< null: the connection ends with any of its strands
+  std::unique_ptr<PathTrials> trials_;    ///< null: strands that are lost stay so
   Status broken_;
   std::uint32_t idle_ = 0;  ///< tests that found nothing
   std::uint64_t healthSeen_ = 0;
   bool anyPortDown_ = false;
+  bool lastResort_ = false;  ///< strands are in use untried, for there were no others
   SteadyClock::time_point lookAgain_{};
   std::string suspicion_;  ///< of the peer: reported unless it turns out to have left
   Deadline suspectUntil_ = Deadline::never();

@@ -48,9 +48,7 @@ Status IbListener::makeQueuePairs() {
                                            .serviceLevel = remote_.serviceLevel},
                                           options));
   ASSIGN(link_->memory, EndMemory::create(link_->ports, IbReceiver::kMemoryBytes));
-  own_ = link_->pairs->describe();
-  own_.memory = link_->memory->address();
-  for (std::size_t i = 0; i < link_->ports.size(); ++i) own_.ports[i].key = link_->memory->remoteKey(i);
+  own_ = link_->describe();
   return {};
 }
 
@@ -73,7 +71,10 @@ Result<bool> IbListener::step() {
     }
     case Step::Connecting: {
       ASSIGN(const bool standing, link_->pairs->connect(remote_));
-      if (standing) step_ = Step::Telling;
+      if (standing) {
+        own_ = link_->describe();  // of those that stand
+        step_ = Step::Telling;
+      }
       if (!standing) TRY(link_->control->checkStanding());
       return standing;
     }
@@ -92,7 +93,11 @@ Result<std::unique_ptr<IbReceiver>> IbListener::finish() {
   over_ = true;
   std::unique_ptr<FlushPairs> flush;
   if (flushes_) {
-    ASSIGN(flush, FlushPairs::open(link_->ports, link_->options));
+    std::bitset<kMostChildren> used;
+    for (std::size_t i = 0; i < link_->pairs->count(); ++i) {
+      if (link_->pairs->has(i)) used.set(link_->pairs->portOf(i));
+    }
+    ASSIGN(flush, FlushPairs::open(link_->ports, link_->options, used));
   }
   return std::make_unique<IbReceiver>(std::move(link_), std::move(flush));
 }

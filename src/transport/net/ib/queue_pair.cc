@@ -61,7 +61,7 @@ ibv_qp_attr readyToReceive(const QueuePairPath& path, int trafficClass) {
   attributes.qp_state = IBV_QPS_RTR;
   attributes.path_mtu = static_cast<ibv_mtu>(std::min(path.local.mtu, path.remote.mtu));
   attributes.dest_qp_num = path.remoteNumber;
-  attributes.rq_psn = 0;
+  attributes.rq_psn = path.firstPacket;
   attributes.max_dest_rd_atomic = 1;
   attributes.min_rnr_timer = kReceiverNotReadyTimer;
   ibv_ah_attr& address = attributes.ah_attr;
@@ -157,7 +157,7 @@ Result<bool> QueuePair::connect(const QueuePairPath& path) {
   attributes.timeout = static_cast<std::uint8_t>(options_.timeout);
   attributes.retry_cnt = static_cast<std::uint8_t>(options_.retries);
   attributes.rnr_retry = kReceiverNotReadyRetries;
-  attributes.sq_psn = 0;
+  attributes.sq_psn = path.firstPacket;
   attributes.max_rd_atomic = 1;
   return change(
       attributes,

@@ -50,6 +50,7 @@ struct QueuePairPath {
   PortAddress remote;
   std::uint32_t remoteNumber = 0;
   int serviceLevel = 0;
+  std::uint32_t firstPacket = 0;  ///< number of the first packet, of 24 bits, in either direction
 };
 
 /// The attributes of the change to RTR (InfiniBand Architecture Specification, volume 1, 10.3.1). Pure.

@@ -13,6 +13,14 @@
 
 namespace tutti::net::ib {
 
+namespace {
+
+/// Numbers of packets have 24 bits. Those of an era begin far from where the one before has been.
+constexpr std::uint64_t kPackets = 1 << 24;
+constexpr std::uint64_t kEraPackets = 0x5a5a5b;
+
+}  // namespace
+
 Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(const IbPort& port, std::uint32_t entries) {
   Nic& nic = *port.nic;
   errno = 0;
@@ -73,29 +81,88 @@ Result<PortAddress> addressOf(const IbPort& port, const IbOptions& options) {
 
 }  // namespace
 
+Status QueuePairs::makeQueue(std::size_t port) {
+  const std::size_t perPort = (shape_.count + ports_.size() - 1) / ports_.size();
+  const auto entries = static_cast<std::uint32_t>(perPort * (shape_.sends + shape_.receives));
+  ASSIGN(addresses_[port], addressOf(*ports_[port], options_));
+  ASSIGN(queues_[port], CompletionQueue::create(*ports_[port], entries));
+  return {};
+}
+
+Status QueuePairs::makePair(std::size_t pair) {
+  const std::size_t port = portOf(pair);
+  ASSIGN(pairs_[pair], QueuePair::create(*ports_[port],
+                                         {.completions = queues_[port]->get(),
+                                          .sends = shape_.sends,
+                                          .receives = shape_.receives,
+                                          .inlineBytes = shape_.inlineBytes,
+                                          .trafficClass = shape_.trafficClass},
+                                         options_));
+  return {};
+}
+
 Result<std::unique_ptr<QueuePairs>> QueuePairs::create(std::vector<const IbPort*> ports, const Shape& shape,
                                                        const IbOptions& options) {
   std::unique_ptr<QueuePairs> made(new QueuePairs(std::move(ports), shape, options));
-  const std::size_t perPort = (shape.count + made->ports_.size() - 1) / made->ports_.size();
-  const auto entries = static_cast<std::uint32_t>(perPort * (shape.sends + shape.receives));
-  for (const IbPort* port : made->ports_) {
-    ASSIGN(const PortAddress address, addressOf(*port, options));
-    made->addresses_.push_back(address);
-    ASSIGN(auto queue, CompletionQueue::create(*port, entries));
-    made->queues_.push_back(std::move(queue));
+  for (std::size_t port = 0; port < made->ports_.size(); ++port) TRY(made->makeQueue(port));
+  for (std::size_t i = 0; i < shape.count; ++i) TRY(made->makePair(i));
+  return made;
+}
+
+Strands QueuePairs::all() const {
+  Strands strands;
+  for (std::size_t i = 0; i < pairs_.size(); ++i) strands.set(i);
+  return strands;
+}
+
+Strands QueuePairs::besides(std::size_t pair) const {
+  Strands strands;
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    strands.set(i, portOf(i) == portOf(pair) && remotePortOf(i) == remotePortOf(pair));
   }
-  for (std::size_t i = 0; i < shape.count; ++i) {
-    const std::size_t port = made->portOf(i);
-    ASSIGN(auto pair, QueuePair::create(*made->ports_[port],
-                                        {.completions = made->queues_[port]->get(),
-                                         .sends = shape.sends,
-                                         .receives = shape.receives,
-                                         .inlineBytes = shape.inlineBytes,
-                                         .trafficClass = shape.trafficClass},
-                                        options));
-    made->pairs_.push_back(std::move(pair));
+  return strands;
+}
+
+Strands QueuePairs::ofPort(std::size_t port) const {
+  Strands strands;
+  for (std::size_t i = port; i < pairs_.size(); i += ports_.size()) strands.set(i);
+  return strands;
+}
+
+void QueuePairs::keep(const Strands& strands) {
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    if (!strands[i]) pairs_[i].reset();
+  }
+  for (std::size_t port = 0; port < ports_.size(); ++port) {
+    if ((strands & ofPort(port)).none()) queues_[port].reset();
+  }
+}
+
+Strands QueuePairs::make(const Strands& strands, std::uint64_t era) {
+  const ErrorsAsInfo quiet;  // a port that has failed in the meantime is one that is left out
+  era_ = era;
+  Strands made;
+  for (std::size_t port = 0; port < ports_.size(); ++port) {
+    const Strands here = strands & ofPort(port);
+    if (here.none() || !makeQueue(port).ok()) continue;
+    for (std::size_t i = port; i < pairs_.size(); i += ports_.size()) made.set(i, here[i] && makePair(i).ok());
   }
   return made;
+}
+
+bool QueuePairs::connect(Strands& strands, const SideBlock& remote) {
+  const ErrorsAsInfo quiet;
+  remote_.ports = remote.ports;
+  remote_.numbers = remote.numbers;
+  bool all = true;
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    if (remote.numbers[i] == 0) strands.reset(i);
+    if (!strands[i]) continue;
+    const auto over = pairs_[i]->connect(pathOf(i));
+    strands.set(i, over.ok());
+    all = all && (!over.ok() || over.value());
+  }
+  return all;
 }
 
 SideBlock QueuePairs::describe() const {
@@ -106,7 +173,7 @@ SideBlock QueuePairs::describe() const {
   block.trafficClass = shape_.trafficClass;
   block.adaptive = std::all_of(ports_.begin(), ports_.end(), [](const IbPort* port) { return port->adaptive; }) ? 1 : 0;
   std::copy(addresses_.begin(), addresses_.end(), block.ports.begin());
-  for (std::size_t i = 0; i < pairs_.size(); ++i) block.numbers[i] = pairs_[i]->number();
+  for (std::size_t i = 0; i < pairs_.size(); ++i) block.numbers[i] = has(i) ? pairs_[i]->number() : 0;
   return block;
 }
 
@@ -132,7 +199,8 @@ QueuePairPath QueuePairs::pathOf(std::size_t pair) const {
   return {.local = addresses_[portOf(pair)],
           .remote = remote_.ports[remotePortOf(pair)],
           .remoteNumber = remote_.numbers[pair],
-          .serviceLevel = shape_.serviceLevel};
+          .serviceLevel = shape_.serviceLevel,
+          .firstPacket = static_cast<std::uint32_t>(era_ * kEraPackets % kPackets)};
 }
 
 Result<bool> QueuePairs::connect(const SideBlock& remote) {
@@ -141,14 +209,36 @@ Result<bool> QueuePairs::connect(const SideBlock& remote) {
     remote_ = remote;
   }
   while (standing_ < pairs_.size()) {
-    ASSIGN(const bool over, pairs_[standing_]->connect(pathOf(standing_)));
+    ASSIGN(const bool over, connectFirst(standing_));
     if (!over) return false;
     ++standing_;
   }
   return true;
 }
 
+/// A port may be down while others connect.
+Result<bool> QueuePairs::connectFirst(std::size_t pair) {
+  if (!options_.failover || remote_.failover == 0) return pairs_[pair]->connect(pathOf(pair));
+  if (remote_.numbers[pair] != 0) {
+    Result<bool> over = false;
+    {
+      const ErrorsAsInfo quiet;
+      over = pairs_[pair]->connect(pathOf(pair));
+      if (!over.ok() && refusal_.empty()) refusal_ = lastErrorText();
+    }
+    if (over.ok()) return over;
+    refused_.set(pair);
+  }
+  const auto there = std::count_if(pairs_.begin(), pairs_.end(), [](const auto& one) { return one != nullptr; });
+  if (there == 1) {
+    return fail(ncclSystemError, "{}", refusal_.empty() ? "NET/IB : The peer could connect no queue pair" : refusal_);
+  }
+  pairs_[pair].reset();
+  return true;
+}
+
 std::span<ibv_wc> QueuePairs::poll(std::size_t port, std::span<ibv_wc> room) {
+  if (queues_[port] == nullptr) return {};
   ibv_cq* const queue = queues_[port]->get();
   const int count = ibv_poll_cq(queue, static_cast<int>(room.size()), room.data());
   return room.first(static_cast<std::size_t>(std::max(count, 0)));
@@ -156,7 +246,7 @@ std::span<ibv_wc> QueuePairs::poll(std::size_t port, std::span<ibv_wc> room) {
 
 std::size_t QueuePairs::indexOf(std::size_t port, std::uint32_t number) const {
   for (std::size_t i = port; i < pairs_.size(); i += ports_.size()) {
-    if (pairs_[i]->number() == number) return i;
+    if (has(i) && pairs_[i]->number() == number) return i;
   }
   return pairs_.size();
 }
@@ -164,12 +254,14 @@ std::size_t QueuePairs::indexOf(std::size_t port, std::uint32_t number) const {
 std::string QueuePairs::pathText(std::size_t pair) const {
   if (pair >= pairs_.size()) return "a queue pair that is none of this connection's";
   const QueuePairPath path = pathOf(pair);
-  return fmt::format("{}, queue pair {}, to {}, queue pair {}", path.local.text(), pairs_[pair]->number(),
-                     path.remote.text(), path.remoteNumber);
+  return fmt::format("{}, queue pair {}, to {}, queue pair {}", path.local.text(),
+                     has(pair) ? pairs_[pair]->number() : 0, path.remote.text(), path.remoteNumber);
 }
 
 void QueuePairs::breakUp() {
-  for (const auto& pair : pairs_) pair->breakUp();
+  for (const auto& pair : pairs_) {
+    if (pair != nullptr) pair->breakUp();
+  }
 }
 
 }  // namespace tutti::net::ib

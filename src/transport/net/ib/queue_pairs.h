@@ -50,7 +50,8 @@ class EndMemory {
   std::vector<ibv_mr*> regions_;
 };
 
-/// The ports outlive it, as does what `options` refers to.
+/// The ports outlive it, as does what `options` refers to. All queue pairs are made at first; later some may be gone,
+/// and be made again.
 class QueuePairs {
  public:
   struct Shape {
@@ -67,17 +68,26 @@ class QueuePairs {
                                                     const IbOptions& options);
 
   std::size_t count() const { return pairs_.size(); }
+  Strands all() const;
   QueuePair& operator[](std::size_t i) { return *pairs_[i]; }
+  bool has(std::size_t i) const { return pairs_[i] != nullptr; }
   const std::vector<const IbPort*>& ports() const { return ports_; }
   std::size_t portOf(std::size_t pair) const { return pair % ports_.size(); }
   std::size_t remotePortOf(std::size_t pair) const { return pair % remote_.children; }
+  /// Those between the same ports.
+  Strands besides(std::size_t pair) const;
+  Strands ofPort(std::size_t port) const;
 
   /// What the peer is told, but for the memory.
   SideBlock describe() const;
-  /// Connects all of them with the peer's. False: not yet. Errors: those of QueuePair::connect, ncclInternalError (the
-  /// block is none), ncclRemoteError (its ports are of another kind).
+  /// Connects all of them with the peer's. Where both ends have failover, those that are refused, or that the peer has
+  /// not, are gone afterwards, as long as one stands. False: not yet. Errors: those of QueuePair::connect,
+  /// ncclInternalError (the block is none), ncclRemoteError (its ports are of another kind).
   Result<bool> connect(const SideBlock& remote);
   const SideBlock& remote() const { return remote_; }
+  /// Those that were refused at the first connect(), which the peer has, and why.
+  const Strands& refused() const { return refused_; }
+  const std::string& refusal() const { return refusal_; }
 
   /// Completions of one port that are there, as many as have room.
   std::span<ibv_wc> poll(std::size_t port, std::span<ibv_wc> room);
@@ -87,11 +97,29 @@ class QueuePairs {
   std::string pathText(std::size_t pair) const;
   void breakUp();
 
+  /// Destroys all but these, and the completion queues of ports that have none.
+  void keep(const Strands& strands);
+  /// Where there are none: makes these, with what the ports say now, on new completion queues. What was made; why
+  /// another was not is in the log (INFO).
+  Strands make(const Strands& strands, std::uint64_t era);
+  /// Goes on connecting those of `strands` with the peer's. Whose peer has none and who is refused is taken out of it.
+  /// False: not yet.
+  bool connect(Strands& strands, const SideBlock& remote);
+  bool connected(std::size_t pair) const { return has(pair) && pairs_[pair]->connected(); }
+
  private:
   QueuePairs(std::vector<const IbPort*> ports, const Shape& shape, const IbOptions& options)
-      : ports_(std::move(ports)), shape_(shape), options_(options) {}
+      : ports_(std::move(ports)),
+        shape_(shape),
+        options_(options),
+        addresses_(ports_.size()),
+        queues_(ports_.size()),
+        pairs_(shape.count) {}
   Status checkRemote(const SideBlock& remote) const;
   QueuePairPath pathOf(std::size_t pair) const;
+  Result<bool> connectFirst(std::size_t pair);
+  Status makeQueue(std::size_t port);
+  Status makePair(std::size_t pair);
 
   std::vector<const IbPort*> ports_;
   Shape shape_;
@@ -100,7 +128,10 @@ class QueuePairs {
   std::vector<std::unique_ptr<CompletionQueue>> queues_;
   std::vector<std::unique_ptr<QueuePair>> pairs_;
   SideBlock remote_;
-  std::size_t standing_ = 0;  ///< so many are connected
+  std::size_t standing_ = 0;  ///< so many are connected, or never will be
+  Strands refused_;
+  std::string refusal_;
+  std::uint64_t era_ = 0;
 };
 
 }  // namespace tutti::net::ib

@@ -1,6 +1,7 @@
 #include "transport/net/ib/receiver.h"
 
 #include <arpa/inet.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>
@@ -19,27 +20,28 @@ constexpr std::uint32_t kTellEvery = 16;
 }  // namespace
 
 IbReceiver::IbReceiver(std::unique_ptr<IbLink> link, std::unique_ptr<FlushPairs> flush)
-    : IbEnd(std::move(link)), flush_(std::move(flush)) {}
+    : IbEnd(std::move(link), Agreement::Role::Receiver), flush_(std::move(flush)) {
+  if (flush_ != nullptr && outlivesPorts()) flush_->expectFailures();
+}
 
-Status IbReceiver::postReceives(std::uint32_t slot) {
+Status IbReceiver::postReceives(std::uint64_t row) {
   for (std::size_t k = 0; k < pairsInUse(); ++k) {
-    const std::size_t pair = pairOf(row_, k);
+    const std::size_t pair = pairOf(row, k);
     ibv_recv_wr receive{};
-    receive.wr_id = idOf(Work::Row, slot);
+    receive.wr_id = idOf(Work::Row, static_cast<std::uint32_t>(row % kIbRows));
     ibv_recv_wr* refused = nullptr;
     if (const int error = ibv_post_recv((*link_->pairs)[pair].get(), &receive, &refused); error != 0) {
-      return breakWith(fail(ncclSystemError, "NET/IB : Call to ibv_post_recv failed with error {}, for {}",
-                            errnoText(error), link_->pairs->pathText(pair)));
+      TRY(refusedWith(pair, "ibv_post_recv", error));
+    } else {
+      ++receiving_;
     }
   }
   return {};
 }
 
-/// One write of the whole row, over the first of its queue pairs.
-Status IbReceiver::grant(std::span<const plugin::NetBuffer> messages) {
-  const auto slot = static_cast<std::uint32_t>(row_ % kIbRows);
-  const std::size_t pair = pairOf(row_, 0);
-  const std::size_t place = slot * sizeof(GrantRow);
+/// Of the current row, in this end's memory.
+void IbReceiver::writeGrants(std::span<const plugin::NetBuffer> messages) {
+  const std::size_t place = row_ % kIbRows * sizeof(GrantRow);
   auto& row = *reinterpret_cast<GrantRow*>(link_->memory->data() + kGrantsAt + place);
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const plugin::NetBuffer& message = messages[i];
@@ -48,14 +50,21 @@ Status IbReceiver::grant(std::span<const plugin::NetBuffer> messages) {
     grant.address = reinterpret_cast<std::uint64_t>(message.data);
     grant.capacity = message.bytes;
     for (std::size_t port = 0; port < link_->pairs->ports().size(); ++port) {
-      grant.keys[port] = registration != nullptr ? registration->regions[port]->rkey : 0;
+      const ibv_mr* const region = registration != nullptr ? registration->regions[port] : nullptr;
+      grant.keys[port] = region != nullptr ? region->rkey : 0;
     }
     grant.count = static_cast<std::uint32_t>(messages.size());
     grant.tag = message.tag;
     grant.index = row_ + 1;
   }
+}
+
+/// One write of the whole row, over the first of its queue pairs.
+Status IbReceiver::postGrants(std::uint64_t row, std::uint32_t count) {
+  const std::size_t pair = pairOf(row, 0);
+  const std::size_t place = row % kIbRows * sizeof(GrantRow);
   ibv_sge part{.addr = link_->memory->address() + kGrantsAt + place,
-               .length = static_cast<std::uint32_t>(messages.size() * sizeof(Grant)),
+               .length = static_cast<std::uint32_t>(count * sizeof(Grant)),
                .lkey = link_->memory->localKey(link_->pairs->portOf(pair))};
   ibv_send_wr write{};
   write.sg_list = &part;
@@ -76,8 +85,12 @@ Result<IbRequest*> IbReceiver::irecv(std::span<const plugin::NetBuffer> messages
     return fail(ncclInvalidArgument, "NET/IB : A receive is of 1 to {} messages, not of {}", kMostRowMessages,
                 messages.size());
   }
+  ASSIGN(const bool ready, carries());
+  // The peer has closed in order: there is nobody to grant anything to.
+  const bool left = link_->control->last() == ControlSocket::Peer::Left;
   const auto slot = static_cast<std::uint32_t>(row_ % kIbRows);
-  if (rows_[slot] != nullptr || !(*link_->pairs)[pairOf(row_, 0)].hasRoomToSend(1)) return nullptr;
+  if (rows_[slot] != nullptr || (!ready && !left)) return nullptr;
+  if (!left && !(*link_->pairs)[pairOf(row_, 0)].hasRoomToSend(1)) return nullptr;
   IbRequest* const request = takeRequest();
   if (request == nullptr) return nullptr;
   request->left = static_cast<std::uint32_t>(pairsInUse());
@@ -85,13 +98,11 @@ Result<IbRequest*> IbReceiver::irecv(std::span<const plugin::NetBuffer> messages
   request->count = static_cast<std::uint32_t>(messages.size());
   request->bytes = {};
   rows_[slot] = request;
-  // The peer has closed in order: there is nobody to grant anything to.
-  if (link_->control->last() == ControlSocket::Peer::Left) {
-    ++row_;
-    return request;
+  if (!left) {
+    writeGrants(messages);
+    TRY(postReceives(row_));
+    TRY(postGrants(row_, request->count));
   }
-  TRY(postReceives(slot));
-  TRY(grant(messages));
   ++row_;
   return request;
 }
@@ -99,11 +110,44 @@ Result<IbRequest*> IbReceiver::irecv(std::span<const plugin::NetBuffer> messages
 void IbReceiver::completed(std::size_t pair, const ibv_wc& completion) {
   const std::uint32_t number = numberOf(completion.wr_id);
   if (workOf(completion.wr_id) == Work::Grant) return (*link_->pairs)[pair].completed(number);
+  --receiving_;
   IbRequest* const request = rows_[number];
   if (request->count == 1) request->bytes[0] = ntohl(completion.imm_data);
   if (--request->left > 0) return;
   takeSizes(*request);
   rows_[number] = nullptr;
+}
+
+void IbReceiver::dropped(const ibv_wc& completion) {
+  if (workOf(completion.wr_id) == Work::Row) --receiving_;
+}
+
+RowsSeen IbReceiver::rowsSeen() const {
+  RowsSeen seen{.next = row_};
+  for (std::uint32_t slot = 0; slot < kIbRows; ++slot) {
+    if (rows_[slot] != nullptr) seen.bits |= std::uint64_t{1} << slot;
+  }
+  return seen;
+}
+
+Status IbReceiver::leave(const std::bitset<kMostChildren>& left) {
+  return flush_ != nullptr ? flush_->use(left) : Status();
+}
+
+/// By rising numbers, as the sender does. A grant that the sender has is not written again: before that came, the row
+/// may be done and another in its place.
+Status IbReceiver::repost(const RowsSeen& peers, const Strands& strands) {
+  receiving_ = 0;
+  if (flush_ != nullptr) TRY(flush_->use(portsOf(strands)));
+  for (std::uint64_t row = row_ - std::min<std::uint64_t>(row_, kIbRows); row < row_; ++row) {
+    IbRequest* const request = rows_[row % kIbRows];
+    if (request == nullptr || request->row != row) continue;
+    request->left = static_cast<std::uint32_t>(pairsInUse());
+    request->bytes = {};
+    TRY(postReceives(row));
+    if (!ibRowIsGranted(peers, row)) TRY(postGrants(row, request->count));
+  }
+  return {};
 }
 
 /// A NIC's read of what it has written comes back after it, whatever the bus has reordered: of the last message that is
@@ -115,7 +159,7 @@ Result<IbRequest*> IbReceiver::iflush(std::span<const plugin::NetBuffer> message
   const auto* registration = static_cast<const IbRegistration*>(last->registration);
   std::array<std::uint32_t, kMostChildren> keys{};
   for (std::size_t port = 0; port < link_->pairs->ports().size(); ++port)
-    keys[port] = registration->regions[port]->rkey;
+    keys[port] = registration->regions[port] != nullptr ? registration->regions[port]->rkey : 0;
   IbRequest* const request = takeRequest();
   // Null would say that there is nothing to wait for.
   if (request == nullptr) {
@@ -135,8 +179,22 @@ Status IbReceiver::progress() {
   if (flushing_.empty()) return {};
   const auto finished = flush_->finished();
   if (!finished.ok()) return breakWith(finished.status());
+  TRY(lookAtFlushes());
   for (; !flushing_.empty() && flushing_.front()->row <= finished.value(); flushing_.pop_front()) {
     flushing_.front()->left = 0;
+  }
+  return {};
+}
+
+/// A port that cannot flush what it writes is one to do without.
+Status IbReceiver::lookAtFlushes() {
+  const auto failed = flush_->failedPorts();
+  for (std::size_t port = 0; failed.any() && port < link_->pairs->ports().size(); ++port) {
+    if (!failed[port]) continue;
+    const std::string why =
+        fmt::format("A flush of what {} has written to GPU memory has failed", link_->pairs->ports()[port]->text());
+    if (goesOnWithout(link_->pairs->ofPort(port), why)) continue;
+    return breakWith(fail(ncclSystemError, "NET/IB : {}, for {}", why, place()));
   }
   return {};
 }

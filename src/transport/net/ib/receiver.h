@@ -28,14 +28,22 @@ class IbReceiver final : public IbEnd {
 
  private:
   void completed(std::size_t pair, const ibv_wc& completion) override;
+  void dropped(const ibv_wc& completion) override;
+  bool awaitsMore() const override { return receiving_ > 0; }
+  RowsSeen rowsSeen() const override;
+  Status leave(const std::bitset<kMostChildren>& left) override;
+  Status repost(const RowsSeen& peers, const Strands& strands) override;
   std::string_view verb() const override { return "receiving"; }
   Status progress() override;
-  Status postReceives(std::uint32_t slot);
-  Status grant(std::span<const plugin::NetBuffer> messages);
+  Status lookAtFlushes();
+  Status postReceives(std::uint64_t row);
+  void writeGrants(std::span<const plugin::NetBuffer> messages);
+  Status postGrants(std::uint64_t row, std::uint32_t count);
   void takeSizes(IbRequest& request) const;
 
   std::uint64_t row_ = 0;                   ///< the next
   std::array<IbRequest*, kIbRows> rows_{};  ///< null: free
+  std::uint32_t receiving_ = 0;             ///< receives posted whose end is not known
   std::unique_ptr<FlushPairs> flush_;       ///< null: nothing needs it
   std::deque<IbRequest*> flushing_;         ///< in order; `row` is the flush's number
 };

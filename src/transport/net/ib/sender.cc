@@ -12,18 +12,18 @@
 
 namespace tutti::net::ib {
 
-IbSender::IbSender(std::unique_ptr<IbLink> link) : IbEnd(std::move(link)) {
+IbSender::IbSender(std::unique_ptr<IbLink> link) : IbEnd(std::move(link), Agreement::Role::Sender) {
   adaptive_ = link_->pairs->remote().adaptive != 0 && link_->pairs->describe().adaptive != 0;
 }
 
-std::uint32_t IbSender::granted() const {
-  Grant* const row = grants();
-  const std::uint64_t index = row_ + 1;
+std::uint32_t IbSender::granted(std::uint64_t row) const {
+  Grant* const grant = grants(row);
+  const std::uint64_t index = row + 1;
   // The NIC writes ascending, the index last.
-  if (std::atomic_ref(row[0].index).load(std::memory_order_acquire) != index) return 0;
-  const std::uint32_t count = std::min<std::uint32_t>(row[0].count, kMostRowMessages);
+  if (std::atomic_ref(grant[0].index).load(std::memory_order_acquire) != index) return 0;
+  const std::uint32_t count = std::min<std::uint32_t>(grant[0].count, kMostRowMessages);
   for (std::uint32_t i = 1; i < count; ++i) {
-    if (std::atomic_ref(row[i].index).load(std::memory_order_acquire) != index) return 0;
+    if (std::atomic_ref(grant[i].index).load(std::memory_order_acquire) != index) return 0;
   }
   return count;
 }
@@ -58,54 +58,63 @@ std::uint32_t IbSender::chainOf(const plugin::NetBuffer& message, std::uint32_t 
   return announcesApart(message.bytes) ? 2 : 1;
 }
 
-bool IbSender::hasRoomFor(std::uint32_t chain) const {
+bool IbSender::hasRoomFor(std::uint64_t row, std::uint32_t chain) const {
   for (std::size_t k = 0; k < pairsInUse(); ++k) {
-    if (!(*link_->pairs)[pairOf(row_, k)].hasRoomToSend(chain)) return false;
+    if (!(*link_->pairs)[pairOf(row, k)].hasRoomToSend(chain)) return false;
   }
-  return rows_[row_ % kIbRows].left == 0;
+  return true;
 }
 
 Result<IbRequest*> IbSender::isend(const plugin::NetBuffer& message) {
   TRY(usable());
   TRY(checkLength(message));
-  const std::uint32_t count = granted();
+  ASSIGN(const bool ready, carries());
+  const std::uint32_t count = ready && again_ == row_ ? granted(row_) : 0;
   if (count == 0) {
     TRY(idle());
     return nullptr;
   }
-  Grant* const row = grants();
-  Row& sent = rows_[row_ % kIbRows];
+  Grant* const row = grants(row_);
+  Row& sent = at(row_);
   const std::uint32_t chain = chainOf(message, count);
-  if (matched_ == 0 && !hasRoomFor(chain)) return nullptr;
-  if (matched_ == 0) sent = {.count = count};
+  // With other queue pairs than at first, a row that has some of its messages may find less room.
+  if (sent.left > 0 || !hasRoomFor(row_, chain)) return nullptr;
+  if (matched_ == 0) {
+    sent.count = count;
+    sent.requests = {};
+  }
   for (std::uint32_t i = 0; i < count; ++i) {
     if (sent.requests[i] != nullptr || row[i].tag != message.tag) continue;
     TRY(checkFits(row[i], message));
     IbRequest* const request = takeRequest();
     if (request == nullptr) return nullptr;
-    request->left = static_cast<std::uint32_t>(pairsInUse());
+    request->left = 1;  // at least, until the row is posted
     request->row = row_;
     request->bytes[0] = static_cast<std::uint32_t>(message.bytes);
     sent.requests[i] = request;
     sent.chain = chain;
-    messages_[i] = message;
-    if (++matched_ == count) TRY(postRow());
+    sent.messages[i] = message;
+    if (++matched_ < count) return request;
+    TRY(postRow(row_));
+    again_ = ++row_;
+    matched_ = 0;
     return request;
   }
+  TRY(idle());
   return nullptr;
 }
 
 /// On queue pair `pair`, the k-th of the row: the part of each message that it carries, then the announcement.
-Status IbSender::postOn(std::size_t pair, std::size_t k) {
-  const Row& row = rows_[row_ % kIbRows];
-  const auto slot = static_cast<std::uint32_t>(row_ % kIbRows);
+Status IbSender::postOn(std::uint64_t number, std::size_t pair, std::size_t k) {
+  const Row& row = at(number);
+  const auto slot = static_cast<std::uint32_t>(number % kIbRows);
   const std::size_t port = link_->pairs->portOf(pair);
   const std::size_t remotePort = link_->pairs->remotePortOf(pair);
-  const Grant* const grant = grants();
+  const Grant* const grant = grants(number);
   std::array<ibv_sge, kMostRowMessages + 1> parts{};
   std::array<ibv_send_wr, kMostRowMessages + 1> chain{};
   for (std::uint32_t i = 0; i < row.count; ++i) {
-    const plugin::NetBuffer& message = messages_[i];
+    const plugin::NetBuffer& message = row.messages[i];
     const std::size_t piece = ibPieceBytes(message.bytes, pairsInUse());
     const std::size_t offset = std::min(k * piece, message.bytes);
     const auto bytes = static_cast<std::uint32_t>(std::min(piece, message.bytes - offset));
@@ -136,21 +145,20 @@ Status IbSender::postOn(std::size_t pair, std::size_t k) {
     last.wr.rdma = chain[0].wr.rdma;
   }
   last.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  last.imm_data = htonl(static_cast<std::uint32_t>(messages_[0].bytes));
+  last.imm_data = htonl(static_cast<std::uint32_t>(row.messages[0].bytes));
   last.send_flags = IBV_SEND_SIGNALED;
   last.wr_id = idOf(Work::Row, slot);
   for (std::uint32_t i = 0; i + 1 < row.chain; ++i) chain[i].next = &chain[i + 1];
   return post(pair, chain[0], row.chain);
 }
 
-Status IbSender::postRow() {
-  Row& row = rows_[row_ % kIbRows];
-  auto& sizes = reinterpret_cast<SizeRow*>(link_->sizes->data())[row_ % kIbRows];
-  for (std::uint32_t i = 0; i < row.count; ++i) sizes.sizes[i] = static_cast<std::uint32_t>(messages_[i].bytes);
+Status IbSender::postRow(std::uint64_t number) {
+  Row& row = at(number);
+  auto& sizes = reinterpret_cast<SizeRow*>(link_->sizes->data())[number % kIbRows];
+  for (std::uint32_t i = 0; i < row.count; ++i) sizes.sizes[i] = static_cast<std::uint32_t>(row.messages[i].bytes);
   row.left = static_cast<std::uint32_t>(pairsInUse());
-  for (std::size_t k = 0; k < pairsInUse(); ++k) TRY(postOn(pairOf(row_, k), k));
-  ++row_;
-  matched_ = 0;
+  for (std::uint32_t i = 0; i < row.count; ++i) row.requests[i]->left = row.left;
+  for (std::size_t k = 0; k < pairsInUse(); ++k) TRY(postOn(number, pairOf(number, k), k));
   return {};
 }
 
@@ -159,6 +167,49 @@ void IbSender::completed(std::size_t pair, const ibv_wc& completion) {
   (*link_->pairs)[pair].completed(row.chain);
   --row.left;
   for (std::uint32_t i = 0; i < row.count; ++i) --row.requests[i]->left;
+}
+
+RowsSeen IbSender::rowsSeen() const {
+  RowsSeen seen{.next = row_};
+  for (std::uint64_t i = 0; i < kIbRows; ++i) {
+    if (granted(row_ + i) > 0) seen.bits |= std::uint64_t{1} << i;
+  }
+  return seen;
+}
+
+/// What the receiver has is done, whatever has been acknowledged; the rest goes again.
+Status IbSender::repost(const RowsSeen& peers, const Strands& strands) {
+  static_cast<void>(strands);
+  again_ = row_ - std::min<std::uint64_t>(row_, kIbRows);
+  for (std::uint64_t number = again_; number < row_; ++number) {
+    Row& row = at(number);
+    const bool open = ibRowIsOpen(peers, number);
+    if (row.left == 0 && open) {
+      return fail(ncclSystemError,
+                  "NET/IB : {} has not got message {} to {}, which the NIC had acknowledged before it failed: it may "
+                  "be overwritten by now. Look at dmesg",
+                  place(), number, link_->pairs->remote().who.data());
+    }
+    if (row.left == 0 || open) continue;
+    row.left = 0;
+    for (std::uint32_t i = 0; i < row.count; ++i) row.requests[i]->left = 0;
+  }
+  return postAgain();
+}
+
+Status IbSender::progress() {
+  return halted() ? Status() : postAgain();
+}
+
+/// As far as there is room, and before anything new: the receiver has posted its receives in this order.
+Status IbSender::postAgain() {
+  for (; again_ < row_; ++again_) {
+    const Row& row = at(again_);
+    if (row.left == 0) continue;
+    if (!hasRoomFor(again_, row.chain)) return {};
+    TRY(postRow(again_));
+  }
+  return {};
 }
 
 /// What is under way may have come before the peer left: its completion says so. Nothing else will go.

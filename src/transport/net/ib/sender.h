@@ -26,27 +26,35 @@ class IbSender final : public IbEnd {
     std::uint32_t left = 0;   ///< completions to come
     std::uint32_t chain = 0;  ///< work requests on each of its queue pairs
     std::array<IbRequest*, kMostRowMessages> requests{};
+    std::array<plugin::NetBuffer, kMostRowMessages> messages{};
   };
 
   void completed(std::size_t pair, const ibv_wc& completion) override;
   std::string_view verb() const override { return "sending"; }
   bool needsPeer(bool failed) const override;
-  Grant* grants() const { return reinterpret_cast<GrantRow*>(link_->memory->data())[row_ % kIbRows].grants.data(); }
-  /// Messages of the current row, once all of its grants are there; 0: not yet.
-  std::uint32_t granted() const;
+  RowsSeen rowsSeen() const override;
+  Status repost(const RowsSeen& peers, const Strands& strands) override;
+  Status progress() override;
+  Status postAgain();
+  Grant* grants(std::uint64_t row) const {
+    return reinterpret_cast<GrantRow*>(link_->memory->data())[row % kIbRows].grants.data();
+  }
+  Row& at(std::uint64_t row) { return rows_[row % kIbRows]; }
+  /// Messages of a row, once all of its grants are there; 0: not yet.
+  std::uint32_t granted(std::uint64_t row) const;
   static Status checkLength(const plugin::NetBuffer& message);
   Status checkFits(const Grant& grant, const plugin::NetBuffer& message);
-  bool hasRoomFor(std::uint32_t chain) const;
+  bool hasRoomFor(std::uint64_t row, std::uint32_t chain) const;
   std::uint32_t chainOf(const plugin::NetBuffer& message, std::uint32_t count) const;
   bool announcesApart(std::size_t bytes) const;
-  Status postRow();
-  Status postOn(std::size_t pair, std::size_t k);
+  Status postRow(std::uint64_t row);
+  Status postOn(std::uint64_t number, std::size_t pair, std::size_t k);
 
   std::uint64_t row_ = 0;  ///< the one that is being matched
   std::array<Row, kIbRows> rows_;
-  std::array<plugin::NetBuffer, kMostRowMessages> messages_{};  ///< of the current row
-  std::uint32_t matched_ = 0;
-  bool adaptive_;  ///< packets may overtake each other
+  std::uint32_t matched_ = 0;  ///< messages of the current row
+  std::uint64_t again_ = 0;    ///< the next of those that are to be posted again; row_: there are none
+  bool adaptive_;              ///< packets may overtake each other
 };
 
 }  // namespace tutti::net::ib

@@ -25,6 +25,7 @@ class IbNetSource final : public plugin::NetSource {
   Result<std::unique_ptr<plugin::Net>> open(const plugin::NetOpening& opening) override {
     IbOptions options = ibOptions(settings_, opening.trafficClass);
     options.gpuMemoryIsHost = opening.gpuMemoryIsHost;
+    options.who = opening.who;
     std::shared_ptr<IbDevices> devices;
     {
       const std::lock_guard lock(mutex_);

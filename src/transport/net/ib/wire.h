@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -20,7 +21,11 @@ struct IbHandle {
 };
 static_assert(std::is_trivially_copyable_v<IbHandle> && sizeof(IbHandle) <= sizeof(plugin::NetHandle));
 
-inline constexpr std::uint64_t kIbMagic = 0x7475747469696231;  // "tuttiib1": version 1 of what this file says
+inline constexpr std::uint64_t kIbMagic = 0x7475747469696232;  // "tuttiib2": version 2 of what this file says
+
+/// Some of a connection's queue pairs, by number. Each is a strand: from one port here to one port there, for good.
+using Strands = std::bitset<kMostQueuePairs>;
+static_assert(std::is_trivially_copyable_v<Strands>);
 
 /// One end, as the other is told over the control socket: first the sender's, then the receiver's, whose queue pairs
 /// stand by then. The sender says kIbReady when its own do.
@@ -33,6 +38,9 @@ struct SideBlock {
   std::int32_t trafficClass = 0;
   std::uint32_t adaptive = 0;  ///< all ports may let packets overtake each other
   std::uint32_t splits = 0;    ///< messages go over all queue pairs: the sender's counts
+  std::uint32_t failover = 0;  ///< the connection shall outlive strands that fail: where both say so
+  std::uint32_t recovery = 0;  ///< and take them back: where both say so
+  std::array<char, 96> who{};  ///< rank, host and device, for messages; ends in a zero, perhaps cut
   std::array<PortAddress, kMostChildren> ports{};
   std::array<std::uint32_t, kMostQueuePairs> numbers{};
 };
@@ -42,8 +50,37 @@ inline constexpr std::uint8_t kIbReady = 0x52;
 /// The last byte on a control socket whose end closes in order.
 inline constexpr std::uint8_t kIbBye = 0x42;
 
+/// Which rows an end has when it has stopped. A receiver: its next row, and which places of the ring have a row that is
+/// open. A sender: its next row, and for which rows from there on (bit i: row next + i) the grants have come.
+struct RowsSeen {
+  std::uint64_t next = 0;
+  std::uint64_t bits = 0;
+};
+
+/// What ends say once their connection stands (agreement.h, docs/network.md, "A port that fails, and one that
+/// returns"). Begins with a byte that is not kIbBye.
+struct ControlFrame {
+  enum class Kind : std::uint8_t {
+    Halts = 0x48,
+    Stopped = 0x53,
+    Pairs = 0x50,
+    Ready = 0x59,
+    Try = 0x54,
+    Answer = 0x41
+  };
+  Kind kind = Kind::Stopped;
+  std::uint64_t era = 0;        ///< Try, Answer: the number of the try
+  Strands strands;              ///< Stopped: have failed; Ready: stand; Try, Answer: are tried
+  Strands revived;              ///< Stopped of a sender: have been tried and work
+  RowsSeen rows;                ///< Stopped
+  SideBlock side;               ///< Pairs, Try, Answer: numbers (0: there is none) and addresses
+  std::array<char, 256> why{};  ///< Stopped, for messages; ends in a zero, perhaps cut
+};
+static_assert(std::is_trivially_copyable_v<ControlFrame>);
+
 /// Receives that may be under way on one connection: rows of the ring.
 inline constexpr std::uint32_t kIbRows = 64;
+static_assert(kIbRows == 64, "RowsSeen has a bit for each");
 
 /// One message that a receiver grants: where it may be written. `index` is written last, in ascending order of
 /// addresses, and says that all before it is there: it is the number of the row plus one.
@@ -67,6 +104,16 @@ static_assert(sizeof(GrantRow) == 512);
 struct SizeRow {
   std::array<std::uint32_t, kMostRowMessages> sizes{};
 };
+
+/// Of a receiver that has stopped: whether a row that was sent to it is open. It may be any of the last kIbRows.
+constexpr bool ibRowIsOpen(const RowsSeen& receiver, std::uint64_t row) {
+  return row + kIbRows >= receiver.next && row < receiver.next && (receiver.bits >> row % kIbRows & 1) != 0;
+}
+
+/// Of a sender that has stopped: whether it has the grants of a row.
+constexpr bool ibRowIsGranted(const RowsSeen& sender, std::uint64_t row) {
+  return row < sender.next || (row < sender.next + kIbRows && (sender.bits >> (row - sender.next) & 1) != 0);
+}
 
 /// The part of a message on each of `pairs` queue pairs but the last ones: whole lines of the flagged protocols.
 constexpr std::size_t ibPieceBytes(std::size_t bytes, std::size_t pairs) {

@@ -30,6 +30,8 @@ void Fabric::plug(std::vector<FakeNic> now) {
   calls_.clear();
   work_.clear();
   faults_.clear();
+  late_.clear();
+  keepsLate_ = false;
   held_ = false;
 }
 
@@ -61,9 +63,9 @@ void Fabric::failCall(const std::string& function, int nth, int error, int times
   failures_[function] = {.nth = nth, .error = error, .times = times};
 }
 
-void Fabric::failChange(ibv_qp_state wanted, int error, int times) {
+void Fabric::failChange(ibv_qp_state wanted, int error, int times, int nth) {
   const std::lock_guard lock(mutex);
-  changes_[wanted] = {.nth = 1, .error = error, .times = times};
+  changes_[wanted] = {.nth = nth, .error = error, .times = times};
 }
 
 int Fabric::calls(const std::string& function) {
@@ -71,9 +73,31 @@ int Fabric::calls(const std::string& function) {
   return calls_[function];
 }
 
-void Fabric::failWork(ibv_wr_opcode opcode, int nth, ibv_wc_status status, std::uint32_t vendor) {
+void Fabric::failWork(ibv_wr_opcode opcode, int nth, ibv_wc_status status, std::uint32_t vendor, bool arrives) {
   const std::lock_guard lock(mutex);
-  works_[opcode] = {.nth = nth, .error = status, .times = 1, .vendor = vendor};
+  works_[opcode] = {.nth = nth, .error = status, .times = 1, .vendor = vendor, .arrives = arrives};
+}
+
+void Fabric::keepLate() {
+  const std::lock_guard lock(mutex);
+  keepsLate_ = true;
+}
+
+bool Fabric::deliverLate() {
+  const std::lock_guard lock(mutex);
+  if (late_.empty()) return false;
+  if (!carryOutLate(late_.front())) late_.pop_front();
+  return true;
+}
+
+void Fabric::loseReceives(const std::string& nic) {
+  const std::lock_guard lock(mutex);
+  nicOf(nic).losesReceives = true;
+}
+
+void Fabric::plugWire(const std::string& nic) {
+  const std::lock_guard lock(mutex);
+  nicOf(nic).cut = false;
 }
 
 int Fabric::failing(const std::string& function) {
@@ -87,16 +111,17 @@ int Fabric::failing(const std::string& function) {
 
 int Fabric::failingChange(ibv_qp_state wanted) {
   const auto found = changes_.find(wanted);
-  if (found == changes_.end() || found->second.times == 0) return 0;
+  if (found == changes_.end() || found->second.times == 0 || --found->second.nth > 0) return 0;
   --found->second.times;
   return found->second.error;
 }
 
-ibv_wc_status Fabric::plannedFor(const Work& work, std::uint32_t* vendor) {
+ibv_wc_status Fabric::plannedFor(const Work& work, std::uint32_t* vendor, bool* arrives) {
   const auto found = works_.find(work.wr.opcode);
   if (found == works_.end() || found->second.times == 0 || --found->second.nth > 0) return IBV_WC_SUCCESS;
   --found->second.times;
   *vendor = found->second.vendor;
+  *arrives = found->second.arrives;
   return static_cast<ibv_wc_status>(found->second.error);
 }
 
@@ -142,7 +167,14 @@ void Fabric::deliver() {
           if (!pair->kept.empty()) all.push_back(pair);
         }
       }
-      if (!all.empty()) step(*all[draw() % all.size()]);
+      const std::size_t which = draw() % (all.size() + late_.size() + 1);
+      if (which < all.size()) {
+        step(*all[which]);
+      } else if (which < all.size() + late_.size()) {
+        const auto late = late_.begin() + static_cast<std::ptrdiff_t>(which - all.size());
+        // Now and then one is lost, and so are those behind it.
+        if (draw() % 8 == 0 || !carryOutLate(*late)) late_.erase(late);
+      }
     }
     std::this_thread::sleep_for(std::chrono::microseconds(draw() % 20));
   }

@@ -63,6 +63,17 @@ struct Pair {
   int unacknowledged = 0;   ///< events that were read
 };
 
+/// What is on the wire of a queue pair that is out of order: whole messages, in order.
+struct Late {
+  struct Message {
+    ibv_send_wr wr{};
+    std::vector<char> bytes;
+  };
+  NicState* nic = nullptr;  ///< the peer's
+  std::uint32_t number = 0;
+  std::deque<Message> messages;
+};
+
 struct Context {
   ibv_context context{};
   NicState* nic = nullptr;
@@ -78,6 +89,7 @@ struct NicState {
   std::uint32_t nextNumber = 17;             ///< the same on all NICs
   std::uint32_t nextKey = 0x100;
   bool cut = false;
+  bool losesReceives = false;
 };
 
 inline constexpr std::uint32_t kRemoteKeyBit = 0x80000000;
@@ -89,9 +101,13 @@ class Fabric final : public FakeVerbs {
   FakeCounts counts() override;
   std::string file() override;
   void failCall(const std::string& function, int nth, int error, int times) override;
-  void failChange(ibv_qp_state wanted, int error, int times) override;
+  void failChange(ibv_qp_state wanted, int error, int times, int nth) override;
   int calls(const std::string& function) override;
-  void failWork(ibv_wr_opcode opcode, int nth, ibv_wc_status status, std::uint32_t vendor) override;
+  void failWork(ibv_wr_opcode opcode, int nth, ibv_wc_status status, std::uint32_t vendor, bool arrives) override;
+  void keepLate() override;
+  bool deliverLate() override;
+  void loseReceives(const std::string& nic) override;
+  void plugWire(const std::string& nic) override;
   void hold(bool held) override;
   bool deliverOne(bool fromTheLast) override;
   void deliverByThread() override;
@@ -135,7 +151,10 @@ class Fabric final : public FakeVerbs {
   /// Does the first that is kept. False: nothing could be done.
   bool step(Pair& pair);
   ibv_wc_status carryOut(Pair& pair, Pair* peer, const Work& work);
-  ibv_wc_status plannedFor(const Work& work, std::uint32_t* vendor);
+  ibv_wc_status plannedFor(const Work& work, std::uint32_t* vendor, bool* arrives);
+  void receive(Pair& peer, const ibv_send_wr& wr, std::uint64_t bytes);
+  void keepForLater(Pair& pair);
+  bool carryOutLate(Late& late);
   void finish(Pair& pair, const Work& work, ibv_wc_status status, std::uint32_t vendor);
   void push(Pair& pair, bool receive, Queue::Entry entry);
   void deliver();
@@ -145,6 +164,7 @@ class Fabric final : public FakeVerbs {
     int error = 0;
     int times = 0;
     std::uint32_t vendor = 0;
+    bool arrives = false;
   };
   std::map<std::string, Plan> failures_;
   std::map<int, Plan> changes_;
@@ -152,6 +172,8 @@ class Fabric final : public FakeVerbs {
   std::map<std::string, int> calls_;
   std::vector<FakeWork> work_;
   std::vector<std::string> faults_;
+  std::deque<Late> late_;
+  bool keepsLate_ = false;
   bool held_ = false;
   bool stop_ = false;
   std::thread thread_;

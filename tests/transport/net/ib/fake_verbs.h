@@ -77,11 +77,19 @@ class FakeVerbs {
 
   /// Call number `nth` from now of the function (1: the next) fails with errno `error`, and as many as `times` in turn.
   virtual void failCall(const std::string& function, int nth, int error, int times = 1) = 0;
-  /// As many calls of ibv_modify_qp to this state fail, from now.
-  virtual void failChange(ibv_qp_state wanted, int error, int times) = 0;
+  /// As many calls of ibv_modify_qp to this state fail, from the `nth` from now.
+  virtual void failChange(ibv_qp_state wanted, int error, int times, int nth = 1) = 0;
   virtual int calls(const std::string& function) = 0;
-  /// Work request number `nth` from now of the kind ends with `status`, and its queue pair with it.
-  virtual void failWork(ibv_wr_opcode opcode, int nth, ibv_wc_status status, std::uint32_t vendor = 0) = 0;
+  /// Work request number `nth` from now of the kind ends with `status`, and its queue pair with it. `arrives`: though
+  /// the peer's NIC has had all of it.
+  virtual void failWork(ibv_wr_opcode opcode, int nth, ibv_wc_status status, std::uint32_t vendor = 0,
+                        bool arrives = false) = 0;
+  /// What was under way on queue pairs that are put out of order stays on the wire, and comes to the peer's when
+  /// deliverLate() is called, or with a thread that delivers. Each call carries out one; false: there was none.
+  virtual void keepLate() = 0;
+  virtual bool deliverLate() = 0;
+  /// Completions of receives that this NIC takes from now on are lost.
+  virtual void loseReceives(const std::string& nic) = 0;
 
   /// Keeps what is posted from now on; false: does all that was kept.
   virtual void hold(bool held) = 0;
@@ -92,6 +100,7 @@ class FakeVerbs {
   virtual void deliverByThread() = 0;
   /// Nothing comes from this NIC and nothing reaches it: the work of others ends with a retry error.
   virtual void unplugWire(const std::string& nic) = 0;
+  virtual void plugWire(const std::string& nic) = 0;
 
   virtual void portEvent(const std::string& nic, ibv_event_type event, int port) = 0;
   /// Of the NIC's queue pairs, all of them.

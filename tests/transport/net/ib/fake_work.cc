@@ -92,6 +92,7 @@ int Fabric::modify(Pair& pair, const ibv_qp_attr& wanted, int mask) {
       if (pair.qp.state != IBV_QPS_RTR || mask != kForSend) return wrong("to RTS");
       break;
     case IBV_QPS_ERR:
+      keepForLater(pair);
       breakUp(pair);
       break;
     default:
@@ -115,6 +116,42 @@ Pair* Fabric::peerOf(const Pair& pair) {
     }
   }
   return nullptr;
+}
+
+void Fabric::keepForLater(Pair& pair) {
+  Pair* const peer = keepsLate_ ? peerOf(pair) : nullptr;
+  if (peer == nullptr) return;
+  Late late{.nic = peer->nic, .number = peer->qp.qp_num};
+  for (const Work& work : pair.kept) {
+    Late::Message message{.wr = work.wr, .bytes = work.inlined};
+    for (const ibv_sge& part : work.parts) {
+      const char* const from = memory(*pair.nic, pair.qp.pd, part.lkey, false, part.addr, part.length, 0);
+      if (from != nullptr) message.bytes.insert(message.bytes.end(), from, from + part.length);
+    }
+    late.messages.push_back(std::move(message));
+  }
+  if (!late.messages.empty()) late_.push_back(std::move(late));
+}
+
+/// False: the queue pair that it is for is no more, or takes nothing, and there is nothing else.
+bool Fabric::carryOutLate(Late& late) {
+  if (late.messages.empty()) return false;
+  const auto found = late.nic->pairs.find(late.number);
+  if (found == late.nic->pairs.end() || late.nic->cut) return false;
+  Pair& peer = *found->second;
+  const Late::Message message = std::move(late.messages.front());
+  late.messages.pop_front();
+  const bool up = peer.qp.state == IBV_QPS_RTR || peer.qp.state == IBV_QPS_RTS;
+  const bool announces = message.wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  if (!up || (announces && peer.receives.empty())) return false;
+  if (!message.bytes.empty()) {
+    char* const far = memory(*peer.nic, peer.qp.pd, message.wr.wr.rdma.rkey, true, message.wr.wr.rdma.remote_addr,
+                             message.bytes.size(), IBV_ACCESS_REMOTE_WRITE);
+    if (far == nullptr) return false;
+    writeAscending(far, message.bytes.data(), message.bytes.size());
+  }
+  if (announces) receive(peer, message.wr, message.bytes.size());
+  return true;
 }
 
 void Fabric::push(Pair& pair, bool receive, Queue::Entry entry) {
@@ -188,6 +225,18 @@ ibv_wc_status Fabric::carryOut(Pair& pair, Pair* peer, const Work& work) {
   return IBV_WC_SUCCESS;
 }
 
+/// An announcement: the receive that it takes is done.
+void Fabric::receive(Pair& peer, const ibv_send_wr& wr, std::uint64_t bytes) {
+  Queue::Entry entry{.receives = 1};
+  entry.wc.wr_id = peer.receives.front();
+  entry.wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+  entry.wc.imm_data = wr.imm_data;
+  entry.wc.wc_flags = IBV_WC_WITH_IMM;
+  entry.wc.byte_len = static_cast<std::uint32_t>(bytes);
+  peer.receives.pop_front();
+  if (!peer.nic->losesReceives) push(peer, true, entry);
+}
+
 bool Fabric::step(Pair& pair) {
   if (pair.kept.empty()) return false;
   Pair* const peer = peerOf(pair);
@@ -199,19 +248,12 @@ bool Fabric::step(Pair& pair) {
   const Work work = std::move(pair.kept.front());
   pair.kept.pop_front();
   std::uint32_t vendor = 0;
-  ibv_wc_status status = plannedFor(work, &vendor);
-  if (status == IBV_WC_SUCCESS) status = carryOut(pair, peer, work);
+  bool arrives = true;
+  ibv_wc_status status = plannedFor(work, &vendor, &arrives);
+  const ibv_wc_status done = arrives ? carryOut(pair, peer, work) : status;
+  if (done == IBV_WC_SUCCESS && announces) receive(*peer, work.wr, work.bytes());
+  if (status == IBV_WC_SUCCESS) status = done;
   if (status == IBV_WC_RETRY_EXC_ERR && vendor == 0) vendor = kNoAnswer;
-  if (status == IBV_WC_SUCCESS && announces) {
-    Queue::Entry entry{.receives = 1};
-    entry.wc.wr_id = peer->receives.front();
-    entry.wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-    entry.wc.imm_data = work.wr.imm_data;
-    entry.wc.wc_flags = IBV_WC_WITH_IMM;
-    entry.wc.byte_len = static_cast<std::uint32_t>(work.bytes());
-    peer->receives.pop_front();
-    push(*peer, true, entry);
-  }
   work_.push_back({pair.nic->is.name, pair.qp.qp_num, work.wr.opcode, work.bytes(),
                    (work.wr.send_flags & IBV_SEND_SIGNALED) != 0, (work.wr.send_flags & IBV_SEND_INLINE) != 0});
   finish(pair, work, status, vendor);

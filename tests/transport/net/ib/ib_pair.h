@@ -94,8 +94,12 @@ struct IbSide {
     EXPECT_TRUE(opened.ok());
     if (opened.ok()) net = std::move(opened).value();
   }
-  /// The device of all its NICs.
-  int fused() const { return net->makeVirtual(std::vector<int>{0, 1}).device; }
+  /// The device of all its NICs, or of the first ones.
+  int fused(int nics = 2) const {
+    std::vector<int> all;
+    for (int i = 0; i < nics; ++i) all.push_back(i);
+    return net->makeVirtual(all).device;
+  }
   std::unique_ptr<plugin::NetSource> source;
   std::unique_ptr<plugin::Net> net;
 };

@@ -37,7 +37,7 @@ inline Params manySockets(int threads, int sockets) {
 }
 
 inline plugin::NetOpening opening(int secret = 7) {
-  plugin::NetOpening one{.commId = 0x1234};
+  plugin::NetOpening one{.commId = 0x1234, .who = "a rank of a test"};
   one.secret.fill(static_cast<std::byte>(secret));
   return one;
 }

@@ -57,6 +57,12 @@ IbOptions ibOptions(const Params& params, int trafficClass) {
   options.modifyRetries = static_cast<int>(set.modifyRetryCount);
   options.modifyStep = milliseconds(set.modifyRetrySleepMs);
   options.retriesAll = set.modifyRetryAll;
+  options.failover = set.portFailover;
+  options.recovery = set.portRecovery;
+  options.recoveryDelay = milliseconds(set.recoveryStartDelayMs);
+  options.tryBound = milliseconds(set.recoveryAliveTimeoutMs);
+  options.answerBound = milliseconds(set.recoveryAckTimeoutMs);
+  options.recoveryTries = static_cast<int>(set.recoveryAttempts);
   return options;
 }
 

@@ -20,6 +20,7 @@ inline constexpr std::size_t kMostQueuePairs = 128;
 
 /// The settings, as this communicator sees them.
 struct IbOptions {
+  std::string who = "a rank";  ///< rank, host and device of who uses them, for messages
   bool disabled = false;
   std::string library;  ///< of the verbs; "": the system's
   std::string hca;      ///< the list of NCCL_IB_HCA
@@ -38,13 +39,19 @@ struct IbOptions {
   bool relaxedOrdering = false;
   bool gpuMemoryIsHost = false;  ///< it is this process's own, as a software GPU's is: any NIC can be told of it
   bool mergesNics = true;
-  bool mergesFunctions = true;   ///< virtual functions of a card count as one
-  bool failsOnEvents = true;     ///< asynchronous events of a connection end it
-  bool inlines = false;          ///< what receivers write to senders travels in the work request
-  bool flushes = true;           ///< of GPU memory
-  int modifyRetries = 34;        ///< of a change of state that ran into a timeout
-  milliseconds modifyStep{100};  ///< try i comes i times this later
-  bool retriesAll = false;       ///< after any error
+  bool mergesFunctions = true;      ///< virtual functions of a card count as one
+  bool failsOnEvents = true;        ///< asynchronous events of a connection end it
+  bool inlines = false;             ///< what receivers write to senders travels in the work request
+  bool flushes = true;              ///< of GPU memory
+  int modifyRetries = 34;           ///< of a change of state that ran into a timeout
+  milliseconds modifyStep{100};     ///< try i comes i times this later
+  bool retriesAll = false;          ///< after any error
+  bool failover = true;             ///< a connection goes on without ports that fail, while it has others
+  bool recovery = true;             ///< and takes them back
+  milliseconds recoveryDelay{200};  ///< before the first try; after each that fails twice as long
+  milliseconds tryBound{4000};      ///< of a try
+  milliseconds answerBound{5000};   ///< of the peer's answer
+  int recoveryTries = 5;            ///< that fail, before a path is given up
 
   /// The longest that a dead path may take to be noticed by a NIC: all retries, each of which may take four times as
   /// long as set (InfiniBand Architecture Specification, volume 1, 9.7.6.1.3).
