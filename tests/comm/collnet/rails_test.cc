@@ -159,9 +159,11 @@ TEST(CollNetLanes, ContributionsAndResultsTakeConnectionsOfTheirOwn) {
   const auto peers = peersOf({2, 2});
   const ChannelMask all = allChannels(2);
   EXPECT_EQ(lanesFor(1, peers, {0}, 2).directLinks,
-            (std::vector<LinkRequest>{{0, Direction::Send, ConnKind::Graph, all}, {0, Direction::Recv, ConnKind::Mesh, all}}));
+            (std::vector<LinkRequest>{{0, Direction::Send, ConnKind::Graph, all},
+                                      {0, Direction::Recv, ConnKind::Mesh, all}}));
   EXPECT_EQ(lanesFor(0, peers, {0}, 2).directLinks,
-            (std::vector<LinkRequest>{{1, Direction::Recv, ConnKind::Graph, all}, {1, Direction::Send, ConnKind::Mesh, all}}));
+            (std::vector<LinkRequest>{{1, Direction::Recv, ConnKind::Graph, all},
+                                      {1, Direction::Send, ConnKind::Mesh, all}}));
 }
 
 /// What one rank asks of another, the other asks of it.

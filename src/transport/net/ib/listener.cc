@@ -72,7 +72,7 @@ Result<bool> IbListener::step() {
     case Step::Connecting: {
       ASSIGN(const bool standing, link_->pairs->connect(remote_));
       if (standing) {
-        own_ = link_->describe();  // of those that stand
+        own_ = link_->describe();  // of those that stand, with what they use of ECE
         step_ = Step::Telling;
       }
       if (!standing) TRY(link_->control->checkStanding());

@@ -143,8 +143,29 @@ Result<bool> QueuePair::change(ibv_qp_attr attributes, int mask, const QueuePair
   return false;
 }
 
+EceOptions QueuePair::ece() const {
+  const Verbs& verbs = port_.nic->verbs();
+  ibv_ece said{};
+  const bool could = options_.ece && verbs.query_ece != nullptr && verbs.set_ece != nullptr;
+  if (!could || verbs.query_ece(qp_, &said) != 0) return {};
+  return {.used = 1, .vendor = said.vendor_id, .options = said.options, .mask = said.comp_mask};
+}
+
+/// A NIC that has none of it says so, and is connected without.
+Status QueuePair::setEce(const QueuePairPath& path) {
+  const Verbs& verbs = port_.nic->verbs();
+  if (path.ece.used == 0 || !options_.ece || verbs.set_ece == nullptr) return {};
+  ibv_ece wanted{.vendor_id = path.ece.vendor, .options = path.ece.options, .comp_mask = path.ece.mask};
+  const int error = verbs.set_ece(qp_, &wanted);
+  if (error == 0 || error == EOPNOTSUPP || error == ENOTSUP) return {};
+  return fail(ncclSystemError,
+              "NET/IB : Call to ibv_set_ece failed with error {}, from {} to {}. NCCL_IB_ECE_ENABLE=0 does without",
+              errnoText(error), path.local.text(), path.remote.text());
+}
+
 Result<bool> QueuePair::connect(const QueuePairPath& path) {
   if (state_ == IBV_QPS_INIT) {
+    TRY(setEce(path));
     ASSIGN(const bool over, change(readyToReceive(path, shape_.trafficClass),
                                    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                        IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,

@@ -35,6 +35,15 @@ struct PortAddress {
 };
 static_assert(std::is_trivially_copyable_v<PortAddress> && sizeof(PortAddress) == 64);
 
+/// What of the enhanced connection establishment (ECE) two queue pairs use; a vendor's own numbers. Trivially copyable,
+/// travels as it is.
+struct EceOptions {
+  std::uint32_t used = 0;  ///< 0: none
+  std::uint32_t vendor = 0;
+  std::uint32_t options = 0;
+  std::uint32_t mask = 0;
+};
+
 /// What a queue pair is made for.
 struct QueuePairShape {
   ibv_cq* completions = nullptr;
@@ -51,6 +60,7 @@ struct QueuePairPath {
   std::uint32_t remoteNumber = 0;
   int serviceLevel = 0;
   std::uint32_t firstPacket = 0;  ///< number of the first packet, of 24 bits, in either direction
+  EceOptions ece;
 };
 
 /// The attributes of the change to RTR (InfiniBand Architecture Specification, volume 1, 10.3.1). Pure.
@@ -65,6 +75,9 @@ class QueuePair {
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
 
+  /// What its NIC could use, or, once connected, uses of what the path has. None: the NIC or the library has no ECE, or
+  /// the settings do without.
+  EceOptions ece() const;
   /// Goes on to RTR and RTS. False: the NIC ran into a timeout, which may pass: call again. Errors: ncclSystemError
   /// with both ports.
   Result<bool> connect(const QueuePairPath& path);
@@ -88,6 +101,7 @@ class QueuePair {
 
  private:
   QueuePair(const IbPort& port, ibv_qp* qp, const QueuePairShape& shape, const IbOptions& options);
+  Status setEce(const QueuePairPath& path);
   Result<bool> change(ibv_qp_attr attributes, int mask, const QueuePairPath* path);
   Status refused(int error, ibv_qp_state wanted, const QueuePairPath* path) const;
 

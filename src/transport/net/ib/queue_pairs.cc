@@ -173,7 +173,11 @@ SideBlock QueuePairs::describe() const {
   block.trafficClass = shape_.trafficClass;
   block.adaptive = std::all_of(ports_.begin(), ports_.end(), [](const IbPort* port) { return port->adaptive; }) ? 1 : 0;
   std::copy(addresses_.begin(), addresses_.end(), block.ports.begin());
-  for (std::size_t i = 0; i < pairs_.size(); ++i) block.numbers[i] = has(i) ? pairs_[i]->number() : 0;
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    if (!has(i)) continue;
+    block.numbers[i] = pairs_[i]->number();
+    block.ece[i] = pairs_[i]->ece();
+  }
   return block;
 }
 
@@ -200,7 +204,8 @@ QueuePairPath QueuePairs::pathOf(std::size_t pair) const {
           .remote = remote_.ports[remotePortOf(pair)],
           .remoteNumber = remote_.numbers[pair],
           .serviceLevel = shape_.serviceLevel,
-          .firstPacket = static_cast<std::uint32_t>(era_ * kEraPackets % kPackets)};
+          .firstPacket = static_cast<std::uint32_t>(era_ * kEraPackets % kPackets),
+          .ece = remote_.ece[pair]};
 }
 
 Result<bool> QueuePairs::connect(const SideBlock& remote) {

@@ -78,7 +78,8 @@ class QueuePairs {
   Strands besides(std::size_t pair) const;
   Strands ofPort(std::size_t port) const;
 
-  /// What the peer is told, but for the memory.
+  /// What the peer is told, but for the memory. Before connect() with what the NICs could use of ECE, after it with
+  /// what they do.
   SideBlock describe() const;
   /// Connects all of them with the peer's. Where both ends have failover, those that are refused, or that the peer has
   /// not, are gone afterwards, as long as one stands. False: not yet. Errors: those of QueuePair::connect,
@@ -100,7 +101,7 @@ class QueuePairs {
   /// Destroys all but these, and the completion queues of ports that have none.
   void keep(const Strands& strands);
   /// Where there are none: makes these, with what the ports say now, on new completion queues. What was made; why
-  /// another was not is in the log (INFO).
+  /// another was not is in the log (INFO). Of ECE they use what the first did.
   Strands make(const Strands& strands, std::uint64_t era);
   /// Goes on connecting those of `strands` with the peer's. Whose peer has none and who is refused is taken out of it.
   /// False: not yet.

@@ -43,6 +43,8 @@ struct SideBlock {
   std::array<char, 96> who{};  ///< rank, host and device, for messages; ends in a zero, perhaps cut
   std::array<PortAddress, kMostChildren> ports{};
   std::array<std::uint32_t, kMostQueuePairs> numbers{};
+  /// The sender's: what its NICs could use; the receiver's: what of it both do.
+  std::array<EceOptions, kMostQueuePairs> ece{};
 };
 static_assert(std::is_trivially_copyable_v<SideBlock>);
 

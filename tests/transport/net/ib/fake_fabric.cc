@@ -227,6 +227,13 @@ std::vector<ibv_qp_init_attr> Fabric::queuePairs(const std::string& nic) {
   return all;
 }
 
+std::vector<std::uint32_t> Fabric::ece(const std::string& nic) {
+  const std::lock_guard lock(mutex);
+  std::vector<std::uint32_t> all;
+  for (const auto& [number, pair] : nicOf(nic).pairs) all.push_back(pair->ece);
+  return all;
+}
+
 std::vector<FakeWork> Fabric::work() {
   const std::lock_guard lock(mutex);
   return work_;

@@ -54,6 +54,7 @@ struct Pair {
   ibv_qp_init_attr init{};
   ibv_qp_attr prepared{};  ///< given for INIT
   ibv_qp_attr ready{};     ///< given for RTR
+  std::uint32_t ece = 0;   ///< was set
   NicState* nic = nullptr;
   std::deque<Work> kept;
   std::deque<std::uint64_t> receives;
@@ -117,6 +118,7 @@ class Fabric final : public FakeVerbs {
   std::vector<FakeRegion> regions(const std::string& nic) override;
   std::vector<ibv_qp_attr> readyToReceive(const std::string& nic) override;
   std::vector<ibv_qp_init_attr> queuePairs(const std::string& nic) override;
+  std::vector<std::uint32_t> ece(const std::string& nic) override;
   std::vector<FakeWork> work() override;
   std::vector<std::string> faults() override;
 

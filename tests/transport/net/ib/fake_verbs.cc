@@ -391,12 +391,28 @@ const char* eventTypeStr(ibv_event_type event) {
   return nameOf(event);
 }
 
-int queryEce(ibv_qp*, ibv_ece*) {
-  return EOPNOTSUPP;
+/// Before RTR what the NIC could, after it what it does.
+int queryEce(ibv_qp* qp, ibv_ece* options) {
+  if (fails("ibv_query_ece")) return errno;
+  const std::lock_guard lock(fabric().mutex);
+  const auto* const pair = reinterpret_cast<Pair*>(qp);
+  if (pair->nic->is.ece == 0) return EOPNOTSUPP;
+  const bool stands = qp->state == IBV_QPS_RTR || qp->state == IBV_QPS_RTS;
+  *options = {.vendor_id = 0x15b3, .options = stands ? pair->ece : pair->nic->is.ece, .comp_mask = 0};
+  return 0;
 }
 
-int setEce(ibv_qp*, ibv_ece*) {
-  return EOPNOTSUPP;
+int setEce(ibv_qp* qp, ibv_ece* options) {
+  if (fails("ibv_set_ece")) return errno;
+  const std::lock_guard lock(fabric().mutex);
+  auto* const pair = reinterpret_cast<Pair*>(qp);
+  if (pair->nic->is.ece == 0) return EOPNOTSUPP;
+  if (qp->state != IBV_QPS_INIT || options->vendor_id != 0x15b3) {
+    fabric().fault("ibv_set_ece: not in INIT, or of another vendor");
+    return EINVAL;
+  }
+  pair->ece = options->options & pair->nic->is.ece;
+  return 0;
 }
 
 }  // extern "C"

@@ -36,6 +36,7 @@ struct FakeNic {
   int openError = 0;       ///< errno of ibv_open_device
   bool dmaBufs = false;    ///< the kernel takes them
   bool gidTables = false;  ///< the kernel gives tables of GIDs as a whole
+  std::uint32_t ece = 0;  ///< bits that it has of the enhanced connection establishment; 0: it has none
 };
 
 /// What there is at the moment: all zero once everything was given back.
@@ -110,6 +111,8 @@ class FakeVerbs {
   /// What was given to ibv_modify_qp for RTR, oldest first, of queue pairs that are open.
   virtual std::vector<ibv_qp_attr> readyToReceive(const std::string& nic) = 0;
   virtual std::vector<ibv_qp_init_attr> queuePairs(const std::string& nic) = 0;
+  /// What of the enhanced connection establishment its queue pairs use, which are open.
+  virtual std::vector<std::uint32_t> ece(const std::string& nic) = 0;
   virtual std::vector<FakeWork> work() = 0;
   /// What a NIC would not have done as well: work that waited for a receive, full completion queues, memory that was
   /// given back under work, calls with wrong arguments.

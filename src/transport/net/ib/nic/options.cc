@@ -57,6 +57,7 @@ IbOptions ibOptions(const Params& params, int trafficClass) {
   options.modifyRetries = static_cast<int>(set.modifyRetryCount);
   options.modifyStep = milliseconds(set.modifyRetrySleepMs);
   options.retriesAll = set.modifyRetryAll;
+  options.ece = set.eceEnable;
   options.failover = set.portFailover;
   options.recovery = set.portRecovery;
   options.recoveryDelay = milliseconds(set.recoveryStartDelayMs);

@@ -42,6 +42,7 @@ struct IbOptions {
   bool mergesFunctions = true;      ///< virtual functions of a card count as one
   bool failsOnEvents = true;        ///< asynchronous events of a connection end it
   bool inlines = false;             ///< what receivers write to senders travels in the work request
+  bool ece = true;                  ///< the enhanced connection establishment, where NIC and library have it
   bool flushes = true;              ///< of GPU memory
   int modifyRetries = 34;           ///< of a change of state that ran into a timeout
   milliseconds modifyStep{100};     ///< try i comes i times this later
