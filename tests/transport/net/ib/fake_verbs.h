@@ -36,7 +36,7 @@ struct FakeNic {
   int openError = 0;       ///< errno of ibv_open_device
   bool dmaBufs = false;    ///< the kernel takes them
   bool gidTables = false;  ///< the kernel gives tables of GIDs as a whole
-  std::uint32_t ece = 0;  ///< bits that it has of the enhanced connection establishment; 0: it has none
+  std::uint32_t ece = 0;   ///< bits that it has of the enhanced connection establishment; 0: it has none
 };
 
 /// What there is at the moment: all zero once everything was given back.
