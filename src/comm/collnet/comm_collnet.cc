@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/control_channel.h"
 #include "base/log.h"
 #include "comm/collnet/lanes.h"
@@ -17,6 +18,7 @@
 #include "comm/network/network.h"
 #include "comm/network/nics.h"
 #include "gpu/memory_ledger.h"
+#include "plugin/collnet.h"
 #include "proxy/group.h"
 #include "topo/machine/rank_layout.h"
 #include "transport/collnet/link.h"
@@ -33,12 +35,14 @@ struct JoinWord {
   std::uint8_t head = 0;
   CollNetSupport reduces;
   collnet::CollNetAddress address;
-  std::array<char, 200> why{};  ///< zero terminated
+  std::uint32_t afterMs = 0;    ///< it began: who fails first may be what others wait for in vain
+  std::array<char, 400> why{};  ///< zero terminated
 };
 
 /// Why a step failed, in this rank's words.
-void noteFailure(JoinWord& word) {
+void noteFailure(JoinWord& word, SteadyClock::time_point begin) {
   word.failed = 1;
+  word.afterMs = static_cast<std::uint32_t>(1000 * secondsSince(begin));
   const std::string text = lastErrorText();
   std::copy_n(text.begin(), std::min(text.size(), word.why.size() - 1), word.why.begin());
 }
@@ -51,13 +55,15 @@ Result<std::vector<JoinWord>> exchange(const CollNetMember& member, const JoinWo
   return words;
 }
 
-/// Whose failure it was and why; empty: all is well.
+/// Whose failure came first, and why; empty: all is well.
 std::string failureIn(const CollNetMember& member, std::span<const JoinWord> words) {
-  for (std::size_t rank = 0; rank < words.size(); ++rank) {
-    if (words[rank].failed == 0) continue;
-    return fmt::format("rank {} on host {}: {}", rank, member.peers[rank].hostName.data(), words[rank].why.data());
-  }
-  return {};
+  const auto earlier = [](const JoinWord& a, const JoinWord& b) {
+    return a.failed != b.failed ? a.failed > b.failed : a.failed != 0 && a.afterMs < b.afterMs;
+  };
+  const auto first = std::min_element(words.begin(), words.end(), earlier);
+  if (first->failed == 0) return {};
+  const auto rank = static_cast<std::size_t>(first - words.begin());
+  return fmt::format("rank {} on host {}: {}", rank, member.peers[rank].hostName.data(), first->why.data());
 }
 
 /// The collNet's device for a head's NIC. A described machine may have other NICs than there are.
@@ -188,11 +194,12 @@ Result<CollNetOutcome> CommCollNet::join(const CollNetMember& member) {
   if (made->link_) {
     const auto address = made->link_->listen();
     if (address.ok()) word.address = address.value();
-    if (!address.ok()) noteFailure(word);
+    if (!address.ok()) noteFailure(word, SteadyClock::now());
   }
   ASSIGN(const std::vector<JoinWord> listening, exchange(member, word));
   if (std::string why = failureIn(member, listening); !why.empty()) return CollNetOutcome{nullptr, std::move(why)};
 
+  const auto begin = SteadyClock::now();
   const auto complete = [&]() -> Status {
     if (made->link_) {
       plugin::CollNet& collNet = *member.network->collNet();
@@ -204,7 +211,7 @@ Result<CollNetOutcome> CommCollNet::join(const CollNetMember& member) {
     }
     return made->writeTable(member);
   };
-  if (!complete().ok()) noteFailure(word);
+  if (!complete().ok()) noteFailure(word, begin);
   ASSIGN(const std::vector<JoinWord> joined, exchange(member, word));
   if (std::string why = failureIn(member, joined); !why.empty()) return CollNetOutcome{nullptr, std::move(why)};
   made->facts_ = factsFrom(member, joined);

@@ -6,13 +6,11 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "base/host.h"
 #include "base/log.h"
 #include "comm/connect/connect.h"
-#include "comm/connect/consumption.h"
 #include "comm/connect/shared_connections.h"
 #include "gpu/memory_ledger.h"
 #include "proxy/group.h"
@@ -135,7 +133,8 @@ Status ChannelSet::uploadSkeleton() const {
 }
 
 Status ChannelSet::useCollNet(const device::CollNetView* view, std::vector<LinkRequest> direct,
-                              std::vector<LinkRequest> chain) {
+                              std::vector<LinkRequest> chain, bool drives) {
+  drivesCollNet_ = drives;
   neighbours_.collNetDirect = std::move(direct);
   neighbours_.collNetChain = std::move(chain);
   collNet_ = view;
@@ -293,49 +292,6 @@ std::vector<ConnectedCounters> ChannelSet::allEnds() const {
     }
   }
   return ends;
-}
-
-Result<const OpenLink*> ChannelSet::unconsumed(const std::function<bool(int rank)>& hasLeft, Extent extent) const {
-  for (const OpenLink& link : links_) {
-    if (hasLeft && !link.endpoints.empty() && hasLeft(link.request.peer)) continue;
-    for (const auto& endpoint : link.endpoints) {
-      if (extent == Extent::Own && isShared(*endpoint)) continue;
-      ASSIGN(const bool taken, allTaken(*device_, *endpoint, link.request.direction));
-      if (!taken) return &link;
-    }
-  }
-  return nullptr;
-}
-
-Result<bool> ChannelSet::allConsumed(const std::function<bool(int rank)>& hasLeft, Extent extent) const {
-  ASSIGN(const OpenLink* const waiting, unconsumed(hasLeft, extent));
-  return waiting == nullptr;
-}
-
-Status ChannelSet::awaitConsumed(const Abort& abort, Deadline deadline, const std::function<bool(int rank)>& hasLeft,
-                                 Extent extent) {
-  auto pause = std::chrono::microseconds(20);
-  while (true) {
-    if (abort.raised()) return abort.status();
-    ASSIGN(const OpenLink* const waiting, unconsumed(hasLeft, extent));
-    if (waiting == nullptr) break;
-    if (deadline.expired()) {
-      return fail(
-          ncclRemoteError,
-          "rank {} of {} on host {}, device {}, waited in vain for rank {} to take what was sent to "
-          "it: that rank has not issued the matching operation, or hangs. Use ncclCommAbort to end a communicator "
-          "whose operations cannot complete; TUTTI_BOOTSTRAP_TIMEOUT_SEC sets the time allowed",
-          plan_.rank, plan_.nRanks, hostName(), device_->ordinal(), waiting->request.peer);
-    }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::microseconds(5000));
-  }
-  for (OpenLink& link : links_) {
-    for (auto& endpoint : link.endpoints) {
-      if (!isShared(*endpoint)) endpoint->settle();
-    }
-  }
-  return {};
 }
 
 std::vector<LinkRequest> ChannelSet::missing(std::span<const LinkRequest> wanted) const {

@@ -105,13 +105,14 @@ class ChannelSet {
   Status addAndShare(const ConnectContext& context, OpenLink link);
 
   /// What kernels know of a network that reduces, as they address it, and the links inside the node that its algorithms
-  /// take. Before any of them is planned. Errors: the driver's.
-  Status useCollNet(const device::CollNetView* view, std::vector<LinkRequest> direct, std::vector<LinkRequest> chain);
+  /// take. Before any of them is planned. `drives`: the host has to drive this rank's part. Errors: the driver's.
+  Status useCollNet(const device::CollNetView* view, std::vector<LinkRequest> direct, std::vector<LinkRequest> chain,
+                    bool drives);
 
   /// Who drives connections that need it; all their tasks must be gone from there before this is destroyed.
   void driveBy(proxy::ProgressGroup& progress) { progress_ = &progress; }
   /// Whether there are any.
-  bool driven() const { return driven_; }
+  bool driven() const { return driven_ || drivesCollNet_; }
   /// Whether some of them are no relative's as well.
   bool drivenAlone() const;
   /// Whether the memory of all ranks with Mesh connections is in reach of kernels. Where only the network connects one
@@ -174,6 +175,7 @@ class ChannelSet {
   std::vector<KnownLink> known_;
   gpu::DeviceBuffer table_;
   const device::CollNetView* collNet_ = nullptr;  ///< null: there is none
+  bool drivesCollNet_ = false;
   FamilyConnections family_;
   proxy::ProgressGroup* progress_ = nullptr;
   bool driven_ = false;

@@ -15,6 +15,7 @@ bool ChannelSet::isShared(transport::Endpoint& endpoint) const {
 }
 
 bool ChannelSet::drivenAlone() const {
+  if (drivesCollNet_) return true;
   const std::lock_guard lock(mutex_);
   return std::any_of(links_.begin(), links_.end(), [this](const OpenLink& link) {
     return std::any_of(link.endpoints.begin(), link.endpoints.end(),

@@ -55,8 +55,8 @@ std::string whyNotWanted(const ncclComm& comm) {
   const int nodes = parts.layout->nNodes();
   if (nodes < comm.settings->collNet.nodeThreshold) {
     return fmt::format(
-        "Communicator has {} nodes which is less than CollNet node threshold {} (NCCL_COLLNET_NODE_THRESHOLD), "
-        "disabling CollNet",
+        "Communicator has {} nodes which is less than CollNet node threshold {}, disabling CollNet "
+        "(NCCL_COLLNET_NODE_THRESHOLD)",
         nodes, comm.settings->collNet.nodeThreshold);
   }
   return {};
@@ -189,7 +189,7 @@ Status joinCollNet(ncclComm& comm, const CommGraphs& graphs) {
     return {};
   }
   parts.collNet = std::move(outcome.collNet);
-  TRY(parts.channels->useCollNet(parts.collNet->view(), lanes.directLinks, lanes.chainLinks));
+  TRY(parts.channels->useCollNet(parts.collNet->view(), lanes.directLinks, lanes.chainLinks, lanes.head >= 0));
   CollNetFacts facts = parts.collNet->facts();
   facts.directSpeed = speedOf(graphs, &topo::GraphSpeeds::collNetDirect, input.speeds.ring);
   facts.chainSpeed = speedOf(graphs, &topo::GraphSpeeds::collNetChain, input.speeds.ring);

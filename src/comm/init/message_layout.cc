@@ -4,10 +4,11 @@
 #include <vector>
 
 #include "base/log.h"
+#include "comm/init/collnet_stage.h"
 #include "comm/init/message_steps.h"
 #include "comm/network/network.h"
 #include "comm/plan/mesh_slots.h"
-#include "comm/plan/plan_context.h"
+#include "comm/plan/plan.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 #include "topo/machine/rank_layout.h"
@@ -85,8 +86,8 @@ void layOutMessages(ncclComm& comm, const MessageSlots& slots) {
   }
   const std::uint32_t chunk = severalNodes ? comm.parts.proxiedMeshSlots[kSimple] : local;
   info(kInit, "P2P Chunksize set to {}", chunk);
-  info(kInit, "{} coll channels, 0 collnet channels, 0 nvls channels, {} p2p channels, {} p2p channels per peer",
-       planning.nChannels(), channels, perPeer);
+  info(kInit, "{} coll channels, {} collnet channels, 0 nvls channels, {} p2p channels, {} p2p channels per peer",
+       planning.nChannels(), wantsCollNet(comm) ? usableChannels(planning) : 0, channels, perPeer);
 }
 
 }  // namespace tutti::comm

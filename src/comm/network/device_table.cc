@@ -65,8 +65,7 @@ std::vector<std::string> collNetLines(const DeviceTable& net, const DeviceTable&
                                 namesOf(collNet.all, alone), namesOf(net.all, net.usable)));
   }
   lines.push_back(both.empty() ? "no device is left for collectives"
-                               : fmt::format("collectives could run in the network of {}, but none does yet",
-                                             namesOf(net.all, both)));
+                               : fmt::format("collectives can run in the network of {}", namesOf(net.all, both)));
   return lines;
 }
 

@@ -109,9 +109,12 @@ unsigned mostThreads(const TuningInput& in, device::Algorithm algorithm, device:
 
 /// All lanes take part in every step of the network's, and each crew of a block has its own work.
 void shapeCollNet(const TuningInput& in, Choice& choice) {
+  constexpr unsigned kWarp = 32;
+  constexpr unsigned kFewest = device::kCollNetRoles * kWarp;
   const bool onHost = in.policy.world == device::World::Host;
   choice.nChannels = usableChannels(in);
-  choice.nThreads = onHost ? device::kCollNetRoles : in.policy.collThreads[static_cast<std::size_t>(choice.protocol)];
+  choice.nThreads = onHost ? device::kCollNetRoles
+                           : std::max(in.policy.collThreads[static_cast<std::size_t>(choice.protocol)], kFewest);
 }
 
 /// A step of the network's is the more efficient the longer it is, but a vector needs some of them under way.
