@@ -156,9 +156,8 @@ class CollNetHeadCrew {
 
   TUTTI_DEVICE void release(Entries partners, std::uint64_t bytes, bool fine, std::uint64_t turn) {
     if (kSends && fifos_.alone()) simt::finishStreaming();
-    fine = fifos_.release(kSends ? CollNetFifos::kNobody : partners, kSends ? partners : CollNetFifos::kNobody, fine,
-                          bytes);
-    if (fine && posts()) {
+    fifos_.release(kSends ? CollNetFifos::kNobody : partners, kSends ? partners : CollNetFifos::kNobody, fine, bytes);
+    if (fine && fifos_.alive() && posts()) {
       if constexpr (kSends) tell(turn);
       lane_.post(crew_.thread);
     }

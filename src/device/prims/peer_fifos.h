@@ -187,15 +187,15 @@ class PeerFifosOf {
     return alive();
   }
 
-  /// Every thread: hands over what acquire() got; false: nothing was. `bytes`: as for postSend(), see entryBytes().
+  /// Every thread: hands over what acquire() got, unless some of it had been withdrawn: then not alive() any more.
+  /// `bytes`: as for postSend(), see entryBytes().
   template <class Bytes = std::uint64_t>
-  TUTTI_DEVICE bool release(Entries send, Entries recv, bool fine, const Bytes& bytes = {}) {
+  TUTTI_DEVICE void release(Entries send, Entries recv, bool fine, const Bytes& bytes = {}) {
     if (!alone()) simt::finishStreaming();
     sync();
-    if (!fine || !allIntact(recv)) return false;
+    if (!fine || !allIntact(recv)) return;
     forOwned(recv, [&](int i) { postRecv(i); });
     forOwned(send, [&](int i) { postSend(i, entryBytes(bytes, i)); });
-    return true;
   }
 
   /// Every thread: one slot of each of these connections in one direction, to be filled or emptied by move(i). They are
@@ -219,7 +219,7 @@ class PeerFifosOf {
       if (alone() && kSends) postSend(i, entryBytes(bytes, i));
       if (alone() && !kSends) postRecv(i);
     }
-    if (!alone()) fine = release(sends, recvs, fine, bytes);
+    if (!alone()) release(sends, recvs, fine, bytes);
     if (alone() && !fine) setAborted();
     return fine;
   }
