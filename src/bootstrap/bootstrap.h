@@ -96,7 +96,8 @@ class Bootstrap final : public ControlChannel {
   /// rank's name comes behind, as that of a witness. Does not wait.
   void announceFailure(Status why, const std::string& text, bool seenOf = false);
   /// Undoes abort(), and what the Abort of JoinOptions has done once: for a rank that gave up what it did, and stays.
-  /// Nobody may be inside another member. Peers hear nothing.
+  /// Nobody may be inside another member. Peers hear nothing. What other ranks that live and go on have said, or still
+  /// say, of a time in which they had been resumed less often than this one, is forgotten.
   void resume();
   /// abort(), and tells all peers at once that this rank aborted, where leave() would tell them later. Does not wait.
   void announceAbort(Status why);

@@ -16,6 +16,7 @@
 #include "base/socket/socket.h"
 #include "bootstrap/unique_id.h"
 #include "local_ranks.h"
+#include "support/until.h"
 
 namespace tutti::bootstrap {
 namespace {
@@ -294,6 +295,65 @@ TEST(Bootstrap, GoesOnAfterAnAbortThatWasUndone) {
     b.resume();
     EXPECT_TRUE(b.barrier().ok());
     EXPECT_TRUE(b.lost().ok());
+  });
+}
+
+bool hearsOfAFailure(const Bootstrap& b) {
+  return test::until([&] { return !b.lost().ok(); });
+}
+
+/// A barrier that the bootstrap has no part in: who has passed its own may hear what another one says next before it.
+class Meeting {
+ public:
+  bool all(int ranks) {
+    ++came_;
+    return test::until([&] { return came_.load() >= ranks; });
+  }
+
+ private:
+  std::atomic<int> came_ = 0;
+};
+
+TEST(Bootstrap, ForgetsWhatHadFailedWhenItIsResumed) {
+  Meeting meeting;
+  test::runJoined(3, 1, [&](Bootstrap& b) {
+    ASSERT_TRUE(meeting.all(3));
+    if (b.rank() == 1) b.announceFailure(Status(ncclSystemError), "it was too hot");
+    EXPECT_TRUE(hearsOfAFailure(b));
+    b.abort(Status(ncclInvalidUsage));
+    b.resume();
+    EXPECT_TRUE(b.lost().ok());
+    EXPECT_TRUE(b.barrier().ok());
+    EXPECT_TRUE(b.lost().ok());
+  });
+}
+
+/// Rank 0, through which the others hear of each other, is ahead of them.
+TEST(Bootstrap, HearsNothingOfFailuresOfATimeBeforeItWasResumed) {
+  test::allowLog("it is too cold");
+  std::atomic<bool> resumed = false;
+  std::atomic<bool> heard = false;
+  Meeting first;
+  Meeting second;
+  test::runJoined(3, 1, [&](Bootstrap& b) {
+    ASSERT_TRUE(first.all(3));
+    if (b.rank() == 0) {
+      b.resume();
+      resumed = true;
+      EXPECT_TRUE(test::until([&] { return heard.load(); }));
+      EXPECT_TRUE(b.lost().ok());
+    } else {
+      EXPECT_TRUE(test::until([&] { return resumed.load(); }));
+      if (b.rank() == 1) b.announceFailure(Status(ncclSystemError), "it was too hot");
+      EXPECT_TRUE(hearsOfAFailure(b)) << "rank 0 passes it on";
+      if (b.rank() == 2) heard = true;
+      b.resume();
+    }
+    EXPECT_TRUE(b.barrier().ok());
+    EXPECT_TRUE(second.all(3));
+    if (b.rank() == 2) b.announceFailure(Status(ncclSystemError), "it is too cold");
+    EXPECT_TRUE(hearsOfAFailure(b)) << "this is of now";
+    b.barrier().ignore();
   });
 }
 

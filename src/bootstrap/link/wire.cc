@@ -13,6 +13,7 @@ struct NoticeHead {
   std::int32_t pid = 0;
   std::uint8_t cause = 0;
   std::array<std::uint8_t, 3> zero{};
+  std::uint32_t era = 0;
   FixedText<64> host{};
 };
 
@@ -32,7 +33,7 @@ Cause causeOf(std::uint8_t cause) {
 }  // namespace
 
 Bytes encodeNotice(const Notice& notice) {
-  NoticeHead head{notice.rank, notice.code, notice.pid, static_cast<std::uint8_t>(notice.cause), {}, {}};
+  NoticeHead head{notice.rank, notice.code, notice.pid, static_cast<std::uint8_t>(notice.cause), {}, notice.era, {}};
   setText(head.host, notice.host);
   const std::size_t text = std::min(notice.text.size(), kMaxNoticeText);
   Bytes bytes(sizeof head + text);
@@ -45,9 +46,13 @@ std::optional<Notice> decodeNotice(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof(NoticeHead) || bytes.size() > sizeof(NoticeHead) + kMaxNoticeText) return std::nullopt;
   const auto head = *decodeValue<NoticeHead>(bytes.first(sizeof(NoticeHead)));
   const auto text = bytes.subspan(sizeof(NoticeHead));
-  return Notice{head.rank,           errorCode(head.code),
-                textOf(head.host),   std::string(reinterpret_cast<const char*>(text.data()), text.size()),
-                causeOf(head.cause), head.pid};
+  return Notice{head.rank,
+                errorCode(head.code),
+                textOf(head.host),
+                std::string(reinterpret_cast<const char*>(text.data()), text.size()),
+                causeOf(head.cause),
+                head.pid,
+                head.era};
 }
 
 std::string rankText(int rank, std::string_view host, int pid) {

@@ -19,7 +19,7 @@
 namespace tutti::bootstrap {
 
 /// Changes whenever a layout here or in handshake.h does.
-inline constexpr std::uint16_t kProtocolVersion = 7;
+inline constexpr std::uint16_t kProtocolVersion = 8;
 
 using Bytes = std::vector<std::byte>;
 using SharedBytes = std::shared_ptr<const Bytes>;
@@ -146,7 +146,8 @@ struct Notice {
   std::string host;
   std::string text;
   Cause cause = Cause::Observed;
-  int pid = 0;  ///< of that rank; 0 where not known
+  int pid = 0;            ///< of that rank; 0 where not known
+  std::uint32_t era = 0;  ///< how often whoever says so had been resumed
 };
 inline constexpr std::size_t kMaxNoticeText = 2000;
 

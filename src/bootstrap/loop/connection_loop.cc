@@ -191,6 +191,11 @@ void ConnectionLoop::abort(Status why) {
 void ConnectionLoop::resume() {
   const std::lock_guard lock(mutex_);
   s_.aborted = {};
+  ++s_.era;
+  if (!s_.failure || !isOver(*s_.failure)) return;
+  s_.failure.reset();
+  s_.failureTold = false;
+  s_.lost.reset();
 }
 
 Status ConnectionLoop::aborted() const {

@@ -251,6 +251,10 @@ class ConnectionLoop {
   /// Takes a failure in and tells it to all others, also to who sent it: then they know that this rank knows. `tell`:
   /// also the owner.
   void record(Notice notice, Name from, bool tell);
+  void passOn(const Notice& notice, Name from, Name except);
+  /// Whether it says what a rank that goes on has seen or suffered before this one was resumed: nothing that concerns
+  /// it any more.
+  bool isOver(const Notice& notice) const;
   void remember(const Notice& notice) const;
   void flood(FrameType type, int tag, const SharedBytes& payload, Name except);
   void sendOn(Name name, Entry& entry, FrameType type, int tag, const SharedBytes& payload, std::uint8_t op = 0);
@@ -327,8 +331,10 @@ class ConnectionLoop {
     std::optional<PeerLost> lost;  ///< to hand to the owner outside the lock
     std::deque<Frame> states;      ///< the same, of others
     Status aborted;
-    bool exiting = false;  ///< goodbye was said, for the process ends
-    bool broken = false;   ///< the poller works no more
+    std::uint32_t era = 0;                         ///< how often it was resumed
+    std::set<std::pair<int, std::uint32_t>> over;  ///< rank and era of notices that did not concern it, and were told
+    bool exiting = false;                          ///< goodbye was said, for the process ends
+    bool broken = false;                           ///< the poller works no more
     bool stopping = false;
     bool stopped = false;
   } s_;  ///< guarded by mutex_

@@ -30,20 +30,35 @@ Status ConnectionLoop::blame() {
   return fail(why.code, "{}", why.text);
 }
 
-void ConnectionLoop::record(Notice notice, Name from, bool tell) {
-  if (s_.stopping || s_.exiting) return;
-  if (s_.failure && s_.failure->cause >= notice.cause) return;
-  if (notice.cause == Cause::Aborted && notice.rank != options_.rank) {
-    if (auto better = causeOfAbort(describeLocked(notice.rank))) notice = std::move(*better);
-  }
-  const bool corrects = s_.failure.has_value();
+bool ConnectionLoop::isOver(const Notice& notice) const {
+  const bool goesOn = notice.cause == Cause::Failed || notice.cause == Cause::Observed;
+  return goesOn && notice.era < s_.era;
+}
+
+void ConnectionLoop::passOn(const Notice& notice, Name from, Name except) {
   const auto payload = std::make_shared<const Bytes>(encodeNotice(notice));
-  flood(FrameType::Notice, 0, payload, 0);
+  flood(FrameType::Notice, 0, payload, except);
   // Where a rank has left, the tree may be in parts.
   if (!s_.left.empty()) tellPeers(FrameType::Notice, payload);
   for (auto& [name, entry] : s_.links) {
     if (entry.role == Role::Root && name != from && !s_.rootDone) sendOn(name, entry, FrameType::Notice, 0, payload);
   }
+}
+
+void ConnectionLoop::record(Notice notice, Name from, bool tell) {
+  if (s_.stopping || s_.exiting) return;
+  if (from == 0) notice.era = s_.era;
+  if (isOver(notice)) {
+    // Others may have to hear it; once, for it may come back.
+    if (s_.over.insert({notice.rank, notice.era}).second) passOn(notice, from, from);
+    return;
+  }
+  if (s_.failure && s_.failure->cause >= notice.cause) return;
+  if (notice.cause == Cause::Aborted && notice.rank != options_.rank) {
+    if (auto better = causeOfAbort(describeLocked(notice.rank))) notice = std::move(*better);
+  }
+  const bool corrects = s_.failure.has_value();
+  passOn(notice, from, 0);
   remember(notice);
   const bool died = notice.cause == Cause::Died || notice.cause == Cause::Silent;
   if (tell) s_.lost = PeerLost{notice.rank, notice.host, Status(notice.code), notice.text, died, corrects};

@@ -10,6 +10,7 @@
 #include "comm/launch/launch.h"
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
+#include "comm/state/family.h"
 #include "comm/state/revocation.h"
 
 namespace tutti::comm {
@@ -66,6 +67,8 @@ void raiseRevoke(ncclComm& comm) {
 Status awaitRevoked(ncclComm& comm, const BackgroundTask* before) {
   const Status rests = awaitRest(comm, before);
   if (rests.ok() && !comm.progress.ending.load()) {
+    // What a relative's failure has this rank say must not be said of the time that begins here.
+    if (comm.membership.family) comm.membership.family->awaitSpread();
     if (bootstrap::Bootstrap* const bootstrap = joinedBootstrap(comm)) bootstrap->resume();
   }
   comm.progress.revocation->finish(rests);

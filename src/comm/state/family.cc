@@ -140,6 +140,10 @@ bool Family::failed() const {
   return failed_.load();
 }
 
+void Family::awaitSpread() const {
+  const std::lock_guard lock(mutex_);
+}
+
 /// Its kernels have left in the middle of what they did, or may have: nobody knows how far the connections are. One
 /// that has never used them, as a child that could not be made, does no harm.
 void Family::spread(const ncclComm& from, Status why) {

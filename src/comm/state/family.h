@@ -79,6 +79,8 @@ class Family : public std::enable_shared_from_this<Family> {
   bool isEldest(const ncclComm& comm) const;
   /// Whether a member has given up the connections for all.
   bool failed() const;
+  /// Waits for a thread that tells the members, and their peers, of a failure at this moment. Any thread.
+  void awaitSpread() const;
 
   /// One turn in each of these families, all at once: two that wait for each other's would wait for ever.
   static void takeTurns(std::span<const std::shared_ptr<Family>> families, std::vector<FamilyTurn>& turns);

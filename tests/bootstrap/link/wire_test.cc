@@ -6,7 +6,8 @@ namespace tutti::bootstrap {
 namespace {
 
 TEST(Wire, NoticeSurvivesTheTrip) {
-  const auto back = decodeNotice(encodeNotice({3, ncclInvalidUsage, "gpu07", "something broke", Cause::Failed, 4711}));
+  const auto back =
+      decodeNotice(encodeNotice({3, ncclInvalidUsage, "gpu07", "something broke", Cause::Failed, 4711, 2}));
   ASSERT_TRUE(back);
   EXPECT_EQ(back->rank, 3);
   EXPECT_EQ(back->code, ncclInvalidUsage);
@@ -14,18 +15,19 @@ TEST(Wire, NoticeSurvivesTheTrip) {
   EXPECT_EQ(back->text, "something broke");
   EXPECT_EQ(back->cause, Cause::Failed);
   EXPECT_EQ(back->pid, 4711);
+  EXPECT_EQ(back->era, 2U);
 }
 
 TEST(Wire, NoticeOfNonsenseIsRefusedOrTamed) {
   EXPECT_FALSE(decodeNotice({}));
   EXPECT_FALSE(decodeNotice(Bytes(10)));
   EXPECT_FALSE(decodeNotice(Bytes(100'000)));
-  const auto zero = decodeNotice(Bytes(80));
+  const auto zero = decodeNotice(Bytes(84));
   ASSERT_TRUE(zero);
   EXPECT_EQ(zero->code, ncclRemoteError) << "success is no failure";
   EXPECT_EQ(zero->cause, Cause::Observed);
-  EXPECT_EQ(decodeNotice(Bytes(80, std::byte{0xff}))->cause, Cause::Observed);
-  EXPECT_EQ(decodeNotice(Bytes(80, std::byte{0xff}))->host.size(), 64U) << "unterminated text ends with its field";
+  EXPECT_EQ(decodeNotice(Bytes(84, std::byte{0xff}))->cause, Cause::Observed);
+  EXPECT_EQ(decodeNotice(Bytes(84, std::byte{0xff}))->host.size(), 64U) << "unterminated text ends with its field";
 }
 
 TEST(Wire, LongNoticeIsCut) {
