@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Adds up Meson's JUnit logs: prints what failed and was skipped, the tests that took longest, and at the end the line
-`N passed, N failed, N skipped`.
+"""Adds up Meson's JUnit logs: prints what was skipped, what failed with the end of what it printed, the tests that took
+longest, and at the end the line `N passed, N failed, N skipped`.
 
 usage: test_summary.py NAME=LOG.junit.xml ... [--failed TEXT]...   (--failed counts a step that could not run at all)
 Exits with 1 if anything failed or nothing passed.
@@ -9,6 +9,17 @@ import sys
 import xml.etree.ElementTree
 
 LONGEST = 10
+LAST_LINES = 15  # of what a failed test printed
+LINE_WIDTH = 300
+
+
+def last_words(*elements):
+    """The last lines of what a failed case says: of each of its texts."""
+    lines = []
+    for element in elements:
+        text = "" if element is None else (element.text or element.get("message") or "")
+        lines += [line for line in text.splitlines() if line.strip()][-LAST_LINES:]
+    return "".join(f"\n           | {line[:LINE_WIDTH]}" for line in lines)
 
 
 def cases(log):
@@ -18,7 +29,9 @@ def cases(log):
                 continue  # what a test starts as a process of its own, not a test
             name = f"{suite.get('name', '')}: {case.get('classname', '')}.{case.get('name', '')}"
             if case.find("failure") is not None or case.find("error") is not None:
-                yield name, "failed", ""
+                failure = case.find("failure") if case.find("failure") is not None else case.find("error")
+                outer = suite if suite.find("system-out") is not None else case
+                yield name, "failed", last_words(failure, *(outer.find(f"system-{way}") for way in ("out", "err")))
             elif case.find("skipped") is not None or case.get("status") == "notrun" or case.get("result") == "skipped":
                 skipped = case.find("skipped")
                 yield name, "skipped", (skipped.get("message") or "") if skipped is not None else ""
@@ -54,21 +67,25 @@ def print_longest(rows):
 
 def main():
     counts = {"passed": 0, "failed": 0, "skipped": 0}
-    longest = []
+    longest, failures = [], []
     arguments = sys.argv[1:]
     while arguments:
         argument = arguments.pop(0)
         if argument == "--failed":
             counts["failed"] += 1
-            print(f"FAILED   {arguments.pop(0)}")
+            failures.append(f"FAILED   {arguments.pop(0)}")
             continue
         label, log = argument.split("=", 1)
         longest += [(took, label, name) for name, took in times(log).items()]
         for name, state, why in cases(log):
             counts[state] += 1
-            if state != "passed":
-                reason = " ".join(why.split())
-                print(f"{state.upper():8} [{label}] {name} {reason}".rstrip())
+            if state == "failed":
+                failures.append(f"FAILED   [{label}] {name}{why}")
+            if state == "skipped":
+                print(f"SKIPPED  [{label}] {name} {' '.join(why.split())}".rstrip())
+    # After what was skipped: whoever sees the end of a long log alone needs these.
+    for failure in failures:
+        print(failure)
     print_longest(longest)
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     return 1 if counts["failed"] or not counts["passed"] else 0

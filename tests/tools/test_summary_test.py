@@ -45,6 +45,19 @@ class Summary(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (1, "3 passed, 2 failed, 0 skipped"))
         self.assertIn("FAILED   asan: the build", lines)
 
+    def test_tells_the_end_of_what_a_failed_test_printed(self):
+        printed = "\n".join(f"line {n}" for n in range(100))
+        whole = ('<testsuite name="tutti"><testcase name="e2e / table" classname="tutti"><failure/>'
+                 f"<system-out>{printed}</system-out><system-err>why it failed</system-err></testcase></testsuite>")
+        gtest = ('<testsuite name="unit / net.Ring"><testcase name="A" classname="Ring"><failure message="1 is not 2">'
+                 "</failure></testcase></testsuite>")
+        skipped = '<testsuite name="tutti"><testcase name="gpu" classname="tutti"><skipped/></testcase></testsuite>'
+        _, lines = summary(whole, gtest, skipped)
+        self.assertEqual(lines[:2], ["SKIPPED  [plain] tutti: tutti.gpu", "FAILED   [plain] tutti: tutti.e2e / table"])
+        self.assertEqual([line.strip(" |") for line in lines[2:18]],
+                         [f"line {n}" for n in range(85, 100)] + ["why it failed"])
+        self.assertEqual(lines[18:20], ["FAILED   [plain] unit / net.Ring: Ring.A", "           | 1 is not 2"])
+
 
 if __name__ == "__main__":
     unittest.main()
