@@ -99,6 +99,23 @@ TEST(WorldPeers, ACallThatConnectsFailsWhenItsPeerIsLost) {
   });
 }
 
+/// Which the watch has seen to run, and has not seen to end.
+TEST(WorldPeers, AnAbortBehindTheLastKernelsDisturbsNobody) {
+  test::allowLog("aborted its communicator");
+  Meeting done(2);
+  test::withComm(2, [&](Member& m) {
+    const Ints data(m.gpu, kCount, 1);
+    if (m.rank == 0) std::this_thread::sleep_for(milliseconds(700));  // some looks of the watch
+    ASSERT_EQ(allReduce(m, data), ncclSuccess);
+    m.sync();
+    done.come();
+    if (m.rank == 0) return abortNow(m);
+    awaitWord(m);
+    EXPECT_EQ(stateOf(m), ncclSuccess);
+    EXPECT_EQ(ncclCommFinalize(m.comm), ncclSuccess);
+  });
+}
+
 TEST(WorldPeers, AReplayFailsThatNeedsALostPeer) {
   test::allowLog("aborted its communicator");
   Meeting done(2);

@@ -14,6 +14,7 @@
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
+#include "comm/state/lost_peer.h"
 #include "comm/state/peer_wait.h"
 #include "comm/state/registrations.h"
 
@@ -31,12 +32,14 @@ bool harmless(CUresult result) {
 
 /// Kernels that run may wait for any peer. Whether the communicator has failed for that.
 bool needPeers(ncclComm& comm, bool kernelsRun) {
-  std::shared_ptr<PeerWait>& wait = comm.progress.kernels;
+  std::shared_ptr<KernelWait>& wait = comm.progress.kernels;
   if (!kernelsRun) {
     wait.reset();
   } else if (wait == nullptr) {
-    wait = std::make_shared<PeerWait>(comm);
+    wait = std::make_shared<KernelWait>(comm);
   }
+  // Only here: at the moment of the word kernels that ran at the last look may have ended, and then nothing is lost.
+  if (kernelsRun && comm.lostPeer->heard()) comm.lostPeer->need().ignore();
   return comm.abort.raised();
 }
 

@@ -49,7 +49,7 @@ class CommNetwork;
 class DepartureWatch;
 class Launcher;
 class LostPeer;
-class PeerWait;
+class KernelWait;
 class RankRelays;
 class RedOpTable;
 class Registrations;
@@ -144,7 +144,7 @@ struct CommProgress {
   std::atomic<std::uint64_t> opCount{0};
   std::atomic<const char*> connecting{nullptr};  ///< the operation whose call waits to be connected with peers
   std::shared_ptr<AwaitedPeers> awaited;         ///< whom that waits for; never null
-  std::shared_ptr<PeerWait> kernels;             ///< while the watch sees them run; its thread's
+  std::shared_ptr<KernelWait> kernels;           ///< while the watch sees them run; its thread's
 };
 
 }  // namespace tutti::comm

@@ -14,8 +14,8 @@
 namespace tutti::comm {
 
 /// The failure of a peer of which a communicator has heard. It becomes the communicator's own when this rank waits for
-/// its peers, or is about to: a call waits to be connected, an init or end goes on, kernels run, an operation is
-/// called. An idle communicator stays as it is. Any thread.
+/// its peers, or is about to: a call waits to be connected, an init or end goes on, the watch sees that kernels run, an
+/// operation is called. An idle communicator stays as it is. Any thread.
 class LostPeer {
  public:
   /// `abort` must outlive it.

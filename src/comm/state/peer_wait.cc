@@ -20,4 +20,12 @@ void PeerWait::endOfInit(ncclComm& comm) {
   if (comm.parts.bootstrap) comm.parts.bootstrap->endWait();
 }
 
+KernelWait::KernelWait(ncclComm& comm) : comm_(comm) {
+  if (comm.parts.bootstrap) comm.parts.bootstrap->beginWait();
+}
+
+KernelWait::~KernelWait() {
+  if (comm_.parts.bootstrap) comm_.parts.bootstrap->endWait();
+}
+
 }  // namespace tutti::comm

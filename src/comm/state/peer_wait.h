@@ -20,4 +20,16 @@ class PeerWait {
   ncclComm& comm_;
 };
 
+/// As long as it lives kernels run that may wait for any peer: one that gives no sign of life has failed. Whether the
+/// communicator has, the watch says, which knows whether they still run. Any thread.
+class KernelWait {
+ public:
+  explicit KernelWait(ncclComm& comm);
+  KernelWait(const KernelWait&) = delete;
+  ~KernelWait();
+
+ private:
+  ncclComm& comm_;
+};
+
 }  // namespace tutti::comm
