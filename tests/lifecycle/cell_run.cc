@@ -20,10 +20,10 @@ bool failed(ncclResult_t result) {
   return result != ncclSuccess && result != ncclInProgress;
 }
 
-constexpr long kBusyMs = 30;         // how long outstanding work waits before it begins
-constexpr long kNoticeMs = 50;       // how long word of a death is waited for that nobody needs, and that need not come
-constexpr long kGrowNoticeMs = 500;  // a rank that has only aborted its handle may still come, so nobody stops waiting
-constexpr long kMeetings = 8;        // of a cell
+constexpr long kBusyMs = 30;    // how long outstanding work waits before it begins
+constexpr long kNoticeMs = 50;  // how long word of a death is waited for that nobody needs, and that need not come
+constexpr long kGrowNoticeMs = 2000;  // a rank that has only aborted its handle may still come: who calls before waits
+constexpr long kMeetings = 8;         // of a cell
 
 }  // namespace
 
