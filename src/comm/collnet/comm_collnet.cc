@@ -186,12 +186,11 @@ Status CommCollNet::writeTable(const CollNetMember& member) {
 }
 
 Result<CollNetOutcome> CommCollNet::join(const CollNetMember& member) {
-  // Failures turn it off; they are no errors of the communicator.
-  const ErrorsAsInfo quiet;
   std::unique_ptr<CommCollNet> made(new CommCollNet(linkFor(member)));
   JoinWord word;
   word.head = made->link_ != nullptr ? 1 : 0;
   if (made->link_) {
+    const ErrorsAsInfo quiet;  // it turns CollNet off, and is no error of the communicator; likewise below
     const auto address = made->link_->listen();
     if (address.ok()) word.address = address.value();
     if (!address.ok()) noteFailure(word, SteadyClock::now());
@@ -211,7 +210,10 @@ Result<CollNetOutcome> CommCollNet::join(const CollNetMember& member) {
     }
     return made->writeTable(member);
   };
-  if (!complete().ok()) noteFailure(word, begin);
+  {
+    const ErrorsAsInfo quiet;
+    if (!complete().ok()) noteFailure(word, begin);
+  }
   ASSIGN(const std::vector<JoinWord> joined, exchange(member, word));
   if (std::string why = failureIn(member, joined); !why.empty()) return CollNetOutcome{nullptr, std::move(why)};
   made->facts_ = factsFrom(member, joined);
