@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "api/boundary.h"
-#include "base/log_output.h"
 #include "base/never_destroyed.h"
 #include "base/settings/params.h"
+#include "base/standard_output.h"
 
 using namespace tutti;
 
@@ -165,7 +165,7 @@ TUTTI_API(ncclResult_t, ParamGetAllParameterKeys, (const char*** table, int* tab
 
 TUTTI_API(void, ParamDumpAll, (void)) {
   (void)api::api("ncclParamDumpAll", []() -> Status {
-    LogOutput::writeToStdout(visibleSettingsDump(valuesNow()));
+    writeToStdout(visibleSettingsDump(valuesNow()));
     return {};
   });
 }

@@ -15,6 +15,7 @@
 #include "base/log_output.h"
 #include "base/log_settings.h"
 #include "base/never_destroyed.h"
+#include "base/standard_output.h"
 
 namespace tutti {
 
@@ -139,7 +140,7 @@ void Log::deliver(LineContext context, std::string_view text) {
   context.kind = LineClass::Warn;
   context.stamp = stampFor(context.kind);
   context.where = std::source_location::current();
-  LogOutput::writeToStdout(layOutLine(context, trouble));
+  writeToStdout(layOutLine(context, trouble));
 }
 
 void Log::write(LineClass kind, const SourcePlace& where, std::string_view text) {

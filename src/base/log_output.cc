@@ -9,17 +9,14 @@
 #include <utility>
 
 #include "base/bounded_write.h"
+#include "base/standard_output.h"
 
 namespace tutti {
 
 namespace {
 
-/// For whoever reads a debug file that is no file, or standard output where the application made it non-blocking.
+/// For whoever reads a debug file that is no file.
 constexpr std::chrono::milliseconds kPatience{1000};
-
-/// Asked when the library is loaded. Where standard output is closed, descriptors that some thread is just making have
-/// its number for a moment, before Fd moves them: a line would end up in shared memory or in a socket.
-const bool hasStdout = ::fcntl(STDOUT_FILENO, F_GETFD) >= 0;
 
 }  // namespace
 
@@ -51,16 +48,6 @@ void LogOutput::write(std::string_view line) {
 
 std::string LogOutput::takeTrouble() {
   return std::exchange(trouble_, {});
-}
-
-void LogOutput::writeToStdout(std::string_view text) {
-  if (!hasStdout) return;
-  // What the application has printed so far comes first; then the text in one piece, whatever the stream's buffering.
-  {
-    const WriteSignals guard;
-    std::fflush(stdout);
-  }
-  static_cast<void>(writeBounded(::fileno(stdout), text, kPatience));  // if that fails, nobody is left to tell
 }
 
 }  // namespace tutti

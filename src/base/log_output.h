@@ -19,9 +19,6 @@ class LogOutput {
   /// What went wrong since the last call, as a sentence for the user; empty where nothing did. A debug file that cannot
   /// be written is told once until it can be again.
   std::string takeTrouble();
-  /// Writes to standard output whatever is open, behind what the application has printed there. Nothing where standard
-  /// output was closed when the library was loaded. No signal. Any thread.
-  static void writeToStdout(std::string_view text);
 
  private:
   std::string path_;

@@ -13,40 +13,15 @@
 #include <string>
 
 #include "base/log.h"
+#include "support/captured_stdout.h"
 #include "support/log_capture.h"
 #include "support/scoped_log.h"
 
 namespace tutti {
 namespace {
 
-/// Standard output in a file for its own lifetime.
-class CapturedStdout {
- public:
-  CapturedStdout() {
-    std::fflush(stdout);
-    const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    EXPECT_GE(::dup2(file, STDOUT_FILENO), 0);
-    ::close(file);
-  }
-  ~CapturedStdout() {
-    std::fflush(stdout);
-    ::dup2(before_, STDOUT_FILENO);
-    ::close(before_);
-    ::unlink(path_.c_str());
-  }
-  std::string text() const {
-    std::fflush(stdout);
-    std::ifstream file(path_);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  }
-
- private:
-  std::string path_ = testing::TempDir() + "tutti-stdout-" + std::to_string(::getpid());
-  int before_ = ::dup(STDOUT_FILENO);
-};
-
 TEST(LogOutput, WithoutAFileGoesToStandardOutputBehindWhatIsThere) {
-  const CapturedStdout out;
+  const test::CapturedStdout out;
   LogOutput log;
   log.open("");
   std::fputs("first ", stdout);
@@ -56,7 +31,7 @@ TEST(LogOutput, WithoutAFileGoesToStandardOutputBehindWhatIsThere) {
 }
 
 TEST(LogOutput, OfAFileThatCannotBeOpenedGoesToStandardOutputAndIsTold) {
-  const CapturedStdout out;
+  const test::CapturedStdout out;
   LogOutput log;
   log.open("/nowhere/log");
   log.write("line\n");
@@ -97,7 +72,7 @@ TEST(LogOutput, ToAFifoWaitsOnceForAReaderThatTakesNothing) {
 }
 
 TEST(LogOutput, TroubleIsALineOfItsOwnOnStandardOutput) {
-  const CapturedStdout out;
+  const test::CapturedStdout out;
   const test::ScopedEnv file("NCCL_DEBUG_FILE", "/dev/full");
   const test::ScopedLog level("INFO");
   setLogSink(nullptr, nullptr);
@@ -107,19 +82,6 @@ TEST(LogOutput, TroubleIsALineOfItsOwnOnStandardOutput) {
   ASSERT_NE(first, std::string::npos) << said;
   EXPECT_EQ(said.find("NCCL WARN", first + 1), std::string::npos) << said;
   EXPECT_EQ(said.find("lost"), std::string::npos) << said;
-}
-
-TEST(LogOutput, OnAStandardOutputThatNobodyReadsOrThatIsClosedEndsNothing) {
-  const CapturedStdout out;
-  int ends[2]{-1, -1};
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  ASSERT_GE(::dup2(ends[1], STDOUT_FILENO), 0);
-  ::close(ends[0]);
-  ::close(ends[1]);
-  std::fputs("of the application, ", stdout);
-  LogOutput::writeToStdout("of the log\n");
-  ::close(STDOUT_FILENO);
-  LogOutput::writeToStdout("of the log\n");
 }
 
 }  // namespace

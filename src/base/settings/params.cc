@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include "base/log.h"
-#include "base/log_output.h"
 #include "base/never_destroyed.h"
 #include "base/settings/params_check.h"
+#include "base/standard_output.h"
 
 namespace tutti {
 
@@ -166,7 +166,7 @@ const Params& Params::process() {
     for (const std::string& sentence : unknownSettings(env)) warn("{}", sentence);
     Params read = Params::read(env);
     if (read.misc.paramDumpAll) {
-      LogOutput::writeToStdout(visibleSettingsDump(read));
+      writeToStdout(visibleSettingsDump(read));
     }
     return read;
   }());
