@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "softgpu/device/device_facts.h"
 #include "softgpu/device/settings.h"
 #include "softgpu/exec/callback_thread.h"
 #include "softgpu/memory/cuda_types.h"
@@ -19,18 +20,6 @@ namespace tutti::softgpu {
 class Context;
 class Engine;
 struct MachineFile;
-
-/// Where a device sits in the machine, the same in every process.
-struct DeviceFacts {
-  int physical = 0;  ///< ordinal without CUDA_VISIBLE_DEVICES
-  unsigned domain = 0;
-  unsigned bus = 0;
-  unsigned slot = 0;
-  int capability = 90;  ///< compute capability times 10
-
-  /// "0000:1b:00.0"
-  std::string busId() const;
-};
 
 /// What names a device in every process of this machine: `host` is that of SOFTGPU_HOST, `boot` this machine's boot id.
 CUuuid uuidOf(const DeviceFacts& facts, int host, const std::string& boot);

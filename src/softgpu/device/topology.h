@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "softgpu/device/device.h"
+#include "softgpu/device/device_facts.h"
 
 namespace tutti::softgpu {
 
