@@ -7,6 +7,7 @@
 #include "networks.h"
 #include "transport/net/ib/nic/nic.h"
 #include "transport/net/ib/nic/options.h"
+#include "transport/net/ib/nic/registrations.h"
 #include "transport/net/ib/nic/survey.h"
 
 namespace tutti::tool {

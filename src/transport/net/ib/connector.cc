@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/options.h"
 #include "transport/net/ib/nic/port.h"
 #include "transport/net/ib/sender.h"
 #include "transport/net/tcp/connector.h"

@@ -7,8 +7,11 @@
 
 #include "base/log.h"
 #include "transport/net/ib/nic/failure_text.h"
+#include "transport/net/ib/nic/health.h"
 #include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/options.h"
 #include "transport/net/ib/nic/port.h"
+#include "transport/net/ib/nic/registrations.h"
 
 namespace tutti::net::ib {
 

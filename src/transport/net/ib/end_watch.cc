@@ -3,7 +3,9 @@
 
 #include "base/log.h"
 #include "transport/net/ib/end.h"
+#include "transport/net/ib/nic/health.h"
 #include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/options.h"
 #include "transport/net/ib/nic/port.h"
 
 namespace tutti::net::ib {

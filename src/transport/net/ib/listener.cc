@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/options.h"
 #include "transport/net/ib/nic/port.h"
 #include "transport/net/ib/receiver.h"
 #include "transport/net/tcp/listener.h"

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/options.h"
 #include "transport/net/ib/nic/port.h"
 
 namespace tutti::net::ib {

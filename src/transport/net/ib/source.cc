@@ -10,6 +10,7 @@
 #include "base/settings/params.h"
 #include "transport/net/ib/net.h"
 #include "transport/net/ib/nic/devices.h"
+#include "transport/net/ib/nic/options.h"
 #include "transport/net/ib/nic/survey.h"
 
 namespace tutti::net::ib {

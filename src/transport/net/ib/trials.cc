@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "transport/net/ib/control.h"
+#include "transport/net/ib/nic/health.h"
 #include "transport/net/ib/nic/nic.h"
 #include "transport/net/ib/nic/port.h"
 #include "transport/net/ib/queue_pairs.h"

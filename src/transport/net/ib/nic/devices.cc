@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "transport/net/ib/nic/hca_filter.h"
 #include "transport/net/ib/nic/nic.h"
+#include "transport/net/ib/nic/options.h"
 #include "transport/net/ib/nic/port.h"
 
 namespace tutti::net::ib {
@@ -260,7 +261,7 @@ Result<IbSearch> searchIbPorts(const Verbs& verbs, const IbOptions& options, con
   ibv_device** const list = verbs.get_device_list(&count);
   for (int i = 0; list != nullptr && i < count; ++i) {
     NicSight sight{.name = verbs.get_device_name(list[i])};
-    sight.nic = Nic::open(verbs, list[i], options, folder, &sight.why);
+    sight.nic = Nic::open(verbs, list[i], options.relaxedOrdering, folder, &sight.why);
     if (sight.nic != nullptr) sight.ports = search.addPortsOf(sight.nic);
     found.seen.push_back(std::move(sight));
   }

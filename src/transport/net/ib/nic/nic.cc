@@ -1,8 +1,6 @@
 #include "transport/net/ib/nic/nic.h"
 
 #include <fmt/core.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +8,9 @@
 #include <fstream>
 
 #include "base/log.h"
+#include "transport/net/ib/nic/events.h"
+#include "transport/net/ib/nic/health.h"
+#include "transport/net/ib/nic/registrations.h"
 
 namespace tutti::net::ib {
 
@@ -47,10 +48,14 @@ DmaBufAnswer askForDmaBufs(const Verbs& verbs, ibv_pd* domain) {
 }  // namespace
 
 Nic::Nic(const Verbs& verbs, ibv_context* context, std::string name, std::string folder)
-    : verbs_(verbs), context_(context), name_(std::move(name)), folder_(std::move(folder)) {}
+    : verbs_(verbs),
+      context_(context),
+      name_(std::move(name)),
+      folder_(std::move(folder)),
+      health_(std::make_unique<NicHealth>()) {}
 
-std::shared_ptr<Nic> Nic::open(const Verbs& verbs, ibv_device* device, const IbOptions& options,
-                               const std::string& folder, std::string* why) {
+std::shared_ptr<Nic> Nic::open(const Verbs& verbs, ibv_device* device, bool relaxedOrdering, const std::string& folder,
+                               std::string* why) {
   const std::string name = verbs.get_device_name(device);
   errno = 0;
   ibv_context* const context = verbs.open_device(device);
@@ -59,10 +64,10 @@ std::shared_ptr<Nic> Nic::open(const Verbs& verbs, ibv_device* device, const IbO
     return nullptr;
   }
   std::shared_ptr<Nic> nic(new Nic(verbs, context, name, fmt::format("{}/{}", folder, name)));
-  return nic->prepare(options, why) ? nic : nullptr;
+  return nic->prepare(relaxedOrdering, why) ? nic : nullptr;
 }
 
-bool Nic::prepare(const IbOptions& options, std::string* why) {
+bool Nic::prepare(bool relaxedOrdering, std::string* why) {
   if (const int error = verbs_.query_device(context_, &attributes_); error != 0) {
     *why = fmt::format("ibv_query_device: {}", errnoText(error));
     return false;
@@ -75,28 +80,13 @@ bool Nic::prepare(const IbOptions& options, std::string* why) {
     return false;
   }
   dmaBufs_ = askForDmaBufs(verbs_, domain_);
-  registrations_ = std::make_unique<Registrations>(verbs_, domain_, name_, options.relaxedOrdering);
-  const int flags = ::fcntl(context_->async_fd, F_GETFL);
-  stop_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (flags < 0 || ::fcntl(context_->async_fd, F_SETFL, flags | O_NONBLOCK) != 0 || !stop_.valid()) {
-    *why = fmt::format("its events cannot be heard: {}", errnoText(errno));
-    return false;
-  }
-  auto thread = Thread::start("NCCL IbEvents", [this] { hearEvents(); });
-  if (!thread.ok()) {
-    *why = lastErrorText();
-    return false;
-  }
-  events_ = std::move(thread).value();
-  return true;
+  registrations_ = std::make_unique<Registrations>(verbs_, domain_, name_, relaxedOrdering);
+  events_ = NicEvents::hear(verbs_, context_, name_, *health_, why);
+  return events_ != nullptr;
 }
 
 Nic::~Nic() {
-  if (events_.running()) {
-    const std::uint64_t one = 1;
-    static_cast<void>(::write(stop_.get(), &one, sizeof(one)));
-    events_.join();
-  }
+  events_.reset();
   registrations_.reset();
   if (domain_ != nullptr) verbs_.dealloc_pd(domain_);
   verbs_.close_device(context_);
@@ -143,62 +133,6 @@ std::vector<GidEntry> Nic::gidsOneByOne(int port, int length) const {
     table.push_back(entry);
   }
   return table;
-}
-
-void Nic::hearEvents() {
-  for (;;) {
-    pollfd waits[2] = {{context_->async_fd, POLLIN, 0}, {stop_.get(), POLLIN, 0}};
-    if (::poll(waits, 2, -1) < 0 && errno != EINTR) return;
-    if (waits[1].revents != 0) return;
-    // A NIC that was unplugged leaves a descriptor that reads nothing for ever.
-    if ((waits[0].revents & (POLLERR | POLLNVAL)) != 0) {
-      return health_.deviceFailed("the device is gone");
-    }
-    if ((waits[0].revents & POLLIN) == 0) continue;
-    ibv_async_event event{};
-    if (verbs_.get_async_event(context_, &event) != 0) {
-      if (errno == EAGAIN || errno == EINTR) continue;
-      return health_.deviceFailed(fmt::format("the device is gone ({})", errnoText(errno)));
-    }
-    take(event);
-    verbs_.ack_async_event(&event);
-  }
-}
-
-void Nic::takePortEvent(const ibv_async_event& event, const char* text) {
-  const int port = event.element.port_num;
-  if (event.event_type == IBV_EVENT_PORT_ERR) health_.portDown(port);
-  if (event.event_type == IBV_EVENT_PORT_ACTIVE) health_.portUp(port);
-  warn("NET/IB : {}:{} Got non-fatal async event: {}({})", name_, port, text, static_cast<int>(event.event_type));
-}
-
-void Nic::takeQueuePairEvent(const ibv_async_event& event, const char* text) {
-  const std::uint32_t number = event.element.qp->qp_num;
-  warn("NET/IB : {} Got async event on queue pair {}: {}({})", name_, number, text, static_cast<int>(event.event_type));
-  health_.queuePairFailed(number, text);
-}
-
-void Nic::take(const ibv_async_event& event) {
-  const char* const text = verbs_.event_type_str(event.event_type);
-  switch (event.event_type) {
-    case IBV_EVENT_DEVICE_FATAL:
-      warn("NET/IB : {} Got async fatal event: {}", name_, text);
-      return health_.deviceFailed(text);
-    case IBV_EVENT_CQ_ERR:
-      // Which connections use the queue nobody can tell here: a queue overflows only by a fault of this library.
-      warn("NET/IB : {} Got async fatal event: {}", name_, text);
-      return health_.deviceFailed(text);
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-      return takeQueuePairEvent(event, text);
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
-      return trace(kNet, "NET/IB : {}: {}", name_, text);
-    default:
-      return takePortEvent(event, text);
-  }
 }
 
 }  // namespace tutti::net::ib

@@ -6,15 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/threads/thread.h"
 #include "transport/net/ib/nic/gid.h"
-#include "transport/net/ib/nic/health.h"
-#include "transport/net/ib/nic/options.h"
-#include "transport/net/ib/nic/registrations.h"
 #include "transport/net/ib/nic/verbs.h"
 
 namespace tutti::net::ib {
+
+class NicEvents;
+class NicHealth;
+class Registrations;
 
 /// Whether a NIC's GPU memory may come as a dma-buf.
 struct DmaBufAnswer {
@@ -27,7 +26,7 @@ class Nic {
  public:
   /// `folder`: what the system says of verbs devices, /sys/class/infiniband. Null where it cannot be used: `*why` says
   /// so, and nothing is logged.
-  static std::shared_ptr<Nic> open(const Verbs& verbs, ibv_device* device, const IbOptions& options,
+  static std::shared_ptr<Nic> open(const Verbs& verbs, ibv_device* device, bool relaxedOrdering,
                                    const std::string& folder, std::string* why);
   ~Nic();
   Nic(const Nic&) = delete;
@@ -39,7 +38,7 @@ class Nic {
   ibv_pd* domain() const { return domain_; }
   const ibv_device_attr& attributes() const { return attributes_; }
   Registrations& registrations() { return *registrations_; }
-  NicHealth& health() { return health_; }
+  NicHealth& health() { return *health_; }
   const std::string& folder() const { return folder_; }  ///< its own, in sysfs
 
   /// Asks the NIC. Empty: it does not say.
@@ -51,14 +50,10 @@ class Nic {
 
  private:
   Nic(const Verbs& verbs, ibv_context* context, std::string name, std::string folder);
-  bool prepare(const IbOptions& options, std::string* why);
+  bool prepare(bool relaxedOrdering, std::string* why);
   /// Empty: this library or kernel cannot.
   std::optional<std::vector<GidEntry>> gidsAtOnce(int port, int length) const;
   std::vector<GidEntry> gidsOneByOne(int port, int length) const;
-  void hearEvents();
-  void take(const ibv_async_event& event);
-  void takePortEvent(const ibv_async_event& event, const char* text);
-  void takeQueuePairEvent(const ibv_async_event& event, const char* text);
 
   const Verbs& verbs_;
   ibv_context* context_;
@@ -68,9 +63,8 @@ class Nic {
   ibv_pd* domain_ = nullptr;
   DmaBufAnswer dmaBufs_;
   std::unique_ptr<Registrations> registrations_;
-  NicHealth health_;
-  Fd stop_;  ///< an eventfd
-  Thread events_;
+  std::unique_ptr<NicHealth> health_;
+  std::unique_ptr<NicEvents> events_;
 };
 
 }  // namespace tutti::net::ib

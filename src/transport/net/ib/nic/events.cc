@@ -1,0 +1,104 @@
+#include "transport/net/ib/nic/events.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+#include "base/log.h"
+#include "transport/net/ib/nic/health.h"
+
+namespace tutti::net::ib {
+
+NicEvents::NicEvents(const Verbs& verbs, ibv_context* context, std::string name, NicHealth& health)
+    : verbs_(verbs), context_(context), name_(std::move(name)), health_(health) {}
+
+std::unique_ptr<NicEvents> NicEvents::hear(const Verbs& verbs, ibv_context* context, std::string name,
+                                           NicHealth& health, std::string* why) {
+  std::unique_ptr<NicEvents> events(new NicEvents(verbs, context, std::move(name), health));
+  return events->start(why) ? std::move(events) : nullptr;
+}
+
+bool NicEvents::start(std::string* why) {
+  const int flags = ::fcntl(context_->async_fd, F_GETFL);
+  stop_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (flags < 0 || ::fcntl(context_->async_fd, F_SETFL, flags | O_NONBLOCK) != 0 || !stop_.valid()) {
+    *why = fmt::format("its events cannot be heard: {}", errnoText(errno));
+    return false;
+  }
+  auto thread = Thread::start("NCCL IbEvents", [this] { listen(); });
+  if (!thread.ok()) {
+    *why = lastErrorText();
+    return false;
+  }
+  thread_ = std::move(thread).value();
+  return true;
+}
+
+NicEvents::~NicEvents() {
+  if (!thread_.running()) return;
+  const std::uint64_t one = 1;
+  static_cast<void>(::write(stop_.get(), &one, sizeof(one)));
+  thread_.join();
+}
+
+void NicEvents::listen() {
+  for (;;) {
+    pollfd waits[2] = {{context_->async_fd, POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+    if (::poll(waits, 2, -1) < 0 && errno != EINTR) return;
+    if (waits[1].revents != 0) return;
+    // A NIC that was unplugged leaves a descriptor that reads nothing for ever.
+    if ((waits[0].revents & (POLLERR | POLLNVAL)) != 0) {
+      return health_.deviceFailed("the device is gone");
+    }
+    if ((waits[0].revents & POLLIN) == 0) continue;
+    ibv_async_event event{};
+    if (verbs_.get_async_event(context_, &event) != 0) {
+      if (errno == EAGAIN || errno == EINTR) continue;
+      return health_.deviceFailed(fmt::format("the device is gone ({})", errnoText(errno)));
+    }
+    take(event);
+    verbs_.ack_async_event(&event);
+  }
+}
+
+void NicEvents::takePortEvent(const ibv_async_event& event, const char* text) {
+  const int port = event.element.port_num;
+  if (event.event_type == IBV_EVENT_PORT_ERR) health_.portDown(port);
+  if (event.event_type == IBV_EVENT_PORT_ACTIVE) health_.portUp(port);
+  warn("NET/IB : {}:{} Got non-fatal async event: {}({})", name_, port, text, static_cast<int>(event.event_type));
+}
+
+void NicEvents::takeQueuePairEvent(const ibv_async_event& event, const char* text) {
+  const std::uint32_t number = event.element.qp->qp_num;
+  warn("NET/IB : {} Got async event on queue pair {}: {}({})", name_, number, text, static_cast<int>(event.event_type));
+  health_.queuePairFailed(number, text);
+}
+
+void NicEvents::take(const ibv_async_event& event) {
+  const char* const text = verbs_.event_type_str(event.event_type);
+  switch (event.event_type) {
+    case IBV_EVENT_DEVICE_FATAL:
+      warn("NET/IB : {} Got async fatal event: {}", name_, text);
+      return health_.deviceFailed(text);
+    case IBV_EVENT_CQ_ERR:
+      // Which connections use the queue nobody can tell here: a queue overflows only by a fault of this library.
+      warn("NET/IB : {} Got async fatal event: {}", name_, text);
+      return health_.deviceFailed(text);
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      return takeQueuePairEvent(event, text);
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      return trace(kNet, "NET/IB : {}: {}", name_, text);
+    default:
+      return takePortEvent(event, text);
+  }
+}
+
+}  // namespace tutti::net::ib
