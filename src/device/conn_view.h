@@ -152,7 +152,7 @@ struct RecvPull {
 struct RecvWords {
   AskWords expected;  ///< sizeWord() of what is read of a step, written before the kernel waits for it. Of shared
                       ///< slots, the last of three words, with release: from then on the slot is the network's
-  AskWords place;     ///< of shared slots: askedPlace() of the step (device/recv_sequence.h)
+  AskWords place;     ///< of shared slots: askedPlace() of the step (device/recv_order.h)
   AskWords into;      ///< of shared slots: where in the receiver's memory the content belongs; 0: in the slot
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "plugin/collnet.h"
 #include "transport/net/lane/counters.h"
 
 namespace tutti::collnet {

@@ -9,10 +9,13 @@
 
 #include "base/status.h"
 #include "device/collnet_view.h"
-#include "plugin/collnet.h"
 #include "transport/collnet/call.h"
 #include "transport/collnet/path.h"
 #include "transport/net/lane/tally.h"
+
+namespace tutti::plugin {
+class CollNet;
+}
 
 namespace tutti::collnet {
 

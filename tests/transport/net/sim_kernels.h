@@ -22,7 +22,9 @@
 #include "transport/net/lane/fake_routing.h"
 #include "transport/net/lane/flag_lines.h"
 #include "transport/net/lane/path.h"
+#include "transport/net/recv/flagged.h"
 #include "transport/net/recv/receiver.h"
+#include "transport/net/send/flagged.h"
 #include "transport/net/send/sender.h"
 
 namespace tutti::test {

@@ -19,7 +19,6 @@
 #include "transport/common/transport.h"
 #include "transport/net/lane/counters.h"
 #include "transport/net/lane/peer_farewells.h"
-#include "transport/net/lane/tally.h"
 
 namespace tutti::net {
 
@@ -57,6 +56,7 @@ struct FailedCall {
   std::string said;  ///< lastErrorText() after it
 };
 
+class Tally;
 class UserRegistrations;
 
 /// A network connection as lanes use it, on the progress engine's thread.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "transport/net/send/sender.h"
+#include "transport/net/send/flagged.h"
 
 namespace tutti::net::pxn {
 namespace {

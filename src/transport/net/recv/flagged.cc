@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "transport/net/lane/flag_lines.h"
 #include "transport/net/lane/parting.h"
+#include "transport/net/lane/tally.h"
 
 namespace tutti::net {
 

@@ -1,5 +1,7 @@
 #include "transport/net/recv/queue.h"
 
+#include "transport/net/lane/tally.h"
+
 #include <span>
 
 namespace tutti::net {

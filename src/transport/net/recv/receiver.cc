@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include "transport/net/recv/flagged.h"
+#include "transport/net/recv/simple.h"
+
 namespace tutti::net {
 
 NetReceiver::NetReceiver(const RecvSetup& setup) : setup_(setup) {
-  if (setup_.simple != nullptr) simple_.emplace(*setup_.simple, setup_, tally_);
-  if (setup_.flagged != nullptr) flagged_.emplace(*setup_.flagged, setup_, tally_);
+  if (setup_.simple != nullptr) simple_ = std::make_unique<SimpleRecvLane>(*setup_.simple, setup_, tally_);
+  if (setup_.flagged != nullptr) flagged_ = std::make_unique<FlaggedRecvLane>(*setup_.flagged, setup_, tally_);
 }
+
+NetReceiver::~NetReceiver() = default;
 
 /// Receives are posted ahead of what will come: those that nothing comes for end with the connection, in whatever way
 /// the network says so. A peer that said goodbye has sent all that it ever will; its word may come a little later.

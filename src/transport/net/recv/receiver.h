@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "base/status.h"
@@ -10,15 +10,18 @@
 #include "transport/net/lane/lane_shutdown.h"
 #include "transport/net/lane/parting.h"
 #include "transport/net/lane/path.h"
-#include "transport/net/recv/flagged.h"
-#include "transport/net/recv/simple.h"
+#include "transport/net/lane/tally.h"
 
 namespace tutti::net {
+
+class FlaggedRecvLane;
+class SimpleRecvLane;
 
 /// See proxy/task.h. Does not own the network connections.
 class NetReceiver final : public proxy::ProgressTask {
  public:
   explicit NetReceiver(const RecvSetup& setup);
+  ~NetReceiver() override;
   Result<bool> advance() override;
   /// What arrives can wait until a kernel wants it.
   bool quiet() const override { return !parting_.pending(); }
@@ -30,8 +33,8 @@ class NetReceiver final : public proxy::ProgressTask {
 
  private:
   const LaneReport* reportOf(device::Protocol protocol) const;
-  bool partsSimple() const { return simple_ && setup_.simple->parts; }
-  bool partsFlagged() const { return flagged_ && setup_.flagged->parts; }
+  bool partsSimple() const { return simple_ != nullptr && setup_.simple->parts; }
+  bool partsFlagged() const { return flagged_ != nullptr && setup_.flagged->parts; }
   /// Whether nothing is posted any more where that is to be so.
   bool nothingPosted();
   template <class Lane>
@@ -41,8 +44,8 @@ class NetReceiver final : public proxy::ProgressTask {
   Tally tally_;
   LaneShutdown simpleEnd_;
   LaneShutdown flaggedEnd_;
-  std::optional<SimpleRecvLane> simple_;
-  std::optional<FlaggedRecvLane> flagged_;
+  std::unique_ptr<SimpleRecvLane> simple_;  ///< null: not offered; likewise
+  std::unique_ptr<FlaggedRecvLane> flagged_;
   Parting parting_;
 };
 

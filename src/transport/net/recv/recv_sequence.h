@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "device/recv_sequence.h"
+#include "device/recv_order.h"
 
 namespace tutti::net {
 

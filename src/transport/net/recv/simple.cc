@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "transport/net/lane/shared_slots.h"
+#include "transport/net/lane/tally.h"
 
 namespace tutti::net {
 

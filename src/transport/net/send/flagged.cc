@@ -5,6 +5,7 @@
 
 #include "transport/net/lane/flag_lines.h"
 #include "transport/net/lane/send_errors.h"
+#include "transport/net/lane/tally.h"
 
 namespace tutti::net {
 

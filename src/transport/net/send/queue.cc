@@ -1,5 +1,7 @@
 #include "transport/net/send/queue.h"
 
+#include "transport/net/lane/tally.h"
+
 namespace tutti::net {
 
 Result<bool> SendQueue::stall() {

@@ -6,6 +6,9 @@
 #include <cstring>
 
 #include "transport/net/lane/shared_slots.h"
+#include "transport/net/send/flagged.h"
+#include "transport/net/send/parting_sends.h"
+#include "transport/net/send/simple.h"
 
 namespace tutti::net {
 
@@ -28,26 +31,29 @@ bool settled(const NetLane* lane, LaneShutdown& end) {
 }  // namespace
 
 NetSender::NetSender(const SendSetup& setup) : setup_(setup), simpleEnd_(setup.simple), flaggedEnd_(setup.flagged) {
-  if (setup_.simple != nullptr) simple_.emplace(*setup_.simple, setup_, tally_);
+  if (setup_.simple != nullptr) simple_ = std::make_unique<SimpleSendLane>(*setup_.simple, setup_, tally_);
   std::byte* messages = setup_.messages;
   for (const device::Protocol protocol : {device::Protocol::LL, device::Protocol::LL128}) {
     const auto index = static_cast<std::size_t>(protocol);
     if (setup_.flagged == nullptr || setup_.view.slotBytes[index] == 0) continue;
-    flagged_[index].emplace(protocol, *setup_.flagged, setup_, tally_, messages);
+    flagged_[index] = std::make_unique<FlaggedSendLane>(protocol, *setup_.flagged, setup_, tally_, messages);
     messages += device::kSteps * messageRoom(protocol, setup_.view.slotBytes[index]);
   }
   preparePartings(setup_);
 }
 
+NetSender::~NetSender() = default;
+
 void NetSender::preparePartings(const SendSetup& setup) {
   if (NetLane* const lane = setup.simple; lane != nullptr && lane->parts) {
     std::byte* const slots =
         setup.shared != nullptr ? setup.shared->memory() : setup.view.slots[static_cast<int>(device::Protocol::Simple)];
-    simplePartings_.emplace(*lane, tally_, plugin::NetBuffer{slots, 0, lane->tag, lane->slotRegistration});
+    const plugin::NetBuffer message{slots, 0, lane->tag, lane->slotRegistration};
+    simplePartings_ = std::make_unique<PartingSends>(*lane, tally_, message);
   }
   if (NetLane* const lane = setup.flagged; lane != nullptr && lane->parts) {
-    flaggedPartings_.emplace(*lane, tally_,
-                             plugin::NetBuffer{setup.messages, sizeof(MessageHead), lane->tag, lane->registration});
+    const plugin::NetBuffer message{setup.messages, sizeof(MessageHead), lane->tag, lane->registration};
+    flaggedPartings_ = std::make_unique<PartingSends>(*lane, tally_, message);
   }
 }
 
@@ -100,7 +106,7 @@ Result<bool> NetSender::collectFlagged() {
     if (!lane) continue;
     std::uint64_t oldest = FlaggedSendLane::kNone;
     for (const auto& other : flagged_) {
-      if (other && &other != &lane) oldest = std::min(oldest, other->oldest());
+      if (other && other != lane) oldest = std::min(oldest, other->oldest());
     }
     ASSIGN(const bool collected, lane->collect(oldest));
     any = any || collected;

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "base/clock.h"
@@ -15,16 +15,19 @@
 #include "transport/net/lane/lane_shutdown.h"
 #include "transport/net/lane/parting.h"
 #include "transport/net/lane/path.h"
-#include "transport/net/send/flagged.h"
-#include "transport/net/send/parting_sends.h"
-#include "transport/net/send/simple.h"
+#include "transport/net/lane/tally.h"
 
 namespace tutti::net {
+
+class FlaggedSendLane;
+class PartingSends;
+class SimpleSendLane;
 
 /// See proxy/task.h. Does not own the network connections.
 class NetSender final : public proxy::ProgressTask {
  public:
   explicit NetSender(const SendSetup& setup);
+  ~NetSender() override;
   Result<bool> advance() override;
   bool quiet() const override;
   void part() override;
@@ -62,11 +65,11 @@ class NetSender final : public proxy::ProgressTask {
   mutable std::atomic<bool> delivered_{true};  ///< when it was asked last
   unsigned turns_ = 0;
   SteadyClock::time_point nextCheck_{};
-  std::optional<SimpleSendLane> simple_;
-  std::array<std::optional<FlaggedSendLane>, kFlagged> flagged_;
+  std::unique_ptr<SimpleSendLane> simple_;  ///< null: not offered; likewise
+  std::array<std::unique_ptr<FlaggedSendLane>, kFlagged> flagged_;
   Parting parting_;
-  std::optional<PartingSends> simplePartings_;   ///< unset: nothing is posted ahead there
-  std::optional<PartingSends> flaggedPartings_;  ///< the same
+  std::unique_ptr<PartingSends> simplePartings_;   ///< null: nothing is posted ahead there
+  std::unique_ptr<PartingSends> flaggedPartings_;  ///< the same
 };
 
 }  // namespace tutti::net

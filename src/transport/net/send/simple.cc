@@ -5,6 +5,7 @@
 
 #include "transport/net/lane/send_errors.h"
 #include "transport/net/lane/shared_slots.h"
+#include "transport/net/lane/tally.h"
 #include "transport/net/lane/user_registrations.h"
 
 namespace tutti::net {

@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-#include "transport/net/send/sender.h"
+#include "transport/net/send/flagged.h"
 
 namespace tutti::test {
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "device/recv_sequence.h"
 #include "support/log_capture.h"
 #include "transport/net/sim_kernels.h"
 
