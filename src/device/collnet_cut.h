@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "device/collnet_view.h"
 #include "device/partition.h"
 #include "device/work.h"
 

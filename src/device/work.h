@@ -4,12 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device/collnet_view.h"
 #include "device/conn_view.h"
 
 namespace tutti::device {
 
 inline constexpr int kMaxChannels = 64;
+
+struct CollNetView;
 
 enum class Func : std::uint8_t { Broadcast, Reduce, AllGather, ReduceScatter, AllReduce, SendRecv };
 /// The first seven in the order of NCCL's cost tables; the last two are tutti's own.
@@ -92,7 +93,7 @@ struct alignas(16) P2pWork {
   std::uint8_t channelHi;
   Protocol sendProtocol;
   Protocol recvProtocol;
-  std::uint32_t recvOrder;  ///< which of the messages from recvPeer it is (device/recv_sequence.h)
+  std::uint32_t recvOrder;  ///< which of the messages from recvPeer it is (device/recv_order.h)
 };
 static_assert(sizeof(P2pWork) == 48);
 

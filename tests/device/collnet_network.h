@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/collnet_view.h"
 #include "device/work.h"
 
 namespace tutti::device::test {

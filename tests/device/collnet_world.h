@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/collnet_network.h"
+#include "device/collnet_view.h"
 #include "device/world.h"
 
 namespace tutti::device::test {

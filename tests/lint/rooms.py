@@ -235,7 +235,7 @@ ROOMS = {
         "for": "collectives in the network: heads and rails, what the ranks agree on, setting it up",
         "may": {
             "base": {}, "device/.": {}, "gpu": {}, "topo": {}, "plugin": {}, "proxy": {}, "transport": {},
-            "comm/tuning": {}, "comm/connect": {}, "comm/network": {},
+            "comm/tuning": {}, "comm/settings": {}, "comm/connect": {}, "comm/network": {},
         },
     },
     "comm/diagnosis": {

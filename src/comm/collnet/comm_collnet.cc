@@ -13,10 +13,9 @@
 #include "comm/collnet/lanes.h"
 #include "comm/collnet/node_heads.h"
 #include "comm/collnet/rails.h"
+#include "comm/collnet/slot_places.h"
 #include "comm/collnet/table.h"
-#include "comm/network/gpu_direct.h"
 #include "comm/network/network.h"
-#include "comm/network/nics.h"
 #include "gpu/memory_ledger.h"
 #include "plugin/collnet.h"
 #include "proxy/group.h"
@@ -74,41 +73,21 @@ int collDeviceFor(const CommNetwork& network, int nic, int rail) {
   return network.collDevices()[static_cast<std::size_t>(number)];
 }
 
-/// Device memory where the NIC reaches it in both directions, for one registration serves both.
-std::pair<net::SlotPlace, net::SlotPlace> slotPlaces(const CollNetMember& member, int nic) {
-  const std::vector<plugin::NetProperties>& devices = member.network->devices();
-  const topo::PeerInfo& self = member.peers[static_cast<std::size_t>(member.layout.rank())];
-  if (nic < 0 || static_cast<std::size_t>(nic) >= devices.size()) return {};
-  const auto placeOf = [&](device::Direction direction) {
-    return slotPlaceFor({.device = devices[static_cast<std::size_t>(nic)],
-                         .access = accessTo(member.network->nics(), nic),
-                         .direction = direction,
-                         .computeCapability = self.computeCapability,
-                         .softGpu = self.softGpu != 0,
-                         .dmaBufs = member.network->dmaBufs()},
-                        member.gpuDirect);
-  };
-  const net::SlotPlace send = placeOf(device::Direction::Send);
-  const net::SlotPlace recv = placeOf(device::Direction::Recv);
-  if (!send.onDevice || !recv.onDevice) return {};
-  return {send, recv};
-}
-
 std::unique_ptr<collnet::CollNetLink> linkFor(const CollNetMember& member) {
   const int rail = member.lanes.head;
   if (rail < 0) return nullptr;
   const int nic = member.node.heads[static_cast<std::size_t>(rail)].nic;
-  const auto [send, recv] = slotPlaces(member, nic);
+  const topo::PeerInfo& self = member.peers[static_cast<std::size_t>(member.layout.rank())];
+  const auto [send, recv] = slotPlacesAt(nic, *member.network, self, member.settings);
   plugin::CollNet& collNet = *member.network->collNet();
-  return std::make_unique<collnet::CollNetLink>(
-      collnet::LinkSetup{.network = {member.network, &collNet},
-                         .device = collDeviceFor(*member.network, nic, rail),
-                         .send = send,
-                         .recv = recv,
-                         .self = member.peers[static_cast<std::size_t>(member.layout.rank())],
-                         .rail = rail,
-                         .gpu = &member.device,
-                         .ledger = member.ledger});
+  return std::make_unique<collnet::CollNetLink>(collnet::LinkSetup{.network = {member.network, &collNet},
+                                                                   .device = collDeviceFor(*member.network, nic, rail),
+                                                                   .send = send,
+                                                                   .recv = recv,
+                                                                   .self = self,
+                                                                   .rail = rail,
+                                                                   .gpu = &member.device,
+                                                                   .ledger = member.ledger});
 }
 
 /// Joins the heads of the rail, whose addresses are among `words`.

@@ -10,7 +10,6 @@
 
 #include "base/status.h"
 #include "comm/tuning/collnet_facts.h"
-#include "device/collnet_view.h"
 #include "gpu/memory.h"
 #include "topo/machine/peer_info.h"
 
@@ -21,6 +20,10 @@ class ControlChannel;
 namespace tutti::collnet {
 class CollNetLink;
 }
+namespace tutti::device {
+struct CollNetConn;
+struct CollNetView;
+}  // namespace tutti::device
 namespace tutti::proxy {
 class ProgressGroup;
 }
@@ -33,7 +36,7 @@ namespace tutti::comm {
 class CommNetwork;
 struct CollNetLanes;
 struct CollNetOutcome;
-struct GpuDirectSettings;
+struct CommSettings;
 struct NodeHeads;
 struct Rails;
 
@@ -46,7 +49,7 @@ struct CollNetMember {
   proxy::ProgressGroup& progress;
   const topo::RankLayout& layout;
   std::span<const topo::PeerInfo> peers;
-  const GpuDirectSettings& gpuDirect;
+  const CommSettings& settings;
   const NodeHeads& node;
   const Rails& rails;
   const CollNetLanes& lanes;

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "comm/connect/connect.h"
+#include "comm/connect/link_types.h"
 #include "transport/common/transport.h"
 
 namespace tutti::comm {

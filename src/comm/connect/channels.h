@@ -16,11 +16,13 @@
 #include "base/status.h"
 #include "comm/connect/link_types.h"
 #include "comm/connect/links.h"
-#include "device/collnet_view.h"
 #include "device/conn_view.h"
 #include "gpu/memory.h"
 #include "topo/channels/rank_channels.h"
 
+namespace tutti::device {
+struct CollNetView;
+}
 namespace tutti::proxy {
 class ProgressGroup;
 class ProgressTask;

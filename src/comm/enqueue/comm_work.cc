@@ -17,7 +17,6 @@
 #include "comm/plan/plan_text.h"
 #include "comm/plan/planner.h"
 #include "comm/state/communicator.h"
-#include "comm/state/peer_wait.h"
 #include "comm/state/revocation.h"
 #include "device/kernels/kernel_name.h"
 
@@ -39,17 +38,16 @@ std::string nameOf(const KernelShape& kernel) {
   return device::kernelName(kernel.func, kernel.algorithm, kernel.protocol, kernel.op, kernel.type);
 }
 
-/// Says for reports of stalls that a call waits for peers, as long as it lives.
+/// Says for reports of stalls for which operation a call opens connections, as long as it lives.
 class Connecting {
  public:
-  Connecting(ncclComm& comm, const Plan& plan) : wait_(comm), progress_(comm.progress) {
+  Connecting(CommProgress& progress, const Plan& plan) : progress_(progress) {
     if (!plan.launches.empty()) progress_.connecting.store(device::funcName(plan.launches.front().func));
   }
   Connecting(const Connecting&) = delete;
   ~Connecting() { progress_.connecting.store(nullptr); }
 
  private:
-  const PeerWait wait_;
   CommProgress& progress_;
 };
 
@@ -108,7 +106,7 @@ Status CommWork::checkMayGoOn() const {
 
 Status CommWork::connect() {
   if (kept_->missing.empty()) return {};
-  const Connecting mark(*comm_, kept_->plan);
+  const Connecting mark(comm_->progress, kept_->plan);
   return connectMissing(*comm_, kept_->plan, kept_->missing);
 }
 

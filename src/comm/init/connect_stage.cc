@@ -9,12 +9,15 @@
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
+#include "comm/collnet/comm_collnet.h"
+#include "comm/collnet/lanes.h"
 #include "comm/connect/channels.h"
 #include "comm/connect/connect.h"
 #include "comm/connect/reopen.h"
 #include "comm/launch/device_pool.h"
 #include "comm/plan/plan_context.h"
 #include "comm/state/communicator.h"
+#include "comm/state/peer_wait.h"
 #include "gpu/context.h"
 
 namespace tutti::comm {
@@ -84,7 +87,10 @@ Status connectRings(ncclComm& comm) {
   return comm.parts.bootstrap->barrier();
 }
 
-Status connectCollNet(ncclComm& comm) {
+Status connectCollNet(ncclComm& comm, const CollNetLanes& lanes) {
+  const device::CollNetView* const view = comm.parts.collNet->view();
+  TRY(comm.parts.channels->useCollNet(view, lanes.directLinks, lanes.chainLinks, lanes.head >= 0));
+  if (!comm.options.connectAtInit) return {};
   const Tuning& tuning = comm.parts.planning->tuning;
   PlanNeeds needs;
   needs.usesCollNetDirect = mayTake(tuning, device::Algorithm::CollNetDirect);
@@ -99,6 +105,7 @@ Status reconnectAll(ncclComm& comm) {
 }
 
 Status connectMissing(ncclComm& comm, const PlanNeeds& needs, std::span<const LinkRequest> missing) {
+  const PeerWait wait(comm);
   ASSIGN(const gpu::ContextGuard context, comm.parts.device->device->enter());
   ConnectContext connecting = connectContext(comm);
   connecting.peersMayBeLate = true;

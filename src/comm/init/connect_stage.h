@@ -9,6 +9,7 @@ struct ncclComm;
 
 namespace tutti::comm {
 
+struct CollNetLanes;
 struct LinkRequest;
 struct PlanNeeds;
 
@@ -17,8 +18,9 @@ struct PlanNeeds;
 /// NCCL_RUNTIME_CONNECT=0.
 Status connectRings(ncclComm& comm);
 
-/// Collective. Opens, within nodes, what algorithms that run in the network may use.
-Status connectCollNet(ncclComm& comm);
+/// Tells kernels of CommParts::collNet, and the planner's plans which links inside the node it takes. Collective with
+/// NCCL_RUNTIME_CONNECT=0, which opens them at once.
+Status connectCollNet(ncclComm& comm, const CollNetLanes& lanes);
 
 /// Opens those connections of an initialised communicator. Waits for the peers of these to do the same, who may come as
 /// late as they like.

@@ -27,6 +27,10 @@ const topo::AgreedGraphs* knownGraphs(const CommGraphs& graphs) {
   return graphs.known() ? &graphs.agreed : nullptr;
 }
 
+const NodeHeads* knownHeads(const CommGraphs& graphs) {
+  return graphs.known() ? &graphs.heads : nullptr;
+}
+
 int channelsOfGraphs(const ncclComm& comm, const CommGraphs& graphs, const topo::ChannelLimits& limits) {
   const CommParts& parts = comm.parts;
   const auto lower = [](const topo::PeerInfo& a, const topo::PeerInfo& b) {

@@ -16,6 +16,7 @@ struct RankChannels;
 namespace tutti::comm {
 
 struct CommGraphs;
+struct NodeHeads;
 struct OwnMachine;
 
 /// Collective. The graphs of all nodes, and the NICs of this rank (CommNetwork::nics()). Errors: those of findGraphs().
@@ -23,6 +24,9 @@ Result<CommGraphs> findGraphs(ncclComm& comm, const OwnMachine& machine);
 
 /// What all nodes can do; null: their graphs are not known.
 const topo::AgreedGraphs* knownGraphs(const CommGraphs& graphs);
+
+/// Who of this rank's node talks to a network that reduces; null: the graphs are not known.
+const NodeHeads* knownHeads(const CommGraphs& graphs);
 
 /// How many channels known graphs give on these devices, within the limits.
 int channelsOfGraphs(const ncclComm& comm, const CommGraphs& graphs, const topo::ChannelLimits& limits);

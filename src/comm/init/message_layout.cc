@@ -6,9 +6,10 @@
 #include "base/log.h"
 #include "comm/init/collnet_stage.h"
 #include "comm/init/message_steps.h"
+#include "comm/init/planning_stage.h"
 #include "comm/network/network.h"
 #include "comm/plan/mesh_slots.h"
-#include "comm/plan/plan.h"
+#include "comm/plan/plan_context.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 #include "topo/machine/rank_layout.h"
@@ -87,7 +88,7 @@ void layOutMessages(ncclComm& comm, const MessageSlots& slots) {
   const std::uint32_t chunk = severalNodes ? comm.parts.proxiedMeshSlots[kSimple] : local;
   info(kInit, "P2P Chunksize set to {}", chunk);
   info(kInit, "{} coll channels, {} collnet channels, 0 nvls channels, {} p2p channels, {} p2p channels per peer",
-       planning.nChannels(), wantsCollNet(comm) ? usableChannels(planning) : 0, channels, perPeer);
+       planning.nChannels(), wantsCollNet(comm) ? collNetShape(comm).nChannels : 0, channels, perPeer);
 }
 
 }  // namespace tutti::comm

@@ -1,5 +1,6 @@
 #include "comm/init/planning_stage.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "bootstrap/bootstrap.h"
@@ -10,9 +11,10 @@
 #include "comm/init/own_proposal.h"
 #include "comm/init/tuning_wishes.h"
 #include "comm/launch/device_pool.h"
-#include "comm/plan/plan_context.h"
+#include "comm/plan/plan.h"
 #include "comm/state/communicator.h"
 #include "comm/tuning/model.h"
+#include "topo/channels/costs.h"
 #include "topo/machine/rank_layout.h"
 
 namespace tutti::comm {
@@ -50,6 +52,34 @@ Result<int> agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
   layOutMessages(comm, slots);
   logTuning(comm);
   return agreement.nChannels;
+}
+
+CollNetShape collNetShape(const ncclComm& comm) {
+  constexpr auto kSimple = static_cast<std::size_t>(device::Protocol::Simple);
+  const PlanContext& planning = *comm.parts.planning;
+  const auto slot = [&](device::ConnKind kind) {
+    return planning.tuning.input.slotBytes[static_cast<std::size_t>(kind)][kSimple];
+  };
+  return {.nChannels = static_cast<int>(usableChannels(planning)),
+          .slotBytes = std::min(slot(device::ConnKind::Graph), slot(device::ConnKind::Mesh))};
+}
+
+void planWithCollNet(ncclComm& comm, const CommGraphs& graphs, CollNetFacts facts) {
+  Tuning& tuning = comm.parts.planning->tuning;
+  TuningInput input = std::move(tuning.input);
+  facts.directSpeed = facts.chainSpeed = input.speeds.ring;
+  if (const topo::AgreedGraphs* const known = knownGraphs(graphs)) {
+    const topo::GraphSpeeds speeds = topo::speedsOf(*known);
+    facts.directSpeed = speeds.collNetDirect;
+    facts.chainSpeed = speeds.collNetChain;
+  }
+  input.collNet = std::move(facts);
+  tuning = makeTuning(std::move(input));
+  logTuning(comm);
+}
+
+void planWithoutCollNet(ncclComm& comm, std::string why) {
+  comm.parts.planning->tuning.input.collNet.why = std::move(why);
 }
 
 }  // namespace tutti::comm

@@ -16,6 +16,12 @@ namespace tutti::comm {
 
 namespace {
 
+// What the host asks a network for is what kernels tell it.
+static_assert(device::networkOp(device::DevOp::Sum) == ncclSum && device::networkOp(device::DevOp::Prod) == ncclProd &&
+              device::networkOp(device::DevOp::Max) == ncclMax && device::networkOp(device::DevOp::Min) == ncclMin &&
+              device::networkOp(device::DevOp::PreMulSum) == ncclSum &&
+              device::networkOp(device::DevOp::SumPostDiv) == ncclSum);
+
 KernelFilter kernelOf(const Tuning& tuning) {
   return tuning.input.kernelExists != nullptr ? tuning.input.kernelExists : device::kernelExists;
 }

@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "device/collnet_cut.h"
 #include "device/work.h"
 #include "nccl.h"
 
@@ -96,11 +95,6 @@ constexpr unsigned typeBytes(ncclDataType_t type) {
   const int index = static_cast<int>(type);
   return index >= 0 && index < static_cast<int>(ncclNumTypes) ? kBytes[index] : 0;
 }
-
-// What a network is told of an operation (device/collnet_cut.h).
-static_assert(networkOp(DevOp::Sum) == ncclSum && networkOp(DevOp::Prod) == ncclProd &&
-              networkOp(DevOp::Max) == ncclMax && networkOp(DevOp::Min) == ncclMin &&
-              networkOp(DevOp::PreMulSum) == ncclSum && networkOp(DevOp::SumPostDiv) == ncclSum);
 
 constexpr bool isInteger(ncclDataType_t type) {
   return static_cast<int>(type) <= static_cast<int>(ncclUint64);

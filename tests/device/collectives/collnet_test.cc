@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "device/collnet_cut.h"
 #include "device/collnet_run.h"
 
 namespace tutti::device::test {
