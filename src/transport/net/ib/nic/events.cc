@@ -13,12 +13,12 @@
 
 namespace tutti::net::ib {
 
-NicEvents::NicEvents(const Verbs& verbs, ibv_context* context, std::string name, NicHealth& health)
-    : verbs_(verbs), context_(context), name_(std::move(name)), health_(health) {}
+NicEvents::NicEvents(const Verbs& verbs, ibv_context* context, std::string name)
+    : verbs_(verbs), context_(context), name_(std::move(name)), health_(std::make_unique<NicHealth>()) {}
 
 std::unique_ptr<NicEvents> NicEvents::hear(const Verbs& verbs, ibv_context* context, std::string name,
-                                           NicHealth& health, std::string* why) {
-  std::unique_ptr<NicEvents> events(new NicEvents(verbs, context, std::move(name), health));
+                                           std::string* why) {
+  std::unique_ptr<NicEvents> events(new NicEvents(verbs, context, std::move(name)));
   return events->start(why) ? std::move(events) : nullptr;
 }
 
@@ -52,13 +52,13 @@ void NicEvents::listen() {
     if (waits[1].revents != 0) return;
     // A NIC that was unplugged leaves a descriptor that reads nothing for ever.
     if ((waits[0].revents & (POLLERR | POLLNVAL)) != 0) {
-      return health_.deviceFailed("the device is gone");
+      return health_->deviceFailed("the device is gone");
     }
     if ((waits[0].revents & POLLIN) == 0) continue;
     ibv_async_event event{};
     if (verbs_.get_async_event(context_, &event) != 0) {
       if (errno == EAGAIN || errno == EINTR) continue;
-      return health_.deviceFailed(fmt::format("the device is gone ({})", errnoText(errno)));
+      return health_->deviceFailed(fmt::format("the device is gone ({})", errnoText(errno)));
     }
     take(event);
     verbs_.ack_async_event(&event);
@@ -67,15 +67,15 @@ void NicEvents::listen() {
 
 void NicEvents::takePortEvent(const ibv_async_event& event, const char* text) {
   const int port = event.element.port_num;
-  if (event.event_type == IBV_EVENT_PORT_ERR) health_.portDown(port);
-  if (event.event_type == IBV_EVENT_PORT_ACTIVE) health_.portUp(port);
+  if (event.event_type == IBV_EVENT_PORT_ERR) health_->portDown(port);
+  if (event.event_type == IBV_EVENT_PORT_ACTIVE) health_->portUp(port);
   warn("NET/IB : {}:{} Got non-fatal async event: {}({})", name_, port, text, static_cast<int>(event.event_type));
 }
 
 void NicEvents::takeQueuePairEvent(const ibv_async_event& event, const char* text) {
   const std::uint32_t number = event.element.qp->qp_num;
   warn("NET/IB : {} Got async event on queue pair {}: {}({})", name_, number, text, static_cast<int>(event.event_type));
-  health_.queuePairFailed(number, text);
+  health_->queuePairFailed(number, text);
 }
 
 void NicEvents::take(const ibv_async_event& event) {
@@ -83,11 +83,11 @@ void NicEvents::take(const ibv_async_event& event) {
   switch (event.event_type) {
     case IBV_EVENT_DEVICE_FATAL:
       warn("NET/IB : {} Got async fatal event: {}", name_, text);
-      return health_.deviceFailed(text);
+      return health_->deviceFailed(text);
     case IBV_EVENT_CQ_ERR:
       // Which connections use the queue nobody can tell here: a queue overflows only by a fault of this library.
       warn("NET/IB : {} Got async fatal event: {}", name_, text);
-      return health_.deviceFailed(text);
+      return health_->deviceFailed(text);
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:

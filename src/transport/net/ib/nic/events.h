@@ -12,18 +12,19 @@ namespace tutti::net::ib {
 
 class NicHealth;
 
-/// Tells a NicHealth, and people, until its end.
+/// Tells people, and keeps what connections have to know, until its end.
 class NicEvents {
  public:
-  /// `verbs`, `context` and `health` must outlive what is made. Null where there can be none: `*why` says why.
-  static std::unique_ptr<NicEvents> hear(const Verbs& verbs, ibv_context* context, std::string name, NicHealth& health,
-                                         std::string* why);
+  /// `verbs` and `context` must outlive what is made. Null where there can be none: `*why` says why.
+  static std::unique_ptr<NicEvents> hear(const Verbs& verbs, ibv_context* context, std::string name, std::string* why);
   ~NicEvents();
   NicEvents(const NicEvents&) = delete;
   NicEvents& operator=(const NicEvents&) = delete;
 
+  NicHealth& health() { return *health_; }
+
  private:
-  NicEvents(const Verbs& verbs, ibv_context* context, std::string name, NicHealth& health);
+  NicEvents(const Verbs& verbs, ibv_context* context, std::string name);
   bool start(std::string* why);
   void listen();
   void take(const ibv_async_event& event);
@@ -33,7 +34,7 @@ class NicEvents {
   const Verbs& verbs_;
   ibv_context* context_;
   std::string name_;
-  NicHealth& health_;
+  std::unique_ptr<NicHealth> health_;
   Fd stop_;  ///< an eventfd
   Thread thread_;
 };

@@ -9,7 +9,6 @@
 
 #include "base/log.h"
 #include "transport/net/ib/nic/events.h"
-#include "transport/net/ib/nic/health.h"
 #include "transport/net/ib/nic/registrations.h"
 
 namespace tutti::net::ib {
@@ -48,11 +47,7 @@ DmaBufAnswer askForDmaBufs(const Verbs& verbs, ibv_pd* domain) {
 }  // namespace
 
 Nic::Nic(const Verbs& verbs, ibv_context* context, std::string name, std::string folder)
-    : verbs_(verbs),
-      context_(context),
-      name_(std::move(name)),
-      folder_(std::move(folder)),
-      health_(std::make_unique<NicHealth>()) {}
+    : verbs_(verbs), context_(context), name_(std::move(name)), folder_(std::move(folder)) {}
 
 std::shared_ptr<Nic> Nic::open(const Verbs& verbs, ibv_device* device, bool relaxedOrdering, const std::string& folder,
                                std::string* why) {
@@ -81,7 +76,7 @@ bool Nic::prepare(bool relaxedOrdering, std::string* why) {
   }
   dmaBufs_ = askForDmaBufs(verbs_, domain_);
   registrations_ = std::make_unique<Registrations>(verbs_, domain_, name_, relaxedOrdering);
-  events_ = NicEvents::hear(verbs_, context_, name_, *health_, why);
+  events_ = NicEvents::hear(verbs_, context_, name_, why);
   return events_ != nullptr;
 }
 
@@ -90,6 +85,10 @@ Nic::~Nic() {
   registrations_.reset();
   if (domain_ != nullptr) verbs_.dealloc_pd(domain_);
   verbs_.close_device(context_);
+}
+
+NicHealth& Nic::health() {
+  return events_->health();
 }
 
 std::optional<ibv_port_attr> Nic::queryPort(int port) const {

@@ -38,7 +38,7 @@ class Nic {
   ibv_pd* domain() const { return domain_; }
   const ibv_device_attr& attributes() const { return attributes_; }
   Registrations& registrations() { return *registrations_; }
-  NicHealth& health() { return *health_; }
+  NicHealth& health();
   const std::string& folder() const { return folder_; }  ///< its own, in sysfs
 
   /// Asks the NIC. Empty: it does not say.
@@ -63,7 +63,6 @@ class Nic {
   ibv_pd* domain_ = nullptr;
   DmaBufAnswer dmaBufs_;
   std::unique_ptr<Registrations> registrations_;
-  std::unique_ptr<NicHealth> health_;
   std::unique_ptr<NicEvents> events_;
 };
 
