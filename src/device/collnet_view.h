@@ -45,6 +45,20 @@ struct CollNetWords {
   AskWords begin;    ///< of the window, in bytes
   AskWords bytes;    ///< of the window: of all lanes together; 0: there is nothing to call
   AskWords perNode;  ///< AllGather, ReduceScatter
+  /// Where in the head's memory that begins which it sends of the window, or which it receives; 0: in the slots. Each
+  /// node's own affair: the call is the same.
+  AskWords sendFrom;
+  AskWords recvTo;
+};
+
+/// The same as values.
+struct CollNetStep {
+  std::uint64_t call;
+  std::uint64_t begin;
+  std::uint64_t bytes;
+  std::uint64_t perNode;
+  std::uint64_t sendFrom;
+  std::uint64_t recvTo;
 };
 
 /// A lane of a head. Step s has the slots sendSlots and recvSlots + (s % kSteps) * areaBytes; the lane's share lies
@@ -66,7 +80,7 @@ struct alignas(16) CollNetConn {
   Counter* recvStep;    ///< likewise
   std::uint64_t reserved;
 };
-static_assert(sizeof(CollNetWords) == 4 * sizeof(AskWords) && sizeof(CollNetConn) == 96);
+static_assert(sizeof(CollNetWords) == 6 * sizeof(AskWords) && sizeof(CollNetConn) == 96);
 
 /// A rank's place in a channel's chain, which goes from the head through all ranks of its node.
 struct CollNetChainPlace {

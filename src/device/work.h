@@ -16,6 +16,10 @@ enum class Func : std::uint8_t { Broadcast, Reduce, AllGather, ReduceScatter, Al
 /// The first seven in the order of NCCL's cost tables; the last two are tutti's own.
 enum class Algorithm : std::uint8_t { Tree, Ring, CollNetDirect, CollNetChain, Nvls, NvlsTree, Pat, OneShot, Direct };
 inline constexpr int kAlgorithms = 9;
+/// In which a network takes part that reduces by itself.
+TUTTI_PURE bool isCollNet(Algorithm algorithm) {
+  return algorithm == Algorithm::CollNetDirect || algorithm == Algorithm::CollNetChain;
+}
 /// What two ranks do for an AllReduce by Algorithm::Ring: they go round the ring, exchange their inputs
 /// (device/collectives/ring.h), or go round it over their connections for messages, in place
 /// (device/collectives/pair_in_place.h).

@@ -46,21 +46,6 @@ void combine(DevOp op, std::byte* into, const std::byte* more, std::uint64_t byt
   }
 }
 
-/// What all nodes have sent in `part` of the step's window, in the order of nodes.
-std::vector<std::byte> reduced(const CollNetNetwork::Set& set, std::uint64_t step, const CollNetCall& call, Part part) {
-  std::vector<std::byte> result(part.count);
-  for (std::size_t node = 0; node < set.size(); ++node) {
-    const std::byte* sent = sendArea(set[node][0], step) + part.begin;
-    if (node == 0) {
-      std::memcpy(result.data(), sent, part.count);
-    } else {
-      withType(static_cast<ncclDataType_t>(call.type),
-               [&]<class T>() { combine<T>(static_cast<DevOp>(call.op), result.data(), sent, part.count); });
-    }
-  }
-  return result;
-}
-
 }  // namespace
 
 bool CollNetNetwork::ready(const Calls& calls) {
@@ -97,6 +82,39 @@ bool CollNetNetwork::agreed(const Calls& calls, Said& said) {
   return wrong_.empty();
 }
 
+/// Where a node's content of a step lies: `offset` in its slots, `into` what it sends of the window.
+const std::byte* CollNetNetwork::sentAt(const CollNetConn& lane, std::uint64_t step, std::uint64_t offset,
+                                        std::uint64_t into) {
+  const std::uint64_t from = wordOf(lane.words->sendFrom, step);
+  if (from == 0) return sendArea(lane, step) + offset;
+  ++sentFrom_;
+  return reinterpret_cast<const std::byte*>(from) + into;
+}
+
+std::byte* CollNetNetwork::receivedAt(const CollNetConn& lane, std::uint64_t step, std::uint64_t offset,
+                                      std::uint64_t into) {
+  const std::uint64_t to = wordOf(lane.words->recvTo, step);
+  if (to == 0) return recvArea(lane, step) + offset;
+  ++receivedInto_;
+  return reinterpret_cast<std::byte*>(to) + into;
+}
+
+/// What all nodes have sent in a part of the step's window, in the order of nodes.
+std::vector<std::byte> CollNetNetwork::reduced(const Calls& calls, const CollNetCall& call, std::uint64_t offset,
+                                               std::uint64_t bytes) {
+  std::vector<std::byte> result(bytes);
+  for (std::size_t node = 0; node < calls.set.size(); ++node) {
+    const std::byte* sent = sentAt(calls.set[node][0], calls.step, offset, offset);
+    if (node == 0) {
+      std::memcpy(result.data(), sent, bytes);
+    } else {
+      withType(static_cast<ncclDataType_t>(call.type),
+               [&]<class T>() { combine<T>(static_cast<DevOp>(call.op), result.data(), sent, bytes); });
+    }
+  }
+  return result;
+}
+
 void CollNetNetwork::perform(const Calls& calls, const Said& said) {
   const CollNetCall call = CollNetCall::of(said.call);
   const Part window{said.begin, said.bytes};
@@ -105,20 +123,36 @@ void CollNetNetwork::perform(const Calls& calls, const Said& said) {
     std::memset(recvArea(lane, calls.step), kRubbish, lane.areaBytes);
   }
   if (call.func == CollNetFunc::AllReduce) {
-    const std::vector<std::byte> result = reduced(calls.set, calls.step, call, {0, said.bytes});
-    for (const auto& lanes : calls.set) std::memcpy(recvArea(lanes[0], calls.step), result.data(), result.size());
+    const std::vector<std::byte> result = reduced(calls, call, 0, said.bytes);
+    for (const auto& lanes : calls.set) {
+      std::memcpy(receivedAt(lanes[0], calls.step, 0, 0), result.data(), result.size());
+    }
     return;
   }
+  // All is sent before anything is received: it may lie in the same place.
+  std::vector<std::vector<std::byte>> results;
+  std::vector<Part> places;
   for (std::size_t node = 0; node < calls.set.size(); ++node) {
     const Part own = partInBlock(window, said.perNode, node);
-    const Part place{own.begin - window.begin, own.count};
+    const Part place = places.emplace_back(Part{own.count == 0 ? 0 : own.begin - window.begin, own.count});
+    std::vector<std::byte>& result = results.emplace_back();
     if (own.count == 0) continue;
-    const std::byte* sent = sendArea(calls.set[node][0], calls.step) + place.begin;
-    if (call.func == CollNetFunc::AllGather) {
-      for (const auto& lanes : calls.set) std::memcpy(recvArea(lanes[0], calls.step) + place.begin, sent, own.count);
+    if (call.func == CollNetFunc::ReduceScatter) {
+      result = reduced(calls, call, place.begin, place.count);
     } else {
-      const std::vector<std::byte> result = reduced(calls.set, calls.step, call, place);
-      std::memcpy(recvArea(calls.set[node][0], calls.step) + place.begin, result.data(), result.size());
+      const std::byte* const sent = sentAt(calls.set[node][0], calls.step, place.begin, 0);
+      result.assign(sent, sent + place.count);
+    }
+  }
+  for (std::size_t from = 0; from < places.size(); ++from) {
+    const Part& place = places[from];
+    if (place.count == 0) continue;
+    const auto give = [&](std::size_t node, std::uint64_t into) {
+      std::memcpy(receivedAt(calls.set[node][0], calls.step, place.begin, into), results[from].data(), place.count);
+    };
+    if (call.func == CollNetFunc::ReduceScatter) give(from, 0);
+    for (std::size_t node = 0; node < calls.set.size() && call.func == CollNetFunc::AllGather; ++node) {
+      give(node, place.begin);
     }
   }
 }

@@ -26,6 +26,9 @@ class CollNetNetwork {
   void stopAfter(std::uint64_t n) { left_ = n; }
   /// Empty, or what kernels did wrong.
   const std::string& wrong() const { return wrong_; }
+  /// How often a node's memory was used past its slots, to send from and to receive into.
+  std::uint64_t sentFrom() const { return sentFrom_; }
+  std::uint64_t receivedInto() const { return receivedInto_; }
   /// For when kernels have ended: empty, or which counter is not where the calls are.
   std::string unfinished() const;
 
@@ -45,6 +48,10 @@ class CollNetNetwork {
   static bool ready(const Calls& calls);
   static Said saidBy(const CollNetConn& lane, std::uint64_t step);
   bool agreed(const Calls& calls, Said& said);
+  const std::byte* sentAt(const CollNetConn& lane, std::uint64_t step, std::uint64_t offset, std::uint64_t into);
+  std::byte* receivedAt(const CollNetConn& lane, std::uint64_t step, std::uint64_t offset, std::uint64_t into);
+  std::vector<std::byte> reduced(const Calls& calls, const CollNetCall& call, std::uint64_t offset,
+                                 std::uint64_t bytes);
   void perform(const Calls& calls, const Said& said);
   void refuse(std::string why) {
     if (wrong_.empty()) wrong_ = std::move(why);
@@ -52,6 +59,7 @@ class CollNetNetwork {
 
   std::vector<Calls> calls_;
   std::uint64_t left_ = ~std::uint64_t{0};
+  std::uint64_t sentFrom_ = 0, receivedInto_ = 0;
   std::string wrong_;
 };
 

@@ -34,6 +34,7 @@ struct Job {
   std::size_t misalign = 0;      ///< elements by which the buffers are shifted
   bool mixed = false;            ///< of ranks in place, only those with an odd number
   std::uint32_t chunkBytes = 0;  ///< 0: as much as a slot holds
+  std::uint32_t registered = 0;  ///< by rank, from the lowest bit on: whether its buffers are
 
   bool inPlaceOn(int rank) const { return inPlace && (!mixed || rank % 2 == 1); }
 };
@@ -105,6 +106,7 @@ class MethodRun {
     args.comm = world_.comm(r);
     args.nWorks = 1;
     args.coll[0] = work(r);
+    args.registered[0] = job_.registered >> r & 1;
     return args;
   }
 

@@ -3,8 +3,9 @@
 // written: no input, no byte beside an output, no output of a rank that receives nothing.
 //
 //   conformance [--ranks N] [--quick] [--only all_reduce,all_gather] [--types int8,float]
-//               [--inside PID,PID,...] [--hosts N [--threads]]
+//               [--inside PID,PID,...] [--hosts N [--threads]] [--registered all|odd]
 //
+// With --registered the buffers are registered with the communicator: on all ranks, or on those with an odd number.
 // With --hosts each rank is a process, which takes one of N hosts for its own (NCCL_HOSTID); with --threads each host
 // is a process. With --inside there is one process of ranks for each PID, in that one's network, host name and mounts.
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -111,6 +113,27 @@ std::vector<Case> makeCases(const Selection& selection, int ranks) {
 
 struct Run {
   std::vector<Case> cases;
+  std::string registered;  ///< "", "all" or "odd"
+  bool registers(int rank) const { return registered == "all" || (registered == "odd" && rank % 2 == 1); }
+};
+
+/// A rank's buffers, registered while it lives.
+class Registered {
+ public:
+  Registered(const bench::Rank& r, std::size_t bytes) : comm_(r.comm) {
+    NCCL_CHECK(ncclCommRegister(comm_, r.send, bytes, &send_));
+    NCCL_CHECK(ncclCommRegister(comm_, r.recv, bytes, &recv_));
+  }
+  Registered(const Registered&) = delete;
+  ~Registered() {
+    NCCL_CHECK(ncclCommDeregister(comm_, send_));
+    NCCL_CHECK(ncclCommDeregister(comm_, recv_));
+  }
+
+ private:
+  ncclComm_t comm_;
+  void* send_ = nullptr;
+  void* recv_ = nullptr;
 };
 
 Call makeCall(const Case& c, const bench::Rank& r, int ranks) {
@@ -165,6 +188,8 @@ void runRank(bench::Worker& worker, void* context) {
   const Run& run = *static_cast<const Run*>(context);
   bench::Rank& r = worker.ranks().front();
   CUDA_CHECK(cudaSetDevice(r.device));
+  std::optional<Registered> registered;
+  if (run.registers(r.rank)) registered.emplace(r, worker.options().maxBytes);
   for (const Case& c : run.cases) {
     const std::uint64_t wrong = runCase(worker, r, c);
     if (wrong == 0) continue;
@@ -230,6 +255,9 @@ int main(int argc, char** argv) {
   Pretended pretended;
   app.add_option("--hosts", pretended.hosts, "hosts that the ranks take themselves to be on")->check(CLI::Range(1, 64));
   app.add_flag("--threads", pretended.threads, "one process for each of these hosts");
+  Run run;
+  app.add_option("--registered", run.registered, "register the buffers of all ranks, or of odd ones")
+      ->check(CLI::IsMember({"all", "odd"}));
   CLI11_PARSE(app, argc, argv);
   options.processes = hosts.empty() ? 1 : static_cast<int>(hosts.size());
   if (pretended.hosts > 0) pretend(options, pretended, ranks);
@@ -241,7 +269,6 @@ int main(int argc, char** argv) {
       selection.collectives.push_back(kCollectives[i]);
   }
   options.maxBytes = kLargestBytes + static_cast<std::size_t>(ranks) * 65537 * 8 + 2 * kGuardBytes;
-  Run run;
   run.cases = makeCases(selection, ranks);
   return bench::runWorld(options, runRank, &run);
 }

@@ -87,7 +87,8 @@ std::unique_ptr<collnet::CollNetLink> linkFor(const CollNetMember& member) {
                                                                    .self = self,
                                                                    .rail = rail,
                                                                    .gpu = &member.device,
-                                                                   .ledger = member.ledger});
+                                                                   .ledger = member.ledger,
+                                                                   .registered = member.registered});
 }
 
 /// Joins the heads of the rail, whose addresses are among `words`.
@@ -151,6 +152,10 @@ Status CommCollNet::addLanes(const CollNetMember& member) {
   };
   TRY(add("CollNetDirect", member.lanes.directLanes, direct_));
   return add("CollNetChain", member.lanes.chainLanes, chain_);
+}
+
+const proxy::ProgressTask* CommCollNet::task() const {
+  return link_ ? link_->task() : nullptr;
 }
 
 Status CommCollNet::writeTable(const CollNetMember& member) {

@@ -26,9 +26,13 @@ struct CollNetView;
 }  // namespace tutti::device
 namespace tutti::proxy {
 class ProgressGroup;
-}
+class ProgressTask;
+}  // namespace tutti::proxy
 namespace tutti::topo {
 class RankLayout;
+}
+namespace tutti::transport {
+class RegisteredMemory;
 }
 
 namespace tutti::comm {
@@ -55,6 +59,7 @@ struct CollNetMember {
   const CollNetLanes& lanes;
   std::uint32_t slotBytes = 0;
   std::shared_ptr<gpu::MemoryLedger> ledger;
+  std::shared_ptr<transport::RegisteredMemory> registered;  ///< null: kernels let the network past no slots
 };
 
 /// Owns what a rank has for the network's collectives. Before its end the engine must have let go of the communicator,
@@ -71,6 +76,8 @@ class CommCollNet {
 
   /// As kernels address it.
   const device::CollNetView* view() const { return reinterpret_cast<const device::CollNetView*>(table_->data()); }
+  /// What a host thread drives of it; null: this rank is no head.
+  const proxy::ProgressTask* task() const;
   /// Without speeds; the same on all ranks.
   const CollNetFacts& facts() const { return facts_; }
 

@@ -54,27 +54,45 @@ Offered offeredBy(const device::CollWork& work, const PlannedLaunch& launch, con
   return {};
 }
 
-Offered offeredBy(const PlannedLaunch& launch, std::size_t work, const CommIdentity& self) {
+/// All that a network which reduces may read or write there.
+Offered usedByCollNet(const device::CollWork& work, const PlannedLaunch& launch, const CommIdentity& self) {
+  const std::size_t block = work.count * device::typeBytes(launch.type);
+  const std::size_t all = block * static_cast<std::size_t>(self.nRanks);
+  return {bufferOf(work.send, launch.func == device::Func::ReduceScatter ? all : block),
+          bufferOf(work.recv, launch.func == device::Func::AllGather ? all : block)};
+}
+
+/// Who looks for registered memory.
+struct Takers {
+  bool network = false;
+  bool collNet = false;
+};
+
+Offered offeredBy(const PlannedLaunch& launch, std::size_t work, const CommIdentity& self, const Takers& takers) {
+  if (isCollNet(launch.algorithm)) {
+    return takers.collNet ? usedByCollNet(launch.args.coll[work], launch, self) : Offered{};
+  }
+  if (!takers.network) return {};
   if (launch.func == device::Func::SendRecv) return offeredBy(launch.args.p2p[work], self.rank);
   if (launch.protocol != device::Protocol::Simple) return {};
   return offeredBy(launch.args.coll[work], launch, self);
 }
 
 template <class F>
-Status forWorks(Plan& plan, const CommIdentity& self, const F& f) {
+Status forWorks(Plan& plan, const CommIdentity& self, const Takers& takers, const F& f) {
   for (PlannedLaunch& launch : plan.launches) {
-    for (std::size_t i = 0; i < launch.nWorks(); ++i) TRY(f(launch, i, offeredBy(launch, i, self)));
+    for (std::size_t i = 0; i < launch.nWorks(); ++i) TRY(f(launch, i, offeredBy(launch, i, self, takers)));
   }
   return {};
 }
 
 /// Registers the allocations for the graph that is captured.
-Status registerForGraph(ncclComm& comm, Plan& plan, const gpu::CaptureState& capture) {
+Status registerForGraph(ncclComm& comm, Plan& plan, const Takers& takers, const gpu::CaptureState& capture) {
   const gpu::Device& device = *comm.parts.device->device;
   Registrations& registrations = *comm.registrations;
   const std::shared_ptr<const void> ranges = registrations.holdForGraph(capture.id);
   bool any = false;
-  TRY(forWorks(plan, comm.identity, [&](const PlannedLaunch&, std::size_t, const Offered& offered) -> Status {
+  TRY(forWorks(plan, comm.identity, takers, [&](const PlannedLaunch&, std::size_t, const Offered& offered) -> Status {
     for (const Buffer& buffer : offered) {
       if (buffer.bytes == 0) continue;
       ASSIGN(const gpu::AddressRange range, gpu::rangeOf(device, buffer.begin));
@@ -89,24 +107,28 @@ Status registerForGraph(ncclComm& comm, Plan& plan, const gpu::CaptureState& cap
 }  // namespace
 
 Status markRegistered(ncclComm& comm, Plan& plan) {
-  if (plan.launches.empty() || !sendsRegistered(comm) || !comm.parts.channels->driven()) return {};
+  if (plan.launches.empty()) return {};
+  const Takers takers{.network = sendsRegistered(comm) && comm.parts.channels->driven(),
+                      .collNet = comm.parts.collNet != nullptr && collNetTakesRegistered(comm)};
+  if (!takers.network && !takers.collNet) return {};
   Registrations& registrations = *comm.registrations;
   registrations.tidy();
   const gpu::Device& device = *comm.parts.device->device;
   ASSIGN(const gpu::ContextGuard guard, device.enter());
   ASSIGN(const gpu::CaptureState capture, gpu::captureState(device.driver(), plan.streams.back()));
-  if (capture.capturing && registersGraphs(comm)) TRY(registerForGraph(comm, plan, capture));
-  return forWorks(plan, comm.identity, [&](PlannedLaunch& launch, std::size_t work, const Offered& offered) -> Status {
-    bool some = false;
-    bool all = true;
-    for (const Buffer& buffer : offered) {
-      if (buffer.bytes == 0) continue;
-      some = true;
-      all = all && registrations.cover(buffer.begin, buffer.bytes, capture.id);
-    }
-    launch.args.registered[work] = some && all ? 1 : 0;
-    return {};
-  });
+  if (capture.capturing && registersGraphs(comm)) TRY(registerForGraph(comm, plan, takers, capture));
+  return forWorks(plan, comm.identity, takers,
+                  [&](PlannedLaunch& launch, std::size_t work, const Offered& offered) -> Status {
+                    bool some = false;
+                    bool all = true;
+                    for (const Buffer& buffer : offered) {
+                      if (buffer.bytes == 0) continue;
+                      some = true;
+                      all = all && registrations.cover(buffer.begin, buffer.bytes, capture.id);
+                    }
+                    launch.args.registered[work] = some && all ? 1 : 0;
+                    return {};
+                  });
 }
 
 }  // namespace tutti::comm

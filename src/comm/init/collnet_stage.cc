@@ -1,6 +1,7 @@
 #include "comm/init/collnet_stage.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,10 +14,12 @@
 #include "comm/collnet/wishes.h"
 #include "comm/init/connect_stage.h"
 #include "comm/init/graph_stage.h"
+#include "comm/init/message_steps.h"
 #include "comm/init/planning_stage.h"
 #include "comm/launch/device_pool.h"
 #include "comm/network/network.h"
 #include "comm/state/communicator.h"
+#include "comm/state/registrations.h"
 #include "topo/machine/rank_layout.h"
 
 namespace tutti::comm {
@@ -60,6 +63,8 @@ void turnOffAfterFailure(ncclComm& comm, const std::string& why) {
 Status join(ncclComm& comm, const CommGraphs& graphs, const NodeHeads& node, const Rails& rails) {
   CommParts& parts = comm.parts;
   const CollNetShape shape = collNetShape(comm);
+  std::shared_ptr<transport::RegisteredMemory> registered;
+  if (collNetTakesRegistered(comm)) registered = comm.registrations->memory();
   const CollNetLanes lanes = lanesOf(*parts.layout, node, rails, shape.nChannels);
   ASSIGN(CollNetOutcome outcome, CommCollNet::join({.control = *parts.bootstrap,
                                                     .abort = comm.abort,
@@ -73,7 +78,8 @@ Status join(ncclComm& comm, const CommGraphs& graphs, const NodeHeads& node, con
                                                     .rails = rails,
                                                     .lanes = lanes,
                                                     .slotBytes = shape.slotBytes,
-                                                    .ledger = comm.memory}));
+                                                    .ledger = comm.memory,
+                                                    .registered = std::move(registered)}));
   if (!outcome.collNet) {
     turnOffAfterFailure(comm, outcome.why);
     return {};

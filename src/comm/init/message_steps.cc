@@ -25,12 +25,24 @@ bool messagesInPlace(const ncclComm& comm) {
          parts.device->device->driver().softgpuMemoryWindow != nullptr;
 }
 
+namespace {
+
+/// Only kernels of the software GPU let others use what lies in the application's memory.
+bool letsPastSlots(const ncclComm& comm) {
+  return (comm.settings->registersBuffers || comm.settings->registersGraphs) &&
+         comm.parts.device->device->driver().softgpuMemoryWindow != nullptr;
+}
+
+}  // namespace
+
+bool collNetTakesRegistered(const ncclComm& comm) {
+  return letsPastSlots(comm);
+}
+
 bool sendsRegistered(const ncclComm& comm) {
   const CommParts& parts = comm.parts;
   // Connections of a family do not know which member's buffers a kernel sends.
-  return parts.network != nullptr && !parts.network->usesAnyMemory() && !comm.membership.family &&
-         (comm.settings->registersBuffers || comm.settings->registersGraphs) &&
-         parts.device->device->driver().softgpuMemoryWindow != nullptr;
+  return parts.network != nullptr && !parts.network->usesAnyMemory() && !comm.membership.family && letsPastSlots(comm);
 }
 
 bool registersGraphs(const ncclComm& comm) {

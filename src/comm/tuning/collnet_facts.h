@@ -46,9 +46,4 @@ struct CollNetFacts {
       "CollNet is not enabled (NCCL_COLLNET_ENABLE, or collnetEnable of the configuration)";  ///< it is not used
 };
 
-/// Algorithms that a network takes part in.
-constexpr bool isCollNet(device::Algorithm algorithm) {
-  return algorithm == device::Algorithm::CollNetDirect || algorithm == device::Algorithm::CollNetChain;
-}
-
 }  // namespace tutti::comm

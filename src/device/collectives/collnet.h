@@ -7,6 +7,9 @@
 //
 // A chain does the same by two crews: values are combined on the way up, results are copied on the way down. Empty
 // pieces take a step of the network, and no slot between ranks: both ends know that they are empty.
+//
+// Where the user's memory is registered and needs no work of a kernel, the network reads input there, and writes
+// results there: the crew does no more than wait and post.
 #pragma once
 
 #include "device/prims/collnet_crew.h"
@@ -102,6 +105,9 @@ class CollNetHeadCrew {
         crew_(task.crew(place)),
         fifos_(crew_, task.peers(place.role), Protocol::Simple, head.self),
         lane_(crew_.thread, head.conn, task.work.chunkBytes) {
+    if constexpr (simt::kPulls) {
+      if (task.block.registered) sendsFromInput_ = mayReadInput(), recvsIntoOutput_ = mayWriteOutput();
+    }
     const ChannelView& channel = task.channel();
     fifos_.forOwned(partners(), [&](int i) {
       if constexpr (kSends) fifos_.openRecv(i, channel.recvFrom(ConnKind::Graph, head.rankOf(i)));
@@ -118,7 +124,7 @@ class CollNetHeadCrew {
       const Entries partners = piece.count > 0 ? this->partners() : CollNetFifos::kNobody;
       const std::uint64_t bytes = piece.count * sizeof(T);
       fine = acquire(partners, bytes);
-      if (fine && piece.count > 0) move(piece, reinterpret_cast<T*>(lane_.slot()));
+      if (fine && piece.count > 0 && !bypassed()) move(piece, reinterpret_cast<T*>(lane_.slot()));
       release(partners, bytes, fine, turn);
     }
     if (posts()) lane_.save(crew_.thread);
@@ -139,6 +145,20 @@ class CollNetHeadCrew {
 
  private:
   static constexpr bool kSends = kDirection == Direction::Send;
+
+  /// Whether what is sent lies in the input as it is, and in a row.
+  TUTTI_DEVICE bool mayReadInput() const {
+    if (task_.func == Func::AllGather) return true;
+    if (head_.n > 1 || changesInput(task_.op())) return false;
+    return task_.func == Func::AllReduce || task_.blocksInARow(head_.rail);
+  }
+  /// Whether the output, and nobody else, gets what is received as it is, and in a row.
+  TUTTI_DEVICE bool mayWriteOutput() const {
+    if (changesResult(task_.op())) return false;
+    if (task_.func == Func::ReduceScatter) return true;
+    return head_.n == 1 && (task_.func == Func::AllReduce || task_.blocksInARow(head_.rail));
+  }
+  TUTTI_DEVICE bool bypassed() const { return kSends ? sendsFromInput_ : recvsIntoOutput_; }
 
   /// Only reductions take values from the node, and all but they give results to it.
   TUTTI_DEVICE Entries partners() const {
@@ -168,8 +188,23 @@ class CollNetHeadCrew {
     if (head_.conn.lane != 0) return;
     const Part window = task_.cut.window(turn, head_.rail, head_.lane, head_.conn.lanes);
     const std::uint64_t perNode = task_.func == Func::AllReduce ? 0 : task_.work.count;
-    lane_.tell(crew_.thread, networkCall(task_.func, task_.work), window.begin * sizeof(T), window.count * sizeof(T),
-               perNode * sizeof(T));
+    CollNetStep step{networkCall(task_.func, task_.work).word(),
+                     window.begin * sizeof(T),
+                     window.count * sizeof(T),
+                     perNode * sizeof(T),
+                     0,
+                     0};
+    if (sendsFromInput_) step.sendFrom = placeIn(task_.in, window, task_.func == Func::AllGather);
+    if (recvsIntoOutput_) step.recvTo = placeIn(task_.out, window, task_.func == Func::ReduceScatter);
+    lane_.tell(crew_.thread, step);
+  }
+
+  /// Where a window begins, or what of it is this node's own, in memory that has a vector, the rail's blocks or, with
+  /// `ownBlock`, the node's alone.
+  TUTTI_DEVICE std::uint64_t placeIn(const T* data, Part window, bool ownBlock) const {
+    if (!ownBlock) return reinterpret_cast<std::uint64_t>(data + window.begin);
+    const Part own = partInBlock(window, task_.work.count, task_.net.node);
+    return own.count == 0 ? 0 : reinterpret_cast<std::uint64_t>(data + own.begin - task_.net.node * task_.work.count);
   }
 
   const CollNetTask<T, Op>& task_;
@@ -177,6 +212,8 @@ class CollNetHeadCrew {
   Crew crew_;
   CollNetFifos fifos_;
   CollNetLane<kDirection> lane_;
+  bool sendsFromInput_ = false;  ///< past the slots; likewise
+  bool recvsIntoOutput_ = false;
 };
 
 /// Own input and what came for this head, in the order of entries -> network.

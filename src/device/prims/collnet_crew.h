@@ -76,6 +76,14 @@ struct CollNetTask {
     }
   }
 
+  /// Whether all blocks of a rail lie in a row there, in the order of nodes.
+  TUTTI_DEVICE bool blocksInARow(int rail) const {
+    for (int node = 1; node < net.nNodes; ++node) {
+      if (net.railRanks[node * net.nHeads + rail] != net.railRanks[rail] + node) return false;
+    }
+    return true;
+  }
+
   /// Whether a piece lies in a row there, at `at`.
   template <bool kBlocks>
   TUTTI_DEVICE bool inOneRow(Part piece, int rail, std::uint64_t& at) const {
@@ -90,6 +98,16 @@ struct CollNetTask {
   }
 };
 
+/// Whether something has to be done to a complete result.
+template <class Op>
+TUTTI_DEVICE bool changesResult(const Op&) {
+  return false;
+}
+template <class T>
+TUTTI_DEVICE bool changesResult(const RuntimeOp<T, true>& any) {
+  return any.op == DevOp::SumPostDiv;
+}
+
 /// Calls f with an operation that does only what has to be done to a complete result.
 template <class Op, class F>
 TUTTI_DEVICE void withAfter(const Op&, F f) {
@@ -97,7 +115,7 @@ TUTTI_DEVICE void withAfter(const Op&, F f) {
 }
 template <class T, class F>
 TUTTI_DEVICE void withAfter(const RuntimeOp<T, true>& any, F f) {
-  if (any.op == DevOp::SumPostDiv) return f(SumPostDivOp<T>(any.scalar));
+  if (changesResult(any)) return f(SumPostDivOp<T>(any.scalar));
   f(CopyOp<std::int8_t>());
 }
 

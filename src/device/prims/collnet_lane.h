@@ -40,14 +40,15 @@ class CollNetLane {
 
   /// Towards the network, before post(), when the slot is ours: what the step is to all lanes together. Others than
   /// lane 0 have nothing to say. For the thread that posts.
-  TUTTI_DEVICE void tell(simt::Thread t, CollNetCall call, std::uint64_t begin, std::uint64_t bytes,
-                         std::uint64_t perNode) const {
+  TUTTI_DEVICE void tell(simt::Thread t, const CollNetStep& step) const {
     if (conn_->lane != 0) return;
     CollNetWords& words = *conn_->words;
-    t.storeRelaxedSys(words.call.of(step_), call.word());
-    t.storeRelaxedSys(words.begin.of(step_), begin);
-    t.storeRelaxedSys(words.bytes.of(step_), bytes);
-    t.storeRelaxedSys(words.perNode.of(step_), perNode);
+    t.storeRelaxedSys(words.call.of(step_), step.call);
+    t.storeRelaxedSys(words.begin.of(step_), step.begin);
+    t.storeRelaxedSys(words.bytes.of(step_), step.bytes);
+    t.storeRelaxedSys(words.perNode.of(step_), step.perNode);
+    t.storeRelaxedSys(words.sendFrom.of(step_), step.sendFrom);
+    t.storeRelaxedSys(words.recvTo.of(step_), step.recvTo);
   }
 
   /// Hands the slot over. For one thread, when all threads of the crew are done with it.

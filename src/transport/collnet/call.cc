@@ -50,7 +50,8 @@ std::string nonsenseInWindow(const CallWords& words, const CallBounds& bounds, s
 
 CallWords wordsOf(const device::CollNetWords& words, std::uint64_t step) {
   const auto read = [step](const device::AskWords& of) { return net::loadCounter(of.of(step)); };
-  return {read(words.call), read(words.begin), read(words.bytes), read(words.perNode)};
+  return {read(words.call),    read(words.begin),    read(words.bytes),
+          read(words.perNode), read(words.sendFrom), read(words.recvTo)};
 }
 
 std::string callText(std::uint64_t word, std::uint64_t bytes) {
@@ -89,6 +90,11 @@ StepRange StepCall::ownPart(StepRange piece, std::uint64_t node) const {
   const std::uint64_t begin = std::max(pieceBegin, node * words_.perNode);
   const std::uint64_t end = std::min(pieceBegin + piece.bytes, (node + 1) * words_.perNode);
   return begin < end ? StepRange{begin - words_.begin, end - begin} : StepRange{};
+}
+
+StepRange StepCall::sent(std::uint64_t node) const {
+  const StepRange all{0, words_.bytes};
+  return call_.func == CollNetFunc::AllGather ? ownPart(all, node) : all;
 }
 
 StepRange StepCall::received(std::uint64_t node) const {

@@ -15,6 +15,8 @@ struct CallWords {
   std::uint64_t begin = 0;
   std::uint64_t bytes = 0;
   std::uint64_t perNode = 0;
+  std::uint64_t sendFrom = 0;
+  std::uint64_t recvTo = 0;
 };
 /// Reads them, each once; only after the tail that says they are there.
 CallWords wordsOf(const device::CollNetWords& words, std::uint64_t step);
@@ -56,7 +58,8 @@ class StepCall {
   StepRange pieceAt(std::uint64_t offset, std::uint64_t most) const;
   /// What of a piece of the window is the node's own; at the begin of the slots where that is nothing.
   StepRange ownPart(StepRange piece, std::uint64_t node) const;
-  /// What of the whole step the node receives.
+  /// What of the whole step the node sends, and receives.
+  StepRange sent(std::uint64_t node) const;
   StepRange received(std::uint64_t node) const;
 
  private:

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "gpu/dma_buf.h"
 #include "transport/collnet/join.h"
+#include "transport/net/lane/user_registrations.h"
 
 namespace tutti::collnet {
 namespace {
@@ -30,6 +31,22 @@ Status checkMostBytes(const CollNetPath& path, std::uint64_t most) {
 
 }  // namespace
 
+struct CollNetLink::User final : net::MemoryRegistrar {
+  explicit User(CollNetLink& of) : link(of), registrations(of.setup_.registered, *this) {}
+  /// Slots lie on the device in both directions, or in none.
+  Result<void*> registerUser(void* data, std::size_t bytes) override {
+    return link.registerMemory(data, bytes, link.setup_.recv);
+  }
+  void deregister(void* registration) override {
+    if (registration == nullptr) return;  // there is nothing to be taken back
+    networkOf(link.setup_).deregisterMemory(link.connection_.end, registration).ignore();
+  }
+  std::string text() const override { return link.connection_.path.text(); }
+
+  CollNetLink& link;
+  net::UserRegistrations registrations;
+};
+
 CollNetLink::CollNetLink(LinkSetup setup) : setup_(std::move(setup)) {
   connection_.network = setup_.network.get();
   connection_.path = {setup_.self, setup_.rail, fmt::format("COLLNET/{}/{}", setup_.network->name(), setup_.device)};
@@ -37,6 +54,7 @@ CollNetLink::CollNetLink(LinkSetup setup) : setup_(std::move(setup)) {
 
 CollNetLink::~CollNetLink() {
   plugin::CollNet& network = networkOf(setup_);
+  user_.reset();
   // Calls may be under way: the memory lives on until the connection is closed.
   for (void* registration : registrations_) network.deregisterMemory(connection_.end, registration).ignore();
   if (connection_.end != nullptr) network.close(connection_.end).ignore();
@@ -67,6 +85,10 @@ Status CollNetLink::take(void* connection) {
                 path().text());
   }
   connection_.end = connection;
+  if (setup_.registered != nullptr) {
+    user_ = std::make_unique<User>(*this);
+    connection_.user = &user_->registrations;
+  }
   const Status closed = networkOf(setup_).closeListen(std::exchange(listener_, nullptr));
   return closed.ok() ? closed : failCollNet(path(), closed, "closeListen");
 }
@@ -102,18 +124,18 @@ Status CollNetLink::connect(std::span<const CollNetAddress> nodes, int node, Dea
               path().text(), secondsSince(begin), nodes.size());
 }
 
-Result<void*> CollNetLink::registerArea(const LaneSet::Area& area, const net::SlotPlace& place) {
+Result<void*> CollNetLink::registerMemory(void* data, std::size_t bytes, const net::SlotPlace& place) {
   plugin::CollNet& network = networkOf(setup_);
-  const auto made = [&]() -> Result<void*> {
-    if (area.onDevice == nullptr) {
-      return network.registerMemory(connection_.end, area.data, area.bytes, plugin::PtrKind::Host);
-    }
-    if (!place.dmaBuf || !network.takesDmaBuf()) {
-      return network.registerMemory(connection_.end, area.data, area.bytes, plugin::PtrKind::Cuda);
-    }
-    ASSIGN(const gpu::DmaBuf buffer, gpu::dmaBufOf(*setup_.gpu, area.data, area.bytes, path().text()));
-    return network.registerDmaBuf(connection_.end, area.data, area.bytes, buffer.offset, buffer.fd.get());
-  }();
+  if (!place.onDevice) return network.registerMemory(connection_.end, data, bytes, plugin::PtrKind::Host);
+  if (!place.dmaBuf || !network.takesDmaBuf()) {
+    return network.registerMemory(connection_.end, data, bytes, plugin::PtrKind::Cuda);
+  }
+  ASSIGN(const gpu::DmaBuf buffer, gpu::dmaBufOf(*setup_.gpu, data, bytes, path().text()));
+  return network.registerDmaBuf(connection_.end, data, bytes, buffer.offset, buffer.fd.get());
+}
+
+Result<void*> CollNetLink::registerArea(const LaneSet::Area& area, const net::SlotPlace& place) {
+  const auto made = registerMemory(area.data, area.bytes, place);
   if (!made.ok()) return failCollNet(path(), made.status(), "registering memory");
   if (made.value() != nullptr) registrations_.push_back(made.value());
   return made;

@@ -25,6 +25,9 @@
 namespace tutti {
 class Abort;
 }
+namespace tutti::transport {
+class RegisteredMemory;
+}
 
 namespace tutti::collnet {
 
@@ -38,6 +41,8 @@ struct LinkSetup {
   int rail = 0;
   const gpu::Device* gpu = nullptr;                ///< must outlive the link
   std::shared_ptr<gpu::MemoryLedger> ledger = {};  ///< counts its device memory; may be null
+  /// What the network may send from, and receive into, past the slots; null: none of the application's memory.
+  std::shared_ptr<transport::RegisteredMemory> registered = {};
 };
 
 /// What a head tells the heads of its rail on other nodes. Trivially copyable.
@@ -83,6 +88,7 @@ class CollNetLink {
  private:
   Status take(void* connection);
   Result<void*> registerArea(const LaneSet::Area& area, const net::SlotPlace& place);
+  Result<void*> registerMemory(void* data, std::size_t bytes, const net::SlotPlace& place);
   void logLanes(const LaneSetShape& shape) const;
 
   LinkSetup setup_;
@@ -90,6 +96,9 @@ class CollNetLink {
   Connection connection_;
   void* listener_ = nullptr;
   std::vector<void*> registrations_;
+  /// How the network is told of the application's memory; null: it is not.
+  struct User;
+  std::unique_ptr<User> user_;
   CollNetTask task_{connection_};
 };
 

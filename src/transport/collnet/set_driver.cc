@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "plugin/collnet.h"
+#include "transport/collnet/step_memory.h"
 #include "transport/net/lane/counters.h"
 
 namespace tutti::collnet {
@@ -14,14 +15,36 @@ using net::loadCounter;
 using net::storeCounter;
 
 SetDriver::SetDriver(Connection& connection, SetSetup setup)
-    : connection_(connection), setup_(std::move(setup)), issued_(setup_.firstStep), done_(setup_.firstStep) {}
+    : connection_(connection),
+      setup_(std::move(setup)),
+      sends_(std::make_unique<StepMemory[]>(device::kSteps)),
+      receives_(std::make_unique<StepMemory[]>(device::kSteps)),
+      issued_(setup_.firstStep),
+      done_(setup_.firstStep) {}
 
-std::byte* SetDriver::sendSlots(std::uint64_t step) const {
-  return setup_.lanes[0].sendSlots + step % device::kSteps * setup_.lanes[0].areaBytes;
+SetDriver::~SetDriver() = default;
+
+StepSlots SetDriver::sendSlots(std::uint64_t step) const {
+  const device::CollNetConn& lane = setup_.lanes[0];
+  return {lane.sendSlots + step % device::kSteps * lane.areaBytes, setup_.sendRegistration};
 }
 
-std::byte* SetDriver::recvSlots(std::uint64_t step) const {
-  return setup_.lanes[0].recvSlots + step % device::kSteps * setup_.lanes[0].areaBytes;
+StepSlots SetDriver::recvSlots(std::uint64_t step) const {
+  const device::CollNetConn& lane = setup_.lanes[0];
+  return {lane.recvSlots + step % device::kSteps * lane.areaBytes, setup_.recvRegistration};
+}
+
+/// Only kernels of the software GPU let the network past the slots: the host addresses what they do.
+void SetDriver::place(const StepCall& call) {
+  const auto at = [](std::uint64_t address) {
+    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));  // NOLINT(performance-no-int-to-ptr)
+  };
+  const CallWords& words = call.words();
+  const std::size_t slot = issued_ % device::kSteps;
+  StepMemory& send = sends_[slot];
+  send = {sendSlots(issued_), at(words.sendFrom), call.sent(connection_.node), connection_.user};
+  send.copyToSlots();
+  receives_[slot] = {recvSlots(issued_), at(words.recvTo), call.received(connection_.node), connection_.user};
 }
 
 std::string SetDriver::text(std::uint64_t call, const StepCall& step, std::uint64_t bytes) const {
@@ -76,6 +99,7 @@ Result<bool> SetDriver::beginStep(const SetDriver* busy) {
                 connection_.path.text(), issued_, setup_.name, busy->name());
   }
   steps_[issued_ % device::kSteps] = StepCall(words);
+  place(of(issued_));
   connection_.tally.posted();
   offset_ = 0;
   posting_ = true;
@@ -84,14 +108,11 @@ Result<bool> SetDriver::beginStep(const SetDriver* busy) {
 
 Result<void*> SetDriver::issue(StepRange piece) const {
   const StepCall& call = of(issued_);
-  const auto buffer = [](std::byte* slots, StepRange range, void* registration) {
-    return plugin::CollNetBuffer{slots + range.offset, range.bytes, registration};
-  };
   const StepRange own = call.ownPart(piece, connection_.node);
   const bool gathers = call.func() == device::CollNetFunc::AllGather;
   const bool scatters = call.func() == device::CollNetFunc::ReduceScatter;
-  const auto send = buffer(sendSlots(issued_), gathers ? own : piece, setup_.sendRegistration);
-  const auto recv = buffer(recvSlots(issued_), scatters ? own : piece, setup_.recvRegistration);
+  const auto send = sends_[issued_ % device::kSteps].at(gathers ? own : piece);
+  const auto recv = receives_[issued_ % device::kSteps].at(scatters ? own : piece);
   const plugin::CollNetReduction reduction{call.type(), call.op()};
   const plugin::CollNetWindow window{call.perNode(), call.begin() + piece.offset, piece.bytes};
   plugin::CollNet& network = *connection_.network;
@@ -147,8 +168,7 @@ Result<bool> SetDriver::flushed(std::uint64_t call) {
   const StepRange received = of(step).received(connection_.node);
   if (flush_ == nullptr) {
     if (!setup_.flushes || received.bytes == 0) return true;
-    const auto flush = connection_.network->iflush(
-        connection_.end, {recvSlots(step) + received.offset, received.bytes, setup_.recvRegistration});
+    const auto flush = connection_.network->iflush(connection_.end, receives_[step % device::kSteps].at(received));
     if (!flush.ok()) {
       return failCollNet(connection_.path, flush.status(),
                          fmt::format("the flush of {}", text(call, of(step), received.bytes)));
@@ -187,6 +207,9 @@ Result<bool> SetDriver::oldestEnded() {
 
 void SetDriver::deliver() {
   const std::uint64_t done = done_.load(std::memory_order_relaxed) + 1;
+  const std::size_t slot = (done - 1) % device::kSteps;
+  receives_[slot].copyFromSlots();
+  for (StepMemory* const memory : {&sends_[slot], &receives_[slot]}) memory->end(connection_.user);
   // First of all threads that may look (quiet()): who has got a step may fill the next at once.
   done_.store(done, std::memory_order_relaxed);
   for (const device::CollNetConn& lane : setup_.lanes) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,17 @@
 #include "transport/collnet/path.h"
 #include "transport/net/lane/tally.h"
 
+namespace tutti::net {
+class UserRegistrations;
+}
 namespace tutti::plugin {
 class CollNet;
 }
 
 namespace tutti::collnet {
+
+class StepMemory;
+struct StepSlots;
 
 /// A connection to the network, as sets use it.
 struct Connection {
@@ -25,9 +32,10 @@ struct Connection {
   void* end = nullptr;
   CollNetPath path;
   std::uint64_t nodes = 0;
-  std::uint64_t node = 0;       ///< this one's number
-  std::uint64_t mostBytes = 0;  ///< of a call, the same on all nodes; room for any element
-  std::uint64_t calls = 0;      ///< that the network has taken
+  std::uint64_t node = 0;                  ///< this one's number
+  std::uint64_t mostBytes = 0;             ///< of a call, the same on all nodes; room for any element
+  std::uint64_t calls = 0;                 ///< that the network has taken
+  net::UserRegistrations* user = nullptr;  ///< what it knows of the application's memory; null: none of it
   net::Tally tally;
 };
 
@@ -68,6 +76,7 @@ struct SetFacts {
 class SetDriver {
  public:
   SetDriver(Connection& connection, SetSetup setup);
+  ~SetDriver();
 
   /// Ends what the network has finished; whether anything was.
   Result<bool> finish();
@@ -107,12 +116,15 @@ class SetDriver {
   void report(SetWait wait, std::uint64_t call, std::uint64_t step, std::uint64_t bytes);
   std::string text(std::uint64_t call, const StepCall& step, std::uint64_t bytes) const;
   const StepCall& of(std::uint64_t step) const { return steps_[step % device::kSteps]; }
-  std::byte* sendSlots(std::uint64_t step) const;
-  std::byte* recvSlots(std::uint64_t step) const;
+  /// Where content of step `issued_` lies, and belongs.
+  void place(const StepCall& call);
+  StepSlots sendSlots(std::uint64_t step) const;
+  StepSlots recvSlots(std::uint64_t step) const;
 
   Connection& connection_;
   const SetSetup setup_;
   std::array<StepCall, device::kSteps> steps_{};
+  const std::unique_ptr<StepMemory[]> sends_, receives_;  ///< of these
   std::array<UnderWay, kMostUnderWay> underWay_{};
   std::uint64_t posted_ = 0;         ///< calls, as they are in underWay_ …
   std::uint64_t ended_ = 0;          ///< … and those that are not there any more

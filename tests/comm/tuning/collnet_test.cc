@@ -96,7 +96,7 @@ TEST(CollNetTuning, EveryCollectiveTakesAllLanesAndStepsThatFitIntoASlot) {
 TEST(CollNetTuning, IsQuickerThanARingThroughManyNodes) {
   const comm::Tuning tuning = comm::makeTuning(inNetwork(1, true));
   const comm::Choice choice = comm::chooseCollective(tuning, sumOf(std::uint64_t{256} << 20)).value();
-  EXPECT_TRUE(comm::isCollNet(choice.algorithm));
+  EXPECT_TRUE(device::isCollNet(choice.algorithm));
 }
 
 TEST(CollNetPlans, CollectivesOfAGroupTakeAllLanesEach) {

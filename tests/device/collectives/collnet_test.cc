@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -105,6 +106,59 @@ TEST(CollNet, WhatLiesReadyIsReadInPlace) {
       for (const std::uint64_t count : {77, 3001}) {
         check(world, {.method = method, .count = count, .threads = kThreads, .misalign = 1});
       }
+    }
+  }
+}
+
+/// Ranks need not agree: those of a group may have registered theirs, or none of them.
+TEST(CollNet, RegisteredMemoryOfALoneRankIsReadAndWrittenByTheNetwork) {
+  for (const std::uint32_t registered : {0b111u, 0b101u, 0b010u}) {
+    CollNetWorld world({.nodes = 3, .locals = 1, .heads = 1, .lanes = 2, .slotBytes = 512});
+    const auto all = [registered](std::uint64_t n) { return n * static_cast<unsigned>(std::popcount(registered)); };
+    for (const JobMethod& method : kMethods) {
+      for (const bool inPlace : {false, true}) {
+        const std::uint64_t sent = world.network().sentFrom(), received = world.network().receivedInto();
+        check(world,
+              {.method = method, .count = 7 * 256, .inPlace = inPlace, .threads = kThreads, .registered = registered});
+        // Of a window every node sends all, or its own part, and receives likewise.
+        EXPECT_GE(world.network().sentFrom() - sent, all(7)) << nameOf(Job{.method = method});
+        EXPECT_GE(world.network().receivedInto() - received, all(7));
+        for (const std::uint64_t count : {0, 1, 255, 257}) {
+          check(world,
+                {.method = method, .count = count, .inPlace = inPlace, .threads = kThreads, .registered = registered});
+        }
+      }
+    }
+  }
+}
+
+TEST(CollNet, WhatKernelsHaveToWorkOnGoesThroughSlotsAlsoFromRegisteredMemory) {
+  CollNetWorld world({.nodes = 2, .locals = 1, .heads = 1, .lanes = 2, .slotBytes = 512});
+  for (const JobMethod& method : {kDirect, kChain, kScatter}) {
+    const std::uint64_t sent = world.network().sentFrom(), received = world.network().receivedInto();
+    check(world, {.method = method, .op = DevOp::PreMulSum, .count = 999, .threads = kThreads, .registered = 3});
+    EXPECT_EQ(world.network().sentFrom(), sent);
+    EXPECT_GT(world.network().receivedInto(), received);
+    const std::uint64_t receivedBefore = world.network().receivedInto();
+    check(world, {.method = method,
+                  .op = DevOp::SumPostDiv,
+                  .type = ncclInt32,
+                  .count = 999,
+                  .threads = kThreads,
+                  .registered = 3});
+    EXPECT_GT(world.network().sentFrom(), sent);
+    EXPECT_EQ(world.network().receivedInto(), receivedBefore);
+  }
+}
+
+TEST(CollNet, OnNodesOfSeveralRanksBlocksOfOneRankAloneAreReadAndWrittenThere) {
+  CollNetWorld world({.nodes = 2, .locals = 3, .heads = 3, .lanes = 2, .slotBytes = 512});
+  for (const JobMethod& method : kMethods) {
+    for (const bool inPlace : {false, true}) {
+      const std::uint64_t sent = world.network().sentFrom(), received = world.network().receivedInto();
+      check(world, {.method = method, .count = 1301, .inPlace = inPlace, .threads = kThreads, .registered = 0b110111});
+      EXPECT_EQ(world.network().sentFrom() > sent, method.func == Func::AllGather);
+      EXPECT_EQ(world.network().receivedInto() > received, method.func == Func::ReduceScatter);
     }
   }
 }

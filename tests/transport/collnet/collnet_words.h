@@ -14,7 +14,7 @@ inline collnet::CallWords wordsFor(CollNetFunc func, std::uint64_t bytes, std::u
                                    std::uint64_t perNode = 0, ncclDataType_t type = ncclInt32,
                                    ncclRedOp_t op = ncclSum) {
   const device::CollNetCall call{func, static_cast<std::uint8_t>(type), static_cast<std::uint8_t>(op)};
-  return {call.word(), begin, bytes, perNode};
+  return {call.word(), begin, bytes, perNode, 0, 0};
 }
 
 }  // namespace tutti::test

@@ -16,6 +16,7 @@
 #include "transport/collnet/collnet_words.h"
 #include "transport/collnet/fake_collnet.h"
 #include "transport/collnet/link.h"
+#include "transport/common/registered_memory.h"
 #include "transport/net/lane/counters.h"
 #include "transport/net/test_device.h"
 
@@ -40,6 +41,8 @@ class LaneKernel {
     write(conn_.words->begin, words.begin);
     write(conn_.words->bytes, words.bytes);
     write(conn_.words->perNode, words.perNode);
+    write(conn_.words->sendFrom, words.sendFrom);
+    write(conn_.words->recvTo, words.recvTo);
   }
   void fill() { net::storeCounter(&conn_.sendTail->value, ++filled_); }
 
@@ -67,6 +70,7 @@ class CollNetWorld {
     std::vector<FakeCollNetKnobs> knobs = {};  ///< by node; fewer: the last one's
     std::shared_ptr<gpu::MemoryLedger> ledger = {};
     const gpu::Device* gpu = testDevice();  ///< outlives the world
+    std::shared_ptr<transport::RegisteredMemory> registered = {};
   };
   struct Node {
     std::shared_ptr<FakeCollNet> network;
@@ -86,7 +90,8 @@ class CollNetWorld {
                                .recv = options.place,
                                .rail = 1,
                                .gpu = options.gpu,
-                               .ledger = options.ledger};
+                               .ledger = options.ledger,
+                               .registered = options.registered};
       setup.self.rank = 2 * n;
       setup.self.cudaDevice = 0;
       std::snprintf(setup.self.hostName.data(), setup.self.hostName.size(), "host%c", 'a' + n);

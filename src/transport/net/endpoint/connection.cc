@@ -83,7 +83,7 @@ Result<void*> NetConnection::registerUser(void* data, std::size_t bytes) {
                              userPlace_.onDevice ? plugin::PtrKind::Cuda : plugin::PtrKind::Host);
 }
 
-Result<MemoryRegistrar::Kept> NetConnection::allocateKept(std::size_t bytes) {
+Result<SpareMemory::Kept> NetConnection::allocateKept(std::size_t bytes) {
   constexpr std::size_t kPage = 4096;
   const std::size_t whole = (bytes + kPage - 1) / kPage * kPage;
   const std::shared_ptr<void> memory(std::aligned_alloc(kPage, whole), [](void* held) { std::free(held); });

@@ -25,7 +25,7 @@ class UserRegistrations;
 
 /// Owns whatever the network has given so far, and gives it back in the order in which networks expect it, at whatever
 /// point it ends. Used by one thread at a time. `net` must outlive it.
-class NetConnection final : private MemoryRegistrar {
+class NetConnection final : public SpareMemory, private MemoryRegistrar {
  public:
   /// `path`: for messages; of the first connection, where several share it.
   NetConnection(plugin::Net& net, NetPath path, int device);
@@ -53,6 +53,8 @@ class NetConnection final : private MemoryRegistrar {
   UserRegistrations& sendRegistered(const std::shared_ptr<transport::RegisteredMemory>& memory,
                                     const gpu::Device& device, const SlotPlace& slots);
 
+  Result<Kept> allocateKept(std::size_t bytes) override;
+
   /// Keeps what is registered until the connection is closed: requests of an end that is gone may be under way.
   void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
 
@@ -60,7 +62,6 @@ class NetConnection final : private MemoryRegistrar {
   Status closeListener();
   Result<void*> remembered(Result<void*> registration);
   Result<void*> registerUser(void* data, std::size_t bytes) override;
-  Result<Kept> allocateKept(std::size_t bytes) override;
   void deregister(void* registration) override;
   std::string text() const override { return path_.text(); }
 

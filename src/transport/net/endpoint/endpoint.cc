@@ -168,6 +168,7 @@ Status NetEndpoint::prepare() {
   }
   if (window.registeredOnly) {
     lanes_[kSimple].user = &connections_[kSimple]->sendRegistered(options_.registered, device_, slots_);
+    lanes_[kSimple].spare = connections_[kSimple].get();
   }
   if (groups_ != nullptr) groups_->use(*lanes_[kSimple].net, connections_[kSimple]->connection());
   for (std::size_t j = 0; j < kConnections; ++j) {

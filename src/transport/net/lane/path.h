@@ -56,6 +56,7 @@ struct FailedCall {
   std::string said;  ///< lastErrorText() after it
 };
 
+class SpareMemory;
 class Tally;
 class UserRegistrations;
 
@@ -66,6 +67,7 @@ struct NetLane {
   void* registration = nullptr;       ///< of the end's host memory
   void* slotRegistration = nullptr;   ///< of the Simple slots; the same unless they lie on the device
   UserRegistrations* user = nullptr;  ///< a sender's, of what kernels offer; null: the network takes any memory
+  SpareMemory* spare = nullptr;       ///< with `user`: where to send from what it does not take
   int tag = 0;
   int underWay = 0;                              ///< requests, where several lanes share the connection …
   std::uint64_t made = 0;                        ///< … and messages that they have made for it

@@ -1,5 +1,5 @@
-// What a network connection sends from where it lies in the application's memory: which ranges its network was told of,
-// and which messages are under way from them.
+// What a network connection sends from where it lies in the application's memory, or receives there: which ranges its
+// network was told of, and which messages are under way.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace tutti::net {
 
-/// Tells the network of a range when something is first sent from there, and takes that back when the range has gone
-/// and nothing is under way from it, at the latest at the end. The progress engine sends; any thread may tidy().
+/// Tells the network of a range when it is first used, and takes that back when the range has gone and nothing is under
+/// way there, at the latest at the end. The progress engine sends and receives; any thread may tidy().
 class UserRegistrations final : public transport::RegistrationHolder {
  public:
   /// `registrar` must outlive it.
@@ -27,14 +27,11 @@ class UserRegistrations final : public transport::RegistrationHolder {
   UserRegistrations& operator=(const UserRegistrations&) = delete;
 
   using Use = RegisteredUse;
-  /// The message may be sent from there until end(). Empty: the memory is not registered any more, or the network does
-  /// not take it, which is said once.
+  /// The message may be sent from there, or received there, until end(). Empty: the memory is not registered any more,
+  /// or the network does not take it, which is said once.
   std::optional<Use> begin(const void* data, std::size_t bytes);
   void end(const Use& use);
   void tidy() override;
-
-  /// Memory to send from instead.
-  Result<MemoryRegistrar::Kept> spare(std::size_t bytes) { return registrar_.allocateKept(bytes); }
 
  private:
   struct Entry {

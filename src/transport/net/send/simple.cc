@@ -53,7 +53,7 @@ Result<bool> SimpleSendLane::settle(plugin::NetBuffer& message, Message& made) {
   }
   if (spareTaken_) return false;
   if (spare_.data == nullptr) {
-    ASSIGN(spare_, lane_.user->spare(view_.slotBytes[static_cast<int>(device::Protocol::Simple)]));
+    ASSIGN(spare_, lane_.spare->allocateKept(view_.slotBytes[static_cast<int>(device::Protocol::Simple)]));
   }
   std::memcpy(spare_.data, message.data, message.bytes);
   message.data = spare_.data;

@@ -52,7 +52,7 @@ class SimpleSendLane {
   SendQueue queue_;
   SlotStore* shared_;  ///< null: slots of its own
   std::array<Message, device::kSteps> messages_{};
-  MemoryRegistrar::Kept spare_;  ///< for what was offered and cannot be sent from where it lies
+  SpareMemory::Kept spare_;  ///< for what was offered and cannot be sent from where it lies
   bool spareTaken_ = false;
   LaneReport report_{device::Protocol::Simple};
 };

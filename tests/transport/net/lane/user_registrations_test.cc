@@ -21,7 +21,6 @@ struct FakeRegistrar final : MemoryRegistrar {
     known[++last] = {reinterpret_cast<std::uintptr_t>(data), bytes};
     return reinterpret_cast<void*>(last);  // NOLINT(performance-no-int-to-ptr)
   }
-  Result<Kept> allocateKept(std::size_t) override { return Kept{}; }
   void deregister(void* registration) override {
     EXPECT_EQ(known.erase(reinterpret_cast<std::uintptr_t>(registration)), 1U);
   }
